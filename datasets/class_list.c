@@ -1,5 +1,6 @@
 #include "class_list.h"
 #include "base/arena.h"
+#include "base/json.h"
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -18,14 +19,7 @@ enum gt_code gt_class_list_add(struct gt_class_list *c, const char *name, size_t
 {
 	if (c->n && !strncmp(c->v[c->n - 1], name, len) && !c->v[c->n - 1][len]) /* mostly, names come class by class */
 		return GT_OK;
-	if (c->n == c->cap) {
-		int64_t cap = c->cap ? 2 * c->cap : 64;
-		char **v = realloc(c->v, (size_t)cap * sizeof *v);
-		if (!v)
-			return gt_fail_memory(err, (size_t)cap * sizeof *v);
-		c->v = v;
-		c->cap = cap;
-	}
+	GT_GROW(c->v, c->cap, c->n + 1, err);
 	if (!(c->v[c->n] = strndup(name, len)))
 		return gt_fail_memory(err, len);
 	c->n++;
@@ -58,13 +52,17 @@ static void remove_duplicates(struct gt_class_list *c)
 enum gt_code gt_class_list_check(struct gt_class_list *c, const char *where, struct gt_err *err)
 {
 	remove_duplicates(c);
+	for (int64_t i = 0; i < c->n; i++) /* a checkpoint has the names as JSON */
+		if (!gt_utf8_valid(c->v[i]))
+			return gt_fail(err, GT_EDATA, "%s: expected names of classes that are UTF-8 text, got \"%.100s\"; rename the class", where,
+			               c->v[i]);
 	if (c->n > 1)
 		qsort(c->v, (size_t)c->n, sizeof *c->v, by_letters);
 	for (int64_t i = 1; i < c->n; i++)
 		if (!strcasecmp(c->v[i - 1], c->v[i]) && strcmp(c->v[i - 1], c->v[i]))
-			return gt_fail(err, GT_EDATA, "%s: the names of the classes \"%.100s\" and \"%.100s\" differ only in their case; rename or "
-			               "merge "
-			               "them", where, c->v[i - 1], c->v[i]);
+			return gt_fail(err, GT_EDATA,
+			               "%s: the names of the classes \"%.100s\" and \"%.100s\" differ only in their case; rename or merge them", where,
+			               c->v[i - 1], c->v[i]);
 	if (c->n > 1)
 		qsort(c->v, (size_t)c->n, sizeof *c->v, by_bytes);
 	if (c->n == 1)

@@ -19,8 +19,8 @@ struct gt_class_list {
 
 /* Adds a name of len bytes; the same name as the last one is not added again. */
 enum gt_code gt_class_list_add(struct gt_class_list *c, const char *name, size_t len, struct gt_err *err);
-/* Sorts the names and removes duplicates. GT_EDATA: there is only one, there are more than 2^20, or two differ only in their case. where:
- * the data, for the message. An empty list is no error. */
+/* Sorts the names and removes duplicates. GT_EDATA: there is only one, there are more than 2^20, two differ only in their case, or one is
+ * not UTF-8. where: the data, for the message. An empty list is no error. */
 enum gt_code gt_class_list_check(struct gt_class_list *c, const char *where, struct gt_err *err);
 /* Returns the index of a name of len bytes in a list that was checked; -1: it is not there. */
 int64_t gt_class_list_find(const struct gt_class_list *c, const char *name, size_t len);

@@ -12,7 +12,7 @@ struct gt_csv {
 	char *text, *at, *end; /* the content of the file; fields are ended and unquoted in place */
 	int64_t line;          /* of *at, from 1 */
 	char **field;          /* [cap] */
-	int cap;
+	int64_t cap;
 };
 
 enum gt_code gt_csv_open(const char *path, char delimiter, struct gt_csv **out, struct gt_err *err)
@@ -63,14 +63,7 @@ static enum gt_code add_field(struct gt_csv *c, struct gt_csv_record *r, char *f
 {
 	if (r->n == GT_CSV_MAX_FIELDS)
 		return wrong(c, r->line, "expected at most 65536 fields in a record, got more", err);
-	if (r->n == c->cap) {
-		int cap = c->cap ? 2 * c->cap : 64;
-		char **grown = realloc(c->field, (size_t)cap * sizeof *grown);
-		if (!grown)
-			return gt_fail_memory(err, (size_t)cap * sizeof *grown);
-		c->field = grown;
-		c->cap = cap;
-	}
+	GT_GROW(c->field, c->cap, r->n + 1, err);
 	c->field[r->n++] = field;
 	return GT_OK;
 }

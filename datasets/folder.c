@@ -86,8 +86,7 @@ static enum gt_code walk(struct gt_source *s, char *path, struct trail *trail, s
 	for (int i = 0; code == GT_OK && i < trail->depth; i++)
 		if (trail->at[i].dev == st.st_dev && trail->at[i].ino == st.st_ino)
 			code = gt_fail(err, GT_EDATA, "%.400s/%.300s: a symbolic link leads back to a folder that contains it; remove the link",
-			               s->root,
-			               path);
+			               s->root, path);
 	if (code == GT_OK && trail->depth > MAX_DEPTH)
 		code = gt_fail(err, GT_EDATA, "%.400s/%.300s: expected at most %d nested folders", s->root, path, MAX_DEPTH);
 	if (code == GT_OK) {
@@ -301,9 +300,9 @@ static enum gt_code list_split(struct gt_source *s, enum gt_split split, struct 
 	if (!s->archive)
 		GT_TRY(scan_folder(s, base, classes, err));
 	GT_TRY(label(s, base, classes, err));
-	return s->n ? GT_OK : gt_fail(err, GT_EDATA, "%s: expected folders of images (.jpg, .jpeg, .png or .webp), one for each class, got "
-	               "none",
-	                              s->root);
+	if (!s->n)
+		return gt_fail(err, GT_EDATA, "%s: expected folders of images (.jpg, .jpeg, .png or .webp), one for each class, got none", s->root);
+	return GT_OK;
 }
 
 enum gt_code gt_folder_open(const char *root, struct gt_source **out, struct gt_err *err)

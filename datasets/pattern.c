@@ -44,9 +44,8 @@ static enum gt_code find_classes(const struct gt_source *s, const regex_t *re, c
 	size_t len;
 	for (int64_t i = 0; i < s->n; i++) {
 		if (!match(re, gt_source_path(s, i), &class, &len))
-			return gt_fail(err, GT_EDATA, "%s: expected a name that matches data.pattern, \"%.200s\"", gt_source_name(s, i, name,
-			               sizeof name),
-			               pattern);
+			return gt_fail(err, GT_EDATA, "%s: expected a name that matches data.pattern, \"%.200s\"",
+			               gt_source_name(s, i, name, sizeof name), pattern);
 		GT_TRY(gt_class_list_add(out, class, len, err));
 	}
 	GT_TRY(gt_class_list_check(out, s->root, err));

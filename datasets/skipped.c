@@ -39,14 +39,7 @@ void gt_skipped_close(struct gt_skipped *l)
 
 static enum gt_code append(struct gt_skipped *l, int set, int64_t i, const char *why, struct gt_err *err)
 {
-	if (l->n == l->cap) {
-		int64_t cap = l->cap ? 2 * l->cap : 64;
-		struct entry *grown = realloc(l->entry, (size_t)cap * sizeof *grown);
-		if (!grown)
-			return gt_fail_memory(err, (size_t)cap * sizeof *grown);
-		l->entry = grown;
-		l->cap = cap;
-	}
+	GT_GROW(l->entry, l->cap, l->n + 1, err);
 	char *copy = strdup(why);
 	if (!copy)
 		return gt_fail_memory(err, strlen(why));

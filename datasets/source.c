@@ -35,45 +35,22 @@ void gt_source_close(struct gt_source *s)
 	free(s);
 }
 
-/* Makes room for one more element of `size` bytes each, beyond n, in *p, which has room for *cap. */
-static enum gt_code grow(void **p, uint64_t *cap, uint64_t n, uint64_t more, size_t size, struct gt_err *err)
-{
-	uint64_t want = *cap ? *cap : 1024;
-	while (want < n + more)
-		want *= 2;
-	if (want == *cap)
-		return GT_OK;
-	void *q = realloc(*p, want * size);
-	if (!q)
-		return gt_fail_memory(err, want * size);
-	*p = q;
-	*cap = want;
-	return GT_OK;
-}
-
 enum gt_code gt_source_add(struct gt_source *s, const char *path, uint64_t offset, uint64_t size, struct gt_err *err)
 {
-	size_t len = strlen(path) + 1;
-	uint64_t cap = (uint64_t)s->cap;
-	void *files = s->file, *names = s->names;
+	int64_t len = (int64_t)strlen(path) + 1;
 	if (s->n == INT32_MAX)
 		return gt_fail(err, GT_EDATA, "%s: expected at most %d images, got more", s->root, INT32_MAX);
-	enum gt_code code = grow(&files, &cap, (uint64_t)s->n, 1, sizeof *s->file, err);
-	s->file = files;
-	s->cap = (int64_t)cap;
-	GT_TRY(code);
-	code = grow(&names, &s->names_cap, s->names_size, len, 1, err);
-	s->names = names;
-	GT_TRY(code);
-	memcpy(s->names + s->names_size, path, len);
-	s->file[s->n++] = (struct gt_source_file){.name = s->names_size, .offset = offset, .size = size};
+	GT_GROW(s->file, s->cap, s->n + 1, err);
+	GT_GROW(s->names, s->names_cap, s->names_size + len, err);
+	memcpy(s->names + s->names_size, path, (size_t)len);
+	s->file[s->n++] = (struct gt_source_file){.name = (uint64_t)s->names_size, .offset = offset, .size = size};
 	s->names_size += len;
 	return GT_OK;
 }
 
 uint64_t gt_source_bytes(const struct gt_source *s)
 {
-	return sizeof *s + (uint64_t)s->cap * sizeof *s->file + s->names_cap;
+	return sizeof *s + (uint64_t)s->cap * sizeof *s->file + (uint64_t)s->names_cap;
 }
 
 const char *gt_source_name(const struct gt_source *s, int64_t i, char *buf, size_t size)

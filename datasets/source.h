@@ -29,7 +29,7 @@ struct gt_source {
 	int64_t n, cap;              /* number of files, and room in file[] */
 	struct gt_source_file *file; /* sorted by label, then by path */
 	char *names;                 /* the paths, relative to root, each ended by a NUL */
-	uint64_t names_size, names_cap;
+	int64_t names_size, names_cap; /* bytes used of names[], and its room */
 };
 
 /* Memory that is reused for the content of one file after the other. All zero: empty. The owner frees data. */

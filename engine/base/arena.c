@@ -94,3 +94,17 @@ size_t gt_arena_bytes(const struct gt_arena *a)
 {
 	return a->bytes;
 }
+
+enum { FIRST = 64 }; /* elements of an array of gt_grown at first */
+
+void *gt_grown(void *p, int64_t *cap, int64_t need, size_t size)
+{
+	int64_t want = *cap < FIRST / 2 ? FIRST : 2 * *cap;
+	want = want < need ? need : want;
+	if (want < 0 || (uint64_t)want > PTRDIFF_MAX / size)
+		return NULL;
+	void *q = realloc(p, (size_t)want * size);
+	if (q)
+		*cap = want;
+	return q;
+}

@@ -6,6 +6,7 @@
 #include "base/err.h"
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct gt_arena; /* opaque; the caller of gt_arena_open owns it */
 
@@ -32,6 +33,28 @@ enum gt_code gt_fail_memory(struct gt_err *err, size_t bytes); /* fills err with
 	do {                                           \
 		if (!((ptr) = (expr)))                     \
 			return gt_fail_memory((err), 0);       \
+	} while (0)
+
+/* ---- arrays of malloc, which grow by one element after the other ------------------------------------------------------------------
+ *
+ *     struct list { struct item *v; int64_t n, cap; } l = {0};
+ *     GT_GROW(l.v, l.cap, l.n + 1, err);       now l.v[l.n] can be written
+ *     free(l.v);
+ */
+/* Returns the memory of an array, reallocated with room for `need` elements of `size` bytes or more, and sets *cap to its room in elements.
+ * Each time the room at least doubles, so that n elements are copied fewer than 2n times. NULL: out of memory, and p is as it was. */
+void *gt_grown(void *p, int64_t *cap, int64_t need, size_t size);
+
+/* Makes room for `need` elements in ptr, a malloc'ed array with room for `cap` (int64_t), or returns the error "out of memory" from the
+ * calling function. */
+#define GT_GROW(ptr, cap, need, err)                                                         \
+	do {                                                                                     \
+		if ((need) > (cap)) {                                                                \
+			void *grown_ = gt_grown((ptr), &(cap), (need), sizeof *(ptr));                   \
+			if (!grown_)                                                                     \
+				return gt_fail_memory((err), (size_t)(need) * sizeof *(ptr));                \
+			(ptr) = grown_;                                                                  \
+		}                                                                                    \
 	} while (0)
 
 #endif

@@ -1,5 +1,6 @@
 /* Writes the resolved config: every key that applies with its value, so that loading it gives the same struct even if a later version has
  * other defaults. Blocks are written in expanded form. */
+#include "conf/conf_string.h"
 #include "conf/schema.h"
 #include "base/memstream.h"
 #include "ir/op.h"
@@ -8,17 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static void put_string(FILE *f, const char *s)
-{
-	fputc('"', f);
-	for (; *s; s++) {
-		if (*s == '"' || *s == '\\')
-			fputc('\\', f);
-		fputc(*s, f);
-	}
-	fputc('"', f);
-}
 
 static void put_int(FILE *f, int64_t v)
 {
@@ -57,10 +47,10 @@ static void put_value(FILE *f, const struct gt_row *r, const void *base)
 		break;
 	case GT_T_STRING:
 	case GT_T_CHOICE:
-		put_string(f, *(const char *const *)at);
+		gt_string_write(f, *(const char *const *)at);
 		break;
 	case GT_T_ENUM:
-		put_string(f, gt_values_word(r->values, *(const int *)at, word, sizeof word));
+		gt_string_write(f, gt_values_word(r->values, *(const int *)at, word, sizeof word));
 		break;
 	case GT_T_AUTO:
 		if (*v)
@@ -80,7 +70,7 @@ static void put_value(FILE *f, const struct gt_row *r, const void *base)
 		fputc('[', f);
 		for (int i = 0; i < st->n; i++) {
 			fputs(i ? ", " : "", f);
-			put_string(f, st->v[i]);
+			gt_string_write(f, st->v[i]);
 		}
 		fputc(']', f);
 		break;

@@ -34,9 +34,11 @@ struct gt_cnode {
  * line. */
 struct gt_clean {
 	char *text; /* malloc'ed, NUL-terminated */
-	size_t len, cap;
+	size_t len;
+	int64_t cap;
 	struct gt_source_loc *loc; /* malloc'ed; loc[i] is the origin of line i + 1 of text */
-	int nlines, cap_lines;
+	int nlines;
+	int64_t cap_lines;
 };
 void gt_clean_free(struct gt_clean *c);
 

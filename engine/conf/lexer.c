@@ -1,6 +1,8 @@
 /* Reads the source text of a config token by token. Text that libconfig would misread is an error. Other text is written in an unambiguous
  * form (source_reader.h), with one name or element per line, so that the line number of a setting of libconfig leads to its origin. */
 #include "conf/source_reader.h"
+#include "base/arena.h"
+#include "conf/conf_string.h"
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -20,14 +22,7 @@ static struct gt_frame *frame(struct gt_lexer *lx)
 static enum gt_code put(struct gt_lexer *lx, const char *s, size_t n, struct gt_err *err)
 {
 	struct gt_clean *o = lx->out;
-	if (o->len + n + 1 > o->cap) {
-		size_t cap = 2 * (o->len + n + 1) + 4096;
-		char *text = realloc(o->text, cap);
-		if (!text)
-			return gt_fail_memory(err, cap);
-		o->text = text;
-		o->cap = cap;
-	}
+	GT_GROW(o->text, o->cap, (int64_t)(o->len + n) + 1, err);
 	memcpy(o->text + o->len, s, n);
 	o->len += n;
 	o->text[o->len] = 0;
@@ -38,14 +33,7 @@ static enum gt_code put(struct gt_lexer *lx, const char *s, size_t n, struct gt_
 static enum gt_code line(struct gt_lexer *lx, struct gt_err *err)
 {
 	struct gt_clean *o = lx->out;
-	if (o->nlines == o->cap_lines) {
-		int cap = 2 * o->cap_lines + 256;
-		struct gt_source_loc *loc = realloc(o->loc, (size_t)cap * sizeof *loc);
-		if (!loc)
-			return gt_fail_memory(err, (size_t)cap * sizeof *loc);
-		o->loc = loc;
-		o->cap_lines = cap;
-	}
+	GT_GROW(o->loc, o->cap_lines, o->nlines + 1, err);
 	if (o->nlines >= GT_CONF_MAX_VALUES)
 		return gt_conf_fail(err, lx->at, NULL, "expected at most %d names and values in a config, got more", GT_CONF_MAX_VALUES);
 	o->loc[o->nlines++] = lx->at;
@@ -247,36 +235,9 @@ static enum gt_code number(struct gt_lexer *lx, struct gt_err *err)
 	return put(lx, out, strlen(out), err);
 }
 
-const char *gt_string_fault(const char *s, size_t n)
-{
-	const unsigned char *p = (const unsigned char *)s, *end = p + n;
-	while (p < end) {
-		unsigned c = *p++;
-		if (c < 0x20 || c == 0x7F)
-			return "a control character";
-		int more = c < 0x80 ? 0 : c >= 0xC2 && c < 0xE0 ? 1 : (c & 0xF0) == 0xE0 ? 2 : c >= 0xF0 && c < 0xF5 ? 3 : -1;
-		if (more < 0 || end - p < more)
-			return "bytes that are not UTF-8";
-		/* the second byte shows overlong forms, surrogates, and values above U+10FFFF */
-		if ((c == 0xE0 && p[0] < 0xA0) || (c == 0xED && p[0] >= 0xA0) || (c == 0xF0 && p[0] < 0x90) || (c == 0xF4 && p[0] >= 0x90))
-			return "bytes that are not UTF-8";
-		for (; more; more--)
-			if ((*p++ & 0xC0) != 0x80)
-				return "bytes that are not UTF-8";
-	}
-	return NULL;
-}
-
 static enum gt_code keep(struct gt_lexer *lx, char c, struct gt_err *err)
 {
-	if (lx->nstr == lx->cap_str) {
-		size_t cap = 2 * lx->cap_str + 256;
-		char *str = realloc(lx->str, cap);
-		if (!str)
-			return gt_fail_memory(err, cap);
-		lx->str = str;
-		lx->cap_str = cap;
-	}
+	GT_GROW(lx->str, lx->cap_str, (int64_t)lx->nstr + 1, err);
 	lx->str[lx->nstr++] = c;
 	return GT_OK;
 }

@@ -1,4 +1,5 @@
 /* --set path=value: changes the tree before the schema reads it, so that the value is checked like one of the file. */
+#include "conf/conf_string.h"
 #include "conf/source_reader.h"
 #include "conf/schema.h"
 #include <ctype.h>

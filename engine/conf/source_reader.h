@@ -52,7 +52,8 @@ struct gt_lexer {
 	const char *key; /* the last name that was read, for messages; it points into the text */
 	int nkey;
 	char *str; /* contents of the string that is being read; malloc'ed */
-	size_t nstr, cap_str;
+	size_t nstr;
+	int64_t cap_str;
 	/* Reads an included file. NULL: @include is an error. */
 	enum gt_code (*include)(struct gt_lexer *lx, const char *name, struct gt_err *err);
 	void *user;
@@ -60,7 +61,5 @@ struct gt_lexer {
 /* Reads the text from lx->p to lx->end. Brackets that were open before remain open; brackets that are opened in the text must be closed in
  * it. */
 enum gt_code gt_lex(struct gt_lexer *lx, struct gt_err *err);
-/* Returns NULL if the bytes are UTF-8 without control characters, otherwise a description of the error. */
-const char *gt_string_fault(const char *s, size_t n);
 
 #endif

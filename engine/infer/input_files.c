@@ -1,5 +1,6 @@
 #include "infer/input_files.h"
 #include "base/fileio.h"
+#include "base/arena.h"
 #include "format.h"
 #include <dirent.h>
 #include <errno.h>
@@ -13,14 +14,7 @@
 
 static enum gt_code append(struct gt_inputs *in, const char *path, const struct gt_err *why, struct gt_err *err)
 {
-	if (in->n == in->cap) {
-		int64_t cap = in->cap ? 2 * in->cap : 64;
-		struct gt_input *v = realloc(in->v, (size_t)cap * sizeof *v);
-		if (!v)
-			return gt_fail_memory(err, (size_t)cap * sizeof *v);
-		in->v = v;
-		in->cap = cap;
-	}
+	GT_GROW(in->v, in->cap, in->n + 1, err);
 	struct gt_input *i = &in->v[in->n];
 	*i = (struct gt_input){0};
 	GT_NEW_STR(i->path, gt_arena_strdup(in->arena, path), err);
@@ -69,14 +63,7 @@ static enum gt_code mark(struct walk *w, int fd, bool *first, struct gt_err *err
 	for (int64_t i = 0; i < w->nseen; i++)
 		if (w->seen[i].dev == st.st_dev && w->seen[i].ino == st.st_ino)
 			*first = false;
-	if (w->nseen == w->cap) {
-		int64_t cap = w->cap ? 2 * w->cap : 64;
-		void *seen = realloc(w->seen, (size_t)cap * sizeof *w->seen);
-		if (!seen)
-			return gt_fail_memory(err, (size_t)cap * sizeof *w->seen);
-		w->seen = seen;
-		w->cap = cap;
-	}
+	GT_GROW(w->seen, w->cap, w->nseen + 1, err);
 	w->seen[w->nseen].dev = st.st_dev;
 	w->seen[w->nseen++].ino = st.st_ino;
 	return GT_OK;

@@ -3,6 +3,7 @@
  *     look: format, splits, classes, sizes of images  -->  choose: input, batch, epochs, network  -->  write the text */
 #include "base/arena.h"
 #include "base/memstream.h"
+#include "conf/conf_string.h"
 #include "dataset.h"
 #include "gtrain.h"
 #include "image/transform.h"
@@ -158,9 +159,10 @@ static enum gt_code read_pretrained(const char *path, struct choice *c, struct g
 	}
 	gt_st_close(f);
 	if (!stem || !c->blocks[0] || !c->blocks[1] || !c->blocks[2] || !c->blocks[3])
-		return gt_fail(err, GT_EDATA, "%s: expected the weights of a ResNet of torchvision (conv1.weight, layer1.0.conv1.weight, …); "
-		               "write the "
-		               "model of other weights by hand, and use model.pretrained", path);
+		return gt_fail(err, GT_EDATA,
+		               "%s: expected the weights of a ResNet of torchvision (conv1.weight, layer1.0.conv1.weight, …); write the model of "
+		               "other weights by hand, and use model.pretrained",
+		               path);
 	c->pretrained = path;
 	c->width = 64;
 	return GT_OK;
@@ -202,80 +204,67 @@ static void put_numbers(FILE *f, const char *key, const double *v, int64_t n)
 	fprintf(f, "];\n");
 }
 
-/* Writes a string of libconfig. */
-static void put_string(FILE *f, const char *s)
-{
-	fputc('"', f);
-	for (; *s; s++) {
-		if (*s == '"' || *s == '\\')
-			fputc('\\', f);
-		fputc(*s, f);
-	}
-	fputc('"', f);
-}
-
 static void put_data(FILE *f, const struct look *l, const struct choice *c)
 {
 	fprintf(f, "data = {\n\troot = ");
-	put_string(f, l->root);
+	gt_string_write(f, l->root);
 	fprintf(f, ";\n\tbatch = %lld;\n", (long long)c->batch);
 	if (!l->valid && !l->test)
 		fprintf(f, "\tvalid = 0.2; # a fifth of the images, of every class, is kept from training and evaluated\n\tstratify = true;\n");
 	put_numbers(f, "mean", l->mean, c->input[0]);
 	put_numbers(f, "std", l->std, c->input[0]);
 	if (l->files)
-		fprintf(f, "\taugment = (\n\t\t{ type = \"random_resized_crop\"; size = [%lld, %lld]; scale = [0.35, 1.0]; },\n\t\t{ type = "
-		               "\"hflip\"; }"
-		           " # remove this if left and right have a meaning, as in text\n\t);\n", (long long)c->input[1], (long long)c->input[2]);
+		fprintf(f,
+		        "\taugment = (\n\t\t{ type = \"random_resized_crop\"; size = [%lld, %lld]; scale = [0.35, 1.0]; },\n"
+		        "\t\t{ type = \"hflip\"; } # remove this if left and right have a meaning, as in text\n\t);\n",
+		        (long long)c->input[1], (long long)c->input[2]);
 	else if (l->c == 3)
 		fprintf(f, "\taugment = ( { type = \"pad_crop\"; pad = 4; mode = \"reflect\"; }, { type = \"hflip\"; } );\n");
 	fprintf(f, "};\n");
 }
 
+/* Writes the template of a residual block: with two convolutions of 3 x 3, or, as a bottleneck, with one between two of 1 x 1. */
 static void put_block(FILE *f, bool bottleneck)
 {
-	const char *one[] = {"\t\t\t\t{ name = \"conv1\"; type = \"conv2d\"; out = \"$ch\"; kernel = 3; stride = \"$stride\"; padding = 1; "
-	               "bias = false; },",
-	                     "\t\t\t\t{ name = \"conv1\"; type = \"conv2d\"; out = \"$mid\"; kernel = 1; bias = false; },"};
-	const char *two[] = {"\t\t\t\t{ name = \"conv2\"; type = \"conv2d\"; out = \"$ch\"; kernel = 3; padding = 1; bias = false; },",
-	                     "\t\t\t\t{ name = \"conv2\"; type = \"conv2d\"; out = \"$mid\"; kernel = 3; stride = \"$stride\"; padding = 1; "
-	                                    "bias = false; },"};
+	static const char *const plain = "\t\t\t\t{ name = \"%s\"; type = \"conv2d\"; out = \"%s\"; kernel = %d;%s bias = false; },\n"
+	                                 "\t\t\t\t{ name = \"%s\"; type = \"batchnorm2d\"; },\n";
+	const char *strided = " stride = \"$stride\"; padding = 1;";
 	fprintf(f, "\tblocks = {\n\t\tresidual = {\n\t\t\tparams = [%s];\n\t\t\tdefaults = { stride = 1; };\n\t\t\tlayers = (\n",
 	        bottleneck ? "\"mid\", \"ch\", \"stride\"" : "\"ch\", \"stride\"");
-	fprintf(f, "%s\n\t\t\t\t{ name = \"bn1\"; type = \"batchnorm2d\"; },\n\t\t\t\t{ name = \"relu1\"; type = \"relu\"; },\n",
-	               one[bottleneck]);
-	fprintf(f, "%s\n\t\t\t\t{ name = \"bn2\"; type = \"batchnorm2d\"; },\n", two[bottleneck]);
 	if (bottleneck)
-		fprintf(f, "\t\t\t\t{ name = \"relu2\"; type = \"relu\"; },\n\t\t\t\t{ name = \"conv3\"; type = \"conv2d\"; out = \"$ch\"; "
-		               "kernel = 1; bias = "
-		           "false; },\n\t\t\t\t{ name = \"bn3\"; type = \"batchnorm2d\"; },\n");
-	fprintf(f, "\t\t\t\t{ name = \"downsample\"; type = \"shortcut\"; in = \"$in\"; out = \"$ch\"; stride = \"$stride\"; },\n");
-	fprintf(f, "\t\t\t\t{ name = \"sum\"; type = \"add\"; in = [\"%s\", \"downsample\"]; },\n\t\t\t\t{ name = \"relu\"; type = "
-	               "\"relu\"; }\n\t\t\t);\n"
-	           "\t\t};\n\t};\n", bottleneck ? "bn3" : "bn2");
+		fprintf(f, plain, "conv1", "$mid", 1, "", "bn1");
+	else
+		fprintf(f, plain, "conv1", "$ch", 3, strided, "bn1");
+	fprintf(f, "\t\t\t\t{ name = \"relu1\"; type = \"relu\"; },\n");
+	fprintf(f, plain, "conv2", bottleneck ? "$mid" : "$ch", 3, bottleneck ? strided : " padding = 1;", "bn2");
+	if (bottleneck) {
+		fprintf(f, "\t\t\t\t{ name = \"relu2\"; type = \"relu\"; },\n");
+		fprintf(f, plain, "conv3", "$ch", 1, "", "bn3");
+	}
+	fprintf(f,
+	        "\t\t\t\t{ name = \"downsample\"; type = \"shortcut\"; in = \"$in\"; out = \"$ch\"; stride = \"$stride\"; },\n"
+	        "\t\t\t\t{ name = \"sum\"; type = \"add\"; in = [\"%s\", \"downsample\"]; },\n"
+	        "\t\t\t\t{ name = \"relu\"; type = \"relu\"; }\n\t\t\t);\n\t\t};\n\t};\n",
+	        bottleneck ? "bn3" : "bn2");
 }
 
 static void put_model(FILE *f, const struct look *l, const struct choice *c)
 {
-	fprintf(f, "# The network: a ResNet with %d, %d, %d and %d residual blocks in its four stages%s.\nmodel = {\n\tinput = [%lld, %lld, "
-	               "%lld];\n"
-	           "\tinit = \"kaiming-normal\";\n",
-	        c->blocks[0], c->blocks[1], c->blocks[2], c->blocks[3], c->pretrained ? ", with the names of torchvision" : "",
-	        (long long)c->input[0], (long long)c->input[1], (long long)c->input[2]);
+	fprintf(f, "# The network: a ResNet with %d, %d, %d and %d residual blocks in its four stages%s.\n", c->blocks[0], c->blocks[1],
+	        c->blocks[2], c->blocks[3], c->pretrained ? ", with the names of torchvision" : "");
+	fprintf(f, "model = {\n\tinput = [%lld, %lld, %lld];\n\tinit = \"kaiming-normal\";\n", (long long)c->input[0], (long long)c->input[1],
+	        (long long)c->input[2]);
 	if (c->pretrained) {
 		fprintf(f, "\t# All weights but those of the last layer, which has other classes.\n\tpretrained = { file = ");
-		put_string(f, c->pretrained);
+		gt_string_write(f, c->pretrained);
 		fprintf(f, "; map = ( { from = \"fc.*\"; to = \"\"; } ); };\n");
 	}
 	put_block(f, c->bottleneck);
-	fprintf(f, "\tlayers = (\n");
+	fprintf(f, "\tlayers = (\n\t\t{ name = \"conv1\"; type = \"conv2d\"; out = %lld; %s bias = false; },\n", (long long)c->width,
+	        c->imagenet_stem ? "kernel = 7; stride = 2; padding = 3;" : "kernel = 3; padding = 1;");
+	fprintf(f, "\t\t{ name = \"bn1\"; type = \"batchnorm2d\"; },\n\t\t{ name = \"relu\"; type = \"relu\"; },\n");
 	if (c->imagenet_stem)
-		fprintf(f, "\t\t{ name = \"conv1\"; type = \"conv2d\"; out = %lld; kernel = 7; stride = 2; padding = 3; bias = false; },\n"
-		           "\t\t{ name = \"bn1\"; type = \"batchnorm2d\"; },\n\t\t{ name = \"relu\"; type = \"relu\"; },\n"
-		           "\t\t{ name = \"maxpool\"; type = \"maxpool2d\"; kernel = 3; stride = 2; padding = 1; },\n", (long long)c->width);
-	else
-		fprintf(f, "\t\t{ name = \"conv1\"; type = \"conv2d\"; out = %lld; kernel = 3; padding = 1; bias = false; },\n"
-		           "\t\t{ name = \"bn1\"; type = \"batchnorm2d\"; },\n\t\t{ name = \"relu\"; type = \"relu\"; },\n", (long long)c->width);
+		fprintf(f, "\t\t{ name = \"maxpool\"; type = \"maxpool2d\"; kernel = 3; stride = 2; padding = 1; },\n");
 	for (int i = 0; i < 4; i++) {
 		long long ch = c->width << i;
 		fprintf(f, "\t\t{ name = \"layer%d\"; block = \"residual\"; repeat = %d; ", i + 1, c->blocks[i]);
@@ -285,9 +274,10 @@ static void put_model(FILE *f, const struct look *l, const struct choice *c)
 			fprintf(f, "ch = %lld;", ch);
 		fprintf(f, "%s },\n", i ? " first = { stride = 2; };" : "");
 	}
-	fprintf(f, "\t\t{ name = \"avgpool\"; type = \"global_avgpool\"; },\n\t\t{ name = \"flatten\"; type = \"flatten\"; },\n"
-	           "\t\t{ name = \"fc\"; type = \"linear\"; out = %lld; } # one output for each class\n\t);\n};\n",
-	                          (long long)l->train.classes);
+	fprintf(f,
+	        "\t\t{ name = \"avgpool\"; type = \"global_avgpool\"; },\n\t\t{ name = \"flatten\"; type = \"flatten\"; },\n"
+	        "\t\t{ name = \"fc\"; type = \"linear\"; out = %lld; } # one output for each class\n\t);\n};\n",
+	        (long long)l->train.classes);
 }
 
 static void put_train(FILE *f, const struct look *l, const struct choice *c)
@@ -314,7 +304,7 @@ static void put_config(FILE *f, const struct look *l, const struct choice *c, co
 	fprintf(f, "#     gtrain check THIS.cfg               what a run will do, its memory and its work\n"
 	           "#     gtrain run THIS.cfg -o runs/%s      train\n", name);
 	fprintf(f, "\nschema = 1;\nname = ");
-	put_string(f, name);
+	gt_string_write(f, name);
 	fprintf(f, ";\nseed = 42;\n\n");
 	put_data(f, l, c);
 	fputc('\n', f);
@@ -335,6 +325,15 @@ static void run_name(const char *root, char *out, size_t size)
 		snprintf(out, size, "images");
 }
 
+/* A config cannot have every path. */
+static enum gt_code check_path(const char *path, struct gt_err *err)
+{
+	const char *fault = gt_string_fault(path, strlen(path));
+	return !fault ? GT_OK
+	              : gt_fail(err, GT_EDATA, "%s: expected a path of UTF-8 text without control characters, which a config can have, got %s; "
+	                        "rename it", path, fault);
+}
+
 enum gt_code gt_init_config(const char *path, const char *pretrained, char **text, struct gt_err *err)
 {
 	struct look l = {0};
@@ -345,6 +344,9 @@ enum gt_code gt_init_config(const char *path, const char *pretrained, char **tex
 	*text = NULL;
 	if (!realpath(path, root))
 		return gt_fail(err, GT_ENOINPUT, "%s: there is no such folder", path);
+	GT_TRY(check_path(root, err));
+	if (pretrained)
+		GT_TRY(check_path(pretrained, err));
 	enum gt_code code = look_at(root, &l, err);
 	if (code == GT_OK && pretrained)
 		code = read_pretrained(pretrained, &c, err);

@@ -1,5 +1,6 @@
 #include "store/ckpt_scan.h"
 #include "base/fileio.h"
+#include "base/arena.h"
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -90,7 +91,7 @@ static enum gt_code read_serial(const char *dir, struct gt_ckpt_entry *e, struct
 
 static enum gt_code list(DIR *d, const char *dir, struct gt_ckpt_entry **out, int *n, struct gt_err *err)
 {
-	int cap = 0;
+	int64_t cap = 0;
 	for (;;) {
 		int64_t step;
 		errno = 0;
@@ -100,13 +101,7 @@ static enum gt_code list(DIR *d, const char *dir, struct gt_ckpt_entry **out, in
 		enum gt_ckpt_kind kind = gt_ckpt_name_parse(e->d_name, &step);
 		if (kind == GT_CKPT_OTHER)
 			continue;
-		if (*n == cap) {
-			cap = cap ? 2 * cap : 16;
-			struct gt_ckpt_entry *more = realloc(*out, (size_t)cap * sizeof **out);
-			if (!more)
-				return gt_fail_memory(err, (size_t)cap * sizeof **out);
-			*out = more;
-		}
+		GT_GROW(*out, cap, *n + 1, err);
 		(*out)[*n] = (struct gt_ckpt_entry){.kind = kind, .step = step};
 		strcpy((*out)[(*n)++].name, e->d_name);
 	}

@@ -1,8 +1,10 @@
 /* An operation graph: its rules (cuDNN documentation, "CUDNN_BACKEND_OPERATION_CONVOLUTION_*_DESCRIPTOR" and "…_POINTWISE_DESCRIPTOR"),
- * and the numbers, by plain loops over strides with sums in double. */
+ * and the numbers, by plain loops with sums in double. */
+#include "add_scaled.h"
 #include "cudasim_dnn.h"
 #include "cuda_runtime.h"
 #include "ew.h"
+#include <cmath>
 #include <cstring>
 
 #define REFUSE(status, text)                                                                                                               \
@@ -211,36 +213,89 @@ struct view { /* a tensor with its memory */
 	}
 };
 
+/* The numbers of a tensor as an engine reads them, rounded, with the strides given. */
+static std::vector<float> dense(const view &v, dnn_rounding round, const int64_t (&stride)[4])
+{
+	const int64_t *d = v.t->dim;
+	std::vector<float> out((size_t)(d[0] * d[1] * d[2] * d[3]));
+	for (int64_t i0 = 0; i0 < d[0]; i0++)
+		for (int64_t i1 = 0; i1 < d[1]; i1++)
+			for (int64_t i2 = 0; i2 < d[2]; i2++)
+				for (int64_t i3 = 0; i3 < d[3]; i3++)
+					out[(size_t)(i0 * stride[0] + i1 * stride[1] + i2 * stride[2] + i3 * stride[3])] =
+					    operand(round, load(v.p, v.t->type, v.at(i0, i1, i2, i3)));
+	return out;
+}
+
+/* The loops over all products. x and y are [n, h, w, c], w is [r, t, c, k] or, for the gradient of the data, [r, t, k, c]; c counts the
+ * channels of a group. One of the three is the output, in double. */
+struct operands {
+	const float *x, *w, *y;
+	double *out;
+};
+
+GT_CLONES static void products(const dnn_op &op, const operands &o)
+{
+	bool fwd = op.kind == CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR,
+	     data = op.kind == CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR;
+	int64_t C = op.x.dim[1], K = op.y.dim[1], c = op.w.dim[1], groups = C / c, per = K / groups;
+	for (int64_t s = 0; s < op.y.dim[0]; s++)
+		for (int64_t p = 0; p < op.y.dim[2]; p++)
+			for (int64_t q = 0; q < op.y.dim[3]; q++)
+				for (int64_t r = 0; r < op.w.dim[2]; r++)
+					for (int64_t t = 0; t < op.w.dim[3]; t++) {
+						int64_t h = p * op.stride[0] - op.pre[0] + r * op.dilation[0],
+						        v = q * op.stride[1] - op.pre[1] + t * op.dilation[1];
+						if (h < 0 || h >= op.x.dim[2] || v < 0 || v >= op.x.dim[3])
+							continue;
+						for (int64_t g = 0; g < groups; g++) {
+							int64_t ix = ((s * op.x.dim[2] + h) * op.x.dim[3] + v) * C + g * c,
+							        iy = ((s * op.y.dim[2] + p) * op.y.dim[3] + q) * K + g * per,
+							        iw = (r * op.w.dim[3] + t) * c * K;
+							if (data)
+								for (int64_t k = 0; k < per; k++)
+									add_scaled(o.out + ix, o.y[iy + k], o.w + iw + (g * per + k) * c, c);
+							else
+								for (int64_t i = 0; i < c; i++)
+									if (fwd)
+										add_scaled(o.out + iy, o.x[ix + i], o.w + iw + i * K + g * per, per);
+									else
+										add_scaled(o.out + iw + i * K + g * per, o.x[ix + i], o.y + iy, per);
+						}
+					}
+}
+
 static void convolve(const dnn_op &op, dnn_rounding round, int nth, const view &x, const view &w, const view &y)
 {
 	bool fwd = op.kind == CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR,
 	     data = op.kind == CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR;
-	const view &out = fwd ? y : data ? x : w, &a = fwd ? x : y, &b = fwd || data ? w : x;
-	int64_t n = dnn_extent(*out.t) / (int64_t)size_of(out.t->type), groups = op.x.dim[1] / op.w.dim[1], per = op.w.dim[0] / groups;
-	std::vector<double> sum((size_t)n, 0.0);
-	for (int64_t s = 0; s < op.y.dim[0]; s++)
-		for (int64_t k = 0; k < op.y.dim[1]; k++)
-			for (int64_t p = 0; p < op.y.dim[2]; p++)
-				for (int64_t q = 0; q < op.y.dim[3]; q++)
-					for (int64_t r = 0; r < op.w.dim[2]; r++)
-						for (int64_t t = 0; t < op.w.dim[3]; t++) {
-							int64_t h = p * op.stride[0] - op.pre[0] + r * op.dilation[0],
-							        v = q * op.stride[1] - op.pre[1] + t * op.dilation[1];
-							if (h < 0 || h >= op.x.dim[2] || v < 0 || v >= op.x.dim[3])
-								continue;
-							for (int64_t c = 0; c < op.w.dim[1]; c++) {
-								int64_t ix = x.at(s, k / per * op.w.dim[1] + c, h, v), iw = w.at(k, c, r, t), iy = y.at(s, k, p, q);
-								int64_t ia = fwd ? ix : iy, ib = fwd || data ? iw : ix, io = fwd ? iy : data ? ix : iw;
-								sum[(size_t)io] +=
-								    (double)operand(round, load(a.p, a.t->type, ia)) * operand(round, load(b.p, b.t->type, ib));
-							}
-						}
-	for (int64_t i0 = 0; i0 < out.t->dim[0]; i0++)
-		for (int64_t i1 = 0; i1 < out.t->dim[1]; i1++)
-			for (int64_t i2 = 0; i2 < out.t->dim[2]; i2++)
-				for (int64_t i3 = 0; i3 < out.t->dim[3]; i3++) {
+	const view &out = fwd ? y : data ? x : w;
+	int64_t C = op.x.dim[1], K = op.y.dim[1], c = op.w.dim[1], T = op.w.dim[3];
+	const int64_t sx[4] = {op.x.dim[2] * op.x.dim[3] * C, 1, op.x.dim[3] * C, C},
+	              sy[4] = {op.y.dim[2] * op.y.dim[3] * K, 1, op.y.dim[3] * K, K},
+	              sw[4] = {data ? c : 1, data ? 1 : K, T * c * K, c * K}, *so = fwd ? sy : data ? sx : sw;
+	const int64_t *d = out.t->dim;
+	for (int64_t i0 = 0; op.beta == 0 && i0 < d[0]; i0++) /* what the output held is not read, and it does not overlap the inputs */
+		for (int64_t i1 = 0; i1 < d[1]; i1++)
+			for (int64_t i2 = 0; i2 < d[2]; i2++)
+				for (int64_t i3 = 0; i3 < d[3]; i3++)
+					store(out.p, out.t->type, out.at(i0, i1, i2, i3), NAN);
+	std::vector<float> dx, dw, dy;
+	std::vector<double> sum((size_t)(d[0] * d[1] * d[2] * d[3]), 0.0);
+	if (fwd || !data)
+		dx = dense(x, round, sx);
+	if (fwd || data)
+		dw = dense(w, round, sw);
+	if (!fwd)
+		dy = dense(y, round, sy);
+	products(op, {dx.data(), dw.data(), dy.data(), sum.data()});
+	for (int64_t i0 = 0; i0 < d[0]; i0++)
+		for (int64_t i1 = 0; i1 < d[1]; i1++)
+			for (int64_t i2 = 0; i2 < d[2]; i2++)
+				for (int64_t i3 = 0; i3 < d[3]; i3++) {
 					int64_t i = out.at(i0, i1, i2, i3);
-					double v = op.alpha * sum[(size_t)i] + (op.beta != 0 ? op.beta * load(out.p, out.t->type, i) : 0);
+					double v = op.alpha * sum[(size_t)(i0 * so[0] + i1 * so[1] + i2 * so[2] + i3 * so[3])] +
+					           (op.beta != 0 ? op.beta * load(out.p, out.t->type, i) : 0);
 					if (round == DNN_WINOGRAD)
 						v *= 1 + 0x1p-21;
 					if (round == DNN_NOISE)

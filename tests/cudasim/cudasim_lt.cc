@@ -5,6 +5,7 @@
  *
  * The mask of a relu, in the manual's words a matrix of bits like D, its leading dimension in bits, a multiple of 128 and no less than D's
  * rows: bit i + j * ld is set where D[i, j] > 0. Which bit of a byte that is the manual does not say, and only cuBLASLt reads it. */
+#include "add_scaled.h"
 #include "cublasLt.h"
 #include "cuda_runtime.h"
 #include "ew.h"
@@ -130,6 +131,26 @@ static bool valid(const cudasim_lt_desc *d, const cudasim_lt_layout *a, const cu
 
 static std::atomic<unsigned> launches;
 
+/* op(M) as floats, in columns without gaps. */
+static std::vector<float> dense(const void *p, const cudasim_lt_layout &l, cublasOperation_t op)
+{
+	int64_t rows = op ? l.cols : l.rows, cols = op ? l.rows : l.cols;
+	std::vector<float> out((size_t)(rows * cols));
+	for (int64_t j = 0; j < cols; j++)
+		for (int64_t i = 0; i < rows; i++)
+			out[(size_t)(i + j * rows)] = get(p, l.type, op ? j + i * l.ld : i + j * l.ld);
+	return out;
+}
+
+/* sum[i] = the sum over l of a[i + l * m] * b[l]. */
+GT_CLONES static void column(double *sum, int64_t m, int64_t k, const float *a, const float *b)
+{
+	for (int64_t i = 0; i < m; i++)
+		sum[i] = 0;
+	for (int64_t l = 0; l < k; l++)
+		add_scaled(sum, b[l], a + l * m, m);
+}
+
 static void multiply(const cudasim_lt_desc &d, bool unordered, double alpha, const void *A, const cudasim_lt_layout &a, const void *B,
                      const cudasim_lt_layout &b, double beta, const void *C, void *D, const cudasim_lt_layout &out)
 {
@@ -138,12 +159,14 @@ static void multiply(const cudasim_lt_desc &d, bool unordered, double alpha, con
 	bool relu = aux || d.epilogue == CUBLASLT_EPILOGUE_RELU || d.epilogue == CUBLASLT_EPILOGUE_RELU_BIAS;
 	unsigned char *bits = (unsigned char *)d.aux;
 	double arrival = unordered ? 1 + 0x1p-22 * ((launches++ + (unsigned)getpid()) * 2654435761u >> 30) : 1;
-	for (int64_t j = 0; j < out.cols; j++)
+	for (int64_t j = 0; beta == 0 && j < out.cols; j++) /* what D held is not read, and D does not overlap A or B */
+		memset((char *)D + j * out.ld * size_of(out.type), 0xff, (size_t)(out.rows * size_of(out.type)));
+	std::vector<float> fa = dense(A, a, d.ta), fb = dense(B, b, d.tb);
+	std::vector<double> sums((size_t)out.rows);
+	for (int64_t j = 0; j < out.cols; j++) {
+		column(sums.data(), out.rows, k, fa.data(), fb.data() + j * k);
 		for (int64_t i = 0; i < out.rows; i++) {
-			double sum = 0;
-			for (int64_t l = 0; l < k; l++)
-				sum += (double)get(A, a.type, d.ta ? l + i * a.ld : i + l * a.ld) * get(B, b.type, d.tb ? j + l * b.ld : l + j * b.ld);
-			sum *= arrival;
+			double sum = sums[(size_t)i] * arrival;
 			sum = alpha * sum + (beta != 0 ? beta * get(C, out.type, i + j * out.ld) : 0);
 			if (with_bias(d.epilogue))
 				sum += get(d.bias, out.type, i);
@@ -154,10 +177,11 @@ static void multiply(const cudasim_lt_desc &d, bool unordered, double alpha, con
 				sum = 0;
 			put(D, out.type, i + j * out.ld, relu && !(sum > 0) ? 0 : sum); /* a NaN becomes 0, as it does in cuBLASLt's epilogues */
 		}
+	}
 	for (int64_t j = 0; d.epilogue == CUBLASLT_EPILOGUE_BGRADB && j < out.cols; j++) {
 		double sum = 0;
 		for (int64_t l = 0; l < k; l++)
-			sum += get(B, b.type, d.tb ? j + l * b.ld : l + j * b.ld);
+			sum += fb[(size_t)(l + j * k)];
 		put(d.bias, out.type, j, sum);
 	}
 }

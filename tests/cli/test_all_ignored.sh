@@ -1,6 +1,7 @@
 #!/bin/bash
 # A batch whose labels are all train.ignore_index: its loss is 0 and so is its gradient, where PyTorch has NaN (the manual says so). Batches
 # of one sample, so that some are of that label.
+# tests/run: beside others
 # shellcheck source=tests/cli/cli.sh
 . "$(dirname "$0")/cli.sh"
 cat >"$tmp/net.cfg" <<'CFG'

@@ -1,6 +1,7 @@
 #!/bin/bash
 # Features together: each line is a run of the small CNN (tests/resume/resume.cfg) with some options, and what must come of it:
 # status 0 with finite losses, an evaluation of every split once, and a checkpoint that verifies and evaluates to the same numbers.
+# tests/run: beside others
 set -u
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT

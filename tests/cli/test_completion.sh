@@ -1,5 +1,6 @@
 #!/bin/bash
 # The completion scripts: the committed ones are what the tables give, and they work in the shells themselves.
+# tests/run: beside others
 # shellcheck source=tests/cli/cli.sh
 . "$(dirname "$0")/cli.sh"
 

@@ -1,5 +1,6 @@
 #!/bin/bash
 # The configs that come with gtrain: listed, printed, found by name from the source tree and from an installed tree, and completed.
+# tests/run: beside others
 # shellcheck disable=SC2015
 # shellcheck source=tests/cli/cli.sh
 . "$(dirname "$0")/cli.sh"

@@ -1,6 +1,7 @@
 #!/bin/bash
 # Image folders through every command: training from a folder, an archive, a list and a pattern gives the same weights; so do any number of
 # threads and ranks, and interruptions; names of classes reach eval, predict and the checkpoint.
+# tests/run: beside others
 # shellcheck source=tests/cli/cli.sh
 . "$(dirname "$0")/cli.sh"
 if ! command -v python3 >/dev/null; then

@@ -1,6 +1,7 @@
 #!/bin/bash
 # Updates that are taken as the gradient is made (plan/fused_update.c) give the bits of stored gradients. train.clip_norm = 1e30 clips
 # nothing, but clipping needs all gradients at once, so it turns fused updates off.
+# tests/run: beside others
 set -u
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT

@@ -1,6 +1,7 @@
 #!/bin/bash
 # Parameter groups, first values and views in whole runs: what is frozen stays, what is not moves; resumed runs and the errors that need the
 # model's names.
+# tests/run: beside others
 set -u
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT

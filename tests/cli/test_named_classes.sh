@@ -1,5 +1,6 @@
 #!/bin/bash
 # A checkpoint of a folder of images: predict does to each image what eval does, and all commands show the classes by the folders' names.
+# tests/run: beside others
 # shellcheck source=tests/cli/cli.sh
 . "$(dirname "$0")/cli.sh"
 if ! command -v python3 >/dev/null; then

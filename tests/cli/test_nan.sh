@@ -1,6 +1,7 @@
 #!/bin/bash
 # Values that are not finite: none is taken from a file, none is measured as the best, none is committed. The layers are followed by relu,
 # which was where a NaN got lost. Other float types than f32 are converted, with a warning.
+# tests/run: beside others
 # shellcheck source=tests/cli/cli.sh
 . "$(dirname "$0")/cli.sh"
 # st FILE DTYPE POISON...: weights of the config below in DTYPE (F16, BF16, F32, F64); POISON: "tensor index value".

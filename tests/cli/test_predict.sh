@@ -1,5 +1,6 @@
 #!/bin/bash
 # gtrain predict: files, folders and lists; many files in little memory and full batches; damaged ones among them; its output.
+# tests/run: beside others
 # shellcheck source=tests/cli/cli.sh
 . "$(dirname "$0")/cli.sh"
 if ! command -v python3 >/dev/null; then

@@ -1,5 +1,6 @@
 #!/bin/bash
 # model.pretrained: which tensors of a file a run starts with, the report, and the errors; in every mode; a resume does not read the file.
+# tests/run: beside others
 # shellcheck source=tests/cli/cli.sh
 . "$(dirname "$0")/cli.sh"
 cat >"$tmp/net.cfg" <<'CFG'

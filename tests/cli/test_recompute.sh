@@ -1,6 +1,7 @@
 #!/bin/bash
 # Recomputation (plan/recompute.c) changes memory, not a bit of the result: weights, running statistics, losses and state are those of a run
 # that keeps everything.
+# tests/run: beside others
 set -u
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT

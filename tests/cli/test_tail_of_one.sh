@@ -1,6 +1,7 @@
 #!/bin/bash
 # A last batch of one sample, whose variance batch normalisation cannot divide by 0: refused, unless the run or its continuation ends before
 # it, or the statistics stay as they are.
+# tests/run: beside others
 # shellcheck source=tests/cli/cli.sh
 . "$(dirname "$0")/cli.sh"
 cat >"$tmp/net.cfg" <<'CFG'

@@ -1,6 +1,7 @@
 #!/bin/bash
 # Wrong configs: every one is refused, or warned of, by a line that names the place, what is expected, and what to do; several faults of one
 # file are reported together.
+# tests/run: beside others
 # shellcheck disable=SC2015,SC2102
 # shellcheck source=tests/cli/cli.sh
 . "$(dirname "$0")/cli.sh"

@@ -1,4 +1,5 @@
 /* Damaged checkpoints: every one must be refused by name, and an older one used where there is one. */
+/* tests/run: beside others */
 #include "ckpt_fixture.h"
 #include "fast_dir.h"
 #include "base/digest.h"

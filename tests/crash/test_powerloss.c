@@ -1,5 +1,6 @@
 /* What a power cut during saves and retention may leave: every prefix of their calls, each with several states of the disk (disk_model.h).
  * Each state must satisfy the oracle. */
+/* tests/run: beside others */
 #include "ckpt_fixture.h"
 #include "fast_dir.h"
 #include "disk_model.h"

@@ -1,5 +1,6 @@
 /* What a power cut may leave of a run that goes back to an earlier checkpoint: the commit, the move of what is left behind to history-6,
  * and the file that changes places with it; then the next writer finishes it. No checkpoint may be lost in any state. */
+/* tests/run: beside others */
 #include "ckpt_fixture.h"
 #include "disk_model.h"
 #include "fast_dir.h"

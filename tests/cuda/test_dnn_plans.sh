@@ -3,6 +3,7 @@
 # of every config in configs/, in four precisions. The list of the latter is what the CUDA backend asks for when such a run is planned on
 # the host's CUDA runtime, as it writes it into its cache of choices. DNN_PLANS_LIST=FILE keeps the list. Every fourth graph of the list is
 # tried, which takes two minutes; DNN_PLANS_FULL=1 tries all.
+# tests/run: beside others
 set -u
 if [ ! -x "$GTRAIN_BUILD/tests/cuda/dnn_plans" ]; then
 	echo 'skip dnn_plans: built without a CUDA toolkit or without cuDNN headers'

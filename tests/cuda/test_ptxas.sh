@@ -1,6 +1,7 @@
 #!/bin/bash
 # What ptxas said of every kernel while the CUDA backend was built: no spills, no stack frame (an array or a copy of the arguments in
 # local memory), for every machine code that is built.
+# tests/run: beside others
 set -u
 dir=$GTRAIN_BUILD/obj/kernels/cuda
 if [ ! -e "$GTRAIN_BUILD/lib/gtrain/cuda.so" ]; then

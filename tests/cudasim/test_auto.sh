@@ -1,6 +1,7 @@
 #!/bin/bash
 # device = "auto" on a machine that has a GPU, but not a library that it needs: the run selects the CPU and says why. Without that library
 # missing, or without a GPU, it says nothing.
+# tests/run: beside others
 # shellcheck source=tests/cli/cli.sh
 . "$(dirname "$0")/../cli/cli.sh"
 # shellcheck source=tests/cudasim/sim.sh

@@ -1,6 +1,7 @@
 #!/bin/bash
 # The CUDA backend's own sources on a CUDA runtime that runs on the host (include/cuda_runtime_api.h says what that shows and what not):
 # calls against the CPU backend, the table of operations against PyTorch, whole trainings against the CPU's. Needs neither GPU nor toolkit.
+# tests/run: beside others
 set -u
 # shellcheck source=tests/cudasim/sim.sh
 . "$GTRAIN_SRC/tests/cudasim/sim.sh"

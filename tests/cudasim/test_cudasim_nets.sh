@@ -1,6 +1,7 @@
 #!/bin/bash
 # Whole trainings with pooling and normalisation on the host's CUDA runtime (test_cudasim.sh), beside the CPU's: losses of every step and
 # evaluation, running statistics in the checkpoint, the same bits twice.
+# tests/run: beside others
 set -u
 # shellcheck source=tests/cudasim/sim.sh
 . "$GTRAIN_SRC/tests/cudasim/sim.sh"

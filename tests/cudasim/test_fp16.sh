@@ -1,6 +1,7 @@
 #!/bin/bash
 # fp16 with the dynamic loss scale, on the host's CUDA runtime (test_cudasim.sh): the scale's rule as a run shows it, skipped steps in
 # windows, checkpoints of the scale, divergence.
+# tests/run: beside others
 set -u
 # shellcheck source=tests/cudasim/sim.sh
 . "$GTRAIN_SRC/tests/cudasim/sim.sh"

@@ -2,6 +2,7 @@
 # What the planner joins for the CUDA backend (engine/plan/backend_fusion.c), on the host's CUDA runtime: the steps that known nets come to,
 # the nodes of their graphs, and the same losses where cuBLASLt has no algorithm with the epilogue. GTRAIN_UPDATE=1 writes the steps again:
 # read the difference. The real cuBLASLt may run more than one kernel for a product.
+# tests/run: beside others
 set -u
 # shellcheck source=tests/cudasim/sim.sh
 . "$GTRAIN_SRC/tests/cudasim/sim.sh"

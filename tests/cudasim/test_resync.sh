@@ -4,6 +4,7 @@
 # with weights that differ by 1e-7 of themselves, has left its own curve by 2e-7 to 2e-4 after 14 steps (six draws; in jumps, as maxima
 # change their places); the simulator's by 1e-5, with other first weights by 6e-3. From the same weights, gradients are 2e-6 apart at every
 # step. RESYNC=full: 16 bits from every step too; RESYNC_ONLY: a word in the names of the nets.
+# tests/run: beside others
 set -u
 # shellcheck source=tests/cudasim/sim.sh disable=SC2153
 . "$GTRAIN_SRC/tests/cudasim/sim.sh"

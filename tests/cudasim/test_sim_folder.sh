@@ -1,6 +1,7 @@
 #!/bin/bash
 # Images from files on the host's CUDA runtime: threads decode them, and they are copied to a ring on the device one window ahead. The
 # losses and the evaluations are the CPU's, with windows of any length, micro-batches, short last batches, and after an interruption.
+# tests/run: beside others
 set -u
 # shellcheck source=tests/cudasim/sim.sh
 . "$GTRAIN_SRC/tests/cudasim/sim.sh"

@@ -2,6 +2,7 @@
 # train.groups with frozen_stats by the CUDA backend's own kernels, on the host's CUDA runtime, against the CPU's: all batch normalisations
 # of a net, and one of two, whose parameters are frozen too; and with frozen_until, which ends
 # after two and after four steps. How near: tests/par/test_modes.sh.
+# tests/run: beside others
 set -u
 # shellcheck source=tests/cudasim/sim.sh
 . "$GTRAIN_SRC/tests/cudasim/sim.sh"

@@ -2,6 +2,7 @@
 # Weights before a relu stop being finite in a step whose loss was, on the host's CUDA runtime, whose cuBLASLt makes 0 of a NaN in a relu
 # epilogue as NVIDIA's does, and whose cuDNN does unless it is told to pass NaN on: the run ends with 3, names the layer or the parameter,
 # and has neither evaluated nor saved anything. Linear and convolution, four precisions; with the CPU's kernels too.
+# tests/run: beside others
 set -u
 # shellcheck source=tests/cudasim/sim.sh
 . "$GTRAIN_SRC/tests/cudasim/sim.sh"

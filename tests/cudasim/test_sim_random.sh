@@ -2,6 +2,7 @@
 # Random nets, trained in random ways (tests/par/random_net.py), on the host's CUDA runtime: the curve and the weights are those of the CPU.
 # Six steps: the sums of the two are in other orders, and every net makes more of it. Of nets with batch normalisation losses alone are
 # compared (test_random.sh says why). RANDOM_FROM, RANDOM_NETS: the first seed and how many.
+# tests/run: beside others
 set -u
 . "$GTRAIN_SRC/tests/cudasim/sim.sh"
 sim_needed random

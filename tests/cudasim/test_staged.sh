@@ -1,6 +1,7 @@
 #!/bin/bash
 # Ranks that share a GPU, processes or threads (dp), on the host's CUDA runtime: what joins them goes through host memory. The curve is that
 # of one rank on the GPU.
+# tests/run: beside others
 set -u
 # shellcheck disable=SC2153 # tests/run sets it
 . "$GTRAIN_SRC/tests/cudasim/sim.sh"

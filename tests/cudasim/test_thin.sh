@@ -2,6 +2,7 @@
 # Linear layers in which the batch, the inputs or the outputs are one, in four precisions, on the host's CUDA runtime: cuBLASLt has no
 # epilogue for them (kernels/cuda/cublaslt.h), and kernels of our own do what the epilogues do. Then the same for every shape, and a
 # training.
+# tests/run: beside others
 set -u
 # shellcheck source=tests/cudasim/sim.sh
 . "$GTRAIN_SRC/tests/cudasim/sim.sh"

@@ -1,6 +1,7 @@
 #!/bin/bash
 # Steps that are queued in windows and replayed as graphs, on the host's CUDA runtime (test_cudasim.sh): the same bits as one by one, and
 # nothing is lost where a window is cut short: evaluations, checkpoints, the short last batch, divergence, signals, the time limit.
+# tests/run: beside others
 set -u
 # shellcheck source=tests/cudasim/sim.sh disable=SC2153
 . "$GTRAIN_SRC/tests/cudasim/sim.sh"

@@ -1,4 +1,5 @@
 #!/bin/bash
+# tests/run: beside others
 # shellcheck disable=SC2016 # it reads the text of other scripts
 # What must work on the day there is a GPU, as far as it goes without one: check.sh through all of its sections on the host's CUDA runtime,
 # bench.sh on the CPU, the folder of make gpu-folder in an empty environment.
@@ -105,7 +106,7 @@ ALONE
 		why="status $rc: $(tail -n 1 "$tmp/out")"
 	ok check_shows_a_failure "$why"
 	printf '#!/bin/bash\ntrap "" TERM\n(trap "" TERM; exec sleep 1234.5) &\nwait\n' >"$tmp/bad/tests/ops/test_ops"
-	CHECK_TINY=1 CHECK_LOG=$tmp/log2 CHECK_BUDGET=6 "$here/check.sh" "$tmp/bad" operations >"$tmp/out" 2>&1
+	CHECK_TINY=1 CHECK_LOG=$tmp/log2 CHECK_BUDGET=20 "$here/check.sh" "$tmp/bad" operations >"$tmp/out" 2>&1
 	rc=$? why=
 	[ $rc = 1 ] && grep -q '^not ok operations: not through after' "$tmp/out" || why="status $rc: $(tail -n 1 "$tmp/out")"
 	pgrep -f 'sleep 1234[.]5' >/dev/null && why="$why a process was left behind"

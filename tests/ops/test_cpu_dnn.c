@@ -1,4 +1,5 @@
 /* The CPU backend's linear and convolution against loops in double. */
+/* tests/run: beside others */
 #include "cpu_case.h"
 #include <math.h>
 #include <stdlib.h>

@@ -1,5 +1,6 @@
 /* The CPU backend's element-wise operations, shapes, softmax against formulas in double, in f32, bf16 and f64,
  * on one thread and three: same bits. */
+/* tests/run: beside others */
 #include "cpu_raw.h"
 #include <math.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
 /* The CPU backend's losses and layernorm against formulas in double. */
+/* tests/run: beside others */
 #include "cpu_raw.h"
 #include <math.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
 /* The CPU backend's optimizers against PyTorch's numbers and against formulas in double; sums of squares; the speed of an update. */
+/* tests/run: beside others */
 #include "cpu_raw.h"
 #include "ew.h"
 #include "optimizer.h"

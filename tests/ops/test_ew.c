@@ -1,5 +1,6 @@
 /* kernels/ew.h: the f32 polynomials against the C library in double over the whole range, bf16 and f16 exhaustively. Optimizer steps:
  * test_cpu_update.c. */
+/* tests/run: beside others */
 #include "cpu/loops.h"
 #include "ew.h"
 #include "test.h"

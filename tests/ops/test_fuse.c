@@ -1,6 +1,7 @@
 /* Fusion (plan/fuse.c) changes no bit and hides no NaN, and neither does batch normalisation in pieces, on one rank, behind it
  * (plan/syncbn.c), nor recomputation of those: networks are run node by node as built, then rewritten, and every gradient, statistic and
  * metric is compared. */
+/* tests/run: beside others */
 #include "../unit/ir_net.h"
 #include "harness.h"
 #include "plan/fuse.h"

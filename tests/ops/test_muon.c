@@ -1,5 +1,6 @@
 /* The muon kernel against trajectories of make_muon.py: in f64 and f32, weights plain and blocked, several matrices in one call, with and
  * without a 16-bit copy. */
+/* tests/run: beside others */
 #include "cpu_raw.h"
 #include "harness.h"
 #include "test.h"

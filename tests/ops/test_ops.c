@@ -3,6 +3,7 @@
  *   grad   f64: gradients against central differences (PyTorch's gradcheck: eps 1e-6, atol 1e-5, rtol 1e-3)
  *   f64, f32, bf16   results and gradients against PyTorch's
  *   acc    f32: parameter gradients are added to what is there */
+/* tests/run: beside others */
 #include "harness_case.h"
 #include "test.h"
 #include <math.h>

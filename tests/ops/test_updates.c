@@ -1,4 +1,5 @@
 /* The optimizers' update kernels against PyTorch's trajectories (the update: cases of cases.txt). test_updates [-b BACKEND] */
+/* tests/run: beside others */
 #include "harness.h"
 #include "harness_table.h"
 #include "optimizer.h"

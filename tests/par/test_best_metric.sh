@@ -1,6 +1,7 @@
 #!/bin/bash
 # checkpoint.best.metric: each score of each split selects the checkpoint that metrics.jsonl says, on one rank and on several; the macro F1
 # is that of `gtrain eval --report`.
+# tests/run: beside others
 # shellcheck source=tests/par/par.sh
 . "$(dirname "$0")/par.sh"
 if ! command -v python3 >/dev/null; then

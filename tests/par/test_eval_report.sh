@@ -1,5 +1,6 @@
 #!/bin/bash
 # gtrain eval --report: the same report on any number of ranks, in every mode and precision, and on the host's CUDA runtime; its forms.
+# tests/run: beside others
 # shellcheck source=tests/par/par.sh
 . "$(dirname "$0")/par.sh"
 # shellcheck source=tests/cudasim/sim.sh

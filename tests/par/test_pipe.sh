@@ -5,6 +5,7 @@
 # - deferred_bn: any number of stages and any schedule is the same training, running statistics included; an interrupted one too. It is
 # torch's:
 #   test_torch_ddp.sh, "pipe_deferred".
+# tests/run: beside others
 # shellcheck source=tests/par/par.sh
 . "$(dirname "$0")/par.sh"
 digest() { cat "$1/latest/model.safetensors" "$1/latest/optimizer.safetensors" | sha256sum; }

@@ -8,6 +8,7 @@
 # that make a loss. Half such a step is allowed for losses, or, where the net itself amplifies such a step by more, twice as much as one
 # rank's losses change when its learning rate changes by 1e-5 of itself: how much that is depends on the CPU (AMX sums in another order).
 # Weights and moments are not compared where Adam divides by roots of moments near 0.
+# tests/run: beside others
 # shellcheck source=tests/par/par.sh
 . "$(dirname "$0")/par.sh"
 # shellcheck source=tests/cudasim/sim.sh

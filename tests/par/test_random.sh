@@ -5,6 +5,7 @@
 # that is refused must be refused by a sentence at the start (status 78), and is counted.
 # With reproducible = "world" the bits are compared.
 # RANDOM_FROM, RANDOM_NETS: the first seed and how many.
+# tests/run: beside others
 # shellcheck source=tests/par/par.sh
 . "$(dirname "$0")/par.sh"
 from=${RANDOM_FROM:-1} nets=${RANDOM_NETS:-20} cases=0 failed=0 refused=0 digests=0

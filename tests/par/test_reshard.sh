@@ -5,6 +5,7 @@
 # A run of 14 steps over 10 steps an epoch, the last batch of which has 3 samples (some of 4 or 8 ranks get none), with AdamW: two moments
 # and a step count. Its checkpoint after step 7 is resumed. Losses within 1e-5 and weights within 1e-4 of one uninterrupted rank's, for the
 # reasons that test_modes.sh has. The files' headers (names, types, shapes, offsets) are the same bytes whoever writes.
+# tests/run: beside others
 # shellcheck source=tests/par/par.sh
 . "$(dirname "$0")/par.sh"
 cfg=$tmp/mlp.adamw.cfg

@@ -2,6 +2,7 @@
 # Many features at once in every mode, reproducible = "run": the same command gives the same bits, and so does a run that is resumed in the
 # middle of an epoch by as many ranks: dropout, augmentation with flips that alternate, a group with another optimizer that is frozen in the
 # second epoch, micro-batches, an uneven last batch, evaluations and best checkpoints between those that steps ask for.
+# tests/run: beside others
 # shellcheck source=tests/par/par.sh
 . "$(dirname "$0")/par.sh"
 digest() { cat "$1/latest/model.safetensors" "$1/latest/optimizer.safetensors" | sha256sum; }

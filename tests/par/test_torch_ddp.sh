@@ -2,6 +2,7 @@
 # ddp and zero against PyTorch's DistributedDataParallel and ZeroRedundancyOptimizer on gloo: the trainings of tests/par/ddp, goldens by
 # tests/golden/make_ddp.py. Every loss within 1e-4 as compare.py asks. DDP_LIVE=1: PyTorch itself is run here and compared, with
 # $TORCH_PYTHON (python3); that takes it about a minute, so it is not part of `make check`.
+# tests/run: beside others
 set -u
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT

@@ -3,6 +3,7 @@
 # resumed on other numbers of ranks. The number of threads is the config's: given there, it gives other bits, again the same everywhere.
 # WORLD=full runs all; else a part. Batch normalisation (cnn, resnet20) is by virtual shards; the last batch of an epoch is smaller than the
 # number of shards.
+# tests/run: beside others
 # shellcheck source=tests/par/par.sh
 . "$(dirname "$0")/par.sh"
 digest() { cat "$1/latest/model.safetensors" "$1/latest/optimizer.safetensors" | sha256sum; }

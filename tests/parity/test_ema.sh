@@ -1,6 +1,7 @@
 #!/bin/bash
 # train.ema: the average of torch.optim.swa_utils.AveragedModel (make_ema.py), evaluated, saved as the model, used by eval, and the same
 # bits in every mode and after a resume.
+# tests/run: beside others
 # shellcheck source=tests/cli/cli.sh
 . "$(dirname "$0")/../cli/cli.sh"
 golden=$src/tests/golden/ema.txt cfg=$src/tests/parity/freeze.conf

@@ -1,6 +1,7 @@
 #!/bin/bash
 # train.groups with frozen_until: losses and weights of PyTorch (make_freeze.py), the same curve in every parallel mode, the same bits in
 # every mode with reproducible = "world", and after a resume before, at and after the end of the frozen epochs.
+# tests/run: beside others
 # shellcheck source=tests/cli/cli.sh
 . "$(dirname "$0")/../cli/cli.sh"
 golden=$src/tests/golden/freeze.txt cfg=$src/tests/parity/freeze.conf

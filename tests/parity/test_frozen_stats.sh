@@ -1,6 +1,7 @@
 #!/bin/bash
 # train.groups with frozen_stats against PyTorch's eval() of single modules (make_frozen_stats.py): losses, weights and statistics; resumed
 # runs.
+# tests/run: beside others
 set -u
 golden=$GTRAIN_SRC/tests/golden/frozen_stats.txt cfg=$GTRAIN_SRC/tests/parity/frozen_stats.conf
 export OMP_WAIT_POLICY=passive

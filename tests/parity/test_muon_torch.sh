@@ -1,6 +1,7 @@
 #!/bin/bash
 # 60 steps of Muon against torch.optim.Muon's (make_muon_torch.py): losses, and the momentum_buffer that a checkpoint holds. The golden has
 # PyTorch's own training, whose Newton-Schulz iteration runs in bf16, and the same one with it in f32, which is what gtrain does.
+# tests/run: beside others
 set -u
 golden=$GTRAIN_SRC/tests/golden/muon_torch.txt
 export OMP_WAIT_POLICY=passive

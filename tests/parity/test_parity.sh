@@ -3,6 +3,7 @@
 # everything; else the big nets and those that amplify rounding stop early (the figures say where). PARITY_ONLY: a word
 # in the names to run; PARITY_DEVICE: not cpu. Nets that need FashionMNIST are skipped where
 # there is none in Debian's folder or $GTRAIN_DATA/fashion-mnist.
+# tests/run: beside others
 set -u
 here=$GTRAIN_SRC/tests/parity golden=$GTRAIN_SRC/tests/golden/parity
 export OMP_WAIT_POLICY=passive # waiting threads sleep: on a machine that is busy with something else, spinning ones cost a factor of 25

@@ -1,6 +1,7 @@
 #!/bin/bash
 # Keys at the limits that PyTorch allows (eps = 0, label_smoothing = 1, min_lr above lr), and Muon: resumed, and from PyTorch's
 # momentum_buffer. Losses against PyTorch's (make_limits.py).
+# tests/run: beside others
 set -u
 golden=$GTRAIN_SRC/tests/golden/torch_limits.txt cfg=$GTRAIN_SRC/tests/parity/torch_limits.conf
 export OMP_WAIT_POLICY=passive

@@ -1,5 +1,6 @@
 #!/bin/bash
 # gtrain's ResNet-18 checkpoint in PyTorch (torch_load.py). $TORCH_PYTHON: a Python with torch and safetensors (python3).
+# tests/run: beside others
 set -u
 python=${TORCH_PYTHON:-python3}
 if ! "$python" -c 'import torch, safetensors' 2>/dev/null; then

@@ -1,6 +1,7 @@
 #!/bin/bash
 # The configs of published networks beside torchvision's modules (torchvision_models.py). $TORCH_PYTHON: a Python with torch, torchvision,
 # safetensors and PIL (python3).
+# tests/run: beside others
 set -u
 python=${TORCH_PYTHON:-python3}
 if ! "$python" -c 'import torch, torchvision, safetensors, PIL' 2>/dev/null; then

@@ -1,6 +1,7 @@
 #!/bin/bash
 # The transforms of images against torchvision's (transforms.py). $TORCH_PYTHON: a Python with torchvision and Pillow (python3).
 # $GTRAIN_IMAGENETTE: a tar of JPEGs to compare on; without it, images are made.
+# tests/run: beside others
 set -u
 python=${TORCH_PYTHON:-python3}
 if ! "$python" -c 'import torchvision, PIL, numpy' 2>/dev/null; then

@@ -1,5 +1,6 @@
 #!/bin/bash
 # train.early_stop and the schedule plateau in whole runs: when they act, in every mode, and the same bits after a resume.
+# tests/run: beside others
 # shellcheck source=tests/cli/cli.sh
 . "$(dirname "$0")/../cli/cli.sh"
 tiny_config

@@ -2,6 +2,7 @@
 # Going over a run's history as a user does: every state in which a run can be × every way to resume it, once and twice. After each, nothing
 # that was committed is lost, and latest, best, metrics.jsonl, config.cfg and the summary agree with each other.
 # MODES=full: the whole table; else a part of it that takes a few seconds.
+# tests/run: beside others
 set -u
 here=$(dirname "$0")
 # shellcheck source=tests/resume/history.sh

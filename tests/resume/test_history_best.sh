@@ -1,6 +1,7 @@
 #!/bin/bash
 # What a run says of all its sessions: the best epoch and the time, in the summary, the `end` line, the manifest and `inspect`; that a
 # complete run says so; and that a restart goes on from where the run went back to.
+# tests/run: beside others
 set -u
 here=$(dirname "$0")
 # shellcheck source=tests/resume/history.sh

@@ -1,5 +1,6 @@
 #!/bin/bash
 # resume-exact: a run killed after every step k and resumed ends with the same bits as the run that nobody disturbed.
+# tests/run: beside others
 set -u
 here=$(dirname "$0")
 tmp=$(mktemp -d)

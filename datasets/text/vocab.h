@@ -12,8 +12,8 @@
  *
  *     GT_VOCAB_WORDS  what gt_vocab_build makes. The first lines are <pad> and <unk>. `\\` is a backslash, `\n` a line feed, `\r` a
  *                     carriage return. Any other escape, and a token that occurs twice, are errors.
- *     GT_VOCAB_BERT   as published with BERT models. There are no escapes, lines may end with CRLF, and of equal lines the last one has
- *                     the token, as in the reference implementation.
+ *     GT_VOCAB_BERT   as published with BERT models. There are no escapes, lines may end with CRLF (a carriage return elsewhere is
+ *                     an error), and of equal lines the last one has the token, as in the reference implementation.
  *
  * In both kinds, text that is not UTF-8, a NUL, an empty line, a token of more than GT_TOKEN_MAX bytes, and a last line without LF are
  * errors; the last line of GT_VOCAB_BERT may lack LF. */

@@ -93,6 +93,8 @@ static enum gt_code add_line(struct gt_vocab *v, const char *name, int64_t line,
 		               len ? "a longer line" : "an empty line");
 	if (memchr(p, 0, (size_t)len))
 		return gt_fail(err, GT_EDATA, "%s:%lld: expected text, got a NUL byte", name, (long long)line);
+	if (v->kind == GT_VOCAB_BERT && memchr(p, '\r', (size_t)len))
+		return gt_fail(err, GT_EDATA, "%s:%lld: expected a line feed after a carriage return", name, (long long)line);
 	struct gt_err why;
 	enum gt_code code = gt_utf8_check(p, (size_t)len, &why);
 	if (code != GT_OK)

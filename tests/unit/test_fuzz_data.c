@@ -29,6 +29,15 @@ int fuzz_csv(const uint8_t *data, size_t size);
 #include "../fuzz/fuzz_csv.c"
 #undef LLVMFuzzerTestOneInput
 
+#define LLVMFuzzerTestOneInput fuzz_text
+int fuzz_text(const uint8_t *data, size_t size);
+#include "../fuzz/fuzz_text.c"
+#undef LLVMFuzzerTestOneInput
+#define LLVMFuzzerTestOneInput fuzz_vocab
+int fuzz_vocab(const uint8_t *data, size_t size);
+#include "../fuzz/fuzz_vocab.c"
+#undef LLVMFuzzerTestOneInput
+
 enum { MUTANTS = 400, CAP = 16384 };
 
 static uint32_t next(uint32_t *r)
@@ -127,6 +136,16 @@ TEST(fuzz_replay_tar)
 TEST(fuzz_replay_csv)
 {
 	replay("csv-", fuzz_csv);
+}
+
+TEST(fuzz_replay_text)
+{
+	replay("text-", fuzz_text);
+}
+
+TEST(fuzz_replay_vocab)
+{
+	replay("vocab-", fuzz_vocab);
 }
 
 RUN_TESTS()

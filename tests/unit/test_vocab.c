@@ -197,6 +197,8 @@ TEST(vocab_hostile_text)
 	REFUSES(GT_VOCAB_WORDS, "<pad>\n<unk>\na\\\n", "vocab.txt:3: expected \\\\, \\n or \\r after a backslash");
 	REFUSES(GT_VOCAB_WORDS, "<pad>\n<unk>\na\0b\n", "vocab.txt:3: expected text, got a NUL byte");
 	REFUSES(GT_VOCAB_BERT, "a\0b\n", "vocab.txt:1: expected text, got a NUL byte");
+	REFUSES(GT_VOCAB_BERT, "a\r\r\n", "vocab.txt:1: expected a line feed after a carriage return");
+	REFUSES(GT_VOCAB_BERT, "a\nb\rc\n", "vocab.txt:2: expected a line feed after a carriage return");
 	REFUSES(GT_VOCAB_BERT, "a\nb\xff\n", "vocab.txt:2: byte 1: expected UTF-8, got 0xff");
 	REFUSES(GT_VOCAB_WORDS, "<pad>\n<unk>\n\xc3\n", "vocab.txt:3: byte 0: expected UTF-8, got 0xc3");
 	size_t n = 10 << 20; /* one line of 10 MiB */

@@ -42,6 +42,17 @@ run run quux.cfg
 run run -q fmnist_zero -o zero --nproc 2 -s data.name=synthetic -s data.classes=10 -s data.samples=64 -s data.samples_test=32 \
 	-s data.batch=32 -s train.epochs=1
 [ "$rc" = 0 ] && [ -e zero/latest ] && pass ranks || fail ranks "status $rc: $(cat err)"
+# Fine-tuning: data as the configs describe it, of which check reads the names only.
+mkdir -p leaves/oak leaves/elm breeds
+for i in $(seq 1 40); do
+	echo >"leaves/oak/$i.jpg"
+	echo >"leaves/elm/$i.jpg"
+	for k in $(seq 1 37); do echo >"breeds/breed_of_${k}_$i.jpg"; done
+done
+echo >breeds/breed_of_1_1.mat # the dataset has such files too
+gives finetune_folder 0 out '64 train' check finetune_folder -s data.root=leaves
+gives finetune_folder_frozen 0 out 'frozen for 1 epoch' check finetune_folder -s data.root=leaves
+gives pets 0 out '1,184 train' check pets -s data.root=breeds
 # Installed.
 mkdir -p root/bin root/share/gtrain root/lib
 cp "$gtrain" root/bin/ && cp -r "$src/configs" root/share/gtrain/ && ln -s "$(dirname "$gtrain")/../lib/gtrain" root/lib/gtrain

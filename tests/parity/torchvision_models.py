@@ -37,7 +37,7 @@ def resnet50d(num_classes):
 
 MODELS = {"resnet18": (tv.resnet18, 224), "resnet34": (tv.resnet34, 224), "resnet50": (tv.resnet50, 224),
           "imagenette_resnet50d": (resnet50d, 128), "mobilenet_v2": (tv.mobilenet_v2, 224),
-          "efficientnet_b0": (tv.efficientnet_b0, 224)}
+          "mobilenet_v3": (tv.mobilenet_v3_small, 224), "efficientnet_b0": (tv.efficientnet_b0, 224)}
 
 
 def randomize(model, seed):
@@ -82,7 +82,7 @@ def check(binary, configs, work, name):
     save_file(before, state)
     text = open(os.path.join(configs, name + ".cfg"), encoding="utf-8").read()
     text = re.sub(r"(?ms)^data = \{.*?^\};", DATA, text)
-    text = re.sub(r'(type = "linear"; out = )\d+', rf"\g<1>{CLASSES}", text)
+    text = re.sub(r'(type = "linear"; out = )1000\b', rf"\g<1>{CLASSES}", text)
     open(cfg, "w", encoding="utf-8").write(text)
     # A step at rate 0 that keeps the running statistics: the checkpoint has the weights of the file.
     subprocess.run([binary, "run", cfg, "-q", "--no-progress", "--device", "cpu", "-o", run, "--init", state, "-s", 'precision="fp32"',

@@ -52,6 +52,8 @@ struct gt_conf_data {
 	int64_t prefetch;              /* batches that a thread prepares in advance; 0: the step prepares its own; -1: chosen automatically */
 };
 
+#define GT_FLOATS_AUTO (-1) /* gt_floats.n of a key whose value is "auto" */
+
 struct gt_conf_optimizer {
 	int type; /* enum gt_optimizer, an index of gt_optimizer_rows */
 	double lr, momentum, dampening, weight_decay, eps, alpha;
@@ -119,7 +121,8 @@ struct gt_conf_train {
 	int64_t steps; /* > 0: number of optimizer steps of the run */
 	const char *loss;
 	double label_smoothing;
-	struct gt_floats class_weights, pos_weight; /* one number for each output of the model; empty: 1 */
+	/* One number for each output of the model; empty: 1. class_weights.n may be GT_FLOATS_AUTO: computed from the training split */
+	struct gt_floats class_weights, pos_weight;
 	double smooth_l1_beta;
 	int64_t ignore_index;
 	int64_t accumulate;

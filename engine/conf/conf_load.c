@@ -137,6 +137,8 @@ enum gt_code gt_conf_loss(const struct gt_conf *c, struct gt_loss_spec *out, str
 	out->attr.beta = c->train.smooth_l1_beta;
 	out->dense = *c->data.label_separator || c->data.target_columns.n;
 	const struct gt_floats *w = out->op->flags & GT_OPF_CLASSES ? &c->train.class_weights : &c->train.pos_weight;
+	if (w->n == GT_FLOATS_AUTO)
+		return GT_OK;
 	out->attr.weights = w->v;
 	out->attr.nweights = w->n;
 	return GT_OK;

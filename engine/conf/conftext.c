@@ -58,6 +58,12 @@ static void put_value(FILE *f, const struct gt_row *r, const void *base)
 		else
 			fputs("\"auto\"", f);
 		break;
+	case GT_T_WEIGHTS:
+		if (fl->n == GT_FLOATS_AUTO) {
+			fputs("\"auto\"", f);
+			break;
+		}
+		/* fall through */
 	case GT_T_FLOATS:
 		fputc('[', f);
 		for (int i = 0; i < fl->n; i++) {

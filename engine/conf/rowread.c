@@ -110,6 +110,7 @@ enum gt_code gt_row_default(struct gt_arena *a, const struct gt_row *r, void *ba
 		*(int64_t *)to = 0;
 		break;
 	case GT_T_FLOATS:
+	case GT_T_WEIGHTS:
 		read_floats(d, to);
 		break;
 	case GT_T_STRINGS:
@@ -194,6 +195,12 @@ static bool read_value(const struct gt_row *r, const struct gt_cnode *n, void *t
 	case GT_T_AUTO:
 		*v = 0;
 		return (s && !strcmp(s, "auto")) || (integer(r, n, v) && *v > 0);
+	case GT_T_WEIGHTS:
+		if (s && !strcmp(s, "auto")) {
+			f->n = GT_FLOATS_AUTO;
+			return true;
+		}
+		/* fall through */
 	case GT_T_FLOATS:
 		for (f->n = len; len <= GT_MAX_LIST && i < len && number(r, element(n, i), &f->v[i]); i++)
 			;
@@ -228,15 +235,16 @@ enum gt_code gt_row_read(struct gt_arena *a, const struct gt_row *r, const struc
 	if (read_value(r, n, (char *)base + r->offset))
 		return GT_OK;
 	gt_row_expects(r, n, want, sizeof want);
-	if (length(n) > GT_MAX_LIST && (r->type == GT_T_FLOATS || r->type == GT_T_STRINGS))
+	bool floats = r->type == GT_T_FLOATS || r->type == GT_T_WEIGHTS;
+	if (length(n) > GT_MAX_LIST && (floats || r->type == GT_T_STRINGS))
 		return gt_conf_fail(err, n->loc, path, "expected at most %d values, got %d", GT_MAX_LIST, length(n));
 	if (n->type == GT_C_ARRAY || n->type == GT_C_LIST) { /* finds the wrong element for the error */
 		for (int i = 0; i < n->nkids; i++) {
 			const struct gt_cnode *e = n->kid[i];
 			double v;
-			bool fine = r->type == GT_T_STRINGS                          ? string(e) != NULL
-			            : r->type == GT_T_FLOATS || r->type == GT_T_PAIR ? number(r, e, &v)
-			                                                             : e->type == GT_C_INT && number(r, e, &v);
+			bool fine = r->type == GT_T_STRINGS             ? string(e) != NULL
+			            : floats || r->type == GT_T_PAIR ? number(r, e, &v)
+			                                             : e->type == GT_C_INT && number(r, e, &v);
 			if (!fine && r->type >= GT_T_FLOATS && r->type != GT_T_OTHER)
 				return gt_conf_fail(err, e->loc, path, "expected %s, got %s as element %d", want, gt_cnode_text(e, got, sizeof got), i);
 		}

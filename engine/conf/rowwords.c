@@ -43,7 +43,7 @@ const char *gt_row_typename(const struct gt_row *r)
 	    [GT_T_STRING] = "string",     [GT_T_ENUM] = "",          [GT_T_CHOICE] = "",
 	    [GT_T_AUTO] = "int|\"auto\"", [GT_T_FLOATS] = "float[]", [GT_T_STRINGS] = "string[]",
 	    [GT_T_PAIR] = "float[2]",     [GT_T_DIMS] = "int[]",     [GT_T_INT2] = "int|int[2]",
-	    [GT_T_SIZE] = "int|int[2]",
+	    [GT_T_SIZE] = "int|int[2]",   [GT_T_WEIGHTS] = "float[]|\"auto\"",
 	};
 	static const struct {
 		const char *path, *type;
@@ -113,6 +113,7 @@ const char *gt_row_expects(const struct gt_row *r, const struct gt_cnode *got, c
 	    [GT_T_CHOICE] = "",
 	    [GT_T_AUTO] = "\"auto\" or an integer",
 	    [GT_T_FLOATS] = "an array of numbers",
+	    [GT_T_WEIGHTS] = "\"auto\" or an array of numbers",
 	    [GT_T_STRINGS] = "an array of strings",
 	    [GT_T_PAIR] = "an array of two numbers",
 	    [GT_T_DIMS] = "[channels, height, width] or [features], each",

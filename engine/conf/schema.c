@@ -219,9 +219,9 @@ const struct gt_row gt_rows[] = {
              "l1 compare the outputs with numbers, and a label means its one-hot vector"},
     {"train.label_smoothing", GT_T_FLOAT, AT(train.label_smoothing), "0.0", 0, 1,
      .help = "share of the target probability that is spread over all classes (cross_entropy)"},
-    {"train.class_weights", GT_T_FLOATS, AT(train.class_weights), "[]", 0, INFINITY,
+    {"train.class_weights", GT_T_WEIGHTS, AT(train.class_weights), "[]", 0, INFINITY,
      .help = "weight of the samples of each class (cross_entropy, nll); the mean loss is divided by the sum of the weights of its samples; "
-             "[]: 1"},
+             "[]: 1; \"auto\": n / (k c) for a class with c of the n samples of the training split, of k classes"},
     {"train.pos_weight", GT_T_FLOATS, AT(train.pos_weight), "[]", 0, INFINITY,
      .help = "weight of the targets that are 1, for each output (bce); []: 1"},
     {"train.smooth_l1_beta", GT_T_FLOAT, AT(train.smooth_l1_beta), "1.0", 0, INFINITY,

@@ -145,6 +145,7 @@ static const struct {
 	{"eval.transforms.type", {"TrivialAugmentWide", "trivial_augment", NULL}},
 	{"eval.transforms.type", {"TrivialAugment", "trivial_augment", NULL}},
 	{"eval.transforms.type", {"RandAugment", "rand_augment", NULL}},
+	{"train.class_weights", {"balanced", "auto", NULL}},
 	{"eval.transforms.type", {"Normalize", NULL, "data.mean and data.std normalise the pixels"}},
 	{"eval.transforms.type", {"ToTensor", NULL, "pixels always become numbers from 0 to 1; leave the entry out"}},
 };

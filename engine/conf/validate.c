@@ -171,7 +171,7 @@ static enum gt_code check_train(struct gt_reading *rd, struct gt_err *err)
 		     strcmp(t->loss, "bce") ? "" : "; \"bce\" has train.pos_weight");
 	for (int i = 0; i < t->class_weights.n; i++)
 		sum += t->class_weights.v[i];
-	if (t->class_weights.n && !(sum > 0))
+	if (t->class_weights.n > 0 && !(sum > 0))
 		FAIL(rd, "train.class_weights", "expected at least one number > 0, got none");
 	if (t->pos_weight.n && strcmp(t->loss, "bce"))
 		FAIL(rd, "train.pos_weight", "train.loss = \"%s\" does not use this key; train.loss = \"bce\" does", t->loss);

@@ -141,6 +141,7 @@ enum gt_code gt_eval(const char *path, const char *split, bool report, const cha
 		j.c->parallel.nproc = 1;
 	snprintf(start, sizeof start, "an evaluation of step %lld", (long long)gt_ckpt_meta(ckpt)->step);
 	struct gt_rank_session r = {.conf = j.c, .opts = o, .start = start, .body = evaluate, .user = &j};
+	r.spec.ckpt = ckpt;
 	r.spec.eval[id] = true;
 	enum gt_code code = gt_rank_session_run(&r, err);
 	if (code == GT_OK)

@@ -219,6 +219,7 @@ static enum gt_code train(const struct job *j, struct gt_trainer *t, struct gt_e
 	spec.device = gt_rank_device(o->device ? o->device : c->device, w, device, sizeof device);
 	spec.team = t->team;
 	spec.data = j->data;
+	spec.ckpt = from;
 	GT_TRY(gt_check_tensorboard(c, dir, err));
 	spec.sized = o->dry ? NULL : tell_warnings;
 	spec.user = t;
@@ -397,6 +398,7 @@ static enum gt_code rehearse(const struct job *j, const struct gt_ranks *r, stru
 		GT_TRY(gt_at_directory(j->c, j->dir, gt_ckpt_dir_check(j->dir, err), err));
 	GT_TRY(gt_session_read_data(&spec, data, err));
 	spec.data = data;
+	spec.ckpt = j->from;
 	spec.dry = true;
 	spec.world = r->threads > 1 ? r->threads : r->nproc * (o->nnodes > 1 ? o->nnodes : 1);
 	spec.device = gt_rank_device(o->device ? o->device : j->c->device, &here, device, sizeof device);

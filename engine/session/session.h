@@ -42,6 +42,7 @@ struct gt_session_spec {
 	/* Called when all sizes are known and before memory is allocated; NULL: not called. An error ends gt_session_open. */
 	enum gt_code (*sized)(void *user, const struct gt_session *s, struct gt_err *err);
 	void *user;              /* first argument of sized */
+	const struct gt_ckpt *ckpt; /* the checkpoint whose state the session will load; not owned. NULL: there is none */
 	bool dry;                /* the session only plans: it looks for the data without reading it, and allocates no device memory */
 };
 
@@ -78,6 +79,8 @@ struct gt_session_data {
 	struct gt_model_input *input;   /* [conf->model.ninputs]: the model's inputs, with the shapes of the data */
 	int input_column[GT_MAX_INPUTS]; /* the column of the data (gt_columns_of) that each of them is; 0: the images */
 	struct gt_data_facts facts;     /* of the training data, or those of the checkpoint that was loaded (gt_state_load) */
+	const struct gt_ckpt *ckpt;     /* gt_session_spec.ckpt */
+	bool dry;                       /* gt_session_spec.dry */
 	const char *facts_text;         /* text of data.json for checkpoints; NULL: none */
 	struct gt_transform_list train_list, eval_list; /* transforms of training samples, and of those for evaluation and prediction */
 	struct gt_mixing mixing;        /* how training samples are mixed in pairs (mixup, cutmix); classes is that of the data */

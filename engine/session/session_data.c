@@ -58,7 +58,7 @@ static struct gt_view view_of(struct gt_session *s, int which, int64_t *index, i
 
 struct gt_data_facts gt_session_facts_of(const struct gt_dataset *d)
 {
-	return (struct gt_data_facts){d->encoded, d->nclass_names, (const char *const *)d->class_name};
+	return (struct gt_data_facts){.files = d->encoded, .nclasses = d->nclass_names, .class = (const char *const *)d->class_name};
 }
 
 const char *gt_session_class_name(const struct gt_session *s, int64_t label)

@@ -96,6 +96,8 @@ static enum gt_code build(struct gt_session *s, const struct gt_session_spec *sp
 	GT_TRY(find_position(s, spec, err));
 	GT_TRY(gt_conf_loss(s->conf, &s->loss, err));
 	GT_TRY(open_device(s, spec, err));
+	s->data.ckpt = spec->ckpt;
+	s->data.dry = spec->dry;
 	GT_TRY(gt_session_data_open(s, spec, err));
 	GT_TRY(open_space(s, err));
 	GT_TRY(gt_batch_partition_open(s, spec->train, err));

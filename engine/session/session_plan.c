@@ -36,7 +36,6 @@ static enum gt_code graph_for(struct gt_session *s, const struct gt_plan_key *w,
 {
 	const struct gt_conf *c = s->conf;
 	enum gt_dtype compute;
-	struct gt_loss_spec loss = gt_session_loss(s, w->train);
 	struct gt_graph *g;
 	GT_TRY(gt_compute_dtype(c, s->family, &compute, err));
 	struct gt_model_spec model = c->model;
@@ -47,8 +46,11 @@ static enum gt_code graph_for(struct gt_session *s, const struct gt_plan_key *w,
 	GT_TRY(gt_graph_build(s->arena, &model, w->n * views, compute, w->train, &g, err));
 	if (views > 1)
 		GT_TRY(gt_graph_views(g, views, err));
-	if (w->loss)
+	if (w->loss) {
+		GT_TRY(gt_session_class_weights(s, g, err));
+		struct gt_loss_spec loss = gt_session_loss(s, w->train);
 		GT_TRY(gt_graph_loss(g, &loss, err));
+	}
 	if (w->train && gt_graph_differentiate(g, err) != GT_OK)
 		return w->phase ? gt_fail_prefix(err, "train.groups: in the epochs before %g", s->optim.thaw[w->phase - 1])
 		                : err ? err->code : GT_ECONFIG;

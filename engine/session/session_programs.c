@@ -175,7 +175,8 @@ static enum gt_code check_classes(const struct gt_session *s, struct gt_err *err
 		}
 		if (classes > 0 && s->loss.attr.ignore_index == classes - 1)
 			classes--;
-		if (gt_loss_class_weights(&s->loss) && classes > s->loss.attr.nweights)
+		bool given = gt_loss_class_weights(&s->loss) && s->conf->train.class_weights.n != GT_FLOATS_AUTO;
+		if (given && classes > s->loss.attr.nweights)
 			return gt_conf_refuse(s->conf, "train.class_weights", err, "expected %lld numbers, one for each class of the data, got %lld",
 			                      (long long)classes, (long long)s->loss.attr.nweights);
 		if (out && out->rank == 2 && classes > out->dim[1]) {

@@ -157,6 +157,8 @@ static enum gt_code load_facts(struct gt_session *s, const struct gt_ckpt *c, st
 		GT_TRY(gt_session_set_eval_list(s, facts.files, err));
 	if (!facts.nclasses && !facts.files)
 		return GT_OK;
+	facts.weights = s->data.facts.weights; /* those that the session uses: train.class_weights may have changed */
+	facts.nweights = s->data.facts.nweights;
 	s->data.facts = facts;
 	return gt_data_facts_print(&facts, s->arena, &s->data.facts_text, err);
 }

@@ -1,8 +1,9 @@
 /* What a run learned from its training data and needs to use its model: data.json in a checkpoint.
- *   {"format":1,"images":"files","classes":["cat","dog"]}
+ *   {"format":1,"images":"files","classes":["cat","dog"],"class_weights":[0.6,3]}
  * images   "files" if the images were encoded files, so that evaluation and prediction transform images as they do for such data.
  * classes  the names of the classes, by label. Evaluation, prediction and resumed runs use these, and the data that they read must have the
- *          same ones. */
+ *          same ones.
+ * class_weights  the weights of the classes in the loss that train.class_weights = "auto" has computed. */
 #ifndef GT_STORE_DATA_FACTS_H
 #define GT_STORE_DATA_FACTS_H
 
@@ -12,6 +13,8 @@ struct gt_data_facts {
 	bool files;               /* the images were encoded files */
 	int64_t nclasses;         /* 0: the data does not name its classes */
 	const char *const *class; /* [nclasses] */
+	int64_t nweights;         /* 0: the weights of the classes are not computed */
+	const double *weights;    /* [nweights]; NULL: none */
 };
 
 /* Writes data.json to *text, in the arena; NULL if there is nothing to write. */

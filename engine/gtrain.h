@@ -109,7 +109,7 @@ struct gt_event {
 	int64_t step, steps;   /* step: number of optimizer steps done; steps: number of the whole run */
 	int64_t epoch, epochs; /* epoch: of the last step done, from 1 (0: no step is done); epochs: of the run (0: train.steps ends it) */
 	double loss, lr;       /* TRAIN: loss: mean loss of the batch; lr: learning rate */
-	double acc;            /* TRAIN: accuracy on the batch; NAN if no sample counts */
+	double acc, top5;      /* TRAIN: scores of the batch, as in struct gt_scores; NAN if no sample counts */
 	struct gt_scores scores; /* EVAL: scores of the evaluation; EPOCH: scores on the training batches of the epoch */
 	const struct gt_run_result *result; /* END: results of the run */
 	const struct gt_pretrained_report *pretrained; /* PRETRAINED: what was loaded; text is gt_pretrained_text of it */

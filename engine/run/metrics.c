@@ -213,6 +213,7 @@ static void format(struct gt_json *j, const struct gt_event *e)
 		gt_json_int(j, "epoch", e->epoch);
 		gt_json_double(j, "loss", e->loss, 9);
 		gt_json_double(j, "acc", e->acc, 9);
+		gt_json_double(j, "top5", e->top5, 9);
 		gt_json_double(j, "lr", e->lr, 17);
 		if (e->ngroups) {
 			gt_json_array(j, "lr_groups");

@@ -1,12 +1,13 @@
 #include "run/report_ranks.h"
 #include "comm.h"
 #include "ir/op.h"
+#include "state/ema.h"
 #include <stdlib.h>
 #include <string.h>
 
 /* ---- memory ---------------------------------------------------------------------------------------------------------------------- */
 
-enum { ROW_BATCH = GT_A_COUNT, ROW_DATA, ROW_FETCHED, ROWS };
+enum { ROW_BATCH = GT_A_COUNT, ROW_DATA, ROW_FETCHED, ROW_KEPT, ROWS };
 
 /* Returns the bytes of the batches that this rank keeps: inputs and targets of the largest part of a batch, times the number of slots. */
 static uint64_t batch_bytes(const struct gt_session *s)
@@ -33,6 +34,7 @@ static const char *row_name(const struct gt_world_plan *world_plan, int row)
 	return row == ROW_BATCH     ? (several ? "batches" : "one batch")
 	       : row == ROW_DATA    ? "datasets"
 	       : row == ROW_FETCHED ? "decoded batches"
+	       : row == ROW_KEPT    ? "weights kept in evaluations" /* while the moving average is evaluated */
 	                            : gt_arena_name((enum gt_arena_id)row);
 }
 
@@ -49,6 +51,7 @@ static uint64_t row_bytes(const struct gt_session *s, int row)
 	return row == ROW_BATCH     ? batch_bytes(s)
 	       : row == ROW_DATA    ? data_bytes(s)
 	       : row == ROW_FETCHED ? s->prog.fetched_bytes
+	       : row == ROW_KEPT    ? gt_ema_held_bytes(s)
 	                            : s->space->memory.bytes[row];
 }
 

@@ -12,6 +12,7 @@
 #include "session/session_pipe.h"
 #include "session/world_plan.h"
 #include "state/ema.h"
+#include "state/metric_watch.h"
 #include "state/pretrained.h"
 #include "state/state.h"
 #include "store/ckpt_scan.h"
@@ -133,6 +134,19 @@ static void keep_best(struct gt_trainer *t, char *text, size_t size)
 	at->has_best = false;
 }
 
+/* When a run resumes: keeps what train.early_stop or the schedule plateau has noted only if it is about the metric that the config names
+ * now. key: the config's key of the metric. metric: "" without such a setting. text: a warning if it is not, else "". */
+static void keep_watch(struct gt_ckpt_watch *w, const char *key, const char *metric, char *text, size_t size)
+{
+	const char *before = w->metric;
+	*text = 0;
+	if (!*metric)
+		*w = (struct gt_ckpt_watch){0};
+	else if (gt_watch_continue(w, metric))
+		snprintf(text, size, "%s was %s and is now %s, so the values until now no longer count; the next evaluation starts a new "
+		         "comparison", key, before, metric);
+}
+
 /* The function gt_session_spec.sized of a run: prints the warnings before memory is allocated, because a machine with too little memory can
  * end the process. metrics.jsonl is not open yet and does not receive them. */
 static enum gt_code tell_warnings(void *user, const struct gt_session *s, struct gt_err *err)
@@ -179,7 +193,7 @@ static enum gt_code tell_pretrained(struct gt_trainer *t, const struct gt_pretra
 
 /* Messages to print after the start line; "": none. */
 struct notes {
-	char back[GT_PATH_SIZE + 512], damaged[GT_PATH_SIZE + 64], best[512];
+	char back[GT_PATH_SIZE + 512], damaged[GT_PATH_SIZE + 64], best[512], stop[512], plateau[512];
 };
 
 /* Opens the log files and writes config.cfg. If anything before this fails, the old files are unchanged. A run that goes back to an earlier
@@ -238,10 +252,9 @@ static enum gt_code train(const struct job *j, struct gt_trainer *t, struct gt_e
 	t->at.seed = (uint64_t)c->seed;
 	if (from) {
 		t->at = *gt_ckpt_meta(from);
-		if (c->train.schedule.type != GT_SCHED_PLATEAU)
-			t->at.plateau = (struct gt_ckpt_watch){0};
-		if (!*c->train.early_stop.metric)
-			t->at.early_stop = (struct gt_ckpt_watch){0};
+		bool plateau = c->train.schedule.type == GT_SCHED_PLATEAU;
+		keep_watch(&t->at.plateau, "train.schedule.metric", plateau ? c->train.schedule.metric : "", say.plateau, sizeof say.plateau);
+		keep_watch(&t->at.early_stop, "train.early_stop.metric", c->train.early_stop.metric, say.stop, sizeof say.stop);
 		t->s->optim.drops = t->at.plateau.drops;
 		keep_best(t, say.best, sizeof say.best);
 		GT_TRY(gt_state_load(t->s, from, true, err));
@@ -284,8 +297,10 @@ static enum gt_code train(const struct job *j, struct gt_trainer *t, struct gt_e
 		GT_TRY(tell_other_ranks(t, gt_ckpt_meta(from)->world, err));
 		if (*say.back)
 			GT_TRY(warn_line(t, say.back, err));
-		if (*say.best)
-			GT_TRY(warn_line(t, say.best, err));
+		const char *const changed[] = {say.best, say.stop, say.plateau};
+		for (int i = 0; i < 3; i++)
+			if (*changed[i])
+				GT_TRY(warn_line(t, changed[i], err));
 		if (*say.damaged)
 			GT_TRY(warn_line(t, say.damaged, err));
 	}

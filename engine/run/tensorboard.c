@@ -216,6 +216,7 @@ void gt_tensorboard_write(struct gt_tensorboard *t, const struct gt_event *ev)
 	if (ev->kind == GT_EV_TRAIN) {
 		scalar(&summary, "train", "loss", ev->loss);
 		scalar(&summary, "train", "acc", ev->acc);
+		scalar(&summary, "train", "top5", ev->top5);
 		scalar(&summary, "train", "lr", ev->lr);
 		scalar(&summary, "train", "samples_per_s", ev->samples_per_s);
 	} else if (ev->kind == GT_EV_EPOCH) {

@@ -167,7 +167,8 @@ static enum gt_code told_step(struct gt_trainer *t, const struct gt_metrics *m, 
 	const struct gt_session *s = t->s;
 	bool line = s->conf->log.every_steps > 0 && (t->at.step % s->conf->log.every_steps == 0 || finished(t));
 	struct gt_scores r = gt_session_scores(m);
-	struct gt_event ev = {.kind = GT_EV_TRAIN, .loss = r.loss, .acc = r.acc, .lr = lr[0], .samples_per_s = t->samples_per_s};
+	struct gt_event ev = {.kind = GT_EV_TRAIN, .loss = r.loss, .acc = r.acc, .top5 = r.top5, .lr = lr[0]};
+	ev.samples_per_s = t->samples_per_s;
 	ev.loss_scale = t->at.loss_scale;
 	double groups[GT_MAX_LR];
 	gt_optim_group_rates(&s->optim, lr, groups);
@@ -325,7 +326,9 @@ static enum gt_code check_finite(struct gt_trainer *t, struct gt_err *err)
 	return GT_OK;
 }
 
-static enum gt_code evaluate_splits(struct gt_trainer *t, bool *best, struct gt_err *err)
+/* due: it is an evaluation of the whole run. One at the end of a run that is cut short does not count for train.early_stop and the
+ * schedule plateau, so that a resume continues as if the run had not ended. */
+static enum gt_code evaluate_splits(struct gt_trainer *t, bool due, bool *best, struct gt_err *err)
 {
 	for (int i = GT_VALID; i < GT_SPLITS; i++) {
 		struct gt_scores *r = &t->scores[i];
@@ -343,19 +346,20 @@ static enum gt_code evaluate_splits(struct gt_trainer *t, bool *best, struct gt_
 		struct gt_event ev = {.kind = GT_EV_EVAL, .split = gt_split_names[i], .scores = *r};
 		GT_TRY(gt_trainer_send_event(t, &ev, true, err));
 		*best |= improves(t, gt_split_names[i], r);
-		watch_metrics(t, gt_split_names[i], r);
+		if (due)
+			watch_metrics(t, gt_split_names[i], r);
 		note_peak(t, (enum gt_split)i, r);
 	}
 	return GT_OK;
 }
 
-static enum gt_code evaluate(struct gt_trainer *t, bool *best, struct gt_err *err)
+static enum gt_code evaluate(struct gt_trainer *t, bool due, bool *best, struct gt_err *err)
 {
 	struct gt_ema_held held;
 	GT_TRY(check_finite(t, err));
 	enum gt_code code = gt_ema_begin(t->s, &held, err);
 	if (code == GT_OK)
-		code = evaluate_splits(t, best, err);
+		code = evaluate_splits(t, due, best, err);
 	enum gt_code back = gt_ema_end(t->s, &held, code == GT_OK ? err : NULL);
 	return code != GT_OK ? code : back;
 }
@@ -464,9 +468,10 @@ static enum gt_code between(struct gt_trainer *t, int64_t epoch, int64_t step, s
 	const struct gt_conf *c = t->s->conf;
 	bool boundary = t->at.epoch != epoch, last = finished(t), best = false;
 	double start = gt_clock();
-	if ((boundary && every(c->train.eval_every_epochs, t->at.epoch)) ||
-	    (t->at.step != step && every(c->train.eval_every_steps, t->at.step)) || last) {
-		GT_TRY(evaluate(t, &best, err));
+	bool due = (boundary && every(c->train.eval_every_epochs, t->at.epoch)) ||
+	           (t->at.step != step && every(c->train.eval_every_steps, t->at.step));
+	if (due || last) {
+		GT_TRY(evaluate(t, due, &best, err));
 		gt_rank_phase(t->s->exec.link, "", 0);
 		restart_window(t);
 	}

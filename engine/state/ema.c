@@ -48,20 +48,37 @@ enum gt_code gt_ema_start(struct gt_session *s, struct gt_err *err)
 	return copy_all(s, true, err);
 }
 
+/* Returns whether this rank keeps the parameters during an evaluation: of parameters that ranks share, one rank does. */
+static bool keeps(const struct gt_session *s)
+{
+	return !(s->space->shards.spec.shared_params && s->at.data);
+}
+
+size_t gt_ema_held_bytes(const struct gt_session *s)
+{
+	bool evaluates = false;
+	for (int i = 0; i < GT_SPLITS; i++)
+		evaluates |= s->prog.eval[i].nfull > 0;
+	return s->optim.ema && evaluates && keeps(s) ? s->space->memory.bytes[GT_A_PARAM] : 0;
+}
+
 enum gt_code gt_ema_begin(struct gt_session *s, struct gt_ema_held *held, struct gt_err *err)
 {
 	size_t bytes = s->space->memory.bytes[GT_A_PARAM];
 	const void *arena = s->space->memory.base[GT_A_PARAM];
-	*held = (struct gt_ema_held){NULL};
+	*held = (struct gt_ema_held){0};
 	if (!s->optim.ema)
 		return GT_OK;
 	GT_TRY(settle(s, err));
-	if (!(held->params = malloc(bytes)))
+	if (keeps(s) && !(held->params = malloc(bytes)))
 		return gt_fail_memory(err, bytes);
-	if (s->device.be->host_memory)
+	if (!held->params)
+		;
+	else if (s->device.be->host_memory)
 		memcpy(held->params, arena, bytes);
 	else
 		GT_TRY(s->device.be->copy(s->device.dev, held->params, arena, bytes, GT_COPY_D2H, 0, err));
+	held->on = true;
 	GT_TRY(settle(s, err)); /* before rank 0 changes what other ranks still copy */
 	GT_TRY(copy_all(s, false, err));
 	return gt_session_cast_weights(s, err);
@@ -72,10 +89,9 @@ enum gt_code gt_ema_end(struct gt_session *s, struct gt_ema_held *held, struct g
 	size_t bytes = s->space->memory.bytes[GT_A_PARAM];
 	void *arena = s->space->memory.base[GT_A_PARAM];
 	enum gt_code code = GT_OK;
-	if (!held->params)
-		return GT_OK;
-	code = settle(s, err);
-	if (code == GT_OK && !(s->space->shards.spec.shared_params && s->at.data)) { /* one rank restores what ranks share */
+	if (held->on)
+		code = settle(s, err);
+	if (held->on && held->params && code == GT_OK) {
 		if (s->device.be->host_memory)
 			memcpy(arena, held->params, bytes);
 		else
@@ -84,5 +100,5 @@ enum gt_code gt_ema_end(struct gt_session *s, struct gt_ema_held *held, struct g
 	free(held->params);
 	held->params = NULL;
 	GT_TRY(code);
-	return gt_session_cast_weights(s, err);
+	return held->on ? gt_session_cast_weights(s, err) : GT_OK;
 }

@@ -16,12 +16,16 @@
 
 /* The parameters of this rank while an evaluation uses the average. */
 struct gt_ema_held {
-	void *params; /* copy of the arena PARAM in host memory; NULL: none */
+	bool on;      /* the average is in the place of the parameters */
+	void *params; /* copy of the arena PARAM in host memory; NULL: another rank has the copy of parameters that ranks share */
 };
 
 enum gt_code gt_ema_start(struct gt_session *s, struct gt_err *err); /* sets the average to the parameters */
 enum gt_code gt_ema_begin(struct gt_session *s, struct gt_ema_held *held, struct gt_err *err);
 enum gt_code gt_ema_end(struct gt_session *s, struct gt_ema_held *held, struct gt_err *err);
+
+/* Returns the bytes of host memory that this rank needs for gt_ema_begin, if the run evaluates. */
+size_t gt_ema_held_bytes(const struct gt_session *s);
 
 /* Returns the number of the state that is the average, for gt_session_get and gt_session_put; -1: parameter or buffer i has none. */
 int gt_ema_state(const struct gt_session *s, int i);

@@ -18,11 +18,22 @@ bool gt_metric_of(const char *metric, const char *split, const struct gt_scores 
 }
 
 /* Gives the state of a metric that was not measured yet the worst value. */
-static void begin(struct gt_ckpt_watch *w, bool low)
+static void begin(struct gt_ckpt_watch *w, const char *metric)
 {
 	if (!w->set)
-		w->best = low ? INFINITY : -INFINITY;
+		w->best = falls(metric) ? INFINITY : -INFINITY;
 	w->set = true;
+	w->metric = metric;
+}
+
+bool gt_watch_continue(struct gt_ckpt_watch *w, const char *metric)
+{
+	if (!w->set || !w->metric || !strcmp(w->metric, metric))
+		return false;
+	w->set = false;
+	w->bad = 0;
+	begin(w, metric); /* the state stays set, because a checkpoint only keeps the reductions of one that is */
+	return true;
 }
 
 /* Counts a value, and keeps it if it is better than bound. A value that is not a number is not better. */
@@ -37,7 +48,7 @@ static void note(struct gt_ckpt_watch *w, double value, double bound, bool low)
 bool gt_watch_early_stop(const struct gt_conf_train *t, struct gt_ckpt_watch *w, double value)
 {
 	bool low = falls(t->early_stop.metric);
-	begin(w, low);
+	begin(w, t->early_stop.metric);
 	note(w, value, low ? w->best - t->early_stop.min_delta : w->best + t->early_stop.min_delta, low);
 	return gt_watch_stopped(t, w);
 }
@@ -50,7 +61,7 @@ bool gt_watch_stopped(const struct gt_conf_train *t, const struct gt_ckpt_watch 
 void gt_watch_plateau(const struct gt_conf_schedule *s, struct gt_ckpt_watch *w, double value)
 {
 	bool low = falls(s->metric);
-	begin(w, low);
+	begin(w, s->metric);
 	note(w, value, low ? w->best * (1 - s->threshold) : w->best * (1 + s->threshold), low);
 	if (w->cooldown > 0) {
 		w->cooldown--;

@@ -9,6 +9,10 @@
 /* Finds the value of a metric ("valid/loss") in the scores of one split. Returns false if the metric is of another split. */
 bool gt_metric_of(const char *metric, const char *split, const struct gt_scores *r, double *out);
 
+/* Continues the state of a checkpoint with a metric of the config. If its best value is one of another metric, no value is the best until
+ * the next evaluation; reductions of the learning rate remain. Returns whether it was another metric. */
+bool gt_watch_continue(struct gt_ckpt_watch *w, const char *metric);
+
 /* Notes a value. Returns whether the run must end: `patience` values in a row did not improve by more than min_delta. */
 bool gt_watch_early_stop(const struct gt_conf_train *t, struct gt_ckpt_watch *w, double value);
 /* Returns whether a run with this state has ended so. */

@@ -58,6 +58,7 @@ struct gt_ckpt_tensor {
 /* How a metric has developed, for train.early_stop and for the schedule plateau. */
 struct gt_ckpt_watch {
 	bool set;         /* a value was measured */
+	const char *metric; /* the metric whose value is `best`; NULL: unknown, because the checkpoint is of an earlier version */
 	double best;      /* best value */
 	int64_t bad;      /* evaluations since then */
 	int64_t cooldown; /* plateau: evaluations that will not count */

@@ -53,6 +53,8 @@ static void put_watch(struct gt_json *j, const char *key, const struct gt_ckpt_w
 	if (!w->set)
 		return;
 	gt_json_object(j, key);
+	if (w->metric)
+		gt_json_string(j, "metric", w->metric);
 	put_double(j, "best", w->best);
 	gt_json_int(j, "bad", w->bad);
 	gt_json_int(j, "cooldown", w->cooldown);
@@ -189,10 +191,11 @@ static bool get_peak(const struct gt_json_value *o, struct gt_ckpt_meta *t)
 	return !o || (get_double(o, "acc", &t->peak_acc) && whole(o, "epoch", &t->peak_epoch));
 }
 
-/* Reads a watched metric, which is absent if nothing was measured, and in checkpoints of earlier versions. */
+/* Reads a watched metric, which is absent if nothing was measured, and in checkpoints of earlier versions; these may lack its name, too. */
 static bool get_watch(const struct gt_json_value *o, struct gt_ckpt_watch *w)
 {
 	w->set = o != NULL;
+	w->metric = text_of(o, "metric");
 	return !o || (get_double(o, "best", &w->best) && whole(o, "bad", &w->bad) && whole(o, "cooldown", &w->cooldown) &&
 	              whole(o, "drops", &w->drops));
 }

@@ -142,3 +142,18 @@ if [ "$rc" = 141 ] && [ ! -s "$tmp/err" ] && "$gtrain" inspect r8 --verify >/dev
 else
 	fail broken_pipe_run "status $rc: $(cat "$tmp/err")"
 fi
+
+# Lines of steps have the scores of their batches: of equal batches, their means are those of the epoch.
+run run "$tmp/tiny.cfg" --json -s checkpoint.dir= -s data.classes=10 -s train.epochs=1 \
+	-s 'model.layers=({type="flatten";},{type="linear";out=10;})'
+if why=$(python3 -c '
+import json, sys
+log = [json.loads(line) for line in open(sys.argv[1])]
+steps = [e for e in log if e["event"] == "train"]
+epoch = next(e for e in log if e["event"] == "epoch")
+assert len(steps) == 8, len(steps)
+for k in ("acc", "top5"):
+    mean = sum(e[k] for e in steps) / 8
+    assert abs(mean - epoch[k]) < 1e-8, (k, mean, epoch[k])  # printed with 9 digits
+assert all(e["acc"] <= e["top5"] for e in steps) and 0.1 < epoch["top5"] < 1, epoch
+' "$tmp/out" 2>&1); then pass step_scores; else fail step_scores "$(tail -n 1 <<<"$why")"; fi

@@ -6,6 +6,24 @@
 . "$(dirname "$0")/../cli/cli.sh"
 golden=$src/tests/golden/ema.txt cfg=$src/tests/parity/freeze.conf
 export OMP_WAIT_POLICY=passive
+# An evaluation keeps the trained weights beside their average, and check counts them.
+tiny_config
+# memory NAME EXPRESSION ARGS...: of m, the bytes by kind
+memory() {
+	local name=$1 expression=$2
+	shift 2
+	run check "$tmp/tiny.cfg" --json "$@"
+	if python3 -c '
+import json, sys
+m = json.load(open(sys.argv[1]))["memory"]
+sys.exit(not eval(sys.argv[2]))' "$tmp/out" "$expression"; then
+		pass "$name"
+	else
+		fail "$name" "$(sed 's/.*"memory":\({[^}]*}\).*/\1/' "$tmp/out")"
+	fi
+}
+memory ema_kept 'm["weights kept in evaluations"] == m["parameters"] > 0' -s train.ema.decay=0.9
+memory ema_none '"weights kept in evaluations" not in m'
 if [ ! -d /usr/share/datasets/fashion-mnist ] && [ ! -d "${GTRAIN_DATA:-}/fashion-mnist" ]; then
 	skip ema 'no FashionMNIST in /usr/share/datasets/fashion-mnist'
 	exit 0

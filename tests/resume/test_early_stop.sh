@@ -57,6 +57,48 @@ again() { # NAME RUN STEP
 }
 for k in 5 16 35 50; do again "plateau_resume_$k" plateau $k; done
 for k in 5 8 15; do again "early_stop_resume_$k" stop $k; done
+# A run that is cut short evaluates at its end once more, which must not count: a resume ends as the whole run. An epoch has 8 steps.
+cut() { # RUN STEP OPTIONS...
+	local name=$1_cut_at_$2 whole=$1 step=$2
+	shift 2
+	go "$name" "$@" -s train.steps="$step"
+	run resume "$tmp/$name" -q -s train.steps=0
+	if [ "$rc" = 0 ] && [ "$(digest "$name")" = "$(digest "$whole")" ] && [ "$(status "$name")" = "$(status "$whole")" ]; then
+		pass "$name"
+	else
+		fail "$name" "other bits or another end than without the cut: $(tail -n 1 "$tmp/err")"
+	fi
+}
+for k in 11 16 19; do cut plateau $k "${plateau[@]}"; done
+# Three steps before the evaluation at which early_stop ends the run: one more that counts would end it there.
+last=$(grep -c '"event":"train"' "$tmp/stop/metrics.jsonl")
+cut stop $((last - 3)) "${stop[@]}"
+# Resumed with another metric. No loss here is below the accuracies of the first two epochs: compared with them, it would not be better.
+slow=(-s train.optimizer.lr=0.004 -s train.early_stop.patience=2 -s train.schedule.type=plateau -s train.schedule.patience=0
+	-s train.schedule.factor=0.1 -s train.schedule.metric=test/acc)
+go other "${slow[@]}" -s train.early_stop.metric=test/acc -s train.early_stop.patience=99 -s train.schedule.patience=99 -s train.epochs=2
+run resume "$tmp/other" "${slow[@]}" -s train.early_stop.metric=test/loss -s train.schedule.metric=test/loss -s train.epochs=6
+python3 - "$tmp/other" "$tmp/err" <<'END'
+import json, sys
+log = [json.loads(line) for line in open(sys.argv[1] + "/metrics.jsonl")]
+loss = [e["loss"] for e in log if e["event"] == "eval"]
+acc = [e["acc"] for e in log if e["event"] == "eval"]
+rates = {e["lr"] for e in log if e["event"] == "train"}
+falls = all(a > b for a, b in zip(loss, loss[1:])) and loss[-1] > max(acc[:2])
+ok = falls and log[-1]["status"] == "ok" and len(loss) == 6 and rates == {0.004}
+print("ok other_metric" if ok else f"not ok other_metric: {log[-1]}, losses {loss}, accuracies {acc}, rates {rates}")
+said = open(sys.argv[2]).read()
+want = [f"train.{k}.metric was test/acc and is now test/loss, so the values until now no longer count" for k in ("early_stop", "schedule")]
+print("ok other_metric_said" if all(w in said for w in want) else f"not ok other_metric_said: {said[-300:]}")
+END
+# The reductions of the learning rate until then remain.
+cp -r "$tmp/plateau" "$tmp/reduced"
+run resume "$tmp/reduced" -q -s train.schedule.metric=test/acc -s train.epochs=13
+python3 - "$tmp/reduced" <<'END'
+import json, sys
+lr = {e["step"]: e["lr"] for e in map(json.loads, open(sys.argv[1] + "/metrics.jsonl")) if e["event"] == "train"}
+print("ok reductions_remain" if len(lr) == 104 and lr[97] <= lr[96] < 0.1 else f"not ok reductions_remain: {lr.get(96)}, {lr.get(97)}")
+END
 go ranks "${stop[@]}" "${plateau[@]}" -s 'reproducible="world"' -s parallel.shards=2
 go ranks2 "${stop[@]}" "${plateau[@]}" -s 'reproducible="world"' -s parallel.shards=2 -s parallel.mode=ddp --nproc 2
 if [ "$(digest ranks)" = "$(digest ranks2)" ]; then pass early_stop_ranks; else fail early_stop_ranks 'other bits on two ranks'; fi

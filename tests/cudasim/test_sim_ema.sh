@@ -7,7 +7,7 @@ sim_needed sim_ema
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 args=(-s 'train.groups=()' -s train.ema.decay=0.9 -s train.epochs=0 -s train.steps=6 -s train.eval_every_steps=3 -s data.name=synthetic
-	-s data.root= -s data.samples=320 -s data.samples_test=64 -s data.classes=10)
+	-s data.root= -s data.samples=96 -s data.samples_test=16 -s data.batch=16 -s data.classes=10)
 for device in cpu cuda; do
 	"$sim/bin/gtrain" run "$GTRAIN_SRC/tests/parity/freeze.conf" -q --no-progress --device $device -o "$tmp/$device" "${args[@]}" \
 		>"$tmp/log" 2>&1 || echo "not ok run_$device: $(tail -n 1 "$tmp/log")"

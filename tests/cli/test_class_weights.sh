@@ -40,7 +40,7 @@ train() {
 	run run net.cfg -q -o "$dir" "$@"
 	[ "$rc" = 0 ] || fail "${dir}_run" "$(tail -n 1 "$tmp/err")"
 }
-weights() { sed -n 's/.*"class_weights":\(\[[^]]*\]\).*/\1/p' "$1/latest/data.json"; }
+weights() { sed -n 's/.*"class_weights":\(\[[^]]*\]\).*/\1/p' "$1/latest/data.json" 2>/dev/null; }
 numbers() { weights "$1" | sed 's/\([[,]\)\([0-9]*\)\([],]\)/\1\2.0\3/g'; } # an array of the config has numbers of one type
 digest() { sha256sum <"$1/latest/model.safetensors"; }
 losses() { sed -nE 's/.*"event":"(train|eval)","step":([0-9]+).*"loss":([^,}]+).*/\1 \2 \3/p' "$1/metrics.jsonl"; }

@@ -8,9 +8,4 @@
  * whether that moves fewer bytes than the gradients would. Call it before the first plan is made. */
 enum gt_code gt_session_factors_pay(struct gt_session *s, bool *out, struct gt_err *err);
 
-/* With train.class_weights = "auto": sets the weights of the session's loss and stores them in the facts for checkpoints, unless that has
- * been done. g: a graph of the whole model, still without its loss. All ranks compute the same weights. GT_ECONFIG: a class has no samples
- * in the training split. class_weights.c. */
-enum gt_code gt_session_class_weights(struct gt_session *s, const struct gt_graph *g, struct gt_err *err);
-
 #endif

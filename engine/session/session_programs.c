@@ -229,6 +229,17 @@ const struct gt_prog *gt_session_step_prog(const struct gt_session *s, int64_t s
 	return tail ? &s->prog.tail : &s->prog.full;
 }
 
+static enum gt_code no_samples(const struct gt_session *s, const struct gt_session_spec *spec, struct gt_err *err)
+{
+	if (spec->train)
+		return gt_fail(err, GT_ENOINPUT, "%s: the split \"train\" has no samples, so there is nothing to train", s->conf->path);
+	int i = 0;
+	while (i < GT_SPLITS - 1 && !spec->eval[i])
+		i++;
+	return gt_fail(err, GT_ENOINPUT, "%s: the split \"%s\" has no samples; choose another split with --split", s->conf->path,
+	               gt_split_names[i]);
+}
+
 enum gt_code gt_session_programs_open(struct gt_session *s, const struct gt_session_spec *spec, struct gt_err *err)
 {
 	if (spec->train)
@@ -239,7 +250,7 @@ enum gt_code gt_session_programs_open(struct gt_session *s, const struct gt_sess
 	if (spec->predict)
 		GT_TRY(gt_session_plan(s, &(struct gt_plan_key){.n = spec->predict}, &s->prog.predict, err));
 	if (!s->prog.nplans)
-		return gt_fail(err, GT_ENOINPUT, "%s: the split has no samples, so there is nothing to do", s->conf->path);
+		return no_samples(s, spec, err);
 	GT_TRY(check_classes(s, err));
 	s->space->memory.slots = !s->queues ? 1 : gt_session_fetches(s) ? GT_FETCH_WINDOW : GT_WINDOW;
 	s->space->memory.micros = (int)s->batch.units;

@@ -119,7 +119,7 @@ mkdir -p other && cp -r data/train other/ && mv other/train/rose other/train/zin
 gives folder_other_classes 65 err 'expected class 1 to be "rose"' eval first --split train -s data.root=other
 gives folder_check 0 out 'decoded batches' check net.cfg
 gives folder_smoke 0 out 'nothing: there is no split' run net.cfg --smoke -s data.root=data/train -s checkpoint.best.metric=train/loss
-gives folder_no_test 66 err 'no samples' eval first --split test
+gives folder_no_test 66 err 'the split "test" has no samples; choose another split with --split' eval first
 
 # what cannot be read: named, and the checkpoints stay
 cp -r data bad && head -c 300 data/train/rose/7.png >bad/train/rose/7.png

@@ -1,144 +1,361 @@
+/* A record is scanned twice: first its fields are found, without a change of the text, then each field is ended by a NUL and unquoted in
+ * place. So a scan that reaches the end of the window before the end of the record is begun again after more of the file was read.
+ *
+ *     text      at (next record)          end
+ *      | used ... | record ... | rec ...   | free ...  cap     refill: moves [at, end) to text, then reads the file to fill the window */
 #include "csv.h"
 #include "base/arena.h"
+#include "base/fileio.h"
 #include "format.h"
 #include "gzfile.h"
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
+enum { WINDOW = 1 << 20, PAD = 16 }; /* PAD: bytes that are compared at a time, and of memory after the window */
 
 struct gt_csv {
-	char shown[400];
-	char delimiter;
-	char *text, *at, *end; /* the content of the file; fields are ended and unquoted in place */
+	struct gt_gzfile file; /* closed once the window has the end of the file */
+	char *text;            /* [cap + PAD]; *end is a NUL, at which every scan stops */
+	char *at, *end;
+	size_t cap;
+	uint64_t done;         /* bytes of a plain file that were read */
+	bool whole;            /* the window has the end of the file */
 	int64_t line;          /* of *at, from 1 */
-	char **field;          /* [cap] */
-	int64_t cap;
+	char delimiter;
+	char **field;          /* [field_cap] */
+	uint32_t *len;         /* [len_cap]; while a record is scanned, DOUBLED is added if the field has doubled quotes */
+	int64_t field_cap, len_cap;
 };
+#define DOUBLED (1u << 31)
+_Static_assert(GT_CSV_MAX_FIELD < DOUBLED, "the bytes of a field and the mark DOUBLED share 32 bits");
+
+/* What scanning a record came to. */
+enum scan { SCAN_END, SCAN_MORE, SCAN_WRONG };
+
+static enum gt_code wrong(const struct gt_csv *c, int64_t line, const char *why, struct gt_err *err)
+{
+	return gt_fail(err, GT_EDATA, "%s:%lld: %s", c->file.shown, (long long)line, why);
+}
+
+/* Makes more of the file available after c->at; the window doubles if it is full. */
+static enum gt_code refill(struct gt_csv *c, struct gt_err *err)
+{
+	size_t kept = (size_t)(c->end - c->at);
+	memmove(c->text, c->at, kept);
+	if (kept == c->cap) {
+		size_t cap = 2 * c->cap;
+		if (cap > GT_CSV_MAX_RECORD)
+			return wrong(c, c->line, "expected records of at most 64 MiB, got a longer one", err);
+		char *grown = realloc(c->text, cap + PAD);
+		if (!grown)
+			return gt_fail_memory(err, cap + PAD);
+		c->text = grown;
+		c->cap = cap;
+	}
+	c->at = c->text;
+	size_t want = c->cap - kept;
+	if (want > c->file.size - c->done)
+		want = (size_t)(c->file.size - c->done);
+	GT_TRY(gt_file_pread(c->file.fd, c->file.shown, c->text + kept, want, c->done, err));
+	c->done += want;
+	c->end = c->text + kept + want;
+	*c->end = 0;
+	c->whole = c->done == c->file.size;
+	return GT_OK;
+}
+
+static enum gt_code load(struct gt_csv *c, size_t window, struct gt_err *err)
+{
+	uint8_t *text;
+	uint64_t size;
+	if (!c->file.gz) {
+		c->cap = window < c->file.size ? window : (size_t)c->file.size;
+		if (!(c->text = malloc(c->cap + PAD)))
+			return gt_fail_memory(err, c->cap + PAD);
+		c->at = c->end = c->text;
+		return refill(c, err);
+	}
+	GT_TRY(gt_gzfile_load(&c->file, &text, &size, err));
+	c->text = realloc(text, size + PAD);
+	if (!c->text) {
+		free(text);
+		return gt_fail_memory(err, size + PAD);
+	}
+	c->cap = size;
+	c->at = c->text;
+	c->end = c->text + size;
+	*c->end = 0;
+	c->whole = true;
+	return GT_OK;
+}
+
+enum gt_code gt_csv_open_window(const char *path, char delimiter, size_t window, struct gt_csv **out, struct gt_err *err)
+{
+	struct gt_csv *c = calloc(1, sizeof *c);
+	*out = NULL;
+	if (!c)
+		return gt_fail_memory(err, sizeof *c);
+	c->delimiter = delimiter;
+	c->line = 1;
+	enum gt_code code = gt_gzfile_open(path, GT_DEFAULT_MAX_BYTES, &c->file, err);
+	if (code == GT_OK)
+		code = load(c, window < 3 ? 3 : window, err);
+	size_t n = code == GT_OK ? (size_t)(c->end - c->at) : 0;
+	if (n >= 2 && (!memcmp(c->at, "\xff\xfe", 2) || !memcmp(c->at, "\xfe\xff", 2)))
+		code = wrong(c, 1, "expected UTF-8, got UTF-16; convert the file with iconv", err);
+	if (n >= 3 && !memcmp(c->at, "\xef\xbb\xbf", 3))
+		c->at += 3;
+	if (code != GT_OK) {
+		gt_csv_close(c);
+		return code;
+	}
+	*out = c;
+	return GT_OK;
+}
 
 enum gt_code gt_csv_open(const char *path, char delimiter, struct gt_csv **out, struct gt_err *err)
 {
-	struct gt_gzfile f;
-	uint8_t *text = NULL;
-	uint64_t size = 0;
-	*out = NULL;
-	GT_TRY(gt_gzfile_open(path, GT_DEFAULT_MAX_BYTES, &f, err));
-	enum gt_code code = gt_gzfile_load(&f, &text, &size, err);
-	gt_gzfile_close(&f);
-	struct gt_csv *c = code == GT_OK ? calloc(1, sizeof *c) : NULL;
-	/* one byte more, in which the last field can be ended */
-	uint8_t *grown = c ? realloc(text, size + 1) : NULL;
-	if (code == GT_OK && !grown)
-		code = gt_fail_memory(err, size + 1);
-	if (code != GT_OK) {
-		free(c);
-		free(text);
-		return code;
-	}
-	memcpy(c->shown, f.shown, sizeof c->shown);
-	c->delimiter = delimiter;
-	c->text = c->at = (char *)grown;
-	c->end = c->text + size;
-	c->line = 1;
-	if (size >= 3 && !memcmp(c->text, "\xef\xbb\xbf", 3))
-		c->at += 3;
-	*out = c;
-	return GT_OK;
+	return gt_csv_open_window(path, delimiter, WINDOW, out, err);
 }
 
 void gt_csv_close(struct gt_csv *c)
 {
 	if (!c)
 		return;
+	gt_gzfile_close(&c->file);
 	free(c->text);
 	free(c->field);
+	free(c->len);
 	free(c);
 }
 
-static enum gt_code wrong(const struct gt_csv *c, int64_t line, const char *why, struct gt_err *err)
+const char *gt_csv_path(const struct gt_csv *c)
 {
-	return gt_fail(err, GT_EDATA, "%s:%lld: %s", c->shown, (long long)line, why);
+	return c->file.shown;
 }
 
-static enum gt_code add_field(struct gt_csv *c, struct gt_csv_record *r, char *field, struct gt_err *err)
+enum gt_code gt_csv_delimiter(const char *path, char *out, struct gt_err *err)
 {
-	if (r->n == GT_CSV_MAX_FIELDS)
-		return wrong(c, r->line, "expected at most 65536 fields in a record, got more", err);
-	GT_GROW(c->field, c->cap, r->n + 1, err);
-	c->field[r->n++] = field;
+	static const char candidates[] = ",;\t|";
+	struct gt_gzfile f;
+	char *head = malloc(1 << 16);
+	size_t n = 0, count[sizeof candidates] = {0}, best = 0;
+	*out = ',';
+	if (!head)
+		return gt_fail_memory(err, 1 << 16);
+	enum gt_code code = gt_gzfile_open(path, GT_DEFAULT_MAX_BYTES, &f, err);
+	if (code == GT_OK) {
+		code = gt_gzfile_head(&f, head, 1 << 16, &n, err);
+		gt_gzfile_close(&f);
+	}
+	bool inside = false, any = false;
+	for (size_t i = 0; i < n; i++) {
+		const char *at = head[i] ? strchr(candidates, head[i]) : NULL;
+		if (head[i] == '"')
+			inside = !inside;
+		else if (head[i] == '\n' && any && !inside)
+			break;
+		else if (at && !inside)
+			count[at - candidates]++;
+		any |= head[i] != '\n' && head[i] != '\r';
+	}
+	for (size_t i = 1; candidates[i]; i++)
+		if (count[i] > count[best])
+			best = i;
+	*out = candidates[best];
+	free(head);
+	return code;
+}
+
+/* Makes room for field n, whose length is len. */
+static __attribute__((noinline)) enum gt_code make_room(struct gt_csv *c, int n, size_t len, struct gt_err *err)
+{
+	if (len > GT_CSV_MAX_FIELD)
+		return wrong(c, c->line, "expected fields of at most 1 MiB, got a longer one; a closing quote may be missing", err);
+	if (n == GT_CSV_MAX_FIELDS)
+		return wrong(c, c->line, "expected at most 65536 fields in a record, got more", err);
+	GT_GROW(c->field, c->field_cap, n + 1, err);
+	GT_GROW(c->len, c->len_cap, n + 1, err);
 	return GT_OK;
 }
 
-/* Reads a field in quotes; c->at is after the opening quote. Writes the unquoted text over the quoted one, and its end to *end. */
-static enum gt_code quoted(struct gt_csv *c, char **end, struct gt_err *err)
+/* Appends a field whose bytes begin at `begin`. */
+static inline enum gt_code add_field(struct gt_csv *c, int *n, char *begin, size_t len, uint32_t mark, struct gt_err *err)
 {
-	char *to = c->at, *begin = c->at;
-	int64_t line = c->line;
-	for (;;) {
-		if (c->at == c->end)
-			return wrong(c, line, "a quoted field that begins here does not end", err);
-		if (*c->at == '"') {
-			if (c->at + 1 < c->end && c->at[1] == '"') {
-				c->at++;
+	if (len > GT_CSV_MAX_FIELD || *n >= c->len_cap || *n == GT_CSV_MAX_FIELDS)
+		GT_TRY(make_room(c, *n, len, err));
+	c->field[*n] = begin;
+	c->len[(*n)++] = (uint32_t)len | mark;
+	return GT_OK;
+}
+
+/* Decides after a NUL was found at p: the end of the window, in a field that began at `begin`, or a byte of the file. */
+static enum scan at_nul(struct gt_csv *c, const char *p, const char *begin, int64_t line, struct gt_err *err)
+{
+	if (p < c->end)
+		return wrong(c, line, "expected text, got a NUL byte", err), SCAN_WRONG;
+	if (p - begin > 2 * GT_CSV_MAX_FIELD)
+		return wrong(c, line, "expected fields of at most 1 MiB, got a longer one; a closing quote may be missing", err), SCAN_WRONG;
+	return c->whole ? SCAN_END : SCAN_MORE;
+}
+
+/* Returns the first byte from p on at which the scan of a field stops; there is one, since *end is a NUL. */
+static inline char *next_special(const struct gt_csv *c, char *p)
+{
+#ifdef __SSE2__
+	const __m128i delimiter = _mm_set1_epi8(c->delimiter), lf = _mm_set1_epi8('\n'), cr = _mm_set1_epi8('\r'), quote = _mm_set1_epi8('"');
+	for (;; p += PAD) { /* reads at most PAD - 1 bytes after the NUL */
+		__m128i v = _mm_loadu_si128((const __m128i *)p);
+		__m128i line = _mm_or_si128(_mm_cmpeq_epi8(v, lf), _mm_cmpeq_epi8(v, cr));
+		__m128i field = _mm_or_si128(_mm_cmpeq_epi8(v, delimiter), _mm_cmpeq_epi8(v, quote));
+		__m128i any = _mm_or_si128(_mm_or_si128(line, field), _mm_cmpeq_epi8(v, _mm_setzero_si128()));
+		unsigned mask = (unsigned)_mm_movemask_epi8(any);
+		if (mask)
+			return p + __builtin_ctz(mask);
+	}
+#else
+	while (*p && *p != c->delimiter && *p != '\n' && *p != '\r' && *p != '"')
+		p++;
+	return p;
+#endif
+}
+
+/* Scans a field in quotes; *at is after the opening quote, and becomes the first byte after the closing one. */
+static enum scan scan_quoted(struct gt_csv *c, char **at, int64_t *line, int *n, struct gt_err *err)
+{
+	char *begin = *at, *p = begin;
+	int64_t first = *line;
+	size_t doubled = 0;
+	for (;; p++) {
+		p = next_special(c, p);
+		if (*p == '\n') {
+			++*line;
+		} else if (!*p) {
+			enum scan s = at_nul(c, p, begin, p < c->end ? *line : first, err);
+			if (s == SCAN_END)
+				return wrong(c, first, "a quoted field that begins here does not end", err), SCAN_WRONG;
+			return s;
+		} else if (*p == '"') {
+			if (p[1] == '"') {
+				doubled++;
+				p++;
+			} else if (p + 1 == c->end && !c->whole) {
+				return SCAN_MORE;
 			} else {
-				c->at++;
 				break;
 			}
 		}
-		if (!*c->at)
-			return wrong(c, c->line, "expected text, got a NUL byte", err);
-		if (c->at - begin > GT_CSV_MAX_FIELD)
-			return wrong(c, line, "expected fields of at most 1 MiB, got a longer one; a closing quote may be missing", err);
-		c->line += *c->at == '\n';
-		*to++ = *c->at++;
 	}
-	*end = to;
-	if (c->at < c->end && *c->at != c->delimiter && *c->at != '\n' && *c->at != '\r')
-		return wrong(c, c->line, "expected a delimiter or the end of the line after a closing quote", err);
-	return GT_OK;
+	*at = p + 1;
+	size_t len = (size_t)(p - begin);
+	if (len - doubled > GT_CSV_MAX_FIELD) /* the marked length may be longer */
+		return wrong(c, first, "expected fields of at most 1 MiB, got a longer one; a closing quote may be missing", err), SCAN_WRONG;
+	return add_field(c, n, begin, len - doubled, doubled ? DOUBLED : 0, err) == GT_OK ? SCAN_END : SCAN_WRONG;
 }
 
-static enum gt_code plain(struct gt_csv *c, char **end, struct gt_err *err)
+/* Scans the fields of a record from *at, which becomes the begin of the next record. */
+static enum scan scan_record(struct gt_csv *c, char **at, int64_t *line, int *n, struct gt_err *err)
 {
-	char *begin = c->at;
-	for (; c->at < c->end && *c->at != c->delimiter && *c->at != '\n'; c->at++) {
-		if (!*c->at)
-			return wrong(c, c->line, "expected text, got a NUL byte", err);
-		if (c->at - begin > GT_CSV_MAX_FIELD)
-			return wrong(c, c->line, "expected fields of at most 1 MiB, got a longer one", err);
+	for (char *p = *at;; p++) {
+		bool quoted = *p == '"';
+		if (quoted) {
+			p++;
+			enum scan s = scan_quoted(c, &p, line, n, err);
+			if (s != SCAN_END)
+				return s;
+			if (*p && *p != c->delimiter && *p != '\n' && *p != '\r')
+				return wrong(c, *line, "expected a delimiter or the end of the line after a closing quote", err), SCAN_WRONG;
+		} else {
+			char *begin = p;
+			p = next_special(c, p);
+			if (*p == '"' && *p != c->delimiter) {
+				wrong(c, *line, "expected a quote only around a whole field; put the field in quotes and double the quotes in it", err);
+				return SCAN_WRONG;
+			}
+			if (!*p) {
+				enum scan s = at_nul(c, p, begin, *line, err);
+				if (s != SCAN_END)
+					return s;
+			}
+			if (add_field(c, n, begin, (size_t)(p - begin), 0, err) != GT_OK)
+				return SCAN_WRONG;
+		}
+		if (*p == c->delimiter)
+			continue;
+		if (!*p) { /* the end of the file, or of the window after a closing quote */
+			enum scan s = at_nul(c, p, p, *line, err);
+			*at = p;
+			return s;
+		}
+		if (*p == '\r') {
+			if (p + 1 == c->end && !c->whole)
+				return SCAN_MORE;
+			if (p + 1 < c->end && p[1] != '\n')
+				return wrong(c, *line, "expected the end of the line after a carriage return", err), SCAN_WRONG;
+			p++;
+		}
+		if (p < c->end)
+			p++;
+		++*line;
+		*at = p;
+		return SCAN_END;
 	}
-	*end = c->at > begin && c->at[-1] == '\r' && (c->at == c->end || *c->at == '\n') ? c->at - 1 : c->at;
-	return GT_OK;
+}
+
+/* Moves c->at to the first record that is not an empty line. */
+static enum gt_code skip_empty(struct gt_csv *c, struct gt_err *err)
+{
+	for (;;) {
+		while (c->at < c->end && (*c->at == '\n' || (*c->at == '\r' && c->at + 1 < c->end && c->at[1] == '\n'))) {
+			c->line += *c->at == '\n';
+			c->at++;
+		}
+		if (c->whole || c->at + 1 < c->end || (c->at < c->end && *c->at != '\r'))
+			return GT_OK;
+		GT_TRY(refill(c, err));
+	}
+}
+
+/* Removes the first of each pair of quotes. len: bytes of the result. */
+static void unquote(char *field, size_t len)
+{
+	const char *from = field;
+	for (size_t i = 0; i < len; i++) {
+		from += *from == '"';
+		field[i] = *from++;
+	}
 }
 
 enum gt_code gt_csv_next(struct gt_csv *c, struct gt_csv_record *out, struct gt_err *err)
 {
+	struct gt_err why; /* written for every failure: `err` may be NULL */
 	*out = (struct gt_csv_record){0};
-	while (c->at < c->end && (*c->at == '\n' || (*c->at == '\r' && c->at + 1 < c->end && c->at[1] == '\n'))) {
-		c->line += *c->at == '\n';
-		c->at++;
-	}
-	out->line = c->line;
-	for (bool more = c->at < c->end; more;) {
-		char *end = c->at, *field = c->at;
-		bool is_quoted = c->at < c->end && *c->at == '"';
-		if (is_quoted) {
-			field = ++c->at;
-			GT_TRY(quoted(c, &end, err));
-		} else {
-			GT_TRY(plain(c, &end, err));
+	GT_TRY(skip_empty(c, err));
+	for (;;) {
+		char *at = c->at;
+		int64_t line = c->line;
+		int n = 0;
+		if (at == c->end)
+			return GT_OK;
+		enum scan s = scan_record(c, &at, &line, &n, &why);
+		if (s == SCAN_WRONG)
+			return gt_fail(err, why.code, "%s", why.msg);
+		if (s == SCAN_MORE) {
+			GT_TRY(refill(c, err));
+			continue;
 		}
-		if (c->at < c->end && *c->at == '\r')
-			c->at++;
-		more = c->at < c->end && *c->at == c->delimiter;
-		if (c->at < c->end && *c->at == '\n')
-			c->line++;
-		else if (c->at < c->end && !more)
-			return wrong(c, c->line, "expected the end of the line after a carriage return", err);
-		if (c->at < c->end)
-			c->at++;
-		*end = 0;
-		GT_TRY(add_field(c, out, field, err));
+		for (int i = 0; i < n; i++) {
+			if (c->len[i] & DOUBLED)
+				unquote(c->field[i], c->len[i] &= ~DOUBLED);
+			c->field[i][c->len[i]] = 0;
+		}
+		*out = (struct gt_csv_record){n, c->field, c->len, c->line};
+		c->at = at;
+		c->line = line;
+		return GT_OK;
 	}
-	out->field = c->field;
-	return GT_OK;
 }

@@ -1,6 +1,7 @@
 /* Reads a CSV file record by record (RFC 4180): fields are separated by a delimiter; a field in double quotes may contain delimiters, line
  * breaks and doubled quotes. Lines end with LF or CRLF. A byte order mark at the beginning, and empty lines, are skipped. The file may be
- * compressed with gzip.
+ * compressed with gzip. A plain file is read in pieces: the memory is a megabyte, or twice the longest record if that is more. A gzip file
+ * is decompressed whole.
  *
  *     struct gt_csv *csv;
  *     GT_TRY(gt_csv_open("train.csv", ',', &csv, err));
@@ -12,25 +13,37 @@
 #define GT_DATASETS_CSV_H
 
 #include "base/err.h"
+#include <stddef.h>
 #include <stdint.h>
 
-#define GT_CSV_MAX_FIELD (1 << 20) /* maximum bytes of a field */
-#define GT_CSV_MAX_FIELDS 65536    /* maximum number of fields of a record */
+#define GT_CSV_MAX_FIELD (1 << 20)   /* maximum bytes of a field */
+#define GT_CSV_MAX_FIELDS 65536      /* maximum number of fields of a record */
+#define GT_CSV_MAX_RECORD (64 << 20) /* maximum bytes of a record in the file */
 
 struct gt_csv_record {
-	int n;              /* number of fields; 0: the file has no more records */
-	char *const *field; /* UTF-8 as in the file, each ended by a NUL; valid until the next call */
-	int64_t line;       /* line of the file at which the record begins, from 1 */
+	int n;               /* number of fields; 0: the file has no more records */
+	char *const *field;  /* [n] UTF-8 as in the file, each ended by a NUL; valid until the next call */
+	const uint32_t *len; /* [n] bytes of each field, without the NUL */
+	int64_t line;        /* line of the file at which the record begins, from 1 */
 };
 
 struct gt_csv;
 
-/* GT_ENOINPUT: the file does not exist or cannot be read. */
+/* GT_ENOINPUT: the file does not exist or cannot be read. GT_EDATA: it is empty, UTF-16, or no regular file. */
 enum gt_code gt_csv_open(const char *path, char delimiter, struct gt_csv **out, struct gt_err *err);
+/* The same, with the number of bytes that are read at a time from a plain file; tests use few. */
+enum gt_code gt_csv_open_window(const char *path, char delimiter, size_t window, struct gt_csv **out, struct gt_err *err);
 void gt_csv_close(struct gt_csv *c); /* does nothing if c is NULL */
 
-/* Reads the next record. GT_EDATA names file and line: a quoted field does not end, text follows a closing quote, a NUL byte, or a field or
- * record that is too long. */
+/* Returns the path for messages; a long path is shortened. Valid until gt_csv_close. */
+const char *gt_csv_path(const struct gt_csv *c);
+
+/* Finds out the delimiter of a file from the first line that is not empty: the one of , ; tab | that occurs most often in it outside of
+ * quotes; a comma if none occurs. */
+enum gt_code gt_csv_delimiter(const char *path, char *out, struct gt_err *err);
+
+/* Reads the next record. GT_EDATA names file and line: a quoted field does not end, text follows a closing quote, a quote is in a field
+ * without quotes, a carriage return has no line feed after it, a NUL byte, or a field or record that is too long. */
 enum gt_code gt_csv_next(struct gt_csv *c, struct gt_csv_record *out, struct gt_err *err);
 
 #endif

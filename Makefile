@@ -37,7 +37,7 @@ endif
 BASE_SRC   := $(wildcard engine/base/*.c kernels/*.c)
 ENGINE_SRC := $(wildcard engine/ir/*.c engine/conf/*.c engine/plan/*.c engine/par/*.c engine/store/*.c engine/launch/*.c engine/exec/*.c \
               engine/team/*.c engine/session/*.c engine/state/*.c engine/score/*.c engine/run/*.c engine/tune/*.c engine/infer/*.c)
-DATA_SRC   := $(wildcard datasets/*.c datasets/image/*.c datasets/text/*.c)
+DATA_SRC   := $(wildcard datasets/*.c datasets/image/*.c datasets/table/*.c datasets/text/*.c)
 CLI_SRC    := $(wildcard cli/*.c)
 NULL_SRC   := $(wildcard kernels/null/*.c)
 CPU_SRC    := $(wildcard kernels/cpu/*.c)

@@ -6,23 +6,24 @@ fail=0
 rules='
 engine/base:base
 kernels:base kernels
-datasets:base datasets image text
+datasets:base datasets image table text
+datasets/table:base datasets table
 datasets/image:base kernels image
 datasets/text:base text
 engine/ir:base kernels ir
-engine/conf:base kernels datasets image ir conf gtrain
+engine/conf:base kernels datasets image table ir conf gtrain
 engine/plan:base kernels ir plan
 engine/par:base kernels ir conf plan par
-engine/store:base kernels store
+engine/store:base kernels table store
 engine/launch:base launch
-engine/exec:base kernels datasets image conf plan launch exec gtrain
+engine/exec:base kernels datasets image table conf plan launch exec gtrain
 engine/team:base kernels launch exec team gtrain
-engine/session:base kernels datasets image ir conf plan par store exec team session gtrain
+engine/session:base kernels datasets image table ir conf plan par store exec team session gtrain
 engine/state:base kernels ir conf store team session state gtrain
 engine/score:base kernels ir plan store exec team session score gtrain
-engine/run:base kernels datasets image ir conf par store launch exec team session state score run gtrain
+engine/run:base kernels datasets image table ir conf par store launch exec team session state score run gtrain
 engine/tune:base kernels datasets ir conf exec session state run tune gtrain
-engine/infer:base kernels datasets image ir conf store exec session state score run infer gtrain
+engine/infer:base kernels datasets image table ir conf store exec session state score run infer gtrain
 cli:base gtrain cli
 '
 room_of() { # the room an include names
@@ -30,7 +31,7 @@ room_of() { # the room an include names
 	base/* | ir/* | conf/* | plan/* | par/* | store/* | launch/* | exec/* | team/* | session/* | state/* | score/* | run/* | tune/* | \
 	infer/*)
 		echo "${1%%/*}" ;;
-	image/* | text/*) echo "${1%%/*}" ;;
+	image/* | table/* | text/*) echo "${1%%/*}" ;;
 	gtrain.h) echo gtrain ;;
 	*)
 		if [ -e "kernels/$1" ]; then echo kernels
@@ -103,7 +104,7 @@ if [ -n "$dup" ]; then echo "file names that stand twice: $dup"; fail=1; fi
 dup=$(git grep --untracked -hoE '^struct [a-z_0-9]+ \{' -- 'engine/*.h' 'kernels/*.h' 'datasets/*.h' 'cli/*.h' |
 	grep -vE ' gt_(dev|kernel) ' | sort | uniq -d)
 if [ -n "$dup" ]; then echo "structs defined twice: $dup"; fail=1; fi
-for dir in engine/*/; do
+for dir in engine/*/ datasets/*/; do
 	n=$(find "$dir" -type f | wc -l)
 	if [ "$n" -gt 30 ]; then echo "$dir has $n files; a room has at most 30"; fail=1; fi
 done

@@ -28,6 +28,10 @@ int fuzz_tar(const uint8_t *data, size_t size);
 int fuzz_csv(const uint8_t *data, size_t size);
 #include "../fuzz/fuzz_csv.c"
 #undef LLVMFuzzerTestOneInput
+#define LLVMFuzzerTestOneInput fuzz_table
+int fuzz_table(const uint8_t *data, size_t size);
+#include "../fuzz/fuzz_table.c"
+#undef LLVMFuzzerTestOneInput
 
 #define LLVMFuzzerTestOneInput fuzz_text
 int fuzz_text(const uint8_t *data, size_t size);
@@ -146,6 +150,11 @@ TEST(fuzz_replay_text)
 TEST(fuzz_replay_vocab)
 {
 	replay("vocab-", fuzz_vocab);
+}
+
+TEST(fuzz_replay_table)
+{
+	replay("table-", fuzz_table);
 }
 
 RUN_TESTS()

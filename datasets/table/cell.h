@@ -1,0 +1,50 @@
+/* The text of one cell of a table: missing, a number, or a word. Spaces and tabs around the text do not belong to it.
+ *
+ * A number is decimal: [+-] digits [. digits] [e [+-] digits], with digits before or after the point. Hexadecimal numbers, "inf" and
+ * "infinity" are words. A number of a magnitude above 3.4e38, the largest f32, is out of range, such as 1e999; one that is too small for a
+ * double is 0. */
+#ifndef GT_DATASETS_TABLE_CELL_H
+#define GT_DATASETS_TABLE_CELL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum gt_cell {
+	GT_CELL_WORD,   /* no number */
+	GT_CELL_CODE,   /* a whole number with leading zeros, such as 007: a number, but likely a code, whose zeros are part of it */
+	GT_CELL_NUMBER,
+	GT_CELL_RANGE,  /* a number out of range */
+};
+
+/* Classifies a text of len bytes, which a NUL ends, and stores its number unless it is a word. The double is the nearest one. */
+enum gt_cell gt_cell_number(const char *text, size_t len, double *out);
+
+/* Removes spaces and tabs at both ends. The byte after the text becomes NUL if it ended with one of them; a text that was trimmed before
+ * may be trimmed again with the length that it had. */
+static inline const char *gt_cell_trim(char *text, size_t *len)
+{
+	size_t n = *len;
+	while (n && (text[n - 1] == ' ' || text[n - 1] == '\t' || !text[n - 1]))
+		n--;
+	if (n < *len)
+		text[n] = 0;
+	while (n && (*text == ' ' || *text == '\t')) {
+		text++;
+		n--;
+	}
+	*len = n;
+	return text;
+}
+
+/* Returns whether v is a whole number below 2^53, the range in which every whole number is a double of its own. */
+static inline bool gt_cell_is_whole(double v)
+{
+	return v > -0x1p53 && v < 0x1p53 && v == (double)(int64_t)v;
+}
+
+/* Writes a text of a file for a message: at most 40 bytes, without control characters and invalid UTF-8. Returns buf. */
+#define GT_CELL_SHOWN 48
+const char *gt_cell_shown(const char *text, char buf[GT_CELL_SHOWN]);
+
+#endif

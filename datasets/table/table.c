@@ -1,0 +1,111 @@
+#include "table/table.h"
+#include "base/arena.h"
+#include "table/cell.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+void gt_table_free(struct gt_data_table *t)
+{
+	if (!t)
+		return;
+	for (int k = 0; k < t->ncolumns; k++) {
+		free(t->column[k].name);
+		free(t->column[k].number);
+		free(t->column[k].code);
+		gt_words_free(&t->column[k].words);
+	}
+	for (int i = 0; i < t->nfiles; i++)
+		free(t->path[i]);
+	free(t->column);
+	free(t->path);
+	free(t->line);
+	*t = (struct gt_data_table){0};
+}
+
+uint64_t gt_table_bytes(const struct gt_data_table *t)
+{
+	uint64_t bytes = (uint64_t)t->lines_cap * sizeof *t->line + (uint64_t)t->ncolumns * sizeof *t->column;
+	for (int k = 0; k < t->ncolumns; k++) {
+		const struct gt_table_column *c = &t->column[k];
+		bytes += (uint64_t)t->cap * ((c->number ? sizeof *c->number : 0) + (c->code ? sizeof *c->code : 0)) + gt_words_bytes(&c->words);
+	}
+	return bytes;
+}
+
+int gt_table_find(const struct gt_data_table *t, const char *name)
+{
+	for (int k = 0; k < t->ncolumns; k++)
+		if (!strcmp(t->column[k].name, name))
+			return k;
+	return -1;
+}
+
+const char *gt_table_where(const struct gt_data_table *t, int64_t row, int64_t *line)
+{
+	int64_t lo = 0, hi = t->nlines;
+	*line = 0;
+	while (hi - lo > 1) {
+		int64_t mid = (lo + hi) / 2;
+		if (t->line[mid].row <= row)
+			lo = mid;
+		else
+			hi = mid;
+	}
+	if (!t->nlines)
+		return "";
+	*line = t->line[lo].line + (row - t->line[lo].row);
+	return t->path[t->line[lo].file];
+}
+
+/* Parses each word of a column once. NaN: it is no number; HUGE_VAL: it is out of range. */
+static enum gt_code parse_words(const struct gt_words *w, double **out, struct gt_err *err)
+{
+	double *v = malloc(((size_t)w->n + 1) * sizeof *v);
+	if (!v)
+		return gt_fail_memory(err, ((size_t)w->n + 1) * sizeof *v);
+	for (int32_t i = 0; i < w->n; i++)
+		switch (gt_cell_number(gt_words_text(w, i), gt_words_len(w, i), &v[i])) {
+		case GT_CELL_NUMBER:
+		case GT_CELL_CODE: break;
+		case GT_CELL_RANGE: v[i] = HUGE_VAL; break;
+		case GT_CELL_WORD: v[i] = NAN; break;
+		}
+	*out = v;
+	return GT_OK;
+}
+
+static enum gt_code no_number(const struct gt_data_table *t, int k, int64_t row, const char *word, bool range, struct gt_err *err)
+{
+	char shown[2][GT_CELL_SHOWN];
+	int64_t line;
+	const char *path = gt_table_where(t, row, &line);
+	return gt_fail(err, GT_EDATA, "%.400s:%lld: expected a number%s in the column \"%s\", got \"%s\"", path, (long long)line,
+	               range ? " of a magnitude of at most 3.4e38" : "", gt_cell_shown(t->column[k].name, shown[0]),
+	               gt_cell_shown(word, shown[1]));
+}
+
+enum gt_code gt_table_numbers(const struct gt_data_table *t, int k, const int64_t *row, int64_t n, double *out, struct gt_err *err)
+{
+	const struct gt_table_column *c = &t->column[k];
+	double *parsed = NULL;
+	enum gt_code code = GT_OK;
+	if (c->store == GT_STORE_SKIP)
+		return gt_fail(err, GT_EINTERNAL, "the column \"%.40s\" is not in memory", c->name);
+	if (c->store == GT_STORE_WORDS)
+		GT_TRY(parse_words(&c->words, &parsed, err));
+	for (int64_t i = 0; i < n && code == GT_OK; i++) {
+		int64_t r = row ? row[i] : i;
+		if (!parsed) {
+			out[i] = c->number[r];
+		} else if (c->code[r] < 0) {
+			out[i] = NAN;
+		} else {
+			out[i] = parsed[c->code[r]];
+			if (!isfinite(out[i]))
+				code = no_number(t, k, r, gt_words_text(&c->words, c->code[r]), !isnan(out[i]), err);
+		}
+	}
+	free(parsed);
+	return code;
+}

@@ -1,0 +1,82 @@
+/* Reads CSV files that are one table into memory, column by column. A column is an array of numbers (f64) or of words (i32 codes and a set
+ * of the different words).
+ *
+ *     struct gt_data_table t;
+ *     GT_TRY(gt_table_read(paths, n, &spec, &t, err));                 training: the columns are those of the first file
+ *     GT_TRY(gt_table_read_as(paths, n, &spec, facts, true, &t, err)); evaluation, prediction: the columns that were learned
+ *     ... t.column[k].number[row] ...
+ *     gt_table_free(&t);
+ *
+ *     table.csv --> csv.h: records --> cell.h: missing, number or word --> columns: f64 or i32 + words
+ *
+ * A column whose type is not given is read as numbers until a cell is none. Numbers have not kept their text, so the files are then read
+ * a second time, with this column as words. A number with leading zeros counts as a word there (cell.h). */
+#ifndef GT_DATASETS_TABLE_H
+#define GT_DATASETS_TABLE_H
+
+#include "table/table_spec.h"
+#include "table/word_set.h"
+
+#define GT_TABLE_MAX_WORDS (1 << 20) /* maximum number of different words of a column */
+
+enum gt_table_store {
+	GT_STORE_SKIP,    /* the column is not in memory */
+	GT_STORE_NUMBERS,
+	GT_STORE_WORDS,
+};
+#define GT_CODE_MISSING (-1) /* a missing value */
+#define GT_CODE_OTHER (-2)   /* gt_table_read_as: a word that was not learned */
+
+struct gt_table_column {
+	char *name;
+	enum gt_table_store store;
+	double *number;        /* [n] for GT_STORE_NUMBERS: finite, or NaN for a missing value */
+	int32_t *code;         /* [n] for GT_STORE_WORDS: index in words, or GT_CODE_MISSING or GT_CODE_OTHER */
+	struct gt_words words; /* UTF-8 */
+};
+
+/* The line at which a row begins in its file. Until the next entry, each row begins one line after the row before. */
+struct gt_table_line {
+	int64_t row, line;
+	int file; /* index in gt_data_table.path */
+};
+
+struct gt_data_table {
+	int64_t n;                      /* number of rows */
+	int ncolumns;
+	struct gt_table_column *column; /* [ncolumns] */
+	bool header;                    /* the first file has a header */
+	int nfiles;
+	char **path;                    /* [nfiles] */
+	struct gt_table_line *line;     /* [nlines], ascending rows */
+	int64_t nlines, lines_cap, cap; /* cap: rows for which the columns have memory */
+};
+
+struct gt_table_facts;
+
+/* Reads files whose columns have the same names; in files without a header, the same number of fields. GT_ECONFIG: the spec contradicts
+ * itself or names a column that the files do not have. GT_EDATA: one sentence with file and line. On failure *out is empty. */
+enum gt_code gt_table_read(const char *const *path, int nfiles, const struct gt_table_spec *spec, struct gt_data_table *out,
+                           struct gt_err *err);
+
+/* Reads files for facts that were learned: column k of *out is facts->column[k]. Ignored columns, other columns and, unless `targets` is
+ * set, target columns need not be there. Of the spec only delimiter, na and max_bytes are used. Files without a header have either all
+ * columns of the training data, or all but the targets. GT_EDATA: the sentence names missing columns, or the class of a target that was
+ * not learned. */
+enum gt_code gt_table_read_as(const char *const *path, int nfiles, const struct gt_table_spec *spec, const struct gt_table_facts *facts,
+                              bool targets, struct gt_data_table *out, struct gt_err *err);
+void gt_table_free(struct gt_data_table *t);
+
+uint64_t gt_table_bytes(const struct gt_data_table *t); /* bytes of memory of t */
+
+/* Returns the index of a column; -1: there is none of this name. */
+int gt_table_find(const struct gt_data_table *t, const char *name);
+
+/* Returns the file of a row, and in *line the line at which it begins. */
+const char *gt_table_where(const struct gt_data_table *t, int64_t row, int64_t *line);
+
+/* Writes the numbers of rows `row` of column k to out[n]; NaN: missing. row NULL: the rows 0 ... n - 1. GT_EDATA: a cell is a word, or a
+ * number out of range. GT_EINTERNAL: the column was skipped. */
+enum gt_code gt_table_numbers(const struct gt_data_table *t, int k, const int64_t *row, int64_t n, double *out, struct gt_err *err);
+
+#endif

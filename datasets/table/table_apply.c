@@ -1,0 +1,123 @@
+/* Converts the rows of a table with the facts that were learned, column by column. */
+#include "base/arena.h"
+#include "table/cell.h"
+#include "table/table_facts.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static enum gt_code fail_cell(const struct gt_data_table *t, int k, int64_t row, const char *why, struct gt_err *err)
+{
+	char shown[GT_CELL_SHOWN];
+	int64_t line;
+	const char *path = gt_table_where(t, row, &line);
+	return gt_fail(err, GT_EDATA, "%.400s:%lld: column \"%s\": %s", path, (long long)line, gt_cell_shown(t->column[k].name, shown), why);
+}
+
+/* Writes continuous column k to out[0], out[stride], …, and where it is missing to na in the same way, if na is not NULL. */
+static enum gt_code put_values(const struct gt_data_table *t, int k, const struct gt_table_fact *f, double *v, float *out, float *na,
+                               int64_t stride, struct gt_err *err)
+{
+	double scale = f->std > 0 ? f->std : 1;
+	GT_TRY(gt_table_numbers(t, k, NULL, t->n, v, err));
+	for (int64_t i = 0; i < t->n; i++) {
+		bool missing = isnan(v[i]);
+		float x = (float)(((missing ? f->median : v[i]) - f->mean) / scale);
+		if (!isfinite(x))
+			return fail_cell(t, k, i, "the number is too far from those of the training data", err);
+		out[i * stride] = x;
+		if (na)
+			na[i * stride] = missing;
+	}
+	return GT_OK;
+}
+
+/* Returns the index of the word of a number; -1: there is none. */
+static int32_t find_number(const struct gt_table_fact *f, double v)
+{
+	char buf[32];
+	if (!f->whole || !gt_cell_is_whole(v))
+		return -1;
+	return gt_words_find(&f->words, buf, (size_t)snprintf(buf, sizeof buf, "%lld", (long long)v));
+}
+
+/* Writes the index of the word of each row of column k to out[0], out[stride], …, plus `first`. Missing values and words that were not
+ * learned get the codes `missing` and `unknown`; if these are negative, they are errors. */
+static enum gt_code put_codes(const struct gt_data_table *t, int k, const struct gt_table_fact *f, int32_t first, int32_t missing,
+                              int32_t unknown, int32_t *out, int64_t stride, struct gt_err *err)
+{
+	const struct gt_table_column *c = &t->column[k];
+	int32_t *map = malloc(((size_t)c->words.n + 1) * sizeof *map), last = -1;
+	double last_number = NAN;
+	enum gt_code code = GT_OK;
+	if (!map)
+		return gt_fail_memory(err, ((size_t)c->words.n + 1) * sizeof *map);
+	for (int32_t i = 0; i < c->words.n; i++)
+		map[i] = gt_table_lookup(f, gt_words_text(&c->words, i), gt_words_len(&c->words, i));
+	for (int64_t i = 0; i < t->n && code == GT_OK; i++) {
+		bool absent;
+		int32_t at = -1;
+		if (c->store == GT_STORE_WORDS) {
+			absent = c->code[i] == GT_CODE_MISSING;
+			at = c->code[i] >= 0 ? map[c->code[i]] : -1;
+		} else {
+			absent = isnan(c->number[i]);
+			if (!absent && c->number[i] != last_number) {
+				last = find_number(f, c->number[i]);
+				last_number = c->number[i];
+			}
+			at = absent ? -1 : last;
+		}
+		int32_t result = at >= 0 ? at + first : absent ? missing : unknown;
+		if (result < 0)
+			code = fail_cell(t, k, i, absent ? "the target is missing; remove the row" : "the class does not occur in the training split",
+			                 err);
+		out[i * stride] = result;
+	}
+	free(map);
+	return code;
+}
+
+static enum gt_code put_targets(const struct gt_data_table *t, int k, double *v, float *out, int64_t stride, struct gt_err *err)
+{
+	GT_TRY(gt_table_numbers(t, k, NULL, t->n, v, err));
+	for (int64_t i = 0; i < t->n; i++) {
+		if (isnan(v[i]))
+			return fail_cell(t, k, i, "the target is missing; remove the row", err);
+		out[i * stride] = (float)v[i];
+	}
+	return GT_OK;
+}
+
+enum gt_code gt_table_apply(const struct gt_data_table *t, const struct gt_table_facts *f, const struct gt_table_fields *out,
+                            struct gt_err *err)
+{
+	int value = 0, na = 0, codes = 0, target = 0;
+	double *v = malloc(((size_t)t->n + 1) * sizeof *v);
+	if (!v)
+		return gt_fail_memory(err, ((size_t)t->n + 1) * sizeof *v);
+	for (int k = 0; k < f->ncolumns; k++)
+		na += f->column[k].type == GT_COLUMN_CONTINUOUS;
+	enum gt_code code = GT_OK;
+	for (int k = 0; k < f->ncolumns && code == GT_OK; k++) {
+		const struct gt_table_fact *c = &f->column[k];
+		if (c->type == GT_COLUMN_CONTINUOUS) {
+			if (out->values)
+				code = put_values(t, k, c, v, out->values + value, c->na ? out->values + na : NULL, f->nvalues, err);
+			value++;
+			na += c->na;
+		} else if (c->type == GT_COLUMN_CATEGORICAL) {
+			if (out->codes)
+				code = put_codes(t, k, c, GT_CODE_OF_WORDS, GT_CODE_OF_MISSING, GT_CODE_OF_UNKNOWN, out->codes + codes, f->ncodes, err);
+			codes++;
+		} else if (c->type == GT_COLUMN_TARGET) {
+			if (f->task == GT_TASK_CLASSES && out->labels)
+				code = put_codes(t, k, c, 0, -1, -1, out->labels, 1, err);
+			else if (f->task == GT_TASK_NUMBERS && out->targets)
+				code = put_targets(t, k, v, out->targets + target, f->ntargets, err);
+			target++;
+		}
+	}
+	free(v);
+	return code;
+}

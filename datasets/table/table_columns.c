@@ -1,0 +1,238 @@
+#include "table/table_columns.h"
+#include "base/arena.h"
+#include "base/json.h"
+#include "table/cell.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Adds a quoted name to a list for a message, of which at most 8 are written. */
+static void list_name(char *list, size_t size, int i, const char *name)
+{
+	char shown[GT_CELL_SHOWN];
+	size_t n = strlen(list);
+	if (i < 8)
+		snprintf(list + n, size - n, "%s\"%s\"", i ? ", " : "", gt_cell_shown(name, shown));
+	else if (i == 8)
+		snprintf(list + n, size - n, " and more");
+}
+
+/* A record that may be a header: no field is a number, and those that are not empty differ. */
+static bool looks_like_header(const struct gt_csv_record *rec)
+{
+	double v;
+	struct gt_words seen = {0};
+	bool any = false, good = true;
+	for (int i = 0; i < rec->n && good; i++) {
+		size_t len = rec->len[i];
+		const char *text = gt_cell_trim(rec->field[i], &len);
+		int32_t code, before = seen.n;
+		if (!len)
+			continue;
+		any = true;
+		good = gt_cell_number(text, len, &v) == GT_CELL_WORD && gt_words_add(&seen, text, len, &code, NULL) == GT_OK && seen.n > before;
+	}
+	gt_words_free(&seen);
+	return good && any;
+}
+
+/* Writes the name of column i, from 0, of the record of a header; an empty one is called c1, c2, … by its number. NULL: no memory. */
+static char *name_of(const struct gt_csv_record *rec, int i)
+{
+	char buf[16];
+	size_t len = rec ? rec->len[i] : 0;
+	const char *text = rec ? gt_cell_trim(rec->field[i], &len) : "";
+	snprintf(buf, sizeof buf, "c%d", i + 1);
+	return strdup(len ? text : buf);
+}
+
+static enum gt_table_store store_of(const struct gt_table_spec *s, const char *name)
+{
+	switch (gt_table_given_type(s, name)) {
+	case GT_COLUMN_CATEGORICAL: return GT_STORE_WORDS;
+	case GT_COLUMN_IGNORE: return GT_STORE_SKIP;
+	case GT_COLUMN_TARGET: return s->task == GT_TASK_CLASSES || s->classes ? GT_STORE_WORDS : GT_STORE_NUMBERS;
+	default: return GT_STORE_NUMBERS;
+	}
+}
+
+/* With facts: what is learned decides. */
+static enum gt_table_store learned_store(const struct gt_table_reader *r, const struct gt_table_fact *f)
+{
+	switch (f->type) {
+	case GT_COLUMN_CONTINUOUS: return GT_STORE_NUMBERS;
+	case GT_COLUMN_CATEGORICAL: return GT_STORE_WORDS;
+	case GT_COLUMN_TARGET:
+		return !r->targets ? GT_STORE_SKIP : r->facts->task == GT_TASK_CLASSES ? GT_STORE_WORDS : GT_STORE_NUMBERS;
+	default: return GT_STORE_SKIP;
+	}
+}
+
+static bool is_open(const struct gt_table_spec *s, const char *name)
+{
+	enum gt_column_type type = gt_table_given_type(s, name);
+	return type == GT_COLUMN_AUTO || (type == GT_COLUMN_TARGET && s->task == GT_TASK_AUTO && !s->classes);
+}
+
+/* Checks that a name in a list of the spec is that of a column. */
+static enum gt_code check_name(const struct gt_table_reader *r, const char *key, const char *name, struct gt_err *err)
+{
+	char list[500] = "", shown[GT_CELL_SHOWN];
+	if (gt_table_find(r->table, name) >= 0)
+		return GT_OK;
+	for (int k = 0; k < r->table->ncolumns; k++)
+		list_name(list, sizeof list, k, r->table->column[k].name);
+	return gt_fail(err, GT_ECONFIG, "%s: expected a column of %.300s, got \"%s\"; its columns are %s", key, gt_csv_path(r->csv),
+	               gt_cell_shown(name, shown), list);
+}
+
+static enum gt_code check_names(const struct gt_table_reader *r, struct gt_err *err)
+{
+	const struct gt_table_spec *s = r->spec;
+	for (int i = 0; i < s->ncolumns; i++)
+		GT_TRY(check_name(r, "data.columns", s->column[i].name, err));
+	for (int i = 0; i < s->ntarget; i++)
+		GT_TRY(check_name(r, "data.target", s->target[i], err));
+	for (int i = 0; i < s->nignore; i++)
+		GT_TRY(check_name(r, "data.ignore", s->ignore[i], err));
+	return GT_OK;
+}
+
+/* Returns whether data.columns names the fields of files without a header: one name a field, and not all of them c1, c2, …, by which
+ * gtrain names columns without names, and which may be listed in any order. */
+static bool has_names(const struct gt_table_spec *s, int nfields)
+{
+	int numbered = 0;
+	for (int i = 0; i < s->ncolumns; i++) {
+		const char *name = s->column[i].name;
+		numbered += *name == 'c' && name[1] && strspn(name + 1, "0123456789") == strlen(name + 1);
+	}
+	return s->ncolumns == nfields && numbered < nfields;
+}
+
+static enum gt_code new_columns(struct gt_table_reader *r, int n, struct gt_err *err)
+{
+	r->table->column = calloc((size_t)n, sizeof *r->table->column);
+	r->reading = calloc((size_t)n, sizeof *r->reading);
+	if (!r->table->column || !r->reading)
+		return gt_fail_memory(err, (size_t)n * sizeof *r->table->column);
+	r->table->ncolumns = n;
+	return GT_OK;
+}
+
+/* Makes the columns from the first record of the first file; header: the record, or NULL. */
+static enum gt_code make_columns(struct gt_table_reader *r, const struct gt_csv_record *header, struct gt_err *err)
+{
+	const struct gt_table_spec *s = r->spec;
+	int n = r->nfields;
+	GT_TRY(new_columns(r, n, err));
+	r->table->header = header != NULL;
+	bool named = !header && has_names(s, n);
+	for (int i = 0; i < n; i++) {
+		char *name = named ? strdup(s->column[i].name) : name_of(header, i), shown[GT_CELL_SHOWN];
+		if (!(r->table->column[i].name = name))
+			return gt_fail_memory(err, 0);
+		if (!gt_utf8_valid(name))
+			return gt_fail(err, GT_EDATA, "%.400s:%lld: expected names of columns in UTF-8, got \"%s\"; convert the file with iconv",
+			               gt_csv_path(r->csv), (long long)r->first_line, gt_cell_shown(name, shown));
+		for (const char *p = name; *p; p++) /* no config can name such a column */
+			if ((uint8_t)*p < 0x20 || *p == 0x7f)
+				return gt_fail(err, GT_EDATA, "%.400s:%lld: expected names of columns without control characters, got \"%s\"",
+				               gt_csv_path(r->csv), (long long)r->first_line, gt_cell_shown(name, shown));
+		r->table->column[i].store = r->reading[i].store = store_of(s, name);
+		r->reading[i].open = is_open(s, name);
+	}
+	return check_names(r, err);
+}
+
+static enum gt_code make_learned_columns(struct gt_table_reader *r, bool header, struct gt_err *err)
+{
+	GT_TRY(new_columns(r, r->facts->ncolumns, err));
+	r->table->header = header;
+	for (int k = 0; k < r->facts->ncolumns; k++) {
+		if (!(r->table->column[k].name = strdup(r->facts->column[k].name)))
+			return gt_fail_memory(err, 0);
+		r->table->column[k].store = r->reading[k].store = learned_store(r, &r->facts->column[k]);
+	}
+	return GT_OK;
+}
+
+/* Finds the column of each field by its name. */
+static enum gt_code map_names(struct gt_table_reader *r, const struct gt_csv_record *rec, struct gt_err *err)
+{
+	struct gt_data_table *t = r->table;
+	struct gt_words names = {0};
+	char list[500] = "", shown[GT_CELL_SHOWN];
+	int32_t k, missing = 0;
+	enum gt_code code = GT_OK;
+	bool *found = calloc((size_t)t->ncolumns, sizeof *found);
+	if (!found)
+		return gt_fail_memory(err, (size_t)t->ncolumns);
+	for (int i = 0; i < t->ncolumns && code == GT_OK; i++) {
+		code = gt_words_add(&names, t->column[i].name, strlen(t->column[i].name), &k, err);
+		if (code == GT_OK && k != i)
+			code = gt_fail(err, GT_EDATA, "%.400s:%lld: expected columns of different names, got \"%s\" twice", gt_csv_path(r->csv),
+			               (long long)r->first_line, gt_cell_shown(t->column[i].name, shown));
+	}
+	for (int i = 0; i < rec->n && code == GT_OK; i++) {
+		char *name = name_of(rec, i);
+		k = name ? gt_words_find(&names, name, strlen(name)) : -1;
+		r->to[i] = k;
+		if (!name)
+			code = gt_fail_memory(err, 0);
+		else if (k < 0 && !r->facts)
+			code = gt_fail(err, GT_EDATA, "%.400s:%lld: expected the columns of %.300s, got also \"%s\"", gt_csv_path(r->csv),
+			               (long long)r->first_line, t->path[0], gt_cell_shown(name, shown));
+		else if (k >= 0 && found[k])
+			code = gt_fail(err, GT_EDATA, "%.400s:%lld: expected columns of different names, got \"%s\" twice", gt_csv_path(r->csv),
+			               (long long)r->first_line, gt_cell_shown(name, shown));
+		else if (k >= 0)
+			found[k] = true;
+		free(name);
+	}
+	for (int i = 0; i < t->ncolumns && code == GT_OK; i++)
+		if (!found[i] && (!r->facts || r->reading[i].store != GT_STORE_SKIP))
+			list_name(list, sizeof list, missing++, t->column[i].name);
+	if (missing)
+		code = gt_fail(err, GT_EDATA, "%.400s:%lld: expected the columns of the training data; %s %s missing", gt_csv_path(r->csv),
+		               (long long)r->first_line, list, missing > 1 ? "are" : "is");
+	gt_words_free(&names);
+	free(found);
+	return code;
+}
+
+/* Finds the column of each field by its position: all columns, or all but the targets where these are not needed. */
+static enum gt_code map_positions(struct gt_table_reader *r, struct gt_err *err)
+{
+	int n = r->table->ncolumns, ntargets = r->facts ? r->facts->ntargets : 0;
+	bool without = r->facts && !r->targets && r->nfields == n - ntargets;
+	char also[80] = "";
+	if (r->facts && !r->targets)
+		snprintf(also, sizeof also, ", or %d without the target%s", n - ntargets, ntargets > 1 ? "s" : "");
+	if (r->nfields != n && !without)
+		return gt_fail(err, GT_EDATA, "%.400s:%lld: expected %d fields, as in the training data%s, got %d", gt_csv_path(r->csv),
+		               (long long)r->first_line, n, also, r->nfields);
+	for (int k = 0, i = 0; k < n; k++)
+		if (!without || r->facts->column[k].type != GT_COLUMN_TARGET)
+			r->to[i++] = k;
+	return GT_OK;
+}
+
+enum gt_code gt_table_map_columns(struct gt_table_reader *r, const struct gt_csv_record *rec, bool *is_header, struct gt_err *err)
+{
+	struct gt_data_table *t = r->table;
+	bool first = !t->column;
+	r->nfields = rec->n;
+	r->first_line = rec->line;
+	int *to = realloc(r->to, (size_t)rec->n * sizeof *to);
+	if (!to)
+		return gt_fail_memory(err, (size_t)rec->n * sizeof *to);
+	r->to = to;
+	*is_header = r->facts  ? r->facts->header
+	             : !first  ? t->header
+	             : r->spec->header == GT_HEADER_AUTO ? looks_like_header(rec)
+	                                                 : r->spec->header == GT_HEADER_YES;
+	if (first)
+		GT_TRY(r->facts ? make_learned_columns(r, *is_header, err) : make_columns(r, *is_header ? rec : NULL, err));
+	return *is_header ? map_names(r, rec, err) : map_positions(r, err);
+}

@@ -1,0 +1,36 @@
+/* Inside the reader of tables: from the fields of a file to the columns of the table. */
+#ifndef GT_DATASETS_TABLE_COLUMNS_H
+#define GT_DATASETS_TABLE_COLUMNS_H
+
+#include "csv.h"
+#include "table/table_facts.h"
+
+/* How the cells of a column are read. */
+struct gt_table_reading {
+	enum gt_table_store store; /* at the begin of the next pass over the files */
+	bool open;                 /* the type is not given, and every cell so far is missing or a number */
+	bool numbers;              /* a cell was a number */
+	bool range;                /* open: a number was out of range */
+};
+
+struct gt_table_reader {
+	const struct gt_table_spec *spec;
+	const struct gt_table_facts *facts; /* NULL: the first file decides on the columns */
+	bool targets;                       /* with facts: the target columns must be there */
+	struct gt_data_table *table;
+	struct gt_table_reading *reading;   /* [table->ncolumns] */
+	struct gt_csv *csv;                 /* the current file */
+	int *to;                            /* [nfields] column of each field; -1: none */
+	int nfields;
+	int64_t first_line, line;           /* of the first record of the file, and of the current one */
+	bool na_first[256];                 /* a word for a missing value begins with this byte; 0: it is empty */
+	uint64_t word_bytes;                /* bytes of all different words of all columns */
+	bool again;                         /* a column turned out to be one of words after numbers of it were read */
+	struct gt_err why;                  /* the first number out of range */
+};
+
+/* Looks at the first record of a file: sets r->to, nfields and first_line, and in the first file of a table makes the columns. *is_header:
+ * the record has the names of the columns. */
+enum gt_code gt_table_map_columns(struct gt_table_reader *r, const struct gt_csv_record *rec, bool *is_header, struct gt_err *err);
+
+#endif

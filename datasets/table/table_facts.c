@@ -1,0 +1,119 @@
+#include "table/table_facts.h"
+#include "table/cell.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void gt_table_facts_free(struct gt_table_facts *f)
+{
+	if (!f)
+		return;
+	for (int k = 0; k < f->ncolumns; k++) {
+		free(f->column[k].name);
+		gt_words_free(&f->column[k].words);
+	}
+	free(f->column);
+	*f = (struct gt_table_facts){0};
+}
+
+int32_t gt_table_lookup(const struct gt_table_fact *f, const char *text, size_t len)
+{
+	double v;
+	char buf[32];
+	int32_t found = gt_words_find(&f->words, text, len);
+	if (found >= 0 || !f->whole || gt_cell_number(text, len, &v) != GT_CELL_NUMBER || !gt_cell_is_whole(v))
+		return found;
+	return gt_words_find(&f->words, buf, (size_t)snprintf(buf, sizeof buf, "%lld", (long long)v));
+}
+
+/* Returns the index of the i-th column of a type, from 0; -1: there are fewer. */
+static int nth(const struct gt_table_facts *f, enum gt_column_type type, bool na, int i)
+{
+	for (int k = 0; k < f->ncolumns; k++)
+		if (f->column[k].type == type && (!na || f->column[k].na) && !i--)
+			return k;
+	return -1;
+}
+
+int gt_table_value_column(const struct gt_table_facts *f, int i, bool *is_na)
+{
+	int k = nth(f, GT_COLUMN_CONTINUOUS, false, i), n = 0;
+	*is_na = k < 0;
+	if (k >= 0)
+		return k;
+	for (k = 0; k < f->ncolumns; k++)
+		n += f->column[k].type == GT_COLUMN_CONTINUOUS;
+	return nth(f, GT_COLUMN_CONTINUOUS, true, i - n);
+}
+
+int gt_table_code_column(const struct gt_table_facts *f, int i)
+{
+	return nth(f, GT_COLUMN_CATEGORICAL, false, i);
+}
+
+int gt_table_target_column(const struct gt_table_facts *f, int i)
+{
+	return nth(f, GT_COLUMN_TARGET, false, i);
+}
+
+int64_t gt_table_cardinality(const struct gt_table_facts *f, int column)
+{
+	const struct gt_table_fact *c = &f->column[column];
+	return c->words.n + (c->type == GT_COLUMN_CATEGORICAL ? GT_CODE_OF_WORDS : 0);
+}
+
+/* Returns the bytes of a text as a string of JSON, with its comma. */
+static uint64_t json_bytes(const char *s)
+{
+	uint64_t n = 3;
+	for (; *s; s++)
+		n += (uint8_t)*s < 0x20 || *s == 0x7f ? 6 : *s == '"' || *s == '\\' ? 2 : 1;
+	return n;
+}
+
+static enum gt_code check_column(const struct gt_table_facts *f, int k, const char *where, struct gt_err *err)
+{
+	const struct gt_table_fact *c = &f->column[k];
+	char shown[GT_CELL_SHOWN];
+	bool numbers = c->type == GT_COLUMN_CONTINUOUS || (c->type == GT_COLUMN_TARGET && f->task == GT_TASK_NUMBERS);
+	bool classes = c->type == GT_COLUMN_TARGET && f->task == GT_TASK_CLASSES;
+	if (numbers && !(isfinite(c->mean) && isfinite(c->median) && isfinite(c->std) && c->std >= 0))
+		return gt_fail(err, GT_EDATA, "%.400s: column \"%s\": expected a mean, a median and a standard deviation", where,
+		               gt_cell_shown(c->name, shown));
+	if (classes && c->words.n < 2)
+		return gt_fail(err, GT_EDATA, "%.400s: expected at least two classes in the target column \"%s\", got %d", where,
+		               gt_cell_shown(c->name, shown), (int)c->words.n);
+	if (c->words.n > GT_TABLE_MAX_WORDS)
+		return gt_fail(err, GT_EDATA, "%.400s: column \"%s\": expected at most %d different values, got %d", where,
+		               gt_cell_shown(c->name, shown), GT_TABLE_MAX_WORDS, (int)c->words.n);
+	return GT_OK;
+}
+
+enum gt_code gt_table_facts_finish(struct gt_table_facts *f, const char *where, struct gt_err *err)
+{
+	uint64_t bytes = 0;
+	f->nvalues = f->ncodes = f->ntargets = 0;
+	for (int k = 0; k < f->ncolumns; k++) {
+		const struct gt_table_fact *c = &f->column[k];
+		GT_TRY(check_column(f, k, where, err));
+		f->nvalues += c->type == GT_COLUMN_CONTINUOUS ? 1 + c->na : 0;
+		f->ncodes += c->type == GT_COLUMN_CATEGORICAL;
+		f->ntargets += c->type == GT_COLUMN_TARGET;
+		bytes += json_bytes(c->name) + 200;
+		for (int32_t i = 0; i < c->words.n; i++)
+			bytes += json_bytes(gt_words_text(&c->words, i));
+	}
+	if (!f->ntargets)
+		return gt_fail(err, GT_ECONFIG, "data.target: expected a column of %.400s, got none", where);
+	if (f->ntargets > 1 && f->task == GT_TASK_CLASSES)
+		return gt_fail(err, GT_ECONFIG, "data.target: expected one column of classes, got %d columns", f->ntargets);
+	if (!f->nvalues && !f->ncodes)
+		return gt_fail(err, GT_EDATA, "%.400s: expected at least one column that the model can learn from, got none", where);
+	if (bytes > GT_TABLE_MAX_TEXT)
+		return gt_fail(err, GT_EDATA,
+		               "%.400s: the different words of its columns need %llu bytes in a checkpoint, more than the %llu "
+		               "allowed; give columns of many words the type \"ignore\"", where, (unsigned long long)bytes,
+		               (unsigned long long)GT_TABLE_MAX_TEXT);
+	return GT_OK;
+}

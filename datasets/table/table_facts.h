@@ -1,0 +1,101 @@
+/* What is learned about the columns of a table from the rows of the training split, and how rows become the inputs of a model with it.
+ *
+ *     struct gt_table_facts f;
+ *     GT_TRY(gt_table_learn(&table, &spec, rows, nrows, &f, err));
+ *     float *values = malloc(n * f.nvalues * sizeof *values); ...
+ *     GT_TRY(gt_table_apply(&table, &f, &(struct gt_table_fields){values, codes, labels, NULL}, err));
+ *     gt_table_facts_free(&f);
+ *
+ * Types that are not given (over the rows of the training split; a column is of numbers if every value in it is one, see cell.h):
+ *     no value, or a single value and none missing           ignore
+ *     whole numbers, at most GT_TABLE_FEW different ones     categorical
+ *     other numbers                                          continuous
+ *     words, more than GT_TABLE_FEW, all of them different   ignore: an identifier
+ *     other words                                            categorical
+ * (The limit of whole numbers is that of cont_cat_split in fastai.)
+ *
+ * continuous    A missing value becomes the median of the values that are there. mean and std are those of all rows after that; std
+ *               divides by the number of rows (as in scikit-learn's StandardScaler after SimpleImputer). The input is (x - mean) / std;
+ *               if std is 0, x - mean. If a value is missing in the training split, a further column NAME_na is 1 where it is missing,
+ *               else 0.
+ * categorical   Code 0 is a missing value, code 1 a word that the training split does not have; its words follow by descending frequency,
+ *               then by name. If all words are whole numbers without leading zeros, they are compared as numbers, so that 1 and 1.0 are the
+ *               same, and sorted as numbers.
+ * target        Classes are sorted by name, by number if all are whole numbers, as in scikit-learn and fastai. Numbers are kept as they
+ *               are. No row may lack its target. */
+#ifndef GT_DATASETS_TABLE_FACTS_H
+#define GT_DATASETS_TABLE_FACTS_H
+
+#include "table/table.h"
+
+#define GT_TABLE_FEW 20 /* maximum number of different whole numbers of an inferred categorical column */
+#define GT_TABLE_MAX_TEXT ((uint64_t)48 << 20) /* maximum bytes of all names and words as JSON, so that a checkpoint can be read again */
+enum { GT_CODE_OF_MISSING, GT_CODE_OF_UNKNOWN, GT_CODE_OF_WORDS };
+
+struct gt_table_fact {
+	char *name;
+	enum gt_column_type type;  /* not GT_COLUMN_AUTO */
+	double mean, std, median;  /* continuous, and a target of numbers: finite, std >= 0 */
+	bool na;                   /* continuous: there is a column NAME_na */
+	bool whole;                /* the words are whole numbers, as "%lld" writes them */
+	struct gt_words words;     /* categorical: word i has code i + GT_CODE_OF_WORDS; target of classes: word i is class i */
+	/* for people; 0 or NULL in facts from a checkpoint */
+	int64_t missing;           /* rows of the training split without a value */
+	const char *why;           /* why the type was inferred; NULL: it was given */
+};
+
+struct gt_table_facts {
+	bool header;                  /* the training data has a header */
+	enum gt_table_task task;      /* GT_TASK_CLASSES or GT_TASK_NUMBERS */
+	int ncolumns;
+	struct gt_table_fact *column; /* [ncolumns] in the order of the files */
+	int nvalues;                  /* number of values of a row: continuous columns in their order,
+		then the columns NAME_na in their order */
+	int ncodes;                   /* number of codes of a row: categorical columns in their order */
+	int ntargets;                 /* number of target columns, at least 1 */
+	int64_t nrows;                /* rows of the training split; 0 in facts from a checkpoint */
+};
+
+/* Learns from the rows `row` of t, ascending; NULL: all nrows rows. Takes 16 bytes of memory for each of them while it runs.
+ * GT_ECONFIG: the spec has no target, or classes as the targets of several columns. GT_EDATA: a sentence with file and line. On failure
+ * *out is empty. */
+enum gt_code gt_table_learn(const struct gt_data_table *t, const struct gt_table_spec *spec, const int64_t *row, int64_t nrows,
+                            struct gt_table_facts *out, struct gt_err *err);
+void gt_table_facts_free(struct gt_table_facts *f);
+
+/* Sets nvalues, ncodes and ntargets of facts whose columns are complete, and checks that they can be used. `where` begins the message. */
+enum gt_code gt_table_facts_finish(struct gt_table_facts *f, const char *where, struct gt_err *err);
+
+/* Returns the index of a text, without spaces around it, among the words of a column; -1: it is not there. */
+int32_t gt_table_lookup(const struct gt_table_fact *f, const char *text, size_t len);
+
+/* Returns the column of value i (0 ... nvalues - 1); *is_na: it is NAME_na. For codes and targets, the column of each. */
+int gt_table_value_column(const struct gt_table_facts *f, int i, bool *is_na);
+int gt_table_code_column(const struct gt_table_facts *f, int i);
+int gt_table_target_column(const struct gt_table_facts *f, int i);
+/* Returns the number of codes of a categorical column, which are 0 ... the result - 1; of a target, the number of classes. */
+int64_t gt_table_cardinality(const struct gt_table_facts *f, int column);
+
+/* Arrays that gt_table_apply fills, row by row; NULL: not wanted. All are owned by the caller. */
+struct gt_table_fields {
+	float *values;   /* [n, nvalues] */
+	int32_t *codes;  /* [n, ncodes] */
+	int32_t *labels; /* [n] for GT_TASK_CLASSES */
+	float *targets;  /* [n, ntargets] for GT_TASK_NUMBERS */
+};
+
+/* Converts all rows of a table whose columns are those of the facts. A row does not depend on other rows. Takes 8 bytes of memory for each
+ * row while it runs. GT_EDATA: one sentence with file and line: a cell is no number, a target is missing, or a class was not learned. */
+enum gt_code gt_table_apply(const struct gt_data_table *t, const struct gt_table_facts *f, const struct gt_table_fields *out,
+                            struct gt_err *err);
+
+/* For a stratified split, before anything is learned: writes a number for each value of the target column to out[t->n], the same for equal
+ * values, 0 ... *groups - 1. *groups becomes 0, and out is not written, if the target has no classes or there are several. */
+enum gt_code gt_table_strata(const struct gt_data_table *t, const struct gt_table_spec *spec, int32_t *out, int64_t *groups,
+                             struct gt_err *err);
+
+/* Appends the setting "columns = ( … );" of a config to *text, a line a column, with comments; each line begins with `indent`. The caller
+ * frees *text. */
+enum gt_code gt_table_columns_text(const struct gt_table_facts *f, const char *indent, char **text, struct gt_err *err);
+
+#endif

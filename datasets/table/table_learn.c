@@ -1,0 +1,252 @@
+/* Learns the facts of each column from the rows of the training split. */
+#include "base/arena.h"
+#include "table/cell.h"
+#include "table/table_survey.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The rows that are learned from. */
+struct lesson {
+	const struct gt_data_table *t;
+	const struct gt_table_spec *spec;
+	const int64_t *row; /* [n]; NULL: the first n */
+	int64_t n;
+	double *v;          /* [n] the numbers of a column */
+};
+
+static uint64_t key_of(double v)
+{
+	uint64_t bits;
+	memcpy(&bits, &v, sizeof bits);
+	return bits >> 63 ? ~bits : bits | (uint64_t)1 << 63;
+}
+
+static double number_of(uint64_t key)
+{
+	double v;
+	key = key >> 63 ? key & ~((uint64_t)1 << 63) : ~key;
+	memcpy(&v, &key, sizeof v);
+	return v;
+}
+
+/* Returns the k-th smallest of n keys, from 0. Finds 8 bits of it after the other, and keeps only the keys that have them. */
+static uint64_t smallest(uint64_t *key, int64_t n, int64_t k)
+{
+	for (int shift = 56; shift >= 0; shift -= 8) {
+		int64_t count[256] = {0}, kept = 0;
+		uint64_t digit = 0;
+		for (int64_t i = 0; i < n; i++)
+			count[key[i] >> shift & 0xff]++;
+		while (k >= count[digit])
+			k -= count[digit++];
+		for (int64_t i = 0; i < n; i++) {
+			key[kept] = key[i];
+			kept += (key[i] >> shift & 0xff) == digit;
+		}
+		n = kept;
+	}
+	return key[0];
+}
+
+/* Learns from l->v[n], in which NaN stands for a missing value. */
+static enum gt_code learn_numbers(struct lesson *l, struct gt_table_fact *f, struct gt_err *err)
+{
+	int64_t present = 0, below = 0;
+	uint64_t next = UINT64_MAX;
+	double sum = 0, squares = 0;
+	uint64_t *key = calloc((size_t)l->n, sizeof *key);
+	if (!key)
+		return gt_fail_memory(err, (size_t)l->n * sizeof *key);
+	for (int64_t i = 0; i < l->n; i++)
+		if (!isnan(l->v[i]))
+			key[present++] = key_of(l->v[i]);
+	uint64_t low = smallest(key, present, (present - 1) / 2);
+	free(key);
+	/* of an even number of values, the next one is in the middle too, unless it is the same */
+	for (int64_t i = 0; i < l->n; i++) {
+		uint64_t other = isnan(l->v[i]) ? UINT64_MAX : key_of(l->v[i]);
+		below += other <= low;
+		next = other > low && other < next ? other : next;
+	}
+	f->median = (number_of(low) + number_of(below > present / 2 ? low : next)) / 2;
+	for (int64_t i = 0; i < l->n; i++)
+		sum += isnan(l->v[i]) ? f->median : l->v[i];
+	f->mean = sum / (double)l->n;
+	for (int64_t i = 0; i < l->n; i++) {
+		double d = (isnan(l->v[i]) ? f->median : l->v[i]) - f->mean;
+		squares += d * d;
+	}
+	f->std = sqrt(squares / (double)l->n);
+	return GT_OK;
+}
+
+/* The type of a column that is not given, from what its values are. */
+static void infer(struct gt_table_fact *f, const struct gt_table_survey *s)
+{
+	bool all_different = !s->numbers && s->different == s->present && s->present > GT_TABLE_FEW;
+	if (!s->present || (s->different == 1 && !s->missing)) {
+		f->type = GT_COLUMN_IGNORE;
+		f->why = s->present ? "a single value" : "no value";
+	} else if (s->numbers && (!s->whole || s->different > GT_TABLE_FEW)) {
+		f->type = GT_COLUMN_CONTINUOUS;
+		f->why = s->whole ? "whole numbers, more than 20 different ones" : "numbers";
+	} else if (all_different) {
+		f->type = GT_COLUMN_IGNORE;
+		f->why = "words that are all different";
+	} else {
+		f->type = GT_COLUMN_CATEGORICAL;
+		f->why = s->numbers ? "whole numbers, at most 20 different ones" : "words";
+	}
+}
+
+static enum gt_code fail_column(const struct lesson *l, int k, int64_t row, const char *why, struct gt_err *err)
+{
+	char shown[GT_CELL_SHOWN];
+	int64_t line;
+	const char *path = gt_table_where(l->t, row < 0 ? 0 : row, &line);
+	gt_cell_shown(l->t->column[k].name, shown);
+	if (row < 0)
+		return gt_fail(err, GT_EDATA, "%.400s: column \"%s\": %s", path, shown, why);
+	return gt_fail(err, GT_EDATA, "%.400s:%lld: column \"%s\": %s", path, (long long)line, shown, why);
+}
+
+static enum gt_code learn_classes(struct lesson *l, int k, struct gt_table_fact *f, struct gt_err *err)
+{
+	const struct gt_table_spec *s = l->spec;
+	double v;
+	int32_t at;
+	if (!s->classes)
+		return gt_table_collect(l->t, k, l->row, l->n, false, &f->words, &f->whole, err);
+	f->whole = true;
+	for (int64_t i = 0; i < s->nclasses; i++) {
+		size_t len = strlen(s->classes[i]);
+		GT_TRY(gt_words_add(&f->words, s->classes[i], len, &at, err));
+		if (at != i)
+			return gt_fail(err, GT_ECONFIG, "data.classes: the class \"%.40s\" appears twice", s->classes[i]);
+		char buf[32];
+		f->whole &= gt_cell_number(s->classes[i], len, &v) == GT_CELL_NUMBER && gt_cell_is_whole(v);
+		f->whole = f->whole && snprintf(buf, sizeof buf, "%lld", (long long)v) == (int)len && !strcmp(buf, s->classes[i]);
+	}
+	return GT_OK;
+}
+
+static enum gt_code learn_target(struct lesson *l, int k, enum gt_table_task task, const struct gt_table_survey *s, struct gt_table_fact *f,
+                                 struct gt_err *err)
+{
+	if (s->missing)
+		return fail_column(l, k, s->first_missing, "the target is missing; remove the row", err);
+	if (task == GT_TASK_CLASSES) {
+		GT_TRY(learn_classes(l, k, f, err));
+		return f->words.n > 1 ? GT_OK : fail_column(l, k, -1, "the target is the same in every row of the training split", err);
+	}
+	GT_TRY(gt_table_numbers(l->t, k, l->row, l->n, l->v, err));
+	GT_TRY(learn_numbers(l, f, err));
+	for (int64_t i = 1; i < l->n; i++)
+		if (l->v[i] != l->v[0])
+			return GT_OK;
+	return fail_column(l, k, -1, "the target is the same in every row of the training split", err);
+}
+
+/* Decides what the targets are. */
+static enum gt_table_task find_task(const struct gt_table_spec *spec, int ntargets, const struct gt_table_survey *s)
+{
+	if (spec->task != GT_TASK_AUTO)
+		return spec->task;
+	if (spec->classes)
+		return GT_TASK_CLASSES;
+	return ntargets == 1 && (!s->numbers || (s->whole && s->different <= GT_TABLE_FEW)) ? GT_TASK_CLASSES : GT_TASK_NUMBERS;
+}
+
+static enum gt_code learn_column(struct lesson *l, int k, const struct gt_table_survey *s, struct gt_table_fact *f, struct gt_err *err)
+{
+	f->missing = s->missing;
+	f->type = gt_table_given_type(l->spec, f->name);
+	if (f->type == GT_COLUMN_AUTO)
+		infer(f, s);
+	if (f->type == GT_COLUMN_CATEGORICAL)
+		return gt_table_collect(l->t, k, l->row, l->n, true, &f->words, &f->whole, err);
+	if (f->type != GT_COLUMN_CONTINUOUS)
+		return GT_OK;
+	if (!s->present)
+		return fail_column(l, k, -1, "expected numbers, got no value in the training split; give it the type \"ignore\"", err);
+	f->na = s->missing > 0;
+	GT_TRY(gt_table_numbers(l->t, k, l->row, l->n, l->v, err));
+	return learn_numbers(l, f, err);
+}
+
+static enum gt_code learn(struct lesson *l, struct gt_table_facts *out, struct gt_err *err)
+{
+	int ntargets = 0;
+	for (int k = 0; k < l->t->ncolumns; k++)
+		ntargets += gt_table_given_type(l->spec, l->t->column[k].name) == GT_COLUMN_TARGET;
+	for (int k = 0; k < out->ncolumns; k++) {
+		struct gt_table_survey s;
+		struct gt_table_fact *f = &out->column[k];
+		if (!(f->name = strdup(l->t->column[k].name)))
+			return gt_fail_memory(err, 0);
+		GT_TRY(gt_table_look(l->t, k, l->row, l->n, &s, err));
+		GT_TRY(learn_column(l, k, &s, f, err));
+		if (f->type == GT_COLUMN_TARGET) {
+			out->task = find_task(l->spec, ntargets, &s);
+			GT_TRY(learn_target(l, k, out->task, &s, f, err));
+		}
+	}
+	return gt_table_facts_finish(out, l->t->path[0], err);
+}
+
+enum gt_code gt_table_learn(const struct gt_data_table *t, const struct gt_table_spec *spec, const int64_t *row, int64_t nrows,
+                            struct gt_table_facts *out, struct gt_err *err)
+{
+	struct lesson l = {t, spec, row, nrows, malloc(((size_t)nrows + 1) * sizeof *l.v)};
+	*out = (struct gt_table_facts){.header = t->header, .nrows = nrows, .column = calloc((size_t)t->ncolumns, sizeof *out->column)};
+	enum gt_code code = l.v && out->column ? GT_OK : gt_fail_memory(err, (size_t)nrows * sizeof *l.v);
+	if (code == GT_OK) {
+		out->ncolumns = t->ncolumns;
+		if (nrows < 1)
+			code = gt_fail(err, GT_EDATA, "%.400s: expected rows in the training split, got none", t->path[0]);
+		else
+			code = learn(&l, out, err);
+	}
+	free(l.v);
+	if (code != GT_OK)
+		gt_table_facts_free(out);
+	return code;
+}
+
+enum gt_code gt_table_strata(const struct gt_data_table *t, const struct gt_table_spec *spec, int32_t *out, int64_t *groups,
+                             struct gt_err *err)
+{
+	struct gt_table_survey s;
+	enum gt_table_task task;
+	double seen[GT_TABLE_FEW];
+	int k = -1, ntargets = 0, n = 0;
+	*groups = 0;
+	for (int i = 0; i < t->ncolumns; i++)
+		if (gt_table_given_type(spec, t->column[i].name) == GT_COLUMN_TARGET) {
+			k = i;
+			ntargets++;
+		}
+	if (ntargets != 1)
+		return GT_OK;
+	GT_TRY(gt_table_look(t, k, NULL, t->n, &s, err));
+	task = find_task(spec, 1, &s);
+	const struct gt_table_column *c = &t->column[k];
+	if (task != GT_TASK_CLASSES || (c->store == GT_STORE_NUMBERS && s.different > GT_TABLE_FEW))
+		return GT_OK;
+	for (int64_t i = 0; i < t->n; i++) {
+		if (c->store == GT_STORE_WORDS) {
+			out[i] = c->code[i] < 0 ? c->words.n : c->code[i];
+			continue;
+		}
+		int at = 0;
+		while (at < n && seen[at] != c->number[i])
+			at++;
+		if (at == n && !isnan(c->number[i]))
+			seen[n++] = c->number[i];
+		out[i] = isnan(c->number[i]) ? GT_TABLE_FEW : at;
+	}
+	*groups = c->store == GT_STORE_WORDS ? c->words.n + (s.missing > 0) : s.missing ? GT_TABLE_FEW + 1 : n;
+	return GT_OK;
+}

@@ -1,0 +1,302 @@
+/* Reads the records of the files into columns. */
+#include "base/arena.h"
+#include "base/json.h"
+#include "csv.h"
+#include "format.h"
+#include "table/cell.h"
+#include "table/table_columns.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static uint64_t limit_of(const struct gt_table_reader *r)
+{
+	return r->spec->max_bytes ? r->spec->max_bytes : (uint64_t)GT_DEFAULT_MAX_BYTES;
+}
+
+static enum gt_code too_large(const struct gt_table_reader *r, struct gt_err *err)
+{
+	return gt_fail(err, GT_EDATA,
+	               "%.400s: the table needs more than the %llu bytes of memory allowed after %lld rows; give columns that are "
+	               "not needed the type \"ignore\"", gt_csv_path(r->csv), (unsigned long long)limit_of(r), (long long)r->table->n);
+}
+
+static enum gt_code grow_rows(struct gt_table_reader *r, struct gt_err *err)
+{
+	struct gt_data_table *t = r->table;
+	int64_t cap = t->cap ? t->cap + t->cap / 2 : 1024;
+	uint64_t row = 0, fixed = gt_table_bytes(t);
+	for (int k = 0; k < t->ncolumns; k++)
+		row += t->column[k].store == GT_STORE_NUMBERS ? sizeof(double) : t->column[k].store == GT_STORE_WORDS ? sizeof(int32_t) : 0;
+	if (fixed + (uint64_t)(cap - t->cap) * row > limit_of(r))
+		return too_large(r, err);
+	for (int k = 0; k < t->ncolumns; k++) {
+		struct gt_table_column *c = &t->column[k];
+		size_t each = c->store == GT_STORE_NUMBERS ? sizeof *c->number : sizeof *c->code;
+		void *grown = c->store == GT_STORE_SKIP ? NULL : realloc(c->store == GT_STORE_NUMBERS ? (void *)c->number : c->code,
+		                                                         (size_t)cap * each);
+		if (c->store != GT_STORE_SKIP && !grown)
+			return gt_fail_memory(err, (size_t)cap * each);
+		if (c->store == GT_STORE_NUMBERS)
+			c->number = grown;
+		else if (c->store == GT_STORE_WORDS)
+			c->code = grown;
+	}
+	t->cap = cap;
+	return GT_OK;
+}
+
+/* Notes the line of a row unless it follows that of the row before. */
+static enum gt_code note_line(struct gt_data_table *t, int64_t line, struct gt_err *err)
+{
+	int file = t->nfiles - 1;
+	const struct gt_table_line *last = t->nlines ? &t->line[t->nlines - 1] : NULL;
+	if (last && last->file == file && last->line + (t->n - last->row) == line)
+		return GT_OK;
+	GT_GROW(t->line, t->lines_cap, t->nlines + 1, err);
+	t->line[t->nlines++] = (struct gt_table_line){t->n, line, file};
+	return GT_OK;
+}
+
+static enum gt_code bad_cell(const struct gt_table_reader *r, int k, const char *text, const char *why, struct gt_err *err)
+{
+	char shown[2][GT_CELL_SHOWN];
+	return gt_fail(err, GT_EDATA, "%.400s:%lld: column \"%s\": %s, got \"%s\"", gt_csv_path(r->csv), (long long)r->line,
+	               gt_cell_shown(r->table->column[k].name, shown[0]), why, gt_cell_shown(text, shown[1]));
+}
+
+static enum gt_code add_word(struct gt_table_reader *r, int k, const char *text, size_t len, int32_t *code, struct gt_err *err)
+{
+	struct gt_table_column *c = &r->table->column[k];
+	int32_t before = c->words.n;
+	if (r->facts) { /* words that were not learned are all the same */
+		const struct gt_table_fact *f = &r->facts->column[k];
+		if (gt_table_lookup(f, text, len) < 0) {
+			if (f->type == GT_COLUMN_TARGET)
+				return bad_cell(r, k, text, "expected a class of the training data", err);
+			*code = GT_CODE_OTHER;
+			return GT_OK;
+		}
+	}
+	GT_TRY(gt_words_add(&c->words, text, len, code, err));
+	if (c->words.n == before)
+		return GT_OK;
+	if (!gt_utf8_valid(text))
+		return bad_cell(r, k, text, "expected UTF-8; convert the file with iconv", err);
+	if (c->words.n > GT_TABLE_MAX_WORDS)
+		return bad_cell(r, k, text, "expected at most 1048576 different values in a column of words; give it the type \"ignore\"", err);
+	r->word_bytes += len + 1;
+	return r->word_bytes > limit_of(r) ? too_large(r, err) : GT_OK;
+}
+
+/* A column whose type is not given is no column of numbers. Without a number before, it becomes one of words here; else the files are read
+ * again. */
+static enum gt_code turn_to_words(struct gt_table_reader *r, int k, struct gt_err *err)
+{
+	struct gt_table_column *c = &r->table->column[k];
+	struct gt_table_reading *how = &r->reading[k];
+	how->open = false;
+	how->store = GT_STORE_WORDS;
+	free(c->number);
+	c->number = NULL;
+	if (how->numbers) {
+		c->store = GT_STORE_SKIP;
+		r->again = true;
+		return GT_OK;
+	}
+	c->store = GT_STORE_WORDS;
+	if (!(c->code = malloc((size_t)r->table->cap * sizeof *c->code)))
+		return gt_fail_memory(err, (size_t)r->table->cap * sizeof *c->code);
+	for (int64_t i = 0; i < r->table->n; i++)
+		c->code[i] = GT_CODE_MISSING;
+	return GT_OK;
+}
+
+static enum gt_code put_number(struct gt_table_reader *r, int k, const char *text, size_t len, double *to, bool *is_word,
+                               struct gt_err *err)
+{
+	struct gt_table_reading *how = &r->reading[k];
+	*is_word = false;
+	switch (gt_cell_number(text, len, to)) {
+	case GT_CELL_NUMBER: break;
+	case GT_CELL_CODE: *is_word = how->open; break;
+	case GT_CELL_WORD:
+		*is_word = how->open;
+		if (!how->open)
+			return bad_cell(r, k, text, "expected a number; add the word to data.na if it stands for a missing value", err);
+		break;
+	case GT_CELL_RANGE:
+		if (!how->open)
+			return bad_cell(r, k, text, "expected a number of a magnitude of at most 3.4e38", err);
+		if (!r->why.code) /* no error in a column of words */
+			bad_cell(r, k, text, "expected a number of a magnitude of at most 3.4e38, or the type \"categorical\" or \"ignore\"", &r->why);
+		how->range = true;
+	}
+	how->numbers |= !*is_word;
+	return GT_OK;
+}
+
+static enum gt_code put_cell(struct gt_table_reader *r, int k, char *field, size_t len, struct gt_err *err)
+{
+	struct gt_table_column *c = &r->table->column[k];
+	int64_t row = r->table->n;
+	if (c->store == GT_STORE_SKIP)
+		return GT_OK;
+	const char *text = gt_cell_trim(field, &len);
+	bool missing = r->na_first[(uint8_t)*text] && gt_table_is_na(r->spec, text), is_word;
+	if (c->store == GT_STORE_NUMBERS) {
+		if (missing) {
+			c->number[row] = NAN;
+			return GT_OK;
+		}
+		GT_TRY(put_number(r, k, text, len, &c->number[row], &is_word, err));
+		if (!is_word)
+			return GT_OK;
+		GT_TRY(turn_to_words(r, k, err));
+		if (c->store == GT_STORE_SKIP)
+			return GT_OK;
+	}
+	c->code[row] = GT_CODE_MISSING;
+	return missing ? GT_OK : add_word(r, k, text, len, &c->code[row], err);
+}
+
+static enum gt_code put_record(struct gt_table_reader *r, const struct gt_csv_record *rec, struct gt_err *err)
+{
+	struct gt_data_table *t = r->table;
+	if (rec->n != r->nfields)
+		return gt_fail(err, GT_EDATA, "%.400s:%lld: expected %d fields, as in line %lld, got %d", gt_csv_path(r->csv), (long long)rec->line,
+		               r->nfields, (long long)r->first_line, rec->n);
+	if (t->n == t->cap)
+		GT_TRY(grow_rows(r, err));
+	GT_TRY(note_line(t, rec->line, err));
+	r->line = rec->line;
+	for (int i = 0; i < rec->n; i++)
+		if (r->to[i] >= 0)
+			GT_TRY(put_cell(r, r->to[i], rec->field[i], rec->len[i], err));
+	t->n++;
+	return GT_OK;
+}
+
+static enum gt_code read_file(struct gt_table_reader *r, const char *path, struct gt_err *err)
+{
+	struct gt_data_table *t = r->table;
+	char delimiter = r->spec->delimiter;
+	struct gt_csv_record rec;
+	if (!delimiter)
+		GT_TRY(gt_csv_delimiter(path, &delimiter, err));
+	GT_TRY(gt_csv_open(path, delimiter, &r->csv, err));
+	t->path[t->nfiles] = strdup(gt_csv_path(r->csv));
+	enum gt_code code = t->path[t->nfiles++] ? gt_csv_next(r->csv, &rec, err) : gt_fail_memory(err, strlen(path));
+	bool is_header = false;
+	if (code == GT_OK && !rec.n)
+		code = gt_fail(err, GT_EDATA, "%.400s: expected records, got none", gt_csv_path(r->csv));
+	if (code == GT_OK)
+		code = gt_table_map_columns(r, &rec, &is_header, err);
+	if (code == GT_OK && is_header)
+		code = gt_csv_next(r->csv, &rec, err);
+	while (code == GT_OK && rec.n) {
+		code = put_record(r, &rec, err);
+		if (code == GT_OK)
+			code = gt_csv_next(r->csv, &rec, err);
+	}
+	gt_csv_close(r->csv);
+	r->csv = NULL;
+	return code;
+}
+
+/* Empties the rows for another pass over the files; the columns stay. */
+static void drop_rows(struct gt_table_reader *r)
+{
+	struct gt_data_table *t = r->table;
+	for (int k = 0; k < t->ncolumns; k++) {
+		struct gt_table_column *c = &t->column[k];
+		free(c->number);
+		free(c->code);
+		gt_words_free(&c->words);
+		c->number = NULL;
+		c->code = NULL;
+		c->store = r->reading[k].store;
+		r->reading[k].range = false;
+	}
+	for (int i = 0; i < t->nfiles; i++)
+		free(t->path[i]);
+	t->nfiles = 0;
+	t->n = t->cap = t->nlines = 0;
+	r->again = false;
+	r->why.code = GT_OK;
+	r->word_bytes = 0;
+}
+
+/* Returns unused memory of the columns. */
+static void shrink(struct gt_data_table *t)
+{
+	int64_t cap = t->n ? t->n : 1;
+	for (int k = 0; k < t->ncolumns; k++) {
+		struct gt_table_column *c = &t->column[k];
+		void *p = c->number ? realloc(c->number, (size_t)cap * sizeof *c->number)
+		          : c->code ? realloc(c->code, (size_t)cap * sizeof *c->code)
+		                    : NULL;
+		if (!p)
+			continue;
+		if (c->number)
+			c->number = p;
+		else
+			c->code = p;
+	}
+	t->cap = cap;
+}
+
+static enum gt_code read_files(struct gt_table_reader *r, const char *const *path, int nfiles, struct gt_err *err)
+{
+	for (int i = 0; i < nfiles; i++)
+		GT_TRY(read_file(r, path[i], err));
+	for (int k = 0; k < r->table->ncolumns && !r->again; k++)
+		if (r->reading[k].range && r->reading[k].open)
+			return gt_fail(err, r->why.code, "%s", r->why.msg);
+	if (!r->table->n)
+		return gt_fail(err, GT_EDATA, "%.400s: expected rows after the header, got none", r->table->path[0]);
+	return GT_OK;
+}
+
+static enum gt_code run(struct gt_table_reader *r, const char *const *path, int nfiles, struct gt_err *err)
+{
+	struct gt_data_table *t = r->table;
+	*t = (struct gt_data_table){0};
+	for (int c = 0; c < 256; c++)
+		r->na_first[c] = gt_table_na_begins(r->spec, (char)c);
+	if (nfiles < 1)
+		return gt_fail(err, GT_ECONFIG, "data.files: expected at least one file, got none");
+	if (!(t->path = calloc((size_t)nfiles, sizeof *t->path)))
+		return gt_fail_memory(err, (size_t)nfiles * sizeof *t->path);
+	enum gt_code code = read_files(r, path, nfiles, err);
+	if (code == GT_OK && r->again) {
+		drop_rows(r);
+		code = read_files(r, path, nfiles, err);
+		if (code == GT_OK && r->again)
+			code = gt_fail(err, GT_EDATA, "%.400s: the file changed while it was read", t->path[0]);
+	}
+	free(r->to);
+	free(r->reading);
+	if (code == GT_OK)
+		shrink(t);
+	else
+		gt_table_free(t);
+	return code;
+}
+
+enum gt_code gt_table_read(const char *const *path, int nfiles, const struct gt_table_spec *spec, struct gt_data_table *out,
+                           struct gt_err *err)
+{
+	struct gt_table_reader r = {.spec = spec, .table = out};
+	*out = (struct gt_data_table){0};
+	GT_TRY(gt_table_spec_check(spec, err));
+	return run(&r, path, nfiles, err);
+}
+
+enum gt_code gt_table_read_as(const char *const *path, int nfiles, const struct gt_table_spec *spec, const struct gt_table_facts *facts,
+                              bool targets, struct gt_data_table *out, struct gt_err *err)
+{
+	struct gt_table_reader r = {.spec = spec, .facts = facts, .targets = targets, .table = out};
+	return run(&r, path, nfiles, err);
+}

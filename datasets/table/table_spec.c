@@ -1,0 +1,99 @@
+#include "table/table_spec.h"
+#include "table/cell.h"
+#include <string.h>
+
+const char *const gt_column_type_names[] = {
+#define GT_X(name, word) word,
+    GT_COLUMN_TYPES(GT_X)
+#undef GT_X
+};
+
+static const char *const usual_na[] = {"", "?", "NA", "nan", "NaN", "null"};
+
+static const char *const *na_words(const struct gt_table_spec *s, int *n)
+{
+	*n = s->na ? s->nna : (int)(sizeof usual_na / sizeof *usual_na);
+	return s->na ? s->na : usual_na;
+}
+
+bool gt_table_is_na(const struct gt_table_spec *s, const char *text)
+{
+	int n;
+	const char *const *na = na_words(s, &n);
+	for (int i = 0; i < n; i++)
+		if (!strcmp(na[i], text))
+			return true;
+	return false;
+}
+
+bool gt_table_na_begins(const struct gt_table_spec *s, char c)
+{
+	int n;
+	const char *const *na = na_words(s, &n);
+	for (int i = 0; i < n; i++)
+		if (na[i][0] == c)
+			return true;
+	return false;
+}
+
+static bool listed(const char *const *list, int n, const char *name)
+{
+	for (int i = 0; i < n; i++)
+		if (!strcmp(list[i], name))
+			return true;
+	return false;
+}
+
+enum gt_column_type gt_table_given_type(const struct gt_table_spec *s, const char *name)
+{
+	for (int i = 0; i < s->ncolumns; i++)
+		if (s->column[i].type != GT_COLUMN_AUTO && !strcmp(s->column[i].name, name))
+			return s->column[i].type;
+	return listed(s->target, s->ntarget, name)   ? GT_COLUMN_TARGET
+	       : listed(s->ignore, s->nignore, name) ? GT_COLUMN_IGNORE
+	                                             : GT_COLUMN_AUTO;
+}
+
+static enum gt_code twice(const char *key, const char *name, struct gt_err *err)
+{
+	char shown[GT_CELL_SHOWN];
+	return gt_fail(err, GT_ECONFIG, "%s: the column \"%s\" appears twice; remove one of them", key, gt_cell_shown(name, shown));
+}
+
+enum gt_code gt_table_spec_check(const struct gt_table_spec *s, struct gt_err *err)
+{
+	char shown[GT_CELL_SHOWN];
+	if (s->delimiter && strchr("\"\r\n", s->delimiter))
+		return gt_fail(err, GT_ECONFIG, "data.delimiter: expected a character other than a quote and a line break");
+	if (s->delimiter & 0x80)
+		return gt_fail(err, GT_ECONFIG, "data.delimiter: expected an ASCII character");
+	for (int i = 1; i < s->ntarget; i++)
+		if (listed(s->target, i, s->target[i]))
+			return twice("data.target", s->target[i], err);
+	for (int i = 1; i < s->nignore; i++)
+		if (listed(s->ignore, i, s->ignore[i]))
+			return twice("data.ignore", s->ignore[i], err);
+	for (int i = 0; i < s->nignore; i++)
+		if (listed(s->target, s->ntarget, s->ignore[i]))
+			return gt_fail(err, GT_ECONFIG, "data.ignore: the column \"%s\" is also in data.target; remove it from one of them",
+			               gt_cell_shown(s->ignore[i], shown));
+	for (int i = 0; i < s->ncolumns; i++) {
+		const struct gt_column_spec *c = &s->column[i];
+		for (int k = 0; k < i; k++)
+			if (!strcmp(s->column[k].name, c->name))
+				return twice("data.columns", c->name, err);
+		if (c->type != GT_COLUMN_AUTO && c->type != GT_COLUMN_TARGET && listed(s->target, s->ntarget, c->name))
+			return gt_fail(err, GT_ECONFIG, "data.target: the column \"%s\" has the type \"%s\" in data.columns; remove one of them",
+			               gt_cell_shown(c->name, shown), gt_column_type_names[c->type]);
+		if (c->type != GT_COLUMN_AUTO && c->type != GT_COLUMN_IGNORE && listed(s->ignore, s->nignore, c->name))
+			return gt_fail(err, GT_ECONFIG, "data.ignore: the column \"%s\" has the type \"%s\" in data.columns; remove one of them",
+			               gt_cell_shown(c->name, shown), gt_column_type_names[c->type]);
+	}
+	for (int64_t i = 0; i < s->nclasses; i++)
+		for (int64_t k = 0; k < i && s->nclasses <= 4096; k++) /* longer lists come from files, whose reader checks them */
+			if (!strcmp(s->classes[k], s->classes[i]))
+				return gt_fail(err, GT_ECONFIG, "data.classes: the class \"%s\" appears twice", gt_cell_shown(s->classes[i], shown));
+	if (s->nclasses == 1)
+		return gt_fail(err, GT_ECONFIG, "data.classes: expected at least two classes, got one");
+	return GT_OK;
+}

@@ -1,0 +1,71 @@
+/* What the user says about a table: how its files are written, and the types of its columns. A column whose type is not given gets one
+ * from the rows of the training split (table_facts.h). */
+#ifndef GT_DATASETS_TABLE_SPEC_H
+#define GT_DATASETS_TABLE_SPEC_H
+
+#include "base/err.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+/* X(name, word in a config and in a checkpoint) */
+#define GT_COLUMN_TYPES(X)                                                              \
+	X(GT_COLUMN_AUTO, "auto")               /* inferred */                               \
+	X(GT_COLUMN_CONTINUOUS, "continuous")   /* a number: f32, normalised */              \
+	X(GT_COLUMN_CATEGORICAL, "categorical") /* one of several words or whole numbers: i32 */ \
+	X(GT_COLUMN_IGNORE, "ignore")           /* not used */                               \
+	X(GT_COLUMN_TARGET, "target")           /* what the model predicts */
+enum gt_column_type {
+#define GT_X(name, word) name,
+	GT_COLUMN_TYPES(GT_X)
+#undef GT_X
+	GT_COLUMN_TYPE_COUNT
+};
+extern const char *const gt_column_type_names[GT_COLUMN_TYPE_COUNT];
+
+enum gt_table_header {
+	GT_HEADER_AUTO, /* the first record is a header if none of its fields is a number, and those that are not empty differ */
+	GT_HEADER_YES,
+	GT_HEADER_NO,   /* the names are those of `column` in its order, if it has one for each field, or c1, c2, … */
+};
+
+/* What the target columns are. */
+enum gt_table_task {
+	GT_TASK_AUTO,    /* inferred: one target of words, or of at most GT_TABLE_FEW different whole numbers, has classes */
+	GT_TASK_CLASSES, /* one column: the name of a class */
+	GT_TASK_NUMBERS, /* one or several columns of numbers */
+};
+
+struct gt_column_spec {
+	const char *name;
+	enum gt_column_type type;
+};
+
+/* All strings are owned by the caller and must outlive the calls with the spec. All zero: a CSV file of columns that are inferred. */
+struct gt_table_spec {
+	char delimiter;                      /* 0: found out for each file (gt_csv_delimiter) */
+	enum gt_table_header header;
+	const char *const *na;               /* [nna] words that stand for a missing value, besides spaces around them */
+	int nna;                             /* 0 with na NULL: "", ?, NA, nan, NaN and null */
+	const struct gt_column_spec *column; /* [ncolumns] types of columns by their names */
+	int ncolumns;
+	const char *const *target;           /* [ntarget] names of columns: the same as the type target */
+	int ntarget;
+	const char *const *ignore;           /* [nignore] names of columns: the same as the type ignore */
+	int nignore;
+	enum gt_table_task task;
+	const char *const *classes;          /* [nclasses] names of the classes in order; NULL: those of the training split, sorted */
+	int64_t nclasses;
+	uint64_t max_bytes;                  /* maximum memory of a table; 0: 16 GiB */
+};
+
+/* Returns whether a text stands for a missing value. */
+bool gt_table_is_na(const struct gt_table_spec *s, const char *text);
+/* Returns whether a text that begins with the byte c may do so; c 0: whether the empty text does. */
+bool gt_table_na_begins(const struct gt_table_spec *s, char c);
+/* Returns the type that the spec gives a column; GT_COLUMN_AUTO: none. */
+enum gt_column_type gt_table_given_type(const struct gt_table_spec *s, const char *name);
+/* Checks a spec by itself. GT_ECONFIG names the keys data.columns, data.target, data.ignore, data.delimiter and data.classes of a
+ * contradiction, such as a column of two types. */
+enum gt_code gt_table_spec_check(const struct gt_table_spec *s, struct gt_err *err);
+
+#endif

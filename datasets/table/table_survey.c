@@ -1,0 +1,217 @@
+#include "table/table_survey.h"
+#include "base/arena.h"
+#include "table/cell.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A different value of a column. */
+struct tally {
+	int64_t count;
+	double number;    /* its number; unspecified if it has none */
+	const char *text; /* NULL: only the number is known */
+};
+
+/* Numbers that differ, as long as there are few. */
+struct few {
+	int n;
+	double v[GT_TABLE_FEW + 1];
+};
+
+static inline void add_few(struct few *f, double v)
+{
+	if (f->n > GT_TABLE_FEW || (f->n && f->v[f->n - 1] == v))
+		return;
+	for (int i = 0; i < f->n; i++)
+		if (f->v[i] == v)
+			return;
+	f->v[f->n++] = v;
+}
+
+/* Counts the rows of each word of a column of words. */
+static enum gt_code count_words(const struct gt_table_column *c, const int64_t *row, int64_t n, int64_t **out, struct gt_err *err)
+{
+	int64_t *count = calloc((size_t)c->words.n + 1, sizeof *count);
+	if (!count)
+		return gt_fail_memory(err, ((size_t)c->words.n + 1) * sizeof *count);
+	for (int64_t i = 0; i < n; i++) {
+		int32_t code = c->code[row ? row[i] : i];
+		if (code >= 0)
+			count[code]++;
+	}
+	*out = count;
+	return GT_OK;
+}
+
+static enum gt_code look_at_words(const struct gt_table_column *c, const int64_t *row, int64_t n, struct gt_table_survey *out,
+                                  struct gt_err *err)
+{
+	int64_t *count;
+	struct few few = {0};
+	double v;
+	GT_TRY(count_words(c, row, n, &count, err));
+	for (int32_t i = 0; i < c->words.n; i++) {
+		if (!count[i])
+			continue;
+		enum gt_cell cell = gt_cell_number(gt_words_text(&c->words, i), gt_words_len(&c->words, i), &v);
+		out->present += count[i];
+		out->different++;
+		out->numbers &= cell == GT_CELL_NUMBER || cell == GT_CELL_RANGE;
+		out->whole &= cell == GT_CELL_NUMBER && gt_cell_is_whole(v);
+		if (cell == GT_CELL_NUMBER)
+			add_few(&few, v);
+	}
+	if (out->numbers && out->whole)
+		out->different = few.n;
+	free(count);
+	return GT_OK;
+}
+
+enum gt_code gt_table_look(const struct gt_data_table *t, int k, const int64_t *row, int64_t n, struct gt_table_survey *out,
+                           struct gt_err *err)
+{
+	const struct gt_table_column *c = &t->column[k];
+	struct few few = {0};
+	*out = (struct gt_table_survey){.numbers = true, .whole = true, .first_missing = -1};
+	if (c->store == GT_STORE_SKIP)
+		return GT_OK;
+	if (c->store == GT_STORE_WORDS)
+		GT_TRY(look_at_words(c, row, n, out, err));
+	for (int64_t i = 0; i < n; i++) {
+		int64_t r = row ? row[i] : i;
+		bool missing = c->store == GT_STORE_WORDS ? c->code[r] < 0 : isnan(c->number[r]);
+		if (missing && out->first_missing < 0)
+			out->first_missing = r;
+		out->missing += missing;
+		if (missing || c->store == GT_STORE_WORDS)
+			continue;
+		out->present++;
+		out->whole &= gt_cell_is_whole(c->number[r]);
+		add_few(&few, c->number[r]);
+	}
+	if (c->store == GT_STORE_NUMBERS)
+		out->different = few.n;
+	return GT_OK;
+}
+
+static int compare_numbers(double x, double y)
+{
+	return (x > y) - (x < y);
+}
+
+static int by_number(const void *a, const void *b)
+{
+	return compare_numbers(((const struct tally *)a)->number, ((const struct tally *)b)->number);
+}
+
+static int by_text(const void *a, const void *b)
+{
+	return strcmp(((const struct tally *)a)->text, ((const struct tally *)b)->text);
+}
+
+static int by_count_then_text(const void *a, const void *b)
+{
+	const struct tally *x = a, *y = b;
+	return x->count != y->count ? (x->count < y->count ? 1 : -1) : by_text(a, b);
+}
+
+static int by_count_then_number(const void *a, const void *b)
+{
+	const struct tally *x = a, *y = b;
+	return x->count != y->count ? (x->count < y->count ? 1 : -1) : by_number(a, b);
+}
+
+/* Lists the different numbers of a column of numbers, ascending. */
+static enum gt_code tally_numbers(const struct gt_table_column *c, const int64_t *row, int64_t n, struct tally **out, int64_t *nout,
+                                  struct gt_err *err)
+{
+	struct tally *v = malloc(((size_t)n + 1) * sizeof *v);
+	int64_t m = 0;
+	if (!v)
+		return gt_fail_memory(err, ((size_t)n + 1) * sizeof *v);
+	for (int64_t i = 0; i < n; i++) {
+		double x = c->number[row ? row[i] : i];
+		if (!isnan(x))
+			v[m++] = (struct tally){1, x, NULL};
+	}
+	*out = v;
+	*nout = m;
+	return GT_OK;
+}
+
+static enum gt_code tally_words(const struct gt_table_column *c, const int64_t *row, int64_t n, struct tally **out, int64_t *nout,
+                                bool *whole, struct gt_err *err)
+{
+	int64_t *count, m = 0;
+	struct tally *v = malloc(((size_t)c->words.n + 1) * sizeof *v);
+	if (!v)
+		return gt_fail_memory(err, ((size_t)c->words.n + 1) * sizeof *v);
+	enum gt_code code = count_words(c, row, n, &count, err);
+	if (code != GT_OK) {
+		free(v);
+		return code;
+	}
+	for (int32_t i = 0; i < c->words.n; i++) {
+		double x = 0;
+		if (!count[i])
+			continue;
+		enum gt_cell cell = gt_cell_number(gt_words_text(&c->words, i), gt_words_len(&c->words, i), &x);
+		*whole &= cell == GT_CELL_NUMBER && gt_cell_is_whole(x);
+		v[m++] = (struct tally){count[i], x, gt_words_text(&c->words, i)};
+	}
+	free(count);
+	*out = v;
+	*nout = m;
+	return GT_OK;
+}
+
+/* Adds up values of the same number. */
+static int64_t merge_numbers(struct tally *v, int64_t n)
+{
+	int64_t kept = 0;
+	qsort(v, (size_t)n, sizeof *v, by_number);
+	for (int64_t i = 0; i < n; i++)
+		if (kept && v[kept - 1].number == v[i].number)
+			v[kept - 1].count += v[i].count;
+		else
+			v[kept++] = v[i];
+	return kept;
+}
+
+enum gt_code gt_table_collect(const struct gt_data_table *t, int k, const int64_t *row, int64_t n, bool by_count, struct gt_words *words,
+                              bool *whole, struct gt_err *err)
+{
+	const struct gt_table_column *c = &t->column[k];
+	bool numbers = c->store == GT_STORE_NUMBERS;
+	struct tally *v = NULL;
+	int64_t m = 0;
+	char buf[40];
+	int32_t ignored;
+	*whole = true;
+	if (numbers)
+		GT_TRY(tally_numbers(c, row, n, &v, &m, err));
+	else
+		GT_TRY(tally_words(c, row, n, &v, &m, whole, err));
+	*whole &= m > 0;
+	for (int64_t i = 0; numbers && i < m; i++)
+		*whole &= gt_cell_is_whole(v[i].number);
+	if (numbers || *whole)
+		m = merge_numbers(v, m);
+	bool text = !numbers && !*whole;
+	if (by_count && m)
+		qsort(v, (size_t)m, sizeof *v, text ? by_count_then_text : by_count_then_number);
+	else if (text && m)
+		qsort(v, (size_t)m, sizeof *v, by_text);
+	enum gt_code code = GT_OK;
+	for (int64_t i = 0; i < m && code == GT_OK; i++) {
+		if (*whole)
+			snprintf(buf, sizeof buf, "%lld", (long long)v[i].number);
+		else if (!text)
+			snprintf(buf, sizeof buf, "%.17g", v[i].number);
+		const char *word = text ? v[i].text : buf;
+		code = gt_words_add(words, word, strlen(word), &ignored, err);
+	}
+	free(v);
+	return code;
+}

@@ -1,0 +1,201 @@
+#include "store/table_json.h"
+#include "base/arena.h"
+#include "table/cell.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_COLUMNS = 65536 };
+
+static bool has_numbers(const struct gt_table_facts *f, const struct gt_table_fact *c)
+{
+	return c->type == GT_COLUMN_CONTINUOUS || (c->type == GT_COLUMN_TARGET && f->task == GT_TASK_NUMBERS);
+}
+
+static bool has_words(const struct gt_table_facts *f, const struct gt_table_fact *c)
+{
+	return c->type == GT_COLUMN_CATEGORICAL || (c->type == GT_COLUMN_TARGET && f->task == GT_TASK_CLASSES);
+}
+
+void gt_table_json_put(struct gt_json *j, const char *key, const struct gt_table_facts *f)
+{
+	gt_json_object(j, key);
+	gt_json_bool(j, "header", f->header);
+	gt_json_string(j, "task", f->task == GT_TASK_CLASSES ? "classes" : "numbers");
+	gt_json_array(j, "columns");
+	for (int k = 0; k < f->ncolumns; k++) {
+		const struct gt_table_fact *c = &f->column[k];
+		gt_json_object(j, NULL);
+		gt_json_string(j, "name", c->name);
+		gt_json_string(j, "type", gt_column_type_names[c->type]);
+		if (has_numbers(f, c)) {
+			gt_json_double(j, "mean", c->mean, 17);
+			gt_json_double(j, "std", c->std, 17);
+			gt_json_double(j, "median", c->median, 17);
+		}
+		if (c->na)
+			gt_json_bool(j, "missing", true);
+		if (c->whole)
+			gt_json_bool(j, "whole", true);
+		if (has_words(f, c)) {
+			gt_json_array(j, "words");
+			for (int32_t i = 0; i < c->words.n; i++)
+				gt_json_string(j, NULL, gt_words_text(&c->words, i));
+			gt_json_end(j);
+		}
+		gt_json_end(j);
+	}
+	gt_json_end(j);
+	gt_json_end(j);
+}
+
+static enum gt_code damaged(const char *path, int k, const char *why, struct gt_err *err)
+{
+	return gt_fail(err, GT_EDATA, "%.400s: column %d of the table: expected %s", path, k + 1, why);
+}
+
+/* Reads a member that is true, false or absent. */
+static bool get_bool(const struct gt_json_value *v, const char *key, bool *out)
+{
+	const struct gt_json_value *m = gt_json_member(v, key);
+	*out = gt_json_is(m, GT_JSON_TRUE);
+	return !m || *out || gt_json_is(m, GT_JSON_FALSE);
+}
+
+static bool get_number(const struct gt_json_value *v, const char *key, double *out)
+{
+	const struct gt_json_value *m = gt_json_member(v, key);
+	*out = m ? m->number : 0;
+	return gt_json_is(m, GT_JSON_NUMBER) && isfinite(*out);
+}
+
+/* Returns whether a text is a whole number as "%lld" writes it. */
+static bool is_canonical(const char *s)
+{
+	double v;
+	char buf[32];
+	if (gt_cell_number(s, strlen(s), &v) != GT_CELL_NUMBER || !gt_cell_is_whole(v))
+		return false;
+	snprintf(buf, sizeof buf, "%lld", (long long)v);
+	return !strcmp(buf, s);
+}
+
+static enum gt_code get_words(const struct gt_json_value *list, const char *path, int k, struct gt_table_fact *c, struct gt_err *err)
+{
+	int32_t code, n = 0;
+	if (!gt_json_is(list, GT_JSON_ARRAY))
+		return damaged(path, k, "a list \"words\"", err);
+	for (const struct gt_json_value *e = list->child; e; e = e->next, n++) {
+		const char *word = gt_json_text(e);
+		if (!word)
+			return damaged(path, k, "strings in the list \"words\"", err);
+		if (n == GT_TABLE_MAX_WORDS)
+			return damaged(path, k, "at most 1048576 words", err);
+		GT_TRY(gt_words_add(&c->words, word, strlen(word), &code, err));
+		if (code != n)
+			return damaged(path, k, "words that are all different", err);
+		if (c->whole && !is_canonical(word))
+			return damaged(path, k, "words that are whole numbers", err);
+	}
+	return GT_OK;
+}
+
+static enum gt_code get_column(const struct gt_json_value *v, const char *path, int k, struct gt_table_facts *f, struct gt_err *err)
+{
+	struct gt_table_fact *c = &f->column[k];
+	const char *name = gt_json_text(gt_json_member(v, "name")), *type = gt_json_text(gt_json_member(v, "type"));
+	if (!name || !*name)
+		return damaged(path, k, "a member \"name\"", err);
+	if (!(c->name = strdup(name)))
+		return gt_fail_memory(err, strlen(name));
+	for (int i = GT_COLUMN_AUTO + 1; i < GT_COLUMN_TYPE_COUNT; i++)
+		if (type && !strcmp(type, gt_column_type_names[i]))
+			c->type = i;
+	if (c->type == GT_COLUMN_AUTO)
+		return damaged(path, k, "a member \"type\": continuous, categorical, ignore or target", err);
+	if (!get_bool(v, "missing", &c->na) || (c->na && c->type != GT_COLUMN_CONTINUOUS))
+		return damaged(path, k, "\"missing\" to be true or false, in a continuous column only", err);
+	if (!get_bool(v, "whole", &c->whole) || (c->whole && !has_words(f, c)))
+		return damaged(path, k, "\"whole\" to be true or false, in a column of words only", err);
+	if (has_numbers(f, c) && !(get_number(v, "mean", &c->mean) && get_number(v, "std", &c->std) && get_number(v, "median", &c->median)))
+		return damaged(path, k, "the numbers \"mean\", \"std\" and \"median\"", err);
+	return has_words(f, c) ? get_words(gt_json_member(v, "words"), path, k, c, err) : GT_OK;
+}
+
+static enum gt_code get(const struct gt_json_value *v, const char *path, struct gt_table_facts *out, struct gt_err *err)
+{
+	const char *task = gt_json_text(gt_json_member(v, "task"));
+	const struct gt_json_value *columns = gt_json_member(v, "columns");
+	struct gt_words names = {0};
+	int64_t n = 0;
+	int32_t code;
+	if (!task || (strcmp(task, "classes") && strcmp(task, "numbers")))
+		return gt_fail(err, GT_EDATA, "%.400s: expected the table to have a member \"task\": classes or numbers", path);
+	out->task = strcmp(task, "classes") ? GT_TASK_NUMBERS : GT_TASK_CLASSES;
+	if (!get_bool(v, "header", &out->header))
+		return gt_fail(err, GT_EDATA, "%.400s: expected \"header\" of the table to be true or false", path);
+	if (!gt_json_is(columns, GT_JSON_ARRAY))
+		return gt_fail(err, GT_EDATA, "%.400s: expected the table to have a list \"columns\"", path);
+	for (const struct gt_json_value *e = columns->child; e; e = e->next)
+		n++;
+	if (n < 1 || n > MAX_COLUMNS)
+		return gt_fail(err, GT_EDATA, "%.400s: expected a table of 1 to %d columns, got %lld", path, MAX_COLUMNS, (long long)n);
+	if (!(out->column = calloc((size_t)n, sizeof *out->column)))
+		return gt_fail_memory(err, (size_t)n * sizeof *out->column);
+	out->ncolumns = (int)n;
+	enum gt_code rc = GT_OK;
+	int k = 0;
+	for (const struct gt_json_value *e = columns->child; e && rc == GT_OK; e = e->next, k++) {
+		rc = get_column(e, path, k, out, err);
+		if (rc == GT_OK)
+			rc = gt_words_add(&names, out->column[k].name, strlen(out->column[k].name), &code, err);
+		if (rc == GT_OK && code != k)
+			rc = damaged(path, k, "a name that no other column has", err);
+	}
+	gt_words_free(&names);
+	return rc == GT_OK ? gt_table_facts_finish(out, path, err) : rc;
+}
+
+enum gt_code gt_table_json_get(const struct gt_json_value *v, const char *path, struct gt_table_facts *out, struct gt_err *err)
+{
+	*out = (struct gt_table_facts){0};
+	enum gt_code code = get(v, path, out, err);
+	if (code == GT_ECONFIG) /* the facts have no target: that is no fault of a config here */
+		code = gt_fail(err, GT_EDATA, "%.400s: expected one target column of classes, or target columns of numbers", path);
+	if (code != GT_OK)
+		gt_table_facts_free(out);
+	return code;
+}
+
+static enum gt_code differs(const char *where, const char *path, const char *column, const char *what, struct gt_err *err)
+{
+	char shown[GT_CELL_SHOWN];
+	return gt_fail(err, GT_EDATA, "%.300s: column \"%s\": expected %s of the checkpoint %.300s, got another; the training data has changed",
+	               where, gt_cell_shown(column, shown), what, path);
+}
+
+enum gt_code gt_table_json_compare(const struct gt_table_facts *ckpt, const struct gt_table_facts *now, const char *where, const char *path,
+                                   struct gt_err *err)
+{
+	if (ckpt->ncolumns != now->ncolumns || ckpt->task != now->task)
+		return gt_fail(err, GT_EDATA, "%.300s: expected %d columns and %s as targets, as in the checkpoint %.300s, got %d columns and %s",
+		               where,
+		               ckpt->ncolumns, ckpt->task == GT_TASK_CLASSES ? "classes" : "numbers", path, now->ncolumns,
+		               now->task == GT_TASK_CLASSES ? "classes" : "numbers");
+	for (int k = 0; k < now->ncolumns; k++) {
+		const struct gt_table_fact *a = &ckpt->column[k], *b = &now->column[k];
+		if (strcmp(a->name, b->name))
+			return differs(where, path, b->name, "the name", err);
+		if (a->type != b->type)
+			return differs(where, path, b->name, "the type", err);
+		if (has_numbers(now, b) && (a->mean != b->mean || a->std != b->std || a->median != b->median || a->na != b->na))
+			return differs(where, path, b->name, "the statistics", err);
+		bool same = a->words.n == b->words.n && a->whole == b->whole;
+		for (int32_t i = 0; i < b->words.n && same; i++)
+			same = !strcmp(gt_words_text(&a->words, i), gt_words_text(&b->words, i));
+		if (!same)
+			return differs(where, path, b->name, "the words", err);
+	}
+	return GT_OK;
+}

@@ -1,0 +1,655 @@
+/* Tables (datasets/table/): reading CSV files into columns, types and statistics of columns, and the inputs of a model. The expected
+ * numbers are worked out by hand. */
+#include "base/arena.h"
+#include "csv.h"
+#include "data_files.h"
+#include "store/table_json.h"
+#include "table/cell.h"
+#include "table/table_facts.h"
+#include "test.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct gt_err e;
+
+static void put_text(const char *name, const char *text)
+{
+	put(name, text, strlen(text), false);
+}
+
+/* Reads one file of a text; the caller frees the table, which is empty after a failure. */
+static enum gt_code read_text(const char *text, const struct gt_table_spec *spec, struct gt_data_table *t)
+{
+	char path[1024];
+	put_text("t.csv", text);
+	snprintf(path, sizeof path, "%s", at("t.csv"));
+	return gt_table_read(&(const char *){path}, 1, spec, t, &e);
+}
+
+static enum gt_code read_as(const char *text, const struct gt_table_spec *spec, const struct gt_table_facts *f, bool targets,
+                            struct gt_data_table *t)
+{
+	char path[1024];
+	put_text("u.csv", text);
+	snprintf(path, sizeof path, "%s", at("u.csv"));
+	return gt_table_read_as(&(const char *){path}, 1, spec, f, targets, t, &e);
+}
+
+/* Reads and learns from all rows. */
+static enum gt_code learn_text(const char *text, const struct gt_table_spec *spec, struct gt_data_table *t, struct gt_table_facts *f)
+{
+	*f = (struct gt_table_facts){0};
+	enum gt_code code = read_text(text, spec, t);
+	return code == GT_OK ? gt_table_learn(t, spec, NULL, t->n, f, &e) : code;
+}
+
+/* A text must be refused with a sentence that contains `what`. */
+static void refused(const char *text, const struct gt_table_spec *spec, enum gt_code code, const char *what)
+{
+	struct gt_data_table t;
+	struct gt_table_facts f;
+	enum gt_code got = learn_text(text, spec, &t, &f);
+	CHECK_MSG(got == code && strstr(e.msg, what), "expected %d \"%s\", got %d \"%s\"", code, what, got, got ? e.msg : "");
+	gt_table_facts_free(&f);
+	gt_table_free(&t);
+}
+
+static const char *const target_y[] = {"y"};
+static const struct gt_table_spec plain = {.target = target_y, .ntarget = 1};
+
+/* ---- cells ---------------------------------------------------------------------------------------------------------------------- */
+static enum gt_cell cell(const char *s, double *v)
+{
+	return gt_cell_number(s, strlen(s), v);
+}
+
+TEST(cells_are_numbers_or_words)
+{
+	static const char *const numbers[] = {"0", "-0", "1", "+1.5", ".5", "5.", "1e3", "1E-3", "-2.5e+10", "0.1",
+	                                      "123456789012345678901234567890",
+	                                      "3.4028234663852886e38", "1e-999", "9007199254740993", "0.30000000000000004", "1e22", "1e23",
+	                                      "2.2250738585072011e-308", "8.5e-23", "179769313486231570e3"};
+	static const char *const words[] = {"", "-", ".", "e5", "1e", "1e+", "0x1A", "inf", "-inf", "infinity", "1,5", "1 2", "1.2.3", "12a",
+	                                    "--1",
+	                                    "Infinity", "1_000"};
+	static const char *const out[] = {"1e999", "-1e999", "3.5e38", "1e39"};
+	double v;
+	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+		CHECK_MSG(cell(numbers[i], &v) == GT_CELL_NUMBER, "%s", numbers[i]);
+		CHECK_MSG(v == strtod(numbers[i], NULL), "%s: %.17g", numbers[i], v); /* the nearest double, as glibc's strtod gives it */
+	}
+	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+		CHECK_MSG(cell(words[i], &v) == GT_CELL_WORD, "%s", words[i]);
+	for (size_t i = 0; i < sizeof out / sizeof *out; i++)
+		CHECK_MSG(cell(out[i], &v) == GT_CELL_RANGE, "%s", out[i]);
+	CHECK(cell("007", &v) == GT_CELL_CODE && v == 7);
+	CHECK(cell("-01", &v) == GT_CELL_CODE && v == -1);
+	CHECK(cell("00.5", &v) == GT_CELL_NUMBER && v == 0.5);
+}
+
+TEST(cells_equal_strtod)
+{
+	uint32_t r = 1;
+	char buf[64];
+	double v;
+	for (int i = 0; i < 200000; i++) {
+		uint32_t k[4];
+		for (int j = 0; j < 4; j++)
+			k[j] = r = r * 1664525u + 1013904223u;
+		int digits = (int)(k[0] >> 8) % 19 + 1, exponent = (int)(k[1] >> 8) % 60 - 30;
+		snprintf(buf, sizeof buf, "%s%u.%0*ue%d", k[2] >> 31 ? "-" : "", k[2] >> 12, digits / 3 + 1, k[3] >> (digits % 24), exponent);
+		CHECK_MSG(cell(buf, &v) == GT_CELL_NUMBER && v == strtod(buf, NULL), "%s", buf);
+	}
+}
+
+/* ---- reading ------------------------------------------------------------------------------------------------------------------- */
+TEST(reads_columns)
+{
+	struct gt_data_table t;
+	CHECK_OK(read_text("\xef\xbb\xbfname, x ,y\r\n\"Smith, J\",1.5,a\r\n\"say \"\"hi\"\"\",?,b\r\nplain,-2,a", &plain, &t), e);
+	CHECK(t.n == 3 && t.ncolumns == 3 && t.header && gt_table_find(&t, "x") == 1);
+	CHECK(t.column[0].store == GT_STORE_WORDS && t.column[1].store == GT_STORE_NUMBERS && t.column[2].store == GT_STORE_WORDS);
+	CHECK(!strcmp(gt_words_text(&t.column[0].words, t.column[0].code[0]), "Smith, J"));
+	CHECK(!strcmp(gt_words_text(&t.column[0].words, t.column[0].code[1]), "say \"hi\""));
+	CHECK(t.column[1].number[0] == 1.5 && isnan(t.column[1].number[1]) && t.column[1].number[2] == -2);
+	CHECK(t.column[2].words.n == 2 && t.column[2].code[2] == 0);
+	CHECK(gt_table_bytes(&t) > 3 * 16 && gt_table_bytes(&t) < 4096);
+	gt_table_free(&t);
+}
+
+TEST(reads_numbers_before_words_again)
+{
+	struct gt_data_table t;
+	CHECK_OK(read_text("id,zip,y\n1,01234,a\n2,9,b\nx3,10,a\n", &plain, &t), e);
+	CHECK(t.column[0].store == GT_STORE_WORDS && t.column[0].words.n == 3);
+	CHECK(!strcmp(gt_words_text(&t.column[0].words, t.column[0].code[0]), "1"));
+	CHECK(t.column[1].store == GT_STORE_WORDS && !strcmp(gt_words_text(&t.column[1].words, t.column[1].code[0]), "01234"));
+	gt_table_free(&t);
+}
+
+TEST(finds_lines)
+{
+	struct gt_data_table t;
+	int64_t line;
+	put_text("a.csv", "x,y\n1,a\n\n\n2,b\n\"\n3\n\",a\n4,b\n");
+	put_text("b.csv", "y,x\na,5\nb,6\n");
+	char a[1024], b[1024];
+	snprintf(a, sizeof a, "%s", at("a.csv"));
+	snprintf(b, sizeof b, "%s", at("b.csv"));
+	CHECK_OK(gt_table_read((const char *const[]){a, b}, 2, &plain, &t, &e), e);
+	static const int64_t lines[] = {2, 5, 6, 9, 2, 3};
+	CHECK(t.n == 6);
+	for (int64_t i = 0; i < 6; i++) {
+		const char *path = gt_table_where(&t, i, &line);
+		CHECK_MSG(line == lines[i] && !strcmp(path, i < 4 ? a : b), "row %lld: %s:%lld", (long long)i, path, (long long)line);
+	}
+	CHECK(!strcmp(gt_words_text(&t.column[0].words, t.column[0].code[4]), "5")); /* columns of the second file are found by their names */
+	gt_table_free(&t);
+}
+
+TEST(headers)
+{
+	struct gt_data_table t;
+	static const char *const target_3[] = {"c3"};
+	struct gt_table_spec s = {.target = target_3, .ntarget = 1};
+	CHECK_OK(read_text("M,0.455,15\nF,0.35,7\n", &s, &t), e); /* a number in the first record: no header */
+	CHECK(!t.header && t.n == 2 && !strcmp(t.column[0].name, "c1"));
+	gt_table_free(&t);
+	CHECK_OK(read_text("p,x,p\ne,x,y\n", &s, &t), e); /* two equal fields: no header */
+	CHECK(!t.header && t.n == 2);
+	gt_table_free(&t);
+	CHECK_OK(read_text(",b,y\n0,1,2\n", &plain, &t), e); /* pandas writes its index like this */
+	CHECK(t.header && t.n == 1 && !strcmp(t.column[0].name, "c1"));
+	gt_table_free(&t);
+	struct gt_column_spec named[] = {{"a", GT_COLUMN_AUTO}, {"b", GT_COLUMN_AUTO}, {"y", GT_COLUMN_TARGET}};
+	CHECK_OK(read_text("u,v,w\nu,v,z\n", &(struct gt_table_spec){.header = GT_HEADER_NO, .column = named, .ncolumns = 3}, &t), e);
+	CHECK(t.n == 2 && !strcmp(t.column[1].name, "b"));
+	gt_table_free(&t);
+	struct gt_column_spec numbered[] = {{"c2", GT_COLUMN_IGNORE}, {"c1", GT_COLUMN_AUTO}, {"c3", GT_COLUMN_TARGET}};
+	CHECK_OK(read_text("u,v,w\nu,v,z\n", &(struct gt_table_spec){.header = GT_HEADER_NO, .column = numbered, .ncolumns = 3}, &t), e);
+	CHECK(!strcmp(t.column[0].name, "c1") && t.column[1].store == GT_STORE_SKIP);
+	gt_table_free(&t);
+	CHECK_OK(read_text("1;2;y\n3;4;5\n", &(struct gt_table_spec){.header = GT_HEADER_YES, .target = target_y, .ntarget = 1}, &t), e);
+	CHECK(t.n == 1 && t.ncolumns == 3 && !strcmp(t.column[0].name, "1"));
+	gt_table_free(&t);
+}
+
+/* ---- learning ------------------------------------------------------------------------------------------------------------------ */
+TEST(infers_types)
+{
+	struct gt_data_table t;
+	struct gt_table_facts f;
+	char text[8192] = "small,many,real,word,id,constant,empty,zip,y\n";
+	for (int i = 0; i < 42; i++)
+		snprintf(text + strlen(text), sizeof text - strlen(text), "%d,%d,%d.5,%s,n%d,7,?,0%d,%s\n", i % 20, i % 21, i % 3,
+		         i % 2 ? "u" : "v", i,
+		         i % 5, i % 2 ? "no" : "yes");
+	CHECK_OK(learn_text(text, &plain, &t, &f), e);
+	static const enum gt_column_type types[] = {GT_COLUMN_CATEGORICAL, GT_COLUMN_CONTINUOUS, GT_COLUMN_CONTINUOUS, GT_COLUMN_CATEGORICAL,
+	                                            GT_COLUMN_IGNORE, GT_COLUMN_IGNORE, GT_COLUMN_IGNORE, GT_COLUMN_CATEGORICAL,
+		GT_COLUMN_TARGET};
+	for (int k = 0; k < 9 && f.ncolumns == 9; k++)
+		CHECK_MSG(f.column[k].type == types[k], "%s: %s", f.column[k].name, gt_column_type_names[f.column[k].type]);
+	CHECK(f.ncolumns == 9 && f.nvalues == 2 && f.ncodes == 3 && f.ntargets == 1 && f.task == GT_TASK_CLASSES);
+	CHECK(f.column[0].whole && !f.column[3].whole && !f.column[7].whole); /* 01 ... are codes, not numbers */
+	CHECK(!strcmp(gt_words_text(&f.column[8].words, 0), "no") && !strcmp(gt_words_text(&f.column[8].words, 1), "yes"));
+	gt_table_facts_free(&f);
+	gt_table_free(&t);
+}
+
+TEST(learns_only_from_training_rows)
+{
+	struct gt_data_table t;
+	struct gt_table_facts f;
+	CHECK_OK(read_text("x,k,y\n1.5,a,0\n2.5,b,1\nword,c,0\n3.5,a,1\n1000.5,d,1\n", &plain, &t), e);
+	CHECK_OK(gt_table_learn(&t, &plain, (const int64_t[]){0, 1, 3}, 3, &f, &e), e);
+	CHECK(f.column[0].type == GT_COLUMN_CONTINUOUS && f.column[0].mean == 2.5 && f.column[0].median == 2.5);
+	CHECK(f.column[1].words.n == 2 && !strcmp(gt_words_text(&f.column[1].words, 0), "a"));
+	float values[5];
+	struct gt_table_fields out = {.values = values};
+	CHECK(gt_table_apply(&t, &f, &out, &e) == GT_EDATA && strstr(e.msg, "t.csv:4: expected a number in the column \"x\", got \"word\""));
+	gt_table_facts_free(&f);
+	gt_table_free(&t);
+}
+
+TEST(statistics_of_numbers)
+{
+	struct gt_data_table t;
+	struct gt_table_facts f;
+	/* of 1, 2, 4, 9: median 3, which replaces the missing one: mean 19/5, variance (1+4+16+81+9)/5 - 3.8^2 = 22.2 - 14.44 = 7.76 */
+	CHECK_OK(learn_text("x,z,y\n1,1e-3,0\n9,2e-3,1\nNA,3e-3,0\n2,4e-3,1\n4,5e-3,0\n",
+	                    &(struct gt_table_spec){.target = target_y,
+	                                            .ntarget = 1,
+	                                            .column = (const struct gt_column_spec[]){{"x", GT_COLUMN_CONTINUOUS}},
+	                                            .ncolumns = 1},
+	                    &t, &f), e);
+	const struct gt_table_fact *x = &f.column[0];
+	CHECK(x->median == 3 && fabs(x->mean - 3.8) < 1e-15 && fabs(x->std - sqrt(7.76)) < 1e-15 && x->na && x->missing == 1);
+	CHECK(f.nvalues == 3 && !f.column[1].na);
+	bool is_na;
+	CHECK(gt_table_value_column(&f, 0, &is_na) == 0 && !is_na);
+	CHECK(gt_table_value_column(&f, 1, &is_na) == 1 && !is_na);
+	CHECK(gt_table_value_column(&f, 2, &is_na) == 0 && is_na);
+	float v[15];
+	int32_t labels[5];
+	CHECK_OK(gt_table_apply(&t, &f, &(struct gt_table_fields){.values = v, .labels = labels}, &e), e);
+	CHECK(v[0] == (float)((1 - x->mean) / x->std) && v[2] == 0 && v[8] == 1 && v[6] == (float)((3 - x->mean) / x->std));
+	CHECK(labels[0] == 0 && labels[1] == 1 && labels[4] == 0);
+	gt_table_facts_free(&f);
+	gt_table_free(&t);
+	/* one value in every row: std 0, and the input is x - mean */
+	CHECK_OK(learn_text("x,k,y\n5,a,0\n5,b,1\n", &(struct gt_table_spec){.target = target_y, .ntarget = 1,
+	                    .column = (const struct gt_column_spec[]){{"x", GT_COLUMN_CONTINUOUS}}, .ncolumns = 1}, &t, &f), e);
+	CHECK(f.column[0].std == 0 && gt_table_apply(&t, &f, &(struct gt_table_fields){.values = v}, &e) == GT_OK && v[0] == 0 && v[1] == 0);
+	gt_table_facts_free(&f);
+	gt_table_free(&t);
+}
+
+TEST(medians_of_all_sizes)
+{
+	static const char *const texts[] = {"-3\n", "4\n-2\n", "0\n-1\n7\n", "-1.5\n-1.5\n3\n2\n"};
+	static const double medians[] = {-3, 1, 0, 0.25};
+	for (int i = 0; i < 4; i++) {
+		struct gt_data_table t;
+		struct gt_table_facts f;
+		char text[200] = "k,y\n", copy[100], *save, *line;
+		snprintf(copy, sizeof copy, "%s", texts[i]);
+		int row = 0;
+		for (line = strtok_r(copy, "\n", &save); line; line = strtok_r(NULL, "\n", &save))
+			snprintf(text + strlen(text), sizeof text - strlen(text), "w%d,%s\n", row++ % 2, line);
+		struct gt_table_spec s = {.target = target_y, .ntarget = 1, .task = GT_TASK_NUMBERS,
+		                          .column = (const struct gt_column_spec[]){{"k", GT_COLUMN_CATEGORICAL}}, .ncolumns = 1};
+		enum gt_code code = learn_text(text, &s, &t, &f);
+		if (row == 1)
+			CHECK(code == GT_EDATA && strstr(e.msg, "the same in every row"));
+		else
+			CHECK_MSG(code == GT_OK && f.column[1].median == medians[i], "%d: %g", i, code ? NAN : f.column[1].median);
+		gt_table_facts_free(&f);
+		gt_table_free(&t);
+	}
+}
+
+TEST(codes_by_frequency_then_name)
+{
+	struct gt_data_table t, u;
+	struct gt_table_facts f;
+	static const char *const train = "k,n,y\nb,10,1\nc,2,2\nb,2.0,1\na,10,2\n?,3,1\nc,2,2\n";
+	CHECK_OK(learn_text(train, &plain, &t, &f), e);
+	const struct gt_table_fact *k = &f.column[0], *n = &f.column[1];
+	CHECK(k->words.n == 3 && !strcmp(gt_words_text(&k->words, 0), "b") && !strcmp(gt_words_text(&k->words, 1), "c") &&
+	      !strcmp(gt_words_text(&k->words, 2), "a") && k->missing == 1);
+	CHECK(n->whole && n->words.n == 3 && !strcmp(gt_words_text(&n->words, 0), "2") && !strcmp(gt_words_text(&n->words, 1), "10"));
+	CHECK(gt_table_cardinality(&f, 0) == 5 && gt_table_cardinality(&f, 2) == 2);
+	int32_t codes[12], labels[6];
+	CHECK_OK(gt_table_apply(&t, &f, &(struct gt_table_fields){.codes = codes, .labels = labels}, &e), e);
+	static const int32_t want[] = {2, 3, 3, 2, 2, 2, 4, 3, 0, 4, 3, 2};
+	CHECK(!memcmp(codes, want, sizeof want) && labels[0] == 0 && labels[1] == 1);
+	/* words that were not learned; numbers that are written in another way; the target is not there; a further column; another order */
+	CHECK_OK(read_as("n,more,k\n10.0,x,a\n+2,x,zzz\n4,x,NA\nword,x,b\n,x,c\n", &plain, &f, false, &u), e);
+	CHECK_OK(gt_table_apply(&u, &f, &(struct gt_table_fields){.codes = codes}, &e), e);
+	static const int32_t then[] = {4, 3, 1, 2, 0, 1, 2, 1, 3, 0};
+	CHECK(u.n == 5 && !memcmp(codes, then, sizeof then));
+	CHECK(u.column[0].words.n == 3 && u.column[0].code[1] == GT_CODE_OTHER); /* other words take no memory */
+	gt_table_free(&u);
+	gt_table_facts_free(&f);
+	gt_table_free(&t);
+}
+
+TEST(targets)
+{
+	struct gt_data_table t;
+	struct gt_table_facts f;
+	static const char *const two[] = {"u", "v"};
+	float targets[4];
+	int32_t labels[3];
+	/* classes of whole numbers are sorted as numbers */
+	CHECK_OK(learn_text("x,y\n0.5,10\n1.5,9\n2.5,-1\n", &plain, &t, &f), e);
+	CHECK(f.task == GT_TASK_CLASSES && !strcmp(gt_words_text(&f.column[1].words, 0), "-1") &&
+	      !strcmp(gt_words_text(&f.column[1].words, 1), "9"));
+	CHECK(gt_table_apply(&t, &f, &(struct gt_table_fields){.labels = labels}, &e) == GT_OK && labels[0] == 2 && labels[1] == 1 &&
+	      !labels[2]);
+	gt_table_facts_free(&f);
+	gt_table_free(&t);
+	/* two columns of numbers */
+	CHECK_OK(learn_text("u,x,v\n1,0.5,2.5\n3,1.5,4.5\n", &(struct gt_table_spec){.target = two, .ntarget = 2}, &t, &f), e);
+	CHECK(f.task == GT_TASK_NUMBERS && f.ntargets == 2 && gt_table_target_column(&f, 1) == 2);
+	CHECK(gt_table_apply(&t, &f, &(struct gt_table_fields){.targets = targets}, &e) == GT_OK && targets[0] == 1 && targets[1] == 2.5f &&
+	      targets[2] == 3 && targets[3] == 4.5f);
+	gt_table_facts_free(&f);
+	gt_table_free(&t);
+	/* classes in the order that the config gives */
+	static const char *const names[] = {"yes", "no", "perhaps"};
+	struct gt_table_spec given = {.target = target_y, .ntarget = 1, .classes = names, .nclasses = 3};
+	CHECK_OK(learn_text("x,y\n0.5,no\n1.5,yes\n", &given, &t, &f), e);
+	CHECK(f.column[1].words.n == 3 && gt_table_apply(&t, &f, &(struct gt_table_fields){.labels = labels}, &e) == GT_OK && labels[0] == 1 &&
+	      labels[1] == 0);
+	gt_table_facts_free(&f);
+	gt_table_free(&t);
+	CHECK_OK(learn_text("x,y\n0.5,no\n1.5,maybe\n", &given, &t, &f), e);
+	CHECK(gt_table_apply(&t, &f, &(struct gt_table_fields){.labels = labels}, &e) == GT_EDATA &&
+	      strstr(e.msg, "t.csv:3: column \"y\": the class"));
+	gt_table_facts_free(&f);
+	gt_table_free(&t);
+}
+
+TEST(strata_are_the_classes)
+{
+	struct gt_data_table t;
+	int32_t group[6];
+	int64_t n;
+	CHECK_OK(read_text("x,y\n1,b\n2,a\n3,b\n4,c\n", &plain, &t), e);
+	CHECK(gt_table_strata(&t, &plain, group, &n, &e) == GT_OK && n == 3 && group[0] == group[2] && group[1] != group[0] && group[3] == 2);
+	gt_table_free(&t);
+	CHECK_OK(read_text("x,y\n1,2\n2,1\n3,2\n4,2\n", &plain, &t), e);
+	CHECK(gt_table_strata(&t, &plain, group, &n, &e) == GT_OK && n == 2 && group[0] == group[3] && group[1] == 1);
+	gt_table_free(&t);
+	CHECK_OK(read_text("x,y\n1,2.5\n2,1\n3,2\n4,2\n", &plain, &t), e);
+	CHECK(gt_table_strata(&t, &plain, group, &n, &e) == GT_OK && n == 0);
+	gt_table_free(&t);
+}
+
+/* ---- bad input ----------------------------------------------------------------------------------------------------------------- */
+TEST(bad_files)
+{
+	const struct gt_table_spec *s = &plain;
+	refused("x,y\n1,a\n2\n3,b\n", s, GT_EDATA, "t.csv:3: expected 2 fields, as in line 1, got 1");
+	refused("x,y\n1,a\n2,b,c\n", s, GT_EDATA, "t.csv:3: expected 2 fields, as in line 1, got 3");
+	refused("x,y\n1,\"a\n2,b\n", s, GT_EDATA, "t.csv:2: a quoted field that begins here does not end");
+	refused("x,y\n1,a\"\n2,b\n", s, GT_EDATA, "t.csv:2: expected a quote only around a whole field");
+	refused("x,y\n1,\"a\"b\n", s, GT_EDATA, "t.csv:2: expected a delimiter or the end of the line after a closing quote");
+	refused("x,y\n1,a\r2,b\r", s, GT_EDATA, "t.csv:2: expected the end of the line after a carriage return");
+	refused("x,y\n1,caf\xe9\n2,b\n", s, GT_EDATA, "t.csv:2: column \"y\": expected UTF-8; convert the file with iconv, got \"caf?\"");
+	refused("x,caf\xe9,y\n1,2,3\n", s, GT_EDATA, "t.csv:1: expected names of columns in UTF-8, got \"caf?\"");
+	refused("x,\"a\nb\",y\n1,2,3\n", s, GT_EDATA, "t.csv:1: expected names of columns without control characters, got \"a?b\"");
+	refused("\xff\xfex\0,\0y\0", s, GT_EDATA, "t.csv:1: expected UTF-8, got UTF-16");
+	refused("x,y\n1e999,a\n2,b\n", s, GT_EDATA, "t.csv:2: column \"x\": expected a number of a magnitude of at most 3.4e38");
+	refused("x,y\n", s, GT_EDATA, "t.csv: expected rows after the header, got none");
+	refused("\n\n\r\n", s, GT_EDATA, "t.csv: expected records, got none");
+	refused("x,x,y\n1,2,3\n", &(struct gt_table_spec){.header = GT_HEADER_YES}, GT_EDATA, "t.csv:1: expected columns of different names");
+	put("t.csv", "x,y\n1,a\0b\n", 10, false);
+	char path[1024];
+	snprintf(path, sizeof path, "%s", at("t.csv"));
+	struct gt_data_table t;
+	CHECK(gt_table_read(&(const char *){path}, 1, s, &t, &e) == GT_EDATA && strstr(e.msg, "t.csv:2: expected text, got a NUL byte"));
+	CHECK(gt_table_read(&(const char *){"/nonexistent.csv"}, 1, s, &t, &e) == GT_ENOINPUT);
+	unlink(path);
+	CHECK(!t.column && !t.n);
+}
+
+TEST(bad_encodings_change_no_number)
+{
+	struct gt_data_table t;
+	CHECK_OK(read_text("x,y\n0x1A,a\n10,b\n", &plain, &t), e); /* a hexadecimal number is a word */
+	CHECK(t.column[0].store == GT_STORE_WORDS);
+	gt_table_free(&t);
+	CHECK_OK(read_text("x,y\ninf,a\n10,b\n", &plain, &t), e);
+	CHECK(t.column[0].store == GT_STORE_WORDS);
+	gt_table_free(&t);
+	CHECK_OK(read_text("x,y\n1e999,a\nf00,b\n", &plain, &t), e); /* a word, since another one shows that they are words */
+	CHECK(t.column[0].store == GT_STORE_WORDS);
+	gt_table_free(&t);
+	struct gt_table_spec s = plain;
+	s.column = (const struct gt_column_spec[]){{"x", GT_COLUMN_CONTINUOUS}};
+	s.ncolumns = 1;
+	refused("x,y\n1,a\ninf,b\n", &s, GT_EDATA,
+	        "t.csv:3: column \"x\": expected a number; add the word to data.na if it stands for a missing value");
+	refused("x,y\n?,a\nNA,b\n", &s, GT_EDATA, "column \"x\": expected numbers, got no value in the training split");
+	static const char *const na[] = {"-", "n/a"};
+	s.na = na;
+	s.nna = 2;
+	CHECK_OK(read_text("x,y\n - ,a\nn/a,b\n3,a\n", &s, &t), e);
+	CHECK(isnan(t.column[0].number[0]) && isnan(t.column[0].number[1]) && t.column[0].number[2] == 3);
+	gt_table_free(&t);
+}
+
+TEST(bad_long_fields)
+{
+	size_t n = 10 << 20;
+	char *text = malloc(n + 64);
+	struct gt_data_table t;
+	char path[1024];
+	snprintf(path, sizeof path, "%s", at("long.csv"));
+	for (int quoted = 0; quoted < 2; quoted++) {
+		size_t at_byte = (size_t)snprintf(text, 64, "x,y\n1,a\n%s", quoted ? "\"" : "");
+		memset(text + at_byte, 'a', n);
+		snprintf(text + at_byte + n, 32, "%s,b\n", quoted ? "\"" : "");
+		put("long.csv", text, strlen(text), false);
+		CHECK(gt_table_read(&(const char *){path}, 1, &plain, &t, &e) == GT_EDATA);
+		CHECK_MSG(strstr(e.msg, "long.csv:3: expected fields of at most 1 MiB, got a longer one"), "%s", e.msg);
+	}
+	free(text);
+	unlink(path);
+}
+
+TEST(bad_targets)
+{
+	static const char *const z[] = {"z"};
+	static const char *const two[] = {"x", "y"};
+	struct gt_table_spec s = {.target = z, .ntarget = 1};
+	refused("x,y\n1,a\n2,b\n", &s, GT_ECONFIG, "data.target: expected a column of");
+	refused("x,y\n1,a\n2,b\n", &s, GT_ECONFIG, "got \"z\"; its columns are \"x\", \"y\"");
+	refused("x,y\n1,a\n2,b\n", &(struct gt_table_spec){0}, GT_ECONFIG, "data.target: expected a column of");
+	refused("x,y\n1,a\n2,a\n", &plain, GT_EDATA, "column \"y\": the target is the same in every row of the training split");
+	refused("x,y\n1,2.5\n2,2.5\n", &plain, GT_EDATA, "column \"y\": the target is the same in every row of the training split");
+	refused("x,y\n1,a\n2,?\n", &plain, GT_EDATA, "t.csv:3: column \"y\": the target is missing; remove the row");
+	refused("x,y\n1,a\n1,b\n", &plain, GT_EDATA, "expected at least one column that the model can learn from, got none");
+	s = (struct gt_table_spec){.target = two, .ntarget = 2, .task = GT_TASK_CLASSES};
+	refused("x,y,k\na,b,c\nd,e,f\n", &s, GT_ECONFIG, "data.target: expected one column of classes, got 2 columns");
+	s = (struct gt_table_spec){.target = target_y, .ntarget = 1, .task = GT_TASK_NUMBERS};
+	refused("x,y\n1,a\n2,b\n", &s, GT_EDATA, "t.csv:2: column \"y\": expected a number");
+}
+
+TEST(bad_specs)
+{
+	static const char *const xy[] = {"x", "x"};
+	struct gt_column_spec c[] = {{"x", GT_COLUMN_CONTINUOUS}, {"x", GT_COLUMN_IGNORE}};
+	static const char *const text = "x,y\n1,a\n2,b\n";
+	refused(text, &(struct gt_table_spec){.target = xy, .ntarget = 2}, GT_ECONFIG, "data.target: the column \"x\" appears twice");
+	refused(text, &(struct gt_table_spec){.target = xy, .ntarget = 1, .ignore = xy, .nignore = 1}, GT_ECONFIG, "is also in data.target");
+	refused(text, &(struct gt_table_spec){.column = c, .ncolumns = 2}, GT_ECONFIG, "data.columns: the column \"x\" appears twice");
+	refused(text, &(struct gt_table_spec){.column = c, .ncolumns = 1, .target = xy, .ntarget = 1}, GT_ECONFIG, "type \"continuous\"");
+	refused(text, &(struct gt_table_spec){.delimiter = '"'}, GT_ECONFIG, "data.delimiter");
+	refused(text, &(struct gt_table_spec){.classes = xy, .nclasses = 2}, GT_ECONFIG, "data.classes: the class \"x\" appears twice");
+	refused(text, &(struct gt_table_spec){.target = target_y, .ntarget = 1, .max_bytes = 1000}, GT_EDATA, "more than the 1000 bytes");
+}
+
+TEST(bad_second_file)
+{
+	struct gt_data_table t;
+	char a[1024], b[1024];
+	snprintf(a, sizeof a, "%s", at("a.csv"));
+	snprintf(b, sizeof b, "%s", at("b.csv"));
+	put_text("a.csv", "x,y\n1,a\n");
+	put_text("b.csv", "x,z\n1,a\n");
+	CHECK(gt_table_read((const char *const[]){a, b}, 2, &plain, &t, &e) == GT_EDATA && strstr(e.msg, "b.csv:1: expected the columns of"));
+	CHECK(strstr(e.msg, "got also \"z\""));
+	put_text("b.csv", "y\na\n");
+	CHECK(gt_table_read((const char *const[]){a, b}, 2, &plain, &t, &e) == GT_EDATA && strstr(e.msg, "\"x\" is missing"));
+}
+
+TEST(bad_predictions)
+{
+	struct gt_data_table t, u;
+	struct gt_table_facts f;
+	CHECK_OK(learn_text("x,k,m,y\n1.5,a,u,0\n2.5,b,v,1\n", &plain, &t, &f), e);
+	CHECK(read_as("x,y\n1,0\n", &plain, &f, false, &u) == GT_EDATA && strstr(e.msg, "u.csv:1: expected the columns of the training data; "
+	                                                                                 "\"k\", \"m\" are missing"));
+	CHECK(read_as("x,k,m\n1,a,u\n", &plain, &f, true, &u) == GT_EDATA && strstr(e.msg, "\"y\" is missing"));
+	CHECK(read_as("x,k,m\nabc,a,u\n", &plain, &f, false, &u) == GT_EDATA && strstr(e.msg, "u.csv:2: column \"x\": expected a number"));
+	CHECK(read_as("x,k,m,y\n1,a,u,2\n", &plain, &f, true, &u) == GT_EDATA &&
+	      strstr(e.msg, "u.csv:2: column \"y\": expected a class of the training data, got \"2\""));
+	float v[1];
+	f.column[0].std = 1e-30;
+	CHECK_OK(read_as("x,k,m\n1e38,a,u\n", &plain, &f, false, &u), e);
+	CHECK(gt_table_apply(&u, &f, &(struct gt_table_fields){.values = v}, &e) == GT_EDATA && strstr(e.msg,
+	                                                                                               "u.csv:2: column \"x\": the number is"));
+	gt_table_free(&u);
+	gt_table_facts_free(&f);
+	gt_table_free(&t);
+	/* without a header: all columns, or all but the target */
+	CHECK_OK(learn_text("1.5,a,0\n2.5,b,1\n", &(struct gt_table_spec){.target = (const char *const[]){"c3"}, .ntarget = 1}, &t, &f), e);
+	int32_t codes[1];
+	CHECK_OK(read_as("2,b\n", &plain, &f, false, &u), e);
+	CHECK(gt_table_apply(&u, &f, &(struct gt_table_fields){.codes = codes}, &e) == GT_OK && codes[0] == 3);
+	gt_table_free(&u);
+	CHECK(read_as("2\n", &plain, &f, false, &u) == GT_EDATA &&
+	      strstr(e.msg, "expected 3 fields, as in the training data, or 2 without"));
+	gt_table_facts_free(&f);
+	gt_table_free(&t);
+}
+
+TEST(bad_number_of_words)
+{
+	/* more different words than a column may have: one sentence, and little memory */
+	size_t size = 0, n = GT_TABLE_MAX_WORDS + 1;
+	char *text = malloc(n * 12 + 64);
+	struct gt_data_table t;
+	char path[1024];
+	size = (size_t)snprintf(text, 64, "x,y\n");
+	for (size_t i = 0; i < n; i++)
+		size += (size_t)snprintf(text + size, 16, "w%zu,a\n", i);
+	put("words.csv", text, size, false);
+	free(text);
+	snprintf(path, sizeof path, "%s", at("words.csv"));
+	CHECK(gt_table_read(&(const char *){path}, 1, &plain, &t, &e) == GT_EDATA);
+	CHECK_MSG(strstr(e.msg, "words.csv:1048578: column \"x\": expected at most 1048576 different values"), "%s", e.msg);
+	struct gt_table_spec s = plain;
+	s.ignore = (const char *const[]){"x"};
+	s.nignore = 1;
+	CHECK_OK(gt_table_read(&(const char *){path}, 1, &s, &t, &e), e);
+	CHECK(t.n == (int64_t)n && gt_table_bytes(&t) < 6 << 20);
+	gt_table_free(&t);
+	unlink(path);
+}
+
+/* ---- the same for one row ------------------------------------------------------------------------------------------------------ */
+TEST(one_row_equals_the_table)
+{
+	struct gt_data_table t, u;
+	struct gt_table_facts f;
+	char text[8192] = "x,k,n,y\n", one[200];
+	for (int i = 0; i < 60; i++)
+		snprintf(text + strlen(text), sizeof text - strlen(text), "%s%d.25,w%d,%d,%d\n", i % 7 ? "" : "-", i * i, i % 9, i % 4, i % 3);
+	snprintf(text + strlen(text), sizeof text - strlen(text), "?,?,?,1\n");
+	CHECK_OK(learn_text(text, &plain, &t, &f), e);
+	float *values = malloc((size_t)(t.n * f.nvalues) * sizeof *values), v[2];
+	int32_t *codes = malloc((size_t)(t.n * f.ncodes) * sizeof *codes), c[2];
+	CHECK(f.nvalues == 2 && f.ncodes == 2);
+	CHECK_OK(gt_table_apply(&t, &f, &(struct gt_table_fields){.values = values, .codes = codes}, &e), e);
+	char *line = text, *next;
+	for (int64_t i = -1; i < t.n; i++, line = next) {
+		next = strchr(line, '\n') + 1;
+		if (i < 0)
+			continue;
+		snprintf(one, sizeof one, "x,k,n,y\n%.*s", (int)(next - line), line);
+		CHECK_OK(read_as(one, &plain, &f, false, &u), e);
+		CHECK_OK(gt_table_apply(&u, &f, &(struct gt_table_fields){.values = v, .codes = c}, &e), e);
+		CHECK(!memcmp(v, values + 2 * i, sizeof v) && !memcmp(c, codes + 2 * i, sizeof c));
+		gt_table_free(&u);
+	}
+	free(values);
+	free(codes);
+	gt_table_facts_free(&f);
+	gt_table_free(&t);
+}
+
+TEST(compressed_files)
+{
+	struct gt_data_table t;
+	char path[1024];
+	put("t.csv.gz", "x,y\n1,a\n2,b\n", 12, true);
+	snprintf(path, sizeof path, "%s", at("t.csv.gz"));
+	CHECK_OK(gt_table_read(&(const char *){path}, 1, &plain, &t, &e), e);
+	CHECK(t.n == 2 && t.column[0].number[1] == 2);
+	gt_table_free(&t);
+}
+
+/* ---- in a checkpoint and in a config ------------------------------------------------------------------------------------------- */
+static enum gt_code parse_facts(const char *text, struct gt_table_facts *out)
+{
+	struct gt_arena *a;
+	const struct gt_json_value *v;
+	CHECK_OK(gt_arena_open(&a, &e), e);
+	*out = (struct gt_table_facts){0};
+	enum gt_code code = gt_json_parse(text, strlen(text), "data.json", 5, strlen(text), a, &v, &e);
+	if (code == GT_OK)
+		code = gt_table_json_get(gt_json_member(v, "table"), "data.json", out, &e);
+	gt_arena_close(a);
+	return code;
+}
+
+TEST(facts_in_a_checkpoint)
+{
+	struct gt_data_table t;
+	struct gt_table_facts f, g;
+	struct gt_json j = {0};
+	const char *text;
+	CHECK_OK(learn_text("x,\"k \"\"\xc3\xa9\",n,id,y\n0.1,\"a,\n\"\"b\",1,q,no\n0.7,\\,2,q,yes\n?,?,1,q,no\n", &plain, &t, &f), e);
+	gt_json_object(&j, NULL);
+	gt_json_int(&j, "format", 1);
+	gt_table_json_put(&j, "table", &f);
+	gt_json_end(&j);
+	CHECK_OK(gt_json_finish(&j, &text, &e), e);
+	CHECK_OK(parse_facts(text, &g), e);
+	CHECK_OK(gt_table_json_compare(&f, &g, "t.csv", "step-1", &e), e);
+	CHECK(g.nvalues == f.nvalues && g.ncodes == f.ncodes && g.ntargets == 1 && g.header && g.column[0].na && g.column[2].whole);
+	g.column[0].mean += 1;
+	CHECK(gt_table_json_compare(&f, &g, "t.csv", "step-1", &e) == GT_EDATA && strstr(e.msg, "the statistics of the checkpoint step-1"));
+	gt_json_free(&j);
+	gt_table_facts_free(&g);
+	gt_table_facts_free(&f);
+	gt_table_free(&t);
+}
+
+TEST(bad_facts)
+{
+	static const char *const texts[][2] = {
+	    {"{\"table\":3}", "\"task\""},
+	    {"{\"table\":{\"task\":\"classes\"}}", "list \"columns\""},
+	    {"{\"table\":{\"task\":\"classes\",\"columns\":[]}}", "1 to 65536 columns, got 0"},
+	    {"{\"table\":{\"task\":\"classes\",\"columns\":[{\"name\":\"x\",\"type\":\"auto\"}]}}",
+	     "column 1 of the table: expected a member \"type\""},
+	    {"{\"table\":{\"task\":\"classes\",\"columns\":[{\"name\":\"x\",\"type\":\"continuous\",\"mean\":1e999,\"std\":1,"
+	     "\"median\":1}]}}", "\"mean\""},
+	    {"{\"table\":{\"task\":\"numbers\",\"columns\":[{\"name\":\"x\",\"type\":\"target\",\"mean\":1,\"std\":-1,\"median\":1}]}}",
+	     "standard"},
+	    {"{\"table\":{\"task\":\"classes\",\"columns\":[{\"name\":\"x\",\"type\":\"categorical\",\"words\":[\"a\",\"a\"]}]}}",
+	     "all different"},
+	    {"{\"table\":{\"task\":\"classes\",\"columns\":[{\"name\":\"x\",\"type\":\"categorical\",\"words\":[1]}]}}", "strings"},
+	    {"{\"table\":{\"task\":\"classes\",\"columns\":[{\"name\":\"x\",\"type\":\"categorical\",\"whole\":true,\"words\":[\"1.0\"]}]}}",
+	     "whole"},
+	    {"{\"table\":{\"task\":\"classes\",\"columns\":[{\"name\":\"x\",\"type\":\"categorical\",\"words\":[\"a\"]}]}}", "target column"},
+	    {"{\"table\":{\"task\":\"classes\",\"columns\":[{\"name\":\"x\",\"type\":\"categorical\",\"words\":[\"a\"]},"
+	     "{\"name\":\"x\",\"type\":\"target\",\"words\":[\"a\",\"b\"]}]}}", "no other column"},
+	    {"{\"table\":{\"task\":\"classes\",\"columns\":[{\"name\":\"y\",\"type\":\"target\",\"words\":[\"a\"]}]}}", "at least two classes"},
+	    {"{\"table\":{\"task\":\"classes\",\"columns\":[{\"name\":\"y\",\"type\":\"target\",\"words\":[\"a\",\"b\"]}]}}", "learn from"},
+	};
+	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+		struct gt_table_facts f;
+		enum gt_code code = parse_facts(texts[i][0], &f);
+		CHECK_MSG(code == GT_EDATA && strstr(e.msg, texts[i][1]), "%s: %d %s", texts[i][0], code, code ? e.msg : "");
+		CHECK(!f.column);
+		gt_table_facts_free(&f);
+	}
+}
+
+TEST(columns_as_a_config)
+{
+	struct gt_data_table t;
+	struct gt_table_facts f;
+	char *text;
+	CHECK_OK(learn_text("x,\"k \"\"\\\",id,y\n0.5,a,q,no\n1.5,b,q,yes\n?,b,q,no\n", &plain, &t, &f), e);
+	CHECK_OK(gt_table_columns_text(&f, "\t", &text, &e), e);
+	CHECK_MSG(!strcmp(text, "\tcolumns = (\n"
+	                        "\t\t{ name = \"x\"; type = \"continuous\"; }, // numbers; mean 1, standard deviation 0.408248, 1 missing\n"
+	                        "\t\t{ name = \"k \\\"\\\\\"; type = \"categorical\"; }, // words; 2 different values\n"
+	                        "\t\t{ name = \"id\"; type = \"ignore\"; }, // a single value\n"
+	                        "\t\t{ name = \"y\"; type = \"target\"; } // 2 classes\n"
+	                        "\t);\n"), "%s", text);
+	free(text);
+	gt_table_facts_free(&f);
+	gt_table_free(&t);
+}
+
+RUN_TESTS()

@@ -7,7 +7,7 @@ awk '/^```/ { block = !block; if (!block && config) exit; next } block && /^sche
 	block && config' "$readme" >"$tmp/readme.cfg"
 gives config 0 out 'fmnist-mlp' check "$tmp/readme.cfg"
 commands | grep -vx help >"$tmp/a"
-sed -n 's/^| `gtrain \([a-z]*\).*/\1/p' "$readme" >"$tmp/b"
+sed -n 's/^| `gtrain \([a-z-]*\).*/\1/p' "$readme" >"$tmp/b"
 if why=$(diff "$tmp/a" "$tmp/b"); then pass commands; else fail commands "$(tr '\n' ';' <<<"$why")"; fi
 
 # The function that writes IDX files, with arrays of Python instead of NumPy's, and the line of a config that reads them.

@@ -106,7 +106,6 @@ static void speed(int argc, char **argv)
 		need(gt_table_apply(&t, &f, &(struct gt_table_fields){.values = values, .codes = codes}, &err));
 		printf("learn: processor %.3f s, apply: processor %.3f s\n", learned - from,
 		       (double)clock() / CLOCKS_PER_SEC - learned);
-		       (double)clock() / CLOCKS_PER_SEC - learned);
 	}
 }
 

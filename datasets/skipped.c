@@ -58,12 +58,14 @@ enum gt_code gt_skipped_add(struct gt_skipped *l, int set, int64_t i, const char
 	return code;
 }
 
-int64_t gt_skipped_new(struct gt_skipped *l, void (*fn)(void *user, const char *why), void *user)
+int64_t gt_skipped_new(struct gt_skipped *l, void (*fn)(void *user, int set, int64_t i, const char *why), void *user)
 {
 	pthread_mutex_lock(&l->lock);
 	int64_t n = l->n;
-	for (; l->reported < n; l->reported++)
-		fn(user, l->entry[l->reported].why);
+	for (; l->reported < n; l->reported++) {
+		const struct entry *e = &l->entry[l->reported];
+		fn(user, e->set, e->sample, e->why);
+	}
 	pthread_mutex_unlock(&l->lock);
 	return n;
 }

@@ -13,7 +13,7 @@ void gt_skipped_close(struct gt_skipped *l); /* does nothing if l is NULL */
 /* Adds sample i of a dataset, which `set` identifies, with the reason; it does nothing if the sample is in the list already. */
 enum gt_code gt_skipped_add(struct gt_skipped *l, int set, int64_t i, const char *why, struct gt_err *err);
 
-/* Calls fn with the reason of each sample that was added since the last call. Returns the number of samples in the list. */
-int64_t gt_skipped_new(struct gt_skipped *l, void (*fn)(void *user, const char *why), void *user);
+/* Calls fn with each sample that was added since the last call. Returns the number of samples in the list. */
+int64_t gt_skipped_new(struct gt_skipped *l, void (*fn)(void *user, int set, int64_t i, const char *why), void *user);
 
 #endif

@@ -3,8 +3,8 @@
 #include "launch/signals.h"
 #include "score/macro_f1.h"
 #include "session/schedule.h"
+#include "session/session_data.h"
 #include "state/ema.h"
-#include "skipped.h"
 #include "state/metric_watch.h"
 #include "state/state.h"
 #include <math.h>
@@ -452,7 +452,6 @@ static enum gt_code end(struct gt_trainer *t, const char *status, struct gt_err 
 	return gt_trainer_send_event(t, &ev, true, err);
 }
 
-/* The work between two windows: evaluation and checkpoint. epoch: the epoch of the run before the window. */
 /* Warns of a sample that could not be read. Rank 0 writes the warning to metrics.jsonl too. */
 static void warn_of_skipped(void *user, const char *why)
 {
@@ -463,6 +462,7 @@ static void warn_of_skipped(void *user, const char *why)
 	gt_trainer_send_event(t, &ev, true, NULL);
 }
 
+/* The work between two windows: evaluation and checkpoint. epoch: the epoch of the run before the window. */
 static enum gt_code between(struct gt_trainer *t, int64_t epoch, int64_t step, struct gt_err *err)
 {
 	const struct gt_conf *c = t->s->conf;
@@ -475,8 +475,8 @@ static enum gt_code between(struct gt_trainer *t, int64_t epoch, int64_t step, s
 		gt_rank_phase(t->s->exec.link, "", 0);
 		restart_window(t);
 	}
-	if (t->s->data.skipped && (boundary || last))
-		gt_skipped_new(t->s->data.skipped, warn_of_skipped, t);
+	if (boundary || last)
+		GT_TRY(gt_session_skipped(t->s, warn_of_skipped, t, err));
 	if (boundary)
 		best |= improves(t, gt_split_names[GT_TRAIN], &t->scores[GT_TRAIN]);
 	if (best || last || finished(t) || save_due(t, boundary, t->at.step != step)) {

@@ -254,3 +254,93 @@ enum gt_code gt_session_each_sample(const struct gt_session *s, enum gt_split sp
 		spec.fetch.close(spec.fetch.user);
 	return code;
 }
+
+/* ---- samples that could not be read -------------------------------------------------------------------------------------------------- */
+/* The new entries of one rank's list: for each the numbers of its dataset and sample, and its reason, as text, ended by a NUL. */
+struct texts {
+	char *text;
+	size_t size, cap;
+	enum gt_code code;
+	struct gt_err *err;
+};
+
+static void append(void *user, int set, int64_t i, const char *why)
+{
+	struct texts *t = user;
+	size_t need = t->size + strlen(why) + 48;
+	if (t->code == GT_OK && need > t->cap) {
+		char *grown = realloc(t->text, 2 * need);
+		t->code = grown ? GT_OK : gt_fail_memory(t->err, 2 * need);
+		t->text = grown ? grown : t->text;
+		t->cap = grown ? 2 * need : t->cap;
+	}
+	if (t->code == GT_OK)
+		t->size += (size_t)snprintf(t->text + t->size, need - t->size, "%d %lld %s", set, (long long)i, why) + 1;
+}
+
+/* Adds the entries of another rank to the list of rank 0. */
+static enum gt_code add_texts(struct gt_skipped *list, const char *text, size_t size, struct gt_err *err)
+{
+	for (size_t len; size && *text; text += len, size -= len) {
+		int set, at = 0;
+		long long i;
+		len = strnlen(text, size - 1) + 1;
+		if (sscanf(text, "%d %lld %n", &set, &i, &at) == 2 && at)
+			GT_TRY(gt_skipped_add(list, set, i, text + at, err));
+	}
+	return GT_OK;
+}
+
+/* Sends the new entries of all ranks to rank 0, which adds them to its list. */
+static enum gt_code collect(struct gt_session *s, struct gt_err *err)
+{
+	struct texts own = {.err = err};
+	if (s->at.rank)
+		gt_skipped_new(s->data.skipped, append, &own);
+	int64_t most = (int64_t)own.size;
+	enum gt_code code = own.code == GT_OK ? gt_team_max(s->team, &most, 1, err) : own.code; /* a rank that fails ends the others */
+	size_t block = (size_t)most + 1;
+	char *mine = NULL, *all = NULL;
+	if (code == GT_OK && most > 0) {
+		mine = calloc(1, block);
+		all = s->at.rank ? NULL : malloc(block * (size_t)s->at.world);
+		code = mine && (all || s->at.rank) ? GT_OK : gt_fail_memory(err, block);
+		struct gt_coll x = {.what = "skipped samples", .in = mine, .out = all, .count = block, .dtype = GT_U8};
+		if (code == GT_OK && own.size)
+			memcpy(mine, own.text, own.size);
+		gt_rank_set_waiting(s->exec.link, true);
+		if (code == GT_OK)
+			code = s->team->comm->api->gather(s->team->comm, &x, err);
+		gt_rank_set_waiting(s->exec.link, false);
+		for (int r = 1; r < s->at.world && code == GT_OK && all; r++)
+			code = add_texts(s->data.skipped, all + (size_t)r * block, block, err);
+	}
+	free(mine);
+	free(all);
+	free(own.text);
+	return code;
+}
+
+struct reasons {
+	void (*fn)(void *user, const char *why);
+	void *user;
+};
+
+static void pass_on(void *user, int set, int64_t i, const char *why)
+{
+	const struct reasons *r = user;
+	(void)set;
+	(void)i;
+	r->fn(r->user, why);
+}
+
+enum gt_code gt_session_skipped(struct gt_session *s, void (*fn)(void *user, const char *why), void *user, struct gt_err *err)
+{
+	if (!s->data.skipped)
+		return GT_OK;
+	if (s->at.world > 1)
+		GT_TRY(collect(s, err));
+	if (!s->at.rank)
+		gt_skipped_new(s->data.skipped, pass_on, &(struct reasons){fn, user});
+	return GT_OK;
+}

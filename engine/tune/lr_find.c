@@ -1,10 +1,10 @@
 #include "tune/lr_find.h"
 #include "base/clock.h"
-#include "tune/lr_suggest.h"
 #include "run/rank_session.h"
-#include "skipped.h"
+#include "session/session_data.h"
 #include "state/pretrained.h"
 #include "state/state.h"
+#include "tune/lr_suggest.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -236,8 +236,8 @@ static enum gt_code find(void *user, struct gt_session *s, struct gt_err *err)
 		*c = (struct gt_lr_curve){.steps = j->spec->steps, .arena = a};
 		code = gt_lr_find_session(s, j->spec, observe, j->opts->user, c, err);
 	}
-	if (s->data.skipped && s->at.rank == 0)
-		gt_skipped_new(s->data.skipped, warn_of_skipped, (void *)j->opts);
+	if (code == GT_OK)
+		code = gt_session_skipped(s, warn_of_skipped, (void *)j->opts, err);
 	if (code == GT_OK)
 		code = describe(j, s, c, err);
 	if (code == GT_OK && s->at.rank == 0)

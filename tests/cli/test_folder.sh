@@ -131,6 +131,20 @@ if [ "$(grep -c '"event":"warning"\|"event":"warn"' skips/metrics.jsonl)" = 1 ];
 else
 	fail folder_skips_once "$(grep -c warn skips/metrics.jsonl) warnings in metrics.jsonl"
 fi
+# all ranks say what they have skipped
+cp -r bad worse
+for n in 1 5 9 13 17; do head -c 300 "data/train/rose/$n.png" >"worse/train/rose/$n.png"; done
+for mode in 'ddp 2' 'ddp 4' 'dp 2' 'zero 2' 'pipe 2'; do
+	read -r m n <<<"$mode"
+	"$gtrain" run net.cfg -q -o "skips-$m$n" -s data.root=worse -s 'data.on_error="skip"' -s "parallel.mode=$m" -s "parallel.nproc=$n" \
+		-s train.epochs=2 >/dev/null 2>err
+	got=$(grep -c 'skipped.*the file is truncated' err) lines=$(grep -c '"event":"warn' "skips-$m$n/metrics.jsonl")
+	if [ "$got $lines" = '6 6' ]; then
+		pass "folder_skips_$m$n"
+	else
+		fail "folder_skips_$m$n" "$got warnings, $lines lines: $(head -n 3 err)"
+	fi
+done
 for w in 1 3; do
 	"$gtrain" run net.cfg -q -o "skips$w" -s data.root=bad -s 'data.on_error="skip"' -s "data.workers=$w" >/dev/null 2>&1
 done

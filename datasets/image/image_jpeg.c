@@ -121,18 +121,12 @@ static enum gt_code read_head(struct gt_jpeg *p, const char *name, struct gt_ima
 enum gt_code gt_jpeg_head(const uint8_t *raw, size_t size, const char *name, struct gt_image_scratch *s, struct gt_image_head *head,
                           struct gt_err *err)
 {
-	if (!s->jpeg) {
-		struct gt_jpeg *p = calloc(1, sizeof *p);
-		if (!p)
-			return gt_fail_memory(err, sizeof *p);
-		enum gt_code rc = create(p, err);
-		if (rc != GT_OK) {
-			gt_jpeg_close(p);
-			return rc;
-		}
-		s->jpeg = p;
-	}
-	jpeg_abort_decompress(&s->jpeg->j); /* the image before it may have ended early */
+	if (!s->jpeg && !(s->jpeg = calloc(1, sizeof *s->jpeg)))
+		return gt_fail_memory(err, sizeof *s->jpeg);
+	/* A decoder keeps its tables from image to image, for files that have none. Such a file would show the tables of the image that its
+	 * thread happened to read before, so each image gets a new decoder. */
+	jpeg_destroy_decompress(&s->jpeg->j);
+	GT_TRY(create(s->jpeg, err));
 	s->jpeg->c.why[0] = 0;
 	s->jpeg->raw = raw;
 	s->jpeg->size = size;

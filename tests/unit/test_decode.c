@@ -105,4 +105,43 @@ TEST(parts_of_jpegs)
 	printf("# parts compared: %d\n", tried);
 }
 
+/* A file without tables is refused, and is not shown with those of the image before it, which another thread would not have read. */
+TEST(tables_of_another_jpeg)
+{
+	static const int gone[] = {0xdb, 0xc4}; /* DQT, DHT */
+	struct gt_image_scratch *s;
+	struct gt_image_head head;
+	struct gt_decode_part part = {.reduce = 1, .x1 = 40, .y1 = 30};
+	struct gt_pixels px;
+	struct gt_err e;
+	size_t size, n;
+	uint8_t *raw = encode(40, 30, 1, 1, false, 75, &size);
+	CHECK_OK(gt_image_scratch_open(&s, &e), e);
+	for (int k = 0; k < 2; k++) {
+		uint8_t *cut = malloc(size);
+		n = 0;
+		for (size_t i = 0, len; i < size; i += len) { /* SOI, then segments with their length, until SOS */
+			len = i == 0 ? 2 : raw[i + 1] == 0xda ? size - i : 2 + (size_t)raw[i + 2] * 256 + raw[i + 3];
+			if (i && raw[i + 1] == gone[k])
+				continue;
+			memcpy(cut + n, raw + i, len);
+			n += len;
+		}
+		CHECK(n < size);
+		for (int after = 0; after < 2; after++) {
+			enum gt_code code = gt_decode_head(cut, n, "a.jpg", s, &head, &e);
+			code = code == GT_OK ? gt_decode_pixels(cut, n, "a.jpg", &head, &part, s, &px, &e) : code;
+			if (k == 0)
+				CHECK(code == GT_EDATA && strstr(e.msg, "a.jpg: JPEG:"));
+			else /* libjpeg may have the standard's tables, with which encode() works too */
+				CHECK(code == GT_OK || code == GT_EDATA);
+			CHECK_OK(gt_decode_head(raw, size, "b.jpg", s, &head, &e), e);
+			CHECK_OK(gt_decode_pixels(raw, size, "b.jpg", &head, &part, s, &px, &e), e);
+		}
+		free(cut);
+	}
+	free(raw);
+	gt_image_scratch_close(s);
+}
+
 RUN_TESTS()

@@ -35,7 +35,7 @@ struct list {
 	struct gt_class_list classes;
 	char **label;  /* [source->n], malloc'ed; NULL: the targets are numbers */
 	float *number; /* [source->n, spec->ntargets]; NULL: the targets are labels */
-	int64_t cap;
+	int64_t cap;   /* room in label or number */
 };
 
 static void list_free(struct list *l)
@@ -80,24 +80,6 @@ static enum gt_code find_columns(const struct gt_dataset_spec *spec, const char 
 	return GT_OK;
 }
 
-/* Makes room for one more file. */
-static enum gt_code grow(struct list *l, struct gt_err *err)
-{
-	if (l->source->n < l->cap)
-		return GT_OK;
-	int64_t cap = l->cap ? 2 * l->cap : 1024;
-	size_t each = l->spec->ntargets ? (size_t)l->spec->ntargets * sizeof *l->number : sizeof *l->label;
-	void *grown = realloc(l->spec->ntargets ? (void *)l->number : l->label, (size_t)cap * each);
-	if (!grown)
-		return gt_fail_memory(err, (size_t)cap * each);
-	if (l->spec->ntargets)
-		l->number = grown;
-	else
-		l->label = grown;
-	l->cap = cap;
-	return GT_OK;
-}
-
 /* Calls fn with each label of a cell: the parts between separators that are not empty; without a separator, the whole cell. */
 static enum gt_code each_label(const struct gt_dataset_spec *spec, const char *cell, void *user,
                                enum gt_code (*fn)(void *user, const char *label, size_t len, struct gt_err *err), struct gt_err *err)
@@ -120,6 +102,7 @@ static enum gt_code add_class(void *user, const char *label, size_t len, struct 
 /* Parses the targets of a record into the row of the file that is added next. */
 static enum gt_code add_numbers(struct list *l, const char *csv, const struct gt_csv_record *r, const int *at, struct gt_err *err)
 {
+	GT_GROW(l->number, l->cap, (l->source->n + 1) * l->spec->ntargets, err);
 	for (int i = 0; i < l->spec->ntargets; i++) {
 		char *end;
 		float v = strtof(r->field[at[1 + i]], &end);
@@ -136,6 +119,7 @@ static enum gt_code add_label(struct list *l, const char *csv, const struct gt_c
 	bool several = l->spec->label_separator && *l->spec->label_separator;
 	if (!*cell && !several)
 		return gt_fail(err, GT_EDATA, "%.400s:%lld: expected a path and a label, got an empty field", csv, (long long)r->line);
+	GT_GROW(l->label, l->cap, l->source->n + 1, err);
 	GT_TRY(each_label(l->spec, cell, &l->classes, add_class, err));
 	l->label[l->source->n] = strdup(cell);
 	return l->label[l->source->n] ? GT_OK : gt_fail_memory(err, strlen(cell));
@@ -153,7 +137,6 @@ static enum gt_code add(struct list *l, const char *csv, const struct gt_csv_rec
 		return gt_fail(err, GT_EDATA, "%.400s:%lld: expected a path and a label, got an empty field", csv, (long long)r->line);
 	if (faccessat(l->source->fd, path, R_OK, AT_EACCESS))
 		return gt_fail(err, GT_EDATA, "%.400s:%lld: cannot read %.300s: %s", csv, (long long)r->line, path, strerror(errno));
-	GT_TRY(grow(l, err));
 	GT_TRY(l->spec->ntargets ? add_numbers(l, csv, r, at, err) : add_label(l, csv, r, r->field[at[1]], err));
 	enum gt_code code = gt_source_add(l->source, path, 0, 0, err);
 	if (code != GT_OK && l->label)

@@ -1,4 +1,5 @@
 /* How the samples of a session are transformed and read. */
+#include "base/arena.h"
 #include "samples.h"
 #include "session/session_data.h"
 #include "skipped.h"
@@ -256,26 +257,27 @@ enum gt_code gt_session_each_sample(const struct gt_session *s, enum gt_split sp
 }
 
 /* ---- samples that could not be read -------------------------------------------------------------------------------------------------- */
-/* The new entries of one rank's list: for each the numbers of its dataset and sample, and its reason, as text, ended by a NUL. */
+/* The new entries of one rank's list: for each the numbers of its dataset and sample, and its reason, as text that ends with a NUL. */
 struct texts {
 	char *text;
-	size_t size, cap;
+	int64_t size, cap;
 	enum gt_code code;
 	struct gt_err *err;
 };
 
-static void append(void *user, int set, int64_t i, const char *why)
+static enum gt_code append(struct texts *t, int set, int64_t i, const char *why)
+{
+	int64_t need = t->size + (int64_t)strlen(why) + 48;
+	GT_GROW(t->text, t->cap, need, t->err);
+	t->size += snprintf(t->text + t->size, (size_t)(need - t->size), "%d %lld %s", set, (long long)i, why) + 1;
+	return GT_OK;
+}
+
+static void append_one(void *user, int set, int64_t i, const char *why)
 {
 	struct texts *t = user;
-	size_t need = t->size + strlen(why) + 48;
-	if (t->code == GT_OK && need > t->cap) {
-		char *grown = realloc(t->text, 2 * need);
-		t->code = grown ? GT_OK : gt_fail_memory(t->err, 2 * need);
-		t->text = grown ? grown : t->text;
-		t->cap = grown ? 2 * need : t->cap;
-	}
 	if (t->code == GT_OK)
-		t->size += (size_t)snprintf(t->text + t->size, need - t->size, "%d %lld %s", set, (long long)i, why) + 1;
+		t->code = append(t, set, i, why);
 }
 
 /* Adds the entries of another rank to the list of rank 0. */
@@ -295,27 +297,14 @@ static enum gt_code add_texts(struct gt_skipped *list, const char *text, size_t 
 static enum gt_code collect(struct gt_session *s, struct gt_err *err)
 {
 	struct texts own = {.err = err};
+	char *all = NULL;
+	size_t block;
 	if (s->at.rank)
-		gt_skipped_new(s->data.skipped, append, &own);
-	int64_t most = (int64_t)own.size;
-	enum gt_code code = own.code == GT_OK ? gt_team_max(s->team, &most, 1, err) : own.code; /* a rank that fails ends the others */
-	size_t block = (size_t)most + 1;
-	char *mine = NULL, *all = NULL;
-	if (code == GT_OK && most > 0) {
-		mine = calloc(1, block);
-		all = s->at.rank ? NULL : malloc(block * (size_t)s->at.world);
-		code = mine && (all || s->at.rank) ? GT_OK : gt_fail_memory(err, block);
-		struct gt_coll x = {.what = "skipped samples", .in = mine, .out = all, .count = block, .dtype = GT_U8};
-		if (code == GT_OK && own.size)
-			memcpy(mine, own.text, own.size);
-		gt_rank_set_waiting(s->exec.link, true);
-		if (code == GT_OK)
-			code = s->team->comm->api->gather(s->team->comm, &x, err);
-		gt_rank_set_waiting(s->exec.link, false);
-		for (int r = 1; r < s->at.world && code == GT_OK && all; r++)
-			code = add_texts(s->data.skipped, all + (size_t)r * block, block, err);
-	}
-	free(mine);
+		gt_skipped_new(s->data.skipped, append_one, &own);
+	enum gt_code code = own.code == GT_OK ? gt_team_gather(s->team, own.text, (size_t)own.size, "skipped samples", &all, &block, err)
+	                                      : own.code;
+	for (int r = 1; r < s->at.world && code == GT_OK && all; r++)
+		code = add_texts(s->data.skipped, all + (size_t)r * block, block, err);
 	free(all);
 	free(own.text);
 	return code;

@@ -1,5 +1,7 @@
 #include "team/team.h"
+#include "base/arena.h"
 #include "base/digest.h"
+#include <stdlib.h>
 #include <string.h>
 
 static bool alone(const struct gt_team *t)
@@ -31,6 +33,36 @@ enum gt_code gt_team_broadcast(const struct gt_team *t, void *p, size_t n, int r
 	gt_rank_set_waiting(t->link, true);
 	enum gt_code code = t->comm->api->broadcast(t->comm, &x, err);
 	gt_rank_set_waiting(t->link, false);
+	return code;
+}
+
+enum gt_code gt_team_gather(const struct gt_team *t, const void *p, size_t n, const char *what, char **all, size_t *block,
+                            struct gt_err *err)
+{
+	int64_t most = (int64_t)n;
+	*all = NULL;
+	*block = 0;
+	if (alone(t))
+		return GT_OK;
+	GT_TRY(gt_team_max(t, &most, 1, err));
+	*block = (size_t)most;
+	if (!most)
+		return GT_OK;
+	char *own = calloc(1, *block), *to = t->world.rank ? NULL : malloc(*block * (size_t)t->world.world);
+	enum gt_code code = own && (to || t->world.rank) ? GT_OK : gt_fail_memory(err, *block);
+	struct gt_coll x = {.what = what, .in = own, .out = to, .count = *block, .dtype = GT_U8};
+	if (code == GT_OK) {
+		if (n)
+			memcpy(own, p, n);
+		gt_rank_set_waiting(t->link, true);
+		code = t->comm->api->gather(t->comm, &x, err);
+		gt_rank_set_waiting(t->link, false);
+	}
+	free(own);
+	if (code == GT_OK)
+		*all = to;
+	else
+		free(to);
 	return code;
 }
 

@@ -69,6 +69,12 @@ enum gt_code gt_team_max(const struct gt_team *t, int64_t *v, int n, struct gt_e
  * a checkpoint. Returns the previous number, which the caller restores afterwards. */
 double gt_team_set_timeout(const struct gt_team *t, double timeout_s);
 
+/* Collects the bytes of all ranks on rank 0: n bytes at p of each rank. There *all has one block of *block bytes for each rank, in their
+ * order, filled up with zeros; the caller frees it. *all is NULL on the other ranks, in a team of one, and if no rank has bytes. what: name
+ * of the data, for messages. */
+enum gt_code gt_team_gather(const struct gt_team *t, const void *p, size_t n, const char *what, char **all, size_t *block,
+                            struct gt_err *err);
+
 /* Copies n bytes at p from rank `root` to all other ranks. what: name of the data, for messages. */
 enum gt_code gt_team_broadcast(const struct gt_team *t, void *p, size_t n, int root, const char *what, struct gt_err *err);
 

@@ -57,6 +57,26 @@ static enum gt_code check_augment(struct gt_reading *rd, struct gt_err *err)
 	return GT_OK;
 }
 
+/* Refuses keys of images if model.inputs has none. */
+static enum gt_code check_no_images(struct gt_reading *rd, struct gt_err *err)
+{
+	const struct gt_conf *c = rd->conf;
+	const struct gt_conf_data *d = &c->data;
+	const struct {
+		const char *key;
+		bool set;
+	} keys[] = {{"data.augment", d->naugment},
+	            {"data.mean", d->mean.n},
+	            {"data.std", d->std.n},
+	            {"data.on_error", d->on_error == GT_ON_ERROR_SKIP},
+	            {"eval.transforms", c->eval.ntransforms},
+	            {"eval.tta", c->eval.tta != GT_TTA_NONE}};
+	for (size_t i = 0; i < sizeof keys / sizeof *keys && c->model.ninputs && !c->model.input[0]; i++)
+		if (keys[i].set)
+			FAIL(rd, keys[i].key, "only images use this key, and model.inputs has none; remove it");
+	return GT_OK;
+}
+
 /* Checks the keys of targets that are numbers: several labels of a sample, or columns of numbers. */
 static enum gt_code check_targets(struct gt_reading *rd, struct gt_err *err)
 {
@@ -102,6 +122,7 @@ static enum gt_code check_data(struct gt_reading *rd, struct gt_err *err)
 		FAIL(rd, "data.on_error", "\"skip\" and train.loss = \"%s\" do not go together, because only cross_entropy and nll can leave out a "
 		     "sample; write \"stop\"", c->train.loss);
 	GT_TRY(check_targets(rd, err));
+	GT_TRY(check_no_images(rd, err));
 	if (d->naugment && d->augment[d->naugment - 1].type >= GT_TF_MIXUP && !strcmp(c->train.loss, "nll")) {
 		char word[32];
 		FAIL(rd, "data.augment", "\"%s\" and train.loss = \"nll\" do not go together, because mixed targets are no labels; write "

@@ -67,6 +67,11 @@ sed -e 's/data = .*/data = { name = "fashion-mnist"; batch = 32; limit = 64; };/
 	-e 's/out = 4; }$/out = 10; }/' both.cfg >no_field.cfg
 [ ! -d /usr/share/datasets/fashion-mnist ] ||
 	gives no_field 78 err 'expected the name of a field that the data has (image), got "values"' check no_field.cfg
+for key in 'data.augment=( { type = "mixup"; } )' 'data.augment=( { type = "hflip"; } )' 'data.mean=[0.5]' 'data.std=[0.5]' \
+	'eval.transforms=( { type = "resize"; size = 5; } )' 'eval.tta="mirror"' 'data.on_error="skip"'; do
+	name=${key%%=*}
+	gives "no_images_${name/./_}" 78 err "$name: only images use this key, and model.inputs has none" check alone.cfg -s "$key"
+done
 gives no_type 78 err 'is none of them' check both.cfg -s 'model.inputs=( { name = "age"; shape = [3]; } )'
 gives no_shape 78 err 'which synthetic data needs' check alone.cfg -s 'model.inputs=( { name = "values"; } )'
 gives unknown_input 78 err 'did you mean "values"' check alone.cfg -s 'model.layers[0].in="valuse"'

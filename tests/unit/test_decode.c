@@ -114,11 +114,12 @@ TEST(tables_of_another_jpeg)
 	struct gt_decode_part part = {.reduce = 1, .x1 = 40, .y1 = 30};
 	struct gt_pixels px;
 	struct gt_err e;
-	size_t size, n;
-	uint8_t *raw = encode(40, 30, 1, 1, false, 75, &size);
+	size_t size, more, n;
+	uint8_t *raw = encode(40, 30, 1, 1, false, 75, &size), *other = encode(40, 30, 2, 2, true, 20, &more), first[40 * 30 * 3];
 	CHECK_OK(gt_image_scratch_open(&s, &e), e);
 	for (int k = 0; k < 2; k++) {
 		uint8_t *cut = malloc(size);
+		enum gt_code alone = GT_OK;
 		n = 0;
 		for (size_t i = 0, len; i < size; i += len) { /* SOI, then segments with their length, until SOS */
 			len = i == 0 ? 2 : raw[i + 1] == 0xda ? size - i : 2 + (size_t)raw[i + 2] * 256 + raw[i + 3];
@@ -128,19 +129,25 @@ TEST(tables_of_another_jpeg)
 			n += len;
 		}
 		CHECK(n < size);
-		for (int after = 0; after < 2; after++) {
+		for (int after = 0; after < 2; after++) { /* by a new decoder, then after another image */
 			enum gt_code code = gt_decode_head(cut, n, "a.jpg", s, &head, &e);
 			code = code == GT_OK ? gt_decode_pixels(cut, n, "a.jpg", &head, &part, s, &px, &e) : code;
-			if (k == 0)
-				CHECK(code == GT_EDATA && strstr(e.msg, "a.jpg: JPEG:"));
-			else /* libjpeg may have the standard's tables, with which encode() works too */
-				CHECK(code == GT_OK || code == GT_EDATA);
-			CHECK_OK(gt_decode_head(raw, size, "b.jpg", s, &head, &e), e);
-			CHECK_OK(gt_decode_pixels(raw, size, "b.jpg", &head, &part, s, &px, &e), e);
+			/* some versions of libjpeg have the standard's Huffman tables for files that have none */
+			CHECK(k ? after == 0 || code == alone : code == GT_EDATA && strstr(e.msg, "a.jpg: JPEG:"));
+			if (code == GT_OK && after)
+				CHECK(!memcmp(first, px.data, sizeof first));
+			else if (code == GT_OK)
+				memcpy(first, px.data, sizeof first);
+			alone = code;
+			CHECK_OK(gt_decode_head(other, more, "b.jpg", s, &head, &e), e);
+			CHECK_OK(gt_decode_pixels(other, more, "b.jpg", &head, &part, s, &px, &e), e);
 		}
+		gt_image_scratch_close(s); /* the next file without tables meets a new decoder too */
+		CHECK_OK(gt_image_scratch_open(&s, &e), e);
 		free(cut);
 	}
 	free(raw);
+	free(other);
 	gt_image_scratch_close(s);
 }
 

@@ -26,13 +26,14 @@
  *   signature  the operands, "inputs -> outputs". opsig.h reads it: the engine verifies its graphs, backends their calls with it.
  *
  * An operand is NAME[:TYPE][(SHAPE)][MARKS]. In brackets, it may be absent (pointer and gt_tdesc are NULL, or its index is nin or more).
- *   TYPE   nothing: an activation or its gradient: the compute dtype; NHWC if of rank 4, else plain of rank 2, or of rank 1 if flat
+ *   TYPE   nothing: an activation or its gradient: the compute dtype; NHWC if of rank 4, else plain of rank 1, 2 or 3
  *          w: weights in the compute dtype, in the layout that the backend chose
  *          f: f32, or f64 in an f64 graph, in any layout: parameters, their gradients, saved statistics
  *          f64, i32, i64, u8: that dtype; NHWC if of rank 4, else plain      any: any dtype and layout
  *   SHAPE  sizes, separated by commas: a letter is one size in the whole signature, a number or a name in capitals is a constant, _ is any
  *          size, and .. at the end is any number of further sizes, the same ones in the whole signature. (): one element, of any rank.
- *          Without parentheses: any shape
+ *          Without parentheses: any shape. An activation (N,C,..), C being a letter, is not of rank 3, whose dimension 1, the tokens, is
+ *          not contiguous as channels are
  *   MARKS  ! the operation updates it in place.  + it may be accumulated.  * one or more operands of this kind
  *
  * linear            mask is u8 [N, gt_mask_bytes(out)]: one bit for each element of y, set if y > 0, in an order that the backend chooses.
@@ -61,6 +62,9 @@
  * scale             Multiplies by a factor. It is its own gradient.
  * mul.channels      v is [N,C] or [N,C,1,1]: y = x * v at every pixel; add.channels: y = x + v. dv is the gradient of v, a sum over pixels.
  * concat            Along dimension 1. At most 8 inputs, as for add.
+ * view              The same elements in another shape. Never lowered to a kernel: y is an alias of x. Neither x nor y is NHWC.
+ * permute           y.dim[i] = x.dim[dims[i]] (torch.permute).
+ * select            y is x at one index of a dimension, which y lacks (torch.select). select.dx: dx is 0 at the other indices.
  * views.mean        The weighted mean over the views of each sample (aug.h): x is [views * N, C].
  * identity          Never lowered to a kernel: the planner makes y an alias of x.
  * comm              A collective or a transfer between ranks (gt_attr_comm). No backend receives it: the executor calls the communicator.
@@ -118,10 +122,10 @@
 	X(GT_OP_BATCHNORM_SUMS, "batchnorm.sums", batchnorm, norm, \
 	  "dy(N,C,..) x(N,C,..) [gamma:f(C)] mean:f(C) rstd:f(C) [beta:f(C)] [y(N,C,..)] " \
 	  "-> sums:f64(3,C) [dgamma:f(C)+] [dbeta:f(C)+] [g(N,C,..)]") \
-	X(GT_OP_LAYERNORM, "layernorm", layernorm, norm, "x(N,C,..) [gamma:f(C,..)] [beta:f(C,..)] -> y(N,C,..) [mean:f(N)] [rstd:f(N)]") \
+	X(GT_OP_LAYERNORM, "layernorm", layernorm, norm, "x(N,..) [gamma:f(..)] [beta:f(..)] -> y(N,..) [mean:f(N)] [rstd:f(N)]") \
 	X(GT_OP_LAYERNORM_DX, "layernorm.dx", layernorm, norm, \
-	  "dy(N,C,..) x(N,C,..) [gamma:f(C,..)] mean:f(N) rstd:f(N) " \
-	  "-> [dx(N,C,..)] [dgamma:f(C,..)+] [dbeta:f(C,..)+]") \
+	  "dy(N,..) x(N,..) [gamma:f(..)] mean:f(N) rstd:f(N) " \
+	  "-> [dx(N,..)] [dgamma:f(..)+] [dbeta:f(..)+]") \
 	X(GT_OP_GROUPNORM, "groupnorm", groupnorm, norm, \
 	  "x(N,C,..) [gamma:f(C)] [beta:f(C)] -> y(N,C,..) [mean:f(N,G)] [rstd:f(N,G)]") \
 	X(GT_OP_GROUPNORM_DX, "groupnorm.dx", groupnorm, norm, \
@@ -166,6 +170,10 @@
 	X(GT_OP_ADD_CHANNELS_DV, "add.channels.dv", channels, none, "dy(N,C,..) -> dv") \
 	X(GT_OP_CONCAT, "concat", shape, none, "[x(N,_,..)]* -> y(N,_,..)") \
 	X(GT_OP_CONCAT_DX, "concat.dx", shape, none, "dy(N,_,..) -> [dx(N,_,..)]*") \
+	X(GT_OP_VIEW, "view", none, none, "x -> y") \
+	X(GT_OP_PERMUTE, "permute", strided, permute, "x -> y") \
+	X(GT_OP_SELECT, "select", strided, select, "x -> y") \
+	X(GT_OP_SELECT_DX, "select.dx", strided, select, "dy -> dx") \
 	X(GT_OP_VIEWS_MEAN, "views.mean", rowsum, views, "x(_,C) -> y(_,C)") \
 	X(GT_OP_IDENTITY, "identity", none, none, "x(..) -> y(..)") \
 	X(GT_OP_COMM, "comm", none, comm, "[in:any] -> [out:any]") \
@@ -236,6 +244,7 @@ struct gt_attr_adaptive {
 struct gt_attr_norm {
 	double eps;
 	int64_t groups;  /* groupnorm: number of groups; divides the channels */
+	int64_t dims;    /* layernorm: key of the config, which only the graph reads */
 	double momentum; /* batchnorm: running = (1 - momentum) * old + momentum * new */
 	bool affine;     /* false: gamma and beta are absent (NULL) */
 	bool track;      /* batchnorm: running statistics exist; false: evaluation uses batch statistics too */
@@ -265,6 +274,15 @@ struct gt_attr_gelu {
 
 struct gt_attr_scale {
 	double factor;
+};
+
+struct gt_attr_permute {
+	struct gt_ints dims; /* for each dimension of y, that of x; the first one is 0 */
+};
+
+struct gt_attr_select {
+	int64_t dim;   /* 1 ... rank - 1; in the config also -1 ... */
+	int64_t index; /* 0 ... size - 1; in the config also -1 ... */
 };
 
 struct gt_attr_views {

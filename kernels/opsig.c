@@ -171,6 +171,8 @@ static bool fits_shape(const struct gt_operand *o, const struct gt_tdesc *d, str
 		return gt_tdesc_count(d) == 1;
 	if (o->rest ? d->rank < o->ndim : d->rank != o->ndim)
 		return false;
+	if (o->type == GT_OPERAND_ACT && o->rest && o->ndim == 2 && o->dim[1] < 0 && d->rank == 3) /* (N,C,..): see opcall.h */
+		return false;
 	for (int i = 0; i < o->ndim; i++) {
 		int64_t want = o->dim[i];
 		if (want < 0) {
@@ -201,7 +203,7 @@ static bool fits_layout(const struct gt_operand *o, struct gt_tdesc *d)
 	struct gt_tdesc want = gt_tdesc_make(d->dtype, d->rank, d->dim, true);
 	if (d->any)
 		*d = want;
-	return gt_tdesc_equal(d, &want) && (o->type != GT_OPERAND_ACT || d->rank == 4 || d->rank < 3);
+	return gt_tdesc_equal(d, &want) && (o->type != GT_OPERAND_ACT || d->rank <= 4);
 }
 
 static enum gt_code fail(const struct bound *b, const struct gt_operand *o, const char *what, struct gt_err *err)

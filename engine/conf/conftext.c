@@ -33,6 +33,7 @@ static void put_value(FILE *f, const struct gt_row *r, const void *base)
 	const void *at = (const char *)base + r->offset;
 	const int64_t *v = at;
 	const struct gt_floats *fl = at;
+	const struct gt_ints *in = at;
 	const struct gt_strings *st = at;
 	char word[48];
 	switch (r->type) {
@@ -69,6 +70,14 @@ static void put_value(FILE *f, const struct gt_row *r, const void *base)
 		for (int i = 0; i < fl->n; i++) {
 			fputs(i ? ", " : "", f);
 			put_float(f, fl->v[i]);
+		}
+		fputc(']', f);
+		break;
+	case GT_T_INTS:
+		fputc('[', f);
+		for (int i = 0; i < in->n; i++) {
+			fputs(i ? ", " : "", f);
+			put_int(f, in->v[i]);
 		}
 		fputc(']', f);
 		break;

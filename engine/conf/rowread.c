@@ -113,6 +113,9 @@ enum gt_code gt_row_default(struct gt_arena *a, const struct gt_row *r, void *ba
 	case GT_T_WEIGHTS:
 		read_floats(d, to);
 		break;
+	case GT_T_INTS:
+		((struct gt_ints *)to)->n = 0;
+		break;
 	case GT_T_STRINGS:
 		((struct gt_strings *)to)->n = 0;
 		break;
@@ -175,6 +178,7 @@ static bool read_value(const struct gt_row *r, const struct gt_cnode *n, void *t
 	int len = length(n), i = 0;
 	const char *s = string(n);
 	struct gt_floats *f = to;
+	struct gt_ints *w = to;
 	struct gt_strings *t = to;
 	int64_t *v = to;
 	switch (r->type) {
@@ -203,6 +207,10 @@ static bool read_value(const struct gt_row *r, const struct gt_cnode *n, void *t
 		/* fall through */
 	case GT_T_FLOATS:
 		for (f->n = len; len <= GT_MAX_LIST && i < len && number(r, element(n, i), &f->v[i]); i++)
+			;
+		return i == len;
+	case GT_T_INTS:
+		for (w->n = len; len <= GT_MAX_LIST && i < len && integer(r, element(n, i), &w->v[i]); i++)
 			;
 		return i == len;
 	case GT_T_STRINGS:

@@ -33,7 +33,8 @@ const char *gt_values_word(const char *values, int i, char *buf, size_t size)
 
 static bool integral(const struct gt_row *r)
 {
-	return r->type == GT_T_INT || r->type == GT_T_INT2 || r->type == GT_T_SIZE || r->type == GT_T_DIMS || r->type == GT_T_AUTO;
+	return r->type == GT_T_INT || r->type == GT_T_INT2 || r->type == GT_T_SIZE || r->type == GT_T_DIMS || r->type == GT_T_AUTO ||
+	       r->type == GT_T_INTS;
 }
 
 const char *gt_row_typename(const struct gt_row *r)
@@ -43,7 +44,7 @@ const char *gt_row_typename(const struct gt_row *r)
 	    [GT_T_STRING] = "string",     [GT_T_ENUM] = "",          [GT_T_CHOICE] = "",
 	    [GT_T_AUTO] = "int|\"auto\"", [GT_T_FLOATS] = "float[]", [GT_T_STRINGS] = "string[]",
 	    [GT_T_PAIR] = "float[2]",     [GT_T_DIMS] = "int[]",     [GT_T_INT2] = "int|int[2]",
-	    [GT_T_SIZE] = "int|int[2]",   [GT_T_WEIGHTS] = "float[]|\"auto\"",
+	    [GT_T_SIZE] = "int|int[2]",   [GT_T_INTS] = "int[]",     [GT_T_WEIGHTS] = "float[]|\"auto\"",
 	};
 	static const struct {
 		const char *path, *type;
@@ -114,6 +115,7 @@ const char *gt_row_expects(const struct gt_row *r, const struct gt_cnode *got, c
 	    [GT_T_AUTO] = "\"auto\" or an integer",
 	    [GT_T_FLOATS] = "an array of numbers",
 	    [GT_T_WEIGHTS] = "\"auto\" or an array of numbers",
+	    [GT_T_INTS] = "an array of integers",
 	    [GT_T_STRINGS] = "an array of strings",
 	    [GT_T_PAIR] = "an array of two numbers",
 	    [GT_T_DIMS] = "[channels, height, width] or [features], each",

@@ -548,6 +548,7 @@ struct gt_row gt_row_of_attr(const struct gt_attr_def *d, char def[48])
 {
 	static const enum gt_row_type types[] = {[GT_ATTR_INT] = GT_T_INT,
 	                                         [GT_ATTR_INT2] = GT_T_INT2,
+	                                         [GT_ATTR_INTS] = GT_T_INTS,
 	                                         [GT_ATTR_FLOAT] = GT_T_FLOAT,
 	                                         [GT_ATTR_BOOL] = GT_T_BOOL,
 	                                         [GT_ATTR_ENUM] = GT_T_ENUM};
@@ -562,6 +563,8 @@ struct gt_row gt_row_of_attr(const struct gt_attr_def *d, char def[48])
 		snprintf(def, 48, "\"%s\"", gt_values_word(d->values, (int)d->def, word, sizeof word));
 	else if (d->type == GT_ATTR_BOOL)
 		snprintf(def, 48, "%s", d->def ? "true" : "false");
+	else if (d->type == GT_ATTR_INTS)
+		snprintf(def, 48, "[]");
 	else if (d->type == GT_ATTR_FLOAT)
 		snprintf(def, 48, d->def == floor(d->def) && fabs(d->def) < 1e15 ? "%.1f" : "%.15g", d->def);
 	else

@@ -19,6 +19,7 @@ enum gt_row_type {
 	GT_T_AUTO,    /* int64_t: the word "auto" is stored as 0 */
 	GT_T_FLOATS,  /* struct gt_floats; a single number is accepted as a list of one */
 	GT_T_WEIGHTS, /* struct gt_floats as above; the word "auto" is stored as n = GT_FLOATS_AUTO */
+	GT_T_INTS,    /* struct gt_ints; a single integer is accepted as a list of one */
 	GT_T_STRINGS, /* struct gt_strings; a single string is accepted as a list of one */
 	GT_T_PAIR,    /* double[2] */
 	GT_T_DIMS,    /* int64_t[3]: the config has one number or three */

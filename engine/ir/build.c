@@ -77,6 +77,40 @@ static int find_input(const struct names *t, const char *name)
 	return -1;
 }
 
+/* Checks that the layer can take an input of this description. */
+static enum gt_code check_input(const struct gt_graph *g, const struct gt_op *op, gt_vid v, struct gt_err *err)
+{
+	const struct gt_tdesc *d = gt_graph_desc(g, v);
+	char buf[96];
+	if (d->dtype == GT_I32 && !(op->flags & GT_OPF_CODES))
+		return gt_fail(err, GT_ECONFIG,
+		               "in: expected an input of numbers, got the integers \"%s\": put a layer of type \"embedding\" before this one",
+		               g->values[v].name);
+	if (d->dtype != GT_I32 && d->rank == 3 && !(op->flags & GT_OPF_TOKENS) && !op->per_token)
+		return gt_fail(err, GT_ECONFIG,
+		               "in: expected an input of [batch, features] or [batch, channels, height, width], got %s, which is [batch, tokens, "
+		               "features]",
+		               gt_tdesc_text(d, buf, sizeof buf));
+	return GT_OK;
+}
+
+enum gt_code gt_graph_layer(struct gt_graph *g, const struct gt_layer_spec *s, int nin, const gt_vid *in, gt_vid *out, struct gt_err *err)
+{
+	GT_TRY(check_arity(s->op, nin, err));
+	for (int i = 0; i < nin; i++)
+		GT_TRY(check_input(g, s->op, in[i], err));
+	g->spec = s;
+	if (s->op->expand)
+		return s->op->expand(g, s, in, nin, out, err);
+	struct gt_tdesc x = *gt_graph_desc(g, in[0]);
+	if (x.rank != 3 || !s->op->per_token || !s->op->per_token(s->attr))
+		return gt_graph_apply(g, s->op, s->name, s->attr, nin, in, out, err);
+	gt_vid v;
+	GT_TRY(gt_graph_view(g, s->name, in[0], 2, (int64_t[]){x.dim[0] * x.dim[1], x.dim[2]}, &v, err));
+	GT_TRY(gt_graph_apply(g, s->op, s->name, s->attr, 1, &v, out, err));
+	return gt_graph_view(g, s->name, *out, 3, (int64_t[]){x.dim[0], x.dim[1], gt_graph_desc(g, *out)->dim[1]}, out, err);
+}
+
 /* Adds layer i: checks its name, resolves its inputs, checks their number, and adds its nodes. y: the output of each layer so far; used:
  * whether a later layer reads it. */
 static enum gt_code build_layer(struct gt_graph *g, const struct names *t, int i, gt_vid *y, bool *used, struct gt_err *err)
@@ -108,16 +142,13 @@ static enum gt_code build_layer(struct gt_graph *g, const struct names *t, int i
 			used[i - 1] = true;
 	}
 	*slot = i + 1;
-	GT_TRY(check_arity(s->op, nin, err));
 	GT_NEW_STR(name, gt_arena_strdup(g->arena, s->name), err);
-	g->spec = s;
 	g->layer = i;
-	if (s->op->expand) {
-		struct gt_layer_spec copy = *s;
-		copy.name = name;
-		return s->op->expand(g, &copy, in, nin, &y[i], err);
-	}
-	return gt_graph_apply(g, s->op, name, s->attr, nin, in, &y[i], err);
+	struct gt_layer_spec copy = *s;
+	copy.name = name;
+	enum gt_code code = gt_graph_layer(g, &copy, nin, in, &y[i], err);
+	g->spec = NULL;
+	return code;
 }
 
 static bool is_read(const struct gt_graph *g, gt_vid v)

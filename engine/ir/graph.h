@@ -252,6 +252,9 @@ enum gt_code gt_graph_node_of(struct gt_graph *g, const struct gt_op *op, const 
 /* Appends one forward node and infers its outputs. attr is copied; NULL: the defaults of the operation. */
 enum gt_code gt_graph_apply(struct gt_graph *g, const struct gt_op *op, const char *name, const void *attr, int nin, const gt_vid *in,
                             gt_vid *out, struct gt_err *err);
+/* Adds one layer with the given inputs, and its parameters, to the forward graph: checks their number and types, and puts views around a
+ * layer that works on each token by itself. s->name is kept, not copied. */
+enum gt_code gt_graph_layer(struct gt_graph *g, const struct gt_layer_spec *s, int nin, const gt_vid *in, gt_vid *out, struct gt_err *err);
 /* Adds a value. name is kept, not copied. GT_ECONFIG: the tensor has no elements or more than 2^40. */
 enum gt_code gt_graph_value(struct gt_graph *g, const char *name, enum gt_vkind kind, const struct gt_tdesc *d, gt_vid *out,
                             struct gt_err *err);

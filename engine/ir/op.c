@@ -102,6 +102,8 @@ void gt_op_defaults(const struct gt_op *op, void *attr)
 		case GT_ATTR_INT:
 			((int64_t *)(void *)p)[0] = v;
 			break;
+		case GT_ATTR_INTS: /* an empty list */
+			break;
 		case GT_ATTR_FLOAT:
 			*(double *)(void *)p = isnan(d->def) ? 0 : d->def;
 			break;

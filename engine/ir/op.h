@@ -26,17 +26,20 @@ enum gt_opflag {
 	GT_OPF_CHEAP = 1 << 4,   /* computing out[0] again costs about as much as reading its operands (plan/recompute.h) */
 	GT_OPF_ONCE = 1 << 5,    /* must not be recomputed, because it changes state or other ranks take part in it */
 	GT_OPF_CLASSES = 1 << 6, /* is a loss over classes: a label may be ignored, and classes may have weights */
-	GT_OPF_LABELS = 1 << 7   /* is a loss whose targets can only be labels */
+	GT_OPF_LABELS = 1 << 7,  /* is a loss whose targets can only be labels */
+	GT_OPF_TOKENS = 1 << 8,  /* a layer whose inputs may have rank 3: [batch, tokens, features] */
+	GT_OPF_CODES = 1 << 9    /* a layer that has an input of integers (i32): codes, tokens or lengths */
 };
 
-enum gt_attr_type { GT_ATTR_INT, GT_ATTR_INT2, GT_ATTR_FLOAT, GT_ATTR_BOOL, GT_ATTR_ENUM };
+enum gt_attr_type { GT_ATTR_INT, GT_ATTR_INT2, GT_ATTR_INTS, GT_ATTR_FLOAT, GT_ATTR_BOOL, GT_ATTR_ENUM };
 
-/* One key of a layer in the config. INT2 accepts `3` or `[3, 5]` (height, width). */
+/* One key of a layer in the config. INT2 accepts `3` or `[3, 5]` (height, width), INTS a list of any length. */
 struct gt_attr_def {
 	const char *key;
 	enum gt_attr_type type;
-	size_t offset;      /* byte offset in the operation's attribute struct, of an int64_t, int64_t[2], double, bool or int (ENUM) */
-	double def;         /* default value; NAN: the key is required */
+	size_t offset;      /* byte offset in the operation's attribute struct, of an int64_t, int64_t[2], struct gt_ints, double, bool or
+	                       int (ENUM) */
+	double def;         /* default value; NAN: the key is required; INTS: 0 is the empty list */
 	double min, max;    /* range of the value, inclusive */
 	const char *values; /* ENUM: the allowed words, "a|b"; the stored value is the index of the word */
 	const char *help;   /* text for gtrain.cfg(5) and shell completion */
@@ -51,6 +54,10 @@ struct gt_op {
 	uint8_t min_in, max_in; /* number of data inputs of a layer */
 	const struct gt_attr_def *attrs; /* keys of the layer type in the config; the last entry has key NULL */
 	size_t attr_size;       /* of a composite: bytes of its attribute struct; else 0 (gt_op_attr_size works for all) */
+
+	/* Returns whether the layer, whose attributes are given, works on each token of an input [N, T, C] by itself: its node then gets a view
+	 * [N * T, C] of the input. NULL: never. */
+	bool (*per_token)(const void *attr);
 
 	/* Completes attributes, checks input shapes, declares parameters (gt_graph_param) and outputs (gt_graph_output). An error says what was
 	 * expected and what was found; the caller puts the layer and its source location in front. */
@@ -84,7 +91,7 @@ size_t gt_op_attr_size(const struct gt_op *op);         /* bytes of the attribut
 void gt_op_defaults(const struct gt_op *op, void *attr);
 
 /* The families of operations. File ops_<family>.c has the rows gt_ops_<family>, in the order of the manual. */
-#define GT_FAMILIES(X) X(linear) X(conv) X(pool) X(norm) X(act) X(shape) X(composite) X(loss) X(internal)
+#define GT_FAMILIES(X) X(linear) X(conv) X(pool) X(norm) X(act) X(shape) X(tokens) X(composite) X(loss) X(internal)
 #define GT_X(family) extern const struct gt_op gt_ops_##family[];
 GT_FAMILIES(GT_X)
 #undef GT_X

@@ -30,7 +30,7 @@ UNARY_GRADIENT(dropout_gradient, GT_OP_DROPOUT, -1) /* the gradient node draws t
 	}
 /* The row of an activation, and the row of its gradient. Both may run in place. */
 #define ACT(id, opcode, text, ...)                                                                                                         \
-	UNARY(opcode, text, GT_OPF_INPLACE | GT_OPF_CHEAP, .infer = gt_infer_same, .gradient = id##_gradient, __VA_ARGS__),                    \
+	UNARY(opcode, text, GT_OPF_INPLACE | GT_OPF_CHEAP | GT_OPF_TOKENS, .infer = gt_infer_same, .gradient = id##_gradient, __VA_ARGS__),    \
 	{                                                                                                                                      \
 		.code = opcode##_DX, .flags = GT_OPF_INPLACE, __VA_ARGS__                                                                          \
 	}
@@ -58,7 +58,7 @@ static const struct gt_attr_def scale_attrs[] = {
 
 /* The rows of dropout differ in what is dropped at once, which infer sets. */
 #define DROPOUT(type, names, text, keys, infer_fn)                                                                                         \
-	UNARY(GT_OP_DROPOUT, text, GT_OPF_INPLACE | GT_OPF_ALIAS | GT_OPF_CHEAP, .name = type, .also = names, .attrs = keys,                   \
+	UNARY(GT_OP_DROPOUT, text, GT_OPF_INPLACE | GT_OPF_ALIAS | GT_OPF_CHEAP | GT_OPF_TOKENS, .name = type, .also = names, .attrs = keys,   \
 	      .infer = infer_fn, .gradient = dropout_gradient, .alias = dropout_alias)
 
 /* Counts four operations for each element in the forward pass (maximum, exponential, sum, scale), and three in the backward pass. */
@@ -164,8 +164,8 @@ const struct gt_op gt_ops_act[] = {
     DROPOUT("drop_path", "droppath|stochastic_depth|stochasticdepth",
             "stochastic depth: in training, zeroes whole samples at random and scales the others by 1 / (1 - p); placed before the sum of "
             "a residual block", drop_path_attrs, drop_path_infer),
-    UNARY(GT_OP_SCALE, "factor * x, with a constant factor, such as a temperature of the logits", GT_OPF_INPLACE, .attrs = scale_attrs,
-          .infer = gt_infer_same, .gradient = scale_gradient),
+    UNARY(GT_OP_SCALE, "factor * x, with a constant factor, such as a temperature of the logits", GT_OPF_INPLACE | GT_OPF_TOKENS,
+          .attrs = scale_attrs, .infer = gt_infer_same, .gradient = scale_gradient),
     {.code = GT_OP_SOFTMAX_DX, .flops = softmax_flops},
     {.code = GT_OP_LOG_SOFTMAX_DX, .flops = softmax_flops},
     GT_OPS_END,

@@ -17,6 +17,13 @@ static enum gt_code linear_infer(struct gt_graph *g, struct gt_node *n, struct g
 	return gt_graph_output(g, n, NULL, &d, &y, err);
 }
 
+/* The dot products of a token depend on no other token. */
+static bool linear_per_token(const void *attr)
+{
+	(void)attr;
+	return true;
+}
+
 static enum gt_code linear_gradient(GT_GRADIENT_ARGS)
 {
 	return gt_gradient_weighted(g, n, dy, want, dx, err, GT_OP_LINEAR_DX, GT_OP_LINEAR_DW);
@@ -57,12 +64,14 @@ static double linear_back_flops(const struct gt_graph *g, const struct gt_node *
 const struct gt_op gt_ops_linear[] = {
     {
         .code = GT_OP_LINEAR,
-        .help = "fully connected layer, y = x W^T + b; takes [batch, features]",
+        .help = "fully connected layer, y = x W^T + b; takes [batch, features], or [batch, tokens, features] with the same weights for "
+                "each token",
         .also = "dense|fc|fully_connected",
         .flags = GT_OPF_LAYER,
         .min_in = 1,
         .max_in = 1,
         .attrs = linear_attrs,
+        .per_token = linear_per_token,
         .infer = linear_infer,
         .gradient = linear_gradient,
         .flops = linear_flops,

@@ -100,8 +100,18 @@ static enum gt_code layernorm_infer(struct gt_graph *g, struct gt_node *n, struc
 {
 	const struct gt_attr_norm *a = n->attr;
 	struct gt_tdesc x = *gt_graph_desc(g, n->in[0]);
+	char buf[96];
+	if (a->dims && a->dims != x.rank - 1)
+		return gt_fail(err, GT_ECONFIG, "dims: expected %d, all dimensions of its input %s but the batch, or 0, got %lld", x.rank - 1,
+		               gt_tdesc_text(&x, buf, sizeof buf), (long long)a->dims);
 	GT_TRY(affine_params(g, n, a->affine, x.rank - 1, x.dim + 1, err));
 	return norm_outputs(g, n, 1, x.dim, err);
+}
+
+/* Whether a layernorm of rank 3 normalises each token by itself. */
+static bool layernorm_per_token(const void *attr)
+{
+	return ((const struct gt_attr_norm *)attr)->dims < 2;
 }
 
 static enum gt_code groupnorm_infer(struct gt_graph *g, struct gt_node *n, struct gt_err *err)
@@ -207,7 +217,14 @@ static const struct gt_attr_def batchnorm_attrs[] = {
            .help = "keep running statistics for evaluation; false: an evaluation uses the statistics of its batch"),
     GT_KEYS_END,
 };
-static const struct gt_attr_def layernorm_attrs[] = {EPS, AFFINE, GT_KEYS_END};
+static const struct gt_attr_def layernorm_attrs[] = {
+    EPS,
+    AFFINE,
+    GT_KEY(gt_attr_norm, "dims", dims, GT_ATTR_INT, .def = 0, .min = 0, .max = 3,
+           .help = "number of last dimensions over which it normalises; 0: the features of each token of [batch, tokens, features], and "
+                   "all dimensions but the batch of other inputs"),
+    GT_KEYS_END,
+};
 static const struct gt_attr_def groupnorm_attrs[] = {
     GT_KEY(gt_attr_norm, "num_groups", groups, GT_ATTR_INT, .def = GT_REQUIRED, .min = 1, .max = GT_MAX_FEATURES,
            .help = "number of groups, which must divide the channels; as many as channels: torch.nn.InstanceNorm2d"),
@@ -216,7 +233,7 @@ static const struct gt_attr_def groupnorm_attrs[] = {
     GT_KEYS_END,
 };
 
-#define NORM(opcode, type, names, text, keys, infer_fn, gradient_fn, again_fn, flops_fn)                                                   \
+#define NORM(opcode, type, names, text, keys, infer_fn, gradient_fn, again_fn, flops_fn, ...)                                              \
 	{                                                                                                                                      \
 	    .code = opcode,                                                                                                                    \
 	    .name = type,                                                                                                                      \
@@ -229,7 +246,7 @@ static const struct gt_attr_def groupnorm_attrs[] = {
 	    .infer = infer_fn,                                                                                                                 \
 	    .gradient = gradient_fn,                                                                                                           \
 	    .again = again_fn,                                                                                                                 \
-	    .flops = flops_fn,                                                                                                                 \
+	    .flops = flops_fn, __VA_ARGS__                                                                                                     \
 	}
 
 static double batchnorm_y_flops(const struct gt_graph *g, const struct gt_node *n)
@@ -248,8 +265,9 @@ const struct gt_op gt_ops_norm[] = {
          batchnorm_gradient, batchnorm_again, norm_flops),
     NORM(GT_OP_BATCHNORM, "batchnorm2d", "batchnorm|batch_norm|bn", "batch normalisation of [batch, channels, height, width]",
          batchnorm_attrs, batchnorm2d_infer, batchnorm_gradient, batchnorm_again, norm_flops),
-    NORM(GT_OP_LAYERNORM, NULL, "layer_norm", "normalises each sample over all its dimensions", layernorm_attrs, layernorm_infer,
-         layernorm_gradient, NULL, layernorm_flops),
+    NORM(GT_OP_LAYERNORM, NULL, "layer_norm", "normalises each sample over all its dimensions, or each token over its features",
+         layernorm_attrs, layernorm_infer, layernorm_gradient, NULL, layernorm_flops,
+         .per_token = layernorm_per_token),
     NORM(GT_OP_GROUPNORM, NULL, "group_norm|gn|instancenorm2d|instance_norm|instancenorm",
          "normalises groups of neighbouring channels of each sample (torch.nn.GroupNorm)", groupnorm_attrs, groupnorm_infer,
          groupnorm_gradient, NULL, layernorm_flops),

@@ -15,10 +15,16 @@ static enum gt_code flatten_gradient(GT_GRADIENT_ARGS)
 	return gt_gradient_unary(g, n, dy, want, dx, err, GT_OP_FLATTEN_DX, -1);
 }
 
-/* Returns whether the elements of an NHWC tensor are in PyTorch's order (NCHW), which they are with one channel or one pixel. */
+/* flatten.dx is also the forward operation that makes rank 4 of [batch, features] (reshape). */
+static enum gt_code unflatten_gradient(GT_GRADIENT_ARGS)
+{
+	return gt_gradient_unary(g, n, dy, want, dx, err, GT_OP_FLATTEN, -1);
+}
+
+/* Returns whether the elements of an activation are in PyTorch's order. In NHWC they are with one channel or one pixel. */
 static bool same_order(const struct gt_tdesc *d)
 {
-	return d->rank == 2 || d->dim[1] == 1 || d->dim[2] * d->dim[3] == 1;
+	return d->rank < 4 || d->dim[1] == 1 || d->dim[2] * d->dim[3] == 1;
 }
 
 static bool flatten_alias(const struct gt_graph *g, const struct gt_node *n)
@@ -185,8 +191,8 @@ static enum gt_code concat_gradient(GT_GRADIENT_ARGS)
 const struct gt_op gt_ops_shape[] = {
     {
         .code = GT_OP_FLATTEN,
-        .help = "[batch, channels, height, width] to [batch, features], in PyTorch's order",
-        .flags = GT_OPF_LAYER | GT_OPF_ALIAS,
+        .help = "[batch, channels, height, width] or [batch, tokens, features] to [batch, features], in PyTorch's order",
+        .flags = GT_OPF_LAYER | GT_OPF_ALIAS | GT_OPF_TOKENS,
         .min_in = 1,
         .max_in = 1,
         .infer = flatten_infer,
@@ -198,7 +204,7 @@ const struct gt_op gt_ops_shape[] = {
         .code = GT_OP_ADD,
         .help = "sum of two to eight inputs of one shape, or of [N, C, H, W] and [N, C] or [N, C, 1, 1]",
         .also = "residual|sum",
-        .flags = GT_OPF_LAYER | GT_OPF_INPLACE | GT_OPF_CHEAP,
+        .flags = GT_OPF_LAYER | GT_OPF_INPLACE | GT_OPF_CHEAP | GT_OPF_TOKENS,
         .min_in = 2,
         .max_in = GT_MAX_LAYER_IN,
         .infer = add_infer,
@@ -209,7 +215,7 @@ const struct gt_op gt_ops_shape[] = {
         .code = GT_OP_MUL,
         .help = "product of two inputs of one shape, element by element, or of [N, C, H, W] and [N, C] or [N, C, 1, 1] "
                 "(squeeze-and-excitation)",
-        .flags = GT_OPF_LAYER | GT_OPF_INPLACE | GT_OPF_CHEAP,
+        .flags = GT_OPF_LAYER | GT_OPF_INPLACE | GT_OPF_CHEAP | GT_OPF_TOKENS,
         .min_in = 2,
         .max_in = 2,
         .infer = mul_infer,
@@ -217,9 +223,9 @@ const struct gt_op gt_ops_shape[] = {
     },
     {
         .code = GT_OP_CONCAT,
-        .help = "two to eight inputs joined along dimension 1 (channels or features)",
+        .help = "two to eight inputs joined along dimension 1 (channels or features; in [batch, tokens, features] the tokens)",
         .also = "cat",
-        .flags = GT_OPF_LAYER,
+        .flags = GT_OPF_LAYER | GT_OPF_TOKENS,
         .min_in = 2,
         .max_in = GT_MAX_LAYER_IN,
         .infer = concat_infer,
@@ -229,7 +235,7 @@ const struct gt_op gt_ops_shape[] = {
     {
         .code = GT_OP_IDENTITY,
         .help = "passes its input through",
-        .flags = GT_OPF_LAYER | GT_OPF_ALIAS,
+        .flags = GT_OPF_LAYER | GT_OPF_ALIAS | GT_OPF_TOKENS,
         .min_in = 1,
         .max_in = 1,
         .infer = gt_infer_same,
@@ -241,7 +247,11 @@ const struct gt_op gt_ops_shape[] = {
     {.code = GT_OP_ADD_CHANNELS, .flags = GT_OPF_INPLACE | GT_OPF_CHEAP, .gradient = add_channels_gradient},
     {.code = GT_OP_MUL_CHANNELS_DV, .flops = mul_dv_flops},
     {.code = GT_OP_ADD_CHANNELS_DV, .flops = add_dv_flops},
-    {.code = GT_OP_FLATTEN_DX, .flags = GT_OPF_ALIAS, .alias = flatten_dx_alias, .flops = gt_flops_none},
+    {.code = GT_OP_FLATTEN_DX,
+     .flags = GT_OPF_ALIAS,
+     .alias = flatten_dx_alias,
+     .gradient = unflatten_gradient,
+     .flops = gt_flops_none},
     {.code = GT_OP_CONCAT_DX, .flops = gt_flops_none},
     GT_OPS_END,
 };

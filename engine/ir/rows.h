@@ -30,6 +30,9 @@
 /* shared.c */
 /* Checks that the first input of n has `rank` dimensions. Returns GT_ECONFIG if not. */
 enum gt_code gt_expect_rank(const struct gt_graph *g, const struct gt_node *n, int rank, struct gt_err *err);
+/* Appends a node whose output *out is an alias of v, an activation, with another shape of as many elements. Rank 4 (NHWC) is not allowed on
+ * either side. */
+enum gt_code gt_graph_view(struct gt_graph *g, const char *name, gt_vid v, int rank, const int64_t *dim, gt_vid *out, struct gt_err *err);
 /* Number of positions of a sliding window in one dimension, as in torch.nn.Conv2d and MaxPool2d. n: input length; k: window length (kernel
  * size); s: stride; p: padding on both sides; d: dilation. ceil: rounds up, so that the last window may reach beyond the padded input (even
  * a single window may), but it must begin inside the input or the padding before it. A result below 1 means that no window fits. */

@@ -102,7 +102,7 @@ static enum gt_code launch_backward(struct gt_dev *dev, struct gt_kernel *kernel
 static int param_order(const struct gt_tdesc *x, struct gt_tdesc *p)
 {
 	static const uint8_t hwc[3] = {1, 2, 0};
-	bool trivial = x->rank == 2 || x->dim[1] == 1 || x->dim[2] * x->dim[3] == 1;
+	bool trivial = x->rank < 4 || x->dim[1] == 1 || x->dim[2] * x->dim[3] == 1;
 	if (p->any) {
 		*p = gt_tdesc_make(p->dtype, p->rank, p->dim, false);
 		for (int i = 0; i < 3 && p->rank == 3; i++)

@@ -107,8 +107,9 @@ static enum gt_code prepare_concat(const struct gt_opcall *call, struct shape *k
 	struct gt_tdesc *const *part = back ? call->out : call->in;
 	int n = back ? call->nout : call->nin;
 	size_t size = gt_dtype_size(y->dtype), sum = 0;
+	size *= y->rank == 3 ? (size_t)y->dim[2] : 1; /* tokens of dim[2] features */
 	k->row = (size_t)y->dim[1] * size;
-	k->n = gt_tdesc_count(y) / y->dim[1];
+	k->n = gt_tdesc_bytes(y) / k->row;
 	k->nparts = n;
 	int unknown = -1;
 	for (int i = 0; i < n; i++) {

@@ -74,9 +74,8 @@ static enum gt_code prepare_concat(const struct gt_opcall *call, struct gt_kerne
 	const struct gt_tdesc *y = back ? call->in[0] : call->out[0];
 	struct gt_tdesc *const *part = back ? call->out : call->in;
 	int n = back ? call->nout : call->nin, unknown = -1;
-	int64_t width[GT_MAX_IO] = {0}, sum = 0, rows;
+	int64_t width[GT_MAX_IO] = {0}, sum = 0, token = y->rank == 3 ? y->dim[2] : 1, rows = gt_tdesc_count(y) / (y->dim[1] * token);
 	struct concat *k;
-	rows = gt_tdesc_count(y) / y->dim[1];
 	for (int i = 0; i < n; i++) {
 		if (!part[i]) {
 			if (unknown >= 0)
@@ -95,7 +94,7 @@ static enum gt_code prepare_concat(const struct gt_opcall *call, struct gt_kerne
 	k->size = gt_dtype_size(y->dtype);
 	k->c = (struct gt_cu_concat){.rows = rows, .nparts = n, .join = !back};
 	for (int i = 0; i < n; i++)
-		k->c.start[i + 1] = k->c.start[i] + width[i];
+		k->c.start[i + 1] = k->c.start[i] + width[i] * token;
 	*out = &k->head;
 	return GT_OK;
 }

@@ -231,7 +231,7 @@ static int param_order(const struct gt_tdesc *x, struct gt_tdesc *p)
 	if (p->any && rank3)
 		memcpy(p->layout.order, hwc, sizeof hwc);
 	else if (!p->any && plain && !p->layout.nblk)
-		return x->rank == 2 || x->dim[1] == 1 || x->dim[2] * x->dim[3] == 1;
+		return x->rank < 4 || x->dim[1] == 1 || x->dim[2] * x->dim[3] == 1;
 	p->any = false;
 	return !p->layout.nblk && (!rank3 || !memcmp(p->layout.order, hwc, sizeof hwc)) ? 1 : -1;
 }

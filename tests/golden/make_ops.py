@@ -60,6 +60,10 @@ def pair(v):
     return int(v), int(v)
 
 
+def ints(v):
+    return [int(i) for i in v[1:-1].split(",")]
+
+
 def shortcut(x, k):
     out, stride = int(k["out"]), int(k.get("stride", 1))
     if out == x[1] and stride == 1:
@@ -95,7 +99,7 @@ def like(all, v):
 
 
 LAYERS = {  # type: (shape of x0, keys) -> module
-    "linear": lambda x, k: nn.Linear(x[1], int(k["out"]), bias=k.get("bias") != "false"),
+    "linear": lambda x, k: nn.Linear(x[-1], int(k["out"]), bias=k.get("bias") != "false"),
     "conv2d": lambda x, k: nn.Conv2d(x[1], int(k["out"]), pair(k["kernel"]), pair(k.get("stride", "1")), pair(k.get("padding", "0")),
                                      pair(k.get("dilation", "1")), int(k.get("groups", 1)), k.get("bias") != "false"),
     "maxpool2d": lambda x, k: nn.MaxPool2d(**pool_args(k)),
@@ -105,7 +109,8 @@ LAYERS = {  # type: (shape of x0, keys) -> module
     "global_avgpool": lambda x, k: nn.AdaptiveAvgPool2d(1),
     "batchnorm1d": lambda x, k: nn.BatchNorm1d(x[1], **norm_args(k)),
     "batchnorm2d": lambda x, k: nn.BatchNorm2d(x[1], **norm_args(k)),
-    "layernorm": lambda x, k: nn.LayerNorm(x[1:], float(k.get("eps", 1e-5)), k.get("affine") != "false"),
+    "layernorm": lambda x, k: nn.LayerNorm(x[2:] if len(x) == 3 and k.get("dims") != "2" else x[1:], float(k.get("eps", 1e-5)),
+                                           k.get("affine") != "false"),
     "groupnorm": lambda x, k: nn.GroupNorm(int(k["num_groups"]), x[1], float(k.get("eps", 1e-5)), k.get("affine") != "false"),
     "relu": lambda x, k: nn.ReLU(),
     "leaky_relu": lambda x, k: nn.LeakyReLU(float(k.get("slope", 0.01))),
@@ -128,6 +133,9 @@ LAYERS = {  # type: (shape of x0, keys) -> module
     "mul": lambda x, k: Fn(lambda a, b: like((a, b), (a,))[0] * like((a, b), (b,))[0]),
     "concat": lambda x, k: Fn(lambda *v: torch.cat(v, 1)),
     "shortcut": shortcut,
+    "reshape": lambda x, k: Fn(lambda v: v.reshape(v.shape[0], *ints(k["shape"]))),
+    "permute": lambda x, k: Fn(lambda v: v.permute(ints(k["dims"]))),
+    "select": lambda x, k: Fn(lambda v: v.select(int(k.get("dim", 1)), int(k["index"]))),
 }
 
 

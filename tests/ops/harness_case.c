@@ -33,6 +33,17 @@ static enum gt_code fill(struct harness *h, gt_vid v, const char *name, double s
 	return code;
 }
 
+/* Integers below `codes`, or lengths of 1 to `codes`. */
+static enum gt_code fill_codes(struct harness *h, gt_vid v, const char *name, int64_t codes, bool lengths, struct gt_err *err)
+{
+	double *p = harness_plain(h, v);
+	for (int64_t i = 0; i < gt_tdesc_count(&h->g->values[v].desc); i++)
+		p[i] = (double)(harness_raw(name, i) % (uint64_t)codes) + lengths;
+	enum gt_code code = harness_put(h, v, p, err);
+	free(p);
+	return code;
+}
+
 static enum gt_code fill_params(struct harness *h, const struct net *n, struct gt_err *err)
 {
 	char name[256];
@@ -78,7 +89,10 @@ static enum gt_code set_inputs(struct harness *h, const struct net *n, struct gt
 	enum gt_dtype t = n->g->compute;
 	for (int i = 0; i < n->ninputs; i++) {
 		snprintf(name, sizeof name, "%s/x%d", n->c->name, i);
-		GT_TRY(fill(h, n->x[i], name, n->c->in[i].scale, 0, t, err));
+		if (n->c->in[i].codes)
+			GT_TRY(fill_codes(h, n->x[i], name, n->c->in[i].codes, n->c->in[i].lengths, err));
+		else
+			GT_TRY(fill(h, n->x[i], name, n->c->in[i].scale, 0, t, err));
 	}
 	GT_TRY(fill_params(h, n, err));
 	h->step_args.inv_weight = 1;

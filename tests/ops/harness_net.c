@@ -27,6 +27,11 @@ static enum gt_code set_attr(const struct gt_attr_def *d, char *attr, const char
 			two[0] = two[1] = strtoll(value, &end, 10);
 		memcpy(p, two, sizeof two);
 		break;
+	case GT_ATTR_INTS:
+		for (struct gt_ints *l = (struct gt_ints *)(void *)p; *end == '[' || *end == ','; l->n++)
+			l->v[l->n] = strtoll(end + 1, &end, 10);
+		end += *end == ']';
+		break;
 	case GT_ATTR_FLOAT:
 		*(double *)(void *)p = strtod(value, &end);
 		break;
@@ -91,18 +96,14 @@ static enum gt_code build_layer(struct net *n, enum gt_dtype t, struct gt_err *e
 	if (!spec.op)
 		return gt_fail(err, GT_EFAIL, "no layer type %s", n->c->type);
 	GT_TRY(make_attr(n, spec.op, &spec.attr, err));
-	if (spec.op->expand) {
-		GT_TRY(open_graph(n, &spec, t, err));
-		n->x[0] = n->g->input[0];
-		n->y = n->g->output;
-		return GT_OK;
-	}
 	GT_TRY(open_graph(n, &id, t, err));
 	for (int i = 0; i < n->c->nin; i++) {
-		struct gt_tdesc d = gt_tdesc_make(t, n->c->in[i].rank, n->c->in[i].dim, n->c->in[i].rank == 4);
+		struct gt_tdesc d = gt_tdesc_make(n->c->in[i].codes ? GT_I32 : t, n->c->in[i].rank, n->c->in[i].dim, n->c->in[i].rank == 4);
 		GT_TRY(gt_graph_value(n->g, gt_arena_printf(n->arena, "x%d", i), GT_V_INPUT, &d, &n->x[i], err));
 	}
-	return gt_graph_apply(n->g, spec.op, "l", spec.attr, n->c->nin, n->x, &n->y, err);
+	GT_TRY(gt_graph_layer(n->g, &spec, n->c->nin, n->x, &n->y, err));
+	n->g->spec = NULL;
+	return GT_OK;
 }
 
 /* Every node of the layer is differentiated for all of its inputs. Cases are chains, so that no gradient has two parts. */
@@ -118,7 +119,7 @@ static enum gt_code differentiate(struct net *n, struct gt_err *err)
 		bool want[GT_MAX_IO], first = false;
 		gt_vid dx[GT_MAX_IO];
 		for (int j = 0; j < GT_MAX_IO; j++)
-			want[j] = j < node.ndata, dx[j] = -1;
+			want[j] = j < node.ndata && g->values[node.in[j]].desc.dtype != GT_I32, dx[j] = -1;
 		if (!node.op->gradient)
 			return gt_fail(err, GT_EFAIL, "%s has no gradient", gt_op_name(node.op));
 		GT_TRY(node.op->gradient(g, &node, dy, want, dx, err));

@@ -30,6 +30,8 @@ static bool parse_inputs(struct opcase *c, char *text)
 			c->in[i].dim[c->in[i].rank++] = strtol(s, &end, 10);
 			if (*end == '*')
 				c->in[i].scale = strtod(end + 1, &end);
+			if (*end == '%' || *end == '<')
+				c->in[i].lengths = *end == '<', c->in[i].codes = strtol(end + 1, &end, 10);
 			if (*end == 0)
 				break;
 			if (*end != 'x')

@@ -16,6 +16,8 @@ struct opcase {
 		int rank;
 		int64_t dim[4];
 		double scale;
+		int64_t codes; /* > 0: integers 0 ... codes - 1, without a gradient */
+		bool lengths;  /* the integers are lengths 1 ... codes */
 	} in[OPCASE_INPUTS];
 	int nkeys;
 	struct { const char *key, *value; } kv[OPCASE_KEYS];

@@ -11,10 +11,11 @@ import sys
 seed = int(sys.argv[1])
 r = random.Random(seed)
 later = random.Random(-1 - seed)  # for layer types that were added later: the rest of a seed's net stays as it was
+latest = random.Random(-3 - 5 * seed)  # and for those that came after these
 layers, shapes, params = [], {}, []  # text; name → shape of a sample; names of layers that learn
 
 
-def put(kind, shape, ins, learns=False, rnd=r, **keys):
+def put(kind, size, ins, learns=False, rnd=r, **keys):
     name = f"{kind.replace('2d', '').replace('1d', '')}{len(layers)}"
     text = f'{{ name = "{name}"; type = "{kind}"; '
     text += "in = [" + ", ".join(f'"{i}"' for i in ins) + "]; "
@@ -31,7 +32,7 @@ def put(kind, shape, ins, learns=False, rnd=r, **keys):
     if len(layers) > 1 and rnd.random() < 0.08:
         text += "recompute = true; "
     layers.append(text.rstrip() + " }")
-    shapes[name] = shape
+    shapes[name] = size
     return name
 
 
@@ -99,6 +100,25 @@ def pool(x):
     return put(kind, (c, h // 2, h // 2), [x], kernel=2)
 
 
+def tokens(x):
+    """The features of a sample as a sequence, some layers on it, and back."""
+    n = 1
+    for s in shapes[x]:
+        n *= s
+    t = latest.choice([i for i in range(1, 13) if n % i == 0])
+    x = put("reshape", (t, n // t), [x], rnd=latest, shape=f"[{t}, -1]")
+    if latest.random() < 0.5:
+        x = put("permute", (n // t, t), [x], rnd=latest, dims="[0, 2, 1]")
+    d = latest.choice([8, 16, 21])
+    x = put("linear", (shapes[x][0], d), [x], True, latest, out=d)
+    y = put("layernorm", shapes[x], [x], True, latest, dims=latest.choice([0, 1, 2]))
+    y = put("linear", shapes[x], [put("gelu", shapes[x], [y], rnd=latest)], True, latest, out=d)
+    x = put("add", shapes[x], [x, y], rnd=latest)
+    if latest.random() < 0.5:
+        return put("select", (d,), [x], rnd=latest, dim=1, index=latest.choice([0, -1]))
+    return put("flatten", (shapes[x][0] * d,), [x], rnd=latest)
+
+
 def net():
     norm = r.choice([None, None, "layer", "batch", "batch", "group"])
     flat = r.random() < 0.35
@@ -139,6 +159,8 @@ def net():
             o = r.choice(seen)
             x = put("concat", (shapes[x][0] + shapes[o][0],), [x, o])
         seen.append(x)
+    if latest.random() < 0.2:
+        x = tokens(x)
     x = put("linear", (10,), [x], True, out=10)
     return shape, x, norm
 

@@ -1,0 +1,46 @@
+/* permute, select and select.dx: copies by element size (strided.h). A thread writes one element of the output. */
+#include "cuda/device.cuh"
+extern "C" {
+#include "strided.h"
+}
+
+#define BLOCK 256
+
+/* ---- kernel ---------------------------------------------------------------------------------------------------------------------- */
+template <class U> __global__ void __launch_bounds__(BLOCK) strided(const U *in, U *out, int64_t n, const gt_strided s)
+{
+	after_previous();
+	int64_t i = (int64_t)blockIdx.x * BLOCK + threadIdx.x, left = i, from = s.first;
+	bool zero = false;
+	if (i >= n)
+		return;
+#pragma unroll
+	for (int k = 3; k >= 0; k--) {
+		int64_t rest = left / s.dim[k], at = left - rest * s.dim[k];
+		from += at * s.step[k];
+		zero |= k == s.guard && at != s.index;
+		left = rest;
+	}
+	out[i] = zero ? (U)0 : in[from];
+}
+
+/* ---- launcher -------------------------------------------------------------------------------------------------------------------- */
+static const char *refuse(const struct gt_opcall *op)
+{
+	struct gt_strided s;
+	return gt_strided_make(op, &s);
+}
+
+static cudaError_t start(const struct gt_cu_call *c, cudaStream_t s)
+{
+	struct gt_strided how;
+	int64_t n = gt_tdesc_count(c->op->out[0]), blocks = ceil_div(n, BLOCK);
+	if (gt_strided_make(c->op, &how) || !grid_fits(blocks))
+		return cudaErrorInvalidValue;
+	dim3 grid((unsigned)blocks), block(BLOCK);
+	if (c->type == GT_CU_F32)
+		return launch(strided<uint32_t>, grid, block, s, (const uint32_t *)gt_cu_in(c, 0), (uint32_t *)gt_cu_out(c, 0), n, how);
+	return launch(strided<uint16_t>, grid, block, s, (const uint16_t *)gt_cu_in(c, 0), (uint16_t *)gt_cu_out(c, 0), n, how);
+}
+
+GT_CU_FAMILY(strided, start, NULL, refuse, "copy")

@@ -13,6 +13,7 @@
 #include "base/err.h"
 #include "base/types.h"
 #include "image/transform.h"
+#include "table/table_spec.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -29,12 +30,15 @@ struct gt_field {
 	void *data;          /* n * width numbers; NULL after gt_dataset_probe */
 };
 
+struct gt_learned;
+struct gt_learning;
+
 /* Which data to read. All strings are owned by the caller and must outlive the calls below. */
 struct gt_dataset_spec {
 	const char *name;          /* "fashion-mnist", "mnist", "cifar10", "cifar100", "synthetic", or the user's own name */
 	const char *root;          /* folder of the files; "": $GTRAIN_DATA/<name>, $XDG_CACHE_HOME/gtrain/<name> and
 	                              /usr/share/datasets/<name> are searched */
-	const char *format;        /* format of the files: "auto", "idx", "cifar10", "cifar100", "folder", "list", "pattern"
+	const char *format;        /* format of the files: "auto", "idx", "cifar10", "cifar100", "folder", "list", "pattern", "csv"
 	                              or "synthetic" */
 	const char *const *train;  /* files of the training split, relative to root or the working directory; NULL: the format's usual names */
 	int ntrain;                /* number of files in train */
@@ -46,6 +50,9 @@ struct gt_dataset_spec {
 	const char *const *targets; /* format "list": names of the columns of numbers that are the targets, in place of labels */
 	int ntargets;               /* number of names in targets; 0: the targets are labels */
 	const char *pattern;       /* the regular expression of format "pattern"; NULL or "": none */
+	struct gt_table_spec table; /* format "csv": how the files are written, and the types of their columns */
+	bool target_labels;        /* format "csv": targets that are numbers are labels, 0 or 1, of which a sample can have several */
+	const struct gt_learned *learned; /* formats that learn (learned.h): what the training split taught; NULL: a split is only read */
 	int64_t shape[3];          /* C, H, W of the model's input. Synthetic data gets this shape; files of another shape are a GT_ECONFIG.
 	                              A flat input of F values is F, 0 or 1, 0 or 1. If all are 0, the shape is not checked */
 	int64_t classes;           /* > 0: number of classes, above every label; 0: the number that is known for the name or the format, else
@@ -73,6 +80,8 @@ struct gt_dataset {
 	struct gt_field target; /* the targets, if they are numbers: f32 [n, width]; all zero if they are classes */
 	struct gt_field field[GT_MAX_FIELDS]; /* further inputs */
 	int nfields;
+	const struct gt_learning *learning; /* the format learns (learned.h); NULL: it does not */
+	void *raw;        /* what its files contain, before fields are made of it; else NULL */
 	void *memory;     /* the allocation that contains images, which can begin with the header of a file */
 	char where[512];  /* where the data was found, for the first line of a run */
 };

@@ -4,6 +4,7 @@
 #include "format.h"
 #include "gzfile.h"
 #include "known.h"
+#include "learned.h"
 #include "source.h"
 #include <limits.h>
 #include <stdio.h>
@@ -12,8 +13,7 @@
 #include <unistd.h>
 
 static const struct gt_format *const gt_formats[] = {&gt_format_idx, &gt_format_cifar10, &gt_format_cifar100, &gt_format_folder,
-               &gt_format_list,
-                                               &gt_format_pattern, &gt_format_synthetic};
+                                               &gt_format_list, &gt_format_pattern, &gt_format_csv, &gt_format_synthetic};
 
 const char *const gt_split_names[GT_SPLITS] = {"train", "valid", "test"};
 enum { NFORMATS = sizeof gt_formats / sizeof gt_formats[0], MAX_DIRS = 8 };
@@ -163,7 +163,7 @@ static enum gt_code choose(const struct gt_dataset_spec *spec, enum gt_split spl
 	                                                      : NULL;
 	*format = NULL;
 	if (name && !(*format = format_by_name(name)))
-		return gt_fail(err, GT_ECONFIG, "data.format: expected idx, cifar10, cifar100, folder, list, pattern, synthetic or auto, got "
+		return gt_fail(err, GT_ECONFIG, "data.format: expected idx, cifar10, cifar100, folder, list, pattern, csv, synthetic or auto, got "
 		               "\"%.100s\"", name);
 	if (*format == &gt_format_synthetic) {
 		snprintf(where, size, "made from the seed");
@@ -225,6 +225,9 @@ static void free_samples(struct gt_dataset *d)
 	free(d->memory);
 	free(d->labels);
 	gt_source_close(d->source);
+	if (d->raw)
+		d->learning->drop(d->raw);
+	d->raw = NULL;
 	d->source = NULL;
 	d->labels = NULL;
 	d->images = NULL;
@@ -249,7 +252,7 @@ uint64_t gt_dataset_bytes(const struct gt_dataset *d)
 	each += d->target.width ? (uint64_t)d->target.width * gt_dtype_size(d->target.dtype) : sizeof *d->labels;
 	for (int i = 0; i < d->nfields; i++)
 		each += (uint64_t)(d->field[i].width ? d->field[i].width : 1) * gt_dtype_size(d->field[i].dtype);
-	return (uint64_t)d->n * each + d->file_bytes;
+	return (uint64_t)d->n * each + d->file_bytes + (d->raw ? d->learning->raw_bytes(d->raw) : 0);
 }
 
 void gt_dataset_free(struct gt_dataset *d)

@@ -14,7 +14,7 @@ engine/ir:base kernels ir
 engine/conf:base kernels datasets image table ir conf gtrain
 engine/plan:base kernels ir plan
 engine/par:base kernels ir conf plan par
-engine/store:base kernels table store
+engine/store:base kernels datasets image table store
 engine/launch:base launch
 engine/exec:base kernels datasets image table conf plan launch exec gtrain
 engine/team:base kernels launch exec team gtrain

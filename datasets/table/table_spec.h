@@ -20,6 +20,7 @@ enum gt_column_type {
 #undef GT_X
 	GT_COLUMN_TYPE_COUNT
 };
+#define GT_COLUMN_TYPE_WORDS "auto|continuous|categorical|ignore|target" /* the same words for a config */
 extern const char *const gt_column_type_names[GT_COLUMN_TYPE_COUNT];
 
 enum gt_table_header {

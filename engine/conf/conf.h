@@ -13,6 +13,7 @@
 #include "image/transform.h"
 #include "ir/graph.h"
 #include "optimizer.h"
+#include "table/table_spec.h"
 
 enum gt_reproducible { GT_REPRO_NONE, GT_REPRO_RUN, GT_REPRO_WORLD };
 enum gt_precision { GT_PREC_FP32, GT_PREC_TF32, GT_PREC_BF16, GT_PREC_FP16 };
@@ -22,6 +23,8 @@ enum gt_schedule { GT_SCHED_CONSTANT, GT_SCHED_STEP, GT_SCHED_MULTISTEP, GT_SCHE
 	GT_SCHED_ONECYCLE, GT_SCHED_FLAT_COSINE, GT_SCHED_PLATEAU };
 enum gt_sched_unit { GT_UNIT_EPOCH, GT_UNIT_STEP };
 enum gt_on_error { GT_ON_ERROR_STOP, GT_ON_ERROR_SKIP };
+/* What a sample's target is: one class; several labels, a number 0 or 1 for each; or numbers that the model predicts. */
+enum gt_targets { GT_TARGETS_CLASS, GT_TARGETS_LABELS, GT_TARGETS_NUMBERS };
 enum gt_tta { GT_TTA_NONE, GT_TTA_MIRROR, GT_TTA_MIRROR_TRANSLATE };
 enum gt_across { GT_ACROSS_DDP, GT_ACROSS_ZERO };
 enum gt_pipe_balance { GT_BALANCE_COMPUTED, GT_BALANCE_MEASURED };
@@ -35,6 +38,13 @@ struct gt_conf_data {
 	const char *path_column, *label_column, *pattern; /* of the formats "list" and "pattern"; "": none */
 	const char *label_separator;   /* of the format "list"; "": a sample has one label */
 	struct gt_strings target_columns; /* of the format "list"; empty: the targets are labels */
+	/* of the format "csv" */
+	struct gt_strings target, ignore, na;
+	const char *delimiter;         /* one character; "": found out */
+	int header;                    /* enum gt_table_header */
+	const struct gt_column_spec *columns; /* [ncolumns] */
+	int ncolumns;
+	int targets;                   /* enum gt_targets; follows from other keys */
 	struct gt_strings train, test;
 	int64_t batch, batch_per_rank; /* samples of a step over all ranks, or on each rank; exactly one of the two is > 0 after loading */
 	int64_t eval_batch;            /* samples of one batch of an evaluation; 0: the batch size of training */

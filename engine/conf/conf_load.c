@@ -135,7 +135,7 @@ enum gt_code gt_conf_loss(const struct gt_conf *c, struct gt_loss_spec *out, str
 	out->attr.label_smoothing = c->train.label_smoothing;
 	out->attr.ignore_index = c->train.ignore_index;
 	out->attr.beta = c->train.smooth_l1_beta;
-	out->dense = *c->data.label_separator || c->data.target_columns.n;
+	out->dense = c->data.targets != GT_TARGETS_CLASS;
 	const struct gt_floats *w = out->op->flags & GT_OPF_CLASSES ? &c->train.class_weights : &c->train.pos_weight;
 	if (w->n == GT_FLOATS_AUTO)
 		return GT_OK;

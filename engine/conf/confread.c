@@ -159,6 +159,7 @@ enum gt_code gt_conf_read(struct gt_reading *rd, struct gt_err *err)
 	GT_COLLECT(rd, err, absolute(rd, "model.pretrained.file", &c->pretrained.file, err));
 	GT_COLLECT(rd, err, read_transforms(rd, "data.augment", c->data.augment, &c->data.naugment, err));
 	GT_COLLECT(rd, err, read_transforms(rd, "eval.transforms", c->eval.transforms, &c->eval.ntransforms, err));
+	GT_COLLECT(rd, err, gt_conf_table(rd, err));
 	GT_COLLECT(rd, err, gt_conf_pretrained_map(rd, err));
 	GT_COLLECT(rd, err, gt_conf_groups(rd, err));
 	GT_COLLECT(rd, err, read_inputs(rd, err));

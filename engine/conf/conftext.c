@@ -159,6 +159,17 @@ static void put_transforms(FILE *f, const char *key, const struct gt_transform *
 	fputs(n ? "\n\t);\n" : ");\n", f);
 }
 
+static void put_columns(FILE *f, const struct gt_conf *c)
+{
+	fputs("\tcolumns = (", f);
+	for (int i = 0; i < c->data.ncolumns; i++) {
+		fprintf(f, "%s\n\t\t{", i ? "," : "");
+		put_keys(f, gt_rows_column, &c->data.columns[i]);
+		fputs(" }", f);
+	}
+	fputs(c->data.ncolumns ? "\n\t);\n" : ");\n", f);
+}
+
 static void put_inputs(FILE *f, const struct gt_conf *c)
 {
 	fputs("\tinputs = (", f);
@@ -317,6 +328,8 @@ enum gt_code gt_conf_write(struct gt_conf *c, struct gt_err *err)
 			put_inputs(f, c);
 		} else if (!strcmp(r->path, "data.augment")) {
 			put_transforms(f, "augment", c->data.augment, c->data.naugment);
+		} else if (!strcmp(r->path, "data.columns")) {
+			put_columns(f, c);
 		} else if (!strcmp(r->path, "eval.transforms")) {
 			put_transforms(f, "transforms", c->eval.transforms, c->eval.ntransforms);
 		} else if (!strcmp(r->path, "model.pretrained.map")) {

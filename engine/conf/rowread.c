@@ -77,6 +77,19 @@ static void read_floats(const char *text, struct gt_floats *f)
 		f->v[f->n++] = strtod(text, &end);
 }
 
+/* Reads the strings of a default, ["a", "b"], which have no escapes. */
+static enum gt_code read_strings(struct gt_arena *a, const char *text, struct gt_strings *t, struct gt_err *err)
+{
+	t->n = 0;
+	for (const char *p = strchr(text, '"'); p && t->n < GT_MAX_LIST; p = strchr(p, '"')) {
+		const char *end = strchr(++p, '"');
+		GT_NEW_STR(t->v[t->n], gt_arena_printf(a, "%.*s", (int)(end - p), p), err);
+		t->n++;
+		p = end + 1;
+	}
+	return GT_OK;
+}
+
 /* ---- one value ------------------------------------------------------------------------------------------------------------ */
 enum gt_code gt_row_default(struct gt_arena *a, const struct gt_row *r, void *base, struct gt_err *err)
 {
@@ -117,8 +130,7 @@ enum gt_code gt_row_default(struct gt_arena *a, const struct gt_row *r, void *ba
 		((struct gt_ints *)to)->n = 0;
 		break;
 	case GT_T_STRINGS:
-		((struct gt_strings *)to)->n = 0;
-		break;
+		return read_strings(a, d, to, err);
 	case GT_T_PAIR:
 		sscanf(d, "[%lf, %lf]", (double *)to, (double *)to + 1);
 		break;

@@ -48,9 +48,19 @@ const char *gt_row_typename(const struct gt_row *r)
 	};
 	static const struct {
 		const char *path, *type;
-	} others[] = {{"data.augment", "list"},   {"eval.transforms", "list"}, {"model.inputs", "list"},    {"model.blocks", "group"},
-	              {"train.groups", "list"},   {"optimizer", "group"},      {"schedule", "group"},       {"model.layers", "list"},
-	              {"in", "string|string[]"},  {"first", "group"},          {"params", "string[]"},      {"defaults", "group"},
+	} others[] = {{"data.augment", "list"},
+	              {"data.columns", "list"},
+	              {"eval.transforms", "list"},
+	              {"model.inputs", "list"},
+	              {"model.blocks", "group"},
+	              {"train.groups", "list"},
+	              {"optimizer", "group"},
+	              {"schedule", "group"},
+	              {"model.layers", "list"},
+	              {"in", "string|string[]"},
+	              {"first", "group"},
+	              {"params", "string[]"},
+	              {"defaults", "group"},
 	              {"layers", "list"}};
 	if (r->values)
 		return r->values;

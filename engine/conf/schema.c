@@ -11,6 +11,7 @@
 #define AT_SCHEDULE(member) AT(train.schedule.member)
 #define OPT(P) .when = P "type", .by_optimizer = true /* the key exists for the optimizer types whose row in optimizer_rows.h names it */
 #define SCHED(P, types) .when = P "type", .is = types
+#define CSV .when = "data.format", .is = "csv"
 #define FP16 .when = "precision", .is = "fp16"
 #define MODE(modes) .when = "parallel.mode", .is = modes
 #define WORLD .when = "reproducible", .is = "world"
@@ -134,10 +135,11 @@ const struct gt_row gt_rows[] = {
     {"data.root", GT_T_STRING, AT(data.root), "\"\"",
      .help = "folder of the data files, relative to the folder of the config; \"\": the first of $GTRAIN_DATA/NAME, the user's cache and "
              "/usr/share/datasets/NAME that exists"},
-    {"data.format", GT_T_CHOICE, AT(data.format), "\"auto\"", .values = "auto|idx|cifar10|cifar100|folder|list|pattern|synthetic",
+    {"data.format", GT_T_CHOICE, AT(data.format), "\"auto\"", .values = "auto|idx|cifar10|cifar100|folder|list|pattern|csv|synthetic",
      .help = "format of the files; auto: recognised by their names or their content; folder: images in folders train/CLASS, valid/CLASS "
              "(or val) and test/CLASS, or in CLASS, or the same in a .tar archive; list: train and test are CSV files with a column of "
-             "paths and one of labels; pattern: the names of the images of one folder have their class"},
+             "paths and one of labels; pattern: the names of the images of one folder have their class; csv: train and test are CSV files "
+             "whose columns are the inputs and targets of a model, the fields \"values\" and \"codes\" of model.inputs"},
     {"data.train", GT_T_STRINGS, AT(data.train), "[]",
      .help = "files of the training split, relative to root or, without root, to the "
              "folder of the config; []: the usual file names of the format"},
@@ -154,6 +156,20 @@ const struct gt_row gt_rows[] = {
      .help = "names of columns of numbers, which are the targets in place of labels, as for the losses mse, l1 and smooth_l1"},
     {"data.pattern", GT_T_STRING, AT(data.pattern), "\"\"", .when = "data.format", .is = "pattern",
      .help = "POSIX extended regular expression whose group ( ) is the class in the name of an image"},
+    {"data.target", GT_T_STRINGS, AT(data.target), "[]", CSV,
+     .help = "name of the column that the model predicts, a class for the losses cross_entropy and nll, else a number; or names of several "
+             "columns of numbers; bce: of numbers from 0 to 1, each a label that a sample has or not"},
+    {"data.columns", GT_T_OTHER, .def = "[]", CSV,
+     .help = "types of columns, a list of groups; of files without a header, an entry for each column gives their names too; the type of "
+             "a column without an entry follows from the training split, as gtrain check shows"},
+    {"data.ignore", GT_T_STRINGS, AT(data.ignore), "[]", CSV, .help = "names of columns that are not used"},
+    {"data.na", GT_T_STRINGS, AT(data.na), "[\"\", \"?\", \"NA\", \"nan\", \"NaN\", \"null\"]", CSV,
+     .help = "fields that stand for a missing value"},
+    {"data.delimiter", GT_T_STRING, AT(data.delimiter), "\"\"", CSV,
+     .help = "character between fields; \"\": the one of , ; tab and | that is most frequent in the first line"},
+    {"data.header", GT_T_ENUM, AT(data.header), "\"auto\"", .values = "auto|yes|no", CSV,
+     .help = "whether the first line has the names of the columns; auto: if none of its fields is a number, and they differ; columns "
+             "without a name are c1, c2 and so on"},
     {"data.batch", GT_T_INT, AT(data.batch), "0", 0, 1 << 24,
      .help = "number of samples in one optimizer step, over all ranks; either this or batch_per_rank is required"},
     {"data.batch_per_rank", GT_T_INT, AT(data.batch_per_rank), "0", 0, 1 << 24,
@@ -404,6 +420,15 @@ const struct gt_row gt_rows_augment[] = {
     {NULL},
 };
 
+#define COLUMN(member) .offset = offsetof(struct gt_column_spec, member)
+const struct gt_row gt_rows_column[] = {
+    {"name", GT_T_STRING, COLUMN(name), NULL, .flags = GT_R_REQUIRED, .help = "name of the column"},
+    {"type", GT_T_ENUM, COLUMN(type), "\"auto\"", .values = GT_COLUMN_TYPE_WORDS,
+     .help = "continuous: a number, normalised; categorical: one of several words or whole numbers; ignore: not used; target: as in "
+             "data.target; auto: inferred"},
+    {NULL},
+};
+
 #define INPUT(member) .offset = offsetof(struct gt_model_input, member)
 const struct gt_row gt_rows_input[] = {
     {"name", GT_T_STRING, INPUT(name), NULL, .flags = GT_R_REQUIRED,
@@ -584,6 +609,8 @@ static void each(const struct gt_row *rows, const char *prefix, void (*fn)(void 
 		fn(user, &k);
 		if (!strcmp(r->path, "data.augment")) {
 			each(gt_rows_augment, "data.augment[].", fn, user);
+		} else if (!strcmp(r->path, "data.columns")) {
+			each(gt_rows_column, "data.columns[].", fn, user);
 		} else if (!strcmp(r->path, "model.pretrained.map")) {
 			each(gt_rows_rename, "model.pretrained.map[].", fn, user);
 		} else if (!strcmp(r->path, "model.inputs")) {

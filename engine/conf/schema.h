@@ -53,6 +53,7 @@ struct gt_row {
 /* The tables of keys. The last row of each has path NULL. */
 extern const struct gt_row gt_rows[];           /* keys of the whole config, read into struct gt_conf */
 extern const struct gt_row gt_rows_augment[];   /* keys of an entry of data.augment, read into struct gt_transform */
+extern const struct gt_row gt_rows_column[];    /* keys of an entry of data.columns, read into struct gt_column_spec */
 extern const struct gt_row gt_rows_rename[];    /* keys of an entry of model.pretrained.map, read into struct gt_conf_rename */
 extern const struct gt_row gt_rows_input[];     /* keys of an entry of model.inputs, read into struct gt_model_input */
 extern const struct gt_row gt_rows_group[];     /* keys of an entry of train.groups, read into struct gt_conf_group */
@@ -133,6 +134,8 @@ bool gt_conf_refused(const struct gt_cnode *group, const char *path);
 /* confread.c: reads and checks the whole config. Returns GT_OK even if errors were collected. */
 enum gt_code gt_conf_read(struct gt_reading *rd, struct gt_err *err);
 
+/* table_keys.c: reads data.columns, and finds out what the targets are. */
+enum gt_code gt_conf_table(struct gt_reading *rd, struct gt_err *err);
 /* pretrained_map.c: reads model.pretrained.map. */
 enum gt_code gt_conf_pretrained_map(struct gt_reading *rd, struct gt_err *err);
 /* groups.c: reads train.groups, and sets the defaults that depend on the type of an optimizer. */

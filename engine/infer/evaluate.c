@@ -55,10 +55,10 @@ static enum gt_code check_report(const struct job *j, const struct gt_session *s
 
 static enum gt_code make_report(struct job *j, const struct gt_session *s, struct gt_eval_result *r, struct gt_err *err)
 {
-	if (j->numbers && j->c->data.target_columns.n) {
+	if (j->numbers && s->data.nvalues) {
 		GT_TRY(gt_target_tally_values(j->numbers, r->arena, &r->value_report, err));
 		for (int64_t i = 0; i < r->value_report->values; i++)
-			GT_NEW_STR(r->value_report->score[i].name, gt_arena_strdup(r->arena, j->c->data.target_columns.v[i]), err);
+			GT_NEW_STR(r->value_report->score[i].name, gt_arena_strdup(r->arena, s->data.value_name[i]), err);
 		return GT_OK;
 	}
 	if (j->numbers)

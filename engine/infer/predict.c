@@ -49,13 +49,12 @@ struct predictor {
  * outputs z; with the loss bce, whose outputs are independent, each is the sigmoid of its output. */
 static void report(const struct predictor *p, const float *z, struct gt_prediction *out)
 {
-	const struct gt_strings *columns = &p->s->conf->data.target_columns;
 	bool independent = p->s->loss.op->code == GT_OP_BCE;
 	double max = -INFINITY, sum = 0;
-	if (columns->n) {
+	if (p->s->data.nvalues) {
 		out->value = z;
-		out->value_name = columns->v;
-		out->nvalues = columns->n;
+		out->value_name = p->s->data.value_name;
+		out->nvalues = p->s->data.nvalues;
 		return;
 	}
 	for (int64_t c = 0; c < p->classes; c++)

@@ -39,13 +39,13 @@ static enum gt_code one_process(struct gt_rank_session *r, const struct gt_ranks
 static enum gt_code threads(struct gt_rank_session *r, int n, struct gt_err *err)
 {
 	struct gt_session_spec spec = r->spec;
-	struct gt_dataset data[GT_SPLITS];
+	struct gt_session_files data;
 	spec.conf = r->conf;
-	GT_TRY(gt_session_read_data(&spec, data, err));
-	r->data = data;
+	GT_TRY(gt_session_read_data(&spec, &data, err));
+	r->data = &data;
 	enum gt_code code = gt_team_threads(n, r->opts->link, be_rank, r, err);
 	r->data = NULL;
-	gt_session_free_data(data);
+	gt_session_free_data(&data);
 	return code;
 }
 

@@ -16,7 +16,7 @@ struct gt_rank_session {
 	/* Called on each rank with its session, which is closed afterwards. */
 	enum gt_code (*body)(void *user, struct gt_session *s, struct gt_err *err);
 	void *user;                      /* first argument of body */
-	const struct gt_dataset *data;   /* set by gt_rank_session_run: data that ranks share if they are threads; else NULL */
+	const struct gt_session_files *data;   /* set by gt_rank_session_run: data that ranks share if they are threads; else NULL */
 };
 
 /* Returns when body has returned on all ranks of this process, or when the processes of the ranks have ended. */

@@ -168,7 +168,7 @@ struct job {
 	const char *dir;
 	const struct gt_ckpt *from;
 	const struct gt_run_opts *opts;
-	const struct gt_dataset *data; /* shared by ranks that are threads; NULL: each rank reads its own */
+	const struct gt_session_files *data; /* shared by ranks that are threads; NULL: each rank reads its own */
 };
 
 static struct gt_session_spec session_spec(struct gt_conf *c)
@@ -365,14 +365,15 @@ static enum gt_code one_process(struct job *j, const struct gt_ranks *r, struct 
 static enum gt_code threads(struct job *j, int n, struct gt_err *err)
 {
 	struct gt_session_spec spec = session_spec(j->c);
-	struct gt_dataset data[GT_SPLITS];
+	struct gt_session_files data;
+	spec.ckpt = j->from;
 	gt_rank_phase(j->opts->link, "reading data", PATIENCE * j->c->parallel.timeout);
 	gt_signals_install();
-	enum gt_code code = gt_session_read_data(&spec, data, err);
+	enum gt_code code = gt_session_read_data(&spec, &data, err);
 	if (code == GT_OK) {
-		j->data = data;
+		j->data = &data;
 		code = gt_team_threads(n, j->opts->link, be_rank, j, err);
-		gt_session_free_data(data);
+		gt_session_free_data(&data);
 	}
 	gt_signals_restore();
 	return code;
@@ -401,7 +402,7 @@ static enum gt_code rehearse(const struct job *j, const struct gt_ranks *r, stru
 	const struct gt_run_opts *o = j->opts;
 	struct gt_world here = {.local_world = r->nproc};
 	struct gt_session_spec spec = session_spec(j->c);
-	struct gt_dataset data[GT_SPLITS];
+	struct gt_session_files data;
 	struct gt_st_file *init;
 	struct gt_session *s;
 	char device[32];
@@ -411,9 +412,9 @@ static enum gt_code rehearse(const struct job *j, const struct gt_ranks *r, stru
 	explicit_bzero(token, sizeof token);
 	if (*j->dir && !o->node_rank)
 		GT_TRY(gt_at_directory(j->c, j->dir, gt_ckpt_dir_check(j->dir, err), err));
-	GT_TRY(gt_session_read_data(&spec, data, err));
-	spec.data = data;
 	spec.ckpt = j->from;
+	GT_TRY(gt_session_read_data(&spec, &data, err));
+	spec.data = &data;
 	spec.dry = true;
 	spec.world = r->threads > 1 ? r->threads : r->nproc * (o->nnodes > 1 ? o->nnodes : 1);
 	spec.device = gt_rank_device(o->device ? o->device : j->c->device, &here, device, sizeof device);
@@ -422,7 +423,7 @@ static enum gt_code rehearse(const struct job *j, const struct gt_ranks *r, stru
 		code = j->from ? GT_OK : check_pretrained(s, err);
 		gt_session_close(s);
 	}
-	gt_session_free_data(data);
+	gt_session_free_data(&data);
 	if (code == GT_OK && o->init && (code = gt_st_open(o->init, &init, err)) == GT_OK)
 		gt_st_close(init);
 	return code;

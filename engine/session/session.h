@@ -27,6 +27,20 @@
 extern const char *const gt_precision_names[]; /* config words, by enum gt_precision */
 
 struct gt_session;
+struct gt_learned;
+
+/* The data of a session: session_data.c. Ranks that are threads of one process share it. */
+struct gt_session_files {
+	struct gt_dataset set[GT_SPLITS]; /* the data of each split; empty if the session does not need it, or if there is none */
+	int64_t *index[GT_SPLITS], count[GT_SPLITS]; /* of data.valid: the samples of set[GT_TRAIN] in the splits "train" and "valid", and
+	                                                their number; malloc'ed. NULL: the split has all samples of its dataset */
+	struct gt_learned *learned;       /* what the training split has taught; NULL: the format does not learn */
+	struct gt_dataset like;           /* with learned: fields, targets and classes of all splits, without samples */
+	uint64_t reading;                 /* with learned: bytes of memory while the training split is converted */
+	bool missing[GT_SPLITS];          /* a dry session did not find the split */
+	char note[1024];                  /* why; "": everything was found */
+};
+
 /* What gt_session_open builds. */
 struct gt_session_spec {
 	const struct gt_conf *conf; /* not owned; ranks that are threads of one process share it */
@@ -37,8 +51,7 @@ struct gt_session_spec {
 	bool train;              /* build the programs of the optimizer step */
 	bool eval[GT_SPLITS];    /* build the programs that evaluate these splits */
 	int64_t predict;         /* > 0: build a graph without loss for this number of images, whose logits the caller reads */
-	const struct gt_dataset
-	    *data; /* [GT_SPLITS], from gt_session_read_data for the same spec; not owned. NULL: the session reads the data itself */
+	const struct gt_session_files *data; /* from gt_session_read_data for the same spec; not owned. NULL: the session reads the data */
 	/* Called when all sizes are known and before memory is allocated; NULL: not called. An error ends gt_session_open. */
 	enum gt_code (*sized)(void *user, const struct gt_session *s, struct gt_err *err);
 	void *user;              /* first argument of sized */
@@ -67,20 +80,21 @@ struct gt_plan_key {
 	int phase;       /* with train: 1 + index of the phase in which the plan is used (gt_train_phase); 0: after all phases */
 };
 
-/* The data of a session and its splits: session_data.c. */
+/* The data of a session and its splits, as the session uses them: session_data.c. */
 struct gt_session_data {
-	struct gt_dataset set[GT_SPLITS]; /* the data of each split; empty if the session does not need it, or is dry and does not read it, or
-	                                     if there is none. Without data of its own, the split "valid" can be a part of the training data */
-	bool borrowed;                  /* set[] belongs to the caller (gt_session_spec.data) */
+	const struct gt_session_files *files; /* gt_session_spec.data, or `own` */
+	struct gt_session_files own;    /* empty if the data belongs to the caller */
+	struct gt_dataset set[GT_SPLITS]; /* that of files, not owned. Without data of its own, the split "valid" can be a part of the training
+	                                     data */
 	struct gt_resident resident[GT_SPLITS]; /* device addresses of the data of set[i]; NULL in a dry session, or if set[i] has a source */
-	int64_t *index[GT_SPLITS];      /* numbers of the samples of each split, in the session's arena; view[] points to them. NULL: the split
-	                                   has all samples of its dataset */
 	struct gt_view view[GT_SPLITS]; /* the samples of each split; n is 0 if it is not used, -1 if a dry session did not find the data */
 	struct gt_model_input *input;   /* [conf->model.ninputs]: the model's inputs, with the shapes of the data */
 	int input_column[GT_MAX_INPUTS]; /* the column of the data (gt_columns_of) that each of them is; 0: the images */
 	struct gt_data_facts facts;     /* of the training data, or those of the checkpoint that was loaded (gt_state_load) */
 	const struct gt_ckpt *ckpt;     /* gt_session_spec.ckpt */
 	bool dry;                       /* gt_session_spec.dry */
+	const char **value_name;        /* [nvalues]: names of the columns of numbers that the model predicts */
+	int nvalues;                    /* 0: targets are classes or labels */
 	const char *facts_text;         /* text of data.json for checkpoints; NULL: none */
 	struct gt_transform_list train_list, eval_list; /* transforms of training samples, and of those for evaluation and prediction */
 	struct gt_mixing mixing;        /* how training samples are mixed in pairs (mixup, cutmix); classes is that of the data */

@@ -1,7 +1,9 @@
 #include "session/session_data.h"
 #include "exec/permute.h"
+#include "learned.h"
 #include "skipped.h"
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -41,7 +43,19 @@ static struct gt_dataset_spec dataset_spec(const struct gt_conf *c)
 	                               .classes = d->classes,
 	                               .samples = {[GT_TRAIN] = d->samples, [GT_TEST] = d->samples_test},
 	                               .limit = d->limit,
-	                               .seed = (uint64_t)c->seed};
+	                               .seed = (uint64_t)c->seed,
+	                               .target_labels = d->targets == GT_TARGETS_LABELS};
+	spec.table = (struct gt_table_spec){.delimiter = *d->delimiter,
+	                                    .header = (enum gt_table_header)d->header,
+	                                    .na = d->na.v,
+	                                    .nna = d->na.n,
+	                                    .column = d->columns,
+	                                    .ncolumns = d->ncolumns,
+	                                    .target = d->target.v,
+	                                    .ntarget = d->target.n,
+	                                    .ignore = d->ignore.v,
+	                                    .nignore = d->ignore.n,
+	                                    .task = d->targets == GT_TARGETS_CLASS ? GT_TASK_CLASSES : GT_TASK_NUMBERS};
 	for (int i = 0; i < c->model.ninputs; i++) {
 		const struct gt_model_input *in = &c->model.inputs[i];
 		if (in->type != GT_INPUT_IMAGE)
@@ -70,43 +84,51 @@ const char *gt_session_class_name(const struct gt_session *s, int64_t label)
 }
 
 /* ---- splits ------------------------------------------------------------------------------------------------------------------- */
-/* Makes the split "valid" of data.valid of the training samples; without data.valid, the data may have a split of its own. */
-static enum gt_code split_train(struct gt_session *s, struct gt_err *err)
+/* Divides the training samples by data.valid, stratified by group[n], 0 ... groups - 1, or not if groups is 0. */
+static enum gt_code divide(const struct gt_conf *c, int64_t nvalid, const int32_t *group, int64_t groups, struct gt_session_files *out,
+                           struct gt_err *err)
 {
-	const struct gt_conf_data *d = &s->conf->data;
-	const struct gt_dataset *set = &s->data.set[GT_TRAIN];
-	int64_t n = set->n, nvalid = (int64_t)(d->valid * (double)n + 0.5);
-	if (!nvalid) {
-		s->data.view[GT_TRAIN] = view_of(s, GT_TRAIN, NULL, n);
-		return GT_OK;
-	}
-	if (nvalid >= n)
-		return gt_conf_refuse(s->conf, "data.valid", err, "expected a share that leaves training samples, got %g of %lld samples", d->valid,
-		                      (long long)n);
-	GT_NEW(s->data.index[GT_TRAIN], s->arena, n - nvalid, err);
-	GT_NEW(s->data.index[GT_VALID], s->arena, nvalid, err);
-	int64_t *train = s->data.index[GT_TRAIN], *valid = s->data.index[GT_VALID];
-	if (d->stratify && set->labels)
-		GT_TRY(gt_permute_split_classes((uint64_t)s->conf->seed, set->labels, n, set->classes, nvalid, train, valid, err));
-	else
-		GT_TRY(gt_permute_split((uint64_t)s->conf->seed, n, nvalid, train, valid, err));
-	s->data.view[GT_TRAIN] = view_of(s, GT_TRAIN, train, n - nvalid);
-	s->data.view[GT_VALID] = view_of(s, GT_TRAIN, valid, nvalid);
-	return GT_OK;
+	int64_t n = out->set[GT_TRAIN].n, *train, *valid;
+	out->index[GT_TRAIN] = train = malloc((size_t)(n - nvalid) * sizeof *train);
+	out->index[GT_VALID] = valid = malloc((size_t)nvalid * sizeof *valid);
+	if (!train || !valid)
+		return gt_fail_memory(err, (size_t)n * sizeof *train);
+	out->count[GT_TRAIN] = n - nvalid;
+	out->count[GT_VALID] = nvalid;
+	if (groups)
+		return gt_permute_split_classes((uint64_t)c->seed, group, n, groups, nvalid, train, valid, err);
+	return gt_permute_split((uint64_t)c->seed, n, nvalid, train, valid, err);
 }
 
-/* Sets the view of a split whose data has been read. */
-static enum gt_code set_view(struct gt_session *s, enum gt_split split, struct gt_err *err)
+/* Divides the training samples of a format that learns, whose targets are not known yet. */
+static enum gt_code divide_raw(const struct gt_conf *c, const struct gt_dataset_spec *ds, int64_t nvalid, struct gt_session_files *out,
+                               struct gt_err *err)
 {
-	if (split == GT_TRAIN)
-		return split_train(s, err);
-	int64_t n = s->data.set[split].n;
-	if (split == GT_VALID && n && s->conf->data.valid > 0)
-		return gt_conf_refuse(s->conf, "data.valid", err, "expected no share of the training split, because the data has a split "
-		                      "\"valid\" of its own, with %lld samples; remove this key", (long long)n);
-	if (split != GT_VALID || n)
-		s->data.view[split] = view_of(s, split, NULL, n);
-	return GT_OK;
+	const struct gt_dataset *d = &out->set[GT_TRAIN];
+	int64_t groups = 0;
+	int32_t *group = c->data.stratify ? malloc((size_t)d->n * sizeof *group) : NULL;
+	enum gt_code code = GT_OK;
+	if (c->data.stratify)
+		code = group ? d->learning->strata(ds, d, group, &groups, err) : gt_fail_memory(err, (size_t)d->n * sizeof *group);
+	if (code == GT_OK)
+		code = divide(c, nvalid, group, groups, out, err);
+	free(group);
+	return code;
+}
+
+/* Makes the split "valid" of data.valid of the training samples; without data.valid, the data may have a split of its own. */
+static enum gt_code split_train(const struct gt_conf *c, const struct gt_dataset_spec *ds, struct gt_session_files *out, struct gt_err *err)
+{
+	const struct gt_dataset *set = &out->set[GT_TRAIN];
+	int64_t nvalid = (int64_t)(c->data.valid * (double)set->n + 0.5);
+	if (!nvalid)
+		return GT_OK;
+	if (nvalid >= set->n)
+		return gt_conf_refuse(c, "data.valid", err, "expected a share that leaves training samples, got %g of %lld samples", c->data.valid,
+		                      (long long)set->n);
+	if (set->raw)
+		return divide_raw(c, ds, nvalid, out, err);
+	return divide(c, nvalid, set->labels, c->data.stratify && set->labels ? set->classes : 0, out, err);
 }
 
 static bool wanted(const struct gt_session_spec *spec, enum gt_split split)
@@ -114,84 +136,193 @@ static bool wanted(const struct gt_session_spec *spec, enum gt_split split)
 	return split == GT_TRAIN ? spec->train || spec->eval[GT_TRAIN] || spec->eval[GT_VALID] : spec->eval[split];
 }
 
-/* Reads all wanted splits, each in a thread of its own. */
-static void read_all(const struct gt_session_spec *spec, struct gt_dataset *out, struct job *job)
+/* ---- formats that learn from the training split -------------------------------------------------------------------------------- */
+/* Learns from the training samples, and checks that a checkpoint has learned the same. A session that does not train takes what the
+ * checkpoint has learned. */
+static enum gt_code learn(const struct gt_session_spec *spec, const struct gt_dataset_spec *ds, struct gt_session_files *out,
+                          struct gt_err *err)
 {
-	struct gt_dataset_spec ds = dataset_spec(spec->conf);
+	const struct gt_learning *by = gt_dataset_learning(ds);
+	const struct gt_dataset *d = &out->set[GT_TRAIN];
+	const int64_t *row = out->index[GT_TRAIN];
+	struct gt_learned *now;
+	if (spec->ckpt)
+		GT_TRY(gt_data_facts_learned(spec->ckpt, by, &out->learned, err));
+	if (spec->ckpt && !spec->train)
+		return GT_OK;
+	if (!d->raw)
+		return gt_fail(err, GT_EINTERNAL, "the training split was not read, from which the format learns");
+	GT_TRY(gt_learned_new(by, &now, err));
+	enum gt_code code = by->learn(ds, d, row, row ? out->count[GT_TRAIN] : d->n, now, err);
+	if (code == GT_OK && out->learned)
+		code = gt_data_learned_compare(out->learned, now, d->where, gt_ckpt_path(spec->ckpt), err);
+	if (code == GT_OK && !out->learned)
+		out->learned = now;
+	else
+		gt_learned_free(now);
+	return code;
+}
+
+/* Reads the training split, learns from it, and sets ds->learned, with which the other splits are read. */
+static enum gt_code read_and_learn(const struct gt_session_spec *spec, struct gt_dataset_spec *ds, struct gt_session_files *out,
+                                   struct gt_err *err)
+{
+	struct gt_dataset *d = &out->set[GT_TRAIN];
+	if (wanted(spec, GT_TRAIN)) {
+		GT_TRY(gt_dataset_read(ds, GT_TRAIN, d, err));
+		GT_TRY(split_train(spec->conf, ds, out, err));
+	}
+	GT_TRY(learn(spec, ds, out, err));
+	ds->learned = out->learned;
+	out->reading = gt_dataset_bytes(d);
+	GT_TRY(out->learned->by->describe(ds, out->learned, &out->like, err));
+	if (!d->raw)
+		return GT_OK;
+	GT_TRY(out->learned->by->apply(ds, out->learned, d, err));
+	out->reading += gt_dataset_bytes(d);
+	return GT_OK;
+}
+
+/* ---- reading ------------------------------------------------------------------------------------------------------------------- */
+/* Reads all wanted splits that have not been read, each in a thread of its own. */
+static void read_all(const struct gt_session_spec *spec, const struct gt_dataset_spec *ds, struct gt_session_files *out, struct job *job)
+{
 	pthread_t thread[GT_SPLITS];
 	bool threaded[GT_SPLITS] = {false};
 	for (int i = 0; i < GT_SPLITS; i++) {
-		job[i] = (struct job){.spec = &ds, .split = (enum gt_split)i, .out = &out[i], .dry = spec->dry};
-		threaded[i] = i != GT_TRAIN && wanted(spec, (enum gt_split)i) && !pthread_create(&thread[i], NULL, read_one, &job[i]);
+		if (!wanted(spec, (enum gt_split)i) || (i == GT_TRAIN && out->learned))
+			continue;
+		job[i] = (struct job){.spec = ds, .split = (enum gt_split)i, .out = &out->set[i], .dry = spec->dry};
+		threaded[i] = i != GT_TRAIN && !pthread_create(&thread[i], NULL, read_one, &job[i]);
 	}
 	for (int i = 0; i < GT_SPLITS; i++) {
 		if (threaded[i])
 			pthread_join(thread[i], NULL);
-		else if (wanted(spec, (enum gt_split)i))
+		else if (job[i].spec)
 			read_one(&job[i]);
 	}
 }
 
-enum gt_code gt_session_read_data(const struct gt_session_spec *spec, struct gt_dataset out[GT_SPLITS], struct gt_err *err)
+/* `gtrain check` works without the data. */
+static bool only_note(const struct gt_session_spec *spec, enum gt_split split, struct gt_err *why, struct gt_session_files *out)
 {
-	struct job job[GT_SPLITS];
-	for (int i = 0; i < GT_SPLITS; i++)
-		out[i] = (struct gt_dataset){0};
-	read_all(spec, out, job);
+	if (!spec->dry || why->code != GT_ENOINPUT)
+		return false;
+	out->missing[split] = true;
+	snprintf(out->note, sizeof out->note, "%s", why->msg);
+	return true;
+}
+
+static enum gt_code read_splits(const struct gt_session_spec *spec, struct gt_session_files *out, struct gt_err *err)
+{
+	struct gt_dataset_spec ds = dataset_spec(spec->conf);
+	struct job job[GT_SPLITS] = {0};
+	struct gt_err why = {0};
+	if (gt_dataset_learning(&ds)) {
+		enum gt_code code = read_and_learn(spec, &ds, out, &why);
+		if (code != GT_OK)
+			gt_conf_at_key(spec->conf, &why);
+		if (code != GT_OK && only_note(spec, GT_TRAIN, &why, out)) {
+			out->missing[GT_TEST] = out->missing[GT_VALID] = true;
+			return GT_OK;
+		}
+		if (code != GT_OK && err)
+			*err = why;
+		GT_TRY(code);
+	}
+	read_all(spec, &ds, out, job);
 	for (int i = 0; i < GT_SPLITS; i++) {
 		if (job[i].code == GT_OK)
 			continue;
-		gt_session_free_data(out);
 		gt_conf_at_key(spec->conf, &job[i].err);
+		if (only_note(spec, (enum gt_split)i, &job[i].err, out))
+			continue;
 		if (err)
 			*err = job[i].err;
 		return job[i].code;
 	}
+	if (out->learned || out->missing[GT_TRAIN] || !wanted(spec, GT_TRAIN))
+		return GT_OK;
+	return split_train(spec->conf, &ds, out, err);
+}
+
+enum gt_code gt_session_read_data(const struct gt_session_spec *spec, struct gt_session_files *out, struct gt_err *err)
+{
+	*out = (struct gt_session_files){0};
+	enum gt_code code = read_splits(spec, out, err);
+	if (code != GT_OK)
+		gt_session_free_data(out);
+	return code;
+}
+
+void gt_session_free_data(struct gt_session_files *f)
+{
+	for (int i = 0; i < GT_SPLITS; i++) {
+		gt_dataset_free(&f->set[i]);
+		free(f->index[i]);
+	}
+	gt_dataset_free(&f->like);
+	gt_learned_free(f->learned);
+	*f = (struct gt_session_files){0};
+}
+
+/* Sets the view of a split whose data has been read. */
+static enum gt_code set_view(struct gt_session *s, enum gt_split split, struct gt_err *err)
+{
+	const struct gt_session_files *f = s->data.files;
+	int64_t n = f->set[split].n;
+	if (split == GT_VALID && n && s->conf->data.valid > 0)
+		return gt_conf_refuse(s->conf, "data.valid", err, "expected no share of the training split, because the data has a split "
+		                      "\"valid\" of its own, with %lld samples; remove this key", (long long)n);
+	if (split != GT_VALID || n)
+		s->data.view[split] = f->index[split] ? view_of(s, split, f->index[split], f->count[split]) : view_of(s, split, NULL, n);
+	if (split == GT_TRAIN && f->index[GT_VALID])
+		s->data.view[GT_VALID] = view_of(s, GT_TRAIN, f->index[GT_VALID], f->count[GT_VALID]);
 	return GT_OK;
 }
 
-void gt_session_free_data(struct gt_dataset data[GT_SPLITS])
+/* Names the columns of numbers that the model predicts. */
+static enum gt_code name_values(struct gt_session *s, struct gt_err *err)
 {
-	for (int i = 0; i < GT_SPLITS; i++)
-		gt_dataset_free(&data[i]);
+	const struct gt_strings *given = &s->conf->data.target_columns;
+	const struct gt_learned *l = s->data.files->learned;
+	int n = s->conf->data.targets != GT_TARGETS_NUMBERS ? 0 : l ? l->table.ntargets : given->n;
+	GT_NEW(s->data.value_name, s->arena, n + 1, err);
+	for (int i = 0; i < n; i++)
+		s->data.value_name[i] = l ? l->table.column[gt_table_target_column(&l->table, i)].name : given->v[i];
+	s->data.nvalues = n;
+	return GT_OK;
 }
 
 enum gt_code gt_session_data_open(struct gt_session *s, const struct gt_session_spec *spec, struct gt_err *err)
 {
-	struct job job[GT_SPLITS] = {0};
 	if (s->conf->data.on_error == GT_ON_ERROR_SKIP)
 		GT_TRY(gt_skipped_open(&s->data.skipped, err));
 	const struct gt_dataset *first = NULL; /* the first split that was found */
-	s->data.borrowed = spec->data != NULL;
 	for (int i = 0; i < GT_SPLITS; i++)
 		s->data.view[i].n = spec->dry ? -1 : 0;
-	if (!s->data.borrowed)
-		read_all(spec, s->data.set, job);
-	for (int i = 0; i < GT_SPLITS && s->data.borrowed; i++)
-		s->data.set[i] = spec->data[i];
+	if (!spec->data)
+		GT_TRY(gt_session_read_data(spec, &s->data.own, err));
+	s->data.files = spec->data ? spec->data : &s->data.own;
+	memcpy(s->data.set, s->data.files->set, sizeof s->data.set);
+	s->data.note = *s->data.files->note ? s->data.files->note : NULL;
 	for (int i = 0; i < GT_SPLITS; i++) {
-		if (!wanted(spec, (enum gt_split)i))
+		if (!wanted(spec, (enum gt_split)i) || s->data.files->missing[i])
 			continue;
-		if (job[i].code != GT_OK)
-			gt_conf_at_key(s->conf, &job[i].err);
-		if (job[i].code == GT_ENOINPUT && spec->dry) { /* `gtrain check` works without the data */
-			GT_NEW_STR(s->data.note, gt_arena_strdup(s->arena, job[i].err.msg), err);
-			continue;
-		}
-		if (job[i].code != GT_OK) {
-			if (err)
-				*err = job[i].err;
-			return job[i].code;
-		}
 		if (!spec->dry)
 			GT_TRY(gt_resident_make(&s->device, &s->data.set[i], s->data.set[i].encoded, &s->data.resident[i], err));
 		GT_TRY(set_view(s, (enum gt_split)i, err));
-		if (s->data.set[i].n && !first) {
+		if (s->data.set[i].n && !first)
 			first = &s->data.set[i];
-			s->data.facts = gt_session_facts_of(first);
-			GT_TRY(gt_session_set_lists(s, first, err));
-		}
 	}
+	if (!first && s->data.files->learned)
+		first = &s->data.files->like;
+	if (first) {
+		s->data.facts = gt_session_facts_of(first);
+		s->data.facts.learned = s->data.files->learned;
+		GT_TRY(gt_session_set_lists(s, first, err));
+	}
+	GT_TRY(name_values(s, err));
 	GT_TRY(gt_session_match_inputs(s, first, err));
 	return gt_data_facts_print(&s->data.facts, s->arena, &s->data.facts_text, err);
 }
@@ -201,7 +332,6 @@ void gt_session_data_close(struct gt_session *s)
 	for (int i = 0; i < GT_SPLITS; i++)
 		if (s->device.be)
 			gt_resident_drop(&s->device, &s->data.resident[i]);
-	if (!s->data.borrowed)
-		gt_session_free_data(s->data.set);
+	gt_session_free_data(&s->data.own);
 	gt_skipped_close(s->data.skipped);
 }

@@ -8,13 +8,13 @@
 
 #include "session/session.h"
 
-/* Reads the data once for several sessions of one process, which take it as spec->data. The caller frees it with gt_session_free_data
- * after the sessions are closed. */
-enum gt_code gt_session_read_data(const struct gt_session_spec *spec, struct gt_dataset out[GT_SPLITS], struct gt_err *err);
+/* Reads the splits in spec once for several sessions of one process, which take it as spec->data: divides the training split by
+ * data.valid, and learns from it or takes what spec->ckpt has learned, if the format learns. The caller frees *out with
+ * gt_session_free_data after the sessions are closed. On failure it is empty. */
+enum gt_code gt_session_read_data(const struct gt_session_spec *spec, struct gt_session_files *out, struct gt_err *err);
+void gt_session_free_data(struct gt_session_files *f);
 
-void gt_session_free_data(struct gt_dataset data[GT_SPLITS]);
-
-/* Reads the data of the splits in spec (with dry: only looks for it) and fills s->data. Each split is read by a thread of its own. */
+/* Reads the data of the splits in spec (with dry: only looks for it, unless the format learns) and fills s->data. */
 enum gt_code gt_session_data_open(struct gt_session *s, const struct gt_session_spec *spec, struct gt_err *err);
 void gt_session_data_close(struct gt_session *s);
 

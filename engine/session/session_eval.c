@@ -69,7 +69,7 @@ enum gt_code gt_session_eval(struct gt_session *s, enum gt_split split, struct g
 /* Returns whether targets are labels: one of each sample, or several. */
 static bool has_labels(const struct gt_session *s)
 {
-	return gt_session_has_classes(s) || *s->conf->data.label_separator;
+	return gt_session_has_classes(s) || s->conf->data.targets == GT_TARGETS_LABELS;
 }
 
 /* Returns whether the run measures this metric: "SPLIT/SCORE". */

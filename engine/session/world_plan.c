@@ -49,8 +49,8 @@ enum gt_code gt_world_plan_open(struct gt_conf *c, const char *device, bool pape
 	world_plan->world = world;
 	for (int r = 0; r < world; r++) {
 		struct gt_session_spec spec = gt_world_plan_spec(c, device, paper, r, world);
-		if (r && !world_plan->rank[0]->data.note)
-			spec.data = world_plan->rank[0]->data.set;
+		if (r)
+			spec.data = world_plan->rank[0]->data.files;
 		enum gt_code code = gt_session_open(&spec, &world_plan->rank[r], err);
 		if (code != GT_OK) {
 			gt_world_plan_close(world_plan);

@@ -155,10 +155,11 @@ static enum gt_code load_facts(struct gt_session *s, const struct gt_ckpt *c, st
 	}
 	if (!s->data.eval_list.n) /* a session without data, for prediction */
 		GT_TRY(gt_session_set_eval_list(s, facts.files, err));
-	if (!facts.nclasses && !facts.files)
+	if (!facts.nclasses && !facts.files && !s->data.facts.learned)
 		return GT_OK;
 	facts.weights = s->data.facts.weights; /* those that the session uses: train.class_weights may have changed */
 	facts.nweights = s->data.facts.nweights;
+	facts.learned = s->data.facts.learned;
 	s->data.facts = facts;
 	return gt_data_facts_print(&facts, s->arena, &s->data.facts_text, err);
 }

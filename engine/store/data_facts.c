@@ -1,15 +1,18 @@
 #include "store/data_facts.h"
 #include "base/json.h"
 #include "store/json_read.h"
+#include "store/table_json.h"
 #include <math.h>
 #include <string.h>
+
+#define JSON_LEVELS 6 /* data.json has objects in a list in an object (table_json.h) */
 
 enum gt_code gt_data_facts_print(const struct gt_data_facts *f, struct gt_arena *a, const char **text, struct gt_err *err)
 {
 	struct gt_json j = {0};
 	const char *line;
 	*text = NULL;
-	if (!f->nclasses && !f->files && !f->nweights)
+	if (!f->nclasses && !f->files && !f->nweights && !f->learned)
 		return GT_OK;
 	gt_json_object(&j, NULL);
 	gt_json_int(&j, "format", 1);
@@ -25,6 +28,8 @@ enum gt_code gt_data_facts_print(const struct gt_data_facts *f, struct gt_arena 
 		gt_json_double(&j, NULL, f->weights[i], 17);
 	if (f->nweights)
 		gt_json_end(&j);
+	if (f->learned && f->learned->table.ncolumns)
+		gt_table_json_put(&j, "table", &f->learned->table);
 	gt_json_end(&j);
 	enum gt_code code = gt_json_finish(&j, &line, err);
 	if (code == GT_OK && !(*text = gt_arena_printf(a, "%s\n", line)))
@@ -63,22 +68,30 @@ static enum gt_code read_weights(const struct gt_ckpt *c, const struct gt_json_v
 	return GT_OK;
 }
 
-enum gt_code gt_data_facts_read(const struct gt_ckpt *c, struct gt_arena *a, struct gt_data_facts *out, struct gt_err *err)
+/* Parses data.json; *out is NULL if there is none. */
+static enum gt_code parse(const struct gt_ckpt *c, struct gt_arena *a, const char **path, const struct gt_json_value **out,
+                          struct gt_err *err)
 {
-	const char *text = gt_ckpt_meta(c)->data, **class;
-	const struct gt_json_value *v;
-	int64_t format, n = 0;
-	*out = (struct gt_data_facts){0};
+	const char *text = gt_ckpt_meta(c)->data;
+	int64_t format;
+	*out = NULL;
 	if (!text)
 		return GT_OK;
-	char *path = gt_arena_printf(a, "%s/data.json", gt_ckpt_path(c));
-	if (!path)
-		return gt_fail_memory(err, 0);
-	GT_TRY(gt_json_parse(text, strlen(text), path, 3, strlen(text), a, &v, err));
-	if (!gt_json_whole(gt_json_member(v, "format"), &format))
+	GT_NEW_STR(*path, gt_arena_printf(a, "%s/data.json", gt_ckpt_path(c)), err);
+	GT_TRY(gt_json_parse(text, strlen(text), *path, JSON_LEVELS, strlen(text), a, out, err));
+	if (!gt_json_whole(gt_json_member(*out, "format"), &format))
 		return damaged(c, "expected a member \"format\"", err);
 	if (format != 1)
-		return gt_fail(err, GT_EDATA, "%s: expected format 1, got %lld, which a newer gtrain has written", path, (long long)format);
+		return gt_fail(err, GT_EDATA, "%s: expected format 1, got %lld, which a newer gtrain has written", *path, (long long)format);
+	return GT_OK;
+}
+
+/* Copies the classes and weights to the arena a. */
+static enum gt_code get_facts(const struct gt_ckpt *c, const struct gt_json_value *v, struct gt_arena *a, struct gt_data_facts *out,
+                              struct gt_err *err)
+{
+	const char **class;
+	int64_t n = 0;
 	const struct gt_json_value *list = gt_json_member(v, "classes");
 	if (list && !gt_json_is(list, GT_JSON_ARRAY))
 		return damaged(c, "expected \"classes\" to be a list of names", err);
@@ -88,10 +101,54 @@ enum gt_code gt_data_facts_read(const struct gt_ckpt *c, struct gt_arena *a, str
 	GT_NEW(class, a, n ? n : 1, err);
 	n = 0;
 	for (const struct gt_json_value *e = list ? list->child : NULL; e; e = e->next)
-		class[n++] = e->text;
+		GT_NEW_STR(class[n++], gt_arena_strdup(a, e->text), err);
 	const char *images = gt_json_text(gt_json_member(v, "images"));
 	*out = (struct gt_data_facts){.files = images && !strcmp(images, "files"), .nclasses = n, .class = class};
 	return read_weights(c, gt_json_member(v, "class_weights"), a, out, err);
+}
+
+enum gt_code gt_data_facts_read(const struct gt_ckpt *c, struct gt_arena *a, struct gt_data_facts *out, struct gt_err *err)
+{
+	struct gt_arena *parsed; /* what was learned can have many words, which the facts do not need */
+	const struct gt_json_value *v;
+	const char *path = NULL;
+	*out = (struct gt_data_facts){0};
+	GT_TRY(gt_arena_open(&parsed, err));
+	enum gt_code code = parse(c, parsed, &path, &v, err);
+	if (code == GT_OK && v)
+		code = get_facts(c, v, a, out, err);
+	gt_arena_close(parsed);
+	return code;
+}
+
+enum gt_code gt_data_facts_learned(const struct gt_ckpt *c, const struct gt_learning *by, struct gt_learned **out, struct gt_err *err)
+{
+	struct gt_arena *a;
+	const struct gt_json_value *v, *table;
+	const char *path = NULL;
+	*out = NULL;
+	GT_TRY(gt_arena_open(&a, err));
+	enum gt_code code = parse(c, a, &path, &v, err);
+	table = gt_json_member(v, "table");
+	if (code == GT_OK && !table)
+		code = gt_fail(err, GT_EDATA, "%s: expected what was learned from data of format \"%s\", got a checkpoint without it",
+		               gt_ckpt_path(c), by->format);
+	if (code == GT_OK)
+		code = gt_learned_new(by, out, err);
+	if (code == GT_OK)
+		code = gt_table_json_get(table, path, &(*out)->table, err);
+	gt_arena_close(a);
+	if (code != GT_OK) {
+		gt_learned_free(*out);
+		*out = NULL;
+	}
+	return code;
+}
+
+enum gt_code gt_data_learned_compare(const struct gt_learned *ckpt, const struct gt_learned *now, const char *where, const char *path,
+                                     struct gt_err *err)
+{
+	return gt_table_json_compare(&ckpt->table, &now->table, where, path, err);
 }
 
 enum gt_code gt_data_facts_compare(const struct gt_data_facts *ckpt, const struct gt_data_facts *now, const char *where, const char *path,

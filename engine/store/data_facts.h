@@ -3,10 +3,12 @@
  * images   "files" if the images were encoded files, so that evaluation and prediction transform images as they do for such data.
  * classes  the names of the classes, by label. Evaluation, prediction and resumed runs use these, and the data that they read must have the
  *          same ones.
- * class_weights  the weights of the classes in the loss that train.class_weights = "auto" has computed. */
+ * class_weights  the weights of the classes in the loss that train.class_weights = "auto" has computed.
+ * table    what was learned about the columns of a table (table_json.h). */
 #ifndef GT_STORE_DATA_FACTS_H
 #define GT_STORE_DATA_FACTS_H
 
+#include "learned.h"
 #include "store/ckpt.h"
 
 struct gt_data_facts {
@@ -15,12 +17,18 @@ struct gt_data_facts {
 	const char *const *class; /* [nclasses] */
 	int64_t nweights;         /* 0: the weights of the classes are not computed */
 	const double *weights;    /* [nweights]; NULL: none */
+	const struct gt_learned *learned; /* what a format has learned; NULL: nothing. gt_data_facts_read does not set it */
 };
 
 /* Writes data.json to *text, in the arena; NULL if there is nothing to write. */
 enum gt_code gt_data_facts_print(const struct gt_data_facts *f, struct gt_arena *a, const char **text, struct gt_err *err);
 /* Reads the facts of a checkpoint; all zero if it has no data.json. Strings are in the arena. */
 enum gt_code gt_data_facts_read(const struct gt_ckpt *c, struct gt_arena *a, struct gt_data_facts *out, struct gt_err *err);
+/* Reads what the format `by` has learned. The caller frees *out with gt_learned_free. GT_EDATA: the checkpoint does not have it. */
+enum gt_code gt_data_facts_learned(const struct gt_ckpt *c, const struct gt_learning *by, struct gt_learned **out, struct gt_err *err);
+/* Checks that the data now teaches what the checkpoint has. GT_EDATA names the first difference. */
+enum gt_code gt_data_learned_compare(const struct gt_learned *ckpt, const struct gt_learned *now, const char *where, const char *path,
+                                     struct gt_err *err);
 /* Checks that the data now has the classes of the checkpoint. GT_EDATA names the first difference. where: the data, for the message. */
 enum gt_code gt_data_facts_compare(const struct gt_data_facts *ckpt, const struct gt_data_facts *now, const char *where, const char *path,
                                    struct gt_err *err);

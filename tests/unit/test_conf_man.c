@@ -17,6 +17,13 @@ static const struct {
      "Each entry of the list is a group with the keys below. Names, defaults and results are those of torchvision's transforms on PIL "
      "images; a JPEG that is much larger than the result of a random_resized_crop or resize is decoded at a half, a quarter or an eighth "
      "of its size, which changes pixels a little. Random numbers are a function of seed, epoch, sample and the position in the list."},
+    {"data.columns[].", "data.columns",
+     "Each entry of the list is a group with the keys below. Types that are not given follow from the rows of the training split: a column "
+     "without a value, or with a single one, is ignored; of whole numbers with at most 20 different ones, categorical; of other numbers, "
+     "continuous; of words, categorical, but ignored if there are more than 20 and all differ. Where a number is missing, it becomes the "
+     "median, and a further input NAME_na is 1; the mean is then subtracted, and the result divided by the standard deviation, both of "
+     "the training split. A category becomes a code: 0 a missing value, 1 a word that the training split does not have, then its words by "
+     "frequency. Nothing is learned from the splits valid and test, and a checkpoint keeps what was learned."},
     {"model.", "model", NULL},
     {"model.blocks.NAME.", "model.blocks", "Each member is a template:"},
     {"model.layers[].", "model.layers",

@@ -1,0 +1,58 @@
+/* Formats that learn from the training split. What such a format gives a model, for example the mean of a column or the code of a
+ * category, follows from the samples of the training split, and from no other sample. A checkpoint keeps what was learned.
+ *
+ *     const struct gt_learning *f = gt_dataset_learning(&spec);         NULL: the format learns nothing
+ *     gt_dataset_read(&spec, GT_TRAIN, &train, err);                    train.raw: what the files contain; no fields and targets yet
+ *     gt_learned_new(f, &learned, err)                                  or take it from a checkpoint
+ *     f->learn(&spec, &train, rows, nrows, learned, err);
+ *     f->apply(&spec, learned, &train, err);                            fields and targets; raw is freed
+ *     spec.learned = learned;
+ *     gt_dataset_read(&spec, GT_TEST, &test, err);                      fields and targets
+ *     gt_learned_free(learned);
+ *
+ *     train files --> raw --> split: train | valid --> learn from train --> apply to both
+ *                                                           |
+ *     test files ---------------------------------------> apply
+ */
+#ifndef GT_DATASETS_LEARNED_H
+#define GT_DATASETS_LEARNED_H
+
+#include "dataset.h"
+#include "table/table_facts.h"
+
+/* What was learned. A format fills its own part. */
+struct gt_learned {
+	const struct gt_learning *by; /* the format */
+	struct gt_table_facts table;  /* format "csv" */
+};
+
+/* The functions of a format that learns. */
+struct gt_learning {
+	const char *format; /* word of data.format */
+	/* For a stratified split, before anything is learned: writes the number of each sample's class to out[d->n], 0 ... *groups - 1. *groups
+	 * becomes 0 if the targets are no classes. */
+	enum gt_code (*strata)(const struct gt_dataset_spec *spec, const struct gt_dataset *d, int32_t *out, int64_t *groups,
+	                       struct gt_err *err);
+	/* Learns from the samples row[n], ascending, of d, which is raw; row NULL: all of them. */
+	enum gt_code (*learn)(const struct gt_dataset_spec *spec, const struct gt_dataset *d, const int64_t *row, int64_t n,
+	                      struct gt_learned *out, struct gt_err *err);
+	/* Sets the fields, the targets and the classes of a dataset without samples. */
+	enum gt_code (*describe)(const struct gt_dataset_spec *spec, const struct gt_learned *l, struct gt_dataset *out, struct gt_err *err);
+	/* Makes fields and targets of what d has raw. */
+	enum gt_code (*apply)(const struct gt_dataset_spec *spec, const struct gt_learned *l, struct gt_dataset *d, struct gt_err *err);
+	/* Reads a file for prediction with spec->learned: fields without targets, which the file need not have. */
+	enum gt_code (*inputs)(const struct gt_dataset_spec *spec, const char *path, struct gt_dataset *out, struct gt_err *err);
+	uint64_t (*raw_bytes)(const void *raw); /* bytes of memory of gt_dataset.raw */
+	void (*drop)(void *raw);                /* frees gt_dataset.raw */
+	void (*forget)(struct gt_learned *l);   /* frees the format's part */
+};
+
+/* Returns the functions of the spec's format; NULL: it learns nothing. */
+const struct gt_learning *gt_dataset_learning(const struct gt_dataset_spec *spec);
+
+enum gt_code gt_learned_new(const struct gt_learning *by, struct gt_learned **out, struct gt_err *err);
+void gt_learned_free(struct gt_learned *l); /* does nothing if l is NULL */
+
+extern const struct gt_learning gt_learning_csv;
+
+#endif

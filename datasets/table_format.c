@@ -1,0 +1,205 @@
+/* The format "csv": files that are one table, whose columns are the inputs of a model and its targets.
+ *
+ *     values   f32 [k]  the continuous columns, normalised
+ *     codes    i32 [k]  the categorical columns
+ *     target   i32 a class, or f32 [columns]
+ *
+ * datasets/table/ reads tables, learns and converts; this file makes datasets of them. */
+#include "base/arena.h"
+#include "format.h"
+#include "learned.h"
+#include "table/cell.h"
+#include <stdlib.h>
+#include <string.h>
+
+static struct gt_table_spec table_spec(const struct gt_dataset_spec *spec)
+{
+	struct gt_table_spec t = spec->table;
+	t.max_bytes = spec->max_bytes;
+	return t;
+}
+
+static void drop(void *raw)
+{
+	gt_table_free(raw);
+	free(raw);
+}
+
+static uint64_t raw_bytes(const void *raw)
+{
+	return gt_table_bytes(raw);
+}
+
+/* Reads files into out->raw: as facts say, or if these are NULL as the spec says. */
+static enum gt_code read_raw(const struct gt_dataset_spec *spec, char *const *path, int n, const struct gt_table_facts *facts, bool targets,
+                             struct gt_dataset *out, struct gt_err *err)
+{
+	struct gt_table_spec ts = table_spec(spec);
+	struct gt_data_table *t = calloc(1, sizeof *t);
+	if (!t)
+		return gt_fail_memory(err, sizeof *t);
+	enum gt_code code = facts ? gt_table_read_as((const char *const *)path, n, &ts, facts, targets, t, err)
+	                          : gt_table_read((const char *const *)path, n, &ts, t, err);
+	if (code != GT_OK) {
+		free(t);
+		return code;
+	}
+	if (spec->limit > 0 && t->n > spec->limit)
+		t->n = spec->limit;
+	out->raw = t;
+	out->learning = &gt_learning_csv;
+	out->n = t->n;
+	return GT_OK;
+}
+
+static enum gt_code strata(const struct gt_dataset_spec *spec, const struct gt_dataset *d, int32_t *out, int64_t *groups,
+                           struct gt_err *err)
+{
+	struct gt_table_spec ts = table_spec(spec);
+	return gt_table_strata(d->raw, &ts, out, groups, err);
+}
+
+static enum gt_code learn(const struct gt_dataset_spec *spec, const struct gt_dataset *d, const int64_t *row, int64_t n,
+                          struct gt_learned *out, struct gt_err *err)
+{
+	struct gt_table_spec ts = table_spec(spec);
+	return gt_table_learn(d->raw, &ts, row, n, &out->table, err);
+}
+
+/* ---- datasets ------------------------------------------------------------------------------------------------------------------- */
+static enum gt_code take_name(struct gt_dataset *out, const char *name, struct gt_err *err)
+{
+	if (!(out->class_name[out->nclass_names] = strdup(name)))
+		return gt_fail_memory(err, strlen(name));
+	out->nclass_names++;
+	return GT_OK;
+}
+
+static enum gt_code name_classes(const struct gt_dataset_spec *spec, const struct gt_table_facts *f, struct gt_dataset *out,
+                                 struct gt_err *err)
+{
+	const struct gt_table_fact *target = &f->column[gt_table_target_column(f, 0)];
+	int64_t n = f->task == GT_TASK_CLASSES ? target->words.n : spec->target_labels ? f->ntargets : 0;
+	if (!n)
+		return GT_OK;
+	if (spec->classes > 0 && n > spec->classes)
+		return gt_fail(err, GT_ECONFIG, "data.classes: expected at least %lld, one for each class of the target, got %lld", (long long)n,
+		               (long long)spec->classes);
+	if (!(out->class_name = calloc((size_t)n, sizeof *out->class_name)))
+		return gt_fail_memory(err, (size_t)n * sizeof *out->class_name);
+	for (int64_t i = 0; i < n; i++)
+		GT_TRY(take_name(out, f->task == GT_TASK_CLASSES ? gt_words_text(&target->words, (int32_t)i)
+		                                                  : f->column[gt_table_target_column(f, (int)i)].name, err));
+	out->classes = spec->classes > 0 ? spec->classes : n;
+	return GT_OK;
+}
+
+static enum gt_code describe(const struct gt_dataset_spec *spec, const struct gt_learned *l, struct gt_dataset *out, struct gt_err *err)
+{
+	const struct gt_table_facts *f = &l->table;
+	if (f->nvalues)
+		out->field[out->nfields++] = (struct gt_field){.name = "values", .dtype = GT_F32, .width = f->nvalues};
+	if (f->ncodes)
+		out->field[out->nfields++] = (struct gt_field){.name = "codes", .dtype = GT_I32, .width = f->ncodes};
+	if (f->task == GT_TASK_NUMBERS)
+		out->target = (struct gt_field){.name = "target", .dtype = GT_F32, .width = f->ntargets};
+	return name_classes(spec, f, out, err);
+}
+
+/* A table for training may have other columns than those that were learned, if the file of a checkpoint has changed. */
+static enum gt_code check_columns(const struct gt_data_table *t, const struct gt_table_facts *f, struct gt_err *err)
+{
+	char shown[2][GT_CELL_SHOWN];
+	if (t->ncolumns != f->ncolumns)
+		return gt_fail(err, GT_EDATA, "%.400s: expected %d columns, from which the model learned, got %d", t->path[0], f->ncolumns,
+		               t->ncolumns);
+	for (int k = 0; k < t->ncolumns; k++)
+		if (strcmp(t->column[k].name, f->column[k].name))
+			return gt_fail(err, GT_EDATA, "%.400s: expected column %d to be \"%s\", from which the model learned, got \"%s\"", t->path[0],
+			               k + 1, gt_cell_shown(f->column[k].name, shown[0]), gt_cell_shown(t->column[k].name, shown[1]));
+	return GT_OK;
+}
+
+/* Targets of labels are 0 or 1, or between them. */
+static enum gt_code check_labels(const struct gt_data_table *t, const struct gt_table_facts *f, const float *v, struct gt_err *err)
+{
+	char shown[GT_CELL_SHOWN];
+	for (int64_t i = 0; i < t->n * f->ntargets; i++) {
+		int64_t line;
+		if (v[i] >= 0 && v[i] <= 1)
+			continue;
+		const char *path = gt_table_where(t, i / f->ntargets, &line);
+		return gt_fail(err, GT_EDATA, "%.400s:%lld: column \"%s\": expected a number from 0 to 1, which the loss \"bce\" needs, got %g",
+		               path, (long long)line, gt_cell_shown(f->column[gt_table_target_column(f, (int)(i % f->ntargets))].name, shown),
+		               (double)v[i]);
+	}
+	return GT_OK;
+}
+
+static enum gt_code new_rows(int64_t n, int64_t width, size_t each, void **out, struct gt_err *err)
+{
+	size_t count = (size_t)n * (size_t)width;
+	if ((width && (size_t)n > SIZE_MAX / each / (size_t)width) || !(*out = malloc(count ? count * each : 1)))
+		return gt_fail_memory(err, count * each);
+	return GT_OK;
+}
+
+static enum gt_code convert(const struct gt_dataset_spec *spec, const struct gt_learned *l, bool targets, struct gt_dataset *d,
+                            struct gt_err *err)
+{
+	const struct gt_data_table *t = d->raw;
+	const struct gt_table_facts *f = &l->table;
+	struct gt_table_fields to = {0};
+	GT_TRY(check_columns(t, f, err));
+	GT_TRY(describe(spec, l, d, err));
+	for (int i = 0; i < d->nfields; i++) {
+		GT_TRY(new_rows(d->n, d->field[i].width, gt_dtype_size(d->field[i].dtype), &d->field[i].data, err));
+		if (d->field[i].dtype == GT_F32)
+			to.values = d->field[i].data;
+		else
+			to.codes = d->field[i].data;
+	}
+	if (targets && f->task == GT_TASK_CLASSES) {
+		GT_TRY(new_rows(d->n, 1, sizeof *d->labels, (void **)&d->labels, err));
+		to.labels = d->labels;
+	} else if (targets) {
+		GT_TRY(new_rows(d->n, f->ntargets, sizeof(float), &d->target.data, err));
+		to.targets = d->target.data;
+	}
+	GT_TRY(gt_table_apply(t, f, &to, err));
+	if (to.targets && spec->target_labels)
+		GT_TRY(check_labels(t, f, to.targets, err));
+	drop(d->raw);
+	d->raw = NULL;
+	return GT_OK;
+}
+
+static enum gt_code apply(const struct gt_dataset_spec *spec, const struct gt_learned *l, struct gt_dataset *d, struct gt_err *err)
+{
+	return convert(spec, l, true, d, err);
+}
+
+static enum gt_code inputs(const struct gt_dataset_spec *spec, const char *path, struct gt_dataset *out, struct gt_err *err)
+{
+	enum gt_code code = read_raw(spec, (char *const[]){(char *)(uintptr_t)path}, 1, &spec->learned->table, false, out, err);
+	return code == GT_OK ? convert(spec, spec->learned, false, out, err) : code;
+}
+
+static void forget(struct gt_learned *l)
+{
+	gt_table_facts_free(&l->table);
+}
+
+/* Without what was learned, the table stays as it is in the files. */
+static enum gt_code load(const struct gt_dataset_spec *spec, enum gt_split split, const struct gt_paths *paths, bool headers_only,
+                         struct gt_dataset *out, struct gt_err *err)
+{
+	(void)split;
+	(void)headers_only; /* the number of rows and the types of columns need the whole file */
+	GT_TRY(read_raw(spec, paths->path, paths->n, spec->learned ? &spec->learned->table : NULL, true, out, err));
+	return spec->learned ? convert(spec, spec->learned, true, out, err) : GT_OK;
+}
+
+const struct gt_learning gt_learning_csv = {.format = "csv", .strata = strata, .learn = learn, .describe = describe, .apply = apply,
+                                            .inputs = inputs, .raw_bytes = raw_bytes, .drop = drop, .forget = forget};
+const struct gt_format gt_format_csv = {.name = "csv", .by_name = true, .load = load};

@@ -1,0 +1,181 @@
+#!/bin/bash
+# Tables (data.format = "csv"): what is learned from the training split, training in any mode, resuming, evaluation, and bad input.
+# shellcheck source=tests/cli/cli.sh
+. "$(dirname "$0")/cli.sh"
+cd "$tmp" || exit 1
+# A table of 600 rows: y is a number that follows from a, b and the words of c; level is high where y is above its median.
+awk 'function rand_() { seed = seed * 16807 % 2147483647; return seed / 2147483647 }
+BEGIN {
+	seed = 5
+	print "id,a,b,c,y,level"
+	split("red green blue", word, " ")
+	for (i = 1; i <= 600; i++) {
+		a = rand_() * 4 - 2
+		b = 100 + 10 * rand_()
+		k = int(rand_() * 3) + 1
+		y = 2 * a - (b - 105) / 2 + (k == 2 ? 1.5 : k == 3 ? -1.5 : 0)
+		printf "row%d,%.4f,%s,%s,%.4f,%s\n", i, a, i % 20 ? sprintf("%.3f", b) : "?", word[k], y, (y > 0 ? "high" : "low")
+	}
+}' >all.csv
+{
+	head -n 1 all.csv
+	tail -n +2 all.csv | awk 'NR > 480'
+} >test.csv
+head -n 481 all.csv >train.csv
+cat >numbers.cfg <<'CFG'
+schema = 1;
+name = "table";
+seed = 3;
+reproducible = "world";
+data = { format = "csv"; train = ["train.csv"]; test = ["test.csv"]; target = "y"; ignore = ["level"]; batch = 32; valid = 0.2; };
+model = { inputs = ( { name = "values"; } ); 
+	layers = ( { type = "linear"; out = 32; }, { type = "relu"; }, { type = "linear"; out = 1; } ); };
+train = { epochs = 10; loss = "mse"; optimizer = { type = "adam"; lr = 0.02; }; };
+checkpoint = { every_epochs = 0; best = { metric = "valid/loss"; }; };
+CFG
+sed -e 's/target = "y"; ignore = \["level"\]/target = "level"; ignore = ["y"]; stratify = true/; s/"mse"/"cross_entropy"/' \
+	-e 's/out = 1;/out = 2;/' numbers.cfg >classes.cfg
+weights() { "$gtrain" export "$1" -o "$1.safetensors" -q && sha256sum <"$1.safetensors" | cut -c1-16; }
+
+# ---- what is learned, and where it is kept --------------------------------------------------------------------------------------------
+gives check 0 out '384 train, 96 valid, 120 test' check numbers.cfg
+"$gtrain" run numbers.cfg -q -o numbers >out 2>err || fail numbers "$(head -n 1 err)"
+if awk -v l="$(sed -n 's/.*test loss \([0-9.e-]*\).*/\1/p' out)" 'BEGIN { exit !(l != "" && l + 0 < 3) }'; then
+	pass numbers_learns
+else
+	fail numbers_learns "$(cat out err)"
+fi
+echo "# numbers: $(tail -n 1 out)"
+"$gtrain" run classes.cfg -q -o classes >out 2>err || fail classes "$(head -n 1 err)"
+if awk -v a="$(sed -n 's/.*test accuracy \([0-9.]*\).*/\1/p' out)" 'BEGIN { exit !(a != "" && a + 0 > 0.8) }'; then
+	pass classes_learns
+else
+	fail classes_learns "$(cat out err)"
+fi
+echo "# classes: $(tail -n 1 out)"
+# has NAME FILE TEXT
+has() { if grep -qF -- "$3" "$2"; then pass "$1"; else fail "$1" "no '$3' in $2: $(cut -c1-600 "$2")"; fi; }
+has facts_task numbers/latest/data.json '"task":"numbers"'
+has facts_ignored numbers/latest/data.json '{"name":"id","type":"ignore"}'
+has facts_missing numbers/latest/data.json '"missing":true'
+has facts_words numbers/latest/data.json '"name":"c","type":"categorical","words":['
+has facts_classes classes/latest/data.json '"classes":["high","low"]'
+gives eval_test 0 out 'test loss' eval numbers
+gives eval_valid 0 out 'valid loss' eval numbers --split valid
+gives report_numbers 0 out 'RMSE' eval numbers --report
+gives report_classes 0 out 'ROC AUC' eval classes --report
+
+# Nothing is learned from the splits valid and test: the facts do not change when their rows do.
+cp numbers/latest/data.json before.json
+awk -F, 'BEGIN { OFS = "," } NR > 1 { $2 = 1000; $4 = "violet" } 1' test.csv >other.csv
+"$gtrain" run numbers.cfg -q -o other -s "data.test=[\"$PWD/other.csv\"]" -s train.steps=2 >out 2>err || fail other "$(head -n 1 err)"
+if cmp -s before.json other/latest/data.json; then pass test_is_not_learned; else fail test_is_not_learned 'other facts'; fi
+
+# ---- the same weights in any way of running -------------------------------------------------------------------------------------------
+for cfg in numbers classes; do
+	want=$(weights $cfg)
+	equal() { if [ "$(weights "$2")" = "$want" ]; then pass "$1"; else fail "$1" "other weights: $(head -n 1 err)"; fi; }
+	"$gtrain" run $cfg.cfg -q -o $cfg-part -s train.steps=17 >/dev/null 2>err || fail "${cfg}_part" "$(head -n 1 err)"
+	"$gtrain" resume $cfg-part -q -s train.steps=0 >/dev/null 2>err
+	equal "${cfg}_resumed" $cfg-part
+	for mode in 'ddp 2' 'dp 2' 'ddp 4' 'zero 4'; do
+		read -r m n <<<"$mode"
+		"$gtrain" run $cfg.cfg -q -o "$cfg-$m$n" -s "parallel.mode=$m" -s "parallel.nproc=$n" >/dev/null 2>err
+		equal "${cfg}_$m$n" "$cfg-$m$n"
+	done
+	"$gtrain" run $cfg.cfg -q -o $cfg-dp-part -s train.steps=17 -s parallel.mode=dp -s parallel.nproc=2 >/dev/null 2>err
+	"$gtrain" resume $cfg-dp-part -q -s train.steps=0 >/dev/null 2>err
+	equal "${cfg}_dp_resumed" $cfg-dp-part
+	gives "${cfg}_eval_ranks" 0 out 'loss' eval $cfg --nproc 2 -s parallel.mode=ddp
+done
+# a run that resumes checks that it learns the same
+gives resume_other_split 65 err 'column "a": expected the statistics of the checkpoint' resume numbers-part \
+	 -s train.epochs=11 -s data.valid=0.3
+awk -F, 'BEGIN { OFS = "," } NR == 9 { $4 = "pink" } 1' train.csv >pink.csv
+gives resume_other_file 65 err 'column "c": expected the words of the checkpoint' resume numbers-part -s train.epochs=11 \
+	-s "data.train=[\"$PWD/pink.csv\"]"
+# several files are one table
+head -n 200 train.csv >first.csv
+{
+	head -n 1 train.csv
+	tail -n +201 train.csv
+} >second.csv
+"$gtrain" run numbers.cfg -q -o files -s "data.train=[\"$PWD/first.csv\", \"$PWD/second.csv\"]" >/dev/null 2>err ||
+	fail files "$(head -n 1 err)"
+if [ "$(weights files)" = "$(weights numbers)" ]; then pass several_files; else fail several_files 'other weights'; fi
+
+# ---- several targets -------------------------------------------------------------------------------------------------------------------
+awk -F, 'BEGIN { OFS = "," } NR == 1 { print $0, "z", "hi", "red"; next } { print $0, -$5, $6 == "high", $4 == "red" }' train.csv >wide.csv
+sed -e 's/test = \["test.csv"\]; //; s/train.csv/wide.csv/; s/out = 1;/out = 2;/' \
+	-e 's/target = "y"; ignore = \["level"\]/target = ["y", "z"]; ignore = ["level", "hi", "red"]/' numbers.cfg >two.cfg
+"$gtrain" run two.cfg -q -o two >out 2>err || fail two "$(head -n 1 err)"
+gives two_report 0 out '"values":[{"name":"y","mae":' eval two --split valid --report --json
+sed 's/target = .*"red"\]/target = ["hi", "red"]; ignore = ["level", "y", "z", "c"]/; s/"mse"/"bce"/' two.cfg >labels.cfg
+"$gtrain" run labels.cfg -q -o labels -s 'checkpoint.best.metric="valid/f1"' >out 2>err || fail labels "$(head -n 1 err)"
+gives labels_report 0 out '"micro":{"precision":' eval labels --split valid --report --json
+gives labels_not_0_1 65 err 'wide.csv:2: column "y": expected a number from 0 to 1, which the loss "bce" needs' run labels.cfg \
+	-s 'data.target="y"' -s 'data.ignore=["level"]' -s 'model.layers[2].out=1' -q
+
+# ---- what is refused -------------------------------------------------------------------------------------------------------------------
+# bad NAME STATUS TEXT ARGS...: `gtrain check` and `gtrain run` of numbers.cfg refuse it with the same sentence
+bad() {
+	gives "$1" "$2" err "$3" check numbers.cfg "${@:4}"
+	gives "$1_run" "$2" err "$3" run numbers.cfg -q "${@:4}"
+}
+bad no_target 78 'data.target: expected a column of' -s 'data.target=[]'
+bad unknown_target 78 'data.target: expected a column of' -s 'data.target="why"'
+gives unknown_target_names 78 err 'got "why"; its columns are "id", "a", "b", "c", "y", "level"' check numbers.cfg -s 'data.target="why"'
+bad unknown_ignored 78 'data.ignore: expected a column of' -s 'data.ignore=["nothing"]'
+bad two_types 78 'data.target: the column "y" has the type "ignore" in data.columns' -s 'data.columns=( { name = "y"; type = "ignore"; } )'
+bad unknown_type 78 'data.columns[0].type: expected' -s 'data.columns=( { name = "y"; type = "number"; } )'
+bad no_name 78 'data.columns[0].name: expected a string, got nothing' -s 'data.columns=( { type = "ignore"; } )'
+bad words_as_numbers 65 'train.csv:2: column "c": expected a number' -s 'data.columns=( { name = "c"; type = "continuous"; } )'
+bad word_target 65 'column "level"' -s 'data.target="level"' -s 'data.ignore=["y"]'
+bad delimiter 78 'data.delimiter: expected one character' -s 'data.delimiter=", "'
+bad stratified_numbers 78 'data.stratify: does not go together with train.loss = "mse"' -s data.stratify=true
+bad no_input 78 'expected the name of a field that the data has (values, codes), got "image"' -s \
+	'model.inputs=( { name = "image"; shape = [1, 2, 2]; } )'
+bad input_type 78 'expected type = "values" for "values"' -s 'model.inputs=( { name = "values"; type = "codes"; } )'
+bad input_shape 78 'expected shape = [3], as in the data, got [4]' -s 'model.inputs=( { name = "values"; shape = [4]; } )'
+gives no_file 66 err 'nothing.csv' run numbers.cfg -q -s 'data.train=["nothing.csv"]'
+gives not_for_images 78 err 'data.target: data.format = "synthetic" does not use this key; csv does' check numbers.cfg \
+	-s 'data.format="synthetic"' -s 'data.target="y"'
+gives several_classes 78 err 'expected one column of classes' check classes.cfg -s 'data.target=["level", "c"]'
+
+# hostile TEXT NAME: a table whose first 100 lines are those of train.csv, then the bytes on standard input
+hostile() {
+	{
+		head -n 100 train.csv
+		cat
+	} >"$1.csv"
+	bad "$1" 65 "$1.csv:$2" -s "data.train=[\"$PWD/$1.csv\"]"
+}
+printf 'x,1,2\n' | hostile ragged '101: expected 6 fields, as in line 1, got 3'
+printf 'x,1,2,red,3,lo\0w\n' | hostile nul '101:'
+printf 'x,1,2,"red,3,low\nx,1,2,red,3,low\n' | hostile open_quote '101:'
+printf 'x,1,2,"red"x,3,low\n' | hostile after_quote '101:'
+printf 'x,1e999,2,red,3,low\n' | hostile range '101: column "a": expected a number of a magnitude of at most 3.4e38'
+printf 'x,1,2,red\xff\xfe,3,low\n' | hostile not_utf8 '101: column "c": expected UTF-8'
+printf 'x,1,2,red,,low\n' | hostile no_value '101: column "y": the target is missing'
+head -c 10000000 /dev/zero | tr '\0' x | sed '1s/^/x,1,2,/; $s/$/,3,low/' | hostile long '101:'
+awk -F, 'BEGIN { OFS = "," } NR > 1 { $5 = 7 } 1' train.csv >constant.csv
+bad constant 65 'constant.csv: column "y": the target is the same in every row of the training split' \
+	-s "data.train=[\"$PWD/constant.csv\"]"
+head -n 1 train.csv >header.csv
+bad only_header 65 'header.csv: expected rows after the header, got none' -s "data.train=[\"$PWD/header.csv\"]" -s data.header=yes
+: >empty.csv
+bad empty 65 'empty.csv' -s "data.train=[\"$PWD/empty.csv\"]"
+# a byte order mark, and lines that end with CRLF, are as without them
+sed 's/$/\r/; 1s/^/\xef\xbb\xbf/' train.csv >crlf.csv
+"$gtrain" run numbers.cfg -q -o crlf -s "data.train=[\"$PWD/crlf.csv\"]" >/dev/null 2>err || fail crlf "$(head -n 1 err)"
+if [ "$(weights crlf)" = "$(weights numbers)" ]; then pass bom_and_crlf; else fail bom_and_crlf 'other weights'; fi
+# the test split lacks a column, or has a class that was not learned
+cut -d, -f1,3- test.csv >lacks.csv
+bad test_lacks 65 'lacks.csv:1: expected the columns of the training data; "a" is missing' -s "data.test=[\"$PWD/lacks.csv\"]"
+sed '5s/,[a-z]*$/,middle/' test.csv >class.csv
+gives test_class 65 err 'class.csv:5: column "level": expected a class of the training data, got "middle"' check classes.cfg \
+	-s "data.test=[\"$PWD/class.csv\"]"
+# what a checkpoint has learned may be damaged
+cp -r numbers damaged
+for f in damaged/step-*/data.json; do sed -i 's/"words"/"wards"/' "$f"; done
+gives damaged 65 err '' eval damaged

@@ -1,7 +1,7 @@
 /* Images made from the seed: every class has a smooth random pattern, a sample is its class's pattern plus noise. Learnable (a
  * linear model separates the classes once there are a few samples of each), and the same on every machine: integers only.
- * Fields are made in the same way: each class has a value from -1 to 1, or a code from 0 to 7, in each column; a sample has it with noise,
- * or for three of four samples.
+ * Fields are made in the same way: each class has a value from -1 to 1, or a code from 0 to 7 (below model.inputs.vocabulary), in each
+ * column; a sample has it with noise, or for three of four samples. Lengths are 1 to the width of the widest field of codes or tokens.
  * Draws: GT_RNG_SYNTH, stream 0: samples (split, sample, element / 4, 0) and labels (split, sample, 0, 1); stream 1: patterns; stream
  * 2 + k: field k, (split, sample, column, 0) and its classes (class, column, 0, 1). */
 #include "base/arena.h"
@@ -69,14 +69,27 @@ static void make_samples(uint64_t key, uint32_t split, const uint8_t *patterns, 
 	}
 }
 
-#define CODES 8
+static const int64_t codes = 8;
+
+/* Returns the number below which the integers of field k are. */
+static int64_t limit_of(const struct gt_dataset *d, int k)
+{
+	int64_t n = 1;
+	if (d->field[k].ncodes)
+		return d->field[k].codes[0];
+	for (int i = 0; i < d->nfields; i++)
+		if (d->field[i].ncodes && d->field[i].width > n)
+			n = d->field[i].width;
+	return n;
+}
 
 /* Makes field k of all samples. */
 static enum gt_code make_field(const struct gt_dataset_spec *spec, uint32_t split, int k, struct gt_dataset *d, struct gt_err *err)
 {
 	struct gt_field *f = &d->field[k];
 	uint64_t key = gt_rng_key(spec->seed, GT_RNG_SYNTH, 2 + (uint32_t)k);
-	int64_t width = f->width ? f->width : 1;
+	int64_t width = f->width ? f->width : 1, first = f->ncodes ? 0 : 1;
+	uint32_t limit = (uint32_t)limit_of(d, k);
 	if (!(f->data = malloc((size_t)(d->n * width) * 4)))
 		return gt_fail_memory(err, (size_t)(d->n * width) * 4);
 	for (int64_t i = 0; i < d->n; i++)
@@ -86,7 +99,7 @@ static enum gt_code make_field(const struct gt_dataset_spec *spec, uint32_t spli
 			if (f->dtype == GT_F32)
 				((float *)f->data)[i * width + j] = 2 * gt_rng_uniform(class.v[0]) - 1 + (float)noise(own.v[0]) / 64;
 			else
-				((int32_t *)f->data)[i * width + j] = (int32_t)((own.v[1] % 4 ? class.v[0] : own.v[0]) % CODES);
+				((int32_t *)f->data)[i * width + j] = (int32_t)(first + (own.v[1] % 4 ? class.v[0] : own.v[0]) % limit);
 		}
 	return GT_OK;
 }
@@ -115,7 +128,10 @@ static enum gt_code load(const struct gt_dataset_spec *spec, enum gt_split split
 		if (f->width > 65536 || out->n > (int64_t)(spec->max_bytes / 4) / (f->width + 1))
 			return gt_fail(err, GT_ECONFIG, "model.inputs: %lld samples of %lld numbers are more than the %zu bytes allowed",
 			               (long long)out->n, (long long)f->width, spec->max_bytes);
-		out->field[out->nfields++] = *f;
+		out->field[out->nfields] = *f;
+		if (f->ncodes && !f->codes[0])
+			out->field[out->nfields].codes = &codes;
+		out->nfields++;
 	}
 	if (!spec->shape[0] && spec->nwanted)
 		out->h = out->w = 0;

@@ -235,7 +235,9 @@ static void free_samples(struct gt_dataset *d)
 	for (int i = -1; i < d->nfields; i++) {
 		struct gt_field *f = i < 0 ? &d->target : &d->field[i];
 		free(f->data);
+		free(f->start);
 		f->data = NULL;
+		f->start = NULL;
 	}
 }
 

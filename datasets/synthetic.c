@@ -1,7 +1,8 @@
 /* Images made from the seed: every class has a smooth random pattern, a sample is its class's pattern plus noise. Learnable (a
  * linear model separates the classes once there are a few samples of each), and the same on every machine: integers only.
- * Fields are made in the same way: each class has a value from -1 to 1, or a code from 0 to 7 (below model.inputs.vocabulary), in each
- * column; a sample has it with noise, or for three of four samples. Lengths are 1 to the width of the widest field of codes or tokens.
+ * Fields are made in the same way: each class has a value from -1 to 1, or a code from 0 to 7, in each column; a sample has it with noise,
+ * or for three of four samples.
+ * Tokens are sequences of 1 to width numbers from 1 to 8, of which each class has four that repeat; "lengths" is their length.
  * Draws: GT_RNG_SYNTH, stream 0: samples (split, sample, element / 4, 0) and labels (split, sample, 0, 1); stream 1: patterns; stream
  * 2 + k: field k, (split, sample, column, 0) and its classes (class, column, 0, 1). */
 #include "base/arena.h"
@@ -69,27 +70,14 @@ static void make_samples(uint64_t key, uint32_t split, const uint8_t *patterns, 
 	}
 }
 
-static const int64_t codes = 8;
-
-/* Returns the number below which the integers of field k are. */
-static int64_t limit_of(const struct gt_dataset *d, int k)
-{
-	int64_t n = 1;
-	if (d->field[k].ncodes)
-		return d->field[k].codes[0];
-	for (int i = 0; i < d->nfields; i++)
-		if (d->field[i].ncodes && d->field[i].width > n)
-			n = d->field[i].width;
-	return n;
-}
+#define CODES 8
 
 /* Makes field k of all samples. */
 static enum gt_code make_field(const struct gt_dataset_spec *spec, uint32_t split, int k, struct gt_dataset *d, struct gt_err *err)
 {
 	struct gt_field *f = &d->field[k];
 	uint64_t key = gt_rng_key(spec->seed, GT_RNG_SYNTH, 2 + (uint32_t)k);
-	int64_t width = f->width ? f->width : 1, first = f->ncodes ? 0 : 1;
-	uint32_t limit = (uint32_t)limit_of(d, k);
+	int64_t width = f->width ? f->width : 1;
 	if (!(f->data = malloc((size_t)(d->n * width) * 4)))
 		return gt_fail_memory(err, (size_t)(d->n * width) * 4);
 	for (int64_t i = 0; i < d->n; i++)
@@ -99,8 +87,63 @@ static enum gt_code make_field(const struct gt_dataset_spec *spec, uint32_t spli
 			if (f->dtype == GT_F32)
 				((float *)f->data)[i * width + j] = 2 * gt_rng_uniform(class.v[0]) - 1 + (float)noise(own.v[0]) / 64;
 			else
-				((int32_t *)f->data)[i * width + j] = (int32_t)(first + (own.v[1] % 4 ? class.v[0] : own.v[0]) % limit);
+				((int32_t *)f->data)[i * width + j] = (int32_t)((own.v[1] % 4 ? class.v[0] : own.v[0]) % CODES);
 		}
+	return GT_OK;
+}
+
+/* Makes field k of all samples, which has sequences of 1 to width tokens. A token is 1 + a code; id 0 is for padding. Draws: lengths
+ * (split, sample, 0, 2), tokens and those of the classes as for other fields. */
+static enum gt_code make_sequences(const struct gt_dataset_spec *spec, uint32_t split, int k, struct gt_dataset *d, struct gt_err *err)
+{
+	struct gt_field *f = &d->field[k];
+	uint64_t key = gt_rng_key(spec->seed, GT_RNG_SYNTH, 2 + (uint32_t)k);
+	size_t bytes = (size_t)(d->n + 1) * sizeof *f->start;
+	if (!(f->start = malloc(bytes)))
+		return gt_fail_memory(err, bytes);
+	f->start[0] = 0;
+	for (int64_t i = 0; i < d->n; i++)
+		f->start[i + 1] = f->start[i] + 1 + (int64_t)(gt_rng_draw(key, split, (uint32_t)i, 0, 2).v[0] % (uint32_t)f->width);
+	bytes = (size_t)f->start[d->n] * sizeof(int32_t);
+	int32_t *id = f->data = malloc(bytes);
+	if (!id)
+		return gt_fail_memory(err, bytes);
+	for (int64_t i = 0; i < d->n; i++)
+		for (uint32_t j = 0; id < (int32_t *)f->data + f->start[i + 1]; j++) {
+			struct gt_philox own = gt_rng_draw(key, split, (uint32_t)i, j, 0),
+			                 class = gt_rng_draw(key, (uint32_t)d->labels[i], j % 4, 0, 1);
+			*id++ = 1 + (int32_t)((own.v[1] % 4 ? class.v[0] : own.v[0]) % CODES);
+		}
+	return GT_OK;
+}
+
+/* Makes field k, the lengths of the sequences. */
+static enum gt_code make_lengths(struct gt_dataset *d, const int64_t *start, int k, struct gt_err *err)
+{
+	size_t bytes = (size_t)d->n * sizeof(int32_t);
+	int32_t *n = d->field[k].data = malloc(bytes);
+	if (!n)
+		return gt_fail_memory(err, bytes);
+	for (int64_t i = 0; i < d->n; i++)
+		n[i] = (int32_t)(start[i + 1] - start[i]);
+	return GT_OK;
+}
+
+static enum gt_code make_fields(const struct gt_dataset_spec *spec, uint32_t split, struct gt_dataset *d, struct gt_err *err)
+{
+	const struct gt_field *sequences = NULL;
+	for (int k = 0; k < d->nfields; k++) {
+		if (d->field[k].ragged) {
+			GT_TRY(make_sequences(spec, split, k, d, err));
+			sequences = &d->field[k];
+		}
+	}
+	for (int k = 0; k < d->nfields; k++) {
+		if (!d->field[k].width && sequences)
+			GT_TRY(make_lengths(d, sequences->start, k, err));
+		else if (!d->field[k].ragged)
+			GT_TRY(make_field(spec, split, k, d, err));
+	}
 	return GT_OK;
 }
 
@@ -128,10 +171,7 @@ static enum gt_code load(const struct gt_dataset_spec *spec, enum gt_split split
 		if (f->width > 65536 || out->n > (int64_t)(spec->max_bytes / 4) / (f->width + 1))
 			return gt_fail(err, GT_ECONFIG, "model.inputs: %lld samples of %lld numbers are more than the %zu bytes allowed",
 			               (long long)out->n, (long long)f->width, spec->max_bytes);
-		out->field[out->nfields] = *f;
-		if (f->ncodes && !f->codes[0])
-			out->field[out->nfields].codes = &codes;
-		out->nfields++;
+		out->field[out->nfields++] = *f;
 	}
 	if (!spec->shape[0] && spec->nwanted)
 		out->h = out->w = 0;
@@ -158,9 +198,7 @@ static enum gt_code load(const struct gt_dataset_spec *spec, enum gt_split split
 		make_pattern(key, (uint32_t)k, out, pat + (uint64_t)k * bytes);
 	make_samples(gt_rng_key(spec->seed, GT_RNG_SYNTH, 0), split == GT_TEST, pat, out);
 	free(pat);
-	for (int k = 0; k < out->nfields; k++)
-		GT_TRY(make_field(spec, split == GT_TEST, k, out, err));
-	return GT_OK;
+	return make_fields(spec, split == GT_TEST, out, err);
 }
 
 const struct gt_format gt_format_synthetic = {"synthetic", NULL, load};

@@ -15,7 +15,7 @@
 /* Purposes of random numbers. Their values are part of reproducible results: append new ones, and never renumber. */
 enum gt_rng_purpose {
 	GT_RNG_INIT = 1,    /* counters: parameter index, element / 4 */
-	GT_RNG_SHUFFLE = 2, /* counters: epoch, position */
+	GT_RNG_SHUFFLE = 2, /* stream: 0: samples, 1: batches; counters: epoch, position */
 	GT_RNG_AUGMENT = 3, /* counters: epoch, sample index in the dataset, draw / 4 */
 	GT_RNG_DROPOUT = 4, /* counters: layer, epoch, position in the epoch, element / 4 */
 	GT_RNG_SYNTH = 5,   /* counters: split, sample, element / 4 */

@@ -59,9 +59,12 @@ struct gt_conf_data {
 	int naugment;
 	int64_t classes, samples, samples_test; /* of a synthetic dataset: number of classes, training samples and test samples */
 	int64_t limit;
+	struct gt_floats lengths;      /* whole, ascending: lengths to which batches of sequences are padded; empty: chosen automatically */
+	int64_t buckets;               /* batches whose sequences are sorted by length together; 0: none; -1: chosen automatically */
 	int64_t prefetch;              /* batches that a thread prepares in advance; 0: the step prepares its own; -1: chosen automatically */
 };
 
+#define GT_MAX_LENGTHS 8 /* maximum number of data.lengths */
 #define GT_FLOATS_AUTO (-1) /* gt_floats.n of a key whose value is "auto" */
 
 struct gt_conf_optimizer {

@@ -208,6 +208,12 @@ const struct gt_row gt_rows[] = {
     {"data.workers", GT_T_INT, AT(data.workers), "0", 0, 1024,
      .help = "number of threads of a rank that read samples which are not in memory; 0: one for each thread of the device; beside the "
              "decoded batches, each keeps at most 32 MiB from one image to the next"},
+    {"data.lengths", GT_T_FLOATS, AT(data.lengths), "[]", 1, 65536,
+     .help = "lengths to which batches of token sequences are padded, at most 8 ascending whole numbers; a batch gets the first that its "
+             "longest sequence fits into, and each has a plan of its own; []: chosen from the lengths in the training split"},
+    {"data.buckets", GT_T_INT, AT(data.buckets), "-1", -1, 1 << 20,
+     .help = "number of batches whose token sequences are sorted by length together, so that those of a batch have similar lengths; the "
+             "batches are then in a random order, a function of seed and epoch; 0: none; -1: 50, or 0 beside another sampler than gtrain"},
     {"data.augment", GT_T_OTHER, .def = "[]", .help = "augmentations of training images, applied in this order: a list of groups"},
 
     {"model.input", GT_T_DIMS, AT(model.input), "(model.inputs)", 1, 65536,
@@ -437,8 +443,6 @@ const struct gt_row gt_rows_input[] = {
      .help = "image: pixels; values: numbers; codes: categories; tokens: words of a text; lengths: the number of tokens of a text"},
     {"shape", GT_T_DIMS, INPUT(shape), "(that of the data)", 1, 65536,
      .help = "shape of a sample: [channels, height, width] of images, else the number of its numbers"},
-    {"vocabulary", GT_T_INT, INPUT(vocabulary), "(that of the data)", 1, INT32_MAX - 1,
-     .help = "the codes or tokens are below this number"},
     {NULL},
 };
 

@@ -77,6 +77,31 @@ static enum gt_code check_no_images(struct gt_reading *rd, struct gt_err *err)
 	return GT_OK;
 }
 
+/* Checks the keys of sequences of tokens. */
+static enum gt_code check_sequences(struct gt_reading *rd, struct gt_err *err)
+{
+	const struct gt_conf *c = rd->conf;
+	const struct gt_floats *l = &c->data.lengths;
+	bool tokens = false;
+	for (int i = 0; i < c->model.ninputs; i++)
+		tokens |= c->model.inputs[i].type == GT_INPUT_TOKENS;
+	if (!tokens && l->n)
+		FAIL(rd, "data.lengths", "only sequences of tokens use this key, and model.inputs has none; remove it");
+	if (!tokens && c->data.buckets >= 0)
+		FAIL(rd, "data.buckets", "only sequences of tokens use this key, and model.inputs has none; remove it");
+	if (l->n > GT_MAX_LENGTHS)
+		FAIL(rd, "data.lengths", "expected at most %d lengths, each of which is a plan, got %d", GT_MAX_LENGTHS, l->n);
+	for (int i = 0; i < l->n; i++)
+		if (l->v[i] != (double)(int64_t)l->v[i] || (i && l->v[i] <= l->v[i - 1]))
+			FAIL(rd, "data.lengths", "expected ascending whole numbers, got %g%s", l->v[i], i ? " after smaller or equal ones" : "");
+	if (c->data.buckets > 0 && c->data.sampler != GT_SAMPLER_GTRAIN)
+		FAIL(rd, "data.buckets", "does not go together with data.sampler = \"%s\", whose order is that of PyTorch; write buckets = 0",
+		     c->data.sampler == GT_SAMPLER_TORCH ? "torch" : "torch-random");
+	if (c->data.buckets > 0 && !c->data.shuffle)
+		FAIL(rd, "data.buckets", "does not go together with data.shuffle = false, which keeps the order of the data; write buckets = 0");
+	return GT_OK;
+}
+
 /* Checks the keys of targets that are numbers: several labels of a sample, or columns of numbers. */
 static enum gt_code check_targets(struct gt_reading *rd, struct gt_err *err)
 {
@@ -123,6 +148,7 @@ static enum gt_code check_data(struct gt_reading *rd, struct gt_err *err)
 		     "sample; write \"stop\"", c->train.loss);
 	GT_TRY(check_targets(rd, err));
 	GT_TRY(check_no_images(rd, err));
+	GT_TRY(check_sequences(rd, err));
 	if (d->naugment && d->augment[d->naugment - 1].type >= GT_TF_MIXUP && !strcmp(c->train.loss, "nll")) {
 		char word[32];
 		FAIL(rd, "data.augment", "\"%s\" and train.loss = \"nll\" do not go together, because mixed targets are no labels; write "

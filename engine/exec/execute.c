@@ -116,14 +116,15 @@ static enum gt_code load(struct gt_exec *x, const struct gt_prog *p, const struc
 		step_args->stride = (uint64_t)others.stride;
 		return GT_OK;
 	}
-	int64_t n = s->plan->graph->batch / s->plan->graph->views;
+	int64_t n = s->plan->graph->batch / s->plan->graph->views, length = s->plan->graph->length;
 	struct gt_batch b;
 	if (!x->be->host_memory) {
-		GT_TRY(gt_loader_launch(l, n, step_args, s->stream, &b, err));
+		GT_TRY(gt_loader_launch(l, n, length, step_args, s->stream, &b, err));
 	} else {
 		GT_TRY(gt_loader_next(l, &b, err));
-		if (b.n != n)
-			return gt_fail(err, GT_EINTERNAL, "the loader returned %lld samples, but the plan expects %lld", (long long)b.n, (long long)n);
+		if (b.n != n || b.length != length)
+			return gt_fail(err, GT_EINTERNAL, "the loader returned %lld samples of length %lld, but the plan expects %lld of length %lld",
+			               (long long)b.n, (long long)b.length, (long long)n, (long long)length);
 		step_args->epoch = (uint64_t)b.epoch;
 		step_args->sample0 = (uint64_t)b.cursor;
 		step_args->stride = (uint64_t)b.stride;

@@ -43,6 +43,7 @@
 #include "dataset.h"
 #include "exec/device.h"
 #include "exec/fetcher.h"
+#include "exec/lengths.h"
 #include "exec/mixing.h"
 
 /* A column: the numbers of all samples that a batch has beside the images. Column 0 is the target, the others are the dataset's fields. */
@@ -50,7 +51,9 @@
 struct gt_column {
 	enum gt_dtype dtype; /* GT_F32 or GT_I32 */
 	int64_t width;       /* numbers of a sample; 0: one, and the column has one dimension, as labels have */
-	const void *host;    /* [n, width] */
+	const void *host;    /* [n, width]; with start, the sequences one after the other */
+	const int64_t *start; /* [n + 1]: sample i has the numbers start[i] ... start[i + 1] - 1, at most width; NULL: all have width numbers */
+	int32_t pad;         /* with start: number behind the end of a sequence */
 };
 /* Fills the columns of a dataset and returns their number. */
 int gt_columns_of(const struct gt_dataset *d, struct gt_column out[GT_MAX_COLUMNS]);
@@ -62,7 +65,7 @@ static inline size_t gt_column_bytes(const struct gt_column *c)
 
 /* Device addresses of a dataset. A pointer is NULL if the samples are fetched. */
 struct gt_resident {
-	void *images, *column[GT_MAX_COLUMNS];
+	void *images, *column[GT_MAX_COLUMNS], *start[GT_MAX_COLUMNS];
 };
 
 /* A split: the samples of a dataset that belong to it, resident on a device. */
@@ -113,6 +116,11 @@ struct gt_loader_spec {
 	int ninputs, input_column[GT_MAX_INPUTS];
 	enum gt_dtype input_type[GT_MAX_INPUTS];
 	int64_t shape[3];          /* with fetch: C, H, W of a sample that it reads */
+	/* The lengths to which a column of sequences is padded; n is 0 if there is none. All samples of a step get the same length: that of
+	 * its longest one, rounded up, and in the last, short batch of an epoch the longest length. */
+	struct gt_lengths lengths;
+	int64_t buckets;           /* number of batches whose samples are sorted by length together, and then shuffled; 0: they are not */
+	bool sorted;               /* all samples are sorted by length, as in an evaluation */
 	int64_t batch, micro;      /* samples of one step and of one micro-batch, over all parts; micro divides batch, and parts <= micro */
 	struct gt_batch_slice slice; /* the parts that this loader delivers */
 	bool shuffle, drop_last;
@@ -148,6 +156,7 @@ struct gt_batch {
 	int64_t n;               /* number of samples, including rows that `fill` adds; x has n rows for each augmented view of the samples
 	                            (gt_attr_gather.views) */
 	int64_t epoch, cursor;   /* epoch of the first sample, and its position in the order of that epoch, from 0 */
+	int64_t length;          /* numbers of each sample in the column of sequences; 0: there is none */
 	int64_t micro;           /* position, in the order of the epoch, of the first sample of the whole micro-batch */
 	int64_t stride;          /* number of positions from one sample to the next */
 };
@@ -182,16 +191,23 @@ enum gt_code gt_loader_skip_part(struct gt_loader *l, struct gt_batch *out, stru
  * step_args[0 ... nmicro - 1], and queues the copy of the epoch's order to the device before all work that is queued later. On other
  * devices it does nothing, because gt_loader_next takes the parts. */
 enum gt_code gt_loader_take_parts(struct gt_loader *l, int nmicro, struct gt_step_args *step_args, struct gt_err *err);
-/* Queues the kernel that gathers n samples. It reads their position from step_args, in device memory, when it runs. *out stays valid until
- * the keep-th gather after this one. */
-enum gt_code gt_loader_launch(struct gt_loader *l, int64_t n, const struct gt_step_args *step_args, int stream, struct gt_batch *out,
-                              struct gt_err *err);
+/* Queues the kernel that gathers n samples, with sequences of `length` (0: there are none). It reads their position from step_args, in
+ * device memory, when it runs. *out stays valid until the keep-th gather after this one. */
+enum gt_code gt_loader_launch(struct gt_loader *l, int64_t n, int64_t length, const struct gt_step_args *step_args, int stream,
+                              struct gt_batch *out, struct gt_err *err);
 /* Computes the order of the next epoch and queues its copy to the device, unless that has been done. */
 enum gt_code gt_loader_order_next_epoch(struct gt_loader *l, struct gt_err *err);
 
 /* Sets *out to the sum of the label weights (0 for ignored labels, else 1) of the n samples from position `cursor` of `epoch` on, over
  * all parts. The loss of a step is divided by this sum. */
 enum gt_code gt_loader_weight(struct gt_loader *l, int64_t epoch, int64_t cursor, int64_t n, double *out, struct gt_err *err);
+
+/* With sequences: sets *index to the index in gt_loader_spec.lengths of the batch that begins at `cursor` of `epoch`, and *run to the
+ * number of full batches from there on in the epoch that have the same length, at most `most`; both are 0 without sequences. */
+enum gt_code gt_loader_length(struct gt_loader *l, int64_t epoch, int64_t cursor, int64_t most, int *index, int64_t *run,
+                              struct gt_err *err);
+/* From the next start on, all batches get the longest length: for commands that repeat one program. */
+void gt_loader_use_longest(struct gt_loader *l);
 
 /* Returns the number in the dataset of the sample at position `cursor` of the current epoch, for messages. */
 int64_t gt_loader_sample(struct gt_loader *l, int64_t cursor);

@@ -5,10 +5,10 @@
 int gt_columns_of(const struct gt_dataset *d, struct gt_column out[GT_MAX_COLUMNS])
 {
 	int n = 0;
-	out[n++] = d->target.width ? (struct gt_column){d->target.dtype, d->target.width, d->target.data}
-	                           : (struct gt_column){GT_I32, 0, d->labels};
+	out[n++] = d->target.width ? (struct gt_column){.dtype = d->target.dtype, .width = d->target.width, .host = d->target.data}
+	                           : (struct gt_column){.dtype = GT_I32, .host = d->labels};
 	for (int i = 0; i < d->nfields; i++)
-		out[n++] = (struct gt_column){d->field[i].dtype, d->field[i].width, d->field[i].data};
+		out[n++] = (struct gt_column){d->field[i].dtype, d->field[i].width, d->field[i].data, d->field[i].start, d->field[i].pad};
 	return n;
 }
 
@@ -41,12 +41,18 @@ enum gt_code gt_loader_open_columns(struct gt_loader *l, struct gt_err *err)
 		int input = c ? input_of(s, c) : -1;
 		col->of = of[c];
 		if (!c && s->mixing.classes && !of[c].width)
-			col->of = (struct gt_column){GT_F32, s->mixing.classes, NULL};
+			col->of = (struct gt_column){.dtype = GT_F32, .width = s->mixing.classes};
 		col->to = input >= 0 ? s->input_type[input] : col->of.dtype;
 		col->operand = c && input < 0 ? -1 : !c && !col->of.width && s->view->data->c ? 0 : 1 + c;
 		if (col->operand < 0)
 			continue;
-		struct gt_tdesc d = rows_desc(col->to, l->most * (c ? views(l) : 1), col->of.width);
+		if (of[c].start) {
+			l->sequences = &col->of;
+			if (s->fetch.sample || s->lengths.n < 1 || s->lengths.at[s->lengths.n - 1] < of[c].width)
+				return gt_fail(err, GT_EINTERNAL, "loader: sequences of up to %lld numbers, but lengths up to %lld",
+				               (long long)of[c].width, (long long)s->lengths.at[s->lengths.n > 0 ? s->lengths.n - 1 : 0]);
+		}
+		struct gt_tdesc d = rows_desc(col->to, l->most * (c ? views(l) : 1), of[c].start ? s->lengths.at[s->lengths.n - 1] : col->of.width);
 		if (!(col->out = calloc((size_t)l->nbuf, sizeof *col->out)))
 			return gt_fail_memory(err, (size_t)l->nbuf * sizeof *col->out);
 		for (int i = 0; i < l->nbuf; i++)
@@ -98,36 +104,64 @@ static enum gt_code prepare_column(struct gt_loader *l, int c, int64_t n, int64_
 	return l->be->prepare(l->dev, &oc, out, err);
 }
 
-enum gt_code gt_loader_prepare_size(struct gt_loader *l, int64_t n, struct gt_err *err)
+/* Prepares the kernel that gathers sequences and pads them to `length`. */
+static enum gt_code prepare_sequences(struct gt_loader *l, int c, int64_t n, int64_t length, struct gt_tdesc *index, struct gt_kernel **out,
+                                      struct gt_err *err)
+{
+	const struct gt_column *of = &l->column[c].of;
+	struct gt_attr_ragged attr = {(int)views(l), of->pad};
+	int64_t all = l->spec.view->data->n;
+	struct gt_tdesc rows = rows_desc(GT_I32, of->start[all], 0), start = gt_tdesc_make(GT_I64, 1, (int64_t[]){all + 1}, false);
+	struct gt_tdesc y = rows_desc(GT_I32, n * attr.views, length);
+	struct gt_opcall oc = {.code = GT_OP_GATHER_RAGGED, .name = "data", .attr = &attr, .nin = 3, .nout = 1,
+	                       .in = {&rows, &start, index}, .out = {&y}};
+	return l->be->prepare(l->dev, &oc, out, err);
+}
+
+static enum gt_code prepare_size(struct gt_loader *l, int64_t n, int64_t length, struct gt_err *err)
 {
 	bool whole = l->fetcher && !l->map; /* the operands are a batch, in the order of the batch */
 	int64_t order[2] = {2, l->row}, all = whole ? l->most : l->map ? l->ring_parts * l->most : l->spec.view->data->n;
 	struct gt_tdesc index = whole ? gt_tdesc_make(GT_I64, 1, &n, false) : gt_tdesc_make(GT_I64, 2, order, false);
-	if (n == 0)
-		return GT_OK;
 	for (int i = 0; i < l->nsizes; i++)
-		if (l->gather[i].n == n)
+		if (l->gather[i].n == n && l->gather[i].length == length)
 			return GT_OK;
 	if (l->nsizes == GT_LOADER_SIZES)
 		return gt_fail(err, GT_EINTERNAL, "loader: more than %d different batch sizes", GT_LOADER_SIZES);
 	struct gt_loader_size *g = &l->gather[l->nsizes++];
 	g->n = n;
+	g->length = length;
 	if (l->spec.view->data->c)
 		GT_TRY(prepare_images(l, n, all, &index, &g->kernel[0], err));
-	for (int c = 0; c < l->ncolumns; c++)
+	for (int c = 0; c < l->ncolumns; c++) {
+		struct gt_kernel **k = &g->kernel[l->column[c].operand > 0 ? l->column[c].operand : 0];
 		if (l->column[c].operand > 0)
-			GT_TRY(prepare_column(l, c, n, all, &index, &g->kernel[l->column[c].operand], err));
+			GT_TRY(l->column[c].of.start ? prepare_sequences(l, c, n, length, &index, k, err)
+			                             : prepare_column(l, c, n, all, &index, k, err));
+	}
 	return GT_OK;
 }
 
-enum gt_code gt_loader_gather(struct gt_loader *l, int64_t n, const struct gt_step_args *step_args, const struct gt_fetched *from, void *x,
-                              int slot, int stream, struct gt_err *err)
+enum gt_code gt_loader_prepare_size(struct gt_loader *l, int64_t n, struct gt_err *err)
+{
+	const struct gt_lengths *to = &l->spec.lengths;
+	if (n == 0)
+		return GT_OK;
+	if (!l->sequences)
+		return prepare_size(l, n, 0, err);
+	for (int i = 0; i < to->n; i++)
+		GT_TRY(prepare_size(l, n, to->at[i], err));
+	return GT_OK;
+}
+
+enum gt_code gt_loader_gather(struct gt_loader *l, int64_t n, int64_t length, const struct gt_step_args *step_args,
+                              const struct gt_fetched *from, void *x, int slot, int stream, struct gt_err *err)
 {
 	const struct gt_loader_size *g = NULL;
 	void *rows[GT_MAX_COLUMNS], *images = l->ring_rows ? l->ring_rows : l->spec.view->at->images;
 	void *index = from && !l->ring_rows ? l->iota : l->orders_dev;
 	for (int i = 0; i < l->nsizes; i++)
-		if (l->gather[i].n == n)
+		if (l->gather[i].n == n && l->gather[i].length == length)
 			g = &l->gather[i];
 	if (!g)
 		return gt_fail(err, GT_EINTERNAL, "loader: no kernel was prepared for a batch of %lld samples", (long long)n);
@@ -148,7 +182,7 @@ enum gt_code gt_loader_gather(struct gt_loader *l, int64_t n, const struct gt_st
 	for (int c = 0; c < l->ncolumns; c++) {
 		if (l->column[c].operand <= 0)
 			continue;
-		void *in[2] = {rows[c], index};
+		void *in[3] = {rows[c], l->column[c].of.start ? l->spec.view->at->start[c] : index, index};
 		struct gt_launch a = {.in = in, .out = &l->column[c].out[slot], .step_args = step_args, .stream = stream};
 		GT_TRY(l->be->launch(l->dev, g->kernel[l->column[c].operand], &a, err));
 	}
@@ -174,8 +208,12 @@ enum gt_code gt_resident_make(const struct gt_device *device, const struct gt_da
 	if (fetched)
 		return GT_OK;
 	GT_TRY(send(device, d->images, (size_t)(d->n * d->c * d->h * d->w), &out->images, err));
-	for (int n = gt_columns_of(d, column), c = 0; c < n; c++)
-		GT_TRY(send(device, column[c].host, (size_t)d->n * gt_column_bytes(&column[c]), &out->column[c], err));
+	for (int n = gt_columns_of(d, column), c = 0; c < n; c++) {
+		const int64_t *start = column[c].start;
+		size_t bytes = start ? (size_t)start[d->n] * sizeof(int32_t) : (size_t)d->n * gt_column_bytes(&column[c]);
+		GT_TRY(send(device, column[c].host, bytes, &out->column[c], err));
+		GT_TRY(send(device, start, (size_t)(d->n + 1) * sizeof *start, &out->start[c], err));
+	}
 	return GT_OK;
 }
 
@@ -185,6 +223,8 @@ void gt_resident_drop(const struct gt_device *device, struct gt_resident *r)
 		void *p = c < 0 ? r->images : r->column[c];
 		if (p)
 			device->be->free(device->dev, p);
+		if (c >= 0 && r->start[c])
+			device->be->free(device->dev, r->start[c]);
 	}
 	*r = (struct gt_resident){0};
 }

@@ -111,7 +111,7 @@ enum gt_code gt_loader_gather_fetched(struct gt_loader *l, const struct gt_batch
 	GT_TRY(gt_loader_fetch_ahead(l, 1, err));
 	GT_TRY(wait_for(l, 0, b, &from, err));
 	if (b->n)
-		GT_TRY(gt_loader_gather(l, b->n, step_args, &from, b->x, slot, 0, err));
+		GT_TRY(gt_loader_gather(l, b->n, 0, step_args, &from, b->x, slot, 0, err));
 	gt_fetcher_drop(l->fetcher);
 	return GT_OK;
 }

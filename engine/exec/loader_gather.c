@@ -44,10 +44,11 @@ static enum gt_code gather(struct gt_loader *l, struct gt_batch *b, int slot, in
 		x += (size_t)(rows_of(l, b) * l->spec.slice.part0) * row_bytes(l);
 	set_buffers(l, slot, x, b);
 	GT_TRY(gt_loader_make_order(l, b->epoch, err));
+	b->length = gt_loader_length_at(l, l->order[b->epoch & 1].host, b->micro);
 	if (l->fetcher)
 		GT_TRY(gt_loader_gather_fetched(l, b, &step_args, slot, err));
 	else if (b->n)
-		GT_TRY(gt_loader_gather(l, b->n, &step_args, NULL, b->x, slot, stream, err));
+		GT_TRY(gt_loader_gather(l, b->n, b->length, &step_args, NULL, b->x, slot, stream, err));
 	if (l->spec.fill)
 		fill_up(l, b);
 	return GT_OK;
@@ -193,14 +194,14 @@ enum gt_code gt_loader_take_parts(struct gt_loader *l, int nmicro, struct gt_ste
 	return gt_loader_fetch_ahead(l, l->copying, err);
 }
 
-enum gt_code gt_loader_launch(struct gt_loader *l, int64_t n, const struct gt_step_args *step_args, int stream, struct gt_batch *out,
-                              struct gt_err *err)
+enum gt_code gt_loader_launch(struct gt_loader *l, int64_t n, int64_t length, const struct gt_step_args *step_args, int stream,
+                              struct gt_batch *out, struct gt_err *err)
 {
 	int slot = l->slot; /* a graph that replays the kernels uses the same buffers as when it was captured */
 	l->slot = (slot + 1) % l->nbuf;
-	*out = (struct gt_batch){.n = n, .epoch = -1, .cursor = -1};
+	*out = (struct gt_batch){.n = n, .length = length, .epoch = -1, .cursor = -1};
 	set_buffers(l, slot, l->x ? l->x[slot] : NULL, out);
-	return gt_loader_gather(l, n, step_args, NULL, out->x, slot, stream, err);
+	return gt_loader_gather(l, n, length, step_args, NULL, out->x, slot, stream, err);
 }
 
 enum gt_code gt_loader_order_next_epoch(struct gt_loader *l, struct gt_err *err)
@@ -244,7 +245,7 @@ static enum gt_code open_parts(struct gt_loader *l, struct gt_err *err)
 		l->orders_dev = p;
 	}
 	l->counted.epoch = -1;
-	if (l->spec.depth > 0 && gt_loader_weighs_labels(l) && !(l->counted.host = malloc(order)))
+	if (l->spec.depth > 0 && (gt_loader_weighs_labels(l) || l->sequences) && !(l->counted.host = malloc(order)))
 		return gt_fail_memory(err, order);
 	for (int i = 0; i < 2; i++) {
 		l->order[i].epoch = -1;

@@ -71,7 +71,11 @@ static enum gt_code fill_order(const struct gt_loader *l, int64_t epoch, int64_t
 			row[i] = v->index[row[i]];
 	for (int64_t i = v->n; i < l->row; i++)
 		row[i] = row[i - v->n];
-	return GT_OK;
+	if (!l->sequences || (!l->spec.buckets && !l->spec.sorted))
+		return GT_OK;
+	struct gt_order_spec how = {.start = l->sequences->start, .longest = l->sequences->width, .n = l->row, .batch = l->spec.batch,
+	                            .chunk = l->spec.buckets, .seed = l->spec.seed, .epoch = (uint64_t)epoch};
+	return l->spec.sorted ? gt_order_sorted(&how, row, err) : gt_order_buckets(&how, row, err);
 }
 
 /* Fills the map of an epoch: part number k since the start of the loader is in part k % ring_parts of the ring on the device. */
@@ -109,21 +113,68 @@ enum gt_code gt_loader_make_order(struct gt_loader *l, int64_t epoch, struct gt_
 	return GT_OK;
 }
 
+/* Sets *out to the order of an epoch for the caller's thread. */
+static enum gt_code order_of(struct gt_loader *l, int64_t epoch, const int64_t **out, struct gt_err *err)
+{
+	*out = l->counted.host ? l->counted.host : l->order[epoch & 1].host;
+	if (!l->counted.host)
+		return gt_loader_make_order(l, epoch, err);
+	if (l->counted.epoch != epoch)
+		GT_TRY(fill_order(l, epoch, l->counted.host, err));
+	l->counted.epoch = epoch;
+	return GT_OK;
+}
+
+int64_t gt_loader_length_at(const struct gt_loader *l, const int64_t *order, int64_t cursor)
+{
+	const struct gt_lengths *to = &l->spec.lengths;
+	int64_t first = cursor - cursor % l->spec.batch, longest = 0;
+	if (!l->sequences)
+		return 0;
+	if (l->longest || first + l->spec.batch > l->samples)
+		return to->at[to->n - 1];
+	for (int64_t i = first; i < first + l->spec.batch; i++) {
+		int64_t n = l->sequences->start[order[i] + 1] - l->sequences->start[order[i]];
+		longest = n > longest ? n : longest;
+	}
+	return to->at[gt_lengths_index(to, longest)];
+}
+
+enum gt_code gt_loader_length(struct gt_loader *l, int64_t epoch, int64_t cursor, int64_t most, int *index, int64_t *run,
+                              struct gt_err *err)
+{
+	const int64_t *order;
+	int64_t length;
+	*index = 0;
+	*run = 0;
+	if (!l->sequences)
+		return GT_OK;
+	GT_TRY(order_of(l, epoch, &order, err));
+	length = gt_loader_length_at(l, order, cursor);
+	*index = gt_lengths_index(&l->spec.lengths, length);
+	do {
+		cursor += l->spec.batch;
+		++*run;
+	} while (*run < most && cursor + l->spec.batch <= l->samples && gt_loader_length_at(l, order, cursor) == length);
+	return GT_OK;
+}
+
+void gt_loader_use_longest(struct gt_loader *l)
+{
+	l->longest = true;
+}
+
 enum gt_code gt_loader_weight(struct gt_loader *l, int64_t epoch, int64_t cursor, int64_t n, double *out, struct gt_err *err)
 {
 	const struct gt_dataset *d = l->spec.view->data;
-	const struct gt_order *o = l->counted.host ? &l->counted : &l->order[epoch & 1];
 	const double *weights = l->spec.class_weights;
 	double sum = (double)n;
 	if (gt_loader_weighs_labels(l)) {
-		if (!l->counted.host)
-			GT_TRY(gt_loader_make_order(l, epoch, err));
-		else if (l->counted.epoch != epoch)
-			GT_TRY(fill_order(l, epoch, l->counted.host, err));
-		l->counted.epoch = epoch;
+		const int64_t *order;
+		GT_TRY(order_of(l, epoch, &order, err));
 		sum = 0;
 		for (int64_t i = 0; i < n; i++) {
-			int32_t label = d->labels[o->host[cursor + i]];
+			int32_t label = d->labels[order[cursor + i]];
 			sum += label == l->spec.ignore_index ? 0 : weights ? weights[label] : 1;
 		}
 	}

@@ -10,8 +10,8 @@
 #include "exec/loader.h"
 #include <pthread.h>
 
-/* maximum number of different sizes of a part, in full micro-batches and in the last one of an epoch */
-#define GT_LOADER_SIZES 8
+/* maximum number of different sizes of a part, in full micro-batches and in the last one of an epoch, for each length of sequences */
+#define GT_LOADER_SIZES (8 * GT_MAX_LENGTHS)
 
 /* The order of the samples in one epoch. It is in row epoch % 2 of the arrays loader.orders (host) and orders_dev (device). */
 struct gt_order {
@@ -40,7 +40,7 @@ struct gt_loader_column {
 
 /* The kernels that gather a batch of n samples: of the images, then of columns. */
 struct gt_loader_size {
-	int64_t n;
+	int64_t n, length; /* length: numbers of each sample in the column of sequences; 0: there is none */
 	struct gt_kernel *kernel[1 + GT_MAX_COLUMNS];
 };
 
@@ -48,6 +48,7 @@ struct gt_loader {
 	struct gt_loader_spec spec;
 	const struct gt_backend *be;
 	struct gt_dev *dev;
+	bool longest;    /* all sequences are padded to the longest length */
 	int64_t samples; /* number of samples that are used in an epoch */
 	int64_t row;     /* number of positions in the order of an epoch; at least samples */
 	struct gt_order order[2];
@@ -57,6 +58,7 @@ struct gt_loader {
 	int nsizes;
 	struct gt_loader_column column[GT_MAX_COLUMNS]; /* the target, then the dataset's fields */
 	int ncolumns;
+	const struct gt_column *sequences; /* the column whose rows have different lengths; NULL: there is none */
 	int nbuf;
 	void **x;           /* [nbuf] buffers of images; NULL: samples have no image */
 	int slot;           /* without a producer thread: index of the next buffer */
@@ -100,6 +102,8 @@ void gt_loader_advance(const struct gt_loader *l, struct gt_loader_place *p);
 struct gt_batch gt_loader_next_part(const struct gt_loader *l, struct gt_loader_place *p);
 /* Computes the order of an epoch and queues its copy to the device, unless that has been done. */
 enum gt_code gt_loader_make_order(struct gt_loader *l, int64_t epoch, struct gt_err *err);
+/* Returns the length of the sequences in the batch that has position `cursor`, in an order of the samples; 0: there are none. */
+int64_t gt_loader_length_at(const struct gt_loader *l, const int64_t *order, int64_t cursor);
 /* Returns whether the weight of a sample depends on its label. */
 bool gt_loader_weighs_labels(const struct gt_loader *l);
 
@@ -121,11 +125,11 @@ enum gt_code gt_loader_end_copies(struct gt_loader *l, struct gt_err *err);
 /* Fills in the columns and allocates their buffers. */
 enum gt_code gt_loader_open_columns(struct gt_loader *l, struct gt_err *err);
 void gt_loader_close_columns(struct gt_loader *l);
-/* Prepares the kernels that gather n samples, unless that has been done. */
+/* Prepares the kernels that gather n samples, for every length of sequences, unless that has been done. */
 enum gt_code gt_loader_prepare_size(struct gt_loader *l, int64_t n, struct gt_err *err);
 /* Queues the kernels that gather n samples into x and the columns. step_args is in host or device memory. from: the fetched samples; NULL:
  * the dataset is resident, or the samples are in the ring on the device. */
-enum gt_code gt_loader_gather(struct gt_loader *l, int64_t n, const struct gt_step_args *step_args, const struct gt_fetched *from, void *x,
-                              int slot, int stream, struct gt_err *err);
+enum gt_code gt_loader_gather(struct gt_loader *l, int64_t n, int64_t length, const struct gt_step_args *step_args,
+                              const struct gt_fetched *from, void *x, int slot, int stream, struct gt_err *err);
 
 #endif

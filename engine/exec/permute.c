@@ -55,6 +55,11 @@ enum gt_code gt_permute(enum gt_sampler sampler, uint64_t seed, uint64_t epoch, 
 	return GT_OK;
 }
 
+void gt_permute_batches(uint64_t seed, uint64_t epoch, int64_t n, int64_t *perm)
+{
+	shuffle(gt_rng_key(seed, GT_RNG_SHUFFLE, 1), (uint32_t)epoch, (uint32_t)(epoch >> 32), n, perm);
+}
+
 /* Writes the numbers of the samples that are, and of those that are not, validation samples. */
 static void write_parts(const char *is_valid, int64_t n, int64_t *train, int64_t *valid)
 {

@@ -14,6 +14,9 @@
  *                            replays the draws of all earlier epochs, 2 n for each */
 enum gt_code gt_permute(enum gt_sampler sampler, uint64_t seed, uint64_t epoch, int64_t n, int64_t *perm, struct gt_err *err);
 
+/* Fills perm[0 ... n - 1] with a permutation of the n full batches of an epoch, for gt_order_buckets. */
+void gt_permute_batches(uint64_t seed, uint64_t epoch, int64_t n, int64_t *perm);
+
 /* Splits n samples: the last `nvalid` samples of a permutation that depends only on the seed become validation samples. Writes the sample
  * numbers of both parts in ascending order to train (n - nvalid entries) and valid (nvalid entries). */
 enum gt_code gt_permute_split(uint64_t seed, int64_t n, int64_t nvalid, int64_t *train, int64_t *valid, struct gt_err *err);

@@ -33,6 +33,7 @@ static enum gt_code steps_run(struct gt_session *s, int steps, struct gt_err *er
 	for (int i = 0; i < steps;) {
 		struct gt_step_args *step_args;
 		if (done >= full) {
+			gt_loader_use_longest(s->prog.loader);
 			GT_TRY(gt_loader_start(s->prog.loader, i, 0, err));
 			done = 0;
 		}

@@ -64,24 +64,19 @@ static bool every(int64_t n, int64_t count)
 	return n > 0 && count % n == 0;
 }
 
-/* Returns the number of steps from t->ahead until an evaluation, a checkpoint or the end is due, at least 1. *p: their program. */
-static int64_t run_length(const struct gt_trainer *t, const struct gt_prog **p)
+/* Sets *n to the number of steps from t->ahead until an evaluation, a checkpoint, another program or the end is due, at least 1, and *p to
+ * their program. */
+static enum gt_code run_length(const struct gt_trainer *t, const struct gt_prog **p, int64_t *n, struct gt_err *err)
 {
-	const struct gt_session *s = t->s;
-	const struct gt_conf *c = s->conf;
+	const struct gt_conf *c = t->s->conf;
 	const int64_t marks[2] = {c->train.eval_every_steps, c->checkpoint.every_steps};
-	int64_t n = (s->batch.samples - t->ahead.cursor) / s->batch.size, end;
-	*p = gt_session_step_prog(s, t->ahead.step, !n, &end);
-	if (!n)
-		return 1;
-	if (n > end - t->ahead.step)
-		n = end - t->ahead.step;
+	int64_t most = INT64_MAX;
 	for (int i = 0; i < 2; i++)
-		if (marks[i] > 0 && n > marks[i] - t->ahead.step % marks[i])
-			n = marks[i] - t->ahead.step % marks[i];
-	if (c->train.steps > 0 && n > c->train.steps - t->ahead.step)
-		n = c->train.steps - t->ahead.step;
-	return n;
+		if (marks[i] > 0 && most > marks[i] - t->ahead.step % marks[i])
+			most = marks[i] - t->ahead.step % marks[i];
+	if (c->train.steps > 0 && most > c->train.steps - t->ahead.step)
+		most = c->train.steps - t->ahead.step;
+	return gt_session_next_prog(t->s, t->ahead.step, t->ahead.epoch, t->ahead.cursor, most, p, n, err);
 }
 
 /* Returns whether the best checkpoint is selected by scores of the training steps of an epoch. */
@@ -96,8 +91,9 @@ static enum gt_code queue(struct gt_trainer *t, struct gt_err *err)
 	struct gt_session *s = t->s;
 	const struct gt_conf *c = s->conf;
 	const struct gt_prog *p;
-	int64_t want = run_length(t, &p), epoch = t->ahead.epoch;
+	int64_t want, epoch = t->ahead.epoch;
 	struct gt_step_args *step_args;
+	GT_TRY(run_length(t, &p, &want, err));
 	if (!p->n) /* the session has no program for it: gt_session_open */
 		return gt_conf_refuse(c, "train.steps", err,
 		                      "expected the data.batch of the checkpoint in a run that ends before the short last batch of its first "

@@ -108,7 +108,7 @@ static int ones(int64_t n)
 static enum gt_code shard_unit(struct gt_session *s, int i, int64_t own, bool *add, struct gt_unit *u, struct gt_err *err)
 {
 	int pieces = (int)s->conf->train.accumulate, shard = i / pieces, piece = i % pieces;
-	struct gt_plan_key want = {.n = own, .train = true, .loss = true, .phase = s->prog.building};
+	struct gt_plan_key want = {.n = own, .train = true, .loss = true, .length = s->prog.length, .phase = s->prog.building};
 	if (piece == 0)
 		*add = false;
 	u->level = want.level = ones(shard);
@@ -129,7 +129,8 @@ static enum gt_code shard_unit(struct gt_session *s, int i, int64_t own, bool *a
 enum gt_code gt_batch_train_units(struct gt_session *s, int64_t n, struct gt_job *job, struct gt_err *err)
 {
 	int64_t count = (n + s->batch.micro - 1) / s->batch.micro;
-	struct gt_plan_key like = {.all = s->batch.micro < n ? s->batch.micro : n, .train = true, .loss = true, .phase = s->prog.building};
+	struct gt_plan_key like = {.all = s->batch.micro < n ? s->batch.micro : n, .train = true, .loss = true, .length = s->prog.length,
+	                           .phase = s->prog.building};
 	bool add = false, some = false;
 	like.n = gt_part_size(like.all, s->batch.slice.parts, 0, NULL);
 	job->nunits = (int)(count * s->batch.slice.nparts);
@@ -152,11 +153,12 @@ enum gt_code gt_batch_train_units(struct gt_session *s, int64_t n, struct gt_job
 		                           .all = all,
 		                           .train = true,
 		                           .loss = true,
-		                           .phase = s->prog.building,
+		                           .length = s->prog.length, .phase = s->prog.building,
 		                           .accumulate =
 		                               some && !gt_space_sharded(s->space, GT_A_GRAD)}; /* shards are added after their reduction */
 		if (!own && s->sync_bn)
-			want = (struct gt_plan_key){.n = like.n, .all = all, .train = true, .loss = true, .idle = true, .phase = like.phase};
+			want = (struct gt_plan_key){.n = like.n, .all = all, .train = true, .loss = true, .idle = true, .length = like.length,
+			                            .phase = like.phase};
 		if (own || want.idle)
 			GT_TRY(unit_plan(s, &want, &job->unit[i], err));
 		some |= own > 0;
@@ -169,8 +171,8 @@ enum gt_code gt_batch_train_units(struct gt_session *s, int64_t n, struct gt_job
 enum gt_code gt_batch_eval_units(struct gt_session *s, int64_t n, struct gt_job *job, struct gt_err *err)
 {
 	struct gt_batch_slice slice = gt_batch_eval_slice(s);
-	struct gt_plan_key like = {.n = gt_part_size(n, slice.parts, 0, NULL), .loss = true};
-	struct gt_plan_key want = {.n = gt_part_size(n, slice.parts, slice.part0, NULL), .loss = true};
+	struct gt_plan_key like = {.n = gt_part_size(n, slice.parts, 0, NULL), .length = s->prog.length, .loss = true};
+	struct gt_plan_key want = {.n = gt_part_size(n, slice.parts, slice.part0, NULL), .length = s->prog.length, .loss = true};
 	job->nunits = 1;
 	GT_NEW(job->unit, s->arena, 1, err);
 	if (s->at.ndata > 1) {

@@ -63,6 +63,7 @@ struct gt_session_spec {
 struct gt_eval_prog {
 	struct gt_loader *loader;
 	struct gt_prog full, tail; /* the programs of a full batch, and of the samples that remain after all full batches */
+	struct gt_prog *shorter;   /* [lengths.n - 1]: that of a full batch with each of the lengths but the last one, which `full` has */
 	int64_t batch;        /* number of samples of a full batch, over all ranks */
 	int64_t nfull, ntail; /* number of full batches in the split; number of samples that `tail` evaluates, 0: none remain */
 };
@@ -70,6 +71,7 @@ struct gt_eval_prog {
 /* Describes a plan completely: a session has one plan for each key. */
 struct gt_plan_key {
 	int64_t n;       /* number of samples of this rank; with idle, of another rank */
+	int64_t length;  /* length to which sequences are padded; 0: the model reads none */
 	int64_t all;     /* samples over all ranks, if the ranks normalise together (sync_bn) */
 	bool train;      /* the plan has a backward pass, for the optimizer step */
 	bool loss;       /* the plan computes the loss */
@@ -90,6 +92,8 @@ struct gt_session_data {
 	struct gt_view view[GT_SPLITS]; /* the samples of each split; n is 0 if it is not used, -1 if a dry session did not find the data */
 	struct gt_model_input *input;   /* [conf->model.ninputs]: the model's inputs, with the shapes of the data */
 	int input_column[GT_MAX_INPUTS]; /* the column of the data (gt_columns_of) that each of them is; 0: the images */
+	struct gt_lengths lengths;      /* the lengths to which sequences are padded; n is 0 if the model reads none */
+	int sequences;                  /* with lengths: index of the model's input that has the sequences */
 	struct gt_data_facts facts;     /* of the training data, or those of the checkpoint that was loaded (gt_state_load) */
 	const struct gt_ckpt *ckpt;     /* gt_session_spec.ckpt */
 	bool dry;                       /* gt_session_spec.dry */
@@ -134,12 +138,13 @@ struct gt_session_pipe {
 	struct gt_bn_commit *bn_commit; /* with parallel.deferred_bn: one for each stage of this rank; else NULL */
 };
 
-#define GT_PLANS 256 /* maximum number of plans in a session */
+#define GT_PLANS 1024 /* maximum number of plans in a session */
 /* A phase of the run, at its beginning, in which parameters are frozen that are trained later (train.groups, frozen_until). The phases
  * follow each other in the order of their ends. */
 struct gt_train_phase {
 	int64_t end;               /* number of optimizer steps after which the phase is over; 0 if the steps of an epoch are not known */
 	struct gt_prog full, tail; /* the programs of the optimizer step in the phase */
+	struct gt_prog *shorter;   /* [lengths.n - 1]: that of a full batch with each of the lengths but the last one, which `full` has */
 };
 /* The plans of a session, and the programs that execute them: session_plan.c, session_programs.c. */
 struct gt_session_programs {
@@ -150,6 +155,8 @@ struct gt_session_programs {
 	struct gt_prog full, tail;    /* the optimizer step on a full batch and on an epoch's short last batch; tail.n = 0: no short batch.
 	                                 They are those after all phases */
 	struct gt_train_phase *phase; /* [optim.nphases] */
+	struct gt_prog *shorter;      /* of full, as in gt_train_phase */
+	int64_t length;               /* while programs are built: the length of their sequences, as in gt_plan_key */
 	int building;                 /* while programs are built: the phase of their plans, as in gt_plan_key */
 	struct gt_loader *loader;     /* of the training split; NULL without gt_session_spec.train and in a dry session */
 	struct gt_range rows;         /* with factored updates: location of the loader's batches in the arena GT_A_SHARED_ACT */
@@ -201,9 +208,13 @@ enum gt_code gt_compute_dtype(const struct gt_conf *c, const char *backend, enum
 /* Returns the plan for a key; the first call for a key makes it. The session owns it. */
 enum gt_code gt_session_plan(struct gt_session *s, const struct gt_plan_key *w, struct gt_plan **out, struct gt_err *err);
 
-/* Returns the program of an optimizer step, from 0; tail: of a short last batch. *end: the step at which another program begins, or
- * INT64_MAX. */
+/* Returns the program of an optimizer step, from 0, with the longest sequences; tail: of a short last batch. *end: the step at which
+ * another program begins, or INT64_MAX. */
 const struct gt_prog *gt_session_step_prog(const struct gt_session *s, int64_t step, bool tail, int64_t *end);
+/* Sets *out to the program of the optimizer step on the samples from position `cursor` of `epoch` on, and *n to the number of steps until
+ * another one begins, at most `most`. */
+enum gt_code gt_session_next_prog(struct gt_session *s, int64_t step, int64_t epoch, int64_t cursor, int64_t most,
+                                  const struct gt_prog **out, int64_t *n, struct gt_err *err);
 
 /* Rejects a checkpoint.best.metric that the run never measures, because there would never be a best checkpoint. */
 enum gt_code gt_session_check_best(const struct gt_session *s, struct gt_err *err);

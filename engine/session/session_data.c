@@ -61,7 +61,7 @@ static struct gt_dataset_spec dataset_spec(const struct gt_conf *c)
 		if (in->type != GT_INPUT_IMAGE)
 			spec.wanted[spec.nwanted++] = (struct gt_field){
 			    .name = in->name, .dtype = in->type == GT_INPUT_VALUES ? GT_F32 : GT_I32, .width = in->shape[0],
-			    .codes = in->type == GT_INPUT_LENGTHS ? NULL : &in->vocabulary, .ncodes = in->type != GT_INPUT_LENGTHS};
+			    .ragged = in->type == GT_INPUT_TOKENS};
 	}
 	return spec;
 }

@@ -38,6 +38,19 @@ static enum gt_code eval_run(struct gt_session *s, const struct gt_prog *p, stru
 	return GT_OK;
 }
 
+/* Runs all full batches, each with the program of its length. */
+static enum gt_code eval_full(struct gt_session *s, const struct gt_eval_prog *e, int64_t all, struct gt_err *err)
+{
+	int64_t run = e->nfull;
+	for (int64_t i = 0; i < e->nfull; i += run) {
+		int at = s->data.lengths.n - 1;
+		if (s->data.lengths.n)
+			GT_TRY(gt_loader_length(e->loader, 0, i * e->batch, e->nfull - i, &at, &run, err));
+		GT_TRY(eval_run(s, at < s->data.lengths.n - 1 ? &e->shorter[at] : &e->full, e->loader, run, all - i - run, all, err));
+	}
+	return GT_OK;
+}
+
 struct gt_scores gt_session_scores(const struct gt_metrics *m)
 {
 	double n = m->count > 0 ? (double)m->count : NAN;
@@ -54,7 +67,7 @@ enum gt_code gt_session_eval(struct gt_session *s, enum gt_split split, struct g
 	GT_TRY(gt_exec_metrics(&s->exec, true, &m, err));
 	GT_TRY(gt_loader_start(e->loader, 0, 0, err));
 	s->exec.graphs &= !s->after_batch; /* a replayed CUDA graph does not set exec.held */
-	enum gt_code code = eval_run(s, &e->full, e->loader, e->nfull, all - e->nfull, all, err);
+	enum gt_code code = eval_full(s, e, all, err);
 	if (code == GT_OK)
 		code = eval_run(s, &e->tail, e->loader, e->ntail ? 1 : 0, 0, all, err);
 	s->exec.graphs = graphs;

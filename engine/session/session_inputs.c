@@ -11,25 +11,6 @@ static void names_of(const struct gt_dataset *d, char *buf, size_t size)
 		n += (size_t)snprintf(buf + n, size - n, "%s%s", n ? ", " : "", d->field[i].name);
 }
 
-/* Sets how many different codes or tokens the input has, as the data says it. Numbers that the config gives must be at least as large. */
-static enum gt_code set_codes(struct gt_session *s, const char *path, const struct gt_field *f, struct gt_model_input *in,
-                              struct gt_err *err)
-{
-	int64_t n = in->type == GT_INPUT_CODES && f->width ? f->width : 1, *codes, most = 0;
-	if (!f->ncodes || (in->type != GT_INPUT_CODES && in->type != GT_INPUT_TOKENS))
-		return GT_OK;
-	GT_NEW(codes, s->arena, n, err);
-	for (int64_t k = 0; k < f->ncodes; k++)
-		most = f->codes[k] > most ? f->codes[k] : most;
-	if (in->vocabulary && in->vocabulary < most)
-		return gt_conf_refuse(s->conf, path, err, "expected a vocabulary of at least %lld, the number of different integers of \"%s\" "
-		                      "in the data, got %lld", (long long)most, in->name, (long long)in->vocabulary);
-	for (int64_t k = 0; k < n; k++)
-		codes[k] = in->vocabulary ? in->vocabulary : f->ncodes == n ? f->codes[k] : most;
-	in->codes = codes;
-	return GT_OK;
-}
-
 /* Finds the field of the data that input i is, and completes its shape. */
 static enum gt_code match(struct gt_session *s, const struct gt_dataset *d, int i, struct gt_err *err)
 {
@@ -45,6 +26,10 @@ static enum gt_code match(struct gt_session *s, const struct gt_dataset *d, int 
 	if (in->type == GT_INPUT_IMAGE || k == d->nfields)
 		return gt_conf_refuse(s->conf, path, err, "expected the name of a field that the data has (%s), got \"%s\"", names, in->name);
 	const struct gt_field *f = &d->field[k];
+	if (f->ragged != (in->type == GT_INPUT_TOKENS) && d->field[k].dtype == GT_I32)
+		return gt_conf_refuse(s->conf, path, err, "expected type = \"%s\" for \"%s\", which %s, got another type",
+		                      f->ragged ? "tokens" : f->width ? "codes" : "lengths", in->name,
+		                      f->ragged ? "has sequences of tokens" : "has no sequences");
 	if ((f->dtype == GT_F32) != (in->type == GT_INPUT_VALUES))
 		return gt_conf_refuse(s->conf, path, err, "expected type = \"%s\" for \"%s\", whose numbers are %s, got another type",
 		                      f->dtype == GT_F32 ? "values" : "codes", in->name, f->dtype == GT_F32 ? "real" : "integers");
@@ -53,9 +38,44 @@ static enum gt_code match(struct gt_session *s, const struct gt_dataset *d, int 
 		                      (long long)in->shape[0]);
 	in->shape[0] = f->width;
 	in->shape[1] = in->shape[2] = 1;
-	GT_TRY(set_codes(s, path, f, in, err));
 	s->data.input_column[i] = 1 + k;
 	return GT_OK;
+}
+
+/* Adds the number of sequences of each length in a view to count[0 ... longest]. */
+static void count_lengths(const struct gt_view *v, const struct gt_field *f, int64_t *count)
+{
+	for (int64_t i = 0; i < v->n; i++) {
+		int64_t at = v->index ? v->index[i] : i;
+		count[f->start[at + 1] - f->start[at]]++;
+	}
+}
+
+/* Sets the lengths to which sequences are padded: those of the config, or lengths that fit the first split that was read. The last one is
+ * the longest that the model reads. d: the data; NULL: it was not found. */
+static enum gt_code set_lengths(struct gt_session *s, const struct gt_dataset *d, struct gt_err *err)
+{
+	const struct gt_floats *given = &s->conf->data.lengths;
+	struct gt_lengths *l = &s->data.lengths;
+	int64_t longest = s->data.input[s->data.sequences].shape[0], *count;
+	const struct gt_field *f = d ? &d->field[s->data.input_column[s->data.sequences] - 1] : NULL;
+	int first = 0;
+	for (l->n = 0; l->n < given->n; l->n++)
+		l->at[l->n] = (int64_t)given->v[l->n];
+	if (l->n && l->at[l->n - 1] != longest)
+		return gt_conf_refuse(s->conf, "data.lengths", err, "expected the longest sequence that the model reads, %lld tokens, as the last "
+		                      "length, got %lld", (long long)longest, (long long)l->at[l->n - 1]);
+	if (l->n)
+		return GT_OK;
+	if (!f || !f->start) {
+		*l = (struct gt_lengths){1, {longest}};
+		return GT_OK;
+	}
+	while (s->data.view[first].data != d)
+		first++;
+	GT_NEW(count, s->arena, longest + 1, err);
+	count_lengths(&s->data.view[first], f, count);
+	return gt_lengths_choose(count, longest, GT_AUTO_LENGTHS, l, err);
 }
 
 enum gt_code gt_session_match_inputs(struct gt_session *s, const struct gt_dataset *d, struct gt_err *err)
@@ -74,6 +94,10 @@ enum gt_code gt_session_match_inputs(struct gt_session *s, const struct gt_datas
 			GT_TRY(match(s, d, i, err));
 		else if (!m->inputs[i].shape[0] && m->inputs[i].type != GT_INPUT_LENGTHS)
 			return gt_conf_refuse(s->conf, path, err, "expected a shape, because the data was not found");
+		if (s->data.input[i].type == GT_INPUT_TOKENS) {
+			s->data.sequences = i;
+			GT_TRY(set_lengths(s, d, err));
+		}
 	}
 	return GT_OK;
 }
@@ -82,6 +106,7 @@ void gt_session_loader_inputs(const struct gt_session *s, struct gt_loader_spec 
 {
 	const struct gt_graph *g = s->space->layout.first;
 	spec->ninputs = s->conf->model.ninputs;
+	spec->lengths = s->data.lengths;
 	for (int i = 0; i < g->ninputs; i++) {
 		const struct gt_tdesc *d = gt_graph_desc(g, g->input[i]);
 		spec->input_column[i] = s->data.input_column[i];

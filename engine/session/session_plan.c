@@ -11,9 +11,9 @@
 static bool fits(const struct gt_plan_key *a, const struct gt_plan_key *b)
 {
 	if (a->idle || b->idle)
-		return a->idle && b->idle && a->phase == b->phase;
-	return a->n == b->n && a->train == b->train && a->loss == b->loss && a->accumulate == b->accumulate && a->stage == b->stage &&
-	       a->phase == b->phase;
+		return a->idle && b->idle && a->phase == b->phase && a->length == b->length;
+	return a->n == b->n && a->length == b->length && a->train == b->train && a->loss == b->loss && a->accumulate == b->accumulate &&
+	       a->stage == b->stage && a->phase == b->phase;
 }
 
 /* Sets the groups of the model to those of a phase: what is frozen until its end is frozen. */
@@ -29,6 +29,18 @@ static enum gt_code phase_groups(const struct gt_session *s, int phase, struct g
 		group[i].frozen = group[i].frozen_stats = true;
 	}
 	model->groups = group;
+	return GT_OK;
+}
+
+/* Sets the length of the model's sequences. */
+static enum gt_code set_length(const struct gt_session *s, int64_t length, struct gt_model_spec *model, struct gt_err *err)
+{
+	struct gt_model_input *in;
+	GT_NEW(in, s->arena, model->ninputs, err);
+	for (int i = 0; i < model->ninputs; i++)
+		in[i] = model->inputs[i];
+	in[s->data.sequences].shape[0] = length;
+	model->inputs = in;
 	return GT_OK;
 }
 
@@ -118,10 +130,13 @@ static enum gt_code graph_for(struct gt_session *s, const struct gt_plan_key *w,
 	const struct gt_conf *c = s->conf;
 	enum gt_dtype compute;
 	struct gt_graph *g;
+	struct gt_update_spec apply;
 	GT_TRY(gt_compute_dtype(c, s->family, &compute, err));
 	struct gt_model_spec model = c->model;
 	model.sync_bn = s->sync_bn;
 	model.inputs = s->data.input;
+	if (w->length)
+		GT_TRY(set_length(s, w->length, &model, err));
 	if (w->phase)
 		GT_TRY(phase_groups(s, w->phase, &model, err));
 	GT_TRY(gt_graph_build(s->arena, &model, w->n * views, compute, w->train, &g, err));
@@ -140,6 +155,7 @@ static enum gt_code graph_for(struct gt_session *s, const struct gt_plan_key *w,
 	if (w->train && s->sync_bn)
 		GT_TRY(gt_graph_sync_bn(g, GT_GROUP_DATA, s->at.ndata, w->all, err));
 	if (w->idle) {
+		g->length = w->length;
 		*out = g;
 		return gt_graph_sync_bn_idle(g, err);
 	}
@@ -149,17 +165,16 @@ static enum gt_code graph_for(struct gt_session *s, const struct gt_plan_key *w,
 		s->prog.num_params = gt_graph_num_params(g);
 	if (gt_session_is_pipeline(s))
 		GT_TRY(gt_session_pipe_stage(s, w, &g, err));
+	g->length = w->length;
 	*out = g;
 	if (c->reproducible != GT_REPRO_WORLD) /* which operations can be fused depends on the partition of a pipeline, and the bits must not */
 		GT_TRY(gt_plan_fuse_for_backend(s->space, g, w->accumulate, c->reproducible != GT_REPRO_NONE, err));
 	if (w->train && gt_space_factored(s->space)) {
-		struct gt_update_spec apply;
 		GT_TRY(gt_optim_update_spec(&s->optim, g, &apply, err));
 		return gt_plan_factors(g, &apply, s->at.ndata, s->at.data, err);
 	}
 	if (!w->train || s->batch.units > 1 || s->at.world > 1 || gt_session_is_pipeline(s) || !gt_optim_fused_update(&s->optim))
 		return GT_OK;
-	struct gt_update_spec apply;
 	GT_TRY(gt_optim_update_spec(&s->optim, g, &apply, err));
 	return gt_plan_fuse_updates(s->space, g, &apply, err);
 }
@@ -167,11 +182,16 @@ static enum gt_code graph_for(struct gt_session *s, const struct gt_plan_key *w,
 enum gt_code gt_session_factors_pay(struct gt_session *s, bool *out, struct gt_err *err)
 {
 	struct gt_plan_key like = {
-	    .n = gt_part_size(s->batch.micro, s->batch.slice.parts, 0, NULL), .all = s->batch.micro, .train = true, .loss = true};
+	    .n = gt_part_size(s->batch.micro, s->batch.slice.parts, 0, NULL), .all = s->batch.micro, .train = true, .loss = true,
+	    .length = gt_session_longest(s)};
 	struct gt_graph *g;
 	struct gt_update_spec apply;
 	struct gt_loss_spec loss = gt_session_loss(s, true);
 	*out = false;
+	/* Ranks with fewer samples fill their batches up with empty images, and there are none for other inputs. */
+	for (int i = 0; i < s->conf->model.ninputs; i++)
+		if (s->conf->model.inputs[i].type != GT_INPUT_IMAGE)
+			return GT_OK;
 	/* A moving average is updated by one rank, and the other ranks would still be applying their parts of the gradients. */
 	if (s->optim.ema || s->at.ndata == 1 || gt_session_is_pipeline(s) || s->batch.units > 1 || !gt_loss_ignores(&loss) ||
 	    s->conf->reproducible == GT_REPRO_WORLD || !gt_optim_fused_update(&s->optim))

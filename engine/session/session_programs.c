@@ -46,6 +46,12 @@ static struct gt_mixing mixing(const struct gt_session *s)
 	return m;
 }
 
+/* Returns the number of batches whose sequences are sorted together. */
+static int64_t buckets(const struct gt_conf *c)
+{
+	return c->data.buckets >= 0 ? c->data.buckets : c->data.shuffle && c->data.sampler == GT_SAMPLER_GTRAIN ? 50 : 0;
+}
+
 static enum gt_code loader_spec(const struct gt_session *s, enum gt_split split, int64_t batch, int64_t micro, bool train,
                                 struct gt_loader_spec *spec, struct gt_err *err)
 {
@@ -67,6 +73,9 @@ static enum gt_code loader_spec(const struct gt_session *s, enum gt_split split,
 	                                .ignore_index = gt_session_ignored_label(s),
 	                                .class_weights = gt_loss_class_weights(&loss)};
 	spec->keep = train ? s->batch.keep : 0;
+	spec->sorted = !train;
+	if (train)
+		spec->buckets = buckets(c);
 	gt_session_loader_inputs(s, spec);
 	if (train)
 		spec->mixing = mixing(s);
@@ -146,8 +155,16 @@ static enum gt_code eval_progs(struct gt_session *s, enum gt_split split, struct
 	e->batch = batch;
 	e->nfull = n / batch;
 	e->ntail = n % batch;
+	s->prog.length = gt_session_longest(s);
 	GT_TRY(eval_prog(s, batch, &e->full, err));
-	return e->ntail ? eval_prog(s, e->ntail, &e->tail, err) : GT_OK;
+	if (e->ntail)
+		GT_TRY(eval_prog(s, e->ntail, &e->tail, err));
+	GT_NEW(e->shorter, s->arena, s->data.lengths.n, err);
+	for (int i = 0; i < s->data.lengths.n - 1; i++) {
+		s->prog.length = s->data.lengths.at[i];
+		GT_TRY(eval_prog(s, batch, &e->shorter[i], err));
+	}
+	return GT_OK;
 }
 
 /* Returns the index of the layer whose `out` is the number of the model's outputs. */
@@ -188,45 +205,79 @@ static enum gt_code check_classes(const struct gt_session *s, struct gt_err *err
 	return GT_OK;
 }
 
-/* Builds the programs of the optimizer step, for a full batch and for the short last batch of an epoch, of the phase s->prog.building. */
-static enum gt_code step_progs(struct gt_session *s, struct gt_prog *full, struct gt_prog *tail, struct gt_err *err)
+/* Builds the programs of the optimizer step, for a full batch of each length and for the short last batch of an epoch, of the phase
+ * s->prog.building. The longest sequences come first: the first plan decides the layout of the parameters. */
+static enum gt_code step_progs(struct gt_session *s, struct gt_prog *full, struct gt_prog *tail, struct gt_prog **shorter,
+                               struct gt_err *err)
 {
 	const struct gt_conf *c = s->conf;
 	int64_t known = s->batch.samples > 0 ? s->batch.samples : s->batch.size;
+	s->prog.length = gt_session_longest(s);
 	if (known >= s->batch.size)
 		GT_TRY(train_prog(s, s->batch.size, full, err));
 	/* A run with train.steps may end before the first short batch. In fp16, skipped steps are repeated with later batches. */
 	bool ends_before = c->train.steps > 0 && c->train.steps <= known / s->batch.size && c->precision != GT_PREC_FP16;
-	return known % s->batch.size && !ends_before ? train_prog(s, known % s->batch.size, tail, err) : GT_OK;
+	if (known % s->batch.size && !ends_before)
+		GT_TRY(train_prog(s, known % s->batch.size, tail, err));
+	GT_NEW(*shorter, s->arena, s->data.lengths.n, err);
+	for (int i = 0; i < s->data.lengths.n - 1 && known >= s->batch.size; i++) {
+		s->prog.length = s->data.lengths.at[i];
+		GT_TRY(train_prog(s, s->batch.size, &(*shorter)[i], err));
+	}
+	return GT_OK;
 }
 
 /* The programs after all phases come first, because the first plan decides the layout of the parameters, and most are trained in it. */
 static enum gt_code train_progs(struct gt_session *s, struct gt_err *err)
 {
 	const struct gt_optim *o = &s->optim;
-	GT_TRY(step_progs(s, &s->prog.full, &s->prog.tail, err));
+	GT_TRY(step_progs(s, &s->prog.full, &s->prog.tail, &s->prog.shorter, err));
 	GT_NEW(s->prog.phase, s->arena, o->nphases + 1, err);
 	for (int i = 0; i < o->nphases; i++) {
 		struct gt_train_phase *p = &s->prog.phase[i];
 		p->end = gt_optim_steps(o, o->thaw[i]);
 		s->prog.building = 1 + i;
-		GT_TRY(step_progs(s, &p->full, &p->tail, err));
+		GT_TRY(step_progs(s, &p->full, &p->tail, &p->shorter, err));
 	}
 	s->prog.building = 0;
 	return GT_OK;
 }
 
+/* Returns the phase of an optimizer step; NULL: all phases are over. */
+static const struct gt_train_phase *phase_of(const struct gt_session *s, int64_t step)
+{
+	for (int i = 0; i < s->optim.nphases; i++)
+		if (step < s->prog.phase[i].end)
+			return &s->prog.phase[i];
+	return NULL;
+}
+
 const struct gt_prog *gt_session_step_prog(const struct gt_session *s, int64_t step, bool tail, int64_t *end)
 {
-	*end = INT64_MAX;
-	for (int i = 0; i < s->optim.nphases; i++) {
-		const struct gt_train_phase *p = &s->prog.phase[i];
-		if (step >= p->end)
-			continue;
-		*end = p->end;
+	const struct gt_train_phase *p = phase_of(s, step);
+	*end = p ? p->end : INT64_MAX;
+	if (p)
 		return tail ? &p->tail : &p->full;
-	}
 	return tail ? &s->prog.tail : &s->prog.full;
+}
+
+enum gt_code gt_session_next_prog(struct gt_session *s, int64_t step, int64_t epoch, int64_t cursor, int64_t most,
+                                  const struct gt_prog **out, int64_t *n, struct gt_err *err)
+{
+	const struct gt_train_phase *p = phase_of(s, step);
+	int64_t full = (s->batch.samples - cursor) / s->batch.size, end, run;
+	int at;
+	*out = gt_session_step_prog(s, step, !full, &end);
+	*n = full ? full : 1;
+	*n = *n < most ? *n : most;
+	*n = *n < end - step ? *n : end - step;
+	if (!full || !s->data.lengths.n)
+		return GT_OK;
+	GT_TRY(gt_loader_length(s->prog.loader, epoch, cursor, *n, &at, &run, err));
+	*n = run;
+	if (at < s->data.lengths.n - 1)
+		*out = p ? &p->shorter[at] : &s->prog.shorter[at];
+	return GT_OK;
 }
 
 static enum gt_code no_samples(const struct gt_session *s, const struct gt_session_spec *spec, struct gt_err *err)
@@ -248,7 +299,7 @@ enum gt_code gt_session_programs_open(struct gt_session *s, const struct gt_sess
 		if (spec->eval[i])
 			GT_TRY(eval_progs(s, (enum gt_split)i, err));
 	if (spec->predict)
-		GT_TRY(gt_session_plan(s, &(struct gt_plan_key){.n = spec->predict}, &s->prog.predict, err));
+		GT_TRY(gt_session_plan(s, &(struct gt_plan_key){.n = spec->predict, .length = gt_session_longest(s)}, &s->prog.predict, err));
 	if (!s->prog.nplans)
 		return no_samples(s, spec, err);
 	GT_TRY(check_classes(s, err));
@@ -260,20 +311,23 @@ enum gt_code gt_session_programs_open(struct gt_session *s, const struct gt_sess
 	return GT_OK;
 }
 
+static void bind_progs(struct gt_session *s, struct gt_prog *full, struct gt_prog *tail, struct gt_prog *shorter)
+{
+	gt_prog_bind(full, s->space);
+	gt_prog_bind(tail, s->space);
+	for (int i = 0; shorter && i < s->data.lengths.n - 1; i++)
+		gt_prog_bind(&shorter[i], s->space);
+}
+
 static void bind(struct gt_session *s)
 {
 	for (int i = 0; i < s->prog.nplans; i++)
 		gt_plan_bind(s->prog.plan[i]);
-	gt_prog_bind(&s->prog.full, s->space);
-	gt_prog_bind(&s->prog.tail, s->space);
-	for (int i = 0; s->prog.phase && i < s->optim.nphases; i++) {
-		gt_prog_bind(&s->prog.phase[i].full, s->space);
-		gt_prog_bind(&s->prog.phase[i].tail, s->space);
-	}
-	for (int i = 0; i < GT_SPLITS; i++) {
-		gt_prog_bind(&s->prog.eval[i].full, s->space);
-		gt_prog_bind(&s->prog.eval[i].tail, s->space);
-	}
+	bind_progs(s, &s->prog.full, &s->prog.tail, s->prog.shorter);
+	for (int i = 0; s->prog.phase && i < s->optim.nphases; i++)
+		bind_progs(s, &s->prog.phase[i].full, &s->prog.phase[i].tail, s->prog.phase[i].shorter);
+	for (int i = 0; i < GT_SPLITS; i++)
+		bind_progs(s, &s->prog.eval[i].full, &s->prog.eval[i].tail, s->prog.eval[i].shorter);
 }
 
 enum gt_code gt_session_programs_start(struct gt_session *s, bool train, struct gt_err *err)

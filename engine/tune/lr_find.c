@@ -152,6 +152,7 @@ enum gt_code gt_lr_find_session(struct gt_session *s, const struct gt_lr_find_sp
 	if (!t.prog->n)
 		t.prog = gt_session_step_prog(s, 0, true, &end);
 	GT_NEW(c->point, c->arena, spec->steps, err);
+	gt_loader_use_longest(s->prog.loader);
 	GT_TRY(gt_loader_start(s->prog.loader, 0, 0, err));
 	s->exec.most = 1;
 	while (!c->ended) {

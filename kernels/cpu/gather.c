@@ -1,5 +1,6 @@
 /* Gathers a batch from the dataset in memory. Images: selects bytes by index, crops, flips, normalises and converts them; a row of an image
- * is first copied as bytes (shifted or mirrored), then one vector loop applies scale, shift and type. Rows of numbers: copies them. */
+ * is first copied as bytes (shifted or mirrored), then one vector loop applies scale, shift and type. Rows of numbers: copies them;
+ * sequences of different lengths get padding at their ends. */
 #include "aug.h"
 #include "cpu/loops.h"
 #include "ew.h"
@@ -266,6 +267,55 @@ enum gt_code gt_cpu_gather_rows(struct gt_dev *dev, const struct gt_opcall *call
 	k->width = gt_tdesc_count(d) / d->dim[0];
 	k->look = lookup_of(d, call->in[1], y->dim[0], ((const struct gt_attr_views *)call->attr)->views);
 	k->t = y->dtype;
+	*out = &k->head;
+	return GT_OK;
+}
+
+/* ---- sequences of different lengths ------------------------------------------------------------------------------------------------ */
+struct gather_ragged {
+	struct gt_kernel head;
+	struct lookup look;
+	int64_t total; /* numbers of all sequences */
+	int64_t width; /* numbers of a row of the result */
+	int32_t pad;
+};
+
+static enum gt_code gather_ragged_launch(struct gt_dev *dev, struct gt_kernel *head, const struct gt_launch *a, struct gt_err *err)
+{
+	const struct gather_ragged *k = (const struct gather_ragged *)head;
+	const int32_t *rows = a->in[0];
+	const int64_t *start = a->in[1], *index = a->in[2];
+	int64_t stride;
+	(void)dev;
+	GT_TRY(find(&k->look, a->step_args, &index, &stride, err));
+	for (int64_t i = 0; i < k->look.n; i++) {
+		int64_t at = index[i % k->look.samples * stride];
+		int32_t *y = (int32_t *)a->out[0] + i * k->width;
+		if (at < 0 || at >= k->look.all)
+			return outside(at, err);
+		int64_t from = start[at], n = start[at + 1] - from;
+		if (from < 0 || n < 0 || n > k->width || from + n > k->total)
+			return gt_fail(err, GT_EINTERNAL, "gather: sample %lld has %lld numbers, but a row has %lld", (long long)at, (long long)n,
+			               (long long)k->width);
+		memcpy(y, rows + from, (size_t)n * sizeof *y);
+		for (int64_t e = n; e < k->width; e++)
+			y[e] = k->pad;
+	}
+	return GT_OK;
+}
+
+enum gt_code gt_cpu_gather_ragged(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
+{
+	const struct gt_tdesc *y = call->out[0];
+	const struct gt_attr_ragged *attr = call->attr;
+	struct gather_ragged *k;
+	(void)dev;
+	GT_KERNEL_NEW(k, gather_ragged_launch, "loops:gather", err);
+	k->look = lookup_of(call->in[1], call->in[2], y->dim[0], attr->views);
+	k->look.all--; /* start has the end of the last sequence too */
+	k->total = call->in[0]->dim[0];
+	k->width = y->dim[1];
+	k->pad = attr->pad;
 	*out = &k->head;
 	return GT_OK;
 }

@@ -96,3 +96,40 @@ enum gt_code gt_cuda_gather_rows(struct gt_dev *dev, const struct gt_opcall *cal
 	*out = &k->head;
 	return GT_OK;
 }
+
+/* ---- sequences of different lengths --------------------------------------------------------------------------------------------- */
+struct gather_ragged {
+	struct gt_kernel head;
+	struct gt_cu_gather_ragged c; /* arguments of the kernel; the launch fills in the pointers */
+};
+
+static enum gt_code launch_ragged(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, cudaStream_t s,
+                                  struct gt_err *err)
+{
+	const struct gather_ragged *k = (const struct gather_ragged *)kernel;
+	struct gt_cu_gather_ragged c = k->c;
+	c.from = a->in[0];
+	c.start = a->in[1];
+	c.look.index = a->in[2];
+	c.y = a->out[0];
+	c.look.fault = dev->fault;
+	if (c.look.rows)
+		GT_TRY(gt_cuda_step_args(dev, a, &c.look.step_args, err));
+	GT_CUDA(dev, gt_cu_gather_ragged_start(&c, s), "gather.ragged", err);
+	return GT_OK;
+}
+
+enum gt_code gt_cuda_gather_ragged(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
+{
+	const struct gt_tdesc *y = call->out[0];
+	const struct gt_attr_ragged *attr = call->attr;
+	struct gather_ragged *k;
+	(void)dev;
+	GT_CUDA_NEW(k, launch_ragged, "gather.ragged", err);
+	k->c.width = y->dim[1];
+	k->c.pad = attr->pad;
+	k->c.look = lookup_of(call->in[1], call->in[2], y->dim[0], attr->views);
+	k->c.look.all--; /* start has the end of the last sequence too */
+	*out = &k->head;
+	return GT_OK;
+}

@@ -81,6 +81,21 @@ template <class T, class S> __global__ void __launch_bounds__(BLOCK) gather_rows
 	}
 }
 
+/* Copies sequences and fills their rows up; blocks in y walk through the samples. */
+__global__ void __launch_bounds__(BLOCK) gather_ragged(const gt_cu_gather_ragged a)
+{
+	after_previous();
+	const struct gt_step_args step_args = step_args_of(a.look.step_args);
+	int64_t e = (int64_t)blockIdx.x * BLOCK + threadIdx.x;
+	if (e >= a.width)
+		return;
+	for (int64_t n = blockIdx.y; n < a.look.n; n += gridDim.y) {
+		int64_t at = find(a.look, step_args, n % a.look.samples, e == 0);
+		if (at >= 0)
+			a.y[n * a.width + e] = e < a.start[at + 1] - a.start[at] ? a.from[a.start[at] + e] : a.pad;
+	}
+}
+
 /* ---- launchers ------------------------------------------------------------------------------------------------------------------- */
 cudaError_t gt_cu_gather_start(int type, const struct gt_cu_gather *a, cudaStream_t s)
 {
@@ -101,4 +116,13 @@ cudaError_t gt_cu_gather_rows_start(int type, const struct gt_cu_gather_rows *a,
 		return launch(gather_rows<int32_t, int32_t>, grid, dim3(BLOCK), s, *a);
 	auto kernel = type == GT_CU_F32 ? gather_rows<float, float> : type == GT_CU_BF16 ? gather_rows<float, bf16> : gather_rows<float, f16>;
 	return launch(kernel, grid, dim3(BLOCK), s, *a);
+}
+
+cudaError_t gt_cu_gather_ragged_start(const struct gt_cu_gather_ragged *a, cudaStream_t s)
+{
+	int64_t blocks = ceil_div(a->width, BLOCK);
+	dim3 grid((unsigned)blocks, (unsigned)(a->look.n < MAX_Y ? a->look.n : MAX_Y));
+	if (!blocks || !a->look.n)
+		return cudaSuccess;
+	return launch(gather_ragged, grid, dim3(BLOCK), s, *a);
 }

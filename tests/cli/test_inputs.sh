@@ -57,6 +57,11 @@ for cfg in both alone; do
 done
 gives augmented 0 out 'accuracy' run both.cfg -q -o augmented -s 'data.augment=( { type = "hflip"; }, { type = "mixup"; } )'
 
+# Weights so large that ranks would apply their gradients together: that needs images, so these ranks sum their gradients.
+gives large 0 out 'accuracy' run alone.cfg -q -o large -s reproducible=none -s train.epochs=1 -s data.batch=8 -s data.samples=101 \
+	-s 'model.layers=( { type = "linear"; in = "values"; out = 1024; }, { type = "linear"; out = 1024; }, { type = "linear"; out = 4; } )' \
+	-s parallel.mode=ddp -s parallel.nproc=2
+
 # what is refused
 gives neither 78 err 'or model.inputs, got nothing' check both.cfg -s 'model.inputs=[]'
 gives two_ways 78 err 'does not go together with model.input' check both.cfg -s 'model.input=[1, 6, 6]'

@@ -456,6 +456,32 @@ TEST(gather_rows)
 	}
 }
 
+TEST(gather_ragged)
+{
+	for (int t = 0; t < 4; t++) {
+		bool order = t >= 2;
+		int64_t n = t & 1 ? 70000 : 13, width = t & 1 ? 3 : 300, m = 11, ends = m + 1, total = 0, wide[2] = {2 * n, width};
+		int64_t rows[2] = {3, 2 * n + 7}, count = order ? rows[0] * rows[1] : n, start[12] = {0};
+		struct gt_attr_ragged attr = {2, -3};
+		struct pair_job j = {.call = {.code = GT_OP_GATHER_RAGGED, .attr = &attr}, .step_args = {.epoch = 5, .sample0 = 4, .stride = 2}};
+		for (int64_t i = 0; i < m; i++)
+			start[i + 1] = total += i * 7 % (width + 1); /* the first one is empty */
+		int32_t *from = malloc((size_t)total * 4);
+		int64_t *index = malloc((size_t)count * 8), *to = malloc(sizeof start);
+		memcpy(to, start, sizeof start);
+		for (int64_t i = 0; i < total; i++)
+			from[i] = (int32_t)(i * 37 % 101);
+		for (int64_t i = 0; i < count; i++)
+			index[i] = i * 5 / 3 % m;
+		pair_tensor(&j, false, GT_I32, 1, &total, from);
+		pair_tensor(&j, false, GT_I64, 1, &ends, to);
+		pair_tensor(&j, false, GT_I64, order ? 2 : 1, order ? rows : &n, index);
+		pair_tensor(&j, true, GT_I32, 2, wide, NULL);
+		pair_compare(&j, 0, "");
+		pair_free(&j);
+	}
+}
+
 TEST(sums_of_rows)
 {
 	for (int s = 0; s < NROWS; s++)

@@ -147,6 +147,58 @@ TEST(gather_rows)
 		}
 }
 
+/* Sequences of different lengths, one of them empty, and padding behind them. */
+TEST(gather_ragged)
+{
+	for (int views = 1; views < 3; views++) {
+		bool order = views == 2;
+		struct gt_attr_ragged attr = {views, -7};
+		struct tens *rows = tens_new(GT_I32, DIMS(9)), *start = tens_new(GT_I64, DIMS(5)), *y = tens_new(GT_I32, DIMS(3 * views, 4));
+		struct tens *want = tens_new(GT_I32, DIMS(3 * views, 4));
+		struct tens *idx = order ? tens_new(GT_I64, DIMS(2, 6)) : tens_new(GT_I64, DIMS(3));
+		static const double ends[5] = {0, 2, 2, 6, 9};
+		tens_random(rows, 1, -100, 100);
+		tens_random(idx, 2, 0, 4);
+		for (int i = 0; i < 5; i++)
+			start->v[i] = ends[i];
+		struct op_case k = {.code = GT_OP_GATHER_RAGGED, .attr = &attr, .in = {rows, start, idx}, .nin = 3, .out = {y}, .nout = 1,
+		                    .step_args = {.epoch = 5, .sample0 = 1, .stride = 2}};
+		if (op_run(&k)) {
+			tens_need_mag(want);
+			for (int64_t i = 0; i < 12 * views; i++) {
+				int64_t n = i / 4 % 3, at = (int64_t)idx->v[order ? 6 + 1 + 2 * n : n], from = (int64_t)ends[at] + i % 4;
+				want->v[i] = from < (int64_t)ends[at + 1] ? rows->v[from] : -7;
+				want->mag[i] = fabs(want->v[i]);
+			}
+			TENS_CHECK(y, want, 0);
+		}
+		tens_free(rows), tens_free(start), tens_free(y), tens_free(want), tens_free(idx);
+	}
+}
+
+/* A sequence that does not fit into its row is not written. */
+TEST(gather_ragged_refuses_a_long_sequence)
+{
+	struct gt_attr_ragged attr = {1, 0};
+	struct tens *rows = tens_new(GT_I32, DIMS(9)), *start = tens_new(GT_I64, DIMS(2)), *idx = tens_new(GT_I64, DIMS(1));
+	struct tens *y = tens_new(GT_I32, DIMS(1, 4));
+	struct gt_opcall call = {.code = GT_OP_GATHER_RAGGED, .attr = &attr, .nin = 3, .nout = 1, .in = {&rows->d, &start->d, &idx->d},
+	                         .out = {&y->d}};
+	struct gt_kernel *k = NULL;
+	struct gt_err e = {0};
+	struct gt_step_args step_args = {0};
+	if (!cpu_device())
+		return;
+	start->v[1] = 5;
+	tens_upload(rows), tens_upload(start), tens_upload(idx), tens_upload(y);
+	CHECK_OK(cpu_backend()->prepare(cpu_device(), &call, &k, &e), e);
+	struct gt_launch a = {.in = (void *[]){rows->p, start->p, idx->p}, .out = (void *[]){y->p}, .step_args = &step_args};
+	CHECK(cpu_backend()->launch(cpu_device(), k, &a, &e) == GT_EINTERNAL);
+	CHECK_MSG(strstr(e.msg, "sample 0 has 5 numbers, but a row has 4"), "%s", e.msg);
+	cpu_backend()->release(cpu_device(), k);
+	tens_free(rows), tens_free(start), tens_free(idx), tens_free(y);
+}
+
 TEST(gather_refuses_a_wild_index)
 {
 	struct gt_attr_gather attr = {.scale = {1}};

@@ -60,9 +60,40 @@ static enum gt_code print_json(struct gt_cli *cli, const struct gt_prediction *p
 	return gt_out_json(cli, err);
 }
 
+/* The columns of a table's rows: the class, unless a row can have several labels, and the probability of every class. */
+static void row_header(struct gt_cli *cli, const struct gt_prediction *p)
+{
+	char name[1024];
+	if (p->target) {
+		gt_out(cli, ",");
+		gt_out_csv(cli, p->target);
+	}
+	for (int64_t i = 0; i < p->nclasses; i++) {
+		snprintf(name, sizeof name, "probability_%s", p->class_name[i] ? p->class_name[i] : "");
+		gt_out(cli, ",");
+		gt_out_csv(cli, name);
+	}
+	gt_out(cli, "\n");
+}
+
+static void print_row(struct gt_cli *cli, const struct gt_prediction *p)
+{
+	if (p->target) {
+		gt_out(cli, ",");
+		gt_out_csv(cli, p->top[0].name ? p->top[0].name : "");
+	}
+	for (int64_t i = 0; i < p->nclasses; i++)
+		gt_out(cli, ",%.9g", p->probability[i]);
+	gt_out(cli, "\n");
+}
+
 static void csv_header(struct gt_cli *cli, const struct gt_prediction *p, int top)
 {
 	gt_out(cli, "path,index");
+	if (p->row && !p->nvalues) {
+		row_header(cli, p);
+		return;
+	}
 	for (int i = 0; i < p->nvalues; i++) {
 		gt_out(cli, ",");
 		gt_out_csv(cli, p->value_name[i]);
@@ -78,6 +109,10 @@ static void print_csv(struct gt_cli *cli, const struct gt_prediction *p, int top
 {
 	gt_out_csv(cli, p->file);
 	gt_out(cli, ",%" PRId64, p->index);
+	if (p->row && !p->nvalues) {
+		print_row(cli, p);
+		return;
+	}
 	for (int i = 0; i < p->nvalues; i++)
 		gt_out(cli, ",%.9g", (double)p->value[i]);
 	for (int i = 0; i < top && !p->nvalues; i++) {
@@ -121,7 +156,7 @@ static bool print(void *user, const struct gt_prediction *p)
 	s->images += !p->error;
 	if (cli->args.json)
 		s->code = print_json(cli, p, s->err);
-	else if (!p->error && cli->args.csv) {
+	else if (!p->error && (cli->args.csv || p->row)) {
 		if (s->images == 1)
 			csv_header(cli, p, s->top);
 		print_csv(cli, p, s->top);
@@ -162,12 +197,14 @@ static enum gt_code predict(struct gt_cli *cli, struct gt_err *err)
 const struct gt_command gt_cmd_predict = {
 	.name = "predict",
 	.operands = "CKPT [FILE...]",
-	.summary = "classify images (PNG, JPEG, WebP, IDX) with a checkpoint",
+	.summary = "predict images (PNG, JPEG, WebP, IDX) or rows of tables (CSV) with a checkpoint",
 	.about = "Classifies images with a checkpoint. A FILE is a PNG, JPEG or WebP image, an IDX file\n"
 	         "of images, a folder, which stands for all images below it, or @LIST, which stands for\n"
 	         "the files that LIST names. Prints one line per image: the file, then classes and\n"
 	         "their probabilities, separated by tabs. If a file is damaged, names it, classifies\n"
-	         "the others, and ends with status 65.",
+	         "the others, and ends with status 65. For a model of tables, a FILE is a CSV file with\n"
+	         "the columns of the training data, with or without the targets. Prints CSV: file, row,\n"
+	         "the prediction, and for classes the probability of each.",
 	.example = "gtrain predict --top 3 runs/fmnist-mlp shoe.png",
 	.min_operands = 1,
 	.max_operands = -1,

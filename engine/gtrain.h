@@ -388,7 +388,7 @@ void gt_eval_free(struct gt_eval_result *r); /* r may be NULL */
 struct gt_prediction {
 	const char *file;
 	const char *error;  /* why the file cannot be classified; NULL: it was classified */
-	int64_t index;      /* number of the image in the file, from 0 */
+	int64_t index;      /* number of the image or row in the file, from 0 */
 	bool scaled;        /* the image had another size than the model's input and was scaled */
 	int n;              /* entries of top */
 	struct { int label; double p; const char *name; } top[GT_TOP]; /* the most probable classes, with number, probability and name (NULL:
@@ -396,18 +396,26 @@ struct gt_prediction {
 	const float *value; /* [nvalues]: the outputs of a model whose targets are columns of numbers; top is then empty */
 	const char *const *value_name; /* [nvalues]: the names of these columns */
 	int nvalues;
+	bool row;            /* a row of a table; false: an image */
+	bool several;        /* a sample can have several labels, whose probabilities are independent */
+	const char *target;  /* of a row: name of the column of classes that was the target; NULL: none */
+	const double *probability;     /* [nclasses]: of each class; NULL: value is set */
+	const char *const *class_name; /* [nclasses]; an entry is NULL if the name is not known */
+	int64_t nclasses;
 };
 struct gt_predict_spec {
 	const char *ckpt;          /* a run directory (selects its best checkpoint, else the latest) or a step-... directory */
-	const char *const *inputs; /* files; folders, which stand for all images below them; "@LIST"; "-" for a list on standard input */
+	const char *const *inputs; /* files: images, or tables for a model of tables; folders, which stand for all images below them; "@LIST";
+	                              "-" for a list on standard input */
 	int ninputs;
 	const char *const *lists;  /* files with one path on each line, after the inputs; "-": standard input */
 	int nlists;
 	int top;                   /* number of classes for each image, 1 ... GT_TOP */
 	const char *device;        /* device, instead of the config's; NULL: the config decides */
 };
-/* Classifies images and calls fn for each, in order; fn returns false to end the prediction. If one of several files cannot be read, fn
- * receives its error, the other files are classified, and the result is GT_EDATA. The error of a single file is returned itself. */
+/* Predicts images, or the rows of tables, and calls fn for each, in order; fn returns false to end the prediction. If one of several files
+ * cannot be read, fn receives its error, the other files are predicted, and the result is GT_EDATA. The error of a single file is returned
+ * itself. */
 enum gt_code gt_predict(const struct gt_predict_spec *spec, bool (*fn)(void *user, const struct gt_prediction *p), void *user,
                         struct gt_err *err);
 

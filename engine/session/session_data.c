@@ -267,6 +267,18 @@ void gt_session_free_data(struct gt_session_files *f)
 	*f = (struct gt_session_files){0};
 }
 
+enum gt_code gt_session_read_inputs(const struct gt_session *s, const char *path, struct gt_dataset *out, struct gt_err *err)
+{
+	struct gt_dataset_spec ds = dataset_spec(s->conf);
+	*out = (struct gt_dataset){0};
+	ds.learned = s->data.files->learned;
+	ds.limit = 0;
+	enum gt_code code = ds.learned->by->inputs(&ds, path, out, err);
+	if (code != GT_OK)
+		gt_dataset_free(out);
+	return code;
+}
+
 /* Sets the view of a split whose data has been read. */
 static enum gt_code set_view(struct gt_session *s, enum gt_split split, struct gt_err *err)
 {

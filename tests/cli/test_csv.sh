@@ -104,6 +104,48 @@ head -n 200 train.csv >first.csv
 	fail files "$(head -n 1 err)"
 if [ "$(weights files)" = "$(weights numbers)" ]; then pass several_files; else fail several_files 'other weights'; fi
 
+# ---- prediction ------------------------------------------------------------------------------------------------------------------------
+gives predict_numbers 0 out 'path,index,y' predict numbers test.csv
+if [ "$(wc -l <out)" = 121 ]; then pass predict_every_row; else fail predict_every_row "$(wc -l <out) lines"; fi
+gives predict_classes 0 out 'path,index,level,probability_high,probability_low' predict classes test.csv
+cp out all.out
+gives predict_json 0 out '"top":[{"class":' predict classes test.csv --json --top 2
+gives predict_json_numbers 0 out '"values":{"y":' predict numbers test.csv --json
+# what is counted in its predictions is what an evaluation measures
+acc=$(paste -d, <(tail -n +2 all.out | cut -d, -f3) <(tail -n +2 test.csv | cut -d, -f6) |
+	awk -F, '{ n += $1 == $2 } END { printf "%.4f\n", n / NR }')
+gives predict_is_evaluation 0 out "test accuracy $acc" eval classes
+# a row alone, in another place of the table, and without the target and ignored columns, has the same digits
+cut -d, -f1-4 test.csv | { read -r head; echo "$head"; tac; } >turned.csv
+run predict classes turned.csv
+if cmp -s <(tail -n +2 all.out | cut -d, -f3-) <(tail -n +2 out | tac | cut -d, -f3-); then
+	pass predict_any_order
+else
+	fail predict_any_order "$(head -n 2 err)"
+fi
+for i in 2 66 100 121; do
+	sed -n "1p;${i}p" turned.csv >one.csv
+	run predict classes one.csv
+	if [ "$(tail -n 1 out | cut -d, -f3-)" = "$(sed -n "$((123 - i))p" all.out | cut -d, -f3-)" ]; then
+		pass "predict_row_$i"
+	else
+		fail "predict_row_$i" "$(tail -n 1 out) $(sed -n "$((123 - i))p" all.out)"
+	fi
+done
+# columns in another order, and a value that is missing in prediction only
+awk -F, 'BEGIN { OFS = "," } { print $4, $3, $2 }' test.csv >order.csv
+run predict classes order.csv
+if cmp -s <(cut -d, -f3- all.out) <(cut -d, -f3- out); then pass predict_by_names; else fail predict_by_names "$(head -n 2 err)"; fi
+printf 'a,b,c\n,104,violet\n' >strange.csv
+gives predict_strange 0 out 'strange.csv,0,' predict classes strange.csv
+printf 'a,c\n1,red\n' >lacking.csv
+gives predict_lacking 65 err 'lacking.csv:1: expected the columns of the training data; "b" is missing' predict classes lacking.csv
+gives predict_no_file 66 err 'absent.csv' predict classes absent.csv
+gives predict_some 65 err '1 of 3 files could not be predicted' predict classes test.csv lacking.csv order.csv
+if [ "$(grep -c '^order.csv,' out)" = 120 ]; then pass predict_others; else fail predict_others "$(tail -n 1 out)"; fi
+printf 'a,b,c\n1e999,104,red\n' >far.csv
+gives predict_range 65 err 'far.csv:2: column "a": expected a number of a magnitude of at most 3.4e38' predict classes far.csv
+
 # ---- several targets -------------------------------------------------------------------------------------------------------------------
 awk -F, 'BEGIN { OFS = "," } NR == 1 { print $0, "z", "hi", "red"; next } { print $0, -$5, $6 == "high", $4 == "red" }' train.csv >wide.csv
 sed -e 's/test = \["test.csv"\]; //; s/train.csv/wide.csv/; s/out = 1;/out = 2;/' \
@@ -112,6 +154,7 @@ sed -e 's/test = \["test.csv"\]; //; s/train.csv/wide.csv/; s/out = 1;/out = 2;/
 gives two_report 0 out '"values":[{"name":"y","mae":' eval two --split valid --report --json
 sed 's/target = .*"red"\]/target = ["hi", "red"]; ignore = ["level", "y", "z", "c"]/; s/"mse"/"bce"/' two.cfg >labels.cfg
 "$gtrain" run labels.cfg -q -o labels -s 'checkpoint.best.metric="valid/f1"' >out 2>err || fail labels "$(head -n 1 err)"
+gives labels_predict 0 out 'path,index,probability_hi,probability_red' predict labels wide.csv
 gives labels_report 0 out '"micro":{"precision":' eval labels --split valid --report --json
 gives labels_not_0_1 65 err 'wide.csv:2: column "y": expected a number from 0 to 1, which the loss "bce" needs' run labels.cfg \
 	-s 'data.target="y"' -s 'data.ignore=["level"]' -s 'model.layers[2].out=1' -q

@@ -28,6 +28,8 @@ struct gt_field {
 	enum gt_dtype dtype; /* GT_F32: values; GT_I32: codes, tokens, lengths */
 	int64_t width;       /* numbers of a sample; 0: one, and a batch has one dimension */
 	void *data;          /* n * width numbers; NULL after gt_dataset_probe */
+	const int64_t *codes; /* [ncodes], of I32: the integers are below these numbers, which live as long as the dataset */
+	int64_t ncodes;       /* width: one for each column; 1: one for all; 0: lengths, or not known */
 	/* Sequences of different lengths, I32, at most one field of a dataset: sample i has data[start[i] ... start[i + 1] - 1], which are at
 	 * most width numbers. Batches are padded with `pad`. */
 	bool ragged;

@@ -3,6 +3,7 @@
  * Fields are made in the same way: each class has a value from -1 to 1, or a code from 0 to 7, in each column; a sample has it with noise,
  * or for three of four samples.
  * Tokens are sequences of 1 to width numbers from 1 to 8, of which each class has four that repeat; "lengths" is their length.
+ * model.inputs.vocabulary sets another number above all codes, or above all tokens.
  * Draws: GT_RNG_SYNTH, stream 0: samples (split, sample, element / 4, 0) and labels (split, sample, 0, 1); stream 1: patterns; stream
  * 2 + k: field k, (split, sample, column, 0) and its classes (class, column, 0, 1). */
 #include "base/arena.h"
@@ -70,7 +71,7 @@ static void make_samples(uint64_t key, uint32_t split, const uint8_t *patterns, 
 	}
 }
 
-#define CODES 8
+static const int64_t codes = 8, tokens = 9;
 
 /* Makes field k of all samples. */
 static enum gt_code make_field(const struct gt_dataset_spec *spec, uint32_t split, int k, struct gt_dataset *d, struct gt_err *err)
@@ -78,6 +79,7 @@ static enum gt_code make_field(const struct gt_dataset_spec *spec, uint32_t spli
 	struct gt_field *f = &d->field[k];
 	uint64_t key = gt_rng_key(spec->seed, GT_RNG_SYNTH, 2 + (uint32_t)k);
 	int64_t width = f->width ? f->width : 1;
+	uint32_t limit = (uint32_t)(f->ncodes ? f->codes[0] : codes);
 	if (!(f->data = malloc((size_t)(d->n * width) * 4)))
 		return gt_fail_memory(err, (size_t)(d->n * width) * 4);
 	for (int64_t i = 0; i < d->n; i++)
@@ -87,7 +89,7 @@ static enum gt_code make_field(const struct gt_dataset_spec *spec, uint32_t spli
 			if (f->dtype == GT_F32)
 				((float *)f->data)[i * width + j] = 2 * gt_rng_uniform(class.v[0]) - 1 + (float)noise(own.v[0]) / 64;
 			else
-				((int32_t *)f->data)[i * width + j] = (int32_t)((own.v[1] % 4 ? class.v[0] : own.v[0]) % CODES);
+				((int32_t *)f->data)[i * width + j] = (int32_t)((own.v[1] % 4 ? class.v[0] : own.v[0]) % limit);
 		}
 	return GT_OK;
 }
@@ -112,7 +114,7 @@ static enum gt_code make_sequences(const struct gt_dataset_spec *spec, uint32_t 
 		for (uint32_t j = 0; id < (int32_t *)f->data + f->start[i + 1]; j++) {
 			struct gt_philox own = gt_rng_draw(key, split, (uint32_t)i, j, 0),
 			                 class = gt_rng_draw(key, (uint32_t)d->labels[i], j % 4, 0, 1);
-			*id++ = 1 + (int32_t)((own.v[1] % 4 ? class.v[0] : own.v[0]) % CODES);
+			*id++ = 1 + (int32_t)((own.v[1] % 4 ? class.v[0] : own.v[0]) % ((uint32_t)f->codes[0] - 1));
 		}
 	return GT_OK;
 }
@@ -171,7 +173,10 @@ static enum gt_code load(const struct gt_dataset_spec *spec, enum gt_split split
 		if (f->width > 65536 || out->n > (int64_t)(spec->max_bytes / 4) / (f->width + 1))
 			return gt_fail(err, GT_ECONFIG, "model.inputs: %lld samples of %lld numbers are more than the %zu bytes allowed",
 			               (long long)out->n, (long long)f->width, spec->max_bytes);
-		out->field[out->nfields++] = *f;
+		out->field[out->nfields] = *f;
+		if (f->ncodes && !f->codes[0])
+			out->field[out->nfields].codes = f->ragged ? &tokens : &codes;
+		out->nfields++;
 	}
 	if (!spec->shape[0] && spec->nwanted)
 		out->h = out->w = 0;

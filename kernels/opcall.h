@@ -65,6 +65,17 @@
  * view              The same elements in another shape. Never lowered to a kernel: y is an alias of x. Neither x nor y is NHWC.
  * permute           y.dim[i] = x.dim[dims[i]] (torch.permute).
  * select            y is x at one index of a dimension, which y lacks (torch.select). select.dx: dx is 0 at the other indices.
+ * embedding         y has the row of the table w for each of the tokens, in order, or for the codes of one column of tokens [N,columns]
+ *                   (gt_attr_embedding.column). A token is 0 ... V - 1.
+ * embedding.dw+update  Computes the gradient of the rows that the tokens name, and updates these rows at once. The optimizer must leave
+ *                   rows without a gradient as they are (gt_update_touches_only). `none` does not exist.
+ * embedding_bag     The mean, sum or maximum of the rows of a sample's tokens, of the first lengths[n] or of all. idx is, for the
+ *                   maximum, the place of its token in the sample; -1: there is none.
+ * positional        Adds row t of w to token t. Without w: sines and cosines (gt_sinusoid in ew.inc).
+ * pool_tokens       Mean, maximum, or the first, of the tokens of a sample within its length. idx as in embedding_bag.
+ * attention         Scaled dot-product attention of a sequence to itself: qkv has queries, keys and values, C features each, in that order,
+ *                   and the features of head h follow those of h - 1. Keys from lengths[n] on are not attended to. lse is the logarithm
+ *                   of the sum of the exponentials of a query's scores, for the gradient; infinite if the length is 0, and y is then 0.
  * views.mean        The weighted mean over the views of each sample (aug.h): x is [views * N, C].
  * identity          Never lowered to a kernel: the planner makes y an alias of x.
  * comm              A collective or a transfer between ranks (gt_attr_comm). No backend receives it: the executor calls the communicator.
@@ -176,6 +187,21 @@
 	X(GT_OP_PERMUTE, "permute", strided, permute, "x -> y") \
 	X(GT_OP_SELECT, "select", strided, select, "x -> y") \
 	X(GT_OP_SELECT_DX, "select.dx", strided, select, "dy -> dx") \
+	X(GT_OP_EMBEDDING, "embedding", embedding, embedding, "tokens:i32 w:f(V,D) -> y(_,D)") \
+	X(GT_OP_EMBEDDING_DW, "embedding.dw", embedding, embedding, "dy(_,D) tokens:i32 -> dw:f(_,D)+") \
+	X(GT_OP_EMBEDDING_DW_UPDATE, "embedding.dw+update", embedding_update, embedding_update, \
+	  "dy(_,D) tokens:i32 w:f(V,D)! [scalars:f64(SCALARS)] [s0:f!] [s1:f!] [s2:f!] -> [none:f]") \
+	X(GT_OP_EMBEDDING_BAG, "embedding_bag", embedding, embedding, \
+	  "tokens:i32(N,T) [lengths:i32(N)] w:f(V,D) -> y(N,D) [idx:i32(N,D)]") \
+	X(GT_OP_EMBEDDING_BAG_DW, "embedding_bag.dw", embedding, embedding, \
+	  "dy(N,D) tokens:i32(N,T) [lengths:i32(N)] [idx:i32(N,D)] -> dw:f(_,D)+") \
+	X(GT_OP_POSITIONAL, "positional", tokens, positional, "x(N,T,C) [w:f(_,C)] -> y(N,T,C)") \
+	X(GT_OP_POSITIONAL_DW, "positional.dw", tokens, positional, "dy(N,T,C) -> dw:f(_,C)+") \
+	X(GT_OP_POOL_TOKENS, "pool_tokens", tokens, pool_tokens, "x(N,T,C) [lengths:i32(N)] -> y(N,C) [idx:i32(N,C)]") \
+	X(GT_OP_POOL_TOKENS_DX, "pool_tokens.dx", tokens, pool_tokens, "dy(N,C) [lengths:i32(N)] [idx:i32(N,C)] -> dx(N,T,C)") \
+	X(GT_OP_ATTENTION, "attention", attention, attention, "qkv(N,T,_) [lengths:i32(N)] -> y(N,T,C) [lse:f(N,H,T)]") \
+	X(GT_OP_ATTENTION_DX, "attention.dx", attention, attention, \
+	  "dy(N,T,C) qkv(N,T,_) y(N,T,C) [lengths:i32(N)] lse:f(N,H,T) -> dqkv(N,T,_)") \
 	X(GT_OP_VIEWS_MEAN, "views.mean", rowsum, views, "x(_,C) -> y(_,C)") \
 	X(GT_OP_IDENTITY, "identity", none, none, "x(..) -> y(..)") \
 	X(GT_OP_COMM, "comm", none, comm, "[in:any] -> [out:any]") \
@@ -277,6 +303,32 @@ struct gt_attr_gelu {
 
 struct gt_attr_scale {
 	double factor;
+};
+
+/* What becomes of the rows of the tokens of a sample. */
+enum gt_bag { GT_BAG_MEAN, GT_BAG_SUM, GT_BAG_MAX };
+struct gt_attr_embedding {
+	int64_t num, dim; /* rows and columns of the table */
+	int64_t padding;  /* token whose row gets no gradient, and which no bag counts; -1: none */
+	int64_t column;   /* column of the tokens that is read; -1: all tokens */
+	int mode;         /* embedding_bag: enum gt_bag */
+};
+
+enum gt_positional { GT_POSITIONAL_LEARNED, GT_POSITIONAL_SINUSOIDAL };
+struct gt_attr_positional {
+	int64_t max; /* rows of the table of GT_POSITIONAL_LEARNED */
+	int kind;    /* enum gt_positional */
+};
+
+enum gt_pool_tokens { GT_POOL_MEAN, GT_POOL_MAX, GT_POOL_FIRST };
+struct gt_attr_pool_tokens {
+	int mode; /* enum gt_pool_tokens */
+};
+
+struct gt_attr_attention {
+	int64_t heads; /* divides the features */
+	bool bias;     /* of the projections, which are operations of their own */
+	bool causal;   /* a token attends to itself and to earlier ones only */
 };
 
 struct gt_attr_permute {
@@ -465,6 +517,13 @@ struct gt_attr_dw_update {
 	/* the call computes and applies block `part` (from 0) of `parts` equal blocks of dw, and no db; both 0: all of dw */
 	int part, parts;
 	enum gt_opcode optimizer; /* an element-wise update */
+	struct gt_attr_update update;
+};
+
+/* Attributes of embedding.dw+update. The update has one segment that covers all elements of w. */
+struct gt_attr_embedding_update {
+	struct gt_attr_embedding table;
+	enum gt_opcode optimizer; /* an update for which gt_update_touches_only (optimizer.h) is true */
 	struct gt_attr_update update;
 };
 

@@ -83,3 +83,11 @@ const struct gt_optimizer_key *gt_optimizer_key(const struct gt_optimizer_row *r
 			return k;
 	return NULL;
 }
+
+bool gt_update_touches_only(enum gt_opcode code, const struct gt_attr_update *attr)
+{
+	for (int i = 0; i < attr->nseg; i++)
+		if (attr->seg[i].weight_decay != 0)
+			return false;
+	return code == GT_OP_SGD && attr->momentum == 0;
+}

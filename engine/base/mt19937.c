@@ -11,6 +11,7 @@ void gt_mt19937_seed(struct gt_mt19937 *m, uint64_t seed)
 	for (uint32_t i = 1; i < N; i++)
 		m->state[i] = 1812433253u * (m->state[i - 1] ^ m->state[i - 1] >> 30) + i;
 	m->next = N;
+	m->has_normal = false;
 }
 
 static uint32_t mix(uint32_t high, uint32_t low)
@@ -55,6 +56,45 @@ double gt_mt19937_uniform64(struct gt_mt19937 *m, double lo, double hi)
 	double x = (double)(gt_mt19937_u64(m) & ((1ull << 53) - 1)) * 0x1p-53;
 	return fma(x, hi - lo, lo);
 }
+
+/* One number of N(0, 1), as PyTorch draws those of tensors with fewer than 16 elements. */
+static double normal_of_pair(struct gt_mt19937 *m)
+{
+	if (m->has_normal) {
+		m->has_normal = false;
+		return m->normal;
+	}
+	double u = gt_mt19937_uniform64(m, 0, 1), v = gt_mt19937_uniform64(m, 0, 1), radius = sqrt(-2 * log1p(-v)), angle = 2 * M_PI * u;
+	m->has_normal = true;
+	m->normal = radius * sin(angle);
+	return radius * cos(angle);
+}
+
+/* PyTorch fills larger tensors with uniform numbers first and then transforms them in blocks of 16, of which the last one, which is drawn
+ * again, may overlap the one before. */
+#define GT_NORMAL(name, T, uniform)                                                                                                        \
+	static void name##_block(T std, T *x)                                                                                                  \
+	{                                                                                                                                      \
+		for (int i = 0; i < 8; i++) {                                                                                                      \
+			double radius = sqrt(-2 * log(1 - (double)x[i])), angle = 2 * M_PI * (double)x[i + 8];                                         \
+			x[i] = (T)(radius * cos(angle)) * std;                                                                                         \
+			x[i + 8] = (T)(radius * sin(angle)) * std;                                                                                     \
+		}                                                                                                                                  \
+	}                                                                                                                                      \
+	void name(struct gt_mt19937 *m, T std, int64_t n, T *out)                                                                              \
+	{                                                                                                                                      \
+		for (int64_t i = 0; i < n; i++)                                                                                                    \
+			out[i] = n < 16 ? (T)(normal_of_pair(m) * (double)std) : uniform(m, 0, 1);                                                     \
+		for (int64_t i = 0; n >= 16 && i + 16 <= n; i += 16)                                                                               \
+			name##_block(std, out + i);                                                                                                    \
+		if (n < 16 || n % 16 == 0)                                                                                                         \
+			return;                                                                                                                        \
+		for (int64_t i = n - 16; i < n; i++)                                                                                               \
+			out[i] = uniform(m, 0, 1);                                                                                                     \
+		name##_block(std, out + n - 16);                                                                                                   \
+	}
+GT_NORMAL(gt_mt19937_normal, float, gt_mt19937_uniform)
+GT_NORMAL(gt_mt19937_normal64, double, gt_mt19937_uniform64)
 
 void gt_mt19937_randperm(struct gt_mt19937 *m, int64_t n, int64_t *out)
 {

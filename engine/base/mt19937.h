@@ -4,11 +4,14 @@
 #ifndef GT_BASE_MT19937_H
 #define GT_BASE_MT19937_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct gt_mt19937 {
 	uint32_t state[624];
 	int next; /* index in state of the next word to use; 624: all are used, so new ones are generated first */
+	bool has_normal; /* PyTorch draws two numbers at once for small tensors: `normal` is the second one, for the next of them */
+	double normal;
 };
 
 void gt_mt19937_seed(struct gt_mt19937 *m, uint64_t seed); /* like torch.manual_seed(seed), which uses only the low 32 bits */
@@ -20,6 +23,11 @@ uint64_t gt_mt19937_u64(struct gt_mt19937 *m); /* makes two 32-bit draws, the hi
  * result can differ in the last bit. */
 float gt_mt19937_uniform(struct gt_mt19937 *m, float lo, float hi);
 double gt_mt19937_uniform64(struct gt_mt19937 *m, double lo, double hi);
+
+/* Write torch.empty(n).normal_(0, std) in f32 and f64. PyTorch computes logarithms, sines and cosines with the instructions of the CPU, so
+ * that its last bits differ from one CPU to another; these functions differ from them by about 1e-6 * std in f32. */
+void gt_mt19937_normal(struct gt_mt19937 *m, float std, int64_t n, float *out);
+void gt_mt19937_normal64(struct gt_mt19937 *m, double std, int64_t n, double *out);
 
 /* Writes torch.randperm(n), for n < 2^32 / 20; PyTorch uses another algorithm for larger n. */
 void gt_mt19937_randperm(struct gt_mt19937 *m, int64_t n, int64_t *out);

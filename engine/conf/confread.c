@@ -131,6 +131,9 @@ static enum gt_code read_inputs(struct gt_reading *rd, struct gt_err *err)
 			return gt_conf_fail(err, e->loc, shown, "expected shape = [channels, height, width] beside an image, got nothing");
 		if (in[i].type != GT_INPUT_IMAGE && in[i].shape[1] * in[i].shape[2] > 1)
 			return gt_conf_fail(err, e->loc, shown, "expected shape = [numbers] beside %.64s, got three numbers", in[i].name);
+		if (in[i].vocabulary && in[i].type != GT_INPUT_CODES && in[i].type != GT_INPUT_TOKENS)
+			return gt_conf_fail(err, e->loc, shown, "expected codes or tokens beside vocabulary, got %s",
+			                    gt_values_word(GT_INPUT_WORDS, in[i].type, got, sizeof got));
 		if (in[i].type == GT_INPUT_IMAGE && m->input[0])
 			return gt_conf_fail(err, e->loc, shown, "expected at most one image, got a second one");
 		if (in[i].type == GT_INPUT_IMAGE)

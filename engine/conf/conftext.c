@@ -177,7 +177,7 @@ static void put_inputs(FILE *f, const struct gt_conf *c)
 		const struct gt_model_input *in = &c->model.inputs[i];
 		fprintf(f, "%s\n\t\t{", i ? "," : "");
 		for (const struct gt_row *r = gt_rows_input; r->path; r++) {
-			if (!strcmp(r->path, "shape") && !in->shape[0])
+			if ((!strcmp(r->path, "shape") && !in->shape[0]) || (!strcmp(r->path, "vocabulary") && !in->vocabulary))
 				continue;
 			fprintf(f, " %s = ", r->path);
 			put_value(f, r, in);

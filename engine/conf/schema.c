@@ -443,6 +443,8 @@ const struct gt_row gt_rows_input[] = {
      .help = "image: pixels; values: numbers; codes: categories; tokens: words of a text; lengths: the number of tokens of a text"},
     {"shape", GT_T_DIMS, INPUT(shape), "(that of the data)", 1, 65536,
      .help = "shape of a sample: [channels, height, width] of images, else the number of its numbers"},
+    {"vocabulary", GT_T_INT, INPUT(vocabulary), "(that of the data)", 2, INT32_MAX - 1,
+     .help = "the codes or tokens are below this number"},
     {NULL},
 };
 

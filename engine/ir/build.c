@@ -86,7 +86,7 @@ static enum gt_code check_input(const struct gt_graph *g, const struct gt_op *op
 		return gt_fail(err, GT_ECONFIG,
 		               "in: expected an input of numbers, got the integers \"%s\": put a layer of type \"embedding\" before this one",
 		               g->values[v].name);
-	if (d->dtype != GT_I32 && d->rank == 3 && !(op->flags & GT_OPF_TOKENS) && !op->per_token)
+	if (d->dtype != GT_I32 && d->rank == 3 && !(op->flags & (GT_OPF_TOKENS | GT_OPF_CODES)) && !op->per_token)
 		return gt_fail(err, GT_ECONFIG,
 		               "in: expected an input of [batch, features] or [batch, channels, height, width], got %s, which is [batch, tokens, "
 		               "features]",
@@ -194,9 +194,18 @@ static enum gt_code add_input(struct gt_graph *g, const struct gt_model_input *i
 	bool numbers = in->type == GT_INPUT_IMAGE || in->type == GT_INPUT_VALUES, image = in->type == GT_INPUT_IMAGE && s[1] * s[2] > 1;
 	int rank = image ? 4 : s[0] ? 2 : 1;
 	struct gt_tdesc d = gt_tdesc_make(numbers ? g->compute : GT_I32, rank, (int64_t[]){batch, s[0], s[1], s[2]}, numbers);
+	int64_t ncodes = in->type == GT_INPUT_CODES && s[0] ? s[0] : 1, *codes;
 	const char *name;
 	GT_NEW_STR(name, gt_arena_strdup(g->arena, in->name), err);
-	return gt_graph_value(g, name, GT_V_INPUT, &d, &g->input[g->ninputs++], err);
+	GT_NEW(codes, g->arena, ncodes, err);
+	gt_vid *v = &g->input[g->ninputs++];
+	GT_TRY(gt_graph_value(g, name, GT_V_INPUT, &d, v, err));
+	if (in->type != GT_INPUT_CODES && in->type != GT_INPUT_TOKENS)
+		return GT_OK;
+	for (int64_t i = 0; i < ncodes; i++)
+		codes[i] = in->codes ? in->codes[i] : in->vocabulary;
+	g->values[*v].codes = codes;
+	return GT_OK;
 }
 
 enum gt_code gt_graph_build(struct gt_arena *a, const struct gt_model_spec *m, int64_t batch, enum gt_dtype compute, bool train,

@@ -140,11 +140,12 @@ enum gt_code gt_graph_param(struct gt_graph *g, struct gt_node *n, const char *s
 	                       .weight_decay = s ? s->weight_decay : __builtin_nan(""),
 	                       .frozen = !buffer && s && s->frozen,
 	                       .method = s && s->init >= 0 ? (enum gt_init_method)s->init : g->init,
+	                       .zero_row = -1,
 	                       .group = -1};
 	p->then = p->method;
 	if (p->method >= GT_INIT_DIRAC)
 		p->method = g->init;
-	if (cls == GT_PARAM_WEIGHT && s) {
+	if ((cls == GT_PARAM_WEIGHT || cls == GT_PARAM_TABLE) && s) {
 		p->init_std = s->init_std;
 		p->init_eps = s->init_eps;
 		p->init_samples = s->init_samples;

@@ -59,7 +59,13 @@ struct gt_init {
 	double value; /* CONST: the value; UNIFORM: the bound of U(-bound, bound); NORMAL: the standard deviation of N(0, std) */
 };
 
-enum gt_param_class { GT_PARAM_WEIGHT, GT_PARAM_BIAS, GT_PARAM_NORM, GT_PARAM_BUFFER };
+enum gt_param_class {
+	GT_PARAM_WEIGHT,
+	GT_PARAM_BIAS,
+	GT_PARAM_NORM,
+	GT_PARAM_BUFFER,
+	GT_PARAM_TABLE /* rows that integers select: plain, f32 (f64 in an f64 graph), without a 16-bit copy */
+};
 
 struct gt_value {
 	const char *name;
@@ -68,6 +74,8 @@ struct gt_value {
 	int producer; /* index of the node that makes the value; -1 for inputs and parameters */
 	int param;    /* for the kinds PARAM, WORK, BUFFER and GRAD: index of the parameter in gt_graph.params; PART: that of the running
 	                 mean; else -1 */
+	const int64_t *codes; /* of an input of codes: the number of different ones of each column; of tokens: one number for all; 0: not known.
+	                         Else NULL */
 	gt_vid again; /* if the value is recomputed in the backward pass: the forward value that it repeats (plan/recompute.h); else -1 */
 };
 
@@ -83,6 +91,9 @@ struct gt_param {
 	double init_std;            /* if > 0: standard deviation to which the initial values are scaled at the end */
 	double init_eps;            /* GT_INIT_WHITENING: number >= 0 that is added to the variances */
 	int64_t init_samples;       /* GT_INIT_WHITENING: number of training images that are used */
+	int64_t zero_row;           /* row of a table that starts at 0; -1: none */
+	int64_t torch_skip;         /* method `torch`: > 0: number of draws that are skipped before this parameter; -1: it is drawn from the
+	                               skipped ones; 0: it has the next draws */
 	int64_t fan_in, fan_out;    /* fan-in and fan-out of the weight tensor, as torch.nn.init computes them */
 	double lr_mul;              /* factor by which the learning rate is multiplied for this parameter */
 	double weight_decay;        /* weight decay of this parameter; NAN: that of the optimizer */
@@ -184,6 +195,8 @@ struct gt_model_input {
 	int type;          /* enum gt_input_type. An image and values have the compute dtype; codes, tokens and lengths are i32 */
 	int64_t shape[3];  /* of a sample: channels, height, width of an image; else the number of its numbers, 1, 1, and 0, 1, 1 for a single
 	                      number, whose batch has one dimension. All 0: it is taken from the data */
+	int64_t vocabulary;   /* codes and tokens are below this number; 0: it is taken from the data */
+	const int64_t *codes; /* the same as the data says it: of each column of codes, or one number for all tokens; NULL: not known */
 };
 
 struct gt_model_spec {

@@ -23,7 +23,7 @@ static void put(const struct gt_param *p, void *out, int64_t i, double v)
 static struct gt_init resolve(const struct gt_param *p)
 {
 	double in = (double)p->fan_in, sum = in + (double)p->fan_out;
-	if (p->init.kind == GT_INIT_CONST || p->method == GT_INIT_TORCH_DEFAULT || p->method == GT_INIT_TORCH)
+	if (p->init.kind == GT_INIT_CONST || p->cls == GT_PARAM_TABLE || p->method == GT_INIT_TORCH_DEFAULT || p->method == GT_INIT_TORCH)
 		return p->init;
 	if (p->cls != GT_PARAM_WEIGHT)
 		return (struct gt_init){GT_INIT_CONST, 0};
@@ -41,9 +41,23 @@ static struct gt_init resolve(const struct gt_param *p)
 	}
 }
 
-static void torch_uniform(struct gt_mt19937 *m, const struct gt_param *p, double bound, void *out, int64_t n)
+/* Draws the values of p as PyTorch does. torch.nn.MultiheadAttention draws the parameters of its output projection before those of the
+ * other one: in_proj_weight skips these draws, and out_proj.weight goes back to them. */
+static void torch_draw(struct gt_init_stream *s, const struct gt_param *p, struct gt_init d, void *out, int64_t n)
 {
-	for (int64_t i = 0; i < n; i++) {
+	struct gt_mt19937 *m = &s->torch;
+	double bound = d.value;
+	if (p->torch_skip > 0)
+		s->skipped = *m;
+	if (p->torch_skip < 0)
+		m = &s->skipped;
+	for (int64_t i = 0; i < p->torch_skip; i++)
+		p->desc.dtype == GT_F64 ? gt_mt19937_u64(m) : gt_mt19937_u32(m);
+	if (d.kind == GT_INIT_NORMAL && p->desc.dtype == GT_F64)
+		gt_mt19937_normal64(m, d.value, n, out);
+	else if (d.kind == GT_INIT_NORMAL)
+		gt_mt19937_normal(m, (float)d.value, n, out);
+	for (int64_t i = 0; d.kind == GT_INIT_UNIFORM && i < n; i++) {
 		if (p->desc.dtype == GT_F64)
 			((double *)out)[i] = gt_mt19937_uniform64(m, -bound, bound);
 		else
@@ -105,7 +119,7 @@ static void draw(struct gt_init_stream *s, const struct gt_param *p, int index, 
 		return;
 	}
 	if (p->method == GT_INIT_TORCH) {
-		torch_uniform(&s->torch, p, d.value, out, n);
+		torch_draw(s, p, d, out, n);
 		return;
 	}
 	bool normal = d.kind == GT_INIT_NORMAL;
@@ -121,6 +135,8 @@ static void draw(struct gt_init_stream *s, const struct gt_param *p, int index, 
 void gt_param_init(struct gt_init_stream *s, const struct gt_param *p, int index, void *out)
 {
 	draw(s, p, index, out);
+	for (int64_t i = 0; p->zero_row >= 0 && i < p->desc.dim[1]; i++)
+		put(p, out, p->zero_row * p->desc.dim[1] + i, 0);
 	if (p->then == GT_INIT_DIRAC)
 		dirac(p, out);
 	for (int64_t i = 0; p->then == GT_INIT_ZEROS && i < gt_tdesc_count(&p->desc); i++)

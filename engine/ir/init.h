@@ -2,7 +2,8 @@
  *   torch-default    PyTorch's distributions (nn.Linear, nn.Conv2d: U(±1/sqrt(fan_in)) for weight and bias). Philox draws them from
  *                    (seed, parameter, element), so any rank can draw any part of any parameter
  *   torch            the same distributions from PyTorch's own generator. The values are, bit for bit, those of torch.manual_seed(seed)
- *                    followed by the construction of the modules in the layers' order (weight before bias; normalisations draw nothing)
+ *                    followed by the construction of the modules in the layers' order (weight before bias; normalisations draw nothing);
+ *                    those of tables of embeddings, N(0, 1), differ by about 1e-6 (mt19937.h). Tables are drawn so with every method
  *   kaiming-normal   N(0, sqrt(2 / fan_in)), kaiming-uniform U(±sqrt(6 / fan_in)), xavier-normal N(0, sqrt(2 / (fan_in + fan_out))),
  *   …                xavier-uniform U(±sqrt(6 / (fan_in + fan_out))): weights as in torch.nn.init with the gain of ReLU (kaiming) or 1
  *                    (xavier); biases are 0
@@ -20,6 +21,7 @@
 struct gt_init_stream {
 	uint64_t seed;
 	struct gt_mt19937 torch; /* PyTorch's generator, for method `torch` */
+	struct gt_mt19937 skipped; /* its state where gt_param.torch_skip draws were skipped */
 };
 
 void gt_init_begin(struct gt_init_stream *s, uint64_t seed);

@@ -28,7 +28,8 @@ enum gt_opflag {
 	GT_OPF_CLASSES = 1 << 6, /* is a loss over classes: a label may be ignored, and classes may have weights */
 	GT_OPF_LABELS = 1 << 7,  /* is a loss whose targets can only be labels */
 	GT_OPF_TOKENS = 1 << 8,  /* a layer whose inputs may have rank 3: [batch, tokens, features] */
-	GT_OPF_CODES = 1 << 9    /* a layer that has an input of integers (i32): codes, tokens or lengths */
+	GT_OPF_CODES = 1 << 9,   /* a layer that has an input of integers (i32): codes, tokens or lengths */
+	GT_OPF_UPDATES = 1 << 10 /* updates its third input, a parameter, with the gradient that it computes (plan/fused_update.c) */
 };
 
 enum gt_attr_type { GT_ATTR_INT, GT_ATTR_INT2, GT_ATTR_INTS, GT_ATTR_FLOAT, GT_ATTR_BOOL, GT_ATTR_ENUM };
@@ -91,7 +92,8 @@ size_t gt_op_attr_size(const struct gt_op *op);         /* bytes of the attribut
 void gt_op_defaults(const struct gt_op *op, void *attr);
 
 /* The families of operations. File ops_<family>.c has the rows gt_ops_<family>, in the order of the manual. */
-#define GT_FAMILIES(X) X(linear) X(conv) X(pool) X(norm) X(act) X(shape) X(tokens) X(composite) X(loss) X(internal)
+#define GT_FAMILIES(X) \
+	X(linear) X(conv) X(pool) X(norm) X(act) X(shape) X(embedding) X(tokens) X(attention) X(composite) X(loss) X(internal)
 #define GT_X(family) extern const struct gt_op gt_ops_##family[];
 GT_FAMILIES(GT_X)
 #undef GT_X

@@ -29,7 +29,7 @@ const struct gt_op gt_ops_internal[] = {
     {.code = GT_OP_SUMSQ, .flops = in0_flops},
     {.code = GT_OP_CHECK, .flops = gt_flops_none},
     {.code = GT_OP_BOUND, .flops = gt_flops_none},
-    {.code = GT_OP_LINEAR_DW_UPDATE, .flops = dw_flops},
+    {.code = GT_OP_LINEAR_DW_UPDATE, .flags = GT_OPF_UPDATES, .flops = dw_flops},
     {.code = GT_OP_BIAS_DB, .flops = in0_half_flops},
     {.code = GT_OP_VIEWS_MEAN, .flops = in0_flops},
     {.code = GT_OP_ROWS, .flags = GT_OPF_ALIAS, .alias = gt_alias_always, .flops = gt_flops_none},

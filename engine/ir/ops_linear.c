@@ -48,6 +48,43 @@ static const struct gt_attr_def linear_attrs[] = {
     GT_KEYS_END,
 };
 
+/* torch.nn.MultiheadAttention draws the weight of the packed projection from xavier_uniform_ and sets both biases to 0. */
+static enum gt_code projection(struct gt_graph *g, struct gt_node *n, const char *weight, struct gt_init init, const char *bias,
+                               struct gt_err *err)
+{
+	const struct gt_attr_linear *a = n->attr;
+	struct gt_tdesc x = *gt_graph_desc(g, n->in[0]), d = gt_tdesc_make(g->compute, 2, (int64_t[]){x.dim[0], a->out}, true);
+	gt_vid y;
+	GT_TRY(gt_graph_param(g, n, weight, GT_PARAM_WEIGHT, 2, (int64_t[]){a->out, x.dim[1]}, init, x.dim[1], a->out, err));
+	if (a->bias)
+		GT_TRY(gt_graph_param(g, n, bias, GT_PARAM_BIAS, 1, &a->out, (struct gt_init){GT_INIT_CONST, 0}, x.dim[1], a->out, err));
+	else
+		gt_node_input(n, -1);
+	return gt_graph_output(g, n, NULL, &d, &y, err);
+}
+
+static enum gt_code in_proj_infer(struct gt_graph *g, struct gt_node *n, struct gt_err *err)
+{
+	int64_t in = gt_graph_desc(g, n->in[0])->dim[1], out = ((const struct gt_attr_linear *)n->attr)->out;
+	bool bias = ((const struct gt_attr_linear *)n->attr)->bias;
+	struct gt_init xavier = {GT_INIT_UNIFORM, sqrt(6.0 / (double)(in + out))};
+	int first = g->nparams;
+	GT_TRY(projection(g, n, "in_proj_weight", xavier, "in_proj_bias", err));
+	g->params[first].torch_skip = in * in + (bias ? in : 0); /* the output projection's; its bias becomes 0 afterwards */
+	return GT_OK;
+}
+
+static enum gt_code out_proj_infer(struct gt_graph *g, struct gt_node *n, struct gt_err *err)
+{
+	int first = g->nparams;
+	GT_TRY(projection(g, n, "weight", gt_init_weight_default(gt_graph_desc(g, n->in[0])->dim[1]), "bias", err));
+	g->params[first].torch_skip = -1;
+	return GT_OK;
+}
+
+const struct gt_op gt_op_in_proj = {.code = GT_OP_LINEAR, .infer = in_proj_infer, .gradient = linear_gradient, .flops = linear_flops};
+const struct gt_op gt_op_out_proj = {.code = GT_OP_LINEAR, .infer = out_proj_infer, .gradient = linear_gradient, .flops = linear_flops};
+
 /* Counts the operations of the linear layer and those of the loss (ops_loss.c). */
 static double linear_loss_flops(const struct gt_graph *g, const struct gt_node *n)
 {

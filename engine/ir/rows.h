@@ -33,6 +33,16 @@ enum gt_code gt_expect_rank(const struct gt_graph *g, const struct gt_node *n, i
 /* Appends a node whose output *out is an alias of v, an activation, with another shape of as many elements. Rank 4 (NHWC) is not allowed on
  * either side. */
 enum gt_code gt_graph_view(struct gt_graph *g, const char *name, gt_vid v, int rank, const int64_t *dim, gt_vid *out, struct gt_err *err);
+/* Checks that input number `input` of n is i32 of this rank. what: the input in words. */
+enum gt_code gt_expect_integers(const struct gt_graph *g, const struct gt_node *n, int input, int rank, const char *what,
+                                 struct gt_err *err);
+/* For a node whose data inputs are its first input and perhaps, as number `input`, the lengths of the samples: checks the lengths, or
+ * appends an absent input if the layer has none. */
+enum gt_code gt_expect_lengths(struct gt_graph *g, struct gt_node *n, int input, struct gt_err *err);
+/* Appends n's lengths, or an absent input, to the backward node b, whose inputs so far are data. */
+void gt_pass_lengths(const struct gt_node *n, int input, struct gt_node *b);
+/* The projections of attention: linear operations with other names and first values of their parameters (ops_linear.c). */
+extern const struct gt_op gt_op_in_proj, gt_op_out_proj;
 /* Number of positions of a sliding window in one dimension, as in torch.nn.Conv2d and MaxPool2d. n: input length; k: window length (kernel
  * size); s: stride; p: padding on both sides; d: dilation. ceil: rounds up, so that the last window may reach beyond the padded input (even
  * a single window may), but it must begin inside the input or the padding before it. A result below 1 means that no window fits. */

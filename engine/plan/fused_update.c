@@ -1,7 +1,10 @@
 /* Fused updates: the kernel that makes a weight gradient of a linear layer also applies it, on one rank, or on several ranks that each make
  * a part (plan.h). The backward node of the layer is replaced by two nodes, and the update runs after the CHECK:
  *
- *	linear.dw -> dw      becomes      bound (at the same place)   …   linear.dw+update (at the end of the list) */
+ *	linear.dw -> dw      becomes      bound (at the same place)   …   linear.dw+update (at the end of the list)
+ *
+ * The same is done for the table of an embedding where the optimizer changes no row that has no gradient: embedding.dw+update reads and
+ * writes only the rows that the batch names, so that a step costs the same for a table of any size. */
 #include "plan/plan_parts.h"
 #include "ir/op.h"
 
@@ -118,6 +121,47 @@ static enum gt_code new_bound(struct gt_graph *g, gt_vid *bound, struct gt_err *
 	return gt_graph_value(g, "bound", GT_V_BOUND, &scalar, bound, err);
 }
 
+/* Fuses the update of embedding.dw node i if the backend offers it. */
+static enum gt_code fuse_table(struct gt_space *s, struct gt_graph *g, int i, const struct gt_update_spec *apply, gt_vid *bound,
+                               struct gt_err *err)
+{
+	const struct gt_node dw = g->nodes[i];
+	int param = g->values[dw.out[0]].param;
+	int64_t words = GT_SCALARS_WORDS;
+	struct gt_tdesc dy = *gt_graph_desc(g, dw.in[0]), tokens = *gt_graph_desc(g, dw.in[1]), w = *gt_graph_desc(g, dw.out[0]),
+	                scalars = gt_tdesc_make(GT_F64, 1, &words, false);
+	struct gt_attr_embedding_update *attr;
+	struct gt_seg *seg;
+	struct gt_node *n;
+	bool yes;
+	GT_NEW(attr, g->arena, 1, err);
+	GT_NEW(seg, g->arena, 1, err);
+	*seg = apply->hyper[param];
+	*attr = (struct gt_attr_embedding_update){
+	    .table = *(const struct gt_attr_embedding *)dw.attr, .optimizer = apply->code, .update = apply->attr};
+	attr->update.seg = seg;
+	attr->update.nseg = 1;
+	struct gt_opcall oc = {.code = GT_OP_EMBEDDING_DW_UPDATE, .name = dw.name, .attr = attr, .nin = 4, .in = {&dy, &tokens, &w, &scalars}};
+	if (s->layout.param && !s->layout.param[param].fused_update)
+		return GT_OK;
+	GT_TRY(gt_call_supported(s, &oc, &yes, err));
+	if (!yes)
+		return GT_OK;
+	if (*bound < 0)
+		GT_TRY(new_bound(g, bound, err));
+	g->nodes[i].op = gt_op_get(GT_OP_BOUND); /* a row of the gradient is a sum of rows of dy */
+	g->nodes[i].attr = NULL;
+	g->nodes[i].in[1] = dw.in[0];
+	g->nodes[i].out[0] = *bound;
+	GT_TRY(append(g, GT_OP_EMBEDDING_DW_UPDATE, attr, i, &n, err));
+	gt_node_input(n, dw.in[0]);
+	gt_node_input(n, dw.in[1]);
+	gt_node_input(n, g->params[param].value);
+	n->ndata = 2;
+	n->out[n->nout++] = -1;
+	return GT_OK;
+}
+
 enum gt_code gt_plan_fuse_updates(struct gt_space *s, struct gt_graph *g, const struct gt_update_spec *apply, struct gt_err *err)
 {
 	int count = g->nnodes;
@@ -127,6 +171,8 @@ enum gt_code gt_plan_fuse_updates(struct gt_space *s, struct gt_graph *g, const 
 	for (int i = 0; i < count; i++) {
 		struct gt_attr_dw_update *attr;
 		struct gt_node *n;
+		if (g->nodes[i].op->code == GT_OP_EMBEDDING_DW)
+			GT_TRY(fuse_table(s, g, i, apply, &bound, err));
 		if (!is_dw(&g->nodes[i]))
 			continue;
 		GT_TRY(attributes(g, i, apply, 0, 1, &attr, err));

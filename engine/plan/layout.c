@@ -73,7 +73,7 @@ enum gt_code gt_layout_assign(struct gt_space *s, const struct gt_graph *g, stru
 	if (!s->shards.bucket)
 		GT_NEW(s->shards.bucket, s->arena, 2 * g->nparams + 1, err);
 	for (int n = 0; n < g->nnodes; n++) { /* assigns offsets in the order in which the gradients are finished */
-		if (g->nodes[n].op->code == GT_OP_LINEAR_DW_UPDATE && s->layout.checked < 0 && !gt_space_factored(s))
+		if (g->nodes[n].op->flags & GT_OPF_UPDATES && s->layout.checked < 0 && !gt_space_factored(s))
 			s->layout.checked = s->layout.elements;
 		for (int o = 0; o < g->nodes[n].nout; o++) {
 			gt_vid v = g->nodes[n].out[o];
@@ -124,7 +124,7 @@ enum gt_code gt_layout_start(struct gt_space *s, struct gt_graph *g, struct gt_e
 		s->layout.param[i].offset = s->layout.param[i].part = -1;
 	}
 	for (int i = 0; i < g->nnodes; i++)
-		if (g->nodes[i].op->code == GT_OP_LINEAR_DW_UPDATE)
+		if (g->nodes[i].op->flags & GT_OPF_UPDATES)
 			s->layout.param[g->values[g->nodes[i].in[2]].param].fused_update = true;
 	return GT_OK;
 }

@@ -86,7 +86,7 @@ static enum gt_code lower_node(struct gt_plan *p, int i, bool deterministic, str
 			if ((p->accumulate && kind == GT_V_GRAD) || kind == GT_V_PART)
 				oc.accumulate |= 1u << k;
 		}
-	if (oc.code == GT_OP_LINEAR_DW_UPDATE) {
+	if (n->op->flags & GT_OPF_UPDATES) {
 		oc.in[oc.nin++] = &scalars;
 		for (int k = 0; k < s->layout.nstates; k++) /* the optimizer states have the layout of the weights */
 			oc.in[oc.nin++] = &in[2];
@@ -95,7 +95,7 @@ static enum gt_code lower_node(struct gt_plan *p, int i, bool deterministic, str
 	p->ncalls++;
 	c->node = i;
 	c->phase = gt_node_phase(n);
-	c->fused_update = oc.code == GT_OP_LINEAR_DW_UPDATE;
+	c->fused_update = n->op->flags & GT_OPF_UPDATES;
 	c->flops = gt_node_flops(g, n);
 	for (int k = 0; k < n->nin; k++)
 		if (n->in[k] >= 0)

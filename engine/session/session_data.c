@@ -61,7 +61,9 @@ static struct gt_dataset_spec dataset_spec(const struct gt_conf *c)
 		if (in->type != GT_INPUT_IMAGE)
 			spec.wanted[spec.nwanted++] = (struct gt_field){
 			    .name = in->name, .dtype = in->type == GT_INPUT_VALUES ? GT_F32 : GT_I32, .width = in->shape[0],
-			    .ragged = in->type == GT_INPUT_TOKENS};
+			    .ragged = in->type == GT_INPUT_TOKENS,
+			    .codes = in->type == GT_INPUT_CODES || in->type == GT_INPUT_TOKENS ? &in->vocabulary : NULL,
+			    .ncodes = in->type == GT_INPUT_CODES || in->type == GT_INPUT_TOKENS};
 	}
 	return spec;
 }

@@ -11,6 +11,25 @@ static void names_of(const struct gt_dataset *d, char *buf, size_t size)
 		n += (size_t)snprintf(buf + n, size - n, "%s%s", n ? ", " : "", d->field[i].name);
 }
 
+/* Sets how many different codes or tokens the input has, as the data says it. Numbers that the config gives must be at least as large. */
+static enum gt_code set_codes(struct gt_session *s, const char *path, const struct gt_field *f, struct gt_model_input *in,
+                              struct gt_err *err)
+{
+	int64_t n = in->type == GT_INPUT_CODES && f->width ? f->width : 1, *codes, most = 0;
+	if (!f->ncodes || (in->type != GT_INPUT_CODES && in->type != GT_INPUT_TOKENS))
+		return GT_OK;
+	GT_NEW(codes, s->arena, n, err);
+	for (int64_t k = 0; k < f->ncodes; k++)
+		most = f->codes[k] > most ? f->codes[k] : most;
+	if (in->vocabulary && in->vocabulary < most)
+		return gt_conf_refuse(s->conf, path, err, "expected a vocabulary of at least %lld, the number of different integers of \"%s\" "
+		                      "in the data, got %lld", (long long)most, in->name, (long long)in->vocabulary);
+	for (int64_t k = 0; k < n; k++)
+		codes[k] = in->vocabulary ? in->vocabulary : f->ncodes == n ? f->codes[k] : most;
+	in->codes = codes;
+	return GT_OK;
+}
+
 /* Finds the field of the data that input i is, and completes its shape. */
 static enum gt_code match(struct gt_session *s, const struct gt_dataset *d, int i, struct gt_err *err)
 {
@@ -38,6 +57,7 @@ static enum gt_code match(struct gt_session *s, const struct gt_dataset *d, int 
 		                      (long long)in->shape[0]);
 	in->shape[0] = f->width;
 	in->shape[1] = in->shape[2] = 1;
+	GT_TRY(set_codes(s, path, f, in, err));
 	s->data.input_column[i] = 1 + k;
 	return GT_OK;
 }

@@ -34,7 +34,8 @@ static enum gt_code launch_family(struct gt_dev *dev, struct gt_kernel *kernel, 
                                   struct gt_err *err)
 {
 	const struct family *k = (const struct family *)kernel;
-	struct gt_cu_call c = {.op = &k->op, .type = k->type, .in = a->in, .out = a->out, .scratch = a->scratch};
+	struct gt_cu_call c = {.op = &k->op, .type = k->type, .in = a->in, .out = a->out, .scratch = a->scratch,
+	                       .fault = dev->fault};
 	GT_CUDA(dev, k->f->start(&c, s), gt_opcode_name(k->op.code), err);
 	return GT_OK;
 }

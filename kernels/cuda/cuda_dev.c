@@ -185,6 +185,9 @@ static enum gt_code check_fault(struct gt_dev *dev, struct gt_err *err)
 	if (f.code == GT_CU_FAULT_LABEL)
 		return gt_fail(err, GT_EDATA, "label %lld of sample %lld in its batch: the model has classes 0..%lld", (long long)f.value,
 		               (long long)f.at, (long long)f.limit - 1);
+	if (f.code == GT_CU_FAULT_TOKEN)
+		return gt_fail(err, GT_EDATA, "token %lld of sample %lld in its batch: the table has rows 0..%lld", (long long)f.value,
+		               (long long)f.at, (long long)f.limit - 1);
 	if (f.code == GT_CU_FAULT_PLACE)
 		return gt_fail(err, GT_EINTERNAL, "gather: position %lld is outside of the order of %lld samples",
 		               (long long)f.value, (long long)f.limit);

@@ -64,6 +64,7 @@ typedef enum gt_code gt_cuda_prepare(struct gt_dev *dev, const struct gt_opcall 
 gt_cuda_prepare gt_cuda_none; /* refuses the call */
 #define gt_cuda_linear_dw_update gt_cuda_none
 #define gt_cuda_bound gt_cuda_none
+#define gt_cuda_embedding_update gt_cuda_none
 #define GT_X(code, name, family, ...) gt_cuda_prepare gt_cuda_##family;
 GT_OPCODES(GT_X)
 #undef GT_X

@@ -27,8 +27,8 @@ struct gt_cu_step_args {
 };
 
 /* A fault that a kernel found in its data. The struct is in host memory, and later faults do not overwrite the first one. The codes mean
- * that a label, a sample index or a position in the epoch is out of range. */
-enum { GT_CU_FAULT_LABEL = 1, GT_CU_FAULT_INDEX, GT_CU_FAULT_PLACE };
+ * that a label, a sample index, a position in the epoch or a token is out of range. */
+enum { GT_CU_FAULT_LABEL = 1, GT_CU_FAULT_INDEX, GT_CU_FAULT_PLACE, GT_CU_FAULT_TOKEN };
 struct gt_cu_fault {
 	int32_t code;
 	int32_t value_hi; /* padding: keeps value at offset 8 with every compiler */
@@ -41,7 +41,13 @@ struct gt_cu_call {
 	const struct gt_opcall *op; /* a copy of the call that was prepared, which has the signature of its operation (opsig.h) */
 	int type;                   /* dtype of the activations: GT_CU_F32, ... */
 	void *const *in, *const *out, *scratch;
+	struct gt_cu_fault *fault;
 };
+
+static inline int gt_cu_activation(enum gt_dtype t) /* GT_CU_F32, ... */
+{
+	return t == GT_BF16 ? GT_CU_BF16 : t == GT_F16 ? GT_CU_F16 : GT_CU_F32;
+}
 
 static inline void *gt_cu_in(const struct gt_cu_call *c, int i) /* device address of input i; NULL: absent */
 {

@@ -98,6 +98,65 @@ def like(all, v):
     return [x.reshape(x.shape + (1,) * (rank - x.dim())) for x in v]
 
 
+class Tables(nn.Module):
+    """nn.Embedding for each column, joined; fastai's rule for the widths."""
+
+    def __init__(self, x, k):
+        super().__init__()
+        n = ints(k["num_embeddings"])
+        d = ints(k["embedding_dim"]) if "embedding_dim" in k else [min(600, round(1.6 * i**0.56)) for i in n]
+        d = d * len(n) if len(d) == 1 else d
+        for i in range(len(n)):
+            self.add_module(str(i), nn.Embedding(n[i], d[i]))
+
+    def forward(self, codes):
+        return torch.cat([self.get_submodule(str(i))(codes[:, i]) for i in range(codes.shape[1])], 1)
+
+
+def mask(x, lengths):
+    """Whether a token is behind the end of its sample."""
+    return torch.arange(x.shape[1])[None, :] >= lengths[:, None]
+
+
+class Bag(nn.EmbeddingBag):
+    def forward(self, tokens, lengths=None):
+        lengths = torch.full((len(tokens),), tokens.shape[1]) if lengths is None else lengths
+        flat = torch.cat([t[:n] for t, n in zip(tokens, lengths)])
+        return super().forward(flat, torch.cat([torch.zeros(1, dtype=torch.long), lengths.cumsum(0)[:-1]]))
+
+
+class Attention(nn.MultiheadAttention):
+    def __init__(self, x, k):
+        super().__init__(x[2], int(k["num_heads"]), bias=k.get("bias") != "false", batch_first=True)
+        self.causal = k.get("causal") == "true"
+
+    def forward(self, x, lengths=None):
+        n = x.shape[1]
+        later = torch.triu(torch.ones(n, n, dtype=torch.bool), 1) if self.causal else None
+        return super().forward(x, x, x, None if lengths is None else mask(x, lengths), False, later)[0]
+
+
+class Positional(nn.Module):
+    def __init__(self, x, k):
+        super().__init__()
+        self.weight = None if "kind" in k else nn.Parameter(torch.zeros(int(k["max_len"]), x[2]))
+
+    def forward(self, x):
+        if self.weight is not None:
+            return x + self.weight[: x.shape[1]]
+        t, c = x.shape[1:]
+        pe = torch.zeros(t, c + 1, dtype=torch.float64)
+        angle = torch.arange(t).double()[:, None] / 10000 ** (torch.arange(0, c, 2).double() / c)
+        pe[:, 0:-1:2][:, : angle.shape[1]] = torch.sin(angle)
+        pe[:, 1::2][:, : angle.shape[1]] = torch.cos(angle)
+        return x + pe[:, :c]
+
+
+def pool_tokens(x, lengths=None, mode="mean"):
+    lengths = torch.full((len(x),), x.shape[1]) if lengths is None else lengths
+    return torch.stack([v[0] if mode == "first" else v[:n].mean(0) if mode == "mean" else v[:n].max(0)[0] for v, n in zip(x, lengths)])
+
+
 LAYERS = {  # type: (shape of x0, keys) -> module
     "linear": lambda x, k: nn.Linear(x[-1], int(k["out"]), bias=k.get("bias") != "false"),
     "conv2d": lambda x, k: nn.Conv2d(x[1], int(k["out"]), pair(k["kernel"]), pair(k.get("stride", "1")), pair(k.get("padding", "0")),
@@ -132,6 +191,14 @@ LAYERS = {  # type: (shape of x0, keys) -> module
     "add": lambda x, k: Fn(lambda *v: sum(like(v, v[1:]), like(v, v[:1])[0])),
     "mul": lambda x, k: Fn(lambda a, b: like((a, b), (a,))[0] * like((a, b), (b,))[0]),
     "concat": lambda x, k: Fn(lambda *v: torch.cat(v, 1)),
+    "embedding": lambda x, k: nn.Embedding(int(k["num_embeddings"]), int(k["embedding_dim"]), int(k["padding_idx"]) if "padding_idx" in k
+                                           else None),
+    "embeddings": Tables,
+    "embedding_bag": lambda x, k: Bag(int(k["num_embeddings"]), int(k["embedding_dim"]), mode=k.get("mode", "mean"),
+                                      padding_idx=int(k["padding_idx"]) if "padding_idx" in k else None),
+    "positional": Positional,
+    "pool_tokens": lambda x, k: Fn(lambda *v: pool_tokens(*v, mode=k.get("mode", "mean"))),
+    "attention": Attention,
     "shortcut": shortcut,
     "reshape": lambda x, k: Fn(lambda v: v.reshape(v.shape[0], *ints(k["shape"]))),
     "permute": lambda x, k: Fn(lambda v: v.permute(ints(k["dims"]))),
@@ -140,7 +207,9 @@ LAYERS = {  # type: (shape of x0, keys) -> module
 
 
 def inputs(case, shapes, rnd):
-    return [rnd(f32(uniform(f"{case}/x{i}", s) * scale)).requires_grad_() for i, (s, scale) in enumerate(shapes)]
+    return [torch.from_numpy((raw(f"{case}/x{i}", int(np.prod(s))) % np.uint64(abs(scale[0]))).astype(np.int64).reshape(s)) + (scale[0] < 0)
+            if isinstance(scale, tuple) else rnd(f32(uniform(f"{case}/x{i}", s) * scale)).requires_grad_()
+            for i, (s, scale) in enumerate(shapes)]
 
 
 def layer_case(case, shapes, kind, keys, rnd):
@@ -148,11 +217,14 @@ def layer_case(case, shapes, kind, keys, rnd):
     m.train(keys.get("mode") != "eval")
     norms = {id(p) for s in m.modules() if isinstance(s, (nn.BatchNorm1d, nn.BatchNorm2d, nn.LayerNorm, nn.GroupNorm, nn.PReLU))
              for p in s.parameters()}
+    tables = {id(p) for s in m.modules() if isinstance(s, (nn.Embedding, nn.EmbeddingBag, Positional)) for p in s.parameters()}
     with torch.no_grad():
         for name, p in m.named_parameters():
             v = uniform(f"{case}/{name}", p.shape)
             if id(p) in norms:
                 v = f32(1 + 0.5 * v) if name.endswith("weight") else f32(v)
+            elif id(p) in tables:  # f32 in every precision
+                v = f32(v)
             else:
                 v = rnd(f32(v)) if name.endswith("weight") else f32(v)
             p.copy_(v)
@@ -170,7 +242,8 @@ def layer_case(case, shapes, kind, keys, rnd):
         return out
     y.backward(rnd(f32(uniform(f"{case}/dy", y.shape))))
     for i, x in enumerate(xs):
-        out[f"dx{i}"] = x.grad
+        if x.is_floating_point():
+            out[f"dx{i}"] = x.grad
     for name, p in m.named_parameters():
         out[f"d.{name}"] = p.grad
     for name, b in m.named_buffers():
@@ -246,6 +319,15 @@ def parse(path):
             yield f[0], f[1], f[2], dict(kv.split("=", 1) for kv in f[3:])
 
 
+def shape_of(text):
+    """The sizes of an input, and its scale; of integers (number of different ones,), of lengths (minus the longest one,)."""
+    for mark, scale in (("%", lambda v: (int(v),)), ("<", lambda v: (-int(v),)), ("*", float)):
+        dims, found, value = text.partition(mark)
+        if found:
+            return tuple(int(d) for d in dims.split("x")), scale(value)
+    return tuple(int(d) for d in text.split("x")), 1.0
+
+
 def main(cases, path):
     seen = set()
     with open(path, "wb") as out:
@@ -260,8 +342,7 @@ def main(cases, path):
             else:
                 shapes = []
                 for s in text.split(","):
-                    dims, _, scale = s.partition("*")
-                    shapes.append((tuple(int(d) for d in dims.split("x")), float(scale or 1)))
+                    shapes.append(shape_of(s))
                 runs = {}
                 for name, rnd in (("f32", lambda t: t), ("bf16", bf16)):
                     if kind.startswith("loss:"):

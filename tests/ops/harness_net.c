@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool table_key(const char *key)
+static bool table_key(const char *key, const char *value)
 {
-	return !strcmp(key, "mode") || !strcmp(key, "skip") || !strcmp(key, "act") || !strcmp(key, "sync") ||
+	return (!strcmp(key, "mode") && !strcmp(value, "eval")) || !strcmp(key, "skip") || !strcmp(key, "act") || !strcmp(key, "sync") ||
 	       !strcmp(key, "target") || !strcmp(key, "weights");
 }
 
@@ -62,7 +62,7 @@ static enum gt_code make_attr(struct net *n, const struct gt_op *op, void **out,
 	for (int i = 0; i < n->c->nkeys; i++) {
 		const char *key = n->c->kv[i].key;
 		const struct gt_attr_def *d = op->attrs;
-		if (table_key(key))
+		if (table_key(key, n->c->kv[i].value))
 			continue;
 		while (d && d->key && strcmp(d->key, key))
 			d++;
@@ -106,30 +106,34 @@ static enum gt_code build_layer(struct net *n, enum gt_dtype t, struct gt_err *e
 	return GT_OK;
 }
 
-/* Every node of the layer is differentiated for all of its inputs. Cases are chains, so that no gradient has two parts. */
+/* Every node of the layer is differentiated for all of its inputs. No value of a case has two readers, so no gradient has two parts. */
 static enum gt_code differentiate(struct net *n, struct gt_err *err)
 {
 	struct gt_graph *g = n->g;
 	struct gt_tdesc d = g->values[n->y].desc;
 	GT_TRY(gt_graph_value(g, "dy", GT_V_INPUT, &d, &n->dy, err));
-	gt_vid dy = n->dy;
+	int values = g->nvalues;
+	gt_vid *grad;
+	GT_NEW(grad, n->arena, values, err);
+	for (int v = 0; v < values; v++)
+		grad[v] = -1;
+	grad[n->y] = n->dy;
 	g->backward = true;
 	for (int i = n->forward - 1; i >= 0 && strcmp(g->nodes[i].name, "frame"); i--) { /* up to the frame's identity */
 		struct gt_node node = g->nodes[i]; /* a copy: the array may move */
-		bool want[GT_MAX_IO], first = false;
+		bool want[GT_MAX_IO];
 		gt_vid dx[GT_MAX_IO];
 		for (int j = 0; j < GT_MAX_IO; j++)
 			want[j] = j < node.ndata && g->values[node.in[j]].desc.dtype != GT_I32, dx[j] = -1;
 		if (!node.op->gradient)
 			return gt_fail(err, GT_EFAIL, "%s has no gradient", gt_op_name(node.op));
-		GT_TRY(node.op->gradient(g, &node, dy, want, dx, err));
+		GT_TRY(node.op->gradient(g, &node, grad[node.out[0]], want, dx, err));
 		for (int j = 0; j < node.ndata; j++)
-			for (int k = 0; k < n->c->nin; k++)
-				if (node.in[j] == n->x[k])
-					n->dx[k] = dx[j], first = true;
-		if (!first)
-			dy = dx[0];
+			if (want[j])
+				grad[node.in[j]] = dx[j];
 	}
+	for (int k = 0; k < n->c->nin; k++)
+		n->dx[k] = grad[n->x[k]];
 	g->backward = false;
 	return GT_OK;
 }

@@ -61,6 +61,9 @@ static inline struct gt_layer_spec *net_add(struct net *t, const char *name, con
 		double x = strtod(v, &second), y = *second ? strtod(second + 1, NULL) : x;
 		if (d->type == GT_ATTR_FLOAT)
 			*(double *)(void *)p = x;
+		else if (d->type == GT_ATTR_INTS)
+			for (struct gt_ints *l = (struct gt_ints *)(void *)p; v; v = (v = strchr(v, ',')) ? v + 1 : NULL)
+				l->v[l->n++] = strtoll(v, NULL, 10);
 		else if (d->type == GT_ATTR_BOOL)
 			*(bool *)p = x != 0;
 		else if (d->type == GT_ATTR_ENUM)

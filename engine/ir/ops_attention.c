@@ -1,0 +1,201 @@
+/* Operations on sequences of vectors: positional, pool_tokens, and attention (torch.nn.MultiheadAttention, of a sequence to itself). */
+#include "ir/rows.h"
+
+static enum gt_code expect_tokens(const struct gt_graph *g, const struct gt_node *n, struct gt_err *err)
+{
+	const struct gt_tdesc *d = gt_graph_desc(g, n->in[0]);
+	char buf[96];
+	if (d->rank == 3 && d->dtype != GT_I32)
+		return GT_OK;
+	return gt_fail(err, GT_ECONFIG, "expected an input of [batch, tokens, features], got %s %s", gt_dtype_name(d->dtype),
+	               gt_tdesc_text(d, buf, sizeof buf));
+}
+
+/* ---- positional ------------------------------------------------------------------------------------------------------------------ */
+static enum gt_code positional_infer(struct gt_graph *g, struct gt_node *n, struct gt_err *err)
+{
+	const struct gt_attr_positional *a = n->attr;
+	GT_TRY(expect_tokens(g, n, err));
+	struct gt_tdesc x = *gt_graph_desc(g, n->in[0]);
+	if (a->kind == GT_POSITIONAL_SINUSOIDAL) {
+		gt_node_input(n, -1);
+		return gt_infer_same(g, n, err);
+	}
+	if (a->max < x.dim[1])
+		return gt_fail(err, GT_ECONFIG, "max_len: expected at least the %lld tokens of its input, got %lld", (long long)x.dim[1],
+		               (long long)a->max);
+	GT_TRY(gt_graph_param(g, n, "weight", GT_PARAM_TABLE, 2, (int64_t[]){a->max, x.dim[2]}, (struct gt_init){GT_INIT_NORMAL, 1}, x.dim[2],
+	                      a->max, err));
+	return gt_infer_same(g, n, err);
+}
+
+static enum gt_code positional_gradient(GT_GRADIENT_ARGS)
+{
+	struct gt_node *b;
+	if (want[0])
+		dx[0] = dy;
+	if (!gt_graph_learns(g, n->in[1]))
+		return GT_OK;
+	GT_TRY(gt_backward_node(g, n, GT_OP_POSITIONAL_DW, dy, &b, err));
+	return gt_graph_grad(g, b, n->in[1], err);
+}
+
+static const struct gt_attr_def positional_attrs[] = {
+    GT_KEY(gt_attr_positional, "kind", kind, GT_ATTR_ENUM, .def = 0, .max = 1, .values = "learned|sinusoidal",
+           .help = "learned: a row of a table for each position; sinusoidal: sines and cosines (Vaswani et al., 2017)"),
+    GT_KEY(gt_attr_positional, "max_len", max, GT_ATTR_INT, .def = 512, .min = 1, .max = GT_MAX_FEATURES,
+           .help = "rows of the table of kind learned"),
+    GT_KEYS_END,
+};
+
+/* ---- pool_tokens ----------------------------------------------------------------------------------------------------------------- */
+static enum gt_code pool_infer(struct gt_graph *g, struct gt_node *n, struct gt_err *err)
+{
+	const struct gt_attr_pool_tokens *a = n->attr;
+	gt_vid y, idx;
+	GT_TRY(expect_tokens(g, n, err));
+	GT_TRY(gt_expect_lengths(g, n, 1, err));
+	struct gt_tdesc x = *gt_graph_desc(g, n->in[0]), d = gt_tdesc_make(x.dtype, 2, (int64_t[]){x.dim[0], x.dim[2]}, true), i = d;
+	GT_TRY(gt_graph_output(g, n, NULL, &d, &y, err));
+	i.dtype = GT_I32;
+	return a->mode == GT_POOL_MAX ? gt_graph_output(g, n, "idx", &i, &idx, err) : GT_OK;
+}
+
+static enum gt_code pool_gradient(GT_GRADIENT_ARGS)
+{
+	struct gt_node *b;
+	struct gt_tdesc x = *gt_graph_desc(g, n->in[0]);
+	if (!want[0])
+		return GT_OK;
+	GT_TRY(gt_backward_node(g, n, GT_OP_POOL_TOKENS_DX, dy, &b, err));
+	gt_pass_lengths(n, 1, b);
+	gt_node_input(b, n->nout > 1 ? n->out[1] : -1);
+	return gt_graph_output(g, b, "dx", &x, &dx[0], err);
+}
+
+static double pool_flops(const struct gt_graph *g, const struct gt_node *n)
+{
+	return (double)gt_tdesc_count(gt_graph_desc(g, n->backward ? n->out[0] : n->in[0]));
+}
+
+static const struct gt_attr_def pool_attrs[] = {
+    GT_KEY(gt_attr_pool_tokens, "mode", mode, GT_ATTR_ENUM, .def = 0, .max = 2, .values = "mean|max|first",
+           .help = "mean or maximum of the tokens within the length, or the first token"),
+    GT_KEYS_END,
+};
+
+/* ---- attention ------------------------------------------------------------------------------------------------------------------- */
+/* The internal operation: qkv is [N, T, 3 C], y [N, T, C]. */
+static enum gt_code attention_infer(struct gt_graph *g, struct gt_node *n, struct gt_err *err)
+{
+	const struct gt_attr_attention *a = n->attr;
+	struct gt_tdesc x = *gt_graph_desc(g, n->in[0]);
+	gt_vid y, lse;
+	GT_TRY(gt_expect_lengths(g, n, 1, err));
+	struct gt_tdesc d = gt_tdesc_make(x.dtype, 3, (int64_t[]){x.dim[0], x.dim[1], x.dim[2] / 3}, true);
+	struct gt_tdesc l = gt_tdesc_make(gt_graph_stat_dtype(g), 3, (int64_t[]){x.dim[0], a->heads, x.dim[1]}, false);
+	GT_TRY(gt_graph_output(g, n, NULL, &d, &y, err));
+	return gt_graph_output(g, n, "lse", &l, &lse, err);
+}
+
+static enum gt_code attention_gradient(GT_GRADIENT_ARGS)
+{
+	struct gt_node *b;
+	struct gt_tdesc x = *gt_graph_desc(g, n->in[0]);
+	if (!want[0])
+		return GT_OK;
+	GT_TRY(gt_backward_node(g, n, GT_OP_ATTENTION_DX, dy, &b, err));
+	gt_node_input(b, n->in[0]);
+	gt_node_input(b, n->out[0]);
+	b->ndata = 3;
+	gt_pass_lengths(n, 1, b);
+	gt_node_input(b, n->out[1]);
+	return gt_graph_output(g, b, "dx", &x, &dx[0], err);
+}
+
+/* Two products of [T, C/heads] for each head in the forward pass, and five in the backward pass; half of that if causal. */
+static double attention_flops(const struct gt_graph *g, const struct gt_node *n)
+{
+	const struct gt_attr_attention *a = n->attr;
+	const struct gt_tdesc *y = gt_graph_desc(g, n->backward ? n->in[0] : n->out[0]);
+	return (n->backward ? 10.0 : 4.0) / (a->causal ? 2 : 1) * (double)gt_tdesc_count(y) * (double)y->dim[1];
+}
+
+static enum gt_code attention_expand(struct gt_graph *g, const struct gt_layer_spec *s, const gt_vid *in, int nin, gt_vid *y,
+                                     struct gt_err *err)
+{
+	const struct gt_attr_attention *a = s->attr;
+	struct gt_tdesc x = *gt_graph_desc(g, in[0]);
+	struct gt_node look = {.in = {in[0]}};
+	int64_t rows = x.dim[0] * x.dim[1], c = x.dim[2];
+	const char *out_name;
+	GT_TRY(expect_tokens(g, &look, err));
+	if (c % a->heads || c / a->heads > 256)
+		return gt_fail(err, GT_ECONFIG,
+		               "num_heads: expected a divisor of the %lld features of its input with at most 256 features a head, got %lld",
+		               (long long)c, (long long)a->heads);
+	struct gt_attr_linear lin = {.out = 3 * c, .bias = a->bias};
+	gt_vid core[2] = {-1, nin > 1 ? in[1] : -1}, v;
+	GT_NEW_STR(out_name, gt_arena_printf(g->arena, "%s.out_proj", s->name), err);
+	GT_TRY(gt_graph_view(g, s->name, in[0], 2, (int64_t[]){rows, c}, &v, err));
+	GT_TRY(gt_graph_apply(g, &gt_op_in_proj, s->name, &lin, 1, &v, &v, err));
+	GT_TRY(gt_graph_view(g, s->name, v, 3, (int64_t[]){x.dim[0], x.dim[1], 3 * c}, &core[0], err));
+	GT_TRY(gt_graph_apply(g, gt_op_get(GT_OP_ATTENTION), s->name, a, nin, core, &v, err));
+	GT_TRY(gt_graph_view(g, s->name, v, 2, (int64_t[]){rows, c}, &v, err));
+	lin.out = c;
+	GT_TRY(gt_graph_apply(g, &gt_op_out_proj, out_name, &lin, 1, &v, &v, err));
+	return gt_graph_view(g, s->name, v, 3, x.dim, y, err);
+}
+
+static const struct gt_attr_def attention_attrs[] = {
+    GT_KEY(gt_attr_attention, "num_heads", heads, GT_ATTR_INT, .def = GT_REQUIRED, .min = 1, .max = GT_MAX_FEATURES,
+           .help = "number of heads, which must divide the features"),
+    GT_KEY(gt_attr_attention, "bias", bias, GT_ATTR_BOOL, .def = 1, .max = 1, .help = "biases of both projections, at first 0"),
+    GT_KEY(gt_attr_attention, "causal", causal, GT_ATTR_BOOL, .def = 0, .max = 1,
+           .help = "a token attends to itself and to earlier ones only"),
+    GT_KEYS_END,
+};
+
+const struct gt_op gt_ops_attention[] = {
+    {
+        .code = GT_OP_POSITIONAL,
+        .help = "adds a vector for each position to [batch, tokens, features]",
+        .also = "positional_encoding|position|pos_embed",
+        .flags = GT_OPF_LAYER | GT_OPF_TOKENS,
+        .min_in = 1,
+        .max_in = 1,
+        .attrs = positional_attrs,
+        .infer = positional_infer,
+        .gradient = positional_gradient,
+    },
+    {
+        .code = GT_OP_COUNT,
+        .name = "attention",
+        .help = "multi-head attention of a sequence to itself (torch.nn.MultiheadAttention); a second input gives the lengths: tokens "
+                "beyond them are not attended to",
+        .also = "multiheadattention|mha|self_attention",
+        .flags = GT_OPF_LAYER | GT_OPF_TOKENS | GT_OPF_CODES,
+        .min_in = 1,
+        .max_in = 2,
+        .attrs = attention_attrs,
+        .attr_size = sizeof(struct gt_attr_attention),
+        .expand = attention_expand,
+    },
+    {
+        .code = GT_OP_POOL_TOKENS,
+        .help = "[batch, tokens, features] to [batch, features]; a second input gives the lengths",
+        .also = "pooltokens|mean_pool|global_pool",
+        .flags = GT_OPF_LAYER | GT_OPF_TOKENS | GT_OPF_CODES,
+        .min_in = 1,
+        .max_in = 2,
+        .attrs = pool_attrs,
+        .infer = pool_infer,
+        .gradient = pool_gradient,
+        .flops = pool_flops,
+    },
+    {.code = GT_OP_ATTENTION, .infer = attention_infer, .gradient = attention_gradient, .flops = attention_flops},
+    {.code = GT_OP_POSITIONAL_DW, .flops = pool_flops},
+    {.code = GT_OP_POOL_TOKENS_DX, .flops = pool_flops},
+    {.code = GT_OP_ATTENTION_DX, .flops = attention_flops},
+    GT_OPS_END,
+};

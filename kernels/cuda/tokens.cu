@@ -1,0 +1,150 @@
+/* Operations on sequences [N, T, C]: positional and pool_tokens, and their gradients. The order of a sum depends on the shape only. */
+#include "cuda/device.cuh"
+
+#define BLOCK 256
+
+struct tokens_args {
+	const void *x; /* x, or dy */
+	const float *w;
+	const int32_t *lengths;
+	int32_t *idx;
+	void *y;       /* y, dx or dw */
+	int64_t samples, tokens, cols, rows; /* rows: of the table of positional.dw */
+	int mode;      /* enum gt_pool_tokens */
+	bool add;
+};
+
+/* ---- kernels --------------------------------------------------------------------------------------------------------------------- */
+__device__ static inline int64_t length_of(const tokens_args &a, int64_t sample)
+{
+	int64_t n = a.lengths ? a.lengths[sample] : a.tokens;
+	return n < 0 ? 0 : n > a.tokens ? a.tokens : n;
+}
+
+/* A thread handles one feature of one position in all samples. */
+template <class S> __global__ void __launch_bounds__(BLOCK) positional(const tokens_args a)
+{
+	after_previous();
+	int64_t i = (int64_t)blockIdx.x * BLOCK + threadIdx.x, n = a.tokens * a.cols;
+	if (i >= n)
+		return;
+	float w = a.w ? a.w[i] : (float)gt_sinusoid(i / a.cols, i % a.cols, a.cols);
+	for (int64_t s = 0; s < a.samples; s++)
+		((S *)a.y)[s * n + i] = from_float<S>(to_float(((const S *)a.x)[s * n + i]) + w);
+}
+
+template <class S> __global__ void __launch_bounds__(BLOCK) positional_dw(const tokens_args a)
+{
+	after_previous();
+	int64_t i = (int64_t)blockIdx.x * BLOCK + threadIdx.x, n = a.tokens * a.cols;
+	double sum = 0;
+	if (i >= a.rows * a.cols)
+		return;
+	for (int64_t s = 0; i < n && s < a.samples; s++)
+		sum += (double)to_float(((const S *)a.x)[s * n + i]);
+	float *dw = (float *)a.y + i;
+	*dw = (float)((a.add ? (double)*dw : 0) + sum);
+}
+
+/* A thread makes one feature of one sample. */
+template <class S> __global__ void __launch_bounds__(BLOCK) pool(const tokens_args a)
+{
+	after_previous();
+	int64_t i = (int64_t)blockIdx.x * BLOCK + threadIdx.x, s = i / a.cols, c = i - s * a.cols;
+	if (s >= a.samples)
+		return;
+	const S *x = (const S *)a.x + s * a.tokens * a.cols + c;
+	int64_t length = length_of(a, s);
+	float top = a.mode == GT_POOL_FIRST ? to_float(x[0]) : 0;
+	double sum = 0;
+	int32_t at = -1;
+	for (int64_t t = 0; a.mode != GT_POOL_FIRST && t < length; t++) {
+		float v = to_float(x[t * a.cols]);
+		sum += (double)v;
+		if (at < 0 || v > top || (v != v && top == top)) {
+			top = v;
+			at = (int32_t)t;
+		}
+	}
+	if (a.mode == GT_POOL_MEAN)
+		top = length ? (float)(sum / (double)length) : 0;
+	((S *)a.y)[i] = from_float<S>(top);
+	if (a.idx)
+		a.idx[i] = at;
+}
+
+template <class S> __global__ void __launch_bounds__(BLOCK) pool_dx(const tokens_args a)
+{
+	after_previous();
+	int64_t i = (int64_t)blockIdx.x * BLOCK + threadIdx.x, s = i / (a.tokens * a.cols), t = i / a.cols % a.tokens, c = i % a.cols;
+	if (s >= a.samples)
+		return;
+	float g = to_float(((const S *)a.x)[s * a.cols + c]);
+	int64_t length = length_of(a, s);
+	if (a.mode == GT_POOL_MEAN)
+		g = t < length ? g / (float)length : 0;
+	else if (a.mode == GT_POOL_MAX)
+		g = a.idx[s * a.cols + c] == (int32_t)t ? g : 0;
+	else
+		g = t ? 0 : g;
+	((S *)a.y)[i] = from_float<S>(g);
+}
+
+/* ---- launchers ------------------------------------------------------------------------------------------------------------------- */
+static const char *refuse(const struct gt_opcall *op)
+{
+	if (op->code == GT_OP_POSITIONAL) {
+		bool learned = ((const struct gt_attr_positional *)op->attr)->kind == GT_POSITIONAL_LEARNED, table = op->nin > 1 && op->in[1];
+		return learned != table || (table && op->in[1]->dim[0] < op->in[0]->dim[1])
+		           ? "expected a plain table with a row for each token, or none for a sinusoidal one"
+		           : NULL;
+	}
+	if (op->code == GT_OP_POSITIONAL_DW)
+		return op->out[0]->dim[0] < op->in[0]->dim[1] ? "the table has fewer rows than there are tokens" : NULL;
+	bool max = ((const struct gt_attr_pool_tokens *)op->attr)->mode == GT_POOL_MAX;
+	return op->code == GT_OP_POOL_TOKENS_DX && max && !(op->nin > 2 && op->in[2]) ? "the gradient of the maximum needs idx" : NULL;
+}
+
+template <class S> static cudaError_t run(const tokens_args &a, int code, cudaStream_t s)
+{
+	int64_t n = code == GT_OP_POSITIONAL      ? a.tokens * a.cols
+	            : code == GT_OP_POSITIONAL_DW ? a.rows * a.cols
+	            : code == GT_OP_POOL_TOKENS   ? a.samples * a.cols
+	                                          : a.samples * a.tokens * a.cols;
+	int64_t blocks = ceil_div(n, BLOCK);
+	if (!grid_fits(blocks))
+		return cudaErrorInvalidValue;
+	dim3 grid((unsigned)blocks), block(BLOCK);
+	switch (code) {
+	case GT_OP_POSITIONAL:
+		return launch(positional<S>, grid, block, s, a);
+	case GT_OP_POSITIONAL_DW:
+		return launch(positional_dw<S>, grid, block, s, a);
+	case GT_OP_POOL_TOKENS:
+		return launch(pool<S>, grid, block, s, a);
+	}
+	return launch(pool_dx<S>, grid, block, s, a);
+}
+
+static cudaError_t start(const struct gt_cu_call *c, cudaStream_t s)
+{
+	const struct gt_opcall *op = c->op;
+	bool back = op->code == GT_OP_POOL_TOKENS_DX, pools = back || op->code == GT_OP_POOL_TOKENS;
+	const struct gt_tdesc *x = back ? op->out[0] : op->in[0];
+	tokens_args a = {};
+	a.samples = x->dim[0], a.tokens = x->dim[1], a.cols = x->dim[2];
+	a.x = gt_cu_in(c, 0), a.y = gt_cu_out(c, 0);
+	a.add = op->accumulate & 1;
+	if (pools) {
+		a.mode = ((const struct gt_attr_pool_tokens *)op->attr)->mode;
+		a.lengths = (const int32_t *)gt_cu_in(c, 1);
+		a.idx = (int32_t *)(back ? gt_cu_in(c, 2) : gt_cu_out(c, 1));
+	} else if (op->code == GT_OP_POSITIONAL) {
+		a.w = (const float *)gt_cu_in(c, 1);
+	} else {
+		a.rows = op->out[0]->dim[0];
+	}
+	return OF_TYPE(c->type, run)(a, op->code, s);
+}
+
+GT_CU_FAMILY(tokens, start, NULL, refuse, "tokens")

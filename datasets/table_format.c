@@ -100,7 +100,8 @@ static enum gt_code describe(const struct gt_dataset_spec *spec, const struct gt
 	if (f->nvalues)
 		out->field[out->nfields++] = (struct gt_field){.name = "values", .dtype = GT_F32, .width = f->nvalues};
 	if (f->ncodes)
-		out->field[out->nfields++] = (struct gt_field){.name = "codes", .dtype = GT_I32, .width = f->ncodes};
+		out->field[out->nfields++] = (struct gt_field){
+		    .name = "codes", .dtype = GT_I32, .width = f->ncodes, .codes = f->cardinality, .ncodes = f->ncodes};
 	if (f->task == GT_TASK_NUMBERS)
 		out->target = (struct gt_field){.name = "target", .dtype = GT_F32, .width = f->ntargets};
 	return name_classes(spec, f, out, err);

@@ -1,4 +1,5 @@
 #include "table/table_facts.h"
+#include "base/arena.h"
 #include "table/cell.h"
 #include <math.h>
 #include <stdio.h>
@@ -14,6 +15,7 @@ void gt_table_facts_free(struct gt_table_facts *f)
 		gt_words_free(&f->column[k].words);
 	}
 	free(f->column);
+	free(f->cardinality);
 	*f = (struct gt_table_facts){0};
 }
 
@@ -104,6 +106,11 @@ enum gt_code gt_table_facts_finish(struct gt_table_facts *f, const char *where, 
 		for (int32_t i = 0; i < c->words.n; i++)
 			bytes += json_bytes(gt_words_text(&c->words, i));
 	}
+	free(f->cardinality);
+	if (!(f->cardinality = calloc((size_t)f->ncodes + 1, sizeof *f->cardinality)))
+		return gt_fail_memory(err, (size_t)f->ncodes * sizeof *f->cardinality);
+	for (int i = 0; i < f->ncodes; i++)
+		f->cardinality[i] = gt_table_cardinality(f, gt_table_code_column(f, i));
 	if (!f->ntargets)
 		return gt_fail(err, GT_ECONFIG, "data.target: expected a column of %.400s, got none", where);
 	if (f->ntargets > 1 && f->task == GT_TASK_CLASSES)

@@ -52,6 +52,7 @@ struct gt_table_facts {
 	int nvalues;                  /* number of values of a row: continuous columns in their order,
 		then the columns NAME_na in their order */
 	int ncodes;                   /* number of codes of a row: categorical columns in their order */
+	int64_t *cardinality;         /* [ncodes] gt_table_cardinality of these columns */
 	int ntargets;                 /* number of target columns, at least 1 */
 	int64_t nrows;                /* rows of the training split; 0 in facts from a checkpoint */
 };
@@ -63,7 +64,8 @@ enum gt_code gt_table_learn(const struct gt_data_table *t, const struct gt_table
                             struct gt_table_facts *out, struct gt_err *err);
 void gt_table_facts_free(struct gt_table_facts *f);
 
-/* Sets nvalues, ncodes and ntargets of facts whose columns are complete, and checks that they can be used. `where` begins the message. */
+/* Sets nvalues, ncodes, cardinality and ntargets of facts whose columns are complete, and checks that they can be used. `where` begins the
+ * message. */
 enum gt_code gt_table_facts_finish(struct gt_table_facts *f, const char *where, struct gt_err *err);
 
 /* Returns the index of a text, without spaces around it, among the words of a column; -1: it is not there. */

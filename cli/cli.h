@@ -193,6 +193,10 @@ void gt_cli_value_json(struct gt_json *j, const struct gt_value_report *r);
 void gt_cli_value_csv(struct gt_cli *cli, const struct gt_value_report *r);
 
 /* check_ranks.c. Prints memory, buckets, stages and traffic of the ranks as text. */
+/* check_columns.c: the columns of a table; prints nothing for other data. */
+void gt_cli_columns_json(struct gt_json *j, const struct gt_report *r);
+enum gt_code gt_cli_columns_text(struct gt_cli *cli, const struct gt_report *r, struct gt_err *err);
+
 enum gt_code gt_cli_ranks_text(struct gt_cli *cli, const struct gt_report *r, struct gt_err *err);
 /* Writes the summary line about the ranks to buf. */
 void gt_cli_ranks_line(const struct gt_report *r, char *buf, size_t size);

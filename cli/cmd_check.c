@@ -39,6 +39,7 @@ static enum gt_code print_json(struct gt_cli *cli, const struct gt_report *r, st
 	gt_json_double(j, "flops_forward", r->flops_forward, 15);
 	gt_json_double(j, "flops_train", r->flops_train, 15);
 	gt_json_string(j, "data", r->data);
+	gt_cli_columns_json(j, r);
 	gt_json_object(j, "samples");
 	const struct { const char *split; int64_t n; } split[] = {
 		{"train", r->train_samples}, {"valid", r->valid_samples}, {"test", r->test_samples}};
@@ -150,6 +151,11 @@ static enum gt_code print_facts(struct gt_cli *cli, const struct gt_report *r, s
 	snprintf(data, sizeof data, "%s", r->data ? r->data : "");
 	snprintf(text, sizeof text, "%s%s%s", samples, *samples && *data ? "  from " : "", data);
 	gt_table_add(&t, (const char *[]){"data", text});
+	if (r->reading) {
+		snprintf(text, sizeof text, "%s of host memory before training, while the training split is converted",
+		         gt_units_bytes(a, r->reading));
+		gt_table_add(&t, (const char *[]){"reading", text});
+	}
 	if (r->pretrained)
 		gt_table_add(&t, (const char *[]){"pretrained", gt_pretrained_text(r->pretrained, loaded, sizeof loaded)});
 	if (r->micro_batch > 0 && r->micro_batch < r->batch)
@@ -230,6 +236,8 @@ enum gt_code gt_cli_report(struct gt_cli *cli, struct gt_conf *c, int world, str
 		gt_out(cli, "%s%s%s\n\n", gt_style(cli->color_out, GT_STYLE_BOLD), gt_cli_printable(title, clean, sizeof clean),
 		       gt_style(cli->color_out, GT_STYLE_NONE));
 		code = print_layers(cli, r, err);
+		if (code == GT_OK)
+			code = gt_cli_columns_text(cli, r, err);
 		if (code == GT_OK)
 			code = gt_cli_ranks_text(cli, r, err);
 		if (code == GT_OK)

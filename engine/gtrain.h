@@ -266,6 +266,14 @@ struct gt_check_block {      /* a block of layers, with train.layer_decay */
 	const char *name;
 	double factor;           /* factor of the learning rate of its parameters */
 };
+/* A column of a table, and what the training split has taught about it. */
+struct gt_check_column {
+	const char *name, *type; /* type as in data.columns */
+	const char *why;         /* why it has this type; NULL: the config says so */
+	int64_t different;       /* number of different words or classes; -1: a column of numbers, or one that is not used */
+	int64_t missing;         /* rows of the training split without a value */
+	double mean, std;        /* of numbers; NAN: others */
+};
 struct gt_report {
 	const char *name, *device, *mode, *precision;
 	struct gt_check_layer *layers;
@@ -305,6 +313,9 @@ struct gt_report {
 	struct gt_check_block *blocks;       /* in the order of the model; NULL: train.layer_decay is 1 */
 	int nblocks;
 	const char *data;                    /* where the data was found, or why it was not */
+	struct gt_check_column *columns;     /* of a table, in the order of its files */
+	int ncolumns;
+	uint64_t reading;                    /* bytes of host memory that the table takes while it is read, before training; 0: no table */
 	const struct gt_pretrained_report *pretrained; /* what model.pretrained loads; NULL: the config has none, or the file is missing */
 	struct gt_problems warnings;         /* sorted by line; in the report's arena */
 	struct gt_arena *arena;              /* owns the report's memory */

@@ -2,6 +2,7 @@
 #include "gtrain.h"
 #include "base/memstream.h"
 #include "ir/op.h"
+#include "learned.h"
 #include "run/report_ranks.h"
 #include "run/warnings.h"
 #include "session/schedule.h"
@@ -113,6 +114,26 @@ static enum gt_code blocks(struct gt_report *r, const struct gt_session *s, stru
 	return GT_OK;
 }
 
+/* Lists the columns of a table. */
+static enum gt_code columns(struct gt_report *r, const struct gt_session *s, struct gt_err *err)
+{
+	const struct gt_learned *l = s->data.files->learned;
+	if (!l)
+		return GT_OK;
+	r->reading = s->data.files->reading;
+	GT_NEW(r->columns, r->arena, l->table.ncolumns + 1, err);
+	for (int i = 0; i < l->table.ncolumns; i++) {
+		const struct gt_table_fact *f = &l->table.column[i];
+		bool numbers = f->type == GT_COLUMN_CONTINUOUS || (f->type == GT_COLUMN_TARGET && l->table.task == GT_TASK_NUMBERS);
+		struct gt_check_column *c = &r->columns[r->ncolumns++];
+		*c = (struct gt_check_column){.type = gt_column_type_names[f->type], .why = f->why, .missing = f->missing,
+		                              .different = numbers || f->type == GT_COLUMN_IGNORE ? -1 : f->words.n,
+		                              .mean = numbers ? f->mean : NAN, .std = numbers ? f->std : NAN};
+		GT_NEW_STR(c->name, gt_arena_strdup(r->arena, f->name), err);
+	}
+	return GT_OK;
+}
+
 static enum gt_code fill(struct gt_report *r, const struct gt_world_plan *world_plan, struct gt_err *err)
 {
 	const struct gt_session *s = world_plan->rank[0];
@@ -142,6 +163,7 @@ static enum gt_code fill(struct gt_report *r, const struct gt_world_plan *world_
 		    s->batch.steps > 0 ? gt_schedule_lr(&c->train, (s->batch.steps - 1) * i / 4, s->batch.steps, s->batch.steps_per_epoch) : NAN;
 	GT_TRY(groups(r, s, err));
 	GT_TRY(blocks(r, s, err));
+	GT_TRY(columns(r, s, err));
 	r->warnings.arena = r->arena;
 	GT_TRY(gt_warnings(s, c->checkpoint.dir, &r->warnings, err));
 	gt_problems_sort(&r->warnings, c->path);

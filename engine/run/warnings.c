@@ -93,6 +93,23 @@ static enum gt_code last_layer(const struct list *l)
 	return gt_problems_add(l->out, &e) == GT_OK ? GT_OK : gt_fail_memory(l->err, 0);
 }
 
+/* Warns of columns of a table that the model does not read. */
+static enum gt_code unread(const struct list *l)
+{
+	const struct gt_dataset *d = &l->s->data.files->like;
+	const struct gt_model_spec *m = &l->c->model;
+	for (int k = 0; k < d->nfields; k++) {
+		int i = 0;
+		while (i < m->ninputs && strcmp(m->inputs[i].name, d->field[k].name))
+			i++;
+		if (i == m->ninputs)
+			GT_TRY(warn(l, "model.inputs", "the model does not read the %lld %s column%s; add { name = \"%s\"; }, or list them in "
+			            "data.ignore", (long long)d->field[k].width, d->field[k].dtype == GT_I32 ? "categorical" : "continuous",
+			            d->field[k].width == 1 ? "" : "s", d->field[k].name));
+	}
+	return GT_OK;
+}
+
 static enum gt_code no_rate(const struct list *l)
 {
 	if (l->c->train.optimizer.lr > 0 || l->c->train.ngroups)
@@ -148,7 +165,7 @@ static enum gt_code memory(const struct list *l)
 
 enum gt_code gt_warnings(const struct gt_session *s, const char *dir, struct gt_problems *out, struct gt_err *err)
 {
-	static enum gt_code (*const each[])(const struct list *l) = {no_directory, large_batch, moments, last_layer, no_rate, memory};
+	static enum gt_code (*const each[])(const struct list *l) = {no_directory, large_batch, moments, last_layer, unread, no_rate, memory};
 	struct list l = {s, s->conf, dir, out, err};
 	for (size_t i = 0; i < sizeof each / sizeof *each; i++)
 		GT_TRY(each[i](&l));

@@ -177,12 +177,13 @@ static enum gt_code read_and_learn(const struct gt_session_spec *spec, struct gt
 	}
 	GT_TRY(learn(spec, ds, out, err));
 	ds->learned = out->learned;
-	out->reading = gt_dataset_bytes(d);
+	out->reading = d->raw ? d->learning->raw_bytes(d->raw) : 0;
 	GT_TRY(out->learned->by->describe(ds, out->learned, &out->like, err));
 	if (!d->raw)
 		return GT_OK;
 	GT_TRY(out->learned->by->apply(ds, out->learned, d, err));
-	out->reading += gt_dataset_bytes(d);
+	/* the column that is converted, and the numbers of the samples of each split */
+	out->reading += gt_dataset_bytes(d) + (uint64_t)d->n * (sizeof(double) + (out->index[GT_TRAIN] ? sizeof(int64_t) : 0));
 	return GT_OK;
 }
 

@@ -61,6 +61,12 @@ has facts_missing numbers/latest/data.json '"missing":true'
 has facts_words numbers/latest/data.json '"name":"c","type":"categorical","words":['
 has facts_classes classes/latest/data.json '"classes":["high","low"]'
 gives eval_test 0 out 'test loss' eval numbers
+gives eval_counts 0 out '(120 samples' eval numbers
+gives check_types 0 out 'categorical           3 different' check numbers.cfg
+gives check_why 0 out 'words that are all different' check numbers.cfg
+gives check_json 0 out '"columns":[{"name":"id","type":"ignore","why":"words that are all different","missing":0},' check numbers.cfg --json
+gives check_reading 0 out 'of host memory before training' check numbers.cfg
+gives check_unread 0 err 'the model does not read the 1 categorical column; add { name = "codes"; }' check numbers.cfg
 gives eval_valid 0 out 'valid loss' eval numbers --split valid
 gives report_numbers 0 out 'RMSE' eval numbers --report
 gives report_classes 0 out 'ROC AUC' eval classes --report

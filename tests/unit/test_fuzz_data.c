@@ -24,6 +24,10 @@ int fuzz_transform(const uint8_t *data, size_t size);
 int fuzz_tar(const uint8_t *data, size_t size);
 #include "../fuzz/fuzz_tar.c"
 #undef LLVMFuzzerTestOneInput
+#define LLVMFuzzerTestOneInput fuzz_source
+int fuzz_source(const uint8_t *data, size_t size);
+#include "../fuzz/fuzz_source.c"
+#undef LLVMFuzzerTestOneInput
 #define LLVMFuzzerTestOneInput fuzz_csv
 int fuzz_csv(const uint8_t *data, size_t size);
 #include "../fuzz/fuzz_csv.c"
@@ -135,6 +139,11 @@ TEST(fuzz_replay_transform)
 TEST(fuzz_replay_tar)
 {
 	replay("tar-", fuzz_tar);
+}
+
+TEST(fuzz_replay_source)
+{
+	replay("source-", fuzz_source);
 }
 
 TEST(fuzz_replay_csv)

@@ -29,6 +29,8 @@ static enum gt_code memory(struct gt_cli *cli, const struct gt_report *r, struct
 	GT_TRY(gt_table_print(cli, &t, err));
 	if (shared)
 		gt_out(cli, "* shared by all ranks of a host\n");
+	if (r->decoding)
+		gt_out(cli, "besides, threads that decode images keep at most %s from one image to the next\n", gt_units_bytes(a, r->decoding));
 	return GT_OK;
 }
 
@@ -259,6 +261,7 @@ void gt_cli_ranks_json(struct gt_json *j, const struct gt_report *r)
 	for (int i = 0; i < r->nmemory; i++)
 		gt_json_uint(j, r->memory[i].arena, r->memory[i].bytes);
 	gt_json_end(j);
+	gt_json_uint(j, "decoding", r->decoding);
 	gt_json_array(j, "common");
 	for (int i = 0; i < r->nmemory; i++)
 		if (r->memory[i].common)

@@ -1,6 +1,5 @@
 #include "samples.h"
 #include "base/arena.h"
-#include "source.h"
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -58,6 +57,11 @@ enum gt_code gt_samples_read(struct gt_samples *r, int thread, int64_t i, uint64
 		                          s->w, w->scratch, out, err);
 	}
 	GT_TRY(gt_source_read(d->source, i, &w->file, err));
-	return gt_image_load(w->file.data, w->file.size, gt_source_name(d->source, i, name, sizeof name), s->list, &key, (int)s->c, s->h, s->w,
-	                     w->scratch, out, err);
+	enum gt_code code = gt_image_load(w->file.data, w->file.size, gt_source_name(d->source, i, name, sizeof name), s->list, &key,
+	                                  (int)s->c, s->h, s->w, w->scratch, out, err);
+	if (w->file.cap > GT_SOURCE_KEEP) {
+		free(w->file.data);
+		w->file = (struct gt_bytes_buf){0};
+	}
+	return code;
 }

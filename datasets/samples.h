@@ -9,6 +9,7 @@
 
 #include "dataset.h"
 #include "image/transform.h"
+#include "source.h"
 
 struct gt_samples_spec {
 	const struct gt_dataset *data; /* not owned */
@@ -17,6 +18,9 @@ struct gt_samples_spec {
 	uint64_t seed;
 	int threads;                   /* number of threads that read */
 };
+
+/* Maximum bytes of memory that each thread keeps from one sample to the next; while it reads one, it has what this one needs. */
+#define GT_SAMPLES_KEEP (GT_IMAGE_SCRATCH_KEEP + GT_SOURCE_KEEP)
 
 struct gt_samples;
 

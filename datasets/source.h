@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #define GT_SOURCE_MAX_FILE ((uint64_t)256 << 20) /* maximum bytes of one encoded sample */
+#define GT_SOURCE_KEEP ((size_t)8 << 20) /* maximum bytes of a buffer that is kept from one file to the next */
 
 /* A file of a source. */
 struct gt_source_file {

@@ -280,6 +280,7 @@ struct gt_report {
 	int nlayers;
 	struct gt_check_memory *memory;
 	int nmemory;
+	uint64_t decoding;                   /* maximum bytes that the threads of a rank which decode samples keep besides; 0: none do */
 	int64_t params, buffers;             /* number of elements of parameters and of buffers */
 	int64_t outputs;                     /* number of values of the model's output for one sample */
 	double flops_forward, flops_train;   /* floating-point operations for one sample: forward pass only; whole training step */

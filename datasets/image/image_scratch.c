@@ -55,7 +55,10 @@ enum gt_code gt_scratch_take(struct gt_image_scratch *s, enum gt_scratch_buf whi
 
 void gt_scratch_trim(struct gt_image_scratch *s)
 {
-	for (int i = 0; i < GT_BUF_COUNT; i++)
-		if (s->buf[i].bytes > GT_IMAGE_SCRATCH_KEEP)
-			drop(s, i);
+	while (gt_image_scratch_bytes(s) > GT_IMAGE_SCRATCH_KEEP) {
+		int largest = 0;
+		for (int i = 1; i < GT_BUF_COUNT; i++)
+			largest = s->buf[i].bytes > s->buf[largest].bytes ? i : largest;
+		drop(s, largest);
+	}
 }

@@ -42,7 +42,7 @@ struct gt_image_scratch {
 
 /* Sets *out to a buffer of at least n bytes plus slack, whose content is undefined if it had to grow. */
 enum gt_code gt_scratch_take(struct gt_image_scratch *s, enum gt_scratch_buf which, size_t n, uint8_t **out, struct gt_err *err);
-/* Frees buffers that are larger than GT_IMAGE_SCRATCH_KEEP. */
+/* Frees the largest buffers until all together have at most GT_IMAGE_SCRATCH_KEEP bytes. */
 void gt_scratch_trim(struct gt_image_scratch *s);
 
 #endif

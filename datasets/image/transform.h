@@ -84,8 +84,8 @@ struct gt_sample_key {
 struct gt_image_scratch;
 enum gt_code gt_image_scratch_open(struct gt_image_scratch **out, struct gt_err *err);
 void gt_image_scratch_close(struct gt_image_scratch *s); /* accepts NULL */
-/* Returns the number of bytes in the buffers that the scratch owns now. Between calls it keeps no buffer above GT_IMAGE_SCRATCH_KEEP. */
-#define GT_IMAGE_SCRATCH_KEEP ((size_t)32 << 20)
+/* Returns the number of bytes in the buffers that the scratch owns now: between calls, at most GT_IMAGE_SCRATCH_KEEP. */
+#define GT_IMAGE_SCRATCH_KEEP ((size_t)24 << 20)
 size_t gt_image_scratch_bytes(const struct gt_image_scratch *s);
 
 /* Decodes an encoded image of `size` bytes (JPEG, PNG or WebP, recognised by its content), converts it to c = 1 or 3 channels, applies the

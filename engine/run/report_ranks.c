@@ -83,6 +83,7 @@ static enum gt_code memory_rows(struct gt_report *r, const struct gt_world_plan 
 		r->largest = r->ranks[i].total > r->ranks[r->largest].total ? i : r->largest;
 		r->smallest = r->ranks[i].total < r->ranks[r->smallest].total ? i : r->smallest;
 	}
+	r->decoding = world_plan->rank[r->largest]->prog.decoding_bytes;
 	for (int k = 0; k < r->nmemory; k++) {
 		r->memory[k].bytes = r->ranks[r->largest].memory[k];
 		r->memory[k].least = r->ranks[r->smallest].memory[k];

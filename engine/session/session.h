@@ -162,6 +162,7 @@ struct gt_session_programs {
 	struct gt_range rows;         /* with factored updates: location of the loader's batches in the arena GT_A_SHARED_ACT */
 	struct gt_eval_prog eval[GT_SPLITS]; /* all zero for a split that is not evaluated */
 	size_t fetched_bytes;         /* bytes of the rings of fetched batches of all loaders; 0: the data is in memory */
+	size_t decoding_bytes;        /* maximum bytes that the threads which read samples keep from one sample to the next */
 	struct gt_plan *predict;      /* the plan of gt_session_spec.predict; NULL: none */
 };
 

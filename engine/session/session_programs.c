@@ -2,6 +2,7 @@
 #include "session/session_programs.h"
 #include "ir/op.h"
 #include "par/pipe.h"
+#include "samples.h"
 #include "session/batch_partition.h"
 #include "session/session_data.h"
 #include "session/session_pipe.h"
@@ -118,20 +119,27 @@ static enum gt_code reserve_batches(struct gt_session *s, struct gt_err *err)
 	return GT_OK;
 }
 
-/* Counts the memory of the fetched batches of all loaders. */
+/* Counts the memory of the fetched batches of a loader, and of the threads that read them. */
+static void count_loader(struct gt_session *s, const struct gt_loader_spec *spec)
+{
+	size_t bytes = gt_loader_fetched_bytes(spec);
+	s->prog.fetched_bytes += bytes;
+	s->prog.decoding_bytes += bytes ? (size_t)spec->workers * GT_SAMPLES_KEEP : 0;
+}
+
 static enum gt_code count_fetched(struct gt_session *s, bool train, struct gt_err *err)
 {
 	struct gt_loader_spec spec;
 	if (train) {
 		GT_TRY(loader_spec(s, GT_TRAIN, s->batch.size, s->batch.micro, true, &spec, err));
-		s->prog.fetched_bytes += gt_loader_fetched_bytes(&spec);
+		count_loader(s, &spec);
 	}
 	for (int i = 0; i < GT_SPLITS; i++) {
 		const struct gt_eval_prog *e = &s->prog.eval[i];
 		if (!e->batch)
 			continue;
 		GT_TRY(loader_spec(s, (enum gt_split)i, e->batch, e->batch, false, &spec, err));
-		s->prog.fetched_bytes += gt_loader_fetched_bytes(&spec);
+		count_loader(s, &spec);
 	}
 	return GT_OK;
 }

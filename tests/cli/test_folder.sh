@@ -118,6 +118,7 @@ gives folder_eval_report 0 out 'tulip' eval first --split valid --report
 mkdir -p other && cp -r data/train other/ && mv other/train/rose other/train/zinnia
 gives folder_other_classes 65 err 'expected class 1 to be "rose"' eval first --split train -s data.root=other
 gives folder_check 0 out 'decoded batches' check net.cfg
+gives folder_check_threads 0 out 'threads that decode images keep at most' check net.cfg
 gives folder_smoke 0 out 'nothing: there is no split' run net.cfg --smoke -s data.root=data/train -s checkpoint.best.metric=train/loss
 gives folder_no_test 66 err 'the split "test" has no samples; choose another split with --split' eval first
 

@@ -182,6 +182,23 @@ static void *every_fourth(void *arg)
 	return NULL;
 }
 
+/* A thread that has met a large image does not keep its buffers. */
+TEST(scratch_is_trimmed)
+{
+	enum { SIDE = 2000, OUT = 8 };
+	struct gt_transform t[] = {{.type = GT_TF_VFLIP, .p = 1}, {.type = GT_TF_ROTATE, .degrees = 30}, RESIZE(OUT, OUT)};
+	struct gt_image_scratch *s;
+	struct gt_err e;
+	static uint8_t out[OUT * OUT * 3];
+	uint8_t *pixels = calloc(SIDE * SIDE, 3);
+	CHECK_OK(gt_image_scratch_open(&s, &e), e);
+	CHECK_OK(gt_image_transform(pixels, SIDE, SIDE, 3, "x", (struct gt_transform_list){t, 3}, &(struct gt_sample_key){1, 2, 3}, 3, OUT, OUT,
+	                            s, out, &e), e);
+	CHECK_MSG(gt_image_scratch_bytes(s) <= GT_IMAGE_SCRATCH_KEEP, "%zu bytes", gt_image_scratch_bytes(s));
+	gt_image_scratch_close(s);
+	free(pixels);
+}
+
 TEST(pure_functions)
 {
 	struct gt_image_scratch *s;

@@ -9,9 +9,77 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { MAX_PATTERN = 400, MAX_PARTS = 20000 };
+
+/* Returns the number by which a repetition at *p multiplies what it repeats, when the C library writes it out: x+ becomes xx*, x{2,3}
+ * becomes xxx?. Moves *p behind it. 0: there is no repetition at *p. */
+static double repeats(const char **p)
+{
+	long most = 0;
+	if (**p == '*' || **p == '+' || **p == '?')
+		return *(*p)++ == '+' ? 2 : 1;
+	if (**p != '{')
+		return 0;
+	for (++*p; **p && **p != '}'; ++*p) {
+		char *end;
+		long n = strtol(*p, &end, 10);
+		most = n > most ? n : most;
+		*p = end > *p ? end - 1 : *p;
+	}
+	*p += **p == '}';
+	return most > 1 ? (double)most : 1;
+}
+
+/* Returns the end of a bracket expression that begins at p. A bracket first in it is a character. */
+static const char *bracket_end(const char *p)
+{
+	p += 1 + (p[1] == '^');
+	p += *p == ']';
+	while (*p && *p != ']')
+		p += p[0] == '[' && (p[1] == ':' || p[1] == '.' || p[1] == '=') && strchr(p + 2, ']') ? strchr(p + 2, ']') + 1 - p : 1;
+	return p + (*p == ']');
+}
+
+/* Returns the number of characters of an expression when all repetitions are written out. The C library does so, without a limit. */
+static double written_out(const char *p)
+{
+	double sum[MAX_PATTERN + 1] = {0}; /* of each group that is open */
+	int depth = 0;
+	while (*p) {
+		double atom = 1, n;
+		if (*p == '(') {
+			sum[++depth] = 1;
+			p++;
+			continue;
+		}
+		if (*p == ')' && depth)
+			atom = sum[depth--];
+		p = *p == '[' ? bracket_end(p) : p + 1 + (p[0] == '\\' && p[1]);
+		while ((n = repeats(&p)) > 0)
+			atom *= n;
+		sum[depth] += atom;
+	}
+	for (; depth; depth--)
+		sum[depth - 1] += sum[depth];
+	return sum[0];
+}
+
+static bool has_reference(const char *p)
+{
+	for (; *p; p += 1 + (p[0] == '\\' && p[1]))
+		if (p[0] == '\\' && p[1] >= '1' && p[1] <= '9')
+			return true;
+	return false;
+}
+
 static enum gt_code compile(const struct gt_dataset_spec *spec, regex_t *re, struct gt_err *err)
 {
 	char why[200];
+	if (strlen(spec->pattern) > MAX_PATTERN || written_out(spec->pattern) > MAX_PARTS)
+		return gt_fail(err, GT_ECONFIG, "data.pattern: expected at most %d characters, and %d when repetitions are written out, got "
+		               "\"%.200s\"", MAX_PATTERN, MAX_PARTS, spec->pattern);
+	if (has_reference(spec->pattern))
+		return gt_fail(err, GT_ECONFIG, "data.pattern: expected no reference to a group, such as \\1, got \"%.200s\"", spec->pattern);
 	int bad = regcomp(re, spec->pattern, REG_EXTENDED);
 	if (bad) {
 		regerror(bad, re, why, sizeof why);

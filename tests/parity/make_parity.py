@@ -25,6 +25,8 @@ import torch.nn as nn
 import torch.nn.functional as F
 from torch.utils.data.distributed import DistributedSampler
 
+import sequence_models
+
 SEED = 42
 FASHION = os.environ.get("FASHION_MNIST", "/usr/share/datasets/fashion-mnist")
 STEPS = 200
@@ -263,6 +265,8 @@ RUNS = {
     "vgg11": dict(data=cifar, norm=CF, model=vgg11, opt=lambda p: SGD(p, lr=1e-4, momentum=0.9, weight_decay=5e-4), batch=32, marks=(12,)),
 }
 
+RUNS.update(sequence_models.RUNS)
+
 
 def train(run, init, dtype, steps, mark=lambda *_: None):
     torch.manual_seed(SEED)
@@ -270,6 +274,8 @@ def train(run, init, dtype, steps, mark=lambda *_: None):
     x, y, xt, yt = run["data"](run.get("limit", 0))
     mean, std = run.get("norm", ([0.0], [1.0]))
     def scale(b, dtype=dtype):
+        if isinstance(b, sequence_models.Fields):
+            return b.to(dtype)
         return (b.to(dtype) / 255 - torch.tensor(mean, dtype=dtype)[:, None, None]) / torch.tensor(std, dtype=dtype)[:, None, None]
     if init is not None:
         model.load_state_dict(init)

@@ -17,7 +17,7 @@ for cfg in "$here"/*.cfg; do
 	name=$(basename "$cfg" .cfg)
 	case $name in *"${PARITY_ONLY:-}"*) ;; *) continue ;; esac
 	case $name in
-	resnet20* | vgg11) ;;
+	resnet20* | vgg11 | seq_*) ;;
 	*) if [ ! -d /usr/share/datasets/fashion-mnist ] && [ ! -d "${GTRAIN_DATA:-}/fashion-mnist" ]; then
 		echo "skip parity $name: no FashionMNIST in /usr/share/datasets/fashion-mnist (Debian's dataset-fashion-mnist)"
 		continue
@@ -29,9 +29,10 @@ for cfg in "$here"/*.cfg; do
 	cnn_bn | resnet20*) steps=40 ;;
 	vgg11) steps=12 ;;
 	recipe) steps=60 ;;
+	seq_*) steps=100 ;;
 	*) steps=200 ;;
 	esac
-	[ "${PARITY:-}" = full ] && [ "$name" != recipe ] && steps=200
+	[ "${PARITY:-}" = full ] && [ "$name" != recipe ] && [ "${name%%_*}" != seq ] && steps=200
 	case $name in resnet20* | vgg11) set -- "$@" -s "data.root=$tmp/data" ;; esac
 	set -- "$@" -s "train.steps=$steps" --device "${PARITY_DEVICE:-cpu}"
 	"$GTRAIN" run "$cfg" -o "$tmp/$name" "$@" --no-progress -q >"$tmp/log" 2>&1

@@ -2,6 +2,7 @@
 #include "base/fileio.h"
 #include "base/arena.h"
 #include "format.h"
+#include "table/word_set.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -38,11 +39,7 @@ void gt_inputs_free(struct gt_inputs *in)
 struct walk {
 	struct gt_inputs *in;
 	char path[GT_PATH_SIZE]; /* the current folder or file */
-	struct {
-		dev_t dev;
-		ino_t ino;
-	} *seen;                 /* the folders that have been read */
-	int64_t nseen, cap;
+	struct gt_words seen;    /* the folders that have been read: "DEVICE:INODE" */
 };
 
 /* Adds an entry with the error of a folder. */
@@ -57,15 +54,13 @@ static enum gt_code bad_folder(struct walk *w, enum gt_code code, const char *wh
 static enum gt_code mark(struct walk *w, int fd, bool *first, struct gt_err *err)
 {
 	struct stat st;
-	*first = true;
+	char id[64];
+	int32_t number, before = w->seen.n;
 	if (fstat(fd, &st))
 		return gt_fail(err, GT_EIO, "%s: %s", w->path, strerror(errno));
-	for (int64_t i = 0; i < w->nseen; i++)
-		if (w->seen[i].dev == st.st_dev && w->seen[i].ino == st.st_ino)
-			*first = false;
-	GT_GROW(w->seen, w->cap, w->nseen + 1, err);
-	w->seen[w->nseen].dev = st.st_dev;
-	w->seen[w->nseen++].ino = st.st_ino;
+	int len = snprintf(id, sizeof id, "%llx:%llx", (unsigned long long)st.st_dev, (unsigned long long)st.st_ino);
+	GT_TRY(gt_words_add(&w->seen, id, (size_t)len, &number, err));
+	*first = w->seen.n > before;
 	return GT_OK;
 }
 
@@ -140,7 +135,7 @@ static enum gt_code add_folder(struct gt_inputs *in, const char *path, struct gt
 		code = bad_folder(w, GT_ENOINPUT, "expected images (.jpg, .jpeg, .png, .webp) in the folder or below it, found none", err);
 	if (in->n > begin)
 		qsort(in->v + begin, (size_t)(in->n - begin), sizeof *in->v, by_path);
-	free(w->seen);
+	gt_words_free(&w->seen);
 	free(w);
 	return code;
 }

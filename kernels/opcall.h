@@ -76,6 +76,14 @@
  * attention         Scaled dot-product attention of a sequence to itself: qkv has queries, keys and values, C features each, in that order,
  *                   and the features of head h follow those of h - 1. Keys from lengths[n] on are not attended to. lse is the logarithm
  *                   of the sum of the exponentials of a query's scores, for the gradient; infinite if the length is 0, and y is then 0.
+ * lstm.steps        One direction of one layer of an LSTM over time (torch.nn.LSTM), without the products with the layer's input: x is the
+ *                   input times weight_ih plus bias_ih; w and b are weight_hh and bias_hh. The gates are i, f, g, o, in that order, and G
+ *                   is 4 H. y is the hidden state of each step, 0 from lengths[n] on; backwards (gt_attr_rnn.reverse) a sample begins at
+ *                   its own end. gates: the values of the gates; cells: the cell states, both for the gradient.
+ * lstm.steps.dx     dx is the gradient of x, and of the product of w and the hidden state before the step, which is `before`. The gradient
+ *                   of w is therefore that of a linear layer (linear.dw) with the input `before`.
+ * gru.steps         The same for torch.nn.GRU: the gates are r, z, n, and G is 3 H. cells: n's product with the hidden state, with its
+ *                   bias, before it is multiplied by r. In gru.steps.dx, dh is the gradient of the product of w and `before`.
  * views.mean        The weighted mean over the views of each sample (aug.h): x is [views * N, C].
  * identity          Never lowered to a kernel: the planner makes y an alias of x.
  * comm              A collective or a transfer between ranks (gt_attr_comm). No backend receives it: the executor calls the communicator.
@@ -202,6 +210,14 @@
 	X(GT_OP_ATTENTION, "attention", attention, attention, "qkv(N,T,_) [lengths:i32(N)] -> y(N,T,C) [lse:f(N,H,T)]") \
 	X(GT_OP_ATTENTION_DX, "attention.dx", attention, attention, \
 	  "dy(N,T,C) qkv(N,T,_) y(N,T,C) [lengths:i32(N)] lse:f(N,H,T) -> dqkv(N,T,_)") \
+	X(GT_OP_LSTM_STEPS, "lstm.steps", rnn, rnn, \
+	  "x(N,T,G) [lengths:i32(N)] w:w(G,H) [b:f(G)] -> y(N,T,H) [gates:f(N,T,G)] [cells:f(N,T,H)]") \
+	X(GT_OP_LSTM_STEPS_DX, "lstm.steps.dx", rnn, rnn, \
+	  "dy(N,T,H) y(N,T,H) gates:f(N,T,G) cells:f(N,T,H) [lengths:i32(N)] w:w(G,H) -> dx(N,T,G) [before(N,T,H)]") \
+	X(GT_OP_GRU_STEPS, "gru.steps", rnn, rnn, \
+	  "x(N,T,G) [lengths:i32(N)] w:w(G,H) [b:f(G)] -> y(N,T,H) [gates:f(N,T,G)] [cells:f(N,T,H)]") \
+	X(GT_OP_GRU_STEPS_DX, "gru.steps.dx", rnn, rnn, \
+	  "dy(N,T,H) y(N,T,H) gates:f(N,T,G) cells:f(N,T,H) [lengths:i32(N)] w:w(G,H) -> dx(N,T,G) [before(N,T,H)] [dh(N,T,G)]") \
 	X(GT_OP_VIEWS_MEAN, "views.mean", rowsum, views, "x(_,C) -> y(_,C)") \
 	X(GT_OP_IDENTITY, "identity", none, none, "x(..) -> y(..)") \
 	X(GT_OP_COMM, "comm", none, comm, "[in:any] -> [out:any]") \
@@ -338,6 +354,10 @@ struct gt_attr_permute {
 struct gt_attr_select {
 	int64_t dim;   /* 1 ... rank - 1; in the config also -1 ... */
 	int64_t index; /* 0 ... size - 1; in the config also -1 ... */
+};
+
+struct gt_attr_rnn {
+	bool reverse; /* the steps go from the last token of a sample to the first */
 };
 
 struct gt_attr_views {

@@ -93,7 +93,7 @@ void gt_op_defaults(const struct gt_op *op, void *attr);
 
 /* The families of operations. File ops_<family>.c has the rows gt_ops_<family>, in the order of the manual. */
 #define GT_FAMILIES(X) \
-	X(linear) X(conv) X(pool) X(norm) X(act) X(shape) X(embedding) X(tokens) X(attention) X(composite) X(loss) X(internal)
+	X(linear) X(conv) X(pool) X(norm) X(act) X(shape) X(embedding) X(tokens) X(attention) X(rnn) X(composite) X(loss) X(internal)
 #define GT_X(family) extern const struct gt_op gt_ops_##family[];
 GT_FAMILIES(GT_X)
 #undef GT_X

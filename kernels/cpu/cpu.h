@@ -42,9 +42,9 @@ gt_cpu_prepare gt_cpu_none; /* prepares no kernel and refuses the call */
 GT_OPCODES(GT_X)
 #undef GT_X
 gt_cpu_prepare gt_cpu_muon; /* dnnl_muon.c */
-/* These functions prepare the f64 calls of four families with the plain loops of ref_*.c. oneDNN or vector loops do the other calls of
+/* These functions prepare the f64 calls of five families with the plain loops of ref_*.c. oneDNN or vector loops do the other calls of
  * these families. */
-gt_cpu_prepare gt_ref_linear, gt_ref_conv, gt_ref_pool, gt_ref_batchnorm;
+gt_cpu_prepare gt_ref_linear, gt_ref_conv, gt_ref_pool, gt_ref_batchnorm, gt_ref_rnn;
 gt_cpu_prepare gt_dnnl_wino;   /* gt_cpu_conv calls it (dnnl_wino.c); it sets *out to NULL if Winograd's algorithm does not suit the call */
 gt_cpu_prepare gt_dnnl_linear; /* gt_cpu_linear calls it (dnnl_conv.c) */
 

@@ -157,6 +157,21 @@ def pool_tokens(x, lengths=None, mode="mean"):
     return torch.stack([v[0] if mode == "first" else v[:n].mean(0) if mode == "mean" else v[:n].max(0)[0] for v, n in zip(x, lengths)])
 
 
+def recurrent(base):
+    class Layer(base):
+        def __init__(self, x, k):
+            super().__init__(x[2], int(k["hidden_size"]), int(k.get("num_layers", 1)), k.get("bias") != "false", True,
+                             bidirectional=k.get("bidirectional") == "true")
+
+        def forward(self, x, lengths=None):
+            if lengths is None:
+                return super().forward(x)[0]
+            packed = nn.utils.rnn.pack_padded_sequence(x, lengths, True, False)
+            return nn.utils.rnn.pad_packed_sequence(super().forward(packed)[0], True, total_length=x.shape[1])[0]
+
+    return Layer
+
+
 LAYERS = {  # type: (shape of x0, keys) -> module
     "linear": lambda x, k: nn.Linear(x[-1], int(k["out"]), bias=k.get("bias") != "false"),
     "conv2d": lambda x, k: nn.Conv2d(x[1], int(k["out"]), pair(k["kernel"]), pair(k.get("stride", "1")), pair(k.get("padding", "0")),
@@ -199,6 +214,8 @@ LAYERS = {  # type: (shape of x0, keys) -> module
     "positional": Positional,
     "pool_tokens": lambda x, k: Fn(lambda *v: pool_tokens(*v, mode=k.get("mode", "mean"))),
     "attention": Attention,
+    "lstm": recurrent(nn.LSTM),
+    "gru": recurrent(nn.GRU),
     "shortcut": shortcut,
     "reshape": lambda x, k: Fn(lambda v: v.reshape(v.shape[0], *ints(k["shape"]))),
     "permute": lambda x, k: Fn(lambda v: v.permute(ints(k["dims"]))),
@@ -226,7 +243,7 @@ def layer_case(case, shapes, kind, keys, rnd):
             elif id(p) in tables:  # f32 in every precision
                 v = f32(v)
             else:
-                v = rnd(f32(v)) if name.endswith("weight") else f32(v)
+                v = rnd(f32(v)) if "weight" in name.rpartition(".")[2] else f32(v)
             p.copy_(v)
         for name, b in m.named_buffers():
             if name.endswith("running_mean"):

@@ -106,7 +106,23 @@ static enum gt_code build_layer(struct net *n, enum gt_dtype t, struct gt_err *e
 	return GT_OK;
 }
 
-/* Every node of the layer is differentiated for all of its inputs. No value of a case has two readers, so no gradient has two parts. */
+/* The gradient of a value is what it is so far, -1: nothing, plus one more part. */
+static enum gt_code add_part(struct gt_graph *g, gt_vid part, gt_vid *sum, struct gt_err *err)
+{
+	struct gt_node *n;
+	struct gt_tdesc d = g->values[part].desc;
+	gt_vid before = *sum;
+	*sum = part;
+	if (before < 0)
+		return GT_OK;
+	GT_TRY(gt_graph_node(g, GT_OP_ADD, "sum", NULL, &n, err));
+	gt_node_input(n, before);
+	gt_node_input(n, part);
+	n->ndata = 2;
+	return gt_graph_output(g, n, NULL, &d, sum, err);
+}
+
+/* Every node of the layer is differentiated for all of its inputs. */
 static enum gt_code differentiate(struct net *n, struct gt_err *err)
 {
 	struct gt_graph *g = n->g;
@@ -129,8 +145,8 @@ static enum gt_code differentiate(struct net *n, struct gt_err *err)
 			return gt_fail(err, GT_EFAIL, "%s has no gradient", gt_op_name(node.op));
 		GT_TRY(node.op->gradient(g, &node, grad[node.out[0]], want, dx, err));
 		for (int j = 0; j < node.ndata; j++)
-			if (want[j])
-				grad[node.in[j]] = dx[j];
+			if (want[j] && dx[j] >= 0)
+				GT_TRY(add_part(g, dx[j], &grad[node.in[j]], err));
 	}
 	for (int k = 0; k < n->c->nin; k++)
 		n->dx[k] = grad[n->x[k]];

@@ -1,0 +1,118 @@
+/* The loops of rnn.h for several instruction sets. */
+#include "cpu/rnn.h"
+#include "ew.h"
+
+#define MAX_ROWS 8 /* rows of the largest tile */
+
+static float *state_of(const struct gt_rnn *r, int64_t group)
+{
+	return r->state + group * r->state_size;
+}
+
+static int64_t rows_of(const struct gt_rnn *r, int64_t group)
+{
+	return (r->n - group + r->groups - 1) / r->groups;
+}
+
+/* The sample in row i of a group, and its length. */
+static int32_t sample_of(const struct gt_rnn *r, int64_t group, int64_t i, int32_t *length)
+{
+	int64_t at = i * r->groups + group;
+	*length = r->length[at];
+	return r->order[at];
+}
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+#pragma GCC push_options
+#pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512")
+#define V __m512
+#define VW 16
+#define LOAD(p) _mm512_load_ps(p)
+#define STORE(p, v) _mm512_store_ps(p, v)
+#define BCAST(x) _mm512_set1_ps(x)
+#define FMA(a, b, c) _mm512_fmadd_ps(a, b, c)
+#define ZERO() _mm512_setzero_ps()
+#define N(name) name##_avx512
+#define MR 6
+#include "cpu/rnn_step.inc"
+#pragma GCC pop_options
+#undef V
+#undef VW
+#undef LOAD
+#undef STORE
+#undef BCAST
+#undef FMA
+#undef ZERO
+#undef N
+#undef MR
+
+#pragma GCC push_options
+#pragma GCC target("avx2,fma")
+#define V __m256
+#define VW 8
+#define LOAD(p) _mm256_load_ps(p)
+#define STORE(p, v) _mm256_store_ps(p, v)
+#define BCAST(x) _mm256_set1_ps(x)
+#define FMA(a, b, c) _mm256_fmadd_ps(a, b, c)
+#define ZERO() _mm256_setzero_ps()
+#define N(name) name##_avx2
+#define MR 3
+#include "cpu/rnn_step.inc"
+#pragma GCC pop_options
+#undef V
+#undef VW
+#undef LOAD
+#undef STORE
+#undef BCAST
+#undef FMA
+#undef ZERO
+#undef N
+#undef MR
+#endif
+
+/* Any processor: vectors of four, which the compiler maps to what there is. */
+typedef float vec4 __attribute__((vector_size(16)));
+#define V vec4
+#define VW 4
+#define LOAD(p) (*(const vec4 *)(const void *)(p))
+#define STORE(p, v) (*(vec4 *)(void *)(p) = (v))
+#define BCAST(x) ((vec4){x, x, x, x})
+#define FMA(a, b, c) ((a) * (b) + (c))
+#define ZERO() ((vec4){0, 0, 0, 0})
+#define N(name) name##_plain
+#define MR 2
+#include "cpu/rnn_step.inc"
+
+#define ISA(id, w)                                                                                                                         \
+	{                                                                                                                                      \
+		#id, w, pack_forward_##id, pack_backward_##id, forward_##id, backward_##id                                                         \
+	}
+static const struct gt_rnn_isa plain = ISA(plain, 4);
+#if defined(__x86_64__)
+static const struct gt_rnn_isa avx512 = ISA(avx512, 16), avx2 = ISA(avx2, 8);
+#endif
+
+const struct gt_rnn_isa *gt_rnn_isa_named(const char *name)
+{
+#if defined(__x86_64__)
+	if (!strcmp(name, "avx512"))
+		return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+		               __builtin_cpu_supports("avx512vl")
+		           ? &avx512
+		           : NULL;
+	if (!strcmp(name, "avx2"))
+		return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? &avx2 : NULL;
+#endif
+	return strcmp(name, "plain") ? NULL : &plain;
+}
+
+const struct gt_rnn_isa *gt_rnn_isa(void)
+{
+	static const char *const names[] = {"avx512", "avx2", "plain"};
+	const struct gt_rnn_isa *isa = NULL;
+	for (int i = 0; !isa; i++)
+		isa = gt_rnn_isa_named(names[i]);
+	return isa;
+}

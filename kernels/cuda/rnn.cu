@@ -1,0 +1,257 @@
+/* lstm.steps, gru.steps and their gradients. A block takes a few samples through all steps, so that no block waits for another. At each
+ * step a thread makes a unit of all of these samples: its products with the hidden states, which the block keeps in memory, and its cell.
+ * The forward pass reads a transposed copy of the weights, in which the weights of neighbouring units are neighbours; for the gradient they
+ * are neighbours in the weights themselves. */
+#include "cuda/device.cuh"
+
+#define BLOCK 128
+#define ROWS 4 /* samples of a block */
+
+struct rnn_args {
+	const void *x, *w, *y0, *dy; /* w: transposed in the forward pass; y0: y, which the gradient reads */
+	const float *b;
+	const int32_t *lengths;
+	void *y, *dx, *before, *dh;
+	float *gates, *cells, *state; /* state: workspace of each block */
+	int64_t n, t, h;
+	bool reverse;
+};
+
+/* ---- kernels --------------------------------------------------------------------------------------------------------------------- */
+__device__ static inline int64_t length_of(const rnn_args &a, int64_t sample)
+{
+	int64_t l = sample >= a.n ? 0 : a.lengths ? a.lengths[sample] : a.t;
+	return l < 0 ? 0 : l > a.t ? a.t : l;
+}
+
+/* Returns the token of step s of a sample that has `length` tokens, among the tokens of all samples. */
+__device__ static inline int64_t token_at(const rnn_args &a, int64_t sample, int64_t length, int64_t s)
+{
+	return sample * a.t + (a.reverse ? length - 1 - s : s);
+}
+
+/* Sets the tokens behind the ends of a block's samples to 0: rows of `width` elements. */
+template <class S> __device__ static void clear(const rnn_args &a, S *to, int64_t first, int64_t width)
+{
+	for (int r = 0; to && r < ROWS && first + r < a.n; r++)
+		for (int64_t i = length_of(a, first + r) * width + threadIdx.x; i < a.t * width; i += BLOCK)
+			to[(first + r) * a.t * width + i] = from_float<S>(0);
+}
+
+/* Makes unit u of one sample. sum: its products with the hidden state; GATES of them. */
+template <class S, int GATES>
+__device__ static inline float cell(const rnn_args &a, int64_t at, int64_t u, float *sum, float *c, float before)
+{
+	const S *x = (const S *)a.x + at * GATES * a.h + u;
+	float h;
+	for (int g = 0; g < GATES; g++)
+		sum[g] = sum[g] + (a.b ? a.b[g * a.h + u] : 0);
+	if (GATES == 4) {
+		for (int g = 0; g < GATES; g++)
+			sum[g] = to_float(x[g * a.h]) + sum[g];
+		h = gt_lstm_cell_f32(&sum[0], &sum[1], &sum[2], &sum[GATES - 1], c);
+	} else {
+		*c = sum[2];
+		for (int g = 0; g < 2; g++)
+			sum[g] = to_float(x[g * a.h]) + sum[g];
+		sum[2] = to_float(x[2 * a.h]);
+		h = gt_gru_cell_f32(&sum[0], &sum[1], &sum[2], *c, before);
+	}
+	S stored = from_float<S>(h);
+	((S *)a.y)[at * a.h + u] = stored;
+	if (a.gates) {
+		for (int g = 0; g < GATES; g++)
+			a.gates[(at * GATES + g) * a.h + u] = sum[g];
+		a.cells[at * a.h + u] = *c;
+	}
+	return to_float(stored);
+}
+
+/* State of a block: two hidden states and a cell state of each sample. */
+template <class S, int GATES> __global__ void __launch_bounds__(BLOCK) steps(const rnn_args a)
+{
+	after_previous();
+	int64_t first = (int64_t)blockIdx.x * ROWS, h = a.h, longest = 0, length[ROWS];
+	float *now = a.state + (int64_t)blockIdx.x * ROWS * 3 * h, *next = now + ROWS * h, *c = next + ROWS * h;
+	for (int r = 0; r < ROWS; r++) {
+		length[r] = length_of(a, first + r);
+		longest = length[r] > longest ? length[r] : longest;
+	}
+	clear(a, (S *)a.y, first, h);
+	if (a.gates) {
+		clear(a, a.gates, first, GATES * h);
+		clear(a, a.cells, first, h);
+	}
+	for (int64_t i = threadIdx.x; i < ROWS * h; i += BLOCK)
+		now[i] = c[i] = 0;
+	__syncthreads();
+	for (int64_t s = 0; s < longest; s++) {
+		for (int64_t u = threadIdx.x; u < h; u += BLOCK) {
+			float sum[ROWS][GATES] = {};
+			const S *w = (const S *)a.w + u;
+			for (int64_t k = 0; k < h; k++)
+#pragma unroll
+				for (int g = 0; g < GATES; g++) {
+					float v = to_float(w[(k * GATES + g) * h]);
+#pragma unroll
+					for (int r = 0; r < ROWS; r++)
+						sum[r][g] = gt_fma_f32(now[r * h + k], v, sum[r][g]);
+				}
+#pragma unroll
+			for (int r = 0; r < ROWS; r++)
+				if (s < length[r])
+					next[r * h + u] =
+					    cell<S, GATES>(a, token_at(a, first + r, length[r], s), u, sum[r], &c[r * h + u], now[r * h + u]);
+		}
+		__syncthreads();
+		float *swap = now;
+		now = next;
+		next = swap;
+	}
+}
+
+/* The gradient of unit u of one sample's cell. d receives the gradients of the sums that are products with the hidden state. */
+template <class S, int GATES>
+__device__ static inline void cell_back(const rnn_args &a, int64_t at, int64_t prev, int64_t u, float dh, float *dc, float *d)
+{
+	int64_t h = a.h;
+	float v[GATES], before = prev < 0 ? 0 : to_float(((const S *)a.y0)[prev * h + u]), c = a.cells[at * h + u];
+	S *dx = (S *)a.dx + at * GATES * h + u, *out = (S *)a.dh;
+	dh += to_float(((const S *)a.dy)[at * h + u]);
+	for (int g = 0; g < GATES; g++)
+		v[g] = a.gates[(at * GATES + g) * h + u];
+	if (GATES == 4)
+		gt_lstm_cell_dx_f32(&v[0], &v[1], &v[2], &v[GATES - 1], c, prev < 0 ? 0 : a.cells[prev * h + u], dh, dc);
+	float dm = GATES == 4 ? v[2] : gt_gru_cell_dx_f32(&v[0], &v[1], &v[2], c, before, dh, dc);
+	for (int g = 0; g < GATES; g++) {
+		d[g * h + u] = g == 2 ? dm : v[g];
+		dx[g * h] = from_float<S>(v[g]);
+		if (out)
+			out[(at * GATES + g) * h + u] = from_float<S>(d[g * h + u]);
+	}
+	if (a.before)
+		((S *)a.before)[at * h + u] = from_float<S>(before);
+}
+
+/* State of a block: the gradients of the hidden and the cell state and of the sums, of each sample. dc of a GRU is the direct part of the
+ * gradient of the hidden state. */
+template <class S, int GATES> __global__ void __launch_bounds__(BLOCK) steps_dx(const rnn_args a)
+{
+	after_previous();
+	int64_t first = (int64_t)blockIdx.x * ROWS, h = a.h, longest = 0, length[ROWS];
+	float *dh = a.state + (int64_t)blockIdx.x * ROWS * (2 + GATES) * h, *dc = dh + ROWS * h, *d = dc + ROWS * h;
+	for (int r = 0; r < ROWS; r++) {
+		length[r] = length_of(a, first + r);
+		longest = length[r] > longest ? length[r] : longest;
+	}
+	clear(a, (S *)a.dx, first, GATES * h);
+	clear(a, (S *)a.dh, first, GATES * h);
+	clear(a, (S *)a.before, first, h);
+	for (int64_t i = threadIdx.x; i < ROWS * (2 + GATES) * h; i += BLOCK)
+		dh[i] = 0;
+	__syncthreads();
+	for (int64_t s = longest - 1; s >= 0; s--) {
+		for (int64_t u = threadIdx.x; u < h; u += BLOCK)
+			for (int r = 0; r < ROWS; r++)
+				if (s < length[r]) {
+					int64_t at = token_at(a, first + r, length[r], s), prev = s ? token_at(a, first + r, length[r], s - 1) : -1;
+					cell_back<S, GATES>(a, at, prev, u, dh[r * h + u], &dc[r * h + u], d + r * GATES * h);
+				}
+		__syncthreads();
+		for (int64_t u = threadIdx.x; u < h; u += BLOCK) {
+			float sum[ROWS] = {};
+			for (int64_t k = 0; k < GATES * h; k++) {
+				float v = to_float(((const S *)a.w)[k * h + u]);
+#pragma unroll
+				for (int r = 0; r < ROWS; r++)
+					sum[r] = gt_fma_f32(d[r * GATES * h + k], v, sum[r]);
+			}
+			for (int r = 0; r < ROWS; r++)
+				dh[r * h + u] = sum[r] + (GATES == 3 ? dc[r * h + u] : 0);
+		}
+		__syncthreads();
+	}
+}
+
+/* ---- launchers ------------------------------------------------------------------------------------------------------------------- */
+typedef void rnn_fn(const rnn_args);
+
+template <class S> static rnn_fn *find(int code)
+{
+	switch (code) {
+	case GT_OP_LSTM_STEPS:
+		return steps<S, 4>;
+	case GT_OP_GRU_STEPS:
+		return steps<S, 3>;
+	case GT_OP_LSTM_STEPS_DX:
+		return steps_dx<S, 4>;
+	case GT_OP_GRU_STEPS_DX:
+		return steps_dx<S, 3>;
+	}
+	return NULL;
+}
+
+static bool is_back(const struct gt_opcall *op)
+{
+	return op->code == GT_OP_LSTM_STEPS_DX || op->code == GT_OP_GRU_STEPS_DX;
+}
+
+static const struct gt_tdesc *weights_of(const struct gt_opcall *op)
+{
+	return op->in[is_back(op) ? 5 : 2];
+}
+
+/* Bytes of the transposed weights, which come before the states. */
+static size_t transposed_bytes(const struct gt_opcall *op)
+{
+	return is_back(op) ? 0 : (gt_tdesc_bytes(weights_of(op)) + 255) / 256 * 256;
+}
+
+static size_t scratch(const struct gt_opcall *op)
+{
+	const struct gt_tdesc *w = weights_of(op);
+	int64_t states = is_back(op) ? 2 + w->dim[0] / w->dim[1] : 3;
+	return transposed_bytes(op) + (size_t)(ceil_div(op->in[0]->dim[0], ROWS) * ROWS * states * w->dim[1]) * sizeof(float);
+}
+
+static const char *refuse(const struct gt_opcall *op)
+{
+	struct gt_tdesc *w = op->in[is_back(op) ? 5 : 2];
+	bool lstm = op->code == GT_OP_LSTM_STEPS || op->code == GT_OP_LSTM_STEPS_DX;
+	if (w->any)
+		*w = gt_tdesc_make(w->dtype, w->rank, w->dim, false);
+	if (!gt_tdesc_plain(w))
+		return "it supports weights in the plain layout only";
+	return w->dim[0] == w->dim[1] * (lstm ? 4 : 3) ? NULL : "the weights do not have the rows of all gates";
+}
+
+static cudaError_t start(const struct gt_cu_call *c, cudaStream_t s)
+{
+	const struct gt_opcall *op = c->op;
+	const struct gt_tdesc *w = weights_of(op), *x = op->in[0];
+	bool back = is_back(op);
+	rnn_args a = {};
+	a.n = x->dim[0], a.t = x->dim[1], a.h = w->dim[1];
+	a.reverse = ((const struct gt_attr_rnn *)op->attr)->reverse;
+	a.lengths = (const int32_t *)gt_cu_in(c, back ? 4 : 1);
+	a.w = gt_cu_in(c, back ? 5 : 2);
+	a.state = (float *)((char *)c->scratch + transposed_bytes(op));
+	if (back) {
+		a.dy = gt_cu_in(c, 0), a.y0 = gt_cu_in(c, 1), a.gates = (float *)gt_cu_in(c, 2), a.cells = (float *)gt_cu_in(c, 3);
+		a.dx = gt_cu_out(c, 0), a.before = gt_cu_out(c, 1), a.dh = gt_cu_out(c, 2);
+	} else {
+		a.x = gt_cu_in(c, 0), a.b = (const float *)gt_cu_in(c, 3), a.y = gt_cu_out(c, 0);
+		a.gates = (float *)gt_cu_out(c, 1), a.cells = (float *)gt_cu_out(c, 2);
+		cudaError_t e = gt_cu_transpose_start(gt_dtype_size(w->dtype), a.w, c->scratch, 1, w->dim[0], w->dim[1], s);
+		if (e != cudaSuccess)
+			return e;
+		a.w = c->scratch;
+	}
+	int64_t blocks = ceil_div(a.n, ROWS);
+	rnn_fn *fn = OF_TYPE(c->type, find)(op->code);
+	if (!fn || !grid_fits(blocks))
+		return cudaErrorInvalidValue;
+	return launch(fn, dim3((unsigned)blocks), dim3(BLOCK), s, a);
+}
+
+GT_CU_FAMILY(rnn, start, scratch, refuse, "rows")

@@ -46,7 +46,7 @@ struct gt_args {
 	bool json, quiet, verbose, no_progress, help, version;
 	const char *color;
 
-	struct gt_strlist sets, lists;
+	struct gt_strlist sets, lists, targets;
 	bool dry_run, strict, verify, smoke, report, csv;
 	const char *out, *device, *init, *from, *mode, *split, *dir, *url;
 	double time_limit, lr_from, lr_to;

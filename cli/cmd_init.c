@@ -7,6 +7,8 @@
 
 static const struct gt_option options[] = {
 	{"out", 'o', GT_OPTION_STRING, GT_OFFSET(out), "FILE", GT_COMPLETE_FILE, NULL, 0, 0, "file to write, instead of standard output"},
+	{"target", 0, GT_OPTION_LIST, GT_OFFSET(targets), "COLUMN", GT_COMPLETE_NONE, NULL, 0, 0,
+	 "of a table: column to predict; can be repeated for several columns of numbers"},
 	{"pretrained", 0, GT_OPTION_STRING, GT_OFFSET(init), "FILE", GT_COMPLETE_FILE, NULL, 0, 0,
 	 "safetensors file with the weights of a ResNet of torchvision to start from"},
 	{0},
@@ -18,7 +20,8 @@ static enum gt_code init(struct gt_cli *cli, struct gt_err *err)
 	char *text;
 	if (a->out && !access(a->out, F_OK))
 		return gt_fail(err, GT_ECANTCREAT, "%s: the file exists; remove it or choose another name", a->out);
-	GT_TRY(gt_init_config(a->operands.v[0], a->init, &text, err));
+	struct gt_init_spec spec = {.path = a->operands.v[0], .pretrained = a->init, .targets = a->targets.v, .ntargets = a->targets.n};
+	GT_TRY(gt_init_config(&spec, &text, err));
 	enum gt_code code = GT_OK;
 	if (!a->out)
 		gt_out(cli, "%s", text);
@@ -32,16 +35,17 @@ static enum gt_code init(struct gt_cli *cli, struct gt_err *err)
 
 const struct gt_command gt_cmd_init = {
 	.name = "init",
-	.operands = "DIR",
-	.summary = "write a config for a folder of images",
+	.operands = "PATH",
+	.summary = "write a config for a folder of images, or for a table",
 	.about = "Looks at the images of a folder (or .tar archive) and writes a config that trains on\n"
 	         "them: input size, classes, split, batch, augmentation, network and schedule, with\n"
 	         "comments. The folder has a folder for each class, or train/, valid/ and test/ with\n"
-	         "folders for each class; IDX and CIFAR files are recognised too.",
+	         "folders for each class; IDX and CIFAR files are recognised too. For a CSV file and\n"
+	         "the column to predict, writes a config with the types of its columns.",
 	.example = "gtrain init flowers -o flowers.cfg",
 	.min_operands = 1,
 	.max_operands = 1,
-	.first = GT_COMPLETE_DIR,
+	.first = GT_COMPLETE_FILE,
 	.options = options,
 	.run = init,
 };

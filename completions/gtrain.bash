@@ -58,6 +58,7 @@ _gtrain_argument()
 	bench:--nproc) kind='choice' choices='auto' ;;
 	bench:--steps) kind='none' choices='' ;;
 	init:--out | init:-o) kind='file' choices='' ;;
+	init:--target) kind='none' choices='' ;;
 	init:--pretrained) kind='file' choices='' ;;
 	fetch:--dir) kind='dir' choices='' ;;
 	fetch:--url) kind='none' choices='' ;;
@@ -158,8 +159,8 @@ _gtrain()
 		((operand)) || kind='bundled' choices=''
 		;;
 	init)
-		options=' --out -o --pretrained'
-		((operand)) || kind='dir' choices=''
+		options=' --out -o --target --pretrained'
+		((operand)) || kind='file' choices=''
 		;;
 	fetch)
 		options=' --dir --url'

@@ -59,6 +59,7 @@ struct gt_dataset_spec {
 	const char *pattern;       /* the regular expression of format "pattern"; NULL or "": none */
 	struct gt_table_spec table; /* format "csv": how the files are written, and the types of their columns */
 	bool target_labels;        /* format "csv": targets that are numbers are labels, 0 or 1, of which a sample can have several */
+	bool normalize_target;     /* format "csv": targets that are numbers become (target - mean) / standard deviation */
 	const struct gt_learned *learned; /* formats that learn (learned.h): what the training split taught; NULL: a split is only read */
 	int64_t shape[3];          /* C, H, W of the model's input. Synthetic data gets this shape; files of another shape are a GT_ECONFIG.
 	                              A flat input of F values is F, 0 or 1, 0 or 1. If all are 0, the shape is not checked */

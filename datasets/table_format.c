@@ -150,7 +150,7 @@ static enum gt_code convert(const struct gt_dataset_spec *spec, const struct gt_
 {
 	const struct gt_data_table *t = d->raw;
 	const struct gt_table_facts *f = &l->table;
-	struct gt_table_fields to = {0};
+	struct gt_table_fields to = {.normalize = spec->normalize_target};
 	GT_TRY(check_columns(t, f, err));
 	GT_TRY(describe(spec, l, d, err));
 	for (int i = 0; i < d->nfields; i++) {

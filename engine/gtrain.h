@@ -535,10 +535,16 @@ enum gt_code gt_lr_find(struct gt_conf *c, const struct gt_run_opts *o, const st
                         struct gt_err *err);
 void gt_lr_curve_free(struct gt_lr_curve *c);
 
-/* Looks at the data in the folder (or .tar archive) `path` and writes a config that trains on it, with comments, to *text, which the caller
- * frees. pretrained: a safetensors file with the weights of a ResNet of torchvision, from which the run starts; NULL: from scratch.
- * GT_ENOINPUT: there is no data that gtrain can read. */
-enum gt_code gt_init_config(const char *path, const char *pretrained, char **text, struct gt_err *err);
+struct gt_init_spec {
+	const char *path;           /* a folder of images, a .tar archive of one, or a CSV file */
+	const char *pretrained;     /* safetensors file with the weights of a ResNet of torchvision, from which the run starts; NULL: from
+	                               scratch */
+	const char *const *targets; /* [ntargets]: of a CSV file, the columns to predict */
+	int ntargets;
+};
+/* Looks at data and writes a config that trains on it, with comments, to *text, which the caller frees. GT_ENOINPUT: there is no data that
+ * gtrain can read. */
+enum gt_code gt_init_config(const struct gt_init_spec *spec, char **text, struct gt_err *err);
 
 /* Downloads a dataset. dir: folder for the files; NULL: the user's cache. base_url: URL of a mirror; NULL: the known mirrors. progress:
  * called with the number of bytes of a file that have arrived and its total number (0: not known); NULL: not called. */

@@ -22,7 +22,7 @@ engine/session:base kernels datasets image table ir conf plan par store exec tea
 engine/state:base kernels ir conf store team session state gtrain
 engine/score:base kernels ir plan store exec team session score gtrain
 engine/run:base kernels datasets image table ir conf par store launch exec team session state score run gtrain
-engine/tune:base kernels datasets ir conf exec session state run tune gtrain
+engine/tune:base kernels datasets image table ir conf store exec session state run tune gtrain
 engine/infer:base kernels datasets image table ir conf store exec session state score run infer gtrain
 cli:base gtrain cli
 '

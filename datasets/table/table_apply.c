@@ -78,13 +78,17 @@ static enum gt_code put_codes(const struct gt_data_table *t, int k, const struct
 	return code;
 }
 
-static enum gt_code put_targets(const struct gt_data_table *t, int k, double *v, float *out, int64_t stride, struct gt_err *err)
+static enum gt_code put_targets(const struct gt_data_table *t, int k, const struct gt_table_fact *f, double *v, bool normalize, float *out,
+                                int64_t stride, struct gt_err *err)
 {
+	double mean = normalize ? f->mean : 0, scale = normalize && f->std > 0 ? f->std : 1;
 	GT_TRY(gt_table_numbers(t, k, NULL, t->n, v, err));
 	for (int64_t i = 0; i < t->n; i++) {
 		if (isnan(v[i]))
 			return fail_cell(t, k, i, "the target is missing; remove the row", err);
-		out[i * stride] = (float)v[i];
+		out[i * stride] = (float)((v[i] - mean) / scale);
+		if (!isfinite(out[i * stride]))
+			return fail_cell(t, k, i, "the number is too far from those of the training data", err);
 	}
 	return GT_OK;
 }
@@ -114,7 +118,7 @@ enum gt_code gt_table_apply(const struct gt_data_table *t, const struct gt_table
 			if (f->task == GT_TASK_CLASSES && out->labels)
 				code = put_codes(t, k, c, 0, -1, -1, out->labels, 1, err);
 			else if (f->task == GT_TASK_NUMBERS && out->targets)
-				code = put_targets(t, k, v, out->targets + target, f->ntargets, err);
+				code = put_targets(t, k, c, v, out->normalize, out->targets + target, f->ntargets, err);
 			target++;
 		}
 	}

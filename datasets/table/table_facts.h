@@ -84,6 +84,7 @@ struct gt_table_fields {
 	int32_t *codes;  /* [n, ncodes] */
 	int32_t *labels; /* [n] for GT_TASK_CLASSES */
 	float *targets;  /* [n, ntargets] for GT_TASK_NUMBERS */
+	bool normalize;  /* targets become (target - mean) / std */
 };
 
 /* Converts all rows of a table whose columns are those of the facts. A row does not depend on other rows. Takes 8 bytes of memory for each

@@ -42,6 +42,7 @@ struct gt_conf_data {
 	struct gt_strings target, ignore, na;
 	const char *delimiter;         /* one character; "": found out */
 	int header;                    /* enum gt_table_header */
+	bool normalize_target;         /* the model learns (target - mean) / standard deviation */
 	const struct gt_column_spec *columns; /* [ncolumns] */
 	int ncolumns;
 	int targets;                   /* enum gt_targets; follows from other keys */

@@ -159,6 +159,9 @@ const struct gt_row gt_rows[] = {
     {"data.target", GT_T_STRINGS, AT(data.target), "[]", CSV,
      .help = "name of the column that the model predicts, a class for the losses cross_entropy and nll, else a number; or names of several "
              "columns of numbers; bce: of numbers from 0 to 1, each a label that a sample has or not"},
+    {"data.normalize_target", GT_T_BOOL, AT(data.normalize_target), "false", CSV,
+     .help = "train with (target - mean) / standard deviation, both of the training split, in place of numbers as they are; the loss is "
+             "then that of these; predictions and reports have the numbers of the table"},
     {"data.columns", GT_T_OTHER, .def = "[]", CSV,
      .help = "types of columns, a list of groups; of files without a header, an entry for each column gives their names too; the type of "
              "a column without an entry follows from the training split, as gtrain check shows"},

@@ -45,6 +45,10 @@ enum gt_code gt_conf_table(struct gt_reading *rd, struct gt_err *err)
 	if (strlen(d->delimiter) > 1)
 		GT_COLLECT(rd, err, gt_conf_fail(err, gt_conf_location(rd->root, "data.delimiter"), "data.delimiter",
 		                                 "expected one character, got \"%.40s\"", d->delimiter));
+	if (d->normalize_target && d->targets != GT_TARGETS_NUMBERS)
+		GT_COLLECT(rd, err, gt_conf_fail(err, gt_conf_location(rd->root, "data.normalize_target"), "data.normalize_target",
+		                                 "does not go together with train.loss = \"%s\", whose targets are %s; remove it",
+		                                 rd->conf->train.loss, d->targets == GT_TARGETS_CLASS ? "classes" : "labels"));
 	if (d->stratify && d->targets != GT_TARGETS_CLASS)
 		GT_COLLECT(rd, err, gt_conf_fail(err, gt_conf_location(rd->root, "data.stratify"), "data.stratify",
 		                                 "does not go together with train.loss = \"%s\", for which a target is a number and no class; "

@@ -57,8 +57,12 @@ static enum gt_code make_report(struct job *j, const struct gt_session *s, struc
 {
 	if (j->numbers && s->data.nvalues) {
 		GT_TRY(gt_target_tally_values(j->numbers, r->arena, &r->value_report, err));
-		for (int64_t i = 0; i < r->value_report->values; i++)
-			GT_NEW_STR(r->value_report->score[i].name, gt_arena_strdup(r->arena, s->data.value_name[i]), err);
+		for (int64_t i = 0; i < r->value_report->values; i++) {
+			struct gt_value_score *v = &r->value_report->score[i];
+			v->mae *= s->data.value_scale[i].std; /* the outputs are normalised */
+			v->rmse *= s->data.value_scale[i].std;
+			GT_NEW_STR(v->name, gt_arena_strdup(r->arena, s->data.value_name[i]), err);
+		}
 		return GT_OK;
 	}
 	if (j->numbers)

@@ -34,7 +34,9 @@ static void report(const struct gt_predictor *p, const float *z, struct gt_predi
 	double max = -INFINITY, sum = 0;
 	out->row = learned != NULL;
 	if (p->s->data.nvalues) {
-		out->value = z;
+		for (int i = 0; i < p->s->data.nvalues && i < p->classes; i++)
+			p->value[i] = (float)(z[i] * p->s->data.value_scale[i].std + p->s->data.value_scale[i].mean);
+		out->value = p->value;
 		out->value_name = p->s->data.value_name;
 		out->nvalues = p->s->data.nvalues;
 		return;
@@ -90,8 +92,9 @@ enum gt_code gt_predictor_open(struct gt_predictor *p, struct gt_err *err)
 	p->logits = malloc((size_t)gt_tdesc_count(d) * sizeof *p->logits);
 	p->raw = malloc(gt_tdesc_bytes(d));
 	p->probability = malloc((size_t)p->classes * sizeof *p->probability);
+	p->value = malloc((size_t)p->classes * sizeof *p->value);
 	p->class_name = malloc((size_t)p->classes * sizeof *p->class_name);
-	if (!p->logits || !p->raw || !p->probability || !p->class_name)
+	if (!p->logits || !p->raw || !p->probability || !p->value || !p->class_name)
 		return gt_fail_memory(err, gt_tdesc_bytes(d));
 	for (int64_t c = 0; c < p->classes; c++)
 		p->class_name[c] = gt_session_class_name(s, c);
@@ -118,6 +121,7 @@ void gt_predictor_close(struct gt_predictor *p)
 	free(p->logits);
 	free(p->raw);
 	free(p->probability);
+	free(p->value);
 	free(p->class_name);
 }
 

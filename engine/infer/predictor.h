@@ -45,6 +45,7 @@ struct gt_predictor {
 	float *logits;
 	void *raw;                /* the outputs in the compute dtype */
 	double *probability;      /* [classes] of one result */
+	float *value;             /* [classes] of one result: predicted numbers */
 	const char **class_name;  /* [classes]; NULL: not known */
 };
 

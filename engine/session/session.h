@@ -82,6 +82,11 @@ struct gt_plan_key {
 	int phase;       /* with train: 1 + index of the phase in which the plan is used (gt_train_phase); 0: after all phases */
 };
 
+/* From an output of the model to a predicted number: output * std + mean (data.normalize_target). */
+struct gt_value_scale {
+	double mean, std;
+};
+
 /* The data of a session and its splits, as the session uses them: session_data.c. */
 struct gt_session_data {
 	const struct gt_session_files *files; /* gt_session_spec.data, or `own` */
@@ -98,6 +103,7 @@ struct gt_session_data {
 	const struct gt_ckpt *ckpt;     /* gt_session_spec.ckpt */
 	bool dry;                       /* gt_session_spec.dry */
 	const char **value_name;        /* [nvalues]: names of the columns of numbers that the model predicts */
+	struct gt_value_scale *value_scale; /* [nvalues] */
 	int nvalues;                    /* 0: targets are classes or labels */
 	const char *facts_text;         /* text of data.json for checkpoints; NULL: none */
 	struct gt_transform_list train_list, eval_list; /* transforms of training samples, and of those for evaluation and prediction */

@@ -44,7 +44,8 @@ static struct gt_dataset_spec dataset_spec(const struct gt_conf *c)
 	                               .samples = {[GT_TRAIN] = d->samples, [GT_TEST] = d->samples_test},
 	                               .limit = d->limit,
 	                               .seed = (uint64_t)c->seed,
-	                               .target_labels = d->targets == GT_TARGETS_LABELS};
+	                               .target_labels = d->targets == GT_TARGETS_LABELS,
+	                               .normalize_target = d->normalize_target};
 	spec.table = (struct gt_table_spec){.delimiter = *d->delimiter,
 	                                    .header = (enum gt_table_header)d->header,
 	                                    .na = d->na.v,
@@ -304,8 +305,14 @@ static enum gt_code name_values(struct gt_session *s, struct gt_err *err)
 	const struct gt_learned *l = s->data.files->learned;
 	int n = s->conf->data.targets != GT_TARGETS_NUMBERS ? 0 : l ? l->table.ntargets : given->n;
 	GT_NEW(s->data.value_name, s->arena, n + 1, err);
-	for (int i = 0; i < n; i++)
-		s->data.value_name[i] = l ? l->table.column[gt_table_target_column(&l->table, i)].name : given->v[i];
+	GT_NEW(s->data.value_scale, s->arena, n + 1, err);
+	for (int i = 0; i < n; i++) {
+		const struct gt_table_fact *f = l ? &l->table.column[gt_table_target_column(&l->table, i)] : NULL;
+		s->data.value_name[i] = f ? f->name : given->v[i];
+		s->data.value_scale[i] = (struct gt_value_scale){0, 1};
+		if (f && s->conf->data.normalize_target)
+			s->data.value_scale[i] = (struct gt_value_scale){f->mean, f->std > 0 ? f->std : 1};
+	}
 	s->data.nvalues = n;
 	return GT_OK;
 }

@@ -152,6 +152,52 @@ if [ "$(grep -c '^order.csv,' out)" = 120 ]; then pass predict_others; else fail
 printf 'a,b,c\n1e999,104,red\n' >far.csv
 gives predict_range 65 err 'far.csv:2: column "a": expected a number of a magnitude of at most 3.4e38' predict classes far.csv
 
+# ---- categorical columns, normalised targets, and gtrain init ---------------------------------------------------------------------
+sed -e 's/inputs = .*/inputs = ( { name = "codes"; }, { name = "values"; } );/' \
+	-e 's/layers = (/layers = ( { name = "w"; type = "embeddings"; in = "codes"; }, { type = "concat"; in = ["w", "values"]; },/' \
+	-e 's/target = /normalize_target = true; target = /' numbers.cfg >mixed.cfg
+"$gtrain" run mixed.cfg -q -o mixed >out 2>err || fail mixed "$(head -n 1 err)"
+run eval mixed --report --json
+rmse=$(sed -n 's/.*"rmse":\([0-9.e-]*\).*/\1/p' out)
+if awk -v r="$rmse" 'BEGIN { exit !(r != "" && r + 0 < 0.5) }'; then pass mixed_learns; else fail mixed_learns "RMSE ${rmse:-none}"; fi
+echo "# mixed: RMSE $rmse"
+# the numbers that are predicted have the error that the report has
+run predict mixed test.csv
+got=$(paste -d, <(tail -n +2 out | cut -d, -f3) <(tail -n +2 test.csv | cut -d, -f5) |
+	awk -F, '{ s += ($1 - $2) ^ 2 } END { printf "%.5f\n", sqrt(s / NR) }')
+if [ "$got" = "$(printf '%.5f' "$rmse")" ]; then pass normalised_report; else fail normalised_report "$got, not $rmse"; fi
+want=$(weights mixed)
+for mode in 'ddp 2' 'zero 4'; do
+	read -r m n <<<"$mode"
+	"$gtrain" run mixed.cfg -q -o "mixed-$m$n" -s "parallel.mode=$m" -s "parallel.nproc=$n" >/dev/null 2>err
+	if [ "$(weights "mixed-$m$n")" = "$want" ]; then pass "mixed_$m$n"; else fail "mixed_$m$n" "other weights: $(head -n 1 err)"; fi
+done
+gives normalised_classes 78 err 'does not go together with train.loss = "cross_entropy", whose targets are classes' \
+	check classes.cfg -s data.normalize_target=true
+for target in y level; do
+	gives "init_$target" 0 err 'next: gtrain check' init train.csv --target $target -o "init-$target.cfg"
+	run check "init-$target.cfg" --strict -s checkpoint.dir=unused
+	if [ "$rc" = 0 ]; then pass "init_${target}_check"; else fail "init_${target}_check" "$(head -n 1 err)"; fi
+	"$gtrain" run "init-$target.cfg" -q -o "init-$target" -s train.steps=200 >out 2>err || fail "init_$target" "$(head -n 1 err)"
+	echo "# init of $target: $(tail -n 1 out)"
+	# the types in the config are those that the run infers
+	"$gtrain" run "init-$target.cfg" -q -o "bare-$target" -s 'data.columns=[]' -s train.steps=1 >/dev/null 2>err ||
+		fail "bare_$target" "$(head -n 1 err)"
+	if cmp -s "init-$target/latest/data.json" "bare-$target/latest/data.json"; then
+		pass "init_${target}_types"
+	else
+		fail "init_${target}_types" 'other facts'
+	fi
+done
+tail -n +2 train.csv | cut -d, -f2- >bare.csv
+gives init_no_header 0 out 'header = "no";' init bare.csv --target c5
+gives init_which_target 64 err 'one of: id, a, b, c, y, level' init train.csv
+gives init_wrong_target 78 err 'got "why"; its columns are' init train.csv --target why
+gives init_absent 66 err 'there is no such file or folder' init absent.csv --target y
+gives init_folder_target 64 err '--target: expected a table' init . --target y
+head -n 6 train.csv >six.csv
+gives init_small 65 err 'expected at least 10 rows, got 5' init six.csv --target y
+
 # ---- several targets -------------------------------------------------------------------------------------------------------------------
 awk -F, 'BEGIN { OFS = "," } NR == 1 { print $0, "z", "hi", "red"; next } { print $0, -$5, $6 == "high", $4 == "red" }' train.csv >wide.csv
 sed -e 's/test = \["test.csv"\]; //; s/train.csv/wide.csv/; s/out = 1;/out = 2;/' \

@@ -1,4 +1,4 @@
-/* `gtrain init`: looks at a folder of data, and writes a config that trains on it.
+/* `gtrain init`: looks at a folder of images, and writes a config that trains on it. init_table.c does so for tables.
  *
  *     look: format, splits, classes, sizes of images  -->  choose: input, batch, epochs, network  -->  write the text */
 #include "base/arena.h"
@@ -9,11 +9,13 @@
 #include "image/transform.h"
 #include "source.h"
 #include "store/safetensors.h"
+#include "tune/init_table.h"
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum { PROBES = 400 }; /* maximum number of images whose headers are read */
 
@@ -321,6 +323,8 @@ static void run_name(const char *root, char *out, size_t size)
 	for (const char *p = slash && slash[1] ? slash + 1 : root; *p && n + 1 < size; p++)
 		out[n++] = strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_", *p) ? *p : '-';
 	out[n] = 0;
+	if (n > 4 && !strcmp(out + n - 4, "-csv")) /* the end of a file's name */
+		out[n - 4] = 0;
 	if (!n || (n == 1 && *out == '-'))
 		snprintf(out, size, "images");
 }
@@ -334,8 +338,30 @@ static enum gt_code check_path(const char *path, struct gt_err *err)
 	                        "rename it", path, fault);
 }
 
-enum gt_code gt_init_config(const char *path, const char *pretrained, char **text, struct gt_err *err)
+/* Returns whether a path is a file other than a .tar archive: a table. */
+static bool is_table(const char *path)
 {
+	struct stat st;
+	size_t n = strlen(path);
+	return !stat(path, &st) && !S_ISDIR(st.st_mode) && !(n > 4 && !strcmp(path + n - 4, ".tar"));
+}
+
+static enum gt_code init_table(const char *root, const struct gt_init_spec *spec, char **text, struct gt_err *err)
+{
+	char name[64];
+	if (spec->pretrained)
+		return gt_fail(err, GT_EUSAGE, "--pretrained: expected a folder of images beside it, got the file %s", spec->path);
+	for (int i = 0; i < spec->ntargets; i++)
+		if (gt_string_fault(spec->targets[i], strlen(spec->targets[i])))
+			return gt_fail(err, GT_EUSAGE, "--target: expected the name of a column, got %s",
+			               gt_string_fault(spec->targets[i], strlen(spec->targets[i])));
+	run_name(root, name, sizeof name);
+	return gt_init_table(root, name, spec->targets, spec->ntargets, text, err);
+}
+
+enum gt_code gt_init_config(const struct gt_init_spec *spec, char **text, struct gt_err *err)
+{
+	const char *path = spec->path, *pretrained = spec->pretrained;
 	struct look l = {0};
 	struct choice c = {0};
 	char root[PATH_MAX], name[64];
@@ -343,8 +369,12 @@ enum gt_code gt_init_config(const char *path, const char *pretrained, char **tex
 	FILE *f = NULL;
 	*text = NULL;
 	if (!realpath(path, root))
-		return gt_fail(err, GT_ENOINPUT, "%s: there is no such folder", path);
+		return gt_fail(err, GT_ENOINPUT, "%s: there is no such file or folder", path);
 	GT_TRY(check_path(root, err));
+	if (is_table(root))
+		return init_table(root, spec, text, err);
+	if (spec->ntargets)
+		return gt_fail(err, GT_EUSAGE, "--target: expected a table (a CSV file) beside it, got the folder %s", path);
 	if (pretrained)
 		GT_TRY(check_path(pretrained, err));
 	enum gt_code code = look_at(root, &l, err);

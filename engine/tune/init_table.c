@@ -1,0 +1,207 @@
+/* `gtrain init TABLE.csv --target COLUMN`: looks at a table, and writes a config that trains on it.
+ *
+ *     read: all columns  -->  split as the config will  -->  learn: types  -->  choose: batch, epochs, network  -->  write the text */
+#include "tune/init_table.h"
+#include "base/arena.h"
+#include "base/memstream.h"
+#include "conf/conf_string.h"
+#include "exec/permute.h"
+#include "table/cell.h"
+#include "table/table_facts.h"
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SEED 42     /* the config's */
+#define VALID 0.2   /* share of the rows that is evaluated */
+#define FEW_CLASSES 10 /* maximum number of different whole numbers of a target that is taken for one of classes */
+
+/* What the table looks like. */
+struct look {
+	const char *path, *name;  /* absolute path; name of the run */
+	const char *const *target;
+	int ntarget;
+	struct gt_data_table table;
+	struct gt_table_facts facts; /* of the rows that the config trains with */
+	int64_t rows, ntrain;
+	int64_t classes;          /* 0: the targets are numbers */
+};
+
+/* What the config says. */
+struct choice {
+	int64_t batch, epochs, width[2];
+	double dropout, lr;
+};
+
+static enum gt_code no_target(const struct look *l, struct gt_err *err)
+{
+	char list[600] = "", shown[GT_CELL_SHOWN];
+	for (int k = 0; k < l->table.ncolumns && strlen(list) < sizeof list - 64; k++)
+		snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", k ? ", " : "", gt_cell_shown(l->table.column[k].name, shown));
+	return gt_fail(err, GT_EUSAGE, "--target: expected the column of %.300s to predict, one of: %s", l->path, list);
+}
+
+/* A target of many different whole numbers, such as marks, is more likely a number than a class, though inference calls it a class. */
+static enum gt_table_task task_of(const struct look *l, int64_t groups)
+{
+	int k = gt_table_find(&l->table, l->target[0]);
+	bool number = k >= 0 && l->table.column[k].store == GT_STORE_NUMBERS;
+	return groups && (!number || groups <= FEW_CLASSES) ? GT_TASK_CLASSES : GT_TASK_NUMBERS;
+}
+
+/* Learns from the rows that a run of the config trains with. */
+static enum gt_code learn(struct look *l, struct gt_table_spec *spec, struct gt_err *err)
+{
+	int64_t groups = 0, nvalid = (int64_t)(VALID * (double)l->rows + 0.5);
+	int64_t *train = malloc((size_t)l->rows * sizeof *train), *valid = malloc((size_t)(nvalid + 1) * sizeof *valid);
+	int32_t *group = malloc((size_t)l->rows * sizeof *group);
+	l->ntrain = l->rows - nvalid;
+	enum gt_code code = train && valid && group ? GT_OK : gt_fail_memory(err, (size_t)l->rows * sizeof *train);
+	if (code == GT_OK)
+		code = gt_table_strata(&l->table, spec, group, &groups, err);
+	spec->task = task_of(l, groups);
+	if (code == GT_OK && spec->task == GT_TASK_CLASSES)
+		code = gt_permute_split_classes(SEED, group, l->rows, groups, nvalid, train, valid, err);
+	else if (code == GT_OK)
+		code = gt_permute_split(SEED, l->rows, nvalid, train, valid, err);
+	if (code == GT_OK)
+		code = gt_table_learn(&l->table, spec, train, l->ntrain, &l->facts, err);
+	free(train);
+	free(valid);
+	free(group);
+	return code;
+}
+
+static enum gt_code look_at(struct look *l, struct gt_err *err)
+{
+	struct gt_table_spec spec = {.target = l->target, .ntarget = l->ntarget};
+	GT_TRY(gt_table_read(&l->path, 1, &spec, &l->table, err));
+	if (!l->ntarget)
+		return no_target(l, err);
+	l->rows = l->table.n;
+	if (l->rows < 10)
+		return gt_fail(err, GT_EDATA, "%.400s: expected at least 10 rows, got %lld", l->path, (long long)l->rows);
+	GT_TRY(learn(l, &spec, err));
+	if (l->facts.task == GT_TASK_CLASSES)
+		l->classes = gt_table_cardinality(&l->facts, gt_table_target_column(&l->facts, 0));
+	return GT_OK;
+}
+
+static void choose(const struct look *l, struct choice *c)
+{
+	int64_t n = l->ntrain;
+	c->batch = n < 4000 ? 32 : n < 20000 ? 64 : n < 200000 ? 256 : 1024;
+	/* Rows shown in a run. Small tables are learned by heart soon; the best checkpoint is kept. */
+	c->epochs = (int64_t)fmin(fmax(round(300000 / (double)n), 4), 40);
+	c->width[0] = n < 2000 ? 64 : 200;
+	c->width[1] = n < 2000 ? 32 : 100;
+	c->dropout = n < 2000 ? 0.3 : n < 20000 ? 0.1 : 0;
+	c->lr = 5e-3;
+}
+
+static void put_data(FILE *f, const struct look *l, const struct choice *c, const char *columns)
+{
+	fprintf(f, "data = {\n\tformat = \"csv\";\n\ttrain = [");
+	gt_string_write(f, l->path);
+	fprintf(f, "];\n\ttarget = [");
+	for (int i = 0; i < l->ntarget; i++) {
+		fputs(i ? ", " : "", f);
+		gt_string_write(f, l->target[i]);
+	}
+	fprintf(f, "];\n\t# The types of the columns, as they follow from the training rows. Change a type here if it is wrong: continuous,\n"
+	           "\t# categorical or ignore.\n%s", columns);
+	if (!l->table.header)
+		fprintf(f, "\theader = \"no\";\n");
+	fprintf(f, "\tbatch = %lld;\n\tvalid = %g; # a fifth of the rows is kept from training and evaluated\n", (long long)c->batch, VALID);
+	if (l->classes)
+		fprintf(f, "\tstratify = true;\n");
+	else
+		fprintf(f, "\tnormalize_target = true; # the network learns numbers around 0; predictions are in the unit of the table\n");
+	fprintf(f, "};\n");
+}
+
+static void put_model(FILE *f, const struct look *l, const struct choice *c)
+{
+	const struct gt_table_facts *t = &l->facts;
+	fprintf(f, "# The network:%s %lld and %lld units with batch normalisation%s.\n",
+	        t->ncodes ? " a table of vectors for each categorical column," : "", (long long)c->width[0], (long long)c->width[1],
+	        c->dropout > 0 ? " and dropout" : "");
+	fprintf(f, "model = {\n\tinputs = ( %s%s%s );\n\tlayers = (\n", t->ncodes ? "{ name = \"codes\"; }" : "",
+	        t->ncodes && t->nvalues ? ", " : "", t->nvalues ? "{ name = \"values\"; }" : "");
+	if (t->ncodes)
+		fprintf(f, "\t\t{ name = \"embed\"; type = \"embeddings\"; in = \"codes\"; },\n");
+	if (t->ncodes && t->nvalues)
+		fprintf(f, "\t\t{ name = \"all\"; type = \"concat\"; in = [\"embed\", \"values\"]; },\n");
+	for (int i = 0; i < 2; i++) {
+		fprintf(f, "\t\t{ name = \"fc%d\"; type = \"linear\"; out = %lld; },\n\t\t{ name = \"relu%d\"; type = \"relu\"; },\n", i + 1,
+		        (long long)c->width[i], i + 1);
+		fprintf(f, "\t\t{ name = \"bn%d\"; type = \"batchnorm1d\"; },\n", i + 1);
+		if (c->dropout > 0)
+			fprintf(f, "\t\t{ name = \"drop%d\"; type = \"dropout\"; p = %g; },\n", i + 1, c->dropout);
+	}
+	fprintf(f, "\t\t{ name = \"out\"; type = \"linear\"; out = %lld; } # one output for each %s\n\t);\n};\n",
+	        (long long)(l->classes ? l->classes : t->ntargets), l->classes ? "class" : "target");
+}
+
+static void put_train(FILE *f, const struct look *l, const struct choice *c)
+{
+	fprintf(f, "train = {\n\tepochs = %lld;\n\tloss = \"%s\"; # the target is %s\n", (long long)c->epochs,
+	        l->classes ? "cross_entropy" : "mse",
+	        l->classes ? "a class; for a number, \"mse\"" : "a number; for a class, \"cross_entropy\"");
+	fprintf(f, "\toptimizer = { type = \"adamw\"; lr = %.1e; weight_decay = 0.01; decay_bias = false; decay_norm = false; };\n", c->lr);
+	fprintf(f, "\tschedule = { type = \"onecycle\"; t_max = %lld.0; pct_start = 0.25; };\n};\n", (long long)c->epochs);
+	fprintf(f, "\n# The checkpoint with the lowest loss is kept; `gtrain eval` and `gtrain predict` use it.\n"
+	           "checkpoint = { best = { metric = \"valid/loss\"; }; };\n");
+}
+
+static void put_config(FILE *f, const struct look *l, const struct choice *c, const char *columns)
+{
+	const struct gt_table_facts *t = &l->facts;
+	int numbers = 0;
+	for (int k = 0; k < t->ncolumns; k++)
+		numbers += t->column[k].type == GT_COLUMN_CONTINUOUS;
+	fprintf(f, "# Written by `gtrain init`. %lld rows, %d columns: %d of numbers, %d of categories; ", (long long)l->rows, t->ncolumns,
+	        numbers, t->ncodes);
+	if (l->classes)
+		fprintf(f, "the target has %lld classes.\n", (long long)l->classes);
+	else
+		fprintf(f, "%d target%s of numbers.\n", t->ntargets, t->ntargets > 1 ? "s" : "");
+	fprintf(f, "# What a run will do, its memory and its work; train; how good it is; predict the rows of another table:\n"
+	           "#     gtrain check THIS.cfg\n"
+	           "#     gtrain run THIS.cfg -o runs/%s\n"
+	           "#     gtrain eval runs/%s --split valid --report\n"
+	           "#     gtrain predict runs/%s NEW.csv\n", l->name, l->name, l->name);
+	fprintf(f, "\nschema = 1;\nname = ");
+	gt_string_write(f, l->name);
+	fprintf(f, ";\nseed = %d;\n\n", SEED);
+	put_data(f, l, c, columns);
+	fputc('\n', f);
+	put_model(f, l, c);
+	fputc('\n', f);
+	put_train(f, l, c);
+}
+
+enum gt_code gt_init_table(const char *path, const char *name, const char *const *target, int ntarget, char **text, struct gt_err *err)
+{
+	struct look l = {.path = path, .name = name, .target = target, .ntarget = ntarget};
+	struct choice c;
+	struct gt_memstream m;
+	char *columns = NULL;
+	FILE *f = NULL;
+	enum gt_code code = look_at(&l, err);
+	if (code == GT_OK)
+		code = gt_table_columns_text(&l.facts, "\t", &columns, err);
+	if (code == GT_OK && !(f = gt_memstream_open(&m)))
+		code = gt_fail_memory(err, 0);
+	if (code == GT_OK) {
+		choose(&l, &c);
+		put_config(f, &l, &c, columns);
+		code = gt_memstream_close(f, &m, text, NULL, err);
+	}
+	free(columns);
+	gt_table_facts_free(&l.facts);
+	gt_table_free(&l.table);
+	return code;
+}

@@ -67,8 +67,8 @@
  * select            y is x at one index of a dimension, which y lacks (torch.select). select.dx: dx is 0 at the other indices.
  * embedding         y has the row of the table w for each of the tokens, in order, or for the codes of one column of tokens [N,columns]
  *                   (gt_attr_embedding.column). A token is 0 ... V - 1.
- * embedding.dw+update  Computes the gradient of the rows that the tokens name, and updates these rows at once. The optimizer must leave
- *                   rows without a gradient as they are (gt_update_touches_only). `none` does not exist.
+ * embedding.dw+update, embedding_bag.dw+update  Computes the gradient of the rows that the tokens name, and updates these rows at once. The
+ *                   optimizer must leave rows without a gradient as they are (gt_update_touches_only). `none` does not exist.
  * embedding_bag     The mean, sum or maximum of the rows of a sample's tokens, of the first lengths[n] or of all. idx is, for the
  *                   maximum, the place of its token in the sample; -1: there is none.
  * positional        Adds row t of w to token t. Without w: sines and cosines (gt_sinusoid in ew.inc).
@@ -100,7 +100,8 @@
  * gather.ragged     Sequences of different lengths: sample i is rows[start[i] ... start[i + 1] - 1], at most L numbers. The rest of its
  *                   row of y is gt_attr_ragged.pad. index and views as in gather.
  * sumsq             The sum of squares, of a flat tensor. It is NaN or infinite if an element is.
- * bound             Raises scalar to N * max|dy| * max(1, max|x|), an upper bound of the elements of dw and db. A NaN stays NaN.
+ * bound             Raises scalar to factor * N * max|dy| * max(1, max|x|): with factor 1, an upper bound of the elements of dw and db. A
+ *                   NaN stays NaN.
  * check             Decides, in place, whether the step is applied and by which number its gradients are divided (ew.h). With g (one rank
  *                   only) it first computes sumsq of g and stores it in scalars.sumsq.
  *
@@ -203,6 +204,8 @@
 	  "tokens:i32(N,T) [lengths:i32(N)] w:f(V,D) -> y(N,D) [idx:i32(N,D)]") \
 	X(GT_OP_EMBEDDING_BAG_DW, "embedding_bag.dw", embedding, embedding, \
 	  "dy(N,D) tokens:i32(N,T) [lengths:i32(N)] [idx:i32(N,D)] -> dw:f(_,D)+") \
+	X(GT_OP_EMBEDDING_BAG_DW_UPDATE, "embedding_bag.dw+update", embedding_update, embedding_update, \
+	  "dy(N,D) tokens:i32(N,T) w:f(V,D)! [lengths:i32(N)] [idx:i32(N,D)] [scalars:f64(SCALARS)] [s0:f!] [s1:f!] [s2:f!] -> [none:f]") \
 	X(GT_OP_POSITIONAL, "positional", tokens, positional, "x(N,T,C) [w:f(_,C)] -> y(N,T,C)") \
 	X(GT_OP_POSITIONAL_DW, "positional.dw", tokens, positional, "dy(N,T,C) -> dw:f(_,C)+") \
 	X(GT_OP_POOL_TOKENS, "pool_tokens", tokens, pool_tokens, "x(N,T,C) [lengths:i32(N)] -> y(N,C) [idx:i32(N,C)]") \
@@ -234,7 +237,7 @@
 	X(GT_OP_GATHER_ROWS, "gather.rows", gather_rows, views, "rows:any(M,..) index:i64 -> y:any(_,..)") \
 	X(GT_OP_GATHER_RAGGED, "gather.ragged", gather_ragged, ragged, "rows:i32(T) start:i64(M) index:i64 -> y:i32(_,L)") \
 	X(GT_OP_SUMSQ, "sumsq", update, none, "flat:f -> scalar:f64()+") \
-	X(GT_OP_BOUND, "bound", bound, none, "dy(N,_) x(N,_) -> scalar:f64()!") \
+	X(GT_OP_BOUND, "bound", bound, scale, "dy(N,_) x(N,_) -> scalar:f64()!") \
 	X(GT_OP_CHECK, "check", check, check, "scalars:f64(SCALARS)! scaler:f64(SCALER)! [numbers:u8!] [parts:f64(_,SCALARS)!] [g:f] ->")
 
 enum gt_opcode {

@@ -270,5 +270,6 @@ const struct gt_op gt_ops_embedding[] = {
     {.code = GT_OP_EMBEDDING_DW, .flops = table_dw_flops},
     {.code = GT_OP_EMBEDDING_DW_UPDATE, .flags = GT_OPF_UPDATES, .flops = table_dw_flops},
     {.code = GT_OP_EMBEDDING_BAG_DW, .flops = bag_flops},
+    {.code = GT_OP_EMBEDDING_BAG_DW_UPDATE, .flags = GT_OPF_UPDATES, .flops = bag_flops},
     GT_OPS_END,
 };

@@ -3,8 +3,8 @@
  *
  *	linear.dw -> dw      becomes      bound (at the same place)   …   linear.dw+update (at the end of the list)
  *
- * The same is done for the table of an embedding where the optimizer changes no row that has no gradient: embedding.dw+update reads and
- * writes only the rows that the batch names, so that a step costs the same for a table of any size. */
+ * The same is done for the table of an embedding or of bags where the optimizer changes no row that has no gradient: embedding.dw+update
+ * reads and writes only the rows that the batch names, so that a step costs the same for a table of any size. */
 #include "plan/plan_parts.h"
 #include "ir/op.h"
 
@@ -79,21 +79,33 @@ static enum gt_code append(struct gt_graph *g, enum gt_opcode code, const void *
 	return GT_OK;
 }
 
-/* Turns linear.dw node i into a BOUND node, which computes an upper bound of the gradient. */
-static struct fused replaced(struct gt_graph *g, int i, struct gt_attr_dw_update *attr, gt_vid bound)
+/* Turns node dw, which makes a gradient of no more than factor * (number of its rows) products, into a BOUND node, which computes an upper
+ * bound of the gradient. */
+static enum gt_code make_bound(struct gt_graph *g, struct gt_node *dw, int64_t factor, gt_vid bound, struct gt_err *err)
 {
-	struct gt_node *dw = &g->nodes[i];
-	struct fused e = {.node = i,
-	                  .dy = dw->in[0],
-	                  .x = dw->in[1],
-	                  .w = g->params[g->values[dw->out[0]].param].value,
-	                  .db = dw->nout > 1 ? dw->out[1] : -1,
-	                  .attr = attr};
+	struct gt_attr_scale *attr;
+	GT_NEW(attr, g->arena, 1, err);
+	attr->factor = (double)factor;
 	dw->op = gt_op_get(GT_OP_BOUND);
-	dw->attr = NULL;
+	dw->attr = attr;
+	dw->nin = dw->ndata = 2;
 	dw->out[0] = bound;
 	dw->nout = 1;
-	return e;
+	return GT_OK;
+}
+
+/* Turns linear.dw node i into a BOUND node. */
+static enum gt_code replaced(struct gt_graph *g, int i, struct gt_attr_dw_update *attr, gt_vid bound, struct fused *out,
+                             struct gt_err *err)
+{
+	struct gt_node *dw = &g->nodes[i];
+	*out = (struct fused){.node = i,
+	                      .dy = dw->in[0],
+	                      .x = dw->in[1],
+	                      .w = g->params[g->values[dw->out[0]].param].value,
+	                      .db = dw->nout > 1 ? dw->out[1] : -1,
+	                      .attr = attr};
+	return make_bound(g, dw, 1, bound, err);
 }
 
 /* Adds the gradient of the bias to the outputs of node n, if there is a bias. */
@@ -121,15 +133,48 @@ static enum gt_code new_bound(struct gt_graph *g, gt_vid *bound, struct gt_err *
 	return gt_graph_value(g, "bound", GT_V_BOUND, &scalar, bound, err);
 }
 
-/* Fuses the update of embedding.dw node i if the backend offers it. */
+/* Returns the operation that is node n and the update of its table in one; GT_OP_COUNT: n is no gradient of a table. */
+static enum gt_opcode table_update(const struct gt_node *n)
+{
+	return n->op->code == GT_OP_EMBEDDING_DW       ? GT_OP_EMBEDDING_DW_UPDATE
+	       : n->op->code == GT_OP_EMBEDDING_BAG_DW ? GT_OP_EMBEDDING_BAG_DW_UPDATE
+	                                               : GT_OP_COUNT;
+}
+
+/* Sets *yes to whether the backend offers the fused update of the table whose gradient dw makes. */
+static enum gt_code offers_table(struct gt_space *s, const struct gt_graph *g, const struct gt_node *dw,
+                                 const struct gt_attr_embedding_update *attr, bool *yes, struct gt_err *err)
+{
+	int param = g->values[dw->out[0]].param, n = 0;
+	int64_t words = GT_SCALARS_WORDS;
+	struct gt_tdesc in[GT_MAX_IO], scalars = gt_tdesc_make(GT_F64, 1, &words, false), none = gt_tdesc_make(GT_F64, 0, NULL, false);
+	struct gt_opcall oc = {.code = table_update(dw), .name = dw->name, .attr = attr},
+	                 bound = {.code = GT_OP_BOUND, .name = dw->name, .attr = &(struct gt_attr_scale){1}, .nin = 2, .nout = 1,
+	                          .in = {&in[0], &in[0]}, .out = {&none}};
+	*yes = false;
+	if (s->layout.param && !s->layout.param[param].fused_update) /* the first plan of the space decides for all plans */
+		return GT_OK;
+	for (int k = 0; k < dw->nin + 1; k++, n++) {
+		gt_vid v = k < 2 ? dw->in[k] : k == 2 ? dw->out[0] : dw->in[k - 1]; /* dy tokens w ... */
+		if (v < 0)
+			continue;
+		in[n] = g->values[v].desc;
+		oc.in[n] = &in[n];
+	}
+	oc.in[n++] = &scalars;
+	oc.nin = n;
+	GT_TRY(gt_call_supported(s, &oc, yes, err));
+	return *yes ? gt_call_supported(s, &bound, yes, err) : GT_OK;
+}
+
+/* Fuses the update of the table whose gradient node i makes, if the backend offers it. */
 static enum gt_code fuse_table(struct gt_space *s, struct gt_graph *g, int i, const struct gt_update_spec *apply, gt_vid *bound,
                                struct gt_err *err)
 {
 	const struct gt_node dw = g->nodes[i];
+	const struct gt_attr_embedding *table = dw.attr;
 	int param = g->values[dw.out[0]].param;
-	int64_t words = GT_SCALARS_WORDS;
-	struct gt_tdesc dy = *gt_graph_desc(g, dw.in[0]), tokens = *gt_graph_desc(g, dw.in[1]), w = *gt_graph_desc(g, dw.out[0]),
-	                scalars = gt_tdesc_make(GT_F64, 1, &words, false);
+	const struct gt_tdesc *tokens = gt_graph_desc(g, dw.in[1]);
 	struct gt_attr_embedding_update *attr;
 	struct gt_seg *seg;
 	struct gt_node *n;
@@ -137,28 +182,44 @@ static enum gt_code fuse_table(struct gt_space *s, struct gt_graph *g, int i, co
 	GT_NEW(attr, g->arena, 1, err);
 	GT_NEW(seg, g->arena, 1, err);
 	*seg = apply->hyper[param];
-	*attr = (struct gt_attr_embedding_update){
-	    .table = *(const struct gt_attr_embedding *)dw.attr, .optimizer = apply->code, .update = apply->attr};
+	*attr = (struct gt_attr_embedding_update){.table = *table, .optimizer = apply->code, .update = apply->attr};
 	attr->update.seg = seg;
 	attr->update.nseg = 1;
-	struct gt_opcall oc = {.code = GT_OP_EMBEDDING_DW_UPDATE, .name = dw.name, .attr = attr, .nin = 4, .in = {&dy, &tokens, &w, &scalars}};
-	if (s->layout.param && !s->layout.param[param].fused_update)
-		return GT_OK;
-	GT_TRY(gt_call_supported(s, &oc, &yes, err));
+	GT_TRY(offers_table(s, g, &dw, attr, &yes, err));
 	if (!yes)
 		return GT_OK;
 	if (*bound < 0)
 		GT_TRY(new_bound(g, bound, err));
-	g->nodes[i].op = gt_op_get(GT_OP_BOUND); /* a row of the gradient is a sum of rows of dy */
-	g->nodes[i].attr = NULL;
-	g->nodes[i].in[1] = dw.in[0];
-	g->nodes[i].out[0] = *bound;
-	GT_TRY(append(g, GT_OP_EMBEDDING_DW_UPDATE, attr, i, &n, err));
+	g->nodes[i].in[1] = dw.in[0]; /* a row of the gradient is a sum of rows of dy: of bags, once for each of their tokens */
+	GT_TRY(make_bound(g, &g->nodes[i], dw.op->code == GT_OP_EMBEDDING_BAG_DW ? tokens->dim[1] : 1, *bound, err));
+	GT_TRY(append(g, table_update(&dw), attr, i, &n, err));
 	gt_node_input(n, dw.in[0]);
 	gt_node_input(n, dw.in[1]);
 	gt_node_input(n, g->params[param].value);
 	n->ndata = 2;
+	for (int k = 2; k < dw.nin; k++)
+		gt_node_input(n, dw.in[k]);
 	n->out[n->nout++] = -1;
+	return GT_OK;
+}
+
+/* Fuses the update of the weight of linear.dw node i, if the backend offers it. */
+static enum gt_code fuse_linear(struct gt_space *s, struct gt_graph *g, int i, const struct gt_update_spec *apply, gt_vid *bound,
+                                struct gt_err *err)
+{
+	struct gt_attr_dw_update *attr;
+	struct gt_node *n;
+	struct fused e;
+	bool yes;
+	GT_TRY(attributes(g, i, apply, 0, 1, &attr, err));
+	GT_TRY(offers(s, g, &g->nodes[i], 1, attr, &yes, err));
+	if (!yes)
+		return GT_OK;
+	if (*bound < 0)
+		GT_TRY(new_bound(g, bound, err));
+	GT_TRY(replaced(g, i, attr, *bound, &e, err));
+	GT_TRY(update(g, &e, &n, err));
+	makes_db(g, n, e.db);
 	return GT_OK;
 }
 
@@ -166,25 +227,12 @@ enum gt_code gt_plan_fuse_updates(struct gt_space *s, struct gt_graph *g, const 
 {
 	int count = g->nnodes;
 	gt_vid bound = -1;
-	if (g->compute != gt_graph_stat_dtype(g)) /* the optimizer's own kernel writes the 16-bit weights */
-		return GT_OK;
+	bool half = g->compute != gt_graph_stat_dtype(g); /* the optimizer's own kernel writes the 16-bit weights; tables have no such copy */
 	for (int i = 0; i < count; i++) {
-		struct gt_attr_dw_update *attr;
-		struct gt_node *n;
-		if (g->nodes[i].op->code == GT_OP_EMBEDDING_DW)
+		if (table_update(&g->nodes[i]) != GT_OP_COUNT)
 			GT_TRY(fuse_table(s, g, i, apply, &bound, err));
-		if (!is_dw(&g->nodes[i]))
-			continue;
-		GT_TRY(attributes(g, i, apply, 0, 1, &attr, err));
-		bool yes;
-		GT_TRY(offers(s, g, &g->nodes[i], 1, attr, &yes, err));
-		if (!yes)
-			continue;
-		if (bound < 0)
-			GT_TRY(new_bound(g, &bound, err));
-		struct fused e = replaced(g, i, attr, bound);
-		GT_TRY(update(g, &e, &n, err));
-		makes_db(g, n, e.db);
+		else if (is_dw(&g->nodes[i]) && !half)
+			GT_TRY(fuse_linear(s, g, i, apply, &bound, err));
 	}
 	return GT_OK;
 }
@@ -268,7 +316,7 @@ enum gt_code gt_plan_factors(struct gt_graph *g, const struct gt_update_spec *ap
 		if (!is_dw(&g->nodes[i]))
 			continue;
 		GT_TRY(attributes(g, i, apply, rank, ranks, &attr, err));
-		e[n] = replaced(g, i, attr, bound);
+		GT_TRY(replaced(g, i, attr, bound, &e[n], err));
 		GT_TRY(share_factors(g, &e[n++], err));
 	}
 	for (int i = 0; i < n; i++) { /* they run after the CHECK, so they come after all other nodes */

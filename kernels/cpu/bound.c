@@ -5,11 +5,13 @@
 
 struct bound {
 	struct gt_kernel head;
-	int64_t ndy, nx, rows;
+	int64_t ndy, nx;
+	double rows; /* times the factor */
+	bool half;   /* bf16 */
 };
 
 struct span {
-	const float *x;
+	const void *x;
 	float *max; /* the largest magnitude of each chunk */
 	int64_t n;
 };
@@ -18,33 +20,36 @@ struct span {
 #define LANES 32
 
 /* Computes the largest magnitude of each chunk, as an integer: without their sign, the bits of floats have the order of the values, with
- * infinity and then NaN above all others. */
-GT_CLONES static void chunk_max(const void *ctx, int64_t begin, int64_t end)
-{
-	const struct span *s = ctx;
-	for (int64_t c = begin; c < end; c++) {
-		const uint32_t *x = (const uint32_t *)(const void *)(s->x + c * CHUNK);
-		int64_t n = s->n - c * CHUNK < CHUNK ? s->n - c * CHUNK : CHUNK, whole = n - n % LANES;
-		uint32_t max[LANES] = {0}, top = 0;
-		for (int64_t i = 0; i < whole; i += LANES)
-			for (int j = 0; j < LANES; j++) {
-				uint32_t v = x[i + j] & 0x7fffffffu;
-				max[j] = v > max[j] ? v : max[j];
-			}
-		for (int64_t i = whole; i < n; i++)
-			max[i - whole] = (x[i] & 0x7fffffffu) > max[i - whole] ? x[i] & 0x7fffffffu : max[i - whole];
-		for (int j = 0; j < LANES; j++)
-			top = max[j] > top ? max[j] : top;
-		((uint32_t *)(void *)s->max)[c] = top;
+ * infinity and then NaN above all others. shift: of the bits to those of an f32. */
+#define GT_CHUNK_MAX(name, T, sign, shift)                                                                                                 \
+	GT_CLONES static void name(const void *ctx, int64_t begin, int64_t end)                                                                \
+	{                                                                                                                                      \
+		const struct span *s = ctx;                                                                                                        \
+		for (int64_t c = begin; c < end; c++) {                                                                                            \
+			const T *x = (const T *)s->x + c * CHUNK;                                                                                      \
+			int64_t n = s->n - c * CHUNK < CHUNK ? s->n - c * CHUNK : CHUNK, whole = n - n % LANES;                                        \
+			T max[LANES] = {0}, top = 0;                                                                                                   \
+			for (int64_t i = 0; i < whole; i += LANES)                                                                                     \
+				for (int j = 0; j < LANES; j++) {                                                                                          \
+					T v = x[i + j] & (T)~(sign);                                                                                           \
+					max[j] = v > max[j] ? v : max[j];                                                                                      \
+				}                                                                                                                          \
+			for (int64_t i = whole; i < n; i++)                                                                                            \
+				max[i - whole] = (x[i] & (T)~(sign)) > max[i - whole] ? (T)(x[i] & (T)~(sign)) : max[i - whole];                           \
+			for (int j = 0; j < LANES; j++)                                                                                                \
+				top = max[j] > top ? max[j] : top;                                                                                         \
+			((uint32_t *)(void *)s->max)[c] = (uint32_t)top << (shift);                                                                    \
+		}                                                                                                                                  \
 	}
-}
+GT_CHUNK_MAX(chunk_max, uint32_t, 0x80000000u, 0)
+GT_CHUNK_MAX(chunk_max_bf16, uint16_t, 0x8000u, 16)
 
-static double largest(struct gt_dev *dev, const float *x, int64_t n, float *scratch)
+static double largest(struct gt_dev *dev, bool half, const void *x, int64_t n, float *scratch)
 {
 	struct span s = {x, scratch, n};
 	int64_t chunks = (n + CHUNK - 1) / CHUNK;
 	uint32_t top = 0, v;
-	gt_cpu_for(dev, chunks, 16, 1, chunk_max, &s);
+	gt_cpu_for(dev, chunks, 16, 1, half ? chunk_max_bf16 : chunk_max, &s);
 	for (int64_t c = 0; c < chunks; c++) {
 		__builtin_memcpy(&v, &scratch[c], sizeof v);
 		top = v > top ? v : top;
@@ -57,8 +62,9 @@ static double largest(struct gt_dev *dev, const float *x, int64_t n, float *scra
 static enum gt_code launch(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, struct gt_err *err)
 {
 	const struct bound *k = (const struct bound *)kernel;
-	double dy = largest(dev, a->in[0], k->ndy, a->scratch), x = largest(dev, a->in[1], k->nx, a->scratch), *out = a->out[0];
-	double b = (double)k->rows * dy * (x < 1 ? 1 : x); /* if x is NaN, x < 1 is false and the product is NaN */
+	double dy = largest(dev, k->half, a->in[0], k->ndy, a->scratch), *out = a->out[0];
+	double x = a->in[1] == a->in[0] ? dy : largest(dev, k->half, a->in[1], k->nx, a->scratch);
+	double b = k->rows * dy * (x < 1 ? 1 : x); /* if x is NaN, x < 1 is false and the product is NaN */
 	(void)err;
 	if (!(b <= *out) && *out == *out)
 		*out = b;
@@ -70,12 +76,13 @@ enum gt_code gt_cpu_bound(struct gt_dev *dev, const struct gt_opcall *call, stru
 	const struct gt_tdesc *dy = call->in[0], *x = call->in[1];
 	struct bound *k;
 	(void)dev;
-	if (dy->dtype != GT_F32)
-		return gt_cpu_refuse(call, err, "it takes f32 gradients");
+	if ((dy->dtype != GT_F32 && dy->dtype != GT_BF16) || x->dtype != dy->dtype)
+		return gt_cpu_refuse(call, err, "it takes f32 and bf16 gradients");
 	GT_KERNEL_NEW(k, launch, "bound", err);
 	k->ndy = gt_tdesc_padded(dy);
 	k->nx = gt_tdesc_padded(x);
-	k->rows = dy->dim[0];
+	k->rows = (double)dy->dim[0] * ((const struct gt_attr_scale *)call->attr)->factor;
+	k->half = dy->dtype == GT_BF16;
 	k->head.small = gt_cpu_alone(k->ndy / CHUNK + 1, 16) && gt_cpu_alone(k->nx / CHUNK + 1, 16);
 	k->head.scratch = (size_t)((k->ndy > k->nx ? k->ndy : k->nx) / CHUNK + 1) * sizeof(float);
 	*out = &k->head;

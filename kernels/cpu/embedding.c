@@ -24,7 +24,7 @@ struct embedding {
 	int64_t padding;        /* token without a gradient, which no bag counts; -1: none */
 	int mode;               /* enum gt_bag */
 	bool f64, add, idx, lengths;
-	int lengths_in, idx_in; /* indices of the operands lengths and idx */
+	int w_in, lengths_in, idx_in, scalars_in; /* indices of operands */
 	enum gt_opcode optimizer;
 	struct gt_attr_update update;
 	struct gt_seg seg;
@@ -123,7 +123,7 @@ static void sort_entries(struct args *c, void *scratch)
 static enum gt_code launch_forward(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, struct gt_err *err)
 {
 	const struct embedding *k = (const struct embedding *)kernel;
-	struct args c = {.k = k, .tokens = a->in[0], .y = a->out[0], .w = a->in[k->idx_in]};
+	struct args c = {.k = k, .tokens = a->in[0], .y = a->out[0], .w = a->in[k->w_in]};
 	c.lengths = k->lengths ? a->in[k->lengths_in] : NULL;
 	c.idx = k->idx ? a->out[1] : NULL;
 	GT_TRY(check_tokens(k, c.tokens, err));
@@ -135,7 +135,7 @@ static enum gt_code launch_gradient(struct gt_dev *dev, struct gt_kernel *kernel
 {
 	const struct embedding *k = (const struct embedding *)kernel;
 	struct args c = {.k = k, .dy = a->in[0], .tokens = a->in[1], .dw = k->updates ? NULL : a->out[0]};
-	const struct gt_scalars *scalars = k->scalars ? a->in[3] : NULL;
+	const struct gt_scalars *scalars = k->scalars ? a->in[k->scalars_in] : NULL;
 	struct gt_cpu_apply apply;
 	if (scalars && scalars->skip)
 		return GT_OK;
@@ -144,7 +144,7 @@ static enum gt_code launch_gradient(struct gt_dev *dev, struct gt_kernel *kernel
 	GT_TRY(check_tokens(k, c.tokens, err));
 	sort_entries(&c, a->scratch);
 	if (k->updates) {
-		apply = gt_cpu_apply_make(k->optimizer, &k->update, a->step_args, scalars, a->in[2], a->in + 4);
+		apply = gt_cpu_apply_make(k->optimizer, &k->update, a->step_args, scalars, a->in[2], a->in + k->scalars_in + 1);
 		c.apply = &apply;
 	} else if (!k->add) {
 		gt_cpu_for(dev, k->rows, 65536 / k->cols + 1, 1, k->zero_fn, &c);
@@ -161,11 +161,27 @@ static enum gt_code launch_gradient(struct gt_dev *dev, struct gt_kernel *kernel
 static gt_range_fn *const lookup[] = ROW(lookup), *const bags[3][GT_T_COUNT] = {ROW(bag_mean), ROW(bag_sum), ROW(bag_max)},
                    *const columns[] = ROW(columns), *const zero_rows[] = ROW(zero_rows);
 
+static bool is_bag(const struct gt_opcall *call)
+{
+	return call->code == GT_OP_EMBEDDING_BAG || call->code == GT_OP_EMBEDDING_BAG_DW || call->code == GT_OP_EMBEDDING_BAG_DW_UPDATE;
+}
+
+/* Finds lengths, as operand number `lengths`, and idx, the operand after it, in a gradient of bags. */
+static const char *find_operands(struct embedding *k, const struct gt_opcall *call, int lengths)
+{
+	bool bag = is_bag(call), max = bag && k->mode == GT_BAG_MAX;
+	k->lengths_in = lengths;
+	k->idx_in = lengths + 1;
+	k->lengths = bag && call->nin > lengths && call->in[lengths];
+	k->idx = max && call->nin > lengths + 1 && call->in[lengths + 1];
+	return max && !k->idx ? "the gradient of the maximum needs idx" : NULL;
+}
+
 /* Fills in what all operations have. `of` is y or dy. */
 static const char *describe(struct embedding *k, const struct gt_opcall *call, const struct gt_attr_embedding *a,
                             const struct gt_tdesc *tokens, const struct gt_tdesc *of, const struct gt_tdesc *table)
 {
-	bool bag = call->code == GT_OP_EMBEDDING_BAG || call->code == GT_OP_EMBEDDING_BAG_DW;
+	bool bag = is_bag(call);
 	int64_t n = gt_tdesc_count(tokens), width = tokens->dim[tokens->rank - 1];
 	if (a->column >= 0 && (bag || a->column >= width))
 		return "the tokens have no such column";
@@ -189,7 +205,7 @@ static const char *describe(struct embedding *k, const struct gt_opcall *call, c
 enum gt_code gt_cpu_embedding(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
 {
 	bool back = call->code == GT_OP_EMBEDDING_DW || call->code == GT_OP_EMBEDDING_BAG_DW;
-	bool bag = call->code == GT_OP_EMBEDDING_BAG || call->code == GT_OP_EMBEDDING_BAG_DW;
+	bool bag = is_bag(call);
 	const struct gt_attr_embedding *a = call->attr;
 	const struct gt_tdesc *of = back ? call->in[0] : call->out[0], *table = back ? call->out[0] : call->in[bag ? 2 : 1];
 	struct embedding *k;
@@ -197,12 +213,14 @@ enum gt_code gt_cpu_embedding(struct gt_dev *dev, const struct gt_opcall *call, 
 	GT_KERNEL_NEW(k, back ? launch_gradient : launch_forward, "loop", err);
 	const char *why = describe(k, call, a, call->in[back], of, table);
 	int type = gt_cpu_type(of->dtype);
-	k->lengths_in = bag ? 1 + back : 0;
-	k->lengths = bag && call->nin > k->lengths_in && call->in[k->lengths_in];
-	k->idx_in = back ? 3 : bag ? 2 : 1; /* forward: index of the table */
-	k->idx = bag && a->mode == GT_BAG_MAX && (back ? call->nin > 3 && call->in[3] : call->nout > 1 && call->out[1]);
-	if (!why && back && bag && a->mode == GT_BAG_MAX && !k->idx)
-		why = "the gradient of the maximum needs idx";
+	if (!why && back) {
+		why = find_operands(k, call, 2);
+	} else if (!why) {
+		k->lengths_in = 1;
+		k->lengths = bag && call->in[1];
+		k->w_in = bag ? 2 : 1;
+		k->idx = bag && a->mode == GT_BAG_MAX && call->nout > 1 && call->out[1];
+	}
 	if (why || !gt_tdesc_plain(table)) {
 		free(k);
 		return gt_cpu_refuse(call, err, why ? why : "the table must be plain");
@@ -231,13 +249,16 @@ enum gt_code gt_cpu_embedding_update(struct gt_dev *dev, const struct gt_opcall 
 		return gt_cpu_refuse(call, err, "it supports plain tables in f32 only");
 	GT_KERNEL_NEW(k, launch_gradient, "rows", err);
 	const char *why = describe(k, call, &a->table, call->in[1], dy, table);
+	if (!why && is_bag(call))
+		why = find_operands(k, call, 3);
 	if (why) {
 		free(k);
 		return gt_cpu_refuse(call, err, why);
 	}
 	k->cols_fn = columns[gt_cpu_type(dy->dtype)];
 	k->updates = true;
-	k->scalars = call->nin > 3 && call->in[3];
+	k->scalars_in = is_bag(call) ? 5 : 3;
+	k->scalars = call->nin > k->scalars_in && call->in[k->scalars_in];
 	k->optimizer = a->optimizer;
 	k->update = a->update;
 	k->seg = a->update.seg[0];

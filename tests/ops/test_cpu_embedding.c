@@ -63,6 +63,52 @@ TEST(an_update_of_rows_has_the_bits_of_gradient_and_sgd)
 	free(w), free(dy), free(dw);
 }
 
+/* Bags of 10 tokens, with lengths 0 ... 10: the whole gradient and sgd against the update of rows, for each mode. */
+TEST(an_update_of_the_rows_of_bags_has_the_bits_of_gradient_and_sgd)
+{
+	enum { BAG = 10, N = TOKENS / BAG };
+	struct gt_seg seg = {0, ROWS * COLS, 1, 0};
+	int64_t words = GT_SCALARS_WORDS;
+	struct gt_scalars scalars = {.inv_scale = 0.5};
+	struct gt_step_args step = {.step = 1, .lr = {0.25}, .inv_weight = 1};
+	struct gt_tdesc ddy = gt_tdesc_make(GT_F32, 2, (int64_t[]){N, COLS}, false), dt = gt_tdesc_make(GT_I32, 2, (int64_t[]){N, BAG}, false),
+	                dw = gt_tdesc_make(GT_F32, 2, (int64_t[]){ROWS, COLS}, false), dl = gt_tdesc_make(GT_I32, 1, (int64_t[]){N}, false),
+	                di = gt_tdesc_make(GT_I32, 2, (int64_t[]){N, COLS}, false), ds = gt_tdesc_make(GT_F64, 1, &words, false), d2 = dw;
+	float *w = raw_alloc(GT_F32, ROWS * COLS), *dy = raw_alloc(GT_F32, N * COLS), *g = raw_alloc(GT_F32, ROWS * COLS),
+	      *p = raw_alloc(GT_F32, ROWS * COLS), *y = raw_alloc(GT_F32, N * COLS);
+	int32_t tokens[TOKENS], lengths[N], *idx = malloc(N * COLS * sizeof *idx);
+	some_tokens(tokens, TOKENS, ROWS);
+	for (int i = 0; i < N; i++)
+		lengths[i] = i % (BAG + 1);
+	raw_random(GT_F32, w, ROWS * COLS, 1, -1, 1);
+	raw_random(GT_F32, dy, N * COLS, 2, -1, 1);
+	for (int mode = GT_BAG_MEAN; mode <= GT_BAG_MAX; mode++)
+		for (int threads = 1; threads <= 2; threads++) {
+			struct gt_err e = {0};
+			bool max = mode == GT_BAG_MAX;
+			struct gt_attr_embedding_update attr = {
+			    .table = {ROWS, COLS, 3, -1, mode}, .optimizer = GT_OP_SGD, .update = {.seg = &seg, .nseg = 1}};
+			struct gt_opcall forward = {.code = GT_OP_EMBEDDING_BAG, .attr = &attr.table, .nin = 3, .nout = 1 + max,
+			                            .in = {&dt, &dl, &dw}, .out = {&ddy, max ? &di : NULL}},
+			                 back = {.code = GT_OP_EMBEDDING_BAG_DW, .attr = &attr.table, .nin = 3 + max, .nout = 1,
+			                         .in = {&ddy, &dt, &dl, max ? &di : NULL}, .out = {&dw}},
+			                 both = {.code = GT_OP_EMBEDDING_BAG_DW_UPDATE, .name = "bags", .attr = &attr, .nin = 6,
+			                         .in = {&ddy, &dt, &d2, &dl, max ? &di : NULL, &ds}};
+			raw_run(threads, &forward, (void *[]){tokens, lengths, w}, (void *[]){y, idx}, NULL);
+			raw_run(threads, &back, (void *[]){dy, tokens, lengths, idx}, (void *[]){g}, NULL);
+			memcpy(p, w, ROWS * COLS * sizeof *p);
+			CHECK_OK(raw_try(threads, &both, (void *[]){dy, tokens, p, lengths, idx, &scalars}, NULL, &step, &e), e);
+			int wrong = 0, kept = 0;
+			for (int i = 0; i < ROWS * COLS; i++) {
+				float want = w[i] - 0.25f * (g[i] * 0.5f);
+				wrong += memcmp(&p[i], &want, sizeof want) != 0;
+				kept += g[i] == 0;
+			}
+			CHECK_MSG(!wrong && kept > 0 && kept < ROWS * COLS, "mode %d, %d threads: %d elements differ", mode, threads, wrong);
+		}
+	free(w), free(dy), free(g), free(p), free(y), free(idx);
+}
+
 TEST(an_update_of_rows_is_refused_where_other_rows_change_too)
 {
 	float *w = calloc(ROWS * COLS, sizeof *w), *dy = calloc(TOKENS * COLS, sizeof *dy);

@@ -98,6 +98,16 @@ static enum gt_code set_lengths(struct gt_session *s, const struct gt_dataset *d
 	return gt_lengths_choose(count, longest, GT_AUTO_LENGTHS, l, err);
 }
 
+/* Without the data, only the config can say what the shape of an input is. */
+static enum gt_code no_shape(const struct gt_session *s, const char *path, struct gt_err *err)
+{
+	gt_conf_refuse(s->conf, path, err, "expected a shape, because the data was not found%s%s", s->data.note ? ": " : "",
+	               s->data.note ? s->data.note : "");
+	if (err && s->data.note)
+		err->code = GT_ENOINPUT;
+	return s->data.note ? GT_ENOINPUT : GT_ECONFIG;
+}
+
 enum gt_code gt_session_match_inputs(struct gt_session *s, const struct gt_dataset *d, struct gt_err *err)
 {
 	const struct gt_model_spec *m = &s->conf->model;
@@ -113,7 +123,7 @@ enum gt_code gt_session_match_inputs(struct gt_session *s, const struct gt_datas
 		if (d)
 			GT_TRY(match(s, d, i, err));
 		else if (!m->inputs[i].shape[0] && m->inputs[i].type != GT_INPUT_LENGTHS)
-			return gt_conf_refuse(s->conf, path, err, "expected a shape, because the data was not found");
+			return no_shape(s, path, err);
 		if (s->data.input[i].type == GT_INPUT_TOKENS) {
 			s->data.sequences = i;
 			GT_TRY(set_lengths(s, d, err));

@@ -198,6 +198,35 @@ gives init_folder_target 64 err '--target: expected a table' init . --target y
 head -n 6 train.csv >six.csv
 gives init_small 65 err 'expected at least 10 rows, got 5' init six.csv --target y
 
+# ---- configs/adult_tabular.cfg, on a table of the columns of UCI Adult in which age, education-num and capital-gain decide ---
+awk 'function rand_() { seed = seed * 16807 % 2147483647; return seed / 2147483647 }
+function pick(words,   n, w) { n = split(words, w, " "); return rand_() < 0.03 ? "?" : w[int(rand_() * n) + 1] }
+BEGIN {
+	seed = 9
+	for (i = 0; i < 2000; i++) {
+		age = 17 + int(rand_() * 60)
+		years = 1 + int(rand_() * 16)
+		gain = rand_() < 0.9 ? 0 : int(rand_() * 20000)
+		married = pick("Married-civ-spouse Never-married Divorced Widowed")
+		z = (age - 40) / 12 + (years - 9) / 3 + gain / 4000 + (married ~ /^M/ ? 1.5 : -0.5) - 0.5
+		printf "%d, %s, %d, %s, %d, %s, %s, %s, %s, %s, %d, %d, %d, %s, %s\n", age, pick("Private State-gov Self-emp-inc"),
+			20000 + int(rand_() * 300000), pick("HS-grad Bachelors Masters 11th"), years, married, pick("Sales Tech-support Adm-clerical"),
+			pick("Husband Wife Own-child"), pick("White Black Other"), pick("Male Female"), gain, rand_() < 0.95 ? 0 : 1900,
+			20 + int(rand_() * 40), pick("United-States Mexico India"), (z > 0 ? ">50K" : "<=50K")
+	}
+}' >adult.data
+gives adult_absent 66 err 'adult.data' check "$src/configs/adult_tabular.cfg"
+adult=("$src/configs/adult_tabular.cfg" -s "data.train=[\"$PWD/adult.data\"]")
+gives adult_check 0 out '1,600 train, 400 valid' check "${adult[@]}" --strict -s checkpoint.dir=unused
+"$gtrain" run "${adult[@]}" -q -o adult >out 2>err || fail adult "$(head -n 1 err)"
+if awk -v a="$(sed -n 's/.*valid accuracy \([0-9.]*\).*/\1/p' out)" 'BEGIN { exit !(a != "" && a + 0 > 0.93) }'; then
+	pass adult_learns
+else
+	fail adult_learns "$(cat out err)"
+fi
+echo "# adult_tabular: $(tail -n 1 out)"
+gives adult_predict 0 out 'path,index,income,probability_<=50K,probability_>50K' predict adult adult.data
+
 # ---- several targets -------------------------------------------------------------------------------------------------------------------
 awk -F, 'BEGIN { OFS = "," } NR == 1 { print $0, "z", "hi", "red"; next } { print $0, -$5, $6 == "high", $4 == "red" }' train.csv >wide.csv
 sed -e 's/test = \["test.csv"\]; //; s/train.csv/wide.csv/; s/out = 1;/out = 2;/' \

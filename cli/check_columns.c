@@ -1,4 +1,4 @@
-/* Prints the columns of a table in the report of `gtrain check`. */
+/* Prints the columns of a table, and what texts have, in the report of `gtrain check`. */
 #include "cli.h"
 #include <inttypes.h>
 #include <math.h>
@@ -53,4 +53,52 @@ enum gt_code gt_cli_columns_text(struct gt_cli *cli, const struct gt_report *r, 
 	if (r->ncolumns > MOST)
 		gt_out(cli, "and %d more\n", r->ncolumns - MOST);
 	return GT_OK;
+}
+
+/* ---- texts ------------------------------------------------------------------------------------------------------------------------ */
+void gt_cli_texts_json(struct gt_json *j, const struct gt_report *r)
+{
+	const struct gt_check_texts *t = &r->texts;
+	if (r->nlengths)
+		gt_json_array(j, "lengths");
+	for (int i = 0; i < r->nlengths; i++)
+		gt_json_int(j, NULL, r->lengths[i]);
+	if (r->nlengths)
+		gt_json_end(j);
+	if (!t->tokenizer)
+		return;
+	gt_json_object(j, "texts");
+	gt_json_string(j, "tokenizer", t->tokenizer);
+	gt_json_int(j, "vocabulary", t->vocabulary);
+	gt_json_int(j, "tokens", t->ids);
+	gt_json_int(j, "max_tokens", t->max_tokens);
+	gt_json_double(j, "mean_tokens", t->mean, 6);
+	gt_json_double(j, "unknown", t->unknown, 6);
+	gt_json_double(j, "truncated", t->truncated, 6);
+	gt_json_uint(j, "reading_bytes", r->reading);
+	gt_json_end(j);
+}
+
+void gt_cli_texts_facts(struct gt_table *table, const struct gt_report *r)
+{
+	const struct gt_check_texts *t = &r->texts;
+	char text[256], a[GT_UNITS], b[GT_UNITS], c[GT_UNITS];
+	bool grams = t->vocabulary && t->ids > t->vocabulary;
+	int n;
+	if (t->tokenizer) {
+		snprintf(text, sizeof text, "%s; %s tokens in the vocabulary%s%s", t->tokenizer,
+		         gt_units_count(a, t->vocabulary ? t->vocabulary : t->ids), grams ? ", and those of n-grams: " : "",
+		         grams ? gt_units_count(b, t->ids - t->vocabulary) : "");
+		gt_table_add(table, (const char *[]){"tokens", text});
+		snprintf(text, sizeof text, "%s tokens on average; %s%% of the tokens are unknown, %s%% of the texts are cut off at %" PRId64,
+		         gt_units_number(a, t->mean), gt_units_number(b, 100 * t->unknown), gt_units_number(c, 100 * t->truncated), t->max_tokens);
+		gt_table_add(table, (const char *[]){"texts", text});
+	}
+	n = r->nlengths ? snprintf(text, sizeof text, "batches are padded to ") : 0;
+	for (int i = 0; i < r->nlengths && n < (int)sizeof text; i++)
+		n += snprintf(text + n, sizeof text - (size_t)n, "%s%" PRId64, !i ? "" : i == r->nlengths - 1 ? " or " : ", ", r->lengths[i]);
+	if (r->nlengths && n < (int)sizeof text)
+		snprintf(text + n, sizeof text - (size_t)n, " tokens");
+	if (r->nlengths)
+		gt_table_add(table, (const char *[]){"lengths", text});
 }

@@ -196,6 +196,9 @@ void gt_cli_value_csv(struct gt_cli *cli, const struct gt_value_report *r);
 /* check_columns.c: the columns of a table; prints nothing for other data. */
 void gt_cli_columns_json(struct gt_json *j, const struct gt_report *r);
 enum gt_code gt_cli_columns_text(struct gt_cli *cli, const struct gt_report *r, struct gt_err *err);
+/* The same for what texts have, and the lengths of sequences: as members of an open object, and as lines of a table of two columns. */
+void gt_cli_texts_json(struct gt_json *j, const struct gt_report *r);
+void gt_cli_texts_facts(struct gt_table *table, const struct gt_report *r);
 
 enum gt_code gt_cli_ranks_text(struct gt_cli *cli, const struct gt_report *r, struct gt_err *err);
 /* Writes the summary line about the ranks to buf. */

@@ -40,6 +40,7 @@ static enum gt_code print_json(struct gt_cli *cli, const struct gt_report *r, st
 	gt_json_double(j, "flops_train", r->flops_train, 15);
 	gt_json_string(j, "data", r->data);
 	gt_cli_columns_json(j, r);
+	gt_cli_texts_json(j, r);
 	gt_json_object(j, "samples");
 	const struct { const char *split; int64_t n; } split[] = {
 		{"train", r->train_samples}, {"valid", r->valid_samples}, {"test", r->test_samples}};
@@ -156,6 +157,7 @@ static enum gt_code print_facts(struct gt_cli *cli, const struct gt_report *r, s
 		         gt_units_bytes(a, r->reading));
 		gt_table_add(&t, (const char *[]){"reading", text});
 	}
+	gt_cli_texts_facts(&t, r);
 	if (r->pretrained)
 		gt_table_add(&t, (const char *[]){"pretrained", gt_pretrained_text(r->pretrained, loaded, sizeof loaded)});
 	if (r->micro_batch > 0 && r->micro_batch < r->batch)

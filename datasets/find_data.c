@@ -13,7 +13,8 @@
 #include <unistd.h>
 
 static const struct gt_format *const gt_formats[] = {&gt_format_idx, &gt_format_cifar10, &gt_format_cifar100, &gt_format_folder,
-                                               &gt_format_list, &gt_format_pattern, &gt_format_csv, &gt_format_synthetic};
+                                               &gt_format_list, &gt_format_pattern, &gt_format_csv, &gt_format_text,
+                                               &gt_format_synthetic};
 
 const char *const gt_split_names[GT_SPLITS] = {"train", "valid", "test"};
 enum { NFORMATS = sizeof gt_formats / sizeof gt_formats[0], MAX_DIRS = 8 };
@@ -163,8 +164,8 @@ static enum gt_code choose(const struct gt_dataset_spec *spec, enum gt_split spl
 	                                                      : NULL;
 	*format = NULL;
 	if (name && !(*format = format_by_name(name)))
-		return gt_fail(err, GT_ECONFIG, "data.format: expected idx, cifar10, cifar100, folder, list, pattern, csv, synthetic or auto, got "
-		               "\"%.100s\"", name);
+		return gt_fail(err, GT_ECONFIG, "data.format: expected idx, cifar10, cifar100, folder, list, pattern, csv, text, synthetic or "
+		               "auto, got \"%.100s\"", name);
 	if (*format == &gt_format_synthetic) {
 		snprintf(where, size, "made from the seed");
 		return GT_OK;
@@ -250,11 +251,14 @@ enum gt_code gt_dataset_probe(const struct gt_dataset_spec *spec, enum gt_split 
 
 uint64_t gt_dataset_bytes(const struct gt_dataset *d)
 {
-	uint64_t each = d->encoded ? 0 : (uint64_t)(d->c * d->h * d->w);
+	uint64_t ragged = 0, each = d->encoded ? 0 : (uint64_t)(d->c * d->h * d->w);
 	each += d->target.width ? (uint64_t)d->target.width * gt_dtype_size(d->target.dtype) : sizeof *d->labels;
 	for (int i = 0; i < d->nfields; i++)
-		each += (uint64_t)(d->field[i].width ? d->field[i].width : 1) * gt_dtype_size(d->field[i].dtype);
-	return (uint64_t)d->n * each + d->file_bytes + (d->raw ? d->learning->raw_bytes(d->raw) : 0);
+		if (!d->field[i].ragged)
+			each += (uint64_t)(d->field[i].width ? d->field[i].width : 1) * gt_dtype_size(d->field[i].dtype);
+		else if (d->field[i].start)
+			ragged += (uint64_t)d->field[i].start[d->n] * sizeof(int32_t) + (uint64_t)(d->n + 1) * sizeof(int64_t);
+	return (uint64_t)d->n * each + ragged + d->file_bytes + (d->raw ? d->learning->raw_bytes(d->raw) : 0);
 }
 
 void gt_dataset_free(struct gt_dataset *d)

@@ -1,6 +1,6 @@
-/* Folders of images, as torchvision.datasets.ImageFolder reads them, and .tar archives of such folders.
+/* Folders of files, as torchvision.datasets.ImageFolder reads images, and .tar archives of such folders.
  *
- *     ROOT/train/CLASS/…/x.jpg     the training split; a class is a folder, and its images may be at any depth below it
+ *     ROOT/train/CLASS/…/x.jpg     the training split; a class is a folder, and its files may be at any depth below it
  *     ROOT/valid/CLASS/…           or val/: the split "valid", if there is one
  *     ROOT/test/CLASS/…            the test split, if there is one
  *
@@ -27,6 +27,8 @@ enum { MAX_DEPTH = 32 };
 
 /* The names of the folder of each split; the first that exists is used. */
 static const char *const split_folders[GT_SPLITS][3] = {{"train"}, {"valid", "val"}, {"test"}};
+
+const struct gt_folder_kind gt_folder_images = {gt_is_image_name, "images (.jpg, .jpeg, .png or .webp)"};
 
 bool gt_is_image_name(const char *path)
 {
@@ -72,8 +74,8 @@ static bool is_folder(int root, const char *path)
 	return !fstatat(root, path, &st, 0) && S_ISDIR(st.st_mode);
 }
 
-/* Adds all images below the folder `path` of the source's root. path has room for PATH_MAX bytes and is unchanged on return. */
-static enum gt_code walk(struct gt_source *s, char *path, struct trail *trail, struct gt_err *err)
+/* Adds all files of a kind below the folder `path` of the source's root. path has room for PATH_MAX bytes and is unchanged on return. */
+static enum gt_code walk(struct gt_source *s, const struct gt_folder_kind *kind, char *path, struct trail *trail, struct gt_err *err)
 {
 	DIR *d = open_folder(s->fd, path);
 	struct stat st;
@@ -101,10 +103,10 @@ static enum gt_code walk(struct gt_source *s, char *path, struct trail *trail, s
 			}
 			if (e->d_name[0] == '.')
 				continue;
-			bool image = gt_is_image_name(e->d_name);
-			if (image && e->d_type == DT_REG) {
+			bool of_kind = kind->wanted(e->d_name);
+			if (of_kind && e->d_type == DT_REG) {
 				/* most files: their type is known without a call of stat */
-			} else if (e->d_type != DT_DIR && e->d_type != DT_LNK && e->d_type != DT_UNKNOWN && !image) {
+			} else if (e->d_type != DT_DIR && e->d_type != DT_LNK && e->d_type != DT_UNKNOWN && !of_kind) {
 				continue;
 			}
 			if ((size_t)snprintf(path + len, PATH_MAX - len, "%s%s", len ? "/" : "", e->d_name) >= PATH_MAX - len) {
@@ -113,8 +115,8 @@ static enum gt_code walk(struct gt_source *s, char *path, struct trail *trail, s
 				break;
 			}
 			if (e->d_type == DT_DIR || (e->d_type != DT_REG && is_folder(s->fd, path)))
-				code = walk(s, path, trail, err);
-			else if (image)
+				code = walk(s, kind, path, trail, err);
+			else if (of_kind)
 				code = gt_source_add(s, path, 0, 0, err);
 			path[len] = 0;
 			if (code != GT_OK)
@@ -178,8 +180,9 @@ static enum gt_code list_classes(const char *root, int fd, const char *base, str
 	return code;
 }
 
-/* Adds the images of all classes of a split. */
-static enum gt_code scan_folder(struct gt_source *s, const char *base, struct gt_class_list *classes, struct gt_err *err)
+/* Adds the files of all classes of a split. */
+static enum gt_code scan_folder(struct gt_source *s, const struct gt_folder_kind *kind, const char *base, struct gt_class_list *classes,
+                                struct gt_err *err)
 {
 	char path[PATH_MAX];
 	struct gt_class_list own = {0};
@@ -189,9 +192,9 @@ static enum gt_code scan_folder(struct gt_source *s, const char *base, struct gt
 		if ((size_t)snprintf(path, sizeof path, "%s%s", base, own.v[i]) >= sizeof path)
 			continue;
 		int64_t before = s->n;
-		code = walk(s, path, &trail, err);
+		code = walk(s, kind, path, &trail, err);
 		if (code == GT_OK && s->n == before && gt_class_list_find(classes, own.v[i], strlen(own.v[i])) >= 0)
-			code = gt_fail(err, GT_EDATA, "%.400s/%.300s: the class has no images (.jpg, .jpeg, .png or .webp)", s->root, path);
+			code = gt_fail(err, GT_EDATA, "%.400s/%.300s: the class has no %s", s->root, path, kind->what);
 	}
 	gt_class_list_free(&own);
 	return code;
@@ -278,12 +281,13 @@ static enum gt_code label(struct gt_source *s, const char *base, const struct gt
 	return GT_OK;
 }
 
-static enum gt_code list_split(struct gt_source *s, enum gt_split split, struct gt_class_list *classes, struct gt_err *err)
+static enum gt_code list_split(struct gt_source *s, const struct gt_folder_kind *kind, enum gt_split split, struct gt_class_list *classes,
+                               struct gt_err *err)
 {
 	char base[PATH_MAX], train[PATH_MAX];
 	bool there;
 	if (s->archive) {
-		GT_TRY(gt_tar_list(s, gt_is_image_name, err));
+		GT_TRY(gt_tar_list(s, kind->wanted, err));
 		there = archive_base(s, split, base);
 		archive_base(s, GT_TRAIN, train);
 		GT_TRY(archive_classes(s, train, classes, err));
@@ -298,10 +302,10 @@ static enum gt_code list_split(struct gt_source *s, enum gt_split split, struct 
 		return GT_OK;
 	}
 	if (!s->archive)
-		GT_TRY(scan_folder(s, base, classes, err));
+		GT_TRY(scan_folder(s, kind, base, classes, err));
 	GT_TRY(label(s, base, classes, err));
 	if (!s->n)
-		return gt_fail(err, GT_EDATA, "%s: expected folders of images (.jpg, .jpeg, .png or .webp), one for each class, got none", s->root);
+		return gt_fail(err, GT_EDATA, "%s: expected folders of %s, one for each class, got none", s->root, kind->what);
 	return GT_OK;
 }
 
@@ -326,7 +330,7 @@ enum gt_code gt_folder_list(struct gt_source *s, struct gt_err *err)
 {
 	char path[PATH_MAX] = "";
 	struct trail trail = {0};
-	GT_TRY(s->archive ? gt_tar_list(s, gt_is_image_name, err) : walk(s, path, &trail, err));
+	GT_TRY(s->archive ? gt_tar_list(s, gt_is_image_name, err) : walk(s, &gt_folder_images, path, &trail, err));
 	if (s->n)
 		qsort_r(s->file, (size_t)s->n, sizeof *s->file, by_path, s->names);
 	return GT_OK;
@@ -339,19 +343,28 @@ bool gt_folder_is_source(const char *path)
 	return !stat(path, &st) && (S_ISDIR(st.st_mode) || (S_ISREG(st.st_mode) && n > 4 && !strcmp(path + n - 4, ".tar")));
 }
 
+enum gt_code gt_folder_split(const char *root, const struct gt_folder_kind *kind, enum gt_split split, struct gt_source **out,
+                             struct gt_class_list *classes, struct gt_err *err)
+{
+	*classes = (struct gt_class_list){0};
+	GT_TRY(gt_folder_open(root, out, err));
+	enum gt_code code = list_split(*out, kind, split, classes, err);
+	if (code == GT_OK)
+		return GT_OK;
+	gt_source_close(*out);
+	*out = NULL;
+	gt_class_list_free(classes);
+	return code;
+}
+
 static enum gt_code load(const struct gt_dataset_spec *spec, enum gt_split split, const struct gt_paths *paths, bool headers_only,
                          struct gt_dataset *out, struct gt_err *err)
 {
 	(void)headers_only; /* the names are all that is read, for gtrain check too */
-	struct gt_class_list classes = {0};
+	struct gt_class_list classes;
 	struct gt_source *source;
-	GT_TRY(gt_folder_open(paths->path[0], &source, err));
-	enum gt_code code = list_split(source, split, &classes, err);
-	if (code == GT_OK)
-		return gt_dataset_take_source(spec, source, &classes, paths->path[0], out, err);
-	gt_source_close(source);
-	gt_class_list_free(&classes);
-	return code;
+	GT_TRY(gt_folder_split(paths->path[0], &gt_folder_images, split, &source, &classes, err));
+	return gt_dataset_take_source(spec, source, &classes, paths->path[0], out, err);
 }
 
 /* A folder is recognised by a folder train, or by a folder in it that has an image. */

@@ -61,16 +61,6 @@ enum gt_code gt_dataset_check_shape(const struct gt_dataset_spec *spec, const st
 	               last ? "; channels come first" : "");
 }
 
-/* data.limit: keeps samples at equal distances, so that all classes stay. */
-static void thin_out(struct gt_source *s, int64_t limit)
-{
-	if (limit <= 0 || s->n <= limit)
-		return;
-	for (int64_t i = 0; i < limit; i++)
-		s->file[i] = s->file[(int64_t)((__int128)i * s->n / limit)];
-	s->n = limit;
-}
-
 enum gt_code gt_dataset_take_source(const struct gt_dataset_spec *spec, struct gt_source *source, struct gt_class_list *classes,
                                     const char *where, struct gt_dataset *out, struct gt_err *err)
 {
@@ -86,7 +76,7 @@ enum gt_code gt_dataset_take_source(const struct gt_dataset_spec *spec, struct g
 	if (spec->classes > 0 && out->nclass_names > spec->classes)
 		return gt_fail(err, GT_ECONFIG, "data.classes: expected at least %lld, one for each class in %.400s, got %lld",
 		               (long long)out->nclass_names, where, (long long)spec->classes);
-	thin_out(source, spec->limit);
+	gt_source_thin_out(source, spec->limit);
 	out->n = source->n;
 	out->c = in[0];
 	out->h = in[1];

@@ -31,7 +31,7 @@ struct gt_format {
 };
 
 extern const struct gt_format gt_format_idx, gt_format_cifar10, gt_format_cifar100, gt_format_folder, gt_format_list, gt_format_pattern,
-    gt_format_csv, gt_format_synthetic;
+    gt_format_csv, gt_format_text, gt_format_synthetic;
 
 struct gt_source;
 struct gt_class_list;

@@ -5,7 +5,7 @@
 
 const struct gt_learning *gt_dataset_learning(const struct gt_dataset_spec *spec)
 {
-	static const struct gt_learning *const all[] = {&gt_learning_csv};
+	static const struct gt_learning *const all[] = {&gt_learning_csv, &gt_learning_text};
 	for (size_t i = 0; spec->format && i < sizeof all / sizeof *all; i++)
 		if (!strcmp(all[i]->format, spec->format))
 			return all[i];

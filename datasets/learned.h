@@ -19,11 +19,21 @@
 
 #include "dataset.h"
 #include "table/table_facts.h"
+#include "text/vocab.h"
+
+/* What was learned from texts. */
+struct gt_text_facts {
+	struct gt_vocab *vocab; /* NULL: the tokenizer has none */
+	int64_t ids;            /* number of different tokens, those of n-grams included */
+	char **class;           /* the names of the classes */
+	int64_t nclasses;
+};
 
 /* What was learned. A format fills its own part. */
 struct gt_learned {
 	const struct gt_learning *by; /* the format */
 	struct gt_table_facts table;  /* format "csv" */
+	struct gt_text_facts text;    /* format "text" */
 };
 
 /* The functions of a format that learns. */
@@ -53,6 +63,6 @@ const struct gt_learning *gt_dataset_learning(const struct gt_dataset_spec *spec
 enum gt_code gt_learned_new(const struct gt_learning *by, struct gt_learned **out, struct gt_err *err);
 void gt_learned_free(struct gt_learned *l); /* does nothing if l is NULL */
 
-extern const struct gt_learning gt_learning_csv;
+extern const struct gt_learning gt_learning_csv, gt_learning_text;
 
 #endif

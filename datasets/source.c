@@ -114,3 +114,12 @@ enum gt_code gt_source_read(const struct gt_source *s, int64_t i, struct gt_byte
 		close(fd);
 	return code;
 }
+
+void gt_source_thin_out(struct gt_source *s, int64_t limit)
+{
+	if (limit <= 0 || s->n <= limit)
+		return;
+	for (int64_t i = 0; i < limit; i++)
+		s->file[i] = s->file[(int64_t)((__int128)i * s->n / limit)];
+	s->n = limit;
+}

@@ -53,6 +53,9 @@ static inline const char *gt_source_path(const struct gt_source *s, int64_t i)
 }
 const char *gt_source_name(const struct gt_source *s, int64_t i, char *buf, size_t size);
 
+/* data.limit: keeps at most `limit` files, at equal distances, so that all classes stay; 0: all. */
+void gt_source_thin_out(struct gt_source *s, int64_t limit);
+
 /* Returns the bytes of memory of s. */
 uint64_t gt_source_bytes(const struct gt_source *s);
 

@@ -274,6 +274,14 @@ struct gt_check_column {
 	int64_t missing;         /* rows of the training split without a value */
 	double mean, std;        /* of numbers; NAN: others */
 };
+/* The texts of the training files, as the model reads them. */
+struct gt_check_texts {
+	const char *tokenizer;        /* word of data.tokenizer; NULL: the data has no texts */
+	int64_t vocabulary, ids;      /* tokens in the vocabulary; different tokens, those of n-grams included */
+	int64_t texts, max_tokens;
+	double mean;                  /* mean number of tokens of a text */
+	double unknown, truncated;    /* shares of tokens that the vocabulary lacks, and of texts that are cut off */
+};
 struct gt_report {
 	const char *name, *device, *mode, *precision;
 	struct gt_check_layer *layers;
@@ -316,7 +324,10 @@ struct gt_report {
 	const char *data;                    /* where the data was found, or why it was not */
 	struct gt_check_column *columns;     /* of a table, in the order of its files */
 	int ncolumns;
-	uint64_t reading;                    /* bytes of host memory that the table takes while it is read, before training; 0: no table */
+	struct gt_check_texts texts;
+	int64_t *lengths;                    /* the lengths to which batches of sequences are padded */
+	int nlengths;                        /* 0: the model reads no sequences */
+	uint64_t reading;                    /* bytes of host memory that a table or texts take while they are read, before training; 0: none */
 	const struct gt_pretrained_report *pretrained; /* what model.pretrained loads; NULL: the config has none, or the file is missing */
 	struct gt_problems warnings;         /* sorted by line; in the report's arena */
 	struct gt_arena *arena;              /* owns the report's memory */

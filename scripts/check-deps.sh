@@ -11,19 +11,19 @@ datasets/table:base datasets table
 datasets/image:base kernels image
 datasets/text:base text
 engine/ir:base kernels ir
-engine/conf:base kernels datasets image table ir conf gtrain
+engine/conf:base kernels datasets image table text ir conf gtrain
 engine/plan:base kernels ir plan
 engine/par:base kernels ir conf plan par
-engine/store:base kernels datasets image table store
+engine/store:base kernels datasets image table text store
 engine/launch:base launch
-engine/exec:base kernels datasets image table conf plan launch exec gtrain
+engine/exec:base kernels datasets image table text conf plan launch exec gtrain
 engine/team:base kernels launch exec team gtrain
-engine/session:base kernels datasets image table ir conf plan par store exec team session gtrain
+engine/session:base kernels datasets image table text ir conf plan par store exec team session gtrain
 engine/state:base kernels ir conf store team session state gtrain
 engine/score:base kernels ir plan store exec team session score gtrain
-engine/run:base kernels datasets image table ir conf par store launch exec team session state score run gtrain
-engine/tune:base kernels datasets image table ir conf store exec session state run tune gtrain
-engine/infer:base kernels datasets image table ir conf store exec session state score run infer gtrain
+engine/run:base kernels datasets image table text ir conf par store launch exec team session state score run gtrain
+engine/tune:base kernels datasets image table text ir conf store exec session state run tune gtrain
+engine/infer:base kernels datasets image table text ir conf store exec session state score run infer gtrain
 cli:base gtrain cli
 '
 room_of() { # the room an include names

@@ -14,6 +14,8 @@ static enum gt_code need(const struct gt_vocab *v, const char *token, int32_t *i
 	return GT_OK;
 }
 
+const char *const gt_tokenizer_names[] = {"words", "bytes", "wordpiece"};
+
 enum gt_code gt_tokenizer_init(struct gt_tokenizer *t, enum gt_tokenizer_kind kind, const struct gt_vocab *vocab, struct gt_err *err)
 {
 	*t = (struct gt_tokenizer){.kind = kind, .vocab = vocab, .unk = -1, .first = -1, .last = -1};

@@ -55,6 +55,8 @@
 
 enum gt_tokenizer_kind { GT_TOK_WORDS, GT_TOK_BYTES, GT_TOK_WORDPIECE };
 
+extern const char *const gt_tokenizer_names[]; /* "words", "bytes", "wordpiece" */
+
 struct gt_tokenizer {
 	enum gt_tokenizer_kind kind;
 	const struct gt_vocab *vocab; /* not owned; NULL for GT_TOK_BYTES */

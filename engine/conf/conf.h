@@ -14,6 +14,7 @@
 #include "ir/graph.h"
 #include "optimizer.h"
 #include "table/table_spec.h"
+#include "text/text_spec.h"
 
 enum gt_reproducible { GT_REPRO_NONE, GT_REPRO_RUN, GT_REPRO_WORLD };
 enum gt_precision { GT_PREC_FP32, GT_PREC_TF32, GT_PREC_BF16, GT_PREC_FP16 };
@@ -60,6 +61,7 @@ struct gt_conf_data {
 	int naugment;
 	int64_t classes, samples, samples_test; /* of a synthetic dataset: number of classes, training samples and test samples */
 	int64_t limit;
+	struct gt_text_spec text;      /* of the format "text" */
 	struct gt_floats lengths;      /* whole, ascending: lengths to which batches of sequences are padded; empty: chosen automatically */
 	int64_t buckets;               /* batches whose sequences are sorted by length together; 0: none; -1: chosen automatically */
 	int64_t prefetch;              /* batches that a thread prepares in advance; 0: the step prepares its own; -1: chosen automatically */

@@ -160,6 +160,7 @@ enum gt_code gt_conf_read(struct gt_reading *rd, struct gt_err *err)
 		c->checkpoint.best_mode = strstr(c->checkpoint.best_metric, "loss") != NULL;
 	GT_COLLECT(rd, err, data_paths(rd, err));
 	GT_COLLECT(rd, err, absolute(rd, "model.pretrained.file", &c->pretrained.file, err));
+	GT_COLLECT(rd, err, absolute(rd, "data.vocab", &c->data.text.vocab, err));
 	GT_COLLECT(rd, err, read_transforms(rd, "data.augment", c->data.augment, &c->data.naugment, err));
 	GT_COLLECT(rd, err, read_transforms(rd, "eval.transforms", c->eval.transforms, &c->eval.ntransforms, err));
 	GT_COLLECT(rd, err, gt_conf_table(rd, err));

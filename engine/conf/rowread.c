@@ -453,9 +453,13 @@ static enum gt_code check_row(struct gt_arena *a, const struct gt_row *rows, con
 	bool applies = gt_row_applies(rows, r, base);
 	snprintf(at, sizeof at, "%s%s", shown, r->path);
 	if (n && !applies) {
+		const struct gt_row *top = r; /* the key that decides may itself not apply */
+		while (!gt_row_applies(rows, gt_row_find(rows, top->when), base))
+			top = gt_row_find(rows, top->when);
 		if (n->set || !ruled_out_by_set(rows, r, group, base))
 			return gt_conf_fail(err, n->loc, at, "%s = \"%s\" does not use this key; %s",
-			                    r->when, gt_row_deciding(rows, r, base, value), users(gt_row_is(r, is, sizeof is), text, sizeof text));
+			                    top->when, gt_row_deciding(rows, top, base, value),
+			                    users(gt_row_is(top, is, sizeof is), text, sizeof text));
 		/* The file alone was correct: --set selected another type, so the keys of the old type are ignored. */
 		return gt_row_default(a, r, base, err);
 	}

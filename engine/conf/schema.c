@@ -11,6 +11,8 @@
 #define AT_SCHEDULE(member) AT(train.schedule.member)
 #define OPT(P) .when = P "type", .by_optimizer = true /* the key exists for the optimizer types whose row in optimizer_rows.h names it */
 #define SCHED(P, types) .when = P "type", .is = types
+#define TEXT .when = "data.format", .is = "text"
+#define WORDS .when = "data.tokenizer", .is = "words"
 #define CSV .when = "data.format", .is = "csv"
 #define FP16 .when = "precision", .is = "fp16"
 #define MODE(modes) .when = "parallel.mode", .is = modes
@@ -135,7 +137,7 @@ const struct gt_row gt_rows[] = {
     {"data.root", GT_T_STRING, AT(data.root), "\"\"",
      .help = "folder of the data files, relative to the folder of the config; \"\": the first of $GTRAIN_DATA/NAME, the user's cache and "
              "/usr/share/datasets/NAME that exists"},
-    {"data.format", GT_T_CHOICE, AT(data.format), "\"auto\"", .values = "auto|idx|cifar10|cifar100|folder|list|pattern|csv|synthetic",
+    {"data.format", GT_T_CHOICE, AT(data.format), "\"auto\"", .values = "auto|idx|cifar10|cifar100|folder|list|pattern|csv|text|synthetic",
      .help = "format of the files; auto: recognised by their names or their content; folder: images in folders train/CLASS, valid/CLASS "
              "(or val) and test/CLASS, or in CLASS, or the same in a .tar archive; list: train and test are CSV files with a column of "
              "paths and one of labels; pattern: the names of the images of one folder have their class; csv: train and test are CSV files "
@@ -211,6 +213,21 @@ const struct gt_row gt_rows[] = {
     {"data.workers", GT_T_INT, AT(data.workers), "0", 0, 1024,
      .help = "number of threads of a rank that read samples which are not in memory; 0: one for each thread of the device; beside the "
              "decoded batches, each keeps at most 32 MiB from one image to the next"},
+    {"data.tokenizer", GT_T_ENUM, AT(data.text.tokenizer), "\"words\"", .values = "words|bytes|wordpiece", TEXT,
+     .help = "what the tokens of a text are; words: words and punctuation, in lower case, with a vocabulary of the training split; bytes: "
+             "the bytes of its UTF-8; wordpiece: pieces of words, by the vocabulary of a published BERT model"},
+    {"data.max_tokens", GT_T_INT, AT(data.text.max_tokens), "512", 1, 32768, TEXT,
+     .help = "maximum number of tokens of a text; the others are cut off at its end"},
+    {"data.min_freq", GT_T_INT, AT(data.text.min_freq), "3", 1, 1 << 30, WORDS,
+     .help = "number of times that a word must occur in the training split to be in the vocabulary"},
+    {"data.max_vocab", GT_T_INT, AT(data.text.max_vocab), "60000", 3, 1 << 24, WORDS,
+     .help = "maximum number of tokens in the vocabulary; the most frequent words are in it"},
+    {"data.vocab", GT_T_STRING, AT(data.text.vocab), "\"\"", .when = "data.tokenizer", .is = "wordpiece",
+     .help = "the file vocab.txt of a published BERT model (uncased), relative to the folder of the config"},
+    {"data.ngrams", GT_T_INT, AT(data.text.ngrams), "1", 1, 8, WORDS,
+     .help = "number of words of the longest n-grams that are tokens too, behind those of the text, for an embedding_bag; 1: none"},
+    {"data.hash_buckets", GT_T_INT, AT(data.text.hash_buckets), "0", 0, 1 << 30, WORDS,
+     .help = "number of tokens that the n-grams share by their hashes; 0: 1048576 beside ngrams"},
     {"data.lengths", GT_T_FLOATS, AT(data.lengths), "[]", 1, 65536,
      .help = "lengths to which batches of token sequences are padded, at most 8 ascending whole numbers; a batch gets the first that its "
              "longest sequence fits into, and each has a plan of its own; []: chosen from the lengths in the training split"},

@@ -69,7 +69,7 @@ const struct gt_row *gt_row_find(const struct gt_row *rows, const char *path); /
 const char *gt_row_is(const struct gt_row *r, char *buf, size_t size);
 /* Returns the default of a key of an optimizer. type: enum gt_optimizer; -1: not known, because the config names an unknown optimizer. */
 const char *gt_row_default_of(const struct gt_row *r, int type);
-/* Returns whether key r applies to the struct `base`: the key named by r->when has one of the values in r->is. */
+/* Returns whether key r applies to the struct `base`: the key named by r->when applies, and has one of the values in r->is. */
 bool gt_row_applies(const struct gt_row *rows, const struct gt_row *r, const void *base);
 /* Returns the value, in the struct `base`, of the key named by r->when, as a word. */
 const char *gt_row_deciding(const struct gt_row *rows, const struct gt_row *r, const void *base, char word[48]);

@@ -1,6 +1,7 @@
 /* Rejects keys whose values are valid alone but contradict each other. */
 #include "conf/schema.h"
 #include "conf/synonyms.h"
+#include "text/tokenizer.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -102,6 +103,23 @@ static enum gt_code check_sequences(struct gt_reading *rd, struct gt_err *err)
 	return GT_OK;
 }
 
+/* Checks the keys of texts. */
+static enum gt_code check_texts(struct gt_reading *rd, struct gt_err *err)
+{
+	struct gt_text_spec *t = &rd->conf->data.text;
+	if (strcmp(rd->conf->data.format, "text"))
+		return GT_OK;
+	if (t->tokenizer == GT_TOK_WORDPIECE && !*t->vocab)
+		FAIL(rd, "data.vocab", "expected the vocab.txt of a model with data.tokenizer = \"wordpiece\", got nothing");
+	if (t->tokenizer != GT_TOK_WORDS)
+		t->ngrams = 1;
+	if (t->hash_buckets && t->ngrams < 2)
+		FAIL(rd, "data.hash_buckets", "only n-grams use this key; write data.ngrams = 2 too, or remove it");
+	if (!t->hash_buckets && t->ngrams > 1)
+		t->hash_buckets = 1 << 20;
+	return GT_OK;
+}
+
 /* Checks the keys of targets that are numbers: several labels of a sample, or columns of numbers. */
 static enum gt_code check_targets(struct gt_reading *rd, struct gt_err *err)
 {
@@ -149,6 +167,7 @@ static enum gt_code check_data(struct gt_reading *rd, struct gt_err *err)
 	GT_TRY(check_targets(rd, err));
 	GT_TRY(check_no_images(rd, err));
 	GT_TRY(check_sequences(rd, err));
+	GT_TRY(check_texts(rd, err));
 	if (d->naugment && d->augment[d->naugment - 1].type >= GT_TF_MIXUP && !strcmp(c->train.loss, "nll")) {
 		char word[32];
 		FAIL(rd, "data.augment", "\"%s\" and train.loss = \"nll\" do not go together, because mixed targets are no labels; write "

@@ -6,6 +6,7 @@
 #include "run/report_ranks.h"
 #include "run/warnings.h"
 #include "session/schedule.h"
+#include "text/tokenizer.h"
 #include "state/pretrained.h"
 #include <math.h>
 #include <stdio.h>
@@ -114,6 +115,24 @@ static enum gt_code blocks(struct gt_report *r, const struct gt_session *s, stru
 	return GT_OK;
 }
 
+/* Describes texts, and the lengths of sequences. */
+static enum gt_code texts(struct gt_report *r, const struct gt_session *s, struct gt_err *err)
+{
+	const struct gt_learned *l = s->data.files->learned;
+	const struct gt_text_counts *n = &s->data.set[GT_TRAIN].texts;
+	GT_NEW(r->lengths, r->arena, s->data.lengths.n + 1, err);
+	for (; r->nlengths < s->data.lengths.n; r->nlengths++)
+		r->lengths[r->nlengths] = s->data.lengths.at[r->nlengths];
+	if (!l || !l->text.ids || !n->texts)
+		return GT_OK;
+	double tokens = n->tokens > 0 ? (double)n->tokens : 1;
+	r->texts = (struct gt_check_texts){.tokenizer = gt_tokenizer_names[s->conf->data.text.tokenizer], .ids = l->text.ids,
+	                                   .vocabulary = l->text.vocab ? gt_vocab_size(l->text.vocab) : 0, .texts = n->texts,
+	                                   .max_tokens = s->conf->data.text.max_tokens, .mean = tokens / (double)n->texts,
+	                                   .unknown = (double)n->unknown / tokens, .truncated = (double)n->truncated / (double)n->texts};
+	return GT_OK;
+}
+
 /* Lists the columns of a table. */
 static enum gt_code columns(struct gt_report *r, const struct gt_session *s, struct gt_err *err)
 {
@@ -164,6 +183,7 @@ static enum gt_code fill(struct gt_report *r, const struct gt_world_plan *world_
 	GT_TRY(groups(r, s, err));
 	GT_TRY(blocks(r, s, err));
 	GT_TRY(columns(r, s, err));
+	GT_TRY(texts(r, s, err));
 	r->warnings.arena = r->arena;
 	GT_TRY(gt_warnings(s, c->checkpoint.dir, &r->warnings, err));
 	gt_problems_sort(&r->warnings, c->path);

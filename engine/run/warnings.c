@@ -1,4 +1,5 @@
 #include "run/warnings.h"
+#include "learned.h"
 #include "base/bytes.h"
 #include "ir/op.h"
 #include "store/ckpt.h"
@@ -98,7 +99,8 @@ static enum gt_code unread(const struct list *l)
 {
 	const struct gt_dataset *d = &l->s->data.files->like;
 	const struct gt_model_spec *m = &l->c->model;
-	for (int k = 0; k < d->nfields; k++) {
+	bool table = l->s->data.files->learned && l->s->data.files->learned->table.ncolumns;
+	for (int k = 0; k < d->nfields && table; k++) {
 		int i = 0;
 		while (i < m->ninputs && strcmp(m->inputs[i].name, d->field[k].name))
 			i++;

@@ -46,6 +46,7 @@ static struct gt_dataset_spec dataset_spec(const struct gt_conf *c)
 	                               .seed = (uint64_t)c->seed,
 	                               .target_labels = d->targets == GT_TARGETS_LABELS,
 	                               .normalize_target = d->normalize_target};
+	spec.text = d->text;
 	spec.table = (struct gt_table_spec){.delimiter = *d->delimiter,
 	                                    .header = (enum gt_table_header)d->header,
 	                                    .na = d->na.v,

@@ -2,7 +2,9 @@
 #include "base/json.h"
 #include "store/json_read.h"
 #include "store/table_json.h"
+#include "store/text_json.h"
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define JSON_LEVELS 6 /* data.json has objects in a list in an object (table_json.h) */
@@ -30,8 +32,10 @@ enum gt_code gt_data_facts_print(const struct gt_data_facts *f, struct gt_arena 
 		gt_json_end(&j);
 	if (f->learned && f->learned->table.ncolumns)
 		gt_table_json_put(&j, "table", &f->learned->table);
+	enum gt_code code = f->learned && f->learned->text.ids ? gt_text_json_put(&j, "text", &f->learned->text, err) : GT_OK;
 	gt_json_end(&j);
-	enum gt_code code = gt_json_finish(&j, &line, err);
+	if (code == GT_OK)
+		code = gt_json_finish(&j, &line, err);
 	if (code == GT_OK && !(*text = gt_arena_printf(a, "%s\n", line)))
 		code = gt_fail_memory(err, j.len);
 	gt_json_free(&j);
@@ -121,22 +125,42 @@ enum gt_code gt_data_facts_read(const struct gt_ckpt *c, struct gt_arena *a, str
 	return code;
 }
 
+/* Reads the part of a format. The classes of texts are those of data.json. */
+static enum gt_code get_learned(const struct gt_ckpt *c, const struct gt_json_value *v, const char *path, const struct gt_learning *by,
+                                struct gt_learned *out, struct gt_err *err)
+{
+	const struct gt_json_value *table = gt_json_member(v, "table"), *text = gt_json_member(v, "text");
+	if (!strcmp(by->format, "csv") && table)
+		return gt_table_json_get(table, path, &out->table, err);
+	if (strcmp(by->format, "text") || !text)
+		return gt_fail(err, GT_EDATA, "%s: expected what was learned from data of format \"%s\", got a checkpoint without it",
+		               gt_ckpt_path(c), by->format);
+	struct gt_data_facts facts;
+	struct gt_arena *a;
+	GT_TRY(gt_text_json_get(text, path, &out->text, err));
+	GT_TRY(gt_arena_open(&a, err));
+	enum gt_code code = get_facts(c, v, a, &facts, err);
+	if (code == GT_OK && !(out->text.class = calloc((size_t)facts.nclasses + 1, sizeof *out->text.class)))
+		code = gt_fail_memory(err, (size_t)facts.nclasses);
+	for (int64_t i = 0; i < facts.nclasses && code == GT_OK; i++, out->text.nclasses++)
+		if (!(out->text.class[i] = strdup(facts.class[i])))
+			code = gt_fail_memory(err, strlen(facts.class[i]));
+	gt_arena_close(a);
+	return code;
+}
+
 enum gt_code gt_data_facts_learned(const struct gt_ckpt *c, const struct gt_learning *by, struct gt_learned **out, struct gt_err *err)
 {
 	struct gt_arena *a;
-	const struct gt_json_value *v, *table;
+	const struct gt_json_value *v;
 	const char *path = NULL;
 	*out = NULL;
 	GT_TRY(gt_arena_open(&a, err));
 	enum gt_code code = parse(c, a, &path, &v, err);
-	table = gt_json_member(v, "table");
-	if (code == GT_OK && !table)
-		code = gt_fail(err, GT_EDATA, "%s: expected what was learned from data of format \"%s\", got a checkpoint without it",
-		               gt_ckpt_path(c), by->format);
 	if (code == GT_OK)
 		code = gt_learned_new(by, out, err);
 	if (code == GT_OK)
-		code = gt_table_json_get(table, path, &(*out)->table, err);
+		code = get_learned(c, v, path, by, *out, err);
 	gt_arena_close(a);
 	if (code != GT_OK) {
 		gt_learned_free(*out);
@@ -148,6 +172,8 @@ enum gt_code gt_data_facts_learned(const struct gt_ckpt *c, const struct gt_lear
 enum gt_code gt_data_learned_compare(const struct gt_learned *ckpt, const struct gt_learned *now, const char *where, const char *path,
                                      struct gt_err *err)
 {
+	if (now->text.ids)
+		return gt_text_json_compare(&ckpt->text, &now->text, where, path, err);
 	return gt_table_json_compare(&ckpt->table, &now->table, where, path, err);
 }
 

@@ -1,0 +1,213 @@
+#include "text_data.h"
+#include "base/arena.h"
+#include "base/fileio.h"
+#include "text/ngrams.h"
+#include "text/text_utf8.h"
+#include "text/tokenizer.h"
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_WORDS ((size_t)4 << 30)     /* maximum bytes of all different words of the training split */
+#define MAX_VOCAB ((uint64_t)64 << 20)  /* maximum bytes of the file of a vocabulary */
+
+void gt_texts_free(struct gt_texts *t)
+{
+	free(t->text);
+	free(t->end);
+	*t = (struct gt_texts){0};
+}
+
+uint64_t gt_texts_bytes(const struct gt_texts *t)
+{
+	return (uint64_t)t->cap + (uint64_t)t->end_cap * sizeof *t->end;
+}
+
+/* Checks a text line by line, so that a message can name the line. */
+static enum gt_code check(const char *text, size_t n, const char *where, struct gt_err *err)
+{
+	if (gt_utf8_check(text, n, NULL) == GT_OK)
+		return GT_OK;
+	for (int64_t line = 1;; line++) {
+		const char *end = memchr(text, '\n', n);
+		size_t len = end ? (size_t)(end - text) + 1 : n;
+		enum gt_code code = gt_utf8_check(text, len, err);
+		if (code != GT_OK)
+			return gt_fail_prefix(err, "%.600s:%lld", where, (long long)line), code;
+		text += len;
+		n -= len;
+	}
+}
+
+static const char *get(const struct gt_texts *t, int64_t i, size_t *n)
+{
+	int64_t begin = i ? t->end[i - 1] : 0;
+	*n = (size_t)(t->end[i] - begin);
+	return t->text + begin;
+}
+
+enum gt_code gt_texts_add(struct gt_texts *t, const char *text, size_t n, const char *where, struct gt_err *err)
+{
+	GT_TRY(check(text, n, where, err));
+	GT_GROW(t->text, t->cap, t->size + (int64_t)n + 1, err);
+	GT_GROW(t->end, t->end_cap, t->n + 1, err);
+	if (n)
+		memcpy(t->text + t->size, text, n);
+	t->size += (int64_t)n;
+	t->end[t->n++] = t->size;
+	return GT_OK;
+}
+
+/* ---- vocabularies --------------------------------------------------------------------------------------------------------------- */
+static enum gt_code read_vocab(const struct gt_text_spec *spec, struct gt_vocab **out, struct gt_err *err)
+{
+	char *text;
+	size_t n;
+	if (!*spec->vocab)
+		return gt_fail(err, GT_ECONFIG, "data.vocab: expected the vocab.txt of a model with data.tokenizer = \"wordpiece\", got nothing");
+	GT_TRY(gt_file_read(spec->vocab, MAX_VOCAB, &text, &n, err));
+	enum gt_code code = gt_vocab_parse(spec->vocab, text, n, GT_VOCAB_BERT, out, err);
+	free(text);
+	return code;
+}
+
+static enum gt_code count(const struct gt_texts *t, const int64_t *row, int64_t nrows, struct gt_vocab_counter *c, struct gt_err *err)
+{
+	struct gt_text_scratch scratch = {0};
+	enum gt_code code = GT_OK;
+	for (int64_t i = 0; i < nrows && code == GT_OK; i++) {
+		size_t n;
+		const char *text = get(t, row ? row[i] : i, &n);
+		code = gt_words_count(text, n, &scratch, c, err);
+	}
+	gt_text_scratch_close(&scratch);
+	return code;
+}
+
+enum gt_code gt_texts_learn(const struct gt_texts *t, const struct gt_text_spec *spec, const int64_t *row, int64_t nrows,
+                            struct gt_vocab **out, struct gt_err *err)
+{
+	struct gt_vocab_counter *c;
+	*out = NULL;
+	if (spec->tokenizer == GT_TOK_BYTES)
+		return GT_OK;
+	if (spec->tokenizer == GT_TOK_WORDPIECE)
+		return read_vocab(spec, out, err);
+	GT_TRY(gt_vocab_counter_open(MAX_WORDS, &c, err));
+	enum gt_code code = count(t, row, nrows, c, err);
+	if (code == GT_OK)
+		code = gt_vocab_build(c, spec->min_freq, spec->max_vocab, out, err);
+	if (code == GT_EDATA)
+		gt_fail_prefix(err, "data.tokenizer");
+	gt_vocab_counter_close(c);
+	if (code == GT_OK && gt_vocab_bytes(*out) > MAX_VOCAB)
+		code = gt_fail(err, GT_EDATA, "data.max_vocab: expected a vocabulary of at most %d MiB, which a checkpoint can store, got %zu; "
+		               "write a smaller number", (int)(MAX_VOCAB >> 20), gt_vocab_bytes(*out) >> 20);
+	return code;
+}
+
+/* ---- fields ---------------------------------------------------------------------------------------------------------------------- */
+enum gt_code gt_texts_ids(const struct gt_text_spec *spec, const struct gt_vocab *vocab, int64_t *ids, struct gt_err *err)
+{
+	struct gt_tokenizer t;
+	GT_TRY(gt_tokenizer_init(&t, (enum gt_tokenizer_kind)spec->tokenizer, vocab, err));
+	*ids = t.size + (spec->ngrams > 1 ? spec->hash_buckets : 0);
+	if (*ids >= INT32_MAX)
+		return gt_fail(err, GT_ECONFIG, "data.hash_buckets: expected fewer than %d ids together with the %d of the vocabulary, got %lld",
+		               INT32_MAX, t.size, (long long)*ids);
+	return GT_OK;
+}
+
+enum gt_code gt_texts_describe(const struct gt_text_spec *spec, const struct gt_vocab *vocab, const int64_t *ids, struct gt_field *tokens,
+                               struct gt_field *lengths, struct gt_err *err)
+{
+	struct gt_tokenizer t;
+	int64_t now;
+	GT_TRY(gt_texts_ids(spec, vocab, &now, err));
+	GT_TRY(gt_tokenizer_init(&t, (enum gt_tokenizer_kind)spec->tokenizer, vocab, err));
+	if (gt_token_limit_check(&t, (struct gt_token_limit){.max = (int32_t)spec->max_tokens}, err) != GT_OK)
+		return gt_fail_prefix(err, "data.max_tokens");
+	if (now != *ids)
+		return gt_fail(err, GT_ECONFIG, "data.tokenizer: expected the %lld different tokens with which the model was trained, got %lld",
+		               (long long)*ids, (long long)now);
+	int64_t width = spec->max_tokens + gt_ngrams_count((int32_t)spec->max_tokens, (int32_t)spec->ngrams);
+	*tokens = (struct gt_field){
+	    .name = "tokens", .dtype = GT_I32, .width = width, .ragged = true, .pad = t.pad, .codes = ids, .ncodes = 1};
+	*lengths = (struct gt_field){.name = "lengths", .dtype = GT_I32};
+	return GT_OK;
+}
+
+/* What a conversion needs. */
+struct work {
+	const struct gt_texts *t;
+	const struct gt_text_spec *spec;
+	struct gt_tokenizer by;
+	struct gt_text_scratch scratch;
+	uint32_t *hash; /* [max_tokens] */
+	int32_t *id;    /* [width]: the tokens of one text */
+};
+
+/* Writes the sequence of text i to w->id, and returns its length. */
+static enum gt_code convert(struct work *w, int64_t i, int64_t *out, struct gt_text_counts *counts, struct gt_err *err)
+{
+	struct gt_tokens got;
+	size_t n;
+	const char *text = get(w->t, i, &n);
+	bool grams = w->spec->ngrams > 1;
+	struct gt_token_limit limit = {.max = (int32_t)w->spec->max_tokens};
+	GT_TRY(gt_tokenize(&w->by, text, n, limit, &w->scratch, w->id, grams ? w->hash : NULL, &got, err));
+	for (int32_t k = 0; k < got.n; k++)
+		counts->unknown += w->id[k] == w->by.unk;
+	counts->texts++;
+	counts->tokens += got.n;
+	counts->truncated += got.truncated;
+	*out = got.n;
+	if (grams)
+		*out += gt_ngrams(w->hash, got.n, (int32_t)w->spec->ngrams, w->by.size, (uint32_t)w->spec->hash_buckets, w->id + got.n);
+	return GT_OK;
+}
+
+/* Converts all texts; *room: number of tokens that fit into tokens->data. */
+static enum gt_code convert_all(struct work *w, gt_text_name *name, const void *user, struct gt_field *tokens, int32_t *length,
+                                int64_t *room, struct gt_text_counts *counts, struct gt_err *err)
+{
+	int32_t *to = NULL;
+	char buf[GT_PATH_SIZE];
+	int64_t n;
+	for (int64_t i = 0; i < w->t->n; i++) {
+		int64_t at = tokens->start[i];
+		GT_TRY(convert(w, i, &n, counts, err));
+		if (!n)
+			return gt_fail(err, GT_EDATA, "%.600s: expected a text with at least one token, got none", name(user, i, buf, sizeof buf));
+		to = tokens->data;
+		GT_GROW(to, *room, at + n, err);
+		tokens->data = to;
+		memcpy(to + at, w->id, (size_t)n * sizeof *to);
+		tokens->start[i + 1] = at + n;
+		length[i] = (int32_t)n;
+	}
+	to = realloc(tokens->data, (size_t)(tokens->start[w->t->n] + 1) * sizeof *to);
+	tokens->data = to ? to : tokens->data;
+	return GT_OK;
+}
+
+enum gt_code gt_texts_fields(const struct gt_texts *t, const struct gt_text_spec *spec, const struct gt_vocab *vocab, gt_text_name *name,
+                             const void *user, struct gt_field *tokens, struct gt_field *lengths, struct gt_text_counts *counts,
+                             struct gt_err *err)
+{
+	struct work w = {.t = t, .spec = spec};
+	int64_t room = 0;
+	GT_TRY(gt_tokenizer_init(&w.by, (enum gt_tokenizer_kind)spec->tokenizer, vocab, err));
+	w.hash = malloc((size_t)spec->max_tokens * sizeof *w.hash);
+	w.id = malloc((size_t)tokens->width * sizeof *w.id);
+	tokens->start = calloc((size_t)t->n + 1, sizeof *tokens->start);
+	int32_t *length = lengths->data = malloc((size_t)(t->n + 1) * sizeof *length);
+	*counts = (struct gt_text_counts){0};
+	bool some = w.hash && w.id && tokens->start && length;
+	enum gt_code code = some ? convert_all(&w, name, user, tokens, length, &room, counts, err)
+	                         : gt_fail_memory(err, (size_t)(t->n + tokens->width) * sizeof *w.id);
+	free(w.hash);
+	free(w.id);
+	gt_text_scratch_close(&w.scratch);
+	return code;
+}

@@ -1,0 +1,186 @@
+/* The format "text": files of one text each, in a folder or a .tar archive of train/CLASS/x.txt as in folder.c. The fields are the tokens
+ * of a text and their number; the target is the class.
+ *
+ * text_data.c learns vocabularies and converts texts; this file makes datasets of them. */
+#include "base/arena.h"
+#include "folder.h"
+#include "format.h"
+#include "learned.h"
+#include "text_data.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+/* gt_dataset.raw */
+struct raw {
+	struct gt_texts texts;
+	struct gt_source *files;      /* text i is that of file i */
+	struct gt_class_list classes; /* of the training split */
+};
+
+static bool is_text_name(const char *path)
+{
+	const char *slash = strrchr(path, '/'), *dot = strrchr(path, '.');
+	return (slash ? slash[1] : path[0]) != '.' && dot && !strcasecmp(dot, ".txt");
+}
+
+static const struct gt_folder_kind kind = {is_text_name, "texts (.txt)"};
+
+static void drop(void *p)
+{
+	struct raw *raw = p;
+	gt_texts_free(&raw->texts);
+	gt_source_close(raw->files);
+	gt_class_list_free(&raw->classes);
+	free(raw);
+}
+
+static uint64_t raw_bytes(const void *p)
+{
+	const struct raw *raw = p;
+	return gt_texts_bytes(&raw->texts) + gt_source_bytes(raw->files);
+}
+
+static const char *name(const void *user, int64_t i, char *buf, size_t size)
+{
+	return gt_source_name(((const struct raw *)user)->files, i, buf, size);
+}
+
+/* ---- reading -------------------------------------------------------------------------------------------------------------------- */
+static enum gt_code read_texts(struct raw *raw, size_t max_bytes, struct gt_err *err)
+{
+	struct gt_bytes_buf buf = {0};
+	char where[4096];
+	enum gt_code code = GT_OK;
+	for (int64_t i = 0; i < raw->files->n && code == GT_OK; i++) {
+		code = gt_source_read(raw->files, i, &buf, err);
+		if (code == GT_OK)
+			code = gt_texts_add(&raw->texts, (const char *)buf.data, buf.size, name(raw, i, where, sizeof where), err);
+		if (code == GT_OK && (uint64_t)raw->texts.size > max_bytes)
+			code = gt_fail(err, GT_EDATA, "%.400s: the texts are longer than the %zu bytes allowed", raw->files->root, max_bytes);
+	}
+	free(buf.data);
+	return code;
+}
+
+static enum gt_code new_raw(struct gt_dataset *out, struct raw **raw, struct gt_err *err)
+{
+	if (!(*raw = calloc(1, sizeof **raw)))
+		return gt_fail_memory(err, sizeof **raw);
+	out->raw = *raw;
+	out->learning = &gt_learning_text;
+	return GT_OK;
+}
+
+static enum gt_code strata(const struct gt_dataset_spec *spec, const struct gt_dataset *d, int32_t *out, int64_t *groups,
+                           struct gt_err *err)
+{
+	const struct raw *raw = d->raw;
+	(void)spec;
+	(void)err;
+	for (int64_t i = 0; i < d->n; i++)
+		out[i] = raw->files->file[i].label;
+	*groups = raw->classes.n;
+	return GT_OK;
+}
+
+static enum gt_code copy_names(char *const *from, int64_t n, char ***to, int64_t *nto, struct gt_err *err)
+{
+	if (!(*to = calloc((size_t)n + 1, sizeof **to)))
+		return gt_fail_memory(err, (size_t)n * sizeof **to);
+	for (*nto = 0; *nto < n; ++*nto)
+		if (!((*to)[*nto] = strdup(from[*nto])))
+			return gt_fail_memory(err, strlen(from[*nto]));
+	return GT_OK;
+}
+
+static enum gt_code learn(const struct gt_dataset_spec *spec, const struct gt_dataset *d, const int64_t *row, int64_t n,
+                          struct gt_learned *out, struct gt_err *err)
+{
+	const struct raw *raw = d->raw;
+	GT_TRY(copy_names(raw->classes.v, raw->classes.n, &out->text.class, &out->text.nclasses, err));
+	GT_TRY(gt_texts_learn(&raw->texts, &spec->text, row, n, &out->text.vocab, err));
+	return gt_texts_ids(&spec->text, out->text.vocab, &out->text.ids, err);
+}
+
+static void forget(struct gt_learned *l)
+{
+	gt_vocab_close(l->text.vocab);
+	for (int64_t i = 0; i < l->text.nclasses; i++)
+		free(l->text.class[i]);
+	free(l->text.class);
+}
+
+/* ---- datasets -------------------------------------------------------------------------------------------------------------------- */
+static enum gt_code describe(const struct gt_dataset_spec *spec, const struct gt_learned *l, struct gt_dataset *out, struct gt_err *err)
+{
+	if (spec->classes > 0 && l->text.nclasses > spec->classes)
+		return gt_fail(err, GT_ECONFIG, "data.classes: expected at least %lld, one for each class of the training split, got %lld",
+		               (long long)l->text.nclasses, (long long)spec->classes);
+	GT_TRY(gt_texts_describe(&spec->text, l->text.vocab, &l->text.ids, &out->field[0], &out->field[1], err));
+	out->nfields = 2;
+	out->classes = spec->classes > 0 ? spec->classes : l->text.nclasses;
+	return copy_names(l->text.class, l->text.nclasses, &out->class_name, &out->nclass_names, err);
+}
+
+/* Converts the texts. Without targets, their files have no classes. */
+static enum gt_code convert(const struct gt_dataset_spec *spec, const struct gt_learned *l, bool targets, struct gt_dataset *d,
+                            struct gt_err *err)
+{
+	struct raw *raw = d->raw;
+	for (int64_t i = 0; targets && (i < raw->classes.n || i < l->text.nclasses); i++)
+		if (i >= raw->classes.n || i >= l->text.nclasses || strcmp(raw->classes.v[i], l->text.class[i]))
+			return gt_fail(err, GT_EDATA, "%.300s: expected class %lld to be \"%.100s\", with which the model was trained, got \"%.100s\"",
+			               raw->files->root, (long long)i, i < l->text.nclasses ? l->text.class[i] : "",
+			               i < raw->classes.n ? raw->classes.v[i] : "");
+	GT_TRY(describe(spec, l, d, err));
+	if (targets && !(d->labels = malloc((size_t)(d->n + 1) * sizeof *d->labels)))
+		return gt_fail_memory(err, (size_t)d->n * sizeof *d->labels);
+	for (int64_t i = 0; i < d->n && targets; i++)
+		d->labels[i] = raw->files->file[i].label;
+	GT_TRY(gt_texts_fields(&raw->texts, &spec->text, l->text.vocab, name, raw, &d->field[0], &d->field[1], &d->texts, err));
+	drop(raw);
+	d->raw = NULL;
+	return GT_OK;
+}
+
+static enum gt_code apply(const struct gt_dataset_spec *spec, const struct gt_learned *l, struct gt_dataset *d, struct gt_err *err)
+{
+	return convert(spec, l, true, d, err);
+}
+
+static enum gt_code inputs(const struct gt_dataset_spec *spec, const char *path, struct gt_dataset *out, struct gt_err *err)
+{
+	struct raw *raw;
+	GT_TRY(new_raw(out, &raw, err));
+	GT_TRY(gt_folder_open("/", &raw->files, err));
+	GT_TRY(gt_source_add(raw->files, path, 0, 0, err));
+	GT_TRY(read_texts(raw, spec->max_bytes ? spec->max_bytes : GT_DEFAULT_MAX_BYTES, err));
+	out->n = 1;
+	return convert(spec, spec->learned, false, out, err);
+}
+
+/* Without what was learned, the texts stay as they are in the files. */
+static enum gt_code load(const struct gt_dataset_spec *spec, enum gt_split split, const struct gt_paths *paths, bool headers_only,
+                         struct gt_dataset *out, struct gt_err *err)
+{
+	struct raw *raw;
+	(void)headers_only; /* the vocabulary and the lengths need the whole texts */
+	GT_TRY(new_raw(out, &raw, err));
+	GT_TRY(gt_folder_split(paths->path[0], &kind, split, &raw->files, &raw->classes, err));
+	gt_source_thin_out(raw->files, spec->limit);
+	out->n = raw->files->n;
+	GT_TRY(read_texts(raw, spec->max_bytes, err));
+	return spec->learned && out->n ? convert(spec, spec->learned, true, out, err) : GT_OK;
+}
+
+static enum gt_code find(const char *dir, enum gt_split split, struct gt_paths *paths, struct gt_err *err)
+{
+	(void)split;
+	return gt_folder_is_source(dir) ? gt_paths_add(paths, "", dir, err) : GT_OK;
+}
+
+const struct gt_learning gt_learning_text = {.format = "text", .strata = strata, .learn = learn, .describe = describe, .apply = apply,
+                                             .inputs = inputs, .raw_bytes = raw_bytes, .drop = drop, .forget = forget};
+const struct gt_format gt_format_text = {.name = "text", .by_name = true, .find = find, .load = load, .has_valid = true};

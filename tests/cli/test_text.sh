@@ -1,0 +1,153 @@
+#!/bin/bash
+# Texts (data.format = "text"): folders and archives, tokenizers, what a checkpoint keeps, every mode, and bad input.
+# shellcheck source=tests/cli/cli.sh
+. "$(dirname "$0")/cli.sh"
+command -v python3 >/dev/null || { skip text 'python3 is not installed'; exit 0; }
+cd "$tmp" || exit 1
+cat >make.py <<'PY'
+import os, random
+random.seed(5)
+good, bad = "great lovely fine superb moving".split(), "awful dull poor boring weak".split()
+rest = "the film was a story about people in town with some music and it ended".split()
+for split, n in (("train", 120), ("test", 40)):
+    for label, words in (("neg", bad), ("pos", good)):
+        os.makedirs(f"data/{split}/{label}", exist_ok=True)
+        for i in range(n):
+            text = [random.choice(rest) for _ in range(random.randint(3, 60))]
+            for _ in range(3):
+                text.insert(random.randrange(len(text)), random.choice(words))
+            if split == "test":
+                text.append("unheard")  # a word that the training split lacks
+            if split == "train":
+                text.append(f"only{label}{i}")  # words that occur once
+            with open(f"data/{split}/{label}/{i}.txt", "w") as f:
+                f.write(" ".join(text) + ".<br />\n")
+PY
+python3 make.py
+cat >bag.cfg <<'CFG'
+schema = 1;
+name = "text";
+seed = 3;
+reproducible = "world";
+data = { root = "data"; format = "text"; batch = 32; valid = 0.2; stratify = true; max_tokens = 48; min_freq = 2; };
+model = {
+	inputs = ( { name = "tokens"; }, { name = "lengths"; } );
+	layers = (
+		{ type = "embedding_bag"; in = ["tokens", "lengths"]; embedding_dim = 8; padding_idx = 0; },
+		{ name = "fc"; type = "linear"; out = 2; }
+	);
+};
+train = { epochs = 12; optimizer = { type = "adam"; lr = 0.05; }; };
+checkpoint = { every_epochs = 0; };
+CFG
+weights() { "$gtrain" export "$1" -o "$1.safetensors" -q && sha256sum <"$1.safetensors" | cut -c1-16; }
+# learns NAME ARGS...: trains, and is right about most of the test split; $least: at least about this share
+least=0.9
+learns() {
+	local name=$1 acc
+	shift
+	"$gtrain" run "$@" -q -o "$name" >out 2>err || { fail "$name" "$(head -n 1 err)"; return; }
+	acc=$(sed -n 's/.*test accuracy \([0-9.]*\).*/\1/p' out)
+	if awk -v a="${acc:-0}" -v least="$least" 'BEGIN { exit !(a > least) }'; then
+		pass "$name"
+	else
+		fail "$name" "accuracy ${acc:-none}: $(cat out)"
+	fi
+}
+
+learns folder bag.cfg
+want=$(weights folder)
+(cd data && tar cf ../data.tar train test)
+learns archive bag.cfg -s data.root=data.tar
+if [ "$(weights archive)" = "$want" ]; then pass archive_is_folder; else fail archive_is_folder 'other weights'; fi
+sed 's/ min_freq = 2;//' bag.cfg >piece.cfg
+learns ngrams bag.cfg -s data.ngrams=2 -s data.hash_buckets=1000
+least=0.7 learns bytes piece.cfg -s data.tokenizer=bytes -s data.max_tokens=400 -s train.epochs=40 -s 'model.layers=(
+	{ name = "e"; type = "embedding"; in = "tokens"; embedding_dim = 16; padding_idx = 0; },
+	{ name = "h"; type = "linear"; out = 64; }, { name = "r"; type = "relu"; },
+	{ type = "pool_tokens"; in = ["r", "lengths"]; mode = "mean"; }, { type = "linear"; out = 64; }, { type = "relu"; },
+	{ name = "fc"; type = "linear"; out = 2; } )'
+
+# the vocabulary: of training rows only, in the checkpoint, and used by eval and resume
+python3 - folder <<'PY' || fail vocabulary 'see above'
+import glob, json, sys
+facts = json.load(open(glob.glob(sys.argv[1] + "/latest/data.json")[0]))
+words = facts["text"]["vocabulary"].split("\n")
+ok = words[:2] == ["<pad>", "<unk>"] and "film" in words and "unheard" not in words and "onlyneg1" not in words
+ok = ok and facts["classes"] == ["neg", "pos"] and facts["text"]["ids"] == len(words) - 1
+print("ok vocabulary" if ok else f"not ok vocabulary: {facts}")
+PY
+# Words of the rows that data.valid holds out are not learned: with min_freq 1, 192 of the 240 words that occur once.
+"$gtrain" check bag.cfg -s data.min_freq=1 --json >out 2>err || fail check_json "$(head -n 1 err)"
+python3 - out <<'PY' || fail valid_is_not_learned 'see above'
+import json, sys
+r = json.load(open(sys.argv[1]))
+ok = r["texts"]["vocabulary"] == 2 + 15 + 10 + 1 + 192
+print("ok valid_is_not_learned" if ok else f"not ok valid_is_not_learned: {r['texts']}")
+PY
+gives check 0 out 'are cut off at 48' check bag.cfg
+gives check_lengths 0 out 'batches are padded to' check bag.cfg
+gives eval 0 out 'accuracy' eval folder
+# the checkpoint's vocabulary evaluates, and not one of other texts
+mv data/train data/elsewhere
+mkdir -p data/train/neg data/train/pos
+gives eval_alone 0 out 'accuracy' eval folder --split test
+rm -r data/train
+mv data/elsewhere data/train
+"$gtrain" run bag.cfg -q -o part -s train.steps=7 >/dev/null 2>&1
+"$gtrain" resume part -q -s train.steps=0 >/dev/null 2>err || fail resume "$(head -n 1 err)"
+if [ "$(weights part)" = "$want" ]; then pass resumed; else fail resumed 'other weights'; fi
+for mode in 'ddp 2' 'dp 2' 'zero 4' 'pipe 2'; do
+	read -r m n <<<"$mode"
+	"$gtrain" run bag.cfg -q -o "$m" -s "parallel.mode=$m" -s "parallel.nproc=$n" >/dev/null 2>err
+	rc=$?
+	if [ $rc = 0 ] && [ "$(weights "$m")" = "$want" ]; then
+		pass "$m$n"
+	else
+		fail "$m$n" "status $rc, or other weights: $(head -n 1 err)"
+	fi
+done
+"$gtrain" run bag.cfg -q -o changed -s train.steps=7 >/dev/null 2>&1
+echo 'film film filmic filmic filmic filmic' >data/train/pos/more.txt
+gives changed_texts 65 err 'expected token' resume changed -q -s train.steps=0
+rm data/train/pos/more.txt
+
+# bad input
+bad() {
+	printf %b "$2" >data/train/neg/x.txt
+	gives "$1" 65 err "$3" run bag.cfg -q -o x
+	rm data/train/neg/x.txt
+}
+bad empty '' 'data/train/neg/x.txt: expected 1 byte'
+bad no_tokens ' \n \t' 'data/train/neg/x.txt: expected a text with at least one token, got none'
+bad no_utf8 'a fine film\nwith a \xff byte\n' 'data/train/neg/x.txt:2: '
+bad cut_utf8 'a fine film\n\xc3' 'data/train/neg/x.txt:2: '
+bad utf16 '\xff\xfea\x00b\x00' 'data/train/neg/x.txt:1: '
+printf 'a fine\0film\n' >data/train/neg/x.txt
+gives nul 0 out 'accuracy' run bag.cfg -q -o nul -s train.epochs=1
+python3 -c 'print("a fine film and a lovely story " * 400000)' >data/train/neg/x.txt
+gives ten_megabytes 0 out 'accuracy' run bag.cfg -q -o large -s train.epochs=1
+python3 -c 'print("x" * 12000000)' >data/train/neg/x.txt
+gives long_word 0 out 'accuracy' run bag.cfg -q -o long -s train.epochs=1
+rm data/train/neg/x.txt
+gives no_vocabulary 65 err 'expected a word that occurs at least 10000 times' run bag.cfg -q -o x -s data.min_freq=10000
+mkdir data/test/neutral
+echo 'a film' >data/test/neutral/1.txt
+gives unknown_class 65 err 'the class "neutral" has no folder in the training split' run bag.cfg -q -o x
+rm -r data/test/neutral
+gives no_folder 66 err 'does not exist' run bag.cfg -q -o x -s data.root=nowhere
+mkdir -p images/train/a images/train/b
+touch images/train/a/1.jpg
+gives no_texts 65 err 'has no texts (.txt)' run bag.cfg -q -o x -s data.root=images
+gives vocab_missing 78 err 'data.vocab: expected the vocab.txt of a model' check bag.cfg -s data.tokenizer=wordpiece -s data.min_freq=2
+printf '[PAD]\n[UNK]\nfilm\n' >vocab.txt
+gives vocab_special 65 err 'expected the special token [CLS] in the vocabulary' \
+	check piece.cfg -s data.tokenizer=wordpiece -s data.vocab=vocab.txt
+printf '[PAD]\n[UNK]\n[CLS]\n[SEP]\nfilm\ngreat\nlovely\nfine\nsuperb\nmoving\nawful\ndull\npoor\nboring\nweak\n##s\n' >vocab.txt
+learns wordpiece piece.cfg -s data.tokenizer=wordpiece -s data.vocab=vocab.txt
+gives buckets_alone 78 err 'data.hash_buckets: only n-grams use this key' check bag.cfg -s data.hash_buckets=1000
+gives of_words 78 err 'data.tokenizer = "bytes" does not use this key; words does' check bag.cfg -s data.tokenizer=bytes -s data.min_freq=2
+gives few_tokens 78 err 'data.max_tokens: expected a maximum length of at least 3 tokens' \
+	check piece.cfg -s data.tokenizer=wordpiece -s data.vocab=vocab.txt -s data.max_tokens=2
+gives other_format 78 err 'data.tokenizer' check bag.cfg -s data.format=folder -s data.tokenizer=bytes
+gives small_table 78 err 'num_embeddings: expected at least' check bag.cfg -s 'model.layers[0].num_embeddings=5'

@@ -92,7 +92,7 @@ static enum gt_code look_at(struct look *l, struct gt_err *err)
 static void choose(const struct look *l, struct choice *c)
 {
 	int64_t n = l->ntrain;
-	c->batch = n < 4000 ? 32 : n < 20000 ? 64 : n < 200000 ? 256 : 1024;
+	c->batch = n < 32 ? n : n < 4000 ? 32 : n < 20000 ? 64 : n < 200000 ? 256 : 1024;
 	/* Rows shown in a run. Small tables are learned by heart soon; the best checkpoint is kept. */
 	c->epochs = (int64_t)fmin(fmax(round(300000 / (double)n), 4), 40);
 	c->width[0] = n < 2000 ? 64 : 200;
@@ -114,7 +114,8 @@ static void put_data(FILE *f, const struct look *l, const struct choice *c, cons
 	           "\t# categorical or ignore.\n%s", columns);
 	if (!l->table.header)
 		fprintf(f, "\theader = \"no\";\n");
-	fprintf(f, "\tbatch = %lld;\n\tvalid = %g; # a fifth of the rows is kept from training and evaluated\n", (long long)c->batch, VALID);
+	fprintf(f, "\tbatch = %lld;\n\tdrop_last = true; # batch normalisation needs more than one row in a batch\n", (long long)c->batch);
+	fprintf(f, "\tvalid = %g; # a fifth of the rows is kept from training and evaluated\n", VALID);
 	if (l->classes)
 		fprintf(f, "\tstratify = true;\n");
 	else

@@ -195,7 +195,14 @@ gives init_which_target 64 err 'one of: id, a, b, c, y, level' init train.csv
 gives init_wrong_target 78 err 'got "why"; its columns are' init train.csv --target why
 gives init_absent 66 err 'there is no such file or folder' init absent.csv --target y
 gives init_folder_target 64 err '--target: expected a table' init . --target y
+head -n 13 train.csv >twelve.csv
+"$gtrain" init twelve.csv --target y -o twelve.cfg -q
+gives init_twelve 0 out 'valid loss' run twelve.cfg -q -s train.steps=2
 head -n 6 train.csv >six.csv
+# a last batch of one row, which batch normalisation could not use: of 201 rows, 161 are for training, 5 batches of 32 and one row
+head -n 202 train.csv >odd.csv
+"$gtrain" init odd.csv --target y -o odd.cfg -q
+gives init_odd 0 out 'valid loss' run odd.cfg -q -o odd -s train.steps=7
 gives init_small 65 err 'expected at least 10 rows, got 5' init six.csv --target y
 
 # ---- configs/adult_tabular.cfg, on a table of the columns of UCI Adult in which age, education-num and capital-gain decide ---
@@ -225,6 +232,9 @@ else
 	fail adult_learns "$(cat out err)"
 fi
 echo "# adult_tabular: $(tail -n 1 out)"
+# as many rows as UCI Adult leave a last batch of one row
+head -n 1921 adult.data >odd.data
+gives adult_odd 0 out 'valid accuracy' run "${adult[@]}" -s "data.train=[\"$PWD/odd.data\"]" -s train.epochs=1 -q
 gives adult_predict 0 out 'path,index,income,probability_<=50K,probability_>50K' predict adult adult.data
 
 # ---- several targets -------------------------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_PATTERN = 400, MAX_PARTS = 20000 };
+enum { MAX_PATTERN = 400, MAX_PARTS = 256 };
 
 /* Returns the number by which a repetition at *p multiplies what it repeats, when the C library writes it out: x+ becomes xx*, x{2,3}
  * becomes xxx?. Moves *p behind it. 0: there is no repetition at *p. */

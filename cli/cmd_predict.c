@@ -197,7 +197,7 @@ static enum gt_code predict(struct gt_cli *cli, struct gt_err *err)
 const struct gt_command gt_cmd_predict = {
 	.name = "predict",
 	.operands = "CKPT [FILE...]",
-	.summary = "predict images (PNG, JPEG, WebP, IDX) or rows of tables (CSV) with a checkpoint",
+	.summary = "predict images (PNG, JPEG, WebP, IDX), rows of tables (CSV) or texts with a checkpoint",
 	.about = "Classifies images with a checkpoint. A FILE is a PNG, JPEG or WebP image, an IDX file\n"
 	         "of images, a folder, which stands for all images below it, or @LIST, which stands for\n"
 	         "the files that LIST names. Prints one line per image: the file, then classes and\n"

@@ -113,7 +113,7 @@ complete -c gtrain -n '__gtrain_is eval' -l device -x -a '(__gtrain_words device
 complete -c gtrain -n '__gtrain_is eval' -l nproc -x -d 'number of ranks that share the samples; default: 1'
 complete -c gtrain -n '__gtrain_is eval eq 0' -a '(__fish_complete_directories)'
 
-complete -c gtrain -n 'test (count (__gtrain_words_typed)) = 0' -a predict -d 'predict images (PNG, JPEG, WebP, IDX) or rows of tables (CSV) with a checkpoint'
+complete -c gtrain -n 'test (count (__gtrain_words_typed)) = 0' -a predict -d 'predict images (PNG, JPEG, WebP, IDX), rows of tables (CSV) or texts with a checkpoint'
 complete -c gtrain -n '__gtrain_is predict' -l top -x -d 'number of most likely classes to show, 1 to 10; default: 1'
 complete -c gtrain -n '__gtrain_is predict' -l list -r -F -d 'also classify the files that FILE lists, one path on each line; -: standard input; can be repeated'
 complete -c gtrain -n '__gtrain_is predict' -l csv -d 'print CSV with a header line'

@@ -3,6 +3,7 @@
  *
  * text_data.c learns vocabularies and converts texts; this file makes datasets of them. */
 #include "base/arena.h"
+#include "base/fileio.h"
 #include "folder.h"
 #include "format.h"
 #include "learned.h"
@@ -16,6 +17,7 @@
 struct raw {
 	struct gt_texts texts;
 	struct gt_source *files;      /* text i is that of file i */
+	const char *path;             /* without files: the only file */
 	struct gt_class_list classes; /* of the training split */
 };
 
@@ -25,7 +27,7 @@ static bool is_text_name(const char *path)
 	return (slash ? slash[1] : path[0]) != '.' && dot && !strcasecmp(dot, ".txt");
 }
 
-static const struct gt_folder_kind kind = {is_text_name, "texts (.txt)"};
+const struct gt_folder_kind gt_folder_texts = {is_text_name, "texts (.txt)"};
 
 static void drop(void *p)
 {
@@ -39,12 +41,13 @@ static void drop(void *p)
 static uint64_t raw_bytes(const void *p)
 {
 	const struct raw *raw = p;
-	return gt_texts_bytes(&raw->texts) + gt_source_bytes(raw->files);
+	return gt_texts_bytes(&raw->texts) + (raw->files ? gt_source_bytes(raw->files) : 0);
 }
 
 static const char *name(const void *user, int64_t i, char *buf, size_t size)
 {
-	return gt_source_name(((const struct raw *)user)->files, i, buf, size);
+	const struct raw *raw = user;
+	return raw->files ? gt_source_name(raw->files, i, buf, size) : raw->path;
 }
 
 /* ---- reading -------------------------------------------------------------------------------------------------------------------- */
@@ -153,10 +156,14 @@ static enum gt_code apply(const struct gt_dataset_spec *spec, const struct gt_le
 static enum gt_code inputs(const struct gt_dataset_spec *spec, const char *path, struct gt_dataset *out, struct gt_err *err)
 {
 	struct raw *raw;
+	char *text;
+	size_t n;
 	GT_TRY(new_raw(out, &raw, err));
-	GT_TRY(gt_folder_open("/", &raw->files, err));
-	GT_TRY(gt_source_add(raw->files, path, 0, 0, err));
-	GT_TRY(read_texts(raw, spec->max_bytes ? spec->max_bytes : GT_DEFAULT_MAX_BYTES, err));
+	raw->path = path;
+	GT_TRY(gt_file_read(path, GT_SOURCE_MAX_FILE, &text, &n, err));
+	enum gt_code code = gt_texts_add(&raw->texts, text, n, path, err);
+	free(text);
+	GT_TRY(code);
 	out->n = 1;
 	return convert(spec, spec->learned, false, out, err);
 }
@@ -168,7 +175,7 @@ static enum gt_code load(const struct gt_dataset_spec *spec, enum gt_split split
 	struct raw *raw;
 	(void)headers_only; /* the vocabulary and the lengths need the whole texts */
 	GT_TRY(new_raw(out, &raw, err));
-	GT_TRY(gt_folder_split(paths->path[0], &kind, split, &raw->files, &raw->classes, err));
+	GT_TRY(gt_folder_split(paths->path[0], &gt_folder_texts, split, &raw->files, &raw->classes, err));
 	gt_source_thin_out(raw->files, spec->limit);
 	out->n = raw->files->n;
 	GT_TRY(read_texts(raw, spec->max_bytes, err));

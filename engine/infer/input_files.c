@@ -1,7 +1,6 @@
 #include "infer/input_files.h"
 #include "base/fileio.h"
 #include "base/arena.h"
-#include "format.h"
 #include "table/word_set.h"
 #include <dirent.h>
 #include <errno.h>
@@ -85,13 +84,13 @@ static enum gt_code walk_entry(struct walk *w, size_t len, const char *name, str
 		w->path[len] = 0;
 		return bad_folder(w, GT_EDATA, "a path in this folder is too long", err);
 	}
-	/* a link to a missing file is left to the reader of images, which names it */
+	/* a link to a missing file is left to the reader, which names it */
 	if (!stat(w->path, &st) && S_ISDIR(st.st_mode))
 		return walk(w, err);
-	return gt_is_image_name(name) ? append(w->in, w->path, NULL, err) : GT_OK;
+	return w->in->kind->wanted(name) ? append(w->in, w->path, NULL, err) : GT_OK;
 }
 
-/* Adds all images below the folder w->path, which has the same value on return. */
+/* Adds all files of the kind below the folder w->path, which has the same value on return. */
 static enum gt_code walk(struct walk *w, struct gt_err *err)
 {
 	struct dirent **list = NULL;
@@ -131,8 +130,11 @@ static enum gt_code add_folder(struct gt_inputs *in, const char *path, struct gt
 	w->in = in;
 	snprintf(w->path, sizeof w->path, "%s", path); /* the caller has checked its length */
 	enum gt_code code = walk(w, err);
-	if (code == GT_OK && in->n == begin)
-		code = bad_folder(w, GT_ENOINPUT, "expected images (.jpg, .jpeg, .png, .webp) in the folder or below it, found none", err);
+	if (code == GT_OK && in->n == begin) {
+		char why[128];
+		snprintf(why, sizeof why, "expected %s in the folder or below it, found none", in->kind->what);
+		code = bad_folder(w, GT_ENOINPUT, why, err);
+	}
 	if (in->n > begin)
 		qsort(in->v + begin, (size_t)(in->n - begin), sizeof *in->v, by_path);
 	gt_words_free(&w->seen);

@@ -1,17 +1,18 @@
 /* The files that `gtrain predict` classifies, from its operands.
  *
- *     struct gt_inputs in = {.arena = a};
+ *     struct gt_inputs in = {.arena = a, .kind = &gt_folder_images};
  *     gt_inputs_add(&in, "shoe.png", err);         a file, a folder, "@LIST", or "-", which is "@-"
  *     gt_inputs_add_list(&in, "LIST", err);        a file with one path on each line; "-": standard input
  *     ... in.v[0 ... in.n - 1] ...
  *     gt_inputs_free(&in);
  *
- * A folder stands for all images below it, sorted by their paths as bytes. An image is a file whose name ends in .jpg, .jpeg, .png or
- * .webp. Hidden files and folders are left out. Symbolic links are followed; each folder is read once, so that loops of links end. */
+ * A folder stands for all files of the kind below it, such as images, sorted by their paths as bytes. Hidden files and folders are left
+ * out. Symbolic links are followed; each folder is read once, so that loops of links end. */
 #ifndef GT_INFER_INPUT_FILES_H
 #define GT_INFER_INPUT_FILES_H
 
 #include "base/arena.h"
+#include "folder.h"
 #include <stdint.h>
 
 struct gt_input {
@@ -22,6 +23,7 @@ struct gt_input {
 
 struct gt_inputs {
 	struct gt_arena *arena; /* memory of the paths; not owned */
+	const struct gt_folder_kind *kind; /* the files in folders that are inputs */
 	struct gt_input *v;
 	int64_t n, cap;
 };

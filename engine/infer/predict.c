@@ -1,4 +1,5 @@
-/* gt_predict: predicts images, or rows of tables, with a checkpoint. This file reads images; predict_table.c reads tables. */
+/* gt_predict: predicts images, rows of tables, or texts with a checkpoint. This file reads images;
+ * predict_table.c reads tables and texts. */
 #include "infer/inference.h"
 #include "infer/predictor.h"
 #include "run/run_ranks.h"
@@ -8,6 +9,7 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define THREADS 16            /* maximum number of threads that read files */
 #define FILE_IMAGES 10000000  /* maximum number of images of one file */
@@ -142,8 +144,7 @@ static enum gt_code find_inputs(const struct gt_predict_spec *spec, struct gt_in
 	return GT_OK;
 }
 
-static enum gt_code with_checkpoint(struct gt_predictor *p, const struct gt_predict_spec *spec, const struct gt_inputs *in,
-                                    struct gt_err *err)
+static enum gt_code with_checkpoint(struct gt_predictor *p, const struct gt_predict_spec *spec, struct gt_inputs *in, struct gt_err *err)
 {
 	struct gt_ckpt *ckpt;
 	struct gt_conf *c;
@@ -151,7 +152,10 @@ static enum gt_code with_checkpoint(struct gt_predictor *p, const struct gt_pred
 	p->ckpt = ckpt;
 	gt_ranks_use_one(c);
 	struct gt_session_spec session = {.conf = c, .device = spec->device, .ckpt = ckpt, .predict = GT_PREDICT_BATCH};
-	enum gt_code code = gt_session_open(&session, &p->s, err);
+	in->kind = strcmp(c->data.format, "text") ? &gt_folder_images : &gt_folder_texts;
+	enum gt_code code = find_inputs(spec, in, err);
+	if (code == GT_OK)
+		code = gt_session_open(&session, &p->s, err);
 	if (code == GT_OK)
 		code = predict_all(p, in, err);
 	gt_predictor_close(p);
@@ -172,8 +176,6 @@ enum gt_code gt_predict(const struct gt_predict_spec *spec, bool (*fn)(void *use
 	p->fn = fn;
 	p->user = user;
 	enum gt_code code = gt_arena_open(&in.arena, err);
-	if (code == GT_OK)
-		code = find_inputs(spec, &in, err);
 	if (code == GT_OK)
 		code = with_checkpoint(p, spec, &in, err);
 	gt_inputs_free(&in);

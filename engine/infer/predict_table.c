@@ -1,4 +1,4 @@
-/* Predicts the rows of tables, whose columns are converted as the training split has taught. */
+/* Predicts the rows of tables, and texts, which are converted as the training split has taught. */
 #include "infer/predictor.h"
 #include "learned.h"
 #include "session/session_data.h"

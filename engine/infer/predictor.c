@@ -32,7 +32,7 @@ static void report(const struct gt_predictor *p, const float *z, struct gt_predi
 {
 	const struct gt_learned *learned = p->s->data.files->learned;
 	double max = -INFINITY, sum = 0;
-	out->row = learned != NULL;
+	out->row = learned && learned->table.ncolumns;
 	if (p->s->data.nvalues) {
 		for (int i = 0; i < p->s->data.nvalues && i < p->classes; i++)
 			p->value[i] = (float)(z[i] * p->s->data.value_scale[i].std + p->s->data.value_scale[i].mean);
@@ -48,7 +48,7 @@ static void report(const struct gt_predictor *p, const float *z, struct gt_predi
 		sum += exp(z[c] - max);
 	for (int64_t c = 0; c < p->classes; c++)
 		p->probability[c] = out->several ? 1 / (1 + exp(-(double)z[c])) : exp(z[c] - max) / sum;
-	out->target = learned && !out->several ? learned->table.column[gt_table_target_column(&learned->table, 0)].name : NULL;
+	out->target = out->row && !out->several ? learned->table.column[gt_table_target_column(&learned->table, 0)].name : NULL;
 	out->probability = p->probability;
 	out->class_name = p->class_name;
 	out->nclasses = p->classes;
@@ -56,6 +56,12 @@ static void report(const struct gt_predictor *p, const float *z, struct gt_predi
 }
 
 /* ---- batches -------------------------------------------------------------------------------------------------------------------- */
+
+/* Returns the bytes of a sample in a field of the batch. */
+static size_t row_bytes(const struct gt_field *f)
+{
+	return (size_t)(f->width ? f->width : 1) * gt_dtype_size(f->dtype);
+}
 
 /* Makes the batch: images, or the fields that the data of the training had. */
 static enum gt_code make_batch(struct gt_predictor *p, struct gt_err *err)
@@ -67,8 +73,9 @@ static enum gt_code make_batch(struct gt_predictor *p, struct gt_err *err)
 	*b = (struct gt_dataset){.n = GT_PREDICT_BATCH, .c = in[0], .h = in[1], .w = in[2], .classes = p->classes, .nfields = like->nfields};
 	for (int i = 0; i < like->nfields; i++) {
 		b->field[i] = like->field[i];
-		if (!(b->field[i].data = calloc((size_t)(GT_PREDICT_BATCH * like->field[i].width), gt_dtype_size(like->field[i].dtype))))
-			return gt_fail_memory(err, (size_t)(GT_PREDICT_BATCH * like->field[i].width));
+		b->field[i].ragged = false; /* sequences have the longest length, as in the graph */
+		if (!(b->field[i].data = calloc(GT_PREDICT_BATCH, row_bytes(&b->field[i]))))
+			return gt_fail_memory(err, GT_PREDICT_BATCH * row_bytes(&b->field[i]));
 	}
 	if (bytes)
 		b->memory = b->images = calloc(bytes, 1);
@@ -134,8 +141,7 @@ static enum gt_code send_batch(struct gt_predictor *p, struct gt_err *err)
 		GT_TRY(d->be->copy(d->dev, p->at.images, b->images, (size_t)(b->n * b->c * b->h * b->w), GT_COPY_H2D, 0, err));
 	for (int i = 0; i < b->nfields; i++) /* column 0 is the target */
 		if (p->at.column[1 + i] != b->field[i].data)
-			GT_TRY(d->be->copy(d->dev, p->at.column[1 + i], b->field[i].data,
-			                   (size_t)(b->n * b->field[i].width) * gt_dtype_size(b->field[i].dtype), GT_COPY_H2D, 0, err));
+			GT_TRY(d->be->copy(d->dev, p->at.column[1 + i], b->field[i].data, (size_t)b->n * row_bytes(&b->field[i]), GT_COPY_H2D, 0, err));
 	return GT_OK;
 }
 
@@ -198,8 +204,17 @@ enum gt_code gt_predictor_add_image(struct gt_predictor *p, const char *file, in
 enum gt_code gt_predictor_add_row(struct gt_predictor *p, const char *file, const struct gt_dataset *d, int64_t i, struct gt_err *err)
 {
 	for (int k = 0; k < d->nfields; k++) {
-		size_t bytes = (size_t)d->field[k].width * gt_dtype_size(d->field[k].dtype);
-		memcpy((char *)p->batch.field[k].data + (size_t)p->rows * bytes, (const char *)d->field[k].data + (size_t)i * bytes, bytes);
+		const struct gt_field *f = &d->field[k];
+		size_t bytes = row_bytes(&p->batch.field[k]);
+		char *to = (char *)p->batch.field[k].data + (size_t)p->rows * bytes;
+		if (!f->start) {
+			memcpy(to, (const char *)f->data + (size_t)i * bytes, bytes);
+			continue;
+		}
+		int64_t n = f->start[i + 1] - f->start[i];
+		memcpy(to, (const int32_t *)f->data + f->start[i], (size_t)n * sizeof(int32_t));
+		for (int64_t e = n; e < f->width; e++)
+			((int32_t *)(void *)to)[e] = f->pad;
 	}
 	return add(p, file, i, false, err);
 }

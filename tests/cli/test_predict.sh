@@ -134,7 +134,7 @@ run predict small tree --json --top 3
 cp "$tmp/out" out.json
 if [ $rc = 65 ] && grep -q '^gtrain: tree/b/5.png: ' "$tmp/err" && grep -q '1 of 136 files could not be classified' "$tmp/err" &&
 	python3 check.py 2>why; then pass folder; else fail folder "status $rc: $(tail -n 1 why) $(tail -n 1 "$tmp/err")"; fi
-gives folder_empty 66 err 'empty: expected images (.jpg, .jpeg, .png, .webp) in the folder or below it, found none' predict small empty
+gives folder_empty 66 err 'empty: expected images (.jpg, .jpeg, .png or .webp) in the folder or below it, found none' predict small empty
 gives folder_empty_among_others 65 err '1 of 2 files could not be classified' predict small empty 0.png
 if [ "$(id -u)" = 0 ]; then
 	skip folder_unreadable 'root can read every folder'

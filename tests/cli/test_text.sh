@@ -88,6 +88,25 @@ PY
 gives check 0 out 'are cut off at 48' check bag.cfg
 gives check_lengths 0 out 'batches are padded to' check bag.cfg
 gives eval 0 out 'accuracy' eval folder
+# predictions are those of eval, and do not depend on the other files
+"$gtrain" eval folder --split test --json >out 2>err || fail eval_json "$(head -n 1 err)"
+want_acc=$(sed -n 's/.*"acc":\([0-9.]*\).*/\1/p' out | head -n 1)
+"$gtrain" predict folder data/test --csv >all.csv 2>err || fail predict "$(head -n 1 err)"
+got_acc=$(awk -F, 'NR > 1 { n++; right += ($1 ~ "/" $4 "/") } END { print right / n }' all.csv)
+if [ "$(wc -l <all.csv)" = 81 ] && awk -v a="$got_acc" -v b="$want_acc" 'BEGIN { d = a - b; exit !(d < 1e-6 && d > -1e-6) }'; then
+	pass predict_is_eval
+else
+	fail predict_is_eval "accuracy $got_acc, expected $want_acc: $(head -n 2 all.csv)"
+fi
+"$gtrain" predict folder data/test/neg/7.txt --csv >one.csv 2>err || fail predict_one "$(head -n 1 err)"
+if [ "$(tail -n 1 one.csv)" = "$(grep neg/7.txt all.csv)" ]; then pass predict_one; else fail predict_one "$(tail -n 1 one.csv)"; fi
+gives predict_text 0 out 'data/test/neg/7.txt	neg ' predict folder data/test/neg/7.txt
+printf 'a \xff' >no_utf8.txt
+gives predict_no_utf8 65 err 'no_utf8.txt:1: ' predict folder no_utf8.txt
+: >empty.txt
+gives predict_empty 65 err 'empty.txt: expected a text with at least one token, got none' predict folder empty.txt
+mkdir images_none
+gives predict_nothing 66 err 'expected texts (.txt) in the folder' predict folder images_none
 # the checkpoint's vocabulary evaluates, and not one of other texts
 mv data/train data/elsewhere
 mkdir -p data/train/neg data/train/pos

@@ -146,10 +146,38 @@ class Causal(Net):
         return self.fc(torch.cat((maximum(x, mask), x[:, 0], mean(x, mask)), 1))
 
 
+def recurrent(layer, x, b):
+    packed = nn.utils.rnn.pack_padded_sequence(x, b.lengths, batch_first=True, enforce_sorted=False)
+    return nn.utils.rnn.pad_packed_sequence(layer(packed)[0], batch_first=True, total_length=LONGEST)[0]
+
+
+class Lstm(Net):
+    def __init__(self):
+        super().__init__(("word", nn.Embedding(30, 24)), ("lstm", nn.LSTM(24, 20, 2, bidirectional=True, batch_first=True)),
+                         ("fc", nn.Linear(80, CLASSES)))
+
+    def forward(self, b):
+        x, mask = recurrent(self.lstm, self.word(b.tokens), b), mask_of(b)
+        return self.fc(torch.cat((mean(x, mask), maximum(x, mask)), 1))
+
+
+class Gru(Net):
+    """Both directions with lengths, and one without, whose last state is read."""
+
+    def __init__(self):
+        super().__init__(("word", nn.Embedding(30, 24)), ("gru", nn.GRU(24, 20, bidirectional=True, batch_first=True)),
+                         ("top", nn.GRU(40, 17, bias=False, batch_first=True)), ("fc", nn.Linear(17, CLASSES)))
+
+    def forward(self, b):
+        return self.fc(self.top(recurrent(self.gru, self.word(b.tokens), b))[1][0])
+
+
 RUNS = OrderedDict(
     seq_bags=dict(data=data, model=Bags, opt=lambda p: torch.optim.SGD(p, lr=0.01, momentum=0.9), batch=48, steps=100),
     seq_words=dict(data=data, model=Words, opt=lambda p: torch.optim.SGD(p, lr=0.5), batch=48, steps=100),
     seq_tables=dict(data=data, model=Tables, opt=lambda p: torch.optim.Adam(p, lr=0.003), batch=48, steps=100),
     seq_encoder=dict(data=data, model=Encoder, opt=lambda p: torch.optim.AdamW(p, lr=0.001), batch=48, steps=100),
+    seq_lstm=dict(data=data, model=Lstm, opt=lambda p: torch.optim.Adam(p, lr=0.003), batch=48, steps=100),
+    seq_gru=dict(data=data, model=Gru, opt=lambda p: torch.optim.Adam(p, lr=0.003), batch=48, steps=100),
     seq_causal=dict(data=data, model=Causal, opt=lambda p: torch.optim.Adam(p, lr=0.002), batch=48, steps=100),
 )

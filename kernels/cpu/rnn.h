@@ -49,11 +49,11 @@ static inline int64_t gt_rnn_packed_size(const struct gt_rnn *r) /* floats */
 	return r->gates * r->h * r->hp;
 }
 
-/* Floats of the state of `rows` samples: two hidden states and a cell state forward; gradients of gates, hidden and cell states, and rows
- * of conversion, backward. */
+/* Floats of the state of `rows` samples. Forward: two hidden states, a cell state and the gates of each, and the biases. Backward: the
+ * gradients of the hidden state, the cell state and the gates of each, and four rows of workspace. */
 static inline int64_t gt_rnn_state_size(const struct gt_rnn *r, int64_t rows)
 {
-	return rows * (r->gates + 3) * r->hp + (3 * r->gates + 8) * r->hp;
+	return (rows * (r->gates + 3) + 4) * r->hp;
 }
 
 #endif

@@ -72,6 +72,7 @@ enum gt_event_kind { GT_EV_START, GT_EV_TRAIN, GT_EV_EVAL, GT_EV_CHECKPOINT, GT_
 struct gt_scores {
 	double loss, acc, top5;
 	double f1;       /* macro F1 (score/macro_f1.h), if checkpoint.best.metric is an F1 score; NAN: not measured */
+	double auc;      /* area under the ROC curve (score/auc.h), if checkpoint.best.metric is one; NAN: not measured */
 	int64_t samples; /* number of samples; 0: nothing was measured */
 };
 struct gt_run_result {

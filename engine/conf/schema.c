@@ -382,9 +382,10 @@ const struct gt_row gt_rows[] = {
      .help = "number of newest checkpoints that are kept; the best "
              "one is kept too"},
     {"checkpoint.best.metric", GT_T_CHOICE, AT(checkpoint.best_metric), "\"\"",
-     .values = "|test/acc|test/f1|test/loss|test/top5|train/acc|train/loss|train/top5|valid/acc|valid/f1|valid/loss|valid/top5",
-     .help = "metric that determines the best checkpoint; train: of the training steps of an epoch; f1: macro F1; \"\": no "
-             "checkpoint is kept as the best"},
+     .values = "|test/acc|test/auc|test/f1|test/loss|test/top5|train/acc|train/loss|train/top5|valid/acc|valid/auc|valid/f1|valid/loss|"
+               "valid/top5",
+     .help = "metric that determines the best checkpoint; train: of the training steps of an epoch; f1: macro F1; auc: area under the "
+             "ROC curve; \"\": no checkpoint is kept as the best"},
     {"checkpoint.best.mode", GT_T_ENUM, AT(checkpoint.best_mode), "(\"min\" for a loss, else \"max\")", .values = "max|min",
      .help = "whether the largest or the smallest value of the metric is the best"},
     {"checkpoint.on_signal", GT_T_BOOL, AT(checkpoint.on_signal), "true",

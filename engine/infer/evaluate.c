@@ -85,8 +85,7 @@ static enum gt_code finish(struct job *j, const struct gt_session *s, const stru
 	struct gt_eval_result *r = gt_arena_alloc(a, 1, sizeof *r);
 	enum gt_code code = r ? GT_OK : gt_fail_memory(err, sizeof *r);
 	if (code == GT_OK) {
-		int64_t counted = gt_session_has_classes(s) ? scores->samples : j->samples; /* samples without a class all count */
-		*r = (struct gt_eval_result){.samples = counted, .loss = scores->loss, .acc = scores->acc, .top5 = scores->top5,
+		*r = (struct gt_eval_result){.samples = scores->samples, .loss = scores->loss, .acc = scores->acc, .top5 = scores->top5,
 		                             .step = gt_ckpt_meta(j->ckpt)->step, .arena = a};
 		snprintf(r->split, sizeof r->split, "%s", gt_split_names[j->split]);
 		double start = gt_clock();

@@ -166,6 +166,8 @@ static void put_scores(struct gt_json *j, const struct gt_scores *s)
 	gt_json_double(j, "top5", s->top5, 9);
 	if (!isnan(s->f1))
 		gt_json_double(j, "f1", s->f1, 9);
+	if (!isnan(s->auc))
+		gt_json_double(j, "auc", s->auc, 9);
 	gt_json_int(j, "samples", s->samples);
 }
 

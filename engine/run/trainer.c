@@ -1,6 +1,7 @@
 #include "run/trainer.h"
 #include "base/clock.h"
 #include "launch/signals.h"
+#include "score/auc.h"
 #include "score/macro_f1.h"
 #include "session/schedule.h"
 #include "session/session_data.h"
@@ -260,7 +261,11 @@ static bool improves(struct gt_trainer *t, const char *split, const struct gt_sc
 	if (!slash || strncmp(c->best_metric, split, (size_t)(slash - c->best_metric)) || strlen(split) != (size_t)(slash - c->best_metric))
 		return false;
 	const char *score = slash + 1;
-	double v = !strcmp(score, "loss") ? r->loss : !strcmp(score, "top5") ? r->top5 : !strcmp(score, "f1") ? r->f1 : r->acc;
+	double v = !strcmp(score, "loss")   ? r->loss
+	           : !strcmp(score, "top5") ? r->top5
+	           : !strcmp(score, "f1")   ? r->f1
+	           : !strcmp(score, "auc")  ? r->auc
+	                                    : r->acc;
 	if (!isfinite(r->loss) || !isfinite(v) || (t->at.has_best && (c->best_mode == 0 ? v <= t->at.best : v >= t->at.best)))
 		return false;
 	t->at.has_best = true;
@@ -335,8 +340,9 @@ static enum gt_code evaluate_splits(struct gt_trainer *t, bool due, bool *best, 
 		advanced(&e, 0);
 		t->s->watch = advanced;
 		t->s->watch_user = &e;
-		bool f1 = strstr(t->s->conf->checkpoint.best_metric, "/f1") != NULL;
-		enum gt_code code = (f1 ? gt_macro_f1_eval : gt_session_eval)(t->s, (enum gt_split)i, r, err);
+		const char *metric = t->s->conf->checkpoint.best_metric;
+		bool f1 = strstr(metric, "/f1") != NULL, auc = strstr(metric, "/auc") != NULL;
+		enum gt_code code = (f1 ? gt_macro_f1_eval : auc ? gt_auc_eval : gt_session_eval)(t->s, (enum gt_split)i, r, err);
 		t->s->watch = NULL;
 		GT_TRY(code);
 		struct gt_event ev = {.kind = GT_EV_EVAL, .split = gt_split_names[i], .scores = *r};

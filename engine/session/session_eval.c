@@ -54,7 +54,8 @@ static enum gt_code eval_full(struct gt_session *s, const struct gt_eval_prog *e
 struct gt_scores gt_session_scores(const struct gt_metrics *m)
 {
 	double n = m->count > 0 ? (double)m->count : NAN;
-	return (struct gt_scores){m->weight > 0 ? m->loss / m->weight : 0, (double)m->correct / n, (double)m->top5 / n, NAN, m->count};
+	return (struct gt_scores){.loss = m->weight > 0 ? m->loss / m->weight : 0, .acc = (double)m->correct / n, .top5 = (double)m->top5 / n,
+	                          .f1 = NAN, .auc = NAN, .samples = m->count};
 }
 
 enum gt_code gt_session_eval(struct gt_session *s, enum gt_split split, struct gt_scores *out, struct gt_err *err)
@@ -76,6 +77,8 @@ enum gt_code gt_session_eval(struct gt_session *s, enum gt_split split, struct g
 	GT_TRY(gt_exec_metrics(&s->exec, true, &m, err));
 	GT_TRY(gt_session_sum_metrics(s, &m, err));
 	*out = gt_session_scores(&m);
+	if (!gt_session_has_classes(s)) /* without a class, every sample counts */
+		out->samples = s->data.view[split].n;
 	return GT_OK;
 }
 
@@ -97,7 +100,7 @@ static bool measures(const struct gt_session *s, const char *metric)
 		return false;
 	if (!strcmp(score, "loss"))
 		return true;
-	if (!strcmp(score, "f1"))
+	if (!strcmp(score, "f1") || !strcmp(score, "auc"))
 		return i != GT_TRAIN && has_labels(s);
 	return gt_session_has_classes(s) && (!strcmp(score, "acc") || !strcmp(score, "top5"));
 }
@@ -114,13 +117,13 @@ enum gt_code gt_session_check_best(const struct gt_session *s, struct gt_err *er
 		                      "there are no samples", sched->metric);
 	if (!*m)
 		return GT_OK;
-	if (!gt_session_has_classes(s) && !strstr(m, "/loss") && !(has_labels(s) && strstr(m, "/f1")))
+	if (!gt_session_has_classes(s) && !strstr(m, "/loss") && !(has_labels(s) && (strstr(m, "/f1") || strstr(m, "/auc"))))
 		return gt_conf_refuse(s->conf, "checkpoint.best.metric", err,
 		                      "\"%s\" does not go together with targets that are numbers: it needs one class for each sample; write "
-		                      "\"valid/loss\"%s", m, has_labels(s) ? " or \"valid/f1\"" : "");
+		                      "\"valid/loss\"%s", m, has_labels(s) ? ", \"valid/f1\" or \"valid/auc\"" : "");
 	if (!measures(s, m))
 		return gt_conf_refuse(s->conf, "checkpoint.best.metric", err,
-		                      "expected SPLIT/acc, SPLIT/loss, SPLIT/top5 or SPLIT/f1 of an evaluated split (valid, test), or train/acc, "
-		                      "train/loss or train/top5, got \"%s\"", m);
+		                      "expected SPLIT/acc, SPLIT/loss, SPLIT/top5, SPLIT/f1 or SPLIT/auc of an evaluated split (valid, test), or "
+		                      "train/acc, train/loss or train/top5, got \"%s\"", m);
 	return GT_OK;
 }

@@ -16,6 +16,7 @@
 
 #define SEED 42     /* the config's */
 #define VALID 0.2   /* share of the rows that is evaluated */
+#define ROWS_EACH 100  /* fewest training rows for each value of a column of whole numbers that is one of categories */
 #define FEW_CLASSES 10 /* maximum number of different whole numbers of a target that is taken for one of classes */
 
 /* What the table looks like. */
@@ -27,6 +28,7 @@ struct look {
 	struct gt_table_facts facts; /* of the rows that the config trains with */
 	int64_t rows, ntrain;
 	int64_t classes;          /* 0: the targets are numbers */
+	struct gt_column_spec *given; /* [table.ncolumns]: types that the config gives other than the inferred ones; malloc'ed */
 };
 
 /* What the config says. */
@@ -51,6 +53,20 @@ static enum gt_table_task task_of(const struct look *l, int64_t groups)
 	return groups && (!number || groups <= FEW_CLASSES) ? GT_TASK_CLASSES : GT_TASK_NUMBERS;
 }
 
+/* Makes whole numbers with few rows for each value continuous: a vector for each value would be learned from too few rows, and its order
+ * would be lost. Returns whether there are any. */
+static bool few_rows(struct look *l, struct gt_table_spec *spec)
+{
+	for (int k = 0; k < l->facts.ncolumns; k++) {
+		const struct gt_table_fact *f = &l->facts.column[k];
+		if (f->type == GT_COLUMN_CATEGORICAL && f->whole && l->table.column[k].store == GT_STORE_NUMBERS &&
+		    l->ntrain < (int64_t)f->words.n * ROWS_EACH)
+			l->given[spec->ncolumns++] = (struct gt_column_spec){l->table.column[k].name, GT_COLUMN_CONTINUOUS};
+	}
+	spec->column = l->given;
+	return spec->ncolumns > 0;
+}
+
 /* Learns from the rows that a run of the config trains with. */
 static enum gt_code learn(struct look *l, struct gt_table_spec *spec, struct gt_err *err)
 {
@@ -68,6 +84,10 @@ static enum gt_code learn(struct look *l, struct gt_table_spec *spec, struct gt_
 		code = gt_permute_split(SEED, l->rows, nvalid, train, valid, err);
 	if (code == GT_OK)
 		code = gt_table_learn(&l->table, spec, train, l->ntrain, &l->facts, err);
+	if (code == GT_OK && few_rows(l, spec)) {
+		gt_table_facts_free(&l->facts);
+		code = gt_table_learn(&l->table, spec, train, l->ntrain, &l->facts, err);
+	}
 	free(train);
 	free(valid);
 	free(group);
@@ -83,6 +103,8 @@ static enum gt_code look_at(struct look *l, struct gt_err *err)
 	l->rows = l->table.n;
 	if (l->rows < 10)
 		return gt_fail(err, GT_EDATA, "%.400s: expected at least 10 rows, got %lld", l->path, (long long)l->rows);
+	if (!(l->given = calloc((size_t)l->table.ncolumns, sizeof *l->given)))
+		return gt_fail_memory(err, (size_t)l->table.ncolumns * sizeof *l->given);
 	GT_TRY(learn(l, &spec, err));
 	if (l->facts.task == GT_TASK_CLASSES)
 		l->classes = gt_table_cardinality(&l->facts, gt_table_target_column(&l->facts, 0));
@@ -110,8 +132,9 @@ static void put_data(FILE *f, const struct look *l, const struct choice *c, cons
 		fputs(i ? ", " : "", f);
 		gt_string_write(f, l->target[i]);
 	}
-	fprintf(f, "];\n\t# The types of the columns, as they follow from the training rows. Change a type here if it is wrong: continuous,\n"
-	           "\t# categorical or ignore.\n%s", columns);
+	fprintf(f, "];\n\t# The types of the columns, as they follow from the training rows; whole numbers are continuous if there are fewer\n"
+	           "\t# than %d rows for each value. Change a type here if it is wrong: continuous, categorical or ignore.\n%s", ROWS_EACH,
+	           columns);
 	if (!l->table.header)
 		fprintf(f, "\theader = \"no\";\n");
 	fprintf(f, "\tbatch = %lld;\n\tdrop_last = true; # batch normalisation needs more than one row in a batch\n", (long long)c->batch);
@@ -202,6 +225,7 @@ enum gt_code gt_init_table(const char *path, const char *name, const char *const
 		code = gt_memstream_close(f, &m, text, NULL, err);
 	}
 	free(columns);
+	free(l.given);
 	gt_table_facts_free(&l.facts);
 	gt_table_free(&l.table);
 	return code;

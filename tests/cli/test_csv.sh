@@ -61,6 +61,7 @@ has facts_missing numbers/latest/data.json '"missing":true'
 has facts_words numbers/latest/data.json '"name":"c","type":"categorical","words":['
 has facts_classes classes/latest/data.json '"classes":["high","low"]'
 gives eval_test 0 out 'test loss' eval numbers
+has metrics_count numbers/metrics.jsonl '"samples":120'
 gives eval_counts 0 out '(120 samples' eval numbers
 gives check_types 0 out 'categorical           3 different' check numbers.cfg
 gives check_why 0 out 'words that are all different' check numbers.cfg
@@ -245,6 +246,9 @@ sed -e 's/test = \["test.csv"\]; //; s/train.csv/wide.csv/; s/out = 1;/out = 2;/
 gives two_report 0 out '"values":[{"name":"y","mae":' eval two --split valid --report --json
 sed 's/target = .*"red"\]/target = ["hi", "red"]; ignore = ["level", "y", "z", "c"]/; s/"mse"/"bce"/' two.cfg >labels.cfg
 "$gtrain" run labels.cfg -q -o labels -s 'checkpoint.best.metric="valid/f1"' >out 2>err || fail labels "$(head -n 1 err)"
+gives labels_auc 0 out 'best valid/auc' run labels.cfg -q -o labels-auc -s 'checkpoint.best.metric="valid/auc"'
+gives labels_no_accuracy 78 err 'write "valid/loss", "valid/f1" or "valid/auc"' check labels.cfg -s 'checkpoint.best.metric="valid/acc"'
+gives numbers_no_auc 78 err 'write "valid/loss"' check two.cfg -s 'checkpoint.best.metric="valid/auc"'
 gives labels_predict 0 out 'path,index,probability_hi,probability_red' predict labels wide.csv
 gives labels_report 0 out '"micro":{"precision":' eval labels --split valid --report --json
 gives labels_not_0_1 65 err 'wide.csv:2: column "y": expected a number from 0 to 1, which the loss "bce" needs' run labels.cfg \

@@ -37,10 +37,14 @@ if score == "f1":
                                   stdout=subprocess.PIPE, check=True).stdout)
     # 9 significant digits in metrics.jsonl
     assert abs(r["report"]["macro"]["f1"] - best["f1"]) < 1e-8, (r["report"]["macro"], best)
+if score == "auc":
+    r = json.loads(subprocess.run([sys.argv[3], "eval", run + "/best", "--split", split, "--report", "--json", "--nproc", "1"],
+                                  stdout=subprocess.PIPE, check=True).stdout)
+    assert abs(r["report"]["auc"] - best["auc"]) < 1e-8, (r["report"]["auc"], best)
 PY
-for metric in train/acc train/loss train/top5 valid/acc valid/loss valid/top5 valid/f1 test/acc test/loss test/top5 test/f1; do
+for metric in train/acc train/loss train/top5 valid/acc valid/loss valid/top5 valid/f1 valid/auc test/acc test/loss test/top5 test/f1; do
 	for word in single ddp 'gpipe*2' dp; do
-		case $metric-$word in */f1-* | train/acc-* | *-single) ;; *) continue ;; esac
+		case $metric-$word in */f1-* | */auc-* | train/acc-* | *-single) ;; *) continue ;; esac
 		mode_args "$word" "$([ "$word" = 'gpipe*2' ] && echo 4 || echo 2)"
 		[ "$word" = single ] && mode=()
 		name=best_${metric/\//_}_${word//\*/x}

@@ -36,12 +36,13 @@ static enum gt_code init(struct gt_cli *cli, struct gt_err *err)
 const struct gt_command gt_cmd_init = {
 	.name = "init",
 	.operands = "PATH",
-	.summary = "write a config for a folder of images, or for a table",
+	.summary = "write a config for a folder of images or texts, or for a table",
 	.about = "Looks at the images of a folder (or .tar archive) and writes a config that trains on\n"
 	         "them: input size, classes, split, batch, augmentation, network and schedule, with\n"
 	         "comments. The folder has a folder for each class, or train/, valid/ and test/ with\n"
-	         "folders for each class; IDX and CIFAR files are recognised too. For a CSV file and\n"
-	         "the column to predict, writes a config with the types of its columns.",
+	         "folders for each class; IDX and CIFAR files are recognised too. A folder of .txt\n"
+	         "files gets a config that classifies texts by their words. For a CSV file and the\n"
+	         "column to predict, writes a config with the types of its columns.",
 	.example = "gtrain init flowers -o flowers.cfg",
 	.min_operands = 1,
 	.max_operands = 1,

@@ -149,7 +149,7 @@ complete -c gtrain -n '__gtrain_is bench eq 0' -k -a '(__fish_complete_suffix .c
 complete -c gtrain -n 'test (count (__gtrain_words_typed)) = 0' -a configs -d 'list the configs that come with gtrain, or print one'
 complete -c gtrain -n '__gtrain_is configs eq 0' -a '(__gtrain_words configs)'
 
-complete -c gtrain -n 'test (count (__gtrain_words_typed)) = 0' -a init -d 'write a config for a folder of images, or for a table'
+complete -c gtrain -n 'test (count (__gtrain_words_typed)) = 0' -a init -d 'write a config for a folder of images or texts, or for a table'
 complete -c gtrain -n '__gtrain_is init' -s o -l out -r -F -d 'file to write, instead of standard output'
 complete -c gtrain -n '__gtrain_is init' -l target -x -d 'of a table: column to predict; can be repeated for several columns of numbers'
 complete -c gtrain -n '__gtrain_is init' -l pretrained -r -F -d 'safetensors file with the weights of a ResNet of torchvision to start from'

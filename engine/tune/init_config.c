@@ -1,4 +1,5 @@
-/* `gtrain init`: looks at a folder of images, and writes a config that trains on it. init_table.c does so for tables.
+/* `gtrain init`: looks at a folder of images, and writes a config that trains on it. init_table.c does so for tables,
+ * and init_text.c for texts.
  *
  *     look: format, splits, classes, sizes of images  -->  choose: input, batch, epochs, network  -->  write the text */
 #include "base/arena.h"
@@ -10,6 +11,7 @@
 #include "source.h"
 #include "store/safetensors.h"
 #include "tune/init_table.h"
+#include "tune/init_text.h"
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
@@ -375,6 +377,12 @@ enum gt_code gt_init_config(const struct gt_init_spec *spec, char **text, struct
 		return init_table(root, spec, text, err);
 	if (spec->ntargets)
 		return gt_fail(err, GT_EUSAGE, "--target: expected a table (a CSV file) beside it, got the folder %s", path);
+	if (gt_init_is_text(root)) {
+		if (pretrained)
+			return gt_fail(err, GT_EUSAGE, "--pretrained: expected a folder of images beside it, got the texts in %s", path);
+		run_name(root, name, sizeof name);
+		return gt_init_text(root, name, text, err);
+	}
 	if (pretrained)
 		GT_TRY(check_path(pretrained, err));
 	enum gt_code code = look_at(root, &l, err);

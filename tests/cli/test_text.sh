@@ -131,6 +131,13 @@ echo 'film film filmic filmic filmic filmic' >data/train/pos/more.txt
 gives changed_texts 65 err 'expected token' resume changed -q -s train.steps=0
 rm data/train/pos/more.txt
 
+# gtrain init
+gives init 0 out 'in = ["tokens", "lengths"]' init data
+"$gtrain" init data >init.cfg 2>err || fail init_run "$(head -n 1 err)"
+learns init_run init.cfg
+gives init_archive 0 out 'root = "'"$tmp"'/data.tar"' init data.tar
+gives init_pretrained 64 err '--pretrained: expected a folder of images' init data --pretrained x.safetensors
+
 # bad input
 bad() {
 	printf %b "$2" >data/train/neg/x.txt

@@ -72,7 +72,8 @@
  * embedding_bag     The mean, sum or maximum of the rows of a sample's tokens, of the first lengths[n] or of all. idx is, for the
  *                   maximum, the place of its token in the sample; -1: there is none.
  * positional        Adds row t of w to token t. Without w: sines and cosines (gt_sinusoid in ew.inc).
- * pool_tokens       Mean, maximum, or the first, of the tokens of a sample within its length. idx as in embedding_bag.
+ * pool_tokens       Mean, maximum, the first or the last, of the tokens of a sample within its length; of a sample of length 0, the last
+ *                   one is the first one. idx as in embedding_bag.
  * attention         Scaled dot-product attention of a sequence to itself: qkv has queries, keys and values, C features each, in that order,
  *                   and the features of head h follow those of h - 1. Keys from lengths[n] on are not attended to. lse is the logarithm
  *                   of the sum of the exponentials of a query's scores, for the gradient; infinite if the length is 0, and y is then 0.
@@ -339,7 +340,7 @@ struct gt_attr_positional {
 	int kind;    /* enum gt_positional */
 };
 
-enum gt_pool_tokens { GT_POOL_MEAN, GT_POOL_MAX, GT_POOL_FIRST };
+enum gt_pool_tokens { GT_POOL_MEAN, GT_POOL_MAX, GT_POOL_FIRST, GT_POOL_LAST };
 struct gt_attr_pool_tokens {
 	int mode; /* enum gt_pool_tokens */
 };

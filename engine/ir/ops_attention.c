@@ -79,8 +79,8 @@ static double pool_flops(const struct gt_graph *g, const struct gt_node *n)
 }
 
 static const struct gt_attr_def pool_attrs[] = {
-    GT_KEY(gt_attr_pool_tokens, "mode", mode, GT_ATTR_ENUM, .def = 0, .max = 2, .values = "mean|max|first",
-           .help = "mean or maximum of the tokens within the length, or the first token"),
+    GT_KEY(gt_attr_pool_tokens, "mode", mode, GT_ATTR_ENUM, .def = 0, .max = 3, .values = "mean|max|first|last",
+           .help = "mean or maximum of the tokens within the length, or the first or the last one of them"),
     GT_KEYS_END,
 };
 

@@ -12,7 +12,10 @@ struct attr_rnn_layer {
 	int64_t hidden, layers;
 	double dropout;
 	bool bidirectional, bias;
+	int output; /* enum output */
 };
+
+enum output { OUTPUT_TOKENS, OUTPUT_LAST };
 
 /* What the two types differ in. */
 struct kind {
@@ -146,6 +149,20 @@ static enum gt_code add_dropout(struct gt_graph *g, const char *name, double p, 
 	return gt_graph_view(g, name, *v, 2, (int64_t[]){dim[0] * dim[1], width}, v, err);
 }
 
+/* The state after the last step of each direction: that at the last token, and backwards that at the first. */
+static enum gt_code last_states(struct gt_graph *g, const char *name, const gt_vid *side, int64_t directions, gt_vid lengths, gt_vid *y,
+                                struct gt_err *err)
+{
+	gt_vid state[2];
+	for (int d = 0; d < directions; d++) {
+		struct gt_attr_pool_tokens a = {.mode = d ? GT_POOL_FIRST : GT_POOL_LAST};
+		gt_vid in[2] = {side[d], lengths};
+		GT_TRY(gt_graph_apply(g, gt_op_get(GT_OP_POOL_TOKENS), name, &a, lengths < 0 ? 1 : 2, in, &state[d], err));
+	}
+	*y = state[0];
+	return directions < 2 ? GT_OK : gt_graph_apply(g, gt_op_get(GT_OP_CONCAT), name, NULL, 2, state, y, err);
+}
+
 static enum gt_code rnn_expand(struct gt_graph *g, const struct kind *kind, const struct gt_layer_spec *s, const gt_vid *in, int nin,
                                gt_vid *y, struct gt_err *err)
 {
@@ -154,10 +171,10 @@ static enum gt_code rnn_expand(struct gt_graph *g, const struct kind *kind, cons
 	const int64_t *dim = x.dim;
 	int64_t rows = dim[0] * dim[1], directions = a->bidirectional ? 2 : 1;
 	char buf[96];
-	gt_vid v, side[2];
+	gt_vid v, side[2], lengths = nin > 1 ? in[1] : -1;
 	if (x.rank != 3 || x.dtype == GT_I32)
 		return gt_fail(err, GT_ECONFIG, "in: expected an input of [batch, tokens, features], got %s", gt_tdesc_text(&x, buf, sizeof buf));
-	struct gt_node look = {.in = {in[0], nin > 1 ? in[1] : -1}, .nin = nin, .ndata = nin};
+	struct gt_node look = {.in = {in[0], lengths}, .nin = nin, .ndata = nin};
 	GT_TRY(gt_expect_lengths(g, &look, 1, err));
 	if (a->dropout > 0 && a->layers == 1)
 		return gt_fail(err, GT_ECONFIG,
@@ -166,9 +183,12 @@ static enum gt_code rnn_expand(struct gt_graph *g, const struct kind *kind, cons
 	GT_TRY(gt_graph_view(g, s->name, in[0], 2, (int64_t[]){rows, dim[2]}, &v, err));
 	for (int layer = 0; layer < a->layers; layer++) {
 		for (int d = 0; d < directions; d++) {
-			GT_TRY(add_direction(g, kind, a, s->name, layer, d > 0, v, nin > 1 ? in[1] : -1, dim, &side[d], err));
-			GT_TRY(gt_graph_view(g, s->name, side[d], 2, (int64_t[]){rows, a->hidden}, &side[d], err));
+			GT_TRY(add_direction(g, kind, a, s->name, layer, d > 0, v, lengths, dim, &side[d], err));
 		}
+		if (a->output == OUTPUT_LAST && layer + 1 == a->layers)
+			return last_states(g, s->name, side, directions, lengths, y, err);
+		for (int d = 0; d < directions; d++)
+			GT_TRY(gt_graph_view(g, s->name, side[d], 2, (int64_t[]){rows, a->hidden}, &side[d], err));
 		v = side[0];
 		if (directions > 1)
 			GT_TRY(gt_graph_apply(g, gt_op_get(GT_OP_CONCAT), s->name, NULL, 2, side, &v, err));
@@ -198,6 +218,9 @@ static const struct gt_attr_def rnn_attrs[] = {
                    "concatenated"),
     GT_KEY(attr_rnn_layer, "dropout", dropout, GT_ATTR_FLOAT, .def = 0, .min = 0, .max = 1,
            .help = "probability that, in training, an element of the output of a layer other than the last becomes 0"),
+    GT_KEY(attr_rnn_layer, "output", output, GT_ATTR_ENUM, .def = OUTPUT_TOKENS, .max = 1, .values = "tokens|last",
+           .help = "tokens: the output of the last layer for each token; last: only its state after the last token and, backwards, after "
+                   "the first one (PyTorch's h_n), [batch, features]"),
     GT_KEY(attr_rnn_layer, "bias", bias, GT_ATTR_BOOL, .def = 1, .max = 1, .help = "add the learned biases bias_ih and bias_hh"),
     GT_KEYS_END,
 };

@@ -35,6 +35,13 @@ static inline int64_t length_of(const struct args *c, int64_t sample)
 	return n < 0 ? 0 : n > c->k->tokens ? c->k->tokens : n;
 }
 
+/* The token that GT_POOL_FIRST and GT_POOL_LAST read. */
+static inline int64_t place_of(const struct args *c, int64_t sample)
+{
+	int64_t n = length_of(c, sample);
+	return c->k->mode == GT_POOL_LAST && n ? n - 1 : 0;
+}
+
 #define GT_TYPED "cpu/tokens.inc"
 #include "cpu/typed.inc"
 
@@ -94,13 +101,14 @@ static enum gt_code prepare_positional(const struct gt_opcall *call, struct toke
 
 static enum gt_code prepare_pool(const struct gt_opcall *call, struct tokens *k, struct gt_err *err)
 {
-	static gt_range_fn *const pool[3][GT_T_COUNT] = {ROW(pool_mean), ROW(pool_max), ROW(pool_first)},
-	                   *const dx[3][GT_T_COUNT] = {ROW(pool_mean_dx), ROW(pool_max_dx), ROW(pool_first_dx)};
+	static gt_range_fn *const pool[4][GT_T_COUNT] = {ROW(pool_mean), ROW(pool_max), ROW(pool_one), ROW(pool_one)},
+	                   *const dx[4][GT_T_COUNT] = {ROW(pool_mean_dx), ROW(pool_max_dx), ROW(pool_one_dx), ROW(pool_one_dx)};
 	const struct gt_attr_pool_tokens *a = call->attr;
 	bool back = call->code == GT_OP_POOL_TOKENS_DX;
 	const struct gt_tdesc *x = back ? call->out[0] : call->in[0];
 	int type = gt_cpu_type(x->dtype);
 	k->tokens = x->dim[1];
+	k->mode = a->mode;
 	k->fn = back ? dx[a->mode][type] : pool[a->mode][type];
 	k->n = k->samples;
 	k->grain = 32768 / (k->cols * k->tokens) + 1;

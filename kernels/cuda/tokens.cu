@@ -21,6 +21,13 @@ __device__ static inline int64_t length_of(const tokens_args &a, int64_t sample)
 	return n < 0 ? 0 : n > a.tokens ? a.tokens : n;
 }
 
+/* Returns the token that GT_POOL_FIRST and GT_POOL_LAST read. */
+__device__ static inline int64_t place_of(const tokens_args &a, int64_t sample)
+{
+	int64_t n = length_of(a, sample);
+	return a.mode == GT_POOL_LAST && n ? n - 1 : 0;
+}
+
 /* A thread handles one feature of one position in all samples. */
 template <class S> __global__ void __launch_bounds__(BLOCK) positional(const tokens_args a)
 {
@@ -55,10 +62,11 @@ template <class S> __global__ void __launch_bounds__(BLOCK) pool(const tokens_ar
 		return;
 	const S *x = (const S *)a.x + s * a.tokens * a.cols + c;
 	int64_t length = length_of(a, s);
-	float top = a.mode == GT_POOL_FIRST ? to_float(x[0]) : 0;
+	bool one = a.mode == GT_POOL_FIRST || a.mode == GT_POOL_LAST;
+	float top = one ? to_float(x[place_of(a, s) * a.cols]) : 0;
 	double sum = 0;
 	int32_t at = -1;
-	for (int64_t t = 0; a.mode != GT_POOL_FIRST && t < length; t++) {
+	for (int64_t t = 0; !one && t < length; t++) {
 		float v = to_float(x[t * a.cols]);
 		sum += (double)v;
 		if (at < 0 || v > top || (v != v && top == top)) {
@@ -86,7 +94,7 @@ template <class S> __global__ void __launch_bounds__(BLOCK) pool_dx(const tokens
 	else if (a.mode == GT_POOL_MAX)
 		g = a.idx[s * a.cols + c] == (int32_t)t ? g : 0;
 	else
-		g = t ? 0 : g;
+		g = t == place_of(a, s) ? g : 0;
 	((S *)a.y)[i] = from_float<S>(g);
 }
 

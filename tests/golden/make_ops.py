@@ -154,7 +154,8 @@ class Positional(nn.Module):
 
 def pool_tokens(x, lengths=None, mode="mean"):
     lengths = torch.full((len(x),), x.shape[1]) if lengths is None else lengths
-    return torch.stack([v[0] if mode == "first" else v[:n].mean(0) if mode == "mean" else v[:n].max(0)[0] for v, n in zip(x, lengths)])
+    return torch.stack([v[0] if mode == "first" else v[n - 1] if mode == "last" else v[:n].mean(0)
+                        if mode == "mean" else v[:n].max(0)[0] for v, n in zip(x, lengths)])
 
 
 def recurrent(base):
@@ -163,11 +164,15 @@ def recurrent(base):
             super().__init__(x[2], int(k["hidden_size"]), int(k.get("num_layers", 1)), k.get("bias") != "false", True,
                              bidirectional=k.get("bidirectional") == "true")
 
+            self.last = k.get("output") == "last"
+
         def forward(self, x, lengths=None):
-            if lengths is None:
-                return super().forward(x)[0]
-            packed = nn.utils.rnn.pack_padded_sequence(x, lengths, True, False)
-            return nn.utils.rnn.pad_packed_sequence(super().forward(packed)[0], True, total_length=x.shape[1])[0]
+            v = x if lengths is None else nn.utils.rnn.pack_padded_sequence(x, lengths, True, False)
+            y, state = super().forward(v)
+            if self.last:
+                state = state[0] if isinstance(state, tuple) else state
+                return torch.cat(list(state[-1 - self.bidirectional:]), 1)
+            return y if lengths is None else nn.utils.rnn.pad_packed_sequence(y, True, total_length=x.shape[1])[0]
 
     return Layer
 

@@ -101,6 +101,7 @@ gives resume_other_split 65 err 'column "a": expected the statistics of the chec
 awk -F, 'BEGIN { OFS = "," } NR == 9 { $4 = "pink" } 1' train.csv >pink.csv
 gives resume_other_file 65 err 'column "c": expected the words of the checkpoint' resume numbers-part -s train.epochs=11 \
 	-s "data.train=[\"$PWD/pink.csv\"]"
+gives resume_nothing_lost 0 out 'every digest matches' inspect numbers-part --verify
 # several files are one table
 head -n 200 train.csv >first.csv
 {
@@ -307,6 +308,10 @@ bad empty 65 'empty.csv' -s "data.train=[\"$PWD/empty.csv\"]"
 sed 's/$/\r/; 1s/^/\xef\xbb\xbf/' train.csv >crlf.csv
 "$gtrain" run numbers.cfg -q -o crlf -s "data.train=[\"$PWD/crlf.csv\"]" >/dev/null 2>err || fail crlf "$(head -n 1 err)"
 if [ "$(weights crlf)" = "$(weights numbers)" ]; then pass bom_and_crlf; else fail bom_and_crlf 'other weights'; fi
+# a column of more different words than a checkpoint could keep
+awk 'BEGIN { print "a,y"; for (i = 0; i < 1048578; i++) printf "u%d,%d\n", i, i % 7 }' >words.csv
+gives words 65 err 'words.csv:1048578: column "a": expected at most 1048576 different values in a column of words; give it the type' \
+	check numbers.cfg -s "data.train=[\"$PWD/words.csv\"]" -s 'data.ignore=[]'
 # the test split lacks a column, or has a class that was not learned
 cut -d, -f1,3- test.csv >lacks.csv
 bad test_lacks 65 'lacks.csv:1: expected the columns of the training data; "a" is missing' -s "data.test=[\"$PWD/lacks.csv\"]"

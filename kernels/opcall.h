@@ -71,7 +71,8 @@
  *                   optimizer must leave rows without a gradient as they are (gt_update_touches_only). `none` does not exist.
  * embedding_bag     The mean, sum or maximum of the rows of a sample's tokens, of the first lengths[n] or of all. idx is, for the
  *                   maximum, the place of its token in the sample; -1: there is none.
- * positional        Adds row t of w to token t. Without w: sines and cosines (gt_sinusoid in ew.inc).
+ * positional        Adds row t of w to token t, or row 0 to every token (GT_POSITIONAL_SAME). Without w: sines and cosines (gt_sinusoid in
+ *                   ew.inc).
  * pool_tokens       Mean, maximum, the first or the last, of the tokens of a sample within its length; of a sample of length 0, the last
  *                   one is the first one. idx as in embedding_bag.
  * attention         Scaled dot-product attention of a sequence to itself: qkv has queries, keys and values, C features each, in that order,
@@ -334,9 +335,9 @@ struct gt_attr_embedding {
 	int mode;         /* embedding_bag: enum gt_bag */
 };
 
-enum gt_positional { GT_POSITIONAL_LEARNED, GT_POSITIONAL_SINUSOIDAL };
+enum gt_positional { GT_POSITIONAL_LEARNED, GT_POSITIONAL_SINUSOIDAL, GT_POSITIONAL_SAME };
 struct gt_attr_positional {
-	int64_t max; /* rows of the table of GT_POSITIONAL_LEARNED */
+	int64_t max; /* rows of the table */
 	int kind;    /* enum gt_positional */
 };
 

@@ -124,7 +124,10 @@ struct gt_conf_group {
 struct gt_conf_rename {
 	const char *from; /* pattern of names in the file, with at most one '*' */
 	const char *to;   /* name in the model, in which '*' stands for what the '*' of `from` matched; "": the tensor is not loaded */
+	struct gt_ints part; /* {i, n}: the tensor is part i, 0 ... n - 1, of n equal parts of the first dimension of that in the model; empty:
+	                        it is the whole tensor */
 };
+#define GT_MAX_PARTS 8
 #define GT_MAX_RENAMES 64
 struct gt_conf_pretrained {
 	const char *file; /* safetensors file from which a new run takes its first weights; "": none */

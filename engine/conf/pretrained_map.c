@@ -23,6 +23,10 @@ static enum gt_code read_entry(struct gt_reading *rd, const struct gt_cnode *ent
 	if (!*r->from || stars(r->from) > 1)
 		return gt_conf_fail(err, gt_conf_location(entry, "from"), path, "expected a name, or a pattern with one *, got \"%.100s\"",
 		                    r->from);
+	snprintf(path, sizeof path, "%spart", shown);
+	if (r->part.n && (r->part.n != 2 || r->part.v[1] < 2 || r->part.v[1] > GT_MAX_PARTS || r->part.v[0] >= r->part.v[1] || !*r->to))
+		return gt_conf_fail(err, gt_conf_location(entry, "part"), path, "expected [i, n] with i below n and n from 2 to %d, beside the "
+		                    "name of a tensor of the model in `to`", GT_MAX_PARTS);
 	snprintf(path, sizeof path, "%sto", shown);
 	if (stars(r->to) > stars(r->from))
 		return gt_conf_fail(err, gt_conf_location(entry, "to"), path,

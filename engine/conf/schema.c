@@ -475,6 +475,9 @@ const struct gt_row gt_rows_rename[] = {
      .help = "name of a tensor in the file, or a pattern of names with one *, which stands for any characters"},
     {"to", GT_T_STRING, RENAME(to), NULL, .flags = GT_R_REQUIRED,
      .help = "name of the tensor in the model, where * stands for what the * of from matched; \"\": the tensor is not loaded"},
+    {"part", GT_T_INTS, RENAME(part), "[]", 0, GT_MAX_PARTS,
+     .help = "[i, n]: the tensor is part i, from 0 to n - 1, of n equal parts of that in the model along its first dimension, as queries, "
+             "keys and values are of in_proj_weight; []: it is the whole"},
     {NULL},
 };
 

@@ -21,7 +21,7 @@ static enum gt_code positional_infer(struct gt_graph *g, struct gt_node *n, stru
 		gt_node_input(n, -1);
 		return gt_infer_same(g, n, err);
 	}
-	if (a->max < x.dim[1])
+	if (a->kind == GT_POSITIONAL_LEARNED && a->max < x.dim[1])
 		return gt_fail(err, GT_ECONFIG, "max_len: expected at least the %lld tokens of its input, got %lld", (long long)x.dim[1],
 		               (long long)a->max);
 	GT_TRY(gt_graph_param(g, n, "weight", GT_PARAM_TABLE, 2, (int64_t[]){a->max, x.dim[2]}, (struct gt_init){GT_INIT_NORMAL, 1}, x.dim[2],
@@ -41,10 +41,11 @@ static enum gt_code positional_gradient(GT_GRADIENT_ARGS)
 }
 
 static const struct gt_attr_def positional_attrs[] = {
-    GT_KEY(gt_attr_positional, "kind", kind, GT_ATTR_ENUM, .def = 0, .max = 1, .values = "learned|sinusoidal",
-           .help = "learned: a row of a table for each position; sinusoidal: sines and cosines (Vaswani et al., 2017)"),
+    GT_KEY(gt_attr_positional, "kind", kind, GT_ATTR_ENUM, .def = 0, .max = 2, .values = "learned|sinusoidal|same",
+           .help = "learned: a row of a table for each position; sinusoidal: sines and cosines (Vaswani et al., 2017); same: the first row "
+                   "of a table for all positions, as the token types of BERT are for single texts"),
     GT_KEY(gt_attr_positional, "max_len", max, GT_ATTR_INT, .def = 512, .min = 1, .max = GT_MAX_FEATURES,
-           .help = "rows of the table of kind learned"),
+           .help = "rows of the table of the kinds learned and same"),
     GT_KEYS_END,
 };
 

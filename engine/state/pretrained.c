@@ -70,36 +70,59 @@ static int find(const struct gt_graph *g, const char *name)
 	return i < g->nparams ? i : -1;
 }
 
-static bool fits(const struct gt_param *p, const struct gt_st_tensor *t)
+/* Returns whether a tensor can be one of n parts of p. */
+static bool fits(const struct gt_param *p, const struct gt_st_tensor *t, int n)
 {
-	return (t->desc.dtype == p->desc.dtype || (p->desc.dtype == GT_F32 && gt_converts_f32(t->desc.dtype))) &&
-	       gt_tdesc_same_shape(&t->desc, &p->desc);
+	struct gt_tdesc whole = t->desc;
+	if (n > 1)
+		whole.dim[0] = whole.dim[0] <= p->desc.dim[0] ? whole.dim[0] * n : 0;
+	return (t->desc.dtype == p->desc.dtype || (p->desc.dtype == GT_F32 && gt_converts_f32(t->desc.dtype))) && whole.rank == p->desc.rank &&
+	       (n == 1 || whole.rank > 0) && gt_tdesc_same_shape(&whole, &p->desc);
 }
 
 /* Names every tensor whose shape differs, and what would skip the first of them. */
-static enum gt_code shapes_differ(const struct gt_conf *c, const struct gt_graph *g, const struct gt_st_file *f, const int *source,
-                                  struct gt_err *err)
+static enum gt_code shapes_differ(const struct gt_conf *c, const struct gt_graph *g, const struct gt_st_file *f,
+                                  const struct gt_pretrained_source *source, struct gt_err *err)
 {
 	char text[800] = "", want[96], got[96], skip[200] = "";
 	size_t n = 0;
 	int count = 0;
-	for (int i = 0; i < g->nparams; i++) {
+	for (int i = 0, k = 0; i < g->nparams; k = k + 1 < source[i].n ? k + 1 : (i++, 0)) {
 		const struct gt_param *p = &g->params[i];
-		const struct gt_st_tensor *t = source[i] < 0 ? NULL : gt_st_at(f, source[i]);
-		if (!t || fits(p, t))
+		const struct gt_st_tensor *t = source[i].n ? gt_st_at(f, source[i].tensor[k]) : NULL;
+		if (!t || fits(p, t, source[i].n))
 			continue;
 		const char *dot = strrchr(t->name, '.');
 		if (!count++)
 			snprintf(skip, sizeof skip, "%.*s%s", dot && dot - t->name < 150 ? (int)(dot + 1 - t->name) : 150, t->name, dot ? "*" : "");
 		if (n < 400)
-			n += (size_t)snprintf(text + n, sizeof text - n, "%s%.100s: expected %s %s, got %s %s", n ? "; " : "", p->name,
-			                      gt_dtype_name(p->desc.dtype), gt_tdesc_text(&p->desc, want, sizeof want), gt_dtype_name(t->desc.dtype),
+			n += (size_t)snprintf(text + n, sizeof text - n, "%s%.100s: expected %s%s %s, got %s %s", n ? "; " : "", p->name,
+			                      source[i].n > 1 ? "a part of " : "", gt_dtype_name(p->desc.dtype),
+			                      gt_tdesc_text(&p->desc, want, sizeof want), gt_dtype_name(t->desc.dtype),
 			                      gt_tdesc_text(&t->desc, got, sizeof got));
 	}
 	gt_fail(err, GT_EDATA, "%.150s: %d tensor%s of another shape than in the model: %.600s%s; to keep the initial values of a tensor, add "
 	        "{ from = \"%s\"; to = \"\"; } to model.pretrained.map",
 	        c->pretrained.file, count, count == 1 ? "" : "s", text, n >= 400 ? "; …" : "", skip);
 	return at_file(c, GT_EDATA, err);
+}
+
+/* Adds tensor i of the file, or the part of the model's tensor `to` that it is, to the sources of that tensor. */
+static enum gt_code put_source(const struct gt_conf *c, const struct gt_st_file *f, int i, const struct gt_ints *part, const char *to,
+                               struct gt_pretrained_source *s, struct gt_err *err)
+{
+	int n = part && part->n ? (int)part->v[1] : 1, k = n > 1 ? (int)part->v[0] : 0, other = s->n ? s->tensor[s->n == n ? k : 0] : -1;
+	for (int j = 0; s->n && s->n != n && other < 0; j++)
+		other = s->tensor[j];
+	if (other >= 0)
+		return at_file(c, gt_fail(err, GT_EDATA, "%s: expected one tensor for %s%s, got %s and %s; write one of them in "
+		                          "model.pretrained.map with to = \"\"", c->pretrained.file, n > 1 ? "a part of " : "", to,
+		                          gt_st_at(f, other)->name, gt_st_at(f, i)->name), err);
+	for (int j = 0; j < n && !s->n; j++)
+		s->tensor[j] = -1;
+	s->n = n;
+	s->tensor[k] = i;
+	return GT_OK;
 }
 
 /* Fills out->source and the lists of names in the file that are not loaded. used[i]: whether entry i of the map matched a name. */
@@ -129,11 +152,7 @@ static enum gt_code assign(const struct gt_conf *c, const struct gt_graph *g, co
 				dropped[r->ndropped++] = kept;
 			continue;
 		}
-		if (out->source[k] >= 0)
-			return at_file(c, gt_fail(err, GT_EDATA, "%s: expected one tensor for %s, got %s and %s; write one of them in "
-			                          "model.pretrained.map with to = \"\"", c->pretrained.file, to, gt_st_at(f, out->source[k])->name,
-			                          t->name), err);
-		out->source[k] = i;
+		GT_TRY(put_source(c, f, i, entry >= 0 ? &c->pretrained.map[entry].part : NULL, to, &out->source[k], err));
 	}
 	return GT_OK;
 }
@@ -150,21 +169,25 @@ enum gt_code gt_pretrained_match(const struct gt_conf *c, const struct gt_graph 
 	GT_NEW(initial, a, g->nparams + 1, err);
 	r->initial = initial;
 	r->stripped = all_prefixed(f);
-	for (int i = 0; i < g->nparams; i++)
-		out->source[i] = -1;
 	GT_TRY(assign(c, g, f, a, out, used, err));
 	for (int i = 0; i < g->nparams; i++) {
-		const struct gt_st_tensor *t = out->source[i] < 0 ? NULL : gt_st_at(f, out->source[i]);
-		if (!t) {
+		const struct gt_pretrained_source *s = &out->source[i];
+		if (!s->n) {
 			GT_NEW_STR(initial[r->ninitial], gt_arena_strdup(a, g->params[i].name), err);
 			r->ninitial++;
 			continue;
 		}
-		differ |= !fits(&g->params[i], t);
 		r->loaded++;
-		r->elements += gt_tdesc_count(&t->desc);
-		if (t->desc.dtype != g->params[i].desc.dtype && !differ)
-			r->converted = gt_dtype_name(t->desc.dtype);
+		for (int k = 0; k < s->n; k++) {
+			if (s->tensor[k] < 0)
+				return at_file(c, gt_fail(err, GT_EDATA, "%s: expected %d parts of %s, got none for part %d", c->pretrained.file, s->n,
+				                          g->params[i].name, k), err);
+			const struct gt_st_tensor *t = gt_st_at(f, s->tensor[k]);
+			differ |= !fits(&g->params[i], t, s->n);
+			r->elements += gt_tdesc_count(&t->desc);
+			if (t->desc.dtype != g->params[i].desc.dtype && !differ)
+				r->converted = gt_dtype_name(t->desc.dtype);
+		}
 	}
 	for (int i = 0; i < c->pretrained.nmap; i++) {
 		char path[64];
@@ -199,6 +222,34 @@ enum gt_code gt_pretrained_check(const struct gt_conf *c, const struct gt_graph 
 	return code;
 }
 
+/* Loads parameter or buffer i. Parts follow each other in memory, because they are parts of the first dimension. */
+static enum gt_code load_tensor(struct gt_session *s, int i, const struct gt_st_file *f, const struct gt_pretrained_source *from,
+                                enum gt_dtype *converted, struct gt_err *err)
+{
+	struct gt_st_tensor t = *gt_st_at(f, from->tensor[0]);
+	if (from->n == 1)
+		return gt_state_import_tensor(s, s->conf->pretrained.file, i, &t, converted, err);
+	size_t bytes = gt_tdesc_bytes(&t.desc);
+	char *whole = malloc(bytes * (size_t)from->n);
+	if (!whole)
+		return gt_fail_memory(err, bytes * (size_t)from->n);
+	enum gt_code code = GT_OK;
+	for (int k = 0; k < from->n && code == GT_OK; k++) {
+		const struct gt_st_tensor *part = gt_st_at(f, from->tensor[k]);
+		if (part->desc.dtype != t.desc.dtype)
+			code = gt_fail(err, GT_EDATA, "%s: %s: expected %s, the type of %s, which is a part of the same tensor, got %s",
+			               s->conf->pretrained.file, part->name, gt_dtype_name(t.desc.dtype), t.name, gt_dtype_name(part->desc.dtype));
+		else
+			memcpy(whole + (size_t)k * bytes, part->data, bytes);
+	}
+	t.desc.dim[0] *= from->n;
+	t.data = whole;
+	if (code == GT_OK)
+		code = gt_state_import_tensor(s, s->conf->pretrained.file, i, &t, converted, err);
+	free(whole);
+	return code;
+}
+
 enum gt_code gt_pretrained_load(struct gt_session *s, const struct gt_pretrained_report **report, struct gt_err *err)
 {
 	const struct gt_graph *g = s->space->layout.first;
@@ -212,8 +263,8 @@ enum gt_code gt_pretrained_load(struct gt_session *s, const struct gt_pretrained
 	GT_TRY(at_file(s->conf, gt_st_open(s->conf->pretrained.file, &f, err), err));
 	enum gt_code code = gt_pretrained_match(s->conf, g, f, s->arena, p, err);
 	for (int i = 0; i < g->nparams && code == GT_OK; i++)
-		if (p->source[i] >= 0)
-			code = gt_state_import_tensor(s, s->conf->pretrained.file, i, gt_st_at(f, p->source[i]), &converted, err);
+		if (p->source[i].n)
+			code = load_tensor(s, i, f, &p->source[i], &converted, err);
 	gt_st_close(f);
 	GT_TRY(code);
 	*report = &p->report;

@@ -3,16 +3,23 @@
  *     name in the file --> without "module.", if all have it --> first entry of model.pretrained.map that matches --> name in the model
  *
  * A tensor of the model that the file does not have keeps its initial value. It is an error if nothing is loaded, if an entry of the map
- * matches no name, if two tensors of the file have the same name in the model, or if a shape differs: only to = "" skips a tensor. */
+ * matches no name, if two tensors of the file have the same name in the model and are no parts of it, if a part is missing, or if a shape
+ * differs: only to = "" skips a tensor. */
 #ifndef GT_STATE_PRETRAINED_H
 #define GT_STATE_PRETRAINED_H
 
 #include "session/session.h"
 #include "store/safetensors.h"
 
+/* Tensors of the file that a tensor of the model is loaded from. */
+struct gt_pretrained_source {
+	int n;                    /* 0: none; 1: a whole one; more: parts of the first dimension */
+	int tensor[GT_MAX_PARTS]; /* [n] index in the file; -1: missing */
+};
+
 struct gt_pretrained {
 	struct gt_pretrained_report report; /* its strings are in the arena that gt_pretrained_match got */
-	int *source; /* [nparams]: index of the tensor in the file that parameter or buffer i is loaded from; -1: none */
+	struct gt_pretrained_source *source; /* [nparams], of each parameter and buffer */
 };
 
 /* Finds out which tensors of the open file f, which the config names, parameters and buffers of g are loaded from. Reads no values.

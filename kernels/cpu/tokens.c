@@ -13,7 +13,8 @@ struct tokens {
 	gt_range_fn *fn;
 	int64_t samples, tokens, cols;
 	int64_t n, grain, align; /* units of work of fn */
-	int64_t rows;            /* positional.dw: rows of the table, of which the last rows - tokens have no gradient */
+	int64_t rows;            /* positional.dw: rows of the table, of which the last rows - period have no gradient */
+	int64_t period;          /* positional: after as many tokens, the rows of the table begin again: tokens, or 1 */
 	int mode;                /* enum gt_pool_tokens */
 	bool add;
 	int x_in, w_in, lengths_in, idx_in; /* indices of operands; -1: absent */
@@ -75,17 +76,24 @@ static enum gt_code prepare_positional(const struct gt_opcall *call, struct toke
 	const struct gt_tdesc *x = call->in[0];
 	int type = gt_cpu_type(x->dtype);
 	k->tokens = x->dim[1];
+	k->period = a->kind == GT_POSITIONAL_SAME ? 1 : k->tokens;
 	k->n = x->dim[0] * x->dim[1];
 	k->grain = 32768 / k->cols + 1;
 	if (call->code == GT_OP_POSITIONAL_DW) {
 		k->rows = call->out[0]->dim[0];
 		k->fn = dw[type];
-		k->n = k->rows;
-		k->grain = 32768 / (k->cols * k->samples) + 1;
-		return k->rows < k->tokens ? gt_cpu_refuse(call, err, "the table has fewer rows than there are tokens") : GT_OK;
+		k->n = k->cols; /* threads divide the columns of the only row, else the rows */
+		k->align = 16;
+		k->grain = 32768 / (k->tokens * k->samples) + 1;
+		if (k->period > 1) {
+			k->n = k->rows;
+			k->align = 1;
+			k->grain = 32768 / (k->cols * k->samples) + 1;
+		}
+		return k->rows < k->period ? gt_cpu_refuse(call, err, "the table has fewer rows than there are tokens") : GT_OK;
 	}
 	bool table = call->nin > 1 && call->in[1];
-	if (table != (a->kind == GT_POSITIONAL_LEARNED) || (table && (call->in[1]->dim[0] < k->tokens || !gt_tdesc_plain(call->in[1]))))
+	if (table != (a->kind != GT_POSITIONAL_SINUSOIDAL) || (table && (call->in[1]->dim[0] < k->period || !gt_tdesc_plain(call->in[1]))))
 		return gt_cpu_refuse(call, err, "expected a plain table with a row for each token, or none for a sinusoidal one");
 	k->fn = table ? learned[type] : wave[type];
 	k->w_in = table ? 1 : -1;

@@ -10,6 +10,7 @@ struct tokens_args {
 	int32_t *idx;
 	void *y;       /* y, dx or dw */
 	int64_t samples, tokens, cols, rows; /* rows: of the table of positional.dw */
+	int64_t period; /* positional: tokens, or 1 if all tokens have row 0 of the table */
 	int mode;      /* enum gt_pool_tokens */
 	bool add;
 };
@@ -35,7 +36,7 @@ template <class S> __global__ void __launch_bounds__(BLOCK) positional(const tok
 	int64_t i = (int64_t)blockIdx.x * BLOCK + threadIdx.x, n = a.tokens * a.cols;
 	if (i >= n)
 		return;
-	float w = a.w ? a.w[i] : (float)gt_sinusoid(i / a.cols, i % a.cols, a.cols);
+	float w = a.w ? a.w[a.period > 1 ? i : i % a.cols] : (float)gt_sinusoid(i / a.cols, i % a.cols, a.cols);
 	for (int64_t s = 0; s < a.samples; s++)
 		((S *)a.y)[s * n + i] = from_float<S>(to_float(((const S *)a.x)[s * n + i]) + w);
 }
@@ -43,12 +44,12 @@ template <class S> __global__ void __launch_bounds__(BLOCK) positional(const tok
 template <class S> __global__ void __launch_bounds__(BLOCK) positional_dw(const tokens_args a)
 {
 	after_previous();
-	int64_t i = (int64_t)blockIdx.x * BLOCK + threadIdx.x, n = a.tokens * a.cols;
+	int64_t i = (int64_t)blockIdx.x * BLOCK + threadIdx.x, n = a.period * a.cols, all = a.samples * a.tokens * a.cols;
 	double sum = 0;
 	if (i >= a.rows * a.cols)
 		return;
-	for (int64_t s = 0; i < n && s < a.samples; s++)
-		sum += (double)to_float(((const S *)a.x)[s * n + i]);
+	for (int64_t at = i; i < n && at < all; at += n)
+		sum += (double)to_float(((const S *)a.x)[at]);
 	float *dw = (float *)a.y + i;
 	*dw = (float)((a.add ? (double)*dw : 0) + sum);
 }
@@ -102,13 +103,15 @@ template <class S> __global__ void __launch_bounds__(BLOCK) pool_dx(const tokens
 static const char *refuse(const struct gt_opcall *op)
 {
 	if (op->code == GT_OP_POSITIONAL) {
-		bool learned = ((const struct gt_attr_positional *)op->attr)->kind == GT_POSITIONAL_LEARNED, table = op->nin > 1 && op->in[1];
-		return learned != table || (table && op->in[1]->dim[0] < op->in[0]->dim[1])
+		int kind = ((const struct gt_attr_positional *)op->attr)->kind;
+		bool table = op->nin > 1 && op->in[1];
+		return table != (kind != GT_POSITIONAL_SINUSOIDAL) || (kind == GT_POSITIONAL_LEARNED && op->in[1]->dim[0] < op->in[0]->dim[1])
 		           ? "expected a plain table with a row for each token, or none for a sinusoidal one"
 		           : NULL;
 	}
 	if (op->code == GT_OP_POSITIONAL_DW)
-		return op->out[0]->dim[0] < op->in[0]->dim[1] ? "the table has fewer rows than there are tokens" : NULL;
+		return ((const struct gt_attr_positional *)op->attr)->kind == GT_POSITIONAL_LEARNED && op->out[0]->dim[0] < op->in[0]->dim[1]
+		           ? "the table has fewer rows than there are tokens" : NULL;
 	bool max = ((const struct gt_attr_pool_tokens *)op->attr)->mode == GT_POOL_MAX;
 	return op->code == GT_OP_POOL_TOKENS_DX && max && !(op->nin > 2 && op->in[2]) ? "the gradient of the maximum needs idx" : NULL;
 }
@@ -143,6 +146,9 @@ static cudaError_t start(const struct gt_cu_call *c, cudaStream_t s)
 	a.samples = x->dim[0], a.tokens = x->dim[1], a.cols = x->dim[2];
 	a.x = gt_cu_in(c, 0), a.y = gt_cu_out(c, 0);
 	a.add = op->accumulate & 1;
+	a.period = a.tokens;
+	if (!pools && ((const struct gt_attr_positional *)op->attr)->kind == GT_POSITIONAL_SAME)
+		a.period = 1;
 	if (pools) {
 		a.mode = ((const struct gt_attr_pool_tokens *)op->attr)->mode;
 		a.lengths = (const int32_t *)gt_cu_in(c, 1);

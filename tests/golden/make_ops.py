@@ -139,11 +139,12 @@ class Attention(nn.MultiheadAttention):
 class Positional(nn.Module):
     def __init__(self, x, k):
         super().__init__()
-        self.weight = None if "kind" in k else nn.Parameter(torch.zeros(int(k["max_len"]), x[2]))
+        self.same = k.get("kind") == "same"
+        self.weight = None if k.get("kind") == "sinusoidal" else nn.Parameter(torch.zeros(int(k["max_len"]), x[2]))
 
     def forward(self, x):
         if self.weight is not None:
-            return x + self.weight[: x.shape[1]]
+            return x + (self.weight[0] if self.same else self.weight[: x.shape[1]])
         t, c = x.shape[1:]
         pe = torch.zeros(t, c + 1, dtype=torch.float64)
         angle = torch.arange(t).double()[:, None] / 10000 ** (torch.arange(0, c, 2).double() / c)

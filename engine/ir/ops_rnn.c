@@ -89,6 +89,15 @@ static double steps_flops(const struct gt_graph *g, const struct gt_node *n)
 	return (double)gt_tdesc_count(x) * (2.0 * (double)w->dim[1] + 10.0);
 }
 
+/* The steps read weight_hh in the plain layout, which no other operation may choose. v: its value, or its 16-bit copy. */
+static void make_plain(struct gt_graph *g, gt_vid v)
+{
+	struct gt_param *p = &g->params[g->values[v].param];
+	p->desc.any = g->values[p->value].desc.any = false;
+	if (p->work >= 0)
+		g->values[p->work].desc.any = false;
+}
+
 /* ---- the layers ------------------------------------------------------------------------------------------------------------------ */
 /* One direction of one layer: adds the parameters in PyTorch's order, the product with the input, [rows, F], and the steps. */
 static enum gt_code add_direction(struct gt_graph *g, const struct kind *kind, const struct attr_rnn_layer *a, const char *name, int layer,
@@ -110,6 +119,7 @@ static enum gt_code add_direction(struct gt_graph *g, const struct kind *kind, c
 		GT_TRY(gt_graph_param(g, &params, suffix, i < 2 ? GT_PARAM_WEIGHT : GT_PARAM_BIAS, i < 2 ? 2 : 1, (int64_t[]){out, fan_in}, init,
 		                      fan_in, out, err));
 	}
+	make_plain(g, params.in[1]);
 	struct gt_attr_linear *linear;
 	struct gt_attr_rnn *steps;
 	gt_vid v;

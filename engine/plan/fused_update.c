@@ -24,8 +24,7 @@ static enum gt_code offers(struct gt_space *s, const struct gt_graph *g, const s
 	                       .in = {&dy, &x, &w, &scalars}};
 	dy.dim[0] *= ranks;
 	x.dim[0] *= ranks;
-	w.any = true;
-	*yes = false;
+	*yes = false; /* a weight whose layout is still open (w.any) gets the one that the update needs */
 	if (place) {
 		if (!place->fused_update) /* the first plan of the space decides for all plans */
 			return GT_OK;

@@ -12,6 +12,7 @@ seed = int(sys.argv[1])
 r = random.Random(seed)
 later = random.Random(-1 - seed)  # for layer types that were added later: the rest of a seed's net stays as it was
 latest = random.Random(-3 - 5 * seed)  # and for those that came after these
+recent = random.Random(-7 - 11 * seed)  # for recurrent layers
 layers, shapes, params = [], {}, []  # text; name → shape of a sample; names of layers that learn
 
 
@@ -100,6 +101,16 @@ def pool(x):
     return put(kind, (c, h // 2, h // 2), [x], kernel=2)
 
 
+def recurrent(x):
+    h, depth, both = recent.choice([5, 8, 17]), recent.choice([1, 1, 2]), recent.random() < 0.5
+    keys = {"hidden_size": h, "num_layers": depth, "bidirectional": str(both).lower()}
+    if depth > 1 and recent.random() < 0.5:
+        keys["dropout"] = 0.2
+    if recent.random() < 0.2:
+        keys["bias"] = "false"
+    return put(recent.choice(["lstm", "gru"]), (shapes[x][0], h * (1 + both)), [x], True, recent, **keys)
+
+
 def tokens(x):
     """The features of a sample as a sequence, some layers on it, and back."""
     n = 1
@@ -114,9 +125,11 @@ def tokens(x):
     y = put("layernorm", shapes[x], [x], True, latest, dims=latest.choice([0, 1, 2]))
     y = put("linear", shapes[x], [put("gelu", shapes[x], [y], rnd=latest)], True, latest, out=d)
     x = put("add", shapes[x], [x, y], rnd=latest)
+    if recent.random() < 0.5:
+        x = recurrent(x)
     if latest.random() < 0.5:
-        return put("select", (d,), [x], rnd=latest, dim=1, index=latest.choice([0, -1]))
-    return put("flatten", (shapes[x][0] * d,), [x], rnd=latest)
+        return put("select", shapes[x][1:], [x], rnd=latest, dim=1, index=latest.choice([0, -1]))
+    return put("flatten", (shapes[x][0] * shapes[x][1],), [x], rnd=latest)
 
 
 def net():

@@ -192,7 +192,7 @@ static enum gt_code read_split(const struct gt_dataset_spec *given, enum gt_spli
 	struct gt_dataset_spec spec = *given;
 	struct gt_paths paths = {0};
 	const struct gt_format *format;
-	char where[sizeof out->where - 16];
+	char where[sizeof out->where - 16] = ""; /* a split that the files do not have */
 	*out = (struct gt_dataset){0};
 	spec.name = spec.name ? spec.name : "";
 	spec.root = spec.root ? spec.root : "";

@@ -1,5 +1,6 @@
 /* datasets/: finding, reading, the real FashionMNIST and CIFAR-10 where they are. Damaged files: test_dataset_bad.c. */
 #include "dataset.h"
+#include "learned.h"
 #include "unit/data_files.h"
 #include "base/philox.h"
 #include <math.h>
@@ -266,6 +267,62 @@ TEST(synthetic_is_deterministic_and_learnable)
 	CHECK(gt_dataset_read(&s, GT_TRAIN, &a, &e) == GT_ECONFIG);
 	s.shape[1] = INT64_MAX;
 	CHECK(gt_dataset_read(&s, GT_TRAIN, &a, &e) == GT_ECONFIG);
+}
+
+/* A format that learns: raw rows, what they teach, and other rows converted with it. */
+TEST(tables_learn)
+{
+	static const char train[] = "a,word,y\n1,x,p\n2,y,q\n3,x,p\n?,x,q\n6,z,p\n", test[] = "y,word,a\np,unknown,3\n";
+	static const int64_t rows[] = {0, 1, 2, 3}; /* the last row is no training sample */
+	char files[2][1024];
+	put("tables/train.csv", train, sizeof train - 1, false);
+	snprintf(files[0], sizeof files[0], "%s", at("tables/train.csv"));
+	put("tables/test.csv", test, sizeof test - 1, false);
+	snprintf(files[1], sizeof files[1], "%s", at("tables/test.csv"));
+	const char *list[] = {files[0]}, *other[] = {files[1]}, *target[] = {"y"};
+	static const struct gt_column_spec types[] = {{"a", GT_COLUMN_CONTINUOUS}};
+	struct gt_dataset_spec s = {.format = "csv", .train = list, .ntrain = 1,
+	                            .table = {.target = target, .ntarget = 1, .column = types, .ncolumns = 1, .task = GT_TASK_CLASSES}};
+	struct gt_dataset d;
+	struct gt_learned *learned = NULL;
+	struct gt_err e;
+	const struct gt_learning *by = gt_dataset_learning(&s);
+	int32_t group[5];
+	int64_t groups;
+	CHECK(by && by == &gt_learning_csv);
+	CHECK_OK(gt_dataset_read(&s, GT_TRAIN, &d, &e), e);
+	CHECK(d.n == 5 && d.raw && !d.nfields && !d.labels && by->raw_bytes(d.raw) > 0);
+	CHECK_OK(by->strata(&s, &d, group, &groups, &e), e);
+	CHECK(groups == 2 && group[0] == group[2] && group[0] == group[4] && group[1] == group[3] && group[0] != group[1]);
+	CHECK_OK(gt_learned_new(by, &learned, &e), e);
+	CHECK_OK(by->learn(&s, &d, rows, 4, learned, &e), e);
+	CHECK_OK(by->apply(&s, learned, &d, &e), e);
+	CHECK(!d.raw && d.nfields == 2 && d.classes == 2 && d.nclass_names == 2 && !strcmp(d.class_name[1], "q"));
+	const float *v = d.field[0].data;
+	const int32_t *c = d.field[1].data;
+	/* 1, 2, 3 and the median 2, of the mean 2 and the variance 1/2; then a_na */
+	CHECK(d.field[0].width == 2 && fabs((double)v[0] + sqrt(2)) < 1e-6 && v[1] == 0 && v[2] == 0 && v[6] == 0 && v[7] == 1);
+	CHECK(d.field[1].width == 1 && c[0] == 2 && c[1] == 3 && c[2] == 2 && c[4] == 1); /* z is unknown */
+	CHECK(d.labels[0] == 0 && d.labels[1] == 1 && d.labels[4] == 0);
+	gt_dataset_free(&d);
+	s.learned = learned;
+	CHECK_OK(gt_dataset_read(&s, GT_TEST, &d, &e), e);
+	CHECK(!d.n && !strcmp(d.where, "csv: ")); /* there is no such split */
+	gt_dataset_free(&d);
+	s.test = other;
+	s.ntest = 1;
+	CHECK_OK(gt_dataset_read(&s, GT_TEST, &d, &e), e);
+	CHECK(d.n == 1 && d.nfields == 2 && d.labels[0] == 0 && *(int32_t *)d.field[1].data == 1);
+	gt_dataset_free(&d);
+	d = (struct gt_dataset){0};
+	CHECK_OK(by->inputs(&s, files[1], &d, &e), e);
+	CHECK(d.n == 1 && d.nfields == 2 && !d.labels);
+	gt_dataset_free(&d);
+	d = (struct gt_dataset){0};
+	CHECK_OK(by->describe(&s, learned, &d, &e), e);
+	CHECK(!d.n && d.nfields == 2 && !d.field[0].data && d.field[0].width == 2 && d.classes == 2);
+	gt_dataset_free(&d);
+	gt_learned_free(learned);
 }
 
 TEST(real_fashion_mnist)

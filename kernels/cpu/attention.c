@@ -10,7 +10,7 @@
 #include <string.h>
 
 #define GT_LANE static inline __attribute__((always_inline))
-#define BQ 16      /* queries of a tile */
+#define BQ 64      /* queries of a tile */
 #define BK 32      /* keys of a tile */
 #define MAX_D 256  /* largest size of a head */
 
@@ -18,6 +18,7 @@ struct attention {
 	struct gt_kernel head;
 	gt_range_fn *fn;
 	int64_t samples, tokens, heads, d; /* d: features of a head */
+	int64_t wide;                      /* d, rounded up to the elements of 64 bytes of the arithmetic's type */
 	int64_t n, grain;
 	bool back, causal;
 	double scale;
@@ -30,7 +31,8 @@ struct args {
 	const int32_t *lengths;
 	const void *lse;
 	void *out, *lse_out; /* y, or the gradient of qkv */
-	void *dq;            /* scratch of the gradient: [samples, heads, tokens, d] in the type of the arithmetic */
+	void *dq;            /* scratch of the gradient, in the type of the arithmetic: for each head of a sample [tokens, wide] of the
+	                        gradient of queries, then [tokens] sums of dy * y */
 };
 
 static inline int64_t length_of(const struct args *c, int64_t sample)
@@ -89,8 +91,10 @@ enum gt_code gt_cpu_attention(struct gt_dev *dev, const struct gt_opcall *call, 
 	k->fn = back ? backward[type] : forward[type];
 	k->n = k->samples * k->heads * (back ? 1 : (k->tokens + BQ - 1) / BQ);
 	k->grain = 65536 / ((back ? k->tokens : BQ) * k->tokens * k->d) + 1;
+	size_t size = qkv->dtype == GT_F64 ? sizeof(double) : sizeof(float), lanes = 64 / size;
+	k->wide = (k->d + (int64_t)lanes - 1) / (int64_t)lanes * (int64_t)lanes;
 	if (back)
-		k->head.scratch = (size_t)gt_tdesc_count(y) * (qkv->dtype == GT_F64 ? sizeof(double) : sizeof(float));
+		k->head.scratch = (size_t)(k->samples * k->heads * k->tokens * (k->wide + 1)) * size;
 	*out = &k->head;
 	return GT_OK;
 }

@@ -71,8 +71,25 @@ while IFS= read -r line; do
 done < <(sed -n 's/^    \({ match = .*}\)$/    train.groups = ( \1 );/; /^\.Sh LAYERS/,$s/^    \([a-z_.]* = .*;\)\( *#.*\)\{0,1\}$/\1/p' \
 	"$page")
 taken page_settings 35
+# before LINE: the layers in front of a layer of sequences, whose input is neither an image nor a vector
+before() {
+	case $1 in
+	*pool_tokens*) echo '{ name = "x"; type = "embedding"; in = "tokens"; embedding_dim = 8; },' ;;
+	*reshape*) echo '{ type = "linear"; in = "values"; out = 512; },' ;;
+	*permute* | *select*) echo '{ type = "linear"; in = "values"; out = 512; }, { type = "reshape"; shape = [8, 64]; },' ;;
+	esac
+}
+# sequences FILE LINE: a config whose inputs are tokens with their lengths, or numbers, with the layer LINE
+sequences() {
+	local front inputs='{ name = "tokens"; shape = [12]; vocabulary = 30; }'
+	front=$(before "$2")
+	case $2 in *pool_tokens*) inputs+=', { name = "lengths"; }' ;; esac
+	case $front in *values*) inputs='{ name = "values"; shape = [5]; }' ;; esac
+	net "$1" "$front $2,"
+	sed -i "s/input = .*/inputs = ( $inputs );/" "$1"
+}
 n=0 refused=
-while IFS= read -r line; do # of images, else of features; those of two inputs behind two layers
+while IFS= read -r line; do # of images, else of features, else of sequences; those of two inputs behind two layers
 	case $line in
 	*'["x", "y"]'*) line="{ name = \"x\"; type = \"relu\"; in = \"input\"; }, { name = \"y\"; type = \"tanh\"; in = \"input\"; }, $line" ;;
 	esac
@@ -81,6 +98,8 @@ while IFS= read -r line; do # of images, else of features; those of two inputs b
 	"$gtrain" check "$tmp/layer.cfg" >/dev/null 2>"$tmp/err" && continue
 	net "$tmp/layer.cfg" "{ type = \"flatten\"; }, $line,"
 	sed -i 's/{ type = "flatten"; }, { name = "fc"/{ name = "fc"/' "$tmp/layer.cfg"
+	"$gtrain" check "$tmp/layer.cfg" >/dev/null 2>"$tmp/err" && continue
+	sequences "$tmp/layer.cfg" "$line"
 	"$gtrain" check "$tmp/layer.cfg" >/dev/null 2>"$tmp/err" || refused="$refused $line: $(head -n 1 "$tmp/err");"
 done < <(sed -n '/^\.Sh LAYERS/,$s/^    \({ \(type\|block\) = .*}\)\( *#.*\)\{0,1\}$/\1/p' "$page")
 taken page_layers 27

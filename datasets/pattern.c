@@ -12,14 +12,15 @@
 enum { MAX_PATTERN = 400, MAX_PARTS = 256 };
 
 /* Returns the number by which a repetition at *p multiplies what it repeats, when the C library writes it out: x+ becomes xx*, x{2,3}
- * becomes xxx?. Moves *p behind it. 0: there is no repetition at *p. */
-static double repeats(const char **p)
+ * becomes xxx?. Every repetition of a group counts as two at least, because repetitions inside each other multiply the time. Moves *p
+ * behind it. 1: there is no repetition at *p. */
+static double repeats(const char **p, bool group)
 {
 	long most = 0;
 	if (**p == '*' || **p == '+' || **p == '?')
-		return *(*p)++ == '+' ? 2 : 1;
+		return *(*p)++ == '+' || group ? 2 : 1;
 	if (**p != '{')
-		return 0;
+		return 1;
 	for (++*p; **p && **p != '}'; ++*p) {
 		char *end;
 		long n = strtol(*p, &end, 10);
@@ -27,7 +28,7 @@ static double repeats(const char **p)
 		*p = end > *p ? end - 1 : *p;
 	}
 	*p += **p == '}';
-	return most > 1 ? (double)most : 1;
+	return most > 1 ? (double)most : group ? 2 : 1;
 }
 
 /* Returns the end of a bracket expression that begins at p. A bracket first in it is a character. */
@@ -46,30 +47,41 @@ static double written_out(const char *p)
 	double sum[MAX_PATTERN + 1] = {0}; /* of each group that is open */
 	int depth = 0;
 	while (*p) {
-		double atom = 1, n;
+		double atom = 1;
+		bool group = *p == ')' && depth;
 		if (*p == '(') {
 			sum[++depth] = 1;
 			p++;
 			continue;
 		}
-		if (*p == ')' && depth)
+		if (group)
 			atom = sum[depth--];
 		p = *p == '[' ? bracket_end(p) : p + 1 + (p[0] == '\\' && p[1]);
-		while ((n = repeats(&p)) > 0)
-			atom *= n;
-		sum[depth] += atom;
+		sum[depth] += atom * repeats(&p, group);
 	}
 	for (; depth; depth--)
 		sum[depth - 1] += sum[depth];
 	return sum[0];
 }
 
-static bool has_reference(const char *p)
+/* Returns what makes an expression cost exponential time or memory in the C library; NULL: nothing does. */
+static const char *costly(const char *begin)
 {
-	for (; *p; p += 1 + (p[0] == '\\' && p[1]))
-		if (p[0] == '\\' && p[1] >= '1' && p[1] <= '9')
-			return true;
-	return false;
+	bool repeated = false; /* a repetition ends before p */
+	for (const char *p = begin; *p; p = *p == '[' ? bracket_end(p) : p + 1 + (p[0] == '\\' && p[1])) {
+		if (repeated && strchr("*+?{", *p))
+			return "repetition of a repetition, such as a**";
+		repeated = strchr("*+?}", *p) != NULL;
+		if (*p == '\\' && p[1] >= '1' && p[1] <= '9')
+			return "reference to a group, such as \\1";
+		if (*p == '\\' && p[1] && strchr("bB<>`'", p[1]))
+			return "boundary of a word, such as \\b";
+		if (*p == '^' && p > begin)
+			return "^ except at the beginning and in brackets";
+		if (*p == '$' && p[1])
+			return "$ except at the end and in brackets";
+	}
+	return NULL;
 }
 
 static enum gt_code compile(const struct gt_dataset_spec *spec, regex_t *re, struct gt_err *err)
@@ -78,8 +90,8 @@ static enum gt_code compile(const struct gt_dataset_spec *spec, regex_t *re, str
 	if (strlen(spec->pattern) > MAX_PATTERN || written_out(spec->pattern) > MAX_PARTS)
 		return gt_fail(err, GT_ECONFIG, "data.pattern: expected at most %d characters, and %d when repetitions are written out, got "
 		               "\"%.200s\"", MAX_PATTERN, MAX_PARTS, spec->pattern);
-	if (has_reference(spec->pattern))
-		return gt_fail(err, GT_ECONFIG, "data.pattern: expected no reference to a group, such as \\1, got \"%.200s\"", spec->pattern);
+	if (costly(spec->pattern))
+		return gt_fail(err, GT_ECONFIG, "data.pattern: expected no %s, got \"%.200s\"", costly(spec->pattern), spec->pattern);
 	int bad = regcomp(re, spec->pattern, REG_EXTENDED);
 	if (bad) {
 		regerror(bad, re, why, sizeof why);

@@ -174,9 +174,13 @@ gives folder_pattern_of_none 65 err 'expected a name that matches data.pattern' 
 	-s 'data.pattern="^(x)_"'
 gives folder_pattern_missing 78 err 'data.pattern' check net.cfg -s data.valid=0.25 -s data.format=pattern -s data.root=flat
 gives folder_pattern_large 78 err 'when repetitions are written out' \
-	check net.cfg -s data.valid=0.25 -s data.format=pattern -s data.root=flat -s 'data.pattern="^(.+++++++++++++++++++++++++++++++)_"'
+	check net.cfg -s data.valid=0.25 -s data.format=pattern -s data.root=flat -s 'data.pattern="^((((.+)+)+)+){20}_"'
 gives folder_pattern_reference 78 err 'expected no reference to a group' \
 	check net.cfg -s data.valid=0.25 -s data.format=pattern -s data.root=flat -s 'data.pattern="^([a-z]+)\\1_"'
+gives folder_pattern_twice 78 err 'expected no repetition of a repetition' \
+	check net.cfg -s data.valid=0.25 -s data.format=pattern -s data.root=flat -s 'data.pattern="^([a-z]**)_"'
+gives folder_pattern_anchor 78 err 'expected no ^ except at the beginning' \
+	check net.cfg -s data.valid=0.25 -s data.format=pattern -s data.root=flat -s 'data.pattern="(^[a-z]+)_"'
 gives folder_pattern_bad 78 err 'POSIX' \
 	check net.cfg -s data.valid=0.25 -s data.format=pattern -s data.root=flat -s 'data.pattern="(("'
 echo 'train/rose/99.png,rose' >>data/list.csv

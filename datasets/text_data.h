@@ -1,8 +1,10 @@
 /* Texts as the inputs of a model: a vocabulary is learned from some of them, and each becomes a sequence of tokens.
  *
- *     gt_texts_add(&t, bytes, n, "reviews/neg/1.txt", &spec, err);            for every text
+ *     gt_texts_add(&t, bytes, n, "reviews/neg/1.txt", err);            for every text
  *     GT_TRY(gt_texts_learn(&t, &spec, rows, nrows, &vocab, err));
- *     GT_TRY(gt_texts_fields(&t, &spec, vocab, &tokens, &lengths, &counts, err));
+ *     GT_TRY(gt_texts_ids(&spec, vocab, &ids, err));
+ *     GT_TRY(gt_texts_describe(&spec, vocab, &ids, &tokens, &lengths, err));
+ *     GT_TRY(gt_texts_fields(&t, &spec, vocab, name_of, files, &tokens, &lengths, &counts, err));
  *     gt_texts_free(&t);
  *
  * With n-grams, the sequence of a text has its tokens and then its hashed n-grams (datasets/text/ngrams.h), whose ids follow those of the

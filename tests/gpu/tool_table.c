@@ -34,7 +34,8 @@ struct pair {
 
 static bool products(const struct opcase *c)
 {
-	return strstr(c->type, "linear") || strstr(c->type, "conv") || !strcmp(c->type, "shortcut");
+	return strstr(c->type, "linear") || strstr(c->type, "conv") || !strcmp(c->type, "shortcut") || !strcmp(c->type, "attention") ||
+	       !strcmp(c->type, "lstm") || !strcmp(c->type, "gru");
 }
 
 static enum gt_code compare(struct pair *q, const char *what, const double *got, const double *want, int64_t count, struct gt_err *err)
@@ -47,16 +48,14 @@ static enum gt_code compare(struct pair *q, const char *what, const double *got,
 		k = fmax(k, (double)gt_tdesc_count(&q->n.g->values[i].desc));
 	/* As in test_ops.c. f32: rounding of a sum of K terms, 2 * unit * sqrt(K) of the largest value, K at most the size of the case's
 	 * largest tensor. tf32: every product is off by up to a unit, and the sum of K of either sign by sqrt(K) of one product's, which is
-	 * what the largest value is, too; 4 sigma. 16 bits: sums are in f32, but what is saved for the backward pass is rounded: a unit of
-	 * the largest value, and of |dy| <= 1 where dx is made from a saved y near 1. */
-	bool saves_y = !strcmp(q->n.c->type, "sigmoid") || !strcmp(q->n.c->type, "tanh"); /* their dx has the factor 1 - y or 1 - y^2 */
+	 * what the largest value is, too; 4 sigma. 16 bits: case_rounding. */
 	double atol = 1e-5;
 	if (p->tf32)
 		atol += 4 * p->unit * top;
 	else if (p->type == GT_F32)
 		atol += 2 * p->unit * sqrt(k) * top;
 	else
-		atol += p->unit * fmax(top, saves_y);
+		atol += p->unit * case_rounding(q->n.c, top);
 	for (int64_t i = 0; i < count; i++) {
 		double d = fabs(got[i] - want[i]), share = d / (atol + p->rtol * fabs(want[i]));
 		if (!(share <= 1))

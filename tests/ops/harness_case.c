@@ -169,3 +169,18 @@ enum gt_code case_run(struct harness *h, struct net *n, double grads, const doub
 	GT_TRY(set_dy(h, n, want, err));
 	return harness_run(h, n->forward, n->g->nnodes, err);
 }
+
+double case_rounding(const struct opcase *c, double top)
+{
+	if (!strcmp(c->type, "sigmoid") || !strcmp(c->type, "tanh")) /* their dx has the factor 1 - y or 1 - y^2, also where y is near 1 */
+		return fmax(top, 1);
+	/* The gradient passes five roundings one after the other (qkv, y, the gradients of y and of qkv, dx), whose errors add up like
+	 * sqrt(5). */
+	if (!strcmp(c->type, "attention"))
+		return top * sqrt(5);
+	/* Each step rounds the product with the input and the state, both of size 1, and the next step reads them: the errors of the few steps
+	 * of a case add up. */
+	if (!strcmp(c->type, "lstm") || !strcmp(c->type, "gru"))
+		return 4 * fmax(top, 0.25);
+	return top;
+}

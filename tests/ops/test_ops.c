@@ -37,18 +37,9 @@ static enum gt_code compare(const struct optable *t, const struct net *n, enum g
 	for (int i = 0; i < n->g->nvalues; i++)
 		k = fmax(k, (double)gt_tdesc_count(&n->g->values[i].desc));
 	/* torch.testing.assert_close's figures. Loosened in f32 by eps * sqrt(K) of the largest value: rounding of a sum of K terms, K at
-	 * most the size of the case's largest tensor. In bf16 sums are kept in f32, but what is saved for the backward pass is rounded:
-	 * eps of the largest value, and of |dy| <= 1 where dx is made from a saved y near 1. The gradient of attention passes five such
-	 * roundings one after the other (qkv, y, the gradients of y and of qkv, dx), whose errors add up like sqrt(5). In f64 what remains
-	 * is that goldens are stored in f32 (2^-24). */
-	bool saves_y = !strcmp(n->c->type, "sigmoid") || !strcmp(n->c->type, "tanh"); /* their dx has the factor 1 - y or 1 - y^2 */
-	double rounded = !strcmp(n->c->type, "attention") ? sqrt(5) : 1;
-	/* Each step of lstm and gru rounds the product with the input and the state, both of size 1, and the next step reads them: the errors
-	 * of the few steps of a case add up. */
-	bool steps = !strcmp(n->c->type, "lstm") || !strcmp(n->c->type, "gru");
+	 * most the size of the case's largest tensor. bf16: case_rounding. In f64 what remains is that goldens are stored in f32 (2^-24). */
 	double rtol = dt == GT_BF16 ? 1.6e-2 : dt == GT_F32 ? 1.3e-6 : 0x1p-23;
-	double bf16 = 1e-5 + (steps ? 0x1p-6 * fmax(top, 0.25) : fmax(0x1p-8 * top * rounded, saves_y ? 0x1p-8 : 0));
-	double atol = dt == GT_BF16 ? bf16 : dt == GT_F32 ? 1e-5 + 0x1p-23 * sqrt(k) * top : 1e-7;
+	double atol = dt == GT_BF16 ? 1e-5 + 0x1p-8 * case_rounding(n->c, top) : dt == GT_F32 ? 1e-5 + 0x1p-23 * sqrt(k) * top : 1e-7;
 	struct worst *w = &worst[dt == GT_BF16 ? W_BF16 : dt == GT_F32 ? W_F32 : W_F64];
 	for (int64_t i = 0; i < count; i++) {
 		double want = (double)g->v[i] + shift, ratio = fabs(got[i] - want) / (atol + rtol * fabs(want));

@@ -159,7 +159,7 @@ check-only: tests
 check-faults: tests
 	@tests/crash/check_faults.sh $(BUILD)
 
-## gpu-folder: a folder (build/gpu, below 60 MiB) that runs check-gpu and bench-gpu on a machine that has a GPU and no packages
+## gpu-folder: a folder (build/gpu, below 51 MiB) that runs check-gpu and bench-gpu on a machine that has a GPU and no packages
 .PHONY: gpu-folder
 gpu-folder: all $(TOOLS) $(BUILD)/tests/ops/test_ops $(BUILD)/tests/ops/test_updates
 	@tests/gpu/folder.sh $(BUILD) $(BUILD)/gpu

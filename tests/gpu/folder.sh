@@ -1,27 +1,29 @@
 #!/bin/bash
-# folder.sh BUILD DEST: a folder that runs on another x86-64 Linux machine, below 60 MiB (make gpu-folder): program and backends, test
-# programs, the shared libraries that they need, goldens, configs, the scripts of check-gpu and bench-gpu, FashionMNIST where it is here
-# (GPU_FOLDER_DATA= leaves it out). That machine needs a shell, coreutils, awk, sed, grep, xz or python3; most checks need python3; no
-# package.
+# folder.sh BUILD DEST: a folder that runs on another x86-64 Linux machine, below 51 MiB (make gpu-folder; a GPU's machine may take 64 MiB
+# with the tracked files, which are 13): program and backends, test programs, the shared libraries that they need, goldens, configs, the
+# scripts of check-gpu and bench-gpu, FashionMNIST where it is here (GPU_FOLDER_DATA= leaves it out). That machine needs a shell,
+# coreutils, awk, sed, grep, and python3 or tar and xz; most checks need python3; no package.
 # Layout: as a build tree and the source tree in one (bin, lib/gtrain, tests, configs), with wrap.sh in the places of programs:
 #   libexec/   the programs and a loader   lib/dep/   shared libraries   lib/libc/   the C library, for machines whose own is older
 #   GLIBC      the C library's version that all of it needs             COMMIT      what it was built from
+# libexec, lib and tests/golden are in packed.tar.xz: wrap.sh unpacks it at the first start.
 set -eu
 build=$(cd "$1" && pwd) dest=$2
 src=$(cd "$(dirname "$0")/../.." && pwd)
-limit=$((60 << 20))
+limit=$((51 << 20))
 say() { echo "gpu-folder: $*" >&2; }
 if [ ! -e "$build/lib/gtrain/cuda.so" ]; then
 	say "$build was built without CUDA"
 	exit 69
 fi
-if [ -e "$dest" ] && [ ! -e "$dest/libexec/ld-linux-x86-64.so.2" ]; then
+if [ -e "$dest" ] && [ ! -e "$dest/packed.tar.xz" ]; then
 	say "$dest is there, and no such folder: not touched"
 	exit 73
 fi
 rm -rf "$dest"
-mkdir -p "$dest"/{bin,libexec,lib/gtrain,lib/dep,lib/libc,configs,data}
+mkdir -p "$dest"/{bin,configs,data,packed/libexec,packed/lib/{gtrain,dep,libc}}
 dest=$(cd "$dest" && pwd)
+packed=$dest/packed
 
 # The programs that check.sh names. Those that need the headers of cuDNN or NCCL are not built without them; a simulator needs no plans.
 # shellcheck disable=SC2016 # the text of another script
@@ -36,49 +38,49 @@ for p in bin/gtrain "${programs[@]}"; do
 	fi
 	mkdir -p "$dest/${p%/*}"
 	install -m 755 "$src/tests/gpu/wrap.sh" "$dest/$p"
-	strip -o "$dest/libexec/${p##*/}" "$build/$p"
+	strip -o "$packed/libexec/${p##*/}" "$build/$p"
 done
-for p in null cpu cuda; do strip -o "$dest/lib/gtrain/$p.so" "$build/lib/gtrain/$p.so"; done
+for p in null cpu cuda; do strip -o "$packed/lib/gtrain/$p.so" "$build/lib/gtrain/$p.so"; done
 # A folder of build/cudasim brings the host's CUDA runtime: all that has opened it must open the same file.
 for p in libcudasim.so libcublasLt.so.0 libcudnn.so.0 libnccl.so.0; do
-	[ ! -e "$build/lib/gtrain/$p" ] || strip -o "$dest/lib/gtrain/$p" "$build/lib/gtrain/$p"
+	[ ! -e "$build/lib/gtrain/$p" ] || strip -o "$packed/lib/gtrain/$p" "$build/lib/gtrain/$p"
 done
 mkdir -p "$dest/tests/cudasim"
 ${CC:-gcc} -O1 -shared -fPIC -D_GNU_SOURCE "$src/tests/cudasim/fast_clock.c" -o "$dest/tests/cudasim/fast_clock.so" -ldl # test_staged.sh
 
 # ---- shared libraries: all that the programs and backends are linked to; the C library's parts apart ------------------------------------
 libc='^(ld-linux-x86-64|libc|libm|libdl|libpthread|librt|libutil|libresolv|libanl|libnss_.*)\.so'
-ldd "$dest"/libexec/* "$dest"/lib/gtrain/*.so >"$dest/ldd"
+ldd "$packed"/libexec/* "$packed"/lib/gtrain/*.so >"$dest/ldd"
 if grep 'not found' "$dest/ldd" >&2; then
 	say 'libraries are missing here'
 	exit 69
 fi
 awk '$2 == "=>" { print $3 }' "$dest/ldd" | sort -u | while read -r f; do
 	if [[ ${f##*/} =~ $libc || $f == "$dest"/* ]]; then continue; fi
-	strip -o "$dest/lib/dep/${f##*/}" "$f"
+	strip -o "$packed/lib/dep/${f##*/}" "$f"
 done
 here=$(awk '$1 == "libc.so.6" { print $3; exit }' "$dest/ldd")
 rm "$dest/ldd"
 # Libraries that a driver may ask for beside the C library must come from the same place, the stubs too.
 for f in "${here%/*}"/{libc.so.6,libm.so.6,libdl.so.2,libpthread.so.0,librt.so.1,libutil.so.1,libresolv.so.2,libanl.so.1}; do
-	cp -L "$f" "$dest/lib/libc/"
+	cp -L "$f" "$packed/lib/libc/"
 done
-cp -L "${here%/*}/ld-linux-x86-64.so.2" "$dest/libexec/"
-objdump -T "$dest"/libexec/[!l]* "$dest"/tests/cudasim/*.so "$dest"/lib/gtrain/*.so "$dest"/lib/dep/* | grep -o 'GLIBC_2\.[0-9]*' |
+cp -L "${here%/*}/ld-linux-x86-64.so.2" "$packed/libexec/"
+objdump -T "$packed"/libexec/[!l]* "$dest"/tests/cudasim/*.so "$packed"/lib/gtrain/*.so "$packed"/lib/dep/* | grep -o 'GLIBC_2\.[0-9]*' |
 	sort -uV | tail -n 1 |
 	sed 's/GLIBC_//' >"$dest/GLIBC"
 if [ ! -s "$dest/GLIBC" ]; then
 	say 'objdump names no version of the C library'
 	exit 70
 fi
-xz -1 "$dest"/lib/dep/libdnnl.so.*
-for p in "$dest/lib/gtrain/cuda.so" "$dest/libexec/dnn_plans"; do # wrap.sh unpacks these three
-	[ ! -e "$p" ] || xz -1 "$p"
-done
+# One stream with a window that is larger than cuda.so: dnn_plans, which has the same kernels, costs nothing behind it.
+tar cf - -C "$packed" lib/gtrain/cuda.so libexec --exclude lib/gtrain/cuda.so lib -C "$src" tests/golden/{ops.bin,parity} |
+	xz --x86 --lzma2=preset=1,dict=64MiB >"$dest/packed.tar.xz"
+rm -r "$packed"
 
 # ---- what the scripts read -----------------------------------------------------------------------------------------------------------
 cp "$src"/configs/*.cfg "$dest/configs/"
-(cd "$src" && tar cf - tests/ops/cases.txt tests/golden/ops.bin tests/golden/parity tests/parity/*.{cfg,py} tests/parity/test_parity.sh \
+(cd "$src" && tar cf - tests/ops/cases.txt tests/parity/*.{cfg,py} tests/parity/test_parity.sh \
 	tests/resume/resume.cfg \
 	tests/cli/recompute.cfg tests/cudasim/{sim,test_windows,test_fp16,test_staged,test_sim_nan}.sh tests/cudasim/fast_clock.c \
 	tests/gpu/*.{sh,py,md}) |

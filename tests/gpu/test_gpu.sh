@@ -148,9 +148,9 @@ fi
 "$here/folder.sh" "$GTRAIN_BUILD" "$tmp/first" >"$tmp/out" 2>&1
 rc=$? why=
 bytes=$(du -sb "$tmp/first" 2>/dev/null | cut -f1)
-[ $rc = 0 ] && [ "${bytes:-0}" -lt $((60 << 20)) ] && [ "${bytes:-0}" -gt $((10 << 20)) ] ||
+[ $rc = 0 ] && [ "${bytes:-0}" -lt $((51 << 20)) ] && [ "${bytes:-0}" -gt $((10 << 20)) ] ||
 	why="status $rc, ${bytes:-no} bytes: $(tail -n 1 "$tmp/out")"
-ok gpu_folder_below_60_mib "$why"
+ok gpu_folder_below_51_mib "$why"
 why=
 for p in tests/cuda/dnn_plans tests/cudasim/tool_{joins,conv,nccl} tests/cudasim/fast_clock.{c,so}; do
 	case $p in *.c | *.so) ;; *) [ -e "$GTRAIN_BUILD/$p" ] || continue ;; esac

@@ -5,25 +5,24 @@
 # Libraries of the machine are found as ever: libcuda.so.1 through ld.so.cache, pip's CUDA libraries through LD_LIBRARY_PATH (cuda_libs.sh).
 self=$(readlink -f "$0")
 root=${self%/*} name=${self##*/}
-while [ ! -d "$root/libexec" ]; do
-	case $root in '' | /) echo "$name: no libexec beside or above $self: the folder is not whole" >&2 && exit 70 ;; esac
+while [ ! -e "$root/packed.tar.xz" ]; do
+	case $root in '' | /) echo "$name: no packed.tar.xz beside or above $self: the folder is not whole" >&2 && exit 70 ;; esac
 	root=${root%/*}
 done
-dep=$root/lib/dep
-# The largest files travel compressed, the folder has a limit: unpacked at the first start.
-unpack() {
-	if command -v xz >/dev/null; then xz -dc "$1"
-	else python3 -c 'import lzma, shutil, sys; shutil.copyfileobj(lzma.open(sys.argv[1]), sys.stdout.buffer)' "$1"; fi
+unpack() { # DIR
+	if command -v xz >/dev/null && command -v tar >/dev/null; then xz -dc "$root/packed.tar.xz" | tar xf - -C "$1"
+	else python3 -c 'import sys, tarfile; tarfile.open(sys.argv[1], "r:xz").extractall(sys.argv[2])' "$root/packed.tar.xz" "$1"; fi
 }
-for packed in "$dep"/libdnnl.so.*.xz "$root/lib/gtrain/cuda.so.xz" "$root/libexec/dnn_plans.xz"; do
-	file=${packed%.xz}
-	if [ -e "$file" ] || [ ! -e "$packed" ]; then continue; fi
-	if ! { unpack "$packed" >"$file.$$" && chmod 755 "$file.$$" && mv "$file.$$" "$file"; }; then
-		rm -f "$file.$$"
-		echo "$name: $packed cannot be unpacked beside it (a folder that cannot be written?)" >&2
+if [ ! -d "$root/libexec" ]; then # the first start; where two come at once, the second one's moves fail
+	mkdir "$root/packed.$$" && unpack "$root/packed.$$" &&
+		for d in tests/golden lib libexec; do mv -T "$root/packed.$$/$d" "$root/$d" 2>/dev/null; done
+	rm -rf "$root/packed.$$"
+	if [ ! -e "$root/libexec/$name" ]; then
+		echo "$name: $root/packed.tar.xz cannot be unpacked beside it (a folder that cannot be written?)" >&2
 		exit 73
 	fi
-done
+fi
+dep=$root/lib/dep
 loader=${GTRAIN_LOADER:-}
 if [ -z "$loader" ]; then
 	loader=bundled

@@ -1,6 +1,7 @@
 /* Batch normalisation over [rows, c] with the reductions of columns.cuh. The forward pass reads the data once for the statistics and once
- * to normalise; the backward pass reads them once for two sums and once for dx. The last block of each tile finishes the numbers of its
- * channels, so that each pass takes two launches.
+ * to normalise; the backward pass reads them once for two sums and once for dx. The second reading goes backwards, from the rows that the
+ * first one has left in the L2 cache. The last block of each tile finishes the numbers of its channels, so that each pass takes two
+ * launches.
  *
  * Statistics: a thread computes mean and squared distances of COL_AHEAD rows that it holds in registers. Such groups are combined, then
  * threads, then pieces (Chan, Golub, LeVeque, "Updating formulae and a pairwise algorithm for computing sample variances", 1979). This is a
@@ -188,13 +189,13 @@ __global__ void __launch_bounds__(COL_BLOCK, COL_RESIDENT)
     bn_apply(const S *x, const S *res, S *y, const float *coef, bool relu, const tiling t)
 {
 	after_previous();
-	const place p = place_of<V>(t);
+	const place p = place_back<V>(t);
 	float scale[V], shift[V];
 	if (!p.in)
 		return;
 	get_f32<V>(scale, coef + C_SCALE * t.cols + p.col);
 	get_f32<V>(shift, coef + C_SHIFT * t.cols + p.col);
-	int64_t at = p.row * t.cols + p.col, step = p.ty * t.cols;
+	int64_t at = p.row * t.cols + p.col, step = -p.ty * t.cols;
 	int left = p.n;
 	for (; left >= COL_AHEAD; left -= COL_AHEAD, at += COL_AHEAD * step) {
 		packed<S, V> a[COL_AHEAD], b[COL_AHEAD];
@@ -347,7 +348,7 @@ template <class S, int V, int MASK>
 __global__ void __launch_bounds__(COL_BLOCK, COL_RESIDENT) bn_dx(const gt_cu_batchnorm_dx a, const float *coef, const tiling t)
 {
 	after_previous();
-	const place p = place_of<V>(t);
+	const place p = place_back<V>(t);
 	float mean[V], scale[V], shift[V], dot[V], sum[V];
 	if (!p.in)
 		return;
@@ -357,7 +358,7 @@ __global__ void __launch_bounds__(COL_BLOCK, COL_RESIDENT) bn_dx(const gt_cu_bat
 		get_f32<V>(shift, coef + C_SHIFT * t.cols + p.col);
 	get_f32<V>(dot, coef + C_DOT * t.cols + p.col);
 	get_f32<V>(sum, coef + C_SUM * t.cols + p.col);
-	int64_t at = p.row * t.cols + p.col, step = p.ty * t.cols;
+	int64_t at = p.row * t.cols + p.col, step = -p.ty * t.cols;
 	for (int left = p.n; left > 0; left -= AHEAD_DX, at += AHEAD_DX * step) {
 		packed<S, V> dy[AHEAD_DX], x[AHEAD_DX], y[AHEAD_DX];
 		bool second = left > 1;

@@ -71,18 +71,34 @@ struct place {
 	bool in; /* true if the thread's columns exist */
 };
 
-template <int V> __device__ static inline place place_of(const tiling &t)
+/* The place of this thread in piece `split` of the rows. */
+template <int V> __device__ static inline place place_of(const tiling &t, int split)
 {
 	place p;
 	p.tx = 1 << t.tx_log;
 	p.ty = COL_BLOCK >> t.tx_log;
 	p.y = (int)threadIdx.x >> t.tx_log;
 	p.col = ((int64_t)blockIdx.x * p.tx + ((int)threadIdx.x & (p.tx - 1))) * V;
-	p.row = (int64_t)blockIdx.y * t.piece + p.y;
+	p.row = split * t.piece + p.y;
 	p.in = p.col < t.cols;
-	int64_t left = t.rows - (int64_t)blockIdx.y * t.piece;
+	int64_t left = t.rows - split * t.piece;
 	int rows = (int)(left < t.piece ? left : t.piece);
 	p.n = p.in && rows > p.y ? (rows - p.y + p.ty - 1) / p.ty : 0;
+	return p;
+}
+
+template <int V> __device__ static inline place place_of(const tiling &t)
+{
+	return place_of<V>(t, (int)blockIdx.y);
+}
+
+/* Like place_of, for a kernel that reads a tensor again: the blocks of a tile in reverse order, and row is the thread's last row, from
+ * which it walks back in steps of -ty rows. The pass before has read these rows last, so that the L2 cache still holds them; in the same
+ * order as before, a tensor larger than the cache would find none of its rows there. */
+template <int V> __device__ static inline place place_back(const tiling &t)
+{
+	place p = place_of<V>(t, t.splits - 1 - (int)blockIdx.y);
+	p.row += (int64_t)(p.n - 1) * p.ty;
 	return p;
 }
 

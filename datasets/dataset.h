@@ -61,7 +61,7 @@ struct gt_dataset_spec {
 	struct gt_table_spec table; /* format "csv": how the files are written, and the types of their columns */
 	bool target_labels;        /* format "csv": targets that are numbers are labels, 0 or 1, of which a sample can have several */
 	bool normalize_target;     /* format "csv": targets that are numbers become (target - mean) / standard deviation */
-	struct gt_text_spec text;   /* format "text": how texts become tokens */
+	struct gt_text_spec text;   /* formats "text" and "csv": how texts become tokens */
 	const struct gt_learned *learned; /* formats that learn (learned.h): what the training split taught; NULL: a split is only read */
 	int64_t shape[3];          /* C, H, W of the model's input. Synthetic data gets this shape; files of another shape are a GT_ECONFIG.
 	                              A flat input of F values is F, 0 or 1, 0 or 1. If all are 0, the shape is not checked */
@@ -91,7 +91,7 @@ struct gt_dataset {
 	struct gt_field field[GT_MAX_FIELDS]; /* further inputs */
 	int nfields;
 	const struct gt_learning *learning; /* the format learns (learned.h); NULL: it does not */
-	struct gt_text_counts texts; /* format "text": what the texts have */
+	struct gt_text_counts texts; /* formats "text" and "csv": what the texts have; all 0 without texts */
 	void *raw;        /* what its files contain, before fields are made of it; else NULL */
 	void *memory;     /* the allocation that contains images, which can begin with the header of a file */
 	char where[512];  /* where the data was found, for the first line of a run */

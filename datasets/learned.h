@@ -21,11 +21,11 @@
 #include "table/table_facts.h"
 #include "text/vocab.h"
 
-/* What was learned from texts. */
+/* What was learned from texts: those of format "text", or of columns of a table. */
 struct gt_text_facts {
 	struct gt_vocab *vocab; /* NULL: the tokenizer has none */
 	int64_t ids;            /* number of different tokens, those of n-grams included */
-	char **class;           /* the names of the classes */
+	char **class;           /* format "text": the names of the classes */
 	int64_t nclasses;
 };
 
@@ -33,7 +33,7 @@ struct gt_text_facts {
 struct gt_learned {
 	const struct gt_learning *by; /* the format */
 	struct gt_table_facts table;  /* format "csv" */
-	struct gt_text_facts text;    /* format "text" */
+	struct gt_text_facts text;    /* formats "text" and "csv"; ids is 0 without texts */
 };
 
 /* The functions of a format that learns. */

@@ -2,6 +2,7 @@
  *
  *     values   f32 [k]  the continuous columns, normalised
  *     codes    i32 [k]  the categorical columns
+ *     tokens   i32 [length], and lengths: the columns of texts
  *     target   i32 a class, or f32 [columns]
  *
  * datasets/table/ reads tables, learns and converts; this file makes datasets of them. */
@@ -9,6 +10,7 @@
 #include "format.h"
 #include "learned.h"
 #include "table/cell.h"
+#include "text_data.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,8 +46,8 @@ static enum gt_code read_raw(const struct gt_dataset_spec *spec, char *const *pa
 		free(t);
 		return code;
 	}
-	if (spec->limit > 0 && t->n > spec->limit)
-		t->n = spec->limit;
+	if (spec->limit > 0)
+		gt_table_cut(t, spec->limit);
 	out->raw = t;
 	out->learning = &gt_learning_csv;
 	out->n = t->n;
@@ -63,7 +65,16 @@ static enum gt_code learn(const struct gt_dataset_spec *spec, const struct gt_da
                           struct gt_learned *out, struct gt_err *err)
 {
 	struct gt_table_spec ts = table_spec(spec);
-	return gt_table_learn(d->raw, &ts, row, n, &out->table, err);
+	struct gt_texts own;
+	const struct gt_texts *texts;
+	GT_TRY(gt_table_learn(d->raw, &ts, row, n, &out->table, err));
+	if (!out->table.ntexts)
+		return GT_OK;
+	enum gt_code code = gt_table_texts(d->raw, &out->table, &own, &texts, err);
+	if (code == GT_OK)
+		code = gt_texts_learn(texts, &spec->text, row, n, &out->text.vocab, err);
+	gt_texts_free(&own);
+	return code == GT_OK ? gt_texts_ids(&spec->text, out->text.vocab, &out->text.ids, err) : code;
 }
 
 /* ---- datasets ------------------------------------------------------------------------------------------------------------------- */
@@ -102,6 +113,10 @@ static enum gt_code describe(const struct gt_dataset_spec *spec, const struct gt
 	if (f->ncodes)
 		out->field[out->nfields++] = (struct gt_field){
 		    .name = "codes", .dtype = GT_I32, .width = f->ncodes, .codes = f->cardinality, .ncodes = f->ncodes};
+	if (f->ntexts) {
+		struct gt_field *tokens = &out->field[out->nfields++], *lengths = &out->field[out->nfields++];
+		GT_TRY(gt_texts_describe(&spec->text, l->text.vocab, &l->text.ids, tokens, lengths, err));
+	}
 	if (f->task == GT_TASK_NUMBERS)
 		out->target = (struct gt_field){.name = "target", .dtype = GT_F32, .width = f->ntargets};
 	return name_classes(spec, f, out, err);
@@ -145,6 +160,19 @@ static enum gt_code new_rows(int64_t n, int64_t width, size_t each, void **out, 
 	return GT_OK;
 }
 
+/* Makes the tokens of the texts, and their lengths: the last two fields. */
+static enum gt_code convert_texts(const struct gt_dataset_spec *spec, const struct gt_learned *l, struct gt_dataset *d, struct gt_err *err)
+{
+	struct gt_texts own;
+	const struct gt_texts *texts;
+	struct gt_field *tokens = &d->field[d->nfields - 2], *lengths = &d->field[d->nfields - 1];
+	enum gt_code code = gt_table_texts(d->raw, &l->table, &own, &texts, err);
+	if (code == GT_OK)
+		code = gt_texts_fields(texts, &spec->text, l->text.vocab, NULL, NULL, tokens, lengths, &d->texts, err);
+	gt_texts_free(&own);
+	return code;
+}
+
 static enum gt_code convert(const struct gt_dataset_spec *spec, const struct gt_learned *l, bool targets, struct gt_dataset *d,
                             struct gt_err *err)
 {
@@ -153,7 +181,7 @@ static enum gt_code convert(const struct gt_dataset_spec *spec, const struct gt_
 	struct gt_table_fields to = {.normalize = spec->normalize_target};
 	GT_TRY(check_columns(t, f, err));
 	GT_TRY(describe(spec, l, d, err));
-	for (int i = 0; i < d->nfields; i++) {
+	for (int i = 0; i < d->nfields - (f->ntexts ? 2 : 0); i++) {
 		GT_TRY(new_rows(d->n, d->field[i].width, gt_dtype_size(d->field[i].dtype), &d->field[i].data, err));
 		if (d->field[i].dtype == GT_F32)
 			to.values = d->field[i].data;
@@ -170,6 +198,8 @@ static enum gt_code convert(const struct gt_dataset_spec *spec, const struct gt_
 	GT_TRY(gt_table_apply(t, f, &to, err));
 	if (to.targets && spec->target_labels)
 		GT_TRY(check_labels(t, f, to.targets, err));
+	if (f->ntexts)
+		GT_TRY(convert_texts(spec, l, d, err));
 	drop(d->raw);
 	d->raw = NULL;
 	return GT_OK;
@@ -189,6 +219,7 @@ static enum gt_code inputs(const struct gt_dataset_spec *spec, const char *path,
 static void forget(struct gt_learned *l)
 {
 	gt_table_facts_free(&l->table);
+	gt_vocab_close(l->text.vocab);
 }
 
 /* Without what was learned, the table stays as it is in the files. */

@@ -2,7 +2,6 @@
 #include "base/arena.h"
 #include "base/fileio.h"
 #include "text/ngrams.h"
-#include "text/text_utf8.h"
 #include "text/tokenizer.h"
 #include <limits.h>
 #include <stdlib.h>
@@ -10,53 +9,6 @@
 
 #define MAX_WORDS ((size_t)4 << 30)     /* maximum bytes of all different words of the training split */
 #define MAX_VOCAB ((uint64_t)64 << 20)  /* maximum bytes of the file of a vocabulary */
-
-void gt_texts_free(struct gt_texts *t)
-{
-	free(t->text);
-	free(t->end);
-	*t = (struct gt_texts){0};
-}
-
-uint64_t gt_texts_bytes(const struct gt_texts *t)
-{
-	return (uint64_t)t->cap + (uint64_t)t->end_cap * sizeof *t->end;
-}
-
-/* Checks a text line by line, so that a message can name the line. */
-static enum gt_code check(const char *text, size_t n, const char *where, struct gt_err *err)
-{
-	if (gt_utf8_check(text, n, NULL) == GT_OK)
-		return GT_OK;
-	for (int64_t line = 1;; line++) {
-		const char *end = memchr(text, '\n', n);
-		size_t len = end ? (size_t)(end - text) + 1 : n;
-		enum gt_code code = gt_utf8_check(text, len, err);
-		if (code != GT_OK)
-			return gt_fail_prefix(err, "%.600s:%lld", where, (long long)line), code;
-		text += len;
-		n -= len;
-	}
-}
-
-static const char *get(const struct gt_texts *t, int64_t i, size_t *n)
-{
-	int64_t begin = i ? t->end[i - 1] : 0;
-	*n = (size_t)(t->end[i] - begin);
-	return t->text + begin;
-}
-
-enum gt_code gt_texts_add(struct gt_texts *t, const char *text, size_t n, const char *where, struct gt_err *err)
-{
-	GT_TRY(check(text, n, where, err));
-	GT_GROW(t->text, t->cap, t->size + (int64_t)n + 1, err);
-	GT_GROW(t->end, t->end_cap, t->n + 1, err);
-	if (n)
-		memcpy(t->text + t->size, text, n);
-	t->size += (int64_t)n;
-	t->end[t->n++] = t->size;
-	return GT_OK;
-}
 
 /* ---- vocabularies --------------------------------------------------------------------------------------------------------------- */
 static enum gt_code read_vocab(const struct gt_text_spec *spec, struct gt_vocab **out, struct gt_err *err)
@@ -77,7 +29,7 @@ static enum gt_code count(const struct gt_texts *t, const int64_t *row, int64_t 
 	enum gt_code code = GT_OK;
 	for (int64_t i = 0; i < nrows && code == GT_OK; i++) {
 		size_t n;
-		const char *text = get(t, row ? row[i] : i, &n);
+		const char *text = gt_texts_get(t, row ? row[i] : i, &n);
 		code = gt_words_count(text, n, &scratch, c, err);
 	}
 	gt_text_scratch_close(&scratch);
@@ -152,7 +104,7 @@ static enum gt_code convert(struct work *w, int64_t i, int64_t *out, struct gt_t
 {
 	struct gt_tokens got;
 	size_t n;
-	const char *text = get(w->t, i, &n);
+	const char *text = gt_texts_get(w->t, i, &n);
 	bool grams = w->spec->ngrams > 1;
 	struct gt_token_limit limit = {.max = (int32_t)w->spec->max_tokens};
 	GT_TRY(gt_tokenize(&w->by, text, n, limit, &w->scratch, w->id, grams ? w->hash : NULL, &got, err));
@@ -177,8 +129,10 @@ static enum gt_code convert_all(struct work *w, gt_text_name *name, const void *
 	for (int64_t i = 0; i < w->t->n; i++) {
 		int64_t at = tokens->start[i];
 		GT_TRY(convert(w, i, &n, counts, err));
-		if (!n)
+		if (!n && name)
 			return gt_fail(err, GT_EDATA, "%.600s: expected a text with at least one token, got none", name(user, i, buf, sizeof buf));
+		if (!n)
+			w->id[n++] = tokens->pad;
 		to = tokens->data;
 		GT_GROW(to, *room, at + n, err);
 		tokens->data = to;

@@ -1,6 +1,6 @@
 /* Texts as the inputs of a model: a vocabulary is learned from some of them, and each becomes a sequence of tokens.
  *
- *     gt_texts_add(&t, bytes, n, "reviews/neg/1.txt", err);            for every text
+ *     gt_texts_add(&t, bytes, n, err);                                 for every text
  *     GT_TRY(gt_texts_learn(&t, &spec, rows, nrows, &vocab, err));
  *     GT_TRY(gt_texts_ids(&spec, vocab, &ids, err));
  *     GT_TRY(gt_texts_describe(&spec, vocab, &ids, &tokens, &lengths, err));
@@ -14,19 +14,8 @@
 
 #include "dataset.h"
 #include "text/text_spec.h"
+#include "text/texts.h"
 #include "text/vocab.h"
-
-struct gt_texts {
-	char *text;            /* the texts, one after the other */
-	int64_t size, cap;     /* bytes used of text, and its room */
-	int64_t *end;          /* [n] */
-	int64_t n, end_cap;
-};
-
-void gt_texts_free(struct gt_texts *t);
-uint64_t gt_texts_bytes(const struct gt_texts *t); /* its memory, in bytes */
-/* Adds a text. GT_EDATA: it is not UTF-8; the message begins with "where:line". */
-enum gt_code gt_texts_add(struct gt_texts *t, const char *text, size_t n, const char *where, struct gt_err *err);
 
 /* Writes the name of text i for messages to buf. */
 typedef const char *gt_text_name(const void *user, int64_t i, char *buf, size_t size);
@@ -42,7 +31,8 @@ enum gt_code gt_texts_ids(const struct gt_text_spec *spec, const struct gt_vocab
  * points. GT_ECONFIG: the keys of the spec do not fit the vocabulary or ids. */
 enum gt_code gt_texts_describe(const struct gt_text_spec *spec, const struct gt_vocab *vocab, const int64_t *ids, struct gt_field *tokens,
                                struct gt_field *lengths, struct gt_err *err);
-/* Fills the data of fields that gt_texts_describe has described. GT_EDATA: a text has no tokens; the message names it. */
+/* Fills the data of fields that gt_texts_describe has described. GT_EDATA: a text has no tokens; the message names it. name NULL: such a
+ * text becomes one token of padding. */
 enum gt_code gt_texts_fields(const struct gt_texts *t, const struct gt_text_spec *spec, const struct gt_vocab *vocab, gt_text_name *name,
                              const void *user, struct gt_field *tokens, struct gt_field *lengths, struct gt_text_counts *counts,
                              struct gt_err *err);

@@ -59,7 +59,9 @@ static enum gt_code read_texts(struct raw *raw, size_t max_bytes, struct gt_err 
 	for (int64_t i = 0; i < raw->files->n && code == GT_OK; i++) {
 		code = gt_source_read(raw->files, i, &buf, err);
 		if (code == GT_OK)
-			code = gt_texts_add(&raw->texts, (const char *)buf.data, buf.size, name(raw, i, where, sizeof where), err);
+			code = gt_text_check((const char *)buf.data, buf.size, name(raw, i, where, sizeof where), err);
+		if (code == GT_OK)
+			code = gt_texts_add(&raw->texts, (const char *)buf.data, buf.size, err);
 		if (code == GT_OK && (uint64_t)raw->texts.size > max_bytes)
 			code = gt_fail(err, GT_EDATA, "%.400s: the texts are longer than the %zu bytes allowed", raw->files->root, max_bytes);
 	}
@@ -161,7 +163,9 @@ static enum gt_code inputs(const struct gt_dataset_spec *spec, const char *path,
 	GT_TRY(new_raw(out, &raw, err));
 	raw->path = path;
 	GT_TRY(gt_file_read(path, GT_SOURCE_MAX_FILE, &text, &n, err));
-	enum gt_code code = gt_texts_add(&raw->texts, text, n, path, err);
+	enum gt_code code = gt_text_check(text, n, path, err);
+	if (code == GT_OK)
+		code = gt_texts_add(&raw->texts, text, n, err);
 	free(text);
 	GT_TRY(code);
 	out->n = 1;

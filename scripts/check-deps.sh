@@ -7,7 +7,7 @@ rules='
 engine/base:base
 kernels:base kernels
 datasets:base datasets image table text
-datasets/table:base datasets table
+datasets/table:base datasets table text
 datasets/image:base kernels image
 datasets/text:base text
 engine/ir:base kernels ir

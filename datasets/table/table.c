@@ -14,6 +14,7 @@ void gt_table_free(struct gt_data_table *t)
 		free(t->column[k].number);
 		free(t->column[k].code);
 		gt_words_free(&t->column[k].words);
+		gt_texts_free(&t->column[k].text);
 	}
 	for (int i = 0; i < t->nfiles; i++)
 		free(t->path[i]);
@@ -28,7 +29,8 @@ uint64_t gt_table_bytes(const struct gt_data_table *t)
 	uint64_t bytes = (uint64_t)t->lines_cap * sizeof *t->line + (uint64_t)t->ncolumns * sizeof *t->column;
 	for (int k = 0; k < t->ncolumns; k++) {
 		const struct gt_table_column *c = &t->column[k];
-		bytes += (uint64_t)t->cap * ((c->number ? sizeof *c->number : 0) + (c->code ? sizeof *c->code : 0)) + gt_words_bytes(&c->words);
+		bytes += (uint64_t)t->cap * ((c->number ? sizeof *c->number : 0) + (c->code ? sizeof *c->code : 0)) + gt_words_bytes(&c->words) +
+		         gt_texts_bytes(&c->text);
 	}
 	return bytes;
 }
@@ -39,6 +41,27 @@ int gt_table_find(const struct gt_data_table *t, const char *name)
 		if (!strcmp(t->column[k].name, name))
 			return k;
 	return -1;
+}
+
+void gt_table_cut(struct gt_data_table *t, int64_t n)
+{
+	if (n >= t->n)
+		return;
+	t->n = n;
+	for (int k = 0; k < t->ncolumns; k++)
+		gt_texts_cut(&t->column[k].text, n);
+}
+
+const char *gt_table_text(const struct gt_data_table *t, int k, int64_t row, size_t *len)
+{
+	const struct gt_table_column *c = &t->column[k];
+	*len = 0;
+	if (c->store == GT_STORE_TEXT)
+		return gt_texts_get(&c->text, row, len);
+	if (c->store != GT_STORE_WORDS || c->code[row] < 0)
+		return "";
+	*len = gt_words_len(&c->words, c->code[row]);
+	return gt_words_text(&c->words, c->code[row]);
 }
 
 const char *gt_table_where(const struct gt_data_table *t, int64_t row, int64_t *line)

@@ -1,5 +1,5 @@
-/* Reads CSV files that are one table into memory, column by column. A column is an array of numbers (f64) or of words (i32 codes and a set
- * of the different words).
+/* Reads CSV files that are one table into memory, column by column. A column is an array of numbers (f64), of words (i32 codes and a set
+ * of the different words), or of texts.
  *
  *     struct gt_data_table t;
  *     GT_TRY(gt_table_read(paths, n, &spec, &t, err));                 training: the columns are those of the first file
@@ -7,7 +7,7 @@
  *     ... t.column[k].number[row] ...
  *     gt_table_free(&t);
  *
- *     table.csv --> csv.h: records --> cell.h: missing, number or word --> columns: f64 or i32 + words
+ *     table.csv --> csv.h: records --> cell.h: missing, number or word --> columns: f64, i32 + words, or texts
  *
  * A column whose type is not given is read as numbers until a cell is none. Numbers have not kept their text, so the files are then read
  * a second time, with this column as words. A number with leading zeros counts as a word there (cell.h). */
@@ -16,6 +16,7 @@
 
 #include "table/table_spec.h"
 #include "table/word_set.h"
+#include "text/texts.h"
 
 #define GT_TABLE_MAX_WORDS (1 << 20) /* maximum number of different words of a column */
 
@@ -23,6 +24,7 @@ enum gt_table_store {
 	GT_STORE_SKIP,    /* the column is not in memory */
 	GT_STORE_NUMBERS,
 	GT_STORE_WORDS,
+	GT_STORE_TEXT,
 };
 #define GT_CODE_MISSING (-1) /* a missing value */
 #define GT_CODE_OTHER (-2)   /* gt_table_read_as: a word that was not learned */
@@ -33,6 +35,7 @@ struct gt_table_column {
 	double *number;        /* [n] for GT_STORE_NUMBERS: finite, or NaN for a missing value */
 	int32_t *code;         /* [n] for GT_STORE_WORDS: index in words, or GT_CODE_MISSING or GT_CODE_OTHER */
 	struct gt_words words; /* UTF-8 */
+	struct gt_texts text;  /* [n] for GT_STORE_TEXT: UTF-8; a missing value is empty */
 };
 
 /* The line at which a row begins in its file. Until the next entry, each row begins one line after the row before. */
@@ -71,6 +74,12 @@ uint64_t gt_table_bytes(const struct gt_data_table *t); /* bytes of memory of t 
 
 /* Returns the index of a column; -1: there is none of this name. */
 int gt_table_find(const struct gt_data_table *t, const char *name);
+
+/* Keeps the first n rows. */
+void gt_table_cut(struct gt_data_table *t, int64_t n);
+
+/* Returns the text of a row of column k, which has words or texts: *len bytes, not always ended by a NUL; empty if it is missing. */
+const char *gt_table_text(const struct gt_data_table *t, int k, int64_t row, size_t *len);
 
 /* Returns the file of a row, and in *line the line at which it begins. */
 const char *gt_table_where(const struct gt_data_table *t, int64_t row, int64_t *line);

@@ -125,3 +125,37 @@ enum gt_code gt_table_apply(const struct gt_data_table *t, const struct gt_table
 	free(v);
 	return code;
 }
+
+/* ---- texts ----------------------------------------------------------------------------------------------------------------------- */
+static enum gt_code join_row(const struct gt_data_table *t, const struct gt_table_facts *f, int64_t row, struct gt_texts *to,
+                             struct gt_err *err)
+{
+	bool any = false;
+	GT_TRY(gt_texts_add(to, "", 0, err));
+	for (int k = 0; k < f->ncolumns; k++) {
+		size_t len = 0;
+		const char *text = f->column[k].type == GT_COLUMN_TEXT ? gt_table_text(t, k, row, &len) : "";
+		if (!len)
+			continue;
+		if (any)
+			GT_TRY(gt_texts_append(to, "\n", 1, err));
+		GT_TRY(gt_texts_append(to, text, len, err));
+		any = true;
+	}
+	return GT_OK;
+}
+
+enum gt_code gt_table_texts(const struct gt_data_table *t, const struct gt_table_facts *f, struct gt_texts *own,
+                            const struct gt_texts **out, struct gt_err *err)
+{
+	*own = (struct gt_texts){0};
+	*out = own;
+	for (int k = 0; k < f->ncolumns && f->ntexts == 1; k++)
+		if (f->column[k].type == GT_COLUMN_TEXT && t->column[k].store == GT_STORE_TEXT) {
+			*out = &t->column[k].text;
+			return GT_OK;
+		}
+	for (int64_t i = 0; i < t->n; i++)
+		GT_TRY(join_row(t, f, i, own, err));
+	return GT_OK;
+}

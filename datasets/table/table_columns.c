@@ -50,6 +50,7 @@ static enum gt_table_store store_of(const struct gt_table_spec *s, const char *n
 {
 	switch (gt_table_given_type(s, name)) {
 	case GT_COLUMN_CATEGORICAL: return GT_STORE_WORDS;
+	case GT_COLUMN_TEXT: return GT_STORE_TEXT;
 	case GT_COLUMN_IGNORE: return GT_STORE_SKIP;
 	case GT_COLUMN_TARGET: return s->task == GT_TASK_CLASSES || s->classes ? GT_STORE_WORDS : GT_STORE_NUMBERS;
 	default: return GT_STORE_NUMBERS;
@@ -62,6 +63,7 @@ static enum gt_table_store learned_store(const struct gt_table_reader *r, const 
 	switch (f->type) {
 	case GT_COLUMN_CONTINUOUS: return GT_STORE_NUMBERS;
 	case GT_COLUMN_CATEGORICAL: return GT_STORE_WORDS;
+	case GT_COLUMN_TEXT: return GT_STORE_TEXT;
 	case GT_COLUMN_TARGET:
 		return !r->targets ? GT_STORE_SKIP : r->facts->task == GT_TASK_CLASSES ? GT_STORE_WORDS : GT_STORE_NUMBERS;
 	default: return GT_STORE_SKIP;

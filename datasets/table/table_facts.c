@@ -95,13 +95,14 @@ static enum gt_code check_column(const struct gt_table_facts *f, int k, const ch
 enum gt_code gt_table_facts_finish(struct gt_table_facts *f, const char *where, struct gt_err *err)
 {
 	uint64_t bytes = 0;
-	f->nvalues = f->ncodes = f->ntargets = 0;
+	f->nvalues = f->ncodes = f->ntargets = f->ntexts = 0;
 	for (int k = 0; k < f->ncolumns; k++) {
 		const struct gt_table_fact *c = &f->column[k];
 		GT_TRY(check_column(f, k, where, err));
 		f->nvalues += c->type == GT_COLUMN_CONTINUOUS ? 1 + c->na : 0;
 		f->ncodes += c->type == GT_COLUMN_CATEGORICAL;
 		f->ntargets += c->type == GT_COLUMN_TARGET;
+		f->ntexts += c->type == GT_COLUMN_TEXT;
 		bytes += json_bytes(c->name) + 200;
 		for (int32_t i = 0; i < c->words.n; i++)
 			bytes += json_bytes(gt_words_text(&c->words, i));
@@ -115,7 +116,7 @@ enum gt_code gt_table_facts_finish(struct gt_table_facts *f, const char *where, 
 		return gt_fail(err, GT_ECONFIG, "data.target: expected a column of %.400s, got none", where);
 	if (f->ntargets > 1 && f->task == GT_TASK_CLASSES)
 		return gt_fail(err, GT_ECONFIG, "data.target: expected one column of classes, got %d columns", f->ntargets);
-	if (!f->nvalues && !f->ncodes)
+	if (!f->nvalues && !f->ncodes && !f->ntexts)
 		return gt_fail(err, GT_EDATA, "%.400s: expected at least one column that the model can learn from, got none", where);
 	if (bytes > GT_TABLE_MAX_TEXT)
 		return gt_fail(err, GT_EDATA,

@@ -10,6 +10,9 @@
  *     no value, or a single value and none missing           ignore
  *     whole numbers, at most GT_TABLE_FEW different ones     categorical
  *     other numbers                                          continuous
+ *     words, more than GT_TABLE_FEW and more than half of
+ *       the values different, of GT_TABLE_PROSE or more
+ *       parts between spaces on average                      text
  *     words, more than GT_TABLE_FEW, all of them different   ignore: an identifier
  *     other words                                            categorical
  * (The limit of whole numbers is that of cont_cat_split in fastai.)
@@ -21,6 +24,8 @@
  * categorical   Code 0 is a missing value, code 1 a word that the training split does not have; its words follow by descending frequency,
  *               then by name. If all words are whole numbers without leading zeros, they are compared as numbers, so that 1 and 1.0 are the
  *               same, and sorted as numbers.
+ * text          A text, which becomes tokens outside of this folder (datasets/text/). The texts of several columns are one: a line for
+ *               each that is not missing, in the order of the columns.
  * target        Classes are sorted by name, by number if all are whole numbers, as in scikit-learn and fastai. Numbers are kept as they
  *               are. No row may lack its target. */
 #ifndef GT_DATASETS_TABLE_FACTS_H
@@ -29,6 +34,7 @@
 #include "table/table.h"
 
 #define GT_TABLE_FEW 20 /* maximum number of different whole numbers of an inferred categorical column */
+#define GT_TABLE_PROSE 8 /* fewest parts between spaces of an inferred column of texts, on average */
 #define GT_TABLE_MAX_TEXT ((uint64_t)48 << 20) /* maximum bytes of all names and words as JSON, so that a checkpoint can be read again */
 enum { GT_CODE_OF_MISSING, GT_CODE_OF_UNKNOWN, GT_CODE_OF_WORDS };
 
@@ -52,6 +58,7 @@ struct gt_table_facts {
 	int nvalues;                  /* number of values of a row: continuous columns in their order,
 		then the columns NAME_na in their order */
 	int ncodes;                   /* number of codes of a row: categorical columns in their order */
+	int ntexts;                   /* number of columns of texts */
 	int64_t *cardinality;         /* [ncodes] gt_table_cardinality of these columns */
 	int ntargets;                 /* number of target columns, at least 1 */
 	int64_t nrows;                /* rows of the training split; 0 in facts from a checkpoint */
@@ -91,6 +98,11 @@ struct gt_table_fields {
  * row while it runs. GT_EDATA: one sentence with file and line: a cell is no number, a target is missing, or a class was not learned. */
 enum gt_code gt_table_apply(const struct gt_data_table *t, const struct gt_table_facts *f, const struct gt_table_fields *out,
                             struct gt_err *err);
+
+/* Makes the texts of all rows of a table: those of its column of texts, to which *out then points, or, of several columns, joined ones in
+ * *own, which the caller frees. */
+enum gt_code gt_table_texts(const struct gt_data_table *t, const struct gt_table_facts *f, struct gt_texts *own,
+                            const struct gt_texts **out, struct gt_err *err);
 
 /* For a stratified split, before anything is learned: writes a number for each value of the target column to out[t->n], the same for equal
  * values, 0 ... *groups - 1. *groups becomes 0, and out is not written, if the target has no classes or there are several. */

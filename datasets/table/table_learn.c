@@ -86,12 +86,16 @@ static enum gt_code learn_numbers(struct lesson *l, struct gt_table_fact *f, str
 static void infer(struct gt_table_fact *f, const struct gt_table_survey *s)
 {
 	bool all_different = !s->numbers && s->different == s->present && s->present > GT_TABLE_FEW;
+	bool prose = !s->numbers && s->different > GT_TABLE_FEW && 2 * s->different > s->present && s->parts >= GT_TABLE_PROSE * s->different;
 	if (!s->present || (s->different == 1 && !s->missing)) {
 		f->type = GT_COLUMN_IGNORE;
 		f->why = s->present ? "a single value" : "no value";
 	} else if (s->numbers && (!s->whole || s->different > GT_TABLE_FEW)) {
 		f->type = GT_COLUMN_CONTINUOUS;
 		f->why = s->whole ? "whole numbers, more than 20 different ones" : "numbers";
+	} else if (prose) {
+		f->type = GT_COLUMN_TEXT;
+		f->why = "texts of 8 or more words on average";
 	} else if (all_different) {
 		f->type = GT_COLUMN_IGNORE;
 		f->why = "words that are all different";
@@ -167,10 +171,15 @@ static enum gt_code learn_column(struct lesson *l, int k, const struct gt_table_
 		infer(f, s);
 	if (f->type == GT_COLUMN_CATEGORICAL)
 		return gt_table_collect(l->t, k, l->row, l->n, true, &f->words, &f->whole, err);
-	if (f->type != GT_COLUMN_CONTINUOUS)
+	if (f->type != GT_COLUMN_CONTINUOUS && f->type != GT_COLUMN_TEXT)
 		return GT_OK;
 	if (!s->present)
-		return fail_column(l, k, -1, "expected numbers, got no value in the training split; give it the type \"ignore\"", err);
+		return fail_column(l, k, -1, f->type == GT_COLUMN_TEXT ? "expected texts, got no value in the training split; give it the type "
+		                                                         "\"ignore\""
+		                                                       : "expected numbers, got no value in the training split; give it the "
+		                                                         "type \"ignore\"", err);
+	if (f->type == GT_COLUMN_TEXT)
+		return GT_OK;
 	f->na = s->missing > 0;
 	GT_TRY(gt_table_numbers(l->t, k, l->row, l->n, l->v, err));
 	return learn_numbers(l, f, err);

@@ -34,13 +34,14 @@ static enum gt_code grow_rows(struct gt_table_reader *r, struct gt_err *err)
 	for (int k = 0; k < t->ncolumns; k++) {
 		struct gt_table_column *c = &t->column[k];
 		size_t each = c->store == GT_STORE_NUMBERS ? sizeof *c->number : sizeof *c->code;
-		void *grown = c->store == GT_STORE_SKIP ? NULL : realloc(c->store == GT_STORE_NUMBERS ? (void *)c->number : c->code,
-		                                                         (size_t)cap * each);
-		if (c->store != GT_STORE_SKIP && !grown)
+		if (c->store != GT_STORE_NUMBERS && c->store != GT_STORE_WORDS)
+			continue;
+		void *grown = realloc(c->store == GT_STORE_NUMBERS ? (void *)c->number : c->code, (size_t)cap * each);
+		if (!grown)
 			return gt_fail_memory(err, (size_t)cap * each);
 		if (c->store == GT_STORE_NUMBERS)
 			c->number = grown;
-		else if (c->store == GT_STORE_WORDS)
+		else
 			c->code = grown;
 	}
 	t->cap = cap;
@@ -85,7 +86,8 @@ static enum gt_code add_word(struct gt_table_reader *r, int k, const char *text,
 	if (!gt_utf8_valid(text))
 		return bad_cell(r, k, text, "expected UTF-8; convert the file with iconv", err);
 	if (c->words.n > GT_TABLE_MAX_WORDS)
-		return bad_cell(r, k, text, "expected at most 1048576 different values in a column of words; give it the type \"ignore\"", err);
+		return bad_cell(r, k, text, "expected at most 1048576 different values in a column of words; give it the type \"text\" or "
+		                "\"ignore\"", err);
 	r->word_bytes += len + 1;
 	return r->word_bytes > limit_of(r) ? too_large(r, err) : GT_OK;
 }
@@ -137,6 +139,14 @@ static enum gt_code put_number(struct gt_table_reader *r, int k, const char *tex
 	return GT_OK;
 }
 
+static enum gt_code add_text(struct gt_table_reader *r, int k, const char *text, size_t len, struct gt_err *err)
+{
+	if (!gt_utf8_valid(text))
+		return bad_cell(r, k, text, "expected UTF-8; convert the file with iconv", err);
+	r->word_bytes += len + sizeof(int64_t);
+	return r->word_bytes > limit_of(r) ? too_large(r, err) : gt_texts_add(&r->table->column[k].text, text, len, err);
+}
+
 static enum gt_code put_cell(struct gt_table_reader *r, int k, char *field, size_t len, struct gt_err *err)
 {
 	struct gt_table_column *c = &r->table->column[k];
@@ -145,6 +155,8 @@ static enum gt_code put_cell(struct gt_table_reader *r, int k, char *field, size
 		return GT_OK;
 	const char *text = gt_cell_trim(field, &len);
 	bool missing = r->na_first[(uint8_t)*text] && gt_table_is_na(r->spec, text), is_word;
+	if (c->store == GT_STORE_TEXT)
+		return add_text(r, k, missing ? "" : text, missing ? 0 : len, err);
 	if (c->store == GT_STORE_NUMBERS) {
 		if (missing) {
 			c->number[row] = NAN;
@@ -214,6 +226,7 @@ static void drop_rows(struct gt_table_reader *r)
 		free(c->number);
 		free(c->code);
 		gt_words_free(&c->words);
+		gt_texts_free(&c->text);
 		c->number = NULL;
 		c->code = NULL;
 		c->store = r->reading[k].store;

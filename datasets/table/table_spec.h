@@ -12,6 +12,7 @@
 	X(GT_COLUMN_AUTO, "auto")               /* inferred */                               \
 	X(GT_COLUMN_CONTINUOUS, "continuous")   /* a number: f32, normalised */              \
 	X(GT_COLUMN_CATEGORICAL, "categorical") /* one of several words or whole numbers: i32 */ \
+	X(GT_COLUMN_TEXT, "text")               /* a text: tokens */                         \
 	X(GT_COLUMN_IGNORE, "ignore")           /* not used */                               \
 	X(GT_COLUMN_TARGET, "target")           /* what the model predicts */
 enum gt_column_type {
@@ -20,7 +21,7 @@ enum gt_column_type {
 #undef GT_X
 	GT_COLUMN_TYPE_COUNT
 };
-#define GT_COLUMN_TYPE_WORDS "auto|continuous|categorical|ignore|target" /* the same words for a config */
+#define GT_COLUMN_TYPE_WORDS "auto|continuous|categorical|text|ignore|target" /* the same words for a config */
 extern const char *const gt_column_type_names[GT_COLUMN_TYPE_COUNT];
 
 enum gt_table_header {

@@ -29,7 +29,7 @@ static void put_comment(FILE *f, const struct gt_table_facts *facts, const struc
 	if (numbers) {
 		fprintf(f, "%s mean %.6g, standard deviation %.6g", comma, c->mean, c->std);
 		comma = ",";
-	} else if (c->type != GT_COLUMN_IGNORE) {
+	} else if (c->type == GT_COLUMN_CATEGORICAL || c->type == GT_COLUMN_TARGET) {
 		fprintf(f, "%s %d %s", comma, (int)c->words.n, c->type == GT_COLUMN_TARGET ? "classes" : "different values");
 		comma = ",";
 	}

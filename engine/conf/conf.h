@@ -61,7 +61,8 @@ struct gt_conf_data {
 	int naugment;
 	int64_t classes, samples, samples_test; /* of a synthetic dataset: number of classes, training samples and test samples */
 	int64_t limit;
-	struct gt_text_spec text;      /* of the format "text" */
+	struct gt_text_spec text;      /* of the formats "text" and "csv" */
+	const char *text_key;          /* the first key of texts whose value is not the default; NULL: none */
 	struct gt_floats lengths;      /* whole, ascending: lengths to which batches of sequences are padded; empty: chosen automatically */
 	int64_t buckets;               /* batches whose sequences are sorted by length together; 0: none; -1: chosen automatically */
 	int64_t prefetch;              /* batches that a thread prepares in advance; 0: the step prepares its own; -1: chosen automatically */

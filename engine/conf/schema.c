@@ -11,7 +11,7 @@
 #define AT_SCHEDULE(member) AT(train.schedule.member)
 #define OPT(P) .when = P "type", .by_optimizer = true /* the key exists for the optimizer types whose row in optimizer_rows.h names it */
 #define SCHED(P, types) .when = P "type", .is = types
-#define TEXT .when = "data.format", .is = "text"
+#define TEXT .when = "data.format", .is = "text|csv"
 #define WORDS .when = "data.tokenizer", .is = "words"
 #define CSV .when = "data.format", .is = "csv"
 #define FP16 .when = "precision", .is = "fp16"
@@ -141,7 +141,8 @@ const struct gt_row gt_rows[] = {
      .help = "format of the files; auto: recognised by their names or their content; folder: images in folders train/CLASS, valid/CLASS "
              "(or val) and test/CLASS, or in CLASS, or the same in a .tar archive; list: train and test are CSV files with a column of "
              "paths and one of labels; pattern: the names of the images of one folder have their class; csv: train and test are CSV files "
-             "whose columns are the inputs and targets of a model, the fields \"values\" and \"codes\" of model.inputs"},
+             "whose columns are the inputs and targets of a model, the fields \"values\", \"codes\", \"tokens\" and \"lengths\" of "
+             "model.inputs; text: texts (.txt) in folders like those of images"},
     {"data.train", GT_T_STRINGS, AT(data.train), "[]",
      .help = "files of the training split, relative to root or, without root, to the "
              "folder of the config; []: the usual file names of the format"},
@@ -451,8 +452,8 @@ const struct gt_row gt_rows_augment[] = {
 const struct gt_row gt_rows_column[] = {
     {"name", GT_T_STRING, COLUMN(name), NULL, .flags = GT_R_REQUIRED, .help = "name of the column"},
     {"type", GT_T_ENUM, COLUMN(type), "\"auto\"", .values = GT_COLUMN_TYPE_WORDS,
-     .help = "continuous: a number, normalised; categorical: one of several words or whole numbers; ignore: not used; target: as in "
-             "data.target; auto: inferred"},
+     .help = "continuous: a number, normalised; categorical: one of several words or whole numbers; text: a text, whose tokens follow from "
+             "data.tokenizer and the keys after it; ignore: not used; target: as in data.target; auto: inferred"},
     {NULL},
 };
 

@@ -103,12 +103,33 @@ static enum gt_code check_sequences(struct gt_reading *rd, struct gt_err *err)
 	return GT_OK;
 }
 
+/* Returns the first key of texts whose value is not the default; NULL: there is none. */
+static enum gt_code find_text_key(struct gt_reading *rd, const char **out, struct gt_err *err)
+{
+	static const char *const all[] = {"data.tokenizer", "data.max_tokens", "data.min_freq", "data.max_vocab", "data.vocab", "data.ngrams",
+	                                  "data.hash_buckets"};
+	struct gt_conf *plain;
+	const struct gt_text_spec *t = &rd->conf->data.text, *d;
+	GT_NEW(plain, rd->arena, 1, err);
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+		GT_TRY(gt_row_default(rd->arena, gt_row_find(gt_rows, all[i]), plain, err));
+	d = &plain->data.text;
+	const bool set[] = {t->tokenizer != d->tokenizer, t->max_tokens != d->max_tokens, t->min_freq != d->min_freq,
+	                    t->max_vocab != d->max_vocab, strcmp(t->vocab, d->vocab) != 0, t->ngrams != d->ngrams,
+	                    t->hash_buckets != d->hash_buckets};
+	for (size_t i = 0; i < sizeof all / sizeof *all && !*out; i++)
+		if (set[i])
+			*out = all[i];
+	return GT_OK;
+}
+
 /* Checks the keys of texts. */
 static enum gt_code check_texts(struct gt_reading *rd, struct gt_err *err)
 {
 	struct gt_text_spec *t = &rd->conf->data.text;
-	if (strcmp(rd->conf->data.format, "text"))
+	if (strcmp(rd->conf->data.format, "text") && strcmp(rd->conf->data.format, "csv"))
 		return GT_OK;
+	GT_TRY(find_text_key(rd, &rd->conf->data.text_key, err));
 	if (t->tokenizer == GT_TOK_WORDPIECE && !*t->vocab)
 		FAIL(rd, "data.vocab", "expected the vocab.txt of a model with data.tokenizer = \"wordpiece\", got nothing");
 	if (t->tokenizer != GT_TOK_WORDS)

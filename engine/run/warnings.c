@@ -94,6 +94,18 @@ static enum gt_code last_layer(const struct list *l)
 	return gt_problems_add(l->out, &e) == GT_OK ? GT_OK : gt_fail_memory(l->err, 0);
 }
 
+static enum gt_code unread_field(const struct list *l, const struct gt_field *f)
+{
+	const struct gt_table_facts *t = &l->s->data.files->learned->table;
+	if (!f->width) /* the lengths of texts */
+		return GT_OK;
+	bool text = f->ragged;
+	long long columns = text ? t->ntexts : f->width;
+	return warn(l, "model.inputs", "the model does not read the %lld %scolumn%s%s; add { name = \"%s\"; }%s, or list %s in data.ignore",
+	            columns, text ? "" : f->dtype == GT_I32 ? "categorical " : "continuous ", columns == 1 ? "" : "s", text ? " of texts" : "",
+	            f->name, text ? " and { name = \"lengths\"; }" : "", columns == 1 ? "it" : "them");
+}
+
 /* Warns of columns of a table that the model does not read. */
 static enum gt_code unread(const struct list *l)
 {
@@ -105,9 +117,7 @@ static enum gt_code unread(const struct list *l)
 		while (i < m->ninputs && strcmp(m->inputs[i].name, d->field[k].name))
 			i++;
 		if (i == m->ninputs)
-			GT_TRY(warn(l, "model.inputs", "the model does not read the %lld %s column%s; add { name = \"%s\"; }, or list them in "
-			            "data.ignore", (long long)d->field[k].width, d->field[k].dtype == GT_I32 ? "categorical" : "continuous",
-			            d->field[k].width == 1 ? "" : "s", d->field[k].name));
+			GT_TRY(unread_field(l, &d->field[k]));
 	}
 	return GT_OK;
 }

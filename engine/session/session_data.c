@@ -168,6 +168,15 @@ static enum gt_code learn(const struct gt_session_spec *spec, const struct gt_da
 	return code;
 }
 
+/* Refuses keys of texts for a table without texts. */
+static enum gt_code check_texts(const struct gt_conf *c, const struct gt_learned *l, struct gt_err *err)
+{
+	if (!c->data.text_key || !l->table.ncolumns || l->table.ntexts)
+		return GT_OK;
+	return gt_conf_refuse(c, c->data.text_key, err, "expected a column of texts, which this key is for, but the table has none; give a "
+	                      "column the type \"text\" in data.columns, or remove this key");
+}
+
 /* Reads the training split, learns from it, and sets ds->learned, with which the other splits are read. */
 static enum gt_code read_and_learn(const struct gt_session_spec *spec, struct gt_dataset_spec *ds, struct gt_session_files *out,
                                    struct gt_err *err)
@@ -178,6 +187,7 @@ static enum gt_code read_and_learn(const struct gt_session_spec *spec, struct gt
 		GT_TRY(split_train(spec->conf, ds, out, err));
 	}
 	GT_TRY(learn(spec, ds, out, err));
+	GT_TRY(check_texts(spec->conf, out->learned, err));
 	ds->learned = out->learned;
 	out->reading = d->raw ? d->learning->raw_bytes(d->raw) : 0;
 	GT_TRY(out->learned->by->describe(ds, out->learned, &out->like, err));

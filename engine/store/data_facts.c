@@ -130,8 +130,12 @@ static enum gt_code get_learned(const struct gt_ckpt *c, const struct gt_json_va
                                 struct gt_learned *out, struct gt_err *err)
 {
 	const struct gt_json_value *table = gt_json_member(v, "table"), *text = gt_json_member(v, "text");
-	if (!strcmp(by->format, "csv") && table)
-		return gt_table_json_get(table, path, &out->table, err);
+	if (!strcmp(by->format, "csv") && table) {
+		GT_TRY(gt_table_json_get(table, path, &out->table, err));
+		if (out->table.ntexts && !text)
+			return gt_fail(err, GT_EDATA, "%s: expected \"text\", which the columns of texts need", path);
+		return out->table.ntexts ? gt_text_json_get(text, path, &out->text, err) : GT_OK;
+	}
 	if (strcmp(by->format, "text") || !text)
 		return gt_fail(err, GT_EDATA, "%s: expected what was learned from data of format \"%s\", got a checkpoint without it",
 		               gt_ckpt_path(c), by->format);
@@ -172,9 +176,9 @@ enum gt_code gt_data_facts_learned(const struct gt_ckpt *c, const struct gt_lear
 enum gt_code gt_data_learned_compare(const struct gt_learned *ckpt, const struct gt_learned *now, const char *where, const char *path,
                                      struct gt_err *err)
 {
-	if (now->text.ids)
-		return gt_text_json_compare(&ckpt->text, &now->text, where, path, err);
-	return gt_table_json_compare(&ckpt->table, &now->table, where, path, err);
+	if (now->table.ncolumns)
+		GT_TRY(gt_table_json_compare(&ckpt->table, &now->table, where, path, err));
+	return gt_text_json_compare(&ckpt->text, &now->text, where, path, err);
 }
 
 enum gt_code gt_data_facts_compare(const struct gt_data_facts *ckpt, const struct gt_data_facts *now, const char *where, const char *path,

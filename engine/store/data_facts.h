@@ -5,8 +5,8 @@
  *          same ones.
  * class_weights  the weights of the classes in the loss that train.class_weights = "auto" has computed.
  * table    what was learned about the columns of a table (table_json.h).
- * text     what was learned from texts: "vocabulary", in the text form of datasets/text/vocab.h (NULL: the tokenizer has none), and "ids",
- *          the number of different tokens. */
+ * text     what was learned from texts, or from columns of texts: "vocabulary", in the text form of datasets/text/vocab.h (NULL: the
+ *          tokenizer has none), and "ids", the number of different tokens. */
 #ifndef GT_STORE_DATA_FACTS_H
 #define GT_STORE_DATA_FACTS_H
 

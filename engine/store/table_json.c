@@ -113,7 +113,7 @@ static enum gt_code get_column(const struct gt_json_value *v, const char *path, 
 		if (type && !strcmp(type, gt_column_type_names[i]))
 			c->type = i;
 	if (c->type == GT_COLUMN_AUTO)
-		return damaged(path, k, "a member \"type\": continuous, categorical, ignore or target", err);
+		return damaged(path, k, "a member \"type\": continuous, categorical, text, ignore or target", err);
 	if (!get_bool(v, "missing", &c->na) || (c->na && c->type != GT_COLUMN_CONTINUOUS))
 		return damaged(path, k, "\"missing\" to be true or false, in a continuous column only", err);
 	if (!get_bool(v, "whole", &c->whole) || (c->whole && !has_words(f, c)))

@@ -8,6 +8,7 @@
 #include "exec/permute.h"
 #include "table/cell.h"
 #include "table/table_facts.h"
+#include "tune/init_text.h"
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
@@ -28,6 +29,8 @@ struct look {
 	struct gt_table_facts facts; /* of the rows that the config trains with */
 	int64_t rows, ntrain;
 	int64_t classes;          /* 0: the targets are numbers */
+	struct gt_text_sizes sizes; /* of the texts */
+	bool words;               /* the table is texts and their classes */
 	struct gt_column_spec *given; /* [table.ncolumns]: types that the config gives other than the inferred ones; malloc'ed */
 };
 
@@ -94,6 +97,26 @@ static enum gt_code learn(struct look *l, struct gt_table_spec *spec, struct gt_
 	return code;
 }
 
+static enum gt_code look_at_texts(struct look *l, struct gt_err *err)
+{
+	struct gt_texts own;
+	const struct gt_texts *texts;
+	int64_t *bytes = malloc((size_t)l->rows * sizeof *bytes);
+	enum gt_code code = bytes ? gt_table_texts(&l->table, &l->facts, &own, &texts, err)
+	                          : gt_fail_memory(err, (size_t)l->rows * sizeof *bytes);
+	for (int64_t i = 0; i < l->rows && code == GT_OK; i++) {
+		size_t n;
+		gt_texts_get(texts, i, &n);
+		bytes[i] = (int64_t)n;
+	}
+	if (code == GT_OK)
+		l->sizes = gt_text_sizes_of(bytes, l->rows);
+	if (bytes)
+		gt_texts_free(&own);
+	free(bytes);
+	return code;
+}
+
 static enum gt_code look_at(struct look *l, struct gt_err *err)
 {
 	struct gt_table_spec spec = {.target = l->target, .ntarget = l->ntarget};
@@ -106,6 +129,9 @@ static enum gt_code look_at(struct look *l, struct gt_err *err)
 	if (!(l->given = calloc((size_t)l->table.ncolumns, sizeof *l->given)))
 		return gt_fail_memory(err, (size_t)l->table.ncolumns * sizeof *l->given);
 	GT_TRY(learn(l, &spec, err));
+	if (l->facts.ntexts)
+		GT_TRY(look_at_texts(l, err));
+	l->words = l->facts.ntexts && !l->facts.ncodes && !l->facts.nvalues && l->facts.task == GT_TASK_CLASSES;
 	if (l->facts.task == GT_TASK_CLASSES)
 		l->classes = gt_table_cardinality(&l->facts, gt_table_target_column(&l->facts, 0));
 	return GT_OK;
@@ -121,6 +147,8 @@ static void choose(const struct look *l, struct choice *c)
 	c->width[1] = n < 2000 ? 32 : 100;
 	c->dropout = n < 2000 ? 0.3 : n < 20000 ? 0.1 : 0;
 	c->lr = 5e-3;
+	if (l->words)
+		c->batch = 16;
 }
 
 static void put_data(FILE *f, const struct look *l, const struct choice *c, const char *columns)
@@ -132,12 +160,16 @@ static void put_data(FILE *f, const struct look *l, const struct choice *c, cons
 		fputs(i ? ", " : "", f);
 		gt_string_write(f, l->target[i]);
 	}
-	fprintf(f, "];\n\t# The types of the columns, as they follow from the training rows; whole numbers are continuous if there are fewer\n"
-	           "\t# than %d rows for each value. Change a type here if it is wrong: continuous, categorical or ignore.\n%s", ROWS_EACH,
-	           columns);
+	fprintf(f, "];\n\t# The types of the columns, as they follow from the training rows; whole numbers are continuous if there are\n"
+	           "\t# fewer than %d rows for each value. Change a type here if it is wrong: continuous, categorical, text or ignore.\n%s",
+	        ROWS_EACH, columns);
 	if (!l->table.header)
 		fprintf(f, "\theader = \"no\";\n");
-	fprintf(f, "\tbatch = %lld;\n\tdrop_last = true; # batch normalisation needs more than one row in a batch\n", (long long)c->batch);
+	if (l->facts.ntexts)
+		gt_init_text_keys(f, &l->sizes, l->ntrain, l->words);
+	fprintf(f, "\tbatch = %lld;\n", (long long)c->batch);
+	if (!l->words)
+		fprintf(f, "\tdrop_last = true; # batch normalisation needs more than one row in a batch\n");
 	fprintf(f, "\tvalid = %g; # a fifth of the rows is kept from training and evaluated\n", VALID);
 	if (l->classes)
 		fprintf(f, "\tstratify = true;\n");
@@ -149,15 +181,33 @@ static void put_data(FILE *f, const struct look *l, const struct choice *c, cons
 static void put_model(FILE *f, const struct look *l, const struct choice *c)
 {
 	const struct gt_table_facts *t = &l->facts;
-	fprintf(f, "# The network:%s %lld and %lld units with batch normalisation%s.\n",
-	        t->ncodes ? " a table of vectors for each categorical column," : "", (long long)c->width[0], (long long)c->width[1],
-	        c->dropout > 0 ? " and dropout" : "");
-	fprintf(f, "model = {\n\tinputs = ( %s%s%s );\n\tlayers = (\n", t->ncodes ? "{ name = \"codes\"; }" : "",
-	        t->ncodes && t->nvalues ? ", " : "", t->nvalues ? "{ name = \"values\"; }" : "");
-	if (t->ncodes)
-		fprintf(f, "\t\t{ name = \"embed\"; type = \"embeddings\"; in = \"codes\"; },\n");
-	if (t->ncodes && t->nvalues)
-		fprintf(f, "\t\t{ name = \"all\"; type = \"concat\"; in = [\"embed\", \"values\"]; },\n");
+	const struct {
+		bool there;
+		const char *inputs, *layer, *out; /* out: what the network reads of it */
+	} part[] = {{t->ncodes > 0, "{ name = \"codes\"; }", "{ name = \"embed\"; type = \"embeddings\"; in = \"codes\"; }", "embed"},
+	            {t->nvalues > 0, "{ name = \"values\"; }", NULL, "values"},
+	            {t->ntexts > 0, "{ name = \"tokens\"; }, { name = \"lengths\"; }",
+	             "{ name = \"bag\"; type = \"embedding_bag\"; in = [\"tokens\", \"lengths\"]; embedding_dim = 16; padding_idx = 0; "
+	             "init_std = 0.05; }", "bag"}};
+	int nparts = 0, n = 0;
+	fprintf(f, "# The network:%s%s %lld and %lld units with batch normalisation%s.\n",
+	        t->ncodes ? " a table of vectors for each categorical column," : "", t->ntexts ? " the mean of the vectors of words," : "",
+	        (long long)c->width[0], (long long)c->width[1], c->dropout > 0 ? " and dropout" : "");
+	fprintf(f, "model = {\n\tinputs = ( ");
+	for (int i = 0; i < 3; i++)
+		if (part[i].there)
+			fprintf(f, "%s%s", nparts++ ? ", " : "", part[i].inputs);
+	fprintf(f, " );\n\tlayers = (\n");
+	for (int i = 0; i < 3; i++)
+		if (part[i].there && part[i].layer)
+			fprintf(f, "\t\t%s,\n", part[i].layer);
+	if (nparts > 1) {
+		fprintf(f, "\t\t{ name = \"all\"; type = \"concat\"; in = [");
+		for (int i = 0; i < 3; i++)
+			if (part[i].there)
+				fprintf(f, "%s\"%s\"", n++ ? ", " : "", part[i].out);
+		fprintf(f, "]; },\n");
+	}
 	for (int i = 0; i < 2; i++) {
 		fprintf(f, "\t\t{ name = \"fc%d\"; type = \"linear\"; out = %lld; },\n\t\t{ name = \"relu%d\"; type = \"relu\"; },\n", i + 1,
 		        (long long)c->width[i], i + 1);
@@ -176,8 +226,6 @@ static void put_train(FILE *f, const struct look *l, const struct choice *c)
 	        l->classes ? "a class; for a number, \"mse\"" : "a number; for a class, \"cross_entropy\"");
 	fprintf(f, "\toptimizer = { type = \"adamw\"; lr = %.1e; weight_decay = 0.01; decay_bias = false; decay_norm = false; };\n", c->lr);
 	fprintf(f, "\tschedule = { type = \"onecycle\"; t_max = %lld.0; pct_start = 0.25; };\n};\n", (long long)c->epochs);
-	fprintf(f, "\n# The checkpoint with the lowest loss is kept; `gtrain eval` and `gtrain predict` use it.\n"
-	           "checkpoint = { best = { metric = \"valid/loss\"; }; };\n");
 }
 
 static void put_config(FILE *f, const struct look *l, const struct choice *c, const char *columns)
@@ -186,8 +234,11 @@ static void put_config(FILE *f, const struct look *l, const struct choice *c, co
 	int numbers = 0;
 	for (int k = 0; k < t->ncolumns; k++)
 		numbers += t->column[k].type == GT_COLUMN_CONTINUOUS;
-	fprintf(f, "# Written by `gtrain init`. %lld rows, %d columns: %d of numbers, %d of categories; ", (long long)l->rows, t->ncolumns,
+	fprintf(f, "# Written by `gtrain init`. %lld rows, %d columns: %d of numbers, %d of categories", (long long)l->rows, t->ncolumns,
 	        numbers, t->ncodes);
+	if (t->ntexts)
+		fprintf(f, ", %d of texts", t->ntexts);
+	fprintf(f, "; ");
 	if (l->classes)
 		fprintf(f, "the target has %lld classes.\n", (long long)l->classes);
 	else
@@ -202,9 +253,17 @@ static void put_config(FILE *f, const struct look *l, const struct choice *c, co
 	fprintf(f, ";\nseed = %d;\n\n", SEED);
 	put_data(f, l, c, columns);
 	fputc('\n', f);
-	put_model(f, l, c);
+	if (l->words)
+		gt_init_text_model(f, l->classes);
+	else
+		put_model(f, l, c);
 	fputc('\n', f);
-	put_train(f, l, c);
+	if (l->words)
+		gt_init_text_train(f, l->ntrain);
+	else
+		put_train(f, l, c);
+	fprintf(f, "\n# The checkpoint with the lowest loss is kept; `gtrain eval` and `gtrain predict` use it.\n"
+	           "checkpoint = { best = { metric = \"valid/loss\"; }; };\n");
 }
 
 enum gt_code gt_init_table(const char *path, const char *name, const char *const *target, int ntarget, char **text, struct gt_err *err)

@@ -19,7 +19,7 @@ struct look {
 	const char *root;
 	int64_t n, classes;  /* training texts, and their classes */
 	int64_t valid, test; /* number of texts of these splits */
-	int64_t median, most; /* bytes of a text: the median, and what 98 of 100 have at most */
+	struct gt_text_sizes sizes;
 };
 
 static enum gt_code count_files(const char *root, const struct gt_folder_kind *kind, enum gt_split split, int64_t *n, struct gt_err *err)
@@ -48,6 +48,12 @@ static int by_number(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
+struct gt_text_sizes gt_text_sizes_of(int64_t *bytes, int64_t n)
+{
+	qsort(bytes, (size_t)n, sizeof *bytes, by_number);
+	return (struct gt_text_sizes){bytes[n / 2], bytes[n * 98 / 100]};
+}
+
 /* Reads texts at equal distances. Those that cannot be read are left out; a run reports them. */
 static enum gt_code probe(struct look *l, const struct gt_source *s, struct gt_err *err)
 {
@@ -63,9 +69,7 @@ static enum gt_code probe(struct look *l, const struct gt_source *s, struct gt_e
 			*err = why;
 		return why.code;
 	}
-	qsort(bytes, (size_t)known, sizeof *bytes, by_number);
-	l->median = bytes[known / 2];
-	l->most = bytes[known * 98 / 100];
+	l->sizes = gt_text_sizes_of(bytes, known);
 	return GT_OK;
 }
 
@@ -84,17 +88,42 @@ static enum gt_code look_at(struct look *l, struct gt_err *err)
 	return code == GT_OK ? count_files(l->root, &gt_folder_texts, GT_TEST, &l->test, err) : code;
 }
 
+void gt_init_text_keys(FILE *f, const struct gt_text_sizes *sizes, int64_t n, bool pairs)
+{
+	int64_t tokens = 32;
+	while ((double)tokens < (double)sizes->most / BYTES_A_TOKEN && tokens < 4096)
+		tokens *= 2;
+	fprintf(f, "\ttokenizer = \"words\";\n\tmax_tokens = %lld; # a longer text is cut off\n"
+	           "\tmin_freq = 2;      # rarer words are unknown\n", (long long)tokens);
+	if (pairs)
+		fprintf(f, "\tngrams = 2;        # pairs of words are tokens, too\n\thash_buckets = %d;\n", n < 5000 ? 1 << 17 : 1 << 20);
+}
+
+void gt_init_text_model(FILE *f, int64_t classes)
+{
+	fprintf(f, "# The network: the mean of the vectors of all words and pairs, as in fastText.\n"
+	           "model = {\n\tinputs = ( { name = \"tokens\"; }, { name = \"lengths\"; } );\n\tlayers = (\n"
+	           "\t\t{ name = \"bag\"; type = \"embedding_bag\"; in = [\"tokens\", \"lengths\"]; embedding_dim = 16; padding_idx = 0; "
+	           "init_std = 0.05; },\n\t\t{ name = \"fc\"; type = \"linear\"; out = %lld; } # one output for each class\n\t);\n};\n",
+	        (long long)classes);
+}
+
+void gt_init_text_train(FILE *f, int64_t n)
+{
+	int64_t epochs = (int64_t)fmin(fmax(round(200000. / (double)n), 5), 40);
+	fprintf(f, "# Plain SGD updates only the rows of words that a batch has. Its rate is large: a word is one of many in a mean.\n"
+	           "train = {\n\tepochs = %lld;\n\toptimizer = { type = \"sgd\"; lr = 4.0; };\n"
+	           "\tschedule = { type = \"polynomial\"; }; # falls to 0 in a line\n};\n", (long long)epochs);
+}
+
 static void put_config(FILE *f, const struct look *l, const char *name)
 {
-	int64_t tokens = 32, epochs = (int64_t)fmin(fmax(round(200000. / (double)l->n), 5), 40);
-	while ((double)tokens < (double)l->most / BYTES_A_TOKEN && tokens < 4096)
-		tokens *= 2;
 	fprintf(f, "# Written by `gtrain init`. %lld training texts of %lld classes; ", (long long)l->n, (long long)l->classes);
 	if (l->valid || l->test)
 		fprintf(f, "%lld of a split \"valid\" and %lld of a split \"test\".\n", (long long)l->valid, (long long)l->test);
 	else
 		fprintf(f, "no other splits.\n");
-	fprintf(f, "# A text has %lld bytes (median); 98 of 100 have at most %lld.\n", (long long)l->median, (long long)l->most);
+	fprintf(f, "# A text has %lld bytes (median); 98 of 100 have at most %lld.\n", (long long)l->sizes.median, (long long)l->sizes.most);
 	fprintf(f, "#     gtrain check THIS.cfg               the vocabulary, the lengths of texts, memory and work\n"
 	           "#     gtrain run THIS.cfg -o runs/%s      train\n", name);
 	fprintf(f, "\nschema = 1;\nname = ");
@@ -104,17 +133,11 @@ static void put_config(FILE *f, const struct look *l, const char *name)
 	fprintf(f, ";\n\tbatch = 16;\n");
 	if (!l->valid && !l->test)
 		fprintf(f, "\tvalid = 0.2; # a fifth of the texts, of every class, is kept from training and evaluated\n\tstratify = true;\n");
-	fprintf(f, "\ttokenizer = \"words\";\n\tmax_tokens = %lld; # a longer text is cut off\n"
-	           "\tmin_freq = 2;      # rarer words are unknown\n\tngrams = 2;        # pairs of words are tokens, too\n"
-	           "\thash_buckets = %d;\n};\n", (long long)tokens, l->n < 5000 ? 1 << 17 : 1 << 20);
-	fprintf(f, "\n# The network: the mean of the vectors of all words and pairs, as in fastText.\n"
-	           "model = {\n\tinputs = ( { name = \"tokens\"; }, { name = \"lengths\"; } );\n\tlayers = (\n"
-	           "\t\t{ name = \"bag\"; type = \"embedding_bag\"; in = [\"tokens\", \"lengths\"]; embedding_dim = 16; padding_idx = 0; "
-	           "init_std = 0.05; },\n\t\t{ name = \"fc\"; type = \"linear\"; out = %lld; } # one output for each class\n\t);\n};\n",
-	        (long long)l->classes);
-	fprintf(f, "\n# Plain SGD updates only the rows of words that a batch has. Its rate is large: a word is one of many in a mean.\n"
-	           "train = {\n\tepochs = %lld;\n\toptimizer = { type = \"sgd\"; lr = 4.0; };\n"
-	           "\tschedule = { type = \"polynomial\"; }; # falls to 0 in a line\n};\n", (long long)epochs);
+	gt_init_text_keys(f, &l->sizes, l->n, true);
+	fprintf(f, "};\n\n");
+	gt_init_text_model(f, l->classes);
+	fputc('\n', f);
+	gt_init_text_train(f, l->n);
 	fprintf(f, "\n# The run's directory. The checkpoint with the best accuracy is kept; `gtrain eval` and `gtrain predict` use it.\n"
 	           "checkpoint = { best = { metric = \"%s/acc\"; }; };\n", l->valid || !l->test ? "valid" : "test");
 }

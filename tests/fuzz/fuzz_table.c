@@ -1,5 +1,6 @@
 /* Tables. The first byte of the input selects how it is read: bit 0 facts of data.json instead of a CSV file; else bits 1-2 header, bit 3
- * task, bit 4 two files of the same text, bit 5 the delimiter is ';', bit 6 types are given, bit 7 no words for missing values.
+ * task, bit 4 two files of the same text, bit 5 the delimiter is ';', bit 6 types are given (with bit 3 also
+ * that of texts), bit 7 no words for missing values.
  *
  * What is accepted must be usable: a third of the rows is held out, the facts of the others are finite, each code is below the number of
  * codes, facts that are written and read again are equal, and the rows read again with these facts give the same inputs, also one at a
@@ -28,7 +29,8 @@ static void facts_round_trip(const struct gt_table_facts *f, struct gt_table_fac
 	FUZZ_ASSERT(gt_json_parse(text, strlen(text), "data.json", 5, strlen(text), a, &v, &table_err) == GT_OK);
 	FUZZ_ASSERT(gt_table_json_get(gt_json_member(v, "table"), "data.json", out, &table_err) == GT_OK);
 	FUZZ_ASSERT(gt_table_json_compare(f, out, "a", "b", &table_err) == GT_OK);
-	FUZZ_ASSERT(f->nvalues == out->nvalues && f->ncodes == out->ncodes && f->ntargets == out->ntargets && f->header == out->header);
+	FUZZ_ASSERT(f->nvalues == out->nvalues && f->ncodes == out->ncodes && f->ntargets == out->ntargets && f->ntexts == out->ntexts &&
+	            f->header == out->header);
 	gt_arena_close(a);
 	gt_json_free(&j);
 }
@@ -97,12 +99,23 @@ static void read_again(const char *path, const struct gt_table_spec *spec, const
 {
 	struct gt_data_table u;
 	struct inputs now = {0};
+	struct gt_texts own[2];
+	const struct gt_texts *texts[2];
 	enum gt_code code = gt_table_read_as(&path, 1, spec, f, false, &u, &table_err);
 	if (code != GT_OK) { /* a word in a row that was held out, in a column of numbers */
 		FUZZ_ASSERT(code == GT_EDATA && table_err.msg[0]);
 		return;
 	}
 	FUZZ_ASSERT(u.n <= t->n);
+	FUZZ_ASSERT(gt_table_texts(t, f, &own[0], &texts[0], &table_err) == GT_OK);
+	FUZZ_ASSERT(gt_table_texts(&u, f, &own[1], &texts[1], &table_err) == GT_OK);
+	for (int64_t i = 0; i < u.n && f->ntexts; i++) {
+		size_t n[2];
+		const char *a = gt_texts_get(texts[0], i, &n[0]), *b = gt_texts_get(texts[1], i, &n[1]);
+		FUZZ_ASSERT(n[0] == n[1] && !memcmp(a, b, n[0]) && gt_text_check(a, n[0], "", NULL) == GT_OK);
+	}
+	gt_texts_free(&own[0]);
+	gt_texts_free(&own[1]);
 	if (apply(&u, f, false, &now) == GT_OK) {
 		FUZZ_ASSERT(!memcmp(now.values, in->values, (size_t)(u.n * f->nvalues) * sizeof *now.values));
 		FUZZ_ASSERT(!memcmp(now.codes, in->codes, (size_t)(u.n * f->ncodes) * sizeof *now.codes));
@@ -159,7 +172,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size > 1 && data[0] == 0x1f && data[1] == 0x8b) /* gzip has a target of its own */
 		return 0;
 	static const char *const target[] = {"y", "c2", "c1"}, *const na[] = {"-"};
-	static const struct gt_column_spec columns[] = {{"x", GT_COLUMN_CONTINUOUS}, {"k", GT_COLUMN_CATEGORICAL}, {"z", GT_COLUMN_IGNORE}};
+	static const struct gt_column_spec columns[] = {{"x", GT_COLUMN_CONTINUOUS}, {"k", GT_COLUMN_CATEGORICAL}, {"z", GT_COLUMN_IGNORE},
+	                                              {"t", GT_COLUMN_TEXT}};
 	bool named = (how >> 1 & 3) == GT_HEADER_YES;
 	struct gt_table_spec spec = {.delimiter = how & 32 ? ';' : how & 128 ? 0 : ',',
 	                             .header = (how >> 1 & 3) % 3,
@@ -170,7 +184,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	                             .nna = how & 128 ? 1 : 0};
 	if (how & 64) {
 		spec.column = columns;
-		spec.ncolumns = 3;
+		spec.ncolumns = how & 8 ? 4 : 3;
 	}
 	struct gt_data_table t;
 	const char *path = fuzz_put(&file, data, size), *const paths[] = {path, path};

@@ -198,6 +198,49 @@ TEST(infers_types)
 	gt_table_free(&t);
 }
 
+static bool is_text(const struct gt_texts *t, int64_t i, const char *want)
+{
+	size_t n;
+	const char *text = gt_texts_get(t, i, &n);
+	return n == strlen(want) && !memcmp(text, want, n);
+}
+
+/* Texts: 8 parts on average, more than half of them different; the fields of several columns are joined. */
+TEST(infers_texts)
+{
+	struct gt_data_table t;
+	struct gt_table_facts f;
+	struct gt_texts own;
+	const struct gt_texts *texts;
+	char text[16384] = "y,prose,title,repeated,given\n";
+	for (int i = 0; i < 42; i++)
+		snprintf(text + strlen(text), sizeof text - strlen(text),
+		         "%d,\"a film of %d parts, \n and as many acts\",film %d of this long year,"
+		         "one of %d texts that some rows have in common,%s\n", i % 2, i, i, i % 21, i ? "x" : "NA");
+	const struct gt_column_spec given = {"given", GT_COLUMN_TEXT};
+	struct gt_table_spec spec = plain;
+	CHECK_OK(learn_text(text, &spec, &t, &f), e);
+	CHECK(f.ncolumns == 5 && f.ntexts == 1 && f.column[1].type == GT_COLUMN_TEXT && f.column[2].type == GT_COLUMN_IGNORE);
+	CHECK(f.column[3].type == GT_COLUMN_CATEGORICAL && f.column[4].type == GT_COLUMN_CATEGORICAL);
+	CHECK_OK(gt_table_texts(&t, &f, &own, &texts, &e), e);
+	CHECK(texts->n == 42 && is_text(texts, 41, "a film of 41 parts, \n and as many acts"));
+	gt_texts_free(&own);
+	gt_table_facts_free(&f);
+	gt_table_free(&t);
+	spec.column = &given;
+	spec.ncolumns = 1;
+	CHECK_OK(learn_text(text, &spec, &t, &f), e);
+	CHECK(t.column[4].store == GT_STORE_TEXT && f.column[4].type == GT_COLUMN_TEXT && f.column[4].missing == 1 && f.ntexts == 2);
+	CHECK_OK(gt_table_texts(&t, &f, &own, &texts, &e), e);
+	CHECK(is_text(texts, 0, "a film of 0 parts, \n and as many acts")); /* the other text is missing */
+	CHECK(is_text(texts, 1, "a film of 1 parts, \n and as many acts\nx"));
+	gt_texts_free(&own);
+	gt_table_cut(&t, 3);
+	CHECK(t.n == 3 && t.column[4].text.n == 3 && t.column[4].text.size == 2);
+	gt_table_facts_free(&f);
+	gt_table_free(&t);
+}
+
 TEST(learns_only_from_training_rows)
 {
 	struct gt_data_table t;

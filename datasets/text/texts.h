@@ -1,0 +1,36 @@
+/* Texts in memory, one after the other.
+ *
+ *     struct gt_texts t = {0};
+ *     GT_TRY(gt_text_check(bytes, n, "reviews/neg/1.txt", err));
+ *     GT_TRY(gt_texts_add(&t, bytes, n, err));
+ *     const char *text = gt_texts_get(&t, 0, &n);
+ *     gt_texts_free(&t);
+ */
+#ifndef GT_TEXT_TEXTS_H
+#define GT_TEXT_TEXTS_H
+
+#include "base/err.h"
+#include <stddef.h>
+#include <stdint.h>
+
+struct gt_texts {
+	char *text;        /* the texts, without separators */
+	int64_t size, cap; /* bytes used of text, and its room */
+	int64_t *end;      /* [n] end of each text */
+	int64_t n, end_cap;
+};
+
+void gt_texts_free(struct gt_texts *t);            /* leaves no texts */
+uint64_t gt_texts_bytes(const struct gt_texts *t); /* its memory, in bytes */
+enum gt_code gt_texts_add(struct gt_texts *t, const char *text, size_t n, struct gt_err *err);
+/* Adds bytes to the end of the last text. */
+enum gt_code gt_texts_append(struct gt_texts *t, const char *text, size_t n, struct gt_err *err);
+/* Keeps the first n texts. */
+void gt_texts_cut(struct gt_texts *t, int64_t n);
+/* Returns text i, of *n bytes and without a NUL at its end; valid until the next text is added. */
+const char *gt_texts_get(const struct gt_texts *t, int64_t i, size_t *n);
+
+/* Checks that the n bytes of a file are a text. GT_EDATA: they are not UTF-8; the message begins with "where:line". */
+enum gt_code gt_text_check(const char *text, size_t n, const char *where, struct gt_err *err);
+
+#endif

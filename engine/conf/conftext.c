@@ -246,6 +246,8 @@ static void put_layer(FILE *f, const struct gt_layer_spec *l)
 			fprintf(f, "%s\"%s\"", i ? ", " : "", l->in[i]);
 		fputs("];", f);
 	}
+	if (l->tie)
+		fprintf(f, " tie = \"%s\";", l->tie);
 	for (const struct gt_attr_def *d = l->op->attrs; d && d->key; d++) {
 		char def[48];
 		struct gt_row r = gt_row_of_attr(d, def);

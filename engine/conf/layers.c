@@ -69,6 +69,18 @@ static enum gt_code read_in(struct gt_expand *x, const struct gt_scope *s, const
 	return GT_OK;
 }
 
+static enum gt_code read_tie(struct gt_expand *x, const struct gt_scope *s, const struct gt_cnode *n, const char *path,
+                             struct gt_layer_spec *l, struct gt_err *err)
+{
+	const struct gt_cnode *v;
+	char got[64];
+	GT_TRY(gt_scope_value(x, s, n, path, &v, err));
+	const char *name = v->raw ? v->raw : v->type == GT_C_STRING ? v->s : NULL;
+	if (!name)
+		return gt_conf_fail(err, n->loc, path, "expected the name of a layer, got %s", gt_cnode_text(v, got, sizeof got));
+	return gt_layer_resolve(x, s, name, n->loc, path, &l->tie, err);
+}
+
 static const struct gt_attr_def *attr_of(const struct gt_op *op, const char *key)
 {
 	for (const struct gt_attr_def *d = op->attrs; d && d->key; d++)
@@ -87,6 +99,8 @@ static enum gt_code read_key(struct gt_expand *x, const struct gt_scope *s, cons
 	snprintf(path, sizeof path, "%s.%.64s", at, n->name);
 	if (r && !strcmp(r->path, "in"))
 		return read_in(x, s, n, path, l, err);
+	if (r && !strcmp(r->path, "tie"))
+		return read_tie(x, s, n, path, l, err);
 	if (r && r->type == GT_T_OTHER) /* the caller has read the keys name and type */
 		return GT_OK;
 	if (!r && !d) {

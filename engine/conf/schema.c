@@ -517,6 +517,8 @@ const struct gt_row gt_rows_layer[] = {
     {"name", GT_T_OTHER, .def = "(its index in the list)",
      .help = "name of the layer, with which the names of its parameters begin, as in a PyTorch state dict; letters, digits, _ . -"},
     {"in", GT_T_OTHER, .def = "(the layer before)", .help = "name or list of names of earlier layers; \"input\" is the model's input"},
+    {"tie", GT_T_OTHER, .def = "(its own weight)",
+     .help = "for a linear or embedding layer: name of an earlier layer whose weight, of the same shape, is also the weight of this one"},
     {"lr_mul", GT_T_FLOAT, LAYER(lr_mul), "1.0", 0, INFINITY, .help = "factor of the learning rate for its parameters"},
     {"weight_decay", GT_T_FLOAT, LAYER(weight_decay), "(train.optimizer's)", 0, INFINITY, .help = "weight decay of its parameters"},
     {"frozen", GT_T_BOOL, LAYER(frozen), "false", .help = "do not train its parameters"},

@@ -1,6 +1,7 @@
 /* Reverse-mode differentiation: walks from the gradient of the loss back to the first learned parameter. A value that several nodes read
  * gets one gradient from each; they are summed in one `add` node just before the value's producer is differentiated. Values that depend on
- * no learned parameter need no gradient: the first layer gets no dx, and frozen first layers get no backward nodes at all. */
+ * no learned parameter need no gradient: the first layer gets no dx, and frozen first layers get no backward nodes at all. Several nodes
+ * make the gradient of a tied parameter, one for each of its layers. */
 #include "ir/rows.h"
 
 /* An entry in the list of the gradients of a value, which are summed. */
@@ -74,6 +75,32 @@ static enum gt_code step_back(struct walk *w, int i, struct gt_err *err)
 	return GT_OK;
 }
 
+/* Moves all nodes that make the gradient `grad` of a tied parameter to the last one of them, which is that of the layer that owns it, and
+ * makes them a part of that layer. So the gradient is made at one time, as memory that several buckets of gradients share in turn requires
+ * (par/zero.c), and on one pipeline stage. No other node reads their outputs. */
+static enum gt_code join_tied(struct gt_graph *g, gt_vid grad, struct gt_err *err)
+{
+	int last = g->values[grad].producer, n = 0, moved = 0;
+	struct gt_node *early;
+	GT_NEW(early, g->arena, last + 1, err);
+	for (int i = 0; i < last; i++) {
+		struct gt_node *from = &g->nodes[i];
+		if (from->nout && from->out[0] == grad) {
+			early[moved] = *from;
+			early[moved++].layer = g->nodes[last].layer;
+		} else {
+			g->nodes[n++] = *from;
+		}
+	}
+	for (int i = 0; i < moved; i++)
+		g->nodes[n++] = early[i];
+	for (int i = 0; i <= last; i++)
+		for (int k = 0; k < g->nodes[i].nout; k++)
+			if (g->nodes[i].out[k] >= 0)
+				g->values[g->nodes[i].out[k]].producer = i;
+	return GT_OK;
+}
+
 enum gt_code gt_graph_differentiate(struct gt_graph *g, struct gt_err *err)
 {
 	int nforward = g->nnodes, nvalues = g->nvalues;
@@ -99,6 +126,9 @@ enum gt_code gt_graph_differentiate(struct gt_graph *g, struct gt_err *err)
 	enum gt_code code = GT_OK;
 	for (int i = nforward - 2; i >= 0 && code == GT_OK; i--)
 		code = step_back(&w, i, err);
+	for (int i = 0; i < g->nparams && code == GT_OK; i++)
+		if (g->params[i].tied && g->params[i].grad >= 0)
+			code = join_tied(g, g->params[i].grad, err);
 	g->backward = false;
 	g->layer = -1;
 	return code;

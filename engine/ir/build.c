@@ -97,6 +97,9 @@ static enum gt_code check_input(const struct gt_graph *g, const struct gt_op *op
 enum gt_code gt_graph_layer(struct gt_graph *g, const struct gt_layer_spec *s, int nin, const gt_vid *in, gt_vid *out, struct gt_err *err)
 {
 	GT_TRY(check_arity(s->op, nin, err));
+	if (s->tie && !(s->op->flags & GT_OPF_TIES))
+		return gt_fail(err, GT_ECONFIG, "tie: only layers of type \"linear\" and \"embedding\" can have another layer's weight, got \"%s\"",
+		               gt_op_name(s->op));
 	for (int i = 0; i < nin; i++)
 		GT_TRY(check_input(g, s->op, in[i], err));
 	g->spec = s;

@@ -116,12 +116,80 @@ enum gt_code gt_graph_group(struct gt_graph *g, const struct gt_node *n, const c
 	return GT_OK;
 }
 
+/* Adds the work copy of parameter `index`. */
+static enum gt_code add_work(struct gt_graph *g, int index, struct gt_err *err)
+{
+	struct gt_param *p = &g->params[index];
+	struct gt_tdesc d = p->desc;
+	const char *name;
+	d.dtype = g->compute;
+	GT_NEW_STR(name, joined(g, p->name, gt_dtype_name(d.dtype)), err);
+	GT_TRY(gt_graph_value(g, name, GT_V_WORK, &d, &p->work, err));
+	g->values[p->work].param = index;
+	return GT_OK;
+}
+
+/* Returns the index of the parameter "<layer>.weight" that another layer may have too; -1: there is none. */
+static int find_weight(const struct gt_graph *g, const char *layer)
+{
+	for (int i = 0; i < g->nparams; i++) {
+		const struct gt_param *p = &g->params[i];
+		size_t n = strlen(layer);
+		if (p->desc.rank == 2 && (p->cls == GT_PARAM_WEIGHT || p->cls == GT_PARAM_TABLE) && !strncmp(p->name, layer, n) &&
+		    !strcmp(p->name + n, ".weight"))
+			return i;
+	}
+	return -1;
+}
+
+static enum gt_code add_alias(struct gt_graph *g, struct gt_param *p, const char *layer, struct gt_err *err)
+{
+	const char **alias;
+	GT_NEW(alias, g->arena, p->naliases + 1, err);
+	if (p->naliases)
+		memcpy(alias, p->alias, (size_t)p->naliases * sizeof *alias);
+	GT_NEW_STR(alias[p->naliases], joined(g, layer, "weight"), err);
+	p->alias = alias;
+	p->naliases++;
+	return GT_OK;
+}
+
+/* Appends the weight of the layer that spec.tie names to n's inputs. half: n reads the work copy. draws: numbers that PyTorch draws for the
+ * weight that n does not have. */
+static enum gt_code tied_param(struct gt_graph *g, struct gt_node *n, const int64_t *dim, bool half, int64_t draws, struct gt_err *err)
+{
+	const struct gt_layer_spec *s = g->spec;
+	int index = find_weight(g, s->tie);
+	if (index < 0)
+		return gt_fail(err, GT_ECONFIG, "tie: expected the name of an earlier layer with a weight of two dimensions, such as an embedding "
+		               "or a linear layer, got \"%s\"", s->tie);
+	struct gt_param *p = &g->params[index];
+	if (p->desc.dim[0] != dim[0] || p->desc.dim[1] != dim[1])
+		return gt_fail(err, GT_ECONFIG, "tie: expected a layer whose weight is [%lld, %lld], as this layer's would be, got \"%s\" with "
+		               "[%lld, %lld]", (long long)dim[0], (long long)dim[1], s->tie, (long long)p->desc.dim[0], (long long)p->desc.dim[1]);
+	if (s->init >= 0 || s->init_std > 0)
+		return gt_fail(err, GT_ECONFIG, "%s: expected this key in the layer \"%s\", whose weight this layer has (tie), got it here",
+		               s->init >= 0 ? "init" : "init_std", s->tie);
+	GT_TRY(add_alias(g, p, n->name, err));
+	p->tied = true;
+	p->desc.any = g->values[p->value].desc.any = false;
+	if (half && p->work < 0)
+		GT_TRY(add_work(g, index, err));
+	else if (p->work >= 0)
+		g->values[p->work].desc.any = false;
+	g->torch_lost += draws;
+	gt_node_input(n, half ? p->work : p->value);
+	return GT_OK;
+}
+
 /* Steps: fill in the settings from the layer spec; name the parameter and find its group; describe its tensor; add its value and, for
  * 16-bit weights, its work copy; append the input to the node. */
 enum gt_code gt_graph_param(struct gt_graph *g, struct gt_node *n, const char *suffix, enum gt_param_class cls, int rank,
                             const int64_t *dim, struct gt_init init, int64_t fan_in, int64_t fan_out, struct gt_err *err)
 {
 	bool buffer = cls == GT_PARAM_BUFFER, copy = cls == GT_PARAM_WEIGHT && gt_dtype_size(g->compute) == 2;
+	if (g->spec && g->spec->tie && !strcmp(suffix, "weight"))
+		return tied_param(g, n, dim, copy, gt_init_torch_draws(init, gt_graph_stat_dtype(g), dim[0] * dim[1]), err);
 	struct gt_param *p = grown(g->arena, g->params, g->nparams, &g->cap_params, sizeof *p);
 	if (!p)
 		return gt_fail_memory(err, 0);
@@ -141,6 +209,7 @@ enum gt_code gt_graph_param(struct gt_graph *g, struct gt_node *n, const char *s
 	                       .frozen = !buffer && s && s->frozen,
 	                       .method = s && s->init >= 0 ? (enum gt_init_method)s->init : g->init,
 	                       .zero_row = -1,
+	                       .torch_lost = g->torch_lost,
 	                       .group = -1};
 	p->then = p->method;
 	if (p->method >= GT_INIT_DIRAC)
@@ -167,15 +236,10 @@ enum gt_code gt_graph_param(struct gt_graph *g, struct gt_node *n, const char *s
 	}
 	GT_TRY(gt_graph_value(g, p->name, buffer ? GT_V_BUFFER : GT_V_PARAM, &p->desc, &p->value, err));
 	g->values[p->value].param = index;
-	if (copy) {
-		struct gt_tdesc d = p->desc;
-		const char *name;
-		d.dtype = g->compute;
-		GT_NEW_STR(name, joined(g, p->name, gt_dtype_name(d.dtype)), err);
-		GT_TRY(gt_graph_value(g, name, GT_V_WORK, &d, &p->work, err));
-		g->values[p->work].param = index;
-	}
+	if (copy)
+		GT_TRY(add_work(g, index, err));
 	g->nparams++;
+	g->torch_lost = 0;
 	gt_node_input(n, copy ? p->work : p->value);
 	return GT_OK;
 }
@@ -184,6 +248,23 @@ bool gt_graph_learns(const struct gt_graph *g, gt_vid v)
 {
 	int i = v >= 0 ? g->values[v].param : -1;
 	return i >= 0 && g->params[i].cls != GT_PARAM_BUFFER && !g->params[i].frozen;
+}
+
+bool gt_graph_borrows(const struct gt_graph *g, const struct gt_node *n, gt_vid v)
+{
+	int i = v >= 0 ? g->values[v].param : -1;
+	return i >= 0 && g->params[i].tied && strcmp(g->params[i].layer, n->name) != 0;
+}
+
+bool gt_graph_grad_adds(const struct gt_graph *g, int i, gt_vid v)
+{
+	if (g->values[v].kind != GT_V_GRAD || !g->params[g->values[v].param].tied)
+		return false;
+	while (--i >= 0)
+		for (int k = 0; k < g->nodes[i].nout; k++)
+			if (g->nodes[i].out[k] == v)
+				return true;
+	return false;
 }
 
 enum gt_code gt_graph_grad(struct gt_graph *g, struct gt_node *n, gt_vid param, struct gt_err *err)

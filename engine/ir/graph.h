@@ -94,11 +94,17 @@ struct gt_param {
 	int64_t zero_row;           /* row of a table that starts at 0; -1: none */
 	int64_t torch_skip;         /* method `torch`: > 0: number of draws that are skipped before this parameter; -1: it is drawn from the
 	                               skipped ones; 0: it has the next draws */
+	int64_t torch_lost;         /* method `torch`: number of draws before this parameter that no parameter has: those of a layer that has
+	                               another layer's weight (gt_layer_spec.tie), which PyTorch draws and throws away */
 	int64_t fan_in, fan_out;    /* fan-in and fan-out of the weight tensor, as torch.nn.init computes them */
 	double lr_mul;              /* factor by which the learning rate is multiplied for this parameter */
 	double weight_decay;        /* weight decay of this parameter; NAN: that of the optimizer */
 	gt_vid value, work, grad;   /* values of the graph: the master values, their 16-bit copy, their gradient; -1: the graph has none */
 	bool frozen;                /* the parameter is not learned */
+	bool tied;                  /* further layers have it as their weight too (gt_layer_spec.tie). Its layout is plain, and its gradient is
+	                               the sum of those of all layers: several nodes make it, one after the other */
+	const char *const *alias;   /* [naliases] names that the weights of these layers have in a PyTorch state dict, beside `name` */
+	int naliases;
 	int group;                  /* index in gt_graph.groups of the first group that matches the name; -1: none. For running statistics: a
 	                               group with frozen_stats, else -1 */
 };
@@ -145,6 +151,7 @@ struct gt_graph {
 	gt_vid target, output /* logits */, metrics;
 	const struct gt_layer_spec *spec; /* while the graph is built: spec of the layer that infer handles */
 	enum gt_init_method init;         /* the model's method of initialisation */
+	int64_t torch_lost;               /* while the graph is built: gt_param.torch_lost of the next parameter */
 	const struct gt_param_group *groups; /* while the graph is built: the model's parameter groups */
 	int ngroups;
 	int layer;                        /* gt_graph_node copies this to gt_node.layer of each new node */
@@ -167,6 +174,7 @@ struct gt_layer_spec {
 	void *attr;                        /* attribute struct, which conf/ fills in from the keys in op->attrs */
 	const char *in[GT_MAX_LAYER_IN];   /* names of earlier layers, or "input" for the model's input */
 	int nin;                           /* number of names in `in`; 0: the input is the output of the layer before */
+	const char *tie;                   /* name of an earlier layer, whose weight this layer has too; NULL: it has its own */
 	double lr_mul;                     /* factor by which the learning rate of its parameters is multiplied; default 1 */
 	double weight_decay;               /* weight decay of its parameters; NAN: that of the optimizer */
 	bool frozen;                       /* its parameters are not learned */
@@ -285,10 +293,18 @@ enum gt_code gt_graph_param(struct gt_graph *g, struct gt_node *n, const char *s
 /* Sets *out to the first of the model's groups that matches "<n->name>.<suffix>", whether such a parameter exists or not; -1: none. */
 enum gt_code gt_graph_group(struct gt_graph *g, const struct gt_node *n, const char *suffix, int *out, struct gt_err *err);
 /* Appends the gradient of a parameter to n's outputs, and adds the gradient value on first use. param: the parameter's value or work copy;
- * if it is -1 or frozen, the output is absent (-1). n must be the newest node. */
+ * if it is -1 or frozen, the output is absent (-1). n must be the newest node. If several nodes make the gradient of a tied parameter, the
+ * first one writes it and the others add to it; gt_value.producer is the last one. */
 enum gt_code gt_graph_grad(struct gt_graph *g, struct gt_node *n, gt_vid param, struct gt_err *err);
+/* init.c: returns how many numbers of its generator PyTorch uses for n values of type t: numbers of 64 bits for f64, else of 32. After an
+ * odd n < 16 of normal values it also keeps one for the next such tensor, which does not count. */
+int64_t gt_init_torch_draws(struct gt_init d, enum gt_dtype t, int64_t n);
 bool gt_graph_learns(const struct gt_graph *g, gt_vid param); /* whether param is a parameter, or its work copy, that is
                                                                  present (not -1) and not frozen */
+bool gt_graph_borrows(const struct gt_graph *g, const struct gt_node *n, gt_vid param); /* whether param, a parameter or its work copy, is
+                                                                                          the weight of another layer than n's */
+/* Returns whether node i adds to gradient v, which it makes, because an earlier node makes it too. */
+bool gt_graph_grad_adds(const struct gt_graph *g, int i, gt_vid v);
 void gt_node_input(struct gt_node *n, gt_vid v); /* appends an input to n; v = -1: the input is absent */
 const struct gt_tdesc *gt_graph_desc(const struct gt_graph *g, gt_vid v);
 enum gt_dtype gt_graph_stat_dtype(const struct gt_graph *g); /* dtype of statistics: f32, or f64 in an f64 graph */

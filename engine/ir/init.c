@@ -41,6 +41,23 @@ static struct gt_init resolve(const struct gt_param *p)
 	}
 }
 
+int64_t gt_init_torch_draws(struct gt_init d, enum gt_dtype t, int64_t n)
+{
+	if (d.kind == GT_INIT_CONST)
+		return 0;
+	if (d.kind == GT_INIT_UNIFORM)
+		return n;
+	if (n < 16) /* pairs, each from two numbers of 64 bits */
+		return (n + 1) / 2 * (t == GT_F64 ? 2 : 4);
+	return n + (n % 16 ? 16 : 0);
+}
+
+static void torch_skip(struct gt_mt19937 *m, enum gt_dtype t, int64_t n)
+{
+	while (n-- > 0)
+		t == GT_F64 ? gt_mt19937_u64(m) : gt_mt19937_u32(m);
+}
+
 /* Draws the values of p as PyTorch does. torch.nn.MultiheadAttention draws the parameters of its output projection before those of the
  * other one: in_proj_weight skips these draws, and out_proj.weight goes back to them. */
 static void torch_draw(struct gt_init_stream *s, const struct gt_param *p, struct gt_init d, void *out, int64_t n)
@@ -51,8 +68,7 @@ static void torch_draw(struct gt_init_stream *s, const struct gt_param *p, struc
 		s->skipped = *m;
 	if (p->torch_skip < 0)
 		m = &s->skipped;
-	for (int64_t i = 0; i < p->torch_skip; i++)
-		p->desc.dtype == GT_F64 ? gt_mt19937_u64(m) : gt_mt19937_u32(m);
+	torch_skip(m, p->desc.dtype, p->torch_skip);
 	if (d.kind == GT_INIT_NORMAL && p->desc.dtype == GT_F64)
 		gt_mt19937_normal64(m, d.value, n, out);
 	else if (d.kind == GT_INIT_NORMAL)
@@ -113,6 +129,8 @@ static void draw(struct gt_init_stream *s, const struct gt_param *p, int index, 
 {
 	int64_t n = gt_tdesc_count(&p->desc);
 	struct gt_init d = resolve(p);
+	if (p->method == GT_INIT_TORCH)
+		torch_skip(&s->torch, p->desc.dtype, p->torch_lost);
 	if (d.kind == GT_INIT_CONST) {
 		for (int64_t i = 0; i < n; i++)
 			put(p, out, i, d.value);

@@ -29,7 +29,8 @@ enum gt_opflag {
 	GT_OPF_LABELS = 1 << 7,  /* is a loss whose targets can only be labels */
 	GT_OPF_TOKENS = 1 << 8,  /* a layer whose inputs may have rank 3: [batch, tokens, features] */
 	GT_OPF_CODES = 1 << 9,   /* a layer that has an input of integers (i32): codes, tokens or lengths */
-	GT_OPF_UPDATES = 1 << 10 /* updates its third input, a parameter, with the gradient that it computes (plan/fused_update.c) */
+	GT_OPF_UPDATES = 1 << 10, /* updates its third input, a parameter, with the gradient that it computes (plan/fused_update.c) */
+	GT_OPF_TIES = 1 << 11    /* a layer whose weight may be that of another layer (gt_layer_spec.tie) */
 };
 
 enum gt_attr_type { GT_ATTR_INT, GT_ATTR_INT2, GT_ATTR_INTS, GT_ATTR_FLOAT, GT_ATTR_BOOL, GT_ATTR_ENUM };

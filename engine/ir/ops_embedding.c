@@ -40,7 +40,8 @@ static enum gt_code table_param(struct gt_graph *g, struct gt_node *n, struct gt
 		               (long long)a->padding);
 	GT_TRY(gt_graph_param(g, n, "weight", GT_PARAM_TABLE, 2, (int64_t[]){a->num, a->dim}, (struct gt_init){GT_INIT_NORMAL, 1},
 	                      a->dim, a->num, err));
-	g->params[g->nparams - 1].zero_row = a->padding;
+	if (!g->spec || !g->spec->tie) /* the layer that owns a tied table decides on its first values */
+		g->params[g->nparams - 1].zero_row = a->padding;
 	return GT_OK;
 }
 
@@ -235,7 +236,7 @@ const struct gt_op gt_ops_embedding[] = {
         .code = GT_OP_COUNT,
         .name = "embedding",
         .help = "a learned row of a table for each token: [batch, tokens] to [batch, tokens, embedding_dim]",
-        .flags = GT_OPF_LAYER | GT_OPF_CODES,
+        .flags = GT_OPF_LAYER | GT_OPF_CODES | GT_OPF_TIES,
         .min_in = 1,
         .max_in = 1,
         .attrs = embedding_attrs,

@@ -66,8 +66,10 @@ enum gt_code gt_gradient_weighted(GT_GRADIENT_ARGS, enum gt_opcode code_dx, enum
 		gt_node_input(b, x);
 		b->ndata = 2;
 		GT_TRY(gt_graph_grad(g, b, w, err));
-		GT_TRY(gt_graph_grad(g, b, bias, err));
-	} else if (gt_graph_learns(g, bias)) {
+		GT_TRY(gt_graph_grad(g, b, gt_graph_borrows(g, n, w) ? -1 : bias, err));
+	}
+	/* the node of a borrowed weight is moved to that of its owner (autodiff.c), which may be on another pipeline stage than the bias */
+	if ((!gt_graph_learns(g, w) || gt_graph_borrows(g, n, w)) && gt_graph_learns(g, bias)) {
 		GT_TRY(gt_graph_node(g, GT_OP_BIAS_DB, n->name, NULL, &b, err));
 		gt_node_input(b, dy);
 		b->ndata = 1;

@@ -65,7 +65,8 @@ static enum gt_code check_node(const struct gt_graph *g, int i, bool *made, stru
 		gt_vid v = n->out[k];
 		if (v == -1)
 			continue;
-		if (v < 0 || v >= g->nvalues || g->values[v].producer != i || made[v])
+		bool one_of = v >= 0 && v < g->nvalues && g->values[v].kind == GT_V_GRAD && g->params[g->values[v].param].tied;
+		if (v < 0 || v >= g->nvalues || (one_of ? g->values[v].producer < i : g->values[v].producer != i || made[v]))
 			return gt_fail(err, GT_EINTERNAL, "verify: node %d (%s): output %d is value %d, which another node makes", i, n->name, k, v);
 		made[v] = true;
 	}
@@ -76,7 +77,7 @@ static enum gt_code check_param(const struct gt_graph *g, int i, bool differenti
 {
 	const struct gt_param *p = &g->params[i];
 	bool learned = p->cls != GT_PARAM_BUFFER && !p->frozen;
-	bool half = p->cls == GT_PARAM_WEIGHT && gt_dtype_size(g->compute) == 2;
+	bool half = gt_dtype_size(g->compute) == 2 && (p->cls == GT_PARAM_WEIGHT || (p->tied && p->work >= 0));
 	if (g->stages && p->name && p->value < 0 && p->work < 0 && p->grad < 0) /* the parameter belongs to another pipeline stage */
 		return GT_OK;
 	if (!p->name || !p->layer || p->value < 0 || g->values[p->value].param != i || !gt_tdesc_equal(&g->values[p->value].desc, &p->desc))

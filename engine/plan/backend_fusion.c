@@ -22,7 +22,7 @@ static struct gt_tdesc desc_of(const struct fusion *f, gt_vid v)
 	if (f->space->layout.param)
 		d = f->space->layout.param[val->param].desc;
 	else
-		d.any = f->g->params[val->param].cls == GT_PARAM_WEIGHT && d.rank >= 2;
+		d.any = f->g->params[val->param].cls == GT_PARAM_WEIGHT && d.rank >= 2 && !f->g->params[val->param].tied;
 	d.dtype = val->desc.dtype;
 	return d;
 }
@@ -83,6 +83,8 @@ static enum gt_code both_gradients(struct fusion *f, int i, struct gt_err *err)
 	while (dw >= 0 && !(g->nodes[dw].op->code == GT_OP_LINEAR_DW && g->nodes[dw].in[0] == dx->in[0]))
 		dw--;
 	if (dw < 0 || g->nodes[dw].layer != dx->layer || g->nodes[dw].deferred != dx->deferred || g->nodes[dw].out[0] < 0)
+		return GT_OK;
+	if (g->params[g->values[g->nodes[dw].out[0]].param].tied) /* several nodes make its gradient, one right after the other */
 		return GT_OK;
 	struct gt_node n = *dx;
 	n.op = gt_op_get(GT_OP_LINEAR_BACK);

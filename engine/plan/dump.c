@@ -81,8 +81,9 @@ enum gt_code gt_prog_text(const struct gt_prog *prog, const char *title, bool js
 			fprintf(f, " ->");
 			for (int k = 0; k < n->nout; k++)
 				operand(f, s->plan, n->out[k]);
-			if (s->plan->accumulate)
-				fprintf(f, n->backward ? " (gradients added)" : "");
+			gt_vid first = n->nout ? n->out[0] : -1;
+			if (n->backward && (s->plan->accumulate || (first >= 0 && gt_graph_grad_adds(s->plan->graph, s->call->node, first))))
+				fprintf(f, " (gradients added)");
 		}
 		fprintf(f, "\n");
 	}

@@ -4,7 +4,8 @@
  *	linear.dw -> dw      becomes      bound (at the same place)   …   linear.dw+update (at the end of the list)
  *
  * The same is done for the table of an embedding or of bags where the optimizer changes no row that has no gradient: embedding.dw+update
- * reads and writes only the rows that the batch names, so that a step costs the same for a table of any size. */
+ * reads and writes only the rows that the batch names, so that a step costs the same for a table of any size. The gradient of a tied
+ * parameter is a sum of several products, so its update is not fused. */
 #include "plan/plan_parts.h"
 #include "ir/op.h"
 
@@ -39,9 +40,14 @@ static enum gt_code offers(struct gt_space *s, const struct gt_graph *g, const s
 	return gt_call_supported(s, &oc, yes, err);
 }
 
-static bool is_dw(const struct gt_node *n)
+static bool tied(const struct gt_graph *g, const struct gt_node *dw)
 {
-	return n->op->code == GT_OP_LINEAR_DW && n->out[0] >= 0;
+	return dw->out[0] >= 0 && g->params[g->values[dw->out[0]].param].tied;
+}
+
+static bool is_dw(const struct gt_graph *g, const struct gt_node *n)
+{
+	return n->op->code == GT_OP_LINEAR_DW && n->out[0] >= 0 && !tied(g, n);
 }
 
 /* Makes the attributes of the fused update that replaces linear.dw node i. It updates part `part` (0 … parts - 1) of the weights. */
@@ -228,9 +234,9 @@ enum gt_code gt_plan_fuse_updates(struct gt_space *s, struct gt_graph *g, const 
 	gt_vid bound = -1;
 	bool half = g->compute != gt_graph_stat_dtype(g); /* the optimizer's own kernel writes the 16-bit weights; tables have no such copy */
 	for (int i = 0; i < count; i++) {
-		if (table_update(&g->nodes[i]) != GT_OP_COUNT)
+		if (table_update(&g->nodes[i]) != GT_OP_COUNT && !tied(g, &g->nodes[i]))
 			GT_TRY(fuse_table(s, g, i, apply, &bound, err));
-		else if (is_dw(&g->nodes[i]) && !half)
+		else if (is_dw(g, &g->nodes[i]) && !half)
 			GT_TRY(fuse_linear(s, g, i, apply, &bound, err));
 	}
 	return GT_OK;
@@ -256,7 +262,7 @@ enum gt_code gt_plan_factors_pay(struct gt_space *s, struct gt_graph *g, const s
 	for (int i = 0; i < g->nnodes; i++) {
 		const struct gt_node *n = &g->nodes[i];
 		struct gt_attr_dw_update *attr;
-		if (!is_dw(n))
+		if (!is_dw(g, n))
 			continue;
 		GT_TRY(attributes(g, i, apply, 0, ranks, &attr, err));
 		bool yes;
@@ -312,7 +318,7 @@ enum gt_code gt_plan_factors(struct gt_graph *g, const struct gt_update_spec *ap
 	GT_TRY(new_bound(g, &bound, err));
 	for (int i = 0; i < count; i++) {
 		struct gt_attr_dw_update *attr;
-		if (!is_dw(&g->nodes[i]))
+		if (!is_dw(g, &g->nodes[i]))
 			continue;
 		GT_TRY(attributes(g, i, apply, rank, ranks, &attr, err));
 		GT_TRY(replaced(g, i, attr, bound, &e[n], err));

@@ -77,7 +77,7 @@ enum gt_code gt_layout_assign(struct gt_space *s, const struct gt_graph *g, stru
 			s->layout.checked = s->layout.elements;
 		for (int o = 0; o < g->nodes[n].nout; o++) {
 			gt_vid v = g->nodes[n].out[o];
-			if (v >= 0 && g->values[v].kind == GT_V_GRAD && s->layout.param[g->values[v].param].offset < 0)
+			if (v >= 0 && g->values[v].kind == GT_V_GRAD && g->values[v].producer == n && s->layout.param[g->values[v].param].offset < 0)
 				place_flat(s, g->values[v].param);
 		}
 		if (bucket_full(s)) /* a bucket is closed only after a whole node, so that all gradients of a node are in one bucket */
@@ -120,7 +120,7 @@ enum gt_code gt_layout_start(struct gt_space *s, struct gt_graph *g, struct gt_e
 	for (int i = 0; i < g->nparams; i++) {
 		const struct gt_param *p = &g->params[i];
 		s->layout.param[i].desc = p->desc;
-		s->layout.param[i].desc.any = p->cls == GT_PARAM_WEIGHT && p->desc.rank >= 2;
+		s->layout.param[i].desc.any = p->cls == GT_PARAM_WEIGHT && p->desc.rank >= 2 && !p->tied;
 		s->layout.param[i].offset = s->layout.param[i].part = -1;
 	}
 	for (int i = 0; i < g->nnodes; i++)

@@ -19,6 +19,9 @@
  *   because the receiving stage's memory is reserved from its own forward pass on.
  * - Parameters keep their indices: parameter i is the same tensor in the whole graph and in the graph of every stage. It has values only on
  *   the stage that uses it, and a space gives it memory only there.
+ * - A tied parameter (gt_param.tied) belongs to the stage of the layer that owns it. gt_graph_send_tied, before the partition, gives layers
+ *   of other stages a copy of it, which is sent like an activation; the nodes that make its gradient are all on the owner's stage
+ *   (ir/autodiff.c), which receives their operands. So the sums have the same order as without a pipeline.
  * - Images and labels are never sent: a stage that reads them loads them. Metrics stay on the last stage.
  * - A value that shares another value's memory (gt_node_alias) is not sent. The value that owns the memory is sent, and the receiving stage
  *   makes the alias again.
@@ -53,6 +56,10 @@ struct gt_partition {
 	struct gt_stage_transfer *cross; /* all transfers, sorted by the node that makes the value, then by the receiving stage */
 	int ncross;
 };
+
+/* tied_stages.c: inserts, for each tied parameter that layers of several stages read, a node that copies it, and makes the layers of the
+ * other stages read the copy. stage_of: as for gt_partition_make. */
+enum gt_code gt_graph_send_tied(struct gt_graph *g, const int *stage_of, int stages, struct gt_err *err);
 
 /* Finds the values that one stage makes and another stage reads. stage_of: one entry for each layer, ascending from 0 to stages - 1
  * (nodes that the engine added after the layers belong to the last stage). split: divide the backward pass into the phases B and W. The

@@ -38,7 +38,7 @@ static void graph_rows(struct gt_report *r, const struct gt_graph *g)
 		gt_tdesc_text(gt_graph_desc(g, n->out[0]), l->shape, sizeof l->shape);
 		l->flops += flops;
 		for (int k = n->ndata; k < n->nin; k++)
-			if (adds(g, n->in[k]))
+			if (adds(g, n->in[k]) && !gt_graph_borrows(g, n, n->in[k]))
 				l->params += gt_tdesc_count(&g->params[g->values[n->in[k]].param].desc);
 	}
 }

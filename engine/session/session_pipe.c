@@ -126,6 +126,7 @@ enum gt_code gt_session_pipe_stage(struct gt_session *s, const struct gt_plan_ke
 	bool first = !s->pipe.stage_of;
 	if (first)
 		GT_TRY(choose(s, *g, stages, err));
+	GT_TRY(gt_graph_send_tied(*g, s->pipe.stage_of, stages, err));
 	GT_TRY(gt_partition_make(*g, s->pipe.stage_of, stages, s->at.npipe,
 	                         gt_pipe_splits_backward((enum gt_pipe_schedule)s->conf->parallel.schedule), &partition, err));
 	if (s->pipe.lanes > 1)

@@ -64,10 +64,15 @@ static bool all_prefixed(const struct gt_st_file *f)
 
 static int find(const struct gt_graph *g, const char *name)
 {
-	int i = 0;
-	while (i < g->nparams && strcmp(g->params[i].name, name) != 0)
-		i++;
-	return i < g->nparams ? i : -1;
+	for (int i = 0; i < g->nparams; i++) {
+		const struct gt_param *p = &g->params[i];
+		if (!strcmp(p->name, name))
+			return i;
+		for (int k = 0; k < p->naliases; k++)
+			if (!strcmp(p->alias[k], name))
+				return i;
+	}
+	return -1;
 }
 
 /* Returns whether a tensor can be one of n parts of p. */
@@ -107,13 +112,16 @@ static enum gt_code shapes_differ(const struct gt_conf *c, const struct gt_graph
 	return at_file(c, GT_EDATA, err);
 }
 
-/* Adds tensor i of the file, or the part of the model's tensor `to` that it is, to the sources of that tensor. */
+/* Adds tensor i of the file, or the part of the model's tensor `to` that it is, to the sources of that tensor. The file may have a tied
+ * tensor several times. */
 static enum gt_code put_source(const struct gt_conf *c, const struct gt_st_file *f, int i, const struct gt_ints *part, const char *to,
-                               struct gt_pretrained_source *s, struct gt_err *err)
+                               bool tied, struct gt_pretrained_source *s, struct gt_err *err)
 {
 	int n = part && part->n ? (int)part->v[1] : 1, k = n > 1 ? (int)part->v[0] : 0, other = s->n ? s->tensor[s->n == n ? k : 0] : -1;
 	for (int j = 0; s->n && s->n != n && other < 0; j++)
 		other = s->tensor[j];
+	if (other >= 0 && tied && n == 1 && s->n == 1)
+		return at_file(c, gt_state_same_tensors(c->pretrained.file, gt_st_at(f, other), gt_st_at(f, i), err), err);
 	if (other >= 0)
 		return at_file(c, gt_fail(err, GT_EDATA, "%s: expected one tensor for %s%s, got %s and %s; write one of them in "
 		                          "model.pretrained.map with to = \"\"", c->pretrained.file, n > 1 ? "a part of " : "", to,
@@ -152,7 +160,8 @@ static enum gt_code assign(const struct gt_conf *c, const struct gt_graph *g, co
 				dropped[r->ndropped++] = kept;
 			continue;
 		}
-		GT_TRY(put_source(c, f, i, entry >= 0 ? &c->pretrained.map[entry].part : NULL, to, &out->source[k], err));
+		GT_TRY(put_source(c, f, i, entry >= 0 ? &c->pretrained.map[entry].part : NULL, to, g->params[k].tied, &out->source[k],
+		                  err));
 	}
 	return GT_OK;
 }

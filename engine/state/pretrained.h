@@ -4,7 +4,7 @@
  *
  * A tensor of the model that the file does not have keeps its initial value. It is an error if nothing is loaded, if an entry of the map
  * matches no name, if two tensors of the file have the same name in the model and are no parts of it, if a part is missing, or if a shape
- * differs: only to = "" skips a tensor. */
+ * differs: only to = "" skips a tensor. A tied weight may be in the file by the name of each of its layers, with equal values. */
 #ifndef GT_STATE_PRETRAINED_H
 #define GT_STATE_PRETRAINED_H
 
@@ -22,7 +22,8 @@ struct gt_pretrained {
 	struct gt_pretrained_source *source; /* [nparams], of each parameter and buffer */
 };
 
-/* Finds out which tensors of the open file f, which the config names, parameters and buffers of g are loaded from. Reads no values.
+/* Finds out which tensors of the open file f, which the config names, parameters and buffers of g are loaded from. Reads
+ * values only to compare the tensors of a tied weight.
  * GT_EDATA, with the line of the config: the file does not fit. GT_ECONFIG: the map does not. */
 enum gt_code gt_pretrained_match(const struct gt_conf *c, const struct gt_graph *g, const struct gt_st_file *f, struct gt_arena *a,
                                  struct gt_pretrained *out, struct gt_err *err);

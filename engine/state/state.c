@@ -254,20 +254,46 @@ enum gt_code gt_state_import_tensor(struct gt_session *s, const char *path, int 
 	return code;
 }
 
+enum gt_code gt_state_same_tensors(const char *path, const struct gt_st_tensor *a, const struct gt_st_tensor *b, struct gt_err *err)
+{
+	if (gt_tdesc_equal(&a->desc, &b->desc) && !memcmp(a->data, b->data, gt_tdesc_bytes(&a->desc)))
+		return GT_OK;
+	return gt_fail(err, GT_EDATA, "%s: expected equal tensors %s and %s, which are one weight of this model (tie), got different ones; "
+	               "remove one of them from the file", path, a->name, b->name);
+}
+
+/* Finds the tensor of parameter p, by its name or those of the layers that it is tied to, and counts the tensors of the file that it is. */
+static enum gt_code find_tensor(const char *path, const struct gt_st_file *f, const struct gt_param *p, const struct gt_st_tensor **out,
+                                int *count, struct gt_err *err)
+{
+	*out = gt_st_find(f, p->name);
+	*count += *out != NULL;
+	for (int i = 0; i < p->naliases; i++) {
+		const struct gt_st_tensor *t = gt_st_find(f, p->alias[i]);
+		*count += t != NULL;
+		if (t && *out)
+			GT_TRY(gt_state_same_tensors(path, *out, t, err));
+		*out = *out ? *out : t;
+	}
+	return *out ? GT_OK : gt_fail(err, GT_EDATA, "%s: the tensor %s is missing", path, p->name);
+}
+
 enum gt_code gt_state_import(struct gt_session *s, const char *path, enum gt_dtype *converted, struct gt_err *err)
 {
 	const struct gt_graph *g = s->space->layout.first;
 	struct gt_st_file *f;
 	enum gt_code code = GT_OK;
+	int count = 0;
 	*converted = GT_F32;
 	GT_TRY(gt_st_open(path, &f, err));
 	for (int i = 0; i < g->nparams && code == GT_OK; i++) {
-		const struct gt_st_tensor *t = gt_st_find(f, g->params[i].name);
-		code = t ? gt_state_import_tensor(s, path, i, t, converted, err) : gt_fail(err, GT_EDATA, "%s: the tensor %s is missing",
-		                                                                          path, g->params[i].name);
+		const struct gt_st_tensor *t;
+		code = find_tensor(path, f, &g->params[i], &t, &count, err);
+		if (code == GT_OK)
+			code = gt_state_import_tensor(s, path, i, t, converted, err);
 	}
-	if (code == GT_OK && gt_st_count(f) != g->nparams)
-		code = gt_fail(err, GT_EDATA, "%s: expected %d tensors, got %d", path, g->nparams, gt_st_count(f));
+	if (code == GT_OK && gt_st_count(f) != count)
+		code = gt_fail(err, GT_EDATA, "%s: expected %d tensors, got %d", path, count, gt_st_count(f));
 	gt_st_close(f);
 	GT_TRY(code);
 	return gt_session_cast_weights(s, err);

@@ -17,11 +17,14 @@ enum gt_code gt_state_save(struct gt_session *s, struct gt_ckpt_dir *dir, struct
 enum gt_code gt_state_load(struct gt_session *s, const struct gt_ckpt *c, bool optim, struct gt_err *err);
 
 /* Loads weights from a safetensors file. It must contain exactly the session's tensors, by name and shape, and every value must be finite.
+ * A tied weight (gt_param.tied) has the name of any of its layers, or several of them and equal values.
  * f16, bf16 and f64 values are converted to f32; *converted is their dtype, or GT_F32 if no value was converted. */
 enum gt_code gt_state_import(struct gt_session *s, const char *path, enum gt_dtype *converted, struct gt_err *err);
 /* Copies one tensor t of such a file into parameter or buffer i. *converted changes only if its values are converted. The caller calls
  * gt_session_cast_weights at the end. */
 enum gt_code gt_state_import_tensor(struct gt_session *s, const char *path, int i, const struct gt_st_tensor *t, enum gt_dtype *converted,
                                     struct gt_err *err);
+/* Checks that two tensors of the file `path` are equal, because the model has one weight for both. GT_EDATA: they differ. */
+enum gt_code gt_state_same_tensors(const char *path, const struct gt_st_tensor *a, const struct gt_st_tensor *b, struct gt_err *err);
 
 #endif

@@ -172,7 +172,30 @@ class Gru(Net):
         return self.fc(self.top(recurrent(self.gru, self.word(b.tokens), b))[1][0])
 
 
+class Tied(Net):
+    """Weights that two or three layers have. The state dict has each once, by the name of its first layer, as gtrain's has."""
+
+    BORROWED = {"again.weight": "word.weight", "fc2.weight": "fc1.weight", "out.weight": "word.weight"}
+
+    def __init__(self):
+        super().__init__(("word", nn.Embedding(30, 24, padding_idx=0)), ("again", nn.Embedding(30, 24)), ("fc1", nn.Linear(24, 24)),
+                         ("fc2", nn.Linear(24, 24)), ("out", nn.Linear(24, 30)), ("fc", nn.Linear(30, CLASSES)))
+        self.again.weight = self.out.weight = self.word.weight
+        self.fc2.weight = self.fc1.weight
+
+    def state_dict(self, *args, **more):
+        return {k: v for k, v in super().state_dict(*args, **more).items() if k not in self.BORROWED}
+
+    def load_state_dict(self, state):
+        return super().load_state_dict({**state, **{k: state[v] for k, v in self.BORROWED.items()}})
+
+    def forward(self, b):
+        x = torch.tanh(self.fc1(self.word(b.tokens))) + self.again(b.tokens)
+        return self.fc(torch.tanh(self.out(mean(torch.tanh(self.fc2(x)), mask_of(b)))))
+
+
 RUNS = OrderedDict(
+    seq_tied=dict(data=data, model=Tied, opt=lambda p: torch.optim.Adam(p, lr=0.003), batch=48, steps=100),
     seq_bags=dict(data=data, model=Bags, opt=lambda p: torch.optim.SGD(p, lr=0.01, momentum=0.9), batch=48, steps=100),
     seq_words=dict(data=data, model=Words, opt=lambda p: torch.optim.SGD(p, lr=0.5), batch=48, steps=100),
     seq_tables=dict(data=data, model=Tables, opt=lambda p: torch.optim.Adam(p, lr=0.003), batch=48, steps=100),

@@ -55,11 +55,18 @@ static void say(void *user, const char *line)
 	gt_cli_note(user, "%s", line);
 }
 
+static void observe(void *user, const struct gt_event *ev)
+{
+	struct gt_cli *cli = user;
+	if (ev->kind == GT_EV_WARN && !cli->args.quiet)
+		gt_cli_warn(cli, ev->text);
+}
+
 static enum gt_code eval(struct gt_cli *cli, struct gt_err *err)
 {
 	const struct gt_args *a = &cli->args;
 	struct gt_eval_result *r;
-	struct gt_run_opts o = {.device = a->device, .say = say, .user = cli};
+	struct gt_run_opts o = {.device = a->device, .observe = observe, .say = say, .user = cli};
 	enum gt_code code = GT_OK;
 	if (a->csv && (!a->report || a->json))
 		return gt_fail(err, GT_EUSAGE, a->json ? "--csv and --json do not go together" : "--csv: expected --report beside it");

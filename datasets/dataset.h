@@ -40,6 +40,7 @@ struct gt_field {
 
 struct gt_learned;
 struct gt_learning;
+struct gt_skipped;
 
 /* Which data to read. All strings are owned by the caller and must outlive the calls below. */
 struct gt_dataset_spec {
@@ -62,6 +63,8 @@ struct gt_dataset_spec {
 	bool target_labels;        /* format "csv": targets that are numbers are labels, 0 or 1, of which a sample can have several */
 	bool normalize_target;     /* format "csv": targets that are numbers become (target - mean) / standard deviation */
 	struct gt_text_spec text;   /* formats "text" and "csv": how texts become tokens */
+	struct gt_skipped *skipped; /* formats "text" and "csv": samples that cannot be read are left out, and added to this list; NULL: such a
+	                               sample is an error */
 	const struct gt_learned *learned; /* formats that learn (learned.h): what the training split taught; NULL: a split is only read */
 	int64_t shape[3];          /* C, H, W of the model's input. Synthetic data gets this shape; files of another shape are a GT_ECONFIG.
 	                              A flat input of F values is F, 0 or 1, 0 or 1. If all are 0, the shape is not checked */

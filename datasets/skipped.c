@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define SETS 8
+
 struct entry {
 	int set;
 	int64_t sample;
@@ -15,6 +17,7 @@ struct gt_skipped {
 	pthread_mutex_t lock;
 	struct entry *entry;
 	int64_t n, cap;
+	int64_t next[SETS]; /* of each set: 1 + the largest sample in the list */
 	int64_t reported; /* number of entries that gt_skipped_new has passed on */
 };
 
@@ -44,6 +47,7 @@ static enum gt_code append(struct gt_skipped *l, int set, int64_t i, const char 
 	if (!copy)
 		return gt_fail_memory(err, strlen(why));
 	l->entry[l->n++] = (struct entry){set, i, copy};
+	l->next[set] = i >= l->next[set] ? i + 1 : l->next[set];
 	return GT_OK;
 }
 
@@ -51,11 +55,25 @@ enum gt_code gt_skipped_add(struct gt_skipped *l, int set, int64_t i, const char
 {
 	pthread_mutex_lock(&l->lock);
 	bool known = false;
-	for (int64_t k = 0; k < l->n && !known; k++)
+	for (int64_t k = 0; i < l->next[set] && k < l->n && !known; k++)
 		known = l->entry[k].set == set && l->entry[k].sample == i;
 	enum gt_code code = known ? GT_OK : append(l, set, i, why, err);
 	pthread_mutex_unlock(&l->lock);
 	return code;
+}
+
+void gt_skipped_drop(struct gt_skipped *l, int set)
+{
+	int64_t kept = 0;
+	pthread_mutex_lock(&l->lock);
+	for (int64_t k = 0; k < l->n; k++)
+		if (l->entry[k].set == set)
+			free(l->entry[k].why);
+		else
+			l->entry[kept++] = l->entry[k];
+	l->n = kept;
+	l->next[set] = 0;
+	pthread_mutex_unlock(&l->lock);
 }
 
 int64_t gt_skipped_new(struct gt_skipped *l, void (*fn)(void *user, int set, int64_t i, const char *why), void *user)

@@ -10,8 +10,11 @@ struct gt_skipped;
 enum gt_code gt_skipped_open(struct gt_skipped **out, struct gt_err *err);
 void gt_skipped_close(struct gt_skipped *l); /* does nothing if l is NULL */
 
-/* Adds sample i of a dataset, which `set` identifies, with the reason; it does nothing if the sample is in the list already. */
+/* Adds sample i of a dataset, which `set` (0 ... 7) identifies, with the reason; it does nothing if the sample is in the list already. */
 enum gt_code gt_skipped_add(struct gt_skipped *l, int set, int64_t i, const char *why, struct gt_err *err);
+
+/* Removes the samples of a dataset, which is read again. */
+void gt_skipped_drop(struct gt_skipped *l, int set);
 
 /* Calls fn with each sample that was added since the last call. Returns the number of samples in the list. */
 int64_t gt_skipped_new(struct gt_skipped *l, void (*fn)(void *user, int set, int64_t i, const char *why), void *user);

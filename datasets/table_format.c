@@ -32,11 +32,13 @@ static uint64_t raw_bytes(const void *raw)
 	return gt_table_bytes(raw);
 }
 
-/* Reads files into out->raw: as facts say, or if these are NULL as the spec says. */
+/* Reads files into out->raw: as facts say, or if these are NULL as the spec says. split: of which bad rows may be skipped; -1: none. */
 static enum gt_code read_raw(const struct gt_dataset_spec *spec, char *const *path, int n, const struct gt_table_facts *facts, bool targets,
-                             struct gt_dataset *out, struct gt_err *err)
+                             int split, struct gt_dataset *out, struct gt_err *err)
 {
 	struct gt_table_spec ts = table_spec(spec);
+	ts.skipped = split < 0 ? NULL : spec->skipped;
+	ts.set = split;
 	struct gt_data_table *t = calloc(1, sizeof *t);
 	if (!t)
 		return gt_fail_memory(err, sizeof *t);
@@ -212,7 +214,7 @@ static enum gt_code apply(const struct gt_dataset_spec *spec, const struct gt_le
 
 static enum gt_code inputs(const struct gt_dataset_spec *spec, const char *path, struct gt_dataset *out, struct gt_err *err)
 {
-	enum gt_code code = read_raw(spec, (char *const[]){(char *)(uintptr_t)path}, 1, &spec->learned->table, false, out, err);
+	enum gt_code code = read_raw(spec, (char *const[]){(char *)(uintptr_t)path}, 1, &spec->learned->table, false, -1, out, err);
 	return code == GT_OK ? convert(spec, spec->learned, false, out, err) : code;
 }
 
@@ -226,9 +228,8 @@ static void forget(struct gt_learned *l)
 static enum gt_code load(const struct gt_dataset_spec *spec, enum gt_split split, const struct gt_paths *paths, bool headers_only,
                          struct gt_dataset *out, struct gt_err *err)
 {
-	(void)split;
 	(void)headers_only; /* the number of rows and the types of columns need the whole file */
-	GT_TRY(read_raw(spec, paths->path, paths->n, spec->learned ? &spec->learned->table : NULL, true, out, err));
+	GT_TRY(read_raw(spec, paths->path, paths->n, spec->learned ? &spec->learned->table : NULL, true, (int)split, out, err));
 	return spec->learned ? convert(spec, spec->learned, true, out, err) : GT_OK;
 }
 

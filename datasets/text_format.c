@@ -7,6 +7,8 @@
 #include "folder.h"
 #include "format.h"
 #include "learned.h"
+#include "skipped.h"
+#include "text/tokenizer.h"
 #include "text_data.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,21 +53,44 @@ static const char *name(const void *user, int64_t i, char *buf, size_t size)
 }
 
 /* ---- reading -------------------------------------------------------------------------------------------------------------------- */
-static enum gt_code read_texts(struct raw *raw, size_t max_bytes, struct gt_err *err)
+/* Reads file i, and checks that it is a text with tokens. */
+static enum gt_code read_text(const struct gt_dataset_spec *spec, const struct raw *raw, int64_t i, struct gt_bytes_buf *buf,
+                              struct gt_text_scratch *scratch, struct gt_err *err)
+{
+	char where[4096];
+	bool some;
+	GT_TRY(gt_source_read(raw->files, i, buf, err));
+	const char *text = (const char *)buf->data;
+	GT_TRY(gt_text_check(text, buf->size, name(raw, i, where, sizeof where), err));
+	GT_TRY(gt_text_has_tokens((enum gt_tokenizer_kind)spec->text.tokenizer, text, buf->size, scratch, &some, err));
+	return some ? GT_OK : gt_fail(err, GT_EDATA, "%.600s: expected a text with at least one token, got none", where);
+}
+
+/* Reads all texts. With spec->skipped, files that are no texts leave the list. */
+static enum gt_code read_texts(const struct gt_dataset_spec *spec, enum gt_split split, struct raw *raw, struct gt_err *err)
 {
 	struct gt_bytes_buf buf = {0};
-	char where[4096];
+	struct gt_text_scratch scratch = {0};
 	enum gt_code code = GT_OK;
+	int64_t kept = 0;
 	for (int64_t i = 0; i < raw->files->n && code == GT_OK; i++) {
-		code = gt_source_read(raw->files, i, &buf, err);
-		if (code == GT_OK)
-			code = gt_text_check((const char *)buf.data, buf.size, name(raw, i, where, sizeof where), err);
+		struct gt_err why = {0};
+		code = read_text(spec, raw, i, &buf, &scratch, &why);
+		if (code == GT_EDATA && spec->skipped) {
+			code = gt_skipped_add(spec->skipped, (int)split, i, why.msg, err);
+			continue;
+		}
+		if (code != GT_OK && err)
+			*err = why;
 		if (code == GT_OK)
 			code = gt_texts_add(&raw->texts, (const char *)buf.data, buf.size, err);
-		if (code == GT_OK && (uint64_t)raw->texts.size > max_bytes)
-			code = gt_fail(err, GT_EDATA, "%.400s: the texts are longer than the %zu bytes allowed", raw->files->root, max_bytes);
+		if (code == GT_OK && (uint64_t)raw->texts.size > spec->max_bytes)
+			code = gt_fail(err, GT_EDATA, "%.400s: the texts are longer than the %zu bytes allowed", raw->files->root, spec->max_bytes);
+		raw->files->file[kept++] = raw->files->file[i];
 	}
+	raw->files->n = kept;
 	free(buf.data);
+	gt_text_scratch_close(&scratch);
 	return code;
 }
 
@@ -181,8 +206,11 @@ static enum gt_code load(const struct gt_dataset_spec *spec, enum gt_split split
 	GT_TRY(new_raw(out, &raw, err));
 	GT_TRY(gt_folder_split(paths->path[0], &gt_folder_texts, split, &raw->files, &raw->classes, err));
 	gt_source_thin_out(raw->files, spec->limit);
+	int64_t found = raw->files->n;
+	GT_TRY(read_texts(spec, split, raw, err));
 	out->n = raw->files->n;
-	GT_TRY(read_texts(raw, spec->max_bytes, err));
+	if (found && !out->n)
+		return gt_fail(err, GT_EDATA, "%.400s: expected texts that can be read, got none", raw->files->root);
 	return spec->learned && out->n ? convert(spec, spec->learned, true, out, err) : GT_OK;
 }
 

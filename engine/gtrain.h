@@ -402,8 +402,8 @@ struct gt_eval_result {
 };
 /* Evaluates a checkpoint on a split. ckpt: a run directory (selects its best checkpoint, else the latest) or a step-... directory.
  * report: also make a report by class, from the outputs of all samples. It uses these fields of o: device, nproc (0: one rank, whatever the
- * config says), argv, link, say. Ranks are started as by gt_run, and all of them call it. Only rank 0 gets a result; on the other ranks,
- * and in the process that started them, *out is NULL. The caller frees *out with gt_eval_free. */
+ * config says), argv, link, say, and observe for WARN events. Ranks are started as by gt_run, and all of them call it. Only rank 0 gets a
+ * result; on the other ranks, and in the process that started them, *out is NULL. The caller frees *out with gt_eval_free. */
 enum gt_code gt_eval(const char *ckpt, const char *split, bool report, const char *const *sets, int nsets, const struct gt_run_opts *o,
                      struct gt_eval_result **out, struct gt_err *err);
 void gt_eval_free(struct gt_eval_result *r); /* r may be NULL */

@@ -22,9 +22,11 @@ struct gt_table_reader {
 	struct gt_csv *csv;                 /* the current file */
 	int *to;                            /* [nfields] column of each field; -1: none */
 	int nfields;
+	int64_t records;                    /* records of all files so far, without headers */
 	int64_t first_line, line;           /* of the first record of the file, and of the current one */
 	bool na_first[256];                 /* a word for a missing value begins with this byte; 0: it is empty */
 	uint64_t word_bytes;                /* bytes of all different words of all columns */
+	bool full;                          /* a limit of memory or of words is reached */
 	bool again;                         /* a column turned out to be one of words after numbers of it were read */
 	struct gt_err why;                  /* the first number out of range */
 };

@@ -3,6 +3,7 @@
 #include "base/json.h"
 #include "csv.h"
 #include "format.h"
+#include "skipped.h"
 #include "table/cell.h"
 #include "table/table_columns.h"
 #include <math.h>
@@ -15,8 +16,9 @@ static uint64_t limit_of(const struct gt_table_reader *r)
 	return r->spec->max_bytes ? r->spec->max_bytes : (uint64_t)GT_DEFAULT_MAX_BYTES;
 }
 
-static enum gt_code too_large(const struct gt_table_reader *r, struct gt_err *err)
+static enum gt_code too_large(struct gt_table_reader *r, struct gt_err *err)
 {
+	r->full = true;
 	return gt_fail(err, GT_EDATA,
 	               "%.400s: the table needs more than the %llu bytes of memory allowed after %lld rows; give columns that are "
 	               "not needed the type \"ignore\"", gt_csv_path(r->csv), (unsigned long long)limit_of(r), (long long)r->table->n);
@@ -70,7 +72,6 @@ static enum gt_code bad_cell(const struct gt_table_reader *r, int k, const char 
 static enum gt_code add_word(struct gt_table_reader *r, int k, const char *text, size_t len, int32_t *code, struct gt_err *err)
 {
 	struct gt_table_column *c = &r->table->column[k];
-	int32_t before = c->words.n;
 	if (r->facts) { /* words that were not learned are all the same */
 		const struct gt_table_fact *f = &r->facts->column[k];
 		if (gt_table_lookup(f, text, len) < 0) {
@@ -80,14 +81,15 @@ static enum gt_code add_word(struct gt_table_reader *r, int k, const char *text,
 			return GT_OK;
 		}
 	}
-	GT_TRY(gt_words_add(&c->words, text, len, code, err));
-	if (c->words.n == before)
+	if ((*code = gt_words_find(&c->words, text, len)) >= 0)
 		return GT_OK;
 	if (!gt_utf8_valid(text))
 		return bad_cell(r, k, text, "expected UTF-8; convert the file with iconv", err);
-	if (c->words.n > GT_TABLE_MAX_WORDS)
+	r->full |= c->words.n == GT_TABLE_MAX_WORDS;
+	if (r->full)
 		return bad_cell(r, k, text, "expected at most 1048576 different values in a column of words; give it the type \"text\" or "
 		                "\"ignore\"", err);
+	GT_TRY(gt_words_add(&c->words, text, len, code, err));
 	r->word_bytes += len + 1;
 	return r->word_bytes > limit_of(r) ? too_large(r, err) : GT_OK;
 }
@@ -190,6 +192,22 @@ static enum gt_code put_record(struct gt_table_reader *r, const struct gt_csv_re
 	return GT_OK;
 }
 
+/* Leaves a row out that cannot be read. Its words stay in the sets of the columns, where nothing counts them. */
+static enum gt_code put_or_skip(struct gt_table_reader *r, const struct gt_csv_record *rec, struct gt_err *err)
+{
+	struct gt_err why = {0};
+	enum gt_code code = put_record(r, rec, &why);
+	r->records++;
+	if (code == GT_EDATA && !r->full) {
+		for (int k = 0; k < r->table->ncolumns; k++)
+			gt_texts_cut(&r->table->column[k].text, r->table->n);
+		return gt_skipped_add(r->spec->skipped, r->spec->set, r->records - 1, why.msg, err);
+	}
+	if (code != GT_OK && err)
+		*err = why;
+	return code;
+}
+
 static enum gt_code read_file(struct gt_table_reader *r, const char *path, struct gt_err *err)
 {
 	struct gt_data_table *t = r->table;
@@ -208,7 +226,7 @@ static enum gt_code read_file(struct gt_table_reader *r, const char *path, struc
 	if (code == GT_OK && is_header)
 		code = gt_csv_next(r->csv, &rec, err);
 	while (code == GT_OK && rec.n) {
-		code = put_record(r, &rec, err);
+		code = r->spec->skipped ? put_or_skip(r, &rec, err) : put_record(r, &rec, err);
 		if (code == GT_OK)
 			code = gt_csv_next(r->csv, &rec, err);
 	}
@@ -239,6 +257,9 @@ static void drop_rows(struct gt_table_reader *r)
 	r->again = false;
 	r->why.code = GT_OK;
 	r->word_bytes = 0;
+	r->records = 0;
+	if (r->spec->skipped)
+		gt_skipped_drop(r->spec->skipped, r->spec->set);
 }
 
 /* Returns unused memory of the columns. */

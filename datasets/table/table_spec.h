@@ -42,6 +42,8 @@ struct gt_column_spec {
 	enum gt_column_type type;
 };
 
+struct gt_skipped;
+
 /* All strings are owned by the caller and must outlive the calls with the spec. All zero: a CSV file of columns that are inferred. */
 struct gt_table_spec {
 	char delimiter;                      /* 0: found out for each file (gt_csv_delimiter) */
@@ -57,6 +59,8 @@ struct gt_table_spec {
 	enum gt_table_task task;
 	const char *const *classes;          /* [nclasses] names of the classes in order; NULL: those of the training split, sorted */
 	int64_t nclasses;
+	struct gt_skipped *skipped;          /* rows that cannot be read are left out, and added to this list; NULL: such a row is an error */
+	int set;                             /* with skipped: identifies the table in the list */
 	uint64_t max_bytes;                  /* maximum memory of a table; 0: 16 GiB */
 };
 

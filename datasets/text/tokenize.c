@@ -149,3 +149,19 @@ enum gt_code gt_words_count(const char *text, size_t n, struct gt_text_scratch *
 	GT_TRY(gt_words_each(text, n, s, count_word, &c, err));
 	return c.code;
 }
+
+static bool note_word(void *user, const char *p, size_t n)
+{
+	(void)p;
+	(void)n;
+	*(bool *)user = true;
+	return false;
+}
+
+enum gt_code gt_text_has_tokens(enum gt_tokenizer_kind kind, const char *text, size_t n, struct gt_text_scratch *s, bool *some,
+                                struct gt_err *err)
+{
+	GT_TRY(gt_utf8_check(text, n, err));
+	*some = kind == GT_TOK_WORDPIECE || (kind == GT_TOK_BYTES && n);
+	return kind == GT_TOK_WORDS ? gt_words_each(text, n, s, note_word, some, err) : GT_OK;
+}

@@ -96,6 +96,10 @@ struct gt_tokens {
 enum gt_code gt_tokenize(const struct gt_tokenizer *t, const char *text, size_t n, struct gt_token_limit limit, struct gt_text_scratch *s,
                          int32_t *ids, uint32_t *hash, struct gt_tokens *out, struct gt_err *err);
 
+/* Sets *some to whether a text has a token, special ones included, for any vocabulary. Errors of gt_tokenize. */
+enum gt_code gt_text_has_tokens(enum gt_tokenizer_kind kind, const char *text, size_t n, struct gt_text_scratch *s, bool *some,
+                                struct gt_err *err);
+
 /* Counts the words of a text, as GT_TOK_WORDS divides it. Errors of gt_tokenize and of gt_vocab_count. */
 enum gt_code gt_words_count(const char *text, size_t n, struct gt_text_scratch *s, struct gt_vocab_counter *counter, struct gt_err *err);
 

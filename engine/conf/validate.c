@@ -58,6 +58,12 @@ static enum gt_code check_augment(struct gt_reading *rd, struct gt_err *err)
 	return GT_OK;
 }
 
+/* Returns whether the format reads texts and rows, of which bad ones are left out before the samples are numbered. */
+static bool reads_texts(const struct gt_conf_data *d)
+{
+	return !strcmp(d->format, "text") || !strcmp(d->format, "csv");
+}
+
 /* Refuses keys of images if model.inputs has none. */
 static enum gt_code check_no_images(struct gt_reading *rd, struct gt_err *err)
 {
@@ -69,7 +75,7 @@ static enum gt_code check_no_images(struct gt_reading *rd, struct gt_err *err)
 	} keys[] = {{"data.augment", d->naugment},
 	            {"data.mean", d->mean.n},
 	            {"data.std", d->std.n},
-	            {"data.on_error", d->on_error == GT_ON_ERROR_SKIP},
+	            {"data.on_error", d->on_error == GT_ON_ERROR_SKIP && !reads_texts(d)},
 	            {"eval.transforms", c->eval.ntransforms},
 	            {"eval.tta", c->eval.tta != GT_TTA_NONE}};
 	for (size_t i = 0; i < sizeof keys / sizeof *keys && c->model.ninputs && !c->model.input[0]; i++)
@@ -127,7 +133,7 @@ static enum gt_code find_text_key(struct gt_reading *rd, const char **out, struc
 static enum gt_code check_texts(struct gt_reading *rd, struct gt_err *err)
 {
 	struct gt_text_spec *t = &rd->conf->data.text;
-	if (strcmp(rd->conf->data.format, "text") && strcmp(rd->conf->data.format, "csv"))
+	if (!reads_texts(&rd->conf->data))
 		return GT_OK;
 	GT_TRY(find_text_key(rd, &rd->conf->data.text_key, err));
 	if (t->tokenizer == GT_TOK_WORDPIECE && !*t->vocab)
@@ -182,7 +188,7 @@ static enum gt_code check_data(struct gt_reading *rd, struct gt_err *err)
 		FAIL(rd, "data.classes", "expected an integer ≥ 2, which synthetic data needs");
 	if (!synthetic && (d->samples || d->samples_test))
 		FAIL(rd, d->samples ? "data.samples" : "data.samples_test", "only data.name = \"synthetic\" uses this key; remove it");
-	if (d->on_error == GT_ON_ERROR_SKIP && strcmp(c->train.loss, "cross_entropy") && strcmp(c->train.loss, "nll"))
+	if (d->on_error == GT_ON_ERROR_SKIP && !reads_texts(d) && strcmp(c->train.loss, "cross_entropy") && strcmp(c->train.loss, "nll"))
 		FAIL(rd, "data.on_error", "\"skip\" and train.loss = \"%s\" do not go together, because only cross_entropy and nll can leave out a "
 		     "sample; write \"stop\"", c->train.loss);
 	GT_TRY(check_targets(rd, err));

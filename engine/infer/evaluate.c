@@ -14,6 +14,7 @@
 struct job {
 	const struct gt_ckpt *ckpt;
 	struct gt_conf *c;
+	const struct gt_run_opts *opts;
 	enum gt_split split;
 	bool report;
 	struct gt_class_tally *tally;  /* rank 0, with report; opened for the first outputs, if targets are labels */
@@ -100,6 +101,17 @@ static enum gt_code finish(struct job *j, const struct gt_session *s, const stru
 	return code;
 }
 
+/* Warns of a text or a row that was left out. */
+static void warn_of_skipped(void *user, const char *why)
+{
+	const struct job *j = user;
+	char text[1200];
+	snprintf(text, sizeof text, "skipped %s", why);
+	struct gt_event ev = {.kind = GT_EV_WARN, .text = text};
+	if (j->opts->observe)
+		j->opts->observe(j->opts->user, &ev);
+}
+
 /* gt_rank_session.body */
 static enum gt_code evaluate(void *user, struct gt_session *s, struct gt_err *err)
 {
@@ -122,13 +134,14 @@ static enum gt_code evaluate(void *user, struct gt_session *s, struct gt_err *er
 	enum gt_code code = gt_session_eval(s, j->split, &scores, err);
 	gt_outputs_close(outputs);
 	GT_TRY(code);
+	GT_TRY(gt_session_skipped(s, warn_of_skipped, j, err));
 	return s->at.rank == 0 ? finish(j, s, &scores, gt_clock() - start, err) : GT_OK;
 }
 
 enum gt_code gt_eval(const char *path, const char *split, bool report, const char *const *sets, int nsets, const struct gt_run_opts *o,
                      struct gt_eval_result **out, struct gt_err *err)
 {
-	struct job j = {.report = report};
+	struct job j = {.report = report, .opts = o};
 	struct gt_ckpt *ckpt;
 	char start[64];
 	int id = 0;
@@ -138,7 +151,6 @@ enum gt_code gt_eval(const char *path, const char *split, bool report, const cha
 	if (id == GT_SPLITS)
 		return gt_fail(err, GT_EUSAGE, "--split: expected train, valid or test, got \"%s\"", split);
 	GT_TRY(gt_inference_open(path, sets, nsets, &ckpt, &j.c, err));
-	j.c->data.on_error = GT_ON_ERROR_STOP; /* the scores are those of all samples */
 	j.ckpt = ckpt;
 	j.split = (enum gt_split)id;
 	if (!o->nproc && !o->link)

@@ -1,5 +1,6 @@
 #include "run/warnings.h"
 #include "learned.h"
+#include "skipped.h"
 #include "base/bytes.h"
 #include "ir/op.h"
 #include "store/ckpt.h"
@@ -182,6 +183,29 @@ enum gt_code gt_warnings(const struct gt_session *s, const char *dir, struct gt_
 	for (size_t i = 0; i < sizeof each / sizeof *each; i++)
 		GT_TRY(each[i](&l));
 	return GT_OK;
+}
+
+struct skips {
+	struct gt_problems *out;
+	bool full; /* out of memory */
+};
+
+static void add_skipped(void *user, int set, int64_t i, const char *why)
+{
+	struct skips *to = user;
+	struct gt_err e;
+	(void)set;
+	(void)i;
+	gt_fail(&e, GT_OK, "skips %s", why);
+	to->full |= gt_problems_add(to->out, &e) != GT_OK;
+}
+
+enum gt_code gt_warn_skipped(const struct gt_session *s, struct gt_problems *out, struct gt_err *err)
+{
+	struct skips to = {.out = out};
+	if (s->data.files->skipped)
+		gt_skipped_new(s->data.files->skipped, add_skipped, &to);
+	return to.full ? gt_fail_memory(err, 0) : GT_OK;
 }
 
 /* ---- what this machine lacks ------------------------------------------------------------------------------------------------------- */

@@ -10,6 +10,9 @@
  * checkpoints; "": the run has none; NULL: a run that resumes has one, so it is not checked. */
 enum gt_code gt_warnings(const struct gt_session *s, const char *dir, struct gt_problems *out, struct gt_err *err);
 
+/* Adds the texts and rows that were left out because they cannot be read. */
+enum gt_code gt_warn_skipped(const struct gt_session *s, struct gt_problems *out, struct gt_err *err);
+
 /* Adds to out the reasons for which a run on this machine would fail: the directory, the device and its precisions, the data. Each has the
  * exit code of that run. device: replaces the config's device unless it is NULL. data_note: the reason why the data is missing; NULL: the
  * data exists. Creates and changes no files. */

@@ -37,6 +37,7 @@ struct gt_session_files {
 	struct gt_learned *learned;       /* what the training split has taught; NULL: the format does not learn */
 	struct gt_dataset like;           /* with learned: fields, targets and classes of all splits, without samples */
 	uint64_t reading;                 /* with learned: bytes of memory while the training split is converted */
+	struct gt_skipped *skipped;       /* texts and rows that were left out because they cannot be read; NULL: none may be */
 	bool missing[GT_SPLITS];          /* a dry session did not find the split */
 	char note[1024];                  /* why; "": everything was found */
 };

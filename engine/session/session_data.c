@@ -232,6 +232,7 @@ static bool only_note(const struct gt_session_spec *spec, enum gt_split split, s
 static enum gt_code read_splits(const struct gt_session_spec *spec, struct gt_session_files *out, struct gt_err *err)
 {
 	struct gt_dataset_spec ds = dataset_spec(spec->conf);
+	ds.skipped = out->skipped;
 	struct job job[GT_SPLITS] = {0};
 	struct gt_err why = {0};
 	if (gt_dataset_learning(&ds)) {
@@ -265,6 +266,8 @@ static enum gt_code read_splits(const struct gt_session_spec *spec, struct gt_se
 enum gt_code gt_session_read_data(const struct gt_session_spec *spec, struct gt_session_files *out, struct gt_err *err)
 {
 	*out = (struct gt_session_files){0};
+	if (spec->conf->data.on_error == GT_ON_ERROR_SKIP)
+		GT_TRY(gt_skipped_open(&out->skipped, err));
 	enum gt_code code = read_splits(spec, out, err);
 	if (code != GT_OK)
 		gt_session_free_data(out);
@@ -279,6 +282,7 @@ void gt_session_free_data(struct gt_session_files *f)
 	}
 	gt_dataset_free(&f->like);
 	gt_learned_free(f->learned);
+	gt_skipped_close(f->skipped);
 	*f = (struct gt_session_files){0};
 }
 
@@ -330,7 +334,7 @@ static enum gt_code name_values(struct gt_session *s, struct gt_err *err)
 
 enum gt_code gt_session_data_open(struct gt_session *s, const struct gt_session_spec *spec, struct gt_err *err)
 {
-	if (s->conf->data.on_error == GT_ON_ERROR_SKIP)
+	if (s->conf->data.on_error == GT_ON_ERROR_SKIP && spec->train) /* scores are those of all images */
 		GT_TRY(gt_skipped_open(&s->data.skipped, err));
 	const struct gt_dataset *first = NULL; /* the first split that was found */
 	for (int i = 0; i < GT_SPLITS; i++)

@@ -325,11 +325,14 @@ static void pass_on(void *user, int set, int64_t i, const char *why)
 
 enum gt_code gt_session_skipped(struct gt_session *s, void (*fn)(void *user, const char *why), void *user, struct gt_err *err)
 {
+	struct reasons to = {fn, user};
+	if (s->data.files->skipped && !s->at.rank) /* every rank reads the whole data */
+		gt_skipped_new(s->data.files->skipped, pass_on, &to);
 	if (!s->data.skipped)
 		return GT_OK;
 	if (s->at.world > 1)
 		GT_TRY(collect(s, err));
 	if (!s->at.rank)
-		gt_skipped_new(s->data.skipped, pass_on, &(struct reasons){fn, user});
+		gt_skipped_new(s->data.skipped, pass_on, &to);
 	return GT_OK;
 }

@@ -149,6 +149,34 @@ bad no_tokens ' \n \t' 'data/train/neg/x.txt: expected a text with at least one 
 bad no_utf8 'a fine film\nwith a \xff byte\n' 'data/train/neg/x.txt:2: '
 bad cut_utf8 'a fine film\n\xc3' 'data/train/neg/x.txt:2: '
 bad utf16 '\xff\xfea\x00b\x00' 'data/train/neg/x.txt:1: '
+# data.on_error = "skip": the same run as without these files, and a warning for each
+cp -r data holed
+printf 'a fine \xff film\n' >holed/train/neg/00.txt
+printf '<br /> \n' >holed/train/pos/zz.txt
+: >holed/train/pos/1000.txt
+printf '\xff' >holed/test/pos/zz.txt
+gives skip_stop 65 err 'holed/train/' run bag.cfg -q -o x -s data.root=holed
+gives skip_check 0 err 'holed/train/neg/00.txt:1: ' check bag.cfg -s data.root=holed -s data.on_error=skip
+gives skip_count 0 out '192 train, 48 valid, 80 test' check bag.cfg -s data.root=holed -s data.on_error=skip
+learns skips bag.cfg -s data.root=holed -s data.on_error=skip
+if [ "$(grep -c 'warning: skipped holed\|warning: skipped .*/holed' err)" = 4 ]; then pass skip_warns; else fail skip_warns "$(cat err)"; fi
+if [ "$(weights skips)" = "$want" ]; then pass skip_same; else fail skip_same 'other weights'; fi
+if grep -q 'skipped .*zz.txt: expected a text with at least one token' skips/metrics.jsonl; then
+	pass skip_logged
+else
+	fail skip_logged "$(tail -n 2 skips/metrics.jsonl)"
+fi
+"$gtrain" run bag.cfg -q -o skips2 -s data.root=holed -s data.on_error=skip -s parallel.mode=ddp -s parallel.nproc=2 >/dev/null 2>err
+if [ "$(weights skips2)" = "$want" ]; then pass skip_ranks; else fail skip_ranks 'other weights'; fi
+if [ "$(grep -c 'skipped' err)" = 4 ]; then pass skip_ranks_warn; else fail skip_ranks_warn "$(cat err)"; fi
+gives skip_eval 0 out '(48 samples' eval skips --split valid
+gives skip_eval_warns 0 err 'holed/train/neg/00.txt:1: ' eval skips --split valid
+gives skip_find 0 err 'holed/train/neg/00.txt:1: ' lr-find bag.cfg -s data.root=holed -s data.on_error=skip --steps 60
+gives skip_predict 65 err 'zz.txt:1: ' predict skips holed/test/pos/zz.txt
+rm -r holed/train/neg holed/train/pos
+mkdir holed/train/neg holed/train/pos
+printf '\xff' | tee holed/train/neg/1.txt >holed/train/pos/1.txt
+gives skip_all 65 err 'expected texts that can be read, got none' check bag.cfg -s data.root=holed -s data.on_error=skip
 printf 'a fine\0film\n' >data/train/neg/x.txt
 gives nul 0 out 'accuracy' run bag.cfg -q -o nul -s train.epochs=1
 python3 -c 'print("a fine film and a lovely story " * 400000)' >data/train/neg/x.txt

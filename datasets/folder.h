@@ -15,7 +15,7 @@ struct gt_folder_kind {
 	bool (*wanted)(const char *path); /* whether the name of a file shows that it is one of them */
 	const char *what;                 /* for messages: "images (.jpg, .jpeg, .png or .webp)" */
 };
-extern const struct gt_folder_kind gt_folder_images, gt_folder_texts;
+extern const struct gt_folder_kind gt_folder_images, gt_folder_texts, gt_folder_tables;
 
 /* Opens a folder or archive of train/CLASS/…, valid/CLASS/… (or val) and test/CLASS/…, or of CLASS/…, and adds the files of a split with
  * their labels, sorted by class, then by path. *out has no files if there is no such split. classes: the folders of the training split. The

@@ -101,15 +101,19 @@ static enum gt_code finish(struct job *j, const struct gt_session *s, const stru
 	return code;
 }
 
-/* Warns of a text or a row that was left out. */
-static void warn_of_skipped(void *user, const char *why)
+static void warn(const struct job *j, const char *text)
 {
-	const struct job *j = user;
-	char text[1200];
-	snprintf(text, sizeof text, "skipped %s", why);
 	struct gt_event ev = {.kind = GT_EV_WARN, .text = text};
 	if (j->opts->observe)
 		j->opts->observe(j->opts->user, &ev);
+}
+
+/* Warns of a text or a row that was left out. */
+static void warn_of_skipped(void *user, const char *why)
+{
+	char text[1200];
+	snprintf(text, sizeof text, "skipped %s", why);
+	warn(user, text);
 }
 
 /* gt_rank_session.body */
@@ -135,6 +139,8 @@ static enum gt_code evaluate(void *user, struct gt_session *s, struct gt_err *er
 	gt_outputs_close(outputs);
 	GT_TRY(code);
 	GT_TRY(gt_session_skipped(s, warn_of_skipped, j, err));
+	if (*s->data.files->changed && s->at.rank == 0)
+		warn(j, s->data.files->changed);
 	return s->at.rank == 0 ? finish(j, s, &scores, gt_clock() - start, err) : GT_OK;
 }
 

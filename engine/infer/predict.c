@@ -152,7 +152,9 @@ static enum gt_code with_checkpoint(struct gt_predictor *p, const struct gt_pred
 	p->ckpt = ckpt;
 	gt_ranks_use_one(c);
 	struct gt_session_spec session = {.conf = c, .device = spec->device, .ckpt = ckpt, .predict = GT_PREDICT_BATCH};
-	in->kind = strcmp(c->data.format, "text") ? &gt_folder_images : &gt_folder_texts;
+	in->kind = !strcmp(c->data.format, "text")  ? &gt_folder_texts
+	           : !strcmp(c->data.format, "csv") ? &gt_folder_tables
+	                                            : &gt_folder_images;
 	enum gt_code code = find_inputs(spec, in, err);
 	if (code == GT_OK)
 		code = gt_session_open(&session, &p->s, err);

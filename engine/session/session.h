@@ -38,6 +38,8 @@ struct gt_session_files {
 	struct gt_dataset like;           /* with learned: fields, targets and classes of all splits, without samples */
 	uint64_t reading;                 /* with learned: bytes of memory while the training split is converted */
 	struct gt_skipped *skipped;       /* texts and rows that were left out because they cannot be read; NULL: none may be */
+	char changed[1024];               /* an evaluation of training data that teaches other things than the checkpoint has: a difference;
+	                                     "": there is none */
 	bool missing[GT_SPLITS];          /* a dry session did not find the split */
 	char note[1024];                  /* why; "": everything was found */
 };

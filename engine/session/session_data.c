@@ -142,30 +142,50 @@ static bool wanted(const struct gt_session_spec *spec, enum gt_split split)
 }
 
 /* ---- formats that learn from the training split -------------------------------------------------------------------------------- */
-/* Learns from the training samples, and checks that a checkpoint has learned the same. A session that does not train takes what the
- * checkpoint has learned. */
+/* Learns from the training samples. */
+static enum gt_code learn_rows(const struct gt_dataset_spec *ds, const struct gt_session_files *files, struct gt_learned **now,
+                               struct gt_err *err)
+{
+	const struct gt_learning *by = gt_dataset_learning(ds);
+	const struct gt_dataset *d = &files->set[GT_TRAIN];
+	const int64_t *row = files->index[GT_TRAIN];
+	if (!d->raw)
+		return gt_fail(err, GT_EINTERNAL, "the training split was not read, from which the format learns");
+	GT_TRY(gt_learned_new(by, now, err));
+	return by->learn(ds, d, row, row ? files->count[GT_TRAIN] : d->n, *now, err);
+}
+
+/* Checks that the training samples teach what the checkpoint has. A run that resumes ends if they do not; an evaluation goes on with what
+ * the checkpoint has, and out->changed says it. */
+static enum gt_code compare(const struct gt_session_spec *spec, const struct gt_dataset_spec *ds, struct gt_session_files *out,
+                            struct gt_err *err)
+{
+	struct gt_learned *now = NULL;
+	struct gt_err why = {0};
+	enum gt_code code = learn_rows(ds, out, &now, &why);
+	if (code == GT_OK)
+		code = gt_data_learned_compare(out->learned, now, out->set[GT_TRAIN].where, gt_ckpt_path(spec->ckpt), &why);
+	gt_learned_free(now);
+	if (code == GT_OK)
+		return GT_OK;
+	if (code == GT_EDATA && !spec->train) {
+		snprintf(out->changed, sizeof out->changed, "%.700s; the training data has changed, or data.valid, data.limit or seed, so the "
+		         "splits train and valid may have other samples than in the run", why.msg);
+		return GT_OK;
+	}
+	return code != GT_EDATA ? gt_fail(err, code, "%s", why.msg)
+	                        : gt_fail(err, code, "%s; a resumed run needs the same training data, with the same data.valid, data.limit and "
+	                                  "seed", why.msg);
+}
+
+/* Takes what the checkpoint has learned, or learns from the training samples. */
 static enum gt_code learn(const struct gt_session_spec *spec, const struct gt_dataset_spec *ds, struct gt_session_files *out,
                           struct gt_err *err)
 {
-	const struct gt_learning *by = gt_dataset_learning(ds);
-	const struct gt_dataset *d = &out->set[GT_TRAIN];
-	const int64_t *row = out->index[GT_TRAIN];
-	struct gt_learned *now;
-	if (spec->ckpt)
-		GT_TRY(gt_data_facts_learned(spec->ckpt, by, &out->learned, err));
-	if (spec->ckpt && !spec->train)
-		return GT_OK;
-	if (!d->raw)
-		return gt_fail(err, GT_EINTERNAL, "the training split was not read, from which the format learns");
-	GT_TRY(gt_learned_new(by, &now, err));
-	enum gt_code code = by->learn(ds, d, row, row ? out->count[GT_TRAIN] : d->n, now, err);
-	if (code == GT_OK && out->learned)
-		code = gt_data_learned_compare(out->learned, now, d->where, gt_ckpt_path(spec->ckpt), err);
-	if (code == GT_OK && !out->learned)
-		out->learned = now;
-	else
-		gt_learned_free(now);
-	return code;
+	if (!spec->ckpt)
+		return learn_rows(ds, out, &out->learned, err);
+	GT_TRY(gt_data_facts_learned(spec->ckpt, gt_dataset_learning(ds), &out->learned, err));
+	return spec->train || out->set[GT_TRAIN].raw ? compare(spec, ds, out, err) : GT_OK;
 }
 
 /* Refuses keys of texts for a table without texts. */

@@ -54,7 +54,7 @@ enum gt_code gt_text_json_compare(const struct gt_text_facts *ckpt, const struct
 		const char *p = gt_vocab_token(ckpt->vocab, i, &a), *q = gt_vocab_token(now->vocab, i, &b);
 		if (a != b || memcmp(p, q, a))
 			return gt_fail(err, GT_EDATA, "%.300s: expected token %d of the vocabulary to be \"%.*s\", as in the checkpoint %.300s, got "
-			               "\"%.*s\"; the training texts have changed", where, i, (int)(a < 80 ? a : 80), p, path,
+			               "\"%.*s\"", where, i, (int)(a < 80 ? a : 80), p, path,
 			               (int)(b < 80 ? b : 80), q);
 	}
 	if (n != m || ckpt->ids != now->ids)

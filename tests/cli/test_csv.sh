@@ -101,6 +101,13 @@ gives resume_other_split 65 err 'column "a": expected the statistics of the chec
 awk -F, 'BEGIN { OFS = "," } NR == 9 { $4 = "pink" } 1' train.csv >pink.csv
 gives resume_other_file 65 err 'column "c": expected the words of the checkpoint' resume numbers-part -s train.epochs=11 \
 	-s "data.train=[\"$PWD/pink.csv\"]"
+# an evaluation of a part of the training table uses what the checkpoint has learned, and warns if the table has changed
+gives eval_same 0 out 'valid loss' eval numbers --split valid
+if [ -s err ]; then fail eval_same_says "$(cat err)"; else pass eval_same_says; fi
+gives eval_changed 0 err 'column "c": expected the words of the checkpoint' eval numbers --split valid -s "data.train=[\"$PWD/pink.csv\"]"
+gives eval_changed_why 0 err 'so the splits train and valid may have other samples' eval numbers --split valid -s data.valid=0.3
+gives eval_test_silent 0 out 'test loss' eval numbers -s "data.train=[\"$PWD/pink.csv\"]"
+if [ -s err ]; then fail eval_test_says "$(cat err)"; else pass eval_test_says; fi
 gives resume_nothing_lost 0 out 'every digest matches' inspect numbers-part --verify
 # several files are one table
 head -n 200 train.csv >first.csv
@@ -148,6 +155,15 @@ printf 'a,b,c\n,104,violet\n' >strange.csv
 gives predict_strange 0 out 'strange.csv,0,' predict classes strange.csv
 printf 'a,c\n1,red\n' >lacking.csv
 gives predict_lacking 65 err 'lacking.csv:1: expected the columns of the training data; "b" is missing' predict classes lacking.csv
+# a folder means the tables in it; a model of tables needs no images
+mkdir tables empty_folder
+cp lacking.csv tables/.hidden.csv
+gzip -c strange.csv >tables/b.csv.gz
+cp strange.csv tables/a.csv
+gives predict_folder 0 out 'tables/b.csv.gz,0,' predict classes tables
+if [ "$(wc -l <out)" = 3 ]; then pass predict_folder_rows; else fail predict_folder_rows "$(cat out)"; fi
+gives predict_no_table 66 err 'expected tables (.csv, .tsv, or these with .gz) in the folder or below it, found none' \
+	predict classes empty_folder
 gives predict_no_file 66 err 'absent.csv' predict classes absent.csv
 gives predict_some 65 err '1 of 3 files could not be predicted' predict classes test.csv lacking.csv order.csv
 if [ "$(grep -c '^order.csv,' out)" = 120 ]; then pass predict_others; else fail predict_others "$(tail -n 1 out)"; fi

@@ -1,8 +1,8 @@
 #!/bin/bash
 # The plans that the installed cuDNN makes for a card that is only described (dnn_plans.c): for shapes of its own, and for every convolution
 # of every config in configs/, in four precisions. The list of the latter is what the CUDA backend asks for when such a run is planned on
-# the host's CUDA runtime, as it writes it into its cache of choices. DNN_PLANS_LIST=FILE keeps the list. Every tenth graph of the list is tried;
-# DNN_PLANS_FULL=1 tries all.
+# the host's CUDA runtime, as it writes it into its cache of choices. DNN_PLANS_LIST=FILE keeps the list. Every tenth graph of the list is
+# tried; DNN_PLANS_FULL=1 tries all.
 # tests/run: beside others
 set -u
 if [ ! -x "$GTRAIN_BUILD/tests/cuda/dnn_plans" ]; then

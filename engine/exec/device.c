@@ -118,7 +118,9 @@ enum gt_code gt_device_open(const char *word, const struct gt_dev_opts *opts, st
 	name[n] = 0;
 	if (strcmp(name, "cpu") && strcmp(name, "cuda") && strcmp(name, "null"))
 		return gt_fail(err, GT_EUNAVAILABLE, "device: expected auto, cpu, cuda or cuda:N, got \"%s\"", word);
-	if (colon) {
+	if (!strcmp(word, "null:cuda")) {
+		index = 1;
+	} else if (colon) {
 		char *end;
 		long i = strtol(colon + 1, &end, 10);
 		if (*end || end == colon + 1 || i < 0 || i >= MAX_DEVICES)

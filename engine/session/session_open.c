@@ -40,8 +40,9 @@ static enum gt_code open_device(struct gt_session *s, const struct gt_session_sp
 	                           .tf32 = c->precision == GT_PREC_TF32};
 	GT_TRY(gt_device_for(c, spec->paper ? "null" : word, &opts, &s->device, err));
 	s->queues = !s->device.be->host_memory && s->device.be->host_alloc;
-	s->family = !spec->paper ? s->device.be->name : !strncmp(word, "cuda", 4) ? "cuda" : !strcmp(word, "cpu") ? "cpu" : "null";
-	s->queues |= spec->paper && !strcmp(s->family, "cuda");
+	bool cuda = spec->paper ? !strncmp(word, "cuda", 4) : !strcmp(word, "null:cuda");
+	s->family = cuda ? "cuda" : !spec->paper ? s->device.be->name : !strcmp(word, "cpu") ? "cpu" : "null";
+	s->queues |= cuda;
 	return GT_OK;
 }
 

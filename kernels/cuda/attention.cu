@@ -219,10 +219,9 @@ static const struct gt_tdesc *y_of(const struct gt_opcall *op)
 
 static const char *refuse(const struct gt_opcall *op)
 {
-	const struct gt_attr_attention *at = (const struct gt_attr_attention *)op->attr;
 	const struct gt_tdesc *y = y_of(op), *qkv = op->in[op->code == GT_OP_ATTENTION_DX];
-	if (qkv->dim[2] != 3 * y->dim[2] || at->heads < 1 || y->dim[2] % at->heads || y->dim[2] / at->heads > 128)
-		return "expected heads of the same size, of at most 128 features (--device cpu takes 256)";
+	if (qkv->dim[2] != 3 * y->dim[2])
+		return "expected queries, keys and values of as many features as y";
 	return op->code == GT_OP_ATTENTION && !(op->nout > 1 && op->out[1]) ? "expected the output lse" : NULL;
 }
 

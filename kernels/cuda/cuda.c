@@ -17,7 +17,7 @@ static gt_cuda_prepare *const table[GT_OP_COUNT] = {
 enum gt_code gt_cuda_none(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
 {
 	(void)dev, (void)out;
-	return gt_cuda_refuse(call, err, "the cuda backend of this version does not have this operation (--device cpu has it)");
+	return gt_cuda_refuse(call, err, GT_CU_ABSENT);
 }
 
 /* ---- families that are whole in one .cu file ------------------------------------------------------------------------------------ */
@@ -74,8 +74,9 @@ static enum gt_code cuda_prepare(struct gt_dev *dev, const struct gt_opcall *cal
 {
 	*out = NULL;
 	GT_TRY(gt_opcall_check(call, err));
-	if (call->in[0] && call->in[0]->dtype == GT_F64 && call->code != GT_OP_CHECK && call->code != GT_OP_BATCHNORM_MERGE)
-		return gt_cuda_refuse(call, err, "f64 is not supported by the cuda backend (the cpu backend has it)");
+	const char *why = gt_cuda_refuses(call);
+	if (why)
+		return gt_cuda_refuse(call, err, why);
 	GT_TRY(gt_cuda_use(dev, err));
 	GT_TRY(table[call->code](dev, call, out, err));
 	(*out)->nin = call->nin;

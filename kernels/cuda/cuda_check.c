@@ -30,8 +30,6 @@ enum gt_code gt_cuda_check(struct gt_dev *dev, const struct gt_opcall *call, str
 		return gt_cuda_refuse(call, err, "a loss scale needs the arguments of the following steps");
 	if (attr->ranks > 1 && (call->nin < 4 || !call->in[3] || call->in[3]->dim[0] != attr->ranks))
 		return gt_cuda_refuse(call, err, "with several ranks it needs the scalars of every rank");
-	if (g && attr->ranks > 1)
-		return gt_cuda_refuse(call, err, "its gradients must belong to one rank");
 	GT_CUDA_NEW(k, launch_check, g ? "sumsq + check" : "check", err);
 	k->attr = *attr;
 	k->n = g ? gt_tdesc_padded(g) : -1;

@@ -1,12 +1,6 @@
-/* The fused operations linear+loss and linear.dx+dw (head.cu) for layers with few outputs, for which the libraries' kernels would mostly
- * cost their launch. Measure on a GPU before these limits are changed, against separate calls at N = 32, 128, 512 and 1024. */
+/* The fused operations linear+loss and linear.dx+dw (head.cu) for layers with few outputs; their limits are in offers.c. */
 #include "cuda/cuda_internal.h"
 #include <stdlib.h>
-
-#define ROWS 1024         /* maximum number of rows of linear+loss: each row has a block, which reads all weights */
-#define WEIGHTS (1 << 15) /* maximum number of elements of the weights, so that they fit into a cache beside the rows */
-#define BACK_ROWS 512     /* maximum number of rows of linear.dx+dw: a thread reads an eighth of them one after the other */
-#define BACK_IN (1 << 16)
 
 struct head {
 	struct gt_kernel head;
@@ -51,10 +45,8 @@ enum gt_code gt_cuda_head(struct gt_dev *dev, const struct gt_opcall *call, stru
 	int64_t n = x->dim[0], in = x->dim[1], cols = attr->linear.out;
 	struct head *k;
 	settle(call->in[1]);
-	if (!gt_tdesc_plain(call->in[1]) || attr->linear.act != GT_ACT_NONE)
-		return gt_cuda_refuse(call, err, "its weights are plain, and no activation follows");
-	if (cols > GT_CU_HEAD_COLS || n > ROWS || cols * in > WEIGHTS)
-		return gt_cuda_refuse(call, err, "it supports layers with few outputs only; larger ones use a matrix product and a loss");
+	if (!gt_tdesc_plain(call->in[1]))
+		return gt_cuda_refuse(call, err, "its weights are plain");
 	GT_CUDA_NEW(k, launch_head, "rows", err);
 	k->code = attr->code;
 	k->type = gt_cuda_type(x->dtype);
@@ -107,8 +99,6 @@ enum gt_code gt_cuda_head_back(struct gt_dev *dev, const struct gt_opcall *call,
 	settle(call->out[1]);
 	if (!gt_tdesc_plain(call->in[2]) || !gt_tdesc_plain(call->out[1]))
 		return gt_cuda_refuse(call, err, "weights and their gradients are plain");
-	if (cols > GT_CU_HEAD_COLS || n > BACK_ROWS || in > BACK_IN)
-		return gt_cuda_refuse(call, err, "it supports few outputs and small batches only; larger layers use two matrix products");
 	GT_CUDA_NEW(k, launch_back, "columns", err);
 	k->type = gt_cuda_type(x->dtype);
 	k->mask = call->nin > 3 && call->in[3];

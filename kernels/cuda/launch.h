@@ -16,7 +16,7 @@
 extern "C" {
 #endif
 
-#include "opcall.h"
+#include "offers.h"
 
 enum { GT_CU_F32, GT_CU_BF16, GT_CU_F16, GT_CU_TYPES }; /* dtypes of activations */
 
@@ -148,7 +148,6 @@ cudaError_t gt_cu_loss_start(int code, int type, const struct gt_cu_loss *a, cud
 
 /* ---- head.cu ----------------------------------------------------------------------------------------------------------------- */
 /* A linear layer with few outputs and the loss after it. x [rows, in], w [cols, in]; writes y [rows, cols], which the loss reads. */
-#define GT_CU_HEAD_COLS 32 /* maximum number of outputs */
 struct gt_cu_head {
 	const void *x, *w;
 	const float *bias; /* NULL: none */

@@ -1,13 +1,16 @@
 /* A backend that plans and does not execute, for `gtrain check` and `gtrain plan` without a device, and for golden plans in tests. It
- * counts memory without allocating it; the addresses that alloc returns must not be accessed. It accepts every operation, fuses operations
- * as the CPU does, and makes open layouts plain. */
+ * counts memory without allocating it; the addresses that alloc returns must not be accessed. It makes open layouts plain. It has two
+ * devices: null:0 accepts every operation and fuses operations as the CPU does; null:1, which --device null:cuda selects, accepts and
+ * refuses what the CUDA backend does (offers.h), for the predicted speed of a GPU that is not there. */
 #include "backend.h"
+#include "offers.h"
 #include "opsig.h"
 #include <stdio.h>
 #include <stdlib.h>
 
 struct gt_dev {
 	uintptr_t next;
+	bool cuda; /* the device stands for a GPU */
 };
 
 struct gt_kernel {
@@ -17,21 +20,21 @@ struct gt_kernel {
 static enum gt_code null_probe(struct gt_devinfo *out, int cap, int *n, struct gt_err *err)
 {
 	(void)err;
-	*n = 1;
-	if (cap > 0) {
-		*out = (struct gt_devinfo){0};
-		snprintf(out->id, sizeof out->id, "null");
-		snprintf(out->name, sizeof out->name, "no device, plan only");
+	*n = 2;
+	for (int i = 0; i < *n && i < cap; i++) {
+		out[i] = (struct gt_devinfo){0};
+		snprintf(out[i].id, sizeof out[i].id, i ? "null:cuda" : "null");
+		snprintf(out[i].name, sizeof out[i].name, i ? "no device, plan for a GPU" : "no device, plan only");
 	}
 	return GT_OK;
 }
 
 static enum gt_code null_open(const struct gt_dev_opts *opts, struct gt_dev **out, struct gt_err *err)
 {
-	(void)opts;
 	if (!(*out = calloc(1, sizeof **out)))
 		return gt_fail(err, GT_EFAIL, "out of memory");
 	(*out)->next = 1 << 20;
+	(*out)->cuda = opts->index == 1;
 	return GT_OK;
 }
 
@@ -66,15 +69,22 @@ static enum gt_code null_zero(struct gt_dev *dev, void *dst, size_t bytes, int s
 	return GT_OK;
 }
 
+/* Returns the reason why the CPU backend refuses a call, of those that shape a plan; NULL: it does not. */
+static const char *cpu_refuses(const struct gt_opcall *call)
+{
+	if (call->code == GT_OP_CHECK && call->nin > 4)
+		return "the sum of squares is a separate call in this backend, as on the CPU";
+	if (call->code == GT_OP_LINEAR_LOSS || call->code == GT_OP_LINEAR_BACK || (call->code == GT_OP_LINEAR && call->nout > 1))
+		return "the update is separate from the product in this backend, as on the CPU";
+	return NULL;
+}
+
 static enum gt_code null_prepare(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
 {
-	(void)dev;
 	GT_TRY(gt_opcall_check(call, err));
-	if (call->code == GT_OP_CHECK && call->nin > 4)
-		return gt_fail(err, GT_EUNAVAILABLE, "check: the sum of squares is a separate call in this backend, as on the CPU");
-	if (call->code == GT_OP_LINEAR_LOSS || call->code == GT_OP_LINEAR_BACK || (call->code == GT_OP_LINEAR && call->nout > 1))
-		return gt_fail(err, GT_EUNAVAILABLE, "%s: the update is separate from the product in this backend, as on the CPU",
-		               gt_opcode_name(call->code));
+	const char *why = dev->cuda ? gt_cuda_refuses(call) : cpu_refuses(call);
+	if (why)
+		return gt_fail(err, GT_EUNAVAILABLE, "%s: %s", gt_opcode_name(call->code), why);
 	for (int i = 0; i < call->nin; i++)
 		if (call->in[i])
 			call->in[i]->any = false;

@@ -1,0 +1,65 @@
+#include "offers.h"
+
+/* Limits of the fused operations of a last layer with few outputs, for which the libraries' kernels would mostly cost their launch. Measure
+ * on a GPU before these limits are changed, against separate calls at N = 32, 128, 512 and 1024. */
+#define ROWS 1024         /* maximum number of rows of linear+loss: each row has a block, which reads all weights */
+#define WEIGHTS (1 << 15) /* maximum number of elements of the weights, so that they fit into a cache beside the rows */
+#define BACK_ROWS 512     /* maximum number of rows of linear.dx+dw: a thread reads an eighth of them one after the other */
+#define BACK_IN (1 << 16)
+#define HEAD_FEATURES 128 /* maximum number of features of a head of attention */
+
+static const char *linear_loss(const struct gt_opcall *call)
+{
+	const struct gt_attr_linear_loss *attr = call->attr;
+	int64_t n = call->in[0]->dim[0], in = call->in[0]->dim[1], cols = attr->linear.out;
+	if (attr->linear.act != GT_ACT_NONE)
+		return "no activation may follow it";
+	return cols > GT_CU_HEAD_COLS || n > ROWS || cols * in > WEIGHTS
+	           ? "it supports layers with few outputs only; larger ones use a matrix product and a loss" : NULL;
+}
+
+static const char *linear_back(const struct gt_opcall *call)
+{
+	int64_t n = call->in[1]->dim[0], in = call->in[1]->dim[1], cols = call->in[0]->dim[1];
+	return cols > GT_CU_HEAD_COLS || n > BACK_ROWS || in > BACK_IN
+	           ? "it supports few outputs and small batches only; larger layers use two matrix products" : NULL;
+}
+
+static const char *attention(const struct gt_opcall *call)
+{
+	const struct gt_tdesc *y = call->code == GT_OP_ATTENTION ? call->out[0] : call->in[0];
+	int64_t heads = ((const struct gt_attr_attention *)call->attr)->heads;
+	return heads < 1 || y->dim[2] % heads || y->dim[2] / heads > HEAD_FEATURES
+	           ? "expected heads of the same size, of at most 128 features (--device cpu takes 256)" : NULL;
+}
+
+static const char *check(const struct gt_opcall *call)
+{
+	bool sums = call->nin > 4 && call->in[4];
+	return sums && ((const struct gt_attr_check *)call->attr)->ranks > 1 ? "its gradients must belong to one rank" : NULL;
+}
+
+const char *gt_cuda_refuses(const struct gt_opcall *call)
+{
+	bool any = call->code == GT_OP_CHECK || call->code == GT_OP_BATCHNORM_MERGE; /* their operands are f64 in every graph */
+	if (!any && call->in[0] && call->in[0]->dtype == GT_F64)
+		return "f64 is not supported by the cuda backend (the cpu backend has it)";
+	switch (call->code) {
+	case GT_OP_LINEAR_DW_UPDATE:
+	case GT_OP_EMBEDDING_DW_UPDATE:
+	case GT_OP_EMBEDDING_BAG_DW_UPDATE:
+	case GT_OP_BOUND:
+		return GT_CU_ABSENT;
+	case GT_OP_LINEAR_LOSS:
+		return linear_loss(call);
+	case GT_OP_LINEAR_BACK:
+		return linear_back(call);
+	case GT_OP_ATTENTION:
+	case GT_OP_ATTENTION_DX:
+		return attention(call);
+	case GT_OP_CHECK:
+		return check(call);
+	default:
+		return NULL;
+	}
+}

@@ -283,6 +283,7 @@ def train(run, init, dtype, steps, mark=lambda *_: None):
         run["prepare"](model, scale(x[:500], torch.float64))
     model = model.to(dtype)
     opt = run["opt_of"](model) if "opt_of" in run else run["opt"](model.parameters())
+    schedule = run["schedule"](opt) if "schedule" in run else None
     sampler = DistributedSampler(range(len(x)), num_replicas=1, rank=0, shuffle=True, seed=SEED)
     batch, parts, smoothing = run["batch"], run.get("accumulate", 1), run.get("smoothing", 0.0)
     losses, epoch = [], 0
@@ -301,6 +302,8 @@ def train(run, init, dtype, steps, mark=lambda *_: None):
             if "clip" in run:
                 nn.utils.clip_grad_norm_(model.parameters(), run["clip"])
             opt.step()
+            if schedule:
+                schedule.step()
             losses.append(total)
             mark(len(losses), model, lambda: evaluate(model, scale, xt, yt, smoothing, run.get("views", lambda m, b: m(b))))
             if len(losses) == steps:

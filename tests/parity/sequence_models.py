@@ -41,10 +41,11 @@ class Fields:
         return Fields(**{k: v.to(dtype) if v.is_floating_point() else v for k, v in self.__dict__.items()})
 
 
-def samples(split, n, vocabulary):
-    """The inputs "tokens" (shape = [12]) and "lengths", or "codes" (shape = [3]) alone, with this vocabulary."""
+def samples(split, n, vocabulary, classes):
+    """The inputs "tokens" (shape = [12]) and "lengths", or "codes" (shape = [3]) and perhaps "values" (shape = [4]), with this
+    vocabulary."""
     i = np.arange(n)
-    labels = philox((split, i, 0, 1), rng_key(0))[0] % CLASSES
+    labels = philox((split, i, 0, 1), rng_key(0))[0] % np.uint64(classes)
     key, j = rng_key(2), np.arange(LONGEST)
     lengths = 1 + philox((split, i, 0, 2), key)[0] % LONGEST
     own, of_class = philox((split, i[:, None], j, 0), key), philox((labels[:, None], j % 4, 0, 1), key)
@@ -52,13 +53,18 @@ def samples(split, n, vocabulary):
     j = np.arange(3)
     own, of_class = philox((split, i[:, None], j, 0), key), philox((labels[:, None], j, 0, 1), key)
     codes = np.where(own[1] % 4, of_class[0], own[0]) % vocabulary
+    key, j = rng_key(3), np.arange(4)
+    own, of_class = philox((split, i[:, None], j, 0), key), philox((labels[:, None], j, 0, 1), key)
+    noise = np.trunc((sum((own[0] >> np.uint64(8 * k) & np.uint64(255)).astype(np.int64) for k in range(4)) - 510) / 4)
+    uniform = (of_class[0] >> np.uint64(8)).astype(np.float32) * np.float32(2.0**-24)
+    values = torch.from_numpy(np.float32(2) * uniform - np.float32(1) + noise.astype(np.float32) / np.float32(64))
     as_long = [torch.from_numpy(v.astype(np.int64)) for v in (tokens, lengths, codes, labels)]
-    return Fields(tokens=as_long[0], lengths=as_long[1], codes=as_long[2]), as_long[3]
+    return Fields(tokens=as_long[0], lengths=as_long[1], codes=as_long[2], values=values), as_long[3]
 
 
-def data(_):
-    x, y = samples(0, TRAIN, 30)
-    xt, yt = samples(1, TEST, 30)
+def data(_, classes=CLASSES):
+    x, y = samples(0, TRAIN, 30, classes)
+    xt, yt = samples(1, TEST, 30, classes)
     return x, y, xt, yt
 
 
@@ -194,7 +200,90 @@ class Tied(Net):
         return self.fc(torch.tanh(self.out(mean(torch.tanh(self.fc2(x)), mask_of(b)))))
 
 
+# ---- the models of configs/, without dropout (test_configs.sh)
+def scaled(layer, std):
+    """Key init_std: scales the first weights to this standard deviation."""
+    with torch.no_grad():
+        w = layer.weight.double()
+        layer.weight.copy_(w * (std / w.std()))
+    return layer
+
+
+class Adult(Net):
+    """configs/adult_tabular.cfg"""
+
+    def __init__(self):
+        super().__init__(("embeds", nn.ModuleList([scaled(nn.Embedding(30, 11), 0.01) for _ in range(3)])), ("bn_cont", nn.BatchNorm1d(4)),
+                         ("layers", nn.Sequential(
+                             nn.Sequential(nn.Linear(37, 200, bias=False), nn.ReLU(), nn.BatchNorm1d(200)),
+                             nn.Sequential(nn.Linear(200, 100, bias=False), nn.ReLU(), nn.BatchNorm1d(100)),
+                             nn.Sequential(nn.Linear(100, 2)))))
+
+    def forward(self, b):
+        x = [t(b.codes[:, i]) for i, t in enumerate(self.embeds)]
+        return self.layers(torch.cat((*x, self.bn_cont(b.values)), 1))
+
+    def optimizer(self):
+        plain = [p for k, p in self.named_parameters() if p.dim() == 1]  # biases and normalisations do not decay
+        groups = [dict(params=[p for p in self.parameters() if p.dim() > 1]), dict(params=plain, weight_decay=0.0)]
+        return torch.optim.AdamW(groups, lr=2e-3, betas=(0.9, 0.99), eps=1e-5, weight_decay=0.01)
+
+
+class ImdbBag(Net):
+    """configs/imdb_bag.cfg"""
+
+    def __init__(self):
+        super().__init__(("bag", scaled(nn.EmbeddingBag(30, 16, padding_idx=0), 0.05)), ("fc", nn.Linear(16, 2)))
+
+    def forward(self, b):
+        return self.fc(self.bag(b.tokens[mask_of(b)], F.pad(b.lengths.cumsum(0), (1, 0))[:-1]))
+
+
+class ImdbLstm(Net):
+    """configs/imdb_lstm.cfg"""
+
+    def __init__(self):
+        super().__init__(("word", scaled(nn.Embedding(30, 64, padding_idx=0), 0.1)),
+                         ("lstm", nn.LSTM(64, 64, bidirectional=True, batch_first=True)), ("fc", nn.Linear(128, 2)))
+
+    def forward(self, b):
+        return self.fc(maximum(recurrent(self.lstm, self.word(b.tokens), b), mask_of(b)))
+
+
+class ImdbTransformer(Net):
+    """configs/imdb_transformer.cfg"""
+
+    def __init__(self):
+        super().__init__(("word", scaled(nn.Embedding(30, 64, padding_idx=0), 0.1)), ("pos", scaled(nn.Embedding(256, 64), 0.02)),
+                         ("norm1", nn.LayerNorm(64)), ("attn", nn.MultiheadAttention(64, 4, batch_first=True)), ("norm2", nn.LayerNorm(64)),
+                         ("ff1", nn.Linear(64, 128)), ("ff2", nn.Linear(128, 64)), ("fc", nn.Linear(64, 2)))
+
+    def forward(self, b):
+        mask = mask_of(b)
+        x = self.word(b.tokens) + self.pos.weight[:LONGEST]
+        y = self.norm1(x)
+        x = x + self.attn(y, y, y, key_padding_mask=~mask, need_weights=False)[0]
+        x = x + self.ff2(F.gelu(self.ff1(self.norm2(x))))
+        return self.fc(mean(x, mask))
+
+
+def one_cycle(lr, **more):
+    return lambda opt: torch.optim.lr_scheduler.OneCycleLR(opt, lr, total_steps=100, cycle_momentum=False, **more)
+
+
+def two_classes(_):
+    return data(_, 2)
+
+
 RUNS = OrderedDict(
+    config_adult_tabular=dict(data=two_classes, model=Adult, opt_of=lambda m: m.optimizer(), batch=48, steps=100,
+                              schedule=one_cycle(2e-3, pct_start=0.25, div_factor=25.0, final_div_factor=4000.0)),
+    config_imdb_bag=dict(data=two_classes, model=ImdbBag, opt=lambda p: torch.optim.SGD(p, lr=4.0), batch=48, steps=100,
+                         schedule=lambda opt: torch.optim.lr_scheduler.PolynomialLR(opt, 100)),
+    config_imdb_lstm=dict(data=two_classes, model=ImdbLstm, opt=lambda p: torch.optim.AdamW(p, lr=2e-3, weight_decay=0.01), batch=48,
+                          steps=100, clip=1.0, schedule=one_cycle(2e-3, final_div_factor=1e4)),
+    config_imdb_transformer=dict(data=two_classes, model=ImdbTransformer, opt=lambda p: torch.optim.AdamW(p, lr=1e-3, weight_decay=0.01),
+                                 batch=48, steps=100, schedule=one_cycle(1e-3, final_div_factor=1e4)),
     seq_tied=dict(data=data, model=Tied, opt=lambda p: torch.optim.Adam(p, lr=0.003), batch=48, steps=100),
     seq_bags=dict(data=data, model=Bags, opt=lambda p: torch.optim.SGD(p, lr=0.01, momentum=0.9), batch=48, steps=100),
     seq_words=dict(data=data, model=Words, opt=lambda p: torch.optim.SGD(p, lr=0.5), batch=48, steps=100),

@@ -6,7 +6,7 @@
  *   1 plain, tiles 0..2: the middle one is the fastest   2 takes too much workspace    3 tensor cores: rounds f32 to tf32
  *   4 offered, but has no plan      5 adds in no fixed order      6 Winograd      7 converts down      8 reduced sums      9 FFT
  *   10 like 1, fails when it runs   90 compiled first: the only one for graphs that nothing precompiled fits
- * Environment: CUDASIM_DNN_IDLE    convolutions compute nothing: for plans of large ones
+ * Environment: CUDASIM_DNN_IDLE    convolutions compute nothing, and fresh memory is not filled: for plans of large ones
  *              CUDASIM_DNN_ONLY   engines that the heuristic offers, in this order: "4,3"
  *              CUDASIM_DNN_LOG    a file that gets a line a query ("heuristic MODE"), plan ("plan ENGINE TILE") and run ("run ENGINE TILE")
  *              CUDASIM_DNN_VERSION what cudnnGetVersion returns */

@@ -87,6 +87,19 @@ void cudasim_reveal()
 	protect(PROT_READ | PROT_WRITE);
 }
 
+/* As memset. Whole pages of zeros are given back to the host, which has them at the next access. */
+static void fill(char *dst, int value, size_t bytes)
+{
+	char *first = (char *)(((uintptr_t)dst + PAGE - 1) & ~(uintptr_t)(PAGE - 1));
+	char *end = (char *)((uintptr_t)(dst + bytes) & ~(uintptr_t)(PAGE - 1));
+	if (value || end - first < 16 * (ptrdiff_t)PAGE || madvise(first, (size_t)(end - first), MADV_DONTNEED)) {
+		memset(dst, value, bytes);
+		return;
+	}
+	memset(dst, 0, (size_t)(first - dst));
+	memset(end, 0, (size_t)(dst + bytes - end));
+}
+
 cudaError_t cudaMalloc(void **p, size_t bytes)
 {
 	GUARD;
@@ -97,15 +110,15 @@ cudaError_t cudaMalloc(void **p, size_t bytes)
 	char *map = (char *)mmap(NULL, pages + PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (map == MAP_FAILED)
 		return cudaErrorMemoryAllocation;
-	if (open_depth && mprotect(map, pages, PROT_READ | PROT_WRITE))
-		abort();
 	char *at = map + pages - size;
+	if (mprotect(map, pages, PROT_READ | PROT_WRITE))
+		abort();
+	if (!getenv("CUDASIM_DNN_IDLE"))
+		memset(at, 0xff, size); /* NaN: fresh memory holds anything */
+	if (!open_depth && mprotect(map, pages, PROT_NONE))
+		abort();
 	blocks[at] = {map, pages + PAGE, size};
 	used += size;
-	{
-		device_access open;
-		memset(at, 0xff, size); /* NaN: fresh memory holds anything */
-	}
 	*p = at;
 	return cudaSuccess;
 }
@@ -209,7 +222,7 @@ cudaError_t cudaMemsetAsync(void *dst, int value, size_t bytes, cudaStream_t s)
 	GUARD;
 	if (!cudasim_on_device(dst, bytes))
 		return cudaErrorInvalidValue;
-	return cudasim_enqueue(s, [=] { memset(dst, value, bytes); });
+	return cudasim_enqueue(s, [=] { fill((char *)dst, value, bytes); });
 }
 
 /* ---- streams and events ---------------------------------------------------------------------------------------------------------- */

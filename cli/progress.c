@@ -330,7 +330,9 @@ static void tell_next(struct gt_progress *p)
 	else
 		snprintf(more, sizeof more, "train.steps=%" PRId64, 2 * p->steps);
 	gt_cli_note(p->cli, "saved as %s%s", p->checkpoint, best);
-	gt_cli_note(p->cli, "next: %s eval %s", gtrain, dir);
+	const char *split = p->eval.split[0] ? p->eval.split : "train"; /* without --split, eval takes the split "test" */
+	bool test = !strcmp(split, "test");
+	gt_cli_note(p->cli, "next: %s eval %s%s%s", gtrain, dir, test ? "" : " --split ", test ? "" : split);
 	gt_cli_note(p->cli, "      %s inspect %s", gtrain, dir);
 	gt_cli_note(p->cli, "      %s resume %s -s %s", gtrain, dir, more);
 }

@@ -258,7 +258,7 @@ uint64_t gt_dataset_bytes(const struct gt_dataset *d)
 			each += (uint64_t)(d->field[i].width ? d->field[i].width : 1) * gt_dtype_size(d->field[i].dtype);
 		else if (d->field[i].start)
 			ragged += (uint64_t)d->field[i].start[d->n] * sizeof(int32_t) + (uint64_t)(d->n + 1) * sizeof(int64_t);
-	return (uint64_t)d->n * each + ragged + d->file_bytes + (d->raw ? d->learning->raw_bytes(d->raw) : 0);
+	return (uint64_t)d->n * each + ragged + d->file_bytes + (d->raw ? d->learning->raw_bytes(d->raw, NULL) : 0);
 }
 
 void gt_dataset_free(struct gt_dataset *d)

@@ -42,9 +42,9 @@ static void drop(void *raw)
 	free(raw);
 }
 
-static uint64_t raw_bytes(const void *raw)
+static uint64_t raw_bytes(const void *raw, const struct gt_learned *l)
 {
-	return gt_table_bytes(raw);
+	return gt_table_bytes(raw) + (l ? gt_table_texts_bytes(raw, &l->table) : 0);
 }
 
 /* Reads files into out->raw: as facts say, or if these are NULL as the spec says. split: of which bad rows may be skipped; -1: none. */

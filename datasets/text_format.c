@@ -40,8 +40,9 @@ static void drop(void *p)
 	free(raw);
 }
 
-static uint64_t raw_bytes(const void *p)
+static uint64_t raw_bytes(const void *p, const struct gt_learned *l)
 {
+	(void)l;
 	const struct raw *raw = p;
 	return gt_texts_bytes(&raw->texts) + (raw->files ? gt_source_bytes(raw->files) : 0);
 }

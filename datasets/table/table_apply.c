@@ -127,6 +127,29 @@ enum gt_code gt_table_apply(const struct gt_data_table *t, const struct gt_table
 }
 
 /* ---- texts ----------------------------------------------------------------------------------------------------------------------- */
+/* Returns the only column of texts, if it has been read as texts; -1: their rows have to be joined, or copied from a set of words. */
+static int whole_column(const struct gt_data_table *t, const struct gt_table_facts *f)
+{
+	for (int k = 0; k < f->ncolumns && f->ntexts == 1; k++)
+		if (f->column[k].type == GT_COLUMN_TEXT)
+			return t->column[k].store == GT_STORE_TEXT ? k : -1;
+	return -1;
+}
+
+uint64_t gt_table_texts_bytes(const struct gt_data_table *t, const struct gt_table_facts *f)
+{
+	uint64_t bytes = (uint64_t)t->n * sizeof(int64_t) + 1;
+	size_t len;
+	if (!f->ntexts || whole_column(t, f) >= 0)
+		return 0;
+	for (int k = 0; k < f->ncolumns; k++)
+		for (int64_t i = 0; i < t->n && f->column[k].type == GT_COLUMN_TEXT; i++) {
+			gt_table_text(t, k, i, &len);
+			bytes += len + 1;
+		}
+	return bytes;
+}
+
 static enum gt_code join_row(const struct gt_data_table *t, const struct gt_table_facts *f, int64_t row, struct gt_texts *to,
                              struct gt_err *err)
 {
@@ -148,13 +171,13 @@ static enum gt_code join_row(const struct gt_data_table *t, const struct gt_tabl
 enum gt_code gt_table_texts(const struct gt_data_table *t, const struct gt_table_facts *f, struct gt_texts *own,
                             const struct gt_texts **out, struct gt_err *err)
 {
+	int k = whole_column(t, f);
 	*own = (struct gt_texts){0};
-	*out = own;
-	for (int k = 0; k < f->ncolumns && f->ntexts == 1; k++)
-		if (f->column[k].type == GT_COLUMN_TEXT && t->column[k].store == GT_STORE_TEXT) {
-			*out = &t->column[k].text;
-			return GT_OK;
-		}
+	*out = k < 0 ? own : &t->column[k].text;
+	if (k >= 0)
+		return GT_OK;
+	uint64_t bytes = gt_table_texts_bytes(t, f), ends = (uint64_t)t->n * sizeof *own->end;
+	GT_TRY(gt_texts_reserve(own, t->n, bytes > ends ? (int64_t)(bytes - ends) : 0, err));
 	for (int64_t i = 0; i < t->n; i++)
 		GT_TRY(join_row(t, f, i, own, err));
 	return GT_OK;

@@ -84,8 +84,10 @@ static enum gt_code check_name(const struct gt_table_reader *r, const char *key,
 		return GT_OK;
 	for (int k = 0; k < r->table->ncolumns; k++)
 		list_name(list, sizeof list, k, r->table->column[k].name);
-	return gt_fail(err, GT_ECONFIG, "%s: expected a column of %.300s, got \"%s\"; its columns are %s", key, gt_csv_path(r->csv),
-	               gt_cell_shown(name, shown), list);
+	bool taken_for_data = !r->table->header && r->spec->header == GT_HEADER_AUTO;
+	return gt_fail(err, GT_ECONFIG, "%s: expected a column of %.300s, got \"%s\"; its columns are %s%s", key, gt_csv_path(r->csv),
+	               gt_cell_shown(name, shown), list,
+	               taken_for_data ? ", because the first line has a number or a text twice, so that it is no header" : "");
 }
 
 static enum gt_code check_names(const struct gt_table_reader *r, struct gt_err *err)

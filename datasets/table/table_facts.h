@@ -103,6 +103,8 @@ enum gt_code gt_table_apply(const struct gt_data_table *t, const struct gt_table
  * *own, which the caller frees. */
 enum gt_code gt_table_texts(const struct gt_data_table *t, const struct gt_table_facts *f, struct gt_texts *own,
                             const struct gt_texts **out, struct gt_err *err);
+/* Returns the bytes of memory that *own takes at most. */
+uint64_t gt_table_texts_bytes(const struct gt_data_table *t, const struct gt_table_facts *f);
 
 /* For a stratified split, before anything is learned: writes a number for each value of the target column to out[t->n], the same for equal
  * values, 0 ... *groups - 1. *groups becomes 0, and out is not written, if the target has no classes or there are several. */

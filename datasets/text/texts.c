@@ -16,6 +16,16 @@ uint64_t gt_texts_bytes(const struct gt_texts *t)
 	return (uint64_t)t->cap + (uint64_t)t->end_cap * sizeof *t->end;
 }
 
+enum gt_code gt_texts_reserve(struct gt_texts *t, int64_t n, int64_t bytes, struct gt_err *err)
+{
+	*t = (struct gt_texts){.text = malloc((size_t)bytes + 1), .end = malloc((size_t)(n + 1) * sizeof *t->end)};
+	if (t->text)
+		t->cap = bytes + 1;
+	if (t->end)
+		t->end_cap = n + 1;
+	return t->text && t->end ? GT_OK : gt_fail_memory(err, (size_t)bytes);
+}
+
 enum gt_code gt_texts_add(struct gt_texts *t, const char *text, size_t n, struct gt_err *err)
 {
 	GT_GROW(t->end, t->end_cap, t->n + 1, err);

@@ -22,6 +22,8 @@ struct gt_texts {
 
 void gt_texts_free(struct gt_texts *t);            /* leaves no texts */
 uint64_t gt_texts_bytes(const struct gt_texts *t); /* its memory, in bytes */
+/* Allocates memory for n texts of together `bytes` bytes, of which gt_texts_add then needs no more. */
+enum gt_code gt_texts_reserve(struct gt_texts *t, int64_t n, int64_t bytes, struct gt_err *err);
 enum gt_code gt_texts_add(struct gt_texts *t, const char *text, size_t n, struct gt_err *err);
 /* Adds bytes to the end of the last text. */
 enum gt_code gt_texts_append(struct gt_texts *t, const char *text, size_t n, struct gt_err *err);

@@ -209,7 +209,7 @@ static enum gt_code read_and_learn(const struct gt_session_spec *spec, struct gt
 	GT_TRY(learn(spec, ds, out, err));
 	GT_TRY(check_texts(spec->conf, out->learned, err));
 	ds->learned = out->learned;
-	out->reading = d->raw ? d->learning->raw_bytes(d->raw) : 0;
+	out->reading = d->raw ? d->learning->raw_bytes(d->raw, out->learned) : 0;
 	GT_TRY(out->learned->by->describe(ds, out->learned, &out->like, err));
 	if (!d->raw)
 		return GT_OK;

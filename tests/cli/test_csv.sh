@@ -198,6 +198,11 @@ for target in y level; do
 	if [ "$rc" = 0 ]; then pass "init_${target}_check"; else fail "init_${target}_check" "$(head -n 1 err)"; fi
 	"$gtrain" run "init-$target.cfg" -q -o "init-$target" -s train.steps=200 >out 2>err || fail "init_$target" "$(head -n 1 err)"
 	echo "# init of $target: $(tail -n 1 out)"
+	# the command that a run proposes works: the table has no split "test"
+	run run "init-$target.cfg" -o "next-$target" -s train.steps=3
+	next=$(sed -n 's/^next: .*gtrain //p' err)
+	# shellcheck disable=SC2086
+	gives "init_${target}_next" 0 out 'valid ' ${next:-none}
 	# the types in the config are those that the run infers
 	"$gtrain" run "init-$target.cfg" -q -o "bare-$target" -s 'data.columns=[]' -s train.steps=1 >/dev/null 2>err ||
 		fail "bare_$target" "$(head -n 1 err)"
@@ -211,6 +216,9 @@ tail -n +2 train.csv | cut -d, -f2- >bare.csv
 gives init_no_header 0 out 'header = "no";' init bare.csv --target c5
 gives init_which_target 64 err 'one of: id, a, b, c, y, level' init train.csv
 gives init_wrong_target 78 err 'got "why"; its columns are' init train.csv --target why
+sed '1s/.*/x,x,b,c,y,level/' train.csv >twice.csv
+gives init_header_twice 78 err '"c1", "c2", "c3", "c4", "c5", "c6", because the first line has a number or a text twice, so that it is no' \
+	init twice.csv --target y
 gives init_absent 66 err 'there is no such file or folder' init absent.csv --target y
 gives init_folder_target 64 err '--target: expected a table' init . --target y
 head -n 13 train.csv >twelve.csv

@@ -291,7 +291,7 @@ TEST(tables_learn)
 	int64_t groups;
 	CHECK(by && by == &gt_learning_csv);
 	CHECK_OK(gt_dataset_read(&s, GT_TRAIN, &d, &e), e);
-	CHECK(d.n == 5 && d.raw && !d.nfields && !d.labels && by->raw_bytes(d.raw) > 0);
+	CHECK(d.n == 5 && d.raw && !d.nfields && !d.labels && by->raw_bytes(d.raw, NULL) > 0);
 	CHECK_OK(by->strata(&s, &d, group, &groups, &e), e);
 	CHECK(groups == 2 && group[0] == group[2] && group[0] == group[4] && group[1] == group[3] && group[0] != group[1]);
 	CHECK_OK(gt_learned_new(by, &learned, &e), e);

@@ -3,8 +3,9 @@
 
 Usage: random_net.py SEED     "# modes: WORD:RANKS …" in the first line names the modes it can be compared in (par.sh's words)
 
-Nets are directed graphs of all layer types, smooth on the whole: a kink or a tie that falls the other way after one rounding would be no
-fault of a mode. Options are drawn so that one rank computes the same thing: a batch is normalised as a whole (sync: 1), or not at all."""
+Nets are directed graphs of all layer types, on images or, a third of them, on tokens of different lengths, codes and numbers. They are
+smooth on the whole: a kink or a tie that falls the other way after one rounding would be no fault of a mode. Options are drawn so that
+one rank computes the same thing: a batch is normalised as a whole (sync: 1), or not at all."""
 import random
 import sys
 
@@ -13,10 +14,11 @@ r = random.Random(seed)
 later = random.Random(-1 - seed)  # for layer types that were added later: the rest of a seed's net stays as it was
 latest = random.Random(-3 - 5 * seed)  # and for those that came after these
 recent = random.Random(-7 - 11 * seed)  # for recurrent layers
+texts = random.Random(-13 - 17 * seed)  # for nets that read tokens, codes and numbers instead of images
 layers, shapes, params = [], {}, []  # text; name → shape of a sample; names of layers that learn
 
 
-def put(kind, size, ins, learns=False, rnd=r, **keys):
+def put(kind, /, size, ins, learns=False, rnd=r, **keys):
     name = f"{kind.replace('2d', '').replace('1d', '')}{len(layers)}"
     text = f'{{ name = "{name}"; type = "{kind}"; '
     text += "in = [" + ", ".join(f'"{i}"' for i in ins) + "]; "
@@ -46,7 +48,10 @@ def learned(kind, shape, x, norm, **keys):
     x = put(kind, shape, [x], True, **keys)
     c = shapes[x]
     if normed and norm == "group":
-        x = put("groupnorm", c, [x], True, num_groups=r.choice([g for g in (1, 2, 3, 4, 8, c[0]) if c[0] % g == 0]))
+        groups = r.choice([g for g in (1, 2, 3, 4, 8, c[0]) if c[0] % g == 0])
+        if groups == c[0] and "bias" not in keys:  # a group of one channel takes the bias away
+            layers[-1] = layers[-1].replace(" }", " bias = false; }")
+        x = put("groupnorm", c, [x], True, num_groups=groups)
     elif normed:
         x = put("layernorm" if norm == "layer" else "batchnorm2d" if len(c) == 3 else "batchnorm1d", c, [x], True)
     kind = r.choice(["silu", "tanh", "gelu", "sigmoid", "silu", "tanh", None])
@@ -101,14 +106,15 @@ def pool(x):
     return put(kind, (c, h // 2, h // 2), [x], kernel=2)
 
 
-def recurrent(x):
+def recurrent(x, lengths=False, recent=recent):
     h, depth, both = recent.choice([5, 8, 17]), recent.choice([1, 1, 2]), recent.random() < 0.5
     keys = {"hidden_size": h, "num_layers": depth, "bidirectional": str(both).lower()}
     if depth > 1 and recent.random() < 0.5:
         keys["dropout"] = 0.2
     if recent.random() < 0.2:
         keys["bias"] = "false"
-    return put(recent.choice(["lstm", "gru"]), (shapes[x][0], h * (1 + both)), [x], True, recent, **keys)
+    ins = [x, "lengths"] if lengths else [x]
+    return put(recent.choice(["lstm", "gru"]), (shapes[x][0], h * (1 + both)), ins, True, recent, **keys)
 
 
 def tokens(x):
@@ -130,6 +136,86 @@ def tokens(x):
     if latest.random() < 0.5:
         return put("select", shapes[x][1:], [x], rnd=latest, dim=1, index=latest.choice([0, -1]))
     return put("flatten", (shapes[x][0] * shapes[x][1],), [x], rnd=latest)
+
+
+def tied(kind, size, x, to, **keys):
+    """A layer with the weight of layer `to`; only its bias is its own."""
+    has = kind == "linear" and texts.random() < 0.7
+    y = put(kind, size, [x], has, texts, tie=f'"{to}"', **keys, **({} if has or kind != "linear" else {"bias": "false"}))
+    return y
+
+
+def attention(x, lengths):
+    """A block of a transformer. Its projections have no bias: the gradient of that of the keys is rounding only."""
+    t, d = shapes[x]
+    y = put("layernorm", (t, d), [x], True, texts) if texts.random() < 0.7 else x
+    keys = {"num_heads": texts.choice([h for h in (1, 2, 4) if d % h == 0]), "bias": "false"}
+    if texts.random() < 0.3:
+        keys["causal"] = "true"
+    y = put("attention", (t, d), [y, "lengths"] if lengths else [y], True, texts, **keys)
+    return put("add", (t, d), [x, y], rnd=texts)
+
+
+def feed_forward(x, first):
+    """Two linear layers on each token. first: that of an earlier block, whose weight the first one may have."""
+    t, d = shapes[x]
+    wide = 2 * d
+    if first and shapes[first] == (t, wide) and texts.random() < 0.6:
+        y = tied("linear", (t, wide), x, first, out=wide)
+    else:
+        y = first = put("linear", (t, wide), [x], True, texts, out=wide)
+    y = put(texts.choice(["gelu", "tanh", "silu"]), (t, wide), [y], rnd=texts)
+    y = put("linear", (t, d), [y], True, texts, out=d)
+    return put("add", (t, d), [x, y], rnd=texts), first
+
+
+def word_net():
+    """Returns the inputs, the data's options and the output."""
+    t, v, d = texts.choice([5, 9, 12]), texts.choice([11, 23, 40]), texts.choice([8, 12, 16])
+    lengths = texts.random() < 0.7
+    inputs = [f'{{ name = "tokens"; shape = [{t}]; vocabulary = {v}; }}'] + (['{ name = "lengths"; }'] if lengths else [])
+    options = [f"lengths = [{t // 2}, {t}]"] if texts.random() < 0.3 else []
+    table = put("embedding", (t, d), ["tokens"], True, texts, embedding_dim=d, **({"padding_idx": 0} if texts.random() < 0.5 else {}))
+    x, first, wide = table, None, []
+    if texts.random() < 0.25:
+        x = put("add", (t, d), [x, tied("embedding", (t, d), "tokens", table, embedding_dim=d)], rnd=texts)
+    if texts.random() < 0.6:
+        kind = texts.choice(["learned", "learned", "sinusoidal", "same"])
+        x = put("positional", (t, d), [x], kind != "sinusoidal", texts, kind=f'"{kind}"', **({"max_len": t} if kind == "learned" else {}))
+    for _ in range(texts.randint(1, 3)):
+        which = texts.choice(["attention", "ff", "ff", "rnn"])
+        if which == "attention":
+            x = attention(x, lengths)
+        elif which == "ff":
+            x, first = feed_forward(x, first)
+        else:
+            x = recurrent(x, lengths, texts)
+            x = put("linear", (t, d), [x], True, texts, out=d)
+    if texts.random() < 0.4:
+        x = put("layernorm", (t, d), [x], True, texts)
+    mode = texts.choice(["mean", "mean", "max", "first", "last"])
+    x = put("pool_tokens", (d,), [x, "lengths"] if lengths else [x], rnd=texts, mode=f'"{mode}"')
+    wide.append(x)
+    if texts.random() < 0.35:
+        mode = texts.choice(["mean", "sum", "max"])
+        wide.append(put("embedding_bag", (7,), ["tokens", "lengths"] if lengths else ["tokens"], True, texts, embedding_dim=7,
+                        mode=f'"{mode}"'))
+    if texts.random() < 0.3:
+        inputs.append('{ name = "codes"; shape = [3]; vocabulary = 9; }')
+        wide.append(put("embeddings", (15,), ["codes"], True, texts, embedding_dim=5))
+    if texts.random() < 0.3:
+        inputs.append('{ name = "values"; shape = [4]; }')
+        shapes["values"] = (4,)
+        wide.append("values")
+    if len(wide) > 1:
+        x = put("concat", (sum(shapes[i][0] for i in wide),), wide, rnd=texts)
+    if texts.random() < 0.4:
+        x = put("linear", (d,), [x], True, texts, out=d)
+        x = put("tanh", (v,), [tied("linear", (v,), x, table, out=v)], rnd=texts)
+    if texts.random() < 0.2:
+        x = put("dropout", shapes[x], [x], rnd=texts, p=0.2)
+    x = put("linear", (10,), [x], True, texts, out=10)
+    return "inputs = ( " + ", ".join(inputs) + " )", options, x
 
 
 def net():
@@ -178,7 +264,12 @@ def net():
     return shape, x, norm
 
 
-shape, x, norm = net()
+if texts.random() < 0.35:
+    inputs, options, x = word_net()
+    images = False
+else:
+    shape, x, norm = net()
+    inputs, options, images = f"input = [{shape[0]}, {shape[1]}, {shape[2]}]", ["mean = [0.5]", "std = [0.25]"], True
 batchnorm = any("batchnorm" in t for t in layers)
 loss = r.choice(["cross_entropy"] * 4 + ["nll", "mse"])
 if loss == "nll":
@@ -223,8 +314,8 @@ elif r.random() < 0.25:
     other = r.choice(['type = "sgd"; lr = 0.01; momentum = 0.5; ', 'type = "adamw"; lr = 0.0005; '])
     train.append(f'groups = ( {{ match = ["{r.choice(params)}.*"]; optimizer = {{ {other}}}; }} )')
 data = ['name = "synthetic"', f"batch = {batch}", "classes = 10", f"samples = {240 if even else r.choice([233, 241, 245, 250])}",
-        "samples_test = 40", "mean = [0.5]", "std = [0.25]"]
-if r.random() < 0.2:
+        "samples_test = 40"] + options
+if r.random() < 0.2 and images:
     data.append('augment = ( { type = "pad_crop"; pad = 1; }, { type = "hflip"; } )')
 if r.random() < 0.2:
     data.append(f"prefetch = {r.randint(0, 3)}")
@@ -242,6 +333,6 @@ print("# modes: " + " ".join(picked))
 print(f"# bucket: {r.choice([0.001, 0.01, 25.0])} sync: {int(batchnorm)}")
 print(f'schema = 1;\nname = "random-{seed}";\nseed = {seed};\nthreads = {r.choice([1, 1, 2])};')
 print("data = { " + "; ".join(data) + "; };")
-print(f"model = {{ input = [{shape[0]}, {shape[1]}, {shape[2]}]; layers = (\n\t" + ",\n\t".join(layers) + "\n); };")
+print(f"model = {{ {inputs}; layers = (\n\t" + ",\n\t".join(layers) + "\n); };")
 print("train = { " + "; ".join(train) + "; };")
 print('checkpoint = { dir = "unused"; every_epochs = 0; };\nlog = { every_steps = 1; };')

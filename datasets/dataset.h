@@ -71,7 +71,8 @@ struct gt_dataset_spec {
 	int64_t classes;           /* > 0: number of classes, above every label; 0: the number that is known for the name or the format, else
 	                              the highest label + 1 (synthetic: 10) */
 	int64_t samples[GT_SPLITS]; /* number of synthetic samples in each split */
-	int64_t limit;             /* > 0: read only this number of samples of a split: the first ones; of a folder, ones at equal distances */
+	int64_t limit;             /* > 0: read only this number of samples of a split: the first ones; of a folder and a table, ones at equal
+	                              distances */
 	uint64_t seed;             /* seed of synthetic data */
 	struct gt_field wanted[GT_MAX_FIELDS]; /* synthetic data: the fields that it gets, without data */
 	int nwanted;

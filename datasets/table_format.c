@@ -63,12 +63,11 @@ static enum gt_code read_raw(const struct gt_dataset_spec *spec, char *const *pa
 		free(t);
 		return code;
 	}
-	if (spec->limit > 0)
-		gt_table_cut(t, spec->limit);
+	code = gt_table_thin_out(t, spec->limit, err);
 	out->raw = t;
 	out->learning = &gt_learning_csv;
 	out->n = t->n;
-	return GT_OK;
+	return code;
 }
 
 static enum gt_code strata(const struct gt_dataset_spec *spec, const struct gt_dataset *d, int32_t *out, int64_t *groups,

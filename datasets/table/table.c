@@ -43,15 +43,6 @@ int gt_table_find(const struct gt_data_table *t, const char *name)
 	return -1;
 }
 
-void gt_table_cut(struct gt_data_table *t, int64_t n)
-{
-	if (n >= t->n)
-		return;
-	t->n = n;
-	for (int k = 0; k < t->ncolumns; k++)
-		gt_texts_cut(&t->column[k].text, n);
-}
-
 const char *gt_table_text(const struct gt_data_table *t, int k, int64_t row, size_t *len)
 {
 	const struct gt_table_column *c = &t->column[k];
@@ -64,10 +55,10 @@ const char *gt_table_text(const struct gt_data_table *t, int k, int64_t row, siz
 	return gt_words_text(&c->words, c->code[row]);
 }
 
-const char *gt_table_where(const struct gt_data_table *t, int64_t row, int64_t *line)
+/* Returns the last entry that begins at a row or before it; NULL: there is none. */
+static const struct gt_table_line *line_of(const struct gt_data_table *t, int64_t row)
 {
 	int64_t lo = 0, hi = t->nlines;
-	*line = 0;
 	while (hi - lo > 1) {
 		int64_t mid = (lo + hi) / 2;
 		if (t->line[mid].row <= row)
@@ -75,10 +66,58 @@ const char *gt_table_where(const struct gt_data_table *t, int64_t row, int64_t *
 		else
 			hi = mid;
 	}
-	if (!t->nlines)
-		return "";
-	*line = t->line[lo].line + (row - t->line[lo].row);
-	return t->path[t->line[lo].file];
+	return t->nlines ? &t->line[lo] : NULL;
+}
+
+const char *gt_table_where(const struct gt_data_table *t, int64_t row, int64_t *line)
+{
+	const struct gt_table_line *l = line_of(t, row);
+	*line = l ? l->line + (row - l->row) : 0;
+	return l ? t->path[l->file] : "";
+}
+
+/* ---- fewer rows ------------------------------------------------------------------------------------------------------------------ */
+static int64_t kept(const struct gt_data_table *t, int64_t limit, int64_t i)
+{
+	return (int64_t)((__int128)i * t->n / limit);
+}
+
+static enum gt_code keep_lines(struct gt_data_table *t, int64_t limit, struct gt_err *err)
+{
+	struct gt_table_line *line = malloc((size_t)limit * sizeof *line);
+	if (!line)
+		return gt_fail_memory(err, (size_t)limit * sizeof *line);
+	for (int64_t i = 0; i < limit; i++) {
+		int64_t row = kept(t, limit, i);
+		const struct gt_table_line *l = line_of(t, row);
+		line[i] = (struct gt_table_line){i, l->line + (row - l->row), l->file};
+	}
+	free(t->line);
+	t->line = line;
+	t->nlines = t->lines_cap = limit;
+	return GT_OK;
+}
+
+enum gt_code gt_table_thin_out(struct gt_data_table *t, int64_t limit, struct gt_err *err)
+{
+	if (limit <= 0 || limit >= t->n)
+		return GT_OK;
+	GT_TRY(keep_lines(t, limit, err));
+	for (int k = 0; k < t->ncolumns; k++) {
+		struct gt_table_column *c = &t->column[k];
+		for (int64_t i = 0; i < limit && c->store != GT_STORE_SKIP; i++) {
+			int64_t row = kept(t, limit, i);
+			if (c->store == GT_STORE_NUMBERS)
+				c->number[i] = c->number[row];
+			else if (c->store == GT_STORE_WORDS)
+				c->code[i] = c->code[row];
+			else
+				gt_texts_move(&c->text, i, row);
+		}
+		gt_texts_cut(&c->text, limit);
+	}
+	t->n = limit;
+	return GT_OK;
 }
 
 /* Parses each word of a column once. NaN: it is no number; HUGE_VAL: it is out of range. */

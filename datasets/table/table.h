@@ -75,8 +75,8 @@ uint64_t gt_table_bytes(const struct gt_data_table *t); /* bytes of memory of t 
 /* Returns the index of a column; -1: there is none of this name. */
 int gt_table_find(const struct gt_data_table *t, const char *name);
 
-/* Keeps the first n rows. */
-void gt_table_cut(struct gt_data_table *t, int64_t n);
+/* data.limit: keeps at most `limit` rows, at equal distances, so that tables that are sorted by class keep all classes; 0: all. */
+enum gt_code gt_table_thin_out(struct gt_data_table *t, int64_t limit, struct gt_err *err);
 
 /* Returns the text of a row of column k, which has words or texts: *len bytes, not always ended by a NUL; empty if it is missing. */
 const char *gt_table_text(const struct gt_data_table *t, int k, int64_t row, size_t *len);

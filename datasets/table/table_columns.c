@@ -17,7 +17,9 @@ static void list_name(char *list, size_t size, int i, const char *name)
 		snprintf(list + n, size - n, " and more");
 }
 
-/* A record that may be a header: no field is a number, and those that are not empty differ. */
+#define MAX_NAME 255 /* maximum bytes of a field that may be the name of a column; longer ones are texts */
+
+/* A record that may be a header: no field is a number or longer than MAX_NAME, and those that are not empty differ. */
 static bool looks_like_header(const struct gt_csv_record *rec)
 {
 	double v;
@@ -30,7 +32,8 @@ static bool looks_like_header(const struct gt_csv_record *rec)
 		if (!len)
 			continue;
 		any = true;
-		good = gt_cell_number(text, len, &v) == GT_CELL_WORD && gt_words_add(&seen, text, len, &code, NULL) == GT_OK && seen.n > before;
+		good = len <= MAX_NAME && gt_cell_number(text, len, &v) == GT_CELL_WORD &&
+		       gt_words_add(&seen, text, len, &code, NULL) == GT_OK && seen.n > before;
 	}
 	gt_words_free(&seen);
 	return good && any;
@@ -87,7 +90,7 @@ static enum gt_code check_name(const struct gt_table_reader *r, const char *key,
 	bool taken_for_data = !r->table->header && r->spec->header == GT_HEADER_AUTO;
 	return gt_fail(err, GT_ECONFIG, "%s: expected a column of %.300s, got \"%s\"; its columns are %s%s", key, gt_csv_path(r->csv),
 	               gt_cell_shown(name, shown), list,
-	               taken_for_data ? ", because the first line has a number or a text twice, so that it is no header" : "");
+	               taken_for_data ? ", because the first line has a number, a long text or a text twice, so that it is no header" : "");
 }
 
 static enum gt_code check_names(const struct gt_table_reader *r, struct gt_err *err)

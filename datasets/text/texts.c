@@ -47,6 +47,16 @@ enum gt_code gt_texts_append(struct gt_texts *t, const char *text, size_t n, str
 	return GT_OK;
 }
 
+void gt_texts_move(struct gt_texts *t, int64_t to, int64_t from)
+{
+	size_t n;
+	const char *text = gt_texts_get(t, from, &n);
+	int64_t begin = to ? t->end[to - 1] : 0;
+	if (n)
+		memmove(t->text + begin, text, n);
+	t->end[to] = begin + (int64_t)n;
+}
+
 void gt_texts_cut(struct gt_texts *t, int64_t n)
 {
 	if (n >= t->n)

@@ -27,6 +27,9 @@ enum gt_code gt_texts_reserve(struct gt_texts *t, int64_t n, int64_t bytes, stru
 enum gt_code gt_texts_add(struct gt_texts *t, const char *text, size_t n, struct gt_err *err);
 /* Adds bytes to the end of the last text. */
 enum gt_code gt_texts_append(struct gt_texts *t, const char *text, size_t n, struct gt_err *err);
+/* Moves the bytes of text `from` to the end of text to - 1, as the new text `to`, which is not behind it. Text by text from 0, this leaves
+ * out texts; gt_texts_cut must follow. */
+void gt_texts_move(struct gt_texts *t, int64_t to, int64_t from);
 /* Keeps the first n texts. */
 void gt_texts_cut(struct gt_texts *t, int64_t n);
 /* Returns text i, of *n bytes and without a NUL at its end; valid until the next text is added. */

@@ -174,8 +174,8 @@ const struct gt_row gt_rows[] = {
     {"data.delimiter", GT_T_STRING, AT(data.delimiter), "\"\"", CSV,
      .help = "character between fields; \"\": the one of , ; tab and | that is most frequent in the first line"},
     {"data.header", GT_T_ENUM, AT(data.header), "\"auto\"", .values = "auto|yes|no", CSV,
-     .help = "whether the first line has the names of the columns; auto: if none of its fields is a number, and they differ; columns "
-             "without a name are c1, c2 and so on"},
+     .help = "whether the first line has the names of the columns; auto: if none of its fields is a number or has more than 255 bytes, and "
+             "they differ; columns without a name are c1, c2 and so on"},
     {"data.batch", GT_T_INT, AT(data.batch), "0", 0, 1 << 24,
      .help = "number of samples in one optimizer step, over all ranks; either this or batch_per_rank is required"},
     {"data.batch_per_rank", GT_T_INT, AT(data.batch_per_rank), "0", 0, 1 << 24,
@@ -203,7 +203,9 @@ const struct gt_row gt_rows[] = {
              "labels"},
     {"data.samples", GT_T_INT, AT(data.samples), "0", 0, 1 << 30, .help = "number of training samples of synthetic data"},
     {"data.samples_test", GT_T_INT, AT(data.samples_test), "0", 0, 1 << 30, .help = "number of test samples of synthetic data"},
-    {"data.limit", GT_T_INT, AT(data.limit), "0", 0, INFINITY, .help = "maximum number of samples that are used of each split; 0: all"},
+    {"data.limit", GT_T_INT, AT(data.limit), "0", 0, INFINITY,
+     .help = "maximum number of samples that are used of each split: the first ones, or of folders and tables ones at equal distances; "
+             "0: all"},
     {"data.prefetch", GT_T_INT, AT(data.prefetch), "-1", -1, 64,
      .help = "number of batches that a thread prepares in advance; 0: none; "
              "-1: chosen for this machine"},

@@ -96,6 +96,10 @@ trains folder folder.cfg
 above folder_learns 0.9
 trains words words.cfg
 if [ "$(weights folder)" = "$(weights words)" ]; then pass same_as_folder; else fail same_as_folder 'other weights'; fi
+for cfg in folder words; do
+	"$gtrain" run $cfg.cfg -q -o $cfg-few -s data.limit=101 -s train.epochs=2 >/dev/null 2>err || fail "few_$cfg" "$(head -n 1 err)"
+done
+if [ "$(weights folder-few)" = "$(weights words-few)" ]; then pass same_limited; else fail same_limited 'other weights'; fi
 gives check_type 0 out 'review  text' check words.cfg
 gives check_why 0 out 'texts of 8 or more words on average' check words.cfg
 gives check_tokens 0 out 'tokens in the vocabulary' check words.cfg
@@ -218,6 +222,9 @@ fi
 # without a header
 tail -n +2 holes.csv >bare.csv
 gives no_header 0 out 'c1      text' check holes.cfg -s "data.train=[\"$PWD/bare.csv\"]" -s data.header=no -s 'data.target=["c2"]'
+# the first line of such a file is no header if it has a long text
+sed '1s/^/this was a film with a long story /; 1s/a long story/& & & & & & & & & & & & & & & & & & & & & & & & & &/' bare.csv >long.csv
+gives no_header_long 0 out 'c1      text' check holes.cfg -s "data.train=[\"$PWD/long.csv\"]" -s 'data.target=["c2"]'
 
 # ---- gtrain init ----------------------------------------------------------------------------------------------------------------------
 for of in words_train:class train:taste train:stars; do

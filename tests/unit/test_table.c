@@ -235,8 +235,12 @@ TEST(infers_texts)
 	CHECK(is_text(texts, 0, "a film of 0 parts, \n and as many acts")); /* the other text is missing */
 	CHECK(is_text(texts, 1, "a film of 1 parts, \n and as many acts\nx"));
 	gt_texts_free(&own);
-	gt_table_cut(&t, 3);
-	CHECK(t.n == 3 && t.column[4].text.n == 3 && t.column[4].text.size == 2);
+	int64_t line;
+	CHECK_OK(gt_table_thin_out(&t, 4, &e), e); /* rows 0, 10, 21 and 31, which begin in lines 2, 22, 44 and 64 */
+	CHECK(t.n == 4 && t.column[4].text.n == 4 && t.column[4].text.size == 3 && is_text(&t.column[4].text, 3, "x"));
+	CHECK(t.column[0].number[2] == 1 && gt_table_where(&t, 3, &line) && line == 64);
+	size_t n;
+	CHECK(!strncmp(gt_table_text(&t, 1, 2, &n), "a film of 21 parts", 18));
 	gt_table_facts_free(&f);
 	gt_table_free(&t);
 }

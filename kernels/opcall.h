@@ -104,6 +104,11 @@
  * sumsq             The sum of squares, of a flat tensor. It is NaN or infinite if an element is.
  * bound             Raises scalar to factor * N * max|dy| * max(1, max|x|): with factor 1, an upper bound of the elements of dw and db. A
  *                   NaN stays NaN.
+ * mlp.steps         All steps of a window of training, whose gt_step_args are at gt_launch.step_args in device memory; their number is
+ *                   `left` of the first one, plus one. For each step it gathers the batch, runs linear layers with a relu between them
+ *                   and a cross entropy after the last one, and applies the optimizer. p and the states are the flat arenas. scalars
+ *                   has a struct gt_scalars for each step, of which metrics and skip are written. A step whose loss or gradients are
+ *                   not finite is not applied and sets scaler.halted, and no later step is applied.
  * check             Decides, in place, whether the step is applied and by which number its gradients are divided (ew.h). With g (one rank
  *                   only) it first computes sumsq of g and stores it in scalars.sumsq.
  *
@@ -240,6 +245,8 @@
 	X(GT_OP_GATHER_RAGGED, "gather.ragged", gather_ragged, ragged, "rows:i32(T) start:i64(M) index:i64 -> y:i32(_,L)") \
 	X(GT_OP_SUMSQ, "sumsq", update, none, "flat:f -> scalar:f64()+") \
 	X(GT_OP_BOUND, "bound", bound, scale, "dy(N,_) x(N,_) -> scalar:f64()!") \
+	X(GT_OP_MLP_STEPS, "mlp.steps", mlp, mlp_steps, \
+	  "images:u8(M,C,H,W) labels:i32(M) index:i64(R,L) p:f(E)! [s0:f(E)!] [s1:f(E)!] scalars:f64(S,SCALARS)! scaler:f64(SCALER)! ->") \
 	X(GT_OP_CHECK, "check", check, check, "scalars:f64(SCALARS)! scaler:f64(SCALER)! [numbers:u8!] [parts:f64(_,SCALARS)!] [g:f] ->")
 
 enum gt_opcode {
@@ -550,6 +557,23 @@ struct gt_attr_embedding_update {
 	struct gt_attr_embedding table;
 	enum gt_opcode optimizer; /* an update for which gt_update_touches_only (optimizer.h) is true */
 	struct gt_attr_update update;
+};
+
+/* Attributes of mlp.steps. Offsets count elements of the operand p. Of the segments, lr, lr_mul, weight_decay and since are used. */
+#define GT_MLP_LAYERS 4 /* maximum number of linear layers */
+struct gt_mlp_layer {
+	int64_t in, out;
+	int64_t weight, bias; /* offsets of the weight [out, in] and of the bias; bias is -1 if the layer has none */
+	struct gt_seg weight_seg, bias_seg;
+};
+struct gt_attr_mlp_steps {
+	int64_t batch; /* samples of a step */
+	int nlayers;   /* 2 ... GT_MLP_LAYERS */
+	struct gt_mlp_layer layer[GT_MLP_LAYERS];
+	struct gt_attr_gather gather; /* without augmentation and views */
+	struct gt_attr_loss loss;     /* of a cross entropy without class weights */
+	enum gt_opcode optimizer;     /* an element-wise update */
+	struct gt_attr_update update; /* clip_norm is 0; seg is not used */
 };
 
 #define GT_MAX_IO 10

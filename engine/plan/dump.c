@@ -47,6 +47,10 @@ enum gt_code gt_prog_text(const struct gt_prog *prog, const char *title, bool js
 	if (!json)
 		fprintf(f, "# %s: %d steps, %lld samples in %d micro-batch%s\n", title, prog->n, (long long)prog->samples, prog->nmicro,
 		        prog->nmicro == 1 ? "" : "es");
+	if (!json && prog->window)
+		fprintf(f, "# one kernel (%s) runs all steps of a window in place of this list\n", prog->window->op);
+	if (!json && prog->no_window)
+		fprintf(f, "# no kernel for whole windows: %s\n", prog->no_window);
 	for (int i = 0; i < prog->n; i++) {
 		const struct gt_step *s = &prog->step[i];
 		const struct gt_node *n = s->plan && s->call && s->call->node >= 0 ? &s->plan->graph->nodes[s->call->node] : NULL;

@@ -63,6 +63,8 @@ struct gt_prog {
 	int n;           /* number of steps */
 	int nmicro;      /* number of micro-batches of one execution */
 	int64_t samples; /* number of samples of one execution, over all ranks */
+	struct gt_call *window; /* kernel that does several executions in one launch (plan/window.h), instead of the steps; NULL: none */
+	const char *no_window;  /* the reason why there is none, for people; NULL: none was looked for */
 };
 
 /* The calls with which a program checks and applies gradients. */

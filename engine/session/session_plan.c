@@ -4,8 +4,10 @@
 #include "plan/fuse.h"
 #include "plan/recompute.h"
 #include "plan/syncbn.h"
+#include "plan/window.h"
 #include "session/session_data.h"
 #include "session/session_pipe.h"
+#include <string.h>
 
 /* Returns whether the plans of two keys have the same kernels; parts of their memory may differ. */
 static bool fits(const struct gt_plan_key *a, const struct gt_plan_key *b)
@@ -235,4 +237,61 @@ enum gt_code gt_session_plan(struct gt_session *s, const struct gt_plan_key *w, 
 		return GT_OK;
 	GT_TRY(gt_plan_instance(base, 0, w->level, w->copy, out, err));
 	return keep(s, w, *out, err);
+}
+
+/* ---- kernels for whole windows -------------------------------------------------------------------------------------------------- */
+/* Returns the key or the property of the run that needs the list of single kernels; NULL: none does. */
+static const char *needs_list(const struct gt_session *s)
+{
+	const struct gt_conf *c = s->conf;
+	if (!c->window_kernel)
+		return "window_kernel = false";
+	if (s->at.world > 1 || gt_session_is_pipeline(s))
+		return "there are several ranks";
+	if (s->batch.units > 1)
+		return "train.accumulate";
+	if (c->reproducible == GT_REPRO_WORLD)
+		return "reproducible = \"world\"";
+	if (c->precision != GT_PREC_FP32)
+		return "precision is not fp32";
+	if (s->optim.ema)
+		return "train.ema";
+	if (s->optim.nphases)
+		return "frozen_until";
+	if (s->optim.call[0].attr.update.clip_norm > 0)
+		return "train.clip_norm";
+	if (s->optim.ncalls > 1 || s->optim.call[0].row->matrix)
+		return "train.optimizer, or one of a group, has no kernel for windows";
+	if (gt_session_fetches(s))
+		return "the samples are read while the run needs them";
+	const struct gt_dataset *d = s->data.view[GT_TRAIN].data;
+	if (c->model.ninputs || c->model.input[1] < 1 || !d || (d->n && !d->c))
+		return "the data is not images";
+	return NULL;
+}
+
+enum gt_code gt_session_window(struct gt_session *s, const struct gt_plan *plan, struct gt_call *out, struct gt_prog *p,
+                               struct gt_err *err)
+{
+	const struct gt_conf *c = s->conf;
+	const struct gt_view *v = &s->data.view[GT_TRAIN];
+	struct gt_update_spec apply;
+	struct gt_attr_gather gather;
+	if (!s->queues || strcmp(s->device.be->name, "cuda")) /* a plan on paper is that of the list */
+		return GT_OK;
+	p->no_window = needs_list(s);
+	if (p->no_window)
+		return GT_OK;
+	GT_TRY(gt_optim_update_spec(&s->optim, plan->graph, &apply, err));
+	GT_TRY(gt_session_gather_attr(c, s->data.train_list, &gather, err));
+	struct gt_window_spec spec = {.apply = &apply,
+	                              .gather = &gather,
+	                              .samples = v->data->n > 0 ? v->data->n : 1,
+	                              .shape = {c->model.input[0], c->model.input[1], c->model.input[2]},
+	                              .order = gt_epoch_positions(v->n > 0 ? v->n : 1, 1, false, false, s->batch.size),
+	                              .deterministic = c->reproducible != GT_REPRO_NONE};
+	GT_TRY(gt_plan_window(s->space, plan->graph, &spec, out, &p->no_window, err));
+	if (out->kernel)
+		p->window = out;
+	return GT_OK;
 }

@@ -1,31 +1,12 @@
 /* Gathers a batch from the dataset in device memory: selects bytes by index, crops, flips, normalises and converts them. A thread computes
  * one pixel of the output with all its channels; blocks in y walk through the samples. */
-#include "cuda/device.cuh"
+#include "cuda/lookup.cuh"
 #include "aug.h"
 
 #define BLOCK 128
 #define MAX_Y 65535
 
 /* ---- kernels --------------------------------------------------------------------------------------------------------------------- */
-/* Returns the number in the dataset of sample `sample` of the batch, which the operand index has; -1: it has none, which the thread with
- * report = true reports. */
-__device__ static inline int64_t find(const gt_cu_lookup &l, const struct gt_step_args &step_args, int64_t sample, bool report)
-{
-	const int64_t *index = l.rows ? l.index + (int64_t)(step_args.epoch % (uint64_t)l.rows) * l.length : l.index;
-	int64_t place = l.rows ? (int64_t)(step_args.sample0 + (uint64_t)sample * step_args.stride) : sample;
-	if (l.rows && (uint64_t)place >= (uint64_t)l.length) {
-		if (report)
-			fault(l.fault, GT_CU_FAULT_PLACE, place, sample, l.length);
-		return -1;
-	}
-	int64_t at = index[place];
-	if (at >= 0 && at < l.all)
-		return at;
-	if (report)
-		fault(l.fault, GT_CU_FAULT_INDEX, at, sample, l.all);
-	return -1;
-}
-
 template <class S> __global__ void __launch_bounds__(BLOCK) gather(const gt_cu_gather a)
 {
 	after_previous();
@@ -37,7 +18,7 @@ template <class S> __global__ void __launch_bounds__(BLOCK) gather(const gt_cu_g
 	int32_t y = pixel / a.w, x = pixel - y * a.w;
 	for (int64_t n = blockIdx.y; n < a.look.n; n += gridDim.y) {
 		int64_t view = n / a.look.samples, sample = n - view * a.look.samples;
-		int64_t at = find(a.look, step_args, sample, pixel == 0);
+		int64_t at = sample_at(a.look, step_args, sample, pixel == 0);
 		if (at < 0)
 			continue;
 		int32_t sy = y, sx = x;
@@ -75,7 +56,7 @@ template <class T, class S> __global__ void __launch_bounds__(BLOCK) gather_rows
 	if (e >= a.width)
 		return;
 	for (int64_t n = blockIdx.y; n < a.look.n; n += gridDim.y) {
-		int64_t at = find(a.look, step_args, n % a.look.samples, e == 0);
+		int64_t at = sample_at(a.look, step_args, n % a.look.samples, e == 0);
 		if (at >= 0)
 			((S *)a.y)[n * a.width + e] = number<S>(((const T *)a.from)[at * a.width + e]);
 	}
@@ -90,7 +71,7 @@ __global__ void __launch_bounds__(BLOCK) gather_ragged(const gt_cu_gather_ragged
 	if (e >= a.width)
 		return;
 	for (int64_t n = blockIdx.y; n < a.look.n; n += gridDim.y) {
-		int64_t at = find(a.look, step_args, n % a.look.samples, e == 0);
+		int64_t at = sample_at(a.look, step_args, n % a.look.samples, e == 0);
 		if (at >= 0)
 			a.y[n * a.width + e] = e < a.start[at + 1] - a.start[at] ? a.from[a.start[at] + e] : a.pad;
 	}

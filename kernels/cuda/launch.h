@@ -168,6 +168,61 @@ struct gt_cu_head_back {
 };
 cudaError_t gt_cu_head_back_start(int type, const struct gt_cu_head_back *a, cudaStream_t s);
 
+/* How a batch finds its samples in the dataset. */
+struct gt_cu_lookup {
+	const int64_t *index;
+	/* number of rows of the result (samples * views); number of samples of the batch; number of samples of the dataset */
+	int64_t n, samples, all;
+	int64_t rows, length; /* shape of the operand index; rows is 0 if index lists the samples of the batch itself */
+	struct gt_cu_fault *fault;
+	struct gt_cu_step_args step_args;
+};
+
+/* ---- mlp_steps.cu ------------------------------------------------------------------------------------------------------------ */
+#define GT_CU_MLP_BLOCK 512   /* threads of a block */
+#define GT_CU_MLP_CLASSES 16  /* maximum number of outputs of the last layer */
+#define GT_CU_MLP_ROWS 64     /* maximum number of rows of the batch */
+#define GT_CU_MLP_HEAD 16     /* words at the begin of the workspace: the arrivals at the barrier, and two flags; 0 before a launch */
+/* Layers are numbered from 0; the last one is `nlayers - 1`. Block i owns the outputs [i * cols, (i + 1) * cols) of each layer but the last
+ * one, and the same inputs of the last layer. `shared` and `own` are offsets in shared memory, `act`, `grad` and `next` in the workspace,
+ * all in floats. */
+struct gt_cu_mlp_layer {
+	int64_t w, b;        /* offsets in p; b is -1: no bias */
+	int32_t in, out;
+	int32_t cols;        /* a multiple of 4; of the last layer: as of the one before */
+	int32_t shared, shared_bias; /* weights and bias that the block owns, relative to the begin of a set */
+	int32_t own;         /* outputs that the block owns, and as many floats further on, by gt_cu_mlp.own_floats, their gradients */
+	int64_t act[2];      /* outputs of all blocks, [rows, out], at even and odd steps; -1: the last layer has none */
+	int64_t grad[2];     /* gradients of them; -1: no block needs those of another one */
+	int64_t next[2];     /* weights of all blocks at even and odd steps; of the last layer [in, classes] and then the bias; -1: layer 0 */
+	struct gt_seg seg[2]; /* hyper-parameters of weight and bias */
+};
+struct gt_cu_mlp {
+	const uint8_t *images;
+	const int32_t *labels;
+	struct gt_cu_lookup look; /* the numbers of step s are look.step_args.dev[s] */
+	struct gt_attr_gather gather;
+	int32_t channels, pixels;
+	float *p, *state[2];
+	struct gt_scalars *scalars;
+	struct gt_scaler *scaler;
+	float *work; /* the workspace; it begins with GT_CU_MLP_HEAD words */
+	struct gt_cu_mlp_layer layer[GT_MLP_LAYERS];
+	int32_t nlayers, rows;
+	int32_t classes; /* outputs of the last layer, rounded up to a multiple of 4 */
+	/* Shared memory. A set has the weights and biases that the block owns; the parameters and each state have one at even and one at odd
+	 * steps. */
+	int32_t set, own_floats;
+	int32_t labels_at, places_at, loss_at, rank_at, opt_at; /* numbers of the rows; factors of the optimizer */
+	int32_t logits_at, part_at, column_at, tile_at, last_at;
+	int32_t wide, narrow; /* columns of a batch that are in shared memory at once; narrow: beside the weights of the last layer */
+	struct gt_attr_loss loss;
+	struct gt_attr_update update;
+};
+/* Checks that `blocks` blocks can run at once. Returns cudaErrorCooperativeLaunchTooLarge if not. */
+cudaError_t gt_cu_mlp_check(int code, int rows, int nstates, int blocks, int sms, size_t shared);
+cudaError_t gt_cu_mlp_start(int code, const struct gt_cu_mlp *a, int blocks, size_t shared, cudaStream_t s);
+
 /* ---- check.cu ---------------------------------------------------------------------------------------------------------------- */
 struct gt_cu_check {
 	struct gt_attr_check attr;
@@ -330,15 +385,6 @@ cudaError_t gt_cu_widen_start(int type, const void *x, float *out, int64_t n, bo
 cudaError_t gt_cu_views_start(int type, const void *x, void *y, int64_t n, int views, cudaStream_t s);
 
 /* ---- gather.cu --------------------------------------------------------------------------------------------------------------- */
-/* How a batch finds its samples in the dataset. */
-struct gt_cu_lookup {
-	const int64_t *index;
-	/* number of rows of the result (samples * views); number of samples of the batch; number of samples of the dataset */
-	int64_t n, samples, all;
-	int64_t rows, length; /* shape of the operand index; rows is 0 if index lists the samples of the batch itself */
-	struct gt_cu_fault *fault;
-	struct gt_cu_step_args step_args;
-};
 struct gt_cu_gather {
 	const uint8_t *images;
 	const int32_t *labels;

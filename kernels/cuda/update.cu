@@ -1,36 +1,11 @@
 /* Optimizer updates of the flat parameter arena. One kernel updates all segments; a block handles one chunk. One pass reads gradient and
  * state and writes parameter, state and the 16-bit copy. This file also has sumsq, for clipping and the check for NaN. */
-#include "cuda/device.cuh"
+#include "cuda/optim_step.cuh"
 
 #define BLOCK 256
 #define TREE 2048 /* number of partial sums that fit into the shared memory of a chunk */
 
 /* ---- kernels --------------------------------------------------------------------------------------------------------------------- */
-/* The update operation and the bit mask of its existing states are template arguments, because a branch would make the compiler keep states
- * in memory. */
-template <int CODE> struct row;
-#define GT_X(NAME, name, s0, s1, s2, loops)                                                                                           \
-	template <> struct row<GT_OP_##NAME> {                                                                                            \
-		static const int all = GT_STATES_ALL(s0, s1, s2), must = GT_STATES_MUST(s0, s1, s2);                                          \
-		__device__ static float step(const gt_opt_f32 *h, float p, float g, float *a, float *b, float *c, bool first, bool nesterov)  \
-		{                                                                                                                             \
-			return gt_step_##name##_f32(h, p, g, a, b, c, first, nesterov);                                                           \
-		}                                                                                                                             \
-	};
-GT_ELEMENT_UPDATES(GT_X)
-#undef GT_X
-
-template <int CODE, int HAS> struct step {
-	__device__ static constexpr bool use(int k)
-	{
-		return HAS >> k & 1;
-	}
-	__device__ static float f(const gt_opt_f32 &h, float p, float g, float *s, bool first, bool nesterov)
-	{
-		return row<CODE>::step(&h, p, g, use(0) ? &s[0] : NULL, use(1) ? &s[1] : NULL, use(2) ? &s[2] : NULL, first, nesterov);
-	}
-};
-
 /* Updates the elements i .. i + 3, or only the first n of them if n < 4. */
 template <class Step>
 __device__ static inline void update_quad(const gt_cu_update &a, const gt_opt_f32 &h, int64_t i, int n, bool vector)
@@ -85,15 +60,12 @@ template <int CODE, int HAS> __global__ void __launch_bounds__(BLOCK) update(con
 	after_previous();
 	__shared__ gt_opt_f32 shared_opt;
 	const gt_cu_chunk c = a.chunk[blockIdx.x];
-	struct gt_step_args step_args;
-	step_args.step = a.step_args.dev ? a.step_args.dev->step : a.step_args.host.step;
+	int64_t step_number = a.step_args.dev ? a.step_args.dev->step : a.step_args.host.step;
 	if (a.scalars && a.scalars->skip)
 		return;
 	if (threadIdx.x == 0) {
-		struct gt_seg seg = a.seg[c.seg];
-		step_args.lr[0] = rate_of(a.step_args, seg.lr);
-		seg.lr = 0; /* lr[0] has the rate of the segment: with a constant index, the array lr needs no local memory */
-		shared_opt = gt_opt_make_f32((enum gt_opcode)CODE, &a.attr, &seg, &step_args, a.scalars);
+		const struct gt_seg seg = a.seg[c.seg];
+		shared_opt = opt_of(CODE, &a.attr, seg, step_number, rate_of(a.step_args, seg.lr), a.scalars);
 	}
 	__syncthreads();
 	const gt_opt_f32 h = shared_opt;

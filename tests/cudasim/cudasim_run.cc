@@ -10,7 +10,7 @@
 #define STACK ((size_t)64 << 10)
 #define MAX_THREADS 1024
 
-enum { READY, AT_BLOCK, AT_WARP, DONE };
+enum { READY, AT_BLOCK, AT_WARP, AT_GRID, DONE };
 
 /* The compiler's own jumps (__builtin_setjmp) save three words, and no signal mask: a fifth of the time of libc's. */
 typedef void *jump[5];
@@ -18,6 +18,7 @@ typedef void *jump[5];
 struct fiber {
 	cudasim_thread t;
 	jump at;
+	ucontext_t *start; /* apart from the fibers, which then lie close together in the cache */
 	bool made;
 	int state, kind;
 	unsigned mask;
@@ -28,13 +29,14 @@ cudasim_thread *cudasim_self;
 size_t cudasim_early;
 dim3 threadIdx, blockIdx, blockDim, gridDim;
 
-static fiber *fibers;
-static ucontext_t *starts; /* of the fibers; apart from them, which then lie close together in the cache */
+static fiber *fibers; /* of the block that runs */
+static fiber *sequential; /* MAX_THREADS, which serve one block after the other */
 static int current, count;
 static jump scheduler;
 static ucontext_t scheduler_start;
 static const std::function<void()> *body;
 static bool first_first, early_kernel, covered;
+static char *shared; /* dynamic shared memory of the block that runs */
 
 [[noreturn]] static void die(const char *what)
 {
@@ -82,23 +84,31 @@ __attribute__((noinline)) static void resume(int i)
 	if (f->made)
 		__builtin_longjmp(f->at, 1);
 	f->made = true;
-	swapcontext(&scheduler_start, &starts[i]);
+	swapcontext(&scheduler_start, f->start);
+}
+
+/* Makes n coroutines on stacks of their own. */
+static fiber *make_fibers(size_t n)
+{
+	fiber *f = (fiber *)calloc(n, sizeof *f);
+	ucontext_t *start = (ucontext_t *)calloc(n, sizeof *start);
+	char *stacks = (char *)mmap(NULL, n * STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (!f || !start || stacks == MAP_FAILED)
+		abort();
+	for (size_t i = 0; i < n; i++) {
+		f[i].start = &start[i];
+		getcontext(&start[i]);
+		start[i].uc_stack.ss_sp = stacks + i * STACK;
+		start[i].uc_stack.ss_size = STACK - (i % 64) * 192; /* tops of stacks in different sets of the cache */
+		makecontext(&start[i], loop, 0);
+	}
+	return f;
 }
 
 static void prepare()
 {
 	first_first = getenv("CUDASIM_FIRST") != NULL;
-	fibers = (fiber *)calloc(MAX_THREADS, sizeof *fibers);
-	starts = (ucontext_t *)calloc(MAX_THREADS, sizeof *starts);
-	char *stacks = (char *)mmap(NULL, MAX_THREADS * STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (!fibers || !starts || stacks == MAP_FAILED)
-		abort();
-	for (int i = 0; i < MAX_THREADS; i++) {
-		getcontext(&starts[i]);
-		starts[i].uc_stack.ss_sp = stacks + (size_t)i * STACK;
-		starts[i].uc_stack.ss_size = STACK - (size_t)(i % 64) * 192; /* tops of stacks in different sets of the cache */
-		makecontext(&starts[i], loop, 0);
-	}
+	sequential = make_fibers(MAX_THREADS);
 }
 
 cudasim_thread *cudasim_lane(int lane)
@@ -121,6 +131,16 @@ void cudasim_warp_barrier(unsigned mask, int kind)
 	leave(AT_WARP);
 }
 
+void cudasim_grid_barrier()
+{
+	leave(AT_GRID);
+}
+
+void *cudasim_dynamic_shared()
+{
+	return shared;
+}
+
 /* Releases the warp that begins at thread w if all lanes of its mask are at the same barrier. */
 static bool release_warp(int w)
 {
@@ -136,8 +156,8 @@ static bool release_warp(int w)
 		if (!(fibers[first].mask >> (i - w) & 1))
 			continue;
 		current = first;
-		if (i >= count || fibers[i].state == DONE)
-			die("a warp's barrier or shuffle names a lane that has ended");
+		if (i >= count || fibers[i].state == DONE || fibers[i].state == AT_GRID)
+			die("a warp's barrier or shuffle names a lane that has ended or waits for the grid");
 		if (fibers[i].state != AT_WARP)
 			return false;
 		if (fibers[i].kind != fibers[first].kind || fibers[i].mask != fibers[first].mask)
@@ -177,26 +197,97 @@ static void run_warp(int w)
 	} while (release_warp(w));
 }
 
-static void run_block()
+/* Runs the block until its threads have ended, or until all of them are at a grid barrier: then it returns true. */
+static bool run_block()
 {
 	for (;;) {
 		bool live = false;
+		int waiting = 0;
 		int last = (count - 1) / 32 * 32;
 		for (int w = 0; w <= last; w += 32)
 			run_warp(first_first ? w : last - w);
 		for (int i = 0; i < count; i++)
-			live |= fibers[i].state != DONE;
+			live |= fibers[i].state != DONE, waiting += fibers[i].state == AT_GRID;
 		if (!live)
-			return;
+			return false;
+		if (waiting == count)
+			return true;
+		if (waiting)
+			die("a grid barrier that not every thread reaches");
 		if (!release_block())
 			die("a barrier that not every thread reaches");
 	}
 }
 
+static void begin(fiber *f, dim3 block)
+{
+	for (int i = 0; i < count; i++) {
+		unsigned u = (unsigned)i;
+		f[i].t.thread = dim3(u % block.x, u / block.x % block.y, u / (block.x * block.y));
+		f[i].t.lane = i % 32;
+	}
+}
+
+static void begin_block(uint64_t b)
+{
+	dim3 at((unsigned)(b % gridDim.x), (unsigned)(b / gridDim.x % gridDim.y), (unsigned)(b / gridDim.x / gridDim.y));
+	for (int i = 0; i < count; i++) {
+		fibers[i].t.block = at;
+		fibers[i].t.parity = 0;
+		fibers[i].state = READY;
+		fibers[i].waited = false;
+	}
+}
+
+void cudasim_run_together(dim3 grid, dim3 block, size_t bytes, const std::function<void()> &thread)
+{
+	static fiber *all;
+	static size_t made;
+	uint64_t blocks = (uint64_t)grid.x * grid.y * grid.z;
+	if (!sequential)
+		prepare();
+	body = &thread;
+	early_kernel = covered = false;
+	blockDim = block;
+	gridDim = grid;
+	count = (int)(block.x * block.y * block.z);
+	if (made < blocks * (size_t)count) { /* the stacks of a smaller launch stay: there are only a few sizes in a process */
+		made = blocks * (size_t)count;
+		all = make_fibers(made);
+	}
+	size_t each = (bytes + 63) / 64 * 64;
+	char *memory = (char *)aligned_alloc(64, each * blocks + 64);
+	if (!memory)
+		abort();
+	memset(memory, 0xff, each * blocks); /* NaN: shared memory holds anything */
+	for (uint64_t b = 0; b < blocks; b++) {
+		fibers = all + b * (size_t)count;
+		begin(fibers, block);
+		begin_block(b);
+	}
+	for (uint64_t waiting = blocks; waiting;) {
+		waiting = 0;
+		for (uint64_t k = 0; k < blocks; k++) {
+			uint64_t b = first_first ? k : blocks - 1 - k;
+			fibers = all + b * (size_t)count;
+			shared = memory + b * each;
+			waiting += run_block();
+		}
+		if (waiting && waiting < blocks)
+			die("a grid barrier that not every block reaches");
+		for (size_t i = 0; waiting && i < blocks * (size_t)count; i++)
+			all[i].state = READY;
+	}
+	free(memory);
+	shared = NULL;
+	cudasim_self = NULL;
+}
+
 void cudasim_run(dim3 grid, dim3 block, bool early, const std::function<void()> &thread)
 {
-	if (!fibers)
+	if (!sequential)
 		prepare();
+	fibers = sequential;
 	body = &thread;
 	early_kernel = covered = early;
 	if (early) {
@@ -206,22 +297,12 @@ void cudasim_run(dim3 grid, dim3 block, bool early, const std::function<void()> 
 	blockDim = block;
 	gridDim = grid;
 	count = (int)(block.x * block.y * block.z);
-	for (int i = 0; i < count; i++) {
-		unsigned u = (unsigned)i;
-		fibers[i].t.thread = dim3(u % block.x, u / block.x % block.y, u / (block.x * block.y));
-		fibers[i].t.lane = i % 32;
-	}
+	begin(fibers, block);
 	uint64_t blocks = (uint64_t)grid.x * grid.y * grid.z;
 	for (uint64_t k = 0; k < blocks; k++) {
-		uint64_t b = first_first ? k : blocks - 1 - k;
-		dim3 at((unsigned)(b % grid.x), (unsigned)(b / grid.x % grid.y), (unsigned)(b / grid.x / grid.y));
-		for (int i = 0; i < count; i++) {
-			fibers[i].t.block = at;
-			fibers[i].t.parity = 0;
-			fibers[i].state = READY;
-			fibers[i].waited = false;
-		}
-		run_block();
+		begin_block(first_first ? k : blocks - 1 - k);
+		if (run_block())
+			die("a grid barrier in a launch that is not cooperative");
 	}
 	cudasim_self = NULL;
 }

@@ -26,6 +26,7 @@ typedef enum cudaError {
 	cudaErrorInvalidDevice = 101,
 	cudaErrorInvalidResourceHandle = 400,
 	cudaErrorNotReady = 600,
+	cudaErrorCooperativeLaunchTooLarge = 720,
 	cudaErrorStreamCaptureUnsupported = 900,
 	cudaErrorStreamCaptureUnmatched = 903
 } cudaError_t;
@@ -37,7 +38,12 @@ typedef struct cudasim_graph *cudaGraphExec_t;
 
 enum cudaMemcpyKind { cudaMemcpyHostToHost, cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice };
 enum cudaStreamCaptureMode { cudaStreamCaptureModeGlobal, cudaStreamCaptureModeThreadLocal, cudaStreamCaptureModeRelaxed };
-enum cudaDeviceAttr { cudaDevAttrComputeCapabilityMajor = 75 };
+enum cudaDeviceAttr {
+	cudaDevAttrComputeCapabilityMajor = 75,
+	cudaDevAttrCooperativeLaunch = 95,
+	cudaDevAttrMaxSharedMemoryPerBlockOptin = 97
+};
+enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8 };
 enum { cudaStreamNonBlocking = 1, cudaEventDefault = 0, cudaEventDisableTiming = 2, cudaHostAllocDefault = 0, cudaHostAllocMapped = 2 };
 
 struct cudaDeviceProp {

@@ -1,0 +1,35 @@
+/* The kernel that runs whole windows of training, where the model and the device allow one: GT_OP_MLP_STEPS. A program keeps its list of
+ * steps; the executor launches gt_prog.window in their place.
+ *
+ *     gt_plan_window(space, graph, &spec, &call, &why, err);     call.kernel is NULL if there is none; why says the reason
+ *     prog.window = &call;
+ *     gt_window_bind(&call, space);                              after gt_space_alloc
+ *
+ *     list     n * (load | kernels of one step | check | update)
+ *     window   one kernel: n steps */
+#ifndef GT_PLAN_WINDOW_H
+#define GT_PLAN_WINDOW_H
+
+#include "optimizer.h"
+#include "plan/step.h"
+
+/* Operands of the call: the first three are those of the data (gt_loader_operands), then p, states, scalars and scaler. */
+#define GT_WINDOW_OPERANDS 8
+#define GT_WINDOW_STATES 2
+
+struct gt_window_spec {
+	const struct gt_update_spec *apply;
+	const struct gt_attr_gather *gather; /* how the bytes of a sample become the input */
+	int64_t samples;                     /* samples of the dataset in device memory */
+	int64_t shape[3];                    /* channels, height and width of a sample */
+	int64_t order;                       /* positions of an epoch */
+	bool deterministic;
+};
+
+/* Prepares the kernel for a training graph of one device whose parameters have their place in the arena. Otherwise *why is the reason. */
+enum gt_code gt_plan_window(struct gt_space *s, const struct gt_graph *g, const struct gt_window_spec *spec, struct gt_call *out,
+                            const char **why, struct gt_err *err);
+/* Fills in the operands that are in the arenas. */
+void gt_window_bind(struct gt_call *c, const struct gt_space *s);
+
+#endif

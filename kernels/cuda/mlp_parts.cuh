@@ -1,0 +1,156 @@
+/* Parts of the kernel of mlp_steps.cu: columns of a batch in shared memory, and products with them.
+ *
+ * A tile has up to `wide` columns of a batch, each with the R rows of the batch (32 or 64; those after the batch are 0) and one float of
+ * padding, so that neither a warp that reads a column nor one that reads a row meets a bank twice. A product adds up column k in warp
+ * k % WARPS, in ascending order, and then the warps in order. That order depends neither on the size of a tile nor on the number of
+ * blocks. */
+#ifndef GT_KERNELS_CUDA_MLP_PARTS_CUH
+#define GT_KERNELS_CUDA_MLP_PARTS_CUH
+
+#include "cuda/device.cuh"
+
+#define WARPS (GT_CU_MLP_BLOCK / 32)
+
+/* The samples of a step: their bytes, normalised, in the order C, H, W of PyTorch. */
+struct image_rows {
+	const gt_cu_mlp &a;
+	const int64_t *place; /* of each row: number of its sample; -1: there is none */
+	bool words;           /* four neighbouring columns are a word */
+	__device__ void get(float *v, int b, int k, int cols) const
+	{
+		const uint8_t *x = a.images + place[b] * cols;
+		if (place[b] >= 0 && words && k < cols) {
+			uint32_t w = *(const uint32_t *)(x + k);
+#pragma unroll
+			for (int j = 0; j < 4; j++)
+				v[j] = (float)(w >> 8 * j & 0xff) * a.gather.scale[0] + a.gather.shift[0];
+			return;
+		}
+#pragma unroll
+		for (int j = 0; j < 4; j++) {
+			int c = (k + j) / a.pixels, at = (k + j - c * a.pixels) * a.channels + c;
+			v[j] = place[b] >= 0 && k + j < cols ? (float)x[at] * a.gather.scale[c] + a.gather.shift[c] : 0;
+		}
+	}
+};
+
+/* Rows that the blocks have written. */
+struct float_rows {
+	const float *x;
+	int rows;
+	__device__ void get(float *v, int b, int k, int cols) const
+	{
+		const float *at = x + (int64_t)b * cols + k;
+		if (b < rows && cols % 4 == 0 && k < cols) {
+			float4 q = __ldcg((const float4 *)at);
+			v[0] = q.x, v[1] = q.y, v[2] = q.z, v[3] = q.w;
+			return;
+		}
+#pragma unroll
+		for (int j = 0; j < 4; j++)
+			v[j] = b < rows && k + j < cols ? __ldcg(at + j) : 0;
+	}
+};
+
+/* Copies the columns from ... from + n - 1 to the tile. A warp reads 4 rows of 8 groups of 4 columns at once: 128 bytes of each row of
+ * floats, and all banks when it writes. */
+template <int RB, class Rows> __device__ static inline void fill(float *tile, const Rows &rows, int cols, int from, int n)
+{
+	constexpr int LD = 32 * RB + 1, QUADS = 8 * RB;
+	int lane = (int)threadIdx.x % 32, col = lane % 8 * 4, row = lane / 8, all = (n + 31) / 32 * QUADS;
+	__syncthreads(); /* all threads have to have read the last tile */
+#pragma unroll 4
+	for (int i = (int)threadIdx.x / 32; i < all; i += WARPS) {
+		int k = i / QUADS * 32 + col, b = i % QUADS * 4 + row;
+		float v[4];
+		rows.get(v, b, from + k, cols);
+#pragma unroll
+		for (int j = 0; j < 4; j++)
+			if (k + j < n)
+				tile[(k + j) * LD + b] = v[j];
+	}
+	__syncthreads();
+}
+
+/* Calls f(from, n) for each tile of the columns. resident: the tile has all of them already. */
+template <int RB, class Rows, class F>
+__device__ static inline void each_tile(float *tile, const Rows &rows, int cols, int most, bool resident, F f)
+{
+	for (int from = 0; from < cols; from += most) {
+		int n = cols - from < most ? cols - from : most;
+		if (!resident)
+			fill<RB>(tile, rows, cols, from, n);
+		f(from, n);
+	}
+}
+
+/* Adds the products of this thread's rows with four columns w[k][4] of a weight. */
+template <int RB> __device__ static inline void multiply(float (&sum)[RB][4], const float *tile, const float *w, int n)
+{
+	int lane = (int)threadIdx.x % 32;
+#pragma unroll 4
+	for (int k = (int)threadIdx.x / 32; k < n; k += WARPS) {
+		const float4 v = *(const float4 *)(w + 4 * k);
+#pragma unroll
+		for (int r = 0; r < RB; r++) {
+			float x = tile[k * (32 * RB + 1) + 32 * r + lane];
+			sum[r][0] = gt_fma_f32(x, v.x, sum[r][0]);
+			sum[r][1] = gt_fma_f32(x, v.y, sum[r][1]);
+			sum[r][2] = gt_fma_f32(x, v.z, sum[r][2]);
+			sum[r][3] = gt_fma_f32(x, v.w, sum[r][3]);
+		}
+	}
+}
+
+/* Adds up the warps' sums of four columns in order, and calls f(i, value) for i = 4 * row + column. */
+template <int RB, class F> __device__ static inline void add_warps(const float (&sum)[RB][4], float *part, F f)
+{
+	constexpr int N = 32 * RB * 4;
+	int me = (int)threadIdx.x;
+	__syncthreads(); /* all threads have to have read the last parts */
+#pragma unroll
+	for (int r = 0; r < RB; r++)
+		*(float4 *)(part + (me / 32 * 32 * RB + 32 * r + me % 32) * 4) = make_float4(sum[r][0], sum[r][1], sum[r][2], sum[r][3]);
+	__syncthreads();
+	if (me >= N)
+		return;
+	float v = part[me];
+#pragma unroll
+	for (int w = 1; w < WARPS; w++)
+		v += part[w * N + me];
+	f(me, v);
+}
+
+/* Adds the products of this thread's rows with the weights w[k][classes] of the last layer. */
+template <int RB> __device__ static inline void multiply_last(float (&sum)[RB][GT_CU_MLP_CLASSES], const float *tile, const float *w,
+                                                              int classes, int n)
+{
+	int lane = (int)threadIdx.x % 32;
+	for (int k = (int)threadIdx.x / 32; k < n; k += WARPS) {
+#pragma unroll
+		for (int c = 0; c < GT_CU_MLP_CLASSES; c += 4) {
+			if (c >= classes)
+				break;
+			const float4 v = *(const float4 *)(w + k * classes + c);
+#pragma unroll
+			for (int r = 0; r < RB; r++) {
+				float x = tile[k * (32 * RB + 1) + 32 * r + lane];
+				sum[r][c] = gt_fma_f32(x, v.x, sum[r][c]);
+				sum[r][c + 1] = gt_fma_f32(x, v.y, sum[r][c + 1]);
+				sum[r][c + 2] = gt_fma_f32(x, v.z, sum[r][c + 2]);
+				sum[r][c + 3] = gt_fma_f32(x, v.w, sum[r][c + 3]);
+			}
+		}
+	}
+}
+
+/* The gradient of an input of the last layer, whose value is y: dy w, or 0 where the relu before was at rest. */
+__device__ static inline float last_dx(const float *dy, const float *w, int n, float y)
+{
+	float sum = 0;
+	for (int c = 0; c < n; c++)
+		sum = gt_fma_f32(dy[c], w[c], sum);
+	return gt_relu_dx_f32(sum, y);
+}
+
+#endif

@@ -1,0 +1,528 @@
+/* mlp.steps: all steps of a window of a multilayer perceptron in one kernel, whose blocks stay on their multiprocessors and keep the
+ * weights and the state of the optimizer in shared memory.
+ *
+ * Block i owns some outputs of every layer but the last one, with their rows of the weight, and the same inputs of the last layer, with
+ * their columns of its weight. A step of three layers, in which W(l) is a weight as of the step before, h(l) the output of layer l, and
+ * "own" means the part that the block owns:
+ *
+ *     own h(0) = relu(W(0) x)                          x: the bytes of the batch
+ *   ---- barrier of the grid: h(0), and the weights that the blocks have published in the step before
+ *     own h(1) = relu(W(1) h(0))
+ *   ---- barrier of the grid: h(1)
+ *     all logits, loss and dlogits                     in every block, which so knows whether the loss is finite
+ *     all dh(1) = W(2)' dlogits, where h(1) > 0        in every block: cheaper than a third barrier and reading 4 bytes for each element
+ *     own dh(0) = W(1)' dh(1), where h(0) > 0          from own columns of the published W(1)
+ *     own rows of W(0), W(1) and own columns of W(2): gradient and update at once; W(1), W(2) are published for the next step
+ *
+ * A fourth layer needs two more barriers, for its h and dh. What blocks exchange exists twice, for even and odd steps, so that a fast
+ * block may write while a slow one still reads. So do the parameters and states: an update reads one copy and writes the other. A block
+ * that finds a gradient that is not finite sets a flag, which all blocks read after their next barrier; then the copy before the update
+ * counts, and nothing has been updated.
+ *
+ * The order of every sum is a function of the shapes alone (mlp_parts.cuh), so the number of blocks and the length of a window change no
+ * bit.
+ *
+ * Estimate for 784-512-512-10, batch 32, momentum, on an H200 (128 blocks, one on each multiprocessor, 1.7 GHz); not measured:
+ *   multiply-adds of a block  h(0) 100k, h(1) 66k, logits 164k, dh(1) 164k, dh(0) 66k, dW(0) 100k, dW(1) 66k: 726k; with 128 a clock
+ *                             3.3 us, at the 50% to 70% that the reads of shared memory leave 4.8 to 6.7 us
+ *   bytes from L2 to a block  x 2 * 25 KB, h(0) 2 * 64 KB, h(1) 64 KB, W(1) 8 KB, W(2) 24 KB: 274 KB, which at 5.5 TB/s for all blocks
+ *                             takes 6.4 us, partly beside the multiply-adds of other warps
+ *   barriers                  2 of 1.0 to 1.5 us
+ *   waits for L2              6 in a row of 0.7 us
+ * together 13 to 19 us a step without overlap, 10 to 13 with. The list has 10 launches of 3 to 4.5 us. */
+#include "cuda/grid.cuh"
+#include "cuda/lookup.cuh"
+#include "cuda/loss.cuh"
+#include "cuda/mlp_parts.cuh"
+#include "cuda/optim_step.cuh"
+#include <cfloat>
+
+#define BLOCK GT_CU_MLP_BLOCK
+
+/* ---- kernels --------------------------------------------------------------------------------------------------------------------- */
+/* What the threads of a block know. q: 0 at even steps, 1 at odd ones. */
+template <int RB, class Step, int NS> struct mlp {
+	static constexpr int R = 32 * RB, LD = R + 1;
+	const gt_cu_mlp &a;
+	float *mem;
+	int me, q;
+
+	__device__ float *set(int copy, int parity) const /* copy 0: the parameters, 1 ...: the states */
+	{
+		return mem + (parity * (1 + NS) + copy) * a.set;
+	}
+	__device__ int first(int l) const /* first output of layer l that the block owns */
+	{
+		return (int)blockIdx.x * a.layer[l].cols;
+	}
+	__device__ const gt_opt_f32 &opt(int l, int bias) const
+	{
+		return ((const gt_opt_f32 *)(mem + a.opt_at))[2 * l + bias];
+	}
+	__device__ float *own(int l) const /* [cols / 4][R][4] */
+	{
+		return mem + a.layer[l].own;
+	}
+	__device__ float *own_grad(int l) const
+	{
+		return own(l) + a.own_floats;
+	}
+	__device__ float *tile() const
+	{
+		return mem + a.tile_at;
+	}
+	__device__ const float *dlogits() const
+	{
+		return mem + a.logits_at + R * a.layer[a.nlayers - 1].out;
+	}
+	__device__ image_rows images() const
+	{
+		int cols = a.layer[0].in;
+		return {a, (const int64_t *)(mem + a.places_at), a.channels == 1 && cols % 4 == 0 && (uintptr_t)a.images % 4 == 0};
+	}
+	__device__ float_rows outputs(int l) const
+	{
+		return {a.work + a.layer[l].act[q], a.rows};
+	}
+
+	/* ---- parameters between global and shared memory ---- */
+	/* Calls f(i, at) for each parameter of layer l that the block owns, padding left out: i is its position in a set, at that in p. */
+	template <class F> __device__ void each_own(int l, F f) const
+	{
+		const gt_cu_mlp_layer &y = a.layer[l];
+		int n = y.cols, begin = first(l);
+		if (l < a.nlayers - 1) {
+			for (int i = me; i < n * y.in; i += BLOCK) {
+				int o = i / y.in, k = i - o * y.in;
+				if (begin + o < y.out)
+					f(y.shared + (o / 4 * y.in + k) * 4 + o % 4, y.w + (int64_t)(begin + o) * y.in + k);
+			}
+			for (int o = me; y.b >= 0 && o < n && begin + o < y.out; o += BLOCK)
+				f(y.shared_bias + o, y.b + begin + o);
+			return;
+		}
+		for (int i = me; i < n * y.out; i += BLOCK) {
+			int c = i / n, k = i - c * n;
+			if (begin + k < y.in)
+				f(y.shared + k * a.classes + c, y.w + (int64_t)c * y.in + begin + k);
+		}
+		if (blockIdx.x == 0 && y.b >= 0 && me < y.out)
+			f(y.shared_bias + me, y.b + me);
+	}
+
+	/* Writes a parameter of layer l to the memory where other blocks read it in the next step. o, k: its output and its input. */
+	__device__ void publish(int l, int parity, int o, int k, float v) const
+	{
+		const gt_cu_mlp_layer &y = a.layer[l];
+		if (l == a.nlayers - 1)
+			a.work[y.next[parity] + (int64_t)k * a.classes + o] = v;
+		else if (l > 0)
+			a.work[y.next[parity] + (int64_t)o * y.in + k] = v;
+	}
+
+	__device__ void load() const
+	{
+		for (int i = me; i < 2 * (1 + NS) * a.set; i += BLOCK) /* padding and absent biases are 0 */
+			mem[i] = 0;
+		for (int i = me; i < 2 * R * a.layer[a.nlayers - 1].out; i += BLOCK)
+			mem[a.logits_at + i] = 0;
+		__syncthreads();
+		for (int l = 0; l < a.nlayers; l++)
+			each_own(l, [&](int i, int64_t at) {
+				set(0, 0)[i] = a.p[at];
+#pragma unroll
+				for (int k = 0; k < NS; k++)
+					set(1 + k, 0)[i] = a.state[k][at];
+			});
+		__syncthreads();
+		for (int l = 1; l < a.nlayers; l++) {
+			const gt_cu_mlp_layer &y = a.layer[l];
+			bool last = l == a.nlayers - 1;
+			int n = y.cols, begin = first(l), width = last ? a.classes : y.in;
+			for (int i = me; i < n * width; i += BLOCK) {
+				int o = i / width, k = i - o * width;
+				if (last ? begin + o < y.in : begin + o < y.out) {
+					float v = set(0, 0)[last ? y.shared + i : y.shared + (o / 4 * y.in + k) * 4 + o % 4];
+					int64_t at = (int64_t)(begin + o) * width + k;
+					a.work[y.next[0] + at] = v;
+					if (last) /* the padding after the classes stays 0 */
+						a.work[y.next[1] + at] = v;
+				}
+			}
+			for (int parity = 0; parity < 2 && last && blockIdx.x == 0 && me < a.classes; parity++)
+				a.work[y.next[parity] + (int64_t)y.in * a.classes + me] = set(0, 0)[y.shared_bias + me];
+		}
+	}
+
+	__device__ void store(int parity) const
+	{
+		for (int l = 0; l < a.nlayers; l++)
+			each_own(l, [&](int i, int64_t at) {
+				a.p[at] = set(0, parity)[i];
+#pragma unroll
+				for (int k = 0; k < NS; k++)
+					a.state[k][at] = set(1 + k, parity)[i];
+			});
+	}
+
+	/* ---- the step ---- */
+	__device__ void begin(int64_t s) const
+	{
+		const struct gt_step_args *now = a.look.step_args.dev + s;
+		__syncthreads();
+		if (me < R) {
+			int64_t at = me < a.rows ? sample_at(a.look, *now, me, blockIdx.x == 0) : -1;
+			((int64_t *)(mem + a.places_at))[me] = at;
+			((int32_t *)(mem + a.labels_at))[me] = at < 0 ? (int32_t)a.loss.ignore_index : a.labels[at];
+		} else if (me >= R && me < R + 2 * a.nlayers) {
+			int i = me - R;
+			const struct gt_seg seg = a.layer[i / 2].seg[i % 2];
+			((gt_opt_f32 *)(mem + a.opt_at))[i] = opt_of(Step::code, &a.update, seg, now->step, now->lr[seg.lr], NULL);
+		}
+		__syncthreads();
+	}
+
+	template <class Rows> __device__ void forward(int l, const Rows &rows) const
+	{
+		const gt_cu_mlp_layer &y = a.layer[l];
+		const float *w = set(0, q) + y.shared, *bias = set(0, q) + y.shared_bias;
+		for (int g = 0; g < y.cols / 4; g++) {
+			float sum[RB][4] = {};
+			each_tile<RB>(tile(), rows, y.in, a.wide, g && y.in <= a.wide,
+			              [&](int from, int n) { multiply<RB>(sum, tile(), w + (g * y.in + from) * 4, n); });
+			add_warps<RB>(sum, mem + a.part_at, [&](int i, float v) {
+				int o = first(l) + 4 * g + i % 4;
+				v = gt_relu_f32(v + bias[4 * g + i % 4]);
+				own(l)[g * R * 4 + i] = v;
+				if (i / 4 < a.rows && o < y.out)
+					a.work[y.act[q] + (int64_t)(i / 4) * y.out + o] = v;
+			});
+		}
+	}
+
+	__device__ struct gt_cu_loss loss_of(int64_t s) const
+	{
+		struct gt_cu_loss c = {};
+		c.x = mem + a.logits_at;
+		c.dx = (void *)dlogits();
+		c.target = (const int32_t *)(mem + a.labels_at);
+		c.loss = (double *)(mem + a.loss_at);
+		c.rank = (int32_t *)(mem + a.rank_at);
+		c.rows = a.rows, c.cols = a.layer[a.nlayers - 1].out, c.ignore = a.loss.ignore_index;
+		c.smoothing = a.loss.label_smoothing;
+		c.fault = a.look.fault;
+		c.step_args.dev = a.look.step_args.dev + s;
+		return c;
+	}
+
+	/* Computes the logits, the loss of each row and its gradient. Returns whether all losses are finite. */
+	__device__ bool head(int64_t s) const
+	{
+		const gt_cu_mlp_layer &y = a.layer[a.nlayers - 1];
+		const float *next = a.work + y.next[q];
+		float *last = mem + a.last_at, *part = mem + a.part_at, *logits = mem + a.logits_at, sum[RB][GT_CU_MLP_CLASSES] = {};
+		for (int i = me; i < y.in * a.classes / 4; i += BLOCK)
+			((float4 *)last)[i] = __ldcg((const float4 *)next + i);
+		each_tile<RB>(tile(), outputs(a.nlayers - 2), y.in, a.narrow, false,
+		              [&](int from, int n) { multiply_last<RB>(sum, tile(), last + from * a.classes, a.classes, n); });
+		__syncthreads();
+#pragma unroll
+		for (int r = 0; r < RB; r++)
+#pragma unroll
+			for (int c = 0; c < GT_CU_MLP_CLASSES; c++)
+				if (c < a.classes)
+					part[((me / 32) * R + 32 * r + me % 32) * a.classes + c] = sum[r][c];
+		__syncthreads();
+		for (int i = me; i < a.rows * a.classes; i += BLOCK) {
+			int c = i % a.classes;
+			float v = part[i];
+			for (int w = 1; w < WARPS; w++)
+				v += part[w * R * a.classes + i];
+			if (c < y.out)
+				logits[i / a.classes * y.out + c] = v + __ldcg(next + (int64_t)y.in * a.classes + c);
+		}
+		__syncthreads();
+		const struct gt_cu_loss c = loss_of(s);
+		for (int r = me / 32; r < a.rows; r += WARPS)
+			loss_row<float, GT_OP_CROSS_ENTROPY>(c, r, me % 32, 32);
+		__syncthreads();
+		bool finite = true;
+		for (int r = 0; r < a.rows; r++)
+			finite = finite && fabs(c.loss[r]) <= DBL_MAX;
+		return finite;
+	}
+
+	/* The first warp of the first block writes the sums of the losses. */
+	__device__ void metrics(int64_t s) const
+	{
+		const double *loss = (const double *)(mem + a.loss_at);
+		const int32_t *rank = (const int32_t *)(mem + a.rank_at);
+		double sum = 0;
+		int64_t count = 0, correct = 0, top5 = 0;
+		if (blockIdx.x || me >= 32)
+			return;
+		for (int r = me; r < a.rows; r += 32) {
+			sum += loss[r];
+			count += rank[r] >= 0;
+			correct += rank[r] == 0;
+			top5 += rank[r] >= 0 && rank[r] < 5;
+		}
+		sum = team_sum(sum, 32);
+		count = team_sum(count, 32);
+		correct = team_sum(correct, 32);
+		top5 = team_sum(top5, 32);
+		if (me)
+			return;
+		struct gt_scalars out = {};
+		out.metrics.loss = sum, out.metrics.weight = (double)count;
+		out.metrics.count = count, out.metrics.correct = correct, out.metrics.top5 = top5;
+		out.inv_scale = 1;
+		a.scalars[s] = out;
+	}
+
+	/* Replaces columns of h by those of dh, before the last layer. */
+	__device__ void last_gradient(int from, int n) const
+	{
+		const gt_cu_mlp_layer &y = a.layer[a.nlayers - 1];
+		float *t = tile();
+		for (int i = me; i < n * R; i += BLOCK) {
+			float *at = t + i / R * LD + i % R;
+			*at = last_dx(dlogits() + i % R * y.out, mem + a.last_at + (from + i / R) * a.classes, y.out, *at);
+		}
+		__syncthreads();
+	}
+
+	/* Computes own dh of the layer before the last one, and of layer l - 1 from dh of layer l. */
+	__device__ void backward_last() const
+	{
+		const gt_cu_mlp_layer &y = a.layer[a.nlayers - 1];
+		int l = a.nlayers - 2;
+		for (int i = me; i < y.cols * R; i += BLOCK) {
+			int k = first(l) + i / (4 * R) * 4 + i % 4;
+			own_grad(l)[i] = k < y.in ? last_dx(dlogits() + i / 4 % R * y.out, mem + a.last_at + k * a.classes, y.out, own(l)[i]) : 0;
+		}
+	}
+
+	__device__ void backward(int l) const
+	{
+		const gt_cu_mlp_layer &y = a.layer[l], &x = a.layer[l - 1];
+		bool after = l == a.nlayers - 2;
+		int most = after ? a.narrow : a.wide;
+		float_rows rows = after ? outputs(l) : float_rows{a.work + y.grad[q], a.rows};
+		float *column = mem + a.column_at;
+		for (int g = 0; g < x.cols / 4; g++) {
+			int begin = first(l - 1) + 4 * g;
+			float sum[RB][4] = {};
+			__syncthreads();
+			for (int i = me; i < y.out * 4; i += BLOCK)
+				column[i] = begin + i % 4 < y.in ? __ldcg(a.work + y.next[q] + (int64_t)(i / 4) * y.in + begin + i % 4) : 0;
+			__syncthreads();
+			/* head() has left h in the tile if it has room for all columns */
+			each_tile<RB>(tile(), rows, y.out, most, y.out <= most && (g || after), [&](int from, int n) {
+				if (after && (g == 0 || y.out > most))
+					last_gradient(from, n);
+				multiply<RB>(sum, tile(), column + from * 4, n);
+			});
+			add_warps<RB>(sum, mem + a.part_at, [&](int i, float v) {
+				int o = begin + i % 4;
+				v = o < x.out ? gt_relu_dx_f32(v, own(l - 1)[g * R * 4 + i]) : 0;
+				own_grad(l - 1)[g * R * 4 + i] = v;
+				if (x.grad[q] >= 0 && i / 4 < a.rows && o < x.out)
+					a.work[x.grad[q] + (int64_t)(i / 4) * x.out + o] = v;
+			});
+		}
+	}
+
+	/* Updates the parameter at position i of a set. Returns whether its gradient is not finite. */
+	__device__ bool update(int l, int bias, int i, float g, float *out) const
+	{
+		const gt_opt_f32 &h = opt(l, bias);
+		float s[3] = {};
+#pragma unroll
+		for (int k = 0; k < NS; k++)
+			s[k] = set(1 + k, q)[i];
+		float p = Step::f(h, set(0, q)[i], g, s, h.first, a.update.nesterov);
+		set(0, q ^ 1)[i] = *out = p;
+#pragma unroll
+		for (int k = 0; k < NS; k++)
+			set(1 + k, q ^ 1)[i] = s[k];
+		return !(fabsf(g) <= FLT_MAX);
+	}
+
+	/* Computes the gradients of the rows of layer l's weight that the block owns, and updates them. */
+	template <class Rows> __device__ bool update_rows(int l, const Rows &rows) const
+	{
+		const gt_cu_mlp_layer &y = a.layer[l];
+		bool bad = false;
+		each_tile<RB>(tile(), rows, y.in, a.wide, false, [&](int from, int n) {
+			for (int g = 0; g < y.cols / 4; g++)
+				for (int k = me; k < n; k += BLOCK) {
+					float sum[4] = {}, v;
+					const float *x = tile() + k * LD, *dy = own_grad(l) + g * R * 4;
+#pragma unroll 8
+					for (int b = 0; b < R; b++) {
+						const float4 d = *(const float4 *)(dy + 4 * b);
+						sum[0] = gt_fma_f32(x[b], d.x, sum[0]);
+						sum[1] = gt_fma_f32(x[b], d.y, sum[1]);
+						sum[2] = gt_fma_f32(x[b], d.z, sum[2]);
+						sum[3] = gt_fma_f32(x[b], d.w, sum[3]);
+					}
+#pragma unroll
+					for (int j = 0; j < 4; j++) {
+						int o = first(l) + 4 * g + j;
+						if (o >= y.out)
+							break;
+						bad |= update(l, 0, y.shared + (g * y.in + from + k) * 4 + j, sum[j], &v);
+						publish(l, q ^ 1, o, from + k, v);
+					}
+				}
+		});
+		for (int o = me; y.b >= 0 && o < y.cols && first(l) + o < y.out; o += BLOCK) {
+			float sum = 0, v;
+			for (int b = 0; b < a.rows; b++)
+				sum += own_grad(l)[(o / 4 * R + b) * 4 + o % 4];
+			bad |= update(l, 1, y.shared_bias + o, sum, &v);
+		}
+		return bad;
+	}
+
+	/* The same for the columns of the last layer's weight, and in the first block for its bias. */
+	__device__ bool update_last() const
+	{
+		int l = a.nlayers - 1;
+		const gt_cu_mlp_layer &y = a.layer[l];
+		const float *dy = dlogits();
+		bool bad = false;
+		for (int i = me; i < y.cols * y.out; i += BLOCK) {
+			int k = i / y.out, c = i - k * y.out;
+			float sum = 0, v;
+			if (first(l) + k >= y.in)
+				continue;
+			for (int b = 0; b < a.rows; b++)
+				sum = gt_fma_f32(own(l - 1)[(k / 4 * R + b) * 4 + k % 4], dy[b * y.out + c], sum);
+			bad |= update(l, 0, y.shared + k * a.classes + c, sum, &v);
+			publish(l, q ^ 1, c, first(l) + k, v);
+		}
+		if (blockIdx.x == 0 && y.b >= 0 && me < y.out) {
+			float sum = 0, v;
+			for (int b = 0; b < a.rows; b++)
+				sum += dy[b * y.out + me];
+			bad |= update(l, 1, y.shared_bias + me, sum, &v);
+			publish(l, q ^ 1, me, y.in, v);
+		}
+		return bad;
+	}
+};
+
+/* has: bit mask of the existing states (optim_step.cuh). */
+template <int RB, int CODE, int HAS> __global__ void __launch_bounds__(BLOCK, 1) mlp_steps(const __grid_constant__ gt_cu_mlp a)
+{
+	after_previous();
+	constexpr int NS = (HAS & 1) + (HAS >> 1 & 1) + (HAS >> 2 & 1);
+	mlp<RB, step<CODE, HAS>, NS> m = {a, dynamic_shared(), (int)threadIdx.x, 0};
+	uint32_t *arrived = (uint32_t *)a.work, *flag = arrived + 1, goal = 0;
+	int64_t steps = a.look.step_args.dev->left + 1, halted = a.scaler->halted ? 0 : steps;
+	int kept = 0, last = a.nlayers - 1; /* kept: which copy of the parameters counts */
+	bool ran = halted > 0; /* false: a step of an earlier window diverged */
+	if (ran)
+		m.load();
+	for (int64_t s = 0; s < halted; s++) {
+		m.q = (int)(s & 1);
+		m.begin(s);
+		for (int l = 0; l < last; l++) {
+			if (l == 0)
+				m.forward(l, m.images());
+			else
+				m.forward(l, m.outputs(l - 1));
+			grid_barrier(arrived, goal);
+			if (l == 0 && s > 0 && __ldcg(flag + (m.q ^ 1))) {
+				halted = s - 1;
+				break;
+			}
+		}
+		if (halted < s)
+			break;
+		kept = m.q;
+		bool finite = m.head(s);
+		m.metrics(s);
+		if (!finite) {
+			halted = s;
+			break;
+		}
+		m.backward_last();
+		for (int l = last - 1; l > 0; l--) {
+			m.backward(l);
+			if (a.layer[l - 1].grad[0] >= 0)
+				grid_barrier(arrived, goal);
+		}
+		__syncthreads();
+		bool bad = m.update_last();
+		for (int l = last - 1; l > 0; l--)
+			bad |= m.update_rows(l, m.outputs(l - 1));
+		bad |= m.update_rows(0, m.images());
+		if (bad)
+			flag[m.q] = 1;
+		kept = m.q ^ 1;
+	}
+	if (halted == steps) { /* the gradients of the last step */
+		grid_barrier(arrived, goal);
+		if (__ldcg(flag + m.q))
+			halted = steps - 1;
+	}
+	__syncthreads();
+	if (halted < steps)
+		kept = (int)(halted & 1);
+	if (ran)
+		m.store(kept);
+	if (halted == steps || blockIdx.x)
+		return;
+	for (int64_t s = halted + (int64_t)threadIdx.x; s < steps; s += BLOCK) {
+		struct gt_scalars none = {};
+		if (s > halted)
+			a.scalars[s] = none;
+		a.scalars[s].inv_scale = 1;
+		a.scalars[s].skip = 1;
+	}
+	__syncthreads();
+	if (threadIdx.x == 0)
+		a.scaler->halted = 1;
+}
+
+/* ---- launchers ------------------------------------------------------------------------------------------------------------------- */
+typedef void steps_fn(const gt_cu_mlp);
+
+template <int CODE, int HAS> static steps_fn *of_rows(int rows)
+{
+	return rows <= 32 ? mlp_steps<1, CODE, HAS> : mlp_steps<2, CODE, HAS>;
+}
+
+/* Returns the kernel of an optimizer with a number of states; NULL: there is none. */
+static steps_fn *find(int code, int rows, int nstates)
+{
+	if (rows < 1 || rows > GT_CU_MLP_ROWS)
+		return NULL;
+	if (code == GT_OP_SGD)
+		return nstates == 0 ? of_rows<GT_OP_SGD, 0>(rows) : nstates == 1 ? of_rows<GT_OP_SGD, 1>(rows) : NULL;
+	return code == GT_OP_ADAM && nstates == 2 ? of_rows<GT_OP_ADAM, 3>(rows) : NULL;
+}
+
+cudaError_t gt_cu_mlp_check(int code, int rows, int nstates, int blocks, int sms, size_t shared)
+{
+	steps_fn *fn = find(code, rows, nstates);
+	int each;
+	if (!fn)
+		return cudaErrorInvalidValue;
+	cudaError_t e = cudaFuncSetAttribute(fn, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared);
+	if (e == cudaSuccess)
+		e = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, fn, BLOCK, shared);
+	return e != cudaSuccess ? e : each * sms < blocks ? cudaErrorCooperativeLaunchTooLarge : cudaSuccess;
+}
+
+cudaError_t gt_cu_mlp_start(int code, const struct gt_cu_mlp *a, int blocks, size_t shared, cudaStream_t s)
+{
+	steps_fn *fn = find(code, a->rows, (a->state[0] != NULL) + (a->state[1] != NULL));
+	if (!fn)
+		return cudaErrorInvalidValue;
+	cudaError_t e = cudaMemsetAsync(a->work, 0, GT_CU_MLP_HEAD * sizeof(uint32_t), s);
+	return e == cudaSuccess ? launch_together(fn, dim3((unsigned)blocks), dim3(BLOCK), shared, s, *a) : e;
+}

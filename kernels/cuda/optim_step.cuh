@@ -1,0 +1,44 @@
+/* The step of an element-wise optimizer (optimizer_rows.h) as a type, for templates of kernels. */
+#ifndef GT_KERNELS_CUDA_OPTIM_STEP_CUH
+#define GT_KERNELS_CUDA_OPTIM_STEP_CUH
+
+#include "cuda/device.cuh"
+
+/* The update operation and the bit mask of its existing states are template arguments, because a branch would make the compiler keep states
+ * in memory. */
+template <int CODE> struct row;
+#define GT_X(NAME, name, s0, s1, s2, loops)                                                                                           \
+	template <> struct row<GT_OP_##NAME> {                                                                                            \
+		static const int all = GT_STATES_ALL(s0, s1, s2), must = GT_STATES_MUST(s0, s1, s2);                                          \
+		__device__ static float step(const gt_opt_f32 *h, float p, float g, float *a, float *b, float *c, bool first, bool nesterov)  \
+		{                                                                                                                             \
+			return gt_step_##name##_f32(h, p, g, a, b, c, first, nesterov);                                                           \
+		}                                                                                                                             \
+	};
+GT_ELEMENT_UPDATES(GT_X)
+#undef GT_X
+
+template <int CODE, int HAS> struct step {
+	static constexpr int code = CODE;
+	__device__ static constexpr bool use(int k)
+	{
+		return HAS >> k & 1;
+	}
+	__device__ static float f(const gt_opt_f32 &h, float p, float g, float *s, bool first, bool nesterov)
+	{
+		return row<CODE>::step(&h, p, g, use(0) ? &s[0] : NULL, use(1) ? &s[1] : NULL, use(2) ? &s[2] : NULL, first, nesterov);
+	}
+};
+
+/* Computes the factors of a segment at a step with this number and this learning rate. */
+__device__ static inline gt_opt_f32 opt_of(int code, const struct gt_attr_update *attr, struct gt_seg seg, int64_t step, double lr,
+                                           const struct gt_scalars *scalars)
+{
+	struct gt_step_args step_args;
+	step_args.step = step;
+	step_args.lr[0] = lr;
+	seg.lr = 0; /* with a constant index, the array lr needs no local memory */
+	return gt_opt_make_f32((enum gt_opcode)code, attr, &seg, &step_args, scalars);
+}
+
+#endif

@@ -10,7 +10,8 @@
  *     table.csv --> csv.h: records --> cell.h: missing, number or word --> columns: f64, i32 + words, or texts
  *
  * A column whose type is not given is read as numbers until a cell is none. Numbers have not kept their text, so the files are then read
- * a second time, with this column as words. A number with leading zeros counts as a word there (cell.h). */
+ * a second time, with this column as words; a number with leading zeros counts as a word there (cell.h). Such a column of more than
+ * GT_TABLE_MAX_WORDS different words is read once more, as texts. */
 #ifndef GT_DATASETS_TABLE_H
 #define GT_DATASETS_TABLE_H
 

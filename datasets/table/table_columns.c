@@ -148,6 +148,7 @@ static enum gt_code make_columns(struct gt_table_reader *r, const struct gt_csv_
 				               gt_csv_path(r->csv), (long long)r->first_line, gt_cell_shown(name, shown));
 		r->table->column[i].store = r->reading[i].store = store_of(s, name);
 		r->reading[i].open = is_open(s, name);
+		r->reading[i].inferred = gt_table_given_type(s, name) == GT_COLUMN_AUTO;
 	}
 	return check_names(r, err);
 }

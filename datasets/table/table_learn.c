@@ -98,7 +98,7 @@ static void infer(struct gt_table_fact *f, const struct gt_table_survey *s)
 		f->why = "texts of 8 or more words on average";
 	} else if (all_different) {
 		f->type = GT_COLUMN_IGNORE;
-		f->why = "words that are all different";
+		f->why = s->many ? "more than 1048576 different words" : "words that are all different";
 	} else {
 		f->type = GT_COLUMN_CATEGORICAL;
 		f->why = s->numbers ? "whole numbers, at most 20 different ones" : "words";

@@ -69,6 +69,14 @@ static enum gt_code bad_cell(const struct gt_table_reader *r, int k, const char 
 	               gt_cell_shown(r->table->column[k].name, shown[0]), why, gt_cell_shown(text, shown[1]));
 }
 
+/* A column whose type is not given has too many words for a set of them: identifiers or texts. The files are read again. */
+static void turn_to_texts(struct gt_table_reader *r, int k)
+{
+	r->reading[k].store = GT_STORE_TEXT;
+	r->table->column[k].store = GT_STORE_SKIP;
+	r->again = true;
+}
+
 static enum gt_code add_word(struct gt_table_reader *r, int k, const char *text, size_t len, int32_t *code, struct gt_err *err)
 {
 	struct gt_table_column *c = &r->table->column[k];
@@ -85,6 +93,11 @@ static enum gt_code add_word(struct gt_table_reader *r, int k, const char *text,
 		return GT_OK;
 	if (!gt_utf8_valid(text))
 		return bad_cell(r, k, text, "expected UTF-8; convert the file with iconv", err);
+	if (c->words.n == GT_TABLE_MAX_WORDS && r->reading[k].inferred) {
+		turn_to_texts(r, k);
+		*code = GT_CODE_MISSING;
+		return GT_OK;
+	}
 	r->full |= c->words.n == GT_TABLE_MAX_WORDS;
 	if (r->full)
 		return bad_cell(r, k, text, "expected at most 1048576 different values in a column of words; give it the type \"text\" or "
@@ -304,11 +317,13 @@ static enum gt_code run(struct gt_table_reader *r, const char *const *path, int 
 	if (!(t->path = calloc((size_t)nfiles, sizeof *t->path)))
 		return gt_fail_memory(err, (size_t)nfiles * sizeof *t->path);
 	enum gt_code code = read_files(r, path, nfiles, err);
-	if (code == GT_OK && r->again) {
+	for (int pass = 2; code == GT_OK && r->again; pass++) { /* numbers turn to words in the first, and these to texts in the second */
+		if (pass > 3) {
+			code = gt_fail(err, GT_EDATA, "%.400s: the file changed while it was read", t->path[0]);
+			break;
+		}
 		drop_rows(r);
 		code = read_files(r, path, nfiles, err);
-		if (code == GT_OK && r->again)
-			code = gt_fail(err, GT_EDATA, "%.400s: the file changed while it was read", t->path[0]);
 	}
 	free(r->to);
 	free(r->reading);

@@ -45,11 +45,12 @@ static enum gt_code count_words(const struct gt_table_column *c, const int64_t *
 }
 
 /* Returns the number of parts of a text between spaces and line breaks. */
-static int64_t count_parts(const char *text)
+static int64_t count_parts(const char *text, size_t len)
 {
 	int64_t n = 0;
-	for (bool inside = false; *text; text++) {
-		bool blank = *text == ' ' || *text == '\n' || *text == '\t';
+	bool inside = false;
+	for (size_t i = 0; i < len; i++) {
+		bool blank = text[i] == ' ' || text[i] == '\n' || text[i] == '\t';
 		n += !blank && !inside;
 		inside = !blank;
 	}
@@ -69,7 +70,7 @@ static enum gt_code look_at_words(const struct gt_table_column *c, const int64_t
 		enum gt_cell cell = gt_cell_number(gt_words_text(&c->words, i), gt_words_len(&c->words, i), &v);
 		out->present += count[i];
 		out->different++;
-		out->parts += count_parts(gt_words_text(&c->words, i));
+		out->parts += count_parts(gt_words_text(&c->words, i), gt_words_len(&c->words, i));
 		out->numbers &= cell == GT_CELL_NUMBER || cell == GT_CELL_RANGE;
 		out->whole &= cell == GT_CELL_NUMBER && gt_cell_is_whole(v);
 		if (cell == GT_CELL_NUMBER)
@@ -93,12 +94,17 @@ enum gt_code gt_table_look(const struct gt_data_table *t, int k, const int64_t *
 		GT_TRY(look_at_words(c, row, n, out, err));
 	for (int64_t i = 0; i < n && c->store == GT_STORE_TEXT; i++) {
 		size_t len;
-		gt_table_text(t, k, row ? row[i] : i, &len);
+		const char *text = gt_table_text(t, k, row ? row[i] : i, &len);
 		out->missing += !len;
 		out->present += len > 0;
+		out->parts += count_parts(text, len);
 	}
-	if (c->store == GT_STORE_TEXT)
+	if (c->store == GT_STORE_TEXT) {
+		out->numbers = out->whole = false;
+		out->different = out->present;
+		out->many = true;
 		return GT_OK;
+	}
 	for (int64_t i = 0; i < n; i++) {
 		int64_t r = row ? row[i] : i;
 		bool missing = c->store == GT_STORE_WORDS ? c->code[r] < 0 : isnan(c->number[r]);

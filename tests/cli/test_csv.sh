@@ -219,6 +219,12 @@ gives init_wrong_target 78 err 'got "why"; its columns are' init train.csv --tar
 sed '1s/.*/x,x,b,c,y,level/' train.csv >twice.csv
 gives init_header_twice 78 err '"c1", "c2", "c3", "c4", "c5", "c6", because the first line has a number, a long text or a text twice, so ' \
 	init twice.csv --target y
+# identifiers of more than 2^20 different values, the first of which are numbers
+awk 'BEGIN { print "id,name,x,y"
+	for (i = 0; i < 1060000; i++) print (i < 9 ? i : "i" i) ",n" i "," i % 7 "." i % 9 "," i % 2 }' >many.csv
+gives init_many 0 out '{ name = "id"; type = "ignore"; }, // more than 1048576 different words' init many.csv --target y
+gives init_many_names 0 out '{ name = "name"; type = "ignore"; }, // more than 1048576 different words' init many.csv --target y
+rm many.csv
 gives init_absent 66 err 'there is no such file or folder' init absent.csv --target y
 gives init_folder_target 64 err '--target: expected a table' init . --target y
 head -n 13 train.csv >twelve.csv
@@ -335,7 +341,7 @@ if [ "$(weights crlf)" = "$(weights numbers)" ]; then pass bom_and_crlf; else fa
 # a column of more different words than a checkpoint could keep
 awk 'BEGIN { print "a,y"; for (i = 0; i < 1048578; i++) printf "u%d,%d\n", i, i % 7 }' >words.csv
 gives words 65 err 'words.csv:1048578: column "a": expected at most 1048576 different values in a column of words; give it the type' \
-	check numbers.cfg -s "data.train=[\"$PWD/words.csv\"]" -s 'data.ignore=[]'
+	check numbers.cfg -s "data.train=[\"$PWD/words.csv\"]" -s 'data.ignore=[]' -s 'data.columns=({name="a";type="categorical";})'
 # the test split lacks a column, or has a class that was not learned
 cut -d, -f1,3- test.csv >lacks.csv
 bad test_lacks 65 'lacks.csv:1: expected the columns of the training data; "a" is missing' -s "data.test=[\"$PWD/lacks.csv\"]"

@@ -559,13 +559,20 @@ TEST(bad_number_of_words)
 	put("words.csv", text, size, false);
 	free(text);
 	snprintf(path, sizeof path, "%s", at("words.csv"));
-	CHECK(gt_table_read(&(const char *){path}, 1, &plain, &t, &e) == GT_EDATA);
-	CHECK_MSG(strstr(e.msg, "words.csv:1048578: column \"x\": expected at most 1048576 different values"), "%s", e.msg);
 	struct gt_table_spec s = plain;
+	s.column = &(struct gt_column_spec){"x", GT_COLUMN_CATEGORICAL};
+	s.ncolumns = 1;
+	CHECK(gt_table_read(&(const char *){path}, 1, &s, &t, &e) == GT_EDATA);
+	CHECK_MSG(strstr(e.msg, "words.csv:1048578: column \"x\": expected at most 1048576 different values"), "%s", e.msg);
+	s = plain;
 	s.ignore = (const char *const[]){"x"};
 	s.nignore = 1;
 	CHECK_OK(gt_table_read(&(const char *){path}, 1, &s, &t, &e), e);
 	CHECK(t.n == (int64_t)n && gt_table_bytes(&t) < 6 << 20);
+	gt_table_free(&t);
+	/* a type that is not given: identifiers or texts */
+	CHECK_OK(gt_table_read(&(const char *){path}, 1, &plain, &t, &e), e);
+	CHECK(t.n == (int64_t)n && t.column[0].store == GT_STORE_TEXT && is_text(&t.column[0].text, 1048576, "w1048576"));
 	gt_table_free(&t);
 	unlink(path);
 }

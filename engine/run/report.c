@@ -19,7 +19,8 @@ static bool adds(const struct gt_graph *g, gt_vid v)
 	return param >= 0 && g->params[param].cls != GT_PARAM_BUFFER;
 }
 
-/* Adds one row per layer of the config. The output of a layer is that of its last forward node. */
+/* Adds one row per layer of the config. The output of a layer is that of its last forward node. Nodes with which a pipeline sends values
+ * and tied weights are not counted. */
 static void graph_rows(struct gt_report *r, const struct gt_graph *g)
 {
 	r->params += gt_graph_num_params(g);
@@ -32,7 +33,7 @@ static void graph_rows(struct gt_report *r, const struct gt_graph *g)
 		r->flops_train += flops / (double)g->batch;
 		if (!n->backward)
 			r->flops_forward += flops / (double)g->batch;
-		if (n->backward || n->layer < 0 || n->layer >= r->nlayers || n->op->code == GT_OP_COMM)
+		if (n->backward || n->layer < 0 || n->layer >= r->nlayers || n->op->code == GT_OP_COMM || n->op->code == GT_OP_CAST)
 			continue;
 		struct gt_check_layer *l = &r->layers[n->layer];
 		gt_tdesc_text(gt_graph_desc(g, n->out[0]), l->shape, sizeof l->shape);

@@ -232,21 +232,19 @@ static enum gt_code buckets(struct gt_report *r, const struct gt_world_plan *wor
 
 /* ---- pipeline ----------------------------------------------------------------------------------------------------------------------- */
 
-static void stage_row(struct gt_check_stage *k, const struct gt_graph *g, const struct gt_model_spec *m)
+static void stage_row(struct gt_check_stage *k, const struct gt_graph *g, const int *stage_of, const struct gt_model_spec *m)
 {
-	int first = m->nlayers, last = -1;
-	for (int i = 0; i < g->nnodes; i++) {
-		const struct gt_node *n = &g->nodes[i];
-		k->share += gt_node_flops(g, n) / (double)g->batch;
-		if (n->backward || n->layer < 0 || n->layer >= m->nlayers || n->op->code == GT_OP_COMM)
-			continue;
-		first = n->layer < first ? n->layer : first;
-		last = n->layer > last ? n->layer : last;
-	}
+	int first = 0, last = m->nlayers - 1;
+	for (int i = 0; i < g->nnodes; i++)
+		k->share += gt_node_flops(g, &g->nodes[i]) / (double)g->batch;
+	while (first <= last && stage_of[first] != g->stage)
+		first++;
+	while (last >= first && stage_of[last] != g->stage)
+		last--;
 	for (int i = 0; i < g->nparams; i++)
 		if (g->params[i].cls != GT_PARAM_BUFFER && g->params[i].value >= 0)
 			k->params += gt_tdesc_count(&g->params[i].desc);
-	if (last < 0)
+	if (last < first)
 		return;
 	k->first = m->layers[first].name;
 	k->last = m->layers[last].name;
@@ -277,7 +275,7 @@ static enum gt_code stages(struct gt_report *r, const struct gt_world_plan *worl
 		const struct gt_graph *g = gt_world_plan_graph(world_plan, i);
 		r->stages[i] = (struct gt_check_stage){.pipe_rank = i % world_plan->ranks, .slots = grid.grid->slots[i]};
 		if (g)
-			stage_row(&r->stages[i], g, &world_plan->rank[0]->conf->model);
+			stage_row(&r->stages[i], g, world_plan->rank[0]->pipe.stage_of, &world_plan->rank[0]->conf->model);
 		all += r->stages[i].share;
 	}
 	for (int i = 0; i < r->nstages; i++)

@@ -40,6 +40,17 @@ else
 	echo "not ok tie_check: $got $(head -c 300 "$tmp/check")"
 fi
 
+# in a pipeline that sends the weights, the outputs are the layers' own, and each layer is in one stage
+"$GTRAIN" check "$cfg" --world 2 --mode pipe -s 'parallel.cuts=["sum"]' >"$tmp/check" 2>&1
+got=$(sed -n -e 's/^\(word\|again\|fc1\|fc2\) .*\(\[.*\]\).*/\1 \2/p' \
+	-e 's/^ *[01]  [01] *\([0-9]*: [a-z0-9]* … [a-z0-9]*\) .*/\1/p' "$tmp/check" |
+	paste -sd,)
+if [ "$got" = 'word [6, 9, 17],again [6, 9, 17],fc1 [6, 9, 17],fc2 [6, 9, 17],4: word … act1,7: sum … fc' ]; then
+	echo "ok tie_check_pipe"
+else
+	echo "not ok tie_check_pipe: $got"
+fi
+
 # dict OUT WHAT: the state dict of run `a`, as PyTorch's modules name it: WHAT is both, alias or other
 dict() {
 	python3 - "$tmp/a/latest/model.safetensors" "$1" "$2" <<'P'

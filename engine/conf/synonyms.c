@@ -23,6 +23,8 @@ static const struct gt_synonym layer_keys[] = {
 	{"input", "in", NULL},
 	{"inputs", "in", NULL},
 	{"layer", "type", NULL},
+	{"tie_weights", "tie", NULL},
+	{"tied_to", "tie", NULL},
 	{0},
 };
 

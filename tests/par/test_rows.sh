@@ -1,0 +1,46 @@
+#!/bin/bash
+# Tables of which one rank updates only the rows that a batch names (embedding.dw+update), in every mode: several ranks update the whole
+# table, and the curve and the weights are the same. Tolerances: test_modes.sh.
+# tests/run: beside others
+# shellcheck source=tests/par/par.sh
+. "$(dirname "$0")/par.sh"
+cat >"$tmp/rows.cfg" <<'CFG'
+schema = 1;
+name = "rows";
+seed = 3;
+data = { name = "synthetic"; samples = 203; samples_test = 40; classes = 4; batch = 24; };
+model = {
+	inputs = ( { name = "tokens"; shape = [9]; vocabulary = 200; }, { name = "lengths"; },
+		{ name = "codes"; shape = [2]; vocabulary = 50; } );
+	layers = (
+		{ name = "word"; type = "embedding"; in = "tokens"; embedding_dim = 8; padding_idx = 0; },
+		{ name = "mean"; type = "pool_tokens"; in = ["word", "lengths"]; },
+		{ name = "bag"; type = "embedding_bag"; in = ["tokens", "lengths"]; embedding_dim = 5; mode = "sum"; },
+		{ name = "cols"; type = "embeddings"; in = "codes"; },
+		{ name = "all"; type = "concat"; in = ["mean", "bag", "cols"]; },
+		{ name = "fc"; type = "linear"; out = 4; }
+	);
+};
+train = { steps = 14; eval_every_epochs = 0; optimizer = { type = "sgd"; lr = 0.2; }; };
+checkpoint = { dir = "unused"; every_epochs = 0; };
+log = { every_steps = 1; };
+CFG
+rows=$("$gtrain" plan "$tmp/rows.cfg" 2>&1 | sed '/^# last step/,$d' | grep -c ' embedding\(_bag\)\?\.dw+update ')
+if [ "$rows" = 4 ]; then
+	echo "ok rows_one_rank"
+else
+	echo "not ok rows_one_rank: expected four updates of rows, got $rows"
+fi
+train one "$tmp/rows.cfg" || echo "not ok rows: one rank: $why"
+for m in dp:2 ddp:3 zero1:2 zero2:3 zero3:2 1f1b:2 zero-bubble:2 '1f1b*2+zero1:4'; do
+	mode_args "${m%:*}" "${m#*:}"
+	if ! train run "$tmp/rows.cfg" "${mode[@]}"; then
+		echo "not ok rows_$m: $why"
+	elif got=$("$same" -l 1e-5 -w 1e-4 -m 1e-3 "$tmp/one" "$tmp/run"); then
+		echo "ok rows_$m"
+		echo "$got" >>"$tmp/figures"
+	else
+		echo "not ok rows_$m: $got"
+	fi
+done
+echo "# tables in every mode: worst relative difference of a loss $(sed 's/^loss=\([^@]*\)@.*/\1/' "$tmp/figures" | sort -g | tail -n 1)"

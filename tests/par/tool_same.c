@@ -131,7 +131,8 @@ int main(int argc, char **argv)
 	if (read_losses(b, loss[1]) != steps || !steps)
 		die(b, "another number of steps, or none");
 	for (int i = from; i <= steps; i++) {
-		double d = fabs(loss[0][i] - loss[1][i]) / fabs(loss[0][i]);
+		double a_loss = loss[0][i], b_loss = loss[1][i]; /* 0 if all labels of a batch are ignored */
+		double d = a_loss == b_loss && isfinite(a_loss) ? 0 : fabs(a_loss - b_loss) / fabs(a_loss);
 		if (!(d <= worst)) {
 			worst = isnan(d) ? INFINITY : d;
 			at = i;

@@ -1,5 +1,6 @@
 #!/bin/bash
-# gtrain's ResNet-18 checkpoint in PyTorch (torch_load.py). $TORCH_PYTHON: a Python with torch and safetensors (python3).
+# gtrain's ResNet-18 checkpoint in PyTorch (torch_load.py), and a model with tied weights, both ways (torch_tied.py). $TORCH_PYTHON: a
+# Python with torch and safetensors (python3).
 # tests/run: beside others
 set -u
 python=${TORCH_PYTHON:-python3}
@@ -12,4 +13,5 @@ tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 "$python" "$GTRAIN_SRC/tests/parity/torch_load.py" "$GTRAIN" "$GTRAIN_SRC/configs/resnet18_cifar.cfg" "$tmp" >"$tmp/log" 2>&1 ||
 	echo "not ok torch_load: $(tail -n 1 "$tmp/log")"
+"$python" "$GTRAIN_SRC/tests/parity/torch_tied.py" "$GTRAIN" "$tmp" >>"$tmp/log" 2>&1 || echo "not ok torch_tied: $(tail -n 1 "$tmp/log")"
 grep -E '^(ok|# )' "$tmp/log"

@@ -252,8 +252,8 @@ static const char *needs_list(const struct gt_session *s)
 		return "train.accumulate";
 	if (c->reproducible == GT_REPRO_WORLD)
 		return "reproducible = \"world\"";
-	if (c->precision != GT_PREC_FP32)
-		return "precision is not fp32";
+	if (c->precision != GT_PREC_FP32 && c->precision != GT_PREC_TF32)
+		return "precision is neither fp32 nor tf32";
 	if (s->optim.ema)
 		return "train.ema";
 	if (s->optim.nphases)

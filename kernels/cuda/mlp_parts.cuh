@@ -59,7 +59,7 @@ template <int RB, class Rows> __device__ static inline void fill(float *tile, co
 	constexpr int LD = 32 * RB + 1, QUADS = 8 * RB;
 	int lane = (int)threadIdx.x % 32, col = lane % 8 * 4, row = lane / 8, all = (n + 31) / 32 * QUADS;
 	__syncthreads(); /* all threads have to have read the last tile */
-#pragma unroll 4
+#pragma unroll(RB == 1 ? 4 : 2) /* more would need more registers than a thread has */
 	for (int i = (int)threadIdx.x / 32; i < all; i += WARPS) {
 		int k = i / QUADS * 32 + col, b = i % QUADS * 4 + row;
 		float v[4];
@@ -144,13 +144,31 @@ template <int RB> __device__ static inline void multiply_last(float (&sum)[RB][G
 	}
 }
 
-/* The gradient of an input of the last layer, whose value is y: dy w, or 0 where the relu before was at rest. */
-__device__ static inline float last_dx(const float *dy, const float *w, int n, float y)
-{
-	float sum = 0;
-	for (int c = 0; c < n; c++)
-		sum = gt_fma_f32(dy[c], w[c], sum);
-	return gt_relu_dx_f32(sum, y);
-}
+/* The gradient of the logits of one row, in registers; 0 after the last class. */
+struct row_gradient {
+	float dy[GT_CU_MLP_CLASSES];
+	__device__ row_gradient(const float *from, int n)
+	{
+#pragma unroll
+		for (int c = 0; c < GT_CU_MLP_CLASSES; c++)
+			dy[c] = c < n ? from[c] : 0;
+	}
+	/* The gradient of an input of the last layer with the value y and the weights w[classes]: 0 where the relu before was at rest. */
+	__device__ float dx(const float *w, int classes, float y) const
+	{
+		float sum = 0;
+#pragma unroll
+		for (int c = 0; c < GT_CU_MLP_CLASSES; c += 4) {
+			if (c >= classes)
+				break;
+			const float4 v = *(const float4 *)(w + c);
+			sum = gt_fma_f32(dy[c], v.x, sum);
+			sum = gt_fma_f32(dy[c + 1], v.y, sum);
+			sum = gt_fma_f32(dy[c + 2], v.z, sum);
+			sum = gt_fma_f32(dy[c + 3], v.w, sum);
+		}
+		return gt_relu_dx_f32(sum, y);
+	}
+};
 
 #endif

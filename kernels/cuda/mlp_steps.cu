@@ -23,13 +23,15 @@
  * bit.
  *
  * Estimate for 784-512-512-10, batch 32, momentum, on an H200 (128 blocks, one on each multiprocessor, 1.7 GHz); not measured:
- *   multiply-adds of a block  h(0) 100k, h(1) 66k, logits 164k, dh(1) 164k, dh(0) 66k, dW(0) 100k, dW(1) 66k: 726k; with 128 a clock
- *                             3.3 us, at the 50% to 70% that the reads of shared memory leave 4.8 to 6.7 us
+ *   multiply-adds of a block  h(0) 100k, h(1) 66k, logits 197k, dh(1) 164k, dh(0) 66k, dW(0) 100k, dW(1) 66k: 758k, which with 128 a
+ *                             clock take 3.5 us
+ *   shared memory             a clock for each access of a warp: products 2 for 4 multiply-adds of each lane, 8.2k; logits 2.0k; dh(1)
+ *                             2.6k; tiles 3.1k; sums of the warps 1.3k: 17k clocks or 10 us, beside the multiply-adds
  *   bytes from L2 to a block  x 2 * 25 KB, h(0) 2 * 64 KB, h(1) 64 KB, W(1) 8 KB, W(2) 24 KB: 274 KB, which at 5.5 TB/s for all blocks
- *                             takes 6.4 us, partly beside the multiply-adds of other warps
+ *                             take 6.5 us, if nothing else runs beside
  *   barriers                  2 of 1.0 to 1.5 us
- *   waits for L2              6 in a row of 0.7 us
- * together 13 to 19 us a step without overlap, 10 to 13 with. The list has 10 launches of 3 to 4.5 us. */
+ * together 12 to 19 us a step, as much of the reads as is hidden; the list has 10 launches of 3 to 4.5 us. Shared memory is the limit: a
+ * product with more columns in each thread's registers, or on tensor cores, would use it less. */
 #include "cuda/grid.cuh"
 #include "cuda/lookup.cuh"
 #include "cuda/loss.cuh"
@@ -284,11 +286,10 @@ template <int RB, class Step, int NS> struct mlp {
 	__device__ void last_gradient(int from, int n) const
 	{
 		const gt_cu_mlp_layer &y = a.layer[a.nlayers - 1];
-		float *t = tile();
-		for (int i = me; i < n * R; i += BLOCK) {
-			float *at = t + i / R * LD + i % R;
-			*at = last_dx(dlogits() + i % R * y.out, mem + a.last_at + (from + i / R) * a.classes, y.out, *at);
-		}
+		const row_gradient dy(dlogits() + me % R * y.out, y.out);
+		float *at = tile() + me % R;
+		for (int k = me / R; k < n; k += BLOCK / R)
+			at[k * LD] = dy.dx(mem + a.last_at + (from + k) * a.classes, a.classes, at[k * LD]);
 		__syncthreads();
 	}
 
@@ -299,7 +300,8 @@ template <int RB, class Step, int NS> struct mlp {
 		int l = a.nlayers - 2;
 		for (int i = me; i < y.cols * R; i += BLOCK) {
 			int k = first(l) + i / (4 * R) * 4 + i % 4;
-			own_grad(l)[i] = k < y.in ? last_dx(dlogits() + i / 4 % R * y.out, mem + a.last_at + k * a.classes, y.out, own(l)[i]) : 0;
+			const row_gradient dy(dlogits() + i / 4 % R * y.out, y.out);
+			own_grad(l)[i] = k < y.in ? dy.dx(mem + a.last_at + k * a.classes, a.classes, own(l)[i]) : 0;
 		}
 	}
 

@@ -39,6 +39,27 @@ static const char *check(const struct gt_opcall *call)
 	return sums && ((const struct gt_attr_check *)call->attr)->ranks > 1 ? "its gradients must belong to one rank" : NULL;
 }
 
+/* batchnorm.dx and batchnorm.sums with a gelu, whose derivative is computed from bn(x). */
+static const char *norm_gradient(const struct gt_opcall *call)
+{
+	int more = call->code == GT_OP_BATCHNORM_SUMS ? 7 : 8;
+	if (((const struct gt_attr_norm *)call->attr)->act <= GT_ACT_RELU)
+		return NULL;
+	if (call->nin > 6 && call->in[6])
+		return "a gelu may not follow a sum";
+	return call->nin > more && call->in[more] ? "a gradient in two parts through a gelu would need more registers than there are" : NULL;
+}
+
+static const char *max_pool(const struct gt_opcall *call)
+{
+	const struct gt_tdesc *idx = call->code == GT_OP_MAXPOOL2D_DX ? call->in[1] : call->nout > 1 ? call->out[1] : NULL;
+	const struct gt_attr_pool2d *attr = call->code == GT_OP_ADAPTIVE_MAXPOOL2D ? NULL : call->attr;
+	if (!idx || idx->dtype == GT_I32)
+		return NULL;
+	return idx->dtype != GT_U8 || !attr || attr->kernel[0] < 1 || attr->kernel[0] * attr->kernel[1] > 256
+	           ? "indices are i32, or u8 in windows of at most 256 pixels" : NULL;
+}
+
 const char *gt_cuda_refuses(const struct gt_opcall *call)
 {
 	bool any = call->code == GT_OP_CHECK || call->code == GT_OP_BATCHNORM_MERGE; /* their operands are f64 in every graph */
@@ -57,6 +78,13 @@ const char *gt_cuda_refuses(const struct gt_opcall *call)
 	case GT_OP_ATTENTION:
 	case GT_OP_ATTENTION_DX:
 		return attention(call);
+	case GT_OP_BATCHNORM_DX:
+	case GT_OP_BATCHNORM_SUMS:
+		return norm_gradient(call);
+	case GT_OP_MAXPOOL2D:
+	case GT_OP_MAXPOOL2D_DX:
+	case GT_OP_ADAPTIVE_MAXPOOL2D:
+		return max_pool(call);
 	case GT_OP_CHECK:
 		return check(call);
 	default:

@@ -43,12 +43,15 @@
  * linear.dw+update  Computes dw and updates w with it at once; dw is never stored. s0, s1 and s2 are the states of the optimizer.
  * linear+loss       The last layer and the loss in one kernel (gt_attr_linear_loss).
  * linear.dx+dw      linear.dx and linear.dw in one kernel.
- * maxpool2d         idx is the offset h * W + w of the maximum in its input plane. The gradient of adaptive_maxpool2d is maxpool2d.dx.
+ * maxpool2d         idx is the offset h * W + w of the maximum in its input plane, i32, or, u8, the offset in its pooling window, of which
+ *                   pixels of the padding are part. The gradient of adaptive_maxpool2d is maxpool2d.dx; its idx is i32.
  * batchnorm         y = act(bn(x) + res). In training it updates rmean, rvar and nbt in place. part: as batchnorm.stats.
  * batchnorm.y       Recomputes the y that batchnorm returned.
- * batchnorm.dx      A 6th operand, beta, means that a relu follows: dy counts only where y > 0 or, if y is absent, where bn(x) > 0. g is dy
- *                   masked in this way. An 8th operand, sums, holds the sums over the whole batch: only dx is computed, from them; the 6th
- *                   and 7th operand are then absent without meaning, because dy is already masked.
+ * batchnorm.dx      A 6th operand, beta, means that an activation follows, act, or relu if act is none. With relu, dy counts only where
+ *                   y > 0 or, if y is absent, where bn(x) > 0; with a gelu, dy is multiplied by its derivative at bn(x). A 9th operand,
+ *                   more, is added to dy before that; an activation then follows only if act is not none. g is the dy that results.
+ *                   An 8th operand, sums, holds the sums over the whole batch: only dx is computed, from them; the 6th and 7th operand are
+ *                   then absent without meaning, because dy is already masked.
  * batchnorm.stats   part: the statistics of these samples (moments.h), for batchnorm.merge.
  * batchnorm.merge   parts is [k, 3, C] or [3, C]. Merges all parts in the fixed tree of comm.h. Updates rmean, rvar and nbt in place if
  *                   they are present, unless the parts contain no values.
@@ -128,8 +131,8 @@
 	X(GT_OP_CONV2D, "conv2d", conv, conv2d, "x(N,_,_,_) w:w(O,_,_,_) [b:f(O)] -> y(N,O,_,_)") \
 	X(GT_OP_CONV2D_DX, "conv2d.dx", conv, conv2d, "dy(N,O,_,_) w:w(O,_,_,_) -> dx(N,_,_,_)") \
 	X(GT_OP_CONV2D_DW, "conv2d.dw", conv, conv2d, "dy(N,O,_,_) x(N,_,_,_) -> [dw:f(O,_,_,_)+] [db:f(O)+]") \
-	X(GT_OP_MAXPOOL2D, "maxpool2d", pool, pool2d, "x(N,C,_,_) -> y(N,C,P,Q) [idx:i32(N,C,P,Q)]") \
-	X(GT_OP_MAXPOOL2D_DX, "maxpool2d.dx", pool, pool2d, "dy(N,C,P,Q) idx:i32(N,C,P,Q) -> dx(N,C,_,_)") \
+	X(GT_OP_MAXPOOL2D, "maxpool2d", pool, pool2d, "x(N,C,_,_) -> y(N,C,P,Q) [idx:any(N,C,P,Q)]") \
+	X(GT_OP_MAXPOOL2D_DX, "maxpool2d.dx", pool, pool2d, "dy(N,C,P,Q) idx:any(N,C,P,Q) -> dx(N,C,_,_)") \
 	X(GT_OP_AVGPOOL2D, "avgpool2d", pool, pool2d, "x(N,C,_,_) -> y(N,C,_,_)") \
 	X(GT_OP_AVGPOOL2D_DX, "avgpool2d.dx", pool, pool2d, "dy(N,C,_,_) -> dx(N,C,_,_)") \
 	X(GT_OP_ADAPTIVE_AVGPOOL2D, "adaptive_avgpool2d", pool, adaptive, "x(N,C,_,_) -> y(N,C,_,_)") \
@@ -142,14 +145,14 @@
 	  "x(N,C,..) [gamma:f(C)] [beta:f(C)] mean:f(C) rstd:f(C) [res(N,C,..)] " \
 	  "-> y(N,C,..)") \
 	X(GT_OP_BATCHNORM_DX, "batchnorm.dx", batchnorm, norm, \
-	  "dy(N,C,..) x(N,C,..) [gamma:f(C)] mean:f(C) rstd:f(C) [beta:f(C)] [y(N,C,..)] [sums:f64(3,C)] " \
+	  "dy(N,C,..) x(N,C,..) [gamma:f(C)] mean:f(C) rstd:f(C) [beta:f(C)] [y(N,C,..)] [sums:f64(3,C)] [more(N,C,..)] " \
 	  "-> [dx(N,C,..)] [dgamma:f(C)+] [dbeta:f(C)+] [g(N,C,..)]") \
 	X(GT_OP_BATCHNORM_STATS, "batchnorm.stats", batchnorm, norm, "x -> part:f64(3,_)+") \
 	X(GT_OP_BATCHNORM_MERGE, "batchnorm.merge", moments, norm, \
 	  "parts:f64 [rmean:f(C)!] [rvar:f(C)!] [nbt:i64()!] " \
 	  "-> [mean:f(C)] [rstd:f(C)] [part:f64(3,C)+]") \
 	X(GT_OP_BATCHNORM_SUMS, "batchnorm.sums", batchnorm, norm, \
-	  "dy(N,C,..) x(N,C,..) [gamma:f(C)] mean:f(C) rstd:f(C) [beta:f(C)] [y(N,C,..)] " \
+	  "dy(N,C,..) x(N,C,..) [gamma:f(C)] mean:f(C) rstd:f(C) [beta:f(C)] [y(N,C,..)] [more(N,C,..)] " \
 	  "-> sums:f64(3,C) [dgamma:f(C)+] [dbeta:f(C)+] [g(N,C,..)]") \
 	X(GT_OP_LAYERNORM, "layernorm", layernorm, norm, "x(N,..) [gamma:f(..)] [beta:f(..)] -> y(N,..) [mean:f(N)] [rstd:f(N)]") \
 	X(GT_OP_LAYERNORM_DX, "layernorm.dx", layernorm, norm, \
@@ -263,7 +266,8 @@ const char *gt_opcode_name(enum gt_opcode code);
 
 /* ---- attributes: gt_opcall.attr points to the struct of the operation; a gradient uses the struct of its forward operation --- */
 
-enum gt_act { GT_ACT_NONE, GT_ACT_RELU }; /* an activation that is fused into another operation */
+/* An activation that is fused into another operation. Only batch normalisation has a gelu, exact or the approximation by tanh. */
+enum gt_act { GT_ACT_NONE, GT_ACT_RELU, GT_ACT_GELU, GT_ACT_GELU_TANH };
 
 struct gt_attr_linear {
 	int64_t out; /* output features */

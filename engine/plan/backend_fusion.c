@@ -4,16 +4,10 @@
 #include "ir/op.h"
 #include <string.h>
 
-struct fusion {
-	struct gt_space *space;
-	struct gt_graph *g;
-	bool accumulate, deterministic;
-};
-
 /* ---- asking the backend ------------------------------------------------------------------------------------------------------------ */
 /* Returns the description of value v that lower.c will pass to the backend. The layout of a parameter is the one that a kernel has
  * chosen, or not chosen yet (gt_tdesc.any). */
-static struct gt_tdesc desc_of(const struct fusion *f, gt_vid v)
+static struct gt_tdesc desc_of(const struct gt_fusion *f, gt_vid v)
 {
 	const struct gt_value *val = &f->g->values[v];
 	struct gt_tdesc d = val->desc;
@@ -27,8 +21,7 @@ static struct gt_tdesc desc_of(const struct fusion *f, gt_vid v)
 	return d;
 }
 
-/* Sets *yes to whether the backend accepts node n in the form that fusion f gives it. */
-static enum gt_code offered(const struct fusion *f, const struct gt_node *n, bool *yes, struct gt_err *err)
+enum gt_code gt_fusion_offered(const struct gt_fusion *f, const struct gt_node *n, bool *yes, struct gt_err *err)
 {
 	struct gt_tdesc in[GT_MAX_IO], out[GT_MAX_IO];
 	struct gt_opcall oc = {.code = n->op->code,
@@ -53,13 +46,8 @@ static enum gt_code offered(const struct fusion *f, const struct gt_node *n, boo
 }
 
 /* ---- rewriting --------------------------------------------------------------------------------------------------------------------- */
-/* Replaces node i by node n and removes node `gone`. */
-static void replace(struct gt_graph *g, int i, int gone, const struct gt_node *n)
+void gt_fusion_drop(struct gt_graph *g, int gone)
 {
-	g->nodes[i] = *n;
-	for (int k = 0; k < n->nout; k++)
-		if (n->out[k] >= 0)
-			g->values[n->out[k]].producer = i;
 	memmove(&g->nodes[gone], &g->nodes[gone + 1], (size_t)(g->nnodes - gone - 1) * sizeof *g->nodes);
 	g->nnodes--;
 	for (gt_vid v = 0; v < g->nvalues; v++)
@@ -67,14 +55,17 @@ static void replace(struct gt_graph *g, int i, int gone, const struct gt_node *n
 			g->values[v].producer--;
 }
 
-static gt_vid operand(const struct gt_node *n, int i)
+void gt_fusion_put(struct gt_graph *g, int i, const struct gt_node *n)
 {
-	return i < n->nin ? n->in[i] : -1;
+	g->nodes[i] = *n;
+	for (int k = 0; k < n->nout; k++)
+		if (n->out[k] >= 0)
+			g->values[n->out[k]].producer = i;
 }
 
-/* ---- patterns: each function tries to rewrite node i; the table below names the opcode of node i ----------------------------------- */
+/* ---- patterns: each function tries to rewrite node i; the table below names the opcode of node i. norm_fusion.c has more of them -- */
 /* Merges linear.dw and linear.dx of one layer into linear.back, which reads dy once. */
-static enum gt_code both_gradients(struct fusion *f, int i, struct gt_err *err)
+static enum gt_code both_gradients(struct gt_fusion *f, int i, struct gt_err *err)
 {
 	struct gt_graph *g = f->g;
 	const struct gt_node *dx = &g->nodes[i];
@@ -99,18 +90,20 @@ static enum gt_code both_gradients(struct fusion *f, int i, struct gt_err *err)
 	for (int k = 0; k < g->nodes[dw].nout; k++)
 		n.out[n.nout++] = g->nodes[dw].out[k];
 	bool yes;
-	GT_TRY(offered(f, &n, &yes, err));
-	if (yes)
-		replace(g, i, dw, &n);
+	GT_TRY(gt_fusion_offered(f, &n, &yes, err));
+	if (!yes)
+		return GT_OK;
+	gt_fusion_put(g, i, &n);
+	gt_fusion_drop(g, dw);
 	return GT_OK;
 }
 
 /* If the result of linear.dx is masked by the output of a relu that is fused into a linear, makes that linear write one bit for each output
  * element too, and masks with these bits. */
-static enum gt_code mask_of_bits(struct fusion *f, int i, struct gt_err *err)
+static enum gt_code mask_of_bits(struct gt_fusion *f, int i, struct gt_err *err)
 {
 	struct gt_graph *g = f->g;
-	gt_vid y = gt_graph_source(g, operand(&g->nodes[i], 2)), mask;
+	gt_vid y = gt_graph_source(g, gt_fusion_operand(&g->nodes[i], 2)), mask;
 	int p = y < 0 ? -1 : g->values[y].producer;
 	if (p < 0 || g->nodes[p].op->code != GT_OP_LINEAR || ((const struct gt_attr_linear *)g->nodes[p].attr)->act != GT_ACT_RELU)
 		return GT_OK;
@@ -127,9 +120,9 @@ static enum gt_code mask_of_bits(struct fusion *f, int i, struct gt_err *err)
 	}
 	dx.in[2] = mask;
 	bool yes;
-	GT_TRY(offered(f, &linear, &yes, err));
+	GT_TRY(gt_fusion_offered(f, &linear, &yes, err));
 	if (yes)
-		GT_TRY(offered(f, &dx, &yes, err));
+		GT_TRY(gt_fusion_offered(f, &dx, &yes, err));
 	if (!yes)
 		return GT_OK;
 	g->nodes[p] = linear;
@@ -139,7 +132,7 @@ static enum gt_code mask_of_bits(struct fusion *f, int i, struct gt_err *err)
 }
 
 /* Merges the last layer and the loss: the layer's output is then still in registers when the loss reads it. */
-static enum gt_code layer_and_loss(struct fusion *f, int i, struct gt_err *err)
+static enum gt_code layer_and_loss(struct gt_fusion *f, int i, struct gt_err *err)
 {
 	struct gt_graph *g = f->g;
 	const struct gt_node *loss = &g->nodes[i];
@@ -163,34 +156,40 @@ static enum gt_code layer_and_loss(struct fusion *f, int i, struct gt_err *err)
 	n.op = gt_op_get(GT_OP_LINEAR_LOSS);
 	n.attr = attr;
 	n.nin = 2;
-	gt_node_input(&n, operand(&g->nodes[p], 2));
+	gt_node_input(&n, gt_fusion_operand(&g->nodes[p], 2));
 	gt_node_input(&n, loss->in[1]);
 	if (loss->nin > 2)
 		gt_node_input(&n, loss->in[2]);
 	for (int k = 0; k < loss->nout; k++)
 		n.out[n.nout++] = loss->out[k];
 	bool yes;
-	GT_TRY(offered(f, &n, &yes, err));
+	GT_TRY(gt_fusion_offered(f, &n, &yes, err));
 	if (!yes)
 		return GT_OK;
-	replace(g, i, p, &n); /* aliases of y may now come before y in the list, which is allowed because they have no memory of their own */
+	gt_fusion_put(g, i, &n);
+	gt_fusion_drop(g, p); /* aliases of y may now come before y in the list, which is allowed because they have no memory of their own */
 	return GT_OK;
 }
 
 static const struct {
 	enum gt_opcode code;
-	enum gt_code (*apply)(struct fusion *f, int node, struct gt_err *err);
+	enum gt_code (*apply)(struct gt_fusion *f, int node, struct gt_err *err);
 } patterns[] = {
 	{GT_OP_LINEAR_DX, both_gradients}, /* comes first, because mask_of_bits adds an operand to the node */
 	{GT_OP_LINEAR_DX, mask_of_bits},
 	{GT_OP_CROSS_ENTROPY, layer_and_loss},
 	{GT_OP_NLL, layer_and_loss},
 	{GT_OP_MSE, layer_and_loss},
+	{GT_OP_MAXPOOL2D_DX, gt_fuse_pool_indices},
+	{GT_OP_MAXPOOL2D, gt_fuse_pool_without_indices},
+	{GT_OP_ADAPTIVE_MAXPOOL2D, gt_fuse_pool_without_indices},
+	{GT_OP_GELU, gt_fuse_gelu_of_norm},
+	{GT_OP_ADD, gt_fuse_sum_of_gradients}, /* comes after the gelu, because it adds operands to batchnorm.dx */
 };
 
 enum gt_code gt_plan_fuse_for_backend(struct gt_space *s, struct gt_graph *g, bool accumulate, bool deterministic, struct gt_err *err)
 {
-	struct fusion f = {.space = s, .g = g, .accumulate = accumulate, .deterministic = deterministic};
+	struct gt_fusion f = {.space = s, .g = g, .accumulate = accumulate, .deterministic = deterministic};
 	for (size_t p = 0; p < sizeof patterns / sizeof *patterns; p++)
 		for (int i = g->nnodes - 1; i >= 0; i--) /* goes from the last node to the first, because a pattern may remove an earlier node */
 			if (i < g->nnodes && g->nodes[i].op->code == patterns[p].code)

@@ -20,6 +20,28 @@ size_t gt_element_size(const struct gt_space *s, enum gt_arena_id a); /* bytes o
 /* Device address of a parameter in gather slot `slot` of arena a, where its whole bucket is. NULL before gt_space_alloc. */
 void *gt_space_gathered_param(const struct gt_space *s, int param, enum gt_arena_id a, int slot);
 
+/* backend_fusion.c: what the patterns of backend fusion share */
+struct gt_fusion {
+	struct gt_space *space;
+	struct gt_graph *g;
+	bool accumulate, deterministic; /* as in gt_plan_fuse_for_backend */
+};
+
+/* Sets *yes to whether the backend accepts node n in the form that the fusion gives it. */
+enum gt_code gt_fusion_offered(const struct gt_fusion *f, const struct gt_node *n, bool *yes, struct gt_err *err);
+void gt_fusion_put(struct gt_graph *g, int i, const struct gt_node *n); /* replaces node i by node n */
+void gt_fusion_drop(struct gt_graph *g, int gone);                     /* removes node `gone` from the list */
+static inline gt_vid gt_fusion_operand(const struct gt_node *n, int i) /* input i; -1: it is absent */
+{
+	return i < n->nin ? n->in[i] : -1;
+}
+
+/* norm_fusion.c: patterns, each of which tries to rewrite node i */
+enum gt_code gt_fuse_gelu_of_norm(struct gt_fusion *f, int i, struct gt_err *err);         /* i: gelu */
+enum gt_code gt_fuse_sum_of_gradients(struct gt_fusion *f, int i, struct gt_err *err);     /* i: add */
+enum gt_code gt_fuse_pool_indices(struct gt_fusion *f, int i, struct gt_err *err);         /* i: maxpool2d.dx */
+enum gt_code gt_fuse_pool_without_indices(struct gt_fusion *f, int i, struct gt_err *err); /* i: maxpool2d, adaptive_maxpool2d */
+
 /* layout.c */
 /* Prepares the parameters' layouts for the first graph of a space. Call it before the first kernel is prepared. */
 enum gt_code gt_layout_start(struct gt_space *s, struct gt_graph *g, struct gt_err *err);

@@ -444,6 +444,8 @@ enum gt_code gt_cpu_batchnorm(struct gt_dev *dev, const struct gt_opcall *call, 
 	const struct gt_attr_norm *attr = call->attr;
 	struct bn *k;
 	int i = 0;
+	if (attr->act > GT_ACT_RELU || (backward && has(call->in, call->nin, call->code == GT_OP_BATCHNORM_DX ? 8 : 7)))
+		return gt_cpu_refuse(call, err, "a gelu and the sum of two gradients are calls of their own");
 	if (call->in[0]->dtype == GT_F64)
 		return gt_ref_batchnorm(dev, call, out, err);
 	while (ops[i].code != call->code)
@@ -468,7 +470,7 @@ enum gt_code gt_cpu_batchnorm(struct gt_dev *dev, const struct gt_opcall *call, 
 	k->relu = k->attr.act == GT_ACT_RELU;
 	k->res = (forward && has(call->in, call->nin, 6)) || (again && has(call->in, call->nin, 5));
 	k->part = forward && has(call->out, call->nout, 3);
-	k->given = backward && has(call->in, call->nin, 7);
+	k->given = call->code == GT_OP_BATCHNORM_DX && has(call->in, call->nin, 7);
 	if (backward && call->nin > 5 && !k->given)
 		k->mask = has(call->in, call->nin, 6) ? 2 : 1;
 	k->keep = k->mask && has(call->out, call->nout, 3);

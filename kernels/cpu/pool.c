@@ -184,6 +184,9 @@ enum gt_code gt_cpu_pool(struct gt_dev *dev, const struct gt_opcall *call, struc
 		break;
 	}
 	const struct gt_tdesc *x = fwd ? call->in[0] : call->out[0], *y = fwd ? call->out[0] : call->in[0];
+	const struct gt_tdesc *idx = !max ? NULL : !fwd ? call->in[1] : call->nout > 1 ? call->out[1] : NULL;
+	if (max && (!idx || idx->dtype != GT_I32))
+		return gt_cpu_refuse(call, err, "indices are i32 and always written");
 	if (x->dim[2] * x->dim[3] > INT32_MAX)
 		return gt_cpu_refuse(call, err, "the image has more than 2^31 pixels");
 	GT_KERNEL_NEW(k, fwd ? forward_launch : backward_launch, fwd ? "loops:pool" : "loops:pool.dx", err);

@@ -156,7 +156,7 @@ enum gt_code gt_ref_batchnorm(struct gt_dev *dev, const struct gt_opcall *call, 
 	k->track = running;
 	k->nbt = running && attr->train && has(call->in, call->nin, 5);
 	k->part = forward && batch && has(call->out, call->nout, 3);
-	k->given = back && has(call->in, call->nin, 7);
+	k->given = call->code == GT_OP_BATCHNORM_DX && has(call->in, call->nin, 7);
 	k->dgamma = back && has(call->out, call->nout, 1);
 	k->dbeta = back && has(call->out, call->nout, 2);
 	k->accumulate = call->accumulate;

@@ -114,7 +114,10 @@ enum gt_code gt_ref_pool(struct gt_dev *dev, const struct gt_opcall *call, struc
 	bool back = call->code == GT_OP_MAXPOOL2D_DX || call->code == GT_OP_AVGPOOL2D_DX || call->code == GT_OP_ADAPTIVE_AVGPOOL2D_DX;
 	const struct gt_tdesc *x = back ? call->out[0] : call->in[0], *y = back ? call->in[0] : call->out[0];
 	struct pool *k;
+	const struct gt_tdesc *idx = call->code == GT_OP_MAXPOOL2D_DX ? call->in[1] : call->nout > 1 ? call->out[1] : NULL;
 	(void)dev;
+	if (idx && idx->dtype != GT_I32)
+		return gt_cpu_refuse(call, err, "indices are i32");
 	if (!(k = calloc(1, sizeof *k)))
 		return gt_fail(err, GT_EFAIL, "out of memory");
 	k->head.launch = launch;

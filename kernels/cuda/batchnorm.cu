@@ -9,7 +9,12 @@
 #include "cuda/columns.cuh"
 #include "moments.h"
 
-#define AHEAD_DX 2 /* rows that a thread reads at once when it reads up to three tensors */
+/* Rows that the gradient's kernels read at once: two of up to three tensors. Another tensor, or the derivative of a gelu, takes the
+ * registers of the second row. */
+template <int MASK, bool MORE> __device__ static constexpr int ahead_dx()
+{
+	return MORE || MASK >= GT_CU_MASK_GELU ? 1 : 2;
+}
 
 /* Indices of tables in the scratch memory with one number for each channel. The partial results follow the tables. */
 enum { C_SCALE, C_SHIFT, C_DOT, C_SUM, C_COUNT };
@@ -168,7 +173,7 @@ __global__ void __launch_bounds__(COL_BLOCK) bn_again(const gt_cu_batchnorm a, f
 /* Normalises one row. Each step is rounded to S as if it had been stored, so that fusion changes no bit. */
 template <class S, int V, bool RES>
 __device__ static inline void apply_row(S *y, const packed<S, V> &x, const packed<S, V> &res, const float *scale, const float *shift,
-                                        bool relu)
+                                        int act)
 {
 	float v[V], other[V];
 	x.get(v);
@@ -179,14 +184,20 @@ __device__ static inline void apply_row(S *y, const packed<S, V> &x, const packe
 		v[j] = v[j] * scale[j] + shift[j];
 		if (RES)
 			v[j] = to_float(from_float<S>(v[j])) + other[j];
-		v[j] = relu ? gt_relu_f32(v[j]) : v[j];
+		v[j] = act == GT_ACT_RELU ? gt_relu_f32(v[j]) : v[j];
 	}
+	if (act > GT_ACT_RELU)
+#pragma unroll
+		for (int j = 0; j < V; j++) {
+			v[j] = to_float(from_float<S>(v[j]));
+			v[j] = act == GT_ACT_GELU ? gt_gelu_f32(v[j]) : gt_gelu_tanh_f32(v[j]);
+		}
 	put<S, V>(y, v);
 }
 
 template <class S, int V, bool RES>
 __global__ void __launch_bounds__(COL_BLOCK, COL_RESIDENT)
-    bn_apply(const S *x, const S *res, S *y, const float *coef, bool relu, const tiling t)
+    bn_apply(const S *x, const S *res, S *y, const float *coef, int act, const tiling t)
 {
 	after_previous();
 	const place p = place_back<V>(t);
@@ -207,33 +218,52 @@ __global__ void __launch_bounds__(COL_BLOCK, COL_RESIDENT)
 		}
 #pragma unroll
 		for (int k = 0; k < COL_AHEAD; k++)
-			apply_row<S, V, RES>(y + at + k * step, a[k], b[k], scale, shift, relu);
+			apply_row<S, V, RES>(y + at + k * step, a[k], b[k], scale, shift, act);
 	}
 	for (; left > 0; left--, at += step) {
 		packed<S, V> a, b;
 		a.fetch(x + at);
 		if (RES)
 			b.fetch(res + at);
-		apply_row<S, V, RES>(y + at, a, b, scale, shift, relu);
+		apply_row<S, V, RES>(y + at, a, b, scale, shift, act);
 	}
 }
 
 /* ---- kernels: gradient --------------------------------------------------------------------------------------------------------------- */
-/* Applies the gradient of the following relu: dy becomes 0 where the relu's output is 0, as in gt_relu_dx. MASK 1: the output is computed
- * from bn(x), rounded as in the forward pass; MASK 2: it is read from y. */
+/* Applies the gradient of the activation that follows (GT_CU_MASK_...). bn(x) is computed again and rounded as in the forward pass; dy is
+ * rounded where the gradient of the activation alone would have stored it. */
+template <int MASK> __device__ static constexpr bool again() /* bn(x) is needed */
+{
+	return MASK && MASK != GT_CU_MASK_Y;
+}
+
 template <class S, int V, int MASK>
 __device__ static inline void masked(float *dy, const float *x, const packed<S, V> &y, const float *scale, const float *shift)
 {
 	float v[V];
-	if (MASK == 2)
+	if (MASK == GT_CU_MASK_Y)
 		y.get(v);
 #pragma unroll
 	for (int j = 0; j < V; j++) {
-		if (MASK == 1)
+		if (again<MASK>())
 			v[j] = to_float(from_float<S>(x[j] * scale[j] + shift[j]));
-		if (MASK)
+		if (MASK == GT_CU_MASK_GELU)
+			dy[j] = to_float(from_float<S>(gt_gelu_dx_f32(dy[j], v[j])));
+		else if (MASK == GT_CU_MASK_GELU_TANH)
+			dy[j] = to_float(from_float<S>(gt_gelu_tanh_dx_f32(dy[j], v[j])));
+		else if (MASK)
 			dy[j] = v[j] <= 0 ? 0 : dy[j];
 	}
+}
+
+/* Adds the other part of the gradient, and rounds as the operation add does. */
+template <class S, int V> __device__ static inline void plus(float *dy, const packed<S, V> &more)
+{
+	float v[V];
+	more.get(v);
+#pragma unroll
+	for (int j = 0; j < V; j++)
+		dy[j] = to_float(from_float<S>(dy[j] + v[j]));
 }
 
 template <int V> struct channels {
@@ -245,7 +275,7 @@ template <int V, int MASK> __device__ static inline void load_channels(channels<
 {
 	float rstd[V], gamma[V];
 	get_f32<V>(h.mean, a.mean + col);
-	if (MASK != 1)
+	if (!again<MASK>())
 		return;
 	get_f32<V>(rstd, a.rstd + col);
 	if (a.gamma)
@@ -293,8 +323,8 @@ __global__ void __launch_bounds__(COL_BLOCK) bn_given(const gt_cu_batchnorm_dx a
 		channel_dx(a, coef, c, a.given[c], a.given[a.c + c], 1.0 / a.given[2 * a.c + c]);
 }
 
-/* Sums dy and dy * (x - mean); g receives dy after the mask. */
-template <class S, int V, int MASK>
+/* Sums dy and dy * (x - mean); g receives dy after the sum with `more` and the mask. */
+template <class S, int V, int MASK, bool MORE>
 __global__ void __launch_bounds__(COL_BLOCK, COL_RESIDENT) bn_sums(const gt_cu_batchnorm_dx a, float *coef, float *part, const tiling t)
 {
 	after_previous();
@@ -304,25 +334,30 @@ __global__ void __launch_bounds__(COL_BLOCK, COL_RESIDENT) bn_sums(const gt_cu_b
 	if (p.in) {
 		load_channels<V, MASK>(h, a, p.col);
 		int64_t at = p.row * t.cols + p.col, step = p.ty * t.cols;
-		for (int left = p.n; left > 0; left -= AHEAD_DX, at += AHEAD_DX * step) {
-			packed<S, V> dy[AHEAD_DX], x[AHEAD_DX], y[AHEAD_DX];
+		constexpr int AHEAD = ahead_dx<MASK, MORE>();
+		for (int left = p.n; left > 0; left -= AHEAD, at += AHEAD * step) {
+			packed<S, V> dy[AHEAD], more[AHEAD], x[AHEAD], y[AHEAD];
 			bool second = left > 1;
 #pragma unroll
-			for (int k = 0; k < AHEAD_DX; k++)
+			for (int k = 0; k < AHEAD; k++)
 				if (!k || second) {
 					dy[k].fetch((const S *)a.dy + at + k * step);
+					if (MORE)
+						more[k].fetch((const S *)a.more + at + k * step);
 					x[k].fetch((const S *)a.x + at + k * step);
-					if (MASK == 2)
+					if (MASK == GT_CU_MASK_Y)
 						y[k].fetch((const S *)a.y + at + k * step);
 				}
 #pragma unroll
-			for (int k = 0; k < AHEAD_DX; k++)
+			for (int k = 0; k < AHEAD; k++)
 				if (!k || second) {
 					float d[V], v[V];
 					dy[k].get(d);
+					if (MORE)
+						plus<S, V>(d, more[k]);
 					x[k].get(v);
 					masked<S, V, MASK>(d, v, y[k], h.scale, h.shift);
-					if (MASK && a.g)
+					if ((MASK || MORE) && a.g)
 						put<S, V>((S *)a.g + at + k * step, d);
 #pragma unroll
 					for (int j = 0; j < V; j++) {
@@ -354,24 +389,25 @@ __global__ void __launch_bounds__(COL_BLOCK, COL_RESIDENT) bn_dx(const gt_cu_bat
 		return;
 	get_f32<V>(mean, a.mean + p.col);
 	get_f32<V>(scale, coef + C_SCALE * t.cols + p.col);
-	if (MASK == 1)
+	if (again<MASK>())
 		get_f32<V>(shift, coef + C_SHIFT * t.cols + p.col);
 	get_f32<V>(dot, coef + C_DOT * t.cols + p.col);
 	get_f32<V>(sum, coef + C_SUM * t.cols + p.col);
 	int64_t at = p.row * t.cols + p.col, step = -p.ty * t.cols;
-	for (int left = p.n; left > 0; left -= AHEAD_DX, at += AHEAD_DX * step) {
-		packed<S, V> dy[AHEAD_DX], x[AHEAD_DX], y[AHEAD_DX];
+	constexpr int AHEAD = ahead_dx<MASK, false>();
+	for (int left = p.n; left > 0; left -= AHEAD, at += AHEAD * step) {
+		packed<S, V> dy[AHEAD], x[AHEAD], y[AHEAD];
 		bool second = left > 1;
 #pragma unroll
-		for (int k = 0; k < AHEAD_DX; k++)
+		for (int k = 0; k < AHEAD; k++)
 			if (!k || second) {
 				dy[k].fetch((const S *)a.dy + at + k * step);
 				x[k].fetch((const S *)a.x + at + k * step);
-				if (MASK == 2)
+				if (MASK == GT_CU_MASK_Y)
 					y[k].fetch((const S *)a.y + at + k * step);
 			}
 #pragma unroll
-		for (int k = 0; k < AHEAD_DX; k++)
+		for (int k = 0; k < AHEAD; k++)
 			if (!k || second) {
 				float d[V], v[V];
 				dy[k].get(d);
@@ -413,7 +449,7 @@ template <class S, int V> static cudaError_t forward(const struct gt_cu_batchnor
 	if (e != cudaSuccess || !a->y)
 		return e;
 	return launch(res ? bn_apply<S, V, true> : bn_apply<S, V, false>, tiling_grid(t), dim3(COL_BLOCK), s, x, res, (S *)a->y,
-	              (const float *)a->scratch, a->relu, t);
+	              (const float *)a->scratch, a->act, t);
 }
 
 template <class S> static cudaError_t forward_any(const struct gt_cu_batchnorm *a, cudaStream_t s)
@@ -431,27 +467,42 @@ template <class S, int V, int MASK> static cudaError_t backward(const struct gt_
 {
 	struct tiling t = tile_columns(a->rows, a->c, V);
 	float *part = partials(a->scratch, a->c);
-	cudaError_t e = a->given ? launch(bn_given, dim3((unsigned)ceil_div(a->c, COL_BLOCK)), dim3(COL_BLOCK), s, *a, a->scratch)
-	                         : launch(bn_sums<S, V, MASK>, tiling_grid(t), dim3(COL_BLOCK), s, *a, a->scratch, part, t);
+	struct gt_cu_batchnorm_dx b = *a;
+	if (a->more && !a->g)
+		b.g = a->dx; /* dx is computed in place, so that the second pass need not read both parts of the gradient */
+	constexpr bool CAN_ADD = MASK < GT_CU_MASK_GELU; /* no call of a gelu has `more`: the kernel would spill registers */
+	cudaError_t e = a->given ? launch(bn_given, dim3((unsigned)ceil_div(a->c, COL_BLOCK)), dim3(COL_BLOCK), s, b, a->scratch)
+	                         : launch(a->more ? bn_sums<S, V, MASK, CAN_ADD> : bn_sums<S, V, MASK, false>, tiling_grid(t), dim3(COL_BLOCK),
+	                                  s, b, a->scratch, part, t);
 	if (e != cudaSuccess || !a->dx)
 		return e;
-	if (!MASK || !a->g)
-		return launch(bn_dx<S, V, MASK>, tiling_grid(t), dim3(COL_BLOCK), s, *a, (const float *)a->scratch, t);
-	struct gt_cu_batchnorm_dx b = *a; /* g now holds dy after the mask, so dx is computed from it */
-	b.dy = a->g;
+	if (!b.g)
+		return launch(bn_dx<S, V, MASK>, tiling_grid(t), dim3(COL_BLOCK), s, b, (const float *)a->scratch, t);
+	b.dy = b.g; /* g now holds dy after the mask, so dx is computed from it */
 	return launch(bn_dx<S, V, 0>, tiling_grid(t), dim3(COL_BLOCK), s, b, (const float *)a->scratch, t);
 }
 
 template <class S, int V> static cudaError_t backward_mask(const struct gt_cu_batchnorm_dx *a, cudaStream_t s)
 {
-	return a->mask == 0 ? backward<S, V, 0>(a, s) : a->mask == 1 ? backward<S, V, 1>(a, s) : backward<S, V, 2>(a, s);
+	switch (a->mask) {
+	case GT_CU_MASK_BN:
+		return backward<S, V, GT_CU_MASK_BN>(a, s);
+	case GT_CU_MASK_Y:
+		return backward<S, V, GT_CU_MASK_Y>(a, s);
+	case GT_CU_MASK_GELU:
+		return backward<S, V, GT_CU_MASK_GELU>(a, s);
+	case GT_CU_MASK_GELU_TANH:
+		return backward<S, V, GT_CU_MASK_GELU_TANH>(a, s);
+	default:
+		return backward<S, V, GT_CU_MASK_NONE>(a, s);
+	}
 }
 
 template <class S> static cudaError_t backward_any(const struct gt_cu_batchnorm_dx *a, cudaStream_t s)
 {
 	/* Tables of f32 are read in vectors of four columns too, so their addresses count. */
-	uintptr_t at = (uintptr_t)a->x | (uintptr_t)a->dy | (uintptr_t)a->y | (uintptr_t)a->dx | (uintptr_t)a->g | (uintptr_t)a->mean |
-	               (uintptr_t)a->rstd | (uintptr_t)a->gamma | (uintptr_t)a->beta;
+	uintptr_t at = (uintptr_t)a->x | (uintptr_t)a->dy | (uintptr_t)a->more | (uintptr_t)a->y | (uintptr_t)a->dx | (uintptr_t)a->g |
+	               (uintptr_t)a->mean | (uintptr_t)a->rstd | (uintptr_t)a->gamma | (uintptr_t)a->beta;
 	return columns_of<S>(a->c, at) == 1 ? backward_mask<S, 1>(a, s) : backward_mask<S, width<S>::n>(a, s);
 }
 

@@ -21,7 +21,7 @@ struct batchnorm {
 	int type, mask;
 	int64_t rows, c;
 	bool sums;          /* true for batchnorm.sums, false for batchnorm.dx */
-	bool in[8], out[4]; /* which optional operands exist */
+	bool in[9], out[4]; /* which optional operands exist */
 	uint32_t accumulate;
 };
 
@@ -51,7 +51,7 @@ static enum gt_code launch_batchnorm(struct gt_dev *dev, struct gt_kernel *kerne
 	    .momentum = k->attr.momentum,
 	    .batch = k->attr.train || !k->attr.track,
 	    .update = k->attr.train && k->attr.track && k->in[3],
-	    .relu = k->attr.act == GT_ACT_RELU,
+	    .act = k->attr.act,
 	    .part = there(a->out, k->out, 3),
 	    .join = k->accumulate & 8,
 	    .scratch = a->scratch,
@@ -94,7 +94,7 @@ static enum gt_code launch_batchnorm_y(struct gt_dev *dev, struct gt_kernel *ker
 	    .rows = k->rows,
 	    .c = k->c,
 	    .again = true,
-	    .relu = k->attr.act == GT_ACT_RELU,
+	    .act = k->attr.act,
 	    .scratch = a->scratch,
 	};
 	GT_CUDA(dev, gt_cu_batchnorm_start(k->type, &c, s), "batchnorm.y", err);
@@ -107,13 +107,14 @@ static enum gt_code launch_batchnorm_dx(struct gt_dev *dev, struct gt_kernel *ke
 	const struct batchnorm *k = (const struct batchnorm *)kernel;
 	struct gt_cu_batchnorm_dx c = {
 	    .dy = a->in[0],
+	    .more = there(a->in, k->in, k->sums ? 7 : 8),
 	    .x = a->in[1],
 	    .gamma = there(a->in, k->in, 2),
 	    .mean = a->in[3],
 	    .rstd = a->in[4],
 	    .beta = there(a->in, k->in, 5),
 	    .y = there(a->in, k->in, 6),
-	    .given = there(a->in, k->in, 7),
+	    .given = k->sums ? NULL : there(a->in, k->in, 7),
 	    .sums = k->sums ? a->out[0] : NULL,
 	    .dx = k->sums ? NULL : there(a->out, k->out, 0),
 	    .dgamma = there(a->out, k->out, 1),
@@ -132,6 +133,17 @@ static enum gt_code launch_batchnorm_dx(struct gt_dev *dev, struct gt_kernel *ke
 	return GT_OK;
 }
 
+/* Returns the gradient of the activation that a call applies to dy: GT_CU_MASK_... */
+static int mask_of(const struct gt_opcall *call)
+{
+	int act = ((const struct gt_attr_norm *)call->attr)->act, more = call->code == GT_OP_BATCHNORM_SUMS ? 7 : 8;
+	if (call->nin <= 5 || (input(call, more) && !act) || (call->code == GT_OP_BATCHNORM_DX && input(call, 7)))
+		return GT_CU_MASK_NONE;
+	if (act > GT_ACT_RELU)
+		return act == GT_ACT_GELU ? GT_CU_MASK_GELU : GT_CU_MASK_GELU_TANH;
+	return input(call, 6) ? GT_CU_MASK_Y : GT_CU_MASK_BN;
+}
+
 /* Checks what the signature of batch normalisation (opsig.h) cannot express. Returns NULL, or the reason to refuse the call. */
 static const char *wrong_batchnorm(const struct gt_opcall *call)
 {
@@ -140,6 +152,8 @@ static const char *wrong_batchnorm(const struct gt_opcall *call)
 	bool batch = attr->train || !attr->track;
 	if (call->code == GT_OP_BATCHNORM_STATS && !attr->empty && call->out[0]->dim[1] != x->dim[1])
 		return "a partial sum must be [3, C]";
+	if (call->code == GT_OP_BATCHNORM_DX && input(call, 7) && input(call, 8))
+		return "sums that are given cover the whole gradient";
 	if (call->code != GT_OP_BATCHNORM)
 		return NULL;
 	if (output(call, 3) && !batch)
@@ -172,12 +186,11 @@ enum gt_code gt_cuda_batchnorm(struct gt_dev *dev, const struct gt_opcall *call,
 	k->rows = gt_tdesc_count(x) / k->c;
 	k->accumulate = call->accumulate;
 	k->sums = sums;
-	if (back && call->nin > 5 && !input(call, 7))
-		k->mask = input(call, 6) ? 2 : 1;
-	for (int i = 0; i < 8; i++)
+	k->mask = back ? mask_of(call) : GT_CU_MASK_NONE;
+	for (int i = 0; i < 9; i++)
 		k->in[i] = input(call, i);
 	for (int i = 0; i < 4; i++)
-		k->out[i] = output(call, i) && (i < 3 || k->mask || !back);
+		k->out[i] = output(call, i);
 	k->head.scratch = gt_cu_batchnorm_scratch(k->rows, k->c);
 	code = gt_cuda_counters(dev, &k->head, gt_cu_batchnorm_counters(k->c), err);
 	if (code != GT_OK) {

@@ -6,7 +6,7 @@ struct pool {
 	struct gt_kernel head;
 	struct gt_cu_pool c; /* arguments of the kernel; the launch fills in the pointers */
 	int type;
-	bool max, back, idx;
+	bool max, back, idx; /* idx: the call has indices */
 };
 
 static enum gt_code launch_pool(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, cudaStream_t s, struct gt_err *err)
@@ -61,11 +61,13 @@ enum gt_code gt_cuda_pool(struct gt_dev *dev, const struct gt_opcall *call, stru
 	int64_t rows = x->dim[0] * (x->dim[2] > y->dim[2] ? x->dim[2] : y->dim[2]), width = x->dim[3] > y->dim[3] ? x->dim[3] : y->dim[3];
 	if (rows > UINT32_MAX || width * x->dim[1] > INT32_MAX || x->dim[2] * x->dim[3] > INT32_MAX)
 		return gt_cuda_refuse(call, err, "the images are too big");
+	const struct gt_tdesc *idx = !max ? NULL : back ? call->in[1] : call->nout > 1 ? call->out[1] : NULL;
 	GT_CUDA_NEW(k, launch_pool, max ? (back ? "gather:max" : "max") : (back ? "gather:mean" : "mean"), err);
 	k->type = gt_cuda_type(x->dtype);
 	k->max = max;
 	k->back = back;
-	k->idx = max && (back || (call->nout > 1 && call->out[1]));
+	k->idx = idx != NULL;
+	k->c.bytes = idx && idx->dtype == GT_U8;
 	k->c.n = x->dim[0], k->c.c = x->dim[1];
 	k->c.h = (int32_t)x->dim[2], k->c.w = (int32_t)x->dim[3];
 	k->c.oh = (int32_t)y->dim[2], k->c.ow = (int32_t)y->dim[3];

@@ -305,10 +305,10 @@ size_t gt_cu_colsum_scratch(int64_t rows, int64_t cols);
 /* ---- batchnorm.cu ------------------------------------------------------------------------------------------------------------ */
 /* The arguments of batch normalisation. x and y are [rows, c]. A gamma of NULL counts as 1, a beta of NULL as 0. If batch is true, the
  * statistics of the batch are used, otherwise the running statistics. If update is true, the running statistics are updated, and nbt if it
- * is not NULL. res is added before the relu; it may be NULL. mean and rstd receive the statistics, unless they are NULL. If again is true,
- * the statistics are read from mean and rstd instead; eps, momentum and the running statistics are not used. part, if not NULL, receives
- * the statistics of the batch as [3, c] (moments.h); if join is true, they are merged with those that part holds. If y is NULL, only part
- * is computed. */
+ * is not NULL. res is added before the activation act (enum gt_act); it may be NULL. mean and rstd receive the statistics, unless they are
+ * NULL. If again is true, the statistics are read from mean and rstd instead; eps, momentum and the running statistics are not used. part,
+ * if not NULL, receives the statistics of the batch as [3, c] (moments.h); if join is true, they are merged with those that part holds. If
+ * y is NULL, only part is computed. */
 struct gt_cu_batchnorm {
 	const void *x, *res;
 	void *y;
@@ -317,7 +317,8 @@ struct gt_cu_batchnorm {
 	int64_t *nbt;
 	int64_t rows, c;
 	double eps, momentum;
-	bool batch, update, relu, again;
+	bool batch, update, again;
+	int act;
 	double *part;
 	bool join;
 	float *scratch;
@@ -325,12 +326,18 @@ struct gt_cu_batchnorm {
 };
 cudaError_t gt_cu_batchnorm_start(int type, const struct gt_cu_batchnorm *a, cudaStream_t s);
 
-/* The arguments of the gradient of batch normalisation. mask selects the elements of dy that count: all (0), those with bn(x) > 0 (1), or
- * those with y > 0 (2). g, if not NULL, receives dy masked in this way. dx, dgamma and dbeta may be NULL. sums, if not NULL, receives [3,
- * c]: the sums of dy and of dy * (x - mean), and the number of values. given, if not NULL, holds such sums, from which dx is computed with
- * mask 0. */
+/* The arguments of the gradient of batch normalisation. more, if not NULL, is added to dy first. mask is the gradient of an activation that
+ * follows. g, if not NULL, receives the dy that results. dx, dgamma and dbeta may be NULL. sums, if not NULL, receives [3, c]: the sums of
+ * dy and of dy * (x - mean), and the number of values. given, if not NULL, holds such sums, from which dx is computed with mask 0. */
+enum {
+	GT_CU_MASK_NONE,
+	GT_CU_MASK_BN, /* dy counts where bn(x) > 0 */
+	GT_CU_MASK_Y,  /* dy counts where y > 0 */
+	GT_CU_MASK_GELU,
+	GT_CU_MASK_GELU_TANH /* dy is multiplied by the derivative of a gelu at bn(x) */
+};
 struct gt_cu_batchnorm_dx {
-	const void *dy, *x, *y;
+	const void *dy, *more, *x, *y;
 	void *dx, *g;
 	const float *gamma, *beta, *mean, *rstd;
 	float *dgamma, *dbeta;
@@ -365,8 +372,10 @@ cudaError_t gt_cu_moments_start(const struct gt_cu_moments *a, cudaStream_t s);
 struct gt_cu_pool {
 	const void *in; /* x, or dy */
 	void *out;      /* y, or dx */
-	/* maximum pooling: position of each maximum in its input plane, which the forward pass writes and the backward pass reads */
-	int32_t *idx;
+	/* maximum pooling: position of each maximum, which the forward pass writes and the backward pass reads: i32, in its input plane, or,
+	 * if `bytes` is true, u8, in its window */
+	void *idx;
+	bool bytes;
 	int64_t n, c;
 	int32_t h, w, oh, ow;
 	int32_t kernel[2], stride[2], padding[2];

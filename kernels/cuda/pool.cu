@@ -78,8 +78,38 @@ template <int V> __device__ static inline void get_idx(int32_t *v, const int32_t
 		}
 }
 
+template <int V> __device__ static inline void put_idx(uint8_t *p, const int32_t *v)
+{
+#pragma unroll
+	for (int j = 0; j < V; j += 4)
+		if constexpr (V == 1)
+			p[0] = (uint8_t)v[0];
+		else
+			*(uint32_t *)(p + j) = (uint32_t)v[j] | (uint32_t)v[j + 1] << 8 | (uint32_t)v[j + 2] << 16 | (uint32_t)v[j + 3] << 24;
+}
+
+template <int V> __device__ static inline void get_idx(int32_t *v, const uint8_t *p)
+{
+#pragma unroll
+	for (int j = 0; j < V; j += 4)
+		if constexpr (V == 1) {
+			v[0] = p[0];
+		} else {
+			uint32_t u = *(const uint32_t *)(p + j);
+			v[j] = u & 255, v[j + 1] = u >> 8 & 255, v[j + 2] = u >> 16 & 255, v[j + 3] = u >> 24;
+		}
+}
+
+/* Returns the index of pixel (y, x) as the maximum of window (oy, ox): type I is that of the indices. */
+template <class I> __device__ static inline int32_t index_of(const gt_cu_pool &a, int32_t y, int32_t x, int32_t oy, int32_t ox)
+{
+	if (sizeof(I) > 1)
+		return y * a.w + x;
+	return (y + a.padding[0] - oy * a.stride[0]) * a.kernel[1] + x + a.padding[1] - ox * a.stride[1];
+}
+
 /* The forward pass: a thread computes one pixel of the output from its window. */
-template <class S, int V, bool MAX> __global__ void __launch_bounds__(BLOCK, 4) pool(const gt_cu_pool a)
+template <class S, int V, bool MAX, class I> __global__ void __launch_bounds__(BLOCK, 4) pool(const gt_cu_pool a)
 {
 	after_previous();
 	int32_t ox;
@@ -89,7 +119,8 @@ template <class S, int V, bool MAX> __global__ void __launch_bounds__(BLOCK, 4) 
 	const span w = window<1>(a, ox);
 	for (int64_t r = (int64_t)blockIdx.y * blockDim.y + threadIdx.y; r < rows; r += (int64_t)gridDim.y * blockDim.y) {
 		int64_t n = (uint32_t)r / (uint32_t)a.oh;
-		const span h = window<0>(a, (int32_t)(r - n * a.oh));
+		int32_t oy = (int32_t)(r - n * a.oh);
+		const span h = window<0>(a, oy);
 		const S *x = (const S *)a.in + n * a.h * a.w * a.c + ch;
 		int64_t at = (r * a.ow + ox) * a.c + ch;
 		float best[V], v[V];
@@ -97,13 +128,13 @@ template <class S, int V, bool MAX> __global__ void __launch_bounds__(BLOCK, 4) 
 #pragma unroll
 		for (int j = 0; j < V; j++) {
 			best[j] = MAX ? -INFINITY : 0;
-			where[j] = h.begin * a.w + w.begin;
+			where[j] = index_of<I>(a, h.begin, w.begin, oy, ox);
 		}
 		for (int32_t p = h.begin; p < h.end; p++)
 			for (int32_t q = w.begin; q < w.end; q++) {
-				int32_t tap = p * a.w + q;
+				int32_t tap = index_of<I>(a, p, q, oy, ox);
 				packed<S, V> u;
-				u.fetch(x + (int64_t)tap * a.c);
+				u.fetch(x + (int64_t)(p * a.w + q) * a.c);
 				u.get(v);
 #pragma unroll
 				for (int j = 0; j < V; j++) {
@@ -124,11 +155,11 @@ template <class S, int V, bool MAX> __global__ void __launch_bounds__(BLOCK, 4) 
 		}
 		put<S, V>((S *)a.out + at, best);
 		if (MAX && a.idx)
-			put_idx<V>(a.idx + at, where);
+			put_idx<V>((I *)a.idx + at, where);
 	}
 }
 
-template <class S, int V, bool MAX> __global__ void __launch_bounds__(BLOCK, 4) pool_dx(const gt_cu_pool a)
+template <class S, int V, bool MAX, class I> __global__ void __launch_bounds__(BLOCK, 4) pool_dx(const gt_cu_pool a)
 {
 	after_previous();
 	int32_t ix;
@@ -138,7 +169,7 @@ template <class S, int V, bool MAX> __global__ void __launch_bounds__(BLOCK, 4) 
 	const span ws = windows_of<1>(a, ix);
 	for (int64_t r = (int64_t)blockIdx.y * blockDim.y + threadIdx.y; r < rows; r += (int64_t)gridDim.y * blockDim.y) {
 		int64_t n = (uint32_t)r / (uint32_t)a.h;
-		int32_t iy = (int32_t)(r - n * a.h), me = iy * a.w + ix;
+		int32_t iy = (int32_t)(r - n * a.h);
 		const span hs = windows_of<0>(a, iy);
 		float sum[V] = {}, v[V];
 		for (int32_t p = hs.begin; p < hs.end; p++)
@@ -149,7 +180,8 @@ template <class S, int V, bool MAX> __global__ void __launch_bounds__(BLOCK, 4) 
 				u.get(v);
 				if (MAX) {
 					int32_t from[V];
-					get_idx<V>(from, a.idx + at);
+					int32_t me = index_of<I>(a, iy, ix, p, q);
+					get_idx<V>(from, (const I *)a.idx + at);
 #pragma unroll
 					for (int j = 0; j < V; j++)
 						sum[j] += from[j] == me ? v[j] : 0;
@@ -167,15 +199,19 @@ template <class S, int V, bool MAX> __global__ void __launch_bounds__(BLOCK, 4) 
 /* ---- launchers ------------------------------------------------------------------------------------------------------------------- */
 typedef void pool_fn(const gt_cu_pool);
 
-template <class S, int V> static pool_fn *find(bool max, bool back)
+template <class S, int V> static pool_fn *find(bool max, bool back, bool bytes)
 {
-	return back ? max ? pool_dx<S, V, true> : pool_dx<S, V, false> : max ? pool<S, V, true> : pool<S, V, false>;
+	if (!max)
+		return back ? pool_dx<S, V, false, int32_t> : pool<S, V, false, int32_t>;
+	if (bytes)
+		return back ? pool_dx<S, V, true, uint8_t> : pool<S, V, true, uint8_t>;
+	return back ? pool_dx<S, V, true, int32_t> : pool<S, V, true, int32_t>;
 }
 
 template <class S> static cudaError_t start(bool max, bool back, const struct gt_cu_pool *a, cudaStream_t s)
 {
 	int v = columns_of<S>(a->c, (uintptr_t)a->in | (uintptr_t)a->out | (uintptr_t)a->idx);
-	pool_fn *fn = v == 1 ? find<S, 1>(max, back) : find<S, width<S>::n>(max, back);
+	pool_fn *fn = v == 1 ? find<S, 1>(max, back, a->bytes) : find<S, width<S>::n>(max, back, a->bytes);
 	int64_t units = (back ? a->w : a->ow) * (a->c / v), rows = a->n * (back ? a->h : a->oh);
 	unsigned tx = 32;
 	while (tx < BLOCK && tx < units)

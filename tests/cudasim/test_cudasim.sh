@@ -33,13 +33,13 @@ part layers_last_first 12 "$sim/tests/cudasim/tool_layers"
 part layers_first_first 10 env CUDASIM_FIRST=1 "$sim/tests/cudasim/tool_layers" norm
 part calls_early 12 env GTRAIN_CUDA_PDL=1 "$sim/tests/cudasim/tool_calls"
 part layers_early 12 env GTRAIN_CUDA_PDL=1 "$sim/tests/cudasim/tool_layers"
-part joins_early 5 env GTRAIN_CUDA_PDL=1 "$sim/tests/cudasim/tool_joins"
+part joins_early 8 env GTRAIN_CUDA_PDL=1 "$sim/tests/cudasim/tool_joins"
 part muon_early 4 env GTRAIN_CUDA_PDL=1 "$sim/tests/cudasim/tool_muon"
 part convolutions_early 1 env GTRAIN_CUDA_PDL=1 "$sim/tests/cudasim/tool_conv"
 part muon_last_first 4 "$sim/tests/cudasim/tool_muon"
 part muon_first_first 1 env CUDASIM_FIRST=1 "$sim/tests/cudasim/tool_muon" bf16
-part joins_last_first 5 "$sim/tests/cudasim/tool_joins"
-part joins_first_first 4 env CUDASIM_FIRST=1 "$sim/tests/cudasim/tool_joins"
+part joins_last_first 8 "$sim/tests/cudasim/tool_joins"
+part joins_first_first 8 env CUDASIM_FIRST=1 "$sim/tests/cudasim/tool_joins"
 part device 5 "$sim/tests/cudasim/tool_device"
 part nccl_one_rank 5 "$sim/tests/cudasim/tool_nccl"
 part nccl_silent_peer 3 env CUDASIM_SILENT_PEER=1 "$sim/tests/cudasim/tool_nccl" silent_peer

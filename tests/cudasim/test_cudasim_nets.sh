@@ -9,7 +9,7 @@ sim_needed cudasim_nets
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 
-# Every fusion of batchnorm (alone, relu, sum, sum and relu), its running statistics in evaluation, a last batch of another size.
+# Every fusion of batchnorm (alone, relu, sum, sum and relu, gelu), its running statistics in evaluation, a last batch of another size.
 cat >"$tmp/image.cfg" <<'CFG'
 schema = 1; name = "image"; seed = 3;
 data = { name = "synthetic"; batch = 24; classes = 4; samples = 200; samples_test = 50; augment = ( { type = "pad_crop"; pad = 2; } ); };
@@ -20,7 +20,8 @@ model = { input = [3, 12, 12]; layers = (
 	{ name = "r2"; type = "relu"; },
 	{ name = "bn3"; type = "batchnorm2d"; affine = false; in = ["r2"]; },
 	{ name = "bn4"; type = "batchnorm2d"; track_running_stats = false; in = ["top"]; },
-	{ name = "cat"; type = "concat"; in = ["bn3", "bn4"]; },
+	{ name = "g4"; type = "gelu"; },
+	{ name = "cat"; type = "concat"; in = ["bn3", "g4"]; },
 	{ name = "avg"; type = "avgpool2d"; kernel = 2; stride = 1; }, { name = "ln"; type = "layernorm"; },
 	{ name = "amax"; type = "adaptive_maxpool2d"; out = 3; }, { name = "aavg"; type = "adaptive_avgpool2d"; out = 2; },
 	{ type = "flatten"; }, { name = "fc1"; type = "linear"; out = 40; bias = false; }, { name = "bn5"; type = "batchnorm1d"; },

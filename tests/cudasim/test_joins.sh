@@ -14,6 +14,8 @@ made=(-s data.name=synthetic -s data.root= -s data.classes=10 -s data.samples_te
 mlp=("$GTRAIN_SRC/configs/tutorial_mlp_sgd.cfg" "${made[@]}" -s train.optimizer.momentum=0.9)
 lenet=("$GTRAIN_SRC/configs/lenet.cfg" "${made[@]}" -s data.batch=8)
 resnet=("$GTRAIN_SRC/configs/resnet18_cifar.cfg" "${made[@]}" -s data.batch=2 -s precision=bf16 -s 'model.input=[3,8,8]')
+airbench=("$GTRAIN_SRC/configs/cifar10_airbench94.cfg" "${made[@]}" -s data.batch=4 -s data.eval_batch=4 -s data.samples=8
+	-s reproducible=run)
 
 # steps NAME ARGS...: what the first program of a plan does, without places in memory
 steps() {
@@ -28,6 +30,7 @@ steps mlp "${mlp[@]}" -s data.samples=320
 CUDASIM_NO_EPILOGUE=DRELU steps mlp_without_drelu "${mlp[@]}" -s data.samples=320
 steps mlp_fp16 "${mlp[@]}" -s data.samples=320 -s precision=fp16
 steps lenet "${lenet[@]}" -s data.samples=80
+CUDASIM_DNN_IDLE=1 steps airbench "${airbench[@]}"
 
 # nodes NAME WANT ARGS...: of a step in a graph of one, which zeroes its scalars in one more (as a graph of 64 does)
 nodes() {
@@ -42,7 +45,7 @@ nodes() {
 }
 nodes mlp 10 "${mlp[@]}" -s data.samples=64
 nodes lenet 33 "${lenet[@]}" -s data.samples=16
-nodes resnet18_bf16 174 "${resnet[@]}" -s data.samples=4
+nodes resnet18_bf16 166 "${resnet[@]}" -s data.samples=4
 
 # The same training where the library refuses.
 losses() { sed -nE 's/.*"event":"(train|eval)","step":([0-9]+).*"loss":([^,}]+).*/\1 \2 \3/p' "$1/metrics.jsonl"; }

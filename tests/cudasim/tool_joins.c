@@ -296,4 +296,146 @@ TEST(larger_layers_are_refused)
 	drop(x, 6);
 }
 
+/* ---- batch normalisation ------------------------------------------------------------------------------------------------------------- */
+#define NORM_SHAPES 5
+static const int64_t norm_shapes[NORM_SHAPES][2] = {{2, 1}, {7, 8}, {33, 37}, {130, 64}, {1000, 3}}; /* rows, channels */
+
+/* The same bits. */
+static bool same(const struct tensor *a, const struct tensor *b)
+{
+	void *x = host_of(a), *y = host_of(b);
+	bool yes = !memcmp(x, y, gt_tdesc_bytes(&a->d));
+	free(x);
+	free(y);
+	return yes;
+}
+
+/* A normalisation that writes the gelu of its result, and its gradient, against the two calls of each: the same bits. */
+TEST(a_gelu_in_batchnorm)
+{
+	struct gt_err e;
+	if (!open_device())
+		return;
+	for (int s = 0; s < NORM_SHAPES; s++)
+		for (int v = 0; v < 12; v++) {
+			enum gt_dtype t = types[v % 3];
+			int64_t n = norm_shapes[s][0], c = norm_shapes[s][1];
+			bool affine = v / 3 % 2, tanh = v / 6;
+			struct gt_attr_gelu gelu = {.approximate = tanh};
+			struct gt_attr_norm alone = {.eps = 1e-5, .affine = affine, .train = true}, with = alone;
+			with.act = tanh ? GT_ACT_GELU_TANH : GT_ACT_GELU;
+			/* 0 x, 1 gamma, 2 beta, 3 dy; of the separate calls: 4 y, 5 mean, 6 rstd, 7 gelu, 8 dy of y, 9 dx, 10 dgamma, 11 dbeta */
+			struct tensor x[] = {filled(t, n, c, 1, -1), filled(GT_F32, c, 0, 2, -1), filled(GT_F32, c, 0, 3, -1), filled(t, n, c, 4, -1),
+			                     empty(t, 2, (int64_t[]){n, c}), empty(GT_F32, 1, &c), empty(GT_F32, 1, &c),
+			                     empty(t, 2, (int64_t[]){n, c}), empty(t, 2, (int64_t[]){n, c}), empty(t, 2, (int64_t[]){n, c}),
+			                     empty(GT_F32, 1, &c), empty(GT_F32, 1, &c), empty(t, 2, (int64_t[]){n, c}), empty(GT_F32, 1, &c),
+			                     empty(GT_F32, 1, &c), empty(t, 2, (int64_t[]){n, c}), empty(GT_F32, 1, &c), empty(GT_F32, 1, &c),
+			                     empty(t, 2, (int64_t[]){n, c})};
+			struct tensor *gamma = affine ? &x[1] : NULL, *beta = affine ? &x[2] : NULL;
+			struct tensor *dg = affine ? &x[10] : NULL, *db = affine ? &x[11] : NULL, *dg2 = affine ? &x[16] : NULL,
+			              *db2 = affine ? &x[17] : NULL;
+			CALL(GT_OP_BATCHNORM, &alone, 0, LIST(&x[0], gamma, beta), LIST(&x[4], &x[5], &x[6]));
+			CALL(GT_OP_GELU, &gelu, 0, LIST(&x[4]), LIST(&x[7]));
+			CALL(GT_OP_GELU_DX, &gelu, 0, LIST(&x[3], &x[4]), LIST(&x[8]));
+			CALL(GT_OP_BATCHNORM_DX, &alone, 0, LIST(&x[8], &x[0], gamma, &x[5], &x[6]), LIST(&x[9], dg, db));
+			CALL(GT_OP_BATCHNORM, &with, 0, LIST(&x[0], gamma, beta), LIST(&x[12], &x[13], &x[14]));
+			CALL(GT_OP_BATCHNORM_Y, &with, 0, LIST(&x[0], gamma, beta, &x[5], &x[6]), LIST(&x[18]));
+			CALL(GT_OP_BATCHNORM_DX, &with, 0, LIST(&x[3], &x[0], gamma, &x[5], &x[6], beta), LIST(&x[15], dg2, db2));
+			CHECK_MSG(same(&x[7], &x[12]) && same(&x[7], &x[18]) && same(&x[5], &x[13]) && same(&x[6], &x[14]),
+			          "%s [%d, %d]: the gelu, which batchnorm writes, is %g off", gt_dtype_name(t), (int)n, (int)c, apart(&x[7], &x[12]));
+			CHECK_MSG(same(&x[9], &x[15]) && same(&x[10], &x[16]) && same(&x[11], &x[17]), "%s [%d, %d]: dx through a gelu is %g off",
+			          gt_dtype_name(t), (int)n, (int)c, apart(&x[9], &x[15]));
+			drop(x, 19);
+		}
+}
+
+/* A gradient in two parts, which batchnorm.dx adds, against the sum as a call of its own: the same bits. kind: no activation; relu, by
+ * bn(x) and by y. wanted: the sum after the mask is an output too. pieces: batchnorm.sums. */
+static void two_parts(int shape, enum gt_dtype t, int kind, bool wanted, bool pieces)
+{
+	struct gt_err e;
+	int64_t n = norm_shapes[shape][0], c = norm_shapes[shape][1];
+	struct gt_attr_norm attr = {.eps = 1e-5, .affine = true, .train = true, .act = kind ? GT_ACT_RELU : GT_ACT_NONE};
+	/* 0 and 1 parts of dy, 2 x, 3 gamma, 4 beta, 5 mean, 6 rstd, 7 y, 8 sum; 9 dx, 10 dgamma, 11 dbeta, 12 g; the same from 13 on */
+	struct tensor x[] = {filled(t, n, c, 1, -1), filled(t, n, c, 2, -1), filled(t, n, c, 3, -1), filled(GT_F32, c, 0, 4, -1),
+	                     filled(GT_F32, c, 0, 5, -1), empty(GT_F32, 1, &c), empty(GT_F32, 1, &c), filled(t, n, c, 6, n / 2),
+	                     empty(t, 2, (int64_t[]){n, c}), empty(t, 2, (int64_t[]){n, c}), empty(GT_F32, 1, &c), empty(GT_F32, 1, &c),
+	                     empty(t, 2, (int64_t[]){n, c}), empty(t, 2, (int64_t[]){n, c}), empty(GT_F32, 1, &c), empty(GT_F32, 1, &c),
+	                     empty(t, 2, (int64_t[]){n, c}), empty(GT_F64, 2, (int64_t[]){3, c}), empty(GT_F64, 2, (int64_t[]){3, c})};
+	struct tensor *beta = kind ? &x[4] : NULL, *y = kind == 2 ? &x[7] : NULL;
+	CALL(GT_OP_BATCHNORM, &attr, 0, LIST(&x[2], &x[3], &x[4]), LIST(&x[9], &x[5], &x[6]));
+	CALL(GT_OP_ADD, NULL, 0, LIST(&x[0], &x[1]), LIST(&x[8]));
+	enum gt_opcode code = pieces ? GT_OP_BATCHNORM_SUMS : GT_OP_BATCHNORM_DX;
+	struct tensor *first = pieces ? &x[17] : &x[9], *second = pieces ? &x[18] : &x[13];
+	struct tensor **in = (struct tensor *[]){&x[8], &x[2], &x[3], &x[5], &x[6], beta, y};
+	CHECK_MSG(call(code, &attr, 0, in, kind ? 7 : 5, LIST(first, &x[10], &x[11], kind && wanted ? &x[12] : NULL), &e), "%s", e.msg);
+	struct tensor **more = (struct tensor *[]){&x[0], &x[2], &x[3], &x[5], &x[6], beta, y, pieces ? &x[1] : NULL, &x[1]};
+	CHECK_MSG(call(code, &attr, 0, more, pieces ? 8 : 9, LIST(second, &x[14], &x[15], wanted ? &x[16] : NULL), &e), "%s", e.msg);
+	for (int i = 0; i < 4; i++)
+		if ((i || !pieces) && (i < 3 || wanted)) {
+			const struct tensor *alone = i == 3 && !kind ? &x[8] : &x[9 + i];
+			CHECK_MSG(same(alone, &x[13 + i]), "%s [%d, %d], mask %d: output %d is %g off", gt_dtype_name(t), (int)n, (int)c, kind, i,
+			          apart(alone, &x[13 + i]));
+		}
+	CHECK_MSG(same(&x[17], &x[18]), "%s [%d, %d], mask %d: sums differ", gt_dtype_name(t), (int)n, (int)c, kind);
+	drop(x, 19);
+}
+
+TEST(two_gradients_in_batchnorm)
+{
+	if (!open_device())
+		return;
+	for (int s = 0; s < NORM_SHAPES; s++)
+		for (int t = 0; t < 3; t++)
+			for (int kind = 0; kind < 3; kind++)
+				for (int form = 0; form < 3; form++)
+					two_parts(s, types[t], kind, form > 0, form > 1);
+}
+
+/* ---- pooling ------------------------------------------------------------------------------------------------------------------------- */
+static struct tensor image(enum gt_dtype t, const int64_t *dim, uint32_t seed)
+{
+	struct tensor flat = seed ? filled(t, dim[0] * dim[1], dim[2] * dim[3], seed, 0) : empty(t, 4, dim);
+	flat.d = gt_tdesc_make(t, 4, dim, true);
+	return flat;
+}
+
+/* Indices of one byte, in windows with padding, overlap, gaps and a cut edge, against indices of four: the same bits of y and dx. Without
+ * indices, y is the same too. */
+TEST(indices_of_a_byte)
+{
+	static const struct gt_attr_pool2d windows[] = {{.kernel = {2, 2}, .stride = {2, 2}},
+	                                                {.kernel = {3, 3}, .stride = {2, 2}, .padding = {1, 1}},
+	                                                {.kernel = {3, 2}, .stride = {1, 3}, .padding = {1, 0}},
+	                                                {.kernel = {16, 16}, .stride = {5, 5}, .padding = {7, 7}}};
+	static const int64_t channels[] = {3, 8, 24};
+	struct gt_err e;
+	if (!open_device())
+		return;
+	for (int w = 0; w < 4; w++)
+		for (int v = 0; v < 9; v++) {
+			enum gt_dtype t = types[v % 3];
+			const struct gt_attr_pool2d *a = &windows[w];
+			int64_t in[4] = {3, channels[v / 3], 11, 10}, out[4] = {in[0], in[1]};
+			for (int d = 0; d < 2; d++)
+				out[2 + d] = (in[2 + d] + 2 * a->padding[d] - a->kernel[d]) / a->stride[d] + 1;
+			/* 0 x, 1 y, 2 indices, 3 dy, 4 dx; 5 y, 6 indices of a byte, 7 dx; 8 y without indices */
+			struct tensor x[] = {image(t, in, 1),  image(t, out, 0),     image(GT_I32, out, 0), image(t, out, 2), image(t, in, 0),
+			                     image(t, out, 0), image(GT_U8, out, 0), image(t, in, 0),       image(t, out, 0)};
+			CALL(GT_OP_MAXPOOL2D, a, 0, LIST(&x[0]), LIST(&x[1], &x[2]));
+			CALL(GT_OP_MAXPOOL2D_DX, a, 0, LIST(&x[3], &x[2]), LIST(&x[4]));
+			CALL(GT_OP_MAXPOOL2D, a, 0, LIST(&x[0]), LIST(&x[5], &x[6]));
+			CALL(GT_OP_MAXPOOL2D_DX, a, 0, LIST(&x[3], &x[6]), LIST(&x[7]));
+			CALL(GT_OP_MAXPOOL2D, a, 0, LIST(&x[0]), LIST(&x[8]));
+			CHECK_MSG(same(&x[1], &x[5]) && same(&x[4], &x[7]) && same(&x[1], &x[8]), "%s, window %d: y is %g off, dx %g", gt_dtype_name(t),
+			          w, apart(&x[1], &x[5]), apart(&x[4], &x[7]));
+			drop(x, 9);
+		}
+	struct gt_attr_pool2d large = {.kernel = {17, 16}, .stride = {1, 1}};
+	int64_t in[4] = {1, 1, 17, 16}, out[4] = {1, 1, 1, 1};
+	struct tensor x[] = {image(GT_F32, in, 1), image(GT_F32, out, 0), image(GT_U8, out, 0)};
+	CHECK(!call(GT_OP_MAXPOOL2D, &large, 0, LIST(&x[0]), LIST(&x[1], &x[2]), &e) && e.code == GT_EUNAVAILABLE);
+	drop(x, 3);
+}
+
 RUN_TESTS()

@@ -432,7 +432,7 @@ run_section() {
 	updates) section updates "$(pick 4 40)" "$build/tests/ops/test_updates" -b cuda ;;
 	calls) full calls 12 "$build/tests/cudasim/tool_calls" ;;
 	layers) full layers 11 "$build/tests/cudasim/tool_layers" ;;
-	joins) full joins 5 "$build/tests/cudasim/tool_joins" ;;
+	joins) full joins 8 "$build/tests/cudasim/tool_joins" ;;
 	muon) full muon 4 "$build/tests/cudasim/tool_muon" ;;
 	device) section device 5 "$build/tests/cudasim/tool_device" ;;
 	nccl) section nccl 5 "$build/tests/cudasim/tool_nccl" ;;

@@ -1,0 +1,155 @@
+/* Patterns of backend fusion (backend_fusion.c) for batch normalisation and pooling. They change no bit of the result, but only some
+ * backends have the kernels. */
+#include "plan/plan_parts.h"
+#include "ir/op.h"
+
+/* ---- batch normalisation ------------------------------------------------------------------------------------------------------- */
+/* Gives n a copy of its attributes with another activation. */
+static enum gt_code norm_with(struct gt_graph *g, struct gt_node *n, int act, struct gt_err *err)
+{
+	struct gt_attr_norm *attr;
+	GT_NEW(attr, g->arena, 1, err);
+	*attr = *(const struct gt_attr_norm *)n->attr;
+	attr->act = act;
+	n->attr = attr;
+	return GT_OK;
+}
+
+/* Counts the operands of nodes that are value v under any of its names; the model's output counts too. An alias is no reader. *first is the
+ * first node with such an operand, or -1. */
+static int readers(const struct gt_graph *g, gt_vid v, int *first)
+{
+	int n = gt_graph_source(g, g->output) == v;
+	*first = -1;
+	for (int i = 0; i < g->nnodes; i++)
+		for (int k = 0; k < g->nodes[i].nin && !gt_node_alias(g, &g->nodes[i]); k++)
+			if (gt_graph_source(g, g->nodes[i].in[k]) == v) {
+				*first = *first < 0 ? i : *first;
+				n++;
+			}
+	return n;
+}
+
+/* Returns the index of the node gelu.dx that reads y, the output of a batch normalisation; -1: there is none; -2: another node than gelu.dx
+ * and the gelu reads y. */
+static int gelu_gradient(const struct gt_graph *g, gt_vid y, int gelu)
+{
+	int found = g->output == y ? -2 : -1;
+	for (int i = 0; i < g->nnodes; i++)
+		for (int k = 0; k < g->nodes[i].nin; k++)
+			if (g->nodes[i].in[k] == y && i != gelu)
+				found = g->nodes[i].op->code == GT_OP_GELU_DX && k == 1 && found == -1 ? i : -2;
+	return found;
+}
+
+/* batchnorm → gelu and gelu.dx → batchnorm.dx: the normalisation writes the gelu of its result only. Its gradient computes the result again
+ * from x, which it reads in any case. The numbers are the same, bit for bit. */
+enum gt_code gt_fuse_gelu_of_norm(struct gt_fusion *f, int i, struct gt_err *err)
+{
+	struct gt_graph *g = f->g;
+	gt_vid y = g->nodes[i].in[0];
+	int p = g->values[y].producer, act = ((const struct gt_attr_gelu *)g->nodes[i].attr)->approximate ? GT_ACT_GELU_TANH : GT_ACT_GELU;
+	bool again = p >= 0 && g->nodes[p].op->code == GT_OP_BATCHNORM_Y, yes;
+	if (p < 0 || (!again && g->nodes[p].op->code != GT_OP_BATCHNORM) || gt_fusion_operand(&g->nodes[p], again ? 5 : 6) >= 0 ||
+	    ((const struct gt_attr_norm *)g->nodes[p].attr)->act != GT_ACT_NONE)
+		return GT_OK;
+	int mask = gelu_gradient(g, y, i), dx = -1;
+	if (mask == -2)
+		return GT_OK;
+	struct gt_node norm = g->nodes[p], back;
+	GT_TRY(norm_with(g, &norm, act, err));
+	norm.out[0] = g->nodes[i].out[0];
+	GT_TRY(gt_fusion_offered(f, &norm, &yes, err));
+	if (yes && mask >= 0) {
+		if (readers(g, g->nodes[mask].out[0], &dx) != 1 || g->nodes[dx].op->code != GT_OP_BATCHNORM_DX || g->nodes[dx].nin != 5 ||
+		    g->nodes[dx].in[0] != g->nodes[mask].out[0] || g->nodes[dx].in[1] != norm.in[0])
+			return GT_OK;
+		back = g->nodes[dx];
+		GT_TRY(norm_with(g, &back, act, err));
+		back.in[0] = g->nodes[mask].in[0];
+		gt_node_input(&back, norm.in[2]);
+		GT_TRY(gt_fusion_offered(f, &back, &yes, err));
+	}
+	if (!yes)
+		return GT_OK;
+	gt_fusion_put(g, p, &norm);
+	if (mask >= 0) {
+		gt_fusion_put(g, dx, &back);
+		gt_fusion_drop(g, mask);
+	}
+	gt_fusion_drop(g, i);
+	return GT_OK;
+}
+
+/* add → batchnorm.dx: the two gradients of a normalisation's output, as at a residual connection, are added as they are read. If other
+ * nodes read the sum too, batchnorm.dx writes it. The numbers are the same, bit for bit. */
+enum gt_code gt_fuse_sum_of_gradients(struct gt_fusion *f, int i, struct gt_err *err)
+{
+	struct gt_graph *g = f->g;
+	const struct gt_node *add = &g->nodes[i];
+	gt_vid sum = add->out[0];
+	int at, n = readers(g, sum, &at);
+	if (add->nin != 2 || at < 0 || gt_graph_source(g, g->nodes[at].in[0]) != sum)
+		return GT_OK;
+	struct gt_node dx = g->nodes[at];
+	bool sums = dx.op->code == GT_OP_BATCHNORM_SUMS, masked = dx.nin > 5, yes;
+	int more = sums ? 7 : 8, act = ((const struct gt_attr_norm *)dx.attr)->act;
+	if ((!sums && dx.op->code != GT_OP_BATCHNORM_DX) || gt_fusion_operand(&dx, 7) >= 0)
+		return GT_OK;
+	if (n > 1 && (masked || sums || dx.nout > 3))
+		return GT_OK;
+	GT_TRY(norm_with(g, &dx, !masked ? GT_ACT_NONE : act ? act : GT_ACT_RELU, err));
+	dx.in[0] = add->in[0];
+	while (dx.nin < more)
+		gt_node_input(&dx, -1);
+	gt_node_input(&dx, add->in[1]);
+	if (n > 1) {
+		while (dx.nout < 3)
+			dx.out[dx.nout++] = -1;
+		dx.out[dx.nout++] = sum;
+	}
+	GT_TRY(gt_fusion_offered(f, &dx, &yes, err));
+	if (!yes)
+		return GT_OK;
+	gt_fusion_put(g, at, &dx);
+	for (int k = g->nnodes - 1; n == 1 && k > i; k--) /* names of the sum, which does not exist any more */
+		if (gt_node_alias(g, &g->nodes[k]) && gt_graph_source(g, g->nodes[k].in[0]) == sum)
+			gt_fusion_drop(g, k);
+	gt_fusion_drop(g, i);
+	return GT_OK;
+}
+
+/* ---- pooling --------------------------------------------------------------------------------------------------------------------- */
+/* maxpool2d and maxpool2d.dx: the indices of the maxima take one byte if they count the pixels of a window instead of the image. */
+enum gt_code gt_fuse_pool_indices(struct gt_fusion *f, int i, struct gt_err *err)
+{
+	struct gt_graph *g = f->g;
+	gt_vid v = g->nodes[i].in[1];
+	int p = g->values[v].producer, first;
+	struct gt_tdesc *d = &g->values[v].desc, wide = *d;
+	bool yes;
+	if (p < 0 || g->nodes[p].op->code != GT_OP_MAXPOOL2D || wide.dtype != GT_I32 || readers(g, v, &first) != 1)
+		return GT_OK;
+	*d = gt_tdesc_make(GT_U8, wide.rank, wide.dim, true);
+	enum gt_code code = gt_fusion_offered(f, &g->nodes[p], &yes, err);
+	if (code == GT_OK && yes)
+		code = gt_fusion_offered(f, &g->nodes[i], &yes, err);
+	if (code != GT_OK || !yes)
+		*d = wide;
+	return code;
+}
+
+/* Indices that nobody reads, as in an evaluation, are not written. */
+enum gt_code gt_fuse_pool_without_indices(struct gt_fusion *f, int i, struct gt_err *err)
+{
+	struct gt_node n = f->g->nodes[i];
+	int first;
+	bool yes;
+	if (n.nout < 2 || n.out[1] < 0 || readers(f->g, n.out[1], &first))
+		return GT_OK;
+	n.nout = 1;
+	GT_TRY(gt_fusion_offered(f, &n, &yes, err));
+	if (yes)
+		gt_fusion_put(f->g, i, &n);
+	return GT_OK;
+}

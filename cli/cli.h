@@ -48,7 +48,7 @@ struct gt_args {
 
 	struct gt_strlist sets, lists, targets;
 	bool dry_run, strict, verify, smoke, report, csv;
-	const char *out, *device, *init, *from, *mode, *split, *dir, *url;
+	const char *out, *device, *init, *from, *mode, *card, *split, *dir, *url;
 	double time_limit, lr_from, lr_to;
 	const char *master_addr, *token_file;
 	int64_t nproc, world, rank, steps, top, nnodes, node_rank, master_port, max_restarts;
@@ -200,6 +200,9 @@ enum gt_code gt_cli_columns_text(struct gt_cli *cli, const struct gt_report *r, 
 void gt_cli_texts_json(struct gt_json *j, const struct gt_report *r);
 void gt_cli_texts_facts(struct gt_table *table, const struct gt_report *r);
 
+/* check_card.c: the prediction for a card; prints nothing without --card. */
+void gt_cli_card_json(struct gt_json *j, const struct gt_report *r);
+enum gt_code gt_cli_card_text(struct gt_cli *cli, const struct gt_report *r, struct gt_err *err);
 enum gt_code gt_cli_ranks_text(struct gt_cli *cli, const struct gt_report *r, struct gt_err *err);
 /* Writes the summary line about the ranks to buf. */
 void gt_cli_ranks_line(const struct gt_report *r, char *buf, size_t size);

@@ -8,6 +8,8 @@ static const struct gt_option options[] = {
 	GT_OPT_DEVICE,
 	GT_OPT_WORLD,
 	GT_OPT_MODE,
+	{"card", 0, GT_OPTION_CHOICE, GT_OFFSET(card), "CARD", GT_COMPLETE_CHOICE, GT_CARD_WORDS, 0, 0,
+	 "predict the time of a step on this GPU, which need not be here"},
 	{"strict", 0, GT_OPTION_FLAG, GT_OFFSET(strict), NULL, GT_COMPLETE_NONE, NULL, 0, 0,
 	 "fail if there is a warning, for example about data or a device that this machine does not have"},
 	{0},
@@ -74,6 +76,7 @@ static enum gt_code print_json(struct gt_cli *cli, const struct gt_report *r, st
 	}
 	if (r->nblocks)
 		gt_json_end(j);
+	gt_cli_card_json(j, r);
 	gt_json_array(j, "warnings");
 	for (int i = 0; i < r->warnings.n; i++)
 		gt_json_string(j, NULL, r->warnings.v[i].text);
@@ -221,9 +224,9 @@ enum gt_code gt_cli_report(struct gt_cli *cli, struct gt_conf *c, int world, str
 {
 	struct gt_report *r = NULL;
 	char title[512], clean[512], buffers[GT_UNITS], note[96] = "";
-	GT_TRY(gt_check(c, cli->args.device, world, &r, err));
-	/* a dry run has checked this machine already, and device "null" needs no machine */
-	bool elsewhere = cli->args.dry_run || (cli->args.device && !strcmp(cli->args.device, "null"));
+	GT_TRY(gt_check(c, cli->args.device, cli->args.card, world, &r, err));
+	/* a dry run has checked this machine already; device "null" needs no machine, and a card is that of another one */
+	bool elsewhere = cli->args.dry_run || cli->args.card || (cli->args.device && !strcmp(cli->args.device, "null"));
 	enum gt_code code = elsewhere ? GT_OK : gt_check_machine(c, cli->args.device, r, err);
 	for (int i = 0; i < r->warnings.n; i++)
 		gt_cli_warn(cli, r->warnings.v[i].text);
@@ -233,7 +236,7 @@ enum gt_code gt_cli_report(struct gt_cli *cli, struct gt_conf *c, int world, str
 		if (r->buffers > 0)
 			snprintf(note, sizeof note, ", %s elements of buffers", gt_units_count(buffers, r->buffers));
 		/* without --device, no device is opened and the plan has no device name */
-		const char *device = cli->args.device ? r->device : "";
+		const char *device = r->card.name ? r->card.name : cli->args.device ? r->device : "";
 		snprintf(title, sizeof title, "%s: %s%s%s, %s%s", r->name, device, *device ? ", " : "", r->mode, r->precision, note);
 		gt_out(cli, "%s%s%s\n\n", gt_style(cli->color_out, GT_STYLE_BOLD), gt_cli_printable(title, clean, sizeof clean),
 		       gt_style(cli->color_out, GT_STYLE_NONE));
@@ -244,6 +247,8 @@ enum gt_code gt_cli_report(struct gt_cli *cli, struct gt_conf *c, int world, str
 			code = gt_cli_ranks_text(cli, r, err);
 		if (code == GT_OK)
 			code = print_facts(cli, r, err);
+		if (code == GT_OK)
+			code = gt_cli_card_text(cli, r, err);
 	}
 	if (code == GT_OK && cli->args.strict)
 		code = strict(r, err);

@@ -283,8 +283,31 @@ struct gt_check_texts {
 	double mean;                  /* mean number of tokens of a text */
 	double unknown, truncated;    /* shares of tokens that the vocabulary lacks, and of texts that are cut off */
 };
+/* The predicted time of a training step on a card that is only described (par/roofline.h). It is not a measurement. */
+struct gt_check_kernel {
+	const char *op, *layer;   /* layer: of the rows by operation, NULL */
+	double bytes, flops;      /* moved between memory and multiprocessors; floating-point operations */
+	double seconds;
+	int calls, kernels;       /* number of calls; number of kernels, the nodes of a CUDA graph */
+	const char *ceiling;      /* what decides the time: "latency", "memory", "L2", "tensor cores", "f32 units"; of a row by operation, of
+	                             most of its time */
+};
+struct gt_check_card {
+	const char *word, *name;  /* the value of --card, and the product's name; NULL: nothing is predicted */
+	struct gt_check_kernel *calls, *ops; /* in the order of the program; by operation, the slowest first */
+	int ncalls, nops;
+	double step, epoch, run;  /* seconds of a step, of the steps of an epoch, and of those of the run; NAN: their number is unknown */
+	double samples_per_s;
+	double bytes, flops;      /* of a step */
+	int kernels;              /* of a step */
+	double memory;            /* bytes of the card's memory */
+	/* assumptions: shares of the peaks that kernels reach, in order: memory, L2, tensor cores, f32 units; seconds between two kernels, and
+	 * of a kernel that has next to nothing to do */
+	double reach[4], gap, latency;
+};
 struct gt_report {
 	const char *name, *device, *mode, *precision;
+	struct gt_check_card card;
 	struct gt_check_layer *layers;
 	int nlayers;
 	struct gt_check_memory *memory;
@@ -333,9 +356,11 @@ struct gt_report {
 	struct gt_problems warnings;         /* sorted by line; in the report's arena */
 	struct gt_arena *arena;              /* owns the report's memory */
 };
-/* Plans a run and reports on it. device: name of the device whose kernels are planned; NULL: plan without a device. world: number of
- * ranks; 0: the number that the config requests, or 1 if the config says "auto". The caller frees *out with gt_report_free. */
-enum gt_code gt_check(struct gt_conf *c, const char *device, int world, struct gt_report **out, struct gt_err *err);
+/* Plans a run and reports on it. device: name of the device whose kernels are planned; NULL: plan without a device. card: predict the time
+ * of a step on this card, one of GT_CARD_WORDS, without opening a device; NULL: none. world: number of ranks; 0: the number that the config
+ * requests, or 1 if the config says "auto". The caller frees *out with gt_report_free. */
+enum gt_code gt_check(struct gt_conf *c, const char *device, const char *card, int world, struct gt_report **out, struct gt_err *err);
+#define GT_CARD_WORDS "h200|h100|a100|l40s|rtx4090|rtx3090"
 /* Adds to r->warnings the reasons why a run of the report's config would fail on this machine, each with the exit code of such a run. */
 enum gt_code gt_check_machine(struct gt_conf *c, const char *device, struct gt_report *r, struct gt_err *err);
 void gt_report_free(struct gt_report *r);

@@ -3,6 +3,7 @@
 #include "base/memstream.h"
 #include "ir/op.h"
 #include "learned.h"
+#include "run/report_card.h"
 #include "run/report_ranks.h"
 #include "run/warnings.h"
 #include "session/schedule.h"
@@ -197,18 +198,23 @@ int gt_conf_world(const struct gt_conf *c)
 	return c->parallel.mode != GT_MODE_SINGLE && c->parallel.nproc > 1 ? (int)c->parallel.nproc : 1;
 }
 
-enum gt_code gt_check(struct gt_conf *c, const char *device, int world, struct gt_report **out, struct gt_err *err)
+enum gt_code gt_check(struct gt_conf *c, const char *device, const char *card, int world, struct gt_report **out, struct gt_err *err)
 {
 	struct gt_world_plan *world_plan;
 	struct gt_arena *a;
 	*out = NULL;
-	GT_TRY(gt_world_plan_open(c, device, !device, world ? world : gt_conf_world(c), &world_plan, err));
+	world = world ? world : gt_conf_world(c);
+	if (card)
+		GT_TRY(gt_report_may_predict(c, device, card, world, &device, err));
+	GT_TRY(gt_world_plan_open(c, device, !device, world, &world_plan, err));
 	enum gt_code code = gt_arena_open(&a, err);
 	if (code == GT_OK) {
 		struct gt_report *r = gt_arena_alloc(a, 1, sizeof *r);
 		if (r)
 			r->arena = a;
 		code = r ? fill(r, world_plan, err) : gt_fail_memory(err, sizeof *r);
+		if (code == GT_OK && card)
+			code = gt_report_card(r, world_plan->rank[0], card, err);
 		if (code == GT_OK)
 			*out = r;
 		else

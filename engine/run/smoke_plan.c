@@ -194,7 +194,7 @@ enum gt_code gt_smoke_plan(struct gt_conf *c, const struct gt_run_opts *o, struc
 	if (c->parallel.mode == GT_MODE_SINGLE && o->nproc > 1)
 		return gt_fail(err, GT_ECONFIG, "--nproc %d and parallel.mode = \"single\" do not go together; add -s parallel.mode=ddp", o->nproc);
 	out->ranks = choose_ranks(c, o);
-	GT_TRY(gt_check(c, NULL, out->ranks, &r, err));
+	GT_TRY(gt_check(c, NULL, NULL, out->ranks, &r, err));
 	enum gt_code code = fill(c, o, a, r, out, shown, err);
 	gt_report_free(r);
 	return code;

@@ -14,10 +14,11 @@ template <class S> __device__ static inline void quad(const S *x, S *y, const fl
 			y[j] = from_float<S>(to_float(x[j]) * keep[j]);
 }
 
+/* __stcg, because the compiler makes single elements of the vector of a plain store here. */
 __device__ static inline void quad_vector(const float *x, float *y, const float *keep)
 {
 	float4 v = *(const float4 *)x;
-	*(float4 *)y = make_float4(v.x * keep[0], v.y * keep[1], v.z * keep[2], v.w * keep[3]);
+	__stcg((float4 *)y, make_float4(v.x * keep[0], v.y * keep[1], v.z * keep[2], v.w * keep[3]));
 }
 
 template <class H> __device__ static inline void quad_vector(const H *x, H *y, const float *keep)
@@ -26,7 +27,7 @@ template <class H> __device__ static inline void quad_vector(const H *x, H *y, c
 	float v[4];
 	from_pair(v, u.x, H());
 	from_pair(v + 2, u.y, H());
-	*(uint2 *)y = make_uint2(to_pair(v[0] * keep[0], v[1] * keep[1], H()), to_pair(v[2] * keep[2], v[3] * keep[3], H()));
+	__stcg((uint2 *)y, make_uint2(to_pair(v[0] * keep[0], v[1] * keep[1], H()), to_pair(v[2] * keep[2], v[3] * keep[3], H())));
 }
 
 template <class S> __global__ void __launch_bounds__(BLOCK) dropout(const gt_cu_dropout a)

@@ -123,6 +123,10 @@ template <class T> static inline T __ldcg(const T *p)
 {
 	return *p;
 }
+template <class T> static inline void __stcg(T *p, T v)
+{
+	*p = v;
+}
 
 static inline int atomicCAS_system(int *p, int compare, int value)
 {

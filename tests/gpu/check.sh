@@ -320,6 +320,7 @@ precision    60   5  the loss of a small CNN in each precision
 fmnist       60   2  an epoch of FashionMNIST beside the CPU
 resume       90  18  the same bits twice, and from checkpoints
 windows     120  26  windows and graphs beside single steps, bit for bit
+mlpsteps    200  72  windows of a multilayer perceptron in one kernel beside the list of kernels
 fp16         60  11  the loss scale
 signals      90   6  SIGKILL and SIGTERM in the middle of windows
 memory       60   5  predicted memory beside what is gone
@@ -437,6 +438,7 @@ run_section() {
 	device) section device 5 "$build/tests/cudasim/tool_device" ;;
 	nccl) section nccl 5 "$build/tests/cudasim/tool_nccl" ;;
 	windows) on_gpu windows 13 bash "$src/tests/cudasim/test_windows.sh" ;;
+	mlpsteps) on_gpu mlpsteps 30 bash "$src/tests/cudasim/test_mlp_steps.sh" ;;
 	fp16) on_gpu fp16 10 bash "$src/tests/cudasim/test_fp16.sh" ;;
 	staged) STAGED_LIMIT=1e-5 on_gpu staged 11 bash "$src/tests/cudasim/test_staged.sh" ;;
 	parity) PARITY_DEVICE=cuda full parity 28 bash "$src/tests/parity/test_parity.sh" ;;

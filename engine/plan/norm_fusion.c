@@ -93,11 +93,11 @@ enum gt_code gt_fuse_sum_of_gradients(struct gt_fusion *f, int i, struct gt_err 
 		return GT_OK;
 	struct gt_node dx = g->nodes[at];
 	bool sums = dx.op->code == GT_OP_BATCHNORM_SUMS, masked = dx.nin > 5, yes;
-	int more = sums ? 7 : 8, act = ((const struct gt_attr_norm *)dx.attr)->act;
 	if ((!sums && dx.op->code != GT_OP_BATCHNORM_DX) || gt_fusion_operand(&dx, 7) >= 0)
 		return GT_OK;
 	if (n > 1 && (masked || sums || dx.nout > 3))
 		return GT_OK;
+	int more = sums ? 7 : 8, act = ((const struct gt_attr_norm *)dx.attr)->act;
 	GT_TRY(norm_with(g, &dx, !masked ? GT_ACT_NONE : act ? act : GT_ACT_RELU, err));
 	dx.in[0] = add->in[0];
 	while (dx.nin < more)

@@ -1,0 +1,198 @@
+/* Tables (datasets/table/) that must be refused, each in one sentence that names the place. test_table.c has those that are read. */
+#include "table_files.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A text must be refused with a sentence that contains `what`. */
+static void refused(const char *text, const struct gt_table_spec *spec, enum gt_code code, const char *what)
+{
+	struct gt_data_table t;
+	struct gt_table_facts f;
+	enum gt_code got = learn_text(text, spec, &t, &f);
+	CHECK_MSG(got == code && strstr(e.msg, what), "expected %d \"%s\", got %d \"%s\"", code, what, got, got ? e.msg : "");
+	gt_table_facts_free(&f);
+	gt_table_free(&t);
+}
+
+TEST(bad_files)
+{
+	const struct gt_table_spec *s = &plain;
+	refused("x,y\n1,a\n2\n3,b\n", s, GT_EDATA, "t.csv:3: expected 2 fields, as in line 1, got 1");
+	refused("x,y\n1,a\n2,b,c\n", s, GT_EDATA, "t.csv:3: expected 2 fields, as in line 1, got 3");
+	refused("x,y\n1,\"a\n2,b\n", s, GT_EDATA, "t.csv:2: a quoted field that begins here does not end");
+	refused("x,y\n1,a\"\n2,b\n", s, GT_EDATA, "t.csv:2: expected a quote only around a whole field");
+	refused("x,y\n1,\"a\"b\n", s, GT_EDATA, "t.csv:2: expected a delimiter or the end of the line after a closing quote");
+	refused("x,y\n1,a\r2,b\r", s, GT_EDATA, "t.csv:2: expected the end of the line after a carriage return");
+	refused("x,y\n1,caf\xe9\n2,b\n", s, GT_EDATA, "t.csv:2: column \"y\": expected UTF-8; convert the file with iconv, got \"caf?\"");
+	refused("x,caf\xe9,y\n1,2,3\n", s, GT_EDATA, "t.csv:1: expected names of columns in UTF-8, got \"caf?\"");
+	refused("x,\"a\nb\",y\n1,2,3\n", s, GT_EDATA, "t.csv:1: expected names of columns without control characters, got \"a?b\"");
+	refused("\xff\xfex\0,\0y\0", s, GT_EDATA, "t.csv:1: expected UTF-8, got UTF-16");
+	refused("x,y\n1e999,a\n2,b\n", s, GT_EDATA, "t.csv:2: column \"x\": expected a number of a magnitude of at most 3.4e38");
+	refused("x,y\n", s, GT_EDATA, "t.csv: expected rows after the header, got none");
+	refused("\n\n\r\n", s, GT_EDATA, "t.csv: expected records, got none");
+	refused("x,x,y\n1,2,3\n", &(struct gt_table_spec){.header = GT_HEADER_YES}, GT_EDATA, "t.csv:1: expected columns of different names");
+	put("t.csv", "x,y\n1,a\0b\n", 10, false);
+	char path[1024];
+	snprintf(path, sizeof path, "%s", at("t.csv"));
+	struct gt_data_table t;
+	CHECK(gt_table_read(&(const char *){path}, 1, s, &t, &e) == GT_EDATA && strstr(e.msg, "t.csv:2: expected text, got a NUL byte"));
+	CHECK(gt_table_read(&(const char *){"/nonexistent.csv"}, 1, s, &t, &e) == GT_ENOINPUT);
+	unlink(path);
+	CHECK(!t.column && !t.n);
+}
+
+TEST(bad_encodings_change_no_number)
+{
+	struct gt_data_table t;
+	CHECK_OK(read_text("x,y\n0x1A,a\n10,b\n", &plain, &t), e); /* a hexadecimal number is a word */
+	CHECK(t.column[0].store == GT_STORE_WORDS);
+	gt_table_free(&t);
+	CHECK_OK(read_text("x,y\ninf,a\n10,b\n", &plain, &t), e);
+	CHECK(t.column[0].store == GT_STORE_WORDS);
+	gt_table_free(&t);
+	CHECK_OK(read_text("x,y\n1e999,a\nf00,b\n", &plain, &t), e); /* a word, since another one shows that they are words */
+	CHECK(t.column[0].store == GT_STORE_WORDS);
+	gt_table_free(&t);
+	struct gt_table_spec s = plain;
+	s.column = (const struct gt_column_spec[]){{"x", GT_COLUMN_CONTINUOUS}};
+	s.ncolumns = 1;
+	refused("x,y\n1,a\ninf,b\n", &s, GT_EDATA,
+	        "t.csv:3: column \"x\": expected a number; add the word to data.na if it stands for a missing value");
+	refused("x,y\n?,a\nNA,b\n", &s, GT_EDATA, "column \"x\": expected numbers, got no value in the training split");
+	static const char *const na[] = {"-", "n/a"};
+	s.na = na;
+	s.nna = 2;
+	CHECK_OK(read_text("x,y\n - ,a\nn/a,b\n3,a\n", &s, &t), e);
+	CHECK(isnan(t.column[0].number[0]) && isnan(t.column[0].number[1]) && t.column[0].number[2] == 3);
+	gt_table_free(&t);
+}
+
+TEST(bad_long_fields)
+{
+	size_t n = 10 << 20;
+	char *text = malloc(n + 64);
+	struct gt_data_table t;
+	char path[1024];
+	snprintf(path, sizeof path, "%s", at("long.csv"));
+	for (int quoted = 0; quoted < 2; quoted++) {
+		size_t at_byte = (size_t)snprintf(text, 64, "x,y\n1,a\n%s", quoted ? "\"" : "");
+		memset(text + at_byte, 'a', n);
+		snprintf(text + at_byte + n, 32, "%s,b\n", quoted ? "\"" : "");
+		put("long.csv", text, strlen(text), false);
+		CHECK(gt_table_read(&(const char *){path}, 1, &plain, &t, &e) == GT_EDATA);
+		CHECK_MSG(strstr(e.msg, "long.csv:3: expected fields of at most 1 MiB, got a longer one"), "%s", e.msg);
+	}
+	free(text);
+	unlink(path);
+}
+
+TEST(bad_targets)
+{
+	static const char *const z[] = {"z"};
+	static const char *const two[] = {"x", "y"};
+	struct gt_table_spec s = {.target = z, .ntarget = 1};
+	refused("x,y\n1,a\n2,b\n", &s, GT_ECONFIG, "data.target: expected a column of");
+	refused("x,y\n1,a\n2,b\n", &s, GT_ECONFIG, "got \"z\"; its columns are \"x\", \"y\"");
+	refused("x,y\n1,a\n2,b\n", &(struct gt_table_spec){0}, GT_ECONFIG, "data.target: expected a column of");
+	refused("x,y\n1,a\n2,a\n", &plain, GT_EDATA, "column \"y\": the target is the same in every row of the training split");
+	refused("x,y\n1,2.5\n2,2.5\n", &plain, GT_EDATA, "column \"y\": the target is the same in every row of the training split");
+	refused("x,y\n1,a\n2,?\n", &plain, GT_EDATA, "t.csv:3: column \"y\": the target is missing; remove the row");
+	refused("x,y\n1,a\n1,b\n", &plain, GT_EDATA, "expected at least one column that the model can learn from, got none");
+	s = (struct gt_table_spec){.target = two, .ntarget = 2, .task = GT_TASK_CLASSES};
+	refused("x,y,k\na,b,c\nd,e,f\n", &s, GT_ECONFIG, "data.target: expected one column of classes, got 2 columns");
+	s = (struct gt_table_spec){.target = target_y, .ntarget = 1, .task = GT_TASK_NUMBERS};
+	refused("x,y\n1,a\n2,b\n", &s, GT_EDATA, "t.csv:2: column \"y\": expected a number");
+}
+
+TEST(bad_specs)
+{
+	static const char *const xy[] = {"x", "x"};
+	struct gt_column_spec c[] = {{"x", GT_COLUMN_CONTINUOUS}, {"x", GT_COLUMN_IGNORE}};
+	static const char *const text = "x,y\n1,a\n2,b\n";
+	refused(text, &(struct gt_table_spec){.target = xy, .ntarget = 2}, GT_ECONFIG, "data.target: the column \"x\" appears twice");
+	refused(text, &(struct gt_table_spec){.target = xy, .ntarget = 1, .ignore = xy, .nignore = 1}, GT_ECONFIG, "is also in data.target");
+	refused(text, &(struct gt_table_spec){.column = c, .ncolumns = 2}, GT_ECONFIG, "data.columns: the column \"x\" appears twice");
+	refused(text, &(struct gt_table_spec){.column = c, .ncolumns = 1, .target = xy, .ntarget = 1}, GT_ECONFIG, "type \"continuous\"");
+	refused(text, &(struct gt_table_spec){.delimiter = '"'}, GT_ECONFIG, "data.delimiter");
+	refused(text, &(struct gt_table_spec){.classes = xy, .nclasses = 2}, GT_ECONFIG, "data.classes: the class \"x\" appears twice");
+	refused(text, &(struct gt_table_spec){.target = target_y, .ntarget = 1, .max_bytes = 1000}, GT_EDATA, "more than the 1000 bytes");
+}
+
+TEST(bad_second_file)
+{
+	struct gt_data_table t;
+	char a[1024], b[1024];
+	snprintf(a, sizeof a, "%s", at("a.csv"));
+	snprintf(b, sizeof b, "%s", at("b.csv"));
+	put_text("a.csv", "x,y\n1,a\n");
+	put_text("b.csv", "x,z\n1,a\n");
+	CHECK(gt_table_read((const char *const[]){a, b}, 2, &plain, &t, &e) == GT_EDATA && strstr(e.msg, "b.csv:1: expected the columns of"));
+	CHECK(strstr(e.msg, "got also \"z\""));
+	put_text("b.csv", "y\na\n");
+	CHECK(gt_table_read((const char *const[]){a, b}, 2, &plain, &t, &e) == GT_EDATA && strstr(e.msg, "\"x\" is missing"));
+}
+
+TEST(bad_predictions)
+{
+	struct gt_data_table t, u;
+	struct gt_table_facts f;
+	CHECK_OK(learn_text("x,k,m,y\n1.5,a,u,0\n2.5,b,v,1\n", &plain, &t, &f), e);
+	CHECK(read_as("x,y\n1,0\n", &plain, &f, false, &u) == GT_EDATA && strstr(e.msg, "u.csv:1: expected the columns of the training data; "
+	                                                                                 "\"k\", \"m\" are missing"));
+	CHECK(read_as("x,k,m\n1,a,u\n", &plain, &f, true, &u) == GT_EDATA && strstr(e.msg, "\"y\" is missing"));
+	CHECK(read_as("x,k,m\nabc,a,u\n", &plain, &f, false, &u) == GT_EDATA && strstr(e.msg, "u.csv:2: column \"x\": expected a number"));
+	CHECK(read_as("x,k,m,y\n1,a,u,2\n", &plain, &f, true, &u) == GT_EDATA &&
+	      strstr(e.msg, "u.csv:2: column \"y\": expected a class of the training data, got \"2\""));
+	float v[1];
+	f.column[0].std = 1e-30;
+	CHECK_OK(read_as("x,k,m\n1e38,a,u\n", &plain, &f, false, &u), e);
+	CHECK(gt_table_apply(&u, &f, &(struct gt_table_fields){.values = v}, &e) == GT_EDATA && strstr(e.msg,
+	                                                                                               "u.csv:2: column \"x\": the number is"));
+	gt_table_free(&u);
+	gt_table_facts_free(&f);
+	gt_table_free(&t);
+	/* without a header: all columns, or all but the target */
+	CHECK_OK(learn_text("1.5,a,0\n2.5,b,1\n", &(struct gt_table_spec){.target = (const char *const[]){"c3"}, .ntarget = 1}, &t, &f), e);
+	int32_t codes[1];
+	CHECK_OK(read_as("2,b\n", &plain, &f, false, &u), e);
+	CHECK(gt_table_apply(&u, &f, &(struct gt_table_fields){.codes = codes}, &e) == GT_OK && codes[0] == 3);
+	gt_table_free(&u);
+	CHECK(read_as("2\n", &plain, &f, false, &u) == GT_EDATA &&
+	      strstr(e.msg, "expected 3 fields, as in the training data, or 2 without"));
+	gt_table_facts_free(&f);
+	gt_table_free(&t);
+}
+
+TEST(bad_number_of_words)
+{
+	/* more different words than a column may have: one sentence, and little memory */
+	size_t size = 0, n = GT_TABLE_MAX_WORDS + 1;
+	char *text = malloc(n * 12 + 64);
+	struct gt_data_table t;
+	char path[1024];
+	size = (size_t)snprintf(text, 64, "x,y\n");
+	for (size_t i = 0; i < n; i++)
+		size += (size_t)snprintf(text + size, 16, "w%zu,a\n", i);
+	put("words.csv", text, size, false);
+	free(text);
+	snprintf(path, sizeof path, "%s", at("words.csv"));
+	struct gt_table_spec s = plain;
+	s.column = &(struct gt_column_spec){"x", GT_COLUMN_CATEGORICAL};
+	s.ncolumns = 1;
+	CHECK(gt_table_read(&(const char *){path}, 1, &s, &t, &e) == GT_EDATA);
+	CHECK_MSG(strstr(e.msg, "words.csv:1048578: column \"x\": expected at most 1048576 different values"), "%s", e.msg);
+	s = plain;
+	s.ignore = (const char *const[]){"x"};
+	s.nignore = 1;
+	CHECK_OK(gt_table_read(&(const char *){path}, 1, &s, &t, &e), e);
+	CHECK(t.n == (int64_t)n && gt_table_bytes(&t) < 6 << 20);
+	gt_table_free(&t);
+	/* a type that is not given: identifiers or texts */
+	CHECK_OK(gt_table_read(&(const char *){path}, 1, &plain, &t, &e), e);
+	CHECK(t.n == (int64_t)n && t.column[0].store == GT_STORE_TEXT && is_text(&t.column[0].text, 1048576, "w1048576"));
+	gt_table_free(&t);
+	unlink(path);
+}
+
+RUN_TESTS()

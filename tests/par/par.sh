@@ -61,3 +61,21 @@ train() {
 	why="status $rc: $why"
 	return 2
 }
+
+# compared NAME CFG OPTIONS...: a run with these options against run `one`, which train() made; the limits are those of test_modes.sh.
+# tell_worst WHAT prints the worst loss of them all.
+compared() {
+	local name=$1 cfg=$2 got
+	shift 2
+	if ! train run "$cfg" "$@"; then
+		echo "not ok $name: $why"
+	elif got=$("$same" -l 1e-5 -w 1e-4 -m 1e-3 "$tmp/one" "$tmp/run"); then
+		echo "ok $name"
+		echo "$got" >>"$tmp/figures"
+	else
+		echo "not ok $name: $got"
+	fi
+}
+tell_worst() {
+	echo "# $1 in every mode: worst relative difference of a loss $(sed 's/^loss=\([^@]*\)@.*/\1/' "$tmp/figures" | sort -g | tail -n 1)"
+}

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Tables of which one rank updates only the rows that a batch names (embedding.dw+update), in every mode: several ranks update the whole
-# table, and the curve and the weights are the same. Tolerances: test_modes.sh.
+# table, and the curve and the weights are the same.
 # tests/run: beside others
 # shellcheck source=tests/par/par.sh
 . "$(dirname "$0")/par.sh"
@@ -34,13 +34,6 @@ fi
 train one "$tmp/rows.cfg" || echo "not ok rows: one rank: $why"
 for m in dp:2 ddp:3 zero1:2 zero2:3 zero3:2 1f1b:2 zero-bubble:2 '1f1b*2+zero1:4'; do
 	mode_args "${m%:*}" "${m#*:}"
-	if ! train run "$tmp/rows.cfg" "${mode[@]}"; then
-		echo "not ok rows_$m: $why"
-	elif got=$("$same" -l 1e-5 -w 1e-4 -m 1e-3 "$tmp/one" "$tmp/run"); then
-		echo "ok rows_$m"
-		echo "$got" >>"$tmp/figures"
-	else
-		echo "not ok rows_$m: $got"
-	fi
+	compared "rows_$m" "$tmp/rows.cfg" "${mode[@]}"
 done
-echo "# tables in every mode: worst relative difference of a loss $(sed 's/^loss=\([^@]*\)@.*/\1/' "$tmp/figures" | sort -g | tail -n 1)"
+tell_worst tables

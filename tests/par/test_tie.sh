@@ -1,27 +1,13 @@
 #!/bin/bash
 # Tied weights (nets/tie.cfg) in every mode: the curve and the weights are those of one rank, and with reproducible = "world" the bits are.
 # The cuts of the pipelines separate the layers that have one weight, or do not. Recomputation changes no bit, and a resumed run has the
-# bits of one that was not interrupted. Tolerances: test_modes.sh.
+# bits of one that was not interrupted.
 # tests/run: beside others
 # shellcheck source=tests/par/par.sh
 . "$(dirname "$0")/par.sh"
 cfg=$nets/tie.cfg
 
 digest() { cat "$1/latest/model.safetensors" "$1/latest/optimizer.safetensors" | sha256sum; }
-
-# compared NAME OPTIONS...: a run with these options against run `one`
-compared() {
-	local name=$1 got
-	shift
-	if ! train run "$cfg" "$@"; then
-		echo "not ok tie_$name: $why"
-	elif got=$("$same" -l 1e-5 -w 1e-4 -m 1e-3 "$tmp/one" "$tmp/run"); then
-		echo "ok tie_$name"
-		echo "$got" >>"$tmp/figures"
-	else
-		echo "not ok tie_$name: $got"
-	fi
-}
 
 # every MODES OPTIONS...: all modes against one rank with the same options
 every() {
@@ -31,7 +17,7 @@ every() {
 	for m in dp:2 ddp:3 zero1:2 zero2:3 zero3:2 gpipe:3 1f1b:2 1f1b:4 zero-bubble:3 interleaved:2 '1f1b*2+zero1:4'; do
 		mode_args "${m%:*}" "${m#*:}"
 		case $m in zero*:* | ddp:*) mode+=(-s parallel.bucket_mb=0.001) ;; esac # a bucket for each of the larger tensors
-		compared "${feature}_$m" "${mode[@]}" "$@"
+		compared "tie_${feature}_$m" "$cfg" "${mode[@]}" "$@"
 	done
 }
 every f32
@@ -40,7 +26,7 @@ every bf16 -s precision=bf16
 mode_args 1f1b 2
 train one "$cfg"
 for cut in again fc1 fc2 mean out; do
-	compared "cut_$cut" "${mode[@]}" -s "parallel.cuts=[\"$cut\"]"
+	compared "tie_cut_$cut" "$cfg" "${mode[@]}" -s "parallel.cuts=[\"$cut\"]"
 done
 
 exact=(-s reproducible=world -s parallel.shards=4)
@@ -67,5 +53,4 @@ for precision in fp32 bf16; do
 	"$gtrain" resume "$tmp/run" -q --no-progress -s train.steps=14 >/dev/null 2>"$tmp/err"
 	[ "$(digest "$tmp/run")" = "$want" ] && echo "ok tie_resume_$precision" || echo "not ok tie_resume_$precision: $(tail -n 1 "$tmp/err")"
 done
-echo "# tied weights in every mode: worst relative difference of a loss $(sed 's/^loss=\([^@]*\)@.*/\1/' "$tmp/figures" | sort -g |
-	tail -n 1)"
+tell_worst 'tied weights'

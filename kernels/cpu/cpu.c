@@ -17,6 +17,7 @@
 
 struct gt_dev {
 	int threads;
+	bool alone;
 	bool winograd;
 	struct gt_dnnl *dnnl;
 };
@@ -24,6 +25,16 @@ struct gt_dev {
 int gt_cpu_threads(const struct gt_dev *dev)
 {
 	return dev->threads;
+}
+
+int gt_cpu_threads_now(const struct gt_dev *dev)
+{
+	return dev->alone ? 1 : dev->threads;
+}
+
+void gt_cpu_set_alone(struct gt_dev *dev, bool alone)
+{
+	dev->alone = alone;
 }
 
 bool gt_cpu_winograd(const struct gt_dev *dev)

@@ -7,6 +7,10 @@
 
 struct gt_dev; /* A CPU device: its threads and oneDNN handles. Only cpu.c defines the struct, so that only dnnl_*.c include oneDNN */
 int gt_cpu_threads(const struct gt_dev *dev);
+/* Number of threads that a kernel of gtrain uses if it is launched now: gt_cpu_threads, or 1 after gt_cpu_set_alone(dev, true). The
+ * workspace and the parts of kernels depend on gt_cpu_threads only, and so do the kernels of oneDNN. */
+int gt_cpu_threads_now(const struct gt_dev *dev);
+void gt_cpu_set_alone(struct gt_dev *dev, bool alone);
 bool gt_cpu_winograd(const struct gt_dev *dev);
 
 /* The oneDNN engine and stream of a device (dnnl_util.c). */

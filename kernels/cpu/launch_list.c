@@ -4,8 +4,7 @@
  * its results.
  *
  * A thread that waits spins for some microseconds, as long as a kernel takes, and then sleeps (futex), because on a shared machine the
- * thread for which it waits may not be running. If that happens often, one thread processes the list alone and does the parts of all
- * (team_choice.h). */
+ * thread for which it waits may not be running. If that happens often, one thread processes the list alone (team_choice.h). */
 #include "cpu/cpu.h"
 #include "base/clock.h"
 #include "cpu/team_choice.h"
@@ -63,18 +62,15 @@ static bool joins(const struct gt_kernel *k)
 	return k->part || k->small;
 }
 
-/* Executes the list with one thread, which does the parts of all threads of a team one after the other. The results have the same bits. */
+/* Executes the list with one thread; only oneDNN's kernels use the threads for which they were made. */
 static enum gt_code alone(struct gt_dev *dev, int n, struct gt_kernel *const *k, const struct gt_launch *args, struct gt_err *err)
 {
-	for (int i = 0, threads = gt_cpu_threads(dev); i < n; i++) {
-		if (!k[i]->part)
-			GT_TRY(k[i]->launch(dev, k[i], &args[i], err));
-		for (int t = 0; k[i]->part && t < threads; t++)
-			k[i]->part(dev, k[i], &args[i], t, threads);
-	}
+	for (int i = 0; i < n; i++)
+		GT_TRY(k[i]->launch(dev, k[i], &args[i], err));
 	return GT_OK;
 }
 
+/* Executes a list whose kernels all join, with all threads. */
 static enum gt_code team(struct gt_dev *dev, int n, struct gt_kernel *const *k, const struct gt_launch *args, struct gt_err *err)
 {
 	struct meeting m = {.round = 0};
@@ -97,25 +93,15 @@ static enum gt_code team(struct gt_dev *dev, int n, struct gt_kernel *const *k, 
 	return code;
 }
 
-static enum gt_code walk(struct gt_dev *dev, int n, struct gt_kernel *const *k, const struct gt_launch *args, struct gt_err *err)
-{
-	struct gt_team_choice *c = &k[0]->choice;
-	if (gt_cpu_threads(dev) == 1)
-		return alone(dev, n, k, args, err);
-	double begin = gt_clock();
-	enum gt_code code = (c->one ? alone : team)(dev, n, k, args, err);
-	gt_team_choice_record(c, gt_clock() - begin);
-	return code;
-}
-
-enum gt_code gt_cpu_launch_list(struct gt_dev *dev, int n, struct gt_kernel *const *k, const struct gt_launch *args, struct gt_err *err)
+/* Executes the list with all threads: one parallel region for each run of kernels that join. */
+static enum gt_code regions(struct gt_dev *dev, int n, struct gt_kernel *const *k, const struct gt_launch *args, struct gt_err *err)
 {
 	for (int i = 0; i < n;) {
 		int end = i;
 		while (end < n && joins(k[end]))
 			end++;
 		if (end - i > 1) {
-			GT_TRY(walk(dev, end - i, k + i, args + i, err));
+			GT_TRY(team(dev, end - i, k + i, args + i, err));
 			i = end;
 		} else {
 			GT_TRY(k[i]->launch(dev, k[i], &args[i], err));
@@ -123,4 +109,17 @@ enum gt_code gt_cpu_launch_list(struct gt_dev *dev, int n, struct gt_kernel *con
 		}
 	}
 	return GT_OK;
+}
+
+enum gt_code gt_cpu_launch_list(struct gt_dev *dev, int n, struct gt_kernel *const *k, const struct gt_launch *args, struct gt_err *err)
+{
+	struct gt_team_choice *c = &k[0]->choice;
+	if (gt_cpu_threads(dev) == 1)
+		return alone(dev, n, k, args, err);
+	double begin = gt_clock();
+	gt_cpu_set_alone(dev, c->one);
+	enum gt_code code = (c->one ? alone : regions)(dev, n, k, args, err);
+	gt_cpu_set_alone(dev, false);
+	gt_team_choice_record(c, gt_clock() - begin);
+	return code;
 }

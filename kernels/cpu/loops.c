@@ -4,7 +4,7 @@
 void gt_cpu_for(const struct gt_dev *dev, int64_t n, int64_t grain, int64_t align, gt_range_fn *fn, const void *ctx)
 {
 	int64_t pieces = n / (grain > 0 ? grain : 1);
-	int threads = gt_cpu_threads(dev);
+	int threads = gt_cpu_threads_now(dev);
 	if (pieces < threads)
 		threads = pieces < 1 ? 1 : (int)pieces;
 	if (threads == 1) {

@@ -163,7 +163,7 @@ static enum gt_code told_step(struct gt_trainer *t, const struct gt_metrics *m, 
 {
 	const struct gt_session *s = t->s;
 	bool line = s->conf->log.every_steps > 0 && (t->at.step % s->conf->log.every_steps == 0 || finished(t));
-	struct gt_scores r = gt_session_scores(m);
+	struct gt_scores r = gt_session_scores(s, m);
 	struct gt_event ev = {.kind = GT_EV_TRAIN, .loss = r.loss, .acc = r.acc, .top5 = r.top5, .lr = lr[0]};
 	ev.samples_per_s = t->samples_per_s;
 	ev.loss_scale = t->at.loss_scale;
@@ -184,20 +184,21 @@ static void pass(struct gt_trainer *t, int64_t samples)
 	}
 }
 
-static void add_sums(struct gt_metrics *to, const struct gt_metrics *m)
+/* count: number of samples whose scores m has. */
+static void add_sums(struct gt_metrics *to, const struct gt_metrics *m, int64_t count)
 {
 	to->loss += m->loss;
 	to->weight += m->weight;
 	to->correct += m->correct;
 	to->top5 += m->top5;
-	to->count += m->count;
+	to->count += count;
 }
 
 /* Reports an epoch after its last step. */
 static enum gt_code epoch_done(struct gt_trainer *t, struct gt_err *err)
 {
 	double now = gt_clock();
-	struct gt_event ev = {.kind = GT_EV_EPOCH, .scores = gt_session_scores(&t->at.epoch_sums), .samples_per_s = t->samples_per_s};
+	struct gt_event ev = {.kind = GT_EV_EPOCH, .scores = gt_session_scores(t->s, &t->at.epoch_sums), .samples_per_s = t->samples_per_s};
 	ev.seconds = now - t->epoch_start;
 	t->scores[GT_TRAIN] = ev.scores;
 	t->at.epoch_sums = (struct gt_metrics){0};
@@ -233,7 +234,7 @@ static enum gt_code collect(struct gt_trainer *t, struct gt_err *err)
 		} else {
 			t->at.step++;
 			t->session_steps++;
-			add_sums(&t->at.epoch_sums, m);
+			add_sums(&t->at.epoch_sums, m, gt_session_counted(s, m, p->samples));
 			GT_TRY(told_step(t, m, w->step_args[applied++ * p->nmicro].lr, err));
 		}
 		if (t->at.cursor == 0)
@@ -441,7 +442,7 @@ static enum gt_code end(struct gt_trainer *t, const char *status, struct gt_err 
 	                          .peak_epoch = t->at.peak_epoch,
 	                          .valid = t->scores[GT_VALID],
 	                          .test = t->scores[GT_TEST]};
-	r.train = t->at.epoch_sums.count ? gt_session_scores(&t->at.epoch_sums) : t->scores[GT_TRAIN];
+	r.train = t->at.epoch_sums.count ? gt_session_scores(t->s, &t->at.epoch_sums) : t->scores[GT_TRAIN];
 	if (session_s > t->pause_s)
 		r.samples_per_s = (double)t->session_samples / (session_s - t->pause_s);
 	if (t->at.has_best && t->s->conf->checkpoint.best_metric[0]) {

@@ -254,8 +254,10 @@ struct gt_tdesc gt_session_desc(const struct gt_session *s, int i);
 
 /* Evaluates a split on every sample once. */
 enum gt_code gt_session_eval(struct gt_session *s, enum gt_split split, struct gt_scores *out, struct gt_err *err);
-/* Computes scores from sums. acc and top5 are NAN if no sample counts; f1 is NAN. */
-struct gt_scores gt_session_scores(const struct gt_metrics *m);
+/* Returns the number of samples whose scores m has, of `samples` that were computed: without a class, every sample counts. */
+int64_t gt_session_counted(const struct gt_session *s, const struct gt_metrics *m, int64_t samples);
+/* Computes scores from sums; m->count: as gt_session_counted returns it. acc and top5 are NAN without a class or samples; f1 is NAN. */
+struct gt_scores gt_session_scores(const struct gt_session *s, const struct gt_metrics *m);
 
 /* Returns whether the loss compares the outputs of each sample with one class, so that outputs and label give a prediction that is right or
  * wrong. */

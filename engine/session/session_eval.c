@@ -51,9 +51,14 @@ static enum gt_code eval_full(struct gt_session *s, const struct gt_eval_prog *e
 	return GT_OK;
 }
 
-struct gt_scores gt_session_scores(const struct gt_metrics *m)
+int64_t gt_session_counted(const struct gt_session *s, const struct gt_metrics *m, int64_t samples)
 {
-	double n = m->count > 0 ? (double)m->count : NAN;
+	return gt_session_has_classes(s) ? m->count : samples;
+}
+
+struct gt_scores gt_session_scores(const struct gt_session *s, const struct gt_metrics *m)
+{
+	double n = m->count > 0 && gt_session_has_classes(s) ? (double)m->count : NAN;
 	return (struct gt_scores){.loss = m->weight > 0 ? m->loss / m->weight : 0, .acc = (double)m->correct / n, .top5 = (double)m->top5 / n,
 	                          .f1 = NAN, .auc = NAN, .samples = m->count};
 }
@@ -76,9 +81,8 @@ enum gt_code gt_session_eval(struct gt_session *s, enum gt_split split, struct g
 	gt_loader_stop(e->loader);
 	GT_TRY(gt_exec_metrics(&s->exec, true, &m, err));
 	GT_TRY(gt_session_sum_metrics(s, &m, err));
-	*out = gt_session_scores(&m);
-	if (!gt_session_has_classes(s)) /* without a class, every sample counts */
-		out->samples = s->data.view[split].n;
+	m.count = gt_session_counted(s, &m, s->data.view[split].n);
+	*out = gt_session_scores(s, &m);
 	return GT_OK;
 }
 

@@ -132,7 +132,7 @@ static enum gt_code collect(struct test *t, struct gt_err *err)
 	gt_rank_report_progress(s->exec.link, t->ahead);
 	t->skips = r->skip ? t->skips + 1 : 0;
 	if (!r->skip)
-		note(t, gt_session_scores(&r->metrics).loss);
+		note(t, gt_session_scores(s, &r->metrics).loss);
 	else if (!scales || t->skips >= GT_SKIPS)
 		t->curve->ended = "diverged";
 	if (t->curve->ended && !t->curve->n)

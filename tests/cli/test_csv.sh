@@ -39,13 +39,18 @@ weights() { "$gtrain" export "$1" -o "$1.safetensors" -q && sha256sum <"$1.safet
 
 # ---- what is learned, and where it is kept --------------------------------------------------------------------------------------------
 gives check 0 out '384 train, 96 valid, 120 test' check numbers.cfg
-"$gtrain" run numbers.cfg -q -o numbers >out 2>err || fail numbers "$(head -n 1 err)"
+"$gtrain" run numbers.cfg -o numbers >out 2>err || fail numbers "$(head -n 1 err)"
 if awk -v l="$(sed -n 's/.*test loss \([0-9.e-]*\).*/\1/p' out)" 'BEGIN { exit !(l != "" && l + 0 < 3) }'; then
 	pass numbers_learns
 else
 	fail numbers_learns "$(cat out err)"
 fi
 echo "# numbers: $(tail -n 1 out)"
+if grep -q '^epoch 1/10  train loss [0-9.]*  valid loss [0-9.]*  test loss ' err; then
+	pass numbers_rows
+else
+	fail numbers_rows "$(head -n 3 err)"
+fi
 "$gtrain" run classes.cfg -q -o classes >out 2>err || fail classes "$(head -n 1 err)"
 if awk -v a="$(sed -n 's/.*test accuracy \([0-9.]*\).*/\1/p' out)" 'BEGIN { exit !(a != "" && a + 0 > 0.8) }'; then
 	pass classes_learns
@@ -85,6 +90,18 @@ for cfg in numbers classes; do
 	"$gtrain" run $cfg.cfg -q -o $cfg-part -s train.steps=17 >/dev/null 2>err || fail "${cfg}_part" "$(head -n 1 err)"
 	"$gtrain" resume $cfg-part -q -s train.steps=0 >/dev/null 2>err
 	equal "${cfg}_resumed" $cfg-part
+	# the resumed run has the scores of the whole epoch in which it was interrupted
+	epochs() { grep -o '"event":"epoch".*"samples":[0-9]*' "$1/metrics.jsonl"; }
+	if [ "$(epochs $cfg | grep -c '"samples":384')" = 10 ]; then
+		pass "${cfg}_epochs"
+	else
+		fail "${cfg}_epochs" "$(epochs $cfg | head -n 2)"
+	fi
+	if [ "$(epochs $cfg)" = "$(epochs $cfg-part)" ]; then
+		pass "${cfg}_resumed_epochs"
+	else
+		fail "${cfg}_resumed_epochs" "$(diff <(epochs $cfg) <(epochs $cfg-part) | head -n 3)"
+	fi
 	for mode in 'ddp 2' 'dp 2' 'ddp 4' 'zero 4'; do
 		read -r m n <<<"$mode"
 		"$gtrain" run $cfg.cfg -q -o "$cfg-$m$n" -s "parallel.mode=$m" -s "parallel.nproc=$n" >/dev/null 2>err

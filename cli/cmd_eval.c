@@ -1,10 +1,11 @@
 #include "commands.h"
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 static const struct gt_option options[] = {
 	{"split", 0, GT_OPTION_CHOICE, GT_OFFSET(split), "SPLIT", GT_COMPLETE_CHOICE, "train|valid|test", 0, 0,
-	 "split to use: train, valid or test; default: test"},
+	 "split to use: train, valid or test; default: test, or valid if the data has no split test"},
 	{"report", 0, GT_OPTION_FLAG, GT_OFFSET(report), NULL, GT_COMPLETE_NONE, NULL, 0, 0,
 	 "also show precision, recall, F1 and ROC AUC of each class, and which classes are confused; for columns of numbers, their errors"},
 	{"csv", 0, GT_OPTION_FLAG, GT_OFFSET(csv), NULL, GT_COMPLETE_NONE, NULL, 0, 0,
@@ -71,9 +72,11 @@ static enum gt_code eval(struct gt_cli *cli, struct gt_err *err)
 	if (a->csv && (!a->report || a->json))
 		return gt_fail(err, GT_EUSAGE, a->json ? "--csv and --json do not go together" : "--csv: expected --report beside it");
 	GT_TRY(gt_cli_ranks(cli, &o, err));
-	GT_TRY(gt_eval(a->operands.v[0], a->split ? a->split : "test", a->report, a->sets.v, a->sets.n, &o, &r, err));
+	GT_TRY(gt_eval(a->operands.v[0], a->split, a->report, a->sets.v, a->sets.n, &o, &r, err));
 	if (!r) /* rank 0 is another process, which has printed the result */
 		return GT_OK;
+	if (!a->split && strcmp(r->split, "test") && !a->quiet)
+		gt_cli_note(cli, "the data has no split \"test\"; evaluating \"%s\"", r->split);
 	if (a->csv && r->value_report)
 		gt_cli_value_csv(cli, r->value_report);
 	else if (a->csv)

@@ -106,7 +106,7 @@ complete -c gtrain -n '__gtrain_is plan' -l rank -x -d 'rank whose list of steps
 complete -c gtrain -n '__gtrain_is plan eq 0' -k -a '(__fish_complete_suffix .cfg; count *.cfg >/dev/null; or __gtrain_words configs)'
 
 complete -c gtrain -n 'test (count (__gtrain_words_typed)) = 0' -a eval -d 'measure the loss and accuracy of a checkpoint'
-complete -c gtrain -n '__gtrain_is eval' -l split -x -a 'train valid test' -d 'split to use: train, valid or test; default: test'
+complete -c gtrain -n '__gtrain_is eval' -l split -x -a 'train valid test' -d 'split to use: train, valid or test; default: test, or valid if the data has no split test'
 complete -c gtrain -n '__gtrain_is eval' -l report -d 'also show precision, recall, F1 and ROC AUC of each class, and which classes are confused; for columns of numbers, their errors'
 complete -c gtrain -n '__gtrain_is eval' -l csv -d 'with --report, print only the scores of the classes, as CSV'
 complete -c gtrain -n '__gtrain_is eval' -s s -l set -x -a '(__gtrain_keys)' -d 'set a key of the config, for example train.epochs=3; can be repeated'

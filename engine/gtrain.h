@@ -426,6 +426,7 @@ struct gt_eval_result {
 	struct gt_arena *arena;          /* owns this struct and the report */
 };
 /* Evaluates a checkpoint on a split. ckpt: a run directory (selects its best checkpoint, else the latest) or a step-... directory.
+ * split: train, valid or test; NULL: test, or valid if the data has no split test.
  * report: also make a report by class, from the outputs of all samples. It uses these fields of o: device, nproc (0: one rank, whatever the
  * config says), argv, link, say, and observe for WARN events. Ranks are started as by gt_run, and all of them call it. Only rank 0 gets a
  * result; on the other ranks, and in the process that started them, *out is NULL. The caller frees *out with gt_eval_free. */

@@ -15,10 +15,10 @@ struct job {
 	const struct gt_ckpt *ckpt;
 	struct gt_conf *c;
 	const struct gt_run_opts *opts;
-	enum gt_split split;
 	bool report;
 	struct gt_class_tally *tally;  /* rank 0, with report; opened for the first outputs, if targets are labels */
 	struct gt_target_tally *numbers; /* the same, if targets are numbers */
+	enum gt_split split;           /* rank 0: the split that is evaluated */
 	int64_t samples, ignore;       /* of the split; label that does not count */
 	struct gt_eval_result *result; /* result of rank 0 */
 };
@@ -121,12 +121,16 @@ static enum gt_code evaluate(void *user, struct gt_session *s, struct gt_err *er
 {
 	struct job *j = user;
 	struct gt_scores scores;
-	if (!s->prog.eval[j->split].nfull)
-		return gt_fail(err, GT_ENOINPUT, "the split \"%s\" has no samples", gt_split_names[j->split]);
+	int split = 0;
+	while (split < GT_SPLITS && !s->prog.eval[split].nfull)
+		split++;
+	if (split == GT_SPLITS)
+		return gt_fail(err, GT_EINTERNAL, "there is no split to evaluate");
 	GT_TRY(check_report(j, s, err));
 	GT_TRY(gt_state_load(s, j->ckpt, false, err));
 	if (s->at.rank == 0) {
-		j->samples = s->data.view[j->split].n;
+		j->split = (enum gt_split)split;
+		j->samples = s->data.view[split].n;
 		j->ignore = gt_session_ignored_label(s);
 	}
 	double start = gt_clock();
@@ -134,8 +138,8 @@ static enum gt_code evaluate(void *user, struct gt_session *s, struct gt_err *er
 	s->watch_user = s->exec.link;
 	struct gt_outputs *outputs = NULL;
 	if (j->report)
-		GT_TRY(gt_outputs_open(s, j->split, take_outputs, j, &outputs, err));
-	enum gt_code code = gt_session_eval(s, j->split, &scores, err);
+		GT_TRY(gt_outputs_open(s, (enum gt_split)split, take_outputs, j, &outputs, err));
+	enum gt_code code = gt_session_eval(s, (enum gt_split)split, &scores, err);
 	gt_outputs_close(outputs);
 	GT_TRY(code);
 	GT_TRY(gt_session_skipped(s, warn_of_skipped, j, err));
@@ -150,21 +154,21 @@ enum gt_code gt_eval(const char *path, const char *split, bool report, const cha
 	struct job j = {.report = report, .opts = o};
 	struct gt_ckpt *ckpt;
 	char start[64];
-	int id = 0;
+	int id = split ? 0 : GT_TEST;
 	*out = NULL;
-	while (id < GT_SPLITS && strcmp(split, gt_split_names[id]))
+	while (split && id < GT_SPLITS && strcmp(split, gt_split_names[id]))
 		id++;
 	if (id == GT_SPLITS)
 		return gt_fail(err, GT_EUSAGE, "--split: expected train, valid or test, got \"%s\"", split);
 	GT_TRY(gt_inference_open(path, sets, nsets, &ckpt, &j.c, err));
 	j.ckpt = ckpt;
-	j.split = (enum gt_split)id;
 	if (!o->nproc && !o->link)
 		j.c->parallel.nproc = 1;
 	snprintf(start, sizeof start, "an evaluation of step %lld", (long long)gt_ckpt_meta(ckpt)->step);
 	struct gt_rank_session r = {.conf = j.c, .opts = o, .start = start, .body = evaluate, .user = &j};
 	r.spec.ckpt = ckpt;
 	r.spec.eval[id] = true;
+	r.spec.or_valid = !split;
 	enum gt_code code = gt_rank_session_run(&r, err);
 	if (code == GT_OK)
 		*out = j.result;

@@ -40,6 +40,7 @@ struct gt_session_files {
 	struct gt_skipped *skipped;       /* texts and rows that were left out because they cannot be read; NULL: none may be */
 	char changed[1024];               /* an evaluation of training data that teaches other things than the checkpoint has: a difference;
 	                                     "": there is none */
+	bool wanted[GT_SPLITS];           /* the splits that the session uses or reads for others; the data may have no samples for them */
 	bool missing[GT_SPLITS];          /* a dry session did not find the split */
 	char note[1024];                  /* why; "": everything was found */
 };
@@ -53,6 +54,7 @@ struct gt_session_spec {
 	bool paper;              /* with dry: open no device; `device` only names the kind of device for which the session plans */
 	bool train;              /* build the programs of the optimizer step */
 	bool eval[GT_SPLITS];    /* build the programs that evaluate these splits */
+	bool or_valid;           /* with eval[GT_TEST]: evaluate the split valid instead if the data has no split test */
 	int64_t predict;         /* > 0: build a graph without loss for this number of images, whose logits the caller reads */
 	const struct gt_session_files *data; /* from gt_session_read_data for the same spec; not owned. NULL: the session reads the data */
 	/* Called when all sizes are known and before memory is allocated; NULL: not called. An error ends gt_session_open. */

@@ -202,7 +202,7 @@ static enum gt_code read_and_learn(const struct gt_session_spec *spec, struct gt
                                    struct gt_err *err)
 {
 	struct gt_dataset *d = &out->set[GT_TRAIN];
-	if (wanted(spec, GT_TRAIN)) {
+	if (out->wanted[GT_TRAIN]) {
 		GT_TRY(gt_dataset_read(ds, GT_TRAIN, d, err));
 		GT_TRY(split_train(spec->conf, ds, out, err));
 	}
@@ -226,7 +226,7 @@ static void read_all(const struct gt_session_spec *spec, const struct gt_dataset
 	pthread_t thread[GT_SPLITS];
 	bool threaded[GT_SPLITS] = {false};
 	for (int i = 0; i < GT_SPLITS; i++) {
-		if (!wanted(spec, (enum gt_split)i) || (i == GT_TRAIN && out->learned))
+		if (!out->wanted[i] || (i == GT_TRAIN && out->learned))
 			continue;
 		job[i] = (struct job){.spec = ds, .split = (enum gt_split)i, .out = &out->set[i], .dry = spec->dry};
 		threaded[i] = i != GT_TRAIN && !pthread_create(&thread[i], NULL, read_one, &job[i]);
@@ -278,7 +278,7 @@ static enum gt_code read_splits(const struct gt_session_spec *spec, struct gt_se
 			*err = job[i].err;
 		return job[i].code;
 	}
-	if (out->learned || out->missing[GT_TRAIN] || !wanted(spec, GT_TRAIN))
+	if (out->learned || out->missing[GT_TRAIN] || !out->wanted[GT_TRAIN])
 		return GT_OK;
 	return split_train(spec->conf, &ds, out, err);
 }
@@ -286,12 +286,19 @@ static enum gt_code read_splits(const struct gt_session_spec *spec, struct gt_se
 enum gt_code gt_session_read_data(const struct gt_session_spec *spec, struct gt_session_files *out, struct gt_err *err)
 {
 	*out = (struct gt_session_files){0};
+	for (int i = 0; i < GT_SPLITS; i++)
+		out->wanted[i] = wanted(spec, (enum gt_split)i);
 	if (spec->conf->data.on_error == GT_ON_ERROR_SKIP)
 		GT_TRY(gt_skipped_open(&out->skipped, err));
 	enum gt_code code = read_splits(spec, out, err);
-	if (code != GT_OK)
+	bool again = code == GT_OK && spec->or_valid && !out->wanted[GT_VALID] && !out->set[GT_TEST].n;
+	if (code != GT_OK || again)
 		gt_session_free_data(out);
-	return code;
+	if (!again)
+		return code;
+	struct gt_session_spec valid = *spec;
+	valid.eval[GT_VALID] = true;
+	return gt_session_read_data(&valid, out, err);
 }
 
 void gt_session_free_data(struct gt_session_files *f)
@@ -365,7 +372,7 @@ enum gt_code gt_session_data_open(struct gt_session *s, const struct gt_session_
 	memcpy(s->data.set, s->data.files->set, sizeof s->data.set);
 	s->data.note = *s->data.files->note ? s->data.files->note : NULL;
 	for (int i = 0; i < GT_SPLITS; i++) {
-		if (!wanted(spec, (enum gt_split)i) || s->data.files->missing[i])
+		if (!s->data.files->wanted[i] || s->data.files->missing[i])
 			continue;
 		if (!spec->dry)
 			GT_TRY(gt_resident_make(&s->device, &s->data.set[i], s->data.set[i].encoded, &s->data.resident[i], err));

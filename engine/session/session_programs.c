@@ -298,8 +298,8 @@ static enum gt_code no_samples(const struct gt_session *s, const struct gt_sessi
 	int i = 0;
 	while (i < GT_SPLITS - 1 && !spec->eval[i])
 		i++;
-	return gt_fail(err, GT_ENOINPUT, "%s: the split \"%s\" has no samples; choose another split with --split", s->conf->path,
-	               gt_split_names[i]);
+	return gt_fail(err, GT_ENOINPUT, "%s: the split%s \"%s\"%s no samples; choose another split with --split", s->conf->path,
+	               spec->or_valid ? "s \"valid\" and" : "", gt_split_names[i], spec->or_valid ? " have" : " has");
 }
 
 enum gt_code gt_session_programs_open(struct gt_session *s, const struct gt_session_spec *spec, struct gt_err *err)
@@ -307,7 +307,7 @@ enum gt_code gt_session_programs_open(struct gt_session *s, const struct gt_sess
 	if (spec->train)
 		GT_TRY(train_progs(s, err));
 	for (int i = 0; i < GT_SPLITS; i++)
-		if (spec->eval[i])
+		if (spec->eval[i] || (i == GT_VALID && spec->or_valid))
 			GT_TRY(eval_progs(s, (enum gt_split)i, err));
 	if (spec->predict)
 		GT_TRY(gt_session_plan(s, &(struct gt_plan_key){.n = spec->predict, .length = gt_session_longest(s)}, &s->prog.predict, err));

@@ -74,6 +74,16 @@ gives check_json 0 out '"columns":[{"name":"id","type":"ignore","why":"words tha
 gives check_reading 0 out 'of host memory before training' check numbers.cfg
 gives check_unread 0 err 'the model does not read the 1 categorical column; add { name = "codes"; }' check numbers.cfg
 gives eval_valid 0 out 'valid loss' eval numbers --split valid
+# Without --split, a checkpoint whose data has no split test is evaluated on valid.
+gives eval_no_test 0 out 'valid loss' eval numbers -s data.test=[]
+gives eval_no_test_says 0 err 'the data has no split "test"; evaluating "valid"' eval numbers -s data.test=[]
+gives eval_no_test_quiet 0 out '"split":"valid","samples":96,' eval numbers -s data.test=[] -q --json
+if [ -s err ]; then fail eval_no_test_is_quiet "$(cat err)"; else pass eval_no_test_is_quiet; fi
+gives eval_no_test_ranks 0 out 'valid loss' eval numbers -s data.test=[] --nproc 2 -s parallel.mode=ddp
+gives eval_no_test_threads 0 out 'valid loss' eval numbers -s data.test=[] --nproc 2 -s parallel.mode=dp --report
+gives eval_test_given 66 err 'the split "test" has no samples' eval numbers -s data.test=[] --split test
+gives eval_only_train 66 err 'the splits "valid" and "test" have no samples' eval classes -s data.test=[] -s data.valid=0 \
+	-s data.stratify=false -s checkpoint.best.metric=
 gives report_numbers 0 out 'RMSE' eval numbers --report
 gives report_classes 0 out 'ROC AUC' eval classes --report
 

@@ -120,7 +120,8 @@ gives folder_other_classes 65 err 'expected class 1 to be "rose"' eval first --s
 gives folder_check 0 out 'decoded batches' check net.cfg
 gives folder_check_threads 0 out 'threads that decode images keep at most' check net.cfg
 gives folder_smoke 0 out 'nothing: there is no split' run net.cfg --smoke -s data.root=data/train -s checkpoint.best.metric=train/loss
-gives folder_no_test 66 err 'the split "test" has no samples; choose another split with --split' eval first
+gives folder_no_test 66 err 'the split "test" has no samples; choose another split with --split' eval first --split test
+gives folder_valid_for_test 0 err 'the data has no split "test"; evaluating "valid"' eval first
 
 # what cannot be read: named, and the checkpoints stay
 cp -r data bad && head -c 300 data/train/rose/7.png >bad/train/rose/7.png

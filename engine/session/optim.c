@@ -1,5 +1,6 @@
 #include "session/optim.h"
 #include "session/schedule.h"
+#include <fnmatch.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -129,6 +130,33 @@ enum gt_code gt_optim_update_spec(const struct gt_optim *o, const struct gt_grap
 	return GT_OK;
 }
 
+/* Rejects patterns that match only the name that a tied weight has in another layer than its own, unless the group has the weight. */
+static enum gt_code check_tied(const struct gt_conf *c, const struct gt_graph *g, int group, struct gt_err *err)
+{
+	const struct gt_strings *match = &c->train.group[group].match;
+	char path[64];
+	snprintf(path, sizeof path, "train.groups[%d].match", group);
+	for (int m = 0; m < match->n; m++) {
+		const struct gt_param *tied = NULL;
+		const char *alias = NULL;
+		bool matches = false;
+		for (int i = 0; i < g->nparams; i++) {
+			const struct gt_param *p = &g->params[i];
+			matches |= !fnmatch(match->v[m], p->name, 0);
+			for (int k = 0; k < p->naliases; k++) {
+				bool here = !fnmatch(match->v[m], p->alias[k], 0);
+				matches |= here && p->group == group;
+				tied = here ? p : tied;
+				alias = here ? p->alias[k] : alias;
+			}
+		}
+		if (tied && !matches)
+			return gt_conf_refuse(c, path, err, "expected the name of a parameter, got \"%s\", but %s is tied to %s; write \"%s\"",
+			                      match->v[m], alias, tied->name, tied->name);
+	}
+	return GT_OK;
+}
+
 /* Rejects groups that match no parameter, and optimizers of whole matrices (muon) for parameters that are not weights. */
 static enum gt_code check_groups(const struct gt_optim *o, const struct gt_conf *c, const struct gt_graph *g, struct gt_err *err)
 {
@@ -136,6 +164,7 @@ static enum gt_code check_groups(const struct gt_optim *o, const struct gt_conf 
 	char path[64];
 	for (int i = 0; i < t->ngroups; i++) {
 		int n = 0, stats = 0;
+		GT_TRY(check_tied(c, g, i, err));
 		for (int k = 0; k < g->nparams; k++) {
 			n += g->params[k].group == i;
 			stats += g->params[k].group == i && g->params[k].cls == GT_PARAM_BUFFER;

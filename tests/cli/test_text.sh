@@ -106,6 +106,9 @@ gives predict_no_utf8 65 err 'no_utf8.txt:1: ' predict folder no_utf8.txt
 : >empty.txt
 gives predict_empty 65 err 'empty.txt: expected a text with at least one token, got none' predict folder empty.txt
 mkdir images_none
+printf 'text\na fine film\n' >rows.csv
+gives predict_table 65 err 'rows.csv: expected a text, because the model has learned from files of one text each' predict folder rows.csv
+gives predict_table_beside 65 out 'data/test/neg/7.txt	neg ' predict folder rows.csv data/test/neg/7.txt
 gives predict_nothing 66 err 'expected texts (.txt) in the folder' predict folder images_none
 # the checkpoint's vocabulary evaluates, and not one of other texts
 mv data/train data/elsewhere

@@ -29,6 +29,18 @@ refuses init 's/tie = "fc1"/tie = "fc1"; init = "zeros"/' 'init: expected this k
 refuses init_std 's/tie = "fc1"/tie = "fc1"; init_std = 0.1/' 'init_std: expected this key in the layer "fc1"'
 refuses type 's/"silu"; }/"silu"; tie = "fc1"; }/' \
 	'tie: only layers of type "linear" and "embedding" can have another layer'\''s weight, got "silu"'
+groups() { echo "s/^  optimizer = /  groups = ( { match = $1; frozen = true; } ); optimizer = /"; }
+refuses group_alias "$(groups '["out.bias", "out.weight"]')" \
+	'train.groups[0].match: expected the name of a parameter, got "out.weight", but out.weight is tied to word.weight; write "word.weight"'
+refuses group_pattern "$(groups '"agai*"')" 'got "agai*", but again.weight is tied to word.weight'
+for match in '["word.weight", "out.weight"]' '"*.weight"' '"out.*"'; do
+	sed "$(groups "$match")" "$cfg" >"$tmp/good.cfg"
+	if "$GTRAIN" check "$tmp/good.cfg" >/dev/null 2>"$tmp/err"; then
+		echo "ok tie_group $match"
+	else
+		echo "not ok tie_group $match: $(cat "$tmp/err")"
+	fi
+done
 
 # the table counts a weight once, at the layer that owns it: 23 * 17, 17 * 17 + 17 + 17, 23, 4 * 23 + 4
 "$GTRAIN" check --json "$cfg" >"$tmp/check" 2>&1

@@ -28,8 +28,11 @@ static enum gt_code init(struct gt_cli *cli, struct gt_err *err)
 	else
 		code = gt_file_replace(a->out, 0644, text, strlen(text), err);
 	free(text);
-	if (code == GT_OK && a->out && !a->quiet)
-		gt_cli_note(cli, "wrote %s; next: gtrain check %s", a->out, a->out);
+	if (code == GT_OK && a->out && !a->quiet) {
+		char program[1024], file[1024];
+		gt_cli_note(cli, "wrote %s; next: %s check %s", a->out, gt_cli_program(cli, program, sizeof program),
+		            gt_cli_shell_word(a->out, file, sizeof file));
+	}
 	return code;
 }
 

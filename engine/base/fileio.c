@@ -58,12 +58,18 @@ static int open_again(const char *path, int flags, unsigned mode)
 	}
 }
 
-enum gt_code gt_file_create(const char *path, unsigned mode, int *fd, struct gt_err *err)
+/* shown: the name in an error. */
+static enum gt_code create(const char *path, const char *shown, unsigned mode, int *fd, struct gt_err *err)
 {
 	*fd = open_again(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode);
 	if (*fd < 0)
-		return gt_fail(err, GT_ECANTCREAT, "%s: cannot create: %s", path, strerror(errno));
+		return gt_fail(err, GT_ECANTCREAT, "%s: cannot create: %s", shown, strerror(errno));
 	return GT_OK;
+}
+
+enum gt_code gt_file_create(const char *path, unsigned mode, int *fd, struct gt_err *err)
+{
+	return create(path, path, mode, fd, err);
 }
 
 enum gt_code gt_file_write(int fd, const char *path, const void *data, size_t n, struct gt_err *err)
@@ -238,12 +244,17 @@ enum gt_code gt_file_temporary(char *buf, const char *path, struct gt_err *err)
 	return GT_OK;
 }
 
+enum gt_code gt_file_create_temporary(char *buf, const char *path, unsigned mode, int *fd, struct gt_err *err)
+{
+	GT_TRY(gt_file_temporary(buf, path, err));
+	return create(buf, path, mode, fd, err);
+}
+
 enum gt_code gt_file_replace(const char *path, unsigned mode, const void *data, size_t n, struct gt_err *err)
 {
 	char tmp[GT_PATH_SIZE];
 	int fd;
-	GT_TRY(gt_file_temporary(tmp, path, err));
-	GT_TRY(gt_file_create(tmp, mode, &fd, err));
+	GT_TRY(gt_file_create_temporary(tmp, path, mode, &fd, err));
 	enum gt_code code = gt_file_write(fd, tmp, data, n, err);
 	if (code)
 		close(fd);

@@ -29,6 +29,9 @@ void gt_nonce(char buf[GT_NONCE_SIZE]);
 /* Writes "path.tmp-<nonce>" into buf (GT_PATH_SIZE bytes). */
 enum gt_code gt_file_temporary(char *buf, const char *path, struct gt_err *err);
 
+/* Writes "path.tmp-<nonce>" into buf (GT_PATH_SIZE bytes) and creates that file as gt_file_create does. An error names path. */
+enum gt_code gt_file_create_temporary(char *buf, const char *path, unsigned mode, int *fd, struct gt_err *err);
+
 /* ---- open files ----------------------------------------------------------------------------------------------------------- */
 /* Creates a file for writing, with close-on-exec. mode: permissions, as for open(2). Fails if the name exists, even as a symbolic link. */
 enum gt_code gt_file_create(const char *path, unsigned mode, int *fd, struct gt_err *err);

@@ -101,8 +101,8 @@ static enum gt_code copy_model(const struct gt_ckpt *c, const char *path, struct
 	struct stat st;
 	if (!stat(path, &st) && !S_ISREG(st.st_mode))
 		return gt_fail(err, GT_ECANTCREAT, "%s: expected a regular file", path);
-	GT_TRY(gt_file_temporary(tmp, path, err));
-	GT_TRY(gt_file_create(tmp, 0666, &to.fd, err)); /* an export is meant for other users too, so the umask decides its mode */
+	/* an export is meant for other users too, so the umask decides its mode */
+	GT_TRY(gt_file_create_temporary(tmp, path, 0666, &to.fd, err));
 	enum gt_code code = gt_st_each(gt_ckpt_file(c, GT_CKPT_MODEL), copy_piece, &to, err);
 	if (code)
 		close(to.fd);

@@ -10,6 +10,7 @@
 #include "image/transform.h"
 #include "source.h"
 #include "store/safetensors.h"
+#include "tune/init_checkpoint.h"
 #include "tune/init_table.h"
 #include "tune/init_text.h"
 #include <limits.h>
@@ -284,15 +285,12 @@ static void put_model(FILE *f, const struct look *l, const struct choice *c)
 	        (long long)l->train.classes);
 }
 
-static void put_train(FILE *f, const struct look *l, const struct choice *c)
+static void put_train(FILE *f, const struct choice *c)
 {
-	const char *split = l->valid || !l->test ? "valid" : "test";
 	fprintf(f, "train = {\n\tepochs = %lld;\n\tlabel_smoothing = 0.1;\n", (long long)c->epochs);
 	fprintf(f, "\toptimizer = { type = \"adamw\"; lr = %s; weight_decay = 0.02; decay_bias = false; decay_norm = false; };\n",
 	        c->pretrained ? "5.0e-4" : "2.0e-3");
 	fprintf(f, "\tschedule = { type = \"onecycle\"; t_max = %lld.0; pct_start = 0.25; };\n};\n", (long long)c->epochs);
-	fprintf(f, "\n# The run's directory. The checkpoint with the best accuracy is kept; `gtrain eval` and `gtrain predict` use it.\n"
-	           "checkpoint = { best = { metric = \"%s/acc\"; }; };\n", split);
 }
 
 static void put_config(FILE *f, const struct look *l, const struct choice *c, const char *name)
@@ -305,8 +303,8 @@ static void put_config(FILE *f, const struct look *l, const struct choice *c, co
 		fprintf(f, "no other splits.\n");
 	if (l->files)
 		fprintf(f, "# The shorter side of an image has %lld pixels (median).\n", (long long)l->side);
-	fprintf(f, "#     gtrain check THIS.cfg               what a run will do, its memory and its work\n"
-	           "#     gtrain run THIS.cfg -o runs/%s      train\n", name);
+	fprintf(f, "#     gtrain check THIS.cfg       what a run will do, its memory and its work\n"
+	           "#     gtrain run THIS.cfg         train\n");
 	fprintf(f, "\nschema = 1;\nname = ");
 	gt_string_write(f, name);
 	fprintf(f, ";\nseed = 42;\n\n");
@@ -314,7 +312,8 @@ static void put_config(FILE *f, const struct look *l, const struct choice *c, co
 	fputc('\n', f);
 	put_model(f, l, c);
 	fputc('\n', f);
-	put_train(f, l, c);
+	put_train(f, c);
+	gt_init_checkpoint(f, name, l->valid || !l->test ? "valid" : "test", "acc");
 }
 
 /* A name for the run: the last folder of the path, with the characters that are safe in a file name. */
@@ -325,8 +324,10 @@ static void run_name(const char *root, char *out, size_t size)
 	for (const char *p = slash && slash[1] ? slash + 1 : root; *p && n + 1 < size; p++)
 		out[n++] = strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_", *p) ? *p : '-';
 	out[n] = 0;
-	if (n > 4 && !strcmp(out + n - 4, "-csv")) /* the end of a file's name */
-		out[n - 4] = 0;
+	static const char *const ends[] = {"-gz", "-csv", "-tsv", "-tar"}; /* of a file's name */
+	for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+		if (n > strlen(ends[i]) && !strcmp(out + n - strlen(ends[i]), ends[i]))
+			out[n -= strlen(ends[i])] = 0;
 	if (!n || (n == 1 && *out == '-'))
 		snprintf(out, size, "images");
 }

@@ -8,6 +8,7 @@
 #include "exec/permute.h"
 #include "table/cell.h"
 #include "table/table_facts.h"
+#include "tune/init_checkpoint.h"
 #include "tune/init_text.h"
 #include <limits.h>
 #include <math.h>
@@ -245,9 +246,9 @@ static void put_config(FILE *f, const struct look *l, const struct choice *c, co
 		fprintf(f, "%d target%s of numbers.\n", t->ntargets, t->ntargets > 1 ? "s" : "");
 	fprintf(f, "# What a run will do, its memory and its work; train; how good it is; predict the rows of another table:\n"
 	           "#     gtrain check THIS.cfg\n"
-	           "#     gtrain run THIS.cfg -o runs/%s\n"
-	           "#     gtrain eval runs/%s --split valid --report\n"
-	           "#     gtrain predict runs/%s NEW.csv\n", l->name, l->name, l->name);
+	           "#     gtrain run THIS.cfg\n"
+	           "#     gtrain eval runs/%s --report\n"
+	           "#     gtrain predict runs/%s NEW.csv\n", l->name, l->name);
 	fprintf(f, "\nschema = 1;\nname = ");
 	gt_string_write(f, l->name);
 	fprintf(f, ";\nseed = %d;\n\n", SEED);
@@ -262,8 +263,7 @@ static void put_config(FILE *f, const struct look *l, const struct choice *c, co
 		gt_init_text_train(f, l->ntrain);
 	else
 		put_train(f, l, c);
-	fprintf(f, "\n# The checkpoint with the lowest loss is kept; `gtrain eval` and `gtrain predict` use it.\n"
-	           "checkpoint = { best = { metric = \"valid/loss\"; }; };\n");
+	gt_init_checkpoint(f, l->name, "valid", "loss");
 }
 
 enum gt_code gt_init_table(const char *path, const char *name, const char *const *target, int ntarget, char **text, struct gt_err *err)

@@ -6,6 +6,7 @@
 #include "base/memstream.h"
 #include "conf/conf_string.h"
 #include "folder.h"
+#include "tune/init_checkpoint.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -124,8 +125,8 @@ static void put_config(FILE *f, const struct look *l, const char *name)
 	else
 		fprintf(f, "no other splits.\n");
 	fprintf(f, "# A text has %lld bytes (median); 98 of 100 have at most %lld.\n", (long long)l->sizes.median, (long long)l->sizes.most);
-	fprintf(f, "#     gtrain check THIS.cfg               the vocabulary, the lengths of texts, memory and work\n"
-	           "#     gtrain run THIS.cfg -o runs/%s      train\n", name);
+	fprintf(f, "#     gtrain check THIS.cfg       the vocabulary, the lengths of texts, memory and work\n"
+	           "#     gtrain run THIS.cfg         train\n");
 	fprintf(f, "\nschema = 1;\nname = ");
 	gt_string_write(f, name);
 	fprintf(f, ";\nseed = 42;\n\ndata = {\n\tformat = \"text\";\n\troot = ");
@@ -138,8 +139,7 @@ static void put_config(FILE *f, const struct look *l, const char *name)
 	gt_init_text_model(f, l->classes);
 	fputc('\n', f);
 	gt_init_text_train(f, l->n);
-	fprintf(f, "\n# The run's directory. The checkpoint with the best accuracy is kept; `gtrain eval` and `gtrain predict` use it.\n"
-	           "checkpoint = { best = { metric = \"%s/acc\"; }; };\n", l->valid || !l->test ? "valid" : "test");
+	gt_init_checkpoint(f, name, l->valid || !l->test ? "valid" : "test", "acc");
 }
 
 enum gt_code gt_init_text(const char *path, const char *name, char **text, struct gt_err *err)

@@ -229,7 +229,7 @@ gives no_header_long 0 out 'c1      text' check holes.cfg -s "data.train=[\"$PWD
 # ---- gtrain init ----------------------------------------------------------------------------------------------------------------------
 for of in words_train:class train:taste train:stars; do
 	table=${of%:*} target=${of#*:} name=init_${of//:/_}
-	gives "$name" 0 err 'next: gtrain check' init "$table.csv" --target "$target" -o "$name.cfg"
+	gives "$name" 0 err 'gtrain check' init "$table.csv" --target "$target" -o "$name.cfg"
 	gives "${name}_check" 0 out 'tokens in the vocabulary' check "$name.cfg" --strict -s checkpoint.dir=unused
 	gives "${name}_run" 0 out 'valid' run "$name.cfg" -q -o "$name" -s train.epochs=3
 	echo "# $name: $(tail -n 1 out)"

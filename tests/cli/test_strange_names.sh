@@ -32,6 +32,9 @@ for root in 'a "quoted" name' 'back\slash\\' "it's a café, 100% #1; \$x" 'trail
 		{ type = "flatten"; }, { type = "linear"; out = 2; })'
 	gives "init_root_eval_$n" 0 out 'accuracy' eval "r$n" --split valid
 done
+gives init_out_quoted 0 err " check 'the k.cfg'" init "it's a café, 100% #1; \$x" -o 'the k.cfg'
+gives init_out_folder 73 err 'gtrain: absent/k.cfg: cannot create: No such file or directory' init 'a "quoted" name' -o absent/k.cfg
+gives export_out_folder 73 err 'gtrain: absent/k.safetensors: cannot create: No such file' export r1 -o absent/k.safetensors
 tree $'new\nline' rose aster
 gives init_root_newline 65 err 'got a control character; rename it' init $'new\nline' -o x.cfg
 tree "$latin" rose aster

@@ -79,6 +79,7 @@ $(BUILD)/obj/%.o: %.c Makefile
 
 # The hot loops: OpenMP shares its threads with oneDNN. No result depends on floating-point traps; without them a select vectorises.
 $(BUILD)/obj/kernels/cpu/%.o: XFLAGS += -fopenmp -O3 -fno-trapping-math
+$(BUILD)/obj/kernels/cpu/attention.o: XFLAGS += -ffp-contract=fast # its products are fused, as those of linear layers
 
 # Loops over pixels vectorise; no result depends on floating-point traps.
 $(BUILD)/obj/datasets/image/%.o: XFLAGS += -O3 -fno-trapping-math

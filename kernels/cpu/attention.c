@@ -31,8 +31,8 @@ struct args {
 	const int32_t *lengths;
 	const void *lse;
 	void *out, *lse_out; /* y, or the gradient of qkv */
-	void *dq;            /* scratch of the gradient, in the type of the arithmetic: for each head of a sample [tokens, wide] of the
-	                        gradient of queries, then [tokens] sums of dy * y */
+	void *sums;          /* scratch of the gradient, in the type of the arithmetic: for each head of a sample [tokens, wide] of the
+	                        gradients of keys, then of values */
 };
 
 static inline int64_t length_of(const struct args *c, int64_t sample)
@@ -47,7 +47,7 @@ static inline int64_t length_of(const struct args *c, int64_t sample)
 static enum gt_code launch(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, struct gt_err *err)
 {
 	const struct attention *k = (const struct attention *)kernel;
-	struct args c = {.k = k, .qkv = a->in[k->back ? 1 : 0], .out = a->out[0], .dq = a->scratch};
+	struct args c = {.k = k, .qkv = a->in[k->back ? 1 : 0], .out = a->out[0], .sums = a->scratch};
 	(void)err;
 	c.lengths = k->lengths_in >= 0 ? a->in[k->lengths_in] : NULL;
 	if (k->back) {
@@ -94,7 +94,7 @@ enum gt_code gt_cpu_attention(struct gt_dev *dev, const struct gt_opcall *call, 
 	size_t size = qkv->dtype == GT_F64 ? sizeof(double) : sizeof(float), lanes = 64 / size;
 	k->wide = (k->d + (int64_t)lanes - 1) / (int64_t)lanes * (int64_t)lanes;
 	if (back)
-		k->head.scratch = (size_t)(k->samples * k->heads * k->tokens * (k->wide + 1)) * size;
+		k->head.scratch = (size_t)(k->samples * k->heads * k->tokens * 2 * k->wide) * size;
 	*out = &k->head;
 	return GT_OK;
 }

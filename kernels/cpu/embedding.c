@@ -11,7 +11,7 @@
 #include <string.h>
 
 #define COLS 64   /* columns that are summed on the stack at once */
-#define DIGIT 11  /* bits of a digit of the sort */
+#define DIGIT 11  /* maximum bits of a digit of the sort */
 
 struct embedding {
 	struct gt_kernel head;
@@ -84,6 +84,12 @@ static void sort_entries(struct args *c, void *scratch)
 	int32_t *token[2] = {scratch, (int32_t *)scratch + k->entries}, *place[2] = {token[1] + k->entries, token[1] + 2 * k->entries};
 	double *share = (double *)(void *)(place[1] + k->entries);
 	int64_t n = 0, count[1 << DIGIT];
+	int bits = 0;
+	while ((k->rows - 1) >> bits)
+		bits++;
+	/* digits of about the same size: a table of ten rows sorts by 4 bits, and does not clear the counters of 2,048 values */
+	int digits = (bits + DIGIT - 1) / DIGIT, digit = digits ? (bits + digits - 1) / digits : 0;
+	int64_t values = (int64_t)1 << digit;
 	for (int64_t s = 0; s < k->entries / k->bag; s++) {
 		int64_t length = length_of(c, s), before = n;
 		for (int64_t t = 0; t < length; t++) {
@@ -97,18 +103,18 @@ static void sort_entries(struct args *c, void *scratch)
 		share[s] = n > before ? 1.0 / (double)(n - before) : 0;
 	}
 	int from = 0;
-	for (int shift = 0; (k->rows - 1) >> shift; shift += DIGIT, from = !from) {
+	for (int shift = 0; shift < bits; shift += digit, from = !from) {
 		int64_t sum = 0;
-		memset(count, 0, sizeof count);
+		memset(count, 0, (size_t)values * sizeof *count);
 		for (int64_t i = 0; i < n; i++)
-			count[token[from][i] >> shift & ((1 << DIGIT) - 1)]++;
-		for (int d = 0; d < 1 << DIGIT; d++) {
+			count[token[from][i] >> shift & (values - 1)]++;
+		for (int64_t d = 0; d < values; d++) {
 			int64_t here = count[d];
 			count[d] = sum;
 			sum += here;
 		}
 		for (int64_t i = 0; i < n; i++) {
-			int64_t to = count[token[from][i] >> shift & ((1 << DIGIT) - 1)]++;
+			int64_t to = count[token[from][i] >> shift & (values - 1)]++;
 			token[!from][to] = token[from][i];
 			place[!from][to] = place[from][i];
 		}

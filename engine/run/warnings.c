@@ -130,6 +130,32 @@ static enum gt_code no_rate(const struct list *l)
 	return warn(l, "train.optimizer.lr", "a learning rate of 0 trains nothing; write a rate above 0, for example 0.1 or 1.0e-3");
 }
 
+/* Whether the update of a table changes no row that has no gradient. */
+static bool updates_rows(const struct gt_conf_optimizer *o)
+{
+	return o->type == GT_OPT_SGD && o->momentum == 0 && o->weight_decay == 0;
+}
+
+/* Warns of tables that one rank would update by the rows of a batch, but several ranks update whole. */
+static enum gt_code whole_tables(const struct list *l)
+{
+	const struct gt_session *s = l->s;
+	const struct gt_graph *g = s->space->layout.first;
+	for (int i = 0; g && i < g->nnodes && s->at.ndata > 1 && updates_rows(&l->c->train.optimizer); i++) {
+		const struct gt_node *n = &g->nodes[i];
+		if ((n->op->code != GT_OP_EMBEDDING_DW && n->op->code != GT_OP_EMBEDDING_BAG_DW) || n->out[0] < 0)
+			continue;
+		const struct gt_param *w = &g->params[g->values[n->out[0]].param];
+		int64_t rows = g->values[n->out[0]].desc.dim[0], named = s->at.ndata * gt_tdesc_count(gt_graph_desc(g, n->in[1]));
+		if (rows > 4 * named)
+			return warn(l, "parallel.mode",
+			            "at each step, %d ranks add up the gradient of all %lld rows of %s, of which a batch names at most %lld; one rank "
+			            "updates only these rows, and is probably faster; write parallel.mode = \"single\"",
+			            s->at.ndata, (long long)rows, w->name, (long long)named);
+	}
+	return GT_OK;
+}
+
 /* Returns the free memory of this machine, or of the container of this process if that is less, in bytes; 0: unknown. */
 static uint64_t host_memory(void)
 {
@@ -178,7 +204,8 @@ static enum gt_code memory(const struct list *l)
 
 enum gt_code gt_warnings(const struct gt_session *s, const char *dir, struct gt_problems *out, struct gt_err *err)
 {
-	static enum gt_code (*const each[])(const struct list *l) = {no_directory, large_batch, moments, last_layer, unread, no_rate, memory};
+	static enum gt_code (*const each[])(const struct list *l) = {no_directory, large_batch, moments,      last_layer,
+	                                                             unread,       no_rate,     whole_tables, memory};
 	struct list l = {s, s->conf, dir, out, err};
 	for (size_t i = 0; i < sizeof each / sizeof *each; i++)
 		GT_TRY(each[i](&l));

@@ -3,10 +3,10 @@
 
 Usage: torch_text.py lstm|transformer|encoder|bag DIR [--precision fp32|bf16] [--packed] [--steps N] [--epochs N] [--threads N]
 
-Reads, splits into words and numbers the texts before the first step. lstm, transformer, encoder: batches of 64 texts, at most 256 words, shuffled,
-then sorted by length in groups of 50 batches and padded to their longest; prints a line a step. --packed: pack_padded_sequence instead of a
-mask. bf16 by torch.autocast. bag: words and pairs hashed into 2^20 rows, batches of 16, sparse SGD; prints a line an epoch with the
-accuracy on the fifth held out."""
+Reads, splits into words and numbers the texts before the first step. lstm, transformer, encoder: batches of 64 texts, at most 256 words,
+shuffled, then sorted by length in groups of 50 batches and padded to their longest; prints a line a step. --packed: pack_padded_sequence
+instead of a mask. bf16 by torch.autocast. bag: words and pairs hashed into 2^20 rows, batches of 16, sparse SGD; prints a line an epoch
+with the accuracy on the fifth held out."""
 import argparse
 import json
 import pathlib

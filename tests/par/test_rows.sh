@@ -37,3 +37,13 @@ for m in dp:2 ddp:3 zero1:2 zero2:3 zero3:2 1f1b:2 zero-bubble:2 '1f1b*2+zero1:4
 	compared "rows_$m" "$tmp/rows.cfg" "${mode[@]}"
 done
 tell_worst tables
+# a table of many more rows than a batch names
+two=(-s parallel.nproc=2 -s parallel.mode=ddp) large=(-s 'model.inputs[0].vocabulary=9000')
+"$gtrain" check "$tmp/rows.cfg" "${two[@]}" "${large[@]}" >"$tmp/out" 2>"$tmp/err"
+if grep -q '2 ranks add up the gradient of all 9000 rows of [a-z]*.weight, of which a batch names at most 216;' "$tmp/err" &&
+	! "$gtrain" check "$tmp/rows.cfg" "${two[@]}" 2>&1 | grep -q 'add up the gradient' &&
+	! "$gtrain" check "$tmp/rows.cfg" "${large[@]}" 2>&1 | grep -q 'add up the gradient'; then
+	echo "ok rows_warned"
+else
+	echo "not ok rows_warned: $(cat "$tmp/err")"
+fi

@@ -70,7 +70,7 @@ static enum gt_code put_codes(const struct gt_data_table *t, int k, const struct
 		}
 		int32_t result = at >= 0 ? at + first : absent ? missing : unknown;
 		if (result < 0)
-			code = fail_cell(t, k, i, absent ? "the target is missing; remove the row" : "the class does not occur in the training split",
+			code = fail_cell(t, k, i, absent ? GT_TARGET_MISSING : "the class does not occur in the training split",
 			                 err);
 		out[i * stride] = result;
 	}
@@ -85,7 +85,7 @@ static enum gt_code put_targets(const struct gt_data_table *t, int k, const stru
 	GT_TRY(gt_table_numbers(t, k, NULL, t->n, v, err));
 	for (int64_t i = 0; i < t->n; i++) {
 		if (isnan(v[i]))
-			return fail_cell(t, k, i, "the target is missing; remove the row", err);
+			return fail_cell(t, k, i, GT_TARGET_MISSING, err);
 		out[i * stride] = (float)((v[i] - mean) / scale);
 		if (!isfinite(out[i * stride]))
 			return fail_cell(t, k, i, "the number is too far from those of the training data", err);

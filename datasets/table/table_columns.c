@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 /* Adds a quoted name to a list for a message, of which at most 8 are written. */
 static void list_name(char *list, size_t size, int i, const char *name)
@@ -82,11 +83,15 @@ static bool is_open(const struct gt_table_spec *s, const char *name)
 /* Checks that a name in a list of the spec is that of a column. */
 static enum gt_code check_name(const struct gt_table_reader *r, const char *key, const char *name, struct gt_err *err)
 {
-	char list[500] = "", shown[GT_CELL_SHOWN];
+	char list[500] = "", shown[GT_CELL_SHOWN], like[GT_CELL_SHOWN];
 	if (gt_table_find(r->table, name) >= 0)
 		return GT_OK;
-	for (int k = 0; k < r->table->ncolumns; k++)
+	for (int k = 0; k < r->table->ncolumns; k++) {
+		if (!strcasecmp(r->table->column[k].name, name))
+			return gt_fail(err, GT_ECONFIG, "%s: expected a column of %.300s, got \"%s\"; did you mean \"%s\"?", key, gt_csv_path(r->csv),
+			               gt_cell_shown(name, shown), gt_cell_shown(r->table->column[k].name, like));
 		list_name(list, sizeof list, k, r->table->column[k].name);
+	}
 	bool taken_for_data = !r->table->header && r->spec->header == GT_HEADER_AUTO;
 	return gt_fail(err, GT_ECONFIG, "%s: expected a column of %.300s, got \"%s\"; its columns are %s%s", key, gt_csv_path(r->csv),
 	               gt_cell_shown(name, shown), list,
@@ -147,6 +152,7 @@ static enum gt_code make_columns(struct gt_table_reader *r, const struct gt_csv_
 				return gt_fail(err, GT_EDATA, "%.400s:%lld: expected names of columns without control characters, got \"%s\"",
 				               gt_csv_path(r->csv), (long long)r->first_line, gt_cell_shown(name, shown));
 		r->table->column[i].store = r->reading[i].store = store_of(s, name);
+		r->reading[i].target = gt_table_given_type(s, name) == GT_COLUMN_TARGET;
 		r->reading[i].open = is_open(s, name);
 		r->reading[i].inferred = gt_table_given_type(s, name) == GT_COLUMN_AUTO;
 	}
@@ -161,6 +167,7 @@ static enum gt_code make_learned_columns(struct gt_table_reader *r, bool header,
 		if (!(r->table->column[k].name = strdup(r->facts->column[k].name)))
 			return gt_fail_memory(err, 0);
 		r->table->column[k].store = r->reading[k].store = learned_store(r, &r->facts->column[k]);
+		r->reading[k].target = r->facts->column[k].type == GT_COLUMN_TARGET;
 	}
 	return GT_OK;
 }

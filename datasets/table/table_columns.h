@@ -9,6 +9,7 @@
 struct gt_table_reading {
 	enum gt_table_store store; /* at the begin of the next pass over the files */
 	bool inferred;             /* the type is not given */
+	bool target;               /* a value that the model predicts */
 	bool open;                 /* the type is not given, and every cell so far is missing or a number */
 	bool numbers;              /* a cell was a number */
 	bool range;                /* open: a number was out of range */

@@ -27,7 +27,7 @@
  * text          A text, which becomes tokens outside of this folder (datasets/text/). The texts of several columns are one: a line for
  *               each that is not missing, in the order of the columns.
  * target        Classes are sorted by name, by number if all are whole numbers, as in scikit-learn and fastai. Numbers are kept as they
- *               are. No row may lack its target. */
+ *               are. No row may lack its target; a reader that skips bad rows leaves such a row out. */
 #ifndef GT_DATASETS_TABLE_FACTS_H
 #define GT_DATASETS_TABLE_FACTS_H
 
@@ -36,6 +36,7 @@
 #define GT_TABLE_FEW 20 /* maximum number of different whole numbers of an inferred categorical column */
 #define GT_TABLE_PROSE 8 /* fewest parts between spaces of an inferred column of texts, on average */
 #define GT_TABLE_MAX_TEXT ((uint64_t)48 << 20) /* maximum bytes of all names and words as JSON, so that a checkpoint can be read again */
+#define GT_TARGET_MISSING "the target is missing; remove the row, or write data.on_error = \"skip\"" /* end of a message */
 enum { GT_CODE_OF_MISSING, GT_CODE_OF_UNKNOWN, GT_CODE_OF_WORDS };
 
 struct gt_table_fact {

@@ -140,7 +140,7 @@ static enum gt_code learn_target(struct lesson *l, int k, enum gt_table_task tas
                                  struct gt_err *err)
 {
 	if (s->missing)
-		return fail_column(l, k, s->first_missing, "the target is missing; remove the row", err);
+		return fail_column(l, k, s->first_missing, GT_TARGET_MISSING, err);
 	if (task == GT_TASK_CLASSES) {
 		GT_TRY(learn_classes(l, k, f, err));
 		return f->words.n > 1 ? GT_OK : fail_column(l, k, -1, "the target is the same in every row of the training split", err);

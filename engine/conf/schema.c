@@ -214,9 +214,9 @@ const struct gt_row gt_rows[] = {
              "-1: chosen for this machine"},
     {"data.on_error", GT_T_ENUM, AT(data.on_error), "\"stop\"", .values = "stop|skip",
      .help = "what happens when an image file cannot be read or decoded, a text is not UTF-8 or has no tokens, or a row of a table cannot "
-             "be read; stop: the run ends with an error; skip: the image counts neither in the loss nor in scores, a text or a row is left "
-             "out before the samples are numbered, and a warning at the end of the epoch names each of them; damage in a part of a JPEG "
-             "file that its crop leaves out goes unnoticed"},
+             "be read or has no target; stop: the run ends with an error; skip: the image counts neither in the loss nor in scores, a "
+             "text or a row is left out before the samples are numbered, and a warning at the end of the epoch names each of them; damage "
+             "in a part of a JPEG file that its crop leaves out goes unnoticed"},
     {"data.workers", GT_T_INT, AT(data.workers), "0", 0, 1024,
      .help = "number of threads of a rank that read samples which are not in memory; 0: one for each thread of the device; beside the "
              "decoded batches, each keeps at most 32 MiB from one image to the next"},

@@ -5,6 +5,7 @@
 #include "ir/op.h"
 #include "store/ckpt.h"
 #include "store/safetensors.h"
+#include "table/cell.h"
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -95,16 +96,25 @@ static enum gt_code last_layer(const struct list *l)
 	return gt_problems_add(l->out, &e) == GT_OK ? GT_OK : gt_fail_memory(l->err, 0);
 }
 
-static enum gt_code unread_field(const struct list *l, const struct gt_field *f)
+/* The columns of a table that the model does not read. */
+struct unread {
+	char columns[400], inputs[128]; /* their names, and the inputs that a model needs to read them */
+	int n;
+};
+
+/* Adds the columns that a field consists of. */
+static void add_unread(struct unread *u, const struct gt_table_facts *t, const struct gt_field *f)
 {
-	const struct gt_table_facts *t = &l->s->data.files->learned->table;
-	if (!f->width) /* the lengths of texts */
-		return GT_OK;
-	bool text = f->ragged;
-	long long columns = text ? t->ntexts : f->width;
-	return warn(l, "model.inputs", "the model does not read the %lld %scolumn%s%s; add { name = \"%s\"; }%s, or list %s in data.ignore",
-	            columns, text ? "" : f->dtype == GT_I32 ? "categorical " : "continuous ", columns == 1 ? "" : "s", text ? " of texts" : "",
-	            f->name, text ? " and { name = \"lengths\"; }" : "", columns == 1 ? "it" : "them");
+	enum gt_column_type type = f->ragged ? GT_COLUMN_TEXT : f->dtype == GT_I32 ? GT_COLUMN_CATEGORICAL : GT_COLUMN_CONTINUOUS;
+	char name[GT_CELL_SHOWN];
+	for (int k = 0; k < t->ncolumns; k++) {
+		size_t n = strlen(u->columns);
+		if (t->column[k].type == type && u->n++ < 4)
+			snprintf(u->columns + n, sizeof u->columns - n, "%s\"%s\"", n ? ", " : "", gt_cell_shown(t->column[k].name, name));
+	}
+	size_t n = strlen(u->inputs);
+	snprintf(u->inputs + n, sizeof u->inputs - n, "%s{ name = \"%s\"; }%s", n ? ", " : "", f->name,
+	         f->ragged ? ", { name = \"lengths\"; }" : "");
 }
 
 /* Warns of columns of a table that the model does not read. */
@@ -112,15 +122,22 @@ static enum gt_code unread(const struct list *l)
 {
 	const struct gt_dataset *d = &l->s->data.files->like;
 	const struct gt_model_spec *m = &l->c->model;
+	struct unread u = {0};
 	bool table = l->s->data.files->learned && l->s->data.files->learned->table.ncolumns;
 	for (int k = 0; k < d->nfields && table; k++) {
 		int i = 0;
 		while (i < m->ninputs && strcmp(m->inputs[i].name, d->field[k].name))
 			i++;
-		if (i == m->ninputs)
-			GT_TRY(unread_field(l, &d->field[k]));
+		if (i == m->ninputs && d->field[k].width) /* without a width: the lengths of texts */
+			add_unread(&u, &l->s->data.files->learned->table, &d->field[k]);
 	}
-	return GT_OK;
+	if (!u.n)
+		return GT_OK;
+	char more[32] = "";
+	if (u.n > 4)
+		snprintf(more, sizeof more, " and %d more", u.n - 4);
+	return warn(l, "model.inputs", "the model does not read the column%s %s%s; add %s, or list %s in data.ignore", u.n == 1 ? "" : "s",
+	            u.columns, more, u.inputs, u.n == 1 ? "it" : "them");
 }
 
 static enum gt_code no_rate(const struct list *l)

@@ -72,7 +72,7 @@ gives check_types 0 out 'categorical           3 different' check numbers.cfg
 gives check_why 0 out 'words that are all different' check numbers.cfg
 gives check_json 0 out '"columns":[{"name":"id","type":"ignore","why":"words that are all different","missing":0},' check numbers.cfg --json
 gives check_reading 0 out 'of host memory before training' check numbers.cfg
-gives check_unread 0 err 'the model does not read the 1 categorical column; add { name = "codes"; }' check numbers.cfg
+gives check_unread 0 err 'the model does not read the column "c"; add { name = "codes"; }' check numbers.cfg
 gives eval_valid 0 out 'valid loss' eval numbers --split valid
 # Without --split, a checkpoint whose data has no split test is evaluated on valid.
 gives eval_no_test 0 out 'valid loss' eval numbers -s data.test=[]

@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 
 enum { PROBES = 400 }; /* maximum number of images whose headers are read */
@@ -122,7 +123,11 @@ static enum gt_code look_at(const char *root, struct look *l, struct gt_err *err
 	struct gt_dataset_spec spec = {.root = root};
 	struct gt_dataset other;
 	l->root = root;
-	GT_TRY(gt_dataset_read(&spec, GT_TRAIN, &l->train, err));
+	enum gt_code read = gt_dataset_read(&spec, GT_TRAIN, &l->train, err);
+	if (read == GT_ENOINPUT)
+		return gt_fail(err, read, "%s: expected a folder of images or of texts (.txt) for each of several classes, CLASS/x.jpg or "
+		               "train/CLASS/x.jpg, or IDX or CIFAR files with their usual names", root);
+	GT_TRY(read);
 	l->files = l->train.encoded;
 	for (int i = GT_VALID; i <= GT_TEST; i++) {
 		struct gt_err why = {0};
@@ -349,6 +354,17 @@ static bool is_table(const char *path)
 	return !stat(path, &st) && !S_ISDIR(st.st_mode) && !(n > 4 && !strcmp(path + n - 4, ".tar"));
 }
 
+/* Refuses archives that no format reads, which would be taken for tables. */
+static enum gt_code check_archive(const char *path, struct gt_err *err)
+{
+	static const char *const ends[] = {".tgz", ".tar.gz", ".tar.bz2", ".tar.xz", ".tar.zst", ".zip", ".7z", ".rar"};
+	size_t n = strlen(path);
+	for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+		if (n > strlen(ends[i]) && !strcasecmp(path + n - strlen(ends[i]), ends[i]))
+			return gt_fail(err, GT_EDATA, "%s: expected a folder, a .tar archive or a CSV file; unpack the archive", path);
+	return GT_OK;
+}
+
 static enum gt_code init_table(const char *root, const struct gt_init_spec *spec, char **text, struct gt_err *err)
 {
 	char name[64];
@@ -374,6 +390,7 @@ enum gt_code gt_init_config(const struct gt_init_spec *spec, char **text, struct
 	if (!realpath(path, root))
 		return gt_fail(err, GT_ENOINPUT, "%s: there is no such file or folder", path);
 	GT_TRY(check_path(root, err));
+	GT_TRY(check_archive(root, err));
 	if (is_table(root))
 		return init_table(root, spec, text, err);
 	if (spec->ntargets)

@@ -193,4 +193,4 @@ gives folder_init 0 err 'wrote mine.cfg' init data -o mine.cfg
 gives folder_init_again 73 err 'exists' init data -o mine.cfg
 gives folder_init_check 0 out 'steps' check mine.cfg
 gives folder_init_runs 0 out 'valid accuracy' run mine.cfg -q -o mine -s train.epochs=1
-gives folder_init_nothing 66 err 'no folders of images' init flat
+gives folder_init_nothing 66 err 'flat: expected a folder of images or of texts (.txt) for each of several classes' init flat

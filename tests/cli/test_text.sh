@@ -138,6 +138,9 @@ rm data/train/pos/more.txt
 gives init 0 out 'in = ["tokens", "lengths"]' init data
 "$gtrain" init data >init.cfg 2>err || fail init_run "$(head -n 1 err)"
 learns init_run init.cfg
+gives init_no_classes 66 err 'neg: expected a folder of images or of texts (.txt) for each of several classes' init data/train/neg
+tar czf data.tar.gz data
+gives init_compressed 65 err 'data.tar.gz: expected a folder, a .tar archive or a CSV file; unpack the archive' init data.tar.gz
 gives init_archive 0 out 'root = "'"$tmp"'/data.tar"' init data.tar
 gives init_pretrained 64 err '--pretrained: expected a folder of images' init data --pretrained x.safetensors
 

@@ -168,7 +168,7 @@ static enum gt_code compare(const struct gt_session_spec *spec, const struct gt_
 	gt_learned_free(now);
 	if (code == GT_OK)
 		return GT_OK;
-	if (code == GT_EDATA && !spec->train) {
+	if ((code == GT_EDATA || code == GT_ENOINPUT) && !spec->train) { /* GT_ENOINPUT: data.vocab is missing, which the checkpoint has */
 		snprintf(out->changed, sizeof out->changed, "%.700s; the training data has changed, or data.valid, data.limit or seed, so the "
 		         "splits train and valid may have other samples than in the run", why.msg);
 		return GT_OK;

@@ -205,6 +205,12 @@ gives vocab_special 65 err 'expected the special token [CLS] in the vocabulary' 
 	check piece.cfg -s data.tokenizer=wordpiece -s data.vocab=vocab.txt
 printf '[PAD]\n[UNK]\n[CLS]\n[SEP]\nfilm\ngreat\nlovely\nfine\nsuperb\nmoving\nawful\ndull\npoor\nboring\nweak\n##s\n' >vocab.txt
 learns wordpiece piece.cfg -s data.tokenizer=wordpiece -s data.vocab=vocab.txt
+# the checkpoint keeps the vocabulary: without the file, an evaluation of training data only warns
+mv vocab.txt away.txt
+gives vocab_kept 0 out 'valid accuracy' eval wordpiece --split valid
+gives vocab_kept_warns 0 err 'warning: '"$PWD"'/vocab.txt: cannot open' eval wordpiece --split valid
+gives vocab_kept_test 0 out 'test accuracy' eval wordpiece
+mv away.txt vocab.txt
 gives buckets_alone 78 err 'data.hash_buckets: only n-grams use this key' check bag.cfg -s data.hash_buckets=1000
 gives of_words 78 err 'data.tokenizer = "bytes" does not use this key; words does' check bag.cfg -s data.tokenizer=bytes -s data.min_freq=2
 gives few_tokens 78 err 'data.max_tokens: expected a maximum length of at least 3 tokens' \

@@ -88,6 +88,7 @@ static enum gt_code print_json(struct gt_cli *cli, const struct gt_report *r, st
 		gt_json_string(j, "match", r->groups[i].match);
 		gt_json_bool(j, "frozen", r->groups[i].frozen);
 		gt_json_double(j, "frozen_until", r->groups[i].frozen_until, 15);
+		gt_json_double(j, "freeze_after", r->groups[i].freeze_after, 15);
 		gt_json_bool(j, "frozen_stats", r->groups[i].frozen_stats);
 		gt_json_array(j, "lr");
 		for (int k = 0; k < 5; k++)
@@ -195,12 +196,14 @@ static enum gt_code print_facts(struct gt_cli *cli, const struct gt_report *r, s
 		gt_table_add(&t, (const char *[]){"lr factors", loaded});
 	for (int i = 0; i < r->ngroups; i++) {
 		const struct gt_check_group *g = &r->groups[i];
-		char rates[256], until[64] = "";
+		char rates[256], until[64] = "", after[64] = "";
 		describe_rates(r, g->lr, rates, sizeof rates);
 		if (g->frozen_until > 0)
 			snprintf(until, sizeof until, "frozen for %g epoch%s, then ", g->frozen_until, g->frozen_until == 1 ? "" : "s");
-		snprintf(text, sizeof text, "%s%s%s  (%s)", until, g->frozen ? "frozen" : rates, g->frozen_stats ? ", statistics frozen" : "",
-		         g->match);
+		if (g->freeze_after > 0)
+			snprintf(after, sizeof after, ", frozen after %g epoch%s", g->freeze_after, g->freeze_after == 1 ? "" : "s");
+		snprintf(text, sizeof text, "%s%s%s%s  (%s)", until, g->frozen ? "frozen" : rates, after,
+		         g->frozen_stats ? ", statistics frozen" : "", g->match);
 		snprintf(data, sizeof data, "  groups[%d]", i);
 		gt_table_add(&t, (const char *[]){data, text});
 	}

@@ -260,6 +260,7 @@ struct gt_check_group {      /* an entry of train.groups */
 	const char *match;       /* patterns of the names of its parameters, such as "*.norm1.bias, *.norm2.bias" */
 	bool frozen;             /* the parameters of the group are not trained */
 	double frozen_until;     /* number of epochs at the beginning in which the group is frozen; 0: none */
+	double freeze_after;     /* number of epochs after which the group is frozen; 0: never */
 	bool frozen_stats;       /* the batch normalisations of the group do not update their running statistics */
 	double lr[5];            /* learning rate of the group at 0, 25, 50, 75, 100 % of the run; NAN: the length of the run is not known */
 };

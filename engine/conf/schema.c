@@ -502,8 +502,9 @@ const struct gt_row gt_rows_group[] = {
              "whose weight and bias the group matches use their running statistics and do not update them; layers before the first trained "
              "parameter need no backward pass then; 0: none"},
     {"freeze_after", GT_T_FLOAT, GROUP(freeze_after), "0.0", 0, INFINITY,
-     .help = "number of epochs after which the learning rate of "
-             "these parameters is 0; 0: never"},
+     .help = "number of epochs after which these parameters are no longer trained: they and their optimizer's state stay as they are, "
+             "their gradients are not computed and do not count for train.clip_norm, and layers before the first trained parameter need no "
+             "backward pass; batch normalisations still update their running statistics; 0: never"},
     {"lr_mul", GT_T_FLOAT, GROUP(lr_mul), "1.0", 0, INFINITY, .help = "factor of the learning rate, in addition to lr_mul of a layer"},
     {"weight_decay", GT_T_FLOAT, GROUP(weight_decay), "(the optimizer's)", 0, INFINITY,
      .help = "weight decay instead of the "

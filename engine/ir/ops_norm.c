@@ -132,7 +132,7 @@ static enum gt_code norm_gradient(struct gt_graph *g, struct gt_node *n, gt_vid 
 {
 	struct gt_node *b;
 	gt_vid gamma = n->in[1], beta = n->in[2];
-	if (!want[0] && !gt_graph_learns(g, gamma))
+	if (!want[0] && !gt_graph_learns(g, gamma) && !gt_graph_learns(g, beta))
 		return GT_OK;
 	struct gt_tdesc d = *gt_graph_desc(g, n->in[0]);
 	GT_TRY(gt_backward_node(g, n, code, dy, &b, err));

@@ -34,6 +34,17 @@ enum gt_code gt_emit_end(struct gt_emit *e, struct gt_prog *out)
 	return e->code;
 }
 
+static int levels(const struct gt_space *s)
+{
+	return s->memory.levels ? s->memory.levels : 1;
+}
+
+/* Returns the size of one level of GRAD. */
+static size_t level_bytes(const struct gt_space *s)
+{
+	return s->memory.bytes[GT_A_GRAD] / (size_t)levels(s);
+}
+
 void gt_emit_load(struct gt_emit *e, int unit)
 {
 	gt_emit_step(e, (struct gt_step){.kind = GT_STEP_LOAD, .micro = unit, .plan = e->job->unit[unit].plan});
@@ -106,10 +117,25 @@ void gt_emit_sum_levels(struct gt_emit *e, int unit)
 		gt_emit_step(e, (struct gt_step){.kind = GT_STEP_LAUNCH, .micro = unit, .call = &e->job->update->merge[u->level - i]});
 }
 
-void gt_emit_clear(struct gt_emit *e, int unit)
+void gt_emit_zero(struct gt_emit *e)
 {
 	const struct gt_space *s = e->job->space;
-	size_t level = s->memory.bytes[GT_A_GRAD] / (size_t)(s->memory.levels ? s->memory.levels : 1);
+	const struct gt_update *u = e->job->update;
+	gt_emit_step(e, (struct gt_step){.kind = GT_STEP_ZERO});
+	if (gt_space_sharded(s, GT_A_GRAD)) /* buckets share their memory, and zero.c clears it bucket by bucket */
+		return;
+	for (int level = 0; level < levels(s); level++)
+		for (int i = 0; i < u->nstale; i++) {
+			struct gt_range r = gt_space_element(s, GT_A_GRAD, u->stale[i].begin);
+			r.offset += (size_t)level * level_bytes(s);
+			size_t bytes = gt_space_element(s, GT_A_GRAD, u->stale[i].end - u->stale[i].begin).offset;
+			gt_emit_step(e, (struct gt_step){.kind = GT_STEP_CLEAR, .range = r, .bytes = bytes});
+		}
+}
+
+void gt_emit_clear(struct gt_emit *e, int unit)
+{
+	size_t level = level_bytes(e->job->space);
 	if (e->job->unit[unit].clears && level) /* level is 0 if a pipeline stage has no parameters */
 		gt_emit_step(e, (struct gt_step){.kind = GT_STEP_CLEAR,
 		                                 .micro = unit,

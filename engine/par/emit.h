@@ -26,6 +26,8 @@ void gt_emit_begin(struct gt_emit *e, const struct gt_job *job, struct gt_err *e
 enum gt_code gt_emit_end(struct gt_emit *e, struct gt_prog *out);
 
 void gt_emit_step(struct gt_emit *e, struct gt_step s);
+/* Appends the first steps of an optimizer step: they set to 0 its scalars and the gradients of gt_update.stale. */
+void gt_emit_zero(struct gt_emit *e);
 void gt_emit_load(struct gt_emit *e, int unit);
 /* Appends a call (a kernel or a communication) of the unit's plan. */
 void gt_emit_launch(struct gt_emit *e, int unit, struct gt_call *c);

@@ -308,7 +308,7 @@ static enum gt_code schedule(const struct gt_job *job, struct gt_prog *out, stru
 		gt_pipe_streams(&p.e);
 		return gt_emit_end(&p.e, out);
 	}
-	gt_emit_step(&p.e, (struct gt_step){.kind = GT_STEP_ZERO});
+	gt_emit_zero(&p.e);
 	if (m) {
 		GT_TRY(gt_grid_make(job->arena, job->schedule, job->at.npipe, job->nstages, m, &g, err));
 		for (int k = 1; k < job->nstages; k++)

@@ -203,7 +203,7 @@ enum gt_code gt_replicas_passes(struct gt_emit *e, const struct gt_pass_hooks *h
 {
 	const struct gt_job *job = e->job;
 	if (job->update)
-		gt_emit_step(e, (struct gt_step){.kind = GT_STEP_ZERO});
+		gt_emit_zero(e);
 	for (int i = 0; i < job->nunits; i++)
 		GT_TRY(pass(e, how, i, job->update && (how->every || i == job->nunits - 1)));
 	return GT_OK;

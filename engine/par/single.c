@@ -17,7 +17,7 @@ static enum gt_code schedule(const struct gt_job *job, struct gt_prog *out, stru
 	struct gt_emit e;
 	gt_emit_begin(&e, job, err);
 	if (job->update)
-		gt_emit_step(&e, (struct gt_step){.kind = GT_STEP_ZERO});
+		gt_emit_zero(&e);
 	for (int i = 0; i < job->nunits; i++) {
 		gt_emit_unit(&e, i);
 		gt_emit_sum_levels(&e, i);

@@ -37,15 +37,15 @@ static size_t shard_elements(const struct gt_space *s, int b)
 }
 
 /* Appends steps that set to 0 the elements of bucket b that the unit makes no gradients of: padding, and parameters that are frozen in this
- * phase of the run. All buckets use the same
- * memory, so the padding has values of earlier buckets, and the sum of squares would include them. */
+ * phase of the run. All buckets use the same memory, so these elements have values of other buckets, or of earlier phases, and the sum of
+ * squares would include them. */
 static void clear_gaps(struct gt_emit *e, int b, int unit)
 {
 	const struct gt_space *s = e->job->space;
 	const struct gt_plan *own = e->job->unit[unit].plan;
 	const struct gt_graph *g = (own && own->graph->batch > 0 ? own : e->job->like)->graph;
 	const struct gt_bucket *k = &s->shards.bucket[b];
-	if (s->shards.nbuckets == 1 || !s->shards.bucket[1].learned)
+	if ((s->shards.nbuckets == 1 || !s->shards.bucket[1].learned) && !e->job->update->nstale)
 		return;
 	for (int64_t at = k->begin, next, after; at < k->end; at = after) {
 		next = after = k->end;

@@ -67,6 +67,11 @@ struct gt_prog {
 	const char *no_window;  /* the reason why there is none, for people; NULL: none was looked for */
 };
 
+/* Elements begin ... end - 1 of the flat arenas. */
+struct gt_elements {
+	int64_t begin, end;
+};
+
 /* The calls with which a program checks and applies gradients. */
 struct gt_update {
 	struct gt_call *const *sumsq; /* calls that sum the squares of the stored gradients, for clipping and for the check that gradients
@@ -78,6 +83,10 @@ struct gt_update {
 	const int *bucket;             /* [nupdates]: bucket that each entry of update updates; -1: all buckets */
 	int nupdates;                  /* length of update; 0: all updates are fused into the kernels that compute the gradients */
 	struct gt_call *merge;         /* [levels - 1]: call i adds level i + 1 of GRAD to level i */
+	/* [nstale]: elements of GRAD that have gradients of earlier steps, but whose parameters this program no longer trains. They must be 0
+	 * before gradients are summed over ranks, or their squares for the norm. */
+	const struct gt_elements *stale;
+	int nstale;
 	struct gt_call *add; /* with sharded gradients, one call for each bucket: adds a reduced shard to the shard that this rank keeps */
 };
 

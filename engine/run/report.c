@@ -84,6 +84,7 @@ static enum gt_code groups(struct gt_report *r, const struct gt_session *s, stru
 		g->match = text;
 		g->frozen = t->group[i].frozen;
 		g->frozen_until = t->group[i].frozen_until;
+		g->freeze_after = t->group[i].freeze_after;
 		g->frozen_stats = t->group[i].frozen_stats;
 	}
 	for (int k = 0; k < 5; k++) {
@@ -265,27 +266,36 @@ static enum gt_code plan_head(const struct gt_session *s, FILE *f, struct gt_err
 	return GT_OK;
 }
 
+static enum gt_code prog_text(const struct gt_prog *p, const char *title, bool json, FILE *f, struct gt_err *err)
+{
+	char *text = NULL;
+	size_t len = 0;
+	if (!p->n)
+		return GT_OK;
+	GT_TRY(gt_prog_text(p, title, json, &text, &len, err));
+	fwrite(text, 1, len, f);
+	free(text);
+	return GT_OK;
+}
+
 static enum gt_code plan_text(const struct gt_session *s, bool json, FILE *f, struct gt_err *err)
 {
-	const struct {
-		const struct gt_prog *p;
-		const char *title;
-	} progs[] = {{&s->prog.full, "step"},
-	             {&s->prog.tail, "last step of an epoch"},
-	             {&s->prog.eval[GT_TEST].full, "evaluation"},
-	             {&s->prog.eval[GT_TEST].tail, "last evaluation"}};
 	if (!json)
 		GT_TRY(plan_head(s, f, err));
-	for (int i = 0; i < 4; i++) {
-		char *text = NULL;
-		size_t len = 0;
-		if (!progs[i].p->n)
+	GT_TRY(prog_text(&s->prog.full, "step", json, f, err));
+	GT_TRY(prog_text(&s->prog.tail, "last step of an epoch", json, f, err));
+	for (int i = 0; i < s->optim.nphases; i++) {
+		char when[64], title[128];
+		if (!gt_optim_reaches(&s->optim, 1 + i))
 			continue;
-		GT_TRY(gt_prog_text(progs[i].p, progs[i].title, json, &text, &len, err));
-		fwrite(text, 1, len, f);
-		free(text);
+		gt_optim_phase_text(&s->optim, 1 + i, when, sizeof when);
+		snprintf(title, sizeof title, "step %s", when);
+		GT_TRY(prog_text(&s->prog.phase[i].full, title, json, f, err));
+		snprintf(title, sizeof title, "last step of an epoch %s", when);
+		GT_TRY(prog_text(&s->prog.phase[i].tail, title, json, f, err));
 	}
-	return GT_OK;
+	GT_TRY(prog_text(&s->prog.eval[GT_TEST].full, "evaluation", json, f, err));
+	return prog_text(&s->prog.eval[GT_TEST].tail, "last evaluation", json, f, err);
 }
 
 enum gt_code gt_plan_text(struct gt_conf *c, const char *device, int world, int rank, bool json, char **out, struct gt_err *err)

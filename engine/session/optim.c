@@ -31,17 +31,36 @@ static struct gt_optim_call call_of(const struct gt_conf_optimizer *c, double cl
 	return o;
 }
 
-/* Adds the end of a phase to the ascending list, unless it is there. */
-static void add_thaw(struct gt_optim *o, double epochs)
+/* Adds a value to a list of n ascending values, unless it is there. Returns the new number of values. */
+static int add_border(double *border, int n, double epochs)
 {
 	int at = 0;
-	while (at < o->nphases && o->thaw[at] < epochs)
+	while (at < n && border[at] < epochs)
 		at++;
-	if (epochs <= 0 || (at < o->nphases && o->thaw[at] == epochs))
-		return;
-	memmove(&o->thaw[at + 1], &o->thaw[at], (size_t)(o->nphases - at) * sizeof *o->thaw);
-	o->thaw[at] = epochs;
-	o->nphases++;
+	if (at < n && border[at] == epochs)
+		return n;
+	memmove(&border[at + 1], &border[at], (size_t)(n - at) * sizeof *border);
+	border[at] = epochs;
+	return n + 1;
+}
+
+/* Lists the phases: the intervals between neighbouring values of frozen_until and freeze_after in which a group is frozen. */
+static void find_phases(struct gt_optim *o)
+{
+	const struct gt_conf_train *t = o->conf;
+	double border[2 * GT_MAX_LR + 1] = {0, INFINITY}; /* the default of both keys is 0 */
+	int n = 2;
+	for (int i = 0; i < t->ngroups; i++) {
+		n = add_border(border, n, t->group[i].frozen_until);
+		n = add_border(border, n, t->group[i].freeze_after);
+	}
+	for (int k = 0; k + 1 < n; k++) {
+		enum gt_freeze any = GT_FREEZE_NONE;
+		o->phase[o->nphases] = (struct gt_optim_phase){border[k], border[k + 1]};
+		for (int i = 0; i < t->ngroups && !any; i++)
+			any = gt_optim_frozen(o, i, 1 + o->nphases);
+		o->nphases += any != GT_FREEZE_NONE;
+	}
 }
 
 int64_t gt_optim_steps(const struct gt_optim *o, double epochs)
@@ -50,9 +69,43 @@ int64_t gt_optim_steps(const struct gt_optim *o, double epochs)
 	return steps < 0x1p62 ? (int64_t)steps : (int64_t)1 << 62;
 }
 
-bool gt_optim_frozen(const struct gt_optim *o, int group, int phase)
+enum gt_freeze gt_optim_frozen(const struct gt_optim *o, int group, int phase)
 {
-	return group >= 0 && phase > 0 && o->conf->group[group].frozen_until >= o->thaw[phase - 1];
+	if (group < 0 || phase < 1)
+		return GT_FREEZE_NONE;
+	const struct gt_conf_group *g = &o->conf->group[group];
+	const struct gt_optim_phase *p = &o->phase[phase - 1];
+	if (g->frozen_until >= p->end)
+		return GT_FREEZE_UNTIL;
+	return g->freeze_after > 0 && g->freeze_after <= p->begin ? GT_FREEZE_AFTER : GT_FREEZE_NONE;
+}
+
+bool gt_optim_reaches(const struct gt_optim *o, int phase)
+{
+	double begin = o->phase[phase - 1].begin;
+	if (o->conf->steps > 0) /* without the steps of an epoch all phases begin at 0 */
+		return gt_optim_steps(o, begin) < o->conf->steps;
+	return begin < (double)o->conf->epochs;
+}
+
+bool gt_optim_trains(const struct gt_optim *o, const struct gt_graph *g, int phase)
+{
+	for (int i = 0; i < g->nparams; i++)
+		if (g->params[i].cls != GT_PARAM_BUFFER && !g->params[i].frozen && !gt_optim_frozen(o, g->params[i].group, phase))
+			return true;
+	return false;
+}
+
+const char *gt_optim_phase_text(const struct gt_optim *o, int phase, char *buf, size_t size)
+{
+	const struct gt_optim_phase *p = &o->phase[phase - 1];
+	if (p->begin <= 0)
+		snprintf(buf, size, "in the epochs before %g", p->end);
+	else if (isinf(p->end))
+		snprintf(buf, size, "in the epochs after %g", p->begin);
+	else
+		snprintf(buf, size, "in the epochs from %g to %g", p->begin, p->end);
+	return buf;
 }
 
 void gt_optim_init(struct gt_optim *o, const struct gt_conf_train *t)
@@ -60,8 +113,7 @@ void gt_optim_init(struct gt_optim *o, const struct gt_conf_train *t)
 	memset(o, 0, sizeof *o);
 	o->conf = t;
 	o->ema = t->ema.decay > 0;
-	for (int i = 0; i < t->ngroups; i++)
-		add_thaw(o, t->group[i].frozen_until);
+	find_phases(o);
 	for (int i = 0; i <= t->ngroups; i++) {
 		struct gt_optim_call c = call_of(i ? &t->group[i - 1].optimizer : &t->optimizer, t->clip_norm);
 		int k = 0;
@@ -192,6 +244,13 @@ static enum gt_code check_groups(const struct gt_optim *o, const struct gt_conf 
 	return GT_OK;
 }
 
+/* Returns a number of elements that is larger than the padding between two parameters of the arenas, which comes from the planner's
+ * alignment; another parameter takes at least as much. */
+static int64_t max_gap(const struct gt_space *s)
+{
+	return 256 / (int64_t)gt_dtype_size(s->layout.work);
+}
+
 /* Lists the learned parameters of call k by their offset, relative to [p->begin, p->begin + p->n). Neighbours with equal hyper-parameters
  * become one segment, unless the optimizer needs each parameter as a matrix. The padding between two parameters is zero and stays zero. */
 static enum gt_code segments(struct gt_optim *o, struct gt_optim_part *p, int phase, struct gt_space *s, struct gt_err *err)
@@ -200,8 +259,6 @@ static enum gt_code segments(struct gt_optim *o, struct gt_optim_part *p, int ph
 	const struct gt_tdesc **desc;
 	struct gt_seg *seg;
 	int n = 0, m = 0;
-	/* maximum padding, from the planner's alignment; another parameter takes at least as much */
-	int64_t gap = 256 / (int64_t)gt_dtype_size(s->layout.work);
 	GT_NEW(seg, s->arena, g->nparams ? g->nparams : 1, err);
 	GT_NEW(desc, s->arena, g->nparams ? g->nparams : 1, err);
 	for (int i = 0; i < g->nparams; i++) {
@@ -232,7 +289,7 @@ static enum gt_code segments(struct gt_optim *o, struct gt_optim_part *p, int ph
 	for (int i = m + 1; i < n; i++) { /* frozen parameters and those with a fused update come after all others in the arena */
 		if (seg[m].lr_mul == seg[i].lr_mul && seg[m].weight_decay == seg[i].weight_decay && seg[m].lr == seg[i].lr &&
 		    seg[m].since == seg[i].since &&
-		    seg[i].begin - seg[m].end < gap)
+		    seg[i].begin - seg[m].end < max_gap(s))
 			seg[m].end = seg[i].end;
 		else
 			seg[++m] = seg[i];
@@ -330,6 +387,36 @@ static enum gt_code prepare_parts(struct gt_optim *o, int phase, struct gt_space
 	o->steps[phase].update = update;
 	o->steps[phase].bucket = bucket;
 	o->steps[phase].nupdates = n;
+	return GT_OK;
+}
+
+/* Lists the elements of the arena GRAD for which an earlier phase has computed gradients, but `phase` does not. */
+static enum gt_code find_stale(struct gt_optim *o, int phase, struct gt_space *s, struct gt_err *err)
+{
+	const struct gt_graph *g = s->layout.first;
+	struct gt_elements *e;
+	int n = 0;
+	GT_NEW(e, s->arena, g->nparams ? g->nparams : 1, err);
+	for (int i = 0; i < g->nparams; i++) {
+		const struct gt_param *w = &g->params[i];
+		const struct gt_param_slot *p = &s->layout.param[i];
+		if (w->cls == GT_PARAM_BUFFER || w->frozen || p->offset < 0 || p->fused_update ||
+		    gt_optim_frozen(o, w->group, phase) != GT_FREEZE_AFTER)
+			continue;
+		int at = n++;
+		for (; at > 0 && e[at - 1].begin > p->offset; at--)
+			e[at] = e[at - 1];
+		e[at] = (struct gt_elements){p->offset, p->offset + p->count};
+	}
+	int m = 0;
+	for (int i = 1; i < n; i++) {
+		if (e[i].begin - e[m].end < max_gap(s))
+			e[m].end = e[i].end;
+		else
+			e[++m] = e[i];
+	}
+	o->steps[phase].stale = e;
+	o->steps[phase].nstale = n ? m + 1 : 0;
 	return GT_OK;
 }
 
@@ -431,8 +518,10 @@ enum gt_code gt_optim_prepare(struct gt_optim *o, const struct gt_conf *c, struc
 	GT_TRY(prepare_merges(o, s, err));
 	GT_TRY(prepare_adds(o, s, err));
 	GT_TRY(prepare_check(o, s, err));
-	for (int phase = 0; phase <= o->nphases; phase++)
+	for (int phase = 0; phase <= o->nphases; phase++) {
 		GT_TRY(prepare_parts(o, phase, s, deterministic, err));
+		GT_TRY(find_stale(o, phase, s, err));
+	}
 	return GT_OK;
 }
 

@@ -25,6 +25,16 @@ struct gt_optim_call {
 	const char *state[GT_MAX_STATES]; /* PyTorch's names of the states: "momentum_buffer", "exp_avg", ... */
 };
 
+/* A part of the run, in epochs, in which parameters are frozen that are trained in another part. It lasts from one value of frozen_until or
+ * freeze_after in train.groups to the next one, so that the same parameters are frozen in all of it. */
+struct gt_optim_phase {
+	double begin, end; /* end is INFINITY if the phase lasts until the end of the run */
+};
+#define GT_MAX_PHASES (2 * GT_MAX_LR)
+
+/* Which key of an entry of train.groups freezes its parameters in a phase. */
+enum gt_freeze { GT_FREEZE_NONE, GT_FREEZE_UNTIL, GT_FREEZE_AFTER };
+
 /* One kernel of an optimizer: over all of its parameters or, if the state is sharded, over this rank's shard of one bucket. */
 struct gt_optim_part {
 	int of;              /* index in gt_optim.call of the optimizer to which this kernel belongs; -1: the moving average */
@@ -43,7 +53,7 @@ struct gt_optim {
 	int nstates;       /* maximum number of states of a call */
 	int64_t drops;     /* number of reductions by a schedule of type plateau until now; the caller sets it between two steps */
 	bool ema;          /* the parameters have a moving average, in the slot `nstates` of STATE */
-	double thaw[GT_MAX_LR]; /* [nphases]: ends of the phases in epochs, ascending: the values of frozen_until */
+	struct gt_optim_phase phase[GT_MAX_PHASES]; /* [nphases], in the order of time */
 	int nphases;
 	int64_t per_epoch; /* number of optimizer steps of an epoch, which the caller sets before the first plan; 0: not known */
 	struct gt_optim_part *part;
@@ -51,8 +61,8 @@ struct gt_optim {
 	struct gt_call *sumsq, check, *merge, *add;
 	int nsumsq, nmerge, nadd;
 	int *summed;       /* the bucket whose shard each call of sumsq reads, if the state is sharded */
-	/* All calls above, in the form that programs take: [0] after all phases, [1 + i] in phase i, without updates of frozen parameters. */
-	struct gt_update steps[GT_MAX_LR];
+	/* All calls above, in the form that programs take: [0] outside of phases, [1 + i] in phase i, without updates of frozen parameters */
+	struct gt_update steps[1 + GT_MAX_PHASES];
 };
 
 /* Fills in what does not depend on the plan: operations, hyper-parameters, states. t must outlive o. */
@@ -71,8 +81,15 @@ void gt_optim_close(struct gt_optim *o, struct gt_space *s);
 
 /* Returns the number of optimizer steps in `epochs` epochs, rounded up. */
 int64_t gt_optim_steps(const struct gt_optim *o, double epochs);
-/* Returns whether an entry of train.groups (-1: none) is frozen in a phase, given as in gt_plan_key.phase, by frozen_until. */
-bool gt_optim_frozen(const struct gt_optim *o, int group, int phase);
+/* Returns what freezes an entry of train.groups (-1: none) in a phase, given as in gt_plan_key.phase. */
+enum gt_freeze gt_optim_frozen(const struct gt_optim *o, int group, int phase);
+/* Returns whether a phase, given as in gt_plan_key.phase, begins before the end of the run, as far as the config says. A run that resumes
+ * with larger batches has done more steps than its epochs have now, and may reach a later phase. */
+bool gt_optim_reaches(const struct gt_optim *o, int phase);
+/* Returns whether any parameter of graph g is trained in a phase. */
+bool gt_optim_trains(const struct gt_optim *o, const struct gt_graph *g, int phase);
+/* Writes the time of a phase, given as in gt_plan_key.phase, to buf as text, such as "in the epochs before 1". Returns buf. */
+const char *gt_optim_phase_text(const struct gt_optim *o, int phase, char *buf, size_t size);
 
 /* Fills lr with the learning rates of optimizer step `step` (0 ... total - 1) of a run of `total` steps, with `per_epoch` steps in an
  * epoch. */

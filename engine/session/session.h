@@ -84,7 +84,7 @@ struct gt_plan_key {
 	bool idle;       /* the plan is for a rank without samples, which takes part in the communication of the others (plan/syncbn.h) */
 	int level, copy; /* index of the copy of the arena GRAD, and index of the copy of the arena BUFFER, that the plan uses */
 	int stage;       /* mode pipe: the stage of the model that the plan computes */
-	int phase;       /* with train: 1 + index of the phase in which the plan is used (gt_train_phase); 0: after all phases */
+	int phase;       /* with train: 1 + index of the phase in which the plan is used (gt_train_phase); 0: outside of all phases */
 };
 
 /* From an output of the model to a predicted number: output * std + mean (data.normalize_target). */
@@ -150,11 +150,10 @@ struct gt_session_pipe {
 };
 
 #define GT_PLANS 1024 /* maximum number of plans in a session */
-/* A phase of the run, at its beginning, in which parameters are frozen that are trained later (train.groups, frozen_until). The phases
- * follow each other in the order of their ends. */
+/* A phase of the run in which parameters are frozen that are trained in another part of it (gt_optim_phase). */
 struct gt_train_phase {
-	int64_t end;               /* number of optimizer steps after which the phase is over; 0 if the steps of an epoch are not known */
-	struct gt_prog full, tail; /* the programs of the optimizer step in the phase */
+	int64_t begin, end;        /* the phase has the optimizer steps begin ... end - 1, from 0; 0 if the steps of an epoch are not known */
+	struct gt_prog full, tail; /* the optimizer step in the phase; n is 0 in both if the run ends before the phase, which trains nothing */
 	struct gt_prog *shorter;   /* [lengths.n - 1]: that of a full batch with each of the lengths but the last one, which `full` has */
 };
 /* The plans of a session, and the programs that execute them: session_plan.c, session_programs.c. */
@@ -164,8 +163,8 @@ struct gt_session_programs {
 	int nplans;                   /* 0 ... GT_PLANS */
 	int64_t num_params;           /* number of trained elements of the whole model's parameters */
 	struct gt_prog full, tail;    /* the optimizer step on a full batch and on an epoch's short last batch; tail.n = 0: no short batch.
-	                                 They are those after all phases */
-	struct gt_train_phase *phase; /* [optim.nphases] */
+	                                 They are those outside of all phases, and decide the layout even if phases fill the whole run */
+	struct gt_train_phase *phase; /* [optim.nphases], in the order of time */
 	struct gt_prog *shorter;      /* of full, as in gt_train_phase */
 	int64_t length;               /* while programs are built: the length of their sequences, as in gt_plan_key */
 	int building;                 /* while programs are built: the phase of their plans, as in gt_plan_key */

@@ -18,17 +18,19 @@ static bool fits(const struct gt_plan_key *a, const struct gt_plan_key *b)
 	       a->stage == b->stage && a->phase == b->phase;
 }
 
-/* Sets the groups of the model to those of a phase: what is frozen until its end is frozen. */
+/* Sets the groups of the model to those of a phase. The key frozen_until freezes the running statistics, too. */
 static enum gt_code phase_groups(const struct gt_session *s, int phase, struct gt_model_spec *model, struct gt_err *err)
 {
 	struct gt_param_group *group;
 	GT_NEW(group, s->arena, model->ngroups, err);
 	for (int i = 0; i < model->ngroups; i++) {
 		group[i] = model->groups[i];
-		if (!gt_optim_frozen(&s->optim, i, phase))
+		enum gt_freeze how = gt_optim_frozen(&s->optim, i, phase);
+		group[i].frozen |= how != GT_FREEZE_NONE;
+		if (how != GT_FREEZE_UNTIL)
 			continue;
 		group[i].any_stats = !group[i].frozen_stats;
-		group[i].frozen = group[i].frozen_stats = true;
+		group[i].frozen_stats = true;
 	}
 	model->groups = group;
 	return GT_OK;
@@ -133,6 +135,7 @@ static enum gt_code graph_for(struct gt_session *s, const struct gt_plan_key *w,
 	enum gt_dtype compute;
 	struct gt_graph *g;
 	struct gt_update_spec apply;
+	char when[64];
 	GT_TRY(gt_compute_dtype(c, s->family, &compute, err));
 	struct gt_model_spec model = c->model;
 	model.sync_bn = s->sync_bn;
@@ -150,7 +153,7 @@ static enum gt_code graph_for(struct gt_session *s, const struct gt_plan_key *w,
 		GT_TRY(gt_graph_loss(g, &loss, err));
 	}
 	if (w->train && gt_graph_differentiate(g, err) != GT_OK)
-		return w->phase ? gt_fail_prefix(err, "train.groups: in the epochs before %g", s->optim.thaw[w->phase - 1])
+		return w->phase ? gt_fail_prefix(err, "train.groups: %s", gt_optim_phase_text(&s->optim, w->phase, when, sizeof when))
 		                : err ? err->code : GT_ECONFIG;
 	GT_TRY(gt_graph_verify(g, err));
 	GT_TRY(gt_graph_fuse(g, err));
@@ -256,8 +259,9 @@ static const char *needs_list(const struct gt_session *s)
 		return "precision is neither fp32 nor tf32";
 	if (s->optim.ema)
 		return "train.ema";
-	if (s->optim.nphases)
-		return "frozen_until";
+	for (int i = 0; i < c->train.ngroups; i++)
+		if (c->train.group[i].frozen_until > 0)
+			return "frozen_until";
 	if (s->optim.call[0].attr.update.clip_norm > 0)
 		return "train.clip_norm";
 	if (s->optim.ncalls > 1 || s->optim.call[0].row->matrix)

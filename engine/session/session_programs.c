@@ -8,6 +8,7 @@
 #include "session/session_data.h"
 #include "session/session_pipe.h"
 #include "session/session_plan.h"
+#include <math.h>
 #include <string.h>
 
 /* Builds the program of one optimizer step over n samples of all ranks. */
@@ -238,7 +239,7 @@ static enum gt_code step_progs(struct gt_session *s, struct gt_prog *full, struc
 	return GT_OK;
 }
 
-/* The programs after all phases come first, because the first plan decides the layout of the parameters, and most are trained in it. */
+/* The programs outside of all phases come first, because the first plan decides the layout of the parameters, and it trains all of them. */
 static enum gt_code train_progs(struct gt_session *s, struct gt_err *err)
 {
 	const struct gt_optim *o = &s->optim;
@@ -246,27 +247,33 @@ static enum gt_code train_progs(struct gt_session *s, struct gt_err *err)
 	GT_NEW(s->prog.phase, s->arena, o->nphases + 1, err);
 	for (int i = 0; i < o->nphases; i++) {
 		struct gt_train_phase *p = &s->prog.phase[i];
-		p->end = gt_optim_steps(o, o->thaw[i]);
+		p->begin = gt_optim_steps(o, o->phase[i].begin);
+		p->end = isinf(o->phase[i].end) ? INT64_MAX : gt_optim_steps(o, o->phase[i].end);
 		s->prog.building = 1 + i;
-		GT_TRY(step_progs(s, &p->full, &p->tail, &p->shorter, err));
+		if (gt_optim_reaches(o, 1 + i) || gt_optim_trains(o, s->space->layout.first, 1 + i))
+			GT_TRY(step_progs(s, &p->full, &p->tail, &p->shorter, err));
 	}
 	s->prog.building = 0;
 	return GT_OK;
 }
 
-/* Returns the phase of an optimizer step; NULL: all phases are over. */
-static const struct gt_train_phase *phase_of(const struct gt_session *s, int64_t step)
+/* Returns the phase of an optimizer step; NULL: it is outside of all phases. *end: the step at which this ends, or INT64_MAX. */
+static const struct gt_train_phase *phase_of(const struct gt_session *s, int64_t step, int64_t *end)
 {
-	for (int i = 0; i < s->optim.nphases; i++)
-		if (step < s->prog.phase[i].end)
-			return &s->prog.phase[i];
+	for (int i = 0; i < s->optim.nphases; i++) {
+		const struct gt_train_phase *p = &s->prog.phase[i];
+		if (step >= p->end)
+			continue;
+		*end = step < p->begin ? p->begin : p->end;
+		return step < p->begin ? NULL : p;
+	}
+	*end = INT64_MAX;
 	return NULL;
 }
 
 const struct gt_prog *gt_session_step_prog(const struct gt_session *s, int64_t step, bool tail, int64_t *end)
 {
-	const struct gt_train_phase *p = phase_of(s, step);
-	*end = p ? p->end : INT64_MAX;
+	const struct gt_train_phase *p = phase_of(s, step, end);
 	if (p)
 		return tail ? &p->tail : &p->full;
 	return tail ? &s->prog.tail : &s->prog.full;
@@ -275,9 +282,13 @@ const struct gt_prog *gt_session_step_prog(const struct gt_session *s, int64_t s
 enum gt_code gt_session_next_prog(struct gt_session *s, int64_t step, int64_t epoch, int64_t cursor, int64_t most,
                                   const struct gt_prog **out, int64_t *n, struct gt_err *err)
 {
-	const struct gt_train_phase *p = phase_of(s, step);
-	int64_t full = (s->batch.samples - cursor) / s->batch.size, end, run;
+	int64_t end, run;
+	const struct gt_train_phase *p = phase_of(s, step, &end);
+	int64_t full = (s->batch.samples - cursor) / s->batch.size;
 	int at;
+	if (p && !p->full.n && !p->tail.n)
+		return gt_conf_refuse(s->conf, "train.groups", err, "expected parameters that are not frozen after %lld steps, got none",
+		                      (long long)step);
 	*out = gt_session_step_prog(s, step, !full, &end);
 	*n = full ? full : 1;
 	*n = *n < most ? *n : most;

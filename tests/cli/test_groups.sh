@@ -67,7 +67,8 @@ else echo "not ok groups_in_check: $(grep groups "$tmp/out" "$tmp/log" | head -n
 if "$GTRAIN" check "$tmp/net.cfg" --json | python3 -c '
 import json, sys
 g = json.load(sys.stdin)["groups"]
-sys.exit(not (len(g) == 4 and g[0]["frozen"] and g[1]["lr"][0] == 0.1 and g[1]["lr"][4] == 0))'
+sys.exit(not (len(g) == 4 and g[0]["frozen"] and g[1]["lr"][0] == 0.1 and g[1]["lr"][4] == 0
+    and [x["freeze_after"] for x in g] == [0, 1, 0, 0]))'
 then echo 'ok groups_in_check_json'; else echo 'not ok groups_in_check_json'; fi
 if "$GTRAIN" run "$tmp/net.cfg" -o "$tmp/plain" -q --no-progress -s 'train.groups=()' -s train.steps=1 >"$tmp/out" 2>"$tmp/log" &&
 	! grep -q lr_groups "$tmp/plain/metrics.jsonl"; then

@@ -23,6 +23,9 @@ plan mlp_fp16 "$mlp" -s precision=fp16
 plan cnn_accumulate "$resume"
 plan resnet20 "$GTRAIN_SRC/configs/resnet20_cifar.cfg" -s data.name=synthetic -s data.root= -s data.classes=10 -s data.samples=300 \
 	-s data.samples_test=150 -s data.batch=128
+# After three epochs, when the first convolution's bias is frozen too, a step does not compute the gradient of its output.
+plan airbench94 "$GTRAIN_SRC/configs/cifar10_airbench94.cfg" -s data.name=synthetic -s data.classes=10 -s data.samples=200 \
+	-s data.samples_test=50 -s data.batch=100 -s data.eval_batch=50
 
 # ranks NAME RANK CONFIG OPTIONS...: ranks 0 and RANK of 8
 ranks() {

@@ -130,6 +130,8 @@ shape four 3 1 '[3, 5, 5]' '17 30 9 4'
 shape rows64 2 2 '[1, 6, 6]' '18 11 4' -s data.batch=50
 shape smoothed 2 1 '[1, 6, 6]' '18 11 4' -s train.label_smoothing=0.1
 shape rounded 2 1 '[1, 6, 6]' '18 11 4' -s precision=tf32
+# The list does the last eight steps, in which the first layer is frozen.
+shape freezes 3 1 '[1, 6, 6]' '18 11 4' -s 'train.groups=({match="fc1.*";freeze_after=0.5;})'
 shape tiles 8 1 '[1, 28, 28]' '64 4' -s data.samples=160 -s 'train.optimizer={type="adamw";lr=0.001;}'
 shape tiles_of_last 24 1 '[1, 8, 8]' '512 512 10' -s data.classes=10 -s data.samples=96 -s train.optimizer.momentum=0.0
 
@@ -166,4 +168,5 @@ refused precision 'precision is neither fp32 nor tf32' -s precision=bf16
 refused optimizer 'sgd, adam and adamw' -s train.optimizer.type=lion
 refused batch '64 samples' -s data.batch=65
 refused frozen 'fc1.weight is frozen' -s 'train.groups=({match="fc1.*";frozen=true;})'
+refused frozen_until frozen_until -s 'train.groups=({match="fc1.*";frozen_until=1.0;})'
 refused augment 'does not augment' -s 'data.augment=({type="hflip";})'

@@ -1,7 +1,7 @@
 #!/bin/bash
 # train.groups with frozen_stats by the CUDA backend's own kernels, on the host's CUDA runtime, against the CPU's: all batch normalisations
-# of a net, and one of two, whose parameters are frozen too; and with frozen_until, which ends
-# after two and after four steps. How near: tests/par/test_modes.sh.
+# of a net, and one of two, whose parameters are frozen too; and with frozen_until, which ends, and freeze_after, which begins after two and
+# after four steps. How near: tests/par/test_modes.sh.
 # tests/run: beside others
 set -u
 # shellcheck source=tests/cudasim/sim.sh
@@ -27,4 +27,5 @@ done <<'END'
 all ({match="bn?.*";frozen_stats=true;})
 one ({match="bn1.*";frozen=true;frozen_stats=true;})
 until ({match="conv1.*";frozen_until=0.5;},{match=["bn1.*","bn2.*"];frozen_until=1.0;})
+after ({match="conv1.*";freeze_after=0.5;},{match=["bn1.*","bn2.*"];freeze_after=1.0;})
 END

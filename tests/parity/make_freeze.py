@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Writes tests/golden/freeze.txt: what PyTorch does in the training of test_freeze.sh.
+"""Writes tests/golden/freeze.txt and freeze_after.txt: what PyTorch does in the trainings of test_freeze.sh and test_freeze_after.sh.
 
-Usage: make_freeze.py OUT      (PyTorch, CPU, one thread; FashionMNIST)
+Usage: make_freeze.py until|after OUT      (PyTorch, CPU, one thread; FashionMNIST)
 
-Three epochs of ten steps. In the first one conv1, bn1, conv2 and bn2 have no gradients, and bn1 and bn2 are in eval mode. One AdamW has all
-parameters from the beginning; it begins to count the steps of a parameter when that has its first gradient. `loss STEP VALUE`; `at NAME
-COUNT NORM SUM` of every tensor at the end. """
+Three epochs of ten steps. until: in the first one conv1, bn1, conv2 and bn2 have no gradients, and bn1 and bn2 are in eval mode. after:
+conv1 and bn1 have no gradients after the first one, fc1 has none after the second one, and bn1 stays in train mode. One AdamW has all
+parameters from the beginning; it begins to count the steps of a parameter when that has its first gradient, and leaves a parameter
+without one, and its states, as they are. `loss STEP VALUE`; `at NAME COUNT NORM SUM` of every tensor at the end. """
 import sys
 
 import torch
@@ -18,7 +19,7 @@ from make_parity import fashion, seq
 BATCH, SEED, SAMPLES = 64, 42, 640
 
 
-def main(path):
+def main(which, path):
     torch.set_num_threads(1)
     torch.manual_seed(SEED)
     model = seq(("conv1", nn.Conv2d(1, 8, 3, 2, 1, bias=False)), ("bn1", nn.BatchNorm2d(8)), ("act1", nn.Tanh()),
@@ -32,8 +33,13 @@ def main(path):
     losses = []
     for epoch in range(3):
         model.train()
-        for m in body:
-            m.requires_grad_(epoch > 0).train(epoch > 0)
+        if which == "until":
+            for m in body:
+                m.requires_grad_(epoch > 0).train(epoch > 0)
+        else:
+            model.conv1.requires_grad_(epoch < 1)
+            model.bn1.requires_grad_(epoch < 1)
+            model.fc1.requires_grad_(epoch < 2)
         sampler.set_epoch(epoch)
         for i in torch.tensor(list(sampler)).split(BATCH):
             opt.zero_grad()
@@ -52,4 +58,4 @@ def main(path):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

@@ -123,7 +123,8 @@ TEST(phases)
 	double lr[GT_MAX_LR];
 	gt_optim_init(&o, &c->train);
 	o.per_epoch = 10;
-	CHECK(o.nphases == 2 && o.thaw[0] == 0.25 && o.thaw[1] == 2 && gt_optim_steps(&o, 0.25) == 3 && gt_optim_steps(&o, 2) == 20);
+	CHECK(o.nphases == 2 && o.phase[0].begin == 0 && o.phase[0].end == 0.25 && o.phase[1].begin == 0.25 && o.phase[1].end == 2);
+	CHECK(gt_optim_steps(&o, 0.25) == 3 && gt_optim_steps(&o, 2) == 20);
 	CHECK(gt_optim_frozen(&o, 0, 1) && gt_optim_frozen(&o, 1, 1) && !gt_optim_frozen(&o, 3, 1) && !gt_optim_frozen(&o, -1, 1));
 	CHECK(gt_optim_frozen(&o, 2, 2) && !gt_optim_frozen(&o, 1, 2) && !gt_optim_frozen(&o, 0, 0));
 	gt_optim_rates(&o, 2, 40, 10, lr);
@@ -133,6 +134,54 @@ TEST(phases)
 	gt_optim_rates(&o, 20, 40, 10, lr);
 	CHECK(lr[1] > 0 && lr[3] > 0);
 	gt_conf_free(c);
+}
+
+/* Groups that begin late, end early, and both: a rate is 0 exactly where a phase freezes the group. Nothing is frozen from 1.25 to 2. */
+TEST(phases_of_both_keys)
+{
+	struct gt_conf *c = load(text, "train.groups=({match=\"conv1.*\";freeze_after=2.0;},"
+	                               "{match=\"bn.*\";frozen_until=0.25;freeze_after=3.1;},"
+	                               "{match=\"conv2.*\";frozen_until=1.25;},{match=\"fc.bias\";})");
+	static const double begin[] = {0, 0.25, 2, 3.1}, end[] = {0.25, 1.25, 3.1, INFINITY};
+	struct gt_optim o;
+	double lr[GT_MAX_LR];
+	char buf[64];
+	gt_optim_init(&o, &c->train);
+	o.per_epoch = 10;
+	CHECK(o.nphases == 4);
+	for (int i = 0; i < o.nphases; i++)
+		CHECK_MSG(o.phase[i].begin == begin[i] && o.phase[i].end == end[i], "phase %d: %g ... %g", i, o.phase[i].begin, o.phase[i].end);
+	CHECK(gt_optim_frozen(&o, 1, 1) == GT_FREEZE_UNTIL && gt_optim_frozen(&o, 1, 4) == GT_FREEZE_AFTER);
+	CHECK(!strcmp(gt_optim_phase_text(&o, 1, buf, sizeof buf), "in the epochs before 0.25"));
+	CHECK(!strcmp(gt_optim_phase_text(&o, 3, buf, sizeof buf), "in the epochs from 2 to 3.1"));
+	CHECK(!strcmp(gt_optim_phase_text(&o, 4, buf, sizeof buf), "in the epochs after 3.1"));
+	for (int step = 0; step < 40; step++) {
+		int phase = 0;
+		for (int i = 0; i < o.nphases; i++)
+			if (step >= gt_optim_steps(&o, begin[i]) && (i == 3 || step < gt_optim_steps(&o, end[i])))
+				phase = 1 + i;
+		gt_optim_rates(&o, step, 40, 10, lr);
+		for (int g = 0; g < 4; g++)
+			CHECK_MSG((lr[1 + g] == 0) == (gt_optim_frozen(&o, g, phase) != GT_FREEZE_NONE), "step %d, group %d: rate %g in phase %d", step,
+			          g, lr[1 + g], phase);
+	}
+	gt_conf_free(c);
+}
+
+/* The run of 4 epochs of 10 steps reaches neither a phase that begins after 4 epochs nor, with train.steps, one after these steps. */
+TEST(phases_behind_the_end)
+{
+	static const char *const set[] = {"train.groups=({match=\"conv1.*\";freeze_after=3.9;},{match=\"bn.*\";freeze_after=4.0;})",
+	                                  "train.groups=({match=\"conv1.*\";freeze_after=1.1;},{match=\"bn.*\";freeze_after=1.2;})"};
+	for (int i = 0; i < 2; i++) {
+		struct gt_conf *c = load(text, set[i]);
+		struct gt_optim o;
+		c->train.steps = i ? 12 : 0;
+		gt_optim_init(&o, &c->train);
+		o.per_epoch = 10;
+		CHECK_MSG(o.nphases == 2 && gt_optim_reaches(&o, 1) && !gt_optim_reaches(&o, 2), "case %d: %d phases", i, o.nphases);
+		gt_conf_free(c);
+	}
 }
 
 /* Two layers of one block, a normalisation after the stem, a head: the rule of gt_graph_depth, and what the optimizer makes of it. */

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 struct job {
 	const struct gt_dataset_spec *spec;
@@ -283,6 +284,19 @@ static enum gt_code read_splits(const struct gt_session_spec *spec, struct gt_se
 	return split_train(spec->conf, &ds, out, err);
 }
 
+/* Says what to do if the data of a checkpoint is no longer where its config has it. */
+static void add_moved(const struct gt_conf *c, struct gt_err *err)
+{
+	const char *vocab = c->data.text.vocab;
+	if (!err)
+		return;
+	struct gt_err why = *err;
+	gt_fail(err, why.code, "%s; if the data has moved, add -s %s", why.msg,
+	        vocab && *vocab && access(vocab, F_OK) ? "data.vocab=FILE"
+	        : *c->data.root || !c->data.train.n    ? "data.root=DIR"
+	                                               : "'data.train=[\"FILE\"]', and data.test like it if there is one");
+}
+
 enum gt_code gt_session_read_data(const struct gt_session_spec *spec, struct gt_session_files *out, struct gt_err *err)
 {
 	*out = (struct gt_session_files){0};
@@ -291,6 +305,8 @@ enum gt_code gt_session_read_data(const struct gt_session_spec *spec, struct gt_
 	if (spec->conf->data.on_error == GT_ON_ERROR_SKIP)
 		GT_TRY(gt_skipped_open(&out->skipped, err));
 	enum gt_code code = read_splits(spec, out, err);
+	if (code == GT_ENOINPUT && spec->ckpt)
+		add_moved(spec->conf, err);
 	bool again = code == GT_OK && spec->or_valid && !out->wanted[GT_VALID] && !out->set[GT_TEST].n;
 	if (code != GT_OK || again)
 		gt_session_free_data(out);

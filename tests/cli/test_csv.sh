@@ -129,6 +129,13 @@ gives resume_other_split 65 err 'column "a": expected the statistics of the chec
 awk -F, 'BEGIN { OFS = "," } NR == 9 { $4 = "pink" } 1' train.csv >pink.csv
 gives resume_other_file 65 err 'column "c": expected the words of the checkpoint' resume numbers-part -s train.epochs=11 \
 	-s "data.train=[\"$PWD/pink.csv\"]"
+# data that has moved
+mv train.csv moved.csv
+gives resume_moved 66 err "train.csv: No such file or directory; if the data has moved, add -s 'data.train=" \
+	resume numbers-part -s train.epochs=11
+gives eval_moved 66 err "if the data has moved, add -s 'data.train=" eval numbers --split valid
+gives eval_moved_given 0 out 'valid loss' eval numbers --split valid -s "data.train=[\"$PWD/moved.csv\"]"
+mv moved.csv train.csv
 # an evaluation of a part of the training table uses what the checkpoint has learned, and warns if the table has changed
 gives eval_same 0 out 'valid loss' eval numbers --split valid
 if [ -s err ]; then fail eval_same_says "$(cat err)"; else pass eval_same_says; fi

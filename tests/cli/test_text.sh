@@ -210,7 +210,12 @@ mv vocab.txt away.txt
 gives vocab_kept 0 out 'valid accuracy' eval wordpiece --split valid
 gives vocab_kept_warns 0 err 'warning: '"$PWD"'/vocab.txt: cannot open' eval wordpiece --split valid
 gives vocab_kept_test 0 out 'test accuracy' eval wordpiece
+gives vocab_moved 66 err 'vocab.txt: cannot open: No such file or directory; if the data has moved, add -s data.vocab=FILE' \
+	resume wordpiece -s train.epochs=99
 mv away.txt vocab.txt
+mv data moved
+gives data_moved 66 err 'data does not exist; if the data has moved, add -s data.root=DIR' eval wordpiece
+mv moved data
 gives buckets_alone 78 err 'data.hash_buckets: only n-grams use this key' check bag.cfg -s data.hash_buckets=1000
 gives of_words 78 err 'data.tokenizer = "bytes" does not use this key; words does' check bag.cfg -s data.tokenizer=bytes -s data.min_freq=2
 gives few_tokens 78 err 'data.max_tokens: expected a maximum length of at least 3 tokens' \

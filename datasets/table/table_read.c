@@ -172,7 +172,7 @@ static enum gt_code put_cell(struct gt_table_reader *r, int k, char *field, size
 	bool missing = r->na_first[(uint8_t)*text] && gt_table_is_na(r->spec, text), is_word;
 	if (missing && r->reading[k].target && r->spec->skipped) {
 		char shown[GT_CELL_SHOWN];
-		return gt_fail(err, GT_EDATA, "%.400s:%lld: column \"%s\": the target is missing", gt_csv_path(r->csv), (long long)r->line,
+		return gt_fail(err, GT_EDATA, "%.400s:%lld: column \"%s\": " GT_NO_TARGET, gt_csv_path(r->csv), (long long)r->line,
 		               gt_cell_shown(c->name, shown));
 	}
 	if (c->store == GT_STORE_TEXT)

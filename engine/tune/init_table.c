@@ -6,6 +6,7 @@
 #include "base/memstream.h"
 #include "conf/conf_string.h"
 #include "exec/permute.h"
+#include "skipped.h"
 #include "table/cell.h"
 #include "table/table_facts.h"
 #include "tune/init_checkpoint.h"
@@ -29,6 +30,7 @@ struct look {
 	struct gt_data_table table;
 	struct gt_table_facts facts; /* of the rows that the config trains with */
 	int64_t rows, ntrain;
+	int64_t untargeted;       /* rows without a target, which are left out */
 	int64_t classes;          /* 0: the targets are numbers */
 	struct gt_text_sizes sizes; /* of the texts */
 	bool words;               /* the table is texts and their classes */
@@ -118,10 +120,34 @@ static enum gt_code look_at_texts(struct look *l, struct gt_err *err)
 	return code;
 }
 
+/* Counts the rows that were left out for another reason than a missing target. */
+static void count_other(void *user, int set, int64_t i, const char *why)
+{
+	size_t n = strlen(why), end = strlen(GT_NO_TARGET);
+	(void)set, (void)i;
+	*(int64_t *)user += n < end || strcmp(why + n - end, GT_NO_TARGET) != 0;
+}
+
+/* Reads the table without the rows that have no target. A row that cannot be read is an error. */
+static enum gt_code read_rows(struct look *l, struct gt_table_spec *spec, struct gt_err *err)
+{
+	int64_t other = 0;
+	GT_TRY(gt_skipped_open(&spec->skipped, err));
+	enum gt_code code = gt_table_read(&l->path, 1, spec, &l->table, err);
+	if (code == GT_OK)
+		l->untargeted = gt_skipped_new(spec->skipped, count_other, &other);
+	gt_skipped_close(spec->skipped);
+	spec->skipped = NULL;
+	if (!other)
+		return code;
+	gt_table_free(&l->table);
+	return gt_table_read(&l->path, 1, spec, &l->table, err);
+}
+
 static enum gt_code look_at(struct look *l, struct gt_err *err)
 {
 	struct gt_table_spec spec = {.target = l->target, .ntarget = l->ntarget};
-	GT_TRY(gt_table_read(&l->path, 1, &spec, &l->table, err));
+	GT_TRY(read_rows(l, &spec, err));
 	if (!l->ntarget)
 		return no_target(l, err);
 	l->rows = l->table.n;
@@ -168,6 +194,9 @@ static void put_data(FILE *f, const struct look *l, const struct choice *c, cons
 		fprintf(f, "\theader = \"no\";\n");
 	if (l->facts.ntexts)
 		gt_init_text_keys(f, &l->sizes, l->ntrain, l->words);
+	if (l->untargeted)
+		fprintf(f, "\ton_error = \"skip\"; # %lld row%s no target and %s left out\n", (long long)l->untargeted,
+		        l->untargeted == 1 ? " has" : "s have", l->untargeted == 1 ? "is" : "are");
 	fprintf(f, "\tbatch = %lld;\n", (long long)c->batch);
 	if (!l->words)
 		fprintf(f, "\tdrop_last = true; # batch normalisation needs more than one row in a batch\n");

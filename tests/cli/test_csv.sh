@@ -231,6 +231,13 @@ for target in y level; do
 	gives "init_$target" 0 err 'gtrain check' init train.csv --target $target -o "init-$target.cfg"
 	run check "init-$target.cfg" --strict # without a warning that the config has no directory
 	if [ "$rc" = 0 ]; then pass "init_${target}_check"; else fail "init_${target}_check" "$(head -n 1 err)"; fi
+	# rows without a target are left out, and the config says so; another bad row is an error
+	awk -F, -v t=$target 'BEGIN { OFS = "," } NR == 3 || NR == 9 { $(t == "y" ? 5 : 6) = "" } 1' train.csv >untargeted.csv
+	gives "init_${target}_untargeted" 0 out 'on_error = "skip"; # 2 rows have no target' init untargeted.csv --target $target
+	run init untargeted.csv --target $target -o "untargeted-$target.cfg"
+	gives "init_${target}_untargeted_check" 0 out '382 train, 96 valid' check "untargeted-$target.cfg"
+	echo 'x,1' >>untargeted.csv
+	gives "init_${target}_bad_row" 65 err 'untargeted.csv:482: expected 6 fields' init untargeted.csv --target $target
 	"$gtrain" run "init-$target.cfg" -q -o "init-$target" -s train.steps=200 >out 2>err || fail "init_$target" "$(head -n 1 err)"
 	echo "# init of $target: $(tail -n 1 out)"
 	# the command that a run proposes works: the table has no split "test"

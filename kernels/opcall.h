@@ -559,6 +559,7 @@ struct gt_attr_dw_update {
 /* Attributes of embedding.dw+update. The update has one segment that covers all elements of w. */
 struct gt_attr_embedding_update {
 	struct gt_attr_embedding table;
+	int part, parts; /* the call updates block `part` (from 0) of `parts` blocks of rows of about the same size; both 0: all rows */
 	enum gt_opcode optimizer; /* an update for which gt_update_touches_only (optimizer.h) is true */
 	struct gt_attr_update update;
 };

@@ -19,8 +19,15 @@ static int64_t rows_of(const struct gt_loader *l, const struct gt_batch *b)
 
 static void fill_up(const struct gt_loader *l, struct gt_batch *b)
 {
-	int64_t rows = rows_of(l, b);
-	memset((char *)b->x + (size_t)b->n * row_bytes(l), 0, (size_t)(rows - b->n) * row_bytes(l));
+	int64_t rows = rows_of(l, b), none = rows - b->n;
+	if (b->x)
+		memset((char *)b->x + (size_t)b->n * row_bytes(l), 0, (size_t)none * row_bytes(l));
+	for (int i = 0; i < l->spec.ninputs; i++) {
+		const struct gt_loader_column *c = &l->column[l->spec.input_column[i]];
+		size_t bytes = gt_dtype_size(c->to) * (size_t)(c->of.start ? b->length : c->of.width ? c->of.width : 1);
+		if (l->spec.input_column[i])
+			memset((char *)b->input[i] + (size_t)b->n * bytes, 0, (size_t)none * bytes);
+	}
 	for (; b->n < rows; b->n++)
 		((int32_t *)b->target)[b->n] = l->spec.fill_target;
 }
@@ -40,7 +47,7 @@ static enum gt_code gather(struct gt_loader *l, struct gt_batch *b, int slot, in
 	struct gt_step_args step_args = {
 	    .seed = l->spec.seed, .epoch = (uint64_t)b->epoch, .sample0 = (uint64_t)b->cursor, .stride = (uint64_t)b->stride};
 	char *x = l->x ? l->x[slot] : NULL;
-	if (l->spec.rows)
+	if (x && l->spec.rows)
 		x += (size_t)(rows_of(l, b) * l->spec.slice.part0) * row_bytes(l);
 	set_buffers(l, slot, x, b);
 	GT_TRY(gt_loader_make_order(l, b->epoch, err));

@@ -50,6 +50,19 @@ static bool is_dw(const struct gt_graph *g, const struct gt_node *n)
 	return n->op->code == GT_OP_LINEAR_DW && n->out[0] >= 0 && !tied(g, n);
 }
 
+/* Returns the operation that is node n and the update of its table in one; GT_OP_COUNT: n is no gradient of a table. */
+static enum gt_opcode table_update(const struct gt_node *n)
+{
+	return n->op->code == GT_OP_EMBEDDING_DW       ? GT_OP_EMBEDDING_DW_UPDATE
+	       : n->op->code == GT_OP_EMBEDDING_BAG_DW ? GT_OP_EMBEDDING_BAG_DW_UPDATE
+	                                               : GT_OP_COUNT;
+}
+
+static bool is_table_dw(const struct gt_graph *g, const struct gt_node *n)
+{
+	return table_update(n) != GT_OP_COUNT && n->out[0] >= 0 && !tied(g, n);
+}
+
 /* Makes the attributes of the fused update that replaces linear.dw node i. It updates part `part` (0 … parts - 1) of the weights. */
 static enum gt_code attributes(struct gt_graph *g, int i, const struct gt_update_spec *apply, int part, int parts,
                                struct gt_attr_dw_update **out, struct gt_err *err)
@@ -138,16 +151,8 @@ static enum gt_code new_bound(struct gt_graph *g, gt_vid *bound, struct gt_err *
 	return gt_graph_value(g, "bound", GT_V_BOUND, &scalar, bound, err);
 }
 
-/* Returns the operation that is node n and the update of its table in one; GT_OP_COUNT: n is no gradient of a table. */
-static enum gt_opcode table_update(const struct gt_node *n)
-{
-	return n->op->code == GT_OP_EMBEDDING_DW       ? GT_OP_EMBEDDING_DW_UPDATE
-	       : n->op->code == GT_OP_EMBEDDING_BAG_DW ? GT_OP_EMBEDDING_BAG_DW_UPDATE
-	                                               : GT_OP_COUNT;
-}
-
-/* Sets *yes to whether the backend offers the fused update of the table whose gradient dw makes. */
-static enum gt_code offers_table(struct gt_space *s, const struct gt_graph *g, const struct gt_node *dw,
+/* Sets *yes to whether the backend offers the fused update of the table whose gradient dw makes, with the rows of `ranks` ranks. */
+static enum gt_code offers_table(struct gt_space *s, const struct gt_graph *g, const struct gt_node *dw, int ranks,
                                  const struct gt_attr_embedding_update *attr, bool *yes, struct gt_err *err)
 {
 	int param = g->values[dw->out[0]].param, n = 0;
@@ -164,6 +169,7 @@ static enum gt_code offers_table(struct gt_space *s, const struct gt_graph *g, c
 		if (v < 0)
 			continue;
 		in[n] = g->values[v].desc;
+		in[n].dim[0] *= k == 2 ? 1 : ranks;
 		oc.in[n] = &in[n];
 	}
 	oc.in[n++] = &scalars;
@@ -172,40 +178,65 @@ static enum gt_code offers_table(struct gt_space *s, const struct gt_graph *g, c
 	return *yes ? gt_call_supported(s, &bound, yes, err) : GT_OK;
 }
 
+/* Makes the attributes of the fused update of the table whose gradient dw makes. It updates block `part` of `parts` blocks of rows. */
+static enum gt_code table_attributes(const struct gt_graph *g, const struct gt_node *dw, const struct gt_update_spec *apply, int part,
+                                     int parts, struct gt_attr_embedding_update **out, struct gt_err *err)
+{
+	const struct gt_attr_embedding *table = dw->attr;
+	struct gt_attr_embedding_update *attr;
+	struct gt_seg *seg;
+	GT_NEW(attr, g->arena, 1, err);
+	GT_NEW(seg, g->arena, 1, err);
+	*seg = apply->hyper[g->values[dw->out[0]].param];
+	*attr = (struct gt_attr_embedding_update){
+	    .table = *table, .part = part, .parts = parts, .optimizer = apply->code, .update = apply->attr};
+	attr->update.seg = seg;
+	attr->update.nseg = 1;
+	*out = attr;
+	return GT_OK;
+}
+
+/* Turns gradient node i of a table into a BOUND node. A row of the gradient is a sum of rows of dy: of bags, once for each of their
+ * tokens. */
+static enum gt_code bound_of_table(struct gt_graph *g, int i, gt_vid bound, struct gt_err *err)
+{
+	struct gt_node *dw = &g->nodes[i];
+	int64_t factor = dw->op->code == GT_OP_EMBEDDING_BAG_DW ? gt_graph_desc(g, dw->in[1])->dim[1] : 1;
+	dw->in[1] = dw->in[0];
+	return make_bound(g, dw, factor, bound, err);
+}
+
+/* Appends the fused update of the table whose gradient node i made; dw is that node, as it was. */
+static enum gt_code update_table(struct gt_graph *g, int i, const struct gt_node *dw, const struct gt_attr_embedding_update *attr,
+                                 struct gt_err *err)
+{
+	struct gt_node *n;
+	GT_TRY(append(g, table_update(dw), attr, i, &n, err));
+	gt_node_input(n, dw->in[0]);
+	gt_node_input(n, dw->in[1]);
+	gt_node_input(n, g->params[g->values[dw->out[0]].param].value);
+	n->ndata = 2;
+	for (int k = 2; k < dw->nin; k++)
+		gt_node_input(n, dw->in[k]);
+	n->out[n->nout++] = -1;
+	return GT_OK;
+}
+
 /* Fuses the update of the table whose gradient node i makes, if the backend offers it. */
 static enum gt_code fuse_table(struct gt_space *s, struct gt_graph *g, int i, const struct gt_update_spec *apply, gt_vid *bound,
                                struct gt_err *err)
 {
 	const struct gt_node dw = g->nodes[i];
-	const struct gt_attr_embedding *table = dw.attr;
-	int param = g->values[dw.out[0]].param;
-	const struct gt_tdesc *tokens = gt_graph_desc(g, dw.in[1]);
 	struct gt_attr_embedding_update *attr;
-	struct gt_seg *seg;
-	struct gt_node *n;
 	bool yes;
-	GT_NEW(attr, g->arena, 1, err);
-	GT_NEW(seg, g->arena, 1, err);
-	*seg = apply->hyper[param];
-	*attr = (struct gt_attr_embedding_update){.table = *table, .optimizer = apply->code, .update = apply->attr};
-	attr->update.seg = seg;
-	attr->update.nseg = 1;
-	GT_TRY(offers_table(s, g, &dw, attr, &yes, err));
+	GT_TRY(table_attributes(g, &dw, apply, 0, 1, &attr, err));
+	GT_TRY(offers_table(s, g, &dw, 1, attr, &yes, err));
 	if (!yes)
 		return GT_OK;
 	if (*bound < 0)
 		GT_TRY(new_bound(g, bound, err));
-	g->nodes[i].in[1] = dw.in[0]; /* a row of the gradient is a sum of rows of dy: of bags, once for each of their tokens */
-	GT_TRY(make_bound(g, &g->nodes[i], dw.op->code == GT_OP_EMBEDDING_BAG_DW ? tokens->dim[1] : 1, *bound, err));
-	GT_TRY(append(g, table_update(&dw), attr, i, &n, err));
-	gt_node_input(n, dw.in[0]);
-	gt_node_input(n, dw.in[1]);
-	gt_node_input(n, g->params[param].value);
-	n->ndata = 2;
-	for (int k = 2; k < dw.nin; k++)
-		gt_node_input(n, dw.in[k]);
-	n->out[n->nout++] = -1;
-	return GT_OK;
+	GT_TRY(bound_of_table(g, i, *bound, err));
+	return update_table(g, i, &dw, attr, err);
 }
 
 /* Fuses the update of the weight of linear.dw node i, if the backend offers it. */
@@ -234,7 +265,7 @@ enum gt_code gt_plan_fuse_updates(struct gt_space *s, struct gt_graph *g, const 
 	gt_vid bound = -1;
 	bool half = g->compute != gt_graph_stat_dtype(g); /* the optimizer's own kernel writes the 16-bit weights; tables have no such copy */
 	for (int i = 0; i < count; i++) {
-		if (table_update(&g->nodes[i]) != GT_OP_COUNT && !tied(g, &g->nodes[i]))
+		if (is_table_dw(g, &g->nodes[i]))
 			GT_TRY(fuse_table(s, g, i, apply, &bound, err));
 		else if (is_dw(g, &g->nodes[i]) && !half)
 			GT_TRY(fuse_linear(s, g, i, apply, &bound, err));
@@ -262,15 +293,22 @@ enum gt_code gt_plan_factors_pay(struct gt_space *s, struct gt_graph *g, const s
 	for (int i = 0; i < g->nnodes; i++) {
 		const struct gt_node *n = &g->nodes[i];
 		struct gt_attr_dw_update *attr;
-		if (!is_dw(g, n))
-			continue;
-		GT_TRY(attributes(g, i, apply, 0, ranks, &attr, err));
+		struct gt_attr_embedding_update *table;
 		bool yes;
-		GT_TRY(offers(s, g, n, ranks, attr, &yes, err));
+		if (is_dw(g, n)) {
+			GT_TRY(attributes(g, i, apply, 0, ranks, &attr, err));
+			GT_TRY(offers(s, g, n, ranks, attr, &yes, err));
+		} else if (is_table_dw(g, n)) {
+			GT_TRY(table_attributes(g, n, apply, 0, ranks, &table, err));
+			GT_TRY(offers_table(s, g, n, ranks, table, &yes, err));
+		} else {
+			continue;
+		}
 		if (!yes)
 			return GT_OK;
 		made += gt_tdesc_count(&g->values[n->out[0]].desc);
-		moved += ranks * (gt_tdesc_count(gt_graph_desc(g, n->in[0])) + gt_tdesc_count(gt_graph_desc(g, n->in[1])));
+		for (int k = 0; k < n->nin; k++)
+			moved += n->in[k] < 0 ? 0 : ranks * gt_tdesc_count(gt_graph_desc(g, n->in[k]));
 	}
 	/* A factor is written once and read by every rank; a gradient that is summed is written, added up, read and applied. Factors pay if
 	 * they have less than a quarter of the gradients' elements. Rank 0 alone updates the other parameters, so these must be few. */
@@ -278,15 +316,51 @@ enum gt_code gt_plan_factors_pay(struct gt_space *s, struct gt_graph *g, const s
 	return GT_OK;
 }
 
-/* Replaces *v, a value with the rows of this rank, by a value with the rows of all ranks (GT_OP_ROWS). */
-static enum gt_code share_rows(struct gt_graph *g, const struct fused *e, gt_vid *v, struct gt_err *err)
+/* What the functions below need to share a value between the ranks. */
+struct sharing {
+	int rank, ranks;
+	bool copies; /* inputs of the model are copied first */
+	int first;   /* index of the first node that is appended */
+};
+
+/* Returns whether a value may have the memory of an input of the model. */
+static bool from_input(const struct gt_graph *g, gt_vid v)
+{
+	int at = g->values[v].producer;
+	while (at >= 0 && g->nodes[at].op->flags & GT_OPF_ALIAS) {
+		v = g->nodes[at].in[0];
+		at = g->values[v].producer;
+	}
+	return g->values[v].kind == GT_V_INPUT;
+}
+
+/* Replaces *v by its copy. Tables that read the same tokens share one. */
+static enum gt_code copied(struct gt_graph *g, const struct sharing *how, int node, gt_vid *v, struct gt_err *err)
+{
+	struct gt_tdesc d = *gt_graph_desc(g, *v);
+	struct gt_node *n;
+	for (int i = how->first; i < g->nnodes; i++)
+		if (g->nodes[i].op->code == GT_OP_CAST && g->nodes[i].in[0] == *v) {
+			*v = g->nodes[i].out[0];
+			return GT_OK;
+		}
+	GT_TRY(append(g, GT_OP_CAST, NULL, node, &n, err));
+	n->ndata = 1;
+	gt_node_input(n, *v);
+	return gt_graph_output(g, n, "copy", &d, v, err);
+}
+
+/* Replaces *v, a value with the rows of this rank, by a value with the rows of all ranks (GT_OP_ROWS). node: a node of its layer. */
+static enum gt_code share_rows(struct gt_graph *g, const struct sharing *how, int node, gt_vid *v, struct gt_err *err)
 {
 	struct gt_attr_rows *attr;
 	struct gt_tdesc d = *gt_graph_desc(g, *v);
 	struct gt_node *n;
+	if (how->copies && from_input(g, *v))
+		GT_TRY(copied(g, how, node, v, err));
 	GT_NEW(attr, g->arena, 1, err);
-	*attr = (struct gt_attr_rows){.part = e->attr->part, .parts = e->attr->parts};
-	GT_TRY(append(g, GT_OP_ROWS, attr, e->node, &n, err));
+	*attr = (struct gt_attr_rows){.part = how->rank, .parts = how->ranks};
+	GT_TRY(append(g, GT_OP_ROWS, attr, node, &n, err));
 	n->ndata = 1;
 	gt_node_input(n, *v);
 	d.dim[0] *= attr->parts;
@@ -294,12 +368,12 @@ static enum gt_code share_rows(struct gt_graph *g, const struct fused *e, gt_vid
 }
 
 /* Replaces this rank's factors by those of all ranks, and appends a node for the bias gradient of this rank's samples. */
-static enum gt_code share_factors(struct gt_graph *g, struct fused *e, struct gt_err *err)
+static enum gt_code share_factors(struct gt_graph *g, const struct sharing *how, struct fused *e, struct gt_err *err)
 {
 	struct gt_node *n;
 	gt_vid own = e->dy;
-	GT_TRY(share_rows(g, e, &e->dy, err));
-	GT_TRY(share_rows(g, e, &e->x, err));
+	GT_TRY(share_rows(g, how, e->node, &e->dy, err));
+	GT_TRY(share_rows(g, how, e->node, &e->x, err));
 	if (e->db < 0)
 		return GT_OK;
 	GT_TRY(append(g, GT_OP_BIAS_DB, NULL, e->node, &n, err));
@@ -309,24 +383,50 @@ static enum gt_code share_factors(struct gt_graph *g, struct fused *e, struct gt
 	return GT_OK;
 }
 
-enum gt_code gt_plan_factors(struct gt_graph *g, const struct gt_update_spec *apply, int ranks, int rank, struct gt_err *err)
+/* One gradient of a table: its node, as it was, but with the operands of all ranks. */
+struct fused_table {
+	int node;
+	struct gt_node dw;
+	struct gt_attr_embedding_update *attr;
+};
+
+static enum gt_code share_table(struct gt_graph *g, const struct sharing *how, int i, const struct gt_update_spec *apply, gt_vid bound,
+                                struct fused_table *out, struct gt_err *err)
 {
+	*out = (struct fused_table){.node = i, .dw = g->nodes[i]};
+	GT_TRY(table_attributes(g, &out->dw, apply, how->rank, how->ranks, &out->attr, err));
+	GT_TRY(bound_of_table(g, i, bound, err));
+	for (int k = 0; k < out->dw.nin; k++)
+		if (out->dw.in[k] >= 0)
+			GT_TRY(share_rows(g, how, i, &out->dw.in[k], err));
+	return GT_OK;
+}
+
+enum gt_code gt_plan_factors(struct gt_graph *g, const struct gt_update_spec *apply, int ranks, int rank, bool copies, struct gt_err *err)
+{
+	struct sharing how = {rank, ranks, copies, g->nnodes};
 	struct fused *e;
+	struct fused_table *t;
 	gt_vid bound;
-	int count = g->nnodes, n = 0;
+	int count = g->nnodes, n = 0, tables = 0;
 	GT_NEW(e, g->arena, count, err);
+	GT_NEW(t, g->arena, count, err);
 	GT_TRY(new_bound(g, &bound, err));
 	for (int i = 0; i < count; i++) {
 		struct gt_attr_dw_update *attr;
+		if (is_table_dw(g, &g->nodes[i]))
+			GT_TRY(share_table(g, &how, i, apply, bound, &t[tables++], err));
 		if (!is_dw(g, &g->nodes[i]))
 			continue;
 		GT_TRY(attributes(g, i, apply, rank, ranks, &attr, err));
 		GT_TRY(replaced(g, i, attr, bound, &e[n], err));
-		GT_TRY(share_factors(g, &e[n++], err));
+		GT_TRY(share_factors(g, &how, &e[n++], err));
 	}
 	for (int i = 0; i < n; i++) { /* they run after the CHECK, so they come after all other nodes */
 		struct gt_node *up;
 		GT_TRY(update(g, &e[i], &up, err));
 	}
+	for (int i = 0; i < tables; i++)
+		GT_TRY(update_table(g, t[i].node, &t[i].dw, t[i].attr, err));
 	return GT_OK;
 }

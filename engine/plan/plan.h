@@ -251,11 +251,13 @@ enum gt_code gt_plan_fuse_for_backend(struct gt_space *s, struct gt_graph *g, bo
  * step order these accesses. The sum over the samples has the same order as on one rank. Every rank has the same number of rows; some may
  * be padding rows, whose dy is 0.
  *
+ * The factors of the gradient of a table are dy and the tokens: each rank updates a block of its rows.
+ *
  * gt_plan_factors_pay sets *out to whether this is possible for g and the factors move fewer bytes than the gradients. gt_plan_factors
- * rewrites the graph of one rank. */
+ * rewrites the graph of one rank. copies: the inputs of the model are not in memory that all ranks read, so the graph copies them there. */
 enum gt_code gt_plan_factors_pay(struct gt_space *s, struct gt_graph *g, const struct gt_update_spec *apply, int ranks, bool *out,
                                  struct gt_err *err);
-enum gt_code gt_plan_factors(struct gt_graph *g, const struct gt_update_spec *apply, int ranks, int rank, struct gt_err *err);
+enum gt_code gt_plan_factors(struct gt_graph *g, const struct gt_update_spec *apply, int ranks, int rank, bool copies, struct gt_err *err);
 
 /* Lowers g: chooses the layouts that are open, prepares a kernel for every node, plans the memory. The arena of g must outlive the plan.
  * The first plan of a space decides layouts and offsets of the parameters, so it must be the training graph if there is one. The graphs of

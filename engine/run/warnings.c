@@ -158,7 +158,7 @@ static enum gt_code whole_tables(const struct list *l)
 {
 	const struct gt_session *s = l->s;
 	const struct gt_graph *g = s->space->layout.first;
-	for (int i = 0; g && i < g->nnodes && s->at.ndata > 1 && updates_rows(&l->c->train.optimizer); i++) {
+	for (int i = 0; g && i < g->nnodes && s->at.ndata > 1 && !gt_space_factored(s->space) && updates_rows(&l->c->train.optimizer); i++) {
 		const struct gt_node *n = &g->nodes[i];
 		if ((n->op->code != GT_OP_EMBEDDING_DW && n->op->code != GT_OP_EMBEDDING_BAG_DW) || n->out[0] < 0)
 			continue;

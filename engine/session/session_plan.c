@@ -128,6 +128,15 @@ static enum gt_code set_class_weights(struct gt_session *s, const struct gt_grap
 	return gt_data_facts_print(&s->data.facts, s->arena, &s->data.facts_text, err);
 }
 
+/* Returns whether the loader writes all inputs of the model into memory that the ranks share (gt_loader_spec.rows). */
+static bool images_only(const struct gt_model_spec *m)
+{
+	for (int i = 0; i < m->ninputs; i++)
+		if (m->inputs[i].type != GT_INPUT_IMAGE)
+			return false;
+	return true;
+}
+
 /* ---- graphs and plans --------------------------------------------------------------------------------------------------------- */
 static enum gt_code graph_for(struct gt_session *s, const struct gt_plan_key *w, int views, struct gt_graph **out, struct gt_err *err)
 {
@@ -176,7 +185,7 @@ static enum gt_code graph_for(struct gt_session *s, const struct gt_plan_key *w,
 		GT_TRY(gt_plan_fuse_for_backend(s->space, g, w->accumulate, c->reproducible != GT_REPRO_NONE, err));
 	if (w->train && gt_space_factored(s->space)) {
 		GT_TRY(gt_optim_update_spec(&s->optim, g, &apply, err));
-		return gt_plan_factors(g, &apply, s->at.ndata, s->at.data, err);
+		return gt_plan_factors(g, &apply, s->at.ndata, s->at.data, !images_only(&model), err);
 	}
 	if (!w->train || s->batch.units > 1 || s->at.world > 1 || gt_session_is_pipeline(s) || !gt_optim_fused_update(&s->optim))
 		return GT_OK;
@@ -193,10 +202,6 @@ enum gt_code gt_session_factors_pay(struct gt_session *s, bool *out, struct gt_e
 	struct gt_update_spec apply;
 	struct gt_loss_spec loss = gt_session_loss(s, true);
 	*out = false;
-	/* Ranks with fewer samples fill their batches up with empty images, and there are none for other inputs. */
-	for (int i = 0; i < s->conf->model.ninputs; i++)
-		if (s->conf->model.inputs[i].type != GT_INPUT_IMAGE)
-			return GT_OK;
 	/* A moving average is updated by one rank, and the other ranks would still be applying their parts of the gradients. */
 	if (s->optim.ema || s->at.ndata == 1 || gt_session_is_pipeline(s) || s->batch.units > 1 || !gt_loss_ignores(&loss) ||
 	    s->conf->reproducible == GT_REPRO_WORLD || !gt_optim_fused_update(&s->optim))

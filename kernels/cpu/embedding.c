@@ -21,6 +21,7 @@ struct embedding {
 	int64_t step, first;    /* entry e is tokens[e * step + first] */
 	int64_t bag;            /* entries of a sample, whose row in y or dy they share; 1 without bags */
 	int64_t rows, cols;     /* of the table */
+	int64_t begin, end;     /* the rows that a gradient covers; others are left out */
 	int64_t padding;        /* token without a gradient, which no bag counts; -1: none */
 	int mode;               /* enum gt_bag */
 	bool f64, add, idx, lengths;
@@ -91,16 +92,19 @@ static void sort_entries(struct args *c, void *scratch)
 	int digits = (bits + DIGIT - 1) / DIGIT, digit = digits ? (bits + digits - 1) / digits : 0;
 	int64_t values = (int64_t)1 << digit;
 	for (int64_t s = 0; s < k->entries / k->bag; s++) {
-		int64_t length = length_of(c, s), before = n;
+		int64_t length = length_of(c, s), counts = 0;
 		for (int64_t t = 0; t < length; t++) {
 			int64_t e = s * k->bag + t;
 			int32_t id = c->tokens[e * k->step + k->first];
 			if (id == k->padding)
 				continue;
+			counts++;
+			if (id < k->begin || id >= k->end)
+				continue;
 			token[0][n] = id;
 			place[0][n++] = (int32_t)e;
 		}
-		share[s] = n > before ? 1.0 / (double)(n - before) : 0;
+		share[s] = counts ? 1.0 / (double)counts : 0;
 	}
 	int from = 0;
 	for (int shift = 0; shift < bits; shift += digit, from = !from) {
@@ -195,7 +199,7 @@ static const char *describe(struct embedding *k, const struct gt_opcall *call, c
 	k->first = a->column >= 0 ? a->column : 0;
 	k->entries = n / k->step;
 	k->bag = bag ? width : 1;
-	k->rows = table->dim[0];
+	k->rows = k->end = table->dim[0];
 	k->cols = table->dim[1];
 	k->padding = a->padding;
 	k->mode = bag ? a->mode : GT_BAG_SUM;
@@ -262,6 +266,10 @@ enum gt_code gt_cpu_embedding_update(struct gt_dev *dev, const struct gt_opcall 
 		return gt_cpu_refuse(call, err, why);
 	}
 	k->cols_fn = columns[gt_cpu_type(dy->dtype)];
+	if (a->parts) {
+		k->begin = k->rows * a->part / a->parts;
+		k->end = k->rows * (a->part + 1) / a->parts;
+	}
 	k->updates = true;
 	k->scalars_in = is_bag(call) ? 5 : 3;
 	k->scalars = call->nin > k->scalars_in && call->in[k->scalars_in];

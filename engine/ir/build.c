@@ -261,6 +261,13 @@ enum gt_code gt_graph_views(struct gt_graph *g, int views, struct gt_err *err)
 	return gt_graph_output(g, n, NULL, &d, &g->output, err);
 }
 
+/* Puts the key before an error of the loss, unless the error begins with one. */
+static void name_loss(struct gt_err *err)
+{
+	if (err && strncmp(err->msg, "train.", 6) != 0)
+		gt_fail_prefix(err, "train.loss");
+}
+
 enum gt_code gt_graph_loss(struct gt_graph *g, const struct gt_loss_spec *loss, struct gt_err *err)
 {
 	const struct gt_tdesc *output = gt_graph_desc(g, g->output);
@@ -268,12 +275,12 @@ enum gt_code gt_graph_loss(struct gt_graph *g, const struct gt_loss_spec *loss, 
 	gt_vid in[2] = {g->output};
 	g->layer = -1;
 	if (gt_loss_target(loss, g->batch / g->views, output->rank > 1 ? output->dim[1] : 1, &d, err) != GT_OK)
-		return gt_fail_prefix(err, "train.loss (%s)", gt_op_name(loss->op)), GT_ECONFIG;
+		return name_loss(err), GT_ECONFIG;
 	GT_TRY(gt_graph_value(g, "target", GT_V_TARGET, &d, &g->target, err));
 	in[1] = g->target;
 	enum gt_code code = gt_graph_apply(g, loss->op, "loss", &loss->attr, 2, in, &g->metrics, err);
 	if (code == GT_ECONFIG)
-		gt_fail_prefix(err, "train.loss (%s)", gt_op_name(loss->op));
+		name_loss(err);
 	if (code != GT_OK || !g->train || g->compute != GT_F16)
 		return code;
 	/* f16 gradients would be too small without the loss scale; the planner binds this operand to the scaler. */

@@ -159,7 +159,10 @@ static enum gt_code graph_for(struct gt_session *s, const struct gt_plan_key *w,
 	if (w->loss) {
 		GT_TRY(set_class_weights(s, g, err));
 		struct gt_loss_spec loss = gt_session_loss(s, w->train);
-		GT_TRY(gt_graph_loss(g, &loss, err));
+		enum gt_code code = gt_graph_loss(g, &loss, err);
+		if (code == GT_ECONFIG && err)
+			gt_conf_at_key(c, err);
+		GT_TRY(code);
 	}
 	if (w->train && gt_graph_differentiate(g, err) != GT_OK)
 		return w->phase ? gt_fail_prefix(err, "train.groups: %s", gt_optim_phase_text(&s->optim, w->phase, when, sizeof when))

@@ -138,12 +138,12 @@ TEST(loss_describes_its_target)
 	    {"l1", false, false, false, NULL},
 	    {"bce", true, true, true, NULL},
 	    {"nll", true, false, false,
-	     "train.loss (nll): this loss takes class labels, and the data has numbers as targets; \"cross_entropy\" "
+	     "train.loss: this loss takes class labels, and the data has numbers as targets; \"cross_entropy\" "
 	     "takes both"},
 	    {"cross_entropy", false, true, false,
-	     "train.loss (cross_entropy): train.class_weights: expected 5 numbers, one for each output of "
+	     "train.class_weights: expected 5 numbers, one for each output of "
 	     "the model, got 4"},
-	    {"bce", false, true, false, "train.loss (bce): train.pos_weight: expected 5 numbers, one for each output of the model, got 4"},
+	    {"bce", false, true, false, "train.pos_weight: expected 5 numbers, one for each output of the model, got 4"},
 	};
 	static const double weights[5] = {1, 2, 3, 4, 5};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -175,7 +175,7 @@ TEST(loss_wants_logits)
 	net_add(&t, "relu", "relu", NULL, NULL);
 	CHECK(net_train(&t, 4, GT_F32) == GT_ECONFIG);
 	CHECK_TEXT(t.e.msg,
-	           "train.loss (cross_entropy): expected the model's output to be [batch, classes], got [4, 3, 8, 8]: put a layer of type "
+	           "train.loss: expected the model's output to be [batch, classes], got [4, 3, 8, 8]: put a layer of type "
 	           "\"flatten\" at its end");
 	net_close(&t);
 }

@@ -38,18 +38,19 @@ static enum gt_targets targets_of(const struct gt_conf *c)
 enum gt_code gt_conf_table(struct gt_reading *rd, struct gt_err *err)
 {
 	struct gt_conf_data *d = &rd->conf->data;
-	const struct gt_cnode *list = gt_conf_given(rd->root, "data.columns");
+	const struct gt_cnode *list = gt_conf_given(rd->root, "data.columns"), *loss = gt_conf_given(rd->root, "train.loss");
+	bool known = !loss || !loss->bad; /* otherwise an error about the loss is reported, from which others would only follow */
 	d->targets = targets_of(rd->conf);
 	if (strcmp(d->format, "csv"))
 		return GT_OK;
 	if (strlen(d->delimiter) > 1)
 		GT_COLLECT(rd, err, gt_conf_fail(err, gt_conf_location(rd->root, "data.delimiter"), "data.delimiter",
 		                                 "expected one character, got \"%.40s\"", d->delimiter));
-	if (d->normalize_target && d->targets != GT_TARGETS_NUMBERS)
+	if (known && d->normalize_target && d->targets != GT_TARGETS_NUMBERS)
 		GT_COLLECT(rd, err, gt_conf_fail(err, gt_conf_location(rd->root, "data.normalize_target"), "data.normalize_target",
 		                                 "does not go together with train.loss = \"%s\", whose targets are %s; remove it",
 		                                 rd->conf->train.loss, d->targets == GT_TARGETS_CLASS ? "classes" : "labels"));
-	if (d->stratify && d->targets != GT_TARGETS_CLASS)
+	if (known && d->stratify && d->targets != GT_TARGETS_CLASS)
 		GT_COLLECT(rd, err, gt_conf_fail(err, gt_conf_location(rd->root, "data.stratify"), "data.stratify",
 		                                 "does not go together with train.loss = \"%s\", for which a target is a number and no class; "
 		                                 "remove it", rd->conf->train.loss));

@@ -154,7 +154,8 @@ bad empty '' 'data/train/neg/x.txt: expected 1 byte'
 bad no_tokens ' \n \t' 'data/train/neg/x.txt: expected a text with at least one token, got none'
 bad no_utf8 'a fine film\nwith a \xff byte\n' 'data/train/neg/x.txt:2: '
 bad cut_utf8 'a fine film\n\xc3' 'data/train/neg/x.txt:2: '
-bad utf16 '\xff\xfea\x00b\x00' 'data/train/neg/x.txt:1: '
+bad utf16 '\xff\xfea\x00b\x00' 'data/train/neg/x.txt:1: expected UTF-8, got UTF-16; convert'
+bad gzip '\x1f\x8b\x08\x00\xff' 'data/train/neg/x.txt:1: expected UTF-8, got a file that gzip has compressed'
 # data.on_error = "skip": the same run as without these files, and a warning for each
 cp -r data holed
 printf 'a fine \xff film\n' >holed/train/neg/00.txt

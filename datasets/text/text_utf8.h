@@ -7,9 +7,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Returns GT_EDATA, and names the byte offset from 0, or UTF-16 or gzip if the text begins like one, if the n bytes at text are not UTF-8: a byte that cannot begin a character, a
- * character that is cut, longer than necessary (overlong), a surrogate, or above U+10FFFF. NUL bytes and noncharacters are valid. The
- * caller puts the name of the file before the message. */
+/* Returns GT_EDATA if the n bytes at text are not UTF-8: a byte that cannot begin a character, a character that is cut, longer than
+ * necessary (overlong), a surrogate, or above U+10FFFF. NUL bytes and noncharacters are valid. The error names the byte offset from 0, or
+ * UTF-16 or gzip if the text begins as such a file does. The caller puts the name of the file before the message. */
 enum gt_code gt_utf8_check(const char *text, size_t n, struct gt_err *err);
 
 /* Returns the code point at p, which must be the first byte of a character in valid UTF-8, and sets *bytes to its length, 1 to 4. */

@@ -284,9 +284,13 @@ TEST(tokenizer_rejects_other_encodings)
 	static const struct {
 		const char *text;
 		size_t n, at;
+		const char *what; /* NULL: the byte at `at` */
 	} bad[] = {
 	    {"caf\xe9 noir", 9, 3},                /* Latin-1 */
-	    {"\xff\xfe" "a", 3, 0},                  /* a byte order mark of UTF-16 */
+	    {"\xff\xfe" "a", 3, 0, "expected UTF-8, got UTF-16"}, /* its byte order mark */
+	    {"\xfe\xff" "a", 3, 0, "expected UTF-8, got UTF-16"},
+	    {"\x1f\x8b\x08", 3, 1, "expected UTF-8, got a file that gzip has compressed"},
+	    {"a\xff\xfe", 3, 1},
 	    {"ab\xc0\xaf", 4, 2},                  /* overlong */
 	    {"\xed\xa0\x80", 3, 0},                /* a surrogate */
 	    {"\xf4\x90\x80\x80", 4, 0},            /* above U+10FFFF */
@@ -304,6 +308,8 @@ TEST(tokenizer_rejects_other_encodings)
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
 		char want[64];
 		snprintf(want, sizeof want, "byte %zu: expected UTF-8, got 0x%02x", bad[i].at, (uint8_t)bad[i].text[bad[i].at]);
+		if (bad[i].what)
+			snprintf(want, sizeof want, "%s", bad[i].what);
 		/* even if the limit is reached before the byte */
 		CHECK(gt_tokenize(&t, bad[i].text, bad[i].n, (struct gt_token_limit){.max = 1}, &s, ids, NULL, &got, &e) == GT_EDATA && !got.n);
 		CHECK_MSG(!strncmp(e.msg, want, strlen(want)), "expected \"%s\", got \"%s\"", want, e.msg);

@@ -410,7 +410,8 @@ static enum gt_code agree(struct gt_trainer *t, struct gt_err *err)
 		struct gt_exec *x = &t->s->exec;
 		double window_s = t->windows ? (now - t->start) / (double)t->windows : AGREE_S;
 		if (t->s->at.rank == 0) {
-			v[4] = (int64_t)(1e9 * gt_exec_step_s(x, &t->s->prog.full));
+			int64_t end;
+			v[4] = (int64_t)(1e9 * gt_exec_step_s(x, gt_session_step_prog(t->s, t->at.step, false, &end)));
 			if (!x->rank0_step_s && v[4]) /* now that the time of a step is known, windows get longer than they were until now */
 				window_s = AGREE_S;
 			if (window_s < AGREE_S)

@@ -150,7 +150,10 @@ static enum gt_code by_hand(const struct gt_dataset_spec *spec, enum gt_split sp
 		GT_TRY(gt_paths_add(paths, spec->root, list[i], err));
 	if (!*format)
 		GT_TRY(sniff(paths->path[0], format, err));
-	snprintf(where, size, "%s", paths->path[0]);
+	if (n > 1 && *format != &gt_format_idx) /* of IDX, the second file has the labels of the first */
+		snprintf(where, size, "%s and %d more file%s", paths->path[0], n - 1, n == 2 ? "" : "s");
+	else
+		snprintf(where, size, "%s", paths->path[0]);
 	return GT_OK;
 }
 

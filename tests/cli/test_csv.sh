@@ -153,6 +153,7 @@ head -n 200 train.csv >first.csv
 "$gtrain" run numbers.cfg -q -o files -s "data.train=[\"$PWD/first.csv\", \"$PWD/second.csv\"]" >/dev/null 2>err ||
 	fail files "$(head -n 1 err)"
 if [ "$(weights files)" = "$(weights numbers)" ]; then pass several_files; else fail several_files 'other weights'; fi
+gives several_files_named 0 out 'first.csv and 1 more file' check numbers.cfg -s "data.train=[\"$PWD/first.csv\", \"$PWD/second.csv\"]"
 
 # ---- prediction ------------------------------------------------------------------------------------------------------------------------
 gives predict_numbers 0 out 'path,index,y' predict numbers test.csv

@@ -129,7 +129,7 @@ static enum gt_code scores(struct gt_cli *cli, const struct gt_class_report *r, 
 	struct ranked *order;
 	struct gt_table t;
 	char name[160];
-	int64_t n = 0, shown;
+	int64_t n = 0, shown, support = 0; /* support: of all classes, which is the number of samples if each has one label */
 	GT_NEW(order, cli->arena, r->classes + 1, err);
 	for (int64_t c = 0; c < r->classes; c++)
 		if (r->classes <= MOST_CLASSES || r->score[c].support)
@@ -151,10 +151,12 @@ static enum gt_code scores(struct gt_cli *cli, const struct gt_class_report *r, 
 		    s->auc, s->support);
 	}
 	gt_table_rule(&t);
+	for (int64_t c = 0; c < r->classes; c++)
+		support += r->score[c].support;
 	if (r->several)
-		row(&t, space >= 16 ? "micro average" : "micro", &r->micro, NAN, r->samples);
-	row(&t, space >= 16 ? "macro average" : "macro", &r->macro, r->auc, r->samples);
-	row(&t, space >= 16 ? "weighted average" : "weighted", &r->weighted, NAN, r->samples);
+		row(&t, space >= 16 ? "micro average" : "micro", &r->micro, NAN, support);
+	row(&t, space >= 16 ? "macro average" : "macro", &r->macro, r->auc, support);
+	row(&t, space >= 16 ? "weighted average" : "weighted", &r->weighted, NAN, support);
 	gt_out(cli, "\n");
 	return gt_table_print(cli, &t, err);
 }

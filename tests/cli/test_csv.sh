@@ -324,6 +324,13 @@ gives labels_auc 0 out 'best valid/auc' run labels.cfg -q -o labels-auc -s 'chec
 gives labels_no_accuracy 78 err 'write "valid/loss", "valid/f1" or "valid/auc"' check labels.cfg -s 'checkpoint.best.metric="valid/acc"'
 gives numbers_no_auc 78 err 'write "valid/loss"' check two.cfg -s 'checkpoint.best.metric="valid/auc"'
 gives labels_predict 0 out 'path,index,probability_hi,probability_red' predict labels wide.csv
+# the support of an average is that of all labels together, as in classification_report
+"$gtrain" eval labels --split valid --report >out 2>err || fail labels_support "$(head -n 1 err)"
+if awk '/^[01] / { sum += $6 } / average / { n++; bad += $6 != sum } END { exit !(sum > 0 && n == 3 && !bad) }' out; then
+	pass labels_support
+else
+	fail labels_support "$(cat out)"
+fi
 gives labels_report 0 out '"micro":{"precision":' eval labels --split valid --report --json
 gives labels_not_0_1 65 err 'wide.csv:2: column "y": expected a number from 0 to 1, which the loss "bce" needs' run labels.cfg \
 	-s 'data.target="y"' -s 'data.ignore=["level"]' -s 'model.layers[2].out=1' -q

@@ -355,8 +355,8 @@ static enum gt_code check_run(struct gt_reading *rd, struct gt_err *err)
 		FAIL(rd, "device", "expected \"auto\", \"cpu\", \"cuda\" or \"cuda:0\", got \"%.60s\"%s%s%s", c->device,
 		     syn ? "; did you mean \"" : "", syn ? syn->meant : "", syn ? "\"?" : "");
 	}
-	/* A folder of images may have a split "valid" of its own; gt_session_check_best checks that when it has seen the folder. */
-	if (!strncmp(metric, "valid/", 6) && c->data.valid <= 0 && !may_be_files(&c->data))
+	/* A folder of images or texts may have a split "valid" of its own; gt_session_check_best checks that when it has seen the folder. */
+	if (!strncmp(metric, "valid/", 6) && c->data.valid <= 0 && !may_be_files(&c->data) && strcmp(c->data.format, "text") != 0)
 		FAIL(rd, "checkpoint.best.metric", "expected data.valid > 0 beside \"%s\", got 0", metric);
 	if (metric[0] && (strstr(metric, "loss") != NULL) != c->checkpoint.best_mode)
 		FAIL(rd, "checkpoint.best.mode", "expected \"%s\" for %s, got \"%s\"", strstr(metric, "loss") ? "min" : "max", metric,

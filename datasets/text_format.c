@@ -189,6 +189,9 @@ static enum gt_code inputs(const struct gt_dataset_spec *spec, const char *path,
 	if (gt_folder_tables.wanted(path))
 		return gt_fail(err, GT_EDATA, "%.400s: expected a text, because the model has learned from files of one text each, got the name of "
 		               "a table; write each text to a file of its own (.txt), or train with data.format = \"csv\"", path);
+	size_t len = strlen(path);
+	if (len > 4 && !strcmp(path + len - 4, ".tar"))
+		return gt_fail(err, GT_EDATA, "%.400s: expected a text or a folder of texts (.txt), got an archive; unpack it", path);
 	GT_TRY(new_raw(out, &raw, err));
 	raw->path = path;
 	GT_TRY(gt_file_read(path, GT_SOURCE_MAX_FILE, &text, &n, err));

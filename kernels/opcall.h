@@ -12,7 +12,8 @@
  * - x and y are activations; w and b are weight and bias; dx, dy, dw and db are gradients. A target is a class index.
  * - A kernel overwrites its outputs, except those marked in gt_opcall.accumulate, to which it adds; `part` is merged with the statistics
  *   that the memory already holds.
- * - An element-wise operation (GT_OPF_INPLACE in its row) must also work if out[0] == in[0]. */
+ * - An operation with GT_OPF_INPLACE in its row (gt_op.inplace) must also work if that output is the memory of that input: out[0] of in[0]
+ *   where it is element-wise; gates of x, and dx of gates, in the steps of lstm and gru. */
 #ifndef GT_KERNELS_OPCALL_H
 #define GT_KERNELS_OPCALL_H
 

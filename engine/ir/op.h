@@ -21,7 +21,7 @@ typedef int gt_vid; /* index of a value of a graph; -1: none */
 enum gt_opflag {
 	GT_OPF_LAYER = 1 << 0,   /* is a layer type of model.layers in the config */
 	GT_OPF_LOSS = 1 << 1,    /* is a loss of train.loss in the config */
-	GT_OPF_INPLACE = 1 << 2, /* out[0] may overwrite in[0] if no later node reads in[0] */
+	GT_OPF_INPLACE = 1 << 2, /* an output may overwrite an input if no later node reads the input: gt_op.inplace */
 	GT_OPF_ALIAS = 1 << 3,   /* if alias() returns true, out[0] is the memory of in[0] with another description; the node is not lowered */
 	GT_OPF_CHEAP = 1 << 4,   /* computing out[0] again costs about as much as reading its operands (plan/recompute.h) */
 	GT_OPF_ONCE = 1 << 5,    /* must not be recomputed, because it changes state or other ranks take part in it */
@@ -56,6 +56,9 @@ struct gt_op {
 	uint8_t min_in, max_in; /* number of data inputs of a layer */
 	const struct gt_attr_def *attrs; /* keys of the layer type in the config; the last entry has key NULL */
 	size_t attr_size;       /* of a composite: bytes of its attribute struct; else 0 (gt_op_attr_size works for all) */
+	struct {
+		uint8_t out, in;
+	} inplace;              /* with GT_OPF_INPLACE: the output that may overwrite an input; both 0: out[0] may overwrite in[0] */
 
 	/* Returns whether the layer, whose attributes are given, works on each token of an input [N, T, C] by itself: its node then gets a view
 	 * [N * T, C] of the input. NULL: never. */

@@ -256,9 +256,12 @@ const struct gt_op gt_ops_rnn[] = {
           "blstm|bilstm|rnn", lstm_expand),
     LAYER("gru", "gated recurrent units over [batch, tokens, features] (torch.nn.GRU, batch_first); inputs as for lstm", "bigru",
           gru_expand),
-    {.code = GT_OP_LSTM_STEPS, .infer = steps_infer, .gradient = lstm_gradient, .flops = steps_flops},
-    {.code = GT_OP_GRU_STEPS, .infer = steps_infer, .gradient = gru_gradient, .flops = steps_flops},
-    {.code = GT_OP_LSTM_STEPS_DX, .flops = steps_flops},
-    {.code = GT_OP_GRU_STEPS_DX, .flops = steps_flops},
+    /* A token's gates overwrite its part of x, and the gradient of this part overwrites the gates. */
+    {.code = GT_OP_LSTM_STEPS, .flags = GT_OPF_INPLACE, .inplace = {1, 0}, .infer = steps_infer, .gradient = lstm_gradient,
+     .flops = steps_flops},
+    {.code = GT_OP_GRU_STEPS, .flags = GT_OPF_INPLACE, .inplace = {1, 0}, .infer = steps_infer, .gradient = gru_gradient,
+     .flops = steps_flops},
+    {.code = GT_OP_LSTM_STEPS_DX, .flags = GT_OPF_INPLACE, .inplace = {0, 2}, .flops = steps_flops},
+    {.code = GT_OP_GRU_STEPS_DX, .flags = GT_OPF_INPLACE, .inplace = {0, 2}, .flops = steps_flops},
     GT_OPS_END,
 };

@@ -31,20 +31,23 @@ static int by_size(const void *a, const void *b)
 	return x->call ? x->first - y->first : x->root - y->root;
 }
 
-/* Returns whether node i may write out[0] to the memory of in[0]. */
-static bool reusable(const struct gt_graph *g, const struct gt_slot *slot, const int *last, int i)
+/* Returns whether node i may overwrite an input, and sets *to to that input and *from to the output that does. */
+static bool reusable(const struct gt_graph *g, const struct gt_slot *slot, const int *last, int i, gt_vid *to, gt_vid *from)
 {
 	const struct gt_node *n = &g->nodes[i];
-	if (!(n->op->flags & GT_OPF_INPLACE) || n->nin < 1 || n->nout < 1)
+	int in = n->op->inplace.in, out = n->op->inplace.out;
+	if (!(n->op->flags & GT_OPF_INPLACE) || n->nin <= in || n->nout <= out || n->in[in] < 0 || n->out[out] < 0)
 		return false;
-	gt_vid root = slot[n->in[0]].root;
-	if (g->values[root].kind != GT_V_ACT || last[root] != i || g->values[n->out[0]].kind != GT_V_ACT ||
-	    gt_tdesc_bytes(&g->values[n->in[0]].desc) != gt_tdesc_bytes(&g->values[n->out[0]].desc) ||
-	    gt_tdesc_bytes(&g->values[root].desc) < gt_tdesc_bytes(&g->values[n->out[0]].desc))
+	gt_vid root = slot[n->in[in]].root;
+	const struct gt_value *x = &g->values[n->in[in]], *y = &g->values[n->out[out]];
+	if (g->values[root].kind != GT_V_ACT || last[root] != i || y->kind != GT_V_ACT ||
+	    gt_tdesc_bytes(&x->desc) != gt_tdesc_bytes(&y->desc) || gt_tdesc_bytes(&g->values[root].desc) < gt_tdesc_bytes(&y->desc))
 		return false;
-	for (int k = 1; k < n->nin; k++) /* the node might read another operand in the same memory after it has overwritten it */
-		if (n->in[k] >= 0 && slot[n->in[k]].root == root)
+	for (int k = 0; k < n->nin; k++) /* the node might read another operand in the same memory after it has overwritten it */
+		if (k != in && n->in[k] >= 0 && slot[n->in[k]].root == root)
 			return false;
+	*to = root;
+	*from = slot[n->out[out]].root;
 	return true;
 }
 
@@ -137,14 +140,15 @@ enum gt_code gt_memory_plan(struct gt_plan *p, struct gt_err *err)
 	if (g->output >= 0) /* keeps the output, which predictions and the search for the origin of a NaN read after the last node */
 		last[slot[g->output].root] = g->nnodes;
 
-	for (int i = 0; i < g->nnodes; i++)
-		if (!gt_node_alias(g, &g->nodes[i]) && reusable(g, slot, last, i)) {
-			gt_vid from = slot[g->nodes[i].out[0]].root, to = slot[g->nodes[i].in[0]].root;
-			for (int v = 0; v < g->nvalues; v++)
-				if (slot[v].root == from)
-					slot[v].root = to;
-			last[to] = last[from];
-		}
+	for (int i = 0; i < g->nnodes; i++) {
+		gt_vid from, to;
+		if (gt_node_alias(g, &g->nodes[i]) || !reusable(g, slot, last, i, &to, &from))
+			continue;
+		for (int v = 0; v < g->nvalues; v++)
+			if (slot[v].root == from)
+				slot[v].root = to;
+		last[to] = last[from];
+	}
 
 	GT_TRY(find_shared_blocks(p, first, last, rows, &nrows, err));
 	for (int v = 0; v < g->nvalues; v++)

@@ -1,4 +1,5 @@
 #include "offers.h"
+#include "opsig.h"
 
 /* Limits of the fused operations of a last layer with few outputs, for which the libraries' kernels would mostly cost their launch. Measure
  * on a GPU before these limits are changed, against separate calls at N = 32, 128, 512 and 1024. */
@@ -60,11 +61,24 @@ static const char *max_pool(const struct gt_opcall *call)
 	           ? "indices are i32, or u8 in windows of at most 256 pixels" : NULL;
 }
 
+/* x: images whose channels are padded. */
+static const char *padded_channels(const struct gt_opcall *call, const struct gt_tdesc *x)
+{
+	if (gt_dtype_size(x->dtype) != 2)
+		return "padded channels are for 16 bits only: in f32, tensor cores do not ask for them";
+	return call->code != GT_OP_GATHER && ((const struct gt_attr_conv2d *)call->attr)->groups != 1
+	           ? "padded channels and groups do not go together" : NULL;
+}
+
 const char *gt_cuda_refuses(const struct gt_opcall *call)
 {
+	const struct gt_tdesc *padded = gt_opcall_padded(call);
+	const char *why = padded ? padded_channels(call, padded) : NULL;
 	bool any = call->code == GT_OP_CHECK || call->code == GT_OP_BATCHNORM_MERGE; /* their operands are f64 in every graph */
 	if (!any && call->in[0] && call->in[0]->dtype == GT_F64)
 		return "f64 is not supported by the cuda backend (the cpu backend has it)";
+	if (why)
+		return why;
 	switch (call->code) {
 	case GT_OP_LINEAR_DW_UPDATE:
 	case GT_OP_EMBEDDING_DW_UPDATE:

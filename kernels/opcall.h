@@ -36,6 +36,7 @@
  *          Without parentheses: any shape. An activation (N,C,..), C being a letter, is not of rank 3, whose dimension 1, the tokens, is
  *          not contiguous as channels are
  *   MARKS  ! the operation updates it in place.  + it may be accumulated.  * one or more operands of this kind
+ *          ~ its channels may be padded to a multiple of GT_CHANNEL_PAD, if the backend supports it (gather)
  *
  * linear            mask is u8 [N, gt_mask_bytes(out)]: one bit for each element of y, set if y > 0, in an order that the backend chooses.
  *                   It is written only with act = relu.
@@ -101,6 +102,8 @@
  * gather            images are NHWC in memory. index is [N], or [R,L]: then sample n of the batch is
  *                   index[epoch % R][sample0 + n * stride], with the numbers of gt_step_args. With views, x is [views*N,C,H,W]: all samples
  *                   of the first view, then all samples of the next one. labels and target are both present or both absent.
+ *                   If a backend accepts an x with padded channels, it writes zeros into the padding, and its conv2d and conv2d.dw without
+ *                   groups read such an x.
  * gather.rows       Rows of numbers: i32 becomes i32, and f32 becomes f32 or the compute dtype. y has all rows of the batch once for each
  *                   view. index as in gather.
  * gather.ragged     Sequences of different lengths: sample i is rows[start[i] ... start[i + 1] - 1], at most L numbers. The rest of its
@@ -129,9 +132,9 @@
 	  "x(N,I) w:w(O,I) [b:f(O)] target:i32(N) [scale:f64()] " \
 	  "-> y(N,O) metrics:any [dy(N,O)]") \
 	X(GT_OP_LINEAR_BACK, "linear.dx+dw", head_back, linear, "dy(N,O) x(N,I) w:w(O,I) [y(N,I)] -> dx(N,I) dw:f(O,I)+ [db:f(O)+]") \
-	X(GT_OP_CONV2D, "conv2d", conv, conv2d, "x(N,_,_,_) w:w(O,_,_,_) [b:f(O)] -> y(N,O,_,_)") \
+	X(GT_OP_CONV2D, "conv2d", conv, conv2d, "x(N,_,_,_)~ w:w(O,_,_,_) [b:f(O)] -> y(N,O,_,_)") \
 	X(GT_OP_CONV2D_DX, "conv2d.dx", conv, conv2d, "dy(N,O,_,_) w:w(O,_,_,_) -> dx(N,_,_,_)") \
-	X(GT_OP_CONV2D_DW, "conv2d.dw", conv, conv2d, "dy(N,O,_,_) x(N,_,_,_) -> [dw:f(O,_,_,_)+] [db:f(O)+]") \
+	X(GT_OP_CONV2D_DW, "conv2d.dw", conv, conv2d, "dy(N,O,_,_) x(N,_,_,_)~ -> [dw:f(O,_,_,_)+] [db:f(O)+]") \
 	X(GT_OP_MAXPOOL2D, "maxpool2d", pool, pool2d, "x(N,C,_,_) -> y(N,C,P,Q) [idx:any(N,C,P,Q)]") \
 	X(GT_OP_MAXPOOL2D_DX, "maxpool2d.dx", pool, pool2d, "dy(N,C,P,Q) idx:any(N,C,P,Q) -> dx(N,C,_,_)") \
 	X(GT_OP_AVGPOOL2D, "avgpool2d", pool, pool2d, "x(N,C,_,_) -> y(N,C,_,_)") \
@@ -244,7 +247,7 @@
 	X(GT_OP_MSE, "mse", loss, loss, "y(N,K) target:any(N,..) [scale:f64()] -> metrics:any [dy(N,K)]") \
 	X(GT_OP_BCE, "bce", loss, loss, "logits(N,K) target:any(N,..) [scale:f64()] -> metrics:any [dlogits(N,K)]") \
 	X(GT_OP_SMOOTH_L1, "smooth_l1", loss, loss, "y(N,K) target:any(N,..) [scale:f64()] -> metrics:any [dy(N,K)]") \
-	X(GT_OP_GATHER, "gather", gather, gather, "images:u8(M,C,H,W) [labels:i32(M)] index:i64 -> x(_,C,..) [target:i32(_)]") \
+	X(GT_OP_GATHER, "gather", gather, gather, "images:u8(M,C,H,W) [labels:i32(M)] index:i64 -> x(_,C,..)~ [target:i32(_)]") \
 	X(GT_OP_GATHER_ROWS, "gather.rows", gather_rows, views, "rows:any(M,..) index:i64 -> y:any(_,..)") \
 	X(GT_OP_GATHER_RAGGED, "gather.ragged", gather_ragged, ragged, "rows:i32(T) start:i64(M) index:i64 -> y:i32(_,L)") \
 	X(GT_OP_SUMSQ, "sumsq", update, none, "flat:f -> scalar:f64()+") \
@@ -410,6 +413,7 @@ struct gt_attr_linear_loss {
 };
 
 #define GT_MAX_CHANNELS 16
+#define GT_CHANNEL_PAD 8 /* number of 16-bit channels in the 16 bytes that tensor cores are fed with */
 struct gt_attr_gather {
 	float scale[GT_MAX_CHANNELS], shift[GT_MAX_CHANNELS]; /* per channel: x = u8 * scale + shift, which is (u8/255 - mean) / std */
 	int pad;              /* random crop (pad_crop): the image is shifted by -pad ... pad pixels in both directions; 0: off */

@@ -118,6 +118,22 @@ static void cost_linear_dw_update(const struct gt_opcall *call, struct gt_opcost
 	product(c, (double)call->in[0]->dim[1], (double)call->in[1]->dim[1], (double)call->in[0]->dim[0], 1);
 }
 
+/* In 16 bits, engines of cuDNN on tensor cores read channels in blocks of GT_CHANNEL_PAD. They copy an x with other channels into their
+ * workspace first (tests/cuda/dnn_plans.c reads its size), unless gather has padded it. In the forward pass the weights are padded in
+ * either case; they are too few to count. */
+static void pad_channels(const struct gt_opcall *call, const struct gt_tdesc *x, struct gt_opcost *c)
+{
+	if (!half(x) || ((const struct gt_attr_conv2d *)call->attr)->groups != 1 || x->dim[1] % GT_CHANNEL_PAD == 0)
+		return;
+	c->kernels += call->code == GT_OP_CONV2D;
+	if (x->layout.nblk)
+		return;
+	struct gt_tdesc copy = gt_tdesc_pad_channels(x, GT_CHANNEL_PAD);
+	c->read += bytes(&copy);
+	c->written += bytes(&copy);
+	c->kernels++;
+}
+
 static void cost_conv(const struct gt_opcall *call, struct gt_opcost *c)
 {
 	const struct gt_attr_conv2d *a = call->attr;
@@ -126,6 +142,8 @@ static void cost_conv(const struct gt_opcall *call, struct gt_opcost *c)
 	double groups = (double)a->groups, out = (double)y->dim[1] / groups, in = (double)x->dim[1] / groups;
 	double filter = (double)(a->kernel[0] * a->kernel[1]), pixels = count(y) / (double)y->dim[1];
 	once(call, c);
+	if (fwd || (dw && out_of(call, 0)))
+		pad_channels(call, x, c);
 	if (fwd) {
 		product(c, pixels, out, in * filter, groups);
 		c->kernels += in_of(call, 2) && half(x); /* rounds the bias */

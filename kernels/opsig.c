@@ -69,12 +69,12 @@ static const char *read_operand(const char *s, struct gt_operand *o)
 {
 	*o = (struct gt_operand){.optional = *s == '['};
 	s += o->optional;
-	size_t n = strcspn(s, ":(]!+* ");
+	size_t n = strcspn(s, ":(]!+*~ ");
 	assert(n && n < sizeof o->name);
 	memcpy(o->name, s, n);
 	s += n;
 	if (*s == ':') {
-		n = strcspn(++s, "(]!+* ");
+		n = strcspn(++s, "(]!+*~ ");
 		o->type = read_type(s, n);
 		s += n;
 	}
@@ -91,10 +91,11 @@ static const char *read_operand(const char *s, struct gt_operand *o)
 		s++;
 	}
 	for (; *s && *s != ' '; s++) {
-		assert(strchr("!+*]", *s));
+		assert(strchr("!+*~]", *s));
 		o->updated |= *s == '!';
 		o->added |= *s == '+';
 		o->repeated |= *s == '*';
+		o->padded |= *s == '~';
 	}
 	return s + strspn(s, " ");
 }
@@ -203,6 +204,8 @@ static bool fits_layout(const struct gt_operand *o, struct gt_tdesc *d)
 	struct gt_tdesc want = gt_tdesc_make(d->dtype, d->rank, d->dim, true);
 	if (d->any)
 		*d = want;
+	if (o->padded && d->rank == 4 && d->layout.nblk)
+		want = gt_tdesc_pad_channels(&want, GT_CHANNEL_PAD);
 	return gt_tdesc_equal(d, &want) && (o->type != GT_OPERAND_ACT || d->rank <= 4);
 }
 
@@ -282,4 +285,18 @@ enum gt_code gt_opcall_check(const struct gt_opcall *call, struct gt_err *err)
 		if (call->accumulate & 1u << i && !gt_opsig_output(&sig, i)->added)
 			return fail(&b, gt_opsig_output(&sig, i), "it cannot be accumulated", err);
 	return GT_OK;
+}
+
+const struct gt_tdesc *gt_opcall_padded(const struct gt_opcall *call)
+{
+	struct gt_opsig sig;
+	gt_opsig_read(call->code, &sig);
+	for (int i = 0; i < call->nin + call->nout; i++) {
+		bool in = i < call->nin;
+		const struct gt_operand *o = in ? gt_opsig_input(&sig, i) : gt_opsig_output(&sig, i - call->nin);
+		const struct gt_tdesc *d = in ? call->in[i] : call->out[i - call->nin];
+		if (o->padded && d && d->layout.nblk)
+			return d;
+	}
+	return NULL;
 }

@@ -20,6 +20,7 @@ struct gt_operand {
 	bool optional;   /* the operand may be absent */
 	bool updated;    /* the operation changes the operand in place */
 	bool added;      /* the operation may add to the operand (gt_opcall.accumulate) */
+	bool padded;     /* its channels may be padded */
 	bool repeated;   /* this entry stands for one or more operands; it is the last of the inputs or outputs */
 	bool shaped;     /* the members below describe the shape; false: any shape */
 	bool rest;       /* further sizes follow those of dim */
@@ -44,5 +45,8 @@ size_t gt_opcode_attr_size(enum gt_opcode code); /* bytes of the operation's att
  * operand that has the standard layout is set to it. Returns GT_EINTERNAL if the call does not fit the signature, which is a bug in
  * gtrain. */
 enum gt_code gt_opcall_check(const struct gt_opcall *call, struct gt_err *err);
+
+/* Returns the operand of a checked call whose channels are padded; NULL: there is none. */
+const struct gt_tdesc *gt_opcall_padded(const struct gt_opcall *call);
 
 #endif

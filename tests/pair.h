@@ -21,6 +21,9 @@ struct pair_job {
 /* Adds an operand, NHWC if of rank 4. data: taken over; NULL: numbers in [-3, 3), which its position decides. */
 void pair_tensor(struct pair_job *j, bool out, enum gt_dtype t, int rank, const int64_t *dim, void *data);
 void pair_absent(struct pair_job *j, bool out);
+/* Pads the channels of the operand that was added last, on the CUDA side only: with zeros that must stay zeros, or, of an output, with
+ * numbers that must become zeros. */
+void pair_pad(struct pair_job *j, bool out);
 void *pair_filled(enum gt_dtype t, int64_t n, uint32_t seed); /* malloc */
 void pair_scale(enum gt_dtype t, void *p, int64_t n, double mul, double add);
 void pair_free(struct pair_job *j);

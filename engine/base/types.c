@@ -51,6 +51,17 @@ struct gt_tdesc gt_tdesc_make(enum gt_dtype t, int rank, const int64_t *dim, boo
 	return d;
 }
 
+struct gt_tdesc gt_tdesc_pad_channels(const struct gt_tdesc *d, int n)
+{
+	struct gt_tdesc out = gt_tdesc_make(d->dtype, 4, d->dim, true);
+	if (d->dim[1] % n) {
+		out.layout.nblk = 1;
+		out.layout.blk_dim[0] = 1;
+		out.layout.blk[0] = (uint8_t)n;
+	}
+	return out;
+}
+
 int64_t gt_tdesc_count(const struct gt_tdesc *d)
 {
 	int64_t n = 1;

@@ -4,6 +4,7 @@
  * and a physical layout: the order of its dimensions in memory, the slowest one first, and up to three inner blocks.
  *   plain NCHW                order 0,1,2,3
  *   channels last (NHWC)      order 0,2,3,1      every rank-4 activation in gtrain
+ *   padded channels           order 0,2,3,1 with the inner block 8 of dimension 1: images for tensor cores (GT_OP_GATHER)
  *   oneDNN's Ohwi16o          order 0,2,3,1 with the inner block 16 of dimension 0
  * Blocked dimensions are padded to a multiple of their block. Padding is zero, and every kernel keeps it zero. A backend chooses the layout
  * of weights; checkpoints have the plain layout. Source of the blocking scheme: oneDNN developer guide, "Memory formats". */
@@ -63,6 +64,9 @@ struct gt_tdesc {
 
 /* Returns a description of a tensor. The layout is NHWC if channels_last is true and the rank is 4, otherwise plain. */
 struct gt_tdesc gt_tdesc_make(enum gt_dtype t, int rank, const int64_t *dim, bool channels_last);
+
+/* Returns d of rank 4, channels last, with its channels padded to a multiple of n; without padding if they are one. */
+struct gt_tdesc gt_tdesc_pad_channels(const struct gt_tdesc *d, int n);
 
 int64_t gt_tdesc_count(const struct gt_tdesc *d);  /* number of logical elements; rank 0 has one */
 int64_t gt_tdesc_padded(const struct gt_tdesc *d); /* number of physical elements, with padding */

@@ -87,6 +87,8 @@ static enum gt_code prepare_images(struct gt_loader *l, int64_t n, int64_t all, 
 	struct gt_tdesc labels = rows_desc(GT_I32, all, 0), target = rows_desc(GT_I32, n, 0);
 	/* an input of two dimensions, [N, C], has the same bytes */
 	struct gt_tdesc x = gt_tdesc_make(l->spec.x.dtype, 4, (int64_t[]){n * views(l), shape[0], shape[1], shape[2]}, true);
+	if (l->spec.x.rank == 4) /* its channels may be padded */
+		x.layout = l->spec.x.layout;
 	bool with_labels = l->column[0].operand == 0;
 	struct gt_opcall oc = {.code = GT_OP_GATHER, .name = "data", .attr = &l->spec.attr, .nin = 3, .nout = 2,
 	                       .in = {&images, with_labels ? &labels : NULL, index}, .out = {&x, with_labels ? &target : NULL}};

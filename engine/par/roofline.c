@@ -55,6 +55,7 @@ static void add_gather(const struct work *w, struct gt_tdesc y, bool images)
 	struct gt_opcall call = {.code = images ? GT_OP_GATHER : GT_OP_GATHER_ROWS, .nin = images ? 3 : 2, .nout = images ? 2 : 1,
 	                         .in = {&from, &index}, .out = {&y}};
 	struct gt_opcost cost;
+	from.layout = gt_tdesc_make(y.dtype, y.rank, y.dim, true).layout; /* x may have padded channels, the bytes have not */
 	from.dtype = images ? GT_U8 : y.dtype == GT_I32 ? GT_I32 : GT_F32;
 	if (images) {
 		call.in[2] = &index;

@@ -4,7 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Prints an operand: name, shape, and for activations "@" with the byte offset ("@all+" in the arena that all ranks share). Absent: "-". */
+/* Prints an operand: name, shape, "~8" if its channels are padded to a multiple of 8, and for activations "@" with the byte offset ("@all+"
+ * in the arena that all ranks share). Absent: "-". */
 static void operand(FILE *f, const struct gt_plan *p, gt_vid v)
 {
 	char shape[96];
@@ -14,6 +15,8 @@ static void operand(FILE *f, const struct gt_plan *p, gt_vid v)
 	}
 	const struct gt_value *val = &p->graph->values[v];
 	fprintf(f, " %s%s", val->name, gt_tdesc_text(&val->desc, shape, sizeof shape));
+	if (val->kind == GT_V_INPUT && val->desc.layout.nblk)
+		fprintf(f, "~%d", val->desc.layout.blk[0]);
 	gt_vid root = p->slot[v].root;
 	if (p->graph->values[root].kind == GT_V_ACT && p->slot[root].first >= 0)
 		fprintf(f, "@%s%zu", p->slot[root].arena == GT_A_SHARED_ACT ? "all+" : "", p->slot[root].offset + (size_t)p->slot[v].shift);

@@ -15,7 +15,7 @@
  *	gt_space_alloc(s, err);                                    allocates each arena once
  *	gt_plan_bind(p);                                           fills in the kernels' operand pointers
  *
- *	gt_graph --- fuse.h, recompute.h, syncbn.h, backend_fusion.c, fused_update.c rewrite it
+ *	gt_graph --- fuse.h, recompute.h, syncbn.h, image_padding.c, backend_fusion.c, fused_update.c rewrite it
  *	    |  lower.c: choose layouts, prepare one kernel a node; layout.c: offsets of parameters; memory.c: offsets of activations
  *	gt_plan --- calls with operands, in execution order
  *	    |  par/: the strategy adds loads, collectives, transfers and the optimizer's update
@@ -243,6 +243,11 @@ enum gt_code gt_plan_fuse_updates(struct gt_space *s, struct gt_graph *g, const 
  * patterns. For each pattern it asks the backend's prepare(); if that refuses, the graph is unchanged. Call it on a graph that is
  * otherwise finished, before gt_plan_fuse_updates. accumulate and deterministic are the values that gt_plan_make will get. */
 enum gt_code gt_plan_fuse_for_backend(struct gt_space *s, struct gt_graph *g, bool accumulate, bool deterministic, struct gt_err *err);
+
+/* image_padding.c: where the backend supports it and only convolutions without groups read the images, pads the channels of the images to
+ * a multiple of GT_CHANNEL_PAD. The decision does not depend on the batch size, so that all graphs of a model have the same input. Call it
+ * on a graph of the whole model, after gt_graph_fuse and before a rewrite that lets other nodes read the images. */
+enum gt_code gt_plan_pad_images(struct gt_space *s, struct gt_graph *g, struct gt_err *err);
 
 /* The counterpart of gt_plan_fuse_updates for ranks that share one arena of parameters and one of optimizer state. The ranks do not add up
  * weight gradients. They share the two factors of each gradient instead (dy and x), which are much smaller than the gradient if the batch

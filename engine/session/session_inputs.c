@@ -1,5 +1,6 @@
 /* The inputs of the model and what the data has for them. */
 #include "session/session_data.h"
+#include "session/session_plan.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -134,7 +135,7 @@ enum gt_code gt_session_match_inputs(struct gt_session *s, const struct gt_datas
 
 void gt_session_loader_inputs(const struct gt_session *s, struct gt_loader_spec *spec)
 {
-	const struct gt_graph *g = s->space->layout.first;
+	const struct gt_graph *g = gt_session_graph_of_samples(s);
 	spec->ninputs = s->conf->model.ninputs;
 	spec->lengths = s->data.lengths;
 	for (int i = 0; i < g->ninputs; i++) {

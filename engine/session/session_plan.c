@@ -169,6 +169,8 @@ static enum gt_code graph_for(struct gt_session *s, const struct gt_plan_key *w,
 		                : err ? err->code : GT_ECONFIG;
 	GT_TRY(gt_graph_verify(g, err));
 	GT_TRY(gt_graph_fuse(g, err));
+	if (!w->idle) /* an idle graph has no images */
+		GT_TRY(gt_plan_pad_images(s->space, g, err));
 	if (w->train && s->sync_bn)
 		GT_TRY(gt_graph_sync_bn(g, GT_GROUP_DATA, s->at.ndata, w->all, err));
 	if (w->idle) {
@@ -194,6 +196,25 @@ static enum gt_code graph_for(struct gt_session *s, const struct gt_plan_key *w,
 		return GT_OK;
 	GT_TRY(gt_optim_update_spec(&s->optim, g, &apply, err));
 	return gt_plan_fuse_updates(s->space, g, &apply, err);
+}
+
+const struct gt_graph *gt_session_graph_of_samples(const struct gt_session *s)
+{
+	for (int i = 0; i < s->prog.nplans; i++)
+		if (!s->prog.plan_key[i].idle)
+			return s->prog.plan[i]->graph;
+	return s->space->layout.first;
+}
+
+/* Checks that the images of g have the layout of those of the plans before it, because one loader writes them for several plans. */
+static enum gt_code same_images(const struct gt_session *s, const struct gt_plan_key *w, const struct gt_graph *g, struct gt_err *err)
+{
+	const struct gt_graph *first = gt_session_graph_of_samples(s);
+	for (int i = 0; !w->idle && first && first->batch && i < g->ninputs; i++)
+		if (gt_graph_desc(g, g->input[i])->layout.nblk != gt_graph_desc(first, first->input[i])->layout.nblk)
+			return gt_fail(err, GT_EINTERNAL, "%s has padded channels in one plan of the run, and none in another",
+			               g->values[g->input[i]].name);
+	return GT_OK;
 }
 
 enum gt_code gt_session_factors_pay(struct gt_session *s, bool *out, struct gt_err *err)
@@ -240,6 +261,7 @@ enum gt_code gt_session_plan(struct gt_session *s, const struct gt_plan_key *w, 
 	if (!base) {
 		struct gt_graph *g;
 		GT_TRY(graph_for(s, w, views, &g, err));
+		GT_TRY(same_images(s, w, g, err));
 		GT_TRY(gt_plan_make(s->space, g, w->accumulate, s->conf->reproducible != GT_REPRO_NONE, &base, err));
 		GT_TRY(keep(s, w, base, err));
 	}

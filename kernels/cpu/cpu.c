@@ -91,6 +91,8 @@ static enum gt_code cpu_prepare(struct gt_dev *dev, const struct gt_opcall *call
 	GT_TRY(gt_opcall_check(call, err));
 	if (uses(call, GT_F16))
 		return gt_cpu_refuse(call, err, "f16 is not supported by the cpu backend");
+	if (gt_opcall_padded(call))
+		return gt_cpu_refuse(call, err, "padded channels are not supported by the cpu backend");
 	omp_set_num_threads(dev->threads);
 	return table[call->code](dev, call, out, err);
 }

@@ -1,4 +1,5 @@
-/* Kernels beside cuDNN's convolutions: widen converts 16-bit gradients of weights to f32, noise writes random operands for trials. */
+/* Kernels beside cuDNN's convolutions: widen converts 16-bit gradients of weights to f32, noise writes random operands for trials.
+ * pad_rows and widen_rows do this for weights of few channels, which a convolution of images with padded channels needs padded too. */
 #include "cuda/device.cuh"
 
 /* ---- kernels --------------------------------------------------------------------------------------------------------------------- */
@@ -16,6 +17,32 @@ template <class S> __global__ void __launch_bounds__(256) widen(const void *x, f
 	for (int j = 0; j < V; j++)
 		if (i + j < n)
 			out[i + j] = add ? out[i + j] + v[j] : v[j];
+}
+
+template <class S>
+__global__ void __launch_bounds__(256) widen_rows(const void *x, int32_t ld, float *out, int32_t n, int32_t cols, bool add)
+{
+	after_previous();
+	int32_t i = (int32_t)(blockIdx.x * 256 + threadIdx.x), row = i / cols;
+	if (i >= n)
+		return;
+	float v = to_float(((const S *)x)[(int64_t)row * ld + (i - row * cols)]);
+	out[i] = add ? out[i] + v : v;
+}
+
+/* A thread writes one vector of 8 elements; a row has `each` of them. */
+__global__ void __launch_bounds__(256) pad_rows(const uint16_t *x, int32_t cols, uint4 *y, int32_t each, int32_t n)
+{
+	after_previous();
+	int32_t i = (int32_t)(blockIdx.x * 256 + threadIdx.x), row = i / each, from = (i - row * each) * 8;
+	uint32_t v[4] = {};
+	if (i >= n)
+		return;
+#pragma unroll
+	for (int j = 0; j < 8; j++)
+		if (from + j < cols)
+			v[j / 2] |= (uint32_t)x[(int64_t)row * cols + from + j] << 16 * (j % 2);
+	y[i] = make_uint4(v[0], v[1], v[2], v[3]);
 }
 
 template <class S> __global__ void __launch_bounds__(256) noise(void *x, int64_t n, uint32_t seed)
@@ -45,6 +72,27 @@ cudaError_t gt_cu_widen_start(int type, const void *x, float *out, int64_t n, bo
 	if (!grid_fits(blocks))
 		return cudaErrorInvalidValue;
 	return launch(OF_TYPE(type, widen), dim3((unsigned)blocks), dim3(256), s, x, out, n, add);
+}
+
+cudaError_t gt_cu_widen_rows_start(int type, const void *x, int32_t ld, float *out, int64_t rows, int32_t cols, bool add, cudaStream_t s)
+{
+	int64_t blocks = ceil_div(rows * cols, 256);
+	if (!blocks)
+		return cudaSuccess;
+	if (type == GT_CU_F32 || rows * ld > INT32_MAX)
+		return cudaErrorInvalidValue;
+	return launch(type == GT_CU_BF16 ? widen_rows<bf16> : widen_rows<f16>, dim3((unsigned)blocks), dim3(256), s, x, ld, out,
+	              (int32_t)(rows * cols), cols, add);
+}
+
+cudaError_t gt_cu_pad_rows_start(const void *x, int32_t cols, void *y, int32_t ld, int64_t rows, cudaStream_t s)
+{
+	int64_t blocks = ceil_div(rows * ld / 8, 256);
+	if (!blocks)
+		return cudaSuccess;
+	if (ld % 8 || rows * ld > INT32_MAX)
+		return cudaErrorInvalidValue;
+	return launch(pad_rows, dim3((unsigned)blocks), dim3(256), s, (const uint16_t *)x, cols, (uint4 *)y, ld / 8, (int32_t)(rows * ld / 8));
 }
 
 cudaError_t gt_cu_noise_start(int type, void *x, int64_t n, uint32_t seed, cudaStream_t s)

@@ -3,7 +3,9 @@
  *              PyTorch's autocast does.
  *   conv2d.dx  One graph.
  *   conv2d.dw  One graph. In 16 bits it writes dw in 16 bits into the scratch memory and a kernel converts it to f32, as PyTorch's
- *              autocast does. Own kernels compute db, because cuDNN's backward bias is very slow on NHWC. */
+ *              autocast does. Own kernels compute db, because cuDNN's backward bias is very slow on NHWC.
+ * If the channels of x are padded (16 bits only), cuDNN sees a convolution of all of them, whose engines on tensor cores read x as it is.
+ * conv2d then pads the weights in the scratch memory, and conv2d.dw leaves out the padding when it converts dw. */
 #include "cuda/cuda_internal.h"
 #include <stdlib.h>
 
@@ -18,11 +20,12 @@ struct conv {
 	int type;
 	int64_t rows, cols; /* number of pixels and of channels of dy */
 	int64_t weights;    /* number of elements of the weights */
+	int32_t in, ld;     /* channels of x; ld: those in its memory if they are padded, else 0 */
 	bool bias, dw, add_dw, add_db;
 	void *zeros;       /* device memory with a bias of zeros, for a relu without a bias: cuDNN's fast engines require a bias */
-	/* offsets in the scratch memory in bytes. half: of the 16-bit bias or dw; part: of the partial sums of db. The workspace of cuDNN has
-	 * offset 0 */
-	size_t half, part;
+	/* offsets in the scratch memory in bytes. half: of the 16-bit bias or dw; part: of the partial sums of db; padded: of padded weights.
+	 * The workspace of cuDNN has offset 0 */
+	size_t half, part, padded;
 	char text[96];
 };
 
@@ -35,6 +38,10 @@ static enum gt_code launch_fwd(struct gt_dev *dev, struct gt_kernel *kernel, con
 	} else if (k->bias) {
 		at[GT_DNN_BIAS] = (char *)a->scratch + k->half;
 		GT_CUDA(dev, gt_cu_cast_start(GT_CU_F32, k->type, a->in[2], at[GT_DNN_BIAS], k->cols, s), "conv2d: bias", err);
+	}
+	if (k->ld) {
+		at[GT_DNN_W] = (char *)a->scratch + k->padded;
+		GT_CUDA(dev, gt_cu_pad_rows_start(a->in[1], k->in, at[GT_DNN_W], k->ld, k->weights / k->in, s), "conv2d: weights", err);
 	}
 	return gt_dnn_plan_run(dev, &k->plan, at, a->scratch, s, err);
 }
@@ -53,7 +60,10 @@ static enum gt_code launch_dw(struct gt_dev *dev, struct gt_kernel *kernel, cons
 		void *dw = k->type == GT_CU_F32 ? a->out[0] : (char *)a->scratch + k->half;
 		void *at[GT_DNN_TENSORS] = {[GT_DNN_X] = a->in[1], [GT_DNN_W] = dw, [GT_DNN_Y] = a->in[0]};
 		GT_TRY(gt_dnn_plan_run(dev, &k->plan, at, a->scratch, s, err));
-		if (k->type != GT_CU_F32)
+		if (k->ld)
+			GT_CUDA(dev, gt_cu_widen_rows_start(k->type, dw, k->ld, a->out[0], k->weights / k->in, k->in, k->add_dw, s),
+			        "conv2d.dw: padded to f32", err);
+		else if (k->type != GT_CU_F32)
 			GT_CUDA(dev, gt_cu_widen_start(k->type, dw, a->out[0], k->weights, k->add_dw, s), "conv2d.dw: to f32", err);
 	}
 	if (k->bias)
@@ -111,6 +121,8 @@ static enum gt_code make_plan(struct gt_dev *dev, const struct gt_opcall *call, 
 	memcpy(c.x, x->dim, sizeof c.x);
 	memcpy(c.w, w->dim, sizeof c.w);
 	memcpy(c.y, y->dim, sizeof c.y);
+	if (k->ld)
+		c.x[1] = c.w[1] = k->ld;
 	enum gt_code code = gt_dnn_plan_make(dev, &c, &k->plan, &why);
 	if (code == GT_EUNAVAILABLE)
 		return gt_cuda_refuse(call, err, why.msg);
@@ -137,6 +149,8 @@ static void describe(struct conv *k)
 	else
 		n += (size_t)snprintf(k->text, sizeof k->text, "cudnn:%lld (%s)%s", (long long)k->plan.choice.engine, k->plan.how,
 		                      k->plan.tensor_core && k->type == GT_CU_F32 ? " tf32" : "");
+	if (k->ld && k->plan.plan)
+		n += (size_t)snprintf(k->text + n, sizeof k->text - n, ", %d channels as %d", (int)k->in, (int)k->ld);
 	if (k->dw && k->type != GT_CU_F32)
 		n += (size_t)snprintf(k->text + n, sizeof k->text - n, " + widen");
 	if (k->bias && k->dw)
@@ -158,6 +172,8 @@ enum gt_code gt_cuda_conv(struct gt_dev *dev, const struct gt_opcall *call, stru
 	k->type = gt_cuda_type(x->dtype);
 	k->rows = y->dim[0] * y->dim[2] * y->dim[3], k->cols = y->dim[1];
 	k->weights = w ? gt_tdesc_count(w) : 0;
+	k->in = (int32_t)x->dim[1];
+	k->ld = gt_cuda_padded_channels(x);
 	k->bias = b != NULL;
 	k->dw = dw && w;
 	k->add_dw = dw && (call->accumulate & 1);
@@ -170,7 +186,9 @@ enum gt_code gt_cuda_conv(struct gt_dev *dev, const struct gt_opcall *call, stru
 	}
 	k->head.scratch = k->plan.workspace;
 	if (k->type != GT_CU_F32)
-		k->half = reserve(k, 2 * (size_t)(dw ? k->weights : fwd && k->bias ? k->cols : 0));
+		k->half = reserve(k, 2 * (size_t)(dw ? k->ld ? k->weights / k->in * k->ld : k->weights : fwd && k->bias ? k->cols : 0));
+	if (fwd && k->ld)
+		k->padded = reserve(k, 2 * (size_t)(k->weights / k->in * k->ld));
 	if (dw && k->bias)
 		k->part = reserve(k, gt_cu_colsum_scratch(k->rows, k->cols));
 	describe(k);

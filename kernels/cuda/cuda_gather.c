@@ -55,6 +55,7 @@ enum gt_code gt_cuda_gather(struct gt_dev *dev, const struct gt_opcall *call, st
 	k->c.attr = *attr;
 	k->c.look = lookup_of(d, call->in[2], x->dim[0], attr->views);
 	k->c.c = (int32_t)d->dim[1], k->c.h = (int32_t)d->dim[2], k->c.w = (int32_t)d->dim[3];
+	k->c.ld = gt_cuda_padded_channels(x);
 	k->type = gt_cuda_type(x->dtype);
 	k->draws = draws;
 	*out = &k->head;

@@ -146,6 +146,12 @@ enum gt_code gt_cuda_refuse(const struct gt_opcall *call, struct gt_err *err, co
 		(k)->head.describe = (text);                                                                                                       \
 	} while (0)
 
+/* Returns the number of channels in the memory of x if they are padded (gather in opcall.h); 0: they are not. */
+static inline int32_t gt_cuda_padded_channels(const struct gt_tdesc *x)
+{
+	return x->layout.nblk ? (int32_t)(gt_tdesc_padded(x) / (x->dim[0] * x->dim[2] * x->dim[3])) : 0;
+}
+
 /* Returns the index of a dtype in the tables of kernels (GT_CU_F32, ...), or -1 if the kernels do not support it. */
 static inline int gt_cuda_type(enum gt_dtype t)
 {

@@ -7,7 +7,8 @@
 #define MAX_Y 65535
 
 /* ---- kernels --------------------------------------------------------------------------------------------------------------------- */
-template <class S> __global__ void __launch_bounds__(BLOCK) gather(const gt_cu_gather a)
+/* PADDED: x has a.ld channels, which a thread writes as vectors of 16 bytes. */
+template <class S, bool PADDED> __global__ void __launch_bounds__(BLOCK) gather(const gt_cu_gather a)
 {
 	after_previous();
 	int32_t pixel = (int32_t)(blockIdx.x * BLOCK + threadIdx.x), pixels = a.h * a.w;
@@ -29,8 +30,17 @@ template <class S> __global__ void __launch_bounds__(BLOCK) gather(const gt_cu_g
 		}
 		bool inside = sy >= 0 && sx >= 0;
 		const uint8_t *from = a.images + ((at * a.h + sy) * a.w + sx) * a.c;
-		S *to = (S *)a.x + (n * pixels + pixel) * a.c;
-		for (int32_t i = 0; i < a.c; i++)
+		S *to = (S *)a.x + (n * pixels + pixel) * (PADDED ? a.ld : a.c);
+		for (int32_t first = 0; PADDED && first < a.ld; first += 8) {
+			float v[8];
+#pragma unroll
+			for (int j = 0; j < 8; j++) {
+				int32_t i = first + j;
+				v[j] = i < a.c ? (float)(inside ? from[i] : 0) * a.attr.scale[i] + a.attr.shift[i] : 0;
+			}
+			*(uint4 *)(to + first) = pack<S>(v);
+		}
+		for (int32_t i = 0; !PADDED && i < a.c; i++)
 			to[i] = from_float<S>((float)(inside ? from[i] : 0) * a.attr.scale[i] + a.attr.shift[i]);
 		if (pixel == 0 && view == 0 && a.target)
 			a.target[sample] = a.labels[at];
@@ -84,7 +94,11 @@ cudaError_t gt_cu_gather_start(int type, const struct gt_cu_gather *a, cudaStrea
 	dim3 grid((unsigned)blocks, (unsigned)(a->look.n < MAX_Y ? a->look.n : MAX_Y));
 	if (!blocks || !a->look.n)
 		return cudaSuccess;
-	return launch(OF_TYPE(type, gather), grid, dim3(BLOCK), s, *a);
+	if (!a->ld)
+		return launch(OF_TYPE(type, gather, false), grid, dim3(BLOCK), s, *a);
+	if (type == GT_CU_F32 || a->ld % 8 || a->ld > GT_MAX_CHANNELS)
+		return cudaErrorInvalidValue;
+	return launch(type == GT_CU_BF16 ? gather<bf16, true> : gather<f16, true>, grid, dim3(BLOCK), s, *a);
 }
 
 cudaError_t gt_cu_gather_rows_start(int type, const struct gt_cu_gather_rows *a, cudaStream_t s)

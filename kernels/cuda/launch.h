@@ -388,6 +388,10 @@ cudaError_t gt_cu_pool_start(int type, bool max, bool back, const struct gt_cu_p
 cudaError_t gt_cu_noise_start(int type, void *x, int64_t n, uint32_t seed, cudaStream_t s);
 /* Converts x[n] to f32 and stores it in out[n], or adds it to out[n] if add is true. Both are aligned to 16 bytes. */
 cudaError_t gt_cu_widen_start(int type, const void *x, float *out, int64_t n, bool add, cudaStream_t s);
+/* The same for the first cols elements of each row of x[rows, ld], of 16 bits: out is [rows, cols]. */
+cudaError_t gt_cu_widen_rows_start(int type, const void *x, int32_t ld, float *out, int64_t rows, int32_t cols, bool add, cudaStream_t s);
+/* Copies x[rows, cols], of 16 bits, to y[rows, ld] and fills the rows up with zeros. ld is a multiple of 8, and y aligned to 16 bytes. */
+cudaError_t gt_cu_pad_rows_start(const void *x, int32_t cols, void *y, int32_t ld, int64_t rows, cudaStream_t s);
 
 /* ---- views.cu ---------------------------------------------------------------------------------------------------------------- */
 /* y[n] = the weighted mean of x[views][n] over the views (aug.h). */
@@ -400,6 +404,7 @@ struct gt_cu_gather {
 	void *x;
 	int32_t *target; /* NULL: only images */
 	int32_t c, h, w;
+	int32_t ld; /* 0, or the number of channels of x, of 16 bits: a multiple of 8; those from c on are set to 0 */
 	struct gt_attr_gather attr;
 	struct gt_cu_lookup look;
 };

@@ -72,6 +72,8 @@ static enum gt_code null_zero(struct gt_dev *dev, void *dst, size_t bytes, int s
 /* Returns the reason why the CPU backend refuses a call, of those that shape a plan; NULL: it does not. */
 static const char *cpu_refuses(const struct gt_opcall *call)
 {
+	if (gt_opcall_padded(call))
+		return "channels are not padded in this backend, as on the CPU";
 	if (call->code == GT_OP_CHECK && call->nin > 4)
 		return "the sum of squares is a separate call in this backend, as on the CPU";
 	if (call->code == GT_OP_LINEAR_LOSS || call->code == GT_OP_LINEAR_BACK || (call->code == GT_OP_LINEAR && call->nout > 1))

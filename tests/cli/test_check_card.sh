@@ -51,6 +51,21 @@ ceilings="sorted({c['ceiling'] for c in d['calls'] if c['op'] == 'conv2d'})"
 equal fp32_ceiling "['f32 units', 'memory']" "$(number "$ceilings" fp32.json)"
 equal tf32_ceiling "['L2', 'memory', 'tensor cores']" "$(number "$ceilings" tf32.json)"
 
+# Images of 3 channels, 128 of 32 x 32: bytes, a label read and written and a position; in 16 bits they are written with 8 channels, which
+# the first convolution reads, in two kernels, one of which pads its weights. In f32 they have 3.
+pixels=$((128 * 32 * 32)) both=$((128 * 16))
+gather="next(c['bytes'] for c in d['calls'] if c['op'] == 'gather')"
+equal gather_writes_8_channels $((pixels * (3 + 8 * 2) + both)) "$(number "$gather" h200.json)"
+equal gather_writes_3_channels $((pixels * (3 + 3 * 4) + both)) "$(number "$gather" fp32.json)"
+conv1="next((c['kernels'], c['bytes']) for c in d['calls'] if c['op'] == 'conv2d')"
+weights=$((64 * 27))
+equal conv_of_8_channels "(2, $((pixels * (8 + 64) * 2 + weights * 2)))" "$(number "$conv1" h200.json)"
+# If another layer reads the images, they are not padded, and the engine of the convolution copies x and weights first.
+python3 -c 'import sys; s = sys.stdin.read(); i = s.rindex("\n\tlayers = (") + 12
+print(s[:i] + " { name = \"once\"; type = \"scale\"; factor = 1.0; }," + s[i:])' <"$resnet" >scaled.cfg
+"$gtrain" check scaled.cfg --device cuda --card h200 --json "${data[@]}" -s precision=bf16 >scaled.json
+equal conv_of_3_channels "(3, $((pixels * (3 + 2 * 8 + 64) * 2 + weights * 2)))" "$(number "$conv1" scaled.json)"
+
 # ---- text ------------------------------------------------------------------------------------------
 "$gtrain" check "$mlp" --card h200 "${data[@]}" >text 2>log
 for words in 'Prediction for a step on NVIDIA H200 SXM; not a measurement' '^step  *[0-9.]* us, ' '^epoch  *[0-9.]* s for 1,875 steps' \

@@ -270,6 +270,37 @@ TEST(graphs_of_the_configs)
 	       graphs, plans, CARDS, failures, on[H200], allowed[H200], on[A100], allowed[A100]);
 }
 
+/* ---- images of few channels --------------------------------------------------------------------------------------------------- */
+/* Engines on tensor cores copy images with 3 channels into a workspace of 8, and need none for images that have 8 (image_padding.c). */
+TEST(padded_images_need_no_copy)
+{
+	static const int64_t few[][11] = {
+	    {1024, 3, 32, 32, 64, 3, 3, 1, 1, 1, 1}, {1024, 3, 31, 31, 24, 2, 2, 1, 0, 1, 1}, {128, 3, 224, 224, 64, 7, 7, 2, 3, 1, 1}};
+	if (!open_card(H200))
+		return;
+	dev.deterministic = true;
+	for (int i = 0; i < (int)(sizeof few / sizeof *few); i++)
+		for (int pass = GT_DNN_FWD; pass <= GT_DNN_DW; pass += GT_DNN_DW - GT_DNN_FWD) {
+			const int64_t *s = few[i];
+			size_t copy = (size_t)(s[0] * 8 * s[2] * s[3]) * 2, workspace[2];
+			for (int padded = 0; padded < 2; padded++) {
+				struct gt_dnn_conv c = conv_of(s, (enum gt_dnn_pass)pass, GT_BF16, 0);
+				struct gt_dnn_plan p;
+				struct gt_err e = {0};
+				if (padded)
+					c.x[1] = c.w[1] = 8;
+				CHECK_OK(gt_dnn_plan_make(&dev, &c, &p, &e), e);
+				workspace[padded] = p.workspace;
+				gt_dnn_plan_drop(&p);
+			}
+			CHECK_MSG(workspace[0] >= copy && workspace[1] < copy / 4, "a copy of %lld images has %zu bytes, the workspaces %zu and %zu",
+			          (long long)s[0], copy, workspace[0], workspace[1]);
+			printf("# %s of %lld images [3, %lld, %lld] in bf16: %.1f MiB of workspace, %.1f MiB if their channels are padded to 8\n",
+			       pass == GT_DNN_FWD ? "convolution" : "gradient by weights", (long long)s[0], (long long)s[2], (long long)s[3],
+			       (double)workspace[0] / 1048576, (double)workspace[1] / 1048576);
+		}
+}
+
 /* ---- engines that are compiled when a plan is made -------------------------------------------------------------------------- */
 #if CUDNN_VERSION >= 90800
 /* What the stub of a driver answers, CUDA_ERROR_STUB_LIBRARY, when it is handed the compiled kernels: cuDNN can go no further without a

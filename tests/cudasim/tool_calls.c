@@ -392,9 +392,11 @@ TEST(gather)
 {
 	static const int64_t shapes[][4] = {{5, 1, 28, 28}, {4, 3, 8, 9}, {70000, 1, 1, 1}, {3, 16, 4, 4}};
 	for (int s = 0; s < 4; s++)
-		for (int t = 0; t < 18; t++) {
+		for (int k = 0; k < 36; k++) {
 			const int64_t *x = shapes[s];
-			if (x[0] > 65535 && t != 3)
+			int t = k % 18;
+			bool pad = k >= 18;
+			if ((x[0] > 65535 && t != (pad ? 4 : 3)) || (pad && (t % 3 == 0 || x[1] % GT_CHANNEL_PAD == 0)))
 				continue;
 			int views = t == 1 || t == 10 ? 2 : t == 2 || t >= 16 ? 6 : 1;
 			if (x[2] < 2 && views > 1)
@@ -426,8 +428,10 @@ TEST(gather)
 			pair_tensor(&j, false, GT_I32, 1, &m, label);
 			pair_tensor(&j, false, GT_I64, order ? 2 : 1, order ? rows : x, index);
 			pair_tensor(&j, true, pair_types[t % 3], 4, wide, NULL);
+			if (pad)
+				pair_pad(&j, true);
 			pair_tensor(&j, true, GT_I32, 1, x, NULL);
-			pair_compare(&j, 0, "");
+			pair_compare(&j, 0, pad ? "padded" : "");
 			pair_free(&j);
 		}
 }

@@ -117,6 +117,33 @@ TEST(another_type_size_or_rank_is_refused)
 	}
 }
 
+TEST(channels_are_padded_where_the_signature_says_so)
+{
+	int may = 0;
+	for (int c = 0; c < GT_OP_COUNT; c++) {
+		struct made m;
+		make(&m, (enum gt_opcode)c);
+		for (int i = 0; i < m.n; i++) {
+			struct gt_tdesc was = m.desc[i];
+			struct gt_err e = {0};
+			if (was.rank != 4 || was.dim[1] % GT_CHANNEL_PAD == 0 || m.of[i]->type == GT_OPERAND_PARAM ||
+			    m.of[i]->type == GT_OPERAND_WEIGHT || m.of[i]->type == GT_OPERAND_ANY)
+				continue;
+			m.desc[i] = gt_tdesc_pad_channels(&was, GT_CHANNEL_PAD);
+			enum gt_code code = gt_opcall_check(&m.call, &e);
+			CHECK_MSG((code == GT_OK) == m.of[i]->padded, "%s: %s: %s", gt_opcode_name((enum gt_opcode)c), m.of[i]->name, e.msg);
+			if (code == GT_OK)
+				CHECK(gt_opcall_padded(&m.call) == &m.desc[i]);
+			may += m.of[i]->padded;
+			m.desc[i] = gt_tdesc_pad_channels(&was, 2 * GT_CHANNEL_PAD);
+			CHECK_MSG(gt_opcall_check(&m.call, &e) != GT_OK, "%s: %s padded to 16", gt_opcode_name((enum gt_opcode)c), m.of[i]->name);
+			m.desc[i] = was;
+		}
+		CHECK(!gt_opcall_padded(&m.call));
+	}
+	CHECK_MSG(may == 3, "%d operands may have padded channels", may);
+}
+
 TEST(messages_name_operation_operand_and_both_shapes)
 {
 	struct gt_tdesc x = gt_tdesc_make(GT_F32, 4, (int64_t[]){2, 8, 5, 6}, true), y = x, p = gt_tdesc_make(GT_F32, 1, (int64_t[]){9}, false),

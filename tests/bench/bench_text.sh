@@ -1,11 +1,11 @@
 #!/bin/bash
 # bench_text.sh DIR [BUILD]: gtrain and PyTorch on the reviews of DIR (folders pos/ and neg/), with the models of configs/imdb_*.cfg and
-# of encoder.cfg, interleaved (A B A B …); prints medians. Steps: each 60; the bag: whole processes of 5 epochs.
-# Environment: TORCH_PYTHON (python3): a Python with torch. THREADS (2), ROUNDS (3), ROWS ("lstm transformer encoder bag").
+# of encoder.cfg, interleaved (A B A B …); prints medians. STEPS steps each; the bag: whole processes of 5 epochs.
+# Environment: TORCH_PYTHON (python3): a Python with torch. THREADS (2), ROUNDS (3), STEPS (60), ROWS ("lstm transformer encoder bag").
 set -u
 here=$(cd "$(dirname "$0")" && pwd) root=$(cd "$(dirname "$0")/../.." && pwd)
 texts=$(cd "${1:?usage: bench_text.sh DIR [BUILD]}" && pwd) gtrain=$(cd "${2:-build}" && pwd)/bin/gtrain
-python=${TORCH_PYTHON:-python3} threads=${THREADS:-2} rounds=${ROUNDS:-3}
+python=${TORCH_PYTHON:-python3} threads=${THREADS:-2} rounds=${ROUNDS:-3} n=${STEPS:-60}
 export OMP_NUM_THREADS=$threads MKL_NUM_THREADS=$threads
 unset OPENBLAS_CORETYPE # it halves a peer's speed where it names another processor
 tmp=$(mktemp -d)
@@ -24,6 +24,11 @@ ours() { # ours FILE CONFIG --set VALUES…
 		-s threads="$threads" "$@"
 	rm -rf "$tmp/run"
 }
+theirs() { # theirs FILE MODEL OPTIONS…
+	local file=$1
+	shift
+	try "$file" "$python" "$here/torch_text.py" "$1" "$texts" --threads "$threads" "${@:2}"
+}
 row() { # row NAME FILE_A FILE_B COLUMN UNIT
 	if [ -s "$2" ] && [ -s "$3" ]; then
 		awk -v n="$1" -v a="$(column "$4" "$2")" -v b="$(column "$4" "$3")" -v u="$5" \
@@ -31,22 +36,22 @@ row() { # row NAME FILE_A FILE_B COLUMN UNIT
 	fi
 }
 
-steps=(-s train.steps=60 -s log.every_steps=1 -s train.eval_every_epochs=0 -s checkpoint.every_epochs=0 -s checkpoint.best.metric=)
+steps=(-s train.steps="$n" -s log.every_steps=1 -s train.eval_every_epochs=0 -s checkpoint.every_epochs=0 -s checkpoint.best.metric=)
 for _ in $(seq "$rounds"); do
 	for model in ${ROWS:-lstm transformer encoder bag}; do
 		if [ "$model" = bag ]; then
 			ours "$tmp/bag" "$root/configs/imdb_bag.cfg" -s train.epochs=5
-			try "$tmp/bag.t" "$python" "$here/torch_text.py" bag "$texts" --threads "$threads"
+			theirs "$tmp/bag.t" bag
 			continue
 		fi
 		cfg=$root/configs/imdb_$model.cfg
 		[ "$model" = encoder ] && cfg=$here/encoder.cfg
 		for precision in fp32 bf16; do
 			ours "$tmp/$model.$precision" "$cfg" "${steps[@]}" -s precision="$precision"
-			try "$tmp/$model.$precision.t" "$python" "$here/torch_text.py" "$model" "$texts" --precision "$precision" --threads "$threads"
+			theirs "$tmp/$model.$precision.t" "$model" --precision "$precision" --steps "$n"
 		done
 		if [ "$model" = lstm ]; then
-			try "$tmp/lstm.packed.t" "$python" "$here/torch_text.py" lstm "$texts" --packed --threads "$threads"
+			theirs "$tmp/lstm.packed.t" lstm --packed --steps "$n"
 		fi
 	done
 done

@@ -3,10 +3,10 @@
 
 Usage: torch_text.py lstm|transformer|encoder|bag DIR [--precision fp32|bf16] [--packed] [--steps N] [--epochs N] [--threads N]
 
-Reads, splits into words and numbers the texts before the first step. lstm, transformer, encoder: batches of 64 texts, at most 256 words,
-shuffled, then sorted by length in groups of 50 batches and padded to their longest; prints a line a step. --packed: pack_padded_sequence
-instead of a mask. bf16 by torch.autocast. bag: words and pairs hashed into 2^20 rows, batches of 16, sparse SGD; prints a line an epoch
-with the accuracy on the fifth held out."""
+Reads, splits into words and numbers as many texts as it needs before the first step. lstm, transformer, encoder: batches of 64 texts, at
+most 256 words, shuffled, then sorted by length in groups of 50 batches and padded to their longest; prints a line a step. --packed:
+pack_padded_sequence instead of a mask. bf16 by torch.autocast. bag: words and pairs hashed into 2^20 rows, batches of 16, sparse SGD;
+prints a line an epoch with the accuracy on the fifth held out."""
 import argparse
 import json
 import pathlib
@@ -60,10 +60,11 @@ class Transformer(nn.Module):
         return self.fc(F.dropout(x, 0.3))
 
 
-def texts(root):
-    """Lists of words, and their classes."""
+def texts(root, most=None):
+    """Lists of words, and their classes, of at most so many texts."""
     files = [(f, label) for label, name in enumerate(("neg", "pos")) for f in sorted((pathlib.Path(root) / name).glob("*.txt"))]
     random.Random(1).shuffle(files)
+    del files[most:]
     return [WORD.findall(f.read_text().lower()) for f, _ in files], [label for _, label in files]
 
 
@@ -74,7 +75,7 @@ def numbers(words, least, most):
 
 
 def sequences(a):
-    words, labels = texts(a.dir)
+    words, labels = texts(a.dir, (a.steps + 50) * BATCH)
     ids, vocabulary = numbers([t[:LONGEST] for t in words], 5, 20000)
     model = Lstm(vocabulary, a.packed) if a.model == "lstm" else Transformer(vocabulary, *((128, 512, 2) if a.model == "encoder" else ()))
     opt = torch.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=0.01, fused=True)

@@ -64,7 +64,7 @@ def texts(root, most=None):
     """Lists of words, and their classes, of at most so many texts."""
     files = [(f, label) for label, name in enumerate(("neg", "pos")) for f in sorted((pathlib.Path(root) / name).glob("*.txt"))]
     random.Random(1).shuffle(files)
-    del files[most:]
+    files = files[:most]
     return [WORD.findall(f.read_text().lower()) for f, _ in files], [label for _, label in files]
 
 

@@ -60,13 +60,15 @@ static const struct expected table[] = {
 	 NULL, 0, 4 * (120 + 200 + 10 + 6), 4 * 60 + 40 + 4 * 60, 1, 0},
 	{GT_OP_LINEAR_BACK, "f32:6x10 f32:6x20 f32:10x20 -> f32:6x20 f32:10x20 f32:10",
 	 NULL, 2, 4 * (60 + 120 + 200 + 200), 4 * (120 + 200 + 10), 1, 0},
-	/* 2 x 6 x 6 pixels, 8 outputs, sums of 3 x 9 terms */
-	{GT_OP_CONV2D, "bf16:2x3x8x8 bf16:8x3x3x3 f32:8 -> bf16:2x8x6x6", &conv, 0, 2 * (384 + 216) + 32, 2 * 576, 2, 2},
+	/* 2 x 6 x 6 pixels, 8 outputs, sums of 3 x 9 terms; x, and the few weights, are copied to 8 channels first */
+	{GT_OP_CONV2D, "bf16:2x3x8x8 bf16:8x3x3x3 f32:8 -> bf16:2x8x6x6", &conv, 0, 2 * (384 + 1024 + 216) + 32, 2 * (1024 + 576), 4, 2},
+	{GT_OP_CONV2D, "bf16:2x8x8x8 bf16:8x8x3x3 f32:8 -> bf16:2x8x6x6", &conv, 0, 2 * (1024 + 576) + 32, 2 * 576, 2, 2},
 	{GT_OP_CONV2D, "bf16:2x4x8x8 bf16:8x2x3x3 -> bf16:2x8x6x6", &grouped, 0, 2 * (512 + 144), 2 * 576, 1, 2 * 2},
 	{GT_OP_CONV2D_DX, "f32:2x8x6x6 f32:8x3x3x3 -> f32:2x3x8x8", &conv, 0, 4 * (576 + 216), 4 * 384, 1, 2},
-	/* the product writes 16 bits, which a second kernel reads and converts; two more read dy for db: there are 2 x 30 x 30 pixels */
-	{GT_OP_CONV2D_DW, "bf16:2x8x30x30 bf16:2x3x32x32 -> f32:8x3x3x3 f32:8", &conv, 0, 2 * (2 * 14400 + 6144) + 2 * 216,
-	 2 * 216 + 4 * 216 + 32, 4, 8},
+	/* x is copied to 8 channels; the product writes 16 bits, which a kernel reads and converts; two more read dy for db: there are
+	 * 2 x 30 x 30 pixels */
+	{GT_OP_CONV2D_DW, "bf16:2x8x30x30 bf16:2x3x32x32 -> f32:8x3x3x3 f32:8", &conv, 0, 2 * (2 * 14400 + 6144 + 16384) + 2 * 216,
+	 2 * 16384 + 2 * 216 + 4 * 216 + 32, 5, 8},
 	{GT_OP_CONV2D_DW, "f32:2x8x6x6 f32:2x3x8x8 -> - f32:8", &conv, 0, 4 * 576, 32, 1, 0},
 	{GT_OP_MAXPOOL2D, "f32:2x4x2x4 -> f32:2x4x1x2 i32:2x4x1x2", NULL, 0, 4 * N, 4 * 16 + 4 * 16, 1, 0},
 	{GT_OP_MAXPOOL2D_DX, "f32:2x4x1x2 i32:2x4x1x2 -> f32:2x4x2x4", NULL, 0, 4 * 16 + 4 * 16, 4 * N, 1, 0},

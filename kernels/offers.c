@@ -1,4 +1,5 @@
 #include "offers.h"
+#include "mlp_division.h"
 #include "opsig.h"
 
 /* Limits of the fused operations of a last layer with few outputs, for which the libraries' kernels would mostly cost their launch. Measure
@@ -101,6 +102,8 @@ const char *gt_cuda_refuses(const struct gt_opcall *call)
 		return max_pool(call);
 	case GT_OP_CHECK:
 		return check(call);
+	case GT_OP_MLP_STEPS:
+		return gt_mlp_refuses(call);
 	default:
 		return NULL;
 	}

@@ -65,6 +65,8 @@ struct gt_prog {
 	int64_t samples; /* number of samples of one execution, over all ranks */
 	struct gt_call *window; /* kernel that does several executions in one launch (plan/window.h), instead of the steps; NULL: none */
 	const char *no_window;  /* the reason why there is none, for people; NULL: none was looked for */
+	/* of a plan for a GPU that is not there: the call of the kernel that a card runs if it has room; NULL: none */
+	const struct gt_opcall *window_if_room;
 };
 
 /* Elements begin ... end - 1 of the flat arenas. */

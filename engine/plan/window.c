@@ -112,12 +112,33 @@ static bool matches(struct match *m)
 	return true;
 }
 
+/* Copies a call with its attributes and descriptors into the arena of the graph. */
+static enum gt_code copy_call(const struct match *m, const struct gt_opcall *oc, const struct gt_opcall **out, struct gt_err *err)
+{
+	struct gt_opcall *c;
+	struct gt_attr_mlp_steps *attr;
+	GT_NEW(c, m->g->arena, 1, err);
+	GT_NEW(attr, m->g->arena, 1, err);
+	*c = *oc;
+	*attr = m->attr;
+	c->attr = attr;
+	for (int i = 0; i < oc->nin; i++) {
+		if (!oc->in[i])
+			continue;
+		GT_NEW(c->in[i], m->g->arena, 1, err);
+		*c->in[i] = *oc->in[i];
+	}
+	*out = c;
+	return GT_OK;
+}
+
 enum gt_code gt_plan_window(struct gt_space *s, const struct gt_graph *g, const struct gt_window_spec *spec, struct gt_call *out,
-                            const char **why, struct gt_err *err)
+                            const struct gt_opcall **asked, const char **why, struct gt_err *err)
 {
 	struct match m = {.space = s, .g = g, .spec = spec, .loss = -1, .err = err};
 	struct gt_err refused;
 	*why = NULL;
+	*asked = NULL;
 	*out = (struct gt_call){0};
 	if (!matches(&m)) {
 		*why = m.why;
@@ -144,7 +165,7 @@ enum gt_code gt_plan_window(struct gt_space *s, const struct gt_graph *g, const 
 			oc.in[4 + n++] = &flat;
 		}
 	if (gt_call_prepare(s, &oc, out, &refused) == GT_OK)
-		return GT_OK;
+		return copy_call(&m, &oc, asked, err);
 	if (refused.code == GT_EFAIL)
 		return gt_fail(err, GT_EFAIL, "%s", refused.msg);
 	*why = gt_arena_strdup(g->arena, refused.msg);

@@ -1,7 +1,7 @@
 /* The kernel that runs whole windows of training, where the model and the device allow one: GT_OP_MLP_STEPS. A program keeps its list of
  * steps; the executor launches gt_prog.window in their place.
  *
- *     gt_plan_window(space, graph, &spec, &call, &why, err);     call.kernel is NULL if there is none; why says the reason
+ *     gt_plan_window(space, graph, &spec, &call, &asked, &why, err);     call.kernel is NULL if there is none; why says the reason
  *     prog.window = &call;
  *     gt_window_bind(&call, space);                              after gt_space_alloc
  *
@@ -26,9 +26,11 @@ struct gt_window_spec {
 	bool deterministic;
 };
 
-/* Prepares the kernel for a training graph of one device whose parameters have their place in the arena. Otherwise *why is the reason. */
+/* Prepares the kernel for a training graph of one device whose parameters have their place in the arena. Otherwise *why is the reason.
+ * *asked: the call that was prepared, in the arena of g; NULL: none. A device that is not there (null:cuda) accepts what no card refuses;
+ * gt_mlp_divide says whether a card has room. */
 enum gt_code gt_plan_window(struct gt_space *s, const struct gt_graph *g, const struct gt_window_spec *spec, struct gt_call *out,
-                            const char **why, struct gt_err *err);
+                            const struct gt_opcall **asked, const char **why, struct gt_err *err);
 /* Fills in the operands that are in the arenas. */
 void gt_window_bind(struct gt_call *c, const struct gt_space *s);
 

@@ -311,7 +311,9 @@ enum gt_code gt_session_window(struct gt_session *s, const struct gt_plan *plan,
 	const struct gt_view *v = &s->data.view[GT_TRAIN];
 	struct gt_update_spec apply;
 	struct gt_attr_gather gather;
-	if (!s->queues || strcmp(s->device.be->name, "cuda")) /* a plan on paper is that of the list */
+	const struct gt_opcall *asked;
+	bool real = !strcmp(s->device.be->name, "cuda");
+	if (!s->queues || (!real && strcmp(s->device.info.id, "null:cuda"))) /* other plans on paper are those of the list */
 		return GT_OK;
 	p->no_window = needs_list(s);
 	if (p->no_window)
@@ -324,8 +326,9 @@ enum gt_code gt_session_window(struct gt_session *s, const struct gt_plan *plan,
 	                              .shape = {c->model.input[0], c->model.input[1], c->model.input[2]},
 	                              .order = gt_epoch_positions(v->n > 0 ? v->n : 1, 1, false, false, s->batch.size),
 	                              .deterministic = c->reproducible != GT_REPRO_NONE};
-	GT_TRY(gt_plan_window(s->space, plan->graph, &spec, out, &p->no_window, err));
-	if (out->kernel)
+	GT_TRY(gt_plan_window(s->space, plan->graph, &spec, out, &asked, &p->no_window, err));
+	if (real && out->kernel)
 		p->window = out;
+	p->window_if_room = real ? NULL : asked;
 	return GT_OK;
 }

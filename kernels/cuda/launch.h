@@ -16,6 +16,7 @@
 extern "C" {
 #endif
 
+#include "mlp_division.h"
 #include "offers.h"
 
 enum { GT_CU_F32, GT_CU_BF16, GT_CU_F16, GT_CU_TYPES }; /* dtypes of activations */
@@ -179,23 +180,10 @@ struct gt_cu_lookup {
 };
 
 /* ---- mlp_steps.cu ------------------------------------------------------------------------------------------------------------ */
-#define GT_CU_MLP_BLOCK 512   /* threads of a block */
-#define GT_CU_MLP_CLASSES 16  /* maximum number of outputs of the last layer */
-#define GT_CU_MLP_ROWS 64     /* maximum number of rows of the batch */
-#define GT_CU_MLP_HEAD 16     /* words at the begin of the workspace: the arrivals at the barrier, and two flags; 0 before a launch */
-/* Layers are numbered from 0; the last one is `nlayers - 1`. Block i owns the outputs [i * cols, (i + 1) * cols) of each layer but the last
- * one, and the same inputs of the last layer. `shared` and `own` are offsets in shared memory, `act`, `grad` and `next` in the workspace,
- * all in floats. */
-struct gt_cu_mlp_layer {
-	int64_t w, b;        /* offsets in p; b is -1: no bias */
-	int32_t in, out;
-	int32_t cols;        /* a multiple of 4; of the last layer: as of the one before */
-	int32_t shared, shared_bias; /* weights and bias that the block owns, relative to the begin of a set */
-	int32_t own;         /* outputs that the block owns, and as many floats further on, by gt_cu_mlp.own_floats, their gradients */
-	int64_t act[2];      /* outputs of all blocks, [rows, out], at even and odd steps; -1: the last layer has none */
-	int64_t grad[2];     /* gradients of them; -1: no block needs those of another one */
-	int64_t next[2];     /* weights of all blocks at even and odd steps; of the last layer [in, classes] and then the bias; -1: layer 0 */
-	struct gt_seg seg[2]; /* hyper-parameters of weight and bias */
+/* What a layer has besides its part of the division (mlp_division.h): the offsets of weight and bias in p, and their hyper-parameters. */
+struct gt_cu_mlp_params {
+	int64_t w, b; /* b is -1: no bias */
+	struct gt_seg seg[2];
 };
 struct gt_cu_mlp {
 	const uint8_t *images;
@@ -206,16 +194,9 @@ struct gt_cu_mlp {
 	float *p, *state[2];
 	struct gt_scalars *scalars;
 	struct gt_scaler *scaler;
-	float *work; /* the workspace; it begins with GT_CU_MLP_HEAD words */
-	struct gt_cu_mlp_layer layer[GT_MLP_LAYERS];
-	int32_t nlayers, rows;
-	int32_t classes; /* outputs of the last layer, rounded up to a multiple of 4 */
-	/* Shared memory. A set has the weights and biases that the block owns; the parameters and each state have one at even and one at odd
-	 * steps. */
-	int32_t set, own_floats;
-	int32_t labels_at, places_at, loss_at, rank_at, opt_at; /* numbers of the rows; factors of the optimizer */
-	int32_t logits_at, part_at, column_at, tile_at, last_at;
-	int32_t wide, narrow; /* columns of a batch that are in shared memory at once; narrow: beside the weights of the last layer */
+	float *work; /* the workspace; it begins with GT_MLP_HEAD words */
+	struct gt_mlp_division d;
+	struct gt_cu_mlp_params param[GT_MLP_LAYERS];
 	struct gt_attr_loss loss;
 	struct gt_attr_update update;
 };

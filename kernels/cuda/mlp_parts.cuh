@@ -9,7 +9,7 @@
 
 #include "cuda/device.cuh"
 
-#define WARPS (GT_CU_MLP_BLOCK / 32)
+#define WARPS (GT_MLP_BLOCK / 32)
 
 /* The samples of a step: their bytes, normalised, in the order C, H, W of PyTorch. */
 struct image_rows {
@@ -122,13 +122,13 @@ template <int RB, class F> __device__ static inline void add_warps(const float (
 }
 
 /* Adds the products of this thread's rows with the weights w[k][classes] of the last layer. */
-template <int RB> __device__ static inline void multiply_last(float (&sum)[RB][GT_CU_MLP_CLASSES], const float *tile, const float *w,
+template <int RB> __device__ static inline void multiply_last(float (&sum)[RB][GT_MLP_CLASSES], const float *tile, const float *w,
                                                               int classes, int n)
 {
 	int lane = (int)threadIdx.x % 32;
 	for (int k = (int)threadIdx.x / 32; k < n; k += WARPS) {
 #pragma unroll
-		for (int c = 0; c < GT_CU_MLP_CLASSES; c += 4) {
+		for (int c = 0; c < GT_MLP_CLASSES; c += 4) {
 			if (c >= classes)
 				break;
 			const float4 v = *(const float4 *)(w + k * classes + c);
@@ -146,11 +146,11 @@ template <int RB> __device__ static inline void multiply_last(float (&sum)[RB][G
 
 /* The gradient of the logits of one row, in registers; 0 after the last class. */
 struct row_gradient {
-	float dy[GT_CU_MLP_CLASSES];
+	float dy[GT_MLP_CLASSES];
 	__device__ row_gradient(const float *from, int n)
 	{
 #pragma unroll
-		for (int c = 0; c < GT_CU_MLP_CLASSES; c++)
+		for (int c = 0; c < GT_MLP_CLASSES; c++)
 			dy[c] = c < n ? from[c] : 0;
 	}
 	/* The gradient of an input of the last layer with the value y and the weights w[classes]: 0 where the relu before was at rest. */
@@ -158,7 +158,7 @@ struct row_gradient {
 	{
 		float sum = 0;
 #pragma unroll
-		for (int c = 0; c < GT_CU_MLP_CLASSES; c += 4) {
+		for (int c = 0; c < GT_MLP_CLASSES; c += 4) {
 			if (c >= classes)
 				break;
 			const float4 v = *(const float4 *)(w + c);

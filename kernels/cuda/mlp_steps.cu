@@ -22,16 +22,9 @@
  * The order of every sum is a function of the shapes alone (mlp_parts.cuh), so the number of blocks and the length of a window change no
  * bit.
  *
- * Estimate for 784-512-512-10, batch 32, momentum, on an H200 (128 blocks, one on each multiprocessor, 1.7 GHz); not measured:
- *   multiply-adds of a block  h(0) 100k, h(1) 66k, logits 197k, dh(1) 164k, dh(0) 66k, dW(0) 100k, dW(1) 66k: 758k, which with 128 a
- *                             clock take 3.5 us
- *   shared memory             a clock for each access of a warp: products 2 for 4 multiply-adds of each lane, 8.2k; logits 2.0k; dh(1)
- *                             2.6k; tiles 3.1k; sums of the warps 1.3k: 17k clocks or 10 us, beside the multiply-adds
- *   bytes from L2 to a block  x 2 * 25 KB, h(0) 2 * 64 KB, h(1) 64 KB, W(1) 8 KB, W(2) 24 KB: 274 KB, which at 5.5 TB/s for all blocks
- *                             take 6.5 us, if nothing else runs beside
- *   barriers                  2 of 1.0 to 1.5 us
- * together 12 to 19 us a step, as much of the reads as is hidden; the list has 10 launches of 3 to 4.5 us. Shared memory is the limit: a
- * product with more columns in each thread's registers, or on tensor cores, would use it less. */
+ * What a block does in a step is counted in kernels/mlp_division.c, which must follow these loops, and `gtrain check --card` predicts the
+ * time from it. Shared memory is the limit: a product with more columns in each thread's registers, or on tensor cores, would use it
+ * less. */
 #include "cuda/grid.cuh"
 #include "cuda/lookup.cuh"
 #include "cuda/loss.cuh"
@@ -39,7 +32,7 @@
 #include "cuda/optim_step.cuh"
 #include <cfloat>
 
-#define BLOCK GT_CU_MLP_BLOCK
+#define BLOCK GT_MLP_BLOCK
 
 /* ---- kernels --------------------------------------------------------------------------------------------------------------------- */
 /* What the threads of a block know. q: 0 at even steps, 1 at odd ones. */
@@ -51,85 +44,85 @@ template <int RB, class Step, int NS> struct mlp {
 
 	__device__ float *set(int copy, int parity) const /* copy 0: the parameters, 1 ...: the states */
 	{
-		return mem + (parity * (1 + NS) + copy) * a.set;
+		return mem + (parity * (1 + NS) + copy) * a.d.set;
 	}
 	__device__ int first(int l) const /* first output of layer l that the block owns */
 	{
-		return (int)blockIdx.x * a.layer[l].cols;
+		return (int)blockIdx.x * a.d.layer[l].cols;
 	}
 	__device__ const gt_opt_f32 &opt(int l, int bias) const
 	{
-		return ((const gt_opt_f32 *)(mem + a.opt_at))[2 * l + bias];
+		return ((const gt_opt_f32 *)(mem + a.d.opt_at))[2 * l + bias];
 	}
 	__device__ float *own(int l) const /* [cols / 4][R][4] */
 	{
-		return mem + a.layer[l].own;
+		return mem + a.d.layer[l].own;
 	}
 	__device__ float *own_grad(int l) const
 	{
-		return own(l) + a.own_floats;
+		return own(l) + a.d.own_floats;
 	}
 	__device__ float *tile() const
 	{
-		return mem + a.tile_at;
+		return mem + a.d.tile_at;
 	}
 	__device__ const float *dlogits() const
 	{
-		return mem + a.logits_at + R * a.layer[a.nlayers - 1].out;
+		return mem + a.d.logits_at + R * a.d.layer[a.d.nlayers - 1].out;
 	}
 	__device__ image_rows images() const
 	{
-		int cols = a.layer[0].in;
-		return {a, (const int64_t *)(mem + a.places_at), a.channels == 1 && cols % 4 == 0 && (uintptr_t)a.images % 4 == 0};
+		int cols = a.d.layer[0].in;
+		return {a, (const int64_t *)(mem + a.d.places_at), a.channels == 1 && cols % 4 == 0 && (uintptr_t)a.images % 4 == 0};
 	}
 	__device__ float_rows outputs(int l) const
 	{
-		return {a.work + a.layer[l].act[q], a.rows};
+		return {a.work + a.d.layer[l].act[q], a.d.rows};
 	}
 
 	/* ---- parameters between global and shared memory ---- */
 	/* Calls f(i, at) for each parameter of layer l that the block owns, padding left out: i is its position in a set, at that in p. */
 	template <class F> __device__ void each_own(int l, F f) const
 	{
-		const gt_cu_mlp_layer &y = a.layer[l];
+		const gt_mlp_division_layer &y = a.d.layer[l];
 		int n = y.cols, begin = first(l);
-		if (l < a.nlayers - 1) {
+		if (l < a.d.nlayers - 1) {
 			for (int i = me; i < n * y.in; i += BLOCK) {
 				int o = i / y.in, k = i - o * y.in;
 				if (begin + o < y.out)
-					f(y.shared + (o / 4 * y.in + k) * 4 + o % 4, y.w + (int64_t)(begin + o) * y.in + k);
+					f(y.shared + (o / 4 * y.in + k) * 4 + o % 4, a.param[l].w + (int64_t)(begin + o) * y.in + k);
 			}
-			for (int o = me; y.b >= 0 && o < n && begin + o < y.out; o += BLOCK)
-				f(y.shared_bias + o, y.b + begin + o);
+			for (int o = me; a.param[l].b >= 0 && o < n && begin + o < y.out; o += BLOCK)
+				f(y.shared_bias + o, a.param[l].b + begin + o);
 			return;
 		}
 		for (int i = me; i < n * y.out; i += BLOCK) {
 			int c = i / n, k = i - c * n;
 			if (begin + k < y.in)
-				f(y.shared + k * a.classes + c, y.w + (int64_t)c * y.in + begin + k);
+				f(y.shared + k * a.d.classes + c, a.param[l].w + (int64_t)c * y.in + begin + k);
 		}
-		if (blockIdx.x == 0 && y.b >= 0 && me < y.out)
-			f(y.shared_bias + me, y.b + me);
+		if (blockIdx.x == 0 && a.param[l].b >= 0 && me < y.out)
+			f(y.shared_bias + me, a.param[l].b + me);
 	}
 
 	/* Writes a parameter of layer l to the memory where other blocks read it in the next step. o, k: its output and its input. */
 	__device__ void publish(int l, int parity, int o, int k, float v) const
 	{
-		const gt_cu_mlp_layer &y = a.layer[l];
-		if (l == a.nlayers - 1)
-			a.work[y.next[parity] + (int64_t)k * a.classes + o] = v;
+		const gt_mlp_division_layer &y = a.d.layer[l];
+		if (l == a.d.nlayers - 1)
+			a.work[y.next[parity] + (int64_t)k * a.d.classes + o] = v;
 		else if (l > 0)
 			a.work[y.next[parity] + (int64_t)o * y.in + k] = v;
 	}
 
 	__device__ void load() const
 	{
-		for (int i = me; i < 2 * (1 + NS) * a.set; i += BLOCK) /* padding and absent biases are 0 */
+		for (int i = me; i < 2 * (1 + NS) * a.d.set; i += BLOCK) /* padding and absent biases are 0 */
 			mem[i] = 0;
-		for (int i = me; i < 2 * R * a.layer[a.nlayers - 1].out; i += BLOCK)
-			mem[a.logits_at + i] = 0;
+		for (int i = me; i < 2 * R * a.d.layer[a.d.nlayers - 1].out; i += BLOCK)
+			mem[a.d.logits_at + i] = 0;
 		__syncthreads();
-		for (int l = 0; l < a.nlayers; l++)
+		for (int l = 0; l < a.d.nlayers; l++)
 			each_own(l, [&](int i, int64_t at) {
 				set(0, 0)[i] = a.p[at];
 #pragma unroll
@@ -137,10 +130,10 @@ template <int RB, class Step, int NS> struct mlp {
 					set(1 + k, 0)[i] = a.state[k][at];
 			});
 		__syncthreads();
-		for (int l = 1; l < a.nlayers; l++) {
-			const gt_cu_mlp_layer &y = a.layer[l];
-			bool last = l == a.nlayers - 1;
-			int n = y.cols, begin = first(l), width = last ? a.classes : y.in;
+		for (int l = 1; l < a.d.nlayers; l++) {
+			const gt_mlp_division_layer &y = a.d.layer[l];
+			bool last = l == a.d.nlayers - 1;
+			int n = y.cols, begin = first(l), width = last ? a.d.classes : y.in;
 			for (int i = me; i < n * width; i += BLOCK) {
 				int o = i / width, k = i - o * width;
 				if (last ? begin + o < y.in : begin + o < y.out) {
@@ -151,14 +144,14 @@ template <int RB, class Step, int NS> struct mlp {
 						a.work[y.next[1] + at] = v;
 				}
 			}
-			for (int parity = 0; parity < 2 && last && blockIdx.x == 0 && me < a.classes; parity++)
-				a.work[y.next[parity] + (int64_t)y.in * a.classes + me] = set(0, 0)[y.shared_bias + me];
+			for (int parity = 0; parity < 2 && last && blockIdx.x == 0 && me < a.d.classes; parity++)
+				a.work[y.next[parity] + (int64_t)y.in * a.d.classes + me] = set(0, 0)[y.shared_bias + me];
 		}
 	}
 
 	__device__ void store(int parity) const
 	{
-		for (int l = 0; l < a.nlayers; l++)
+		for (int l = 0; l < a.d.nlayers; l++)
 			each_own(l, [&](int i, int64_t at) {
 				a.p[at] = set(0, parity)[i];
 #pragma unroll
@@ -173,30 +166,30 @@ template <int RB, class Step, int NS> struct mlp {
 		const struct gt_step_args *now = a.look.step_args.dev + s;
 		__syncthreads();
 		if (me < R) {
-			int64_t at = me < a.rows ? sample_at(a.look, *now, me, blockIdx.x == 0) : -1;
-			((int64_t *)(mem + a.places_at))[me] = at;
-			((int32_t *)(mem + a.labels_at))[me] = at < 0 ? (int32_t)a.loss.ignore_index : a.labels[at];
-		} else if (me >= R && me < R + 2 * a.nlayers) {
+			int64_t at = me < a.d.rows ? sample_at(a.look, *now, me, blockIdx.x == 0) : -1;
+			((int64_t *)(mem + a.d.places_at))[me] = at;
+			((int32_t *)(mem + a.d.labels_at))[me] = at < 0 ? (int32_t)a.loss.ignore_index : a.labels[at];
+		} else if (me >= R && me < R + 2 * a.d.nlayers) {
 			int i = me - R;
-			const struct gt_seg seg = a.layer[i / 2].seg[i % 2];
-			((gt_opt_f32 *)(mem + a.opt_at))[i] = opt_of(Step::code, &a.update, seg, now->step, now->lr[seg.lr], NULL);
+			const struct gt_seg seg = a.param[i / 2].seg[i % 2];
+			((gt_opt_f32 *)(mem + a.d.opt_at))[i] = opt_of(Step::code, &a.update, seg, now->step, now->lr[seg.lr], NULL);
 		}
 		__syncthreads();
 	}
 
 	template <class Rows> __device__ void forward(int l, const Rows &rows) const
 	{
-		const gt_cu_mlp_layer &y = a.layer[l];
+		const gt_mlp_division_layer &y = a.d.layer[l];
 		const float *w = set(0, q) + y.shared, *bias = set(0, q) + y.shared_bias;
 		for (int g = 0; g < y.cols / 4; g++) {
 			float sum[RB][4] = {};
-			each_tile<RB>(tile(), rows, y.in, a.wide, g && y.in <= a.wide,
+			each_tile<RB>(tile(), rows, y.in, a.d.wide, g && y.in <= a.d.wide,
 			              [&](int from, int n) { multiply<RB>(sum, tile(), w + (g * y.in + from) * 4, n); });
-			add_warps<RB>(sum, mem + a.part_at, [&](int i, float v) {
+			add_warps<RB>(sum, mem + a.d.part_at, [&](int i, float v) {
 				int o = first(l) + 4 * g + i % 4;
 				v = gt_relu_f32(v + bias[4 * g + i % 4]);
 				own(l)[g * R * 4 + i] = v;
-				if (i / 4 < a.rows && o < y.out)
+				if (i / 4 < a.d.rows && o < y.out)
 					a.work[y.act[q] + (int64_t)(i / 4) * y.out + o] = v;
 			});
 		}
@@ -205,12 +198,12 @@ template <int RB, class Step, int NS> struct mlp {
 	__device__ struct gt_cu_loss loss_of(int64_t s) const
 	{
 		struct gt_cu_loss c = {};
-		c.x = mem + a.logits_at;
+		c.x = mem + a.d.logits_at;
 		c.dx = (void *)dlogits();
-		c.target = (const int32_t *)(mem + a.labels_at);
-		c.loss = (double *)(mem + a.loss_at);
-		c.rank = (int32_t *)(mem + a.rank_at);
-		c.rows = a.rows, c.cols = a.layer[a.nlayers - 1].out, c.ignore = a.loss.ignore_index;
+		c.target = (const int32_t *)(mem + a.d.labels_at);
+		c.loss = (double *)(mem + a.d.loss_at);
+		c.rank = (int32_t *)(mem + a.d.rank_at);
+		c.rows = a.d.rows, c.cols = a.d.layer[a.d.nlayers - 1].out, c.ignore = a.loss.ignore_index;
 		c.smoothing = a.loss.label_smoothing;
 		c.fault = a.look.fault;
 		c.step_args.dev = a.look.step_args.dev + s;
@@ -220,36 +213,36 @@ template <int RB, class Step, int NS> struct mlp {
 	/* Computes the logits, the loss of each row and its gradient. Returns whether all losses are finite. */
 	__device__ bool head(int64_t s) const
 	{
-		const gt_cu_mlp_layer &y = a.layer[a.nlayers - 1];
+		const gt_mlp_division_layer &y = a.d.layer[a.d.nlayers - 1];
 		const float *next = a.work + y.next[q];
-		float *last = mem + a.last_at, *part = mem + a.part_at, *logits = mem + a.logits_at, sum[RB][GT_CU_MLP_CLASSES] = {};
-		for (int i = me; i < y.in * a.classes / 4; i += BLOCK)
+		float *last = mem + a.d.last_at, *part = mem + a.d.part_at, *logits = mem + a.d.logits_at, sum[RB][GT_MLP_CLASSES] = {};
+		for (int i = me; i < y.in * a.d.classes / 4; i += BLOCK)
 			((float4 *)last)[i] = __ldcg((const float4 *)next + i);
-		each_tile<RB>(tile(), outputs(a.nlayers - 2), y.in, a.narrow, false,
-		              [&](int from, int n) { multiply_last<RB>(sum, tile(), last + from * a.classes, a.classes, n); });
+		each_tile<RB>(tile(), outputs(a.d.nlayers - 2), y.in, a.d.narrow, false,
+		              [&](int from, int n) { multiply_last<RB>(sum, tile(), last + from * a.d.classes, a.d.classes, n); });
 		__syncthreads();
 #pragma unroll
 		for (int r = 0; r < RB; r++)
 #pragma unroll
-			for (int c = 0; c < GT_CU_MLP_CLASSES; c++)
-				if (c < a.classes)
-					part[((me / 32) * R + 32 * r + me % 32) * a.classes + c] = sum[r][c];
+			for (int c = 0; c < GT_MLP_CLASSES; c++)
+				if (c < a.d.classes)
+					part[((me / 32) * R + 32 * r + me % 32) * a.d.classes + c] = sum[r][c];
 		__syncthreads();
-		for (int i = me; i < a.rows * a.classes; i += BLOCK) {
-			int c = i % a.classes;
+		for (int i = me; i < a.d.rows * a.d.classes; i += BLOCK) {
+			int c = i % a.d.classes;
 			float v = part[i];
 			for (int w = 1; w < WARPS; w++)
-				v += part[w * R * a.classes + i];
+				v += part[w * R * a.d.classes + i];
 			if (c < y.out)
-				logits[i / a.classes * y.out + c] = v + __ldcg(next + (int64_t)y.in * a.classes + c);
+				logits[i / a.d.classes * y.out + c] = v + __ldcg(next + (int64_t)y.in * a.d.classes + c);
 		}
 		__syncthreads();
 		const struct gt_cu_loss c = loss_of(s);
-		for (int r = me / 32; r < a.rows; r += WARPS)
+		for (int r = me / 32; r < a.d.rows; r += WARPS)
 			loss_row<float, GT_OP_CROSS_ENTROPY>(c, r, me % 32, 32);
 		__syncthreads();
 		bool finite = true;
-		for (int r = 0; r < a.rows; r++)
+		for (int r = 0; r < a.d.rows; r++)
 			finite = finite && fabs(c.loss[r]) <= DBL_MAX;
 		return finite;
 	}
@@ -257,13 +250,13 @@ template <int RB, class Step, int NS> struct mlp {
 	/* The first warp of the first block writes the sums of the losses. */
 	__device__ void metrics(int64_t s) const
 	{
-		const double *loss = (const double *)(mem + a.loss_at);
-		const int32_t *rank = (const int32_t *)(mem + a.rank_at);
+		const double *loss = (const double *)(mem + a.d.loss_at);
+		const int32_t *rank = (const int32_t *)(mem + a.d.rank_at);
 		double sum = 0;
 		int64_t count = 0, correct = 0, top5 = 0;
 		if (blockIdx.x || me >= 32)
 			return;
-		for (int r = me; r < a.rows; r += 32) {
+		for (int r = me; r < a.d.rows; r += 32) {
 			sum += loss[r];
 			count += rank[r] >= 0;
 			correct += rank[r] == 0;
@@ -285,33 +278,33 @@ template <int RB, class Step, int NS> struct mlp {
 	/* Replaces columns of h by those of dh, before the last layer. */
 	__device__ void last_gradient(int from, int n) const
 	{
-		const gt_cu_mlp_layer &y = a.layer[a.nlayers - 1];
+		const gt_mlp_division_layer &y = a.d.layer[a.d.nlayers - 1];
 		const row_gradient dy(dlogits() + me % R * y.out, y.out);
 		float *at = tile() + me % R;
 		for (int k = me / R; k < n; k += BLOCK / R)
-			at[k * LD] = dy.dx(mem + a.last_at + (from + k) * a.classes, a.classes, at[k * LD]);
+			at[k * LD] = dy.dx(mem + a.d.last_at + (from + k) * a.d.classes, a.d.classes, at[k * LD]);
 		__syncthreads();
 	}
 
 	/* Computes own dh of the layer before the last one, and of layer l - 1 from dh of layer l. */
 	__device__ void backward_last() const
 	{
-		const gt_cu_mlp_layer &y = a.layer[a.nlayers - 1];
-		int l = a.nlayers - 2;
+		const gt_mlp_division_layer &y = a.d.layer[a.d.nlayers - 1];
+		int l = a.d.nlayers - 2;
 		for (int i = me; i < y.cols * R; i += BLOCK) {
 			int k = first(l) + i / (4 * R) * 4 + i % 4;
 			const row_gradient dy(dlogits() + i / 4 % R * y.out, y.out);
-			own_grad(l)[i] = k < y.in ? dy.dx(mem + a.last_at + k * a.classes, a.classes, own(l)[i]) : 0;
+			own_grad(l)[i] = k < y.in ? dy.dx(mem + a.d.last_at + k * a.d.classes, a.d.classes, own(l)[i]) : 0;
 		}
 	}
 
 	__device__ void backward(int l) const
 	{
-		const gt_cu_mlp_layer &y = a.layer[l], &x = a.layer[l - 1];
-		bool after = l == a.nlayers - 2;
-		int most = after ? a.narrow : a.wide;
-		float_rows rows = after ? outputs(l) : float_rows{a.work + y.grad[q], a.rows};
-		float *column = mem + a.column_at;
+		const gt_mlp_division_layer &y = a.d.layer[l], &x = a.d.layer[l - 1];
+		bool after = l == a.d.nlayers - 2;
+		int most = after ? a.d.narrow : a.d.wide;
+		float_rows rows = after ? outputs(l) : float_rows{a.work + y.grad[q], a.d.rows};
+		float *column = mem + a.d.column_at;
 		for (int g = 0; g < x.cols / 4; g++) {
 			int begin = first(l - 1) + 4 * g;
 			float sum[RB][4] = {};
@@ -325,11 +318,11 @@ template <int RB, class Step, int NS> struct mlp {
 					last_gradient(from, n);
 				multiply<RB>(sum, tile(), column + from * 4, n);
 			});
-			add_warps<RB>(sum, mem + a.part_at, [&](int i, float v) {
+			add_warps<RB>(sum, mem + a.d.part_at, [&](int i, float v) {
 				int o = begin + i % 4;
 				v = o < x.out ? gt_relu_dx_f32(v, own(l - 1)[g * R * 4 + i]) : 0;
 				own_grad(l - 1)[g * R * 4 + i] = v;
-				if (x.grad[q] >= 0 && i / 4 < a.rows && o < x.out)
+				if (x.grad[q] >= 0 && i / 4 < a.d.rows && o < x.out)
 					a.work[x.grad[q] + (int64_t)(i / 4) * x.out + o] = v;
 			});
 		}
@@ -354,9 +347,9 @@ template <int RB, class Step, int NS> struct mlp {
 	/* Computes the gradients of the rows of layer l's weight that the block owns, and updates them. */
 	template <class Rows> __device__ bool update_rows(int l, const Rows &rows) const
 	{
-		const gt_cu_mlp_layer &y = a.layer[l];
+		const gt_mlp_division_layer &y = a.d.layer[l];
 		bool bad = false;
-		each_tile<RB>(tile(), rows, y.in, a.wide, false, [&](int from, int n) {
+		each_tile<RB>(tile(), rows, y.in, a.d.wide, false, [&](int from, int n) {
 			for (int g = 0; g < y.cols / 4; g++)
 				for (int k = me; k < n; k += BLOCK) {
 					float sum[4] = {}, v;
@@ -379,9 +372,9 @@ template <int RB, class Step, int NS> struct mlp {
 					}
 				}
 		});
-		for (int o = me; y.b >= 0 && o < y.cols && first(l) + o < y.out; o += BLOCK) {
+		for (int o = me; a.param[l].b >= 0 && o < y.cols && first(l) + o < y.out; o += BLOCK) {
 			float sum = 0, v;
-			for (int b = 0; b < a.rows; b++)
+			for (int b = 0; b < a.d.rows; b++)
 				sum += own_grad(l)[(o / 4 * R + b) * 4 + o % 4];
 			bad |= update(l, 1, y.shared_bias + o, sum, &v);
 		}
@@ -391,8 +384,8 @@ template <int RB, class Step, int NS> struct mlp {
 	/* The same for the columns of the last layer's weight, and in the first block for its bias. */
 	__device__ bool update_last() const
 	{
-		int l = a.nlayers - 1;
-		const gt_cu_mlp_layer &y = a.layer[l];
+		int l = a.d.nlayers - 1;
+		const gt_mlp_division_layer &y = a.d.layer[l];
 		const float *dy = dlogits();
 		bool bad = false;
 		for (int i = me; i < y.cols * y.out; i += BLOCK) {
@@ -400,14 +393,14 @@ template <int RB, class Step, int NS> struct mlp {
 			float sum = 0, v;
 			if (first(l) + k >= y.in)
 				continue;
-			for (int b = 0; b < a.rows; b++)
+			for (int b = 0; b < a.d.rows; b++)
 				sum = gt_fma_f32(own(l - 1)[(k / 4 * R + b) * 4 + k % 4], dy[b * y.out + c], sum);
-			bad |= update(l, 0, y.shared + k * a.classes + c, sum, &v);
+			bad |= update(l, 0, y.shared + k * a.d.classes + c, sum, &v);
 			publish(l, q ^ 1, c, first(l) + k, v);
 		}
-		if (blockIdx.x == 0 && y.b >= 0 && me < y.out) {
+		if (blockIdx.x == 0 && a.param[l].b >= 0 && me < y.out) {
 			float sum = 0, v;
-			for (int b = 0; b < a.rows; b++)
+			for (int b = 0; b < a.d.rows; b++)
 				sum += dy[b * y.out + me];
 			bad |= update(l, 1, y.shared_bias + me, sum, &v);
 			publish(l, q ^ 1, me, y.in, v);
@@ -424,7 +417,7 @@ template <int RB, int CODE, int HAS> __global__ void __launch_bounds__(BLOCK, 1)
 	mlp<RB, step<CODE, HAS>, NS> m = {a, dynamic_shared(), (int)threadIdx.x, 0};
 	uint32_t *arrived = (uint32_t *)a.work, *flag = arrived + 1, goal = 0;
 	int64_t steps = a.look.step_args.dev->left + 1, halted = a.scaler->halted ? 0 : steps;
-	int kept = 0, last = a.nlayers - 1; /* kept: which copy of the parameters counts */
+	int kept = 0, last = a.d.nlayers - 1; /* kept: which copy of the parameters counts */
 	bool ran = halted > 0; /* false: a step of an earlier window diverged */
 	if (ran)
 		m.load();
@@ -454,7 +447,7 @@ template <int RB, int CODE, int HAS> __global__ void __launch_bounds__(BLOCK, 1)
 		m.backward_last();
 		for (int l = last - 1; l > 0; l--) {
 			m.backward(l);
-			if (a.layer[l - 1].grad[0] >= 0)
+			if (a.d.layer[l - 1].grad[0] >= 0)
 				grid_barrier(arrived, goal);
 		}
 		__syncthreads();
@@ -501,7 +494,7 @@ template <int CODE, int HAS> static steps_fn *of_rows(int rows)
 /* Returns the kernel of an optimizer with a number of states; NULL: there is none. */
 static steps_fn *find(int code, int rows, int nstates)
 {
-	if (rows < 1 || rows > GT_CU_MLP_ROWS)
+	if (rows < 1 || rows > GT_MLP_ROWS)
 		return NULL;
 	if (code == GT_OP_SGD)
 		return nstates == 0 ? of_rows<GT_OP_SGD, 0>(rows) : nstates == 1 ? of_rows<GT_OP_SGD, 1>(rows) : NULL;
@@ -522,9 +515,9 @@ cudaError_t gt_cu_mlp_check(int code, int rows, int nstates, int blocks, int sms
 
 cudaError_t gt_cu_mlp_start(int code, const struct gt_cu_mlp *a, int blocks, size_t shared, cudaStream_t s)
 {
-	steps_fn *fn = find(code, a->rows, (a->state[0] != NULL) + (a->state[1] != NULL));
+	steps_fn *fn = find(code, a->d.rows, (a->state[0] != NULL) + (a->state[1] != NULL));
 	if (!fn)
 		return cudaErrorInvalidValue;
-	cudaError_t e = cudaMemsetAsync(a->work, 0, GT_CU_MLP_HEAD * sizeof(uint32_t), s);
+	cudaError_t e = cudaMemsetAsync(a->work, 0, GT_MLP_HEAD * sizeof(uint32_t), s);
 	return e == cudaSuccess ? launch_together(fn, dim3((unsigned)blocks), dim3(BLOCK), shared, s, *a) : e;
 }

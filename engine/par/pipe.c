@@ -183,7 +183,7 @@ static void reduce(struct pipe *p, const int *ready, int i)
 {
 	const struct gt_space *s = p->job->space;
 	for (; p->bucket < s->shards.nbuckets; p->bucket++) {
-		if (!s->shards.bucket[p->bucket].learned)
+		if (!gt_replicas_trains(p->job, p->bucket))
 			continue;
 		if (ready && (ready[p->bucket] < 0 || ready[p->bucket] > i))
 			return;

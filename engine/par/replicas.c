@@ -83,20 +83,24 @@ void gt_replicas_scatter(struct gt_emit *e, int bucket, int unit, const char *na
 	                   1);
 }
 
-/* Returns how many of the first n buckets have gradients. In a model without a pipeline these are the first buckets; in a pipeline, the
- * learned buckets of each stage are followed by its frozen ones. */
-static int learned(const struct gt_space *s, int n)
+bool gt_replicas_trains(const struct gt_job *job, int b)
+{
+	return job->space->shards.bucket[b].learned && job->update && !(job->update->idle && job->update->idle[b]);
+}
+
+/* Returns how many of the first n buckets are reduced. */
+static int trained(const struct gt_job *job, int n)
 {
 	int k = 0;
 	for (int b = 0; b < n; b++)
-		k += s->shards.bucket[b].learned;
+		k += gt_replicas_trains(job, b);
 	return k;
 }
 
 void gt_replicas_reduce(struct gt_emit *e, gt_reduce *how, int b, int unit)
 {
-	const struct gt_space *s = e->job->space;
-	how(e, b, unit, gt_arena_printf(e->job->arena, "gradients %d/%d", learned(s, b + 1), learned(s, s->shards.nbuckets)));
+	int all = e->job->space->shards.nbuckets;
+	how(e, b, unit, gt_arena_printf(e->job->arena, "gradients %d/%d", trained(e->job, b + 1), trained(e->job, all)));
 }
 
 void gt_replicas_gather(struct gt_emit *e, int b, enum gt_arena_id a, int place, int stream)
@@ -128,7 +132,7 @@ void gt_replicas_update(struct gt_emit *e)
 		for (int i = 0; i < u->nupdates; i++)
 			if (u->bucket[i] == b)
 				update(e, i);
-		if (gt_space_sharded(s, GT_A_PARAM) || s->shards.spec.shared_params)
+		if (gt_space_sharded(s, GT_A_PARAM) || s->shards.spec.shared_params || !gt_replicas_trains(e->job, b))
 			continue;
 		gt_emit_stream_wait(e, 0, 1);
 		gt_replicas_gather(e, b, GT_A_PARAM, 0, 1);
@@ -160,6 +164,27 @@ static void clear(struct gt_emit *e, int b)
 	                                 .bytes = gt_space_element(s, GT_A_GRAD, s->shards.bucket[b].end - s->shards.bucket[b].begin).offset});
 }
 
+/* Appends the reduction of bucket b. Of a bucket that is not trained, a rank that keeps only its shard of the gradients has those of an
+ * earlier phase of the run, which the sum of squares would include; they become 0. */
+static void reduce(struct gt_emit *e, const struct gt_pass_hooks *how, int b, int unit)
+{
+	const struct gt_space *s = e->job->space;
+	if (gt_replicas_trains(e->job, b))
+		gt_replicas_reduce(e, how->reduce, b, unit);
+	else if (gt_space_sharded(s, GT_A_GRAD) && unit == 0)
+		gt_emit_step(e, (struct gt_step){.kind = GT_STEP_CLEAR, .range = gt_space_own_shard(s, GT_A_GRAD, b),
+		                                 .bytes = gt_space_element(s, GT_A_GRAD, gt_space_shard(s, b)).offset});
+}
+
+/* Returns the number of buckets that have gradients in any phase of the run; they are the first ones. */
+static int learned(const struct gt_space *s)
+{
+	int n = 0;
+	while (n < s->shards.nbuckets && s->shards.bucket[n].learned)
+		n++;
+	return n;
+}
+
 /* Appends a unit's calls and the communication between them: gathers of parameters before a call, reductions of buckets after it. A rank
  * without samples (there = false) appends only the communication, in the order of the calls of job->like, which is the same in every
  * plan. */
@@ -169,7 +194,7 @@ static enum gt_code pass(struct gt_emit *e, const struct gt_pass_hooks *how, int
 	struct gt_plan *own = job->unit[unit].plan;
 	bool there = own && own->graph->batch > 0, sums = job->unit[unit].carry > 0;
 	struct gt_plan *p = there ? own : job->like;
-	int n = reduces ? learned(job->space, job->space->shards.nbuckets) : 0, b = 0, span = 0, idle = 0, *ready;
+	int n = reduces ? learned(job->space) : 0, b = 0, span = 0, idle = 0, *ready;
 	GT_NEW(ready, job->arena, job->space->shards.nbuckets + 1, e->err);
 	if (n)
 		gt_emit_bucket_ready(p, ready);
@@ -186,16 +211,16 @@ static enum gt_code pass(struct gt_emit *e, const struct gt_pass_hooks *how, int
 		else if (p->call[i].comm)
 			idle_calls(e, unit, own, &idle, false);
 		for (; !sums && b < n && ready[b] <= i; b++) {
-			if (!there && gt_space_sharded(job->space, GT_A_GRAD))
+			if (!there && gt_space_sharded(job->space, GT_A_GRAD) && gt_replicas_trains(job, b))
 				clear(e, b);
-			gt_replicas_reduce(e, how->reduce, b, unit);
+			reduce(e, how, b, unit);
 		}
 	}
 	if (!there)
 		idle_calls(e, unit, own, &idle, true);
 	gt_emit_sum_levels(e, unit);
 	for (; b < n; b++)
-		gt_replicas_reduce(e, how->reduce, b, unit);
+		reduce(e, how, b, unit);
 	return GT_OK;
 }
 
@@ -234,7 +259,9 @@ enum gt_code gt_replicas_rank0_update(const struct gt_job *job, struct gt_prog *
 		for (int i = 0; i < job->update->nupdates && job->at.data == 0; i++)
 			update(&e, i);
 		gt_emit_stream_wait(&e, 0, 1);
-		for (int b = 0; b < s->shards.nbuckets && s->shards.bucket[b].learned && !s->shards.spec.shared_params; b++) {
+		for (int b = 0; b < s->shards.nbuckets && !s->shards.spec.shared_params; b++) {
+			if (!gt_replicas_trains(job, b))
+				continue;
 			replicate(&e, b, GT_A_PARAM);
 			if (s->layout.work != s->layout.master)
 				replicate(&e, b, GT_A_WORK);

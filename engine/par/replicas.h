@@ -36,7 +36,8 @@ typedef void gt_reduce(struct gt_emit *e, int bucket, int unit, const char *name
 /* The communication that gt_replicas_passes inserts between the kernels of the forward and backward passes, as functions that append its
  * steps to the program. */
 struct gt_pass_hooks {
-	gt_reduce *reduce; /* appends the reduction of a bucket; called for each bucket, in ascending order, when its gradients are finished */
+	gt_reduce *reduce; /* appends the reduction of a bucket; called for each bucket that is trained, in ascending order, when its gradients
+	                      are finished */
 	bool every;        /* true: gradients are reduced in every unit (struct gt_unit); false: only in the last unit, because kernels add
 	                      up the gradients of the units */
 	/* Appends the gathers of a bucket's parameters; called before the first call that reads them (span->first). NULL: the parameters are
@@ -49,6 +50,9 @@ struct gt_pass_hooks {
 gt_reduce gt_replicas_sum, gt_replicas_scatter;
 /* Calls `how` for a bucket, with a name of the form "gradients 2/5". */
 void gt_replicas_reduce(struct gt_emit *e, gt_reduce *how, int bucket, int unit);
+
+/* Returns whether the program of a job trains parameters of bucket b: their gradients are reduced, and the parameters change. */
+bool gt_replicas_trains(const struct gt_job *job, int bucket);
 
 /* Appends an all_gather that collects a whole bucket of arena a (PARAM or WORK) from the shards of all ranks. place: index of the gather
  * slot that receives the bucket if the arena is sharded. */

@@ -420,6 +420,23 @@ static enum gt_code find_stale(struct gt_optim *o, int phase, struct gt_space *s
 	return GT_OK;
 }
 
+/* Marks the buckets of which `phase` trains no parameter. */
+static enum gt_code find_idle(struct gt_optim *o, int phase, struct gt_space *s, struct gt_err *err)
+{
+	const struct gt_graph *g = s->layout.first;
+	bool *idle;
+	GT_NEW(idle, s->arena, s->shards.nbuckets + 1, err);
+	for (int b = 0; b < s->shards.nbuckets; b++)
+		idle[b] = true;
+	for (int i = 0; i < g->nparams; i++) {
+		const struct gt_param *w = &g->params[i];
+		if (w->cls != GT_PARAM_BUFFER && !w->frozen && s->layout.param[i].offset >= 0 && !gt_optim_frozen(o, w->group, phase))
+			idle[gt_space_bucket_of(s, s->layout.param[i].offset)] = false;
+	}
+	o->steps[phase].idle = idle;
+	return GT_OK;
+}
+
 /* Prepares the sums of squares of the stored gradients. If gradients are sharded, these are the rank's shards, and each sum adds to the one
  * before it. */
 static enum gt_code prepare_norms(struct gt_optim *o, struct gt_space *s, bool deterministic, struct gt_err *err)
@@ -521,6 +538,8 @@ enum gt_code gt_optim_prepare(struct gt_optim *o, const struct gt_conf *c, struc
 	for (int phase = 0; phase <= o->nphases; phase++) {
 		GT_TRY(prepare_parts(o, phase, s, deterministic, err));
 		GT_TRY(find_stale(o, phase, s, err));
+		if (phase && s->shards.nbuckets)
+			GT_TRY(find_idle(o, phase, s, err));
 	}
 	return GT_OK;
 }

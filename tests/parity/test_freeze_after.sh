@@ -62,6 +62,36 @@ back = {("conv2d.dw", "conv1"), ("batchnorm.dx", "bn1"), ("tanh.dx", "act1"), ("
 ok = len(p) == 3 and back <= set(one) and not back & set(two) and ("conv2d.dw", "conv2") in two and ("conv2d", "conv1") in two
 print("ok freeze_after_plan" if ok else f"not ok freeze_after_plan: {list(p)} {two}")
 END
+# Ranks do not reduce buckets in which all is frozen: the last one of three, which has the first layers, or the first one.
+reduced() { # NAME PATTERNS EXPECTED MODE...: elements that a rank of two reduces and gathers in a step before, and after the border
+	local name=$1 match=$2 want=$3 got
+	shift 3
+	"$gtrain" plan "$cfg" --device null --world 2 -s parallel.bucket_mb=0.002 --mode "$@" -s train.epochs=2 --json \
+		-s "train.groups=({match=$match;freeze_after=1.0;})" >"$tmp/plan" 2>"$tmp/err"
+	got=$(python3 -c '
+import json, sys
+p = {}
+for l in map(json.loads, open(sys.argv[1])):
+    if "count" in l and l["layer"] != "scalars" and not l["program"].startswith("eval"):
+        ways = p.setdefault(l["program"], {})
+        ways[l["op"]] = ways.get(l["op"], 0) + l["count"]
+print(" | ".join(" ".join(f"{op}:{n}" for op, n in sorted(ways.items())) for ways in p.values()))' "$tmp/plan")
+	if [ "$got" = "$want" ]; then pass "freeze_after_$name"; else fail "freeze_after_$name" "$got $(tail -n 1 "$tmp/err")"; fi
+}
+first='["conv?.*","bn1.*"]' last='["fc?.*"]' b='barrier:0 reduce_scatter'
+reduced ddp_first "$first" "$b:13568 | $b:13440" ddp
+reduced zero2_last "$last" "$b:13568 | $b:768" zero -s parallel.stage=2
+# Parameters are gathered for the forward pass, and for the backward pass of what is trained.
+reduced zero3_first "$first" 'all_gather:14336 reduce_scatter:13568 | all_gather:14208 reduce_scatter:13440' zero -s parallel.stage=3
+# `gtrain bench` measures the steps of each part of the run.
+"$gtrain" bench "$cfg" --device "${PARITY_DEVICE:-cpu}" --steps 2 "${groups[@]}" --json >"$tmp/bench" 2>"$tmp/err"
+python3 -c '
+import json, sys
+b = json.load(open(sys.argv[1]))
+got = [(p["when"], p["gflops"] > 0 and abs(p["samples_per_s"] * p["step_ms"] / 64e3 - 1) < 1e-3) for p in b["phases"]]
+ok = got == [("in the epochs from 1 to 2", True), ("in the epochs after 2", True)] and b["step_ms"] > 0
+print("ok freeze_after_bench" if ok else f"not ok freeze_after_bench: {got}")' "$tmp/bench" ||
+	fail freeze_after_bench "$(tail -n 1 "$tmp/err")"
 gives freeze_after_check 0 out ', frozen after 1 epoch  (conv1.*, bn1.*)' check "$cfg" "${groups[@]}"
 gives freeze_after_all 78 err 'in the epochs after 1' check "$cfg" -s 'train.groups=({match="*";freeze_after=1.0;})'
 # With larger batches, the steps that a resumed run has done are more epochs than before, here four: all is frozen after three.

@@ -119,6 +119,10 @@ static void totals(struct gt_table *t, const struct gt_check_card *c, const stru
 	char text[320], a[GT_UNITS], b[GT_UNITS];
 	snprintf(text, sizeof text, "%s us, %s samples/s", micros(a, c->step), gt_units_count(b, (int64_t)c->samples_per_s));
 	gt_table_add(t, (const char *[]){"step", text});
+	for (int i = 0; i < r->nphases; i++) {
+		snprintf(text, sizeof text, "%s us %s", micros(a, r->phases[i].seconds), r->phases[i].when);
+		gt_table_add(t, (const char *[]){"", text});
+	}
 	if (!isnan(c->epoch)) {
 		snprintf(text, sizeof text, "%.4g s for %s steps, without evaluations", c->epoch, gt_units_count(a, r->steps_per_epoch));
 		gt_table_add(t, (const char *[]){"epoch", text});

@@ -51,6 +51,16 @@ static enum gt_code print_json(struct gt_cli *cli, const struct gt_bench *b, str
 	gt_json_double(j, "samples_per_s", b->samples_per_s, 6);
 	gt_json_double(j, "gflops", b->gflops, 6);
 	gt_json_double(j, "peak_mb", b->peak_mb, 6);
+	gt_json_array(j, "phases");
+	for (int i = 0; i < b->nphases; i++) {
+		gt_json_object(j, NULL);
+		gt_json_string(j, "when", b->phases[i].when);
+		gt_json_double(j, "step_ms", b->phases[i].step_ms, 6);
+		gt_json_double(j, "samples_per_s", b->phases[i].samples_per_s, 6);
+		gt_json_double(j, "gflops", b->phases[i].gflops, 6);
+		gt_json_end(j);
+	}
+	gt_json_end(j);
 	gt_json_array(j, "kernels");
 	for (int i = 0; i < b->nrows; i++) {
 		gt_json_object(j, NULL);
@@ -129,6 +139,12 @@ static enum gt_code print(struct gt_cli *cli, const struct gt_bench *b, struct g
 	gt_table_rule(&t);
 	gt_table_add(&t,
 	             (const char *[]){"step", "", "", gt_units_seconds(ms, b->step_ms * 1e-3), gt_units_si(gflops, b->gflops * 1e9, ""), ""});
+	for (int i = 0; i < b->nphases; i++) {
+		char when[GT_UNITS + 64];
+		snprintf(when, sizeof when, "step %s", b->phases[i].when);
+		gt_table_add(&t, (const char *[]){when, "", "", gt_units_seconds(ms, b->phases[i].step_ms * 1e-3),
+		                                  gt_units_si(gflops, b->phases[i].gflops * 1e9, ""), ""});
+	}
 	GT_TRY(gt_table_print(cli, &t, err));
 	if (b->nranks)
 		GT_TRY(print_ranks(cli, b, err));

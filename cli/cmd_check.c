@@ -1,5 +1,6 @@
 #include "commands.h"
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -40,6 +41,19 @@ static enum gt_code print_json(struct gt_cli *cli, const struct gt_report *r, st
 	gt_json_int(j, "buffers", r->buffers);
 	gt_json_double(j, "flops_forward", r->flops_forward, 15);
 	gt_json_double(j, "flops_train", r->flops_train, 15);
+	gt_json_array(j, "phases");
+	for (int i = 0; i < r->nphases; i++) {
+		const struct gt_check_phase *p = &r->phases[i];
+		gt_json_object(j, NULL);
+		gt_json_string(j, "when", p->when);
+		gt_json_int(j, "steps", p->steps);
+		gt_json_double(j, "flops_forward", p->flops_forward, 15);
+		gt_json_double(j, "flops_train", p->flops_train, 15);
+		if (!isnan(p->seconds))
+			gt_json_double(j, "predicted_step_ms", 1e3 * p->seconds, 6);
+		gt_json_end(j);
+	}
+	gt_json_end(j);
 	gt_json_string(j, "data", r->data);
 	gt_cli_columns_json(j, r);
 	gt_cli_texts_json(j, r);
@@ -185,6 +199,11 @@ static enum gt_code print_facts(struct gt_cli *cli, const struct gt_report *r, s
 	snprintf(text, sizeof text, "%s forward, %s to train", gt_units_si(a, r->flops_forward, "FLOP"),
 	         gt_units_si(b, r->flops_train, "FLOP"));
 	gt_table_add(&t, (const char *[]){"per sample", text});
+	for (int i = 0; i < r->nphases; i++) {
+		snprintf(text, sizeof text, "%s forward, %s to train %s", gt_units_si(a, r->phases[i].flops_forward, "FLOP"),
+		         gt_units_si(b, r->phases[i].flops_train, "FLOP"), r->phases[i].when);
+		gt_table_add(&t, (const char *[]){"", text});
+	}
 	describe_rates(r, r->lr, text, sizeof text);
 	gt_table_add(&t, (const char *[]){"lr", text});
 	size_t n = 0;

@@ -310,7 +310,8 @@ struct gt_check_card {
 	const char *word, *name;  /* the value of --card, and the product's name; NULL: nothing is predicted */
 	struct gt_check_kernel *calls, *ops; /* in the order of the program; by operation, the slowest first */
 	int ncalls, nops;
-	/* seconds in single kernels of a step, of the steps of an epoch, and of those of the run; NAN: their number is unknown */
+	/* seconds in single kernels of a step and of the steps of an epoch, outside of gt_report.phases, and of all steps of the run; NAN:
+	 * their number is unknown */
 	double step, epoch, run;
 	double samples_per_s;
 	double bytes, flops;      /* of a step */
@@ -319,6 +320,14 @@ struct gt_check_card {
 	/* assumptions: shares of the peaks that kernels reach, in order: memory, L2, tensor cores, f32 units; seconds between two kernels, and
 	 * of a kernel that has next to nothing to do */
 	double reach[4], gap, latency;
+};
+/* A part of the run in which parameters are frozen that are trained in another part (frozen_until, freeze_after). */
+struct gt_check_phase {
+	const char *when;                    /* "in the epochs after 1" */
+	int index;                           /* position among all parts of the run, also those that it does not reach */
+	int64_t steps;                       /* number of optimizer steps; 0 if the steps of an epoch are not known */
+	double flops_forward, flops_train;   /* as in gt_report */
+	double seconds;                      /* of a step on gt_report.card, in single kernels; NAN: nothing is predicted */
 };
 struct gt_report {
 	const char *name, *device, *mode, *precision;
@@ -331,6 +340,9 @@ struct gt_report {
 	int64_t params, buffers;             /* number of elements of parameters and of buffers */
 	int64_t outputs;                     /* number of values of the model's output for one sample */
 	double flops_forward, flops_train;   /* floating-point operations for one sample: forward pass only; whole training step */
+	/* the parts of the run that the numbers above do not describe, in the order of time; a part that the run does not reach is not there */
+	struct gt_check_phase *phases;
+	int nphases;
 	int64_t train_samples, valid_samples, test_samples; /* number of samples of each split; -1: not known, because the data was not found */
 	int64_t batch, micro_batch, steps_per_epoch, steps, world; /* batch sizes over all ranks; numbers of optimizer steps; number of ranks */
 	int64_t part;                        /* number of samples of a micro-batch on the first rank, for which the shapes of the layers are
@@ -535,7 +547,14 @@ struct gt_bench_stage {      /* times of a pipeline stage for one micro-batch */
 	const char *first;        /* name of its first layer */
 	double forward_ms, backward_ms, weights_ms; /* weights_ms: weight gradients, if a zero-bubble schedule computes them separately */
 };
+/* A step in a part of the run in which parameters are frozen that are trained in another part (frozen_until, freeze_after). */
+struct gt_bench_phase {
+	const char *when; /* "in the epochs after 1" */
+	double step_ms, samples_per_s, gflops;
+};
 struct gt_bench {
+	struct gt_bench_phase *phases; /* those that the run reaches, in the order of time; all other fields describe steps outside of them */
+	int nphases;
 	struct gt_bench_row *rows; /* one row for each kernel of rank 0 */
 	int nrows;
 	double step_ms, samples_per_s, gflops, peak_mb; /* peak_mb: peak resident memory of the process, in MB */

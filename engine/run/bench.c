@@ -25,10 +25,9 @@ static enum gt_code collect(struct gt_session *s, struct gt_err *err)
 	return GT_OK;
 }
 
-/* Runs `steps` full batches in windows, as in training. Restarts the epoch before its incomplete last batch. */
-static enum gt_code steps_run(struct gt_session *s, int steps, struct gt_err *err)
+/* Runs `steps` full batches in windows, as in training. Restarts the epoch before its incomplete last batch. p: the program of a step. */
+static enum gt_code steps_run(struct gt_session *s, const struct gt_prog *p, int steps, struct gt_err *err)
 {
-	const struct gt_prog *p = &s->prog.full;
 	int64_t full = s->batch.samples / s->batch.size, done = full;
 	for (int i = 0; i < steps;) {
 		struct gt_step_args *step_args;
@@ -136,12 +135,12 @@ static enum gt_code meet(const struct gt_session *s, struct gt_err *err)
 	return code;
 }
 
-static enum gt_code pass(struct gt_session *s, int steps, double *seconds, struct gt_err *err)
+static enum gt_code pass(struct gt_session *s, const struct gt_prog *p, int steps, double *seconds, struct gt_err *err)
 {
 	GT_TRY(s->device.be->sync(s->device.dev, 0, err));
 	GT_TRY(meet(s, err));
 	double start = gt_clock();
-	GT_TRY(steps_run(s, steps, err));
+	GT_TRY(steps_run(s, p, steps, err));
 	GT_TRY(s->device.be->sync(s->device.dev, 0, err));
 	*seconds = (gt_clock() - start) / steps;
 	return GT_OK;
@@ -155,7 +154,7 @@ static enum gt_code waits(struct gt_session *s, int steps, const double *times, 
 	out->step = out->wait = 0;
 	if (s->device.be->host_memory) {
 		s->exec.waited = &out->wait;
-		enum gt_code code = pass(s, steps, &out->step, err);
+		enum gt_code code = pass(s, p, steps, &out->step, err);
 		s->exec.waited = NULL;
 		out->wait /= steps;
 		return code;
@@ -167,22 +166,53 @@ static enum gt_code waits(struct gt_session *s, int steps, const double *times, 
 	return GT_OK;
 }
 
+static enum gt_code warm_up(struct gt_session *s, const struct gt_prog *p, int steps, struct gt_err *err)
+{
+	GT_TRY(steps_run(s, p, steps < 10 ? 2 : 10, err)); /* warms up caches, pages and clocks */
+	if (s->exec.graphs) /* warms up again: when the time of a step is known, more steps are queued at once and recorded as graphs */
+		for (int i = 0; i < 2; i++)
+			GT_TRY(steps_run(s, p, steps, err));
+	return GT_OK;
+}
+
+/* Measures a step in each phase of the run. */
+static enum gt_code phases(struct gt_bench *b, struct gt_session *s, int steps, struct gt_err *err)
+{
+	char when[64];
+	GT_NEW(b->phases, b->arena, s->optim.nphases + 1, err);
+	for (int k = 0; k < s->optim.nphases; k++) {
+		const struct gt_prog *p = &s->prog.phase[k].full;
+		struct gt_bench_phase *out = &b->phases[b->nphases];
+		double seconds, flops = 0;
+		if (!p->n || !gt_optim_reaches(&s->optim, 1 + k))
+			continue;
+		GT_NEW_STR(out->when, gt_arena_strdup(b->arena, gt_optim_phase_text(&s->optim, 1 + k, when, sizeof when)), err);
+		GT_TRY(warm_up(s, p, steps, err));
+		GT_TRY(pass(s, p, steps, &seconds, err));
+		for (int i = 0; i < p->n; i++)
+			flops += p->step[i].call ? p->step[i].call->flops : 0;
+		out->step_ms = 1e3 * seconds;
+		out->samples_per_s = (double)s->batch.size / seconds;
+		out->gflops = flops / seconds / 1e9;
+		b->nphases++;
+	}
+	return GT_OK;
+}
+
 enum gt_code gt_bench_session(struct gt_session *s, int steps, struct gt_bench *b, struct gt_measured *out, struct gt_err *err)
 {
+	const struct gt_prog *p = &s->prog.full;
 	double *times, seconds;
 	struct rusage ru;
 	*out = (struct gt_measured){0};
 	GT_TRY(gt_session_init(s, err));
 	GT_NEW(times, b->arena, s->prog.full.n, err);
-	GT_TRY(steps_run(s, steps < 10 ? 2 : 10, err)); /* warms up caches, pages and clocks */
-	if (s->exec.graphs) /* warms up again: when the time of a step is known, more steps are queued at once and recorded as graphs */
-		for (int i = 0; i < 2; i++)
-			GT_TRY(steps_run(s, steps, err));
-	GT_TRY(pass(s, steps, &seconds, err));
+	GT_TRY(warm_up(s, p, steps, err));
+	GT_TRY(pass(s, p, steps, &seconds, err));
 	b->step_ms = 1e3 * seconds;
 	b->samples_per_s = 1e3 * (double)s->batch.size / b->step_ms;
 	s->exec.times = times; /* separate passes, so that reading the clock does not slow down the first one */
-	enum gt_code code = pass(s, steps, &seconds, err);
+	enum gt_code code = pass(s, p, steps, &seconds, err);
 	s->exec.times = NULL;
 	GT_TRY(code);
 	GT_TRY(waits(s, steps, times, out, err));
@@ -190,5 +220,6 @@ enum gt_code gt_bench_session(struct gt_session *s, int steps, struct gt_bench *
 	GT_NEW_STR(b->device, gt_arena_strdup(b->arena, s->device.info.name), err);
 	getrusage(RUSAGE_SELF, &ru);
 	b->peak_mb = (double)ru.ru_maxrss / 1e3;
-	return rows(b, s, times, steps, err);
+	GT_TRY(rows(b, s, times, steps, err));
+	return phases(b, s, steps, err);
 }

@@ -55,7 +55,7 @@ static enum gt_code layer_rows(struct gt_report *r, const struct gt_world_plan *
 		r->layers[i].type = gt_op_name(c->model.layers[i].op);
 	}
 	for (int i = 0; i < world_plan->stages; i++) {
-		const struct gt_graph *g = gt_world_plan_graph(world_plan, i);
+		const struct gt_graph *g = gt_world_plan_graph(world_plan, i, 0);
 		if (!g)
 			continue;
 		graph_rows(r, g);
@@ -63,6 +63,33 @@ static enum gt_code layer_rows(struct gt_report *r, const struct gt_world_plan *
 			const struct gt_tdesc *d = gt_graph_desc(g, g->output);
 			r->outputs = d->dim[0] > 0 ? gt_tdesc_count(d) / d->dim[0] : 0;
 		}
+	}
+	return GT_OK;
+}
+
+/* Lists the phases of the run in which other parameters are frozen, with the FLOPs of a sample. */
+static enum gt_code phases(struct gt_report *r, const struct gt_world_plan *world_plan, struct gt_err *err)
+{
+	const struct gt_session *s = world_plan->rank[0];
+	char when[64];
+	GT_NEW(r->phases, r->arena, s->optim.nphases + 1, err);
+	for (int k = 0; k < s->optim.nphases; k++) {
+		const struct gt_train_phase *p = &s->prog.phase[k];
+		struct gt_check_phase *out = &r->phases[r->nphases];
+		int64_t end = p->end < s->batch.steps ? p->end : s->batch.steps;
+		if (!gt_optim_reaches(&s->optim, 1 + k) || !gt_world_plan_graph(world_plan, 0, 1 + k))
+			continue;
+		*out = (struct gt_check_phase){.index = k, .steps = end > p->begin ? end - p->begin : 0, .seconds = NAN};
+		GT_NEW_STR(out->when, gt_arena_strdup(r->arena, gt_optim_phase_text(&s->optim, 1 + k, when, sizeof when)), err);
+		for (int i = 0; i < world_plan->stages; i++) {
+			const struct gt_graph *g = gt_world_plan_graph(world_plan, i, 1 + k);
+			for (int n = 0; g && n < g->nnodes; n++) {
+				double flops = gt_node_flops(g, &g->nodes[n]) / (double)g->batch;
+				out->flops_train += flops;
+				out->flops_forward += g->nodes[n].backward ? 0 : flops;
+			}
+		}
+		r->nphases++;
 	}
 	return GT_OK;
 }
@@ -183,6 +210,7 @@ static enum gt_code fill(struct gt_report *r, const struct gt_world_plan *world_
 	for (int i = 0; i < 5; i++)
 		r->lr[i] =
 		    s->batch.steps > 0 ? gt_schedule_lr(&c->train, (s->batch.steps - 1) * i / 4, s->batch.steps, s->batch.steps_per_epoch) : NAN;
+	GT_TRY(phases(r, world_plan, err));
 	GT_TRY(groups(r, s, err));
 	GT_TRY(blocks(r, s, err));
 	GT_TRY(columns(r, s, err));

@@ -55,6 +55,31 @@ static enum gt_code by_operation(struct gt_check_card *c, struct gt_arena *a, co
 	return GT_OK;
 }
 
+/* Returns the seconds of all steps of the run. step: those of a step outside of the phases. */
+static double run_of(const struct gt_report *r, double step)
+{
+	int64_t outside = r->steps;
+	double sum = 0;
+	for (int i = 0; i < r->nphases; i++) {
+		outside -= r->phases[i].steps;
+		sum += (double)r->phases[i].steps * r->phases[i].seconds;
+	}
+	return sum + (double)outside * step;
+}
+
+/* Predicts a step of each phase. */
+static enum gt_code predict_phases(struct gt_report *r, const struct gt_session *s, const struct gt_card *card, bool tf32,
+                                   struct gt_err *err)
+{
+	struct gt_roofline got;
+	for (int i = 0; i < r->nphases; i++) {
+		const struct gt_train_phase *p = &s->prog.phase[r->phases[i].index];
+		GT_TRY(gt_roofline(p->full.n ? &p->full : &p->tail, card, tf32, r->arena, &got, err));
+		r->phases[i].seconds = got.seconds;
+	}
+	return GT_OK;
+}
+
 /* Predicts the kernel for whole windows, if the plan has one and the card has room for it. */
 static enum gt_code predict_window(struct gt_report *r, const struct gt_prog *p, const struct gt_card *card, struct gt_err *err)
 {
@@ -75,7 +100,7 @@ static enum gt_code predict_window(struct gt_report *r, const struct gt_prog *p,
 	}
 	for (int i = 0; i < 2; i++) {
 		w->epoch[i] = r->steps_per_epoch > 0 ? (double)r->steps_per_epoch * w->step[i] : NAN;
-		w->run[i] = r->steps > 0 ? (double)r->steps * w->step[i] : NAN;
+		w->run[i] = r->steps > 0 ? run_of(r, w->step[i]) : NAN; /* in the phases, the run uses single kernels */
 	}
 	return GT_OK;
 }
@@ -85,14 +110,16 @@ enum gt_code gt_report_card(struct gt_report *r, const struct gt_session *s, con
 	const struct gt_card *card = gt_card_find(word);
 	const struct gt_roofline_assumptions *a = &gt_roofline_assumptions;
 	struct gt_roofline got;
-	GT_TRY(gt_roofline(&s->prog.full, card, s->conf->precision == GT_PREC_TF32, r->arena, &got, err));
+	bool tf32 = s->conf->precision == GT_PREC_TF32;
+	GT_TRY(gt_roofline(&s->prog.full, card, tf32, r->arena, &got, err));
+	GT_TRY(predict_phases(r, s, card, tf32, err));
 	struct gt_check_card *c = &r->card;
 	*c = (struct gt_check_card){.word = card->word, .name = card->name, .ncalls = got.nrows, .step = got.seconds, .bytes = got.bytes,
 	                            .flops = got.flops, .kernels = got.kernels, .memory = card->bytes, .gap = a->gap, .latency = a->latency,
 	                            .reach = {a->memory, a->l2, a->tensor, a->fp32}};
 	c->samples_per_s = got.seconds > 0 ? (double)s->batch.size / got.seconds : 0;
 	c->epoch = r->steps_per_epoch > 0 ? (double)r->steps_per_epoch * got.seconds : NAN;
-	c->run = r->steps > 0 ? (double)r->steps * got.seconds : NAN;
+	c->run = r->steps > 0 ? run_of(r, got.seconds) : NAN;
 	GT_NEW(c->calls, r->arena, got.nrows + 1, err);
 	for (int i = 0; i < got.nrows; i++) {
 		const struct gt_roofline_row *row = &got.row[i];

@@ -272,7 +272,7 @@ static enum gt_code stages(struct gt_report *r, const struct gt_world_plan *worl
 	const struct gt_conf_parallel *p = &world_plan->rank[0]->conf->parallel;
 	r->balance = p->cuts.n ? "by hand" : p->balance == GT_BALANCE_MEASURED ? "measured" : "computed";
 	for (int i = 0; i < r->nstages; i++) {
-		const struct gt_graph *g = gt_world_plan_graph(world_plan, i);
+		const struct gt_graph *g = gt_world_plan_graph(world_plan, i, 0);
 		r->stages[i] = (struct gt_check_stage){.pipe_rank = i % world_plan->ranks, .slots = grid.grid->slots[i]};
 		if (g)
 			stage_row(&r->stages[i], g, world_plan->rank[0]->pipe.stage_of, &world_plan->rank[0]->conf->model);

@@ -152,15 +152,17 @@ enum gt_code gt_world_plan_verify(const struct gt_world_plan *c, struct gt_world
 
 /* ---- pipeline ----------------------------------------------------------------------------------------------------------------------- */
 
-const struct gt_graph *gt_world_plan_graph(const struct gt_world_plan *c, int stage)
+const struct gt_graph *gt_world_plan_graph(const struct gt_world_plan *c, int stage, int phase)
 {
-	if (c->stages == 1)
+	if (c->stages == 1 && !phase)
 		return c->rank[0]->space->layout.first;
 	for (int r = 0; r < c->world; r++) {
 		const struct gt_session *s = c->rank[r];
-		for (int i = 0; s->at.data == 0 && i < s->prog.nplans; i++)
-			if (s->prog.plan[i]->graph->train && s->prog.plan[i]->graph->stage == stage)
+		for (int i = 0; s->at.data == 0 && i < s->prog.nplans; i++) {
+			const struct gt_plan_key *k = &s->prog.plan_key[i];
+			if (k->train && k->phase == phase && !k->idle && s->prog.plan[i]->graph->stage == stage)
 				return s->prog.plan[i]->graph;
+		}
 	}
 	return NULL;
 }
@@ -188,7 +190,7 @@ enum gt_code gt_world_plan_schedule(const struct gt_world_plan *c, struct gt_wor
 	for (int k = 0; k < GT_PHASE_COUNT; k++) {
 		GT_NEW(part[k], c->arena, c->stages, err);
 		for (int i = 0; i < c->stages; i++) {
-			const struct gt_graph *g = gt_world_plan_graph(c, i);
+			const struct gt_graph *g = gt_world_plan_graph(c, i, 0);
 			for (int n = 0; g && n < g->nnodes; n++)
 				if ((int)gt_node_phase(&g->nodes[n]) == k)
 					part[k][i] += gt_node_flops(g, &g->nodes[n]);

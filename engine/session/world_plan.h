@@ -40,8 +40,9 @@ struct gt_world_report {
  * match; the sentence names them. */
 enum gt_code gt_world_plan_verify(const struct gt_world_plan *c, struct gt_world_report *out, struct gt_err *err);
 
-/* Returns the training graph of a stage in the first copy of the model, for the largest part of a batch. */
-const struct gt_graph *gt_world_plan_graph(const struct gt_world_plan *c, int stage);
+/* Returns the training graph of a stage in the first copy of the model, for the largest part of a batch, in a phase given as in
+ * gt_plan_key.phase; NULL: there is none, because the run ends before the phase. */
+const struct gt_graph *gt_world_plan_graph(const struct gt_world_plan *c, int stage, int phase);
 
 /* The schedule of a pipeline and its idle time, in the arena of the world plan. */
 struct gt_world_plan_schedule {

@@ -96,6 +96,20 @@ done
 if grep -q '^# one kernel (mlp.steps) .* on a card that has room for it' out; then pass window_in_plan
 else fail window_in_plan "$(head -n 2 out)"; fi
 
+# ---- phases ------------------------------------------------------------------------------------------
+# After 5 of 10 epochs the first layer has no dw of 784 x 512, and the second one no dx of 512 x 512: 2 FLOPs each for a sample.
+"$gtrain" check "$mlp" --device cuda --card h200 --json "${data[@]}" -s 'train.groups=({match="linear_relu_stack.0.*";freeze_after=5.0;})' \
+	>phases.json 2>log || fail phases "$(tail -n 1 log)"
+phase() { python3 -c "import json; r = json.load(open('phases.json')); p, d = r['phases'][0], r['prediction']; print($1)"; }
+equal phase_flops $((2 * (784 * 512 + 512 * 512))) "$(phase "round(r['flops_train'] - p['flops_train'])")"
+equal phase_forward True "$(phase "r['flops_forward'] == p['flops_forward'] and len(r['phases']) == 1")"
+equal phase_step True "$(phase "p['predicted_step_ms'] < d['step_ms'] and p['steps'] == 9375 and p['when'] == 'in the epochs after 5'")"
+# the window kernel runs outside of the phase only
+equal phase_run True "$(phase "all(abs(run - 9.375 * (step + p['predicted_step_ms'])) < 1e-4 for run, step in
+	[(d['run_s'], d['step_ms'])] + [(d['window_kernel']['run_s'][i], d['window_kernel']['step_us'][i] / 1e3) for i in (0, 1)])")"
+"$gtrain" check "$mlp" "${data[@]}" -s 'train.groups=({match="linear_relu_stack.0.*";freeze_after=20.0;})' --json >phases.json 2>log
+equal phase_not_reached '[]' "$(python3 -c "import json; print(json.load(open('phases.json'))['phases'])")"
+
 # ---- text ------------------------------------------------------------------------------------------
 "$gtrain" check "$mlp" --card h200 "${data[@]}" >text 2>log
 for words in 'Prediction for a step on NVIDIA H200 SXM; not a measurement' '^step  *[0-9.]* us, ' '^epoch  *[0-9.]* s for 1,875 steps' \

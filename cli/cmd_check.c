@@ -55,6 +55,12 @@ static enum gt_code print_json(struct gt_cli *cli, const struct gt_report *r, st
 	}
 	gt_json_end(j);
 	gt_json_string(j, "data", r->data);
+	if (r->gpu_transforms) {
+		gt_json_object(j, "transforms");
+		gt_json_string(j, "threads", r->thread_transforms);
+		gt_json_string(j, "gpu", r->gpu_transforms);
+		gt_json_end(j);
+	}
 	gt_cli_columns_json(j, r);
 	gt_cli_texts_json(j, r);
 	gt_json_object(j, "samples");
@@ -174,6 +180,11 @@ static enum gt_code print_facts(struct gt_cli *cli, const struct gt_report *r, s
 		snprintf(text, sizeof text, "%s of host memory before training, while the training split is converted",
 		         gt_units_bytes(a, r->reading));
 		gt_table_add(&t, (const char *[]){"reading", text});
+	}
+	if (r->gpu_transforms) {
+		snprintf(text, sizeof text, "%s%s%s on the GPU", r->thread_transforms, *r->thread_transforms ? " by threads; " : "",
+		         r->gpu_transforms);
+		gt_table_add(&t, (const char *[]){"transforms", text});
 	}
 	gt_cli_texts_facts(&t, r);
 	if (r->pretrained)

@@ -1,26 +1,33 @@
 /* Reads samples of a dataset one at a time through the transforms of a split, from encoded files or from an array.
  *
  *     gt_samples_open(&spec, &r, err);
- *     gt_samples_read(r, thread, i, epoch, out, err);        out: h*w*c bytes; each thread has its own index
+ *     gt_samples_read(r, thread, i, epoch, out, err);        out: gt_samples_row(&spec) bytes; each thread has its own index
  *     gt_samples_close(r);
  */
 #ifndef GT_DATASETS_SAMPLES_H
 #define GT_DATASETS_SAMPLES_H
 
 #include "dataset.h"
-#include "image/transform.h"
+#include "image/recipe_draw.h"
 #include "source.h"
 
 struct gt_samples_spec {
 	const struct gt_dataset *data; /* not owned */
 	struct gt_transform_list list; /* the transforms; not owned */
 	int64_t c, h, w;               /* shape of the result */
+	struct gt_recipe_split split;  /* how the list is divided; ops = 0: samples are transformed completely */
 	uint64_t seed;
 	int threads;                   /* number of threads that read */
 };
 
 /* Maximum bytes of memory that each thread keeps from one sample to the next; while it reads one, it has what this one needs. */
 #define GT_SAMPLES_KEEP (GT_IMAGE_SCRATCH_KEEP + GT_SOURCE_KEEP)
+
+/* Returns the bytes of a sample that is read: h * w * c or, with split.ops, a recipe and an image (kernels/recipe.h). */
+static inline size_t gt_samples_row(const struct gt_samples_spec *s)
+{
+	return (size_t)(s->split.ops ? s->split.row : s->c * s->h * s->w);
+}
 
 struct gt_samples;
 

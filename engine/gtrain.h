@@ -373,6 +373,9 @@ struct gt_report {
 	struct gt_check_block *blocks;       /* in the order of the model; NULL: train.layer_decay is 1 */
 	int nblocks;
 	const char *data;                    /* where the data was found, or why it was not */
+	/* How the transforms of training samples are divided: those of the threads that decode, and those of the kernel that gathers batches on
+	 * a GPU, as "hflip, color_jitter"; NULL: they are not divided */
+	const char *thread_transforms, *gpu_transforms;
 	struct gt_check_column *columns;     /* of a table, in the order of its files */
 	int ncolumns;
 	struct gt_check_texts texts;

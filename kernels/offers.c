@@ -67,7 +67,8 @@ static const char *padded_channels(const struct gt_opcall *call, const struct gt
 {
 	if (gt_dtype_size(x->dtype) != 2)
 		return "padded channels are for 16 bits only: in f32, tensor cores do not ask for them";
-	return call->code != GT_OP_GATHER && ((const struct gt_attr_conv2d *)call->attr)->groups != 1
+	bool gathers = call->code == GT_OP_GATHER || call->code == GT_OP_GATHER_RECIPES;
+	return !gathers && ((const struct gt_attr_conv2d *)call->attr)->groups != 1
 	           ? "padded channels and groups do not go together" : NULL;
 }
 

@@ -104,6 +104,8 @@
  *                   of the first view, then all samples of the next one. labels and target are both present or both absent.
  *                   If a backend accepts an x with padded channels, it writes zeros into the padding, and its conv2d and conv2d.dw without
  *                   groups read such an x.
+ * gather.recipes    gather for images that are not transformed yet: a row has the transforms of its image and its pixels (recipe.h). index,
+ *                   views and padded channels as in gather.
  * gather.rows       Rows of numbers: i32 becomes i32, and f32 becomes f32 or the compute dtype. y has all rows of the batch once for each
  *                   view. index as in gather.
  * gather.ragged     Sequences of different lengths: sample i is rows[start[i] ... start[i + 1] - 1], at most L numbers. The rest of its
@@ -248,6 +250,8 @@
 	X(GT_OP_BCE, "bce", loss, loss, "logits(N,K) target:any(N,..) [scale:f64()] -> metrics:any [dlogits(N,K)]") \
 	X(GT_OP_SMOOTH_L1, "smooth_l1", loss, loss, "y(N,K) target:any(N,..) [scale:f64()] -> metrics:any [dy(N,K)]") \
 	X(GT_OP_GATHER, "gather", gather, gather, "images:u8(M,C,H,W) [labels:i32(M)] index:i64 -> x(_,C,..)~ [target:i32(_)]") \
+	X(GT_OP_GATHER_RECIPES, "gather.recipes", gather_recipes, recipes, \
+	  "rows:u8(M,_) [labels:i32(M)] index:i64 -> x(_,_,_,_)~ [target:i32(_)]") \
 	X(GT_OP_GATHER_ROWS, "gather.rows", gather_rows, views, "rows:any(M,..) index:i64 -> y:any(_,..)") \
 	X(GT_OP_GATHER_RAGGED, "gather.ragged", gather_ragged, ragged, "rows:i32(T) start:i64(M) index:i64 -> y:i32(_,L)") \
 	X(GT_OP_SUMSQ, "sumsq", update, none, "flat:f -> scalar:f64()+") \
@@ -425,6 +429,12 @@ struct gt_attr_gather {
 	/* Number of views of each sample in an evaluation, which replace augmentation. 0 or 1: only the image. 2: also its mirror image. 6:
 	 * also the image shifted by (-1, -1) and by (1, 1) pixels over a reflected edge, and the mirror image of each (gt_aug_view). */
 	int views;
+};
+
+struct gt_attr_recipes {
+	struct gt_attr_gather gather; /* scale, shift and views; without augmentation */
+	int ops;                      /* number of operations for which a row has memory, at most GT_RECIPE_MAX_OPS */
+	int contrasts;                /* maximum number of them that change the contrast, each of which reads the whole image once more */
 };
 
 #define GT_MAX_GROUPS 64

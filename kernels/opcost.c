@@ -321,6 +321,17 @@ static void cost_gather(const struct gt_opcall *call, struct gt_opcost *c)
 	c->kernels = 1;
 }
 
+/* Reads every image once for its pixels, and once for each mean on which a change of its contrast depends. */
+static void cost_gather_recipes(const struct gt_opcall *call, struct gt_opcost *c)
+{
+	const struct gt_attr_recipes *a = call->attr;
+	double n = (double)call->out[0]->dim[0], labels = out_of(call, 1) ? (double)call->out[1]->dim[0] * 4 : 0;
+	double row = bytes(call->in[0]) / (double)call->in[0]->dim[0];
+	c->read = n * (row + a->contrasts * count(call->out[0]) / n) + labels + 8 * n;
+	c->written = bytes(call->out[0]) + labels;
+	c->kernels = 1;
+}
+
 static void cost_gather_rows(const struct gt_opcall *call, struct gt_opcost *c)
 {
 	c->read = count(call->out[0]) * (double)gt_dtype_size(call->in[0]->dtype) + 8 * (double)call->out[0]->dim[0];

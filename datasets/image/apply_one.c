@@ -2,6 +2,7 @@
 #include "aug.h"
 #include "image/image_work.h"
 #include "image/pixel_ops.h"
+#include "pixel.h"
 #include <math.h>
 #include <string.h>
 
@@ -66,18 +67,12 @@ static enum gt_code own(struct gt_image_work *k, uint8_t **px, struct gt_err *er
 	return GT_OK;
 }
 
-/* Converts a colour of a config, for value i of a channel. Empty: black. */
-static uint8_t colour(const struct gt_floats *f, int i)
-{
-	return f->n ? (uint8_t)rint(f->v[f->n == 1 ? 0 : i] * 255) : 0;
-}
-
 static enum gt_code affine(struct gt_image_work *k, const struct gt_transform *t, const double m[6], struct gt_err *err)
 {
 	uint8_t *to, fill[GT_MAX_CHANNELS];
 	GT_TRY(gt_work_take(k, k->px.h, k->px.w, &to, err));
 	for (int i = 0; i < k->c; i++)
-		fill[i] = colour(&t->fill, i);
+		fill[i] = gt_transform_colour(&t->fill, i);
 	gt_px_affine(k->px.data, to, k->px.h, k->px.w, k->c, m, t->interpolation == GT_INTERP_BILINEAR, fill);
 	gt_work_set(k, k->px.h, k->px.w, to);
 	return GT_OK;
@@ -107,14 +102,14 @@ static enum gt_code erase(struct gt_image_work *k, const struct gt_transform *t,
 	uint8_t *px, fill[GT_MAX_CHANNELS];
 	GT_TRY(own(k, &px, err));
 	for (int i = 0; i < k->c; i++)
-		fill[i] = colour(t->fill.n ? &t->fill : &t->mean, i);
+		fill[i] = gt_transform_colour(t->fill.n ? &t->fill : &t->mean, i);
 	struct gt_philox bytes = {{0}};
 	for (int64_t y = 0, at = 0; y < d->height; y++) {
 		uint8_t *row = px + ((d->top + y) * k->px.w + d->left) * k->c;
 		for (int64_t i = 0; i < d->width * k->c; i++, at++) {
-			if (t->random && at % 16 == 0) /* 16 bytes a draw */
-				bytes = gt_rng_draw(d->noise, (uint32_t)(at / 16), 0, 0, 0);
-			row[i] = t->random ? (uint8_t)(bytes.v[at / 4 % 4] >> at % 4 * 8) : fill[i % k->c];
+			if (t->random && at % 16 == 0)
+				bytes = gt_pixel_noise(d->noise, at);
+			row[i] = t->random ? gt_pixel_noise_byte(&bytes, at) : fill[i % k->c];
 		}
 	}
 	return GT_OK;

@@ -22,6 +22,9 @@ enum gt_code gt_work_take(struct gt_image_work *k, int64_t h, int64_t w, uint8_t
 /* Makes `data`, memory of gt_work_take, the present image. */
 void gt_work_set(struct gt_image_work *k, int64_t h, int64_t w, uint8_t *data);
 
+/* Converts a colour of a config, for value i of a pixel. Empty: black. */
+uint8_t gt_transform_colour(const struct gt_floats *f, int i);
+
 /* Applies transform i, which keeps the size of the image. */
 enum gt_code gt_work_apply_one(struct gt_image_work *k, int i, struct gt_err *err);
 /* Applies the whole list, which gt_transform_in_kernel accepts, as the gather kernel does: it crops first, whatever their order. */

@@ -2,7 +2,7 @@
 #include "clones.h"
 #include "image/decode.h"
 #include "image/pixel_ops.h"
-#include <math.h>
+#include "pixel.h"
 #include <string.h>
 
 static void map(uint8_t *px, int64_t n, const uint8_t *table)
@@ -11,24 +11,15 @@ static void map(uint8_t *px, int64_t n, const uint8_t *table)
 		px[i] = table[px[i]];
 }
 
-/* Pillow's Image.blend: from + alpha (to - from) in f32, truncated; beyond 0 ... 1 it is clipped too. */
-static inline uint8_t blend(int from, int to, float alpha)
-{
-	float v = (float)from + alpha * (float)(to - from);
-	v = v < 255 ? v : 255; /* in this form, gcc makes a minimum and a maximum of it */
-	v = v > 0 ? v : 0;
-	return (uint8_t)(int)v;
-}
-
 static inline int luma(const uint8_t *p)
 {
-	return (int)((p[0] * 19595u + p[1] * 38470u + p[2] * 7471u + 0x8000u) >> 16);
+	return gt_pixel_luma(p[0], p[1], p[2]);
 }
 
 GT_CLONES static void blend_all(uint8_t *px, int64_t n, int from, float factor)
 {
 	for (int64_t i = 0; i < n; i++)
-		px[i] = blend(from, px[i], factor);
+		px[i] = gt_pixel_blend(from, px[i], factor);
 }
 
 GT_CLONES static int64_t sum_luma(const uint8_t *px, int64_t n, int c)
@@ -55,7 +46,7 @@ void gt_px_brightness(uint8_t *px, int64_t n, int c, double factor)
 
 void gt_px_contrast(uint8_t *px, int64_t n, int c, double factor)
 {
-	blend_all(px, n * c, (int)((double)sum_luma(px, n, c) / (double)n + 0.5), (float)factor);
+	blend_all(px, n * c, gt_pixel_mean(sum_luma(px, n, c), n), (float)factor);
 }
 
 GT_CLONES void gt_px_saturation(uint8_t *px, int64_t n, int c, double factor)
@@ -66,7 +57,7 @@ GT_CLONES void gt_px_saturation(uint8_t *px, int64_t n, int c, double factor)
 	for (int64_t i = 0; i < n; i++, px += 3) {
 		int grey = luma(px);
 		for (int k = 0; k < 3; k++)
-			px[k] = blend(grey, px[k], alpha);
+			px[k] = gt_pixel_blend(grey, px[k], alpha);
 	}
 }
 
@@ -78,8 +69,7 @@ void gt_px_grey(uint8_t *px, int64_t n, int c)
 		px[0] = px[1] = px[2] = (uint8_t)luma(px);
 }
 
-/* To Pillow's HSV (libImaging/Convert.c), a shift of H modulo 256, and back, for up to CHUNK pixels. Each step is rounded as there. The
- * loops select values instead of branching, so that they vectorise. */
+/* Up to CHUNK pixels at a time: the conversion in the middle vectorises because its values are not interleaved. */
 enum { CHUNK = 256 };
 GT_CLONES static void shift_hue(uint8_t *restrict px, int n, int by)
 {
@@ -89,34 +79,8 @@ GT_CLONES static void shift_hue(uint8_t *restrict px, int n, int by)
 		g[i] = px[3 * i + 1];
 		b[i] = px[3 * i + 2];
 	}
-	for (int i = 0; i < n; i++) {
-		int most = r[i] > g[i] ? r[i] : g[i], least = r[i] < g[i] ? r[i] : g[i];
-		most = b[i] > most ? b[i] : most;
-		least = b[i] < least ? b[i] : least;
-		float range = (float)(most > least ? most - least : 1), of = (float)(most > 0 ? most : 1);
-		float rc = (float)(most - r[i]) / range, gc = (float)(most - g[i]) / range, bc = (float)(most - b[i]) / range;
-		float in_red = bc - gc, in_green = (float)(2.0 + (double)rc - (double)bc), in_blue = (float)(4.0 + (double)gc - (double)rc);
-		float h = in_blue;
-		h = g[i] == most ? in_green : h;
-		h = r[i] == most ? in_red : h;
-		double turns = (double)h / 6.0 + 1.0; /* 5/6 ... 2 - 1/6 */
-		h = (float)(turns >= 1 ? turns - 1 : turns);
-		int hue = ((int)((double)h * 255.0) + by) & 255, saturation = (int)((double)((float)(most - least) / of) * 255.0);
-		double position = (double)hue * 6.0 / 255.0; /* 0 ... 6 */
-		int sextant = (int)position;
-		float s = (float)((double)saturation / 255.0), f = (float)(position - (double)(float)sextant);
-		int p = (int)((double)most * (1.0 - (double)s) + 0.5), q = (int)((double)most * (1.0 - (double)(s * f)) + 0.5),
-		    t = (int)((double)most * (1.0 - (double)s * (1.0 - (double)f)) + 0.5);
-		/* red, green and blue of each sextant: v t p, q v p, p v t, p q v, t p v, v p q; grey is v v v. The masks are 0 or -1. */
-		int m0 = -(sextant == 0) | -(sextant == 6), m1 = -(sextant == 1), m2 = -(sextant == 2), m3 = -(sextant == 3), m4 = -(sextant == 4),
-		    m5 = -(sextant == 5), grey = -(saturation == 0);
-		int red = (most & (m0 | m5)) | (q & m1) | (p & (m2 | m3)) | (t & m4);
-		int green = (most & (m1 | m2)) | (t & m0) | (q & m3) | (p & (m4 | m5));
-		int blue = (most & (m3 | m4)) | (p & (m0 | m1)) | (t & m2) | (q & m5);
-		r[i] = (most & grey) | (red & ~grey);
-		g[i] = (most & grey) | (green & ~grey);
-		b[i] = (most & grey) | (blue & ~grey);
-	}
+	for (int i = 0; i < n; i++)
+		gt_pixel_shift_hue(&r[i], &g[i], &b[i], by);
 	for (int i = 0; i < n; i++) {
 		px[3 * i] = (uint8_t)r[i];
 		px[3 * i + 1] = (uint8_t)g[i];
@@ -217,7 +181,7 @@ GT_CLONES static void sharpen_row(const uint8_t *in, int64_t row, uint8_t *out, 
 		sum += (float)p[-c] * side + (float)p[0] * centre + (float)p[c] * side;
 		sum += (float)above[-c] * side + (float)above[0] * side + (float)above[c] * side;
 		int smooth = sum >= 255 ? 255 : (int)sum;
-		out[i] = blend(smooth, *p, alpha);
+		out[i] = gt_pixel_blend(smooth, *p, alpha);
 	}
 }
 

@@ -1,7 +1,7 @@
 /* The random parameters of transforms. Each transform of a list has its own stream of numbers, so that a change of one entry leaves the
  * others as they are. pad_crop and hflip draw the numbers of the gather kernel (kernels/aug.h), whatever their index. */
 #include "aug.h"
-#include "image/transform.h"
+#include "image/image_work.h"
 #include <math.h>
 #include <string.h>
 
@@ -140,6 +140,11 @@ static void draw_operations(const struct gt_transform *t, struct numbers *n, int
 		if (operations[op].has_strength)
 			d->strength[i] = strength_of(t, op, bin, h, w) * (operations[op].has_sign && negative ? -1 : 1);
 	}
+}
+
+uint8_t gt_transform_colour(const struct gt_floats *f, int i)
+{
+	return f->n ? (uint8_t)rint(f->v[f->n == 1 ? 0 : i] * 255) : 0;
 }
 
 void gt_transform_draw(struct gt_transform_list list, int index, const struct gt_sample_key *key, int64_t h, int64_t w,

@@ -56,6 +56,7 @@ struct gt_conf_data {
 	bool stratify;                 /* take that share of every class */
 	int on_error;                  /* enum gt_on_error */
 	int64_t workers;               /* number of threads that read and decode samples; 0: chosen automatically */
+	bool gpu_transforms;           /* a GPU transforms the images that threads have decoded, as far as it can */
 	struct gt_floats mean, std;    /* one number for each channel or one for all, for pixel values 0 … 1; empty: mean 0, std 1 */
 	struct gt_transform augment[GT_MAX_TRANSFORMS];
 	int naugment;

@@ -217,6 +217,9 @@ const struct gt_row gt_rows[] = {
              "be read or has no target; stop: the run ends with an error; skip: the image counts neither in the loss nor in scores, a "
              "text or a row is left out before the samples are numbered, and a warning at the end of the epoch names each of them; damage "
              "in a part of a JPEG file that its crop leaves out goes unnoticed"},
+    {"data.gpu_transforms", GT_T_BOOL, AT(data.gpu_transforms), "true",
+     .help = "on a GPU, flips, pad_crop, color_jitter, grayscale and random_erasing at the end of the list of transforms run on the GPU "
+             "when it gathers a batch, unless samples are mixed; the pixels are the same; false: threads on the host apply all transforms"},
     {"data.workers", GT_T_INT, AT(data.workers), "0", 0, 1024,
      .help = "number of threads of a rank that read samples which are not in memory; 0: one for each thread of the device; beside the "
              "decoded batches, each keeps at most 32 MiB from one image to the next"},

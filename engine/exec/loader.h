@@ -30,6 +30,9 @@
  *
  *     files --> threads --> ring of batches (u8 rows) --> mixup, cutmix (mixing.h) --> gather(rows, labels) --> x, target
  *
+ * Images whose last transforms are left to the device have a recipe before their bytes (gt_loader_spec.split), and are gathered by
+ * gather.recipes, which transforms them.
+ *
  * On a device with its own memory, the batches of a window are copied before the window starts, on a stream of their own, into a ring that
  * has room for two windows: one that runs, and one that is being prepared. In place of the order of an epoch, the device then has the
  * row of this ring for every position of the epoch that this loader delivers.
@@ -45,6 +48,7 @@
 #include "exec/fetcher.h"
 #include "exec/lengths.h"
 #include "exec/mixing.h"
+#include "image/recipe_draw.h"
 
 /* A column: the numbers of all samples that a batch has beside the images. Column 0 is the target, the others are the dataset's fields. */
 #define GT_MAX_COLUMNS (1 + GT_MAX_FIELDS)
@@ -116,6 +120,9 @@ struct gt_loader_spec {
 	int ninputs, input_column[GT_MAX_INPUTS];
 	enum gt_dtype input_type[GT_MAX_INPUTS];
 	int64_t shape[3];          /* with fetch: C, H, W of a sample that it reads */
+	/* With fetch, without mixing: the transforms that threads leave to the device; a row that fetch.sample writes then has split.row bytes,
+	 * with a recipe (kernels/recipe.h). ops = 0: rows are C * H * W bytes. */
+	struct gt_recipe_split split;
 	/* The lengths to which a column of sequences is padded; n is 0 if there is none. All samples of a step get the same length: that of
 	 * its longest one, rounded up, and in the last, short batch of an epoch the longest length. */
 	struct gt_lengths lengths;

@@ -3,6 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Returns the bytes of an image that is read. */
+static size_t row_of(const struct gt_loader_spec *s)
+{
+	return (size_t)(s->split.ops ? s->split.row : s->shape[0] * s->shape[1] * s->shape[2]);
+}
+
 /* ---- rows of a part ------------------------------------------------------------------------------------------------------------- */
 /* Returns the position in the epoch of the sample with which that at position `at` is mixed: the one before in the same batch. */
 static int64_t partner(const struct gt_loader *l, int64_t at)
@@ -119,7 +125,7 @@ enum gt_code gt_loader_gather_fetched(struct gt_loader *l, const struct gt_batch
 enum gt_code gt_loader_stage(struct gt_loader *l, const struct gt_batch *b, struct gt_err *err)
 {
 	struct gt_fetched from;
-	size_t row = (size_t)(l->spec.shape[0] * l->spec.shape[1] * l->spec.shape[2]);
+	size_t row = row_of(&l->spec);
 	int64_t at = l->staged_parts++ % l->ring_parts * l->most;
 	GT_TRY(gt_loader_fetch_ahead(l, l->copying + 1, err));
 	GT_TRY(wait_for(l, l->copying, b, &from, err));
@@ -207,8 +213,10 @@ enum gt_code gt_loader_open_fetcher(struct gt_loader *l, struct gt_err *err)
 	const struct gt_loader_spec *s = &l->spec;
 	l->rows = rows_of(s);
 	struct gt_fetcher_spec f = {.fetch = s->fetch, .threads = s->workers, .slots = slots_of(s), .rows = l->rows,
-	                            .bytes = (size_t)(s->shape[0] * s->shape[1] * s->shape[2])};
+	                            .bytes = row_of(s)};
 	size_t slots = (size_t)f.slots, rows = (size_t)l->rows;
+	if (s->split.ops && s->mixing.classes)
+		return gt_fail(err, GT_EINTERNAL, "loader: images with recipes cannot be mixed before they are transformed");
 	GT_TRY(host_memory(l, slots * rows * f.bytes, &l->staged, err));
 	for (int c = 0; c < l->ncolumns; c++)
 		if (l->column[c].operand >= 0)
@@ -234,7 +242,7 @@ enum gt_code gt_loader_open_fetcher(struct gt_loader *l, struct gt_err *err)
 size_t gt_loader_fetched_bytes(const struct gt_loader_spec *s)
 {
 	size_t most = (size_t)gt_part_size(s->micro, s->slice.parts ? s->slice.parts : 1, 0, NULL), rows = (size_t)rows_of(s), numbers = 0;
-	size_t image = (size_t)(s->shape[0] * s->shape[1] * s->shape[2]), slots = (size_t)slots_of(s), ring = (size_t)ring_parts(s);
+	size_t image = row_of(s), slots = (size_t)slots_of(s), ring = (size_t)ring_parts(s);
 	struct gt_column column[GT_MAX_COLUMNS];
 	if (!s->fetch.sample)
 		return 0;

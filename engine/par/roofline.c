@@ -1,5 +1,6 @@
 #include "par/roofline.h"
 #include "mlp_division.h"
+#include "recipe.h"
 #include <string.h>
 
 /* memory and tensor: on an H200, a copy reached 4.3 of 4.8 TB/s, and a large product 790 of 989 TFLOP/s; convolutions reach less. gap: the
@@ -52,6 +53,19 @@ static void add(const struct work *w, const char *op, const char *layer, const s
 	w->out->kernels += c->kernels;
 }
 
+/* The kernel that gathers images and transforms them: a row has a recipe beside the bytes of its image. */
+static void add_recipes(const struct work *w, struct gt_tdesc y, const struct gt_attr_recipes *recipes)
+{
+	int64_t image = y.dim[1] * y.dim[2] * y.dim[3];
+	struct gt_tdesc rows = gt_tdesc_make(GT_U8, 2, (int64_t[]){y.dim[0], gt_recipe_row(recipes->ops, image)}, false);
+	struct gt_tdesc index = gt_tdesc_make(GT_I64, 1, y.dim, false), target = gt_tdesc_make(GT_I32, 1, y.dim, false);
+	struct gt_opcall call = {.code = GT_OP_GATHER_RECIPES, .attr = recipes, .nin = 3, .nout = 2, .in = {&rows, NULL, &index},
+	                         .out = {&y, &target}};
+	struct gt_opcost cost;
+	gt_opcall_cost(&call, &cost);
+	add(w, gt_opcode_name(call.code), "data", &cost, 0);
+}
+
 static void add_gather(const struct work *w, struct gt_tdesc y, bool images)
 {
 	struct gt_tdesc from = y, index = gt_tdesc_make(GT_I64, 1, y.dim, false), target = gt_tdesc_make(GT_I32, 1, y.dim, false);
@@ -69,13 +83,16 @@ static void add_gather(const struct work *w, struct gt_tdesc y, bool images)
 }
 
 /* Adds the kernels that gather a batch: one for each input, and one for the targets, unless these are labels of images. */
-static void add_load(const struct work *w, const struct gt_graph *g)
+static void add_load(const struct work *w, const struct gt_graph *g, const struct gt_attr_recipes *recipes)
 {
 	bool images = false;
 	for (int i = 0; i < g->ninputs; i++) {
 		const struct gt_tdesc *d = gt_graph_desc(g, g->input[i]);
 		images |= d->rank == 4;
-		add_gather(w, *d, d->rank == 4);
+		if (d->rank == 4 && recipes->ops)
+			add_recipes(w, *d, recipes);
+		else
+			add_gather(w, *d, d->rank == 4);
 	}
 	for (gt_vid v = 0; v < g->nvalues; v++)
 		if (g->values[v].kind == GT_V_TARGET && (!images || g->values[v].desc.dtype != GT_I32))
@@ -93,7 +110,7 @@ enum gt_code gt_roofline(const struct gt_prog *p, const struct gt_card *card, bo
 		struct gt_opcost set = {.written = (double)s->bytes, .kernels = 1};
 		switch (s->kind) {
 		case GT_STEP_LOAD:
-			add_load(&w, s->plan->graph);
+			add_load(&w, s->plan->graph, &p->recipes);
 			break;
 		case GT_STEP_CLEAR:
 			add(&w, gt_step_name(s->kind), "step", &set, 0);

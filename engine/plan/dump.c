@@ -57,6 +57,8 @@ enum gt_code gt_prog_text(const struct gt_prog *prog, const char *title, bool js
 		        gt_opcode_name(prog->window_if_room->code));
 	if (!json && prog->no_window)
 		fprintf(f, "# no kernel for whole windows: %s\n", prog->no_window);
+	if (!json && prog->transforms)
+		fprintf(f, "# transforms in the kernel that loads images: %s\n", prog->transforms);
 	for (int i = 0; i < prog->n; i++) {
 		const struct gt_step *s = &prog->step[i];
 		const struct gt_node *n = s->plan && s->call && s->call->node >= 0 ? &s->plan->graph->nodes[s->call->node] : NULL;

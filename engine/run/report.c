@@ -7,6 +7,7 @@
 #include "run/report_ranks.h"
 #include "run/warnings.h"
 #include "session/schedule.h"
+#include "session/session_data.h"
 #include "text/tokenizer.h"
 #include "state/pretrained.h"
 #include <math.h>
@@ -203,6 +204,10 @@ static enum gt_code fill(struct gt_report *r, const struct gt_world_plan *world_
 	r->train_samples = s->data.view[GT_TRAIN].n;
 	r->valid_samples = s->data.view[GT_VALID].n;
 	r->test_samples = s->data.view[GT_TEST].n;
+	struct gt_session_division divided;
+	GT_TRY(gt_session_divided(s, r->arena, &divided, err));
+	r->thread_transforms = divided.threads;
+	r->gpu_transforms = divided.device;
 	r->batch = s->batch.size;
 	r->micro_batch = s->batch.micro;
 	r->steps_per_epoch = s->batch.steps_per_epoch;

@@ -37,6 +37,12 @@ enum gt_code gt_session_fetch_open(const struct gt_session *s, enum gt_split spl
                                    struct gt_err *err);
 /* Returns whether a loader of the session fetches samples. */
 bool gt_session_fetches(const struct gt_session *s);
+/* How the transforms of training samples are divided between the threads that read them and the gather kernel. */
+struct gt_session_division {
+	struct gt_recipe_split split; /* ops = 0: not at all, because threads, or nobody, transform the samples */
+	const char *threads, *device; /* the transforms of each: "hflip, color_jitter"; NULL if they are not divided */
+};
+enum gt_code gt_session_divided(const struct gt_session *s, struct gt_arena *a, struct gt_session_division *out, struct gt_err *err);
 /* Maximum number of steps in a window on a GPU, if samples are fetched: the samples of two windows are in device memory. */
 #define GT_FETCH_WINDOW 8
 

@@ -103,6 +103,42 @@ static bool is_fetched(const struct gt_session *s, enum gt_split split, bool tra
 	return d && (d->encoded || host);
 }
 
+/* Returns how the transforms of fetched samples are divided between the threads that read them and the device. Threads do all of them
+ * where the device is the host, and before samples are mixed. */
+static struct gt_recipe_split split_of(const struct gt_session *s, bool train)
+{
+	const int64_t *in = s->conf->model.input;
+	struct gt_transform_list list = train ? s->data.train_list : s->data.eval_list;
+	bool device = s->queues && s->conf->data.gpu_transforms && !(train && gt_session_mixes(s));
+	return device ? gt_recipe_split_of(list, (int)in[0], in[1], in[2]) : (struct gt_recipe_split){.first = list.n};
+}
+
+/* Writes the names of transforms first ... last - 1 of a list: "hflip, color_jitter". */
+static enum gt_code name_transforms(struct gt_transform_list list, int first, int last, struct gt_arena *a, const char **out,
+                                    struct gt_err *err)
+{
+	char *text, word[32];
+	size_t size = (size_t)(last - first) * sizeof word + 1, n = 0;
+	GT_NEW(text, a, size, err);
+	for (int i = first; i < last; i++)
+		n += (size_t)snprintf(text + n, size - n, "%s%s", i > first ? ", " : "", gt_transform_word(list.t[i].type, word));
+	*out = text;
+	return GT_OK;
+}
+
+enum gt_code gt_session_divided(const struct gt_session *s, struct gt_arena *a, struct gt_session_division *out, struct gt_err *err)
+{
+	struct gt_transform_list list = s->data.train_list;
+	*out = (struct gt_session_division){0};
+	if (!is_fetched(s, GT_TRAIN, true))
+		return GT_OK;
+	out->split = split_of(s, true);
+	if (!out->split.ops)
+		return GT_OK;
+	GT_TRY(name_transforms(list, 0, out->split.first, a, &out->threads, err));
+	return name_transforms(list, out->split.first, list.n, a, &out->device, err);
+}
+
 /* gt_loader_spec.fetch.user: reads the samples of a split. */
 struct fetch {
 	struct gt_samples *samples;
@@ -159,6 +195,7 @@ enum gt_code gt_session_fetch_spec(const struct gt_session *s, enum gt_split spl
 	if (!is_fetched(s, split, train))
 		return GT_OK;
 	spec->fetch.sample = fetch_sample;
+	spec->split = split_of(s, train);
 	spec->workers = gt_session_workers(s);
 	/* Ahead of the training by two batches, or with small batches by enough samples to keep all threads reading. */
 	int64_t few = part > 0 ? (4 * spec->workers + part - 1) / part : 2;
@@ -174,12 +211,13 @@ enum gt_code gt_session_fetch_open(const struct gt_session *s, enum gt_split spl
 	if (!spec->fetch.sample)
 		return GT_OK;
 	struct gt_samples_spec read = {.data = s->data.view[split].data, .list = train ? s->data.train_list : s->data.eval_list, .c = in[0],
-	                               .h = in[1], .w = in[2], .seed = (uint64_t)s->conf->seed, .threads = spec->workers};
+	                               .h = in[1], .w = in[2], .split = spec->split, .seed = (uint64_t)s->conf->seed,
+	                               .threads = spec->workers};
 	if (!(f = calloc(1, sizeof *f)))
 		return gt_fail_memory(err, sizeof *f);
 	f->skipped = s->data.skipped;
 	f->set = (int)(read.data - s->data.set);
-	f->bytes = (size_t)(in[0] * in[1] * in[2]);
+	f->bytes = gt_samples_row(&read);
 	enum gt_code code = gt_samples_open(&read, &f->samples, err);
 	if (code != GT_OK) {
 		free(f);

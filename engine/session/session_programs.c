@@ -23,6 +23,10 @@ static enum gt_code train_prog(struct gt_session *s, int64_t n, struct gt_prog *
 	if (!s->optim.check.kernel)
 		GT_TRY(gt_optim_prepare(&s->optim, s->conf, s->space, s->conf->reproducible != GT_REPRO_NONE, err));
 	GT_TRY(s->strategy->schedule(&job, out, err));
+	struct gt_session_division divided;
+	GT_TRY(gt_session_divided(s, s->arena, &divided, err));
+	out->transforms = divided.device;
+	out->recipes = (struct gt_attr_recipes){.ops = divided.split.ops, .contrasts = divided.split.contrasts};
 	struct gt_call *window = &s->prog.window[n != s->batch.size];
 	return s->prog.building || window->kernel ? GT_OK : gt_session_window(s, job.unit[0].plan, window, out, err);
 }

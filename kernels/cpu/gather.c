@@ -1,9 +1,11 @@
 /* Gathers a batch from the dataset in memory. Images: selects bytes by index, crops, flips, normalises and converts them; a row of an image
- * is first copied as bytes (shifted or mirrored), then one vector loop applies scale, shift and type. Rows of numbers: copies them;
- * sequences of different lengths get padding at their ends. */
+ * is first copied as bytes (shifted or mirrored), then one vector loop applies scale, shift and type. Images with recipes: pixel by pixel,
+ * as the reference for GPUs; on the host, the threads that read the images transform them faster. Rows of numbers: copies them; sequences
+ * of different lengths get padding at their ends. */
 #include "aug.h"
 #include "cpu/loops.h"
 #include "ew.h"
+#include "recipe.h"
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -218,6 +220,92 @@ enum gt_code gt_cpu_gather(struct gt_dev *dev, const struct gt_opcall *call, str
 		return gt_cpu_refuse(call, err, row > MAX_ROW ? "augmentation supports image "
 		                     "rows of at most 4096 values" : "the padding reaches past the mirrored image");
 	}
+	*out = &k->head;
+	return GT_OK;
+}
+
+/* ---- images with recipes -------------------------------------------------------------------------------------------------------- */
+struct gather_recipes {
+	struct gt_kernel head;
+	struct gt_attr_recipes attr;
+	struct lookup look;
+	int64_t row; /* bytes of a row */
+	int32_t c, h, w;
+	enum gt_dtype t;
+};
+
+static void put_pixel(const struct gather_recipes *k, void *x, int64_t at, const int32_t *v)
+{
+	for (int i = 0; i < k->c; i++) {
+		float f = (float)v[i] * k->attr.gather.scale[i] + k->attr.gather.shift[i];
+		if (k->t == GT_F32)
+			((float *)x)[at + i] = f;
+		else if (k->t == GT_BF16)
+			((uint16_t *)x)[at + i] = gt_bf16_from_f32(f);
+		else
+			((double *)x)[at + i] = (double)v[i] * (double)k->attr.gather.scale[i] + (double)k->attr.gather.shift[i];
+	}
+}
+
+static void recipe_image(const struct gather_recipes *k, const uint8_t *row, int view, void *x, int64_t at)
+{
+	struct gt_recipe r;
+	struct gt_recipe_op op[GT_RECIPE_MAX_OPS];
+	const uint8_t *pixels = row + gt_recipe_pixels_at(k->attr.ops);
+	int32_t grey[GT_RECIPE_MAX_OPS] = {0}, v[3];
+	memcpy(&r, row, sizeof r);
+	r.n = r.n < 0 ? 0 : r.n > k->attr.ops ? k->attr.ops : r.n;
+	memcpy(op, row + sizeof r, (size_t)r.n * sizeof *op);
+	for (int i = 0; i < r.n; i++) {
+		int64_t sum = 0;
+		for (int32_t p = 0; op[i].kind == GT_RECIPE_CONTRAST && p < k->h * k->w; p++) {
+			gt_recipe_pixel(op, i, grey, pixels, k->h, k->w, k->c, p / k->w, p % k->w, v);
+			sum += k->c == 3 ? gt_pixel_luma(v[0], v[1], v[2]) : v[0];
+		}
+		grey[i] = gt_pixel_mean(sum, (int64_t)k->h * k->w);
+	}
+	struct gt_aug g = gt_aug_view(k->attr.gather.views > 1 ? view : 0);
+	for (int32_t p = 0; p < k->h * k->w; p++) {
+		int32_t y = gt_aug_source(p / k->w + g.dy, k->h, 1), x0 = p % k->w,
+		        from = gt_aug_source((g.flip ? k->w - 1 - x0 : x0) + g.dx, k->w, 1);
+		gt_recipe_pixel(op, r.n, grey, pixels, k->h, k->w, k->c, y, from, v);
+		put_pixel(k, x, at + (int64_t)p * k->c, v);
+	}
+}
+
+static enum gt_code gather_recipes_launch(struct gt_dev *dev, struct gt_kernel *head, const struct gt_launch *a, struct gt_err *err)
+{
+	const struct gather_recipes *k = (const struct gather_recipes *)head;
+	const int64_t *index = a->in[2];
+	int64_t stride;
+	(void)dev;
+	GT_TRY(find(&k->look, a->step_args, &index, &stride, err));
+	for (int64_t n = 0; n < k->look.n; n++) {
+		int64_t view = n / k->look.samples, s = n - view * k->look.samples, at = index[s * stride];
+		if (at < 0 || at >= k->look.all)
+			return outside(at, err);
+		recipe_image(k, (const uint8_t *)a->in[0] + at * k->row, (int)view, a->out[0], n * k->h * k->w * k->c);
+		if (!view && a->out[1])
+			((int32_t *)a->out[1])[s] = ((const int32_t *)a->in[1])[at];
+	}
+	return GT_OK;
+}
+
+enum gt_code gt_cpu_gather_recipes(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
+{
+	const struct gt_attr_recipes *a = call->attr;
+	const struct gt_tdesc *d = call->in[0], *x = call->out[0];
+	struct gather_recipes *k;
+	(void)dev;
+	const char *why = gt_recipe_refuses(a, d, x);
+	if (why)
+		return gt_cpu_refuse(call, err, why);
+	GT_KERNEL_NEW(k, gather_recipes_launch, "loops:recipes", err);
+	k->attr = *a;
+	k->look = lookup_of(d, call->in[2], x->dim[0], a->gather.views);
+	k->row = d->dim[1];
+	k->c = (int32_t)x->dim[1], k->h = (int32_t)x->dim[2], k->w = (int32_t)x->dim[3];
+	k->t = x->dtype;
 	*out = &k->head;
 	return GT_OK;
 }

@@ -1,7 +1,9 @@
 /* Gathers batches from the dataset in device memory. */
 #include "aug.h"
 #include "cuda/cuda_internal.h"
+#include "recipe.h"
 #include <stdlib.h>
+#include <string.h>
 
 struct gather {
 	struct gt_kernel head;
@@ -58,6 +60,56 @@ enum gt_code gt_cuda_gather(struct gt_dev *dev, const struct gt_opcall *call, st
 	k->c.ld = gt_cuda_padded_channels(x);
 	k->type = gt_cuda_type(x->dtype);
 	k->draws = draws;
+	*out = &k->head;
+	return GT_OK;
+}
+
+/* ---- images with recipes -------------------------------------------------------------------------------------------------------- */
+struct gather_recipes {
+	struct gt_kernel head;
+	struct gt_cu_recipes c; /* arguments of the kernel; the launch fills in the pointers */
+	int type;
+};
+
+static enum gt_code launch_recipes(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, cudaStream_t s,
+                                   struct gt_err *err)
+{
+	const struct gather_recipes *k = (const struct gather_recipes *)kernel;
+	struct gt_cu_recipes c = k->c;
+	c.rows = a->in[0];
+	c.labels = a->in[1];
+	c.look.index = a->in[2];
+	c.x = a->out[0];
+	c.target = a->out[1];
+	c.look.fault = dev->fault;
+	if (c.look.rows)
+		GT_TRY(gt_cuda_step_args(dev, a, &c.look.step_args, err));
+	GT_CUDA(dev, gt_cu_gather_recipes_start(k->type, &c, s), "gather.recipes", err);
+	return GT_OK;
+}
+
+enum gt_code gt_cuda_gather_recipes(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
+{
+	const struct gt_attr_recipes *attr = call->attr;
+	const struct gt_tdesc *d = call->in[0], *x = call->out[0];
+	const char *why = gt_recipe_refuses(attr, d, x);
+	struct gather_recipes *k;
+	(void)dev;
+	if (why)
+		return gt_cuda_refuse(call, err, why);
+	if (gt_cuda_type(x->dtype) < 0)
+		return gt_cuda_refuse(call, err, "the output of images must be f32, bf16 or f16");
+	GT_CUDA_NEW(k, launch_recipes, "gather.recipes", err);
+	k->c.look = lookup_of(d, call->in[2], x->dim[0], attr->gather.views);
+	k->c.row = d->dim[1];
+	k->c.c = (int32_t)x->dim[1], k->c.h = (int32_t)x->dim[2], k->c.w = (int32_t)x->dim[3];
+	k->c.ld = gt_cuda_padded_channels(x);
+	k->c.ops = attr->ops;
+	k->c.contrasts = attr->contrasts;
+	k->c.views = attr->gather.views;
+	memcpy(k->c.scale, attr->gather.scale, sizeof k->c.scale);
+	memcpy(k->c.shift, attr->gather.shift, sizeof k->c.shift);
+	k->type = gt_cuda_type(x->dtype);
 	*out = &k->head;
 	return GT_OK;
 }

@@ -391,6 +391,21 @@ struct gt_cu_gather {
 };
 cudaError_t gt_cu_gather_start(int type, const struct gt_cu_gather *a, cudaStream_t s);
 
+/* recipes.cu: images with recipes (recipe.h) */
+struct gt_cu_recipes {
+	const uint8_t *rows; /* [look.all, row] */
+	const int32_t *labels;
+	void *x;
+	int32_t *target; /* NULL: only images */
+	int64_t row;     /* bytes; a multiple of 16 */
+	int32_t c, h, w; /* c is 1 or 3 */
+	int32_t ld;      /* as in gt_cu_gather */
+	int32_t ops, contrasts, views; /* as in gt_attr_recipes */
+	float scale[3], shift[3];
+	struct gt_cu_lookup look;
+};
+cudaError_t gt_cu_gather_recipes_start(int type, const struct gt_cu_recipes *a, cudaStream_t s);
+
 /* Rows of numbers. type: that of y; -1: i32, else rows are f32. */
 struct gt_cu_gather_rows {
 	const void *from; /* [look.all, width] */

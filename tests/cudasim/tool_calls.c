@@ -4,6 +4,7 @@
 #include "opsig.h"
 #include "optimizer.h"
 #include "pair.h"
+#include "recipe.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -425,6 +426,65 @@ TEST(gather)
 			for (int i = 0; i < GT_MAX_CHANNELS; i++)
 				attr.scale[i] = 0.01f * (float)(i + 1), attr.shift[i] = -0.3f * (float)i;
 			pair_tensor(&j, false, GT_U8, 4, images, u);
+			pair_tensor(&j, false, GT_I32, 1, &m, label);
+			pair_tensor(&j, false, GT_I64, order ? 2 : 1, order ? rows : x, index);
+			pair_tensor(&j, true, pair_types[t % 3], 4, wide, NULL);
+			if (pad)
+				pair_pad(&j, true);
+			pair_tensor(&j, true, GT_I32, 1, x, NULL);
+			pair_compare(&j, 0, pad ? "padded" : "");
+			pair_free(&j);
+		}
+}
+
+/* A recipe of up to n random operations for an image of h x w pixels. */
+static void random_recipe(uint8_t *row, int n, int32_t h, int32_t w, uint32_t seed)
+{
+	struct gt_recipe r = {.n = (int32_t)(seed % (uint32_t)(n + 1))};
+	memcpy(row, &r, sizeof r);
+	for (int i = 0; i < r.n; i++) {
+		struct gt_philox d = gt_philox4x32(seed, (uint32_t)i, 0, 0, 7, 11);
+		struct gt_recipe_op o = {.noise = d.v[0], .kind = (int32_t)(d.v[1] % (GT_RECIPE_NOISE + 1)), .shift = (int32_t)(d.v[2] & 255)};
+		bool crops = o.kind <= GT_RECIPE_CROP_REFLECT;
+		o.factor = 2 * gt_rng_uniform(d.v[3]);
+		o.top = crops ? (int32_t)(d.v[0] % 5) - 2 : (int32_t)(d.v[0] % (uint32_t)h);
+		o.left = crops ? (int32_t)(d.v[2] % 5) - 2 : (int32_t)(d.v[2] % (uint32_t)w);
+		o.height = (int32_t)(d.v[3] % (uint32_t)(h - o.top)) + 1;
+		o.width = (int32_t)((d.v[3] >> 8) % (uint32_t)(w - o.left)) + 1;
+		memcpy(o.fill, &d.v[1], sizeof o.fill);
+		memcpy(row + sizeof r + (size_t)i * sizeof o, &o, sizeof o);
+	}
+}
+
+TEST(gather_recipes)
+{
+	static const int64_t shapes[][4] = {{5, 1, 28, 28}, {4, 3, 13, 9}, {3, 3, 40, 61}, {70000, 1, 3, 3}};
+	for (int s = 0; s < 4; s++)
+		for (int t = 0; t < 24; t++) {
+			const int64_t *x = shapes[s];
+			bool pad = t >= 12, order = t % 12 >= 6;
+			int views = t % 6 == 4 ? 2 : t % 6 == 5 ? 6 : 1, ops = t % 6 == 3 ? 0 : t % 6 == 0 ? GT_RECIPE_MAX_OPS : 5;
+			if ((x[0] > 65535 && t != 1 && t != 14) || (pad && t % 3 == 0))
+				continue;
+			int64_t wide[4] = {x[0] * views, x[1], x[2], x[3]}, m = 11, row = gt_recipe_row(ops, x[1] * x[2] * x[3]), all[2] = {m, row};
+			int64_t rows[2] = {3, 2 * x[0] + 7}, count = order ? rows[0] * rows[1] : x[0];
+			struct gt_attr_recipes attr = {.gather.views = views, .ops = ops, .contrasts = ops};
+			struct pair_job j = {.call = {.code = GT_OP_GATHER_RECIPES, .attr = &attr},
+			                     .step_args = {.epoch = 5, .sample0 = 4, .stride = 2}};
+			uint8_t *u = malloc((size_t)(m * row));
+			int32_t *label = malloc((size_t)m * 4);
+			int64_t *index = malloc((size_t)count * 8);
+			for (int64_t i = 0; i < m * row; i++)
+				u[i] = (uint8_t)(gt_philox4x32((uint32_t)i, 1, 2, 3, 4, 5).v[0]);
+			for (int64_t i = 0; i < m; i++) {
+				random_recipe(u + i * row, ops, (int32_t)x[2], (int32_t)x[3], (uint32_t)(i * 31 + t));
+				label[i] = (int32_t)(i % 10);
+			}
+			for (int64_t i = 0; i < count; i++)
+				index[i] = i * 5 / 3 % m;
+			for (int i = 0; i < GT_MAX_CHANNELS; i++)
+				attr.gather.scale[i] = 0.01f * (float)(i + 1), attr.gather.shift[i] = -0.3f * (float)i;
+			pair_tensor(&j, false, GT_U8, 2, all, u);
 			pair_tensor(&j, false, GT_I32, 1, &m, label);
 			pair_tensor(&j, false, GT_I64, order ? 2 : 1, order ? rows : x, index);
 			pair_tensor(&j, true, pair_types[t % 3], 4, wide, NULL);

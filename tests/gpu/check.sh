@@ -321,6 +321,7 @@ fmnist       60   2  an epoch of FashionMNIST beside the CPU
 resume       90  18  the same bits twice, and from checkpoints
 windows     120  26  windows and graphs beside single steps, bit for bit
 mlpsteps    200  72  windows of a multilayer perceptron in one kernel beside the list of kernels
+transforms  150  50  images that the GPU transforms beside those that threads transform, bit for bit
 fp16         60  11  the loss scale
 signals      90   6  SIGKILL and SIGTERM in the middle of windows
 memory       60   5  predicted memory beside what is gone
@@ -439,6 +440,7 @@ run_section() {
 	nccl) section nccl 5 "$build/tests/cudasim/tool_nccl" ;;
 	windows) on_gpu windows 13 bash "$src/tests/cudasim/test_windows.sh" ;;
 	mlpsteps) on_gpu mlpsteps 30 bash "$src/tests/cudasim/test_mlp_steps.sh" ;;
+	transforms) on_gpu transforms 14 bash "$src/tests/cudasim/test_sim_transforms.sh" ;;
 	fp16) on_gpu fp16 10 bash "$src/tests/cudasim/test_fp16.sh" ;;
 	staged) STAGED_LIMIT=1e-5 on_gpu staged 11 bash "$src/tests/cudasim/test_staged.sh" ;;
 	parity) PARITY_DEVICE=cuda full parity 28 bash "$src/tests/parity/test_parity.sh" ;;

@@ -2,11 +2,12 @@
  *
  *     tool_transform CONFIG EPOCH OUT FILE...       writes c * h * w bytes of each image to OUT, and to stdout one line an image with the
  *                                                   parameters that each transform drew
- *     tool_transform --speed CONFIG ROUNDS FILE...  images a second of libjpeg's full decode of the files, and of gt_image_load, on one
- *                                                   thread; the two take turns */
+ *     tool_transform --speed CONFIG ROUNDS FILE...  images a second of libjpeg's full decode of the files, of gt_image_load, and of the
+ *                                                   part of it that is left to a thread if a GPU does the rest, on one thread; the
+ *                                                   three take turns */
 #include "base/err.h"
 #include "conf/conf.h"
-#include "image/transform.h"
+#include "image/recipe_draw.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -114,20 +115,26 @@ static int speed(int argc, char **argv)
 	struct gt_transform_list list = {c->data.augment, c->data.naugment};
 	struct file *f = read_files(argv + 4, n);
 	const int64_t *in = c->model.input;
-	uint8_t *out = malloc((size_t)(in[0] * in[1] * in[2]));
-	double sum[2] = {0}, *ratio = calloc((size_t)(rounds * (n / CHUNK + 1)), sizeof *ratio);
+	struct gt_recipe_split split = gt_recipe_split_of(list, (int)in[0], in[1], in[2]);
+	struct gt_transform_list first = {list.t, split.first};
+	uint8_t *out = malloc((size_t)split.row);
+	double sum[3] = {0}, *ratio = calloc((size_t)(rounds * (n / CHUNK + 1)), sizeof *ratio);
 	for (int round = -1; round < rounds; round++) /* the first round is not counted */
 		for (int i = 0; i + CHUNK <= n; i += CHUNK) {
-			double t[2];
-			for (int k = 0; k < 2; k++) {
-				int what = (k + i / CHUNK) % 2;
+			double t[3];
+			for (int k = 0; k < 3; k++) {
+				int what = (k + i / CHUNK) % 3;
 				double from = now();
 				for (int m = i; m < i + CHUNK; m++) {
 					struct gt_sample_key key = {1, (uint64_t)(round + 1), (uint64_t)m};
+					uint8_t *to = out;
 					if (what == 0)
 						decode(&f[m], &px, &room);
-					else
-						check(gt_image_load(f[m].raw, f[m].size, f[m].name, list, &key, (int)in[0], in[1], in[2], s, out, &err), &err);
+					else if (what == 2 && split.ops)
+						to = gt_recipe_draw(list, &split, &key, (int)in[0], in[1], in[2], out);
+					if (what)
+						check(gt_image_load(f[m].raw, f[m].size, f[m].name, what == 2 ? first : list, &key, (int)in[0], in[1], in[2], s,
+						                    to, &err), &err);
 				}
 				t[what] = now() - from;
 			}
@@ -135,11 +142,14 @@ static int speed(int argc, char **argv)
 				continue;
 			sum[0] += t[0];
 			sum[1] += t[1];
+			sum[2] += t[2];
 			ratio[chunks++] = t[0] / t[1];
 		}
 	qsort(ratio, (size_t)chunks, sizeof *ratio, by_value);
 	printf("# libjpeg %.0f images/s, gt_image_load %.0f images/s, ratio %.3f (median of pairs %.3f)\n", chunks * CHUNK / sum[0],
 	       chunks * CHUNK / sum[1], sum[0] / sum[1], ratio[chunks / 2]);
+	printf("# with the last %d of %d transforms on a GPU: %.0f images/s, %.2f times as many\n", list.n - split.first, list.n,
+	       chunks * CHUNK / sum[2], sum[1] / sum[2]);
 	return 0;
 }
 

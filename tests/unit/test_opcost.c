@@ -30,6 +30,7 @@ static const struct gt_attr_norm train = {.train = true, .track = true},
                                  eval = {.track = true}, empty = {.empty = true}, groups = {.groups = 2};
 static const struct gt_attr_pool_tokens mean = {GT_POOL_MEAN}, first = {GT_POOL_FIRST};
 static const struct gt_attr_mlp_steps window = {.batch = 32};
+static const struct gt_attr_recipes recipes = {.contrasts = 1};
 static const struct gt_attr_attention heads = {.heads = 2};
 
 /* One kernel that reads x, or dy and another activation, and writes an activation. */
@@ -164,6 +165,9 @@ static const struct expected table[] = {
 	LOSS(GT_OP_CROSS_ENTROPY), LOSS(GT_OP_NLL), LOSS(GT_OP_MSE), LOSS(GT_OP_BCE), LOSS(GT_OP_SMOOTH_L1),
 	/* 6 of 1000 images of 48 bytes, 6 labels, 6 indices */
 	{GT_OP_GATHER, "u8:1000x3x4x4 i32:1000 i64:1000 -> bf16:6x3x4x4 i32:6", NULL, 0, 6 * 48 + 6 * 4 + 6 * 8, 2 * 6 * 48 + 6 * 4, 1, 0},
+	/* a row of 64 bytes: a recipe without operations, and 48 pixels; the image is read again for the contrast */
+	{GT_OP_GATHER_RECIPES, "u8:1000x64 i32:1000 i64:1000 -> bf16:6x3x4x4 i32:6", &recipes, 0, 6 * (64 + 48) + 6 * 4 + 6 * 8,
+	 2 * 6 * 48 + 6 * 4, 1, 0},
 	{GT_OP_GATHER_ROWS, "f32:1000x7 i64:1000 -> bf16:6x7", NULL, 0, 4 * 42 + 48, 2 * 42, 1, 0},
 	{GT_OP_GATHER_RAGGED, "i32:5000 i64:1000 i64:1000 -> i32:6x7", NULL, 0, 4 * 42 + 3 * 48, 4 * 42, 1, 0},
 	{GT_OP_SUMSQ, "f32:200 -> f64:1", NULL, 0, 800, 8, 1, 0},

@@ -141,7 +141,7 @@ TEST(channels_are_padded_where_the_signature_says_so)
 		}
 		CHECK(!gt_opcall_padded(&m.call));
 	}
-	CHECK_MSG(may == 3, "%d operands may have padded channels", may);
+	CHECK_MSG(may == 4, "%d operands may have padded channels", may);
 }
 
 TEST(messages_name_operation_operand_and_both_shapes)

@@ -195,8 +195,15 @@ __device__ static inline void apply_row(S *y, const packed<S, V> &x, const packe
 	put<S, V>(y, v);
 }
 
+/* Blocks per multiprocessor of bn_apply. In f32, the rows of two tensors fit into the 64 registers that 4 blocks leave to a thread; on an
+ * A100, which has fewer multiprocessors than an H200, all COL_BLOCKS blocks then run at once. */
+template <class S, int V> __device__ static constexpr int resident_apply()
+{
+	return sizeof(S) == 4 && V > 1 ? 4 : COL_RESIDENT;
+}
+
 template <class S, int V, bool RES>
-__global__ void __launch_bounds__(COL_BLOCK, COL_RESIDENT)
+__global__ void __launch_bounds__(COL_BLOCK, resident_apply<S, V>())
     bn_apply(const S *x, const S *res, S *y, const float *coef, int act, const tiling t)
 {
 	after_previous();

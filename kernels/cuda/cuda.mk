@@ -79,11 +79,12 @@ $(BUILD)/lib/gtrain/cuda.so: $(CUDA_OBJ) $(BASE_OBJ)
 	$(CXX) -shared -pthread $^ -o $@ $(HARDEN_LD) $(LDFLAGS) $(CUDART) -Wl,-rpath,'$(CUDA_RPATH)' \
 		-Wl,--exclude-libs,ALL -Wl,-z,defs -ldl -lrt -lm
 
-# Plans as the real cuDNN makes them for a card that is described, not there (tests/cuda/dnn_plans.c).
+# Plans as the real cuDNN makes them for a card that is described, not there (tests/cuda/dnn_card.h).
 ifneq ($(CUDNN_H),)
-TOOLS += $(BUILD)/tests/cuda/dnn_plans
-$(BUILD)/obj/tests/cuda/dnn_plans.o: XFLAGS += $(CUDA_INC) -Itests
-$(BUILD)/tests/cuda/dnn_plans: $(BUILD)/obj/tests/cuda/dnn_plans.o $(BUILD)/obj/tests/test.o $(CUDA_OBJ) $(BASE_OBJ)
+DNN_TESTS := $(BUILD)/tests/cuda/dnn_plans $(BUILD)/tests/cuda/dnn_fusions
+TOOLS += $(DNN_TESTS)
+$(BUILD)/obj/tests/cuda/%.o: XFLAGS += $(CUDA_INC) -Itests
+$(DNN_TESTS): $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(BUILD)/obj/tests/cuda/dnn_card.o $(BUILD)/obj/tests/test.o $(CUDA_OBJ) $(BASE_OBJ)
 	@mkdir -p $(@D)
 	$(CXX) $(CFLAGS) -pthread $^ -o $@ $(LDFLAGS) $(CUDART) -Wl,-rpath,'$(CUDA_RPATH)' -ldl -lrt -lm
 endif

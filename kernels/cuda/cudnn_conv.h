@@ -15,7 +15,9 @@
  *   relu without a bias gets a bias of zeros.
  * - The gradients by data and by weights if every tensor has the same dtype. For dw in f32 with 16-bit activations there is at most one
  *   engine, which is compiled. Therefore dw is computed in the dtype of x and widened by conv_tail.cu; cuDNN sums in f32 before it rounds.
- * - beta = 1 in the gradient by weights: dw is added to the existing values. */
+ * - beta = 1 in the gradient by weights: dw is added to the existing values.
+ * Graphs that join a convolution with a batch normalisation are not used, although there are engines for f16 (tests/cuda/dnn_fusions.c;
+ * tests/bench/RESULTS.md says why). */
 #ifndef GT_KERNELS_CUDNN_CONV_H
 #define GT_KERNELS_CUDNN_CONV_H
 

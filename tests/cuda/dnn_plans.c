@@ -5,40 +5,16 @@
  * gt_dnn_key() writes them; GTRAIN_DNN_STUB=1 says that a driver, if only the toolkit's stub, is on the loader's path. Run by
  * test_dnn_plans.sh. */
 #include "cuda/cudnn_conv.h"
+#include "cuda/dnn_card.h"
 #include "test.h"
 #include <stdlib.h>
 #include <string.h>
 
-/* cudaDeviceProp of the card and its clocks, as CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION writes them. */
-#define CARD(name, cc, sms, shared, l2, clock, memory_clock, memory)                                                                       \
-	"{\"maxGridSize\":[2147483647,65535,65535],\"maxBlockSize\":[1024,1024,64],\"regsPerBlock\":65536,\"warpSize\":32,"                    \
-	"\"maxSharedMemoryPerBlock\":49152,\"reservedSharedMemoryPerBlock\":1024,\"maxRegistersPerSM\":65536,\"maxCtasPerSM\":32,"             \
-	"\"maxThreadsPerBlock\":1024,\"maxThreadsPerSM\":2048,\"pciDeviceId\":0,\"isTccDriver\":0,\"supportCoopLaunch\":1,"                    \
-	"\"cudaDeviceId\":0,\"driverVer\":13000,\"deviceVer\":" #cc ",\"multiProcessorCount\":" #sms                                           \
-	",\"maxSharedMemoryPerBlockOptin\":" #shared ",\"l2CacheSize\":" #l2 ",\"smClockRateKHz\":" #clock                                     \
-	",\"memClockRateKHz\":" #memory_clock ",\"totalGlobalMem\":" #memory ",\"deviceName\":\"" name "\"}"
-
-enum card { H200, A100, CARDS };
-static const char *const cards[CARDS] = {
-    [H200] = CARD("NVIDIA H200", 900, 132, 232448, 62914560, 1980000, 3201000, 150000000000),
-    [A100] = CARD("NVIDIA A100-SXM4-40GB", 800, 108, 166912, 41943040, 1410000, 1215000, 42000000000),
-};
-static const char *const card_names[CARDS] = {"H200", "A100"};
-
 static struct gt_dev dev = {.id = "cuda:0"};
 
-static bool open_card(enum card card)
+static bool open_card(enum dnn_card card)
 {
-	struct gt_err e = {0};
-	char folder[600];
-	gt_dnn_close(dev.dnn);
-	dev = (struct gt_dev){.id = "cuda:0"};
-	snprintf(folder, sizeof folder, "%s/%s", test_tmpdir(), card_names[card]);
-	setenv("XDG_CACHE_HOME", folder, 1);
-	if (gt_dnn_open_profile(&dev, cards[card], &e) == GT_OK)
-		return true;
-	test_skip(e.msg);
-	return false;
+	return dnn_card_open(&dev, card);
 }
 
 /* N, C, H, W, K, R, S, stride, padding, dilation, groups */
@@ -74,7 +50,7 @@ static struct gt_dnn_conv conv_of(const int64_t *s, enum gt_dnn_pass pass, enum 
 }
 
 /* Every shape, pass, type and fusion has a plan from a precompiled engine that the options allow. */
-static void all_have_plans(enum card card, enum gt_dtype type, bool tf32, bool deterministic)
+static void all_have_plans(enum dnn_card card, enum gt_dtype type, bool tf32, bool deterministic)
 {
 	static const int variants[] = {[GT_DNN_FWD] = 3, [GT_DNN_DX] = 1, [GT_DNN_DW] = 2};
 	int plans = 0;
@@ -104,32 +80,32 @@ static void all_have_plans(enum card card, enum gt_dtype type, bool tf32, bool d
 				gt_dnn_plan_drop(&p);
 				gt_dnn_plan_drop(&again);
 			}
-	printf("# cuDNN %zu, %s: %s%s%s: %d plans, workspace up to %zu KiB\n", dev.dnn->version, card_names[card], gt_dtype_name(type),
+	printf("# cuDNN %zu, %s: %s%s%s: %d plans, workspace up to %zu KiB\n", dev.dnn->version, dnn_card_name[card], gt_dtype_name(type),
 	       tf32 ? " as tf32" : "", deterministic ? ", repeatable" : "", plans, workspace / 1024);
 }
 
 TEST(f32)
 {
-	for (int card = 0; card < CARDS; card++)
-		all_have_plans((enum card)card, GT_F32, false, true);
+	for (int card = 0; card < DNN_CARDS; card++)
+		all_have_plans((enum dnn_card)card, GT_F32, false, true);
 }
 
 TEST(tf32)
 {
-	for (int card = 0; card < CARDS; card++)
-		all_have_plans((enum card)card, GT_F32, true, false);
+	for (int card = 0; card < DNN_CARDS; card++)
+		all_have_plans((enum dnn_card)card, GT_F32, true, false);
 }
 
 TEST(bf16)
 {
-	for (int card = 0; card < CARDS; card++)
-		all_have_plans((enum card)card, GT_BF16, false, true);
+	for (int card = 0; card < DNN_CARDS; card++)
+		all_have_plans((enum dnn_card)card, GT_BF16, false, true);
 }
 
 TEST(f16)
 {
-	for (int card = 0; card < CARDS; card++)
-		all_have_plans((enum card)card, GT_F16, false, true);
+	for (int card = 0; card < DNN_CARDS; card++)
+		all_have_plans((enum dnn_card)card, GT_F16, false, true);
 }
 
 /* An engine's numerical notes, asked without the code under test. */
@@ -156,7 +132,7 @@ TEST(tensor_cores_only_where_tf32_is_allowed)
 	struct gt_dnn_conv c = conv_of(shapes[1], GT_DNN_FWD, GT_F32, 2);
 	struct gt_err e = {0};
 	struct gt_dnn_plan p;
-	if (!open_card(H200))
+	if (!open_card(DNN_H200))
 		return;
 	for (int tf32 = 0; tf32 < 2; tf32++) {
 		dev.tf32 = tf32;
@@ -174,8 +150,8 @@ TEST(tensor_cores_in_repeatable_runs)
 	struct gt_err e = {0};
 	struct gt_dnn_plan p;
 	int on = 0;
-	for (int card = 0; card < CARDS; card++) {
-		if (!open_card((enum card)card))
+	for (int card = 0; card < DNN_CARDS; card++) {
+		if (!open_card((enum dnn_card)card))
 			return;
 		dev.deterministic = true;
 		for (int i = 0; i < 10; i++)
@@ -186,12 +162,12 @@ TEST(tensor_cores_in_repeatable_runs)
 					gt_dnn_key(&dev, &c, key);
 					CHECK_OK(gt_dnn_plan_make(&dev, &c, &p, &e), e);
 					CHECK_MSG(has_note(&p, CUDNN_NUMERICAL_NOTE_TENSOR_CORE), "%s on %s: engine %lld is on no tensor cores", key,
-					          card_names[card], (long long)p.choice.engine);
+					          dnn_card_name[card], (long long)p.choice.engine);
 					on += p.tensor_core;
 					gt_dnn_plan_drop(&p);
 				}
 	}
-	printf("# %d of %d 16-bit plans of repeatable runs are on tensor cores\n", on, CARDS * 10 * 3 * 2);
+	printf("# %d of %d 16-bit plans of repeatable runs are on tensor cores\n", on, DNN_CARDS * 10 * 3 * 2);
 }
 
 /* ---- the configs' graphs ------------------------------------------------------------------------------------------------------------- */
@@ -226,16 +202,16 @@ TEST(graphs_of_the_configs)
 {
 	const char *path = getenv("GTRAIN_DNN_GRAPHS");
 	FILE *f = path ? fopen(path, "r") : NULL;
-	int graphs = 0, plans = 0, failures = 0, allowed[CARDS] = {0}, on[CARDS] = {0};
+	int graphs = 0, plans = 0, failures = 0, allowed[DNN_CARDS] = {0}, on[DNN_CARDS] = {0};
 	char line[512], key[GT_DNN_KEY];
 	if (!f) {
 		test_skip("no list of graphs (GTRAIN_DNN_GRAPHS)");
 		return;
 	}
-	for (int card = 0; card < CARDS; card++) {
+	for (int card = 0; card < DNN_CARDS; card++) {
 		rewind(f);
 		graphs = 0;
-		if (!open_card((enum card)card))
+		if (!open_card((enum dnn_card)card))
 			break;
 		while (fgets(line, sizeof line, f)) {
 			struct gt_dnn_conv c;
@@ -252,7 +228,7 @@ TEST(graphs_of_the_configs)
 				struct gt_dnn_plan p;
 				dev.deterministic = repeatable;
 				if (gt_dnn_plan_make(&dev, &c, &p, &e) != GT_OK) {
-					test_fail(__FILE__, __LINE__, "%s on %s: %s", line, card_names[card], e.msg);
+					test_fail(__FILE__, __LINE__, "%s on %s: %s", line, dnn_card_name[card], e.msg);
 					failures++;
 					continue;
 				}
@@ -267,7 +243,7 @@ TEST(graphs_of_the_configs)
 	CHECK(graphs > 0);
 	printf("# configs: %d graphs, %d plans on %d cards, %d failures; on tensor cores, of the repeatable ones that may be: H200 %d of %d, "
 	       "A100 %d of %d\n",
-	       graphs, plans, CARDS, failures, on[H200], allowed[H200], on[A100], allowed[A100]);
+	       graphs, plans, DNN_CARDS, failures, on[DNN_H200], allowed[DNN_H200], on[DNN_A100], allowed[DNN_A100]);
 }
 
 /* ---- images of few channels --------------------------------------------------------------------------------------------------- */
@@ -276,7 +252,7 @@ TEST(padded_images_need_no_copy)
 {
 	static const int64_t few[][11] = {
 	    {1024, 3, 32, 32, 64, 3, 3, 1, 1, 1, 1}, {1024, 3, 31, 31, 24, 2, 2, 1, 0, 1, 1}, {128, 3, 224, 224, 64, 7, 7, 2, 3, 1, 1}};
-	if (!open_card(H200))
+	if (!open_card(DNN_H200))
 		return;
 	dev.deterministic = true;
 	for (int i = 0; i < (int)(sizeof few / sizeof *few); i++)
@@ -355,7 +331,7 @@ TEST(compiled_engines)
 		test_skip("no driver and no stub of one (GTRAIN_DNN_STUB)");
 		return;
 	}
-	if (!open_card(H200))
+	if (!open_card(DNN_H200))
 		return;
 	dev.tf32 = true;
 	for (int pass = GT_DNN_FWD; pass <= GT_DNN_DW; pass++)
@@ -384,7 +360,7 @@ TEST(a_wrong_choice_in_the_cache_is_passed_over)
 	struct gt_err e = {0};
 	struct gt_dnn_plan p;
 	char key[GT_DNN_KEY];
-	if (!open_card(H200))
+	if (!open_card(DNN_H200))
 		return;
 	dev.tf32 = true;
 	CHECK_OK(gt_dnn_plan_make(&dev, &c, &p, &e), e);
@@ -406,7 +382,7 @@ TEST(a_refusal_says_what_cudnn_says)
 	struct gt_dnn_conv c = conv_of(shapes[1], GT_DNN_FWD, GT_F32, 0);
 	struct gt_err e = {0};
 	struct gt_dnn_plan p;
-	if (!open_card(H200))
+	if (!open_card(DNN_H200))
 		return;
 	c.y[2] = 31;
 	CHECK(gt_dnn_plan_make(&dev, &c, &p, &e) == GT_EUNAVAILABLE);

@@ -1,0 +1,32 @@
+#include "cuda/dnn_card.h"
+#include "test.h"
+#include <stdlib.h>
+
+/* cudaDeviceProp of the card and its clocks, as CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION writes them. */
+#define CARD(name, cc, sms, shared, l2, clock, memory_clock, memory)                                                                       \
+	"{\"maxGridSize\":[2147483647,65535,65535],\"maxBlockSize\":[1024,1024,64],\"regsPerBlock\":65536,\"warpSize\":32,"                    \
+	"\"maxSharedMemoryPerBlock\":49152,\"reservedSharedMemoryPerBlock\":1024,\"maxRegistersPerSM\":65536,\"maxCtasPerSM\":32,"             \
+	"\"maxThreadsPerBlock\":1024,\"maxThreadsPerSM\":2048,\"pciDeviceId\":0,\"isTccDriver\":0,\"supportCoopLaunch\":1,"                    \
+	"\"cudaDeviceId\":0,\"driverVer\":13000,\"deviceVer\":" #cc ",\"multiProcessorCount\":" #sms                                           \
+	",\"maxSharedMemoryPerBlockOptin\":" #shared ",\"l2CacheSize\":" #l2 ",\"smClockRateKHz\":" #clock                                     \
+	",\"memClockRateKHz\":" #memory_clock ",\"totalGlobalMem\":" #memory ",\"deviceName\":\"" name "\"}"
+
+static const char *const cards[DNN_CARDS] = {
+    [DNN_H200] = CARD("NVIDIA H200", 900, 132, 232448, 62914560, 1980000, 3201000, 150000000000),
+    [DNN_A100] = CARD("NVIDIA A100-SXM4-40GB", 800, 108, 166912, 41943040, 1410000, 1215000, 42000000000),
+};
+const char *const dnn_card_name[DNN_CARDS] = {"H200", "A100"};
+
+bool dnn_card_open(struct gt_dev *dev, enum dnn_card card)
+{
+	struct gt_err e = {0};
+	char folder[600];
+	gt_dnn_close(dev->dnn);
+	*dev = (struct gt_dev){.id = "cuda:0"};
+	snprintf(folder, sizeof folder, "%s/%s", test_tmpdir(), dnn_card_name[card]);
+	setenv("XDG_CACHE_HOME", folder, 1);
+	if (gt_dnn_open_profile(dev, cards[card], &e) == GT_OK)
+		return true;
+	test_skip(e.msg);
+	return false;
+}

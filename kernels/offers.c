@@ -41,6 +41,14 @@ static const char *check(const struct gt_opcall *call)
 	return sums && ((const struct gt_attr_check *)call->attr)->ranks > 1 ? "its gradients must belong to one rank" : NULL;
 }
 
+/* batchnorm and batchnorm.y: the kernel for a residual has no gelu, whose registers would cost it a quarter of its blocks. */
+static const char *norm(const struct gt_opcall *call)
+{
+	int res = call->code == GT_OP_BATCHNORM ? 6 : 5;
+	bool gelu = ((const struct gt_attr_norm *)call->attr)->act > GT_ACT_RELU;
+	return gelu && call->nin > res && call->in[res] ? "a gelu may not follow a residual" : NULL;
+}
+
 /* batchnorm.dx and batchnorm.sums with a gelu, whose derivative is computed from bn(x). */
 static const char *norm_gradient(const struct gt_opcall *call)
 {
@@ -94,6 +102,9 @@ const char *gt_cuda_refuses(const struct gt_opcall *call)
 	case GT_OP_ATTENTION:
 	case GT_OP_ATTENTION_DX:
 		return attention(call);
+	case GT_OP_BATCHNORM:
+	case GT_OP_BATCHNORM_Y:
+		return norm(call);
 	case GT_OP_BATCHNORM_DX:
 	case GT_OP_BATCHNORM_SUMS:
 		return norm_gradient(call);

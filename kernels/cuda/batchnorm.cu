@@ -170,7 +170,8 @@ __global__ void __launch_bounds__(COL_BLOCK) bn_again(const gt_cu_batchnorm a, f
 	coef[C_SHIFT * a.c + c] = (a.beta ? a.beta[c] : 0) - a.mean[c] * scale;
 }
 
-/* Normalises one row. Each step is rounded to S as if it had been stored, so that fusion changes no bit. */
+/* Normalises one row. Each step is rounded to S as if it had been stored, so that fusion changes no bit. A gelu does not follow a residual
+ * (offers.c). */
 template <class S, int V, bool RES>
 __device__ static inline void apply_row(S *y, const packed<S, V> &x, const packed<S, V> &res, const float *scale, const float *shift,
                                         int act)
@@ -186,7 +187,7 @@ __device__ static inline void apply_row(S *y, const packed<S, V> &x, const packe
 			v[j] = to_float(from_float<S>(v[j])) + other[j];
 		v[j] = act == GT_ACT_RELU ? gt_relu_f32(v[j]) : v[j];
 	}
-	if (act > GT_ACT_RELU)
+	if (!RES && act > GT_ACT_RELU)
 #pragma unroll
 		for (int j = 0; j < V; j++) {
 			v[j] = to_float(from_float<S>(v[j]));
@@ -195,15 +196,19 @@ __device__ static inline void apply_row(S *y, const packed<S, V> &x, const packe
 	put<S, V>(y, v);
 }
 
-/* Blocks per multiprocessor of bn_apply. In f32, the rows of two tensors fit into the 64 registers that 4 blocks leave to a thread; on an
- * A100, which has fewer multiprocessors than an H200, all COL_BLOCKS blocks then run at once. */
-template <class S, int V> __device__ static constexpr int resident_apply()
+/* Blocks per multiprocessor of bn_apply. 4 leave 64 registers to a thread; on an A100, which has fewer multiprocessors than an H200, all
+ * COL_BLOCKS blocks then run at once. In f16 with a residual, the kernel would spill registers. */
+template <class S, bool RES> __device__ static constexpr int resident_apply()
 {
-	return sizeof(S) == 4 && V > 1 ? 4 : COL_RESIDENT;
+	return 4;
+}
+template <> __device__ constexpr int resident_apply<f16, true>()
+{
+	return COL_RESIDENT;
 }
 
 template <class S, int V, bool RES>
-__global__ void __launch_bounds__(COL_BLOCK, resident_apply<S, V>())
+__global__ void __launch_bounds__(COL_BLOCK, resident_apply<S, RES>())
     bn_apply(const S *x, const S *res, S *y, const float *coef, int act, const tiling t)
 {
 	after_previous();

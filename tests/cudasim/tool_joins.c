@@ -345,6 +345,10 @@ TEST(a_gelu_in_batchnorm)
 			          "%s [%d, %d]: the gelu, which batchnorm writes, is %g off", gt_dtype_name(t), (int)n, (int)c, apart(&x[7], &x[12]));
 			CHECK_MSG(same(&x[9], &x[15]) && same(&x[10], &x[16]) && same(&x[11], &x[17]), "%s [%d, %d]: dx through a gelu is %g off",
 			          gt_dtype_name(t), (int)n, (int)c, apart(&x[9], &x[15]));
+			CHECK(!call(GT_OP_BATCHNORM, &with, 0, LIST(&x[0], gamma, beta, NULL, NULL, NULL, &x[3]), LIST(&x[12], &x[13], &x[14]), &e) &&
+			      strstr(e.msg, "a gelu may not follow a residual"));
+			CHECK(!call(GT_OP_BATCHNORM_Y, &with, 0, LIST(&x[0], gamma, beta, &x[5], &x[6], &x[3]), LIST(&x[18]), &e) &&
+			      strstr(e.msg, "a gelu may not follow a residual"));
 			drop(x, 19);
 		}
 }

@@ -284,6 +284,8 @@ static void same(const struct seen *s, const struct gt_tdesc *d, enum gt_dtype t
 		if (!memcmp(want, (const char *)cuda + (size_t)here * size, size))
 			continue;
 		double a = number_get(d->dtype, want, 0), b = number_get(d->dtype, cuda, here), diff = fabs(a - b) / fmax(1, fabs(a));
+		if (isnan(a) && isnan(b) && getenv("PAIR_GPU")) /* a GPU has one NaN */
+			continue;
 		if (tol > 0 && ((isnan(a) && isnan(b)) || diff <= tol)) {
 			if (diff > worst[d->dtype]) {
 				worst[d->dtype] = diff;

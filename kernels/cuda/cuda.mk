@@ -67,12 +67,18 @@ PLUGINS += $(BUILD)/lib/gtrain/cuda.so
 
 $(BUILD)/obj/kernels/cuda/%.o: XFLAGS += $(CUDA_INC)
 
-# What ptxas says of every kernel (registers, stack, spills) is kept beside the object: tests/cuda/test_ptxas.sh reads it.
+# What ptxas says of every kernel (registers, stack, spills) is kept beside the object: tests/cuda/test_ptxas.sh reads it. The PTX of each
+# architecture is kept in $(BUILD)/ptx: tests/ptx/ runs it.
 $(BUILD)/obj/%.o: %.cu Makefile kernels/cuda/cuda.mk
-	@mkdir -p $(@D)
+	@mkdir -p $(@:.o=.keep)
 	@echo "nvcc $<"
-	@$(NVCC) $(NVFLAGS) -MD -MP -MF $(@:.o=.d) -MT $@ -c $< -o $@ >$(@:.o=.ptxas) 2>&1 || { cat $(@:.o=.ptxas); exit 1; }
+	@$(NVCC) $(NVFLAGS) --keep --keep-dir $(@:.o=.keep) -MD -MP -MF $(@:.o=.d) -MT $@ -c $< -o $@ >$(@:.o=.ptxas) 2>&1 || \
+		{ cat $(@:.o=.ptxas); exit 1; }
 	@grep -i 'warning' $(@:.o=.ptxas) || true
+	@for p in $(@:.o=.keep)/*.ptx; do \
+		case $$p in *.compute_*.ptx) a=$${p##*.compute_} a=$${a%.ptx};; *) a=90;; esac; \
+		mkdir -p $(BUILD)/ptx/$$a && mv $$p $(BUILD)/ptx/$$a/$(*F).ptx; done
+	@rm -rf $(@:.o=.keep)
 
 $(BUILD)/lib/gtrain/cuda.so: $(CUDA_OBJ) $(BASE_OBJ)
 	@mkdir -p $(@D)

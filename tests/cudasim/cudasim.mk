@@ -21,7 +21,7 @@ $(SIM)/obj/%.c.o: %.c Makefile tests/cudasim/cudasim.mk
 
 $(SIM)/obj/%.cu.o: %.cu Makefile tests/cudasim/cudasim.mk
 	@mkdir -p $(@D)
-	$(SIM_CXX) -fvisibility=hidden -MMD -MP -x c++ -c $< -o $@
+	$(SIM_CXX) -MMD -MP -x c++ -c $< -o $@
 
 # Half of the time of these tests is spent in the loops of the stand-ins.
 $(SIM)/obj/tests/cudasim/%.cc.o: CFLAGS += -O3
@@ -29,9 +29,9 @@ $(SIM)/obj/%.cc.o: %.cc Makefile tests/cudasim/cudasim.mk
 	@mkdir -p $(@D)
 	$(SIM_CXX) -MMD -MP -c $< -o $@
 
-$(SIM_LIB)/libcudasim.so: $(SIM)/obj/tests/cudasim/cudasim_run.cc.o $(SIM)/obj/tests/cudasim/cudasim_rt.cc.o
+$(SIM_LIB)/libcudasim.so: $(patsubst %,$(SIM)/obj/tests/%.cc.o,cudasim/cudasim_run cudasim/cudasim_rt ptx/ptx_read ptx/ptx_ops ptx/ptx_run)
 	@mkdir -p $(@D)
-	$(CXX) $(CFLAGS) -shared $^ -o $@ $(LDFLAGS)
+	$(CXX) $(CFLAGS) -shared $^ -o $@ $(LDFLAGS) -ldl
 
 $(SIM_LIB)/libcublasLt.so.0: $(SIM)/obj/tests/cudasim/cudasim_lt.cc.o $(SIM_LIB)/libcudasim.so
 	$(CXX) $(CFLAGS) -shared $< -o $@ $(LDFLAGS) -L$(SIM_LIB) -lcudasim $(SIM_RPATH)

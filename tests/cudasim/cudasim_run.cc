@@ -9,8 +9,10 @@
 
 #define STACK ((size_t)64 << 10)
 #define MAX_THREADS 1024
+#define MAX_ROUNDS 1000000 /* of a launch whose blocks look again and again at memory */
 
-enum { READY, AT_BLOCK, AT_WARP, AT_GRID, DONE };
+enum { READY, AT_BLOCK, AT_WARP, AT_GRID, POLLING, DONE };
+enum outcome { ENDED, WAITS, POLLS }; /* of a block: all its threads wait for the grid, or some look again and again at memory */
 
 /* The compiler's own jumps (__builtin_setjmp) save three words, and no signal mask: a fifth of the time of libc's. */
 typedef void *jump[5];
@@ -37,6 +39,7 @@ static ucontext_t scheduler_start;
 static const std::function<void()> *body;
 static bool first_first, early_kernel, covered;
 static char *shared; /* dynamic shared memory of the block that runs */
+static cudasim_place place;
 
 [[noreturn]] static void die(const char *what)
 {
@@ -136,9 +139,19 @@ void cudasim_grid_barrier()
 	leave(AT_GRID);
 }
 
+void cudasim_poll()
+{
+	leave(POLLING);
+}
+
 void *cudasim_dynamic_shared()
 {
 	return shared;
+}
+
+cudasim_place cudasim_where()
+{
+	return place;
 }
 
 /* Releases the warp that begins at thread w if all lanes of its mask are at the same barrier. */
@@ -197,23 +210,26 @@ static void run_warp(int w)
 	} while (release_warp(w));
 }
 
-/* Runs the block until its threads have ended, or until all of them are at a grid barrier: then it returns true. */
-static bool run_block()
+/* Runs the block until its threads have ended, all of them are at a grid barrier, or some poll and the others wait for them. */
+static outcome run_block()
 {
 	for (;;) {
-		bool live = false;
-		int waiting = 0;
+		bool live = false, ready = false;
+		int waiting = 0, polling = 0;
 		int last = (count - 1) / 32 * 32;
 		for (int w = 0; w <= last; w += 32)
 			run_warp(first_first ? w : last - w);
 		for (int i = 0; i < count; i++)
-			live |= fibers[i].state != DONE, waiting += fibers[i].state == AT_GRID;
+			live |= fibers[i].state != DONE, waiting += fibers[i].state == AT_GRID, polling += fibers[i].state == POLLING,
+			    ready |= fibers[i].state == READY;
 		if (!live)
-			return false;
+			return ENDED;
 		if (waiting == count)
-			return true;
+			return WAITS;
 		if (waiting)
 			die("a grid barrier that not every thread reaches");
+		if (polling && !ready)
+			return POLLS;
 		if (!release_block())
 			die("a barrier that not every thread reaches");
 	}
@@ -265,19 +281,29 @@ void cudasim_run_together(dim3 grid, dim3 block, size_t bytes, const std::functi
 		begin(fibers, block);
 		begin_block(b);
 	}
-	for (uint64_t waiting = blocks; waiting;) {
-		waiting = 0;
+	place.serial++;
+	place.dynamic = bytes;
+	for (uint64_t waiting = blocks, polling = 0, rounds = 0; waiting || polling;) {
+		waiting = polling = 0;
 		for (uint64_t k = 0; k < blocks; k++) {
 			uint64_t b = first_first ? k : blocks - 1 - k;
 			fibers = all + b * (size_t)count;
 			shared = memory + b * each;
-			waiting += run_block();
+			place.slot = b;
+			outcome o = run_block();
+			waiting += o == WAITS;
+			polling += o == POLLS;
 		}
 		if (waiting && waiting < blocks)
 			die("a grid barrier that not every block reaches");
-		for (size_t i = 0; waiting && i < blocks * (size_t)count; i++)
-			all[i].state = READY;
+		rounds = polling ? rounds + 1 : 0;
+		if (rounds > MAX_ROUNDS)
+			die("blocks that wait for each other for ever");
+		for (size_t i = 0; i < blocks * (size_t)count; i++)
+			if (all[i].state == AT_GRID || all[i].state == POLLING)
+				all[i].state = READY;
 	}
+	place = {0, place.serial, 0};
 	free(memory);
 	shared = NULL;
 	cudasim_self = NULL;
@@ -301,8 +327,9 @@ void cudasim_run(dim3 grid, dim3 block, bool early, const std::function<void()> 
 	uint64_t blocks = (uint64_t)grid.x * grid.y * grid.z;
 	for (uint64_t k = 0; k < blocks; k++) {
 		begin_block(first_first ? k : blocks - 1 - k);
-		if (run_block())
-			die("a grid barrier in a launch that is not cooperative");
+		place.serial++;
+		if (run_block() != ENDED)
+			die("blocks that wait for each other in a launch that is not cooperative");
 	}
 	cudasim_self = NULL;
 }

@@ -149,6 +149,31 @@ extern size_t cudasim_early;   /* such kernels so far */
 void cudasim_run_together(dim3 grid, dim3 block, size_t shared, const std::function<void()> &thread);
 void cudasim_grid_barrier();
 void *cudasim_dynamic_shared(); /* of the block that runs */
+void cudasim_poll();            /* lets all other threads of the grid run */
+/* The block that runs: its number among the blocks that are alive at once, a number that no other block of the process has had in this
+ * slot, and the bytes of its dynamic shared memory. */
+struct cudasim_place {
+	size_t slot;
+	uint64_t serial;
+	size_t dynamic;
+};
+cudasim_place cudasim_where();
+
+/* Returns what each thread of a launch does: the kernel, as the host's compiler made it, or its PTX, if $CUDASIM_PTX names a folder with
+ * the PTX of all kernels (tests/ptx/). args: their addresses; they are copied. */
+std::function<void()> cudasim_thread_body(const void *kernel, std::function<void()> host, const void *const *args, const size_t *sizes,
+                                          const size_t *aligns, size_t n);
+
+template <class... P> static inline std::function<void()> cudasim_body(void (*kernel)(P...), const std::tuple<P...> &copy)
+{
+	static const size_t sizes[] = {sizeof(P)..., 0}, aligns[] = {alignof(P)..., 0};
+	return std::apply(
+	    [&](const P &...a) {
+		    const void *args[] = {&a..., NULL};
+		    return cudasim_thread_body((const void *)kernel, [=] { std::apply(kernel, copy); }, args, sizes, aligns, sizeof...(P));
+	    },
+	    copy);
+}
 void cudasim_after_previous(); /* griddepcontrol.wait */
 void cudasim_cover();          /* device memory cannot be reached until cudasim_reveal() */
 void cudasim_reveal();
@@ -174,6 +199,7 @@ static inline cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t *c, void (
 {
 	dim3 grid = c->gridDim, block = c->blockDim;
 	std::tuple<P...> copy(args...);
+	std::function<void()> thread = cudasim_body(kernel, copy);
 	if (!grid.x || !grid.y || !grid.z || grid.x > 0x7fffffffu || grid.y > 65535 || grid.z > 65535 || !block.x || !block.y || !block.z ||
 	    block.x * block.y * block.z > 1024 || block.z > 64)
 		return cudaErrorInvalidValue;
@@ -184,13 +210,13 @@ static inline cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t *c, void (
 			return e;
 		if ((uint64_t)grid.x * grid.y * grid.z > (uint64_t)(blocks * cudasim_sms()))
 			return cudaErrorCooperativeLaunchTooLarge;
-		return cudasim_enqueue(c->stream, [=] { cudasim_run_together(grid, block, shared, [&] { std::apply(kernel, copy); }); });
+		return cudasim_enqueue(c->stream, [=] { cudasim_run_together(grid, block, shared, thread); });
 	}
 	if (c->dynamicSmemBytes)
 		return cudaErrorInvalidValue; /* only cooperative launches have dynamic shared memory here */
 	bool early = c->numAttrs == 1 && c->attrs->id == cudaLaunchAttributeProgrammaticStreamSerialization &&
 	             c->attrs->val.programmaticStreamSerializationAllowed;
-	return cudasim_enqueue(c->stream, [=] { cudasim_run(grid, block, early, [&] { std::apply(kernel, copy); }); });
+	return cudasim_enqueue(c->stream, [=] { cudasim_run(grid, block, early, thread); });
 }
 
 #endif

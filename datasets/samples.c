@@ -50,20 +50,21 @@ enum gt_code gt_samples_read(struct gt_samples *r, int thread, int64_t i, uint64
 	const struct gt_dataset *d = s->data;
 	struct worker *w = &r->worker[thread];
 	struct gt_sample_key key = {.seed = s->seed, .epoch = epoch, .sample = (uint64_t)i};
-	struct gt_transform_list list = s->list;
 	char name[720];
-	if (s->split.ops) {
-		out = gt_recipe_draw(list, &s->split, &key, (int)s->c, s->h, s->w, out);
-		list.n = s->split.first;
-	}
 	if (!d->source) {
+		const uint8_t *pixels = d->images + (size_t)(i * d->h * d->w * d->c);
 		snprintf(name, sizeof name, "sample %lld of %.400s", (long long)i, d->where);
-		return gt_image_transform(d->images + (size_t)(i * d->h * d->w * d->c), d->h, d->w, (int)d->c, name, list, &key, (int)s->c, s->h,
-		                          s->w, w->scratch, out, err);
+		return s->split.on ? gt_recipe_transform(pixels, d->h, d->w, (int)d->c, name, s->list, &s->split, &key, (int)s->c, s->h, s->w,
+		                                         w->scratch, out, err)
+		                   : gt_image_transform(pixels, d->h, d->w, (int)d->c, name, s->list, &key, (int)s->c, s->h, s->w, w->scratch, out,
+		                                        err);
 	}
 	GT_TRY(gt_source_read(d->source, i, &w->file, err));
-	enum gt_code code = gt_image_load(w->file.data, w->file.size, gt_source_name(d->source, i, name, sizeof name), list, &key,
-	                                  (int)s->c, s->h, s->w, w->scratch, out, err);
+	gt_source_name(d->source, i, name, sizeof name);
+	enum gt_code code = s->split.on ? gt_recipe_load(w->file.data, w->file.size, name, s->list, &s->split, &key, (int)s->c, s->h, s->w,
+	                                                 w->scratch, out, err)
+	                                : gt_image_load(w->file.data, w->file.size, name, s->list, &key, (int)s->c, s->h, s->w, w->scratch,
+	                                                out, err);
 	if (w->file.cap > GT_SOURCE_KEEP) {
 		free(w->file.data);
 		w->file = (struct gt_bytes_buf){0};

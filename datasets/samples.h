@@ -15,7 +15,7 @@ struct gt_samples_spec {
 	const struct gt_dataset *data; /* not owned */
 	struct gt_transform_list list; /* the transforms; not owned */
 	int64_t c, h, w;               /* shape of the result */
-	struct gt_recipe_split split;  /* how the list is divided; ops = 0: samples are transformed completely */
+	struct gt_recipe_split split;  /* how the list is divided */
 	uint64_t seed;
 	int threads;                   /* number of threads that read */
 };
@@ -23,10 +23,10 @@ struct gt_samples_spec {
 /* Maximum bytes of memory that each thread keeps from one sample to the next; while it reads one, it has what this one needs. */
 #define GT_SAMPLES_KEEP (GT_IMAGE_SCRATCH_KEEP + GT_SOURCE_KEEP)
 
-/* Returns the bytes of a sample that is read: h * w * c or, with split.ops, a recipe and an image (kernels/recipe.h). */
+/* Returns the bytes of a sample that is read: h * w * c or, with split.on, a recipe and pixels (kernels/recipe.h). */
 static inline size_t gt_samples_row(const struct gt_samples_spec *s)
 {
-	return (size_t)(s->split.ops ? s->split.row : s->c * s->h * s->w);
+	return (size_t)(s->split.on ? s->split.row : s->c * s->h * s->w);
 }
 
 struct gt_samples;

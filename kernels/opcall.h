@@ -434,6 +434,7 @@ struct gt_attr_gather {
 struct gt_attr_recipes {
 	struct gt_attr_gather gather; /* scale, shift and views; without augmentation */
 	int ops;                      /* number of operations for which a row has memory, at most GT_RECIPE_MAX_OPS */
+	bool resize;                  /* images may be resized; rows then have memory for more pixels than an image */
 	int contrasts;                /* maximum number of them that change the contrast, each of which reads the whole image once more */
 };
 

@@ -17,8 +17,8 @@ struct gt_opcost {
 	int kernels;          /* number of kernels of the CUDA backend, copies and memory sets included; 0: the call runs none */
 	bool matrix;          /* the FLOPs are those of matrix products by cuBLASLt or cuDNN, which use tensor cores */
 	bool half;            /* the operands of these products have 16 bits */
-	/* FLOPs of a Muon update. 0 for all other calls: gt_op.flops (ir/op.h) has those of operations in graphs, and element-wise updates
-	 * have too few to count */
+	/* FLOPs of a Muon update; instructions of gather.recipes. 0 for all other calls: gt_op.flops (ir/op.h) has those of operations in
+	 * graphs, and element-wise updates have too few to count */
 	double flops;
 	/* number of pieces of the products, of at most 64 x 64 outputs and sums of 256 terms, that multiprocessors can compute independently;
 	 * 0: as many as any GPU needs */

@@ -1,22 +1,30 @@
-/* The transforms of an image that keep its size, with the numbers that they drew: a recipe. A thread of the host draws it
- * (datasets/image/recipe_draw.h) and writes it before the pixels; the operation gather.recipes computes the transformed pixels. Compiled by
- * gcc and by nvcc.
+/* The transforms of an image, with the numbers that they drew: a recipe. A thread of the host draws it
+ * (datasets/image/recipe_draw.h) and writes it before the pixels that it has decoded; the operation gather.recipes computes the transformed
+ * pixels. Compiled by gcc and by nvcc.
  *
- *     row of a sample:  | struct gt_recipe | gt_recipe_op [ops] | pixels, u8 [h, w, c] |     c is 1 or 3
- *                       '- gt_recipe_pixels_at(ops) bytes ------'- a multiple of 16 bytes in total: gt_recipe_row -'
+ *     row of a sample:  | struct gt_recipe | gt_recipe_op [ops] | memory for pixels, u8 |     a multiple of 16 bytes: gt_recipe_row
+ *                       '- gt_recipe_pixels_at(ops) bytes ------'
+ *     pixels:           the image, [h, w, c], c being 1 or 3; or, with gt_recipe.resize, a part of a larger or smaller image
  *
  *     int32_t v[3], grey[GT_RECIPE_MAX_OPS];      grey[i]: gt_pixel_mean of the lumas before contrast i
- *     gt_recipe_pixel(op, recipe->n, grey, pixels, h, w, 3, y, x, v);
+ *     struct gt_recipe_image im = {pixels, h, w, …};
+ *     gt_recipe_pixel(op, recipe->n, grey, &im, 3, y, x, v);
  *
- * A pixel of the result depends on one pixel of the image, and on the mean of the whole image at each change of the contrast. So pixels are
- * computed one by one, in any order, without an image in between. */
+ * First the part is resized to h x w pixels, then the operations follow, which keep the size. A pixel of the result depends on a few
+ * neighbouring pixels of the part, and on the mean of the whole image at each change of the contrast. So pixels are computed one by one, in
+ * any order, without an image in between. */
 #ifndef GT_KERNELS_RECIPE_H
 #define GT_KERNELS_RECIPE_H
 
 #include "aug.h"
 #include "pixel.h"
+#include "taps.h"
 
 #define GT_RECIPE_MAX_OPS 32
+#define GT_RECIPE_TAPS 9                            /* maximum number of weights of a pixel along an axis */
+#define GT_RECIPE_TAP_INTS (GT_RECIPE_TAPS + 2)     /* integers of a pixel in a table of weights: see gt_recipe_taps */
+#define GT_RECIPE_SIDES 1024                        /* maximum height plus width of a result, for which a kernel has tables */
+#define GT_RECIPE_SLOT 3                            /* a row of resized images has memory for a part of this many images' bytes */
 
 enum gt_recipe_kind {
 	GT_RECIPE_CROP,         /* the image shifted by (-top, -left) pixels, with a black edge */
@@ -41,9 +49,23 @@ struct gt_recipe_op {
 	uint8_t fill[4];                  /* of each channel */
 };
 
+/* How an axis of the part becomes an axis of the image: its box [from, to) becomes `out` pixels, of which the image has those from `begin`
+ * on (gt_taps_of). */
+struct gt_recipe_axis {
+	double from, to;
+	int32_t in, out, begin;
+	int32_t first; /* number of the first pixel that the part has; the box counts from 0 */
+};
+
+/* The order in which axes are resized: the result is rounded to bytes in between. */
+enum gt_recipe_resize { GT_RECIPE_AS_IT_IS, GT_RECIPE_ROWS_FIRST, GT_RECIPE_COLUMNS_FIRST };
+
 struct gt_recipe {
-	int32_t n; /* number of operations: at most as many as the row has memory for */
-	int32_t unused[3];
+	int32_t n;       /* number of operations: at most as many as the row has memory for */
+	int32_t resize;  /* enum gt_recipe_resize; GT_RECIPE_AS_IT_IS: the pixels are the image, and the members below mean nothing */
+	int32_t bicubic; /* 0: bilinear */
+	int32_t stride;  /* bytes of a row of pixels */
+	struct gt_recipe_axis x, y;
 };
 
 /* Returns the offset in bytes of the pixels in a row that has memory for `ops` operations. */
@@ -52,10 +74,10 @@ GT_HD int64_t gt_recipe_pixels_at(int ops)
 	return ((int64_t)sizeof(struct gt_recipe) + ops * (int64_t)sizeof(struct gt_recipe_op) + 15) / 16 * 16;
 }
 
-/* Returns the bytes of a row whose image has `image` bytes. */
-GT_HD int64_t gt_recipe_row(int ops, int64_t image)
+/* Returns the bytes of a row with memory for `pixels` bytes of pixels. */
+GT_HD int64_t gt_recipe_row(int ops, int64_t pixels)
 {
-	return (gt_recipe_pixels_at(ops) + image + 15) / 16 * 16;
+	return (gt_recipe_pixels_at(ops) + pixels + 15) / 16 * 16;
 }
 
 /* Returns the reason why gather.recipes cannot make x from these rows; NULL: it can. */
@@ -65,14 +87,17 @@ static inline const char *gt_recipe_refuses(const struct gt_attr_recipes *a, con
 		return "images have 1 or 3 channels";
 	if (x->dim[2] * x->dim[3] > INT32_MAX / GT_MAX_CHANNELS)
 		return "images have at most 2^27 pixels";
-	if (a->ops < 0 || a->ops > GT_RECIPE_MAX_OPS || rows->dim[1] != gt_recipe_row(a->ops, x->dim[1] * x->dim[2] * x->dim[3]))
+	if (a->ops < 0 || a->ops > GT_RECIPE_MAX_OPS || rows->dim[1] < gt_recipe_row(a->ops, x->dim[1] * x->dim[2] * x->dim[3]) ||
+	    rows->dim[1] % 16)
 		return "a row has a recipe and the pixels of an image";
+	if (a->resize && x->dim[2] + x->dim[3] > GT_RECIPE_SIDES)
+		return "the height and the width of images that it resizes are at most 1024 together";
 	return a->gather.views > 2 && (x->dim[2] < 2 || x->dim[3] < 2) ? "the padding reaches past the mirrored image" : NULL;
 }
 
-/* Follows pixel (*y, *x) of the result of the operations back to the pixel of the image from which it comes. Returns the number of the
- * first operation whose result that pixel is: 0 if it is one of the image, else 1 + the number of the operation that painted it; painted[]
- * then has its colour. */
+/* Follows pixel (*y, *x) of the result of the operations back to the pixel of the (resized) image from which it comes. Returns the number
+ * of the first operation whose result that pixel is: 0 if it is one of the image, else 1 + the number of the operation that painted it;
+ * painted[] then has its colour. */
 GT_HD int gt_recipe_origin(const struct gt_recipe_op *op, int n, int32_t h, int32_t w, int c, int32_t *y, int32_t *x, int32_t *painted)
 {
 	for (int i = n; i-- > 0;) {
@@ -139,14 +164,63 @@ GT_HD void gt_recipe_colour(const struct gt_recipe_op *o, int32_t grey, int c, i
 	}
 }
 
+/* Writes the weights of pixel i of an axis of the image: the first pixel of the part, their number, and the weights. */
+GT_HD void gt_recipe_taps(const struct gt_recipe_axis *a, bool bicubic, int32_t i, int32_t *to)
+{
+	struct gt_taps t = gt_taps_of(a->from, a->to, a->in, a->out, bicubic);
+	struct gt_taps_span s = gt_taps_span(&t, a->begin + i);
+	int32_t n = (int32_t)(s.last - s.first);
+	n = n < GT_RECIPE_TAPS ? n : GT_RECIPE_TAPS; /* the host resizes images that need more */
+	to[0] = (int32_t)s.first - a->first;
+	to[1] = n;
+	for (int32_t k = 0; k < n; k++)
+		to[2 + k] = gt_taps_weight(&t, &s, s.first + k);
+}
+
+/* The pixels of a row. */
+struct gt_recipe_image {
+	const uint8_t *pixels;
+	int32_t h, w;        /* of the image */
+	const int32_t *taps; /* NULL: the pixels are the image; else gt_recipe_taps of each of its w columns, then of its h rows */
+	int32_t stride;      /* with taps: gt_recipe.stride */
+	bool columns;        /* with taps: columns are resized first */
+};
+
+/* Reads a pixel of the image. */
+GT_HD void gt_recipe_fetch(const struct gt_recipe_image *im, int c, int32_t y, int32_t x, int32_t *v)
+{
+	if (!im->taps) {
+		for (int k = 0; k < c; k++)
+			v[k] = im->pixels[((int64_t)y * im->w + x) * c + k];
+		return;
+	}
+	const int32_t *tx = im->taps + x * GT_RECIPE_TAP_INTS, *ty = im->taps + (im->w + y) * GT_RECIPE_TAP_INTS;
+	const uint8_t *line = im->pixels + (int64_t)ty[0] * im->stride + tx[0] * c;
+	const int32_t *outer = im->columns ? tx : ty, *inner = im->columns ? ty : tx;
+	int32_t outer_step = im->columns ? c : im->stride, inner_step = im->columns ? im->stride : c;
+	for (int k = 0; k < c; k++)
+		v[k] = GT_TAPS_HALF;
+	for (int32_t i = 0; i < outer[1]; i++, line += outer_step) {
+		int32_t sum[3] = {GT_TAPS_HALF, GT_TAPS_HALF, GT_TAPS_HALF};
+		const uint8_t *p = line;
+		for (int32_t j = 0; j < inner[1]; j++, p += inner_step)
+			for (int k = 0; k < c; k++)
+				sum[k] += inner[2 + j] * p[k];
+		for (int k = 0; k < c; k++)
+			v[k] += outer[2 + i] * gt_taps_clip(sum[k]);
+	}
+	for (int k = 0; k < c; k++)
+		v[k] = gt_taps_clip(v[k]);
+}
+
 /* Computes the c values of pixel (y, x) after the first n operations. grey[i]: if operation i, i < n, changes the contrast, the mean luma
  * of the image before it. */
-GT_HD void gt_recipe_pixel(const struct gt_recipe_op *op, int n, const int32_t *grey, const uint8_t *pixels, int32_t h, int32_t w, int c,
-                           int32_t y, int32_t x, int32_t *v)
+GT_HD void gt_recipe_pixel(const struct gt_recipe_op *op, int n, const int32_t *grey, const struct gt_recipe_image *im, int c, int32_t y,
+                           int32_t x, int32_t *v)
 {
-	int i = gt_recipe_origin(op, n, h, w, c, &y, &x, v);
-	for (int k = 0; !i && k < c; k++)
-		v[k] = pixels[((int64_t)y * w + x) * c + k];
+	int i = gt_recipe_origin(op, n, im->h, im->w, c, &y, &x, v);
+	if (!i)
+		gt_recipe_fetch(im, c, y, x, v);
 	for (; i < n; i++)
 		gt_recipe_colour(&op[i], grey[i], c, v);
 }

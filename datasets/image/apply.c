@@ -113,7 +113,7 @@ static enum gt_code view_prepare(struct view *v, struct gt_image_work *k, int64_
 	set_box(&v->r.y, &v->row, v->top, v->height, h, reduce, mirror_y);
 	set_box(&v->r.x, &v->column, v->left, v->width, w, reduce, mirror_x);
 	GT_TRY(gt_image_check_size(k->name, v->r.x.end - v->r.x.begin, v->r.y.end - v->r.y.begin, err));
-	GT_TRY(gt_resample_prepare(&v->r, k->s, err));
+	gt_resample_range(&v->r);
 	part->y0 = v->row + v->r.y.first;
 	part->y1 = v->row + v->r.y.last;
 	part->x0 = v->column + v->r.x.first;
@@ -146,13 +146,14 @@ void gt_work_set(struct gt_image_work *k, int64_t h, int64_t w, uint8_t *data)
 	k->owned = true;
 }
 
-static enum gt_code view_apply(const struct view *v, struct gt_image_work *k, struct gt_err *err)
+static enum gt_code view_apply(struct view *v, struct gt_image_work *k, struct gt_err *err)
 {
 	const struct gt_pixels *p = &k->px;
 	uint8_t *to;
 	int64_t c = k->c;
 	if (v->resample) {
 		int64_t h = v->r.y.end - v->r.y.begin, w = v->r.x.end - v->r.x.begin;
+		GT_TRY(gt_resample_prepare(&v->r, k->s, err));
 		GT_TRY(gt_work_take(k, h, w, &to, err));
 		GT_TRY(gt_resample(&v->r, p->data, p->left - v->column, p->top - v->row, p->w * c, k->c, to, k->s, err));
 		gt_work_set(k, h, w, to);
@@ -176,6 +177,27 @@ static enum gt_code view_apply(const struct view *v, struct gt_image_work *k, st
 	return GT_OK;
 }
 
+/* Leaves a view to gather.recipes, if that can compute it: copies the part of the image that it needs to out, and describes it in the
+ * recipe. Returns false, and does nothing, if not. */
+static bool view_leave(const struct view *v, struct gt_image_work *k)
+{
+	const struct gt_resample_axis *x = &v->r.x, *y = &v->r.y;
+	int64_t w = x->last - x->first, h = y->last - y->first, row = w * k->c, stride = k->px.w * k->c;
+	if (!k->recipe || !v->resample || v->next != k->list.n || y->end - y->begin != k->h || x->end - x->begin != k->w ||
+	    x->most > GT_RECIPE_TAPS || y->most > GT_RECIPE_TAPS || row * h > k->slot)
+		return false;
+	const uint8_t *from = k->px.data + (y->first + v->row - k->px.top) * stride + (x->first + v->column - k->px.left) * k->c;
+	for (int64_t i = 0; i < h; i++)
+		memcpy(k->out + i * row, from + i * stride, (size_t)row);
+	*k->recipe = (struct gt_recipe){.n = k->recipe->n,
+	                                .resize = gt_resample_columns_first(&v->r) ? GT_RECIPE_COLUMNS_FIRST : GT_RECIPE_ROWS_FIRST,
+	                                .bicubic = v->r.interpolation == GT_INTERP_BICUBIC,
+	                                .stride = (int32_t)row,
+	                                .x = {x->from, x->to, (int32_t)x->in, (int32_t)x->out, (int32_t)x->begin, (int32_t)x->first},
+	                                .y = {y->from, y->to, (int32_t)y->in, (int32_t)y->out, (int32_t)y->begin, (int32_t)y->first}};
+	return true;
+}
+
 /* Applies the list from transform i on, and copies the result to out. */
 static enum gt_code apply(struct gt_image_work *k, int i, struct gt_err *err)
 {
@@ -188,6 +210,8 @@ static enum gt_code apply(struct gt_image_work *k, int i, struct gt_err *err)
 			struct view v = view_make(k, i, k->px.h, k->px.w);
 			struct gt_decode_part part;
 			GT_TRY(view_prepare(&v, k, k->px.h, k->px.w, 1, 1, &part, err));
+			if (!i && view_leave(&v, k))
+				return GT_OK;
 			GT_TRY(view_apply(&v, k, err));
 			i = v.next;
 		} else {
@@ -234,9 +258,27 @@ static enum gt_code load(struct gt_image_work *k, const uint8_t *raw, size_t siz
 	GT_TRY(gt_decode_pixels(raw, size, k->name, &head, &part, k->s, &k->px, err));
 	k->owned = true;
 	GT_TRY(set_channels(k, err));
+	if (sized && view_leave(&v, k))
+		return GT_OK;
 	if (sized)
 		GT_TRY(view_apply(&v, k, err));
 	return apply(k, v.next, err);
+}
+
+enum gt_code gt_work_load(struct gt_image_work *k, const uint8_t *raw, size_t size, struct gt_err *err)
+{
+	enum gt_code rc = load(k, raw, size, err);
+	gt_scratch_trim(k->s);
+	return rc;
+}
+
+enum gt_code gt_work_transform(struct gt_image_work *k, struct gt_err *err)
+{
+	enum gt_code rc = set_channels(k, err);
+	if (rc == GT_OK)
+		rc = apply(k, 0, err);
+	gt_scratch_trim(k->s);
+	return rc;
 }
 
 enum gt_code gt_image_load(const uint8_t *raw, size_t size, const char *name, struct gt_transform_list list,
@@ -244,9 +286,7 @@ enum gt_code gt_image_load(const uint8_t *raw, size_t size, const char *name, st
                            struct gt_err *err)
 {
 	struct gt_image_work k = {.s = s, .list = list, .key = key, .name = name, .out = out, .h = h, .w = w, .c = c};
-	enum gt_code rc = load(&k, raw, size, err);
-	gt_scratch_trim(s);
-	return rc;
+	return gt_work_load(&k, raw, size, err);
 }
 
 enum gt_code gt_image_transform(const uint8_t *pixels, int64_t ih, int64_t iw, int ic, const char *name, struct gt_transform_list list,
@@ -255,11 +295,7 @@ enum gt_code gt_image_transform(const uint8_t *pixels, int64_t ih, int64_t iw, i
 {
 	struct gt_image_work k = {.s = s, .list = list, .key = key, .name = name, .out = out, .h = h, .w = w, .c = c};
 	k.px = (struct gt_pixels){.w = iw, .h = ih, .c = ic, .data = pixels};
-	enum gt_code rc = set_channels(&k, err);
-	if (rc == GT_OK)
-		rc = apply(&k, 0, err);
-	gt_scratch_trim(s);
-	return rc;
+	return gt_work_transform(&k, err);
 }
 
 enum gt_code gt_image_probe(const uint8_t *raw, size_t size, const char *name, struct gt_image_scratch *s, int64_t *h, int64_t *w, int *c,

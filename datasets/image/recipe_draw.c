@@ -23,19 +23,30 @@ static int ops_of(const struct gt_transform *t, int c)
 	}
 }
 
+/* Returns whether the list begins with a view that gather.recipes can compute, which has n transforms. */
+static bool resizes(struct gt_transform_list list, int n, int64_t h, int64_t w)
+{
+	if (n < 1 || n > 2 || (list.t[0].type != GT_TF_RANDOM_RESIZED_CROP && list.t[0].type != GT_TF_RESIZE))
+		return false;
+	return (n == 1 || list.t[1].type == GT_TF_CENTER_CROP) && h + w <= GT_RECIPE_SIDES;
+}
+
 struct gt_recipe_split gt_recipe_split_of(struct gt_transform_list list, int c, int64_t h, int64_t w)
 {
 	struct gt_recipe_split s = {.first = list.n};
-	for (int n; s.first > 0 && (c == 1 || c == 3); s.first--, s.ops += n) {
+	bool channels = c == 1 || c == 3;
+	for (int n; s.first > 0 && channels; s.first--, s.ops += n) {
 		const struct gt_transform *t = &list.t[s.first - 1];
 		n = ops_of(t, c);
 		if (n < 0 || s.ops + n > GT_RECIPE_MAX_OPS)
 			break;
 		s.contrasts += t->type == GT_TF_COLOR_JITTER && t->contrast > 0;
 	}
-	if (!s.ops)
-		s = (struct gt_recipe_split){.first = list.n};
-	s.row = s.ops ? gt_recipe_row(s.ops, c * h * w) : c * h * w;
+	s.resize = channels && resizes(list, s.first, h, w);
+	s.on = s.ops > 0 || s.resize;
+	if (!s.on)
+		s.first = list.n;
+	s.row = !s.on ? c * h * w : gt_recipe_row(s.ops, c * h * w * (s.resize ? GT_RECIPE_SLOT : 1));
 	return s;
 }
 
@@ -51,7 +62,7 @@ static void add_jitter(const struct gt_transform *t, const struct gt_transform_d
 	}
 }
 
-/* Adds the operations of transform i, for a sample whose image has h x w pixels. */
+/* Adds the operations of transform i, for an image of c x h x w. */
 static void add(struct gt_transform_list list, int i, const struct gt_sample_key *key, int c, int64_t h, int64_t w,
                 struct gt_recipe_op *op, int *n)
 {
@@ -86,18 +97,51 @@ static void add(struct gt_transform_list list, int i, const struct gt_sample_key
 		op[(*n)++] = o;
 }
 
-uint8_t *gt_recipe_draw(struct gt_transform_list list, const struct gt_recipe_split *split, const struct gt_sample_key *key, int c,
-                        int64_t h, int64_t w, uint8_t *row)
+/* Draws the operations of a recipe and writes them to the row. */
+static void draw(const struct gt_image_work *k, struct gt_transform_list list, const struct gt_recipe_split *split, struct gt_recipe *r,
+                 uint8_t *row)
 {
-	struct gt_recipe r = {0};
 	struct gt_recipe_op op[GT_RECIPE_MAX_OPS];
 	bool crop_first = gt_transform_in_kernel(list); /* as the gather kernel, which crops first, whatever their order */
 	for (int pass = 0; pass < (crop_first ? 2 : 1); pass++)
 		for (int i = split->first; i < list.n; i++)
 			if (!crop_first || (list.t[i].type == GT_TF_PAD_CROP) == (pass == 0))
-				add(list, i, key, c, h, w, op, &r.n);
-	assert(r.n <= split->ops);
+				add(list, i, k->key, k->c, k->h, k->w, op, &r->n);
+	assert(r->n <= split->ops);
+	memcpy(row + sizeof *r, op, (size_t)r->n * sizeof *op);
+}
+
+/* What the two functions that write a row have in common. pixels: an image that is an array; NULL: raw has an encoded one. */
+static enum gt_code make_row(const uint8_t *raw, size_t size, const struct gt_pixels *pixels, const char *name,
+                             struct gt_transform_list list, const struct gt_recipe_split *split, const struct gt_sample_key *key, int c,
+                             int64_t h, int64_t w, struct gt_image_scratch *s, uint8_t *row, struct gt_err *err)
+{
+	struct gt_recipe r = {0};
+	uint8_t *out = row + gt_recipe_pixels_at(split->ops);
+	struct gt_image_work k = {.s = s, .list = {list.t, split->first}, .key = key, .name = name, .out = out, .h = h, .w = w, .c = c};
+	if (split->resize) {
+		k.recipe = &r;
+		k.slot = split->row - gt_recipe_pixels_at(split->ops);
+	}
+	draw(&k, list, split, &r, row);
+	if (pixels)
+		k.px = *pixels;
+	enum gt_code code = pixels ? gt_work_transform(&k, err) : gt_work_load(&k, raw, size, err);
 	memcpy(row, &r, sizeof r);
-	memcpy(row + sizeof r, op, (size_t)r.n * sizeof *op);
-	return row + gt_recipe_pixels_at(split->ops);
+	return code;
+}
+
+enum gt_code gt_recipe_load(const uint8_t *raw, size_t size, const char *name, struct gt_transform_list list,
+                            const struct gt_recipe_split *split, const struct gt_sample_key *key, int c, int64_t h, int64_t w,
+                            struct gt_image_scratch *s, uint8_t *row, struct gt_err *err)
+{
+	return make_row(raw, size, NULL, name, list, split, key, c, h, w, s, row, err);
+}
+
+enum gt_code gt_recipe_transform(const uint8_t *pixels, int64_t ih, int64_t iw, int ic, const char *name, struct gt_transform_list list,
+                                 const struct gt_recipe_split *split, const struct gt_sample_key *key, int c, int64_t h, int64_t w,
+                                 struct gt_image_scratch *s, uint8_t *row, struct gt_err *err)
+{
+	struct gt_pixels px = {.w = iw, .h = ih, .c = ic, .data = pixels};
+	return make_row(NULL, 0, &px, name, list, split, key, c, h, w, s, row, err);
 }

@@ -3,48 +3,45 @@
 #include "image/resample.h"
 #include "clones.h"
 #include "image/transform.h"
+#include "taps.h"
 #include <math.h>
 #include <stdbool.h>
 #include <string.h>
 
-enum { BITS = 22, HALF = 1 << (BITS - 1), ROWS = 64 };
+enum { ROWS = 64 };
 
 /* ---- weights -------------------------------------------------------------------------------------------------------------- */
-static double filter(int interpolation, double x)
-{
-	x = fabs(x);
-	if (interpolation == GT_INTERP_BILINEAR)
-		return x < 1 ? 1 - x : 0;
-	static const double a = -0.5; /* Keys' cubic, as Pillow */
-	return x < 1 ? ((a + 2) * x - (a + 3)) * x * x + 1 : x < 2 ? (((x - 5) * x + 8) * x - 4) * a : 0;
-}
-
 static void make_weights(struct gt_resample_axis *t, int interpolation, int32_t *start, int32_t *count, int32_t *weight)
 {
-	double scale = (t->to - t->from) / (double)t->out, wide = scale < 1 ? 1 : scale, inverse = 1 / wide,
-	       support = (interpolation == GT_INTERP_BICUBIC ? 2 : 1) * wide;
+	struct gt_taps taps = gt_taps_of(t->from, t->to, t->in, t->out, interpolation == GT_INTERP_BICUBIC);
 	for (int64_t i = 0; i < t->end - t->begin; i++) {
-		double centre = t->from + ((double)(t->mirror ? t->end - 1 - i : t->begin + i) + 0.5) * scale, sum = 0;
-		int64_t from = (int64_t)(centre - support + 0.5), to = (int64_t)(centre + support + 0.5);
-		from = from < 0 ? 0 : from;
-		to = to > t->in ? t->in : to;
-		for (int64_t x = from; x < to; x++)
-			sum += filter(interpolation, ((double)x - centre + 0.5) * inverse);
-		for (int64_t x = from; x < to; x++) {
-			double k = filter(interpolation, ((double)x - centre + 0.5) * inverse);
-			k = (sum != 0 ? k / sum : k) * (1 << BITS);
-			weight[i * t->most + x - from] = (int32_t)(k < 0 ? k - 0.5 : k + 0.5);
-		}
-		start[i] = (int32_t)from;
-		count[i] = (int32_t)(to - from);
+		struct gt_taps_span span = gt_taps_span(&taps, t->mirror ? t->end - 1 - i : t->begin + i);
+		for (int64_t x = span.first; x < span.last; x++)
+			weight[i * t->most + x - span.first] = gt_taps_weight(&taps, &span, x);
+		start[i] = (int32_t)span.first;
+		count[i] = (int32_t)(span.last - span.first);
 	}
+}
+
+/* Sets what can be known of an axis without its weights. */
+static void set_range(struct gt_resample_axis *t, int interpolation)
+{
+	struct gt_taps taps = gt_taps_of(t->from, t->to, t->in, t->out, interpolation == GT_INTERP_BICUBIC);
+	t->first = gt_taps_span(&taps, t->begin).first;
+	t->last = gt_taps_span(&taps, t->end - 1).last;
+	t->most = (int64_t)ceil(taps.support) * 2 + 1;
+}
+
+void gt_resample_range(struct gt_resample *r)
+{
+	set_range(&r->x, r->interpolation);
+	set_range(&r->y, r->interpolation);
 }
 
 static enum gt_code prepare_axis(struct gt_resample_axis *t, int axis, int interpolation, struct gt_image_scratch *s, struct gt_err *err)
 {
 	enum gt_scratch_buf which = axis ? GT_BUF_TAPS_Y : GT_BUF_TAPS_X;
 	struct gt_taps_key key;
-	double scale = (t->to - t->from) / (double)t->out;
 	size_t n = (size_t)(t->end - t->begin);
 	uint8_t *memory;
 	memset(&key, 0, sizeof key); /* padding is compared too */
@@ -56,7 +53,6 @@ static enum gt_code prepare_axis(struct gt_resample_axis *t, int axis, int inter
 	key.end = t->end;
 	key.interpolation = interpolation;
 	key.mirror = t->mirror;
-	t->most = (int64_t)ceil((interpolation == GT_INTERP_BICUBIC ? 2 : 1) * (scale < 1 ? 1 : scale)) * 2 + 1;
 	bool kept = !memcmp(&key, &s->taps[axis], sizeof key);
 	GT_TRY(gt_scratch_take(s, which, (n * 2 + n * (size_t)t->most) * sizeof(int32_t), &memory, err));
 	int32_t *start = (int32_t *)(void *)memory, *count = start + n, *weight = count + n;
@@ -66,26 +62,17 @@ static enum gt_code prepare_axis(struct gt_resample_axis *t, int axis, int inter
 	t->start = start;
 	t->count = count;
 	t->weight = weight;
-	t->first = start[t->mirror ? n - 1 : 0];
-	t->last = t->mirror ? start[0] + count[0] : start[n - 1] + count[n - 1];
 	return GT_OK;
 }
 
 enum gt_code gt_resample_prepare(struct gt_resample *r, struct gt_image_scratch *s, struct gt_err *err)
 {
+	gt_resample_range(r);
 	GT_TRY(prepare_axis(&r->x, 0, r->interpolation, s, err));
 	return prepare_axis(&r->y, 1, r->interpolation, s, err);
 }
 
 /* ---- passes --------------------------------------------------------------------------------------------------------------- */
-static inline uint8_t clip(int32_t sum)
-{
-	sum >>= BITS;
-	sum = sum < 255 ? sum : 255; /* in this form, gcc makes a minimum and a maximum of it */
-	sum = sum > 0 ? sum : 0;
-	return (uint8_t)sum;
-}
-
 /* Computes one row of n bytes as a weighted sum of `count` rows. Most results have up to four weights. sum: n elements of scratch memory,
  * used for more weights. */
 GT_CLONES static void sum_rows(const uint8_t *restrict in, int64_t stride, const int32_t *weight, int64_t count, uint8_t *restrict out,
@@ -95,19 +82,19 @@ GT_CLONES static void sum_rows(const uint8_t *restrict in, int64_t stride, const
 	int32_t wa = weight[0], wb = weight[count > 1 ? 1 : 0], wc = weight[count > 2 ? 2 : 0], wd = weight[count > 3 ? 3 : 0];
 	if (count == 1) {
 		for (int64_t i = 0; i < n; i++)
-			out[i] = clip(HALF + wa * in[i]);
+			out[i] = gt_taps_clip(GT_TAPS_HALF + wa * in[i]);
 	} else if (count == 2) {
 		for (int64_t i = 0; i < n; i++)
-			out[i] = clip(HALF + wa * in[i] + wb * b[i]);
+			out[i] = gt_taps_clip(GT_TAPS_HALF + wa * in[i] + wb * b[i]);
 	} else if (count == 3) {
 		for (int64_t i = 0; i < n; i++)
-			out[i] = clip(HALF + wa * in[i] + wb * b[i] + wc * c[i]);
+			out[i] = gt_taps_clip(GT_TAPS_HALF + wa * in[i] + wb * b[i] + wc * c[i]);
 	} else if (count == 4) {
 		for (int64_t i = 0; i < n; i++)
-			out[i] = clip(HALF + wa * in[i] + wb * b[i] + wc * c[i] + wd * d[i]);
+			out[i] = gt_taps_clip(GT_TAPS_HALF + wa * in[i] + wb * b[i] + wc * c[i] + wd * d[i]);
 	} else {
 		for (int64_t i = 0; i < n; i++)
-			sum[i] = HALF + wa * in[i] + wb * b[i] + wc * c[i] + wd * d[i];
+			sum[i] = GT_TAPS_HALF + wa * in[i] + wb * b[i] + wc * c[i] + wd * d[i];
 		int64_t k = 4;
 		for (; k + 1 < count; k += 2) {
 			const uint8_t *restrict e = in + k * stride, *restrict f = e + stride;
@@ -118,7 +105,7 @@ GT_CLONES static void sum_rows(const uint8_t *restrict in, int64_t stride, const
 		for (int64_t i = 0; k < count && i < n; i++)
 			sum[i] += weight[k] * in[k * stride + i];
 		for (int64_t i = 0; i < n; i++)
-			out[i] = clip(sum[i]);
+			out[i] = gt_taps_clip(sum[i]);
 	}
 }
 
@@ -188,14 +175,19 @@ static void scale_rows(const struct gt_resample_axis *x, const uint8_t *in, int6
 	}
 }
 
+/* The choice of Pillow 13. transforms.py compares the results. */
+bool gt_resample_columns_first(const struct gt_resample *r)
+{
+	const struct gt_resample_axis *x = &r->x, *y = &r->y;
+	double shrink_w = x->to - x->from - (double)x->out, shrink_h = y->to - y->from - (double)y->out;
+	return shrink_h > 0 && shrink_h > 2 * shrink_w;
+}
+
 enum gt_code gt_resample(const struct gt_resample *r, const uint8_t *in, int64_t left, int64_t top, int64_t stride, int c, uint8_t *out,
                          struct gt_image_scratch *s, struct gt_err *err)
 {
 	const struct gt_resample_axis *x = &r->x, *y = &r->y;
-	/* Rows first, unless the height shrinks by more than twice what the width does: the choice of Pillow 13, because the bits depend on
-	 * it. transforms.py compares the results. */
-	double shrink_w = x->to - x->from - (double)x->out, shrink_h = y->to - y->from - (double)y->out;
-	bool columns = shrink_h > 0 && shrink_h > 2 * shrink_w;
+	bool columns = gt_resample_columns_first(r);
 	int64_t w = (x->end - x->begin) * c, h = y->end - y->begin, need_w = (x->last - x->first) * c, need_h = y->last - y->first,
 	        mid_stride = columns ? need_w : w, most = mid_stride > ROWS * c ? mid_stride : ROWS * c;
 	const uint8_t *from = in + (y->first - top) * stride + (x->first - left) * c;

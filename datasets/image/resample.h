@@ -2,7 +2,8 @@
  * torchvision's resizing of PIL images calls.
  *
  *     struct gt_resample r = {.y = {.to = h, .in = h, .out = 128, .end = 128}, .x = {…}, …};
- *     gt_resample_prepare(&r, scratch, err);          r.y.first, r.y.last: the range of input pixels that the result depends on
+ *     gt_resample_range(&r);                          r.y.first, r.y.last: the range of input pixels that the result depends on
+ *     gt_resample_prepare(&r, scratch, err);          the weights
  *     gt_resample(&r, pixels, …, out, scratch, err);
  */
 #ifndef GT_IMAGE_RESAMPLE_H
@@ -18,9 +19,10 @@ struct gt_resample_axis {
 	double from, to;
 	int64_t in, out, begin, end;
 	bool mirror; /* write the pixels of the window in reverse order */
-	/* set by gt_resample_prepare */
+	/* set by gt_resample_range */
 	int64_t first, last;                   /* the window needs the input pixels first <= i < last */
 	int64_t most;                          /* maximum number of weights of an output pixel */
+	/* set by gt_resample_prepare */
 	const int32_t *start, *count, *weight; /* of pixel i of the window: its first input pixel, its number of weights, and at
 	                                          weight[i * most] the weights, in units of 2^-22 */
 };
@@ -30,7 +32,11 @@ struct gt_resample {
 	int interpolation; /* GT_INTERP_BILINEAR or GT_INTERP_BICUBIC */
 };
 
+void gt_resample_range(struct gt_resample *r);
+/* Also does what gt_resample_range does. */
 enum gt_code gt_resample_prepare(struct gt_resample *r, struct gt_image_scratch *s, struct gt_err *err);
+/* Returns whether columns are scaled before rows: if the height shrinks by more than twice what the width does. The bits depend on it. */
+bool gt_resample_columns_first(const struct gt_resample *r);
 /* in: pixel (left, top) of the input, with `stride` bytes from row to row; it has at least the pixels that the window needs. out: the
  * window, (y.end - y.begin) * (x.end - x.begin) * c bytes. */
 enum gt_code gt_resample(const struct gt_resample *r, const uint8_t *in, int64_t left, int64_t top, int64_t stride, int c, uint8_t *out,

@@ -219,7 +219,9 @@ const struct gt_row gt_rows[] = {
              "in a part of a JPEG file that its crop leaves out goes unnoticed"},
     {"data.gpu_transforms", GT_T_BOOL, AT(data.gpu_transforms), "true",
      .help = "on a GPU, flips, pad_crop, color_jitter, grayscale and random_erasing at the end of the list of transforms run on the GPU "
-             "when it gathers a batch, unless samples are mixed; the pixels are the same; false: threads on the host apply all transforms"},
+             "when it gathers a batch, unless samples are mixed, and so does a random_resized_crop, or a resize with or without a "
+             "center_crop, that is all of the list before them; the pixels are the same; decoded batches take three times the memory if "
+             "images are resized there; false: threads on the host apply all transforms"},
     {"data.workers", GT_T_INT, AT(data.workers), "0", 0, 1024,
      .help = "number of threads of a rank that read samples which are not in memory; 0: one for each thread of the device; beside the "
              "decoded batches, each keeps at most 32 MiB from one image to the next"},

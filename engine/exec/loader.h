@@ -121,7 +121,7 @@ struct gt_loader_spec {
 	enum gt_dtype input_type[GT_MAX_INPUTS];
 	int64_t shape[3];          /* with fetch: C, H, W of a sample that it reads */
 	/* With fetch, without mixing: the transforms that threads leave to the device; a row that fetch.sample writes then has split.row bytes,
-	 * with a recipe (kernels/recipe.h). ops = 0: rows are C * H * W bytes. */
+	 * with a recipe (kernels/recipe.h). on = false: rows are C * H * W bytes. */
 	struct gt_recipe_split split;
 	/* The lengths to which a column of sequences is padded; n is 0 if there is none. All samples of a step get the same length: that of
 	 * its longest one, rounded up, and in the last, short batch of an epoch the longest length. */

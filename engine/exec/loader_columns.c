@@ -85,7 +85,7 @@ static enum gt_code prepare_images(struct gt_loader *l, int64_t n, int64_t all, 
 	const int64_t *shape = l->fetcher ? l->spec.shape : (int64_t[]){d->c, d->h, d->w};
 	struct gt_tdesc images = gt_tdesc_make(GT_U8, 4, (int64_t[]){all, shape[0], shape[1], shape[2]}, true);
 	const struct gt_recipe_split *split = &l->spec.split;
-	struct gt_attr_recipes recipes = {.gather = l->spec.attr, .ops = split->ops, .contrasts = split->contrasts};
+	struct gt_attr_recipes recipes = {.gather = l->spec.attr, .ops = split->ops, .resize = split->resize, .contrasts = split->contrasts};
 	struct gt_tdesc labels = rows_desc(GT_I32, all, 0), target = rows_desc(GT_I32, n, 0);
 	/* an input of two dimensions, [N, C], has the same bytes */
 	struct gt_tdesc x = gt_tdesc_make(l->spec.x.dtype, 4, (int64_t[]){n * views(l), shape[0], shape[1], shape[2]}, true);
@@ -94,7 +94,7 @@ static enum gt_code prepare_images(struct gt_loader *l, int64_t n, int64_t all, 
 	bool with_labels = l->column[0].operand == 0;
 	struct gt_opcall oc = {.code = GT_OP_GATHER, .name = "data", .attr = &l->spec.attr, .nin = 3, .nout = 2,
 	                       .in = {&images, with_labels ? &labels : NULL, index}, .out = {&x, with_labels ? &target : NULL}};
-	if (l->fetcher && split->ops) {
+	if (l->fetcher && split->on) {
 		images = gt_tdesc_make(GT_U8, 2, (int64_t[]){all, split->row}, false);
 		oc.code = GT_OP_GATHER_RECIPES;
 		oc.attr = &recipes;

@@ -6,7 +6,7 @@
 /* Returns the bytes of an image that is read. */
 static size_t row_of(const struct gt_loader_spec *s)
 {
-	return (size_t)(s->split.ops ? s->split.row : s->shape[0] * s->shape[1] * s->shape[2]);
+	return (size_t)(s->split.on ? s->split.row : s->shape[0] * s->shape[1] * s->shape[2]);
 }
 
 /* ---- rows of a part ------------------------------------------------------------------------------------------------------------- */
@@ -215,7 +215,7 @@ enum gt_code gt_loader_open_fetcher(struct gt_loader *l, struct gt_err *err)
 	struct gt_fetcher_spec f = {.fetch = s->fetch, .threads = s->workers, .slots = slots_of(s), .rows = l->rows,
 	                            .bytes = row_of(s)};
 	size_t slots = (size_t)f.slots, rows = (size_t)l->rows;
-	if (s->split.ops && s->mixing.classes)
+	if (s->split.on && s->mixing.classes)
 		return gt_fail(err, GT_EINTERNAL, "loader: images with recipes cannot be mixed before they are transformed");
 	GT_TRY(host_memory(l, slots * rows * f.bytes, &l->staged, err));
 	for (int c = 0; c < l->ncolumns; c++)

@@ -57,13 +57,14 @@ static void add(const struct work *w, const char *op, const char *layer, const s
 static void add_recipes(const struct work *w, struct gt_tdesc y, const struct gt_attr_recipes *recipes)
 {
 	int64_t image = y.dim[1] * y.dim[2] * y.dim[3];
-	struct gt_tdesc rows = gt_tdesc_make(GT_U8, 2, (int64_t[]){y.dim[0], gt_recipe_row(recipes->ops, image)}, false);
+	int64_t row = gt_recipe_row(recipes->ops, image * (recipes->resize ? GT_RECIPE_SLOT : 1));
+	struct gt_tdesc rows = gt_tdesc_make(GT_U8, 2, (int64_t[]){y.dim[0], row}, false);
 	struct gt_tdesc index = gt_tdesc_make(GT_I64, 1, y.dim, false), target = gt_tdesc_make(GT_I32, 1, y.dim, false);
 	struct gt_opcall call = {.code = GT_OP_GATHER_RECIPES, .attr = recipes, .nin = 3, .nout = 2, .in = {&rows, NULL, &index},
 	                         .out = {&y, &target}};
 	struct gt_opcost cost;
 	gt_opcall_cost(&call, &cost);
-	add(w, gt_opcode_name(call.code), "data", &cost, 0);
+	add(w, gt_opcode_name(call.code), "data", &cost, cost.flops);
 }
 
 static void add_gather(const struct work *w, struct gt_tdesc y, bool images)
@@ -89,7 +90,7 @@ static void add_load(const struct work *w, const struct gt_graph *g, const struc
 	for (int i = 0; i < g->ninputs; i++) {
 		const struct gt_tdesc *d = gt_graph_desc(g, g->input[i]);
 		images |= d->rank == 4;
-		if (d->rank == 4 && recipes->ops)
+		if (d->rank == 4 && recipes)
 			add_recipes(w, *d, recipes);
 		else
 			add_gather(w, *d, d->rank == 4);
@@ -110,7 +111,7 @@ enum gt_code gt_roofline(const struct gt_prog *p, const struct gt_card *card, bo
 		struct gt_opcost set = {.written = (double)s->bytes, .kernels = 1};
 		switch (s->kind) {
 		case GT_STEP_LOAD:
-			add_load(&w, s->plan->graph, &p->recipes);
+			add_load(&w, s->plan->graph, p->transforms ? &p->recipes : NULL);
 			break;
 		case GT_STEP_CLEAR:
 			add(&w, gt_step_name(s->kind), "step", &set, 0);

@@ -67,8 +67,10 @@ struct gt_prog {
 	const char *no_window;  /* the reason why there is none, for people; NULL: none was looked for */
 	/* of a plan for a GPU that is not there: the call of the kernel that a card runs if it has room; NULL: none */
 	const struct gt_opcall *window_if_room;
-	struct gt_attr_recipes recipes; /* ops > 0: the images of the batch are loaded by gather.recipes, which transforms them */
-	const char *transforms; /* the names of these transforms, for people; NULL: images are not loaded so */
+	/* The names of the transforms that the kernel gather.recipes applies when it loads images, for people, and what it needs to know of
+	 * them. NULL: it does not load them. */
+	const char *transforms;
+	struct gt_attr_recipes recipes;
 };
 
 /* Elements begin ... end - 1 of the flat arenas. */

@@ -39,12 +39,13 @@ enum gt_code gt_session_fetch_open(const struct gt_session *s, enum gt_split spl
 bool gt_session_fetches(const struct gt_session *s);
 /* How the transforms of training samples are divided between the threads that read them and the gather kernel. */
 struct gt_session_division {
-	struct gt_recipe_split split; /* ops = 0: not at all, because threads, or nobody, transform the samples */
+	struct gt_recipe_split split; /* on = false: not at all, because threads, or nobody, transform the samples */
 	const char *threads, *device; /* the transforms of each: "hflip, color_jitter"; NULL if they are not divided */
 };
 enum gt_code gt_session_divided(const struct gt_session *s, struct gt_arena *a, struct gt_session_division *out, struct gt_err *err);
-/* Maximum number of steps in a window on a GPU, if samples are fetched: the samples of two windows are in device memory. */
-#define GT_FETCH_WINDOW 8
+/* Returns the maximum number of steps in a window on a GPU, if samples are fetched: 8, or less if a rank's samples of two windows, which
+ * are in device memory, would take more than 1 GiB. It is the same on all ranks. */
+int gt_session_fetch_window(const struct gt_session *s);
 
 /* Returns the number of threads that read samples: data.workers or, if that is 0, the number of the device's threads, or 4 for a GPU. */
 int gt_session_workers(const struct gt_session *s);

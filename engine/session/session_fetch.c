@@ -133,10 +133,11 @@ enum gt_code gt_session_divided(const struct gt_session *s, struct gt_arena *a, 
 	if (!is_fetched(s, GT_TRAIN, true))
 		return GT_OK;
 	out->split = split_of(s, true);
-	if (!out->split.ops)
+	if (!out->split.on)
 		return GT_OK;
-	GT_TRY(name_transforms(list, 0, out->split.first, a, &out->threads, err));
-	return name_transforms(list, out->split.first, list.n, a, &out->device, err);
+	int first = out->split.resize ? 0 : out->split.first;
+	GT_TRY(name_transforms(list, 0, first, a, &out->threads, err));
+	return name_transforms(list, first, list.n, a, &out->device, err);
 }
 
 /* gt_loader_spec.fetch.user: reads the samples of a split. */
@@ -175,6 +176,21 @@ bool gt_session_fetches(const struct gt_session *s)
 		if (is_fetched(s, (enum gt_split)i, i == GT_TRAIN))
 			return true;
 	return false;
+}
+
+int gt_session_fetch_window(const struct gt_session *s)
+{
+	const int64_t *in = s->conf->model.input;
+	int64_t eval = s->conf->data.eval_batch, batch = eval > s->batch.size ? eval : s->batch.size, row = 0;
+	int window = 8;
+	for (int i = 0; i < GT_SPLITS; i++) {
+		struct gt_recipe_split split = split_of(s, i == GT_TRAIN);
+		int64_t bytes = split.on ? split.row : in[0] * in[1] * in[2];
+		row = is_fetched(s, (enum gt_split)i, i == GT_TRAIN) && bytes > row ? bytes : row;
+	}
+	while (window > 2 && 2 * window * ((batch + s->at.ndata - 1) / s->at.ndata) * row > (int64_t)1 << 30)
+		window /= 2; /* steps on such batches take so long that few of them in a window are enough */
+	return window;
 }
 
 int gt_session_workers(const struct gt_session *s)

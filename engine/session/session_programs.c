@@ -26,7 +26,8 @@ static enum gt_code train_prog(struct gt_session *s, int64_t n, struct gt_prog *
 	struct gt_session_division divided;
 	GT_TRY(gt_session_divided(s, s->arena, &divided, err));
 	out->transforms = divided.device;
-	out->recipes = (struct gt_attr_recipes){.ops = divided.split.ops, .contrasts = divided.split.contrasts};
+	out->recipes = (struct gt_attr_recipes){
+	    .ops = divided.split.ops, .resize = divided.split.resize, .contrasts = divided.split.contrasts};
 	struct gt_call *window = &s->prog.window[n != s->batch.size];
 	return s->prog.building || window->kernel ? GT_OK : gt_session_window(s, job.unit[0].plan, window, out, err);
 }
@@ -329,7 +330,7 @@ enum gt_code gt_session_programs_open(struct gt_session *s, const struct gt_sess
 	if (!s->prog.nplans)
 		return no_samples(s, spec, err);
 	GT_TRY(check_classes(s, err));
-	s->space->memory.slots = !s->queues ? 1 : gt_session_fetches(s) ? GT_FETCH_WINDOW : GT_WINDOW;
+	s->space->memory.slots = !s->queues ? 1 : gt_session_fetches(s) ? gt_session_fetch_window(s) : GT_WINDOW;
 	s->space->memory.micros = (int)s->batch.units;
 	GT_TRY(reserve_batches(s, err));
 	GT_TRY(count_fetched(s, spec->train, err));

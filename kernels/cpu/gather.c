@@ -251,15 +251,23 @@ static void recipe_image(const struct gather_recipes *k, const uint8_t *row, int
 {
 	struct gt_recipe r;
 	struct gt_recipe_op op[GT_RECIPE_MAX_OPS];
-	const uint8_t *pixels = row + gt_recipe_pixels_at(k->attr.ops);
+	struct gt_recipe_image im = {.pixels = row + gt_recipe_pixels_at(k->attr.ops), .h = k->h, .w = k->w};
+	int32_t taps[GT_RECIPE_SIDES * GT_RECIPE_TAP_INTS];
 	int32_t grey[GT_RECIPE_MAX_OPS] = {0}, v[3];
 	memcpy(&r, row, sizeof r);
 	r.n = r.n < 0 ? 0 : r.n > k->attr.ops ? k->attr.ops : r.n;
 	memcpy(op, row + sizeof r, (size_t)r.n * sizeof *op);
+	if (k->attr.resize && r.resize) {
+		for (int i = 0; i < k->w + k->h; i++)
+			gt_recipe_taps(i < k->w ? &r.x : &r.y, r.bicubic, i < k->w ? i : i - k->w, taps + i * GT_RECIPE_TAP_INTS);
+		im.taps = taps;
+		im.stride = r.stride;
+		im.columns = r.resize == GT_RECIPE_COLUMNS_FIRST;
+	}
 	for (int i = 0; i < r.n; i++) {
 		int64_t sum = 0;
 		for (int32_t p = 0; op[i].kind == GT_RECIPE_CONTRAST && p < k->h * k->w; p++) {
-			gt_recipe_pixel(op, i, grey, pixels, k->h, k->w, k->c, p / k->w, p % k->w, v);
+			gt_recipe_pixel(op, i, grey, &im, k->c, p / k->w, p % k->w, v);
 			sum += k->c == 3 ? gt_pixel_luma(v[0], v[1], v[2]) : v[0];
 		}
 		grey[i] = gt_pixel_mean(sum, (int64_t)k->h * k->w);
@@ -268,7 +276,7 @@ static void recipe_image(const struct gather_recipes *k, const uint8_t *row, int
 	for (int32_t p = 0; p < k->h * k->w; p++) {
 		int32_t y = gt_aug_source(p / k->w + g.dy, k->h, 1), x0 = p % k->w,
 		        from = gt_aug_source((g.flip ? k->w - 1 - x0 : x0) + g.dx, k->w, 1);
-		gt_recipe_pixel(op, r.n, grey, pixels, k->h, k->w, k->c, y, from, v);
+		gt_recipe_pixel(op, r.n, grey, &im, k->c, y, from, v);
 		put_pixel(k, x, at + (int64_t)p * k->c, v);
 	}
 }

@@ -106,6 +106,7 @@ enum gt_code gt_cuda_gather_recipes(struct gt_dev *dev, const struct gt_opcall *
 	k->c.ld = gt_cuda_padded_channels(x);
 	k->c.ops = attr->ops;
 	k->c.contrasts = attr->contrasts;
+	k->c.resize = attr->resize;
 	k->c.views = attr->gather.views;
 	memcpy(k->c.scale, attr->gather.scale, sizeof k->c.scale);
 	memcpy(k->c.shift, attr->gather.shift, sizeof k->c.shift);

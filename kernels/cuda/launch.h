@@ -401,6 +401,7 @@ struct gt_cu_recipes {
 	int32_t c, h, w; /* c is 1 or 3 */
 	int32_t ld;      /* as in gt_cu_gather */
 	int32_t ops, contrasts, views; /* as in gt_attr_recipes */
+	bool resize;
 	float scale[3], shift[3];
 	struct gt_cu_lookup look;
 };

@@ -1,19 +1,23 @@
-/* Gathers images and transforms them by their recipes (recipe.h): the work that the gather of cuda/gather.cu does, and crops, flips,
- * changes of colours and erased boxes before it. A thread computes one pixel of the output after the other, each from one pixel of the
- * image. If a recipe can change the contrast, one block has a whole image, of which it first computes the mean before each such change. */
+/* Gathers images and transforms them by their recipes (recipe.h): resizes a part of what was decoded, crops, flips, changes colours, erases
+ * boxes, and then does the work of the gather of cuda/gather.cu. A thread computes one pixel of the output after the other. If a recipe can
+ * change the contrast, one block has a whole image, of which it first computes the mean before each such change. */
 #include "cuda/lookup.cuh"
 #include "recipe.h"
 
 #define BLOCK 512
 #define PIXELS 4 /* number of pixels of a thread, if several blocks share an image */
+#define RESIZED 16 /* the same, if images are resized: each block has to compute the weights */
 #define MAX_Y 65535
 
 /* ---- kernels --------------------------------------------------------------------------------------------------------------------- */
-/* C: number of channels, 1 or 3. PADDED: x has 8 channels, which a thread writes as one vector of 16 bytes. */
-template <class S, int C, bool PADDED> __global__ void __launch_bounds__(BLOCK) gather_recipes(const gt_cu_recipes a)
+/* C: number of channels, 1 or 3. PADDED: x has 8 channels, which a thread writes as one vector of 16 bytes. RESIZE: images may be resized;
+ * each block then computes the weights of all rows and columns first. */
+template <class S, int C, bool PADDED, bool RESIZE>
+__global__ void __launch_bounds__(BLOCK, RESIZE ? 1 : 2) gather_recipes(const gt_cu_recipes a)
 {
 	__shared__ struct gt_recipe_op op[GT_RECIPE_MAX_OPS];
 	__shared__ int32_t grey[GT_RECIPE_MAX_OPS];
+	__shared__ int32_t taps[RESIZE ? GT_RECIPE_SIDES * GT_RECIPE_TAP_INTS : 1];
 	__shared__ unsigned long long part[BLOCK / 32]; /* of the sum of the lumas, by warp */
 	after_previous();
 	const struct gt_step_args step_args = step_args_of(a.look.step_args);
@@ -24,12 +28,21 @@ template <class S, int C, bool PADDED> __global__ void __launch_bounds__(BLOCK) 
 		int64_t at = sample_at(a.look, step_args, sample, blockIdx.x == 0 && threadIdx.x == 0);
 		if (at < 0)
 			continue; /* all threads of the block */
-		const uint8_t *row = a.rows + at * a.row, *image = row + gt_recipe_pixels_at(a.ops);
-		int32_t nops = ((const struct gt_recipe *)row)->n;
+		const uint8_t *row = a.rows + at * a.row;
+		const struct gt_recipe *recipe = (const struct gt_recipe *)row;
+		struct gt_recipe_image im = {row + gt_recipe_pixels_at(a.ops), a.h, a.w, NULL, 0, false};
+		int32_t nops = recipe->n;
 		nops = nops < 0 ? 0 : nops > a.ops ? a.ops : nops;
 		__syncthreads(); /* all threads have read the recipe of the image before */
 		if ((int)threadIdx.x < nops)
-			op[threadIdx.x] = ((const struct gt_recipe_op *)(row + sizeof(struct gt_recipe)))[threadIdx.x];
+			op[threadIdx.x] = ((const struct gt_recipe_op *)(recipe + 1))[threadIdx.x];
+		if (RESIZE && recipe->resize) {
+			for (int32_t i = (int32_t)threadIdx.x; i < a.w + a.h; i += BLOCK)
+				gt_recipe_taps(i < a.w ? &recipe->x : &recipe->y, recipe->bicubic, i < a.w ? i : i - a.w, taps + i * GT_RECIPE_TAP_INTS);
+			im.taps = taps;
+			im.stride = recipe->stride;
+			im.columns = recipe->resize == GT_RECIPE_COLUMNS_FIRST;
+		}
 		__syncthreads();
 		for (int i = 0; a.contrasts && i < nops; i++) {
 			if (op[i].kind != GT_RECIPE_CONTRAST)
@@ -37,7 +50,7 @@ template <class S, int C, bool PADDED> __global__ void __launch_bounds__(BLOCK) 
 			unsigned long long sum = 0;
 			for (int32_t p = (int32_t)threadIdx.x; p < pixels; p += BLOCK) {
 				int32_t y = p / a.w;
-				gt_recipe_pixel(op, i, grey, image, a.h, a.w, C, y, p - y * a.w, v);
+				gt_recipe_pixel(op, i, grey, &im, C, y, p - y * a.w, v);
 				sum += (unsigned)(C == 3 ? gt_pixel_luma(v[0], v[C / 2], v[C - 1]) : v[0]);
 			}
 #pragma unroll
@@ -58,7 +71,7 @@ template <class S, int C, bool PADDED> __global__ void __launch_bounds__(BLOCK) 
 			int32_t y = p / a.w, x = p - y * a.w;
 			y = gt_aug_source(y + g.dy, a.h, 1);
 			x = gt_aug_source((g.flip ? a.w - 1 - x : x) + g.dx, a.w, 1);
-			gt_recipe_pixel(op, nops, grey, image, a.h, a.w, C, y, x, v);
+			gt_recipe_pixel(op, nops, grey, &im, C, y, x, v);
 			S *to = (S *)a.x + (n * pixels + p) * (PADDED ? 8 : C);
 			float f[8] = {0};
 #pragma unroll
@@ -78,20 +91,23 @@ template <class S, int C, bool PADDED> __global__ void __launch_bounds__(BLOCK) 
 }
 
 /* ---- launchers ------------------------------------------------------------------------------------------------------------------- */
-template <int C> static cudaError_t start(int type, const struct gt_cu_recipes *a, dim3 grid, cudaStream_t s)
+template <int C, bool RESIZE> static cudaError_t start(int type, const struct gt_cu_recipes *a, dim3 grid, cudaStream_t s)
 {
 	if (!a->ld)
-		return launch(OF_TYPE(type, gather_recipes, C, false), grid, dim3(BLOCK), s, *a);
+		return launch(OF_TYPE(type, gather_recipes, C, false, RESIZE), grid, dim3(BLOCK), s, *a);
 	if (type == GT_CU_F32 || a->ld != 8)
 		return cudaErrorInvalidValue;
-	return launch(type == GT_CU_BF16 ? gather_recipes<bf16, C, true> : gather_recipes<f16, C, true>, grid, dim3(BLOCK), s, *a);
+	return launch(type == GT_CU_BF16 ? gather_recipes<bf16, C, true, RESIZE> : gather_recipes<f16, C, true, RESIZE>, grid, dim3(BLOCK), s,
+	              *a);
 }
 
 cudaError_t gt_cu_gather_recipes_start(int type, const struct gt_cu_recipes *a, cudaStream_t s)
 {
-	int64_t blocks = a->contrasts ? 1 : ceil_div((int64_t)a->h * a->w, BLOCK * PIXELS);
+	int64_t blocks = a->contrasts ? 1 : ceil_div((int64_t)a->h * a->w, BLOCK * (a->resize ? RESIZED : PIXELS));
 	dim3 grid((unsigned)blocks, (unsigned)(a->look.n < MAX_Y ? a->look.n : MAX_Y));
 	if (!a->look.n)
 		return cudaSuccess;
-	return a->c == 3 ? start<3>(type, a, grid, s) : start<1>(type, a, grid, s);
+	if (a->resize)
+		return a->c == 3 ? start<3, true>(type, a, grid, s) : start<1, true>(type, a, grid, s);
+	return a->c == 3 ? start<3, false>(type, a, grid, s) : start<1, false>(type, a, grid, s);
 }

@@ -13,6 +13,8 @@ cd "$tmp" || exit 1
 export XDG_CACHE_HOME=$tmp/cache OMP_WAIT_POLICY=passive
 python3 "$GTRAIN_SRC/tests/cli/make_images.py" data/train 15 30 rose aster tulip
 python3 "$GTRAIN_SRC/tests/cli/make_images.py" data/valid 7 40 rose aster tulip
+python3 "$GTRAIN_SRC/tests/cli/make_images.py" large/train 20 61 rose aster tulip
+python3 "$GTRAIN_SRC/tests/cli/make_images.py" large/valid 7 90 rose aster tulip
 cp -r data torn
 for f in torn/train/rose/*1.* torn/train/tulip/*2.*; do head -c 60 "$f" >x && mv x "$f"; done
 cat >net.cfg <<'CFG'
@@ -58,6 +60,10 @@ same sim_transforms_ranks 30 -s parallel.mode=ddp -s parallel.nproc=2
 same sim_transforms_pipe 30 -s parallel.mode=pipe -s parallel.nproc=2 -s parallel.chunks=2
 same sim_transforms_grey 30 -s 'model.input=[1,24,24]'
 same sim_transforms_skipped 30 -s data.root=torn -s data.on_error=skip
+same sim_transforms_large 30 -s data.root=large # some parts have more pixels than a row, and are resized by the threads
+same sim_transforms_bicubic 30 -s data.root=large -s eval.tta=mirror -s 'data.augment=({type="resize";size=31;interpolation="bicubic";},
+	{type="center_crop";size=24;},{type="hflip";})'
+same sim_transforms_crop_only 30 -s 'data.augment=({type="random_resized_crop";size=24;ratio=[0.2,5.0];},)'
 same sim_transforms_behind_rotate 30 -s 'data.augment=({type="resize";size=[24,24];},{type="rotate";degrees=20.0;},{type="hflip";})'
 same sim_transforms_views 30 -s eval.tta=mirror_translate \
 	-s 'eval.transforms=({type="resize";size=[24,24];},{type="grayscale";p=1.0;})'

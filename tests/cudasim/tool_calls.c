@@ -437,14 +437,26 @@ TEST(gather)
 		}
 }
 
-/* A recipe of up to n random operations for an image of h x w pixels. */
-static void random_recipe(uint8_t *row, int n, int32_t h, int32_t w, uint32_t seed)
+/* A recipe of random operations for an image of x[1] x x[2] x x[3]. */
+static void random_recipe(uint8_t *row, const struct gt_attr_recipes *a, const int64_t *x, uint32_t seed)
 {
+	int32_t n = a->ops, c = (int32_t)x[1], h = (int32_t)x[2], w = (int32_t)x[3];
 	struct gt_recipe r = {.n = (int32_t)(seed % (uint32_t)(n + 1))};
+	struct gt_philox part = gt_philox4x32(seed, 99, 0, 0, 7, 11);
+	if (a->resize && seed % 4) { /* a part of between the size of the image and 1.6 times as much, in a larger box */
+		int32_t ph = h + (int32_t)(part.v[0] % (uint32_t)(1 + h * 6 / 10)), pw = w + (int32_t)(part.v[1] % (uint32_t)(1 + w * 6 / 10));
+		r.resize = 1 + (int32_t)(part.v[2] & 1);
+		r.bicubic = (int32_t)(part.v[2] >> 1 & 1);
+		r.stride = pw * c;
+		r.y = (struct gt_recipe_axis){0.25, ph - 0.5, ph, h, 0, 0};
+		r.x = (struct gt_recipe_axis){0, pw, pw, w, 0, 0};
+	}
 	memcpy(row, &r, sizeof r);
 	for (int i = 0; i < r.n; i++) {
 		struct gt_philox d = gt_philox4x32(seed, (uint32_t)i, 0, 0, 7, 11);
 		struct gt_recipe_op o = {.noise = d.v[0], .kind = (int32_t)(d.v[1] % (GT_RECIPE_NOISE + 1)), .shift = (int32_t)(d.v[2] & 255)};
+		if (!a->contrasts && o.kind == GT_RECIPE_CONTRAST)
+			o.kind = GT_RECIPE_BRIGHTNESS;
 		bool crops = o.kind <= GT_RECIPE_CROP_REFLECT;
 		o.factor = 2 * gt_rng_uniform(d.v[3]);
 		o.top = crops ? (int32_t)(d.v[0] % 5) - 2 : (int32_t)(d.v[0] % (uint32_t)h);
@@ -462,13 +474,14 @@ TEST(gather_recipes)
 	for (int s = 0; s < 4; s++)
 		for (int t = 0; t < 24; t++) {
 			const int64_t *x = shapes[s];
-			bool pad = t >= 12, order = t % 12 >= 6;
+			bool pad = t >= 12, order = t % 12 >= 6, resize = t % 2;
 			int views = t % 6 == 4 ? 2 : t % 6 == 5 ? 6 : 1, ops = t % 6 == 3 ? 0 : t % 6 == 0 ? GT_RECIPE_MAX_OPS : 5;
 			if ((x[0] > 65535 && t != 1 && t != 14) || (pad && t % 3 == 0))
 				continue;
-			int64_t wide[4] = {x[0] * views, x[1], x[2], x[3]}, m = 11, row = gt_recipe_row(ops, x[1] * x[2] * x[3]), all[2] = {m, row};
+			int64_t m = 11, row = gt_recipe_row(ops, x[1] * x[2] * x[3] * (resize ? 3 : 1)), all[2] = {m, row};
+			int64_t wide[4] = {x[0] * views, x[1], x[2], x[3]};
 			int64_t rows[2] = {3, 2 * x[0] + 7}, count = order ? rows[0] * rows[1] : x[0];
-			struct gt_attr_recipes attr = {.gather.views = views, .ops = ops, .contrasts = ops};
+			struct gt_attr_recipes attr = {.gather.views = views, .ops = ops, .resize = resize, .contrasts = t % 4 ? ops : 0};
 			struct pair_job j = {.call = {.code = GT_OP_GATHER_RECIPES, .attr = &attr},
 			                     .step_args = {.epoch = 5, .sample0 = 4, .stride = 2}};
 			uint8_t *u = malloc((size_t)(m * row));
@@ -477,7 +490,7 @@ TEST(gather_recipes)
 			for (int64_t i = 0; i < m * row; i++)
 				u[i] = (uint8_t)(gt_philox4x32((uint32_t)i, 1, 2, 3, 4, 5).v[0]);
 			for (int64_t i = 0; i < m; i++) {
-				random_recipe(u + i * row, ops, (int32_t)x[2], (int32_t)x[3], (uint32_t)(i * 31 + t));
+				random_recipe(u + i * row, &attr, x, (uint32_t)(i * 31 + t));
 				label[i] = (int32_t)(i % 10);
 			}
 			for (int64_t i = 0; i < count; i++)

@@ -1,13 +1,13 @@
 /* Any file as an image for training: the first two bytes select a list of transforms, the result must be complete and a pure function. */
 #include "fuzz_file.h"
-#include "image/transform.h"
+#include "image/recipe_draw.h"
 #include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	enum { SIDE = 20 };
 	static struct gt_image_scratch *s; /* kept from input to input, as a worker does */
-	static uint8_t out[SIDE * SIDE * 3], again[SIDE * SIDE * 3];
+	static uint8_t out[SIDE * SIDE * 3], again[SIDE * SIDE * 3], row[SIDE * SIDE * 3 * 4 + 4096];
 	struct gt_err e = {0};
 	if (size < 3)
 		return 0;
@@ -41,5 +41,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	FUZZ_ASSERT(gt_image_load(data + 2, size - 2, "x", list, &key, c, SIDE, SIDE, s, again, &e) == GT_OK);
 	FUZZ_ASSERT(!memcmp(out, again, (size_t)(SIDE * SIDE * c)));
+	struct gt_recipe_split split = gt_recipe_split_of(list, c, SIDE, SIDE);
+	FUZZ_ASSERT(split.row <= (int64_t)sizeof row);
+	if (split.on)
+		FUZZ_ASSERT(gt_recipe_load(data + 2, size - 2, "x", list, &split, &key, c, SIDE, SIDE, s, row, &e) == GT_OK);
 	return 0;
 }

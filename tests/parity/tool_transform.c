@@ -116,7 +116,6 @@ static int speed(int argc, char **argv)
 	struct file *f = read_files(argv + 4, n);
 	const int64_t *in = c->model.input;
 	struct gt_recipe_split split = gt_recipe_split_of(list, (int)in[0], in[1], in[2]);
-	struct gt_transform_list first = {list.t, split.first};
 	uint8_t *out = malloc((size_t)split.row);
 	double sum[3] = {0}, *ratio = calloc((size_t)(rounds * (n / CHUNK + 1)), sizeof *ratio);
 	for (int round = -1; round < rounds; round++) /* the first round is not counted */
@@ -127,14 +126,13 @@ static int speed(int argc, char **argv)
 				double from = now();
 				for (int m = i; m < i + CHUNK; m++) {
 					struct gt_sample_key key = {1, (uint64_t)(round + 1), (uint64_t)m};
-					uint8_t *to = out;
 					if (what == 0)
 						decode(&f[m], &px, &room);
-					else if (what == 2 && split.ops)
-						to = gt_recipe_draw(list, &split, &key, (int)in[0], in[1], in[2], out);
-					if (what)
-						check(gt_image_load(f[m].raw, f[m].size, f[m].name, what == 2 ? first : list, &key, (int)in[0], in[1], in[2], s,
-						                    to, &err), &err);
+					else if (what == 2 && split.on)
+						check(gt_recipe_load(f[m].raw, f[m].size, f[m].name, list, &split, &key, (int)in[0], in[1], in[2], s, out, &err),
+						      &err);
+					else
+						check(gt_image_load(f[m].raw, f[m].size, f[m].name, list, &key, (int)in[0], in[1], in[2], s, out, &err), &err);
 				}
 				t[what] = now() - from;
 			}
@@ -148,8 +146,8 @@ static int speed(int argc, char **argv)
 	qsort(ratio, (size_t)chunks, sizeof *ratio, by_value);
 	printf("# libjpeg %.0f images/s, gt_image_load %.0f images/s, ratio %.3f (median of pairs %.3f)\n", chunks * CHUNK / sum[0],
 	       chunks * CHUNK / sum[1], sum[0] / sum[1], ratio[chunks / 2]);
-	printf("# with the last %d of %d transforms on a GPU: %.0f images/s, %.2f times as many\n", list.n - split.first, list.n,
-	       chunks * CHUNK / sum[2], sum[1] / sum[2]);
+	printf("# with the last %d of %d transforms on a GPU: %.0f images/s, %.2f times as many\n", list.n - (split.resize ? 0 : split.first),
+	       list.n, chunks * CHUNK / sum[2], sum[1] / sum[2]);
 	return 0;
 }
 

@@ -257,4 +257,15 @@ TEST(flops_of_muon)
 	CHECK(got.flops == 3 * (3 * 2.0 * 1728 + 2 * 2.0 * 768 + 2.0 * 512));
 }
 
+/* Two passes over 288 values: 20 instructions for each of 5 operations, and 16 products and sums in rows and 4 in columns. */
+TEST(instructions_of_recipes)
+{
+	static const struct gt_attr_recipes attr = {.ops = 5, .resize = true, .contrasts = 1};
+	struct gt_tdesc rows = read_desc("u8:10x640"), index = read_desc("i64:6"), x = read_desc("bf16:6x3x4x4");
+	struct gt_opcall call = {.code = GT_OP_GATHER_RECIPES, .attr = &attr, .nin = 3, .in = {&rows, NULL, &index}, .nout = 2, .out = {&x}};
+	struct gt_opcost got;
+	gt_opcall_cost(&call, &got);
+	CHECK(got.flops == 2 * 288 * (5 * 20 + 40));
+}
+
 RUN_TESTS()

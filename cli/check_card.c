@@ -78,6 +78,8 @@ void gt_cli_card_json(struct gt_json *j, const struct gt_report *r)
 	gt_json_string(j, "name", c->name);
 	gt_json_bool(j, "measured", false);
 	gt_json_double(j, "step_ms", 1e3 * c->step, 6);
+	gt_json_double(j, "one_by_one_ms", 1e3 * c->one_by_one, 6);
+	gt_json_double(j, "second_stream_ms", 1e3 * c->beside, 6);
 	gt_json_double(j, "samples_per_s", c->samples_per_s, 6);
 	seconds_json(j, "epoch_s", c->epoch);
 	seconds_json(j, "run_s", c->run);
@@ -123,6 +125,12 @@ static void totals(struct gt_table *t, const struct gt_check_card *c, const stru
 		snprintf(text, sizeof text, "%s us %s", micros(a, r->phases[i].seconds), r->phases[i].when);
 		gt_table_add(t, (const char *[]){"", text});
 	}
+	if (c->beside > 0) {
+		snprintf(text, sizeof text, "%s us of kernels run on a second stream; one after the other, a step would", micros(a, c->beside));
+		gt_table_add(t, (const char *[]){"overlap", text});
+		snprintf(text, sizeof text, "take %s us", micros(a, c->one_by_one));
+		gt_table_add(t, (const char *[]){"", text});
+	}
 	if (!isnan(c->epoch)) {
 		snprintf(text, sizeof text, "%.4g s for %s steps, without evaluations", c->epoch, gt_units_count(a, r->steps_per_epoch));
 		gt_table_add(t, (const char *[]){"epoch", text});
@@ -135,8 +143,11 @@ static void totals(struct gt_table *t, const struct gt_check_card *c, const stru
 	gt_table_add(t, (const char *[]){"assumed", text});
 	snprintf(text, sizeof text, "%g of the tensor cores' rate, %g of the f32 units';", c->reach[2], c->reach[3]);
 	gt_table_add(t, (const char *[]){"", text});
-	snprintf(text, sizeof text, "%g us between two kernels, and at least %g us for each", 1e6 * c->gap, 1e6 * c->latency);
+	snprintf(text, sizeof text, "%g us between two kernels, and at least %g us for each%s", 1e6 * c->gap, 1e6 * c->latency,
+	         c->beside > 0 ? ";" : "");
 	gt_table_add(t, (const char *[]){"", text});
+	if (c->beside > 0)
+		gt_table_add(t, (const char *[]){"", "kernels of both streams slow down where they need more than the card together"});
 	uint64_t need = 0;
 	for (int i = 0; i < r->nmemory; i++)
 		need += r->memory[i].bytes;
@@ -211,13 +222,13 @@ enum gt_code gt_cli_card_text(struct gt_cli *cli, const struct gt_report *r, str
 	gt_table_head(&t, (const char *[]){"operation", "kernels", "moves", "FLOP", "limited by", "us", "share"});
 	for (int i = 0; i < c->nops; i++) {
 		const struct gt_check_kernel *k = &c->ops[i];
-		snprintf(share, sizeof share, "%.1f%%", c->step > 0 ? 100 * k->seconds / c->step : 0);
+		snprintf(share, sizeof share, "%.1f%%", c->one_by_one > 0 ? 100 * k->seconds / c->one_by_one : 0);
 		gt_table_add(&t, (const char *[]){k->op, gt_units_count(kernels, k->kernels), bytes_text(bytes, k->bytes),
 		                                  k->flops > 0 ? gt_units_si(flops, k->flops, "") : "", k->ceiling, micros(us, k->seconds), share});
 	}
 	gt_table_rule(&t);
 	gt_table_add(&t, (const char *[]){"total", gt_units_count(kernels, c->kernels), bytes_text(bytes, c->bytes),
-	                                  gt_units_si(flops, c->flops, ""), "", micros(us, c->step), ""});
+	                                  gt_units_si(flops, c->flops, ""), "", micros(us, c->one_by_one), ""});
 	GT_TRY(gt_table_print(cli, &t, err));
 	gt_out(cli, "\n");
 	gt_table_init(&t, cli->arena, "ll");

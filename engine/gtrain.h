@@ -313,6 +313,8 @@ struct gt_check_card {
 	/* seconds in single kernels of a step and of the steps of an epoch, outside of gt_report.phases, and of all steps of the run; NAN:
 	 * their number is unknown */
 	double step, epoch, run;
+	double one_by_one;        /* seconds of the kernels of a step, if none overlapped with another */
+	double beside;            /* seconds of those kernels of a step that are not on the first stream, if nothing else runs */
 	double samples_per_s;
 	double bytes, flops;      /* of a step */
 	int kernels;              /* of a step */

@@ -388,34 +388,86 @@ static double round_up(int64_t n, int64_t unit)
 	return (double)((n + unit - 1) / unit * unit);
 }
 
-/* Two kernels before the products, one after them, and three batches of products in each step for each shape (kernels/cuda/cuda_muon.c). */
+/* A matrix of Muon, with its sizes rounded up to 16 bytes, as the products have them. */
+struct matrix {
+	double given; /* elements */
+	double rows, cols, n;
+};
+
+static struct matrix matrix_at(const struct gt_attr_muon *a, int i, bool half)
+{
+	int64_t unit = half ? 8 : 4, rows = a->desc[i]->dim[0], cols = gt_tdesc_count(a->desc[i]) / rows;
+	struct matrix m = {.given = (double)(rows * cols), .rows = round_up(rows, unit), .cols = round_up(cols, unit)};
+	m.n = m.rows * m.cols;
+	return m;
+}
+
+/* The Newton-Schulz iterations of matrices [first, end): in each step, three batches of products for each shape
+ * (kernels/cuda/cuda_muon.c). */
+static void iterations(const struct gt_attr_muon *a, int first, int end, bool half, struct gt_opcost *c)
+{
+	double size = half ? 2 : 4, steps = (double)a->ns_steps, shapes = 0;
+	for (int i = first; i < end; i++) {
+		struct matrix m = matrix_at(a, i, half);
+		double side = m.rows < m.cols ? m.rows : m.cols, long_side = m.rows < m.cols ? m.cols : m.rows, gram = side * side;
+		bool alone = true;
+		for (int j = first; j < i && alone; j++) {
+			struct matrix other = matrix_at(a, j, half);
+			alone = other.rows != m.rows || other.cols != m.cols;
+		}
+		shapes += alone;
+		/* x x'; a a with a; a x with x */
+		c->read += steps * size * (m.n + gram + gram + 2 * m.n);
+		c->written += steps * size * (2 * gram + m.n);
+		c->flops += steps * 2 * (2 * gram * long_side + gram * side);
+		product(c, side, side, long_side, 1); /* of one of the products, because they follow each other */
+	}
+	c->kernels += (int)(3 * steps * shapes);
+	c->half = half; /* it then rounds the operands of its products to bf16 */
+}
+
+/* Two kernels before the products and one after them. */
 static void cost_muon(const struct gt_opcall *call, struct gt_opcost *c)
 {
 	const struct gt_attr_muon *a = call->attr;
 	bool work = in_of(call, 4);
-	int64_t unit = work ? 8 : 4;
-	double size = work ? 2 : 4, shapes = 0, steps = (double)a->ns_steps;
 	for (int i = 0; i < a->update.nseg; i++) {
-		int64_t rows = a->desc[i]->dim[0], cols = gt_tdesc_count(a->desc[i]) / rows;
-		double r = round_up(rows, unit), w = round_up(cols, unit), side = r < w ? r : w, long_side = r < w ? w : r;
-		double n = r * w, given = (double)(rows * cols), gram = side * side;
-		bool first = true;
-		for (int j = 0; j < i && first; j++) {
-			int64_t other = a->desc[j]->dim[0];
-			first = round_up(other, unit) != r || round_up(gt_tdesc_count(a->desc[j]) / other, unit) != w;
-		}
-		shapes += first;
+		struct matrix m = matrix_at(a, i, work);
 		/* momentum: g and buf, buf; fill: g and buf, x; apply: p and x, p and work */
-		c->read += 4 * given * (a->normalize ? 6 : 5) + size * n;
-		c->written += 4 * given * 2 + (work ? 2 * given : 0) + size * n;
-		/* products: x x'; a a with a; a x with x */
-		c->read += steps * size * (n + gram + gram + 2 * n);
-		c->written += steps * size * (2 * gram + n);
-		c->flops += steps * 2 * (2 * gram * long_side + gram * side);
-		product(c, side, side, long_side, 1); /* of one of the products, because they follow each other */
+		c->read += 4 * m.given * (a->normalize ? 6 : 5) + (work ? 2 : 4) * m.n;
+		c->written += 4 * m.given * 2 + (work ? 2 * m.given : 0) + (work ? 2 : 4) * m.n;
 	}
-	c->kernels = 3 + (int)(3 * steps * shapes);
-	c->half = work; /* it then rounds the operands of its products to bf16 */
+	c->kernels = 3;
+	iterations(a, 0, a->update.nseg, work, c);
+}
+
+/* Two kernels before the products of a group. */
+static void cost_muon_directions(const struct gt_opcall *call, struct gt_opcost *c)
+{
+	const struct gt_attr_muon *a = call->attr;
+	bool half = gt_dtype_size(a->update.work_dtype) == 2;
+	int first = a->group[a->part], end = a->part + 1 < a->ngroups ? a->group[a->part + 1] : a->update.nseg;
+	for (int i = first; i < end; i++) {
+		struct matrix m = matrix_at(a, i, half);
+		/* sums: g and buf; fill: g and buf, x */
+		c->read += 4 * m.given * (a->normalize ? 5 : 4);
+		c->written += (half ? 2 : 4) * m.n;
+	}
+	c->kernels = 2;
+	iterations(a, first, end, half, c);
+}
+
+static void cost_muon_apply(const struct gt_opcall *call, struct gt_opcost *c)
+{
+	const struct gt_attr_muon *a = call->attr;
+	bool half = gt_dtype_size(a->update.work_dtype) == 2;
+	for (int i = 0; i < a->update.nseg; i++) {
+		struct matrix m = matrix_at(a, i, half);
+		/* g, buf, p and x; buf, p and work */
+		c->read += 4 * m.given * 3 + (half ? 2 : 4) * m.n;
+		c->written += 4 * m.given * 2 + (in_of(call, 5) ? 2 * m.given : 0);
+	}
+	c->kernels = 1;
 }
 
 /* ---- table ------------------------------------------------------------------------------------------ */
@@ -433,6 +485,6 @@ void gt_opcall_cost(const struct gt_opcall *call, struct gt_opcost *out)
 {
 	*out = (struct gt_opcost){0};
 	table[call->code](call, out);
-	if (call->code != GT_OP_MUON)
+	if (call->code != GT_OP_MUON && call->code != GT_OP_MUON_DIRECTIONS)
 		out->half = out->matrix && half(call->in[0]);
 }

@@ -12,7 +12,11 @@
  *     bandwidth  of the memory; of the L2 cache if all operands of the call fit into half of it
  *     rate       of tensor cores for matrix products of libraries, of f32 units for everything else; only a part of it if a product has
  *                fewer pieces than the card has multiprocessors
- * The efficiencies with which peaks are multiplied are in gt_roofline_assumptions. */
+ * The efficiencies with which peaks are multiplied are in gt_roofline_assumptions.
+ *
+ * Kernels of two streams run at the same time, as far as the program's events allow. A kernel needs a share of the card: the time that its
+ * bytes or FLOPs would take at the ceilings of the whole card, divided by its own time. A kernel that is limited by latency, or has few
+ * pieces, needs little. While the shares of all running kernels add up to more than 1, all of them slow down by this sum. */
 #ifndef GT_PAR_ROOFLINE_H
 #define GT_PAR_ROOFLINE_H
 
@@ -49,8 +53,10 @@ const char *gt_ceiling_name(enum gt_ceiling c); /* "latency", "memory", "L2", "t
 /* One call of a program. A call of several kernels has the time of all of them. */
 struct gt_roofline_row {
 	const char *op, *layer;
-	double bytes, flops, seconds;
-	int kernels;
+	double bytes, flops;
+	double seconds; /* if nothing else runs */
+	double share;   /* of the card, 0 ... 1 */
+	int kernels, stream;
 	enum gt_ceiling ceiling;
 };
 
@@ -58,6 +64,7 @@ struct gt_roofline {
 	struct gt_roofline_row *row; /* in the order of the program */
 	int nrows;
 	double seconds;              /* of one execution of the program */
+	double one_by_one;           /* seconds of all kernels, if none overlapped with another */
 	double bytes, flops;
 	int kernels;                 /* nodes of its CUDA graph */
 };

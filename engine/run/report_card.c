@@ -114,7 +114,8 @@ enum gt_code gt_report_card(struct gt_report *r, const struct gt_session *s, con
 	GT_TRY(gt_roofline(&s->prog.full, card, tf32, r->arena, &got, err));
 	GT_TRY(predict_phases(r, s, card, tf32, err));
 	struct gt_check_card *c = &r->card;
-	*c = (struct gt_check_card){.word = card->word, .name = card->name, .ncalls = got.nrows, .step = got.seconds, .bytes = got.bytes,
+	*c = (struct gt_check_card){.word = card->word, .name = card->name, .ncalls = got.nrows, .step = got.seconds,
+	                            .one_by_one = got.one_by_one, .bytes = got.bytes,
 	                            .flops = got.flops, .kernels = got.kernels, .memory = card->bytes, .gap = a->gap, .latency = a->latency,
 	                            .reach = {a->memory, a->l2, a->tensor, a->fp32}};
 	c->samples_per_s = got.seconds > 0 ? (double)s->batch.size / got.seconds : 0;
@@ -123,6 +124,7 @@ enum gt_code gt_report_card(struct gt_report *r, const struct gt_session *s, con
 	GT_NEW(c->calls, r->arena, got.nrows + 1, err);
 	for (int i = 0; i < got.nrows; i++) {
 		const struct gt_roofline_row *row = &got.row[i];
+		c->beside += row->stream ? row->seconds : 0;
 		c->calls[i] = (struct gt_check_kernel){.bytes = row->bytes, .flops = row->flops, .seconds = row->seconds, .calls = 1,
 		                                       .kernels = row->kernels, .ceiling = gt_ceiling_name(row->ceiling)};
 		GT_NEW_STR(c->calls[i].op, gt_arena_strdup(r->arena, row->op), err);

@@ -165,7 +165,8 @@ enum gt_code gt_cuda_stream(struct gt_dev *dev, int stream, cudaStream_t *out, s
 	if (stream < 0 || stream >= GT_CUDA_STREAMS)
 		return gt_fail(err, GT_EINTERNAL, "%s: stream %d does not exist", dev->id, stream);
 	if (!dev->stream[stream]) {
-		/* The streams other than the compute stream carry copies and collectives, which should start as soon as they can. */
+		/* The streams other than the compute stream carry copies, collectives and small kernels that other work will wait for. They should
+		 * start as soon as they can. */
 		int low = 0, high = 0;
 		GT_CUDA(dev, cudaDeviceGetStreamPriorityRange(&low, &high), "cudaDeviceGetStreamPriorityRange", err);
 		GT_CUDA(dev, cudaStreamCreateWithPriority(&dev->stream[stream], cudaStreamNonBlocking, stream ? high : low),

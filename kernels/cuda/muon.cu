@@ -1,6 +1,7 @@
 /* The operation muon except its matrix products: kernels that update the momentum and compute the directions, that scale them into the
  * operands of the products, and that update the weights. Every matrix is divided into chunks of the flat arena. A block processes one
- * chunk, and one launch processes all matrices. */
+ * chunk, and one launch processes all matrices. With gt_cu_muon.split, for muon.directions and muon.apply, the first two kernels compute
+ * the new momentum and do not store it; the last one computes it again and does. */
 #include "cuda/device.cuh"
 
 #define BLOCK TEAM_BLOCK
@@ -16,6 +17,51 @@ __device__ static inline gt_opt_f64 options(const gt_cu_muon &a, const gt_cu_muo
 	return gt_opt_make_f64(GT_OP_MUON, &a.attr, &seg, &step_args, a.scalars);
 }
 
+/* The scalars with which a matrix's momentum and direction are computed. */
+__device__ static inline void direction_scalars(gt_opt_f32 *h, const gt_cu_muon &a, const gt_cu_muon_matrix &m)
+{
+	gt_opt_f64 d = options(a, m);
+	h->clip = (float)d.clip;
+	h->momentum = (float)d.momentum;
+	h->lerp1 = (float)d.lerp1;
+}
+
+/* Vectors of four elements, aligned to 16 bytes in f32 and to 8 bytes in 16 bits. */
+__device__ static inline void load_four(float *v, const float *x)
+{
+	unpack(v, *(const uint4 *)x, float());
+}
+
+template <class H> __device__ static inline void load_four(float *v, const H *x)
+{
+	uint2 u = *(const uint2 *)x;
+	from_pair(v, u.x, H());
+	from_pair(v + 2, u.y, H());
+}
+
+__device__ static inline void store_four(float *x, const float *v)
+{
+	*(uint4 *)x = pack<float>(v);
+}
+
+template <class H> __device__ static inline void store_four(H *x, const float *v)
+{
+	*(uint2 *)x = make_uint2(to_pair(v[0], v[1], H()), to_pair(v[2], v[3], H()));
+}
+
+/* Stores four elements of the 16-bit copy of the weights, of those before `end`. */
+template <class H> __device__ static inline void store_work(uint16_t *work, const float *v, int64_t at, int64_t end, bool vector)
+{
+	if (vector) {
+		store_four((H *)work + at, v);
+		return;
+	}
+#pragma unroll
+	for (int k = 0; k < 4; k++)
+		if (at + k < end)
+			work[at + k] = from_float<H>(v[k]).bits;
+}
+
 /* Computes buf = momentum * buf + (1 - momentum) * g, and the sums of squares of the directions and, if they are needed, of the weights.
  * The last block of a matrix adds the sums of its chunks in their order. */
 __global__ void __launch_bounds__(BLOCK) muon_momentum(const gt_cu_muon a, bool aligned)
@@ -27,12 +73,8 @@ __global__ void __launch_bounds__(BLOCK) muon_momentum(const gt_cu_muon a, bool 
 	double sum = 0, weights = 0;
 	if (a.scalars && a.scalars->skip)
 		return;
-	if (threadIdx.x == 0) {
-		gt_opt_f64 d = options(a, m);
-		h.clip = (float)d.clip;
-		h.momentum = (float)d.momentum;
-		h.lerp1 = (float)d.lerp1;
-	}
+	if (threadIdx.x == 0)
+		direction_scalars(&h, a, m);
 	__syncthreads();
 	bool vector = aligned && c.begin % 4 == 0;
 	for (int i = (int)threadIdx.x * 4; i < c.n; i += BLOCK * 4) {
@@ -48,7 +90,8 @@ __global__ void __launch_bounds__(BLOCK) muon_momentum(const gt_cu_muon a, bool 
 			sum += d * d;
 			weights += (double)p[k] * (double)p[k];
 		}
-		store<float>(a.buf, b, at, end, vector);
+		if (!a.split)
+			store<float>(a.buf, b, at, end, vector);
 	}
 	sum = team_sum(sum, BLOCK);
 	weights = team_sum(weights, BLOCK);
@@ -84,12 +127,8 @@ template <class S> __global__ void __launch_bounds__(BLOCK) muon_fill(const gt_c
 	float scale = skip ? 0 : a.factor[c.seg].direction;
 	__shared__ gt_opt_f32 h;
 	S *x = (S *)a.x + m.x;
-	if (threadIdx.x == 0) {
-		gt_opt_f64 d = options(a, m);
-		h.clip = (float)d.clip;
-		h.momentum = (float)d.momentum;
-		h.lerp1 = (float)d.lerp1;
-	}
+	if (threadIdx.x == 0)
+		direction_scalars(&h, a, m);
 	__syncthreads();
 	for (int i = (int)threadIdx.x * 4; i < c.n; i += BLOCK * 4) { /* ld, begin and n are multiples of 4, so four elements are in one row */
 		int64_t e = c.begin + i;
@@ -102,33 +141,68 @@ template <class S> __global__ void __launch_bounds__(BLOCK) muon_fill(const gt_c
 			load<float>(b, a.buf, at, end, vector, 0);
 #pragma unroll
 			for (int k = 0; k < 4; k++)
-				v[k] = gt_muon_again_f32(&h, g[k], b[k], a.attr.nesterov) * scale;
+				v[k] = (a.split ? gt_muon_direction_f32(&h, g[k], &b[k], a.attr.nesterov)
+				                : gt_muon_again_f32(&h, g[k], b[k], a.attr.nesterov)) *
+				       scale;
 		}
-#pragma unroll
-		for (int k = 0; k < 4; k++)
-			x[e + k] = from_float<S>(v[k]);
+		store_four(x + e, v);
 	}
 }
 
-template <class S> __global__ void __launch_bounds__(BLOCK) muon_apply(const gt_cu_muon a)
+template <class S> __global__ void __launch_bounds__(BLOCK) muon_apply(const gt_cu_muon a, bool aligned)
 {
 	after_previous();
 	const gt_cu_chunk c = a.chunk[blockIdx.x];
 	const gt_cu_muon_matrix m = a.matrix[c.seg];
 	const S *x = (const S *)a.x + m.x;
+	__shared__ gt_opt_f32 h;
 	if (a.scalars && a.scalars->skip)
 		return;
 	const gt_cu_muon_factor f = a.factor[c.seg];
-	if (f.step == 0)
+	if (f.step == 0 && !a.split)
 		return;
-	bool half = a.attr.work_dtype == GT_F16;
-	for (int i = (int)threadIdx.x; i < c.n; i += BLOCK) {
-		int64_t at = c.begin + i, e = at - m.hyper.begin;
+	if (a.split) {
+		if (threadIdx.x == 0)
+			direction_scalars(&h, a, m);
+		__syncthreads();
+	}
+	/* then four elements are in one row of the matrix, and all operands are aligned */
+	bool vector = aligned && m.cols % 4 == 0 && m.hyper.begin % 4 == 0, half = a.attr.work_dtype == GT_F16;
+	for (int i = (int)threadIdx.x * 4; i < c.n; i += BLOCK * 4) {
+		int64_t at = c.begin + i, end = c.begin + c.n, e = at - m.hyper.begin;
+		float p[4], d[4];
+		if (a.split) {
+			float g[4], b[4];
+			load<float>(g, a.g, at, end, vector, 0);
+			load<float>(b, a.buf, at, end, vector, 0);
+#pragma unroll
+			for (int k = 0; k < 4; k++)
+				gt_muon_direction_f32(&h, g[k], &b[k], false);
+			store<float>(a.buf, b, at, end, vector);
+		}
+		if (f.step == 0)
+			continue;
 		int row = (int)(e / m.cols), col = (int)(e - (int64_t)row * m.cols);
-		float p = a.p[at] * f.weight - f.step * to_float(x[(int64_t)row * m.ld + col]);
-		a.p[at] = p;
-		if (a.work)
-			a.work[at] = half ? from_float<f16>(p).bits : from_float<bf16>(p).bits;
+		if (vector) {
+			load_four(d, x + (int64_t)row * m.ld + col);
+		} else {
+#pragma unroll
+			for (int k = 0; k < 4; k++) {
+				d[k] = at + k < end ? to_float(x[(int64_t)row * m.ld + col]) : 0;
+				bool wraps = col + 1 == m.cols;
+				row += wraps;
+				col = wraps ? 0 : col + 1;
+			}
+		}
+		load<float>(p, a.p, at, end, vector, 0);
+#pragma unroll
+		for (int k = 0; k < 4; k++)
+			p[k] = p[k] * f.weight - f.step * d[k];
+		store<float>(a.p, p, at, end, vector);
+		if (a.work && half)
+			store_work<f16>(a.work, p, at, end, vector);
+		else if (a.work)
+			store_work<bf16>(a.work, p, at, end, vector);
 	}
 }
 
@@ -148,5 +222,6 @@ cudaError_t gt_cu_muon_begin(bool bf16s, const struct gt_cu_muon *a, cudaStream_
 
 cudaError_t gt_cu_muon_end(bool bf16s, const struct gt_cu_muon *a, cudaStream_t s)
 {
-	return launch(bf16s ? muon_apply<bf16> : muon_apply<float>, dim3((unsigned)a->nchunks), dim3(BLOCK), s, *a);
+	return launch(bf16s ? muon_apply<bf16> : muon_apply<float>, dim3((unsigned)a->nchunks), dim3(BLOCK), s, *a,
+	              aligned(a) && (uintptr_t)a->work % 8 == 0);
 }

@@ -1,5 +1,6 @@
 /* Memory, streams, events, graphs. A stream is a queue of work that is put off until somebody waits. */
 #include "cuda_runtime.h"
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <deque>
@@ -31,17 +32,30 @@ struct item {
 struct cudasim_stream {
 	std::deque<item> queue;
 	cudasim_graph *capture = nullptr;
+	bool first = true; /* of the lowest priority: the stream of kernels, beside which others run */
 };
+
+/* How many pieces of work of each stream come before a point of a capture. */
+typedef std::map<cudaStream_t, size_t> order;
 
 struct cudasim_event {
 	std::shared_ptr<mark> last;
 	cudasim_graph *capture = nullptr; /* recorded in a capture */
+	order before;                     /* in the capture */
 	bool disabled = false;            /* the timing */
 };
 
+struct captured {
+	std::function<void()> work;
+	cudaStream_t stream;
+	order before;
+};
+
 struct cudasim_graph {
-	std::vector<std::function<void()>> work;
+	std::vector<captured> list;              /* in the order of the calls */
+	std::vector<std::function<void()>> work; /* in the order in which they run */
 	std::set<cudaStream_t> streams;
+	std::map<cudaStream_t, order> ends;      /* what comes before the next work of each stream */
 };
 
 struct block {
@@ -226,16 +240,22 @@ cudaError_t cudaMemsetAsync(void *dst, int value, size_t bytes, cudaStream_t s)
 	return cudasim_enqueue(s, [=] { fill((char *)dst, value, bytes); });
 }
 
+static void run_ahead();
+
 /* ---- streams and events ---------------------------------------------------------------------------------------------------------- */
 cudaError_t cudasim_enqueue(cudaStream_t s, std::function<void()> work)
 {
 	GUARD;
 	if (!all_streams.count(s))
 		return cudaErrorInvalidResourceHandle;
-	if (s->capture)
-		s->capture->work.push_back(std::move(work));
-	else
-		s->queue.push_back({std::move(work), nullptr, nullptr, nullptr});
+	if (s->capture) {
+		order &end = s->capture->ends[s];
+		s->capture->list.push_back({std::move(work), s, end});
+		end[s]++;
+		return cudaSuccess;
+	}
+	s->queue.push_back({std::move(work), nullptr, nullptr, nullptr});
+	run_ahead();
 	return cudaSuccess;
 }
 
@@ -250,16 +270,10 @@ cudaError_t cudasim_hold(cudaStream_t s, std::function<bool()> held)
 	return cudaSuccess;
 }
 
-/* False: something before it is held. */
-static bool try_step(cudaStream_t s)
+/* Does the first work of a stream. */
+static void take(cudaStream_t s)
 {
-	item &front = s->queue.front();
-	if (front.held && front.held())
-		return false;
-	while (front.wait && !front.wait->done)
-		if (!try_step(front.wait->s))
-			return false;
-	item i = std::move(front);
+	item i = std::move(s->queue.front());
 	s->queue.pop_front();
 	if (i.work) {
 		device_access open;
@@ -272,6 +286,50 @@ static bool try_step(cudaStream_t s)
 		i.record->us = clock_us;
 		i.record->host = (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 	}
+}
+
+/* $CUDASIM_AHEAD: streams beside the first one do their work as soon as the events for which they wait allow it, before anything that was
+ * queued on the first one and does not precede such an event: work that should wait and does not comes too early. Without it they work as
+ * late as possible: the first one comes too early if it should wait. */
+static bool ahead()
+{
+	static const bool yes = getenv("CUDASIM_AHEAD") != nullptr;
+	return yes;
+}
+
+static void run_ahead()
+{
+	static bool running;
+	if (!ahead() || running)
+		return;
+	running = true;
+	for (bool again = true; again;) {
+		again = false;
+		for (cudaStream_t s : all_streams)
+			while (!s->first && !s->queue.empty()) {
+				item &front = s->queue.front();
+				if ((front.held && front.held()) || (front.wait && !front.wait->done))
+					break;
+				take(s);
+				again = true;
+			}
+	}
+	running = false;
+}
+
+/* False: something before it is held. */
+static bool try_step(cudaStream_t s)
+{
+	run_ahead();
+	if (s->queue.empty())
+		return true;
+	if (s->queue.front().held && s->queue.front().held())
+		return false;
+	while (!s->queue.empty() && s->queue.front().wait && !s->queue.front().wait->done)
+		if (!try_step(s->queue.front().wait->s))
+			return false;
+	if (!s->queue.empty())
+		take(s);
 	return true;
 }
 
@@ -289,10 +347,11 @@ static void drain(cudaStream_t s)
 		step(s);
 }
 
-cudaError_t cudaStreamCreateWithPriority(cudaStream_t *s, unsigned, int)
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t *s, unsigned, int priority)
 {
 	GUARD;
 	*s = new cudasim_stream;
+	(*s)->first = priority >= 0;
 	all_streams.insert(*s);
 	return cudaSuccess;
 }
@@ -379,21 +438,38 @@ cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s)
 {
 	GUARD;
 	e->capture = s->capture;
-	if (s->capture)
+	if (s->capture) {
+		e->before = s->capture->ends[s];
 		return cudaSuccess;
+	}
 	e->last = std::make_shared<mark>();
 	e->last->s = s;
 	s->queue.push_back({nullptr, e->last, nullptr, nullptr});
+	run_ahead();
 	return cudaSuccess;
 }
 
-/* In a capture the work stands in one list, in the order of the calls, which keeps every dependence. */
+static size_t waits;
+
+/* $CUDASIM_DROP_WAIT=N: the Nth wait of the process, from 1, does nothing, so that a test can tell whether it would be missed. */
+static bool dropped()
+{
+	static const char *which = getenv("CUDASIM_DROP_WAIT");
+	waits++;
+	return which && waits == (size_t)atoi(which);
+}
+
 cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned)
 {
 	GUARD;
+	if (dropped())
+		return cudaSuccess;
 	if (e->capture) {
 		e->capture->streams.insert(s);
 		s->capture = e->capture;
+		order &end = s->capture->ends[s];
+		for (auto &before : e->before)
+			end[before.first] = std::max(end[before.first], before.second);
 	} else if (s->capture) {
 		return cudaErrorStreamCaptureUnsupported;
 	} else if (e->last) {
@@ -413,14 +489,50 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t s, enum cudaStreamCaptureMode)
 	return cudaSuccess;
 }
 
+/* Puts the captured work into the order in which it runs: work of the stream `s` of the capture first and that of others as late as
+ * possible, or with $CUDASIM_AHEAD the other way round. */
+static void put_in_order(cudasim_graph *g, cudaStream_t s)
+{
+	std::map<cudaStream_t, std::deque<captured *>> queue;
+	order done;
+	for (auto &c : g->list)
+		queue[c.stream].push_back(&c);
+	for (size_t n = 0; n < g->list.size(); n++) {
+		cudaStream_t next = nullptr;
+		for (auto &q : queue) {
+			bool ready = !q.second.empty();
+			if (ready)
+				for (auto &before : q.second.front()->before)
+					ready &= done[before.first] >= before.second;
+			if (ready && (!next || (q.first == s) != ahead()))
+				next = q.first;
+		}
+		if (!next)
+			abort();
+		g->work.push_back(queue[next].front()->work);
+		queue[next].pop_front();
+		done[next]++;
+	}
+}
+
 cudaError_t cudaStreamEndCapture(cudaStream_t s, cudaGraph_t *g)
 {
 	GUARD;
 	*g = s->capture;
 	if (!*g)
 		return cudaErrorStreamCaptureUnmatched;
-	for (cudaStream_t t : (*g)->streams)
+	bool joined = true;
+	for (cudaStream_t t : (*g)->streams) {
 		t->capture = nullptr;
+		joined &= (*g)->ends[s][t] == (*g)->ends[t][t];
+	}
+	if (!joined) {
+		delete *g;
+		*g = nullptr;
+		return cudaErrorStreamCaptureUnjoined;
+	}
+	put_in_order(*g, s);
+	(*g)->list.clear();
 	return cudaSuccess;
 }
 
@@ -442,7 +554,7 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t g)
 	return cudaSuccess;
 }
 
-/* $CUDASIM_STATS: at the end, what graphs were launched: in all, and of each size. */
+/* $CUDASIM_STATS: at the end, what graphs were launched: in all, and of each size; and how often a stream was told to wait. */
 static struct stats {
 	size_t launches, work;
 	std::map<size_t, size_t> sizes;
@@ -453,6 +565,7 @@ static struct stats {
 		fprintf(stderr, "cudasim: %zu graph launches of %zu nodes\n", launches, work);
 		for (auto &s : sizes)
 			fprintf(stderr, "cudasim: %zu nodes, %zu times\n", s.first, s.second);
+		fprintf(stderr, "cudasim: %zu waits for events\n", waits);
 		fprintf(stderr, "cudasim: %zu kernels came before the last one's end\n", cudasim_early);
 	}
 } stats;

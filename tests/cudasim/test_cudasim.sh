@@ -34,10 +34,11 @@ part layers_first_first 10 env CUDASIM_FIRST=1 "$sim/tests/cudasim/tool_layers" 
 part calls_early 12 env GTRAIN_CUDA_PDL=1 "$sim/tests/cudasim/tool_calls"
 part layers_early 12 env GTRAIN_CUDA_PDL=1 "$sim/tests/cudasim/tool_layers"
 part joins_early 8 env GTRAIN_CUDA_PDL=1 "$sim/tests/cudasim/tool_joins"
-part muon_early 4 env GTRAIN_CUDA_PDL=1 "$sim/tests/cudasim/tool_muon"
+part muon_early 6 env GTRAIN_CUDA_PDL=1 "$sim/tests/cudasim/tool_muon"
 part convolutions_early 1 env GTRAIN_CUDA_PDL=1 "$sim/tests/cudasim/tool_conv"
-part muon_last_first 4 "$sim/tests/cudasim/tool_muon"
+part muon_last_first 6 "$sim/tests/cudasim/tool_muon"
 part muon_first_first 1 env CUDASIM_FIRST=1 "$sim/tests/cudasim/tool_muon" bf16
+part muon_parts_first_first 2 env CUDASIM_FIRST=1 "$sim/tests/cudasim/tool_muon" two_parts
 part joins_last_first 8 "$sim/tests/cudasim/tool_joins"
 part joins_first_first 8 env CUDASIM_FIRST=1 "$sim/tests/cudasim/tool_joins"
 part device 5 "$sim/tests/cudasim/tool_device"

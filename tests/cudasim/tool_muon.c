@@ -186,6 +186,107 @@ TEST(muon_in_bf16)
 	       100 * apart / (double)count, (long long)count);
 }
 
+/* muon.directions for each group, and muon.apply. after: as pair_run_cuda, but in the order of muon's operands */
+static void run_split(struct setup *s, const int *group, int ngroups, void **after)
+{
+	struct gt_attr_muon attr = s->attr;
+	int64_t bytes = gt_muon_directions_bytes(&attr);
+	void *d = pair_filled(GT_U8, bytes, 7), *got[PAIR_T] = {0};
+	struct pair_job apply = {.call = {.code = GT_OP_MUON_APPLY, .attr = &attr}, .step_args = s->job.step_args, .shift = s->job.shift};
+	bool work = s->job.call.nin > 4;
+	attr.group = group;
+	attr.ngroups = ngroups;
+	for (attr.part = ngroups - 1; attr.part >= 0; attr.part--) { /* the order of the groups makes no difference */
+		struct pair_job job = {.call = {.code = GT_OP_MUON_DIRECTIONS, .attr = &attr}, .step_args = s->job.step_args};
+		for (int i = 0; i < 3; i++)
+			pair_tensor(&job, false, GT_F32, 1, &s->n, memcpy(malloc((size_t)s->n * 4), s->job.in[i], (size_t)s->n * 4));
+		pair_tensor(&job, true, GT_U8, 1, &bytes, memcpy(malloc((size_t)bytes), d, (size_t)bytes));
+		pair_run_cuda_out(&job, got, d, (size_t)bytes);
+		for (int i = 0; i < 3; i++) {
+			CHECK_MSG(!memcmp(got[i], s->job.in[i], (size_t)s->n * 4), "muon.directions changes its input %d", i);
+			free(got[i]);
+		}
+		pair_free(&job);
+	}
+	attr.part = 0;
+	for (int i = 0; i < 6; i++) { /* p g buf d scalars work */
+		int from = i < 3 ? i : i - 1;
+		if (i == 3)
+			pair_tensor(&apply, false, GT_U8, 1, &bytes, d);
+		else if (i < 5 || work)
+			pair_tensor(&apply, false, s->job.d[from].dtype, 1, s->job.d[from].dim,
+			            memcpy(malloc(gt_tdesc_bytes(&s->job.d[from])), s->job.in[from], gt_tdesc_bytes(&s->job.d[from])));
+	}
+	pair_run_cuda(&apply, got);
+	for (int i = 0; i < 6; i++)
+		if (i != 3)
+			after[i < 3 ? i : i - 1] = got[i];
+	free(got[3]);
+	pair_free(&apply);
+}
+
+/* The same bits as muon's: with one group, whose products are the same, and with more, because the simulator's products do not depend on
+ * the number of matrices in a batch. A GPU's library may choose another algorithm for another batch. */
+TEST(muon_in_two_parts)
+{
+	static const int one[] = {0}, some[] = {0, 3, 4, 9}, each[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
+	static const struct {
+		const int *group;
+		int n;
+	} groups[] = {{one, 1}, {some, 4}, {each, MOST}};
+	static const enum gt_dtype work[] = {GT_F32, GT_BF16, GT_F16};
+	int compared = 0;
+	for (int v = 0; v < 256; v++)
+		for (int t = 0; t < 3; t++) {
+			struct setup s;
+			void *want[PAIR_T] = {0};
+			if (v & (4 | 64) || (v >= 32 && v % 3)) /* clipping, no matrices; what changes little */
+				continue;
+			make(&s, v, work[t]);
+			((struct gt_scalars *)s.job.in[3])->inv_scale = 1;
+			s.job.shift = v % 2 ? 4 : 0;
+			pair_run_cuda(&s.job, want);
+			for (int k = 0; k < (getenv("PAIR_GPU") ? 1 : 3); k++) {
+				void *got[PAIR_T] = {0};
+				run_split(&s, groups[k].group, groups[k].n, got);
+				for (int i = 0; i < s.job.call.nin; i++) {
+					CHECK_MSG(!memcmp(got[i], want[i], gt_tdesc_bytes(&s.job.d[i])),
+					          "variant %d, work copy %s, %d groups: operand %d differs", v, gt_dtype_name(work[t]), groups[k].n, i);
+					free(got[i]);
+				}
+				compared++;
+			}
+			for (int i = 0; i < PAIR_T; i++)
+				free(want[i]);
+			pair_free(&s.job);
+		}
+	CHECK(compared >= (getenv("PAIR_GPU") ? 60 : 180));
+	printf("# muon in two parts: %d comparisons\n", compared);
+}
+
+TEST(muon_in_two_parts_refuses_what_it_cannot)
+{
+	static const int group[] = {0, 5};
+	struct setup s;
+	make(&s, 0, GT_F32);
+	int64_t bytes = gt_muon_directions_bytes(&s.attr), few = bytes - 256;
+	for (int k = 0; k < 4; k++) {
+		static const char *const why[] = {"all matrices, in ascending order", "all matrices, in ascending order", "clipped", "bytes"};
+		struct gt_attr_muon attr = s.attr;
+		struct pair_job job = {.call = {.code = GT_OP_MUON_DIRECTIONS, .attr = &attr}};
+		attr.group = group;
+		attr.ngroups = k == 0 ? 0 : 2;
+		attr.part = k == 1 ? 2 : 1;
+		attr.update.clip_norm = k == 2;
+		for (int i = 0; i < 3; i++)
+			pair_tensor(&job, false, GT_F32, 1, &s.n, NULL);
+		pair_tensor(&job, true, GT_U8, 1, k == 3 ? &few : &bytes, NULL);
+		CHECK_MSG(strstr(pair_refused_cuda(&job), why[k]), "%d: \"%s\"", k, pair_refused_cuda(&job));
+		pair_free(&job);
+	}
+	pair_free(&s.job);
+}
+
 TEST(muon_refuses_what_it_cannot)
 {
 	struct setup s;

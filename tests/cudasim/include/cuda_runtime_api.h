@@ -4,7 +4,8 @@
  *
  * Harsher than a GPU on purpose:
  * - Device memory is unreadable for the host (PROT_NONE) except while device work runs, and every block ends at a guard page.
- * - Work is put off until somebody waits for it: a missing wait reads old data.
+ * - Work is put off until somebody waits for it: a missing wait reads old data. With CUDASIM_AHEAD=1, streams beside the first one do
+ *   their work as early as events allow, so that a wait that they miss shows. CUDASIM_DROP_WAIT=N leaves out the Nth wait of a process.
  * - A barrier or shuffle that not every thread reaches ends the process with a message.
  * - A kernel that was launched with programmatic stream serialization cannot reach device memory before it waits for the one before it;
  *   a thread that comes to a barrier or its end without that ends the process. */
@@ -28,7 +29,8 @@ typedef enum cudaError {
 	cudaErrorNotReady = 600,
 	cudaErrorCooperativeLaunchTooLarge = 720,
 	cudaErrorStreamCaptureUnsupported = 900,
-	cudaErrorStreamCaptureUnmatched = 903
+	cudaErrorStreamCaptureUnmatched = 903,
+	cudaErrorStreamCaptureUnjoined = 904
 } cudaError_t;
 
 typedef struct cudasim_stream *cudaStream_t;

@@ -476,7 +476,8 @@ TEST(gather_recipes)
 			const int64_t *x = shapes[s];
 			bool pad = t >= 12, order = t % 12 >= 6, resize = t % 2;
 			int views = t % 6 == 4 ? 2 : t % 6 == 5 ? 6 : 1, ops = t % 6 == 3 ? 0 : t % 6 == 0 ? GT_RECIPE_MAX_OPS : 5;
-			if ((x[0] > 65535 && t != 1 && t != 14) || (pad && t % 3 == 0))
+			bool many = x[0] > 65535; /* with PTX, 36 million threads would take minutes, and gather has the same loop */
+			if ((many && ((t != 1 && t != 14) || getenv("CUDASIM_PTX"))) || (pad && t % 3 == 0))
 				continue;
 			int64_t m = 11, row = gt_recipe_row(ops, x[1] * x[2] * x[3] * (resize ? 3 : 1)), all[2] = {m, row};
 			int64_t wide[4] = {x[0] * views, x[1], x[2], x[3]};

@@ -7,11 +7,10 @@
  *     ptx_run(k, params);                             in the coroutine of each thread
  *
  * Harsher than a GPU:
- * - An address that is not aligned to its access, a shared address outside of the kernel's variables, and an integer division by 0 end the
- *   process.
+ * - An address that is not aligned to its access and a shared address outside of the kernel's variables end the process.
  * - Shared memory starts as NaN. Two accesses to a byte of it, one of them a write of another value, by threads that no barrier orders, end
  *   the process. A shuffle is no barrier for memory.
- * - Registers start as a pattern, not as 0. */
+ * - Registers start with anything. */
 #ifndef GT_TESTS_PTX_H
 #define GT_TESTS_PTX_H
 

@@ -12,6 +12,7 @@ using std::vector;
 
 /* The accesses to a byte of shared memory since the last barrier of the block. */
 struct access {
+	uint64_t serial = 0;              /* of the block that made them */
 	int writer = -1, reader = -1;     /* number of the last thread; SEVERAL: readers of one warp that nothing orders */
 	int readers_warp = -1;            /* SEVERAL: readers of several warps */
 	uint32_t write_block, write_warp; /* numbers of the barriers that the thread had passed then */
@@ -22,7 +23,17 @@ struct access {
 struct region {
 	char *memory = NULL;
 	size_t size = 0;
+	uint64_t serial = 0; /* of the block that uses it: what another one did is forgotten when a byte is used again */
 	vector<access> at;
+	access &of(size_t byte)
+	{
+		access &a = at[byte];
+		if (a.serial != serial) {
+			a = access();
+			a.serial = serial;
+		}
+		return a;
+	}
 };
 
 struct ptx_block {
@@ -117,7 +128,7 @@ template <class T, class Cell> static void load(ptx_thread &t, const ptx_ins &i)
 	const char *p = locate(t, i, sizeof(T) * (size_t)i.ndst, &shared, &at);
 	if (shared)
 		for (size_t b = 0; b < sizeof(T) * (size_t)i.ndst; b++)
-			note_read(t, i, shared->at[at + b], at + b);
+			note_read(t, i, shared->of(at + b), at + b);
 	T v[4];
 	memcpy(v, p, sizeof(T) * (size_t)i.ndst);
 	for (int k = 0; k < i.ndst; k++)
@@ -134,7 +145,7 @@ template <class T> static void store(ptx_thread &t, const ptx_ins &i)
 		v[k - 1] = t.in<T>(i.src[k]);
 	if (shared)
 		for (size_t b = 0; b < bytes; b++)
-			note_write(t, i, shared->at[at + b], at + b, p[b] != ((char *)v)[b]);
+			note_write(t, i, shared->of(at + b), at + b, p[b] != ((char *)v)[b]);
 	memcpy(p, v, bytes);
 }
 
@@ -337,11 +348,13 @@ bool ptx_choose_memory(const string &op, const vector<string> &how, ptx_ins *i)
 }
 
 /* ---- a thread -------------------------------------------------------------------------------------------------------------------- */
-static void begin_region(region *r, char *memory, size_t size)
+static void begin_region(region *r, char *memory, size_t size, uint64_t serial)
 {
 	r->memory = memory;
 	r->size = size;
-	r->at.assign(size, access());
+	r->serial = serial;
+	if (r->at.size() < size)
+		r->at.resize(size);
 }
 
 static ptx_block *block_of(const ptx_kernel *k)
@@ -356,8 +369,8 @@ static ptx_block *block_of(const ptx_kernel *k)
 		b->serial = place.serial;
 		b->storage.assign(k->shared + 16, (char)0xff);
 		char *aligned = b->storage.data() + (16 - (uintptr_t)b->storage.data() % 16) % 16;
-		begin_region(&b->fixed, aligned, k->shared);
-		begin_region(&b->dynamic, (char *)cudasim_dynamic_shared(), place.dynamic);
+		begin_region(&b->fixed, aligned, k->shared, place.serial);
+		begin_region(&b->dynamic, (char *)cudasim_dynamic_shared(), place.dynamic, place.serial);
 	}
 	return b;
 }
@@ -396,7 +409,6 @@ static void execute(const ptx_kernel *k, const void *params, ptx_thread &from)
 	char *memory = (char *)malloc(bytes + k->local + 32);
 	if (!memory)
 		abort();
-	memset(memory, 0xa5, bytes + k->local + 32);
 	ptx_thread t = from;
 	t.kernel = k;
 	t.cell = (uint64_t *)memory;

@@ -7,7 +7,7 @@
 #define BLOCK 512
 #define PIXELS 4 /* number of pixels of a thread, if several blocks share an image */
 #define RESIZED 16 /* the same, if images are resized: each block has to compute the weights */
-#define MAX_Y 65535
+#define MAX_Y 512 /* number of images at a time: a block takes one after the other */
 
 /* ---- kernels --------------------------------------------------------------------------------------------------------------------- */
 /* C: number of channels, 1 or 3. PADDED: x has 8 channels, which a thread writes as one vector of 16 bytes. RESIZE: images may be resized;

@@ -10,5 +10,5 @@ for one in losses softmax updates; do
 	part "calls_early_$one" 90 1 env GTRAIN_CUDA_PDL=1 "$sim/tests/cudasim/tool_calls" $one
 done
 part layers 90 12 "$sim/tests/cudasim/tool_layers"
-part muon 90 4 "$sim/tests/cudasim/tool_muon"
+part muon 90 6 "$sim/tests/cudasim/tool_muon"
 part convolutions 90 1 "$sim/tests/cudasim/tool_conv"

@@ -5,8 +5,17 @@
 #include <stdio.h>
 
 #define WARPS (GT_MLP_BLOCK / 32)
-#define TILE 256     /* a tile that does not have all columns has a multiple of this, so that it does not change the order of sums */
+#define TILE 32       /* a tile that does not have all columns has a multiple of this, so that it does not change the order of sums */
+/* Maximum bytes between L2 and all blocks in a step: 20 us at the assumed bandwidth of an H200, in which the single kernels of such a model
+ * are predicted to be done, too. Measure on a GPU before this limit is changed. */
+#define BYTES (96 << 20)
 #define RESERVED 2048 /* bytes: the kernel's own static shared memory, and a KiB that the driver keeps of each block's */
+
+static bool known_act(enum gt_opcode code)
+{
+	return code == GT_OP_RELU || code == GT_OP_LEAKY_RELU || code == GT_OP_SIGMOID || code == GT_OP_TANH || code == GT_OP_GELU ||
+	       code == GT_OP_SILU || code == GT_OP_ELU || code == GT_OP_IDENTITY;
+}
 
 const char *gt_mlp_refuses(const struct gt_opcall *call)
 {
@@ -14,16 +23,21 @@ const char *gt_mlp_refuses(const struct gt_opcall *call)
 	if (a->nlayers < 2 || a->nlayers > GT_MLP_LAYERS)
 		return "it has kernels for 2 to 4 linear layers";
 	if (a->batch < 1 || a->batch > GT_MLP_ROWS)
-		return "it has kernels for batches of up to 64 samples";
+		return "it has kernels for batches of up to 128 samples";
 	if (a->layer[a->nlayers - 1].out > GT_MLP_CLASSES)
 		return "it has kernels for up to 16 outputs";
 	if (a->optimizer != GT_OP_SGD && a->optimizer != GT_OP_ADAM)
 		return "it has kernels for sgd, adam and adamw";
-	if (!gt_aug_none(&a->gather) || a->gather.views > 1 || a->update.clip_norm > 0 || a->loss.nweights)
-		return "it does not augment samples, clip gradients or weigh classes";
+	if (!gt_aug_none(&a->gather) || a->gather.views > 1)
+		return "it does not augment samples";
+	if (a->loss.nweights && a->loss.nweights != a->layer[a->nlayers - 1].out)
+		return "the number of weights is not that of the outputs";
 	for (int l = 0; l < a->nlayers; l++)
 		if (a->layer[l].in > 1 << 14 || a->layer[l].out > 1 << 14 || (l && a->layer[l].in != a->layer[l - 1].out))
 			return "it has kernels for layers of up to 16384 features";
+	for (int l = 0; l < a->nlayers - 1; l++)
+		if (!known_act(a->layer[l].act.code))
+			return "it has relu, leaky_relu, sigmoid, tanh, gelu, silu and elu between layers";
 	if (call->in[0]->dim[1] > GT_MAX_CHANNELS || call->in[0]->dim[1] * call->in[0]->dim[2] * call->in[0]->dim[3] != a->layer[0].in)
 		return "the first layer must have the bytes of a sample as its inputs";
 	return NULL;
@@ -33,6 +47,12 @@ const char *gt_mlp_refuses(const struct gt_opcall *call)
 static int32_t up(int64_t n, int32_t to)
 {
 	return (int32_t)((n + to - 1) / to * to);
+}
+
+/* Returns the number of rows of the kernel for a batch. */
+static int32_t rows_of(const struct gt_mlp_division *d)
+{
+	return d->rows <= 32 ? 32 : d->rows <= 64 ? 64 : 128;
 }
 
 /* Chooses the number of blocks, at most one for each multiprocessor, and the outputs that a block owns. */
@@ -63,7 +83,15 @@ static void divide_work(struct gt_mlp_division *d)
 			at += grad ? up(rows, 4) : 0;
 			y->next[i] = first ? -1 : at;
 			at += first ? 0 : up(weights, 4);
+			bool slope = d->more && l == d->nlayers - 2;
+			y->slope[i] = slope ? at : -1;
+			at += slope ? up(rows, 4) : 0;
 		}
+		d->norms += up(last ? y->in : y->out, 4) / 4 + last;
+	}
+	for (int i = 0; i < 2; i++) {
+		d->norm[i] = d->clips ? at : -1;
+		at += d->clips ? up(2 * d->norms, 4) : 0;
 	}
 	d->work = (size_t)at * sizeof(float);
 }
@@ -72,7 +100,7 @@ static void divide_work(struct gt_mlp_division *d)
  * if there is no room. */
 static int32_t divide_shared(struct gt_mlp_division *d, int32_t limit)
 {
-	const int32_t r = up(d->rows, 32), ld = r + 1, last = d->nlayers - 1;
+	const int32_t r = rows_of(d), ld = r + 1, last = d->nlayers - 1;
 	int32_t at = 0, columns = 4, most = 0;
 	d->set = d->own_floats = 0;
 	for (int l = 0; l <= last; l++) {
@@ -84,19 +112,20 @@ static int32_t divide_shared(struct gt_mlp_division *d, int32_t limit)
 		columns = l > 0 && l < last && y->out > columns ? y->out : columns;
 		most = y->in > most ? y->in : most;
 	}
-	at = 2 * (1 + d->nstates) * d->set;
+	at = 2 * d->copies * d->set;
 	for (int l = 0; l < last; l++) {
 		d->layer[l].own = at + d->own_floats;
 		d->own_floats += d->layer[l].cols * r;
 	}
-	at += 2 * d->own_floats;
+	at += (d->more ? 3 : 2) * d->own_floats;
 	d->places_at = at, at += 2 * r;
 	d->loss_at = at, at += 2 * r;
 	d->labels_at = at, at += r;
 	d->rank_at = at, at += r;
-	d->opt_at = at, at += up((int64_t)(2 * (size_t)d->nlayers * sizeof(struct gt_opt_f32) / sizeof(float)), 4);
+	d->norm_at = at, at += d->more ? 4 : 0;
+	d->opt_at = at, at += up((int64_t)((2 * (size_t)d->nlayers + d->more) * sizeof(struct gt_opt_f32) / sizeof(float)), 4);
 	d->logits_at = at, at += up(2 * r * d->layer[last].out, 4);
-	d->part_at = at, at += WARPS * r * d->classes;
+	d->part_at = at, at += WARPS * (4 * r > 32 * d->classes ? 4 * r : 32 * d->classes);
 	d->column_at = at, at += 4 * columns;
 	d->tile_at = at;
 	/* a tile has all columns, or a multiple of TILE */
@@ -121,6 +150,12 @@ bool gt_mlp_divide(const struct gt_opcall *call, const struct gt_mlp_card *card,
 	int64_t room = card->shared - RESERVED;
 	*out = (struct gt_mlp_division){.nlayers = a->nlayers, .rows = (int32_t)a->batch};
 	out->nstates = (call->in[4] != NULL) + (call->in[5] != NULL);
+	bool average = call->nin > 8 && call->in[8];
+	out->copies = 1 + out->nstates + average;
+	out->clips = a->update.clip_norm > 0;
+	out->more = average || out->clips || out->rows > 64 || a->loss.nweights || a->loss_code != GT_OP_CROSS_ENTROPY;
+	for (int l = 0; l < a->nlayers - 1; l++)
+		out->more |= a->layer[l].act.code != GT_OP_RELU;
 	for (int l = 0; l < a->nlayers; l++) {
 		out->layer[l].in = (int32_t)a->layer[l].in;
 		out->layer[l].out = (int32_t)a->layer[l].out;
@@ -129,8 +164,15 @@ bool gt_mlp_divide(const struct gt_opcall *call, const struct gt_mlp_card *card,
 	divide_layers(out, card->sms);
 	divide_work(out);
 	out->shared = (size_t)divide_shared(out, (int32_t)(room / (int)sizeof(float))) * sizeof(float);
-	if ((int64_t)out->shared <= room)
-		return true;
+	if ((int64_t)out->shared <= room) {
+		struct gt_mlp_work w;
+		gt_mlp_work(out, &w);
+		if (w.bytes * out->blocks <= BYTES)
+			return true;
+		snprintf(why, size, "its %d blocks would move %.0f MiB from the L2 cache in a step, and from %d MiB on, single kernels are "
+		         "predicted to take less time", out->blocks, w.bytes * out->blocks / (1 << 20), BYTES >> 20);
+		return false;
+	}
 	snprintf(why, size, "weights, optimizer state and a batch need %zu KiB of shared memory in each of %d blocks, and there are %lld KiB",
 	         out->shared / 1024, out->blocks, (long long)room / 1024);
 	return false;
@@ -180,8 +222,8 @@ static void forward(const struct count *c, int l)
 			fill(c, y->in, l == 0);
 		product(c, y->in);
 	}
-	c->w->accesses += c->rows / 32 * y->cols;            /* own outputs */
-	c->w->bytes += 4.0 * c->d->rows * y->cols;
+	c->w->accesses += (c->d->more ? 2 : 1) * c->rows / 32 * y->cols; /* own outputs, and the derivatives of the activation */
+	c->w->bytes += (y->slope[0] >= 0 ? 8.0 : 4.0) * c->d->rows * y->cols;
 }
 
 static void head(const struct count *c)
@@ -194,8 +236,10 @@ static void head(const struct count *c)
 	fill(c, y->in, false);
 	c->w->multiply_adds += weights * c->rows;
 	c->w->accesses += y->in * (d->classes / 4 + c->rb);
-	/* sums of the warps: a row of a lane has `classes` floats */
-	c->w->accesses += WARPS * c->rb * d->classes * conflict(d->classes) + warps((double)d->rows * d->classes) * WARPS;
+	/* sums of the warps: four of a lane's at once, which are `classes` floats from those of the next lane */
+	c->w->accesses += WARPS * c->rb * d->classes * conflict(d->classes / 4);
+	for (int r = 0; r < d->rows; r += 32)
+		c->w->accesses += warps((double)(d->rows - r < 32 ? d->rows - r : 32) * d->classes) * WARPS;
 	/* own gradients of the layer before, in which each thread first reads the gradients of its row */
 	double rows = warps((double)y->cols * c->rows);
 	c->w->multiply_adds += (double)y->cols * c->rows * d->classes;
@@ -211,7 +255,7 @@ static void backward(const struct count *c, int l)
 	for (int g = 0; g < x->cols / 4; g++) {
 		c->w->bytes += 32.0 * y->out; /* L2 moves sectors of 32 bytes, of which four outputs are 16 */
 		c->w->accesses += warps(4.0 * y->out);
-		if (whole ? !after && !g : true)
+		if (whole ? !g && (!after || d->more) : true) /* a whole tile still has h; with `more` the derivatives are needed */
 			fill(c, y->out, false);
 		if (after && (!g || !whole)) { /* last_gradient() */
 			c->w->multiply_adds += (double)y->out * c->rows * d->classes;
@@ -223,7 +267,14 @@ static void backward(const struct count *c, int l)
 	c->w->bytes += x->grad[0] >= 0 ? 4.0 * d->rows * x->cols : 0;
 }
 
-/* update_rows() */
+/* Returns the accesses by which n accesses' parameters are updated: these, the states and the average are read and written; with `more`,
+ * gradients are written first, read again and, if they are clipped, once more for their norm. */
+static double updates(const struct count *c, double n)
+{
+	return n * (2 * c->d->copies + (c->d->more ? 2 : 0) + (c->d->clips ? 1 : 0));
+}
+
+/* update_rows() and apply_rows() */
 static void update_rows(const struct count *c, int l)
 {
 	const struct gt_mlp_division *d = c->d;
@@ -232,7 +283,7 @@ static void update_rows(const struct count *c, int l)
 	fill(c, y->in, l == 0);
 	c->w->multiply_adds += weights * c->rows;
 	c->w->accesses += warps(y->in) * (y->cols / 4) * c->rows * 2;
-	c->w->accesses += weights / 32 * 2 * (1 + d->nstates) * conflict(4); /* parameters and states are read and written */
+	c->w->accesses += updates(c, weights / 32);
 	c->w->bytes += l ? 4 * weights : 0;
 }
 
@@ -242,14 +293,14 @@ static void update_last(const struct count *c)
 	const struct gt_mlp_division_layer *y = &d->layer[d->nlayers - 1];
 	double weights = (double)y->cols * y->out;
 	c->w->multiply_adds += weights * d->rows;
-	c->w->accesses += warps(weights) * (2 * d->rows + 2 * (1 + d->nstates));
+	c->w->accesses += warps(weights) * 2 * d->rows + updates(c, warps(weights));
 	c->w->bytes += 4 * weights;
 }
 
 void gt_mlp_work(const struct gt_mlp_division *d, struct gt_mlp_work *out)
 {
-	struct count c = {.d = d, .rows = up(d->rows, 32), .rb = up(d->rows, 32) / 32, .w = out};
-	*out = (struct gt_mlp_work){.barriers = d->nlayers - 1};
+	struct count c = {.d = d, .rows = rows_of(d), .rb = rows_of(d) / 32, .w = out};
+	*out = (struct gt_mlp_work){.barriers = d->nlayers - 1 + d->clips};
 	for (int l = 0; l < d->nlayers - 1; l++)
 		forward(&c, l);
 	head(&c);
@@ -258,6 +309,8 @@ void gt_mlp_work(const struct gt_mlp_division *d, struct gt_mlp_work *out)
 		out->barriers += d->layer[l - 1].grad[0] >= 0;
 	}
 	update_last(&c);
+	if (d->clips)
+		out->bytes += 8.0 * d->norms;
 	for (int l = d->nlayers - 2; l >= 0; l--)
 		update_rows(&c, l);
 }

@@ -3,7 +3,7 @@
  *
  *     const char *why = gt_mlp_refuses(&call);                               the reasons that do not depend on the card
  *     struct gt_mlp_card card = {.sms = 132, .shared = 227 << 10};
- *     if (!gt_mlp_divide(&call, &card, &d, text, sizeof text)) ...           the card has no room; text says why
+ *     if (!gt_mlp_divide(&call, &card, &d, text, sizeof text)) ...           the card has no kernel; text says why
  *     gt_mlp_work(&d, &work);                                                what a block does in a step
  *
  * Layers are numbered from 0; the last one is `nlayers - 1`. There is at most one block for each multiprocessor. Block i owns the outputs
@@ -16,7 +16,7 @@
 
 #define GT_MLP_BLOCK 512  /* threads of a block */
 #define GT_MLP_CLASSES 16 /* maximum number of outputs of the last layer */
-#define GT_MLP_ROWS 64    /* maximum number of rows of the batch */
+#define GT_MLP_ROWS 128   /* maximum number of rows of the batch */
 #define GT_MLP_HEAD 16    /* words at the begin of the workspace: the arrivals at the barrier, and two flags; 0 before a launch */
 
 struct gt_mlp_card {
@@ -24,13 +24,16 @@ struct gt_mlp_card {
 	int64_t shared; /* bytes of shared memory that a block may have if it asks for more than usual (opt-in) */
 };
 
-/* `shared` and `own` are offsets in shared memory, `act`, `grad` and `next` in the workspace, all in floats. */
+/* `shared` and `own` are offsets in shared memory, `act`, `slope`, `grad` and `next` in the workspace, all in floats. */
 struct gt_mlp_division_layer {
 	int32_t in, out;
 	int32_t cols;        /* a multiple of 4; of the last layer: as of the one before */
 	int32_t shared, shared_bias; /* weights and bias that the block owns, relative to the begin of a set */
-	int32_t own;         /* outputs that the block owns, and as many floats further on, by gt_mlp_division.own_floats, their gradients */
+	/* outputs that the block owns; gt_mlp_division.own_floats further on their gradients; with `more`, as far again, the derivatives of the
+	 * activation */
+	int32_t own;
 	int64_t act[2];      /* outputs of all blocks, [rows, out], at even and odd steps; -1: the last layer has none */
+	int64_t slope[2];    /* with `more`, of the layer before the last one: derivatives of the activation; else -1 */
 	int64_t grad[2];     /* gradients of them; -1: no block needs those of another one */
 	int64_t next[2];     /* weights of all blocks at even and odd steps; of the last layer [in, classes] and then the bias; -1: layer 0 */
 };
@@ -40,12 +43,18 @@ struct gt_mlp_division {
 	int32_t nlayers, rows;
 	int32_t classes; /* outputs of the last layer, rounded up to a multiple of 4 */
 	int32_t nstates; /* states that the optimizer keeps of each parameter */
-	/* Shared memory, offsets in floats. A set has the weights and biases that the block owns; the parameters and each state have one at
-	 * even and one at odd steps. */
+	int32_t copies;  /* 1 + nstates, and one if there is a moving average */
+	/* the kernel needs what only the larger one of two kernels has: clipping, a moving average, class weights, another loss than cross
+	 * entropy, another activation than relu, or more than 64 rows */
+	bool more, clips;
+	/* Shared memory, offsets in floats. A set has the weights and biases that the block owns; the parameters, each state and the moving
+	 * average have one at even and one at odd steps. */
 	int32_t set, own_floats;
-	int32_t labels_at, places_at, loss_at, rank_at, opt_at; /* numbers of the rows; factors of the optimizer */
+	int32_t labels_at, places_at, loss_at, rank_at, norm_at, opt_at; /* numbers of the rows; norm; factors of the optimizer */
 	int32_t logits_at, part_at, column_at, tile_at, last_at;
 	int32_t wide, narrow; /* columns of a batch that are in shared memory at once; narrow: beside the weights of the last layer */
+	int64_t norm[2]; /* sums of squares of gradients at even and odd steps, offsets in the workspace in floats; -1: no clipping */
+	int32_t norms;   /* number of these sums: one of each four outputs, or inputs of the last layer, and one of its bias */
 	int32_t blocks;
 	size_t shared, work; /* bytes of shared memory of a block; bytes of the workspace */
 };
@@ -60,7 +69,8 @@ struct gt_mlp_work {
 
 /* Returns the reason why no card can do a call that has the operands of its operation (opsig.h); NULL: there is none. */
 const char *gt_mlp_refuses(const struct gt_opcall *call);
-/* Divides the model of a call that gt_mlp_refuses does not refuse. Returns false if the card has no room; `why` is then the reason. */
+/* Divides the model of a call that gt_mlp_refuses does not refuse. Returns false if the card has no room, or if the blocks would read so
+ * much that single kernels are better; `why` is then the reason. */
 bool gt_mlp_divide(const struct gt_opcall *call, const struct gt_mlp_card *card, struct gt_mlp_division *out, char *why, size_t size);
 void gt_mlp_work(const struct gt_mlp_division *d, struct gt_mlp_work *out);
 

@@ -55,17 +55,49 @@ static bool add_layer(struct match *m, const struct gt_node *n, const struct gt_
 	struct gt_mlp_layer *l = &all->layer[all->nlayers++];
 	l->in = gt_graph_desc(m->g, n->in[0])->dim[1];
 	l->out = a->out;
+	l->act.code = a->act == GT_ACT_RELU ? GT_OP_RELU : GT_OP_IDENTITY;
 	return find_param(m, n->in[1], &l->weight, &l->weight_seg) &&
 	       find_param(m, n->nin > 2 ? n->in[2] : -1, &l->bias, &l->bias_seg);
 }
 
 static bool set_loss(struct match *m, int node, enum gt_opcode code, const struct gt_attr_loss *loss, gt_vid target)
 {
-	if (code != GT_OP_CROSS_ENTROPY || loss->nweights || target < 0 || gt_graph_desc(m->g, target)->dtype != GT_I32)
-		return refuse(m, "the loss is not a cross entropy of labels without class weights%s%s", "", "");
+	bool known = code == GT_OP_CROSS_ENTROPY || code == GT_OP_MSE || code == GT_OP_BCE || code == GT_OP_SMOOTH_L1;
+	if (!known || target < 0 || gt_graph_desc(m->g, target)->dtype != GT_I32)
+		return refuse(m, "the loss is not a cross entropy, mse, bce, l1 or smooth_l1 of labels%s%s", "", "");
+	m->attr.loss_code = code;
 	m->attr.loss = *loss;
 	m->loss = node;
 	return m->attr.nlayers > 1 || refuse(m, "fewer than 2 linear layers%s%s", "", "");
+}
+
+/* Adds the activation of node n to the layer before it. Returns false, without a reason, if n is none that the kernel knows. */
+static bool add_activation(struct match *m, const struct gt_node *n)
+{
+	struct gt_mlp_act a = {.code = n->op->code};
+	if (!m->attr.nlayers || m->attr.layer[m->attr.nlayers - 1].act.code != GT_OP_IDENTITY)
+		return false;
+	switch (n->op->code) {
+	case GT_OP_LEAKY_RELU:
+		a.slope = (float)((const struct gt_attr_leaky *)n->attr)->slope;
+		break;
+	case GT_OP_ELU:
+		a.slope = (float)((const struct gt_attr_elu *)n->attr)->alpha;
+		break;
+	case GT_OP_GELU:
+		a.tanh = ((const struct gt_attr_gelu *)n->attr)->approximate;
+		break;
+	case GT_OP_RELU:
+	case GT_OP_SIGMOID:
+	case GT_OP_TANH:
+	case GT_OP_SILU:
+		break;
+	default:
+		return false;
+	}
+	m->attr.layer[m->attr.nlayers - 1].act = a;
+	m->at = n->out[0];
+	return true;
 }
 
 /* Takes node i, which is the next one of the forward pass. */
@@ -76,23 +108,21 @@ static bool take(struct match *m, int i)
 	if (gt_graph_source(g, n->in[0]) != m->at)
 		return refuse(m, "%s (%s) is not in a row with the layers before it", n->name, gt_op_name(n->op));
 	if (n->op->code == GT_OP_LINEAR && gt_graph_desc(g, n->in[0])->rank == 2) {
-		const struct gt_attr_linear *a = n->attr;
 		m->at = n->out[0];
-		if (a->act != GT_ACT_RELU && n->out[0] != gt_graph_source(g, g->output))
-			return refuse(m, "no relu follows %s%s", n->name, "");
-		return add_layer(m, n, a);
+		return add_layer(m, n, n->attr);
 	}
 	if (n->op->code == GT_OP_LINEAR_LOSS) {
 		const struct gt_attr_linear_loss *a = n->attr;
 		return add_layer(m, n, &a->linear) && set_loss(m, i, a->code, &a->loss, n->in[3]);
 	}
-	if (n->op->code == GT_OP_CROSS_ENTROPY)
+	if (n->nin > 1 && n->in[1] >= 0 && g->values[n->in[1]].kind == GT_V_TARGET)
 		return set_loss(m, i, n->op->code, n->attr, n->in[1]);
 	if (n->op->code == GT_OP_FLATTEN && !m->attr.nlayers) {
 		m->at = n->out[0];
 		return true;
 	}
-	return refuse(m, "%s (%s) is neither linear nor relu", n->name, gt_op_name(n->op));
+	return add_activation(m, n) ||
+	       refuse(m, "%s (%s) is neither linear nor an activation that the kernel has after a linear layer", n->name, gt_op_name(n->op));
 }
 
 /* Returns true if the graph is a multilayer perceptron; then m->attr describes it. */
@@ -148,6 +178,8 @@ enum gt_code gt_plan_window(struct gt_space *s, const struct gt_graph *g, const 
 	m.attr.gather = *spec->gather;
 	m.attr.optimizer = spec->apply->code;
 	m.attr.update = spec->apply->attr;
+	m.attr.ema_decay = spec->ema_decay;
+	m.attr.ema_warmup = spec->ema_warmup;
 	const struct gt_update_row *row = gt_update_row(spec->apply->code);
 	int64_t dim[4] = {spec->samples, spec->shape[0], spec->shape[1], spec->shape[2]}, order[2] = {2, spec->order};
 	int64_t scalars_dim[2] = {1, GT_SCALARS_WORDS}, words = GT_SCALER_WORDS;
@@ -155,7 +187,8 @@ enum gt_code gt_plan_window(struct gt_space *s, const struct gt_graph *g, const 
 	                index = gt_tdesc_make(GT_I64, 2, order, false), flat = gt_tdesc_make(GT_F32, 1, &s->layout.elements, false),
 	                scalars = gt_tdesc_make(GT_F64, 2, scalars_dim, false), scaler = gt_tdesc_make(GT_F64, 1, &words, false);
 	struct gt_opcall oc = {.code = GT_OP_MLP_STEPS, .name = "window", .attr = &m.attr, .nin = GT_WINDOW_OPERANDS,
-	                       .in = {&images, &labels, &index, &flat, NULL, NULL, &scalars, &scaler}, .deterministic = spec->deterministic};
+	                       .in = {&images, &labels, &index, &flat, NULL, NULL, &scalars, &scaler, spec->ema ? &flat : NULL},
+	                       .deterministic = spec->deterministic};
 	for (int i = 0, n = 0; i < row->nslots; i++)
 		if (gt_update_has(row, &spec->apply->attr, i)) {
 			if (n == GT_WINDOW_STATES) {
@@ -180,5 +213,7 @@ void gt_window_bind(struct gt_call *c, const struct gt_space *s)
 		c->in[4 + i] = state && i < s->layout.nstates ? state + gt_space_element(s, GT_A_STATE, i * s->layout.elements).offset : NULL;
 	c->in[6] = gt_space_scalars(s, 0);
 	c->in[7] = gt_space_scaler(s);
+	if (state && s->layout.more_states)
+		c->in[8] = state + gt_space_element(s, GT_A_STATE, s->layout.nstates * s->layout.elements).offset;
 	c->work = s->memory.base[GT_A_SCRATCH];
 }

@@ -13,8 +13,9 @@
 #include "optimizer.h"
 #include "plan/step.h"
 
-/* Operands of the call: the first three are those of the data (gt_loader_operands), then p, states, scalars and scaler. */
-#define GT_WINDOW_OPERANDS 8
+/* Operands of the call: the first three are those of the data (gt_loader_operands), then p, states, scalars, scaler and
+ * the moving average. */
+#define GT_WINDOW_OPERANDS 9
 #define GT_WINDOW_STATES 2
 
 struct gt_window_spec {
@@ -24,6 +25,9 @@ struct gt_window_spec {
 	int64_t shape[3];                    /* channels, height and width of a sample */
 	int64_t order;                       /* positions of an epoch */
 	bool deterministic;
+	bool ema;                            /* the parameters have a moving average, in the slot of STATE behind those of the optimizer */
+	double ema_decay;
+	bool ema_warmup;
 };
 
 /* Prepares the kernel for a training graph of one device whose parameters have their place in the arena. Otherwise *why is the reason.

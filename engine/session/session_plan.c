@@ -286,14 +286,10 @@ static const char *needs_list(const struct gt_session *s)
 	if (c->reproducible == GT_REPRO_WORLD)
 		return "reproducible = \"world\"";
 	if (c->precision != GT_PREC_FP32 && c->precision != GT_PREC_TF32)
-		return "precision is neither fp32 nor tf32";
-	if (s->optim.ema)
-		return "train.ema";
+		return "precision is neither fp32 nor tf32: its products are of f32 units, and it has no 16-bit copies of weights and activations";
 	for (int i = 0; i < c->train.ngroups; i++)
 		if (c->train.group[i].frozen_until > 0)
 			return "frozen_until";
-	if (s->optim.call[0].attr.update.clip_norm > 0)
-		return "train.clip_norm";
 	if (s->optim.ncalls > 1 || s->optim.call[0].row->matrix)
 		return "train.optimizer, or one of a group, has no kernel for windows";
 	if (gt_session_fetches(s))
@@ -325,7 +321,10 @@ enum gt_code gt_session_window(struct gt_session *s, const struct gt_plan *plan,
 	                              .samples = v->data->n > 0 ? v->data->n : 1,
 	                              .shape = {c->model.input[0], c->model.input[1], c->model.input[2]},
 	                              .order = gt_epoch_positions(v->n > 0 ? v->n : 1, 1, false, false, s->batch.size),
-	                              .deterministic = c->reproducible != GT_REPRO_NONE};
+	                              .deterministic = c->reproducible != GT_REPRO_NONE,
+	                              .ema = s->optim.ema,
+	                              .ema_decay = c->train.ema.decay,
+	                              .ema_warmup = c->train.ema.warmup};
 	GT_TRY(gt_plan_window(s->space, plan->graph, &spec, out, &asked, &p->no_window, err));
 	if (real && out->kernel)
 		p->window = out;

@@ -8,6 +8,7 @@ struct mlp {
 	struct gt_kernel head;
 	struct gt_cu_mlp c; /* arguments of the kernel; the launch fills in the pointers */
 	enum gt_opcode optimizer;
+	bool average; /* the call has the operand ema */
 	char text[64];
 };
 
@@ -27,8 +28,9 @@ static enum gt_code launch_mlp(struct gt_dev *dev, struct gt_kernel *kernel, con
 		c.state[i] = a->in[4 + i];
 	c.scalars = a->in[6];
 	c.scaler = a->in[7];
+	c.average = k->average ? a->in[8] : NULL;
 	c.work = a->scratch;
-	GT_CUDA(dev, gt_cu_mlp_start(k->optimizer, &c, k->c.d.blocks, k->c.d.shared, s), "mlp.steps", err);
+	GT_CUDA(dev, gt_cu_mlp_start(k->optimizer, &c, s), "mlp.steps", err);
 	return GT_OK;
 }
 
@@ -44,12 +46,21 @@ static void fill(struct mlp *k, const struct gt_opcall *call)
 	c->gather = a->gather;
 	c->channels = (int32_t)images->dim[1];
 	c->pixels = (int32_t)(images->dim[2] * images->dim[3]);
+	c->loss_code = a->loss_code;
 	c->loss = a->loss;
+	c->loss.weights = NULL;
+	for (int i = 0; i < a->loss.nweights; i++)
+		c->class_weight[i] = (float)a->loss.weights[i];
 	c->update = a->update;
 	c->update.seg = NULL;
+	c->update.clip_norm = 0;
+	c->clip_norm = a->update.clip_norm;
+	c->ema.alpha = a->ema_decay;
+	c->ema.nesterov = a->ema_warmup;
+	k->average = call->nin > 8 && call->in[8];
 	for (int l = 0; l < a->nlayers; l++) {
 		const struct gt_mlp_layer *y = &a->layer[l];
-		c->param[l] = (struct gt_cu_mlp_params){.w = y->weight, .b = y->bias, .seg = {y->weight_seg, y->bias_seg}};
+		c->param[l] = (struct gt_cu_mlp_params){.w = y->weight, .b = y->bias, .seg = {y->weight_seg, y->bias_seg}, .act = y->act};
 	}
 }
 
@@ -67,7 +78,7 @@ static enum gt_code fit(struct gt_dev *dev, const struct gt_opcall *call, struct
 	if (!gt_mlp_divide(call, &(struct gt_mlp_card){.sms = dev->sms, .shared = most}, d, text, sizeof text))
 		return gt_cuda_refuse(call, err, text);
 	k->head.scratch = d->work;
-	cudaError_t e = gt_cu_mlp_check(k->optimizer, d->rows, d->nstates, d->blocks, dev->sms, d->shared);
+	cudaError_t e = gt_cu_mlp_check(k->optimizer, d, dev->sms);
 	if (e == cudaErrorCooperativeLaunchTooLarge || e == cudaErrorInvalidValue)
 		return gt_cuda_refuse(call, err, "the card cannot run all blocks of it at once");
 	GT_CUDA(dev, e, "mlp.steps", err);

@@ -184,6 +184,7 @@ struct gt_cu_lookup {
 struct gt_cu_mlp_params {
 	int64_t w, b; /* b is -1: no bias */
 	struct gt_seg seg[2];
+	struct gt_mlp_act act;
 };
 struct gt_cu_mlp {
 	const uint8_t *images;
@@ -191,18 +192,22 @@ struct gt_cu_mlp {
 	struct gt_cu_lookup look; /* the numbers of step s are look.step_args.dev[s] */
 	struct gt_attr_gather gather;
 	int32_t channels, pixels;
-	float *p, *state[2];
+	float *p, *state[2], *average; /* average: NULL if there is none */
 	struct gt_scalars *scalars;
 	struct gt_scaler *scaler;
 	float *work; /* the workspace; it begins with GT_MLP_HEAD words */
 	struct gt_mlp_division d;
 	struct gt_cu_mlp_params param[GT_MLP_LAYERS];
-	struct gt_attr_loss loss;
-	struct gt_attr_update update;
+	int loss_code;                 /* enum gt_opcode */
+	struct gt_attr_loss loss;      /* without its pointer to weights */
+	float class_weight[GT_MLP_CLASSES];
+	double clip_norm;              /* 0: no clipping */
+	struct gt_attr_update update;  /* without clip_norm */
+	struct gt_attr_update ema;     /* of the operation ema */
 };
-/* Checks that `blocks` blocks can run at once. Returns cudaErrorCooperativeLaunchTooLarge if not. */
-cudaError_t gt_cu_mlp_check(int code, int rows, int nstates, int blocks, int sms, size_t shared);
-cudaError_t gt_cu_mlp_start(int code, const struct gt_cu_mlp *a, int blocks, size_t shared, cudaStream_t s);
+/* Checks that all blocks of a division can run at once. Returns cudaErrorCooperativeLaunchTooLarge if not. code: of the optimizer. */
+cudaError_t gt_cu_mlp_check(int code, const struct gt_mlp_division *d, int sms);
+cudaError_t gt_cu_mlp_start(int code, const struct gt_cu_mlp *a, cudaStream_t s);
 
 /* ---- check.cu ---------------------------------------------------------------------------------------------------------------- */
 struct gt_cu_check {

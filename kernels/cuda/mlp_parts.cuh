@@ -1,7 +1,7 @@
 /* Parts of the kernel of mlp_steps.cu: columns of a batch in shared memory, and products with them.
  *
- * A tile has up to `wide` columns of a batch, each with the R rows of the batch (32 or 64; those after the batch are 0) and one float of
- * padding, so that neither a warp that reads a column nor one that reads a row meets a bank twice. A product adds up column k in warp
+ * A tile has up to `wide` columns of a batch, each with the R rows of the batch (32, 64 or 128; those after the batch are 0) and one float
+ * of padding, so that neither a warp that reads a column nor one that reads a row meets a bank twice. A product adds up column k in warp
  * k % WARPS, in ascending order, and then the warps in order. That order depends neither on the size of a tile nor on the number of
  * blocks. */
 #ifndef GT_KERNELS_CUDA_MLP_PARTS_CUH
@@ -126,6 +126,7 @@ template <int RB> __device__ static inline void multiply_last(float (&sum)[RB][G
                                                               int classes, int n)
 {
 	int lane = (int)threadIdx.x % 32;
+#pragma unroll(RB == 4 ? 1 : 4) /* 64 sums leave no registers for more */
 	for (int k = (int)threadIdx.x / 32; k < n; k += WARPS) {
 #pragma unroll
 		for (int c = 0; c < GT_MLP_CLASSES; c += 4) {
@@ -153,8 +154,8 @@ struct row_gradient {
 		for (int c = 0; c < GT_MLP_CLASSES; c++)
 			dy[c] = c < n ? from[c] : 0;
 	}
-	/* The gradient of an input of the last layer with the value y and the weights w[classes]: 0 where the relu before was at rest. */
-	__device__ float dx(const float *w, int classes, float y) const
+	/* The gradient of an input of the last layer with the weights w[classes]. */
+	__device__ float dx(const float *w, int classes) const
 	{
 		float sum = 0;
 #pragma unroll
@@ -167,8 +168,48 @@ struct row_gradient {
 			sum = gt_fma_f32(dy[c + 2], v.z, sum);
 			sum = gt_fma_f32(dy[c + 3], v.w, sum);
 		}
-		return gt_relu_dx_f32(sum, y);
+		return sum;
 	}
 };
+
+/* Applies an activation. *slope: its derivative, from the operand that its gradient needs (ew.h). */
+__device__ static inline float activate(const gt_mlp_act &a, float x, float *slope)
+{
+	float y = x, t = a.slope;
+	*slope = 1;
+	switch (a.code) {
+	case GT_OP_RELU:
+		y = gt_relu_f32(x), *slope = gt_relu_dx_f32(1, y);
+		break;
+	case GT_OP_LEAKY_RELU:
+		y = gt_leaky_relu_f32(x, t), *slope = gt_leaky_relu_dx_f32(1, x, t);
+		break;
+	case GT_OP_SIGMOID:
+		y = gt_sigmoid_f32(x), *slope = gt_sigmoid_dx_f32(1, y);
+		break;
+	case GT_OP_TANH:
+		y = gt_tanh_f32(x), *slope = gt_tanh_dx_f32(1, y);
+		break;
+	case GT_OP_GELU:
+		y = a.tanh ? gt_gelu_tanh_f32(x) : gt_gelu_f32(x), *slope = a.tanh ? gt_gelu_tanh_dx_f32(1, x) : gt_gelu_dx_f32(1, x);
+		break;
+	case GT_OP_SILU:
+		y = gt_silu_f32(x), *slope = gt_silu_dx_f32(1, x);
+		break;
+	case GT_OP_ELU:
+		y = gt_elu_f32(x, t), *slope = gt_elu_dx_f32(1, x, t);
+		break;
+	default: /* none */
+		break;
+	}
+	return y;
+}
+
+/* The gradient before an activation from the one after it. saved: the output of a relu; or the derivative (SLOPE), and where that is 0, as
+ * in a relu, the gradient is 0, whatever comes after. */
+template <bool SLOPE> __device__ static inline float back(float dy, float saved)
+{
+	return !SLOPE ? gt_relu_dx_f32(dy, saved) : saved == 0 ? 0 : dy * saved;
+}
 
 #endif

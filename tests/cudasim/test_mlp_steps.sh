@@ -4,67 +4,8 @@
 # threads, and after a resume inside a window; steps that diverge.
 # tests/run: beside others
 set -u
-# shellcheck source=tests/cudasim/sim.sh
-. "$GTRAIN_SRC/tests/cudasim/sim.sh"
-sim_needed mlp_steps
-tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
-head='schema = 1; name = "net"; seed = 3; reproducible = "run"; log = { every_steps = 1; };'
-data='name = "synthetic"; batch = 32; classes = 4; samples = 500; samples_test = 64;' # 16 steps an epoch, the last one of 20 samples
-net() { # INPUT OUT...: a flatten, linear layers and relus
-	local i=$1 list='{ type = "flatten"; }' n=1
-	shift
-	for out in "$@"; do
-		list="$list, { name = \"fc$n\"; type = \"linear\"; out = $out; }"
-		[ $n = $# ] || list="$list, { type = \"relu\"; }"
-		n=$((n + 1))
-	done
-	echo "model = { input = $i; layers = ( $list ); };"
-}
-echo "$head data = { $data }; $(net '[3, 4, 4]' 22 13 4) train = { epochs = 12; optimizer = { type = \"sgd\"; lr = 0.05; };
-	schedule = { type = \"cosine\"; }; };" >"$tmp/net.cfg"
-losses() { sed -nE 's/.*"event":"(train|eval)","step":([0-9]+).*"loss":([^,}]+).*/\1 \2 \3/p' "$1/metrics.jsonl"; }
-digest() { cat "$1/latest/model.safetensors" "$1/latest/optimizer.safetensors" 2>/dev/null | sha256sum | cut -d' ' -f1; }
-train() { # DIR CONFIG ARGS...
-	local dir=$1 cfg=$2
-	shift 2
-	rm -rf "$dir"
-	"$sim/bin/gtrain" run "$tmp/$cfg.cfg" --device cuda --no-progress -o "$dir" "$@" >"$dir.out" 2>&1
-	echo $? >"$dir.rc"
-}
-ok() { # NAME WHY: ok where WHY is empty
-	if [ -z "$2" ]; then echo "ok $1"; else echo "not ok $1: $2"; fi
-}
-ended() { [ "$(cat "$1.rc" "$2.rc")" = $'0\n0' ] || echo "status $(cat "$1.rc" "$2.rc" | tr '\n' ' '): $(tail -qn 1 "$1.out" "$2.out")"; }
-same() { # NAME A B: the same bits
-	local why
-	why=$(ended "$2" "$3")
-	[ -n "$why" ] || cmp -s <(losses "$2") <(losses "$3") || why="the curves differ: $(diff <(losses "$2") <(losses "$3") | sed -n 2p)"
-	[ -n "$why" ] || [ "$(digest "$2")" = "$(digest "$3")" ] || why='the weights differ'
-	ok "$1" "$why"
-}
-numbers() { # DIR: the weights
-	local f=$1/latest/model.safetensors skip
-	skip=$(od -An -tu8 -N8 "$f")
-	od -An -v -w4 -tf4 -j$((8 + skip)) "$f"
-}
-# close NAME A B LOSS WEIGHT: at most these differences; what is compared is neither empty nor equal to the last bit, or A is not the kernel
-close() {
-	local why
-	why=$(ended "$2" "$3")
-	[ -n "$why" ] || why=$(paste -d' ' <(losses "$2") <(losses "$3") | awk -v most="$4" '{ d = $3 - $6; if (d < 0) d = -d
-		if (d > m) m = d; n++ }
-		END { printf "# %d losses, worst difference %.3g\n", n, m >"/dev/stderr"
-		if (n < 4 || !(m <= most)) print "losses differ by " m }' \
-		2>"$tmp/loss")
-	[ -n "$why" ] || why=$(paste -d' ' <(numbers "$2") <(numbers "$3") | awk -v most="$5" '{ d = $1 - $2; if (d < 0) d = -d
-		if (d > m) m = d; n++ }
-		END { printf "# %d weights, worst difference %.3g\n", n, m >"/dev/stderr"
-		if (n < 50 || !(m <= most)) print "weights differ by " m
-		if (m == 0) print "equal bits: is it the same kernel?" }' 2>"$tmp/weight")
-	ok "$1" "$why"
-	cat "$tmp/loss" "$tmp/weight" | sed "s/#/# $1:/"
-}
+# shellcheck source=tests/cudasim/mlp.sh
+. "$GTRAIN_SRC/tests/cudasim/mlp.sh"
 why=
 "$sim/bin/gtrain" plan "$tmp/net.cfg" --device cuda >"$tmp/plan" 2>&1 && [ "$(grep -c '^# one kernel (mlp.steps)' "$tmp/plan")" = 2 ] ||
 	why="$(head -n 2 "$tmp/plan" | tr '\n' ' ')"
@@ -136,18 +77,6 @@ shape tiles 8 1 '[1, 28, 28]' '64 4' -s data.samples=160 -s 'train.optimizer={ty
 shape tiles_of_last 24 1 '[1, 8, 8]' '512 512 10' -s data.classes=10 -s data.samples=96 -s train.optimizer.momentum=0.0
 
 # A loss that is not finite; a gradient that is not, beside a finite loss: nothing is updated, and the list finds the cause.
-diverges() { # NAME SAYS ARGS...
-	local name=$1 says=$2 why=
-	shift 2
-	for k in true false; do
-		CUDASIM_SMS=3 train "$tmp/$name-$k" net -s window_kernel=$k -s window=64 -s checkpoint.every_steps=1 "$@"
-		[ "$(cat "$tmp/$name-$k.rc")" = 3 ] || why="$why status $(cat "$tmp/$name-$k.rc")"
-		grep -q "$says" "$tmp/$name-$k.out" || why="$why $(grep gtrain "$tmp/$name-$k.out" | tail -n 1)"
-	done
-	cmp -s <(grep diverged "$tmp/$name-true.out") <(grep diverged "$tmp/$name-false.out") || why="$why other words than the list"
-	cmp -s <(losses "$tmp/$name-true" | wc -l) <(losses "$tmp/$name-false" | wc -l) || why="$why other steps than the list"
-	ok "diverges_$name" "$why"
-}
 diverges loss 'diverged at step 10[0-9]: the output of ' -s 'train.schedule={type="multistep";unit="step";milestones=[100];gamma=1e30;}'
 diverges gradient 'diverged at step 2: the gradient of ' -s 'train.groups=({match="fc1.*";optimizer={type="sgd";lr=1.0e37;};},
 {match="fc2.*";optimizer={type="sgd";lr=1.0e-6;weight_decay=1.0e6;};},
@@ -163,10 +92,9 @@ refused() { # NAME SAYS ARGS...
 }
 refused key 'window_kernel = false' -s window_kernel=false
 refused accumulate train.accumulate -s train.accumulate=2
-refused clip train.clip_norm -s train.clip_norm=1.0
 refused precision 'precision is neither fp32 nor tf32' -s precision=bf16
 refused optimizer 'sgd, adam and adamw' -s train.optimizer.type=lion
-refused batch '64 samples' -s data.batch=65
+refused batch '128 samples' -s data.batch=129
 refused frozen 'fc1.weight is frozen' -s 'train.groups=({match="fc1.*";frozen=true;})'
 refused frozen_until frozen_until -s 'train.groups=({match="fc1.*";frozen_until=1.0;})'
 refused augment 'does not augment' -s 'data.augment=({type="hflip";})'

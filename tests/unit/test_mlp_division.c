@@ -15,12 +15,13 @@ struct net {
 static const struct gt_opcall *net_of(struct net *n, int64_t batch, int nstates, int nlayers, const int64_t *size)
 {
 	int64_t dim[4] = {1000, 1, 1, size[0]}, many = 1 << 20;
-	*n = (struct net){.attr = {.batch = batch, .nlayers = nlayers, .optimizer = nstates > 1 ? GT_OP_ADAM : GT_OP_SGD}};
+	*n = (struct net){.attr = {.batch = batch, .nlayers = nlayers, .loss_code = GT_OP_CROSS_ENTROPY,
+	                           .optimizer = nstates > 1 ? GT_OP_ADAM : GT_OP_SGD}};
 	for (int l = 0; l < nlayers; l++)
-		n->attr.layer[l] = (struct gt_mlp_layer){.in = size[l], .out = size[l + 1]};
+		n->attr.layer[l] = (struct gt_mlp_layer){.in = size[l], .out = size[l + 1], .act.code = GT_OP_RELU};
 	n->images = gt_tdesc_make(GT_U8, 4, dim, true);
 	n->flat = gt_tdesc_make(GT_F32, 1, &many, false);
-	n->call = (struct gt_opcall){.code = GT_OP_MLP_STEPS, .attr = &n->attr, .nin = 8, .in = {&n->images, NULL, NULL, &n->flat}};
+	n->call = (struct gt_opcall){.code = GT_OP_MLP_STEPS, .attr = &n->attr, .nin = 9, .in = {&n->images, NULL, NULL, &n->flat}};
 	for (int i = 0; i < nstates; i++)
 		n->call.in[4 + i] = &n->flat;
 	return &n->call;
@@ -58,13 +59,40 @@ TEST(work_of_a_small_net)
 	/* h: 36 columns, 4 outputs, 32 rows; logits: 8 x 4; own dh: 4 x 4; dW(1): 4 x 4; dW(0) as h */
 	CHECK(w.multiply_adds == 32.0 * (36 * 4 + 8 * 4 + 4 * 4 + 4 * 4 + 36 * 4));
 	double h = 36 /* tile */ + 36 * 2 + 16 * 4 + 4 * 16 /* sums of 16 warps */ + 4 /* own h */;
-	double logits = 1 /* 32 weights */ + 8 /* tile */ + 8 * 2 + 16 * 4 * 4 /* conflicts of 4 ways */ + 4 * 16;
+	double logits = 1 /* 32 weights */ + 8 /* tile */ + 8 * 2 + 16 * 4 + 4 * 16 /* sums of 16 warps */;
 	double dh = 4 * (4 * 4 /* conflicts of 4 ways */ + 1 + 2);
-	double last = 2 * 32 + 2, first = 36 /* tile */ + 2 * 32 * 2 + 4 * 36 / 32.0 * 2 * 4;
+	double last = 2 * 32 + 2, first = 36 /* tile */ + 2 * 32 * 2 + 4 * 36 / 32.0 * 2;
 	CHECK_MSG(w.accesses == h + logits + dh + last + first, "%g accesses", w.accesses);
 	/* bytes of the samples twice; own h; the last weights; all h; own last weights */
 	CHECK(w.bytes == 2 * 32 * 36 + 4 * 32 * 4 + 4 * 8 * 4 + 4 * 32 * 8 + 4 * 16);
 	CHECK(w.barriers == 1);
+}
+
+/* Clipped gradients and a moving average. */
+TEST(work_of_the_larger_kernel)
+{
+	struct net n;
+	struct gt_mlp_division d;
+	struct gt_mlp_work w;
+	char why[200];
+	net_of(&n, 20, 0, 2, small);
+	n.attr.update.clip_norm = 1;
+	n.call.in[8] = &n.flat;
+	CHECK(gt_mlp_divide(&n.call, &two, &d, why, sizeof why) && d.more && d.clips && d.copies == 2);
+	/* two copies of two sets; 4 outputs, their gradients and the derivatives; numbers of the rows; the norm; 5 x 13 factors */
+	CHECK(d.layer[0].own == 672 && d.places_at == 672 + 3 * 128 && d.norm_at == 1248 && d.opt_at == 1252 && d.logits_at == 1320);
+	CHECK(d.part_at == 1576 && d.column_at == 3624 && d.tile_at == 3640);
+	/* h and its derivatives twice, the last weights and bias twice; two sums of a layer, two of the last one, one of its bias */
+	CHECK(d.layer[0].slope[0] == 176 && d.layer[0].act[1] == 336 && d.layer[1].next[0] == 656 && d.norms == 5);
+	CHECK(d.norm[0] == 728 && d.norm[1] == 740 && d.work == 4 * 752);
+	n.attr.batch = 32;
+	CHECK(gt_mlp_divide(&n.call, &two, &d, why, sizeof why));
+	gt_mlp_work(&d, &w);
+	double h = 36 + 36 * 2 + 16 * 4 + 4 * 16 + 2 * 4 /* own h and derivatives */, logits = 1 + 8 + 8 * 2 + 16 * 4 + 4 * 16;
+	/* parameters and averages are read and written; gradients are written, read for the norm, and read for the update */
+	double dh = 4 * (4 * 4 + 1 + 2), last = 2 * 32 + 7, first = 36 + 2 * 32 * 2 + 4 * 36 / 32.0 * 7;
+	CHECK_MSG(w.accesses == h + logits + dh + last + first, "%g accesses", w.accesses);
+	CHECK(w.bytes == 2 * 32 * 36 + 2 * 4 * 32 * 4 + 4 * 8 * 4 + 4 * 32 * 8 + 4 * 16 + 8 * 5 && w.barriers == 2);
 }
 
 /* More rows take more of everything but barriers, and a fourth layer has two more barriers. */
@@ -96,6 +124,11 @@ TEST(cards_with_and_without_room)
 	CHECK(!gt_mlp_divide(net_of(&n, 32, STATE, 3, tutorial), &a100, &d, why, sizeof why) && d.blocks == 64);
 	CHECK_MSG(strstr(why, "shared memory in each of 64 blocks, and there are 161 KiB"), "%s", why);
 	CHECK(!gt_mlp_divide(net_of(&n, 32, STATE, 3, tutorial), &ada, &d, why, sizeof why) && d.blocks == 128);
+	/* the rows of a batch, which each of 128 blocks reads: 784 bytes twice, and 512 floats three times */
+	CHECK(gt_mlp_divide(net_of(&n, 64, STATE, 3, tutorial), &h200, &d, why, sizeof why));
+	CHECK(!gt_mlp_divide(net_of(&n, 128, STATE, 3, tutorial), &h200, &d, why, sizeof why));
+	CHECK_MSG(strstr(why, "128 blocks would move 159 MiB from the L2 cache in a step, and from 96 MiB on"), "%s", why);
+	CHECK(gt_mlp_divide(net_of(&n, 128, STATE, 4, deep), &h200, &d, why, sizeof why) && d.blocks == 8);
 	CHECK(gt_mlp_divide(net_of(&n, 32, 2, 4, deep), &ada, &d, why, sizeof why) && d.blocks == 8);
 }
 
@@ -106,6 +139,13 @@ TEST(calls_that_no_card_does)
 	CHECK(strstr(gt_mlp_refuses(net_of(&n, 32, STATE, 1, tutorial)), "2 to 4 linear layers"));
 	CHECK(strstr(gt_mlp_refuses(net_of(&n, 32, STATE, 2, tutorial)), "16 outputs"));
 	net_of(&n, 32, STATE, 3, tutorial);
+	n.attr.layer[1].act.code = GT_OP_MISH;
+	CHECK(strstr(gt_mlp_refuses(&n.call), "silu and elu between layers"));
+	n.attr.layer[1].act.code = GT_OP_GELU;
+	n.attr.batch = 129;
+	CHECK(strstr(gt_mlp_refuses(&n.call), "up to 128 samples"));
+	n.attr.batch = 128;
+	CHECK(!gt_mlp_refuses(&n.call));
 	n.attr.optimizer = GT_OP_LION;
 	CHECK(strstr(gt_mlp_refuses(&n.call), "sgd, adam and adamw"));
 }

@@ -1,7 +1,7 @@
 /* The instructions: ptx_choose() maps an opcode to a function that does it. Only what nvcc makes of this backend's kernels is here; another
  * opcode ends the process when its kernel is launched. Approximate instructions (ex2.approx, rcp.approx) return the nearest value, which is
  * within the error that the manual allows. */
-#include "ptx_thread.h"
+#include "ptx_thread.hh"
 #include <cfenv>
 #include <cmath>
 

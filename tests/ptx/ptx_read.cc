@@ -1,5 +1,5 @@
 /* Reads PTX files. The files are searched for the names of kernels once; a kernel is read when it is launched first. */
-#include "ptx_thread.h"
+#include "ptx_thread.hh"
 #include <algorithm>
 #include <cstdarg>
 #include <cstdio>

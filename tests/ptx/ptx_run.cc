@@ -1,5 +1,5 @@
 /* Instructions that touch memory or other threads, and the execution of a thread. */
-#include "ptx_thread.h"
+#include "ptx_thread.hh"
 #include "cuda_runtime.h"
 #include <cstdarg>
 #include <cstdio>

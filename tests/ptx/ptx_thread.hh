@@ -2,7 +2,7 @@
 #ifndef GT_TESTS_PTX_THREAD_H
 #define GT_TESTS_PTX_THREAD_H
 
-#include "ptx.h"
+#include "ptx.hh"
 #include <cstring>
 #include <limits>
 #include <type_traits>

@@ -24,6 +24,7 @@ static double dw_flops(const struct gt_graph *g, const struct gt_node *n)
 const struct gt_op gt_ops_internal[] = {
     {.code = GT_OP_CAST, .flops = gt_flops_none},
     {.code = GT_OP_GATHER},
+    {.code = GT_OP_GATHER_RECIPES},
     {.code = GT_OP_GATHER_ROWS},
     {.code = GT_OP_GATHER_RAGGED},
     {.code = GT_OP_SUMSQ, .flops = in0_flops},

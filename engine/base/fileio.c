@@ -284,6 +284,7 @@ enum gt_code gt_link_replace(const char *target, const char *path, struct gt_err
 enum gt_code gt_lock_take(const char *path, int *fd, bool *held, long *holder, struct gt_err *err)
 {
 	char text[32];
+	struct stat st;
 	*held = false;
 	*holder = 0;
 	*fd = open_again(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0600);
@@ -300,6 +301,10 @@ enum gt_code gt_lock_take(const char *path, int *fd, bool *held, long *holder, s
 		close(*fd);
 		*fd = -1;
 		return e == EWOULDBLOCK ? GT_OK : gt_fail(err, GT_ECANTCREAT, "%s: cannot lock: %s", path, strerror(e));
+	}
+	if (!fstat(*fd, &st) && !st.st_nlink) { /* the process that held the lock has removed the file since it was opened here */
+		close(*fd);
+		return gt_lock_take(path, fd, held, holder, err);
 	}
 	/* The process id is only for the error above. The lock is that of the kernel and cannot become stale. */
 	int n = snprintf(text, sizeof text, "%ld\n", (long)getpid());

@@ -62,8 +62,11 @@ enum gt_code gt_file_rename(const char *from, const char *to, struct gt_err *err
 enum gt_code gt_link_replace(const char *target, const char *path, struct gt_err *err);
 
 /* ---- folders -------------------------------------------------------------------------------------------------------------- */
-/* Creates a folder and its parents with mode 0700, and syncs the parent of each new one. It is not an error if the folder exists. */
-enum gt_code gt_dir_make(const char *path, struct gt_err *err);
+/* Creates a folder and its parents with mode 0700, and syncs the parent of each new one. It is not an error if the folder exists. If
+ * `existed` is not NULL, *existed becomes the length of the part of path that existed before; it is set on failure too. */
+enum gt_code gt_dir_make(const char *path, size_t *existed, struct gt_err *err);
+/* Removes the folders that gt_dir_make has made, from the last one on, as long as they are empty. Failures are ignored. */
+void gt_dir_unmake(const char *path, size_t existed);
 /* Syncs the entries of a folder. A file system that cannot sync folders (EINVAL) is assumed not to need it. */
 enum gt_code gt_dir_sync(const char *path, struct gt_err *err);
 /* Removes a file, a symbolic link, or a folder with its content. Never follows a symbolic link. It is not an error if path does not exist.

@@ -11,11 +11,13 @@
 
 #define DEPTH_MAX 64 /* maximum depth of a tree to remove; those of gtrain have two levels */
 
-static enum gt_code make_one(const char *path, struct gt_err *err)
+/* *made becomes true if the folder did not exist. */
+static enum gt_code make_one(const char *path, bool *made, struct gt_err *err)
 {
 	char parent[GT_PATH_SIZE];
 	struct stat st;
 	if (!mkdir(path, 0700)) {
+		*made = true;
 		GT_TRY(gt_path_parent(parent, path, err));
 		return gt_dir_sync(parent, err);
 	}
@@ -28,21 +30,47 @@ static enum gt_code make_one(const char *path, struct gt_err *err)
 	return gt_fail(err, GT_ECANTCREAT, "%s: cannot create folder: %s", path, strerror(e));
 }
 
-enum gt_code gt_dir_make(const char *path, struct gt_err *err)
+enum gt_code gt_dir_make(const char *path, size_t *existed, struct gt_err *err)
 {
 	char buf[GT_PATH_SIZE];
-	size_t n = strlen(path);
+	size_t n = strlen(path), before = 0;
+	bool made = false;
+	if (existed)
+		*existed = n;
 	if (!n || n >= sizeof buf)
 		return gt_fail(err, GT_ECANTCREAT, "%.200s: %s", path, n ? "path is too long" : "empty path");
 	memcpy(buf, path, n + 1);
-	for (size_t i = 1; i < n; i++) {
-		if (buf[i] != '/' || buf[i - 1] == '/')
+	for (size_t i = 1; i <= n; i++) {
+		if (i < n && (buf[i] != '/' || buf[i - 1] == '/'))
 			continue;
 		buf[i] = 0;
-		GT_TRY(make_one(buf, err));
-		buf[i] = '/';
+		bool is_new = false;
+		enum gt_code code = make_one(buf, &is_new, err);
+		if (is_new && !made && existed)
+			*existed = before;
+		made |= is_new;
+		if (code)
+			return code;
+		before = i;
+		buf[i] = path[i];
 	}
-	return make_one(buf, err);
+	return GT_OK;
+}
+
+void gt_dir_unmake(const char *path, size_t existed)
+{
+	char buf[GT_PATH_SIZE];
+	size_t n = strlen(path);
+	if (n >= sizeof buf)
+		return;
+	memcpy(buf, path, n + 1);
+	for (; n > existed; n--) {
+		if (buf[n] && buf[n] != '/')
+			continue;
+		buf[n] = 0;
+		if (rmdir(buf) && errno != ENOENT)
+			return;
+	}
 }
 
 /* Removes `name` in the open folder `at`. path: for messages. */

@@ -292,7 +292,7 @@ static enum gt_code directory(struct smoke *s, struct gt_err *err)
 	char *dir;
 	if (s->opts->out) {
 		s->dir = s->opts->out;
-		GT_TRY(gt_dir_make(s->dir, err));
+		GT_TRY(gt_dir_make(s->dir, NULL, err));
 	} else {
 		GT_NEW_STR(dir, gt_arena_printf(s->arena, "%s/gtrain-smoke-XXXXXX", base && *base ? base : "/tmp"), err);
 		if (!mkdtemp(dir))

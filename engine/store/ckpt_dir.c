@@ -1,6 +1,7 @@
 /* The run directory of a writer: its lock, the removal of left-overs, and retention. */
 #include "base/fileio.h"
 #include "store/ckpt_scan.h"
+#include <dirent.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -140,7 +141,7 @@ static enum gt_code open_dir(struct gt_ckpt_dir *d, const char *path, struct gt_
 		return gt_fail(err, GT_ECANTCREAT, "%.200s…: path is too long", path);
 	strcpy(d->path, path);
 	GT_TRY(outside_checkpoints(path, err));
-	GT_TRY(gt_dir_make(path, err));
+	GT_TRY(gt_dir_make(path, &d->existed, err));
 	GT_TRY(gt_path_join(lock, path, ".lock", err));
 	GT_TRY(gt_lock_take(lock, &d->lock, &held, &holder, err));
 	if (held && holder > 0)
@@ -159,6 +160,7 @@ enum gt_code gt_ckpt_dir_open(const char *path, struct gt_ckpt_dir **out, struct
 		return gt_fail_memory(err, sizeof *d);
 	d->lock = -1;
 	d->step = -1;
+	d->existed = strlen(path);
 	enum gt_code code = open_dir(d, path, err);
 	if (code) {
 		gt_ckpt_dir_close(d);
@@ -173,10 +175,36 @@ enum gt_code gt_ckpt_dir_open(const char *path, struct gt_ckpt_dir **out, struct
 	return GT_OK;
 }
 
+/* True if the directory has no entry but the lock. */
+static bool only_lock(const char *path)
+{
+	DIR *dir = opendir(path);
+	bool only = dir != NULL;
+	for (const struct dirent *e; only && (e = readdir(dir));)
+		only = !strcmp(e->d_name, ".") || !strcmp(e->d_name, "..") || !strcmp(e->d_name, ".lock");
+	if (dir)
+		closedir(dir);
+	return only;
+}
+
+/* Removes the folders that were created for a run that failed before it wrote anything. While the lock is held, no other run can write. */
+static void remove_unused(const struct gt_ckpt_dir *d)
+{
+	char lock[GT_PATH_SIZE];
+	if (d->existed >= strlen(d->path))
+		return;
+	if (d->lock >= 0) {
+		if (!only_lock(d->path) || gt_path_join(lock, d->path, ".lock", NULL) || unlink(lock))
+			return;
+	}
+	gt_dir_unmake(d->path, d->existed);
+}
+
 void gt_ckpt_dir_close(struct gt_ckpt_dir *d)
 {
 	if (!d)
 		return;
+	remove_unused(d);
 	gt_lock_drop(d->lock);
 	free(d);
 }

@@ -99,7 +99,7 @@ static enum gt_code settle(const char *dir, struct gt_ckpt_entry *e, int n, int6
 		if (!off_line(&e[i], serial, parent, beyond))
 			continue;
 		if (!moved++)
-			GT_TRY(gt_dir_make(history, err)); /* the history's directory must be durable before anything moves into it */
+			GT_TRY(gt_dir_make(history, NULL, err)); /* the history's directory must be durable before anything moves into it */
 		gt_ckpt_name_print(name, e[i].step);
 		GT_TRY(move(dir, e[i].name, history, name, err));
 	}
@@ -215,7 +215,7 @@ static enum gt_code install(const char *dir, const char *name, const char *file,
 	GT_TRY(gt_path_join(to, dir, as, err));
 	if (!lstat(to, &st)) {
 		GT_TRY(history_path(history, dir, serial, err));
-		GT_TRY(gt_dir_make(history, err));
+		GT_TRY(gt_dir_make(history, NULL, err));
 		GT_TRY(move(dir, as, history, as, err));
 		GT_TRY(gt_dir_sync(history, err));
 	}

@@ -30,6 +30,7 @@ struct gt_ckpt_entry {
 
 struct gt_ckpt_dir {
 	char path[4096];
+	size_t existed; /* length of the part of path that existed before it was opened */
 	int lock;       /* descriptor of the locked file .lock */
 	int64_t serial; /* serial of the last committed checkpoint, the highest in the directory; 0: there is none */
 	int64_t parent; /* serial of the checkpoint that the next commit continues */

@@ -151,7 +151,7 @@ static void save(struct gt_dnn_cache *c)
 	strcpy(text, c->head);
 	for (int i = 0; i < c->n && used + LINE_MAX_BYTES < FILE_MAX; i++)
 		used += print_entry(&c->entry[i], text + used, LINE_MAX_BYTES);
-	if (gt_path_parent(folder, c->path, NULL) == GT_OK && gt_dir_make(folder, NULL) == GT_OK)
+	if (gt_path_parent(folder, c->path, NULL) == GT_OK && gt_dir_make(folder, NULL, NULL) == GT_OK)
 		gt_file_replace(c->path, 0600, text, used, NULL);
 	free(text);
 }

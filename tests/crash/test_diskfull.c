@@ -125,7 +125,7 @@ TEST(diskfull_tmpfs)
 	struct gt_err e;
 	int tried = 0, bad = 0;
 	snprintf(at, sizeof at, "%s/tmpfs", fast_dir());
-	CHECK_OK(gt_dir_make(at, &e), e);
+	CHECK_OK(gt_dir_make(at, NULL, &e), e);
 	for (int kib = 4; kib <= 160; kib += 4, tried++) {
 		fflush(stdout);
 		pid_t pid = fork();

@@ -33,6 +33,29 @@ else
 	echo "not ok config_is_refreshed: $(last); $(ls -l "$tmp/good")"
 fi
 
+# unused NAME STATUS ARGS...: a run that fails before it writes anything removes the folders that it has created, and no others.
+unused() {
+	local name=$1 status=$2 rc
+	shift 2
+	mkdir "$tmp/u"
+	run run "$tmp/t.cfg" -o "$tmp/u/deep//er/" "$@"
+	rc=$?
+	if [ $rc = "$status" ] && [ -z "$(ls -A "$tmp/u")" ]; then ok "$name"; else echo "not ok $name: status $rc, $(ls -AR "$tmp/u")"; fi
+	rm -rf "$tmp/u"
+}
+unused failed_run_leaves_no_folder 66 --init "$tmp/nowhere"
+unused failed_ranks_leave_no_folder 66 --init "$tmp/nowhere" -s parallel.mode=ddp --nproc 2
+unused failed_threads_leave_no_folder 66 --init "$tmp/nowhere" -s parallel.mode=dp --nproc 2
+mkdir "$tmp/u" "$tmp/u/empty" "$tmp/u/other"
+touch "$tmp/u/other/file"
+for d in empty other other/new; do run run "$tmp/t.cfg" -o "$tmp/u/$d" --init "$tmp/nowhere"; done
+if [ -d "$tmp/u/empty" ] && [ -f "$tmp/u/other/file" ] && [ ! -e "$tmp/u/other/new" ]; then
+	ok failed_run_keeps_folders_of_others
+else
+	echo "not ok failed_run_keeps_folders_of_others: $(find "$tmp/u")"
+fi
+rm -rf "$tmp/u"
+
 # what NAME HOW: a file of another kind stands under a name: run and resume say so, at once, and touch nothing behind it.
 echo precious >"$tmp/victim"
 for kind in symlink fifo directory; do

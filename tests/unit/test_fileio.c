@@ -40,7 +40,7 @@ TEST(fileio_paths)
 	CHECK(!gt_path_join(buf, "/", "b", &e) && !strcmp(buf, "/b"));
 	memset(longer, 'x', sizeof longer - 1);
 	longer[sizeof longer - 1] = 0;
-	CHECK(gt_path_join(buf, longer, "b", &e) == GT_ECANTCREAT && gt_dir_make(longer, &e) == GT_ECANTCREAT);
+	CHECK(gt_path_join(buf, longer, "b", &e) == GT_ECANTCREAT && gt_dir_make(longer, NULL, &e) == GT_ECANTCREAT);
 	CHECK(gt_file_replace(longer, 0600, "", 0, &e) == GT_ECANTCREAT);
 }
 
@@ -109,14 +109,36 @@ TEST(fileio_dir_make)
 {
 	struct gt_err e;
 	struct stat st;
-	CHECK_OK(gt_dir_make(at("p/q//r/"), &e), e);
+	CHECK_OK(gt_dir_make(at("p/q//r/"), NULL, &e), e);
 	CHECK(!stat(at("p/q/r"), &st) && S_ISDIR(st.st_mode) && (st.st_mode & 0777) == 0700);
-	CHECK_OK(gt_dir_make(at("p/q/r"), &e), e);
-	CHECK_OK(gt_dir_make("/", &e), e);
-	CHECK_OK(gt_dir_make(".", &e), e);
+	CHECK_OK(gt_dir_make(at("p/q/r"), NULL, &e), e);
+	CHECK_OK(gt_dir_make("/", NULL, &e), e);
+	CHECK_OK(gt_dir_make(".", NULL, &e), e);
 	CHECK_OK(gt_file_replace(at("plain"), 0600, "", 0, &e), e);
-	CHECK(gt_dir_make(at("plain"), &e) == GT_ECANTCREAT && gt_dir_make(at("plain/x"), &e) == GT_ECANTCREAT &&
-	      gt_dir_make("", &e) == GT_ECANTCREAT);
+	CHECK(gt_dir_make(at("plain"), NULL, &e) == GT_ECANTCREAT && gt_dir_make(at("plain/x"), NULL, &e) == GT_ECANTCREAT &&
+	      gt_dir_make("", NULL, &e) == GT_ECANTCREAT);
+}
+
+TEST(fileio_dir_unmake)
+{
+	struct gt_err e;
+	struct stat st;
+	size_t existed, before = strlen(at("u"));
+	CHECK_OK(gt_dir_make(at("u"), &existed, &e), e);
+	CHECK(existed == before - 2);
+	CHECK_OK(gt_dir_make(at("u"), &existed, &e), e);
+	CHECK(existed == before);
+	CHECK_OK(gt_dir_make(at("u/a//b/c/"), &existed, &e), e);
+	CHECK_MSG(existed == before, "%zu", existed);
+	CHECK_OK(gt_file_replace(at("u/a/other"), 0600, "", 0, &e), e);
+	gt_dir_unmake(at("u/a//b/c/"), existed);
+	CHECK(stat(at("u/a/b"), &st) && !stat(at("u/a/other"), &st)); /* a folder that is not empty stays */
+	CHECK(!unlink(at("u/a/other")));
+	gt_dir_unmake(at("u/a//b/c/"), existed);
+	CHECK(stat(at("u/a"), &st) && !stat(at("u"), &st));
+	/* what was made before a failure */
+	CHECK_OK(gt_file_replace(at("u/plain"), 0600, "", 0, &e), e);
+	CHECK(gt_dir_make(at("u/new/../plain/x"), &existed, &e) == GT_ECANTCREAT && existed == before);
 }
 
 TEST(fileio_nonces_differ)

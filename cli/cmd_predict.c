@@ -14,7 +14,7 @@ static const struct gt_option options[] = {
 
 struct printing {
 	struct gt_cli *cli;
-	int top;
+	int top;                /* 0: --top is not given */
 	int64_t images, scaled; /* number of images, and of those that were scaled */
 	char name[1024];        /* file of the first image that was scaled */
 	enum gt_code code;
@@ -87,10 +87,16 @@ static void print_row(struct gt_cli *cli, const struct gt_prediction *p)
 	gt_out(cli, "\n");
 }
 
+/* Rows of tables have the probability of every class, unless --top selects the most likely classes. */
+static bool every_class(const struct gt_prediction *p, int top)
+{
+	return p->row && !p->nvalues && !top;
+}
+
 static void csv_header(struct gt_cli *cli, const struct gt_prediction *p, int top)
 {
 	gt_out(cli, "path,index");
-	if (p->row && !p->nvalues) {
+	if (every_class(p, top)) {
 		row_header(cli, p);
 		return;
 	}
@@ -109,13 +115,13 @@ static void print_csv(struct gt_cli *cli, const struct gt_prediction *p, int top
 {
 	gt_out_csv(cli, p->file);
 	gt_out(cli, ",%" PRId64, p->index);
-	if (p->row && !p->nvalues) {
+	if (every_class(p, top)) {
 		print_row(cli, p);
 		return;
 	}
 	for (int i = 0; i < p->nvalues; i++)
 		gt_out(cli, ",%.9g", (double)p->value[i]);
-	for (int i = 0; i < top && !p->nvalues; i++) {
+	for (int i = 0; (i == 0 || i < top) && !p->nvalues; i++) {
 		if (i >= p->n) { /* the model has fewer classes */
 			gt_out(cli, ",,,");
 			continue;
@@ -182,7 +188,7 @@ static void warn_scaled(struct printing *s)
 static enum gt_code predict(struct gt_cli *cli, struct gt_err *err)
 {
 	const struct gt_args *a = &cli->args;
-	struct printing s = {.cli = cli, .top = a->top ? (int)a->top : 1, .err = err};
+	struct printing s = {.cli = cli, .top = (int)a->top, .err = err};
 	struct gt_predict_spec spec = {.ckpt = a->operands.v[0], .inputs = a->operands.v + 1, .ninputs = a->operands.n - 1, .lists = a->lists.v,
 	                               .nlists = a->lists.n, .top = s.top, .device = a->device};
 	if (!spec.ninputs && !spec.nlists)
@@ -200,11 +206,13 @@ const struct gt_command gt_cmd_predict = {
 	.summary = "predict images (PNG, JPEG, WebP, IDX), rows of tables (CSV) or texts with a checkpoint",
 	.about = "Classifies images with a checkpoint. A FILE is a PNG, JPEG or WebP image, an IDX file\n"
 	         "of images, a folder, which stands for all images below it, or @LIST, which stands for\n"
-	         "the files that LIST names. Prints one line per image: the file, then classes and\n"
-	         "their probabilities, separated by tabs. If a file is damaged, names it, classifies\n"
-	         "the others, and ends with status 65. For a model of tables, a FILE is a CSV file with\n"
-	         "the columns of the training data, with or without the targets. Prints CSV: file, row,\n"
-	         "the prediction, and for classes the probability of each.",
+	         "the files that LIST names, one on each line; - is such a list on standard input, from\n"
+	         "which images, tables and texts cannot be read. Prints one line per image: the file,\n"
+	         "then classes and their probabilities, separated by tabs. If a file is damaged, names\n"
+	         "it, classifies the others, and ends with status 65. For a model of tables, a FILE is\n"
+	         "a CSV file with the columns of the training data, with or without the targets. Prints\n"
+	         "CSV: file, row, the prediction, and for classes the probability of each; with --top\n"
+	         "only the N most likely classes.",
 	.example = "gtrain predict --top 3 runs/fmnist-mlp shoe.png",
 	.min_operands = 1,
 	.max_operands = -1,

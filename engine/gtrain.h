@@ -492,7 +492,7 @@ struct gt_predict_spec {
 	int ninputs;
 	const char *const *lists;  /* files with one path on each line, after the inputs; "-": standard input */
 	int nlists;
-	int top;                   /* number of classes for each image, 1 ... GT_TOP */
+	int top;                   /* number of classes for each image or row, 1 ... GT_TOP; 0: 1. An error if the model predicts numbers */
 	const char *device;        /* device, instead of the config's; NULL: the config decides */
 };
 /* Predicts images, or the rows of tables, and calls fn for each, in order; fn returns false to end the prediction. If one of several files

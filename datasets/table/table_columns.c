@@ -233,6 +233,54 @@ static enum gt_code map_positions(struct gt_table_reader *r, struct gt_err *err)
 	return GT_OK;
 }
 
+/* What the first record of a file says about a header that the table must not have. */
+struct header_signs {
+	int words;  /* words that are no values of their columns: the training data does not have them */
+	bool number; /* one of them is in a column of numbers */
+	bool value; /* a field is a value of its column */
+	bool names; /* the fields are the names of their columns */
+};
+
+/* Looks at the field of column k, whose text has len bytes. */
+static void look_at_field(const struct gt_table_reader *r, int k, const char *text, size_t len, struct header_signs *h)
+{
+	const struct gt_table_fact *f = r->facts ? &r->facts->column[k] : NULL;
+	const struct gt_table_reading *how = &r->reading[k];
+	bool words = f && (f->type == GT_COLUMN_CATEGORICAL || (f->type == GT_COLUMN_TARGET && r->facts->task == GT_TASK_CLASSES));
+	bool numbers = f ? f->type == GT_COLUMN_CONTINUOUS || (f->type == GT_COLUMN_TARGET && !words)
+	                 : how->store == GT_STORE_NUMBERS && (how->numbers || !how->open);
+	h->names = h->names && !strcmp(r->table->column[k].name, text);
+	if (!len || gt_table_is_na(r->spec, text))
+		return;
+	if (words && gt_table_lookup(f, text, len) >= 0)
+		h->value = true;
+	else if (words || numbers) /* the caller has seen that no field is a number */
+		h->words++;
+	h->number |= numbers;
+}
+
+/* A header in a file that must not have one would be taken for a row, in which every word is unknown. */
+static enum gt_code refuse_header(const struct gt_table_reader *r, const struct gt_csv_record *rec, struct gt_err *err)
+{
+	struct header_signs h = {.names = true};
+	char list[500] = "";
+	if (!looks_like_header(rec))
+		return GT_OK;
+	for (int i = 0; i < rec->n; i++) {
+		size_t len = rec->len[i];
+		const char *text = gt_cell_trim(rec->field[i], &len);
+		list_name(list, sizeof list, i, text);
+		if (r->to[i] >= 0)
+			look_at_field(r, r->to[i], text, len, &h);
+	}
+	/* One word that is not known says little: a table may have a single column of words. */
+	if (!h.names && (h.value || (!h.number && h.words < 2)))
+		return GT_OK;
+	return gt_fail(err, GT_EDATA, "%.400s:%lld: expected a row, because the %s no header, got what looks like one: %s; remove the line%s",
+	               gt_csv_path(r->csv), (long long)r->first_line, r->facts ? "training data has" : "files before have", list,
+	               h.number || h.names ? "" : ", or put another one before it if it is a row");
+}
+
 enum gt_code gt_table_map_columns(struct gt_table_reader *r, const struct gt_csv_record *rec, bool *is_header, struct gt_err *err)
 {
 	struct gt_data_table *t = r->table;
@@ -249,5 +297,8 @@ enum gt_code gt_table_map_columns(struct gt_table_reader *r, const struct gt_csv
 	                                                 : r->spec->header == GT_HEADER_YES;
 	if (first)
 		GT_TRY(r->facts ? make_learned_columns(r, *is_header, err) : make_columns(r, *is_header ? rec : NULL, err));
-	return *is_header ? map_names(r, rec, err) : map_positions(r, err);
+	if (*is_header)
+		return map_names(r, rec, err);
+	GT_TRY(map_positions(r, err));
+	return r->facts || !first ? refuse_header(r, rec, err) : GT_OK;
 }

@@ -1,6 +1,7 @@
 #include "infer/input_files.h"
 #include "base/fileio.h"
 #include "base/arena.h"
+#include "table/cell.h"
 #include "table/word_set.h"
 #include <dirent.h>
 #include <errno.h>
@@ -142,16 +143,33 @@ static enum gt_code add_folder(struct gt_inputs *in, const char *path, struct gt
 	return code;
 }
 
-/* Adds a file or a folder. */
-static enum gt_code add_path(struct gt_inputs *in, const char *path, struct gt_err *err)
+/* Adds a file or a folder. *there becomes true unless there is nothing of this name. */
+static enum gt_code add_path(struct gt_inputs *in, const char *path, bool *there, struct gt_err *err)
 {
 	struct stat st;
-	if (strlen(path) < GT_PATH_SIZE && !stat(path, &st) && S_ISDIR(st.st_mode))
-		return add_folder(in, path, err);
-	return append(in, path, NULL, err);
+	errno = ENAMETOOLONG;
+	bool found = strlen(path) < GT_PATH_SIZE && !stat(path, &st);
+	*there |= found || (errno != ENOENT && errno != ENOTDIR && errno != ENAMETOOLONG);
+	return found && S_ISDIR(st.st_mode) ? add_folder(in, path, err) : append(in, path, NULL, err);
 }
 
 /* ---- lists ---------------------------------------------------------------------------------------------------------------------- */
+
+/* What to do with the text of a file that was taken for a list. */
+static const char *remedy(FILE *f)
+{
+	return f == stdin ? "images, tables and texts cannot be read from standard input, so give the names of their files instead"
+	                  : "an image, a table or a text is given as FILE, without @ or --list";
+}
+
+/* No line names a file, so this is likely no list but a table or a text. One error is clearer than one for each of its lines. */
+static enum gt_code no_list(FILE *f, const char *name, const char *first, int64_t lines, struct gt_err *err)
+{
+	char shown[GT_CELL_SHOWN];
+	return gt_fail(err, GT_ENOINPUT,
+	               "%s: expected a list of paths, one on each line, got %lld line%s that name%s no file, such as \"%s\"; %s", name,
+	               (long long)lines, lines == 1 ? "" : "s", lines == 1 ? "s" : "", gt_cell_shown(first, shown), remedy(f));
+}
 
 static enum gt_code read_list(struct gt_inputs *in, FILE *f, const char *name, struct gt_err *err)
 {
@@ -159,6 +177,7 @@ static enum gt_code read_list(struct gt_inputs *in, FILE *f, const char *name, s
 	size_t cap = 0;
 	ssize_t n;
 	int64_t number = 0, begin = in->n;
+	bool there = false;
 	enum gt_code code = GT_OK;
 	errno = 0;
 	while (code == GT_OK && (n = getline(&line, &cap, f)) >= 0) {
@@ -166,17 +185,20 @@ static enum gt_code read_list(struct gt_inputs *in, FILE *f, const char *name, s
 		while (n > 0 && (line[n - 1] == '\n' || line[n - 1] == '\r'))
 			line[--n] = 0;
 		if (memchr(line, 0, (size_t)n))
-			code = gt_fail(err, GT_EDATA, "%s:%lld: expected the path of a file, got a line with a NUL byte", name, (long long)number);
+			code = gt_fail(err, GT_EDATA, "%s:%lld: expected the path of a file, got a line with a NUL byte; %s", name, (long long)number,
+			               remedy(f));
 		else if (n >= GT_PATH_SIZE)
-			code = gt_fail(err, GT_EDATA, "%s:%lld: expected a path of at most %d bytes, got %lld", name, (long long)number,
-			               GT_PATH_SIZE - 1, (long long)n);
+			code = gt_fail(err, GT_EDATA, "%s:%lld: expected a path of at most %d bytes, got %lld; %s", name, (long long)number,
+			               GT_PATH_SIZE - 1, (long long)n, remedy(f));
 		else if (n)
-			code = add_path(in, line, err);
+			code = add_path(in, line, &there, err);
 	}
 	if (code == GT_OK && ferror(f))
 		code = gt_fail(err, GT_EIO, "%s: cannot read the list: %s", name, strerror(errno));
 	if (code == GT_OK && in->n == begin)
 		code = gt_fail(err, GT_ENOINPUT, "%s: expected a list of paths, one on each line, got none", name);
+	if (code == GT_OK && !there)
+		code = no_list(f, name, in->v[begin].path, in->n - begin, err);
 	free(line);
 	return code;
 }
@@ -197,5 +219,6 @@ enum gt_code gt_inputs_add(struct gt_inputs *in, const char *operand, struct gt_
 {
 	if (operand[0] == '@' || !strcmp(operand, "-"))
 		return gt_inputs_add_list(in, operand + (operand[0] == '@'), err);
-	return add_path(in, operand, err);
+	bool there = false;
+	return add_path(in, operand, &there, err);
 }

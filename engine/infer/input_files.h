@@ -29,7 +29,8 @@ struct gt_inputs {
 };
 
 /* An operand or a line that is no usable file becomes an entry with an error, or an error when the file is read. Errors of these functions
- * concern a list: GT_ENOINPUT if it cannot be opened or is empty, GT_EDATA if it has a NUL byte or a path that is too long. */
+ * concern a list: GT_ENOINPUT if it cannot be opened, is empty, or names no file that exists; GT_EDATA if it has a NUL byte or a path that
+ * is too long. */
 enum gt_code gt_inputs_add(struct gt_inputs *in, const char *operand, struct gt_err *err);
 enum gt_code gt_inputs_add_list(struct gt_inputs *in, const char *list, struct gt_err *err);
 void gt_inputs_free(struct gt_inputs *in);

@@ -158,6 +158,9 @@ static enum gt_code with_checkpoint(struct gt_predictor *p, const struct gt_pred
 	enum gt_code code = find_inputs(spec, in, err);
 	if (code == GT_OK)
 		code = gt_session_open(&session, &p->s, err);
+	if (code == GT_OK && spec->top && p->s->data.nvalues)
+		code = gt_fail(err, GT_EUSAGE, "--top %d: expected a model that predicts classes, got %.400s, which predicts numbers (\"%.100s\"); "
+		               "remove --top", spec->top, spec->ckpt, p->s->data.value_name[0]);
 	if (code == GT_OK)
 		code = predict_all(p, in, err);
 	gt_predictor_close(p);
@@ -174,7 +177,7 @@ enum gt_code gt_predict(const struct gt_predict_spec *spec, bool (*fn)(void *use
 	struct gt_predictor *p = calloc(1, sizeof *p);
 	if (!p)
 		return gt_fail_memory(err, sizeof *p);
-	p->top = spec->top;
+	p->top = spec->top ? spec->top : 1;
 	p->fn = fn;
 	p->user = user;
 	enum gt_code code = gt_arena_open(&in.arena, err);

@@ -162,6 +162,30 @@ gives predict_classes 0 out 'path,index,level,probability_high,probability_low' 
 cp out all.out
 gives predict_json 0 out '"top":[{"class":' predict classes test.csv --json --top 2
 gives predict_json_numbers 0 out '"values":{"y":' predict numbers test.csv --json
+# --top has the effect that it has on images, and is refused where there are no classes
+gives predict_top 0 out 'path,index,class,name,probability' predict classes test.csv --top 1
+if cmp -s <(tail -n +2 all.out | cut -d, -f1-3) <(tail -n +2 out | cut -d, -f1,2,4) && awk -F, 'NF != 5 { exit 1 }' out; then
+	pass predict_top_class
+else
+	fail predict_top_class "$(head -n 2 out)"
+fi
+run predict classes test.csv --top 3 # the model has two classes
+if [ "$(head -n 1 out)" = path,index,class,name,probability,class_2,name_2,probability_2,class_3,name_3,probability_3 ] &&
+	awk -F, 'NR > 1 && (NF != 11 || $5 < $8 || ($5 + $8 - 1) ^ 2 > 1e-12 || $9 != "") { exit 1 }' out; then
+	pass predict_top_3
+else
+	fail predict_top_3 "$(head -n 2 out)"
+fi
+gives predict_top_numbers 64 err '--top 2: expected a model that predicts classes, got numbers, which predicts numbers ("y")' \
+	predict numbers test.csv --top 2
+# a table on standard input, where a list of files is expected
+"$gtrain" predict classes - <test.csv >out 2>err
+rc=$?
+if [ $rc = 66 ] && [ "$(wc -l <err)" = 1 ] && grep -q 'standard input: expected a list of paths, .*, got 121 lines that' err; then
+	pass predict_stdin
+else
+	fail predict_stdin "status $rc: $(head -n 2 err)"
+fi
 # what is counted in its predictions is what an evaluation measures
 acc=$(paste -d, <(tail -n +2 all.out | cut -d, -f3) <(tail -n +2 test.csv | cut -d, -f6) |
 	awk -F, '{ n += $1 == $2 } END { printf "%.4f\n", n / NR }')

@@ -131,6 +131,11 @@ TEST(bad_second_file)
 	CHECK(strstr(e.msg, "got also \"z\""));
 	put_text("b.csv", "y\na\n");
 	CHECK(gt_table_read((const char *const[]){a, b}, 2, &plain, &t, &e) == GT_EDATA && strstr(e.msg, "\"x\" is missing"));
+	put_text("a.csv", "1.5,a\n2.5,b\n");
+	put_text("b.csv", "x,z\n1,a\n");
+	const struct gt_table_spec second = {.target = (const char *const[]){"c2"}, .ntarget = 1};
+	CHECK(gt_table_read((const char *const[]){a, b}, 2, &second, &t, &e) == GT_EDATA &&
+	      strstr(e.msg, "b.csv:1: expected a row, because the files before have no header, got what looks like one: \"x\", \"z\""));
 }
 
 TEST(bad_predictions)
@@ -160,6 +165,54 @@ TEST(bad_predictions)
 	gt_table_free(&u);
 	CHECK(read_as("2\n", &plain, &f, false, &u) == GT_EDATA &&
 	      strstr(e.msg, "expected 3 fields, as in the training data, or 2 without"));
+	gt_table_facts_free(&f);
+	gt_table_free(&t);
+}
+
+TEST(bad_headers)
+{
+	struct gt_data_table t, u;
+	struct gt_table_facts f;
+	struct gt_table_spec s = {.target = (const char *const[]){"c3"}, .ntarget = 1};
+	/* a model of a table with numbers, without a header */
+	CHECK_OK(learn_text("1.5,a,no\n2.5,b,yes\n", &s, &t, &f), e);
+	CHECK(read_as("x,kind,y\n1,a,no\n", &s, &f, false, &u) == GT_EDATA && strstr(e.msg, "u.csv:1: expected a row, because the training "
+	                                                                                      "data has no header"));
+	CHECK_MSG(strstr(e.msg, "got what looks like one: \"x\", \"kind\", \"y\"; remove the line") && !strstr(e.msg, "or put"), "%s", e.msg);
+	CHECK(read_as("x,kind\n1,a\n", &s, &f, false, &u) == GT_EDATA && strstr(e.msg, "one: \"x\", \"kind\"; remove the line"));
+	CHECK(read_as("x,b,y\n1,a,no\n", &s, &f, false, &u) == GT_EDATA && strstr(e.msg, "u.csv:1: column \"c1\": expected a number"));
+	CHECK_OK(read_as("?,kind,no\n1,a,no\n", &s, &f, false, &u), e); /* a missing number, a word that is not known, a class */
+	gt_table_free(&u);
+	gt_table_facts_free(&f);
+	gt_table_free(&t);
+	/* words only */
+	s.header = GT_HEADER_NO;
+	CHECK_OK(learn_text("a,p,no\nb,q,yes\na,q,no\n", &s, &t, &f), e);
+	CHECK(read_as("x,kind,y\na,p,no\n", &s, &f, true, &u) == GT_EDATA && strstr(e.msg, "\"y\"; remove the line, or put another one"));
+	CHECK(read_as("x,kind\na,p\n", &s, &f, false, &u) == GT_EDATA && strstr(e.msg, "u.csv:1: expected a row"));
+	CHECK_OK(read_as("b,p\nx,kind\n", &s, &f, false, &u), e); /* only the first line can be a header */
+	CHECK(u.n == 2 && u.column[0].code[1] == GT_CODE_OTHER);
+	gt_table_free(&u);
+	CHECK_OK(read_as("x,q\n", &s, &f, false, &u), e); /* a word of the training data */
+	gt_table_free(&u);
+	CHECK_OK(read_as("x,x\n", &s, &f, false, &u), e); /* columns have different names */
+	gt_table_free(&u);
+	gt_table_facts_free(&f);
+	gt_table_free(&t);
+	/* a single column of words: a word that is not known is allowed */
+	s.target = (const char *const[]){"c2"};
+	CHECK_OK(learn_text("a,1\nb,0\n", &s, &t, &f), e);
+	CHECK_OK(read_as("x\n", &s, &f, false, &u), e);
+	gt_table_free(&u);
+	gt_table_facts_free(&f);
+	gt_table_free(&t);
+	/* texts have no values that are known, but names that data.columns gives */
+	s = (struct gt_table_spec){.column = (const struct gt_column_spec[]){{"review", GT_COLUMN_TEXT}, {"y", GT_COLUMN_TARGET}},
+	                           .ncolumns = 2, .target = target_y, .ntarget = 1, .header = GT_HEADER_NO};
+	CHECK_OK(learn_text("good,1\nbad,0\n", &s, &t, &f), e);
+	CHECK(read_as("review\nbad\n", &s, &f, false, &u) == GT_EDATA && strstr(e.msg, "one: \"review\"; remove the line"));
+	CHECK_OK(read_as("nice\n", &s, &f, false, &u), e);
+	gt_table_free(&u);
 	gt_table_facts_free(&f);
 	gt_table_free(&t);
 }

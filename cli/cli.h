@@ -123,6 +123,7 @@ void gt_output_init(struct gt_cli *cli); /* prepares output without colours; cal
 void gt_output_style(struct gt_cli *cli);
 /* Writes to stdout. A failure of the write is stored in cli->out_errno and reported when the program ends. */
 void gt_out(struct gt_cli *cli, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+bool gt_out_bytes(struct gt_cli *cli, const void *data, size_t n); /* like gt_out; returns false if the output cannot be written */
 void gt_out_line(struct gt_cli *cli, const char *line); /* writes the line and a newline, and flushes */
 enum gt_code gt_out_json(struct gt_cli *cli, struct gt_err *err); /* writes cli->json as a line, and resets it */
 enum gt_code gt_out_finish(struct gt_cli *cli, struct gt_err *err); /* flushes stdout; GT_EIO: output was lost */

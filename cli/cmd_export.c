@@ -1,9 +1,10 @@
 #include "commands.h"
 #include <ctype.h>
 #include <string.h>
+#include <unistd.h>
 
 static const struct gt_option options[] = {
-	{"out", 'o', GT_OPTION_STRING, GT_OFFSET(out), "FILE", GT_COMPLETE_FILE, NULL, 0, 0, "the file to write", true},
+	{"out", 'o', GT_OPTION_STRING, GT_OFFSET(out), "FILE", GT_COMPLETE_FILE, NULL, 0, 0, "the file to write; -: standard output", true},
 	{0},
 };
 
@@ -20,9 +21,25 @@ static enum gt_code check_name(const char *path, struct gt_err *err)
 	    path, dot, (int)(dot - path > 400 ? 400 : dot - path), path);
 }
 
+static bool write_piece(void *user, const void *data, size_t n)
+{
+	return gt_out_bytes(user, data, n);
+}
+
+static enum gt_code to_stdout(struct gt_cli *cli, struct gt_err *err)
+{
+	if (cli->args.json)
+		return gt_fail(err, GT_EUSAGE, "--out - and --json do not go together, because both write to standard output");
+	if (isatty(STDOUT_FILENO))
+		return gt_fail(err, GT_EUSAGE, "--out -: expected a pipe or a file as standard output, got a terminal, which cannot show weights");
+	return gt_export_pieces(cli->args.operands.v[0], write_piece, cli, err);
+}
+
 static enum gt_code export(struct gt_cli *cli, struct gt_err *err)
 {
 	const struct gt_args *a = &cli->args;
+	if (!strcmp(a->out, "-"))
+		return to_stdout(cli, err);
 	GT_TRY(check_name(a->out, err));
 	GT_TRY(gt_export(a->operands.v[0], a->out, err));
 	if (a->json) {
@@ -43,7 +60,7 @@ const struct gt_command gt_cmd_export = {
 	.summary = "write a checkpoint's weights as one safetensors file",
 	.about = "Writes the weights of a checkpoint as one safetensors file, with PyTorch's names and\n"
 	         "layouts, for safetensors.torch.load_file and load_state_dict. The file appears only\n"
-	         "when it is complete.",
+	         "when it is complete. With -o -, standard output receives the bytes of the file.",
 	.example = "gtrain export runs/fmnist-mlp -o fmnist.safetensors",
 	.min_operands = 1,
 	.max_operands = 1,

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 static const struct gt_option options[] = {
-	{"out", 'o', GT_OPTION_STRING, GT_OFFSET(out), "FILE", GT_COMPLETE_FILE, NULL, 0, 0, "file to write, instead of standard output"},
+	{"out", 'o', GT_OPTION_STRING, GT_OFFSET(out), "FILE", GT_COMPLETE_FILE, NULL, 0, 0, "file to write; default and -: standard output"},
 	{"target", 0, GT_OPTION_LIST, GT_OFFSET(targets), "COLUMN", GT_COMPLETE_NONE, NULL, 0, 0,
 	 "of a table: column to predict; can be repeated for several columns of numbers"},
 	{"pretrained", 0, GT_OPTION_STRING, GT_OFFSET(init), "FILE", GT_COMPLETE_FILE, NULL, 0, 0,
@@ -17,21 +17,22 @@ static const struct gt_option options[] = {
 static enum gt_code init(struct gt_cli *cli, struct gt_err *err)
 {
 	const struct gt_args *a = &cli->args;
+	const char *out = a->out && strcmp(a->out, "-") ? a->out : NULL; /* NULL: standard output */
 	char *text;
-	if (a->out && !access(a->out, F_OK))
-		return gt_fail(err, GT_ECANTCREAT, "%s: the file exists; remove it or choose another name", a->out);
+	if (out && !access(out, F_OK))
+		return gt_fail(err, GT_ECANTCREAT, "%s: the file exists; remove it or choose another name", out);
 	struct gt_init_spec spec = {.path = a->operands.v[0], .pretrained = a->init, .targets = a->targets.v, .ntargets = a->targets.n};
 	GT_TRY(gt_init_config(&spec, &text, err));
 	enum gt_code code = GT_OK;
-	if (!a->out)
+	if (!out)
 		gt_out(cli, "%s", text);
 	else
-		code = gt_file_replace(a->out, 0644, text, strlen(text), err);
+		code = gt_file_replace(out, 0644, text, strlen(text), err);
 	free(text);
-	if (code == GT_OK && a->out && !a->quiet) {
+	if (code == GT_OK && out && !a->quiet) {
 		char program[1024], file[1024];
-		gt_cli_note(cli, "wrote %s; next: %s check %s", a->out, gt_cli_program(cli, program, sizeof program),
-		            gt_cli_shell_word(a->out, file, sizeof file));
+		gt_cli_note(cli, "wrote %s; next: %s check %s", out, gt_cli_program(cli, program, sizeof program),
+		            gt_cli_shell_word(out, file, sizeof file));
 	}
 	return code;
 }

@@ -47,6 +47,15 @@ void gt_out(struct gt_cli *cli, const char *fmt, ...)
 	va_end(ap);
 }
 
+bool gt_out_bytes(struct gt_cli *cli, const void *data, size_t n)
+{
+	if (cli->out_errno)
+		return false;
+	errno = 0;
+	check_out(cli, fwrite(data, 1, n, stdout) < n);
+	return !cli->out_errno;
+}
+
 void gt_out_line(struct gt_cli *cli, const char *line)
 {
 	if (cli->out_errno)

@@ -127,7 +127,7 @@ complete -c gtrain -n '__gtrain_is inspect' -l verify -d 'read all files and ver
 complete -c gtrain -n '__gtrain_is inspect eq 0' -a '(__fish_complete_directories)'
 
 complete -c gtrain -n 'test (count (__gtrain_words_typed)) = 0' -a export -d 'write a checkpoint\'s weights as one safetensors file'
-complete -c gtrain -n '__gtrain_is export' -s o -l out -r -F -d 'the file to write'
+complete -c gtrain -n '__gtrain_is export' -s o -l out -r -F -d 'the file to write; -: standard output'
 complete -c gtrain -n '__gtrain_is export eq 0' -a '(__fish_complete_directories)'
 
 complete -c gtrain -n 'test (count (__gtrain_words_typed)) = 0' -a lr-find -d 'train with growing learning rates and suggest one'
@@ -151,7 +151,7 @@ complete -c gtrain -n 'test (count (__gtrain_words_typed)) = 0' -a configs -d 'l
 complete -c gtrain -n '__gtrain_is configs eq 0' -a '(__gtrain_words configs)'
 
 complete -c gtrain -n 'test (count (__gtrain_words_typed)) = 0' -a init -d 'write a config for a folder of images or texts, or for a table'
-complete -c gtrain -n '__gtrain_is init' -s o -l out -r -F -d 'file to write, instead of standard output'
+complete -c gtrain -n '__gtrain_is init' -s o -l out -r -F -d 'file to write; default and -: standard output'
 complete -c gtrain -n '__gtrain_is init' -l target -x -d 'of a table: column to predict; can be repeated for several columns of numbers'
 complete -c gtrain -n '__gtrain_is init' -l pretrained -r -F -d 'safetensors file with the weights of a ResNet of torchvision to start from'
 complete -c gtrain -n '__gtrain_is init eq 0' -F

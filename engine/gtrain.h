@@ -528,6 +528,8 @@ void gt_inspect_free(struct gt_inspect *r);
 
 /* Copies model.safetensors of a checkpoint to path, atomically. */
 enum gt_code gt_export(const char *ckpt, const char *path, struct gt_err *err);
+/* Verifies the digests of a checkpoint and passes model.safetensors to fn in pieces, in their order; fn returns false to end the copy. */
+enum gt_code gt_export_pieces(const char *ckpt, bool (*fn)(void *user, const void *data, size_t n), void *user, struct gt_err *err);
 
 /* ---- machine -------------------------------------------------------------------------------------------------------------- */
 struct gt_device_row {

@@ -115,6 +115,29 @@ static enum gt_code copy_model(const struct gt_ckpt *c, const char *path, struct
 	return code;
 }
 
+struct pieces {
+	bool (*fn)(void *user, const void *data, size_t n);
+	void *user;
+	bool ended; /* fn has returned false */
+};
+
+static enum gt_code pass_piece(void *user, const void *data, size_t n, struct gt_err *err)
+{
+	struct pieces *p = user;
+	p->ended = !p->fn(p->user, data, n);
+	return p->ended ? gt_fail(err, GT_EIO, "the copy was ended") : GT_OK; /* stops gt_st_each; nobody sees the error */
+}
+
+enum gt_code gt_export_pieces(const char *ckpt, bool (*fn)(void *user, const void *data, size_t n), void *user, struct gt_err *err)
+{
+	struct gt_ckpt *c;
+	struct pieces p = {fn, user, false};
+	GT_TRY(gt_ckpt_open(ckpt, NULL, true, NULL, NULL, &c, err));
+	enum gt_code code = gt_st_each(gt_ckpt_file(c, GT_CKPT_MODEL), pass_piece, &p, err);
+	gt_ckpt_close(c);
+	return p.ended ? GT_OK : code;
+}
+
 enum gt_code gt_export(const char *ckpt, const char *path, struct gt_err *err)
 {
 	struct gt_ckpt *c;

@@ -215,6 +215,35 @@ static enum gt_code open_latest(struct search *s, struct gt_ckpt **out, struct g
 	return code;
 }
 
+static int by_step(const void *a, const void *b)
+{
+	const struct gt_ckpt_entry *x = a, *y = b;
+	return (x->step > y->step) - (x->step < y->step);
+}
+
+#define LISTED 10 /* number of the lowest and of the highest steps that an error lists */
+
+/* Reports that none of the n entries is the checkpoint of a step, and lists the steps that there are. Sorts the entries. */
+static enum gt_code no_step(const char *dir, int64_t step, struct gt_ckpt_entry *e, int n, struct gt_err *err)
+{
+	char list[600] = "";
+	int steps = 0;
+	for (int i = 0; i < n; i++)
+		if (e[i].kind == GT_CKPT_STEP)
+			e[steps++] = e[i];
+	if (!steps)
+		return gt_fail(err, GT_ENOINPUT, "%s: there is no checkpoint", dir);
+	qsort(e, (size_t)steps, sizeof *e, by_step);
+	for (int i = 0; i < steps; i++) {
+		size_t at = strlen(list);
+		bool skips = steps > 2 * LISTED && i == LISTED;
+		i = skips ? steps - LISTED : i;
+		snprintf(list + at, sizeof list - at, "%s%s%lld", at ? ", " : "", skips ? "..., " : "", (long long)e[i].step);
+	}
+	return gt_fail(err, GT_ENOINPUT, "%s: there is no checkpoint of step %lld; expected %s%s", dir, (long long)step,
+	               steps > 1 ? "one of " : "", list);
+}
+
 static enum gt_code open_step(struct search *s, int64_t step, struct gt_ckpt **out, struct gt_err *err)
 {
 	struct gt_ckpt_entry *e, *found = NULL;
@@ -223,8 +252,7 @@ static enum gt_code open_step(struct search *s, int64_t step, struct gt_ckpt **o
 	for (int i = 0; i < n; i++)
 		if (e[i].step == step && (e[i].kind == GT_CKPT_STEP || (e[i].kind == GT_CKPT_PREV && !found)))
 			found = &e[i];
-	enum gt_code code = found ? open_entry(s->dir, found, s->verify, out, err)
-	                          : gt_fail(err, GT_ENOINPUT, "%s: there is no checkpoint of step %lld", s->dir, (long long)step);
+	enum gt_code code = found ? open_entry(s->dir, found, s->verify, out, err) : no_step(s->dir, step, e, n, err);
 	free(e);
 	return code;
 }
@@ -276,6 +304,22 @@ bool gt_ckpt_is_step_dir(const char *path)
 	return exists(path, GT_CKPT_MANIFEST) || gt_ckpt_name_parse(name, &step) == GT_CKPT_STEP;
 }
 
+/* Reports that the path of a checkpoint, such as DIR/step-00000938, does not exist. */
+static enum gt_code absent_step(const char *path, struct gt_err *err)
+{
+	char name[GT_CKPT_NAME], dir[GT_PATH_SIZE];
+	struct gt_ckpt_entry *e;
+	int64_t step;
+	int n;
+	last_name(path, name);
+	gt_ckpt_name_parse(name, &step);
+	if (gt_path_parent(dir, path, NULL) || gt_ckpt_scan(dir, false, &e, &n, NULL))
+		return gt_fail(err, GT_ENOINPUT, "%s: cannot open: %s", path, strerror(ENOENT));
+	enum gt_code code = no_step(dir, step, e, n, err);
+	free(e);
+	return code;
+}
+
 enum gt_code gt_ckpt_run_dir(const char *path, char *dir, int64_t *step, struct gt_err *err)
 {
 	char name[GT_CKPT_NAME], real[PATH_MAX];
@@ -316,6 +360,8 @@ enum gt_code gt_ckpt_open(const char *path, const char *which, bool verify, void
 	struct search s = {.dir = path, .verify = verify, .warn = warn, .user = user};
 	struct stat st;
 	*out = NULL;
+	if (stat(path, &st) && errno == ENOENT && gt_ckpt_is_step_dir(path))
+		return absent_step(path, err);
 	if (stat(path, &st))
 		return gt_fail(err, errno == ENOENT || errno == ENOTDIR ? GT_ENOINPUT : GT_EIO, "%s: cannot open: %s", path, strerror(errno));
 	if (!S_ISDIR(st.st_mode))

@@ -226,6 +226,17 @@ for name in x.safetensors weights; do
 	[ "$rc" = 0 ] && [ -s "$name" ] && pass "export_$name" || fail "export_$name" "status $rc: $(cat err)"
 done
 
+# standard output receives the same bytes
+run export taken/run -o -
+[ "$rc" = 0 ] && cmp -s "$tmp/out" x.safetensors && [ ! -s "$tmp/err" ] && [ ! -e - ] && pass export_stdout ||
+	fail export_stdout "status $rc: $(cat err)"
+gives export_stdout_json 64 err '--out - and --json do not go together' export taken/run -o - --json
+"$gtrain" export taken/run -o - 2>err >/dev/full
+[ $? = 74 ] && grep -q 'cannot write standard output: No space left' err && pass export_stdout_full || fail export_stdout_full "$(cat err)"
+python3 "$src/tests/cli/on_terminal.py" 200 "$gtrain" export taken/run -o - >out 2>&1
+grep -q 'expected a pipe or a file as standard output, got a terminal' out && pass export_terminal ||
+	fail export_terminal "$(head -c 200 out)"
+
 # ---- the best by top-5 accuracy ----------------------------------------------------------------------------------------------------------
 run run -q base.cfg -o top -s 'checkpoint.best.metric=test/top5'
 [ "$rc" = 0 ] && [ -e top/best ] && pass best_top5 || fail best_top5 "status $rc: $(cat err)"

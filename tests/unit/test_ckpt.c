@@ -94,6 +94,11 @@ TEST(ckpt_round_trip)
 	CHECK(open_step(in(dir, "step-00000001"), "latest", &code, &e) == 1);
 	CHECK(open_step(in(dir, "latest"), "latest", &code, &e) == 4); /* the symlink as a path */
 	CHECK(open_step(dir, "9", &code, &e) == -1 && code == GT_ENOINPUT);
+	CHECK_MSG(strstr(e.msg, "there is no checkpoint of step 9; expected one of 0, 1, 2, 3, 4") && !strchr(strstr(e.msg, "of 0"), ';'), "%s",
+	          e.msg);
+	CHECK(open_step(in(dir, "step-00000007"), "latest", &code, &e) == -1 && code == GT_ENOINPUT);
+	CHECK_MSG(strstr(e.msg, "deep/er: there is no checkpoint of step 7; expected one of 0, 1, 2, 3, 4"), "%s", e.msg);
+	CHECK(open_step(in(dir, "gone/step-00000007"), "latest", &code, &e) == -1 && strstr(e.msg, "step-00000007: cannot open: No such file"));
 	CHECK(open_step(dir, "-1", &code, &e) == -1 && code == GT_EUSAGE);
 	CHECK(open_step(dir, "x", &code, &e) == -1 && code == GT_EUSAGE);
 	CHECK(open_step(in(dir, "nowhere"), "latest", &code, &e) == -1 && code == GT_ENOINPUT);
@@ -103,6 +108,18 @@ TEST(ckpt_round_trip)
 	CHECK(!stat(in(dir, "step-00000001/model.safetensors"), &st) && (st.st_mode & 0777) == 0600);
 	CHECK(!stat(in(dir, "step-00000001/manifest.json"), &st) && (st.st_mode & 0777) == 0600);
 	CHECK(entries(dir, "tmp-") == 0 && entries(dir, "step-") == 5);
+}
+
+TEST(ckpt_lists_steps)
+{
+	const char *dir = fresh();
+	struct gt_err e;
+	enum gt_code code;
+	save_steps(dir, 99, 99, 0);
+	CHECK(open_step(dir, "1", &code, &e) == -1 && strstr(e.msg, "of step 1; expected 99"));
+	save_steps(dir, 5, 24, 0);
+	CHECK(open_step(dir, "1", &code, &e) == -1);
+	CHECK_MSG(strstr(e.msg, "expected one of 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, ..., 16, 17, 18, 19, 20, 21, 22, 23, 24, 99"), "%s", e.msg);
 }
 
 TEST(ckpt_without_optimizer_or_best)

@@ -4,10 +4,16 @@
 Usage: random_net.py SEED     "# modes: WORD:RANKS …" in the first line names the modes it can be compared in (par.sh's words)
 
 Nets are directed graphs of all layer types, on images or, a third of them, on tokens of different lengths, codes and numbers. They are
-smooth on the whole: a kink or a tie that falls the other way after one rounding would be no fault of a mode. Options are drawn so that
-one rank computes the same thing: a batch is normalised as a whole (sync: 1), or not at all."""
+smooth on the whole: a kink or a tie that falls the other way after one rounding would be no fault of a mode. So are the updates (EPS).
+Options are drawn so that one rank computes the same thing: a batch is normalised as a whole (sync: 1), or not at all."""
 import random
 import sys
+
+# Adam and its relatives divide a gradient by its own size, plus eps. With the usual eps of 1e-8 they make a large part of a step of a
+# gradient that is rounding only: that of queries which see one key each, which is zero, or that of a single element which is near zero at
+# the first step. Such weights then differ by 1e-3 where nothing is wrong. An error of 1e-9 in a gradient, as rounding makes, is multiplied
+# by at most 1 / eps, so with this eps it moves a weight by 1e-5 of a step. Gradients above eps are still normalised.
+EPS = "1.0e-4"
 
 seed = int(sys.argv[1])
 r = random.Random(seed)
@@ -300,6 +306,8 @@ opt = {"sgd": 'lr = 0.005; momentum = 0.9; ' + r.choice(["", "nesterov = true; "
        "adamw": "lr = 0.001; ", "adam": "lr = 0.001; " + r.choice(["", "weight_decay = 0.01; "]),
        "rmsprop": "lr = 0.0005; " + r.choice(["", "centered = true; ", "momentum = 0.5; "]), "muon": "lr = 0.001; "}[kind]
 opt += r.choice(["", "", "decay_bias = false; "])
+if kind != "sgd":  # muon: this is the optimizer of the tensors that it does not take
+    opt += f"eps = {EPS}; "
 muon = ""
 if kind == "muon":  # takes matrices only
     muon = f'{{ match = ["linear*.weight", "conv*.weight"]; optimizer = {{ type = "muon"; lr = {r.choice([0.002, 0.01])}; }}; }}'
@@ -311,7 +319,7 @@ train.append("schedule = { " + r.choice(['type = "constant"; ', 'type = "cosine"
 if muon:
     train.append(f"groups = ( {muon} )")
 elif r.random() < 0.25:
-    other = r.choice(['type = "sgd"; lr = 0.01; momentum = 0.5; ', 'type = "adamw"; lr = 0.0005; '])
+    other = r.choice(['type = "sgd"; lr = 0.01; momentum = 0.5; ', f'type = "adamw"; lr = 0.0005; eps = {EPS}; '])
     train.append(f'groups = ( {{ match = ["{r.choice(params)}.*"]; optimizer = {{ {other}}}; }} )')
 data = ['name = "synthetic"', f"batch = {batch}", "classes = 10", f"samples = {240 if even else r.choice([233, 241, 245, 250])}",
         "samples_test = 40"] + options

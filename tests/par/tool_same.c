@@ -1,10 +1,13 @@
 /* How far two runs are from each other: their loss curves, and the tensors of their last checkpoints.
- *   tool_same [-b] [-l LIMIT] [-w LIMIT] [-m LIMIT] [-f STEP] DIR DIR
+ *   tool_same [-b] [-z SHARE] [-l LIMIT] [-w LIMIT] [-m LIMIT] [-f STEP] DIR DIR
  * prints one line: loss=WORST@STEP steps=N weights=WORST:NAME moments=WORST:NAME tensors=N. Worst: of the losses the relative difference,
  * of a tensor the largest absolute one over its largest element. Two runs must have the same steps, and the same tensors with the same
- * types and shapes in the same order: a checkpoint does not tell who wrote it. -b        leave running statistics out: modes that normalise
- * by parts of the batch keep others -l, -w, -m    status 1 if the losses, the weights, the optimizer's moments part by more -f losses from
- * this step on (a run that was resumed has two lines for none) */
+ * types and shapes in the same order: a checkpoint does not tell who wrote it.
+ *   -b          leave running statistics out: modes that normalise by parts of the batch keep others
+ *   -z SHARE    the largest element of a weight counts as at least SHARE of the largest one of all weights: for nets with weights that
+ *               start at zero and stay there, but for rounding
+ *   -l, -w, -m  status 1 if the losses, the weights, the optimizer's moments differ by more
+ *   -f STEP     losses from this step on: a run that was resumed has two lines for none */
 #include "store/safetensors.h"
 #include <math.h>
 #include <stdio.h>
@@ -70,13 +73,31 @@ static bool is_buffer(const char *name)
 	return strstr(name, "running_") || strstr(name, "num_batches_tracked");
 }
 
-static void compare(const char *file, const char *a, const char *b, bool skip_buffers, struct worst *w, int *n)
+static double largest(const struct gt_st_tensor *t)
+{
+	double max = 0;
+	for (int64_t k = 0; k < gt_tdesc_count(&t->desc); k++)
+		max = fabs(element(t, (size_t)k)) > max ? fabs(element(t, (size_t)k)) : max;
+	return max;
+}
+
+/* The largest element of all weights. */
+static double largest_weight(const struct gt_st_file *f)
+{
+	double max = 0;
+	for (int i = 0; i < gt_st_count(f); i++)
+		if (!is_buffer(gt_st_at(f, i)->name))
+			max = fmax(max, largest(gt_st_at(f, i)));
+	return max;
+}
+
+static void compare(bool moments, const char *a, const char *b, bool skip_buffers, double share, struct worst *w, int *n)
 {
 	char path[2][4300];
 	struct gt_st_file *f[2];
 	struct gt_err err = {0};
-	snprintf(path[0], sizeof path[0], "%s/latest/%s", a, file);
-	snprintf(path[1], sizeof path[1], "%s/latest/%s", b, file);
+	snprintf(path[0], sizeof path[0], "%s/latest/%s.safetensors", a, moments ? "optimizer" : "model");
+	snprintf(path[1], sizeof path[1], "%s/latest/%s.safetensors", b, moments ? "optimizer" : "model");
 	if (access(path[0], F_OK) && access(path[1], F_OK)) /* an optimizer without states */
 		return;
 	for (int i = 0; i < 2; i++)
@@ -84,16 +105,17 @@ static void compare(const char *file, const char *a, const char *b, bool skip_bu
 			die(path[i], err.msg);
 	if (gt_st_count(f[0]) != gt_st_count(f[1]))
 		die(path[1], "another number of tensors");
+	double least = share > 0 ? share * largest_weight(f[0]) : 0;
 	for (int i = 0; i < gt_st_count(f[0]); i++) {
 		const struct gt_st_tensor *x = gt_st_at(f[0], i), *y = gt_st_at(f[1], i);
-		double scale = 0, d = 0;
+		double scale, d = 0;
 		if (strcmp(x->name, y->name) || x->desc.dtype != y->desc.dtype || !gt_tdesc_same_shape(&x->desc, &y->desc))
 			die(y->name, "another name, type or shape");
 		if (skip_buffers && is_buffer(x->name))
 			continue;
+		scale = fmax(largest(x), least);
 		for (int64_t k = 0; k < gt_tdesc_count(&x->desc); k++) {
 			double u = element(x, (size_t)k), v = element(y, (size_t)k);
-			scale = fabs(u) > scale ? fabs(u) : scale;
 			d = fabs(u - v) <= d ? d : isnan(u - v) ? INFINITY : fabs(u - v);
 		}
 		d = d > 0 ? d / (scale > 0 ? scale : 1) : 0;
@@ -111,14 +133,16 @@ int main(int argc, char **argv)
 {
 	static double loss[2][STEPS];
 	struct worst weights = {0}, moments = {0};
-	double limit[3] = {INFINITY, INFINITY, INFINITY}, worst = 0;
+	double limit[3] = {INFINITY, INFINITY, INFINITY}, worst = 0, share = 0;
 	int n = 0, at = 0, from = 1;
 	bool skip_buffers = false;
-	for (int o; (o = getopt(argc, argv, "bl:w:m:f:")) != -1;) {
+	for (int o; (o = getopt(argc, argv, "bz:l:w:m:f:")) != -1;) {
 		if (o == 'b')
 			skip_buffers = true;
 		else if (o == 'f')
 			from = atoi(optarg);
+		else if (o == 'z')
+			share = atof(optarg);
 		else if (o == 'l' || o == 'w' || o == 'm')
 			limit[o == 'l' ? 0 : o == 'w' ? 1 : 2] = atof(optarg);
 		else
@@ -138,8 +162,8 @@ int main(int argc, char **argv)
 			at = i;
 		}
 	}
-	compare("model.safetensors", a, b, skip_buffers, &weights, &n);
-	compare("optimizer.safetensors", a, b, false, &moments, &n);
+	compare(false, a, b, skip_buffers, share, &weights, &n);
+	compare(true, a, b, false, 0, &moments, &n);
 	if (!n)
 		die(b, "no tensor was compared");
 	printf("loss=%.2e@%d steps=%d weights=%.2e:%s moments=%.2e:%s tensors=%d\n", worst, at, steps, weights.d, weights.at, moments.d,

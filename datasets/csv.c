@@ -138,6 +138,11 @@ const char *gt_csv_path(const struct gt_csv *c)
 	return c->file.shown;
 }
 
+static bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
 enum gt_code gt_csv_delimiter(const char *path, char *out, struct gt_err *err)
 {
 	static const char candidates[] = ",;\t|";
@@ -153,6 +158,7 @@ enum gt_code gt_csv_delimiter(const char *path, char *out, struct gt_err *err)
 		gt_gzfile_close(&f);
 	}
 	bool inside = false, any = false;
+	size_t decimal = 0; /* commas between two digits */
 	for (size_t i = 0; i < n; i++) {
 		const char *at = head[i] ? strchr(candidates, head[i]) : NULL;
 		if (head[i] == '"')
@@ -161,8 +167,11 @@ enum gt_code gt_csv_delimiter(const char *path, char *out, struct gt_err *err)
 			break;
 		else if (at && !inside)
 			count[at - candidates]++;
+		decimal += at == candidates && !inside && i && is_digit(head[i - 1]) && i + 1 < n && is_digit(head[i + 1]);
 		any |= head[i] != '\n' && head[i] != '\r';
 	}
+	if (decimal == count[0] && count[1] + count[2] + count[3]) /* 0,5;1,5 are two numbers with decimal commas */
+		count[0] = 0;
 	for (size_t i = 1; candidates[i]; i++)
 		if (count[i] > count[best])
 			best = i;

@@ -39,7 +39,7 @@ void gt_csv_close(struct gt_csv *c); /* does nothing if c is NULL */
 const char *gt_csv_path(const struct gt_csv *c);
 
 /* Finds out the delimiter of a file from the first line that is not empty: the one of , ; tab | that occurs most often in it outside of
- * quotes; a comma if none occurs. */
+ * quotes; a comma if none occurs. If each comma is between two digits and another of these characters occurs, commas are decimal commas. */
 enum gt_code gt_csv_delimiter(const char *path, char *out, struct gt_err *err);
 
 /* Reads the next record. GT_EDATA names file and line: a quoted field does not end, text follows a closing quote, a quote is in a field

@@ -85,6 +85,35 @@ enum gt_cell gt_cell_number(const char *text, size_t len, double *out)
 	return !(fabs(*out) <= (double)FLT_MAX) ? GT_CELL_RANGE : code ? GT_CELL_CODE : GT_CELL_NUMBER;
 }
 
+bool gt_cell_has_commas(const char *text, size_t len)
+{
+	uint64_t ignored = 0;
+	const char *p = text + (*text == '-' || *text == '+'), *end = text + len, *from = p;
+	p = read_digits(p, &ignored);
+	bool three = p - from >= 1 && p - from <= 3; /* all groups so far can be groups of three digits */
+	char between = *p;
+	int64_t groups = 0;
+	if (p == from || (between != ',' && between != '.'))
+		return false;
+	for (; *p == between; groups++) {
+		from = ++p;
+		p = read_digits(p, &ignored);
+		if (p == from || (groups && p - from != 3))
+			return false;
+		three &= p - from == 3;
+	}
+	if (groups > 1 && !three)
+		return false;
+	if (*p == (between == ',' ? '.' : ',')) { /* after groups of three digits, the other character begins the fraction */
+		if (!three)
+			return false;
+		from = ++p;
+		p = read_digits(p, &ignored);
+		return p == end && p > from;
+	}
+	return between == ',' && p == end;
+}
+
 const char *gt_cell_shown(const char *text, char buf[GT_CELL_SHOWN])
 {
 	const unsigned char *s = (const unsigned char *)text;

@@ -20,6 +20,10 @@ enum gt_cell {
 /* Classifies a text of len bytes, which a NUL ends, and stores its number unless it is a word. The double is the nearest one. */
 enum gt_cell gt_cell_number(const char *text, size_t len, double *out);
 
+/* Returns whether a text of len bytes is a number that is written with commas: with a decimal comma (1,5 and 1.234,5), or with commas
+ * between groups of three digits (1,234,567.8). Such a text is a word to gt_cell_number. */
+bool gt_cell_has_commas(const char *text, size_t len);
+
 /* Removes spaces and tabs at both ends. The byte after the text becomes NUL if it ended with one of them; a text that was trimmed before
  * may be trimmed again with the length that it had. */
 static inline const char *gt_cell_trim(char *text, size_t *len)

@@ -11,7 +11,8 @@
  *
  * A column whose type is not given is read as numbers until a cell is none. Numbers have not kept their text, so the files are then read
  * a second time, with this column as words; a number with leading zeros counts as a word there (cell.h). Such a column of more than
- * GT_TABLE_MAX_WORDS different words is read once more, as texts. */
+ * GT_TABLE_MAX_WORDS different words is read once more, as texts. If every cell is a number but some have commas (cell.h) or are out of
+ * range, the first of these is an error. */
 #ifndef GT_DATASETS_TABLE_H
 #define GT_DATASETS_TABLE_H
 

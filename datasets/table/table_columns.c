@@ -33,7 +33,7 @@ static bool looks_like_header(const struct gt_csv_record *rec)
 		if (!len)
 			continue;
 		any = true;
-		good = len <= MAX_NAME && gt_cell_number(text, len, &v) == GT_CELL_WORD &&
+		good = len <= MAX_NAME && gt_cell_number(text, len, &v) == GT_CELL_WORD && !gt_cell_has_commas(text, len) &&
 		       gt_words_add(&seen, text, len, &code, NULL) == GT_OK && seen.n > before;
 	}
 	gt_words_free(&seen);

@@ -12,7 +12,7 @@ struct gt_table_reading {
 	bool target;               /* a value that the model predicts */
 	bool open;                 /* the type is not given, and every cell so far is missing or a number */
 	bool numbers;              /* a cell was a number */
-	bool range;                /* open: a number was out of range */
+	char *why;                 /* open: an error about the first number that is out of range or has commas; malloc'ed; NULL: none */
 };
 
 struct gt_table_reader {
@@ -30,7 +30,6 @@ struct gt_table_reader {
 	uint64_t word_bytes;                /* bytes of all different words of all columns */
 	bool full;                          /* a limit of memory or of words is reached */
 	bool again;                         /* a column turned out to be one of words after numbers of it were read */
-	struct gt_err why;                  /* the first number out of range */
 };
 
 /* Looks at the first record of a file: sets r->to, nfields and first_line, and in the first file of a table makes the columns. *is_header:

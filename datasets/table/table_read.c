@@ -130,6 +130,16 @@ static enum gt_code turn_to_words(struct gt_table_reader *r, int k, struct gt_er
 	return GT_OK;
 }
 
+/* Notes the error of a number in a column whose type is not given. It counts only if no cell shows that the column is one of words. */
+static enum gt_code note_number(struct gt_table_reader *r, int k, const char *text, const char *why, struct gt_err *err)
+{
+	struct gt_err e = {0};
+	if (r->reading[k].why)
+		return GT_OK;
+	bad_cell(r, k, text, why, &e);
+	return (r->reading[k].why = strdup(e.msg)) ? GT_OK : gt_fail_memory(err, strlen(e.msg));
+}
+
 static enum gt_code put_number(struct gt_table_reader *r, int k, const char *text, size_t len, double *to, bool *is_word,
                                struct gt_err *err)
 {
@@ -139,6 +149,16 @@ static enum gt_code put_number(struct gt_table_reader *r, int k, const char *tex
 	case GT_CELL_NUMBER: break;
 	case GT_CELL_CODE: *is_word = how->open; break;
 	case GT_CELL_WORD:
+		if (gt_cell_has_commas(text, len)) {
+			const char *why = how->open && !how->target ? "expected a number with a decimal point and without commas, or the type "
+			                                              "\"categorical\" or \"ignore\" in data.columns"
+			                                            : "expected a number with a decimal point and without commas";
+			if (!how->open)
+				return bad_cell(r, k, text, why, err);
+			GT_TRY(note_number(r, k, text, why, err));
+			*to = NAN;
+			break;
+		}
 		*is_word = how->open;
 		if (!how->open)
 			return bad_cell(r, k, text, "expected a number; add the word to data.na if it stands for a missing value", err);
@@ -146,9 +166,8 @@ static enum gt_code put_number(struct gt_table_reader *r, int k, const char *tex
 	case GT_CELL_RANGE:
 		if (!how->open)
 			return bad_cell(r, k, text, "expected a number of a magnitude of at most 3.4e38", err);
-		if (!r->why.code) /* no error in a column of words */
-			bad_cell(r, k, text, "expected a number of a magnitude of at most 3.4e38, or the type \"categorical\" or \"ignore\"", &r->why);
-		how->range = true;
+		GT_TRY(note_number(r, k, text,
+		                   "expected a number of a magnitude of at most 3.4e38, or the type \"categorical\" or \"ignore\"", err));
 	}
 	how->numbers |= !*is_word;
 	return GT_OK;
@@ -266,14 +285,14 @@ static void drop_rows(struct gt_table_reader *r)
 		c->number = NULL;
 		c->code = NULL;
 		c->store = r->reading[k].store;
-		r->reading[k].range = false;
+		free(r->reading[k].why);
+		r->reading[k].why = NULL;
 	}
 	for (int i = 0; i < t->nfiles; i++)
 		free(t->path[i]);
 	t->nfiles = 0;
 	t->n = t->cap = t->nlines = 0;
 	r->again = false;
-	r->why.code = GT_OK;
 	r->word_bytes = 0;
 	r->records = 0;
 	if (r->spec->skipped)
@@ -304,8 +323,8 @@ static enum gt_code read_files(struct gt_table_reader *r, const char *const *pat
 	for (int i = 0; i < nfiles; i++)
 		GT_TRY(read_file(r, path[i], err));
 	for (int k = 0; k < r->table->ncolumns && !r->again; k++)
-		if (r->reading[k].range && r->reading[k].open)
-			return gt_fail(err, r->why.code, "%s", r->why.msg);
+		if (r->reading[k].why && r->reading[k].open)
+			return gt_fail(err, GT_EDATA, "%s", r->reading[k].why);
 	if (!r->table->n)
 		return gt_fail(err, GT_EDATA, "%.400s: expected rows after the header, got none", r->table->path[0]);
 	return GT_OK;
@@ -331,6 +350,8 @@ static enum gt_code run(struct gt_table_reader *r, const char *const *path, int 
 		code = read_files(r, path, nfiles, err);
 	}
 	free(r->to);
+	for (int k = 0; k < t->ncolumns && r->reading; k++)
+		free(r->reading[k].why);
 	free(r->reading);
 	if (code == GT_OK)
 		shrink(t);

@@ -178,7 +178,7 @@ const struct gt_row gt_rows[] = {
     {"data.na", GT_T_STRINGS, AT(data.na), "[\"\", \"?\", \"NA\", \"nan\", \"NaN\", \"null\"]", CSV,
      .help = "fields that stand for a missing value"},
     {"data.delimiter", GT_T_STRING, AT(data.delimiter), "\"\"", CSV,
-     .help = "character between fields; \"\": the one of , ; tab and | that is most frequent in the first line"},
+     .help = "character between fields; \"\": the one of , ; tab and | that is most frequent in the first line, without decimal commas"},
     {"data.header", GT_T_ENUM, AT(data.header), "\"auto\"", .values = "auto|yes|no", CSV,
      .help = "whether the first line has the names of the columns; auto: if none of its fields is a number or has more than 255 bytes, and "
              "they differ; columns without a name are c1, c2 and so on"},

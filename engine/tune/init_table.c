@@ -73,6 +73,34 @@ static bool few_rows(struct look *l, struct gt_table_spec *spec)
 	return spec->ncolumns > 0;
 }
 
+/* Rejects a target with classes that would be evaluated but not trained, with which a run fails. group: the class of each row. */
+static enum gt_code check_classes(const struct look *l, const int32_t *group, int64_t groups, const int64_t *valid, int64_t nvalid,
+                                  struct gt_err *err)
+{
+	char shown[GT_CELL_SHOWN];
+	int64_t single = 0, row = -1, line;
+	gt_cell_shown(l->target[0], shown);
+	if (groups == l->rows)
+		return gt_fail(err, GT_EUSAGE, "--target %s: expected a column of classes or of numbers, got words that are different in each of "
+		               "the %lld rows, such as identifiers; choose another column", shown, (long long)groups);
+	int64_t *n = calloc((size_t)groups, sizeof *n);
+	if (!n)
+		return gt_fail_memory(err, (size_t)groups * sizeof *n);
+	for (int64_t i = 0; i < l->rows; i++)
+		n[group[i]]++;
+	for (int64_t i = 0; i < groups; i++)
+		single += n[i] == 1;
+	for (int64_t i = 0; i < nvalid && row < 0; i++)
+		row = n[group[valid[i]]] == 1 ? valid[i] : -1; /* the split takes at most a fifth of a class, rounded up */
+	free(n);
+	if (row < 0)
+		return GT_OK;
+	const char *path = gt_table_where(&l->table, row, &line);
+	return gt_fail(err, GT_EDATA, "%.400s:%lld: column \"%s\": expected a class of two or more rows, got one that only this row has, as "
+	               "%lld of %lld classes; remove such rows, merge the classes, or choose another column for --target",
+	               path, (long long)line, shown, (long long)single, (long long)groups);
+}
+
 /* Learns from the rows that a run of the config trains with. */
 static enum gt_code learn(struct look *l, struct gt_table_spec *spec, struct gt_err *err)
 {
@@ -86,6 +114,8 @@ static enum gt_code learn(struct look *l, struct gt_table_spec *spec, struct gt_
 	spec->task = task_of(l, groups);
 	if (code == GT_OK && spec->task == GT_TASK_CLASSES)
 		code = gt_permute_split_classes(SEED, group, l->rows, groups, nvalid, train, valid, err);
+	if (code == GT_OK && spec->task == GT_TASK_CLASSES)
+		code = check_classes(l, group, groups, valid, nvalid, err);
 	else if (code == GT_OK)
 		code = gt_permute_split(SEED, l->rows, nvalid, train, valid, err);
 	if (code == GT_OK)

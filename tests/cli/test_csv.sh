@@ -292,6 +292,20 @@ awk 'BEGIN { print "id,name,x,y"
 gives init_many 0 out '{ name = "id"; type = "ignore"; }, // more than 1048576 different words' init many.csv --target y
 gives init_many_names 0 out '{ name = "name"; type = "ignore"; }, // more than 1048576 different words' init many.csv --target y
 rm many.csv
+awk -F, 'BEGIN { OFS = "," } { print (NR > 1 ? "n" NR : "name"), $0 }' train.csv >named.csv
+gives init_identifiers 64 err '--target name: expected a column of classes or of numbers, got words that are different in each of the' \
+	init named.csv --target name -o named.cfg
+if [ -e named.cfg ]; then fail init_identifiers_file 'named.cfg exists'; else pass init_identifiers_file; fi
+awk -F, 'BEGIN { OFS = "," } NR > 470 { $6 = "rare" NR } 1' train.csv >rare.csv
+gives init_rare 65 err ': column "level": expected a class of two or more rows, got one that only this row has, as 11 of 13 classes;' \
+	init rare.csv --target level
+awk 'NR < 472' rare.csv >once.csv # a class of one row is trained
+gives init_once 0 out 'the target has 3 classes' init once.csv --target level
+sed 's/,/;/g; s/\([0-9]\)\.\([0-9]\)/\1,\2/g' train.csv >german.csv
+gives init_commas 65 err 'german.csv:2: column "a": expected a number with a decimal point and without commas, or the type "categorical"' \
+	init german.csv --target y
+gives check_commas 65 err 'german.csv:2: column "y": expected a number with a decimal point and without commas, got' check init-y.cfg \
+	-s "data.train=[\"$PWD/german.csv\"]" -s 'data.columns=[]'
 gives init_absent 66 err 'there is no such file or folder' init absent.csv --target y
 gives init_folder_target 64 err '--target: expected a table' init . --target y
 head -n 13 train.csv >twelve.csv

@@ -21,12 +21,13 @@ static const struct {
      "Each entry of the list is a group with the keys below. Types that are not given follow from the rows of the training split: a column "
      "without a value, or with a single one, is ignored; of whole numbers with at most 20 different ones, categorical; of other numbers, "
      "continuous; of words, categorical, but ignored if there are more than 20 and all differ, and text if there are more than 20, more "
-     "than half of the values differ, and they have 8 or more words on average. Where a number is missing, it becomes the median, and a "
-     "further input NAME_na is 1; the mean is then subtracted, and the result divided by the standard deviation, both of the training "
-     "split. A category becomes a code: 0 a missing value, 1 a word that the training split does not have, then its words by frequency. "
-     "A text becomes tokens, as data.tokenizer and the keys after it say, which layers read as the inputs tokens and lengths. The texts of "
-     "several columns are one text, with a line for each column; a missing text, or one without tokens, is one token of padding. Nothing "
-     "is learned from the splits valid and test, and a checkpoint keeps what was learned."},
+     "than half of the values differ, and they have 8 or more words on average. A column of numbers with commas, such as 1,5 or 1,234,567, "
+     "is an error unless its type is given. Where a number is missing, it becomes the median, and a further input NAME_na is 1; the mean "
+     "is then subtracted, and the result divided by the standard deviation, both of the training split. A category becomes a code: 0 a "
+     "missing value, 1 a word that the training split does not have, then its words by frequency. A text becomes tokens, as "
+     "data.tokenizer and the keys after it say, which layers read as the inputs tokens and lengths. The texts of several columns are one "
+     "text, with a line for each column; a missing text, or one without tokens, is one token of padding. Nothing is learned from the "
+     "splits valid and test, and a checkpoint keeps what was learned."},
     {"model.", "model", NULL},
     {"model.blocks.NAME.", "model.blocks", "Each member is a template:"},
     {"model.layers[].", "model.layers",

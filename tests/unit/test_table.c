@@ -40,6 +40,19 @@ TEST(cells_are_numbers_or_words)
 	CHECK(cell("00.5", &v) == GT_CELL_NUMBER && v == 0.5);
 }
 
+TEST(cells_have_commas)
+{
+	static const char *const yes[] = {"1,5", "-0,25", "+3,0", "1234,5", "1,234", "1,234,567", "1,234,567.8", "1.234,5",
+	                                  "12.345.678,90", "1,234.5"};
+	static const char *const no[] = {"", ",", "1,", ",5", "1", "1.5", "1.234", "1.234.567", "1,2,3", "1234,567,890", "1,23,456", "1.2,5",
+	                                 "1234.567,8", "1,5.5", "1,5a", "a,5", "1,234.", "1,234,5", "--1,5", "1, 5", "1.234,5,6", "1,234.5.6",
+	                                 "1;5"};
+	for (size_t i = 0; i < sizeof yes / sizeof *yes; i++)
+		CHECK_MSG(gt_cell_has_commas(yes[i], strlen(yes[i])), "%s", yes[i]);
+	for (size_t i = 0; i < sizeof no / sizeof *no; i++)
+		CHECK_MSG(!gt_cell_has_commas(no[i], strlen(no[i])), "%s", no[i]);
+}
+
 TEST(cells_equal_strtod)
 {
 	uint32_t r = 1;
@@ -124,6 +137,14 @@ TEST(headers)
 	gt_table_free(&t);
 	CHECK_OK(read_text("1;2;y\n3;4;5\n", &(struct gt_table_spec){.header = GT_HEADER_YES, .target = target_y, .ntarget = 1}, &t), e);
 	CHECK(t.n == 1 && t.ncolumns == 3 && !strcmp(t.column[0].name, "1"));
+	gt_table_free(&t);
+	/* commas between digits are no delimiters where another character is one */
+	struct gt_column_spec words[] = {{"c1", GT_COLUMN_CATEGORICAL}, {"c2", GT_COLUMN_CATEGORICAL}, {"c3", GT_COLUMN_TARGET}};
+	CHECK_OK(read_text("0,5;1,5;a\n1;2;b\n", &(struct gt_table_spec){.column = words, .ncolumns = 3}, &t), e);
+	CHECK(t.ncolumns == 3 && t.n == 2 && !t.header);
+	gt_table_free(&t);
+	CHECK_OK(read_text("0,5,a;b\n1,2,c;d\n", &(struct gt_table_spec){.column = words, .ncolumns = 3}, &t), e);
+	CHECK(t.ncolumns == 3 && t.n == 2);
 	gt_table_free(&t);
 }
 

@@ -68,6 +68,40 @@ TEST(bad_encodings_change_no_number)
 	gt_table_free(&t);
 }
 
+TEST(bad_commas)
+{
+	struct gt_data_table t, u;
+	struct gt_table_facts f;
+	/* neither words nor numbers, unless another cell or the type decides */
+	refused("x;y\n2;a\n0,5;b\n", &plain, GT_EDATA, "t.csv:3: column \"x\": expected a number with a decimal point and without commas, or "
+	                                                "the type \"categorical\" or \"ignore\" in data.columns, got \"0,5\"");
+	refused("x;y\n-1.234,5;a\n3;b\n", &plain, GT_EDATA, "t.csv:2: column \"x\": expected a number with a decimal point");
+	refused("x,y\n\"1,234,567\",a\n3,b\n", &plain, GT_EDATA, "t.csv:2: column \"x\": expected a number with a decimal point");
+	refused("x;y\n1;1,5\n2;2,5\n", &plain, GT_EDATA, "t.csv:2: column \"y\": expected a number with a decimal point and without commas, g");
+	refused("0,5;1,5\n1;2\n", &(struct gt_table_spec){.target = (const char *const[]){"c2"}, .ntarget = 1}, GT_EDATA,
+	        "t.csv:1: column \"c1\": expected a number with a decimal point");
+	struct gt_table_spec s = plain;
+	s.ncolumns = 1;
+	s.column = (const struct gt_column_spec[]){{"x", GT_COLUMN_CONTINUOUS}};
+	refused("x;y\n0.5;a\n0,5;b\n", &s, GT_EDATA, "t.csv:3: column \"x\": expected a number with a decimal point and without commas, got");
+	s.column = (const struct gt_column_spec[]){{"x", GT_COLUMN_CATEGORICAL}};
+	CHECK_OK(read_text("x;y\n0,5;a\n1;b\n", &s, &t), e);
+	CHECK(t.column[0].words.n == 2 && !strcmp(gt_words_text(&t.column[0].words, 0), "0,5"));
+	gt_table_free(&t);
+	CHECK_OK(read_text("x;y\n0,5;a\n1;b\nabc;a\n", &plain, &t), e);
+	CHECK(t.column[0].store == GT_STORE_WORDS && t.column[0].words.n == 3);
+	gt_table_free(&t);
+	CHECK_OK(read_text("x;z;y\n1e999;0,5;a\n1;b;b\n", &(struct gt_table_spec){.ncolumns = 1, .target = target_y, .ntarget = 1,
+	         .column = (const struct gt_column_spec[]){{"x", GT_COLUMN_IGNORE}}}, &t), e);
+	gt_table_free(&t);
+	refused("x;z;y\n0,5;1e999;a\nb;1;b\n", &plain, GT_EDATA, "column \"z\": expected a number of a magnitude"); /* its own error */
+	CHECK_OK(learn_text("x;y\n0.5;a\n1.5;b\n", &plain, &t, &f), e);
+	CHECK(read_as("x\n\"0,5\"\n", &plain, &f, false, &u) == GT_EDATA &&
+	      strstr(e.msg, "u.csv:2: column \"x\": expected a number with a decimal point and without commas, got \"0,5\""));
+	gt_table_facts_free(&f);
+	gt_table_free(&t);
+}
+
 TEST(bad_long_fields)
 {
 	size_t n = 10 << 20;

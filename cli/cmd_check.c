@@ -24,6 +24,8 @@ static enum gt_code print_json(struct gt_cli *cli, const struct gt_report *r, st
 	gt_json_string(j, "device", cli->args.device ? r->device : NULL); /* without --device, no device is opened */
 	gt_json_string(j, "mode", r->mode);
 	gt_json_int(j, "world", r->world);
+	if (r->world_is_auto)
+		gt_json_bool(j, "world_is_auto", true);
 	gt_json_string(j, "precision", r->precision);
 	gt_json_array(j, "layers");
 	for (int i = 0; i < r->nlayers; i++) {
@@ -200,6 +202,11 @@ static enum gt_code print_facts(struct gt_cli *cli, const struct gt_report *r, s
 	gt_table_add(&t, (const char *[]){"batch", text});
 	if (r->world > 1) {
 		gt_cli_ranks_line(r, text, sizeof text);
+		gt_table_add(&t, (const char *[]){"ranks", text});
+	}
+	if (r->world_is_auto) {
+		snprintf(text, sizeof text, "1 here; a run has as many as its machine decides (parallel.nproc = \"auto\"); %s shows N ranks",
+		         cli->args.dry_run ? "--nproc N" : "--world N");
 		gt_table_add(&t, (const char *[]){"ranks", text});
 	}
 	if (r->steps_per_epoch > 0)

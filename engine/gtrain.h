@@ -347,6 +347,7 @@ struct gt_report {
 	int nphases;
 	int64_t train_samples, valid_samples, test_samples; /* number of samples of each split; -1: not known, because the data was not found */
 	int64_t batch, micro_batch, steps_per_epoch, steps, world; /* batch sizes over all ranks; numbers of optimizer steps; number of ranks */
+	bool world_is_auto; /* a run may have more ranks: parallel.nproc is "auto" and depends on its machine */
 	int64_t part;                        /* number of samples of a micro-batch on the first rank, for which the shapes of the layers are
 	                                        given */
 	int copies;                          /* number of copies of the model */

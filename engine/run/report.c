@@ -237,6 +237,7 @@ enum gt_code gt_check(struct gt_conf *c, const char *device, const char *card, i
 	struct gt_world_plan *world_plan;
 	struct gt_arena *a;
 	*out = NULL;
+	bool is_auto = !world && c->parallel.mode != GT_MODE_SINGLE && !c->parallel.nproc;
 	world = world ? world : gt_conf_world(c);
 	if (card)
 		GT_TRY(gt_report_may_predict(c, device, card, world, &device, err));
@@ -247,6 +248,8 @@ enum gt_code gt_check(struct gt_conf *c, const char *device, const char *card, i
 		if (r)
 			r->arena = a;
 		code = r ? fill(r, world_plan, err) : gt_fail_memory(err, sizeof *r);
+		if (code == GT_OK)
+			r->world_is_auto = is_auto;
 		if (code == GT_OK && card)
 			code = gt_report_card(r, world_plan->rank[0], card, err);
 		if (code == GT_OK)

@@ -1,6 +1,7 @@
 #include "offers.h"
 #include "mlp_division.h"
 #include "opsig.h"
+#include "optimizer.h"
 
 /* Limits of the fused operations of a last layer with few outputs, for which the libraries' kernels would mostly cost their launch. Measure
  * on a GPU before these limits are changed, against separate calls at N = 32, 128, 512 and 1024. */
@@ -33,6 +34,12 @@ static const char *attention(const struct gt_opcall *call)
 	int64_t heads = ((const struct gt_attr_attention *)call->attr)->heads;
 	return heads < 1 || y->dim[2] % heads || y->dim[2] / heads > HEAD_FEATURES
 	           ? "expected heads of the same size, of at most 128 features (--device cpu takes 256)" : NULL;
+}
+
+static const char *table_update(const struct gt_opcall *call)
+{
+	const struct gt_attr_embedding_update *attr = call->attr;
+	return gt_update_touches_only(attr->optimizer, &attr->update) ? NULL : "its optimizer also changes rows without a gradient";
 }
 
 static const char *check(const struct gt_opcall *call)
@@ -91,10 +98,10 @@ const char *gt_cuda_refuses(const struct gt_opcall *call)
 		return why;
 	switch (call->code) {
 	case GT_OP_LINEAR_DW_UPDATE:
+		return GT_CU_ABSENT;
 	case GT_OP_EMBEDDING_DW_UPDATE:
 	case GT_OP_EMBEDDING_BAG_DW_UPDATE:
-	case GT_OP_BOUND:
-		return GT_CU_ABSENT;
+		return table_update(call);
 	case GT_OP_LINEAR_LOSS:
 		return linear_loss(call);
 	case GT_OP_LINEAR_BACK:

@@ -7,6 +7,7 @@
 #include "opcall.h"
 
 #define GT_CU_HEAD_COLS 32 /* maximum number of outputs of linear+loss and linear.dx+dw */
+#define GT_CU_SORT_TILE 1024 /* tokens that a block of embedding.dw sorts; more are merged by a kernel of their own */
 #define GT_CU_ABSENT "the cuda backend of this version does not have this operation (--device cpu has it)"
 
 /* Returns the reason why the CUDA backend refuses a call that has the operands of its operation (opsig.h); NULL: it does not. */

@@ -1,4 +1,5 @@
 #include "opcost.h"
+#include "offers.h"
 #include "opsig.h"
 #include <string.h>
 
@@ -249,6 +250,16 @@ static double rows_read(const struct gt_tdesc *w, double entries)
 	return some < all ? some : all;
 }
 
+/* Adds what it takes to order the tokens of a gradient of a table: they are read, sorted in tiles, which are merged if there are several,
+ * and summed in chunks, which are joined. An entry has 8 bytes. bag: NULL unless the tokens belong to bags, whose mean needs a kernel. */
+static void cost_rows(double entries, const struct gt_attr_embedding *bag, struct gt_opcost *c)
+{
+	bool merge = entries > GT_CU_SORT_TILE, mean = bag && bag->mode == GT_BAG_MEAN;
+	c->read += entries * (4 + 2 * 8 + (merge ? 8 : 0) + (mean ? 4 : 0));
+	c->written += entries * (8 + (merge ? 8 : 0));
+	c->kernels += 3 + merge + mean;
+}
+
 static void cost_embedding(const struct gt_opcall *call, struct gt_opcost *c)
 {
 	bool bag = call->code == GT_OP_EMBEDDING_BAG || call->code == GT_OP_EMBEDDING_BAG_DW;
@@ -259,26 +270,29 @@ static void cost_embedding(const struct gt_opcall *call, struct gt_opcost *c)
 		c->read += rows_read(w, entries) - bytes(w) - (bag ? 0 : bytes(call->in[0]) - 4 * entries);
 		return;
 	}
-	/* dw is set to 0 unless it accumulates; then the tokens are sorted, and the rows that they name are added */
+	/* dw is set to 0 unless it accumulates, and the rows that the tokens name are added */
 	double entries = bag ? count(call->in[1]) : (double)call->in[0]->dim[0], touched = rows_read(call->out[0], entries);
 	bool adds = call->accumulate & 1;
-	c->read = bytes(call->in[0]) + 2 * 4 * entries + bytes(in_of(call, 2)) + bytes(in_of(call, 3)) + touched;
-	c->written = (adds ? 0 : bytes(call->out[0])) + 4 * entries + touched;
-	c->kernels = adds ? 2 : 3;
+	c->read = bytes(call->in[0]) + bytes(in_of(call, 2)) + bytes(in_of(call, 3)) + touched;
+	c->written = (adds ? 0 : bytes(call->out[0])) + touched;
+	c->kernels = adds ? 0 : 1;
+	cost_rows(entries, bag ? call->attr : NULL, c);
 }
 
 static void cost_embedding_update(const struct gt_opcall *call, struct gt_opcost *c)
 {
 	bool bag = call->code == GT_OP_EMBEDDING_BAG_DW_UPDATE;
+	const struct gt_attr_embedding_update *attr = call->attr;
 	const struct gt_tdesc *w = call->in[2];
-	double touched = rows_read(w, bag ? count(call->in[1]) : (double)call->in[0]->dim[0]);
+	double entries = bag ? count(call->in[1]) : (double)call->in[0]->dim[0], touched = rows_read(w, entries);
 	for (int i = 0; i < call->nin; i++)
-		if (call->in[i]) {
+		if (call->in[i] && i != 1) {
 			bool table = call->in[i]->rank == 2 && gt_tdesc_same_shape(call->in[i], w);
 			c->read += table ? touched : bytes(call->in[i]);
 			c->written += table ? touched : 0;
 		}
-	c->kernels = 1;
+	c->kernels = 0;
+	cost_rows(entries, bag && attr ? &attr->table : NULL, c);
 }
 
 static void cost_tokens(const struct gt_opcall *call, struct gt_opcost *c)

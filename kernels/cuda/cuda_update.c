@@ -1,5 +1,5 @@
-/* sumsq and the element-wise optimizer updates of the flat parameter arena. The segments are divided into chunks once, and the list of
- * chunks stays in device memory. */
+/* sumsq, bound, and the element-wise optimizer updates of the flat parameter arena. The segments are divided into chunks once, and the list
+ * of chunks stays in device memory. */
 #include "cuda/cuda_internal.h"
 #include "optimizer.h"
 #include <stdlib.h>
@@ -126,7 +126,47 @@ static enum gt_code prepare_sumsq(struct gt_dev *dev, const struct gt_opcall *ca
 	return code;
 }
 
+/* ---- bound ------------------------------------------------------------------------------------------------------------------- */
+struct bound {
+	struct gt_kernel head;
+	int64_t ndy, nx;
+	double rows; /* times the factor */
+	int type;
+};
+
+static enum gt_code launch_bound(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *in, cudaStream_t s,
+                                 struct gt_err *err)
+{
+	const struct bound *k = (const struct bound *)kernel;
+	struct gt_cu_bound a = {.dy = in->in[0], .x = in->in[1], .ndy = k->ndy, .nx = k->nx, .rows = k->rows, .part = in->scratch,
+	                        .out = in->out[0], .counter = kernel->counter};
+	GT_CUDA(dev, gt_cu_bound_start(k->type, &a, s), "bound", err);
+	return GT_OK;
+}
+
+static enum gt_code prepare_bound(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
+{
+	const struct gt_tdesc *dy = call->in[0], *x = call->in[1];
+	struct bound *k;
+	if (dy->dtype != x->dtype || gt_cuda_type(dy->dtype) < 0)
+		return gt_cuda_refuse(call, err, "it takes two operands of one type of activations");
+	GT_CUDA_NEW(k, launch_bound, "bound", err);
+	k->ndy = gt_tdesc_padded(dy);
+	k->nx = gt_tdesc_padded(x);
+	k->rows = (double)dy->dim[0] * ((const struct gt_attr_scale *)call->attr)->factor;
+	k->type = gt_cuda_type(dy->dtype);
+	k->head.scratch = 2 * GT_CU_BOUND_PARTS * sizeof(uint32_t);
+	enum gt_code code = gt_cuda_counters(dev, &k->head, 1, err);
+	if (code == GT_OK)
+		*out = &k->head;
+	else
+		free(k);
+	return code;
+}
+
 enum gt_code gt_cuda_update(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
 {
-	return call->code == GT_OP_SUMSQ ? prepare_sumsq(dev, call, out, err) : prepare_update(dev, call, out, err);
+	return call->code == GT_OP_SUMSQ   ? prepare_sumsq(dev, call, out, err)
+	       : call->code == GT_OP_BOUND ? prepare_bound(dev, call, out, err)
+	                                   : prepare_update(dev, call, out, err);
 }

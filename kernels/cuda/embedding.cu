@@ -1,25 +1,20 @@
-/* embedding, embedding_bag and the gradients of their tables. A gradient first sorts the entries, the pairs of a token and its place, by
- * token: each entry counts the entries that come before it, so that the order does not depend on timing. A block then sums one row of the
- * table in the order of the places. */
-#include "cuda/device.cuh"
+/* embedding, embedding_bag, the gradients of their tables, and the updates of the rows that a batch names.
+ *
+ * A gradient sorts its entries, the pairs of a token and its place, by token and then by place: tiles of TILE entries in shared memory,
+ * then an entry's place among all others by searches in the other tiles. A run is the sorted entries of one token. A warp sums a chunk of
+ * GT_CU_ROW_CHUNK sorted entries in 32 columns; where a run goes beyond a chunk, the sums of its chunks are added in order afterwards. So
+ * no result depends on timing, a token that fills half of a batch is summed by many warps, and nothing but zeroing a stored gradient
+ * depends on the number of rows of the table. */
+#include "cuda/optim_step.cuh"
 
 #define BLOCK 256
-#define COLS 128 /* threads of a block that sums a row of the table */
+#define TILE GT_CU_SORT_TILE
+#define CHUNK GT_CU_ROW_CHUNK
+#define WARPS (BLOCK / 32)
 
-struct embedding_args {
-	const int32_t *tokens, *lengths; /* lengths NULL: every token counts */
-	int32_t *idx;
-	const void *dy;
-	const float *w;
-	void *y;
-	float *dw;
-	int32_t *order;                  /* workspace: places of the sorted entries */
-	int64_t entries, step, first, bag, rows, cols, padding;
-	int mode;                        /* enum gt_bag */
-	struct gt_cu_fault *fault;
-};
+typedef gt_cu_embedding embedding_args;
 
-/* ---- kernels --------------------------------------------------------------------------------------------------------------------- */
+/* ---- the forward pass ------------------------------------------------------------------------------------------------------------ */
 /* Returns the token of entry e. One that the table lacks is reported, and counts as row 0. */
 __device__ static inline int64_t token_of(const embedding_args &a, int64_t e)
 {
@@ -73,159 +68,235 @@ template <class S> __global__ void __launch_bounds__(BLOCK) bag(const embedding_
 		a.idx[i] = at;
 }
 
-/* Returns the token of an entry that has a gradient, or `rows` for another, which sorts behind all. */
-__device__ static inline int32_t key_of(const embedding_args &a, int64_t e)
+/* ---- the order of the entries ---------------------------------------------------------------------------------------------------- */
+/* Returns entry e with its token in the upper half. One without a gradient here has the token `rows`, and sorts behind all others. */
+__device__ static inline uint64_t pair_of(const embedding_args &a, int64_t e)
 {
 	int64_t id = a.tokens[e * a.step + a.first];
-	bool counts = id != a.padding && id >= 0 && id < a.rows && e % a.bag < length_of(a, e / a.bag);
-	return (int32_t)(counts ? id : a.rows);
+	bool counts = id != a.padding && id >= a.begin && id < a.end && e % a.bag < length_of(a, e / a.bag);
+	return (uint64_t)(counts ? id : a.rows) << 32 | (uint64_t)e;
 }
 
-/* order[number of entries before e] = e, sorted by token and then by place. */
-__global__ void __launch_bounds__(BLOCK) sort_entries(const embedding_args a)
+__device__ static inline int64_t token_in(uint64_t pair)
 {
-	after_previous();
-	__shared__ int32_t key[BLOCK];
-	int64_t e = (int64_t)blockIdx.x * BLOCK + threadIdx.x, before = 0;
-	int32_t mine = e < a.entries ? key_of(a, e) : 0;
-	for (int64_t from = 0; from < a.entries; from += BLOCK) {
-		int64_t other = from + threadIdx.x;
-		__syncthreads();
-		key[threadIdx.x] = other < a.entries ? key_of(a, other) : INT32_MAX;
-		__syncthreads();
-		int32_t n = 0;
-#pragma unroll 8
-		for (int j = 0; j < BLOCK; j++)
-			n += key[j] < mine || (key[j] == mine && from + j < e);
-		before += n;
-	}
-	if (e < a.entries)
-		a.order[before] = (int32_t)e;
+	return (int64_t)(pair >> 32);
 }
 
-/* A block of COLS columns whose place in the order begins the entries of a token sums them and adds them to the row of the table. */
-template <class S> __global__ void __launch_bounds__(COLS) sum_rows(const embedding_args a)
+/* A block sorts a tile (K. E. Batcher, Sorting networks and their applications, 1968: the bitonic sort). No two pairs are equal. */
+__global__ void __launch_bounds__(TILE / 2) sort_tiles(const embedding_args a)
 {
 	after_previous();
-	int64_t i = blockIdx.x, c = (int64_t)blockIdx.y * COLS + threadIdx.x;
-	int32_t id = key_of(a, a.order[i]);
-	if (id >= a.rows || (i && key_of(a, a.order[i - 1]) == id) || c >= a.cols)
+	__shared__ uint64_t pair[TILE];
+	int64_t begin = (int64_t)blockIdx.x * TILE;
+	int t = (int)threadIdx.x;
+	for (int i = t; i < TILE; i += TILE / 2)
+		pair[i] = begin + i < a.entries ? pair_of(a, begin + i) : UINT64_MAX;
+	for (int size = 2; size <= TILE; size *= 2)
+		for (int d = size / 2; d; d /= 2) {
+			int i = (t & ~(d - 1)) * 2 | (t & (d - 1));
+			__syncthreads();
+			uint64_t x = pair[i], y = pair[i + d];
+			if ((x > y) == !(i & size)) {
+				pair[i] = y;
+				pair[i + d] = x;
+			}
+		}
+	__syncthreads();
+	for (int i = t; i < TILE; i += TILE / 2)
+		if (begin + i < a.entries)
+			a.tile[begin + i] = pair[i];
+}
+
+/* Puts every entry at its place among all tiles: the number of smaller entries in each. */
+__global__ void __launch_bounds__(BLOCK) merge_tiles(const embedding_args a)
+{
+	after_previous();
+	int64_t i = (int64_t)blockIdx.x * BLOCK + threadIdx.x, own = i / TILE, place = i - own * TILE;
+	if (i >= a.entries)
 		return;
-	float sum = 0;
-	for (; i < a.entries; i++) {
-		int64_t e = a.order[i], s = e / a.bag;
-		if (key_of(a, e) != id)
-			break;
-		float g = to_float(((const S *)a.dy)[s * a.cols + c]);
-		if (a.mode == GT_BAG_MAX) {
-			sum += a.idx[s * a.cols + c] == (int32_t)(e - s * a.bag) ? g : 0;
-		} else if (a.mode == GT_BAG_MEAN) {
-			int64_t length = length_of(a, s), count = 0;
-			for (int64_t t = 0; t < length; t++)
-				count += a.tokens[(s * a.bag + t) * a.step + a.first] != a.padding;
-			sum += g * (1.0f / (float)count);
-		} else {
-			sum += g;
+	uint64_t mine = a.tile[i];
+#pragma unroll 4
+	for (int64_t t = 0; t < (a.entries + TILE - 1) / TILE; t++) {
+		const uint64_t *tile = a.tile + t * TILE;
+		int64_t n = t == own ? 0 : a.entries - t * TILE < TILE ? a.entries - t * TILE : TILE, at = 0;
+#pragma unroll
+		for (int half = TILE / 2; half; half /= 2)
+			if (at + half <= n && tile[at + half - 1] < mine)
+				at += half;
+		place += at + (at < n && tile[at] < mine);
+	}
+	a.sorted[place] = mine;
+}
+
+/* share[sample] = 1 / number of its tokens that count, by one warp. */
+__global__ void __launch_bounds__(BLOCK) bag_shares(const embedding_args a)
+{
+	after_previous();
+	int64_t s = (int64_t)blockIdx.x * WARPS + threadIdx.x / 32;
+	int count = 0;
+	if (s * a.bag >= a.entries)
+		return;
+	for (int64_t t = threadIdx.x % 32; t < length_of(a, s); t += 32)
+		count += a.tokens[s * a.bag + t] != a.padding;
+	for (int h = 16; h; h /= 2)
+		count += __shfl_down_sync(0xffffffffu, count, h);
+	if (threadIdx.x % 32 == 0)
+		a.share[s] = count ? 1.0f / (float)count : 0;
+}
+
+/* ---- the sums of the rows -------------------------------------------------------------------------------------------------------- */
+/* Returns the gradient of an entry in column c. */
+template <class S> __device__ static inline float gradient_of(const embedding_args &a, uint64_t pair, int64_t c)
+{
+	uint32_t e = (uint32_t)pair, s = e / (uint32_t)a.bag;
+	float g = to_float(((const S *)a.dy)[s * a.cols + c]);
+	if (a.mode == GT_BAG_MAX)
+		return a.idx[s * a.cols + c] == (int32_t)(e - s * (uint32_t)a.bag) ? g : 0;
+	return a.mode == GT_BAG_MEAN ? g * a.share[s] : g;
+}
+
+/* What is done with the sum of a row: added to dw, or applied to the table by sgd without momentum. */
+struct add_to_row {
+	__device__ add_to_row(const embedding_args &) {}
+	__device__ float operator()(float dw, float sum) const
+	{
+		return dw + sum;
+	}
+};
+
+struct apply_to_row {
+	gt_opt_f32 h;
+	__device__ apply_to_row(const embedding_args &a)
+	{
+		__shared__ gt_opt_f32 shared_opt;
+		if (threadIdx.x == 0)
+			shared_opt = opt_of(GT_OP_SGD, &a.attr, a.seg, a.step_args.dev ? a.step_args.dev->step : a.step_args.host.step,
+			                    rate_of(a.step_args, a.seg.lr), a.scalars);
+		__syncthreads();
+		h = shared_opt;
+	}
+	__device__ float operator()(float w, float sum) const
+	{
+		float none[3] = {};
+		return step<GT_OP_SGD, 0>::f(h, w, sum, none, h.first, false);
+	}
+};
+
+/* The two sums of a chunk that belong to runs beyond it: side 0 that of the run which began before it, 1 that of the run which begins in it
+ * and goes on behind it. */
+__device__ static inline float *part_of(const embedding_args &a, int64_t chunk, int side)
+{
+	return a.part + (chunk * 2 + side) * a.cols;
+}
+
+template <class S, class Use> __global__ void __launch_bounds__(BLOCK) sum_chunks(const embedding_args a)
+{
+	after_previous();
+	if (a.scalars && a.scalars->skip)
+		return;
+	const Use use(a);
+	int64_t chunk = (int64_t)blockIdx.x * WARPS + threadIdx.x / 32, begin = chunk * CHUNK;
+	int64_t c = (int64_t)blockIdx.y * 32 + threadIdx.x % 32;
+	if (begin >= a.entries || c >= a.cols)
+		return;
+	int32_t token[CHUNK + 1]; /* -1: no entry */
+	float g[CHUNK], sum = 0;
+#pragma unroll
+	for (int i = 0; i < CHUNK; i++) {
+		uint64_t pair = begin + i < a.entries ? a.sorted[begin + i] : UINT64_MAX;
+		token[i] = (int32_t)token_in(pair);
+		g[i] = token_in(pair) < a.rows ? gradient_of<S>(a, pair, c) : 0;
+	}
+	token[CHUNK] = begin + CHUNK < a.entries ? (int32_t)token_in(a.sorted[begin + CHUNK]) : -1;
+	bool before = begin && token_in(a.sorted[begin - 1]) == token[0];
+#pragma unroll
+	for (int i = 0; i < CHUNK; i++) {
+		int64_t id = token[i];
+		if (id < 0 || id >= a.rows)
+			return;
+		sum += g[i];
+		bool last = token[i + 1] != id;
+		if (before && (last || i == CHUNK - 1)) {
+			part_of(a, chunk, 0)[c] = sum;
+		} else if (last) {
+			float *w = a.dw + id * a.cols + c;
+			*w = use(*w, sum);
+		} else if (i == CHUNK - 1) {
+			part_of(a, chunk, 1)[c] = sum;
+		}
+		if (last) {
+			sum = 0;
+			before = false;
 		}
 	}
-	a.dw[(int64_t)id * a.cols + c] += sum;
+}
+
+/* The chunk in which a run begins adds the sums of the chunks up to its end. */
+template <class Use> __global__ void __launch_bounds__(BLOCK) join_chunks(const embedding_args a)
+{
+	after_previous();
+	if (a.scalars && a.scalars->skip)
+		return;
+	const Use use(a);
+	int64_t chunk = (int64_t)blockIdx.x * WARPS + threadIdx.x / 32, end = (chunk + 1) * CHUNK;
+	int64_t c = (int64_t)blockIdx.y * 32 + threadIdx.x % 32;
+	if (end >= a.entries || c >= a.cols)
+		return;
+	int64_t id = token_in(a.sorted[end - 1]), begin = end - CHUNK;
+	bool before = begin && token_in(a.sorted[begin - 1]) == id && token_in(a.sorted[begin]) == id;
+	if (id >= a.rows || before || token_in(a.sorted[end]) != id)
+		return;
+	int64_t from = end, to = a.entries; /* the first entry of a larger token is in [from, to] */
+	while (from < to) {
+		int64_t mid = from + (to - from) / 2;
+		if (token_in(a.sorted[mid]) > id)
+			to = mid;
+		else
+			from = mid + 1;
+	}
+	float sum = part_of(a, chunk, 1)[c];
+#pragma unroll 8
+	for (int64_t k = chunk + 1; k <= (from - 1) / CHUNK; k++)
+		sum += part_of(a, k, 0)[c];
+	float *w = a.dw + id * a.cols + c;
+	*w = use(*w, sum);
 }
 
 /* ---- launchers ------------------------------------------------------------------------------------------------------------------- */
-static bool is_bag(int code)
+template <class S> static cudaError_t forward(const embedding_args &a, bool bags, cudaStream_t s)
 {
-	return code == GT_OP_EMBEDDING_BAG || code == GT_OP_EMBEDDING_BAG_DW;
-}
-
-static bool is_back(int code)
-{
-	return code == GT_OP_EMBEDDING_DW || code == GT_OP_EMBEDDING_BAG_DW;
-}
-
-static const struct gt_tdesc *activation_of(const struct gt_opcall *op)
-{
-	return is_back(op->code) ? op->in[0] : op->out[0];
-}
-
-static embedding_args args_of(const struct gt_opcall *op)
-{
-	const struct gt_attr_embedding *at = (const struct gt_attr_embedding *)op->attr;
-	const struct gt_tdesc *tokens = op->in[is_back(op->code)], *table = is_back(op->code) ? op->out[0] : op->in[is_bag(op->code) ? 2 : 1];
-	embedding_args a = {};
-	int64_t width = tokens->dim[tokens->rank - 1];
-	a.step = at->column >= 0 ? width : 1;
-	a.first = at->column >= 0 ? at->column : 0;
-	a.entries = gt_tdesc_count(tokens) / a.step;
-	a.bag = is_bag(op->code) ? width : 1;
-	a.rows = table->dim[0], a.cols = table->dim[1];
-	a.padding = at->padding;
-	a.mode = is_bag(op->code) ? at->mode : GT_BAG_SUM;
-	return a;
-}
-
-static const char *refuse(const struct gt_opcall *op)
-{
-	const struct gt_attr_embedding *at = (const struct gt_attr_embedding *)op->attr;
-	const struct gt_tdesc *tokens = op->in[is_back(op->code)];
-	if (activation_of(op)->dtype == GT_F64)
-		return "f64 is not supported by the cuda backend (the cpu backend has it)";
-	if (at->column >= 0 && (is_bag(op->code) || at->column >= tokens->dim[tokens->rank - 1]))
-		return "the tokens have no such column";
-	embedding_args a = args_of(op);
-	if (activation_of(op)->dim[0] * a.bag != a.entries)
-		return "there is not one row for each token, or for each bag";
-	if (a.rows >= INT32_MAX || a.entries >= INT32_MAX / 2)
-		return "there are too many rows, or tokens in a batch";
-	bool idx = is_back(op->code) ? op->nin > 3 && op->in[3] : op->nout > 1 && op->out[1];
-	return op->code == GT_OP_EMBEDDING_BAG_DW && a.mode == GT_BAG_MAX && !idx ? "the gradient of the maximum needs idx" : NULL;
-}
-
-static size_t scratch(const struct gt_opcall *op)
-{
-	return is_back(op->code) ? (size_t)args_of(op).entries * sizeof(int32_t) : 0;
-}
-
-template <class S> static cudaError_t run(const embedding_args &a, int code, bool add, cudaStream_t s)
-{
-	if (!is_back(code)) {
-		int64_t n = a.entries / a.bag * a.cols, blocks = ceil_div(n, BLOCK);
-		if (!grid_fits(blocks))
-			return cudaErrorInvalidValue;
-		return launch(is_bag(code) ? bag<S> : lookup<S>, dim3((unsigned)blocks), dim3(BLOCK), s, a);
-	}
-	cudaError_t e = cudaSuccess;
-	int64_t tiles = ceil_div(a.cols, COLS);
-	if (tiles > 65535)
+	int64_t n = a.entries / a.bag * a.cols, blocks = ceil_div(n, BLOCK);
+	if (!grid_fits(blocks))
 		return cudaErrorInvalidValue;
-	if (!add)
+	return launch(bags ? bag<S> : lookup<S>, dim3((unsigned)blocks), dim3(BLOCK), s, a);
+}
+
+template <class S> static cudaError_t back(const embedding_args &sorting, cudaStream_t s)
+{
+	embedding_args a = sorting;
+	int64_t tiles = ceil_div(a.entries, TILE), columns = ceil_div(a.cols, 32);
+	dim3 chunks((unsigned)ceil_div(ceil_div(a.entries, CHUNK), WARPS), (unsigned)columns);
+	if (columns > 65535)
+		return cudaErrorInvalidValue;
+	cudaError_t e = cudaSuccess;
+	if (tiles == 1)
+		a.tile = a.sorted;
+	if (a.zero)
 		e = cudaMemsetAsync(a.dw, 0, (size_t)(a.rows * a.cols) * sizeof(float), s);
 	if (e == cudaSuccess)
-		e = launch(sort_entries, dim3((unsigned)ceil_div(a.entries, BLOCK)), dim3(BLOCK), s, a);
+		e = launch(sort_tiles, dim3((unsigned)tiles), dim3(TILE / 2), s, a);
+	if (e == cudaSuccess && tiles > 1)
+		e = launch(merge_tiles, dim3((unsigned)ceil_div(a.entries, BLOCK)), dim3(BLOCK), s, a);
+	if (e == cudaSuccess && a.mode == GT_BAG_MEAN)
+		e = launch(bag_shares, dim3((unsigned)ceil_div(a.entries / a.bag, WARPS)), dim3(BLOCK), s, a);
 	if (e == cudaSuccess)
-		e = launch(sum_rows<S>, dim3((unsigned)a.entries, (unsigned)tiles), dim3(COLS), s, a);
+		e = launch(a.update ? sum_chunks<S, apply_to_row> : sum_chunks<S, add_to_row>, chunks, dim3(BLOCK), s, a);
+	if (e == cudaSuccess && a.entries > CHUNK)
+		e = launch(a.update ? join_chunks<apply_to_row> : join_chunks<add_to_row>, chunks, dim3(BLOCK), s, a);
 	return e;
 }
 
-static cudaError_t start(const struct gt_cu_call *c, cudaStream_t s)
+cudaError_t gt_cu_embedding_start(int type, bool bags, const struct gt_cu_embedding *a, cudaStream_t s)
 {
-	const struct gt_opcall *op = c->op;
-	bool back = is_back(op->code), b = is_bag(op->code);
-	embedding_args a = args_of(op);
-	a.tokens = (const int32_t *)gt_cu_in(c, back);
-	a.lengths = b ? (const int32_t *)gt_cu_in(c, 1 + back) : NULL;
-	a.fault = c->fault;
-	if (back) {
-		a.dy = gt_cu_in(c, 0);
-		a.idx = b ? (int32_t *)gt_cu_in(c, 3) : NULL;
-		a.dw = (float *)gt_cu_out(c, 0);
-		a.order = (int32_t *)c->scratch;
-	} else {
-		a.w = (const float *)gt_cu_in(c, b ? 2 : 1);
-		a.y = gt_cu_out(c, 0);
-		a.idx = b && a.mode == GT_BAG_MAX ? (int32_t *)gt_cu_out(c, 1) : NULL;
-	}
-	int type = gt_cu_activation(activation_of(op)->dtype);
-	return OF_TYPE(type, run)(a, op->code, op->accumulate & 1, s);
+	return a->dy ? OF_TYPE(type, back)(*a, s) : OF_TYPE(type, forward)(*a, bags, s);
 }
-
-GT_CU_FAMILY(embedding, start, scratch, refuse, "rows")

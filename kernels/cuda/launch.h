@@ -246,6 +246,44 @@ cudaError_t gt_cu_sumsq_start(const float *x, int64_t n, double *part, double *o
 cudaError_t gt_cu_sumsq_check_start(const float *x, int64_t n, double *part, uint32_t *counter, const struct gt_cu_check *check,
                                     cudaStream_t s);
 
+/* Raises *out to rows * max|dy| * max(1, max|x|), with a NaN above all (the operation bound). dy and x are of the same type, and may be the
+ * same memory. part is workspace of GT_CU_BOUND_PARTS pairs; counter as above. */
+#define GT_CU_BOUND_PARTS 1024
+struct gt_cu_bound {
+	const void *dy, *x;
+	int64_t ndy, nx; /* numbers of elements */
+	double rows;
+	uint32_t *part;
+	double *out;
+	uint32_t *counter;
+};
+cudaError_t gt_cu_bound_start(int type, const struct gt_cu_bound *a, cudaStream_t s);
+
+/* ---- embedding.cu ------------------------------------------------------------------------------------------------------------ */
+#define GT_CU_ROW_CHUNK 16 /* sorted entries that a warp sums */
+struct gt_cu_embedding {
+	const int32_t *tokens, *lengths; /* lengths NULL: every token counts */
+	int32_t *idx;                    /* mode max: the place of the largest element in the sample; -1: none */
+	const float *w;                  /* forward: the table */
+	void *y;                         /* forward: the result */
+	const void *dy;                  /* NULL: a forward pass */
+	float *dw;                       /* the gradient, or the table that is updated */
+	uint64_t *tile, *sorted;         /* workspace: an element for each entry */
+	float *part, *share;             /* workspace: two rows of cols for each chunk of entries; an element for each sample */
+	int64_t entries, step, first;    /* entry e is tokens[e * step + first] */
+	int64_t bag;                     /* entries of a sample, whose row in y or dy they share; 1 without bags */
+	int64_t rows, cols, padding;     /* of the table; the token without a gradient, which no bag counts: -1: none */
+	int64_t begin, end;              /* the rows that a gradient covers */
+	int mode;                        /* enum gt_bag; GT_BAG_SUM without bags */
+	bool zero, update;               /* dw is set to 0 first; dw is the table, to which sgd without momentum applies the gradient */
+	struct gt_attr_update attr;      /* of the update, without seg */
+	struct gt_seg seg;
+	const struct gt_scalars *scalars; /* NULL: as in gt_cu_update */
+	struct gt_cu_step_args step_args;
+	struct gt_cu_fault *fault;
+};
+cudaError_t gt_cu_embedding_start(int type, bool bags, const struct gt_cu_embedding *a, cudaStream_t s);
+
 /* ---- muon.cu ----------------------------------------------------------------------------------------------------------------- */
 /* A weight [out, ...] in whose memory `out` is the slowest-changing dimension. The order of the other dimensions does not affect the
  * iteration. */

@@ -1,5 +1,5 @@
 /* Optimizer updates of the flat parameter arena. One kernel updates all segments; a block handles one chunk. One pass reads gradient and
- * state and writes parameter, state and the 16-bit copy. This file also has sumsq, for clipping and the check for NaN. */
+ * state and writes parameter, state and the 16-bit copy. This file also has sumsq, for clipping and the check for NaN, and bound. */
 #include "cuda/optim_step.cuh"
 
 #define BLOCK 256
@@ -124,6 +124,68 @@ __global__ void __launch_bounds__(BLOCK) sumsq(const float *x, int64_t n, double
 		gt_check(&check.attr, check.scalars, check.scaler, check.numbers, check.parts);
 }
 
+/* Returns the bits of |x| in f32: without their sign, the bits of floats have the order of the values, with infinity and then NaN above all
+ * others. */
+template <class S> __device__ static inline uint32_t magnitude(S x)
+{
+	return gt_f32_bits(to_float(x)) & 0x7fffffffu;
+}
+
+/* Returns, to thread 0, the largest v of the block. */
+__device__ static inline uint32_t block_max(uint32_t v)
+{
+	__shared__ uint32_t top[BLOCK / 32];
+	for (int h = 16; h; h /= 2) {
+		uint32_t other = __shfl_down_sync(0xffffffffu, v, h);
+		v = other > v ? other : v;
+	}
+	__syncthreads();
+	if (threadIdx.x % 32 == 0)
+		top[threadIdx.x / 32] = v;
+	__syncthreads();
+	for (int i = 1; i < BLOCK / 32 && threadIdx.x == 0; i++)
+		v = v > top[i] ? v : top[i];
+	return v;
+}
+
+template <class S> __device__ static inline uint32_t largest(const S *x, int64_t n)
+{
+	uint32_t v = 0;
+#pragma unroll 8
+	for (int64_t i = (int64_t)blockIdx.x * BLOCK + threadIdx.x; i < n; i += (int64_t)gridDim.x * BLOCK) {
+		uint32_t m = magnitude(x[i]);
+		v = m > v ? m : v;
+	}
+	return block_max(v);
+}
+
+/* The blocks find the largest magnitude of their elements of dy, and of x if it is another operand; the last block those of all. */
+template <class S> __global__ void __launch_bounds__(BLOCK) bound(const gt_cu_bound a)
+{
+	after_previous();
+	bool both = a.x != a.dy;
+	uint32_t dy = largest((const S *)a.dy, a.ndy), x = both ? largest((const S *)a.x, a.nx) : 0;
+	if (threadIdx.x == 0) {
+		a.part[2 * blockIdx.x] = dy;
+		a.part[2 * blockIdx.x + 1] = both ? x : dy;
+	}
+	if (!last_of(a.counter, gridDim.x))
+		return;
+	dy = x = 0;
+	for (uint32_t i = threadIdx.x; i < gridDim.x; i += BLOCK) {
+		uint32_t one = __ldcg(a.part + 2 * i), other = __ldcg(a.part + 2 * i + 1);
+		dy = one > dy ? one : dy;
+		x = other > x ? other : x;
+	}
+	dy = block_max(dy);
+	x = block_max(x);
+	if (threadIdx.x)
+		return;
+	double factor = gt_f32_from_bits(x), b = a.rows * gt_f32_from_bits(dy) * (factor < 1 ? 1 : factor), old = *a.out;
+	if (!(b <= old) && old == old) /* if x is NaN, factor < 1 is false and the product is NaN */
+		*a.out = b;
+}
+
 /* ---- launchers ------------------------------------------------------------------------------------------------------------------- */
 typedef void update_fn(const gt_cu_update, bool);
 
@@ -176,4 +238,11 @@ cudaError_t gt_cu_sumsq_check_start(const float *x, int64_t n, double *part, uin
 	if (!grid_fits(chunks))
 		return cudaErrorInvalidValue;
 	return launch(sumsq<true>, dim3((unsigned)chunks), dim3(BLOCK), s, x, n, part, &check->scalars->sumsq, false, counter, *check);
+}
+
+cudaError_t gt_cu_bound_start(int type, const struct gt_cu_bound *a, cudaStream_t s)
+{
+	int64_t n = a->ndy > a->nx ? a->ndy : a->nx, blocks = ceil_div(n, BLOCK * 8);
+	blocks = blocks < 1 ? 1 : blocks > GT_CU_BOUND_PARTS ? GT_CU_BOUND_PARTS : blocks;
+	return launch(OF_TYPE(type, bound), dim3((unsigned)blocks), dim3(BLOCK), s, *a);
 }

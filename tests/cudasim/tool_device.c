@@ -190,8 +190,11 @@ TEST(what_it_cannot_do_is_refused_by_name)
 	struct gt_err e = {0};
 	int64_t dim[4] = {2, 3, 8, 8}, n = 5;
 	struct gt_tdesc x = gt_tdesc_make(GT_F32, 4, dim, true), y = gt_tdesc_make(GT_F32, 2, dim, false),
-	                f = gt_tdesc_make(GT_F64, 1, &n, false), one = gt_tdesc_make(GT_F64, 0, NULL, false);
-	struct gt_opcall calls[3] = {{.code = GT_OP_BOUND, .name = "fc", .nin = 2, .nout = 1, .in = {&y, &y}, .out = {&one}},
+	                f = gt_tdesc_make(GT_F64, 1, &n, false);
+	struct gt_seg seg = {.end = 6};
+	struct gt_attr_dw_update update = {.optimizer = GT_OP_SGD, .update = {.seg = &seg, .nseg = 1}};
+	struct gt_tdesc w = gt_tdesc_make(GT_F32, 2, (int64_t[]){3, 3}, false);
+	struct gt_opcall calls[3] = {{.code = GT_OP_LINEAR_DW_UPDATE, .name = "fc", .attr = &update, .nin = 3, .in = {&y, &y, &w}},
 	                             {.code = GT_OP_RELU, .name = "r", .nin = 1, .nout = 1, .in = {&f}, .out = {&f}},
 	                             {.code = GT_OP_RELU, .name = "wide", .nin = 2, .nout = 1, .in = {&x, &x}, .out = {&x}}};
 	static const char *const why[] = {"--device cpu", "f64", "at most 1 inputs"};

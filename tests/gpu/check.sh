@@ -313,6 +313,7 @@ updates      60   1  optimizers beside results of PyTorch
 calls        90   1  own kernels around their boundaries
 layers       90   1  normalisation and pooling around their boundaries
 joins        60   1  joined operations beside the separate ones
+tables       60   1  rows of tables: gradients and updates around their boundaries
 muon         60   1  the iterations of Muon
 device       60   1  memory, streams, events, graphs
 nccl         60   1  NCCL with one rank: two ranks cannot share a GPU
@@ -437,6 +438,7 @@ run_section() {
 	calls) full calls 12 "$build/tests/cudasim/tool_calls" ;;
 	layers) full layers 11 "$build/tests/cudasim/tool_layers" ;;
 	joins) full joins 8 "$build/tests/cudasim/tool_joins" ;;
+	tables) full tables 9 "$build/tests/cudasim/tool_tables" ;;
 	muon) full muon 6 "$build/tests/cudasim/tool_muon" ;;
 	device) section device 5 "$build/tests/cudasim/tool_device" ;;
 	nccl) section nccl 5 "$build/tests/cudasim/tool_nccl" ;;

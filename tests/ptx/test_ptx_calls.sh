@@ -11,4 +11,5 @@ for one in losses softmax updates; do
 done
 part layers 90 12 "$sim/tests/cudasim/tool_layers"
 part muon 90 6 "$sim/tests/cudasim/tool_muon"
+part tables 90 9 "$sim/tests/cudasim/tool_tables"
 part convolutions 90 1 "$sim/tests/cudasim/tool_conv"

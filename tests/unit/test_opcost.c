@@ -32,6 +32,7 @@ static const struct gt_attr_conv2d conv = {.out = 8, .kernel = {3, 3}, .groups =
 static const struct gt_attr_norm train = {.train = true, .track = true},
                                  eval = {.track = true}, empty = {.empty = true}, groups = {.groups = 2};
 static const struct gt_attr_pool_tokens mean = {GT_POOL_MEAN}, first = {GT_POOL_FIRST};
+static const struct gt_attr_embedding bags = {.padding = -1, .column = -1, .mode = GT_BAG_MEAN};
 static const struct gt_attr_mlp_steps window = {.batch = 32};
 static const struct gt_attr_recipes recipes = {.contrasts = 1};
 static const struct gt_attr_attention heads = {.heads = 2};
@@ -137,14 +138,21 @@ static const struct expected table[] = {
 	{GT_OP_EMBEDDING, "i32:2x3 f32:100x8 -> f32:6x8", NULL, 0, 24 + 6 * 32, 6 * 32, 1, 0},
 	/* one column of three: 2 tokens; a table of one row is read once */
 	{GT_OP_EMBEDDING, "i32:2x3 f32:1x8 -> f32:2x8", NULL, 0, 8 + 32, 2 * 32, 1, 0},
-	/* the table is set to 0; the tokens are read twice and their order is written; 6 rows are read and written */
-	{GT_OP_EMBEDDING_DW, "f32:6x8 i32:2x3 -> f32:100x8", NULL, 0, 6 * 32 + 2 * 24 + 6 * 32, 3200 + 24 + 6 * 32, 3, 0},
-	{GT_OP_EMBEDDING_DW, "f32:6x8 i32:2x3 -> f32:100x8", NULL, 1, 6 * 32 + 2 * 24 + 6 * 32, 24 + 6 * 32, 2, 0},
-	{GT_OP_EMBEDDING_DW_UPDATE, "f32:6x8 i32:2x3 f32:100x8 f64:9 f32:100x8 -> -", NULL, 0, 6 * 32 + 24 + 72 + 2 * 6 * 32, 2 * 6 * 32, 1, 0},
+	/* the table is set to 0; the tokens are read, and their order of 8 bytes each is written, and read by two kernels; 6 rows are read and
+	 * written */
+	{GT_OP_EMBEDDING_DW, "f32:6x8 i32:2x3 -> f32:100x8", NULL, 0, 6 * 32 + 24 + 2 * 48 + 6 * 32, 3200 + 48 + 6 * 32, 4, 0},
+	{GT_OP_EMBEDDING_DW, "f32:6x8 i32:2x3 -> f32:100x8", NULL, 1, 6 * 32 + 24 + 2 * 48 + 6 * 32, 48 + 6 * 32, 3, 0},
+	/* 2,000 tokens: their tiles are merged */
+	{GT_OP_EMBEDDING_DW, "f32:2000x8 i32:2000 -> f32:100x8", NULL, 1, 2000 * 32 + 8000 + 3 * 16000 + 3200, 2 * 16000 + 3200, 4, 0},
+	{GT_OP_EMBEDDING_DW_UPDATE, "f32:6x8 i32:2x3 f32:100x8 f64:9 f32:100x8 -> -", NULL, 0, 6 * 32 + 24 + 2 * 48 + 72 + 2 * 6 * 32,
+	 48 + 2 * 6 * 32, 3, 0},
 	{GT_OP_EMBEDDING_BAG, "i32:2x3 i32:2 f32:100x8 -> f32:2x8", NULL, 0, 24 + 8 + 6 * 32, 2 * 32, 1, 0},
-	{GT_OP_EMBEDDING_BAG_DW, "f32:2x8 i32:2x3 i32:2 -> f32:100x8", NULL, 0, 2 * 32 + 2 * 24 + 8 + 6 * 32, 3200 + 24 + 6 * 32, 3, 0},
-	{GT_OP_EMBEDDING_BAG_DW_UPDATE, "f32:2x8 i32:2x3 f32:100x8 i32:2 - f64:9 f32:100x8 -> -", NULL, 0, 2 * 32 + 24 + 8 + 72 + 2 * 6 * 32,
-	 2 * 6 * 32, 1, 0},
+	{GT_OP_EMBEDDING_BAG_DW, "f32:2x8 i32:2x3 i32:2 -> f32:100x8", NULL, 0, 2 * 32 + 24 + 2 * 48 + 8 + 6 * 32, 3200 + 48 + 6 * 32, 4, 0},
+	/* of the mean, the number of tokens of each bag too */
+	{GT_OP_EMBEDDING_BAG_DW, "f32:2x8 i32:2x3 i32:2 -> f32:100x8", &bags, 0, 2 * 32 + 2 * 24 + 2 * 48 + 8 + 6 * 32, 3200 + 48 + 6 * 32, 5,
+	 0},
+	{GT_OP_EMBEDDING_BAG_DW_UPDATE, "f32:2x8 i32:2x3 f32:100x8 i32:2 - f64:9 f32:100x8 -> -", NULL, 0,
+	 2 * 32 + 24 + 2 * 48 + 8 + 72 + 2 * 6 * 32, 48 + 2 * 6 * 32, 3, 0},
 	/* 4 of the table's 10 rows */
 	{GT_OP_POSITIONAL, "f32:2x4x8 f32:10x8 -> f32:2x4x8", NULL, 0, 4 * N + 4 * 32, 4 * N, 1, 0},
 	{GT_OP_POSITIONAL_DW, "f32:2x4x8 -> f32:10x8", NULL, 0, 4 * N, 320, 1, 0},

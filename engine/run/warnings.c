@@ -3,6 +3,7 @@
 #include "skipped.h"
 #include "base/bytes.h"
 #include "ir/op.h"
+#include "session/schedule.h"
 #include "store/ckpt.h"
 #include "store/safetensors.h"
 #include "table/cell.h"
@@ -147,6 +148,23 @@ static enum gt_code no_rate(const struct list *l)
 	return warn(l, "train.optimizer.lr", "a learning rate of 0 trains nothing; write a rate above 0, for example 0.1 or 1.0e-3");
 }
 
+/* Warns of steps that train next to nothing because the schedule has ended, for example in a run that was resumed for more epochs. */
+static enum gt_code ended_schedule(const struct list *l)
+{
+	const struct gt_conf_train *t = &l->c->train;
+	const struct gt_batch_partition *b = &l->s->batch;
+	bool epochs = t->schedule.unit == GT_UNIT_EPOCH;
+	double length = t->schedule.warmup + t->schedule.t_max, end = length * (epochs ? (double)b->steps_per_epoch : 1);
+	if (t->schedule.t_max <= 0 || t->optimizer.lr <= 0 || b->steps_per_epoch <= 0 || (double)b->steps < end + 1)
+		return GT_OK;
+	double rate = gt_schedule_lr(t, b->steps - 1, b->steps, b->steps_per_epoch);
+	if (rate > 1e-3 * t->optimizer.lr)
+		return GT_OK;
+	return warn(l, "train.schedule.t_max", "the schedule ends after %g %s%s, so the last %.0f of %lld steps have a learning rate of %.3g; "
+	            "write t_max = 0 for a schedule until the end of the run", length, epochs ? "epoch" : "step", length == 1 ? "" : "s",
+	            (double)b->steps - ceil(end), (long long)b->steps, rate);
+}
+
 /* Whether the update of a table changes no row that has no gradient. */
 static bool updates_rows(const struct gt_conf_optimizer *o)
 {
@@ -221,8 +239,8 @@ static enum gt_code memory(const struct list *l)
 
 enum gt_code gt_warnings(const struct gt_session *s, const char *dir, struct gt_problems *out, struct gt_err *err)
 {
-	static enum gt_code (*const each[])(const struct list *l) = {no_directory, large_batch, moments,      last_layer,
-	                                                             unread,       no_rate,     whole_tables, memory};
+	static enum gt_code (*const each[])(const struct list *l) = {
+	    no_directory, large_batch, moments, last_layer, unread, no_rate, ended_schedule, whole_tables, memory};
 	struct list l = {s, s->conf, dir, out, err};
 	for (size_t i = 0; i < sizeof each / sizeof *each; i++)
 		GT_TRY(each[i](&l));

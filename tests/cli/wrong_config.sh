@@ -140,6 +140,8 @@ wrong_configs() {
 	wrong "nll without log_softmax" 24 78 'expects the output of log_softmax' 'train.loss = "cross_entropy"' '29s/cross_entropy/nll/' \
 		check --strict %
 	wrong "rate of 0" 32 78 'trains nothing' 'write a rate above 0' '32s/0.1/0.0/' check --strict %
+	wrong "schedule that ends early" 34 78 'the schedule ends after 1 epoch, so the last 8 of 16 steps have a learning rate of 0' \
+		't_max = 0' '34s/constant"/cosine"; t_max = 1.0/' check --strict %
 	wrong "more memory than there is" 9 78 'training needs' 'lower data.batch, or raise train.accumulate' \
 		'9s/32/16777216/; 12s/256/16777216/; 20s/out = 4/out = 512/' check --strict %
 	wrong "fp16 on a CPU" 4 78 'fp16" and device "cpu" do not go together' 'use "bf16"' '4s/fp32/fp16/' check --strict %

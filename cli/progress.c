@@ -304,21 +304,38 @@ static const char *run_dir(const struct gt_progress *p, char *buf, size_t size)
 	return gt_cli_shell_word(dir, buf, size);
 }
 
+enum { AGAIN = 320 };
+
+/* Writes the options of this command, each with a space before it, that a later command needs again because no checkpoint keeps them: the
+ * device and, if `ranks` is true, the number of ranks. Several hosts need more than these. Returns buf (AGAIN bytes). */
+static const char *options_again(const struct gt_progress *p, bool ranks, char *buf)
+{
+	const struct gt_args *a = &p->cli->args;
+	char word[256];
+	int n = 0;
+	buf[0] = '\0';
+	if (ranks && a->nproc > 0 && a->nnodes <= 1)
+		n = snprintf(buf, AGAIN, " --nproc %" PRId64, a->nproc);
+	if (a->device)
+		snprintf(buf + n, (size_t)(AGAIN - n), " --device %s", gt_cli_shell_word(a->device, word, sizeof word));
+	return buf;
+}
+
 /* Prints the command that continues a run that ended early. */
 static void tell_resume(struct gt_progress *p)
 {
-	char dir[2 * sizeof p->checkpoint], step[GT_UNITS], gtrain[PATH_MAX];
+	char dir[2 * sizeof p->checkpoint], step[GT_UNITS], gtrain[PATH_MAX], again[AGAIN];
 	if (!p->checkpoint[0])
 		gt_cli_note(p->cli, "ended early at step %s, without a checkpoint", gt_units_count(step, p->step));
 	else
-		gt_cli_note(p->cli, "ended early with the checkpoint %s; `%s resume %s` continues", p->checkpoint,
-		            gt_cli_program(p->cli, gtrain, sizeof gtrain), run_dir(p, dir, sizeof dir));
+		gt_cli_note(p->cli, "ended early with the checkpoint %s; `%s resume %s%s` continues", p->checkpoint,
+		            gt_cli_program(p->cli, gtrain, sizeof gtrain), run_dir(p, dir, sizeof dir), options_again(p, true, again));
 }
 
 /* Prints the checkpoint of a complete run, and commands that can follow. */
 static void tell_next(struct gt_progress *p)
 {
-	char dir[2 * sizeof p->checkpoint], best[64] = "", more[64], gtrain[PATH_MAX];
+	char dir[2 * sizeof p->checkpoint], best[64] = "", more[64], gtrain[PATH_MAX], again[AGAIN];
 	if (!p->checkpoint[0])
 		return;
 	run_dir(p, dir, sizeof dir);
@@ -332,9 +349,9 @@ static void tell_next(struct gt_progress *p)
 	gt_cli_note(p->cli, "saved as %s%s", p->checkpoint, best);
 	const char *split = p->eval.split[0] ? p->eval.split : "train"; /* without --split, eval takes the split "test" */
 	bool test = !strcmp(split, "test");
-	gt_cli_note(p->cli, "next: %s eval %s%s%s", gtrain, dir, test ? "" : " --split ", test ? "" : split);
+	gt_cli_note(p->cli, "next: %s eval %s%s%s%s", gtrain, dir, test ? "" : " --split ", test ? "" : split, options_again(p, false, again));
 	gt_cli_note(p->cli, "      %s inspect %s", gtrain, dir);
-	gt_cli_note(p->cli, "      %s resume %s -s %s", gtrain, dir, more);
+	gt_cli_note(p->cli, "      %s resume %s%s -s %s", gtrain, dir, options_again(p, true, again), more);
 }
 
 enum gt_code gt_progress_finish(struct gt_progress *p, enum gt_code code)

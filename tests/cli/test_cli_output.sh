@@ -48,6 +48,14 @@ each json_inspect inspect r1 --json --verify
 each json_export export r1 --json -o w.safetensors
 each json_bench bench $cfg --json --steps 2
 
+# ---- commands that are proposed have the options that no checkpoint keeps -------------------------------------------------------
+again=(run $cfg -s parallel.mode=ddp --nproc 2 --device cpu)
+gives next_eval 0 err "next: $gtrain eval n1 --device cpu" "${again[@]}" -o n1
+gives next_resume 0 err "$gtrain resume n1 --nproc 2 --device cpu -s train.epochs=8" resume n1 --nproc 2 --device cpu -s train.epochs=4
+gives next_continue 0 err "\`$gtrain resume n2 --nproc 2 --device cpu\` continues" \
+	"${again[@]}" -o n2 -s train.epochs=1000000 --time-limit 1s
+gives next_plain 0 err "$gtrain resume n1 -s train.epochs=10" resume n1 -s train.epochs=5
+
 # ---- people's output ---------------------------------------------------------------------------------------------------------
 gives result 0 out 'test accuracy ' run $cfg -o r2
 if [ "$(wc -l <"$tmp/out")" = 1 ] && grep -Eq '^test accuracy 0\.[0-9]{4}  loss [0-9.]+  .*\(2 epochs, [0-9.]+ m?s\)$' "$tmp/out"; then

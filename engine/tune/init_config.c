@@ -354,14 +354,24 @@ static bool is_table(const char *path)
 	return !stat(path, &st) && !S_ISDIR(st.st_mode) && !(n > 4 && !strcmp(path + n - 4, ".tar"));
 }
 
-/* Refuses archives that no format reads, which would be taken for tables. */
-static enum gt_code check_archive(const char *path, struct gt_err *err)
+/* Refuses files by the ends of their names that no format reads and that would be taken for tables. */
+static enum gt_code check_file(const char *path, struct gt_err *err)
 {
-	static const char *const ends[] = {".tgz", ".tar.gz", ".tar.bz2", ".tar.xz", ".tar.zst", ".zip", ".7z", ".rar"};
+	static const struct {
+		const char *end, *remedy;
+	} other[] = {
+	    {".tgz", "unpack the archive"}, {".tar.gz", "unpack the archive"}, {".tar.bz2", "unpack the archive"},
+	    {".tar.xz", "unpack the archive"}, {".tar.zst", "unpack the archive"}, {".zip", "unpack the archive"},
+	    {".7z", "unpack the archive"}, {".rar", "unpack the archive"},
+	    {".jpg", "put images into a folder for each class"}, {".jpeg", "put images into a folder for each class"},
+	    {".png", "put images into a folder for each class"}, {".webp", "put images into a folder for each class"},
+	    {".xlsx", "export the table as CSV"}, {".xls", "export the table as CSV"}, {".ods", "export the table as CSV"},
+	    {".parquet", "export the table as CSV"}, {".feather", "export the table as CSV"}, {".json", "export the table as CSV"},
+	    {".jsonl", "export the table as CSV"}, {".cfg", "this one seems to be a config already"}};
 	size_t n = strlen(path);
-	for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
-		if (n > strlen(ends[i]) && !strcasecmp(path + n - strlen(ends[i]), ends[i]))
-			return gt_fail(err, GT_EDATA, "%s: expected a folder, a .tar archive or a CSV file; unpack the archive", path);
+	for (size_t i = 0; i < sizeof other / sizeof *other; i++)
+		if (n > strlen(other[i].end) && !strcasecmp(path + n - strlen(other[i].end), other[i].end))
+			return gt_fail(err, GT_EDATA, "%s: expected a folder, a .tar archive or a CSV file; %s", path, other[i].remedy);
 	return GT_OK;
 }
 
@@ -390,9 +400,10 @@ enum gt_code gt_init_config(const struct gt_init_spec *spec, char **text, struct
 	if (!realpath(path, root))
 		return gt_fail(err, GT_ENOINPUT, "%s: there is no such file or folder", path);
 	GT_TRY(check_path(root, err));
-	GT_TRY(check_archive(root, err));
-	if (is_table(root))
+	if (is_table(root)) {
+		GT_TRY(check_file(root, err));
 		return init_table(root, spec, text, err);
+	}
 	if (spec->ntargets)
 		return gt_fail(err, GT_EUSAGE, "--target: expected a table (a CSV file) beside it, got the folder %s", path);
 	if (gt_init_is_text(root)) {

@@ -306,6 +306,11 @@ gives init_commas 65 err 'german.csv:2: column "a": expected a number with a dec
 	init german.csv --target y
 gives check_commas 65 err 'german.csv:2: column "y": expected a number with a decimal point and without commas, got' check init-y.cfg \
 	-s "data.train=[\"$PWD/german.csv\"]" -s 'data.columns=[]'
+for kind in 'photo.JPG put images into a folder' 'book.xlsx export the table as CSV' 'x.cfg this one seems to be a config'; do
+	file=${kind%% *}
+	cp train.csv "$file"
+	gives "init_of_$file" 65 err "$file: expected a folder, a .tar archive or a CSV file; ${kind#* }" init "$file" --target y
+done
 gives init_absent 66 err 'there is no such file or folder' init absent.csv --target y
 gives init_folder_target 64 err '--target: expected a table' init . --target y
 head -n 13 train.csv >twelve.csv

@@ -497,6 +497,17 @@ static enum gt_code tell_complete(const char *dir, const struct gt_conf *c, cons
 	return code;
 }
 
+/* Adds what to do to the error about a directory without checkpoints, if a run has left it that ended before its first one. */
+static enum gt_code no_checkpoint(const char *dir, struct gt_err *err)
+{
+	char config[GT_PATH_SIZE];
+	struct stat st;
+	if (gt_path_join(config, dir, "config.cfg", NULL) || lstat(config, &st))
+		return GT_ENOINPUT;
+	return gt_fail(err, GT_ENOINPUT, "%s: there is no checkpoint, because the run ended before it wrote one or they were removed; start it "
+	               "again with `gtrain run CFG --out %s`", dir, dir);
+}
+
 enum gt_code gt_resume(const char *path, const char *from, const char *const *sets, int nsets, const struct gt_run_opts *o,
                        struct gt_err *err)
 {
@@ -516,11 +527,13 @@ enum gt_code gt_resume(const char *path, const char *from, const char *const *se
 		from = named;
 	}
 	GT_TRY(tidy(dir, o, err));
-	GT_TRY(gt_ckpt_open(dir, from ? from : "latest", true, o->link ? NULL : on_warning, &warn, &ckpt,
-	                    err)); /* the launcher has printed the warnings already */
+	enum gt_code code = gt_ckpt_open(dir, from ? from : "latest", true, o->link ? NULL : on_warning, &warn, &ckpt,
+	                                 err); /* the launcher has printed the warnings already */
+	if (code != GT_OK)
+		return code == GT_ENOINPUT && !from ? no_checkpoint(dir, err) : code;
 	/* The text is verified by its digest, and @include is an error in it. */
 	const char *text = gt_ckpt_meta(ckpt)->config;
-	enum gt_code code = gt_path_join(config, gt_ckpt_path(ckpt), "config.cfg", err);
+	code = gt_path_join(config, gt_ckpt_path(ckpt), "config.cfg", err);
 	if (code == GT_OK)
 		code = gt_conf_load_text(config, text, strlen(text), sets, nsets, &c, err);
 	if (code == GT_OK && gt_trainer_complete(c, gt_ckpt_meta(ckpt)->step, gt_ckpt_meta(ckpt)->epoch))

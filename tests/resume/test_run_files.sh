@@ -56,6 +56,16 @@ else
 fi
 rm -rf "$tmp/u"
 
+# A run that diverged before its first checkpoint: what to do in place of a resume.
+run run "$tmp/t.cfg" -o "$tmp/diverged" -s train.optimizer.lr=1e38
+run resume "$tmp/diverged"
+if [ $? = 66 ] && grep -q 'there is no checkpoint, because the run ended before .*; start it again with `gtrain run' "$tmp/log" &&
+	run run "$tmp/t.cfg" -o "$tmp/diverged"; then
+	ok resume_without_checkpoint
+else
+	echo "not ok resume_without_checkpoint: $(last)"
+fi
+
 # what NAME HOW: a file of another kind stands under a name: run and resume say so, at once, and touch nothing behind it.
 echo precious >"$tmp/victim"
 for kind in symlink fifo directory; do

@@ -50,8 +50,8 @@ typedef void ptx_step(ptx_thread &t, const ptx_ins &i);
 /* An instruction. Operands are indices into the thread's array of 64-bit cells: registers, then constants and special registers, which are
  * copied to it when the thread starts. */
 struct ptx_ins {
-	ptx_step *run;  /* does the instruction; NULL: `ret` */
-	int guard = -1; /* cell of the predicate; -1: none */
+	ptx_step *run = NULL; /* does the instruction; NULL: `ret` */
+	int guard = -1;       /* cell of the predicate; -1: none */
 	bool guard_not = false;
 	int dst[4] = {-1, -1, -1, -1}; /* -1: the value is dropped */
 	int src[4] = {-1, -1, -1, -1};

@@ -338,6 +338,7 @@ bool ptx_choose_memory(const string &op, const vector<string> &how, ptx_ins *i)
 	              {"atom.global.sys.cas.b32", atomic_cas},
 	              {"cvta.to.global.u64", same_address},
 	              {"cvta.global.u64", same_address},
+	              {"cvta.param.u64", same_address},
 	              {"cvta.shared.u64", generic_of_shared}};
 	for (const auto &o : others)
 		if (all == o.name) {

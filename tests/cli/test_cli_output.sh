@@ -49,7 +49,7 @@ each json_export export r1 --json -o w.safetensors
 each json_bench bench $cfg --json --steps 2
 
 # ---- commands that are proposed have the options that no checkpoint keeps -------------------------------------------------------
-again=(run $cfg -s parallel.mode=ddp --nproc 2 --device cpu)
+again=(run "$cfg" -s parallel.mode=ddp --nproc 2 --device cpu)
 gives next_eval 0 err "next: $gtrain eval n1 --device cpu" "${again[@]}" -o n1
 gives next_resume 0 err "$gtrain resume n1 --nproc 2 --device cpu -s train.epochs=8" resume n1 --nproc 2 --device cpu -s train.epochs=4
 gives next_continue 0 err "\`$gtrain resume n2 --nproc 2 --device cpu\` continues" \

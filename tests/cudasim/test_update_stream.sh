@@ -129,7 +129,7 @@ same clipped_trains -s train.clip_norm=1.0
 # stream leaves without a wait fails.
 if [ -z "${GTRAIN_SIM:-}" ]; then
 	for graphs in false true; do
-		short=(-s train.steps=3 -s window=1 -s cuda_graphs=$graphs -s checkpoint.every_steps=3 -s train.eval_every_epochs=0)
+		short=(-s train.steps=3 -s window=1 -s "cuda_graphs=$graphs" -s checkpoint.every_steps=3 -s train.eval_every_epochs=0)
 		train "$tmp/right" "${short[@]}"
 		waits=$(sed -n 's/^cudasim: \([0-9]*\) waits.*/\1/p' "$tmp/right.out")
 		missed=0 unseen=

@@ -25,6 +25,7 @@ struct smoke {
 	struct gt_smoke_plan plan;
 	struct gt_smoke shown;
 	const char *dir, *run, *whole; /* DIR, DIR/run, DIR/uninterrupted */
+	size_t existed;                /* length of the part of dir that existed before; only with --out */
 	double heard;                  /* time of the last event */
 	double train_s, eval_s, save_s;
 	int64_t step;                  /* optimizer step that the last event reported */
@@ -292,7 +293,7 @@ static enum gt_code directory(struct smoke *s, struct gt_err *err)
 	char *dir;
 	if (s->opts->out) {
 		s->dir = s->opts->out;
-		GT_TRY(gt_dir_make(s->dir, NULL, err));
+		GT_TRY(gt_dir_make(s->dir, &s->existed, err));
 	} else {
 		GT_NEW_STR(dir, gt_arena_printf(s->arena, "%s/gtrain-smoke-XXXXXX", base && *base ? base : "/tmp"), err);
 		if (!mkdtemp(dir))
@@ -330,6 +331,8 @@ enum gt_code gt_smoke(struct gt_conf *c, const struct gt_run_opts *o, void (*obs
 	gt_signals_install();
 	enum gt_code code = phases(&s, err);
 	gt_signals_restore();
+	if (code != GT_OK && s.dir && s.dir == o->out)
+		gt_dir_unmake(s.dir, s.existed);
 	if (s.dir && s.dir != o->out && gt_tree_remove(s.dir, &gone) != GT_OK && code == GT_OK) {
 		code = gone.code;
 		if (err)

@@ -101,7 +101,8 @@ run run "$tmp/net.cfg" "${fp16[@]}" -o "$tmp/fp16"
 [ "$rc" != 0 ] || fail fp16_refused 'fp16 trains on this CPU'
 gives fp16 "$rc" err "$(head -n 1 "$tmp/err")" run "$tmp/net.cfg" --smoke "${fp16[@]}"
 if ! "$gtrain" devices | grep -q '^cuda:0'; then
-	gives no_gpu 69 err cuda run "$tmp/net.cfg" --smoke -s device=cuda
+	gives no_gpu 69 err cuda run "$tmp/net.cfg" --smoke -s device=cuda --out "$tmp/unused/dir"
+	if [ -e "$tmp/unused" ]; then fail no_gpu_no_folder "$(find "$tmp/unused")"; else pass no_gpu_no_folder; fi
 	gives no_gpu_but_cpu 0 out equal run "$tmp/net.cfg" --smoke -s device=cuda --device cpu
 fi
 TMPDIR=$tmp/none gives no_directory 73 err 'cannot create a temporary directory' run "$tmp/net.cfg" --smoke

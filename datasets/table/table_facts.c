@@ -92,6 +92,19 @@ static enum gt_code check_column(const struct gt_table_facts *f, int k, const ch
 	return GT_OK;
 }
 
+/* No column is an input. Names the first one that was found to be none. Words that are all different can be the paths of images. */
+static enum gt_code no_inputs(const struct gt_table_facts *f, const char *where, struct gt_err *err)
+{
+	char shown[GT_CELL_SHOWN], ignored[256] = "";
+	for (int k = 0; k < f->ncolumns && !*ignored; k++) {
+		const struct gt_table_fact *c = &f->column[k];
+		if (c->type == GT_COLUMN_IGNORE && c->why)
+			snprintf(ignored, sizeof ignored, " (\"%s\" is ignored: %s)%s", gt_cell_shown(c->name, shown), c->why,
+			         strstr(c->why, "different") ? "; if it lists files of images, write data.format = \"list\"" : "");
+	}
+	return gt_fail(err, GT_EDATA, "%.400s: expected at least one column that the model can learn from, got none%s", where, ignored);
+}
+
 enum gt_code gt_table_facts_finish(struct gt_table_facts *f, const char *where, struct gt_err *err)
 {
 	uint64_t bytes = 0;
@@ -117,7 +130,7 @@ enum gt_code gt_table_facts_finish(struct gt_table_facts *f, const char *where, 
 	if (f->ntargets > 1 && f->task == GT_TASK_CLASSES)
 		return gt_fail(err, GT_ECONFIG, "data.target: expected one column of classes, got %d columns", f->ntargets);
 	if (!f->nvalues && !f->ncodes && !f->ntexts)
-		return gt_fail(err, GT_EDATA, "%.400s: expected at least one column that the model can learn from, got none", where);
+		return no_inputs(f, where, err);
 	if (bytes > GT_TABLE_MAX_TEXT)
 		return gt_fail(err, GT_EDATA,
 		               "%.400s: the different words of its columns need %llu bytes in a checkpoint, more than the %llu "

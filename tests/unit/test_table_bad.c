@@ -132,7 +132,12 @@ TEST(bad_targets)
 	refused("x,y\n1,a\n2,a\n", &plain, GT_EDATA, "column \"y\": the target is the same in every row of the training split");
 	refused("x,y\n1,2.5\n2,2.5\n", &plain, GT_EDATA, "column \"y\": the target is the same in every row of the training split");
 	refused("x,y\n1,a\n2,?\n", &plain, GT_EDATA, "t.csv:3: column \"y\": the target is missing; remove the row");
-	refused("x,y\n1,a\n1,b\n", &plain, GT_EDATA, "expected at least one column that the model can learn from, got none");
+	refused("x,y\n1,a\n1,b\n", &plain, GT_EDATA, "expected at least one column that the model can learn from, got none (\"x\" is "
+	                                              "ignored: a single value)");
+	char list[1024] = "x,y\n";
+	for (int i = 0; i < 30; i++)
+		snprintf(list + strlen(list), sizeof list - strlen(list), "%d.png,%s\n", i, i % 2 ? "a" : "b");
+	refused(list, &plain, GT_EDATA, "(\"x\" is ignored: words that are all different); if it lists files of images, write data.format = ");
 	s = (struct gt_table_spec){.target = two, .ntarget = 2, .task = GT_TASK_CLASSES};
 	refused("x,y,k\na,b,c\nd,e,f\n", &s, GT_ECONFIG, "data.target: expected one column of classes, got 2 columns");
 	s = (struct gt_table_spec){.target = target_y, .ntarget = 1, .task = GT_TASK_NUMBERS};

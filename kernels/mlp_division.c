@@ -274,8 +274,8 @@ static double updates(const struct count *c, double n)
 	return n * (2 * c->d->copies + (c->d->more ? 2 : 0) + (c->d->clips ? 1 : 0));
 }
 
-/* update_rows() and apply_rows() */
-static void update_rows(const struct count *c, int l)
+/* learn_rows() and apply() */
+static void learn_rows(const struct count *c, int l)
 {
 	const struct gt_mlp_division *d = c->d;
 	const struct gt_mlp_division_layer *y = &d->layer[l];
@@ -287,14 +287,15 @@ static void update_rows(const struct count *c, int l)
 	c->w->bytes += l ? 4 * weights : 0;
 }
 
-static void update_last(const struct count *c)
+/* learn_last() and apply(), which updates the padding after the classes too */
+static void learn_last(const struct count *c)
 {
 	const struct gt_mlp_division *d = c->d;
 	const struct gt_mlp_division_layer *y = &d->layer[d->nlayers - 1];
-	double weights = (double)y->cols * y->out;
+	double weights = (double)y->cols * y->out, updated = d->more ? (double)y->cols * d->classes : weights;
 	c->w->multiply_adds += weights * d->rows;
-	c->w->accesses += warps(weights) * 2 * d->rows + updates(c, warps(weights));
-	c->w->bytes += 4 * weights;
+	c->w->accesses += warps(weights) * 2 * d->rows + updates(c, warps(updated));
+	c->w->bytes += 4 * updated;
 }
 
 void gt_mlp_work(const struct gt_mlp_division *d, struct gt_mlp_work *out)
@@ -308,9 +309,9 @@ void gt_mlp_work(const struct gt_mlp_division *d, struct gt_mlp_work *out)
 		backward(&c, l);
 		out->barriers += d->layer[l - 1].grad[0] >= 0;
 	}
-	update_last(&c);
+	learn_last(&c);
 	if (d->clips)
 		out->bytes += 8.0 * d->norms;
 	for (int l = d->nlayers - 2; l >= 0; l--)
-		update_rows(&c, l);
+		learn_rows(&c, l);
 }

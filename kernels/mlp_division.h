@@ -8,7 +8,7 @@
  *
  * Layers are numbered from 0; the last one is `nlayers - 1`. There is at most one block for each multiprocessor. Block i owns the outputs
  * [i * cols, (i + 1) * cols) of each layer but the last one, with their rows of the weight, and the same inputs of the last layer, with
- * their columns of its weight. kernels/cuda/mlp_steps.cu has the kernel. */
+ * their columns of its weight. kernels/cuda/mlp_kernel.cuh has the kernel. */
 #ifndef GT_KERNELS_MLP_DIVISION_H
 #define GT_KERNELS_MLP_DIVISION_H
 
@@ -59,7 +59,7 @@ struct gt_mlp_division {
 	size_t shared, work; /* bytes of shared memory of a block; bytes of the workspace */
 };
 
-/* What one block does in one step. The counts follow the loops of mlp_steps.cu and mlp_parts.cuh. */
+/* What one block does in one step. The counts follow the loops of mlp_layers.cuh, mlp_update.cuh and mlp_parts.cuh. */
 struct gt_mlp_work {
 	double multiply_adds; /* of single threads */
 	double accesses;      /* reads and writes of shared memory by a warp; one with a conflict of n ways counts n times */

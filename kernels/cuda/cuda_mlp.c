@@ -1,4 +1,4 @@
-/* mlp.steps: a multilayer perceptron whose weights stay in the shared memory of the GPU over a window of training (mlp_steps.cu).
+/* mlp.steps: a multilayer perceptron whose weights stay in the shared memory of the GPU over a window of training (mlp_kernel.cuh).
  * mlp_division.h divides it among the blocks. */
 #include "cuda/cuda_internal.h"
 #include <stdio.h>
@@ -7,7 +7,6 @@
 struct mlp {
 	struct gt_kernel head;
 	struct gt_cu_mlp c; /* arguments of the kernel; the launch fills in the pointers */
-	enum gt_opcode optimizer;
 	bool average; /* the call has the operand ema */
 	char text[64];
 };
@@ -30,7 +29,7 @@ static enum gt_code launch_mlp(struct gt_dev *dev, struct gt_kernel *kernel, con
 	c.scaler = a->in[7];
 	c.average = k->average ? a->in[8] : NULL;
 	c.work = a->scratch;
-	GT_CUDA(dev, gt_cu_mlp_start(k->optimizer, &c, s), "mlp.steps", err);
+	GT_CUDA(dev, gt_cu_mlp_start(&c, s), "mlp.steps", err);
 	return GT_OK;
 }
 
@@ -40,7 +39,6 @@ static void fill(struct mlp *k, const struct gt_opcall *call)
 	const struct gt_attr_mlp_steps *a = call->attr;
 	const struct gt_tdesc *images = call->in[0], *index = call->in[2];
 	struct gt_cu_mlp *c = &k->c;
-	k->optimizer = a->optimizer;
 	c->look = (struct gt_cu_lookup){.n = a->batch, .samples = a->batch, .all = images->dim[0], .rows = index->dim[0],
 	                                .length = index->dim[1]};
 	c->gather = a->gather;
@@ -51,6 +49,7 @@ static void fill(struct mlp *k, const struct gt_opcall *call)
 	c->loss.weights = NULL;
 	for (int i = 0; i < a->loss.nweights; i++)
 		c->class_weight[i] = (float)a->loss.weights[i];
+	c->update_code = a->optimizer;
 	c->update = a->update;
 	c->update.seg = NULL;
 	c->update.clip_norm = 0;
@@ -78,7 +77,7 @@ static enum gt_code fit(struct gt_dev *dev, const struct gt_opcall *call, struct
 	if (!gt_mlp_divide(call, &(struct gt_mlp_card){.sms = dev->sms, .shared = most}, d, text, sizeof text))
 		return gt_cuda_refuse(call, err, text);
 	k->head.scratch = d->work;
-	cudaError_t e = gt_cu_mlp_check(k->optimizer, d, dev->sms);
+	cudaError_t e = gt_cu_mlp_check(d, dev->sms);
 	if (e == cudaErrorCooperativeLaunchTooLarge || e == cudaErrorInvalidValue)
 		return gt_cuda_refuse(call, err, "the card cannot run all blocks of it at once");
 	GT_CUDA(dev, e, "mlp.steps", err);

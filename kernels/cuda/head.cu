@@ -8,29 +8,53 @@
 #define PIECE 64 /* number of rows of dy that are in shared memory at a time */
 
 /* ---- kernels --------------------------------------------------------------------------------------------------------------------- */
+/* Adds the products of a row with all weights in the columns from x, w on: V of them, which are read at once, or up to V before `end`. */
+template <class S, bool VECTOR>
+__device__ static inline void add_products(float (&sum)[GT_CU_HEAD_COLS], const gt_cu_head &a, const S *x, const S *end, const S *w)
+{
+	constexpr int V = width<S>::n, C = GT_CU_HEAD_COLS;
+	int cols = (int)a.loss.cols;
+	if constexpr (VECTOR) {
+		float v[V], u[V];
+		unpack(v, *(const uint4 *)x, S());
+#pragma unroll
+		for (int c = 0; c < C; c++, w += a.in) {
+			if (c >= cols)
+				break;
+			unpack(u, *(const uint4 *)w, S());
+#pragma unroll
+			for (int j = 0; j < V; j++)
+				sum[c] += v[j] * u[j];
+		}
+	} else {
+#pragma unroll 1
+		for (int j = 0; j < V && x + j < end; j++) {
+			float v = to_float(x[j]);
+#pragma unroll
+			for (int c = 0; c < C; c++)
+				if (c < cols)
+					sum[c] += v * to_float(w[c * a.in + j]);
+		}
+	}
+}
+
 /* A block computes one row. Its threads share the sum over `in`; lane c of the first warp adds up output c, and that warp computes the
- * row's loss. */
-template <class S, int CODE> __global__ void __launch_bounds__(TEAM_BLOCK) head(const gt_cu_head a, bool vector)
+ * row's loss. code: of the loss, which is a branch of that warp only. vector: rows of x and of the weights are whole vectors. */
+template <class S> __global__ void __launch_bounds__(TEAM_BLOCK) head(const gt_cu_head a, int code, bool vector)
 {
 	after_previous();
 	constexpr int V = width<S>::n, C = GT_CU_HEAD_COLS;
 	__shared__ float part[WARPS][C];
-	int64_t r = blockIdx.x, in = a.in;
+	int64_t r = blockIdx.x;
 	int cols = (int)a.loss.cols, lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
-	const S *x = (const S *)a.x + r * in;
+	const S *x = (const S *)a.x + r * a.in, *end = x + a.in, *w = (const S *)a.w + threadIdx.x * V;
 	float sum[C] = {};
-	for (int64_t k = (int64_t)threadIdx.x * V; k < in; k += TEAM_BLOCK * V) {
-		float v[V], w[V];
-		load<S>(v, x, k, in, vector, 0);
-#pragma unroll
-		for (int c = 0; c < C; c++)
-			if (c < cols) {
-				load<S>(w, (const S *)a.w + c * in, k, in, vector, 0);
-#pragma unroll
-				for (int j = 0; j < V; j++)
-					sum[c] += v[j] * w[j];
-			}
-	}
+	if (vector)
+		for (x += threadIdx.x * V; x < end; x += TEAM_BLOCK * V, w += TEAM_BLOCK * V)
+			add_products<S, true>(sum, a, x, end, w);
+	else
+		for (x += threadIdx.x * V; x < end; x += TEAM_BLOCK * V, w += TEAM_BLOCK * V)
+			add_products<S, false>(sum, a, x, end, w);
 #pragma unroll
 	for (int c = 0; c < C; c++) {
 		if (c >= cols)
@@ -53,7 +77,12 @@ template <class S, int CODE> __global__ void __launch_bounds__(TEAM_BLOCK) head(
 			((S *)a.y)[r * cols + lane] = from_float<S>(y);
 		}
 		__syncwarp();
-		loss_row<S, CODE>(a.loss, r, lane, 32);
+		if (code == GT_OP_CROSS_ENTROPY)
+			loss_row<S, GT_OP_CROSS_ENTROPY>(a.loss, r, lane, 32);
+		else if (code == GT_OP_NLL)
+			loss_row<S, GT_OP_NLL>(a.loss, r, lane, 32);
+		else
+			loss_row<S, GT_OP_MSE>(a.loss, r, lane, 32);
 	}
 	if (last_of(a.loss.counter, gridDim.x))
 		loss_total(a.loss);
@@ -124,30 +153,18 @@ template <class S, int C> __global__ void __launch_bounds__(COLS *LANES) head_ba
 }
 
 /* ---- launchers ------------------------------------------------------------------------------------------------------------------- */
-typedef void head_fn(const gt_cu_head, bool);
+typedef void head_fn(const gt_cu_head, int, bool);
 typedef void head_back_fn(const gt_cu_head_back);
-
-template <class S> static head_fn *find(int code)
-{
-	switch (code) {
-	case GT_OP_CROSS_ENTROPY:
-		return head<S, GT_OP_CROSS_ENTROPY>;
-	case GT_OP_NLL:
-		return head<S, GT_OP_NLL>;
-	case GT_OP_MSE:
-		return head<S, GT_OP_MSE>;
-	}
-	return NULL;
-}
 
 cudaError_t gt_cu_head_start(int code, int type, const struct gt_cu_head *a, cudaStream_t s)
 {
-	head_fn *fn = OF_TYPE(type, find)(code);
+	head_fn *fn = OF_TYPE(type, head);
+	bool known = code == GT_OP_CROSS_ENTROPY || code == GT_OP_NLL || code == GT_OP_MSE;
 	int64_t vector = type == GT_CU_F32 ? width<float>::n : width<bf16>::n;
 	bool aligned = ((uintptr_t)a->x | (uintptr_t)a->w) % 16 == 0 && a->in % vector == 0;
-	if (!fn || a->loss.cols > GT_CU_HEAD_COLS || !grid_fits(a->loss.rows))
+	if (!known || a->loss.cols > GT_CU_HEAD_COLS || !grid_fits(a->loss.rows))
 		return cudaErrorInvalidValue;
-	return a->loss.rows ? launch(fn, dim3((unsigned)a->loss.rows), dim3(TEAM_BLOCK), s, *a, aligned) : cudaSuccess;
+	return a->loss.rows ? launch(fn, dim3((unsigned)a->loss.rows), dim3(TEAM_BLOCK), s, *a, code, aligned) : cudaSuccess;
 }
 
 cudaError_t gt_cu_head_back_start(int type, const struct gt_cu_head_back *a, cudaStream_t s)

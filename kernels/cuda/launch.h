@@ -179,7 +179,7 @@ struct gt_cu_lookup {
 	struct gt_cu_step_args step_args;
 };
 
-/* ---- mlp_steps.cu ------------------------------------------------------------------------------------------------------------ */
+/* ---- mlp_steps.cu, mlp_more.cu ----------------------------------------------------------------------------------------------- */
 /* What a layer has besides its part of the division (mlp_division.h): the offsets of weight and bias in p, and their hyper-parameters. */
 struct gt_cu_mlp_params {
 	int64_t w, b; /* b is -1: no bias */
@@ -198,16 +198,16 @@ struct gt_cu_mlp {
 	float *work; /* the workspace; it begins with GT_MLP_HEAD words */
 	struct gt_mlp_division d;
 	struct gt_cu_mlp_params param[GT_MLP_LAYERS];
-	int loss_code;                 /* enum gt_opcode */
+	int loss_code, update_code;    /* enum gt_opcode */
 	struct gt_attr_loss loss;      /* without its pointer to weights */
 	float class_weight[GT_MLP_CLASSES];
 	double clip_norm;              /* 0: no clipping */
 	struct gt_attr_update update;  /* without clip_norm */
 	struct gt_attr_update ema;     /* of the operation ema */
 };
-/* Checks that all blocks of a division can run at once. Returns cudaErrorCooperativeLaunchTooLarge if not. code: of the optimizer. */
-cudaError_t gt_cu_mlp_check(int code, const struct gt_mlp_division *d, int sms);
-cudaError_t gt_cu_mlp_start(int code, const struct gt_cu_mlp *a, cudaStream_t s);
+/* Checks that all blocks of a division can run at once. Returns cudaErrorCooperativeLaunchTooLarge if not. */
+cudaError_t gt_cu_mlp_check(const struct gt_mlp_division *d, int sms);
+cudaError_t gt_cu_mlp_start(const struct gt_cu_mlp *a, cudaStream_t s);
 
 /* ---- check.cu ---------------------------------------------------------------------------------------------------------------- */
 struct gt_cu_check {

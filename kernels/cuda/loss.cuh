@@ -1,4 +1,4 @@
-/* The loss of a row and the sums of a batch, for loss.cu, head.cu and mlp_steps.cu. */
+/* The loss of a row and the sums of a batch, for loss.cu, head.cu and mlp_layers.cuh. */
 #ifndef GT_KERNELS_CUDA_LOSS_CUH
 #define GT_KERNELS_CUDA_LOSS_CUH
 

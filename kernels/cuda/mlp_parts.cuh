@@ -1,4 +1,4 @@
-/* Parts of the kernel of mlp_steps.cu: columns of a batch in shared memory, and products with them.
+/* Parts of the kernel mlp.steps (mlp_kernel.cuh): columns of a batch in shared memory, and products with them.
  *
  * A tile has up to `wide` columns of a batch, each with the R rows of the batch (32, 64 or 128; those after the batch are 0) and one float
  * of padding, so that neither a warp that reads a column nor one that reads a row meets a bank twice. A product adds up column k in warp
@@ -11,25 +11,37 @@
 
 #define WARPS (GT_MLP_BLOCK / 32)
 
+/* ---- columns ---------------------------------------------------------------------------------------------------------------------- */
+/* What a tile is filled from: get() reads the four columns from k on of row b; those after the last column or the last row are 0. QUADS:
+ * the rows have whole groups of four columns, each of which is one access; only code without branches has several of these in flight. */
+
 /* The samples of a step: their bytes, normalised, in the order C, H, W of PyTorch. */
 struct image_rows {
 	const gt_cu_mlp &a;
 	const int64_t *place; /* of each row: number of its sample; -1: there is none */
-	bool words;           /* four neighbouring columns are a word */
-	__device__ void get(float *v, int b, int k, int cols) const
+	int cols;
+	__device__ bool quads() const
 	{
-		const uint8_t *x = a.images + place[b] * cols;
-		if (place[b] >= 0 && words && k < cols) {
-			uint32_t w = *(const uint32_t *)(x + k);
+		return a.channels == 1 && cols % 4 == 0 && (uintptr_t)a.images % 4 == 0;
+	}
+	template <bool QUADS> __device__ void get(float (&v)[4], int b, int k) const
+	{
+		bool there = place[b] >= 0;
+		const uint8_t *x = a.images + (there ? place[b] * cols : 0);
+		if constexpr (QUADS) {
+			there = there && k < cols;
+			uint32_t w = there ? *(const uint32_t *)(x + k) : 0;
 #pragma unroll
 			for (int j = 0; j < 4; j++)
-				v[j] = (float)(w >> 8 * j & 0xff) * a.gather.scale[0] + a.gather.shift[0];
-			return;
-		}
+				v[j] = there ? (float)(w >> 8 * j & 0xff) * a.gather.scale[0] + a.gather.shift[0] : 0;
+		} else {
+			int c = k / a.pixels, pixel = k - c * a.pixels;
 #pragma unroll
-		for (int j = 0; j < 4; j++) {
-			int c = (k + j) / a.pixels, at = (k + j - c * a.pixels) * a.channels + c;
-			v[j] = place[b] >= 0 && k + j < cols ? (float)x[at] * a.gather.scale[c] + a.gather.shift[c] : 0;
+			for (int j = 0; j < 4; j++) {
+				v[j] = there && k + j < cols ? (float)x[pixel * a.channels + c] * a.gather.scale[c] + a.gather.shift[c] : 0;
+				if (++pixel == a.pixels)
+					pixel = 0, c++;
+			}
 		}
 	}
 };
@@ -37,39 +49,68 @@ struct image_rows {
 /* Rows that the blocks have written. */
 struct float_rows {
 	const float *x;
-	int rows;
-	__device__ void get(float *v, int b, int k, int cols) const
+	int rows, cols;
+	__device__ bool quads() const
+	{
+		return cols % 4 == 0;
+	}
+	template <bool QUADS> __device__ void get(float (&v)[4], int b, int k) const
 	{
 		const float *at = x + (int64_t)b * cols + k;
-		if (b < rows && cols % 4 == 0 && k < cols) {
-			float4 q = __ldcg((const float4 *)at);
+		if constexpr (QUADS) {
+			float4 q = b < rows && k < cols ? __ldcg((const float4 *)at) : make_float4(0, 0, 0, 0);
 			v[0] = q.x, v[1] = q.y, v[2] = q.z, v[3] = q.w;
-			return;
-		}
+		} else {
 #pragma unroll
-		for (int j = 0; j < 4; j++)
-			v[j] = b < rows && k + j < cols ? __ldcg(at + j) : 0;
+			for (int j = 0; j < 4; j++)
+				v[j] = b < rows && k + j < cols ? __ldcg(at + j) : 0;
+		}
 	}
 };
 
-/* Copies the columns from ... from + n - 1 to the tile. A warp reads 4 rows of 8 groups of 4 columns at once: 128 bytes of each row of
- * floats, and all banks when it writes. */
-template <int RB, class Rows> __device__ static inline void fill(float *tile, const Rows &rows, int cols, int from, int n)
+/* What a layer reads: the samples if floats.x is NULL. */
+struct input_rows {
+	image_rows images;
+	float_rows floats;
+};
+
+/* A warp reads 4 rows of 8 groups of 4 columns at once: 128 bytes of each row of floats, and all banks when it writes. */
+template <int RB, bool QUADS, int UNROLL, class Rows>
+__device__ static inline void fill_groups(float *tile, const Rows &rows, int from, int n)
 {
-	constexpr int LD = 32 * RB + 1, QUADS = 8 * RB;
-	int lane = (int)threadIdx.x % 32, col = lane % 8 * 4, row = lane / 8, all = (n + 31) / 32 * QUADS;
-	__syncthreads(); /* all threads have to have read the last tile */
-#pragma unroll(RB == 1 ? 4 : 2) /* more would need more registers than a thread has */
+	constexpr int LD = 32 * RB + 1, GROUPS = 8 * RB;
+	int lane = (int)threadIdx.x % 32, col = lane % 8 * 4, row = lane / 8, all = (n + 31) / 32 * GROUPS;
+#pragma unroll UNROLL
 	for (int i = (int)threadIdx.x / 32; i < all; i += WARPS) {
-		int k = i / QUADS * 32 + col, b = i % QUADS * 4 + row;
+		int k = i / GROUPS * 32 + col, b = i % GROUPS * 4 + row;
 		float v[4];
-		rows.get(v, b, from + k, cols);
+		rows.template get<QUADS>(v, b, from + k);
 #pragma unroll
 		for (int j = 0; j < 4; j++)
 			if (k + j < n)
 				tile[(k + j) * LD + b] = v[j];
 	}
+}
+
+/* Copies the columns from ... from + n - 1 to the tile. */
+template <int RB, class Rows> __device__ static inline void fill(float *tile, const Rows &rows, int from, int n)
+{
+	constexpr int UNROLL = RB == 4 ? 1 : 2; /* head() has 16 * RB sums in registers, and more would not leave enough */
+	__syncthreads(); /* all threads have to have read the last tile */
+	if (rows.quads())
+		fill_groups<RB, true, UNROLL>(tile, rows, from, n);
+	else
+		fill_groups<RB, false, 1>(tile, rows, from, n);
 	__syncthreads();
+}
+
+/* One branch for a whole tile, so that a layer is the same code for both kinds of rows. */
+template <int RB> __device__ static inline void fill(float *tile, const input_rows &rows, int from, int n)
+{
+	if (rows.floats.x)
+		fill<RB>(tile, rows.floats, from, n);
+	else
+		fill<RB>(tile, rows.images, from, n);
 }
 
 /* Calls f(from, n) for each tile of the columns. resident: the tile has all of them already. */
@@ -79,11 +120,12 @@ __device__ static inline void each_tile(float *tile, const Rows &rows, int cols,
 	for (int from = 0; from < cols; from += most) {
 		int n = cols - from < most ? cols - from : most;
 		if (!resident)
-			fill<RB>(tile, rows, cols, from, n);
+			fill<RB>(tile, rows, from, n);
 		f(from, n);
 	}
 }
 
+/* ---- products --------------------------------------------------------------------------------------------------------------------- */
 /* Adds the products of this thread's rows with four columns w[k][4] of a weight. */
 template <int RB> __device__ static inline void multiply(float (&sum)[RB][4], const float *tile, const float *w, int n)
 {

@@ -19,7 +19,7 @@ GT_ELEMENT_UPDATES(GT_X)
 #undef GT_X
 
 template <int CODE, int HAS> struct step {
-	static constexpr int code = CODE;
+	static constexpr int code = CODE, states = (HAS & 1) + (HAS >> 1 & 1) + (HAS >> 2 & 1);
 	__device__ static constexpr bool use(int k)
 	{
 		return HAS >> k & 1;

@@ -480,6 +480,14 @@ static void extract_bits(ptx_thread &t, const ptx_ins &i)
 	t.out<uint32_t>(i.dst[0], n < 32 ? (uint32_t)(r & (((uint64_t)1 << n) - 1)) : (uint32_t)r);
 }
 
+static void insert_bits(ptx_thread &t, const ptx_ins &i)
+{
+	uint32_t a = t.in<uint32_t>(i.src[0]), b = t.in<uint32_t>(i.src[1]), at = t.in<uint32_t>(i.src[2]) & 0xff;
+	uint32_t n = t.in<uint32_t>(i.src[3]) & 0xff;
+	uint32_t mask = at < 32 ? (n < 32 ? (1u << n) - 1 : ~0u) << at : 0;
+	t.out<uint32_t>(i.dst[0], at < 32 ? (b & ~mask) | (a << at & mask) : b);
+}
+
 static void count_bits(ptx_thread &t, const ptx_ins &i)
 {
 	t.out<uint32_t>(i.dst[0], (uint32_t)__builtin_popcountll(i.type == PTX_B64 ? t.in<uint64_t>(i.src[0]) : t.in<uint32_t>(i.src[0])));
@@ -565,6 +573,7 @@ static ptx_step *arithmetic(const string &op, const vector<string> &how, ptx_typ
 	       : op == "rem"                    ? division<true>(type)
 	       : op == "prmt" && size == 4      ? permute_bytes
 	       : op == "bfe" && type == PTX_U32 ? extract_bits
+	       : op == "bfi" && type == PTX_B32 ? insert_bits
 	       : op == "popc"                   ? count_bits
 	                                        : (ptx_step *)NULL;
 }

@@ -10,7 +10,7 @@ part operations_first_first 80 380 env CUDASIM_FIRST=1 "$sim/tests/ops/test_ops"
 part table 90 380 "$sim/tests/gpu/tool_table"
 part updates 80 40 "$sim/tests/ops/test_updates" -b cuda
 
-# ---- a training in one kernel, whose blocks wait for each other -------------------------------------------------------------------
+# ---- trainings in one kernel, whose blocks wait for each other ----------------------------------------------------------------------
 cat >"$tmp/net.cfg" <<'CFG'
 schema = 1; name = "net"; seed = 3; reproducible = "run"; log = { every_steps = 1; };
 data = { name = "synthetic"; batch = 32; classes = 4; samples = 500; samples_test = 64; };
@@ -42,8 +42,14 @@ window() {
 	fi
 }
 window window 17
+adam='train.optimizer={type="adam";lr=0.003;}'
+window window_adam 17 -s "$adam"
+window window_64_rows 11 -s data.batch=50
 # the larger kernel (gt_mlp_division.more)
-window window_more 8 -s data.batch=70 -s train.clip_norm=0.3 -s train.ema.decay=0.9 -s 'model.layers[2]={type="gelu";}'
+more=(-s train.clip_norm=0.3 -s train.ema.decay=0.9 -s train.ema.warmup=true -s 'model.layers[2]={type="gelu";}')
+window window_more 17 "${more[@]}" -s 'train.class_weights=[0.5,2.0,1.0,3.0]'
+window window_more_64_rows 11 "${more[@]}" -s "$adam" -s data.batch=50 -s train.loss=bce
+window window_more_128_rows 7 "${more[@]}" -s data.batch=70 -s train.optimizer.momentum=0
 
 # ---- changes that must be noticed ----------------------------------------------------------------------------------------------------
 # change NAME FILE SED MESSAGE TEST: with FILE changed by SED, the test of tool_calls must end with MESSAGE.

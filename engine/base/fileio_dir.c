@@ -9,10 +9,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define TRIES 5      /* number of further attempts to create folders whose parents are removed meanwhile */
 #define DEPTH_MAX 64 /* maximum depth of a tree to remove; those of gtrain have two levels */
 
-/* *made becomes true if the folder did not exist. */
-static enum gt_code make_one(const char *path, bool *made, struct gt_err *err)
+/* *made becomes true if the folder did not exist. *why becomes the errno of a failed mkdir, or ENOENT if the folder existed then, but not
+ * any more. */
+static enum gt_code make_one(const char *path, bool *made, int *why, struct gt_err *err)
 {
 	char parent[GT_PATH_SIZE];
 	struct stat st;
@@ -27,34 +29,45 @@ static enum gt_code make_one(const char *path, bool *made, struct gt_err *err)
 			return GT_OK;
 		e = ENOTDIR;
 	}
+	*why = e == EEXIST ? ENOENT : e;
 	return gt_fail(err, GT_ECANTCREAT, "%s: cannot create folder: %s", path, strerror(e));
 }
 
-enum gt_code gt_dir_make(const char *path, size_t *existed, struct gt_err *err)
+/* Creates the folders of a path of n bytes. Lowers *existed to the length of the part before the first one that did not exist. */
+static enum gt_code make_all(const char *path, size_t n, size_t *existed, int *why, struct gt_err *err)
 {
 	char buf[GT_PATH_SIZE];
-	size_t n = strlen(path), before = 0;
-	bool made = false;
-	if (existed)
-		*existed = n;
-	if (!n || n >= sizeof buf)
-		return gt_fail(err, GT_ECANTCREAT, "%.200s: %s", path, n ? "path is too long" : "empty path");
+	size_t before = 0;
 	memcpy(buf, path, n + 1);
 	for (size_t i = 1; i <= n; i++) {
+		bool made = false;
 		if (i < n && (buf[i] != '/' || buf[i - 1] == '/'))
 			continue;
 		buf[i] = 0;
-		bool is_new = false;
-		enum gt_code code = make_one(buf, &is_new, err);
-		if (is_new && !made && existed)
+		enum gt_code code = make_one(buf, &made, why, err);
+		if (made && before < *existed)
 			*existed = before;
-		made |= is_new;
 		if (code)
 			return code;
 		before = i;
 		buf[i] = path[i];
 	}
 	return GT_OK;
+}
+
+enum gt_code gt_dir_make(const char *path, size_t *existed, struct gt_err *err)
+{
+	size_t n = strlen(path), part;
+	existed = existed ? existed : &part;
+	*existed = n;
+	if (!n || n >= GT_PATH_SIZE)
+		return gt_fail(err, GT_ECANTCREAT, "%.200s: %s", path, n ? "path is too long" : "empty path");
+	for (int tries = 0;; tries++) {
+		int why = 0;
+		enum gt_code code = make_all(path, n, existed, &why, err);
+		if (!code || why != ENOENT || tries == TRIES) /* ENOENT: another process may have removed a parent by gt_dir_unmake */
+			return code;
+	}
 }
 
 void gt_dir_unmake(const char *path, size_t existed)

@@ -1,10 +1,12 @@
 #include "test.h"
 #include "base/digest.h"
 #include "base/fileio.h"
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 static const char *at(const char *name)
@@ -139,6 +141,44 @@ TEST(fileio_dir_unmake)
 	/* what was made before a failure */
 	CHECK_OK(gt_file_replace(at("u/plain"), 0600, "", 0, &e), e);
 	CHECK(gt_dir_make(at("u/new/../plain/x"), &existed, &e) == GT_ECANTCREAT && existed == before);
+}
+
+/* Another process that removes the folder `gone` (gt_dir_unmake) around a call of mkdir for the path `when`. */
+static struct { const char *when, *gone; bool before; } other;
+
+int mkdir(const char *path, mode_t mode)
+{
+	bool now = other.when && !strcmp(path, other.when);
+	if (now)
+		other.when = NULL;
+	if (now && other.before)
+		rmdir(other.gone);
+	int rc = (int)syscall(SYS_mkdirat, AT_FDCWD, path, mode), e = errno;
+	if (now && !other.before)
+		rmdir(other.gone);
+	errno = e;
+	return rc;
+}
+
+TEST(fileio_dir_make_again)
+{
+	struct gt_err e;
+	struct stat st;
+	const char *parent = at("g"), *path = at("g/h");
+	size_t existed, before = strlen(parent) - 2;
+	for (int i = 0; i < 2; i++) { /* between the calls for g and g/h; between the call for g and the look at what exists */
+		CHECK_OK(gt_dir_make(parent, NULL, &e), e);
+		other.when = i ? parent : path;
+		other.gone = parent;
+		other.before = !i;
+		CHECK_OK(gt_dir_make(path, &existed, &e), e);
+		CHECK(!other.when && !stat(path, &st) && existed == before);
+		gt_dir_unmake(path, existed);
+		CHECK(stat(parent, &st));
+	}
+	CHECK(!symlink("nowhere", parent)); /* a name that exists and leads nowhere is an error, not an endless loop */
+	CHECK(gt_dir_make(path, &existed, &e) == GT_ECANTCREAT && strstr(e.msg, "g: cannot create folder: File exists"));
+	unlink(parent);
 }
 
 TEST(fileio_nonces_differ)

@@ -167,8 +167,9 @@ static enum gt_code no_list(FILE *f, const char *name, const char *first, int64_
 {
 	char shown[GT_CELL_SHOWN];
 	return gt_fail(err, GT_ENOINPUT,
-	               "%s: expected a list of paths, one on each line, got %lld line%s that name%s no file, such as \"%s\"; %s", name,
-	               (long long)lines, lines == 1 ? "" : "s", lines == 1 ? "s" : "", gt_cell_shown(first, shown), remedy(f));
+	               "%s: expected a list of paths, one on each line, got %lld line%s that name%s no file, such as \"%s\"%s; %s", name,
+	               (long long)lines, lines == 1 ? "" : "s", lines == 1 ? "s" : "", gt_cell_shown(first, shown),
+	               *first == '/' ? "" : " in the working directory", remedy(f));
 }
 
 static enum gt_code read_list(struct gt_inputs *in, FILE *f, const char *name, struct gt_err *err)

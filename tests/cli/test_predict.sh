@@ -172,7 +172,7 @@ gives list_folder 74 err 'tree: cannot read the list' predict small @tree
 printf '%05000d\n' 1 >long
 gives list_long 65 err 'long:1: expected a path of at most 4095 bytes' predict small @long
 printf 'b1.png\nb2.png\n' >wrong
-gives list_of_none 66 err 'wrong: expected a list of paths, one on each line, got 2 lines that name no file, such as "b1.png"; an image,' \
+gives list_of_none 66 err 'wrong: expected a list of paths, one on each line, got 2 lines that name no file, such as "b1.png" in the' \
 	predict small @wrong 0.png
 if [ -s "$tmp/out" ]; then fail list_of_none_only "$(head -n 1 "$tmp/out")"; else pass list_of_none_only; fi
 head -c 3000 /dev/zero | "$gtrain" predict small - >"$tmp/out" 2>"$tmp/err"

@@ -95,6 +95,23 @@ TEST(work_of_the_larger_kernel)
 	CHECK(w.bytes == 2 * 32 * 36 + 2 * 4 * 32 * 4 + 4 * 8 * 4 + 4 * 32 * 8 + 4 * 16 + 8 * 5 && w.barriers == 2);
 }
 
+/* The larger kernel also publishes the derivatives before the last layer, and the padding after three classes. */
+TEST(work_with_padded_classes)
+{
+	static const int64_t three[] = {36, 8, 3};
+	struct net n;
+	struct gt_mlp_division d;
+	struct gt_mlp_work plain, more;
+	char why[200];
+	CHECK(gt_mlp_divide(net_of(&n, 32, 0, 2, three), &two, &d, why, sizeof why) && !d.more);
+	gt_mlp_work(&d, &plain);
+	n.attr.loss_code = GT_OP_MSE;
+	CHECK(gt_mlp_divide(&n.call, &two, &d, why, sizeof why) && d.more && d.copies == 1);
+	gt_mlp_work(&d, &more);
+	CHECK_MSG(more.bytes - plain.bytes == 4 * 32 * 4 + 4 * 4, "%g bytes more", more.bytes - plain.bytes);
+	CHECK(more.multiply_adds == plain.multiply_adds && more.barriers == plain.barriers);
+}
+
 /* More rows take more of everything but barriers, and a fourth layer has two more barriers. */
 TEST(work_of_other_nets)
 {

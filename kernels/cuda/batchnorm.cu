@@ -1,23 +1,11 @@
-/* Batch normalisation over [rows, c] with the reductions of columns.cuh. The forward pass reads the data once for the statistics and once
- * to normalise; the backward pass reads them once for two sums and once for dx. The second reading goes backwards, from the rows that the
- * first one has left in the L2 cache. The last block of each tile finishes the numbers of its channels, so that each pass takes two
- * launches.
+/* Batch normalisation over [rows, c] with the reductions of columns.cuh: the forward pass, which reads the data once for the statistics and
+ * once to normalise. The second reading goes backwards, from the rows that the first one has left in the L2 cache. The last block of each
+ * tile finishes the numbers of its channels, so that the pass takes two launches. batchnorm_dx.cu has the backward pass.
  *
  * Statistics: a thread computes mean and squared distances of COL_AHEAD rows that it holds in registers. Such groups are combined, then
  * threads, then pieces (Chan, Golub, LeVeque, "Updating formulae and a pairwise algorithm for computing sample variances", 1979). This is a
  * single pass with the accuracy of two. Formulas and roundings are those of kernels/cpu/batchnorm.c. */
-#include "cuda/columns.cuh"
-#include "moments.h"
-
-/* Rows that the gradient's kernels read at once: two of up to three tensors. Another tensor, or the derivative of a gelu, takes the
- * registers of the second row. */
-template <int MASK, bool MORE> __device__ static constexpr int ahead_dx()
-{
-	return MORE || MASK >= GT_CU_MASK_GELU ? 1 : 2;
-}
-
-/* Indices of tables in the scratch memory with one number for each channel. The partial results follow the tables. */
-enum { C_SCALE, C_SHIFT, C_DOT, C_SUM, C_COUNT };
+#include "cuda/batchnorm.cuh"
 
 /* ---- kernels: statistics ----------------------------------------------------------------------------------------------------------- */
 /* Combines two groups of numbers: (n, mean, m2) += (nb, meanb, m2b). */
@@ -241,198 +229,6 @@ __global__ void __launch_bounds__(COL_BLOCK, resident_apply<S, RES>())
 	}
 }
 
-/* ---- kernels: gradient --------------------------------------------------------------------------------------------------------------- */
-/* Applies the gradient of the activation that follows (GT_CU_MASK_...). bn(x) is computed again and rounded as in the forward pass; dy is
- * rounded where the gradient of the activation alone would have stored it. */
-template <int MASK> __device__ static constexpr bool again() /* bn(x) is needed */
-{
-	return MASK && MASK != GT_CU_MASK_Y;
-}
-
-template <class S, int V, int MASK>
-__device__ static inline void masked(float *dy, const float *x, const packed<S, V> &y, const float *scale, const float *shift)
-{
-	float v[V];
-	if (MASK == GT_CU_MASK_Y)
-		y.get(v);
-#pragma unroll
-	for (int j = 0; j < V; j++) {
-		if (again<MASK>())
-			v[j] = to_float(from_float<S>(x[j] * scale[j] + shift[j]));
-		if (MASK == GT_CU_MASK_GELU)
-			dy[j] = to_float(from_float<S>(gt_gelu_dx_f32(dy[j], v[j])));
-		else if (MASK == GT_CU_MASK_GELU_TANH)
-			dy[j] = to_float(from_float<S>(gt_gelu_tanh_dx_f32(dy[j], v[j])));
-		else if (MASK)
-			dy[j] = v[j] <= 0 ? 0 : dy[j];
-	}
-}
-
-/* Adds the other part of the gradient, and rounds as the operation add does. */
-template <class S, int V> __device__ static inline void plus(float *dy, const packed<S, V> &more)
-{
-	float v[V];
-	more.get(v);
-#pragma unroll
-	for (int j = 0; j < V; j++)
-		dy[j] = to_float(from_float<S>(dy[j] + v[j]));
-}
-
-template <int V> struct channels {
-	float mean[V], scale[V], shift[V];
-};
-
-/* Loads the numbers of the channels of a thread. bn(x) = x * scale + shift is computed as bn_finish does. */
-template <int V, int MASK> __device__ static inline void load_channels(channels<V> &h, const gt_cu_batchnorm_dx &a, int64_t col)
-{
-	float rstd[V], gamma[V];
-	get_f32<V>(h.mean, a.mean + col);
-	if (!again<MASK>())
-		return;
-	get_f32<V>(rstd, a.rstd + col);
-	if (a.gamma)
-		get_f32<V>(gamma, a.gamma + col);
-	if (a.beta)
-		get_f32<V>(h.shift, a.beta + col);
-#pragma unroll
-	for (int j = 0; j < V; j++) {
-		h.scale[j] = rstd[j] * (a.gamma ? gamma[j] : 1);
-		h.shift[j] = (a.beta ? h.shift[j] : 0) - h.mean[j] * h.scale[j];
-	}
-}
-
-/* Computes the coefficients of dx for a channel. inv is 1 / number of values. */
-__device__ static inline void channel_dx(const gt_cu_batchnorm_dx &a, float *coef, int64_t c, double sum, double dot, double inv)
-{
-	double rstd = a.rstd[c];
-	float scale = (float)(rstd * (double)(a.gamma ? a.gamma[c] : 1));
-	coef[C_SCALE * a.c + c] = scale;
-	coef[C_SHIFT * a.c + c] = (a.beta ? a.beta[c] : 0) - a.mean[c] * scale;
-	coef[C_DOT * a.c + c] = a.batch ? (float)(rstd * rstd * dot * inv) : 0;
-	coef[C_SUM * a.c + c] = a.batch ? (float)(sum * inv) : 0;
-}
-
-/* Stores the gradients of gamma and beta, and the sums for the other ranks or the coefficients of dx. */
-__device__ static inline void channel_sums(const gt_cu_batchnorm_dx &a, float *coef, int64_t c, double sum, double dot)
-{
-	double rstd = a.rstd[c];
-	if (a.dgamma)
-		a.dgamma[c] = (float)(dot * rstd) + (a.add_gamma ? a.dgamma[c] : 0);
-	if (a.dbeta)
-		a.dbeta[c] = (float)sum + (a.add_beta ? a.dbeta[c] : 0);
-	if (a.sums)
-		gt_moments_put(a.sums, a.c, c, gt_moments{sum, dot, (double)a.rows});
-	else
-		channel_dx(a, coef, c, sum, dot, 1.0 / (double)a.rows);
-}
-
-/* Computes the coefficients of dx from the sums in a.given, which cover all ranks. */
-__global__ void __launch_bounds__(COL_BLOCK) bn_given(const gt_cu_batchnorm_dx a, float *coef)
-{
-	after_previous();
-	int64_t c = (int64_t)blockIdx.x * COL_BLOCK + threadIdx.x;
-	if (c < a.c)
-		channel_dx(a, coef, c, a.given[c], a.given[a.c + c], 1.0 / a.given[2 * a.c + c]);
-}
-
-/* Sums dy and dy * (x - mean); g receives dy after the sum with `more` and the mask. */
-template <class S, int V, int MASK, bool MORE>
-__global__ void __launch_bounds__(COL_BLOCK, COL_RESIDENT) bn_sums(const gt_cu_batchnorm_dx a, float *coef, float *part, const tiling t)
-{
-	after_previous();
-	const place p = place_of<V>(t);
-	float sum[2 * V] = {};
-	channels<V> h;
-	if (p.in) {
-		load_channels<V, MASK>(h, a, p.col);
-		int64_t at = p.row * t.cols + p.col, step = p.ty * t.cols;
-		constexpr int AHEAD = ahead_dx<MASK, MORE>();
-		for (int left = p.n; left > 0; left -= AHEAD, at += AHEAD * step) {
-			packed<S, V> dy[AHEAD], more[AHEAD], x[AHEAD], y[AHEAD];
-			bool second = left > 1;
-#pragma unroll
-			for (int k = 0; k < AHEAD; k++)
-				if (!k || second) {
-					dy[k].fetch((const S *)a.dy + at + k * step);
-					if (MORE)
-						more[k].fetch((const S *)a.more + at + k * step);
-					x[k].fetch((const S *)a.x + at + k * step);
-					if (MASK == GT_CU_MASK_Y)
-						y[k].fetch((const S *)a.y + at + k * step);
-				}
-#pragma unroll
-			for (int k = 0; k < AHEAD; k++)
-				if (!k || second) {
-					float d[V], v[V];
-					dy[k].get(d);
-					if (MORE)
-						plus<S, V>(d, more[k]);
-					x[k].get(v);
-					masked<S, V, MASK>(d, v, y[k], h.scale, h.shift);
-					if ((MASK || MORE) && a.g)
-						put<S, V>((S *)a.g + at + k * step, d);
-#pragma unroll
-					for (int j = 0; j < V; j++) {
-						sum[j] += d[j];
-						sum[V + j] += d[j] * (v[j] - h.mean[j]);
-					}
-				}
-		}
-	}
-	block_columns<2 * V>(sum, p);
-	if (!p.y && p.in) {
-		put_f32<V>(part + (int64_t)blockIdx.y * 2 * t.cols + p.col, sum);
-		put_f32<V>(part + ((int64_t)blockIdx.y * 2 + 1) * t.cols + p.col, sum + V);
-	}
-	int64_t c;
-	double s0, s1;
-	if (last_of_tile(a.counter, t) && tile_totals<V, false>(part, t, c, s0, s1))
-		channel_sums(a, coef, c, s0, s1);
-}
-
-/* Computes dx = scale * (dy - sum - (x - mean) * dot). */
-template <class S, int V, int MASK>
-__global__ void __launch_bounds__(COL_BLOCK, COL_RESIDENT) bn_dx(const gt_cu_batchnorm_dx a, const float *coef, const tiling t)
-{
-	after_previous();
-	const place p = place_back<V>(t);
-	float mean[V], scale[V], shift[V], dot[V], sum[V];
-	if (!p.in)
-		return;
-	get_f32<V>(mean, a.mean + p.col);
-	get_f32<V>(scale, coef + C_SCALE * t.cols + p.col);
-	if (again<MASK>())
-		get_f32<V>(shift, coef + C_SHIFT * t.cols + p.col);
-	get_f32<V>(dot, coef + C_DOT * t.cols + p.col);
-	get_f32<V>(sum, coef + C_SUM * t.cols + p.col);
-	int64_t at = p.row * t.cols + p.col, step = -p.ty * t.cols;
-	constexpr int AHEAD = ahead_dx<MASK, false>();
-	for (int left = p.n; left > 0; left -= AHEAD, at += AHEAD * step) {
-		packed<S, V> dy[AHEAD], x[AHEAD], y[AHEAD];
-		bool second = left > 1;
-#pragma unroll
-		for (int k = 0; k < AHEAD; k++)
-			if (!k || second) {
-				dy[k].fetch((const S *)a.dy + at + k * step);
-				x[k].fetch((const S *)a.x + at + k * step);
-				if (MASK == GT_CU_MASK_Y)
-					y[k].fetch((const S *)a.y + at + k * step);
-			}
-#pragma unroll
-		for (int k = 0; k < AHEAD; k++)
-			if (!k || second) {
-				float d[V], v[V];
-				dy[k].get(d);
-				x[k].get(v);
-				masked<S, V, MASK>(d, v, y[k], scale, shift);
-#pragma unroll
-				for (int j = 0; j < V; j++)
-					d[j] = scale[j] * (d[j] - sum[j] - (v[j] - mean[j]) * dot[j]);
-				put<S, V>((S *)a.dx + at + k * step, d);
-			}
-	}
-}
-
 /* ---- launchers ------------------------------------------------------------------------------------------------------------------- */
 size_t gt_cu_batchnorm_scratch(int64_t rows, int64_t c)
 {
@@ -442,11 +238,6 @@ size_t gt_cu_batchnorm_scratch(int64_t rows, int64_t c)
 int64_t gt_cu_batchnorm_counters(int64_t c)
 {
 	return ceil_div(c, 32); /* every tile is at least 32 columns wide, unless it is the only one */
-}
-
-static float *partials(float *scratch, int64_t c)
-{
-	return scratch + C_COUNT * ((c + 3) / 4 * 4);
 }
 
 template <class S, int V> static cudaError_t forward(const struct gt_cu_batchnorm *a, cudaStream_t s)
@@ -473,54 +264,6 @@ template <class S> static cudaError_t forward_any(const struct gt_cu_batchnorm *
 cudaError_t gt_cu_batchnorm_start(int type, const struct gt_cu_batchnorm *a, cudaStream_t s)
 {
 	return a->rows && a->c ? OF_TYPE(type, forward_any)(a, s) : cudaSuccess;
-}
-
-template <class S, int V, int MASK> static cudaError_t backward(const struct gt_cu_batchnorm_dx *a, cudaStream_t s)
-{
-	struct tiling t = tile_columns(a->rows, a->c, V);
-	float *part = partials(a->scratch, a->c);
-	struct gt_cu_batchnorm_dx b = *a;
-	if (a->more && !a->g)
-		b.g = a->dx; /* dx is computed in place, so that the second pass need not read both parts of the gradient */
-	constexpr bool CAN_ADD = MASK < GT_CU_MASK_GELU; /* no call of a gelu has `more`: the kernel would spill registers */
-	cudaError_t e = a->given ? launch(bn_given, dim3((unsigned)ceil_div(a->c, COL_BLOCK)), dim3(COL_BLOCK), s, b, a->scratch)
-	                         : launch(a->more ? bn_sums<S, V, MASK, CAN_ADD> : bn_sums<S, V, MASK, false>, tiling_grid(t), dim3(COL_BLOCK),
-	                                  s, b, a->scratch, part, t);
-	if (e != cudaSuccess || !a->dx)
-		return e;
-	if (!b.g)
-		return launch(bn_dx<S, V, MASK>, tiling_grid(t), dim3(COL_BLOCK), s, b, (const float *)a->scratch, t);
-	b.dy = b.g; /* g now holds dy after the mask, so dx is computed from it */
-	return launch(bn_dx<S, V, 0>, tiling_grid(t), dim3(COL_BLOCK), s, b, (const float *)a->scratch, t);
-}
-
-template <class S, int V> static cudaError_t backward_mask(const struct gt_cu_batchnorm_dx *a, cudaStream_t s)
-{
-	switch (a->mask) {
-	case GT_CU_MASK_BN:
-		return backward<S, V, GT_CU_MASK_BN>(a, s);
-	case GT_CU_MASK_Y:
-		return backward<S, V, GT_CU_MASK_Y>(a, s);
-	case GT_CU_MASK_GELU:
-		return backward<S, V, GT_CU_MASK_GELU>(a, s);
-	case GT_CU_MASK_GELU_TANH:
-		return backward<S, V, GT_CU_MASK_GELU_TANH>(a, s);
-	default:
-		return backward<S, V, GT_CU_MASK_NONE>(a, s);
-	}
-}
-
-template <class S> static cudaError_t backward_any(const struct gt_cu_batchnorm_dx *a, cudaStream_t s)
-{
-	/* Tables of f32 are read in vectors of four columns too, so their addresses count. */
-	uintptr_t at = (uintptr_t)a->x | (uintptr_t)a->dy | (uintptr_t)a->more | (uintptr_t)a->y | (uintptr_t)a->dx | (uintptr_t)a->g |
-	               (uintptr_t)a->mean | (uintptr_t)a->rstd | (uintptr_t)a->gamma | (uintptr_t)a->beta;
-	return columns_of<S>(a->c, at) == 1 ? backward_mask<S, 1>(a, s) : backward_mask<S, width<S>::n>(a, s);
-}
-
-cudaError_t gt_cu_batchnorm_dx_start(int type, const struct gt_cu_batchnorm_dx *a, cudaStream_t s)
-{
-	return a->rows && a->c ? OF_TYPE(type, backward_any)(a, s) : cudaSuccess;
 }
 
 cudaError_t gt_cu_moments_start(const struct gt_cu_moments *a, cudaStream_t s)

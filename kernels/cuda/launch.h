@@ -329,7 +329,7 @@ cudaError_t gt_cu_muon_end(bool bf16, const struct gt_cu_muon *a, cudaStream_t s
 cudaError_t gt_cu_colsum_start(int type, const void *x, float *out, int64_t rows, int64_t cols, bool add, void *scratch, cudaStream_t s);
 size_t gt_cu_colsum_scratch(int64_t rows, int64_t cols);
 
-/* ---- batchnorm.cu ------------------------------------------------------------------------------------------------------------ */
+/* ---- batchnorm.cu, batchnorm_dx.cu ------------------------------------------------------------------------------------------- */
 /* The arguments of batch normalisation. x and y are [rows, c]. A gamma of NULL counts as 1, a beta of NULL as 0. If batch is true, the
  * statistics of the batch are used, otherwise the running statistics. If update is true, the running statistics are updated, and nbt if it
  * is not NULL. res is added before the activation act (enum gt_act); it may be NULL. mean and rstd receive the statistics, unless they are

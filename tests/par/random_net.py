@@ -14,6 +14,8 @@ import sys
 # the first step. Such weights then differ by 1e-3 where nothing is wrong. An error of 1e-9 in a gradient, as rounding makes, is multiplied
 # by at most 1 / eps, so with this eps it moves a weight by 1e-5 of a step. Gradients above eps are still normalised.
 EPS = "1.0e-4"
+# The first steps of rmsprop are ten times lr, because its average of squares begins with a hundredth of the first square: its lr is a tenth
+# of Adam's.
 
 seed = int(sys.argv[1])
 r = random.Random(seed)
@@ -304,7 +306,7 @@ kind = r.choice(["sgd", "sgd", "adamw", "adam", "rmsprop", "muon"])
 opt = {"sgd": 'lr = 0.005; momentum = 0.9; ' + r.choice(["", "nesterov = true; ", "dampening = 0.1; "]) +
               r.choice(["", "weight_decay = 0.001; "]),
        "adamw": "lr = 0.001; ", "adam": "lr = 0.001; " + r.choice(["", "weight_decay = 0.01; "]),
-       "rmsprop": "lr = 0.0005; " + r.choice(["", "centered = true; ", "momentum = 0.5; "]), "muon": "lr = 0.001; "}[kind]
+       "rmsprop": "lr = 0.0001; " + r.choice(["", "centered = true; ", "momentum = 0.5; "]), "muon": "lr = 0.001; "}[kind]
 opt += r.choice(["", "", "decay_bias = false; "])
 if kind != "sgd":  # muon: this is the optimizer of the tensors that it does not take
     opt += f"eps = {EPS}; "

@@ -4,8 +4,8 @@
  * of a tensor the largest absolute one over its largest element. Two runs must have the same steps, and the same tensors with the same
  * types and shapes in the same order: a checkpoint does not tell who wrote it.
  *   -b          leave running statistics out: modes that normalise by parts of the batch keep others
- *   -z SHARE    the largest element of a weight counts as at least SHARE of the largest one of all weights: for nets with weights that
- *               start at zero and stay there, but for rounding
+ *   -z SHARE    the largest element of a tensor counts as at least SHARE of the largest one of all weights, or of all moments of its kind
+ *               (of squares: SHARE times SHARE): for nets in which the gradient of a whole tensor is zero but for rounding
  *   -l, -w, -m  status 1 if the losses, the weights, the optimizer's moments differ by more
  *   -f STEP     losses from this step on: a run that was resumed has two lines for none */
 #include "store/safetensors.h"
@@ -81,13 +81,15 @@ static double largest(const struct gt_st_tensor *t)
 	return max;
 }
 
-/* The largest element of all weights. */
-static double largest_weight(const struct gt_st_file *f)
+/* The largest element of all weights, or of all moments whose names begin with the same word. */
+static double largest_of_kind(const struct gt_st_file *f, const char *name, bool moments)
 {
 	double max = 0;
-	for (int i = 0; i < gt_st_count(f); i++)
-		if (!is_buffer(gt_st_at(f, i)->name))
-			max = fmax(max, largest(gt_st_at(f, i)));
+	for (int i = 0; i < gt_st_count(f); i++) {
+		const struct gt_st_tensor *t = gt_st_at(f, i);
+		if (!is_buffer(t->name) && (!moments || !strncmp(t->name, name, strcspn(name, ".") + 1)))
+			max = fmax(max, largest(t));
+	}
 	return max;
 }
 
@@ -105,7 +107,6 @@ static void compare(bool moments, const char *a, const char *b, bool skip_buffer
 			die(path[i], err.msg);
 	if (gt_st_count(f[0]) != gt_st_count(f[1]))
 		die(path[1], "another number of tensors");
-	double least = share > 0 ? share * largest_weight(f[0]) : 0;
 	for (int i = 0; i < gt_st_count(f[0]); i++) {
 		const struct gt_st_tensor *x = gt_st_at(f[0], i), *y = gt_st_at(f[1], i);
 		double scale, d = 0;
@@ -113,7 +114,11 @@ static void compare(bool moments, const char *a, const char *b, bool skip_buffer
 			die(y->name, "another name, type or shape");
 		if (skip_buffers && is_buffer(x->name))
 			continue;
-		scale = fmax(largest(x), least);
+		scale = largest(x);
+		if (share > 0) {
+			bool squares = moments && (!strncmp(x->name, "exp_avg_sq.", 11) || !strncmp(x->name, "square_avg.", 11));
+			scale = fmax(scale, (squares ? share * share : share) * largest_of_kind(f[0], x->name, moments));
+		}
 		for (int64_t k = 0; k < gt_tdesc_count(&x->desc); k++) {
 			double u = element(x, (size_t)k), v = element(y, (size_t)k);
 			d = fabs(u - v) <= d ? d : isnan(u - v) ? INFINITY : fabs(u - v);
@@ -163,7 +168,7 @@ int main(int argc, char **argv)
 		}
 	}
 	compare(false, a, b, skip_buffers, share, &weights, &n);
-	compare(true, a, b, false, 0, &moments, &n);
+	compare(true, a, b, false, share, &moments, &n);
 	if (!n)
 		die(b, "no tensor was compared");
 	printf("loss=%.2e@%d steps=%d weights=%.2e:%s moments=%.2e:%s tensors=%d\n", worst, at, steps, weights.d, weights.at, moments.d,

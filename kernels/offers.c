@@ -36,12 +36,6 @@ static const char *attention(const struct gt_opcall *call)
 	           ? "expected heads of the same size, of at most 128 features (--device cpu takes 256)" : NULL;
 }
 
-static const char *table_update(const struct gt_opcall *call)
-{
-	const struct gt_attr_embedding_update *attr = call->attr;
-	return gt_update_touches_only(attr->optimizer, &attr->update) ? NULL : "its optimizer also changes rows without a gradient";
-}
-
 static const char *check(const struct gt_opcall *call)
 {
 	bool sums = call->nin > 4 && call->in[4];
@@ -101,7 +95,7 @@ const char *gt_cuda_refuses(const struct gt_opcall *call)
 		return GT_CU_ABSENT;
 	case GT_OP_EMBEDDING_DW_UPDATE:
 	case GT_OP_EMBEDDING_BAG_DW_UPDATE:
-		return table_update(call);
+		return gt_update_refuses_fused(call);
 	case GT_OP_LINEAR_LOSS:
 		return linear_loss(call);
 	case GT_OP_LINEAR_BACK:

@@ -31,6 +31,9 @@ bool gt_update_has(const struct gt_update_row *row, const struct gt_attr_update 
 /* Returns whether a step with the gradient 0 leaves an element as it is, so that only elements with a gradient need a step: sgd without
  * momentum and weight decay. */
 bool gt_update_touches_only(enum gt_opcode code, const struct gt_attr_update *attr);
+/* Returns the reason why no backend can apply the optimizer of a call where it makes a gradient (linear.dw+update, embedding.dw+update,
+ * embedding_bag.dw+update); NULL: there is none, or the call is another operation. */
+const char *gt_update_refuses_fused(const struct gt_opcall *call);
 
 /* The positions of the inputs in a call of an element-wise update. */
 struct gt_update_inputs {

@@ -67,12 +67,13 @@ static bool is_table_dw(const struct gt_graph *g, const struct gt_node *n)
 static enum gt_code attributes(struct gt_graph *g, int i, const struct gt_update_spec *apply, int part, int parts,
                                struct gt_attr_dw_update **out, struct gt_err *err)
 {
+	const struct gt_update_spec *own = &apply[g->values[g->nodes[i].out[0]].param];
 	struct gt_attr_dw_update *attr;
 	struct gt_seg *seg;
 	GT_NEW(attr, g->arena, 1, err);
 	GT_NEW(seg, g->arena, 1, err);
-	*seg = apply->hyper[g->values[g->nodes[i].out[0]].param];
-	*attr = (struct gt_attr_dw_update){.part = part, .parts = parts, .optimizer = apply->code, .update = apply->attr};
+	*seg = own->hyper;
+	*attr = (struct gt_attr_dw_update){.part = part, .parts = parts, .optimizer = own->code, .update = own->attr};
 	attr->update.seg = seg;
 	attr->update.nseg = 1;
 	*out = attr;
@@ -182,14 +183,15 @@ static enum gt_code offers_table(struct gt_space *s, const struct gt_graph *g, c
 static enum gt_code table_attributes(const struct gt_graph *g, const struct gt_node *dw, const struct gt_update_spec *apply, int part,
                                      int parts, struct gt_attr_embedding_update **out, struct gt_err *err)
 {
+	const struct gt_update_spec *own = &apply[g->values[dw->out[0]].param];
 	const struct gt_attr_embedding *table = dw->attr;
 	struct gt_attr_embedding_update *attr;
 	struct gt_seg *seg;
 	GT_NEW(attr, g->arena, 1, err);
 	GT_NEW(seg, g->arena, 1, err);
-	*seg = apply->hyper[g->values[dw->out[0]].param];
+	*seg = own->hyper;
 	*attr = (struct gt_attr_embedding_update){
-	    .table = *table, .part = part, .parts = parts, .optimizer = apply->code, .update = apply->attr};
+	    .table = *table, .part = part, .parts = parts, .optimizer = own->code, .update = own->attr};
 	attr->update.seg = seg;
 	attr->update.nseg = 1;
 	*out = attr;

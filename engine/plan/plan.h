@@ -221,11 +221,11 @@ struct gt_plan {
 	int copy;              /* index of the copy of BUFFER that the plan uses */
 };
 
-/* The optimizer, as far as the planner needs it. */
+/* The optimizer of one parameter, as far as the planner needs it. */
 struct gt_update_spec {
 	enum gt_opcode code;
 	struct gt_attr_update attr; /* hyper-parameters; its list of segments is empty */
-	const struct gt_seg *hyper; /* one entry for each parameter, with its lr_mul and weight_decay */
+	struct gt_seg hyper;        /* learning rate, lr_mul and weight_decay; covers all elements */
 };
 
 /* Creates a space with an arena of its own for host data. nstates: number of state tensors that the optimizer keeps for each parameter,
@@ -237,7 +237,7 @@ void gt_space_close(struct gt_space *s); /* the caller must have closed all plan
  * weight. The gradient is then neither stored nor read again. These kernels move behind all others, so that one CHECK step can still
  * stop the update before any weight changes. The CHECK does not see the gradient's values; instead it uses an upper bound of them, which
  * a BOUND node computes from the gradient's two factors. Use it only for programs of one micro-batch on one rank, without gradient
- * clipping. */
+ * clipping. apply has an entry for each parameter. */
 enum gt_code gt_plan_fuse_updates(struct gt_space *s, struct gt_graph *g, const struct gt_update_spec *apply, struct gt_err *err);
 
 /* backend_fusion.c: where the backend supports it, replaces neighbouring nodes by one node (the last layer and the loss; both gradients

@@ -42,7 +42,7 @@ static bool find_param(struct match *m, gt_vid v, int64_t *offset, struct gt_seg
 	if (p->offset < 0 || p->fused_update || !gt_tdesc_plain(&p->desc))
 		return refuse(m, "%s has a layout of its own%s", val->name, "");
 	*offset = p->offset;
-	*seg = m->spec->apply->hyper[val->param];
+	*seg = m->spec->apply[val->param].hyper;
 	m->nparams++;
 	return true;
 }

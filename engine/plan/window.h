@@ -19,7 +19,7 @@
 #define GT_WINDOW_STATES 2
 
 struct gt_window_spec {
-	const struct gt_update_spec *apply;
+	const struct gt_update_spec *apply;  /* one entry for each parameter, which all have the same optimizer */
 	const struct gt_attr_gather *gather; /* how the bytes of a sample become the input */
 	int64_t samples;                     /* samples of the dataset in device memory */
 	int64_t shape[3];                    /* channels, height and width of a sample */

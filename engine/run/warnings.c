@@ -166,8 +166,9 @@ static enum gt_code ended_schedule(const struct list *l)
 }
 
 /* Whether the update of a table changes no row that has no gradient. */
-static bool updates_rows(const struct gt_conf_optimizer *o)
+static bool updates_rows(const struct gt_conf_train *t, const struct gt_param *p)
 {
+	const struct gt_conf_optimizer *o = p->group < 0 ? &t->optimizer : &t->group[p->group].optimizer;
 	return o->type == GT_OPT_SGD && o->momentum == 0 && o->weight_decay == 0;
 }
 
@@ -176,13 +177,13 @@ static enum gt_code whole_tables(const struct list *l)
 {
 	const struct gt_session *s = l->s;
 	const struct gt_graph *g = s->space->layout.first;
-	for (int i = 0; g && i < g->nnodes && s->at.ndata > 1 && !gt_space_factored(s->space) && updates_rows(&l->c->train.optimizer); i++) {
+	for (int i = 0; g && i < g->nnodes && s->at.ndata > 1 && !gt_space_factored(s->space); i++) {
 		const struct gt_node *n = &g->nodes[i];
 		if ((n->op->code != GT_OP_EMBEDDING_DW && n->op->code != GT_OP_EMBEDDING_BAG_DW) || n->out[0] < 0)
 			continue;
 		const struct gt_param *w = &g->params[g->values[n->out[0]].param];
 		int64_t rows = g->values[n->out[0]].desc.dim[0], named = s->at.ndata * gt_tdesc_count(gt_graph_desc(g, n->in[1]));
-		if (rows > 4 * named)
+		if (rows > 4 * named && updates_rows(&l->c->train, w))
 			return warn(l, "parallel.mode",
 			            "at each step, %d ranks add up the gradient of all %lld rows of %s, of which a batch names at most %lld; one rank "
 			            "updates only these rows, and is probably faster; write parallel.mode = \"single\"",

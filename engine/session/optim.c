@@ -167,18 +167,20 @@ static struct gt_seg hyper_of(const struct gt_optim *o, const struct gt_graph *g
 
 bool gt_optim_fused_update(const struct gt_optim *o)
 {
-	return o->ncalls == 1 && !o->call[0].row->matrix && o->call[0].attr.update.clip_norm == 0;
+	return o->conf->clip_norm == 0;
 }
 
-enum gt_code gt_optim_update_spec(const struct gt_optim *o, const struct gt_graph *g, struct gt_update_spec *out, struct gt_err *err)
+enum gt_code gt_optim_update_spec(const struct gt_optim *o, const struct gt_graph *g, const struct gt_update_spec **out,
+                                  struct gt_err *err)
 {
-	struct gt_seg *hyper;
-	GT_NEW(hyper, g->arena, g->nparams ? g->nparams : 1, err);
+	struct gt_update_spec *spec;
+	GT_NEW(spec, g->arena, g->nparams ? g->nparams : 1, err);
 	for (int i = 0; i < g->nparams; i++) {
-		hyper[i] = hyper_of(o, g, i);
-		hyper[i].end = gt_tdesc_count(&g->params[i].desc);
+		const struct gt_optim_call *c = gt_optim_of(o, &g->params[i]);
+		spec[i] = (struct gt_update_spec){.code = c->row->code, .attr = c->attr.update, .hyper = hyper_of(o, g, i)};
+		spec[i].hyper.end = gt_tdesc_count(&g->params[i].desc);
 	}
-	*out = (struct gt_update_spec){.code = o->call[0].row->code, .attr = o->call[0].attr.update, .hyper = hyper};
+	*out = spec;
 	return GT_OK;
 }
 

@@ -72,10 +72,11 @@ struct gt_optim {
 
 /* Fills in what does not depend on the plan: operations, hyper-parameters, states. t must outlive o. */
 void gt_optim_init(struct gt_optim *o, const struct gt_conf_train *t);
-/* Returns whether gt_plan_fuse_updates can apply the optimizer; if not, the optimizer needs stored gradients. */
+/* Returns whether gt_plan_fuse_updates can apply the optimizers that the backend offers; if not, all gradients must be stored. */
 bool gt_optim_fused_update(const struct gt_optim *o);
-/* Describes the optimizer for the parameters of graph g in the form that gt_plan_fuse_updates takes. */
-enum gt_code gt_optim_update_spec(const struct gt_optim *o, const struct gt_graph *g, struct gt_update_spec *out, struct gt_err *err);
+/* Describes the optimizer of each parameter of graph g, in the form that gt_plan_fuse_updates takes, in memory of g. */
+enum gt_code gt_optim_update_spec(const struct gt_optim *o, const struct gt_graph *g, const struct gt_update_spec **out,
+                                  struct gt_err *err);
 /* Call it after the first plan is made. Divides the parameters into segments of equal hyper-parameters, and prepares the kernel calls of
  * the update and of the sum of squares, which clipping and the check for finite gradients read. queues: the device queues steps in
  * streams, so that parts of the update can overlap with the backward pass. Errors name lines of the config c.

@@ -143,7 +143,7 @@ static enum gt_code graph_for(struct gt_session *s, const struct gt_plan_key *w,
 	const struct gt_conf *c = s->conf;
 	enum gt_dtype compute;
 	struct gt_graph *g;
-	struct gt_update_spec apply;
+	const struct gt_update_spec *apply;
 	char when[64];
 	GT_TRY(gt_compute_dtype(c, s->family, &compute, err));
 	struct gt_model_spec model = c->model;
@@ -190,12 +190,12 @@ static enum gt_code graph_for(struct gt_session *s, const struct gt_plan_key *w,
 		GT_TRY(gt_plan_fuse_for_backend(s->space, g, w->accumulate, c->reproducible != GT_REPRO_NONE, err));
 	if (w->train && gt_space_factored(s->space)) {
 		GT_TRY(gt_optim_update_spec(&s->optim, g, &apply, err));
-		return gt_plan_factors(g, &apply, s->at.ndata, s->at.data, !images_only(&model), err);
+		return gt_plan_factors(g, apply, s->at.ndata, s->at.data, !images_only(&model), err);
 	}
 	if (!w->train || s->batch.units > 1 || s->at.world > 1 || gt_session_is_pipeline(s) || !gt_optim_fused_update(&s->optim))
 		return GT_OK;
 	GT_TRY(gt_optim_update_spec(&s->optim, g, &apply, err));
-	return gt_plan_fuse_updates(s->space, g, &apply, err);
+	return gt_plan_fuse_updates(s->space, g, apply, err);
 }
 
 const struct gt_graph *gt_session_graph_of_samples(const struct gt_session *s)
@@ -223,7 +223,7 @@ enum gt_code gt_session_factors_pay(struct gt_session *s, bool *out, struct gt_e
 	    .n = gt_part_size(s->batch.micro, s->batch.slice.parts, 0, NULL), .all = s->batch.micro, .train = true, .loss = true,
 	    .length = gt_session_longest(s)};
 	struct gt_graph *g;
-	struct gt_update_spec apply;
+	const struct gt_update_spec *apply;
 	struct gt_loss_spec loss = gt_session_loss(s, true);
 	*out = false;
 	/* A moving average is updated by one rank, and the other ranks would still be applying their parts of the gradients. */
@@ -232,7 +232,7 @@ enum gt_code gt_session_factors_pay(struct gt_session *s, bool *out, struct gt_e
 		return GT_OK;
 	GT_TRY(graph_for(s, &like, 1, &g, err));
 	GT_TRY(gt_optim_update_spec(&s->optim, g, &apply, err));
-	return gt_plan_factors_pay(s->space, g, &apply, s->at.ndata, out, err);
+	return gt_plan_factors_pay(s->space, g, apply, s->at.ndata, out, err);
 }
 
 static enum gt_code keep(struct gt_session *s, const struct gt_plan_key *w, struct gt_plan *p, struct gt_err *err)
@@ -305,7 +305,7 @@ enum gt_code gt_session_window(struct gt_session *s, const struct gt_plan *plan,
 {
 	const struct gt_conf *c = s->conf;
 	const struct gt_view *v = &s->data.view[GT_TRAIN];
-	struct gt_update_spec apply;
+	const struct gt_update_spec *apply;
 	struct gt_attr_gather gather;
 	const struct gt_opcall *asked;
 	bool real = !strcmp(s->device.be->name, "cuda");
@@ -316,7 +316,7 @@ enum gt_code gt_session_window(struct gt_session *s, const struct gt_plan *plan,
 		return GT_OK;
 	GT_TRY(gt_optim_update_spec(&s->optim, plan->graph, &apply, err));
 	GT_TRY(gt_session_gather_attr(c, s->data.train_list, &gather, err));
-	struct gt_window_spec spec = {.apply = &apply,
+	struct gt_window_spec spec = {.apply = apply,
 	                              .gather = &gather,
 	                              .samples = v->data->n > 0 ? v->data->n : 1,
 	                              .shape = {c->model.input[0], c->model.input[1], c->model.input[2]},

@@ -253,12 +253,13 @@ enum gt_code gt_cpu_embedding_update(struct gt_dev *dev, const struct gt_opcall 
 	const struct gt_tdesc *dy = call->in[0], *table = call->in[2];
 	struct embedding *k;
 	(void)dev;
-	if (!gt_update_touches_only(a->optimizer, &a->update) || !gt_cpu_apply_knows(a->optimizer))
-		return gt_cpu_refuse(call, err, "its optimizer also changes rows without a gradient");
+	const char *why = gt_update_refuses_fused(call);
+	if (why)
+		return gt_cpu_refuse(call, err, why);
 	if (dy->dtype == GT_F64 || !gt_tdesc_plain(table))
 		return gt_cpu_refuse(call, err, "it supports plain tables in f32 only");
 	GT_KERNEL_NEW(k, launch_gradient, "rows", err);
-	const char *why = describe(k, call, &a->table, call->in[1], dy, table);
+	why = describe(k, call, &a->table, call->in[1], dy, table);
 	if (!why && is_bag(call))
 		why = find_operands(k, call, 3);
 	if (why) {

@@ -4,6 +4,7 @@
 #include "cpu/gemm_small.h"
 #include "cpu/loops.h"
 #include "cpu/update.h"
+#include "optimizer.h"
 #include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -96,8 +97,9 @@ enum gt_code gt_cpu_linear_dw_update(struct gt_dev *dev, const struct gt_opcall 
 	const struct gt_tdesc *dy = call->in[0], *x = call->in[1];
 	struct gt_tdesc *w = call->in[2];
 	struct linear *k;
-	if (!gt_cpu_apply_knows(attr->optimizer))
-		return gt_cpu_refuse(call, err, "its optimizer is not an element-wise update");
+	const char *why = gt_update_refuses_fused(call);
+	if (why)
+		return gt_cpu_refuse(call, err, why);
 	if (!isa || x->dtype != GT_F32 || x->dim[0] > GT_GEMM_APPLY_M || !(w->any || in_tiles(w)))
 		return gt_cpu_refuse(call, err, "it supports f32, small batches and weights in tiles only");
 	w->layout = tiles;

@@ -160,11 +160,6 @@ static enum gt_code prepare_update(const struct gt_opcall *call, struct gt_kerne
 	return GT_OK;
 }
 
-bool gt_cpu_apply_knows(enum gt_opcode code)
-{
-	return row_of(code) != NULL;
-}
-
 struct gt_cpu_apply gt_cpu_apply_make(enum gt_opcode code, const struct gt_attr_update *attr, const struct gt_step_args *step_args,
                                       const struct gt_scalars *scalars, float *p, void *const *state)
 {

@@ -12,9 +12,6 @@ struct gt_cpu_apply {
 	float *p, *state[GT_MAX_STATES]; /* the parameters; the optimizer's states in the order of its own operation, NULL for an absent one */
 };
 
-/* Returns whether gt_cpu_apply_make accepts this operation, which must be an element-wise update. */
-bool gt_cpu_apply_knows(enum gt_opcode code);
-
 /* Prepares an optimizer step with the numbers in step_args, for gt_cpu_apply_run. attr has one segment. scalars may be NULL. state holds
  * the states that exist, in order and without gaps. */
 struct gt_cpu_apply gt_cpu_apply_make(enum gt_opcode code, const struct gt_attr_update *attr, const struct gt_step_args *step_args,

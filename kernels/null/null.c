@@ -5,6 +5,7 @@
 #include "backend.h"
 #include "offers.h"
 #include "opsig.h"
+#include "optimizer.h"
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -80,6 +81,9 @@ static const char *cpu_refuses(const struct gt_opcall *call)
 		return "muon is one call in this backend, as on the CPU";
 	if (call->code == GT_OP_LINEAR_LOSS || call->code == GT_OP_LINEAR_BACK || (call->code == GT_OP_LINEAR && call->nout > 1))
 		return "the update is separate from the product in this backend, as on the CPU";
+	const char *fused = gt_update_refuses_fused(call);
+	if (fused)
+		return fused;
 	bool back = call->code == GT_OP_BATCHNORM_DX, sums = call->code == GT_OP_BATCHNORM_SUMS;
 	bool norm = back || sums || call->code == GT_OP_BATCHNORM || call->code == GT_OP_BATCHNORM_Y;
 	if (norm && (((const struct gt_attr_norm *)call->attr)->act > GT_ACT_RELU || (back && call->nin > 8) || (sums && call->nin > 7)))

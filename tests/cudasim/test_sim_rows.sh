@@ -100,6 +100,16 @@ close sim_rows_fp32_as_on_the_cpu cpu fp32 1e-5
 close sim_rows_bf16_near_the_cpu cpu bf16 2e-2
 close sim_rows_fp16_near_the_cpu cpu fp16 5e-3
 
+# tables of one optimizer among layers of another
+mixed=(-s 'train.optimizer={type="adam";lr=0.01;}' -s 'train.groups=({match=["word.*","bag.*"];optimizer={type="sgd";lr=0.2;};})')
+train mixed net.cfg --device cuda "${mixed[@]}"
+train mixed-whole net.cfg --device cuda "${mixed[@]}" "${whole[@]}"
+train mixed-step net.cfg --device cuda "${mixed[@]}" -s window=1 -s cuda_graphs=false
+got="$(updates net.cfg "${mixed[@]}")"
+ok sim_rows_mixed_planned "$([ "$got" = 2 ] || echo "expected 2 updates of rows, got $got")"
+same sim_rows_mixed_as_whole_tables mixed-whole mixed
+same sim_rows_mixed_step_by_step mixed-step mixed
+
 # Gradients overflow until the loss scale has come down, and the table stays as it is in these steps; only the bound can tell.
 for args in '' '-s window=1 -s cuda_graphs=false' '-s train.clip_norm=1.0e30'; do
 	# shellcheck disable=SC2086 # several words

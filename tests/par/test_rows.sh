@@ -40,9 +40,29 @@ for vocabulary in 200 9000; do
 		compared "rows_${vocabulary}_$m" "$tmp/rows.cfg" "${large[@]}" "${mode[@]}"
 	done
 done
+# tables of one optimizer among layers of another
+mixed=(-s 'train.optimizer={type="adam";lr=0.01;}' -s 'train.groups=({match=["word.*","bag.*"];optimizer={type="sgd";lr=0.2;};})')
+for vocabulary in 200 9000; do
+	own=(-s "model.inputs[0].vocabulary=$vocabulary" "${mixed[@]}")
+	train one "$tmp/rows.cfg" "${own[@]}" || echo "not ok rows_mixed_$vocabulary: one rank: $why"
+	for m in dp:2 ddp:2 ddp:3 zero1:2 zero2:3 zero3:2 1f1b:2; do
+		mode_args "${m%:*}" "${m#*:}"
+		compared "rows_mixed_${vocabulary}_$m" "$tmp/rows.cfg" "${own[@]}" "${mode[@]}"
+	done
+done
 tell_worst tables
 two=(-s parallel.nproc=2)
 updates() { "$gtrain" plan "$tmp/rows.cfg" "${two[@]}" "$@" 2>&1 | sed '/^# evaluation/,$d' | grep -c ' embedding\(_bag\)\?\.dw+update '; }
+# one rank updates the rows of two of four tables; several store all gradients, as adam needs those of the others
+two=()
+got="$(updates "${mixed[@]}" -s data.samples=192) $(updates -s train.optimizer.type=adam)"
+two=(-s parallel.nproc=2)
+got+=" $(updates -s parallel.mode=ddp "${mixed[@]}" "${large[@]}")"
+if [ "$got" = "2 0 0" ]; then
+	echo "ok rows_mixed_planned"
+else
+	echo "not ok rows_mixed_planned: expected 2, 0 and 0 updates of rows, got $got"
+fi
 got="$(updates -s parallel.mode=ddp) $(updates -s parallel.mode=ddp "${large[@]}") $(updates -s parallel.mode=dp "${large[@]}")"
 # with 203 samples, the last step of an epoch has a plan of its own
 if [ "$got" = "0 8 8" ]; then echo "ok rows_ranks"; else echo "not ok rows_ranks: expected 0, 8 and 8 updates of rows, got $got"; fi

@@ -9,7 +9,3 @@ for one in losses softmax updates; do
 	part "calls_first_first_$one" 80 1 env CUDASIM_FIRST=1 "$sim/tests/cudasim/tool_calls" $one
 	part "calls_early_$one" 90 1 env GTRAIN_CUDA_PDL=1 "$sim/tests/cudasim/tool_calls" $one
 done
-part layers 90 12 "$sim/tests/cudasim/tool_layers"
-part muon 90 6 "$sim/tests/cudasim/tool_muon"
-part tables 90 9 "$sim/tests/cudasim/tool_tables"
-part convolutions 90 1 "$sim/tests/cudasim/tool_conv"

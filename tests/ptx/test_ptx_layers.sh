@@ -1,0 +1,11 @@
+#!/bin/bash
+# The kernels as nvcc compiled them, in PTX, on the host's CUDA runtime (README.md): single calls against the CPU backend, of
+# normalisation, pooling, Muon, tables of rows and convolutions.
+# tests/run: beside others
+set -u
+# shellcheck source=tests/ptx/ptx.sh
+. "$GTRAIN_SRC/tests/ptx/ptx.sh"
+part layers 90 12 "$sim/tests/cudasim/tool_layers"
+part muon 90 6 "$sim/tests/cudasim/tool_muon"
+part tables 90 9 "$sim/tests/cudasim/tool_tables"
+part convolutions 90 1 "$sim/tests/cudasim/tool_conv"

@@ -40,7 +40,7 @@ part muon_last_first 6 "$sim/tests/cudasim/tool_muon"
 part muon_first_first 1 env CUDASIM_FIRST=1 "$sim/tests/cudasim/tool_muon" bf16
 part muon_parts_first_first 2 env CUDASIM_FIRST=1 "$sim/tests/cudasim/tool_muon" two_parts
 part tables_last_first 9 "$sim/tests/cudasim/tool_tables"
-part tables_first_first 3 env CUDASIM_FIRST=1 "$sim/tests/cudasim/tool_tables" gradients
+part tables_first_first 2 env CUDASIM_FIRST=1 "$sim/tests/cudasim/tool_tables" gradients
 part tables_early 9 env GTRAIN_CUDA_PDL=1 "$sim/tests/cudasim/tool_tables"
 part joins_last_first 8 "$sim/tests/cudasim/tool_joins"
 part joins_first_first 8 env CUDASIM_FIRST=1 "$sim/tests/cudasim/tool_joins"

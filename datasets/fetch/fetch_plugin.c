@@ -21,22 +21,37 @@ struct fetch {
 	int dirfd; /* locked, so that only one process downloads into a folder */
 };
 
-static enum gt_code make_dirs(const char *dir, struct gt_err *err)
+/* *made receives the length of the path of the outermost folder that was created, 0 if all were there. */
+static enum gt_code make_dirs(const char *dir, size_t *made, struct gt_err *err)
 {
 	char path[GT_FETCH_PATH];
 	if ((size_t)snprintf(path, sizeof path, "%s", dir) >= sizeof path || !*dir)
 		return gt_fail(err, GT_ECANTCREAT, "\"%.100s\" cannot be the name of a folder", dir);
-	for (char *s = path + 1; *s; s++) {
-		if (*s != '/')
+	for (char *s = path + 1;; s++) {
+		const char end = *s;
+		if (end && end != '/')
 			continue;
 		*s = '\0';
-		if (mkdir(path, 0755) && errno != EEXIST)
+		if (!mkdir(path, 0755))
+			*made = *made ? *made : strlen(path);
+		else if (errno != EEXIST)
 			return gt_fail(err, GT_ECANTCREAT, "%.500s: %s", path, strerror(errno));
-		*s = '/';
+		if (!end)
+			return GT_OK;
+		*s = end;
 	}
-	if (mkdir(path, 0755) && errno != EEXIST)
-		return gt_fail(err, GT_ECANTCREAT, "%.500s: %s", path, strerror(errno));
-	return GT_OK;
+}
+
+/* Removes the folders that make_dirs() created, as far as they are empty. */
+static void remove_dirs(const char *dir, size_t made)
+{
+	char path[GT_FETCH_PATH];
+	for (size_t n = strlen(dir); made && n >= made; n--) {
+		if (dir[n] && dir[n] != '/')
+			continue;
+		snprintf(path, sizeof path, "%.*s", (int)n, dir);
+		rmdir(path); /* fails if a file is in it */
+	}
 }
 
 /* Locks the folder itself, so that no lock file remains, and the lock ends with the process. */
@@ -211,16 +226,22 @@ static enum gt_code fetch(const struct gt_known_dataset *row, const char *dir, c
 	struct gt_err tries = {0}; /* failures before a success are not reported */
 	if (base_url && strncmp(base_url, "http://", 7) && strncmp(base_url, "https://", 8))
 		return gt_fail(err, GT_EUSAGE, "expected a URL that begins with http:// or https://, got %.200s", base_url);
-	GT_TRY(make_dirs(dir, err));
-	GT_TRY(lock_dir(&f, err));
-	enum gt_code rc = curl_global_init(CURL_GLOBAL_DEFAULT) ? gt_fail(err, GT_EFAIL, "cannot initialise libcurl") : GT_OK;
+	size_t made = 0;
+	enum gt_code rc = make_dirs(dir, &made, err);
+	if (rc == GT_OK)
+		GT_TRY(lock_dir(&f, err)); /* without the lock the folder can be another process's by now, and stays */
+	if (rc == GT_OK && curl_global_init(CURL_GLOBAL_DEFAULT))
+		rc = gt_fail(err, GT_EFAIL, "cannot initialise libcurl");
 	bool archive = row->member[0].path;
 	for (int i = 0; rc == GT_OK && i < (archive ? 1 : 4) && row->file[i].name; i++) {
 		rc = archive ? fetch_archive(&f, &tries) : fetch_file(&f, &row->file[i], &tries);
 		if (rc != GT_OK && err)
 			*err = tries;
 	}
-	close(f.dirfd);
+	if (rc != GT_OK)
+		remove_dirs(dir, made);
+	if (f.dirfd >= 0)
+		close(f.dirfd);
 	return rc;
 }
 

@@ -340,6 +340,11 @@ TEST(fetch_refusals)
 	CHECK(fetch("no", &e) == GT_ENOINPUT);
 	CHECK_MSG(strstr(e.msg, "404") && server.requests == 1, "%s", e.msg);
 	CHECK(size_of("no", "a.gz.part") < 0);
+	/* folders that the call created are removed, those that were there are not */
+	CHECK(access(at("no"), F_OK));
+	mkdir(at("deep"), 0755);
+	CHECK(fetch("deep/er/and/deeper/", &e) == GT_ENOINPUT);
+	CHECK(access(at("deep/er"), F_OK) && !access(at("deep"), F_OK));
 	start(BUSY_ONCE);
 	CHECK_OK(fetch("busy", &e), e);
 	CHECK(both("busy") && server.requests == 3);
@@ -356,6 +361,7 @@ TEST(fetch_refusals)
 	put("plainfile", "x", 1, false);
 	CHECK(fetch("plainfile/sub", &e) == GT_ECANTCREAT);
 	CHECK_MSG(strstr(e.msg, "plainfile"), "%s", e.msg);
+	CHECK(fetch("none/../plainfile/sub", &e) == GT_ECANTCREAT && access(at("none"), F_OK));
 }
 
 TEST(fetch_mirrors)
@@ -517,7 +523,15 @@ TEST(fetch_by_name)
 	CHECK(gt_fetch("fashion-mnist", NULL, server_url(), NULL, NULL, &e) == GT_EDATA);
 	CHECK_MSG(strstr(e.msg, "26421880"), "%s", e.msg);
 	CHECK(size_of("xdg/gtrain/fashion-mnist", "train-images-idx3-ubyte.gz") < 0);
-	CHECK(!access(at("xdg/gtrain/fashion-mnist"), F_OK));
+	CHECK(access(at("xdg"), F_OK));
+	mkdir(at("xdg"), 0755);
+	mkdir(at("xdg/gtrain"), 0755);
+	mkdir(at("xdg/gtrain/fashion-mnist"), 0755);
+	int fd = open(at("xdg/gtrain/fashion-mnist"), O_RDONLY | O_DIRECTORY);
+	CHECK(!flock(fd, LOCK_EX));
+	CHECK(gt_fetch("fashion-mnist", NULL, server_url(), NULL, NULL, &e) == GT_EFAIL);
+	CHECK_MSG(strstr(e.msg, "xdg/gtrain/fashion-mnist"), "%s", e.msg);
+	close(fd);
 	unsetenv("XDG_CACHE_HOME");
 }
 

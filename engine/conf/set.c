@@ -97,8 +97,10 @@ static enum gt_code enter(struct gt_arena *a, struct slot *s, enum gt_ctype want
 		s->in = made;
 		return GT_OK;
 	}
-	bool fine = want == GT_C_GROUP ? (*n)->type == GT_C_GROUP : (*n)->type == GT_C_LIST || (*n)->type == GT_C_ARRAY;
-	if (!fine)
+	bool list = (*n)->type == GT_C_LIST || (*n)->type == GT_C_ARRAY;
+	if (list && want == GT_C_GROUP)
+		return gt_conf_fail(err, at, path, "expected an index as in %s[0], got none for %s", path, gt_cnode_text(*n, got, sizeof got));
+	if (want == GT_C_GROUP ? (*n)->type != GT_C_GROUP : !list)
 		return gt_conf_fail(err, at, path, "expected %s, got %s", want == GT_C_GROUP ? "a group { }" : "a list ( ) or array [ ]",
 		                    gt_cnode_text(*n, got, sizeof got));
 	s->in = *n;

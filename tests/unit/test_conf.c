@@ -267,6 +267,8 @@ TEST(conf_set_errors)
 	    {"5=5", "--set 5=5: expected KEY=VALUE, with a key as in data.mean or model.layers[0].out"},
 	    {"model.layers[3].out=5", "--set model.layers[3].out=5: model.layers: expected an index ≤ 2, got 3"},
 	    {"model.layers[x].out=5", "--set model.layers[x].out=5: model.layers: expected an index [0..2]"},
+	    {"model.layers.0.out=5",
+	     "--set model.layers.0.out=5: model.layers: expected an index as in model.layers[0], got none for a list ( ) of 2"},
 	    {"model.layers[2].out=5",
 	     "--set model.layers[2].out=5: model.layers[2].type: expected the type of this layer, or block = \"…\", got neither"},
 	    {"model.layers[1]out=5", "--set model.layers[1]out=5: expected KEY=VALUE, with a key as in data.mean or model.layers[0].out"},

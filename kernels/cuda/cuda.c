@@ -159,8 +159,9 @@ static enum gt_code cuda_copy(struct gt_dev *dev, void *dst, const void *src, si
 	if (dev->watch && !dev->capturing && dir == GT_COPY_D2H)
 		GT_TRY(gt_cuda_wait(dev, s, err));
 	GT_TRY(cuda_copy_async(dev, dst, src, bytes, dir, stream, err));
-	/* From the host, the runtime has read pageable memory when it returns. To the host, the caller reads the memory next. */
-	return dir == GT_COPY_D2H ? gt_cuda_wait(dev, s, err) : GT_OK;
+	/* The caller uses the host's memory next. A copy from page-locked memory, or on a machine whose GPU accesses pageable memory itself
+	 * (cudaDevAttrPageableMemoryAccess), may still read it when cudaMemcpyAsync returns. */
+	return dir == GT_COPY_D2D ? GT_OK : gt_cuda_wait(dev, s, err);
 }
 
 static enum gt_code cuda_zero(struct gt_dev *dev, void *dst, size_t bytes, int stream, struct gt_err *err)

@@ -70,6 +70,26 @@ TEST(alloc_is_zeroed_and_says_when_memory_is_out)
 	be->free(dev, p);
 }
 
+TEST(host_memory_may_be_changed_after_a_copy)
+{
+	struct gt_err e = {0};
+	float got[64];
+	void *page_locked;
+	if (!open_cuda())
+		return;
+	CHECK_OK(be->host_alloc(dev, sizeof got, &page_locked, &e), e);
+	float *host = page_locked;
+	for (int i = 0; i < 64; i++)
+		host[i] = (float)i;
+	void *p = device_floats(host, 64);
+	memset(host, 0, sizeof got);
+	CHECK_OK(be->copy(dev, got, p, sizeof got, GT_COPY_D2H, 0, &e), e);
+	for (int i = 0; i < 64; i++)
+		CHECK(got[i] == (float)i);
+	be->free(dev, p);
+	be->host_free(dev, page_locked);
+}
+
 TEST(streams_are_ordered_by_events)
 {
 	struct gt_err e = {0};

@@ -79,7 +79,8 @@ enum gt_code gt_cuda_capture_end(struct gt_dev *dev, void **graph, struct gt_err
 	dev->capturing = false;
 	GT_TRY(gt_cuda_use(dev, err));
 	GT_CUDA(dev, cudaStreamEndCapture(dev->stream[0], &g), "cudaStreamEndCapture", err);
-	cudaError_t e = cudaGraphInstantiateWithFlags(&exec, g, 0);
+	/* without this flag, all kernels of the graph would run at the priority of stream 0 (gt_cuda_stream) */
+	cudaError_t e = cudaGraphInstantiateWithFlags(&exec, g, cudaGraphInstantiateFlagUseNodePriority);
 	cudaGraphDestroy(g);
 	GT_CUDA(dev, e, "cudaGraphInstantiateWithFlags", err);
 	*graph = exec;

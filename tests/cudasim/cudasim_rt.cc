@@ -536,8 +536,12 @@ cudaError_t cudaStreamEndCapture(cudaStream_t s, cudaGraph_t *g)
 	return cudaSuccess;
 }
 
-cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *exec, cudaGraph_t g, unsigned long long)
+cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *exec, cudaGraph_t g, unsigned long long flags)
 {
+	GUARD;
+	for (cudaStream_t s : g->streams)
+		if (!s->first && !(flags & cudaGraphInstantiateFlagUseNodePriority))
+			return cudaErrorInvalidValue;
 	*exec = new cudasim_graph(*g);
 	return cudaSuccess;
 }

@@ -2,6 +2,8 @@
 #include "cuda/device.cuh"
 
 #define BLOCK 256
+#define MAX_Y 65535
+#define AHEAD 8 /* samples that a thread of positional reads before it stores one: y may be x, so the compiler does not do this itself */
 
 struct tokens_args {
 	const void *x; /* x, or dy */
@@ -29,7 +31,7 @@ __device__ static inline int64_t place_of(const tokens_args &a, int64_t sample)
 	return a.mode == GT_POOL_LAST && n ? n - 1 : 0;
 }
 
-/* A thread handles one feature of one position in all samples. */
+/* A thread handles one feature of one position. The blocks of a column in y share the samples. */
 template <class S> __global__ void __launch_bounds__(BLOCK) positional(const tokens_args a)
 {
 	after_previous();
@@ -37,8 +39,17 @@ template <class S> __global__ void __launch_bounds__(BLOCK) positional(const tok
 	if (i >= n)
 		return;
 	float w = a.w ? a.w[a.period > 1 ? i : i % a.cols] : (float)gt_sinusoid(i / a.cols, i % a.cols, a.cols);
-	for (int64_t s = 0; s < a.samples; s++)
-		((S *)a.y)[s * n + i] = from_float<S>(to_float(((const S *)a.x)[s * n + i]) + w);
+	for (int64_t s = (int64_t)blockIdx.y * AHEAD; s < a.samples; s += (int64_t)gridDim.y * AHEAD) {
+		S x[AHEAD];
+#pragma unroll
+		for (int k = 0; k < AHEAD; k++)
+			if (s + k < a.samples)
+				x[k] = ((const S *)a.x)[(s + k) * n + i];
+#pragma unroll
+		for (int k = 0; k < AHEAD; k++)
+			if (s + k < a.samples)
+				((S *)a.y)[(s + k) * n + i] = from_float<S>(to_float(x[k]) + w);
+	}
 }
 
 template <class S> __global__ void __launch_bounds__(BLOCK) positional_dw(const tokens_args a)
@@ -128,6 +139,8 @@ template <class S> static cudaError_t run(const tokens_args &a, int code, cudaSt
 	dim3 grid((unsigned)blocks), block(BLOCK);
 	switch (code) {
 	case GT_OP_POSITIONAL:
+		if (a.w) /* a sinusoid costs more than the samples that share it */
+			grid.y = (unsigned)(a.samples < AHEAD ? 1 : a.samples / AHEAD < MAX_Y ? a.samples / AHEAD : MAX_Y);
 		return launch(positional<S>, grid, block, s, a);
 	case GT_OP_POSITIONAL_DW:
 		return launch(positional_dw<S>, grid, block, s, a);

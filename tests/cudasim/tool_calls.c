@@ -559,6 +559,25 @@ TEST(gather_ragged)
 	}
 }
 
+/* Around the number of samples that a thread of the kernel reads at once, and beyond what one row of its grid takes. */
+TEST(positional)
+{
+	static const int64_t samples[] = {1, 7, 8, 9, 23, 65};
+	for (int s = 0; s < 6; s++)
+		for (int t = 0; t < 9; t++) {
+			const int64_t shape[3] = {samples[s], 5, 67}, table[2] = {t / 3 == 1 ? 2 : 5, 67};
+			struct gt_attr_positional attr = {
+			    table[0], t / 3 == 0 ? GT_POSITIONAL_LEARNED : t / 3 == 1 ? GT_POSITIONAL_SAME : GT_POSITIONAL_SINUSOIDAL};
+			struct pair_job j = {.call = {.code = GT_OP_POSITIONAL, .attr = &attr}, .in_place = s % 2};
+			pair_tensor(&j, false, pair_types[t % 3], 3, shape, NULL);
+			if (t / 3 < 2)
+				pair_tensor(&j, false, GT_F32, 2, table, NULL);
+			pair_tensor(&j, true, pair_types[t % 3], 3, shape, NULL);
+			pair_compare(&j, t / 3 < 2 ? 0 : sum_tol(pair_types[t % 3]), "");
+			pair_free(&j);
+		}
+}
+
 TEST(sums_of_rows)
 {
 	for (int s = 0; s < NROWS; s++)

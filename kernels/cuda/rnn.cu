@@ -38,23 +38,22 @@ template <class S> __device__ static void clear(const rnn_args &a, S *to, int64_
 			to[(first + r) * a.t * width + i] = from_float<S>(0);
 }
 
-/* Makes unit u of one sample. sum: its products with the hidden state; GATES of them. */
+/* Makes unit u of one sample. sum: its products with the hidden state, x: those with the input; GATES of each. */
 template <class S, int GATES>
-__device__ static inline float cell(const rnn_args &a, int64_t at, int64_t u, float *sum, float *c, float before)
+__device__ static inline float cell(const rnn_args &a, int64_t at, int64_t u, float *sum, const S *x, float *c, float before)
 {
-	const S *x = (const S *)a.x + at * GATES * a.h + u;
 	float h;
 	for (int g = 0; g < GATES; g++)
 		sum[g] = sum[g] + (a.b ? a.b[g * a.h + u] : 0);
 	if (GATES == 4) {
 		for (int g = 0; g < GATES; g++)
-			sum[g] = to_float(x[g * a.h]) + sum[g];
+			sum[g] = to_float(x[g]) + sum[g];
 		h = gt_lstm_cell_f32(&sum[0], &sum[1], &sum[2], &sum[GATES - 1], c);
 	} else {
 		*c = sum[2];
 		for (int g = 0; g < 2; g++)
-			sum[g] = to_float(x[g * a.h]) + sum[g];
-		sum[2] = to_float(x[2 * a.h]);
+			sum[g] = to_float(x[g]) + sum[g];
+		sum[2] = to_float(x[2]);
 		h = gt_gru_cell_f32(&sum[0], &sum[1], &sum[2], *c, before);
 	}
 	S stored = from_float<S>(h);
@@ -68,7 +67,7 @@ __device__ static inline float cell(const rnn_args &a, int64_t at, int64_t u, fl
 }
 
 /* State of a block: two hidden states and a cell state of each sample. */
-template <class S, int GATES> __global__ void __launch_bounds__(BLOCK) steps(const rnn_args a)
+template <class S, int GATES> __global__ void __launch_bounds__(BLOCK, 4) steps(const rnn_args a)
 {
 	after_previous();
 	int64_t first = (int64_t)blockIdx.x * ROWS, h = a.h, longest = 0, length[ROWS];
@@ -89,6 +88,14 @@ template <class S, int GATES> __global__ void __launch_bounds__(BLOCK) steps(con
 		for (int64_t u = threadIdx.x; u < h; u += BLOCK) {
 			float sum[ROWS][GATES] = {};
 			const S *w = (const S *)a.w + u;
+			S x[ROWS][GATES]; /* read here, because they come from far away: they arrive while the products are computed */
+#pragma unroll
+			for (int r = 0; r < ROWS; r++)
+				if (s < length[r])
+#pragma unroll
+					for (int g = 0; g < GATES; g++)
+						x[r][g] = ((const S *)a.x)[(token_at(a, first + r, length[r], s) * GATES + g) * h + u];
+#pragma unroll 4
 			for (int64_t k = 0; k < h; k++)
 #pragma unroll
 				for (int g = 0; g < GATES; g++) {
@@ -101,7 +108,7 @@ template <class S, int GATES> __global__ void __launch_bounds__(BLOCK) steps(con
 			for (int r = 0; r < ROWS; r++)
 				if (s < length[r])
 					next[r * h + u] =
-					    cell<S, GATES>(a, token_at(a, first + r, length[r], s), u, sum[r], &c[r * h + u], now[r * h + u]);
+					    cell<S, GATES>(a, token_at(a, first + r, length[r], s), u, sum[r], x[r], &c[r * h + u], now[r * h + u]);
 		}
 		__syncthreads();
 		float *swap = now;
@@ -110,24 +117,41 @@ template <class S, int GATES> __global__ void __launch_bounds__(BLOCK) steps(con
 	}
 }
 
+/* What the gradient of a cell reads of the forward pass. */
+template <class S, int GATES> struct saved {
+	float gate[GATES], c, c_before; /* the cell states after and before the step */
+	S dy, before;                   /* before: the hidden state before the step */
+	__device__ void fetch(const rnn_args &a, int64_t at, int64_t prev, int64_t u)
+	{
+#pragma unroll
+		for (int g = 0; g < GATES; g++)
+			gate[g] = a.gates[(at * GATES + g) * a.h + u];
+		c = a.cells[at * a.h + u];
+		c_before = prev < 0 ? 0 : a.cells[prev * a.h + u];
+		dy = ((const S *)a.dy)[at * a.h + u];
+		before = prev < 0 ? from_float<S>(0) : ((const S *)a.y0)[prev * a.h + u];
+	}
+};
+
 /* The gradient of unit u of one sample's cell. d receives the gradients of the sums that are products with the hidden state. */
 template <class S, int GATES>
-__device__ static inline void cell_back(const rnn_args &a, int64_t at, int64_t prev, int64_t u, float dh, float *dc, float *d)
+__device__ static inline void cell_back(const rnn_args &a, const saved<S, GATES> &q, int64_t at, int64_t u, float dh, float *dc, float *d)
 {
 	int64_t h = a.h;
-	float v[GATES], before = prev < 0 ? 0 : to_float(((const S *)a.y0)[prev * h + u]), c = a.cells[at * h + u];
+	float v[GATES], before = to_float(q.before);
 	S *dx = (S *)a.dx + at * GATES * h + u, *out = (S *)a.dh;
-	dh += to_float(((const S *)a.dy)[at * h + u]);
+	dh += to_float(q.dy);
 	for (int g = 0; g < GATES; g++)
-		v[g] = a.gates[(at * GATES + g) * h + u];
+		v[g] = q.gate[g];
 	if (GATES == 4)
-		gt_lstm_cell_dx_f32(&v[0], &v[1], &v[2], &v[GATES - 1], c, prev < 0 ? 0 : a.cells[prev * h + u], dh, dc);
-	float dm = GATES == 4 ? v[2] : gt_gru_cell_dx_f32(&v[0], &v[1], &v[2], c, before, dh, dc);
+		gt_lstm_cell_dx_f32(&v[0], &v[1], &v[2], &v[GATES - 1], q.c, q.c_before, dh, dc);
+	float dm = GATES == 4 ? v[2] : gt_gru_cell_dx_f32(&v[0], &v[1], &v[2], q.c, before, dh, dc);
 	for (int g = 0; g < GATES; g++) {
-		d[g * h + u] = g == 2 ? dm : v[g];
+		float sum = g == 2 ? dm : v[g];
+		d[g * h + u] = sum;
 		dx[g * h] = from_float<S>(v[g]);
 		if (out)
-			out[(at * GATES + g) * h + u] = from_float<S>(d[g * h + u]);
+			out[(at * GATES + g) * h + u] = from_float<S>(sum);
 	}
 	if (a.before)
 		((S *)a.before)[at * h + u] = from_float<S>(before);
@@ -135,7 +159,7 @@ __device__ static inline void cell_back(const rnn_args &a, int64_t at, int64_t p
 
 /* State of a block: the gradients of the hidden and the cell state and of the sums, of each sample. dc of a GRU is the direct part of the
  * gradient of the hidden state. */
-template <class S, int GATES> __global__ void __launch_bounds__(BLOCK) steps_dx(const rnn_args a)
+template <class S, int GATES> __global__ void __launch_bounds__(BLOCK, 2) steps_dx(const rnn_args a)
 {
 	after_previous();
 	int64_t first = (int64_t)blockIdx.x * ROWS, h = a.h, longest = 0, length[ROWS];
@@ -151,12 +175,17 @@ template <class S, int GATES> __global__ void __launch_bounds__(BLOCK) steps_dx(
 		dh[i] = 0;
 	__syncthreads();
 	for (int64_t s = longest - 1; s >= 0; s--) {
-		for (int64_t u = threadIdx.x; u < h; u += BLOCK)
+		for (int64_t u = threadIdx.x; u < h; u += BLOCK) {
+			saved<S, GATES> q[ROWS]; /* of all samples first: the stores of a cell would hold up the loads of the next one */
+#pragma unroll
 			for (int r = 0; r < ROWS; r++)
-				if (s < length[r]) {
-					int64_t at = token_at(a, first + r, length[r], s), prev = s ? token_at(a, first + r, length[r], s - 1) : -1;
-					cell_back<S, GATES>(a, at, prev, u, dh[r * h + u], &dc[r * h + u], d + r * GATES * h);
-				}
+				if (s < length[r])
+					q[r].fetch(a, token_at(a, first + r, length[r], s), s ? token_at(a, first + r, length[r], s - 1) : -1, u);
+#pragma unroll
+			for (int r = 0; r < ROWS; r++)
+				if (s < length[r])
+					cell_back<S, GATES>(a, q[r], token_at(a, first + r, length[r], s), u, dh[r * h + u], &dc[r * h + u], d + r * GATES * h);
+		}
 		__syncthreads();
 		for (int64_t u = threadIdx.x; u < h; u += BLOCK) {
 			float sum[ROWS] = {};

@@ -22,6 +22,7 @@ r = random.Random(seed)
 later = random.Random(-1 - seed)  # for layer types that were added later: the rest of a seed's net stays as it was
 latest = random.Random(-3 - 5 * seed)  # and for those that came after these
 recent = random.Random(-7 - 11 * seed)  # for recurrent layers
+biases = random.Random(-19 - 23 * seed)  # for biases of attention
 texts = random.Random(-13 - 17 * seed)  # for nets that read tokens, codes and numbers instead of images
 layers, shapes, params = [], {}, []  # text; name → shape of a sample; names of layers that learn
 
@@ -154,10 +155,12 @@ def tied(kind, size, x, to, **keys):
 
 
 def attention(x, lengths):
-    """A block of a transformer. Its projections have no bias: the gradient of that of the keys is rounding only."""
+    """A block of a transformer. The bias of its keys, if any, has a gradient that is rounding only."""
     t, d = shapes[x]
     y = put("layernorm", (t, d), [x], True, texts) if texts.random() < 0.7 else x
-    keys = {"num_heads": texts.choice([h for h in (1, 2, 4) if d % h == 0]), "bias": "false"}
+    keys = {"num_heads": texts.choice([h for h in (1, 2, 4) if d % h == 0])}
+    if biases.random() < 0.4:
+        keys["bias"] = "false"
     if texts.random() < 0.3:
         keys["causal"] = "true"
     y = put("attention", (t, d), [y, "lengths"] if lengths else [y], True, texts, **keys)

@@ -16,6 +16,8 @@
 struct block { /* a block of memory that buffer() returned */
 	struct block *next;
 	void *p;
+	struct group *group; /* the group that it is registered with */
+	void *handle;        /* of the registration; NULL: none */
 };
 
 /* The state that the first group shares with all groups that are split from it. */
@@ -166,6 +168,11 @@ static void shut(struct gt_comm *c)
 	struct root *r = g->root;
 	if (atomic_load(&r->broken))
 		collapse(r);
+	/* ncclCommDestroy and ncclCommAbort can return before a thread of NCCL has ended the communicator and its registrations. So these are
+	 * ended first, and memory that an aborted communicator has registered is not freed: the process ends soon. */
+	for (struct block *b = r->blocks; b; b = b->next)
+		if (g->comm && b->group == g && b->handle && r->nccl.ncclCommDeregister(g->comm, b->handle) == ncclSuccess)
+			b->handle = NULL;
 	if (g->comm && r->nccl.ncclCommFinalize(g->comm) == ncclInProgress)
 		settle(g, ncclInProgress, "the end", NULL);
 	if (g->comm)
@@ -175,7 +182,8 @@ static void shut(struct gt_comm *c)
 		gt_cuda_unwatch(r->dev, &r->watch);
 		for (struct block *b = r->blocks, *next; b; b = next) {
 			next = b->next;
-			r->nccl.ncclMemFree(b->p);
+			if (!b->handle)
+				r->nccl.ncclMemFree(b->p);
 			free(b);
 		}
 		if (r->token)
@@ -304,7 +312,6 @@ static enum gt_code buffer(struct gt_comm *c, size_t bytes, void **out, struct g
 {
 	struct group *g = of(c);
 	struct block *b = calloc(1, sizeof *b);
-	void *handle;
 	*out = NULL;
 	if (!b)
 		return gt_fail(err, GT_EFAIL, "out of memory");
@@ -315,6 +322,7 @@ static enum gt_code buffer(struct gt_comm *c, size_t bytes, void **out, struct g
 		free(b);
 		return code;
 	}
+	b->group = g;
 	b->next = g->root->blocks;
 	g->root->blocks = b;
 	cudaStream_t s;
@@ -322,9 +330,7 @@ static enum gt_code buffer(struct gt_comm *c, size_t bytes, void **out, struct g
 	if (cudaMemsetAsync(b->p, 0, bytes, s) != cudaSuccess)
 		return gt_fail(err, GT_EFAIL, "%s: cannot clear %zu bytes", g->root->dev->id, bytes);
 	GT_TRY(gt_cuda_finish(g->root->dev, s, NULL, err));
-	GT_TRY(
-	    /* NCCL keeps the registration until the group is closed */
-	    settle(g, g->root->nccl.ncclCommRegister(g->comm, b->p, bytes, &handle), "registering a buffer", err));
+	GT_TRY(settle(g, g->root->nccl.ncclCommRegister(g->comm, b->p, bytes, &b->handle), "registering a buffer", err));
 	*out = b->p;
 	return GT_OK;
 }

@@ -10,7 +10,7 @@
 	X(ncclGetUniqueId) X(ncclCommInitRankConfig) X(ncclCommFinalize) X(ncclCommDestroy) X(ncclCommAbort) X(ncclCommSplit)     \
 	X(ncclCommGetAsyncError) X(ncclGetErrorString) X(ncclGetLastError) X(ncclGroupStart) X(ncclGroupEnd) X(ncclAllReduce)     \
 	X(ncclReduceScatter) X(ncclAllGather) X(ncclBroadcast) X(ncclSend) X(ncclRecv) X(ncclMemAlloc) X(ncclMemFree)             \
-	X(ncclCommRegister)
+	X(ncclCommRegister) X(ncclCommDeregister)
 
 struct gt_nccl {
 	void *so;

@@ -1,9 +1,11 @@
 // A group of one rank, as NCCL would treat it. Calls that do not block say so at first, and are done when they are asked about.
 #include "nccl.h"
 #include "cuda_runtime.h"
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <set>
 #include <vector>
 
 namespace {
@@ -28,6 +30,8 @@ size_t size_of(ncclDataType_t t)
 	default: return 1;
 	}
 }
+
+std::set<void *> registered;
 
 ncclResult_t flush()
 {
@@ -191,14 +195,25 @@ ncclResult_t ncclMemAlloc(void **p, size_t n)
 	return cudaMalloc(p, n) == cudaSuccess ? ncclSuccess : ncclInternalError;
 }
 
+/* NCCL destroys a communicator that does not block in a thread of its own, which may meet memory that is freed by then. */
 ncclResult_t ncclMemFree(void *p)
 {
+	if (registered.count(p)) {
+		fputs("cudasim: memory was freed that a communicator has registered\n", stderr);
+		abort();
+	}
 	cudaFree(p);
 	return ncclSuccess;
 }
 
-ncclResult_t ncclCommRegister(const ncclComm_t c, void *, size_t, void **handle)
+ncclResult_t ncclCommRegister(const ncclComm_t c, void *p, size_t, void **handle)
 {
-	*handle = nullptr;
+	registered.insert(p);
+	*handle = p;
 	return begun(c);
+}
+
+ncclResult_t ncclCommDeregister(const ncclComm_t c, void *handle)
+{
+	return c && registered.erase(handle) ? ncclSuccess : ncclInvalidArgument;
 }

@@ -53,6 +53,7 @@ ncclResult_t ncclRecv(void *out, size_t n, ncclDataType_t t, int peer, ncclComm_
 ncclResult_t ncclMemAlloc(void **p, size_t n);
 ncclResult_t ncclMemFree(void *p);
 ncclResult_t ncclCommRegister(const ncclComm_t c, void *p, size_t n, void **handle);
+ncclResult_t ncclCommDeregister(const ncclComm_t c, void *handle);
 
 #ifdef __cplusplus
 }

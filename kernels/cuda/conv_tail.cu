@@ -23,10 +23,10 @@ template <class S>
 __global__ void __launch_bounds__(256) widen_rows(const void *x, int32_t ld, float *out, int32_t n, int32_t cols, bool add)
 {
 	after_previous();
-	int32_t i = (int32_t)(blockIdx.x * 256 + threadIdx.x), row = i / cols;
-	if (i >= n)
+	uint32_t i = blockIdx.x * 256 + threadIdx.x, row = i / (uint32_t)cols;
+	if (i >= (uint32_t)n)
 		return;
-	float v = to_float(((const S *)x)[(int64_t)row * ld + (i - row * cols)]);
+	float v = to_float(((const S *)x)[(int64_t)row * ld + (i - row * (uint32_t)cols)]);
 	out[i] = add ? out[i] + v : v;
 }
 

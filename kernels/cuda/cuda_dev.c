@@ -180,7 +180,7 @@ enum gt_code gt_cuda_stream(struct gt_dev *dev, int stream, cudaStream_t *out, s
 static enum gt_code check_fault(struct gt_dev *dev, struct gt_err *err)
 {
 	struct gt_cu_fault f = *(volatile struct gt_cu_fault *)dev->fault;
-	if (!f.code)
+	if (f.code <= 0) /* none, or one that a kernel is writing, for the next wait */
 		return GT_OK;
 	*dev->fault = (struct gt_cu_fault){0};
 	if (f.code == GT_CU_FAULT_LABEL)

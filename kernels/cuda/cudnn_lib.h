@@ -37,6 +37,7 @@ struct gt_dnn {
 	cudaStream_t stream;           /* the stream of the handle */
 	size_t version;                /* 91900 for 9.19.0 */
 	struct gt_dnn_cache *cache;
+	bool awake;                    /* the device has left its idle clock, at which a trial would time the first plan too long */
 #define GT_X(name) __typeof__(name) *name;
 	GT_DNN_FUNCTIONS(GT_X)
 #undef GT_X

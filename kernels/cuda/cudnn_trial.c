@@ -1,6 +1,7 @@
 /* Trials of candidate plans on the device: tests whether they run, and finds the fastest. Every plan runs once before it is used, because
  * CUDA loads a kernel at its first run, which is not allowed while a stream is captured into a graph. */
 #include "cuda/cudnn_conv.h"
+#include "base/clock.h"
 #include <string.h>
 
 /* ---- timing ------------------------------------------------------------------------------------------------------------------------- */
@@ -71,6 +72,23 @@ static enum gt_code run_all(struct trial *w, const struct gt_dnn_conv *c, struct
 	return kept ? GT_OK : gt_fail(err, GT_EUNAVAILABLE, "%s", why.msg);
 }
 
+#define WAKE_S 0.03 /* seconds of work after which a device has left its idle clock, which can be a sixth of the other (H200: 345 MHz) */
+
+/* Fills the n elements of the operands. Products of zeros take less power than products of other numbers, so that the card could raise its
+ * clock: a trial on zeroed memory would measure a speed that training does not reach. The first time, it goes on until the card is awake. */
+static cudaError_t prepare(struct trial *w, enum gt_dtype type, void *memory, int64_t n)
+{
+	double start = gt_clock();
+	cudaError_t e;
+	do {
+		e = gt_cu_noise_start(gt_cuda_type(type), memory, n, 1, w->stream);
+		if (e == cudaSuccess && !w->dev->dnn->awake)
+			e = cudaStreamSynchronize(w->stream);
+	} while (e == cudaSuccess && !w->dev->dnn->awake && gt_clock() - start < WAKE_S);
+	w->dev->dnn->awake = true;
+	return e;
+}
+
 static size_t bytes_of(const int64_t dim[4], enum gt_dtype t)
 {
 	size_t n = (size_t)(dim[0] * dim[1] * dim[2] * dim[3]) * gt_dtype_size(t);
@@ -97,10 +115,8 @@ enum gt_code gt_dnn_try(struct gt_dev *dev, const struct gt_dnn_conv *c, struct 
 	w.at[GT_DNN_Y] = (char *)memory + x + wt;
 	w.at[GT_DNN_BIAS] = (char *)memory + x + wt + y;
 	w.workspace = (char *)memory + x + wt + y + b;
-	/* Products of zeros take less power than products of other numbers, so that the card could raise its clock. A trial on zeroed memory
-	 * would therefore measure a speed that training does not reach. */
 	if (timed)
-		e = gt_cu_noise_start(gt_cuda_type(c->type), memory, (int64_t)((x + wt + y + b) / gt_dtype_size(c->type)), 1, w.stream);
+		e = prepare(&w, c->type, memory, (int64_t)((x + wt + y + b) / gt_dtype_size(c->type)));
 	for (int i = 0; i < 2 && timed && e == cudaSuccess; i++)
 		e = cudaEventCreateWithFlags(&w.event[i], cudaEventDefault);
 	enum gt_code code = e == cudaSuccess ? run_all(&w, c, choice, n, timed, err) : gt_cuda_fail(dev, e, "preparing the operands or the "

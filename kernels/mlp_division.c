@@ -9,7 +9,6 @@
 /* Maximum bytes between L2 and all blocks in a step: 20 us at the assumed bandwidth of an H200, in which the single kernels of such a model
  * are predicted to be done, too. Measure on a GPU before this limit is changed. */
 #define BYTES (96 << 20)
-#define RESERVED 2048 /* bytes: the kernel's own static shared memory, and a KiB that the driver keeps of each block's */
 
 static bool known_act(enum gt_opcode code)
 {
@@ -147,7 +146,7 @@ static int32_t divide_shared(struct gt_mlp_division *d, int32_t limit)
 bool gt_mlp_divide(const struct gt_opcall *call, const struct gt_mlp_card *card, struct gt_mlp_division *out, char *why, size_t size)
 {
 	const struct gt_attr_mlp_steps *a = call->attr;
-	int64_t room = card->shared - RESERVED;
+	int64_t room = card->shared - GT_MLP_RESERVED;
 	*out = (struct gt_mlp_division){.nlayers = a->nlayers, .rows = (int32_t)a->batch};
 	out->nstates = (call->in[4] != NULL) + (call->in[5] != NULL);
 	bool average = call->nin > 8 && call->in[8];

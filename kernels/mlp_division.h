@@ -18,6 +18,8 @@
 #define GT_MLP_CLASSES 16 /* maximum number of outputs of the last layer */
 #define GT_MLP_ROWS 128   /* maximum number of rows of the batch */
 #define GT_MLP_HEAD 16    /* words at the begin of the workspace: the arrivals at the barrier, and two flags; 0 before a launch */
+/* bytes of a block's shared memory that no division uses: the kernel's own static shared memory, and a KiB that the driver keeps */
+#define GT_MLP_RESERVED 2048
 
 struct gt_mlp_card {
 	int sms;        /* multiprocessors */

@@ -74,10 +74,11 @@ static enum gt_code fit(struct gt_dev *dev, const struct gt_opcall *call, struct
 	GT_CUDA(dev, cudaDeviceGetAttribute(&cooperative, cudaDevAttrCooperativeLaunch, dev->index), "cudaDeviceGetAttribute", err);
 	if (!cooperative)
 		return gt_cuda_refuse(call, err, "the card has no cooperative launches");
-	if (!gt_mlp_divide(call, &(struct gt_mlp_card){.sms = dev->sms, .shared = most}, d, text, sizeof text))
+	const struct gt_mlp_card card = {.sms = dev->sms, .shared = most};
+	if (!gt_mlp_divide(call, &card, d, text, sizeof text))
 		return gt_cuda_refuse(call, err, text);
 	k->head.scratch = d->work;
-	cudaError_t e = gt_cu_mlp_check(d, dev->sms);
+	cudaError_t e = gt_cu_mlp_check(d, &card);
 	if (e == cudaErrorCooperativeLaunchTooLarge || e == cudaErrorInvalidValue)
 		return gt_cuda_refuse(call, err, "the card cannot run all blocks of it at once");
 	GT_CUDA(dev, e, "mlp.steps", err);

@@ -205,8 +205,8 @@ struct gt_cu_mlp {
 	struct gt_attr_update update;  /* without clip_norm */
 	struct gt_attr_update ema;     /* of the operation ema */
 };
-/* Checks that all blocks of a division can run at once. Returns cudaErrorCooperativeLaunchTooLarge if not. */
-cudaError_t gt_cu_mlp_check(const struct gt_mlp_division *d, int sms);
+/* Checks that all blocks of a division can run at once on the card of this thread. Returns cudaErrorCooperativeLaunchTooLarge if not. */
+cudaError_t gt_cu_mlp_check(const struct gt_mlp_division *d, const struct gt_mlp_card *card);
 cudaError_t gt_cu_mlp_start(const struct gt_cu_mlp *a, cudaStream_t s);
 
 /* ---- check.cu ---------------------------------------------------------------------------------------------------------------- */

@@ -11,16 +11,18 @@ static mlp_kernel *find(const struct gt_mlp_division *d)
 	return d->rows <= 32 ? mlp_steps<1, false> : d->rows <= 64 ? mlp_steps<2, false> : NULL;
 }
 
-cudaError_t gt_cu_mlp_check(const struct gt_mlp_division *d, int sms)
+cudaError_t gt_cu_mlp_check(const struct gt_mlp_division *d, const struct gt_mlp_card *card)
 {
 	mlp_kernel *fn = find(d);
 	int each;
 	if (!fn)
 		return cudaErrorInvalidValue;
-	cudaError_t e = cudaFuncSetAttribute(fn, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)d->shared);
+	/* The limit belongs to the kernel and not to the division, so it is the same for all divisions: a smaller one would make launches of a
+	 * division fail that was checked before. */
+	cudaError_t e = cudaFuncSetAttribute(fn, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)(card->shared - GT_MLP_RESERVED));
 	if (e == cudaSuccess)
 		e = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, fn, BLOCK, d->shared);
-	return e != cudaSuccess ? e : each * sms < d->blocks ? cudaErrorCooperativeLaunchTooLarge : cudaSuccess;
+	return e != cudaSuccess ? e : each * card->sms < d->blocks ? cudaErrorCooperativeLaunchTooLarge : cudaSuccess;
 }
 
 cudaError_t gt_cu_mlp_start(const struct gt_cu_mlp *a, cudaStream_t s)

@@ -64,8 +64,7 @@ template <class M> __device__ static inline bool head(const M &m, int64_t s)
 	const float *next = a.work + y.next[m.q];
 	float *last = m.mem + a.d.last_at, *part = m.mem + a.d.part_at, *logits = m.mem + a.d.logits_at, sum[RB][GT_MLP_CLASSES] = {};
 	int me = m.me;
-	for (int i = me; i < y.in * a.d.classes / 4; i += BLOCK)
-		((float4 *)last)[i] = __ldcg((const float4 *)next + i);
+	copy_ahead((float4 *)last, y.in * a.d.classes / 4, [&](int i) { return __ldcg((const float4 *)next + i); });
 	each_tile<RB>(m.tile(), m.outputs(a.d.nlayers - 2), y.in, a.d.narrow, false,
 	              [&](int from, int n) { multiply_last<RB>(sum, m.tile(), last + from * a.d.classes, a.d.classes, n); });
 #pragma unroll
@@ -183,8 +182,9 @@ template <class M> __device__ static inline void backward(const M &m, int l)
 		int begin = m.first(l - 1) + 4 * g;
 		float sum[RB][4] = {};
 		__syncthreads();
-		for (int i = m.me; i < y.out * 4; i += BLOCK)
-			column[i] = begin + i % 4 < y.in ? __ldcg(a.work + y.next[m.q] + (int64_t)(i / 4) * y.in + begin + i % 4) : 0;
+		copy_ahead(column, y.out * 4, [&](int i) {
+			return begin + i % 4 < y.in ? __ldcg(a.work + y.next[m.q] + (int64_t)(i / 4) * y.in + begin + i % 4) : 0;
+		});
 		__syncthreads();
 		/* head() has left h in the tile if it has room for all columns */
 		each_tile<RB>(m.tile(), rows, y.out, most, y.out <= most && (g || (after && !M::MORE)), [&](int from, int n) {

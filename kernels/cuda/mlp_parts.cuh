@@ -12,10 +12,44 @@
 #define WARPS (GT_MLP_BLOCK / 32)
 
 /* ---- columns ---------------------------------------------------------------------------------------------------------------------- */
-/* What a tile is filled from: get() reads the four columns from k on of row b; those after the last column or the last row are 0. QUADS:
- * the rows have whole groups of four columns, each of which is one access; only code without branches has several of these in flight. */
+/* What a tile is filled from. row(b) is row b, of which load() reads the four columns from k on and unpack() makes floats of them; those
+ * after the last column or the last row are 0. Both are apart so that a thread has several loads in flight before it needs the first.
+ * QUADS: the rows have whole groups of four columns, each of which is one access. */
 
 /* The samples of a step: their bytes, normalised, in the order C, H, W of PyTorch. */
+struct image_row {
+	typedef uint32_t four;
+	const gt_cu_mlp &a;
+	const uint8_t *x; /* NULL: there is no sample */
+	int cols;
+	template <bool QUADS> __device__ four load(int k) const
+	{
+		if constexpr (QUADS) {
+			return x ? *(const uint32_t *)(x + k) : 0;
+		} else {
+			uint32_t w = 0;
+			int c = k / a.pixels, pixel = k - c * a.pixels;
+#pragma unroll
+			for (int j = 0; j < 4; j++) {
+				w |= x && k + j < cols ? (uint32_t)x[pixel * a.channels + c] << 8 * j : 0;
+				if (++pixel == a.pixels)
+					pixel = 0, c++;
+			}
+			return w;
+		}
+	}
+	template <bool QUADS> __device__ void unpack(float (&v)[4], four w, int k) const
+	{
+		int c = QUADS ? 0 : k / a.pixels, pixel = QUADS ? 0 : k - c * a.pixels;
+#pragma unroll
+		for (int j = 0; j < 4; j++) {
+			v[j] = x && (QUADS || k + j < cols) ? (float)(w >> 8 * j & 0xff) * a.gather.scale[c] + a.gather.shift[c] : 0;
+			if (!QUADS && ++pixel == a.pixels)
+				pixel = 0, c++;
+		}
+	}
+};
+
 struct image_rows {
 	const gt_cu_mlp &a;
 	const int64_t *place; /* of each row: number of its sample; -1: there is none */
@@ -24,29 +58,35 @@ struct image_rows {
 	{
 		return a.channels == 1 && cols % 4 == 0 && (uintptr_t)a.images % 4 == 0;
 	}
-	template <bool QUADS> __device__ void get(float (&v)[4], int b, int k) const
+	__device__ image_row row(int b) const
 	{
-		bool there = place[b] >= 0;
-		const uint8_t *x = a.images + (there ? place[b] * cols : 0);
-		if constexpr (QUADS) {
-			there = there && k < cols;
-			uint32_t w = there ? *(const uint32_t *)(x + k) : 0;
-#pragma unroll
-			for (int j = 0; j < 4; j++)
-				v[j] = there ? (float)(w >> 8 * j & 0xff) * a.gather.scale[0] + a.gather.shift[0] : 0;
-		} else {
-			int c = k / a.pixels, pixel = k - c * a.pixels;
-#pragma unroll
-			for (int j = 0; j < 4; j++) {
-				v[j] = there && k + j < cols ? (float)x[pixel * a.channels + c] * a.gather.scale[c] + a.gather.shift[c] : 0;
-				if (++pixel == a.pixels)
-					pixel = 0, c++;
-			}
-		}
+		return {a, place[b] >= 0 ? a.images + place[b] * cols : NULL, cols};
 	}
 };
 
 /* Rows that the blocks have written. */
+struct float_row {
+	typedef float4 four;
+	const float *x; /* NULL: after the last row */
+	int cols;
+	template <bool QUADS> __device__ four load(int k) const
+	{
+		if constexpr (QUADS) {
+			return x ? __ldcg((const float4 *)(x + k)) : make_float4(0, 0, 0, 0);
+		} else {
+			float v[4];
+#pragma unroll
+			for (int j = 0; j < 4; j++)
+				v[j] = x && k + j < cols ? __ldcg(x + k + j) : 0;
+			return make_float4(v[0], v[1], v[2], v[3]);
+		}
+	}
+	template <bool QUADS> __device__ void unpack(float (&v)[4], four q, int) const
+	{
+		v[0] = q.x, v[1] = q.y, v[2] = q.z, v[3] = q.w;
+	}
+};
+
 struct float_rows {
 	const float *x;
 	int rows, cols;
@@ -54,17 +94,9 @@ struct float_rows {
 	{
 		return cols % 4 == 0;
 	}
-	template <bool QUADS> __device__ void get(float (&v)[4], int b, int k) const
+	__device__ float_row row(int b) const
 	{
-		const float *at = x + (int64_t)b * cols + k;
-		if constexpr (QUADS) {
-			float4 q = b < rows && k < cols ? __ldcg((const float4 *)at) : make_float4(0, 0, 0, 0);
-			v[0] = q.x, v[1] = q.y, v[2] = q.z, v[3] = q.w;
-		} else {
-#pragma unroll
-			for (int j = 0; j < 4; j++)
-				v[j] = b < rows && k + j < cols ? __ldcg(at + j) : 0;
-		}
+		return {b < rows ? x + (int64_t)b * cols : NULL, cols};
 	}
 };
 
@@ -74,33 +106,65 @@ struct input_rows {
 	float_rows floats;
 };
 
-/* A warp reads 4 rows of 8 groups of 4 columns at once: 128 bytes of each row of floats, and all banks when it writes. */
-template <int RB, bool QUADS, int UNROLL, class Rows>
+/* A warp reads 4 rows of 8 groups of 4 columns at once: 128 bytes of each row of floats, and all banks when it writes. A thread stays in
+ * its row and reads AHEAD groups before it writes the first, because a read takes hundreds of cycles. */
+template <int RB, bool QUADS, int AHEAD, class Rows>
 __device__ static inline void fill_groups(float *tile, const Rows &rows, int from, int n)
 {
-	constexpr int LD = 32 * RB + 1, GROUPS = 8 * RB;
-	int lane = (int)threadIdx.x % 32, col = lane % 8 * 4, row = lane / 8, all = (n + 31) / 32 * GROUPS;
-#pragma unroll UNROLL
-	for (int i = (int)threadIdx.x / 32; i < all; i += WARPS) {
-		int k = i / GROUPS * 32 + col, b = i % GROUPS * 4 + row;
-		float v[4];
-		rows.template get<QUADS>(v, b, from + k);
+	constexpr int LD = 32 * RB + 1, GROUPS = 8 * RB, STEP = (WARPS > GROUPS ? WARPS / GROUPS : 1) * 32;
+	int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32, first = warp / GROUPS * 32 + lane % 8 * 4;
+#pragma unroll 1
+	for (int b = warp % GROUPS * 4 + lane / 8; b < 32 * RB; b += 4 * WARPS) {
+		const auto row = rows.row(b);
+#pragma unroll 1
+		for (int at = first; at < n; at += AHEAD * STEP) {
+			typename decltype(rows.row(b))::four w[AHEAD] = {};
 #pragma unroll
-		for (int j = 0; j < 4; j++)
-			if (k + j < n)
-				tile[(k + j) * LD + b] = v[j];
+			for (int i = 0; i < AHEAD; i++)
+				if (at + i * STEP < n)
+					w[i] = row.template load<QUADS>(from + at + i * STEP);
+#pragma unroll
+			for (int i = 0; i < AHEAD; i++) {
+				int k = at + i * STEP;
+				float v[4];
+				row.template unpack<QUADS>(v, w[i], from + k);
+#pragma unroll
+				for (int j = 0; j < 4; j++)
+					if (k + j < n)
+						tile[(k + j) * LD + b] = v[j];
+			}
+		}
+	}
+}
+
+/* Sets to[i] = read(i) for i < n. A thread reads four elements before it writes the first. */
+template <class T, class F> __device__ static inline void copy_ahead(T *to, int n, F read)
+{
+	constexpr int BLOCK = GT_MLP_BLOCK, AHEAD = 4;
+#pragma unroll 1
+	for (int at = (int)threadIdx.x; at < n; at += AHEAD * BLOCK) {
+		T v[AHEAD] = {};
+#pragma unroll
+		for (int i = 0; i < AHEAD; i++)
+			if (at + i * BLOCK < n)
+				v[i] = read(at + i * BLOCK);
+#pragma unroll
+		for (int i = 0; i < AHEAD; i++)
+			if (at + i * BLOCK < n)
+				to[at + i * BLOCK] = v[i];
 	}
 }
 
 /* Copies the columns from ... from + n - 1 to the tile. */
 template <int RB, class Rows> __device__ static inline void fill(float *tile, const Rows &rows, int from, int n)
 {
-	constexpr int UNROLL = RB == 4 ? 1 : 2; /* head() has 16 * RB sums in registers, and more would not leave enough */
+	/* head() has 16 * RB sums in registers, and more reads of floats would not leave enough */
+	constexpr int AHEAD = sizeof(typename decltype(rows.row(0))::four) == 4 ? 8 : RB == 4 ? 2 : 4;
 	__syncthreads(); /* all threads have to have read the last tile */
 	if (rows.quads())
-		fill_groups<RB, true, UNROLL>(tile, rows, from, n);
+		fill_groups<RB, true, AHEAD>(tile, rows, from, n);
 	else
-		fill_groups<RB, false, 1>(tile, rows, from, n);
+		fill_groups<RB, false, (AHEAD + 3) / 4>(tile, rows, from, n);
 	__syncthreads();
 }
 

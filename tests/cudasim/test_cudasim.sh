@@ -44,7 +44,7 @@ part tables_first_first 2 env CUDASIM_FIRST=1 "$sim/tests/cudasim/tool_tables" g
 part tables_early 9 env GTRAIN_CUDA_PDL=1 "$sim/tests/cudasim/tool_tables"
 part joins_last_first 8 "$sim/tests/cudasim/tool_joins"
 part joins_first_first 8 env CUDASIM_FIRST=1 "$sim/tests/cudasim/tool_joins"
-part device 6 "$sim/tests/cudasim/tool_device"
+part device 7 "$sim/tests/cudasim/tool_device"
 part nccl_one_rank 5 "$sim/tests/cudasim/tool_nccl"
 part nccl_silent_peer 3 env CUDASIM_SILENT_PEER=1 "$sim/tests/cudasim/tool_nccl" silent_peer
 part convolutions 1 "$sim/tests/cudasim/tool_conv"

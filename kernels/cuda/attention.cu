@@ -1,38 +1,50 @@
 /* Scaled dot-product attention of several heads, and its gradient, with tiles of keys or queries in shared memory and a running maximum and
- * sum, so that no matrix of scores is stored (see kernels/cpu/attention.c for the sources). A team of LANES threads owns one query, or one
- * key in the gradient of keys and values, with every LANES-th feature in each thread, and reads the tile's rows in order: results depend on
- * the shape only. Arithmetic is f32. */
+ * sum, so that no matrix of scores is stored (see kernels/cpu/attention.c for the sources). A team of threads owns one query, or one key in
+ * the gradient of keys and values, and reads the tile's rows in order: results depend on the shape only. Arithmetic is f32.
+ *
+ * All teams of a warp read the same row of the tile at the same time, four features at once. So a thread that has many of its query's
+ * features makes many products with each read, and a team of one thread needs no shuffle for a score. What limits this is registers:
+ * forward() keeps 2 vectors of a query, backward_q() 3, and backward_kv() 4 of a key. A group of rows is scored before the first of them is
+ * added up, because a score waits for its products and for the exponential function; the gradient keeps what it has read of these rows. */
 #include "cuda/device.cuh"
 
-#define ROWS 64 /* queries, or keys, of a block */
-#define LANES 4
-#define TILE 16 /* rows of a tile in shared memory */
+#define BLOCK 128
 
 struct attention_args {
 	const void *qkv, *dy, *y;
 	const int32_t *lengths;
 	float *lse, *delta; /* [samples, heads, tokens]; delta: workspace, the sum of dy * y */
 	void *out;          /* y, or the gradient of qkv */
-	int64_t samples, tokens, heads, blocks; /* blocks: of ROWS tokens in a sequence */
+	int64_t samples, tokens, heads, blocks; /* blocks: that share a sequence */
 	int d;              /* features of a head */
 	float scale;
 	bool causal;
 };
 
 /* ---- kernels --------------------------------------------------------------------------------------------------------------------- */
+/* How a kernel is divided for heads of at most D features, of which a thread has WIDTH, and the tiles. */
+template <int D, int WIDTH, int GROUP> struct division {
+	static constexpr int wide = D, width = WIDTH, group = GROUP; /* group: rows that are scored at once */
+	static constexpr int lanes = D / WIDTH, rows = BLOCK / lanes; /* lanes: threads of a team; rows: queries, or keys, of a block */
+	static constexpr int tile = D <= 64 ? 32 : 16;                /* rows of a tile */
+	alignas(16) float v[2][tile][D];
+};
+template <int D> using ahead = division<D, (D < 32 ? D : 32), 4>; /* of forward() */
+template <int D> using back = division<D, 16, 2>;                 /* of the gradient */
+
 /* Where a team works: head h of a sample, and the token, which may be behind the last one. */
 struct spot {
 	int64_t sample, h, row, first, length; /* first: token of the block's first team */
-	int lane;                              /* of the thread in its team: it has the features lane, lane + LANES, ... */
+	int lane;                              /* of the thread in its team: it has every lanes-th group of four features, from here on */
 };
 
-__device__ static inline spot spot_of(const attention_args &a)
+template <class T> __device__ static inline spot spot_of(const attention_args &a)
 {
 	spot p;
 	int64_t u = blockIdx.x / a.blocks;
-	p.first = blockIdx.x % a.blocks * ROWS;
-	p.row = p.first + threadIdx.x / LANES;
-	p.lane = (int)threadIdx.x % LANES;
+	p.first = blockIdx.x % a.blocks * T::rows;
+	p.row = p.first + threadIdx.x / T::lanes;
+	p.lane = (int)threadIdx.x % T::lanes;
 	p.sample = u / a.heads;
 	p.h = u % a.heads;
 	int64_t n = a.lengths ? a.lengths[p.sample] : a.tokens;
@@ -51,164 +63,229 @@ __device__ static inline int64_t at_y(const attention_args &a, const spot &p, in
 	return ((p.sample * a.tokens + token) * a.heads + p.h) * a.d;
 }
 
-/* Copies `n` rows of features into a tile, D wide and padded with zeros; `step` elements lie between two rows. */
-template <class S, int D> __device__ static inline void fill(float (*tile)[D], const S *from, int64_t step, int n, int d)
+/* Copies `n` rows of features into a tile, whose rows are wider and longer: padded with zeros. `step` elements lie between two rows. */
+template <class S, class T> __device__ static inline void fill(float (*tile)[T::wide], const S *from, int64_t step, int n, int d)
 {
-	for (int i = (int)threadIdx.x; i < TILE * D; i += ROWS * LANES) {
-		int r = i / D, c = i % D;
-		tile[r][c] = r < n && c < d ? to_float(from[r * step + c]) : 0;
+	constexpr int AHEAD = 4; /* elements that a thread reads before it writes the first */
+#pragma unroll 1
+	for (int begin = (int)threadIdx.x; begin < T::tile * T::wide; begin += AHEAD * BLOCK) {
+		float v[AHEAD];
+#pragma unroll
+		for (int k = 0; k < AHEAD; k++) {
+			int i = begin + k * BLOCK, r = i / T::wide, c = i % T::wide;
+			v[k] = r < n && c < d ? to_float(from[r * step + c]) : 0;
+		}
+#pragma unroll
+		for (int k = 0; k < AHEAD; k++) {
+			int i = begin + k * BLOCK;
+			tile[i / T::wide][i % T::wide] = v[k];
+		}
 	}
 }
 
-/* Returns the dot product of a team's vector and a row of a tile. All threads of a warp must call it. */
-template <int D> __device__ static inline float dot(const float *a, const float *row, int lane)
+/* The four features i of this thread in a row of a tile. */
+template <class T> __device__ static inline float4 quad(const float *row, int i, int lane)
 {
-	float s = 0;
+	return *(const float4 *)(row + (i * T::lanes + lane) * 4);
+}
+
+/* The dot products of a team's vector and a group of rows of a tile. All threads of a warp must call it. */
+template <class T> __device__ static inline void dots(float (&s)[T::group], const float *v, const float (*rows)[T::wide], int lane)
+{
 #pragma unroll
-	for (int c = 0; c < D / LANES; c++)
-		s += a[c] * row[c * LANES + lane];
-	s += __shfl_xor_sync(0xffffffffu, s, 1);
-	return s + __shfl_xor_sync(0xffffffffu, s, 2);
+	for (int g = 0; g < T::group; g++) {
+		s[g] = 0;
+#pragma unroll
+		for (int i = 0; i < T::width / 4; i++) {
+			const float4 q = quad<T>(rows[g], i, lane);
+			s[g] = gt_fma_f32(v[4 * i], q.x, s[g]);
+			s[g] = gt_fma_f32(v[4 * i + 1], q.y, s[g]);
+			s[g] = gt_fma_f32(v[4 * i + 2], q.z, s[g]);
+			s[g] = gt_fma_f32(v[4 * i + 3], q.w, s[g]);
+		}
+	}
+#pragma unroll
+	for (int h = 1; h < T::lanes; h *= 2)
+#pragma unroll
+		for (int g = 0; g < T::group; g++)
+			s[g] += __shfl_xor_sync(0xffffffffu, s[g], h);
+}
+
+/* v += factor * row */
+template <class T> __device__ static inline void add_row(float *v, float factor, const float *row, int lane)
+{
+#pragma unroll
+	for (int i = 0; i < T::width / 4; i++) {
+		const float4 q = quad<T>(row, i, lane);
+		v[4 * i] = gt_fma_f32(factor, q.x, v[4 * i]);
+		v[4 * i + 1] = gt_fma_f32(factor, q.y, v[4 * i + 1]);
+		v[4 * i + 2] = gt_fma_f32(factor, q.z, v[4 * i + 2]);
+		v[4 * i + 3] = gt_fma_f32(factor, q.w, v[4 * i + 3]);
+	}
+}
+
+/* Feature i of a thread. */
+template <class T> __device__ static inline int feature(int i, int lane)
+{
+	return (i / 4 * T::lanes + lane) * 4 + i % 4;
 }
 
 /* Loads a team's vector, times `factor`; zeros if `has` is false, and behind feature d. */
-template <class S, int D> __device__ static inline void fetch(float *v, const S *from, bool has, int d, int lane, float factor)
+template <class T, class S> __device__ static inline void fetch(float *v, const S *from, bool has, int d, int lane, float factor)
 {
 #pragma unroll
-	for (int c = 0; c < D / LANES; c++)
-		v[c] = has && c * LANES + lane < d ? to_float(from[c * LANES + lane]) * factor : 0;
+	for (int i = 0; i < T::width; i++)
+		v[i] = has && feature<T>(i, lane) < d ? to_float(from[feature<T>(i, lane)]) * factor : 0;
 }
 
-template <class S, int D> __device__ static inline void put_row(S *to, const float *v, int d, int lane, float factor)
+template <class T, class S> __device__ static inline void put_row(S *to, const float *v, int d, int lane, float factor)
 {
 #pragma unroll
-	for (int c = 0; c < D / LANES; c++)
-		if (c * LANES + lane < d)
-			to[c * LANES + lane] = from_float<S>(v[c] * factor);
+	for (int i = 0; i < T::width; i++)
+		if (feature<T>(i, lane) < d)
+			to[feature<T>(i, lane)] = from_float<S>(v[i] * factor);
 }
 
-template <int N> __device__ static inline void add_row(float *v, float factor, const float *row, int lane)
+/* Fills the tiles of keys and values from key j0 on, and returns how many there are before `end`. */
+template <class S, class T> __device__ static inline int fill_keys(T &tiles, const attention_args &a, const spot &p, int64_t j0, int64_t end)
 {
-#pragma unroll
-	for (int c = 0; c < N; c++)
-		v[c] += factor * row[c * LANES + lane];
+	int64_t step = 3 * a.heads * a.d;
+	int n = (int)(end - j0 < T::tile ? end - j0 : T::tile);
+	__syncthreads();
+	fill<S, T>(tiles.v[0], (const S *)a.qkv + at(a, p, j0, 1), step, n, a.d);
+	fill<S, T>(tiles.v[1], (const S *)a.qkv + at(a, p, j0, 2), step, n, a.d);
+	__syncthreads();
+	return n;
 }
 
-template <class S, int D> __global__ void __launch_bounds__(ROWS *LANES) forward(const attention_args a)
+/* The end of the keys that some query of a block sees. */
+template <class T> __device__ static inline int64_t end_of(const attention_args &a, const spot &p)
+{
+	return a.causal && p.first + T::rows < p.length ? p.first + T::rows : p.length;
+}
+
+template <class S, class T> __global__ void __launch_bounds__(BLOCK, 4) forward(const attention_args a)
 {
 	after_previous();
-	__shared__ float key[TILE][D], value[TILE][D];
-	const spot p = spot_of(a);
-	const S *qkv = (const S *)a.qkv;
-	int64_t step = 3 * a.heads * a.d, end = p.length;
-	float q[D / LANES], acc[D / LANES] = {}, top = -INFINITY, sum = 0;
+	__shared__ T tiles;
+	const spot p = spot_of<T>(a);
+	float q[T::width], acc[T::width] = {}, top = -INFINITY, sum = 0;
 	bool in = p.row < a.tokens;
-	fetch<S, D>(q, qkv + (in ? at(a, p, p.row, 0) : 0), in, a.d, p.lane, a.scale);
-	if (a.causal && p.first + ROWS < end)
-		end = p.first + ROWS;
-	for (int64_t j0 = 0; j0 < end; j0 += TILE) {
-		int n = (int)(end - j0 < TILE ? end - j0 : TILE);
-		__syncthreads();
-		fill<S, D>(key, qkv + at(a, p, j0, 1), step, n, a.d);
-		fill<S, D>(value, qkv + at(a, p, j0, 2), step, n, a.d);
-		__syncthreads();
-		for (int j = 0; j < n; j++) {
-			float s = dot<D>(q, key[j], p.lane);
-			if (a.causal && j0 + j > p.row)
-				continue;
-			if (s > top) {
-				float keep = gt_exp_f32(top - s);
-				top = s;
+	fetch<T>(q, (const S *)a.qkv + (in ? at(a, p, p.row, 0) : 0), in, a.d, p.lane, a.scale);
+	for (int64_t j0 = 0, end = end_of<T>(a, p); j0 < end; j0 += T::tile) {
+		int n = fill_keys<S>(tiles, a, p, j0, end);
+		int sees = a.causal && p.row - j0 < n ? (int)(p.row - j0) + 1 : n; /* keys of the tile; the causal ones can be none or fewer */
+#pragma unroll 1
+		for (int j = 0; j < n; j += T::group) {
+			float s[T::group], most = top;
+			dots<T>(s, q, tiles.v[0] + j, p.lane);
+#pragma unroll
+			for (int g = 0; g < T::group; g++)
+				most = j + g < sees && s[g] > most ? s[g] : most;
+			if (most > top) {
+				float keep = gt_exp_f32(top - most);
+				top = most;
 				sum *= keep;
 #pragma unroll
-				for (int c = 0; c < D / LANES; c++)
-					acc[c] *= keep;
+				for (int i = 0; i < T::width; i++)
+					acc[i] *= keep;
 			}
-			float e = gt_exp_f32(s - top);
-			sum += e;
-			add_row<D / LANES>(acc, e, value[j], p.lane);
+#pragma unroll
+			for (int g = 0; g < T::group; g++) {
+				float e = j + g < sees ? gt_exp_f32(s[g] - top) : 0;
+				sum += e;
+				add_row<T>(acc, e, tiles.v[1][j + g], p.lane);
+			}
 		}
 	}
 	if (!in)
 		return;
 	/* a sample of length 0 attends to nothing: y = 0 */
-	put_row<S, D>((S *)a.out + at_y(a, p, p.row), acc, a.d, p.lane, sum > 0 ? 1.0f / sum : 0);
+	put_row<T>((S *)a.out + at_y(a, p, p.row), acc, a.d, p.lane, sum > 0 ? 1.0f / sum : 0);
 	if (p.lane == 0)
 		a.lse[(p.sample * a.heads + p.h) * a.tokens + p.row] = sum > 0 ? top + gt_log_f32(sum) : INFINITY;
 }
 
 /* dq, and delta for the gradient of keys and values. */
-template <class S, int D> __global__ void __launch_bounds__(ROWS *LANES) backward_q(const attention_args a)
+template <class S, class T> __global__ void __launch_bounds__(BLOCK, 4) backward_q(const attention_args a)
 {
 	after_previous();
-	__shared__ float key[TILE][D], value[TILE][D];
-	const spot p = spot_of(a);
-	const S *qkv = (const S *)a.qkv;
-	int64_t step = 3 * a.heads * a.d, end = p.length, row = (p.sample * a.heads + p.h) * a.tokens + p.row;
-	float q[D / LANES], dy[D / LANES], dq[D / LANES] = {}, delta = 0;
+	__shared__ T tiles;
+	const spot p = spot_of<T>(a);
+	int64_t row = (p.sample * a.heads + p.h) * a.tokens + p.row;
+	float q[T::width], dy[T::width], dq[T::width] = {}, delta = 0;
 	bool in = p.row < a.tokens;
 	float lse = in ? a.lse[row] : 0;
 	int64_t here = in ? at_y(a, p, p.row) : 0;
-	fetch<S, D>(q, (const S *)a.y + here, in, a.d, p.lane, 1);
-	fetch<S, D>(dy, (const S *)a.dy + here, in, a.d, p.lane, 1);
+	fetch<T>(q, (const S *)a.y + here, in, a.d, p.lane, 1);
+	fetch<T>(dy, (const S *)a.dy + here, in, a.d, p.lane, 1);
 #pragma unroll
-	for (int c = 0; c < D / LANES; c++)
-		delta += dy[c] * q[c];
-	delta += __shfl_xor_sync(0xffffffffu, delta, 1);
-	delta += __shfl_xor_sync(0xffffffffu, delta, 2);
-	fetch<S, D>(q, qkv + (in ? at(a, p, p.row, 0) : 0), in, a.d, p.lane, a.scale);
-	if (a.causal && p.first + ROWS < end)
-		end = p.first + ROWS;
-	for (int64_t j0 = 0; j0 < end; j0 += TILE) {
-		int n = (int)(end - j0 < TILE ? end - j0 : TILE);
-		__syncthreads();
-		fill<S, D>(key, qkv + at(a, p, j0, 1), step, n, a.d);
-		fill<S, D>(value, qkv + at(a, p, j0, 2), step, n, a.d);
-		__syncthreads();
-		for (int j = 0; j < n; j++) {
-			float s = dot<D>(q, key[j], p.lane), g = dot<D>(dy, value[j], p.lane);
-			if (!a.causal || j0 + j <= p.row)
-				add_row<D / LANES>(dq, gt_exp_f32(s - lse) * (g - delta), key[j], p.lane);
+	for (int i = 0; i < T::width; i++)
+		delta = gt_fma_f32(dy[i], q[i], delta);
+#pragma unroll
+	for (int h = 1; h < T::lanes; h *= 2)
+		delta += __shfl_xor_sync(0xffffffffu, delta, h);
+	fetch<T>(q, (const S *)a.qkv + (in ? at(a, p, p.row, 0) : 0), in, a.d, p.lane, a.scale);
+	for (int64_t j0 = 0, end = end_of<T>(a, p); j0 < end; j0 += T::tile) {
+		int n = fill_keys<S>(tiles, a, p, j0, end);
+		int sees = a.causal && p.row - j0 < n ? (int)(p.row - j0) + 1 : n;
+#pragma unroll 1
+		for (int j = 0; j < n; j += T::group) {
+			float s[T::group], d[T::group];
+			dots<T>(s, q, tiles.v[0] + j, p.lane);
+			dots<T>(d, dy, tiles.v[1] + j, p.lane);
+#pragma unroll
+			for (int g = 0; g < T::group; g++)
+				add_row<T>(dq, j + g < sees ? gt_exp_f32(s[g] - lse) * (d[g] - delta) : 0, tiles.v[0][j + g], p.lane);
 		}
 	}
 	if (!in)
 		return;
-	put_row<S, D>((S *)a.out + at(a, p, p.row, 0), dq, a.d, p.lane, a.scale);
+	put_row<T>((S *)a.out + at(a, p, p.row, 0), dq, a.d, p.lane, a.scale);
 	if (p.lane == 0)
 		a.delta[row] = delta;
 }
 
 /* dk and dv: a team owns a key, and the tiles are those of queries and of dy. */
-template <class S, int D> __global__ void __launch_bounds__(ROWS *LANES) backward_kv(const attention_args a)
+template <class S, class T> __global__ void __launch_bounds__(BLOCK, 3) backward_kv(const attention_args a)
 {
 	after_previous();
-	__shared__ float query[TILE][D], grad[TILE][D];
-	const spot p = spot_of(a);
-	const S *qkv = (const S *)a.qkv;
+	__shared__ T tiles;
+	__shared__ float lse[T::tile], delta[T::tile];
+	const spot p = spot_of<T>(a);
 	int64_t step = 3 * a.heads * a.d, rows = (p.sample * a.heads + p.h) * a.tokens;
-	float key[D / LANES], value[D / LANES], dk[D / LANES] = {}, dv[D / LANES] = {};
+	float key[T::width], value[T::width], dk[T::width] = {}, dv[T::width] = {};
 	bool in = p.row < a.tokens, sees = p.row < p.length;
-	fetch<S, D>(key, qkv + (sees ? at(a, p, p.row, 1) : 0), sees, a.d, p.lane, a.scale);
-	fetch<S, D>(value, qkv + (sees ? at(a, p, p.row, 2) : 0), sees, a.d, p.lane, 1);
-	for (int64_t i0 = a.causal ? p.first / TILE * TILE : 0; p.first < p.length && i0 < a.tokens; i0 += TILE) {
-		int n = (int)(a.tokens - i0 < TILE ? a.tokens - i0 : TILE);
+	int me = (int)threadIdx.x;
+	fetch<T>(key, (const S *)a.qkv + (sees ? at(a, p, p.row, 1) : 0), sees, a.d, p.lane, a.scale);
+	fetch<T>(value, (const S *)a.qkv + (sees ? at(a, p, p.row, 2) : 0), sees, a.d, p.lane, 1);
+	for (int64_t i0 = a.causal ? p.first / T::tile * T::tile : 0; p.first < p.length && i0 < a.tokens; i0 += T::tile) {
+		int n = (int)(a.tokens - i0 < T::tile ? a.tokens - i0 : T::tile);
 		__syncthreads();
-		fill<S, D>(query, qkv + at(a, p, i0, 0), step, n, a.d);
-		fill<S, D>(grad, (const S *)a.dy + at_y(a, p, i0), a.heads * a.d, n, a.d);
+		fill<S, T>(tiles.v[0], (const S *)a.qkv + at(a, p, i0, 0), step, n, a.d);
+		fill<S, T>(tiles.v[1], (const S *)a.dy + at_y(a, p, i0), a.heads * a.d, n, a.d);
+		if (me < n)
+			lse[me] = a.lse[rows + i0 + me], delta[me] = a.delta[rows + i0 + me];
 		__syncthreads();
-		for (int i = 0; i < n; i++) {
-			float s = dot<D>(key, query[i], p.lane), g = dot<D>(value, grad[i], p.lane);
-			if (!sees || (a.causal && i0 + i < p.row))
-				continue;
-			float e = gt_exp_f32(s - a.lse[rows + i0 + i]);
-			add_row<D / LANES>(dv, e, grad[i], p.lane);
-			add_row<D / LANES>(dk, e * (g - a.delta[rows + i0 + i]), query[i], p.lane);
+		int64_t begin = a.causal ? p.row - i0 : 0; /* the first query of the tile that sees the key */
+#pragma unroll 1
+		for (int i = 0; i < n; i += T::group) {
+			float s[T::group], d[T::group];
+			dots<T>(s, key, tiles.v[0] + i, p.lane);
+			dots<T>(d, value, tiles.v[1] + i, p.lane);
+#pragma unroll
+			for (int g = 0; g < T::group; g++) {
+				bool there = sees && i + g >= begin && i + g < n;
+				float e = there ? gt_exp_f32(s[g] - lse[i + g]) : 0;
+				add_row<T>(dv, e, tiles.v[1][i + g], p.lane);
+				add_row<T>(dk, there ? e * (d[g] - delta[i + g]) : 0, tiles.v[0][i + g], p.lane);
+			}
 		}
 	}
 	if (!in)
 		return;
-	put_row<S, D>((S *)a.out + at(a, p, p.row, 1), dk, a.d, p.lane, a.scale);
-	put_row<S, D>((S *)a.out + at(a, p, p.row, 2), dv, a.d, p.lane, 1);
+	put_row<T>((S *)a.out + at(a, p, p.row, 1), dk, a.d, p.lane, a.scale);
+	put_row<T>((S *)a.out + at(a, p, p.row, 2), dv, a.d, p.lane, 1);
 }
 
 /* ---- launchers ------------------------------------------------------------------------------------------------------------------- */
@@ -232,18 +309,28 @@ static size_t scratch(const struct gt_opcall *op)
 	return op->code == GT_OP_ATTENTION_DX ? (size_t)(y->dim[0] * at->heads * y->dim[1]) * sizeof(float) : 0;
 }
 
-template <class S, int D> static cudaError_t run(const attention_args &a, bool back, cudaStream_t s)
+/* Launches a kernel that is divided by T. */
+template <class T> static cudaError_t run_divided(void (*kernel)(attention_args), attention_args a, cudaStream_t s)
 {
-	dim3 grid((unsigned)(a.samples * a.heads * a.blocks)), block(ROWS * LANES);
-	if (!back)
-		return launch(forward<S, D>, grid, block, s, a);
-	cudaError_t e = launch(backward_q<S, D>, grid, block, s, a);
-	return e == cudaSuccess ? launch(backward_kv<S, D>, grid, block, s, a) : e;
+	a.blocks = ceil_div(a.tokens, T::rows);
+	int64_t blocks = a.samples * a.heads * a.blocks;
+	return grid_fits(blocks) ? launch(kernel, dim3((unsigned)blocks), dim3(BLOCK), s, a) : cudaErrorInvalidValue;
 }
 
-template <class S> static cudaError_t run_of_size(const attention_args &a, bool back, cudaStream_t s)
+template <class S, int D> static cudaError_t run(const attention_args &a, bool gradient, cudaStream_t s)
 {
-	return a.d <= 32 ? run<S, 32>(a, back, s) : a.d <= 64 ? run<S, 64>(a, back, s) : run<S, 128>(a, back, s);
+	if (!gradient)
+		return run_divided<ahead<D>>(forward<S, ahead<D>>, a, s);
+	cudaError_t e = run_divided<back<D>>(backward_q<S, back<D>>, a, s);
+	return e == cudaSuccess ? run_divided<back<D>>(backward_kv<S, back<D>>, a, s) : e;
+}
+
+template <class S> static cudaError_t run_of_size(const attention_args &a, bool gradient, cudaStream_t s)
+{
+	return a.d <= 16   ? run<S, 16>(a, gradient, s)
+	       : a.d <= 32 ? run<S, 32>(a, gradient, s)
+	       : a.d <= 64 ? run<S, 64>(a, gradient, s)
+	                   : run<S, 128>(a, gradient, s);
 }
 
 static cudaError_t start(const struct gt_cu_call *c, cudaStream_t s)
@@ -251,22 +338,19 @@ static cudaError_t start(const struct gt_cu_call *c, cudaStream_t s)
 	const struct gt_opcall *op = c->op;
 	const struct gt_attr_attention *at = (const struct gt_attr_attention *)op->attr;
 	const struct gt_tdesc *y = y_of(op);
-	bool back = op->code == GT_OP_ATTENTION_DX;
+	bool gradient = op->code == GT_OP_ATTENTION_DX;
 	attention_args a = {};
 	a.samples = y->dim[0], a.tokens = y->dim[1], a.heads = at->heads;
-	a.blocks = ceil_div(a.tokens, ROWS);
 	a.d = (int)(y->dim[2] / at->heads);
 	a.scale = (float)(1.0 / sqrt((double)a.d));
 	a.causal = at->causal;
-	a.qkv = gt_cu_in(c, back);
-	a.lengths = (const int32_t *)gt_cu_in(c, back ? 3 : 1);
+	a.qkv = gt_cu_in(c, gradient);
+	a.lengths = (const int32_t *)gt_cu_in(c, gradient ? 3 : 1);
 	a.out = gt_cu_out(c, 0);
-	a.lse = (float *)(back ? gt_cu_in(c, 4) : gt_cu_out(c, 1));
-	if (back)
+	a.lse = (float *)(gradient ? gt_cu_in(c, 4) : gt_cu_out(c, 1));
+	if (gradient)
 		a.dy = gt_cu_in(c, 0), a.y = gt_cu_in(c, 2), a.delta = (float *)c->scratch;
-	if (!grid_fits(a.samples * a.heads * a.blocks))
-		return cudaErrorInvalidValue;
-	return OF_TYPE(c->type, run_of_size)(a, back, s);
+	return OF_TYPE(c->type, run_of_size)(a, gradient, s);
 }
 
 GT_CU_FAMILY(attention, start, scratch, refuse, "tiles")

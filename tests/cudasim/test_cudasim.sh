@@ -42,6 +42,9 @@ part muon_parts_first_first 2 env CUDASIM_FIRST=1 "$sim/tests/cudasim/tool_muon"
 part tables_last_first 9 "$sim/tests/cudasim/tool_tables"
 part tables_first_first 2 env CUDASIM_FIRST=1 "$sim/tests/cudasim/tool_tables" gradients
 part tables_early 9 env GTRAIN_CUDA_PDL=1 "$sim/tests/cudasim/tool_tables"
+part attention_last_first 3 "$sim/tests/cudasim/tool_attention"
+part attention_first_first 1 env CUDASIM_FIRST=1 "$sim/tests/cudasim/tool_attention" gradients
+part attention_early 1 env GTRAIN_CUDA_PDL=1 "$sim/tests/cudasim/tool_attention" gradients
 part joins_last_first 8 "$sim/tests/cudasim/tool_joins"
 part joins_first_first 8 env CUDASIM_FIRST=1 "$sim/tests/cudasim/tool_joins"
 part device 7 "$sim/tests/cudasim/tool_device"

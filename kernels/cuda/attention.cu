@@ -147,7 +147,8 @@ template <class T, class S> __device__ static inline void put_row(S *to, const f
 }
 
 /* Fills the tiles of keys and values from key j0 on, and returns how many there are before `end`. */
-template <class S, class T> __device__ static inline int fill_keys(T &tiles, const attention_args &a, const spot &p, int64_t j0, int64_t end)
+template <class S, class T>
+__device__ static inline int fill_keys(T &tiles, const attention_args &a, const spot &p, int64_t j0, int64_t end)
 {
 	int64_t step = 3 * a.heads * a.d;
 	int n = (int)(end - j0 < T::tile ? end - j0 : T::tile);

@@ -74,8 +74,9 @@ static enum gt_code run_all(struct trial *w, const struct gt_dnn_conv *c, struct
 
 #define WAKE_S 0.03 /* seconds of work after which a device has left its idle clock, which can be a sixth of the other (H200: 345 MHz) */
 
-/* Fills the n elements of the operands. Products of zeros take less power than products of other numbers, so that the card could raise its
- * clock: a trial on zeroed memory would measure a speed that training does not reach. The first time, it goes on until the card is awake. */
+/* Fills the n elements of the operands. Products of zeros take less power than products of other numbers, so that the card could raise
+ * its clock: a trial on zeroed memory would measure a speed that training does not reach. The first time, it goes on until the card is
+ * awake. */
 static cudaError_t prepare(struct trial *w, enum gt_dtype type, void *memory, int64_t n)
 {
 	double start = gt_clock();

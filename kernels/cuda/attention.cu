@@ -5,7 +5,8 @@
  * All teams of a warp read the same row of the tile at the same time, four features at once. So a thread that has many of its query's
  * features makes many products with each read, and a team of one thread needs no shuffle for a score. What limits this is registers:
  * forward() keeps 2 vectors of a query, backward_q() 3, and backward_kv() 4 of a key. A group of rows is scored before the first of them is
- * added up, because a score waits for its products and for the exponential function; the gradient keeps what it has read of these rows. */
+ * added up, because a score waits for its products and for the exponential function; the gradient keeps what it has read of these rows.
+ * The launch bounds name the most blocks of a multiprocessor for which the registers suffice without spills. */
 #include "cuda/device.cuh"
 
 #define BLOCK 128

@@ -51,6 +51,7 @@ static void compare(enum gt_opcode code, int64_t samples, int64_t heads, int64_t
 	pair_tensor(&j, true, type, 3, back ? qkv : y, NULL);
 	if (!back)
 		pair_tensor(&j, true, GT_F32, 3, lse, NULL);
+	/* f32: sums of up to 257 keys in another order, 2^-24 each, and another exp. 16 bits: a step where a result is near a tie. */
 	pair_compare2(&j, 2e-5, type == GT_BF16 ? 0x1p-7 : 0x1p-10, what);
 	pair_free(&j);
 }

@@ -27,6 +27,8 @@ static enum gt_code print_json(struct gt_cli *cli, const struct gt_report *r, st
 	if (r->world_is_auto)
 		gt_json_bool(j, "world_is_auto", true);
 	gt_json_string(j, "precision", r->precision);
+	if (r->native)
+		gt_json_string(j, "native", r->native);
 	gt_json_array(j, "layers");
 	for (int i = 0; i < r->nlayers; i++) {
 		gt_json_object(j, NULL);
@@ -178,6 +180,11 @@ static enum gt_code print_facts(struct gt_cli *cli, const struct gt_report *r, s
 	snprintf(data, sizeof data, "%s", r->data ? r->data : "");
 	snprintf(text, sizeof text, "%s%s%s", samples, *samples && *data ? "  from " : "", data);
 	gt_table_add(&t, (const char *[]){"data", text});
+	if (r->native) {
+		snprintf(text, sizeof text, "%s%s; this machine has arithmetic for %s", r->precision,
+		         r->computes_in_f32 ? ", computed in fp32 (slower than fp32, less memory)" : "", r->native);
+		gt_table_add(&t, (const char *[]){"precision", text});
+	}
 	if (r->reading) {
 		snprintf(text, sizeof text, "%s of host memory before training, while the training split is converted",
 		         gt_units_bytes(a, r->reading));

@@ -12,6 +12,7 @@ static enum gt_code print_json(struct gt_cli *cli, const struct gt_device_row *r
 	gt_json_bool(j, "usable", r->usable);
 	gt_json_string(j, "name", r->name);
 	gt_json_string(j, "detail", r->detail);
+	gt_json_string(j, "native", r->native);
 	gt_json_uint(j, "bytes", r->bytes);
 	gt_json_end(j);
 	return gt_out_json(cli, err);
@@ -24,15 +25,15 @@ static enum gt_code devices(struct gt_cli *cli, struct gt_err *err)
 	int n = 0;
 	GT_NEW(rows, cli->arena, MAX_DEVICES, err);
 	GT_TRY(gt_devices(rows, MAX_DEVICES, &n, err));
-	gt_table_init(&t, cli->arena, "llrl");
-	gt_table_head(&t, (const char *[]){"device", "name", "memory", "detail"});
+	gt_table_init(&t, cli->arena, "llrll");
+	gt_table_head(&t, (const char *[]){"device", "name", "memory", "precision", "detail"});
 	for (int i = 0; i < n && i < MAX_DEVICES; i++) {
 		char bytes[GT_UNITS];
 		if (cli->args.json)
 			GT_TRY(print_json(cli, &rows[i], err));
 		else
 			gt_table_add(&t, (const char *[]){rows[i].usable ? rows[i].id : rows[i].backend, rows[i].usable ? rows[i].name : "none",
-			                                  rows[i].bytes ? gt_units_bytes(bytes, rows[i].bytes) : "", rows[i].detail});
+			                                  rows[i].bytes ? gt_units_bytes(bytes, rows[i].bytes) : "", rows[i].native, rows[i].detail});
 	}
 	return cli->args.json ? GT_OK : gt_table_print(cli, &t, err);
 }
@@ -41,8 +42,8 @@ const struct gt_command gt_cmd_devices = {
 	.name = "devices",
 	.operands = "",
 	.summary = "list the devices on which this machine can train",
-	.about = "Lists the devices on which this machine can train. For a backend without a device,\n"
-	         "shows the reason.",
+	.about = "Lists the devices on which this machine can train, and the types for which they have\n"
+	         "arithmetic. For a backend without a device, shows the reason.",
 	.example = "gtrain devices --json",
 	.run = devices,
 };

@@ -333,6 +333,8 @@ struct gt_check_phase {
 };
 struct gt_report {
 	const char *name, *device, *mode, *precision;
+	const char *native;                  /* gt_check_machine: gt_device_row.native of the run's device; NULL: no machine was checked */
+	bool computes_in_f32;                /* gt_check_machine: the device stores precision's type and computes in f32 */
 	struct gt_check_card card;
 	struct gt_check_layer *layers;
 	int nlayers;
@@ -394,7 +396,7 @@ struct gt_report {
  * requests, or 1 if the config says "auto". The caller frees *out with gt_report_free. */
 enum gt_code gt_check(struct gt_conf *c, const char *device, const char *card, int world, struct gt_report **out, struct gt_err *err);
 #define GT_CARD_WORDS "h200|h100|a100|l40s|rtx4090|rtx3090"
-/* Adds to r->warnings the reasons why a run of the report's config would fail on this machine, each with the exit code of such a run. */
+/* Sets r->native and r->computes_in_f32, and adds to r->warnings the reasons why a run of the report's config would fail on this machine, each with the exit code of such a run. */
 enum gt_code gt_check_machine(struct gt_conf *c, const char *device, struct gt_report *r, struct gt_err *err);
 void gt_report_free(struct gt_report *r);
 
@@ -536,6 +538,7 @@ enum gt_code gt_export_pieces(const char *ckpt, bool (*fn)(void *user, const voi
 struct gt_device_row {
 	char backend[16];
 	char id[32], name[128], detail[256];
+	char native[40];    /* values of the config key precision for which it has arithmetic: "fp32, bf16" */
 	uint64_t bytes;     /* size of its memory */
 	bool usable;        /* false: name is empty, and detail says why the backend has no device */
 };

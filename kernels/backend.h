@@ -44,6 +44,9 @@ struct gt_devinfo {
 	/* number of host threads that the device computes with if gt_dev_opts.threads is 0; 0: the device does not compute on the host */
 	int threads;
 	char detail[256];  /* text for people: versions of the libraries, and features of the device */
+	/* The values of the config key `precision` for which the device has arithmetic of its own, as in "fp32, bf16". A backend may accept
+	 * others, whose values it stores in that type and computes in f32. "": not known, as the device only makes plans */
+	char native[40];
 	uint64_t bytes;    /* size of the device's memory in bytes */
 	char pci_bus_id[32]; /* PCI bus id of a GPU: equal for two ranks of a host that share the GPU; empty: not a GPU */
 };

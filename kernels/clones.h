@@ -1,7 +1,28 @@
-/* GT_CLONES before a function compiles it for several instruction sets; the loader of the program selects one at the start. With
- * GT_NO_CLONES, code is compiled only for the compiler's -march, to compare instruction sets. */
+/* GT_CLONES before a function compiles it for several instruction sets; the loader of the program selects one at the start.
+ * GT_CPU_AVX512 and GT_CPU_AVX2 are true if this processor can run code that is written for AVX-512 (F, BW, DQ, VL) and for AVX2 with FMA.
+ *
+ * With GT_NO_CLONES, code is compiled only for the compiler's -march, and hand-written code uses no more than that, to test and compare
+ * instruction sets (`make check-isa`). */
 #ifndef GT_KERNELS_CLONES_H
 #define GT_KERNELS_CLONES_H
+
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(GT_NO_CLONES)
+#define GT_CPU_AVX512                                                                                                                      \
+	(__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&                      \
+	 __builtin_cpu_supports("avx512vl"))
+#define GT_CPU_AVX2 (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+#else
+#ifdef __AVX512VL__
+#define GT_CPU_AVX512 1
+#else
+#define GT_CPU_AVX512 0
+#endif
+#ifdef __AVX2__
+#define GT_CPU_AVX2 1
+#else
+#define GT_CPU_AVX2 0
+#endif
+#endif
 
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(GT_NO_CLONES)
 #define GT_CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))

@@ -113,7 +113,8 @@ const struct gt_row gt_rows[] = {
      .help = "run: the same command on the same number of threads and ranks gives the same bits; world: any number of ranks and any "
              "parallel mode give the same bits"},
     {"precision", GT_T_ENUM, AT(precision), "\"fp32\"", .values = "fp32|tf32|bf16|fp16",
-     .help = "number format in which matrix products are computed; weights and sums stay in fp32"},
+     .help = "number format of activations and of the operands of matrix products; weights and sums stay in fp32; a device without "
+             "arithmetic for bf16 stores bf16 and computes in fp32 (Precision and processors, above)"},
     {"winograd", GT_T_BOOL, AT(winograd), "true",
      .help = "allow Winograd's algorithm for 3x3 convolutions in f32 where oneDNN has it (2.x with AVX-512) and it is faster; its "
              "rounding error is about 1e-6 of the result"},

@@ -175,6 +175,7 @@ enum gt_code gt_devices(struct gt_device_row *rows, int cap, int *n, struct gt_e
 				memcpy(r->id, info[k].id, sizeof r->id);
 				memcpy(r->name, info[k].name, sizeof r->name);
 				memcpy(r->detail, info[k].detail, sizeof r->detail);
+				memcpy(r->native, info[k].native, sizeof r->native);
 				r->bytes = info[k].bytes;
 			} else {
 				snprintf(r->id, sizeof r->id, "%s", names[i]);

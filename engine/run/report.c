@@ -263,7 +263,11 @@ enum gt_code gt_check(struct gt_conf *c, const char *device, const char *card, i
 
 enum gt_code gt_check_machine(struct gt_conf *c, const char *device, struct gt_report *r, struct gt_err *err)
 {
-	GT_TRY(gt_machine_lacks(c, device, r->train_samples < 0 || r->test_samples < 0 ? r->data : NULL, &r->warnings, err));
+	struct gt_devinfo info;
+	GT_TRY(gt_machine_lacks(c, device, r->train_samples < 0 || r->test_samples < 0 ? r->data : NULL, &info, &r->warnings, err));
+	if (*info.native)
+		GT_NEW_STR(r->native, gt_arena_strdup(r->arena, info.native), err);
+	r->computes_in_f32 = gt_computes_in_f32(c, &info);
 	gt_problems_sort(&r->warnings, c->path);
 	return GT_OK;
 }

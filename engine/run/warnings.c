@@ -304,7 +304,8 @@ enum gt_code gt_check_tensorboard(const struct gt_conf *c, const char *dir, stru
 	                      "expected false without checkpoint.dir, in which its files would be, got true; write a checkpoint.dir");
 }
 
-enum gt_code gt_machine_lacks(struct gt_conf *c, const char *device, const char *data_note, struct gt_problems *out, struct gt_err *err)
+enum gt_code gt_machine_lacks(struct gt_conf *c, const char *device, const char *data_note, struct gt_devinfo *info,
+                              struct gt_problems *out, struct gt_err *err)
 {
 	struct gt_err e = {0};
 	const char *dir = c->checkpoint.dir;
@@ -318,8 +319,10 @@ enum gt_code gt_machine_lacks(struct gt_conf *c, const char *device, const char 
 		GT_TRY(gt_problems_add(out, &e));
 	if (gt_check_tensorboard(c, dir, &e) != GT_OK)
 		GT_TRY(gt_problems_add(out, &e));
+	*info = (struct gt_devinfo){0};
 	code = gt_device_for(c, device ? device : c->device, &opts, &dev, &e);
 	if (code == GT_OK) {
+		*info = dev.info;
 		code = gt_compute_dtype(c, dev.be->name, &compute, &e);
 		gt_device_close(&dev);
 	}

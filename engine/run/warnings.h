@@ -15,8 +15,9 @@ enum gt_code gt_warn_skipped(const struct gt_session *s, struct gt_problems *out
 
 /* Adds to out the reasons for which a run on this machine would fail: the directory, the device and its precisions, the data. Each has the
  * exit code of that run. device: replaces the config's device unless it is NULL. data_note: the reason why the data is missing; NULL: the
- * data exists. Creates and changes no files. */
-enum gt_code gt_machine_lacks(struct gt_conf *c, const char *device, const char *data_note, struct gt_problems *out, struct gt_err *err);
+ * data exists. *info receives the device; its id is empty if it cannot be opened. Creates and changes no files. */
+enum gt_code gt_machine_lacks(struct gt_conf *c, const char *device, const char *data_note, struct gt_devinfo *info,
+                              struct gt_problems *out, struct gt_err *err);
 
 /* Adds file and line of checkpoint.dir to an error about the directory of the run if this directory comes from the config. Returns code. */
 enum gt_code gt_at_directory(const struct gt_conf *c, const char *dir, enum gt_code code, struct gt_err *err);

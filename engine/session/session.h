@@ -217,6 +217,9 @@ enum gt_code gt_device_for(const struct gt_conf *c, const char *word, const stru
  * precision. */
 enum gt_code gt_compute_dtype(const struct gt_conf *c, const char *backend, enum gt_dtype *out, struct gt_err *err);
 
+/* Returns whether the config's precision is one that the device computes in f32, as it has no arithmetic for it (gt_devinfo.native). */
+bool gt_computes_in_f32(const struct gt_conf *c, const struct gt_devinfo *info);
+
 /* Returns the plan for a key; the first call for a key makes it. The session owns it. */
 enum gt_code gt_session_plan(struct gt_session *s, const struct gt_plan_key *w, struct gt_plan **out, struct gt_err *err);
 

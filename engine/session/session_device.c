@@ -33,6 +33,11 @@ enum gt_code gt_compute_dtype(const struct gt_conf *c, const char *backend, enum
 	                      backend);
 }
 
+bool gt_computes_in_f32(const struct gt_conf *c, const struct gt_devinfo *info)
+{
+	return *info->native && !strstr(info->native, gt_precision_names[c->precision]);
+}
+
 enum gt_code gt_device_for(const struct gt_conf *c, const char *word, const struct gt_dev_opts *opts, struct gt_device *out,
                            struct gt_err *err)
 {

@@ -236,6 +236,7 @@ static enum gt_code cpu_probe(struct gt_devinfo *out, int cap, int *n, struct gt
 	snprintf(out->name, sizeof out->name, "%s (%s)", brand, gt_dnnl_isa());
 	out->threads = default_threads();
 	gt_dnnl_version(out->detail, sizeof out->detail);
+	snprintf(out->native, sizeof out->native, "fp32%s", gt_dnnl_has_bf16() ? ", bf16" : "");
 	out->bytes = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : 0;
 	return GT_OK;
 }

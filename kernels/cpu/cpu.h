@@ -21,6 +21,8 @@ void gt_dnnl_close(struct gt_dnnl *d);               /* d may be NULL */
 /* Returns the name of the instruction set that oneDNN and gtrain may use on this machine: "avx512_core_bf16" */
 const char *gt_dnnl_isa(void);
 void gt_dnnl_version(char *buf, size_t size);        /* "oneDNN 2.6.3" */
+/* Returns whether oneDNN has kernels for bf16 products on this processor, other than reference loops (dnnl_conv.c). */
+bool gt_dnnl_has_bf16(void);
 
 /* The first member of every kernel struct. A family allocates its own struct with calloc and fills this. */
 struct gt_kernel {

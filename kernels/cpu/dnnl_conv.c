@@ -2,7 +2,11 @@
  * weights, bias and destination, and three primitives.
  *
  * The forward call lets oneDNN choose the layout of the weights, which becomes the layout of the parameter. The primitive of a gradient may
- * need another one; the call then reorders the weights, which costs little compared to the convolution. */
+ * need another one; the call then reorders the weights, which costs little compared to the convolution.
+ *
+ * oneDNN has bf16 kernels only for processors with AVX-512 (or AVX2-VNNI-2, for some passes). For all others, a call in bf16 is widened: its
+ * operands are copied to f32, which is exact, oneDNN's f32 kernel computes, and the result is rounded to bf16. This is the definition of a
+ * bf16 call everywhere: products of bf16 values are exact in f32, and sums are taken in f32. Only the order of the sums differs. */
 #include "cpu/dnnl_util.h"
 #include <stdio.h>
 #include <string.h>
@@ -14,10 +18,12 @@ struct job {
 	const struct gt_attr_conv2d *conv; /* attributes of the convolution; NULL: the operation is linear */
 	int64_t groups;
 	int act;
-	int64_t parts; /* number of parts of the batch that are executed one after the other; > 1 only in a forward pass with relu */
-	const struct gt_tdesc *x, *y, *b;
+	int64_t parts; /* number of parts of the batch that are executed one after the other; > 1 only in a forward pass with relu, or if wide */
+	const struct gt_tdesc *x, *y, *b; /* the operands as oneDNN computes with them */
 	struct gt_tdesc *w;
 	struct gt_dnnl_md mx, my, mb;
+	bool wide; /* x, y and w are these f32 descriptions of the call's bf16 operands */
+	struct gt_tdesc wide_x, wide_y, wide_w;
 };
 
 /* oneDNN 2.6 offers its batch-reduce kernels (brgconv) before its older jit ones. Measured on AVX-512 in NHWC, the older ones are up to
@@ -96,14 +102,19 @@ static gt_dnnl_ref weights_md(const struct job *j, dnnl_primitive_desc_t pd)
 	return dnnl_primitive_desc_query_md(pd, j->pass == GT_DNNL_DW ? dnnl_query_diff_weights_md : dnnl_query_weights_md, 0);
 }
 
-/* Selects the primitive. *mine receives the layout of the parameter; weights_md(*pd) is the layout that the primitive needs. */
+/* Selects the primitive. *mine receives the layout of the parameter; weights_md(*pd) is the layout that the primitive needs. Returns GT_OK
+ * with *pd = NULL if oneDNN has no primitive, or only its reference loops for bf16. */
 static enum gt_code choose(struct job *j, dnnl_primitive_desc_t *pd, struct gt_dnnl_md *mine, struct gt_err *err)
 {
 	struct gt_dnnl_md any = gt_dnnl_md_any(j->w, j->groups);
 	dnnl_primitive_desc_t given;
 	GT_TRY(pass_pd(j, &any, pd, err));
+	if (*pd && j->x->dtype == GT_BF16 && gt_dnnl_reference(*pd)) {
+		dnnl_primitive_desc_destroy(*pd);
+		*pd = NULL;
+	}
 	if (!*pd)
-		return gt_cpu_refuse(j->call, err, "oneDNN has no implementation on this processor");
+		return GT_OK;
 	if (j->w->any) {
 		if (!gt_dnnl_layout(weights_md(j, *pd), j->w, j->groups, &j->w->layout))
 			j->w->layout = gt_tdesc_make(j->w->dtype, j->w->rank, j->w->dim, false).layout;
@@ -123,74 +134,111 @@ static enum gt_code choose(struct job *j, dnnl_primitive_desc_t *pd, struct gt_d
 	return GT_OK;
 }
 
-/* Builds the list of primitives of a pass: adds the operands, a reorder of the weights if the primitive needs another layout, the primitive
- * itself, and sums into gradients that are accumulated. It takes ownership of pd. */
+/* Adds an operand of the call that the primitive reads: in[index], or its f32 copy. t and md describe it; moves is true if every part of the
+ * batch has its own elements. */
+static enum gt_code operand_in(struct job *j, struct gt_dnnl_kernel *k, const struct gt_tdesc *t, const struct gt_dnnl_md *md, int index,
+                               bool moves, dnnl_memory_t *mem, struct gt_err *err)
+{
+	if (j->wide)
+		return gt_dnnl_widen_add(j->dev, k, md, index, gt_tdesc_padded(t) / (moves ? j->parts : 1), moves, mem, err);
+	GT_TRY(gt_dnnl_tensor_add(j->dev, k, md, GT_DNNL_IN, index, mem, err));
+	if (moves && j->parts > 1)
+		gt_dnnl_slice(k, *mem, gt_tdesc_bytes(t) / (size_t)j->parts);
+	return GT_OK;
+}
+
+/* Adds out[0], of which every part of the batch has its own elements, or the f32 tensor that is rounded to it. */
+static enum gt_code operand_out(struct job *j, struct gt_dnnl_kernel *k, const struct gt_tdesc *t, const struct gt_dnnl_md *md,
+                                dnnl_memory_t *mem, struct gt_err *err)
+{
+	GT_TRY(gt_dnnl_tensor_add(j->dev, k, md, j->wide ? GT_DNNL_SCRATCH : GT_DNNL_OUT, 0, mem, err));
+	if (!j->wide && j->parts > 1)
+		gt_dnnl_slice(k, *mem, gt_tdesc_bytes(t) / (size_t)j->parts);
+	return GT_OK;
+}
+
+/* Adds the weights that the primitive reads, and a reorder if it needs another layout. */
+static enum gt_code weights_in(struct job *j, struct gt_dnnl_kernel *k, const struct gt_dnnl_md *mine, gt_dnnl_ref theirs, dnnl_memory_t *w,
+                               struct gt_err *err)
+{
+	dnnl_memory_t own;
+	GT_TRY(operand_in(j, k, j->w, mine, 1, false, &own, err));
+	*w = own;
+	if (gt_dnnl_md_is(mine, theirs))
+		return GT_OK;
+	GT_TRY(gt_dnnl_scratch_add(j->dev, k, theirs, w, err));
+	GT_TRY(gt_dnnl_reorder_add(j->dev, k, own, *w, err));
+	k->steps[k->nsteps - 1].once = true;
+	return GT_OK;
+}
+
+/* Adds the operands of a pass and the steps before its primitive. *w is the memory of the weights for the primitive; *sum_w and *sum_b are
+ * the scratch tensors whose values are added to the gradients, or NULL. */
+static enum gt_code operands(struct job *j, struct gt_dnnl_kernel *k, const struct gt_dnnl_md *mine, gt_dnnl_ref theirs, dnnl_memory_t *x,
+                             dnnl_memory_t *w, dnnl_memory_t *y, dnnl_memory_t *b, dnnl_memory_t *own, struct gt_err *err)
+{
+	bool sum_w = (j->call->accumulate & 1) || j->parts > 1, sum_b = (j->call->accumulate & 2) || j->parts > 1;
+	*b = NULL;
+	switch (j->pass) {
+	case GT_DNNL_FWD:
+		GT_TRY(operand_in(j, k, j->x, &j->mx, 0, true, x, err));
+		GT_TRY(operand_out(j, k, j->y, &j->my, y, err));
+		if (j->b)
+			GT_TRY(gt_dnnl_tensor_add(j->dev, k, &j->mb, GT_DNNL_IN, 2, b, err));
+		return weights_in(j, k, mine, theirs, w, err);
+	case GT_DNNL_DX:
+		GT_TRY(operand_in(j, k, j->y, &j->my, 0, true, y, err));
+		GT_TRY(operand_out(j, k, j->x, &j->mx, x, err));
+		return weights_in(j, k, mine, theirs, w, err);
+	case GT_DNNL_DW:
+		break;
+	}
+	GT_TRY(operand_in(j, k, j->y, &j->my, 0, true, y, err));
+	GT_TRY(operand_in(j, k, j->x, &j->mx, 1, true, x, err));
+	GT_TRY(gt_dnnl_tensor_add(j->dev, k, mine, sum_w ? GT_DNNL_SCRATCH : GT_DNNL_OUT, 0, own, err));
+	*w = *own;
+	if (!gt_dnnl_md_is(mine, theirs))
+		GT_TRY(gt_dnnl_scratch_add(j->dev, k, theirs, w, err));
+	return j->b ? gt_dnnl_tensor_add(j->dev, k, &j->mb, sum_b ? GT_DNNL_SCRATCH : GT_DNNL_OUT, 1, b, err) : GT_OK;
+}
+
+/* Builds the list of primitives of a pass: the operands, a reorder of the weights if the primitive needs another layout, the primitive
+ * itself, and sums into gradients that are accumulated or have parts. It takes ownership of pd. */
 static enum gt_code build(struct job *j, struct gt_dnnl_kernel *k, dnnl_primitive_desc_t pd, const struct gt_dnnl_md *mine,
                           struct gt_err *err)
 {
 	struct gt_dev *dev = j->dev;
-	const struct gt_opcall *call = j->call;
+	unsigned add = j->call->accumulate;
 	gt_dnnl_ref theirs = weights_md(j, pd);
-	bool same = gt_dnnl_md_is(mine, theirs);
-	dnnl_memory_t x, y, w, own, b = NULL;
+	bool same = gt_dnnl_md_is(mine, theirs), split = j->parts > 1;
+	dnnl_memory_t x, y, w, b, own;
 	enum gt_code code;
-	snprintf(k->text, sizeof k->text, "%s%s%s", gt_dnnl_impl(pd), same ? "" : "+reorder", call->accumulate ? "+sum" : "");
-#define TRY(expr)                                                                                                                          \
-	if ((code = (expr)) != GT_OK) {                                                                                                        \
-		dnnl_primitive_desc_destroy(pd);                                                                                                   \
-		return code;                                                                                                                       \
+	snprintf(k->text, sizeof k->text, "%s%s%s%s", j->wide ? "bf16 in " : "", gt_dnnl_impl(pd), same ? "" : "+reorder", add ? "+sum" : "");
+	k->slices = (int)j->parts;
+	if ((code = operands(j, k, mine, theirs, &x, &w, &y, &b, &own, err)) != GT_OK) {
+		dnnl_primitive_desc_destroy(pd);
+		return code;
 	}
 	if (j->pass == GT_DNNL_FWD) {
-		TRY(gt_dnnl_tensor_add(dev, k, &j->mx, GT_DNNL_IN, 0, &x, err));
-		TRY(gt_dnnl_tensor_add(dev, k, mine, GT_DNNL_IN, 1, &own, err));
-		TRY(gt_dnnl_tensor_add(dev, k, &j->my, GT_DNNL_OUT, 0, &y, err));
-		if (j->b)
-			TRY(gt_dnnl_tensor_add(dev, k, &j->mb, GT_DNNL_IN, 2, &b, err));
-		w = own;
-		if (!same) {
-			TRY(gt_dnnl_scratch_add(dev, k, theirs, &w, err));
-			TRY(gt_dnnl_reorder_add(dev, k, own, w, err));
-			k->steps[k->nsteps - 1].once = true;
-		}
-		k->slices = (int)j->parts;
-		if (j->parts > 1) {
-			gt_dnnl_slice(k, x, gt_tdesc_bytes(j->x) / (size_t)j->parts);
-			gt_dnnl_slice(k, y, gt_tdesc_bytes(j->y) / (size_t)j->parts);
-		}
 		dnnl_exec_arg_t args[] = {{DNNL_ARG_SRC, x}, {DNNL_ARG_WEIGHTS, w}, {DNNL_ARG_DST, y}, {DNNL_ARG_BIAS, b}};
 		GT_TRY(gt_dnnl_step_add(dev, k, pd, args, b ? 4 : 3, err));
-		return j->act == GT_ACT_RELU ? gt_dnnl_relu_add(k, j->y, true, err) : GT_OK;
+		if (j->wide)
+			GT_TRY(gt_dnnl_narrow_add(k, y, gt_tdesc_padded(j->y) / j->parts, err));
+		return j->act == GT_ACT_RELU ? gt_dnnl_relu_add(k, j->call->out[0], true, err) : GT_OK;
 	}
 	if (j->pass == GT_DNNL_DX) {
-		TRY(gt_dnnl_tensor_add(dev, k, &j->my, GT_DNNL_IN, 0, &y, err));
-		TRY(gt_dnnl_tensor_add(dev, k, mine, GT_DNNL_IN, 1, &own, err));
-		TRY(gt_dnnl_tensor_add(dev, k, &j->mx, GT_DNNL_OUT, 0, &x, err));
-		w = own;
-		if (!same) {
-			TRY(gt_dnnl_scratch_add(dev, k, theirs, &w, err));
-			TRY(gt_dnnl_reorder_add(dev, k, own, w, err));
-		}
 		dnnl_exec_arg_t args[] = {{DNNL_ARG_DIFF_DST, y}, {DNNL_ARG_WEIGHTS, w}, {DNNL_ARG_DIFF_SRC, x}};
-		return gt_dnnl_step_add(dev, k, pd, args, 3, err);
+		GT_TRY(gt_dnnl_step_add(dev, k, pd, args, 3, err));
+		return j->wide ? gt_dnnl_narrow_add(k, x, gt_tdesc_padded(j->x) / j->parts, err) : GT_OK;
 	}
-	bool sum_w = call->accumulate & 1, sum_b = j->b && (call->accumulate & 2);
-	TRY(gt_dnnl_tensor_add(dev, k, &j->my, GT_DNNL_IN, 0, &y, err));
-	TRY(gt_dnnl_tensor_add(dev, k, &j->mx, GT_DNNL_IN, 1, &x, err));
-	TRY(gt_dnnl_tensor_add(dev, k, mine, sum_w ? GT_DNNL_SCRATCH : GT_DNNL_OUT, 0, &own, err));
-	w = own;
-	if (!same)
-		TRY(gt_dnnl_scratch_add(dev, k, theirs, &w, err));
-	if (j->b)
-		TRY(gt_dnnl_tensor_add(dev, k, &j->mb, sum_b ? GT_DNNL_SCRATCH : GT_DNNL_OUT, 1, &b, err));
-#undef TRY
 	dnnl_exec_arg_t args[] = {{DNNL_ARG_DIFF_DST, y}, {DNNL_ARG_SRC, x}, {DNNL_ARG_DIFF_WEIGHTS, w}, {DNNL_ARG_DIFF_BIAS, b}};
 	GT_TRY(gt_dnnl_step_add(dev, k, pd, args, b ? 4 : 3, err));
 	if (!same)
 		GT_TRY(gt_dnnl_reorder_add(dev, k, w, own, err));
-	if (sum_w)
-		GT_TRY(gt_dnnl_sum_add(k, 0, own, gt_tdesc_padded(j->w), true, false, err));
-	if (sum_b)
-		GT_TRY(gt_dnnl_sum_add(k, 1, b, gt_tdesc_count(j->b), true, false, err));
+	if ((add & 1) || split)
+		GT_TRY(gt_dnnl_sum_add(k, 0, own, gt_tdesc_padded(j->w), add & 1, false, err));
+	if (b && ((add & 2) || split))
+		GT_TRY(gt_dnnl_sum_add(k, 1, b, gt_tdesc_count(j->b), add & 2, false, err));
 	return GT_OK;
 }
 
@@ -198,9 +246,30 @@ static enum gt_code build(struct job *j, struct gt_dnnl_kernel *k, dnnl_primitiv
  * parts have the same size, because they share a primitive. */
 #define RELU_PART (1 << 20) /* bytes of output per thread: half of an L2 cache */
 
-static int64_t relu_parts(const struct job *j)
+/* A widened batch is executed in parts whose f32 copies have about this size together, so that bf16 keeps its lower use of memory. The
+ * division depends on shapes only, as sums over parts must not depend on the number of threads. */
+#define WIDE_PART ((int64_t)16 << 20)
+#define WIDE_LEAST 8 /* samples of a part: fewer would leave threads idle */
+
+/* Returns whether the samples of t are consecutive in memory. */
+static bool by_sample(const struct gt_tdesc *t)
+{
+	bool blocked = false;
+	for (int b = 0; b < t->layout.nblk; b++)
+		blocked |= t->layout.blk_dim[b] == 0;
+	return t->layout.order[0] == 0 && !blocked;
+}
+
+/* Returns the number of parts of the batch. */
+static int64_t parts_of(const struct job *j)
 {
 	int64_t n = j->y->dim[0], parts = 1, threads = gt_cpu_threads(j->dev), bytes = (int64_t)gt_tdesc_bytes(j->y);
+	if (j->wide) {
+		bytes += (int64_t)gt_tdesc_bytes(j->x);
+		while (by_sample(j->x) && by_sample(j->y) && n / parts % 2 == 0 && n / parts / 2 >= WIDE_LEAST && bytes / parts > WIDE_PART)
+			parts *= 2;
+		return parts;
+	}
 	if (j->pass != GT_DNNL_FWD || !j->conv || j->act != GT_ACT_RELU || j->x->layout.order[0] || j->y->layout.order[0] ||
 	    j->x->layout.nblk || j->y->layout.nblk)
 		return 1;
@@ -209,13 +278,10 @@ static int64_t relu_parts(const struct job *j)
 	return parts;
 }
 
-static enum gt_code prepare(struct job *j, struct gt_kernel **out, struct gt_err *err)
+/* Sets the operands of the pass: those of the call, or their f32 descriptions. */
+static void take_operands(struct job *j, bool wide)
 {
 	const struct gt_opcall *call = j->call;
-	struct gt_dnnl_md mine;
-	dnnl_primitive_desc_t pd;
-	struct gt_dnnl_kernel *k;
-	enum gt_code code;
 	switch (j->pass) {
 	case GT_DNNL_FWD:
 		j->x = call->in[0], j->w = call->in[1], j->b = call->nin > 2 ? call->in[2] : NULL, j->y = call->out[0];
@@ -227,7 +293,18 @@ static enum gt_code prepare(struct job *j, struct gt_kernel **out, struct gt_err
 		j->y = call->in[0], j->x = call->in[1], j->w = call->out[0], j->b = call->nout > 1 ? call->out[1] : NULL;
 		break;
 	}
-	j->parts = relu_parts(j);
+	j->wide = wide;
+	if (!wide)
+		return;
+	j->wide_x = *j->x, j->wide_y = *j->y, j->wide_w = *j->w;
+	j->wide_x.dtype = j->wide_y.dtype = j->wide_w.dtype = GT_F32;
+	j->x = &j->wide_x, j->y = &j->wide_y, j->w = &j->wide_w;
+}
+
+/* Describes the operands to oneDNN and selects the primitive, as choose() does. */
+static enum gt_code describe(struct job *j, dnnl_primitive_desc_t *pd, struct gt_dnnl_md *mine, struct gt_err *err)
+{
+	j->parts = parts_of(j);
 	if (j->parts > 1) {
 		GT_TRY(gt_dnnl_md_part(j->x, 0, j->x->dim[0] / j->parts, &j->mx, err));
 		GT_TRY(gt_dnnl_md_part(j->y, 0, j->y->dim[0] / j->parts, &j->my, err));
@@ -237,7 +314,27 @@ static enum gt_code prepare(struct job *j, struct gt_kernel **out, struct gt_err
 	}
 	if (j->b)
 		GT_TRY(gt_dnnl_md(j->b, 1, &j->mb, err));
-	GT_TRY(choose(j, &pd, &mine, err));
+	return choose(j, pd, mine, err);
+}
+
+static enum gt_code prepare(struct job *j, struct gt_kernel **out, struct gt_err *err)
+{
+	struct gt_tdesc *w;
+	struct gt_dnnl_md mine;
+	dnnl_primitive_desc_t pd;
+	struct gt_dnnl_kernel *k;
+	enum gt_code code;
+	take_operands(j, false);
+	w = j->w;
+	GT_TRY(describe(j, &pd, &mine, err));
+	if (!pd && j->x->dtype == GT_BF16) {
+		take_operands(j, true);
+		GT_TRY(describe(j, &pd, &mine, err));
+		if (pd)
+			w->layout = j->w->layout, w->any = false;
+	}
+	if (!pd)
+		return gt_cpu_refuse(j->call, err, "oneDNN has no implementation on this processor");
 	if ((code = gt_dnnl_kernel_make(&k, err)) != GT_OK) {
 		dnnl_primitive_desc_destroy(pd);
 		return code;
@@ -271,4 +368,40 @@ enum gt_code gt_dnnl_linear(struct gt_dev *dev, const struct gt_opcall *call, st
 	struct job j = {.dev = dev, .call = call, .groups = 1, .act = a->act};
 	j.pass = call->code == GT_OP_LINEAR ? GT_DNNL_FWD : call->code == GT_OP_LINEAR_DX ? GT_DNNL_DX : GT_DNNL_DW;
 	return prepare(&j, out, err);
+}
+
+bool gt_dnnl_has_bf16(void)
+{
+	static const enum gt_dnnl_pass passes[] = {GT_DNNL_FWD, GT_DNNL_DX, GT_DNNL_DW};
+	const int64_t dim[2] = {64, 64};
+	struct gt_tdesc t = gt_tdesc_make(GT_BF16, 2, dim, false);
+	struct gt_dnnl_md plain, any = gt_dnnl_md_any(&t, 1);
+	dnnl_primitive_desc_t hint = NULL;
+	dnnl_primitive_attr_t attr;
+	struct gt_dnnl *d;
+	struct gt_err err;
+	bool has = true;
+	if (gt_dnnl_open(&d, &err) != GT_OK)
+		return false;
+	if (gt_dnnl_md(&t, 1, &plain, &err) != GT_OK || gt_dnnl_attr(&attr, &err) != GT_OK) {
+		gt_dnnl_close(d);
+		return false;
+	}
+	for (int i = 0; i < 3 && has; i++) {
+		struct gt_dnnl_request r = {.pass = passes[i], .x = &plain, .w = &any, .y = &plain, .attr = attr, .hint = hint};
+		dnnl_primitive_desc_t pd;
+		has = gt_dnnl_pd(gt_dnnl_engine_of(d), &r, &pd) == dnnl_success;
+		if (!has)
+			break;
+		has = !gt_dnnl_reference(pd);
+		if (i)
+			dnnl_primitive_desc_destroy(pd);
+		else
+			hint = pd;
+	}
+	if (hint)
+		dnnl_primitive_desc_destroy(hint);
+	dnnl_primitive_attr_destroy(attr);
+	gt_dnnl_close(d);
+	return has;
 }

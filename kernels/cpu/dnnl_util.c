@@ -9,9 +9,14 @@ struct gt_dnnl {
 	dnnl_stream_t stream;
 };
 
+dnnl_engine_t gt_dnnl_engine_of(const struct gt_dnnl *d)
+{
+	return d->engine;
+}
+
 dnnl_engine_t gt_dnnl_engine(const struct gt_dev *dev)
 {
-	return gt_cpu_dnnl(dev)->engine;
+	return gt_dnnl_engine_of(gt_cpu_dnnl(dev));
 }
 
 static dnnl_stream_t stream_of(const struct gt_dev *dev)
@@ -223,8 +228,7 @@ bool gt_dnnl_layout(gt_dnnl_ref ref, const struct gt_tdesc *d, int64_t groups, s
 }
 
 /* ---- kernels that are lists of primitives ------------------------------------------------------------------------------------------- */
-__attribute__((target_clones("avx512f", "avx2", "default"))) static void add_range(float *restrict dst, const float *restrict src,
-                                                                                   int64_t n)
+GT_CLONES static void add_range(float *restrict dst, const float *restrict src, int64_t n)
 {
 	for (int64_t i = 0; i < n; i++)
 		dst[i] += src[i];
@@ -259,6 +263,30 @@ static enum gt_code set_handles(struct gt_dnnl_kernel *k, const struct gt_launch
 	return GT_OK;
 }
 
+/* Executes a step that is a loop, for one slice of k->slices. */
+static void loop_step(struct gt_dev *dev, const struct gt_dnnl_kernel *k, const struct gt_dnnl_step *s, const struct gt_launch *a, int slice)
+{
+	float *scratch = (float *)((char *)a->scratch + s->offset);
+	int64_t at = s->moves ? slice * s->count : 0; /* index of the slice's first element of the operand */
+	switch (s->action) {
+	case GT_DNNL_SUM:
+		add_f32(gt_cpu_threads(dev), (float *)a->out[s->operand] + at, scratch, s->count, s->add || (slice && !s->moves));
+		break;
+	case GT_DNNL_RELU:
+		if (s->moves || slice == k->slices - 1)
+			gt_cpu_relu(dev, s->type, (char *)a->out[0] + (size_t)at * gt_dtype_size(s->type), s->count);
+		break;
+	case GT_DNNL_WIDEN:
+		gt_cpu_widen(dev, scratch, (const uint16_t *)a->in[s->operand] + at, s->count);
+		break;
+	case GT_DNNL_NARROW:
+		gt_cpu_narrow(dev, (uint16_t *)a->out[s->operand] + at, scratch, s->count);
+		break;
+	case GT_DNNL_EXECUTE:
+		break;
+	}
+}
+
 static enum gt_code list_launch(struct gt_dev *dev, struct gt_kernel *head, const struct gt_launch *a, struct gt_err *err)
 {
 	struct gt_dnnl_kernel *k = (struct gt_dnnl_kernel *)head;
@@ -269,18 +297,8 @@ static enum gt_code list_launch(struct gt_dev *dev, struct gt_kernel *head, cons
 			const struct gt_dnnl_step *s = &k->steps[i];
 			if (s->once && slice)
 				continue;
-			if (s->relu_count) {
-				if (s->relu_moves || slice == k->slices - 1)
-					gt_cpu_relu(dev, s->relu_type,
-					            (char *)a->out[0] +
-					                (s->relu_moves ? (size_t)slice * (size_t)s->relu_count * gt_dtype_size(s->relu_type) : 0),
-					            s->relu_count);
-				continue;
-			}
-			if (!s->prim) {
-				const float *from = (const float *)((char *)a->scratch + s->add_from);
-				float *to = (float *)a->out[s->add_to] + (s->add_moves ? slice * s->add_count : 0);
-				add_f32(gt_cpu_threads(dev), to, from, s->add_count, s->add_first || (slice && !s->add_moves));
+			if (s->action != GT_DNNL_EXECUTE) {
+				loop_step(dev, k, s, a, slice);
 				continue;
 			}
 			dnnl_status_t st = dnnl_primitive_execute(s->prim, stream, s->nargs, s->args);
@@ -400,24 +418,43 @@ void gt_dnnl_slice(struct gt_dnnl_kernel *k, dnnl_memory_t mem, size_t stride)
 	tensor_of(k, mem)->stride = stride;
 }
 
+/* Adds a step that is a loop. mem is its tensor in the workspace, or NULL if it has none. */
+static enum gt_code loop_add(struct gt_dnnl_kernel *k, dnnl_memory_t mem, const struct gt_dnnl_step *step, struct gt_err *err)
+{
+	struct gt_dnnl_tensor *t = mem ? tensor_of(k, mem) : NULL;
+	if (k->nsteps == GT_DNNL_MAX_STEPS)
+		return gt_fail(err, GT_EINTERNAL, "too many steps in a list kernel");
+	if (mem && (!t || t->where != GT_DNNL_SCRATCH))
+		return gt_fail(err, GT_EINTERNAL, "a step of a list kernel has no scratch tensor");
+	k->steps[k->nsteps] = *step;
+	k->steps[k->nsteps++].offset = t ? t->offset : 0;
+	return GT_OK;
+}
+
 enum gt_code gt_dnnl_sum_add(struct gt_dnnl_kernel *k, int index, dnnl_memory_t mem, int64_t count, bool add, bool moves,
                              struct gt_err *err)
 {
-	struct gt_dnnl_tensor *t = tensor_of(k, mem);
-	if (k->nsteps == GT_DNNL_MAX_STEPS || !t || t->where != GT_DNNL_SCRATCH)
-		return gt_fail(err, GT_EINTERNAL, "a sum has no scratch tensor");
-	k->steps[k->nsteps++] =
-	    (struct gt_dnnl_step){.add_to = index, .add_from = t->offset, .add_count = count, .add_first = add, .add_moves = moves};
-	return GT_OK;
+	return loop_add(k, mem, &(struct gt_dnnl_step){.action = GT_DNNL_SUM, .operand = index, .count = count, .add = add, .moves = moves},
+	                err);
 }
 
 enum gt_code gt_dnnl_relu_add(struct gt_dnnl_kernel *k, const struct gt_tdesc *y, bool moves, struct gt_err *err)
 {
-	if (k->nsteps == GT_DNNL_MAX_STEPS)
-		return gt_fail(err, GT_EINTERNAL, "too many steps in a list kernel");
-	k->steps[k->nsteps++] =
-	    (struct gt_dnnl_step){.relu_count = gt_tdesc_padded(y) / (moves ? k->slices : 1), .relu_type = y->dtype, .relu_moves = moves};
-	return GT_OK;
+	int64_t count = gt_tdesc_padded(y) / (moves ? k->slices : 1);
+	return loop_add(k, NULL, &(struct gt_dnnl_step){.action = GT_DNNL_RELU, .count = count, .type = y->dtype, .moves = moves}, err);
+}
+
+enum gt_code gt_dnnl_widen_add(struct gt_dev *dev, struct gt_dnnl_kernel *k, const struct gt_dnnl_md *md, int index, int64_t count,
+                               bool moves, dnnl_memory_t *mem, struct gt_err *err)
+{
+	GT_TRY(gt_dnnl_tensor_add(dev, k, md, GT_DNNL_SCRATCH, 0, mem, err));
+	return loop_add(
+	    k, *mem, &(struct gt_dnnl_step){.action = GT_DNNL_WIDEN, .operand = index, .count = count, .moves = moves, .once = !moves}, err);
+}
+
+enum gt_code gt_dnnl_narrow_add(struct gt_dnnl_kernel *k, dnnl_memory_t mem, int64_t count, struct gt_err *err)
+{
+	return loop_add(k, mem, &(struct gt_dnnl_step){.action = GT_DNNL_NARROW, .count = count, .moves = true}, err);
 }
 
 enum gt_code gt_dnnl_attr(dnnl_primitive_attr_t *out, struct gt_err *err)
@@ -433,6 +470,11 @@ const char *gt_dnnl_impl(const_dnnl_primitive_desc_t pd)
 	const char *s = NULL;
 	dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, &s);
 	return s ? s : "?";
+}
+
+bool gt_dnnl_reference(const_dnnl_primitive_desc_t pd)
+{
+	return strstr(gt_dnnl_impl(pd), "ref") != NULL;
 }
 
 bool gt_dnnl_slow(const_dnnl_primitive_desc_t pd)

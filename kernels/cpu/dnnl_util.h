@@ -10,6 +10,7 @@
 #include "cpu/dnnl_api.h"
 
 dnnl_engine_t gt_dnnl_engine(const struct gt_dev *dev);
+dnnl_engine_t gt_dnnl_engine_of(const struct gt_dnnl *d);
 
 /* Converts a oneDNN status to GT_OK, or to an error with a sentence that names the operation, the failed call and the status. The error is
  * GT_EUNAVAILABLE if oneDNN has no implementation. */
@@ -38,19 +39,27 @@ struct gt_dnnl_tensor {
 	size_t stride; /* bytes from one slice of the batch to the next; 0: all slices use the same memory */
 };
 
+/* What a step does: it executes a primitive, or it is a loop over consecutive elements of an operand, in memory order. */
+enum gt_dnnl_action {
+	GT_DNNL_EXECUTE, /* executes prim */
+	GT_DNNL_SUM,     /* out[operand] += the f32 elements at `offset` in the workspace */
+	GT_DNNL_RELU,    /* out[0] = relu(out[0]) */
+	GT_DNNL_WIDEN,   /* f32 elements at `offset` in the workspace = the bf16 elements of in[operand] */
+	GT_DNNL_NARROW,  /* the bf16 elements of out[operand] = the f32 elements at `offset` in the workspace, rounded to nearest even */
+};
+
 struct gt_dnnl_step {
-	dnnl_primitive_t prim; /* NULL: the step is relu of out[0] if relu_count > 0, else out[add_to] += scratch[add_from] */
+	enum gt_dnnl_action action;
+	bool once; /* do the step for the first slice of the batch only */
+	dnnl_primitive_t prim;
 	int nargs;
 	dnnl_exec_arg_t args[GT_DNNL_MAX_ARGS];
-	int add_to;
-	size_t add_from;
-	int64_t add_count; /* number of f32 elements */
-	bool add_first;    /* true: the first slice adds to the output, as the others do; false: it overwrites the output */
-	bool add_moves;    /* true: every slice of the batch has its own elements of the output */
-	bool once;         /* execute the step for the first slice only */
-	int64_t relu_count;  /* number of elements of out[0], or of each slice of it if relu_moves is set */
-	enum gt_dtype relu_type;
-	bool relu_moves;
+	int operand;        /* number of the input or output */
+	size_t offset;      /* byte offset in the workspace */
+	int64_t count;      /* number of elements for one slice */
+	bool moves;         /* true: every slice has its own `count` elements of the operand; false: all slices have the same elements */
+	bool add;           /* GT_DNNL_SUM without moves: true: the first slice adds to the output, as the others do; false: it overwrites it */
+	enum gt_dtype type; /* GT_DNNL_RELU: type of out[0] */
 };
 
 struct gt_dnnl_kernel {
@@ -85,11 +94,21 @@ enum gt_code gt_dnnl_sum_add(struct gt_dnnl_kernel *k, int index, dnnl_memory_t 
 enum gt_code gt_dnnl_relu_add(struct gt_dnnl_kernel *k, const struct gt_tdesc *y, bool moves, struct gt_err *err);
 /* Sets the number of bytes by which the address of a tensor of k advances from one slice of the batch to the next. */
 void gt_dnnl_slice(struct gt_dnnl_kernel *k, dnnl_memory_t mem, size_t stride);
+/* Adds a scratch tensor *mem with the descriptor md, of f32, and the step that copies the bf16 operand in[index], of the same layout, into
+ * it. count is the number of elements of one slice, with padding. If moves is false, all slices have the same elements and only the first
+ * one copies them. */
+enum gt_code gt_dnnl_widen_add(struct gt_dev *dev, struct gt_dnnl_kernel *k, const struct gt_dnnl_md *md, int index, int64_t count,
+                               bool moves, dnnl_memory_t *mem, struct gt_err *err);
+/* Adds the step that copies the scratch tensor mem, of f32, to the bf16 operand out[0], of the same layout. Every slice has its own count
+ * elements of out[0]. */
+enum gt_code gt_dnnl_narrow_add(struct gt_dnnl_kernel *k, dnnl_memory_t mem, int64_t count, struct gt_err *err);
 /* Describes the part of a tensor that has only the first n entries of dimension i. */
 enum gt_code gt_dnnl_md_part(const struct gt_tdesc *d, int i, int64_t n, struct gt_dnnl_md *md, struct gt_err *err);
 
 /* Creates the attributes of all primitives of gtrain: the caller provides the scratchpad. The caller destroys *out. */
 enum gt_code gt_dnnl_attr(dnnl_primitive_attr_t *out, struct gt_err *err);
+/* Returns whether pd uses one of oneDNN's reference loops. */
+bool gt_dnnl_reference(const_dnnl_primitive_desc_t pd);
 /* Returns whether pd uses one of oneDNN's slow implementations, whose names contain "ref", or "gemm" without "brgemm". */
 bool gt_dnnl_slow(const_dnnl_primitive_desc_t pd);
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #define ADD_BLOCK 512
+#define CAST_GRAIN 65536 /* elements that take about 8 us on one core */
 
 struct args {
 	const void *in[GT_MAX_IO];
@@ -88,6 +89,18 @@ void gt_cpu_relu(const struct gt_dev *dev, enum gt_dtype type, void *y, int64_t 
 	gt_cpu_for(dev, n, rows[GT_OP_RELU].grain, 64, rows[GT_OP_RELU].fn[gt_cpu_type(type)], &c);
 }
 
+void gt_cpu_widen(const struct gt_dev *dev, float *y, const uint16_t *x, int64_t n)
+{
+	struct args c = {.in = {x}, .out = y, .nin = 1};
+	gt_cpu_for(dev, n, CAST_GRAIN, 64, cast_bf16_f32, &c);
+}
+
+void gt_cpu_narrow(const struct gt_dev *dev, uint16_t *y, const float *x, int64_t n)
+{
+	struct args c = {.in = {x}, .out = y, .nin = 1};
+	gt_cpu_for(dev, n, CAST_GRAIN, 64, cast_f32_bf16, &c);
+}
+
 struct eltwise {
 	struct gt_kernel head;
 	gt_range_fn *fn; /* the loop of the operation; NULL: the operation copies its input */
@@ -130,7 +143,7 @@ enum gt_code gt_cpu_eltwise(struct gt_dev *dev, const struct gt_opcall *call, st
 		fn = type < 0 || to < 0 ? NULL : casts[type][to];
 		if (!fn && to != type)
 			return gt_cpu_refuse(call, err, "this conversion is not supported");
-		grain = 65536;
+		grain = CAST_GRAIN;
 	} else {
 		if (call->code == GT_OP_GELU && ((const struct gt_attr_gelu *)call->attr)->approximate)
 			row = &row_gelu_tanh;

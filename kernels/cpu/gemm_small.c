@@ -1,4 +1,5 @@
 #include "cpu/gemm_small.h"
+#include "clones.h"
 #include <string.h>
 
 #if defined(__x86_64__)
@@ -153,9 +154,9 @@ static const struct gt_gemm_isa avx512 = {"avx512", fwd_avx512, dx_avx512, dw_av
 const struct gt_gemm_isa *gt_gemm_isa_named(const char *name)
 {
 	if (!strcmp(name, "avx512"))
-		return __builtin_cpu_supports("avx512f") ? &avx512 : NULL;
+		return GT_CPU_AVX512 ? &avx512 : NULL;
 	if (!strcmp(name, "avx2"))
-		return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? &avx2 : NULL;
+		return GT_CPU_AVX2 ? &avx2 : NULL;
 	return NULL;
 }
 

@@ -20,6 +20,9 @@ void gt_cpu_for(const struct gt_dev *dev, int64_t n, int64_t grain, int64_t alig
 
 /* y = relu(y) over n elements of f32, bf16 or f64 (eltwise.c). */
 void gt_cpu_relu(const struct gt_dev *dev, enum gt_dtype type, void *y, int64_t n);
+/* y = x over n elements, from bf16 to f32 (widen) and from f32 to bf16, rounded to nearest even (narrow; eltwise.c). */
+void gt_cpu_widen(const struct gt_dev *dev, float *y, const uint16_t *x, int64_t n);
+void gt_cpu_narrow(const struct gt_dev *dev, uint16_t *y, const float *x, int64_t n);
 
 /* Returns whether gt_cpu_for uses one thread for n elements. A kernel of this size sets gt_kernel.small. */
 static inline bool gt_cpu_alone(int64_t n, int64_t grain)

@@ -1,5 +1,6 @@
 /* The loops of rnn.h for several instruction sets. */
 #include "cpu/rnn.h"
+#include "clones.h"
 #include "ew.h"
 
 #define MAX_ROWS 8 /* rows of the largest tile */
@@ -98,12 +99,9 @@ const struct gt_rnn_isa *gt_rnn_isa_named(const char *name)
 {
 #if defined(__x86_64__)
 	if (!strcmp(name, "avx512"))
-		return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-		               __builtin_cpu_supports("avx512vl")
-		           ? &avx512
-		           : NULL;
+		return GT_CPU_AVX512 ? &avx512 : NULL;
 	if (!strcmp(name, "avx2"))
-		return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? &avx2 : NULL;
+		return GT_CPU_AVX2 ? &avx2 : NULL;
 #endif
 	return strcmp(name, "plain") ? NULL : &plain;
 }

@@ -60,6 +60,7 @@ static enum gt_code describe(int i, struct gt_devinfo *out, struct gt_err *err)
 	snprintf(out->detail, sizeof out->detail, "compute capability %d.%d%s, %d multiprocessors, CUDA %d.%d, driver %d.%d", p.major, p.minor,
 	         10 * p.major + p.minor < GT_CUDA_MIN_CC ? " (too old)" : "", p.multiProcessorCount, runtime / 1000, runtime % 1000 / 10,
 	         driver / 1000, driver % 1000 / 10);
+	snprintf(out->native, sizeof out->native, "fp32, tf32, bf16, fp16"); /* from GT_CUDA_MIN_CC on; older devices cannot be opened */
 	out->bytes = p.totalGlobalMem;
 	return GT_OK;
 }

@@ -265,6 +265,14 @@ TEST(conv_winograd)
 		conv_case(&shapes[i], GT_F32, true);
 }
 
+/* So many bytes that a call that is computed in f32 divides the batch. */
+TEST(bf16_large_batch)
+{
+	static const struct conv_shape shape = {32, 8, 64, 64, 32, {1, 1}, {1, 1}, {0, 0}, {1, 1}, 1, true, 1};
+	conv_case(&shape, GT_BF16, false);
+	linear_case(65536, 33, 32, GT_BF16, true, 1);
+}
+
 TEST(conv_bf16)
 {
 	for (size_t i = 0; i < sizeof conv_shapes / sizeof *conv_shapes; i++)

@@ -60,17 +60,13 @@ extra=()
 all='ddp:2 ddp:3 dp:2 zero1:2 zero2:2 zero3:2 1f1b:2 zero-bubble:2'
 
 # ---- bf16, CPU -------------------------------------------------------------------------------------------------------------------------
-if grep -qw avx512bw /proc/cpuinfo; then
-	modes bf16_sgd "$nets/mlp.cfg" 1e-3 "$all" -s precision=bf16 -s train.accumulate=2 -s data.samples=459
-	sed 's/ momentum = 0.9;//' "$nets/skip.cfg" >"$tmp/adamw.cfg"
-	modes bf16_adamw "$tmp/adamw.cfg" 1e-3 "$all" -s precision=bf16 -s train.optimizer.type=adamw -s train.optimizer.lr=0.002 \
-		-s train.clip_norm=0.5
-	extra=(-s parallel.sync_bn=true)
-	modes bf16_syncbn "$nets/cnn.cfg" 1e-3 'ddp:2 ddp:3 zero1:2 zero2:2 zero3:2' -s precision=bf16
-	extra=()
-else
-	echo 'skip precision_bf16: this CPU has no AVX-512 for bf16'
-fi
+modes bf16_sgd "$nets/mlp.cfg" 1e-3 "$all" -s precision=bf16 -s train.accumulate=2 -s data.samples=459
+sed 's/ momentum = 0.9;//' "$nets/skip.cfg" >"$tmp/adamw.cfg"
+modes bf16_adamw "$tmp/adamw.cfg" 1e-3 "$all" -s precision=bf16 -s train.optimizer.type=adamw -s train.optimizer.lr=0.002 \
+	-s train.clip_norm=0.5
+extra=(-s parallel.sync_bn=true)
+modes bf16_syncbn "$nets/cnn.cfg" 1e-3 'ddp:2 ddp:3 zero1:2 zero2:2 zero3:2' -s precision=bf16
+extra=()
 
 # ---- fp16, the host's CUDA runtime -----------------------------------------------------------------------------------------------------
 absent=$(sim_absent)

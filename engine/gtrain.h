@@ -396,7 +396,8 @@ struct gt_report {
  * requests, or 1 if the config says "auto". The caller frees *out with gt_report_free. */
 enum gt_code gt_check(struct gt_conf *c, const char *device, const char *card, int world, struct gt_report **out, struct gt_err *err);
 #define GT_CARD_WORDS "h200|h100|a100|l40s|rtx4090|rtx3090"
-/* Sets r->native and r->computes_in_f32, and adds to r->warnings the reasons why a run of the report's config would fail on this machine, each with the exit code of such a run. */
+/* Sets r->native and r->computes_in_f32, and adds to r->warnings the reasons why a run of the report's config would fail on this machine,
+ * each with the exit code of such a run. */
 enum gt_code gt_check_machine(struct gt_conf *c, const char *device, struct gt_report *r, struct gt_err *err);
 void gt_report_free(struct gt_report *r);
 

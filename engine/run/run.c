@@ -71,11 +71,13 @@ static enum gt_code tell_start(struct gt_trainer *t, struct gt_err *err)
 	if (s->batch.micro < s->batch.size)
 		snprintf(micro, sizeof micro, " (%lld micro-batches of %lld)", (long long)(s->batch.size / s->batch.micro),
 		         (long long)s->batch.micro);
-	const char *in_f32 = gt_computes_in_f32(s->conf, &s->device.info)
-	                         ? ", which this processor computes in fp32 (slower than fp32, less memory)," : "";
+	const char *in_f32 = "";
+	if (gt_computes_in_f32(s->conf, &s->device.info))
+		in_f32 = ", which this processor computes in fp32 (slower than fp32, less memory),";
 	cuts_text(s, cuts, sizeof cuts);
 	samples_text(s, samples, sizeof samples);
-	snprintf(text, sizeof text, "%s: %s parameters, %s%s on %s%s; batch %lld%s, %lld steps per epoch; %s samples from %.300s; seed %lld%s%s",
+	snprintf(text, sizeof text,
+	         "%s: %s parameters, %s%s on %s%s; batch %lld%s, %lld steps per epoch; %s samples from %.300s; seed %lld%s%s",
 	         s->conf->name, grouped(s->prog.num_params, params, sizeof params), gt_precision_names[s->conf->precision], in_f32,
 	         s->device.info.name, ranks, (long long)s->batch.size, micro, (long long)s->batch.steps_per_epoch, samples, s->data.set[0].where,
 	         (long long)s->conf->seed, cuts, ema);

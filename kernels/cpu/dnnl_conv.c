@@ -4,9 +4,9 @@
  * The forward call lets oneDNN choose the layout of the weights, which becomes the layout of the parameter. The primitive of a gradient may
  * need another one; the call then reorders the weights, which costs little compared to the convolution.
  *
- * oneDNN has bf16 kernels only for processors with AVX-512 (or AVX2-VNNI-2, for some passes). For all others, a call in bf16 is widened: its
- * operands are copied to f32, which is exact, oneDNN's f32 kernel computes, and the result is rounded to bf16. This is the definition of a
- * bf16 call everywhere: products of bf16 values are exact in f32, and sums are taken in f32. Only the order of the sums differs. */
+ * oneDNN has bf16 kernels only for processors with AVX-512 (or AVX2-VNNI-2, for some passes). For all others, a call in bf16 is widened:
+ * its operands are copied to f32, which is exact, oneDNN's f32 kernel computes, and the result is rounded to bf16. This is the definition of
+ * a bf16 call everywhere: products of bf16 values are exact in f32, and sums are taken in f32. Only the order of the sums differs. */
 #include "cpu/dnnl_util.h"
 #include <stdio.h>
 #include <string.h>
@@ -18,7 +18,7 @@ struct job {
 	const struct gt_attr_conv2d *conv; /* attributes of the convolution; NULL: the operation is linear */
 	int64_t groups;
 	int act;
-	int64_t parts; /* number of parts of the batch that are executed one after the other; > 1 only in a forward pass with relu, or if wide */
+	int64_t parts; /* number of parts of the batch, executed one after the other; > 1 only in a forward pass with relu, or if wide */
 	const struct gt_tdesc *x, *y, *b; /* the operands as oneDNN computes with them */
 	struct gt_tdesc *w;
 	struct gt_dnnl_md mx, my, mb;
@@ -134,8 +134,8 @@ static enum gt_code choose(struct job *j, dnnl_primitive_desc_t *pd, struct gt_d
 	return GT_OK;
 }
 
-/* Adds an operand of the call that the primitive reads: in[index], or its f32 copy. t and md describe it; moves is true if every part of the
- * batch has its own elements. */
+/* Adds an operand of the call that the primitive reads: in[index], or its f32 copy. t and md describe it; moves is true if every part of
+ * the batch has its own elements. */
 static enum gt_code operand_in(struct job *j, struct gt_dnnl_kernel *k, const struct gt_tdesc *t, const struct gt_dnnl_md *md, int index,
                                bool moves, dnnl_memory_t *mem, struct gt_err *err)
 {

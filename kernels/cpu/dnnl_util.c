@@ -264,7 +264,8 @@ static enum gt_code set_handles(struct gt_dnnl_kernel *k, const struct gt_launch
 }
 
 /* Executes a step that is a loop, for one slice of k->slices. */
-static void loop_step(struct gt_dev *dev, const struct gt_dnnl_kernel *k, const struct gt_dnnl_step *s, const struct gt_launch *a, int slice)
+static void loop_step(struct gt_dev *dev, const struct gt_dnnl_kernel *k, const struct gt_dnnl_step *s, const struct gt_launch *a,
+                      int slice)
 {
 	float *scratch = (float *)((char *)a->scratch + s->offset);
 	int64_t at = s->moves ? slice * s->count : 0; /* index of the slice's first element of the operand */

@@ -62,4 +62,5 @@ for isa in AVX2 AVX SSE41; do
 done
 near bf16_as_fp32 here fp32 5e-2
 # Every bf16 product against loops in double, with the batches that are divided.
-if why=$(ONEDNN_MAX_CPU_ISA=AVX2 "$GTRAIN_BUILD/tests/ops/test_cpu_dnn" bf16); then pass products; else fail products "$(grep '^not ok' <<<"$why" | head -n 1)"; fi
+if why=$(ONEDNN_MAX_CPU_ISA=AVX2 "$GTRAIN_BUILD/tests/ops/test_cpu_dnn" bf16); then pass products; else
+	fail products "$(grep '^not ok' <<<"$why" | head -n 1)"; fi

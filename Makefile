@@ -146,7 +146,7 @@ check:
 ## check-quick: builds without CUDA, runs only the most telling tests
 .PHONY: check-quick
 check-quick:
-	@scripts/deps.sh run
+	@scripts/deps.sh quick
 	@$(MAKE) --no-print-directory -j$(shell nproc) CUDA= all $(filter $(BUILD)/%,$(QUICK))
 	@tests/run $(BUILD) $(QUICK)
 

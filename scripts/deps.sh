@@ -1,15 +1,16 @@
 #!/bin/sh
-# Installs the Debian packages that are missing. deps.sh run: to build and train; deps.sh test: what the tests use as well. Where it may not
-# install packages it says in one line what to run, and ends with 77; on other systems with 69.
+# Installs the Debian packages that are missing. deps.sh run: to build and train; deps.sh quick: what make check-quick uses as well; deps.sh
+# test: what all tests use. Where it may not install packages it says in one line what to run, and ends with 77; on other systems with 69.
 set -eu
 pkgs="gcc libc6-dev make libconfig-dev libxxhash-dev libdeflate-dev zlib1g-dev libpng-dev libjpeg62-turbo-dev libwebp-dev
 libutf8proc-dev libdnnl-dev libcurl4-openssl-dev libssl-dev dataset-fashion-mnist"
 if [ -x /usr/local/cuda/bin/nvcc ]; then
 	pkgs="$pkgs g++" # nvcc's host compiler
 fi
-if [ "${1:-run}" = test ]; then
-	pkgs="$pkgs g++ libgloo-dev git python3 mandoc strace procps shellcheck openmpi-bin mpich xz-utils"
-fi
+case ${1:-run} in
+quick) pkgs="$pkgs git python3" ;;
+test) pkgs="$pkgs g++ libgloo-dev git python3 mandoc strace procps shellcheck openmpi-bin mpich xz-utils" ;;
+esac
 missing=
 for p in $pkgs; do
 	dpkg-query -W -f '${Status}' "$p" 2>/dev/null | grep -q 'ok installed' || missing="$missing $p"

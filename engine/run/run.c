@@ -79,8 +79,8 @@ static enum gt_code tell_start(struct gt_trainer *t, struct gt_err *err)
 	snprintf(text, sizeof text,
 	         "%s: %s parameters, %s%s on %s%s; batch %lld%s, %lld steps per epoch; %s samples from %.300s; seed %lld%s%s",
 	         s->conf->name, grouped(s->prog.num_params, params, sizeof params), gt_precision_names[s->conf->precision], in_f32,
-	         s->device.info.name, ranks, (long long)s->batch.size, micro, (long long)s->batch.steps_per_epoch, samples, s->data.set[0].where,
-	         (long long)s->conf->seed, cuts, ema);
+	         s->device.info.name, ranks, (long long)s->batch.size, micro, (long long)s->batch.steps_per_epoch, samples,
+	         s->data.set[0].where, (long long)s->conf->seed, cuts, ema);
 	struct gt_event ev = {.kind = GT_EV_START, .text = text};
 	return gt_trainer_send_event(t, &ev, true, err);
 }

@@ -5,8 +5,8 @@
  * need another one; the call then reorders the weights, which costs little compared to the convolution.
  *
  * oneDNN has bf16 kernels only for processors with AVX-512 (or AVX2-VNNI-2, for some passes). For all others, a call in bf16 is widened:
- * its operands are copied to f32, which is exact, oneDNN's f32 kernel computes, and the result is rounded to bf16. This is the definition of
- * a bf16 call everywhere: products of bf16 values are exact in f32, and sums are taken in f32. Only the order of the sums differs. */
+ * its operands are copied to f32, which is exact, oneDNN's f32 kernel computes, and the result is rounded to bf16. This is the definition
+ * of a bf16 call everywhere: products of bf16 values are exact in f32, and sums are taken in f32. Only the order of the sums differs. */
 #include "cpu/dnnl_util.h"
 #include <stdio.h>
 #include <string.h>

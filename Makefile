@@ -155,6 +155,19 @@ check-quick:
 check-only: tests
 	@tests/run $(BUILD) $(foreach t,$(TESTS) $(TEST_SH),$(if $(findstring $(T),$(t)),$(t)))
 
+## check-isa: the tests of operations, parity and resumed runs as on a processor with AVX2 and without AVX-512 (build/avx2)
+# The compiler uses AVX2 and no clones for more; oneDNN is limited by its own variable.
+ISA_BUILD := build/avx2
+ISA_TESTS := $(patsubst tests/%.c,$(ISA_BUILD)/tests/%,$(wildcard tests/ops/test_*.c)) \
+             $(wildcard tests/parity/test_*.sh tests/resume/test_*.sh)
+ISA_TOOLS := $(patsubst tests/%.c,$(ISA_BUILD)/tests/%,$(wildcard tests/parity/tool_*.c))
+.PHONY: check-isa
+check-isa:
+	@scripts/deps.sh quick
+	@$(MAKE) --no-print-directory -j$(shell nproc) BUILD=$(ISA_BUILD) CUDA= GLOO= \
+		CFLAGS='$(CFLAGS) -march=x86-64-v3 -DGT_NO_CLONES' all $(filter $(ISA_BUILD)/%,$(ISA_TESTS)) $(ISA_TOOLS)
+	@ONEDNN_MAX_CPU_ISA=AVX2 tests/run $(ISA_BUILD) $(ISA_TESTS)
+
 ## check-faults: every sweep of faults in full: kills, failing calls, power loss, flipped bits, refused memory, lost ranks (30 minutes)
 .PHONY: check-faults
 check-faults: tests

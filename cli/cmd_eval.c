@@ -72,10 +72,10 @@ static enum gt_code eval(struct gt_cli *cli, struct gt_err *err)
 	if (a->csv && (!a->report || a->json))
 		return gt_fail(err, GT_EUSAGE, a->json ? "--csv and --json do not go together" : "--csv: expected --report beside it");
 	GT_TRY(gt_cli_ranks(cli, &o, err));
-	GT_TRY(gt_eval(a->operands.v[0], a->split, a->report, a->sets.v, a->sets.n, &o, &r, err));
+	GT_TRY(gt_eval(a->operands.v[0], a->operands.n > 1 ? a->operands.v[1] : NULL, a->split, a->report, a->sets.v, a->sets.n, &o, &r, err));
 	if (!r) /* rank 0 is another process, which has printed the result */
 		return GT_OK;
-	if (!a->split && strcmp(r->split, "test") && !a->quiet)
+	if (!a->split && !strcmp(r->split, "valid") && !a->quiet)
 		gt_cli_note(cli, "the data has no split \"test\"; evaluating \"%s\"", r->split);
 	if (a->csv && r->value_report)
 		gt_cli_value_csv(cli, r->value_report);
@@ -89,13 +89,17 @@ static enum gt_code eval(struct gt_cli *cli, struct gt_err *err)
 
 const struct gt_command gt_cmd_eval = {
 	.name = "eval",
-	.operands = "CKPT",
+	.operands = "CKPT [DATA]",
 	.summary = "measure the loss and accuracy of a checkpoint",
 	.about = "Measures the loss and accuracy of a checkpoint. CKPT is a step-... directory or the\n"
-	         "directory of a run, of which the best checkpoint is used, or else the newest.",
+	         "directory of a run, of which the best checkpoint is used, or else the newest.\n"
+	         "DATA is data with labels, all of which is measured in place of a split of the\n"
+	         "run's data: a folder or .tar archive with a folder of images or texts for each\n"
+	         "class, a CSV table, a CSV list of images, or an IDX file of images.",
 	.example = "gtrain eval runs/fmnist-mlp --report",
 	.min_operands = 1,
-	.max_operands = 1,
+	.max_operands = 2,
+	.rest = GT_COMPLETE_FILE,
 	.first = GT_COMPLETE_CHECKPOINT,
 	.options = options,
 	.run = eval,

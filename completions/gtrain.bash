@@ -132,7 +132,8 @@ _gtrain()
 		;;
 	eval)
 		options=' --split --report --csv --set -s --device --nproc'
-		((operand)) || kind='checkpoint' choices=''
+		kind='file'
+		((operand)) || kind='checkpoint'
 		;;
 	predict)
 		options=' --top --list --csv --device'

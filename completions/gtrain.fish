@@ -113,6 +113,7 @@ complete -c gtrain -n '__gtrain_is eval' -s s -l set -x -a '(__gtrain_keys)' -d 
 complete -c gtrain -n '__gtrain_is eval' -l device -x -a '(__gtrain_words devices)' -d 'cpu, cuda or cuda:N, instead of the config\'s device'
 complete -c gtrain -n '__gtrain_is eval' -l nproc -x -d 'number of ranks that share the samples; default: 1'
 complete -c gtrain -n '__gtrain_is eval eq 0' -a '(__fish_complete_directories)'
+complete -c gtrain -n '__gtrain_is eval ge 1' -F
 
 complete -c gtrain -n 'test (count (__gtrain_words_typed)) = 0' -a predict -d 'predict images (PNG, JPEG, WebP, IDX), rows of tables (CSV) or texts with a checkpoint'
 complete -c gtrain -n '__gtrain_is predict' -l top -x -d 'number of most likely classes to show, 1 to 10; default: 1'

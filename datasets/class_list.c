@@ -1,6 +1,7 @@
 #include "class_list.h"
 #include "base/arena.h"
 #include "base/json.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -69,6 +70,36 @@ enum gt_code gt_class_list_check(struct gt_class_list *c, const char *where, str
 		return gt_fail(err, GT_EDATA, "%s: expected at least two classes, got only \"%.200s\"", where, c->v[0]);
 	if (c->n > MAX_CLASSES)
 		return gt_fail(err, GT_EDATA, "%s: expected at most %d classes, got %lld", where, MAX_CLASSES, (long long)c->n);
+	return GT_OK;
+}
+
+enum gt_code gt_class_list_unknown(const struct gt_class_list *c, const char *name, size_t len, const char *where, struct gt_err *err)
+{
+	char shown[300] = "";
+	for (int64_t k = 0; k < c->n && k < 5; k++) {
+		size_t n = strlen(shown);
+		snprintf(shown + n, sizeof shown - n, "%s%.50s", k ? ", " : "", c->v[k]);
+	}
+	return gt_fail(err, GT_EDATA, "%.400s: the data has the class \"%.*s\", which the checkpoint does not know: it knows %s%s; remove the "
+	               "class, or train a new run", where, (int)(len < 100 ? len : 100), name, shown, c->n > 5 ? ", …" : "");
+}
+
+enum gt_code gt_class_list_use(struct gt_class_list *c, const char *const *known, int64_t nknown, const char *where, struct gt_err *err)
+{
+	struct gt_class_list own = {0};
+	enum gt_code code = GT_OK;
+	for (int64_t i = 0; i < nknown && code == GT_OK; i++)
+		code = gt_class_list_add(&own, known[i], strlen(known[i]), err);
+	remove_duplicates(&own);
+	for (int64_t i = 0; i < c->n && code == GT_OK; i++)
+		if (gt_class_list_find(&own, c->v[i], strlen(c->v[i])) < 0)
+			code = gt_class_list_unknown(&own, c->v[i], strlen(c->v[i]), where, err);
+	if (code != GT_OK) {
+		gt_class_list_free(&own);
+		return code;
+	}
+	gt_class_list_free(c);
+	*c = own;
 	return GT_OK;
 }
 

@@ -68,6 +68,11 @@ struct gt_dataset_spec {
 	const struct gt_learned *learned; /* formats that learn (learned.h): what the training split taught; NULL: a split is only read */
 	int64_t shape[3];          /* C, H, W of the model's input. Synthetic data gets this shape; files of another shape are a GT_ECONFIG.
 	                              A flat input of F values is F, 0 or 1, 0 or 1. If all are 0, the shape is not checked */
+	const char *const *known;  /* [nknown] the names of the classes of a checkpoint, by label: the files may have no others; NULL: the
+	                              classes are those of the training split */
+	int64_t nknown;
+	bool all;                  /* with known, formats "folder" and "text": root has no splits, but only folders of classes; all its samples
+	                              are those of the split that is asked for */
 	int64_t classes;           /* > 0: number of classes, above every label; 0: the number that is known for the name or the format, else
 	                              the highest label + 1 (synthetic: 10) */
 	int64_t samples[GT_SPLITS]; /* number of synthetic samples in each split */
@@ -78,6 +83,8 @@ struct gt_dataset_spec {
 	int nwanted;
 	size_t max_bytes;          /* maximum size of the decompressed data (against decompression bombs); 0: 16 GiB */
 };
+
+struct gt_sample_mark;
 
 struct gt_dataset {
 	int64_t n;        /* number of samples; 0: the data has no such split */
@@ -97,6 +104,7 @@ struct gt_dataset {
 	const struct gt_learning *learning; /* the format learns (learned.h); NULL: it does not */
 	struct gt_text_counts texts; /* formats "text" and "csv": what the texts have; all 0 without texts */
 	void *raw;        /* what its files contain, before fields are made of it; else NULL */
+	struct gt_sample_mark *mark; /* [n], also after gt_dataset_probe; NULL: the samples are identified by their numbers (sample_mark.h) */
 	void *memory;     /* the allocation that contains images, which can begin with the header of a file */
 	char where[512];  /* where the data was found, for the first line of a run */
 };

@@ -5,6 +5,7 @@
 #include "gzfile.h"
 #include "known.h"
 #include "learned.h"
+#include "sample_mark.h"
 #include "source.h"
 #include <limits.h>
 #include <stdio.h>
@@ -261,6 +262,7 @@ uint64_t gt_dataset_bytes(const struct gt_dataset *d)
 			each += (uint64_t)(d->field[i].width ? d->field[i].width : 1) * gt_dtype_size(d->field[i].dtype);
 		else if (d->field[i].start)
 			ragged += (uint64_t)d->field[i].start[d->n] * sizeof(int32_t) + (uint64_t)(d->n + 1) * sizeof(int64_t);
+	each += d->mark ? sizeof *d->mark : 0;
 	return (uint64_t)d->n * each + ragged + d->file_bytes + (d->raw ? d->learning->raw_bytes(d->raw, NULL) : 0);
 }
 
@@ -272,5 +274,6 @@ void gt_dataset_free(struct gt_dataset *d)
 	for (int64_t i = 0; i < d->nclass_names; i++)
 		free(d->class_name[i]);
 	free(d->class_name);
+	free(d->mark);
 	*d = (struct gt_dataset){0};
 }

@@ -10,6 +10,7 @@
 #include "class_list.h"
 #include "folder.h"
 #include "format.h"
+#include "sample_mark.h"
 #include "source.h"
 #include "tar.h"
 #include <dirent.h>
@@ -182,7 +183,7 @@ static enum gt_code list_classes(const char *root, int fd, const char *base, str
 
 /* Adds the files of all classes of a split. */
 static enum gt_code scan_folder(struct gt_source *s, const struct gt_folder_kind *kind, const char *base, struct gt_class_list *classes,
-                                struct gt_err *err)
+                                const struct gt_folder_terms *terms, struct gt_err *err)
 {
 	char path[PATH_MAX];
 	struct gt_class_list own = {0};
@@ -193,7 +194,7 @@ static enum gt_code scan_folder(struct gt_source *s, const struct gt_folder_kind
 			continue;
 		int64_t before = s->n;
 		code = walk(s, kind, path, &trail, err);
-		if (code == GT_OK && s->n == before && gt_class_list_find(classes, own.v[i], strlen(own.v[i])) >= 0)
+		if (code == GT_OK && s->n == before && !terms->known && gt_class_list_find(classes, own.v[i], strlen(own.v[i])) >= 0)
 			code = gt_fail(err, GT_EDATA, "%.400s/%.300s: the class has no %s", s->root, path, kind->what);
 	}
 	gt_class_list_free(&own);
@@ -258,7 +259,8 @@ static int by_label_and_path(const void *a, const void *b, void *user)
 }
 
 /* Keeps the files below base, sets their labels and sorts them. */
-static enum gt_code label(struct gt_source *s, const char *base, const struct gt_class_list *classes, struct gt_err *err)
+static enum gt_code label(struct gt_source *s, const char *base, const struct gt_class_list *classes, const struct gt_folder_terms *terms,
+                          struct gt_err *err)
 {
 	size_t skip = strlen(base);
 	int64_t kept = 0;
@@ -269,10 +271,13 @@ static enum gt_code label(struct gt_source *s, const char *base, const struct gt
 		if (!len || !p[skip + len] || (direct && is_split_folder(p + skip, len)))
 			continue;
 		int64_t k = gt_class_list_find(classes, p + skip, len);
+		if (k < 0 && terms->known)
+			return gt_class_list_unknown(classes, p + skip, len, s->root, err);
 		if (k < 0)
 			return gt_fail(err, GT_EDATA, "%.400s%s%.300s: the class \"%.*s\" has no folder in the training split", s->root,
 			               s->archive ? ": " : "/", p, (int)(len > 100 ? 100 : len), p + skip);
 		s->file[kept] = s->file[i];
+		s->file[kept].id = gt_mark_path(p + skip);
 		s->file[kept++].label = (int32_t)k;
 	}
 	s->n = kept;
@@ -281,29 +286,54 @@ static enum gt_code label(struct gt_source *s, const char *base, const struct gt
 	return GT_OK;
 }
 
-static enum gt_code list_split(struct gt_source *s, const struct gt_folder_kind *kind, enum gt_split split, struct gt_class_list *classes,
-                               struct gt_err *err)
+/* Refuses a folder that has splits where all of it was asked for. */
+static enum gt_code refuse_splits(const struct gt_source *s, const char *base, struct gt_err *err)
 {
-	char base[PATH_MAX], train[PATH_MAX];
-	bool there;
-	if (s->archive) {
+	const char *found = NULL;
+	for (int i = 0; i < GT_SPLITS; i++)
+		for (int k = 0; split_folders[i][k] && !s->archive; k++)
+			if (is_folder(s->fd, split_folders[i][k]))
+				found = split_folders[i][k];
+	for (int64_t i = 0; i < s->n && s->archive; i++) {
+		const char *p = gt_source_path(s, i) + strlen(base);
+		if (is_split_folder(p, first_part(p)))
+			return gt_fail(err, GT_EDATA, "%.600s: expected a folder for each class, got the split \"%.*s\"; unpack the archive, and name "
+			               "the folder of one split", s->root, (int)first_part(p), p);
+	}
+	return !found ? GT_OK : gt_fail(err, GT_EDATA, "%.600s: expected a folder for each class, got the split \"%s\"; name the folder of "
+	                                "one split, such as %.600s/%s", s->root, found, s->root, found);
+}
+
+static enum gt_code list_split(struct gt_source *s, const struct gt_folder_kind *kind, enum gt_split split,
+                               const struct gt_folder_terms *terms, struct gt_class_list *classes, struct gt_err *err)
+{
+	char base[PATH_MAX] = "", train[PATH_MAX] = "";
+	bool there = true;
+	if (s->archive)
 		GT_TRY(gt_tar_list(s, kind->wanted, err));
+	if (terms->all && s->archive)
+		snprintf(base, sizeof base, "%.*s", (int)common_folder(s), s->n ? gt_source_path(s, 0) : "");
+	if (terms->all)
+		GT_TRY(refuse_splits(s, base, err));
+	if (terms->all) {
+		strcpy(train, base);
+	} else if (s->archive) {
 		there = archive_base(s, split, base);
 		archive_base(s, GT_TRAIN, train);
-		GT_TRY(archive_classes(s, train, classes, err));
 	} else {
 		there = split_base(s->fd, split, base);
 		split_base(s->fd, GT_TRAIN, train);
-		GT_TRY(list_classes(s->root, s->fd, train, classes, err));
 	}
-	GT_TRY(gt_class_list_check(classes, s->root, err));
+	GT_TRY(s->archive ? archive_classes(s, train, classes, err) : list_classes(s->root, s->fd, train, classes, err));
+	GT_TRY(terms->known ? gt_class_list_use(classes, terms->known, terms->nknown, s->root, err)
+	                    : gt_class_list_check(classes, s->root, err));
 	if (!there) {
 		s->n = 0;
 		return GT_OK;
 	}
 	if (!s->archive)
-		GT_TRY(scan_folder(s, kind, base, classes, err));
-	GT_TRY(label(s, base, classes, err));
+		GT_TRY(scan_folder(s, kind, base, classes, terms, err));
+	GT_TRY(label(s, base, classes, terms, err));
 	if (!s->n)
 		return gt_fail(err, GT_EDATA, "%s: expected folders of %s, one for each class, got none", s->root, kind->what);
 	return GT_OK;
@@ -346,9 +376,16 @@ bool gt_folder_is_source(const char *path)
 enum gt_code gt_folder_split(const char *root, const struct gt_folder_kind *kind, enum gt_split split, struct gt_source **out,
                              struct gt_class_list *classes, struct gt_err *err)
 {
+	return gt_folder_split_as(root, kind, split, &(struct gt_folder_terms){0}, out, classes, err);
+}
+
+enum gt_code gt_folder_split_as(const char *root, const struct gt_folder_kind *kind, enum gt_split split,
+                                const struct gt_folder_terms *terms, struct gt_source **out, struct gt_class_list *classes,
+                                struct gt_err *err)
+{
 	*classes = (struct gt_class_list){0};
 	GT_TRY(gt_folder_open(root, out, err));
-	enum gt_code code = list_split(*out, kind, split, classes, err);
+	enum gt_code code = list_split(*out, kind, split, terms, classes, err);
 	if (code == GT_OK)
 		return GT_OK;
 	gt_source_close(*out);
@@ -363,7 +400,8 @@ static enum gt_code load(const struct gt_dataset_spec *spec, enum gt_split split
 	(void)headers_only; /* the names are all that is read, for gtrain check too */
 	struct gt_class_list classes;
 	struct gt_source *source;
-	GT_TRY(gt_folder_split(paths->path[0], &gt_folder_images, split, &source, &classes, err));
+	struct gt_folder_terms terms = {spec->known, spec->nknown, spec->all};
+	GT_TRY(gt_folder_split_as(paths->path[0], &gt_folder_images, split, &terms, &source, &classes, err));
 	return gt_dataset_take_source(spec, source, &classes, paths->path[0], out, err);
 }
 

@@ -22,6 +22,16 @@ extern const struct gt_folder_kind gt_folder_images, gt_folder_texts, gt_folder_
  * caller closes *out and frees *classes, which are empty after an error. */
 enum gt_code gt_folder_split(const char *root, const struct gt_folder_kind *kind, enum gt_split split, struct gt_source **out,
                              struct gt_class_list *classes, struct gt_err *err);
+/* What gt_folder_split_as does differently. */
+struct gt_folder_terms {
+	const char *const *known; /* [nknown] the classes of a checkpoint, in the order of their labels: *classes become these, and a folder of
+	                             another class is GT_EDATA. NULL: the classes are the folders of the training split */
+	int64_t nknown;
+	bool all;                 /* with known: there are no splits; the folders of the root are classes, of which some may be missing */
+};
+enum gt_code gt_folder_split_as(const char *root, const struct gt_folder_kind *kind, enum gt_split split,
+                                const struct gt_folder_terms *terms, struct gt_source **out, struct gt_class_list *classes,
+                                struct gt_err *err);
 /* Returns whether path is a folder or a file whose name ends with ".tar". */
 bool gt_folder_is_source(const char *path);
 

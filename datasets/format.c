@@ -2,6 +2,7 @@
 #include "format.h"
 #include "base/arena.h"
 #include "class_list.h"
+#include "sample_mark.h"
 #include "source.h"
 #include <limits.h>
 #include <stdio.h>
@@ -88,5 +89,17 @@ enum gt_code gt_dataset_take_source(const struct gt_dataset_spec *spec, struct g
 		return gt_fail_memory(err, (size_t)out->n * sizeof *out->labels);
 	for (int64_t i = 0; i < out->n; i++)
 		out->labels[i] = source->file[i].label;
+	return gt_dataset_mark_files(source, out, err);
+}
+
+enum gt_code gt_dataset_mark_files(const struct gt_source *source, struct gt_dataset *out, struct gt_err *err)
+{
+	free(out->mark);
+	if (!(out->mark = calloc((size_t)source->n + 1, sizeof *out->mark)))
+		return gt_fail_memory(err, (size_t)source->n * sizeof *out->mark);
+	for (int64_t i = 0; i < source->n; i++) {
+		const struct gt_source_file *f = &source->file[i];
+		out->mark[i] = (struct gt_sample_mark){.id = f->id, .label = f->label_hash, .stratum = f->label};
+	}
 	return GT_OK;
 }

@@ -40,6 +40,9 @@ struct gt_class_list;
 enum gt_code gt_dataset_take_source(const struct gt_dataset_spec *spec, struct gt_source *source, struct gt_class_list *classes,
                                     const char *where, struct gt_dataset *out, struct gt_err *err);
 
+/* Makes out->mark from the files of a source. */
+enum gt_code gt_dataset_mark_files(const struct gt_source *source, struct gt_dataset *out, struct gt_err *err);
+
 /* Returns whether a path ends like an image that the formats read (.jpg, .jpeg, .png, .webp), and is not hidden. */
 bool gt_is_image_name(const char *path);
 

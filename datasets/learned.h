@@ -46,6 +46,8 @@ struct gt_learning {
 	/* Learns from the samples row[n], ascending, of d, which is raw; row NULL: all of them. */
 	enum gt_code (*learn)(const struct gt_dataset_spec *spec, const struct gt_dataset *d, const int64_t *row, int64_t n,
 	                      struct gt_learned *out, struct gt_err *err);
+	/* Sets the contents in d->mark, which is raw, by what was learned; NULL: they are set. */
+	enum gt_code (*mark)(const struct gt_learned *l, struct gt_dataset *d, struct gt_err *err);
 	/* Sets the fields, the targets and the classes of a dataset without samples. */
 	enum gt_code (*describe)(const struct gt_dataset_spec *spec, const struct gt_learned *l, struct gt_dataset *out, struct gt_err *err);
 	/* Makes fields and targets of what d has raw. */

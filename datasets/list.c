@@ -12,6 +12,7 @@
 #include "class_list.h"
 #include "csv.h"
 #include "format.h"
+#include "sample_mark.h"
 #include "source.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -141,7 +142,13 @@ static enum gt_code add(struct list *l, const char *csv, const struct gt_csv_rec
 	enum gt_code code = gt_source_add(l->source, path, 0, 0, err);
 	if (code != GT_OK && l->label)
 		free(l->label[l->source->n]);
-	return code;
+	if (code != GT_OK)
+		return code;
+	uint64_t label = 0;
+	for (int i = 1; i < n; i++)
+		label = gt_mark_hash(r->field[at[i]], strlen(r->field[at[i]]), label);
+	l->source->file[l->source->n - 1].label_hash = (uint32_t)(label & 0xffffff);
+	return GT_OK;
 }
 
 static enum gt_code read_list(const struct gt_dataset_spec *spec, const char *path, struct list *l, struct gt_err *err)
@@ -268,8 +275,9 @@ static enum gt_code load(const struct gt_dataset_spec *spec, enum gt_split split
 	enum gt_code code = open_base(spec, paths->path[0], &l.source, err);
 	for (int i = 0; i < paths->n && code == GT_OK; i++)
 		code = read_list(spec, paths->path[i], &l, err);
-	if (code == GT_OK && !spec->ntargets && split == GT_TRAIN) {
-		code = gt_class_list_check(&l.classes, paths->path[0], err);
+	if (code == GT_OK && !spec->ntargets && (split == GT_TRAIN || spec->known)) {
+		code = spec->known ? gt_class_list_use(&l.classes, spec->known, spec->nknown, paths->path[0], err)
+		                   : gt_class_list_check(&l.classes, paths->path[0], err);
 		classes = l.classes;
 		l.classes = (struct gt_class_list){0};
 	} else if (code == GT_OK && !spec->ntargets) {

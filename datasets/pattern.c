@@ -116,8 +116,8 @@ static bool match(const regex_t *re, const char *path, const char **class, size_
 	return true;
 }
 
-static enum gt_code find_classes(const struct gt_source *s, const regex_t *re, const char *pattern, struct gt_class_list *out,
-                                 struct gt_err *err)
+static enum gt_code find_classes(const struct gt_source *s, const regex_t *re, const struct gt_dataset_spec *spec,
+                                 struct gt_class_list *out, struct gt_err *err)
 {
 	char name[720];
 	const char *class;
@@ -125,10 +125,10 @@ static enum gt_code find_classes(const struct gt_source *s, const regex_t *re, c
 	for (int64_t i = 0; i < s->n; i++) {
 		if (!match(re, gt_source_path(s, i), &class, &len))
 			return gt_fail(err, GT_EDATA, "%s: expected a name that matches data.pattern, \"%.200s\"",
-			               gt_source_name(s, i, name, sizeof name), pattern);
+			               gt_source_name(s, i, name, sizeof name), spec->pattern);
 		GT_TRY(gt_class_list_add(out, class, len, err));
 	}
-	GT_TRY(gt_class_list_check(out, s->root, err));
+	GT_TRY(spec->known ? gt_class_list_use(out, spec->known, spec->nknown, s->root, err) : gt_class_list_check(out, s->root, err));
 	for (int64_t i = 0; i < s->n; i++) {
 		match(re, gt_source_path(s, i), &class, &len);
 		s->file[i].label = (int32_t)gt_class_list_find(out, class, len);
@@ -143,7 +143,7 @@ static enum gt_code load(const struct gt_dataset_spec *spec, enum gt_split split
 	struct gt_class_list classes = {0};
 	struct gt_source *s = NULL;
 	regex_t re;
-	if (split != GT_TRAIN) /* the folder is one split; data.valid divides it */
+	if (split != GT_TRAIN && !spec->all) /* the folder is one split; data.valid divides it */
 		return GT_OK;
 	if (!spec->pattern || !*spec->pattern)
 		return gt_fail(err, GT_ECONFIG, "data.pattern: expected a regular expression with a group for the class, because data.format is "
@@ -155,7 +155,7 @@ static enum gt_code load(const struct gt_dataset_spec *spec, enum gt_split split
 	if (code == GT_OK && !s->n)
 		code = gt_fail(err, GT_EDATA, "%s: expected images (.jpg, .jpeg, .png or .webp), got none", s->root);
 	if (code == GT_OK)
-		code = find_classes(s, &re, spec->pattern, &classes, err);
+		code = find_classes(s, &re, spec, &classes, err);
 	regfree(&re);
 	if (code == GT_OK)
 		return gt_dataset_take_source(spec, s, &classes, paths->path[0], out, err);

@@ -1,5 +1,6 @@
 #include "source.h"
 #include "base/arena.h"
+#include "sample_mark.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -43,7 +44,8 @@ enum gt_code gt_source_add(struct gt_source *s, const char *path, uint64_t offse
 	GT_GROW(s->file, s->cap, s->n + 1, err);
 	GT_GROW(s->names, s->names_cap, s->names_size + len, err);
 	memcpy(s->names + s->names_size, path, (size_t)len);
-	s->file[s->n++] = (struct gt_source_file){.name = (uint64_t)s->names_size, .offset = offset, .size = size};
+	s->file[s->n++] = (struct gt_source_file){.name = (uint64_t)s->names_size, .offset = offset, .size = size,
+	                                             .id = gt_mark_path(path)};
 	s->names_size += len;
 	return GT_OK;
 }
@@ -113,6 +115,25 @@ enum gt_code gt_source_read(const struct gt_source *s, int64_t i, struct gt_byte
 	if (!s->archive)
 		close(fd);
 	return code;
+}
+
+bool gt_source_tail(const struct gt_source *s, int64_t i, uint8_t *tail, size_t *n, uint64_t *size)
+{
+	uint64_t offset;
+	int fd;
+	if (locate(s, i, &fd, &offset, size, NULL) != GT_OK)
+		return false;
+	*n = *size < GT_SOURCE_TAIL ? (size_t)*size : GT_SOURCE_TAIL;
+	ssize_t got = 0;
+	size_t done = 0;
+	while (done < *n && (got = pread(fd, tail + done, *n - done, (off_t)(offset + *size - *n + done))) != 0)
+		if (got > 0)
+			done += (size_t)got;
+		else if (errno != EINTR)
+			break;
+	if (!s->archive)
+		close(fd);
+	return *n && done == *n;
 }
 
 void gt_source_thin_out(struct gt_source *s, int64_t limit)

@@ -21,6 +21,8 @@ struct gt_source_file {
 	uint64_t name;         /* offset of its path in gt_source.names */
 	uint64_t offset, size; /* archive: location of its content in the archive, in bytes; a file in a folder has both 0 */
 	int32_t label;         /* index of its class */
+	uint32_t label_hash;   /* gt_sample_mark.label */
+	uint64_t id;           /* gt_sample_mark.id: that of the path, unless the format sets another */
 };
 
 struct gt_source {
@@ -62,5 +64,14 @@ uint64_t gt_source_bytes(const struct gt_source *s);
 /* Reads the content of file i. Thread-safe. GT_EDATA: the file is missing, empty, longer than GT_SOURCE_MAX_FILE or no regular file, or
  * reading it failed; the message names it. */
 enum gt_code gt_source_read(const struct gt_source *s, int64_t i, struct gt_bytes_buf *buf, struct gt_err *err);
+
+/* Reads the last bytes of file i, at most GT_SOURCE_TAIL, to tail, and sets their number and the size of the file. Returns false if it
+ * cannot be read. Thread-safe. */
+#define GT_SOURCE_TAIL 4096
+bool gt_source_tail(const struct gt_source *s, int64_t i, uint8_t *tail, size_t *n, uint64_t *size);
+
+struct gt_sample_mark;
+/* Sets the content of n marks from the files of a source, with several threads; that of a file that cannot be read stays 0. */
+void gt_source_contents(const struct gt_source *s, struct gt_sample_mark *mark, int64_t n);
 
 #endif

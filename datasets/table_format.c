@@ -10,7 +10,9 @@
 #include "folder.h"
 #include "format.h"
 #include "learned.h"
+#include "sample_mark.h"
 #include "table/cell.h"
+#include "table/table_marks.h"
 #include "text_data.h"
 #include <stdlib.h>
 #include <string.h>
@@ -47,6 +49,26 @@ static uint64_t raw_bytes(const void *raw, const struct gt_learned *l)
 	return gt_table_bytes(raw) + (l ? gt_table_texts_bytes(raw, &l->table) : 0);
 }
 
+static enum gt_code mark_rows(const struct gt_data_table *t, struct gt_dataset *d, struct gt_err *err)
+{
+	if (!(d->mark = calloc((size_t)t->n + 1, sizeof *d->mark)))
+		return gt_fail_memory(err, (size_t)t->n * sizeof *d->mark);
+	for (int64_t i = 0; i < t->n; i++)
+		d->mark[i].id = t->row_id[i];
+	return GT_OK;
+}
+
+static enum gt_code mark(const struct gt_learned *l, struct gt_dataset *d, struct gt_err *err)
+{
+	const struct gt_data_table *t = d->raw;
+	uint64_t *hash = malloc(((size_t)t->n + 1) * sizeof *hash);
+	enum gt_code code = hash ? gt_table_marks(t, &l->table, hash, err) : gt_fail_memory(err, ((size_t)t->n + 1) * sizeof *hash);
+	for (int64_t i = 0; i < t->n && code == GT_OK; i++)
+		d->mark[i].content = hash[i];
+	free(hash);
+	return code;
+}
+
 /* Reads files into out->raw: as facts say, or if these are NULL as the spec says. split: of which bad rows may be skipped; -1: none. */
 static enum gt_code read_raw(const struct gt_dataset_spec *spec, char *const *path, int n, const struct gt_table_facts *facts, bool targets,
                              int split, struct gt_dataset *out, struct gt_err *err)
@@ -67,7 +89,7 @@ static enum gt_code read_raw(const struct gt_dataset_spec *spec, char *const *pa
 	out->raw = t;
 	out->learning = &gt_learning_csv;
 	out->n = t->n;
-	return code;
+	return code != GT_OK || !targets ? code : mark_rows(t, out, err);
 }
 
 static enum gt_code strata(const struct gt_dataset_spec *spec, const struct gt_dataset *d, int32_t *out, int64_t *groups,
@@ -244,9 +266,12 @@ static enum gt_code load(const struct gt_dataset_spec *spec, enum gt_split split
 {
 	(void)headers_only; /* the number of rows and the types of columns need the whole file */
 	GT_TRY(read_raw(spec, paths->path, paths->n, spec->learned ? &spec->learned->table : NULL, true, (int)split, out, err));
-	return spec->learned ? convert(spec, spec->learned, true, out, err) : GT_OK;
+	if (!spec->learned)
+		return GT_OK;
+	GT_TRY(mark(spec->learned, out, err));
+	return convert(spec, spec->learned, true, out, err);
 }
 
-const struct gt_learning gt_learning_csv = {.format = "csv", .strata = strata, .learn = learn, .describe = describe, .apply = apply,
-                                            .inputs = inputs, .raw_bytes = raw_bytes, .drop = drop, .forget = forget};
+const struct gt_learning gt_learning_csv = {.format = "csv", .strata = strata, .mark = mark, .learn = learn, .describe = describe,
+                                            .apply = apply, .inputs = inputs, .raw_bytes = raw_bytes, .drop = drop, .forget = forget};
 const struct gt_format gt_format_csv = {.name = "csv", .by_name = true, .load = load};

@@ -7,6 +7,7 @@
 #include "folder.h"
 #include "format.h"
 #include "learned.h"
+#include "sample_mark.h"
 #include "skipped.h"
 #include "text/tokenizer.h"
 #include "text_data.h"
@@ -211,11 +212,18 @@ static enum gt_code load(const struct gt_dataset_spec *spec, enum gt_split split
 	struct raw *raw;
 	(void)headers_only; /* the vocabulary and the lengths need the whole texts */
 	GT_TRY(new_raw(out, &raw, err));
-	GT_TRY(gt_folder_split(paths->path[0], &gt_folder_texts, split, &raw->files, &raw->classes, err));
+	struct gt_folder_terms terms = {spec->known, spec->nknown, spec->all};
+	GT_TRY(gt_folder_split_as(paths->path[0], &gt_folder_texts, split, &terms, &raw->files, &raw->classes, err));
 	gt_source_thin_out(raw->files, spec->limit);
 	int64_t found = raw->files->n;
 	GT_TRY(read_texts(spec, split, raw, err));
 	out->n = raw->files->n;
+	GT_TRY(gt_dataset_mark_files(raw->files, out, err));
+	for (int64_t i = 0; i < out->n; i++) {
+		size_t n;
+		const char *text = gt_texts_get(&raw->texts, i, &n);
+		out->mark[i].content = gt_mark_hash(text, n, 0);
+	}
 	if (found && !out->n)
 		return gt_fail(err, GT_EDATA, "%.400s: expected texts that can be read, got none", raw->files->root);
 	return spec->learned && out->n ? convert(spec, spec->learned, true, out, err) : GT_OK;

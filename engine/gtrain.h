@@ -453,7 +453,7 @@ struct gt_value_report {
 };
 
 struct gt_eval_result {
-	char split[16];
+	char split[16];                  /* "train", "valid", "test", or "data" for the file or folder that was named */
 	int64_t samples;
 	double loss, acc, top5, seconds; /* scores as in struct gt_scores; duration of the evaluation in seconds */
 	int64_t step;                    /* number of optimizer steps after which the checkpoint was saved */
@@ -461,13 +461,16 @@ struct gt_eval_result {
 	struct gt_value_report *value_report; /* the report, if they are */
 	struct gt_arena *arena;          /* owns this struct and the report */
 };
-/* Evaluates a checkpoint on a split. ckpt: a run directory (selects its best checkpoint, else the latest) or a step-... directory.
+/* Evaluates a checkpoint on a split, or on all samples of a file or folder. ckpt: a run directory (selects its best checkpoint, else the
+ * latest) or a step-... directory.
+ * data: a folder of classes, a .tar archive, a CSV file or an IDX file of images, all of whose samples are evaluated; split is then NULL.
+ * NULL: the samples of a split are.
  * split: train, valid or test; NULL: test, or valid if the data has no split test.
  * report: also make a report by class, from the outputs of all samples. It uses these fields of o: device, nproc (0: one rank, whatever the
  * config says), argv, link, say, and observe for WARN events. Ranks are started as by gt_run, and all of them call it. Only rank 0 gets a
  * result; on the other ranks, and in the process that started them, *out is NULL. The caller frees *out with gt_eval_free. */
-enum gt_code gt_eval(const char *ckpt, const char *split, bool report, const char *const *sets, int nsets, const struct gt_run_opts *o,
-                     struct gt_eval_result **out, struct gt_err *err);
+enum gt_code gt_eval(const char *ckpt, const char *data, const char *split, bool report, const char *const *sets, int nsets,
+                     const struct gt_run_opts *o, struct gt_eval_result **out, struct gt_err *err);
 void gt_eval_free(struct gt_eval_result *r); /* r may be NULL */
 
 #define GT_TOP 10 /* maximum number of classes of a prediction */

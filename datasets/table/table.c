@@ -18,6 +18,7 @@ void gt_table_free(struct gt_data_table *t)
 	}
 	for (int i = 0; i < t->nfiles; i++)
 		free(t->path[i]);
+	free(t->row_id);
 	free(t->column);
 	free(t->path);
 	free(t->line);
@@ -26,7 +27,8 @@ void gt_table_free(struct gt_data_table *t)
 
 uint64_t gt_table_bytes(const struct gt_data_table *t)
 {
-	uint64_t bytes = (uint64_t)t->lines_cap * sizeof *t->line + (uint64_t)t->ncolumns * sizeof *t->column;
+	uint64_t bytes = (uint64_t)t->lines_cap * sizeof *t->line + (uint64_t)t->ncolumns * sizeof *t->column +
+	                 (uint64_t)t->cap * sizeof *t->row_id;
 	for (int k = 0; k < t->ncolumns; k++) {
 		const struct gt_table_column *c = &t->column[k];
 		bytes += (uint64_t)t->cap * ((c->number ? sizeof *c->number : 0) + (c->code ? sizeof *c->code : 0)) + gt_words_bytes(&c->words) +
@@ -116,6 +118,8 @@ enum gt_code gt_table_thin_out(struct gt_data_table *t, int64_t limit, struct gt
 		}
 		gt_texts_cut(&c->text, limit);
 	}
+	for (int64_t i = 0; i < limit; i++)
+		t->row_id[i] = t->row_id[kept(t, limit, i)];
 	t->n = limit;
 	return GT_OK;
 }

@@ -50,6 +50,7 @@ struct gt_data_table {
 	int64_t n;                      /* number of rows */
 	int ncolumns;
 	struct gt_table_column *column; /* [ncolumns] */
+	uint64_t *row_id;               /* [n] a hash of 48 bits of each row: of the texts of all its columns, ignored ones included */
 	bool header;                    /* the first file has a header */
 	int nfiles;
 	char **path;                    /* [nfiles] */

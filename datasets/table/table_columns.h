@@ -24,6 +24,7 @@ struct gt_table_reader {
 	struct gt_csv *csv;                 /* the current file */
 	int *to;                            /* [nfields] column of each field; -1: none */
 	int nfields;
+	uint64_t *seed;                     /* [nfields] of the hash of a field, by the name of its column */
 	int64_t records;                    /* records of all files so far, without headers */
 	int64_t first_line, line;           /* of the first record of the file, and of the current one */
 	bool na_first[256];                 /* a word for a missing value begins with this byte; 0: it is empty */

@@ -3,6 +3,7 @@
 #include "base/json.h"
 #include "csv.h"
 #include "format.h"
+#include "sample_mark.h"
 #include "skipped.h"
 #include "table/cell.h"
 #include "table/table_columns.h"
@@ -28,7 +29,7 @@ static enum gt_code grow_rows(struct gt_table_reader *r, struct gt_err *err)
 {
 	struct gt_data_table *t = r->table;
 	int64_t cap = t->cap ? t->cap + t->cap / 2 : 1024;
-	uint64_t row = 0, fixed = gt_table_bytes(t);
+	uint64_t row = sizeof *t->row_id, fixed = gt_table_bytes(t);
 	for (int k = 0; k < t->ncolumns; k++)
 		row += t->column[k].store == GT_STORE_NUMBERS ? sizeof(double) : t->column[k].store == GT_STORE_WORDS ? sizeof(int32_t) : 0;
 	if (fixed + (uint64_t)(cap - t->cap) * row > limit_of(r))
@@ -46,6 +47,10 @@ static enum gt_code grow_rows(struct gt_table_reader *r, struct gt_err *err)
 		else
 			c->code = grown;
 	}
+	uint64_t *ids = realloc(t->row_id, (size_t)cap * sizeof *ids);
+	if (!ids)
+		return gt_fail_memory(err, (size_t)cap * sizeof *ids);
+	t->row_id = ids;
 	t->cap = cap;
 	return GT_OK;
 }
@@ -222,6 +227,13 @@ static enum gt_code put_record(struct gt_table_reader *r, const struct gt_csv_re
 		GT_TRY(grow_rows(r, err));
 	GT_TRY(note_line(t, rec->line, err));
 	r->line = rec->line;
+	uint64_t sum = 0; /* of the fields, each by the name of its column, so that the order of columns does not matter */
+	for (int i = 0; i < rec->n; i++) {
+		size_t len = rec->len[i];
+		const char *text = gt_cell_trim(rec->field[i], &len);
+		sum += len && r->to[i] >= 0 ? gt_mark_hash(text, len, r->seed[i]) : 0;
+	}
+	t->row_id[t->n] = gt_mark_hash(&sum, sizeof sum, 0);
 	for (int i = 0; i < rec->n; i++)
 		if (r->to[i] >= 0)
 			GT_TRY(put_cell(r, r->to[i], rec->field[i], rec->len[i], err));
@@ -245,6 +257,19 @@ static enum gt_code put_or_skip(struct gt_table_reader *r, const struct gt_csv_r
 	return code;
 }
 
+static enum gt_code set_seeds(struct gt_table_reader *r, struct gt_err *err)
+{
+	uint64_t *seed = realloc(r->seed, ((size_t)r->nfields + 1) * sizeof *seed);
+	if (!seed)
+		return gt_fail_memory(err, ((size_t)r->nfields + 1) * sizeof *seed);
+	r->seed = seed;
+	for (int i = 0; i < r->nfields; i++) {
+		const char *name = r->to[i] >= 0 ? r->table->column[r->to[i]].name : "";
+		seed[i] = gt_mark_hash(name, strlen(name), 0);
+	}
+	return GT_OK;
+}
+
 static enum gt_code read_file(struct gt_table_reader *r, const char *path, struct gt_err *err)
 {
 	struct gt_data_table *t = r->table;
@@ -260,6 +285,8 @@ static enum gt_code read_file(struct gt_table_reader *r, const char *path, struc
 		code = gt_fail(err, GT_EDATA, "%.400s: expected records, got none", gt_csv_path(r->csv));
 	if (code == GT_OK)
 		code = gt_table_map_columns(r, &rec, &is_header, err);
+	if (code == GT_OK)
+		code = set_seeds(r, err);
 	if (code == GT_OK && is_header)
 		code = gt_csv_next(r->csv, &rec, err);
 	while (code == GT_OK && rec.n) {
@@ -303,6 +330,8 @@ static void drop_rows(struct gt_table_reader *r)
 static void shrink(struct gt_data_table *t)
 {
 	int64_t cap = t->n ? t->n : 1;
+	uint64_t *ids = realloc(t->row_id, (size_t)cap * sizeof *ids);
+	t->row_id = ids ? ids : t->row_id;
 	for (int k = 0; k < t->ncolumns; k++) {
 		struct gt_table_column *c = &t->column[k];
 		void *p = c->number ? realloc(c->number, (size_t)cap * sizeof *c->number)
@@ -350,6 +379,7 @@ static enum gt_code run(struct gt_table_reader *r, const char *const *path, int 
 		code = read_files(r, path, nfiles, err);
 	}
 	free(r->to);
+	free(r->seed);
 	for (int k = 0; k < t->ncolumns && r->reading; k++)
 		free(r->reading[k].why);
 	free(r->reading);

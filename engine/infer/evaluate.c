@@ -16,6 +16,8 @@ struct job {
 	struct gt_conf *c;
 	const struct gt_run_opts *opts;
 	bool report;
+	const char *data;              /* a file or folder that is measured in place of a split; NULL: a split */
+	bool moved;                    /* -s names other data than that of the run */
 	struct gt_class_tally *tally;  /* rank 0, with report; opened for the first outputs, if targets are labels */
 	struct gt_target_tally *numbers; /* the same, if targets are numbers */
 	enum gt_split split;           /* rank 0: the split that is evaluated */
@@ -88,7 +90,7 @@ static enum gt_code finish(struct job *j, const struct gt_session *s, const stru
 	if (code == GT_OK) {
 		*r = (struct gt_eval_result){.samples = scores->samples, .loss = scores->loss, .acc = scores->acc, .top5 = scores->top5,
 		                             .step = gt_ckpt_meta(j->ckpt)->step, .arena = a};
-		snprintf(r->split, sizeof r->split, "%s", gt_split_names[j->split]);
+		snprintf(r->split, sizeof r->split, "%s", j->data ? "data" : gt_split_names[j->split]);
 		double start = gt_clock();
 		if (j->report)
 			code = make_report(j, s, r, err);
@@ -114,6 +116,29 @@ static void warn_of_skipped(void *user, const char *why)
 	char text[1200];
 	snprintf(text, sizeof text, "skipped %s", why);
 	warn(user, text);
+}
+
+/* Warns of samples that are not those of the run, and of a split that is a part of the data. */
+static void warn_of_data(const struct job *j, const struct gt_session *s)
+{
+	const struct gt_session_files *f = s->data.files;
+	char text[1400];
+	if (*f->changed)
+		warn(j, f->changed);
+	if (f->trained) {
+		snprintf(text, sizeof text, "%s: the run has trained on %lld of the %lld samples", j->data, (long long)f->trained,
+		         (long long)f->set[GT_TEST].n);
+		warn(j, text);
+	}
+	if (!f->was.listed && f->was.by_number && f->set[GT_TRAIN].mark && f->index[GT_VALID] && j->split != GT_TEST)
+		warn(j, "the checkpoint is of an earlier version, which divided samples by their numbers: if files or rows were added or removed "
+		        "since, the split \"valid\" may have samples that the run trained on");
+	if (j->moved && j->split == GT_VALID && j->c->data.valid > 0) {
+		snprintf(text, sizeof text, "%lld of the %lld samples are measured, because data.valid is %g; to measure all of them, name the "
+		         "data after the checkpoint: gtrain eval CKPT DATA", (long long)s->data.view[GT_VALID].n, (long long)f->set[GT_TRAIN].n,
+		         j->c->data.valid);
+		warn(j, text);
+	}
 }
 
 /* gt_rank_session.body */
@@ -143,19 +168,23 @@ static enum gt_code evaluate(void *user, struct gt_session *s, struct gt_err *er
 	gt_outputs_close(outputs);
 	GT_TRY(code);
 	GT_TRY(gt_session_skipped(s, warn_of_skipped, j, err));
-	if (*s->data.files->changed && s->at.rank == 0)
-		warn(j, s->data.files->changed);
+	if (s->at.rank == 0)
+		warn_of_data(j, s);
 	return s->at.rank == 0 ? finish(j, s, &scores, gt_clock() - start, err) : GT_OK;
 }
 
-enum gt_code gt_eval(const char *path, const char *split, bool report, const char *const *sets, int nsets, const struct gt_run_opts *o,
-                     struct gt_eval_result **out, struct gt_err *err)
+enum gt_code gt_eval(const char *path, const char *data, const char *split, bool report, const char *const *sets, int nsets,
+                     const struct gt_run_opts *o, struct gt_eval_result **out, struct gt_err *err)
 {
-	struct job j = {.report = report, .opts = o};
+	struct job j = {.report = report, .opts = o, .data = data};
 	struct gt_ckpt *ckpt;
 	char start[64];
 	int id = split ? 0 : GT_TEST;
 	*out = NULL;
+	if (data && split)
+		return gt_fail(err, GT_EUSAGE, "--split: expected no split beside %.600s, all of which is measured, got \"%s\"", data, split);
+	for (int i = 0; i < nsets; i++)
+		j.moved |= !strncmp(sets[i], "data.root=", 10) || !strncmp(sets[i], "data.train=", 11);
 	while (split && id < GT_SPLITS && strcmp(split, gt_split_names[id]))
 		id++;
 	if (id == GT_SPLITS)
@@ -168,7 +197,8 @@ enum gt_code gt_eval(const char *path, const char *split, bool report, const cha
 	struct gt_rank_session r = {.conf = j.c, .opts = o, .start = start, .body = evaluate, .user = &j};
 	r.spec.ckpt = ckpt;
 	r.spec.eval[id] = true;
-	r.spec.or_valid = !split;
+	r.spec.or_valid = !split && !data;
+	r.spec.measure = data;
 	enum gt_code code = gt_rank_session_run(&r, err);
 	if (code == GT_OK)
 		*out = j.result;

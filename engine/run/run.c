@@ -266,6 +266,10 @@ static enum gt_code train(const struct job *j, struct gt_trainer *t, struct gt_e
 			t->at.loss_scale = 0, t->at.good_steps = 0;
 		else if (t->at.loss_scale > 0) /* a loss scale of 0 means that the run had another precision before */
 			GT_TRY(gt_session_set_scale(t->s, t->at.loss_scale, t->at.good_steps, err));
+		if (t->at.cursor >= t->s->batch.samples && t->s->data.files->differs)
+			return gt_fail(err, GT_EDATA, "%s: the checkpoint is at sample %lld of an epoch, which now has only %lld samples, because the "
+			               "data has changed; resume from a checkpoint at the end of an epoch", gt_ckpt_path(from), (long long)t->at.cursor,
+			               (long long)t->s->batch.samples);
 		if (t->at.cursor % t->s->batch.size || t->at.cursor >= t->s->batch.samples)
 			return gt_fail(err, GT_ECONFIG, "%s: the checkpoint is at sample %lld of an epoch, which is not a multiple of data.batch = "
 			               "%lld; resume with the data.batch of the checkpoint",
@@ -301,8 +305,8 @@ static enum gt_code train(const struct job *j, struct gt_trainer *t, struct gt_e
 		GT_TRY(tell_other_ranks(t, gt_ckpt_meta(from)->world, err));
 		if (*say.back)
 			GT_TRY(warn_line(t, say.back, err));
-		const char *const changed[] = {say.best, say.stop, say.plateau};
-		for (int i = 0; i < 3; i++)
+		const char *const changed[] = {say.best, say.stop, say.plateau, t->s->data.files->changed};
+		for (int i = 0; i < 4; i++)
 			if (*changed[i])
 				GT_TRY(warn_line(t, changed[i], err));
 		if (*say.damaged)

@@ -23,6 +23,7 @@
 #include "session/optim.h"
 #include "store/data_facts.h"
 #include "team/team.h"
+#include "used_samples.h"
 
 extern const char *const gt_precision_names[]; /* config words, by enum gt_precision */
 
@@ -38,8 +39,15 @@ struct gt_session_files {
 	struct gt_dataset like;           /* with learned: fields, targets and classes of all splits, without samples */
 	uint64_t reading;                 /* with learned: bytes of memory while the training split is converted */
 	struct gt_skipped *skipped;       /* texts and rows that were left out because they cannot be read; NULL: none may be */
-	char changed[1024];               /* an evaluation of training data that teaches other things than the checkpoint has: a difference;
-	                                     "": there is none */
+	struct gt_used_samples was;       /* the samples that the run of spec->ckpt used; empty without a checkpoint */
+	struct gt_used_samples used;      /* training: the samples that this run uses, for checkpoints; listed is false if they have no marks */
+	struct gt_arena *memory;          /* memory of what was read of spec->ckpt; NULL: none */
+	int64_t stayed;                   /* samples that data.valid and seed would put in the other one of the splits train and valid */
+	struct gt_data_changes changes;   /* how the samples differ from those of the run of the checkpoint */
+	int64_t left_out[GT_SPLITS];      /* samples of a split that are not measured, because that run has trained on them */
+	bool differs;                     /* samples were added, are missing or have changed since the run of the checkpoint */
+	int64_t trained;                  /* with spec->measure: number of its samples that the run trained on */
+	char changed[1024];               /* how the data differs from that of the checkpoint, and what follows; "": it does not */
 	bool wanted[GT_SPLITS];           /* the splits that the session uses or reads for others; the data may have no samples for them */
 	bool missing[GT_SPLITS];          /* a dry session did not find the split */
 	char note[1024];                  /* why; "": everything was found */
@@ -61,6 +69,7 @@ struct gt_session_spec {
 	enum gt_code (*sized)(void *user, const struct gt_session *s, struct gt_err *err);
 	void *user;              /* first argument of sized */
 	const struct gt_ckpt *ckpt; /* the checkpoint whose state the session will load; not owned. NULL: there is none */
+	const char *measure;     /* with eval[GT_TEST]: a file or folder, all of whose samples are evaluated in place of the split test; NULL */
 	bool dry;                /* the session only plans: it looks for the data without reading it, and allocates no device memory */
 };
 

@@ -1,11 +1,15 @@
 #include "session/session_data.h"
 #include "exec/permute.h"
+#include "exec/split_samples.h"
 #include "learned.h"
 #include "skipped.h"
+#include "source.h"
 #include <pthread.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 struct job {
@@ -71,6 +75,60 @@ static struct gt_dataset_spec dataset_spec(const struct gt_conf *c)
 	return spec;
 }
 
+/* Appends to out->changed. */
+static void append(struct gt_session_files *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void append(struct gt_session_files *out, const char *format, ...)
+{
+	size_t n = strlen(out->changed);
+	va_list args;
+	va_start(args, format);
+	vsnprintf(out->changed + n, sizeof out->changed - n, format, args);
+	va_end(args);
+}
+
+static bool ends_with(const char *path, const char *end)
+{
+	size_t n = strlen(path), m = strlen(end);
+	return n > m && !strcasecmp(path + n - m, end);
+}
+
+/* Makes the spec that of all samples of a file or folder, as its split "test": spec->measure. files: the run's images were files. */
+static enum gt_code measure(const struct gt_session_spec *spec, bool files, struct gt_arena *a, struct gt_dataset_spec *ds,
+                            struct gt_err *err)
+{
+	const char *path = spec->measure, **test;
+	bool learns = gt_dataset_learning(ds), rows = !strcmp(ds->format, "csv");
+	bool list = ends_with(path, ".csv") || ends_with(path, ".csv.gz");
+	ds->limit = 0;
+	ds->all = true;
+	ds->train = NULL;
+	ds->ntrain = 0;
+	ds->test = NULL;
+	ds->root = path;
+	if (!rows && (learns || (files && !list))) {
+		if (!learns && strcmp(ds->format, "pattern"))
+			ds->format = "folder";
+		return GT_OK;
+	}
+	GT_NEW(test, a, 2, err);
+	test[0] = path;
+	ds->test = test;
+	ds->ntest = 1;
+	ds->root = "";
+	if (files)
+		ds->format = "list";
+	if (files || learns)
+		return GT_OK;
+	const char *at = strstr(path, "images-idx3");
+	if (!at)
+		return gt_fail(err, GT_EUSAGE, "%.600s: expected an IDX file of images, whose name has \"images-idx3\", beside the file of its "
+		               "labels, because the run has learned from arrays; for other files, write -s data.test=[…]", path);
+	GT_NEW_STR(test[1], gt_arena_printf(a, "%.*slabels-idx1%s", (int)(at - path), path, at + strlen("images-idx3")), err);
+	ds->ntest = 2;
+	ds->format = "idx";
+	return GT_OK;
+}
+
 static struct gt_view view_of(struct gt_session *s, int which, int64_t *index, int64_t n)
 {
 	return (struct gt_view){&s->data.set[which], &s->data.resident[which], index, n};
@@ -90,9 +148,9 @@ const char *gt_session_class_name(const struct gt_session *s, int64_t label)
 }
 
 /* ---- splits ------------------------------------------------------------------------------------------------------------------- */
-/* Divides the training samples by data.valid, stratified by group[n], 0 ... groups - 1, or not if groups is 0. */
-static enum gt_code divide(const struct gt_conf *c, int64_t nvalid, const int32_t *group, int64_t groups, struct gt_session_files *out,
-                           struct gt_err *err)
+/* Divides the training samples by their numbers, stratified by group[n], 0 ... groups - 1, or not if groups is 0. */
+static enum gt_code divide_numbers(const struct gt_conf *c, int64_t nvalid, const int32_t *group, int64_t groups,
+                                   struct gt_session_files *out, struct gt_err *err)
 {
 	int64_t n = out->set[GT_TRAIN].n, *train, *valid;
 	out->index[GT_TRAIN] = train = malloc((size_t)(n - nvalid) * sizeof *train);
@@ -106,35 +164,198 @@ static enum gt_code divide(const struct gt_conf *c, int64_t nvalid, const int32_
 	return gt_permute_split((uint64_t)c->seed, n, nvalid, train, valid, err);
 }
 
-/* Divides the training samples of a format that learns, whose targets are not known yet. */
-static enum gt_code divide_raw(const struct gt_conf *c, const struct gt_dataset_spec *ds, int64_t nvalid, struct gt_session_files *out,
-                               struct gt_err *err)
+/* Divides the training samples by what identifies them. */
+static enum gt_code divide_marks(const struct gt_conf *c, const int32_t *group, int64_t groups, struct gt_session_files *out,
+                                 struct gt_err *err)
 {
 	const struct gt_dataset *d = &out->set[GT_TRAIN];
-	int64_t groups = 0;
-	int32_t *group = c->data.stratify ? malloc((size_t)d->n * sizeof *group) : NULL;
-	enum gt_code code = GT_OK;
-	if (c->data.stratify)
-		code = group ? d->learning->strata(ds, d, group, &groups, err) : gt_fail_memory(err, (size_t)d->n * sizeof *group);
+	char *part = malloc((size_t)d->n), *own = malloc((size_t)d->n);
+	int64_t *index[2] = {malloc((size_t)d->n * sizeof **index), malloc((size_t)d->n * sizeof **index)}, n[2] = {0, 0};
+	bool some = part && own && index[0] && index[1];
+	enum gt_code code = some ? GT_OK : gt_fail_memory(err, (size_t)d->n * sizeof **index);
 	if (code == GT_OK)
-		code = divide(c, nvalid, group, groups, out, err);
-	free(group);
+		code = gt_split_samples((uint64_t)c->seed, c->data.valid, d->mark, d->n, group, groups, &out->was, part, err);
+	if (code == GT_OK && out->was.listed)
+		code = gt_split_samples((uint64_t)c->seed, c->data.valid, d->mark, d->n, group, groups, NULL, own, err);
+	for (int64_t i = 0; i < d->n && code == GT_OK; i++) {
+		int k = part[i];
+		index[k][n[k]++] = i;
+		out->stayed += out->was.listed && !out->was.by_number && part[i] != own[i];
+	}
+	out->index[GT_TRAIN] = index[0];
+	out->index[GT_VALID] = index[1];
+	out->count[GT_TRAIN] = n[0];
+	out->count[GT_VALID] = n[1];
+	free(part);
+	free(own);
 	return code;
 }
 
-/* Makes the split "valid" of data.valid of the training samples; without data.valid, the data may have a split of its own. */
+/* Writes the class of each training sample to group[n], and the number of classes to *groups; 0: they have none. */
+static enum gt_code find_groups(const struct gt_dataset_spec *ds, const struct gt_dataset *d, int32_t *group, int64_t *groups,
+                                struct gt_err *err)
+{
+	*groups = 0;
+	if (d->raw)
+		return d->learning->strata(ds, d, group, groups, err);
+	if (!d->labels && !d->mark)
+		return GT_OK;
+	for (int64_t i = 0; i < d->n; i++)
+		group[i] = d->labels ? d->labels[i] : d->mark[i].stratum;
+	*groups = d->classes;
+	return GT_OK;
+}
+
+/* Makes the split "valid" of data.valid of the training samples; without data.valid, the data may have a split of its own. Samples without
+ * marks, and all samples if the run of the checkpoint did so, are divided by their numbers. */
 static enum gt_code split_train(const struct gt_conf *c, const struct gt_dataset_spec *ds, struct gt_session_files *out, struct gt_err *err)
 {
 	const struct gt_dataset *set = &out->set[GT_TRAIN];
-	int64_t nvalid = (int64_t)(c->data.valid * (double)set->n + 0.5);
-	if (!nvalid)
+	int64_t nvalid = (int64_t)(c->data.valid * (double)set->n + 0.5), groups = 0;
+	bool numbers = !set->mark || (out->was.by_number && !out->was.listed);
+	if (!(c->data.valid > 0) || (!nvalid && !out->was.listed))
 		return GT_OK;
 	if (nvalid >= set->n)
 		return gt_conf_refuse(c, "data.valid", err, "expected a share that leaves training samples, got %g of %lld samples", c->data.valid,
 		                      (long long)set->n);
-	if (set->raw)
-		return divide_raw(c, ds, nvalid, out, err);
-	return divide(c, nvalid, set->labels, c->data.stratify && set->labels ? set->classes : 0, out, err);
+	int32_t *group = c->data.stratify ? malloc((size_t)set->n * sizeof *group) : NULL;
+	enum gt_code code = GT_OK;
+	if (c->data.stratify)
+		code = group ? find_groups(ds, set, group, &groups, err) : gt_fail_memory(err, (size_t)set->n * sizeof *group);
+	if (code == GT_OK)
+		code = numbers ? divide_numbers(c, nvalid, group, groups, out, err) : divide_marks(c, group, groups, out, err);
+	free(group);
+	return code;
+}
+
+/* ---- the samples of a checkpoint ------------------------------------------------------------------------------------------------ */
+/* Reads what the checkpoint has of samples and, for data whose classes are names of folders or in a list, its classes. */
+static enum gt_code read_known(const struct gt_session_spec *spec, struct gt_dataset_spec *ds, struct gt_session_files *out,
+                               struct gt_err *err)
+{
+	struct gt_data_facts facts;
+	if (!spec->ckpt)
+		return GT_OK;
+	GT_TRY(gt_arena_open(&out->memory, err));
+	GT_TRY(gt_data_facts_samples(spec->ckpt, &out->was, err));
+	GT_TRY(gt_data_facts_read(spec->ckpt, out->memory, &facts, err));
+	if (facts.nclasses && (facts.files || !strcmp(ds->format, "text"))) {
+		ds->known = facts.class;
+		ds->nknown = facts.nclasses;
+	}
+	return spec->measure ? measure(spec, facts.files, out->memory, ds, err) : GT_OK;
+}
+
+/* Sets the contents in the marks of encoded images, if they are compared or stored. */
+static void find_contents(const struct gt_session_spec *spec, struct gt_session_files *out)
+{
+	for (int i = 0; i < GT_SPLITS; i++)
+		if (out->set[i].source && out->set[i].mark && (spec->train || out->was.listed))
+			gt_source_contents(out->set[i].source, out->set[i].mark, out->set[i].n);
+}
+
+/* Leaves samples that the run has trained on out of a split that is measured. */
+static enum gt_code leave_out(struct gt_session_files *out, enum gt_split split, struct gt_err *err)
+{
+	const struct gt_dataset *d = &out->set[split];
+	int64_t kept = 0, *index = malloc(((size_t)d->n + 1) * sizeof *index);
+	if (!index)
+		return gt_fail_memory(err, (size_t)d->n * sizeof *index);
+	for (int64_t i = 0; i < d->n; i++)
+		if (gt_used_measures(&out->was, split, &d->mark[i]))
+			index[kept++] = i;
+	out->left_out[split] = d->n - kept;
+	if (kept == d->n) {
+		free(index);
+		return GT_OK;
+	}
+	out->index[split] = index;
+	out->count[split] = kept;
+	return kept ? GT_OK
+	            : gt_fail(err, GT_EDATA, "%.400s: the run has trained on every sample of the split \"%s\", so there is none to measure",
+	                      d->where, gt_split_names[split]);
+}
+
+/* Returns whether the samples of the run's split "valid" are among those of the training split, and not in a split of their own. */
+static bool valid_is_part(const struct gt_conf *c, const struct gt_session_files *out)
+{
+	const struct gt_sample_list *valid = &out->was.list[GT_VALID];
+	const struct gt_dataset *d = &out->set[GT_TRAIN];
+	for (int64_t i = 0; i < d->n && valid->n && !out->set[GT_VALID].n && !(c->data.valid > 0); i++)
+		if (gt_used_find(valid, d->mark[i].id))
+			return true;
+	return c->data.valid > 0;
+}
+
+/* Compares the samples of a split with those of the checkpoint. */
+static enum gt_code compare_split(const struct gt_session_spec *spec, struct gt_session_files *out, enum gt_split split, struct gt_err *err)
+{
+	const struct gt_dataset *d = &out->set[split];
+	const struct gt_sample_list *lists[] = {&out->was.list[split], &out->was.list[GT_VALID]};
+	struct gt_data_changes *c = &out->changes;
+	if (!out->was.listed || !d->n || !d->mark || spec->dry)
+		return GT_OK;
+	for (int64_t i = 0; spec->measure && i < d->n; i++)
+		out->trained += gt_used_trained(&out->was, d->mark[i].content);
+	if (spec->measure)
+		return GT_OK;
+	if (split == GT_TRAIN || lists[0]->n)
+		GT_TRY(gt_used_compare(lists, 1 + (split == GT_TRAIN && valid_is_part(spec->conf, out)), d->mark, d->n, c, err));
+	out->differs = c->added || c->missing || c->changed;
+	return split == GT_TRAIN ? GT_OK : leave_out(out, split, err);
+}
+
+/* Sets out->changed. */
+static void say_changes(struct gt_session_files *out)
+{
+	const struct gt_data_changes *c = &out->changes;
+	if (out->differs)
+		append(out, "the data has changed since the run read it: of its %lld samples, %lld %s missing and %lld %s changed; %lld %s new",
+		       (long long)c->samples, (long long)c->missing, c->missing == 1 ? "is" : "are", (long long)c->changed,
+		       c->changed == 1 ? "has" : "have", (long long)c->added, c->added == 1 ? "is" : "are");
+	if (out->stayed && !out->was.changed)
+		append(out, "%s%lld sample%s in the split that the run had, train or valid, although data.valid and seed name the other one",
+		       *out->changed ? "; " : "", (long long)out->stayed, out->stayed == 1 ? " stays" : "s stay");
+	for (int i = 0; i < GT_SPLITS; i++)
+		if (out->left_out[i])
+			append(out, "%s%lld sample%s of the split \"%s\" %s left out, because the run has trained on %s", *out->changed ? "; " : "",
+			       (long long)out->left_out[i], out->left_out[i] == 1 ? "" : "s", gt_split_names[i],
+			       out->left_out[i] == 1 ? "is" : "are", out->left_out[i] == 1 ? "it" : "them");
+}
+
+static enum gt_code list_part(const struct gt_dataset *d, const int64_t *index, int64_t n, struct gt_sample_list *out, struct gt_err *err)
+{
+	for (int64_t i = 0; i < n; i++)
+		GT_TRY(gt_used_add(out, &d->mark[index ? index[i] : i], 1, err));
+	return GT_OK;
+}
+
+/* Lists the samples that this run uses, for its checkpoints. */
+static enum gt_code list_used(const struct gt_session_spec *spec, struct gt_session_files *out, struct gt_err *err)
+{
+	struct gt_used_samples *u = &out->used;
+	const struct gt_dataset *train = &out->set[GT_TRAIN];
+	const struct gt_sample_list *const before[] = {&out->was.list[GT_TRAIN], &out->was.past};
+	if (!spec->train || spec->dry || !train->n || !train->mark)
+		return GT_OK;
+	u->listed = true;
+	u->by_number = out->was.by_number && spec->ckpt;
+	u->changed = out->was.changed || out->differs || out->stayed;
+	if (out->index[GT_TRAIN])
+		GT_TRY(list_part(train, out->index[GT_VALID], out->count[GT_VALID], &u->list[GT_VALID], err));
+	for (int i = 0; i < GT_SPLITS; i++) {
+		const struct gt_dataset *d = &out->set[i];
+		if (d->n && d->mark)
+			GT_TRY(list_part(d, out->index[i], out->index[i] ? out->count[i] : d->n, &u->list[i], err));
+	}
+	if (!u->list[GT_TEST].n)
+		GT_TRY(gt_used_add(&u->list[GT_TEST], out->was.list[GT_TEST].mark, out->was.list[GT_TEST].n, err));
+	GT_TRY(gt_used_index(u, err));
+	for (int k = 0; k < 2; k++)
+		for (int64_t i = 0; i < before[k]->n; i++)
+			if (!gt_used_trained(u, before[k]->mark[i].content))
+				GT_TRY(gt_used_add(&u->past, &before[k]->mark[i], 1, err));
+	return gt_used_index(u, err);
 }
 
 static bool wanted(const struct gt_session_spec *spec, enum gt_split split)
@@ -170,13 +391,17 @@ static enum gt_code compare(const struct gt_session_spec *spec, const struct gt_
 	if (code == GT_OK)
 		return GT_OK;
 	if ((code == GT_EDATA || code == GT_ENOINPUT) && !spec->train) { /* GT_ENOINPUT: data.vocab is missing, which the checkpoint has */
-		snprintf(out->changed, sizeof out->changed, "%.700s; the training data has changed, or data.valid, data.limit or seed, so the "
-		         "splits train and valid may have other samples than in the run", why.msg);
+		append(out, "%.700s; %s", why.msg,
+		       out->was.listed ? "a key of data has another value than in the run"
+		                       : "the training data has changed, or data.valid, data.limit or seed, so the splits train and valid may have "
+		                         "other samples than in the run");
 		return GT_OK;
 	}
-	return code != GT_EDATA ? gt_fail(err, code, "%s", why.msg)
-	                        : gt_fail(err, code, "%s; a resumed run needs the same training data, with the same data.valid, data.limit and "
-	                                  "seed", why.msg);
+	if (code != GT_EDATA)
+		return gt_fail(err, code, "%s", why.msg);
+	return gt_fail(err, code, "%s; %s", why.msg,
+	               out->was.listed ? "the data is that of the run; remove the key of data that was given another value"
+	                               : "a resumed run needs the same training data, with the same data.valid, data.limit and seed");
 }
 
 /* Takes what the checkpoint has learned, or learns from the training samples. */
@@ -185,8 +410,8 @@ static enum gt_code learn(const struct gt_session_spec *spec, const struct gt_da
 {
 	if (!spec->ckpt)
 		return learn_rows(ds, out, &out->learned, err);
-	GT_TRY(gt_data_facts_learned(spec->ckpt, gt_dataset_learning(ds), &out->learned, err));
-	return spec->train || out->set[GT_TRAIN].raw ? compare(spec, ds, out, err) : GT_OK;
+	/* what changed samples would teach says nothing: the run goes on with what the checkpoint has */
+	return !out->differs && !out->was.changed && (spec->train || out->set[GT_TRAIN].raw) ? compare(spec, ds, out, err) : GT_OK;
 }
 
 /* Refuses keys of texts for a table without texts. */
@@ -203,11 +428,18 @@ static enum gt_code read_and_learn(const struct gt_session_spec *spec, struct gt
                                    struct gt_err *err)
 {
 	struct gt_dataset *d = &out->set[GT_TRAIN];
+	if (spec->ckpt)
+		GT_TRY(gt_data_facts_learned(spec->ckpt, gt_dataset_learning(ds), &out->learned, err));
 	if (out->wanted[GT_TRAIN]) {
 		GT_TRY(gt_dataset_read(ds, GT_TRAIN, d, err));
+		if (spec->ckpt && d->learning->mark)
+			GT_TRY(d->learning->mark(out->learned, d, err));
 		GT_TRY(split_train(spec->conf, ds, out, err));
+		GT_TRY(compare_split(spec, out, GT_TRAIN, err));
 	}
 	GT_TRY(learn(spec, ds, out, err));
+	if (d->raw && !spec->ckpt && d->learning->mark)
+		GT_TRY(d->learning->mark(out->learned, d, err));
 	GT_TRY(check_texts(spec->conf, out->learned, err));
 	ds->learned = out->learned;
 	out->reading = d->raw ? d->learning->raw_bytes(d->raw, out->learned) : 0;
@@ -254,6 +486,7 @@ static enum gt_code read_splits(const struct gt_session_spec *spec, struct gt_se
 {
 	struct gt_dataset_spec ds = dataset_spec(spec->conf);
 	ds.skipped = out->skipped;
+	GT_TRY(read_known(spec, &ds, out, err));
 	struct job job[GT_SPLITS] = {0};
 	struct gt_err why = {0};
 	if (gt_dataset_learning(&ds)) {
@@ -279,9 +512,13 @@ static enum gt_code read_splits(const struct gt_session_spec *spec, struct gt_se
 			*err = job[i].err;
 		return job[i].code;
 	}
-	if (out->learned || out->missing[GT_TRAIN] || !out->wanted[GT_TRAIN])
-		return GT_OK;
-	return split_train(spec->conf, &ds, out, err);
+	find_contents(spec, out);
+	if (!out->learned && !out->missing[GT_TRAIN] && out->wanted[GT_TRAIN])
+		GT_TRY(split_train(spec->conf, &ds, out, err));
+	for (int i = out->learned ? GT_VALID : GT_TRAIN; i < GT_SPLITS; i++)
+		GT_TRY(compare_split(spec, out, (enum gt_split)i, err));
+	say_changes(out);
+	return list_used(spec, out, err);
 }
 
 /* Says what to do if the data of a checkpoint is no longer where its config has it. */
@@ -325,6 +562,9 @@ void gt_session_free_data(struct gt_session_files *f)
 	}
 	gt_dataset_free(&f->like);
 	gt_learned_free(f->learned);
+	gt_used_free(&f->was);
+	gt_used_free(&f->used);
+	gt_arena_close(f->memory);
 	gt_skipped_close(f->skipped);
 	*f = (struct gt_session_files){0};
 }
@@ -351,7 +591,7 @@ static enum gt_code set_view(struct gt_session *s, enum gt_split split, struct g
 		                      "\"valid\" of its own, with %lld samples; remove this key", (long long)n);
 	if (split != GT_VALID || n)
 		s->data.view[split] = f->index[split] ? view_of(s, split, f->index[split], f->count[split]) : view_of(s, split, NULL, n);
-	if (split == GT_TRAIN && f->index[GT_VALID])
+	if (split == GT_TRAIN && f->index[GT_TRAIN])
 		s->data.view[GT_VALID] = view_of(s, GT_TRAIN, f->index[GT_VALID], f->count[GT_VALID]);
 	return GT_OK;
 }
@@ -401,6 +641,7 @@ enum gt_code gt_session_data_open(struct gt_session *s, const struct gt_session_
 	if (first) {
 		s->data.facts = gt_session_facts_of(first);
 		s->data.facts.learned = s->data.files->learned;
+		s->data.facts.samples = s->data.files->used.listed && !s->at.rank ? &s->data.files->used : NULL; /* rank 0 writes checkpoints */
 		GT_TRY(gt_session_set_lists(s, first, err));
 	}
 	GT_TRY(name_values(s, err));

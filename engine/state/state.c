@@ -160,6 +160,7 @@ static enum gt_code load_facts(struct gt_session *s, const struct gt_ckpt *c, st
 	facts.weights = s->data.facts.weights; /* those that the session uses: train.class_weights may have changed */
 	facts.nweights = s->data.facts.nweights;
 	facts.learned = s->data.facts.learned;
+	facts.samples = s->data.facts.samples;
 	s->data.facts = facts;
 	return gt_data_facts_print(&facts, s->arena, &s->data.facts_text, err);
 }

@@ -19,7 +19,7 @@
 
 #define GT_CKPT_MANIFEST "manifest.json"
 #define GT_CKPT_MANIFEST_MAX 65536    /* maximum bytes of a manifest */
-#define GT_CKPT_TEXT_MAX (64 << 20)   /* maximum bytes of config.cfg and of data.json */
+#define GT_CKPT_TEXT_MAX (128 << 20)   /* maximum bytes of config.cfg and of data.json */
 
 /* The files of a checkpoint: X(id, name, required). The ids of the two tensor files are values of `file` in gt_ckpt_tensor_at(). */
 #define GT_CKPT_FILES(X)                                    \

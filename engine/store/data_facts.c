@@ -1,6 +1,7 @@
 #include "store/data_facts.h"
 #include "base/json.h"
 #include "store/json_read.h"
+#include "store/sample_json.h"
 #include "store/table_json.h"
 #include "store/text_json.h"
 #include <math.h>
@@ -33,6 +34,8 @@ enum gt_code gt_data_facts_print(const struct gt_data_facts *f, struct gt_arena 
 	if (f->learned && f->learned->table.ncolumns)
 		gt_table_json_put(&j, "table", &f->learned->table);
 	enum gt_code code = f->learned && f->learned->text.ids ? gt_text_json_put(&j, "text", &f->learned->text, err) : GT_OK;
+	if (code == GT_OK && f->samples)
+		code = gt_sample_json_put(&j, "samples", f->samples, err);
 	gt_json_end(&j);
 	if (code == GT_OK)
 		code = gt_json_finish(&j, &line, err);
@@ -170,6 +173,20 @@ enum gt_code gt_data_facts_learned(const struct gt_ckpt *c, const struct gt_lear
 		gt_learned_free(*out);
 		*out = NULL;
 	}
+	return code;
+}
+
+enum gt_code gt_data_facts_samples(const struct gt_ckpt *c, struct gt_used_samples *out, struct gt_err *err)
+{
+	struct gt_arena *a;
+	const struct gt_json_value *v;
+	const char *path = NULL;
+	*out = (struct gt_used_samples){0};
+	GT_TRY(gt_arena_open(&a, err));
+	enum gt_code code = parse(c, a, &path, &v, err);
+	if (code == GT_OK)
+		code = gt_sample_json_get(gt_json_member(v, "samples"), path, out, err);
+	gt_arena_close(a);
 	return code;
 }
 

@@ -5,6 +5,7 @@
  *          same ones.
  * class_weights  the weights of the classes in the loss that train.class_weights = "auto" has computed.
  * table    what was learned about the columns of a table (table_json.h).
+ * samples  the samples that the run used, for data whose samples have marks (sample_json.h).
  * text     what was learned from texts, or from columns of texts: "vocabulary", in the text form of datasets/text/vocab.h (NULL: the
  *          tokenizer has none), and "ids", the number of different tokens. */
 #ifndef GT_STORE_DATA_FACTS_H
@@ -12,6 +13,7 @@
 
 #include "learned.h"
 #include "store/ckpt.h"
+#include "used_samples.h"
 
 struct gt_data_facts {
 	bool files;               /* the images were encoded files */
@@ -20,6 +22,7 @@ struct gt_data_facts {
 	int64_t nweights;         /* 0: the weights of the classes are not computed */
 	const double *weights;    /* [nweights]; NULL: none */
 	const struct gt_learned *learned; /* what a format has learned; NULL: nothing. gt_data_facts_read does not set it */
+	const struct gt_used_samples *samples; /* the samples of the run; NULL: none. gt_data_facts_read does not set it */
 };
 
 /* Writes data.json to *text, in the arena; NULL if there is nothing to write. */
@@ -28,6 +31,8 @@ enum gt_code gt_data_facts_print(const struct gt_data_facts *f, struct gt_arena 
 enum gt_code gt_data_facts_read(const struct gt_ckpt *c, struct gt_arena *a, struct gt_data_facts *out, struct gt_err *err);
 /* Reads what the format `by` has learned. The caller frees *out with gt_learned_free. GT_EDATA: the checkpoint does not have it. */
 enum gt_code gt_data_facts_learned(const struct gt_ckpt *c, const struct gt_learning *by, struct gt_learned **out, struct gt_err *err);
+/* Reads the samples that the run of the checkpoint used. The caller frees *out with gt_used_free. */
+enum gt_code gt_data_facts_samples(const struct gt_ckpt *c, struct gt_used_samples *out, struct gt_err *err);
 /* Checks that the data now teaches what the checkpoint has. GT_EDATA names the first difference. */
 enum gt_code gt_data_learned_compare(const struct gt_learned *ckpt, const struct gt_learned *now, const char *where, const char *path,
                                      struct gt_err *err);

@@ -5,7 +5,7 @@
 #include "base/arena.h"
 #include "base/memstream.h"
 #include "conf/conf_string.h"
-#include "exec/permute.h"
+#include "exec/split_samples.h"
 #include "skipped.h"
 #include "table/cell.h"
 #include "table/table_facts.h"
@@ -73,51 +73,49 @@ static bool few_rows(struct look *l, struct gt_table_spec *spec)
 	return spec->ncolumns > 0;
 }
 
-/* Rejects a target with classes that would be evaluated but not trained, with which a run fails. group: the class of each row. */
-static enum gt_code check_classes(const struct look *l, const int32_t *group, int64_t groups, const int64_t *valid, int64_t nvalid,
-                                  struct gt_err *err)
+/* Rejects a target of identifiers. */
+static enum gt_code check_classes(const struct look *l, int64_t groups, struct gt_err *err)
 {
 	char shown[GT_CELL_SHOWN];
-	int64_t single = 0, row = -1, line;
-	gt_cell_shown(l->target[0], shown);
-	if (groups == l->rows)
-		return gt_fail(err, GT_EUSAGE, "--target %s: expected a column of classes or of numbers, got words that are different in each of "
-		               "the %lld rows, such as identifiers; choose another column", shown, (long long)groups);
-	int64_t *n = calloc((size_t)groups, sizeof *n);
-	if (!n)
-		return gt_fail_memory(err, (size_t)groups * sizeof *n);
-	for (int64_t i = 0; i < l->rows; i++)
-		n[group[i]]++;
-	for (int64_t i = 0; i < groups; i++)
-		single += n[i] == 1;
-	for (int64_t i = 0; i < nvalid && row < 0; i++)
-		row = n[group[valid[i]]] == 1 ? valid[i] : -1; /* the split takes at most a fifth of a class, rounded up */
-	free(n);
-	if (row < 0)
+	if (groups < l->rows)
 		return GT_OK;
-	const char *path = gt_table_where(&l->table, row, &line);
-	return gt_fail(err, GT_EDATA, "%.400s:%lld: column \"%s\": expected a class of two or more rows, got one that only this row has, as "
-	               "%lld of %lld classes; remove such rows, merge the classes, or choose another column for --target",
-	               path, (long long)line, shown, (long long)single, (long long)groups);
+	return gt_fail(err, GT_EUSAGE, "--target %s: expected a column of classes or of numbers, got words that are different in each of "
+	               "the %lld rows, such as identifiers; choose another column", gt_cell_shown(l->target[0], shown), (long long)groups);
+}
+
+/* Writes the rows that a run of the config trains with to train, and their number to l->ntrain. group: the class of each row. */
+static enum gt_code divide(struct look *l, const int32_t *group, int64_t groups, int64_t *train, struct gt_err *err)
+{
+	size_t n = (size_t)l->rows;
+	struct gt_sample_mark *mark = calloc(n, sizeof *mark);
+	char *is_valid = malloc(n);
+	enum gt_code code = mark && is_valid ? GT_OK : gt_fail_memory(err, n * sizeof *mark);
+	for (size_t i = 0; i < n && code == GT_OK; i++)
+		mark[i].id = l->table.row_id[i];
+	if (code == GT_OK)
+		code = gt_split_samples(SEED, VALID, mark, l->rows, group, groups, NULL, is_valid, err);
+	l->ntrain = 0;
+	for (int64_t i = 0; i < l->rows && code == GT_OK; i++)
+		if (!is_valid[i])
+			train[l->ntrain++] = i;
+	free(mark);
+	free(is_valid);
+	return code;
 }
 
 /* Learns from the rows that a run of the config trains with. */
 static enum gt_code learn(struct look *l, struct gt_table_spec *spec, struct gt_err *err)
 {
-	int64_t groups = 0, nvalid = (int64_t)(VALID * (double)l->rows + 0.5);
-	int64_t *train = malloc((size_t)l->rows * sizeof *train), *valid = malloc((size_t)(nvalid + 1) * sizeof *valid);
+	int64_t groups = 0, *train = malloc((size_t)l->rows * sizeof *train);
 	int32_t *group = malloc((size_t)l->rows * sizeof *group);
-	l->ntrain = l->rows - nvalid;
-	enum gt_code code = train && valid && group ? GT_OK : gt_fail_memory(err, (size_t)l->rows * sizeof *train);
+	enum gt_code code = train && group ? GT_OK : gt_fail_memory(err, (size_t)l->rows * sizeof *train);
 	if (code == GT_OK)
 		code = gt_table_strata(&l->table, spec, group, &groups, err);
 	spec->task = task_of(l, groups);
 	if (code == GT_OK && spec->task == GT_TASK_CLASSES)
-		code = gt_permute_split_classes(SEED, group, l->rows, groups, nvalid, train, valid, err);
-	if (code == GT_OK && spec->task == GT_TASK_CLASSES)
-		code = check_classes(l, group, groups, valid, nvalid, err);
-	else if (code == GT_OK)
-		code = gt_permute_split(SEED, l->rows, nvalid, train, valid, err);
+		code = check_classes(l, groups, err);
+	if (code == GT_OK)
+		code = divide(l, group, spec->task == GT_TASK_CLASSES ? groups : 0, train, err);
 	if (code == GT_OK)
 		code = gt_table_learn(&l->table, spec, train, l->ntrain, &l->facts, err);
 	if (code == GT_OK && few_rows(l, spec)) {
@@ -125,7 +123,6 @@ static enum gt_code learn(struct look *l, struct gt_table_spec *spec, struct gt_
 		code = gt_table_learn(&l->table, spec, train, l->ntrain, &l->facts, err);
 	}
 	free(train);
-	free(valid);
 	free(group);
 	return code;
 }

@@ -32,6 +32,19 @@ gives() {
 	fi
 }
 
+# divides NAME TOTAL ARGS...: gtrain check ARGS divides TOTAL samples, of which about a fifth are in the split valid
+divides() {
+	local name=$1 total=$2
+	shift 2
+	run check "$@"
+	if tr -d , <"$tmp/out" | grep -o '[0-9]* train [0-9]* valid' | head -n 1 |
+		awk -v n="$total" '{ some = 1; d = $3 / n - 0.2 } END { exit !(some && $1 + $3 == n && d < 0.06 && d > -0.06) }'; then
+		pass "$name"
+	else
+		fail "$name" "status $rc, not $total samples with a fifth in valid: $(grep -o '[0-9,]* train.*' "$tmp/out" | head -n 1)"
+	fi
+}
+
 # the names of the commands, from the help
 commands() { "$gtrain" -h | sed -n '/^commands/,/^$/s/^  \([a-z-]*\) .*/\1/p'; }
 

@@ -1,0 +1,31 @@
+/* Marks of samples: by which they are recognised when their data is read again, whatever their number in it is.
+ *
+ *     gt_dataset_read(&spec, GT_TRAIN, &d, err);     d.mark[i].id: what identifies sample i
+ *     gt_source_contents(d.source, d.mark, d.n);     d.mark[i].content, of images; texts and rows have it already
+ *
+ * What a sample is:
+ *     image or text in a file   id: its path in the split (class folder and name, or the path in the list)
+ *                               content: of an image, the size and the last 4 KiB of its file; of a text, all of it
+ *     row of a table            id: the texts of all columns, whatever their types; equal rows have the same id
+ *                               content: the values of the columns that the model uses
+ * In the content of a row, a number counts by its value, so that 1 and 1.0 are the same. Arrays (IDX, CIFAR, synthetic data) have no marks:
+ * their samples are identified by their numbers. */
+#ifndef GT_DATASETS_SAMPLE_MARK_H
+#define GT_DATASETS_SAMPLE_MARK_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct gt_sample_mark {
+	uint64_t id;      /* hash of 48 bits */
+	uint64_t content; /* hash of 48 bits; 0: not known */
+	uint32_t label;   /* hash of 24 bits of the labels or targets that a list gives; 0: the data has no list */
+	int32_t stratum;  /* class of the sample, for a stratified split; 0 if it has none */
+};
+
+/* Returns the hash of n bytes, 48 bits and not 0. */
+uint64_t gt_mark_hash(const void *data, size_t n, uint64_t seed);
+/* Returns the hash of a path: "./a//b" is "a/b". */
+uint64_t gt_mark_path(const char *path);
+
+#endif

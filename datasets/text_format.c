@@ -82,7 +82,9 @@ static enum gt_code read_texts(const struct gt_dataset_spec *spec, enum gt_split
 			code = gt_skipped_add(spec->skipped, (int)split, i, why.msg, err);
 			continue;
 		}
-		if (code != GT_OK && err)
+		if (code == GT_EDATA)
+			gt_fail(err, code, "%s; to leave out such files, write data.on_error = \"skip\"", why.msg);
+		else if (code != GT_OK && err)
 			*err = why;
 		if (code == GT_OK)
 			code = gt_texts_add(&raw->texts, (const char *)buf.data, buf.size, err);

@@ -617,7 +617,7 @@ static enum gt_code name_values(struct gt_session *s, struct gt_err *err)
 
 enum gt_code gt_session_data_open(struct gt_session *s, const struct gt_session_spec *spec, struct gt_err *err)
 {
-	if (s->conf->data.on_error == GT_ON_ERROR_SKIP && spec->train) /* scores are those of all images */
+	if (s->conf->data.on_error == GT_ON_ERROR_SKIP)
 		GT_TRY(gt_skipped_open(&s->data.skipped, err));
 	const struct gt_dataset *first = NULL; /* the first split that was found */
 	for (int i = 0; i < GT_SPLITS; i++)

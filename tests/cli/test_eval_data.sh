@@ -1,5 +1,5 @@
 #!/bin/bash
-# `gtrain eval CKPT DATA` measures all of other data, and says which class is not known.
+# `gtrain eval CKPT DATA` measures all of other data, and says which class is not known. A damaged file that a run skips is skipped by eval.
 # tests/run: beside others
 # shellcheck source=tests/cli/cli.sh
 . "$(dirname "$0")/cli.sh"
@@ -103,3 +103,24 @@ sed -e 's/root = "old"; format = "folder"/root = "arrays"/; s/ valid = 0.25;//; 
 gives arrays_test 0 out '(10 samples' eval run-arrays
 gives arrays_data 0 out '(14 samples' eval run-arrays more-images-idx3-ubyte
 gives arrays_folder 64 err 'expected an IDX file of images' eval run-arrays new
+
+# a damaged file: the message names the remedy; a run that skips it proposes an evaluation that skips it too
+for i in $(seq 10 39); do truncate -s 60 old/dark/$i.png; done
+truncate -s 0 old-texts/dark/20.txt
+gives damaged_remedy 65 err '; to leave out such files, write data.on_error = "skip"' run images.cfg -q -o stopped
+gives damaged_text_remedy 65 err \
+	'old-texts/dark/20.txt: expected 1 byte to 256 MiB, got 0 bytes; to leave out such files, write data.on_error' \
+	run texts.cfg -q -o stopped-texts
+run run images.cfg -o skipped -s data.on_error=skip
+next=$(sed -n 's/^next: .*gtrain //p' err)
+# shellcheck disable=SC2086
+gives damaged_next 0 out ' samples' ${next:-none}
+gives damaged_counts 0 err '/old/dark/' eval skipped
+n=$("$gtrain" eval skipped --json 2>err | sed -n 's/.*"samples":\([0-9]*\).*/\1/p')
+whole=$("$gtrain" eval run-images --split valid -s data.on_error=skip --report --json 2>err |
+	sed -n 's/.*"name":"light"[^}]*"support":\([0-9]*\).*/\1/p')
+if [ "${n:-0}" -gt 0 ] && [ "$n" = "${whole:-none}" ]; then
+	pass damaged_samples
+else
+	fail damaged_samples "$n samples, $whole are not damaged"
+fi

@@ -79,6 +79,19 @@ static bool all_zero(const uint8_t *h)
 	return true;
 }
 
+/* Parses a number of n decimal digits below 2^63. */
+static bool decimal(const char *p, size_t n, uint64_t *out)
+{
+	uint64_t v = 0;
+	for (size_t i = 0; i < n; i++) {
+		if (p[i] < '0' || p[i] > '9' || v > (INT64_MAX - 9) / 10)
+			return false;
+		v = v * 10 + (uint64_t)(p[i] - '0');
+	}
+	*out = v;
+	return n > 0;
+}
+
 /* Reads the records "LENGTH KEY=VALUE\n" of an 'x' header for the next member. */
 static enum gt_code read_pax(struct tar *t, uint64_t offset, uint64_t size, struct gt_err *err)
 {
@@ -91,7 +104,7 @@ static enum gt_code read_pax(struct tar *t, uint64_t offset, uint64_t size, stru
 	text[size] = 0;
 	while (code == GT_OK && p < end) {
 		char *rest;
-		unsigned long n = strtoul(p, &rest, 10);
+		unsigned long n = *p >= '0' && *p <= '9' ? strtoul(p, &rest, 10) : (rest = p, 0);
 		char *equals = *rest == ' ' ? strchr(rest, '=') : NULL;
 		if (n < 5 || n > (size_t)(end - p) || !equals || equals >= p + n || p[n - 1] != '\n') {
 			code = damaged(t, "an extended header that is not valid", err);
@@ -100,13 +113,17 @@ static enum gt_code read_pax(struct tar *t, uint64_t offset, uint64_t size, stru
 		p[n - 1] = 0;
 		*equals = 0;
 		const char *key = rest + 1, *value = equals + 1;
+		size_t len = (size_t)(p + n - 1 - value);
 		if (!strcmp(key, "path")) {
-			if (strlen(value) >= sizeof t->path)
+			if (len >= sizeof t->path)
 				code = damaged(t, "a path of more than 4095 bytes", err);
+			else if (memchr(value, 0, len))
+				code = damaged(t, "a path with a NUL byte", err);
 			else
 				strcpy(t->path, value);
 		} else if (!strcmp(key, "size")) {
-			t->size = strtoull(value, NULL, 10);
+			if (!decimal(value, len, &t->size))
+				code = damaged(t, "a size that is no number of bytes", err);
 		} else if (!strncmp(key, "GNU.sparse.", 11)) {
 			t->sparse = true;
 		}
@@ -122,6 +139,12 @@ static enum gt_code read_long_name(struct tar *t, uint64_t offset, uint64_t size
 		return damaged(t, "a path of more than 4095 bytes", err);
 	GT_TRY(read_at(t, t->path, size, offset, err));
 	t->path[size] = 0;
+	size_t len = strlen(t->path);
+	if (!len)
+		return damaged(t, "an empty long name", err);
+	for (size_t i = len; i < size; i++)
+		if (t->path[i])
+			return damaged(t, "a long name with a NUL byte", err);
 	return GT_OK;
 }
 
@@ -149,19 +172,34 @@ static bool leaves_archive(const char *path)
 	return false;
 }
 
+/* Removes what does not change a path: "./" and further slashes, as in "./a//b". */
+static void clean(char *path)
+{
+	char *to = path;
+	bool begin = true;
+	for (const char *p = path; *p; p++) {
+		if (begin && (*p == '/' || (p[0] == '.' && p[1] == '/'))) {
+			p += *p == '.';
+			continue;
+		}
+		begin = *p == '/';
+		*to++ = *p;
+	}
+	*to = 0;
+}
+
 /* Adds the member that begins with header h, if it is wanted. */
 static enum gt_code add_member(struct tar *t, struct gt_source *s, const uint8_t *h, uint64_t size, bool (*wanted)(const char *path),
                                struct gt_err *err)
 {
 	char own[300];
-	const char *path = t->path;
-	char type = (char)h[TYPE];
+	char *path = t->path, type = (char)h[TYPE];
 	if (!*path) {
 		header_path(h, own);
 		path = own;
 	}
-	while (path[0] == '.' && path[1] == '/')
-		path += 2;
+	if (*path != '/')
+		clean(path);
 	if (type == '5' || !wanted(path))
 		return GT_OK;
 	if (leaves_archive(path))
@@ -176,6 +214,25 @@ static enum gt_code add_member(struct tar *t, struct gt_source *s, const uint8_t
 		return gt_fail(err, GT_EDATA, "%s: member %.300s is a special file of type '%c'; expected a regular file", s->root, path,
 		               type >= ' ' && type < 127 ? type : '?');
 	return gt_source_add(s, path, t->at + BLOCK, size, err);
+}
+
+static int by_path_and_place(const void *a, const void *b, void *names)
+{
+	const struct gt_source_file *x = a, *y = b;
+	int d = strcmp((char *)names + x->name, (char *)names + y->name);
+	return d ? d : (x->offset > y->offset) - (x->offset < y->offset);
+}
+
+/* Of members of the same path, keeps the last one, which tar would leave on the disk. */
+static void keep_last(struct gt_source *s)
+{
+	int64_t kept = 0;
+	if (s->n > 1)
+		qsort_r(s->file, (size_t)s->n, sizeof *s->file, by_path_and_place, s->names);
+	for (int64_t i = 0; i < s->n; i++)
+		if (i + 1 == s->n || strcmp(gt_source_path(s, i), gt_source_path(s, i + 1)))
+			s->file[kept++] = s->file[i];
+	s->n = kept;
 }
 
 enum gt_code gt_tar_list(struct gt_source *s, bool (*wanted)(const char *path), struct gt_err *err)
@@ -228,5 +285,7 @@ enum gt_code gt_tar_list(struct gt_source *s, bool (*wanted)(const char *path), 
 		t->at += BLOCK + (size + BLOCK - 1) / BLOCK * BLOCK;
 	}
 	free(t);
+	if (code == GT_OK)
+		keep_last(s);
 	return code;
 }

@@ -106,10 +106,12 @@ static bool get_part(const struct gt_json_value *v, enum part part, struct gt_sa
 	return true;
 }
 
-static enum gt_code get_list(const struct gt_json_value *v, const char *path, const char *key, struct gt_sample_list *l, struct gt_err *err)
+static enum gt_code get_list(const struct gt_json_value *v, const char *path, const char *key, struct gt_sample_list *l,
+                             struct gt_err *err)
 {
-	const struct gt_json_value *part[] = {
-	    gt_json_member(v, part_names[ID]), gt_json_member(v, part_names[CONTENT]), gt_json_member(v, part_names[LABELS])};
+	const struct gt_json_value *part[3];
+	for (int i = 0; i < 3; i++)
+		part[i] = gt_json_member(v, part_names[i]);
 	const char *ids = gt_json_text(part[ID]);
 	if (!v)
 		return GT_OK;
@@ -120,10 +122,12 @@ static enum gt_code get_list(const struct gt_json_value *v, const char *path, co
 	bool good = n && get_part(part[ID], ID, l);
 	for (size_t i = 0; i < n && good; i++)
 		l->mark[i].content = l->mark[i].id;
-	good = good && (!part[CONTENT] || get_part(part[CONTENT], CONTENT, l)) && (!part[LABELS] || get_part(part[LABELS], LABELS, l));
-	return good ? GT_OK
-	            : gt_fail(err, GT_EDATA, "%s: expected \"%s\" in \"samples\" to have texts of 8 digits a sample in \"id\" and \"content\", and "
-	                      "of 4 in \"label\"", path, key);
+	for (int i = CONTENT; i <= LABELS; i++)
+		good = good && (!part[i] || get_part(part[i], (enum part)i, l));
+	if (good)
+		return GT_OK;
+	return gt_fail(err, GT_EDATA, "%s: expected \"%s\" in \"samples\" to have texts of 8 digits a sample in \"id\" and \"content\", "
+	               "and of 4 in \"label\"", path, key);
 }
 
 enum gt_code gt_sample_json_get(const struct gt_json_value *v, const char *path, struct gt_used_samples *out, struct gt_err *err)

@@ -254,4 +254,93 @@ TEST(flipped_bytes_of_an_archive)
 	}
 }
 
+/* Appends a member to an archive: its name, its type, and n bytes of content. */
+static void add_member(FILE *f, const char *name, char type, const char *content, size_t n)
+{
+	char h[512] = {0};
+	unsigned sum = 0;
+	snprintf(h, 100, "%s", name);
+	snprintf(h + 124, 12, "%011zo", n);
+	memcpy(h + 100, "0000644", 8);
+	memset(h + 148, ' ', 8);
+	h[156] = type;
+	memcpy(h + 257, "ustar\00000", 8);
+	for (int i = 0; i < 512; i++)
+		sum += (unsigned char)h[i];
+	snprintf(h + 148, 7, "%06o", sum);
+	fwrite(h, 1, sizeof h, f);
+	fwrite(content, 1, n, f);
+	for (size_t i = n; i % 512; i++)
+		fputc(0, f);
+}
+
+static FILE *open_tar(const char *name)
+{
+	char path[600];
+	snprintf(path, sizeof path, "%s/%s", dir, name);
+	FILE *f = fopen(path, "w");
+	CHECK(f != NULL);
+	return f;
+}
+
+/* Checks that an archive whose first member has this header before it is refused, or, with words NULL, read. */
+static void header(char type, const char *content, size_t n, const char *words)
+{
+	FILE *f = open_tar("header.tar");
+	add_member(f, "header", type, content, n);
+	add_member(f, "a/0.png", '0', "zero", 4);
+	add_member(f, "b/1.png", '0', "one", 3);
+	fclose(f);
+	if (words)
+		refuse("header.tar", GT_TRAIN, GT_EDATA, words);
+	else
+		expect("header.tar", GT_TRAIN, "0:a/x.png 1:b/1.png");
+}
+
+TEST(headers_of_an_archive)
+{
+#define H(type, text, words) header(type, text, sizeof text - 1, words)
+	H('x', "17 path=a/x.png\n", "an extended header that is not valid"); /* 16 bytes */
+	H('x', "16 path=a/x.png\n", NULL);
+	H('x', "16 path=a/\0.png\n", "damaged tar archive: a path with a NUL byte");
+	H('x', "10 size=4\n16 path=a/x.png\n", NULL);
+	H('x', "29 size=99999999999999999999\n", "damaged tar archive: a size that is no number of bytes");
+	H('x', "29 size=18446744073709551615\n", "a size that is no number of bytes");
+	H('x', "11 size=-5\n", "a size that is no number of bytes");
+	H('x', "12 size=abc\n", "a size that is no number of bytes");
+	H('x', "9 size=4 \n", "an extended header that is not valid");
+	H('x', "9 size=\n", "an extended header that is not valid");
+	H('x', "8 size=\n", "a size that is no number of bytes");
+	H('x', "11 size= 4\n", "a size that is no number of bytes");
+	H('x', "-1 path=a/x.png\n", "an extended header that is not valid");
+	H('L', "a/x.png", NULL);
+	H('L', "a/x.png\0", NULL);
+	H('L', "", "damaged tar archive: an empty long name");
+	H('L', "\0", "damaged tar archive: an empty long name");
+	H('L', "a/x.png\0y", "damaged tar archive: a long name with a NUL byte");
+}
+
+/* The last member of a path counts, however the path is written. */
+TEST(members_twice)
+{
+	static const char *const names[] = {"a/0.png", "./a/0.png", "a//0.png", ".//a/./0.png"};
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		struct gt_dataset d;
+		struct gt_err e = {0};
+		struct gt_bytes_buf buf = {0};
+		FILE *f = open_tar("twice.tar");
+		add_member(f, "a/0.png", '0', "first", 5);
+		add_member(f, "b/1.png", '0', "one", 3);
+		add_member(f, names[i], '0', "last", 4);
+		add_member(f, "b/2.png", '0', "two", 3);
+		fclose(f);
+		expect("twice.tar", GT_TRAIN, "0:a/0.png 1:b/1.png 1:b/2.png");
+		CHECK_OK(read_split("twice.tar", GT_TRAIN, &d, &e), e);
+		CHECK_OK(gt_source_read(d.source, 0, &buf, &e), e);
+		CHECK_MSG(buf.size == 4 && !memcmp(buf.data, "last", 4), "%s", names[i]);
+		free(buf.data);
+		gt_dataset_free(&d);
+	}
+}
+
 RUN_TESTS()

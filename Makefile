@@ -155,6 +155,24 @@ check-quick:
 check-only: tests
 	@tests/run $(BUILD) $(foreach t,$(TESTS) $(TEST_SH),$(if $(findstring $(T),$(t)),$(t)))
 
+## check-changed: builds without CUDA, runs the tests of the rooms that differ from HEAD, or from BASE=COMMIT (tests/rooms.txt)
+BASE ?= HEAD
+.PHONY: check-changed
+check-changed:
+	@scripts/deps.sh quick
+	@set -f; tests=$$(scripts/check-changed.sh $(BUILD) $(BASE)) && \
+		if [ -z "$$tests" ]; then echo 'check-changed: nothing that has tests differs from $(BASE)'; exit; fi; \
+		sim=$$(echo "$$tests" | grep -q /cudasim/ && echo $(CUDASIM)); \
+		$(MAKE) --no-print-directory -j$(shell nproc) CUDA= all $$sim $$(echo "$$tests" | grep -v '\.sh$$') && \
+		$(MAKE) --no-print-directory CUDA= check-deps check-headers && tests/run $(BUILD) $$tests
+
+## check-cuda: the tests that need a CUDA toolkit: cuDNN's plans, registers and spills, the kernels' PTX, the folder for a GPU's machine
+CUDA_TESTS := $(filter tests/cuda/% tests/ptx/% tests/gpu/%,$(TEST_SH))
+.PHONY: check-cuda
+check-cuda:
+	@if [ -z "$(CUDA)" ]; then echo 'check-cuda: there is no CUDA toolkit on this machine (make CUDA=DIR names one)'; \
+		else $(MAKE) --no-print-directory -j$(shell nproc) all $(TOOLS) $(CUDASIM) && tests/run $(BUILD) $(CUDA_TESTS); fi
+
 ## check-isa: the tests of operations, parity and resumed runs as on a processor with AVX2 and without AVX-512 (build/avx2)
 # The compiler uses AVX2 and no clones for more; oneDNN is limited by its own variable.
 ISA_BUILD := build/avx2

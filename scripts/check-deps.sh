@@ -182,5 +182,15 @@ done < <(git grep --untracked -lIz '' -- ':!tests/corpus' ':!tests/golden/*.txt'
 	}
 	END { print "files" files }')
 if [ $files -lt 20 ]; then echo "check-deps: measured the lines of only $files files"; fail=1; fi
+# The table of make check-changed has a row for every room, and its tests exist.
+while IFS=: read -r dir _; do
+	if [ -z "$dir" ] || [ ! -d "$dir" ] || [ ! -e tests/rooms.txt ]; then continue; fi
+	grep -q "^$dir/ " tests/rooms.txt || { echo "tests/rooms.txt: has no row for $dir/"; fail=1; }
+done <<<"$rules"
+while read -r path word; do
+	# shellcheck disable=SC2086
+	compgen -G "tests/${word%/*}/test_${word##*/}" >/dev/null || compgen -G "tests/${word%/*}/test_${word##*/}.c" >/dev/null ||
+		{ echo "tests/rooms.txt: the row of $path names $word, which does not exist"; fail=1; }
+done < <(sed '/^#/d' tests/rooms.txt 2>/dev/null | awk '{ for (i = 2; i <= NF; i++) print $1, $i }')
 [ $fail = 0 ] && echo "check-deps: includes run one way"
 exit $fail

@@ -1,5 +1,6 @@
 #!/bin/bash
 # scripts/check-deps.sh passes on a small tree that keeps its rules, and refuses each violation that is planted there, by the file's name.
+# scripts/check-changed.sh finds the tests of what differs.
 # shellcheck source=tests/cli/cli.sh
 . "$(dirname "$0")/../cli/cli.sh"
 command -v git >/dev/null || { skip check_deps 'git is not installed'; exit; }
@@ -75,3 +76,33 @@ printf '\t%136s\n' x >>doc1.md
 printf '%138s\303\274%s\n' x y >>doc1.md
 printf 'x\t%137s\n' x >>doc2.md
 refused too_long '^doc2.md:2: the line has 141 columns; at most 140 are allowed$'
+
+mkdir -p tests/unit && echo >tests/unit/test_low.c
+printf '%s unit/low\n' engine/base/ engine/plan/ kernels/ datasets/ >tests/rooms.txt
+refused room_without_tests '^tests/rooms.txt: has no row for cli/$'
+
+mkdir -p tests/unit && echo >tests/unit/test_low.c
+printf '%s unit/low\n' engine/base/ engine/plan/ kernels/ datasets/ cli/ cli/main.c\ unit/high >tests/rooms.txt
+refused test_missing '^tests/rooms.txt: the row of cli/main.c names unit/high, which does not exist$'
+
+# make check-changed: the row with the longest path, globs, a changed test itself, and nothing twice
+cp "$src/scripts/check-changed.sh" scripts/
+mkdir -p tests/{unit,cli}
+touch tests/unit/test_{low,plan}.c tests/cli/test_{one,two}.sh
+printf '%s\n' '# table' 'engine/ unit/low' 'engine/plan/ unit/plan cli/*.sh' >tests/rooms.txt
+git add -A && git -c user.name=x -c user.email=x@x commit -qm tree
+selects() { # NAME EXPECTED ARGS...
+	local name=$1 want=$2 got
+	shift 2
+	got=$(scripts/check-changed.sh b "$@" 2>&1 | paste -sd' ')
+	if [ "$got" = "$want" ]; then pass "changed_$name"; else fail "changed_$name" "$got"; fi
+}
+selects nothing ''
+echo >>engine/base/low.c
+selects room b/tests/unit/test_low
+echo >>engine/plan/top.c
+selects longest 'b/tests/unit/test_low b/tests/unit/test_plan tests/cli/test_one.sh tests/cli/test_two.sh'
+git add -A && git -c user.name=x -c user.email=x@x commit -qm more
+echo >tests/unit/test_new.c
+selects test 'b/tests/unit/test_new'
+selects since 'b/tests/unit/test_low b/tests/unit/test_new b/tests/unit/test_plan tests/cli/test_one.sh tests/cli/test_two.sh' HEAD~1

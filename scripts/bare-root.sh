@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# bare-root.sh RELEASE COMMAND: runs COMMAND, a line of shell, in a fresh clone of this repository's HEAD in a bare Debian root: RELEASE (12
+# or 13), git, make and CA certificates, and nothing else: no CUDA, no Python, no compiler. The exit status is COMMAND's; 77 and a sentence
+# if this machine cannot make such a root: it takes root, Debian's debootstrap (installed if missing) and the right to mount.
+# The root is made once, in $BARE_ROOTS (/var/tmp/bare-roots). Each call works in an overlay of it, or in a copy, which is removed at the
+# end, so that nothing that an earlier call installed is there.
+set -euo pipefail
+release=${1:?usage: bare-root.sh 12|13 COMMAND} command=${2:?usage: bare-root.sh 12|13 COMMAND}
+case $release in 12) suite=bookworm ;; 13) suite=trixie ;; *) echo 'bare-root: expected release 12 or 13' >&2; exit 64 ;; esac
+cannot() { echo "bare-root: no bare root of Debian $release on this machine: $1" >&2; exit 77; }
+repo=$(git -C "$(dirname "$0")" rev-parse --show-toplevel)
+roots=${BARE_ROOTS:-/var/tmp/bare-roots} base=${BARE_ROOTS:-/var/tmp/bare-roots}/$suite
+[ "$(id -u)" = 0 ] || cannot 'only root can make one'
+sources=/etc/apt/sources.list.d/debian.sources
+[ -e $sources ] || cannot "there is no $sources to take the mirror from"
+unshare --mount true 2>/dev/null || cannot 'mounting is not permitted'
+command -v debootstrap >/dev/null || { apt-get update -qq && apt-get install -y -qq --no-install-recommends debootstrap; } \
+	>/dev/null 2>&1 || cannot 'debootstrap cannot be installed'
+mkdir -p "$roots"
+exec 9>"$roots/$suite.lock"
+flock 9
+if [ ! -e "$base/.ready" ]; then
+	rm -rf "$base"
+	here=$(sed -n 's/^Suites: *\([a-z]*\).*/\1/p' $sources | head -n 1)
+	debootstrap --variant=minbase --include=git,make,ca-certificates $suite "$base" "$(sed -n 's/^URIs: *//p' $sources | head -n 1)" \
+		>"$roots/$suite.log" 2>&1 || cannot "debootstrap failed: $(tail -n 1 "$roots/$suite.log")"
+	rm -f "$base/etc/apt/sources.list"
+	sed "s/$here/$suite/g" $sources >"$base$sources"
+	cp /etc/resolv.conf /etc/hosts "$base/etc/"
+	# how this machine reaches its mirror: proxies and certificates
+	cp /etc/apt/apt.conf.d/99* "$base/etc/apt/apt.conf.d/" 2>/dev/null || true
+	mkdir -p "$base/usr/local/share/ca-certificates"
+	cp /usr/local/share/ca-certificates/*.crt "$base/usr/local/share/ca-certificates/" 2>/dev/null || true
+	chroot "$base" update-ca-certificates >/dev/null 2>&1
+	rm -rf "$base"/var/cache/apt/archives/*.deb
+	touch "$base/.ready"
+fi
+flock -u 9
+work=$(mktemp -d "$roots/$suite.XXXXXX") root=
+finish() {
+	umount -R "$root/proc" "$root/dev" 2>/dev/null || true
+	umount "$root" 2>/dev/null || true
+	rm -rf --one-file-system "$work"
+}
+trap finish EXIT
+root=$work/root
+mkdir "$root" "$work/upper" "$work/work"
+mount -t overlay overlay -o "lowerdir=$base,upperdir=$work/upper,workdir=$work/work" "$root" 2>/dev/null || cp -a "$base/." "$root/"
+mount -t proc proc "$root/proc"
+mount --rbind /dev "$root/dev"
+mount --make-rslave "$root/dev"
+git clone -q --no-hardlinks "$repo" "$root/root/gtrain"
+mapfile -t environment < <(env | grep -iE '^(https?_proxy|no_proxy|PIP_[A-Z_]*|SSL_CERT_FILE|REQUESTS_CA_BUNDLE|TEST_[A-Z]*|CI)=' || true)
+chroot "$root" /usr/bin/env -i HOME=/root PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 \
+	"${environment[@]}" /bin/bash -c "cd /root/gtrain && $command"

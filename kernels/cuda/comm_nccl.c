@@ -2,9 +2,9 @@
  * streams and can be captured in a graph. NCCL forms the sum of more than two ranks in an order of its own (fixed_tree = false). The
  * maximum of a NaN and a number may be either of them.
  *
- * The library is opened with the first group. Its communicators do not block (ncclConfig_t.blocking = 0), so that every call has a
- * deadline. Queued work has a deadline too: while the host waits for a stream (gt_cuda_finish), look() asks for errors of the group and of
- * the hosts' group, which detects a rank that died. After the deadline it aborts the groups, which ends their kernels. */
+ * The library is opened with the first group. Its communicators do not block (ncclConfig_t.blocking = 0), so that every call but the abort
+ * has a deadline. Queued work has a deadline too: while the host waits for a stream (gt_cuda_finish), look() asks for errors of the group
+ * and of the hosts' group, which detects a rank that died. After the deadline it aborts the groups, which ends their kernels. */
 #include "base/clock.h"
 #include "cuda/nccl_lib.h"
 #include <stdatomic.h>
@@ -58,14 +58,27 @@ static enum gt_code report_failure(struct root *r, struct gt_err *err)
 }
 
 /* Aborts all groups, which ends kernels that wait for other ranks. Only the thread that uses the groups may call this, because no other
- * thread may be in a call of NCCL with them. */
+ * thread may be in a call of NCCL with them. ncclCommAbort blocks, whatever ncclConfig_t.blocking is, until
+ * - no graph with captured calls of the communicator exists (commDestroySync in NCCL's source): they are destroyed first;
+ * - the device is idle, because it frees device memory: one NCCL group sets the flags of all communicators before it waits for any.
+ * After an error that makes every CUDA call fail, neither would come about, so the communicators are left as they are. The process ends
+ * soon. */
 static void collapse(struct root *r)
 {
+	bool any = false;
+	for (struct group *g = r->groups; g; g = g->next)
+		any |= g->comm != NULL;
+	if (!any)
+		return;
+	gt_cuda_drop_graphs(r->dev);
+	bool grouped = !r->dev->lost && r->nccl.ncclGroupStart() == ncclSuccess;
 	for (struct group *g = r->groups; g; g = g->next) {
-		if (g->comm)
+		if (g->comm && !r->dev->lost)
 			r->nccl.ncclCommAbort(g->comm);
 		g->comm = NULL;
 	}
+	if (grouped)
+		r->nccl.ncclGroupEnd();
 }
 
 /* Records that the groups are broken and why. All later calls report the first recorded failure. Any thread may call this. */
@@ -166,7 +179,7 @@ static void shut(struct gt_comm *c)
 	if (!g)
 		return;
 	struct root *r = g->root;
-	if (atomic_load(&r->broken))
+	if (atomic_load(&r->broken) || r->dev->lost)
 		collapse(r);
 	/* ncclCommDestroy and ncclCommAbort can return before a thread of NCCL has ended the communicator and its registrations. So these are
 	 * ended first, and memory that an aborted communicator has registered is not freed: the process ends soon. */
@@ -193,6 +206,12 @@ static void shut(struct gt_comm *c)
 	free(g);
 }
 
+/* GTRAIN_NCCL_BLOCKING: communicators that block, for a trial on several GPUs (tests/gpu/README.md). Their calls have no deadline. */
+static int blocking(void)
+{
+	return getenv("GTRAIN_NCCL_BLOCKING") != NULL;
+}
+
 static enum gt_code open_group(const struct gt_comm_spec *spec, struct gt_comm **out, struct gt_err *err)
 {
 	ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
@@ -215,7 +234,7 @@ static enum gt_code open_group(const struct gt_comm_spec *spec, struct gt_comm *
 	enlist(g);
 	g->pub = (struct gt_comm){.api = &gt_comm_nccl, .rank = spec->rank, .world = spec->world};
 	snprintf(g->pub.name, sizeof g->pub.name, "%s", spec->name ? spec->name : "world");
-	config.blocking = 0;
+	config.blocking = blocking();
 	enum gt_code code = gt_nccl_parse(spec->boot, &id, err);
 	if (code == GT_OK)
 		code = gt_nccl_load(&r->nccl, err);
@@ -253,7 +272,7 @@ static enum gt_code split(struct gt_comm *c, const char *name, int color, int ke
 	*out = NULL;
 	if (!n)
 		return gt_fail(err, GT_EFAIL, "out of memory");
-	config.blocking = 0;
+	config.blocking = blocking();
 	n->root = g->root;
 	n->split = true;
 	n->pub.api = c->api;
@@ -298,8 +317,6 @@ static enum gt_code split(struct gt_comm *c, const char *name, int color, int ke
 	if (dev)
 		gt_cuda_free(g->root->dev, dev);
 	if (code != GT_OK || color < 0) {
-		if (n->comm)
-			g->root->nccl.ncclCommAbort(n->comm);
 		delist(n);
 		free(n);
 	} else {
@@ -316,7 +333,8 @@ static enum gt_code buffer(struct gt_comm *c, size_t bytes, void **out, struct g
 	if (!b)
 		return gt_fail(err, GT_EFAIL, "out of memory");
 	enum gt_code code = ready(g, err);
-	if (code == GT_OK && g->root->nccl.ncclMemAlloc(&b->p, bytes ? bytes : 1) != ncclSuccess)
+	bytes = bytes ? bytes : 1;
+	if (code == GT_OK && g->root->nccl.ncclMemAlloc(&b->p, bytes) != ncclSuccess)
 		code = gt_fail(err, GT_EFAIL, "%s: out of memory: %zu bytes", g->root->dev->id, bytes);
 	if (code != GT_OK) {
 		free(b);
@@ -411,7 +429,7 @@ static enum gt_code rooted(struct gt_comm *c, enum gt_coll_kind kind, const stru
 	GT_TRY(begin(c, kind, x, &s, err));
 	const char *many_in = x->in;
 	char *many_out = x->out;
-	l->ncclGroupStart();
+	GT_TRY(settle(g, l->ncclGroupStart(), gt_coll_name(kind), err));
 	for (int i = 0; root && i < c->world && (status == ncclSuccess || status == ncclInProgress); i++) {
 		if (i == c->rank)
 			continue;
@@ -460,7 +478,7 @@ static enum gt_code exchange(struct gt_comm *c, const struct gt_p2p *list, int n
 		return fall(g, err, "exchange", err ? err->msg : "the operands are invalid");
 	GT_TRY(ready(g, err));
 	GT_TRY(gt_cuda_stream(g->root->dev, stream, &s, err));
-	l->ncclGroupStart();
+	GT_TRY(settle(g, l->ncclGroupStart(), "exchange", err));
 	for (int i = 0; i < n && (status == ncclSuccess || status == ncclInProgress); i++) {
 		const struct gt_p2p *t = &list[i];
 		status = t->sends ? l->ncclSend(t->send, t->count, type_of(t->dtype), t->peer, g->comm, s)

@@ -8,8 +8,34 @@
 #include <string.h>
 
 /* ---- errors ------------------------------------------------------------------------------------------------------------------ */
-enum gt_code gt_cuda_fail(const struct gt_dev *dev, cudaError_t e, const char *what, struct gt_err *err)
+/* Returns whether all CUDA calls of the process fail after an error: those of which driver_types.h says "the process must be terminated and
+ * relaunched". */
+static bool is_sticky(cudaError_t e)
 {
+	switch ((int)e) {
+	case cudaErrorECCUncorrectable:
+	case cudaErrorNvlinkUncorrectable:
+	case 226: /* cudaErrorContained, which older toolkits do not have */
+	case cudaErrorIllegalAddress:
+	case cudaErrorLaunchTimeout:
+	case cudaErrorAssert:
+	case cudaErrorHardwareStackError:
+	case cudaErrorIllegalInstruction:
+	case cudaErrorMisalignedAddress:
+	case cudaErrorInvalidAddressSpace:
+	case cudaErrorInvalidPc:
+	case cudaErrorLaunchFailure:
+	case 721: /* cudaErrorTensorMemoryLeak */
+	case cudaErrorMpsClientTerminated:
+	case cudaErrorExternalDevice: return true;
+	default: return false;
+	}
+}
+
+enum gt_code gt_cuda_fail(struct gt_dev *dev, cudaError_t e, const char *what, struct gt_err *err)
+{
+	if (dev)
+		dev->lost |= is_sticky(e);
 	cudaGetLastError(); /* clears an error that is not sticky, so that the next launch does not report it again */
 	return gt_fail(err, GT_EFAIL, "%s: %s: %s (%s)", dev ? dev->id : "cuda", what, cudaGetErrorString(e), cudaGetErrorName(e));
 }

@@ -1,5 +1,6 @@
 /* Events, which order streams, and CUDA graphs: a list of launches is captured once and replayed. */
 #include "cuda/cuda_internal.h"
+#include <stdlib.h>
 
 static enum gt_code event_of(struct gt_dev *dev, int event, cudaEvent_t *out, struct gt_err *err)
 {
@@ -72,31 +73,67 @@ enum gt_code gt_cuda_capture_begin(struct gt_dev *dev, struct gt_err *err)
 enum gt_code gt_cuda_capture_end(struct gt_dev *dev, void **graph, struct gt_err *err)
 {
 	cudaGraph_t g = NULL;
-	cudaGraphExec_t exec = NULL;
+	struct gt_cuda_graph *n;
 	*graph = NULL;
 	if (!dev->capturing)
 		return gt_fail(err, GT_EINTERNAL, "%s: no graph is being captured", dev->id);
 	dev->capturing = false;
 	GT_TRY(gt_cuda_use(dev, err));
 	GT_CUDA(dev, cudaStreamEndCapture(dev->stream[0], &g), "cudaStreamEndCapture", err);
+	if (!(n = calloc(1, sizeof *n))) {
+		cudaGraphDestroy(g);
+		return gt_fail(err, GT_EFAIL, "out of memory: %zu bytes", sizeof *n);
+	}
 	/* without this flag, all kernels of the graph would run at the priority of stream 0 (gt_cuda_stream) */
-	cudaError_t e = cudaGraphInstantiateWithFlags(&exec, g, cudaGraphInstantiateFlagUseNodePriority);
+	cudaError_t e = cudaGraphInstantiateWithFlags(&n->exec, g, cudaGraphInstantiateFlagUseNodePriority);
 	cudaGraphDestroy(g);
-	GT_CUDA(dev, e, "cudaGraphInstantiateWithFlags", err);
-	*graph = exec;
+	if (e != cudaSuccess) {
+		free(n);
+		return gt_cuda_fail(dev, e, "cudaGraphInstantiateWithFlags", err);
+	}
+	n->next = dev->graph;
+	dev->graph = n;
+	*graph = n;
 	return GT_OK;
 }
 
 enum gt_code gt_cuda_replay(struct gt_dev *dev, void *graph, struct gt_err *err)
 {
+	const struct gt_cuda_graph *g = graph;
+	if (!g->exec)
+		return gt_fail(err, GT_EINTERNAL, "%s: the graph was destroyed with the groups of its collectives", dev->id);
 	GT_TRY(gt_cuda_use(dev, err));
-	GT_CUDA(dev, cudaGraphLaunch(graph, dev->stream[0]), "cudaGraphLaunch", err);
+	GT_CUDA(dev, cudaGraphLaunch(g->exec, dev->stream[0]), "cudaGraphLaunch", err);
 	return GT_OK;
+}
+
+static void destroy(struct gt_cuda_graph *g)
+{
+	if (g->exec)
+		cudaGraphExecDestroy(g->exec);
+	g->exec = NULL;
 }
 
 void gt_cuda_graph_free(struct gt_dev *dev, void *graph)
 {
+	struct gt_cuda_graph **at = &dev->graph;
+	if (!graph)
+		return;
 	cudaSetDevice(dev->index);
-	if (graph)
-		cudaGraphExecDestroy(graph);
+	while (*at != graph)
+		at = &(*at)->next;
+	*at = (*at)->next;
+	destroy(graph);
+	free(graph);
+}
+
+void gt_cuda_drop_graphs(struct gt_dev *dev)
+{
+	cudaGraph_t g = NULL;
+	cudaSetDevice(dev->index);
+	if (dev->capturing && cudaStreamEndCapture(dev->stream[0], &g) == cudaSuccess)
+		cudaGraphDestroy(g);
+	dev->capturing = false;
+	for (struct gt_cuda_graph *at = dev->graph; at; at = at->next)
+		destroy(at);
 }

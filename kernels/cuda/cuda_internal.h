@@ -33,10 +33,16 @@ struct gt_cuda_watch {
 	struct gt_cuda_watch *next;
 };
 
+struct gt_cuda_graph { /* what capture_end() returns */
+	cudaGraphExec_t exec; /* NULL: gt_cuda_drop_graphs has destroyed it */
+	struct gt_cuda_graph *next;
+};
+
 struct gt_dev {
 	int index;
 	char id[16];
 	bool deterministic, tf32, winograd, autotune, capturing;
+	bool lost;                            /* an error has occurred after which every CUDA call of the process fails */
 	int sms;                              /* multiprocessors */
 	cudaStream_t stream[GT_CUDA_STREAMS]; /* created on first use */
 	cudaEvent_t event[GT_EVENTS];         /* created on first use */
@@ -46,6 +52,7 @@ struct gt_dev {
 	int nblocks, cap;
 	struct gt_lt *lt;   /* cuBLASLt and its handle */
 	struct gt_dnn *dnn; /* cuDNN; NULL before the first convolution */
+	struct gt_cuda_graph *graph; /* list of all graphs that are not freed */
 	struct gt_cuda_watch *watch; /* list of watchers; NULL: no work on this device waits for other ranks */
 };
 
@@ -111,7 +118,7 @@ enum gt_code gt_cuda_library(const char *file, const char *product, const char *
 void gt_cuda_watch(struct gt_dev *dev, struct gt_cuda_watch *w); /* adds a watcher; the caller owns w and keeps it until gt_cuda_unwatch */
 void gt_cuda_unwatch(struct gt_dev *dev, struct gt_cuda_watch *w);
 /* Blocks the host until the device has completed the work that is queued on s or, if e is not NULL, that precedes the last record of e.
- * Every wait of the host uses this function, so that none is without a deadline. */
+ * Every wait of the host for work that may wait for other ranks uses this function, so that it has a deadline. */
 enum gt_code gt_cuda_finish(struct gt_dev *dev, cudaStream_t s, cudaEvent_t e, struct gt_err *err);
 
 /* ---- cuda_graph.c: order between streams, and graphs --------------------------------------------------------------------------------- */
@@ -123,10 +130,13 @@ enum gt_code gt_cuda_capture_begin(struct gt_dev *dev, struct gt_err *err);
 enum gt_code gt_cuda_capture_end(struct gt_dev *dev, void **graph, struct gt_err *err);
 enum gt_code gt_cuda_replay(struct gt_dev *dev, void *graph, struct gt_err *err);
 void gt_cuda_graph_free(struct gt_dev *dev, void *graph);
+/* Destroys all graphs of the device, also one that is being captured. A graph that runs is freed when it has ended. Later replays return
+ * GT_EINTERNAL; the owner of a graph still frees it with gt_cuda_graph_free. */
+void gt_cuda_drop_graphs(struct gt_dev *dev);
 
 /* ---- errors ------------------------------------------------------------------------------------------------------------------ */
-/* "cuda:0: cudaMemcpyAsync: an illegal memory access was encountered": GT_EFAIL */
-enum gt_code gt_cuda_fail(const struct gt_dev *dev, cudaError_t e, const char *what, struct gt_err *err);
+/* "cuda:0: cudaMemcpyAsync: an illegal memory access was encountered": GT_EFAIL. Sets dev->lost if the error is of that kind. */
+enum gt_code gt_cuda_fail(struct gt_dev *dev, cudaError_t e, const char *what, struct gt_err *err);
 /* "conv2d (layer1.0.conv1) of f32 [32, 3, 32, 32]: not supported by the cuda backend": GT_EUNAVAILABLE */
 enum gt_code gt_cuda_refuse(const struct gt_opcall *call, struct gt_err *err, const char *why);
 

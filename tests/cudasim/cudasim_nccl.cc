@@ -1,4 +1,13 @@
-// A group of one rank, as NCCL would treat it. Calls that do not block say so at first, and are done when they are asked about.
+/* A group of one rank, as NCCL would treat it. Calls that do not block say so at first, and are done when they are asked about. With
+ * $CUDASIM_SILENT_PEER there is a second rank, which falls silent.
+ *
+ * The end of a communicator follows NCCL's source (ncclCommAbort, ncclAsyncLaunch, persistentDestructor in v2.28.9-1 and v2.30.7):
+ * - A captured call belongs to its graph, which keeps a reference to the communicator as long as it lives (localPersistentRefs).
+ * - ncclCommAbort sets the flags that end the communicator's kernels. Then it blocks, also on a communicator whose other calls do not,
+ *   until no graph refers to it (commDestroySync) and until the device is idle, because it frees device memory (commFree). In a group,
+ *   the flags are set at once and the rest is done by ncclGroupEnd. ncclCommDestroy blocks in the same way.
+ * - ncclCommFinalize does not block, but it is not finished before then.
+ * Where a call would block for ever, the program ends with a message. */
 #include "nccl.h"
 #include "cuda_runtime.h"
 #include <cstdio>
@@ -52,26 +61,61 @@ ncclResult_t flush()
 struct ncclComm {
 	bool busy;
 	int world = 1;
+	bool blocking = false, finalized = false;
 	std::shared_ptr<bool> aborted = std::make_shared<bool>(false);
+	std::shared_ptr<bool> graphs = std::make_shared<bool>(false); /* every graph that has a call of this communicator holds a copy */
 };
 
 /* $CUDASIM_SILENT_PEER: a second rank that came, and from then on takes part in nothing. Its partner's kernels wait until the group is
- * aborted. */
+ * aborted. $CUDASIM_PEER_GATHERS: the number of all-gathers in which it takes part before, with the first rank's data. */
 static bool silent_peer()
 {
 	return getenv("CUDASIM_SILENT_PEER") != nullptr;
 }
 
+static bool peer_gathers()
+{
+	static int left = getenv("CUDASIM_PEER_GATHERS") ? atoi(getenv("CUDASIM_PEER_GATHERS")) : 0;
+	return left-- > 0;
+}
+
 static ncclResult_t begun(ncclComm_t c)
 {
-	c->busy = true;
-	return ncclInProgress;
+	c->busy = !c->blocking;
+	return c->blocking ? ncclSuccess : ncclInProgress;
 }
+
+/* Returns why the end of the communicators does not come; NULL: it has come. */
+static const char *blocks(const std::vector<ncclComm_t> &list)
+{
+	if (cudasim_captures())
+		return "a stream is being captured";
+	if (!cudasim_finish())
+		return "it waits for the device, on which a kernel of a communicator that is not aborted waits for its peer";
+	for (ncclComm_t c : list)
+		if (c->graphs.use_count() > 1)
+			return "a graph that captured a call of the communicator is alive";
+	return nullptr;
+}
+
+static void reclaim(std::vector<ncclComm_t> &list, const char *call)
+{
+	if (const char *why = blocks(list)) {
+		fprintf(stderr, "cudasim: %s never returns: %s\n", call, why);
+		abort();
+	}
+	for (ncclComm_t c : list)
+		delete c;
+	list.clear();
+}
+
+static thread_local std::vector<ncclComm_t> aborts; /* of the group */
 
 static ncclResult_t alone(const void *in, void *out, size_t n, ncclDataType_t t, ncclComm_t c, cudaStream_t s)
 {
 	if (!c || (n && (!in || !out)))
 		return ncclInvalidArgument;
+	cudasim_retain(s, c->graphs);
 	if (c->world > 1) {
 		auto aborted = c->aborted;
 		return cudasim_hold(s, [=] { return !*aborted; }) == cudaSuccess ? begun(c) : ncclInternalError;
@@ -92,40 +136,54 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int nranks, ncclUniqueId i
 {
 	ncclUniqueId want;
 	ncclGetUniqueId(&want);
-	if (nranks != (silent_peer() ? 2 : 1) || rank != 0 || config->blocking != 0 || std::memcmp(&id, &want, sizeof id))
+	bool blocking = getenv("GTRAIN_NCCL_BLOCKING") != nullptr;
+	if (nranks != (silent_peer() ? 2 : 1) || rank != 0 || config->blocking != blocking || std::memcmp(&id, &want, sizeof id))
 		return ncclInvalidArgument;
 	*comm = new ncclComm{false};
 	(*comm)->world = nranks;
+	(*comm)->blocking = blocking;
 	return begun(*comm);
 }
 
-ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int, ncclComm_t *out, ncclConfig_t *)
+ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int, ncclComm_t *out, ncclConfig_t *config)
 {
 	*out = color == NCCL_SPLIT_NOCOLOR ? nullptr : new ncclComm{true};
+	if (*out) {
+		(*out)->world = comm->world;
+		(*out)->blocking = config->blocking;
+	}
 	return begun(comm);
 }
 
 ncclResult_t ncclCommFinalize(ncclComm_t comm)
 {
+	comm->finalized = true;
+	std::vector<ncclComm_t> list = {comm};
+	if (comm->blocking && blocks(list))
+		reclaim(list, "ncclCommFinalize");
 	return begun(comm);
 }
 
 ncclResult_t ncclCommDestroy(ncclComm_t comm)
 {
-	delete comm;
+	std::vector<ncclComm_t> list = {comm};
+	reclaim(list, "ncclCommDestroy");
 	return ncclSuccess;
 }
 
 ncclResult_t ncclCommAbort(ncclComm_t comm)
 {
 	*comm->aborted = true;
-	delete comm;
+	aborts.push_back(comm);
+	if (!depth)
+		reclaim(aborts, "ncclCommAbort");
 	return ncclSuccess;
 }
 
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *status)
 {
-	*status = comm->busy ? ncclInProgress : ncclSuccess;
+	std::vector<ncclComm_t> list = {comm};
+	*status = comm->busy || (comm->finalized && blocks(list)) ? ncclInProgress : ncclSuccess;
 	comm->busy = false;
 	return ncclSuccess;
 }
@@ -151,7 +209,11 @@ ncclResult_t ncclGroupStart(void)
 
 ncclResult_t ncclGroupEnd(void)
 {
-	return --depth ? ncclSuccess : flush();
+	if (--depth)
+		return ncclSuccess;
+	if (!aborts.empty())
+		reclaim(aborts, "ncclGroupEnd after ncclCommAbort");
+	return flush();
 }
 
 ncclResult_t ncclAllReduce(const void *in, void *out, size_t n, ncclDataType_t t, ncclRedOp_t, ncclComm_t c, cudaStream_t s)
@@ -166,6 +228,13 @@ ncclResult_t ncclReduceScatter(const void *in, void *out, size_t n, ncclDataType
 
 ncclResult_t ncclAllGather(const void *in, void *out, size_t n, ncclDataType_t t, ncclComm_t c, cudaStream_t s)
 {
+	if (c && c->world > 1 && peer_gathers()) {
+		size_t bytes = n * size_of(t);
+		for (int i = 0; i < c->world; i++)
+			if (cudaMemcpyAsync((char *)out + (size_t)i * bytes, in, bytes, cudaMemcpyDeviceToDevice, s) != cudaSuccess)
+				return ncclInternalError;
+		return begun(c);
+	}
 	return alone(in, out, n, t, c, s);
 }
 
@@ -178,6 +247,7 @@ ncclResult_t ncclSend(const void *in, size_t n, ncclDataType_t t, int peer, nccl
 {
 	if (peer || !c)
 		return ncclInvalidArgument;
+	cudasim_retain(s, c->graphs);
 	sends.push_back({in, nullptr, n * size_of(t), s});
 	return depth ? ncclSuccess : flush();
 }
@@ -186,6 +256,7 @@ ncclResult_t ncclRecv(void *out, size_t n, ncclDataType_t t, int peer, ncclComm_
 {
 	if (peer || !c)
 		return ncclInvalidArgument;
+	cudasim_retain(s, c->graphs);
 	recvs.push_back({nullptr, out, n * size_of(t), s});
 	return depth ? ncclSuccess : flush();
 }

@@ -45,15 +45,21 @@ struct cudasim_event {
 	bool disabled = false;            /* the timing */
 };
 
-struct captured {
+struct piece { /* of a graph: work, or a kernel that waits while held() is true */
 	std::function<void()> work;
+	std::function<bool()> held;
+};
+
+struct captured {
+	piece what;
 	cudaStream_t stream;
 	order before;
 };
 
 struct cudasim_graph {
-	std::vector<captured> list;              /* in the order of the calls */
-	std::vector<std::function<void()>> work; /* in the order in which they run */
+	std::vector<captured> list; /* in the order of the calls */
+	std::vector<piece> work;    /* in the order in which they run */
+	std::vector<std::shared_ptr<void>> users; /* user objects: references that the graph holds as long as it lives */
 	std::set<cudaStream_t> streams;
 	std::map<cudaStream_t, order> ends;      /* what comes before the next work of each stream */
 };
@@ -69,6 +75,13 @@ static size_t used;
 static int open_depth;
 static double clock_us;
 #define GUARD std::lock_guard<std::recursive_mutex> guard(lock)
+
+/* $CUDASIM_LOST: the device has met an error after which every call returns the same error (CUDA Runtime API, cudaErrorIllegalAddress:
+ * "the process must be terminated and relaunched"). A test sets it while the program runs. */
+static bool lost()
+{
+	return getenv("CUDASIM_LOST") != nullptr;
+}
 
 /* ---- memory -------------------------------------------------------------------------------------------------------------------- */
 static void protect(int prot)
@@ -144,6 +157,8 @@ static void drain(cudaStream_t s);
 cudaError_t cudaFree(void *p)
 {
 	GUARD;
+	if (lost())
+		return cudaErrorIllegalAddress;
 	if (!p)
 		return cudaSuccess;
 	auto it = blocks.find((char *)p);
@@ -243,17 +258,23 @@ cudaError_t cudaMemsetAsync(void *dst, int value, size_t bytes, cudaStream_t s)
 static void run_ahead();
 
 /* ---- streams and events ---------------------------------------------------------------------------------------------------------- */
+static cudaError_t capture(cudaStream_t s, piece what)
+{
+	order &end = s->capture->ends[s];
+	s->capture->list.push_back({std::move(what), s, end});
+	end[s]++;
+	return cudaSuccess;
+}
+
 cudaError_t cudasim_enqueue(cudaStream_t s, std::function<void()> work)
 {
 	GUARD;
 	if (!all_streams.count(s))
 		return cudaErrorInvalidResourceHandle;
-	if (s->capture) {
-		order &end = s->capture->ends[s];
-		s->capture->list.push_back({std::move(work), s, end});
-		end[s]++;
-		return cudaSuccess;
-	}
+	if (lost())
+		return cudaErrorIllegalAddress;
+	if (s->capture)
+		return capture(s, {std::move(work), nullptr});
 	s->queue.push_back({std::move(work), nullptr, nullptr, nullptr});
 	run_ahead();
 	return cudaSuccess;
@@ -265,9 +286,25 @@ cudaError_t cudasim_hold(cudaStream_t s, std::function<bool()> held)
 	if (!all_streams.count(s))
 		return cudaErrorInvalidResourceHandle;
 	if (s->capture)
-		return cudaErrorStreamCaptureUnsupported;
+		return capture(s, {nullptr, std::move(held)});
 	s->queue.push_back({nullptr, nullptr, nullptr, std::move(held)});
 	return cudaSuccess;
+}
+
+void cudasim_retain(cudaStream_t s, std::shared_ptr<void> user)
+{
+	GUARD;
+	if (s->capture)
+		s->capture->users.push_back(std::move(user));
+}
+
+bool cudasim_captures()
+{
+	GUARD;
+	for (cudaStream_t s : all_streams)
+		if (s->capture)
+			return true;
+	return false;
 }
 
 /* Does the first work of a stream. */
@@ -347,6 +384,16 @@ static void drain(cudaStream_t s)
 		step(s);
 }
 
+bool cudasim_finish()
+{
+	GUARD;
+	for (cudaStream_t s : all_streams)
+		while (!s->queue.empty())
+			if (!try_step(s))
+				return false;
+	return true;
+}
+
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t *s, unsigned, int priority)
 {
 	GUARD;
@@ -359,6 +406,8 @@ cudaError_t cudaStreamCreateWithPriority(cudaStream_t *s, unsigned, int priority
 cudaError_t cudaStreamDestroy(cudaStream_t s)
 {
 	GUARD;
+	if (lost())
+		return cudaErrorIllegalAddress;
 	drain(s);
 	all_streams.erase(s);
 	delete s;
@@ -368,6 +417,8 @@ cudaError_t cudaStreamDestroy(cudaStream_t s)
 cudaError_t cudaStreamSynchronize(cudaStream_t s)
 {
 	GUARD;
+	if (lost())
+		return cudaErrorIllegalAddress;
 	if (s->capture)
 		return cudaErrorStreamCaptureUnsupported;
 	drain(s);
@@ -377,6 +428,8 @@ cudaError_t cudaStreamSynchronize(cudaStream_t s)
 cudaError_t cudaStreamQuery(cudaStream_t s)
 {
 	GUARD;
+	if (lost())
+		return cudaErrorIllegalAddress;
 	if (s->capture)
 		return cudaErrorStreamCaptureUnsupported;
 	while (!s->queue.empty())
@@ -388,6 +441,8 @@ cudaError_t cudaStreamQuery(cudaStream_t s)
 cudaError_t cudaEventQuery(cudaEvent_t e)
 {
 	GUARD;
+	if (lost())
+		return cudaErrorIllegalAddress;
 	while (e->last && !e->last->done)
 		if (!try_step(e->last->s))
 			return cudaErrorNotReady;
@@ -397,6 +452,8 @@ cudaError_t cudaEventQuery(cudaEvent_t e)
 cudaError_t cudaEventSynchronize(cudaEvent_t e)
 {
 	GUARD;
+	if (lost())
+		return cudaErrorIllegalAddress;
 	if (e->capture)
 		return cudaErrorStreamCaptureUnsupported;
 	while (e->last && !e->last->done)
@@ -509,7 +566,7 @@ static void put_in_order(cudasim_graph *g, cudaStream_t s)
 		}
 		if (!next)
 			abort();
-		g->work.push_back(queue[next].front()->work);
+		g->work.push_back(queue[next].front()->what);
 		queue[next].pop_front();
 		done[next]++;
 	}
@@ -552,8 +609,11 @@ cudaError_t cudaGraphDestroy(cudaGraph_t g)
 	return cudaSuccess;
 }
 
+/* A graph that runs is freed when it has ended (CUDA Driver API, cuGraphExecDestroy). */
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t g)
 {
+	if (lost())
+		return cudaErrorIllegalAddress;
 	delete g;
 	return cudaSuccess;
 }
@@ -582,8 +642,14 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t g, cudaStream_t s)
 	stats.launches++;
 	stats.work += g->work.size();
 	stats.sizes[g->work.size()]++;
-	for (auto &work : g->work)
-		cudasim_enqueue(s, work);
+	if (lost())
+		return cudaErrorIllegalAddress;
+	for (auto &p : g->work)
+		s->queue.push_back({p.work, nullptr, nullptr, p.held});
+	auto users = g->users;
+	if (!users.empty())
+		s->queue.push_back({[users] {}, nullptr, nullptr, nullptr});
+	run_ahead();
 	return cudaSuccess;
 }
 
@@ -687,6 +753,7 @@ const char *cudaGetErrorString(cudaError_t e)
 	return e == cudaErrorMemoryAllocation            ? "out of memory"
 	       : e == cudaErrorCooperativeLaunchTooLarge ? "too many blocks in cooperative launch"
 	       : e == cudaErrorInvalidValue   ? "invalid argument"
+	       : e == cudaErrorIllegalAddress ? "an illegal memory access was encountered"
 	       : e == cudaSuccess             ? "no error"
 	                                      : "simulated error";
 }

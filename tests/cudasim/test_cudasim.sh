@@ -49,7 +49,9 @@ part joins_last_first 8 "$sim/tests/cudasim/tool_joins"
 part joins_first_first 8 env CUDASIM_FIRST=1 "$sim/tests/cudasim/tool_joins"
 part device 7 "$sim/tests/cudasim/tool_device"
 part nccl_one_rank 5 "$sim/tests/cudasim/tool_nccl"
-part nccl_silent_peer 3 env CUDASIM_SILENT_PEER=1 "$sim/tests/cudasim/tool_nccl" silent_peer
+part nccl_blocking 5 env GTRAIN_NCCL_BLOCKING=1 "$sim/tests/cudasim/tool_nccl"
+part nccl_silent_peer 5 env CUDASIM_SILENT_PEER=1 CUDASIM_PEER_GATHERS=2 "$sim/tests/cudasim/tool_nccl" silent_peer
+part nccl_lost_device 1 env CUDASIM_LOSE_DEVICE=1 "$sim/tests/cudasim/tool_nccl" a_lost_device
 part convolutions 1 "$sim/tests/cudasim/tool_conv"
 part engines 13 "$sim/tests/cudasim/tool_dnn"
 part operations 380 "$sim/tests/ops/test_ops" -b cuda

@@ -1,6 +1,7 @@
 /* The NCCL communicator with one rank: every collective in place and not, split, buffers, a captured graph, refusals. Run by
  * test_cudasim.sh on the host's NCCL, and by check-gpu on the real one. */
 #include "backend.h"
+#include "base/clock.h"
 #include "base/plugin.h"
 #include "comm.h"
 #include "test.h"
@@ -148,6 +149,14 @@ TEST(wrong_operands_break_the_group_with_one_sentence)
 	be->close(dev);
 }
 
+/* Skips the test if the variable is not set: it needs the host's NCCL, with the behaviour that the variable asks for. */
+static bool simulated(const char *variable)
+{
+	if (!getenv(variable))
+		test_skip("it needs the simulated NCCL with CUDASIM_SILENT_PEER, CUDASIM_PEER_GATHERS or CUDASIM_LOSE_DEVICE");
+	return getenv(variable) != NULL;
+}
+
 /* $CUDASIM_SILENT_PEER: a second rank that comes, and then does nothing. The host waits for the device in each of the ways that it has. */
 static bool open_pair(double timeout_s, struct gt_comm *host)
 {
@@ -177,7 +186,7 @@ static void shut_pair(void)
 TEST(silent_peer)
 {
 	unsigned char host[N * 4];
-	for (int way = 0; getenv("CUDASIM_SILENT_PEER") && way < 4; way++) {
+	for (int way = 0; simulated("CUDASIM_SILENT_PEER") && way < 4; way++) {
 		struct gt_err e = {0}, again = {0};
 		if (!open_pair(0.3, NULL))
 			return;
@@ -195,6 +204,86 @@ TEST(silent_peer)
 	}
 }
 
+/* A captured call belongs to its graph, and the communicator of a call that is captured cannot end. Here the peer falls silent while a
+ * graph is replayed (way 0), while another graph is captured (way 1), and after the graph was captured (way 2). */
+TEST(silent_peer_and_a_graph)
+{
+	for (int way = 0; simulated("CUDASIM_SILENT_PEER") && way < 3; way++) {
+		struct gt_err e = {0};
+		void *graph = NULL, *second = NULL;
+		if (!open_pair(way ? 1e6 : 0.3, NULL))
+			return;
+		struct gt_coll x = {.in = mem, .out = mem, .count = N, .dtype = GT_F32};
+		CHECK_OK(be->capture_begin(dev, &e), e);
+		CHECK_OK(api->all_reduce(comm, &x, &e), e);
+		CHECK_OK(be->capture_end(dev, &graph, &e), e);
+		if (way == 0) {
+			CHECK_OK(be->replay(dev, graph, &e), e);
+			CHECK(be->sync(dev, 0, &e) == GT_EPEER && strstr(e.msg, "queued work is not finished after 0.3 s"));
+		} else if (way == 1) {
+			CHECK_OK(be->capture_begin(dev, &e), e);
+			CHECK_OK(api->all_reduce(comm, &x, &e), e);
+			api->abort(comm, "the run is being ended");
+			CHECK(api->all_reduce(comm, &x, &e) == GT_EPEER && strstr(e.msg, "the run is being ended"));
+			CHECK(be->capture_end(dev, &second, &(struct gt_err){0}) != GT_OK && !second);
+		} else {
+			api->abort(comm, "the run is being ended");
+			CHECK(api->barrier(comm, 0, &e) == GT_EPEER);
+		}
+		struct gt_err after = {0};
+		CHECK_MSG(be->replay(dev, graph, &after) != GT_OK && strstr(after.msg, "graph"), "%s", after.msg); /* not without its groups */
+		be->graph_free(dev, graph);
+		shut_pair();
+	}
+}
+
+/* Each group has queued work that waits for the peer: the end of one of them alone would wait for the kernels of the others. */
+TEST(silent_peer_of_several_groups)
+{
+	struct gt_err e = {0};
+	struct gt_comm *part[2] = {0};
+	if (!simulated("CUDASIM_PEER_GATHERS") || !open_pair(0.3, NULL))
+		return;
+	for (int i = 0; i < 2; i++) {
+		CHECK_OK(api->split(comm, i ? "pipeline" : "replicas", 0, 0, &part[i], &e), e);
+		CHECK(part[i] && part[i]->world == 2);
+	}
+	for (int i = 0; part[0] && part[1] && i < 3; i++) {
+		struct gt_coll x = {.in = mem, .out = mem, .count = N, .dtype = GT_F32, .stream = i};
+		CHECK_OK(api->all_reduce(i ? part[i - 1] : comm, &x, &e), e);
+	}
+	CHECK_MSG(be->sync(dev, 1, &e) == GT_EPEER && strstr(e.msg, "not finished after 0.3 s"), "%s", e.msg);
+	for (int i = 0; i < 2; i++)
+		api->close(part[i]);
+	shut_pair();
+}
+
+/* After an error of the device every CUDA call fails, graphs cannot be destroyed and NCCL's calls do not return. The rank must end all the
+ * same, with the device's own message. */
+TEST(a_lost_device)
+{
+	struct gt_err e = {0}, again = {0};
+	void *graph = NULL, *buffer = NULL;
+	if (!simulated("CUDASIM_LOSE_DEVICE") || !open_all())
+		return;
+	struct gt_coll x = {.in = mem, .out = mem, .count = N, .dtype = GT_F32};
+	double start = gt_clock();
+	CHECK_OK(api->buffer(comm, N, &buffer, &e), e);
+	CHECK_OK(be->capture_begin(dev, &e), e);
+	CHECK_OK(api->all_reduce(comm, &x, &e), e);
+	CHECK_OK(be->capture_end(dev, &graph, &e), e);
+	CHECK_OK(be->replay(dev, graph, &e), e);
+	setenv("CUDASIM_LOST", "1", 1);
+	CHECK_MSG(be->sync(dev, 0, &e) == GT_EFAIL && strstr(e.msg, "an illegal memory access"), "%s", e.msg);
+	be->graph_free(dev, graph);
+	api->close(comm);
+	CHECK(be->sync(dev, 0, &again) == GT_EFAIL && strstr(again.msg, "an illegal memory access"));
+	be->close(dev);
+	comm = NULL;
+	unsetenv("CUDASIM_LOST");
+	CHECK_MSG(gt_clock() - start < 10, "it took %.1f s", gt_clock() - start); /* no deadline of 60 s was waited for */
+}
+
 static enum gt_code host_broke(struct gt_comm *c, struct gt_err *err)
 {
 	return gt_fail(err, GT_EPEER, "rank %d has died", c->world - 1);
@@ -206,7 +295,7 @@ TEST(silent_peer_that_died)
 	static const struct gt_comm_api api_of_host = {.check = host_broke};
 	struct gt_comm host = {.api = &api_of_host, .world = 2};
 	struct gt_err e = {0};
-	if (!getenv("CUDASIM_SILENT_PEER") || !open_pair(1e6, &host))
+	if (!simulated("CUDASIM_SILENT_PEER") || !open_pair(1e6, &host))
 		return;
 	CHECK_OK(api->barrier(comm, 0, &e), e);
 	CHECK_MSG(be->sync(dev, 0, &e) == GT_EPEER && !strcmp(e.msg, "rank 1 has died"), "%s", e.msg);
@@ -225,7 +314,7 @@ TEST(silent_peer_and_an_end)
 {
 	struct gt_err e = {0};
 	pthread_t other;
-	if (!getenv("CUDASIM_SILENT_PEER") || !open_pair(1e6, NULL))
+	if (!simulated("CUDASIM_SILENT_PEER") || !open_pair(1e6, NULL))
 		return;
 	CHECK_OK(api->barrier(comm, 0, &e), e);
 	CHECK(!pthread_create(&other, NULL, give_up_soon, comm));

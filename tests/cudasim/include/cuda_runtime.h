@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <memory>
 #include <tuple>
 
 #define __global__
@@ -140,6 +141,10 @@ static inline int atomicCAS_system(int *p, int compare, int value)
 cudaError_t cudasim_enqueue(cudaStream_t s, std::function<void()> work);
 /* What is queued behind it waits while held() is true. */
 cudaError_t cudasim_hold(cudaStream_t s, std::function<bool()> held);
+/* While the stream is captured: gives the graph a reference to user, which it drops when it is destroyed and no launch of it is queued. */
+void cudasim_retain(cudaStream_t s, std::shared_ptr<void> user);
+bool cudasim_captures(); /* true: a stream is being captured */
+bool cudasim_finish();   /* runs all queued work of the device; false: a kernel waits for something that did not happen */
 bool cudasim_on_device(const void *p, size_t bytes); /* all of it in one block? */
 void cudasim_spend(double us);                       /* work that runs took so long */
 void cudasim_run(dim3 grid, dim3 block, bool early, const std::function<void()> &thread); /* early: with programmatic serialization */

@@ -25,12 +25,25 @@ typedef enum cudaError {
 	cudaErrorInsufficientDriver = 35,
 	cudaErrorNoDevice = 100,
 	cudaErrorInvalidDevice = 101,
+	cudaErrorECCUncorrectable = 214,
+	cudaErrorNvlinkUncorrectable = 220,
 	cudaErrorInvalidResourceHandle = 400,
 	cudaErrorNotReady = 600,
+	cudaErrorIllegalAddress = 700,
+	cudaErrorLaunchTimeout = 702,
+	cudaErrorAssert = 710,
+	cudaErrorHardwareStackError = 714,
+	cudaErrorIllegalInstruction = 715,
+	cudaErrorMisalignedAddress = 716,
+	cudaErrorInvalidAddressSpace = 717,
+	cudaErrorInvalidPc = 718,
+	cudaErrorLaunchFailure = 719,
 	cudaErrorCooperativeLaunchTooLarge = 720,
+	cudaErrorMpsClientTerminated = 810,
 	cudaErrorStreamCaptureUnsupported = 900,
 	cudaErrorStreamCaptureUnmatched = 903,
-	cudaErrorStreamCaptureUnjoined = 904
+	cudaErrorStreamCaptureUnjoined = 904,
+	cudaErrorExternalDevice = 911
 } cudaError_t;
 
 typedef struct cudasim_stream *cudaStream_t;

@@ -122,7 +122,8 @@ const struct gt_row gt_rows[] = {
      .help = "choose convolution kernels on a GPU by timing the best candidates at the first start, and keep the choice in the user's "
              "cache; off if reproducible requires the same bits"},
     {"cuda_graphs", GT_T_BOOL, AT(cuda_graphs), "true",
-     .help = "on a GPU, record the kernels of several steps once as a CUDA graph and replay it; the results are the same either way"},
+     .help = "on a GPU, record the kernels of several steps once as a CUDA graph and replay it; the results are the same either way. "
+             "parallel.mode dp on several GPUs, and ranks that communicate through host memory, run without graphs"},
     {"window_kernel", GT_T_BOOL, AT(window_kernel), "true",
      .help = "on a GPU, run all steps of a window in one kernel where the model is a small multilayer perceptron and the GPU has room for "
              "it; sums are added in another order than by single kernels, and precision tf32 is computed as fp32"},

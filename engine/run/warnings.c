@@ -238,10 +238,21 @@ static enum gt_code memory(const struct list *l)
 	                    : "use a smaller model, or divide it over ranks with parallel.mode = \"zero\" or \"pipe\"");
 }
 
+/* session_open.c: open_exec */
+static enum gt_code graphs_of_threads(const struct list *l)
+{
+	const struct gt_session *s = l->s;
+	if (l->c->parallel.mode != GT_MODE_DP || s->at.world == 1 || strcmp(s->family, "cuda") || !l->c->cuda_graphs ||
+	    l->c->parallel.host_staged)
+		return GT_OK;
+	return warn(l, "parallel.mode", "dp runs on several GPUs without CUDA graphs, because those of several GPUs in one process can wait "
+	            "for each other for ever; use parallel.mode = \"ddp\", or set cuda_graphs = false");
+}
+
 enum gt_code gt_warnings(const struct gt_session *s, const char *dir, struct gt_problems *out, struct gt_err *err)
 {
 	static enum gt_code (*const each[])(const struct list *l) = {
-	    no_directory, large_batch, moments, last_layer, unread, no_rate, ended_schedule, whole_tables, memory};
+	    no_directory, large_batch, moments, last_layer, unread, no_rate, ended_schedule, whole_tables, memory, graphs_of_threads};
 	struct list l = {s, s->conf, dir, out, err};
 	for (size_t i = 0; i < sizeof each / sizeof *each; i++)
 		GT_TRY(each[i](&l));

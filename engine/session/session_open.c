@@ -73,7 +73,9 @@ static enum gt_code open_exec(struct gt_session *s, bool train, struct gt_err *e
 	s->exec.be = s->device.be;
 	s->exec.dev = s->device.dev;
 	s->exec.space = s->space;
-	s->exec.graphs = c->cuda_graphs && (!world || world->api->async); /* communication through the host cannot be recorded */
+	/* Communication through the host cannot be recorded. Graphs of several GPUs in one process may deadlock: cudaGraphLaunch can block
+	 * before all of them are launched (NCCL user guide, "Using NCCL with CUDA Graphs"). */
+	s->exec.graphs = c->cuda_graphs && (!world || (world->api->async && c->parallel.mode != GT_MODE_DP));
 	s->exec.most = (int)c->window;
 	s->exec.lockstep = gt_session_scales_loss(s);
 	GT_TRY(gt_exec_open(&s->exec, err));

@@ -70,6 +70,9 @@ struct gt_exec {
 	/* True if there are several ranks. All ranks must queue the same number of steps in a window, so gt_exec_window_size then uses
 	 * rank0_step_s instead of this rank's own measurement. */
 	bool uses_rank0_time;
+	/* The groups begin with a longer deadline than that of the run (GT_PATIENCE). This is the run's, in seconds, which the executor sets
+	 * when the first window is complete; 0: it is set. */
+	double timeout_s;
 	double rank0_step_s; /* seconds of one training step, measured on rank 0 and sent to all ranks; 0: not measured yet */
 	bool lockstep;     /* the host must read the results of a window before it can fill in the step arguments of the next one */
 	int depth;         /* number of windows that may be queued: 1 with lockstep or if the device's memory is the host's, else 2 */

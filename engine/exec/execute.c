@@ -351,6 +351,15 @@ enum gt_code gt_exec_launch(struct gt_exec *x, const struct gt_prog *p, struct g
 	return GT_OK;
 }
 
+/* Sets the run's deadline of communication. Call it when a window is complete: its kernels are loaded then, and the ranks connected. */
+static void end_patience(struct gt_exec *x)
+{
+	struct gt_comm *world = x->group[GT_GROUP_WORLD];
+	if (x->timeout_s > 0)
+		world->api->set_timeout(world, x->timeout_s);
+	x->timeout_s = 0;
+}
+
 enum gt_code gt_exec_collect(struct gt_exec *x, const struct gt_window **out, struct gt_err *err)
 {
 	int at = (x->next + x->depth - x->queued) % x->depth;
@@ -362,6 +371,7 @@ enum gt_code gt_exec_collect(struct gt_exec *x, const struct gt_window **out, st
 		GT_TRY(x->be->host_wait(x->dev, EVENT + at, err));
 	w->busy = false;
 	x->queued--;
+	end_patience(x);
 	if (x->be->host_memory)
 		return GT_OK;
 	double t = gt_clock(), from = w->start > x->collected ? w->start : x->collected;
@@ -387,5 +397,6 @@ enum gt_code gt_exec_metrics(struct gt_exec *x, bool clear, struct gt_metrics *o
 		return GT_OK;
 	}
 	GT_TRY(x->be->copy(x->dev, out, m, sizeof *out, GT_COPY_D2H, 0, err));
+	end_patience(x);
 	return clear ? x->be->zero(x->dev, m, sizeof *out, 0, err) : GT_OK;
 }

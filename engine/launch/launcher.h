@@ -111,6 +111,9 @@ void gt_rank_report_progress(struct gt_rank_link *l, int64_t step);
 /* Reports progress to the launcher and names the phase that follows, for messages ("saving a checkpoint"). allow_s: seconds that may pass
  * before the next report; 0: the launcher's timeout. */
 void gt_rank_phase(struct gt_rank_link *l, const char *words, double allow_s);
+/* A rank may take this multiple of parallel.timeout before its first step, and on a GPU for its first step too: the driver loads, or even
+ * compiles, each kernel at its first use, and communication between GPUs connects. */
+#define GT_PATIENCE 4
 /* Reports to the launcher whether this rank waits in a collective. The launcher does not name a waiting rank as the cause of a hang unless
  * all ranks wait. */
 void gt_rank_set_waiting(struct gt_rank_link *l, bool waits);

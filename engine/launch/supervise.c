@@ -284,7 +284,8 @@ static void judge_progress(struct watch *w, double now)
 		return;
 	const char *how = a->child[worst].stopped ? "is stopped (a SIGSTOP, or a debugger) and made" : "made";
 	snprintf(what, sizeof what, "%s no progress for %.3g s", how, now - a->child[worst].beat_at);
-	blame(w, worst, GT_EPEER, what);
+	/* a rank that has reported an error and hangs while it closes has failed by that error */
+	blame(w, worst, a->child[worst].has_error ? (enum gt_code)a->child[worst].error.code : GT_EPEER, what);
 	/* The rank does not react, so SIGTERM would only cost the grace period. */
 	if (gt_child_alive(&a->child[worst]))
 		kill(-a->child[worst].pid, SIGKILL);

@@ -3,7 +3,6 @@
 #include "session/session_data.h"
 #include "session/world_plan.h"
 
-#define PATIENCE 4 /* a rank may take this multiple of parallel.timeout before its first step */
 
 /* gt_rank_body. */
 static enum gt_code be_rank(void *user, const struct gt_team *team, struct gt_err *err)
@@ -17,10 +16,12 @@ static enum gt_code be_rank(void *user, const struct gt_team *team, struct gt_er
 	spec.team = team;
 	spec.data = r->data;
 	spec.device = gt_rank_device(word, &team->world, device, sizeof device);
-	gt_rank_phase(team->link, "reading data and planning", PATIENCE * r->conf->parallel.timeout);
+	gt_rank_phase(team->link, "reading data and planning", GT_PATIENCE * r->conf->parallel.timeout);
 	GT_TRY(gt_session_open(&spec, &s, err));
-	gt_rank_phase(team->link, "", 0);
+	gt_rank_phase(team->link, "", s->device.be->host_memory ? 0 : GT_PATIENCE * r->conf->parallel.timeout);
 	enum gt_code code = r->body(r->user, s, err);
+	if (code != GT_OK && code < 128 && err && r->conf->parallel.mode != GT_MODE_DP) /* as in run.c */
+		gt_rank_report_error(team->link, code, err->msg);
 	gt_session_close(s);
 	return code;
 }

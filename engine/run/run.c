@@ -21,7 +21,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define PATIENCE 4 /* a rank may take this multiple of parallel.timeout before its first step */
 
 /* "669,706" */
 static const char *grouped(int64_t n, char *buf, size_t size)
@@ -249,9 +248,9 @@ static enum gt_code train(const struct job *j, struct gt_trainer *t, struct gt_e
 		GT_TRY(gt_refuse_used(dir, err));
 	if (o->observe && !o->dry)
 		o->observe(o->user, &(struct gt_event){.kind = GT_EV_PHASE, .text = "reading data and planning"});
-	gt_rank_phase(t->team->link, "reading data and planning", PATIENCE * c->parallel.timeout);
+	gt_rank_phase(t->team->link, "reading data and planning", GT_PATIENCE * c->parallel.timeout);
 	GT_TRY(gt_session_open(&spec, &t->s, err));
-	gt_rank_phase(t->team->link, from ? "loading a checkpoint" : "initialising", PATIENCE * c->parallel.timeout);
+	gt_rank_phase(t->team->link, from ? "loading a checkpoint" : "initialising", GT_PATIENCE * c->parallel.timeout);
 	GT_TRY(gt_session_check_best(t->s, err));
 	t->at.seed = (uint64_t)c->seed;
 	if (from) {
@@ -312,7 +311,7 @@ static enum gt_code train(const struct job *j, struct gt_trainer *t, struct gt_e
 		if (*say.damaged)
 			GT_TRY(warn_line(t, say.damaged, err));
 	}
-	gt_rank_phase(t->team->link, "", 0);
+	gt_rank_phase(t->team->link, "", t->s->device.be->host_memory ? 0 : GT_PATIENCE * c->parallel.timeout);
 	return gt_trainer_run(t, err);
 }
 
@@ -325,6 +324,10 @@ static enum gt_code be_rank(void *user, const struct gt_team *team, struct gt_er
 		o.observe = NULL;
 	struct gt_trainer t = {.opts = &o, .team = team};
 	enum gt_code code = train(j, &t, err);
+	/* The launcher gets the error now, because closing the session of a broken device or group may take longer than a rank is given. dp:
+	 * the error of the run may be that of another thread. */
+	if (code != GT_OK && code < 128 && err && j->c->parallel.mode != GT_MODE_DP)
+		gt_rank_report_error(team->link, code, err->msg);
 	struct gt_err why[2] = {0};
 	enum gt_code logs[2] = {gt_metrics_close(t.metrics, &why[0]), gt_tensorboard_close(t.tensorboard, &why[1])};
 	for (int i = 0; i < 2; i++) { /* the error that ended the training takes precedence */
@@ -375,7 +378,7 @@ static enum gt_code threads(struct job *j, int n, struct gt_err *err)
 	struct gt_session_spec spec = session_spec(j->c);
 	struct gt_session_files data;
 	spec.ckpt = j->from;
-	gt_rank_phase(j->opts->link, "reading data", PATIENCE * j->c->parallel.timeout);
+	gt_rank_phase(j->opts->link, "reading data", GT_PATIENCE * j->c->parallel.timeout);
 	gt_signals_install();
 	enum gt_code code = gt_session_read_data(&spec, &data, err);
 	if (code == GT_OK) {

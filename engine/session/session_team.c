@@ -100,11 +100,12 @@ static enum gt_code join_gpus(struct gt_session *s, struct gt_err *err)
 	GT_TRY(gt_team_broadcast(s->team, boot.id, sizeof boot.id, 0, "NCCL's id", err));
 	struct gt_comm_spec spec = {.rank = s->at.rank,
 	                            .world = s->at.world,
-	                            .timeout_s = s->conf->parallel.timeout,
+	                            .timeout_s = GT_PATIENCE * s->conf->parallel.timeout, /* ranks arrive at other times: cuDNN has trials */
 	                            .boot = &boot,
 	                            .dev = s->device.dev,
 	                            .host = s->team->comm};
 	GT_TRY(api->open(&spec, &s->comm.device_world, err));
+	api->set_timeout(s->comm.device_world, s->conf->parallel.timeout);
 	return split_groups(s, s->comm.device_world, s->comm.device_group, s->comm.device_lane, err);
 }
 
@@ -131,7 +132,11 @@ static enum gt_code groups(struct gt_session *s, struct gt_err *err)
 		return GT_OK;
 	if (!s->conf->parallel.host_staged)
 		GT_TRY(apart(s, &own, err));
-	return own ? join_gpus(s, err) : join_hosts(s, err);
+	GT_TRY(own ? join_gpus(s, err) : join_hosts(s, err));
+	struct gt_comm *world = s->exec.group[GT_GROUP_WORLD];
+	s->exec.timeout_s = world->api->set_timeout(world, s->conf->parallel.timeout);
+	world->api->set_timeout(world, GT_PATIENCE * s->exec.timeout_s);
+	return GT_OK;
 }
 
 enum gt_code gt_session_comm_open(struct gt_session *s, struct gt_err *err)

@@ -10,6 +10,7 @@
 #include <set>
 #include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 #include <vector>
 
 #define PAGE ((size_t)4096)
@@ -408,6 +409,8 @@ cudaError_t cudaStreamDestroy(cudaStream_t s)
 	GUARD;
 	if (lost())
 		return cudaErrorIllegalAddress;
+	if (const char *close_s = getenv("CUDASIM_CLOSE_S")) /* a device that is slow to close */
+		usleep((useconds_t)(atof(close_s) * 1e6));
 	drain(s);
 	all_streams.erase(s);
 	delete s;

@@ -1,11 +1,13 @@
 /* Runs a kernel: the threads of a block are coroutines on stacks of their own, switched at barriers. Blocks run one after the other, the
  * last one first; with $CUDASIM_FIRST the first one first, and so warps and lanes: nothing may lean on an order that a GPU does not
- * promise, and a forgotten barrier shows in one of the two. */
+ * promise, and a forgotten barrier shows in one of the two. The first kernel of a process takes $CUDASIM_LOAD_S seconds, as where a driver
+ * loads or compiles it. */
 #include "cuda_runtime.h"
 #include <cstdio>
 #include <cstdlib>
 #include <sys/mman.h>
 #include <ucontext.h>
+#include <unistd.h>
 
 #define STACK ((size_t)64 << 10)
 #define MAX_THREADS 1024
@@ -112,6 +114,8 @@ static void prepare()
 {
 	first_first = getenv("CUDASIM_FIRST") != NULL;
 	sequential = make_fibers(MAX_THREADS);
+	if (const char *load_s = getenv("CUDASIM_LOAD_S"))
+		usleep((useconds_t)(atof(load_s) * 1e6));
 }
 
 cudasim_thread *cudasim_lane(int lane)

@@ -138,3 +138,32 @@ elif LD_PRELOAD=$clock "$sim/bin/gtrain" run "$tmp/quick.cfg" -o "$tmp/quick" --
 else
 	echo "not ok staged_clocks: $(tail -n 1 "$tmp/log")"
 fi
+
+# The first step loads kernels, which takes longer than a rank may otherwise be without progress (1.5 s) or wait for others (4 s).
+if CUDASIM_LOAD_S=4.5 "$sim/bin/gtrain" run "$tmp/c.cfg" -o "$tmp/slow" --nproc 2 -s parallel.mode=ddp -s parallel.timeout=1.5 \
+	>"$tmp/log" 2>&1; then
+	echo 'ok staged_slow_first_step'
+else
+	echo "not ok staged_slow_first_step: $(tail -n 1 "$tmp/log")"
+fi
+
+# A rank that fails and then takes longer to close than the launcher waits: the run ends with its own error.
+CUDASIM_CLOSE_S=6 "$sim/bin/gtrain" run "$tmp/c.cfg" -o "$tmp/nan" --nproc 2 -s parallel.mode=ddp -s parallel.timeout=1.5 \
+	-s train.optimizer.lr=1e30 -s train.clip_norm=0 >"$tmp/log" 2>&1
+rc=$?
+if [ $rc = 3 ] && grep -q 'rank [01]: .*step' "$tmp/log"; then
+	echo 'ok staged_slow_close'
+else
+	echo "not ok staged_slow_close: status $rc: $(tail -n 1 "$tmp/log")"
+fi
+
+# Mode dp has no graphs on several GPUs and says so.
+says() {
+	"$sim/bin/gtrain" check "$tmp/c.cfg" -s parallel.mode=dp -s parallel.nproc=2 "$@" 2>&1 |
+		grep -c 'dp runs on several GPUs without CUDA graphs'
+}
+if [ "$(says)" = 1 ] && [ "$(says -s cuda_graphs=false)" = 0 ]; then
+	echo 'ok dp_without_graphs'
+else
+	echo "not ok dp_without_graphs: $(says) and $(says -s cuda_graphs=false) warnings"
+fi

@@ -203,6 +203,9 @@ static bool run(int side, const struct pair_job *j, void **in, void **out)
 	if (j->in_place)
 		pout[0] = pin[0];
 	CHECK_OK(be[side]->alloc(dev[side], be[side]->scratch(k) + 1, &scratch, &e), e);
+	void *nan = memset(malloc(be[side]->scratch(k) + 1), 0xff, be[side]->scratch(k) + 1); /* workspace holds anything */
+	CHECK_OK(be[side]->copy(dev[side], scratch, nan, be[side]->scratch(k) + 1, GT_COPY_H2D, 0, &e), e);
+	free(nan);
 	struct gt_launch a = {.in = pin, .out = pout, .scratch = scratch, .step_args = &j->step_args};
 	CHECK_OK(be[side]->launch(dev[side], k, &a, &e), e);
 	be[side]->release(dev[side], k);

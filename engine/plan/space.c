@@ -84,6 +84,26 @@ static enum gt_code alloc_arena(struct gt_space *s, enum gt_arena_id id, size_t 
 	return s->memory.base[id] ? GT_OK : s->be->alloc(s->dev, bytes, &s->memory.base[id], err);
 }
 
+/* GTRAIN_NAN_MEMORY, for tests: fills the arenas whose contents a step computes before it reads them with bytes 0xff, which are NaN in
+ * every floating-point type. alloc() zeroes memory, so a kernel that reads what nobody has written would find zeros there. */
+static enum gt_code fill_with_nan(const struct gt_space *s, enum gt_arena_id id, struct gt_err *err)
+{
+	bool computed = !s->memory.lent[id]; /* other ranks may write to memory that they share already */
+	computed &= id == GT_A_ACT || id == GT_A_SHARED_ACT || id == GT_A_SCRATCH || id == GT_A_DIRECTIONS;
+	size_t part = 1 << 20, left = computed ? s->memory.bytes[id] : 0;
+	char *nan = malloc(part), *to = s->memory.base[id];
+	if (!nan)
+		return gt_fail_memory(err, part);
+	memset(nan, 0xff, part);
+	enum gt_code code = GT_OK;
+	for (size_t n; code == GT_OK && left; to += n, left -= n) {
+		n = left < part ? left : part;
+		code = s->be->copy(s->dev, to, nan, n, GT_COPY_H2D, 0, err);
+	}
+	free(nan);
+	return code;
+}
+
 void gt_space_size(struct gt_space *s)
 {
 	s->memory.slots = gt_at_least_one(s->memory.slots);
@@ -102,6 +122,8 @@ enum gt_code gt_space_alloc(struct gt_space *s, struct gt_err *err)
 		if (alloc_arena(s, (enum gt_arena_id)i, s->memory.bytes[i], err) != GT_OK)
 			return gt_fail_prefix(err, "%s (%s; a smaller data.batch or a larger train.accumulate needs less)",
 			                      gt_arena_name((enum gt_arena_id)i), gt_bytes_text(text, sizeof text, s->memory.bytes[i]));
+		if (getenv("GTRAIN_NAN_MEMORY"))
+			GT_TRY(fill_with_nan(s, (enum gt_arena_id)i, err));
 	}
 	return GT_OK;
 }

@@ -120,6 +120,18 @@ static struct gt_tdesc *desc_of(struct gt_graph *g, gt_vid v)
 	return v < 0 ? NULL : &g->values[v].desc;
 }
 
+/* Allocates workspace that holds NaN: alloc() zeroes memory, and a kernel must not read workspace that it has not written. */
+static enum gt_code alloc_scratch(struct harness *h, size_t bytes, void **out, struct gt_err *err)
+{
+	GT_TRY(h->be->alloc(h->dev, bytes, out, err));
+	void *nan = malloc(bytes);
+	if (!nan)
+		return gt_fail(err, GT_EFAIL, "out of memory");
+	enum gt_code code = h->be->copy(h->dev, *out, memset(nan, 0xff, bytes), bytes, GT_COPY_H2D, 0, err);
+	free(nan);
+	return code;
+}
+
 static enum gt_code prepare(struct harness *h, int i, size_t *scratch, struct gt_err *err)
 {
 	struct gt_graph *g = h->g;
@@ -184,7 +196,7 @@ static enum gt_code make(struct harness *h, struct gt_err *err)
 	for (int i = 0; i < g->nnodes; i++)
 		if (h->shared[g->nodes[i].out[0]])
 			h->mem[g->nodes[i].out[0]] = h->mem[g->nodes[i].in[0]];
-	return scratch ? h->be->alloc(h->dev, scratch, &h->scratch, err) : GT_OK;
+	return scratch ? alloc_scratch(h, scratch, &h->scratch, err) : GT_OK;
 }
 
 enum gt_code harness_graph(struct harness *h, struct gt_graph *g, struct gt_err *err)
@@ -317,7 +329,7 @@ enum gt_code harness_call(struct harness *h, const struct gt_opcall *call, void 
 	if (code != GT_OK)
 		return code;
 	if (h->be->scratch(k))
-		code = h->be->alloc(h->dev, h->be->scratch(k), &scratch, err);
+		code = alloc_scratch(h, h->be->scratch(k), &scratch, err);
 	for (int i = 0; code == GT_OK && i < call->nin; i++)
 		if (call->in[i] && (code = h->be->alloc(h->dev, gt_tdesc_bytes(call->in[i]), &din[i], err)) == GT_OK)
 			code = h->be->copy(h->dev, din[i], in[i], gt_tdesc_bytes(call->in[i]), GT_COPY_H2D, 0, err);

@@ -4,19 +4,26 @@
 #include "plan/step.h"
 #include "test.h"
 
-static struct gt_space *space_open(int nstates)
+static struct gt_space *space_on(const char *backend, int nstates)
 {
 	void *p;
 	struct gt_err e;
 	struct gt_dev *dev;
 	struct gt_space *s;
 	struct gt_dev_opts o = {0};
-	if (gt_plugin_open("null", "gt_backend_null", &p, &e) != GT_OK || ((const struct gt_backend *)p)->open(&o, &dev, &e) != GT_OK ||
+	char symbol[32];
+	snprintf(symbol, sizeof symbol, "gt_backend_%s", backend);
+	if (gt_plugin_open(backend, symbol, &p, &e) != GT_OK || ((const struct gt_backend *)p)->open(&o, &dev, &e) != GT_OK ||
 	    gt_space_open(p, dev, nstates, &s, &e) != GT_OK) {
 		test_fail(__FILE__, __LINE__, "%s", e.msg);
 		return NULL;
 	}
 	return s;
+}
+
+static struct gt_space *space_open(int nstates)
+{
+	return space_on("null", nstates);
 }
 
 static void space_close(struct gt_space *s)
@@ -192,6 +199,34 @@ TEST(parameters_lie_apart_in_backward_order)
 	if (s)
 		space_close(s);
 	net_close(&t);
+}
+
+/* GTRAIN_NAN_MEMORY: activations and workspaces begin as NaN, all else as zeros. */
+TEST(memory_that_a_step_computes_begins_as_nan)
+{
+	for (int nan = 0; nan < 2; nan++) {
+		struct gt_err e = {0};
+		struct gt_space *s = space_on("cpu", 1);
+		if (!s)
+			return;
+		for (int i = 0; i < GT_A_COUNT; i++)
+			s->memory.bytes[i] = 10000;
+		if (nan)
+			setenv("GTRAIN_NAN_MEMORY", "1", 1);
+		else
+			unsetenv("GTRAIN_NAN_MEMORY");
+		CHECK_OK(gt_space_alloc(s, &e), e);
+		unsetenv("GTRAIN_NAN_MEMORY");
+		for (int i = 0; i < GT_A_COUNT; i++) {
+			bool computed = i == GT_A_ACT || i == GT_A_SHARED_ACT || i == GT_A_SCRATCH || i == GT_A_DIRECTIONS;
+			const unsigned char *p = s->memory.base[i];
+			int want = nan && computed ? 0xff : 0, wrong = 0;
+			for (size_t k = 0; k < s->memory.bytes[i]; k++)
+				wrong += p[k] != want;
+			CHECK_MSG(!wrong, "%s: %d bytes are not %02x", gt_arena_name((enum gt_arena_id)i), wrong, want);
+		}
+		space_close(s);
+	}
 }
 
 RUN_TESTS()

@@ -27,7 +27,7 @@
 
 /* Version of this interface. It also changes with the number of operations, because a row that is added to GT_OPCODES moves the numbers of
  * those after it. */
-#define GT_BACKEND_ABI (7u << 16 | (unsigned)GT_OP_COUNT)
+#define GT_BACKEND_ABI (8u << 16 | (unsigned)GT_OP_COUNT)
 /* Number of events: record() and wait() take 0 ... GT_EVENTS - 1. The last GT_EVENTS_ENGINE are reserved for the executor and the
  * loaders. */
 #define GT_EVENTS 1024
@@ -49,6 +49,7 @@ struct gt_devinfo {
 	char native[40];
 	uint64_t bytes;    /* size of the device's memory in bytes */
 	char pci_bus_id[32]; /* PCI bus id of a GPU: equal for two ranks of a host that share the GPU; empty: not a GPU */
+	char note[160];      /* a sentence about the start on this device that the user should read; empty: none */
 };
 
 struct gt_dev_opts {

@@ -74,6 +74,7 @@ static enum gt_code open_one(const char *name, int index, const struct gt_dev_op
 	opts.index = index;
 	if (code == GT_OK) {
 		out->info = info[index];
+		snprintf(out->note, sizeof out->note, "%s", out->info.note);
 		name_threads(&out->info, opts.threads > 0 ? opts.threads : out->info.threads);
 		code = out->be->open(&opts, &out->dev, err);
 	}

@@ -1,10 +1,9 @@
 # The CUDA backend, lib/gtrain/cuda.so. Built where a toolkit is found, absent elsewhere; everything else works without it.
 #   CUDA=DIR    the toolkit (DIR/bin/nvcc, DIR/include, DIR/lib64 or lib); CUDA= builds without
-#   CUDA_ARCH   machine code for these; PTX of compute_90 for newer ones is always in
+#   CUDA_ARCH   machine code for these: by default 80 and 90, and 100 and 120 where nvcc knows them. The code for 90 and newer ones is made
+#               of the PTX of compute_90, which is always in: the driver compiles it for cards that have no code
 # Without CUDA=: /usr/local/cuda, then python3's pip packages nvidia-cuda-nvcc, nvidia-cuda-crt, nvidia-nvvm, nvidia-cuda-runtime and
 # nvidia-cublas 13.x. The wheels of CUDA 12 hold no nvcc; their cuBLAS is still found at run time.
-CUDA_ARCH ?= 80 90
-
 ifeq ($(origin CUDA),undefined)
 CUDA := $(patsubst %/bin/nvcc,%,$(firstword $(wildcard /usr/local/cuda/bin/nvcc)))
 ifeq ($(CUDA),)
@@ -58,14 +57,24 @@ CUDA_PIP   := $$ORIGIN/../../../nvidia
 CUDA_RPATH := $(abspath $(CUDA_LIB)):$$ORIGIN:$(CUDA_PIP)/cu13/lib:$(CUDA_PIP)/cublas/lib:$(CUDA_PIP)/cudnn/lib:$(CUDA_PIP)/nccl/lib
 # -fmad=false: as -ffp-contract=off for gcc (Makefile). A fused multiply-add is asked for by name.
 NVCC      := $(CUDA)/bin/nvcc
+CUDA_ARCH ?= 80 90 $(filter 100 120,$(patsubst sm_%,%,$(shell $(NVCC) --list-gpu-code)))
+CUDA_ARCH := $(CUDA_ARCH)
+# the architectures of which PTX is made, and those whose code is made of the PTX of compute_90
+CUDA_OLD  := $(filter 75 80 86 87 88 89,$(CUDA_ARCH))
+CUDA_NEW  := $(filter-out $(CUDA_OLD),$(CUDA_ARCH))
+comma     := ,
+empty     :=
+cuda_list  = $(subst $(empty) $(empty),$(comma),$(strip $(1)))
 NVFLAGS    = -std=c++17 -O3 -fmad=false -Xptxas -v -ccbin $(CXX) $(INC) \
              -Xcompiler -fPIC,-fvisibility=hidden,-fno-exceptions,-Wall,-Wextra,-Wno-missing-field-initializers,-ffp-contract=off \
-             $(foreach a,$(CUDA_ARCH),-gencode arch=compute_$(a),code=sm_$(a)) -gencode arch=compute_90,code=compute_90 \
+             $(foreach a,$(CUDA_OLD),-gencode arch=compute_$(a),code=sm_$(a)) \
+             -gencode 'arch=compute_90,code=[$(call cuda_list,$(CUDA_NEW:%=sm_%) compute_90)]' \
              $(if $(findstring -Werror,$(CFLAGS)),-Werror all-warnings -Xcompiler -Werror)
 
 PLUGINS += $(BUILD)/lib/gtrain/cuda.so
 
 $(BUILD)/obj/kernels/cuda/%.o: XFLAGS += $(CUDA_INC)
+$(BUILD)/obj/kernels/cuda/cuda_dev.o: XFLAGS += '-DGT_CUDA_CODE=$(call cuda_list,$(CUDA_ARCH))'
 
 # What ptxas says of every kernel (registers, stack, spills) is kept beside the object: tests/cuda/test_ptxas.sh reads it. The PTX of each
 # architecture is kept in $(BUILD)/ptx: tests/ptx/ runs it.

@@ -8,8 +8,8 @@
 #include <string.h>
 
 /* ---- errors ------------------------------------------------------------------------------------------------------------------ */
-/* Returns whether all CUDA calls of the process fail after an error: those of which driver_types.h says "the process must be terminated and
- * relaunched". */
+/* Returns whether all CUDA calls of the process fail after an error: those of which the CUDA Runtime API says "the process must be
+ * terminated and relaunched". */
 static bool is_sticky(cudaError_t e)
 {
 	switch ((int)e) {
@@ -51,17 +51,27 @@ enum gt_code gt_cuda_refuse(const struct gt_opcall *call, struct gt_err *err, co
 }
 
 /* ---- detection ---------------------------------------------------------------------------------------------------------------------- */
+/* The release of NVIDIA's driver for Linux from which on programs of a major version of CUDA run (CUDA release notes, "CUDA Toolkit and
+ * Minimum Required Driver Version for CUDA Minor Version Compatibility"); 0: not known here. */
+static int driver_release(int major)
+{
+	return major == 12 ? 525 : major == 13 ? 580 : 0;
+}
+
 /* Explains in one line why no device is usable. */
 static void why_none(cudaError_t e, struct gt_err *err)
 {
 	int driver = 0, runtime = 0;
+	char release[32] = "";
 	cudaDriverGetVersion(&driver); /* version 0 means that no driver is installed */
 	cudaRuntimeGetVersion(&runtime);
+	if (driver_release(runtime / 1000))
+		snprintf(release, sizeof release, " to release %d or newer", driver_release(runtime / 1000));
 	if (!driver)
 		gt_fail(err, GT_EUNAVAILABLE, "no CUDA driver (libcuda.so.1) on this machine");
-	else if (e == cudaErrorInsufficientDriver)
-		gt_fail(err, GT_EUNAVAILABLE, "the CUDA driver supports CUDA %d.%d, but this build needs %d.%d: update the driver", driver / 1000,
-		        driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10);
+	else if (driver / 1000 < runtime / 1000 || e == cudaErrorInsufficientDriver)
+		gt_fail(err, GT_EUNAVAILABLE, "the CUDA driver supports CUDA %d.%d, but this build needs CUDA %d: update the NVIDIA driver%s",
+		        driver / 1000, driver % 1000 / 10, runtime / 1000, release);
 	else if (e == cudaErrorNoDevice || e == cudaSuccess)
 		gt_fail(err, GT_EUNAVAILABLE, "the CUDA driver is installed, but it finds no GPU%s",
 		        getenv("CUDA_VISIBLE_DEVICES") ? " (CUDA_VISIBLE_DEVICES is set)" : "");
@@ -69,26 +79,51 @@ static void why_none(cudaError_t e, struct gt_err *err)
 		gt_fail(err, GT_EUNAVAILABLE, "cannot initialise CUDA: %s", cudaGetErrorString(e));
 }
 
-static enum gt_code describe(int i, struct gt_devinfo *out, struct gt_err *err)
+#ifndef GT_CUDA_CODE
+#define GT_CUDA_CODE 80, 90
+#endif
+#define PTX_CC 90 /* the driver compiles this PTX for newer cards (cuda.mk) */
+
+/* Returns whether the build has machine code for a compute capability: code for X.Y runs on X.Z with Z >= Y. */
+static bool has_code(int cc)
+{
+	static const int code[] = {GT_CUDA_CODE};
+	for (size_t i = 0; i < sizeof code / sizeof *code; i++)
+		if (code[i] / 10 == cc / 10 && code[i] <= cc)
+			return true;
+	return false;
+}
+
+/* Describes a device. One that does not answer, such as a GPU that has fallen off the bus, is in the list too, so that the others can be
+ * used; opening it reports the error. */
+static void describe(int i, struct gt_devinfo *out)
 {
 	struct cudaDeviceProp p;
 	int driver = 0, runtime = 0;
-	GT_CUDA(NULL, cudaGetDeviceProperties(&p, i), "cudaGetDeviceProperties", err);
 	cudaDriverGetVersion(&driver);
 	cudaRuntimeGetVersion(&runtime);
 	memset(out, 0, sizeof *out);
 	snprintf(out->id, sizeof out->id, "cuda:%d", i);
-	snprintf(out->name, sizeof out->name, "%.*s", (int)sizeof out->name - 1, p.name);
-	if (cudaDeviceGetPCIBusId(out->pci_bus_id, sizeof out->pci_bus_id, i) != cudaSuccess) {
-		cudaGetLastError();
+	if (cudaDeviceGetPCIBusId(out->pci_bus_id, sizeof out->pci_bus_id, i) != cudaSuccess)
 		snprintf(out->pci_bus_id, sizeof out->pci_bus_id, "device %d", i);
+	cudaError_t e = cudaGetDeviceProperties(&p, i);
+	cudaGetLastError();
+	if (e != cudaSuccess) {
+		snprintf(out->name, sizeof out->name, "GPU that does not answer");
+		snprintf(out->detail, sizeof out->detail, "%s: %s (%s)", out->pci_bus_id, cudaGetErrorString(e), cudaGetErrorName(e));
+		return;
 	}
+	int cc = 10 * p.major + p.minor;
+	snprintf(out->name, sizeof out->name, "%.*s", (int)sizeof out->name - 1, p.name);
 	snprintf(out->detail, sizeof out->detail, "compute capability %d.%d%s, %d multiprocessors, CUDA %d.%d, driver %d.%d", p.major, p.minor,
-	         10 * p.major + p.minor < GT_CUDA_MIN_CC ? " (too old)" : "", p.multiProcessorCount, runtime / 1000, runtime % 1000 / 10,
-	         driver / 1000, driver % 1000 / 10);
-	snprintf(out->native, sizeof out->native, "fp32, tf32, bf16, fp16"); /* from GT_CUDA_MIN_CC on; older devices cannot be opened */
+	         !has_code(cc) && cc < PTX_CC ? " (too old)" : "", p.multiProcessorCount, runtime / 1000, runtime % 1000 / 10, driver / 1000,
+	         driver % 1000 / 10);
+	if (!has_code(cc) && cc >= PTX_CC)
+		snprintf(out->note, sizeof out->note, "the driver compiles the kernels for compute capability %d.%d once, which takes up to a "
+		         "minute (build with CUDA_ARCH=%d to avoid it)", p.major, p.minor, cc);
+	if (has_code(cc) || cc >= PTX_CC) /* older devices cannot be opened */
+		snprintf(out->native, sizeof out->native, "fp32, tf32, bf16, fp16");
 	out->bytes = p.totalGlobalMem;
-	return GT_OK;
 }
 
 enum gt_code gt_cuda_probe(struct gt_devinfo *out, int cap, int *n, struct gt_err *err)
@@ -101,7 +136,7 @@ enum gt_code gt_cuda_probe(struct gt_devinfo *out, int cap, int *n, struct gt_er
 		return GT_OK;
 	}
 	for (int i = 0; i < *n && i < cap; i++)
-		GT_TRY(describe(i, &out[i], err));
+		describe(i, &out[i]);
 	return GT_OK;
 }
 
@@ -155,10 +190,19 @@ static enum gt_code open_parts(struct gt_dev *dev, struct gt_err *err)
 	void *host;
 	GT_CUDA(dev, cudaSetDevice(dev->index), "cudaSetDevice", err);
 	GT_CUDA(dev, cudaGetDeviceProperties(&p, dev->index), "cudaGetDeviceProperties", err);
-	if (10 * p.major + p.minor < GT_CUDA_MIN_CC)
+	int cc = 10 * p.major + p.minor, driver = 0, runtime = 0;
+	if (!has_code(cc) && cc < PTX_CC)
 		return gt_fail(err, GT_EUNAVAILABLE, "%s: %s has compute capability %d.%d; 8.0 or newer is needed", dev->id, p.name, p.major,
 		               p.minor);
-	dev->sms = p.multiProcessorCount;
+	GT_CUDA(dev, cudaDriverGetVersion(&driver), "cudaDriverGetVersion", err);
+	GT_CUDA(dev, cudaRuntimeGetVersion(&runtime), "cudaRuntimeGetVersion", err);
+	if (!has_code(cc) && driver < runtime) /* CUDA Compatibility, "Minor Version Compatibility": not for PTX */
+		return gt_fail(err, GT_EUNAVAILABLE, "%s: compute capability %d.%d needs kernels that the driver compiles, and for those a driver "
+		               "that supports CUDA %d.%d, but it supports %d.%d: update the NVIDIA driver, or build with CUDA_ARCH=%d",
+		               dev->id, p.major, p.minor, runtime / 1000, runtime % 1000 / 10, driver / 1000, driver % 1000 / 10, cc);
+	/* GTRAIN_CUDA_SMS: for tests, kernels whose blocks wait for each other use fewer multiprocessors. Results must not depend on it. */
+	const char *sms = getenv("GTRAIN_CUDA_SMS");
+	dev->sms = sms && atoi(sms) > 0 && atoi(sms) < p.multiProcessorCount ? atoi(sms) : p.multiProcessorCount;
 	GT_CUDA(dev, cudaHostAlloc(&host, sizeof *dev->fault, cudaHostAllocMapped), "cudaHostAlloc", err);
 	dev->fault = host;
 	*dev->fault = (struct gt_cu_fault){0};

@@ -15,7 +15,6 @@
 #include <cuda_runtime_api.h>
 
 #define GT_CUDA_STREAMS 8 /* number of streams */
-#define GT_CUDA_MIN_CC 80 /* compute capability 8.0: the oldest for which this build contains machine code */
 
 struct gt_lt;
 struct gt_dnn;

@@ -24,7 +24,8 @@ import struct
 import subprocess
 import sys
 
-LIMITS = {80: {"shared": 164 << 10}, 90: {"shared": 228 << 10}}  # bytes of shared memory of a multiprocessor
+# bytes of shared memory of a multiprocessor; machine code for other architectures is not in the table
+LIMITS = {80: {"shared": 164 << 10}, 90: {"shared": 228 << 10}}
 WARPS, BLOCKS, REGISTERS = 64, 32, 65536  # of a multiprocessor: sm_80 and sm_90
 LOAD, STORE, LOCAL = (0x381, 0x981), (0x386, 0x986), (0x983, 0x387, 0x987)
 WIDTH = (1, 1, 2, 2, 4, 8, 16, 16)
@@ -89,6 +90,8 @@ def occupancy(arch, threads, registers, shared):
 def kernels(data):
     """Yields (mangled name, architecture, figures) of every kernel in an object."""
     for arch, elf in fatbins(data):
+        if arch not in LIMITS:
+            continue
         part, symbols = sections(elf)
         registers = {}
         for code, v in attributes(part[".nv.info"]):

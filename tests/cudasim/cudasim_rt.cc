@@ -657,10 +657,20 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t g, cudaStream_t s)
 }
 
 /* ---- the device ------------------------------------------------------------------------------------------------------------------ */
+static int number(const char *variable, int otherwise)
+{
+	const char *n = getenv(variable);
+	return n && atoi(n) > 0 ? atoi(n) : otherwise;
+}
+
+/* $CUDASIM_GPUS: the number of GPUs, of which only the first answers. */
 cudaError_t cudaGetDeviceCount(int *n)
 {
-	*n = 1;
-	return cudaSuccess;
+	int driver, runtime;
+	cudaDriverGetVersion(&driver);
+	cudaRuntimeGetVersion(&runtime);
+	*n = number("CUDASIM_GPUS", 1);
+	return driver / 1000 < runtime / 1000 ? cudaErrorInsufficientDriver : cudaSuccess;
 }
 
 cudaError_t cudaDeviceGetPCIBusId(char *id, int size, int device)
@@ -677,7 +687,8 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *p, int device)
 	const char *name = getenv("CUDASIM_CARD");
 	snprintf(p->name, sizeof p->name, "%s", name ? name : "simulated on the host");
 	p->totalGlobalMem = CAPACITY;
-	p->major = 9;
+	p->major = number("CUDASIM_CC", 90) / 10;
+	p->minor = number("CUDASIM_CC", 90) % 10;
 	p->multiProcessorCount = cudasim_sms();
 	return cudaSuccess;
 }
@@ -701,8 +712,7 @@ cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attr, int dev
 
 int cudasim_sms()
 {
-	const char *n = getenv("CUDASIM_SMS");
-	return n && atoi(n) > 0 ? atoi(n) : 1;
+	return number("CUDASIM_SMS", 1);
 }
 
 static std::map<const void *, size_t> allowed_shared;
@@ -734,15 +744,16 @@ cudaError_t cudaDeviceGetStreamPriorityRange(int *low, int *high)
 	return cudaSuccess;
 }
 
+/* $CUDASIM_DRIVER: the version of CUDA that the driver supports: 12040 for 12.4. The runtime is that of 13.1. */
 cudaError_t cudaDriverGetVersion(int *v)
 {
-	*v = 13000;
+	*v = number("CUDASIM_DRIVER", 13010);
 	return cudaSuccess;
 }
 
 cudaError_t cudaRuntimeGetVersion(int *v)
 {
-	*v = 13000;
+	*v = 13010;
 	return cudaSuccess;
 }
 

@@ -154,3 +154,29 @@ else echo "not ok without_cudnn_convolutions_are_refused: status $rc: $(tail -n 
 if "$tmp/bare/bin/gtrain" run "$tmp/net.cfg" -q --no-progress -o "$tmp/bare/mlp" --device cuda \
 	-s 'model.layers=({type="flatten";},{type="linear";out=4;})' >"$tmp/out" 2>&1; then echo 'ok without_cudnn_other_models_train'
 else echo "not ok without_cudnn_other_models_train: $(tail -n 1 "$tmp/out")"; fi
+
+# ---- first start on a card ---------------------------------------------------------------------------------------------------------------
+# says NAME STATUS WORDS VARIABLE=VALUE... COMMAND...: the status, and a line with the words
+says() {
+	local name=$1 want=$2 words=$3 rc
+	shift 3
+	rm -rf "$tmp/start"
+	env "$@" >"$tmp/out" 2>&1
+	rc=$?
+	if [ $rc = "$want" ] && grep -q -- "$words" "$tmp/out"; then echo "ok $name"
+	else echo "not ok $name: status $rc: $(tail -n 1 "$tmp/out")"; fi
+}
+start=("$sim/bin/gtrain" run "$tmp/net.cfg" -q --no-progress -o "$tmp/start" --device cuda -s train.epochs=1)
+old='the CUDA driver supports CUDA 12.4, but this build needs CUDA 13: update the NVIDIA driver to release 580 or newer'
+says old_driver_devices 0 "$old" CUDASIM_DRIVER=12040 "$sim/bin/gtrain" devices
+says old_driver_run 69 "$old" CUDASIM_DRIVER=12040 "${start[@]}"
+says older_minor_version_of_driver 0 '' CUDASIM_DRIVER=13000 "${start[@]}"
+says card_without_code 0 'the driver compiles the kernels for compute capability 12.0 once' CUDASIM_CC=120 "${start[@]}"
+says card_without_code_and_old_driver 69 'needs kernels that the driver compiles.*CUDA 13.1, but it supports 13.0' CUDASIM_CC=120 \
+	CUDASIM_DRIVER=13000 "${start[@]}"
+says card_with_code_of_its_major_version 0 '' CUDASIM_CC=86 "${start[@]}"
+if grep -q 'compiles the kernels' "$tmp/out"; then echo "not ok card_with_code_says_nothing: $(head -n 1 "$tmp/out")"; fi
+says card_too_old 69 '8.0 or newer is needed' CUDASIM_CC=75 "${start[@]}"
+says one_gpu_does_not_answer 0 'cuda:1 .*GPU that does not answer' CUDASIM_GPUS=2 "$sim/bin/gtrain" devices
+says beside_it_the_other_trains 0 '' CUDASIM_GPUS=2 "${start[@]}"
+says it_is_refused_alone 1 'cuda:1: cuda' CUDASIM_GPUS=2 "${start[@]}" --device cuda:1

@@ -10,6 +10,12 @@ why=
 "$sim/bin/gtrain" plan "$tmp/net.cfg" --device cuda >"$tmp/plan" 2>&1 && [ "$(grep -c '^# one kernel (mlp.steps)' "$tmp/plan")" = 2 ] ||
 	why="$(head -n 2 "$tmp/plan" | tr '\n' ' ')"
 ok plan_names_the_kernel "$why"
+blocks() { # of the first kernel of a plan
+	"$sim/bin/gtrain" plan "$tmp/net.cfg" --device cuda 2>&1 | sed -n 's/.*[^0-9]\([0-9]* blocks\), .*shared memory.*/\1/p' | head -n 1
+}
+why=$(CUDASIM_SMS=3 blocks)
+[ "$why" != '2 blocks' ] && [ "$(CUDASIM_SMS=3 GTRAIN_CUDA_SMS=2 blocks)" = '2 blocks' ] && why=
+ok GTRAIN_CUDA_SMS_limits_the_blocks "$why"
 
 # 192 steps. Rounding errors of 1e-7 grow with the steps; Adam divides by the square root of averages near 0, where they grow most.
 for o in sgd:0.05:1e-5 momentum:0.02:1e-5 nesterov:0.02:1e-5 adam:0.003:2e-4 adamw:0.003:2e-4; do
@@ -34,9 +40,9 @@ for w in 1 8 64; do
 	same "window_of_$w" "$tmp/adam" "$tmp/w$w"
 done
 for n in 2 3 6; do
-	CUDASIM_SMS=$n train "$tmp/sms$n" net -s train.epochs=5 -s window=64 -s "$adam"
+	CUDASIM_SMS=$n GTRAIN_CUDA_SMS=$n train "$tmp/sms$n" net -s train.epochs=5 -s window=64 -s "$adam"
 	same "multiprocessors_$n" "$tmp/adam" "$tmp/sms$n"
-	CUDASIM_SMS=$n CUDASIM_FIRST=1 train "$tmp/first$n" net -s train.epochs=5 -s window=64 -s "$adam"
+	CUDASIM_SMS=$n GTRAIN_CUDA_SMS=$n CUDASIM_FIRST=1 train "$tmp/first$n" net -s train.epochs=5 -s window=64 -s "$adam"
 	same "multiprocessors_${n}_first_block_first" "$tmp/adam" "$tmp/first$n"
 done
 train "$tmp/cut" net -s train.epochs=5 -s window=64 -s "$adam" -s checkpoint.every_steps=29 -s checkpoint.keep=99

@@ -36,20 +36,35 @@ if [ ! -e "$base/.ready" ]; then
 	touch "$base/.ready"
 fi
 flock -u 9
-work=$(mktemp -d "$roots/$suite.XXXXXX") root=
-finish() {
-	umount -R "$root/proc" "$root/dev" 2>/dev/null || true
-	umount "$root" 2>/dev/null || true
-	rm -rf --one-file-system "$work"
-}
-trap finish EXIT
-root=$work/root
-mkdir "$root" "$work/upper" "$work/work"
-mount -t overlay overlay -o "lowerdir=$base,upperdir=$work/upper,workdir=$work/work" "$root" 2>/dev/null || cp -a "$base/." "$root/"
-mount -t proc proc "$root/proc"
-mount --rbind /dev "$root/dev"
-mount --make-rslave "$root/dev"
-git clone -q --no-hardlinks "$repo" "$root/root/gtrain"
+work=$(mktemp -d "$roots/$suite.XXXXXX")
+trap 'rm -rf --one-file-system "$work"' EXIT
+mkdir "$work/root" "$work/upper" "$work/work"
+git clone -q --no-hardlinks "$repo" "$work/gtrain"
 mapfile -t environment < <(env | grep -iE '^(https?_proxy|no_proxy|PIP_[A-Z_]*|SSL_CERT_FILE|REQUESTS_CA_BUNDLE|TEST_[A-Z]*|CI)=' || true)
-chroot "$root" /usr/bin/env -i HOME=/root PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 \
-	"${environment[@]}" /bin/bash -c "cd /root/gtrain && $command"
+# All mounts, devices and processes of the root are in namespaces of its own, which end with the command: nothing of this machine is mounted
+# where the end removes files, and no process is left.
+# shellcheck disable=SC2016
+unshare --mount --propagation private --pid --fork --kill-child bash -euc '
+	base=$1 work=$2 command=$3
+	shift 3
+	root=$work/root
+	mount -t overlay overlay -o "lowerdir=$base,upperdir=$work/upper,workdir=$work/work" "$root" 2>/dev/null || cp -a "$base/." "$root/"
+	mount -t proc proc "$root/proc"
+	mount -t tmpfs -o mode=755 dev "$root/dev"
+	while read -r name minor; do mknod -m 666 "$root/dev/$name" c 1 "$minor"; done <<<"null 3
+zero 5
+full 7
+random 8
+urandom 9"
+	mknod -m 666 "$root/dev/tty" c 5 0
+	ln -s /proc/self/fd "$root/dev/fd"
+	for i in 0:stdin 1:stdout 2:stderr; do ln -s "/proc/self/fd/${i%:*}" "$root/dev/${i#*:}"; done
+	mkdir "$root/dev/pts" "$root/dev/shm"
+	mount -t devpts -o newinstance,ptmxmode=666,mode=620 devpts "$root/dev/pts"
+	ln -s pts/ptmx "$root/dev/ptmx"
+	mount -t tmpfs -o mode=1777 shm "$root/dev/shm"
+	mkdir -p "$root/root"
+	mv "$work/gtrain" "$root/root/gtrain"
+	exec chroot "$root" /usr/bin/env -i HOME=/root PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 \
+		"$@" /bin/bash -c "cd /root/gtrain && $command"
+' bash "$base" "$work" "$command" "${environment[@]}"

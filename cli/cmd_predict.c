@@ -48,7 +48,13 @@ static enum gt_code print_json(struct gt_cli *cli, const struct gt_prediction *p
 		gt_json_end(j);
 		return gt_out_json(cli, err);
 	}
-	class_json(j, p, 0);
+	if (p->n) {
+		class_json(j, p, 0);
+	} else { /* an output is not finite */
+		gt_json_null(j, "class");
+		gt_json_null(j, "name");
+		gt_json_null(j, "probability");
+	}
 	gt_json_array(j, "top");
 	for (int i = 0; i < p->n; i++) {
 		gt_json_object(j, NULL);
@@ -80,7 +86,7 @@ static void print_row(struct gt_cli *cli, const struct gt_prediction *p)
 {
 	if (p->target) {
 		gt_out(cli, ",");
-		gt_out_csv(cli, p->top[0].name ? p->top[0].name : "");
+		gt_out_csv(cli, p->n && p->top[0].name ? p->top[0].name : "");
 	}
 	for (int64_t i = 0; i < p->nclasses; i++)
 		gt_out(cli, ",%.9g", p->probability[i]);
@@ -122,8 +128,8 @@ static void print_csv(struct gt_cli *cli, const struct gt_prediction *p, int top
 	for (int i = 0; i < p->nvalues; i++)
 		gt_out(cli, ",%.9g", (double)p->value[i]);
 	for (int i = 0; (i == 0 || i < top) && !p->nvalues; i++) {
-		if (i >= p->n) { /* the model has fewer classes */
-			gt_out(cli, ",,,");
+		if (i >= p->n) { /* the model has fewer classes, or an output is not finite */
+			gt_out(cli, i ? ",,," : ",,,nan");
 			continue;
 		}
 		gt_out(cli, ",%d,", p->top[i].label);
@@ -141,6 +147,8 @@ static void print_text(struct gt_cli *cli, const struct gt_prediction *p)
 		gt_out(cli, "[%" PRId64 "]", p->index);
 	for (int i = 0; i < p->nvalues; i++)
 		gt_out(cli, "\t%s %.6g", gt_cli_printable(p->value_name[i], name, sizeof name), (double)p->value[i]);
+	if (!p->n && !p->nvalues)
+		gt_out(cli, "\tnan");
 	for (int i = 0; i < p->n; i++) {
 		if (p->top[i].name)
 			gt_out(cli, "\t%s %.4f", gt_cli_printable(p->top[i].name, name, sizeof name), p->top[i].p);

@@ -91,12 +91,13 @@ const char *gt_units_clock(char *buf, double s)
 
 const char *gt_units_number(char *buf, double v)
 {
-	snprintf(buf, GT_UNITS, "%.4g", v);
+	snprintf(buf, GT_UNITS, "%.4g", isnan(v) ? NAN : v); /* without the sign of a NaN */
 	return buf;
 }
 
 const char *gt_units_loss(char *buf, double v)
 {
+	v = isnan(v) ? NAN : v; /* without its sign */
 	snprintf(buf, GT_UNITS, fabs(v) < 1e5 ? "%.4f" : "%.4g", v);
 	return buf;
 }

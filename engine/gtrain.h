@@ -479,7 +479,7 @@ struct gt_prediction {
 	const char *error;  /* why the file cannot be classified; NULL: it was classified */
 	int64_t index;      /* number of the image or row in the file, from 0 */
 	bool scaled;        /* the image had another size than the model's input and was scaled */
-	int n;              /* entries of top */
+	int n;              /* entries of top; 0: the model predicts numbers, or an output of it is not finite */
 	struct { int label; double p; const char *name; } top[GT_TOP]; /* the most probable classes, with number, probability and name (NULL:
 	                                                                  not known) */
 	const float *value; /* [nvalues]: the outputs of a model whose targets are columns of numbers; top is then empty */
@@ -504,7 +504,7 @@ struct gt_predict_spec {
 };
 /* Predicts images, or the rows of tables, and calls fn for each, in order; fn returns false to end the prediction. If one of several files
  * cannot be read, fn receives its error, the other files are predicted, and the result is GT_EDATA. The error of a single file is returned
- * itself. */
+ * itself. If outputs of the model are NaN or infinite, fn receives NAN in their place, and the result is GT_EDIVERGED. */
 enum gt_code gt_predict(const struct gt_predict_spec *spec, bool (*fn)(void *user, const struct gt_prediction *p), void *user,
                         struct gt_err *err);
 

@@ -130,6 +130,9 @@ static enum gt_code predict_all(struct gt_predictor *p, const struct gt_inputs *
 	GT_TRY(gt_predictor_open(p, err));
 	GT_TRY((tables ? gt_predict_tables : predict_images)(p, in, &failed, err));
 	GT_TRY(gt_predictor_flush(p, err));
+	if (p->nonfinite && !p->ended)
+		return gt_fail(err, GT_EDIVERGED, "%lld of the predictions are not finite numbers; the first one is of %s",
+		               (long long)p->nonfinite, p->why);
 	return failed && !p->ended ? gt_fail(err, GT_EDATA, "%lld of %lld files could not be %s", (long long)failed, (long long)in->n,
 	                                     tables ? "predicted" : "classified")
 	                           : GT_OK;

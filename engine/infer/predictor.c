@@ -4,6 +4,7 @@
 #include "session/session_data.h"
 #include "store/convert.h"
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,16 +27,26 @@ static void find_top(const struct gt_predictor *p, const float *z, struct gt_pre
 	}
 }
 
+static bool is_finite(const struct gt_predictor *p, const float *z)
+{
+	for (int64_t c = 0; c < p->classes; c++)
+		if (!isfinite(z[c]))
+			return false;
+	return true;
+}
+
 /* Fills in the outputs, if they predict columns of numbers, or else the probabilities of the classes: a softmax of the outputs z; with the
- * loss bce, whose outputs are independent, each is the sigmoid of its output. */
+ * loss bce, whose outputs are independent, each is the sigmoid of its output. If an output is not finite, all numbers are NAN, and there is
+ * no class. */
 static void report(const struct gt_predictor *p, const float *z, struct gt_prediction *out)
 {
 	const struct gt_learned *learned = p->s->data.files->learned;
 	double max = -INFINITY, sum = 0;
+	bool finite = is_finite(p, z);
 	out->row = learned && learned->table.ncolumns;
 	if (p->s->data.nvalues) {
 		for (int i = 0; i < p->s->data.nvalues && i < p->classes; i++)
-			p->value[i] = (float)(z[i] * p->s->data.value_scale[i].std + p->s->data.value_scale[i].mean);
+			p->value[i] = finite ? (float)(z[i] * p->s->data.value_scale[i].std + p->s->data.value_scale[i].mean) : NAN;
 		out->value = p->value;
 		out->value_name = p->s->data.value_name;
 		out->nvalues = p->s->data.nvalues;
@@ -47,12 +58,13 @@ static void report(const struct gt_predictor *p, const float *z, struct gt_predi
 	for (int64_t c = 0; c < p->classes; c++)
 		sum += exp(z[c] - max);
 	for (int64_t c = 0; c < p->classes; c++)
-		p->probability[c] = out->several ? 1 / (1 + exp(-(double)z[c])) : exp(z[c] - max) / sum;
+		p->probability[c] = !finite ? NAN : out->several ? 1 / (1 + exp(-(double)z[c])) : exp(z[c] - max) / sum;
 	out->target = out->row && !out->several ? learned->table.column[gt_table_target_column(&learned->table, 0)].name : NULL;
 	out->probability = p->probability;
 	out->class_name = p->class_name;
 	out->nclasses = p->classes;
-	find_top(p, z, out);
+	if (finite)
+		find_top(p, z, out);
 }
 
 /* ---- batches -------------------------------------------------------------------------------------------------------------------- */
@@ -145,8 +157,9 @@ static enum gt_code send_batch(struct gt_predictor *p, struct gt_err *err)
 	return GT_OK;
 }
 
-/* Computes the logits of the batch. Rows that are not filled have old inputs or zeros, and their outputs are not used. */
-static enum gt_code run_batch(struct gt_predictor *p, struct gt_err *err)
+/* Computes the logits of the batch. Rows that are not filled have old inputs or zeros, and their outputs are not used. bad: is set to the
+ * first call whose output is not finite, or to -1; NULL: outputs are not looked at. */
+static enum gt_code run_batch(struct gt_predictor *p, int *bad, struct gt_err *err)
 {
 	struct gt_session *s = p->s;
 	const struct gt_device *d = &s->device;
@@ -161,6 +174,12 @@ static enum gt_code run_batch(struct gt_predictor *p, struct gt_err *err)
 	for (int i = 0; i < plan->ncalls; i++) {
 		struct gt_launch a = {.in = plan->call[i].in, .out = plan->call[i].out, .scratch = plan->call[i].work, .step_args = &step_args};
 		GT_TRY(d->be->launch(d->dev, plan->call[i].kernel, &a, err));
+		if (!bad || *bad >= 0)
+			continue;
+		bool nonfinite;
+		GT_TRY(d->be->sync(d->dev, 0, err));
+		GT_TRY(gt_exec_diagnose_call(&s->exec, plan, i, &nonfinite, err));
+		*bad = nonfinite ? i : -1;
 	}
 	GT_TRY(d->be->copy(d->dev, p->raw, gt_plan_value(plan, plan->graph->output), gt_tdesc_bytes(desc), GT_COPY_D2H, 0, err));
 	GT_TRY(d->be->sync(d->dev, 0, err));
@@ -168,10 +187,28 @@ static enum gt_code run_batch(struct gt_predictor *p, struct gt_err *err)
 	return GT_OK;
 }
 
+/* Counts the results with outputs that are not finite, and describes the first one. */
+static enum gt_code find_nonfinite(struct gt_predictor *p, struct gt_err *err)
+{
+	for (int i = 0; i < p->npending; i++) {
+		const struct gt_predict_pending *e = &p->pending[i];
+		int call = -1;
+		if (e->error || is_finite(p, p->logits + e->row * p->classes) || p->nonfinite++)
+			continue;
+		GT_TRY(run_batch(p, &call, err));
+		const struct gt_call *c = call >= 0 ? &p->s->prog.predict->call[call] : NULL;
+		snprintf(p->why, sizeof p->why, "%.1000s, number %lld: the output of %s%s%s%s is not finite", e->file, (long long)e->index,
+		         c ? c->layer : "the model", c ? " (" : "", c ? c->op : "", c ? ")" : "");
+	}
+	return GT_OK;
+}
+
 enum gt_code gt_predictor_flush(struct gt_predictor *p, struct gt_err *err)
 {
-	if (p->rows)
-		GT_TRY(run_batch(p, err));
+	if (p->rows) {
+		GT_TRY(run_batch(p, NULL, err));
+		GT_TRY(find_nonfinite(p, err));
+	}
 	for (int i = 0; i < p->npending; i++) {
 		struct gt_predict_pending *e = &p->pending[i];
 		struct gt_prediction out = {.file = e->file, .error = e->error, .index = e->index, .scaled = e->scaled};

@@ -47,6 +47,8 @@ struct gt_predictor {
 	double *probability;      /* [classes] of one result */
 	float *value;             /* [classes] of one result: predicted numbers */
 	const char **class_name;  /* [classes]; NULL: not known */
+	int64_t nonfinite;        /* number of results with an output that is NaN or infinite */
+	char why[2048];           /* describes the first of them, with the operation; "": there is none */
 };
 
 enum gt_code gt_predictor_open(struct gt_predictor *p, struct gt_err *err);

@@ -345,6 +345,8 @@ static enum gt_code evaluate_splits(struct gt_trainer *t, bool due, bool *best, 
 		bool f1 = strstr(metric, "/f1") != NULL, auc = strstr(metric, "/auc") != NULL;
 		enum gt_code code = (f1 ? gt_macro_f1_eval : auc ? gt_auc_eval : gt_session_eval)(t->s, (enum gt_split)i, r, err);
 		t->s->watch = NULL;
+		if (code == GT_EDIVERGED)
+			gt_fail_prefix(err, "diverged at or before step %lld", (long long)t->at.step);
 		GT_TRY(code);
 		struct gt_event ev = {.kind = GT_EV_EVAL, .split = gt_split_names[i], .scores = *r};
 		GT_TRY(gt_trainer_send_event(t, &ev, true, err));

@@ -265,7 +265,8 @@ enum gt_code gt_session_put(struct gt_session *s, int i, int state, const void *
 /* Returns shape and dtype of parameter or buffer i, in plain layout. */
 struct gt_tdesc gt_session_desc(const struct gt_session *s, int i);
 
-/* Evaluates a split on every sample once. */
+/* Evaluates a split on every sample once. GT_EDIVERGED: the loss is NaN or infinite; the message names the first operation whose output is
+ * not finite. */
 enum gt_code gt_session_eval(struct gt_session *s, enum gt_split split, struct gt_scores *out, struct gt_err *err);
 /* Returns the number of samples whose scores m has, of `samples` that were computed: without a class, every sample counts. */
 int64_t gt_session_counted(const struct gt_session *s, const struct gt_metrics *m, int64_t samples);

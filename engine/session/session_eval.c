@@ -15,40 +15,78 @@ int64_t gt_session_ignored_label(const struct gt_session *s)
 	return gt_loss_ignores(&s->loss) ? s->loss.attr.ignore_index : -1;
 }
 
-/* Queues `times` batches on the device without waiting for them. all: number of batches of the evaluation that these complete; behind:
- * number of batches that follow. */
-static enum gt_code eval_run(struct gt_session *s, const struct gt_prog *p, struct gt_loader *l, int64_t times, int64_t behind, int64_t all,
+/* An evaluation of a split. */
+struct evaluation {
+	struct gt_eval_prog *e;
+	int64_t all;    /* number of batches */
+	bool diagnoses; /* the batches are evaluated once more, up to the first output that is not finite */
+	char why[512];  /* with diagnoses: describes this output; "": none was found until now */
+};
+
+/* Evaluates the next batch once more and fills in v->why, the same text on all ranks. */
+static enum gt_code diagnose_batch(struct gt_session *s, struct evaluation *v, const struct gt_prog *p, const struct gt_step_args *numbers,
+                                   struct gt_err *err)
+{
+	int64_t first = 0; /* world - number of the first rank that has found an output; 0: none has */
+	GT_TRY(gt_exec_diagnose_eval(&s->exec, p, v->e->loader, numbers, v->why, sizeof v->why, err));
+	if (s->at.world == 1)
+		return GT_OK;
+	first = *v->why ? s->at.world - s->at.rank : 0;
+	GT_TRY(gt_team_max(s->team, &first, 1, err));
+	return first ? gt_team_broadcast(s->team, v->why, sizeof v->why, s->at.world - (int)first, "a diagnosis", err) : GT_OK;
+}
+
+/* Queues `times` batches on the device without waiting for them. behind: number of batches that follow. */
+static enum gt_code eval_run(struct gt_session *s, struct evaluation *v, const struct gt_prog *p, int64_t times, int64_t behind,
                              struct gt_err *err)
 {
-	while (times > 0) {
+	const struct gt_step_args numbers = {.seed = (uint64_t)s->conf->seed, .stride = 1, .inv_weight = 1};
+	while (times > 0 && !*v->why) {
 		int n = s->after_batch ? 1 : gt_exec_window_size(&s->exec, p, times);
 		struct gt_step_args *step_args;
+		if (v->diagnoses) {
+			GT_TRY(diagnose_batch(s, v, p, &numbers, err));
+			times--;
+			continue;
+		}
 		GT_TRY(gt_exec_step_args(&s->exec, &step_args, err));
 		for (int i = 0; i < n; i++) {
-			step_args[i] = (struct gt_step_args){.seed = (uint64_t)s->conf->seed, .stride = 1, .inv_weight = 1};
-			GT_TRY(gt_loader_take_parts(l, 1, &step_args[i], err));
+			step_args[i] = numbers;
+			GT_TRY(gt_loader_take_parts(v->e->loader, 1, &step_args[i], err));
 		}
-		GT_TRY(gt_exec_launch(&s->exec, p, l, n, err));
+		GT_TRY(gt_exec_launch(&s->exec, p, v->e->loader, n, err));
 		if (s->after_batch)
 			GT_TRY(s->after_batch(s->after_batch_user, p, err));
 		times -= n;
 		if (s->watch)
-			s->watch(s->watch_user, 1 - (double)(times + behind) / (double)all);
+			s->watch(s->watch_user, 1 - (double)(times + behind) / (double)v->all);
 	}
 	return GT_OK;
 }
 
-/* Runs all full batches, each with the program of its length. */
-static enum gt_code eval_full(struct gt_session *s, const struct gt_eval_prog *e, int64_t all, struct gt_err *err)
+/* Runs all full batches, each with the program of its length, and the short last batch. */
+static enum gt_code eval_batches(struct gt_session *s, struct evaluation *v, struct gt_err *err)
 {
+	const struct gt_eval_prog *e = v->e;
 	int64_t run = e->nfull;
-	for (int64_t i = 0; i < e->nfull; i += run) {
+	GT_TRY(gt_loader_start(e->loader, 0, 0, err));
+	for (int64_t i = 0; i < e->nfull && !*v->why; i += run) {
 		int at = s->data.lengths.n - 1;
 		if (s->data.lengths.n)
 			GT_TRY(gt_loader_length(e->loader, 0, i * e->batch, e->nfull - i, &at, &run, err));
-		GT_TRY(eval_run(s, at < s->data.lengths.n - 1 ? &e->shorter[at] : &e->full, e->loader, run, all - i - run, all, err));
+		GT_TRY(eval_run(s, v, at < s->data.lengths.n - 1 ? &e->shorter[at] : &e->full, run, v->all - i - run, err));
 	}
-	return GT_OK;
+	return eval_run(s, v, &e->tail, e->ntail ? 1 : 0, 0, err);
+}
+
+/* Fails with the first operation of the evaluation whose output is not finite. All ranks call it. */
+static enum gt_code refuse_nonfinite(struct gt_session *s, enum gt_split split, struct evaluation *v, struct gt_err *err)
+{
+	v->diagnoses = true;
+	GT_TRY(eval_batches(s, v, err));
+	gt_loader_stop(v->e->loader);
+	return gt_fail(err, GT_EDIVERGED, "evaluation of the split %s: %s", gt_split_names[split],
+	               *v->why ? v->why : "the loss is not finite, although all outputs of the model are");
 }
 
 int64_t gt_session_counted(const struct gt_session *s, const struct gt_metrics *m, int64_t samples)
@@ -66,24 +104,23 @@ struct gt_scores gt_session_scores(const struct gt_session *s, const struct gt_m
 enum gt_code gt_session_eval(struct gt_session *s, enum gt_split split, struct gt_scores *out, struct gt_err *err)
 {
 	struct gt_eval_prog *e = &s->prog.eval[split];
+	struct evaluation v = {.e = e, .all = e->nfull + (e->ntail ? 1 : 0)};
 	struct gt_metrics m;
-	int64_t all = e->nfull + (e->ntail ? 1 : 0);
 	bool graphs = s->exec.graphs;
 	GT_TRY(gt_session_sync_buffers(s, err));
 	GT_TRY(gt_exec_metrics(&s->exec, true, &m, err));
-	GT_TRY(gt_loader_start(e->loader, 0, 0, err));
 	s->exec.graphs &= !s->after_batch; /* a replayed CUDA graph does not set exec.held */
-	enum gt_code code = eval_full(s, e, all, err);
-	if (code == GT_OK)
-		code = eval_run(s, &e->tail, e->loader, e->ntail ? 1 : 0, 0, all, err);
+	enum gt_code code = eval_batches(s, &v, err);
 	s->exec.graphs = graphs;
+	if (code == GT_EDIVERGED && s->at.world == 1) /* after_batch has met an output that is not finite */
+		return refuse_nonfinite(s, split, &v, err);
 	GT_TRY(code);
 	gt_loader_stop(e->loader);
 	GT_TRY(gt_exec_metrics(&s->exec, true, &m, err));
 	GT_TRY(gt_session_sum_metrics(s, &m, err));
 	m.count = gt_session_counted(s, &m, s->data.view[split].n);
 	*out = gt_session_scores(s, &m);
-	return GT_OK;
+	return isfinite(out->loss) ? GT_OK : refuse_nonfinite(s, split, &v, err);
 }
 
 /* Returns whether targets are labels: one of each sample, or several. */

@@ -429,7 +429,8 @@ const struct gt_row gt_rows_augment[] = {
              "contrast, saturation and hue at random; grayscale: replace its colours by grey; random_erasing: fill a random rectangle; "
              "trivial_augment: apply one random operation of random strength, as torchvision's TrivialAugmentWide; rand_augment: apply "
              "random operations of a given strength, as torchvision's RandAugment; mixup: blend each image of a batch and its target with "
-             "another one; cutmix: paste a random rectangle of another image of the batch"},
+             "another one, where each byte of the result is rounded to the nearest, so that it differs from the blend of real numbers by at "
+             "most 1/510 of the range; cutmix: paste a random rectangle of another image of the batch"},
     {"size", GT_T_SIZE, AUG(size), NULL, 1, 65500, GT_R_REQUIRED, TYPE("random_resized_crop|resize|center_crop"),
      .help = "size of the result in pixels; one number: height and width, but for resize the shorter side"},
     {"scale", GT_T_PAIR, AUG(scale), "([0.08, 1.0]; random_erasing: [0.02, 0.33])", 0, 1, GT_R_ABOVE,

@@ -1,5 +1,6 @@
 #include "exec/mixing.h"
 #include "base/philox.h"
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -23,25 +24,45 @@ static double normal(struct draws *d)
 	return radius * cos(2 * M_PI * uniform(d));
 }
 
-/* Returns a number of the gamma distribution with scale 1, by the method of Marsaglia and Tsang (2000). */
-static double gamma_of(struct draws *d, double alpha)
+/* A number of the gamma distribution with scale 1, as the product of two factors. The first one may be below the smallest double. */
+struct gamma_draw {
+	double factor;     /* 0 if it is below the smallest double */
+	double log_factor; /* alpha * the logarithm of the first factor */
+	double rest;       /* the other factor, about alpha + 1 if alpha is below 1, else alpha */
+};
+
+/* Draws by the method of Marsaglia and Tsang (2000): with alpha < 1, a number for alpha + 1 times u^(1 / alpha). */
+static struct gamma_draw draw_gamma(struct draws *d, double alpha)
 {
-	double boost = alpha < 1 ? pow(uniform(d), 1 / alpha) : 1, a = (alpha < 1 ? alpha + 1 : alpha) - 1.0 / 3, c = 1 / sqrt(9 * a);
+	struct gamma_draw g = {.factor = 1};
+	if (alpha < 1) {
+		double u = uniform(d);
+		g.factor = pow(u, 1 / alpha);
+		g.log_factor = log(u);
+	}
+	double a = (alpha < 1 ? alpha + 1 : alpha) - 1.0 / 3, c = 1 / sqrt(9 * a);
 	for (;;) {
 		double x = normal(d), v = 1 + c * x, u;
 		if (v <= 0)
 			continue;
 		v = v * v * v;
 		u = uniform(d);
-		if (log(u) < x * x / 2 + a - a * v + a * log(v))
-			return boost * a * v;
+		if (log(u) < x * x / 2 + a - a * v + a * log(v)) {
+			g.rest = a * v;
+			return g;
+		}
 	}
 }
 
-static double beta_of(struct draws *d, double alpha)
+/* Returns a number of the distribution Beta(alpha, alpha): x / (x + y) of two numbers of the gamma distribution. With a tiny alpha both are
+ * often below the smallest double; their ratio then follows from the logarithms. */
+static double draw_beta(struct draws *d, double alpha)
 {
-	double a = gamma_of(d, alpha), b = gamma_of(d, alpha);
-	return a + b > 0 ? a / (a + b) : 0.5; /* both are below the smallest double only if alpha is tiny */
+	struct gamma_draw g = draw_gamma(d, alpha), h = draw_gamma(d, alpha);
+	double x = g.factor * g.rest, y = h.factor * h.rest;
+	if (x + y >= DBL_MIN)
+		return x / (x + y);
+	return 1 / (1 + h.rest / g.rest * exp((h.log_factor - g.log_factor) / alpha));
 }
 
 void gt_mix_draw(const struct gt_mixing *m, uint64_t seed, uint64_t epoch, uint64_t batch, int64_t h, int64_t w, struct gt_mix *out)
@@ -51,7 +72,7 @@ void gt_mix_draw(const struct gt_mixing *m, uint64_t seed, uint64_t epoch, uint6
 	*out = (struct gt_mix){.lambda = 1, .cut = which >= m->mixup_p};
 	if (which >= m->mixup_p + m->cutmix_p)
 		return;
-	out->lambda = beta_of(&d, out->cut ? m->cutmix_alpha : m->mixup_alpha);
+	out->lambda = draw_beta(&d, out->cut ? m->cutmix_alpha : m->mixup_alpha);
 	if (!out->cut)
 		return;
 	/* torchvision.transforms.v2.CutMix: the box around a random pixel, cut off at the image's edges; lambda follows from its area */

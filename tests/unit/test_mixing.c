@@ -109,6 +109,34 @@ TEST(lambda_has_its_distribution)
 	}
 }
 
+/* Returns P(e < lambda < 1 - e) of Beta(a, a) for a tiny a: the density is a / 2 * (1 / x + 1 / (1 - x)) but for terms of a^2. */
+static double share_between(double a, double e)
+{
+	return a * log((1 - e) / e);
+}
+
+/* With a tiny alpha nearly every lambda is 0 or 1, in equal parts. The bounds are six deviations wide. */
+TEST(lambda_of_a_tiny_alpha)
+{
+	static const double alphas[] = {0.01, 0.001, 1e-4, 1e-12, 1e-300};
+	enum { N = 20000 };
+	for (int a = 0; a < 5; a++) {
+		struct gt_mixing p = {.mixup_p = 1, .mixup_alpha = alphas[a], .classes = 2};
+		double between = share_between(alphas[a], 1e-3);
+		int inner = 0, high = 0;
+		for (int i = 0; i < N; i++) {
+			struct gt_mix m;
+			gt_mix_draw(&p, 3, (uint64_t)i / 100, (uint64_t)i % 100, 8, 8, &m);
+			CHECK_MSG(m.lambda >= 0 && m.lambda <= 1, "alpha %g: %g", alphas[a], m.lambda);
+			inner += m.lambda > 1e-3 && m.lambda < 1 - 1e-3;
+			high += m.lambda > 0.5;
+		}
+		CHECK_MSG(fabs(inner - N * between) <= 6 * sqrt(N * between) + 1, "alpha %g: %d of %d draws lie between, expected %.1f", alphas[a],
+		          inner, (int)N, N * between);
+		CHECK_MSG(abs(high - N / 2) < 6 * sqrt(N) / 2, "alpha %g: %d of %d draws are above 0.5", alphas[a], high, (int)N);
+	}
+}
+
 TEST(batches_are_shared_by_probability)
 {
 	struct gt_mixing p = {.mixup_p = 0.2, .mixup_alpha = 1, .cutmix_p = 0.5, .cutmix_alpha = 1, .classes = 2};

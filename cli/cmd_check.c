@@ -16,6 +16,15 @@ static const struct gt_option options[] = {
 	{0},
 };
 
+/* Writes the learning rates, or the momenta, at the five times of a report. */
+static void rates_json(struct gt_json *j, const char *key, const double rate[5])
+{
+	gt_json_array(j, key);
+	for (int i = 0; i < 5; i++)
+		gt_json_double(j, NULL, rate[i], 9);
+	gt_json_end(j);
+}
+
 static enum gt_code print_json(struct gt_cli *cli, const struct gt_report *r, struct gt_err *err)
 {
 	struct gt_json *j = &cli->json;
@@ -86,10 +95,9 @@ static enum gt_code print_json(struct gt_cli *cli, const struct gt_report *r, st
 	gt_json_int(j, "micro_batch", r->micro_batch);
 	gt_json_int(j, "steps_per_epoch", r->steps_per_epoch);
 	gt_json_int(j, "steps", r->steps);
-	gt_json_array(j, "lr");
-	for (int i = 0; i < 5; i++)
-		gt_json_double(j, NULL, r->lr[i], 9);
-	gt_json_end(j);
+	rates_json(j, "lr", r->lr);
+	if (!isnan(r->momentum[0]))
+		rates_json(j, "momentum", r->momentum);
 	if (r->nblocks)
 		gt_json_array(j, "layer_decay");
 	for (int i = 0; i < r->nblocks; i++) {
@@ -114,10 +122,9 @@ static enum gt_code print_json(struct gt_cli *cli, const struct gt_report *r, st
 		gt_json_double(j, "frozen_until", r->groups[i].frozen_until, 15);
 		gt_json_double(j, "freeze_after", r->groups[i].freeze_after, 15);
 		gt_json_bool(j, "frozen_stats", r->groups[i].frozen_stats);
-		gt_json_array(j, "lr");
-		for (int k = 0; k < 5; k++)
-			gt_json_double(j, NULL, r->groups[i].lr[k], 9);
-		gt_json_end(j);
+		rates_json(j, "lr", r->groups[i].lr);
+		if (!isnan(r->groups[i].momentum[0]))
+			rates_json(j, "momentum", r->groups[i].momentum);
 		gt_json_end(j);
 	}
 	if (r->ngroups)
@@ -159,15 +166,15 @@ static void describe_samples(const struct gt_report *r, char *buf, size_t size)
 	}
 }
 
-/* Writes the learning rate over the run: "0.1 at 0%, 0.05 at 25%, …". */
-static void describe_rates(const struct gt_report *r, const double *lr, char *buf, size_t size)
+/* Writes the learning rate, or the momentum, over the run: "0.1 at 0%, 0.05 at 25%, …". */
+static void describe_rates(const struct gt_report *r, const double *rate, char *buf, size_t size)
 {
 	int n = 0;
 	if (r->steps <= 0)
 		snprintf(buf, size, "unknown without the data");
 	for (int i = 0; i < 5 && r->steps > 0; i++) {
 		char a[GT_UNITS];
-		n += snprintf(buf + n, size - (size_t)n, "%s%s at %d%%", i ? ", " : "", gt_units_number(a, lr[i]), i * 25);
+		n += snprintf(buf + n, size - (size_t)n, "%s%s at %d%%", i ? ", " : "", gt_units_number(a, rate[i]), i * 25);
 	}
 }
 
@@ -231,6 +238,10 @@ static enum gt_code print_facts(struct gt_cli *cli, const struct gt_report *r, s
 	}
 	describe_rates(r, r->lr, text, sizeof text);
 	gt_table_add(&t, (const char *[]){"lr", text});
+	if (!isnan(r->momentum[0])) {
+		describe_rates(r, r->momentum, text, sizeof text);
+		gt_table_add(&t, (const char *[]){"momentum", text});
+	}
 	size_t n = 0;
 	for (int i = r->nblocks; i-- > 0 && n < sizeof loaded;) {
 		n += (size_t)snprintf(loaded + n, sizeof loaded - n, "%s%s %s", n ? ", " : "", r->blocks[i].name,
@@ -240,13 +251,16 @@ static enum gt_code print_facts(struct gt_cli *cli, const struct gt_report *r, s
 		gt_table_add(&t, (const char *[]){"lr factors", loaded});
 	for (int i = 0; i < r->ngroups; i++) {
 		const struct gt_check_group *g = &r->groups[i];
-		char rates[256], until[64] = "", after[64] = "";
+		char rates[256], momentum[256], cycle[280] = "", until[64] = "", after[64] = "";
 		describe_rates(r, g->lr, rates, sizeof rates);
+		describe_rates(r, g->momentum, momentum, sizeof momentum);
+		if (!isnan(g->momentum[0]) && memcmp(g->momentum, r->momentum, sizeof g->momentum) != 0)
+			snprintf(cycle, sizeof cycle, "; momentum %s", momentum);
 		if (g->frozen_until > 0)
 			snprintf(until, sizeof until, "frozen for %g epoch%s, then ", g->frozen_until, g->frozen_until == 1 ? "" : "s");
 		if (g->freeze_after > 0)
 			snprintf(after, sizeof after, ", frozen after %g epoch%s", g->freeze_after, g->freeze_after == 1 ? "" : "s");
-		snprintf(text, sizeof text, "%s%s%s%s  (%s)", until, g->frozen ? "frozen" : rates, after,
+		snprintf(text, sizeof text, "%s%s%s%s%s  (%s)", until, g->frozen ? "frozen" : rates, cycle, after,
 		         g->frozen_stats ? ", statistics frozen" : "", g->match);
 		snprintf(data, sizeof data, "  groups[%d]", i);
 		gt_table_add(&t, (const char *[]){data, text});

@@ -263,6 +263,7 @@ struct gt_check_group {      /* an entry of train.groups */
 	double freeze_after;     /* number of epochs after which the group is frozen; 0: never */
 	bool frozen_stats;       /* the batch normalisations of the group do not update their running statistics */
 	double lr[5];            /* learning rate of the group at 0, 25, 50, 75, 100 % of the run; NAN: the length of the run is not known */
+	double momentum[5];      /* its momentum, or beta1, at the same times, if the schedule changes it; else NAN */
 };
 struct gt_check_block {      /* a block of layers, with train.layer_decay */
 	const char *name;
@@ -373,6 +374,7 @@ struct gt_report {
 	double bubble, even;
 	int64_t collectives, transfers;      /* numbers over all ranks in an optimizer step; they were verified to match on all ranks */
 	double lr[5];                        /* learning rate at 0, 25, 50, 75, 100 % of the run; NAN: the length of the run is not known */
+	double momentum[5];                  /* momentum, or beta1, at the same times, if train.schedule changes it; else NAN */
 	struct gt_check_group *groups;
 	int ngroups;
 	struct gt_check_block *blocks;       /* in the order of the model; NULL: train.layer_decay is 1 */

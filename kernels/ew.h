@@ -277,21 +277,24 @@ GT_EW double gt_clip_factor(double clip_norm, double sumsq)
 }
 
 /* ---- the check before the update ------------------------------------------------------------------------------------------- */
-/* After a skipped step, shifts the step counts and learning rates of the queued steps by one: the step after next uses those that were
- * meant for the next step. numbers[0] belongs to the skipped step. */
+/* After a skipped step, shifts the step counts, learning rates and momenta of the queued steps by one: the step after next uses those that
+ * were meant for the next step. numbers[0] belongs to the skipped step. */
 GT_HD void gt_check_move(struct gt_step_args *numbers)
 {
 	int64_t left = numbers[0].left;
 	for (int k = 0; k < GT_MAX_LR; k++) {
-		double lr = numbers[0].lr[k], lr_here = lr;
+		double lr = numbers[0].lr[k], lr_here = lr, momentum = numbers[0].momentum[k], momentum_here = momentum;
 		int64_t here = numbers[0].step;
 		for (int64_t i = 1; i <= left; i++) {
 			if (numbers[i].step != here) { /* numbers[i] is for the first micro-batch of a step */
 				lr = lr_here;
 				lr_here = numbers[i].lr[k];
+				momentum = momentum_here;
+				momentum_here = numbers[i].momentum[k];
 				here = numbers[i].step;
 			}
 			numbers[i].lr[k] = lr;
+			numbers[i].momentum[k] = momentum;
 		}
 	}
 	for (int64_t i = 1; i <= left; i++)

@@ -460,7 +460,9 @@ struct gt_seg {
 };
 
 struct gt_attr_update {
-	double momentum, dampening, beta1, beta2, eps, alpha /* EMA: the decay */;
+	/* gt_step_args.momentum replaces momentum and beta1; whether there is a momentum buffer depends on momentum here. alpha of EMA: the
+	 * decay */
+	double momentum, dampening, beta1, beta2, eps, alpha;
 	bool nesterov /* EMA: with a warm-up */, decoupled /* Adam: AdamW */, centered /* RMSprop */;
 	double clip_norm; /* maximum norm of the gradients; 0: no clipping. If > 0, scalars.sumsq holds the sum of squares of all gradients */
 	const struct gt_seg *seg; /* segments in ascending order, not overlapping; elements outside all segments are not changed */
@@ -506,6 +508,9 @@ struct gt_step_args {
 	uint64_t stride;      /* positions from one sample to the next: 1, or the world size with sampler = "torch" */
 	int64_t step;         /* number of optimizer steps, including this one: Adam's t */
 	double lr[GT_MAX_LR]; /* learning rates of the parameter groups, indexed by gt_seg.lr */
+	/* momentum of sgd, rmsprop and muon, or beta1 of adam and lion, of the parameter groups in this step, indexed by gt_seg.lr; 0: that of
+	 * gt_attr_update */
+	double momentum[GT_MAX_LR];
 	double inv_weight;    /* 1 / sum of the target weights of the effective batch; turns sums into PyTorch's mean */
 	/* number of gt_step_args that follow this one in memory, for micro-batches that are already queued on the device; after a skipped step,
 	 * the operation check shifts their step counts and learning rates */

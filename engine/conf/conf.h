@@ -22,6 +22,7 @@ enum gt_sampler { GT_SAMPLER_GTRAIN, GT_SAMPLER_TORCH, GT_SAMPLER_TORCH_RANDOM }
 enum gt_mode { GT_MODE_SINGLE, GT_MODE_DP, GT_MODE_DDP, GT_MODE_ZERO, GT_MODE_PIPE };
 enum gt_schedule { GT_SCHED_CONSTANT, GT_SCHED_STEP, GT_SCHED_MULTISTEP, GT_SCHED_EXPONENTIAL, GT_SCHED_COSINE, GT_SCHED_POLYNOMIAL,
 	GT_SCHED_ONECYCLE, GT_SCHED_FLAT_COSINE, GT_SCHED_PLATEAU };
+enum gt_anneal { GT_ANNEAL_COS, GT_ANNEAL_LINEAR };
 enum gt_sched_unit { GT_UNIT_EPOCH, GT_UNIT_STEP };
 enum gt_on_error { GT_ON_ERROR_STOP, GT_ON_ERROR_SKIP };
 /* What a sample's target is: one class; several labels, a number 0 or 1 for each; or numbers that the model predicts. */
@@ -97,7 +98,12 @@ struct gt_conf_schedule {
 	const char *metric;       /* plateau: metric of an evaluation that decides, "valid/loss" */
 	double factor, threshold; /* plateau: factor of a reduction; relative change that counts as an improvement */
 	int64_t patience, cooldown; /* plateau: number of evaluations without an improvement, and after a reduction */
-	double pct_start, div_factor, final_div_factor; /* onecycle, whose maximum is lr */
+	/* onecycle, whose maximum is lr */
+	double pct_start, div_factor, final_div_factor;
+	bool three_phase;
+	int anneal;               /* enum gt_anneal */
+	bool cycle_momentum;      /* the momentum, or beta1, goes from max_momentum to base_momentum and back */
+	double base_momentum, max_momentum;
 };
 
 struct gt_conf_loss_scale {
@@ -240,6 +246,10 @@ enum gt_code gt_conf_load_all(const char *path, const char *const *sets, int nse
  * name in messages. */
 enum gt_code gt_conf_load_text(const char *label, const char *text, size_t n, const char *const *sets, int nsets, struct gt_conf **out,
                                struct gt_err *err);
+/* Loads the config of a checkpoint like gt_conf_load_text. gtrain has written it with all keys that it knew then, so a key of today that
+ * is missing has the value that keeps the run as it was. */
+enum gt_code gt_conf_load_resolved(const char *label, const char *text, size_t n, const char *const *sets, int nsets, struct gt_conf **out,
+                                   struct gt_err *err);
 void gt_conf_free(struct gt_conf *c);
 
 /* Fills err with "file:line: path: …", where the line is that of the key, or of the nearest group above it that the config has. Returns
@@ -250,6 +260,9 @@ enum gt_code gt_conf_refuse(const struct gt_conf *c, const char *path, struct gt
 enum gt_code gt_conf_at_layer(const struct gt_conf *c, int i, struct gt_err *err);
 /* If the message in err begins with a key ("data.root: …"), puts "file:line: " of this key before it. Returns the code of err. */
 enum gt_code gt_conf_at_key(const struct gt_conf *c, struct gt_err *err);
+
+/* Returns whether an optimizer has a momentum > 0, or betas. */
+bool gt_conf_has_momentum(const struct gt_conf_optimizer *o);
 
 /* Sets *out to the loss of the config, for gt_graph_loss. */
 enum gt_code gt_conf_loss(const struct gt_conf *c, struct gt_loss_spec *out, struct gt_err *err);

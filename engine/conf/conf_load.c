@@ -15,23 +15,33 @@ static enum gt_code read_tree(struct gt_reading *rd, const char *const *sets, in
 	return gt_conf_read(rd, err);
 }
 
-/* Loads the n bytes of text, or the file c->path if text is NULL, and collects errors. */
-static enum gt_code load(struct gt_conf *c, const char *text, size_t n, const char *const *sets, int nsets, struct gt_problems *errors,
-                         struct gt_err *err)
+/* Where a config comes from. */
+struct source {
+	const char *path; /* the file; with text, its name in messages */
+	const char *text; /* n bytes; NULL: the text is that of the file */
+	size_t n;
+	bool resolved;    /* gt_conf_load_resolved */
+	const char *const *sets;
+	int nsets;
+};
+
+/* Loads a config and collects errors. */
+static enum gt_code load(struct gt_conf *c, const struct source *s, struct gt_problems *errors, struct gt_err *err)
 {
-	struct gt_reading rd = {.arena = c->arena, .conf = c, .errors = errors};
+	struct gt_reading rd = {.arena = c->arena, .conf = c, .errors = errors, .resolved = s->resolved};
 	struct gt_clean clean;
 	enum gt_code code =
-	    text ? gt_source_check_text(c->arena, c->path, 1, text, n, &clean, err) : gt_source_check_file(c->arena, c->path, &clean, err);
+	    s->text ? gt_source_check_text(c->arena, c->path, 1, s->text, s->n, &clean, err)
+	            : gt_source_check_file(c->arena, c->path, &clean, err);
 	if (code == GT_OK)
 		code = gt_ctree_parse(c->arena, &clean, &rd.root, err);
 	gt_clean_free(&clean);
 	if (code != GT_OK) /* after a syntax error, which is the only error in the list */
 		return gt_conf_collect(&rd, code, err) == GT_OK ? GT_ECONFIG : code;
 	rd.root->loc = (struct gt_source_loc){c->path, 1}; /* errors about missing keys name line 1 */
-	rd.from_file = !text;
+	rd.from_file = !s->text;
 	c->tree = rd.root;
-	code = read_tree(&rd, sets, nsets, err);
+	code = read_tree(&rd, s->sets, s->nsets, err);
 	if (code == GT_OK && !errors->n)
 		return gt_conf_write(c, err);
 	gt_problems_sort(errors, c->path);
@@ -39,8 +49,7 @@ static enum gt_code load(struct gt_conf *c, const char *text, size_t n, const ch
 }
 
 /* Loads a config. If errors is NULL, the caller needs only the first error. */
-static enum gt_code open_conf(const char *path, const char *text, size_t n, const char *const *sets, int nsets, struct gt_problems *errors,
-                              struct gt_conf **out, struct gt_err *err)
+static enum gt_code open_conf(const struct source *s, struct gt_problems *errors, struct gt_conf **out, struct gt_err *err)
 {
 	struct gt_arena *a;
 	struct gt_problems own = {0};
@@ -51,11 +60,11 @@ static enum gt_code open_conf(const char *path, const char *text, size_t n, cons
 	errors = errors ? errors : &own;
 	struct gt_conf *c = gt_arena_alloc(a, 1, sizeof *c);
 	enum gt_code code = GT_OK;
-	if (!c || !(c->path = gt_arena_strdup(a, path)))
+	if (!c || !(c->path = gt_arena_strdup(a, s->path)))
 		code = gt_fail_memory(err, sizeof *c);
 	if (code == GT_OK) {
 		c->arena = a;
-		code = load(c, text, n, sets, nsets, errors, &found);
+		code = load(c, s, errors, &found);
 		if (code == GT_ECONFIG && errors->n)
 			gt_problems_get(errors, 0, &found);
 		if (code != GT_OK && err)
@@ -71,19 +80,25 @@ static enum gt_code open_conf(const char *path, const char *text, size_t n, cons
 
 enum gt_code gt_conf_load(const char *path, const char *const *sets, int nsets, struct gt_conf **out, struct gt_err *err)
 {
-	return open_conf(path, NULL, 0, sets, nsets, NULL, out, err);
+	return open_conf(&(struct source){.path = path, .sets = sets, .nsets = nsets}, NULL, out, err);
 }
 
 enum gt_code gt_conf_load_all(const char *path, const char *const *sets, int nsets, struct gt_problems *errors, struct gt_conf **out,
                               struct gt_err *err)
 {
-	return open_conf(path, NULL, 0, sets, nsets, errors, out, err);
+	return open_conf(&(struct source){.path = path, .sets = sets, .nsets = nsets}, errors, out, err);
 }
 
 enum gt_code gt_conf_load_text(const char *label, const char *text, size_t n, const char *const *sets, int nsets, struct gt_conf **out,
                                struct gt_err *err)
 {
-	return open_conf(label, text, n, sets, nsets, NULL, out, err);
+	return open_conf(&(struct source){label, text, n, false, sets, nsets}, NULL, out, err);
+}
+
+enum gt_code gt_conf_load_resolved(const char *label, const char *text, size_t n, const char *const *sets, int nsets, struct gt_conf **out,
+                                   struct gt_err *err)
+{
+	return open_conf(&(struct source){label, text, n, true, sets, nsets}, NULL, out, err);
 }
 
 void gt_conf_free(struct gt_conf *c)

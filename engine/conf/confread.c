@@ -156,6 +156,7 @@ enum gt_code gt_conf_read(struct gt_reading *rd, struct gt_err *err)
 	GT_TRY(gt_object_read(rd, gt_rows, rd->root, "", c, err));
 	/* Sets the defaults that depend on other keys. */
 	GT_TRY(gt_conf_optimizer_defaults(rd, gt_conf_given(rd->root, "train.optimizer"), &c->train.optimizer, err));
+	gt_conf_schedule_defaults(rd, gt_conf_given(rd->root, "train.schedule"), &c->train.optimizer, &c->train.schedule);
 	if (!gt_conf_given(rd->root, "checkpoint.best.mode"))
 		c->checkpoint.best_mode = strstr(c->checkpoint.best_metric, "loss") != NULL;
 	GT_COLLECT(rd, err, data_paths(rd, err));

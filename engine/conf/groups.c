@@ -1,5 +1,6 @@
 /* Reads train.groups: patterns of parameter names, each with an optimizer and a schedule. */
 #include "conf/schema.h"
+#include "optimizer.h"
 #include <math.h>
 #include <stdio.h>
 
@@ -13,6 +14,21 @@ enum gt_code gt_conf_optimizer_defaults(struct gt_reading *rd, const struct gt_c
 			GT_TRY(gt_row_default(rd->arena, &own, o, err));
 	}
 	return GT_OK;
+}
+
+bool gt_conf_has_momentum(const struct gt_conf_optimizer *o)
+{
+	const struct gt_optimizer_row *row = &gt_optimizer_rows[o->type];
+	return gt_optimizer_key(row, "betas") || (gt_optimizer_key(row, "momentum") && o->momentum > 0);
+}
+
+void gt_conf_schedule_defaults(const struct gt_reading *rd, const struct gt_cnode *given, const struct gt_conf_optimizer *o,
+                               struct gt_conf_schedule *s)
+{
+	/* every resolved config of a cycle has pct_start */
+	bool before = rd->resolved && given && gt_cnode_find(given, "pct_start");
+	if (!given || !gt_cnode_find(given, "cycle_momentum"))
+		s->cycle_momentum = s->type == GT_SCHED_ONECYCLE && !before && gt_conf_has_momentum(o);
 }
 
 static const struct gt_cnode *group_of(const struct gt_cnode *entry, const char *key, const char *shown, struct gt_err *err,
@@ -76,6 +92,7 @@ static enum gt_code read_group(struct gt_reading *rd, const struct gt_cnode *ent
 	if (sched) {
 		snprintf(path, sizeof path, "%sschedule.", shown);
 		GT_TRY(gt_object_read(rd, gt_rows_schedule, sched, path, &g->schedule, err));
+		gt_conf_schedule_defaults(rd, sched, &g->optimizer, &g->schedule);
 		if (g->schedule.type == GT_SCHED_PLATEAU)
 			return gt_conf_fail(err, gt_conf_location(sched, "type"), path,
 			                    "expected a type whose rates are known before the run, got \"plateau\"; write it in train.schedule, which "

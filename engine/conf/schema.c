@@ -101,7 +101,19 @@
     {P "div_factor", GT_T_FLOAT, A(div_factor), "25.0", 0, INFINITY, GT_R_ABOVE, SCHED(P, "onecycle"), \
      .help = "the cycle begins at a learning rate of lr / div_factor"}, \
     {P "final_div_factor", GT_T_FLOAT, A(final_div_factor), "10000.0", 0, INFINITY, GT_R_ABOVE, \
-     SCHED(P, "onecycle"), .help = "the cycle ends at a learning rate of lr / div_factor / final_div_factor"},
+     SCHED(P, "onecycle"), .help = "the cycle ends at a learning rate of lr / div_factor / final_div_factor"}, \
+    {P "three_phase", GT_T_BOOL, A(three_phase), "false", SCHED(P, "onecycle"), \
+     .help = "fall to lr / div_factor as fast as the learning rate rose, then to the end of the cycle"}, \
+    {P "anneal_strategy", GT_T_ENUM, A(anneal), "\"cos\"", .values = "cos|linear", SCHED(P, "onecycle"), \
+     .help = "shape of each part of the cycle"}, \
+    {P "cycle_momentum", GT_T_BOOL, A(cycle_momentum), "(true, if the optimizer has betas or a momentum)", SCHED(P, "onecycle"), \
+     .help = "let the momentum, or the first of betas, go from max_momentum to base_momentum while the learning rate rises, and back " \
+             "while it falls; the optimizer's own value then has no effect. The config of a checkpoint from before gtrain had this key " \
+             "means false"}, \
+    {P "base_momentum", GT_T_FLOAT, A(base_momentum), "0.85", 0, 1, GT_R_ABOVE | GT_R_BELOW, SCHED(P, "onecycle"), \
+     .help = "momentum at the highest learning rate"}, \
+    {P "max_momentum", GT_T_FLOAT, A(max_momentum), "0.95", 0, 1, GT_R_ABOVE | GT_R_BELOW, SCHED(P, "onecycle"), \
+     .help = "momentum at the beginning and at the end of the cycle"},
 
 const struct gt_row gt_rows[] = {
     {"schema", GT_T_INT, AT(schema), "1", 1, 1, .help = "version of the config language"},
@@ -429,8 +441,8 @@ const struct gt_row gt_rows_augment[] = {
              "contrast, saturation and hue at random; grayscale: replace its colours by grey; random_erasing: fill a random rectangle; "
              "trivial_augment: apply one random operation of random strength, as torchvision's TrivialAugmentWide; rand_augment: apply "
              "random operations of a given strength, as torchvision's RandAugment; mixup: blend each image of a batch and its target with "
-             "another one, where each byte of the result is rounded to the nearest, so that it differs from the blend of real numbers by at "
-             "most 1/510 of the range; cutmix: paste a random rectangle of another image of the batch"},
+             "another one, where each byte of the result is rounded to the nearest, so that it differs from the blend of real numbers by "
+             "at most 1/510 of the range; cutmix: paste a random rectangle of another image of the batch"},
     {"size", GT_T_SIZE, AUG(size), NULL, 1, 65500, GT_R_REQUIRED, TYPE("random_resized_crop|resize|center_crop"),
      .help = "size of the result in pixels; one number: height and width, but for resize the shorter side"},
     {"scale", GT_T_PAIR, AUG(scale), "([0.08, 1.0]; random_erasing: [0.02, 0.33])", 0, 1, GT_R_ABOVE,

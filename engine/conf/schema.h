@@ -104,6 +104,7 @@ struct gt_reading {
 	struct gt_conf *conf;
 	struct gt_cnode *root;
 	bool from_file;             /* the config was read from a file; false: from text in memory */
+	bool resolved;              /* gtrain has written the text, with all keys that it knew then */
 	struct gt_problems *errors; /* errors of the config that have been found until now */
 };
 /* If code is GT_ECONFIG, adds err to the list of errors and returns GT_OK, so that reading continues, or GT_ECONFIG when the list is full.
@@ -144,6 +145,10 @@ enum gt_code gt_conf_groups(struct gt_reading *rd, struct gt_err *err);
  * NULL. */
 enum gt_code gt_conf_optimizer_defaults(struct gt_reading *rd, const struct gt_cnode *given, struct gt_conf_optimizer *o,
                                         struct gt_err *err);
+/* Sets the default of cycle_momentum, which depends on the optimizer and on the age of a resolved config. given: the schedule's group in
+ * the config, or NULL. */
+void gt_conf_schedule_defaults(const struct gt_reading *rd, const struct gt_cnode *given, const struct gt_conf_optimizer *o,
+                               struct gt_conf_schedule *s);
 /* Checks that the keys of an optimizer and its schedule do not contradict each other. shown: the beginning of paths in messages. */
 enum gt_code gt_conf_check_optimizer(struct gt_reading *rd, const char *shown, const struct gt_cnode *root, const char *opt,
                                      const char *sched, const struct gt_conf_optimizer *o, const struct gt_conf_schedule *s,

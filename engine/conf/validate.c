@@ -229,13 +229,17 @@ enum gt_code gt_conf_check_optimizer(struct gt_reading *rd, const char *shown, c
                                      const char *sched, const struct gt_conf_optimizer *o, const struct gt_conf_schedule *s,
                                      struct gt_err *err)
 {
-	char gamma[64];
+	char gamma[64], cycle[64];
 	snprintf(gamma, sizeof gamma, "%s.gamma", sched);
 	if (o->nesterov && (o->momentum <= 0 || o->dampening != 0))
 		FAIL_AT(opt, "nesterov", "expected momentum > 0 and dampening = 0 beside nesterov = true, got %g and %g",
 		        o->momentum, o->dampening);
 	if (o->ns.n != 3)
 		FAIL_AT(opt, "ns_coefficients", "expected 3 numbers, got %d", o->ns.n);
+	snprintf(cycle, sizeof cycle, "%s.cycle_momentum", sched);
+	if (s->type == GT_SCHED_ONECYCLE && s->cycle_momentum && gt_conf_given(root, cycle) && !gt_conf_has_momentum(o))
+		FAIL_AT(sched, "cycle_momentum", "expected an optimizer with betas or with momentum > 0 beside cycle_momentum = true, got %s; "
+		        "write momentum = 0.9 in the optimizer, or remove cycle_momentum", gt_optimizer_rows[o->type].word);
 	if (s->type == GT_SCHED_EXPONENTIAL && !gt_conf_given(root, gamma) && gt_conf_given(root, sched))
 		FAIL_AT(sched, "gamma", "expected a number ≥ 0, which an exponential schedule needs, got nothing");
 	for (int i = 1; i < s->milestones.n; i++)

@@ -9,7 +9,7 @@ enum gt_code gt_inference_open(const char *path, const char *const *sets, int ns
 	GT_TRY(gt_ckpt_open(path, NULL, true, NULL, NULL, ckpt, err));
 	snprintf(cfg, sizeof cfg, "%s/config.cfg", gt_ckpt_path(*ckpt));
 	const char *text = gt_ckpt_meta(*ckpt)->config;
-	enum gt_code code = gt_conf_load_text(cfg, text, strlen(text), sets, nsets, conf, err); /* without @include */
+	enum gt_code code = gt_conf_load_resolved(cfg, text, strlen(text), sets, nsets, conf, err); /* without @include */
 	if (code != GT_OK)
 		gt_ckpt_close(*ckpt);
 	return code;

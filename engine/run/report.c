@@ -95,6 +95,7 @@ static enum gt_code phases(struct gt_report *r, const struct gt_world_plan *worl
 	return GT_OK;
 }
 
+/* Fills in the groups, and the momenta of the run. */
 static enum gt_code groups(struct gt_report *r, const struct gt_session *s, struct gt_err *err)
 {
 	const struct gt_conf_train *t = &s->conf->train;
@@ -116,11 +117,16 @@ static enum gt_code groups(struct gt_report *r, const struct gt_session *s, stru
 		g->frozen_stats = t->group[i].frozen_stats;
 	}
 	for (int k = 0; k < 5; k++) {
-		double lr[GT_MAX_LR], shown[GT_MAX_LR];
-		gt_optim_rates(&s->optim, s->batch.steps > 0 ? (s->batch.steps - 1) * k / 4 : 0, s->batch.steps, s->batch.steps_per_epoch, lr);
+		double lr[GT_MAX_LR], shown[GT_MAX_LR], momentum[GT_MAX_LR];
+		int64_t at = s->batch.steps > 0 ? (s->batch.steps - 1) * k / 4 : 0;
+		gt_optim_rates(&s->optim, at, s->batch.steps, s->batch.steps_per_epoch, lr);
+		gt_optim_momenta(&s->optim, at, s->batch.steps, s->batch.steps_per_epoch, momentum);
+		r->momentum[k] = s->batch.steps > 0 && momentum[0] > 0 ? momentum[0] : NAN;
 		gt_optim_group_rates(&s->optim, lr, shown);
-		for (int i = 0; i < t->ngroups; i++)
+		for (int i = 0; i < t->ngroups; i++) {
 			r->groups[i].lr[k] = s->batch.steps > 0 ? shown[i] : NAN;
+			r->groups[i].momentum[k] = s->batch.steps > 0 && momentum[1 + i] > 0 && !t->group[i].frozen ? momentum[1 + i] : NAN;
+		}
 	}
 	return GT_OK;
 }

@@ -546,7 +546,7 @@ enum gt_code gt_resume(const char *path, const char *from, const char *const *se
 	const char *text = gt_ckpt_meta(ckpt)->config;
 	code = gt_path_join(config, gt_ckpt_path(ckpt), "config.cfg", err);
 	if (code == GT_OK)
-		code = gt_conf_load_text(config, text, strlen(text), sets, nsets, &c, err);
+		code = gt_conf_load_resolved(config, text, strlen(text), sets, nsets, &c, err);
 	if (code == GT_OK && gt_trainer_complete(c, gt_ckpt_meta(ckpt)->step, gt_ckpt_meta(ckpt)->epoch))
 		code = tell_complete(dir, c, gt_ckpt_meta(ckpt), o, err);
 	else if (code == GT_OK)

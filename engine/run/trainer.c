@@ -102,14 +102,16 @@ static enum gt_code queue(struct gt_trainer *t, struct gt_err *err)
 	int n = gt_exec_window_size(&s->exec, p, want), all = n * p->nmicro;
 	GT_TRY(gt_exec_step_args(&s->exec, &step_args, err));
 	for (int i = 0; i < n; i++) {
-		double weight, lr[GT_MAX_LR];
+		double weight, lr[GT_MAX_LR], momentum[GT_MAX_LR];
 		GT_TRY(gt_loader_weight(s->prog.loader, t->ahead.epoch, t->ahead.cursor + i * p->samples, p->samples, &weight, err));
+		gt_optim_momenta(&s->optim, t->ahead.step, s->batch.steps, s->batch.steps_per_epoch, momentum);
 		gt_optim_rates(&s->optim, t->ahead.step++, s->batch.steps, s->batch.steps_per_epoch, lr);
 		for (int m = 0; m < p->nmicro; m++) {
 			struct gt_step_args *d = &step_args[i * p->nmicro + m];
 			*d = (struct gt_step_args){
 			    .seed = (uint64_t)c->seed, .stride = 1, .step = t->ahead.step, .inv_weight = weight > 0 ? 1 / weight : 0, .left = --all};
 			memcpy(d->lr, lr, sizeof lr);
+			memcpy(d->momentum, momentum, sizeof momentum);
 		}
 		GT_TRY(gt_loader_take_parts(s->prog.loader, p->nmicro, &step_args[i * p->nmicro], err));
 	}

@@ -140,6 +140,21 @@ void gt_optim_rates(const struct gt_optim *o, int64_t step, int64_t total, int64
 	}
 }
 
+static double momentum_of(const struct gt_conf_optimizer *o, const struct gt_conf_schedule *s, int64_t step, int64_t total,
+                          int64_t per_epoch)
+{
+	return gt_schedule_cycles_momentum(s, o) ? gt_schedule_momentum(s, step, total, per_epoch) : 0;
+}
+
+void gt_optim_momenta(const struct gt_optim *o, int64_t step, int64_t total, int64_t per_epoch, double momentum[GT_MAX_LR])
+{
+	const struct gt_conf_train *t = o->conf;
+	memset(momentum, 0, GT_MAX_LR * sizeof *momentum);
+	momentum[0] = momentum_of(&t->optimizer, &t->schedule, step, total, per_epoch);
+	for (int i = 0; i < t->ngroups; i++)
+		momentum[1 + i] = momentum_of(&t->group[i].optimizer, &t->group[i].schedule, step, total, per_epoch);
+}
+
 void gt_optim_group_rates(const struct gt_optim *o, const double lr[GT_MAX_LR], double out[GT_MAX_LR])
 {
 	for (int i = 0; i < o->conf->ngroups; i++)

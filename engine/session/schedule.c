@@ -1,30 +1,71 @@
 #include "session/schedule.h"
 #include <math.h>
 
-/* Returns the learning rate of OneCycleLR with two phases and cosine annealing. */
+/* The position of a step in the cycle of OneCycleLR. */
+struct cycle_position {
+	int part;    /* 0: the learning rate rises; 1: it falls; 2: with three phases, it falls from its first value to the end */
+	double done; /* share of the part that is done, 0 ... 1 */
+};
+
+static struct cycle_position cycle_at(const struct gt_conf_schedule *s, double x, double length)
+{
+	/* PyTorch has these ends, which begin to count at 0 */
+	double end[3] = {s->pct_start * length - 1, s->three_phase ? 2 * s->pct_start * length - 2 : length - 1, length - 1}, begin = 0;
+	int part = 0, parts = s->three_phase ? 3 : 2;
+	while (part < parts - 1 && x > end[part])
+		begin = end[part++];
+	double done = end[part] > begin ? (x - begin) / (end[part] - begin) : 1;
+	return (struct cycle_position){part, done > 1 ? 1 : done};
+}
+
+static double anneal(const struct gt_conf_schedule *s, double from, double to, double done)
+{
+	if (s->anneal == GT_ANNEAL_LINEAR)
+		return (to - from) * done + from;
+	return to + (from - to) / 2 * (1 + cos(M_PI * done));
+}
+
+/* Returns the learning rate of OneCycleLR. */
 static double one_cycle(const struct gt_conf_schedule *s, double max_lr, double x, double length)
 {
 	double first = max_lr / s->div_factor, last = first / s->final_div_factor;
-	double up = s->pct_start * length - 1, end = length - 1;
-	double from = first, to = max_lr, pct = up > 0 ? x / up : 1;
-	if (x > up) {
-		from = max_lr;
-		to = last;
-		pct = end > up ? (x - up) / (end - up) : 1;
-	}
-	if (pct > 1)
-		pct = 1;
-	return to + (from - to) / 2 * (1 + cos(M_PI * pct));
+	const double from[3] = {first, max_lr, first}, to[3] = {max_lr, s->three_phase ? first : last, last};
+	struct cycle_position p = cycle_at(s, x, length);
+	return anneal(s, from[p.part], to[p.part], p.done);
+}
+
+/* Returns the length of the smooth schedules in steps. unit: steps of their unit; warm: steps of the warm-up. */
+static double length_of(const struct gt_conf_schedule *s, int64_t total, double unit, double warm)
+{
+	return s->t_max > 0 ? s->t_max * unit : (double)total - warm;
+}
+
+static double unit_of(const struct gt_conf_schedule *s, int64_t per_epoch)
+{
+	return s->unit == GT_UNIT_EPOCH && per_epoch > 0 ? (double)per_epoch : 1;
+}
+
+bool gt_schedule_cycles_momentum(const struct gt_conf_schedule *s, const struct gt_conf_optimizer *o)
+{
+	return s->type == GT_SCHED_ONECYCLE && s->cycle_momentum && gt_conf_has_momentum(o);
+}
+
+double gt_schedule_momentum(const struct gt_conf_schedule *s, int64_t step, int64_t total, int64_t per_epoch)
+{
+	const double from[3] = {s->max_momentum, s->base_momentum, s->max_momentum};
+	const double to[3] = {s->base_momentum, s->max_momentum, s->max_momentum};
+	struct cycle_position p = cycle_at(s, (double)step, length_of(s, total, unit_of(s, per_epoch), 0));
+	return anneal(s, from[p.part], to[p.part], p.done);
 }
 
 double gt_schedule_rate(const struct gt_conf_schedule *s, double lr, int64_t step, int64_t total, int64_t per_epoch)
 {
-	double unit = s->unit == GT_UNIT_EPOCH && per_epoch > 0 ? (double)per_epoch : 1;
+	double unit = unit_of(s, per_epoch);
 	double warm = s->warmup * unit;
 	if ((double)step < warm)
 		return lr * (s->warmup_start + (1 - s->warmup_start) * (double)step / warm);
-	double x = (double)step - warm;                                      /* steps since the start of the schedule */
-	double length = s->t_max > 0 ? s->t_max * unit : (double)total - warm; /* length in steps of the schedules that are smooth */
+	double x = (double)step - warm; /* steps since the start of the schedule */
+	double length = length_of(s, total, unit, warm);
 	double units = floor(x / unit + 1e-9);
 	switch ((enum gt_schedule)s->type) {
 	case GT_SCHED_CONSTANT:

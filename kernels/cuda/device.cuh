@@ -300,8 +300,8 @@ __device__ static inline struct gt_step_args step_args_of(const struct gt_cu_ste
 	return d.dev ? *d.dev : d.host;
 }
 
-/* Returns the learning rate with this index. Learning rates from host memory are kernel arguments, which a variable index would copy to the
- * stack. */
+/* Returns the learning rate and the momentum with this index. Numbers from host memory are kernel arguments, which a variable index would
+ * copy to the stack. */
 __device__ static inline double rate_of(const struct gt_cu_step_args &d, int index)
 {
 	double lr = 0;
@@ -311,6 +311,16 @@ __device__ static inline double rate_of(const struct gt_cu_step_args &d, int ind
 	for (int k = 0; k < GT_MAX_LR; k++)
 		lr = k == index ? d.host.lr[k] : lr;
 	return lr;
+}
+__device__ static inline double momentum_of(const struct gt_cu_step_args &d, int index)
+{
+	double momentum = 0;
+	if (d.dev)
+		return d.dev->momentum[index];
+#pragma unroll
+	for (int k = 0; k < GT_MAX_LR; k++)
+		momentum = k == index ? d.host.momentum[k] : momentum;
+	return momentum;
 }
 
 /* Reports a fault. The first thread that finds one describes it; the host reads it when it next waits for the device. */

@@ -171,7 +171,7 @@ struct apply_to_row {
 		__shared__ gt_opt_f32 shared_opt;
 		if (threadIdx.x == 0)
 			shared_opt = opt_of(GT_OP_SGD, &a.attr, a.seg, a.step_args.dev ? a.step_args.dev->step : a.step_args.host.step,
-			                    rate_of(a.step_args, a.seg.lr), a.scalars);
+			                    rate_of(a.step_args, a.seg.lr), 0, a.scalars);
 		__syncthreads();
 		h = shared_opt;
 	}

@@ -172,11 +172,11 @@ template <int RB_, bool MORE_> struct mlp_block {
 		} else if (me >= R && me < R + 2 * a.d.nlayers) {
 			int i = me - R;
 			const struct gt_seg seg = a.param[i / 2].seg[i % 2];
-			double lr = now->lr[seg.lr];
-			opt()[i] = a.update_code == GT_OP_ADAM ? opt_of(GT_OP_ADAM, &a.update, seg, now->step, lr, NULL)
-			                                       : opt_of(GT_OP_SGD, &a.update, seg, now->step, lr, NULL);
+			double lr = now->lr[seg.lr], momentum = now->momentum[seg.lr];
+			opt()[i] = a.update_code == GT_OP_ADAM ? opt_of(GT_OP_ADAM, &a.update, seg, now->step, lr, momentum, NULL)
+			                                       : opt_of(GT_OP_SGD, &a.update, seg, now->step, lr, momentum, NULL);
 		} else if (averages() && me == R + 2 * a.d.nlayers) {
-			opt()[2 * a.d.nlayers] = opt_of(GT_OP_EMA, &a.ema, gt_seg(), now->step, 0, NULL);
+			opt()[2 * a.d.nlayers] = opt_of(GT_OP_EMA, &a.ema, gt_seg(), now->step, 0, 0, NULL);
 		}
 		__syncthreads();
 	}

@@ -13,6 +13,7 @@ __device__ static inline gt_opt_f64 options(const gt_cu_muon &a, const gt_cu_muo
 	struct gt_step_args step_args;
 	step_args.step = a.step_args.dev ? a.step_args.dev->step : a.step_args.host.step;
 	step_args.lr[0] = rate_of(a.step_args, seg.lr);
+	step_args.momentum[0] = momentum_of(a.step_args, seg.lr);
 	seg.lr = 0;
 	return gt_opt_make_f64(GT_OP_MUON, &a.attr, &seg, &step_args, a.scalars);
 }
@@ -117,8 +118,9 @@ __global__ void __launch_bounds__(BLOCK) muon_momentum(const gt_cu_muon a, bool 
 	}
 }
 
-/* Writes the scaled directions, and zeros as padding up to the sizes that the products prefer. The products keep these zeros. */
-template <class S> __global__ void __launch_bounds__(BLOCK) muon_fill(const gt_cu_muon a, bool aligned)
+/* Writes the scaled directions, and zeros as padding up to the sizes that the products prefer. The products keep these zeros. 8
+ * blocks: with the 33 registers that the scalars of thread 0 would take, a multiprocessor would run only 6. */
+template <class S> __global__ void __launch_bounds__(BLOCK, 8) muon_fill(const gt_cu_muon a, bool aligned)
 {
 	after_previous();
 	const gt_cu_chunk c = a.fill[blockIdx.x];

@@ -30,14 +30,15 @@ template <int CODE, int HAS> struct step {
 	}
 };
 
-/* Computes the factors of a segment at a step with this number and this learning rate. */
+/* Computes the factors of a segment at a step with this number, this learning rate and this gt_step_args.momentum. */
 __device__ static inline gt_opt_f32 opt_of(int code, const struct gt_attr_update *attr, struct gt_seg seg, int64_t step, double lr,
-                                           const struct gt_scalars *scalars)
+                                           double momentum, const struct gt_scalars *scalars)
 {
 	struct gt_step_args step_args;
 	step_args.step = step;
 	step_args.lr[0] = lr;
-	seg.lr = 0; /* with a constant index, the array lr needs no local memory */
+	step_args.momentum[0] = momentum;
+	seg.lr = 0; /* with a constant index, the arrays need no local memory */
 	return gt_opt_make_f32((enum gt_opcode)code, attr, &seg, &step_args, scalars);
 }
 

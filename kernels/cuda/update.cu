@@ -65,7 +65,8 @@ template <int CODE, int HAS> __global__ void __launch_bounds__(BLOCK) update(con
 		return;
 	if (threadIdx.x == 0) {
 		const struct gt_seg seg = a.seg[c.seg];
-		shared_opt = opt_of(CODE, &a.attr, seg, step_number, rate_of(a.step_args, seg.lr), a.scalars);
+		shared_opt = opt_of(CODE, &a.attr, seg, step_number, rate_of(a.step_args, seg.lr), momentum_of(a.step_args, seg.lr),
+		                    a.scalars);
 	}
 	__syncthreads();
 	const gt_opt_f32 h = shared_opt;

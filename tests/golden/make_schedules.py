@@ -12,12 +12,12 @@ from torch.optim.lr_scheduler import (CosineAnnealingLR, ExponentialLR, LambdaLR
 STEPS, PER_EPOCH = 40, 4
 
 
-def curve(name, make, per_epoch):
-    opt = torch.optim.SGD([torch.zeros(1, requires_grad=True, dtype=torch.float64)], lr=0.1)
+def curve(name, make, per_epoch, key="lr", **kw):
+    opt = torch.optim.SGD([torch.zeros(1, requires_grad=True, dtype=torch.float64)], lr=0.1, **kw)
     sched = make(opt)
     rates = []
     for step in range(STEPS):
-        rates.append(opt.param_groups[0]["lr"])
+        rates.append(opt.param_groups[0][key])
         opt.step()
         if not per_epoch or (step + 1) % PER_EPOCH == 0:
             sched.step()
@@ -31,6 +31,15 @@ curve("exponential", lambda o: ExponentialLR(o, 0.8), True)
 curve("cosine", lambda o: CosineAnnealingLR(o, 40, 0.001), False)
 curve("polynomial", lambda o: PolynomialLR(o, 40, 2.0), False)
 curve("onecycle", lambda o: OneCycleLR(o, 0.1, total_steps=40, pct_start=0.3), False)
+# The five lines with three phases, linear parts or momenta were computed with the formulas of lr_scheduler.py of PyTorch's commit 008f727,
+# in Python, without PyTorch.
+THREE = dict(total_steps=40, pct_start=0.3, three_phase=True)
+LINEAR = dict(total_steps=40, pct_start=0.25, anneal_strategy="linear", base_momentum=0.7, max_momentum=0.9, final_div_factor=100.0)
+curve("onecycle-three", lambda o: OneCycleLR(o, 0.1, **THREE), False)
+curve("onecycle-linear", lambda o: OneCycleLR(o, 0.1, **LINEAR), False)
+curve("momentum:onecycle", lambda o: OneCycleLR(o, 0.1, total_steps=40, pct_start=0.3), False, "momentum", momentum=0.9)
+curve("momentum:onecycle-three", lambda o: OneCycleLR(o, 0.1, **THREE), False, "momentum", momentum=0.9)
+curve("momentum:onecycle-linear", lambda o: OneCycleLR(o, 0.1, **LINEAR), False, "momentum", momentum=0.9)
 # fastai's fit_flat_cos, which has no scheduler of its own in PyTorch: the rate ends at 0.001
 curve("flat-cosine", lambda o: LambdaLR(o, lambda t: 1 if t < 30 else 0.01 + 0.99 * (1 + math.cos(math.pi * (t - 30) / 10)) / 2), False)
 curve("warmup-cosine", lambda o: SequentialLR(o, [LinearLR(o, 0.1, 1.0, 8), CosineAnnealingLR(o, 32)], [8]), False)

@@ -3,6 +3,7 @@
 #include "cpu_raw.h"
 #include "ew.h"
 #include "optimizer.h"
+#include "session/schedule.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +17,7 @@ static const struct opt_case {
 	double lr, wd;
 	struct gt_attr_update attr;
 	float torch[8];
+	double momentum; /* gt_step_args.momentum */
 } cases[] = {
     {GT_OP_SGD,
      .1,
@@ -147,7 +149,7 @@ static enum gt_code step(int threads, const struct opt_case *c, struct arena *a,
 	in[3 + nstate] = work ? a->work : NULL;
 	if (t == 1 && c->code == GT_OP_SGD)
 		memset(a->state[0], 0xff, (size_t)a->n * gt_dtype_size(a->t));
-	return raw_try(threads, &call, in, NULL, &(struct gt_step_args){.step = t, .lr = {c->lr}}, e);
+	return raw_try(threads, &call, in, NULL, &(struct gt_step_args){.step = t, .lr = {c->lr}, .momentum = {c->momentum}}, e);
 }
 
 TEST(updates_give_torchs_numbers)
@@ -225,15 +227,37 @@ static double reference(const struct opt_case *c, const struct gt_seg *seg, int 
 	return p - lr * d;
 }
 
-/* Segments with their own rates, gaps between them, clipping, the work copy, thread counts: all at once over several steps. */
-static void trajectory(const struct opt_case *c0, enum gt_dtype t, double clip_norm, int64_t n)
+/* Returns the case with what the schedule, which may be NULL, has changed at a step, from 1, of `steps`. */
+static struct opt_case at_step(const struct opt_case *c, const struct gt_conf_schedule *s, int k, int steps)
+{
+	struct opt_case now = *c;
+	if (!s)
+		return now;
+	now.lr = gt_schedule_rate(s, c->lr, k - 1, steps, 1);
+	now.momentum = gt_schedule_momentum(s, k - 1, steps, 1);
+	return now;
+}
+
+/* The same with the momentum among the attributes, as the formulas expect it. */
+static struct opt_case without_cycle(struct opt_case c)
+{
+	if (c.momentum > 0 && c.attr.momentum > 0)
+		c.attr.momentum = c.momentum;
+	if (c.momentum > 0 && c.attr.beta1 > 0)
+		c.attr.beta1 = c.momentum;
+	return c;
+}
+
+/* Segments with their own rates, gaps between them, clipping, the work copy, thread counts: all at once over several steps. schedule: a
+ * one-cycle schedule that changes rate and momentum, or NULL. */
+static void trajectory(const struct opt_case *c0, enum gt_dtype t, double clip_norm, int64_t n, int steps,
+                       const struct gt_conf_schedule *schedule)
 {
 	struct opt_case c = *c0;
 	struct gt_seg seg[4] = {{0, n / 3, 1, c.wd}, {n / 3, n / 2, 0.5, 0}, {n / 2 + n / 8, n - 2, 2, 0.02}, {n - 1, n, 1, 0}};
 	struct arena a, b;
 	struct gt_err e = {0};
 	double *p = calloc((size_t)n, 8), (*s)[3] = calloc((size_t)n, sizeof *s), *tol = calloc((size_t)n, 8);
-	const int steps = 7;
 	int64_t ties = 0;
 	c.attr.clip_norm = clip_norm;
 	arena_open(&a, t, n);
@@ -250,13 +274,14 @@ static void trajectory(const struct opt_case *c0, enum gt_dtype t, double clip_n
 			a.scalars.sumsq += number_get(t, a.g, i) * number_get(t, a.g, i);
 		b.scalars = a.scalars;
 		double clip = clip_norm > 0 ? fmin(1, clip_norm / (sqrt(a.scalars.sumsq) + 1e-6)) : 1;
-		CHECK_OK(step(1, &c, &a, seg, 4, k, true, &e), e);
-		CHECK_OK(step(3, &c, &b, seg, 4, k, k % 2, &e), e);
+		struct opt_case now = at_step(&c, schedule, k, steps), fixed = without_cycle(now);
+		CHECK_OK(step(1, &now, &a, seg, 4, k, true, &e), e);
+		CHECK_OK(step(3, &now, &b, seg, 4, k, k % 2 == steps % 2, &e), e);
 		for (int j = 0; j < 4; j++)
 			for (int64_t i = seg[j].begin; i < seg[j].end; i++)
 			{
 				bool tie = false;
-				p[i] = reference(&c, &seg[j], k, clip, p[i], number_get(t, a.g, i), s[i], &tie);
+				p[i] = reference(&fixed, &seg[j], k, clip, p[i], number_get(t, a.g, i), s[i], &tie);
 				tol[i] += tie ? 2 * c.lr * seg[j].lr_mul : 0;
 				ties += tie;
 			}
@@ -312,11 +337,22 @@ TEST(updates_follow_the_formulas)
 {
 	for (size_t k = 0; k < NCASES; k++)
 		for (int t = 0; t < 2; t++) {
-			trajectory(&cases[k], t ? GT_F64 : GT_F32, 0, 17);
-			trajectory(&cases[k], t ? GT_F64 : GT_F32, 0, 200003);
-			trajectory(&cases[k], t ? GT_F64 : GT_F32, 10, 1000);  /* norm is about 48: clipped */
-			trajectory(&cases[k], t ? GT_F64 : GT_F32, 1e4, 1000); /* not reached */
+			trajectory(&cases[k], t ? GT_F64 : GT_F32, 0, 17, 7, NULL);
+			trajectory(&cases[k], t ? GT_F64 : GT_F32, 0, 200003, 7, NULL);
+			trajectory(&cases[k], t ? GT_F64 : GT_F32, 10, 1000, 7, NULL);  /* norm is about 48: clipped */
+			trajectory(&cases[k], t ? GT_F64 : GT_F32, 1e4, 1000, 7, NULL); /* not reached */
 		}
+}
+
+/* 50 steps of OneCycleLR, whose rates and momenta tests/unit/test_schedule.c compares with PyTorch's. */
+TEST(updates_with_a_cycled_momentum)
+{
+	static const struct gt_conf_schedule cycle = {.type = GT_SCHED_ONECYCLE, .unit = GT_UNIT_STEP, .pct_start = 0.3, .div_factor = 25,
+	                                              .final_div_factor = 1e4, .base_momentum = 0.85, .max_momentum = 0.95};
+	for (size_t k = 0; k < NCASES; k++)
+		for (int t = 0; t < 2; t++)
+			if (cases[k].attr.momentum > 0 || cases[k].attr.beta1 > 0)
+				trajectory(&cases[k], t ? GT_F64 : GT_F32, 0, 1000, 50, &cycle);
 }
 
 TEST(a_nan_norm_reaches_every_parameter)

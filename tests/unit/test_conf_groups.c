@@ -3,6 +3,8 @@
 #include "session/optim.h"
 #include "test.h"
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const char text[] =
@@ -26,6 +28,64 @@ static struct gt_conf *load(const char *source, const char *set)
 	struct gt_err e = {0};
 	CHECK_OK(gt_conf_load_text("g.cfg", source, strlen(source), &set, set ? 1 : 0, &c, &e), e);
 	return c;
+}
+
+/* The momenta of a step, and which optimizers have one: not sgd with the momentum 0, not a schedule of another type. */
+TEST(momentum_of_one_cycle)
+{
+	static const char *const cycle = "train.schedule={type=\"onecycle\";}";
+	struct gt_conf *c = load(text, cycle);
+	struct gt_optim o;
+	double m[GT_MAX_LR];
+	gt_optim_init(&o, &c->train);
+	gt_optim_momenta(&o, 0, 40, 10, m);
+	CHECK(c->train.schedule.cycle_momentum && m[0] == 0.95 && m[2] == 0.95 && m[3] == 0 && m[4] == 0.95);
+	gt_optim_momenta(&o, 11, 40, 10, m); /* the first part ends with step 0.3 * 40 - 1 */
+	CHECK(fabs(m[0] - 0.85) < 1e-15 && m[4] == m[0] && m[5] == 0);
+	gt_conf_free(c);
+	static const struct {
+		const char *optimizer;
+		bool cycles;
+	} cases[] = {{"{ type = \"sgd\"; lr = 0.1; }", false},
+	             {"{ type = \"sgd\"; lr = 0.1; momentum = 0.5; }", true},
+	             {"{ type = \"rmsprop\"; lr = 0.1; }", false},
+	             {"{ type = \"adamw\"; lr = 0.1; }", true},
+	             {"{ type = \"lion\"; lr = 0.1; }", true},
+	             {"{ type = \"muon\"; lr = 0.1; }", true}};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		char set[200];
+		struct gt_err e = {0};
+		snprintf(set, sizeof set, "train.optimizer=%s", cases[i].optimizer);
+		const char *const sets[] = {cycle, set, "train.groups=()"};
+		CHECK_OK(gt_conf_load_text("g.cfg", text, strlen(text), sets, 3, &c, &e), e);
+		CHECK_MSG(c->train.schedule.cycle_momentum == cases[i].cycles, "%s", cases[i].optimizer);
+		struct gt_conf *again = load(c->text, NULL); /* the resolved text gives the same */
+		CHECK(!strcmp(again->text, c->text));
+		gt_conf_free(again);
+		gt_conf_free(c);
+	}
+}
+
+/* The config of a checkpoint from before there was cycle_momentum has the other keys of a cycle. */
+TEST(cycle_of_an_old_checkpoint)
+{
+	struct gt_conf *now = load(text, "train.schedule={type=\"onecycle\";}"), *c = NULL;
+	struct gt_err e = {0};
+	char *old = strdup(now->text), *at = strstr(old, "cycle_momentum = true;");
+	CHECK_MSG(at, "%s", now->text);
+	memset(at, ' ', strlen("cycle_momentum = true;"));
+	CHECK_OK(gt_conf_load_resolved("old.cfg", old, strlen(old), NULL, 0, &c, &e), e);
+	CHECK(!c->train.schedule.cycle_momentum && c->train.schedule.type == GT_SCHED_ONECYCLE);
+	gt_conf_free(c);
+	CHECK_OK(gt_conf_load_resolved("old.cfg", old, strlen(old), (const char *[]){"train.schedule.cycle_momentum=true"}, 1, &c, &e), e);
+	CHECK(c->train.schedule.cycle_momentum);
+	gt_conf_free(c);
+	/* a schedule that only --set makes a cycle is no old one */
+	CHECK_OK(gt_conf_load_resolved("other.cfg", text, strlen(text), (const char *[]){"train.schedule.type=onecycle"}, 1, &c, &e), e);
+	CHECK(c->train.schedule.cycle_momentum);
+	gt_conf_free(c);
+	gt_conf_free(now);
+	free(old);
 }
 
 static const struct gt_param *param(const struct gt_graph *g, const char *name)

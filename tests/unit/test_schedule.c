@@ -18,6 +18,15 @@ static const struct {
 	{"cosine", {.type = GT_SCHED_COSINE, .unit = GT_UNIT_EPOCH, .min_lr = 0.001}},
 	{"polynomial", {.type = GT_SCHED_POLYNOMIAL, .unit = GT_UNIT_STEP, .power = 2, .t_max = 40}},
 	{"onecycle", {.type = GT_SCHED_ONECYCLE, .unit = GT_UNIT_STEP, .pct_start = 0.3, .div_factor = 25, .final_div_factor = 1e4}},
+	{"onecycle-three",
+	 {.type = GT_SCHED_ONECYCLE, .unit = GT_UNIT_STEP, .pct_start = 0.3, .div_factor = 25, .final_div_factor = 1e4, .three_phase = true}},
+	{"onecycle-linear", {.type = GT_SCHED_ONECYCLE, .unit = GT_UNIT_STEP, .pct_start = 0.25, .div_factor = 25, .final_div_factor = 100,
+	                     .anneal = GT_ANNEAL_LINEAR}},
+	{"momentum:onecycle", {.type = GT_SCHED_ONECYCLE, .pct_start = 0.3, .base_momentum = 0.85, .max_momentum = 0.95}},
+	{"momentum:onecycle-three",
+	 {.type = GT_SCHED_ONECYCLE, .pct_start = 0.3, .base_momentum = 0.85, .max_momentum = 0.95, .three_phase = true}},
+	{"momentum:onecycle-linear",
+	 {.type = GT_SCHED_ONECYCLE, .pct_start = 0.25, .base_momentum = 0.7, .max_momentum = 0.9, .anneal = GT_ANNEAL_LINEAR}},
 	{"flat-cosine", {.type = GT_SCHED_FLAT_COSINE, .unit = GT_UNIT_STEP, .pct_flat = 0.75, .min_lr = 0.001}},
 	{"warmup-cosine", {.type = GT_SCHED_COSINE, .unit = GT_UNIT_EPOCH, .warmup = 2, .warmup_start = 0.1}},
 	{"warmup-step", {.type = GT_SCHED_STEP, .unit = GT_UNIT_STEP, .step_size = 10, .gamma = 0.5, .warmup = 5, .warmup_start = 0.25}},
@@ -74,7 +83,8 @@ TEST(curves_are_pytorchs)
 				seen++;
 			}
 		for (int step = 0; (word = strtok_r(NULL, " ", &save)); step++) {
-			double want = strtod(word, NULL), got = gt_schedule_lr(&t, step, 40, 4);
+			double want = strtod(word, NULL);
+			double got = strncmp(name, "momentum:", 9) ? gt_schedule_lr(&t, step, 40, 4) : gt_schedule_momentum(&t.schedule, step, 40, 4);
 			/* PyTorch multiplies its recursive forms up; both are doubles, 40 steps of rounding */
 			CHECK_MSG(fabs(got - want) <= 1e-13 + 1e-12 * fabs(want), "%s at step %d: %.17g, PyTorch %.17g", name, step, got, want);
 		}

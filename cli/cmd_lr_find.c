@@ -89,21 +89,50 @@ static const char *rate(double lr, char *buf)
 	return isnan(lr) ? "none" : buf;
 }
 
-/* Prints "valley (V) 0.00209, steep (S) 0.0012, minimum/10 (M) 0.004", and the options that use the valley. */
+/* Prints a word of a command. */
+static enum gt_code print_word(struct gt_cli *cli, const char *option, const char *word, struct gt_err *err)
+{
+	size_t size = 4 * strlen(word) + 8;
+	char *quoted;
+	GT_NEW(quoted, cli->arena, size, err);
+	gt_out(cli, "%s %s", option, gt_cli_shell_word(word, quoted, size));
+	return GT_OK;
+}
+
+/* Prints the command that runs the config with the valley, after the options with which the test ran. */
+static enum gt_code print_command(struct gt_cli *cli, const struct gt_lr_curve *c, struct gt_err *err)
+{
+	const struct gt_args *a = &cli->args;
+	char program[4096], number[GT_UNITS], set[128];
+	gt_out(cli, "%s%s run", gt_style(cli->color_out, GT_STYLE_BOLD), gt_cli_program(cli, program, sizeof program));
+	GT_TRY(print_word(cli, "", a->operands.v[0], err));
+	for (int i = 0; i < a->sets.n; i++)
+		GT_TRY(print_word(cli, " -s", a->sets.v[i], err));
+	if (a->init)
+		GT_TRY(print_word(cli, " --init", a->init, err));
+	if (a->device)
+		GT_TRY(print_word(cli, " --device", a->device, err));
+	if (a->nproc > 0)
+		gt_out(cli, " --nproc %d", (int)a->nproc);
+	else if (a->nproc < 0)
+		gt_out(cli, " --nproc auto");
+	gt_out(cli, " -s train.optimizer.lr=%s", rate(c->suggestion[GT_LR_VALLEY].lr, number));
+	for (int i = 0; i < c->ngroups; i++)
+		if (c->own[i] && !isnan(c->group[i])) {
+			snprintf(set, sizeof set, "train.groups[%d].optimizer.lr=%s", i, rate(c->group[i], number));
+			GT_TRY(print_word(cli, " -s", set, err));
+		}
+	gt_out(cli, "%s\n", gt_style(cli->color_out, GT_STYLE_NONE));
+	return GT_OK;
+}
+
+/* Prints "valley (V) 0.00209, steep (S) 0.0012, minimum/10 (M) 0.004". */
 static void print_suggestions(struct gt_cli *cli, const struct gt_lr_curve *c)
 {
 	char number[GT_UNITS];
 	for (int i = 0; i < GT_LR_METHODS; i++)
 		gt_out(cli, "%s%s (%c) %s", i ? ", " : "", c->suggestion[i].method, "VSM"[i], rate(c->suggestion[i].lr, number));
 	gt_out(cli, "\n");
-	if (isnan(c->suggestion[GT_LR_VALLEY].lr))
-		return;
-	gt_out(cli, "%ssuggestion: -s train.optimizer.lr=%s", gt_style(cli->color_out, GT_STYLE_BOLD),
-	       rate(c->suggestion[GT_LR_VALLEY].lr, number));
-	for (int i = 0; i < c->ngroups; i++)
-		if (c->own[i] && !isnan(c->group[i]))
-			gt_out(cli, " -s 'train.groups[%d].optimizer.lr=%s'", i, rate(c->group[i], number));
-	gt_out(cli, "%s\n", gt_style(cli->color_out, GT_STYLE_NONE));
 }
 
 static enum gt_code print(struct gt_cli *cli, const struct gt_lr_curve *c, struct gt_err *err)
@@ -120,7 +149,7 @@ static enum gt_code print(struct gt_cli *cli, const struct gt_lr_curve *c, struc
 	print_suggestions(cli, c);
 	for (int i = 0; i < c->ngroups && cli->args.verbose; i++)
 		gt_out(cli, "train.groups[%d]: %s\n", i, isnan(c->group[i]) ? "frozen" : rate(c->group[i], number));
-	return GT_OK;
+	return isnan(c->suggestion[GT_LR_VALLEY].lr) ? GT_OK : print_command(cli, c, err);
 }
 
 static enum gt_code lr_find(struct gt_cli *cli, struct gt_err *err)

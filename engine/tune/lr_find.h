@@ -1,7 +1,7 @@
 /* The learning-rate range test (Smith 2015, "Cyclical Learning Rates for Training Neural Networks"), as fastai's lr_find does it.
  *
  *     step i of n:  rate = from * (to / from)^(i / (n - 1));  forward, backward, update with this rate
- *     loss  --> moving average with the factor 0.98, corrected for its start --> curve --> tune/lr_suggest.h
+ *     loss  --> moving average (gt_lr_smooth), corrected for its start --> curve --> tune/lr_suggest.h
  *     end:  after n steps, when the average exceeds 4 times its minimum, or when a loss or a gradient is not finite
  *
  * All rates of the config change by the same factor: rate / train.optimizer.lr. Schedules do not count. The test trains as the first step

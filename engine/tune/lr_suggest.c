@@ -4,6 +4,11 @@
 
 #define LAST_POINTS 5 /* points at the end, where the loss may rise already, that do not count */
 
+double gt_lr_smooth(int steps)
+{
+	return pow(0.98, 100.0 / steps);
+}
+
 /* Returns how many values at the front of the array, which descends, are greater than v. */
 static int greater(const double *a, int n, double v)
 {

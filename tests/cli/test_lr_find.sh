@@ -36,10 +36,10 @@ lr, loss, smooth = ([p[k] for p in c["curve"]] for k in ("lr", "loss", "smooth")
 def near(a, b, tol):
     return len(a) == len(b) and all(abs(x - y) <= tol * (1 + abs(y)) for x, y in zip(a, b))
 def average(v):
-    a, out = 0, []
+    a, out, f = 0, [], 0.98 ** (100 / c["steps"])
     for i, x in enumerate(v):
-        a = 0.98 * a + 0.02 * x
-        out.append(a / (1 - 0.98 ** (i + 1)))
+        a = f * a + (1 - f) * x
+        out.append(a / (1 - f ** (i + 1)))
     return out
 assert eval("(" + sys.argv[1] + ")"), {k: c[k] for k in c if k != "curve"} | {"points": len(loss), "loss": loss[:3], "run": run[:3]}
 PY
@@ -148,7 +148,21 @@ assert sum(l.count("V") for l in plot) == 1, "no mark of the valley"
 		fi
 	done
 done
-gives suggestion 0 out 'suggestion: -s train.optimizer.lr=' lr-find "$tmp/net.cfg"
+run lr-find "$tmp/net.cfg" -s seed=5 -s 'name="two words"'
+if [ "$rc" != 0 ] || grep -q 'take at least' "$tmp/err"; then
+	fail enough_steps "rc $rc: $(head -n 1 "$tmp/err")"
+else
+	pass enough_steps
+fi
+# The last line is a command that a shell takes.
+line=$(tail -n 1 "$tmp/out")
+if [[ $line == *" run $tmp/net.cfg -s seed=5 -s 'name=\"two words\"' -s train.optimizer.lr="* ]]; then
+	pass command_to_paste
+else
+	fail command_to_paste "$line"
+fi
+if (cd "$tmp/work" && eval "$line -q -o '$tmp/pasted'" >"$tmp/log" 2>&1); then pass command_runs; else fail command_runs "$(tail -n 1 "$tmp/log")"; fi
+gives warns_of_few_steps 0 err 'take at least 100 steps' lr-find "$tmp/net.cfg" --steps 60
 gives suggestion_of_group 0 out " -s 'train.groups[0].optimizer.lr=" lr-find "$tmp/net.cfg" \
 	-s 'train.groups=({match=["fc.*"];optimizer={type="sgd";lr=0.5;};})'
 run lr-find "$tmp/net.cfg" -q

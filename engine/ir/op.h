@@ -79,7 +79,8 @@ struct gt_op {
 	/* With GT_OPF_ALIAS: returns whether out[0] of node n is an alias of in[0]. */
 	bool (*alias)(const struct gt_graph *g, const struct gt_node *n);
 
-	/* Composites only: adds the nodes of one layer (gt_graph_apply) and returns its output in *y. */
+	/* Adds the nodes of one layer (gt_graph_apply) and returns its output in *y. Composites have it, and operations that need other nodes
+	 * around theirs for some inputs. */
 	enum gt_code (*expand)(struct gt_graph *g, const struct gt_layer_spec *s, const gt_vid *in, int nin, gt_vid *y, struct gt_err *err);
 	/* Returns the number of floating-point operations of a node; a multiply-add counts as two. NULL: one for each output element. */
 	double (*flops)(const struct gt_graph *g, const struct gt_node *n);

@@ -100,18 +100,45 @@ static enum gt_code layernorm_infer(struct gt_graph *g, struct gt_node *n, struc
 {
 	const struct gt_attr_norm *a = n->attr;
 	struct gt_tdesc x = *gt_graph_desc(g, n->in[0]);
-	char buf[96];
-	if (a->dims && a->dims != x.rank - 1)
-		return gt_fail(err, GT_ECONFIG, "dims: expected %d, all dimensions of its input %s but the batch, or 0, got %lld", x.rank - 1,
-		               gt_tdesc_text(&x, buf, sizeof buf), (long long)a->dims);
 	GT_TRY(affine_params(g, n, a->affine, x.rank - 1, x.dim + 1, err));
 	return norm_outputs(g, n, 1, x.dim, err);
 }
 
-/* Whether a layernorm of rank 3 normalises each token by itself. */
+/* The operation normalises over all dimensions but the first. If fewer are asked for, the dimensions before them are joined with the
+ * batch; an image, whose elements NHWC has in another order, goes through flatten and back. */
+static enum gt_code layernorm_expand(struct gt_graph *g, const struct gt_layer_spec *s, const gt_vid *in, int nin, gt_vid *y,
+                                     struct gt_err *err)
+{
+	const struct gt_attr_norm *a = s->attr;
+	struct gt_tdesc x = *gt_graph_desc(g, in[0]);
+	int dims = a->dims ? (int)a->dims : x.rank == 3 ? 1 : x.rank - 1, first = x.rank - dims;
+	int64_t dim[GT_MAX_RANK] = {1};
+	char buf[96];
+	if (first < 1)
+		return gt_fail(err, GT_ECONFIG, "dims: expected at most %d, all dimensions of its input %s but the batch, got %d", x.rank - 1,
+		               gt_tdesc_text(&x, buf, sizeof buf), dims);
+	if (first == 1)
+		return gt_graph_apply(g, s->op, s->name, s->attr, nin, in, y, err);
+	for (int i = 0; i < first; i++)
+		dim[0] *= x.dim[i];
+	for (int i = 0; i < dims; i++)
+		dim[1 + i] = x.dim[first + i];
+	*y = in[0];
+	if (x.rank == 4)
+		GT_TRY(gt_graph_apply(g, gt_op_get(GT_OP_FLATTEN), s->name, NULL, 1, in, y, err));
+	GT_TRY(gt_graph_view(g, s->name, *y, 1 + dims, dim, y, err));
+	GT_TRY(gt_graph_apply(g, s->op, s->name, s->attr, 1, y, y, err));
+	if (x.rank == 3)
+		return gt_graph_view(g, s->name, *y, 3, x.dim, y, err);
+	GT_TRY(gt_graph_view(g, s->name, *y, 2, (int64_t[]){x.dim[0], x.dim[1] * x.dim[2] * x.dim[3]}, y, err));
+	return gt_graph_unflatten(g, s->name, *y, x.dim, y, err);
+}
+
+/* Whether the layer takes [batch, tokens, features]. */
 static bool layernorm_per_token(const void *attr)
 {
-	return ((const struct gt_attr_norm *)attr)->dims < 2;
+	(void)attr;
+	return true;
 }
 
 static enum gt_code groupnorm_infer(struct gt_graph *g, struct gt_node *n, struct gt_err *err)
@@ -221,8 +248,8 @@ static const struct gt_attr_def layernorm_attrs[] = {
     EPS,
     AFFINE,
     GT_KEY(gt_attr_norm, "dims", dims, GT_ATTR_INT, .def = 0, .min = 0, .max = 3,
-           .help = "number of last dimensions over which it normalises; 0: the features of each token of [batch, tokens, features], and "
-                   "all dimensions but the batch of other inputs"),
+           .help = "number of last dimensions over which it normalises, at most all but the batch; 0: the features of each token of "
+                   "[batch, tokens, features], and all dimensions but the batch of other inputs"),
     GT_KEYS_END,
 };
 static const struct gt_attr_def groupnorm_attrs[] = {
@@ -267,7 +294,7 @@ const struct gt_op gt_ops_norm[] = {
          batchnorm_attrs, batchnorm2d_infer, batchnorm_gradient, batchnorm_again, norm_flops),
     NORM(GT_OP_LAYERNORM, NULL, "layer_norm", "normalises each sample over all its dimensions, or each token over its features",
          layernorm_attrs, layernorm_infer, layernorm_gradient, NULL, layernorm_flops,
-         .per_token = layernorm_per_token),
+         .per_token = layernorm_per_token, .expand = layernorm_expand),
     NORM(GT_OP_GROUPNORM, NULL, "group_norm|gn|instancenorm2d|instance_norm|instancenorm",
          "normalises groups of neighbouring channels of each sample (torch.nn.GroupNorm)", groupnorm_attrs, groupnorm_infer,
          groupnorm_gradient, NULL, layernorm_flops),

@@ -47,6 +47,16 @@ static enum gt_code new_shape(const struct gt_tdesc *x, const struct gt_ints *sh
 	return GT_OK;
 }
 
+enum gt_code gt_graph_unflatten(struct gt_graph *g, const char *name, gt_vid v, const int64_t *dim, gt_vid *out, struct gt_err *err)
+{
+	struct gt_node *n;
+	struct gt_tdesc d = gt_tdesc_make(gt_graph_desc(g, v)->dtype, 4, dim, true);
+	GT_TRY(gt_graph_node(g, GT_OP_FLATTEN_DX, name, NULL, &n, err));
+	gt_node_input(n, v);
+	n->ndata = 1;
+	return gt_graph_output(g, n, NULL, &d, out, err);
+}
+
 /* NHWC tensors go through flatten, and its inverse, so that elements keep PyTorch's order. */
 static enum gt_code reshape_expand(struct gt_graph *g, const struct gt_layer_spec *s, const gt_vid *in, int nin, gt_vid *y,
                                    struct gt_err *err)
@@ -54,7 +64,6 @@ static enum gt_code reshape_expand(struct gt_graph *g, const struct gt_layer_spe
 	const struct attr_reshape *a = s->attr;
 	struct gt_tdesc x = *gt_graph_desc(g, in[0]);
 	int64_t dim[4];
-	struct gt_node *n;
 	(void)nin;
 	*y = in[0];
 	GT_TRY(new_shape(&x, &a->shape, dim, err));
@@ -64,11 +73,7 @@ static enum gt_code reshape_expand(struct gt_graph *g, const struct gt_layer_spe
 		return gt_graph_view(g, s->name, *y, a->shape.n + 1, dim, y, err);
 	if (x.rank == 3)
 		GT_TRY(gt_graph_view(g, s->name, *y, 2, (int64_t[]){x.dim[0], x.dim[1] * x.dim[2]}, y, err));
-	GT_TRY(gt_graph_node(g, GT_OP_FLATTEN_DX, s->name, NULL, &n, err));
-	gt_node_input(n, *y);
-	n->ndata = 1;
-	struct gt_tdesc d = gt_tdesc_make(x.dtype, 4, dim, true);
-	return gt_graph_output(g, n, NULL, &d, y, err);
+	return gt_graph_unflatten(g, s->name, *y, dim, y, err);
 }
 
 static const struct gt_attr_def reshape_attrs[] = {

@@ -33,6 +33,9 @@ enum gt_code gt_expect_rank(const struct gt_graph *g, const struct gt_node *n, i
 /* Appends a node whose output *out is an alias of v, an activation, with another shape of as many elements. Rank 4 (NHWC) is not allowed on
  * either side. */
 enum gt_code gt_graph_view(struct gt_graph *g, const char *name, gt_vid v, int rank, const int64_t *dim, gt_vid *out, struct gt_err *err);
+/* Appends a node whose output *out is v, [batch, elements], with the elements in PyTorch's order, as NHWC with the dimensions dim[4]: the
+ * inverse of flatten. */
+enum gt_code gt_graph_unflatten(struct gt_graph *g, const char *name, gt_vid v, const int64_t *dim, gt_vid *out, struct gt_err *err);
 /* Checks that input number `input` of n is i32 of this rank. what: the input in words. */
 enum gt_code gt_expect_integers(const struct gt_graph *g, const struct gt_node *n, int input, int rank, const char *what,
                                  struct gt_err *err);

@@ -189,7 +189,7 @@ LAYERS = {  # type: (shape of x0, keys) -> module
     "global_avgpool": lambda x, k: nn.AdaptiveAvgPool2d(1),
     "batchnorm1d": lambda x, k: nn.BatchNorm1d(x[1], **norm_args(k)),
     "batchnorm2d": lambda x, k: nn.BatchNorm2d(x[1], **norm_args(k)),
-    "layernorm": lambda x, k: nn.LayerNorm(x[2:] if len(x) == 3 and k.get("dims") != "2" else x[1:], float(k.get("eps", 1e-5)),
+    "layernorm": lambda x, k: nn.LayerNorm(x[-int(k.get("dims", 1 if len(x) == 3 else len(x) - 1)):], float(k.get("eps", 1e-5)),
                                            k.get("affine") != "false"),
     "groupnorm": lambda x, k: nn.GroupNorm(int(k["num_groups"]), x[1], float(k.get("eps", 1e-5)), k.get("affine") != "false"),
     "relu": lambda x, k: nn.ReLU(),

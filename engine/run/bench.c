@@ -44,6 +44,7 @@ static enum gt_code steps_run(struct gt_session *s, const struct gt_prog *p, int
 				*d = (struct gt_step_args){
 				    .seed = (uint64_t)s->conf->seed, .stride = 1, .step = i + 1, .inv_weight = 1 / (double)s->batch.size, .left = --left};
 				gt_optim_rates(&s->optim, i, s->batch.steps, s->batch.steps_per_epoch, d->lr);
+				gt_optim_momenta(&s->optim, i, s->batch.steps, s->batch.steps_per_epoch, d->momentum);
 			}
 			GT_TRY(gt_loader_take_parts(s->prog.loader, p->nmicro, &step_args[k * p->nmicro], err));
 		}

@@ -165,6 +165,57 @@ static enum gt_code ended_schedule(const struct list *l)
 	            (double)b->steps - ceil(end), (long long)b->steps, rate);
 }
 
+#define TRIAL 10 /* a run with train.steps below this is a trial, such as a smoke test, and no training */
+
+static bool has_length(const struct gt_conf_schedule *s)
+{
+	return s->t_max > 0 && (s->type == GT_SCHED_COSINE || s->type == GT_SCHED_POLYNOMIAL || s->type == GT_SCHED_ONECYCLE ||
+	                        s->type == GT_SCHED_FLAT_COSINE);
+}
+
+/* Warns of a schedule that the run leaves before its end, for example with train.epochs = 3 beside t_max = 60: the learning rate is then
+ * still high, or has never risen. path: the schedule. lr: the rate of its optimizer. */
+static enum gt_code cut_schedule(const struct list *l, const char *path, const struct gt_conf_schedule *s, double lr)
+{
+	const struct gt_conf_train *t = &l->c->train;
+	const struct gt_batch_partition *b = &l->s->batch;
+	bool epochs = s->unit == GT_UNIT_EPOCH;
+	/* steps of an epoch are not known without the data, but the epochs of the run are */
+	double unit = b->steps_per_epoch > 0 ? (double)b->steps_per_epoch : t->steps > 0 ? 0 : 1;
+	double run = b->steps_per_epoch > 0 ? (double)b->steps : t->steps > 0 ? (double)t->steps : (double)t->epochs;
+	double warm = s->warmup * (epochs ? unit : 1), length = has_length(s) ? s->t_max * (epochs ? unit : 1) : 0;
+	char key[96], rate[64] = "", lasts[64], ends[64];
+	if (t->steps > 0 && t->steps < TRIAL)
+		return GT_OK;
+	if (lr <= 0 || !(unit > 0) || !(run > 0) || (!epochs && b->steps_per_epoch <= 0 && !t->steps) || warm + length <= 1.05 * run + 1)
+		return GT_OK;
+	bool warms = warm > run;
+	snprintf(key, sizeof key, "%s.%s", path, warms ? "warmup" : "t_max");
+	if (b->steps_per_epoch > 0)
+		snprintf(rate, sizeof rate, ", at a learning rate of %.3g of %g",
+		         gt_schedule_rate(s, lr, b->steps - 1, b->steps, b->steps_per_epoch), lr);
+	snprintf(lasts, sizeof lasts, "%g %s", s->warmup + (warms || !has_length(s) ? 0 : s->t_max), epochs ? "epochs" : "steps");
+	if (t->steps > 0 || !epochs)
+		snprintf(ends, sizeof ends, "%lld steps", (long long)(t->steps > 0 ? t->steps : b->steps));
+	else
+		snprintf(ends, sizeof ends, "%lld epoch%s", (long long)t->epochs, t->epochs == 1 ? "" : "s");
+	return warn(l, key, "the %s lasts %s, but the run ends after %s%s; %s", warms ? "warm-up" : "schedule", lasts, ends, rate,
+	            warms ? "write a shorter warm-up" : "write t_max = 0 for a schedule until the end of the run");
+}
+
+static enum gt_code cut_schedules(const struct list *l)
+{
+	const struct gt_conf_train *t = &l->c->train;
+	char path[64];
+	GT_TRY(cut_schedule(l, "train.schedule", &t->schedule, t->optimizer.lr));
+	for (int i = 0; i < t->ngroups; i++) {
+		snprintf(path, sizeof path, "train.groups[%d].schedule", i);
+		if (t->group[i].own_schedule && !t->group[i].frozen)
+			GT_TRY(cut_schedule(l, path, &t->group[i].schedule, t->group[i].optimizer.lr));
+	}
+	return GT_OK;
+}
+
 /* Whether the update of a table changes no row that has no gradient. */
 static bool updates_rows(const struct gt_conf_train *t, const struct gt_param *p)
 {
@@ -252,7 +303,8 @@ static enum gt_code graphs_of_threads(const struct list *l)
 enum gt_code gt_warnings(const struct gt_session *s, const char *dir, struct gt_problems *out, struct gt_err *err)
 {
 	static enum gt_code (*const each[])(const struct list *l) = {
-	    no_directory, large_batch, moments, last_layer, unread, no_rate, ended_schedule, whole_tables, memory, graphs_of_threads};
+	    no_directory, large_batch, moments, last_layer, unread, no_rate, ended_schedule, cut_schedules, whole_tables, memory,
+	    graphs_of_threads};
 	struct list l = {s, s->conf, dir, out, err};
 	for (size_t i = 0; i < sizeof each / sizeof *each; i++)
 		GT_TRY(each[i](&l));

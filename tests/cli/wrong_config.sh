@@ -142,6 +142,15 @@ wrong_configs() {
 	wrong "rate of 0" 32 78 'trains nothing' 'write a rate above 0' '32s/0.1/0.0/' check --strict %
 	wrong "schedule that ends early" 34 78 'the schedule ends after 1 epoch, so the last 8 of 16 steps have a learning rate of 0' \
 		't_max = 0' '34s/constant"/cosine"; t_max = 1.0/' check --strict %
+	wrong "schedule that the run does not reach" 34 78 \
+		'the schedule lasts 60 epochs, but the run ends after 2 epochs, at a learning rate of' 't_max = 0' \
+		'34s/constant"/onecycle"; t_max = 60.0/' check --strict %
+	wrong "schedule in steps that the run does not reach" 34 78 'the schedule lasts 100 steps, but the run ends after 16 steps' \
+		't_max = 0' '34s/constant"/cosine"; unit = "step"; t_max = 100.0/' check --strict %
+	wrong "warm-up longer than the run" 34 78 'the warm-up lasts 5 epochs, but the run ends after 2 epochs' \
+		'a shorter warm-up' '34s/constant"/constant"; warmup = 5.0/' check --strict %
+	wrong "group whose schedule is cut" 27 78 'train.groups[0].schedule.t_max: the schedule lasts 9 epochs' 't_max = 0' \
+		'27s/$/ groups = ({ match = "fc.*"; schedule = { type = "polynomial"; t_max = 9.0; }; });/' check --strict %
 	wrong "more memory than there is" 9 78 'training needs' 'lower data.batch, or raise train.accumulate' \
 		'9s/32/16777216/; 12s/256/16777216/; 20s/out = 4/out = 512/' check --strict %
 	wrong "fp16 on a CPU" 4 78 'fp16" and device "cpu" do not go together' 'use "bf16"' '4s/fp32/fp16/' check --strict %

@@ -11,4 +11,11 @@ static inline double gt_clock(void)
 	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+/* Returns the seconds since a time of gt_clock; 0 if the clock of a faulty machine runs backwards. */
+static inline double gt_clock_since(double start)
+{
+	double s = gt_clock() - start;
+	return s > 0 ? s : 0;
+}
+
 #endif

@@ -2,6 +2,7 @@
 #include "conf/schema.h"
 #include "gtrain.h"
 #include "ir/op.h"
+#include "omp_threads.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -148,8 +149,8 @@ const struct gt_row gt_rows[] = {
     {"device", GT_T_STRING, AT(device), "\"auto\"",
      .help = "device to train on: \"cpu\", \"cuda\" (a GPU for each rank), \"cuda:0\" (a "
              "certain GPU), or \"auto\" (a GPU if there is one, else the CPU)"},
-    {"threads", GT_T_INT, AT(threads), "0", 0, 4096,
-     .help = "number of CPU threads of one rank; 0: OMP_NUM_THREADS if it is set, else the rank's share "
+    {"threads", GT_T_INT, AT(threads), "0", 0, GT_MAX_THREADS,
+     .help = "number of CPU threads of one rank; 0: OMP_NUM_THREADS if it is set to a number from 1 to 4096, else the rank's share "
              "of the cores, or 1 beside reproducible = \"world\""},
 
     {"data.name", GT_T_STRING, AT(data.name), "\"\"",

@@ -94,7 +94,7 @@ static enum gt_code finish(struct job *j, const struct gt_session *s, const stru
 		double start = gt_clock();
 		if (j->report)
 			code = make_report(j, s, r, err);
-		r->seconds = seconds + gt_clock() - start;
+		r->seconds = seconds + gt_clock_since(start);
 	}
 	if (code == GT_OK)
 		j->result = r;
@@ -170,7 +170,7 @@ static enum gt_code evaluate(void *user, struct gt_session *s, struct gt_err *er
 	GT_TRY(gt_session_skipped(s, warn_of_skipped, j, err));
 	if (s->at.rank == 0)
 		warn_of_data(j, s);
-	return s->at.rank == 0 ? finish(j, s, &scores, gt_clock() - start, err) : GT_OK;
+	return s->at.rank == 0 ? finish(j, s, &scores, gt_clock_since(start), err) : GT_OK;
 }
 
 enum gt_code gt_eval(const char *path, const char *data, const char *split, bool report, const char *const *sets, int nsets,

@@ -191,7 +191,7 @@ static enum gt_code resumed(struct smoke *s, struct gt_err *err)
 	s->step = -1;
 	GT_TRY(options(s, false, &more, &n, err));
 	GT_TRY(start(s, s->opts->resume_argv, more, n, s->run, err));
-	tell(s, "resume", gt_clock() - began);
+	tell(s, "resume", gt_clock_since(began));
 	return GT_OK;
 }
 
@@ -281,7 +281,7 @@ static enum gt_code compare(struct smoke *s, struct gt_err *err)
 	}
 	gt_ckpt_close(a);
 	if (code == GT_OK)
-		tell(s, "compare", gt_clock() - began);
+		tell(s, "compare", gt_clock_since(began));
 	return code;
 }
 
@@ -315,7 +315,7 @@ static enum gt_code phases(struct smoke *s, struct gt_err *err)
 {
 	double began = gt_clock();
 	GT_TRY(gt_smoke_plan(s->conf, s->opts, s->arena, &s->plan, &s->shown, err));
-	tell(s, "plan", gt_clock() - began);
+	tell(s, "plan", gt_clock_since(began));
 	GT_TRY(directory(s, err));
 	GT_TRY(uninterrupted(s, err));
 	GT_TRY(resumed(s, err));

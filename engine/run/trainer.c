@@ -201,7 +201,7 @@ static enum gt_code epoch_done(struct gt_trainer *t, struct gt_err *err)
 {
 	double now = gt_clock();
 	struct gt_event ev = {.kind = GT_EV_EPOCH, .scores = gt_session_scores(t->s, &t->at.epoch_sums), .samples_per_s = t->samples_per_s};
-	ev.seconds = now - t->epoch_start;
+	ev.seconds = gt_clock_since(t->epoch_start);
 	t->scores[GT_TRAIN] = ev.scores;
 	t->at.epoch_sums = (struct gt_metrics){0};
 	t->epoch_start = now; /* the next epoch begins now unless an evaluation or a checkpoint comes first */
@@ -378,7 +378,7 @@ static enum gt_code save(struct gt_trainer *t, bool is_best, struct gt_err *err)
 	if (!t->saves || (t->saved_step == t->at.step && !is_best))
 		return GT_OK;
 	GT_TRY(check_finite(t, err));
-	meta.seconds += gt_clock() - t->start;
+	meta.seconds += gt_clock_since(t->start);
 	gt_rank_phase(t->s->exec.link, "saving a checkpoint", SAVE_S);
 	tell_phase(t, "saving a checkpoint", NULL, 0);
 	gt_metrics_sync(t->metrics); /* the log lines about the steps of the checkpoint must be as durable as the checkpoint */
@@ -439,7 +439,7 @@ static bool save_due(const struct gt_trainer *t, bool boundary, bool advanced)
 
 static enum gt_code end(struct gt_trainer *t, const char *status, struct gt_err *err)
 {
-	double session_s = gt_clock() - t->start;
+	double session_s = gt_clock_since(t->start);
 	/* If the last step has a checkpoint, reports the training time in it, because the next session continues from that time. */
 	double seconds = t->saved_step == t->at.step ? t->saved_seconds : t->at.seconds + session_s;
 	struct gt_run_result r = {.seconds = seconds,

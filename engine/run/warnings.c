@@ -2,14 +2,18 @@
 #include "learned.h"
 #include "skipped.h"
 #include "base/bytes.h"
+#include "exec/device.h"
 #include "ir/op.h"
+#include "omp_threads.h"
 #include "session/schedule.h"
 #include "store/ckpt.h"
 #include "store/safetensors.h"
 #include "table/cell.h"
 #include <math.h>
+#include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -243,6 +247,34 @@ static enum gt_code whole_tables(const struct list *l)
 	return GT_OK;
 }
 
+/* Returns the number of processors that this process may use, or, with several ranks, which may have parts of them, of the machine. */
+static int num_processors(int world)
+{
+	cpu_set_t set;
+	long n = sysconf(_SC_NPROCESSORS_ONLN);
+	return world < 2 && !sched_getaffinity(0, sizeof set, &set) ? CPU_COUNT(&set) : (int)n;
+}
+
+/* Warns of a number of threads that the CPU backend cannot use, or that is larger than that of the processors. */
+static enum gt_code threads(const struct list *l)
+{
+	const char *variable = getenv("OMP_NUM_THREADS");
+	int have = num_processors(l->s->at.world), n = l->c->threads > 0 ? (int)l->c->threads : gt_omp_threads(variable);
+	char source[96];
+	bool cpu = !strcmp(l->s->family, "cpu") || (!strcmp(l->s->family, "null") && gt_device_choice(l->c->device) < 1);
+	if (!cpu || (!l->c->threads && (!variable || l->c->reproducible == GT_REPRO_WORLD)))
+		return GT_OK;
+	if (!n)
+		return warn(l, "threads", "expected a number from 1 to %d in the variable OMP_NUM_THREADS, got \"%.40s\", which is not followed; "
+		            "unset it", GT_MAX_THREADS, variable);
+	snprintf(source, sizeof source, "%s%s%.40s", l->c->threads > 0 ? "" : "OMP_NUM_THREADS", l->c->threads > 0 ? "" : "=",
+	         l->c->threads > 0 ? "threads" : variable);
+	if (n <= have || have < 1)
+		return GT_OK;
+	return warn(l, "threads", "%s: %d threads are more than the %d processor%s; more threads than processors make a run slower", source, n,
+	            have, have == 1 ? "" : "s");
+}
+
 /* Returns the free memory of this machine, or of the container of this process if that is less, in bytes; 0: unknown. */
 static uint64_t host_memory(void)
 {
@@ -303,7 +335,7 @@ static enum gt_code graphs_of_threads(const struct list *l)
 enum gt_code gt_warnings(const struct gt_session *s, const char *dir, struct gt_problems *out, struct gt_err *err)
 {
 	static enum gt_code (*const each[])(const struct list *l) = {
-	    no_directory, large_batch, moments, last_layer, unread, no_rate, ended_schedule, cut_schedules, whole_tables, memory,
+	    no_directory, large_batch, moments, last_layer, unread, no_rate, ended_schedule, cut_schedules, whole_tables, threads, memory,
 	    graphs_of_threads};
 	struct list l = {s, s->conf, dir, out, err};
 	for (size_t i = 0; i < sizeof each / sizeof *each; i++)

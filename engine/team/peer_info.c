@@ -2,6 +2,7 @@
 #include "base/version.h"
 #include "gtrain.h"
 #include "launch/launcher_parts.h"
+#include "omp_threads.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -91,5 +92,5 @@ void gt_team_set_affinity(struct gt_team *t, const struct gt_rdv_value *all, con
 		sched_setaffinity(0, sizeof set, &set);
 	else
 		cores = 1;
-	t->threads = getenv("OMP_NUM_THREADS") ? 0 : cores > 0 ? cores : 1;
+	t->threads = gt_omp_threads(getenv("OMP_NUM_THREADS")) ? 0 : cores > 0 ? cores : 1;
 }

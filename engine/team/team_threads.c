@@ -1,6 +1,7 @@
 /* Ranks that are threads of one process. They communicate through shared memory, as the processes of one host do. */
 #include "exec/device.h"
 #include "launch/launcher_parts.h"
+#include "omp_threads.h"
 #include "team/team.h"
 #include <errno.h>
 #include <pthread.h>
@@ -42,7 +43,7 @@ static void take_cores(struct gt_team *t)
 		sched_setaffinity(0, sizeof set, &set); /* the mask applies to this thread and to the threads that it starts */
 	else
 		cores = 1;
-	t->threads = getenv("OMP_NUM_THREADS") ? 0 : cores > 0 ? cores : 1;
+	t->threads = gt_omp_threads(getenv("OMP_NUM_THREADS")) ? 0 : cores > 0 ? cores : 1;
 }
 
 static void failed(struct hand *h)

@@ -2,6 +2,7 @@
  * nothing: a launch has done its work when it returns. */
 #include "base/bytes.h"
 #include "cpu/cpu.h"
+#include "omp_threads.h"
 #include "opsig.h"
 #include <omp.h>
 #include <stdio.h>
@@ -217,8 +218,7 @@ static void cpu_brand(char *buf, size_t size)
 
 static int default_threads(void)
 {
-	const char *s = getenv("OMP_NUM_THREADS");
-	int n = s ? atoi(s) : 0;
+	int n = gt_omp_threads(getenv("OMP_NUM_THREADS"));
 	return n > 0 ? n : omp_get_num_procs(); /* OpenMP counts the processors in the affinity mask of the process */
 }
 

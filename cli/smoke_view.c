@@ -61,6 +61,8 @@ static void text_line(struct view *v, const struct gt_smoke *s)
 		if (s->samples > 0)
 			gt_out(v->cli, "; %s samples of each split%s", gt_units_count(took, s->samples), s->synthetic ? "" : " at most");
 		gt_out(v->cli, "\n");
+		if (s->weights)
+			gt_out(v->cli, "%-10s %8s  %s\n", "weights", "", gt_cli_printable(s->weights, clean, sizeof clean));
 	}
 	fflush(stdout);
 }
@@ -81,6 +83,7 @@ static void phase_json(struct gt_json *j, const struct gt_smoke *s)
 		gt_json_string(j, "data", s->data);
 		gt_json_bool(j, "synthetic", s->synthetic);
 		gt_json_string(j, "why", s->why);
+		gt_json_string(j, "weights", s->weights);
 	} else if (!strcmp(s->phase, "train")) {
 		gt_json_string(j, "start", s->start);
 		gt_json_double(j, "first_loss", s->first_loss, 9);

@@ -183,6 +183,7 @@ struct gt_smoke {
 	const char *data;        /* where the data was found, or what replaces it */
 	bool synthetic;          /* the data is generated from the seed, because the config's data was not found */
 	const char *why;         /* if synthetic is set: why the config's data was not found */
+	const char *weights;     /* why the first weights are initial ones, although the config has model.pretrained; NULL: they are not */
 	const char *start;       /* "train": the first line of the run, with parameters, device and ranks */
 	double first_loss, last_loss; /* "train": loss of the first and of the last step */
 	char split[16];          /* "evaluate": the last split that was evaluated */

@@ -1,6 +1,7 @@
 /* gt_smoke: runs and resumes the program in separate processes and compares the results. The directory:
  *   DIR/run/             directory of the run; at the end that of the resumed run
- *   DIR/uninterrupted/   last checkpoint of the first run, moved out of DIR/run before the resume */
+ *   DIR/uninterrupted/   last checkpoint of the first run, moved out of DIR/run before the resume
+ *   DIR/made-up/         rows or texts that stand in for those of the config, if these are missing */
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/fileio.h"
@@ -24,7 +25,7 @@ struct smoke {
 	struct gt_arena *arena;
 	struct gt_smoke_plan plan;
 	struct gt_smoke shown;
-	const char *dir, *run, *whole; /* DIR, DIR/run, DIR/uninterrupted */
+	const char *dir, *run, *whole, *made; /* DIR, DIR/run, DIR/uninterrupted, DIR/made-up */
 	size_t existed;                /* length of the part of dir that existed before; only with --out */
 	double heard;                  /* time of the last event */
 	double train_s, eval_s, save_s;
@@ -304,7 +305,8 @@ static enum gt_code directory(struct smoke *s, struct gt_err *err)
 	}
 	GT_NEW_STR(s->run, gt_arena_printf(s->arena, "%s/run", s->dir), err);
 	GT_NEW_STR(s->whole, gt_arena_printf(s->arena, "%s/uninterrupted", s->dir), err);
-	if (!lstat(s->run, &st) || !lstat(s->whole, &st))
+	GT_NEW_STR(s->made, gt_arena_printf(s->arena, "%s/made-up", s->dir), err);
+	if (!lstat(s->run, &st) || !lstat(s->whole, &st) || !lstat(s->made, &st))
 		return gt_fail(err, GT_ECANTCREAT, "%s: the directory contains an earlier smoke test; remove it, or name another directory with "
 		               "--out",
 		               s->dir);
@@ -314,9 +316,13 @@ static enum gt_code directory(struct smoke *s, struct gt_err *err)
 static enum gt_code phases(struct smoke *s, struct gt_err *err)
 {
 	double began = gt_clock();
-	GT_TRY(gt_smoke_plan(s->conf, s->opts, s->arena, &s->plan, &s->shown, err));
-	tell(s, "plan", gt_clock_since(began));
+	GT_TRY(gt_smoke_check(s->opts, err));
 	GT_TRY(directory(s, err));
+	enum gt_code code = gt_smoke_plan(s->conf, s->opts, s->made, s->arena, &s->plan, &s->shown, err);
+	if (code != GT_OK)
+		gt_tree_remove(s->made, NULL);
+	GT_TRY(code);
+	tell(s, "plan", gt_clock_since(began));
 	GT_TRY(uninterrupted(s, err));
 	GT_TRY(resumed(s, err));
 	return compare(s, err);

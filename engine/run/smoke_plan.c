@@ -1,12 +1,20 @@
 #include "run/smoke_plan.h"
 #include "exec/device.h"
+#include "base/fileio.h"
+#include "base/memstream.h"
+#include "conf/conf_string.h"
 #include "known.h"
 #include "launch/launcher_parts.h"
 #include "session/session_data.h"
+#include "stand_in.h"
 #include "team/team.h"
+#include <errno.h>
 #include <math.h>
 #include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Limit for the floating-point operations of a smoke test on a CPU, with evaluations: 10 s on two cores of 20 GFLOP/s each. */
 #define CPU_FLOPS 4e11
@@ -100,7 +108,114 @@ static enum gt_code set_int(struct gt_smoke_plan *p, struct gt_arena *a, struct 
 	return GT_OK;
 }
 
-/* Replaces missing data by synthetic data of the same shape. */
+/* ---- what is missing ------------------------------------------------------------------------------------------------------------- */
+/* Adds KEY="PATH", or KEY=["PATH"]. */
+static enum gt_code set_path(struct gt_smoke_plan *p, struct gt_arena *a, struct gt_err *err, const char *key, const char *path, bool list)
+{
+	struct gt_memstream m;
+	FILE *f = gt_memstream_open(&m);
+	char *text;
+	if (!f)
+		return gt_fail_memory(err, 0);
+	fprintf(f, "%s=%s", key, list ? "[" : "");
+	gt_string_write(f, path);
+	fputs(list ? "]" : "", f);
+	GT_TRY(gt_memstream_close(f, &m, &text, NULL, err));
+	p->sets[p->nsets] = gt_arena_strdup(a, text);
+	free(text);
+	return p->sets[p->nsets++] ? GT_OK : gt_fail_memory(err, 0);
+}
+
+/* Returns the number of samples that a smoke test reads at most. */
+static int64_t most_samples(const struct gt_conf *c, int ranks)
+{
+	int64_t batch = c->data.batch > 0 ? c->data.batch : c->data.batch_per_rank * ranks;
+	return choose_samples(c, batch < 2 * batch_unit(c, ranks) ? 2 * batch_unit(c, ranks) : batch);
+}
+
+static enum gt_code make_table(const struct gt_conf *c, const char *dir, int64_t n, struct gt_arena *a, struct gt_smoke_plan *p,
+                               struct gt_smoke *shown, struct gt_err *err)
+{
+	const struct gt_conf_data *d = &c->data;
+	const struct gt_table_spec spec = {.delimiter = *d->delimiter, .header = (enum gt_table_header)d->header, .column = d->columns,
+	                                   .ncolumns = d->ncolumns, .target = d->target.v, .ntarget = d->target.n, .ignore = d->ignore.v,
+	                                   .nignore = d->ignore.n};
+	bool classes = d->targets == GT_TARGETS_CLASS && strcmp(c->train.loss, "mse") && strcmp(c->train.loss, "smooth_l1") &&
+	               strcmp(c->train.loss, "l1");
+	char path[GT_PATH_SIZE];
+	GT_TRY(gt_path_join(path, dir, "rows.csv", err));
+	GT_TRY(gt_stand_in_table(path, &spec, classes ? GT_STAND_IN_WORDS : d->targets == GT_TARGETS_LABELS ? GT_STAND_IN_BITS
+	                                                                                                    : GT_STAND_IN_NUMBERS,
+	                         d->classes > 0 ? d->classes : 2, n, err));
+	GT_NEW_STR(shown->data, gt_arena_printf(a, "made-up rows of the %d columns", d->ncolumns), err);
+	GT_TRY(set_path(p, a, err, "data.train", path, true));
+	return d->test.n ? set_path(p, a, err, "data.test", path, true) : GT_OK;
+}
+
+static enum gt_code make_texts(const struct gt_conf *c, const char *dir, int64_t n, struct gt_arena *a, struct gt_smoke_plan *p,
+                               struct gt_smoke *shown, struct gt_err *err)
+{
+	int64_t classes = c->data.classes > 0 ? c->data.classes : 2;
+	char path[GT_PATH_SIZE];
+	GT_TRY(gt_path_join(path, dir, "train", err));
+	GT_TRY(gt_stand_in_texts(path, classes, n, err));
+	GT_TRY(gt_path_join(path, dir, "test", err));
+	GT_TRY(gt_stand_in_texts(path, classes, n, err));
+	GT_NEW_STR(shown->data, gt_arena_printf(a, "made-up texts of %lld classes", (long long)classes), err);
+	return set_path(p, a, err, "data.root", dir, false);
+}
+
+/* Writes files in the form of a table or of texts that the config reads, and sets *out to the config that reads them. why: the error about
+ * the missing data. */
+static enum gt_code make_data(const struct gt_conf *c, const char *dir, int ranks, const struct gt_err *why, struct gt_arena *a,
+                              struct gt_smoke_plan *p, struct gt_smoke *shown, struct gt_conf **out, struct gt_err *err)
+{
+	bool table = !strcmp(c->data.format, "csv");
+	char vocab[GT_PATH_SIZE];
+	GT_TRY(gt_dir_make(dir, NULL, err));
+	GT_TRY((table ? make_table : make_texts)(c, dir, most_samples(c, ranks), a, p, shown, err));
+	if (*c->data.text.vocab && access(c->data.text.vocab, F_OK)) {
+		GT_TRY(gt_path_join(vocab, dir, "vocab.txt", err));
+		GT_TRY(gt_stand_in_vocab(vocab, err));
+		GT_TRY(set_path(p, a, err, "data.vocab", vocab, false));
+	}
+	shown->synthetic = true;
+	GT_NEW_STR(shown->why, gt_arena_strdup(a, why->msg), err);
+	return gt_conf_load_text(c->path, c->text, strlen(c->text), p->sets, p->nsets, out, err);
+}
+
+/* Sets *r to the report of the config, or of one that reads made-up data, which *made then is. */
+static enum gt_code report(struct gt_conf *c, const char *dir, struct gt_arena *a, struct gt_smoke_plan *p, struct gt_smoke *shown,
+                           struct gt_report **r, struct gt_conf **made, struct gt_err *err)
+{
+	struct gt_err why = {0};
+	bool table = !strcmp(c->data.format, "csv"), text = !strcmp(c->data.format, "text");
+	enum gt_code code = gt_check(c, NULL, NULL, p->ranks, r, &why);
+	if (code == GT_ENOINPUT && table && !c->data.ncolumns) {
+		struct gt_err said = why;
+		gt_fail(&why, code, "%.700s; a smoke test makes rows if data.columns lists the columns, as `gtrain init` writes them", said.msg);
+	}
+	if (code != GT_ENOINPUT || (!text && (!table || !c->data.ncolumns))) {
+		if (err && code != GT_OK)
+			*err = why;
+		return code;
+	}
+	GT_TRY(make_data(c, dir, p->ranks, &why, a, p, shown, made, err));
+	return gt_check(*made, NULL, NULL, p->ranks, r, err);
+}
+
+/* Starts from initial weights if the file of model.pretrained is not there. */
+static enum gt_code without_weights(const struct gt_conf *c, const struct gt_run_opts *o, struct gt_arena *a, struct gt_smoke_plan *p,
+                                    struct gt_smoke *shown, struct gt_err *err)
+{
+	if (o->init || !*c->pretrained.file || !access(c->pretrained.file, F_OK) || errno != ENOENT)
+		return GT_OK;
+	GT_NEW_STR(shown->weights, gt_arena_printf(a, "initial ones: %s does not exist", c->pretrained.file), err);
+	GT_TRY(set(p, a, err, "model.pretrained.file", "\"\""));
+	return set(p, a, err, "model.pretrained.map", "()");
+}
+
+/* Replaces missing images by synthetic data of the same shape. */
 static enum gt_code stand_in(const struct gt_conf *c, struct gt_arena *a, const struct gt_report *r, struct gt_smoke_plan *p,
                              struct gt_smoke *shown, struct gt_err *err)
 {
@@ -139,8 +254,9 @@ static enum gt_code fill(const struct gt_conf *c, const struct gt_run_opts *o, s
 	GT_NEW_STR(shown->name, gt_arena_strdup(a, r->name), err);
 	if (r->train_samples < 0 || r->test_samples < 0)
 		GT_TRY(stand_in(c, a, r, p, shown, err));
-	else
+	else if (!shown->synthetic)
 		GT_NEW_STR(shown->data, gt_arena_strdup(a, r->data), err);
+	GT_TRY(without_weights(c, o, a, p, shown, err));
 	if (c->data.batch_per_rank > 0)
 		GT_TRY(set_int(p, a, err, "data.batch_per_rank", shown->batch / p->ranks));
 	else
@@ -167,7 +283,7 @@ static enum gt_code fill(const struct gt_conf *c, const struct gt_run_opts *o, s
 }
 
 /* ---- what is refused ------------------------------------------------------------------------------------------------------------ */
-static enum gt_code check(const struct gt_run_opts *o, struct gt_err *err)
+enum gt_code gt_smoke_check(const struct gt_run_opts *o, struct gt_err *err)
 {
 	struct gt_world w;
 	if (o->nnodes > 1)
@@ -185,17 +301,20 @@ static enum gt_code check(const struct gt_run_opts *o, struct gt_err *err)
 	return GT_OK;
 }
 
-enum gt_code gt_smoke_plan(struct gt_conf *c, const struct gt_run_opts *o, struct gt_arena *a, struct gt_smoke_plan *out,
+enum gt_code gt_smoke_plan(struct gt_conf *c, const struct gt_run_opts *o, const char *dir, struct gt_arena *a, struct gt_smoke_plan *out,
                            struct gt_smoke *shown, struct gt_err *err)
 {
-	struct gt_report *r;
+	struct gt_report *r = NULL;
+	struct gt_conf *made = NULL;
 	*out = (struct gt_smoke_plan){0};
-	GT_TRY(check(o, err));
 	if (c->parallel.mode == GT_MODE_SINGLE && o->nproc > 1)
 		return gt_fail(err, GT_ECONFIG, "--nproc %d and parallel.mode = \"single\" do not go together; add -s parallel.mode=ddp", o->nproc);
 	out->ranks = choose_ranks(c, o);
-	GT_TRY(gt_check(c, NULL, NULL, out->ranks, &r, err));
-	enum gt_code code = fill(c, o, a, r, out, shown, err);
-	gt_report_free(r);
+	enum gt_code code = report(c, dir, a, out, shown, &r, &made, err);
+	if (code == GT_OK) {
+		code = fill(made ? made : c, o, a, r, out, shown, err);
+		gt_report_free(r);
+	}
+	gt_conf_free(made);
 	return code;
 }

@@ -15,16 +15,19 @@
 #define GT_SMOKE_SAVE 4   /* the resumed run starts after this step */
 #define GT_SMOKE_EPOCH 3  /* number of batches in an epoch */
 
-#define GT_SMOKE_SETS 24
+#define GT_SMOKE_SETS 28
 struct gt_smoke_plan {
 	int ranks;
 	const char *sets[GT_SMOKE_SETS]; /* changes of the config in the form of --set, for example "data.batch=16", in the arena */
 	int nsets;
 };
 
-/* Fills the plan, and the members of `shown` that describe it. Fails if planning a run fails, and for options that a smoke test does not
- * support. */
-enum gt_code gt_smoke_plan(struct gt_conf *c, const struct gt_run_opts *o, struct gt_arena *a, struct gt_smoke_plan *out,
+/* Fails for options that a smoke test does not support. */
+enum gt_code gt_smoke_check(const struct gt_run_opts *o, struct gt_err *err);
+/* Fills the plan, and the members of `shown` that describe it. Fails if planning a run fails. What is missing on this machine is replaced:
+ * images by synthetic ones; rows of a table whose columns the config lists, and texts, by made-up files in the folder dir, which
+ * this creates; first weights in model.pretrained by initial ones. */
+enum gt_code gt_smoke_plan(struct gt_conf *c, const struct gt_run_opts *o, const char *dir, struct gt_arena *a, struct gt_smoke_plan *out,
                            struct gt_smoke *shown, struct gt_err *err);
 
 #endif

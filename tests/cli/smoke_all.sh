@@ -1,7 +1,9 @@
 #!/bin/bash
-# smoke_all.sh BUILD OPTIONS...: `gtrain run CFG --smoke OPTIONS` of every config in configs/; a line each, and the sum. A config in bf16
-# that this processor has no kernels for (exit 69) is tested in fp32, and its line says so.
+# smoke_all.sh BUILD OPTIONS...: `gtrain run CFG --smoke OPTIONS` of every config in configs/, without the data of the user; a line each,
+# and the sum. A config in bf16 that this processor has no kernels for (exit 69) is tested in fp32, and its line says so.
 set -u
+unset GTRAIN_DATA XDG_CACHE_HOME
+export HOME=/nonexistent
 cd "$(dirname "$0")/../.." || exit 1
 gtrain=$1/bin/gtrain
 shift

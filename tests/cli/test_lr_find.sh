@@ -161,7 +161,11 @@ if [[ $line == *" run $tmp/net.cfg -s seed=5 -s 'name=\"two words\"' -s train.op
 else
 	fail command_to_paste "$line"
 fi
-if (cd "$tmp/work" && eval "$line -q -o '$tmp/pasted'" >"$tmp/log" 2>&1); then pass command_runs; else fail command_runs "$(tail -n 1 "$tmp/log")"; fi
+if (cd "$tmp/work" && eval "$line -q -o '$tmp/pasted'" >"$tmp/log" 2>&1); then
+	pass command_runs
+else
+	fail command_runs "$(tail -n 1 "$tmp/log")"
+fi
 gives warns_of_few_steps 0 err 'take at least 100 steps' lr-find "$tmp/net.cfg" --steps 60
 gives suggestion_of_group 0 out " -s 'train.groups[0].optimizer.lr=" lr-find "$tmp/net.cfg" \
 	-s 'train.groups=({match=["fc.*"];optimizer={type="sgd";lr=0.5;};})'

@@ -1,6 +1,6 @@
 #!/bin/bash
 # smoke_all.sh BUILD OPTIONS...: `gtrain run CFG --smoke OPTIONS` of every config in configs/, without the data of the user; a line each,
-# and the sum. A config in bf16 that this processor has no kernels for (exit 69) is tested in fp32, and its line says so.
+# and the sum.
 set -u
 unset GTRAIN_DATA XDG_CACHE_HOME
 export HOME=/nonexistent

@@ -7,6 +7,8 @@
 #include "learned.h"
 #include "sample_mark.h"
 #include "source.h"
+#include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -72,6 +74,10 @@ static enum gt_code not_found(const struct gt_dataset_spec *spec, const struct g
 		size_t n = strlen(where);
 		snprintf(where + n, sizeof where - n, "%s%s", i ? ", " : "", d->path[i]);
 	}
+	if (*spec->root && access(spec->root, F_OK) && errno != ENOENT && errno != ENOTDIR)
+		return gt_fail(err, GT_ENOINPUT, "data.root: cannot open %.300s: %s", spec->root, strerror(errno));
+	if (*spec->root && !access(spec->root, F_OK) && faccessat(AT_FDCWD, spec->root, R_OK | X_OK, AT_EACCESS) && errno == EACCES)
+		return gt_fail(err, GT_ENOINPUT, "data.root: cannot read the folder %.300s: %s", spec->root, strerror(errno));
 	if (*spec->root && access(spec->root, F_OK))
 		return gt_fail(err, GT_ENOINPUT, "data.root: expected the folder of the data, but %.300s does not exist%s%.40s%s", spec->root,
 		               known ? "; without data.root, `gtrain fetch " : "", known ? known->name : "", known ? "` downloads it" : "");

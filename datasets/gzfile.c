@@ -72,7 +72,7 @@ enum gt_code gt_gzfile_open(const char *path, uint64_t max_bytes, struct gt_gzfi
 		return not_regular(f->shown, st.st_mode, err);
 	f->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (f->fd < 0)
-		return gt_fail(err, GT_ENOINPUT, "%s: %s", f->shown, strerror(errno));
+		return gt_fail(err, gt_errno_code(errno, GT_ENOINPUT), "%s: %s", f->shown, strerror(errno));
 	f->open = true;
 	enum gt_code rc = GT_OK;
 	uint8_t first[2] = {0};

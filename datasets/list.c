@@ -187,7 +187,7 @@ static enum gt_code open_base(const struct gt_dataset_spec *spec, const char *cs
 		snprintf(base, sizeof base, "%.*s", slash > csv ? (int)(slash - csv) : 1, csv);
 	int fd = open(base, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
-		return gt_fail(err, GT_ENOINPUT, "%.600s: cannot open the folder: %s", base, strerror(errno));
+		return gt_fail(err, gt_errno_code(errno, GT_ENOINPUT), "%.600s: cannot open the folder: %s", base, strerror(errno));
 	return gt_source_open(base, fd, false, out, err);
 }
 

@@ -1,4 +1,5 @@
 #include "base/err.h"
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -27,6 +28,11 @@ enum gt_code gt_fail_prefix(struct gt_err *err, const char *fmt, ...)
 	va_end(ap);
 	memcpy(tail, err->msg, sizeof tail);
 	return gt_fail(err, err->code, "%s: %s", head, tail); /* a message that is too long is truncated */
+}
+
+enum gt_code gt_errno_code(int number, enum gt_code otherwise)
+{
+	return number == EMFILE || number == ENFILE || number == ENOMEM ? GT_EFAIL : otherwise;
 }
 
 const char *gt_code_text(enum gt_code code)

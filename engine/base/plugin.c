@@ -43,6 +43,8 @@ enum gt_code gt_plugin_open(const char *name, const char *symbol, void **out, st
 			break;
 	}
 	snprintf(path, sizeof path, "%s/%s/lib/gtrain/%s.so", dir, i ? "../.." : "..", name);
+	if (access(path, F_OK) && errno != ENOENT && errno != ENOTDIR)
+		return gt_fail(err, GT_EUNAVAILABLE, "%s cannot be loaded: %.400s: %s", name, path, strerror(errno));
 	if (access(path, F_OK))
 		return gt_fail(err, GT_EUNAVAILABLE, "%s is not installed: there is no %s/../lib/gtrain/%s.so", name, dir, name);
 	/* RTLD_NOW: missing symbols are detected here, and not during a run. */

@@ -231,11 +231,14 @@ enum gt_code gt_ckpt_next_commit(const char *dir, int64_t serial, struct gt_err 
 		DIR *d = opendir(dir);
 		if (!d)
 			return gt_fail(err, GT_EIO, "%s: cannot open: %s", dir, strerror(errno));
-		for (struct dirent *e; !file && (e = readdir(d));) {
+		for (struct dirent *e; !file && (errno = 0, e = readdir(d));) {
 			strcpy(name, e->d_name);
 			file = parse_next(name, &of);
 		}
+		int why = file ? 0 : errno;
 		closedir(d);
+		if (why)
+			return gt_fail(err, GT_EIO, "%s: cannot list: %s", dir, strerror(why));
 		if (!file)
 			return GT_OK;
 		if (of <= serial && !strstr(file, ".tmp-")) {

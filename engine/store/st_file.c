@@ -1,6 +1,7 @@
 #include "store/st_file.h"
 #include "base/fileio.h"
 #include "store/st_header.h"
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -136,8 +137,9 @@ enum gt_code gt_st_open(const char *path, struct gt_st_file **out, struct gt_err
 	GT_TRY(gt_st_open_unmapped(path, &f, err));
 	f->map = mmap(NULL, (size_t)f->bytes, PROT_READ, MAP_PRIVATE, f->fd, 0);
 	if (f->map == MAP_FAILED) {
+		int why = errno;
 		gt_st_close(f);
-		return gt_fail(err, GT_EIO, "%s: cannot map the file into memory", path);
+		return gt_fail(err, GT_EIO, "%s: cannot map the file into memory: %s", path, strerror(why));
 	}
 	for (int i = 0; i < f->count; i++)
 		f->tensors[i].data = (const char *)f->map + f->data_at + f->slots[i].begin;

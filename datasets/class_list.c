@@ -118,3 +118,20 @@ int64_t gt_class_list_find(const struct gt_class_list *c, const char *name, size
 	}
 	return -1;
 }
+
+void gt_class_list_text(struct gt_class_list *c, char *buf, size_t size)
+{
+	enum { MORE = 24 }; /* bytes of " and 1048576 more" */
+	size_t n = 0;
+	*buf = 0;
+	remove_duplicates(c);
+	for (int64_t i = 0; i < c->n; i++) {
+		size_t need = strlen(c->v[i]) + 2;
+		if (i && n + need + MORE >= size) {
+			snprintf(buf + n, size - n, " and %lld more", (long long)(c->n - i));
+			return;
+		}
+		int room = (int)(size - n) - MORE - 2; /* only the first name can be longer */
+		n += (size_t)snprintf(buf + n, size - n, "%s%.*s", i ? ", " : "", room, c->v[i]);
+	}
+}

@@ -107,6 +107,7 @@ struct gt_dataset {
 	struct gt_sample_mark *mark; /* [n], also after gt_dataset_probe; NULL: the samples are identified by their numbers (sample_mark.h) */
 	void *memory;     /* the allocation that contains images, which can begin with the header of a file */
 	char where[512];  /* where the data was found, for the first line of a run */
+	char left_out[200]; /* folders of the training split that have no files and are no classes: "a, b and 3 more"; "": none */
 };
 
 /* Reads one split. Without an error, out->n is 0 if the data has no split of this name, which only the training split must not be.

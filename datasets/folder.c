@@ -4,11 +4,13 @@
  *     ROOT/valid/CLASS/…           or val/: the split "valid", if there is one
  *     ROOT/test/CLASS/…            the test split, if there is one
  *
- * Without ROOT/train, the other folders of ROOT are the classes of the training split. In an archive, ROOT may be one folder that has
- * everything. Classes are numbered in the order of their names, as bytes; the samples of a split are ordered by class, then by path. */
+ * folder_names.c has further names of these folders. Without ROOT/train, the other folders of ROOT are the classes of the training split.
+ * In an archive, ROOT may be one folder that has everything. A folder without files of the kind is no class. Classes are numbered in the
+ * order of their names, as bytes; the samples of a split are ordered by class, then by path. */
 #include "base/arena.h"
 #include "class_list.h"
 #include "folder.h"
+#include "folder_names.h"
 #include "format.h"
 #include "sample_mark.h"
 #include "source.h"
@@ -25,9 +27,6 @@
 #include <unistd.h>
 
 enum { MAX_DEPTH = 32 };
-
-/* The names of the folder of each split; the first that exists is used. */
-static const char *const split_folders[GT_SPLITS][3] = {{"train"}, {"valid", "val"}, {"test"}};
 
 const struct gt_folder_kind gt_folder_images = {gt_is_image_name, "images (.jpg, .jpeg, .png or .webp)"};
 
@@ -55,8 +54,7 @@ struct trail {
 
 static enum gt_code cannot_read(const char *root, const char *path, struct gt_err *err)
 {
-	bool exhausted = errno == EMFILE || errno == ENFILE || errno == ENOMEM;
-	return gt_fail(err, exhausted ? GT_EFAIL : GT_ENOINPUT, "%.400s%s%.300s: cannot read the folder: %s", root, *path ? "/" : "", path,
+	return gt_fail(err, gt_errno_code(errno, GT_ENOINPUT), "%.400s%s%.300s: cannot read the folder: %s", root, *path ? "/" : "", path,
 	               strerror(errno));
 }
 
@@ -64,8 +62,11 @@ static DIR *open_folder(int root, const char *path)
 {
 	int fd = openat(root, *path ? path : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *d = fd < 0 ? NULL : fdopendir(fd);
-	if (!d && fd >= 0)
+	if (!d && fd >= 0) {
+		int why = errno;
 		close(fd);
+		errno = why;
+	}
 	return d;
 }
 
@@ -75,8 +76,10 @@ static bool is_folder(int root, const char *path)
 	return !fstatat(root, path, &st, 0) && S_ISDIR(st.st_mode);
 }
 
-/* Adds all files of a kind below the folder `path` of the source's root. path has room for PATH_MAX bytes and is unchanged on return. */
-static enum gt_code walk(struct gt_source *s, const struct gt_folder_kind *kind, char *path, struct trail *trail, struct gt_err *err)
+/* Adds all files of a kind below the folder `path` of the source's root. path has room for PATH_MAX bytes and is unchanged on return. any:
+ * not NULL: adds no file, but sets *any and ends at the first one. */
+static enum gt_code walk(struct gt_source *s, const struct gt_folder_kind *kind, char *path, struct trail *trail, bool *any,
+                         struct gt_err *err)
 {
 	DIR *d = open_folder(s->fd, path);
 	struct stat st;
@@ -102,7 +105,7 @@ static enum gt_code walk(struct gt_source *s, const struct gt_folder_kind *kind,
 				code = errno ? cannot_read(s->root, path, err) : GT_OK;
 				break;
 			}
-			if (e->d_name[0] == '.')
+			if (gt_folder_ignored(e->d_name, strlen(e->d_name)))
 				continue;
 			bool of_kind = kind->wanted(e->d_name);
 			if (of_kind && e->d_type == DT_REG) {
@@ -116,11 +119,13 @@ static enum gt_code walk(struct gt_source *s, const struct gt_folder_kind *kind,
 				break;
 			}
 			if (e->d_type == DT_DIR || (e->d_type != DT_REG && is_folder(s->fd, path)))
-				code = walk(s, kind, path, trail, err);
+				code = walk(s, kind, path, trail, any, err);
+			else if (of_kind && any)
+				*any = true;
 			else if (of_kind)
 				code = gt_source_add(s, path, 0, 0, err);
 			path[len] = 0;
-			if (code != GT_OK)
+			if (code != GT_OK || (any && *any))
 				break;
 		}
 		trail->depth--;
@@ -129,76 +134,128 @@ static enum gt_code walk(struct gt_source *s, const struct gt_folder_kind *kind,
 	return code;
 }
 
-static bool is_split_folder(const char *name, size_t len)
-{
-	for (int s = 0; s < GT_SPLITS; s++)
-		for (int k = 0; split_folders[s][k]; k++)
-			if (strlen(split_folders[s][k]) == len && !strncmp(split_folders[s][k], name, len))
-				return true;
-	return false;
-}
+/* The folders of the splits, relative to the root. */
+struct layout {
+	char base[GT_SPLITS][PATH_MAX]; /* each with a slash at its end; of TRAIN without a folder of its own, "" or that of an archive */
+	int rank[GT_SPLITS];            /* of the folder's name (folder_names.h); -1: the split has no folder */
+	bool others;                    /* beside them there are folders with other names */
+};
 
-/* Returns whether a base, "" or a path with a slash at its end, is the folder of a split. */
-static bool in_split_folder(const char *base)
+/* Notes a folder of the root. Of names that are equal but for their case, the first one in the order of bytes counts. */
+static void note_folder(struct layout *l, const char *name, size_t len)
 {
-	size_t n = strlen(base), from = n ? n - 1 : 0;
-	while (from > 0 && base[from - 1] != '/')
-		from--;
-	return n && is_split_folder(base + from, n - 1 - from);
-}
-
-/* Writes the folder of a split relative to the root, with a slash at its end: "train/"; "" if the classes are in the root itself. Returns
- * false if there is none. */
-static bool split_base(int root, enum gt_split split, char *base)
-{
-	for (int k = 0; split_folders[split][k]; k++)
-		if (is_folder(root, split_folders[split][k])) {
-			snprintf(base, PATH_MAX, "%s/", split_folders[split][k]);
-			return true;
-		}
-	*base = 0;
-	return split == GT_TRAIN;
-}
-
-/* Adds the names of the folders in `base` of the root: the classes. */
-static enum gt_code list_classes(const char *root, int fd, const char *base, struct gt_class_list *out, struct gt_err *err)
-{
-	char path[PATH_MAX + 300];
-	DIR *d = open_folder(fd, base);
-	enum gt_code code = GT_OK;
-	if (!d)
-		return cannot_read(root, base, err);
-	for (struct dirent *e; code == GT_OK && (errno = 0, e = readdir(d));) {
-		if (e->d_name[0] == '.' || (e->d_type != DT_DIR && e->d_type != DT_LNK && e->d_type != DT_UNKNOWN))
+	for (int s = 0; s < GT_SPLITS; s++) {
+		int rank = gt_folder_rank((enum gt_split)s, name, len), old = l->rank[s];
+		if (rank < 0 || (old >= 0 && (old < rank || (old == rank && strncmp(l->base[s], name, len) < 0))))
 			continue;
-		if (!*base && is_split_folder(e->d_name, strlen(e->d_name)))
-			continue;
-		snprintf(path, sizeof path, "%s%s", base, e->d_name);
-		if (e->d_type == DT_DIR || is_folder(fd, path))
-			code = gt_class_list_add(out, e->d_name, strlen(e->d_name), err);
+		l->rank[s] = rank;
+		snprintf(l->base[s], sizeof l->base[s], "%.*s/", (int)len, name);
 	}
+	l->others |= !gt_folder_is_split(name, len, false);
+}
+
+/* Decides which folders are splits. Unusual names are those of splits if there is a folder of the training split. An unusual name of that
+ * one counts only if all folders have names of splits; otherwise they may be classes. */
+static void settle(struct layout *l)
+{
+	if (l->rank[GT_TRAIN] >= GT_FOLDER_USUAL && l->others)
+		l->rank[GT_TRAIN] = -1;
+	for (int s = 0; s < GT_SPLITS; s++)
+		if (l->rank[GT_TRAIN] < 0 && l->rank[s] >= GT_FOLDER_USUAL)
+			l->rank[s] = -1;
+	for (int s = 0; s < GT_SPLITS; s++)
+		if (l->rank[s] < 0)
+			*l->base[s] = 0;
+}
+
+static const struct layout no_layout = {.rank = {-1, -1, -1}};
+
+static bool is_folder_entry(int fd, const struct dirent *e, const char *path)
+{
+	return e->d_type == DT_DIR || ((e->d_type == DT_LNK || e->d_type == DT_UNKNOWN) && is_folder(fd, path));
+}
+
+/* Returns whether a folder has folders in it. */
+static bool has_folders(int root, const char *path)
+{
+	DIR *d = open_folder(root, path);
+	bool found = false;
+	for (struct dirent *e; d && !found && (e = readdir(d));)
+		found = !gt_folder_ignored(e->d_name, strlen(e->d_name)) && is_folder_entry(dirfd(d), e, e->d_name);
+	if (d)
+		closedir(d);
+	return found;
+}
+
+static enum gt_code folder_layout(const char *root, int fd, struct layout *l, struct gt_err *err)
+{
+	DIR *d = open_folder(fd, "");
+	*l = no_layout;
+	if (!d)
+		return cannot_read(root, "", err);
+	for (struct dirent *e; (errno = 0, e = readdir(d));)
+		if (!gt_folder_ignored(e->d_name, strlen(e->d_name)) && is_folder_entry(fd, e, e->d_name))
+			note_folder(l, e->d_name, strlen(e->d_name));
+	enum gt_code code = errno ? cannot_read(root, "", err) : GT_OK;
 	closedir(d);
+	if (l->rank[GT_TRAIN] >= GT_FOLDER_USUAL && !has_folders(fd, l->base[GT_TRAIN])) /* a class */
+		l->others = true;
+	settle(l);
 	return code;
 }
 
-/* Adds the files of all classes of a split. */
-static enum gt_code scan_folder(struct gt_source *s, const struct gt_folder_kind *kind, const char *base, struct gt_class_list *classes,
-                                const struct gt_folder_terms *terms, struct gt_err *err)
+/* Adds the names of the folders in the training split: the classes. Those without files of the kind are no classes, unless no folder has
+ * any: then another split may be all that is left of the data, of which a checkpoint is evaluated. */
+static enum gt_code list_classes(struct gt_source *s, const struct gt_folder_kind *kind, const struct layout *l,
+                                 const struct gt_folder_terms *terms, struct gt_class_list *out, struct gt_err *err)
 {
 	char path[PATH_MAX];
-	struct gt_class_list own = {0};
+	const char *base = l->base[GT_TRAIN];
+	struct gt_class_list empty = {0};
 	struct trail trail = {0};
-	enum gt_code code = list_classes(s->root, s->fd, base, &own, err);
-	for (int64_t i = 0; code == GT_OK && i < own.n; i++) {
-		if ((size_t)snprintf(path, sizeof path, "%s%s", base, own.v[i]) >= sizeof path)
+	DIR *d = open_folder(s->fd, base);
+	enum gt_code code = GT_OK;
+	if (!d)
+		return cannot_read(s->root, base, err);
+	for (struct dirent *e; code == GT_OK && (errno = 0, e = readdir(d));) {
+		size_t len = strlen(e->d_name);
+		bool any = false;
+		if (gt_folder_ignored(e->d_name, len) || (l->rank[GT_TRAIN] < 0 && gt_folder_is_split(e->d_name, len, true)))
 			continue;
-		int64_t before = s->n;
-		code = walk(s, kind, path, &trail, err);
-		if (code == GT_OK && s->n == before && !terms->known && gt_class_list_find(classes, own.v[i], strlen(own.v[i])) >= 0)
-			code = gt_fail(err, GT_EDATA, "%.400s/%.300s: the class has no %s", s->root, path, kind->what);
+		if ((size_t)snprintf(path, sizeof path, "%s%s", base, e->d_name) >= sizeof path || !is_folder_entry(s->fd, e, path))
+			continue;
+		code = walk(s, kind, path, &trail, &any, err);
+		if (code == GT_OK && (any || !terms->known)) /* those of a checkpoint are classes without files too */
+			code = gt_class_list_add(any ? out : &empty, e->d_name, len, err);
 	}
-	gt_class_list_free(&own);
+	if (code == GT_OK && errno)
+		code = cannot_read(s->root, base, err);
+	closedir(d);
+	if (code == GT_OK && out->n)
+		gt_class_list_text(&empty, s->left_out, sizeof s->left_out);
+	if (code == GT_OK && !out->n) {
+		*out = empty;
+		return GT_OK;
+	}
+	gt_class_list_free(&empty);
 	return code;
+}
+
+/* Adds the files of all folders of a split. */
+static enum gt_code scan_folder(struct gt_source *s, const struct gt_folder_kind *kind, const struct layout *l, enum gt_split split,
+                                const struct gt_class_list *classes, struct gt_err *err)
+{
+	char path[PATH_MAX];
+	struct trail trail = {0};
+	if (l->rank[split] >= 0) {
+		snprintf(path, sizeof path, "%.*s", (int)strlen(l->base[split]) - 1, l->base[split]);
+		return walk(s, kind, path, &trail, NULL, err);
+	}
+	for (int64_t i = 0; i < classes->n; i++) {
+		snprintf(path, sizeof path, "%s", classes->v[i]);
+		GT_TRY(walk(s, kind, path, &trail, NULL, err));
+	}
+	return GT_OK;
 }
 
 /* ---- archives ----------------------------------------------------------------------------------------------------------------- */
@@ -207,12 +264,22 @@ static size_t first_part(const char *path)
 	return strcspn(path, "/");
 }
 
+/* Leaves out the files that are not part of the data. */
+static void drop_ignored(struct gt_source *s)
+{
+	int64_t kept = 0;
+	for (int64_t i = 0; i < s->n; i++)
+		if (!gt_folder_ignored_path(gt_source_path(s, i)))
+			s->file[kept++] = s->file[i];
+	s->n = kept;
+}
+
 /* Returns the length of the folder, with its slash, that contains all files and is no class: the N of N/train/… or N/CLASS/x.jpg. */
 static size_t common_folder(const struct gt_source *s)
 {
 	const char *first = s->n ? gt_source_path(s, 0) : "";
 	size_t len = first_part(first);
-	if (!first[len] || is_split_folder(first, len))
+	if (!first[len] || gt_folder_is_split(first, len, true) || gt_folder_rank(GT_TRAIN, first, len) >= 0)
 		return 0;
 	for (int64_t i = 0; i < s->n; i++) {
 		const char *p = gt_source_path(s, i);
@@ -222,28 +289,39 @@ static size_t common_folder(const struct gt_source *s)
 	return len + 1;
 }
 
-/* As split_base, for the files that an archive has. */
-static bool archive_base(const struct gt_source *s, enum gt_split split, char *base)
+/* As folder_layout, for the files that an archive has. */
+static void archive_layout(const struct gt_source *s, struct layout *l)
 {
 	size_t common = common_folder(s);
-	for (int k = 0; split_folders[split][k]; k++) {
-		snprintf(base, PATH_MAX, "%.*s%s/", (int)common, s->n ? gt_source_path(s, 0) : "", split_folders[split][k]);
-		for (int64_t i = 0; i < s->n; i++)
-			if (!strncmp(gt_source_path(s, i), base, strlen(base)))
-				return true;
+	const char *first = s->n ? gt_source_path(s, 0) : "";
+	bool classes = false; /* the folder of the training split has folders */
+	*l = no_layout;
+	for (int64_t i = 0; i < s->n; i++) {
+		const char *p = gt_source_path(s, i) + common;
+		size_t len = first_part(p);
+		if (!p[len])
+			continue;
+		note_folder(l, p, len);
+		classes |= gt_folder_rank(GT_TRAIN, p, len) >= 0 && strchr(p + len + 1, '/');
 	}
-	snprintf(base, PATH_MAX, "%.*s", (int)common, s->n ? gt_source_path(s, 0) : "");
-	return split == GT_TRAIN;
+	l->others |= !classes;
+	settle(l);
+	for (int k = 0; k < GT_SPLITS; k++) {
+		char own[PATH_MAX];
+		snprintf(own, sizeof own, "%s", l->base[k]);
+		snprintf(l->base[k], sizeof l->base[k], "%.*s%.3000s", (int)common, first, own);
+	}
 }
 
-static enum gt_code archive_classes(const struct gt_source *s, const char *base, struct gt_class_list *out, struct gt_err *err)
+static enum gt_code archive_classes(const struct gt_source *s, const struct layout *l, struct gt_class_list *out, struct gt_err *err)
 {
+	const char *base = l->base[GT_TRAIN];
 	size_t skip = strlen(base);
-	bool direct = !in_split_folder(base); /* then the folders of other splits are beside the classes */
+	bool direct = l->rank[GT_TRAIN] < 0; /* then the folders of other splits are beside the classes */
 	for (int64_t i = 0; i < s->n; i++) {
 		const char *p = gt_source_path(s, i);
 		size_t len = strncmp(p, base, skip) ? 0 : first_part(p + skip);
-		if (!len || !p[skip + len] || (direct && is_split_folder(p + skip, len)))
+		if (!len || !p[skip + len] || (direct && gt_folder_is_split(p + skip, len, true)))
 			continue;
 		GT_TRY(gt_class_list_add(out, p + skip, len, err));
 	}
@@ -258,23 +336,24 @@ static int by_label_and_path(const void *a, const void *b, void *user)
 	return x->label != y->label ? (x->label > y->label) - (x->label < y->label) : strcmp(names + x->name, names + y->name);
 }
 
-/* Keeps the files below base, sets their labels and sorts them. */
-static enum gt_code label(struct gt_source *s, const char *base, const struct gt_class_list *classes, const struct gt_folder_terms *terms,
-                          struct gt_err *err)
+/* Keeps the files of a split, sets their labels and sorts them. */
+static enum gt_code label(struct gt_source *s, const struct layout *l, enum gt_split split, const struct gt_class_list *classes,
+                          const struct gt_folder_terms *terms, struct gt_err *err)
 {
+	const char *base = l->base[split];
 	size_t skip = strlen(base);
 	int64_t kept = 0;
-	bool direct = !in_split_folder(base);
+	bool direct = l->rank[split] < 0;
 	for (int64_t i = 0; i < s->n; i++) {
 		const char *p = gt_source_path(s, i);
 		size_t len = strncmp(p, base, skip) ? 0 : first_part(p + skip);
-		if (!len || !p[skip + len] || (direct && is_split_folder(p + skip, len)))
+		if (!len || !p[skip + len] || (direct && gt_folder_is_split(p + skip, len, true)))
 			continue;
 		int64_t k = gt_class_list_find(classes, p + skip, len);
 		if (k < 0 && terms->known)
 			return gt_class_list_unknown(classes, p + skip, len, s->root, err);
 		if (k < 0)
-			return gt_fail(err, GT_EDATA, "%.400s%s%.300s: the class \"%.*s\" has no folder in the training split", s->root,
+			return gt_fail(err, GT_EDATA, "%.400s%s%.300s: the class \"%.*s\" has no folder with files in the training split", s->root,
 			               s->archive ? ": " : "/", p, (int)(len > 100 ? 100 : len), p + skip);
 		s->file[kept] = s->file[i];
 		s->file[kept].id = gt_mark_path(p + skip);
@@ -287,53 +366,55 @@ static enum gt_code label(struct gt_source *s, const char *base, const struct gt
 }
 
 /* Refuses a folder that has splits where all of it was asked for. */
-static enum gt_code refuse_splits(const struct gt_source *s, const char *base, struct gt_err *err)
+static enum gt_code refuse_splits(const struct gt_source *s, const struct layout *l, struct gt_err *err)
 {
-	const char *found = NULL;
-	for (int i = 0; i < GT_SPLITS; i++)
-		for (int k = 0; split_folders[i][k] && !s->archive; k++)
-			if (is_folder(s->fd, split_folders[i][k]))
-				found = split_folders[i][k];
-	for (int64_t i = 0; i < s->n && s->archive; i++) {
-		const char *p = gt_source_path(s, i) + strlen(base);
-		if (is_split_folder(p, first_part(p)))
+	for (int k = GT_SPLITS - 1; k >= 0; k--) {
+		int len = (int)strlen(l->base[k]) - 1; /* without the slash */
+		if (l->rank[k] >= 0 && s->archive)
 			return gt_fail(err, GT_EDATA, "%.600s: expected a folder for each class, got the split \"%.*s\"; unpack the archive, and name "
-			               "the folder of one split", s->root, (int)first_part(p), p);
+			               "the folder of one split", s->root, len, l->base[k]);
+		if (l->rank[k] >= 0)
+			return gt_fail(err, GT_EDATA, "%.600s: expected a folder for each class, got the split \"%.*s\"; name the folder of one "
+			               "split, such as %.600s/%.*s", s->root, len, l->base[k], s->root, len, l->base[k]);
 	}
-	return !found ? GT_OK : gt_fail(err, GT_EDATA, "%.600s: expected a folder for each class, got the split \"%s\"; name the folder of "
-	                                "one split, such as %.600s/%s", s->root, found, s->root, found);
+	return GT_OK;
+}
+
+/* Lists the classes that the files have; those of a checkpoint are not checked here. */
+static enum gt_code find_classes(struct gt_source *s, const struct gt_folder_kind *kind, const struct layout *l,
+                                 const struct gt_folder_terms *terms, struct gt_class_list *classes, struct gt_err *err)
+{
+	GT_TRY(s->archive ? archive_classes(s, l, classes, err) : list_classes(s, kind, l, terms, classes, err));
+	enum gt_code code = terms->known ? GT_OK : gt_class_list_check(classes, s->root, err);
+	if (code == GT_OK || !*s->left_out || !err)
+		return code;
+	struct gt_err why = *err;
+	return gt_fail(err, code, "%.700s; these folders have no %s: %s", why.msg, kind->what, s->left_out);
 }
 
 static enum gt_code list_split(struct gt_source *s, const struct gt_folder_kind *kind, enum gt_split split,
-                               const struct gt_folder_terms *terms, struct gt_class_list *classes, struct gt_err *err)
+                               const struct gt_folder_terms *terms, struct gt_class_list *classes, struct layout *l, struct gt_err *err)
 {
-	char base[PATH_MAX] = "", train[PATH_MAX] = "";
-	bool there = true;
-	if (s->archive)
+	if (s->archive) {
 		GT_TRY(gt_tar_list(s, kind->wanted, err));
-	if (terms->all && s->archive)
-		snprintf(base, sizeof base, "%.*s", (int)common_folder(s), s->n ? gt_source_path(s, 0) : "");
-	if (terms->all)
-		GT_TRY(refuse_splits(s, base, err));
-	if (terms->all) {
-		strcpy(train, base);
-	} else if (s->archive) {
-		there = archive_base(s, split, base);
-		archive_base(s, GT_TRAIN, train);
+		drop_ignored(s);
+		archive_layout(s, l);
 	} else {
-		there = split_base(s->fd, split, base);
-		split_base(s->fd, GT_TRAIN, train);
+		GT_TRY(folder_layout(s->root, s->fd, l, err));
 	}
-	GT_TRY(s->archive ? archive_classes(s, train, classes, err) : list_classes(s->root, s->fd, train, classes, err));
-	GT_TRY(terms->known ? gt_class_list_use(classes, terms->known, terms->nknown, s->root, err)
-	                    : gt_class_list_check(classes, s->root, err));
+	if (terms->all)
+		GT_TRY(refuse_splits(s, l, err));
+	bool there = terms->all || split == GT_TRAIN || l->rank[split] >= 0;
+	GT_TRY(find_classes(s, kind, l, terms, classes, err));
+	if (there && !s->archive)
+		GT_TRY(scan_folder(s, kind, l, split, classes, err));
+	if (terms->known) /* not before: folders are scanned by their own names */
+		GT_TRY(gt_class_list_use(classes, terms->known, terms->nknown, s->root, err));
 	if (!there) {
 		s->n = 0;
 		return GT_OK;
 	}
-	if (!s->archive)
-		GT_TRY(scan_folder(s, kind, base, classes, terms, err));
-	GT_TRY(label(s, base, classes, terms, err));
+	GT_TRY(label(s, l, split, classes, terms, err));
 	if (!s->n)
 		return gt_fail(err, GT_EDATA, "%s: expected folders of %s, one for each class, got none", s->root, kind->what);
 	return GT_OK;
@@ -344,9 +425,10 @@ enum gt_code gt_folder_open(const char *root, struct gt_source **out, struct gt_
 	struct stat st;
 	int fd = open(root, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (fd < 0 || fstat(fd, &st)) {
+		int why = errno;
 		if (fd >= 0)
 			close(fd);
-		return gt_fail(err, GT_ENOINPUT, "%s: cannot open: %s", root, strerror(errno));
+		return gt_fail(err, gt_errno_code(why, GT_ENOINPUT), "%s: cannot open: %s", root, strerror(why));
 	}
 	return gt_source_open(root, fd, !S_ISDIR(st.st_mode), out, err);
 }
@@ -360,7 +442,9 @@ enum gt_code gt_folder_list(struct gt_source *s, struct gt_err *err)
 {
 	char path[PATH_MAX] = "";
 	struct trail trail = {0};
-	GT_TRY(s->archive ? gt_tar_list(s, gt_is_image_name, err) : walk(s, &gt_folder_images, path, &trail, err));
+	GT_TRY(s->archive ? gt_tar_list(s, gt_is_image_name, err) : walk(s, &gt_folder_images, path, &trail, NULL, err));
+	if (s->archive)
+		drop_ignored(s);
 	if (s->n)
 		qsort_r(s->file, (size_t)s->n, sizeof *s->file, by_path, s->names);
 	return GT_OK;
@@ -385,7 +469,9 @@ enum gt_code gt_folder_split_as(const char *root, const struct gt_folder_kind *k
 {
 	*classes = (struct gt_class_list){0};
 	GT_TRY(gt_folder_open(root, out, err));
-	enum gt_code code = list_split(*out, kind, split, terms, classes, err);
+	struct layout *l = malloc(sizeof *l);
+	enum gt_code code = l ? list_split(*out, kind, split, terms, classes, l, err) : gt_fail_memory(err, sizeof *l);
+	free(l);
 	if (code == GT_OK)
 		return GT_OK;
 	gt_source_close(*out);
@@ -405,36 +491,48 @@ static enum gt_code load(const struct gt_dataset_spec *spec, enum gt_split split
 	return gt_dataset_take_source(spec, source, &classes, paths->path[0], out, err);
 }
 
-/* A folder is recognised by a folder train, or by a folder in it that has an image. */
-static bool looks_like_images(const char *dir)
+/* Sets *found if a folder has a folder train, or a folder that has an image. A folder that cannot be read is an error if nothing was found
+ * in the others. */
+static enum gt_code looks_like_images(const char *dir, bool *found, struct gt_err *err)
 {
 	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	bool found = false;
 	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	enum gt_code code = GT_OK;
+	*found = false;
 	if (!d) {
+		bool absent = fd < 0 && (errno == ENOENT || errno == ENOTDIR);
+		code = absent ? GT_OK : cannot_read(dir, "", err);
 		if (fd >= 0)
 			close(fd);
-		return false;
+		return code;
 	}
-	for (struct dirent *e; !found && (e = readdir(d));) {
-		if (e->d_name[0] == '.' || (e->d_type != DT_DIR && !is_folder(fd, e->d_name)))
+	for (struct dirent *e; !*found && (errno = 0, e = readdir(d));) {
+		size_t len = strlen(e->d_name);
+		if (gt_folder_ignored(e->d_name, len) || !is_folder_entry(fd, e, e->d_name))
 			continue;
 		DIR *sub = open_folder(fd, e->d_name);
-		bool train = !strcmp(e->d_name, split_folders[GT_TRAIN][0]);
-		for (struct dirent *f; sub && !found && (f = readdir(sub));)
-			found = gt_is_image_name(f->d_name) || (train && f->d_name[0] != '.' && is_folder(dirfd(sub), f->d_name));
+		bool train = gt_folder_rank(GT_TRAIN, e->d_name, len) >= 0;
+		if (!sub)
+			code = code == GT_OK ? cannot_read(dir, e->d_name, err) : code;
+		for (struct dirent *f; sub && !*found && (f = readdir(sub));)
+			*found = gt_is_image_name(f->d_name) ||
+			         (train && !gt_folder_ignored(f->d_name, strlen(f->d_name)) && is_folder_entry(dirfd(sub), f, f->d_name));
 		if (sub)
 			closedir(sub);
 	}
+	if (!*found && code == GT_OK && errno)
+		code = cannot_read(dir, "", err);
 	closedir(d);
-	return found;
+	return *found ? GT_OK : code;
 }
 
 static enum gt_code find(const char *dir, enum gt_split split, struct gt_paths *paths, struct gt_err *err)
 {
 	(void)split;
-	bool archive = gt_folder_is_source(dir) && !is_folder(AT_FDCWD, dir);
-	return archive || looks_like_images(dir) ? gt_paths_add(paths, "", dir, err) : GT_OK;
+	bool found = gt_folder_is_source(dir) && !is_folder(AT_FDCWD, dir); /* an archive */
+	if (!found)
+		GT_TRY(looks_like_images(dir, &found, err));
+	return found ? gt_paths_add(paths, "", dir, err) : GT_OK;
 }
 
 const struct gt_format gt_format_folder = {.name = "folder", .find = find, .load = load, .has_valid = true};

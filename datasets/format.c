@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 enum gt_code gt_paths_add(struct gt_paths *p, const char *dir, const char *name, struct gt_err *err)
@@ -84,6 +85,7 @@ enum gt_code gt_dataset_take_source(const struct gt_dataset_spec *spec, struct g
 	out->w = in[2];
 	out->classes = spec->classes > 0 ? spec->classes : out->nclass_names;
 	out->encoded = true;
+	memcpy(out->left_out, source->left_out, sizeof out->left_out);
 	out->file_bytes = gt_source_bytes(source);
 	if (out->n && !(out->labels = malloc((size_t)out->n * sizeof *out->labels)))
 		return gt_fail_memory(err, (size_t)out->n * sizeof *out->labels);

@@ -74,17 +74,25 @@ static enum gt_code locate(const struct gt_source *s, int64_t i, int *fd, uint64
 	*fd = openat(s->fd, gt_source_path(s, i), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (*fd < 0)
 		/* a process without free descriptors or memory says nothing about the file */
-		return gt_fail(err, errno == EMFILE || errno == ENFILE || errno == ENOMEM ? GT_EFAIL : GT_EDATA, "%s: cannot open: %s",
-		               gt_source_name(s, i, name, sizeof name), strerror(errno));
-	if (fstat(*fd, &st) || !S_ISREG(st.st_mode)) {
+		return gt_fail(err, gt_errno_code(errno, GT_EDATA), "%s: cannot open: %s", gt_source_name(s, i, name, sizeof name),
+		               strerror(errno));
+	int failed = fstat(*fd, &st) ? errno : 0;
+	if (failed || !S_ISREG(st.st_mode)) {
 		close(*fd);
-		return gt_fail(err, GT_EDATA, "%s: expected a regular file", gt_source_name(s, i, name, sizeof name));
+		gt_source_name(s, i, name, sizeof name);
+		return failed ? gt_fail(err, GT_EDATA, "%s: cannot read: %s", name, strerror(failed))
+		              : gt_fail(err, GT_EDATA, "%s: expected a regular file", name);
 	}
 	*size = (uint64_t)st.st_size;
 	return GT_OK;
 }
 
 enum gt_code gt_source_read(const struct gt_source *s, int64_t i, struct gt_bytes_buf *buf, struct gt_err *err)
+{
+	return gt_source_read_head(s, i, SIZE_MAX, buf, err);
+}
+
+enum gt_code gt_source_read_head(const struct gt_source *s, int64_t i, size_t most, struct gt_bytes_buf *buf, struct gt_err *err)
 {
 	char name[720];
 	uint64_t offset, size;
@@ -94,6 +102,8 @@ enum gt_code gt_source_read(const struct gt_source *s, int64_t i, struct gt_byte
 	if (!size || size > GT_SOURCE_MAX_FILE)
 		code = gt_fail(err, GT_EDATA, "%s: expected 1 byte to %d MiB, got %llu bytes", gt_source_name(s, i, name, sizeof name),
 		               (int)(GT_SOURCE_MAX_FILE >> 20), (unsigned long long)size);
+	if (size > most)
+		size = most;
 	if (code == GT_OK && size > buf->cap) {
 		free(buf->data);
 		buf->cap = size + size / 4;

@@ -33,6 +33,7 @@ struct gt_source {
 	struct gt_source_file *file; /* sorted by label, then by path */
 	char *names;                 /* the paths, relative to root, each ended by a NUL */
 	int64_t names_size, names_cap; /* bytes used of names[], and its room */
+	char left_out[200];            /* folders of classes that have no files and are no classes: "a, b and 3 more"; "": none */
 };
 
 /* Memory that is reused for the content of one file after the other. All zero: empty. The owner frees data. */
@@ -64,6 +65,8 @@ uint64_t gt_source_bytes(const struct gt_source *s);
 /* Reads the content of file i. Thread-safe. GT_EDATA: the file is missing, empty, longer than GT_SOURCE_MAX_FILE or no regular file, or
  * reading it failed; the message names it. */
 enum gt_code gt_source_read(const struct gt_source *s, int64_t i, struct gt_bytes_buf *buf, struct gt_err *err);
+/* The same, but reads only the first `most` bytes of a longer file. */
+enum gt_code gt_source_read_head(const struct gt_source *s, int64_t i, size_t most, struct gt_bytes_buf *buf, struct gt_err *err);
 
 /* Reads the last bytes of file i, at most GT_SOURCE_TAIL, to tail, and sets their number and the size of the file. Returns false if it
  * cannot be read. Thread-safe. */

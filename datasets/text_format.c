@@ -83,7 +83,7 @@ static enum gt_code read_texts(const struct gt_dataset_spec *spec, enum gt_split
 			continue;
 		}
 		if (code == GT_EDATA)
-			gt_fail(err, code, "%s; to leave out such files, write data.on_error = \"skip\"", why.msg);
+			gt_fail(err, code, "%.800s; to leave out such files, write data.on_error = \"skip\"", why.msg);
 		else if (code != GT_OK && err)
 			*err = why;
 		if (code == GT_OK)
@@ -216,6 +216,7 @@ static enum gt_code load(const struct gt_dataset_spec *spec, enum gt_split split
 	GT_TRY(new_raw(out, &raw, err));
 	struct gt_folder_terms terms = {spec->known, spec->nknown, spec->all};
 	GT_TRY(gt_folder_split_as(paths->path[0], &gt_folder_texts, split, &terms, &raw->files, &raw->classes, err));
+	memcpy(out->left_out, raw->files->left_out, sizeof out->left_out);
 	gt_source_thin_out(raw->files, spec->limit);
 	int64_t found = raw->files->n;
 	GT_TRY(read_texts(spec, split, raw, err));

@@ -332,11 +332,19 @@ static enum gt_code graphs_of_threads(const struct list *l)
 	            "for each other for ever; use parallel.mode = \"ddp\", or set cuda_graphs = false");
 }
 
+/* Names folders of the training split that are no classes because they have no files. */
+static enum gt_code left_out(const struct list *l)
+{
+	const struct gt_dataset *d = &l->s->data.files->set[GT_TRAIN];
+	return !*d->left_out ? GT_OK : warn(l, "data.root", "these folders of the training split have no %s and are no classes: %s",
+	                                    d->encoded ? "images" : "texts", d->left_out);
+}
+
 enum gt_code gt_warnings(const struct gt_session *s, const char *dir, struct gt_problems *out, struct gt_err *err)
 {
 	static enum gt_code (*const each[])(const struct list *l) = {
-	    no_directory, large_batch, moments, last_layer, unread, no_rate, ended_schedule, cut_schedules, whole_tables, threads, memory,
-	    graphs_of_threads};
+	    no_directory, large_batch, moments, last_layer, unread, no_rate, ended_schedule, cut_schedules, left_out, whole_tables, threads,
+	    memory, graphs_of_threads};
 	struct list l = {s, s->conf, dir, out, err};
 	for (size_t i = 0; i < sizeof each / sizeof *each; i++)
 		GT_TRY(each[i](&l));

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -122,6 +123,95 @@ TEST(classes_in_the_root)
 	expect("b", GT_TEST, "0:test/one/3.jpg");
 }
 
+/* What is no class: folders without images, and those that operating systems and programs add. */
+TEST(folders_that_are_no_classes)
+{
+	static const char *const files[] = {"rose/1.jpg", "rose/.ipynb_checkpoints/1.jpg", "aster/2.jpg", "aster/__MACOSX/2.jpg",
+	                                    "empty/notes.txt",
+	                                    "__MACOSX/rose/1.jpg", ".cache/3.jpg", "lost+found/4.jpg", "aster/Thumbs.db"};
+	for (int t = 0; t < 3; t++) {
+		char path[100];
+		for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+			snprintf(path, sizeof path, "e%d/%s%s", t, t ? "train/" : "", files[i]);
+			put(path, "x");
+		}
+	}
+	put("e2/valid/empty/notes.txt", "x"); /* a class that is empty only in another split is no error */
+	put("e2/valid/rose/5.jpg", "x");
+	put("e2/test/aster/6.jpg", "x");
+	run_in("mkdir e2/test/rose && tar -cf e0.tar -C e0 . && tar -cf e2.tar e2");
+	expect("e0", GT_TRAIN, "0:aster/2.jpg 1:rose/1.jpg");
+	expect("e0.tar", GT_TRAIN, "0:aster/2.jpg 1:rose/1.jpg");
+	expect("e1", GT_TRAIN, "0:train/aster/2.jpg 1:train/rose/1.jpg");
+	expect("e2", GT_TRAIN, "0:train/aster/2.jpg 1:train/rose/1.jpg");
+	expect("e2", GT_VALID, "1:valid/rose/5.jpg");
+	expect("e2", GT_TEST, "0:test/aster/6.jpg");
+	expect("e2.tar", GT_VALID, "1:e2/valid/rose/5.jpg");
+	struct gt_dataset d;
+	struct gt_err e = {0};
+	CHECK_OK(read_split("e1", GT_TRAIN, &d, &e), e);
+	CHECK_MSG(!strcmp(d.left_out, "empty") && d.classes == 2, "left out: \"%s\"", d.left_out);
+	gt_dataset_free(&d);
+}
+
+/* Other names of the folders of splits, which classes can also have. */
+TEST(other_names_of_splits)
+{
+	static const struct {
+		const char *train, *valid, *test;
+	} names[] = {{"training", "validation", "testing"}, {"Train", "Val", "Test"}, {"TRAIN", "dev", "TEST"}, {"train", "eval", "Test"}};
+	char path[100], want[200];
+	for (int i = 0; i < 4; i++) {
+		const char *of[3] = {names[i].train, names[i].valid, names[i].test};
+		for (int s = 0; s < 3; s++) {
+			for (int k = 0; k < 2; k++) {
+				snprintf(path, sizeof path, "n%d/%s/%c/1.jpg", i, of[s], 'a' + k);
+				put(path, "x");
+			}
+		}
+		snprintf(path, sizeof path, "tar -cf n%d.tar n%d", i, i);
+		run_in(path);
+		for (int s = 0; s < 3; s++) {
+			snprintf(path, sizeof path, "n%d", i);
+			snprintf(want, sizeof want, "0:%s/a/1.jpg 1:%s/b/1.jpg", of[s], of[s]);
+			expect(path, (enum gt_split)s, want);
+			snprintf(path, sizeof path, "n%d.tar", i);
+			snprintf(want, sizeof want, "0:n%d/%s/a/1.jpg 1:n%d/%s/b/1.jpg", i, of[s], i, of[s]);
+			expect(path, (enum gt_split)s, want);
+		}
+	}
+	put("c/Train/1.jpg", "x");
+	put("c/Bus/2.jpg", "x");
+	put("c/dev/3.jpg", "x");
+	expect("c", GT_TRAIN, "0:Bus/2.jpg 1:Train/1.jpg 2:dev/3.jpg");
+	expect("c", GT_VALID, "");
+	put("g/Train/near/1.jpg", "x");
+	put("g/Bus/2.jpg", "x");
+	expect("g", GT_TRAIN, "0:Bus/2.jpg 1:Train/near/1.jpg");
+	run_in("rm -r c/Bus c/dev && mkdir c/Test && echo x >c/Test/2.jpg && tar -cf c.tar -C c Train Test");
+	expect("c", GT_TRAIN, "0:Test/2.jpg 1:Train/1.jpg");
+	expect("c.tar", GT_TRAIN, "0:Test/2.jpg 1:Train/1.jpg");
+}
+
+/* Without free file descriptors, the message says so, and not that there is no data. */
+TEST(no_free_descriptors)
+{
+	struct rlimit was, few;
+	CHECK(!getrlimit(RLIMIT_NOFILE, &was));
+	for (int n = 3; n < 12; n++) {
+		struct gt_dataset d;
+		struct gt_err e = {0};
+		few = (struct rlimit){(rlim_t)n, was.rlim_max};
+		CHECK(!setrlimit(RLIMIT_NOFILE, &few));
+		enum gt_code code = read_split("a", GT_TRAIN, &d, &e);
+		CHECK(!setrlimit(RLIMIT_NOFILE, &was));
+		if (code == GT_OK)
+			gt_dataset_free(&d);
+		else
+			CHECK_MSG(code == GT_EFAIL && strstr(e.msg, "Too many open files"), "%d descriptors: %d \"%s\"", n, code, e.msg);
+	}
+}
+
 TEST(archive)
 {
 	run_in("tar -cf a.tar -C a train val test && tar -cf ./top.tar a && tar -cf dot.tar -C a ./train && "
@@ -179,14 +269,14 @@ TEST(wrong_folders)
 	refuse("one", GT_TRAIN, GT_EDATA, "expected at least two classes, got only \"rose\"");
 	put("empty/train/rose/1.jpg", "1");
 	put("empty/train/aster/x.txt", "1");
-	refuse("empty", GT_TRAIN, GT_EDATA, "empty/train/aster: the class has no images");
+	refuse("empty", GT_TRAIN, GT_EDATA, "got only \"rose\"; these folders have no images (.jpg, .jpeg, .png or .webp): aster");
 	put("case/train/rose/1.jpg", "1");
 	put("case/train/Rose/1.jpg", "1");
 	refuse("case", GT_TRAIN, GT_EDATA, "differ only in their case");
 	put("more/train/rose/1.jpg", "1");
 	put("more/train/aster/1.jpg", "1");
 	put("more/test/tulip/1.jpg", "1");
-	refuse("more", GT_TEST, GT_EDATA, "the class \"tulip\" has no folder in the training split");
+	refuse("more", GT_TEST, GT_EDATA, "the class \"tulip\" has no folder with files in the training split");
 	put("loop/train/rose/1.jpg", "1");
 	put("loop/train/aster/1.jpg", "1");
 	run_in("ln -s .. loop/train/rose/back");

@@ -11,6 +11,36 @@
 #define MAX_VOCAB ((uint64_t)64 << 20)  /* maximum bytes of the file of a vocabulary */
 
 /* ---- vocabularies --------------------------------------------------------------------------------------------------------------- */
+/* Refuses what is no vocab.txt by its first bytes. */
+static enum gt_code check_first(const char *name, const char *text, size_t n, struct gt_err *err)
+{
+	if (n >= 3 && !memcmp(text, "\xef\xbb\xbf", 3))
+		return gt_fail(err, GT_EDATA, "%.400s:1: expected a token, got a byte order mark before it; remove the first three bytes, for "
+		               "example with: tail -c +4 FILE >vocab.txt", name);
+	size_t blank = strspn(text, " \t\r\n");
+	if (text[blank] == '{' && strpbrk(text + blank + 1, "\"}"))
+		return gt_fail(err, GT_EDATA, "%.400s: expected a vocab.txt with one token a line, got JSON, as in a tokenizer.json; write its "
+		               "tokens with: jq -r '.model.vocab | to_entries | sort_by(.value) | .[].key' tokenizer.json >vocab.txt", name);
+	return GT_OK;
+}
+
+/* Checks that a vocabulary has the special tokens, and no token twice: the rows of one of two equal lines would never be used. */
+static enum gt_code check_tokens(const char *name, const struct gt_vocab *v, struct gt_err *err)
+{
+	struct gt_tokenizer t;
+	size_t n;
+	if (gt_tokenizer_init(&t, GT_TOK_WORDPIECE, v, err) != GT_OK)
+		return gt_fail_prefix(err, "%.400s", name);
+	for (int32_t i = 0; i < gt_vocab_size(v); i++) {
+		const char *token = gt_vocab_token(v, i, &n);
+		int32_t last = gt_vocab_find(v, token, n);
+		if (last != i)
+			return gt_fail(err, GT_EDATA, "%.400s:%d: expected a new token, got \"%.*s\", that of line %d, again; rename one of them, for "
+			               "example to [unused0]", name, last + 1, (int)(n > 60 ? 60 : n), token, i + 1);
+	}
+	return GT_OK;
+}
+
 static enum gt_code read_vocab(const struct gt_text_spec *spec, struct gt_vocab **out, struct gt_err *err)
 {
 	char *text;
@@ -18,8 +48,16 @@ static enum gt_code read_vocab(const struct gt_text_spec *spec, struct gt_vocab 
 	if (!*spec->vocab)
 		return gt_fail(err, GT_ECONFIG, "data.vocab: expected the vocab.txt of a model with data.tokenizer = \"wordpiece\", got nothing");
 	GT_TRY(gt_file_read(spec->vocab, MAX_VOCAB, &text, &n, err));
-	enum gt_code code = gt_vocab_parse(spec->vocab, text, n, GT_VOCAB_BERT, out, err);
+	enum gt_code code = check_first(spec->vocab, text, n, err);
+	if (code == GT_OK)
+		code = gt_vocab_parse(spec->vocab, text, n, GT_VOCAB_BERT, out, err);
 	free(text);
+	GT_TRY(code);
+	code = check_tokens(spec->vocab, *out, err);
+	if (code != GT_OK) {
+		gt_vocab_close(*out);
+		*out = NULL;
+	}
 	return code;
 }
 

@@ -206,16 +206,24 @@ rm data/train/neg/x.txt
 gives no_vocabulary 65 err 'expected a word that occurs at least 10000 times' run bag.cfg -q -o x -s data.min_freq=10000
 mkdir data/test/neutral
 echo 'a film' >data/test/neutral/1.txt
-gives unknown_class 65 err 'the class "neutral" has no folder in the training split' run bag.cfg -q -o x
+gives unknown_class 65 err 'the class "neutral" has no folder with files in the training split' run bag.cfg -q -o x
 rm -r data/test/neutral
 gives no_folder 66 err 'does not exist' run bag.cfg -q -o x -s data.root=nowhere
 mkdir -p images/train/a images/train/b
 touch images/train/a/1.jpg
-gives no_texts 65 err 'has no texts (.txt)' run bag.cfg -q -o x -s data.root=images
+gives no_texts 65 err 'expected folders of texts (.txt), one for each class, got none' run bag.cfg -q -o x -s data.root=images
 gives vocab_missing 78 err 'data.vocab: expected the vocab.txt of a model' check bag.cfg -s data.tokenizer=wordpiece -s data.min_freq=2
 printf '[PAD]\n[UNK]\nfilm\n' >vocab.txt
-gives vocab_special 65 err 'expected the special token [CLS] in the vocabulary' \
-	check piece.cfg -s data.tokenizer=wordpiece -s data.vocab=vocab.txt
+vocab() { gives "$1" 65 err "vocab.txt$2" check piece.cfg -s data.tokenizer=wordpiece -s data.vocab=vocab.txt; }
+vocab vocab_special ': expected the special token [CLS] in the vocabulary'
+printf '[UNK]\n[CLS]\n[SEP]\nfilm\n' >vocab.txt
+vocab vocab_pad ': expected the special token [PAD] in the vocabulary'
+printf '\xef\xbb\xbf[PAD]\n[UNK]\n[CLS]\n[SEP]\nfilm\n' >vocab.txt
+vocab vocab_mark ':1: expected a token, got a byte order mark'
+printf '{\n  "version": "1.0",\n  "model": { "vocab": { "[PAD]": 0, "[UNK]": 1 } }\n}\n' >vocab.txt
+vocab vocab_json ': expected a vocab.txt with one token a line, got JSON'
+printf '[PAD]\n[UNK]\n[CLS]\n[SEP]\nfilm\ngreat\nfilm\n' >vocab.txt
+vocab vocab_twice ':7: expected a new token, got "film", that of line 5, again'
 printf '[PAD]\n[UNK]\n[CLS]\n[SEP]\nfilm\ngreat\nlovely\nfine\nsuperb\nmoving\nawful\ndull\npoor\nboring\nweak\n##s\n' >vocab.txt
 learns wordpiece piece.cfg -s data.tokenizer=wordpiece -s data.vocab=vocab.txt
 # the checkpoint keeps the vocabulary: without the file, an evaluation of training data only warns

@@ -47,7 +47,7 @@ struct gt_args {
 	const char *color;
 
 	struct gt_strlist sets, lists, targets;
-	bool dry_run, strict, verify, smoke, report, csv;
+	bool dry_run, strict, data, verify, smoke, report, csv;
 	const char *out, *device, *init, *from, *mode, *card, *split, *dir, *url;
 	double time_limit, lr_from, lr_to;
 	const char *master_addr, *token_file;
@@ -98,6 +98,7 @@ struct gt_cli {
 	struct gt_rank_link *link; /* connection to the launcher if this process is a rank; else NULL */
 	struct gt_json json;    /* the JSON line that gt_out_json prints */
 	bool color_out, color_err;
+	bool terminal_out;      /* stdout is a terminal */
 	bool animate;           /* stderr shows a progress line that is rewritten */
 	bool painted;           /* the progress line is on the terminal now, without a newline (status_line.h) */
 	bool utf8;
@@ -127,7 +128,8 @@ bool gt_out_bytes(struct gt_cli *cli, const void *data, size_t n); /* like gt_ou
 void gt_out_line(struct gt_cli *cli, const char *line); /* writes the line and a newline, and flushes */
 enum gt_code gt_out_json(struct gt_cli *cli, struct gt_err *err); /* writes cli->json as a line, and resets it */
 enum gt_code gt_out_finish(struct gt_cli *cli, struct gt_err *err); /* flushes stdout; GT_EIO: output was lost */
-/* Writes a text as a field of a CSV file (RFC 4180): in quotation marks if it has a comma, a quotation mark or a line break. */
+/* Writes a text as a field of a CSV file (RFC 4180): in quotation marks if it has a comma, a quotation mark or a line break. On a terminal,
+ * what gt_cli_printable replaces is replaced. */
 void gt_out_csv(struct gt_cli *cli, const char *text);
 /* Returns the number of columns to use on stdout: $COLUMNS, the width of the terminal, or 80. */
 int gt_out_columns(void);
@@ -143,7 +145,8 @@ const char *gt_cli_shell_word(const char *s, char *buf, size_t size);
 /* Writes to buf the name of this program for commands that are suggested to the user: the path that the user typed, as a word for a shell,
  * or "gtrain". Returns buf. */
 const char *gt_cli_program(const struct gt_cli *cli, char *buf, size_t size);
-/* Copies s into buf and replaces control characters by '?'. Returns buf. */
+/* Copies s into buf, which can be s, and replaces by '?' what could control a terminal: control characters, marks of direction, and bytes
+ * that are not UTF-8. Cuts between characters. Returns buf. */
 const char *gt_cli_printable(const char *s, char *buf, size_t size);
 
 /* ---- text_table.c: aligned columns on stdout ------------------------------------------------------------------------------ */

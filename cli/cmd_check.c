@@ -11,6 +11,9 @@ static const struct gt_option options[] = {
 	GT_OPT_MODE,
 	{"card", 0, GT_OPTION_CHOICE, GT_OFFSET(card), "CARD", GT_COMPLETE_CHOICE, GT_CARD_WORDS, 0, 0,
 	 "predict the time of a step on this GPU, which need not be here"},
+	{"data", 0, GT_OPTION_FLAG, GT_OFFSET(data), NULL, GT_COMPLETE_NONE, NULL, 0, 0,
+	 "read all texts or rows, or the headers of all images, and list those that cannot be read"},
+	{"verify", 0, GT_OPTION_FLAG, GT_OFFSET(verify), NULL, GT_COMPLETE_NONE, NULL, 0, 0, "as --data, but decode every image completely"},
 	{"strict", 0, GT_OPTION_FLAG, GT_OFFSET(strict), NULL, GT_COMPLETE_NONE, NULL, 0, 0,
 	 "fail if there is a warning, for example about data or a device that this machine does not have"},
 	{0},
@@ -317,11 +320,78 @@ enum gt_code gt_cli_report(struct gt_cli *cli, struct gt_conf *c, int world, str
 	return code;
 }
 
+/* ---- --data --------------------------------------------------------------------------------------------------------------------- */
+enum { LISTED = 10 }; /* maximum number of samples that cannot be read of which the user is told one by one */
+
+struct data_list {
+	struct gt_cli *cli;
+	int64_t n;
+};
+
+static void list_one(void *user, const char *split, const char *why)
+{
+	struct data_list *l = user;
+	if (l->cli->args.json) {
+		gt_json_object(&l->cli->json, NULL);
+		gt_json_string(&l->cli->json, "split", split);
+		gt_json_string(&l->cli->json, "why", why);
+		gt_json_end(&l->cli->json);
+	} else if (l->n++ < LISTED) {
+		gt_cli_warn(l->cli, why);
+	}
+}
+
+static enum gt_code data_json(struct gt_cli *cli, const struct gt_data_check *d, struct gt_err *err)
+{
+	struct gt_json *j = &cli->json;
+	gt_json_end(j);
+	gt_json_int(j, "checked", d->samples);
+	gt_json_int(j, "bad", d->bad);
+	gt_json_end(j);
+	return gt_out_json(cli, err);
+}
+
+/* Lists the samples that cannot be read. They are an error, unless a run leaves them out. */
+static enum gt_code check_data(struct gt_cli *cli, struct gt_conf *conf, struct gt_err *err)
+{
+	struct data_list list = {.cli = cli};
+	struct gt_data_check d;
+	char n[GT_UNITS], bad[GT_UNITS], text[200];
+	bool whole = cli->args.verify;
+	if (cli->args.json) {
+		gt_json_object(&cli->json, NULL);
+		gt_json_array(&cli->json, "unreadable");
+	}
+	enum gt_code code = gt_check_data(conf, whole, list_one, &list, &d, err);
+	if (code != GT_OK)
+		gt_json_reset(&cli->json);
+	GT_TRY(code);
+	gt_units_count(n, d.samples);
+	gt_units_count(bad, d.bad);
+	const char *how = !d.files ? "samples were read" : whole ? "samples were read and decoded" : "samples: the headers were read";
+	if (cli->args.json) {
+		GT_TRY(data_json(cli, &d, err));
+	} else {
+		if (list.n > LISTED) {
+			snprintf(text, sizeof text, "%" PRId64 " more samples cannot be read", list.n - LISTED);
+			gt_cli_warn(cli, text);
+		}
+		gt_out(cli, "%s %s; %s%s%s\n\n", n, how, d.bad ? bad : "all", d.bad ? " cannot be read" : " can be read",
+		       d.bad && d.skips ? ", and a run leaves them out" : "");
+	}
+	if (!d.bad || d.skips)
+		return GT_OK;
+	return gt_fail(err, GT_EDATA, "data: %s of %s samples cannot be read; remove them, or write data.on_error = \"skip\" to leave them out",
+	               bad, n);
+}
+
 static enum gt_code check(struct gt_cli *cli, struct gt_err *err)
 {
 	struct gt_conf *conf;
 	GT_TRY(gt_cli_conf(cli, &conf, err));
-	enum gt_code code = gt_cli_report(cli, conf, (int)cli->args.world, err);
+	enum gt_code code = cli->args.data || cli->args.verify ? check_data(cli, conf, err) : GT_OK;
+	if (code == GT_OK)
+		code = gt_cli_report(cli, conf, (int)cli->args.world, err);
 	gt_conf_free(conf);
 	return code;
 }
@@ -333,7 +403,7 @@ const struct gt_command gt_cmd_check = {
 	.about = "Does everything that gtrain run does before the first step, and shows the result:\n"
 	         "shapes, parameters, FLOPs, exact bytes, steps and learning rates. For several ranks,\n"
 	         "shows what each rank stores and sends, and verifies that their lists of steps match.\n"
-	         "Needs no GPU.",
+	         "Needs no GPU. With --data, reads all samples, and fails if a run would end at one.",
 	.example = "gtrain check configs/resnet18_cifar.cfg --mode ddp --world 8",
 	.min_operands = 1,
 	.max_operands = 1,

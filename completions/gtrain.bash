@@ -123,7 +123,7 @@ _gtrain()
 		((operand)) || kind='checkpoint' choices=''
 		;;
 	check)
-		options=' --set -s --device --world --mode --card --strict'
+		options=' --set -s --device --world --mode --card --data --verify --strict'
 		((operand)) || kind='config' choices=''
 		;;
 	plan)

@@ -94,6 +94,8 @@ complete -c gtrain -n '__gtrain_is check' -l device -x -a '(__gtrain_words devic
 complete -c gtrain -n '__gtrain_is check' -l world -x -d 'plan for N ranks, instead of parallel.nproc'
 complete -c gtrain -n '__gtrain_is check' -l mode -x -a 'single dp ddp zero pipe' -d 'plan for this parallel.mode, instead of the config\'s: single, dp, ddp, zero or pipe'
 complete -c gtrain -n '__gtrain_is check' -l card -x -a 'h200 h100 a100 l40s rtx4090 rtx3090' -d 'predict the time of a step on this GPU, which need not be here'
+complete -c gtrain -n '__gtrain_is check' -l data -d 'read all texts or rows, or the headers of all images, and list those that cannot be read'
+complete -c gtrain -n '__gtrain_is check' -l verify -d 'as --data, but decode every image completely'
 complete -c gtrain -n '__gtrain_is check' -l strict -d 'fail if there is a warning, for example about data or a device that this machine does not have'
 complete -c gtrain -n '__gtrain_is check eq 0' -k -a '(__fish_complete_suffix .cfg; count *.cfg >/dev/null; or __gtrain_words configs)'
 

@@ -625,12 +625,28 @@ enum gt_code gt_lr_find(struct gt_conf *c, const struct gt_run_opts *o, const st
                         struct gt_err *err);
 void gt_lr_curve_free(struct gt_lr_curve *c);
 
+/* What gt_check_data has found. */
+struct gt_data_check {
+	int64_t samples; /* number of samples of all splits, with those that cannot be read */
+	int64_t bad;     /* number of samples that cannot be read */
+	bool files;      /* the samples are images in files */
+	bool skips;      /* the config says to leave out what cannot be read (data.on_error = "skip"); otherwise a run ends there */
+};
+/* Reads all samples of a config: texts and tables as a run does; of images in files the headers or, if `whole`, all of them. Calls found
+ * with each one that cannot be read and the reason, which names it. Returns GT_OK also if there are some. */
+enum gt_code gt_check_data(const struct gt_conf *c, bool whole, void (*found)(void *user, const char *split, const char *why), void *user,
+                           struct gt_data_check *out, struct gt_err *err);
+
 struct gt_init_spec {
 	const char *path;           /* a folder of images, a .tar archive of one, or a CSV file */
 	const char *pretrained;     /* safetensors file with the weights of a ResNet of torchvision, from which the run starts; NULL: from
 	                               scratch */
 	const char *const *targets; /* [ntargets]: of a CSV file, the columns to predict */
 	int ntargets;
+	const char *out;            /* the file to which the caller writes the config: the paths of data near it become relative to its
+	                               folder; NULL: not known, and paths are absolute */
+	void (*warn)(void *user, const char *text); /* called with what was left out, such as files that cannot be read; NULL: not called */
+	void *user;
 };
 /* Looks at data and writes a config that trains on it, with comments, to *text, which the caller frees. GT_ENOINPUT: there is no data that
  * gtrain can read. */

@@ -144,7 +144,7 @@ enum gt_code gt_session_divided(const struct gt_session *s, struct gt_arena *a, 
 struct fetch {
 	struct gt_samples *samples;
 	struct gt_skipped *skipped; /* NULL: a sample that cannot be read ends the run */
-	bool may_skip;              /* data.on_error = "skip" is allowed with the loss */
+	bool may_skip;              /* data.on_error = "skip" is allowed, and would let the run go on */
 	int set;                    /* index of the dataset in gt_session_data.set */
 	size_t bytes;               /* bytes of a sample */
 };
@@ -160,7 +160,8 @@ static enum gt_code fetch_sample(void *user, int thread, int64_t sample, uint64_
 		return gt_skipped_add(f->skipped, f->set, sample, why.msg, err);
 	}
 	if (code == GT_EDATA && f->may_skip)
-		return gt_fail(err, code, "%s; to leave out such files, write data.on_error = \"skip\"", why.msg);
+		return gt_fail(err, code, "%.800s; to leave out such files, write data.on_error = \"skip\"; `gtrain check CFG --data --verify` "
+		               "lists them", why.msg);
 	if (code != GT_OK && err)
 		*err = why;
 	return code;
@@ -235,7 +236,8 @@ enum gt_code gt_session_fetch_open(const struct gt_session *s, enum gt_split spl
 	if (!(f = calloc(1, sizeof *f)))
 		return gt_fail_memory(err, sizeof *f);
 	f->skipped = s->data.skipped;
-	f->may_skip = read.data->source && (!strcmp(s->conf->train.loss, "cross_entropy") || !strcmp(s->conf->train.loss, "nll"));
+	f->may_skip = read.data->source && s->conf->data.on_error == GT_ON_ERROR_STOP &&
+	              (!strcmp(s->conf->train.loss, "cross_entropy") || !strcmp(s->conf->train.loss, "nll"));
 	f->set = (int)(read.data - s->data.set);
 	f->bytes = gt_samples_row(&read);
 	enum gt_code code = gt_samples_open(&read, &f->samples, err);

@@ -14,6 +14,11 @@ static const struct gt_option options[] = {
 	{0},
 };
 
+static void warn(void *user, const char *text)
+{
+	gt_cli_warn(user, text);
+}
+
 static enum gt_code init(struct gt_cli *cli, struct gt_err *err)
 {
 	const struct gt_args *a = &cli->args;
@@ -21,7 +26,8 @@ static enum gt_code init(struct gt_cli *cli, struct gt_err *err)
 	char *text;
 	if (out && !access(out, F_OK))
 		return gt_fail(err, GT_ECANTCREAT, "%s: the file exists; remove it or choose another name", out);
-	struct gt_init_spec spec = {.path = a->operands.v[0], .pretrained = a->init, .targets = a->targets.v, .ntargets = a->targets.n};
+	struct gt_init_spec spec = {.path = a->operands.v[0], .pretrained = a->init, .targets = a->targets.v, .ntargets = a->targets.n,
+	                            .out = out, .warn = warn, .user = cli};
 	GT_TRY(gt_init_config(&spec, &text, err));
 	enum gt_code code = GT_OK;
 	if (!out)

@@ -11,8 +11,12 @@
 #include "source.h"
 #include "store/safetensors.h"
 #include "tune/init_checkpoint.h"
+#include "tune/init_found.h"
+#include "tune/init_spec.h"
 #include "tune/init_table.h"
 #include "tune/init_text.h"
+#include "verify_files.h"
+#include <errno.h>
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
@@ -21,12 +25,19 @@
 #include <strings.h>
 #include <sys/stat.h>
 
-enum { PROBES = 400 }; /* maximum number of images whose headers are read */
+enum {
+	DECODED = 5000, /* maximum number of training images with which all images are decoded; with more, their headers are read */
+	LISTED = 10,    /* maximum number of files that cannot be read of which the user is told one by one */
+	LEAST = 10      /* minimum number of images of which a fifth is kept for evaluation */
+};
 
 /* What the data looks like. */
 struct look {
-	const char *root;         /* absolute path */
-	struct gt_dataset train;
+	const struct gt_init_spec *spec;
+	struct gt_init_names names;
+	const char *root;         /* path, for reading and for messages */
+	struct gt_dataset train;  /* of files, those that can be read */
+	int64_t bad;              /* number of files of all splits that cannot be read */
 	int64_t valid, test;      /* number of samples of these splits; 0: there is none */
 	bool files;               /* images are encoded files */
 	int64_t c, side;          /* channels; median of the shorter sides in pixels */
@@ -48,40 +59,62 @@ static int by_number(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Reads the headers of images at equal distances. Images that cannot be read are left out; a run reports them. */
-static enum gt_code probe_files(struct look *l, struct gt_err *err)
+static void warn(const struct look *l, const char *text)
 {
-	const struct gt_source *s = l->train.source;
-	int64_t side[PROBES], n = s->n < PROBES ? s->n : PROBES, known = 0, h, w;
-	struct gt_bytes_buf file = {0};
-	struct gt_err why = {0};
-	struct gt_image_scratch *scratch;
-	int c, most = 1;
-	GT_TRY(gt_image_scratch_open(&scratch, err));
-	for (int64_t i = 0; i < n; i++) {
-		char name[720];
-		int64_t at = i * s->n / n;
-		if (gt_source_read(s, at, &file, &why) == GT_OK &&
-		    gt_image_probe(file.data, file.size, gt_source_name(s, at, name, sizeof name), scratch, &h, &w, &c, &why) == GT_OK) {
-			side[known++] = h < w ? h : w;
-			most = c > most ? c : most;
-		}
+	if (l->spec->warn)
+		l->spec->warn(l->spec->user, text);
+}
+
+/* Leaves out the files of a split that cannot be read. */
+static enum gt_code drop_bad(struct look *l, struct gt_dataset *d, struct gt_verified *v, struct gt_err *err)
+{
+	for (int64_t i = 0; i < v->n; i++) {
+		if (!v->why[i])
+			continue;
+		if (l->bad++ < LISTED)
+			warn(l, v->why[i]);
+		if (v->bad == v->n)
+			return gt_fail(err, GT_EDATA, "%.300s: none of %lld images can be read; the first: %.600s", l->root, (long long)v->n,
+			               v->why[i]);
 	}
-	free(file.data);
-	gt_image_scratch_close(scratch);
-	if (!known) {
-		if (err)
-			*err = why;
-		return why.code;
+	gt_source_drop(d->source, v);
+	d->n = d->source->n;
+	for (int64_t i = 0; i < d->n; i++)
+		d->labels[i] = d->source->file[i].label;
+	return GT_OK;
+}
+
+/* Takes the size of images and their channels from those of the training split. */
+static enum gt_code measure_files(struct look *l, const struct gt_verified *v, struct gt_err *err)
+{
+	int64_t *side = malloc((size_t)(v->n + 1) * sizeof *side);
+	if (!side)
+		return gt_fail_memory(err, (size_t)v->n * sizeof *side);
+	l->c = 1;
+	for (int64_t i = 0; i < v->n; i++) {
+		side[i] = v->shape[i].h < v->shape[i].w ? v->shape[i].h : v->shape[i].w;
+		l->c = v->shape[i].c > l->c ? v->shape[i].c : l->c;
 	}
-	qsort(side, (size_t)known, sizeof *side, by_number);
-	l->side = side[known / 2];
-	l->c = most;
+	qsort(side, (size_t)v->n, sizeof *side, by_number);
+	l->side = side[v->n / 2];
+	free(side);
 	for (int i = 0; i < 3; i++) {
 		l->mean[i] = l->c == 1 ? 0.5 : (double[]){0.485, 0.456, 0.406}[i];
 		l->std[i] = l->c == 1 ? 0.25 : (double[]){0.229, 0.224, 0.225}[i];
 	}
 	return GT_OK;
+}
+
+/* Checks all files of a split. */
+static enum gt_code verify(struct look *l, struct gt_dataset *d, struct gt_err *err)
+{
+	struct gt_verified v;
+	GT_TRY(gt_source_verify(d->source, l->train.n + l->bad <= DECODED, &v, err));
+	enum gt_code code = drop_bad(l, d, &v, err);
+	if (code == GT_OK && d == &l->train)
+		code = measure_files(l, &v, err);
+	gt_verified_free(&v);
+	return code;
 }
 
 /* Computes mean and standard deviation of the pixels of an array, by channel. */
@@ -118,35 +151,66 @@ static enum gt_code smallest_class(struct look *l, struct gt_err *err)
 	return GT_OK;
 }
 
-static enum gt_code look_at(const char *root, struct look *l, struct gt_err *err)
+/* Reads the splits that the data has besides the training split, and counts their samples. */
+static enum gt_code look_at_others(struct look *l, const struct gt_dataset_spec *data, struct gt_err *err)
 {
-	struct gt_dataset_spec spec = {.root = root};
-	struct gt_dataset other;
-	l->root = root;
-	enum gt_code read = gt_dataset_read(&spec, GT_TRAIN, &l->train, err);
-	if (read == GT_ENOINPUT)
-		return gt_fail(err, read, "%s: expected a folder of images or of texts (.txt) for each of several classes, CLASS/x.jpg or "
-		               "train/CLASS/x.jpg, or IDX or CIFAR files with their usual names", root);
-	GT_TRY(read);
-	l->files = l->train.encoded;
 	for (int i = GT_VALID; i <= GT_TEST; i++) {
+		struct gt_dataset other;
 		struct gt_err why = {0};
-		enum gt_code code = gt_dataset_probe(&spec, (enum gt_split)i, &other, &why);
-		if (code != GT_OK && code != GT_ENOINPUT) {
-			if (err)
-				*err = why;
-			return code;
-		}
+		enum gt_code code = (l->files ? gt_dataset_read : gt_dataset_probe)(data, (enum gt_split)i, &other, &why);
+		if (code == GT_OK && l->files && other.n)
+			code = verify(l, &other, &why);
 		*(i == GT_VALID ? &l->valid : &l->test) = code == GT_OK ? other.n : 0;
-		if (code == GT_OK)
-			gt_dataset_free(&other);
+		gt_dataset_free(&other);
+		if (code == GT_OK || code == GT_ENOINPUT)
+			continue;
+		if (err)
+			*err = why;
+		return code;
 	}
+	return GT_OK;
+}
+
+/* Says what was left out besides the files that cannot be read. */
+static void say_left_out(struct look *l)
+{
+	struct gt_init_found found;
+	char text[1000];
+	if (l->bad > LISTED) {
+		snprintf(text, sizeof text, "%lld more images cannot be read", (long long)(l->bad - LISTED));
+		warn(l, text);
+	}
+	if (*l->train.left_out) {
+		snprintf(text, sizeof text, "%.300s: these folders have no images and are no classes: %s", l->root, l->train.left_out);
+		warn(l, text);
+	}
+	gt_init_find(l->root, &found);
+	if (found.foreign) {
+		gt_init_foreign_text(l->root, &found, text, sizeof text);
+		warn(l, text);
+	}
+}
+
+static enum gt_code look_at(struct look *l, struct gt_err *err)
+{
+	struct gt_dataset_spec data = {.root = l->root};
+	enum gt_code code = gt_dataset_read(&data, GT_TRAIN, &l->train, err);
+	if (code == GT_ENOINPUT)
+		return gt_init_nothing(l->root, err);
+	GT_TRY(code);
+	l->files = l->train.encoded;
 	if (l->files)
-		GT_TRY(probe_files(l, err));
+		GT_TRY(verify(l, &l->train, err));
 	else
 		measure_array(l);
+	GT_TRY(look_at_others(l, &data, err));
+	if (l->files)
+		say_left_out(l);
 	if (l->c != 1 && l->c != 3)
-		return gt_fail(err, GT_EDATA, "%s: expected images with 1 or 3 channels, got %lld", root, (long long)l->c);
+		return gt_fail(err, GT_EDATA, "%s: expected images with 1 or 3 channels, got %lld", l->root, (long long)l->c);
+	if (!l->valid && !l->test && l->train.n < LEAST)
+		return gt_fail(err, GT_EDATA, "%.600s: expected at least %d images, of which a fifth is kept for evaluation, or a folder \"valid\" "
+		               "or \"test\" beside \"train\", got %lld image%s", l->root, LEAST, (long long)l->train.n, l->train.n == 1 ? "" : "s");
 	return smallest_class(l, err);
 }
 
@@ -200,7 +264,7 @@ static void choose(const struct look *l, struct choice *c)
 		memcpy(c->blocks, resnet18, sizeof resnet18);
 		c->width = n < 5000 || !c->imagenet_stem ? 32 : 64;
 	}
-	c->batch = n < 1000 ? 16 : n < 20000 ? 64 : 128;
+	c->batch = n < 8 ? n : n < 40 ? 8 : n < 1000 ? 16 : n < 20000 ? 64 : 128;
 	/* Samples shown in a run: fewer with a pretrained network. */
 	double shown = c->pretrained ? 30000 : 120000;
 	c->epochs = (int64_t)fmin(fmax(round(shown / (double)n), 5), c->pretrained ? 20 : 60);
@@ -217,8 +281,11 @@ static void put_numbers(FILE *f, const char *key, const double *v, int64_t n)
 static void put_data(FILE *f, const struct look *l, const struct choice *c)
 {
 	fprintf(f, "data = {\n\troot = ");
-	gt_string_write(f, l->root);
+	gt_string_write(f, l->names.shown);
 	fprintf(f, ";\n\tbatch = %lld;\n", (long long)c->batch);
+	if (l->bad)
+		fprintf(f, "\ton_error = \"skip\"; # %lld image%s cannot be read and %s left out; `gtrain check %s --verify` lists %s\n",
+		        (long long)l->bad, l->bad == 1 ? "" : "s", l->bad == 1 ? "is" : "are", l->names.config, l->bad == 1 ? "it" : "them");
 	if (!l->valid && !l->test)
 		fprintf(f, "\tvalid = 0.2; # a fifth of the images, of every class, is kept from training and evaluated\n\tstratify = true;\n");
 	put_numbers(f, "mean", l->mean, c->input[0]);
@@ -295,11 +362,12 @@ static void put_train(FILE *f, const struct choice *c)
 	fprintf(f, "train = {\n\tepochs = %lld;\n\tlabel_smoothing = 0.1;\n", (long long)c->epochs);
 	fprintf(f, "\toptimizer = { type = \"adamw\"; lr = %s; weight_decay = 0.02; decay_bias = false; decay_norm = false; };\n",
 	        c->pretrained ? "5.0e-4" : "2.0e-3");
-	fprintf(f, "\tschedule = { type = \"onecycle\"; t_max = %lld.0; pct_start = 0.25; };\n};\n", (long long)c->epochs);
+	fprintf(f, "\tschedule = { type = \"onecycle\"; pct_start = 0.25; }; # over the whole run, whatever its epochs\n};\n");
 }
 
-static void put_config(FILE *f, const struct look *l, const struct choice *c, const char *name)
+static void put_config(FILE *f, const struct look *l, const struct choice *c)
 {
+	const char *name = l->names.run, *cfg = l->names.config;
 	fprintf(f, "# Written by `gtrain init`. %lld training samples of %lld classes, the rarest with %lld; ", (long long)l->train.n,
 	        (long long)l->train.classes, (long long)l->smallest_class);
 	if (l->valid || l->test)
@@ -308,8 +376,8 @@ static void put_config(FILE *f, const struct look *l, const struct choice *c, co
 		fprintf(f, "no other splits.\n");
 	if (l->files)
 		fprintf(f, "# The shorter side of an image has %lld pixels (median).\n", (long long)l->side);
-	fprintf(f, "#     gtrain check THIS.cfg       what a run will do, its memory and its work\n"
-	           "#     gtrain run THIS.cfg         train\n");
+	fprintf(f, "#     gtrain check %s       what a run will do, its memory and its work\n"
+	           "#     gtrain run %s         train\n", cfg, cfg);
 	fprintf(f, "\nschema = 1;\nname = ");
 	gt_string_write(f, name);
 	fprintf(f, ";\nseed = 42;\n\n");
@@ -319,22 +387,6 @@ static void put_config(FILE *f, const struct look *l, const struct choice *c, co
 	fputc('\n', f);
 	put_train(f, c);
 	gt_init_checkpoint(f, name, l->valid || !l->test ? "valid" : "test", "acc");
-}
-
-/* A name for the run: the last folder of the path, with the characters that are safe in a file name. */
-static void run_name(const char *root, char *out, size_t size)
-{
-	const char *slash = strrchr(root, '/');
-	size_t n = 0;
-	for (const char *p = slash && slash[1] ? slash + 1 : root; *p && n + 1 < size; p++)
-		out[n++] = strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_", *p) ? *p : '-';
-	out[n] = 0;
-	static const char *const ends[] = {"-gz", "-csv", "-tsv", "-tar"}; /* of a file's name */
-	for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
-		if (n > strlen(ends[i]) && !strcmp(out + n - strlen(ends[i]), ends[i]))
-			out[n -= strlen(ends[i])] = 0;
-	if (!n || (n == 1 && *out == '-'))
-		snprintf(out, size, "images");
 }
 
 /* A config cannot have every path. */
@@ -354,77 +406,111 @@ static bool is_table(const char *path)
 	return !stat(path, &st) && !S_ISDIR(st.st_mode) && !(n > 4 && !strcmp(path + n - 4, ".tar"));
 }
 
+/* Writes a remedy; of an archive, the commands that unpack it into a folder beside it and begin again. stem: length of the path without the
+ * end of its name. */
+static void unpack_text(const char *path, size_t stem, const char *remedy, char *out, size_t size)
+{
+	char file[400], dir[400], folder[PATH_MAX];
+	size_t n = 0;
+	snprintf(folder, sizeof folder, "%.*s", (int)stem, path);
+	if (!strstr(remedy, "DIR")) {
+		snprintf(out, size, "%s", remedy);
+		return;
+	}
+	gt_init_word(path, file, sizeof file);
+	gt_init_word(folder, dir, sizeof dir);
+	n += (size_t)snprintf(out, size, "unpack the archive: ");
+	for (const char *p = remedy; *p && n + 1 < size;) {
+		const char *word = !strncmp(p, "FILE", 4) ? file : !strncmp(p, "DIR", 3) ? dir : NULL;
+		n += (size_t)snprintf(out + n, size - n, "%.*s", word ? (int)strlen(word) : 1, word ? word : p);
+		p += !word ? 1 : word == file ? 4 : 3;
+	}
+	if (n < size)
+		snprintf(out + n, size - n, "; then `gtrain init %s`", dir);
+}
+
 /* Refuses files by the ends of their names that no format reads and that would be taken for tables. */
 static enum gt_code check_file(const char *path, struct gt_err *err)
 {
+#define TAR "mkdir DIR && tar -xf FILE -C DIR"
 	static const struct {
-		const char *end, *remedy;
+		const char *end, *remedy; /* of an archive: the command to unpack it, with the words FILE and DIR */
 	} other[] = {
-	    {".tgz", "unpack the archive"}, {".tar.gz", "unpack the archive"}, {".tar.bz2", "unpack the archive"},
-	    {".tar.xz", "unpack the archive"}, {".tar.zst", "unpack the archive"}, {".zip", "unpack the archive"},
-	    {".7z", "unpack the archive"}, {".rar", "unpack the archive"},
+	    {".tgz", TAR}, {".tar.gz", TAR}, {".tar.bz2", TAR}, {".tar.xz", TAR}, {".tar.zst", TAR},
+	    {".zip", "unzip FILE -d DIR"}, {".7z", "7z x FILE -oDIR"}, {".rar", "unrar x FILE DIR/"},
 	    {".jpg", "put images into a folder for each class"}, {".jpeg", "put images into a folder for each class"},
 	    {".png", "put images into a folder for each class"}, {".webp", "put images into a folder for each class"},
 	    {".xlsx", "export the table as CSV"}, {".xls", "export the table as CSV"}, {".ods", "export the table as CSV"},
 	    {".parquet", "export the table as CSV"}, {".feather", "export the table as CSV"}, {".json", "export the table as CSV"},
 	    {".jsonl", "export the table as CSV"}, {".cfg", "this one seems to be a config already"}};
 	size_t n = strlen(path);
-	for (size_t i = 0; i < sizeof other / sizeof *other; i++)
-		if (n > strlen(other[i].end) && !strcasecmp(path + n - strlen(other[i].end), other[i].end))
-			return gt_fail(err, GT_EDATA, "%s: expected a folder, a .tar archive or a CSV file; %s", path, other[i].remedy);
+	for (size_t i = 0; i < sizeof other / sizeof *other; i++) {
+		size_t end = strlen(other[i].end);
+		char text[1000];
+		if (n <= end || strcasecmp(path + n - end, other[i].end))
+			continue;
+		unpack_text(path, n - end, other[i].remedy, text, sizeof text);
+		return gt_fail(err, GT_EDATA, "%.300s: expected a folder, a .tar archive or a CSV file; %s", path, text);
+	}
 	return GT_OK;
 }
 
-static enum gt_code init_table(const char *root, const struct gt_init_spec *spec, char **text, struct gt_err *err)
+static enum gt_code init_table(const char *root, const struct gt_init_spec *spec, const struct gt_init_names *names, char **text,
+                               struct gt_err *err)
 {
-	char name[64];
 	if (spec->pretrained)
 		return gt_fail(err, GT_EUSAGE, "--pretrained: expected a folder of images beside it, got the file %s", spec->path);
 	for (int i = 0; i < spec->ntargets; i++)
 		if (gt_string_fault(spec->targets[i], strlen(spec->targets[i])))
 			return gt_fail(err, GT_EUSAGE, "--target: expected the name of a column, got %s",
 			               gt_string_fault(spec->targets[i], strlen(spec->targets[i])));
-	run_name(root, name, sizeof name);
-	return gt_init_table(root, name, spec->targets, spec->ntargets, text, err);
+	return gt_init_table(root, names, spec->targets, spec->ntargets, text, err);
+}
+
+static enum gt_code init_images(struct look *l, char **text, struct gt_err *err)
+{
+	struct choice c = {0};
+	struct gt_memstream m;
+	FILE *f;
+	const char *pretrained = l->spec->pretrained;
+	if (pretrained)
+		GT_TRY(check_path(pretrained, err));
+	GT_TRY(look_at(l, err));
+	if (pretrained)
+		GT_TRY(read_pretrained(pretrained, &c, err));
+	if (!(f = gt_memstream_open(&m)))
+		return gt_fail_memory(err, 0);
+	choose(l, &c);
+	put_config(f, l, &c);
+	return gt_memstream_close(f, &m, text, NULL, err);
 }
 
 enum gt_code gt_init_config(const struct gt_init_spec *spec, char **text, struct gt_err *err)
 {
-	const char *path = spec->path, *pretrained = spec->pretrained;
-	struct look l = {0};
-	struct choice c = {0};
-	char root[PATH_MAX], name[64];
-	struct gt_memstream m;
-	FILE *f = NULL;
+	char root[PATH_MAX], path[PATH_MAX];
 	*text = NULL;
-	if (!realpath(path, root))
-		return gt_fail(err, GT_ENOINPUT, "%s: there is no such file or folder", path);
+	if (!realpath(spec->path, root))
+		return errno == ENOENT ? gt_fail(err, GT_ENOINPUT, "%s: there is no such file or folder", spec->path)
+		                       : gt_fail(err, GT_ENOINPUT, "%s: cannot open: %s", spec->path, strerror(errno));
 	GT_TRY(check_path(root, err));
+	size_t n = (size_t)snprintf(path, sizeof path, "%s", spec->path);
+	while (n > 1 && n < sizeof path && path[n - 1] == '/') /* it begins the names of files in messages */
+		path[--n] = 0;
+	struct look l = {.spec = spec, .root = path};
+	gt_init_names(spec, root, &l.names);
+	GT_TRY(check_path(l.names.shown, err));
 	if (is_table(root)) {
-		GT_TRY(check_file(root, err));
-		return init_table(root, spec, text, err);
+		GT_TRY(check_file(path, err));
+		return init_table(root, spec, &l.names, text, err);
 	}
 	if (spec->ntargets)
 		return gt_fail(err, GT_EUSAGE, "--target: expected a table (a CSV file) beside it, got the folder %s", path);
-	if (gt_init_is_text(root)) {
-		if (pretrained)
+	if (gt_init_is_text(path)) {
+		if (spec->pretrained)
 			return gt_fail(err, GT_EUSAGE, "--pretrained: expected a folder of images beside it, got the texts in %s", path);
-		run_name(root, name, sizeof name);
-		return gt_init_text(root, name, text, err);
+		return gt_init_text(path, spec, &l.names, text, err);
 	}
-	if (pretrained)
-		GT_TRY(check_path(pretrained, err));
-	enum gt_code code = look_at(root, &l, err);
-	if (code == GT_OK && pretrained)
-		code = read_pretrained(pretrained, &c, err);
-	if (code == GT_OK && !(f = gt_memstream_open(&m)))
-		code = gt_fail_memory(err, 0);
-	if (code == GT_OK) {
-		choose(&l, &c);
-		run_name(root, name, sizeof name);
-		put_config(f, &l, &c, name);
-		code = gt_memstream_close(f, &m, text, NULL, err);
-	}
+	enum gt_code code = init_images(&l, text, err);
 	gt_dataset_free(&l.train);
 	return code;
 }

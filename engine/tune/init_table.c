@@ -24,6 +24,7 @@
 
 /* What the table looks like. */
 struct look {
+	const struct gt_init_names *names;
 	const char *path, *name;  /* absolute path; name of the run */
 	const char *const *target;
 	int ntarget;
@@ -208,7 +209,7 @@ static void choose(const struct look *l, struct choice *c)
 static void put_data(FILE *f, const struct look *l, const struct choice *c, const char *columns)
 {
 	fprintf(f, "data = {\n\tformat = \"csv\";\n\ttrain = [");
-	gt_string_write(f, l->path);
+	gt_string_write(f, l->names->shown);
 	fprintf(f, "];\n\ttarget = [");
 	for (int i = 0; i < l->ntarget; i++) {
 		fputs(i ? ", " : "", f);
@@ -282,7 +283,7 @@ static void put_train(FILE *f, const struct look *l, const struct choice *c)
 	        l->classes ? "cross_entropy" : "mse",
 	        l->classes ? "a class; for a number, \"mse\"" : "a number; for a class, \"cross_entropy\"");
 	fprintf(f, "\toptimizer = { type = \"adamw\"; lr = %.1e; weight_decay = 0.01; decay_bias = false; decay_norm = false; };\n", c->lr);
-	fprintf(f, "\tschedule = { type = \"onecycle\"; t_max = %lld.0; pct_start = 0.25; };\n};\n", (long long)c->epochs);
+	fprintf(f, "\tschedule = { type = \"onecycle\"; pct_start = 0.25; }; # over the whole run, whatever its epochs\n};\n");
 }
 
 static void put_config(FILE *f, const struct look *l, const struct choice *c, const char *columns)
@@ -301,10 +302,10 @@ static void put_config(FILE *f, const struct look *l, const struct choice *c, co
 	else
 		fprintf(f, "%d target%s of numbers.\n", t->ntargets, t->ntargets > 1 ? "s" : "");
 	fprintf(f, "# What a run will do, its memory and its work; train; how good it is; predict the rows of another table:\n"
-	           "#     gtrain check THIS.cfg\n"
-	           "#     gtrain run THIS.cfg\n"
+	           "#     gtrain check %s\n"
+	           "#     gtrain run %s\n"
 	           "#     gtrain eval runs/%s --report\n"
-	           "#     gtrain predict runs/%s NEW.csv\n", l->name, l->name);
+	           "#     gtrain predict runs/%s NEW.csv\n", l->names->config, l->names->config, l->name, l->name);
 	fprintf(f, "\nschema = 1;\nname = ");
 	gt_string_write(f, l->name);
 	fprintf(f, ";\nseed = %d;\n\n", SEED);
@@ -322,9 +323,10 @@ static void put_config(FILE *f, const struct look *l, const struct choice *c, co
 	gt_init_checkpoint(f, l->name, "valid", "loss");
 }
 
-enum gt_code gt_init_table(const char *path, const char *name, const char *const *target, int ntarget, char **text, struct gt_err *err)
+enum gt_code gt_init_table(const char *path, const struct gt_init_names *names, const char *const *target, int ntarget, char **text,
+                           struct gt_err *err)
 {
-	struct look l = {.path = path, .name = name, .target = target, .ntarget = ntarget};
+	struct look l = {.path = path, .name = names->run, .names = names, .target = target, .ntarget = ntarget};
 	struct choice c;
 	struct gt_memstream m;
 	char *columns = NULL;

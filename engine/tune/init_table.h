@@ -2,10 +2,11 @@
 #ifndef GT_TUNE_INIT_TABLE_H
 #define GT_TUNE_INIT_TABLE_H
 
-#include "base/err.h"
+#include "tune/init_spec.h"
 
 /* Looks at the table in a CSV file and writes a config that predicts the columns `target` to *text, which the caller frees. path: absolute.
- * name: of the run. GT_EUSAGE names the columns if there is no target. */
-enum gt_code gt_init_table(const char *path, const char *name, const char *const *target, int ntarget, char **text, struct gt_err *err);
+ * GT_EUSAGE names the columns if there is no target. */
+enum gt_code gt_init_table(const char *path, const struct gt_init_names *names, const char *const *target, int ntarget, char **text,
+                           struct gt_err *err);
 
 #endif

@@ -6,18 +6,27 @@
 #include "base/memstream.h"
 #include "conf/conf_string.h"
 #include "folder.h"
+#include "skipped.h"
+#include "text/tokenizer.h"
 #include "tune/init_checkpoint.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { PROBES = 1000 };  /* maximum number of texts that are read */
+enum {
+	PROBES = 1000,       /* maximum number of texts whose sizes are measured */
+	LISTED = 10,         /* maximum number of texts that cannot be read of which the user is told one by one */
+	LEAST = 10           /* minimum number of texts of which a fifth is kept for evaluation */
+};
 #define BYTES_A_TOKEN 5. /* of English texts, with their spaces */
 
 /* What the texts look like. */
 struct look {
 	const char *root;
+	const struct gt_init_spec *spec;
+	const struct gt_init_names *names;
+	int64_t bad;         /* number of texts of all splits that cannot be read */
 	int64_t n, classes;  /* training texts, and their classes */
 	int64_t valid, test; /* number of texts of these splits */
 	struct gt_text_sizes sizes;
@@ -55,38 +64,80 @@ struct gt_text_sizes gt_text_sizes_of(int64_t *bytes, int64_t n)
 	return (struct gt_text_sizes){bytes[n / 2], bytes[n * 98 / 100]};
 }
 
-/* Reads texts at equal distances. Those that cannot be read are left out; a run reports them. */
-static enum gt_code probe(struct look *l, const struct gt_source *s, struct gt_err *err)
+/* Reads the sizes of texts at equal distances. */
+static enum gt_code probe(struct look *l, struct gt_err *err)
 {
-	int64_t bytes[PROBES], n = s->n < PROBES ? s->n : PROBES, known = 0;
+	int64_t bytes[PROBES], known = 0;
+	struct gt_source *s;
+	struct gt_class_list classes;
 	struct gt_bytes_buf file = {0};
-	struct gt_err why = {0};
+	GT_TRY(gt_folder_split(l->root, &gt_folder_texts, GT_TRAIN, &s, &classes, err));
+	int64_t n = s->n < PROBES ? s->n : PROBES;
 	for (int64_t i = 0; i < n; i++)
-		if (gt_source_read(s, i * s->n / n, &file, &why) == GT_OK)
+		if (gt_source_read(s, i * s->n / n, &file, NULL) == GT_OK)
 			bytes[known++] = (int64_t)file.size;
 	free(file.data);
-	if (!known) {
-		if (err)
-			*err = why;
-		return why.code;
-	}
+	l->classes = classes.n;
+	gt_source_close(s);
+	gt_class_list_free(&classes);
+	if (!known) /* those that can be read are all between those that were tried */
+		bytes[known++] = 1000;
 	l->sizes = gt_text_sizes_of(bytes, known);
+	return GT_OK;
+}
+
+static void warn(const struct look *l, const char *text)
+{
+	if (l->spec->warn)
+		l->spec->warn(l->spec->user, text);
+}
+
+static void note_bad(void *user, int set, int64_t i, const char *why)
+{
+	struct look *l = user;
+	(void)set;
+	(void)i;
+	if (l->bad++ < LISTED)
+		warn(l, why);
+}
+
+/* Reads the texts of a split as a run does, and counts those that it can use. */
+static enum gt_code count_texts(struct look *l, enum gt_split split, struct gt_skipped *skipped, int64_t *n, struct gt_err *err)
+{
+	struct gt_dataset_spec data = {.root = l->root, .format = "text", .text = {.tokenizer = GT_TOK_WORDS}, .skipped = skipped};
+	struct gt_dataset d;
+	char text[600];
+	GT_TRY(gt_dataset_read(&data, split, &d, err));
+	*n = d.n;
+	if (split == GT_TRAIN && *d.left_out) {
+		snprintf(text, sizeof text, "%.300s: these folders have no texts and are no classes: %s", l->root, d.left_out);
+		warn(l, text);
+	}
+	gt_dataset_free(&d);
 	return GT_OK;
 }
 
 static enum gt_code look_at(struct look *l, struct gt_err *err)
 {
-	struct gt_source *s;
-	struct gt_class_list classes;
-	GT_TRY(gt_folder_split(l->root, &gt_folder_texts, GT_TRAIN, &s, &classes, err));
-	l->n = s->n;
-	l->classes = classes.n;
-	enum gt_code code = probe(l, s, err);
-	gt_source_close(s);
-	gt_class_list_free(&classes);
-	if (code == GT_OK)
-		code = count_files(l->root, &gt_folder_texts, GT_VALID, &l->valid, err);
-	return code == GT_OK ? count_files(l->root, &gt_folder_texts, GT_TEST, &l->test, err) : code;
+	struct gt_skipped *skipped;
+	int64_t *n[GT_SPLITS] = {&l->n, &l->valid, &l->test};
+	char text[100];
+	GT_TRY(probe(l, err));
+	GT_TRY(gt_skipped_open(&skipped, err));
+	enum gt_code code = GT_OK;
+	for (int i = 0; i < GT_SPLITS && code == GT_OK; i++)
+		code = count_texts(l, (enum gt_split)i, skipped, n[i], err);
+	gt_skipped_new(skipped, note_bad, l);
+	gt_skipped_close(skipped);
+	if (l->bad > LISTED) {
+		snprintf(text, sizeof text, "%lld more texts cannot be read", (long long)(l->bad - LISTED));
+		warn(l, text);
+	}
+	GT_TRY(code);
+	if (!l->valid && !l->test && l->n < LEAST)
+		return gt_fail(err, GT_EDATA, "%.600s: expected at least %d texts, of which a fifth is kept for evaluation, or a folder \"valid\" "
+		               "or \"test\" beside \"train\", got %lld text%s", l->root, LEAST, (long long)l->n, l->n == 1 ? "" : "s");
+	return GT_OK;
 }
 
 void gt_init_text_keys(FILE *f, const struct gt_text_sizes *sizes, int64_t n, bool pairs)
@@ -117,21 +168,25 @@ void gt_init_text_train(FILE *f, int64_t n)
 	           "\tschedule = { type = \"polynomial\"; }; # falls to 0 in a line\n};\n", (long long)epochs);
 }
 
-static void put_config(FILE *f, const struct look *l, const char *name)
+static void put_config(FILE *f, const struct look *l)
 {
+	const char *name = l->names->run, *cfg = l->names->config;
 	fprintf(f, "# Written by `gtrain init`. %lld training texts of %lld classes; ", (long long)l->n, (long long)l->classes);
 	if (l->valid || l->test)
 		fprintf(f, "%lld of a split \"valid\" and %lld of a split \"test\".\n", (long long)l->valid, (long long)l->test);
 	else
 		fprintf(f, "no other splits.\n");
 	fprintf(f, "# A text has %lld bytes (median); 98 of 100 have at most %lld.\n", (long long)l->sizes.median, (long long)l->sizes.most);
-	fprintf(f, "#     gtrain check THIS.cfg       the vocabulary, the lengths of texts, memory and work\n"
-	           "#     gtrain run THIS.cfg         train\n");
+	fprintf(f, "#     gtrain check %s       the vocabulary, the lengths of texts, memory and work\n"
+	           "#     gtrain run %s         train\n", cfg, cfg);
 	fprintf(f, "\nschema = 1;\nname = ");
 	gt_string_write(f, name);
 	fprintf(f, ";\nseed = 42;\n\ndata = {\n\tformat = \"text\";\n\troot = ");
-	gt_string_write(f, l->root);
-	fprintf(f, ";\n\tbatch = 16;\n");
+	gt_string_write(f, l->names->shown);
+	fprintf(f, ";\n\tbatch = %d;\n", l->n < 40 ? 8 : 16);
+	if (l->bad)
+		fprintf(f, "\ton_error = \"skip\"; # %lld text%s cannot be read and %s left out; `gtrain check %s --data` lists %s\n",
+		        (long long)l->bad, l->bad == 1 ? "" : "s", l->bad == 1 ? "is" : "are", l->names->config, l->bad == 1 ? "it" : "them");
 	if (!l->valid && !l->test)
 		fprintf(f, "\tvalid = 0.2; # a fifth of the texts, of every class, is kept from training and evaluated\n\tstratify = true;\n");
 	gt_init_text_keys(f, &l->sizes, l->n, true);
@@ -142,14 +197,15 @@ static void put_config(FILE *f, const struct look *l, const char *name)
 	gt_init_checkpoint(f, name, l->valid || !l->test ? "valid" : "test", "acc");
 }
 
-enum gt_code gt_init_text(const char *path, const char *name, char **text, struct gt_err *err)
+enum gt_code gt_init_text(const char *path, const struct gt_init_spec *spec, const struct gt_init_names *names, char **text,
+                          struct gt_err *err)
 {
-	struct look l = {.root = path};
+	struct look l = {.root = path, .spec = spec, .names = names};
 	struct gt_memstream m;
 	GT_TRY(look_at(&l, err));
 	FILE *f = gt_memstream_open(&m);
 	if (!f)
 		return gt_fail_memory(err, 0);
-	put_config(f, &l, name);
+	put_config(f, &l);
 	return gt_memstream_close(f, &m, text, NULL, err);
 }

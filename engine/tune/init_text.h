@@ -3,14 +3,16 @@
 #define GT_TUNE_INIT_TEXT_H
 
 #include "base/err.h"
+#include "tune/init_spec.h"
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 
 /* Returns whether a folder or .tar archive has texts and no images. path: absolute. */
 bool gt_init_is_text(const char *path);
-/* Looks at the texts in it and writes a config that trains on them to *text, which the caller frees. name: of the run. */
-enum gt_code gt_init_text(const char *path, const char *name, char **text, struct gt_err *err);
+/* Looks at the texts in it and writes a config that trains on them to *text, which the caller frees. */
+enum gt_code gt_init_text(const char *path, const struct gt_init_spec *spec, const struct gt_init_names *names, char **text,
+                          struct gt_err *err);
 
 /* Sizes of texts: the median, and what 98 of 100 have at most, in bytes. */
 struct gt_text_sizes {

@@ -1,0 +1,29 @@
+/* Inside `gtrain init`: the kind of data in a folder, and what to tell the user about a folder that has no data that gtrain can read. */
+#ifndef GT_TUNE_INIT_FOUND_H
+#define GT_TUNE_INIT_FOUND_H
+
+#include "base/err.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* The files below a folder; symbolic links are not followed. */
+struct gt_init_found {
+	int64_t images, texts;
+	int64_t direct;        /* of these, those in the folder itself */
+	int64_t foreign;       /* image files that gtrain does not read, of the most frequent kind */
+	const char *end;       /* the end of their names: ".bmp"; static */
+};
+
+/* Counts the files below a folder. What cannot be opened is left out. */
+void gt_init_find(const char *path, struct gt_init_found *out);
+/* Writes how to convert the foreign files below a folder: "bmp has 3 .bmp files, which gtrain does not read; convert them, …". */
+void gt_init_foreign_text(const char *path, const struct gt_init_found *f, char *buf, size_t size);
+
+/* Returns an error that says what was found in a folder or archive without data that gtrain can read, and what to do. */
+enum gt_code gt_init_nothing(const char *path, struct gt_err *err);
+
+/* Writes s as one word of a POSIX shell. Returns buf. */
+const char *gt_init_word(const char *s, char *buf, size_t size);
+
+#endif

@@ -34,15 +34,19 @@ static void tokenize(const struct gt_tokenizer *t, const char *text, size_t n, u
 	enum gt_code code = gt_tokenize(t, text, n, whole, &s, all, hash, &got, &e);
 	FUZZ_ASSERT(gt_tokenize(t, text, n, limit, &s, some, NULL, &cut, &again) == code);
 	if (code != GT_OK) {
-		FUZZ_ASSERT(code == GT_EDATA && !strncmp(e.msg, "byte ", 5) && !strcmp(e.msg, again.msg) && !got.n && !cut.n);
+		/* "byte N: …", or "expected UTF-8, got UTF-16" and the like, for files that are recognised by their first bytes */
+		bool named = !strncmp(e.msg, "byte ", 5) || !strncmp(e.msg, "expected UTF-8, got ", 20);
+		FUZZ_ASSERT(code == GT_EDATA && named && !strcmp(e.msg, again.msg) && !got.n && !cut.n);
 		return;
 	}
-	FUZZ_ASSERT(!got.truncated && got.n >= special && cut.truncated == (got.n > limit.max) && cut.n == (cut.truncated ? limit.max : got.n));
+	/* a text can have more tokens than the list has room for; the list then has the first ones and the last special one */
+	FUZZ_ASSERT(got.truncated ? got.n == ROOM : got.n >= special);
+	FUZZ_ASSERT(cut.truncated == (got.n > limit.max) && cut.n == (cut.truncated ? limit.max : got.n));
 	for (int32_t i = 0; i < got.n; i++)
 		FUZZ_ASSERT(all[i] >= 0 && all[i] < t->size);
 	int32_t tail = cut.truncated ? limit.tail + (t->last >= 0) : 0, head = cut.n - tail;
 	FUZZ_ASSERT(!memcmp(some, all, (size_t)head * sizeof *all));
-	FUZZ_ASSERT(!memcmp(some + head, all + got.n - tail, (size_t)tail * sizeof *all));
+	FUZZ_ASSERT(got.truncated || !memcmp(some + head, all + got.n - tail, (size_t)tail * sizeof *all));
 	int64_t n_grams = gt_ngrams(hash, got.n, 3, t->size, 1000, grams);
 	FUZZ_ASSERT(n_grams == gt_ngrams_count(got.n, 3));
 	for (int64_t i = 0; i < n_grams; i++)

@@ -156,6 +156,21 @@ TEST(fuzz_replay_text)
 	replay("text-", fuzz_text);
 }
 
+/* More tokens than the list of the fuzz target has room for, with every limit. */
+TEST(fuzz_long_text)
+{
+	enum { WORDS = 60000 };
+	uint8_t *text = malloc(1 + 3 * WORDS);
+	CHECK(text != NULL);
+	for (int i = 0; text && i < WORDS; i++)
+		memcpy(text + 1 + 3 * i, "ab ", 3);
+	for (int choice = 0; text && choice < 256; choice += 51) {
+		text[0] = (uint8_t)choice;
+		fuzz_text(text, 1 + 3 * WORDS);
+	}
+	free(text);
+}
+
 TEST(fuzz_replay_vocab)
 {
 	replay("vocab-", fuzz_vocab);

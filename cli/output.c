@@ -14,6 +14,7 @@ void gt_output_init(struct gt_cli *cli)
 	/* Only the character set is that of the locale; numbers always have a decimal point. */
 	setlocale(LC_CTYPE, "");
 	cli->utf8 = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
+	cli->terminal_out = isatty(STDOUT_FILENO);
 }
 
 void gt_output_style(struct gt_cli *cli)
@@ -75,16 +76,32 @@ enum gt_code gt_out_json(struct gt_cli *cli, struct gt_err *err)
 	return GT_OK;
 }
 
+/* Returns the length of the character at s and sets whether a terminal may get it: no control character of ASCII or of Unicode (U+0080 to
+ * U+009F), no mark that ends a line or changes its direction (U+2028 to U+202E, U+2066 to U+2069), and no byte that is not UTF-8. */
+static int character(const char *s, bool *harmless)
+{
+	const unsigned char *c = (const unsigned char *)s;
+	int n = gt_utf8_length(c, strnlen(s, 4));
+	bool c1 = n == 2 && c[0] == 0xc2 && c[1] < 0xa0;
+	bool embeds = n == 3 && c[0] == 0xe2 &&
+	              ((c[1] == 0x80 && c[2] >= 0xa8 && c[2] <= 0xae) || (c[1] == 0x81 && c[2] >= 0xa6 && c[2] <= 0xa9));
+	*harmless = n > 0 && *c >= 0x20 && *c != 0x7f && !c1 && !embeds;
+	return n > 0 ? n : 1;
+}
+
 void gt_out_csv(struct gt_cli *cli, const char *text)
 {
-	if (!text[strcspn(text, ",\"\r\n")]) {
-		gt_out(cli, "%s", text);
-		return;
+	bool quotes = text[strcspn(text, ",\"\r\n")] != 0;
+	gt_out(cli, "%s", quotes ? "\"" : "");
+	for (int n; *text; text += n) {
+		bool harmless;
+		n = character(text, &harmless);
+		if (cli->terminal_out && !harmless)
+			gt_out(cli, "?");
+		else
+			gt_out(cli, *text == '"' ? "\"\"" : "%.*s", n, text);
 	}
-	gt_out(cli, "\"");
-	for (const char *p = text; *p; p++)
-		gt_out(cli, *p == '"' ? "\"\"" : "%c", *p);
-	gt_out(cli, "\"");
+	gt_out(cli, "%s", quotes ? "\"" : "");
 }
 
 int gt_out_columns(void)
@@ -110,13 +127,19 @@ enum gt_code gt_out_finish(struct gt_cli *cli, struct gt_err *err)
 
 const char *gt_cli_printable(const char *s, char *buf, size_t size)
 {
-	size_t i = 0;
-	for (; s[i] && i + 1 < size; i++) {
-		unsigned char c = (unsigned char)s[i];
-		bool c1 = c == 0xc2 && (unsigned char)s[i + 1] < 0xa0; /* U+0080..U+009F in UTF-8 are control characters too */
-		buf[i] = c < 0x20 || c == 0x7f || c1 ? '?' : s[i];
+	size_t to = 0;
+	for (int n; *s; s += n) {
+		bool harmless;
+		n = character(s, &harmless);
+		if (to + (harmless ? (size_t)n : 1) >= size)
+			break;
+		if (harmless)
+			memmove(buf + to, s, (size_t)n); /* buf can be s */
+		else
+			buf[to] = '?';
+		to += harmless ? (size_t)n : 1;
 	}
-	buf[i] = '\0';
+	buf[to] = '\0';
 	return buf;
 }
 

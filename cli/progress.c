@@ -251,11 +251,13 @@ void gt_progress_observe(void *user, const struct gt_event *ev)
 			snprintf(p->best_metric, sizeof p->best_metric, "%s", ev->result->best_metric ? ev->result->best_metric : "");
 		}
 		break;
-	case GT_EV_COMPLETE:
+	case GT_EV_COMPLETE: {
+		char clean[2048];
 		p->complete = true;
 		if (!a->json)
-			gt_out(p->cli, "%s\n", ev->text);
+			gt_out(p->cli, "%s\n", gt_cli_printable(ev->text, clean, sizeof clean));
 		break;
+	}
 	case GT_EV_SKIP:
 		if (a->verbose && !a->json)
 			gt_cli_note(p->cli, "step %" PRId64 ": skipped, because gradients overflow; the loss scale is now %g",

@@ -22,7 +22,7 @@ const char *gt_text_fit(const struct gt_cli *cli, const char *s, int width, char
 {
 	const char *dots = cli->utf8 ? "…" : "~";
 	gt_cli_printable(s, buf, size - 4);
-	if (gt_text_width(buf) <= width && strlen(buf) == strlen(s))
+	if (gt_text_width(buf) <= width && strlen(s) < size - 4)
 		return buf;
 	char *end = buf;
 	for (int n = 0; *end && (n += ((unsigned char)*end & 0xc0) != 0x80) < width;)

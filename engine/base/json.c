@@ -57,6 +57,12 @@ bool gt_utf8_valid(const char *s)
 	return true;
 }
 
+/* A terminal can take U+0080 to U+009F as control characters. */
+static bool is_c1(const unsigned char *s)
+{
+	return s[0] == 0xC2 && s[1] >= 0x80 && s[1] <= 0x9F;
+}
+
 static void put_string(struct gt_json *j, const char *value)
 {
 	const unsigned char *s = (const unsigned char *)value, *end = s + strlen(value);
@@ -64,7 +70,7 @@ static void put_string(struct gt_json *j, const char *value)
 	while (*s) {
 		const unsigned char *plain = s;
 		int n;
-		while (*s >= 0x20 && *s != '"' && *s != '\\' && *s != 0x7F && (n = gt_utf8_length(s, (size_t)(end - s))) > 0)
+		while (*s >= 0x20 && *s != '"' && *s != '\\' && *s != 0x7F && !is_c1(s) && (n = gt_utf8_length(s, (size_t)(end - s))) > 0)
 			s += n;
 		put(j, (const char *)plain, (size_t)(s - plain));
 		if (!*s)
@@ -85,7 +91,8 @@ static void put_string(struct gt_json *j, const char *value)
 			strcpy(esc, "\\r");
 			break;
 		default:
-			snprintf(esc, sizeof esc, "\\u%04x", *s < 0x80 ? *s : 0xFFFDu);
+			snprintf(esc, sizeof esc, "\\u%04x", *s < 0x80 ? *s : is_c1(s) ? s[1] : 0xFFFDu);
+			s += is_c1(s);
 		}
 		put(j, esc, strlen(esc));
 		s++;

@@ -61,5 +61,19 @@ if python3 -c 'import json, sys; [json.loads(l) for l in open("report.json", enc
 else
 	fail report_is_json "$(tail -n 1 why)"
 fi
+# control characters reach a file as they are, and a terminal as question marks
+tree control rose $'es\e[31mc\xc2\x9b'
+"$gtrain" init control -o control.cfg -q
+gives control_run 0 out 'valid accuracy' run control.cfg -q -o control_run -s train.epochs=1 -s data.batch=8 -s 'model.layers=(
+		{ type = "flatten"; }, { type = "linear"; out = 2; })'
+gives control_pipe 0 out $'es\e[31mc\xc2\x9b' predict control_run control/rose/0.png --csv --top 2
+if python3 "$src/tests/cli/on_terminal.py" 80 "$gtrain" predict control_run control/rose/0.png --csv --top 2 >terminal.json && python3 -c '
+import json
+raw = json.load(open("terminal.json"))["raw"]
+assert "es?[31mc?" in raw and "\x1b[31m" not in raw and "\x9b" not in raw, raw'; then
+	pass control_terminal
+else
+	fail control_terminal 'control characters of a class reached the terminal'
+fi
 tree latin rose "$latin"
 gives init_class_latin 65 err 'expected names of classes that are UTF-8 text' init latin -o l.cfg

@@ -81,18 +81,24 @@ static int64_t choose_batch(const struct gt_conf *c, const struct gt_run_opts *o
 	return n < r->batch ? n : r->batch;
 }
 
-/* Returns how many training samples the smoke test reads: enough for GT_SMOKE_EPOCH whole batches after the validation split, if the config
- * has one, is taken from them; that split then has at least two samples. */
+/* Returns how many training samples the smoke test reads: enough for GT_SMOKE_EPOCH batches after the validation split, if the config has
+ * one, is taken from them. What is taken is close to its share, not exactly that (exec/split_samples.h), hence half a batch more. */
 static int64_t choose_samples(const struct gt_conf *c, int64_t batch)
 {
-	double valid = c->data.valid;
-	for (int64_t n = GT_SMOKE_EPOCH * batch;; n++) {
-		int64_t held = (int64_t)(valid * (double)n + 0.5);
-		if (n - held >= GT_SMOKE_EPOCH * batch && (n - held) % batch == 0 && (valid <= 0 || held > 1))
-			return c->data.limit > 0 && c->data.limit < n ? c->data.limit : n;
-		if (n > INT32_MAX) /* valid is next to 1 */
-			return c->data.limit;
-	}
+	double valid = c->data.valid, n = (double)(GT_SMOKE_EPOCH * batch);
+	if (valid > 0)
+		n = fmax(ceil((GT_SMOKE_EPOCH + 0.5) * (double)batch / (1 - valid)), ceil(2 / valid));
+	if (n > INT32_MAX) /* valid is next to 0 or to 1 */
+		return c->data.limit;
+	return c->data.limit > 0 && c->data.limit < (int64_t)n ? c->data.limit : (int64_t)n;
+}
+
+/* Returns whether a whole batch is certain to be left of n samples after the validation split is taken from them: more than five standard
+ * deviations. */
+static bool leaves_batch(const struct gt_conf *c, int64_t n, int64_t batch)
+{
+	double mean = (1 - c->data.valid) * (double)n;
+	return mean - 5 * sqrt(mean * c->data.valid) > (double)batch;
 }
 
 /* ---- the plan as overrides of the config ---------------------------------------------------------------------------------------- */
@@ -252,7 +258,8 @@ static enum gt_code fill(const struct gt_conf *c, const struct gt_run_opts *o, s
 	shown->mode = r->mode;
 	shown->precision = r->precision;
 	GT_NEW_STR(shown->name, gt_arena_strdup(a, r->name), err);
-	if (r->train_samples < 0 || r->test_samples < 0)
+	bool absent = r->train_samples < 0 || r->test_samples < 0;
+	if (absent)
 		GT_TRY(stand_in(c, a, r, p, shown, err));
 	else if (!shown->synthetic)
 		GT_NEW_STR(shown->data, gt_arena_strdup(a, r->data), err);
@@ -263,6 +270,13 @@ static enum gt_code fill(const struct gt_conf *c, const struct gt_run_opts *o, s
 		GT_TRY(set_int(p, a, err, "data.batch", shown->batch));
 	if (shown->samples > 0)
 		GT_TRY(set_int(p, a, err, "data.limit", shown->samples));
+	if (c->data.valid > 0) {
+		int64_t n = r->train_samples + (r->valid_samples > 0 ? r->valid_samples : 0);
+		/* of many classes, there is one sample of each, and classes of one sample have none in "valid" */
+		GT_TRY(set(p, a, err, "data.stratify", "false"));
+		if (leaves_batch(c, !absent && n < shown->samples ? n : shown->samples, shown->batch))
+			GT_TRY(set(p, a, err, "data.drop_last", "true")); /* a batch of one sample cannot be normalised */
+	}
 	if (c->data.eval_batch > shown->samples)
 		GT_TRY(set_int(p, a, err, "data.eval_batch", shown->batch));
 	GT_TRY(set_int(p, a, err, "train.steps", GT_SMOKE_STEPS));

@@ -136,19 +136,23 @@ static void measure_array(struct look *l)
 	}
 }
 
-static enum gt_code smallest_class(struct look *l, struct gt_err *err)
+/* Finds the smallest class. Of files, a class of one sample is trained whole (exec/split_samples.h). */
+static enum gt_code count_classes(struct look *l, struct gt_err *err)
 {
 	const struct gt_dataset *d = &l->train;
+	int64_t largest = 0;
 	int64_t *count = calloc((size_t)d->classes + 1, sizeof *count);
 	if (!count)
 		return gt_fail_memory(err, (size_t)d->classes * sizeof *count);
 	for (int64_t i = 0; i < d->n; i++)
 		count[d->labels[i]]++;
 	l->smallest_class = d->n;
-	for (int64_t k = 0; k < d->classes; k++)
+	for (int64_t k = 0; k < d->classes; k++) {
 		l->smallest_class = count[k] < l->smallest_class ? count[k] : l->smallest_class;
+		largest = count[k] > largest ? count[k] : largest;
+	}
 	free(count);
-	return GT_OK;
+	return l->files && !l->valid && !l->test && largest == 1 ? gt_init_one_each(l->root, d->n, "image", err) : GT_OK;
 }
 
 /* Reads the splits that the data has besides the training split, and counts their samples. */
@@ -211,7 +215,7 @@ static enum gt_code look_at(struct look *l, struct gt_err *err)
 	if (!l->valid && !l->test && l->train.n < LEAST)
 		return gt_fail(err, GT_EDATA, "%.600s: expected at least %d images, of which a fifth is kept for evaluation, or a folder \"valid\" "
 		               "or \"test\" beside \"train\", got %lld image%s", l->root, LEAST, (long long)l->train.n, l->train.n == 1 ? "" : "s");
-	return smallest_class(l, err);
+	return count_classes(l, err);
 }
 
 /* Recognises a ResNet of torchvision by the names and shapes of its tensors. */

@@ -68,3 +68,9 @@ void gt_init_names(const struct gt_init_spec *spec, const char *root, struct gt_
 	if (strlen(spec->out) < sizeof out->config / 5 && !gt_string_fault(spec->out, strlen(spec->out)))
 		gt_init_word(spec->out, out->config, sizeof out->config);
 }
+
+enum gt_code gt_init_one_each(const char *root, int64_t classes, const char *what, struct gt_err *err)
+{
+	return gt_fail(err, GT_EDATA, "%.600s: expected a class with two %ss or more, of which some are kept for evaluation, or a folder "
+	               "\"valid\" or \"test\" beside \"train\", got one %s in each of %lld classes", root, what, what, (long long)classes);
+}

@@ -13,6 +13,8 @@ struct gt_init_names {
 	char config[256];     /* the file of the config as a word of a shell, for comments: "pets.cfg"; "THIS.cfg" if it is not known */
 };
 
+/* Returns an error of data whose classes have one sample each: none can be kept for evaluation. what: "image" or "text". */
+enum gt_code gt_init_one_each(const char *root, int64_t classes, const char *what, struct gt_err *err);
 /* root: the real path of the data. */
 void gt_init_names(const struct gt_init_spec *spec, const char *root, struct gt_init_names *out);
 

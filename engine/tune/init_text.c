@@ -6,6 +6,7 @@
 #include "base/memstream.h"
 #include "conf/conf_string.h"
 #include "folder.h"
+#include "learned.h"
 #include "skipped.h"
 #include "text/tokenizer.h"
 #include "tune/init_checkpoint.h"
@@ -29,6 +30,7 @@ struct look {
 	int64_t bad;         /* number of texts of all splits that cannot be read */
 	int64_t n, classes;  /* training texts, and their classes */
 	int64_t valid, test; /* number of texts of these splits */
+	bool pairs;          /* a class has two training texts or more */
 	struct gt_text_sizes sizes;
 };
 
@@ -101,6 +103,24 @@ static void note_bad(void *user, int set, int64_t i, const char *why)
 		warn(l, why);
 }
 
+/* Sets l->pairs. */
+static enum gt_code find_pairs(struct look *l, const struct gt_dataset_spec *data, const struct gt_dataset *d, struct gt_err *err)
+{
+	int64_t groups = 0;
+	int32_t *group = malloc(((size_t)d->n + 1) * sizeof *group);
+	enum gt_code code = group ? d->learning->strata(data, d, group, &groups, err) : gt_fail_memory(err, (size_t)d->n * sizeof *group);
+	bool *seen = code == GT_OK ? calloc((size_t)groups + 1, sizeof *seen) : NULL;
+	if (code == GT_OK && !seen)
+		code = gt_fail_memory(err, (size_t)groups);
+	for (int64_t i = 0; i < d->n && seen; i++) {
+		l->pairs |= seen[group[i]];
+		seen[group[i]] = true;
+	}
+	free(seen);
+	free(group);
+	return code;
+}
+
 /* Reads the texts of a split as a run does, and counts those that it can use. */
 static enum gt_code count_texts(struct look *l, enum gt_split split, struct gt_skipped *skipped, int64_t *n, struct gt_err *err)
 {
@@ -113,8 +133,9 @@ static enum gt_code count_texts(struct look *l, enum gt_split split, struct gt_s
 		snprintf(text, sizeof text, "%.300s: these folders have no texts and are no classes: %s", l->root, d.left_out);
 		warn(l, text);
 	}
+	enum gt_code code = split == GT_TRAIN ? find_pairs(l, &data, &d, err) : GT_OK;
 	gt_dataset_free(&d);
-	return GT_OK;
+	return code;
 }
 
 static enum gt_code look_at(struct look *l, struct gt_err *err)
@@ -137,7 +158,7 @@ static enum gt_code look_at(struct look *l, struct gt_err *err)
 	if (!l->valid && !l->test && l->n < LEAST)
 		return gt_fail(err, GT_EDATA, "%.600s: expected at least %d texts, of which a fifth is kept for evaluation, or a folder \"valid\" "
 		               "or \"test\" beside \"train\", got %lld text%s", l->root, LEAST, (long long)l->n, l->n == 1 ? "" : "s");
-	return GT_OK;
+	return l->valid || l->test || l->pairs ? GT_OK : gt_init_one_each(l->root, l->n, "text", err);
 }
 
 void gt_init_text_keys(FILE *f, const struct gt_text_sizes *sizes, int64_t n, bool pairs)

@@ -78,6 +78,19 @@ gives unknown_in_list 65 err 'the data has the class "grey", which the checkpoin
 mkdir splits && cp -r new splits/train
 gives splits 65 err 'splits: expected a folder for each class, got the split "train"; name the folder of one split, such as splits/train' \
 	eval run-images splits
+mkdir Splits && cp -r new Splits/Train && cp -r one Splits/Validation
+gives unusual_splits 65 err 'got the split "Validation"; name the folder of one split, such as Splits/Validation' eval run-images Splits
+tar -cf splits.tar splits && tar -cf Splits.tar -C Splits Train Validation
+gives splits_archive 65 err 'got the split "splits/train"; unpack the archive' eval run-images splits.tar
+gives unusual_archive 65 err 'got the split "Validation"; unpack the archive' eval run-images Splits.tar
+# folders without files, and those that systems add, are no classes; a class of the checkpoint may have no folder, or an empty one
+cp -r new spare && mkdir spare/grey && cp -r one spare/__MACOSX && cp -r one spare/.hidden
+gives empty_folder 0 out '(24 samples' eval run-images spare
+if [ -s err ]; then fail empty_folder_says "$(cat err)"; else pass empty_folder_says; fi
+rm spare/light/*
+gives empty_class 0 out '(12 samples' eval run-images spare
+rm spare/dark/*
+gives no_files 66 err 'spare has no folders of images' eval run-images spare
 gives absent 66 err 'nowhere' eval run-images nowhere
 gives split_too 64 err '--split: expected no split beside new' eval run-images new --split test
 # a class that was added to the data of the run

@@ -141,8 +141,16 @@ classes one_class a
 says one_class 65 'expected at least two classes, got only "a"' one_class
 classes one_left a && mkdir one_left/b
 says one_class_with_images 65 'have no images (.jpg, .jpeg, .png or .webp): b' one_left
-for i in $(seq 300); do mkdir -p "many/class $i" && cp img/rgb/0.png "many/class $i"; done
+for i in $(seq 300); do mkdir -p "many/class $i" && cp img/rgb/[01].png "many/class $i"; done
 good many_classes many '300 classes'
+for i in $(seq 12); do
+	mkdir -p "one_each/$i" "one_each_text/$i"
+	cp img/rgb/0.png "one_each/$i" && echo "text $i" >"one_each_text/$i/$i.txt"
+done
+says one_of_each 65 'got one image in each of 12 classes' one_each
+says one_text_of_each 65 'got one text in each of 12 classes' one_each_text
+mkdir one_more && cp -r one_each/* one_more && cp img/rgb/1.png one_more/7
+good one_of_most one_more '12 classes'
 classes case a A
 says names_in_case 65 'differ only in their case' case
 classes quoted 'a "b"' "it's" 'x, y; # z' 'back\slash' $'new\nline'

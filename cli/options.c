@@ -23,33 +23,6 @@ const struct gt_option gt_global_options[] = {
 	{0},
 };
 
-/* Returns the optimal string alignment distance of a and b: insertions, deletions, replacements and swaps of neighbours. */
-static int distance(const char *a, const char *b)
-{
-	enum { MAX = 48 };
-	int d[3][MAX + 1];
-	int n = (int)strlen(a), m = (int)strlen(b);
-	if (n > MAX || m > MAX)
-		return MAX;
-	for (int j = 0; j <= m; j++)
-		d[0][j] = j;
-	for (int i = 1; i <= n; i++) {
-		int *row = d[i % 3], *up = d[(i - 1) % 3], *up2 = d[(i + 1) % 3];
-		row[0] = i;
-		for (int j = 1; j <= m; j++) {
-			int best = up[j - 1] + (a[i - 1] != b[j - 1]);
-			if (up[j] + 1 < best)
-				best = up[j] + 1;
-			if (row[j - 1] + 1 < best)
-				best = row[j - 1] + 1;
-			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] && up2[j - 2] + 1 < best)
-				best = up2[j - 2] + 1;
-			row[j] = best;
-		}
-	}
-	return d[n % 3][m];
-}
-
 const char *gt_cli_nearest(const char *word, const char *const *candidates, int n)
 {
 	/* Up to a third of the word can differ, but never all of it. A word is also similar to the only candidate that begins with it, and to
@@ -58,7 +31,7 @@ const char *gt_cli_nearest(const char *word, const char *const *candidates, int 
 	const char *found = NULL, *begins = NULL, *within = NULL;
 	int nbegins = 0;
 	for (int i = 0; i < n; i++) {
-		int k = distance(word, candidates[i]);
+		int k = gt_word_distance(word, candidates[i]);
 		if (k < best && k < (int)strlen(candidates[i])) {
 			best = k;
 			found = candidates[i];

@@ -636,5 +636,7 @@ enum gt_code gt_fetch(const char *dataset, const char *dir, const char *base_url
                       void (*progress)(void *user, const char *file, uint64_t done, uint64_t total), void *user, struct gt_err *err);
 /* Returns the name of dataset i, from 0, of those that gt_fetch can download; NULL after the last one. */
 const char *gt_fetch_name(int i);
+/* Returns the dataset that gt_fetch can download and that a misspelled or abbreviated name means, or NULL. */
+const char *gt_fetch_near(const char *name);
 
 #endif

@@ -12,7 +12,12 @@
 enum gt_code gt_state_save(struct gt_session *s, struct gt_ckpt_dir *dir, struct gt_ckpt_meta *meta, char *path, size_t size,
                            struct gt_err *err);
 
-/* Loads parameters and buffers from a checkpoint into the session and, with optim, the optimizer states. GT_EDATA: the data of the session
+/* Checks that each parameter of the session has the optimizer that it had in the run that wrote the checkpoint, or one that continues from
+ * the same state (adam, adamw). A parameter that is frozen from now on needs none. GT_ECONFIG: it has another one; err names both. */
+enum gt_code gt_state_check_optimizers(const struct gt_session *s, const struct gt_ckpt *from, struct gt_err *err);
+
+/* Loads parameters and buffers from a checkpoint into the session and, with optim, the optimizer states. GT_ECONFIG: with optim, see
+ * gt_state_check_optimizers. GT_EDATA: the data of the session
  * has other classes than the checkpoint; the names of the classes are those of the checkpoint from then on. */
 enum gt_code gt_state_load(struct gt_session *s, const struct gt_ckpt *c, bool optim, struct gt_err *err);
 

@@ -47,7 +47,7 @@ struct gt_args {
 	const char *color;
 
 	struct gt_strlist sets, lists, targets;
-	bool dry_run, strict, verify, smoke, report, csv;
+	bool dry_run, strict, verify, smoke, report, csv, fresh;
 	const char *out, *device, *init, *from, *mode, *card, *split, *dir, *url;
 	double time_limit, lr_from, lr_to;
 	const char *master_addr, *token_file;
@@ -114,7 +114,15 @@ const char *gt_cli_nearest(const char *word, const char *const *candidates, int 
 double gt_cli_duration_parse(const char *s);
 
 /* ---- help.c ------------------------------------------------------------------------------------------------------------- */
+/* Prints `head` and, from column `indent` on, text, broken at spaces so that no line is wider than `width` columns unless one word is. If
+ * head is too long, the text begins on the next line. */
+void gt_out_wrapped(struct gt_cli *cli, const char *head, int indent, const char *text, int width);
 void gt_help_program(struct gt_cli *cli);
+/* Explains the config keys that a topic names: a key by its path, all keys of a group, or all keys with this last word. Returns the number
+ * of keys. */
+int gt_help_key(struct gt_cli *cli, const char *topic);
+/* about.c. Prints the version, and how and where the program was built. */
+enum gt_code gt_cli_version(struct gt_cli *cli, struct gt_err *err);
 void gt_help_command(struct gt_cli *cli, const struct gt_command *c);
 
 /* ---- output.c: stdout and stderr ----------------------------------------------------------------------------------------- */
@@ -177,9 +185,8 @@ const char *gt_units_loss(char *buf, double v);                 /* 0.3301; 2.7e+
 /* ---- shared by commands --------------------------------------------------------------------------------------------------- */
 /* Loads the config that the first operand names, and applies options such as --set and --nproc to it. */
 enum gt_code gt_cli_conf(struct gt_cli *cli, struct gt_conf **out, struct gt_err *err);
-/* cmd_configs.c. Finds the file of an operand CFG: the file with this name or, if there is none, the config of this name that comes with
- * gtrain; in the second case it prints the path. */
-enum gt_code gt_cli_config_path(struct gt_cli *cli, const char *name, const char **path, struct gt_err *err);
+/* Returns GT_ENOINPUT for a name of which there is neither a file nor a config that comes with gtrain, and suggests a similar one. */
+enum gt_code gt_cli_no_config(struct gt_cli *cli, const char *name, struct gt_err *err);
 /* Copies the options about ranks to *o, with the command lines that start and restart ranks. */
 enum gt_code gt_cli_ranks(struct gt_cli *cli, struct gt_run_opts *o, struct gt_err *err);
 /* Prints the report of `gtrain check`. */

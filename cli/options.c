@@ -19,7 +19,7 @@ const struct gt_option gt_global_options[] = {
 	{"no-progress", 0, GT_OPTION_FLAG, GLOBAL(no_progress), NULL, GT_COMPLETE_NONE, NULL, 0, 0, "print no progress line and no periodic "
 	 "lines"},
 	{"help", 'h', GT_OPTION_FLAG, GLOBAL(help), NULL, GT_COMPLETE_NONE, NULL, 0, 0, "print this help"},
-	{"version", 0, GT_OPTION_FLAG, GLOBAL(version), NULL, GT_COMPLETE_NONE, NULL, 0, 0, "print the version"},
+	{"version", 0, GT_OPTION_FLAG, GLOBAL(version), NULL, GT_COMPLETE_NONE, NULL, 0, 0, "print the version, and how and where gtrain was built"},
 	{0},
 };
 
@@ -270,7 +270,7 @@ enum gt_code gt_options_parse(struct gt_cli *cli, const struct gt_command *c, ch
 {
 	struct gt_args *a = &cli->args;
 	bool only_operands = false;
-	for (; *pos < n && !a->help && !a->version; ++*pos) {
+	for (; *pos < n && !a->help; ++*pos) {
 		const char *w = words[*pos];
 		if (!only_operands && strcmp(w, "--") == 0) {
 			only_operands = true;

@@ -2,10 +2,15 @@
 #include "conf/conf.h"
 #include "conf/schema.h"
 #include "conf/source_reader.h"
+#include "gtrain.h"
 #include "ir/op.h"
+#include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 /* Reads the whole tree. Collects errors in rd->errors. */
 static enum gt_code read_tree(struct gt_reading *rd, const char *const *sets, int nsets, struct gt_err *err)
@@ -15,14 +20,14 @@ static enum gt_code read_tree(struct gt_reading *rd, const char *const *sets, in
 	return gt_conf_read(rd, err);
 }
 
-/* Loads the n bytes of text, or the file c->path if text is NULL, and collects errors. */
-static enum gt_code load(struct gt_conf *c, const char *text, size_t n, const char *const *sets, int nsets, struct gt_problems *errors,
+/* Loads the n bytes of text, or, if text is NULL, the file c->path with the descriptor fd, or -1; collects errors. */
+static enum gt_code load(struct gt_conf *c, const char *text, size_t n, int fd, const char *const *sets, int nsets, struct gt_problems *errors,
                          struct gt_err *err)
 {
 	struct gt_reading rd = {.arena = c->arena, .conf = c, .errors = errors};
 	struct gt_clean clean;
 	enum gt_code code =
-	    text ? gt_source_check_text(c->arena, c->path, 1, text, n, &clean, err) : gt_source_check_file(c->arena, c->path, &clean, err);
+	    text ? gt_source_check_text(c->arena, c->path, 1, text, n, &clean, err) : gt_source_check_file(c->arena, c->path, fd, &clean, err);
 	if (code == GT_OK)
 		code = gt_ctree_parse(c->arena, &clean, &rd.root, err);
 	gt_clean_free(&clean);
@@ -39,8 +44,8 @@ static enum gt_code load(struct gt_conf *c, const char *text, size_t n, const ch
 }
 
 /* Loads a config. If errors is NULL, the caller needs only the first error. */
-static enum gt_code open_conf(const char *path, const char *text, size_t n, const char *const *sets, int nsets, struct gt_problems *errors,
-                              struct gt_conf **out, struct gt_err *err)
+static enum gt_code open_conf(const char *path, const char *text, size_t n, int fd, const char *const *sets, int nsets,
+                              struct gt_problems *errors, struct gt_conf **out, struct gt_err *err)
 {
 	struct gt_arena *a;
 	struct gt_problems own = {0};
@@ -55,7 +60,7 @@ static enum gt_code open_conf(const char *path, const char *text, size_t n, cons
 		code = gt_fail_memory(err, sizeof *c);
 	if (code == GT_OK) {
 		c->arena = a;
-		code = load(c, text, n, sets, nsets, errors, &found);
+		code = load(c, text, n, fd, sets, nsets, errors, &found);
 		if (code == GT_ECONFIG && errors->n)
 			gt_problems_get(errors, 0, &found);
 		if (code != GT_OK && err)
@@ -71,19 +76,51 @@ static enum gt_code open_conf(const char *path, const char *text, size_t n, cons
 
 enum gt_code gt_conf_load(const char *path, const char *const *sets, int nsets, struct gt_conf **out, struct gt_err *err)
 {
-	return open_conf(path, NULL, 0, sets, nsets, NULL, out, err);
+	return open_conf(path, NULL, 0, -1, sets, nsets, NULL, out, err);
 }
 
 enum gt_code gt_conf_load_all(const char *path, const char *const *sets, int nsets, struct gt_problems *errors, struct gt_conf **out,
                               struct gt_err *err)
 {
-	return open_conf(path, NULL, 0, sets, nsets, errors, out, err);
+	return open_conf(path, NULL, 0, -1, sets, nsets, errors, out, err);
+}
+
+enum gt_code gt_conf_load_fd(int fd, const char *label, const char *const *sets, int nsets, struct gt_problems *errors,
+                             struct gt_conf **out, struct gt_err *err)
+{
+	return open_conf(label, NULL, 0, fd, sets, nsets, errors, out, err);
+}
+
+enum gt_code gt_conf_keep_stream(const char *path, int *fd, struct gt_err *err)
+{
+	bool is_stdin = !strcmp(path, "-");
+	char buf[1 << 14];
+	size_t total = 0;
+	ssize_t n = 1;
+	int from = is_stdin ? 0 : open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	enum gt_code code = GT_OK;
+	*fd = from < 0 ? -1 : memfd_create("gtrain-config", 0); /* ranks inherit it */
+	if (*fd < 0)
+		code = gt_fail(err, GT_ENOINPUT, "%s: cannot read this config: %s", path, strerror(errno));
+	while (code == GT_OK && n && total <= GT_CONF_MAX_BYTES) { /* the reader refuses what is longer */
+		n = read(from, buf, sizeof buf);
+		if (n < 0 && errno != EINTR)
+			code = gt_fail(err, GT_ENOINPUT, "%s: cannot read this config: %s", path, strerror(errno));
+		else if (n > 0 && write(*fd, buf, (size_t)n) != n)
+			code = gt_fail(err, GT_EIO, "%s: cannot keep this config in memory: %s", path, strerror(errno));
+		total += n > 0 ? (size_t)n : 0;
+	}
+	if (from > 0)
+		close(from);
+	if (code != GT_OK && *fd >= 0)
+		close(*fd);
+	return code;
 }
 
 enum gt_code gt_conf_load_text(const char *label, const char *text, size_t n, const char *const *sets, int nsets, struct gt_conf **out,
                                struct gt_err *err)
 {
-	return open_conf(label, text, n, sets, nsets, NULL, out, err);
+	return open_conf(label, text, n, -1, sets, nsets, NULL, out, err);
 }
 
 void gt_conf_free(struct gt_conf *c)

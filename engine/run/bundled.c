@@ -91,7 +91,7 @@ static enum gt_code row(struct gt_arena *a, const char *dir, const char *name, s
 	char path[GT_PATH_SIZE];
 	struct gt_conf *c;
 	GT_TRY(gt_path_join(path, dir, name, err));
-	GT_NEW_STR(out->name, gt_arena_strdup(a, name), err);
+	GT_NEW_STR(out->name, gt_arena_printf(a, "%.*s", (int)strlen(name) - 4, name), err);
 	GT_NEW_STR(out->path, gt_arena_strdup(a, path), err);
 	GT_TRY(summary(a, path, &out->summary, err));
 	GT_TRY(gt_conf_load(path, NULL, 0, &c, err));

@@ -15,7 +15,6 @@ wrong() {
 	grep -q "^try 'gtrain .*-h'$" "$tmp/err" || fail "${name}_hint" 'no hint to the help'
 }
 
-wrong no_command 'expected a command'
 wrong unknown_command "unknown command 'frobnicate'" frobnicate
 wrong near_command "unknown command 'rnu'; did you mean 'run'?" rnu "$cfg"
 wrong near_command2 "did you mean 'inspect'?" insepct x

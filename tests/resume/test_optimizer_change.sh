@@ -42,14 +42,18 @@ done
 # The optimizer of a group; a group that is frozen from now on, and one that is trained from now on.
 change() { # NAME STATUS TEXT BEFORE AFTER
 	rm -rf "$tmp/g"
-	"$gtrain" run "$tmp/tiny.cfg" -q -o "$tmp/g" -s train.epochs=1 -s "train.groups=$4" >/dev/null 2>"$tmp/err" || fail "$1" "$(cat "$tmp/err")"
+	"$gtrain" run "$tmp/tiny.cfg" -q -o "$tmp/g" -s train.epochs=1 -s "train.groups=$4" >/dev/null 2>"$tmp/err" ||
+		fail "$1" "$(cat "$tmp/err")"
 	run resume "$tmp/g" -q -s train.epochs=2 -s "train.groups=$5"
 	if [ "$rc" = "$2" ] && { [ "$2" = 0 ] || grep -qF -- "$3" "$tmp/err"; }; then pass "$1"; else fail "$1" "$rc $(cat "$tmp/err")"; fi
 }
 group() { echo "({ match = \"*.bias\"; optimizer = { type = \"$1\"; lr = 0.01; }; })"; }
-change group_type 78 'train.groups[0].optimizer.type: the optimizer of fc.bias was "adam" (exp_avg, exp_avg_sq) in' "$(group adam)" "$(group sgd)"
+change group_type 78 \
+	'train.groups[0].optimizer.type: the optimizer of fc.bias was "adam" (exp_avg, exp_avg_sq) in' "$(group adam)" "$(group sgd)"
 change group_same 0 '' "$(group adam)" "$(group adam)"
-change group_gone 78 'train.optimizer.type: the optimizer of fc.bias was "adam" (exp_avg, exp_avg_sq) in' "$(group adam)" '()'
-change group_unfrozen 78 'train.groups: the optimizer of fc.bias was frozen (no state) in' '({ match = "*.bias"; frozen = true; })' "$(group adam)"
+change group_gone 78 \
+	'train.optimizer.type: the optimizer of fc.bias was "adam" (exp_avg, exp_avg_sq) in' "$(group adam)" '()'
+change group_unfrozen 78 \
+	'train.groups: the optimizer of fc.bias was frozen (no state) in' '({ match = "*.bias"; frozen = true; })' "$(group adam)"
 change group_frozen 0 '' "$(group adam)" '({ match = "*.bias"; frozen = true; })'
 change group_unfrozen_without_state 0 '' '({ match = "*.bias"; frozen = true; })' '()'

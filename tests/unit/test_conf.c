@@ -333,7 +333,8 @@ TEST(conf_synonyms)
 		struct gt_err e = {0};
 		enum gt_code code = gt_conf_load_text("t.cfg", BASE, strlen(BASE), &cases[i].set, 1, &c, &e);
 		size_t n = strlen(e.msg), end = strlen(cases[i].end);
-		CHECK_MSG(code == GT_ECONFIG && !c && n > end && !strcmp(e.msg + n - end, cases[i].end), "%s gave %d: %s", cases[i].set, code, e.msg);
+		CHECK_MSG(code == GT_ECONFIG && !c && n > end && !strcmp(e.msg + n - end, cases[i].end), "%s gave %d: %s", cases[i].set,
+		          code, e.msg);
 		gt_conf_free(c);
 	}
 }

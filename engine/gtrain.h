@@ -468,6 +468,7 @@ struct gt_eval_result {
 	int64_t samples;
 	double loss, acc, top5, seconds; /* scores as in struct gt_scores; duration of the evaluation in seconds */
 	int64_t step;                    /* number of optimizer steps after which the checkpoint was saved */
+	int64_t classes;                 /* number of classes between which the model chooses; 0: not known */
 	struct gt_class_report *report;  /* NULL: none was requested, or the targets are columns of numbers */
 	struct gt_value_report *value_report; /* the report, if they are */
 	struct gt_arena *arena;          /* owns this struct and the report */

@@ -86,18 +86,31 @@ mkdir -p deep && cp tiny.cfg deep/part.cfg
 
 # A run that is not there: what was expected, and the runs that are near.
 run eval runs/none
-[ "$rc" = 66 ] && grep -q 'runs/none: expected the directory of a run or a checkpoint, but this does not exist; runs near here: by-[a-z]*, by-' err &&
-	pass no_run || fail no_run "$rc $(cat err)"
+text='runs/none: expected the directory of a run or a checkpoint, but this does not exist; runs near here: by-[a-z]*, by-'
+[ "$rc" = 66 ] && grep -q "$text" err && pass no_run || fail no_run "$rc $(cat err)"
 mkdir runs && mv by-ranks runs/one && mv by-pipe runs/two
 for c in 'eval fmnist_mlp' 'predict fmnist_mlp x.png' 'inspect fmnist_mlp' 'export fmnist_mlp -o x' 'resume fmnist_mlp' 'eval runs/none' \
 	'eval runs' 'eval fmnist_mlp/step-00000003'; do
 	# shellcheck disable=SC2086
 	run $c
-	[ "$rc" = 66 ] && grep -q 'runs near here: runs/[a-z]*, runs/[a-z]*$' err && pass "near_${c// /_}" || fail "near_${c// /_}" "$rc $(cat err)"
+	[ "$rc" = 66 ] && grep -q 'runs near here: runs/[a-z]*, runs/[a-z]*$' err && pass "near_${c// /_}" ||
+		fail "near_${c// /_}" "$rc $(cat err)"
 done
 (cd deep && "$gtrain" eval runs/none 2>err)
 grep -q 'this does not exist; `gtrain run CFG` writes such a directory, by default runs/NAME' deep/err && pass near_none ||
 	fail near_none "$(cat deep/err)"
+
+# Small losses, and scores that say nothing.
+run eval runs/one
+[ "$rc" = 0 ] && ! grep -q top-5 out && pass top5_of_four || fail top5_of_four "$(cat out)"
+sed 's/classes = 4/classes = 6/; s/out = 4/out = 6/' tiny.cfg >six.cfg
+run run six.cfg "${quick[@]}" -o six
+run eval six
+[ "$rc" = 0 ] && grep -q 'top-5 [01]\.' out && pass top5_of_six || fail top5_of_six "$(cat out)"
+sed 's/classes = 4/classes = 2/; s/out = 4/out = 2/; s/epochs = 2/epochs = 60/; s/lr = 0.01/lr = 2.0/' tiny.cfg >small.cfg
+run run small.cfg -o small
+[ "$rc" = 0 ] && grep -q '^epoch 60/60  train acc 1.0000 loss 0.000[0-9]\{4\}  test acc' err && ! grep -q 'loss 0.0000  ' err && pass small_loss ||
+	fail small_loss "$(tail -n 5 err)"
 
 # --new writes beside a directory that exists, with ranks too.
 ok=1
@@ -106,11 +119,13 @@ for i in 1 2 3; do
 	[ "$rc" = 0 ] || ok=0
 done
 run run tiny.cfg "${quick[@]}" -o mine/ --new --nproc 2 -s parallel.mode=ddp --max-restarts 1
-[ $ok$rc = 10 ] && [ "$(echo mine*/latest)" = 'mine-2/latest mine-3/latest mine-4/latest mine/latest' ] && pass new || fail new "$(ls) $(cat err)"
+[ $ok$rc = 10 ] && [ "$(echo mine*/latest)" = 'mine-2/latest mine-3/latest mine-4/latest mine/latest' ] && pass new ||
+	fail new "$(ls) $(cat err)"
 run run tiny.cfg "${quick[@]}" -o mine
 [ "$rc" = 73 ] && grep -q 'use another directory with --new or --out DIR' err && pass new_named || fail new_named "$rc $(cat err)"
 gives new_smoke 64 err '--new and --smoke do not go together' run tiny.cfg --new --smoke
 
 # A run that diverges says what to do.
 run run tiny.cfg -q -o away -s train.optimizer.lr=1e38
-[ "$rc" = 3 ] && grep -q 'diverged at step' err && grep -q '^try a lower train.optimizer.lr' err && pass diverged || fail diverged "$rc $(cat err)"
+[ "$rc" = 3 ] && grep -q 'diverged at step' err && grep -q '^try a lower train.optimizer.lr' err && pass diverged ||
+	fail diverged "$rc $(cat err)"

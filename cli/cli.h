@@ -139,6 +139,12 @@ enum gt_code gt_out_finish(struct gt_cli *cli, struct gt_err *err); /* flushes s
 void gt_out_csv(struct gt_cli *cli, const char *text);
 /* Returns the number of columns to use on stdout: $COLUMNS, the width of the terminal, or 80. */
 int gt_out_columns(void);
+bool gt_out_terminal(void); /* whether lines on stdout have this width: it is a terminal, or $COLUMNS says how wide it is */
+/* Prints a text at column `indent`, where the cursor is, broken at spaces so that no line ends after column `width` unless one word does;
+ * further lines begin at `indent`. */
+void gt_out_words(struct gt_cli *cli, const char *text, int indent, int width);
+/* Prints a message on stderr like gt_cli_note, broken at spaces if stderr is a terminal, for sentences without commands to copy. */
+void gt_cli_note_words(struct gt_cli *cli, const char *text);
 /* Writes a line to stderr. Control characters are replaced by '?', because names can come from files that are hostile to terminals. */
 void gt_cli_note(struct gt_cli *cli, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void gt_cli_warn(struct gt_cli *cli, const char *text);

@@ -10,23 +10,7 @@ void gt_out_wrapped(struct gt_cli *cli, const char *head, int indent, const char
 	gt_out(cli, "%s%*s", head, gt_text_width(head) < indent ? indent - gt_text_width(head) : 0, "");
 	if (gt_text_width(head) >= indent)
 		gt_out(cli, "\n%*s", indent, "");
-	int col = indent;
-	for (const char *p = text; *p;) {
-		char word[512];
-		size_t len = strcspn(p, " ");
-		snprintf(word, sizeof word, "%.*s", (int)len, p);
-		int wide = gt_text_width(word);
-		if (col > indent && col + 1 + wide > width) {
-			gt_out(cli, "\n%*s", indent, "");
-			col = indent;
-		} else if (col > indent) {
-			gt_out(cli, " ");
-			col++;
-		}
-		gt_out(cli, "%s", word);
-		col += wide;
-		p += len + (p[len] == ' ');
-	}
+	gt_out_words(cli, text, indent, width);
 	gt_out(cli, "\n");
 }
 

@@ -91,6 +91,8 @@ static void word(const char *w, size_t n, bool macro_line)
 			i += 2;
 		} else
 			fputc(w[i], out);
+		if (w[i] == '|' && i + 1 < n) /* a page of 80 columns breaks a list of values here */
+			fputs("\\:", out);
 	}
 }
 

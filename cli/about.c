@@ -19,7 +19,8 @@ enum gt_code gt_cli_version(struct gt_cli *cli, struct gt_err *err)
 	struct gt_build_info b;
 	char parts[64];
 	gt_build_info(&b);
-	snprintf(parts, sizeof parts, "%s%s%s%s", b.cpu ? ", cpu" : "", b.cuda ? ", cuda" : "", b.gloo ? ", gloo" : "", b.fetch ? ", fetch" : "");
+	snprintf(parts, sizeof parts, "%s%s%s%s", b.cpu ? ", cpu" : "", b.cuda ? ", cuda" : "", b.gloo ? ", gloo" : "",
+	         b.fetch ? ", fetch" : "");
 	const char *has = *parts ? parts + 2 : "none";
 	if (cli->args.json) {
 		struct gt_json *j = &cli->json;

@@ -186,7 +186,7 @@ const char *gt_units_si(char *buf, double v, const char *unit); /* 102.8 MFLOP *
 const char *gt_units_seconds(char *buf, double s);             /* 4.1 s, 2 min 05 s, 1 h 02 min */
 const char *gt_units_clock(char *buf, double s);               /* 0:07, 12:34, 1:02:34, 3 d 04 h */
 const char *gt_units_number(char *buf, double v);              /* 0.001, 3e-05: at most four significant digits */
-const char *gt_units_loss(char *buf, double v);                 /* 2.3026, 0.3301, 0.01234, 8.300e-05, 2.7e+29: at least four digits that tell */
+const char *gt_units_loss(char *buf, double v);                 /* 2.3026, 0.3301, 0.01234, 8.300e-05, 2.7e+29 */
 
 /* ---- shared by commands --------------------------------------------------------------------------------------------------- */
 /* Loads the config that the first operand names, and applies options such as --set and --nproc to it. */

@@ -106,8 +106,8 @@ static enum gt_code find_path(struct gt_cli *cli, const char *name, const char *
 	return GT_OK;
 }
 
-/* Sets *fd to a descriptor of the config if the operand is standard input or a pipe, else to -1. A rank gets the text that the process which
- * started it has read, because a pipe can be read once. */
+/* Sets *fd to a descriptor of the config if the operand is standard input or a pipe, else to -1. A rank gets the text that the process
+ * which started it has read, because a pipe can be read once. */
 static enum gt_code open_stream(struct gt_cli *cli, const char *name, int *fd, struct gt_err *err)
 {
 	const char *given = getenv(STREAM_FD);
@@ -119,7 +119,8 @@ static enum gt_code open_stream(struct gt_cli *cli, const char *name, int *fd, s
 		*fd = (int)strtol(given, NULL, 10);
 		if (*fd > 2 && fstat(*fd, &st) == 0 && S_ISREG(st.st_mode))
 			return GT_OK;
-		return gt_fail(err, GT_EUSAGE, STREAM_FD "=%.20s in the environment is not the file that gtrain passes on; unset the variable", given);
+		return gt_fail(err, GT_EUSAGE, STREAM_FD "=%.20s in the environment is not the file that gtrain passes on; unset the variable",
+		               given);
 	}
 	if (!stream)
 		return GT_OK;

@@ -96,7 +96,9 @@ static bool is_about(const struct topic *t, const char *path)
 	size_t n = strlen(t->word);
 	bool begins = strncmp(path, t->word, n) == 0;
 	const char *last = strrchr(path, '.');
-	return t->match == WHOLE ? begins && !path[n] : t->match == BELOW ? begins && strchr(".[", path[n]) : !strcmp(last ? last + 1 : path, t->word);
+	if (t->match == LAST)
+		return strcmp(last ? last + 1 : path, t->word) == 0;
+	return begins && (t->match == WHOLE ? !path[n] : strchr(".[", path[n]) != NULL);
 }
 
 static void explain(void *user, const struct gt_schema_key *key)

@@ -69,7 +69,7 @@ static const struct {
 	{"sweep", NULL, "start a run for each value, as in: for lr in 1e-3 3e-3; do gtrain run CFG -s train.optimizer.lr=$lr -o runs/lr-$lr; "
 	                "done"},
 	{"serve", NULL, "gtrain has no server; `gtrain predict RUN FILE... --json` prints predictions"},
-	{"finetune", NULL, "`gtrain init PATH --pretrained FILE` writes a config that does, and `gtrain run CFG --init FILE` starts from weights"},
+	{"finetune", NULL, "`gtrain init PATH --pretrained FILE` writes a config for it; `gtrain run CFG --init FILE` starts from weights"},
 };
 
 enum gt_code gt_command_unknown(const char *name, struct gt_err *err)

@@ -19,7 +19,8 @@ const struct gt_option gt_global_options[] = {
 	{"no-progress", 0, GT_OPTION_FLAG, GLOBAL(no_progress), NULL, GT_COMPLETE_NONE, NULL, 0, 0, "print no progress line and no periodic "
 	 "lines"},
 	{"help", 'h', GT_OPTION_FLAG, GLOBAL(help), NULL, GT_COMPLETE_NONE, NULL, 0, 0, "print this help"},
-	{"version", 0, GT_OPTION_FLAG, GLOBAL(version), NULL, GT_COMPLETE_NONE, NULL, 0, 0, "print the version, and how and where gtrain was built"},
+	{"version", 0, GT_OPTION_FLAG, GLOBAL(version), NULL, GT_COMPLETE_NONE, NULL, 0, 0, "print the version, and how "
+	 "gtrain was built"},
 	{0},
 };
 

@@ -55,7 +55,7 @@ complete -c gtrain -s v -l verbose -d 'report more details'
 complete -c gtrain -l color -x -a 'auto always never' -d 'use of colours: auto, always or never'
 complete -c gtrain -l no-progress -d 'print no progress line and no periodic lines'
 complete -c gtrain -s h -l help -d 'print this help'
-complete -c gtrain -l version -d 'print the version, and how and where gtrain was built'
+complete -c gtrain -l version -d 'print the version, and how gtrain was built'
 
 complete -c gtrain -n 'test (count (__gtrain_words_typed)) = 0' -a run -d 'train the model that a config file describes'
 complete -c gtrain -n '__gtrain_is run' -s s -l set -x -a '(__gtrain_keys)' -d 'set a key of the config, for example train.epochs=3; can be repeated'

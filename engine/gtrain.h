@@ -43,8 +43,8 @@ void gt_conf_free(struct gt_conf *c);
 /* Returns the number of ranks on each host that the config requests: 1 in mode "single" and if parallel.nproc is "auto". */
 int gt_conf_world(const struct gt_conf *c);
 
-/* Finds a directory for a new run: `out` or, if it is NULL, the config's checkpoint.dir; if that exists, the first of DIR-2, DIR-3, ... that
- * does not. GT_EUSAGE: several processes would choose, each for itself: nnodes > 1, or another program started this one as a rank. */
+/* Finds a directory for a new run: `out` or, if it is NULL, the config's checkpoint.dir; if that exists, the first of DIR-2, DIR-3, ...
+ * that does not. GT_EUSAGE: several processes would choose, each for itself: nnodes > 1, or another program started this one as a rank. */
 enum gt_code gt_run_new_dir(const struct gt_conf *c, const char *out, int nnodes, struct gt_arena *a, const char **dir, struct gt_err *err);
 
 /* ---- configs that come with gtrain ------------------------------------------------------------------------------------------ */

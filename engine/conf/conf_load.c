@@ -21,8 +21,8 @@ static enum gt_code read_tree(struct gt_reading *rd, const char *const *sets, in
 }
 
 /* Loads the n bytes of text, or, if text is NULL, the file c->path with the descriptor fd, or -1; collects errors. */
-static enum gt_code load(struct gt_conf *c, const char *text, size_t n, int fd, const char *const *sets, int nsets, struct gt_problems *errors,
-                         struct gt_err *err)
+static enum gt_code load(struct gt_conf *c, const char *text, size_t n, int fd, const char *const *sets, int nsets,
+                         struct gt_problems *errors, struct gt_err *err)
 {
 	struct gt_reading rd = {.arena = c->arena, .conf = c, .errors = errors};
 	struct gt_clean clean;

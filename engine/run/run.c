@@ -219,7 +219,7 @@ static enum gt_code open_files(const struct job *j, struct gt_trainer *t, struct
 	if (damaged)
 		snprintf(say->damaged, sizeof say->damaged, "%s/metrics.jsonl: removed %lld damaged line%s", j->dir, (long long)damaged,
 		         damaged == 1 ? "" : "s");
-	return gt_file_replace(config, 0600, j->c->text, strlen(j->c->text), err);
+	return gt_file_replace(config, 0666, j->c->text, strlen(j->c->text), err);
 }
 
 static enum gt_code train(const struct job *j, struct gt_trainer *t, struct gt_err *err)

@@ -296,8 +296,8 @@ enum gt_code gt_run_new_dir(const struct gt_conf *c, const char *out, int nnodes
 	struct stat st;
 	GT_TRY(gt_team_world(NULL, &w, err));
 	if (nnodes > 1 || w.world > 1)
-		return gt_fail(err, GT_EUSAGE, "--new: expected one process that chooses the directory, got %s; write --out DIR", nnodes > 1 ? "several "
-		               "hosts" : "ranks that another program started");
+		return gt_fail(err, GT_EUSAGE, "--new: expected one process that chooses the directory, got %s; write --out DIR",
+		               nnodes > 1 ? "several hosts" : "ranks that another program started");
 	if (!*base)
 		return gt_fail(err, GT_EUSAGE, "--new: expected a directory in checkpoint.dir or --out, got none");
 	size_t n = strlen(base);

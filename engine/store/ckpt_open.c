@@ -197,7 +197,8 @@ static enum gt_code take_newest(struct search *s, const struct gt_ckpt_entry *e,
 	}
 	char near[512];
 	return code == GT_EDATA ? gt_fail(err, code, "%s: every checkpoint is damaged, the newest: %s", s->dir, s->first.msg)
-	                        : gt_fail(err, code, "%s: there is no checkpoint%s", s->dir, err ? gt_ckpt_near(s->dir, near, sizeof near) : "");
+	                        : gt_fail(err, code, "%s: there is no checkpoint%s", s->dir,
+	                                  err ? gt_ckpt_near(s->dir, near, sizeof near) : "");
 }
 
 static enum gt_code open_latest(struct search *s, struct gt_ckpt **out, struct gt_err *err)
@@ -316,7 +317,8 @@ static enum gt_code absent_step(const char *path, struct gt_err *err)
 	gt_ckpt_name_parse(name, &step);
 	char near[512];
 	if (gt_path_parent(dir, path, NULL) || gt_ckpt_scan(dir, false, &e, &n, NULL))
-		return gt_fail(err, GT_ENOINPUT, "%s: expected a checkpoint, but this does not exist%s", path, gt_ckpt_near(dir, near, sizeof near));
+		return gt_fail(err, GT_ENOINPUT, "%s: expected a checkpoint, but this does not exist%s", path,
+		               gt_ckpt_near(dir, near, sizeof near));
 	enum gt_code code = no_step(dir, step, e, n, err);
 	free(e);
 	return code;

@@ -28,8 +28,8 @@ check_tree() { # NAME: the binary $gtrain finds the configs
 	# A name with .cfg or a slash is a file: another network and other data must not take the place of one that is missing.
 	for name in mnist_ddp.cfg ./mnist_ddp.cfg configs/mnist_ddp.cfg; do
 		run check "$name"
-		[ "$rc" = 66 ] && [ ! -s out ] && grep -qF "$name: there is no such file; a config of this name comes with gtrain: write mnist_ddp to \
-use it" err && pass "$1_$name" || fail "$1_$name" "status $rc: $(cat err)"
+		[ "$rc" = 66 ] && [ ! -s out ] && grep -qF "$name: there is no such file; a config of this name comes with gtrain: write" err &&
+			pass "$1_$name" || fail "$1_$name" "status $rc: $(cat err)"
 	done
 }
 
@@ -42,13 +42,15 @@ mkdir here && cp tiny.cfg here/mnist_ddp.cfg
 # A path is taken as it is.
 (cd here && "$gtrain" check mnist_dpd.cfg >out 2>err)
 grep -qF 'mnist_dpd.cfg: there is no such file; did you mean mnist_ddp.cfg?' here/err && pass near_file || fail near_file "$(cat here/err)"
-(cd here && "$gtrain" check mnist_ddp >out 2>err) && grep -q 'using' here/err && pass name_is_no_file || fail name_is_no_file "$(cat here/err)"
+(cd here && "$gtrain" check mnist_ddp >out 2>err) && grep -q 'using' here/err && pass name_is_no_file ||
+	fail name_is_no_file "$(cat here/err)"
 (cd here && mv mnist_ddp.cfg mine.cfg && "$gtrain" check mine >out 2>err)
 grep -qF 'mine: there is no such file; did you mean mine.cfg?' here/err && pass name_of_file || fail name_of_file "$(cat here/err)"
 run check ../configs/mnist_ddp.cfg
 [ "$rc" = 66 ] && pass no_parents || fail no_parents "status $rc"
 run run mnist_dpd.cfg
-[ "$rc" = 66 ] && grep -qF 'did you mean mnist_ddp, a config that comes with gtrain?' err && pass near_name || fail near_name "status $rc: $(cat err)"
+[ "$rc" = 66 ] && grep -qF 'did you mean mnist_ddp, a config that comes with gtrain?' err && pass near_name ||
+	fail near_name "status $rc: $(cat err)"
 run run quux.cfg
 [ "$rc" = 66 ] && grep -qF 'gtrain configs' err && pass unknown_name || fail unknown_name "status $rc: $(cat err)"
 # Ranks, which this program starts again by its own command line, find it too.

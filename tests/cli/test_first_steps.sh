@@ -1,5 +1,5 @@
 #!/bin/bash
-# What a newcomer types first: gtrain alone, verbs of other programs, help on keys, a config from a pipe, a run that is not there, --version.
+# What a newcomer types first: gtrain alone, verbs of other programs, help on keys, a config from a pipe, a run that is absent, --version.
 # tests/run: beside others
 # shellcheck disable=SC2015
 # shellcheck source=tests/cli/cli.sh
@@ -10,7 +10,8 @@ quick=(-q -s train.epochs=1)
 
 # gtrain alone lists the commands, as an error.
 run
-[ "$rc" = 64 ] && [ ! -s out ] && [ "$(grep -c '^  [a-z-]* ' err)" = "$(commands | wc -l)" ] && grep -q 'expected a command' err && pass alone ||
+[ "$rc" = 64 ] && [ ! -s out ] && [ "$(grep -c '^  [a-z-]* ' err)" = "$(commands | wc -l)" ] && grep -q 'expected a command' err &&
+	pass alone ||
 	fail alone "$rc $(cat out err)"
 
 # Verbs of other programs.
@@ -51,7 +52,8 @@ wide=$("$gtrain" help model | awk 'length > 80 && / .* / { print; exit }' | grep
 
 # The version is the first line; the rest is what a report of a fault needs.
 run --version
-[ "$rc" = 0 ] && head -n 1 out | grep -qx 'gtrain [0-9.]*' && [ "$(grep -cE '^(commit|compiler|libraries|plugins|processor) +[^ ]' out)" = 5 ] &&
+[ "$rc" = 0 ] && head -n 1 out | grep -qx 'gtrain [0-9.]*' &&
+	[ "$(grep -cE '^(commit|compiler|libraries|plugins|processor) +[^ ]' out)" = 5 ] &&
 	grep -q 'oneDNN [0-9]' out && grep -q 'zlib [0-9]' out && pass version || fail version "$rc $(cat out err)"
 if commit=$(git -C "$src" rev-parse --short=12 HEAD 2>/dev/null) && [ "$(git -C "$src" rev-parse --show-toplevel)" -ef "$src" ] &&
 	[ "$gtrain" -nt "$src/.git/HEAD" ]; then

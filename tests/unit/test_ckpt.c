@@ -104,10 +104,12 @@ TEST(ckpt_round_trip)
 	CHECK(open_step(dir, "x", &code, &e) == -1 && code == GT_EUSAGE);
 	CHECK(open_step(in(dir, "nowhere"), "latest", &code, &e) == -1 && code == GT_ENOINPUT);
 	CHECK(open_step(in(dir, ".lock"), "latest", &code, &e) == -1 && code == GT_EDATA);
-	CHECK(!stat(dir, &st) && (st.st_mode & 0777) == 0700);
-	CHECK(!stat(in(dir, "step-00000001"), &st) && (st.st_mode & 0777) == 0700);
-	CHECK(!stat(in(dir, "step-00000001/model.safetensors"), &st) && (st.st_mode & 0777) == 0600);
-	CHECK(!stat(in(dir, "step-00000001/manifest.json"), &st) && (st.st_mode & 0777) == 0600);
+	mode_t mask = umask(0);
+	umask(mask);
+	CHECK(!stat(dir, &st) && (st.st_mode & 0777) == (0777 & ~mask));
+	CHECK(!stat(in(dir, "step-00000001"), &st) && (st.st_mode & 0777) == (0777 & ~mask));
+	CHECK(!stat(in(dir, "step-00000001/model.safetensors"), &st) && (st.st_mode & 0777) == (0666 & ~mask));
+	CHECK(!stat(in(dir, "step-00000001/manifest.json"), &st) && (st.st_mode & 0777) == (0666 & ~mask));
 	CHECK(entries(dir, "tmp-") == 0 && entries(dir, "step-") == 5);
 }
 

@@ -79,6 +79,36 @@ else
 	echo "not ok no_folder_killed_ranks: $(last) $(ls -AR "$tmp/u")"
 fi
 rm -rf "$tmp/u"
+# The space of the disk: compared with the bytes of a checkpoint before the first step.
+run run "$tmp/t.cfg" -o "$tmp/size"
+bytes=$(du -bs "$tmp/size/latest/" | cut -f 1)
+"${CC:-gcc}" -O1 -shared -fPIC -D_GNU_SOURCE "$(dirname "$0")/small_disk.c" -o "$tmp/small_disk.so" -ldl || exit 1
+disk() { # NAME STATUS TEXT BYTES ARGS...
+	local name=$1 status=$2 text=$3 free=$4
+	shift 4
+	mkdir "$tmp/u"
+	LD_PRELOAD=$tmp/small_disk.so SMALL_DISK=$free timeout 20 "$GTRAIN" run "$tmp/t.cfg" -o "$tmp/u/a" "$@" >"$tmp/out" 2>"$tmp/log"
+	if [ $? = "$status" ] && if [ "$text" ]; then grep -q "$text" "$tmp/log"; else ! grep -q 'on disk' "$tmp/log"; fi &&
+		{ [ "$status" = 0 ] || [ -z "$(ls -A "$tmp/u")" ]; }; then
+		ok "$name"
+	else
+		echo "not ok $name: $(cat "$tmp/log") $(ls -AR "$tmp/u")"
+	fi
+	rm -rf "$tmp/u"
+}
+needs="u/a: a checkpoint needs .* ([0-9]* bytes), but only .* ($((bytes - 4096)) bytes) are free on this disk"
+disk disk_full 74 "$needs" $((bytes - 4096))
+said=$(sed -n 's/.* needs .* (\([0-9]*\) bytes), but.*/\1/p' "$tmp/log")
+if [ "$said" -ge $((bytes - 4096)) ] && [ "$said" -le $((bytes + 32768)) ]; then
+	ok disk_bytes
+else
+	echo "not ok disk_bytes: $said, not $bytes"
+fi
+disk disk_full_dry 74 "$needs" $((bytes - 4096)) --dry-run
+disk disk_full_dry_ranks 74 "$needs" $((bytes - 4096)) --dry-run -s parallel.mode=ddp --nproc 2
+disk disk_full_ranks 74 "$needs" $((bytes - 4096)) -s parallel.mode=ddp --nproc 2
+disk disk_keep 0 'warning: .*u/a: up to 4 checkpoints of .* (checkpoint.keep = 3) and need .*, but only' $((bytes * 3)) -s train.epochs=6
+disk disk_enough 0 '' $((bytes * 8 + 100000)) -s train.epochs=6
 mkdir "$tmp/u" "$tmp/u/empty" "$tmp/u/other"
 touch "$tmp/u/other/file"
 for d in empty other other/new; do run run "$tmp/t.cfg" -o "$tmp/u/$d" --init "$tmp/nowhere"; done

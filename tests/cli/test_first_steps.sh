@@ -56,7 +56,7 @@ run --version
 	[ "$(grep -cE '^(commit|compiler|libraries|plugins|processor) +[^ ]' out)" = 5 ] &&
 	grep -q 'oneDNN [0-9]' out && grep -q 'zlib [0-9]' out && pass version || fail version "$rc $(cat out err)"
 if commit=$(git -C "$src" rev-parse --short=12 HEAD 2>/dev/null) && [ "$(git -C "$src" rev-parse --show-toplevel)" -ef "$src" ] &&
-	[ "$gtrain" -nt "$src/.git/HEAD" ]; then
+	[ "$(stat -c %Y "$gtrain")" -ge "$(git -C "$src" log -1 --format=%ct)" ]; then
 	grep -q "^commit  *$commit" out && pass version_commit || fail version_commit "$(grep commit out), not $commit"
 else
 	skip version_commit 'the sources are no git tree, or the program is older than its commit'

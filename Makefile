@@ -91,6 +91,13 @@ $(BUILD)/dnnl-version: FORCE
 $(call obj,$(CPU_SRC)): $(BUILD)/dnnl-version
 .PHONY: FORCE
 
+# The commit for `gtrain --version`, written when it changes; empty without git, as in an archive of the sources.
+$(BUILD)/commit: FORCE
+	@mkdir -p $(@D)
+	@scripts/commit.sh $@
+$(BUILD)/obj/cli/about.o: XFLAGS += -DGT_COMMIT='"$(shell cat $(BUILD)/commit)"'
+$(BUILD)/obj/cli/about.o: $(BUILD)/commit
+
 $(BUILD)/libgtrain.a: $(LIB_OBJ)
 	@rm -f $@
 	$(call said,AR,$@)

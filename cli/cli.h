@@ -47,7 +47,7 @@ struct gt_args {
 	const char *color;
 
 	struct gt_strlist sets, lists, targets;
-	bool dry_run, strict, data, verify, smoke, report, csv;
+	bool dry_run, strict, data, verify, smoke, report, csv, fresh;
 	const char *out, *device, *init, *from, *mode, *card, *split, *dir, *url;
 	double time_limit, lr_from, lr_to;
 	const char *master_addr, *token_file;
@@ -115,7 +115,15 @@ const char *gt_cli_nearest(const char *word, const char *const *candidates, int 
 double gt_cli_duration_parse(const char *s);
 
 /* ---- help.c ------------------------------------------------------------------------------------------------------------- */
+/* Prints `head` and, from column `indent` on, text, broken at spaces so that no line is wider than `width` columns unless one word is. If
+ * head is too long, the text begins on the next line. */
+void gt_out_wrapped(struct gt_cli *cli, const char *head, int indent, const char *text, int width);
 void gt_help_program(struct gt_cli *cli);
+/* Explains the config keys that a topic names: a key by its path, all keys of a group, or all keys with this last word. Returns the number
+ * of keys. */
+int gt_help_key(struct gt_cli *cli, const char *topic);
+/* about.c. Prints the version, and how and where the program was built. */
+enum gt_code gt_cli_version(struct gt_cli *cli, struct gt_err *err);
 void gt_help_command(struct gt_cli *cli, const struct gt_command *c);
 
 /* ---- output.c: stdout and stderr ----------------------------------------------------------------------------------------- */
@@ -133,6 +141,12 @@ enum gt_code gt_out_finish(struct gt_cli *cli, struct gt_err *err); /* flushes s
 void gt_out_csv(struct gt_cli *cli, const char *text);
 /* Returns the number of columns to use on stdout: $COLUMNS, the width of the terminal, or 80. */
 int gt_out_columns(void);
+bool gt_out_terminal(void); /* whether lines on stdout have this width: it is a terminal, or $COLUMNS says how wide it is */
+/* Prints a text at column `indent`, where the cursor is, broken at spaces so that no line ends after column `width` unless one word does;
+ * further lines begin at `indent`. */
+void gt_out_words(struct gt_cli *cli, const char *text, int indent, int width);
+/* Prints a message on stderr like gt_cli_note, broken at spaces if stderr is a terminal, for sentences without commands to copy. */
+void gt_cli_note_words(struct gt_cli *cli, const char *text);
 /* Writes a line to stderr. Control characters are replaced by '?', because names can come from files that are hostile to terminals. */
 void gt_cli_note(struct gt_cli *cli, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void gt_cli_warn(struct gt_cli *cli, const char *text);
@@ -175,14 +189,13 @@ const char *gt_units_si(char *buf, double v, const char *unit); /* 102.8 MFLOP *
 const char *gt_units_seconds(char *buf, double s);             /* 4.1 s, 2 min 05 s, 1 h 02 min */
 const char *gt_units_clock(char *buf, double s);               /* 0:07, 12:34, 1:02:34, 3 d 04 h */
 const char *gt_units_number(char *buf, double v);              /* 0.001, 3e-05: at most four significant digits */
-const char *gt_units_loss(char *buf, double v);                 /* 0.3301; 2.7e+29 where training diverges */
+const char *gt_units_loss(char *buf, double v);                 /* 2.3026, 0.3301, 0.01234, 8.300e-05, 2.7e+29 */
 
 /* ---- shared by commands --------------------------------------------------------------------------------------------------- */
 /* Loads the config that the first operand names, and applies options such as --set and --nproc to it. */
 enum gt_code gt_cli_conf(struct gt_cli *cli, struct gt_conf **out, struct gt_err *err);
-/* cmd_configs.c. Finds the file of an operand CFG: the file with this name or, if there is none, the config of this name that comes with
- * gtrain; in the second case it prints the path. */
-enum gt_code gt_cli_config_path(struct gt_cli *cli, const char *name, const char **path, struct gt_err *err);
+/* Returns GT_ENOINPUT for a name of which there is neither a file nor a config that comes with gtrain, and suggests a similar one. */
+enum gt_code gt_cli_no_config(struct gt_cli *cli, const char *name, struct gt_err *err);
 /* Copies the options about ranks to *o, with the command lines that start and restart ranks. */
 enum gt_code gt_cli_ranks(struct gt_cli *cli, struct gt_run_opts *o, struct gt_err *err);
 /* Prints the report of `gtrain check`. */

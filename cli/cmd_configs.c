@@ -2,34 +2,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
-
-static enum gt_code unknown(struct gt_cli *cli, const char *name, struct gt_err *err)
-{
-	struct gt_bundled *rows;
-	const char **names = NULL;
-	int n;
-	GT_TRY(gt_bundled_list(cli->arena, &rows, &n, err));
-	GT_NEW(names, cli->arena, n + 1, err);
-	for (int i = 0; i < n; i++)
-		names[i] = rows[i].name;
-	const char *near = gt_cli_nearest(name, names, n);
-	return gt_fail(err, GT_ENOINPUT, "%.200s: there is no such file, and gtrain has no config of this name; %s%s%s", name,
-	               near ? "did you mean " : "`gtrain configs` lists its configs", near ? near : "", near ? "?" : "");
-}
-
-enum gt_code gt_cli_config_path(struct gt_cli *cli, const char *name, const char **path, struct gt_err *err)
-{
-	*path = name;
-	if (strchr(name, '/') || !access(name, F_OK) || errno != ENOENT)
-		return GT_OK;
-	GT_TRY(gt_bundled_find(cli->arena, name, path, err));
-	if (!*path)
-		return unknown(cli, name, err);
-	if (!cli->link && !cli->args.quiet)
-		gt_cli_note(cli, "there is no file %s; using %s", name, *path);
-	return GT_OK;
-}
 
 /* Prints a config with its comments, as a start for a new one. */
 static enum gt_code print_file(struct gt_cli *cli, const char *name, struct gt_err *err)
@@ -39,7 +11,7 @@ static enum gt_code print_file(struct gt_cli *cli, const char *name, struct gt_e
 	size_t n;
 	GT_TRY(gt_bundled_find(cli->arena, name, &path, err));
 	if (!path)
-		return unknown(cli, name, err);
+		return gt_cli_no_config(cli, name, err);
 	FILE *f = fopen(path, "re");
 	if (!f)
 		return gt_fail(err, GT_ENOINPUT, "%s: %s", path, strerror(errno));
@@ -86,9 +58,9 @@ const struct gt_command gt_cmd_configs = {
 	.operands = "[NAME]",
 	.summary = "list the configs that come with gtrain, or print one",
 	.about = "Lists the configs that come with gtrain. Commands that take a config find these by\n"
-	         "name if the working directory has no file of that name. With NAME, prints that\n"
-	         "config, for example as a start for one of your own.",
-	.example = "gtrain configs fmnist_mlp.cfg >mine.cfg",
+	         "name, without .cfg, if the working directory has no file of that name. With NAME,\n"
+	         "prints that config, for example as a start for one of your own.",
+	.example = "gtrain configs fmnist_mlp >mine.cfg",
 	.max_operands = 1,
 	.first = GT_COMPLETE_BUNDLED,
 	.options = (const struct gt_option[]){{0}},

@@ -42,7 +42,7 @@ static enum gt_code print(struct gt_cli *cli, const struct gt_eval_result *r, st
 	char acc[48] = "", top5[48] = "", samples[GT_UNITS], step[GT_UNITS], took[GT_UNITS], loss[GT_UNITS];
 	if (!isnan(r->acc))
 		snprintf(acc, sizeof acc, "accuracy %.4f  ", r->acc);
-	if (!isnan(r->top5))
+	if (!isnan(r->top5) && (!r->classes || r->classes > 5)) /* of five classes, the label is always among the first five */
 		snprintf(top5, sizeof top5, "top-5 %.4f  ", r->top5);
 	gt_out(cli, "%s %s%sloss %s  (%s samples, step %s, %s)\n", r->split, acc, top5, gt_units_loss(loss, r->loss),
 	       gt_units_count(samples, r->samples), gt_units_count(step, r->step), gt_units_seconds(took, r->seconds));

@@ -65,7 +65,7 @@ static enum gt_code fetch(struct gt_cli *cli, struct gt_err *err)
 		snprintf(list + len, sizeof list - len, "%s%s", i ? ", " : "", known[i]);
 	}
 	if (!found) {
-		const char *near = gt_cli_nearest(name, known, n);
+		const char *near = gt_fetch_near(name);
 		if (near)
 			return gt_fail(err, GT_EUSAGE, "unknown dataset '%.60s'; did you mean '%s'?", name, near);
 		return gt_fail(err, GT_EUSAGE, "unknown dataset '%.60s'; known datasets: %s", name, list);

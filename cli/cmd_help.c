@@ -1,4 +1,5 @@
 #include "commands.h"
+#include <string.h>
 
 static enum gt_code help(struct gt_cli *cli, struct gt_err *err)
 {
@@ -6,19 +7,26 @@ static enum gt_code help(struct gt_cli *cli, struct gt_err *err)
 		gt_help_program(cli);
 		return GT_OK;
 	}
-	const struct gt_command *c = gt_command_find(cli->args.operands.v[0]);
+	const char *topic = cli->args.operands.v[0];
+	const struct gt_command *c = gt_command_find(topic);
+	if (!c && gt_help_key(cli, topic))
+		return GT_OK;
+	if (!c && strchr(topic, '.'))
+		return gt_fail(err, GT_EUSAGE, "unknown key '%.60s'; `gtrain help train` explains all keys of a group, and gtrain.cfg(5) all keys",
+		               topic);
 	if (!c)
-		return gt_command_unknown(cli->args.operands.v[0], err);
+		return gt_command_unknown(topic, err);
 	gt_help_command(cli, c);
 	return GT_OK;
 }
 
 const struct gt_command gt_cmd_help = {
 	.name = "help",
-	.operands = "[COMMAND]",
-	.summary = "explain gtrain or a command",
-	.about = "Prints the same text as 'gtrain COMMAND -h'.",
-	.example = "gtrain help run",
+	.operands = "[COMMAND|KEY]",
+	.summary = "explain gtrain, a command or a key of a config",
+	.about = "Explains a command, as 'gtrain COMMAND -h' does, or keys of a config: one key by its\n"
+	         "path, all keys of a group, or all keys with this last word.",
+	.example = "gtrain help train.schedule",
 	.max_operands = 1,
 	.first = GT_COMPLETE_COMMAND,
 	.run = help,

@@ -33,7 +33,7 @@ static enum gt_code init(struct gt_cli *cli, struct gt_err *err)
 	if (!out)
 		gt_out(cli, "%s", text);
 	else
-		code = gt_file_replace(out, 0644, text, strlen(text), err);
+		code = gt_file_replace(out, 0666, text, strlen(text), err);
 	free(text);
 	if (code == GT_OK && out && !a->quiet) {
 		char program[1024], file[1024];

@@ -1,11 +1,14 @@
 #include "commands.h"
 #include "progress.h"
+#include <string.h>
 
 static const struct gt_option options[] = {
 	GT_OPT_SET,
 	{"dry-run", 'n', GT_OPTION_FLAG, GT_OFFSET(dry_run), NULL, GT_COMPLETE_NONE, NULL, 0, 0,
 	 "do all that a run does before its first step, fail where it would fail, and report as 'gtrain check' does; train nothing"},
 	{"out", 'o', GT_OPTION_STRING, GT_OFFSET(out), "DIR", GT_COMPLETE_DIR, NULL, 0, 0, "directory of the run, instead of checkpoint.dir"},
+	{"new", 0, GT_OPTION_FLAG, GT_OFFSET(fresh), NULL, GT_COMPLETE_NONE, NULL, 0, 0,
+	 "if the directory of the run exists, write a new one beside it: DIR-2, DIR-3, ..."},
 	{"smoke", 0, GT_OPTION_FLAG, GT_OFFSET(smoke), NULL, GT_COMPLETE_NONE, NULL, 0, 0,
 	 "test the config: run a few steps, an evaluation, a checkpoint, and a resume that must give the same bits"},
 	GT_OPT_DEVICE,
@@ -25,6 +28,28 @@ static enum gt_code dry_run(struct gt_cli *cli, struct gt_conf *conf, struct gt_
 	return gt_cli_report(cli, conf, a->nnodes > 1 ? nproc * (int)a->nnodes : nproc, err);
 }
 
+/* Chooses the directory of a run with --new. Ranks, which get the command line of this process, get the choice as its last --out. */
+static enum gt_code choose_new(struct gt_cli *cli, struct gt_conf *conf, struct gt_err *err)
+{
+	struct gt_args *a = &cli->args;
+	char **argv;
+	int n = 0, k = 0;
+	if (a->smoke)
+		return gt_fail(err, GT_EUSAGE, "--new and --smoke do not go together, because a smoke test keeps no run");
+	if (cli->link)
+		return GT_OK;
+	GT_TRY(gt_run_new_dir(conf, a->out, (int)a->nnodes, cli->arena, &a->out, err));
+	for (; cli->argv[n]; n++)
+		;
+	GT_NEW(argv, cli->arena, n + 2, err);
+	for (; cli->argv[k] && strcmp(cli->argv[k], "--"); k++)
+		argv[k] = cli->argv[k];
+	GT_NEW_STR(argv[k], gt_arena_printf(cli->arena, "--out=%s", a->out), err);
+	memcpy(argv + k + 1, cli->argv + k, (size_t)(n - k) * sizeof *argv);
+	cli->argv = argv;
+	return GT_OK;
+}
+
 static enum gt_code run(struct gt_cli *cli, struct gt_err *err)
 {
 	const struct gt_args *a = &cli->args;
@@ -34,8 +59,10 @@ static enum gt_code run(struct gt_cli *cli, struct gt_err *err)
 	if (a->dry_run && a->smoke)
 		return gt_fail(err, GT_EUSAGE, "--smoke and --dry-run do not go together, because a smoke test trains");
 	GT_TRY(gt_cli_conf(cli, &conf, err));
-	enum gt_code code;
-	if (a->smoke) {
+	enum gt_code code = a->fresh ? choose_new(cli, conf, err) : GT_OK;
+	if (code != GT_OK) {
+		;
+	} else if (a->smoke) {
 		code = gt_cli_smoke(cli, conf, err);
 	} else if (a->dry_run) {
 		code = dry_run(cli, conf, err);

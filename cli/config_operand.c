@@ -1,6 +1,133 @@
-/* Loads the config of an operand CFG with the options --set, --nproc, --mode and --out. */
+/* The operand CFG: a file, a pipe or standard input, or the name of a config that comes with gtrain. Loads it with the options --set,
+ * --nproc, --mode and --out. */
 #include "cli.h"
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define STREAM_FD "GTRAIN_CONFIG_FD" /* the environment variable that passes the config of a pipe to ranks */
+
+static bool is_file_name(const char *name)
+{
+	size_t n = strlen(name);
+	return strchr(name, '/') || (n > 4 && strcmp(name + n - 4, ".cfg") == 0);
+}
+
+/* Returns the config in the folder of `path` whose name is similar to its name, or NULL. The result is a path in the same folder. */
+static enum gt_code similar_file(struct gt_cli *cli, const char *path, const char **out, struct gt_err *err)
+{
+	enum { MAX = 256 };
+	const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path, *dir = ".", *found[MAX];
+	int n = 0;
+	*out = NULL;
+	if (slash)
+		GT_NEW_STR(dir, gt_arena_printf(cli->arena, "%.*s", slash > path ? (int)(slash - path) : 1, path), err);
+	DIR *d = opendir(dir);
+	if (!d)
+		return GT_OK;
+	enum gt_code code = GT_OK;
+	for (struct dirent *e; code == GT_OK && n < MAX && (e = readdir(d));)
+		if (e->d_name[0] != '.' && is_file_name(e->d_name) && !(found[n++] = gt_arena_strdup(cli->arena, e->d_name)))
+			code = gt_fail_memory(err, 0);
+	closedir(d);
+	GT_TRY(code);
+	const char *near = gt_cli_nearest(base, found, n);
+	if (near)
+		GT_NEW_STR(*out, gt_arena_printf(cli->arena, "%.*s%s", (int)(base - path), path, near), err);
+	return GT_OK;
+}
+
+/* Returns the name, of those of the configs that come with gtrain, that is similar to the first n bytes of a name, or NULL. */
+static enum gt_code similar_bundled(struct gt_cli *cli, const char *name, int n, const char **out, struct gt_err *err)
+{
+	struct gt_bundled *rows;
+	const char **names, *word;
+	int count;
+	*out = NULL;
+	if (gt_bundled_list(cli->arena, &rows, &count, NULL) != GT_OK)
+		return GT_OK;
+	GT_NEW(names, cli->arena, count + 1, err);
+	GT_NEW_STR(word, gt_arena_printf(cli->arena, "%.*s", n, name), err);
+	for (int i = 0; i < count; i++)
+		names[i] = rows[i].name;
+	*out = gt_cli_nearest(word, names, count);
+	return GT_OK;
+}
+
+/* Fails for a file name of which there is no file. */
+static enum gt_code no_file(struct gt_cli *cli, const char *name, struct gt_err *err)
+{
+	const char *base = strrchr(name, '/') ? strrchr(name, '/') + 1 : name, *near, *bundled;
+	GT_TRY(similar_file(cli, name, &near, err));
+	if (near)
+		return gt_fail(err, GT_ENOINPUT, "%.200s: there is no such file; did you mean %.200s?", name, near);
+	GT_TRY(gt_bundled_find(cli->arena, base, &bundled, err));
+	int len = (int)strlen(base) - (is_file_name(base) ? 4 : 0);
+	if (bundled)
+		return gt_fail(err, GT_ENOINPUT, "%.200s: there is no such file; a config of this name comes with gtrain: write %.*s to use it, or "
+		               "`gtrain configs %.*s >%.*s.cfg` to copy it", name, len, base, len, base, len, base);
+	GT_TRY(similar_bundled(cli, base, len, &bundled, err));
+	if (bundled)
+		return gt_fail(err, GT_ENOINPUT, "%.200s: there is no such file; did you mean %s, a config that comes with gtrain?", name, bundled);
+	return gt_fail(err, GT_ENOINPUT, "%.200s: there is no such file; `gtrain configs` lists the configs that come with gtrain, and `gtrain "
+	               "init PATH` writes one for your data", name);
+}
+
+enum gt_code gt_cli_no_config(struct gt_cli *cli, const char *name, struct gt_err *err)
+{
+	const char *near, *file;
+	GT_NEW_STR(file, gt_arena_printf(cli->arena, "%s.cfg", name), err);
+	if (!access(file, F_OK))
+		return gt_fail(err, GT_ENOINPUT, "%.200s: there is no such file; did you mean %.200s?", name, file);
+	GT_TRY(similar_bundled(cli, name, (int)strlen(name) - (is_file_name(name) && !strchr(name, '/') ? 4 : 0), &near, err));
+	return gt_fail(err, GT_ENOINPUT, "%.200s: there is no such file, and gtrain has no config of this name; %s%s%s", name,
+	               near ? "did you mean " : "`gtrain configs` lists its configs", near ? near : "", near ? "?" : "");
+}
+
+/* Finds the file of an operand: the file with this name or, for a name without a slash and without .cfg, the config of this name that comes
+ * with gtrain. In the second case it prints the path. */
+static enum gt_code find_path(struct gt_cli *cli, const char *name, const char **path, struct gt_err *err)
+{
+	*path = name;
+	if (!access(name, F_OK) || errno != ENOENT)
+		return GT_OK;
+	if (is_file_name(name))
+		return no_file(cli, name, err);
+	GT_TRY(gt_bundled_find(cli->arena, name, path, err));
+	if (!*path)
+		return gt_cli_no_config(cli, name, err);
+	if (!cli->link && !cli->args.quiet)
+		gt_cli_note(cli, "there is no file %s; using %s", name, *path);
+	return GT_OK;
+}
+
+/* Sets *fd to a descriptor of the config if the operand is standard input or a pipe, else to -1. A rank gets the text that the process
+ * which started it has read, because a pipe can be read once. */
+static enum gt_code open_stream(struct gt_cli *cli, const char *name, int *fd, struct gt_err *err)
+{
+	const char *given = getenv(STREAM_FD);
+	struct stat st;
+	char number[16];
+	bool stream = strcmp(name, "-") == 0 || (stat(name, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode));
+	*fd = -1;
+	if (given && (cli->link || strcmp(name, "-") == 0)) {
+		*fd = (int)strtol(given, NULL, 10);
+		if (*fd > 2 && fstat(*fd, &st) == 0 && S_ISREG(st.st_mode))
+			return GT_OK;
+		return gt_fail(err, GT_EUSAGE, STREAM_FD "=%.20s in the environment is not the file that gtrain passes on; unset the variable",
+		               given);
+	}
+	if (!stream)
+		return GT_OK;
+	GT_TRY(gt_conf_keep_stream(name, fd, err));
+	snprintf(number, sizeof number, "%d", *fd);
+	return setenv(STREAM_FD, number, 1) ? gt_fail_memory(err, 0) : GT_OK;
+}
 
 enum gt_code gt_cli_conf(struct gt_cli *cli, struct gt_conf **out, struct gt_err *err)
 {
@@ -18,9 +145,12 @@ enum gt_code gt_cli_conf(struct gt_cli *cli, struct gt_conf **out, struct gt_err
 	if (a->mode)
 		GT_NEW_STR(sets[n++], gt_arena_printf(cli->arena, "parallel.mode=%s", a->mode), err);
 	struct gt_problems errors = {.arena = cli->arena};
-	const char *path;
-	GT_TRY(gt_cli_config_path(cli, a->operands.v[0], &path, err));
-	enum gt_code code = gt_conf_load_all(path, sets, n, &errors, out, err);
+	const char *path = "-";
+	int fd;
+	GT_TRY(open_stream(cli, a->operands.v[0], &fd, err));
+	if (fd < 0)
+		GT_TRY(find_path(cli, a->operands.v[0], &path, err));
+	enum gt_code code = fd < 0 ? gt_conf_load_all(path, sets, n, &errors, out, err) : gt_conf_load_fd(fd, "-", sets, n, &errors, out, err);
 	/* main() reports the last error. In a rank, the launcher has reported the others. */
 	for (int i = 0; code == GT_ECONFIG && i + 1 < errors.n && !cli->link; i++)
 		gt_cli_complain(cli, errors.v[i].text);

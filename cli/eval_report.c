@@ -230,11 +230,12 @@ static enum gt_code pairs(struct gt_cli *cli, const struct gt_class_report *r, i
 enum gt_code gt_cli_class_text(struct gt_cli *cli, const struct gt_class_report *r, struct gt_err *err)
 {
 	int width = gt_out_columns();
+	char loss[GT_UNITS];
 	GT_TRY(scores(cli, r, width, err));
 	gt_out(cli, "\n");
 	if (r->several)
 		gt_out(cli, "all labels correct %.4f  ", r->accuracy);
-	gt_out(cli, "log loss %.4f", r->log_loss);
+	gt_out(cli, "log loss %s", gt_units_loss(loss, r->log_loss));
 	if (!isnan(r->auc))
 		gt_out(cli, "  ROC AUC %.4f", r->auc);
 	gt_out(cli, "\n");

@@ -5,30 +5,22 @@
 #define INDENT 28 /* column of the help of an option */
 #define WIDTH 80
 
+void gt_out_wrapped(struct gt_cli *cli, const char *head, int indent, const char *text, int width)
+{
+	gt_out(cli, "%s%*s", head, gt_text_width(head) < indent ? indent - gt_text_width(head) : 0, "");
+	if (gt_text_width(head) >= indent)
+		gt_out(cli, "\n%*s", indent, "");
+	gt_out_words(cli, text, indent, width);
+	gt_out(cli, "\n");
+}
+
 static void option_line(struct gt_cli *cli, const struct gt_option *o)
 {
 	char left[64];
 	int n = o->letter ? snprintf(left, sizeof left, "  -%c, --%s", o->letter, o->name) : snprintf(left, sizeof left, "      --%s", o->name);
 	if (o->arg)
 		snprintf(left + n, sizeof left - (size_t)n, " %s", o->arg);
-	gt_out(cli, "%-*s", INDENT, left);
-	if (strlen(left) >= INDENT)
-		gt_out(cli, "\n%*s", INDENT, "");
-	int col = INDENT;
-	for (const char *p = o->help; *p;) { /* wrapped at words */
-		int len = (int)strcspn(p, " ");
-		if (col > INDENT && col + 1 + len > WIDTH) {
-			gt_out(cli, "\n%*s", INDENT, "");
-			col = INDENT;
-		} else if (col > INDENT) {
-			gt_out(cli, " ");
-			col++;
-		}
-		gt_out(cli, "%.*s", len, p);
-		col += len;
-		p += len + (p[len] == ' ');
-	}
-	gt_out(cli, "\n");
+	gt_out_wrapped(cli, left, INDENT, o->help, WIDTH);
 }
 
 static void heading(struct gt_cli *cli, const char *text)
@@ -45,7 +37,8 @@ void gt_help_program(struct gt_cli *cli)
 	heading(cli, "options of every command");
 	for (const struct gt_option *o = gt_global_options; o->name; o++)
 		option_line(cli, o);
-	gt_out(cli, "\n'gtrain COMMAND -h' explains a command; gtrain(1) and gtrain.cfg(5) are the manual.\n");
+	gt_out(cli, "\n'gtrain COMMAND -h' explains a command, and 'gtrain help train.epochs' a key of a config;\n"
+	            "gtrain(1) and gtrain.cfg(5) are the manual.\n");
 }
 
 /* Prints "usage: gtrain run [-n] [-o DIR] [-s KEY=VALUE]... CFG", wrapped at the width of the help. */
@@ -89,4 +82,47 @@ void gt_help_command(struct gt_cli *cli, const struct gt_command *c)
 		heading(cli, "example");
 		gt_out(cli, "  %s\n", c->example);
 	}
+}
+
+struct topic {
+	struct gt_cli *cli;
+	const char *word;
+	int found;
+	enum { WHOLE, BELOW, LAST } match;
+};
+
+static bool is_about(const struct topic *t, const char *path)
+{
+	size_t n = strlen(t->word);
+	bool begins = strncmp(path, t->word, n) == 0;
+	const char *last = strrchr(path, '.');
+	if (t->match == LAST)
+		return strcmp(last ? last + 1 : path, t->word) == 0;
+	return begins && (t->match == WHOLE ? !path[n] : strchr(".[", path[n]) != NULL);
+}
+
+static void explain(void *user, const struct gt_schema_key *key)
+{
+	struct topic *t = user;
+	if (!is_about(t, key->path))
+		return;
+	if (t->found++)
+		gt_out(t->cli, "\n");
+	gt_out(t->cli, "%s%s%s\n", gt_style(t->cli->color_out, GT_STYLE_BOLD), key->path, gt_style(t->cli->color_out, GT_STYLE_NONE));
+	const char *const rows[][2] = {{"value", key->type}, {"range", key->range}, {"default", *key->def ? key->def : "none: it is required"},
+	                               {"about", key->help}};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		char head[16];
+		snprintf(head, sizeof head, "  %s", rows[i][0]);
+		if (*rows[i][1])
+			gt_out_wrapped(t->cli, head, 11, rows[i][1], WIDTH);
+	}
+}
+
+int gt_help_key(struct gt_cli *cli, const char *topic)
+{
+	struct topic t = {.cli = cli, .word = topic};
+	for (t.match = WHOLE; t.match <= LAST && !t.found; t.match++)
+		gt_schema_each(explain, &t);
+	return t.found;
 }

@@ -1,5 +1,4 @@
 #include "cli.h"
-#include "base/version.h"
 #include "commands.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -24,8 +23,61 @@ const struct gt_command *gt_command_find(const char *name)
 	return NULL;
 }
 
+/* Words that people type who know other programs, with what gtrain has. They come before similar words: "info" is not "init". */
+static const struct {
+	const char *word, *command; /* command: the command that does it; NULL: `advice` says what does */
+	const char *advice;
+} foreign[] = {
+	{"train", "run", NULL},
+	{"fit", "run", NULL},
+	{"start", "run", NULL},
+	{"continue", "resume", NULL},
+	{"restart", "resume", NULL},
+	{"test", "eval", NULL},
+	{"val", "eval", NULL},
+	{"validate", "eval", NULL},
+	{"evaluate", "eval", NULL},
+	{"score", "eval", NULL},
+	{"infer", "predict", NULL},
+	{"inference", "predict", NULL},
+	{"classify", "predict", NULL},
+	{"create", "init", NULL},
+	{"new", "init", NULL},
+	{"models", "configs", NULL},
+	{"examples", "configs", NULL},
+	{"download", "fetch", NULL},
+	{"datasets", "fetch", NULL},
+	{"benchmark", "bench", NULL},
+	{"profile", "bench", NULL},
+	{"convert", "export", NULL},
+	{"save", "export", NULL},
+	{"show", "inspect", NULL},
+	{"gpus", "devices", NULL},
+	{"doctor", "devices", NULL},
+	{"tune", "lr-find", NULL},
+	{"summary", "check", NULL},
+	{"lint", "check", NULL},
+	{"report", NULL, "`gtrain eval RUN --report` scores each class"},
+	{"plot", NULL, "RUN/metrics.jsonl has the curves of a run, and with log.tensorboard = true TensorBoard shows them"},
+	{"visualize", NULL, "RUN/metrics.jsonl has the curves of a run, and with log.tensorboard = true TensorBoard shows them"},
+	{"compare", NULL, "the last line of RUN/metrics.jsonl has the result of a run, as in: tail -qn 1 runs/*/metrics.jsonl"},
+	{"info", NULL, "`gtrain devices` shows this machine, `gtrain inspect RUN` a checkpoint, `gtrain --version` this build"},
+	{"version", NULL, "`gtrain --version` prints it"},
+	{"list", NULL, "`gtrain configs` lists the configs that come with gtrain; runs are folders in runs/"},
+	{"ls", NULL, "`gtrain configs` lists the configs that come with gtrain; runs are folders in runs/"},
+	{"runs", NULL, "runs are folders in runs/; `gtrain inspect RUN` shows one"},
+	{"sweep", NULL, "start a run for each value, as in: for lr in 1e-3 3e-3; do gtrain run CFG -s train.optimizer.lr=$lr -o runs/lr-$lr; "
+	                "done"},
+	{"serve", NULL, "gtrain has no server; `gtrain predict RUN FILE... --json` prints predictions"},
+	{"finetune", NULL, "`gtrain init PATH --pretrained FILE` writes a config for it; `gtrain run CFG --init FILE` starts from weights"},
+};
+
 enum gt_code gt_command_unknown(const char *name, struct gt_err *err)
 {
+	for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++)
+		if (strcmp(foreign[i].word, name) == 0)
+			return foreign[i].command ? gt_fail(err, GT_EUSAGE, "unknown command '%s'; did you mean '%s'?", name, foreign[i].command)
+			                          : gt_fail(err, GT_EUSAGE, "unknown command '%s'; %s", name, foreign[i].advice);
 	const char *names[32];
 	int n = 0;
 	for (; gt_commands[n] && n < 32; n++)
@@ -53,9 +105,12 @@ static enum gt_code dispatch(struct gt_cli *cli, int argc, char **argv, struct g
 	int pos = 1;
 	GT_TRY(gt_options_parse(cli, NULL, argv, argc, &pos, err));
 	gt_output_style(cli);
-	if (!cli->args.help && !cli->args.version) {
-		if (pos >= argc)
-			return gt_fail(err, GT_EUSAGE, "expected a command, got none");
+	if (!cli->args.version && pos >= argc && !cli->args.help) {
+		for (int i = 0; gt_commands[i] && !cli->args.json; i++) /* an error: not on standard output */
+			gt_cli_note(cli, "  %-12s%s", gt_commands[i]->name, gt_commands[i]->summary);
+		return gt_fail(err, GT_EUSAGE, "expected a command, got none");
+	}
+	if (!cli->args.version && pos < argc) { /* also after --help: `gtrain --help run` */
 		cli->command = gt_command_find(argv[pos]);
 		if (!cli->command)
 			return gt_command_unknown(argv[pos], err);
@@ -64,8 +119,8 @@ static enum gt_code dispatch(struct gt_cli *cli, int argc, char **argv, struct g
 		gt_output_style(cli);
 	}
 	if (cli->args.version)
-		gt_out(cli, "gtrain %s\n", GT_VERSION);
-	else if (cli->args.help && cli->command)
+		return gt_cli_version(cli, err);
+	if (cli->args.help && cli->command)
 		gt_help_command(cli, cli->command);
 	else if (cli->args.help)
 		gt_help_program(cli);
@@ -93,6 +148,8 @@ static int finish(struct gt_cli *cli, enum gt_code code, struct gt_err *err)
 		gt_cli_complain(cli, err->msg[0] ? err->msg : gt_code_text(code));
 	if (cli->link)
 		;
+	else if (code == GT_EDIVERGED && (cli->command == &gt_cmd_run || cli->command == &gt_cmd_resume))
+		gt_cli_note(cli, "try a lower train.optimizer.lr, which `gtrain lr-find CFG` suggests, or train.clip_norm = 1.0");
 	else if (code == GT_EUSAGE && cli->command)
 		gt_cli_note(cli, "try 'gtrain %s -h'", cli->command->name);
 	else if (code == GT_EUSAGE)

@@ -19,36 +19,10 @@ const struct gt_option gt_global_options[] = {
 	{"no-progress", 0, GT_OPTION_FLAG, GLOBAL(no_progress), NULL, GT_COMPLETE_NONE, NULL, 0, 0, "print no progress line and no periodic "
 	 "lines"},
 	{"help", 'h', GT_OPTION_FLAG, GLOBAL(help), NULL, GT_COMPLETE_NONE, NULL, 0, 0, "print this help"},
-	{"version", 0, GT_OPTION_FLAG, GLOBAL(version), NULL, GT_COMPLETE_NONE, NULL, 0, 0, "print the version"},
+	{"version", 0, GT_OPTION_FLAG, GLOBAL(version), NULL, GT_COMPLETE_NONE, NULL, 0, 0, "print the version, and how "
+	 "gtrain was built"},
 	{0},
 };
-
-/* Returns the optimal string alignment distance of a and b: insertions, deletions, replacements and swaps of neighbours. */
-static int distance(const char *a, const char *b)
-{
-	enum { MAX = 48 };
-	int d[3][MAX + 1];
-	int n = (int)strlen(a), m = (int)strlen(b);
-	if (n > MAX || m > MAX)
-		return MAX;
-	for (int j = 0; j <= m; j++)
-		d[0][j] = j;
-	for (int i = 1; i <= n; i++) {
-		int *row = d[i % 3], *up = d[(i - 1) % 3], *up2 = d[(i + 1) % 3];
-		row[0] = i;
-		for (int j = 1; j <= m; j++) {
-			int best = up[j - 1] + (a[i - 1] != b[j - 1]);
-			if (up[j] + 1 < best)
-				best = up[j] + 1;
-			if (row[j - 1] + 1 < best)
-				best = row[j - 1] + 1;
-			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] && up2[j - 2] + 1 < best)
-				best = up2[j - 2] + 1;
-			row[j] = best;
-		}
-	}
-	return d[n % 3][m];
-}
 
 const char *gt_cli_nearest(const char *word, const char *const *candidates, int n)
 {
@@ -58,7 +32,7 @@ const char *gt_cli_nearest(const char *word, const char *const *candidates, int 
 	const char *found = NULL, *begins = NULL, *within = NULL;
 	int nbegins = 0;
 	for (int i = 0; i < n; i++) {
-		int k = distance(word, candidates[i]);
+		int k = gt_word_distance(word, candidates[i]);
 		if (k < best && k < (int)strlen(candidates[i])) {
 			best = k;
 			found = candidates[i];
@@ -297,7 +271,7 @@ enum gt_code gt_options_parse(struct gt_cli *cli, const struct gt_command *c, ch
 {
 	struct gt_args *a = &cli->args;
 	bool only_operands = false;
-	for (; *pos < n && !a->help && !a->version; ++*pos) {
+	for (; *pos < n && !a->help; ++*pos) {
 		const char *w = words[*pos];
 		if (!only_operands && strcmp(w, "--") == 0) {
 			only_operands = true;

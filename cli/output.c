@@ -114,6 +114,12 @@ int gt_out_columns(void)
 	return ioctl(STDOUT_FILENO, TIOCGWINSZ, &ws) == 0 && ws.ws_col > 1 ? ws.ws_col : 80;
 }
 
+bool gt_out_terminal(void)
+{
+	const char *given = getenv("COLUMNS");
+	return (given && strtol(given, NULL, 10) > 0) || isatty(STDOUT_FILENO);
+}
+
 enum gt_code gt_out_finish(struct gt_cli *cli, struct gt_err *err)
 {
 	if (!cli->out_errno) {
@@ -180,6 +186,26 @@ void gt_cli_note(struct gt_cli *cli, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof text, fmt, ap);
 	va_end(ap);
+	put_err(cli, "", text);
+}
+
+void gt_cli_note_words(struct gt_cli *cli, const char *text)
+{
+	int columns = gt_status_columns();
+	char line[2048];
+	while (columns && gt_text_width(text) > columns) {
+		size_t n = 0; /* bytes before the last space that fits */
+		for (size_t i = 0, at = 0; text[i] && at <= (size_t)columns; i++) {
+			if (text[i] == ' ' && i)
+				n = i;
+			at += ((unsigned char)text[i] & 0xc0) != 0x80;
+		}
+		if (!n || n >= sizeof line)
+			break;
+		snprintf(line, sizeof line, "%.*s", (int)n, text);
+		put_err(cli, "", line);
+		text += n + 1;
+	}
 	put_err(cli, "", text);
 }
 

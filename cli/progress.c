@@ -212,7 +212,7 @@ void gt_progress_observe(void *user, const struct gt_event *ev)
 		break;
 	case GT_EV_START:
 		if (!a->quiet && !a->json && ev->text)
-			gt_cli_note(p->cli, "%s", ev->text);
+			gt_cli_note_words(p->cli, ev->text);
 		break;
 	case GT_EV_PRETRAINED:
 		if (!a->quiet && !a->json && ev->text)

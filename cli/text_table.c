@@ -4,6 +4,7 @@
 
 #define GAP 2
 #define MAX_COLS 12
+#define MIN_ROOM 20 /* columns below which a text is not broken into lines */
 
 struct gt_table_row {
 	const char *cell[MAX_COLS]; /* texts of the cells of a row; if all are NULL, the row is a horizontal rule */
@@ -90,9 +91,31 @@ void gt_table_rule(struct gt_table *t)
 	append(t);
 }
 
+void gt_out_words(struct gt_cli *cli, const char *text, int indent, int width)
+{
+	int col = indent;
+	for (const char *p = text; *p;) {
+		char word[512];
+		size_t len = strcspn(p, " ");
+		len = len < sizeof word ? len : sizeof word - 1;
+		snprintf(word, sizeof word, "%.*s", (int)len, p);
+		int wide = gt_text_width(word);
+		if (col > indent && col + 1 + wide > width) {
+			gt_out(cli, "\n%*s", indent, "");
+			col = indent;
+		} else if (col > indent) {
+			gt_out(cli, " ");
+			col++;
+		}
+		gt_out(cli, "%s", word);
+		col += wide;
+		p += len + (p[len] == ' ');
+	}
+}
+
 enum gt_code gt_table_print(struct gt_cli *cli, const struct gt_table *t, struct gt_err *err)
 {
-	int w[MAX_COLS] = {0}, total = -GAP;
+	int w[MAX_COLS] = {0}, total = -GAP, last = t->cols - 1;
 	if (t->no_memory)
 		return gt_fail_memory(err, 0);
 	for (int i = 0; i < t->rows; i++)
@@ -101,6 +124,11 @@ enum gt_code gt_table_print(struct gt_cli *cli, const struct gt_table *t, struct
 				w[c] = gt_text_width(t->row[i].cell[c]);
 	for (int c = 0; c < t->cols; c++)
 		total += w[c] + GAP;
+	/* On a terminal, texts in the last column are broken if the table is too wide. Programs that read a pipe get a line for each row. */
+	int indent = total - w[last], room = gt_out_columns() - indent;
+	bool wrap = t->align[last] == 'l' && total > indent + room && room >= MIN_ROOM && gt_out_terminal();
+	if (wrap)
+		total = indent + room;
 	for (int i = 0; i < t->rows; i++) {
 		const struct gt_table_row *r = &t->row[i];
 		if (!r->cell[0]) {
@@ -116,7 +144,10 @@ enum gt_code gt_table_print(struct gt_cli *cli, const struct gt_table *t, struct
 			int pad = w[c] - gt_text_width(r->cell[c]);
 			if (t->align[c] == 'r')
 				blank += pad;
-			if (*r->cell[c]) {
+			if (*r->cell[c] && wrap && c == last) {
+				gt_out(cli, "%*s", blank, "");
+				gt_out_words(cli, r->cell[c], indent, indent + room);
+			} else if (*r->cell[c]) {
 				gt_out(cli, "%*s%s", blank, "", r->cell[c]);
 				blank = 0;
 			}

@@ -97,7 +97,9 @@ const char *gt_units_number(char *buf, double v)
 
 const char *gt_units_loss(char *buf, double v)
 {
-	v = isnan(v) ? NAN : v; /* without its sign */
-	snprintf(buf, GT_UNITS, fabs(v) < 1e5 ? "%.4f" : "%.4g", v);
+	if (isnan(v)) /* printf would show its sign */
+		snprintf(buf, GT_UNITS, "nan");
+	else
+		snprintf(buf, GT_UNITS, fabs(v) >= 1e5 ? "%.4g" : fabs(v) < 0.1 && v != 0 ? "%#.4g" : "%.4f", v);
 	return buf;
 }

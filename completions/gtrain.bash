@@ -115,7 +115,7 @@ _gtrain()
 	case $command in
 	'') kind=command choices=$commands ;;
 	run)
-		options=' --set -s --dry-run -n --out -o --smoke --device --init --time-limit --nproc --nnodes --node-rank --master-addr --master-port --token-file --max-restarts'
+		options=' --set -s --dry-run -n --out -o --new --smoke --device --init --time-limit --nproc --nnodes --node-rank --master-addr --master-port --token-file --max-restarts'
 		((operand)) || kind='config' choices=''
 		;;
 	resume)

@@ -55,12 +55,13 @@ complete -c gtrain -s v -l verbose -d 'report more details'
 complete -c gtrain -l color -x -a 'auto always never' -d 'use of colours: auto, always or never'
 complete -c gtrain -l no-progress -d 'print no progress line and no periodic lines'
 complete -c gtrain -s h -l help -d 'print this help'
-complete -c gtrain -l version -d 'print the version'
+complete -c gtrain -l version -d 'print the version, and how gtrain was built'
 
 complete -c gtrain -n 'test (count (__gtrain_words_typed)) = 0' -a run -d 'train the model that a config file describes'
 complete -c gtrain -n '__gtrain_is run' -s s -l set -x -a '(__gtrain_keys)' -d 'set a key of the config, for example train.epochs=3; can be repeated'
 complete -c gtrain -n '__gtrain_is run' -s n -l dry-run -d 'do all that a run does before its first step, fail where it would fail, and report as \'gtrain check\' does; train nothing'
 complete -c gtrain -n '__gtrain_is run' -s o -l out -x -a '(__fish_complete_directories)' -d 'directory of the run, instead of checkpoint.dir'
+complete -c gtrain -n '__gtrain_is run' -l new -d 'if the directory of the run exists, write a new one beside it: DIR-2, DIR-3, ...'
 complete -c gtrain -n '__gtrain_is run' -l smoke -d 'test the config: run a few steps, an evaluation, a checkpoint, and a resume that must give the same bits'
 complete -c gtrain -n '__gtrain_is run' -l device -x -a '(__gtrain_words devices)' -d 'cpu, cuda or cuda:N, instead of the config\'s device'
 complete -c gtrain -n '__gtrain_is run' -l init -r -F -d 'read the initial weights from a safetensors file'
@@ -169,7 +170,7 @@ complete -c gtrain -n 'test (count (__gtrain_words_typed)) = 0' -a devices -d 'l
 complete -c gtrain -n 'test (count (__gtrain_words_typed)) = 0' -a completion -d 'print the completion script for a shell'
 complete -c gtrain -n '__gtrain_is completion eq 0' -a 'bash zsh fish'
 
-complete -c gtrain -n 'test (count (__gtrain_words_typed)) = 0' -a help -d 'explain gtrain or a command'
+complete -c gtrain -n 'test (count (__gtrain_words_typed)) = 0' -a help -d 'explain gtrain, a command or a key of a config'
 complete -c gtrain -n '__gtrain_is help eq 0' -a run
 complete -c gtrain -n '__gtrain_is help eq 0' -a resume
 complete -c gtrain -n '__gtrain_is help eq 0' -a check

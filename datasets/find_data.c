@@ -92,6 +92,10 @@ static enum gt_code not_found(const struct gt_dataset_spec *spec, const struct g
 		                              "their usual "
 		               "names; name such files in data.train and data.test",
 		               spec->root);
+	const char *near = gt_known_near(spec->name);
+	if (near)
+		return gt_fail(err, GT_ENOINPUT, "data.name: the dataset \"%.100s\" was not found in %s; did you mean \"%s\"? For your own "
+		               "data, write data.root, or data.format, data.train and data.test", spec->name, where, near);
 	return gt_fail(err, GT_ENOINPUT,
 	               "data.name: the dataset \"%.100s\" was not found in %s; known names are fashion-mnist, mnist, cifar10, cifar100 and "
 	               "synthetic; for your own data, write data.root, or data.format, data.train and data.test",

@@ -351,3 +351,9 @@ enum gt_code gt_gzfile_load(const struct gt_gzfile *f, uint8_t **out, uint64_t *
 	*size = made;
 	return GT_OK;
 }
+
+const char *gt_gzfile_libraries(char *buf, size_t size)
+{
+	snprintf(buf, size, "zlib %s, libdeflate %s", zlibVersion(), LIBDEFLATE_VERSION_STRING);
+	return buf;
+}

@@ -47,4 +47,7 @@ enum gt_code gt_gzfile_load(const struct gt_gzfile *f, uint8_t **out, uint64_t *
  * small pages takes more time for page faults than for the copy. */
 void *gt_big_alloc(size_t bytes);
 
+/* Returns "zlib 1.3.1, libdeflate 1.23", for `gtrain --version`. */
+const char *gt_gzfile_libraries(char *buf, size_t size);
+
 #endif

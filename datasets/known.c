@@ -1,5 +1,6 @@
 #include "known.h"
 #include <string.h>
+#include <strings.h>
 
 #define CIFAR "https://www.cs.toronto.edu/~kriz/"
 
@@ -75,4 +76,25 @@ const struct gt_known_dataset *gt_known_find(const char *name)
 		if (!strcmp(k->name, name))
 			return k;
 	return NULL;
+}
+
+const char *gt_known_near(const char *name)
+{
+	static const char *const words[][2] = {
+	    {"fmnist", "fashion-mnist"}, {"fashion", "fashion-mnist"}, {"kmnist", NULL}, {"emnist", NULL}, {"qmnist", NULL}, {"svhn", NULL},
+	    {"stl10", NULL},
+	};
+	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+		if (!strcasecmp(words[i][0], name))
+			return words[i][1];
+	int best = strlen(name) > 4 ? 1 + (int)strlen(name) / 5 : 0;
+	const char *found = NULL;
+	for (const struct gt_known_dataset *k = gt_known_datasets; k->name; k++) {
+		int d = gt_word_distance(name, k->name);
+		if (d < best || (d == best && !found)) {
+			best = d;
+			found = k->name;
+		}
+	}
+	return found;
 }

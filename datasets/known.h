@@ -35,6 +35,9 @@ struct gt_known_dataset {
 extern const struct gt_known_dataset gt_known_datasets[];
 /* Returns the row of the dataset with this name, or NULL if gtrain does not know the name. */
 const struct gt_known_dataset *gt_known_find(const char *name);
+/* Returns the name of the known dataset that a misspelled or abbreviated name means ("fmnist", "cifar-10"), or NULL. Names of other
+ * datasets, such as kmnist, mean none of them. */
+const char *gt_known_near(const char *name);
 
 /* ---- lib/gtrain/fetch.so -------------------------------------------------------------------------------------------------- */
 #define GT_FETCH_ABI 1

@@ -32,13 +32,24 @@ enum gt_code gt_conf_load(const char *path, const char *const *sets, int nsets, 
  * one. */
 enum gt_code gt_conf_load_all(const char *path, const char *const *sets, int nsets, struct gt_problems *errors, struct gt_conf **out,
                               struct gt_err *err);
+/* Loads a config like gt_conf_load_all, from the beginning of an open file. Names of files in it are relative to the working directory.
+ * label: its name in messages. */
+enum gt_code gt_conf_load_fd(int fd, const char *label, const char *const *sets, int nsets, struct gt_problems *errors,
+                             struct gt_conf **out, struct gt_err *err);
+/* Reads a config from standard input ("-") or a pipe, at most a little more than a config can have, and keeps it in memory behind a
+ * descriptor for gt_conf_load_fd, which processes that this one starts inherit. The caller closes it. */
+enum gt_code gt_conf_keep_stream(const char *path, int *fd, struct gt_err *err);
 void gt_conf_free(struct gt_conf *c);
 /* Returns the number of ranks on each host that the config requests: 1 in mode "single" and if parallel.nproc is "auto". */
 int gt_conf_world(const struct gt_conf *c);
 
+/* Finds a directory for a new run: `out` or, if it is NULL, the config's checkpoint.dir; if that exists, the first of DIR-2, DIR-3, ...
+ * that does not. GT_EUSAGE: several processes would choose, each for itself: nnodes > 1, or another program started this one as a rank. */
+enum gt_code gt_run_new_dir(const struct gt_conf *c, const char *out, int nnodes, struct gt_arena *a, const char **dir, struct gt_err *err);
+
 /* ---- configs that come with gtrain ------------------------------------------------------------------------------------------ */
 struct gt_bundled {
-	const char *name, *path; /* name of the file, such as "fmnist_mlp.cfg", and its path */
+	const char *name, *path; /* name of the file without ".cfg", such as "fmnist_mlp", and its path */
 	const char *dataset;     /* value of the key data.name */
 	const char *summary;     /* first sentence of the comment at the beginning of the file */
 };
@@ -460,6 +471,7 @@ struct gt_eval_result {
 	int64_t samples;
 	double loss, acc, top5, seconds; /* scores as in struct gt_scores; duration of the evaluation in seconds */
 	int64_t step;                    /* number of optimizer steps after which the checkpoint was saved */
+	int64_t classes;                 /* number of classes between which the model chooses; 0: not known */
 	struct gt_class_report *report;  /* NULL: none was requested, or the targets are columns of numbers */
 	struct gt_value_report *value_report; /* the report, if they are */
 	struct gt_arena *arena;          /* owns this struct and the report */
@@ -551,6 +563,14 @@ struct gt_device_row {
 };
 /* Lists the devices of all backends in at most cap rows. A backend without devices gets one row with usable = false. *n: number of rows. */
 enum gt_code gt_devices(struct gt_device_row *rows, int cap, int *n, struct gt_err *err);
+
+/* What this build has, for `gtrain --version`. */
+struct gt_build_info {
+	char libraries[320];  /* libraries and their versions: "oneDNN 2.6.3, zlib 1.2.13, …" */
+	char processor[128];  /* the processor as gt_devices names it */
+	bool cpu, cuda, gloo, fetch; /* whether the plugin of a backend, of communication between hosts, of downloads is installed */
+};
+void gt_build_info(struct gt_build_info *out);
 
 struct gt_bench_row {
 	char op[48], layer[64], impl[64];
@@ -658,5 +678,7 @@ enum gt_code gt_fetch(const char *dataset, const char *dir, const char *base_url
                       void (*progress)(void *user, const char *file, uint64_t done, uint64_t total), void *user, struct gt_err *err);
 /* Returns the name of dataset i, from 0, of those that gt_fetch can download; NULL after the last one. */
 const char *gt_fetch_name(int i);
+/* Returns the dataset that gt_fetch can download and that a misspelled or abbreviated name means, or NULL. */
+const char *gt_fetch_near(const char *name);
 
 #endif

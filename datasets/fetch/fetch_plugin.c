@@ -32,7 +32,7 @@ static enum gt_code make_dirs(const char *dir, size_t *made, struct gt_err *err)
 		if (end && end != '/')
 			continue;
 		*s = '\0';
-		if (!mkdir(path, 0755))
+		if (!mkdir(path, 0777))
 			*made = *made ? *made : strlen(path);
 		else if (errno != EEXIST)
 			return gt_fail(err, GT_ECANTCREAT, "%.500s: %s", path, strerror(errno));
@@ -183,7 +183,7 @@ static enum gt_code fetch_file(const struct fetch *f, const struct gt_known_file
 	}
 	char part[GT_FETCH_PATH + 300];
 	snprintf(part, sizeof part, "%s/%s.part", f->dir, file->name);
-	int fd = open(part, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0644);
+	int fd = open(part, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0666);
 	if (fd < 0)
 		return gt_fail(err, GT_ECANTCREAT, "%s: %s", part, strerror(errno));
 	enum gt_code rc = from_mirrors(f, file, fd, part, err);

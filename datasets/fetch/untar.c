@@ -117,7 +117,7 @@ static enum gt_code take(struct stream *s, const char *dir, const struct gt_know
 	struct gt_published *d = NULL;
 	snprintf(part, sizeof part, "%s/%s.part", dir, m->name);
 	snprintf(final, sizeof final, "%s/%s", dir, m->name);
-	int fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
+	int fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666);
 	if (fd < 0)
 		return gt_fail(err, GT_ECANTCREAT, "%s: %s", part, strerror(errno));
 	enum gt_code rc = m->sha256 ? gt_published_open(NULL, m->sha256, &d, err) : GT_OK;

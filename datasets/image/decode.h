@@ -85,4 +85,9 @@ enum gt_code gt_webp_head(const uint8_t *raw, size_t size, const char *name, str
 enum gt_code gt_webp_pixels(const uint8_t *raw, size_t size, const char *name, struct gt_image_scratch *s, struct gt_pixels *out,
                             struct gt_err *err);
 
+/* Each returns the name and version of a library, "libpng 1.6.37", for `gtrain --version`. */
+const char *gt_image_png_library(char *buf, size_t size);
+const char *gt_image_jpeg_library(char *buf, size_t size);
+const char *gt_image_webp_library(char *buf, size_t size);
+
 #endif

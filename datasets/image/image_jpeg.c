@@ -208,3 +208,18 @@ enum gt_code gt_jpeg_pixels(const char *name, const struct gt_decode_part *part,
 {
 	return read_pixels(s->jpeg, name, part, s, out, err);
 }
+
+#ifdef LIBJPEG_TURBO_VERSION
+#define LIBRARY_TEXT(version) #version
+#define LIBRARY(version) "libjpeg-turbo " LIBRARY_TEXT(version)
+#endif
+
+const char *gt_image_jpeg_library(char *buf, size_t size)
+{
+#ifdef LIBRARY
+	snprintf(buf, size, "%s", LIBRARY(LIBJPEG_TURBO_VERSION));
+#else
+	snprintf(buf, size, "libjpeg %d", JPEG_LIB_VERSION / 10);
+#endif
+	return buf;
+}

@@ -3,6 +3,7 @@
 #include "image/image_scratch.h"
 #include <png.h>
 #include <setjmp.h>
+#include <stdio.h>
 #include <string.h>
 
 struct source {
@@ -116,4 +117,10 @@ enum gt_code gt_png_pixels(const uint8_t *raw, size_t size, const char *name, st
 	if (png)
 		png_destroy_read_struct(&png, &info, NULL);
 	return rc;
+}
+
+const char *gt_image_png_library(char *buf, size_t size)
+{
+	snprintf(buf, size, "libpng %s", png_get_libpng_ver(NULL));
+	return buf;
 }

@@ -2,6 +2,7 @@
 #include "base/arena.h"
 #include "image/decode.h"
 #include "image/image_scratch.h"
+#include <stdio.h>
 #include <string.h>
 #include <webp/decode.h>
 
@@ -73,4 +74,11 @@ enum gt_code gt_webp_pixels(const uint8_t *raw, size_t size, const char *name, s
 	out->h = conf.input.height;
 	out->c = 3;
 	return GT_OK;
+}
+
+const char *gt_image_webp_library(char *buf, size_t size)
+{
+	int v = WebPGetDecoderVersion();
+	snprintf(buf, size, "libwebp %d.%d.%d", v >> 16, v >> 8 & 255, v & 255);
+	return buf;
 }

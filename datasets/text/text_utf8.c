@@ -1,5 +1,6 @@
 #include "text/text_utf8.h"
 #include <string.h>
+#include <stdio.h>
 #include <utf8proc.h>
 
 /* Reports byte i, which is not UTF-8, of a text. */
@@ -35,4 +36,10 @@ enum gt_code gt_utf8_check(const char *text, size_t n, struct gt_err *err)
 		}
 	}
 	return GT_OK;
+}
+
+const char *gt_text_library(char *buf, size_t size)
+{
+	snprintf(buf, size, "utf8proc %s", utf8proc_version());
+	return buf;
 }

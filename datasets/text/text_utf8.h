@@ -40,4 +40,7 @@ static inline int gt_is_ideograph(int32_t c)
 	                       (c >= 0x2a700 && c <= 0x2ceaf) || (c >= 0x2f800 && c <= 0x2fa1f));
 }
 
+/* Returns "utf8proc" and its version, for `gtrain --version`. */
+const char *gt_text_library(char *buf, size_t size);
+
 #endif

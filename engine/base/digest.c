@@ -57,3 +57,10 @@ void gt_digest_get(const struct gt_digest *d, char hex[GT_DIGEST_HEX])
 {
 	print(XXH3_128bits_digest(d->state), hex);
 }
+
+const char *gt_digest_library(char *buf, size_t size)
+{
+	unsigned v = XXH_versionNumber();
+	snprintf(buf, size, "xxHash %u.%u.%u", v / 10000, v / 100 % 100, v % 100);
+	return buf;
+}

@@ -19,4 +19,7 @@ void gt_digest_start(struct gt_digest *d);
 void gt_digest_add(struct gt_digest *d, const void *data, size_t n);
 void gt_digest_get(const struct gt_digest *d, char hex[GT_DIGEST_HEX]);
 
+/* Returns "xxHash" and its version, for `gtrain --version`. */
+const char *gt_digest_library(char *buf, size_t size);
+
 #endif

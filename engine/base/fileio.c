@@ -287,7 +287,7 @@ enum gt_code gt_lock_take(const char *path, int *fd, bool *held, long *holder, s
 	struct stat st;
 	*held = false;
 	*holder = 0;
-	*fd = open_again(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0600);
+	*fd = open_again(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0660); /* a stranger who may only read must not lock it */
 	if (*fd < 0)
 		return gt_fail(err, GT_ECANTCREAT, "%s: cannot create: %s", path, strerror(errno));
 	if (flock(*fd, LOCK_EX | LOCK_NB)) {
@@ -312,6 +312,8 @@ enum gt_code gt_lock_take(const char *path, int *fd, bool *held, long *holder, s
 	                                      : gt_file_write(*fd, path, text, (size_t)n, err);
 	if (code == GT_OK)
 		return GT_OK;
+	if (!fstat(*fd, &st) && !st.st_size) /* nobody else has used it, because this process has the lock */
+		unlink(path);
 	close(*fd);
 	*fd = -1;
 	if (err)

@@ -33,7 +33,8 @@ enum gt_code gt_file_temporary(char *buf, const char *path, struct gt_err *err);
 enum gt_code gt_file_create_temporary(char *buf, const char *path, unsigned mode, int *fd, struct gt_err *err);
 
 /* ---- open files ----------------------------------------------------------------------------------------------------------- */
-/* Creates a file for writing, with close-on-exec. mode: permissions, as for open(2). Fails if the name exists, even as a symbolic link. */
+/* Creates a file for writing, with close-on-exec. mode: permissions, as for open(2), which the umask limits. Fails if the name exists,
+ * even as a symbolic link. */
 enum gt_code gt_file_create(const char *path, unsigned mode, int *fd, struct gt_err *err);
 enum gt_code gt_file_write(int fd, const char *path, const void *data, size_t n, struct gt_err *err);
 /* Syncs and closes fd; closes it in any case. After a failure the content of the file is unknown: discard it, and do not sync it again. */
@@ -62,8 +63,8 @@ enum gt_code gt_file_rename(const char *from, const char *to, struct gt_err *err
 enum gt_code gt_link_replace(const char *target, const char *path, struct gt_err *err);
 
 /* ---- folders -------------------------------------------------------------------------------------------------------------- */
-/* Creates a folder and its parents with mode 0700, and syncs the parent of each new one. It is not an error if the folder exists. If
- * `existed` is not NULL, *existed becomes the length of the part of path that existed before; it is set on failure too. */
+/* Creates a folder and its parents with mode 0777 less the umask, and syncs the parent of each new one. It is not an error if the folder
+ * exists. If `existed` is not NULL, *existed becomes the length of the part of path that existed before; it is set on failure too. */
 enum gt_code gt_dir_make(const char *path, size_t *existed, struct gt_err *err);
 /* Removes the folders that gt_dir_make has made, from the last one on, as long as they are empty. Failures are ignored. */
 void gt_dir_unmake(const char *path, size_t existed);

@@ -18,7 +18,7 @@ static enum gt_code make_one(const char *path, bool *made, int *why, struct gt_e
 {
 	char parent[GT_PATH_SIZE];
 	struct stat st;
-	if (!mkdir(path, 0700)) {
+	if (!mkdir(path, 0777)) {
 		*made = true;
 		GT_TRY(gt_path_parent(parent, path, err));
 		return gt_dir_sync(parent, err);

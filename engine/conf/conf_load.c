@@ -2,10 +2,15 @@
 #include "conf/conf.h"
 #include "conf/schema.h"
 #include "conf/source_reader.h"
+#include "gtrain.h"
 #include "ir/op.h"
+#include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 /* Reads the whole tree. Collects errors in rd->errors. */
 static enum gt_code read_tree(struct gt_reading *rd, const char *const *sets, int nsets, struct gt_err *err)
@@ -20,6 +25,7 @@ struct source {
 	const char *path; /* the file; with text, its name in messages */
 	const char *text; /* n bytes; NULL: the text is that of the file */
 	size_t n;
+	int fd;           /* descriptor of the file, if text is NULL; -1: the file is opened by its path */
 	bool resolved;    /* gt_conf_load_resolved */
 	const char *const *sets;
 	int nsets;
@@ -32,7 +38,7 @@ static enum gt_code load(struct gt_conf *c, const struct source *s, struct gt_pr
 	struct gt_clean clean;
 	enum gt_code code =
 	    s->text ? gt_source_check_text(c->arena, c->path, 1, s->text, s->n, &clean, err)
-	            : gt_source_check_file(c->arena, c->path, &clean, err);
+	            : gt_source_check_file(c->arena, c->path, s->fd, &clean, err);
 	if (code == GT_OK)
 		code = gt_ctree_parse(c->arena, &clean, &rd.root, err);
 	gt_clean_free(&clean);
@@ -80,25 +86,57 @@ static enum gt_code open_conf(const struct source *s, struct gt_problems *errors
 
 enum gt_code gt_conf_load(const char *path, const char *const *sets, int nsets, struct gt_conf **out, struct gt_err *err)
 {
-	return open_conf(&(struct source){.path = path, .sets = sets, .nsets = nsets}, NULL, out, err);
+	return open_conf(&(struct source){.path = path, .fd = -1, .sets = sets, .nsets = nsets}, NULL, out, err);
 }
 
 enum gt_code gt_conf_load_all(const char *path, const char *const *sets, int nsets, struct gt_problems *errors, struct gt_conf **out,
                               struct gt_err *err)
 {
-	return open_conf(&(struct source){.path = path, .sets = sets, .nsets = nsets}, errors, out, err);
+	return open_conf(&(struct source){.path = path, .fd = -1, .sets = sets, .nsets = nsets}, errors, out, err);
+}
+
+enum gt_code gt_conf_load_fd(int fd, const char *label, const char *const *sets, int nsets, struct gt_problems *errors,
+                             struct gt_conf **out, struct gt_err *err)
+{
+	return open_conf(&(struct source){.path = label, .fd = fd, .sets = sets, .nsets = nsets}, errors, out, err);
+}
+
+enum gt_code gt_conf_keep_stream(const char *path, int *fd, struct gt_err *err)
+{
+	bool is_stdin = !strcmp(path, "-");
+	char buf[1 << 14];
+	size_t total = 0;
+	ssize_t n = 1;
+	int from = is_stdin ? 0 : open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	enum gt_code code = GT_OK;
+	*fd = from < 0 ? -1 : memfd_create("gtrain-config", 0); /* ranks inherit it */
+	if (*fd < 0)
+		code = gt_fail(err, GT_ENOINPUT, "%s: cannot read this config: %s", path, strerror(errno));
+	while (code == GT_OK && n && total <= GT_CONF_MAX_BYTES) { /* the reader refuses what is longer */
+		n = read(from, buf, sizeof buf);
+		if (n < 0 && errno != EINTR)
+			code = gt_fail(err, GT_ENOINPUT, "%s: cannot read this config: %s", path, strerror(errno));
+		else if (n > 0 && write(*fd, buf, (size_t)n) != n)
+			code = gt_fail(err, GT_EIO, "%s: cannot keep this config in memory: %s", path, strerror(errno));
+		total += n > 0 ? (size_t)n : 0;
+	}
+	if (from > 0)
+		close(from);
+	if (code != GT_OK && *fd >= 0)
+		close(*fd);
+	return code;
 }
 
 enum gt_code gt_conf_load_text(const char *label, const char *text, size_t n, const char *const *sets, int nsets, struct gt_conf **out,
                                struct gt_err *err)
 {
-	return open_conf(&(struct source){label, text, n, false, sets, nsets}, NULL, out, err);
+	return open_conf(&(struct source){label, text, n, -1, false, sets, nsets}, NULL, out, err);
 }
 
 enum gt_code gt_conf_load_resolved(const char *label, const char *text, size_t n, const char *const *sets, int nsets, struct gt_conf **out,
                                    struct gt_err *err)
 {
-	return open_conf(&(struct source){label, text, n, true, sets, nsets}, NULL, out, err);
+	return open_conf(&(struct source){label, text, n, -1, true, sets, nsets}, NULL, out, err);
 }
 
 void gt_conf_free(struct gt_conf *c)

@@ -189,3 +189,9 @@ enum gt_code gt_ctree_parse(struct gt_arena *a, const struct gt_clean *c, struct
 	config_destroy(&cfg);
 	return code;
 }
+
+const char *gt_ctree_library(char *buf, size_t size)
+{
+	snprintf(buf, size, "libconfig %d.%d.%d", LIBCONFIG_VER_MAJOR, LIBCONFIG_VER_MINOR, LIBCONFIG_VER_REVISION);
+	return buf;
+}

@@ -62,4 +62,7 @@ const char *gt_utf8_truncate(const char *s, char *buf, size_t size);
 enum gt_code gt_conf_fail(struct gt_err *err, struct gt_source_loc at, const char *path, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 
+/* Returns "libconfig" and its version, for `gtrain --version`. */
+const char *gt_ctree_library(char *buf, size_t size);
+
 #endif

@@ -310,10 +310,30 @@ static bool has_key(const struct gt_row *rows, const char *const *words, const c
 	return gt_row_find(rows, key) != NULL;
 }
 
+/* Finds the group named like n inside a section, as train.optimizer of "optimizer", and writes its path. If n is a group with one key,
+ * which that group has, too, the path is that of the key. */
+static bool suggest_section(const struct gt_cnode *n, const struct gt_row *rows, char *out, size_t size)
+{
+	size_t len = strlen(n->name);
+	for (const struct gt_row *r = rows; r->path; r++) {
+		const char *group = strchr(r->path, '.');
+		if (!group || strncmp(group + 1, n->name, len) || (group[1 + len] != '.' && (group[1 + len] || generic(n->name))))
+			continue;
+		int taken = snprintf(out, size, "%.*s", (int)(group + 1 + len - r->path), r->path);
+		if (n->type == GT_C_GROUP && n->nkids == 1 && taken > 0 && (size_t)taken < size) {
+			snprintf(out + taken, size - (size_t)taken, ".%s", n->kid[0]->name);
+			if (!gt_row_find(rows, out))
+				out[taken] = 0;
+		}
+		return true;
+	}
+	return false;
+}
+
 enum gt_code gt_conf_unknown(const struct gt_cnode *n, const char *shown, const char *path, const struct gt_row *rows,
                              const char *const *words, struct gt_err *err)
 {
-	char at[2 * PATH], level[80][40], all[512], cut[64];
+	char at[2 * PATH], level[80][40], all[512], cut[64], lower[PATH];
 	size_t prefix = (size_t)(leaf(path) - path), len = 0;
 	int nlevel = 0;
 	const char *name = gt_utf8_truncate(n->name, cut, sizeof cut);
@@ -325,6 +345,8 @@ enum gt_code gt_conf_unknown(const struct gt_cnode *n, const char *shown, const 
 		return gt_conf_fail(err, n->loc, at, "unknown key; %s", syn->reason);
 	if (syn && layer ? has_key(rows, words, syn->meant) : syn && rows == gt_rows)
 		return gt_conf_fail(err, n->loc, at, "unknown key; did you mean %s%s?", layer ? shown : "", syn->meant);
+	if (rows == gt_rows && !prefix && suggest_section(n, rows, lower, sizeof lower)) /* the group of another section, "optimizer" */
+		return gt_conf_fail(err, n->loc, at, "unknown key; did you mean %s?", lower);
 	for (const struct gt_row *r = rows; r && r->path; r++) /* suggests a key of this name in a group below */
 		if (!strncmp(r->path, path, prefix) && strchr(r->path + prefix, '.') && !strcmp(leaf(r->path), name) && !generic(name))
 			return gt_conf_fail(err, n->loc, at, "unknown key; did you mean %s%s?", shown, r->path);

@@ -1,6 +1,5 @@
 /* Describes rows in words, and finds similar words for "did you mean". */
 #include "conf/schema.h"
-#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -160,40 +159,16 @@ const char *gt_row_expects(const struct gt_row *r, const struct gt_cnode *got, c
 	return buf;
 }
 
-/* Returns the optimal string alignment distance of a and b: the number of insertions, deletions, replacements and swaps of neighbours. At
- * most 63 bytes of each are compared. */
-static int distance(const char *a, const char *b)
-{
-	int d[3][64];
-	size_t na = strlen(a), nb = strlen(b);
-	if (na > 63 || nb > 63)
-		return 1000;
-	for (size_t j = 0; j <= nb; j++)
-		d[0][j] = (int)j;
-	for (size_t i = 1; i <= na; i++) {
-		int *row = d[i % 3], *up = d[(i + 2) % 3], *up2 = d[(i + 1) % 3];
-		row[0] = (int)i;
-		for (size_t j = 1; j <= nb; j++) {
-			int best = up[j - 1] + (tolower((unsigned char)a[i - 1]) != tolower((unsigned char)b[j - 1]));
-			best = up[j] + 1 < best ? up[j] + 1 : best;
-			best = row[j - 1] + 1 < best ? row[j - 1] + 1 : best;
-			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] && up2[j - 2] + 1 < best)
-				best = up2[j - 2] + 1;
-			row[j] = best;
-		}
-	}
-	return d[na % 3][nb];
-}
-
 struct gt_guess gt_guess_open(const char *word)
 {
-	return (struct gt_guess){.word = word, .distance = (strlen(word) > 1) + (int)strlen(word) / 3};
+	size_t n = strlen(word); /* in a short word one letter may differ, since two would make "bce" of "dice" */
+	return (struct gt_guess){.word = word, .distance = (n > 1) + (n > 4 ? (int)n / 3 : 0)};
 }
 
 void gt_guess_try(struct gt_guess *g, const char *candidate)
 {
 	size_t n = strlen(g->word);
-	int d = distance(g->word, candidate);
+	int d = gt_word_distance(g->word, candidate);
 	size_t nc = strlen(candidate);
 	/* a prefix ("bat" for "batch", "kernel_size" for "kernel") counts as one error */
 	if (d > 1 && ((n >= 2 && !strncmp(g->word, candidate, n)) || (nc >= 3 && !strncmp(g->word, candidate, nc))))

@@ -14,16 +14,18 @@ struct reader {
 		ino_t ino;
 	} open[GT_CONF_MAX_INCLUDES + 1];
 	int depth, files;
+	int stream; /* descriptor of the config itself; -1: its path is opened */
 	size_t bytes;
 };
 
 static const char no_memory[] = "out of memory";
 
-/* Reads a whole file of at most max bytes. Returns NULL, or the reason why it cannot be read. */
-static const char *slurp(const char *path, size_t max, char **text, size_t *n, struct stat *st)
+/* Reads a whole file of at most max bytes. given: a descriptor of it that stays open; -1: opens path. Returns NULL, or the reason why it
+ * cannot be read. */
+static const char *slurp(const char *path, int given, size_t max, char **text, size_t *n, struct stat *st)
 {
 	/* O_NONBLOCK: opening a FIFO must not wait for a writer. */
-	int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+	int fd = given >= 0 ? given : open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
 	const char *why = NULL;
 	*text = NULL;
 	*n = 0;
@@ -38,7 +40,7 @@ static const char *slurp(const char *path, size_t max, char **text, size_t *n, s
 	else if (!(*text = malloc(max + 1)))
 		why = no_memory;
 	while (!why && *n <= max) {
-		ssize_t r = read(fd, *text + *n, max + 1 - *n);
+		ssize_t r = pread(fd, *text + *n, max + 1 - *n, (off_t)*n); /* ranks share the position of a descriptor that they inherit */
 		if (!r)
 			break;
 		if (r > 0)
@@ -46,7 +48,8 @@ static const char *slurp(const char *path, size_t max, char **text, size_t *n, s
 		else if (errno != EINTR)
 			why = strerror(errno);
 	}
-	close(fd);
+	if (fd != given)
+		close(fd);
 	if (why) {
 		free(*text);
 		*text = NULL;
@@ -69,7 +72,7 @@ static enum gt_code read_file(struct gt_lexer *lx, const char *path, const struc
 		return gt_conf_fail(err, *from, NULL, "@include: expected files that are nested at most %d deep, got more", GT_CONF_MAX_INCLUDES);
 	if (from && rd->files >= GT_CONF_MAX_FILES)
 		return gt_conf_fail(err, *from, NULL, "@include: expected at most %d files in a config, got more", GT_CONF_MAX_FILES);
-	const char *why = slurp(path, GT_CONF_MAX_BYTES - rd->bytes, &text, &n, &st);
+	const char *why = slurp(path, from ? -1 : rd->stream, GT_CONF_MAX_BYTES - rd->bytes, &text, &n, &st);
 	if (why && why == no_memory)
 		return gt_fail_memory(err, GT_CONF_MAX_BYTES);
 	if (why && from)
@@ -116,9 +119,9 @@ static enum gt_code include(struct gt_lexer *lx, const char *name, struct gt_err
 	return read_file(lx, path, &from, err);
 }
 
-enum gt_code gt_source_check_file(struct gt_arena *a, const char *path, struct gt_clean *out, struct gt_err *err)
+enum gt_code gt_source_check_file(struct gt_arena *a, const char *path, int fd, struct gt_clean *out, struct gt_err *err)
 {
-	struct reader rd = {.depth = 0};
+	struct reader rd = {.depth = 0, .stream = fd};
 	struct gt_lexer lx = {.arena = a, .out = out, .include = include, .user = &rd};
 	memset(out, 0, sizeof *out);
 	GT_NEW_STR(path, gt_arena_strdup(a, path), err);

@@ -24,9 +24,10 @@
 #define GT_CONF_MAX_ELEMENTS 65536 /* elements of one list or array */
 #define GT_CONF_MAX_VALUES 500000  /* number of names and values together */
 
-/* Reads and checks a file with its includes. GT_ENOINPUT: it does not exist, or is not a readable regular file. GT_ECONFIG: any other
- * error, with file and line. */
-enum gt_code gt_source_check_file(struct gt_arena *a, const char *path, struct gt_clean *out, struct gt_err *err);
+/* Reads and checks a file with its includes. fd: a descriptor of the file, which is read from its beginning, and path is only its name in
+ * messages; -1: opens path. GT_ENOINPUT: it does not exist, or is not a readable regular file. GT_ECONFIG: any other error, with file and
+ * line. */
+enum gt_code gt_source_check_file(struct gt_arena *a, const char *path, int fd, struct gt_clean *out, struct gt_err *err);
 /* Checks n bytes in memory like gt_source_check_file; @include is an error. label: the file name in messages. line1: number of the first
  * line in messages; 0: messages have no line numbers. */
 enum gt_code gt_source_check_text(struct gt_arena *a, const char *label, int line1, const char *text, size_t n, struct gt_clean *out,

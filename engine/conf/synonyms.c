@@ -1,8 +1,16 @@
 #include "conf/synonyms.h"
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
 #define INFERRED "the size of a layer's input is inferred; leave the key out"
+
+#define HUBER "Huber's loss with delta = D is D times \"smooth_l1\" with train.smooth_l1_beta = D; the two are equal for D = 1, the default"
+#define RMSE "write \"mse\", whose minimum over all data is the same; a root is not a mean over samples, so batches would not add up"
+#define BCE "write \"bce\", which takes logits, and leave out a sigmoid at the end of the model"
+#define NO_LOSS "gtrain does not have this loss"
+#define NO_OPTIMIZER "gtrain does not have this optimizer"
+#define NO_SCHEDULE "gtrain does not have this schedule"
 
 static const struct gt_synonym layer_keys[] = {
 	{"in_features", NULL, INFERRED},
@@ -40,6 +48,9 @@ static const struct gt_synonym keys[] = {
 	{"max_epochs", "train.epochs", NULL},
 	{"max_steps", "train.steps", NULL},
 	{"criterion", "train.loss", NULL},
+	{"loss_fn", "train.loss", NULL},
+	{"patience", "train.early_stop.patience", NULL},
+	{"early_stopping", "train.early_stop", NULL},
 	{"scheduler", "train.schedule", NULL},
 	{"lr_scheduler", "train.schedule", NULL},
 	{"accumulate_grad_batches", "train.accumulate", NULL},
@@ -97,13 +108,77 @@ static const struct {
 	{"precision", {"mixed", "bf16", NULL}},
 	{"train.loss", {"ce", "cross_entropy", NULL}},
 	{"train.loss", {"CrossEntropyLoss", "cross_entropy", NULL}},
+	{"train.loss", {"categorical_crossentropy", "cross_entropy", NULL}},
+	{"train.loss", {"sparse_categorical_crossentropy", "cross_entropy", NULL}},
+	{"train.loss", {"log_loss", "cross_entropy", NULL}},
+	{"train.loss", {"softmax", "cross_entropy", NULL}},
 	{"train.loss", {"NLLLoss", "nll", NULL}},
+	{"train.loss", {"nll_loss", "nll", NULL}},
+	{"train.loss", {"negative_log_likelihood", "nll", NULL}},
 	{"train.loss", {"MSELoss", "mse", NULL}},
+	{"train.loss", {"mse_loss", "mse", NULL}},
 	{"train.loss", {"l2", "mse", NULL}},
+	{"train.loss", {"l2_loss", "mse", NULL}},
+	{"train.loss", {"mean_squared_error", "mse", NULL}},
+	{"train.loss", {"squared_error", "mse", NULL}},
+	{"train.loss", {"mae", "l1", NULL}},
+	{"train.loss", {"L1Loss", "l1", NULL}},
+	{"train.loss", {"l1_loss", "l1", NULL}},
+	{"train.loss", {"mean_absolute_error", "l1", NULL}},
+	{"train.loss", {"absolute_error", "l1", NULL}},
+	{"train.loss", {"SmoothL1Loss", "smooth_l1", NULL}},
+	{"train.loss", {"smooth_l1_loss", "smooth_l1", NULL}},
+	{"train.loss", {"huber", NULL, HUBER}},
+	{"train.loss", {"HuberLoss", NULL, HUBER}},
+	{"train.loss", {"huber_loss", NULL, HUBER}},
+	{"train.loss", {"rmse", NULL, RMSE}},
+	{"train.loss", {"root_mean_squared_error", NULL, RMSE}},
+	{"train.loss", {"BCEWithLogitsLoss", "bce", NULL}},
+	{"train.loss", {"bce_with_logits", "bce", NULL}},
+	{"train.loss", {"binary_cross_entropy_with_logits", "bce", NULL}},
+	{"train.loss", {"sigmoid", "bce", NULL}},
+	{"train.loss", {"BCELoss", NULL, BCE}},
+	{"train.loss", {"bce_loss", NULL, BCE}},
+	{"train.loss", {"binary_crossentropy", NULL, BCE}},
+	{"train.loss", {"binary_cross_entropy", NULL, BCE}},
+	{"train.loss", {"kl", NULL, NO_LOSS}},
+	{"train.loss", {"kl_div", NULL, NO_LOSS}},
+	{"train.loss", {"KLDivLoss", NULL, NO_LOSS}},
+	{"train.loss", {"focal", NULL, NO_LOSS}},
+	{"train.loss", {"focal_loss", NULL, NO_LOSS}},
+	{"train.loss", {"hinge", NULL, NO_LOSS}},
+	{"train.loss", {"hinge_loss", NULL, NO_LOSS}},
+	{"train.loss", {"ctc", NULL, NO_LOSS}},
+	{"train.loss", {"dice", NULL, NO_LOSS}},
+	{"train.loss", {"mape", NULL, NO_LOSS}},
+	{"train.loss", {"msle", NULL, NO_LOSS}},
+	{"train.optimizer.type", {"momentum", NULL, "write type = \"sgd\" and the key momentum"}},
+	{"train.optimizer.type", {"nesterov", NULL, "write type = \"sgd\" and the keys momentum and nesterov"}},
+	{"train.optimizer.type", {"nadam", NULL, NO_OPTIMIZER}},
+	{"train.optimizer.type", {"radam", NULL, NO_OPTIMIZER}},
+	{"train.optimizer.type", {"adamax", NULL, NO_OPTIMIZER}},
+	{"train.optimizer.type", {"adagrad", NULL, NO_OPTIMIZER}},
+	{"train.optimizer.type", {"adadelta", NULL, NO_OPTIMIZER}},
+	{"train.optimizer.type", {"adafactor", NULL, NO_OPTIMIZER}},
+	{"train.optimizer.type", {"amsgrad", NULL, NO_OPTIMIZER}},
+	{"train.optimizer.type", {"asgd", NULL, NO_OPTIMIZER}},
+	{"train.optimizer.type", {"lamb", NULL, NO_OPTIMIZER}},
+	{"train.optimizer.type", {"lars", NULL, NO_OPTIMIZER}},
+	{"train.optimizer.type", {"lbfgs", NULL, NO_OPTIMIZER}},
 	{"train.schedule.type", {"StepLR", "step", NULL}},
 	{"train.schedule.type", {"MultiStepLR", "multistep", NULL}},
 	{"train.schedule.type", {"ExponentialLR", "exponential", NULL}},
 	{"train.schedule.type", {"CosineAnnealingLR", "cosine", NULL}},
+	{"train.schedule.type", {"cosine_annealing", "cosine", NULL}},
+	{"train.schedule.type", {"CosineAnnealingWarmRestarts", NULL, NO_SCHEDULE}},
+	{"train.schedule.type", {"cosine_annealing_warm_restarts", NULL, NO_SCHEDULE}},
+	{"train.schedule.type", {"cosine_with_restarts", NULL, NO_SCHEDULE}},
+	{"train.schedule.type", {"CyclicLR", NULL, NO_SCHEDULE}},
+	{"train.schedule.type", {"cyclic", NULL, NO_SCHEDULE}},
+	{"train.schedule.type", {"ReduceLROnPlateau", "plateau", NULL}},
+	{"train.schedule.type", {"reduce_lr_on_plateau", "plateau", NULL}},
+	{"train.schedule.type", {"reduce_on_plateau", "plateau", NULL}},
+	{"train.schedule.type", {"none", "constant", NULL}},
 	{"train.schedule.type", {"PolynomialLR", "polynomial", NULL}},
 	{"train.schedule.type", {"linear", "polynomial", NULL}},
 	{"train.schedule.type", {"OneCycleLR", "onecycle", NULL}},
@@ -185,6 +260,12 @@ static int same_path(const char *table, const char *path)
 
 const struct gt_synonym *gt_synonym_of_value(const char *path, const char *word)
 {
+	static const char group[] = "train.groups[";
+	char like[128];
+	if (!strncmp(path, group, strlen(group)) && strchr(path, ']')) { /* an optimizer of a group has the values of train.optimizer */
+		snprintf(like, sizeof like, "train%s", strchr(path, ']') + 1);
+		path = like;
+	}
 	for (unsigned i = 0; i < sizeof values / sizeof *values; i++)
 		if (same_path(values[i].path, path) && !strcasecmp(values[i].is.word, word))
 			return &values[i].is;

@@ -1,7 +1,12 @@
 #include "exec/device.h"
 #include "base/arena.h"
+#include "base/digest.h"
 #include "base/plugin.h"
+#include "conf/ctree.h"
 #include "gtrain.h"
+#include "gzfile.h"
+#include "image/decode.h"
+#include "text/text_utf8.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -153,37 +158,69 @@ void gt_device_close(struct gt_device *d)
 	*d = (struct gt_device){0};
 }
 
-enum gt_code gt_devices(struct gt_device_row *rows, int cap, int *n, struct gt_err *err)
+/* Appends the devices of one backend to at most cap rows. */
+static void append_devices(const char *name, struct gt_device_row *rows, int cap, int *n)
 {
-	static const char *const names[] = {"cpu", "cuda"};
-	*n = 0;
-	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-		const struct gt_backend *be;
-		struct gt_devinfo info[MAX_DEVICES];
-		struct gt_err why = {0};
-		int found = 0;
-		enum gt_code code = backend_open(names[i], &be, &why);
-		if (code == GT_OK)
-			code = be->probe(info, MAX_DEVICES, &found, &why);
-		if (code != GT_OK)
-			found = 0;
-		for (int k = 0; k < (found ? found : 1) && *n < cap; k++) {
-			struct gt_device_row *r = &rows[(*n)++];
-			*r = (struct gt_device_row){.usable = found > 0};
-			snprintf(r->backend, sizeof r->backend, "%s", names[i]);
-			if (found) {
-				name_threads(&info[k], info[k].threads);
-				memcpy(r->id, info[k].id, sizeof r->id);
-				memcpy(r->name, info[k].name, sizeof r->name);
-				memcpy(r->detail, info[k].detail, sizeof r->detail);
-				memcpy(r->native, info[k].native, sizeof r->native);
-				r->bytes = info[k].bytes;
-			} else {
-				snprintf(r->id, sizeof r->id, "%s", names[i]);
-				snprintf(r->detail, sizeof r->detail, "%.255s", why.msg[0] ? why.msg : "none found");
-			}
+	const struct gt_backend *be;
+	struct gt_devinfo info[MAX_DEVICES];
+	struct gt_err why = {0};
+	int found = 0;
+	enum gt_code code = backend_open(name, &be, &why);
+	if (code == GT_OK)
+		code = be->probe(info, MAX_DEVICES, &found, &why);
+	if (code != GT_OK)
+		found = 0;
+	for (int k = 0; k < (found ? found : 1) && *n < cap; k++) {
+		struct gt_device_row *r = &rows[(*n)++];
+		*r = (struct gt_device_row){.usable = found > 0};
+		snprintf(r->backend, sizeof r->backend, "%s", name);
+		if (found) {
+			name_threads(&info[k], info[k].threads);
+			memcpy(r->id, info[k].id, sizeof r->id);
+			memcpy(r->name, info[k].name, sizeof r->name);
+			memcpy(r->detail, info[k].detail, sizeof r->detail);
+			memcpy(r->native, info[k].native, sizeof r->native);
+			r->bytes = info[k].bytes;
+		} else {
+			snprintf(r->id, sizeof r->id, "%s", name);
+			snprintf(r->detail, sizeof r->detail, "%.255s", why.msg[0] ? why.msg : "none found");
 		}
 	}
+}
+
+enum gt_code gt_devices(struct gt_device_row *rows, int cap, int *n, struct gt_err *err)
+{
+	*n = 0;
+	append_devices("cpu", rows, cap, n);
+	append_devices("cuda", rows, cap, n);
 	(void)err;
 	return GT_OK;
+}
+
+/* Returns whether the plugin of this name is beside the program, without loading it: a vendor library may take seconds. */
+static bool is_built(const char *name)
+{
+	char dir[4096], path[sizeof dir + 64];
+	if (gt_exe_dir(dir, sizeof dir, NULL) != GT_OK)
+		return false;
+	snprintf(path, sizeof path, "%s/../lib/gtrain/%s.so", dir, name);
+	return !access(path, R_OK);
+}
+
+void gt_build_info(struct gt_build_info *out)
+{
+	struct gt_device_row cpu;
+	char name[7][64];
+	int n = 0;
+	append_devices("cpu", &cpu, 1, &n);
+	memcpy(out->processor, cpu.usable ? cpu.name : cpu.detail, sizeof out->processor - 1);
+	out->processor[sizeof out->processor - 1] = 0;
+	snprintf(out->libraries, sizeof out->libraries, "%s%s%s, %s, %s, %s, %s, %s, %s", cpu.usable ? cpu.detail : "", cpu.usable ? ", " : "",
+	         gt_gzfile_libraries(name[0], sizeof *name), gt_image_png_library(name[1], sizeof *name),
+	         gt_image_jpeg_library(name[2], sizeof *name), gt_image_webp_library(name[3], sizeof *name),
+	         gt_text_library(name[4], sizeof *name), gt_ctree_library(name[5], sizeof *name), gt_digest_library(name[6], sizeof *name));
+	out->cpu = is_built("cpu");
+	out->cuda = is_built("cuda");
+	out->gloo = is_built("gloo");
+	out->fetch = is_built("fetch");
 }

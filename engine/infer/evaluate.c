@@ -80,6 +80,18 @@ static enum gt_code make_report(struct job *j, const struct gt_session *s, struc
 	return GT_OK;
 }
 
+/* Returns the number of outputs of the model, or of classes of the data if another stage of a pipeline has the outputs. */
+static int64_t count_classes(const struct gt_session *s, enum gt_split split)
+{
+	for (int i = 0; i < s->prog.nplans; i++) {
+		const struct gt_graph *g = s->prog.plan[i]->graph;
+		const struct gt_tdesc *d = g->output < 0 ? NULL : gt_graph_desc(g, g->output);
+		if (d && d->rank == 2)
+			return d->dim[1];
+	}
+	return s->data.set[split].classes;
+}
+
 /* Makes the result, on rank 0. */
 static enum gt_code finish(struct job *j, const struct gt_session *s, const struct gt_scores *scores, double seconds, struct gt_err *err)
 {
@@ -89,7 +101,7 @@ static enum gt_code finish(struct job *j, const struct gt_session *s, const stru
 	enum gt_code code = r ? GT_OK : gt_fail_memory(err, sizeof *r);
 	if (code == GT_OK) {
 		*r = (struct gt_eval_result){.samples = scores->samples, .loss = scores->loss, .acc = scores->acc, .top5 = scores->top5,
-		                             .step = gt_ckpt_meta(j->ckpt)->step, .arena = a};
+		                             .step = gt_ckpt_meta(j->ckpt)->step, .classes = count_classes(s, j->split), .arena = a};
 		snprintf(r->split, sizeof r->split, "%s", j->data ? "data" : gt_split_names[j->split]);
 		double start = gt_clock();
 		if (j->report)

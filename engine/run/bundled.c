@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define SUMMARY 96 /* maximum length of a description */
+#define SUMMARY 300 /* maximum length of a description; "…" ends a longer one */
 
 /* Finds the folder of the installed configs, or that of the source tree in which the program was built. */
 static enum gt_code folder(char *buf, struct gt_err *err)
@@ -44,10 +44,10 @@ static bool ends(const char *p, size_t n)
 	return (*p == '.' || *p == ';' || (*p == ':' && n >= 24)) && (isspace((unsigned char)p[1]) || !p[1]);
 }
 
-/* Reads the description of a config: the first sentence of its opening comment, without text in parentheses, truncated between words. */
+/* Reads the description of a config: the first sentence of its opening comment, without text in parentheses. */
 static enum gt_code summary(struct gt_arena *a, const char *path, const char **out, struct gt_err *err)
 {
-	char *text, buf[SUMMARY + 1];
+	char *text, buf[SUMMARY + sizeof "…"];
 	size_t size, n = 0;
 	int depth = 0;
 	bool done = false;
@@ -66,11 +66,12 @@ static enum gt_code summary(struct gt_arena *a, const char *path, const char **o
 				buf[n++] = *p;
 		}
 	}
-	for (bool cut = n == SUMMARY; cut && n && buf[n - 1] != ' '; n--)
+	bool cut = n == SUMMARY;
+	for (; cut && n && buf[n - 1] != ' '; n--)
 		;
 	while (n && strchr(" ,:", buf[n - 1]))
 		n--;
-	buf[n] = '\0';
+	strcpy(buf + n, cut ? "…" : "");
 	free(text);
 	GT_NEW_STR(*out, gt_arena_strdup(a, buf), err);
 	return GT_OK;
@@ -91,7 +92,7 @@ static enum gt_code row(struct gt_arena *a, const char *dir, const char *name, s
 	char path[GT_PATH_SIZE];
 	struct gt_conf *c;
 	GT_TRY(gt_path_join(path, dir, name, err));
-	GT_NEW_STR(out->name, gt_arena_strdup(a, name), err);
+	GT_NEW_STR(out->name, gt_arena_printf(a, "%.*s", (int)strlen(name) - 4, name), err);
 	GT_NEW_STR(out->path, gt_arena_strdup(a, path), err);
 	GT_TRY(summary(a, path, &out->summary, err));
 	GT_TRY(gt_conf_load(path, NULL, 0, &c, err));

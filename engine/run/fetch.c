@@ -14,6 +14,11 @@ const char *gt_fetch_name(int i)
 	return NULL;
 }
 
+const char *gt_fetch_near(const char *name)
+{
+	return gt_known_near(name);
+}
+
 enum gt_code gt_fetch(const char *dataset, const char *dir, const char *base_url,
                       void (*progress)(void *user, const char *file, uint64_t done, uint64_t total), void *user, struct gt_err *err)
 {

@@ -26,7 +26,7 @@ enum gt_code gt_logfile_create(const char *path, const char *name, struct gt_log
 	if (!f)
 		return gt_fail_memory(err, sizeof *f);
 	snprintf(f->name, sizeof f->name, "%s", name);
-	enum gt_code code = gt_file_create(path, 0600, &f->fd, err);
+	enum gt_code code = gt_file_create(path, 0666, &f->fd, err);
 	if (code == GT_OK && fcntl(f->fd, F_SETFL, O_APPEND)) { /* the user can truncate the file while it is open */
 		code = gt_fail(err, GT_ECANTCREAT, "%s: cannot append: %s", path, strerror(errno));
 		close(f->fd);

@@ -1,4 +1,4 @@
-/* A log file of whole records: metrics.jsonl and the events of TensorBoard. It is created anew with mode 0600, never through a symbolic
+/* A log file of whole records: metrics.jsonl and the events of TensorBoard. It is created anew, never through a symbolic
  * link.
  *
  *   GT_TRY(gt_logfile_create(path, path, &f, err));

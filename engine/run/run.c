@@ -196,7 +196,7 @@ static enum gt_code tell_pretrained(struct gt_trainer *t, const struct gt_pretra
 
 /* Messages to print after the start line; "": none. */
 struct notes {
-	char back[GT_PATH_SIZE + 512], damaged[GT_PATH_SIZE + 64], best[512], stop[512], plateau[512];
+	char back[GT_PATH_SIZE + 512], damaged[GT_PATH_SIZE + 64], best[512], stop[512], plateau[512], space[768];
 };
 
 /* Opens the log files and writes config.cfg. If anything before this fails, the old files are unchanged. A run that goes back to an earlier
@@ -218,7 +218,7 @@ static enum gt_code open_files(const struct job *j, struct gt_trainer *t, struct
 	if (damaged)
 		snprintf(say->damaged, sizeof say->damaged, "%s/metrics.jsonl: removed %lld damaged line%s", j->dir, (long long)damaged,
 		         damaged == 1 ? "" : "s");
-	return gt_file_replace(config, 0600, j->c->text, strlen(j->c->text), err);
+	return gt_file_replace(config, 0666, j->c->text, strlen(j->c->text), err);
 }
 
 static enum gt_code train(const struct job *j, struct gt_trainer *t, struct gt_err *err)
@@ -282,6 +282,8 @@ static enum gt_code train(const struct job *j, struct gt_trainer *t, struct gt_e
 	if (!from && !o->dry)
 		GT_TRY(gt_ema_start(t->s, err));
 	t->at.world = w->world;
+	if (*dir && !w->rank)
+		GT_TRY(gt_state_check_space(t->s, dir, from != NULL, say.space, sizeof say.space, err));
 	if (o->dry)
 		return GT_OK;
 	if (t->dir)
@@ -290,6 +292,8 @@ static enum gt_code train(const struct job *j, struct gt_trainer *t, struct gt_e
 	if (gt_session_scales_loss(t->s) && t->at.loss_scale <= 0)
 		t->at.loss_scale = (double)(float)c->train.loss_scale.init;
 	GT_TRY(tell_start(t, err));
+	if (*say.space)
+		GT_TRY(warn_line(t, say.space, err));
 	if (converted != GT_F32)
 		GT_TRY(tell_conversion(t, converted, err));
 	if (pretrained)
@@ -431,7 +435,10 @@ static enum gt_code rehearse(const struct job *j, const struct gt_ranks *r, stru
 	spec.device = gt_rank_device(o->device ? o->device : j->c->device, &here, device, sizeof device);
 	enum gt_code code = gt_session_open(&spec, &s, err);
 	if (code == GT_OK) {
+		char text[768];
 		code = j->from ? GT_OK : check_pretrained(s, err);
+		if (code == GT_OK && *j->dir && !o->node_rank)
+			code = gt_state_check_space(s, j->dir, j->from != NULL, text, sizeof text, err);
 		gt_session_close(s);
 	}
 	gt_session_free_data(&data);

@@ -210,7 +210,10 @@ enum gt_code gt_ranks_launch(const struct gt_ranks *r, const struct gt_conf *c, 
 	}
 	if (from)
 		GT_TRY(gt_ckpt_newest_serial(dir, &l.serial, err));
+	size_t existed = *dir ? gt_ckpt_dir_existing(dir) : 0;
 	enum gt_code code = gt_launch_run(&spec, &end, err);
+	if (code != GT_OK && *dir && !from && !o->node_rank)
+		gt_ckpt_dir_clean(dir, existed);
 	explicit_bzero(token, sizeof token);
 	return code;
 }

@@ -9,12 +9,14 @@
 #include "store/ckpt.h"
 #include "store/safetensors.h"
 #include "table/cell.h"
+#include "team/team.h"
 #include <math.h>
 #include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 struct list {
@@ -386,8 +388,28 @@ enum gt_code gt_refuse_used(const char *dir, struct gt_err *err)
 		gt_ckpt_close(c);
 	return gt_fail(err, GT_ECANTCREAT,
 	               "%s: the directory contains the checkpoints of another run; continue it with `gtrain resume %s`, or use another "
-	               "directory with --out DIR",
+	               "directory with --new or --out DIR",
 	               dir, dir);
+}
+
+enum gt_code gt_run_new_dir(const struct gt_conf *c, const char *out, int nnodes, struct gt_arena *a, const char **dir, struct gt_err *err)
+{
+	const char *base = out ? out : c->checkpoint.dir;
+	struct gt_world w;
+	struct stat st;
+	GT_TRY(gt_team_world(NULL, &w, err));
+	if (nnodes > 1 || w.world > 1)
+		return gt_fail(err, GT_EUSAGE, "--new: expected one process that chooses the directory, got %s; write --out DIR",
+		               nnodes > 1 ? "several hosts" : "ranks that another program started");
+	if (!*base)
+		return gt_fail(err, GT_EUSAGE, "--new: expected a directory in checkpoint.dir or --out, got none");
+	size_t n = strlen(base);
+	while (n > 1 && base[n - 1] == '/')
+		n--;
+	*dir = base;
+	for (int i = 2; !lstat(*dir, &st); i++)
+		GT_NEW_STR(*dir, gt_arena_printf(a, "%.*s-%d", (int)n, base, i), err);
+	return GT_OK;
 }
 
 enum gt_code gt_at_directory(const struct gt_conf *c, const char *dir, enum gt_code code, struct gt_err *err)

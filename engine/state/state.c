@@ -196,6 +196,8 @@ enum gt_code gt_state_load(struct gt_session *s, const struct gt_ckpt *c, bool o
 {
 	const struct gt_graph *g = s->space->layout.first;
 	bool averaged = optim && is_averaged(c);
+	if (optim)
+		GT_TRY(gt_state_check_optimizers(s, c, err));
 	GT_TRY(load_facts(s, c, err));
 	for (int i = 0; i < g->nparams; i++) {
 		const struct gt_param *p = &g->params[i];

@@ -12,9 +12,20 @@
 enum gt_code gt_state_save(struct gt_session *s, struct gt_ckpt_dir *dir, struct gt_ckpt_meta *meta, char *path, size_t size,
                            struct gt_err *err);
 
-/* Loads parameters and buffers from a checkpoint into the session and, with optim, the optimizer states. GT_EDATA: the data of the session
+/* Checks that each parameter of the session has the optimizer that it had in the run that wrote the checkpoint, or one that continues from
+ * the same state (adam, adamw). A parameter that is frozen from now on needs none. GT_ECONFIG: it has another one; err names both. */
+enum gt_code gt_state_check_optimizers(const struct gt_session *s, const struct gt_ckpt *from, struct gt_err *err);
+
+/* Loads parameters and buffers from a checkpoint into the session and, with optim, the optimizer states. GT_ECONFIG: with optim, see
+ * gt_state_check_optimizers. GT_EDATA: the data of the session
  * has other classes than the checkpoint; the names of the classes are those of the checkpoint from then on. */
 enum gt_code gt_state_load(struct gt_session *s, const struct gt_ckpt *c, bool optim, struct gt_err *err);
+
+/* Returns the bytes of a checkpoint of the session, rounded up. */
+int64_t gt_state_bytes(const struct gt_session *s);
+/* Compares them with the space that is free for dir, which need not exist yet. GT_EIO: no checkpoint fits. text: a warning if one fits, but
+ * not those that the run will keep; else "". A run that resumes has most of these on disk already, so it gets no warning. */
+enum gt_code gt_state_check_space(const struct gt_session *s, const char *dir, bool resumes, char *text, size_t size, struct gt_err *err);
 
 /* Loads weights from a safetensors file. It must contain exactly the session's tensors, by name and shape, and every value must be finite.
  * A tied weight (gt_param.tied) has the name of any of its layers, or several of them and equal values.

@@ -1,6 +1,6 @@
 /* Checkpoints on disk: atomic commit, retention, and the search for the newest checkpoint that verifies.
  *
- * <dir>/step-00000938/            a committed checkpoint (mode 0700, files 0600)
+ * <dir>/step-00000938/            a committed checkpoint; modes follow the umask
  *   model.safetensors             parameters and buffers, with PyTorch's names, shapes and order of elements
  *   optimizer.safetensors         logical tensors named "<state>.<parameter>", e.g. "exp_avg.fc1.weight"; absent if there are none
  *   config.cfg                    the resolved config
@@ -94,7 +94,12 @@ struct gt_ckpt_dir; /* an open, locked run directory */
 /* Opens a run directory for writing: creates it if needed (parents too), takes the lock, checks that it is writable, and removes
  * left-overs. GT_ECANTCREAT: with the text of errno, or "another run (pid N) uses DIR" if the directory is locked. */
 enum gt_code gt_ckpt_dir_open(const char *path, struct gt_ckpt_dir **out, struct gt_err *err);
+/* Closes the directory. If opening it has created it, and the run has failed before it wrote its config.cfg, removes it. */
 void gt_ckpt_dir_close(struct gt_ckpt_dir *d);
+/* The same for a process that starts ranks, one of which opens the directory and may be killed: returns the length of the part of path that
+ * exists before the start; after a failure, removes the rest of path if it has only what a run that has not begun writes. */
+size_t gt_ckpt_dir_existing(const char *path);
+void gt_ckpt_dir_clean(const char *path, size_t existed);
 /* Checks whether gt_ckpt_dir_open would succeed now and returns its codes and sentences. Creates, changes and keeps nothing. */
 enum gt_code gt_ckpt_dir_check(const char *path, struct gt_err *err);
 

@@ -101,7 +101,7 @@ static enum gt_code probe(const char *dir, struct gt_err *err)
 	gt_nonce(nonce);
 	strcat(name, nonce);
 	GT_TRY(gt_path_join(path, dir, name, err));
-	if (mkdir(path, 0700) || rmdir(path))
+	if (mkdir(path, 0777) || rmdir(path))
 		return gt_fail(err, GT_ECANTCREAT, "%s: cannot write here: %s", dir, strerror(errno));
 	return GT_OK;
 }
@@ -175,36 +175,75 @@ enum gt_code gt_ckpt_dir_open(const char *path, struct gt_ckpt_dir **out, struct
 	return GT_OK;
 }
 
-/* True if the directory has no entry but the lock. */
-static bool only_lock(const char *path)
+/* True if a run that has not begun may have written an entry: it writes config.cfg last. */
+static bool is_of_start(const char *name)
+{
+	return !strcmp(name, ".lock") || !strcmp(name, "metrics.jsonl") || !strncmp(name, "events.out.tfevents.", 20) ||
+	       strstr(name, ".tmp-") != NULL;
+}
+
+/* Returns whether the directory has nothing but what the start of a run writes. With `remove`, removes that, except for the lock. */
+static bool only_start(const char *path, bool remove)
 {
 	DIR *dir = opendir(path);
 	bool only = dir != NULL;
-	for (const struct dirent *e; only && (e = readdir(dir));)
-		only = !strcmp(e->d_name, ".") || !strcmp(e->d_name, "..") || !strcmp(e->d_name, ".lock");
+	char file[GT_PATH_SIZE];
+	for (const struct dirent *e; only && (e = readdir(dir));) {
+		if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, ".."))
+			continue;
+		only = is_of_start(e->d_name);
+		if (only && remove && strcmp(e->d_name, ".lock"))
+			only = !gt_path_join(file, path, e->d_name, NULL) && !gt_tree_remove(file, NULL);
+	}
 	if (dir)
 		closedir(dir);
 	return only;
 }
 
-/* Removes the folders that were created for a run that failed before it wrote anything. While the lock is held, no other run can write. */
-static void remove_unused(const struct gt_ckpt_dir *d)
+/* Removes the folders that were created for a run that failed before it began. While the lock is held, no other run can write. */
+static void remove_unused(const char *path, size_t existed, bool locked)
 {
 	char lock[GT_PATH_SIZE];
-	if (d->existed >= strlen(d->path))
+	if (existed >= strlen(path))
 		return;
-	if (d->lock >= 0) {
-		if (!only_lock(d->path) || gt_path_join(lock, d->path, ".lock", NULL) || unlink(lock))
-			return;
-	}
-	gt_dir_unmake(d->path, d->existed);
+	if (locked && (!only_start(path, false) || !only_start(path, true) || gt_path_join(lock, path, ".lock", NULL) || unlink(lock)))
+		return;
+	gt_dir_unmake(path, existed);
+}
+
+size_t gt_ckpt_dir_existing(const char *path)
+{
+	char part[GT_PATH_SIZE];
+	struct stat st;
+	size_t n = strlen(path);
+	if (n >= sizeof part)
+		return n;
+	strcpy(part, path);
+	while (n && stat(part, &st))
+		for (part[--n] = 0; n && path[n] != '/';)
+			part[--n] = 0;
+	return n;
+}
+
+void gt_ckpt_dir_clean(const char *path, size_t existed)
+{
+	char lock[GT_PATH_SIZE];
+	struct stat st;
+	bool held;
+	long holder;
+	int fd = -1;
+	if (existed >= strlen(path) || stat(path, &st) || gt_path_join(lock, path, ".lock", NULL) ||
+	    gt_lock_take(lock, &fd, &held, &holder, NULL) != GT_OK || held)
+		return;
+	remove_unused(path, existed, true);
+	gt_lock_drop(fd);
 }
 
 void gt_ckpt_dir_close(struct gt_ckpt_dir *d)
 {
 	if (!d)
 		return;
-	remove_unused(d);
+	remove_unused(d->path, d->existed, d->lock >= 0);
 	gt_lock_drop(d->lock);
 	free(d);
 }

@@ -195,8 +195,10 @@ static enum gt_code take_newest(struct search *s, const struct gt_ckpt_entry *e,
 			s->warn(s->user, why.msg);
 		code = GT_EDATA;
 	}
+	char near[512];
 	return code == GT_EDATA ? gt_fail(err, code, "%s: every checkpoint is damaged, the newest: %s", s->dir, s->first.msg)
-	                        : gt_fail(err, code, "%s: there is no checkpoint", s->dir);
+	                        : gt_fail(err, code, "%s: there is no checkpoint%s", s->dir,
+	                                  err ? gt_ckpt_near(s->dir, near, sizeof near) : "");
 }
 
 static enum gt_code open_latest(struct search *s, struct gt_ckpt **out, struct gt_err *err)
@@ -313,8 +315,10 @@ static enum gt_code absent_step(const char *path, struct gt_err *err)
 	int n;
 	last_name(path, name);
 	gt_ckpt_name_parse(name, &step);
+	char near[512];
 	if (gt_path_parent(dir, path, NULL) || gt_ckpt_scan(dir, false, &e, &n, NULL))
-		return gt_fail(err, GT_ENOINPUT, "%s: cannot open: %s", path, strerror(ENOENT));
+		return gt_fail(err, GT_ENOINPUT, "%s: expected a checkpoint, but this does not exist%s", path,
+		               gt_ckpt_near(dir, near, sizeof near));
 	enum gt_code code = no_step(dir, step, e, n, err);
 	free(e);
 	return code;
@@ -362,10 +366,15 @@ enum gt_code gt_ckpt_open(const char *path, const char *which, bool verify, void
 	*out = NULL;
 	if (stat(path, &st) && errno == ENOENT && gt_ckpt_is_step_dir(path))
 		return absent_step(path, err);
+	char near[512];
+	if (stat(path, &st) && errno == ENOENT)
+		return gt_fail(err, GT_ENOINPUT, "%s: expected the directory of a run or a checkpoint, but this does not exist%s", path,
+		               gt_ckpt_near(path, near, sizeof near));
 	if (stat(path, &st))
 		return gt_fail(err, errno == ENOENT || errno == ENOTDIR ? GT_ENOINPUT : GT_EIO, "%s: cannot open: %s", path, strerror(errno));
 	if (!S_ISDIR(st.st_mode))
-		return gt_fail(err, GT_EDATA, "%s: expected the directory of a run or a checkpoint, got a file", path);
+		return gt_fail(err, GT_EDATA, "%s: expected the directory of a run or a checkpoint, got a file%s", path,
+		               gt_ckpt_near(path, near, sizeof near));
 	return gt_ckpt_is_step_dir(path) ? open_step_dir(path, verify, out, err) : open_run_dir(&s, which, out, err);
 }
 

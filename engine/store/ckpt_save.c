@@ -49,7 +49,7 @@ static enum gt_code write_tensors(struct save *s, int file, struct gt_err *err)
 	}
 	enum gt_code code = gt_path_join(path, s->tmp, gt_ckpt_file_name(file), err);
 	if (!code)
-		code = gt_file_create(path, 0600, &fd, err);
+		code = gt_file_create(path, 0666, &fd, err);
 	if (!code) {
 		gt_digest_start(s->digest);
 		code = gt_st_write_digest(fd, path, t, n, metadata, s->digest, &bytes, err);
@@ -69,7 +69,7 @@ static enum gt_code write_text(struct save *s, const char *name, const char *tex
 	char path[GT_PATH_SIZE];
 	int fd;
 	GT_TRY(gt_path_join(path, s->tmp, name, err));
-	GT_TRY(gt_file_create(path, 0600, &fd, err));
+	GT_TRY(gt_file_create(path, 0666, &fd, err));
 	return finish_file(s, fd, path, gt_file_write(fd, path, text, n, err), err);
 }
 
@@ -104,7 +104,7 @@ static enum gt_code write_all(struct save *s, struct gt_err *err)
 	strcat(strcat(name, ".tmp-"), nonce);
 	GT_TRY(gt_path_join(s->tmp, s->dir->path, name, err));
 	s->manifest = (struct gt_ckpt_manifest){.meta = *s->meta, .serial = s->dir->serial + 1, .parent = s->dir->parent};
-	if (mkdir(s->tmp, 0700))
+	if (mkdir(s->tmp, 0777))
 		return gt_fail(err, GT_EIO, "%s: cannot create folder: %s", s->tmp, strerror(errno));
 	GT_TRY(write_tensors(s, GT_CKPT_MODEL, err));
 	GT_TRY(write_tensors(s, GT_CKPT_OPTIMIZER, err));

@@ -2,10 +2,13 @@
 #include "base/fileio.h"
 #include "store/st_header.h"
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+#define FIRST 128 /* bytes that tell other formats */
 
 struct gt_st_file {
 	struct gt_arena *arena;
@@ -73,10 +76,46 @@ enum gt_code gt_st_write(int fd, const char *path, const struct gt_st_tensor *t,
 
 /* ---- reader ------------------------------------------------------------------------------------------------------------------------- */
 
+/* Fails for a file of another format that people pass for weights. `first`: its first bytes, padded with zeros. Returns GT_OK for a file of
+ * an unknown format. */
+static enum gt_code refuse_format(const char *path, const unsigned char first[FIRST], struct gt_err *err)
+{
+	static const struct {
+		const char *magic, *name;
+	} others[] = {
+	    {"\x89HDF", "an HDF5 file, as Keras writes"},
+	    {"\x93NUMPY", "a NumPy file"},
+	    {"GGUF", "a GGUF file"},
+	    {"PK\3\4", "a zip archive"},
+	    {"\x1f\x8b", "a gzip file"},
+	};
+	bool zip = !memcmp(first, "PK\3\4", 4), pickle = first[0] == 0x80 && first[1] >= 2 && first[1] <= 5;
+	if (first[8] == '{') /* the header of a safetensors file, whose length has such bytes */
+		return GT_OK;
+	/* torch.save writes a zip archive whose first member is NAME/data.pkl, before version 1.6 a pickle. */
+	if (pickle || (zip && memmem(first + 30, FIRST - 30, "/data.pkl", 9))) {
+		bool plain = !path[strcspn(path, "'\"\\")] && strlen(path) < 200;
+		const char *shown = plain ? path : "FILE.pth", *dot = strrchr(shown, '.');
+		int stem = (int)(dot && !strchr(dot, '/') ? dot - shown : (ptrdiff_t)strlen(shown));
+		return gt_fail(err, GT_EDATA,
+		               "%.200s: expected a safetensors file, got a file of PyTorch (torch.save); convert it: python3 -c 'import torch, "
+		               "safetensors.torch; w = torch.load(\"%s\", map_location=\"cpu\", weights_only=True); "
+		               "safetensors.torch.save_file({k: v.clone().contiguous() for k, v in w.get(\"state_dict\", w).items()}, "
+		               "\"%.*s.safetensors\")'",
+		               path, shown, stem, shown);
+	}
+	for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+		if (!memcmp(first, others[i].magic, strlen(others[i].magic)))
+			return gt_fail(err, GT_EDATA, "%s: expected a safetensors file, got %s", path, others[i].name);
+	return GT_OK;
+}
+
 static enum gt_code read_header(struct gt_st_file *f, struct gt_err *err)
 {
-	unsigned char length[8];
+	unsigned char length[8], first[FIRST] = {0};
 	uint64_t n = 0;
+	GT_TRY(gt_file_pread(f->fd, f->path, first, f->bytes < FIRST ? (size_t)f->bytes : FIRST, 0, err));
+	GT_TRY(refuse_format(f->path, first, err));
 	if (f->bytes < 8)
 		return gt_fail(err, GT_EDATA, "%s: expected a safetensors file, got a file of %llu bytes", f->path, (unsigned long long)f->bytes);
 	GT_TRY(gt_file_pread(f->fd, f->path, length, sizeof length, 0, err));

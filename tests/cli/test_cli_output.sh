@@ -121,7 +121,7 @@ for name in $'a\e[31m' $'a\xc2\x9b31m' $'a\x9b31m' $'caf\xe9' $'a\xe2\x80\xaeb' 
 		# shellcheck disable=SC2086
 		run $args "$tmp/$name"
 		if cat "$tmp/out" "$tmp/err" | LC_ALL=C grep -q $'[\x01-\x09\x0b-\x1f\x7f]\|\xc2[\x80-\x9f]\|\xe2\x80\xae\|\xe2\x81\xa6' ||
-			! grep -qai 'cannot\|no such' "$tmp/err" || ! iconv -f UTF-8 -t UTF-8 "$tmp/err" >/dev/null 2>&1; then
+			! grep -qai 'cannot\|no such\|does not exist' "$tmp/err" || ! iconv -f UTF-8 -t UTF-8 "$tmp/err" >/dev/null 2>&1; then
 			fail "hostile_name" "$args $(printf %q "$name"): $(head -n 1 "$tmp/err" | cat -v)"
 		fi
 	done

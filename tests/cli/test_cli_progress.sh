@@ -49,7 +49,7 @@ terminal help_bold "r['status'] == 0 and '\x1b[1m' in r['raw']" -h
 terminal help_color_never "'\x1b' not in r['raw']" --color never -h
 
 # What is dropped first where there is little room, and what is not: percentage and remaining time.
-whole='epoch \d+/1000  \[=*>? *\] \d+%  elapsed \d+:\d\d  eta [0-9:]+  loss \d+\.\d{4}'
+whole='epoch \d+/1000  \[=*>? *\] \d+%  elapsed \d+:\d\d  eta [0-9:]+  loss (?:\d+\.\d{4,}|\d\.\d{3}e-\d+)'
 rest='  acc \d\.\d{4}  [0-9.]+ [kM]? ?samples/s  step [0-9,]+/[0-9,]+  lr 0\.01'
 size=20x2,40x2,80x2,200x2,300x2
 terminal columns_20 "any(re.fullmatch(r'\d+%  eta [0-9:]+', t) for t, c in paints if c == 20)" "${long[@]}" -o w --time-limit 60s
@@ -65,7 +65,7 @@ terminal resized "r['status'] == 130 and r['rows'] >= 3 and $gone and fit" "${lo
 size=80
 # With the lines of epochs in between, and an evaluation long enough to be seen.
 terminal epochs "r['status'] == 0 and $gone and 
-	sum(bool(re.match(r'epoch [123]/3  train acc [01]\.\d{4} loss \d\.\d{4}  test acc', l)) for l in r['shown']) == 3" \
+	sum(bool(re.match(r'epoch [123]/3  train acc [01]\.\d{4} loss \d\.\d{4,}  test acc', l)) for l in r['shown']) == 3" \
 	run tiny.cfg -o e -s data.samples=320000 -s train.epochs=3 -s log.every_steps=10000
 terminal evaluating "any(re.match(r'epoch 1/1  evaluating test  \[=*>? *\] \d+%  elapsed \d:\d\d', t) for t in texts)" \
 	run tiny.cfg -o v -s data.samples=32000 -s data.samples_test=2000000 -s train.epochs=1

@@ -6,9 +6,24 @@ readme=$src/README.md page=$src/man/gtrain-pytorch.7
 awk '/^```/ { block = !block; if (!block && config) exit; next } block && /^schema = / { config = 1 }
 	block && config' "$readme" >"$tmp/readme.cfg"
 gives config 0 out 'fmnist-mlp' check "$tmp/readme.cfg"
-commands | grep -vx help >"$tmp/a"
+commands >"$tmp/a"
 sed -n 's/^| `gtrain \([a-z-]*\).*/\1/p' "$readme" >"$tmp/b"
 if why=$(diff "$tmp/a" "$tmp/b"); then pass commands; else fail commands "$(tr '\n' ';' <<<"$why")"; fi
+
+# The three commands at the beginning, on a table of the same name: they work as typed, and predict prints the header that is shown.
+mkdir "$tmp/first"
+awk 'BEGIN { srand(1); print "Glucose,BMI,Outcome"; for (i = 0; i < 80; i++) printf "%.3f,%.3f,%d\n", i / 80, rand(), i / 40 }' \
+	>"$tmp/first/diabetes.csv"
+printf 'Glucose,BMI\n0.1,0.5\n0.9,0.5\n' >"$tmp/first/new.csv"
+awk '/^```/ { if (on) exit; on = 1; next } on' "$readme" >"$tmp/shown"
+sed -n 's/^\$ gtrain/"$GTRAIN"/p' "$tmp/shown" >"$tmp/typed"
+if (cd "$tmp/first" && GTRAIN=$gtrain bash -e "$tmp/typed" >"$tmp/out" 2>&1) && [ "$(wc -l <"$tmp/typed")" = 3 ] &&
+	grep -qx "$(grep '^path,index' "$tmp/shown")" "$tmp/out" && grep -q '^wrote diabetes.cfg; next: ' "$tmp/out" &&
+	[ "$(awk '/^## Status/ { exit } length > 112' "$readme" | wc -l)" = 0 ]; then
+	pass first_commands
+else
+	fail first_commands "$(tail -n 3 "$tmp/out")"
+fi
 
 # The function that writes IDX files, with arrays of Python instead of NumPy's, and the line of a config that reads them.
 mkdir "$tmp/data"

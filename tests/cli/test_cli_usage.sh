@@ -15,7 +15,6 @@ wrong() {
 	grep -q "^try 'gtrain .*-h'$" "$tmp/err" || fail "${name}_hint" 'no hint to the help'
 }
 
-wrong no_command 'expected a command'
 wrong unknown_command "unknown command 'frobnicate'" frobnicate
 wrong near_command "unknown command 'rnu'; did you mean 'run'?" rnu "$cfg"
 wrong near_command2 "did you mean 'inspect'?" insepct x
@@ -52,8 +51,12 @@ wrong too_many_none "unexpected operand 'x'" devices x
 wrong predict_few 'expected a FILE or --list, got none' predict x
 wrong shell "expected bash, zsh or fish as the shell, got 'csh'" completion csh
 wrong dataset "unknown dataset 'cifar11'; did you mean 'cifar10" fetch cifar11
+wrong dataset_abbreviated "unknown dataset 'fmnist'; did you mean 'fashion-mnist'" fetch fmnist
+wrong dataset_other "unknown dataset 'kmnist'; known datasets" fetch kmnist
 wrong dataset_far 'known datasets' fetch imagenet-22k
 wrong after_dashes "unexpected operand '--json'" check "$cfg" -- --json
+
+gives data_name 0 err 'did you mean "fashion-mnist"?' check "$cfg" -s data='{ name = "fashonmnist"; batch = 32; }'
 
 # What is right: both forms of values, options anywhere, bundled letters, operands after --.
 gives equals 0 out 'tiny' check --set=train.epochs=3 "$cfg"

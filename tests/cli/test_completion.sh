@@ -33,8 +33,8 @@ global_before|gtrain --color alw\tins\t ru\ton\t|[--color][always][inspect][runs
 dataset|gtrain fetch fa\t|[fetch][fashion-mnist]
 device|gtrain eval --device cp\truns/o\t|[eval][--device][cpu][runs/one]
 choice_of_equals|gtrain resume --from=b\truns|[resume][--from=best][runs]
-bundled|gtrain configs lene\t|[configs][lenet.cfg]
-bundled_run|gtrain check lene\t|[check][lenet.cfg]
+bundled|gtrain configs lene\t|[configs][lenet]
+bundled_run|gtrain check lene\t|[check][lenet]
 help|gtrain help insp\t|[help][inspect]
 operands|gtrain predict runs/one im\t|[predict][runs/one][image.png]
 CASES

@@ -8,18 +8,28 @@ cd "$tmp" || exit 1
 
 check_tree() { # NAME: the binary $gtrain finds the configs
 	run configs --json
-	[ "$rc" = 0 ] && [ "$(grep -c '^{"name":"[a-z0-9_]*\.cfg","dataset":"[a-z0-9-]*","summary":"[^"(]\{20,96\}","path":"/[^"]*"}$' out)" \
+	[ "$rc" = 0 ] && [ "$(grep -c '^{"name":"[a-z0-9_]*","dataset":"[a-z0-9-]*","summary":"[^"(]\{20,299\}","path":"/[^"]*"}$' out)" \
 		= "$(find "$src/configs" -name '*.cfg' | wc -l)" ] &&
 		pass "$1_json" || fail "$1_json" "status $rc: $(head -n 2 out) $(cat err)"
 	run configs
-	[ "$rc" = 0 ] && grep -q '^fmnist_mlp.cfg  *fashion-mnist  *A perceptron on FashionMNIST' out && pass "$1_list" ||
+	[ "$rc" = 0 ] && grep -q '^fmnist_mlp  *fashion-mnist  *A perceptron on FashionMNIST' out && pass "$1_list" ||
 		fail "$1_list" "status $rc: $(cat out err)"
+	! grep -q '…' out && grep -q 'are shared out among the ranks$' out &&
+		[ "$(wc -l <out)" = "$(($(find "$src/configs" -name '*.cfg' | wc -l) + 2))" ] &&
+		pass "$1_sentences" || fail "$1_sentences" "$(cat out)"
+	COLUMNS=80 "$gtrain" configs >out 2>err
+	! grep -q '.\{81\}' out && tr -s ' \n' ' ' <out | grep -q 'gradients and parameters are shared out among the ranks imagenette_128' &&
+		pass "$1_width" || fail "$1_width" "$(cat out)"
 	run configs mnist_ddp
 	[ "$rc" = 0 ] && cmp -s out "$src/configs/mnist_ddp.cfg" && pass "$1_print" || fail "$1_print" "status $rc: $(cat err)"
-	for name in mnist_ddp.cfg mnist_ddp; do
+	run check mnist_ddp
+	[ "$rc" = 0 ] && grep -qx "there is no file mnist_ddp; using /.*/configs/mnist_ddp.cfg" err && pass "$1_name" ||
+		fail "$1_name" "status $rc: $(cat err)"
+	# A name with .cfg or a slash is a file: another network and other data must not take the place of one that is missing.
+	for name in mnist_ddp.cfg ./mnist_ddp.cfg configs/mnist_ddp.cfg; do
 		run check "$name"
-		[ "$rc" = 0 ] && grep -qx "there is no file $name; using /.*/configs/mnist_ddp.cfg" err && pass "$1_$name" ||
-			fail "$1_$name" "status $rc: $(cat err)"
+		[ "$rc" = 66 ] && [ ! -s out ] && grep -qF "$name: there is no such file; a config of this name comes with gtrain: write" err &&
+			pass "$1_$name" || fail "$1_$name" "status $rc: $(cat err)"
 	done
 }
 
@@ -30,12 +40,17 @@ mkdir here && cp tiny.cfg here/mnist_ddp.cfg
 (cd here && "$gtrain" check mnist_ddp.cfg >out 2>err) && grep -q '^tiny: ' here/out && ! grep -q using here/err && pass file_first ||
 	fail file_first "$(cat here/err)"
 # A path is taken as it is.
-run check ./mnist_ddp.cfg
-[ "$rc" = 66 ] && pass path_is_no_name || fail path_is_no_name "status $rc"
+(cd here && "$gtrain" check mnist_dpd.cfg >out 2>err)
+grep -qF 'mnist_dpd.cfg: there is no such file; did you mean mnist_ddp.cfg?' here/err && pass near_file || fail near_file "$(cat here/err)"
+(cd here && "$gtrain" check mnist_ddp >out 2>err) && grep -q 'using' here/err && pass name_is_no_file ||
+	fail name_is_no_file "$(cat here/err)"
+(cd here && mv mnist_ddp.cfg mine.cfg && "$gtrain" check mine >out 2>err)
+grep -qF 'mine: there is no such file; did you mean mine.cfg?' here/err && pass name_of_file || fail name_of_file "$(cat here/err)"
 run check ../configs/mnist_ddp.cfg
 [ "$rc" = 66 ] && pass no_parents || fail no_parents "status $rc"
 run run mnist_dpd.cfg
-[ "$rc" = 66 ] && grep -qF 'did you mean mnist_ddp.cfg?' err && pass near_name || fail near_name "status $rc: $(cat err)"
+[ "$rc" = 66 ] && grep -qF 'did you mean mnist_ddp, a config that comes with gtrain?' err && pass near_name ||
+	fail near_name "status $rc: $(cat err)"
 run run quux.cfg
 [ "$rc" = 66 ] && grep -qF 'gtrain configs' err && pass unknown_name || fail unknown_name "status $rc: $(cat err)"
 # Ranks, which this program starts again by its own command line, find it too.
@@ -61,7 +76,7 @@ check_tree installed
 run check fmnist_mlp
 grep -q "using $tmp/root/share/gtrain/configs/fmnist_mlp.cfg" err && pass installed_path || fail installed_path "$(cat err)"
 run completion configs
-[ "$rc" = 0 ] && grep -qx mnist_ddp.cfg out && pass completion_words || fail completion_words "status $rc: $(cat err)"
+[ "$rc" = 0 ] && grep -qx mnist_ddp out && pass completion_words || fail completion_words "status $rc: $(cat err)"
 rm -r root/share
 run configs
 [ "$rc" = 66 ] && grep -q 'the configs of gtrain are not installed' err && pass none_installed ||

@@ -19,6 +19,16 @@ same() {
 if why=$(mandoc -T lint -W warning "$src"/man/*.[157] 2>&1); then pass lint; else fail lint "$(head -n 1 <<<"$why")"; fi
 # Every page is linked from gtrain(1) and from README.md, and every page of gtrain's that one names is there.
 why=
+# A terminal of 80 columns breaks no line of a page, by either formatter.
+wide=
+for p in "$src"/man/*.[157]; do
+	line=$(mandoc -T ascii "$p" | sed 's/.\x08//g' | grep -m 1 '.\{81\}') && wide="$wide ${p##*/}: $line;"
+	if command -v groff >/dev/null; then
+		line=$(groff -mandoc -Tascii -rLL=78n -ww "$p" 2>&1 >/dev/null |
+			grep -m 1 "can't break line") && wide="$wide ${p##*/}: groff: $line;"
+	fi
+done
+if [ -z "$wide" ]; then pass columns_80; else fail columns_80 "$wide"; fi
 for p in "$src"/man/*.[157]; do
 	p=${p##*/}
 	[ "$p" = gtrain.1 ] || sed -n '/^\.Sh SEE ALSO/,$p' "$page" | grep -q "^\.Xr ${p%.*} ${p##*.}" || why="$why gtrain(1) does not name $p;"

@@ -58,7 +58,9 @@ sound() {
 	[ "$wrong" = 0 ] || echo "$wrong lines of metrics.jsonl are no events;"
 	wrong=$(find "$dir" -maxdepth 2 \( -name '*.tmp-*' -o -name '*.old-*' -o -name '*.prev-*' -o -name 'next-*' \) -printf '%f ')
 	[ -z "$wrong" ] || echo "left over: $wrong;"
-	wrong=$(find "$dir" \( -type f ! -perm 0600 -o -type d ! -perm 0700 \) -printf '%P %m ')
+	file=$(printf %o $((0666 & ~$(umask)))) folder=$(printf %o $((0777 & ~$(umask)))) lock=$(printf %o $((0660 & ~$(umask))))
+	wrong=$(find "$dir" \( -name .lock ! -perm "$lock" -o -type f ! -name .lock ! -perm "$file" -o -type d ! -perm "$folder" \) \
+		-printf '%P %m ')
 	[ -z "$wrong" ] || echo "modes: $wrong;"
 	for f in metrics.jsonl config.cfg; do
 		[ -f "$dir/$f" ] && [ ! -L "$dir/$f" ] || echo "$f is missing;"

@@ -20,17 +20,28 @@ last() { tail -n1 "$tmp/log"; }
 run run "$tmp/t.cfg" -o "$tmp/good" || echo "not ok run_files: $(last)"
 events=$(find "$tmp/good" -name '*tfevents*')
 if cmp -s "$tmp/good/config.cfg" "$tmp/good/latest/config.cfg" &&
-	[ "$(stat -c %a "$tmp/good/config.cfg" "$tmp/good/metrics.jsonl" "$events" | sort -u)" = 600 ]; then
+	[ "$(stat -c %a "$tmp/good/config.cfg" "$tmp/good/metrics.jsonl" "$events" | sort -u)" = "$(printf %o $((0666 & ~$(umask))))" ]; then
 	ok config_is_written
 else
 	echo "not ok config_is_written: $(ls -l "$tmp/good")"
 fi
-umask 022
-if run resume "$tmp/good" -s train.epochs=3 && [ "$(stat -c %a "$tmp/good/config.cfg" "$tmp/good/metrics.jsonl" | sort -u)" = 600 ] &&
+umask 026
+if run resume "$tmp/good" -s train.epochs=3 && [ "$(stat -c %a "$tmp/good/config.cfg" "$tmp/good/metrics.jsonl" | sort -u)" = 640 ] &&
 	cmp -s "$tmp/good/config.cfg" "$tmp/good/latest/config.cfg" && grep -q 'epochs = 3' "$tmp/good/config.cfg"; then
 	ok config_is_refreshed
 else
 	echo "not ok config_is_refreshed: $(last); $(ls -l "$tmp/good")"
+fi
+
+# The umask decides who may read a run; the lock is never open to strangers, and a token is still refused if others can read it.
+umask 022
+modes() { find "$1" -printf '%y%m\n' | sed 's/^l.*/l/' | sort -u | tr '\n' ' '; }
+if run run "$tmp/t.cfg" -o "$tmp/open/run" && [ "$(modes "$tmp/open")" = 'd755 f640 f644 l ' ] &&
+	(umask 077 && run run "$tmp/t.cfg" -o "$tmp/shut") &&
+	[ "$(modes "$tmp/shut")" = 'd700 f600 l ' ]; then
+	ok modes_follow_umask
+else
+	echo "not ok modes_follow_umask: $(last); $(modes "$tmp/open"); $(modes "$tmp/shut")"
 fi
 
 # unused NAME STATUS ARGS...: a run that fails before it writes anything removes the folders that it has created, and no others.
@@ -46,6 +57,58 @@ unused() {
 unused failed_run_leaves_no_folder 66 --init "$tmp/nowhere"
 unused failed_ranks_leave_no_folder 66 --init "$tmp/nowhere" -s parallel.mode=ddp --nproc 2
 unused failed_threads_leave_no_folder 66 --init "$tmp/nowhere" -s parallel.mode=dp --nproc 2
+# A disk that is full at the lock, at metrics.jsonl or at config.cfg, and ranks that are killed before the first step.
+limited() { # NAME BLOCKS ARGS...
+	local name=$1 blocks=$2
+	shift 2
+	mkdir "$tmp/u"
+	(ulimit -f "$blocks" && exec "$GTRAIN" run "$tmp/t.cfg" -o "$tmp/u/a/b" "$@") >"$tmp/log" 2>&1 </dev/null
+	if [ $? -gt 70 ] && [ -z "$(ls -A "$tmp/u")" ]; then ok "$name"; else echo "not ok $name: $(last), $(ls -AR "$tmp/u")"; fi
+	rm -rf "$tmp/u"
+}
+for blocks in 0 1; do
+	limited "no_folder_$blocks" $blocks
+	limited "no_folder_${blocks}_ranks" $blocks -s parallel.mode=ddp --nproc 2
+	limited "no_folder_${blocks}_threads" $blocks -s parallel.mode=dp --nproc 2
+done
+mkdir "$tmp/u"
+(ulimit -s 64 && exec "$GTRAIN" run "$tmp/t.cfg" -o "$tmp/u/a/b" -s parallel.mode=ddp --nproc 2) >"$tmp/log" 2>&1 </dev/null
+if [ $? != 0 ] && [ -z "$(ls -A "$tmp/u")" ]; then
+	ok no_folder_killed_ranks
+else
+	echo "not ok no_folder_killed_ranks: $(last) $(ls -AR "$tmp/u")"
+fi
+rm -rf "$tmp/u"
+# The space of the disk: compared with the bytes of a checkpoint before the first step.
+run run "$tmp/t.cfg" -o "$tmp/size"
+bytes=$(du -bs "$tmp/size/latest/" | cut -f 1)
+"${CC:-gcc}" -O1 -shared -fPIC -D_GNU_SOURCE "$(dirname "$0")/small_disk.c" -o "$tmp/small_disk.so" -ldl || exit 1
+disk() { # NAME STATUS TEXT BYTES ARGS...
+	local name=$1 status=$2 text=$3 free=$4
+	shift 4
+	mkdir "$tmp/u"
+	LD_PRELOAD=$tmp/small_disk.so SMALL_DISK=$free timeout 20 "$GTRAIN" run "$tmp/t.cfg" -o "$tmp/u/a" "$@" >"$tmp/out" 2>"$tmp/log"
+	if [ $? = "$status" ] && if [ "$text" ]; then grep -q "$text" "$tmp/log"; else ! grep -q 'on disk' "$tmp/log"; fi &&
+		{ [ "$status" = 0 ] || [ -z "$(ls -A "$tmp/u")" ]; }; then
+		ok "$name"
+	else
+		echo "not ok $name: $(cat "$tmp/log") $(ls -AR "$tmp/u")"
+	fi
+	rm -rf "$tmp/u"
+}
+needs="u/a: a checkpoint needs .* ([0-9]* bytes), but only .* ($((bytes - 4096)) bytes) are free on this disk"
+disk disk_full 74 "$needs" $((bytes - 4096))
+said=$(sed -n 's/.* needs .* (\([0-9]*\) bytes), but.*/\1/p' "$tmp/log")
+if [ "$said" -ge $((bytes - 4096)) ] && [ "$said" -le $((bytes + 32768)) ]; then
+	ok disk_bytes
+else
+	echo "not ok disk_bytes: $said, not $bytes"
+fi
+disk disk_full_dry 74 "$needs" $((bytes - 4096)) --dry-run
+disk disk_full_dry_ranks 74 "$needs" $((bytes - 4096)) --dry-run -s parallel.mode=ddp --nproc 2
+disk disk_full_ranks 74 "$needs" $((bytes - 4096)) -s parallel.mode=ddp --nproc 2
+disk disk_keep 0 'warning: .*u/a: up to 4 checkpoints of .* (checkpoint.keep = 3) and need .*, but only' $((bytes * 3)) -s train.epochs=6
+disk disk_enough 0 '' $((bytes * 8 + 100000)) -s train.epochs=6
 mkdir "$tmp/u" "$tmp/u/empty" "$tmp/u/other"
 touch "$tmp/u/other/file"
 for d in empty other other/new; do run run "$tmp/t.cfg" -o "$tmp/u/$d" --init "$tmp/nowhere"; done

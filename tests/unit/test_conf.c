@@ -297,6 +297,48 @@ TEST(conf_set_errors)
 	}
 }
 
+/* Words of other trainers come before similar words: a hint that is followed must give what its reader meant. */
+TEST(conf_synonyms)
+{
+	static const struct {
+		const char *set, *end;
+	} cases[] = {
+	    {"train.loss=mae", "; did you mean \"l1\"?"},
+	    {"train.loss=MAE", "; did you mean \"l1\"?"},
+	    {"train.loss=l1_loss", "; did you mean \"l1\"?"},
+	    {"train.loss=ce", "; did you mean \"cross_entropy\"?"},
+	    {"train.loss=categorical_crossentropy", "; did you mean \"cross_entropy\"?"},
+	    {"train.loss=bce_with_logits", "; did you mean \"bce\"?"},
+	    {"train.loss=BCELoss", "; write \"bce\", which takes logits, and leave out a sigmoid at the end of the model"},
+	    {"train.loss=huber", "; Huber's loss with delta = D is D times \"smooth_l1\" with train.smooth_l1_beta = D; the two are equal for "
+	                         "D = 1, the default"},
+	    {"train.loss=rmse", "; write \"mse\", whose minimum over all data is the same; a root is not a mean over samples, so batches would "
+	                        "not add up"},
+	    {"train.loss=dice", "; gtrain does not have this loss"},
+	    {"train.loss=mxe", ", got \"mxe\"; did you mean \"mse\"?"},
+	    {"train.loss=dyce", "or \"l1\", got \"dyce\""},
+	    {"train.optimizer.type=nadam", "; gtrain does not have this optimizer"},
+	    {"train.groups=({ match = \"*\"; optimizer = { type = \"nadam\"; }; })", "; gtrain does not have this optimizer"},
+	    {"train.schedule.type=reduce_on_plateau", "; did you mean \"plateau\"?"},
+	    {"train.schedule.type=CosineAnnealingWarmRestarts", "; gtrain does not have this schedule"},
+	    {"train.patience=1", "train.patience: unknown key; did you mean train.early_stop.patience?"},
+	    {"patience=1", "patience: unknown key; did you mean train.early_stop.patience?"},
+	    {"optimizer.lr=1", "optimizer: unknown key; did you mean train.optimizer.lr?"},
+	    {"optimizer={ lr = 1; type = \"sgd\"; }", "optimizer: unknown key; did you mean train.optimizer?"},
+	    {"schedule.type=step", "schedule: unknown key; did you mean train.schedule.type?"},
+	    {"layers=1", "layers: unknown key; did you mean model.layers?"},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct gt_conf *c;
+		struct gt_err e = {0};
+		enum gt_code code = gt_conf_load_text("t.cfg", BASE, strlen(BASE), &cases[i].set, 1, &c, &e);
+		size_t n = strlen(e.msg), end = strlen(cases[i].end);
+		CHECK_MSG(code == GT_ECONFIG && !c && n > end && !strcmp(e.msg + n - end, cases[i].end), "%s gave %d: %s", cases[i].set,
+		          code, e.msg);
+		gt_conf_free(c);
+	}
+}
+
 /* Every transform keeps its keys and defaults when the resolved config is loaded again. */
 TEST(conf_transforms)
 {

@@ -76,7 +76,7 @@ static void word(const char *w, size_t n, bool macro_line)
 	if ((macro_line && n <= 3) || *w == '.' || *w == '\'')
 		fputs("\\&", out);
 	for (size_t i = 0, line = 0; i < n; i++, line++) {
-		if (macro_line && line > 80 && i && w[i - 1] == '|') { /* a long list of values continues on the next line */
+		if (macro_line && line > 60 && i && w[i - 1] == '|') { /* a long list of values continues on the next line */
 			fputs("\\\n", out);
 			line = 0;
 		}
@@ -91,6 +91,10 @@ static void word(const char *w, size_t n, bool macro_line)
 			i += 2;
 		} else
 			fputc(w[i], out);
+		if (w[i] == '|' && n > 40 && i + 1 < n) { /* a page of 80 columns breaks a long list of values here */
+			fputs("\\:", out);
+			line += 2;
+		}
 	}
 }
 

@@ -111,8 +111,10 @@ TEST(fileio_dir_make)
 {
 	struct gt_err e;
 	struct stat st;
+	mode_t mask = umask(027);
 	CHECK_OK(gt_dir_make(at("p/q//r/"), NULL, &e), e);
-	CHECK(!stat(at("p/q/r"), &st) && S_ISDIR(st.st_mode) && (st.st_mode & 0777) == 0700);
+	CHECK(!stat(at("p/q/r"), &st) && S_ISDIR(st.st_mode) && (st.st_mode & 0777) == 0750);
+	umask(mask);
 	CHECK_OK(gt_dir_make(at("p/q/r"), NULL, &e), e);
 	CHECK_OK(gt_dir_make("/", NULL, &e), e);
 	CHECK_OK(gt_dir_make(".", NULL, &e), e);

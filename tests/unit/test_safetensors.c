@@ -298,6 +298,32 @@ TEST(safetensors_refuses_what_is_no_such_file)
 		put(file("bad"), "\2\0\0\0\0\0\0\0", n);
 		CHECK(gt_st_open(file("bad"), &f, &e) == GT_EDATA);
 	}
+	/* Files of other programs, by their first bytes; a header whose length has such bytes is none of them. */
+	static const struct {
+		const char *bytes;
+		size_t n;
+		const char *want;
+	} others[] = {
+	    {"PK\3\4\0\0\10\10\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\20\0\0\0w/data.pkl", 40,
+	     "a file of PyTorch (torch.save); convert it: python3 "},
+	    {"\x80\2\x8a\nl\xfc\x9c" "F\xf9 j\xa8P\x19.", 16, "torch.load(\"FILE.pth\", "},
+	    {"\x80\2}q\0(X", 7, "a file of PyTorch"},
+	    {"PK\3\4\0\0\10\10\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\20\0\0\0w/arr_0.np", 40, "got a zip archive"},
+	    {"\x89HDF\r\n\x1a\n\0\0", 10, "got an HDF5 file, as Keras writes"},
+	    {"GGUF\3\0\0\0\0\0", 10, "got a GGUF file"},
+	};
+	for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+		const char *to = file(i == 1 ? "it's.pth" : "weights.v2.pth");
+		put(to, others[i].bytes, others[i].n);
+		CHECK_MSG(gt_st_open(to, &f, &e) == GT_EDATA && strstr(e.msg, others[i].want), "%zu: %s", i, e.msg);
+	}
+	put(file("weights.v2.pth"), "\x80\2}q\0(X", 7);
+	CHECK(gt_st_open(file("weights.v2.pth"), &f, &e) == GT_EDATA && strstr(e.msg, "/weights.v2.safetensors\")'"));
+	char long_header[648] = "\x80\2\0\0\0\0\0\0{}";
+	memset(long_header + 10, ' ', sizeof long_header - 10);
+	put(file("good"), long_header, sizeof long_header);
+	CHECK_OK(gt_st_open(file("good"), &f, &e), e);
+	gt_st_close(f);
 	CHECK(gt_st_open(file("none"), &f, &e) == GT_ENOINPUT);
 	CHECK(gt_st_open(test_tmpdir(), &f, &e) == GT_EDATA && strstr(e.msg, "expected a regular file"));
 	CHECK(!mkfifo(file("fifo"), 0600));

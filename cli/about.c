@@ -1,0 +1,43 @@
+/* `gtrain --version`: what a report of a fault needs about the build and the machine. */
+#include "cli.h"
+#include "base/version.h"
+#include <stdio.h>
+#include <string.h>
+
+#ifndef GT_COMMIT
+#define GT_COMMIT "" /* the Makefile passes the commit that was built; "": it was built without git, as from an archive */
+#endif
+#ifdef __clang__
+#define COMPILER "clang " __clang_version__
+#else
+#define COMPILER "gcc " __VERSION__
+#endif
+
+enum gt_code gt_cli_version(struct gt_cli *cli, struct gt_err *err)
+{
+	const char *commit = *GT_COMMIT ? GT_COMMIT : "unknown";
+	struct gt_build_info b;
+	char parts[64];
+	gt_build_info(&b);
+	snprintf(parts, sizeof parts, "%s%s%s%s", b.cpu ? ", cpu" : "", b.cuda ? ", cuda" : "", b.gloo ? ", gloo" : "",
+	         b.fetch ? ", fetch" : "");
+	const char *has = *parts ? parts + 2 : "none";
+	if (cli->args.json) {
+		struct gt_json *j = &cli->json;
+		gt_json_object(j, NULL);
+		gt_json_string(j, "version", GT_VERSION);
+		gt_json_string(j, "commit", commit);
+		gt_json_string(j, "compiler", COMPILER);
+		gt_json_string(j, "libraries", b.libraries);
+		gt_json_string(j, "plugins", has);
+		gt_json_string(j, "processor", b.processor);
+		gt_json_end(j);
+		return gt_out_json(cli, err);
+	}
+	gt_out(cli, "gtrain %s\n", GT_VERSION);
+	const char *const rows[][2] = {
+	    {"commit", commit}, {"compiler", COMPILER}, {"libraries", b.libraries}, {"plugins", has}, {"processor", b.processor}};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+		gt_out_wrapped(cli, rows[i][0], 11, rows[i][1], 80);
+	return GT_OK;
+}

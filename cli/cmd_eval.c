@@ -28,6 +28,7 @@ static enum gt_code print_json(struct gt_cli *cli, const struct gt_eval_result *
 	gt_json_double(j, "loss", r->loss, 9);
 	gt_json_double(j, "acc", r->acc, 9);
 	gt_json_double(j, "top5", r->top5, 9);
+	gt_cli_scores_json(j, &r->scores);
 	gt_json_double(j, "seconds", r->seconds, 6);
 	if (r->report)
 		gt_cli_class_json(j, r->report);
@@ -39,13 +40,14 @@ static enum gt_code print_json(struct gt_cli *cli, const struct gt_eval_result *
 
 static enum gt_code print(struct gt_cli *cli, const struct gt_eval_result *r, struct gt_err *err)
 {
-	char acc[48] = "", top5[48] = "", samples[GT_UNITS], step[GT_UNITS], took[GT_UNITS], loss[GT_UNITS];
+	char acc[48] = "", top5[48] = "", more[GT_UNITS_SCORES], samples[GT_UNITS], step[GT_UNITS], took[GT_UNITS], loss[GT_UNITS];
 	if (!isnan(r->acc))
 		snprintf(acc, sizeof acc, "accuracy %.4f  ", r->acc);
 	if (!isnan(r->top5))
 		snprintf(top5, sizeof top5, "top-5 %.4f  ", r->top5);
-	gt_out(cli, "%s %s%sloss %s  (%s samples, step %s, %s)\n", r->split, acc, top5, gt_units_loss(loss, r->loss),
-	       gt_units_count(samples, r->samples), gt_units_count(step, r->step), gt_units_seconds(took, r->seconds));
+	gt_units_scores(more, &r->scores, "  ");
+	gt_out(cli, "%s %s%sloss %s%s%s  (%s samples, step %s, %s)\n", r->split, acc, top5, gt_units_loss(loss, r->loss),
+	       *more ? "  " : "", more, gt_units_count(samples, r->samples), gt_units_count(step, r->step), gt_units_seconds(took, r->seconds));
 	if (r->value_report)
 		return gt_cli_value_text(cli, r->value_report, err);
 	return r->report ? gt_cli_class_text(cli, r->report, err) : GT_OK;

@@ -71,8 +71,11 @@ enum gt_event_kind { GT_EV_START, GT_EV_TRAIN, GT_EV_EVAL, GT_EV_CHECKPOINT, GT_
  * one of the five largest outputs. */
 struct gt_scores {
 	double loss, acc, top5;
-	double f1;       /* macro F1 (score/macro_f1.h), if checkpoint.best.metric is an F1 score; NAN: not measured */
-	double auc;      /* area under the ROC curve (score/auc.h), if checkpoint.best.metric is one; NAN: not measured */
+	double f1;       /* macro F1 (score/macro_f1.h), if a key of the config names it as its metric; NAN: not measured */
+	double auc;      /* area under the ROC curve (score/auc.h), likewise */
+	/* Of targets that are numbers, in the unit of the target, and the mean over the targets if there are several: mean absolute error, root
+	 * mean squared error, coefficient of determination (score/value_tally.h); NAN: not measured, or other targets */
+	double mae, rmse, r2;
 	int64_t samples; /* number of samples; 0: nothing was measured */
 };
 struct gt_run_result {
@@ -459,6 +462,7 @@ struct gt_eval_result {
 	char split[16];                  /* "train", "valid", "test", or "data" for the file or folder that was named */
 	int64_t samples;
 	double loss, acc, top5, seconds; /* scores as in struct gt_scores; duration of the evaluation in seconds */
+	struct gt_scores scores;         /* all scores */
 	int64_t step;                    /* number of optimizer steps after which the checkpoint was saved */
 	struct gt_class_report *report;  /* NULL: none was requested, or the targets are columns of numbers */
 	struct gt_value_report *value_report; /* the report, if they are */

@@ -46,7 +46,7 @@ else
 	fail numbers_learns "$(cat out err)"
 fi
 echo "# numbers: $(tail -n 1 out)"
-if grep -q '^epoch 1/10  train loss [0-9.]*  valid loss [0-9.]*  test loss ' err; then
+if grep -q '^epoch 1/10  train loss [0-9.]*  valid loss [0-9.]* MAE [0-9.]* RMSE [0-9.]* R2 [-0-9.]*  test loss [0-9.]* MAE ' err; then
 	pass numbers_rows
 else
 	fail numbers_rows "$(head -n 3 err)"

@@ -148,7 +148,7 @@ run init own -o own.cfg
 gives init_valid_run 0 out 'valid accuracy' run own.cfg -q -o own_run -s train.epochs=2
 gives init_valid_eval 0 out 'valid accuracy' eval own_run
 gives init_valid_given 0 out '(80 samples' eval own_run --split valid
-gives best_without_valid 78 err 'checkpoint.best.metric: expected SPLIT/acc' run own.cfg -q -o x -s data.root=data
+gives best_without_valid 78 err 'expected a metric of an evaluated split, got "valid/acc"' run own.cfg -q -o x -s data.root=data
 gives init_no_classes 66 err 'neg: expected a folder of images or of texts (.txt) for each of several classes' init data/train/neg
 tar czf data.tar.gz data
 gives init_compressed 65 err 'data.tar.gz: expected a folder, a .tar archive or a CSV file; unpack the archive' init data.tar.gz

@@ -46,8 +46,8 @@ struct gt_args {
 	bool json, quiet, verbose, no_progress, help, version;
 	const char *color;
 
-	struct gt_strlist sets, lists, targets;
-	bool dry_run, strict, data, verify, smoke, report, csv;
+	struct gt_strlist sets, lists, targets, texts, keep;
+	bool dry_run, strict, data, verify, smoke, report, csv, append;
 	const char *out, *device, *init, *from, *mode, *card, *split, *dir, *url;
 	double time_limit, lr_from, lr_to;
 	const char *master_addr, *token_file;

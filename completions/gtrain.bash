@@ -45,6 +45,8 @@ _gtrain_argument()
 	eval:--nproc) kind='none' choices='' ;;
 	predict:--top) kind='none' choices='' ;;
 	predict:--list) kind='file' choices='' ;;
+	predict:--text) kind='none' choices='' ;;
+	predict:--keep) kind='none' choices='' ;;
 	predict:--device) kind='device' choices='' ;;
 	export:--out | export:-o) kind='file' choices='' ;;
 	lr-find:--set | lr-find:-s) kind='key' choices='' ;;
@@ -136,7 +138,7 @@ _gtrain()
 		((operand)) || kind='checkpoint'
 		;;
 	predict)
-		options=' --top --list --csv --device'
+		options=' --top --list --text --append --keep --csv --device'
 		kind='file'
 		((operand)) || kind='checkpoint'
 		;;

@@ -493,6 +493,10 @@ struct gt_prediction {
 	const char *const *value_name; /* [nvalues]: the names of these columns */
 	int nvalues;
 	bool row;            /* a row of a table; false: an image */
+	const char *text;    /* the text itself if it is not in a file; else NULL */
+	const char *const *column;      /* [ncolumns]: the cells of the row, as its file has them: gt_predict_spec.append */
+	const char *const *column_name; /* [ncolumns] */
+	int ncolumns;
 	bool several;        /* a sample can have several labels, whose probabilities are independent */
 	const char *target;  /* of a row: name of the column of classes that was the target; NULL: none */
 	const double *probability;     /* [nclasses]: of each class; NULL: value is set */
@@ -502,10 +506,15 @@ struct gt_prediction {
 struct gt_predict_spec {
 	const char *ckpt;          /* a run directory (selects its best checkpoint, else the latest) or a step-... directory */
 	const char *const *inputs; /* files: images, or tables for a model of tables; folders, which stand for all images below them; "@LIST";
-	                              "-" for a list on standard input */
+	                              "-": standard input, with the rows of a table, a text on each line or a list of the paths of images */
 	int ninputs;
 	const char *const *lists;  /* files with one path on each line, after the inputs; "-": standard input */
 	int nlists;
+	const char *const *texts;  /* texts themselves, for a model of texts */
+	int ntexts;
+	bool append;               /* of a model of tables: results have the columns of the input, */
+	const char *const *keep;   /* or those that these names list, with commas between them; [nkeep] */
+	int nkeep;
 	int top;                   /* number of classes for each image or row, 1 ... GT_TOP; 0: 1. An error if the model predicts numbers */
 	const char *device;        /* device, instead of the config's; NULL: the config decides */
 };

@@ -48,7 +48,7 @@ struct gt_args {
 
 	struct gt_strlist sets, lists, targets, texts, keep;
 	bool dry_run, strict, data, verify, smoke, report, csv, append;
-	const char *out, *device, *init, *from, *mode, *card, *split, *dir, *url;
+	const char *out, *predictions, *device, *init, *from, *mode, *card, *split, *dir, *url;
 	double time_limit, lr_from, lr_to;
 	const char *master_addr, *token_file;
 	int64_t nproc, world, rank, steps, top, nnodes, node_rank, master_port, max_restarts;

@@ -10,6 +10,8 @@ static const struct gt_option options[] = {
 	 "also show precision, recall, F1 and ROC AUC of each class, and which classes are confused; for columns of numbers, their errors"},
 	{"csv", 0, GT_OPTION_FLAG, GT_OFFSET(csv), NULL, GT_COMPLETE_NONE, NULL, 0, 0,
 	 "with --report, print only the scores of the classes, as CSV"},
+	{"predictions", 0, GT_OPTION_STRING, GT_OFFSET(predictions), "FILE", GT_COMPLETE_FILE, NULL, 0, 0,
+	 "write the path, label, prediction, probabilities and loss of each sample to this CSV file"},
 	GT_OPT_SET,
 	GT_OPT_DEVICE,
 	{"nproc", 0, GT_OPTION_INT, GT_OFFSET(nproc), "N", GT_COMPLETE_NONE, NULL, 1, 65536,
@@ -73,6 +75,9 @@ static enum gt_code eval(struct gt_cli *cli, struct gt_err *err)
 	enum gt_code code = GT_OK;
 	if (a->csv && (!a->report || a->json))
 		return gt_fail(err, GT_EUSAGE, a->json ? "--csv and --json do not go together" : "--csv: expected --report beside it");
+	if (a->predictions && !strcmp(a->predictions, "-"))
+		return gt_fail(err, GT_EUSAGE, "--predictions: expected the name of a file, got -, which has the scores");
+	o.predictions = a->predictions;
 	GT_TRY(gt_cli_ranks(cli, &o, err));
 	GT_TRY(gt_eval(a->operands.v[0], a->operands.n > 1 ? a->operands.v[1] : NULL, a->split, a->report, a->sets.v, a->sets.n, &o, &r, err));
 	if (!r) /* rank 0 is another process, which has printed the result */
@@ -85,6 +90,8 @@ static enum gt_code eval(struct gt_cli *cli, struct gt_err *err)
 		gt_cli_class_csv(cli, r->report);
 	else
 		code = a->json ? print_json(cli, r, err) : print(cli, r, err);
+	if (a->predictions && !a->quiet && !a->json)
+		gt_cli_note(cli, "wrote %s", a->predictions);
 	gt_eval_free(r);
 	return code;
 }

@@ -40,6 +40,7 @@ _gtrain_argument()
 	plan:--mode) kind='choice' choices='single dp ddp zero pipe' ;;
 	plan:--rank) kind='none' choices='' ;;
 	eval:--split) kind='choice' choices='train valid test' ;;
+	eval:--predictions) kind='file' choices='' ;;
 	eval:--set | eval:-s) kind='key' choices='' ;;
 	eval:--device) kind='device' choices='' ;;
 	eval:--nproc) kind='none' choices='' ;;
@@ -133,7 +134,7 @@ _gtrain()
 		((operand)) || kind='config' choices=''
 		;;
 	eval)
-		options=' --split --report --csv --set -s --device --nproc'
+		options=' --split --report --csv --predictions --set -s --device --nproc'
 		kind='file'
 		((operand)) || kind='checkpoint'
 		;;

@@ -174,6 +174,8 @@ static enum gt_code convert(const struct gt_dataset_spec *spec, const struct gt_
 	for (int64_t i = 0; i < d->n && targets; i++)
 		d->labels[i] = raw->files->file[i].label;
 	GT_TRY(gt_texts_fields(&raw->texts, &spec->text, l->text.vocab, name, raw, &d->field[0], &d->field[1], &d->texts, err));
+	d->text_files = raw->files;
+	raw->files = NULL;
 	drop(raw);
 	d->raw = NULL;
 	return GT_OK;

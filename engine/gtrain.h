@@ -143,6 +143,7 @@ struct gt_run_opts {
 	const char *device;    /* device, instead of the config's key `device`; NULL: the config decides */
 	const char *init;      /* safetensors file with the initial weights; NULL: none */
 	bool dry;              /* make all checks that a run makes before its first step, then end; create or change no file */
+	const char *predictions; /* gt_eval: rank 0 writes the prediction and the loss of each sample to this CSV file; NULL: it does not */
 	double time_limit_s;   /* save a checkpoint and end after this number of seconds; 0: no limit */
 	int nproc;             /* number of ranks on each host; 0: the config decides */
 	int nnodes, node_rank; /* number of hosts (0 means 1), and number of this host, from 0; each host has nproc ranks */

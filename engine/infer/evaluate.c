@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "ir/op.h"
 #include "infer/inference.h"
+#include "infer/sample_table.h"
 #include "session/session_data.h"
 #include "run/rank_session.h"
 #include "score/class_report.h"
@@ -19,6 +20,7 @@ struct job {
 	bool report;
 	const char *data;              /* a file or folder that is measured in place of a split; NULL: a split */
 	bool moved;                    /* -s names other data than that of the run */
+	struct gt_sample_table *table; /* rank 0, with opts->predictions */
 	struct gt_class_tally *tally;  /* rank 0, with report; opened for the first outputs, if targets are labels */
 	struct gt_target_tally *labels; /* the same, if a sample can have several labels */
 	struct gt_value_tally *values; /* the same, if targets are columns of numbers */
@@ -32,6 +34,10 @@ struct job {
 static enum gt_code take_outputs(void *user, const struct gt_output_rows *rows, struct gt_err *err)
 {
 	struct job *j = user;
+	if (j->table)
+		GT_TRY(gt_sample_table_add(j->table, rows, err));
+	if (!j->report)
+		return GT_OK;
 	if (rows->target && j->numbers) {
 		if (!j->values)
 			GT_TRY(gt_value_tally_open(rows->classes, &j->values, err));
@@ -167,11 +173,15 @@ static enum gt_code evaluate(void *user, struct gt_session *s, struct gt_err *er
 		j->samples = s->data.view[split].n;
 		j->ignore = gt_session_ignored_label(s);
 		j->numbers = s->data.nvalues > 0;
+		if (j->opts->predictions)
+			GT_TRY(gt_sample_table_open(s, j->split, j->opts->predictions, &j->table, err));
 	}
 	double start = gt_clock();
 	s->watch = report_progress;
 	s->watch_user = s->exec.link;
-	GT_TRY(gt_measured_eval_also(s, (enum gt_split)split, j->report ? take_outputs : NULL, j, &scores, err));
+	GT_TRY(gt_measured_eval_also(s, (enum gt_split)split, j->report || j->opts->predictions ? take_outputs : NULL, j, &scores, err));
+	if (s->at.rank == 0 && j->table) /* ranks that are threads share the job */
+		GT_TRY(gt_sample_table_finish(j->table, err));
 	GT_TRY(gt_session_skipped(s, warn_of_skipped, j, err));
 	if (s->at.rank == 0)
 		warn_of_data(j, s);
@@ -209,6 +219,7 @@ enum gt_code gt_eval(const char *path, const char *data, const char *split, bool
 		*out = j.result;
 	else
 		gt_eval_free(j.result);
+	gt_sample_table_close(j.table);
 	gt_class_tally_close(j.tally);
 	gt_target_tally_close(j.labels);
 	gt_value_tally_close(j.values);

@@ -46,9 +46,9 @@ struct gt_args {
 	bool json, quiet, verbose, no_progress, help, version;
 	const char *color;
 
-	struct gt_strlist sets, lists, targets;
-	bool dry_run, strict, data, verify, smoke, report, csv, fresh;
-	const char *out, *device, *init, *from, *mode, *card, *split, *dir, *url;
+	struct gt_strlist sets, lists, targets, texts, keep;
+	bool dry_run, strict, data, verify, smoke, report, csv, append, fresh;
+	const char *out, *predictions, *device, *init, *from, *mode, *card, *split, *dir, *url;
 	double time_limit, lr_from, lr_to;
 	const char *master_addr, *token_file;
 	int64_t nproc, world, rank, steps, top, nnodes, node_rank, master_port, max_restarts;
@@ -190,6 +190,10 @@ const char *gt_units_seconds(char *buf, double s);             /* 4.1 s, 2 min 0
 const char *gt_units_clock(char *buf, double s);               /* 0:07, 12:34, 1:02:34, 3 d 04 h */
 const char *gt_units_number(char *buf, double v);              /* 0.001, 3e-05: at most four significant digits */
 const char *gt_units_loss(char *buf, double v);                 /* 2.3026, 0.3301, 0.01234, 8.300e-05, 2.7e+29 */
+/* "MAE 1.523 RMSE 2.211 R2 0.5713": the scores that were measured besides loss and accuracy, "" if there are none. between: " ". buf:
+ * GT_UNITS_SCORES bytes. */
+#define GT_UNITS_SCORES 160
+const char *gt_units_scores(char *buf, const struct gt_scores *s, const char *between);
 
 /* ---- shared by commands --------------------------------------------------------------------------------------------------- */
 /* Loads the config that the first operand names, and applies options such as --set and --nproc to it. */
@@ -208,6 +212,8 @@ void gt_cli_class_csv(struct gt_cli *cli, const struct gt_class_report *r);
 enum gt_code gt_cli_value_text(struct gt_cli *cli, const struct gt_value_report *r, struct gt_err *err);
 void gt_cli_value_json(struct gt_json *j, const struct gt_value_report *r);
 void gt_cli_value_csv(struct gt_cli *cli, const struct gt_value_report *r);
+/* Adds the scores of gt_units_scores to a JSON object. */
+void gt_cli_scores_json(struct gt_json *j, const struct gt_scores *s);
 
 /* check_ranks.c. Prints memory, buckets, stages and traffic of the ranks as text. */
 /* check_columns.c: the columns of a table; prints nothing for other data. */

@@ -10,6 +10,8 @@ static const struct gt_option options[] = {
 	 "also show precision, recall, F1 and ROC AUC of each class, and which classes are confused; for columns of numbers, their errors"},
 	{"csv", 0, GT_OPTION_FLAG, GT_OFFSET(csv), NULL, GT_COMPLETE_NONE, NULL, 0, 0,
 	 "with --report, print only the scores of the classes, as CSV"},
+	{"predictions", 0, GT_OPTION_STRING, GT_OFFSET(predictions), "FILE", GT_COMPLETE_FILE, NULL, 0, 0,
+	 "write the path, label, prediction, probabilities and loss of each sample to this CSV file"},
 	GT_OPT_SET,
 	GT_OPT_DEVICE,
 	{"nproc", 0, GT_OPTION_INT, GT_OFFSET(nproc), "N", GT_COMPLETE_NONE, NULL, 1, 65536,
@@ -28,6 +30,7 @@ static enum gt_code print_json(struct gt_cli *cli, const struct gt_eval_result *
 	gt_json_double(j, "loss", r->loss, 9);
 	gt_json_double(j, "acc", r->acc, 9);
 	gt_json_double(j, "top5", r->top5, 9);
+	gt_cli_scores_json(j, &r->scores);
 	gt_json_double(j, "seconds", r->seconds, 6);
 	if (r->report)
 		gt_cli_class_json(j, r->report);
@@ -39,13 +42,14 @@ static enum gt_code print_json(struct gt_cli *cli, const struct gt_eval_result *
 
 static enum gt_code print(struct gt_cli *cli, const struct gt_eval_result *r, struct gt_err *err)
 {
-	char acc[48] = "", top5[48] = "", samples[GT_UNITS], step[GT_UNITS], took[GT_UNITS], loss[GT_UNITS];
+	char acc[48] = "", top5[48] = "", more[GT_UNITS_SCORES], samples[GT_UNITS], step[GT_UNITS], took[GT_UNITS], loss[GT_UNITS];
 	if (!isnan(r->acc))
 		snprintf(acc, sizeof acc, "accuracy %.4f  ", r->acc);
 	if (!isnan(r->top5) && (!r->classes || r->classes > 5)) /* of five classes, the label is always among the first five */
 		snprintf(top5, sizeof top5, "top-5 %.4f  ", r->top5);
-	gt_out(cli, "%s %s%sloss %s  (%s samples, step %s, %s)\n", r->split, acc, top5, gt_units_loss(loss, r->loss),
-	       gt_units_count(samples, r->samples), gt_units_count(step, r->step), gt_units_seconds(took, r->seconds));
+	gt_units_scores(more, &r->scores, "  ");
+	gt_out(cli, "%s %s%sloss %s%s%s  (%s samples, step %s, %s)\n", r->split, acc, top5, gt_units_loss(loss, r->loss),
+	       *more ? "  " : "", more, gt_units_count(samples, r->samples), gt_units_count(step, r->step), gt_units_seconds(took, r->seconds));
 	if (r->value_report)
 		return gt_cli_value_text(cli, r->value_report, err);
 	return r->report ? gt_cli_class_text(cli, r->report, err) : GT_OK;
@@ -71,6 +75,9 @@ static enum gt_code eval(struct gt_cli *cli, struct gt_err *err)
 	enum gt_code code = GT_OK;
 	if (a->csv && (!a->report || a->json))
 		return gt_fail(err, GT_EUSAGE, a->json ? "--csv and --json do not go together" : "--csv: expected --report beside it");
+	if (a->predictions && !strcmp(a->predictions, "-"))
+		return gt_fail(err, GT_EUSAGE, "--predictions: expected the name of a file, got -, which has the scores");
+	o.predictions = a->predictions;
 	GT_TRY(gt_cli_ranks(cli, &o, err));
 	GT_TRY(gt_eval(a->operands.v[0], a->operands.n > 1 ? a->operands.v[1] : NULL, a->split, a->report, a->sets.v, a->sets.n, &o, &r, err));
 	if (!r) /* rank 0 is another process, which has printed the result */
@@ -83,6 +90,8 @@ static enum gt_code eval(struct gt_cli *cli, struct gt_err *err)
 		gt_cli_class_csv(cli, r->report);
 	else
 		code = a->json ? print_json(cli, r, err) : print(cli, r, err);
+	if (a->predictions && !a->quiet && !a->json)
+		gt_cli_note(cli, "wrote %s", a->predictions);
 	gt_eval_free(r);
 	return code;
 }

@@ -1,12 +1,19 @@
 #include "commands.h"
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 static const struct gt_option options[] = {
 	{"top", 0, GT_OPTION_INT, GT_OFFSET(top), "N", GT_COMPLETE_NONE, NULL, 1, GT_TOP, "number of most likely classes to show, 1 to 10; "
 	 "default: 1"},
 	{"list", 0, GT_OPTION_LIST, GT_OFFSET(lists), "FILE", GT_COMPLETE_FILE, NULL, 0, 0,
 	 "also classify the files that FILE lists, one path on each line; -: standard input; can be repeated"},
+	{"text", 0, GT_OPTION_LIST, GT_OFFSET(texts), "TEXT", GT_COMPLETE_NONE, NULL, 0, 0,
+	 "classify this text with a model of texts; can be repeated"},
+	{"append", 0, GT_OPTION_FLAG, GT_OFFSET(append), NULL, GT_COMPLETE_NONE, NULL, 0, 0,
+	 "with a model of tables, print all columns of the input, and then the prediction"},
+	{"keep", 0, GT_OPTION_LIST, GT_OFFSET(keep), "COLUMNS", GT_COMPLETE_NONE, NULL, 0, 0,
+	 "the same with these columns only, names with commas between them; can be repeated"},
 	{"csv", 0, GT_OPTION_FLAG, GT_OFFSET(csv), NULL, GT_COMPLETE_NONE, NULL, 0, 0, "print CSV with a header line"},
 	GT_OPT_DEVICE,
 	{0},
@@ -39,6 +46,14 @@ static enum gt_code print_json(struct gt_cli *cli, const struct gt_prediction *p
 		return gt_out_json(cli, err);
 	}
 	gt_json_int(j, "index", p->index);
+	if (p->text)
+		gt_json_string(j, "text", p->text);
+	if (p->ncolumns)
+		gt_json_object(j, "row");
+	for (int i = 0; i < p->ncolumns; i++)
+		gt_json_string(j, p->column_name[i], p->column[i]);
+	if (p->ncolumns)
+		gt_json_end(j);
 	gt_json_bool(j, "scaled", p->scaled);
 	if (p->nvalues) {
 		gt_json_object(j, "values");
@@ -66,20 +81,30 @@ static enum gt_code print_json(struct gt_cli *cli, const struct gt_prediction *p
 	return gt_out_json(cli, err);
 }
 
+/* The names of the columns of the prediction. Beside those of the input, they begin with "predicted_". */
+struct columns {
+	void (*add)(void *user, const char *name);
+	void *user;
+	const char *prefix;
+};
+
+static void add_column(const struct columns *c, const char *name)
+{
+	char text[1100];
+	snprintf(text, sizeof text, "%s%s", c->prefix, name);
+	c->add(c->user, text);
+}
+
 /* The columns of a table's rows: the class, unless a row can have several labels, and the probability of every class. */
-static void row_header(struct gt_cli *cli, const struct gt_prediction *p)
+static void row_columns(const struct columns *c, const struct gt_prediction *p)
 {
 	char name[1024];
-	if (p->target) {
-		gt_out(cli, ",");
-		gt_out_csv(cli, p->target);
-	}
+	if (p->target)
+		add_column(c, p->target);
 	for (int64_t i = 0; i < p->nclasses; i++) {
 		snprintf(name, sizeof name, "probability_%s", p->class_name[i] ? p->class_name[i] : "");
-		gt_out(cli, ",");
-		gt_out_csv(cli, name);
+		c->add(c->user, name);
 	}
-	gt_out(cli, "\n");
 }
 
 static void print_row(struct gt_cli *cli, const struct gt_prediction *p)
@@ -99,28 +124,73 @@ static bool every_class(const struct gt_prediction *p, int top)
 	return p->row && !p->nvalues && !top;
 }
 
-static void csv_header(struct gt_cli *cli, const struct gt_prediction *p, int top)
+static void each_column(const struct gt_prediction *p, int top, void (*add)(void *user, const char *name), void *user)
 {
-	gt_out(cli, "path,index");
+	static const char *const of_class[] = {"class", "name", "probability"};
+	struct columns c = {add, user, p->ncolumns ? "predicted_" : ""};
+	char name[32];
 	if (every_class(p, top)) {
-		row_header(cli, p);
+		row_columns(&c, p);
 		return;
 	}
-	for (int i = 0; i < p->nvalues; i++) {
-		gt_out(cli, ",");
-		gt_out_csv(cli, p->value_name[i]);
+	for (int i = 0; i < p->nvalues; i++)
+		add_column(&c, p->value_name[i]);
+	for (int i = 1; (i == 1 || i <= top) && !p->nvalues; i++)
+		for (int k = 0; k < 3; k++) {
+			snprintf(name, sizeof name, "%s_%d", of_class[k], i);
+			add_column(&c, i == 1 ? of_class[k] : name);
+		}
+}
+
+static void print_name(void *user, const char *name)
+{
+	gt_out(user, ",");
+	gt_out_csv(user, name);
+}
+
+/* The columns of the input, if any, must have other names than those of the prediction. */
+struct clash {
+	const struct gt_prediction *p;
+	enum gt_code code;
+	struct gt_err *err;
+};
+
+static void find_clash(void *user, const char *name)
+{
+	struct clash *c = user;
+	for (int i = 0; i < c->p->ncolumns && c->code == GT_OK; i++)
+		if (!strcmp(c->p->column_name[i], name))
+			c->code = gt_fail(c->err, GT_EUSAGE, "--append: the input has a column \"%.200s\", which the prediction has, too; name the "
+			                  "columns to print with --keep", name);
+}
+
+static enum gt_code csv_header(struct gt_cli *cli, const struct gt_prediction *p, int top, struct gt_err *err)
+{
+	struct clash c = {.p = p, .err = err};
+	each_column(p, top, find_clash, &c);
+	if (c.code != GT_OK)
+		return c.code;
+	for (int i = 0; i < p->ncolumns; i++) {
+		gt_out(cli, i ? "," : "");
+		gt_out_csv(cli, p->column_name[i]);
 	}
-	if (!p->nvalues)
-		gt_out(cli, ",class,name,probability");
-	for (int i = 2; i <= top && !p->nvalues; i++)
-		gt_out(cli, ",class_%d,name_%d,probability_%d", i, i, i);
+	if (!p->ncolumns)
+		gt_out(cli, "path,index");
+	each_column(p, top, print_name, cli);
 	gt_out(cli, "\n");
+	return GT_OK;
 }
 
 static void print_csv(struct gt_cli *cli, const struct gt_prediction *p, int top)
 {
-	gt_out_csv(cli, p->file);
-	gt_out(cli, ",%" PRId64, p->index);
+	for (int i = 0; i < p->ncolumns; i++) {
+		gt_out(cli, i ? "," : "");
+		gt_out_csv(cli, p->column[i]);
+	}
+	if (!p->ncolumns) {
+		gt_out_csv(cli, p->file);
+		gt_out(cli, ",%" PRId64, p->index);
+	}
 	if (every_class(p, top)) {
 		print_row(cli, p);
 		return;
@@ -142,8 +212,8 @@ static void print_csv(struct gt_cli *cli, const struct gt_prediction *p, int top
 static void print_text(struct gt_cli *cli, const struct gt_prediction *p)
 {
 	char file[1024], name[128];
-	gt_out(cli, "%s", gt_cli_printable(p->file, file, sizeof file));
-	if (p->index > 0)
+	gt_out(cli, "%s", gt_cli_printable(p->text ? p->text : p->file, file, sizeof file));
+	if (p->index > 0 && !p->text)
 		gt_out(cli, "[%" PRId64 "]", p->index);
 	for (int i = 0; i < p->nvalues; i++)
 		gt_out(cli, "\t%s %.6g", gt_cli_printable(p->value_name[i], name, sizeof name), (double)p->value[i]);
@@ -172,8 +242,9 @@ static bool print(void *user, const struct gt_prediction *p)
 		s->code = print_json(cli, p, s->err);
 	else if (!p->error && (cli->args.csv || p->row)) {
 		if (s->images == 1)
-			csv_header(cli, p, s->top);
-		print_csv(cli, p, s->top);
+			s->code = csv_header(cli, p, s->top, s->err);
+		if (s->code == GT_OK)
+			print_csv(cli, p, s->top);
 	}
 	else if (!p->error)
 		print_text(cli, p);
@@ -198,9 +269,12 @@ static enum gt_code predict(struct gt_cli *cli, struct gt_err *err)
 	const struct gt_args *a = &cli->args;
 	struct printing s = {.cli = cli, .top = (int)a->top, .err = err};
 	struct gt_predict_spec spec = {.ckpt = a->operands.v[0], .inputs = a->operands.v + 1, .ninputs = a->operands.n - 1, .lists = a->lists.v,
-	                               .nlists = a->lists.n, .top = s.top, .device = a->device};
-	if (!spec.ninputs && !spec.nlists)
-		return gt_fail(err, GT_EUSAGE, "expected a FILE or --list, got none");
+	                               .nlists = a->lists.n, .top = s.top, .device = a->device, .texts = a->texts.v, .ntexts = a->texts.n,
+	                               .append = a->append, .keep = a->keep.v, .nkeep = a->keep.n};
+	if (!spec.ninputs && !spec.nlists && !spec.ntexts)
+		return gt_fail(err, GT_EUSAGE, "expected a FILE, --list or --text, got none");
+	if (a->append && a->keep.n)
+		return gt_fail(err, GT_EUSAGE, "--append and --keep do not go together");
 	if (a->csv && a->json)
 		return gt_fail(err, GT_EUSAGE, "--csv and --json do not go together");
 	enum gt_code code = gt_predict(&spec, print, &s, err);
@@ -214,13 +288,14 @@ const struct gt_command gt_cmd_predict = {
 	.summary = "predict images (PNG, JPEG, WebP, IDX), rows of tables (CSV) or texts with a checkpoint",
 	.about = "Classifies images with a checkpoint. A FILE is a PNG, JPEG or WebP image, an IDX file\n"
 	         "of images, a folder, which stands for all images below it, or @LIST, which stands for\n"
-	         "the files that LIST names, one on each line; - is such a list on standard input, from\n"
-	         "which images, tables and texts cannot be read. Prints one line per image: the file,\n"
-	         "then classes and their probabilities, separated by tabs. If a file is damaged, names\n"
-	         "it, classifies the others, and ends with status 65. For a model of tables, a FILE is\n"
-	         "a CSV file with the columns of the training data, with or without the targets. Prints\n"
-	         "CSV: file, row, the prediction, and for classes the probability of each; with --top\n"
-	         "only the N most likely classes.",
+	         "the files that LIST names, one on each line; - is such a list on standard input.\n"
+	         "Prints one line per image: the file, then classes and their probabilities, separated\n"
+	         "by tabs. If a file is damaged, names it, classifies the others, and ends with status\n"
+	         "65. For a model of tables, a FILE is a CSV file with the columns of the training\n"
+	         "data, with or without the targets, and - is one on standard input. Prints CSV: file,\n"
+	         "row, the prediction, and for classes the probability of each; with --top only the N\n"
+	         "most likely classes. For a model of texts, a FILE is one text, and - a text on each\n"
+	         "line of standard input.",
 	.example = "gtrain predict --top 3 runs/fmnist-mlp shoe.png",
 	.min_operands = 1,
 	.max_operands = -1,

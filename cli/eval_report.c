@@ -22,6 +22,15 @@ static void mean_json(struct gt_json *j, const char *key, const struct gt_class_
 	gt_json_end(j);
 }
 
+void gt_cli_scores_json(struct gt_json *j, const struct gt_scores *s)
+{
+	const struct { const char *name; double v; } score[] = {
+	    {"f1", s->f1}, {"auc", s->auc}, {"mae", s->mae}, {"rmse", s->rmse}, {"r2", s->r2}};
+	for (size_t i = 0; i < sizeof score / sizeof *score; i++)
+		if (!isnan(score[i].v))
+			gt_json_double(j, score[i].name, score[i].v, 9);
+}
+
 void gt_cli_class_json(struct gt_json *j, const struct gt_class_report *r)
 {
 	gt_json_object(j, "report");
@@ -268,7 +277,7 @@ void gt_cli_value_csv(struct gt_cli *cli, const struct gt_value_report *r)
 	for (int64_t i = 0; i < r->values; i++) {
 		gt_out_csv(cli, r->score[i].name);
 		gt_out(cli, ",%.17g,%.17g,", r->score[i].mae, r->score[i].rmse);
-		if (!isnan(r->score[i].r2)) /* an empty field: all targets are equal */
+		if (!isnan(r->score[i].r2)) /* an empty field: there are fewer than two samples */
 			gt_out(cli, "%.17g", r->score[i].r2);
 		gt_out(cli, "\n");
 	}

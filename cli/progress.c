@@ -95,7 +95,7 @@ static void lost_output(struct gt_progress *p)
 	}
 }
 
-/* Adds "test acc 0.8650 loss 0.4000" as two parts. */
+/* Adds "test acc 0.8650 loss 0.4000" as two parts, and a third one with the scores of gt_units_scores. */
 static void add_scores(struct gt_parts *parts, int rank, const char *name, const struct gt_scores *s)
 {
 	char loss[GT_UNITS];
@@ -104,6 +104,11 @@ static void add_scores(struct gt_parts *parts, int rank, const char *name, const
 		gt_parts_add(parts, rank, "%s acc %.4f", name, s->acc);
 	gt_parts_add(parts, acc ? rank + 3 : rank, "%s%sloss %s", acc ? "" : name, acc ? "" : " ", gt_units_loss(loss, s->loss));
 	parts->part[parts->n - 1].tight = acc;
+	char more[GT_UNITS_SCORES];
+	if (!*gt_units_scores(more, s, " "))
+		return;
+	gt_parts_add(parts, acc ? rank + 3 : rank, "%s", more);
+	parts->part[parts->n - 1].tight = true;
 }
 
 /* epoch 2/5  train acc 0.8521 loss 0.4312  test acc 0.8650 loss 0.4000  12.3 s */
@@ -270,7 +275,7 @@ void gt_progress_observe(void *user, const struct gt_event *ev)
 static void result(struct gt_progress *p)
 {
 	const struct gt_scores *s = &p->eval.scores;
-	char amount[GT_UNITS], took[GT_UNITS], count[GT_UNITS], loss[GT_UNITS], text[320];
+	char amount[GT_UNITS], took[GT_UNITS], count[GT_UNITS], loss[GT_UNITS], more[GT_UNITS_SCORES], text[480];
 	int n = 0;
 	bool whole = p->epochs > 0 && p->epoch >= p->epochs && p->step == p->steps;
 	int64_t amount_n = whole ? p->epochs : p->step;
@@ -280,6 +285,8 @@ static void result(struct gt_progress *p)
 		if (!isnan(s->acc))
 			n += snprintf(text + n, sizeof text - (size_t)n, "accuracy %.4f  ", s->acc);
 		n += snprintf(text + n, sizeof text - (size_t)n, "loss %s", gt_units_loss(loss, s->loss));
+		gt_units_scores(more, s, "  ");
+		n += snprintf(text + n, sizeof text - (size_t)n, "%s%s", *more ? "  " : "", more);
 	} else {
 		n = snprintf(text, sizeof text, "train loss %s", gt_units_loss(loss, p->loss));
 	}

@@ -103,3 +103,21 @@ const char *gt_units_loss(char *buf, double v)
 		snprintf(buf, GT_UNITS, fabs(v) >= 1e5 ? "%.4g" : fabs(v) < 0.1 && v != 0 ? "%#.4g" : "%.4f", v);
 	return buf;
 }
+
+const char *gt_units_scores(char *buf, const struct gt_scores *s, const char *between)
+{
+	const struct { const char *name; double v; bool unit; } score[] = {
+	    {"F1", s->f1, false}, {"AUC", s->auc, false}, {"MAE", s->mae, true}, {"RMSE", s->rmse, true}, {"R2", s->r2, false}};
+	char text[GT_UNITS];
+	int n = 0;
+	*buf = 0;
+	for (size_t i = 0; i < sizeof score / sizeof *score; i++) {
+		if (isnan(score[i].v))
+			continue;
+		double v = fabs(score[i].v);
+		const char *format = score[i].unit && v >= 1000 && v < 1e9 ? "%.0f" : score[i].unit ? "%#.4g" : v >= 1e5 ? "%.4g" : "%.4f";
+		snprintf(text, sizeof text, format, score[i].v);
+		n += snprintf(buf + n, GT_UNITS_SCORES - (size_t)n, "%s%s %s", n ? between : "", score[i].name, text);
+	}
+	return buf;
+}

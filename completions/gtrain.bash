@@ -40,11 +40,14 @@ _gtrain_argument()
 	plan:--mode) kind='choice' choices='single dp ddp zero pipe' ;;
 	plan:--rank) kind='none' choices='' ;;
 	eval:--split) kind='choice' choices='train valid test' ;;
+	eval:--predictions) kind='file' choices='' ;;
 	eval:--set | eval:-s) kind='key' choices='' ;;
 	eval:--device) kind='device' choices='' ;;
 	eval:--nproc) kind='none' choices='' ;;
 	predict:--top) kind='none' choices='' ;;
 	predict:--list) kind='file' choices='' ;;
+	predict:--text) kind='none' choices='' ;;
+	predict:--keep) kind='none' choices='' ;;
 	predict:--device) kind='device' choices='' ;;
 	export:--out | export:-o) kind='file' choices='' ;;
 	lr-find:--set | lr-find:-s) kind='key' choices='' ;;
@@ -131,12 +134,12 @@ _gtrain()
 		((operand)) || kind='config' choices=''
 		;;
 	eval)
-		options=' --split --report --csv --set -s --device --nproc'
+		options=' --split --report --csv --predictions --set -s --device --nproc'
 		kind='file'
 		((operand)) || kind='checkpoint'
 		;;
 	predict)
-		options=' --top --list --csv --device'
+		options=' --top --list --text --append --keep --csv --device'
 		kind='file'
 		((operand)) || kind='checkpoint'
 		;;

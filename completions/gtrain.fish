@@ -9,7 +9,7 @@ function __gtrain_words_typed
 			continue
 		end
 		switch $word
-			case --color -s --set -o --out --device --init --time-limit --nproc --nnodes --node-rank --master-addr --master-port --token-file --max-restarts --from --world --mode --card --rank --split --top --list --to --steps --target --pretrained --dir --url
+			case --color -s --set -o --out --device --init --time-limit --nproc --nnodes --node-rank --master-addr --master-port --token-file --max-restarts --from --world --mode --card --rank --split --predictions --top --list --text --keep --to --steps --target --pretrained --dir --url
 				set skip 1
 			case '-*'
 			case '*'
@@ -112,6 +112,7 @@ complete -c gtrain -n 'test (count (__gtrain_words_typed)) = 0' -a eval -d 'meas
 complete -c gtrain -n '__gtrain_is eval' -l split -x -a 'train valid test' -d 'split to use: train, valid or test; default: test, or valid if the data has no split test'
 complete -c gtrain -n '__gtrain_is eval' -l report -d 'also show precision, recall, F1 and ROC AUC of each class, and which classes are confused; for columns of numbers, their errors'
 complete -c gtrain -n '__gtrain_is eval' -l csv -d 'with --report, print only the scores of the classes, as CSV'
+complete -c gtrain -n '__gtrain_is eval' -l predictions -r -F -d 'write the path, label, prediction, probabilities and loss of each sample to this CSV file'
 complete -c gtrain -n '__gtrain_is eval' -s s -l set -x -a '(__gtrain_keys)' -d 'set a key of the config, for example train.epochs=3; can be repeated'
 complete -c gtrain -n '__gtrain_is eval' -l device -x -a '(__gtrain_words devices)' -d 'cpu, cuda or cuda:N, instead of the config\'s device'
 complete -c gtrain -n '__gtrain_is eval' -l nproc -x -d 'number of ranks that share the samples; default: 1'
@@ -121,6 +122,9 @@ complete -c gtrain -n '__gtrain_is eval ge 1' -F
 complete -c gtrain -n 'test (count (__gtrain_words_typed)) = 0' -a predict -d 'predict images (PNG, JPEG, WebP, IDX), rows of tables (CSV) or texts with a checkpoint'
 complete -c gtrain -n '__gtrain_is predict' -l top -x -d 'number of most likely classes to show, 1 to 10; default: 1'
 complete -c gtrain -n '__gtrain_is predict' -l list -r -F -d 'also classify the files that FILE lists, one path on each line; -: standard input; can be repeated'
+complete -c gtrain -n '__gtrain_is predict' -l text -x -d 'classify this text with a model of texts; can be repeated'
+complete -c gtrain -n '__gtrain_is predict' -l append -d 'with a model of tables, print all columns of the input, and then the prediction'
+complete -c gtrain -n '__gtrain_is predict' -l keep -x -d 'the same with these columns only, names with commas between them; can be repeated'
 complete -c gtrain -n '__gtrain_is predict' -l csv -d 'print CSV with a header line'
 complete -c gtrain -n '__gtrain_is predict' -l device -x -a '(__gtrain_words devices)' -d 'cpu, cuda or cuda:N, instead of the config\'s device'
 complete -c gtrain -n '__gtrain_is predict eq 0' -a '(__fish_complete_directories)'

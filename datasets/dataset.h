@@ -38,6 +38,7 @@ struct gt_field {
 	int32_t pad;
 };
 
+struct gt_data_table;
 struct gt_learned;
 struct gt_learning;
 struct gt_skipped;
@@ -96,6 +97,10 @@ struct gt_dataset {
 	bool encoded;             /* the images are encoded files, which are read on demand, and not `images` */
 	struct gt_source *source; /* these files; NULL after gt_dataset_probe */
 	uint64_t file_bytes;      /* bytes of memory that source takes */
+	/* Where samples that are not encoded come from: the files of texts; the files and lines of the rows of a table, without its columns;
+	 * both NULL: `where` is all that is known. */
+	struct gt_source *text_files;
+	struct gt_data_table *row_lines;
 	uint8_t *images;  /* n*h*w*c bytes, NHWC; NULL: they are encoded, or only probed */
 	int32_t *labels;  /* the targets, if they are classes: n labels in 0..classes-1 */
 	struct gt_field target; /* the targets, if they are numbers: f32 [n, width]; all zero if they are classes */
@@ -118,6 +123,9 @@ void gt_dataset_free(struct gt_dataset *d);
 /* Returns the bytes of memory that a dataset takes: images or the list of files, fields and targets; also for one that gt_dataset_probe
  * filled. */
 uint64_t gt_dataset_bytes(const struct gt_dataset *d);
+
+/* Writes where sample i comes from to buf, and returns buf: the path of its file, "FILE:LINE" of a row, or "FOLDER[i]" of an array. */
+const char *gt_dataset_sample_name(const struct gt_dataset *d, int64_t i, char *buf, size_t size);
 
 /* Writes the folder to which `gtrain fetch` downloads: $XDG_CACHE_HOME/gtrain/NAME, else ~/.cache/gtrain/NAME. GT_ENOINPUT: neither
  * variable is set. */

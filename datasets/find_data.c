@@ -7,6 +7,7 @@
 #include "learned.h"
 #include "sample_mark.h"
 #include "source.h"
+#include "table/table.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -240,6 +241,11 @@ static void free_samples(struct gt_dataset *d)
 	free(d->memory);
 	free(d->labels);
 	gt_source_close(d->source);
+	gt_source_close(d->text_files);
+	gt_table_free(d->row_lines);
+	free(d->row_lines);
+	d->text_files = NULL;
+	d->row_lines = NULL;
 	if (d->raw)
 		d->learning->drop(d->raw);
 	d->raw = NULL;
@@ -273,7 +279,27 @@ uint64_t gt_dataset_bytes(const struct gt_dataset *d)
 		else if (d->field[i].start)
 			ragged += (uint64_t)d->field[i].start[d->n] * sizeof(int32_t) + (uint64_t)(d->n + 1) * sizeof(int64_t);
 	each += d->mark ? sizeof *d->mark : 0;
+	if (d->text_files)
+		ragged += gt_source_bytes(d->text_files);
+	if (d->row_lines)
+		ragged += gt_table_bytes(d->row_lines);
 	return (uint64_t)d->n * each + ragged + d->file_bytes + (d->raw ? d->learning->raw_bytes(d->raw, NULL) : 0);
+}
+
+const char *gt_dataset_sample_name(const struct gt_dataset *d, int64_t i, char *buf, size_t size)
+{
+	int64_t line;
+	const char *where = strstr(d->where, ": ");
+	if (d->source || d->text_files)
+		return gt_source_name(d->source ? d->source : d->text_files, i, buf, size);
+	if (d->row_lines) {
+		const char *path = gt_table_where(d->row_lines, i, &line);
+		snprintf(buf, size, "%s:%lld", path, (long long)line);
+		return buf;
+	}
+	bool made = !strncmp(d->where, "synthetic: ", 11);
+	snprintf(buf, size, "%s[%lld]", made ? "synthetic" : where ? where + 2 : d->where, (long long)i);
+	return buf;
 }
 
 void gt_dataset_free(struct gt_dataset *d)

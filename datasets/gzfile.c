@@ -61,7 +61,9 @@ enum gt_code gt_gzfile_open(const char *path, uint64_t max_bytes, struct gt_gzfi
 	struct stat st;
 	size_t n = strlen(path);
 	*f = (struct gt_gzfile){0};
-	if (n < sizeof f->shown)
+	if (!strncmp(path, GT_FD_PATH, strlen(GT_FD_PATH)))
+		strcpy(f->shown, "standard input");
+	else if (n < sizeof f->shown)
 		strcpy(f->shown, path);
 	else
 		snprintf(f->shown, sizeof f->shown, "...%s", path + n - (sizeof f->shown - 4));

@@ -54,6 +54,9 @@ struct gt_learning {
 	enum gt_code (*apply)(const struct gt_dataset_spec *spec, const struct gt_learned *l, struct gt_dataset *d, struct gt_err *err);
 	/* Reads a file for prediction with spec->learned: fields without targets, which the file need not have. */
 	enum gt_code (*inputs)(const struct gt_dataset_spec *spec, const char *path, struct gt_dataset *out, struct gt_err *err);
+	/* Converts one text of n bytes for prediction with spec->learned; name: for messages. NULL: the format has no such samples. */
+	enum gt_code (*text)(const struct gt_dataset_spec *spec, const char *name, const char *text, size_t n, struct gt_dataset *out,
+	                     struct gt_err *err);
 	/* Returns the bytes of memory of gt_dataset.raw, and of what its conversion with l takes besides fields and
 	 * targets; l NULL: without that. */
 	uint64_t (*raw_bytes)(const void *raw, const struct gt_learned *l);

@@ -238,7 +238,8 @@ static enum gt_code convert(const struct gt_dataset_spec *spec, const struct gt_
 		GT_TRY(check_labels(t, f, to.targets, err));
 	if (f->ntexts)
 		GT_TRY(convert_texts(spec, l, d, err));
-	drop(d->raw);
+	gt_table_drop_columns(d->raw);
+	d->row_lines = d->raw;
 	d->raw = NULL;
 	return GT_OK;
 }

@@ -174,6 +174,8 @@ static enum gt_code convert(const struct gt_dataset_spec *spec, const struct gt_
 	for (int64_t i = 0; i < d->n && targets; i++)
 		d->labels[i] = raw->files->file[i].label;
 	GT_TRY(gt_texts_fields(&raw->texts, &spec->text, l->text.vocab, name, raw, &d->field[0], &d->field[1], &d->texts, err));
+	d->text_files = raw->files;
+	raw->files = NULL;
 	drop(raw);
 	d->raw = NULL;
 	return GT_OK;
@@ -184,9 +186,20 @@ static enum gt_code apply(const struct gt_dataset_spec *spec, const struct gt_le
 	return convert(spec, l, true, d, err);
 }
 
-static enum gt_code inputs(const struct gt_dataset_spec *spec, const char *path, struct gt_dataset *out, struct gt_err *err)
+static enum gt_code one_text(const struct gt_dataset_spec *spec, const char *name, const char *text, size_t n, struct gt_dataset *out,
+                             struct gt_err *err)
 {
 	struct raw *raw;
+	GT_TRY(new_raw(out, &raw, err));
+	raw->path = name;
+	GT_TRY(gt_text_check(text, n, name, err));
+	GT_TRY(gt_texts_add(&raw->texts, text, n, err));
+	out->n = 1;
+	return convert(spec, spec->learned, false, out, err);
+}
+
+static enum gt_code inputs(const struct gt_dataset_spec *spec, const char *path, struct gt_dataset *out, struct gt_err *err)
+{
 	char *text;
 	size_t n;
 	if (gt_folder_tables.wanted(path))
@@ -195,16 +208,10 @@ static enum gt_code inputs(const struct gt_dataset_spec *spec, const char *path,
 	size_t len = strlen(path);
 	if (len > 4 && !strcmp(path + len - 4, ".tar"))
 		return gt_fail(err, GT_EDATA, "%.400s: expected a text or a folder of texts (.txt), got an archive; unpack it", path);
-	GT_TRY(new_raw(out, &raw, err));
-	raw->path = path;
 	GT_TRY(gt_file_read(path, GT_SOURCE_MAX_FILE, &text, &n, err));
-	enum gt_code code = gt_text_check(text, n, path, err);
-	if (code == GT_OK)
-		code = gt_texts_add(&raw->texts, text, n, err);
+	enum gt_code code = one_text(spec, path, text, n, out, err);
 	free(text);
-	GT_TRY(code);
-	out->n = 1;
-	return convert(spec, spec->learned, false, out, err);
+	return code;
 }
 
 /* Without what was learned, the texts stay as they are in the files. */
@@ -239,5 +246,5 @@ static enum gt_code find(const char *dir, enum gt_split split, struct gt_paths *
 }
 
 const struct gt_learning gt_learning_text = {.format = "text", .strata = strata, .learn = learn, .describe = describe, .apply = apply,
-                                             .inputs = inputs, .raw_bytes = raw_bytes, .drop = drop, .forget = forget};
+                                             .inputs = inputs, .text = one_text, .raw_bytes = raw_bytes, .drop = drop, .forget = forget};
 const struct gt_format gt_format_text = {.name = "text", .by_name = true, .find = find, .load = load, .has_valid = true};

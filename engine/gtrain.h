@@ -82,8 +82,11 @@ enum gt_event_kind { GT_EV_START, GT_EV_TRAIN, GT_EV_EVAL, GT_EV_CHECKPOINT, GT_
  * one of the five largest outputs. */
 struct gt_scores {
 	double loss, acc, top5;
-	double f1;       /* macro F1 (score/macro_f1.h), if checkpoint.best.metric is an F1 score; NAN: not measured */
-	double auc;      /* area under the ROC curve (score/auc.h), if checkpoint.best.metric is one; NAN: not measured */
+	double f1;       /* macro F1 (score/macro_f1.h), if a key of the config names it as its metric; NAN: not measured */
+	double auc;      /* area under the ROC curve (score/auc.h), likewise */
+	/* Of targets that are numbers, in the unit of the target, and the mean over the targets if there are several: mean absolute error, root
+	 * mean squared error, coefficient of determination (score/value_tally.h); NAN: not measured, or other targets */
+	double mae, rmse, r2;
 	int64_t samples; /* number of samples; 0: nothing was measured */
 };
 struct gt_run_result {
@@ -151,6 +154,7 @@ struct gt_run_opts {
 	const char *device;    /* device, instead of the config's key `device`; NULL: the config decides */
 	const char *init;      /* safetensors file with the initial weights; NULL: none */
 	bool dry;              /* make all checks that a run makes before its first step, then end; create or change no file */
+	const char *predictions; /* gt_eval: rank 0 writes the prediction and the loss of each sample to this CSV file; NULL: it does not */
 	double time_limit_s;   /* save a checkpoint and end after this number of seconds; 0: no limit */
 	int nproc;             /* number of ranks on each host; 0: the config decides */
 	int nnodes, node_rank; /* number of hosts (0 means 1), and number of this host, from 0; each host has nproc ranks */
@@ -470,6 +474,7 @@ struct gt_eval_result {
 	char split[16];                  /* "train", "valid", "test", or "data" for the file or folder that was named */
 	int64_t samples;
 	double loss, acc, top5, seconds; /* scores as in struct gt_scores; duration of the evaluation in seconds */
+	struct gt_scores scores;         /* all scores */
 	int64_t step;                    /* number of optimizer steps after which the checkpoint was saved */
 	int64_t classes;                 /* number of classes between which the model chooses; 0: not known */
 	struct gt_class_report *report;  /* NULL: none was requested, or the targets are columns of numbers */
@@ -501,6 +506,10 @@ struct gt_prediction {
 	const char *const *value_name; /* [nvalues]: the names of these columns */
 	int nvalues;
 	bool row;            /* a row of a table; false: an image */
+	const char *text;    /* the text itself if it is not in a file; else NULL */
+	const char *const *column;      /* [ncolumns]: the cells of the row, as its file has them: gt_predict_spec.append */
+	const char *const *column_name; /* [ncolumns] */
+	int ncolumns;
 	bool several;        /* a sample can have several labels, whose probabilities are independent */
 	const char *target;  /* of a row: name of the column of classes that was the target; NULL: none */
 	const double *probability;     /* [nclasses]: of each class; NULL: value is set */
@@ -510,10 +519,15 @@ struct gt_prediction {
 struct gt_predict_spec {
 	const char *ckpt;          /* a run directory (selects its best checkpoint, else the latest) or a step-... directory */
 	const char *const *inputs; /* files: images, or tables for a model of tables; folders, which stand for all images below them; "@LIST";
-	                              "-" for a list on standard input */
+	                              "-": standard input, with the rows of a table, a text on each line or a list of the paths of images */
 	int ninputs;
 	const char *const *lists;  /* files with one path on each line, after the inputs; "-": standard input */
 	int nlists;
+	const char *const *texts;  /* texts themselves, for a model of texts */
+	int ntexts;
+	bool append;               /* of a model of tables: results have the columns of the input, */
+	const char *const *keep;   /* or those that these names list, with commas between them; [nkeep] */
+	int nkeep;
 	int top;                   /* number of classes for each image or row, 1 ... GT_TOP; 0: 1. An error if the model predicts numbers */
 	const char *device;        /* device, instead of the config's; NULL: the config decides */
 };

@@ -20,7 +20,7 @@ engine/exec:base kernels datasets image table text conf plan launch exec gtrain
 engine/team:base kernels launch exec team gtrain
 engine/session:base kernels datasets image table text ir conf plan par store exec team session gtrain
 engine/state:base kernels ir conf store team session state gtrain
-engine/score:base kernels ir plan store exec team session score gtrain
+engine/score:base kernels ir conf plan store exec team session score gtrain
 engine/run:base kernels datasets image table text ir conf par store launch exec team session state score run gtrain
 engine/tune:base kernels datasets image table text ir conf store exec session state run tune gtrain
 engine/infer:base kernels datasets image table text ir conf store exec session state score run infer gtrain

@@ -5,10 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-void gt_table_free(struct gt_data_table *t)
+void gt_table_drop_columns(struct gt_data_table *t)
 {
-	if (!t)
-		return;
 	for (int k = 0; k < t->ncolumns; k++) {
 		free(t->column[k].name);
 		free(t->column[k].number);
@@ -16,10 +14,20 @@ void gt_table_free(struct gt_data_table *t)
 		gt_words_free(&t->column[k].words);
 		gt_texts_free(&t->column[k].text);
 	}
+	free(t->column);
+	free(t->row_id);
+	t->column = NULL;
+	t->row_id = NULL;
+	t->ncolumns = 0;
+}
+
+void gt_table_free(struct gt_data_table *t)
+{
+	if (!t)
+		return;
+	gt_table_drop_columns(t);
 	for (int i = 0; i < t->nfiles; i++)
 		free(t->path[i]);
-	free(t->row_id);
-	free(t->column);
 	free(t->path);
 	free(t->line);
 	*t = (struct gt_data_table){0};
@@ -28,7 +36,7 @@ void gt_table_free(struct gt_data_table *t)
 uint64_t gt_table_bytes(const struct gt_data_table *t)
 {
 	uint64_t bytes = (uint64_t)t->lines_cap * sizeof *t->line + (uint64_t)t->ncolumns * sizeof *t->column +
-	                 (uint64_t)t->cap * sizeof *t->row_id;
+	                 (t->row_id ? (uint64_t)t->cap * sizeof *t->row_id : 0);
 	for (int k = 0; k < t->ncolumns; k++) {
 		const struct gt_table_column *c = &t->column[k];
 		bytes += (uint64_t)t->cap * ((c->number ? sizeof *c->number : 0) + (c->code ? sizeof *c->code : 0)) + gt_words_bytes(&c->words) +

@@ -72,6 +72,8 @@ enum gt_code gt_table_read(const char *const *path, int nfiles, const struct gt_
 enum gt_code gt_table_read_as(const char *const *path, int nfiles, const struct gt_table_spec *spec, const struct gt_table_facts *facts,
                               bool targets, struct gt_data_table *out, struct gt_err *err);
 void gt_table_free(struct gt_data_table *t);
+/* Frees the columns and row_id; gt_table_where still works. */
+void gt_table_drop_columns(struct gt_data_table *t);
 
 uint64_t gt_table_bytes(const struct gt_data_table *t); /* bytes of memory of t */
 

@@ -1,4 +1,5 @@
 /* Reads the whole config: all sections by their rows, then augmentations, groups and layers, and then checks for contradictions. */
+#include "conf/metric_name.h"
 #include "conf/schema.h"
 #include <stdio.h>
 #include <string.h>
@@ -158,7 +159,7 @@ enum gt_code gt_conf_read(struct gt_reading *rd, struct gt_err *err)
 	GT_TRY(gt_conf_optimizer_defaults(rd, gt_conf_given(rd->root, "train.optimizer"), &c->train.optimizer, err));
 	gt_conf_schedule_defaults(rd, gt_conf_given(rd->root, "train.schedule"), &c->train.optimizer, &c->train.schedule);
 	if (!gt_conf_given(rd->root, "checkpoint.best.mode"))
-		c->checkpoint.best_mode = strstr(c->checkpoint.best_metric, "loss") != NULL;
+		c->checkpoint.best_mode = gt_metric_falls(c->checkpoint.best_metric);
 	GT_COLLECT(rd, err, data_paths(rd, err));
 	GT_COLLECT(rd, err, absolute(rd, "model.pretrained.file", &c->pretrained.file, err));
 	GT_COLLECT(rd, err, absolute(rd, "data.vocab", &c->data.text.vocab, err));

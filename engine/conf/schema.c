@@ -1,5 +1,6 @@
 /* The table of keys. Its order is that of the manual and of the resolved config. */
 #include "conf/schema.h"
+#include "conf/metric_name.h"
 #include "gtrain.h"
 #include "ir/op.h"
 #include "omp_threads.h"
@@ -19,7 +20,13 @@
 #define MODE(modes) .when = "parallel.mode", .is = modes
 #define WORLD .when = "reproducible", .is = "world"
 #define NO_ONECYCLE "constant|step|multistep|exponential|cosine|polynomial|flat_cosine|plateau"
-#define EVALUATED "valid/loss|valid/acc|valid/top5|test/loss|test/acc|test/top5"
+
+/* The metrics of a split as the values of a key, each after a "|": METRICS_OF_STEPS of the training steps, EVALUATED of evaluations. */
+#define IN_TRAIN(score, ...) "|train/" #score
+#define IN_VALID(score, ...) "|valid/" #score
+#define IN_TEST(score, ...) "|test/" #score
+#define EVALUATED GT_METRICS(IN_VALID) GT_METRICS(IN_TEST)
+#define DIRECTION "loss, mae and rmse must fall, the others must rise"
 
 /* Two strings made from the table in optimizer_rows.h. OPTIMIZER_WORDS: the types of optimizer, "sgd|adam|…". OPTIMIZER_HELP: their
  * descriptions for the help text, "; sgd: torch.optim.SGD; …". */
@@ -85,8 +92,8 @@
      .help = "learning rate at the end of the decay; plateau: lowest learning rate"}, \
     {P "pct_flat", GT_T_FLOAT, A(pct_flat), "0.75", 0, 1, GT_R_BELOW, SCHED(P, "flat_cosine"), \
      .help = "share of the schedule in which the learning rate is constant, as pct_start of fastai's fit_flat_cos"}, \
-    {P "metric", GT_T_CHOICE, A(metric), "\"valid/loss\"", .values = EVALUATED, SCHED(P, "plateau"), \
-     .help = "metric that must improve; a loss must fall, the others must rise"}, \
+    {P "metric", GT_T_CHOICE, A(metric), "\"valid/loss\"", .values = &(EVALUATED)[1], SCHED(P, "plateau"), \
+     .help = "metric that must improve; " DIRECTION}, \
     {P "factor", GT_T_FLOAT, A(factor), "0.1", 0, 1, GT_R_ABOVE | GT_R_BELOW, SCHED(P, "plateau"), \
      .help = "factor of the learning rate at a reduction"}, \
     {P "patience", GT_T_INT, A(patience), "10", 0, 1 << 30, SCHED(P, "plateau"), \
@@ -333,8 +340,8 @@ const struct gt_row gt_rows[] = {
     OPTIMIZER_ROWS("train.optimizer.", AT_OPTIMIZER)
     SCHEDULE_ROWS("train.schedule.", AT_SCHEDULE)
 
-    {"train.early_stop.metric", GT_T_CHOICE, AT(train.early_stop.metric), "\"\"", .values = "|" EVALUATED,
-     .help = "metric whose evaluations end the run when it no longer improves; a loss must fall, the others must rise; \"\": none"},
+    {"train.early_stop.metric", GT_T_CHOICE, AT(train.early_stop.metric), "\"\"", .values = EVALUATED,
+     .help = "metric whose evaluations end the run when it no longer improves; " DIRECTION "; \"\": none"},
     {"train.early_stop.patience", GT_T_INT, AT(train.early_stop.patience), "10", 1, 1 << 30,
      .help = "number of evaluations in a row without an improvement after which the run ends"},
     {"train.early_stop.min_delta", GT_T_FLOAT, AT(train.early_stop.min_delta), "0.0", 0, INFINITY,
@@ -418,11 +425,12 @@ const struct gt_row gt_rows[] = {
      .help = "number of newest checkpoints that are kept; the best "
              "one is kept too"},
     {"checkpoint.best.metric", GT_T_CHOICE, AT(checkpoint.best_metric), "\"\"",
-     .values = "|test/acc|test/auc|test/f1|test/loss|test/top5|train/acc|train/loss|train/top5|valid/acc|valid/auc|valid/f1|valid/loss|"
-               "valid/top5",
+     .values = EVALUATED GT_METRICS_OF_STEPS(IN_TRAIN),
      .help = "metric that determines the best checkpoint; train: of the training steps of an epoch; f1: macro F1; auc: area under the "
-             "ROC curve; \"\": no checkpoint is kept as the best"},
-    {"checkpoint.best.mode", GT_T_ENUM, AT(checkpoint.best_mode), "(\"min\" for a loss, else \"max\")", .values = "max|min",
+             "ROC curve; mae, rmse, r2: mean absolute error, root mean squared error and coefficient of determination of targets that are "
+             "numbers, in the unit of the target and, with several targets, their mean over the targets; \"\": no checkpoint is kept as "
+             "the best"},
+    {"checkpoint.best.mode", GT_T_ENUM, AT(checkpoint.best_mode), "(\"min\" for loss, mae and rmse, else \"max\")", .values = "max|min",
      .help = "whether the largest or the smallest value of the metric is the best"},
     {"checkpoint.on_signal", GT_T_BOOL, AT(checkpoint.on_signal), "true",
      .help = "save a checkpoint when SIGTERM, SIGINT or SIGUSR1 "

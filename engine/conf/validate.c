@@ -1,4 +1,5 @@
 /* Rejects keys whose values are valid alone but contradict each other. */
+#include "conf/metric_name.h"
 #include "conf/schema.h"
 #include "conf/synonyms.h"
 #include "text/tokenizer.h"
@@ -359,11 +360,19 @@ static enum gt_code check_run(struct gt_reading *rd, struct gt_err *err)
 		FAIL(rd, "device", "expected \"auto\", \"cpu\", \"cuda\" or \"cuda:0\", got \"%.60s\"%s%s%s", c->device,
 		     syn ? "; did you mean \"" : "", syn ? syn->meant : "", syn ? "\"?" : "");
 	}
-	/* A folder of images or texts may have a split "valid" of its own; gt_session_check_best checks that when it has seen the folder. */
-	if (!strncmp(metric, "valid/", 6) && c->data.valid <= 0 && !may_be_files(&c->data) && strcmp(c->data.format, "text") != 0)
-		FAIL(rd, "checkpoint.best.metric", "expected data.valid > 0 beside \"%s\", got 0", metric);
-	if (metric[0] && (strstr(metric, "loss") != NULL) != c->checkpoint.best_mode)
-		FAIL(rd, "checkpoint.best.mode", "expected \"%s\" for %s, got \"%s\"", strstr(metric, "loss") ? "min" : "max", metric,
+	/* A folder of images or texts may have a split "valid" of its own; gt_session_check_metrics checks that when it has seen the folder. */
+	const struct { const char *key, *metric; } watched[] = {
+	    {"checkpoint.best.metric", metric},
+	    {"train.early_stop.metric", c->train.early_stop.metric},
+	    {"train.schedule.metric", c->train.schedule.type == GT_SCHED_PLATEAU ? c->train.schedule.metric : ""}};
+	for (size_t i = 0; i < sizeof watched / sizeof *watched; i++) {
+		struct gt_metric m;
+		if (gt_metric_parse(watched[i].metric, &m) && m.split == GT_VALID && c->data.valid <= 0 && !may_be_files(&c->data) &&
+		    strcmp(c->data.format, "text") != 0)
+			FAIL(rd, watched[i].key, "expected data.valid > 0 beside \"%s\", got 0", watched[i].metric);
+	}
+	if (metric[0] && gt_metric_falls(metric) != c->checkpoint.best_mode)
+		FAIL(rd, "checkpoint.best.mode", "expected \"%s\" for %s, got \"%s\"", gt_metric_falls(metric) ? "min" : "max", metric,
 		            c->checkpoint.best_mode ? "min" : "max");
 	if (c->reproducible == GT_REPRO_WORLD && (p->shards & (p->shards - 1)))
 		FAIL(rd, "parallel.shards", "expected a power of two, got %" PRId64, p->shards);

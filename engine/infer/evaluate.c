@@ -2,11 +2,13 @@
 #include "base/clock.h"
 #include "ir/op.h"
 #include "infer/inference.h"
+#include "infer/sample_table.h"
 #include "session/session_data.h"
 #include "run/rank_session.h"
 #include "score/class_report.h"
-#include "score/outputs.h"
+#include "score/measured_eval.h"
 #include "score/target_report.h"
+#include "score/value_tally.h"
 #include "state/state.h"
 #include <stdio.h>
 #include <string.h>
@@ -18,8 +20,11 @@ struct job {
 	bool report;
 	const char *data;              /* a file or folder that is measured in place of a split; NULL: a split */
 	bool moved;                    /* -s names other data than that of the run */
+	struct gt_sample_table *table; /* rank 0, with opts->predictions */
 	struct gt_class_tally *tally;  /* rank 0, with report; opened for the first outputs, if targets are labels */
-	struct gt_target_tally *numbers; /* the same, if targets are numbers */
+	struct gt_target_tally *labels; /* the same, if a sample can have several labels */
+	struct gt_value_tally *values; /* the same, if targets are columns of numbers */
+	bool numbers;                  /* rank 0: the last of the three */
 	enum gt_split split;           /* rank 0: the split that is evaluated */
 	int64_t samples, ignore;       /* of the split; label that does not count */
 	struct gt_eval_result *result; /* result of rank 0 */
@@ -29,10 +34,20 @@ struct job {
 static enum gt_code take_outputs(void *user, const struct gt_output_rows *rows, struct gt_err *err)
 {
 	struct job *j = user;
+	if (j->table)
+		GT_TRY(gt_sample_table_add(j->table, rows, err));
+	if (!j->report)
+		return GT_OK;
+	if (rows->target && j->numbers) {
+		if (!j->values)
+			GT_TRY(gt_value_tally_open(rows->classes, &j->values, err));
+		gt_value_tally_add(j->values, rows->z, rows->target, rows->n);
+		return GT_OK;
+	}
 	if (rows->target) {
-		if (!j->numbers)
-			GT_TRY(gt_target_tally_open(j->samples, rows->classes, &j->numbers, err));
-		return gt_target_tally_add(j->numbers, rows->z, rows->target, rows->n, err);
+		if (!j->labels)
+			GT_TRY(gt_target_tally_open(j->samples, rows->classes, &j->labels, err));
+		return gt_target_tally_add(j->labels, rows->z, rows->target, rows->n, err);
 	}
 	if (!j->tally)
 		GT_TRY(gt_class_tally_open(j->samples, rows->classes, j->ignore, &j->tally, err));
@@ -58,8 +73,8 @@ static enum gt_code check_report(const struct job *j, const struct gt_session *s
 
 static enum gt_code make_report(struct job *j, const struct gt_session *s, struct gt_eval_result *r, struct gt_err *err)
 {
-	if (j->numbers && s->data.nvalues) {
-		GT_TRY(gt_target_tally_values(j->numbers, r->arena, &r->value_report, err));
+	if (j->values) {
+		GT_TRY(gt_value_tally_report(j->values, r->arena, &r->value_report, err));
 		for (int64_t i = 0; i < r->value_report->values; i++) {
 			struct gt_value_score *v = &r->value_report->score[i];
 			v->mae *= s->data.value_scale[i].std; /* the outputs are normalised */
@@ -68,8 +83,8 @@ static enum gt_code make_report(struct job *j, const struct gt_session *s, struc
 		}
 		return GT_OK;
 	}
-	if (j->numbers)
-		GT_TRY(gt_target_tally_labels(j->numbers, r->arena, &r->report, err));
+	if (j->labels)
+		GT_TRY(gt_target_tally_labels(j->labels, r->arena, &r->report, err));
 	else
 		GT_TRY(gt_class_tally_report(j->tally, r->arena, &r->report, err));
 	for (int64_t i = 0; i < r->report->classes; i++) {
@@ -101,7 +116,8 @@ static enum gt_code finish(struct job *j, const struct gt_session *s, const stru
 	enum gt_code code = r ? GT_OK : gt_fail_memory(err, sizeof *r);
 	if (code == GT_OK) {
 		*r = (struct gt_eval_result){.samples = scores->samples, .loss = scores->loss, .acc = scores->acc, .top5 = scores->top5,
-		                             .step = gt_ckpt_meta(j->ckpt)->step, .classes = count_classes(s, j->split), .arena = a};
+		                             .scores = *scores, .step = gt_ckpt_meta(j->ckpt)->step, .classes = count_classes(s, j->split),
+		                             .arena = a};
 		snprintf(r->split, sizeof r->split, "%s", j->data ? "data" : gt_split_names[j->split]);
 		double start = gt_clock();
 		if (j->report)
@@ -169,16 +185,16 @@ static enum gt_code evaluate(void *user, struct gt_session *s, struct gt_err *er
 		j->split = (enum gt_split)split;
 		j->samples = s->data.view[split].n;
 		j->ignore = gt_session_ignored_label(s);
+		j->numbers = s->data.nvalues > 0;
+		if (j->opts->predictions)
+			GT_TRY(gt_sample_table_open(s, j->split, j->opts->predictions, &j->table, err));
 	}
 	double start = gt_clock();
 	s->watch = report_progress;
 	s->watch_user = s->exec.link;
-	struct gt_outputs *outputs = NULL;
-	if (j->report)
-		GT_TRY(gt_outputs_open(s, (enum gt_split)split, take_outputs, j, &outputs, err));
-	enum gt_code code = gt_session_eval(s, (enum gt_split)split, &scores, err);
-	gt_outputs_close(outputs);
-	GT_TRY(code);
+	GT_TRY(gt_measured_eval_also(s, (enum gt_split)split, j->report || j->opts->predictions ? take_outputs : NULL, j, &scores, err));
+	if (s->at.rank == 0 && j->table) /* ranks that are threads share the job */
+		GT_TRY(gt_sample_table_finish(j->table, err));
 	GT_TRY(gt_session_skipped(s, warn_of_skipped, j, err));
 	if (s->at.rank == 0)
 		warn_of_data(j, s);
@@ -216,8 +232,10 @@ enum gt_code gt_eval(const char *path, const char *data, const char *split, bool
 		*out = j.result;
 	else
 		gt_eval_free(j.result);
+	gt_sample_table_close(j.table);
 	gt_class_tally_close(j.tally);
-	gt_target_tally_close(j.numbers);
+	gt_target_tally_close(j.labels);
+	gt_value_tally_close(j.values);
 	gt_ckpt_close(ckpt);
 	gt_conf_free(j.c);
 	return code;

@@ -1,6 +1,8 @@
 #include "infer/input_files.h"
 #include "base/fileio.h"
 #include "base/arena.h"
+#include "format.h"
+#include "gzfile.h"
 #include "table/cell.h"
 #include "table/word_set.h"
 #include <dirent.h>
@@ -10,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -19,6 +22,7 @@ static enum gt_code append(struct gt_inputs *in, const char *path, const struct 
 	struct gt_input *i = &in->v[in->n];
 	*i = (struct gt_input){0};
 	GT_NEW_STR(i->path, gt_arena_strdup(in->arena, path), err);
+	i->name = i->path;
 	if (why) {
 		i->code = why->code;
 		GT_NEW_STR(i->error, gt_arena_strdup(in->arena, why->msg), err);
@@ -32,6 +36,9 @@ void gt_inputs_free(struct gt_inputs *in)
 	free(in->v);
 	in->v = NULL;
 	in->n = in->cap = 0;
+	if (in->copied)
+		close(in->copy);
+	in->copied = false;
 }
 
 /* ---- folders -------------------------------------------------------------------------------------------------------------------- */
@@ -156,20 +163,22 @@ static enum gt_code add_path(struct gt_inputs *in, const char *path, bool *there
 /* ---- lists ---------------------------------------------------------------------------------------------------------------------- */
 
 /* What to do with the text of a file that was taken for a list. */
-static const char *remedy(FILE *f)
+static const char *remedy(const struct gt_inputs *in, FILE *f)
 {
-	return f == stdin ? "images, tables and texts cannot be read from standard input, so give the names of their files instead"
-	                  : "an image, a table or a text is given as FILE, without @ or --list";
+	if (f != stdin)
+		return "an image, a table or a text is given as FILE, without @ or --list";
+	return in->kind == &gt_folder_images ? "images cannot be read from standard input, so give the names of their files instead"
+	                                     : "to read rows or texts from standard input, write - without @ or --list";
 }
 
 /* No line names a file, so this is likely no list but a table or a text. One error is clearer than one for each of its lines. */
-static enum gt_code no_list(FILE *f, const char *name, const char *first, int64_t lines, struct gt_err *err)
+static enum gt_code no_list(const struct gt_inputs *in, FILE *f, const char *name, const char *first, int64_t lines, struct gt_err *err)
 {
 	char shown[GT_CELL_SHOWN];
 	return gt_fail(err, GT_ENOINPUT,
 	               "%s: expected a list of paths, one on each line, got %lld line%s that name%s no file, such as \"%s\"%s; %s", name,
 	               (long long)lines, lines == 1 ? "" : "s", lines == 1 ? "s" : "", gt_cell_shown(first, shown),
-	               *first == '/' ? "" : " in the working directory", remedy(f));
+	               *first == '/' ? "" : " in the working directory", remedy(in, f));
 }
 
 static enum gt_code read_list(struct gt_inputs *in, FILE *f, const char *name, struct gt_err *err)
@@ -187,10 +196,10 @@ static enum gt_code read_list(struct gt_inputs *in, FILE *f, const char *name, s
 			line[--n] = 0;
 		if (memchr(line, 0, (size_t)n))
 			code = gt_fail(err, GT_EDATA, "%s:%lld: expected the path of a file, got a line with a NUL byte; %s", name, (long long)number,
-			               remedy(f));
+			               remedy(in, f));
 		else if (n >= GT_PATH_SIZE)
 			code = gt_fail(err, GT_EDATA, "%s:%lld: expected a path of at most %d bytes, got %lld; %s", name, (long long)number,
-			               GT_PATH_SIZE - 1, (long long)n, remedy(f));
+			               GT_PATH_SIZE - 1, (long long)n, remedy(in, f));
 		else if (n)
 			code = add_path(in, line, &there, err);
 	}
@@ -199,15 +208,26 @@ static enum gt_code read_list(struct gt_inputs *in, FILE *f, const char *name, s
 	if (code == GT_OK && in->n == begin)
 		code = gt_fail(err, GT_ENOINPUT, "%s: expected a list of paths, one on each line, got none", name);
 	if (code == GT_OK && !there)
-		code = no_list(f, name, in->v[begin].path, in->n - begin, err);
+		code = no_list(in, f, name, in->v[begin].path, in->n - begin, err);
 	free(line);
 	return code;
 }
 
+/* Standard input can be read once. */
+static enum gt_code take_stdin(struct gt_inputs *in, struct gt_err *err)
+{
+	if (in->stdin_read)
+		return gt_fail(err, GT_EUSAGE, "-: expected standard input once, got it twice");
+	in->stdin_read = true;
+	return GT_OK;
+}
+
 enum gt_code gt_inputs_add_list(struct gt_inputs *in, const char *list, struct gt_err *err)
 {
-	if (!strcmp(list, "-"))
+	if (!strcmp(list, "-")) {
+		GT_TRY(take_stdin(in, err));
 		return read_list(in, stdin, "standard input", err);
+	}
 	FILE *f = fopen(list, "re");
 	if (!f)
 		return gt_fail(err, GT_ENOINPUT, "%s: cannot open the list: %s", list, strerror(errno));
@@ -216,8 +236,73 @@ enum gt_code gt_inputs_add_list(struct gt_inputs *in, const char *list, struct g
 	return code;
 }
 
+/* ---- standard input ------------------------------------------------------------------------------------------------------------- */
+
+/* Copies standard input to in->copy. */
+static enum gt_code copy_stdin(struct gt_inputs *in, struct gt_err *err)
+{
+	enum { PIECE = 1 << 20 };
+	uint64_t all = 0;
+	ssize_t n = 1;
+	char *buf = malloc(PIECE);
+	enum gt_code code = buf ? GT_OK : gt_fail_memory(err, PIECE);
+	in->copy = code == GT_OK ? memfd_create("standard input", MFD_CLOEXEC) : -1;
+	in->copied = in->copy >= 0;
+	if (code == GT_OK && !in->copied)
+		code = gt_fail(err, GT_EFAIL, "standard input: cannot make a copy in memory: %s", strerror(errno));
+	while (code == GT_OK && n > 0) {
+		n = read(STDIN_FILENO, buf, PIECE);
+		if (n < 0 && errno == EINTR) {
+			n = 1;
+			continue;
+		}
+		if (n < 0)
+			code = gt_fail(err, GT_EIO, "standard input: cannot read: %s", strerror(errno));
+		for (ssize_t done = 0, some; code == GT_OK && done < n; done += some)
+			if ((some = write(in->copy, buf + done, (size_t)(n - done))) < 0)
+				code = gt_fail(err, GT_EFAIL, "standard input: cannot copy it to memory: %s", strerror(errno));
+		all += n > 0 ? (uint64_t)n : 0;
+		if (code == GT_OK && all > GT_DEFAULT_MAX_BYTES)
+			code = gt_fail(err, GT_EDATA, "standard input: expected at most 16 GiB, got more; divide it");
+	}
+	free(buf);
+	return code == GT_OK && !all ? gt_fail(err, GT_ENOINPUT, "standard input: expected the rows of a table, got nothing") : code;
+}
+
+static enum gt_code add_rows(struct gt_inputs *in, struct gt_err *err)
+{
+	char path[64];
+	GT_TRY(take_stdin(in, err));
+	GT_TRY(copy_stdin(in, err));
+	snprintf(path, sizeof path, GT_FD_PATH "%d", in->copy);
+	if (access(path, R_OK))
+		return gt_fail(err, GT_EFAIL, "standard input: cannot read its copy %s: %s; write the rows to a file", path, strerror(errno));
+	GT_TRY(append(in, path, NULL, err));
+	in->v[in->n - 1].name = "-";
+	return GT_OK;
+}
+
+static enum gt_code add_lines(struct gt_inputs *in, struct gt_err *err)
+{
+	GT_TRY(take_stdin(in, err));
+	GT_TRY(append(in, "-", NULL, err));
+	in->v[in->n - 1].lines = true;
+	return GT_OK;
+}
+
+enum gt_code gt_inputs_add_text(struct gt_inputs *in, const char *text, struct gt_err *err)
+{
+	GT_TRY(append(in, "--text", NULL, err));
+	GT_NEW_STR(in->v[in->n - 1].text, gt_arena_strdup(in->arena, text), err);
+	return GT_OK;
+}
+
 enum gt_code gt_inputs_add(struct gt_inputs *in, const char *operand, struct gt_err *err)
 {
+	if (!strcmp(operand, "-") && in->kind == &gt_folder_tables)
+		return add_rows(in, err);
+	if (!strcmp(operand, "-") && in->kind == &gt_folder_texts)
+		return add_lines(in, err);
 	if (operand[0] == '@' || !strcmp(operand, "-"))
 		return gt_inputs_add_list(in, operand + (operand[0] == '@'), err);
 	bool there = false;

@@ -1,10 +1,14 @@
 /* The files that `gtrain predict` classifies, from its operands.
  *
  *     struct gt_inputs in = {.arena = a, .kind = &gt_folder_images};
- *     gt_inputs_add(&in, "shoe.png", err);         a file, a folder, "@LIST", or "-", which is "@-"
+ *     gt_inputs_add(&in, "shoe.png", err);         a file, a folder, "@LIST", or "-": standard input
  *     gt_inputs_add_list(&in, "LIST", err);        a file with one path on each line; "-": standard input
+ *     gt_inputs_add_text(&in, "a text", err);      a text itself
  *     ... in.v[0 ... in.n - 1] ...
  *     gt_inputs_free(&in);
+ *
+ * From standard input, "-" reads the rows of a table, or a text on each line, or, where images are wanted, a list as "@-" does. The rows
+ * are copied to memory, because the file of a table is read more than once.
  *
  * A folder stands for all files of the kind below it, such as images, sorted by their paths as bytes. Hidden files and folders are left
  * out. Symbolic links are followed; each folder is read once, so that loops of links end. */
@@ -13,10 +17,14 @@
 
 #include "base/arena.h"
 #include "folder.h"
+#include <stdbool.h>
 #include <stdint.h>
 
 struct gt_input {
-	const char *path;
+	const char *path;  /* file to read */
+	const char *name;  /* its name in results: path, or "-" */
+	const char *text;  /* a text itself; NULL: path is a file */
+	bool lines;        /* each line of standard input is a text */
 	const char *error; /* why a folder cannot be read or has no image; NULL: path is a file to read */
 	enum gt_code code; /* exit code of the error */
 };
@@ -26,6 +34,8 @@ struct gt_inputs {
 	const struct gt_folder_kind *kind; /* the files in folders that are inputs */
 	struct gt_input *v;
 	int64_t n, cap;
+	int copy;                  /* copied: open file with the copy of standard input */
+	bool copied, stdin_read;   /* standard input was copied; an input or a list reads it */
 };
 
 /* An operand or a line that is no usable file becomes an entry with an error, or an error when the file is read. Errors of these functions
@@ -33,6 +43,7 @@ struct gt_inputs {
  * is too long. */
 enum gt_code gt_inputs_add(struct gt_inputs *in, const char *operand, struct gt_err *err);
 enum gt_code gt_inputs_add_list(struct gt_inputs *in, const char *list, struct gt_err *err);
+enum gt_code gt_inputs_add_text(struct gt_inputs *in, const char *text, struct gt_err *err);
 void gt_inputs_free(struct gt_inputs *in);
 
 #endif

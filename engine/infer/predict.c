@@ -2,6 +2,7 @@
  * predict_table.c reads tables and texts. */
 #include "infer/inference.h"
 #include "infer/predictor.h"
+#include "infer/table_rows.h"
 #include "run/run_ranks.h"
 #include "session/session_data.h"
 #include "state/state.h"
@@ -124,16 +125,17 @@ static enum gt_code predict_images(struct gt_predictor *p, const struct gt_input
 
 static enum gt_code predict_all(struct gt_predictor *p, const struct gt_inputs *in, struct gt_err *err)
 {
-	int64_t failed = 0;
+	int64_t failed = 0, all = 0;
 	bool tables = p->s->data.files->learned != NULL;
 	GT_TRY(gt_state_load(p->s, p->ckpt, false, err));
 	GT_TRY(gt_predictor_open(p, err));
-	GT_TRY((tables ? gt_predict_tables : predict_images)(p, in, &failed, err));
+	GT_TRY(tables ? gt_predict_tables(p, in, &failed, &all, err) : predict_images(p, in, &failed, err));
 	GT_TRY(gt_predictor_flush(p, err));
 	if (p->nonfinite && !p->ended)
 		return gt_fail(err, GT_EDIVERGED, "%lld of the predictions are not finite numbers; the first one is of %s",
 		               (long long)p->nonfinite, p->why);
-	return failed && !p->ended ? gt_fail(err, GT_EDATA, "%lld of %lld files could not be %s", (long long)failed, (long long)in->n,
+	return failed && !p->ended ? gt_fail(err, GT_EDATA, "%lld of %lld %s could not be %s", (long long)failed,
+	                                     (long long)(tables ? all : in->n), all > in->n ? "texts" : "files",
 	                                     tables ? "predicted" : "classified")
 	                           : GT_OK;
 }
@@ -144,7 +146,29 @@ static enum gt_code find_inputs(const struct gt_predict_spec *spec, struct gt_in
 		GT_TRY(gt_inputs_add(in, spec->inputs[i], err));
 	for (int i = 0; i < spec->nlists; i++)
 		GT_TRY(gt_inputs_add_list(in, spec->lists[i], err));
+	for (int i = 0; i < spec->ntexts; i++)
+		GT_TRY(gt_inputs_add_text(in, spec->texts[i], err));
 	return GT_OK;
+}
+
+/* Refuses options that the model has no use for. */
+static enum gt_code check_options(const struct gt_predict_spec *spec, const struct gt_folder_kind *kind, struct gt_err *err)
+{
+	if (spec->ntexts && kind != &gt_folder_texts)
+		return gt_fail(err, GT_EUSAGE, "--text: expected a model of texts (data.format = \"text\"), got %.400s, which is one of %s",
+		               spec->ckpt, kind == &gt_folder_tables ? "tables; write the text into a row of its columns" : "images");
+	if ((spec->append || spec->nkeep) && kind != &gt_folder_tables)
+		return gt_fail(err, GT_EUSAGE, "%s: expected a model of tables (data.format = \"csv\"), got %.400s, which is one of %s",
+		               spec->append ? "--append" : "--keep", spec->ckpt, kind == &gt_folder_texts ? "texts" : "images");
+	return GT_OK;
+}
+
+/* Prepares results with the columns of the input. */
+static enum gt_code open_rows(struct gt_predictor *p, const struct gt_predict_spec *spec, struct gt_err *err)
+{
+	struct gt_table_rows_spec rows = {.keep = spec->nkeep ? spec->keep : NULL, .nkeep = spec->nkeep,
+	                                  .delimiter = *p->s->conf->data.delimiter, .facts = &p->s->data.files->learned->table};
+	return spec->append || spec->nkeep ? gt_table_rows_open(&rows, &p->rows_of_files, err) : GT_OK;
 }
 
 static enum gt_code with_checkpoint(struct gt_predictor *p, const struct gt_predict_spec *spec, struct gt_inputs *in, struct gt_err *err)
@@ -158,12 +182,16 @@ static enum gt_code with_checkpoint(struct gt_predictor *p, const struct gt_pred
 	in->kind = !strcmp(c->data.format, "text")  ? &gt_folder_texts
 	           : !strcmp(c->data.format, "csv") ? &gt_folder_tables
 	                                            : &gt_folder_images;
-	enum gt_code code = find_inputs(spec, in, err);
+	enum gt_code code = check_options(spec, in->kind, err);
+	if (code == GT_OK)
+		code = find_inputs(spec, in, err);
 	if (code == GT_OK)
 		code = gt_session_open(&session, &p->s, err);
 	if (code == GT_OK && spec->top && p->s->data.nvalues)
 		code = gt_fail(err, GT_EUSAGE, "--top %d: expected a model that predicts classes, got %.400s, which predicts numbers (\"%.100s\"); "
 		               "remove --top", spec->top, spec->ckpt, p->s->data.value_name[0]);
+	if (code == GT_OK && p->s->data.files->learned)
+		code = open_rows(p, spec, err);
 	if (code == GT_OK)
 		code = predict_all(p, in, err);
 	gt_predictor_close(p);

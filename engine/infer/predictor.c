@@ -1,6 +1,7 @@
 /* Batches of inputs through the model. */
 #include "infer/predictor.h"
 #include "learned.h"
+#include "infer/table_rows.h"
 #include "session/session_data.h"
 #include "store/convert.h"
 #include <math.h>
@@ -131,8 +132,11 @@ enum gt_code gt_predictor_open(struct gt_predictor *p, struct gt_err *err)
 
 void gt_predictor_close(struct gt_predictor *p)
 {
-	for (int i = 0; i < p->npending; i++)
+	for (int i = 0; i < p->npending; i++) {
 		free(p->pending[i].error);
+		free(p->pending[i].text);
+	}
+	gt_table_rows_close(p->rows_of_files);
 	gt_loader_close(p->loader);
 	if (p->s)
 		gt_resident_drop(&p->s->device, &p->at);
@@ -211,22 +215,28 @@ enum gt_code gt_predictor_flush(struct gt_predictor *p, struct gt_err *err)
 	}
 	for (int i = 0; i < p->npending; i++) {
 		struct gt_predict_pending *e = &p->pending[i];
-		struct gt_prediction out = {.file = e->file, .error = e->error, .index = e->index, .scaled = e->scaled};
+		struct gt_prediction out = {.file = e->file, .error = e->error, .index = e->index, .scaled = e->scaled, .text = e->text};
 		if (!e->error)
 			report(p, p->logits + e->row * p->classes, &out);
+		if (!e->error && p->rows_of_files)
+			GT_TRY(gt_table_rows_next(p->rows_of_files, &out, err));
 		if (!p->ended)
 			p->ended = !p->fn(p->user, &out);
 		free(e->error);
-		e->error = NULL;
+		free(e->text);
+		e->error = e->text = NULL;
 	}
 	p->npending = p->rows = 0;
 	return GT_OK;
 }
 
 /* Adds the result of the next row of the batch, which the caller has filled. */
-static enum gt_code add(struct gt_predictor *p, const char *file, int64_t index, bool scaled, struct gt_err *err)
+static enum gt_code add(struct gt_predictor *p, const char *file, int64_t index, bool scaled, const char *text, struct gt_err *err)
 {
-	p->pending[p->npending++] = (struct gt_predict_pending){.file = file, .index = index, .scaled = scaled, .row = p->rows++};
+	char *own = text ? strdup(text) : NULL;
+	if (text && !own)
+		return gt_fail_memory(err, strlen(text));
+	p->pending[p->npending++] = (struct gt_predict_pending){.file = file, .index = index, .scaled = scaled, .row = p->rows++, .text = own};
 	return p->rows == GT_PREDICT_BATCH || p->npending == GT_PREDICT_PENDING ? gt_predictor_flush(p, err) : GT_OK;
 }
 
@@ -235,10 +245,11 @@ enum gt_code gt_predictor_add_image(struct gt_predictor *p, const char *file, in
 {
 	size_t bytes = (size_t)(p->batch.c * p->batch.h * p->batch.w);
 	memcpy(p->batch.images + (size_t)p->rows * bytes, pixels, bytes);
-	return add(p, file, index, scaled, err);
+	return add(p, file, index, scaled, NULL, err);
 }
 
-enum gt_code gt_predictor_add_row(struct gt_predictor *p, const char *file, const struct gt_dataset *d, int64_t i, struct gt_err *err)
+/* Copies row i of d to the next row of the batch. */
+static void fill_row(struct gt_predictor *p, const struct gt_dataset *d, int64_t i)
 {
 	for (int k = 0; k < d->nfields; k++) {
 		const struct gt_field *f = &d->field[k];
@@ -253,7 +264,19 @@ enum gt_code gt_predictor_add_row(struct gt_predictor *p, const char *file, cons
 		for (int64_t e = n; e < f->width; e++)
 			((int32_t *)(void *)to)[e] = f->pad;
 	}
-	return add(p, file, i, false, err);
+}
+
+enum gt_code gt_predictor_add_row(struct gt_predictor *p, const char *file, const struct gt_dataset *d, int64_t i, struct gt_err *err)
+{
+	fill_row(p, d, i);
+	return add(p, file, i, false, NULL, err);
+}
+
+enum gt_code gt_predictor_add_text(struct gt_predictor *p, const char *file, int64_t index, const char *text, const struct gt_dataset *d,
+                                   struct gt_err *err)
+{
+	fill_row(p, d, 0);
+	return add(p, file, index, false, text, err);
 }
 
 enum gt_code gt_predictor_add_error(struct gt_predictor *p, const char *file, const char *why, struct gt_err *err)

@@ -24,6 +24,7 @@ struct gt_predict_pending {
 	int64_t index; /* number of the image or row in the file */
 	bool scaled;
 	int row;       /* row of the batch */
+	char *text;    /* the text itself; malloc'ed; NULL: it is in the file */
 	char *error;   /* why the file cannot be used; malloc'ed; NULL: it has a row */
 };
 
@@ -36,6 +37,7 @@ struct gt_predictor {
 	bool (*fn)(void *user, const struct gt_prediction *p);
 	void *user;
 	bool ended;               /* fn wants no more results */
+	struct gt_table_rows *rows_of_files; /* the rows as the current file has them; NULL: results do not have them */
 	struct gt_dataset batch;  /* the images or fields of one batch */
 	struct gt_resident at;    /* the same on the device */
 	struct gt_view view;      /* all of them; the loader keeps a pointer to it */
@@ -57,10 +59,14 @@ enum gt_code gt_predictor_add_image(struct gt_predictor *p, const char *file, in
                                     struct gt_err *err);
 /* Adds row i of d, which has the fields of the training data. */
 enum gt_code gt_predictor_add_row(struct gt_predictor *p, const char *file, const struct gt_dataset *d, int64_t i, struct gt_err *err);
+/* The same with the text that the row is. */
+enum gt_code gt_predictor_add_text(struct gt_predictor *p, const char *file, int64_t index, const char *text, const struct gt_dataset *d,
+                                   struct gt_err *err);
 enum gt_code gt_predictor_add_error(struct gt_predictor *p, const char *file, const char *why, struct gt_err *err);
 enum gt_code gt_predictor_flush(struct gt_predictor *p, struct gt_err *err);
 
-/* predict_table.c: predicts the rows of the files in `in`. *failed: number of files that cannot be used. */
-enum gt_code gt_predict_tables(struct gt_predictor *p, const struct gt_inputs *in, int64_t *failed, struct gt_err *err);
+/* predict_table.c: predicts the rows of the files in `in`. *failed and *all: number of files, or lines that are texts, that cannot be used,
+ * and of all of them. */
+enum gt_code gt_predict_tables(struct gt_predictor *p, const struct gt_inputs *in, int64_t *failed, int64_t *all, struct gt_err *err);
 
 #endif

@@ -164,10 +164,11 @@ static void put_scores(struct gt_json *j, const struct gt_scores *s)
 	gt_json_double(j, "loss", s->loss, 9);
 	gt_json_double(j, "acc", s->acc, 9);
 	gt_json_double(j, "top5", s->top5, 9);
-	if (!isnan(s->f1))
-		gt_json_double(j, "f1", s->f1, 9);
-	if (!isnan(s->auc))
-		gt_json_double(j, "auc", s->auc, 9);
+	const struct { const char *name; double v; } more[] = {
+	    {"f1", s->f1}, {"auc", s->auc}, {"mae", s->mae}, {"rmse", s->rmse}, {"r2", s->r2}};
+	for (size_t i = 0; i < sizeof more / sizeof *more; i++)
+		if (!isnan(more[i].v))
+			gt_json_double(j, more[i].name, more[i].v, 9);
 	gt_json_int(j, "samples", s->samples);
 }
 

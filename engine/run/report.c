@@ -230,7 +230,7 @@ static enum gt_code fill(struct gt_report *r, const struct gt_world_plan *world_
 	GT_TRY(gt_warnings(s, c->checkpoint.dir, &r->warnings, err));
 	GT_TRY(gt_warn_skipped(s, &r->warnings, err));
 	gt_problems_sort(&r->warnings, c->path);
-	return s->data.note ? GT_OK : gt_session_check_best(s, err);
+	return s->data.note ? GT_OK : gt_session_check_metrics(s, err);
 }
 
 int gt_conf_world(const struct gt_conf *c)

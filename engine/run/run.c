@@ -251,7 +251,7 @@ static enum gt_code train(const struct job *j, struct gt_trainer *t, struct gt_e
 	gt_rank_phase(t->team->link, "reading data and planning", GT_PATIENCE * c->parallel.timeout);
 	GT_TRY(gt_session_open(&spec, &t->s, err));
 	gt_rank_phase(t->team->link, from ? "loading a checkpoint" : "initialising", GT_PATIENCE * c->parallel.timeout);
-	GT_TRY(gt_session_check_best(t->s, err));
+	GT_TRY(gt_session_check_metrics(t->s, err));
 	t->at.seed = (uint64_t)c->seed;
 	if (from) {
 		t->at = *gt_ckpt_meta(from);

@@ -152,10 +152,11 @@ static void scores(struct msg *summary, const char *prefix, const struct gt_scor
 	scalar(summary, prefix, "loss", s->loss);
 	scalar(summary, prefix, "acc", s->acc);
 	scalar(summary, prefix, "top5", s->top5);
-	if (!isnan(s->f1))
-		scalar(summary, prefix, "f1", s->f1);
-	if (!isnan(s->auc))
-		scalar(summary, prefix, "auc", s->auc);
+	scalar(summary, prefix, "f1", s->f1);
+	scalar(summary, prefix, "auc", s->auc);
+	scalar(summary, prefix, "mae", s->mae);
+	scalar(summary, prefix, "rmse", s->rmse);
+	scalar(summary, prefix, "r2", s->r2);
 }
 
 /* Adds a Summary.Value without a value. Its metadata contains the message that the hparams plugin reads: an HParamsPluginData whose field

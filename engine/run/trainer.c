@@ -1,8 +1,8 @@
 #include "run/trainer.h"
 #include "base/clock.h"
+#include "conf/metric_name.h"
 #include "launch/signals.h"
-#include "score/auc.h"
-#include "score/macro_f1.h"
+#include "score/measured_eval.h"
 #include "session/schedule.h"
 #include "session/session_data.h"
 #include "state/ema.h"
@@ -257,18 +257,13 @@ const char *gt_best_mode_name(const struct gt_conf_checkpoint *c)
 }
 
 /* Returns whether the scores of a split are the best until now by checkpoint.best.metric, and keeps them if they are. */
-static bool improves(struct gt_trainer *t, const char *split, const struct gt_scores *r)
+static bool improves(struct gt_trainer *t, enum gt_split split, const struct gt_scores *r)
 {
 	const struct gt_conf_checkpoint *c = &t->s->conf->checkpoint;
-	const char *slash = strchr(c->best_metric, '/');
-	if (!slash || strncmp(c->best_metric, split, (size_t)(slash - c->best_metric)) || strlen(split) != (size_t)(slash - c->best_metric))
+	struct gt_metric m;
+	if (!gt_metric_parse(c->best_metric, &m) || m.split != split)
 		return false;
-	const char *score = slash + 1;
-	double v = !strcmp(score, "loss")   ? r->loss
-	           : !strcmp(score, "top5") ? r->top5
-	           : !strcmp(score, "f1")   ? r->f1
-	           : !strcmp(score, "auc")  ? r->auc
-	                                    : r->acc;
+	double v = gt_metric_value(&m, r);
 	if (!isfinite(r->loss) || !isfinite(v) || (t->at.has_best && (c->best_mode == 0 ? v <= t->at.best : v >= t->at.best)))
 		return false;
 	t->at.has_best = true;
@@ -291,14 +286,14 @@ static void note_peak(struct gt_trainer *t, enum gt_split split, const struct gt
 }
 
 /* Notes the scores of a split for train.early_stop and for the schedule plateau. All ranks have the same scores. */
-static void watch_metrics(struct gt_trainer *t, const char *split, const struct gt_scores *r)
+static void watch_metrics(struct gt_trainer *t, enum gt_split split, const struct gt_scores *r)
 {
 	const struct gt_conf_train *c = &t->s->conf->train;
-	double v;
-	if (gt_metric_of(c->early_stop.metric, split, r, &v))
-		gt_watch_early_stop(c, &t->at.early_stop, v);
-	if (c->schedule.type == GT_SCHED_PLATEAU && gt_metric_of(c->schedule.metric, split, r, &v))
-		gt_watch_plateau(&c->schedule, &t->at.plateau, v);
+	struct gt_metric m;
+	if (gt_metric_parse(c->early_stop.metric, &m) && m.split == split)
+		gt_watch_early_stop(c, &t->at.early_stop, gt_metric_value(&m, r));
+	if (c->schedule.type == GT_SCHED_PLATEAU && gt_metric_parse(c->schedule.metric, &m) && m.split == split)
+		gt_watch_plateau(&c->schedule, &t->at.plateau, gt_metric_value(&m, r));
 	t->s->optim.drops = t->at.plateau.drops;
 }
 
@@ -343,18 +338,16 @@ static enum gt_code evaluate_splits(struct gt_trainer *t, bool due, bool *best, 
 		advanced(&e, 0);
 		t->s->watch = advanced;
 		t->s->watch_user = &e;
-		const char *metric = t->s->conf->checkpoint.best_metric;
-		bool f1 = strstr(metric, "/f1") != NULL, auc = strstr(metric, "/auc") != NULL;
-		enum gt_code code = (f1 ? gt_macro_f1_eval : auc ? gt_auc_eval : gt_session_eval)(t->s, (enum gt_split)i, r, err);
+		enum gt_code code = gt_measured_eval(t->s, (enum gt_split)i, r, err);
 		t->s->watch = NULL;
 		if (code == GT_EDIVERGED)
 			gt_fail_prefix(err, "diverged at or before step %lld", (long long)t->at.step);
 		GT_TRY(code);
 		struct gt_event ev = {.kind = GT_EV_EVAL, .split = gt_split_names[i], .scores = *r};
 		GT_TRY(gt_trainer_send_event(t, &ev, true, err));
-		*best |= improves(t, gt_split_names[i], r);
+		*best |= improves(t, (enum gt_split)i, r);
 		if (due)
-			watch_metrics(t, gt_split_names[i], r);
+			watch_metrics(t, (enum gt_split)i, r);
 		note_peak(t, (enum gt_split)i, r);
 	}
 	return GT_OK;
@@ -486,7 +479,7 @@ static enum gt_code between(struct gt_trainer *t, int64_t epoch, int64_t step, s
 	if (boundary || last)
 		GT_TRY(gt_session_skipped(t->s, warn_of_skipped, t, err));
 	if (boundary)
-		best |= improves(t, gt_split_names[GT_TRAIN], &t->scores[GT_TRAIN]);
+		best |= improves(t, GT_TRAIN, &t->scores[GT_TRAIN]);
 	if (best || last || finished(t) || save_due(t, boundary, t->at.step != step)) {
 		GT_TRY(save(t, best, err));
 		gt_rank_phase(t->s->exec.link, "", 0);

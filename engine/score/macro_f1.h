@@ -1,11 +1,25 @@
-/* Evaluates a split and its macro F1 score: the mean F1 over the classes that are the label or the prediction of some sample. */
+/* The macro F1 score: the mean F1 over the classes that are the label or the prediction of some sample. Keeps three counts for each class.
+ *
+ *     struct gt_f1_tally t = {.ignore = ignore_index};
+ *     gt_f1_tally_add(&t, rows, err);                   for all samples
+ *     f1 = gt_f1_tally_score(&t);
+ *     gt_f1_tally_free(&t); */
 #ifndef GT_SCORE_MACRO_F1_H
 #define GT_SCORE_MACRO_F1_H
 
-#include "session/session.h"
+#include "score/outputs.h"
 
-/* Like gt_session_eval, and sets out->f1 too, to the same value on all ranks. It waits for the outputs of each batch, which makes an
- * evaluation on a GPU slower. Rank 0 keeps three counts for each class. */
-enum gt_code gt_macro_f1_eval(struct gt_session *s, enum gt_split split, struct gt_scores *out, struct gt_err *err);
+struct gt_f1_count {
+	int64_t support, predicted, correct; /* samples of the class; samples assigned to it; both */
+};
+
+struct gt_f1_tally {
+	int64_t classes, ignore; /* ignore: label of samples that do not count */
+	struct gt_f1_count *of;  /* [classes]; owned */
+};
+
+enum gt_code gt_f1_tally_add(struct gt_f1_tally *t, const struct gt_output_rows *rows, struct gt_err *err);
+double gt_f1_tally_score(const struct gt_f1_tally *t); /* NAN: there were no samples */
+void gt_f1_tally_free(struct gt_f1_tally *t);
 
 #endif

@@ -141,26 +141,3 @@ enum gt_code gt_target_tally_labels(struct gt_target_tally *t, struct gt_arena *
 	*out = r;
 	return GT_OK;
 }
-
-enum gt_code gt_target_tally_values(struct gt_target_tally *t, struct gt_arena *a, struct gt_value_report **out, struct gt_err *err)
-{
-	struct gt_value_report *r;
-	GT_NEW(r, a, 1, err);
-	GT_NEW(r->score, a, t->width, err);
-	r->values = t->width;
-	r->samples = t->n;
-	for (int64_t c = 0; c < t->width; c++) {
-		double mean = 0, absolute = 0, square = 0, spread = 0, n = (double)t->n;
-		for (int64_t i = 0; i < t->n; i++)
-			mean += (double)t->target[i * t->width + c] / n;
-		for (int64_t i = 0; i < t->n; i++) {
-			double y = (double)t->target[i * t->width + c], d = (double)t->z[i * t->width + c] - y;
-			absolute += fabs(d);
-			square += d * d;
-			spread += (y - mean) * (y - mean);
-		}
-		r->score[c] = (struct gt_value_score){.mae = absolute / n, .rmse = sqrt(square / n), .r2 = spread > 0 ? 1 - square / spread : NAN};
-	}
-	*out = r;
-	return GT_OK;
-}

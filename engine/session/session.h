@@ -240,8 +240,8 @@ const struct gt_prog *gt_session_step_prog(const struct gt_session *s, int64_t s
 enum gt_code gt_session_next_prog(struct gt_session *s, int64_t step, int64_t epoch, int64_t cursor, int64_t most,
                                   const struct gt_prog **out, int64_t *n, struct gt_err *err);
 
-/* Rejects a checkpoint.best.metric that the run never measures, because there would never be a best checkpoint. */
-enum gt_code gt_session_check_best(const struct gt_session *s, struct gt_err *err);
+/* Rejects a metric of checkpoint.best, train.early_stop or the schedule plateau that the run never measures. */
+enum gt_code gt_session_check_metrics(const struct gt_session *s, struct gt_err *err);
 
 /* Initialises parameters by the config's method and seed, and buffers to their constants. */
 enum gt_code gt_session_init(struct gt_session *s, struct gt_err *err);
@@ -270,12 +270,15 @@ struct gt_tdesc gt_session_desc(const struct gt_session *s, int i);
 enum gt_code gt_session_eval(struct gt_session *s, enum gt_split split, struct gt_scores *out, struct gt_err *err);
 /* Returns the number of samples whose scores m has, of `samples` that were computed: without a class, every sample counts. */
 int64_t gt_session_counted(const struct gt_session *s, const struct gt_metrics *m, int64_t samples);
-/* Computes scores from sums; m->count: as gt_session_counted returns it. acc and top5 are NAN without a class or samples; f1 is NAN. */
+/* Computes scores from sums; m->count: as gt_session_counted returns it. acc and top5 are NAN without a class or samples; the scores that
+ * need outputs are NAN. */
 struct gt_scores gt_session_scores(const struct gt_session *s, const struct gt_metrics *m);
 
 /* Returns whether the loss compares the outputs of each sample with one class, so that outputs and label give a prediction that is right or
  * wrong. */
 bool gt_session_has_classes(const struct gt_session *s);
+/* Returns whether the outputs are predictions of the columns of numbers data.value_name[], apart from data.value_scale[]. */
+bool gt_session_predicts_numbers(const struct gt_session *s);
 /* Returns the label of samples that do not count. */
 int64_t gt_session_ignored_label(const struct gt_session *s);
 

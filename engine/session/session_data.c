@@ -581,6 +581,18 @@ enum gt_code gt_session_read_inputs(const struct gt_session *s, const char *path
 	return code;
 }
 
+enum gt_code gt_session_read_text(const struct gt_session *s, const char *name, const char *text, size_t n, struct gt_dataset *out,
+                                  struct gt_err *err)
+{
+	struct gt_dataset_spec ds = dataset_spec(s->conf);
+	*out = (struct gt_dataset){0};
+	ds.learned = s->data.files->learned;
+	enum gt_code code = ds.learned->by->text(&ds, name, text, n, out, err);
+	if (code != GT_OK)
+		gt_dataset_free(out);
+	return code;
+}
+
 /* Sets the view of a split whose data has been read. */
 static enum gt_code set_view(struct gt_session *s, enum gt_split split, struct gt_err *err)
 {

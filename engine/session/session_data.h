@@ -16,6 +16,9 @@ void gt_session_free_data(struct gt_session_files *f);
 
 /* Reads a file for prediction, with what the training split has taught: fields without targets. The caller frees *out. */
 enum gt_code gt_session_read_inputs(const struct gt_session *s, const char *path, struct gt_dataset *out, struct gt_err *err);
+/* The same with one text of n bytes; name: for messages. */
+enum gt_code gt_session_read_text(const struct gt_session *s, const char *name, const char *text, size_t n, struct gt_dataset *out,
+                                  struct gt_err *err);
 
 /* Reads the data of the splits in spec (with dry: only looks for it, unless the format learns) and fills s->data. */
 enum gt_code gt_session_data_open(struct gt_session *s, const struct gt_session_spec *spec, struct gt_err *err);

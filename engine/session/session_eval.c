@@ -1,8 +1,10 @@
 /* Evaluates a split: executes its programs on all samples, and computes the scores. Checks the names of scores in the config. */
 #include "session/session.h"
+#include "conf/metric_name.h"
 #include "ir/op.h"
 #include "session/session_team.h"
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 bool gt_session_has_classes(const struct gt_session *s)
@@ -98,7 +100,7 @@ struct gt_scores gt_session_scores(const struct gt_session *s, const struct gt_m
 {
 	double n = m->count > 0 && gt_session_has_classes(s) ? (double)m->count : NAN;
 	return (struct gt_scores){.loss = m->weight > 0 ? m->loss / m->weight : 0, .acc = (double)m->correct / n, .top5 = (double)m->top5 / n,
-	                          .f1 = NAN, .auc = NAN, .samples = m->count};
+	                          .f1 = NAN, .auc = NAN, .mae = NAN, .rmse = NAN, .r2 = NAN, .samples = m->count};
 }
 
 enum gt_code gt_session_eval(struct gt_session *s, enum gt_split split, struct gt_scores *out, struct gt_err *err)
@@ -123,48 +125,68 @@ enum gt_code gt_session_eval(struct gt_session *s, enum gt_split split, struct g
 	return isfinite(out->loss) ? GT_OK : refuse_nonfinite(s, split, &v, err);
 }
 
-/* Returns whether targets are labels: one of each sample, or several. */
-static bool has_labels(const struct gt_session *s)
+bool gt_session_predicts_numbers(const struct gt_session *s)
 {
-	return gt_session_has_classes(s) || s->conf->data.targets == GT_TARGETS_LABELS;
+	return s->data.nvalues && s->loss.dense && !(s->loss.op->flags & GT_OPF_CLASSES) && s->loss.op->code != GT_OP_BCE;
 }
 
-/* Returns whether the run measures this metric: "SPLIT/SCORE". */
-static bool measures(const struct gt_session *s, const char *metric)
+/* Returns the kinds of the targets, as bits (metric_name.h). */
+static unsigned kinds_of(const struct gt_session *s)
 {
-	const char *slash = strchr(metric, '/'), *score = slash ? slash + 1 : "";
-	int i = 0;
-	while (slash && i < GT_SPLITS && (strlen(gt_split_names[i]) != (size_t)(slash - metric) ||
-	                                  strncmp(metric, gt_split_names[i], (size_t)(slash - metric))))
-		i++;
-	if (!slash || i == GT_SPLITS || (i == GT_TRAIN ? !s->prog.full.n && !s->prog.tail.n : !s->prog.eval[i].nfull))
-		return false;
-	if (!strcmp(score, "loss"))
-		return true;
-	if (!strcmp(score, "f1") || !strcmp(score, "auc"))
-		return i != GT_TRAIN && has_labels(s);
-	return gt_session_has_classes(s) && (!strcmp(score, "acc") || !strcmp(score, "top5"));
+	return (gt_session_has_classes(s) ? GT_KIND_CLASS : 0) | (s->conf->data.targets == GT_TARGETS_LABELS ? GT_KIND_LABELS : 0) |
+	       (gt_session_predicts_numbers(s) ? GT_KIND_NUMBERS : 0);
 }
 
-enum gt_code gt_session_check_best(const struct gt_session *s, struct gt_err *err)
+/* Returns whether the run computes scores of a split. */
+static bool measures(const struct gt_session *s, enum gt_split split)
 {
-	const char *m = s->conf->checkpoint.best_metric, *stop = s->conf->train.early_stop.metric;
-	const struct gt_conf_schedule *sched = &s->conf->train.schedule;
-	if (*stop && !measures(s, stop))
-		return gt_conf_refuse(s->conf, "train.early_stop.metric", err, "expected a metric of an evaluated split, got \"%s\", of which "
-		                      "there are no samples", stop);
-	if (sched->type == GT_SCHED_PLATEAU && !measures(s, sched->metric))
-		return gt_conf_refuse(s->conf, "train.schedule.metric", err, "expected a metric of an evaluated split, got \"%s\", of which "
-		                      "there are no samples", sched->metric);
-	if (!*m)
+	return split == GT_TRAIN ? s->prog.full.n || s->prog.tail.n : s->prog.eval[split].nfull > 0;
+}
+
+/* Writes the metrics of the split that the targets have: "valid/loss", "valid/acc" or "valid/top5". */
+static const char *list_metrics(const struct gt_metric *m, unsigned kinds, char *buf, size_t size)
+{
+	const char *name[16];
+	int n = 0, at = 0;
+	for (const struct gt_metric_row *r = gt_metric_rows; r->name && n < 16; r++)
+		if ((r->kinds == GT_KIND_ANY || r->kinds & kinds) && (r->of_steps || m->split != GT_TRAIN))
+			name[n++] = r->name;
+	for (int i = 0; i < n && at < (int)size; i++)
+		at += snprintf(buf + at, size - (size_t)at, "%s\"%s/%s\"", i == 0 ? "" : i == n - 1 ? " or " : ", ", gt_split_names[m->split],
+		               name[i]);
+	return buf;
+}
+
+/* Refuses a metric that the run never measures. key: where the config names it. */
+static enum gt_code check_metric(const struct gt_session *s, const char *key, const char *metric, struct gt_err *err)
+{
+	static const char *const what[] = {[GT_KIND_CLASS] = "one class for each sample",
+	                                   [GT_KIND_CLASS | GT_KIND_LABELS] = "classes or labels",
+	                                   [GT_KIND_NUMBERS] = "columns of numbers"};
+	struct gt_metric m;
+	unsigned kinds = kinds_of(s);
+	char list[256];
+	if (!gt_metric_parse(metric, &m))
 		return GT_OK;
-	if (!gt_session_has_classes(s) && !strstr(m, "/loss") && !(has_labels(s) && (strstr(m, "/f1") || strstr(m, "/auc"))))
-		return gt_conf_refuse(s->conf, "checkpoint.best.metric", err,
-		                      "\"%s\" does not go together with targets that are numbers: it needs one class for each sample; write "
-		                      "\"valid/loss\"%s", m, has_labels(s) ? ", \"valid/f1\" or \"valid/auc\"" : "");
-	if (!measures(s, m))
-		return gt_conf_refuse(s->conf, "checkpoint.best.metric", err,
-		                      "expected SPLIT/acc, SPLIT/loss, SPLIT/top5, SPLIT/f1 or SPLIT/auc of an evaluated split (valid, test), or "
-		                      "train/acc, train/loss or train/top5, got \"%s\"", m);
+	if (!measures(s, m.split))
+		return gt_conf_refuse(s->conf, key, err, "expected a metric of an evaluated split, got \"%s\", but the split \"%s\" has no "
+		                      "samples%s", metric, gt_split_names[m.split],
+		                      m.split == GT_VALID ? "; raise data.valid, or name another split" : "");
+	if (m.score->kinds != GT_KIND_ANY && !(m.score->kinds & kinds))
+		return gt_conf_refuse(s->conf, key, err, "\"%s\" does not go together with train.loss = \"%s\" on this data, whose targets are %s: "
+		                      "it needs %s; write %s", metric, s->conf->train.loss,
+		                      kinds & GT_KIND_LABELS  ? "labels, of which a sample can have several"
+		                      : kinds & GT_KIND_CLASS ? "classes"
+		                                              : "numbers",
+		                      what[m.score->kinds], list_metrics(&m, kinds, list, sizeof list));
 	return GT_OK;
+}
+
+enum gt_code gt_session_check_metrics(const struct gt_session *s, struct gt_err *err)
+{
+	const struct gt_conf *c = s->conf;
+	GT_TRY(check_metric(s, "train.early_stop.metric", c->train.early_stop.metric, err));
+	if (c->train.schedule.type == GT_SCHED_PLATEAU)
+		GT_TRY(check_metric(s, "train.schedule.metric", c->train.schedule.metric, err));
+	return check_metric(s, "checkpoint.best.metric", c->checkpoint.best_metric, err);
 }

@@ -208,7 +208,7 @@ static enum gt_code ready(const struct gt_session *s, gt_session_check *also, st
 {
 	if (also)
 		GT_TRY(also(s, err));
-	return s->data.note ? gt_fail(err, GT_ENOINPUT, "%s", s->data.note) : gt_session_check_best(s, err);
+	return s->data.note ? gt_fail(err, GT_ENOINPUT, "%s", s->data.note) : gt_session_check_metrics(s, err);
 }
 
 /* Runs the checks before step 0 that one process can do. If there are too many ranks, only the first one is checked. */

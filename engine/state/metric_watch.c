@@ -1,27 +1,13 @@
 #include "state/metric_watch.h"
+#include "conf/metric_name.h"
 #include <math.h>
 #include <string.h>
-
-static bool falls(const char *metric)
-{
-	return strstr(metric, "/loss") != NULL;
-}
-
-bool gt_metric_of(const char *metric, const char *split, const struct gt_scores *r, double *out)
-{
-	size_t n = strlen(split);
-	if (strncmp(metric, split, n) != 0 || metric[n] != '/')
-		return false;
-	const char *score = metric + n + 1;
-	*out = !strcmp(score, "loss") ? r->loss : !strcmp(score, "top5") ? r->top5 : r->acc;
-	return true;
-}
 
 /* Gives the state of a metric that was not measured yet the worst value. */
 static void begin(struct gt_ckpt_watch *w, const char *metric)
 {
 	if (!w->set)
-		w->best = falls(metric) ? INFINITY : -INFINITY;
+		w->best = gt_metric_falls(metric) ? INFINITY : -INFINITY;
 	w->set = true;
 	w->metric = metric;
 }
@@ -47,7 +33,7 @@ static void note(struct gt_ckpt_watch *w, double value, double bound, bool low)
 
 bool gt_watch_early_stop(const struct gt_conf_train *t, struct gt_ckpt_watch *w, double value)
 {
-	bool low = falls(t->early_stop.metric);
+	bool low = gt_metric_falls(t->early_stop.metric);
 	begin(w, t->early_stop.metric);
 	note(w, value, low ? w->best - t->early_stop.min_delta : w->best + t->early_stop.min_delta, low);
 	return gt_watch_stopped(t, w);
@@ -60,9 +46,12 @@ bool gt_watch_stopped(const struct gt_conf_train *t, const struct gt_ckpt_watch 
 
 void gt_watch_plateau(const struct gt_conf_schedule *s, struct gt_ckpt_watch *w, double value)
 {
-	bool low = falls(s->metric);
+	bool low = gt_metric_falls(s->metric);
 	begin(w, s->metric);
-	note(w, value, low ? w->best * (1 - s->threshold) : w->best * (1 + s->threshold), low);
+	/* ReduceLROnPlateau multiplies the best value by 1 +- threshold. For a negative one, as r2 can be, it would count a value that is a
+	 * little worse as better. */
+	double share = isinf(w->best) ? 0 : w->best < 0 ? -s->threshold : s->threshold;
+	note(w, value, w->best * (low ? 1 - share : 1 + share), low);
 	if (w->cooldown > 0) {
 		w->cooldown--;
 		w->bad = 0;

@@ -6,9 +6,6 @@
 #include "gtrain.h"
 #include "store/ckpt.h"
 
-/* Finds the value of a metric ("valid/loss") in the scores of one split. Returns false if the metric is of another split. */
-bool gt_metric_of(const char *metric, const char *split, const struct gt_scores *r, double *out);
-
 /* Continues the state of a checkpoint with a metric of the config. If its best value is one of another metric, no value is the best until
  * the next evaluation; reductions of the learning rate remain. Returns whether it was another metric. */
 bool gt_watch_continue(struct gt_ckpt_watch *w, const char *metric);
@@ -18,7 +15,8 @@ bool gt_watch_early_stop(const struct gt_conf_train *t, struct gt_ckpt_watch *w,
 /* Returns whether a run with this state has ended so. */
 bool gt_watch_stopped(const struct gt_conf_train *t, const struct gt_ckpt_watch *w);
 
-/* Notes a value as torch.optim.lr_scheduler.ReduceLROnPlateau.step() does. A reduction raises w->drops. */
+/* Notes a value as torch.optim.lr_scheduler.ReduceLROnPlateau.step() does, but with a threshold that is a share of the magnitude, as values
+ * of r2 can be negative. A reduction raises w->drops. */
 void gt_watch_plateau(const struct gt_conf_schedule *s, struct gt_ckpt_watch *w, double value);
 
 #endif

@@ -115,7 +115,8 @@ same deferred_bn_ddp 'parallel.deferred_bn: parallel.mode = "ddp" does not use t
 same deferred_bn_world 'parallel.deferred_bn: expected false beside reproducible = "world"' 78 "${pipe[@]}" -s parallel.deferred_bn=true \
 	-s reproducible=world
 same shards 'parallel.shards: expected a multiple of the number of ranks' 78 -s reproducible=world -s parallel.shards=1
-same best 'checkpoint.best.metric: expected SPLIT/acc' 78 -s checkpoint.best.metric=valid/acc -s data.valid=0.001
+same best 'checkpoint.best.metric: expected a metric of an evaluated split, got "valid/acc"' 78 \
+	-s checkpoint.best.metric=valid/acc -s data.valid=0.001
 check=no same data_missing '/nonexistent does not exist' 66 -s data.name=cifar10 -s data.root=/nonexistent -s data.samples=0 \
 	-s data.samples_test=0 -s data.classes=0 -s 'model.input=[3,32,32]'
 "$gtrain" run net.cfg -q -o used --nproc 2 >out 2>err

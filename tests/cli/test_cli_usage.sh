@@ -48,7 +48,7 @@ wrong required 'expected --out FILE' export x
 wrong too_few 'too few operands; usage: gtrain run CFG' run
 wrong too_many "unexpected operand 'b'" run a b
 wrong too_many_none "unexpected operand 'x'" devices x
-wrong predict_few 'expected a FILE or --list, got none' predict x
+wrong predict_few 'expected a FILE, --list or --text, got none' predict x
 wrong shell "expected bash, zsh or fish as the shell, got 'csh'" completion csh
 wrong dataset "unknown dataset 'cifar11'; did you mean 'cifar10" fetch cifar11
 wrong dataset_abbreviated "unknown dataset 'fmnist'; did you mean 'fashion-mnist'" fetch fmnist

@@ -46,7 +46,7 @@ else
 	fail numbers_learns "$(cat out err)"
 fi
 echo "# numbers: $(tail -n 1 out)"
-if grep -q '^epoch 1/10  train loss [0-9.]*  valid loss [0-9.]*  test loss ' err; then
+if grep -q '^epoch 1/10  train loss [0-9.]*  valid loss [0-9.]* MAE [0-9.]* RMSE [0-9.]* R2 [-0-9.]*  test loss [0-9.]* MAE ' err; then
 	pass numbers_rows
 else
 	fail numbers_rows "$(head -n 3 err)"
@@ -190,14 +190,60 @@ else
 fi
 gives predict_top_numbers 64 err '--top 2: expected a model that predicts classes, got numbers, which predicts numbers ("y")' \
 	predict numbers test.csv --top 2
-# a table on standard input, where a list of files is expected
-"$gtrain" predict classes - <test.csv >out 2>err
-rc=$?
-if [ $rc = 66 ] && [ "$(wc -l <err)" = 1 ] && grep -q 'standard input: expected a list of paths, .*, got 121 lines that' err; then
+# rows on standard input are those of a file, also compressed ones
+from_stdin() { "$gtrain" predict classes "$@" >out 2>err; rc=$?; }
+from_stdin - <test.csv
+if [ $rc = 0 ] && cmp -s <(cut -d, -f2- all.out) <(cut -d, -f2- out) && [ "$(cut -d, -f1 out | sort -u | tr '\n' ' ')" = '- path ' ]; then
 	pass predict_stdin
 else
 	fail predict_stdin "status $rc: $(head -n 2 err)"
 fi
+gzip -c test.csv | "$gtrain" predict classes - 2>err | cmp -s out - && pass predict_stdin_gz || fail predict_stdin_gz "$(head -n 2 err)"
+# stdin_refused NAME STATUS TEXT ARGS...: the rows in file rows
+stdin_refused() {
+	from_stdin "${@:4}" <rows
+	if [ $rc = "$2" ] && grep -qF -- "$3" err; then pass "$1"; else fail "$1" "status $rc: $(head -n 2 err)"; fi
+}
+{ head -n 3 test.csv; echo 'x,y'; } >rows
+stdin_refused predict_stdin_line 65 'standard input:4: expected 6 fields, as in line 1, got 2' -
+: >rows
+stdin_refused predict_stdin_empty 66 'standard input: expected the rows of a table, got nothing' -
+echo "$PWD/test.csv" >rows
+stdin_refused predict_stdin_twice 64 'expected standard input once, got it twice' - -
+stdin_refused predict_stdin_paths 65 'standard input:1: expected the columns of the training data; ' -
+from_stdin @- <rows
+if [ $rc = 0 ] && cmp -s all.out <(sed "s|$PWD/||" out); then pass predict_stdin_list; else fail predict_stdin_list "$(cat err)"; fi
+# the prediction behind the columns of the input, whose cells stay as they are
+sed '2s/^[^,]*/" 0.5, 1"/; 3s/^\([^,]*\)/" \1 "/' test.csv | sed '2d' >cells.csv
+gives append 0 out ',predicted_level,probability_high,probability_low' predict classes cells.csv --append
+if cmp -s <(sed 's/^" \([^"]*\) "/ \1 /' cells.csv) <(sed 's/,predicted_level.*//' out | cut -d, -f1-6) &&
+	cmp -s <(tail -n +3 all.out | cut -d, -f3-) <(tail -n +2 out | cut -d, -f7-); then
+	pass append_rows
+else
+	fail append_rows "$(head -n 3 out)"
+fi
+head -n 1 test.csv | tr , ';' >semicolons.csv
+tail -n +2 test.csv | tr , ';' >>semicolons.csv
+gives keep 0 out 'level,a,predicted_level,probability_high,probability_low' predict classes semicolons.csv test.csv --keep level,a
+if [ "$(wc -l <out)" = 241 ] && cmp -s <(paste -d, <(cut -d, -f6 test.csv) <(cut -d, -f2 test.csv)) <(head -n 121 out | cut -d, -f1,2) &&
+	cmp -s <(head -n 121 out | tail -n 120) <(tail -n 120 out); then
+	pass keep_rows
+else
+	fail keep_rows "$(head -n 3 out)"
+fi
+gives keep_json 0 out '"row":{"level":"' predict classes test.csv --keep level --json
+gives keep_numbers 0 out 'y,predicted_y' predict numbers test.csv --keep y
+gives keep_absent 64 err '--keep: expected a column of test.csv, got "none"; its columns are "id", ' predict classes test.csv --keep a,none
+gives keep_top 0 out 'a,predicted_class,predicted_name,predicted_probability' predict classes test.csv --keep a --top 1
+cut -d, -f1-4 test.csv >fewer.csv
+gives append_other_columns 64 err '--append: expected the columns of test.csv in fewer.csv, because the output is one table' \
+	predict classes test.csv fewer.csv --append
+"$gtrain" predict classes test.csv --append >twice.csv 2>err
+gives append_twice 64 err 'the input has a column "predicted_level", which the prediction has, too; name the columns' \
+	predict classes twice.csv --append
+if [ -s out ]; then fail append_twice_silent "$(head -n 1 out)"; else pass append_twice_silent; fi
+gives append_and_keep 64 err '--append and --keep do not go together' predict classes test.csv --append --keep a
+gives text_of_tables 64 err 'which is one of tables; write the text into a row of its columns' predict classes --text 'a text'
 # what is counted in its predictions is what an evaluation measures
 acc=$(paste -d, <(tail -n +2 all.out | cut -d, -f3) <(tail -n +2 test.csv | cut -d, -f6) |
 	awk -F, '{ n += $1 == $2 } END { printf "%.4f\n", n / NR }')

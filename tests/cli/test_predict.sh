@@ -177,12 +177,15 @@ gives list_of_none 66 err 'wrong: expected a list of paths, one on each line, go
 if [ -s "$tmp/out" ]; then fail list_of_none_only "$(head -n 1 "$tmp/out")"; else pass list_of_none_only; fi
 head -c 3000 /dev/zero | "$gtrain" predict small - >"$tmp/out" 2>"$tmp/err"
 rc=$?
-if [ $rc = 65 ] && grep -q 'got a line with a NUL byte; images, tables and texts cannot be read from standard input' "$tmp/err"; then
+if [ $rc = 65 ] && grep -q 'got a line with a NUL byte; images cannot be read from standard input' "$tmp/err"; then
 	pass stdin_image
 else
 	fail stdin_image "status $rc: $(cat "$tmp/err")"
 fi
-gives no_files 64 err 'expected a FILE or --list, got none' predict small
+gives no_files 64 err 'expected a FILE, --list or --text, got none' predict small
+gives text_of_images 64 err '--text: expected a model of texts (data.format = "text"), got small, which is one of images' \
+	predict small --text 'a text'
+gives append_images 64 err '--append: expected a model of tables (data.format = "csv"), got small' predict small 0.png --append
 gives csv_and_json 64 err '--csv and --json do not go together' predict small 0.png --csv --json
 
 # ---- CSV, IDX files among others, results that nobody reads ----

@@ -111,6 +111,37 @@ printf 'text\na fine film\n' >rows.csv
 gives predict_table 65 err 'rows.csv: expected a text, because the model has learned from files of one text each' predict folder rows.csv
 gives predict_archive 65 err 'data.tar: expected a text or a folder of texts (.txt), got an archive; unpack it' predict folder data.tar
 gives predict_table_beside 65 out 'data/test/neg/7.txt	neg ' predict folder rows.csv data/test/neg/7.txt
+# texts themselves, and a text on each line of standard input
+text=$(cat data/test/neg/7.txt)
+gives predict_itself 0 out 'neg ' predict folder --text "$text"
+"$gtrain" predict folder --text "$text" --text x --csv >text.csv 2>err
+if [ "$(sed -n 2p text.csv | cut -d, -f3-)" = "$(tail -n 1 one.csv | cut -d, -f3-)" ] && [ "$(wc -l <text.csv)" = 3 ]; then
+	pass predict_itself_same
+else
+	fail predict_itself_same "$(sed -n 2p text.csv) $(head -n 1 err)"
+fi
+for f in data/test/*/*.txt; do echo "$(tr '\n' ' ' <"$f")"; done | "$gtrain" predict folder - --csv >lines.csv 2>err
+if cmp -s <(cut -d, -f3- all.csv) <(cut -d, -f3- lines.csv) && [ "$(sed -n 3p lines.csv | cut -d, -f1,2)" = '-,1' ]; then
+	pass predict_lines
+else
+	fail predict_lines "$(head -n 2 lines.csv) $(head -n 1 err)"
+fi
+printf '%s\r\n\n\377\n%s' "$text" "$text" | "$gtrain" predict folder - >out 2>err
+rc=$?
+if [ $rc = 65 ] && [ "$(wc -l <out)" = 2 ] && grep -q '^gtrain: standard input:2: expected a text with at least one token' err &&
+	grep -q '^gtrain: standard input:3:.* expected UTF-8' err && grep -q '2 of 4 texts could not be predicted' err; then
+	pass predict_bad_lines
+else
+	fail predict_bad_lines "status $rc: $(cat err)"
+fi
+echo data/test/neg/7.txt | "$gtrain" predict folder - >out 2>err
+rc=$?
+if [ $rc = 64 ] && grep -q 'got the name of a file, "data/test/neg/7.txt"; write @- for a list of files' err; then
+	pass predict_paths_as_texts
+else
+	fail predict_paths_as_texts "status $rc: $(cat err)"
+fi
+gives predict_no_lines 66 err 'standard input: expected a text on each line, got nothing' predict folder -
 gives predict_nothing 66 err 'expected texts (.txt) in the folder' predict folder images_none
 # the checkpoint's vocabulary evaluates, and not one of other texts
 mv data/train data/elsewhere
@@ -148,7 +179,7 @@ run init own -o own.cfg
 gives init_valid_run 0 out 'valid accuracy' run own.cfg -q -o own_run -s train.epochs=2
 gives init_valid_eval 0 out 'valid accuracy' eval own_run
 gives init_valid_given 0 out '(80 samples' eval own_run --split valid
-gives best_without_valid 78 err 'checkpoint.best.metric: expected SPLIT/acc' run own.cfg -q -o x -s data.root=data
+gives best_without_valid 78 err 'expected a metric of an evaluated split, got "valid/acc"' run own.cfg -q -o x -s data.root=data
 gives init_no_classes 66 err 'neg: expected a folder of images or of texts (.txt) for each of several classes' init data/train/neg
 tar czf data.tar.gz data
 gives init_compressed 65 err 'data.tar.gz: expected a folder, a .tar archive or a CSV file; unpack the archive' init data.tar.gz

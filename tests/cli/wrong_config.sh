@@ -179,7 +179,7 @@ wrong_configs() {
 	wrong "batch smaller than the pieces" 9 78 'expected at least 8 (parallel.shards) times 8 (train.accumulate) samples' 'got 32' \
 		'5s/$/ reproducible = "world";/; 28s/$/ accumulate = 8;/; 36s/"single";/"ddp"; shards = 8;/' check --world 2 %
 	wrong "validation takes all" 15 78 'expected a share that leaves training samples' 'of 256' '15s/$/ valid = 0.999;/' run -n %
-	wrong "metric of a split without samples" 37 78 'expected SPLIT/acc, SPLIT/loss, SPLIT/top5, SPLIT/f1 or SPLIT/auc' \
-		'an evaluated split' '15s/$/ valid = 0.001;/; 37s/keep = 3;/keep = 3; best = { metric = "valid\/acc"; };/' run -n %
+	wrong "metric of a split without samples" 37 78 'expected a metric of an evaluated split, got "valid/acc"' \
+		'the split "valid" has no samples' '15s/$/ valid = 0.001;/; 37s/keep = 3;/keep = 3; best = { metric = "valid\/acc"; };/' run -n %
 	wrong "synthetic split without samples" 13 78 'expected 1 to 2147483647 samples' 'got 0' '13s/64/0/' run -n %
 }

@@ -53,6 +53,78 @@ for metric in train/acc train/loss train/top5 valid/acc valid/loss valid/top5 va
 			echo "not ok $name: $why $(tail -n 1 why.txt)"; fi
 	done
 done
+# Each of the three keys can watch a score of its own, and all of them are measured in one evaluation.
+train run net.cfg -s checkpoint.best.metric=test/f1 -s train.early_stop.metric=test/auc -s train.early_stop.patience=1 \
+	-s train.schedule.type=plateau -s train.schedule.metric=valid/f1
+python3 - run <<'PY' >why.txt 2>&1 && echo 'ok three_scores' || echo "not ok three_scores: $why $(tail -n 1 why.txt)"
+import json, sys
+lines = [json.loads(l) for l in open(sys.argv[1] + "/metrics.jsonl")]
+auc = [e["auc"] for e in lines if e["event"] == "eval" and e["split"] == "test"]
+assert len(auc) < 6 and all("f1" in e and "auc" in e for e in lines if e["event"] == "eval"), lines
+assert auc.index(max(auc)) == len(auc) - 2 and lines[-1]["status"] == "early stop", auc
+PY
+# Targets that are numbers: scikit-learn's errors, computed here in double from what `gtrain predict` prints for the rows of the split.
+python3 - <<'PY'
+import random
+random.seed(3)
+for name, n in ("rows", 150), ("rows_test", 77):
+    with open(name + ".csv", "w") as f:
+        print("a,b,price,age", file=f)
+        for _ in range(n):
+            a, b = random.uniform(-1, 1), random.uniform(-1, 1)
+            price, age = 250000 + 90000 * a * b + random.gauss(0, 9000), 30 + 9 * a - 5 * b * b + random.gauss(0, 1)
+            print(f"{a:.6f},{b:.6f},{price:.2f},{age:.3f}", file=f)
+PY
+cat >numbers.cfg <<'CFG'
+schema = 1; name = "numbers"; seed = 5;
+data = { format = "csv"; train = ["rows.csv"]; test = ["rows_test.csv"]; target = ["price", "age"]; batch = 16; valid = 0.2;
+	normalize_target = true; };
+model = { inputs = ( { name = "values"; } ); layers = ( { name = "fc0"; type = "linear"; out = 16; }, { type = "relu"; },
+	{ name = "fc1"; type = "linear"; out = 2; } ); };
+train = { epochs = 6; loss = "mse"; optimizer = { type = "sgd"; lr = 0.2; momentum = 0.9; }; };
+checkpoint = { dir = "unused"; };
+CFG
+cat >numbers.py <<'PY'
+import csv, json, math, os, subprocess, sys
+run, metric, gtrain = sys.argv[1:4]
+split, score = metric.split("/")
+lines = [json.loads(l) for l in open(run + "/metrics.jsonl")]
+seen = [e for e in lines if e["event"] == "eval" and e["split"] == split]
+assert len(seen) == 6 and all(k in e for e in seen for k in ("mae", "rmse", "r2")), seen
+best = (max if score == "r2" else min)(seen, key=lambda e: e[score])
+end = lines[-1]["best"]
+assert (end["metric"], end["value"], end["step"]) == (metric, best[score], best["step"]), (end, best)
+assert os.readlink(run + "/best").endswith("step-%08d" % best["step"])
+got = json.loads(subprocess.run([gtrain, "eval", run, "--split", split, "--json", "--nproc", "1"], stdout=subprocess.PIPE,
+                                check=True).stdout)
+if split == "test":
+    rows = list(csv.DictReader(open("rows_test.csv")))
+    out = subprocess.run([gtrain, "predict", run, "rows_test.csv"], stdout=subprocess.PIPE, check=True, universal_newlines=True).stdout
+    pred = list(csv.DictReader(out.splitlines()))
+    want = {"mae": 0, "rmse": 0, "r2": 0}
+    for c in "price", "age":
+        y, z = [float(r[c]) for r in rows], [float(p[c]) for p in pred]
+        square = sum((a - b) ** 2 for a, b in zip(y, z))
+        mean = sum(y) / len(y)
+        want["mae"] += sum(abs(a - b) for a, b in zip(y, z)) / len(y) / 2
+        want["rmse"] += math.sqrt(square / len(y)) / 2
+        want["r2"] += (1 - square / sum((a - mean) ** 2 for a in y)) / 2
+    for k, v in want.items():  # predictions are printed as f32, whose rounding of 250,000 is 1e-6 of an error of 10,000
+        assert abs(got[k] - v) < 2e-6 * max(1, abs(v)), (k, got[k], v)
+for k in "mae", "rmse", "r2":  # 9 digits; on several ranks the last bits of outputs differ
+    assert abs(got[k] - best[k]) < 1e-5 * max(1, abs(best[k])), (k, got, best)
+PY
+for metric in valid/mae test/mae test/rmse test/r2; do
+	for word in single ddp zero2 'gpipe*2' dp; do
+		case $metric-$word in test/mae-* | *-single) ;; *) continue ;; esac
+		mode_args "$word" "$([ "$word" = 'gpipe*2' ] && echo 4 || echo 2)"
+		[ "$word" = single ] && mode=()
+		name=best_${metric/\//_}_${word//\*/x}
+		train run numbers.cfg -s "checkpoint.best.metric=$metric" -s checkpoint.keep=1 "${mode[@]}"
+		if [ $rc = 0 ] && python3 numbers.py run "$metric" "$gtrain" 2>why.txt; then echo "ok $name"; else
+			echo "not ok $name: $why $(tail -n 1 why.txt)"; fi
+	done
+done
 # an interrupted run has the same best: the scores of the epoch and the best until then are in the checkpoint
 mode=()
 train whole net.cfg -s checkpoint.best.metric=train/acc

@@ -1,6 +1,7 @@
 /* Learning-rate curves against PyTorch's (golden/make_schedules.py), and the orders of epochs. */
 #include "exec/permute.h"
 #include "session/schedule.h"
+#include "conf/metric_name.h"
 #include "state/metric_watch.h"
 #include "test.h"
 #include <math.h>
@@ -59,11 +60,38 @@ TEST(early_stop_counts_evaluations)
 	struct gt_conf_train t = {.early_stop = {"valid/loss", 2, 0.1}};
 	struct gt_ckpt_watch w = {0};
 	struct gt_scores r = {.loss = 3, .acc = 0.5, .top5 = 0.75};
-	double v = 0;
+	struct gt_metric m;
 	CHECK(!gt_watch_early_stop(&t, &w, 1.0) && !gt_watch_early_stop(&t, &w, 0.95)); /* less than min_delta */
 	CHECK(!gt_watch_early_stop(&t, &w, 0.85) && !gt_watch_early_stop(&t, &w, 0.8) && gt_watch_early_stop(&t, &w, NAN));
-	CHECK(gt_metric_of("test/top5", "test", &r, &v) && v == 0.75 && gt_metric_of("valid/loss", "valid", &r, &v) && v == 3);
-	CHECK(!gt_metric_of("test/top5", "valid", &r, &v) && !gt_metric_of("", "test", &r, &v));
+	CHECK(gt_metric_parse("test/top5", &m) && m.split == GT_TEST && gt_metric_value(&m, &r) == 0.75);
+	CHECK(gt_metric_parse("valid/loss", &m) && m.split == GT_VALID && gt_metric_value(&m, &r) == 3);
+	CHECK(!gt_metric_parse("", &m) && !gt_metric_parse("valid/", &m) && !gt_metric_parse("all/loss", &m) && !gt_metric_parse("loss", &m));
+}
+
+/* Each metric is the member of struct gt_scores with its name, and improves in its direction; also one that is negative. */
+TEST(metrics_have_directions)
+{
+	static const struct { const char *name; bool falls; double value; } want[] = {
+	    {"valid/loss", true, 1},  {"test/acc", false, 2}, {"train/top5", false, 3}, {"valid/f1", false, 4},
+	    {"test/auc", false, 5},   {"valid/mae", true, 6}, {"test/rmse", true, 7},   {"valid/r2", false, -8},
+	};
+	struct gt_scores r = {.loss = 1, .acc = 2, .top5 = 3, .f1 = 4, .auc = 5, .mae = 6, .rmse = 7, .r2 = -8};
+	for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
+		struct gt_metric m;
+		struct gt_conf_train t = {.early_stop = {want[i].name, 2, 0}};
+		struct gt_conf_schedule s = {.type = GT_SCHED_PLATEAU, .metric = want[i].name, .patience = 1, .threshold = 0.01};
+		struct gt_ckpt_watch stop = {0}, plateau = {0};
+		double better = want[i].falls ? -0.1 : 0.1;
+		CHECK_MSG(gt_metric_parse(want[i].name, &m) && gt_metric_value(&m, &r) == want[i].value, "%s", want[i].name);
+		CHECK_MSG(gt_metric_falls(want[i].name) == want[i].falls, "%s", want[i].name);
+		for (int k = 0; k < 5; k++)
+			CHECK_MSG(!gt_watch_early_stop(&t, &stop, want[i].value + k * better), "%s, value %d", want[i].name, k);
+		CHECK_MSG(!gt_watch_early_stop(&t, &stop, want[i].value) && gt_watch_early_stop(&t, &stop, want[i].value), "%s", want[i].name);
+		/* a value that is a little worse, or less than the threshold better, is no improvement */
+		for (int k = 0; k < 3; k++)
+			gt_watch_plateau(&s, &plateau, want[i].value + (k == 1 ? -0.001 : 0.001) * better * k);
+		CHECK_MSG(plateau.drops == 1, "%s: %d reductions", want[i].name, (int)plateau.drops);
+	}
 }
 
 TEST(curves_are_pytorchs)

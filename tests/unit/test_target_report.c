@@ -1,7 +1,9 @@
-/* The reports for targets that are numbers (score/target_report.h). The wanted values are scikit-learn's. */
+/* The scores of targets that are numbers (score/target_report.h, score/value_tally.h). The wanted values are scikit-learn's. */
 #include "score/target_report.h"
+#include "score/value_tally.h"
 #include "test.h"
 #include <math.h>
+#include <string.h>
 
 static bool near(double a, double b)
 {
@@ -42,22 +44,65 @@ TEST(several_labels)
 	gt_arena_close(a);
 }
 
-/* mean_absolute_error, root_mean_squared_error and r2_score of each column. */
+/* mean_absolute_error, root_mean_squared_error and r2_score of each column, and their means over the columns in the unit of the targets. */
 TEST(columns_of_numbers)
 {
 	static const float y[] = {3, 7, -0.5f, 7, 2, 7, 7, 7}, z[] = {2.5f, 6, 0, 8, 2, 7, 8, 7};
-	struct gt_target_tally *t;
+	static const struct gt_value_scale scale[] = {{100, 10}, {0, 2}};
+	struct gt_value_tally *t;
 	struct gt_value_report *r;
 	struct gt_arena *a;
 	struct gt_err e = {0};
+	struct gt_scores s;
 	CHECK_OK(gt_arena_open(&a, &e), e);
-	CHECK_OK(gt_target_tally_open(4, 2, &t, &e), e);
-	CHECK_OK(gt_target_tally_add(t, z, y, 4, &e), e);
-	CHECK_OK(gt_target_tally_values(t, a, &r, &e), e);
+	CHECK_OK(gt_value_tally_open(2, &t, &e), e);
+	gt_value_tally_add(t, z, y, 1);
+	gt_value_tally_means(t, scale, &s);
+	CHECK(near(s.mae, (0.5 * 10 + 1 * 2) / 2) && isnan(s.r2)); /* one sample has no R2 */
+	gt_value_tally_add(t, z + 2, y + 2, 3);
+	CHECK_OK(gt_value_tally_report(t, a, &r, &e), e);
 	CHECK(r->values == 2 && r->samples == 4);
 	CHECK(near(r->score[0].mae, 0.5) && near(r->score[0].rmse, sqrt(0.375)) && near(r->score[0].r2, 0.9486081370449679));
-	CHECK(near(r->score[1].mae, 0.5) && near(r->score[1].rmse, sqrt(0.5)) && isnan(r->score[1].r2));
-	gt_target_tally_close(t);
+	CHECK(near(r->score[1].mae, 0.5) && near(r->score[1].rmse, sqrt(0.5)) && r->score[1].r2 == 0); /* a constant target */
+	gt_value_tally_means(t, scale, &s);
+	CHECK(near(s.mae, (5 + 1) / 2.0) && near(s.rmse, (10 * sqrt(0.375) + 2 * sqrt(0.5)) / 2) && near(s.r2, 0.9486081370449679 / 2));
+	gt_value_tally_close(t);
+	gt_arena_close(a);
+}
+
+/* r2_score of a constant target is 1 if it is predicted exactly. Values far from zero keep their digits: the sums are those of two passes
+ * over the values, in double. */
+TEST(numbers_far_from_zero)
+{
+	enum { N = 1000 };
+	static float y[N], z[N];
+	double mean = 0, square = 0, spread = 0;
+	struct gt_value_tally *t;
+	struct gt_value_report *r;
+	struct gt_arena *a;
+	struct gt_err e = {0};
+	for (int i = 0; i < N; i++) {
+		y[i] = 1e6f + (float)((i * 37) % 101);
+		z[i] = y[i] + (float)((i * 13) % 7 - 3);
+		mean += (double)y[i] / N;
+	}
+	for (int i = 0; i < N; i++) {
+		square += ((double)z[i] - (double)y[i]) * ((double)z[i] - (double)y[i]);
+		spread += ((double)y[i] - mean) * ((double)y[i] - mean);
+	}
+	CHECK_OK(gt_arena_open(&a, &e), e);
+	CHECK_OK(gt_value_tally_open(1, &t, &e), e);
+	gt_value_tally_add(t, z, y, N);
+	CHECK_OK(gt_value_tally_report(t, a, &r, &e), e);
+	CHECK_MSG(near(r->score[0].r2, 1 - square / spread), "%.17g, two passes: %.17g", r->score[0].r2, 1 - square / spread);
+	gt_value_tally_close(t);
+	CHECK_OK(gt_value_tally_open(1, &t, &e), e);
+	gt_value_tally_add(t, (const float[]){5, 5}, (const float[]){5, 5}, 2);
+	CHECK_OK(gt_value_tally_report(t, a, &r, &e), e);
+	CHECK(r->score[0].r2 == 1 && r->score[0].mae == 0);
+	gt_value_tally_add(t, (const float[]){INFINITY}, (const float[]){5}, 1);
+	CHECK(gt_value_tally_report(t, a, &r, &e) == GT_EDIVERGED && strstr(e.msg, "sample 2 "));
+	gt_value_tally_close(t);
 	gt_arena_close(a);
 }
 

@@ -1,0 +1,44 @@
+#include "score/sample_loss.h"
+#include "ew.h"
+#include "ir/op.h"
+#include <math.h>
+#include <string.h>
+
+/* The target of output i. */
+static double target_of(int64_t i, int32_t label, const float *target)
+{
+	return target ? (double)target[i] : i == label;
+}
+
+static double cross_entropy(const struct gt_attr_loss *a, const float *z, int64_t n, int32_t label, const float *target)
+{
+	double max = -INFINITY, sum = 0, loss = 0;
+	for (int64_t i = 0; i < n; i++)
+		max = (double)z[i] > max ? (double)z[i] : max;
+	for (int64_t i = 0; i < n; i++)
+		sum += exp((double)z[i] - max);
+	for (int64_t i = 0; i < n; i++) {
+		double share = gt_ce_share_f64(target_of(i, label, target), a->nweights ? a->weights[i] : 1, (double)n, a->label_smoothing);
+		loss += share == 0 ? 0 : share * (log(sum) - ((double)z[i] - max)); /* 0 times an infinite logarithm counts as 0 */
+	}
+	return loss;
+}
+
+double gt_sample_loss(const struct gt_loss_spec *loss, const float *z, int64_t n, int32_t label, const float *target)
+{
+	const struct gt_attr_loss *a = &loss->attr;
+	double sum = 0, beta = loss->op->name && !strcmp(loss->op->name, "l1") ? 0 : a->beta; /* l1 is smooth_l1 that is linear from 0 on */
+	if (!target && gt_loss_ignores(loss) && label == a->ignore_index)
+		return NAN;
+	if (loss->op->code == GT_OP_CROSS_ENTROPY)
+		return cross_entropy(a, z, n, label, target);
+	if (loss->op->code == GT_OP_NLL)
+		return -(a->nweights ? a->weights[label] : 1) * (double)z[label];
+	for (int64_t i = 0; i < n; i++) { /* the other losses are means over the outputs */
+		double v = z[i], t = target_of(i, label, target);
+		sum += loss->op->code == GT_OP_BCE         ? gt_bce_loss_f64(v, t, a->nweights ? a->weights[i] : 1)
+		       : loss->op->code == GT_OP_SMOOTH_L1 ? gt_smooth_l1_loss_f64(v - t, beta)
+		                                           : (v - t) * (v - t);
+	}
+	return sum / (double)n;
+}

@@ -137,11 +137,20 @@ static void put_prediction(const struct gt_sample_table *t, const float *z, int6
 		fprintf(t->f, ",%.9g", t->probability[i]);
 }
 
+/* Returns whether sample i could not be read, on any rank: its label is the one that does not count (exec/loader.h). */
+static bool is_absent(const struct gt_sample_table *t, const struct gt_dataset *d, int64_t i, int32_t label)
+{
+	return d->encoded && d->labels && gt_loss_ignores(&t->s->loss) && label == t->s->loss.attr.ignore_index && d->labels[i] != label;
+}
+
 static void put_row(struct gt_sample_table *t, const float *z, int64_t n, int32_t label, const float *target)
 {
 	const struct gt_view *v = &t->s->data.view[t->split];
 	char name[GT_PATH_SIZE + 32];
 	int64_t sample = v->index ? v->index[t->n] : t->n;
+	t->n++;
+	if (!target && is_absent(t, v->data, sample, label))
+		return;
 	double loss = gt_sample_loss(&t->s->loss, z, n, label, target);
 	put(t->f, "", gt_dataset_sample_name(v->data, sample, name, sizeof name));
 	if (gt_session_predicts_numbers(t->s)) {
@@ -159,7 +168,6 @@ static void put_row(struct gt_sample_table *t, const float *z, int64_t n, int32_
 	if (!isnan(loss) || target || !gt_loss_ignores(&t->s->loss) || label != t->s->loss.attr.ignore_index)
 		fprintf(t->f, "%.9g", loss);
 	fputc('\n', t->f);
-	t->n++;
 }
 
 static enum gt_code check(const struct gt_sample_table *t, struct gt_err *err)

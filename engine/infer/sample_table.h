@@ -10,7 +10,7 @@
  *     numbers   path, NAME..., predicted_NAME..., loss                       in the unit of the targets
  *
  * path is that of the file, FILE:LINE of a row, or FOLDER[i] of an array. The loss is score/sample_loss.h's; it is empty if the sample does
- * not count. */
+ * not count. An image that cannot be read, and is skipped, has no row. */
 #ifndef GT_INFER_SAMPLE_TABLE_H
 #define GT_INFER_SAMPLE_TABLE_H
 

@@ -62,6 +62,25 @@ gives table_count 0 out '(24 samples' eval run-table new.csv
 gives texts_folder 0 out '(24 samples' eval run-texts new-texts
 gives texts_accuracy 0 out 'data accuracy 1.0000' eval run-texts new-texts
 
+# --predictions names the samples of the data: by path, line or number
+# named NAME COUNT FIRST ARGS...: p.csv has COUNT rows, and FIRST begins one of them
+named() {
+	local name=$1 count=$2 first=$3
+	shift 3
+	rm -f p.csv
+	gives "$name" 0 out ' samples' eval "$@" --predictions p.csv
+	if [ "$(tail -n +2 p.csv | wc -l)" = "$count" ] && grep -q "^$first" p.csv; then
+		pass "${name}_rows"
+	else
+		fail "${name}_rows" "$(wc -l <p.csv) lines: $(tail -n 1 p.csv)"
+	fi
+}
+named predictions_images 24 new/light/61.png,light,light, run-images new
+named predictions_archive 24 'new.tar: new/light/61.png,light,light,' run-images new.tar
+named predictions_list 12 .*new/dark/61.png,dark,dark, run-images list.csv
+named predictions_rows 24 new.csv:2,dark,dark, run-table new.csv
+named predictions_texts 24 new-texts/light/61.txt,light,light, run-texts new-texts
+
 # what the run has trained on is measured too, and counted
 trained=$("$gtrain" check images.cfg | grep -o '[0-9]* train' | head -n 1 | cut -d' ' -f1)
 gives images_own 0 err "old: the run has trained on $trained of the 60 samples" eval run-images old
@@ -115,6 +134,7 @@ sed -e 's/root = "old"; format = "folder"/root = "arrays"/; s/ valid = 0.25;//; 
 "$gtrain" run arrays.cfg -q -o run-arrays >/dev/null 2>err || fail run_arrays "$(head -n 1 err)"
 gives arrays_test 0 out '(10 samples' eval run-arrays
 gives arrays_data 0 out '(14 samples' eval run-arrays more-images-idx3-ubyte
+named predictions_arrays 14 'more-images-idx3-ubyte\[13\],' run-arrays more-images-idx3-ubyte
 gives arrays_folder 64 err 'expected an IDX file of images' eval run-arrays new
 
 # a damaged file: the message names the remedy; a run that skips it proposes an evaluation that skips it too
@@ -130,6 +150,17 @@ next=$(sed -n 's/^next: .*gtrain //p' err)
 gives damaged_next 0 out ' samples' ${next:-none}
 gives damaged_counts 0 err '/old/dark/' eval skipped
 n=$("$gtrain" eval skipped --json 2>err | sed -n 's/.*"samples":\([0-9]*\).*/\1/p')
+if [ "${n:-0}" -gt 0 ] && "$gtrain" eval skipped --predictions p.csv -q >/dev/null 2>&1 && [ "$(tail -n +2 p.csv | wc -l)" = "$n" ] &&
+	! grep -q 'old/dark' p.csv && [ "$(cut -d, -f2 p.csv | sort -u | tr '\n' ' ')" = 'label light ' ]; then
+	pass damaged_predictions
+else
+	fail damaged_predictions "$n samples, $(wc -l <p.csv) lines: $(grep -m 1 dark p.csv)"
+fi
+if "$gtrain" eval skipped --predictions q.csv -q --nproc 2 -s parallel.mode=ddp >/dev/null 2>&1 && cmp -s p.csv q.csv; then
+	pass damaged_predictions_ranks
+else
+	fail damaged_predictions_ranks "$(diff p.csv q.csv | head -n 3)"
+fi
 whole=$("$gtrain" eval run-images --split valid -s data.on_error=skip --report --json 2>err |
 	sed -n 's/.*"name":"light"[^}]*"support":\([0-9]*\).*/\1/p')
 if [ "${n:-0}" -gt 0 ] && [ "$n" = "${whole:-none}" ]; then

@@ -110,7 +110,7 @@ checkpoint = { dir = "unused"; };
 CFG
 for loss in mse l1 smooth_l1; do
 	trains table.cfg -o "numbers_$loss" -s train.loss=$loss
-	evaluates "numbers_$loss" 30 "numbers_$loss" --split valid
+	evaluates "numbers_$loss" 25 "numbers_$loss" --split valid
 done
 abs() { echo "($1 > $2 ? $1 - $2 : $2 - $1)"; }
 mae=$(mean "($(abs 'c["price"]' 'c["predicted_price"]') + $(abs 'c["age"]' 'c["predicted_age"]')) / 2")
@@ -128,7 +128,7 @@ cp p.csv all.csv
 # also where a row before is left out, or where data.limit takes a part
 sed '5s/0\.[0-9]*/none/' rows.csv >holed.csv
 trains table.cfg -o holed -s 'data.train=["holed.csv"]' -s data.on_error=skip
-evaluates skipped_row 30 holed --split valid
+evaluates skipped_row 25 holed --split valid
 sed 's/,/ /g' holed.csv >plain
 if tail -n +2 p.csv | while IFS=, read -r path price _; do
 	line=$(sed -n "${path##*:}p" plain | cut -d' ' -f4)
@@ -137,7 +137,7 @@ done; then pass skipped_lines; else fail skipped_lines "$(sed -n 2p p.csv)"; fi
 # several labels of a row
 trains table.cfg -o labels -s 'data.target=["red","blue"]' -s 'data.ignore=["id","price","age","kind"]' -s data.normalize_target=false \
 	-s train.loss=bce -s 'train.pos_weight=[1.0,3.0]'
-evaluates labels 30 labels --split valid
+evaluates labels 25 labels --split valid
 if [ "$(head -n 1 p.csv)" = path,label_red,label_blue,prediction_red,prediction_blue,probability_red,probability_blue,loss ] &&
 	near "$(mean '(c["probability_red"] > 0.5) == c["prediction_red"]')" 1; then
 	pass labels_columns

@@ -65,6 +65,8 @@ static void observe(void *user, const struct gt_event *ev)
 	struct gt_cli *cli = user;
 	if (ev->kind == GT_EV_WARN && !cli->args.quiet)
 		gt_cli_warn(cli, ev->text);
+	if (ev->kind == GT_EV_DETAIL && cli->args.verbose)
+		gt_cli_note(cli, "skipped %s", ev->text);
 }
 
 static enum gt_code eval(struct gt_cli *cli, struct gt_err *err)

@@ -246,6 +246,10 @@ void gt_progress_observe(void *user, const struct gt_event *ev)
 		if (ev->text)
 			gt_cli_warn(p->cli, ev->text);
 		break;
+	case GT_EV_DETAIL:
+		if (a->verbose)
+			gt_cli_note(p->cli, "skipped %s", ev->text);
+		break;
 	case GT_EV_END:
 		p->early = ev->text && strcmp(ev->text, "ok") != 0 && strcmp(ev->text, "early stop") != 0;
 		if (ev->text && !strcmp(ev->text, "early stop") && !a->quiet && !a->json)

@@ -2,6 +2,7 @@
 #include "base/arena.h"
 #include <pthread.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,7 +11,8 @@
 struct entry {
 	int set;
 	int64_t sample;
-	char *why;
+	char *why, *kind; /* malloc'ed; kind NULL: reported by itself */
+	const char *noun; /* static */
 };
 
 struct gt_skipped {
@@ -29,24 +31,33 @@ enum gt_code gt_skipped_open(struct gt_skipped **out, struct gt_err *err)
 	return GT_OK;
 }
 
+static void drop(struct entry *e)
+{
+	free(e->why);
+	free(e->kind);
+}
+
 void gt_skipped_close(struct gt_skipped *l)
 {
 	if (!l)
 		return;
 	for (int64_t i = 0; i < l->n; i++)
-		free(l->entry[i].why);
+		drop(&l->entry[i]);
 	free(l->entry);
 	pthread_mutex_destroy(&l->lock);
 	free(l);
 }
 
-static enum gt_code append(struct gt_skipped *l, int set, int64_t i, const char *why, struct gt_err *err)
+static enum gt_code append(struct gt_skipped *l, int set, int64_t i, const char *noun, const char *kind, const char *why,
+                           struct gt_err *err)
 {
 	GT_GROW(l->entry, l->cap, l->n + 1, err);
-	char *copy = strdup(why);
-	if (!copy)
+	struct entry e = {set, i, strdup(why), kind ? strdup(kind) : NULL, noun};
+	if (!e.why || (kind && !e.kind)) {
+		drop(&e);
 		return gt_fail_memory(err, strlen(why));
-	l->entry[l->n++] = (struct entry){set, i, copy};
+	}
+	l->entry[l->n++] = e;
 	l->next[set] = i >= l->next[set] ? i + 1 : l->next[set];
 	return GT_OK;
 }
@@ -57,7 +68,16 @@ enum gt_code gt_skipped_add(struct gt_skipped *l, int set, int64_t i, const char
 	bool known = false;
 	for (int64_t k = 0; i < l->next[set] && k < l->n && !known; k++)
 		known = l->entry[k].set == set && l->entry[k].sample == i;
-	enum gt_code code = known ? GT_OK : append(l, set, i, why, err);
+	enum gt_code code = known ? GT_OK : append(l, set, i, "sample", NULL, why, err);
+	pthread_mutex_unlock(&l->lock);
+	return code;
+}
+
+enum gt_code gt_skipped_add_row(struct gt_skipped *l, int set, int64_t i, const char *noun, const char *kind, const char *why,
+                                struct gt_err *err)
+{
+	pthread_mutex_lock(&l->lock);
+	enum gt_code code = append(l, set, i, noun, kind, why, err);
 	pthread_mutex_unlock(&l->lock);
 	return code;
 }
@@ -68,7 +88,7 @@ void gt_skipped_drop(struct gt_skipped *l, int set)
 	pthread_mutex_lock(&l->lock);
 	for (int64_t k = 0; k < l->n; k++)
 		if (l->entry[k].set == set)
-			free(l->entry[k].why);
+			drop(&l->entry[k]);
 		else
 			l->entry[kept++] = l->entry[k];
 	l->n = kept;
@@ -83,6 +103,48 @@ int64_t gt_skipped_new(struct gt_skipped *l, void (*fn)(void *user, int set, int
 	for (; l->reported < n; l->reported++) {
 		const struct entry *e = &l->entry[l->reported];
 		fn(user, e->set, e->sample, e->why);
+	}
+	pthread_mutex_unlock(&l->lock);
+	return n;
+}
+
+/* Entries of one kind. */
+struct group {
+	const struct entry *first;
+	int64_t n;
+};
+
+static bool alike(const struct entry *a, const struct entry *b)
+{
+	return a->set == b->set && a->kind && b->kind && a->noun == b->noun && !strcmp(a->kind, b->kind);
+}
+
+int64_t gt_skipped_report(struct gt_skipped *l, void (*fn)(void *user, const char *text), void (*each)(void *user, const char *why),
+                          void *user)
+{
+	enum { GROUPS = 32 };
+	struct group group[GROUPS]; /* more kinds than these are reported one by one */
+	int groups = 0;
+	char text[1200];
+	pthread_mutex_lock(&l->lock);
+	int64_t n = l->n;
+	for (; l->reported < n; l->reported++) {
+		const struct entry *e = &l->entry[l->reported];
+		int g = 0;
+		while (g < groups && !alike(group[g].first, e))
+			g++;
+		if (each)
+			each(user, e->why);
+		if (g < groups)
+			group[g].n++;
+		else if (e->kind && groups < GROUPS)
+			group[groups++] = (struct group){e, 1};
+		else
+			fn(user, e->why);
+	}
+	for (int g = 0; g < groups; g++) {
+		snprintf(text, sizeof text, "%lld %ss, the first is %s", (long long)group[g].n, group[g].first->noun, group[g].first->why);
+		fn(user, group[g].n == 1 ? group[g].first->why : text);
 	}
 	pthread_mutex_unlock(&l->lock);
 	return n;

@@ -76,7 +76,8 @@ enum gt_event_kind { GT_EV_START, GT_EV_TRAIN, GT_EV_EVAL, GT_EV_CHECKPOINT, GT_
 	GT_EV_EPOCH, /* an epoch of training is complete; its evaluations, if any, follow */
 	GT_EV_PHASE, /* progress of an evaluation or of a save, in text and share; never a line of metrics.jsonl */
 	GT_EV_PRETRAINED, /* a new run has loaded weights from a file (model.pretrained) */
-	GT_EV_COMPLETE /* a resume of a run that is already complete; text says so and how to prolong it. There are no other events then */ };
+	GT_EV_COMPLETE, /* a resume of a run that is already complete; text says so and how to prolong it. There are no other events then */
+	GT_EV_DETAIL /* one of the rows or cells that the warning after it sums up; never a line of metrics.jsonl */ };
 
 /* Scores of a model on some samples. loss: mean loss. acc and top5: share (0 ... 1) of the samples whose label has the largest output, and
  * one of the five largest outputs. */

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 /* 10^0 ... 10^22 are doubles, without rounding. */
 static const double power[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
@@ -112,6 +113,12 @@ bool gt_cell_has_commas(const char *text, size_t len)
 		return p == end && p > from;
 	}
 	return between == ',' && p == end;
+}
+
+bool gt_cell_is_infinite(const char *text, size_t len)
+{
+	size_t sign = *text == '-' || *text == '+';
+	return (len - sign == 3 && !strcasecmp(text + sign, "inf")) || (len - sign == 8 && !strcasecmp(text + sign, "infinity"));
 }
 
 const char *gt_cell_shown(const char *text, char buf[GT_CELL_SHOWN])

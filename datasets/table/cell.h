@@ -24,6 +24,10 @@ enum gt_cell gt_cell_number(const char *text, size_t len, double *out);
  * between groups of three digits (1,234,567.8). Such a text is a word to gt_cell_number. */
 bool gt_cell_has_commas(const char *text, size_t len);
 
+/* Returns whether a text of len bytes stands for an infinite number, as pandas takes it: inf or infinity, in any case, with or without a
+ * sign. Such a text is a word to gt_cell_number. */
+bool gt_cell_is_infinite(const char *text, size_t len);
+
 /* Removes spaces and tabs at both ends. The byte after the text becomes NUL if it ended with one of them; a text that was trimmed before
  * may be trimmed again with the length that it had. */
 static inline const char *gt_cell_trim(char *text, size_t *len)

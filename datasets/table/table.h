@@ -9,10 +9,10 @@
  *
  *     table.csv --> csv.h: records --> cell.h: missing, number or word --> columns: f64, i32 + words, or texts
  *
- * A column whose type is not given is read as numbers until a cell is none. Numbers have not kept their text, so the files are then read
- * a second time, with this column as words; a number with leading zeros counts as a word there (cell.h). Such a column of more than
- * GT_TABLE_MAX_WORDS different words is read once more, as texts. If every cell is a number but some have commas (cell.h) or are out of
- * range, the first of these is an error. */
+ * A column whose type is not given is read as numbers, or as words if its first value is none. After all rows, table_odd.h decides what it
+ * is: of numbers, even if a few cells are none, or of words; a number with leading zeros makes it one of words (cell.h). Numbers have not
+ * kept their text, so the files are then read a second time, with this column as what it is. A column of words with more than
+ * GT_TABLE_MAX_WORDS different ones is read once more, as texts. */
 #ifndef GT_DATASETS_TABLE_H
 #define GT_DATASETS_TABLE_H
 

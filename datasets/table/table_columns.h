@@ -5,14 +5,26 @@
 #include "csv.h"
 #include "table/table_facts.h"
 
+/* Cells of a column that do not fit it. */
+struct gt_odd_cells {
+	int64_t n;
+	char *first;    /* "t.csv:7: column "x": expected a number"; malloc'ed; NULL: n is 0 */
+	char *text;     /* of the first one, for a message; malloc'ed */
+	char also[160]; /* lines and texts of the next ones: "line 9 ("--")" */
+};
+
 /* How the cells of a column are read. */
 struct gt_table_reading {
 	enum gt_table_store store; /* at the begin of the next pass over the files */
 	bool inferred;             /* the type is not given */
 	bool target;               /* a value that the model predicts */
-	bool open;                 /* the type is not given, and every cell so far is missing or a number */
-	bool numbers;              /* a cell was a number */
-	char *why;                 /* open: an error about the first number that is out of range or has commas; malloc'ed; NULL: none */
+	bool open;                 /* the type is not given and not decided yet (table_odd.h) */
+	int64_t numbers;           /* open: cells that are numbers */
+	int64_t words;             /* open: cells that are no numbers at all */
+	int64_t like;              /* open: cells that are almost numbers: with commas, out of range or infinite */
+	bool odd;                  /* decided: all cells but some are numbers */
+	bool tolerant;             /* odd: these are so few that they may be taken as missing */
+	struct gt_odd_cells noted; /* odd cells that are an error */
 };
 
 struct gt_table_reader {
@@ -30,7 +42,8 @@ struct gt_table_reader {
 	bool na_first[256];                 /* a word for a missing value begins with this byte; 0: it is empty */
 	uint64_t word_bytes;                /* bytes of all different words of all columns */
 	bool full;                          /* a limit of memory or of words is reached */
-	bool again;                         /* a column turned out to be one of words after numbers of it were read */
+	bool again;                         /* a column turned out to be of another kind than it was read as */
+	char skipped[600];                  /* why the first row of all was left out; "": none was */
 };
 
 /* Looks at the first record of a file: sets r->to, nfields and first_line, and in the first file of a table makes the columns. *is_header:

@@ -37,6 +37,7 @@
 #define GT_TABLE_PROSE 8 /* fewest parts between spaces of an inferred column of texts, on average */
 #define GT_TABLE_MAX_TEXT ((uint64_t)48 << 20) /* maximum bytes of all names and words as JSON, so that a checkpoint can be read again */
 #define GT_NO_TARGET "the target is missing"             /* end of the reason why a row is left out */
+#define GT_CELL_MISSING "the cell counts as missing"     /* end of the reason why a cell is left out */
 #define GT_TARGET_MISSING GT_NO_TARGET "; remove the row, or write data.on_error = \"skip\"" /* end of a message */
 enum { GT_CODE_OF_MISSING, GT_CODE_OF_UNKNOWN, GT_CODE_OF_WORDS };
 

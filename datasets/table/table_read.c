@@ -7,6 +7,7 @@
 #include "skipped.h"
 #include "table/cell.h"
 #include "table/table_columns.h"
+#include "table/table_odd.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -74,12 +75,17 @@ static enum gt_code bad_cell(const struct gt_table_reader *r, int k, const char 
 	               gt_cell_shown(r->table->column[k].name, shown[0]), why, gt_cell_shown(text, shown[1]));
 }
 
-/* A column whose type is not given has too many words for a set of them: identifiers or texts. The files are read again. */
-static void turn_to_texts(struct gt_table_reader *r, int k)
+/* A column whose type is not given has too many words for a set of them: identifiers or texts, or numbers after a first cell that is none.
+ * The files are read again. */
+static enum gt_code turn_to_texts(struct gt_table_reader *r, int k, struct gt_err *err)
 {
-	r->reading[k].store = GT_STORE_TEXT;
+	if (r->reading[k].open)
+		GT_TRY(gt_table_settle_column(r, k, err));
+	if (r->reading[k].store == GT_STORE_WORDS)
+		r->reading[k].store = GT_STORE_TEXT;
 	r->table->column[k].store = GT_STORE_SKIP;
 	r->again = true;
+	return GT_OK;
 }
 
 static enum gt_code add_word(struct gt_table_reader *r, int k, const char *text, size_t len, int32_t *code, struct gt_err *err)
@@ -99,9 +105,8 @@ static enum gt_code add_word(struct gt_table_reader *r, int k, const char *text,
 	if (!gt_utf8_valid(text))
 		return bad_cell(r, k, text, "expected UTF-8; convert the file with iconv", err);
 	if (c->words.n == GT_TABLE_MAX_WORDS && r->reading[k].inferred) {
-		turn_to_texts(r, k);
 		*code = GT_CODE_MISSING;
-		return GT_OK;
+		return turn_to_texts(r, k, err);
 	}
 	r->full |= c->words.n == GT_TABLE_MAX_WORDS;
 	if (r->full)
@@ -112,17 +117,17 @@ static enum gt_code add_word(struct gt_table_reader *r, int k, const char *text,
 	return r->word_bytes > limit_of(r) ? too_large(r, err) : GT_OK;
 }
 
-/* A column whose type is not given is no column of numbers. Without a number before, it becomes one of words here; else the files are read
- * again. */
+/* A column whose type is not given has a word or a code such as 007. Without a value before, it becomes one of words here; else the files are
+ * read again. */
 static enum gt_code turn_to_words(struct gt_table_reader *r, int k, struct gt_err *err)
 {
 	struct gt_table_column *c = &r->table->column[k];
 	struct gt_table_reading *how = &r->reading[k];
-	how->open = false;
 	how->store = GT_STORE_WORDS;
 	free(c->number);
 	c->number = NULL;
-	if (how->numbers) {
+	if (how->numbers + how->like + how->words) {
+		how->open = false;
 		c->store = GT_STORE_SKIP;
 		r->again = true;
 		return GT_OK;
@@ -135,46 +140,26 @@ static enum gt_code turn_to_words(struct gt_table_reader *r, int k, struct gt_er
 	return GT_OK;
 }
 
-/* Notes the error of a number in a column whose type is not given. It counts only if no cell shows that the column is one of words. */
-static enum gt_code note_number(struct gt_table_reader *r, int k, const char *text, const char *why, struct gt_err *err)
-{
-	struct gt_err e = {0};
-	if (r->reading[k].why)
-		return GT_OK;
-	bad_cell(r, k, text, why, &e);
-	return (r->reading[k].why = strdup(e.msg)) ? GT_OK : gt_fail_memory(err, strlen(e.msg));
-}
-
+/* Reads a number; *is_word: the column becomes one of words. */
 static enum gt_code put_number(struct gt_table_reader *r, int k, const char *text, size_t len, double *to, bool *is_word,
                                struct gt_err *err)
 {
 	struct gt_table_reading *how = &r->reading[k];
-	*is_word = false;
-	switch (gt_cell_number(text, len, to)) {
-	case GT_CELL_NUMBER: break;
-	case GT_CELL_CODE: *is_word = how->open; break;
-	case GT_CELL_WORD:
-		if (gt_cell_has_commas(text, len)) {
-			const char *why = how->open && !how->target ? "expected a number with a decimal point and without commas, or the type "
-			                                              "\"categorical\" or \"ignore\" in data.columns"
-			                                            : "expected a number with a decimal point and without commas";
-			if (!how->open)
-				return bad_cell(r, k, text, why, err);
-			GT_TRY(note_number(r, k, text, why, err));
-			*to = NAN;
-			break;
-		}
-		*is_word = how->open;
-		if (!how->open)
-			return bad_cell(r, k, text, "expected a number; add the word to data.na if it stands for a missing value", err);
-		break;
-	case GT_CELL_RANGE:
-		if (!how->open)
-			return bad_cell(r, k, text, "expected a number of a magnitude of at most 3.4e38", err);
-		GT_TRY(note_number(r, k, text,
-		                   "expected a number of a magnitude of at most 3.4e38, or the type \"categorical\" or \"ignore\"", err));
+	enum gt_cell cell = gt_cell_number(text, len, to);
+	*is_word = cell == GT_CELL_CODE && how->open;
+	if (cell == GT_CELL_NUMBER || cell == GT_CELL_CODE) {
+		how->numbers += how->open && !*is_word;
+		return GT_OK;
 	}
-	how->numbers |= !*is_word;
+	*to = NAN;
+	if (!how->open)
+		return gt_table_odd_cell(r, k, text, gt_table_no_number(text, len, cell), err);
+	if (cell == GT_CELL_RANGE || gt_cell_is_infinite(text, len) || gt_cell_has_commas(text, len))
+		how->like++;
+	else if (how->numbers + how->like + how->words)
+		how->words++;
+	else
+		*is_word = true;
 	return GT_OK;
 }
 
@@ -190,15 +175,14 @@ static enum gt_code put_cell(struct gt_table_reader *r, int k, char *field, size
 {
 	struct gt_table_column *c = &r->table->column[k];
 	int64_t row = r->table->n;
+	char shown[GT_CELL_SHOWN];
 	if (c->store == GT_STORE_SKIP)
 		return GT_OK;
 	const char *text = gt_cell_trim(field, &len);
 	bool missing = r->na_first[(uint8_t)*text] && gt_table_is_na(r->spec, text), is_word;
-	if (missing && r->reading[k].target && r->spec->skipped) {
-		char shown[GT_CELL_SHOWN];
+	if (missing && r->reading[k].target && r->spec->skipped)
 		return gt_fail(err, GT_EDATA, "%.400s:%lld: column \"%s\": " GT_NO_TARGET, gt_csv_path(r->csv), (long long)r->line,
 		               gt_cell_shown(c->name, shown));
-	}
 	if (c->store == GT_STORE_TEXT)
 		return add_text(r, k, missing ? "" : text, missing ? 0 : len, err);
 	if (c->store == GT_STORE_NUMBERS) {
@@ -250,7 +234,9 @@ static enum gt_code put_or_skip(struct gt_table_reader *r, const struct gt_csv_r
 	if (code == GT_EDATA && !r->full) {
 		for (int k = 0; k < r->table->ncolumns; k++)
 			gt_texts_cut(&r->table->column[k].text, r->table->n);
-		return gt_skipped_add(r->spec->skipped, r->spec->set, r->records - 1, why.msg, err);
+		if (!*r->skipped)
+			snprintf(r->skipped, sizeof r->skipped, "%.599s", why.msg);
+		return gt_table_skip(r, "row", rec->line, why.msg, err);
 	}
 	if (code != GT_OK && err)
 		*err = why;
@@ -312,8 +298,7 @@ static void drop_rows(struct gt_table_reader *r)
 		c->number = NULL;
 		c->code = NULL;
 		c->store = r->reading[k].store;
-		free(r->reading[k].why);
-		r->reading[k].why = NULL;
+		gt_table_odd_free(&r->reading[k]);
 	}
 	for (int i = 0; i < t->nfiles; i++)
 		free(t->path[i]);
@@ -351,12 +336,15 @@ static enum gt_code read_files(struct gt_table_reader *r, const char *const *pat
 {
 	for (int i = 0; i < nfiles; i++)
 		GT_TRY(read_file(r, path[i], err));
-	for (int k = 0; k < r->table->ncolumns && !r->again; k++)
-		if (r->reading[k].why && r->reading[k].open)
-			return gt_fail(err, GT_EDATA, "%s", r->reading[k].why);
+	for (int k = 0; k < r->table->ncolumns; k++)
+		if (r->reading[k].open)
+			GT_TRY(gt_table_settle_column(r, k, err));
+	if (!r->table->n && *r->skipped)
+		return gt_fail(err, GT_EDATA, "%.300s: expected rows that can be used, got none of %lld; the first: %s", r->table->path[0],
+		               (long long)r->records, r->skipped);
 	if (!r->table->n)
 		return gt_fail(err, GT_EDATA, "%.400s: expected rows after the header, got none", r->table->path[0]);
-	return GT_OK;
+	return r->again ? GT_OK : gt_table_odd_error(r, err);
 }
 
 static enum gt_code run(struct gt_table_reader *r, const char *const *path, int nfiles, struct gt_err *err)
@@ -381,7 +369,7 @@ static enum gt_code run(struct gt_table_reader *r, const char *const *path, int 
 	free(r->to);
 	free(r->seed);
 	for (int k = 0; k < t->ncolumns && r->reading; k++)
-		free(r->reading[k].why);
+		gt_table_odd_free(&r->reading[k]);
 	free(r->reading);
 	if (code == GT_OK)
 		shrink(t);

@@ -244,10 +244,11 @@ const struct gt_row gt_rows[] = {
      .help = "number of batches that a thread prepares in advance; 0: none; "
              "-1: chosen for this machine"},
     {"data.on_error", GT_T_ENUM, AT(data.on_error), "\"stop\"", .values = "stop|skip",
-     .help = "what happens when an image file cannot be read or decoded, a text is not UTF-8 or has no tokens, or a row of a table cannot "
-             "be read or has no target; stop: the run ends with an error; skip: the image counts neither in the loss nor in scores, a "
-             "text or a row is left out before the samples are numbered, and a warning at the end of the epoch names each of them; damage "
-             "in a part of a JPEG file that its crop leaves out goes unnoticed"},
+     .help = "what happens when an image file cannot be read or decoded, a text is not UTF-8 or has no tokens, a row of a table cannot be "
+             "read or has no target, or a cell is no number in a column of numbers; stop: the run ends with an error; skip: the image "
+             "counts neither in the loss nor in scores, a text or a row is left out before the samples are numbered, the cell counts as "
+             "missing, and a warning at the end of the epoch names each image and text, and the first row or cell of each kind and their "
+             "number; damage in a part of a JPEG file that its crop leaves out goes unnoticed"},
     {"data.gpu_transforms", GT_T_BOOL, AT(data.gpu_transforms), "true",
      .help = "on a GPU, flips, pad_crop, color_jitter, grayscale and random_erasing at the end of the list of transforms run on the GPU "
              "when it gathers a batch, unless samples are mixed, and so does a random_resized_crop, or a resize with or without a "

@@ -169,6 +169,14 @@ static void warn_of_data(const struct job *j, const struct gt_session *s)
 	}
 }
 
+static void detail_of_skipped(void *user, const char *why)
+{
+	const struct job *j = user;
+	struct gt_event ev = {.kind = GT_EV_DETAIL, .text = why};
+	if (j->opts->observe)
+		j->opts->observe(j->opts->user, &ev);
+}
+
 /* gt_rank_session.body */
 static enum gt_code evaluate(void *user, struct gt_session *s, struct gt_err *err)
 {
@@ -195,7 +203,7 @@ static enum gt_code evaluate(void *user, struct gt_session *s, struct gt_err *er
 	GT_TRY(gt_measured_eval_also(s, (enum gt_split)split, j->report || j->opts->predictions ? take_outputs : NULL, j, &scores, err));
 	if (s->at.rank == 0 && j->table) /* ranks that are threads share the job */
 		GT_TRY(gt_sample_table_finish(j->table, err));
-	GT_TRY(gt_session_skipped(s, warn_of_skipped, j, err));
+	GT_TRY(gt_session_skipped(s, warn_of_skipped, detail_of_skipped, j, err));
 	if (s->at.rank == 0)
 		warn_of_data(j, s);
 	return s->at.rank == 0 ? finish(j, s, &scores, gt_clock_since(start), err) : GT_OK;

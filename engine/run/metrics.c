@@ -261,6 +261,7 @@ static void format(struct gt_json *j, const struct gt_event *e)
 			put_result(j, e->result);
 		break;
 	case GT_EV_PHASE:
+	case GT_EV_DETAIL:
 		break;
 	}
 	gt_json_double(j, "time", (double)now.tv_sec + 1e-9 * (double)now.tv_nsec, 13);

@@ -463,6 +463,12 @@ static void warn_of_skipped(void *user, const char *why)
 	gt_trainer_send_event(t, &ev, true, NULL);
 }
 
+static void detail_of_skipped(void *user, const char *why)
+{
+	struct gt_event ev = {.kind = GT_EV_DETAIL, .text = why};
+	gt_trainer_send_event(user, &ev, false, NULL);
+}
+
 /* The work between two windows: evaluation and checkpoint. epoch: the epoch of the run before the window. */
 static enum gt_code between(struct gt_trainer *t, int64_t epoch, int64_t step, struct gt_err *err)
 {
@@ -477,7 +483,7 @@ static enum gt_code between(struct gt_trainer *t, int64_t epoch, int64_t step, s
 		restart_window(t);
 	}
 	if (boundary || last)
-		GT_TRY(gt_session_skipped(t->s, warn_of_skipped, t, err));
+		GT_TRY(gt_session_skipped(t->s, warn_of_skipped, detail_of_skipped, t, err));
 	if (boundary)
 		best |= improves(t, GT_TRAIN, &t->scores[GT_TRAIN]);
 	if (best || last || finished(t) || save_due(t, boundary, t->at.step != step)) {

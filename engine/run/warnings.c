@@ -358,12 +358,10 @@ struct skips {
 	bool full; /* out of memory */
 };
 
-static void add_skipped(void *user, int set, int64_t i, const char *why)
+static void add_skipped(void *user, const char *why)
 {
 	struct skips *to = user;
 	struct gt_err e;
-	(void)set;
-	(void)i;
 	gt_fail(&e, GT_OK, "skips %s", why);
 	to->full |= gt_problems_add(to->out, &e) != GT_OK;
 }
@@ -372,7 +370,7 @@ enum gt_code gt_warn_skipped(const struct gt_session *s, struct gt_problems *out
 {
 	struct skips to = {.out = out};
 	if (s->data.files->skipped)
-		gt_skipped_new(s->data.files->skipped, add_skipped, &to);
+		gt_skipped_report(s->data.files->skipped, add_skipped, NULL, &to);
 	return to.full ? gt_fail_memory(err, 0) : GT_OK;
 }
 

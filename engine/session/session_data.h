@@ -72,8 +72,10 @@ struct gt_data_facts gt_session_facts_of(const struct gt_dataset *d);
 const char *gt_session_class_name(const struct gt_session *s, int64_t label);
 
 /* Calls fn, on rank 0, with the reason of each sample that a rank could not read since the last call (data.on_error = "skip"), each sample
- * once, and of texts and rows that were left out. All ranks call it together. */
-enum gt_code gt_session_skipped(struct gt_session *s, void (*fn)(void *user, const char *why), void *user, struct gt_err *err);
+ * once, and of texts and rows that were left out; rows of a table that were left out for the same reason are one call, and `each`, if it is
+ * not NULL, is called with every one of them. All ranks call it together. */
+enum gt_code gt_session_skipped(struct gt_session *s, void (*fn)(void *user, const char *why), void (*each)(void *user, const char *why),
+                                void *user, struct gt_err *err);
 
 /* Calls fn with the pixels (h*w*c bytes) of the first n samples of a split, in its order, transformed as for evaluation. */
 enum gt_code gt_session_each_sample(const struct gt_session *s, enum gt_split split, int64_t n,

@@ -383,11 +383,12 @@ static void pass_on(void *user, int set, int64_t i, const char *why)
 	r->fn(r->user, why);
 }
 
-enum gt_code gt_session_skipped(struct gt_session *s, void (*fn)(void *user, const char *why), void *user, struct gt_err *err)
+enum gt_code gt_session_skipped(struct gt_session *s, void (*fn)(void *user, const char *why), void (*each)(void *user, const char *why),
+                                void *user, struct gt_err *err)
 {
 	struct reasons to = {fn, user};
 	if (s->data.files->skipped && !s->at.rank) /* every rank reads the whole data */
-		gt_skipped_new(s->data.files->skipped, pass_on, &to);
+		gt_skipped_report(s->data.files->skipped, fn, each, user);
 	if (!s->data.skipped)
 		return GT_OK;
 	if (s->at.world > 1)

@@ -468,7 +468,7 @@ static enum gt_code init_table(const char *root, const struct gt_init_spec *spec
 		if (gt_string_fault(spec->targets[i], strlen(spec->targets[i])))
 			return gt_fail(err, GT_EUSAGE, "--target: expected the name of a column, got %s",
 			               gt_string_fault(spec->targets[i], strlen(spec->targets[i])));
-	return gt_init_table(root, names, spec->targets, spec->ntargets, text, err);
+	return gt_init_table(root, names, spec, text, err);
 }
 
 static enum gt_code init_images(struct look *l, char **text, struct gt_err *err)

@@ -31,7 +31,10 @@ struct look {
 	struct gt_data_table table;
 	struct gt_table_facts facts; /* of the rows that the config trains with */
 	int64_t rows, ntrain;
+	const struct gt_init_spec *init;
 	int64_t untargeted;       /* rows without a target, which are left out */
+	int64_t odd;              /* cells that are no numbers in columns of numbers, which count as missing */
+	int64_t bad;              /* rows that cannot be read */
 	int64_t classes;          /* 0: the targets are numbers */
 	struct gt_text_sizes sizes; /* of the texts */
 	bool words;               /* the table is texts and their classes */
@@ -148,25 +151,38 @@ static enum gt_code look_at_texts(struct look *l, struct gt_err *err)
 	return code;
 }
 
-/* Counts the rows that were left out for another reason than a missing target. */
-static void count_other(void *user, int set, int64_t i, const char *why)
+static bool ends_with(const char *text, const char *end)
 {
-	size_t n = strlen(why), end = strlen(GT_NO_TARGET);
-	(void)set, (void)i;
-	*(int64_t *)user += n < end || strcmp(why + n - end, GT_NO_TARGET) != 0;
+	size_t n = strlen(text), m = strlen(end);
+	return n >= m && !strcmp(text + n - m, end);
 }
 
-/* Reads the table without the rows that have no target. A row that cannot be read is an error. */
+/* Counts what was left out. */
+static void count(void *user, const char *why)
+{
+	struct look *l = user;
+	++*(ends_with(why, GT_NO_TARGET) ? &l->untargeted : ends_with(why, GT_CELL_MISSING) ? &l->odd : &l->bad);
+}
+
+/* Warns of cells that count as missing. A row without a target is only counted in the config. */
+static void warn(void *user, const char *text)
+{
+	const struct look *l = user;
+	if (l->init->warn && !l->bad && ends_with(text, GT_CELL_MISSING))
+		l->init->warn(l->init->user, text);
+}
+
+/* Reads the table without the rows that have no target. Few cells that are no numbers in a column of numbers are missing. A row that cannot
+ * be read is an error. */
 static enum gt_code read_rows(struct look *l, struct gt_table_spec *spec, struct gt_err *err)
 {
-	int64_t other = 0;
 	GT_TRY(gt_skipped_open(&spec->skipped, err));
 	enum gt_code code = gt_table_read(&l->path, 1, spec, &l->table, err);
 	if (code == GT_OK)
-		l->untargeted = gt_skipped_new(spec->skipped, count_other, &other);
+		gt_skipped_report(spec->skipped, warn, count, l);
 	gt_skipped_close(spec->skipped);
 	spec->skipped = NULL;
-	if (!other)
+	if (!l->bad)
 		return code;
 	gt_table_free(&l->table);
 	return gt_table_read(&l->path, 1, spec, &l->table, err);
@@ -206,6 +222,21 @@ static void choose(const struct look *l, struct choice *c)
 		c->batch = 16;
 }
 
+/* Says what a run will leave out. */
+static void put_left_out(FILE *f, const struct look *l)
+{
+	if (!l->untargeted && !l->odd)
+		return;
+	fprintf(f, "\ton_error = \"skip\"; #");
+	if (l->untargeted)
+		fprintf(f, " %lld row%s no target and %s left out%s", (long long)l->untargeted, l->untargeted == 1 ? " has" : "s have",
+		        l->untargeted == 1 ? "is" : "are", l->odd ? ";" : "");
+	if (l->odd)
+		fprintf(f, " %lld cell%s in columns of numbers and count%s as missing", (long long)l->odd,
+		        l->odd == 1 ? " is no number" : "s are no numbers", l->odd == 1 ? "s" : "");
+	fputc('\n', f);
+}
+
 static void put_data(FILE *f, const struct look *l, const struct choice *c, const char *columns)
 {
 	fprintf(f, "data = {\n\tformat = \"csv\";\n\ttrain = [");
@@ -222,9 +253,7 @@ static void put_data(FILE *f, const struct look *l, const struct choice *c, cons
 		fprintf(f, "\theader = \"no\";\n");
 	if (l->facts.ntexts)
 		gt_init_text_keys(f, &l->sizes, l->ntrain, l->words);
-	if (l->untargeted)
-		fprintf(f, "\ton_error = \"skip\"; # %lld row%s no target and %s left out\n", (long long)l->untargeted,
-		        l->untargeted == 1 ? " has" : "s have", l->untargeted == 1 ? "is" : "are");
+	put_left_out(f, l);
 	fprintf(f, "\tbatch = %lld;\n", (long long)c->batch);
 	if (!l->words)
 		fprintf(f, "\tdrop_last = true; # batch normalisation needs more than one row in a batch\n");
@@ -323,10 +352,10 @@ static void put_config(FILE *f, const struct look *l, const struct choice *c, co
 	gt_init_checkpoint(f, l->name, "valid", "loss");
 }
 
-enum gt_code gt_init_table(const char *path, const struct gt_init_names *names, const char *const *target, int ntarget, char **text,
+enum gt_code gt_init_table(const char *path, const struct gt_init_names *names, const struct gt_init_spec *spec, char **text,
                            struct gt_err *err)
 {
-	struct look l = {.path = path, .name = names->run, .names = names, .target = target, .ntarget = ntarget};
+	struct look l = {.path = path, .name = names->run, .names = names, .init = spec, .target = spec->targets, .ntarget = spec->ntargets};
 	struct choice c;
 	struct gt_memstream m;
 	char *columns = NULL;

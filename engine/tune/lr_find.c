@@ -246,7 +246,7 @@ static enum gt_code find(void *user, struct gt_session *s, struct gt_err *err)
 		code = gt_lr_find_session(s, j->spec, observe, j->opts->user, c, err);
 	}
 	if (code == GT_OK)
-		code = gt_session_skipped(s, warn_of_skipped, (void *)j->opts, err);
+		code = gt_session_skipped(s, warn_of_skipped, NULL, (void *)j->opts, err);
 	if (code == GT_OK)
 		code = describe(j, s, c, err);
 	if (code == GT_OK && s->at.rank == 0)

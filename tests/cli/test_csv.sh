@@ -360,7 +360,7 @@ gives init_rare 0 out 'valid accuracy' run rare.cfg -q -s train.steps=2
 awk 'NR < 472' rare.csv >once.csv # a class of one row is trained
 gives init_once 0 out 'the target has 3 classes' init once.csv --target level
 sed 's/,/;/g; s/\([0-9]\)\.\([0-9]\)/\1,\2/g' train.csv >german.csv
-gives init_commas 65 err 'german.csv:2: column "a": expected a number with a decimal point and without commas, or the type "categorical"' \
+gives init_commas 65 err 'german.csv:2: column "a": expected a number with a decimal point and without commas, as in 0 of the 480 values' \
 	init german.csv --target y
 gives check_commas 65 err 'german.csv:2: column "y": expected a number with a decimal point and without commas, got' check init-y.cfg \
 	-s "data.train=[\"$PWD/german.csv\"]" -s 'data.columns=[]'

@@ -269,10 +269,10 @@ gives all_missing 65 err 'column "review": expected texts, got no value in the t
 gives no_vocabulary 65 err 'expected a word that occurs at least 10000 times' run words.cfg -q -o x -s data.min_freq=10000
 gives wordpiece_vocab 78 err 'data.vocab: expected the vocab.txt of a model' check lstm.cfg -s data.tokenizer=wordpiece
 
-# ---- data.on_error = "skip": the same run as without the bad rows, and a warning for each -----------------------------------------------
-awk 'NR == 5 { print "1.5,Ely,a fine \377 film,good" } NR == 10 { print "x,Ely,a fine film,good"; print "1.5,Ely,good" }
+# ---- data.on_error = "skip": the same run as without the bad rows, and a warning for each kind -----------------------------------------------
+awk 'NR == 5 { print "1.5,Ely,a fine \377 film,good" } NR == 10 { print "1.5,Ely,good" }
 	NR == 20 { print "1.5,El\377y,a fine film,dreadful"; print "1,El\377y,a dull film,bad" }
-	NR == 30 { print "1e999,Ely,a fine film,good"; print "1,Ely,a dull film," } 1' \
+	NR == 30 { print "1,Ely,a dull film," } 1' \
 	train.csv >holed.csv
 columns='data.columns=({name="stars";type="continuous";})'
 holed=(-s "data.train=[\"$PWD/holed.csv\"]" -s "$columns")
@@ -280,11 +280,26 @@ gives skip_stop 65 err 'holed.csv:5: column "review": expected UTF-8' run mixed.
 divides skip_count 480 mixed.cfg "${holed[@]}" -s data.on_error=skip
 "$gtrain" run mixed.cfg -q -o skips "${holed[@]}" -s data.on_error=skip >out 2>err || fail skips "$(head -n 1 err)"
 equal skip_same skips
-if [ "$(grep -c 'warning: skipped .*/holed.csv:' err)" = 7 ]; then pass skip_warns; else fail skip_warns "$(cat err)"; fi
-for what in ':5: column "review": expected UTF-8' ':11: column "stars": expected a number; add' ':12: expected 4 fields' \
-	':23: column "city": expected UTF-8' ':24: column "city": expected UTF-8' ':35: column "stars": expected a number of a magnitude' \
-	':36: column "'; do
-	if grep -qF "holed.csv$what" err; then pass "skip${what%%:*}"; else fail "skip$what" "$(cat err)"; fi
+if [ "$(grep -c 'warning: skipped .*/holed.csv:' err)" = 4 ]; then pass skip_warns; else fail skip_warns "$(cat err)"; fi
+"$gtrain" eval skips -v >out 2>>err
+for what in ':5: column "review": expected UTF-8' ':11: expected 4 fields' ':34: column "'; do
+	if grep -qF "warning: skipped $PWD/holed.csv$what" err; then pass "skip$what"; else fail "skip$what" "$(cat err)"; fi
 done
+# rows of one kind are one line, or with -v one line each besides
+gives skip_together 0 err "warning: skipped 2 rows, the first is $PWD/holed.csv:22: column \"city\": expected UTF-8" eval skips --split valid
+gives skip_each 0 err "skipped $PWD/holed.csv:23: column \"city\": expected UTF-8" eval skips --split valid -v
+# a cell that is no number is missing, and its row stays
+sed '9s/^[^,]*/#REF!/; 40s/^[^,]*/1e999/; 60s/^[^,]*/-/' train.csv >cells.csv
+cells=(-s "data.train=[\"$PWD/cells.csv\"]")
+gives cells_stop 65 err 'cells.csv:9: column "stars": expected a number, got "#REF!"; correct it, add the word to' \
+	run mixed.cfg -q "${cells[@]}" -s "$columns"
+gives cells_skip 0 out '384 train, 96 valid, 120 test' check mixed.cfg "${cells[@]}" -s "$columns" -s data.on_error=skip
+gives cells_skip_warn 0 err "2 cells, the first is $PWD/cells.csv:9: column \"stars\": expected a number, got \"#REF!\"; the cell counts" \
+	check mixed.cfg "${cells[@]}" -s "$columns" -s data.on_error=skip
+gives cells_inferred 65 err 'cells.csv:9: column "stars": expected a number, as in 477 of the 480 values of the column, got "#REF!"; also in' \
+	run mixed.cfg -q "${cells[@]}"
+gives cells_init 0 out 'on_error = "skip"; # 3 cells are no numbers in columns of numbers and count as missing' init cells.csv --target taste
+gives cells_init_warns 0 err "cells.csv:9: column \"stars\": expected a number, got \"#REF!\"; the cell counts as missing" \
+	init cells.csv --target taste
 gives skip_mse 0 out 'valid loss' run init_train_stars.cfg -q -s train.epochs=1 -s "data.train=[\"$PWD/holed.csv\"]" -s data.on_error=skip
 gives skip_predict 65 err 'latin.csv:2: column "review": expected UTF-8' predict skips latin.csv

@@ -1,4 +1,5 @@
 /* Tables (datasets/table/) that must be refused, each in one sentence that names the place. test_table.c has those that are read. */
+#include "skipped.h"
 #include "table_files.h"
 #include <math.h>
 #include <stdlib.h>
@@ -42,13 +43,32 @@ TEST(bad_files)
 	CHECK(!t.column && !t.n);
 }
 
+struct texts {
+	int n, each;
+	char text[4096];
+};
+
+static void add_text(void *user, const char *text)
+{
+	struct texts *t = user;
+	t->n++;
+	strcat(strcat(t->text, text), "\n");
+}
+
+static void count_text(void *user, const char *text)
+{
+	(void)text;
+	((struct texts *)user)->each++;
+}
+
 TEST(bad_encodings_change_no_number)
 {
 	struct gt_data_table t;
 	CHECK_OK(read_text("x,y\n0x1A,a\n10,b\n", &plain, &t), e); /* a hexadecimal number is a word */
 	CHECK(t.column[0].store == GT_STORE_WORDS);
 	gt_table_free(&t);
-	CHECK_OK(read_text("x,y\ninf,a\n10,b\n", &plain, &t), e);
+	refused("x,y\n10,a\n-Inf,b\n", &plain, GT_EDATA, "t.csv:3: column \"x\": expected a finite number, as in 1 of the 2 values");
+	CHECK_OK(read_text("x,y\ninf,a\n10,b\nsup,a\n", &plain, &t), e);
 	CHECK(t.column[0].store == GT_STORE_WORDS);
 	gt_table_free(&t);
 	CHECK_OK(read_text("x,y\n1e999,a\nf00,b\n", &plain, &t), e); /* a word, since another one shows that they are words */
@@ -58,7 +78,8 @@ TEST(bad_encodings_change_no_number)
 	s.column = (const struct gt_column_spec[]){{"x", GT_COLUMN_CONTINUOUS}};
 	s.ncolumns = 1;
 	refused("x,y\n1,a\ninf,b\n", &s, GT_EDATA,
-	        "t.csv:3: column \"x\": expected a number; add the word to data.na if it stands for a missing value");
+	        "t.csv:3: column \"x\": expected a finite number, got \"inf\"; correct it, or write data.on_error = \"skip\"");
+	refused("x,y\n1,a\n--,b\n", &s, GT_EDATA, "t.csv:3: column \"x\": expected a number, got \"--\"; correct it, add the word to data.na");
 	refused("x,y\n?,a\nNA,b\n", &s, GT_EDATA, "column \"x\": expected numbers, got no value in the training split");
 	static const char *const na[] = {"-", "n/a"};
 	s.na = na;
@@ -73,11 +94,12 @@ TEST(bad_commas)
 	struct gt_data_table t, u;
 	struct gt_table_facts f;
 	/* neither words nor numbers, unless another cell or the type decides */
-	refused("x;y\n2;a\n0,5;b\n", &plain, GT_EDATA, "t.csv:3: column \"x\": expected a number with a decimal point and without commas, or "
-	                                                "the type \"categorical\" or \"ignore\" in data.columns, got \"0,5\"");
+	refused("x;y\n2;a\n0,5;b\n", &plain, GT_EDATA, "t.csv:3: column \"x\": expected a number with a decimal point and without commas, as "
+	                                                "in 1 of the 2 values of the column, got \"0,5\"; correct them, or give the column");
 	refused("x;y\n-1.234,5;a\n3;b\n", &plain, GT_EDATA, "t.csv:2: column \"x\": expected a number with a decimal point");
 	refused("x,y\n\"1,234,567\",a\n3,b\n", &plain, GT_EDATA, "t.csv:2: column \"x\": expected a number with a decimal point");
-	refused("x;y\n1;1,5\n2;2,5\n", &plain, GT_EDATA, "t.csv:2: column \"y\": expected a number with a decimal point and without commas, g");
+	refused("x;y\n1;1,5\n2;2,5\n", &plain, GT_EDATA, "t.csv:2: column \"y\": expected a number with a decimal point and without commas, as in 0 of the 2 "
+	        "values of the column, got \"1,5\"; also in line 3 (\"2,5\")");
 	refused("0,5;1,5\n1;2\n", &(struct gt_table_spec){.target = (const char *const[]){"c2"}, .ntarget = 1}, GT_EDATA,
 	        "t.csv:1: column \"c1\": expected a number with a decimal point");
 	struct gt_table_spec s = plain;
@@ -100,6 +122,81 @@ TEST(bad_commas)
 	      strstr(e.msg, "u.csv:2: column \"x\": expected a number with a decimal point and without commas, got \"0,5\""));
 	gt_table_facts_free(&f);
 	gt_table_free(&t);
+}
+
+/* Writes a table of `good` rows of numbers to buf, whose row `at`, and the rows after it, have the texts of odd in column x. */
+static const char *numbers_but(char *buf, int good, int at, const char *const *odd, int nodd)
+{
+	int n = sprintf(buf, "x,y\n");
+	for (int i = 0; i < good + nodd; i++)
+		if (i >= at && i < at + nodd)
+			n += sprintf(buf + n, "%s,%c\n", odd[i - at], i % 2 ? 'a' : 'b');
+		else
+			n += sprintf(buf + n, "%d.5,%c\n", i, i % 2 ? 'a' : 'b');
+	return buf;
+}
+
+TEST(odd_cells)
+{
+	static char buf[1 << 16];
+	struct gt_data_table t;
+	struct gt_table_spec s = plain;
+	static const char *const odd[] = {"#REF!", "n/a", "--", "1e5x", "kg"};
+	for (int i = 0; i < 5; i++) /* in the first row, in the middle, in the last row */
+		for (int at = 0; at <= 20; at += 10)
+			refused(numbers_but(buf, 20, at, &odd[i], 1), &plain, GT_EDATA,
+			        "column \"x\": expected a number, as in 20 of the 21 values of the column, got \"");
+	refused(numbers_but(buf, 396, 50, odd, 4), &plain, GT_EDATA,
+	        "t.csv:52: column \"x\": expected a number, as in 396 of the 400 values of the column, got \"#REF!\"; also in line 53 (\"n/a\"), "
+	        "line 54 (\"--\") and 1 more; correct it, add the word to data.na if it stands for a missing value, write "
+	        "data.on_error = \"skip\" to take such cells as missing, or give");
+	/* more than one in a hundred, or one beside fewer than 20: words */
+	CHECK_OK(read_text(numbers_but(buf, 395, 50, odd, 4), &plain, &t), e);
+	CHECK(t.column[0].store == GT_STORE_WORDS && t.column[0].words.n == 399);
+	gt_table_free(&t);
+	CHECK_OK(read_text(numbers_but(buf, 19, 0, odd, 1), &plain, &t), e);
+	CHECK(t.column[0].store == GT_STORE_WORDS);
+	gt_table_free(&t);
+	/* a number with leading zeros makes the others codes, not errors */
+	CHECK_OK(read_text(numbers_but(buf, 100, 10, (const char *const[]){"007"}, 1), &plain, &t), e);
+	CHECK(t.column[0].store == GT_STORE_WORDS);
+	gt_table_free(&t);
+	/* rows that are skipped: the cells are missing, a target of this kind is left out */
+	CHECK_OK(gt_skipped_open(&s.skipped, &e), e);
+	static const char *const infinite[] = {"#REF!", "-inf", "\"12,5\"", "1e999"};
+	CHECK_OK(read_text(numbers_but(buf, 396, 0, infinite, 4), &s, &t), e);
+	CHECK(t.n == 400 && t.column[0].store == GT_STORE_NUMBERS && isnan(t.column[0].number[0]) && isnan(t.column[0].number[3]));
+	CHECK(t.column[0].number[4] == 4.5 && gt_skipped_report(s.skipped, count_text, NULL, &(struct texts){0}) == 4);
+	gt_table_free(&t);
+	s.target = (const char *const[]){"x"};
+	CHECK_OK(read_text(numbers_but(buf, 396, 100, infinite, 4), &s, &t), e);
+	CHECK(t.n == 396);
+	gt_table_free(&t);
+	gt_skipped_close(s.skipped);
+	/* many numbers with commas are an error even then: more likely all are written so */
+	s = plain;
+	CHECK_OK(gt_skipped_open(&s.skipped, &e), e);
+	refused("x;y\n1;a\n2,5;b\n3,5;a\n", &s, GT_EDATA, "t.csv:3: column \"x\": expected a number with a decimal point");
+	gt_skipped_close(s.skipped);
+}
+
+TEST(skipped_rows_are_grouped)
+{
+	struct gt_data_table t;
+	struct gt_table_spec s = plain;
+	struct texts got = {0};
+	CHECK_OK(gt_skipped_open(&s.skipped, &e), e);
+	CHECK_OK(read_text("x,y\n1,\n2,a\n3,\n4\n5,b\n6,\n", &s, &t), e);
+	CHECK(gt_skipped_report(s.skipped, add_text, count_text, &got) == 4 && got.each == 4 && got.n == 2);
+	CHECK_MSG(strstr(got.text, "3 rows, the first is ") && strstr(got.text, "t.csv:2: column \"y\": the target is missing\n"), "%s", got.text);
+	CHECK_MSG(strstr(got.text, "t.csv:5: expected 2 fields, as in line 1, got 1\n"), "%s", got.text);
+	gt_table_free(&t);
+	gt_skipped_close(s.skipped);
+	/* every row was left out: the reason of the first one */
+	CHECK_OK(gt_skipped_open(&s.skipped, &e), e);
+	refused("x,y\n1,2,3\n1,\n", &s, GT_EDATA, "expected rows that can be used, got none of 2; the first: ");
+	CHECK(strstr(e.msg, "t.csv:2: expected 2 fields, as in line 1, got 3"));
+	gt_skipped_close(s.skipped);
 }
 
 TEST(bad_long_fields)

@@ -1,0 +1,161 @@
+#include "table/table_odd.h"
+#include "base/arena.h"
+#include "skipped.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool gt_table_few_odd(int64_t good, int64_t odd)
+{
+	return odd * 99 <= good || (odd == 1 && good >= 20);
+}
+
+/* Counts the cells of a column that became one of words at its first value, unless one is a code such as 007. */
+static enum gt_code count_words(const struct gt_table_reader *r, int k, struct gt_err *err)
+{
+	const struct gt_table_column *c = &r->table->column[k];
+	struct gt_table_reading *how = &r->reading[k];
+	enum { WORD, LIKE, NUMBER };
+	char *kind = malloc((size_t)c->words.n + 1);
+	bool any = false, code = false;
+	if (!kind)
+		return gt_fail_memory(err, (size_t)c->words.n + 1);
+	for (int32_t i = 0; i < c->words.n; i++) {
+		double v;
+		size_t len = gt_words_len(&c->words, i);
+		const char *text = gt_words_text(&c->words, i);
+		enum gt_cell cell = gt_cell_number(text, len, &v);
+		bool like = cell == GT_CELL_RANGE || gt_cell_is_infinite(text, len) || gt_cell_has_commas(text, len);
+		kind[i] = cell == GT_CELL_NUMBER ? NUMBER : like ? LIKE : WORD;
+		any |= kind[i] != WORD;
+		code |= cell == GT_CELL_CODE;
+	}
+	for (int64_t i = 0; any && !code && i < r->table->n; i++) {
+		if (c->code[i] < 0)
+			continue;
+		how->numbers += kind[c->code[i]] == NUMBER;
+		how->like += kind[c->code[i]] == LIKE;
+		how->words += kind[c->code[i]] == WORD;
+	}
+	free(kind);
+	return GT_OK;
+}
+
+enum gt_code gt_table_settle_column(struct gt_table_reader *r, int k, struct gt_err *err)
+{
+	struct gt_table_column *c = &r->table->column[k];
+	struct gt_table_reading *how = &r->reading[k];
+	how->open = false;
+	if (c->store == GT_STORE_WORDS)
+		GT_TRY(count_words(r, k, err));
+	if (!how->words && !how->like)
+		return GT_OK;
+	bool numbers = !how->words || gt_table_few_odd(how->numbers + how->like, how->words);
+	if (!numbers && c->store == GT_STORE_WORDS)
+		return GT_OK;
+	how->odd = numbers;
+	how->tolerant = numbers && gt_table_few_odd(how->numbers, how->words + how->like);
+	c->store = GT_STORE_SKIP;
+	how->store = numbers ? GT_STORE_NUMBERS : GT_STORE_WORDS;
+	r->again = true;
+	return GT_OK;
+}
+
+const char *gt_table_no_number(const char *text, size_t len, enum gt_cell cell)
+{
+	return cell == GT_CELL_RANGE           ? "expected a number of a magnitude of at most 3.4e38"
+	       : gt_cell_is_infinite(text, len) ? "expected a finite number"
+	       : gt_cell_has_commas(text, len)  ? "expected a number with a decimal point and without commas"
+	                                        : "expected a number";
+}
+
+/* Returns what a user can do about odd cells, after a comma. */
+static const char *remedy(const struct gt_table_reader *r, int k, const char *text)
+{
+	const struct gt_table_reading *how = &r->reading[k];
+	size_t len = strlen(text);
+	double v;
+	bool word = gt_cell_number(text, len, &v) == GT_CELL_WORD && !gt_cell_is_infinite(text, len) && !gt_cell_has_commas(text, len);
+	if (r->facts)
+		return word ? "; add the word to data.na if it stands for a missing value" : "";
+	if (!how->odd || r->reading[k].target)
+		return word ? "; correct it, add the word to data.na if it stands for a missing value, or write data.on_error = \"skip\""
+		            : "; correct it, or write data.on_error = \"skip\"";
+	if (!how->tolerant)
+		return "; correct them, or give the column the type \"categorical\" or \"ignore\" in data.columns";
+	return word ? "; correct it, add the word to data.na if it stands for a missing value, write data.on_error = \"skip\" to take such cells "
+	              "as missing, or give the column the type \"categorical\" or \"ignore\" in data.columns"
+	            : "; correct it, write data.on_error = \"skip\" to take such cells as missing, or give the column the type \"categorical\" "
+	              "or \"ignore\" in data.columns";
+}
+
+/* Notes an odd cell, so that an error can name several. */
+static enum gt_code note(struct gt_table_reader *r, int k, const char *text, const char *why, struct gt_err *err)
+{
+	struct gt_odd_cells *odd = &r->reading[k].noted;
+	char shown[GT_CELL_SHOWN], buf[800];
+	size_t used = strlen(odd->also);
+	if (odd->n++) {
+		if (odd->n <= 3)
+			snprintf(odd->also + used, sizeof odd->also - used, "%sline %lld (\"%s\")", used ? ", " : "", (long long)r->line,
+			         gt_cell_shown(text, shown));
+		return GT_OK;
+	}
+	snprintf(buf, sizeof buf, "%.400s:%lld: column \"%s\": %s", gt_csv_path(r->csv), (long long)r->line,
+	         gt_cell_shown(r->table->column[k].name, shown), why);
+	odd->first = strdup(buf);
+	odd->text = strdup(text);
+	return odd->first && odd->text ? GT_OK : gt_fail_memory(err, strlen(buf));
+}
+
+enum gt_code gt_table_odd_cell(struct gt_table_reader *r, int k, const char *text, const char *why, struct gt_err *err)
+{
+	const struct gt_table_reading *how = &r->reading[k];
+	char shown[2][GT_CELL_SHOWN], buf[800];
+	bool skip = r->spec->skipped && (!how->odd || how->tolerant);
+	if (how->odd && !skip)
+		return note(r, k, text, why, err);
+	snprintf(buf, sizeof buf, "%.400s:%lld: column \"%s\": %s, got \"%s\"", gt_csv_path(r->csv), (long long)r->line,
+	         gt_cell_shown(r->table->column[k].name, shown[0]), why, gt_cell_shown(text, shown[1]));
+	if (!skip)
+		return gt_fail(err, GT_EDATA, "%s%s", buf, remedy(r, k, text));
+	if (how->target)
+		return gt_fail(err, GT_EDATA, "%s; " GT_NO_TARGET, buf);
+	strcat(buf, "; " GT_CELL_MISSING);
+	return gt_table_skip(r, "cell", r->line, buf, err);
+}
+
+enum gt_code gt_table_skip(struct gt_table_reader *r, const char *noun, int64_t line, const char *why, struct gt_err *err)
+{
+	char kind[1024];
+	int where = snprintf(NULL, 0, "%.400s:%lld: ", gt_csv_path(r->csv), (long long)line);
+	snprintf(kind, sizeof kind, "%s", where < (int)strlen(why) ? why + where : why);
+	char *got = strstr(kind, ", got \"");
+	if (got)
+		*got = 0;
+	return gt_skipped_add_row(r->spec->skipped, r->spec->set, r->records, noun, kind, why, err);
+}
+
+enum gt_code gt_table_odd_error(const struct gt_table_reader *r, struct gt_err *err)
+{
+	for (int k = 0; k < r->table->ncolumns; k++) {
+		const struct gt_table_reading *how = &r->reading[k];
+		const struct gt_odd_cells *odd = &how->noted;
+		char shown[GT_CELL_SHOWN], more[40] = "";
+		if (!odd->n)
+			continue;
+		if (odd->n > 3)
+			snprintf(more, sizeof more, " and %lld more", (long long)(odd->n - 3));
+		return gt_fail(err, GT_EDATA, "%s, as in %lld of the %lld values of the column, got \"%s\"%s%s%s%s", odd->first,
+		               (long long)how->numbers, (long long)(how->numbers + how->words + how->like), gt_cell_shown(odd->text, shown),
+		               odd->n > 1 ? "; also in " : "", odd->also, more, remedy(r, k, odd->text));
+	}
+	return GT_OK;
+}
+
+void gt_table_odd_free(struct gt_table_reading *how)
+{
+	free(how->noted.first);
+	free(how->noted.text);
+	how->noted = (struct gt_odd_cells){0};
+}

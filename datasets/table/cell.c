@@ -121,6 +121,81 @@ bool gt_cell_is_infinite(const char *text, size_t len)
 	return (len - sign == 3 && !strcasecmp(text + sign, "inf")) || (len - sign == 8 && !strcasecmp(text + sign, "infinity"));
 }
 
+/* Returns the bytes of a separator of thousands at p; 0: there is none. */
+static size_t separator(char thousands, const char *p)
+{
+	if (!thousands)
+		return 0;
+	if (*p == thousands)
+		return 1;
+	if (thousands == '\'')
+		return strncmp(p, "\xe2\x80\x99", 3) ? 0 : 3; /* U+2019 */
+	if (thousands == ' ' && !strncmp(p, "\xc2\xa0", 2)) /* U+00A0 */
+		return 2;
+	if (thousands == ' ') /* U+202F, U+2009 */
+		return !strncmp(p, "\xe2\x80\xaf", 3) || !strncmp(p, "\xe2\x80\x89", 3) ? 3 : 0;
+	return 0;
+}
+
+/* Writes a number as gt_cell_number reads it. Returns the number of bytes; 0: the text is no number in this notation. */
+static size_t to_plain(const struct gt_notation *f, const char *text, size_t len, char *to, size_t size)
+{
+	const char *p = text, *end = text + len;
+	char decimal = f->decimal ? f->decimal : '.';
+	size_t n = 0, step;
+	int digits = 0; /* since the last separator */
+	bool grouped = false;
+	if (len >= size)
+		return 0;
+	if (*p == '-' || *p == '+')
+		to[n++] = *p++;
+	for (;; p++) {
+		if (*p >= '0' && *p <= '9') {
+			digits++;
+			to[n++] = *p;
+		} else if ((step = separator(f->thousands, p)) > 0) {
+			if (grouped ? digits != 3 : digits < 1 || digits > 3)
+				return 0;
+			grouped = true;
+			digits = 0;
+			p += step - 1;
+		} else {
+			break;
+		}
+	}
+	if (grouped && digits != 3)
+		return 0;
+	if (*p == decimal) {
+		to[n++] = '.';
+		p++;
+	} else if (*p && *p != 'e' && *p != 'E') {
+		return 0;
+	}
+	for (; p < end; p++) {
+		if (!strchr("0123456789eE+-", *p)) /* gt_cell_number checks their order */
+			return 0;
+		to[n++] = *p;
+	}
+	to[n] = 0;
+	return n;
+}
+
+enum gt_cell gt_cell_parse(const struct gt_notation *f, const char *text, size_t len, double *out)
+{
+	char buf[128];
+	if (f->decimal != ',' && !f->thousands)
+		return gt_cell_number(text, len, out);
+	size_t n = to_plain(f, text, len, buf, sizeof buf);
+	return n ? gt_cell_number(buf, n, out) : GT_CELL_WORD;
+}
+
+bool gt_cell_almost(const struct gt_notation *f, const char *text, size_t len)
+{
+	double v;
+	bool plain = f->decimal != ',' && !f->thousands;
+	return gt_cell_is_infinite(text, len) || gt_cell_has_commas(text, len) || (!plain && gt_cell_number(text, len, &v) != GT_CELL_WORD);
+}
+
 const char *gt_cell_shown(const char *text, char buf[GT_CELL_SHOWN])
 {
 	const unsigned char *s = (const unsigned char *)text;

@@ -2,10 +2,11 @@
  *
  * A number is decimal: [+-] digits [. digits] [e [+-] digits], with digits before or after the point. Hexadecimal numbers, "inf" and
  * "infinity" are words. A number of a magnitude above 3.4e38, the largest f32, is out of range, such as 1e999; one that is too small for a
- * double is 0. */
+ * double is 0. A table may write its numbers in another notation (struct gt_notation), such as 1.234,50. */
 #ifndef GT_DATASETS_TABLE_CELL_H
 #define GT_DATASETS_TABLE_CELL_H
 
+#include "table/notation.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -19,6 +20,12 @@ enum gt_cell {
 
 /* Classifies a text of len bytes, which a NUL ends, and stores its number unless it is a word. The double is the nearest one. */
 enum gt_cell gt_cell_number(const char *text, size_t len, double *out);
+
+/* The same for a number in a notation. Groups of three digits may also be written without a separator. */
+enum gt_cell gt_cell_parse(const struct gt_notation *n, const char *text, size_t len, double *out);
+
+/* Returns whether a word in a notation is almost a number: one in another notation, or an infinite one. */
+bool gt_cell_almost(const struct gt_notation *n, const char *text, size_t len);
 
 /* Returns whether a text of len bytes is a number that is written with commas: with a decimal comma (1,5 and 1.234,5), or with commas
  * between groups of three digits (1,234,567.8). Such a text is a word to gt_cell_number. */

@@ -133,13 +133,13 @@ enum gt_code gt_table_thin_out(struct gt_data_table *t, int64_t limit, struct gt
 }
 
 /* Parses each word of a column once. NaN: it is no number; HUGE_VAL: it is out of range. */
-static enum gt_code parse_words(const struct gt_words *w, double **out, struct gt_err *err)
+static enum gt_code parse_words(const struct gt_data_table *t, const struct gt_words *w, double **out, struct gt_err *err)
 {
 	double *v = malloc(((size_t)w->n + 1) * sizeof *v);
 	if (!v)
 		return gt_fail_memory(err, ((size_t)w->n + 1) * sizeof *v);
 	for (int32_t i = 0; i < w->n; i++)
-		switch (gt_cell_number(gt_words_text(w, i), gt_words_len(w, i), &v[i])) {
+		switch (gt_cell_parse(&t->notation, gt_words_text(w, i), gt_words_len(w, i), &v[i])) {
 		case GT_CELL_NUMBER:
 		case GT_CELL_CODE: break;
 		case GT_CELL_RANGE: v[i] = HUGE_VAL; break;
@@ -167,7 +167,7 @@ enum gt_code gt_table_numbers(const struct gt_data_table *t, int k, const int64_
 	if (c->store == GT_STORE_SKIP)
 		return gt_fail(err, GT_EINTERNAL, "the column \"%.40s\" is not in memory", c->name);
 	if (c->store == GT_STORE_WORDS)
-		GT_TRY(parse_words(&c->words, &parsed, err));
+		GT_TRY(parse_words(t, &c->words, &parsed, err));
 	for (int64_t i = 0; i < n && code == GT_OK; i++) {
 		int64_t r = row ? row[i] : i;
 		if (!parsed) {

@@ -52,6 +52,7 @@ struct gt_data_table {
 	struct gt_table_column *column; /* [ncolumns] */
 	uint64_t *row_id;               /* [n] a hash of 48 bits of each row: of the texts of all its columns, ignored ones included */
 	bool header;                    /* the first file has a header */
+	struct gt_notation notation;    /* of the numbers among words */
 	int nfiles;
 	char **path;                    /* [nfiles] */
 	struct gt_table_line *line;     /* [nlines], ascending rows */
@@ -66,7 +67,7 @@ enum gt_code gt_table_read(const char *const *path, int nfiles, const struct gt_
                            struct gt_err *err);
 
 /* Reads files for facts that were learned: column k of *out is facts->column[k]. Ignored columns, other columns and, unless `targets` is
- * set, target columns need not be there. Of the spec only delimiter, na and max_bytes are used. Files without a header have either all
+ * set, target columns need not be there. Of the spec only delimiter, notation, na and max_bytes are used. Files without a header have either all
  * columns of the training data, or all but the targets. GT_EDATA: the sentence names missing columns, or the class of a target that was
  * not learned. */
 enum gt_code gt_table_read_as(const char *const *path, int nfiles, const struct gt_table_spec *spec, const struct gt_table_facts *facts,

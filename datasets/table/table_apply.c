@@ -53,7 +53,7 @@ static enum gt_code put_codes(const struct gt_data_table *t, int k, const struct
 	if (!map)
 		return gt_fail_memory(err, ((size_t)c->words.n + 1) * sizeof *map);
 	for (int32_t i = 0; i < c->words.n; i++)
-		map[i] = gt_table_lookup(f, gt_words_text(&c->words, i), gt_words_len(&c->words, i));
+		map[i] = gt_table_lookup(f, &t->notation, gt_words_text(&c->words, i), gt_words_len(&c->words, i));
 	for (int64_t i = 0; i < t->n && code == GT_OK; i++) {
 		bool absent;
 		int32_t at = -1;

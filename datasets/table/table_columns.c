@@ -252,7 +252,7 @@ static void look_at_field(const struct gt_table_reader *r, int k, const char *te
 	h->names = h->names && !strcmp(r->table->column[k].name, text);
 	if (!len || gt_table_is_na(r->spec, text))
 		return;
-	if (words && gt_table_lookup(f, text, len) >= 0)
+	if (words && gt_table_lookup(f, &r->spec->notation, text, len) >= 0)
 		h->value = true;
 	else if (words || numbers) /* the caller has seen that no field is a number */
 		h->words++;

@@ -19,13 +19,14 @@ void gt_table_facts_free(struct gt_table_facts *f)
 	*f = (struct gt_table_facts){0};
 }
 
-int32_t gt_table_lookup(const struct gt_table_fact *f, const char *text, size_t len)
+int32_t gt_table_lookup(const struct gt_table_fact *f, const struct gt_notation *notation, const char *text, size_t len)
 {
 	double v;
 	char buf[32];
-	int32_t found = gt_words_find(&f->words, text, len);
-	if (found >= 0 || !f->whole || gt_cell_number(text, len, &v) != GT_CELL_NUMBER || !gt_cell_is_whole(v))
-		return found;
+	if (!f->whole)
+		return gt_words_find(&f->words, text, len);
+	if (gt_cell_parse(notation, text, len, &v) != GT_CELL_NUMBER || !gt_cell_is_whole(v))
+		return -1;
 	return gt_words_find(&f->words, buf, (size_t)snprintf(buf, sizeof buf, "%lld", (long long)v));
 }
 

@@ -78,8 +78,8 @@ void gt_table_facts_free(struct gt_table_facts *f);
  * message. */
 enum gt_code gt_table_facts_finish(struct gt_table_facts *f, const char *where, struct gt_err *err);
 
-/* Returns the index of a text, without spaces around it, among the words of a column; -1: it is not there. */
-int32_t gt_table_lookup(const struct gt_table_fact *f, const char *text, size_t len);
+/* Returns the index of a text, without spaces around it, among the words of a column; -1: it is not there. notation: of numbers. */
+int32_t gt_table_lookup(const struct gt_table_fact *f, const struct gt_notation *notation, const char *text, size_t len);
 
 /* Returns the column of value i (0 ... nvalues - 1); *is_na: it is NAME_na. For codes and targets, the column of each. */
 int gt_table_value_column(const struct gt_table_facts *f, int i, bool *is_na);

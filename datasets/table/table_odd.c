@@ -24,8 +24,8 @@ static enum gt_code count_words(const struct gt_table_reader *r, int k, struct g
 		double v;
 		size_t len = gt_words_len(&c->words, i);
 		const char *text = gt_words_text(&c->words, i);
-		enum gt_cell cell = gt_cell_number(text, len, &v);
-		bool like = cell == GT_CELL_RANGE || gt_cell_is_infinite(text, len) || gt_cell_has_commas(text, len);
+		enum gt_cell cell = gt_cell_parse(&r->spec->notation, text, len, &v);
+		bool like = cell == GT_CELL_RANGE || gt_cell_almost(&r->spec->notation, text, len);
 		kind[i] = cell == GT_CELL_NUMBER ? NUMBER : like ? LIKE : WORD;
 		any |= kind[i] != WORD;
 		code |= cell == GT_CELL_CODE;
@@ -61,24 +61,40 @@ enum gt_code gt_table_settle_column(struct gt_table_reader *r, int k, struct gt_
 	return GT_OK;
 }
 
-const char *gt_table_no_number(const char *text, size_t len, enum gt_cell cell)
+const char *gt_table_no_number(const struct gt_notation *n, const char *text, size_t len, enum gt_cell cell)
 {
 	return cell == GT_CELL_RANGE           ? "expected a number of a magnitude of at most 3.4e38"
 	       : gt_cell_is_infinite(text, len) ? "expected a finite number"
-	       : gt_cell_has_commas(text, len)  ? "expected a number with a decimal point and without commas"
-	                                        : "expected a number";
+	       : !gt_cell_almost(n, text, len)  ? "expected a number"
+	       : n->decimal != ',' && !n->thousands
+	           ? "expected a number with a decimal point and without commas"
+	           : n->decimal != ',' ? "expected a number with a decimal point and the separator data.thousands"
+	                               : n->thousands ? "expected a number with a decimal comma and the separator data.thousands"
+	                                              : "expected a number with a decimal comma and without a separator of thousands";
 }
 
 /* Returns what a user can do about odd cells, after a comma. */
 static const char *remedy(const struct gt_table_reader *r, int k, const char *text)
 {
 	const struct gt_table_reading *how = &r->reading[k];
+	const struct gt_notation *n = &r->spec->notation;
 	size_t len = strlen(text);
 	double v;
-	bool word = gt_cell_number(text, len, &v) == GT_CELL_WORD && !gt_cell_is_infinite(text, len) && !gt_cell_has_commas(text, len);
+	bool word = gt_cell_parse(n, text, len, &v) == GT_CELL_WORD && !gt_cell_almost(n, text, len);
+	bool other = !word && gt_cell_parse(n, text, len, &v) == GT_CELL_WORD && !gt_cell_is_infinite(text, len); /* another notation */
+	if (other && r->facts)
+		return "; the training data has numbers in this notation";
+	if (other && !n->thousands && n->decimal != ',' && (!how->odd || !how->tolerant))
+		return how->target ? "; write data.decimal = \",\" if the table has decimal commas, or data.thousands = \",\""
+		                   : "; write data.decimal = \",\" if the table has decimal commas, or data.thousands = \",\", or give the column the "
+		                     "type \"categorical\" or \"ignore\" in data.columns";
+	if (other && (!how->odd || !how->tolerant))
+		return how->target ? "; write data.decimal and data.thousands if the table has another notation"
+		                   : "; write data.decimal and data.thousands if the table has another notation, or give the column the type "
+		                     "\"categorical\" or \"ignore\" in data.columns";
 	if (r->facts)
 		return word ? "; add the word to data.na if it stands for a missing value" : "";
-	if (!how->odd || r->reading[k].target)
+	if (!how->odd || how->target)
 		return word ? "; correct it, add the word to data.na if it stands for a missing value, or write data.on_error = \"skip\""
 		            : "; correct it, or write data.on_error = \"skip\"";
 	if (!how->tolerant)

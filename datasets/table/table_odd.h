@@ -20,8 +20,8 @@ bool gt_table_few_odd(int64_t good, int64_t odd);
 /* After the first pass: decides on a column whose type is open. Sets r->again if it must be read again. */
 enum gt_code gt_table_settle_column(struct gt_table_reader *r, int k, struct gt_err *err);
 
-/* Returns what is expected in place of a text of len bytes that gt_cell_number has classified as no number. */
-const char *gt_table_no_number(const char *text, size_t len, enum gt_cell cell);
+/* Returns what is expected in place of a text of len bytes that gt_cell_parse has classified as no number. */
+const char *gt_table_no_number(const struct gt_notation *n, const char *text, size_t len, enum gt_cell cell);
 
 /* Takes a cell that does not fit its column, as missing or as an error. GT_OK: the caller stores a missing value. GT_EDATA: bad rows are not
  * skipped, and the type was given; or bad rows are skipped, and the column is a target. */

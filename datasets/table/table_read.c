@@ -93,7 +93,7 @@ static enum gt_code add_word(struct gt_table_reader *r, int k, const char *text,
 	struct gt_table_column *c = &r->table->column[k];
 	if (r->facts) { /* words that were not learned are all the same */
 		const struct gt_table_fact *f = &r->facts->column[k];
-		if (gt_table_lookup(f, text, len) < 0) {
+		if (gt_table_lookup(f, &r->spec->notation, text, len) < 0) {
 			if (f->type == GT_COLUMN_TARGET)
 				return bad_cell(r, k, text, "expected a class of the training data", err);
 			*code = GT_CODE_OTHER;
@@ -145,7 +145,8 @@ static enum gt_code put_number(struct gt_table_reader *r, int k, const char *tex
                                struct gt_err *err)
 {
 	struct gt_table_reading *how = &r->reading[k];
-	enum gt_cell cell = gt_cell_number(text, len, to);
+	const struct gt_notation *notation = &r->spec->notation;
+	enum gt_cell cell = gt_cell_parse(notation, text, len, to);
 	*is_word = cell == GT_CELL_CODE && how->open;
 	if (cell == GT_CELL_NUMBER || cell == GT_CELL_CODE) {
 		how->numbers += how->open && !*is_word;
@@ -153,8 +154,8 @@ static enum gt_code put_number(struct gt_table_reader *r, int k, const char *tex
 	}
 	*to = NAN;
 	if (!how->open)
-		return gt_table_odd_cell(r, k, text, gt_table_no_number(text, len, cell), err);
-	if (cell == GT_CELL_RANGE || gt_cell_is_infinite(text, len) || gt_cell_has_commas(text, len))
+		return gt_table_odd_cell(r, k, text, gt_table_no_number(notation, text, len, cell), err);
+	if (cell == GT_CELL_RANGE || gt_cell_almost(notation, text, len))
 		how->like++;
 	else if (how->numbers + how->like + how->words)
 		how->words++;
@@ -350,7 +351,7 @@ static enum gt_code read_files(struct gt_table_reader *r, const char *const *pat
 static enum gt_code run(struct gt_table_reader *r, const char *const *path, int nfiles, struct gt_err *err)
 {
 	struct gt_data_table *t = r->table;
-	*t = (struct gt_data_table){0};
+	*t = (struct gt_data_table){.notation = r->spec->notation};
 	for (int c = 0; c < 256; c++)
 		r->na_first[c] = gt_table_na_begins(r->spec, (char)c);
 	if (nfiles < 1)

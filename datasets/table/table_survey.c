@@ -57,8 +57,8 @@ static int64_t count_parts(const char *text, size_t len)
 	return n;
 }
 
-static enum gt_code look_at_words(const struct gt_table_column *c, const int64_t *row, int64_t n, struct gt_table_survey *out,
-                                  struct gt_err *err)
+static enum gt_code look_at_words(const struct gt_data_table *t, const struct gt_table_column *c, const int64_t *row, int64_t n,
+                                  struct gt_table_survey *out, struct gt_err *err)
 {
 	int64_t *count;
 	struct few few = {0};
@@ -67,7 +67,7 @@ static enum gt_code look_at_words(const struct gt_table_column *c, const int64_t
 	for (int32_t i = 0; i < c->words.n; i++) {
 		if (!count[i])
 			continue;
-		enum gt_cell cell = gt_cell_number(gt_words_text(&c->words, i), gt_words_len(&c->words, i), &v);
+		enum gt_cell cell = gt_cell_parse(&t->notation, gt_words_text(&c->words, i), gt_words_len(&c->words, i), &v);
 		out->present += count[i];
 		out->different++;
 		out->parts += count_parts(gt_words_text(&c->words, i), gt_words_len(&c->words, i));
@@ -91,7 +91,7 @@ enum gt_code gt_table_look(const struct gt_data_table *t, int k, const int64_t *
 	if (c->store == GT_STORE_SKIP)
 		return GT_OK;
 	if (c->store == GT_STORE_WORDS)
-		GT_TRY(look_at_words(c, row, n, out, err));
+		GT_TRY(look_at_words(t, c, row, n, out, err));
 	for (int64_t i = 0; i < n && c->store == GT_STORE_TEXT; i++) {
 		size_t len;
 		const char *text = gt_table_text(t, k, row ? row[i] : i, &len);
@@ -167,8 +167,8 @@ static enum gt_code tally_numbers(const struct gt_table_column *c, const int64_t
 	return GT_OK;
 }
 
-static enum gt_code tally_words(const struct gt_table_column *c, const int64_t *row, int64_t n, struct tally **out, int64_t *nout,
-                                bool *whole, struct gt_err *err)
+static enum gt_code tally_words(const struct gt_data_table *t, const struct gt_table_column *c, const int64_t *row, int64_t n,
+                                struct tally **out, int64_t *nout, bool *whole, struct gt_err *err)
 {
 	int64_t *count, m = 0;
 	struct tally *v = malloc(((size_t)c->words.n + 1) * sizeof *v);
@@ -183,7 +183,7 @@ static enum gt_code tally_words(const struct gt_table_column *c, const int64_t *
 		double x = 0;
 		if (!count[i])
 			continue;
-		enum gt_cell cell = gt_cell_number(gt_words_text(&c->words, i), gt_words_len(&c->words, i), &x);
+		enum gt_cell cell = gt_cell_parse(&t->notation, gt_words_text(&c->words, i), gt_words_len(&c->words, i), &x);
 		*whole &= cell == GT_CELL_NUMBER && gt_cell_is_whole(x);
 		v[m++] = (struct tally){count[i], x, gt_words_text(&c->words, i)};
 	}
@@ -219,7 +219,7 @@ enum gt_code gt_table_collect(const struct gt_data_table *t, int k, const int64_
 	if (numbers)
 		GT_TRY(tally_numbers(c, row, n, &v, &m, err));
 	else
-		GT_TRY(tally_words(c, row, n, &v, &m, whole, err));
+		GT_TRY(tally_words(t, c, row, n, &v, &m, whole, err));
 	*whole &= m > 0;
 	for (int64_t i = 0; numbers && i < m; i++)
 		*whole &= gt_cell_is_whole(v[i].number);

@@ -203,6 +203,11 @@ const struct gt_row gt_rows[] = {
      .help = "fields that stand for a missing value"},
     {"data.delimiter", GT_T_STRING, AT(data.delimiter), "\"\"", CSV,
      .help = "character between fields; \"\": the one of , ; tab and | that is most frequent in the first line, without decimal commas"},
+    {"data.decimal", GT_T_STRING, AT(data.decimal), "\".\"", CSV,
+     .help = "character before the fraction of a number: \".\" or \",\", as spreadsheets write in much of Europe"},
+    {"data.thousands", GT_T_STRING, AT(data.thousands), "\"\"", CSV,
+     .help = "character between groups of three digits, as in 1,234,567: \",\", \".\", \" \" or \"'\"; a number may be written without it "
+             "too; \"\": none"},
     {"data.header", GT_T_ENUM, AT(data.header), "\"auto\"", .values = "auto|yes|no", CSV,
      .help = "whether the first line has the names of the columns; auto: if none of its fields is a number or has more than 255 bytes, and "
              "they differ; columns without a name are c1, c2 and so on"},

@@ -46,6 +46,16 @@ enum gt_code gt_conf_table(struct gt_reading *rd, struct gt_err *err)
 	if (strlen(d->delimiter) > 1)
 		GT_COLLECT(rd, err, gt_conf_fail(err, gt_conf_location(rd->root, "data.delimiter"), "data.delimiter",
 		                                 "expected one character, got \"%.40s\"", d->delimiter));
+	if (strcmp(d->decimal, ".") && strcmp(d->decimal, ","))
+		GT_COLLECT(rd, err, gt_conf_fail(err, gt_conf_location(rd->root, "data.decimal"), "data.decimal",
+		                                 "expected \".\" or \",\", got \"%.40s\"", d->decimal));
+	if (*d->thousands && (d->thousands[1] || !strchr(",. '", *d->thousands)))
+		GT_COLLECT(rd, err, gt_conf_fail(err, gt_conf_location(rd->root, "data.thousands"), "data.thousands",
+		                                 "expected \"\", \",\", \".\", \" \" or \"'\", got \"%.40s\"", d->thousands));
+	else if (*d->thousands && !strcmp(d->thousands, d->decimal))
+		GT_COLLECT(rd, err, gt_conf_fail(err, gt_conf_location(rd->root, "data.thousands"), "data.thousands",
+		                                 "expected another character than data.decimal, got \"%s\" for both; write %s", d->thousands,
+		                                 *d->decimal == ',' ? "thousands = \".\"" : "decimal = \",\""));
 	if (known && d->normalize_target && d->targets != GT_TARGETS_NUMBERS)
 		GT_COLLECT(rd, err, gt_conf_fail(err, gt_conf_location(rd->root, "data.normalize_target"), "data.normalize_target",
 		                                 "does not go together with train.loss = \"%s\", whose targets are %s; remove it",

@@ -9,6 +9,7 @@
 #include "skipped.h"
 #include "table/cell.h"
 #include "table/table_facts.h"
+#include "table/table_guess.h"
 #include "tune/init_checkpoint.h"
 #include "tune/init_text.h"
 #include <limits.h>
@@ -32,6 +33,8 @@ struct look {
 	struct gt_table_facts facts; /* of the rows that the config trains with */
 	int64_t rows, ntrain;
 	const struct gt_init_spec *init;
+	struct gt_notation notation;
+	bool ambiguous;           /* the notation could be another one */
 	int64_t untargeted;       /* rows without a target, which are left out */
 	int64_t odd;              /* cells that are no numbers in columns of numbers, which count as missing */
 	int64_t bad;              /* rows that cannot be read */
@@ -176,6 +179,8 @@ static void warn(void *user, const char *text)
  * be read is an error. */
 static enum gt_code read_rows(struct look *l, struct gt_table_spec *spec, struct gt_err *err)
 {
+	GT_TRY(gt_table_guess_notation(l->path, spec, &spec->notation, &l->ambiguous, err));
+	l->notation = spec->notation;
 	GT_TRY(gt_skipped_open(&spec->skipped, err));
 	enum gt_code code = gt_table_read(&l->path, 1, spec, &l->table, err);
 	if (code == GT_OK)
@@ -186,6 +191,16 @@ static enum gt_code read_rows(struct look *l, struct gt_table_spec *spec, struct
 		return code;
 	gt_table_free(&l->table);
 	return gt_table_read(&l->path, 1, spec, &l->table, err);
+}
+
+static void warn_of_notation(const struct look *l)
+{
+	if (l->ambiguous && l->init->warn)
+		l->init->warn(l->init->user, l->notation.thousands
+		              ? "all commas in numbers are before three digits: they are taken for separators of thousands; write decimal = \",\" in "
+		                "place of thousands = \",\" if they are decimal commas"
+		              : "all commas in numbers are before three digits: they are taken for decimal commas; write thousands = \",\" in place of "
+		                "decimal = \",\" if they are separators of thousands");
 }
 
 static enum gt_code look_at(struct look *l, struct gt_err *err)
@@ -199,6 +214,7 @@ static enum gt_code look_at(struct look *l, struct gt_err *err)
 		return gt_fail(err, GT_EDATA, "%.400s: expected at least 10 rows, got %lld", l->path, (long long)l->rows);
 	if (!(l->given = calloc((size_t)l->table.ncolumns, sizeof *l->given)))
 		return gt_fail_memory(err, (size_t)l->table.ncolumns * sizeof *l->given);
+	warn_of_notation(l);
 	GT_TRY(learn(l, &spec, err));
 	if (l->facts.ntexts)
 		GT_TRY(look_at_texts(l, err));
@@ -251,6 +267,10 @@ static void put_data(FILE *f, const struct look *l, const struct choice *c, cons
 	        ROWS_EACH, columns);
 	if (!l->table.header)
 		fprintf(f, "\theader = \"no\";\n");
+	if (l->notation.decimal == ',')
+		fprintf(f, "\tdecimal = \",\";%s\n", l->ambiguous ? " # or thousands = \",\": the numbers fit both" : "");
+	if (l->notation.thousands)
+		fprintf(f, "\tthousands = \"%c\";%s\n", l->notation.thousands, l->ambiguous ? " # or decimal = \",\": the numbers fit both" : "");
 	if (l->facts.ntexts)
 		gt_init_text_keys(f, &l->sizes, l->ntrain, l->words);
 	put_left_out(f, l);

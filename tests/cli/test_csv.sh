@@ -360,10 +360,24 @@ gives init_rare 0 out 'valid accuracy' run rare.cfg -q -s train.steps=2
 awk 'NR < 472' rare.csv >once.csv # a class of one row is trained
 gives init_once 0 out 'the target has 3 classes' init once.csv --target level
 sed 's/,/;/g; s/\([0-9]\)\.\([0-9]\)/\1,\2/g' train.csv >german.csv
-gives init_commas 65 err 'german.csv:2: column "a": expected a number with a decimal point and without commas, as in 0 of the 480 values' \
-	init german.csv --target y
-gives check_commas 65 err 'german.csv:2: column "y": expected a number with a decimal point and without commas, got' check init-y.cfg \
-	-s "data.train=[\"$PWD/german.csv\"]" -s 'data.columns=[]'
+gives init_commas 0 out 'decimal = ",";' init german.csv --target y
+gives check_commas 65 err 'german.csv:2: column "y": expected a number with a decimal point and without commas, got "-6,2881"; write data.decimal = ","' \
+	check init-y.cfg -s "data.train=[\"$PWD/german.csv\"]" -s 'data.columns=[]'
+# numbers in another notation are the same numbers, in training, evaluation and prediction
+sed 's/,/;/g; s/\([0-9]\)\.\([0-9]\)/\1,\2/g; s/;1\([01][0-9],\)/;0.1\1/' train.csv >dotted.csv
+"$gtrain" run init-y.cfg -q -o points -s train.steps=20 >out 2>err || fail points "$(head -n 1 err)"
+"$gtrain" run init-y.cfg -q -o commas -s train.steps=20 -s "data.train=[\"$PWD/dotted.csv\"]" -s data.decimal=, -s data.thousands=. >out 2>err
+if [ "$(weights commas)" = "$(weights points)" ]; then pass commas_weights; else fail commas_weights "$(head -n 1 err)"; fi
+sed -n '1,20p' dotted.csv >some.csv
+sed -n '1,20p' train.csv >some_points.csv
+if [ "$("$gtrain" predict commas some.csv | cut -d, -f2-)" = "$("$gtrain" predict points some_points.csv | cut -d, -f2-)" ]; then
+	pass commas_predict
+else
+	fail commas_predict "$("$gtrain" predict commas some.csv 2>&1 | head -n 3)"
+fi
+gives commas_eval 0 out "$("$gtrain" eval points --split valid | sed 's/(.*//')" eval commas --split valid
+gives predict_points 65 err 'some_points.csv:2: column "a": expected a number with a decimal comma and the separator data.thousands, got' \
+	predict commas some_points.csv
 for kind in 'photo.JPG put images into a folder' 'book.xlsx export the table as CSV' 'x.cfg this one seems to be a config'; do
 	file=${kind%% *}
 	cp train.csv "$file"
@@ -452,6 +466,9 @@ bad no_name 78 'data.columns[0].name: expected a string, got nothing' -s 'data.c
 bad words_as_numbers 65 'train.csv:2: column "c": expected a number' -s 'data.columns=( { name = "c"; type = "continuous"; } )'
 bad word_target 65 'column "level"' -s 'data.target="level"' -s 'data.ignore=["y"]'
 bad delimiter 78 'data.delimiter: expected one character' -s 'data.delimiter=", "'
+bad decimal 78 'data.decimal: expected "." or ",", got ";"' -s 'data.decimal=";"'
+bad thousands 78 'data.thousands: expected "", ",", ".", " " or "' -s 'data.thousands="_"'
+bad same_separators 78 'data.thousands: expected another character than data.decimal, got "," for both' -s data.decimal=, -s data.thousands=,
 bad stratified_numbers 78 'data.stratify: does not go together with train.loss = "mse"' -s data.stratify=true
 bad no_input 78 'expected the name of a field that the data has (values, codes), got "image"' -s \
 	'model.inputs=( { name = "image"; shape = [1, 2, 2]; } )'

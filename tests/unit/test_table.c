@@ -4,6 +4,7 @@
 #include "csv.h"
 #include "store/table_json.h"
 #include "table/cell.h"
+#include "table/table_guess.h"
 #include "table_files.h"
 #include "test.h"
 #include <math.h>
@@ -38,6 +39,62 @@ TEST(cells_are_numbers_or_words)
 	CHECK(cell("007", &v) == GT_CELL_CODE && v == 7);
 	CHECK(cell("-01", &v) == GT_CELL_CODE && v == -1);
 	CHECK(cell("00.5", &v) == GT_CELL_NUMBER && v == 0.5);
+}
+
+TEST(cells_in_a_notation)
+{
+	static const struct {
+		struct gt_notation n;
+		const char *text;
+		double v; /* NAN: no number */
+	} c[] = {{{',', 0}, "47,34", 47.34},     {{',', 0}, "-0,5", -0.5},         {{',', 0}, "12", 12},           {{',', 0}, "1.5", NAN},
+	         {{',', 0}, "1,5e3", 1500},      {{',', '.'}, "1.234,5", 1234.5},  {{',', '.'}, "1.234.567", 1234567},
+	         {{',', '.'}, "1234,5", 1234.5}, {{',', '.'}, "12.34", NAN},       {{',', '.'}, "1.2345", NAN},   {{',', '.'}, "1234.567", NAN},
+	         {{0, ','}, "1,234.50", 1234.5}, {{0, ','}, "12,34", NAN},         {{'.', ','}, ".5", 0.5},       {{'.', ','}, ",500", NAN},
+	         {{',', ' '}, "12 345,6", 12345.6}, {{',', ' '}, "12\xc2\xa0" "345,6", 12345.6}, {{',', ' '}, "12\xe2\x80\xaf" "345", 12345},
+	         {{'.', '\''}, "1'234.5", 1234.5}, {{'.', '\''}, "1\xe2\x80\x99" "234", 1234},  {{',', '.'}, "18.05.2023", NAN},
+	         {{',', 0}, "1,2,3", NAN},       {{',', 0}, ",", NAN},             {{',', 0}, "-", NAN},          {{',', '.'}, "1.234,5.6", NAN},
+	         {{',', 0}, "", NAN},            {{',', 0}, "1,5x", NAN},          {{',', '.'}, "1.", NAN},       {{0, 0}, "1.5", 1.5}};
+	for (size_t i = 0; i < sizeof c / sizeof *c; i++) {
+		double v = NAN;
+		enum gt_cell got = gt_cell_parse(&c[i].n, c[i].text, strlen(c[i].text), &v);
+		CHECK_MSG((got == GT_CELL_WORD) == isnan(c[i].v), "%s: %d", c[i].text, got);
+		CHECK_MSG(got == GT_CELL_WORD || v == c[i].v, "%s: %.17g", c[i].text, v);
+	}
+	char digits[300]; /* a text that is longer than a number is a word, as in a notation without commas it would be out of range */
+	memset(digits, '9', sizeof digits - 1);
+	digits[sizeof digits - 1] = 0;
+	CHECK(gt_cell_parse(&(struct gt_notation){',', 0}, digits, strlen(digits), &(double){0}) == GT_CELL_WORD);
+}
+
+TEST(guessed_notation)
+{
+	static const struct {
+		const char *text, *want; /* want: decimal and separator; "?": it could be another one */
+	} c[] = {{"a,b\n1.5,x\n2,y\n", ". "},
+	         {"a;b\n1,5;x\n2;y\n", ", "},
+	         {"a;b;c\n1.500,5;x;3\n2,5;y;4\n", ",."},
+	         {"a;b\n1.500;0,5\n2.250;1,5\n", ",."},
+	         {"a;b\n1.5;0,5\n2.25;1,5\n", ". "},
+	         {"a,b\n\"1,500.25\",0.5\n\"2,000\",1.5\n", ".,"},
+	         {"a,b\n\"1,500\",x\n\"2,000\",y\n", ".,?"},
+	         {"a;b\n1,500;x\n2,000;y\n", ", ?"},
+	         {"a;b\n1 500,5;x\n12 000;y\n", ",  "},
+	         {"a,b\n1'500.5,x\n12'000,y\n", ".'"},
+	         {"a,b\nx,18.05.2023\ny,19.05.2023\n", ". "}};
+	for (size_t i = 0; i < sizeof c / sizeof *c; i++) {
+		struct gt_notation n;
+		bool other;
+		char path[1024], got[8];
+		put_text("t.csv", c[i].text);
+		snprintf(path, sizeof path, "%s", at("t.csv"));
+		CHECK_OK(gt_table_guess_notation(path, &plain, &n, &other, &e), e);
+		snprintf(got, sizeof got, "%c%c%s", n.decimal ? n.decimal : '.', n.thousands ? n.thousands : '_', other ? "?" : "");
+		char want[8];
+		snprintf(want, sizeof want, "%c%c%s", c[i].want[0], c[i].want[1] == ' ' && c[i].want[2] != ' ' ? '_' : c[i].want[1],
+		         strchr(c[i].want, '?') ? "?" : "");
+		CHECK_MSG(!strcmp(got, want), "%s: %s, not %s", c[i].text, got, want);
+	}
 }
 
 TEST(cells_have_commas)

@@ -95,7 +95,7 @@ TEST(bad_commas)
 	struct gt_table_facts f;
 	/* neither words nor numbers, unless another cell or the type decides */
 	refused("x;y\n2;a\n0,5;b\n", &plain, GT_EDATA, "t.csv:3: column \"x\": expected a number with a decimal point and without commas, as "
-	                                                "in 1 of the 2 values of the column, got \"0,5\"; correct them, or give the column");
+	                                                "in 1 of the 2 values of the column, got \"0,5\"; write data.decimal = \",\" if the table has");
 	refused("x;y\n-1.234,5;a\n3;b\n", &plain, GT_EDATA, "t.csv:2: column \"x\": expected a number with a decimal point");
 	refused("x,y\n\"1,234,567\",a\n3,b\n", &plain, GT_EDATA, "t.csv:2: column \"x\": expected a number with a decimal point");
 	refused("x;y\n1;1,5\n2;2,5\n", &plain, GT_EDATA, "t.csv:2: column \"y\": expected a number with a decimal point and without commas, as in 0 of the 2 "

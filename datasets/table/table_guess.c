@@ -1,0 +1,80 @@
+#include "table/table_guess.h"
+#include "base/arena.h"
+#include "csv.h"
+#include "table/table_odd.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum { ROWS = 20000 }; /* number of rows that are looked at */
+
+/* The first is preferred to later ones that make as many columns numbers. */
+static const struct gt_notation notations[] = {{0, 0},     {',', 0},   {'.', ','},  {',', '.'}, {',', ' '},
+                                               {'.', ' '}, {'.', '\''}, {',', '\''}};
+enum { PLAIN, COMMA, COMMA_THOUSANDS, NOTATIONS = sizeof notations / sizeof *notations };
+
+/* Counts of a column. */
+struct tally {
+	int64_t present, numbers[NOTATIONS];
+};
+
+static void count(const struct gt_table_spec *spec, const struct gt_csv_record *rec, struct tally *t)
+{
+	for (int i = 0; i < rec->n; i++) {
+		double v;
+		size_t len = rec->len[i];
+		const char *text = gt_cell_trim(rec->field[i], &len);
+		if (gt_table_is_na(spec, text))
+			continue;
+		t[i].present++;
+		for (int k = 0; k < NOTATIONS; k++) {
+			enum gt_cell cell = gt_cell_parse(&notations[k], text, len, &v);
+			t[i].numbers[k] += cell == GT_CELL_NUMBER || cell == GT_CELL_RANGE;
+		}
+	}
+}
+
+/* Returns the number of columns that are of numbers in a notation. */
+static int columns_of_numbers(const struct tally *t, int n, int notation)
+{
+	int found = 0;
+	for (int i = 0; i < n; i++)
+		found += t[i].numbers[notation] && gt_table_few_odd(t[i].numbers[notation], t[i].present - t[i].numbers[notation]);
+	return found;
+}
+
+enum gt_code gt_table_guess_notation(const char *path, const struct gt_table_spec *spec, struct gt_notation *out, bool *ambiguous,
+                                     struct gt_err *err)
+{
+	struct gt_csv *csv;
+	struct gt_csv_record rec;
+	struct tally *t = NULL;
+	char delimiter = spec->delimiter;
+	int n = 0, score[NOTATIONS], best = PLAIN;
+	*out = notations[PLAIN];
+	*ambiguous = false;
+	if (!delimiter)
+		GT_TRY(gt_csv_delimiter(path, &delimiter, err));
+	GT_TRY(gt_csv_open(path, delimiter, &csv, err));
+	enum gt_code code = gt_csv_next(csv, &rec, err);
+	if (code == GT_OK && rec.n && !(t = calloc((size_t)(n = rec.n), sizeof *t)))
+		code = gt_fail_memory(err, (size_t)n * sizeof *t);
+	for (int64_t i = 0; i < ROWS && code == GT_OK && rec.n; i++) { /* the first record may be a header */
+		if (i && rec.n == n)
+			count(spec, &rec, t);
+		code = gt_csv_next(csv, &rec, err);
+	}
+	gt_csv_close(csv);
+	for (int k = 0; k < NOTATIONS && code == GT_OK; k++) {
+		score[k] = columns_of_numbers(t, n, k);
+		if (score[k] > score[best])
+			best = k;
+	}
+	free(t);
+	if (code != GT_OK)
+		return code;
+	*ambiguous = (best == COMMA || best == COMMA_THOUSANDS) && score[COMMA] == score[COMMA_THOUSANDS];
+	if (*ambiguous)
+		best = delimiter == ',' ? COMMA_THOUSANDS : COMMA;
+	*out = notations[best];
+	return GT_OK;
+}

@@ -93,7 +93,33 @@ static enum gt_code load(struct gt_csv *c, size_t window, struct gt_err *err)
 	return GT_OK;
 }
 
-enum gt_code gt_csv_open_window(const char *path, char delimiter, size_t window, struct gt_csv **out, struct gt_err *err)
+/* Replaces the content of the file by its UTF-8. */
+static enum gt_code convert(struct gt_csv *c, enum gt_encoding encoding, struct gt_err *err)
+{
+	uint8_t *raw = NULL;
+	uint64_t size = 0;
+	char *text;
+	size_t n;
+	if (c->whole) { /* all of it is in memory */
+		size = (uint64_t)(c->end - c->at);
+		GT_TRY(gt_encoding_convert(encoding, c->at, (size_t)size, PAD, c->file.shown, &text, &n, err));
+	} else {
+		GT_TRY(gt_gzfile_load(&c->file, &raw, &size, err));
+		enum gt_code code = gt_encoding_convert(encoding, raw, (size_t)size, PAD, c->file.shown, &text, &n, err);
+		free(raw);
+		GT_TRY(code);
+	}
+	free(c->text);
+	c->text = c->at = text;
+	c->cap = n;
+	c->end = text + n;
+	*c->end = 0;
+	c->whole = true;
+	return GT_OK;
+}
+
+static enum gt_code open_file(const char *path, char delimiter, enum gt_encoding encoding, size_t window, struct gt_csv **out,
+                              struct gt_err *err)
 {
 	struct gt_csv *c = calloc(1, sizeof *c);
 	*out = NULL;
@@ -105,9 +131,9 @@ enum gt_code gt_csv_open_window(const char *path, char delimiter, size_t window,
 	if (code == GT_OK)
 		code = load(c, window < 3 ? 3 : window, err);
 	size_t n = code == GT_OK ? (size_t)(c->end - c->at) : 0;
-	if (n >= 2 && (!memcmp(c->at, "\xff\xfe", 2) || !memcmp(c->at, "\xfe\xff", 2)))
-		code = wrong(c, 1, "expected UTF-8, got UTF-16; convert the file with iconv", err);
-	if (n >= 3 && !memcmp(c->at, "\xef\xbb\xbf", 3))
+	if (code == GT_OK && (encoding != GT_UTF_8 || gt_encoding_is_utf16(c->at, n)))
+		code = convert(c, encoding, err);
+	else if (n >= 3 && !memcmp(c->at, "\xef\xbb\xbf", 3))
 		c->at += 3;
 	if (code != GT_OK) {
 		gt_csv_close(c);
@@ -117,9 +143,19 @@ enum gt_code gt_csv_open_window(const char *path, char delimiter, size_t window,
 	return GT_OK;
 }
 
+enum gt_code gt_csv_open_window(const char *path, char delimiter, size_t window, struct gt_csv **out, struct gt_err *err)
+{
+	return open_file(path, delimiter, GT_UTF_8, window, out, err);
+}
+
 enum gt_code gt_csv_open(const char *path, char delimiter, struct gt_csv **out, struct gt_err *err)
 {
-	return gt_csv_open_window(path, delimiter, WINDOW, out, err);
+	return open_file(path, delimiter, GT_UTF_8, WINDOW, out, err);
+}
+
+enum gt_code gt_csv_open_as(const char *path, char delimiter, enum gt_encoding encoding, struct gt_csv **out, struct gt_err *err)
+{
+	return open_file(path, delimiter, encoding, WINDOW, out, err);
 }
 
 void gt_csv_close(struct gt_csv *c)
@@ -156,6 +192,12 @@ enum gt_code gt_csv_delimiter(const char *path, char *out, struct gt_err *err)
 	if (code == GT_OK) {
 		code = gt_gzfile_head(&f, head, 1 << 16, &n, err);
 		gt_gzfile_close(&f);
+	}
+	if (code == GT_OK && gt_encoding_is_utf16(head, n)) { /* the delimiters are ASCII: one byte of each two */
+		size_t to = 0;
+		for (size_t i = 2, low = *head == '\xff' ? 0 : 1; i + 1 < n; i += 2)
+			head[to++] = head[i + 1 - low] ? 'x' : head[i + low];
+		n = to;
 	}
 	bool inside = false, any = false;
 	size_t decimal = 0; /* commas between two digits */

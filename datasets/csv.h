@@ -1,7 +1,7 @@
 /* Reads a CSV file record by record (RFC 4180): fields are separated by a delimiter; a field in double quotes may contain delimiters, line
  * breaks and doubled quotes. Lines end with LF or CRLF. A byte order mark at the beginning, and empty lines, are skipped. The file may be
  * compressed with gzip. A plain file is read in pieces: the memory is a megabyte, or twice the longest record if that is more. A gzip file
- * is decompressed whole.
+ * is decompressed whole, and text that is not UTF-8 is converted whole.
  *
  *     struct gt_csv *csv;
  *     GT_TRY(gt_csv_open("train.csv", ',', &csv, err));
@@ -13,6 +13,7 @@
 #define GT_DATASETS_CSV_H
 
 #include "base/err.h"
+#include "table/encoding.h"
 #include <stddef.h>
 #include <stdint.h>
 
@@ -29,8 +30,10 @@ struct gt_csv_record {
 
 struct gt_csv;
 
-/* GT_ENOINPUT: the file does not exist or cannot be read. GT_EDATA: it is empty, UTF-16, or no regular file. */
+/* GT_ENOINPUT: the file does not exist or cannot be read. GT_EDATA: it is empty or no regular file, or damaged UTF-16. */
 enum gt_code gt_csv_open(const char *path, char delimiter, struct gt_csv **out, struct gt_err *err);
+/* The same for a file in another encoding than UTF-8, which becomes UTF-8. */
+enum gt_code gt_csv_open_as(const char *path, char delimiter, enum gt_encoding encoding, struct gt_csv **out, struct gt_err *err);
 /* The same, with the number of bytes that are read at a time from a plain file; tests use few. */
 enum gt_code gt_csv_open_window(const char *path, char delimiter, size_t window, struct gt_csv **out, struct gt_err *err);
 void gt_csv_close(struct gt_csv *c); /* does nothing if c is NULL */

@@ -145,7 +145,7 @@ static enum gt_code make_columns(struct gt_table_reader *r, const struct gt_csv_
 		if (!(r->table->column[i].name = name))
 			return gt_fail_memory(err, 0);
 		if (!gt_utf8_valid(name))
-			return gt_fail(err, GT_EDATA, "%.400s:%lld: expected names of columns in UTF-8, got \"%s\"; convert the file with iconv",
+			return gt_fail(err, GT_EDATA, "%.400s:%lld: expected names of columns in UTF-8, got \"%s\"; " GT_USE_ENCODING,
 			               gt_csv_path(r->csv), (long long)r->first_line, gt_cell_shown(name, shown));
 		for (const char *p = name; *p; p++) /* no config can name such a column */
 			if ((uint8_t)*p < 0x20 || *p == 0x7f)

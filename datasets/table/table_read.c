@@ -103,7 +103,7 @@ static enum gt_code add_word(struct gt_table_reader *r, int k, const char *text,
 	if ((*code = gt_words_find(&c->words, text, len)) >= 0)
 		return GT_OK;
 	if (!gt_utf8_valid(text))
-		return bad_cell(r, k, text, "expected UTF-8; convert the file with iconv", err);
+		return bad_cell(r, k, text, "expected UTF-8; " GT_USE_ENCODING, err);
 	if (c->words.n == GT_TABLE_MAX_WORDS && r->reading[k].inferred) {
 		*code = GT_CODE_MISSING;
 		return turn_to_texts(r, k, err);
@@ -167,7 +167,7 @@ static enum gt_code put_number(struct gt_table_reader *r, int k, const char *tex
 static enum gt_code add_text(struct gt_table_reader *r, int k, const char *text, size_t len, struct gt_err *err)
 {
 	if (!gt_utf8_valid(text))
-		return bad_cell(r, k, text, "expected UTF-8; convert the file with iconv", err);
+		return bad_cell(r, k, text, "expected UTF-8; " GT_USE_ENCODING, err);
 	r->word_bytes += len + sizeof(int64_t);
 	return r->word_bytes > limit_of(r) ? too_large(r, err) : gt_texts_add(&r->table->column[k].text, text, len, err);
 }
@@ -264,7 +264,7 @@ static enum gt_code read_file(struct gt_table_reader *r, const char *path, struc
 	struct gt_csv_record rec;
 	if (!delimiter)
 		GT_TRY(gt_csv_delimiter(path, &delimiter, err));
-	GT_TRY(gt_csv_open(path, delimiter, &r->csv, err));
+	GT_TRY(gt_csv_open_as(path, delimiter, r->spec->encoding, &r->csv, err));
 	t->path[t->nfiles] = strdup(gt_csv_path(r->csv));
 	enum gt_code code = t->path[t->nfiles++] ? gt_csv_next(r->csv, &rec, err) : gt_fail_memory(err, strlen(path));
 	bool is_header = false;

@@ -4,6 +4,7 @@
 #define GT_DATASETS_TABLE_SPEC_H
 
 #include "base/err.h"
+#include "table/encoding.h"
 #include "table/notation.h"
 #include <stdbool.h>
 #include <stdint.h>
@@ -49,6 +50,7 @@ struct gt_skipped;
 /* All strings are owned by the caller and must outlive the calls with the spec. All zero: a CSV file of columns that are inferred. */
 struct gt_table_spec {
 	char delimiter;                      /* 0: found out for each file (gt_csv_delimiter) */
+	enum gt_encoding encoding;           /* of the files */
 	struct gt_notation notation;         /* of numbers */
 	enum gt_table_header header;
 	const char *const *na;               /* [nna] words that stand for a missing value, besides spaces around them */

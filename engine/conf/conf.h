@@ -43,6 +43,7 @@ struct gt_conf_data {
 	/* of the format "csv" */
 	struct gt_strings target, ignore, na;
 	const char *delimiter;         /* one character; "": found out */
+	int encoding;                  /* enum gt_encoding */
 	const char *decimal, *thousands; /* the notation of numbers; thousands "": none */
 	int header;                    /* enum gt_table_header */
 	bool normalize_target;         /* the model learns (target - mean) / standard deviation */

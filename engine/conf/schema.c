@@ -203,6 +203,9 @@ const struct gt_row gt_rows[] = {
      .help = "fields that stand for a missing value"},
     {"data.delimiter", GT_T_STRING, AT(data.delimiter), "\"\"", CSV,
      .help = "character between fields; \"\": the one of , ; tab and | that is most frequent in the first line, without decimal commas"},
+    {"data.encoding", GT_T_ENUM, AT(data.encoding), "\"utf-8\"", .values = GT_ENCODING_WORDS, CSV,
+     .help = "how the files write characters; windows-1252: as spreadsheets on Windows save CSV files in western languages; files that begin "
+             "with the byte order mark of UTF-16 are read as such in any case"},
     {"data.decimal", GT_T_STRING, AT(data.decimal), "\".\"", CSV,
      .help = "character before the fraction of a number: \".\" or \",\", as spreadsheets write in much of Europe"},
     {"data.thousands", GT_T_STRING, AT(data.thousands), "\"\"", CSV,

@@ -53,6 +53,7 @@ static struct gt_dataset_spec dataset_spec(const struct gt_conf *c)
 	                               .normalize_target = d->normalize_target};
 	spec.text = d->text;
 	spec.table = (struct gt_table_spec){.delimiter = *d->delimiter,
+	                                    .encoding = (enum gt_encoding)d->encoding,
 	                                    .notation = {*d->decimal, *d->thousands},
 	                                    .header = (enum gt_table_header)d->header,
 	                                    .na = d->na.v,

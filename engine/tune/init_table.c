@@ -33,6 +33,7 @@ struct look {
 	struct gt_table_facts facts; /* of the rows that the config trains with */
 	int64_t rows, ntrain;
 	const struct gt_init_spec *init;
+	enum gt_encoding encoding;
 	struct gt_notation notation;
 	bool ambiguous;           /* the notation could be another one */
 	int64_t untargeted;       /* rows without a target, which are left out */
@@ -179,6 +180,10 @@ static void warn(void *user, const char *text)
  * be read is an error. */
 static enum gt_code read_rows(struct look *l, struct gt_table_spec *spec, struct gt_err *err)
 {
+	GT_TRY(gt_encoding_guess(l->path, &spec->encoding, err));
+	l->encoding = spec->encoding;
+	if (l->encoding != GT_UTF_8 && l->init->warn)
+		l->init->warn(l->init->user, "the table is not UTF-8; it is read as Windows-1252 (encoding)");
 	GT_TRY(gt_table_guess_notation(l->path, spec, &spec->notation, &l->ambiguous, err));
 	l->notation = spec->notation;
 	GT_TRY(gt_skipped_open(&spec->skipped, err));
@@ -267,6 +272,8 @@ static void put_data(FILE *f, const struct look *l, const struct choice *c, cons
 	        ROWS_EACH, columns);
 	if (!l->table.header)
 		fprintf(f, "\theader = \"no\";\n");
+	if (l->encoding != GT_UTF_8)
+		fprintf(f, "\tencoding = \"windows-1252\"; # the table is not UTF-8\n");
 	if (l->notation.decimal == ',')
 		fprintf(f, "\tdecimal = \",\";%s\n", l->ambiguous ? " # or thousands = \",\": the numbers fit both" : "");
 	if (l->notation.thousands)

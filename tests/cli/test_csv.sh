@@ -378,6 +378,14 @@ fi
 gives commas_eval 0 out "$("$gtrain" eval points --split valid | sed 's/(.*//')" eval commas --split valid
 gives predict_points 65 err 'some_points.csv:2: column "a": expected a number with a decimal comma and the separator data.thousands, got' \
 	predict commas some_points.csv
+# a table in Windows-1252
+sed 's/green/gr\xfcn/' train.csv >windows.csv
+gives init_windows 0 out 'encoding = "windows-1252";' init windows.csv --target y
+gives init_windows_warns 0 err 'the table is not UTF-8; it is read as Windows-1252' init windows.csv --target y -o windows.cfg
+"$gtrain" run windows.cfg -q -o windows -s train.steps=3 >out 2>err || fail windows "$(head -n 1 err)"
+has windows_words windows/latest/data.json 'grün'
+gives predict_windows 0 out 'windows.csv,479,' predict windows windows.csv
+gives check_windows 65 err 'column "c": expected UTF-8; write data.encoding = "windows-1252" if' check windows.cfg -s data.encoding=utf-8
 for kind in 'photo.JPG put images into a folder' 'book.xlsx export the table as CSV' 'x.cfg this one seems to be a config'; do
 	file=${kind%% *}
 	cp train.csv "$file"

@@ -67,6 +67,41 @@ TEST(cells_in_a_notation)
 	CHECK(gt_cell_parse(&(struct gt_notation){',', 0}, digits, strlen(digits), &(double){0}) == GT_CELL_WORD);
 }
 
+TEST(encodings)
+{
+	static const struct {
+		const char *text;
+		size_t n;
+		enum gt_encoding from;
+		const char *want;        /* the word in the second row of x */
+		enum gt_encoding guess;
+	} c[] = {{"x,y\n1,a\ncaf\xe9,b\n", 15, GT_LATIN_1, "caf\xc3\xa9", GT_WINDOWS_1252},
+	         {"x,y\n1,a\n\x80 5,b\n", 14, GT_WINDOWS_1252, "\xe2\x82\xac 5", GT_WINDOWS_1252},
+	         {"x,y\n1,a\n\x81,b\n", 12, GT_LATIN_1, "\xc2\x81", GT_UTF_8},
+	         {"x,y\n1,a\ncaf\xc3\xa9,b\n", 16, GT_UTF_8, "caf\xc3\xa9", GT_UTF_8},
+	         {"x,y\n\xe9,\xc3\xa9\nz,b\n", 13, GT_LATIN_1, "z", GT_UTF_8}, /* both: damaged UTF-8 */
+	         {"\xff\xfex\0;\0y\0\n\0001\0;\0a\0\n\0\x3d\xd8\0\xde;\0b\0\n\0", 28, GT_UTF_8, "\xf0\x9f\x98\x80", GT_UTF_8},
+	         {"\xfe\xff\0x\0\t\0y\0\n\0001\0\t\0a\0\n\x04\x16\0\t\0b\0\n", 26, GT_UTF_8, "\xd0\x96", GT_UTF_8}};
+	for (size_t i = 0; i < sizeof c / sizeof *c; i++)
+		for (int gz = 0; gz < 2; gz++) {
+			struct gt_table_spec s = plain;
+			struct gt_data_table t;
+			char path[1024];
+			enum gt_encoding guess;
+			size_t len;
+			s.encoding = c[i].from;
+			s.column = (const struct gt_column_spec[]){{"x", GT_COLUMN_CATEGORICAL}};
+			s.ncolumns = 1;
+			put(gz ? "t.csv.gz" : "t.csv", c[i].text, c[i].n, gz);
+			snprintf(path, sizeof path, "%s", at(gz ? "t.csv.gz" : "t.csv"));
+			CHECK_OK(gt_table_read(&(const char *){path}, 1, &s, &t, &e), e);
+			CHECK_MSG(t.n == 2 && !strcmp(gt_table_text(&t, 0, 1, &len), c[i].want), "%zu", i);
+			gt_table_free(&t);
+			CHECK_OK(gt_encoding_guess(path, &guess, &e), e);
+			CHECK_MSG(guess == c[i].guess, "%zu", i);
+		}
+}
+
 TEST(guessed_notation)
 {
 	static const struct {

@@ -16,6 +16,19 @@ static void refused(const char *text, const struct gt_table_spec *spec, enum gt_
 	gt_table_free(&t);
 }
 
+static void refused_bytes(const char *text, size_t n, enum gt_encoding encoding, const char *what)
+{
+	struct gt_table_spec s = plain;
+	struct gt_data_table t;
+	char path[1024];
+	s.encoding = encoding;
+	put("t.csv", text, n, false);
+	snprintf(path, sizeof path, "%s", at("t.csv"));
+	enum gt_code got = gt_table_read(&(const char *){path}, 1, &s, &t, &e);
+	CHECK_MSG(got == GT_EDATA && strstr(e.msg, what), "expected \"%s\", got %d \"%s\"", what, got, got ? e.msg : "");
+	gt_table_free(&t);
+}
+
 TEST(bad_files)
 {
 	const struct gt_table_spec *s = &plain;
@@ -25,10 +38,13 @@ TEST(bad_files)
 	refused("x,y\n1,a\"\n2,b\n", s, GT_EDATA, "t.csv:2: expected a quote only around a whole field");
 	refused("x,y\n1,\"a\"b\n", s, GT_EDATA, "t.csv:2: expected a delimiter or the end of the line after a closing quote");
 	refused("x,y\n1,a\r2,b\r", s, GT_EDATA, "t.csv:2: expected the end of the line after a carriage return");
-	refused("x,y\n1,caf\xe9\n2,b\n", s, GT_EDATA, "t.csv:2: column \"y\": expected UTF-8; convert the file with iconv, got \"caf?\"");
+	refused("x,y\n1,caf\xe9\n2,b\n", s, GT_EDATA, "t.csv:2: column \"y\": expected UTF-8; write data.encoding = \"windows-1252\" if it");
 	refused("x,caf\xe9,y\n1,2,3\n", s, GT_EDATA, "t.csv:1: expected names of columns in UTF-8, got \"caf?\"");
 	refused("x,\"a\nb\",y\n1,2,3\n", s, GT_EDATA, "t.csv:1: expected names of columns without control characters, got \"a?b\"");
-	refused("\xff\xfex\0,\0y\0", s, GT_EDATA, "t.csv:1: expected UTF-8, got UTF-16");
+	refused_bytes("\xff\xfex\0,\0y\0\n\0001\0,\0\0\xd8\n", 16, GT_UTF_8, "t.csv:2: expected UTF-16, got half a surrogate pair");
+	refused_bytes("\xfe\xff\0x\0,\0y\0\n\0", 11, GT_UTF_8, "t.csv: expected UTF-16, got an odd number of bytes");
+	refused_bytes("\xfe\xff\0x\0,\0y\0\n\0\0\0,\0a", 16, GT_UTF_8, "t.csv:2: expected text, got a NUL byte");
+	refused_bytes("x,y\n1,\x81\n", 8, GT_WINDOWS_1252, "t.csv:2: expected Windows-1252, got the byte 0x81, which it does not have");
 	refused("x,y\n1e999,a\n2,b\n", s, GT_EDATA, "t.csv:2: column \"x\": expected a number of a magnitude of at most 3.4e38");
 	refused("x,y\n", s, GT_EDATA, "t.csv: expected rows after the header, got none");
 	refused("\n\n\r\n", s, GT_EDATA, "t.csv: expected records, got none");

@@ -1,0 +1,129 @@
+#include "table/encoding.h"
+#include "base/arena.h"
+#include "base/json.h"
+#include "format.h"
+#include "gzfile.h"
+#include <stdlib.h>
+#include <string.h>
+
+/* Characters of the bytes 0x80 ... 0x9f in Windows-1252; 0: there is none. The other bytes are those of Latin-1.
+ * https://www.unicode.org/Public/MAPPINGS/VENDORS/MICSFT/WINDOWS/CP1252.TXT */
+static const uint16_t windows[32] = {0x20ac, 0,      0x201a, 0x0192, 0x201e, 0x2026, 0x2020, 0x2021, 0x02c6, 0x2030, 0x0160,
+                                     0x2039, 0x0152, 0,      0x017d, 0,      0,      0x2018, 0x2019, 0x201c, 0x201d, 0x2022,
+                                     0x2013, 0x2014, 0x02dc, 0x2122, 0x0161, 0x203a, 0x0153, 0,      0x017e, 0x0178};
+
+bool gt_encoding_is_utf16(const void *text, size_t n)
+{
+	return n >= 2 && (!memcmp(text, "\xff\xfe", 2) || !memcmp(text, "\xfe\xff", 2));
+}
+
+/* Appends a character at p, which has room for 4 bytes. */
+static char *put(char *p, uint32_t c)
+{
+	if (c < 0x80) {
+		*p++ = (char)c;
+	} else if (c < 0x800) {
+		*p++ = (char)(0xc0 | c >> 6);
+		*p++ = (char)(0x80 | (c & 0x3f));
+	} else if (c < 0x10000) {
+		*p++ = (char)(0xe0 | c >> 12);
+		*p++ = (char)(0x80 | (c >> 6 & 0x3f));
+		*p++ = (char)(0x80 | (c & 0x3f));
+	} else {
+		*p++ = (char)(0xf0 | c >> 18);
+		*p++ = (char)(0x80 | (c >> 12 & 0x3f));
+		*p++ = (char)(0x80 | (c >> 6 & 0x3f));
+		*p++ = (char)(0x80 | (c & 0x3f));
+	}
+	return p;
+}
+
+static enum gt_code wrong(const char *path, int64_t line, const char *why, struct gt_err *err)
+{
+	return gt_fail(err, GT_EDATA, "%.400s:%lld: %s", path, (long long)line, why);
+}
+
+static enum gt_code from_bytes(enum gt_encoding from, const uint8_t *s, size_t n, const char *path, char **at, struct gt_err *err)
+{
+	int64_t line = 1;
+	for (size_t i = 0; i < n; i++) {
+		bool special = from == GT_WINDOWS_1252 && s[i] >= 0x80 && s[i] < 0xa0;
+		uint32_t c = special ? windows[s[i] - 0x80] : s[i];
+		if (special && !c)
+			return gt_fail(err, GT_EDATA, "%.400s:%lld: expected Windows-1252, got the byte 0x%02x, which it does not have", path,
+			               (long long)line, s[i]);
+		line += c == '\n';
+		*at = put(*at, c);
+	}
+	return GT_OK;
+}
+
+static enum gt_code from_utf16(const uint8_t *s, size_t n, const char *path, char **at, struct gt_err *err)
+{
+	bool big = *s == 0xfe;
+	int64_t line = 1;
+	uint32_t high = 0; /* the first half of a surrogate pair */
+	if (n % 2)
+		return gt_fail(err, GT_EDATA, "%.400s: expected UTF-16, got an odd number of bytes", path);
+	for (size_t i = 2; i < n; i += 2) {
+		uint32_t c = big ? (uint32_t)s[i] << 8 | s[i + 1] : (uint32_t)s[i + 1] << 8 | s[i];
+		bool low = c >= 0xdc00 && c < 0xe000;
+		if (low != (high != 0))
+			return wrong(path, line, "expected UTF-16, got half a surrogate pair", err);
+		if (c >= 0xd800 && c < 0xdc00) {
+			high = c;
+			continue;
+		}
+		*at = put(*at, low ? 0x10000 + ((high - 0xd800) << 10) + (c - 0xdc00) : c);
+		high = 0;
+		line += c == '\n';
+	}
+	return high ? wrong(path, line, "expected UTF-16, got half a surrogate pair", err) : GT_OK;
+}
+
+enum gt_code gt_encoding_convert(enum gt_encoding from, const void *text, size_t n, size_t pad, const char *path, char **out, size_t *len,
+                                 struct gt_err *err)
+{
+	bool utf16 = gt_encoding_is_utf16(text, n);
+	size_t most = utf16 ? n / 2 * 3 : from == GT_LATIN_1 ? 2 * n : 3 * n; /* a surrogate pair has 4 bytes and becomes 4 */
+	*out = malloc(most + pad + 1);
+	if (!*out)
+		return gt_fail_memory(err, most + pad + 1);
+	char *at = *out;
+	enum gt_code code = utf16 ? from_utf16(text, n, path, &at, err) : from_bytes(from, text, n, path, &at, err);
+	if (code != GT_OK) {
+		free(*out);
+		*out = NULL;
+		return code;
+	}
+	*len = (size_t)(at - *out);
+	char *fit = realloc(*out, *len + pad + 1);
+	*out = fit ? fit : *out;
+	return GT_OK;
+}
+
+enum gt_code gt_encoding_guess(const char *path, enum gt_encoding *out, struct gt_err *err)
+{
+	struct gt_gzfile f;
+	uint8_t *text;
+	uint64_t n;
+	bool wrong = false, wide = false, windows_too = true;
+	*out = GT_UTF_8;
+	GT_TRY(gt_gzfile_open(path, GT_DEFAULT_MAX_BYTES, &f, err));
+	enum gt_code code = gt_gzfile_load(&f, &text, &n, err);
+	gt_gzfile_close(&f);
+	if (code != GT_OK)
+		return code;
+	for (uint64_t i = 0, step = 1; i < n && !gt_encoding_is_utf16(text, n); i += step) {
+		int k = gt_utf8_length(text + i, n - i < 4 ? (size_t)(n - i) : 4);
+		bool high = text[i] >= 0x80;
+		wrong |= high && !k;
+		wide |= high && k > 1;
+		windows_too = windows_too && !(high && !k && text[i] < 0xa0 && !windows[text[i] - 0x80]);
+		step = k > 0 ? (uint64_t)k : 1;
+	}
+	free(text);
+	if (wrong && !wide && windows_too)
+		*out = GT_WINDOWS_1252;
+	return GT_OK;
+}

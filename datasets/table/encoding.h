@@ -1,0 +1,29 @@
+/* The bytes of texts that are not UTF-8. A file that begins with the byte order mark of UTF-16, as spreadsheets save "Unicode text", is
+ * converted in any case; the other encodings cannot be recognised for certain, and the user names them. */
+#ifndef GT_DATASETS_TABLE_ENCODING_H
+#define GT_DATASETS_TABLE_ENCODING_H
+
+#include "base/err.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum gt_encoding { GT_UTF_8, GT_LATIN_1, GT_WINDOWS_1252 };
+#define GT_ENCODING_WORDS "utf-8|latin-1|windows-1252" /* the words of a config, in this order */
+
+/* End of a message about text that is not UTF-8. */
+#define GT_USE_ENCODING                                                                                                          \
+	"write data.encoding = \"windows-1252\" if it comes from a spreadsheet on Windows, or convert the file with `iconv -f WINDOWS-1252 " \
+	"-t UTF-8`"
+
+bool gt_encoding_is_utf16(const void *text, size_t n); /* it begins with a byte order mark */
+
+/* Converts n bytes to UTF-8, in *out of malloc with room for `pad` more bytes after its *len bytes; a byte order mark is left out. UTF-16
+ * comes before `from`. path: for messages. GT_EDATA: file and line of a byte that does not exist in the encoding. */
+enum gt_code gt_encoding_convert(enum gt_encoding from, const void *text, size_t n, size_t pad, const char *path, char **out, size_t *len,
+                                 struct gt_err *err);
+
+/* For `gtrain init`: sets *out to GT_WINDOWS_1252 if a file is no UTF-8 but can be this; it has then no characters of UTF-8 beyond ASCII. */
+enum gt_code gt_encoding_guess(const char *path, enum gt_encoding *out, struct gt_err *err);
+
+#endif

@@ -101,7 +101,7 @@ static enum gt_code no_inputs(const struct gt_table_facts *f, const char *where,
 		const struct gt_table_fact *c = &f->column[k];
 		if (c->type == GT_COLUMN_IGNORE && c->why)
 			snprintf(ignored, sizeof ignored, " (\"%s\" is ignored: %s)%s", gt_cell_shown(c->name, shown), c->why,
-			         strstr(c->why, "different") ? "; if it lists files of images, write data.format = \"list\"" : "");
+			         !strncmp(c->why, "words that are all different", 28) ? "; if it lists files of images, write data.format = \"list\"" : "");
 	}
 	return gt_fail(err, GT_EDATA, "%.400s: expected at least one column that the model can learn from, got none%s", where, ignored);
 }

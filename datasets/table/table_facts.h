@@ -8,6 +8,9 @@
  *
  * Types that are not given (over the rows of the training split; a column is of numbers if every value in it is one, see cell.h):
  *     no value, or a single value and none missing           ignore
+ *     whole numbers, more than GT_TABLE_FEW, each that of
+ *       the row before plus 1, or all different in a column
+ *       with a name such as id, user_id, index or no         ignore: row numbers or keys
  *     whole numbers, at most GT_TABLE_FEW different ones     categorical
  *     other numbers                                          continuous
  *     words, more than GT_TABLE_FEW and more than half of

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 /* The rows that are learned from. */
 struct lesson {
@@ -79,6 +80,54 @@ static enum gt_code learn_numbers(struct lesson *l, struct gt_table_fact *f, str
 		squares += d * d;
 	}
 	f->std = sqrt(squares / (double)l->n);
+	return GT_OK;
+}
+
+/* Returns whether a column has a name that people give to keys: a word of the list, or one that ends with id. */
+static bool is_key_name(const char *name)
+{
+	static const char *const words[] = {"id", "index", "idx", "no", "no.", "nr", "nr.", "num", "number", "key", "row", "rowid", "pk", "#",
+	                                    "unnamed: 0"};
+	size_t n = strlen(name);
+	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+		if (!strcasecmp(name, words[i]))
+			return true;
+	if (n < 3 || strcasecmp(name + n - 2, "id"))
+		return !strncasecmp(name, "id_", 3);
+	char before = name[n - 3];
+	return before == '_' || before == ' ' || before == '-' || before == '.' || (name[n - 2] == 'I' && before >= 'a' && before <= 'z');
+}
+
+static int by_value(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+	return (x > y) - (x < y);
+}
+
+/* Returns whether no two of n numbers are the same. Sorts them. */
+static bool all_different(double *v, int64_t n)
+{
+	qsort(v, (size_t)n, sizeof *v, by_value);
+	for (int64_t i = 1; i < n; i++)
+		if (v[i] == v[i - 1])
+			return false;
+	return true;
+}
+
+static const char row_numbers[] = "row numbers: each is 1 more than the one before", keys[] = "a key by its name, all different";
+
+/* Ignores a column of row numbers or keys, with which a model can only learn the order of the rows. */
+static enum gt_code infer_keys(struct lesson *l, int k, const struct gt_table_survey *s, struct gt_table_fact *f, struct gt_err *err)
+{
+	if (!s->numbers || !s->whole || s->missing || s->different <= GT_TABLE_FEW)
+		return GT_OK;
+	if (s->row_numbers)
+		f->why = row_numbers;
+	if (!f->why && is_key_name(f->name)) {
+		GT_TRY(gt_table_numbers(l->t, k, l->row, l->n, l->v, err));
+		f->why = all_different(l->v, l->n) ? keys : NULL;
+	}
+	f->type = f->why ? GT_COLUMN_IGNORE : GT_COLUMN_AUTO;
 	return GT_OK;
 }
 
@@ -168,6 +217,8 @@ static enum gt_code learn_column(struct lesson *l, int k, const struct gt_table_
 	f->missing = s->missing;
 	f->type = gt_table_given_type(l->spec, f->name);
 	if (f->type == GT_COLUMN_AUTO)
+		GT_TRY(infer_keys(l, k, s, f, err));
+	if (f->type == GT_COLUMN_AUTO)
 		infer(f, s);
 	if (f->type == GT_COLUMN_CATEGORICAL)
 		return gt_table_collect(l->t, k, l->row, l->n, true, &f->words, &f->whole, err);
@@ -183,6 +234,24 @@ static enum gt_code learn_column(struct lesson *l, int k, const struct gt_table_
 	f->na = s->missing > 0;
 	GT_TRY(gt_table_numbers(l->t, k, l->row, l->n, l->v, err));
 	return learn_numbers(l, f, err);
+}
+
+/* A table whose only inputs are row numbers or keys is learned from them: it may be a series. */
+static enum gt_code take_keys(struct lesson *l, struct gt_table_facts *out, struct gt_err *err)
+{
+	for (int k = 0; k < out->ncolumns; k++)
+		if (out->column[k].type != GT_COLUMN_IGNORE && out->column[k].type != GT_COLUMN_TARGET)
+			return GT_OK;
+	for (int k = 0; k < out->ncolumns; k++) {
+		struct gt_table_fact *f = &out->column[k];
+		if (f->type != GT_COLUMN_IGNORE || (f->why != row_numbers && f->why != keys))
+			continue;
+		f->type = GT_COLUMN_CONTINUOUS;
+		f->why = "row numbers or a key, but there is no other input";
+		GT_TRY(gt_table_numbers(l->t, k, l->row, l->n, l->v, err));
+		GT_TRY(learn_numbers(l, f, err));
+	}
+	return GT_OK;
 }
 
 static enum gt_code learn(struct lesson *l, struct gt_table_facts *out, struct gt_err *err)
@@ -202,6 +271,7 @@ static enum gt_code learn(struct lesson *l, struct gt_table_facts *out, struct g
 			GT_TRY(learn_target(l, k, out->task, &s, f, err));
 		}
 	}
+	GT_TRY(take_keys(l, out, err));
 	return gt_table_facts_finish(out, l->t->path[0], err);
 }
 

@@ -87,6 +87,7 @@ enum gt_code gt_table_look(const struct gt_data_table *t, int k, const int64_t *
 {
 	const struct gt_table_column *c = &t->column[k];
 	struct few few = {0};
+	bool by_one = true;
 	*out = (struct gt_table_survey){.numbers = true, .whole = true, .first_missing = -1};
 	if (c->store == GT_STORE_SKIP)
 		return GT_OK;
@@ -115,10 +116,12 @@ enum gt_code gt_table_look(const struct gt_data_table *t, int k, const int64_t *
 			continue;
 		out->present++;
 		out->whole &= gt_cell_is_whole(c->number[r]);
+		by_one &= c->number[r] - (double)r == c->number[row ? row[0] : 0] - (double)(row ? row[0] : 0);
 		add_few(&few, c->number[r]);
 	}
 	if (c->store == GT_STORE_NUMBERS)
 		out->different = few.n;
+	out->row_numbers = c->store == GT_STORE_NUMBERS && by_one && out->whole && !out->missing;
 	return GT_OK;
 }
 

@@ -9,6 +9,7 @@ struct gt_table_survey {
 	int64_t different;        /* number of different values; of numbers, not above GT_TABLE_FEW + 1 */
 	bool numbers;             /* every value is a number without leading zeros */
 	bool whole;               /* every value is such a number, and whole (gt_cell_is_whole) */
+	bool row_numbers;         /* of numbers: each is that of the row before in the table plus 1, and none is missing */
 	int64_t parts;            /* of words and texts: number of their parts between spaces, of words each different one once */
 	bool many;                /* more than GT_TABLE_MAX_WORDS different words: `different` is then `present` */
 	int64_t first_missing;    /* the first row without a value; -1: there is none */

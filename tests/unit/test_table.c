@@ -67,6 +67,33 @@ TEST(cells_in_a_notation)
 	CHECK(gt_cell_parse(&(struct gt_notation){',', 0}, digits, strlen(digits), &(double){0}) == GT_CELL_WORD);
 }
 
+TEST(keys)
+{
+	static const struct {
+		const char *name;
+		int first, step; /* of the numbers 1 ... 30; 7: in another order; 0: some twice */
+		enum gt_column_type want;
+	} c[] = {{"k", 5, 1, GT_COLUMN_IGNORE},          {"k", 0, 2, GT_COLUMN_CONTINUOUS},    {"id", 0, 2, GT_COLUMN_IGNORE},
+	         {"userId", 0, 7, GT_COLUMN_IGNORE},     {"User_ID", 0, 7, GT_COLUMN_IGNORE},  {"No", 9, -3, GT_COLUMN_IGNORE},
+	         {"paid", 0, 7, GT_COLUMN_CONTINUOUS},   {"humidity", 0, 7, GT_COLUMN_CONTINUOUS}, {"k", 30, -1, GT_COLUMN_CONTINUOUS},
+	         {"id", 0, 0, GT_COLUMN_CONTINUOUS}};
+	for (size_t i = 0; i < sizeof c / sizeof *c; i++)
+		for (int alone = 0; alone < 2; alone++) {
+			char text[4096];
+			struct gt_data_table t;
+			struct gt_table_facts f;
+			int n = sprintf(text, alone ? "%s,y\n" : "%s,y,x\n", c[i].name);
+			for (int r = 0; r < 30; r++)
+				n += sprintf(text + n, alone ? "%d,%s\n" : "%d,%s,%d.5\n",
+				             c[i].step == 7 ? r * 7 % 31 : c[i].step ? c[i].first + c[i].step * r : r % 25, r % 3 ? "a" : "b", r * r % 7);
+			CHECK_OK(learn_text(text, &plain, &t, &f), e);
+			CHECK_MSG(f.column[0].type == (alone ? GT_COLUMN_CONTINUOUS : c[i].want), "%s, step %d: %s", c[i].name, c[i].step,
+			          gt_column_type_names[f.column[0].type]);
+			gt_table_facts_free(&f);
+			gt_table_free(&t);
+		}
+}
+
 TEST(encodings)
 {
 	static const struct {

@@ -21,23 +21,27 @@ static void list_name(char *list, size_t size, int i, const char *name)
 #define MAX_NAME 255 /* maximum bytes of a field that may be the name of a column; longer ones are texts */
 
 /* A record that may be a header: no field is a number or longer than MAX_NAME, and those that are not empty differ. */
-static bool looks_like_header(const struct gt_csv_record *rec)
+static enum gt_code looks_like_header(const struct gt_csv_record *rec, bool *out, struct gt_err *err)
 {
 	double v;
 	struct gt_words seen = {0};
 	bool any = false, good = true;
-	for (int i = 0; i < rec->n && good; i++) {
+	enum gt_code code = GT_OK;
+	for (int i = 0; i < rec->n && good && code == GT_OK; i++) {
 		size_t len = rec->len[i];
 		const char *text = gt_cell_trim(rec->field[i], &len);
-		int32_t code, before = seen.n;
+		int32_t word, before = seen.n;
 		if (!len)
 			continue;
 		any = true;
-		good = len <= MAX_NAME && gt_cell_number(text, len, &v) == GT_CELL_WORD && !gt_cell_has_commas(text, len) &&
-		       gt_words_add(&seen, text, len, &code, NULL) == GT_OK && seen.n > before;
+		good = len <= MAX_NAME && gt_cell_number(text, len, &v) == GT_CELL_WORD && !gt_cell_has_commas(text, len);
+		if (good)
+			code = gt_words_add(&seen, text, len, &word, err);
+		good = good && seen.n > before;
 	}
 	gt_words_free(&seen);
-	return good && any;
+	*out = good && any;
+	return code;
 }
 
 /* Writes the name of column i, from 0, of the record of a header; an empty one is called c1, c2, … by its number. NULL: no memory. */
@@ -264,7 +268,9 @@ static enum gt_code refuse_header(const struct gt_table_reader *r, const struct 
 {
 	struct header_signs h = {.names = true};
 	char list[500] = "";
-	if (!looks_like_header(rec))
+	bool header;
+	GT_TRY(looks_like_header(rec, &header, err));
+	if (!header)
 		return GT_OK;
 	for (int i = 0; i < rec->n; i++) {
 		size_t len = rec->len[i];
@@ -291,10 +297,9 @@ enum gt_code gt_table_map_columns(struct gt_table_reader *r, const struct gt_csv
 	if (!to)
 		return gt_fail_memory(err, (size_t)rec->n * sizeof *to);
 	r->to = to;
-	*is_header = r->facts  ? r->facts->header
-	             : !first  ? t->header
-	             : r->spec->header == GT_HEADER_AUTO ? looks_like_header(rec)
-	                                                 : r->spec->header == GT_HEADER_YES;
+	*is_header = r->facts ? r->facts->header : first ? r->spec->header == GT_HEADER_YES : t->header;
+	if (first && !r->facts && r->spec->header == GT_HEADER_AUTO)
+		GT_TRY(looks_like_header(rec, is_header, err));
 	if (first)
 		GT_TRY(r->facts ? make_learned_columns(r, *is_header, err) : make_columns(r, *is_header ? rec : NULL, err));
 	if (*is_header)

@@ -134,7 +134,12 @@ static enum gt_code convert(struct gt_arena *a, const struct gt_clean *c, const 
 	    [CONFIG_TYPE_ARRAY] = GT_C_ARRAY, [CONFIG_TYPE_LIST] = GT_C_LIST};
 	int type = config_setting_type(s);
 	struct gt_cnode *n = NULL;
-	GT_TRY(gt_cnode_new(a, types[type], config_setting_name(s), place_of(c, config_setting_is_root(s) ? 1 : s->line), &n, err));
+	/* A setting of a group has a name, and a string has a text, unless libconfig's strdup failed. */
+	const char *name = config_setting_name(s), *text = type == CONFIG_TYPE_STRING ? config_setting_get_string(s) : NULL;
+	const config_setting_t *parent = config_setting_parent(s);
+	if ((!name && parent && config_setting_is_group(parent)) || (!text && type == CONFIG_TYPE_STRING))
+		return gt_fail_memory(err, 0);
+	GT_TRY(gt_cnode_new(a, types[type], name, place_of(c, config_setting_is_root(s) ? 1 : s->line), &n, err));
 	switch (type) {
 	case CONFIG_TYPE_INT:
 		n->i = config_setting_get_int(s);
@@ -149,7 +154,7 @@ static enum gt_code convert(struct gt_arena *a, const struct gt_clean *c, const 
 		n->b = config_setting_get_bool(s);
 		break;
 	case CONFIG_TYPE_STRING:
-		GT_NEW_STR(n->s, gt_arena_strdup(a, config_setting_get_string(s)), err);
+		GT_NEW_STR(n->s, gt_arena_strdup(a, text), err);
 		break;
 	default:
 		for (int i = 0, len = config_setting_length(s); i < len; i++) {

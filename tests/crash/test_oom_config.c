@@ -1,8 +1,10 @@
-/* Memory that runs out while a config is read, checked and planned: the Nth allocation fails, once or from then on, for every N. A clean
+/* Memory that runs out while a config is read, checked and planned, and while a table is read: the Nth allocation fails, once or from then on, for every N. A clean
  * error, or the right result; no crash, no leak. Allocations of libconfig, which it does not check, are left alone: conf/ctree.c reserves
  * what they need, and config_under_limit shows that the reserve holds under a limit on the address space. */
 #include "conf/conf.h"
 #include "gtrain.h"
+#include "skipped.h"
+#include "table/table_facts.h"
 #include "test.h"
 #include <dlfcn.h>
 #include <libconfig.h>
@@ -23,13 +25,29 @@ TEST(oom_config)
 
 #include "failing_malloc.h"
 
+static bool in_libconfig;
+static int copies, fail_copy; /* calls of strdup by libconfig, and the one that fails; 0: none */
+
+/* Stands before libc's own, by the name that libraries of Debian call. */
+SEEN char *__strdup(const char *s);
+SEEN char *__strdup(const char *s)
+{
+	if (in_libconfig && ++copies == fail_copy)
+		return NULL;
+	size_t n = strlen(s) + 1;
+	char *copy = malloc(n);
+	return copy ? memcpy(copy, s, n) : NULL;
+}
+
 /* Stands before libconfig's own. */
 SEEN int config_read_string(config_t *c, const char *text)
 {
 	int (*real)(config_t *, const char *) = (int (*)(config_t *, const char *))dlsym(RTLD_NEXT, "config_read_string");
 	bool was = armed;
 	armed = false;
+	in_libconfig = true;
 	int r = real(c, text);
+	in_libconfig = false;
 	armed = was;
 	return r;
 }
@@ -122,6 +140,78 @@ TEST(oom_config)
 	free(right);
 	free(got);
 	printf("# oom-sweep of configs: %d allocations refused, %d other results\n", tried, others);
+}
+
+/* Reads a table of numbers, words, odd cells and missing targets, and learns from it. */
+static enum gt_code learn_table(const char *path, struct gt_err *e)
+{
+	struct gt_table_spec spec = {.target = (const char *const[]){"t"}, .ntarget = 1};
+	struct gt_data_table t;
+	struct gt_table_facts f;
+	GT_TRY(gt_skipped_open(&spec.skipped, e));
+	enum gt_code code = gt_table_read(&path, 1, &spec, &t, e);
+	if (code == GT_OK) {
+		code = gt_table_learn(&t, &spec, NULL, t.n, &f, e);
+		if (code == GT_OK)
+			gt_table_facts_free(&f);
+		gt_table_free(&t);
+	}
+	gt_skipped_close(spec.skipped);
+	return code;
+}
+
+TEST(oom_table)
+{
+	char path[1024];
+	struct gt_err e;
+	snprintf(path, sizeof path, "%s/oom.csv", test_tmpdir());
+	FILE *f = fopen(path, "we");
+	fprintf(f, "x,y,cat,t\n");
+	for (int i = 0; i < 200; i++)
+		fprintf(f, "%s%d.5,%d,w%d,%s\n", i == 70 ? "#" : "", i, i * i, i % 30, i % 50 == 3 ? "" : i % 3 ? "a" : "b");
+	fclose(f);
+	CHECK_OK(learn_table(path, &e), e);
+	int tried = 0;
+	for (int mode = 0; mode < 2; mode++)
+		for (at = 1;; at++, tried++) {
+			count = 0;
+			ever = mode;
+			e = (struct gt_err){0};
+			long blocks = live;
+			armed = true;
+			enum gt_code code = learn_table(path, &e);
+			armed = false;
+			CHECK_MSG(live == blocks, "allocation %d: %ld blocks leaked", at, live - blocks);
+			CHECK_MSG(code == GT_OK || (code == GT_EFAIL && strstr(e.msg, "out of memory")), "allocation %d: code %d: %s", at, code, e.msg);
+			if (count < at) {
+				CHECK(code == GT_OK);
+				break;
+			}
+		}
+	CHECK_MSG(tried > 50, "%d", tried);
+	printf("# oom-sweep of a table: %d allocations refused\n", tried);
+}
+
+/* libconfig does not look whether a copy of a name or of a string failed: its tree then has NULL there. In a group of several settings it
+ * crashes itself, when it compares the names; here each group has one. */
+TEST(libconfig_without_copies)
+{
+	static const char nested[] = "a = { b = { c = ( { d = \"x\"; }, [\"y\", \"z\"], \"w\" ); }; };\n";
+	struct gt_conf *c;
+	struct gt_err e;
+	copies = 0;
+	CHECK(gt_conf_load_text("copies.cfg", nested, strlen(nested), NULL, 0, &c, &e) == GT_ECONFIG);
+	int all = copies;
+	if (!all) {
+		test_skip("this libconfig does not call strdup");
+		return;
+	}
+	for (fail_copy = 1; fail_copy <= all; fail_copy++) {
+		copies = 0;
+		enum gt_code code = gt_conf_load_text("copies.cfg", nested, strlen(nested), NULL, 0, &c, &e);
+		CHECK_MSG(code == GT_EFAIL && strstr(e.msg, "out of memory"), "copy %d: code %d: %s", fail_copy, code, e.msg);
+	}
+	fail_copy = 0;
 }
 
 /* A process whose address space may grow by so many KiB loads a config of n layers; 0: it was loaded, 1: a clean refusal, else how it

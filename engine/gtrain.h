@@ -289,7 +289,7 @@ struct gt_check_block {      /* a block of layers, with train.layer_decay */
 /* A column of a table, and what the training split has taught about it. */
 struct gt_check_column {
 	const char *name, *type; /* type as in data.columns */
-	const char *why;         /* why it has this type; NULL: the config says so */
+	const char *why;         /* why it has this type; "given; …" if the config says so, with what would be inferred */
 	int64_t different;       /* number of different words or classes; -1: a column of numbers, or one that is not used */
 	int64_t missing;         /* rows of the training split without a value */
 	double mean, std;        /* of numbers; NAN: others */

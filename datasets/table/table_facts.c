@@ -99,7 +99,7 @@ static enum gt_code no_inputs(const struct gt_table_facts *f, const char *where,
 	char shown[GT_CELL_SHOWN], ignored[256] = "";
 	for (int k = 0; k < f->ncolumns && !*ignored; k++) {
 		const struct gt_table_fact *c = &f->column[k];
-		if (c->type == GT_COLUMN_IGNORE && c->why)
+		if (c->type == GT_COLUMN_IGNORE && c->why && !c->given)
 			snprintf(ignored, sizeof ignored, " (\"%s\" is ignored: %s)%s", gt_cell_shown(c->name, shown), c->why,
 			         !strncmp(c->why, "words that are all different", 28) ? "; if it lists files of images, write data.format = \"list\"" : "");
 	}

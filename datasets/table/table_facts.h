@@ -53,7 +53,9 @@ struct gt_table_fact {
 	struct gt_words words;     /* categorical: word i has code i + GT_CODE_OF_WORDS; target of classes: word i is class i */
 	/* for people; 0 or NULL in facts from a checkpoint */
 	int64_t missing;           /* rows of the training split without a value */
-	const char *why;           /* why the type was inferred; NULL: it was given */
+	bool given;                /* the type was given */
+	enum gt_column_type inferred; /* given: the type that would be inferred; GT_COLUMN_AUTO: not known, as the column was not read so */
+	const char *why;           /* why a type was, or would be, inferred; NULL: none */
 };
 
 struct gt_table_facts {

@@ -214,12 +214,17 @@ static enum gt_table_task find_task(const struct gt_table_spec *spec, int ntarge
 
 static enum gt_code learn_column(struct lesson *l, int k, const struct gt_table_survey *s, struct gt_table_fact *f, struct gt_err *err)
 {
+	enum gt_column_type given = gt_table_given_type(l->spec, f->name);
 	f->missing = s->missing;
-	f->type = gt_table_given_type(l->spec, f->name);
-	if (f->type == GT_COLUMN_AUTO)
+	f->given = given != GT_COLUMN_AUTO;
+	if (!f->given || given == GT_COLUMN_CONTINUOUS || given == GT_COLUMN_CATEGORICAL) {
 		GT_TRY(infer_keys(l, k, s, f, err));
-	if (f->type == GT_COLUMN_AUTO)
-		infer(f, s);
+		if (f->type == GT_COLUMN_AUTO)
+			infer(f, s);
+	}
+	f->inferred = f->type;
+	if (f->given)
+		f->type = given;
 	if (f->type == GT_COLUMN_CATEGORICAL)
 		return gt_table_collect(l->t, k, l->row, l->n, true, &f->words, &f->whole, err);
 	if (f->type != GT_COLUMN_CONTINUOUS && f->type != GT_COLUMN_TEXT)
@@ -244,7 +249,7 @@ static enum gt_code take_keys(struct lesson *l, struct gt_table_facts *out, stru
 			return GT_OK;
 	for (int k = 0; k < out->ncolumns; k++) {
 		struct gt_table_fact *f = &out->column[k];
-		if (f->type != GT_COLUMN_IGNORE || (f->why != row_numbers && f->why != keys))
+		if (f->given || f->type != GT_COLUMN_IGNORE || (f->why != row_numbers && f->why != keys))
 			continue;
 		f->type = GT_COLUMN_CONTINUOUS;
 		f->why = "row numbers or a key, but there is no other input";

@@ -22,7 +22,7 @@ static void put_comment(FILE *f, const struct gt_table_facts *facts, const struc
 	bool numbers = c->type == GT_COLUMN_CONTINUOUS || (c->type == GT_COLUMN_TARGET && facts->task == GT_TASK_NUMBERS);
 	const char *comma = "";
 	fprintf(f, " //");
-	if (c->why) {
+	if (c->why && !c->given) {
 		fprintf(f, " %s", c->why);
 		comma = ";";
 	}

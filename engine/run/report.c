@@ -170,6 +170,18 @@ static enum gt_code texts(struct gt_report *r, const struct gt_session *s, struc
 	return GT_OK;
 }
 
+/* Says what the type of a column would be if it was not given. */
+static enum gt_code why_given(struct gt_report *r, const struct gt_table_fact *f, const char **out, struct gt_err *err)
+{
+	char text[200] = "given";
+	if (f->inferred == f->type && f->why)
+		snprintf(text, sizeof text, "given; %s", f->why);
+	else if (f->why)
+		snprintf(text, sizeof text, "given; else %s: %s", gt_column_type_names[f->inferred], f->why);
+	GT_NEW_STR(*out, gt_arena_strdup(r->arena, text), err);
+	return GT_OK;
+}
+
 /* Lists the columns of a table. */
 static enum gt_code columns(struct gt_report *r, const struct gt_session *s, struct gt_err *err)
 {
@@ -186,6 +198,10 @@ static enum gt_code columns(struct gt_report *r, const struct gt_session *s, str
 		                              .different = numbers || f->type == GT_COLUMN_IGNORE || f->type == GT_COLUMN_TEXT ? -1 : f->words.n,
 		                              .mean = numbers ? f->mean : NAN, .std = numbers ? f->std : NAN};
 		GT_NEW_STR(c->name, gt_arena_strdup(r->arena, f->name), err);
+		if (f->given && f->type == GT_COLUMN_TARGET)
+			c->why = "given";
+		else if (f->given)
+			GT_TRY(why_given(r, f, &c->why, err));
 	}
 	return GT_OK;
 }

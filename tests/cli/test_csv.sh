@@ -314,6 +314,9 @@ for target in y level; do
 	gives "init_$target" 0 err 'gtrain check' init train.csv --target $target -o "init-$target.cfg"
 	run check "init-$target.cfg" --strict # without a warning that the config has no directory
 	if [ "$rc" = 0 ]; then pass "init_${target}_check"; else fail "init_${target}_check" "$(head -n 1 err)"; fi
+	gives "init_${target}_why" 0 out 'given; numbers' check "init-$target.cfg"
+	gives "init_${target}_why_else" 0 out 'given; else continuous: numbers' check "init-$target.cfg" \
+		-s 'data.columns=({name="a";type="categorical";})'
 	# rows without a target are left out, and the config says so; another bad row is an error
 	awk -F, -v t=$target 'BEGIN { OFS = "," } NR == 3 || NR == 9 { $(t == "y" ? 5 : 6) = "" } 1' train.csv >untargeted.csv
 	gives "init_${target}_untargeted" 0 out 'on_error = "skip"; # 2 rows have no target' init untargeted.csv --target $target

@@ -32,6 +32,28 @@ static enum gt_code put_values(const struct gt_data_table *t, int k, const struc
 	return GT_OK;
 }
 
+/* Writes the parts of the dates of column k to out[0 ... GT_DATE_PARTS - 1], out[stride ...], …, and where they are missing to na. */
+static enum gt_code put_dates(const struct gt_data_table *t, int k, const struct gt_table_fact *f, float *out, float *na, int64_t stride,
+                              struct gt_err *err)
+{
+	for (int64_t i = 0; i < t->n; i++) {
+		double seconds, part[GT_DATE_PARTS];
+		size_t len;
+		const char *text = gt_table_text(t, k, i, &len);
+		if (len && !gt_date_parse(text, len, f->order, &seconds))
+			return fail_cell(t, k, i, "expected a date in the order of the other dates of the column", err);
+		if (len)
+			gt_date_parts(seconds, part);
+		for (int p = 0; p < GT_DATE_PARTS; p++) {
+			const struct gt_date_fact *d = &f->part[p];
+			out[i * stride + p] = (float)(((len ? part[p] : d->median) - d->mean) / (d->std > 0 ? d->std : 1));
+		}
+		if (na)
+			na[i * stride] = !len;
+	}
+	return GT_OK;
+}
+
 /* Returns the index of the word of a number; -1: there is none. */
 static int32_t find_number(const struct gt_table_fact *f, double v)
 {
@@ -101,7 +123,7 @@ enum gt_code gt_table_apply(const struct gt_data_table *t, const struct gt_table
 	if (!v)
 		return gt_fail_memory(err, ((size_t)t->n + 1) * sizeof *v);
 	for (int k = 0; k < f->ncolumns; k++)
-		na += f->column[k].type == GT_COLUMN_CONTINUOUS;
+		na += gt_table_values(&f->column[k]);
 	enum gt_code code = GT_OK;
 	for (int k = 0; k < f->ncolumns && code == GT_OK; k++) {
 		const struct gt_table_fact *c = &f->column[k];
@@ -109,6 +131,11 @@ enum gt_code gt_table_apply(const struct gt_data_table *t, const struct gt_table
 			if (out->values)
 				code = put_values(t, k, c, v, out->values + value, c->na ? out->values + na : NULL, f->nvalues, err);
 			value++;
+			na += c->na;
+		} else if (c->type == GT_COLUMN_DATE) {
+			if (out->values)
+				code = put_dates(t, k, c, out->values + value, c->na ? out->values + na : NULL, f->nvalues, err);
+			value += GT_DATE_PARTS;
 			na += c->na;
 		} else if (c->type == GT_COLUMN_CATEGORICAL) {
 			if (out->codes)

@@ -18,9 +18,10 @@ static void list_name(char *list, size_t size, int i, const char *name)
 		snprintf(list + n, size - n, " and more");
 }
 
+#define ALL_ORDERS (1u << GT_DATE_YMD | 1u << GT_DATE_DMY | 1u << GT_DATE_MDY)
 #define MAX_NAME 255 /* maximum bytes of a field that may be the name of a column; longer ones are texts */
 
-/* A record that may be a header: no field is a number or longer than MAX_NAME, and those that are not empty differ. */
+/* A record that may be a header: no field is a number, a date or longer than MAX_NAME, and those that are not empty differ. */
 static enum gt_code looks_like_header(const struct gt_csv_record *rec, bool *out, struct gt_err *err)
 {
 	double v;
@@ -34,7 +35,8 @@ static enum gt_code looks_like_header(const struct gt_csv_record *rec, bool *out
 		if (!len)
 			continue;
 		any = true;
-		good = len <= MAX_NAME && gt_cell_number(text, len, &v) == GT_CELL_WORD && !gt_cell_has_commas(text, len);
+		good = len <= MAX_NAME && gt_cell_number(text, len, &v) == GT_CELL_WORD && !gt_cell_has_commas(text, len) &&
+		       !gt_date_orders(text, len);
 		if (good)
 			code = gt_words_add(&seen, text, len, &word, err);
 		good = good && seen.n > before;
@@ -58,6 +60,7 @@ static enum gt_table_store store_of(const struct gt_table_spec *s, const char *n
 {
 	switch (gt_table_given_type(s, name)) {
 	case GT_COLUMN_CATEGORICAL: return GT_STORE_WORDS;
+	case GT_COLUMN_DATE:
 	case GT_COLUMN_TEXT: return GT_STORE_TEXT;
 	case GT_COLUMN_IGNORE: return GT_STORE_SKIP;
 	case GT_COLUMN_TARGET: return s->task == GT_TASK_CLASSES || s->classes ? GT_STORE_WORDS : GT_STORE_NUMBERS;
@@ -71,6 +74,7 @@ static enum gt_table_store learned_store(const struct gt_table_reader *r, const 
 	switch (f->type) {
 	case GT_COLUMN_CONTINUOUS: return GT_STORE_NUMBERS;
 	case GT_COLUMN_CATEGORICAL: return GT_STORE_WORDS;
+	case GT_COLUMN_DATE:
 	case GT_COLUMN_TEXT: return GT_STORE_TEXT;
 	case GT_COLUMN_TARGET:
 		return !r->targets ? GT_STORE_SKIP : r->facts->task == GT_TASK_CLASSES ? GT_STORE_WORDS : GT_STORE_NUMBERS;
@@ -99,7 +103,7 @@ static enum gt_code check_name(const struct gt_table_reader *r, const char *key,
 	bool taken_for_data = !r->table->header && r->spec->header == GT_HEADER_AUTO;
 	return gt_fail(err, GT_ECONFIG, "%s: expected a column of %.300s, got \"%s\"; its columns are %s%s", key, gt_csv_path(r->csv),
 	               gt_cell_shown(name, shown), list,
-	               taken_for_data ? ", because the first line has a number, a long text or a text twice, so that it is no header" : "");
+	               taken_for_data ? ", because the first line has a number, a date, a long text or a text twice, so that it is no header" : "");
 }
 
 static enum gt_code check_names(const struct gt_table_reader *r, struct gt_err *err)
@@ -157,6 +161,9 @@ static enum gt_code make_columns(struct gt_table_reader *r, const struct gt_csv_
 				               gt_csv_path(r->csv), (long long)r->first_line, gt_cell_shown(name, shown));
 		r->table->column[i].store = r->reading[i].store = store_of(s, name);
 		r->reading[i].target = gt_table_given_type(s, name) == GT_COLUMN_TARGET;
+		enum gt_date_order order = gt_table_given_order(s, name);
+		r->reading[i].date = gt_table_given_type(s, name) == GT_COLUMN_DATE;
+		r->reading[i].orders = order != GT_DATE_AUTO ? 1u << order : ALL_ORDERS;
 		r->reading[i].open = is_open(s, name);
 		r->reading[i].inferred = gt_table_given_type(s, name) == GT_COLUMN_AUTO;
 	}
@@ -172,6 +179,8 @@ static enum gt_code make_learned_columns(struct gt_table_reader *r, bool header,
 			return gt_fail_memory(err, 0);
 		r->table->column[k].store = r->reading[k].store = learned_store(r, &r->facts->column[k]);
 		r->reading[k].target = r->facts->column[k].type == GT_COLUMN_TARGET;
+		r->reading[k].date = r->facts->column[k].type == GT_COLUMN_DATE;
+		r->reading[k].orders = 1u << r->facts->column[k].order;
 	}
 	return GT_OK;
 }
@@ -251,7 +260,7 @@ static void look_at_field(const struct gt_table_reader *r, int k, const char *te
 	const struct gt_table_fact *f = r->facts ? &r->facts->column[k] : NULL;
 	const struct gt_table_reading *how = &r->reading[k];
 	bool words = f && (f->type == GT_COLUMN_CATEGORICAL || (f->type == GT_COLUMN_TARGET && r->facts->task == GT_TASK_CLASSES));
-	bool numbers = f ? f->type == GT_COLUMN_CONTINUOUS || (f->type == GT_COLUMN_TARGET && !words)
+	bool numbers = f ? f->type == GT_COLUMN_CONTINUOUS || f->type == GT_COLUMN_DATE || (f->type == GT_COLUMN_TARGET && !words)
 	                 : how->store == GT_STORE_NUMBERS && (how->numbers || !how->open);
 	h->names = h->names && !strcmp(r->table->column[k].name, text);
 	if (!len || gt_table_is_na(r->spec, text))

@@ -22,7 +22,10 @@ struct gt_table_reading {
 	int64_t numbers;           /* open: cells that are numbers */
 	int64_t words;             /* open: cells that are no numbers at all */
 	int64_t like;              /* open: cells that are almost numbers: with commas, out of range or infinite */
-	bool odd;                  /* decided: all cells but some are numbers */
+	bool date;                 /* the column is one of dates */
+	unsigned orders;           /* date: those that it may have */
+	int64_t dates[GT_DATE_ORDERS]; /* date: cells that are dates in each order */
+	bool odd;                  /* decided: all cells but some are numbers, or dates */
 	bool tolerant;             /* odd: these are so few that they may be taken as missing */
 	struct gt_odd_cells noted; /* odd cells that are an error */
 };

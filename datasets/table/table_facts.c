@@ -31,33 +31,40 @@ int32_t gt_table_lookup(const struct gt_table_fact *f, const struct gt_notation 
 }
 
 /* Returns the index of the i-th column of a type, from 0; -1: there are fewer. */
-static int nth(const struct gt_table_facts *f, enum gt_column_type type, bool na, int i)
+static int nth(const struct gt_table_facts *f, enum gt_column_type type, int i)
 {
 	for (int k = 0; k < f->ncolumns; k++)
-		if (f->column[k].type == type && (!na || f->column[k].na) && !i--)
+		if (f->column[k].type == type && !i--)
 			return k;
 	return -1;
 }
 
+int gt_table_values(const struct gt_table_fact *f)
+{
+	return f->type == GT_COLUMN_CONTINUOUS ? 1 : f->type == GT_COLUMN_DATE ? GT_DATE_PARTS : 0;
+}
+
 int gt_table_value_column(const struct gt_table_facts *f, int i, bool *is_na)
 {
-	int k = nth(f, GT_COLUMN_CONTINUOUS, false, i), n = 0;
-	*is_na = k < 0;
-	if (k >= 0)
-		return k;
-	for (k = 0; k < f->ncolumns; k++)
-		n += f->column[k].type == GT_COLUMN_CONTINUOUS;
-	return nth(f, GT_COLUMN_CONTINUOUS, true, i - n);
+	*is_na = false;
+	for (int k = 0; k < f->ncolumns; k++)
+		if ((i -= gt_table_values(&f->column[k])) < 0)
+			return k;
+	*is_na = true;
+	for (int k = 0; k < f->ncolumns; k++)
+		if (f->column[k].na && !i--)
+			return k;
+	return -1;
 }
 
 int gt_table_code_column(const struct gt_table_facts *f, int i)
 {
-	return nth(f, GT_COLUMN_CATEGORICAL, false, i);
+	return nth(f, GT_COLUMN_CATEGORICAL, i);
 }
 
 int gt_table_target_column(const struct gt_table_facts *f, int i)
 {
-	return nth(f, GT_COLUMN_TARGET, false, i);
+	return nth(f, GT_COLUMN_TARGET, i);
 }
 
 int64_t gt_table_cardinality(const struct gt_table_facts *f, int column)
@@ -84,6 +91,10 @@ static enum gt_code check_column(const struct gt_table_facts *f, int k, const ch
 	if (numbers && !(isfinite(c->mean) && isfinite(c->median) && isfinite(c->std) && c->std >= 0))
 		return gt_fail(err, GT_EDATA, "%.400s: column \"%s\": expected a mean, a median and a standard deviation", where,
 		               gt_cell_shown(c->name, shown));
+	for (int i = 0; i < GT_DATE_PARTS && c->type == GT_COLUMN_DATE; i++)
+		if (!(isfinite(c->part[i].mean) && isfinite(c->part[i].median) && isfinite(c->part[i].std) && c->part[i].std >= 0))
+			return gt_fail(err, GT_EDATA, "%.400s: column \"%s\": expected a mean, a median and a standard deviation of the part \"%s\"", where,
+			               gt_cell_shown(c->name, shown), gt_date_part_names[i]);
 	if (classes && c->words.n < 2)
 		return gt_fail(err, GT_EDATA, "%.400s: expected at least two classes in the target column \"%s\", got %d", where,
 		               gt_cell_shown(c->name, shown), (int)c->words.n);
@@ -113,7 +124,7 @@ enum gt_code gt_table_facts_finish(struct gt_table_facts *f, const char *where, 
 	for (int k = 0; k < f->ncolumns; k++) {
 		const struct gt_table_fact *c = &f->column[k];
 		GT_TRY(check_column(f, k, where, err));
-		f->nvalues += c->type == GT_COLUMN_CONTINUOUS ? 1 + c->na : 0;
+		f->nvalues += gt_table_values(c) + c->na;
 		f->ncodes += c->type == GT_COLUMN_CATEGORICAL;
 		f->ntargets += c->type == GT_COLUMN_TARGET;
 		f->ntexts += c->type == GT_COLUMN_TEXT;

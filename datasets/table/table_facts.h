@@ -13,6 +13,8 @@
  *       with a name such as id, user_id, index or no         ignore: row numbers or keys
  *     whole numbers, at most GT_TABLE_FEW different ones     categorical
  *     other numbers                                          continuous
+ *     dates of one order (date.h)                            date
+ *     dates whose day and month cannot be told apart         ignore
  *     words, more than GT_TABLE_FEW and more than half of
  *       the values different, of GT_TABLE_PROSE or more
  *       parts between spaces on average                      text
@@ -24,6 +26,7 @@
  *               divides by the number of rows (as in scikit-learn's StandardScaler after SimpleImputer). The input is (x - mean) / std;
  *               if std is 0, x - mean. If a value is missing in the training split, a further column NAME_na is 1 where it is missing,
  *               else 0.
+ * date          GT_DATE_PARTS inputs in place of one, each treated like a continuous column; a missing date has the median of each part.
  * categorical   Code 0 is a missing value, code 1 a word that the training split does not have; its words follow by descending frequency,
  *               then by name. If all words are whole numbers without leading zeros, they are compared as numbers, so that 1 and 1.0 are the
  *               same, and sorted as numbers.
@@ -40,6 +43,7 @@
 #define GT_TABLE_PROSE 8 /* fewest parts between spaces of an inferred column of texts, on average */
 #define GT_TABLE_MAX_TEXT ((uint64_t)48 << 20) /* maximum bytes of all names and words as JSON, so that a checkpoint can be read again */
 #define GT_NO_TARGET "the target is missing"             /* end of the reason why a row is left out */
+#define GT_AMBIGUOUS_DATES "dates whose day and month cannot be told apart: write type = \"date\"; order = \"dmy\" or \"mdy\""
 #define GT_CELL_MISSING "the cell counts as missing"     /* end of the reason why a cell is left out */
 #define GT_TARGET_MISSING GT_NO_TARGET "; remove the row, or write data.on_error = \"skip\"" /* end of a message */
 enum { GT_CODE_OF_MISSING, GT_CODE_OF_UNKNOWN, GT_CODE_OF_WORDS };
@@ -48,7 +52,11 @@ struct gt_table_fact {
 	char *name;
 	enum gt_column_type type;  /* not GT_COLUMN_AUTO */
 	double mean, std, median;  /* continuous, and a target of numbers: finite, std >= 0 */
-	bool na;                   /* continuous: there is a column NAME_na */
+	enum gt_date_order order;  /* date */
+	struct gt_date_fact {
+		double mean, std, median;
+	} part[GT_DATE_PARTS];     /* date: of each part */
+	bool na;                   /* continuous, date: there is a column NAME_na */
 	bool whole;                /* the words are whole numbers, as "%lld" writes them */
 	struct gt_words words;     /* categorical: word i has code i + GT_CODE_OF_WORDS; target of classes: word i is class i */
 	/* for people; 0 or NULL in facts from a checkpoint */
@@ -63,7 +71,7 @@ struct gt_table_facts {
 	enum gt_table_task task;      /* GT_TASK_CLASSES or GT_TASK_NUMBERS */
 	int ncolumns;
 	struct gt_table_fact *column; /* [ncolumns] in the order of the files */
-	int nvalues;                  /* number of values of a row: continuous columns in their order,
+	int nvalues;                  /* number of values of a row: continuous columns and parts of dates in the order of the columns,
 		then the columns NAME_na in their order */
 	int ncodes;                   /* number of codes of a row: categorical columns in their order */
 	int ntexts;                   /* number of columns of texts */
@@ -86,6 +94,8 @@ enum gt_code gt_table_facts_finish(struct gt_table_facts *f, const char *where, 
 /* Returns the index of a text, without spaces around it, among the words of a column; -1: it is not there. notation: of numbers. */
 int32_t gt_table_lookup(const struct gt_table_fact *f, const struct gt_notation *notation, const char *text, size_t len);
 
+/* Returns the number of values of a column, without NAME_na: 1, those of a date, or 0. */
+int gt_table_values(const struct gt_table_fact *f);
 /* Returns the column of value i (0 ... nvalues - 1); *is_na: it is NAME_na. For codes and targets, the column of each. */
 int gt_table_value_column(const struct gt_table_facts *f, int i, bool *is_na);
 int gt_table_code_column(const struct gt_table_facts *f, int i);

@@ -131,14 +131,27 @@ static enum gt_code infer_keys(struct lesson *l, int k, const struct gt_table_su
 	return GT_OK;
 }
 
-/* The type of a column that is not given, from what its values are. */
-static void infer(struct gt_table_fact *f, const struct gt_table_survey *s)
+/* Returns the order of a set of one; GT_DATE_AUTO: there are several, or none. */
+static enum gt_date_order only_order(unsigned orders)
+{
+	for (int o = 1; o < GT_DATE_ORDERS; o++)
+		if (orders == 1u << o)
+			return (enum gt_date_order)o;
+	return GT_DATE_AUTO;
+}
+
+/* The type of a column that is not given, from what its values are. orders: of its dates; 0: they are none. */
+static void infer(struct gt_table_fact *f, const struct gt_table_survey *s, unsigned orders)
 {
 	bool all_different = !s->numbers && s->different == s->present && s->present > GT_TABLE_FEW;
 	bool prose = !s->numbers && s->different > GT_TABLE_FEW && 2 * s->different > s->present && s->parts >= GT_TABLE_PROSE * s->different;
 	if (!s->present || (s->different == 1 && !s->missing)) {
 		f->type = GT_COLUMN_IGNORE;
 		f->why = s->present ? "a single value" : "no value";
+	} else if (orders) {
+		bool clear = only_order(orders) != GT_DATE_AUTO;
+		f->type = clear ? GT_COLUMN_DATE : GT_COLUMN_IGNORE;
+		f->why = clear ? "dates" : GT_AMBIGUOUS_DATES;
 	} else if (s->numbers && (!s->whole || s->different > GT_TABLE_FEW)) {
 		f->type = GT_COLUMN_CONTINUOUS;
 		f->why = s->whole ? "whole numbers, more than 20 different ones" : "numbers";
@@ -212,21 +225,51 @@ static enum gt_table_task find_task(const struct gt_table_spec *spec, int ntarge
 	return ntargets == 1 && (!s->numbers || (s->whole && s->different <= GT_TABLE_FEW)) ? GT_TASK_CLASSES : GT_TASK_NUMBERS;
 }
 
+static enum gt_code learn_dates(struct lesson *l, int k, const struct gt_table_survey *s, struct gt_table_fact *f, struct gt_err *err)
+{
+	struct gt_table_fact one = {0};
+	f->order = only_order(l->t->column[k].orders);
+	f->na = s->missing > 0;
+	if (!s->present)
+		return fail_column(l, k, -1, "expected dates, got no value in the training split; give it the type \"ignore\"", err);
+	if (f->order == GT_DATE_AUTO)
+		return fail_column(l, k, -1, "expected dates whose day and month can be told apart; write order = \"dmy\" or order = \"mdy\" beside "
+		                             "its type in data.columns", err);
+	for (int p = 0; p < GT_DATE_PARTS; p++) {
+		for (int64_t i = 0; i < l->n; i++) {
+			int64_t row = l->row ? l->row[i] : i;
+			double seconds, part[GT_DATE_PARTS];
+			size_t len;
+			const char *text = gt_table_text(l->t, k, row, &len);
+			if (len && !gt_date_parse(text, len, f->order, &seconds))
+				return fail_column(l, k, row, "expected a date in the order of the other dates of the column", err);
+			if (len)
+				gt_date_parts(seconds, part);
+			l->v[i] = len ? part[p] : NAN;
+		}
+		GT_TRY(learn_numbers(l, &one, err));
+		f->part[p] = (struct gt_date_fact){one.mean, one.std, one.median};
+	}
+	return GT_OK;
+}
+
 static enum gt_code learn_column(struct lesson *l, int k, const struct gt_table_survey *s, struct gt_table_fact *f, struct gt_err *err)
 {
 	enum gt_column_type given = gt_table_given_type(l->spec, f->name);
 	f->missing = s->missing;
 	f->given = given != GT_COLUMN_AUTO;
-	if (!f->given || given == GT_COLUMN_CONTINUOUS || given == GT_COLUMN_CATEGORICAL) {
+	if (!f->given || given == GT_COLUMN_CONTINUOUS || given == GT_COLUMN_CATEGORICAL || given == GT_COLUMN_DATE) {
 		GT_TRY(infer_keys(l, k, s, f, err));
 		if (f->type == GT_COLUMN_AUTO)
-			infer(f, s);
+			infer(f, s, l->t->column[k].orders);
 	}
 	f->inferred = f->type;
 	if (f->given)
 		f->type = given;
 	if (f->type == GT_COLUMN_CATEGORICAL)
 		return gt_table_collect(l->t, k, l->row, l->n, true, &f->words, &f->whole, err);
+	if (f->type == GT_COLUMN_DATE)
+		return learn_dates(l, k, s, f, err);
 	if (f->type != GT_COLUMN_CONTINUOUS && f->type != GT_COLUMN_TEXT)
 		return GT_OK;
 	if (!s->present)

@@ -10,6 +10,57 @@ bool gt_table_few_odd(int64_t good, int64_t odd)
 	return odd * 99 <= good || (odd == 1 && good >= 20);
 }
 
+/* Sets the orders in which most cells are dates. */
+static void choose_orders(struct gt_table_reading *how)
+{
+	int64_t most = 0;
+	for (int o = 1; o < GT_DATE_ORDERS; o++)
+		most = how->dates[o] > most ? how->dates[o] : most;
+	how->orders = 0;
+	for (int o = 1; o < GT_DATE_ORDERS; o++)
+		how->orders |= most && how->dates[o] == most ? 1u << o : 0;
+}
+
+/* Looks whether the words of a column are dates. The first cell decides for most columns. */
+static enum gt_code find_dates(struct gt_table_reader *r, int k, struct gt_err *err)
+{
+	struct gt_table_column *c = &r->table->column[k];
+	struct gt_table_reading *how = &r->reading[k];
+	int64_t dates = 0, present = 0, most = 0;
+	uint8_t *orders = malloc((size_t)c->words.n + 1);
+	bool any = false;
+	if (!orders)
+		return gt_fail_memory(err, (size_t)c->words.n + 1);
+	for (int32_t i = 0; i < c->words.n && (any || i < 100); i++) {
+		orders[i] = (uint8_t)gt_date_orders(gt_words_text(&c->words, i), gt_words_len(&c->words, i));
+		any |= orders[i] != 0;
+	}
+	for (int64_t i = 0; any && i < r->table->n; i++) {
+		unsigned o = c->code[i] >= 0 ? orders[c->code[i]] : 0;
+		present += c->code[i] >= 0;
+		dates += o != 0;
+		for (int x = 1; x < GT_DATE_ORDERS; x++)
+			how->dates[x] += o >> x & 1;
+	}
+	free(orders);
+	choose_orders(how);
+	for (int x = 1; x < GT_DATE_ORDERS; x++)
+		most = how->dates[x] > most ? how->dates[x] : most;
+	if (!dates || !gt_table_few_odd(most, present - most))
+		return GT_OK;
+	c->orders = how->orders;
+	how->date = true;
+	how->store = GT_STORE_TEXT; /* in another pass, if there is one */
+	if (present == most)
+		return GT_OK;
+	how->numbers = most;
+	how->words = present - most;
+	how->odd = how->tolerant = true;
+	c->store = GT_STORE_SKIP;
+	r->again = true;
+	return GT_OK;
+}
+
 /* Counts the cells of a column that became one of words at its first value, unless one is a code such as 007. */
 static enum gt_code count_words(const struct gt_table_reader *r, int k, struct gt_err *err)
 {
@@ -45,9 +96,17 @@ enum gt_code gt_table_settle_column(struct gt_table_reader *r, int k, struct gt_
 {
 	struct gt_table_column *c = &r->table->column[k];
 	struct gt_table_reading *how = &r->reading[k];
+	if (how->date) {
+		if (!r->facts)
+			choose_orders(how);
+		c->orders = how->orders;
+		return GT_OK;
+	}
 	how->open = false;
 	if (c->store == GT_STORE_WORDS)
 		GT_TRY(count_words(r, k, err));
+	if (c->store == GT_STORE_WORDS && !how->numbers && !how->like && how->inferred)
+		return find_dates(r, k, err);
 	if (!how->words && !how->like)
 		return GT_OK;
 	bool numbers = !how->words || gt_table_few_odd(how->numbers + how->like, how->words);
@@ -81,6 +140,7 @@ static const char *remedy(const struct gt_table_reader *r, int k, const char *te
 	size_t len = strlen(text);
 	double v;
 	bool word = gt_cell_parse(n, text, len, &v) == GT_CELL_WORD && !gt_cell_almost(n, text, len);
+	word |= how->date;
 	bool other = !word && gt_cell_parse(n, text, len, &v) == GT_CELL_WORD && !gt_cell_is_infinite(text, len); /* another notation */
 	if (other && r->facts)
 		return "; the training data has numbers in this notation";

@@ -1,9 +1,10 @@
-/* Inside the reader of tables: cells that are no numbers in a column that is otherwise of numbers, such as "#REF!".
+/* Inside the reader of tables: cells that are no numbers in a column that is otherwise of numbers, such as "#REF!", or no dates among dates.
  *
  * The first pass over the files counts the cells of a column whose type is not given, and at its end the column is decided on:
  *     words among its values                      read as    the other cells
  *     few (gt_table_few_odd)                      numbers    are an error that lists the first ones, or missing if bad rows are skipped
  *     more                                        words
+ *     all but few dates                           texts      as for numbers
  *     none, but numbers with commas, numbers      numbers    the same if they are few; an error if they are more
  *       out of range or infinite ones
  * Where this differs from how the first pass has read the column, the files are read again. */
@@ -17,7 +18,7 @@
  * or a single one beside at least 20. */
 bool gt_table_few_odd(int64_t good, int64_t odd);
 
-/* After the first pass: decides on a column whose type is open. Sets r->again if it must be read again. */
+/* After a pass: decides on a column whose type is open, and on the order of dates. Sets r->again if it must be read again. */
 enum gt_code gt_table_settle_column(struct gt_table_reader *r, int k, struct gt_err *err);
 
 /* Returns what is expected in place of a text of len bytes that gt_cell_parse has classified as no number. */

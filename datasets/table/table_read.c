@@ -172,6 +172,23 @@ static enum gt_code add_text(struct gt_table_reader *r, int k, const char *text,
 	return r->word_bytes > limit_of(r) ? too_large(r, err) : gt_texts_add(&r->table->column[k].text, text, len, err);
 }
 
+/* Looks at a cell of a column of dates. *missing: it is none, and counts as missing. */
+static enum gt_code put_date(struct gt_table_reader *r, int k, const char *text, size_t len, bool *missing, struct gt_err *err)
+{
+	struct gt_table_reading *how = &r->reading[k];
+	unsigned orders = gt_date_orders(text, len) & how->orders;
+	for (int o = 1; o < GT_DATE_ORDERS; o++)
+		how->dates[o] += orders >> o & 1;
+	*missing = !orders;
+	if (orders)
+		return GT_OK;
+	const char *why = how->orders == 1u << GT_DATE_YMD   ? "expected a date such as 2023-05-18"
+	                  : how->orders == 1u << GT_DATE_DMY ? "expected a date such as 18.05.2023 or 18/05/2023"
+	                  : how->orders == 1u << GT_DATE_MDY ? "expected a date such as 05/18/2023"
+	                                                     : "expected a date such as 2023-05-18, 18.05.2023 or 05/18/2023";
+	return gt_table_odd_cell(r, k, text, why, err);
+}
+
 static enum gt_code put_cell(struct gt_table_reader *r, int k, char *field, size_t len, struct gt_err *err)
 {
 	struct gt_table_column *c = &r->table->column[k];
@@ -184,8 +201,11 @@ static enum gt_code put_cell(struct gt_table_reader *r, int k, char *field, size
 	if (missing && r->reading[k].target && r->spec->skipped)
 		return gt_fail(err, GT_EDATA, "%.400s:%lld: column \"%s\": " GT_NO_TARGET, gt_csv_path(r->csv), (long long)r->line,
 		               gt_cell_shown(c->name, shown));
-	if (c->store == GT_STORE_TEXT)
+	if (c->store == GT_STORE_TEXT) {
+		if (r->reading[k].date && !missing)
+			GT_TRY(put_date(r, k, text, len, &missing, err));
 		return add_text(r, k, missing ? "" : text, missing ? 0 : len, err);
+	}
 	if (c->store == GT_STORE_NUMBERS) {
 		if (missing) {
 			c->number[row] = NAN;
@@ -299,6 +319,8 @@ static void drop_rows(struct gt_table_reader *r)
 		c->number = NULL;
 		c->code = NULL;
 		c->store = r->reading[k].store;
+		c->orders = 0;
+		memset(r->reading[k].dates, 0, sizeof r->reading[k].dates);
 		gt_table_odd_free(&r->reading[k]);
 	}
 	for (int i = 0; i < t->nfiles; i++)
@@ -338,7 +360,7 @@ static enum gt_code read_files(struct gt_table_reader *r, const char *const *pat
 	for (int i = 0; i < nfiles; i++)
 		GT_TRY(read_file(r, path[i], err));
 	for (int k = 0; k < r->table->ncolumns; k++)
-		if (r->reading[k].open)
+		if (r->reading[k].open || r->reading[k].date)
 			GT_TRY(gt_table_settle_column(r, k, err));
 	if (!r->table->n && *r->skipped)
 		return gt_fail(err, GT_EDATA, "%.300s: expected rows that can be used, got none of %lld; the first: %s", r->table->path[0],

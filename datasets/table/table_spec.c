@@ -54,6 +54,14 @@ enum gt_column_type gt_table_given_type(const struct gt_table_spec *s, const cha
 	                                             : GT_COLUMN_AUTO;
 }
 
+enum gt_date_order gt_table_given_order(const struct gt_table_spec *s, const char *name)
+{
+	for (int i = 0; i < s->ncolumns; i++)
+		if (!strcmp(s->column[i].name, name))
+			return s->column[i].order;
+	return GT_DATE_AUTO;
+}
+
 static enum gt_code twice(const char *key, const char *name, struct gt_err *err)
 {
 	char shown[GT_CELL_SHOWN];
@@ -82,6 +90,9 @@ enum gt_code gt_table_spec_check(const struct gt_table_spec *s, struct gt_err *e
 		for (int k = 0; k < i; k++)
 			if (!strcmp(s->column[k].name, c->name))
 				return twice("data.columns", c->name, err);
+		if (c->order != GT_DATE_AUTO && c->type != GT_COLUMN_DATE)
+			return gt_fail(err, GT_ECONFIG, "data.columns: the column \"%s\" has an order, which only dates have; remove it, or write the type "
+			               "\"date\"", gt_cell_shown(c->name, shown));
 		if (c->type != GT_COLUMN_AUTO && c->type != GT_COLUMN_TARGET && listed(s->target, s->ntarget, c->name))
 			return gt_fail(err, GT_ECONFIG, "data.target: the column \"%s\" has the type \"%s\" in data.columns; remove one of them",
 			               gt_cell_shown(c->name, shown), gt_column_type_names[c->type]);

@@ -4,6 +4,7 @@
 #define GT_DATASETS_TABLE_SPEC_H
 
 #include "base/err.h"
+#include "table/date.h"
 #include "table/encoding.h"
 #include "table/notation.h"
 #include <stdbool.h>
@@ -14,6 +15,7 @@
 	X(GT_COLUMN_AUTO, "auto")               /* inferred */                               \
 	X(GT_COLUMN_CONTINUOUS, "continuous")   /* a number: f32, normalised */              \
 	X(GT_COLUMN_CATEGORICAL, "categorical") /* one of several words or whole numbers: i32 */ \
+	X(GT_COLUMN_DATE, "date")               /* a date: GT_DATE_PARTS numbers */          \
 	X(GT_COLUMN_TEXT, "text")               /* a text: tokens */                         \
 	X(GT_COLUMN_IGNORE, "ignore")           /* not used */                               \
 	X(GT_COLUMN_TARGET, "target")           /* what the model predicts */
@@ -23,11 +25,11 @@ enum gt_column_type {
 #undef GT_X
 	GT_COLUMN_TYPE_COUNT
 };
-#define GT_COLUMN_TYPE_WORDS "auto|continuous|categorical|text|ignore|target" /* the same words for a config */
+#define GT_COLUMN_TYPE_WORDS "auto|continuous|categorical|date|text|ignore|target" /* the same words for a config */
 extern const char *const gt_column_type_names[GT_COLUMN_TYPE_COUNT];
 
 enum gt_table_header {
-	GT_HEADER_AUTO, /* the first record is a header if none of its fields is a number or has more than 255 bytes, and those that are not
+	GT_HEADER_AUTO, /* the first record is a header if none of its fields is a number, a date or of more than 255 bytes, and those that are not
 	                   empty differ */
 	GT_HEADER_YES,
 	GT_HEADER_NO,   /* the names are those of `column` in its order, if it has one for each field, or c1, c2, … */
@@ -43,6 +45,7 @@ enum gt_table_task {
 struct gt_column_spec {
 	const char *name;
 	enum gt_column_type type;
+	enum gt_date_order order; /* of a date; GT_DATE_AUTO: found out from all dates of the column */
 };
 
 struct gt_skipped;
@@ -75,6 +78,8 @@ bool gt_table_is_na(const struct gt_table_spec *s, const char *text);
 bool gt_table_na_begins(const struct gt_table_spec *s, char c);
 /* Returns the type that the spec gives a column; GT_COLUMN_AUTO: none. */
 enum gt_column_type gt_table_given_type(const struct gt_table_spec *s, const char *name);
+/* Returns the order of a column's dates; GT_DATE_AUTO: it is not given. */
+enum gt_date_order gt_table_given_order(const struct gt_table_spec *s, const char *name);
 /* Checks a spec by itself. GT_ECONFIG names the keys data.columns, data.target, data.ignore, data.delimiter and data.classes of a
  * contradiction, such as a column of two types. */
 enum gt_code gt_table_spec_check(const struct gt_table_spec *s, struct gt_err *err);

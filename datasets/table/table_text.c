@@ -50,7 +50,10 @@ enum gt_code gt_table_columns_text(const struct gt_table_facts *f, const char *i
 		const struct gt_table_fact *c = &f->column[k];
 		fprintf(to, "%s\t{ name = ", indent);
 		put_string(to, c->name);
-		fprintf(to, "; type = \"%s\"; }%s", gt_column_type_names[c->type], k + 1 < f->ncolumns ? "," : "");
+		fprintf(to, "; type = \"%s\";", gt_column_type_names[c->type]);
+		if (c->type == GT_COLUMN_DATE && c->order != GT_DATE_YMD)
+			fprintf(to, " order = \"%s\";", gt_date_order_names[c->order]);
+		fprintf(to, " }%s", k + 1 < f->ncolumns ? "," : "");
 		put_comment(to, f, c);
 	}
 	fprintf(to, "%s);\n", indent);

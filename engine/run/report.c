@@ -195,7 +195,7 @@ static enum gt_code columns(struct gt_report *r, const struct gt_session *s, str
 		bool numbers = f->type == GT_COLUMN_CONTINUOUS || (f->type == GT_COLUMN_TARGET && l->table.task == GT_TASK_NUMBERS);
 		struct gt_check_column *c = &r->columns[r->ncolumns++];
 		*c = (struct gt_check_column){.type = gt_column_type_names[f->type], .why = f->why, .missing = f->missing,
-		                              .different = numbers || f->type == GT_COLUMN_IGNORE || f->type == GT_COLUMN_TEXT ? -1 : f->words.n,
+		                              .different = numbers || f->type == GT_COLUMN_IGNORE || f->type == GT_COLUMN_DATE || f->type == GT_COLUMN_TEXT ? -1 : f->words.n,
 		                              .mean = numbers ? f->mean : NAN, .std = numbers ? f->std : NAN};
 		GT_NEW_STR(c->name, gt_arena_strdup(r->arena, f->name), err);
 		if (f->given && f->type == GT_COLUMN_TARGET)

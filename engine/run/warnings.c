@@ -116,7 +116,8 @@ static void add_unread(struct unread *u, const struct gt_table_facts *t, const s
 	char name[GT_CELL_SHOWN];
 	for (int k = 0; k < t->ncolumns; k++) {
 		size_t n = strlen(u->columns);
-		if (t->column[k].type == type && u->n++ < 4)
+		bool date = type == GT_COLUMN_CONTINUOUS && t->column[k].type == GT_COLUMN_DATE;
+		if ((date || t->column[k].type == type) && u->n++ < 4)
 			snprintf(u->columns + n, sizeof u->columns - n, "%s\"%s\"", n ? ", " : "", gt_cell_shown(t->column[k].name, name));
 	}
 	size_t n = strlen(u->inputs);

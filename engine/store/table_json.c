@@ -34,6 +34,16 @@ void gt_table_json_put(struct gt_json *j, const char *key, const struct gt_table
 			gt_json_double(j, "std", c->std, 17);
 			gt_json_double(j, "median", c->median, 17);
 		}
+		if (c->type == GT_COLUMN_DATE) {
+			gt_json_string(j, "order", gt_date_order_names[c->order]);
+			gt_json_array(j, "parts");
+			for (int i = 0; i < GT_DATE_PARTS; i++) {
+				gt_json_double(j, NULL, c->part[i].mean, 17);
+				gt_json_double(j, NULL, c->part[i].std, 17);
+				gt_json_double(j, NULL, c->part[i].median, 17);
+			}
+			gt_json_end(j);
+		}
 		if (c->na)
 			gt_json_bool(j, "missing", true);
 		if (c->whole)
@@ -101,6 +111,24 @@ static enum gt_code get_words(const struct gt_json_value *list, const char *path
 	return GT_OK;
 }
 
+static bool get_date(const struct gt_json_value *v, struct gt_table_fact *c)
+{
+	const char *order = gt_json_text(gt_json_member(v, "order"));
+	const struct gt_json_value *list = gt_json_member(v, "parts"), *e = gt_json_is(list, GT_JSON_ARRAY) ? list->child : NULL;
+	for (int o = GT_DATE_YMD; o < GT_DATE_ORDERS; o++)
+		if (order && !strcmp(order, gt_date_order_names[o]))
+			c->order = (enum gt_date_order)o;
+	for (int i = 0; i < GT_DATE_PARTS; i++) {
+		double *const to[] = {&c->part[i].mean, &c->part[i].std, &c->part[i].median};
+		for (int k = 0; k < 3; k++, e = e->next) {
+			if (!gt_json_is(e, GT_JSON_NUMBER))
+				return false;
+			*to[k] = e->number;
+		}
+	}
+	return c->order != GT_DATE_AUTO && !e;
+}
+
 static enum gt_code get_column(const struct gt_json_value *v, const char *path, int k, struct gt_table_facts *f, struct gt_err *err)
 {
 	struct gt_table_fact *c = &f->column[k];
@@ -113,9 +141,11 @@ static enum gt_code get_column(const struct gt_json_value *v, const char *path, 
 		if (type && !strcmp(type, gt_column_type_names[i]))
 			c->type = i;
 	if (c->type == GT_COLUMN_AUTO)
-		return damaged(path, k, "a member \"type\": continuous, categorical, text, ignore or target", err);
-	if (!get_bool(v, "missing", &c->na) || (c->na && c->type != GT_COLUMN_CONTINUOUS))
-		return damaged(path, k, "\"missing\" to be true or false, in a continuous column only", err);
+		return damaged(path, k, "a member \"type\": continuous, categorical, date, text, ignore or target", err);
+	if (!get_bool(v, "missing", &c->na) || (c->na && !gt_table_values(c)))
+		return damaged(path, k, "\"missing\" to be true or false, in a continuous column or one of dates only", err);
+	if (c->type == GT_COLUMN_DATE && !get_date(v, c))
+		return damaged(path, k, "\"order\" to be ymd, dmy or mdy, and \"parts\" to be 27 numbers", err);
 	if (!get_bool(v, "whole", &c->whole) || (c->whole && !has_words(f, c)))
 		return damaged(path, k, "\"whole\" to be true or false, in a column of words only", err);
 	if (has_numbers(f, c) && !(get_number(v, "mean", &c->mean) && get_number(v, "std", &c->std) && get_number(v, "median", &c->median)))
@@ -191,6 +221,8 @@ enum gt_code gt_table_json_compare(const struct gt_table_facts *ckpt, const stru
 			return differs(where, path, b->name, "the type", err);
 		if (has_numbers(now, b) && (a->mean != b->mean || a->std != b->std || a->median != b->median || a->na != b->na))
 			return differs(where, path, b->name, "the statistics", err);
+		if (a->order != b->order || memcmp(a->part, b->part, sizeof a->part))
+			return differs(where, path, b->name, "the dates", err);
 		bool same = a->words.n == b->words.n && a->whole == b->whole;
 		for (int32_t i = 0; i < b->words.n && same; i++)
 			same = !strcmp(gt_words_text(&a->words, i), gt_words_text(&b->words, i));

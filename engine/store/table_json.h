@@ -2,10 +2,12 @@
  *   {"header":true,"task":"classes","columns":[
  *     {"name":"age","type":"continuous","mean":38.6,"std":13.7,"median":37,"missing":true},
  *     {"name":"job","type":"categorical","words":["clerk","cook"]},
+ *     {"name":"day","type":"date","order":"dmy","parts":[2023,0.5,2023, …]},
  *     {"name":"id","type":"ignore"},
  *     {"name":"income","type":"target","words":["high","low"]}]}
  * task     "classes", or "numbers": a target then has mean, std and median instead of words.
  * words    by code; "whole":true beside them if they are compared as whole numbers.
+ * parts    mean, std and median of each part of a date (date.h).
  * missing  whether the model has an input NAME_na. */
 #ifndef GT_STORE_TABLE_JSON_H
 #define GT_STORE_TABLE_JSON_H

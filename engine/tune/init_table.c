@@ -208,6 +208,18 @@ static void warn_of_notation(const struct look *l)
 		                "decimal = \",\" if they are separators of thousands");
 }
 
+static void warn_of_dates(const struct look *l)
+{
+	char text[200], shown[GT_CELL_SHOWN];
+	for (int k = 0; k < l->facts.ncolumns && l->init->warn; k++) {
+		const struct gt_table_fact *f = &l->facts.column[k];
+		if (f->type != GT_COLUMN_IGNORE || !f->why || strcmp(f->why, GT_AMBIGUOUS_DATES))
+			continue;
+		snprintf(text, sizeof text, "column \"%s\" is ignored: %s", gt_cell_shown(f->name, shown), f->why);
+		l->init->warn(l->init->user, text);
+	}
+}
+
 static enum gt_code look_at(struct look *l, struct gt_err *err)
 {
 	struct gt_table_spec spec = {.target = l->target, .ntarget = l->ntarget};
@@ -221,6 +233,7 @@ static enum gt_code look_at(struct look *l, struct gt_err *err)
 		return gt_fail_memory(err, (size_t)l->table.ncolumns * sizeof *l->given);
 	warn_of_notation(l);
 	GT_TRY(learn(l, &spec, err));
+	warn_of_dates(l);
 	if (l->facts.ntexts)
 		GT_TRY(look_at_texts(l, err));
 	l->words = l->facts.ntexts && !l->facts.ncodes && !l->facts.nvalues && l->facts.task == GT_TASK_CLASSES;
@@ -253,8 +266,8 @@ static void put_left_out(FILE *f, const struct look *l)
 		fprintf(f, " %lld row%s no target and %s left out%s", (long long)l->untargeted, l->untargeted == 1 ? " has" : "s have",
 		        l->untargeted == 1 ? "is" : "are", l->odd ? ";" : "");
 	if (l->odd)
-		fprintf(f, " %lld cell%s in columns of numbers and count%s as missing", (long long)l->odd,
-		        l->odd == 1 ? " is no number" : "s are no numbers", l->odd == 1 ? "s" : "");
+		fprintf(f, " %lld cell%s as missing", (long long)l->odd,
+		        l->odd == 1 ? " does not fit its column and counts" : "s do not fit their columns and count");
 	fputc('\n', f);
 }
 
@@ -268,7 +281,7 @@ static void put_data(FILE *f, const struct look *l, const struct choice *c, cons
 		gt_string_write(f, l->target[i]);
 	}
 	fprintf(f, "];\n\t# The types of the columns, as they follow from the training rows; whole numbers are continuous if there are\n"
-	           "\t# fewer than %d rows for each value. Change a type here if it is wrong: continuous, categorical, text or ignore.\n%s",
+	           "\t# fewer than %d rows for each value. Change a type here if it is wrong: continuous, categorical, date, text or\n\t# ignore.\n%s",
 	        ROWS_EACH, columns);
 	if (!l->table.header)
 		fprintf(f, "\theader = \"no\";\n");
@@ -345,11 +358,13 @@ static void put_train(FILE *f, const struct look *l, const struct choice *c)
 static void put_config(FILE *f, const struct look *l, const struct choice *c, const char *columns)
 {
 	const struct gt_table_facts *t = &l->facts;
-	int numbers = 0;
+	int numbers = 0, dates = 0;
 	for (int k = 0; k < t->ncolumns; k++)
-		numbers += t->column[k].type == GT_COLUMN_CONTINUOUS;
+		numbers += t->column[k].type == GT_COLUMN_CONTINUOUS, dates += t->column[k].type == GT_COLUMN_DATE;
 	fprintf(f, "# Written by `gtrain init`. %lld rows, %d columns: %d of numbers, %d of categories", (long long)l->rows, t->ncolumns,
 	        numbers, t->ncodes);
+	if (dates)
+		fprintf(f, ", %d of dates", dates);
 	if (t->ntexts)
 		fprintf(f, ", %d of texts", t->ntexts);
 	fprintf(f, "; ");

@@ -298,7 +298,7 @@ gives cells_skip_warn 0 err "2 cells, the first is $PWD/cells.csv:9: column \"st
 	check mixed.cfg "${cells[@]}" -s "$columns" -s data.on_error=skip
 gives cells_inferred 65 err 'cells.csv:9: column "stars": expected a number, as in 477 of the 480 values of the column, got "#REF!"; also in' \
 	run mixed.cfg -q "${cells[@]}"
-gives cells_init 0 out 'on_error = "skip"; # 3 cells are no numbers in columns of numbers and count as missing' init cells.csv --target taste
+gives cells_init 0 out 'on_error = "skip"; # 3 cells do not fit their columns and count as missing' init cells.csv --target taste
 gives cells_init_warns 0 err "cells.csv:9: column \"stars\": expected a number, got \"#REF!\"; the cell counts as missing" \
 	init cells.csv --target taste
 gives skip_mse 0 out 'valid loss' run init_train_stars.cfg -q -s train.epochs=1 -s "data.train=[\"$PWD/holed.csv\"]" -s data.on_error=skip

@@ -118,7 +118,7 @@ says inch class 65 'inch.csv:30: expected a quote only around a whole field'
 sed '1s/.*/№,größe,β,слово,κλάση/' plain.csv >unicode.csv
 good unicode κλάση 'name = "größe"'
 sed '1s/a,b/a,a/' plain.csv >twice.csv
-says twice class 78 'because the first line has a number, a long text or a text twice, so that it is no header'
+says twice class 78 'because the first line has a number, a date, a long text or a text twice, so that it is no header'
 sed '1s/a,b/a,/' plain.csv >unnamed.csv
 good unnamed class 'name = "c3"'
 sed '1s/a,b/a "quoted\\" name,$(b)/; 1s/,a "/,"a ""/; 1s/quoted\\" name/quoted\\"" name"/' plain.csv >hard_names.csv
@@ -183,7 +183,15 @@ says identifiers class 65 '("name" is ignored: words that are all different)'
 awk -F, 'BEGIN { OFS = "," } { print (NR > 1 ? sprintf("%05d", NR) : "zip"), $0 }' plain.csv >codes.csv
 good codes class
 awk -F, 'BEGIN { OFS = "," } { print $0, (NR > 1 ? "18." sprintf("%02d", NR % 12 + 1) ".2023" : "day") }' plain.csv >dates.csv
-good dates class
+good dates class 'type = "date"; order = "dmy"'
+sed 's/18\./18-/; s/\.2023/-2023/' dates.csv >dashes.csv
+good dashes class 'type = "date"; order = "dmy"'
+sed 's/18\.\([0-9]*\)\.2023/04\/\1\/2023/' dates.csv >either_date.csv
+good either_date class 'column "day" is ignored: dates whose day and month cannot be told apart'
+sed '30s/18\.[0-9]*\.2023/soon/; 40s/18\.[0-9]*\.2023//' dates.csv >odd_date.csv
+good odd_date class 'expected a date such as 18.05.2023 or 18/05/2023, got "soon"; the cell counts as missing'
+tail -n +2 dates.csv | cut -d, -f4- >bare_dates.csv
+good bare_dates c2 'header = "no"'
 awk -F, 'BEGIN { OFS = "," } { for (i = 1; i < 300; i++) printf "%s,", (NR > 1 ? (NR * i) % 97 / 7 : "w" i); print $5 }' plain.csv >wide.csv
 good wide class
 awk -F, 'BEGIN { OFS = "," } { print $0, (NR > 1 ? "\"some words of a text, which is long enough number " NR "\"" : "text") }' plain.csv >prose.csv

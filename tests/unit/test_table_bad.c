@@ -114,8 +114,8 @@ TEST(bad_commas)
 	                                                "in 1 of the 2 values of the column, got \"0,5\"; write data.decimal = \",\" if the table has");
 	refused("x;y\n-1.234,5;a\n3;b\n", &plain, GT_EDATA, "t.csv:2: column \"x\": expected a number with a decimal point");
 	refused("x,y\n\"1,234,567\",a\n3,b\n", &plain, GT_EDATA, "t.csv:2: column \"x\": expected a number with a decimal point");
-	refused("x;y\n1;1,5\n2;2,5\n", &plain, GT_EDATA, "t.csv:2: column \"y\": expected a number with a decimal point and without commas, as in 0 of the 2 "
-	        "values of the column, got \"1,5\"; also in line 3 (\"2,5\")");
+	refused("x;y\n1;1,5\n2;2,5\n", &plain, GT_EDATA, "t.csv:2: column \"y\": expected a number with a decimal point and without commas, as "
+	        "in 0 of the 2 values of the column, got \"1,5\"; also in line 3 (\"2,5\")");
 	refused("0,5;1,5\n1;2\n", &(struct gt_table_spec){.target = (const char *const[]){"c2"}, .ntarget = 1}, GT_EDATA,
 	        "t.csv:1: column \"c1\": expected a number with a decimal point");
 	struct gt_table_spec s = plain;
@@ -163,7 +163,8 @@ TEST(odd_cells)
 			refused(numbers_but(buf, 20, at, &odd[i], 1), &plain, GT_EDATA,
 			        "column \"x\": expected a number, as in 20 of the 21 values of the column, got \"");
 	refused(numbers_but(buf, 396, 50, odd, 4), &plain, GT_EDATA,
-	        "t.csv:52: column \"x\": expected a number, as in 396 of the 400 values of the column, got \"#REF!\"; also in line 53 (\"n/a\"), "
+	        "t.csv:52: column \"x\": expected a number, as in 396 of the 400 values of the column, got \"#REF!\"; also in line 53 "
+	        "(\"n/a\"), "
 	        "line 54 (\"--\") and 1 more; correct it, add the word to data.na if it stands for a missing value, write "
 	        "data.on_error = \"skip\" to take such cells as missing, or give");
 	/* more than one in a hundred, or one beside fewer than 20: words */
@@ -204,7 +205,8 @@ TEST(skipped_rows_are_grouped)
 	CHECK_OK(gt_skipped_open(&s.skipped, &e), e);
 	CHECK_OK(read_text("x,y\n1,\n2,a\n3,\n4\n5,b\n6,\n", &s, &t), e);
 	CHECK(gt_skipped_report(s.skipped, add_text, count_text, &got) == 4 && got.each == 4 && got.n == 2);
-	CHECK_MSG(strstr(got.text, "3 rows, the first is ") && strstr(got.text, "t.csv:2: column \"y\": the target is missing\n"), "%s", got.text);
+	CHECK_MSG(strstr(got.text, "3 rows, the first is ") &&
+	          strstr(got.text, "t.csv:2: column \"y\": the target is missing\n"), "%s", got.text);
 	CHECK_MSG(strstr(got.text, "t.csv:5: expected 2 fields, as in line 1, got 1\n"), "%s", got.text);
 	gt_table_free(&t);
 	gt_skipped_close(s.skipped);

@@ -24,8 +24,8 @@ void gt_skipped_drop(struct gt_skipped *l, int set);
 /* Calls fn with each sample that was added since the last call. Returns the number of samples in the list. */
 int64_t gt_skipped_new(struct gt_skipped *l, void (*fn)(void *user, int set, int64_t i, const char *why), void *user);
 
-/* Calls fn with each sample that was added since the last call, but once for rows or cells of one kind: "600 rows, the first is mm.csv:6: …".
- * each, if it is not NULL, is called with every sample besides. Returns the number of samples in the list. */
+/* Calls fn with each sample that was added since the last call, but once for rows or cells of one kind: "600 rows, the first is mm.csv:6:
+ * …". each, if it is not NULL, is called with every sample besides. Returns the number of samples in the list. */
 int64_t gt_skipped_report(struct gt_skipped *l, void (*fn)(void *user, const char *text), void (*each)(void *user, const char *why),
                           void *user);
 

@@ -80,6 +80,18 @@ static void put_quoted(FILE *f, const char *s)
 	fputc('"', f);
 }
 
+/* Writes a date whose order is clear. */
+static void put_date(struct made_up *m, enum gt_date_order order)
+{
+	int year = 2000 + draw(m, 24), month = 1 + draw(m, 12), day = 13 + draw(m, 16);
+	if (order == GT_DATE_DMY)
+		fprintf(m->f, "%02d.%02d.%d", day, month, year);
+	else if (order == GT_DATE_MDY)
+		fprintf(m->f, "%02d/%02d/%d", month, day, year);
+	else
+		fprintf(m->f, "%d-%02d-%02d", year, month, day);
+}
+
 /* Writes the value of a column, or its name if row is negative. */
 static void put_field(struct made_up *m, const struct gt_table_spec *s, const char *name, enum gt_stand_in_target target, int64_t classes,
                       int64_t row)
@@ -93,6 +105,8 @@ static void put_field(struct made_up *m, const struct gt_table_spec *s, const ch
 		fprintf(m->f, "%d", draw(m, 2));
 	else if (type == GT_COLUMN_CATEGORICAL)
 		put_word(m->f, (int)(row % CATEGORIES));
+	else if (type == GT_COLUMN_DATE)
+		put_date(m, gt_table_given_order(s, name));
 	else if (type == GT_COLUMN_TEXT)
 		put_text(m, LONGEST);
 	else

@@ -1,6 +1,7 @@
 #include "table/date.h"
 #include <ctype.h>
 #include <math.h>
+#include <string.h>
 #include <strings.h>
 
 const char *const gt_date_order_names[] = {"auto", "ymd", "dmy", "mdy"};
@@ -75,10 +76,17 @@ struct fields {
 	double time;
 };
 
+/* The text need not end with a NUL. */
 static bool read_fields(const char *text, size_t len, struct fields *f)
 {
-	const char *p = text, *end = text + len;
+	enum { SHORTEST = 8, LONGEST = 63 };
+	char copy[LONGEST + 1];
+	const char *p = copy, *end = copy + len;
 	int n[3];
+	if (len < SHORTEST || len > LONGEST)
+		return false;
+	memcpy(copy, text, len);
+	copy[len] = 0;
 	for (int i = 0; i < 3; i++) {
 		n[i] = digits(&p, 4, &f->v[i]);
 		if (i == 0)
@@ -111,7 +119,7 @@ unsigned gt_date_orders(const char *text, size_t len)
 	struct fields f;
 	unsigned found = 0;
 	double ignored;
-	if (len < 8 || !read_fields(text, len, &f))
+	if (!read_fields(text, len, &f))
 		return 0;
 	for (int order = GT_DATE_YMD; order < GT_DATE_ORDERS; order++)
 		found |= make(&f, (enum gt_date_order)order, &ignored) ? 1u << order : 0;
@@ -121,7 +129,7 @@ unsigned gt_date_orders(const char *text, size_t len)
 bool gt_date_parse(const char *text, size_t len, enum gt_date_order order, double *out)
 {
 	struct fields f;
-	return len >= 8 && read_fields(text, len, &f) && make(&f, order, out);
+	return read_fields(text, len, &f) && make(&f, order, out);
 }
 
 void gt_date_parts(double seconds, double out[GT_DATE_PARTS])

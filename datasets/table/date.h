@@ -4,8 +4,8 @@
  *     18.05.2023   18/05/2023   18-05-2023           day, month, year
  *                  05/18/2023   05-18-2023           month, day, year
  *
- * A time may follow after a space or a T: 12:30, 12:30:59.25, with AM or PM, and with Z or an offset from UTC such as +02:00, which is taken
- * off. */
+ * A time may follow after a space or a T: 12:30, 12:30:59.25, with AM or PM, and with Z or an offset from UTC such as +02:00, which is
+ * taken off. */
 #ifndef GT_DATASETS_TABLE_DATE_H
 #define GT_DATASETS_TABLE_DATE_H
 
@@ -25,8 +25,9 @@ bool gt_date_parse(const char *text, size_t len, enum gt_date_order order, doubl
 
 #define GT_DATE_PARTS 9
 extern const char *const gt_date_part_names[GT_DATE_PARTS];
-/* Sets the parts of a date, given in seconds from 1970: year, month (1 ... 12), day of the month (1 ... 31), day of the week (0: Monday), day of
- * the year (1 ... 366), whether it is the first and the last day of its month, days since 1970 with their fraction, and the share of the day. */
+/* Sets the parts of a date, given in seconds from 1970: year, month (1 ... 12), day of the month (1 ... 31), day of the week (0: Monday),
+ * day of the year (1 ... 366), whether it is the first and the last day of its month, days since 1970 with their fraction, and the share of
+ * the day. */
 void gt_date_parts(double seconds, double out[GT_DATE_PARTS]);
 
 #endif

@@ -1,8 +1,5 @@
 #include "table/encoding.h"
 #include "base/arena.h"
-#include "base/json.h"
-#include "format.h"
-#include "gzfile.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,6 +8,11 @@
 static const uint16_t windows[32] = {0x20ac, 0,      0x201a, 0x0192, 0x201e, 0x2026, 0x2020, 0x2021, 0x02c6, 0x2030, 0x0160,
                                      0x2039, 0x0152, 0,      0x017d, 0,      0,      0x2018, 0x2019, 0x201c, 0x201d, 0x2022,
                                      0x2013, 0x2014, 0x02dc, 0x2122, 0x0161, 0x203a, 0x0153, 0,      0x017e, 0x0178};
+
+bool gt_encoding_has_windows(uint8_t byte)
+{
+	return byte < 0x80 || byte >= 0xa0 || windows[byte - 0x80];
+}
 
 bool gt_encoding_is_utf16(const void *text, size_t n)
 {
@@ -99,31 +101,5 @@ enum gt_code gt_encoding_convert(enum gt_encoding from, const void *text, size_t
 	*len = (size_t)(at - *out);
 	char *fit = realloc(*out, *len + pad + 1);
 	*out = fit ? fit : *out;
-	return GT_OK;
-}
-
-enum gt_code gt_encoding_guess(const char *path, enum gt_encoding *out, struct gt_err *err)
-{
-	struct gt_gzfile f;
-	uint8_t *text;
-	uint64_t n;
-	bool wrong = false, wide = false, windows_too = true;
-	*out = GT_UTF_8;
-	GT_TRY(gt_gzfile_open(path, GT_DEFAULT_MAX_BYTES, &f, err));
-	enum gt_code code = gt_gzfile_load(&f, &text, &n, err);
-	gt_gzfile_close(&f);
-	if (code != GT_OK)
-		return code;
-	for (uint64_t i = 0, step = 1; i < n && !gt_encoding_is_utf16(text, n); i += step) {
-		int k = gt_utf8_length(text + i, n - i < 4 ? (size_t)(n - i) : 4);
-		bool high = text[i] >= 0x80;
-		wrong |= high && !k;
-		wide |= high && k > 1;
-		windows_too = windows_too && !(high && !k && text[i] < 0xa0 && !windows[text[i] - 0x80]);
-		step = k > 0 ? (uint64_t)k : 1;
-	}
-	free(text);
-	if (wrong && !wide && windows_too)
-		*out = GT_WINDOWS_1252;
 	return GT_OK;
 }

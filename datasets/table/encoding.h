@@ -23,7 +23,6 @@ bool gt_encoding_is_utf16(const void *text, size_t n); /* it begins with a byte 
 enum gt_code gt_encoding_convert(enum gt_encoding from, const void *text, size_t n, size_t pad, const char *path, char **out, size_t *len,
                                  struct gt_err *err);
 
-/* For `gtrain init`: sets *out to GT_WINDOWS_1252 if a file is no UTF-8 but can be this; it has then no characters of UTF-8 beyond ASCII. */
-enum gt_code gt_encoding_guess(const char *path, enum gt_encoding *out, struct gt_err *err);
+bool gt_encoding_has_windows(uint8_t byte); /* Windows-1252 has a character for it */
 
 #endif

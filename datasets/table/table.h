@@ -38,7 +38,7 @@ struct gt_table_column {
 	int32_t *code;         /* [n] for GT_STORE_WORDS: index in words, or GT_CODE_MISSING or GT_CODE_OTHER */
 	struct gt_words words; /* UTF-8 */
 	struct gt_texts text;  /* [n] for GT_STORE_TEXT: UTF-8; a missing value is empty */
-	unsigned orders;       /* of words and texts that are dates: the orders in which all of them can be read, 1 << enum gt_date_order; else 0 */
+	unsigned orders;       /* of words and texts that are dates: in which all can be read, 1 << enum gt_date_order each; else 0 */
 };
 
 /* The line at which a row begins in its file. Until the next entry, each row begins one line after the row before. */
@@ -68,9 +68,9 @@ enum gt_code gt_table_read(const char *const *path, int nfiles, const struct gt_
                            struct gt_err *err);
 
 /* Reads files for facts that were learned: column k of *out is facts->column[k]. Ignored columns, other columns and, unless `targets` is
- * set, target columns need not be there. Of the spec only delimiter, notation, na and max_bytes are used. Files without a header have either all
- * columns of the training data, or all but the targets. GT_EDATA: the sentence names missing columns, or the class of a target that was
- * not learned. */
+ * set, target columns need not be there. Of the spec only delimiter, notation, na and max_bytes are used. Files without a header have
+ * either all columns of the training data, or all but the targets. GT_EDATA: the sentence names missing columns, or the class of a target
+ * that was not learned. */
 enum gt_code gt_table_read_as(const char *const *path, int nfiles, const struct gt_table_spec *spec, const struct gt_table_facts *facts,
                               bool targets, struct gt_data_table *out, struct gt_err *err);
 void gt_table_free(struct gt_data_table *t);

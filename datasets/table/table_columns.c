@@ -103,7 +103,8 @@ static enum gt_code check_name(const struct gt_table_reader *r, const char *key,
 	bool taken_for_data = !r->table->header && r->spec->header == GT_HEADER_AUTO;
 	return gt_fail(err, GT_ECONFIG, "%s: expected a column of %.300s, got \"%s\"; its columns are %s%s", key, gt_csv_path(r->csv),
 	               gt_cell_shown(name, shown), list,
-	               taken_for_data ? ", because the first line has a number, a date, a long text or a text twice, so that it is no header" : "");
+	               taken_for_data ? ", because the first line has a number, a date, a long text or a text twice, so that it is no header"
+	                              : "");
 }
 
 static enum gt_code check_names(const struct gt_table_reader *r, struct gt_err *err)

@@ -93,8 +93,8 @@ static enum gt_code check_column(const struct gt_table_facts *f, int k, const ch
 		               gt_cell_shown(c->name, shown));
 	for (int i = 0; i < GT_DATE_PARTS && c->type == GT_COLUMN_DATE; i++)
 		if (!(isfinite(c->part[i].mean) && isfinite(c->part[i].median) && isfinite(c->part[i].std) && c->part[i].std >= 0))
-			return gt_fail(err, GT_EDATA, "%.400s: column \"%s\": expected a mean, a median and a standard deviation of the part \"%s\"", where,
-			               gt_cell_shown(c->name, shown), gt_date_part_names[i]);
+			return gt_fail(err, GT_EDATA, "%.400s: column \"%s\": expected a mean, a median and a standard deviation of the part \"%s\"",
+			               where, gt_cell_shown(c->name, shown), gt_date_part_names[i]);
 	if (classes && c->words.n < 2)
 		return gt_fail(err, GT_EDATA, "%.400s: expected at least two classes in the target column \"%s\", got %d", where,
 		               gt_cell_shown(c->name, shown), (int)c->words.n);
@@ -112,7 +112,7 @@ static enum gt_code no_inputs(const struct gt_table_facts *f, const char *where,
 		const struct gt_table_fact *c = &f->column[k];
 		if (c->type == GT_COLUMN_IGNORE && c->why && !c->given)
 			snprintf(ignored, sizeof ignored, " (\"%s\" is ignored: %s)%s", gt_cell_shown(c->name, shown), c->why,
-			         !strncmp(c->why, "words that are all different", 28) ? "; if it lists files of images, write data.format = \"list\"" : "");
+			         !strncmp(c->why, "words that are all", 18) ? "; if it lists files of images, write data.format = \"list\"" : "");
 	}
 	return gt_fail(err, GT_EDATA, "%.400s: expected at least one column that the model can learn from, got none%s", where, ignored);
 }

@@ -1,6 +1,9 @@
 #include "table/table_guess.h"
 #include "base/arena.h"
+#include "base/json.h"
 #include "csv.h"
+#include "format.h"
+#include "gzfile.h"
 #include "table/table_odd.h"
 #include <stdlib.h>
 #include <string.h>
@@ -76,5 +79,31 @@ enum gt_code gt_table_guess_notation(const char *path, const struct gt_table_spe
 	if (*ambiguous)
 		best = delimiter == ',' ? COMMA_THOUSANDS : COMMA;
 	*out = notations[best];
+	return GT_OK;
+}
+
+enum gt_code gt_table_guess_encoding(const char *path, enum gt_encoding *out, struct gt_err *err)
+{
+	struct gt_gzfile f;
+	uint8_t *text;
+	uint64_t n;
+	bool wrong = false, wide = false, windows_too = true;
+	*out = GT_UTF_8;
+	GT_TRY(gt_gzfile_open(path, GT_DEFAULT_MAX_BYTES, &f, err));
+	enum gt_code code = gt_gzfile_load(&f, &text, &n, err);
+	gt_gzfile_close(&f);
+	if (code != GT_OK)
+		return code;
+	for (uint64_t i = 0, step = 1; i < n && !gt_encoding_is_utf16(text, n); i += step) {
+		int k = gt_utf8_length(text + i, n - i < 4 ? (size_t)(n - i) : 4);
+		bool high = text[i] >= 0x80;
+		wrong |= high && !k;
+		wide |= high && k > 1;
+		windows_too = windows_too && gt_encoding_has_windows(text[i]);
+		step = k > 0 ? (uint64_t)k : 1;
+	}
+	free(text);
+	if (wrong && !wide && windows_too)
+		*out = GT_WINDOWS_1252;
 	return GT_OK;
 }

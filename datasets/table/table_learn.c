@@ -233,7 +233,7 @@ static enum gt_code learn_dates(struct lesson *l, int k, const struct gt_table_s
 	if (!s->present)
 		return fail_column(l, k, -1, "expected dates, got no value in the training split; give it the type \"ignore\"", err);
 	if (f->order == GT_DATE_AUTO)
-		return fail_column(l, k, -1, "expected dates whose day and month can be told apart; write order = \"dmy\" or order = \"mdy\" beside "
+		return fail_column(l, k, -1, "expected dates whose day and month can be told apart; write order = \"dmy\" or \"mdy\" beside "
 		                             "its type in data.columns", err);
 	for (int p = 0; p < GT_DATE_PARTS; p++) {
 		for (int64_t i = 0; i < l->n; i++) {

@@ -15,27 +15,28 @@ static uint64_t hash_number(double v, uint64_t seed)
 }
 
 /* Returns the hash of a cell. The text need not end with a NUL. */
-static uint64_t hash_text(const char *text, size_t n, uint64_t seed)
+static uint64_t hash_text(const struct gt_notation *notation, const char *text, size_t n, uint64_t seed)
 {
 	char copy[NUMBER_MAX + 1];
 	double v;
 	if (n && n <= NUMBER_MAX) {
 		memcpy(copy, text, n);
 		copy[n] = 0;
-		enum gt_cell kind = gt_cell_number(copy, n, &v);
+		enum gt_cell kind = gt_cell_parse(notation, copy, n, &v);
 		if (kind == GT_CELL_NUMBER || kind == GT_CELL_CODE)
 			return hash_number(v, seed);
 	}
 	return gt_mark_hash(text, n, seed);
 }
 
-static enum gt_code add_words(const struct gt_table_column *c, int64_t n, uint64_t seed, uint64_t *out, struct gt_err *err)
+static enum gt_code add_words(const struct gt_data_table *t, const struct gt_table_column *c, int64_t n, uint64_t seed, uint64_t *out,
+                              struct gt_err *err)
 {
 	uint64_t *word = malloc(((size_t)c->words.n + 1) * sizeof *word);
 	if (!word)
 		return gt_fail_memory(err, ((size_t)c->words.n + 1) * sizeof *word);
 	for (int32_t i = 0; i < c->words.n; i++)
-		word[i] = hash_text(gt_words_text(&c->words, i), gt_words_len(&c->words, i), seed);
+		word[i] = hash_text(&t->notation, gt_words_text(&c->words, i), gt_words_len(&c->words, i), seed);
 	for (int64_t i = 0; i < n; i++)
 		out[i] += c->code[i] >= 0 ? word[c->code[i]] : c->code[i] == GT_CODE_OTHER ? seed + 2 : 0;
 	free(word);
@@ -52,13 +53,13 @@ enum gt_code gt_table_marks(const struct gt_data_table *t, const struct gt_table
 		if (c->store == GT_STORE_SKIP || k >= facts->ncolumns || facts->column[k].type == GT_COLUMN_IGNORE)
 			continue;
 		if (c->store == GT_STORE_WORDS)
-			GT_TRY(add_words(c, t->n, seed, out, err));
+			GT_TRY(add_words(t, c, t->n, seed, out, err));
 		for (int64_t i = 0; i < t->n && c->store == GT_STORE_NUMBERS; i++)
 			out[i] += isnan(c->number[i]) ? 0 : hash_number(c->number[i], seed);
 		for (int64_t i = 0; i < t->n && c->store == GT_STORE_TEXT; i++) {
 			size_t n;
 			const char *text = gt_texts_get(&c->text, i, &n);
-			out[i] += n ? hash_text(text, n, seed) : 0;
+			out[i] += n ? hash_text(&t->notation, text, n, seed) : 0;
 		}
 	}
 	for (int64_t i = 0; i < t->n; i++)

@@ -1,6 +1,7 @@
 #include "table/table_odd.h"
 #include "base/arena.h"
 #include "skipped.h"
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,6 +62,39 @@ static enum gt_code find_dates(struct gt_table_reader *r, int k, struct gt_err *
 	return GT_OK;
 }
 
+/* Numbers of a column, as long as few differ. */
+struct few {
+	int n;
+	bool whole;
+	double v[GT_TABLE_FEW + 1];
+};
+
+static void add_few(struct few *f, double v)
+{
+	f->whole &= gt_cell_is_whole(v);
+	for (int i = 0; i < f->n; i++)
+		if (f->v[i] == v)
+			return;
+	if (f->n <= GT_TABLE_FEW)
+		f->v[f->n++] = v;
+}
+
+/* Returns whether the numbers of a column are few different whole ones, which are categories, so that other cells are further categories.
+ * */
+static bool few_numbers(const struct gt_table_reader *r, int k)
+{
+	const struct gt_table_column *c = &r->table->column[k];
+	struct few few = {.whole = true};
+	double v;
+	for (int64_t i = 0; i < r->table->n && c->store == GT_STORE_NUMBERS && few.whole && few.n <= GT_TABLE_FEW; i++)
+		if (!isnan(c->number[i]))
+			add_few(&few, c->number[i]);
+	for (int32_t i = 0; i < c->words.n && c->store == GT_STORE_WORDS && few.whole && few.n <= GT_TABLE_FEW; i++)
+		if (gt_cell_parse(&r->spec->notation, gt_words_text(&c->words, i), gt_words_len(&c->words, i), &v) == GT_CELL_NUMBER)
+			add_few(&few, v);
+	return few.whole && few.n <= GT_TABLE_FEW;
+}
+
 /* Counts the cells of a column that became one of words at its first value, unless one is a code such as 007. */
 static enum gt_code count_words(const struct gt_table_reader *r, int k, struct gt_err *err)
 {
@@ -110,10 +144,15 @@ enum gt_code gt_table_settle_column(struct gt_table_reader *r, int k, struct gt_
 	if (!how->words && !how->like)
 		return GT_OK;
 	bool numbers = !how->words || gt_table_few_odd(how->numbers + how->like, how->words);
+	bool tolerant = numbers && gt_table_few_odd(how->numbers, how->words + how->like);
+	if (tolerant && few_numbers(r, k)) {
+		numbers = how->target; /* a class of its own would hide a wrong cell */
+		tolerant = false;
+	}
 	if (!numbers && c->store == GT_STORE_WORDS)
 		return GT_OK;
 	how->odd = numbers;
-	how->tolerant = numbers && gt_table_few_odd(how->numbers, how->words + how->like);
+	how->tolerant = tolerant;
 	c->store = GT_STORE_SKIP;
 	how->store = numbers ? GT_STORE_NUMBERS : GT_STORE_WORDS;
 	r->again = true;
@@ -146,21 +185,23 @@ static const char *remedy(const struct gt_table_reader *r, int k, const char *te
 		return "; the training data has numbers in this notation";
 	if (other && !n->thousands && n->decimal != ',' && (!how->odd || !how->tolerant))
 		return how->target ? "; write data.decimal = \",\" if the table has decimal commas, or data.thousands = \",\""
-		                   : "; write data.decimal = \",\" if the table has decimal commas, or data.thousands = \",\", or give the column the "
-		                     "type \"categorical\" or \"ignore\" in data.columns";
+		                   : "; write data.decimal = \",\" if the table has decimal commas, or data.thousands = \",\", or give the "
+		                     "column the type \"categorical\" or \"ignore\" in data.columns";
 	if (other && (!how->odd || !how->tolerant))
 		return how->target ? "; write data.decimal and data.thousands if the table has another notation"
 		                   : "; write data.decimal and data.thousands if the table has another notation, or give the column the type "
 		                     "\"categorical\" or \"ignore\" in data.columns";
 	if (r->facts)
 		return word ? "; add the word to data.na if it stands for a missing value" : "";
+	if (how->odd && how->target && !how->tolerant)
+		return "; correct it, or add the word to data.na if it stands for a missing value";
 	if (!how->odd || how->target)
 		return word ? "; correct it, add the word to data.na if it stands for a missing value, or write data.on_error = \"skip\""
 		            : "; correct it, or write data.on_error = \"skip\"";
 	if (!how->tolerant)
 		return "; correct them, or give the column the type \"categorical\" or \"ignore\" in data.columns";
-	return word ? "; correct it, add the word to data.na if it stands for a missing value, write data.on_error = \"skip\" to take such cells "
-	              "as missing, or give the column the type \"categorical\" or \"ignore\" in data.columns"
+	return word ? "; correct it, add the word to data.na if it stands for a missing value, write data.on_error = \"skip\" to take such "
+	              "cells as missing, or give the column the type \"categorical\" or \"ignore\" in data.columns"
 	            : "; correct it, write data.on_error = \"skip\" to take such cells as missing, or give the column the type \"categorical\" "
 	              "or \"ignore\" in data.columns";
 }

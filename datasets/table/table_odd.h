@@ -1,9 +1,11 @@
-/* Inside the reader of tables: cells that are no numbers in a column that is otherwise of numbers, such as "#REF!", or no dates among dates.
+/* Inside the reader of tables: cells that are no numbers in a column that is otherwise of numbers, such as "#REF!", or no dates among
+ * dates.
  *
  * The first pass over the files counts the cells of a column whose type is not given, and at its end the column is decided on:
  *     words among its values                      read as    the other cells
  *     few (gt_table_few_odd)                      numbers    are an error that lists the first ones, or missing if bad rows are skipped
- *     more                                        words
+ *     more, or beside few different whole         words
+ *       numbers, which are categories
  *     all but few dates                           texts      as for numbers
  *     none, but numbers with commas, numbers      numbers    the same if they are few; an error if they are more
  *       out of range or infinite ones
@@ -24,8 +26,8 @@ enum gt_code gt_table_settle_column(struct gt_table_reader *r, int k, struct gt_
 /* Returns what is expected in place of a text of len bytes that gt_cell_parse has classified as no number. */
 const char *gt_table_no_number(const struct gt_notation *n, const char *text, size_t len, enum gt_cell cell);
 
-/* Takes a cell that does not fit its column, as missing or as an error. GT_OK: the caller stores a missing value. GT_EDATA: bad rows are not
- * skipped, and the type was given; or bad rows are skipped, and the column is a target. */
+/* Takes a cell that does not fit its column, as missing or as an error. GT_OK: the caller stores a missing value. GT_EDATA: bad rows are
+ * not skipped, and the type was given; or bad rows are skipped, and the column is a target. */
 enum gt_code gt_table_odd_cell(struct gt_table_reader *r, int k, const char *text, const char *why, struct gt_err *err);
 
 /* Adds a row or a cell, `noun`, to the list of what was left out. why: begins with file and line. */

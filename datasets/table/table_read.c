@@ -117,8 +117,8 @@ static enum gt_code add_word(struct gt_table_reader *r, int k, const char *text,
 	return r->word_bytes > limit_of(r) ? too_large(r, err) : GT_OK;
 }
 
-/* A column whose type is not given has a word or a code such as 007. Without a value before, it becomes one of words here; else the files are
- * read again. */
+/* A column whose type is not given has a word or a code such as 007. Without a value before, it becomes one of words here; else the files
+ * are read again. */
 static enum gt_code turn_to_words(struct gt_table_reader *r, int k, struct gt_err *err)
 {
 	struct gt_table_column *c = &r->table->column[k];

@@ -29,8 +29,8 @@ enum gt_column_type {
 extern const char *const gt_column_type_names[GT_COLUMN_TYPE_COUNT];
 
 enum gt_table_header {
-	GT_HEADER_AUTO, /* the first record is a header if none of its fields is a number, a date or of more than 255 bytes, and those that are not
-	                   empty differ */
+	GT_HEADER_AUTO, /* the first record is a header if none of its fields is a number, a date or of more than 255 bytes, and those that
+	                   are not empty differ */
 	GT_HEADER_YES,
 	GT_HEADER_NO,   /* the names are those of `column` in its order, if it has one for each field, or c1, c2, … */
 };

@@ -204,16 +204,16 @@ const struct gt_row gt_rows[] = {
     {"data.delimiter", GT_T_STRING, AT(data.delimiter), "\"\"", CSV,
      .help = "character between fields; \"\": the one of , ; tab and | that is most frequent in the first line, without decimal commas"},
     {"data.encoding", GT_T_ENUM, AT(data.encoding), "\"utf-8\"", .values = GT_ENCODING_WORDS, CSV,
-     .help = "how the files write characters; windows-1252: as spreadsheets on Windows save CSV files in western languages; files that begin "
-             "with the byte order mark of UTF-16 are read as such in any case"},
+     .help = "how the files write characters; windows-1252: as spreadsheets on Windows save CSV files in western languages; files that "
+             "begin with the byte order mark of UTF-16 are read as such in any case"},
     {"data.decimal", GT_T_STRING, AT(data.decimal), "\".\"", CSV,
      .help = "character before the fraction of a number: \".\" or \",\", as spreadsheets write in much of Europe"},
     {"data.thousands", GT_T_STRING, AT(data.thousands), "\"\"", CSV,
      .help = "character between groups of three digits, as in 1,234,567: \",\", \".\", \" \" or \"'\"; a number may be written without it "
              "too; \"\": none"},
     {"data.header", GT_T_ENUM, AT(data.header), "\"auto\"", .values = "auto|yes|no", CSV,
-     .help = "whether the first line has the names of the columns; auto: if none of its fields is a number, a date or of more than 255 bytes, "
-             "and they differ; columns without a name are c1, c2 and so on"},
+     .help = "whether the first line has the names of the columns; auto: if none of its fields is a number, a date or of more than 255 "
+             "bytes, and they differ; columns without a name are c1, c2 and so on"},
     {"data.batch", GT_T_INT, AT(data.batch), "0", 0, 1 << 24,
      .help = "number of samples in one optimizer step, over all ranks; either this or batch_per_rank is required"},
     {"data.batch_per_rank", GT_T_INT, AT(data.batch_per_rank), "0", 0, 1 << 24,
@@ -505,10 +505,11 @@ const struct gt_row gt_rows_augment[] = {
 const struct gt_row gt_rows_column[] = {
     {"name", GT_T_STRING, COLUMN(name), NULL, .flags = GT_R_REQUIRED, .help = "name of the column"},
     {"type", GT_T_ENUM, COLUMN(type), "\"auto\"", .values = GT_COLUMN_TYPE_WORDS,
-     .help = "continuous: a number, normalised; categorical: one of several words or whole numbers; date: a date, with or without a time, such "
-             "as 2023-05-18, 18.05.2023 or 05/18/2023 1:30 PM, which becomes nine numbers, each normalised: year, month, day, day of the week, "
-             "day of the year, whether it is the first and the last day of its month, days since 1970, and the time of the day; text: a text, whose tokens follow from "
-             "data.tokenizer and the keys after it; ignore: not used; target: as in data.target; auto: inferred"},
+     .help = "continuous: a number, normalised; categorical: one of several words or whole numbers; date: a date, with or without a time, "
+             "such as 2023-05-18, 18.05.2023 or 05/18/2023 1:30 PM, which becomes nine numbers, each normalised: year, month, day, day of "
+             "the week, day of the year, whether it is the first and the last day of its month, days since 1970, and the time of the "
+             "day; text: a text, whose tokens follow from data.tokenizer and the keys after it; ignore: not used; target: as in "
+             "data.target; auto: inferred"},
     {"order", GT_T_ENUM, COLUMN(order), "\"auto\"", .values = GT_DATE_ORDER_WORDS,
      .help = "order of day (d), month (m) and year (y) in a date; auto: the one in which all dates of the column can be read"},
     {NULL},

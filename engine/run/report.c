@@ -193,9 +193,10 @@ static enum gt_code columns(struct gt_report *r, const struct gt_session *s, str
 	for (int i = 0; i < l->table.ncolumns; i++) {
 		const struct gt_table_fact *f = &l->table.column[i];
 		bool numbers = f->type == GT_COLUMN_CONTINUOUS || (f->type == GT_COLUMN_TARGET && l->table.task == GT_TASK_NUMBERS);
+		bool words = !numbers && (f->type == GT_COLUMN_CATEGORICAL || f->type == GT_COLUMN_TARGET);
 		struct gt_check_column *c = &r->columns[r->ncolumns++];
 		*c = (struct gt_check_column){.type = gt_column_type_names[f->type], .why = f->why, .missing = f->missing,
-		                              .different = numbers || f->type == GT_COLUMN_IGNORE || f->type == GT_COLUMN_DATE || f->type == GT_COLUMN_TEXT ? -1 : f->words.n,
+		                              .different = words ? f->words.n : -1,
 		                              .mean = numbers ? f->mean : NAN, .std = numbers ? f->std : NAN};
 		GT_NEW_STR(c->name, gt_arena_strdup(r->arena, f->name), err);
 		if (f->given && f->type == GT_COLUMN_TARGET)

@@ -155,6 +155,7 @@ static enum gt_code make_table(const struct gt_conf *c, const char *dir, int64_t
 	                         d->classes > 0 ? d->classes : 2, n, err));
 	GT_NEW_STR(shown->data, gt_arena_printf(a, "made-up rows of the %d columns", d->ncolumns), err);
 	GT_TRY(set_path(p, a, err, "data.train", path, true));
+	GT_TRY(set(p, a, err, "data.encoding", "utf-8"));
 	return d->test.n ? set_path(p, a, err, "data.test", path, true) : GT_OK;
 }
 

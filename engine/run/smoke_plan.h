@@ -15,7 +15,7 @@
 #define GT_SMOKE_SAVE 4   /* the resumed run starts after this step */
 #define GT_SMOKE_EPOCH 3  /* number of batches in an epoch */
 
-#define GT_SMOKE_SETS 28
+#define GT_SMOKE_SETS 29
 struct gt_smoke_plan {
 	int ranks;
 	const char *sets[GT_SMOKE_SETS]; /* changes of the config in the form of --set, for example "data.batch=16", in the arena */

@@ -180,7 +180,7 @@ static void warn(void *user, const char *text)
  * be read is an error. */
 static enum gt_code read_rows(struct look *l, struct gt_table_spec *spec, struct gt_err *err)
 {
-	GT_TRY(gt_encoding_guess(l->path, &spec->encoding, err));
+	GT_TRY(gt_table_guess_encoding(l->path, &spec->encoding, err));
 	l->encoding = spec->encoding;
 	if (l->encoding != GT_UTF_8 && l->init->warn)
 		l->init->warn(l->init->user, "the table is not UTF-8; it is read as Windows-1252 (encoding)");
@@ -202,10 +202,10 @@ static void warn_of_notation(const struct look *l)
 {
 	if (l->ambiguous && l->init->warn)
 		l->init->warn(l->init->user, l->notation.thousands
-		              ? "all commas in numbers are before three digits: they are taken for separators of thousands; write decimal = \",\" in "
-		                "place of thousands = \",\" if they are decimal commas"
-		              : "all commas in numbers are before three digits: they are taken for decimal commas; write thousands = \",\" in place of "
-		                "decimal = \",\" if they are separators of thousands");
+		              ? "all commas in numbers are before three digits: they are taken for separators of thousands; write "
+		                "decimal = \",\" in place of thousands = \",\" if they are decimal commas"
+		              : "all commas in numbers are before three digits: they are taken for decimal commas; write thousands = \",\" in "
+		                "place of decimal = \",\" if they are separators of thousands");
 }
 
 static void warn_of_dates(const struct look *l)
@@ -281,7 +281,8 @@ static void put_data(FILE *f, const struct look *l, const struct choice *c, cons
 		gt_string_write(f, l->target[i]);
 	}
 	fprintf(f, "];\n\t# The types of the columns, as they follow from the training rows; whole numbers are continuous if there are\n"
-	           "\t# fewer than %d rows for each value. Change a type here if it is wrong: continuous, categorical, date, text or\n\t# ignore.\n%s",
+	           "\t# fewer than %d rows for each value. Change a type here if it is wrong: continuous, categorical, date, text\n"
+	           "\t# or ignore.\n%s",
 	        ROWS_EACH, columns);
 	if (!l->table.header)
 		fprintf(f, "\theader = \"no\";\n");

@@ -269,7 +269,7 @@ gives all_missing 65 err 'column "review": expected texts, got no value in the t
 gives no_vocabulary 65 err 'expected a word that occurs at least 10000 times' run words.cfg -q -o x -s data.min_freq=10000
 gives wordpiece_vocab 78 err 'data.vocab: expected the vocab.txt of a model' check lstm.cfg -s data.tokenizer=wordpiece
 
-# ---- data.on_error = "skip": the same run as without the bad rows, and a warning for each kind -----------------------------------------------
+# ---- data.on_error = "skip": the same run as without the bad rows, and a warning for each kind ------------------------------------------
 awk 'NR == 5 { print "1.5,Ely,a fine \377 film,good" } NR == 10 { print "1.5,Ely,good" }
 	NR == 20 { print "1.5,El\377y,a fine film,dreadful"; print "1,El\377y,a dull film,bad" }
 	NR == 30 { print "1,Ely,a dull film," } 1' \
@@ -286,17 +286,18 @@ for what in ':5: column "review": expected UTF-8' ':11: expected 4 fields' ':34:
 	if grep -qF "warning: skipped $PWD/holed.csv$what" err; then pass "skip$what"; else fail "skip$what" "$(cat err)"; fi
 done
 # rows of one kind are one line, or with -v one line each besides
-gives skip_together 0 err "warning: skipped 2 rows, the first is $PWD/holed.csv:22: column \"city\": expected UTF-8" eval skips --split valid
+gives skip_together 0 err "warning: skipped 2 rows, the first is $PWD/holed.csv:22: column \"city\": expected UTF-8" \
+	eval skips --split valid
 gives skip_each 0 err "skipped $PWD/holed.csv:23: column \"city\": expected UTF-8" eval skips --split valid -v
 # a cell that is no number is missing, and its row stays
 sed '9s/^[^,]*/#REF!/; 40s/^[^,]*/1e999/; 60s/^[^,]*/-/' train.csv >cells.csv
 cells=(-s "data.train=[\"$PWD/cells.csv\"]")
 gives cells_stop 65 err 'cells.csv:9: column "stars": expected a number, got "#REF!"; correct it, add the word to' \
 	run mixed.cfg -q "${cells[@]}" -s "$columns"
-gives cells_skip 0 out '384 train, 96 valid, 120 test' check mixed.cfg "${cells[@]}" -s "$columns" -s data.on_error=skip
+divides cells_skip 480 mixed.cfg "${cells[@]}" -s "$columns" -s data.on_error=skip
 gives cells_skip_warn 0 err "2 cells, the first is $PWD/cells.csv:9: column \"stars\": expected a number, got \"#REF!\"; the cell counts" \
 	check mixed.cfg "${cells[@]}" -s "$columns" -s data.on_error=skip
-gives cells_inferred 65 err 'cells.csv:9: column "stars": expected a number, as in 477 of the 480 values of the column, got "#REF!"; also in' \
+gives cells_inferred 65 err 'cells.csv:9: column "stars": expected a number, as in 477 of the 480 values of the column, got "#REF!"; also' \
 	run mixed.cfg -q "${cells[@]}"
 gives cells_init 0 out 'on_error = "skip"; # 3 cells do not fit their columns and count as missing' init cells.csv --target taste
 gives cells_init_warns 0 err "cells.csv:9: column \"stars\": expected a number, got \"#REF!\"; the cell counts as missing" \

@@ -1,6 +1,6 @@
-/* Memory that runs out while a config is read, checked and planned, and while a table is read: the Nth allocation fails, once or from then on, for every N. A clean
- * error, or the right result; no crash, no leak. Allocations of libconfig, which it does not check, are left alone: conf/ctree.c reserves
- * what they need, and config_under_limit shows that the reserve holds under a limit on the address space. */
+/* Memory that runs out while a config is read, checked and planned, and while a table is read: the Nth allocation fails, once or from then
+ * on, for every N. A clean error, or the right result; no crash, no leak. Allocations of libconfig, which it does not check, are left
+ * alone: conf/ctree.c reserves what they need, and config_under_limit shows that the reserve holds under a limit on the address space. */
 #include "conf/conf.h"
 #include "gtrain.h"
 #include "skipped.h"

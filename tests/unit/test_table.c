@@ -51,9 +51,10 @@ TEST(cells_in_a_notation)
 	         {{',', 0}, "1,5e3", 1500},      {{',', '.'}, "1.234,5", 1234.5},  {{',', '.'}, "1.234.567", 1234567},
 	         {{',', '.'}, "1234,5", 1234.5}, {{',', '.'}, "12.34", NAN},       {{',', '.'}, "1.2345", NAN},   {{',', '.'}, "1234.567", NAN},
 	         {{0, ','}, "1,234.50", 1234.5}, {{0, ','}, "12,34", NAN},         {{'.', ','}, ".5", 0.5},       {{'.', ','}, ",500", NAN},
-	         {{',', ' '}, "12 345,6", 12345.6}, {{',', ' '}, "12\xc2\xa0" "345,6", 12345.6}, {{',', ' '}, "12\xe2\x80\xaf" "345", 12345},
+	         {{',', ' '}, "12 345,6", 12345.6},
+	         {{',', ' '}, "12\xc2\xa0" "345,6", 12345.6}, {{',', ' '}, "12\xe2\x80\xaf" "345", 12345},
 	         {{'.', '\''}, "1'234.5", 1234.5}, {{'.', '\''}, "1\xe2\x80\x99" "234", 1234},  {{',', '.'}, "18.05.2023", NAN},
-	         {{',', 0}, "1,2,3", NAN},       {{',', 0}, ",", NAN},             {{',', 0}, "-", NAN},          {{',', '.'}, "1.234,5.6", NAN},
+	         {{',', 0}, "1,2,3", NAN},       {{',', 0}, ",", NAN},             {{',', 0}, "-", NAN},         {{',', '.'}, "1.234,5.6", NAN},
 	         {{',', 0}, "", NAN},            {{',', 0}, "1,5x", NAN},          {{',', '.'}, "1.", NAN},       {{0, 0}, "1.5", 1.5}};
 	for (size_t i = 0; i < sizeof c / sizeof *c; i++) {
 		double v = NAN;
@@ -198,7 +199,7 @@ TEST(encodings)
 			CHECK_OK(gt_table_read(&(const char *){path}, 1, &s, &t, &e), e);
 			CHECK_MSG(t.n == 2 && !strcmp(gt_table_text(&t, 0, 1, &len), c[i].want), "%zu", i);
 			gt_table_free(&t);
-			CHECK_OK(gt_encoding_guess(path, &guess, &e), e);
+			CHECK_OK(gt_table_guess_encoding(path, &guess, &e), e);
 			CHECK_MSG(guess == c[i].guess, "%zu", i);
 		}
 }
@@ -671,6 +672,15 @@ TEST(columns_of_dates)
 	gt_table_facts_free(&again);
 	gt_table_facts_free(&f);
 	gt_table_free(&t);
+	/* a given type is read as texts, which lie side by side in memory */
+	s.column = (const struct gt_column_spec[]){{"d", GT_COLUMN_DATE}};
+	s.ncolumns = 1;
+	CHECK_OK(learn_text("d,x,y\n2023-01-31,0.5,a\n2023-02-01,1.5,b\n2023-02-02 11:00,2.5,a\n", &s, &t, &f), e);
+	CHECK(t.column[0].store == GT_STORE_TEXT && f.column[0].order == GT_DATE_YMD && f.nvalues == 10);
+	CHECK_OK(gt_table_apply(&t, &f, &(struct gt_table_fields){.values = v}, &e), e);
+	gt_table_facts_free(&f);
+	gt_table_free(&t);
+	s = plain;
 	/* one row decides on the order; without it, none does */
 	CHECK_OK(learn_text("d,x,y\n1/2/2023,1,a\n1/13/2023,2,b\n3/4/2023,7,b\n", &s, &t, &f), e);
 	CHECK(f.column[0].type == GT_COLUMN_DATE && f.column[0].order == GT_DATE_MDY && t.column[0].orders == 1u << GT_DATE_MDY);
@@ -703,7 +713,8 @@ TEST(bad_facts)
 	    {"{\"table\":{\"task\":\"classes\",\"columns\":[{\"name\":\"x\",\"type\":\"categorical\",\"words\":[\"a\",\"a\"]}]}}",
 	     "all different"},
 	    {"{\"table\":{\"task\":\"classes\",\"columns\":[{\"name\":\"x\",\"type\":\"categorical\",\"words\":[1]}]}}", "strings"},
-	    {"{\"table\":{\"task\":\"classes\",\"columns\":[{\"name\":\"x\",\"type\":\"date\",\"order\":\"auto\",\"parts\":[]}]}}", "27 numbers"},
+	    {"{\"table\":{\"task\":\"classes\",\"columns\":[{\"name\":\"x\",\"type\":\"date\",\"order\":\"auto\",\"parts\":[]}]}}",
+	     "27 numbers"},
 	    {"{\"table\":{\"task\":\"classes\",\"columns\":[{\"name\":\"x\",\"type\":\"date\",\"order\":\"ymd\",\"parts\":[1,2,3]}]}}",
 	     "27 numbers"},
 	    {"{\"table\":{\"task\":\"classes\",\"columns\":[{\"name\":\"x\",\"type\":\"categorical\",\"whole\":true,\"words\":[\"1.0\"]}]}}",

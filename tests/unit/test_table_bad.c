@@ -111,7 +111,7 @@ TEST(bad_commas)
 	struct gt_table_facts f;
 	/* neither words nor numbers, unless another cell or the type decides */
 	refused("x;y\n2;a\n0,5;b\n", &plain, GT_EDATA, "t.csv:3: column \"x\": expected a number with a decimal point and without commas, as "
-	                                                "in 1 of the 2 values of the column, got \"0,5\"; write data.decimal = \",\" if the table has");
+	        "in 1 of the 2 values of the column, got \"0,5\"; write data.decimal = \",\" if the table has");
 	refused("x;y\n-1.234,5;a\n3;b\n", &plain, GT_EDATA, "t.csv:2: column \"x\": expected a number with a decimal point");
 	refused("x,y\n\"1,234,567\",a\n3,b\n", &plain, GT_EDATA, "t.csv:2: column \"x\": expected a number with a decimal point");
 	refused("x;y\n1;1,5\n2;2,5\n", &plain, GT_EDATA, "t.csv:2: column \"y\": expected a number with a decimal point and without commas, as "
@@ -174,6 +174,22 @@ TEST(odd_cells)
 	CHECK_OK(read_text(numbers_but(buf, 19, 0, odd, 1), &plain, &t), e);
 	CHECK(t.column[0].store == GT_STORE_WORDS);
 	gt_table_free(&t);
+	/* beside few different whole numbers, a word is another category; in a target it is an error */
+	for (int k = 0; k < 2; k++) {
+		int n = sprintf(buf, "x,y\n");
+		for (int i = 0; i < 200; i++)
+			n += sprintf(buf + n, "%s,%c\n", i == 90 ? "#REF!" : i % 3 ? "4" : "6", i % 2 ? 'a' : 'b');
+		s = plain;
+		s.target = k ? (const char *const[]){"x"} : s.target;
+		if (k)
+			refused(buf, &s, GT_EDATA, "t.csv:92: column \"x\": expected a number, as in 199 of the 200 values of the column, got \"#R");
+		else
+			CHECK_OK(read_text(buf, &s, &t), e);
+		CHECK(k || (t.column[0].store == GT_STORE_WORDS && t.column[0].words.n == 3));
+		if (!k)
+			gt_table_free(&t);
+	}
+	s = plain;
 	/* a number with leading zeros makes the others codes, not errors */
 	CHECK_OK(read_text(numbers_but(buf, 100, 10, (const char *const[]){"007"}, 1), &plain, &t), e);
 	CHECK(t.column[0].store == GT_STORE_WORDS);

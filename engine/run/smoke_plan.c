@@ -273,8 +273,10 @@ static enum gt_code fill(const struct gt_conf *c, const struct gt_run_opts *o, s
 		GT_TRY(set_int(p, a, err, "data.limit", shown->samples));
 	if (c->data.valid > 0) {
 		int64_t n = r->train_samples + (r->valid_samples > 0 ? r->valid_samples : 0);
-		/* of many classes, there is one sample of each, and classes of one sample have none in "valid" */
-		GT_TRY(set(p, a, err, "data.stratify", "false"));
+		/* Of many classes, there is one sample of each, and classes of one sample have none in "valid". A table, whose classes are learned
+		 * from the training split, needs each of them there. */
+		if (strcmp(c->data.format, "csv"))
+			GT_TRY(set(p, a, err, "data.stratify", "false"));
 		if (leaves_batch(c, !absent && n < shown->samples ? n : shown->samples, shown->batch))
 			GT_TRY(set(p, a, err, "data.drop_last", "true")); /* a batch of one sample cannot be normalised */
 	}

@@ -166,8 +166,9 @@ static enum gt_code check_options(const struct gt_predict_spec *spec, const stru
 /* Prepares results with the columns of the input. */
 static enum gt_code open_rows(struct gt_predictor *p, const struct gt_predict_spec *spec, struct gt_err *err)
 {
-	struct gt_table_rows_spec rows = {.keep = spec->nkeep ? spec->keep : NULL, .nkeep = spec->nkeep,
-	                                  .delimiter = *p->s->conf->data.delimiter, .facts = &p->s->data.files->learned->table};
+	const struct gt_conf_data *d = &p->s->conf->data;
+	struct gt_table_rows_spec rows = {.keep = spec->nkeep ? spec->keep : NULL, .nkeep = spec->nkeep, .delimiter = *d->delimiter,
+	                                  .encoding = (enum gt_encoding)d->encoding, .facts = &p->s->data.files->learned->table};
 	return spec->append || spec->nkeep ? gt_table_rows_open(&rows, &p->rows_of_files, err) : GT_OK;
 }
 

@@ -15,7 +15,8 @@ struct gt_table_rows;
 struct gt_table_rows_spec {
 	const char *const *keep; /* [nkeep] names of columns, or lists of names with commas between them; NULL: all columns */
 	int nkeep;
-	char delimiter;          /* as in struct gt_table_spec */
+	char delimiter;            /* this and the encoding: as in struct gt_table_spec */
+	enum gt_encoding encoding;
 	const struct gt_table_facts *facts; /* of the training data, whose files have a header or not */
 };
 

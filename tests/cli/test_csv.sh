@@ -390,6 +390,7 @@ gives init_windows_warns 0 err 'it is read as Windows-1252' init windows.csv --t
 "$gtrain" run windows.cfg -q -o windows -s train.steps=3 >out 2>err || fail windows "$(head -n 1 err)"
 has windows_words windows/latest/data.json 'grün'
 gives predict_windows 0 out 'windows.csv,479,' predict windows windows.csv
+gives predict_windows_append 0 out ',grün,' predict windows windows.csv --append
 gives check_windows 65 err 'column "c": expected UTF-8; write data.encoding = "windows-1252" if' check windows.cfg -s data.encoding=utf-8
 for kind in 'photo.JPG put images into a folder' 'book.xlsx export the table as CSV' 'x.cfg this one seems to be a config'; do
 	file=${kind%% *}

@@ -47,7 +47,7 @@ struct gt_args {
 	const char *color;
 
 	struct gt_strlist sets, lists, targets, texts, keep;
-	bool dry_run, strict, data, verify, smoke, report, csv, append, fresh;
+	bool dry_run, strict, time, data, verify, smoke, report, csv, append, fresh;
 	const char *out, *predictions, *device, *init, *from, *mode, *card, *split, *dir, *url;
 	double time_limit, lr_from, lr_to;
 	const char *master_addr, *token_file;

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { MEASURED = 10 }; /* number of steps that --time measures */
+
 static const struct gt_option options[] = {
 	GT_OPT_SET,
 	GT_OPT_DEVICE,
@@ -14,6 +16,8 @@ static const struct gt_option options[] = {
 	{"data", 0, GT_OPTION_FLAG, GT_OFFSET(data), NULL, GT_COMPLETE_NONE, NULL, 0, 0,
 	 "read all texts or rows, or the headers of all images, and list those that cannot be read"},
 	{"verify", 0, GT_OPTION_FLAG, GT_OFFSET(verify), NULL, GT_COMPLETE_NONE, NULL, 0, 0, "as --data, but decode every image completely"},
+	{"time", 0, GT_OPTION_FLAG, GT_OFFSET(time), NULL, GT_COMPLETE_NONE, NULL, 0, 0,
+	 "measure some steps on this machine, and show how long an epoch and the run take"},
 	{"strict", 0, GT_OPTION_FLAG, GT_OFFSET(strict), NULL, GT_COMPLETE_NONE, NULL, 0, 0,
 	 "fail if there is a warning, for example about data or a device that this machine does not have"},
 	{0},
@@ -28,7 +32,8 @@ static void rates_json(struct gt_json *j, const char *key, const double rate[5])
 	gt_json_end(j);
 }
 
-static enum gt_code print_json(struct gt_cli *cli, const struct gt_report *r, struct gt_err *err)
+/* step_s: seconds of a measured step; 0: none was measured */
+static enum gt_code print_json(struct gt_cli *cli, const struct gt_report *r, double step_s, struct gt_err *err)
 {
 	struct gt_json *j = &cli->json;
 	gt_json_object(j, NULL);
@@ -111,6 +116,13 @@ static enum gt_code print_json(struct gt_cli *cli, const struct gt_report *r, st
 	}
 	if (r->nblocks)
 		gt_json_end(j);
+	if (step_s > 0) {
+		gt_json_object(j, "time");
+		gt_json_double(j, "step_s", step_s, 6);
+		gt_json_double(j, "epoch_s", step_s * (double)r->steps_per_epoch, 6);
+		gt_json_double(j, "run_s", step_s * (double)r->steps, 6);
+		gt_json_end(j);
+	}
 	gt_cli_card_json(j, r);
 	gt_json_array(j, "warnings");
 	for (int i = 0; i < r->warnings.n; i++)
@@ -181,7 +193,7 @@ static void describe_rates(const struct gt_report *r, const double *rate, char *
 	}
 }
 
-static enum gt_code print_facts(struct gt_cli *cli, const struct gt_report *r, struct gt_err *err)
+static enum gt_code print_facts(struct gt_cli *cli, const struct gt_report *r, double step_s, struct gt_err *err)
 {
 	char text[640], a[GT_UNITS], b[GT_UNITS], samples[192], data[512], loaded[2048];
 	struct gt_table t;
@@ -268,8 +280,37 @@ static enum gt_code print_facts(struct gt_cli *cli, const struct gt_report *r, s
 		snprintf(data, sizeof data, "  groups[%d]", i);
 		gt_table_add(&t, (const char *[]){data, text});
 	}
+	if (step_s > 0) {
+		char run[GT_UNITS], step[GT_UNITS];
+		snprintf(text, sizeof text, "%s per epoch, %s for the run on this machine, without evaluations (%d steps of %s were measured)",
+		         gt_units_seconds(a, step_s * (double)r->steps_per_epoch), gt_units_seconds(run, step_s * (double)r->steps), MEASURED,
+		         gt_units_seconds(step, step_s));
+		gt_table_add(&t, (const char *[]){"time", text});
+	}
 	gt_out(cli, "\n");
 	return gt_table_print(cli, &t, err);
+}
+
+/* Measures some steps of training on this machine. *step_s: seconds of one of them. */
+static enum gt_code measure(struct gt_cli *cli, struct gt_conf *c, const struct gt_report *r, bool elsewhere, double *step_s,
+                            struct gt_err *err)
+{
+	struct gt_run_opts o = {.device = cli->args.device};
+	struct gt_bench *b = NULL;
+	if (elsewhere)
+		return gt_fail(err, GT_EUSAGE, "--time measures this machine, so it does not go together with %s",
+		               cli->args.card ? "--card" : cli->args.dry_run ? "--dry-run" : "--device null");
+	if (r->world > 1)
+		return gt_fail(err, GT_EUSAGE,
+		               "--time measures one rank, and this plan has %" PRId64 "; to measure them, write gtrain bench %s --nproc %" PRId64,
+		               r->world, cli->args.operands.v[0], r->world);
+	if (r->steps <= 0)
+		return gt_fail(err, GT_ENOINPUT, "--time: the number of steps is not known without the data: %.800s", r->data ? r->data : "");
+	enum gt_code code = gt_bench(c, &o, MEASURED, &b, err);
+	if (code == GT_OK)
+		*step_s = b->step_ms * 1e-3;
+	gt_bench_free(b);
+	return code;
 }
 
 /* Fails if there are warnings. The exit code is that of the first warning for which a run would fail. */
@@ -288,14 +329,17 @@ enum gt_code gt_cli_report(struct gt_cli *cli, struct gt_conf *c, int world, str
 {
 	struct gt_report *r = NULL;
 	char title[512], clean[512], buffers[GT_UNITS], note[96] = "";
+	double step_s = 0;
 	GT_TRY(gt_check(c, cli->args.device, cli->args.card, world, &r, err));
 	/* a dry run has checked this machine already; device "null" needs no machine, and a card is that of another one */
 	bool elsewhere = cli->args.dry_run || cli->args.card || (cli->args.device && !strcmp(cli->args.device, "null"));
 	enum gt_code code = elsewhere ? GT_OK : gt_check_machine(c, cli->args.device, r, err);
 	for (int i = 0; i < r->warnings.n; i++)
 		gt_cli_warn(cli, r->warnings.v[i].text);
+	if (code == GT_OK && cli->args.time)
+		code = measure(cli, c, r, elsewhere, &step_s, err);
 	if (code == GT_OK && cli->args.json) {
-		code = print_json(cli, r, err);
+		code = print_json(cli, r, step_s, err);
 	} else if (code == GT_OK) {
 		if (r->buffers > 0)
 			snprintf(note, sizeof note, ", %s elements of buffers", gt_units_count(buffers, r->buffers));
@@ -310,7 +354,7 @@ enum gt_code gt_cli_report(struct gt_cli *cli, struct gt_conf *c, int world, str
 		if (code == GT_OK)
 			code = gt_cli_ranks_text(cli, r, err);
 		if (code == GT_OK)
-			code = print_facts(cli, r, err);
+			code = print_facts(cli, r, step_s, err);
 		if (code == GT_OK)
 			code = gt_cli_card_text(cli, r, err);
 	}

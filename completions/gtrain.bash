@@ -126,7 +126,7 @@ _gtrain()
 		((operand)) || kind='checkpoint' choices=''
 		;;
 	check)
-		options=' --set -s --device --world --mode --card --data --verify --strict'
+		options=' --set -s --device --world --mode --card --data --verify --time --strict'
 		((operand)) || kind='config' choices=''
 		;;
 	plan)

@@ -97,6 +97,7 @@ complete -c gtrain -n '__gtrain_is check' -l mode -x -a 'single dp ddp zero pipe
 complete -c gtrain -n '__gtrain_is check' -l card -x -a 'h200 h100 a100 l40s rtx4090 rtx3090' -d 'predict the time of a step on this GPU, which need not be here'
 complete -c gtrain -n '__gtrain_is check' -l data -d 'read all texts or rows, or the headers of all images, and list those that cannot be read'
 complete -c gtrain -n '__gtrain_is check' -l verify -d 'as --data, but decode every image completely'
+complete -c gtrain -n '__gtrain_is check' -l time -d 'measure some steps on this machine, and show how long an epoch and the run take'
 complete -c gtrain -n '__gtrain_is check' -l strict -d 'fail if there is a warning, for example about data or a device that this machine does not have'
 complete -c gtrain -n '__gtrain_is check eq 0' -k -a '(__fish_complete_suffix .cfg; count *.cfg >/dev/null; or __gtrain_words configs)'
 

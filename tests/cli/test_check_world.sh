@@ -145,3 +145,21 @@ if "$gtrain" check zero.cfg --mode pipe --world 4 -s parallel.replicas=2 -s para
 else fail mode_leaves_stage "$(head -n 1 err)"; fi
 "$gtrain" plan net.cfg --world 2 --rank 2 >out 2>err
 if grep -q -- '--rank 2: expected a rank from 0 to 1' err; then pass plan_rank; else fail plan_rank "$(head -n 1 err)"; fi
+
+# --time: the measured step times the numbers of steps; not with what it cannot measure
+cat >"$tmp/timed.cfg" <<'CFG'
+schema = 1; name = "timed";
+data = { name = "synthetic"; batch = 32; classes = 4; samples = 640; samples_test = 64; };
+model = { input = [1, 8, 8]; layers = ( { type = "flatten"; }, { name = "fc"; type = "linear"; out = 4; } ); };
+train = { epochs = 3; optimizer = { type = "sgd"; lr = 0.01; }; };
+CFG
+gives time_measured 0 out 'for the run on this machine, without evaluations (10 steps of ' check "$tmp/timed.cfg" --time --device cpu
+run check "$tmp/timed.cfg" --time --device cpu --json
+if sed -nE 's/.*"time":\{"step_s":([^,]*),"epoch_s":([^,]*),"run_s":([^}]*)\}.*/\1 \2 \3/p' "$tmp/out" |
+	awk '{ n++; e = $2 / $1; r = $3 / $1; good = $1 > 0 && e > 19.99 && e < 20.01 && r > 59.9 && r < 60.1 }
+		END { exit !(n == 1 && good) }'; then
+	pass time_json
+else fail time_json "$(grep -o '"time".\{60\}' "$tmp/out")"; fi
+gives time_of_ranks 64 err '--time measures one rank, and this plan has 2' check "$tmp/timed.cfg" --time --mode ddp --world 2
+gives time_of_a_card 64 err '--time measures this machine, so it does not go together with --card' check "$tmp/timed.cfg" --time --card h100
+gives time_without_a_device 64 err '--device null' check "$tmp/timed.cfg" --time --device null

@@ -131,9 +131,10 @@ static enum gt_code open_file(const char *path, char delimiter, enum gt_encoding
 	if (code == GT_OK)
 		code = load(c, window < 3 ? 3 : window, err);
 	size_t n = code == GT_OK ? (size_t)(c->end - c->at) : 0;
-	if (code == GT_OK && (encoding != GT_UTF_8 || gt_encoding_is_utf16(c->at, n)))
+	bool is_utf8 = n >= 3 && !memcmp(c->at, "\xef\xbb\xbf", 3); /* its byte order mark, whatever the encoding of other files */
+	if (code == GT_OK && !is_utf8 && (encoding != GT_UTF_8 || gt_encoding_is_utf16(c->at, n)))
 		code = convert(c, encoding, err);
-	else if (n >= 3 && !memcmp(c->at, "\xef\xbb\xbf", 3))
+	else if (is_utf8)
 		c->at += 3;
 	if (code != GT_OK) {
 		gt_csv_close(c);

@@ -4,7 +4,7 @@
 set -eu
 text=
 top=$(git rev-parse --show-toplevel 2>/dev/null) || top=
-if [ -n "$top" ] && [ "$top" -ef . ]; then
+if [ -n "$top" ] && [ "$top" = "$(pwd -P)" ]; then
 	text=$(git rev-parse --short=12 HEAD 2>/dev/null) || text=
 	if [ -n "$text" ] && ! git diff --quiet HEAD -- 2>/dev/null; then text="$text (modified)"; fi
 fi

@@ -1,5 +1,5 @@
 /* The bytes of texts that are not UTF-8. A file that begins with the byte order mark of UTF-16, as spreadsheets save "Unicode text", is
- * converted in any case; the other encodings cannot be recognised for certain, and the user names them. */
+ * converted in any case, and one with that of UTF-8 is not. The other encodings cannot be recognised for certain: the user names them. */
 #ifndef GT_DATASETS_TABLE_ENCODING_H
 #define GT_DATASETS_TABLE_ENCODING_H
 

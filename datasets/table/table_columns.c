@@ -223,8 +223,10 @@ static enum gt_code map_names(struct gt_table_reader *r, const struct gt_csv_rec
 		if (!found[i] && (!r->facts || r->reading[i].store != GT_STORE_SKIP))
 			list_name(list, sizeof list, missing++, t->column[i].name);
 	if (missing)
-		code = gt_fail(err, GT_EDATA, "%.400s:%lld: expected the columns of the training data; %s %s missing", gt_csv_path(r->csv),
-		               (long long)r->first_line, list, missing > 1 ? "are" : "is");
+		code = gt_fail(err, GT_EDATA, "%.400s:%lld: expected the columns of the training data; %s %s missing%s", gt_csv_path(r->csv),
+		               (long long)r->first_line, list, missing > 1 ? "are" : "is",
+		               r->spec->encoding == GT_UTF_8 ? "" : "; the file is read in the encoding of the training data: if it is UTF-8, "
+		               "convert it with `iconv -f UTF-8 -t WINDOWS-1252`");
 	gt_words_free(&names);
 	free(found);
 	return code;

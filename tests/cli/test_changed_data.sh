@@ -19,8 +19,8 @@ text() { if [ "$1" = dark ]; then echo "a gloomy night number w$2 of them"; else
 mkdir -p folder/dark folder/light texts/dark texts/light
 for i in $(seq 10 49); do
 	for c in dark light; do
-		image $c "$i" >folder/$c/$i.png
-		text $c "$i" >texts/$c/$i.txt
+		image $c "$i" >"folder/$c/$i.png"
+		text $c "$i" >"texts/$c/$i.txt"
 	done
 done
 echo 'file,label' >folder/list.csv
@@ -85,8 +85,8 @@ removed() { # every second sample
 changed() { # every sample of a class gets the content of the next one; every row gets another number
 	for c in dark light; do
 		for i in $(seq 10 48); do
-			cp folder/$c/$((i + 1)).png new/folder/$c/$i.png
-			cp texts/$c/$((i + 1)).txt new/texts/$c/$i.txt
+			cp folder/$c/$((i + 1)).png "new/folder/$c/$i.png"
+			cp texts/$c/$((i + 1)).txt "new/texts/$c/$i.txt"
 		done
 		cp folder/$c/10.png new/folder/$c/49.png
 		cp texts/$c/10.txt new/texts/$c/49.txt
@@ -96,8 +96,8 @@ changed() { # every sample of a class gets the content of the next one; every ro
 added() { # ten new samples of each class
 	for c in dark light; do
 		for i in $(seq 60 69); do
-			image $c "$i" >new/folder/$c/$i.png
-			text $c "$i" >new/texts/$c/$i.txt
+			image $c "$i" >"new/folder/$c/$i.png"
+			text $c "$i" >"new/texts/$c/$i.txt"
 		done
 	done
 	for i in $(seq 60 69); do echo "$i.5,-1.25,dark"; echo "$i.5,2.75,light"; done >>new/table.csv
@@ -163,7 +163,7 @@ for change in copied renamed removed changed added; do
 			[ "$k" = table ] && want='of its 80 samples, 80 are missing and 0 have changed; 80 are new'
 			expect "$name" "$n" few "$said" "$want" ;;
 		added) # some of the new samples are held out
-			if [ "$n" -ge "$v" ] && [ "$n" -lt $((v + 20)) ]; then n=more; fi
+			if [ "$n" -ge "$v" ] && [ "$n" -lt $((v + 20)) ]; then n='more'; fi
 			expect "$name" "$n" more "$said" 'of its 80 samples, 0 are missing and 0 have changed; 20 are new' ;;
 		esac
 		# a resumed run says the same, and then measures the same samples, none of which it has trained on

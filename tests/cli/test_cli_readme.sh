@@ -16,6 +16,7 @@ awk 'BEGIN { srand(1); print "Glucose,BMI,Outcome"; for (i = 0; i < 80; i++) pri
 	>"$tmp/first/diabetes.csv"
 printf 'Glucose,BMI\n0.1,0.5\n0.9,0.5\n' >"$tmp/first/new.csv"
 awk '/^```/ { if (on) exit; on = 1; next } on' "$readme" >"$tmp/shown"
+# shellcheck disable=SC2016
 sed -n 's/^\$ gtrain/"$GTRAIN"/p' "$tmp/shown" >"$tmp/typed"
 if (cd "$tmp/first" && GTRAIN=$gtrain bash -e "$tmp/typed" >"$tmp/out" 2>&1) && [ "$(wc -l <"$tmp/typed")" = 3 ] &&
 	grep -qx "$(grep '^path,index' "$tmp/shown")" "$tmp/out" && grep -q '^wrote diabetes.cfg; next: ' "$tmp/out" &&

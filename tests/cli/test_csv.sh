@@ -198,7 +198,8 @@ if [ $rc = 0 ] && cmp -s <(cut -d, -f2- all.out) <(cut -d, -f2- out) && [ "$(cut
 else
 	fail predict_stdin "status $rc: $(head -n 2 err)"
 fi
-gzip -c test.csv | "$gtrain" predict classes - 2>err | cmp -s out - && pass predict_stdin_gz || fail predict_stdin_gz "$(head -n 2 err)"
+if gzip -c test.csv | "$gtrain" predict classes - 2>err | cmp -s out -; then pass predict_stdin_gz; else
+	fail predict_stdin_gz "$(head -n 2 err)"; fi
 # stdin_refused NAME STATUS TEXT ARGS...: the rows in file rows
 stdin_refused() {
 	from_stdin "${@:4}" <rows
@@ -390,6 +391,14 @@ gives init_windows_warns 0 err 'it is read as Windows-1252' init windows.csv --t
 "$gtrain" run windows.cfg -q -o windows -s train.steps=3 >out 2>err || fail windows "$(head -n 1 err)"
 has windows_words windows/latest/data.json 'grün'
 gives predict_windows 0 out 'windows.csv,479,' predict windows windows.csv
+{ printf '\xef\xbb\xbf' && iconv -f WINDOWS-1252 -t UTF-8 windows.csv; } >marked.csv
+gives predict_marked_utf8 0 out ',grün,' predict windows marked.csv --append
+sed '1s/,a,/,gr\xf6\xdfe,/' windows.csv >named.csv
+gives init_named 0 err 'Windows-1252' init named.csv --target y -o named.cfg
+gives run_named 0 out 'valid' run named.cfg -q -o named -s train.steps=3
+iconv -f WINDOWS-1252 -t UTF-8 named.csv >named.utf8.csv
+# shellcheck disable=SC2016
+gives predict_other_encoding 65 err 'if it is UTF-8, convert it with `iconv' predict named named.utf8.csv
 gives predict_windows_append 0 out ',grün,' predict windows windows.csv --append
 gives check_windows 65 err 'column "c": expected UTF-8; write data.encoding = "windows-1252" if' check windows.cfg -s data.encoding=utf-8
 for kind in 'photo.JPG put images into a folder' 'book.xlsx export the table as CSV' 'x.cfg this one seems to be a config'; do

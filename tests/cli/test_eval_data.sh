@@ -138,7 +138,7 @@ named predictions_arrays 14 'more-images-idx3-ubyte\[13\],' run-arrays more-imag
 gives arrays_folder 64 err 'expected an IDX file of images' eval run-arrays new
 
 # a damaged file: the message names the remedy; a run that skips it proposes an evaluation that skips it too
-for i in $(seq 10 39); do truncate -s 60 old/dark/$i.png; done
+for i in $(seq 10 39); do truncate -s 60 "old/dark/$i.png"; done
 truncate -s 0 old-texts/dark/20.txt
 gives damaged_remedy 65 err '; to leave out such files, write data.on_error = "skip"' run images.cfg -q -o stopped
 gives damaged_text_remedy 65 err \

@@ -99,6 +99,7 @@ for c in 'eval fmnist_mlp' 'predict fmnist_mlp x.png' 'inspect fmnist_mlp' 'expo
 		fail "near_${c// /_}" "$rc $(cat err)"
 done
 (cd deep && "$gtrain" eval runs/none 2>err)
+# shellcheck disable=SC2016
 grep -q 'this does not exist; `gtrain run CFG` writes such a directory, by default runs/NAME' deep/err && pass near_none ||
 	fail near_none "$(cat deep/err)"
 
@@ -117,7 +118,7 @@ run run small.cfg -o small
 
 # --new writes beside a directory that exists, with ranks too.
 ok=1
-for i in 1 2 3; do
+for _ in 1 2 3; do
 	run run tiny.cfg "${quick[@]}" -o mine --new
 	[ "$rc" = 0 ] || ok=0
 done

@@ -120,7 +120,7 @@ if [ "$(sed -n 2p text.csv | cut -d, -f3-)" = "$(tail -n 1 one.csv | cut -d, -f3
 else
 	fail predict_itself_same "$(sed -n 2p text.csv) $(head -n 1 err)"
 fi
-for f in data/test/*/*.txt; do echo "$(tr '\n' ' ' <"$f")"; done | "$gtrain" predict folder - --csv >lines.csv 2>err
+for f in data/test/*/*.txt; do tr '\n' ' ' <"$f"; echo; done | "$gtrain" predict folder - --csv >lines.csv 2>err
 if cmp -s <(cut -d, -f3- all.csv) <(cut -d, -f3- lines.csv) && [ "$(sed -n 3p lines.csv | cut -d, -f1,2)" = '-,1' ]; then
 	pass predict_lines
 else

@@ -22,8 +22,10 @@ for name in adult_tabular imdb_bag imdb_lstm imdb_transformer; do
 		checkpoint = { every_epochs = 0; };
 		log = { every_steps = 1; };
 	CFG
-	if "$GTRAIN" run "$tmp/$name.cfg" -o "$tmp/$name" --device "${CONFIGS_DEVICE:-cpu}" --no-progress -q \
-		$([ $name = imdb_bag ] || echo '-s train.schedule.cycle_momentum=false') >"$tmp/log" 2>&1; then
+	plain=(-s train.schedule.cycle_momentum=false)
+	[ $name != imdb_bag ] || plain=()
+	if "$GTRAIN" run "$tmp/$name.cfg" -o "$tmp/$name" --device "${CONFIGS_DEVICE:-cpu}" --no-progress -q "${plain[@]}" \
+		>"$tmp/log" 2>&1; then
 		python3 "$here/compare.py" "config_$name" "$GTRAIN_SRC/tests/golden/parity/config_$name.txt" "$tmp/$name/metrics.jsonl" \
 			"$tmp/$name/latest/model.safetensors"
 	else

@@ -72,8 +72,8 @@ for blocks in 0 1; do
 	limited "no_folder_${blocks}_threads" $blocks -s parallel.mode=dp --nproc 2
 done
 mkdir "$tmp/u"
-(ulimit -s 64 && exec "$GTRAIN" run "$tmp/t.cfg" -o "$tmp/u/a/b" -s parallel.mode=ddp --nproc 2) >"$tmp/log" 2>&1 </dev/null
-if [ $? != 0 ] && [ -z "$(ls -A "$tmp/u")" ]; then
+if ! (ulimit -s 64 && exec "$GTRAIN" run "$tmp/t.cfg" -o "$tmp/u/a/b" -s parallel.mode=ddp --nproc 2) >"$tmp/log" 2>&1 </dev/null &&
+	[ -z "$(ls -A "$tmp/u")" ]; then
 	ok no_folder_killed_ranks
 else
 	echo "not ok no_folder_killed_ranks: $(last) $(ls -AR "$tmp/u")"

@@ -267,8 +267,8 @@ const struct gt_row gt_rows[] = {
              "decoded batches, each keeps at most 32 MiB from one image to the next"},
     {"data.tokenizer", GT_T_ENUM, AT(data.text.tokenizer), "\"words\"", .values = "words|bytes|wordpiece", TEXT,
      .help = "what the tokens of a text are; words: words and punctuation, in lower case, with a vocabulary of the training split; bytes: "
-             "the bytes of its UTF-8; wordpiece: pieces of words, by the vocabulary of a published BERT model; a literal [SEP] or [MASK] in a text is no special token "
-             "but punctuation and a word, unlike in the library tokenizers"},
+             "the bytes of its UTF-8; wordpiece: pieces of words, by the vocabulary of a published BERT model; a literal [SEP] or [MASK] "
+             "in a text is no special token but punctuation and a word, unlike in the library tokenizers"},
     {"data.max_tokens", GT_T_INT, AT(data.text.max_tokens), "512", 1, 32768, TEXT,
      .help = "maximum number of tokens of a text; the others are cut off at its end"},
     {"data.min_freq", GT_T_INT, AT(data.text.min_freq), "3", 1, 1 << 30, WORDS,

@@ -277,24 +277,28 @@ GT_EW double gt_clip_factor(double clip_norm, double sumsq)
 }
 
 /* ---- the check before the update ------------------------------------------------------------------------------------------- */
+/* Returns the learning rate with the index k, or the momentum with the index k - GT_MAX_LR. */
+GT_HD double *gt_rate_at(struct gt_step_args *a, int k)
+{
+	return k < GT_MAX_LR ? &a->lr[k] : &a->momentum[k - GT_MAX_LR];
+}
+
 /* After a skipped step, shifts the step counts, learning rates and momenta of the queued steps by one: the step after next uses those that
  * were meant for the next step. numbers[0] belongs to the skipped step. */
 GT_HD void gt_check_move(struct gt_step_args *numbers)
 {
 	int64_t left = numbers[0].left;
-	for (int k = 0; k < GT_MAX_LR; k++) {
-		double lr = numbers[0].lr[k], lr_here = lr, momentum = numbers[0].momentum[k], momentum_here = momentum;
+	for (int k = 0; k < 2 * GT_MAX_LR; k++) { /* one number at a time, which takes fewer registers of a GPU */
+		double rate = *gt_rate_at(&numbers[0], k), rate_here = rate;
 		int64_t here = numbers[0].step;
 		for (int64_t i = 1; i <= left; i++) {
+			double *at = gt_rate_at(&numbers[i], k);
 			if (numbers[i].step != here) { /* numbers[i] is for the first micro-batch of a step */
-				lr = lr_here;
-				lr_here = numbers[i].lr[k];
-				momentum = momentum_here;
-				momentum_here = numbers[i].momentum[k];
+				rate = rate_here;
+				rate_here = *at;
 				here = numbers[i].step;
 			}
-			numbers[i].lr[k] = lr;
-			numbers[i].momentum[k] = momentum;
+			*at = rate;
 		}
 	}
 	for (int64_t i = 1; i <= left; i++)

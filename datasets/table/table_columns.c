@@ -7,6 +7,13 @@
 #include <string.h>
 #include <strings.h>
 
+static bool has_non_ascii(const char *s)
+{
+	while (*s && !((unsigned char)*s & 0x80))
+		s++;
+	return *s;
+}
+
 /* Adds a quoted name to a list for a message, of which at most 8 are written. */
 static void list_name(char *list, size_t size, int i, const char *name)
 {
@@ -225,8 +232,8 @@ static enum gt_code map_names(struct gt_table_reader *r, const struct gt_csv_rec
 	if (missing)
 		code = gt_fail(err, GT_EDATA, "%.400s:%lld: expected the columns of the training data; %s %s missing%s", gt_csv_path(r->csv),
 		               (long long)r->first_line, list, missing > 1 ? "are" : "is",
-		               r->spec->encoding == GT_UTF_8 ? "" : "; the file is read in the encoding of the training data: if it is UTF-8, "
-		               "convert it with `iconv -f UTF-8 -t WINDOWS-1252`");
+		               r->spec->encoding == GT_UTF_8 || !has_non_ascii(list) ? "" : "; the file is read in the encoding of the training "
+		               "data: if it is UTF-8, convert it with `iconv -f UTF-8 -t WINDOWS-1252`");
 	gt_words_free(&names);
 	free(found);
 	return code;

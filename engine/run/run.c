@@ -494,6 +494,14 @@ static enum gt_code tidy(const char *dir, const struct gt_run_opts *o, struct gt
 	return GT_OK;
 }
 
+/* Returns whether train.early_stop has ended the run with this checkpoint, by the metric that the config names now. */
+static bool stopped_early(const struct gt_conf *c, const struct gt_ckpt_meta *at)
+{
+	const char *metric = at->early_stop.metric;
+	return gt_watch_stopped(&c->train, &at->early_stop) && (!metric || !strcmp(metric, c->train.early_stop.metric));
+}
+
+/* Says that a run has nothing left to do, and what to change to train longer. */
 static enum gt_code tell_complete(const char *dir, const struct gt_conf *c, const struct gt_ckpt_meta *at, const struct gt_run_opts *o,
                                   struct gt_err *err)
 {
@@ -506,6 +514,10 @@ static enum gt_code tell_complete(const char *dir, const struct gt_conf *c, cons
 	snprintf(text, sizeof text, "%s is complete: %s epoch%s, %s steps; to train longer, add -s train.%s=N with N above %lld", dir,
 	         grouped(at->epoch, epochs, sizeof epochs), at->epoch == 1 ? "" : "s", grouped(at->step, steps, sizeof steps),
 	         by_steps ? "steps" : "epochs", (long long)(by_steps ? at->step : at->epoch));
+	if (!gt_trainer_complete(c, at->step, at->epoch))
+		snprintf(text, sizeof text, "%s was ended by train.early_stop after %s epoch%s, %s steps; to train longer, add "
+		         "-s train.early_stop.patience=N with N above %lld, or -s train.early_stop.metric=\"\"", dir, epochs,
+		         at->epoch == 1 ? "" : "s", steps, (long long)at->early_stop.bad);
 	enum gt_code code = gt_metrics_write(NULL, &j, &ev, err);
 	if (!code)
 		code = gt_team_world(o->link, &w, err);
@@ -554,7 +566,8 @@ enum gt_code gt_resume(const char *path, const char *from, const char *const *se
 	code = gt_path_join(config, gt_ckpt_path(ckpt), "config.cfg", err);
 	if (code == GT_OK)
 		code = gt_conf_load_resolved(config, text, strlen(text), sets, nsets, &c, err);
-	if (code == GT_OK && gt_trainer_complete(c, gt_ckpt_meta(ckpt)->step, gt_ckpt_meta(ckpt)->epoch))
+	const struct gt_ckpt_meta *at = gt_ckpt_meta(ckpt);
+	if (code == GT_OK && (gt_trainer_complete(c, at->step, at->epoch) || stopped_early(c, at)))
 		code = tell_complete(dir, c, gt_ckpt_meta(ckpt), o, err);
 	else if (code == GT_OK)
 		code = run(c, o->out ? o->out : dir, ckpt, o, err);

@@ -120,6 +120,10 @@ enum gt_code gt_session_eval(struct gt_session *s, enum gt_split split, struct g
 	gt_loader_stop(e->loader);
 	GT_TRY(gt_exec_metrics(&s->exec, true, &m, err));
 	GT_TRY(gt_session_sum_metrics(s, &m, err));
+	if (!(m.weight > 0)) /* a loss of 0 would be the best one */
+		return gt_fail(err, GT_EDATA, "evaluation of the split %s: none of its %lld samples could be measured: they cannot be read "
+		               "(`gtrain check CFG --data --verify` lists them), or have no label that counts", gt_split_names[split],
+		               (long long)s->data.view[split].n);
 	m.count = gt_session_counted(s, &m, s->data.view[split].n);
 	*out = gt_session_scores(s, &m);
 	return isfinite(out->loss) ? GT_OK : refuse_nonfinite(s, split, &v, err);

@@ -75,6 +75,8 @@ hit() {
 		rm -rf "$tmp/run"
 		at=$((RANDOM % most))
 		[ "$try" -lt 3 ] || at=0
+		# Every try aims at another step: after some, the evaluation begins at once.
+		if [ "$try" -gt 1 ] && [ "$step" -le 80 ]; then step=$((step + 1)); elif [ "$try" -gt 1 ]; then step=$((step - 1)); fi
 		if [ "$phase" = loading ]; then
 			cp -r "$tmp/stage" "$tmp/run"
 			"$tool" -t -p "$where" -r "$rank" "$fault" "$gtrain" resume -q --no-progress --from 75 "${args[@]}" "${mode[@]}" "$tmp/run" \

@@ -391,6 +391,8 @@ static enum gt_code data_json(struct gt_cli *cli, const struct gt_data_check *d,
 	gt_json_end(j);
 	gt_json_int(j, "checked", d->samples);
 	gt_json_int(j, "bad", d->bad);
+	if (d->cells)
+		gt_json_int(j, "cells", d->cells);
 	gt_json_end(j);
 	return gt_out_json(cli, err);
 }
@@ -400,7 +402,7 @@ static enum gt_code check_data(struct gt_cli *cli, struct gt_conf *conf, struct 
 {
 	struct data_list list = {.cli = cli};
 	struct gt_data_check d;
-	char n[GT_UNITS], bad[GT_UNITS], text[200];
+	char n[GT_UNITS], bad[GT_UNITS], cells[GT_UNITS], text[200];
 	bool whole = cli->args.verify;
 	if (cli->args.json) {
 		gt_json_object(&cli->json, NULL);
@@ -410,7 +412,10 @@ static enum gt_code check_data(struct gt_cli *cli, struct gt_conf *conf, struct 
 	if (code != GT_OK)
 		gt_json_reset(&cli->json);
 	GT_TRY(code);
+	if (!d.skips) /* a run ends at a cell, too */
+		d.bad += d.cells, d.cells = 0;
 	gt_units_count(n, d.samples);
+	gt_units_count(cells, d.cells);
 	gt_units_count(bad, d.bad);
 	const char *how = !d.files ? "samples were read" : whole ? "samples were read and decoded" : "samples: the headers were read";
 	if (cli->args.json) {
@@ -420,8 +425,9 @@ static enum gt_code check_data(struct gt_cli *cli, struct gt_conf *conf, struct 
 			snprintf(text, sizeof text, "%" PRId64 " more samples cannot be read", list.n - LISTED);
 			gt_cli_warn(cli, text);
 		}
-		gt_out(cli, "%s %s; %s%s%s\n\n", n, how, d.bad ? bad : "all", d.bad ? " cannot be read" : " can be read",
-		       d.bad && d.skips ? ", and a run leaves them out" : "");
+		gt_out(cli, "%s %s; %s%s%s%s%s%s\n\n", n, how, d.bad ? bad : "all", d.bad ? " cannot be read" : " can be read",
+		       d.bad && d.skips ? ", and a run leaves them out" : "", d.cells ? "; " : "", d.cells ? cells : "",
+		       d.cells == 1 ? " cell counts as missing" : d.cells ? " cells count as missing" : "");
 	}
 	if (!d.bad || d.skips)
 		return GT_OK;

@@ -251,8 +251,9 @@ void gt_progress_observe(void *user, const struct gt_event *ev)
 			gt_cli_note(p->cli, "skipped %s", ev->text);
 		break;
 	case GT_EV_END:
-		p->early = ev->text && strcmp(ev->text, "ok") != 0 && strcmp(ev->text, "early stop") != 0;
-		if (ev->text && !strcmp(ev->text, "early stop") && !a->quiet && !a->json)
+		p->stopped = ev->text && !strcmp(ev->text, "early stop");
+		p->early = ev->text && strcmp(ev->text, "ok") != 0 && !p->stopped;
+		if (p->stopped && !a->quiet && !a->json)
 			gt_cli_note(p->cli, "train.early_stop ended the run: its metric did not improve any more");
 		if (ev->result) {
 			p->ended = true;
@@ -355,7 +356,9 @@ static void tell_next(struct gt_progress *p)
 	gt_cli_program(p->cli, gtrain, sizeof gtrain);
 	if (p->best_metric[0] && p->result.best_step != p->step)
 		snprintf(best, sizeof best, "; the best is step-%08" PRId64, p->result.best_step);
-	if (p->epochs > 0)
+	if (p->stopped) /* more epochs would not continue it */
+		snprintf(more, sizeof more, "train.early_stop.metric=");
+	else if (p->epochs > 0)
 		snprintf(more, sizeof more, "train.epochs=%" PRId64, 2 * p->epochs);
 	else
 		snprintf(more, sizeof more, "train.steps=%" PRId64, 2 * p->steps);

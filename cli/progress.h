@@ -40,6 +40,7 @@ struct gt_progress {
 	char best_metric[32];               /* result.best_metric */
 	char checkpoint[1024]; /* path of the last committed checkpoint; "": none */
 	bool complete;         /* the run was complete before the command, which printed this instead of a result */
+	bool stopped;          /* train.early_stop ended the run */
 	bool early;            /* a signal or the time limit ended the run before its last step */
 };
 

@@ -664,6 +664,7 @@ void gt_lr_curve_free(struct gt_lr_curve *c);
 struct gt_data_check {
 	int64_t samples; /* number of samples of all splits, with those that cannot be read */
 	int64_t bad;     /* number of samples that cannot be read */
+	int64_t cells;   /* number of cells of tables that are no numbers; with `skips` they count as missing, and their rows are used */
 	bool files;      /* the samples are images in files */
 	bool skips;      /* the config says to leave out what cannot be read (data.on_error = "skip"); otherwise a run ends there */
 };

@@ -19,7 +19,8 @@ static void add(void *user, int set, int64_t i, const char *why)
 	size_t n = strlen(why), end = strlen(GT_CELL_MISSING);
 	bool cell = n >= end && !strcmp(why + n - end, GT_CELL_MISSING); /* its row is among the samples that were read */
 	(void)i;
-	to->out->bad++;
+	to->out->bad += !cell;
+	to->out->cells += cell;
 	to->out->samples += !cell;
 	to->found(to->user, gt_split_names[set], why);
 }

@@ -297,7 +297,8 @@ gives cells_stop 65 err 'cells.csv:9: column "stars": expected a number, got "#R
 divides cells_skip 480 mixed.cfg "${cells[@]}" -s "$columns" -s data.on_error=skip
 gives cells_skip_warn 0 err "2 cells, the first is $PWD/cells.csv:9: column \"stars\": expected a number, got \"#REF!\"; the cell counts" \
 	check mixed.cfg "${cells[@]}" -s "$columns" -s data.on_error=skip
-gives cells_data 0 out '600 samples were read; 3 cannot be read' check mixed.cfg "${cells[@]}" -s "$columns" -s data.on_error=skip --data
+gives cells_data 0 out '600 samples were read; all can be read; 3 cells count as missing' \
+	check mixed.cfg "${cells[@]}" -s "$columns" -s data.on_error=skip --data
 gives cells_inferred 65 err 'cells.csv:9: column "stars": expected a number, as in 477 of the 480 values of the column, got "#REF!"; also' \
 	run mixed.cfg -q "${cells[@]}"
 gives cells_init 0 out 'on_error = "skip"; # 3 cells do not fit their columns and count as missing' init cells.csv --target taste

@@ -30,7 +30,9 @@ for i, v in enumerate(loss):
 ok = log[-1]["status"] == "early stop" and len(loss) == end < 12
 print("ok early_stop" if ok else f"not ok early_stop: {log[-1]}, losses {loss}")
 END
-if grep -q 'train.early_stop ended the run' "$tmp/log"; then pass early_stop_said; else fail early_stop_said "$(cat "$tmp/log")"; fi
+if grep -q 'train.early_stop ended the run' "$tmp/log" &&
+	grep -q 'resume .* -s train.early_stop.metric=$' "$tmp/log"; then pass early_stop_said; else
+	fail early_stop_said "$(cat "$tmp/log")"; fi
 run resume "$tmp/stop"
 if [ "$rc" = 0 ] && [ "$(status stop)" = 'early stop' ] && ! grep -q 'nan' "$tmp/out" "$tmp/err" &&
 	grep -q 'was ended by train.early_stop after .*; to train longer, add -s train.early_stop.patience=N with N above' "$tmp/out" "$tmp/err"

@@ -172,34 +172,41 @@ static enum gt_code weights_in(struct job *j, struct gt_dnnl_kernel *k, const st
 	return GT_OK;
 }
 
-/* Adds the operands of a pass and the steps before its primitive. *w is the memory of the weights for the primitive; *sum_w and *sum_b are
- * the scratch tensors whose values are added to the gradients, or NULL. */
-static enum gt_code operands(struct job *j, struct gt_dnnl_kernel *k, const struct gt_dnnl_md *mine, gt_dnnl_ref theirs, dnnl_memory_t *x,
-                             dnnl_memory_t *w, dnnl_memory_t *y, dnnl_memory_t *b, dnnl_memory_t *own, struct gt_err *err)
+/* The memory of a pass. */
+struct operands {
+	dnnl_memory_t x, y;
+	dnnl_memory_t w;   /* weights in the layout that the primitive needs; of GT_DNNL_DW, their gradient */
+	dnnl_memory_t own; /* GT_DNNL_DW: the gradient in the layout of the parameter; the same as w if the layouts are equal */
+	dnnl_memory_t b;   /* bias, or its gradient; NULL: none */
+};
+
+/* Adds the operands of a pass, and the steps before its primitive. Gradients that are added to others are scratch tensors. */
+static enum gt_code operands_add(struct job *j, struct gt_dnnl_kernel *k, const struct gt_dnnl_md *mine, gt_dnnl_ref theirs,
+                                 struct operands *o, struct gt_err *err)
 {
 	bool sum_w = (j->call->accumulate & 1) || j->parts > 1, sum_b = (j->call->accumulate & 2) || j->parts > 1;
-	*b = NULL;
+	*o = (struct operands){0};
 	switch (j->pass) {
 	case GT_DNNL_FWD:
-		GT_TRY(operand_in(j, k, j->x, &j->mx, 0, true, x, err));
-		GT_TRY(operand_out(j, k, j->y, &j->my, y, err));
+		GT_TRY(operand_in(j, k, j->x, &j->mx, 0, true, &o->x, err));
+		GT_TRY(operand_out(j, k, j->y, &j->my, &o->y, err));
 		if (j->b)
-			GT_TRY(gt_dnnl_tensor_add(j->dev, k, &j->mb, GT_DNNL_IN, 2, b, err));
-		return weights_in(j, k, mine, theirs, w, err);
+			GT_TRY(gt_dnnl_tensor_add(j->dev, k, &j->mb, GT_DNNL_IN, 2, &o->b, err));
+		return weights_in(j, k, mine, theirs, &o->w, err);
 	case GT_DNNL_DX:
-		GT_TRY(operand_in(j, k, j->y, &j->my, 0, true, y, err));
-		GT_TRY(operand_out(j, k, j->x, &j->mx, x, err));
-		return weights_in(j, k, mine, theirs, w, err);
+		GT_TRY(operand_in(j, k, j->y, &j->my, 0, true, &o->y, err));
+		GT_TRY(operand_out(j, k, j->x, &j->mx, &o->x, err));
+		return weights_in(j, k, mine, theirs, &o->w, err);
 	case GT_DNNL_DW:
 		break;
 	}
-	GT_TRY(operand_in(j, k, j->y, &j->my, 0, true, y, err));
-	GT_TRY(operand_in(j, k, j->x, &j->mx, 1, true, x, err));
-	GT_TRY(gt_dnnl_tensor_add(j->dev, k, mine, sum_w ? GT_DNNL_SCRATCH : GT_DNNL_OUT, 0, own, err));
-	*w = *own;
+	GT_TRY(operand_in(j, k, j->y, &j->my, 0, true, &o->y, err));
+	GT_TRY(operand_in(j, k, j->x, &j->mx, 1, true, &o->x, err));
+	GT_TRY(gt_dnnl_tensor_add(j->dev, k, mine, sum_w ? GT_DNNL_SCRATCH : GT_DNNL_OUT, 0, &o->own, err));
+	o->w = o->own;
 	if (!gt_dnnl_md_is(mine, theirs))
-		GT_TRY(gt_dnnl_scratch_add(j->dev, k, theirs, w, err));
-	return j->b ? gt_dnnl_tensor_add(j->dev, k, &j->mb, sum_b ? GT_DNNL_SCRATCH : GT_DNNL_OUT, 1, b, err) : GT_OK;
+		GT_TRY(gt_dnnl_scratch_add(j->dev, k, theirs, &o->w, err));
+	return j->b ? gt_dnnl_tensor_add(j->dev, k, &j->mb, sum_b ? GT_DNNL_SCRATCH : GT_DNNL_OUT, 1, &o->b, err) : GT_OK;
 }
 
 /* Builds the list of primitives of a pass: the operands, a reorder of the weights if the primitive needs another layout, the primitive
@@ -211,34 +218,34 @@ static enum gt_code build(struct job *j, struct gt_dnnl_kernel *k, dnnl_primitiv
 	unsigned add = j->call->accumulate;
 	gt_dnnl_ref theirs = weights_md(j, pd);
 	bool same = gt_dnnl_md_is(mine, theirs), split = j->parts > 1;
-	dnnl_memory_t x, y, w, b, own;
+	struct operands o;
 	enum gt_code code;
 	snprintf(k->text, sizeof k->text, "%s%s%s%s", j->wide ? "bf16 in " : "", gt_dnnl_impl(pd), same ? "" : "+reorder", add ? "+sum" : "");
 	k->slices = (int)j->parts;
-	if ((code = operands(j, k, mine, theirs, &x, &w, &y, &b, &own, err)) != GT_OK) {
+	if ((code = operands_add(j, k, mine, theirs, &o, err)) != GT_OK) {
 		dnnl_primitive_desc_destroy(pd);
 		return code;
 	}
 	if (j->pass == GT_DNNL_FWD) {
-		dnnl_exec_arg_t args[] = {{DNNL_ARG_SRC, x}, {DNNL_ARG_WEIGHTS, w}, {DNNL_ARG_DST, y}, {DNNL_ARG_BIAS, b}};
-		GT_TRY(gt_dnnl_step_add(dev, k, pd, args, b ? 4 : 3, err));
+		dnnl_exec_arg_t args[] = {{DNNL_ARG_SRC, o.x}, {DNNL_ARG_WEIGHTS, o.w}, {DNNL_ARG_DST, o.y}, {DNNL_ARG_BIAS, o.b}};
+		GT_TRY(gt_dnnl_step_add(dev, k, pd, args, o.b ? 4 : 3, err));
 		if (j->wide)
-			GT_TRY(gt_dnnl_narrow_add(k, y, gt_tdesc_padded(j->y) / j->parts, err));
+			GT_TRY(gt_dnnl_narrow_add(k, o.y, gt_tdesc_padded(j->y) / j->parts, err));
 		return j->act == GT_ACT_RELU ? gt_dnnl_relu_add(k, j->call->out[0], true, err) : GT_OK;
 	}
 	if (j->pass == GT_DNNL_DX) {
-		dnnl_exec_arg_t args[] = {{DNNL_ARG_DIFF_DST, y}, {DNNL_ARG_WEIGHTS, w}, {DNNL_ARG_DIFF_SRC, x}};
+		dnnl_exec_arg_t args[] = {{DNNL_ARG_DIFF_DST, o.y}, {DNNL_ARG_WEIGHTS, o.w}, {DNNL_ARG_DIFF_SRC, o.x}};
 		GT_TRY(gt_dnnl_step_add(dev, k, pd, args, 3, err));
-		return j->wide ? gt_dnnl_narrow_add(k, x, gt_tdesc_padded(j->x) / j->parts, err) : GT_OK;
+		return j->wide ? gt_dnnl_narrow_add(k, o.x, gt_tdesc_padded(j->x) / j->parts, err) : GT_OK;
 	}
-	dnnl_exec_arg_t args[] = {{DNNL_ARG_DIFF_DST, y}, {DNNL_ARG_SRC, x}, {DNNL_ARG_DIFF_WEIGHTS, w}, {DNNL_ARG_DIFF_BIAS, b}};
-	GT_TRY(gt_dnnl_step_add(dev, k, pd, args, b ? 4 : 3, err));
+	dnnl_exec_arg_t args[] = {{DNNL_ARG_DIFF_DST, o.y}, {DNNL_ARG_SRC, o.x}, {DNNL_ARG_DIFF_WEIGHTS, o.w}, {DNNL_ARG_DIFF_BIAS, o.b}};
+	GT_TRY(gt_dnnl_step_add(dev, k, pd, args, o.b ? 4 : 3, err));
 	if (!same)
-		GT_TRY(gt_dnnl_reorder_add(dev, k, w, own, err));
+		GT_TRY(gt_dnnl_reorder_add(dev, k, o.w, o.own, err));
 	if ((add & 1) || split)
-		GT_TRY(gt_dnnl_sum_add(k, 0, own, gt_tdesc_padded(j->w), add & 1, false, err));
-	if (b && ((add & 2) || split))
-		GT_TRY(gt_dnnl_sum_add(k, 1, b, gt_tdesc_count(j->b), add & 2, false, err));
+		GT_TRY(gt_dnnl_sum_add(k, 0, o.own, gt_tdesc_padded(j->w), add & 1, false, err));
+	if (o.b && ((add & 2) || split))
+		GT_TRY(gt_dnnl_sum_add(k, 1, o.b, gt_tdesc_count(j->b), add & 2, false, err));
 	return GT_OK;
 }
 

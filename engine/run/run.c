@@ -16,6 +16,7 @@
 #include "state/pretrained.h"
 #include "state/state.h"
 #include "store/ckpt_scan.h"
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -150,6 +151,57 @@ static void keep_watch(struct gt_ckpt_watch *w, const char *key, const char *met
 		         "comparison", key, before, metric);
 }
 
+/* Returns whether a schedule has a length or a mark that is counted in epochs. */
+static bool is_by_epochs(const struct gt_conf_schedule *s)
+{
+	bool marks = s->type == GT_SCHED_STEP || s->type == GT_SCHED_MULTISTEP || s->type == GT_SCHED_EXPONENTIAL;
+	return s->unit == GT_UNIT_EPOCH && (marks || s->t_max > 0 || s->warmup > 0);
+}
+
+/* Returns whether anything of the run depends on the epoch: a schedule with unit = "epoch", or a group that is frozen for some epochs. */
+static bool has_epoch_schedule(const struct gt_session *s)
+{
+	bool any = is_by_epochs(&s->conf->train.schedule) || s->optim.nphases > 0;
+	for (int i = 0; i < s->conf->train.ngroups; i++)
+		any |= is_by_epochs(&s->conf->train.group[i].schedule);
+	return any;
+}
+
+/* Returns whether the learning rate of a step depends on its place in the run. */
+static bool has_schedule(const struct gt_session *s)
+{
+	bool any = has_epoch_schedule(s) || s->conf->train.schedule.type != GT_SCHED_CONSTANT || s->conf->train.schedule.warmup > 0;
+	for (int i = 0; i < s->conf->train.ngroups; i++)
+		any |= s->conf->train.group[i].schedule.type != GT_SCHED_CONSTANT || s->conf->train.group[i].schedule.warmup > 0;
+	return any;
+}
+
+/* When a run resumes: sets t->shift. If an epoch has another number of steps now, because the number of samples or data.batch has changed,
+ * a run that is counted in epochs continues its schedules at the same place in epochs. Else they would jump back or ahead, and a schedule of
+ * the whole run would end too early or never. text: a warning if the number has changed, else "". */
+static void keep_schedule(struct gt_trainer *t, char *text, size_t size)
+{
+	const struct gt_batch_partition *b = &t->s->batch;
+	int64_t before = t->at.epoch_steps, now = b->steps_per_epoch, at = t->at.schedule_step;
+	*text = 0;
+	t->shift = at - t->at.step;
+	if (before <= 0 || now <= 0 || before == now)
+		return;
+	int64_t place = llround((double)at / (double)before * (double)now);
+	bool by_epochs = t->s->conf->train.steps == 0;
+	if (by_epochs)
+		t->shift = place - t->at.step;
+	if (!(by_epochs ? has_schedule(t->s) : has_epoch_schedule(t->s)))
+		return;
+	int n = snprintf(text, size, "an epoch has %lld optimizer steps now, and had %lld before; ", (long long)now, (long long)before);
+	if (!by_epochs)
+		snprintf(text + n, size - (size_t)n, "schedules with unit = \"epoch\" continue at another epoch, because the run is counted in "
+		         "steps (train.steps)");
+	else
+		snprintf(text + n, size - (size_t)n, "the schedules continue at the same epoch, which is step %lld of %lld as they are counted "
+		         "now", (long long)place, (long long)b->steps);
+}
+
 /* The function gt_session_spec.sized of a run: prints the warnings before memory is allocated, because a machine with too little memory can
  * end the process. metrics.jsonl is not open yet and does not receive them. */
 static enum gt_code tell_warnings(void *user, const struct gt_session *s, struct gt_err *err)
@@ -196,7 +248,7 @@ static enum gt_code tell_pretrained(struct gt_trainer *t, const struct gt_pretra
 
 /* Messages to print after the start line; "": none. */
 struct notes {
-	char back[GT_PATH_SIZE + 512], damaged[GT_PATH_SIZE + 64], best[512], stop[512], plateau[512], space[768];
+	char back[GT_PATH_SIZE + 512], damaged[GT_PATH_SIZE + 64], best[512], stop[512], plateau[512], schedule[320], space[768];
 };
 
 /* Opens the log files and writes config.cfg. If anything before this fails, the old files are unchanged. A run that goes back to an earlier
@@ -260,6 +312,7 @@ static enum gt_code train(const struct job *j, struct gt_trainer *t, struct gt_e
 		keep_watch(&t->at.early_stop, "train.early_stop.metric", c->train.early_stop.metric, say.stop, sizeof say.stop);
 		t->s->optim.drops = t->at.plateau.drops;
 		keep_best(t, say.best, sizeof say.best);
+		keep_schedule(t, say.schedule, sizeof say.schedule);
 		GT_TRY(gt_state_load(t->s, from, true, err));
 		if (!gt_session_scales_loss(t->s))
 			t->at.loss_scale = 0, t->at.good_steps = 0;
@@ -282,6 +335,7 @@ static enum gt_code train(const struct job *j, struct gt_trainer *t, struct gt_e
 	if (!from && !o->dry)
 		GT_TRY(gt_ema_start(t->s, err));
 	t->at.world = w->world;
+	t->at.epoch_steps = t->s->batch.steps_per_epoch;
 	if (*dir && !w->rank)
 		GT_TRY(gt_state_check_space(t->s, dir, from != NULL, say.space, sizeof say.space, err));
 	if (o->dry)
@@ -308,8 +362,8 @@ static enum gt_code train(const struct job *j, struct gt_trainer *t, struct gt_e
 		GT_TRY(tell_other_ranks(t, gt_ckpt_meta(from)->world, err));
 		if (*say.back)
 			GT_TRY(warn_line(t, say.back, err));
-		const char *const changed[] = {say.best, say.stop, say.plateau, t->s->data.files->changed};
-		for (int i = 0; i < 4; i++)
+		const char *const changed[] = {say.best, say.stop, say.plateau, t->s->data.files->changed, say.schedule};
+		for (int i = 0; i < 5; i++)
 			if (*changed[i])
 				GT_TRY(warn_line(t, changed[i], err));
 		if (*say.damaged)

@@ -38,7 +38,7 @@ enum gt_code gt_trainer_send_event(struct gt_trainer *t, struct gt_event *ev, bo
 	const struct gt_session *s = t->s;
 	ev->step = t->at.step + (ev->kind == GT_EV_SKIP);
 	ev->epoch = last_epoch(t);
-	ev->steps = s->batch.steps;
+	ev->steps = s->batch.steps - t->shift;
 	ev->epochs = s->conf->train.steps > 0 ? 0 : s->conf->train.epochs;
 	if (line) {
 		GT_TRY(gt_metrics_write(t->metrics, &t->json, ev, err));
@@ -77,7 +77,7 @@ static enum gt_code run_length(const struct gt_trainer *t, const struct gt_prog 
 			most = marks[i] - t->ahead.step % marks[i];
 	if (c->train.steps > 0 && most > c->train.steps - t->ahead.step)
 		most = c->train.steps - t->ahead.step;
-	return gt_session_next_prog(t->s, t->ahead.step, t->ahead.epoch, t->ahead.cursor, most, p, n, err);
+	return gt_session_next_prog(t->s, t->ahead.step + t->shift, t->ahead.epoch, t->ahead.cursor, most, p, n, err);
 }
 
 /* Returns whether the best checkpoint is selected by scores of the training steps of an epoch. */
@@ -104,8 +104,9 @@ static enum gt_code queue(struct gt_trainer *t, struct gt_err *err)
 	for (int i = 0; i < n; i++) {
 		double weight, lr[GT_MAX_LR], momentum[GT_MAX_LR];
 		GT_TRY(gt_loader_weight(s->prog.loader, t->ahead.epoch, t->ahead.cursor + i * p->samples, p->samples, &weight, err));
-		gt_optim_momenta(&s->optim, t->ahead.step, s->batch.steps, s->batch.steps_per_epoch, momentum);
-		gt_optim_rates(&s->optim, t->ahead.step++, s->batch.steps, s->batch.steps_per_epoch, lr);
+		int64_t at = t->shift + t->ahead.step++;
+		gt_optim_momenta(&s->optim, at, s->batch.steps, s->batch.steps_per_epoch, momentum);
+		gt_optim_rates(&s->optim, at, s->batch.steps, s->batch.steps_per_epoch, lr);
 		for (int m = 0; m < p->nmicro; m++) {
 			struct gt_step_args *d = &step_args[i * p->nmicro + m];
 			*d = (struct gt_step_args){
@@ -156,7 +157,7 @@ static void restart_window(struct gt_trainer *t)
 /* Estimates the seconds until the end of the run. Assumes that evaluations and checkpoints take the same share of time as until now. */
 static double time_left(const struct gt_trainer *t)
 {
-	double left = (double)(t->s->batch.steps - t->at.step);
+	double left = (double)(t->s->batch.steps - t->shift - t->at.step);
 	return t->samples_per_s > 0 ? left * (double)t->s->batch.size / t->samples_per_s + left * t->pause_s / (double)t->session_steps : 0;
 }
 
@@ -372,6 +373,7 @@ static enum gt_code save(struct gt_trainer *t, bool is_best, struct gt_err *err)
 		return GT_OK;
 	GT_TRY(check_finite(t, err));
 	meta.seconds += gt_clock_since(t->start);
+	meta.schedule_step = t->at.step + t->shift;
 	gt_rank_phase(t->s->exec.link, "saving a checkpoint", SAVE_S);
 	tell_phase(t, "saving a checkpoint", NULL, 0);
 	gt_metrics_sync(t->metrics); /* the log lines about the steps of the checkpoint must be as durable as the checkpoint */
@@ -408,7 +410,7 @@ static enum gt_code agree(struct gt_trainer *t, struct gt_err *err)
 		double window_s = t->windows ? (now - t->start) / (double)t->windows : AGREE_S;
 		if (t->s->at.rank == 0) {
 			int64_t end;
-			v[4] = (int64_t)(1e9 * gt_exec_step_s(x, gt_session_step_prog(t->s, t->at.step, false, &end)));
+			v[4] = (int64_t)(1e9 * gt_exec_step_s(x, gt_session_step_prog(t->s, t->at.step + t->shift, false, &end)));
 			if (!x->rank0_step_s && v[4]) /* now that the time of a step is known, windows get longer than they were until now */
 				window_s = AGREE_S;
 			if (window_s < AGREE_S)

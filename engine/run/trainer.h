@@ -26,6 +26,7 @@ struct gt_trainer {
 	struct gt_run_position ahead;            /* position after all steps that are queued on the device */
 	struct gt_scores scores[GT_SPLITS]; /* train: scores of the last complete epoch; others: of the last evaluation */
 	double epoch_start;               /* time at which this session began the epoch */
+	int64_t shift;                    /* gt_ckpt_meta.schedule_step - step; constant in a session */
 	bool due;                         /* an evaluation, a checkpoint or the end of the run follows the steps that are queued */
 	int64_t skips;                    /* number of consecutive steps that were skipped, up to the last one */
 	int64_t saved_step;               /* step of the last committed checkpoint; -1: none */

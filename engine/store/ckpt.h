@@ -69,6 +69,9 @@ struct gt_ckpt_meta {
 	int64_t step;         /* optimizer steps done */
 	int64_t epoch;        /* epoch of the next step, from 0 */
 	int64_t cursor;       /* samples of that epoch already used */
+	/* position in the learning-rate schedules, in optimizer steps; equal to step unless the steps of an epoch have changed in a resume */
+	int64_t schedule_step;
+	int64_t epoch_steps;  /* optimizer steps of an epoch; 0: unknown, because the checkpoint is of an earlier version */
 	int64_t world;        /* number of ranks of the run */
 	uint64_t seed;
 	bool has_best;        /* whether the fields best, best_step, best_epoch, best_metric and best_mode are set */

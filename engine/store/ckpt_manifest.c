@@ -80,6 +80,10 @@ enum gt_code gt_ckpt_manifest_print(const struct gt_ckpt_manifest *m, struct gt_
 	gt_json_int(j, "step", t->step);
 	gt_json_int(j, "epoch", t->epoch);
 	gt_json_int(j, "cursor", t->cursor);
+	if (t->schedule_step != t->step)
+		gt_json_int(j, "schedule_step", t->schedule_step);
+	if (t->epoch_steps > 0)
+		gt_json_int(j, "epoch_steps", t->epoch_steps);
 	gt_json_int(j, "world", t->world);
 	gt_json_string(j, "seed", seed);
 	if (t->has_best) {
@@ -200,6 +204,14 @@ static bool get_watch(const struct gt_json_value *o, struct gt_ckpt_watch *w)
 	              whole(o, "drops", &w->drops));
 }
 
+/* Reads the position in the schedules and the steps of an epoch, which are absent in checkpoints of earlier versions. */
+static bool get_schedule(const struct gt_json_value *root, struct gt_ckpt_meta *t)
+{
+	t->schedule_step = t->step;
+	return (!gt_json_member(root, "schedule_step") || whole(root, "schedule_step", &t->schedule_step)) &&
+	       (!gt_json_member(root, "epoch_steps") || whole(root, "epoch_steps", &t->epoch_steps));
+}
+
 static bool hex_digest(const char *s)
 {
 	return s && strlen(s) == GT_DIGEST_HEX - 1 && strspn(s, "0123456789abcdef") == GT_DIGEST_HEX - 1;
@@ -242,6 +254,7 @@ static enum gt_code parse_root(const struct gt_json_value *root, const char *pat
 	      : !whole(root, "step", &t->step)                  ? "step"
 	      : !whole(root, "epoch", &t->epoch)                ? "epoch"
 	      : !whole(root, "cursor", &t->cursor)              ? "cursor"
+	      : !get_schedule(root, t)                          ? "schedule_step or epoch_steps"
 	      : !whole(root, "world", &t->world)                ? "world"
 	      : !get_seed(root, &t->seed)                       ? "seed"
 	      : !get_double(root, "loss_scale", &t->loss_scale) ? "loss_scale"

@@ -127,6 +127,8 @@ static enum gt_code print_json(struct gt_cli *cli, const struct gt_report *r, do
 	gt_json_array(j, "warnings");
 	for (int i = 0; i < r->warnings.n; i++)
 		gt_json_string(j, NULL, r->warnings.v[i].text);
+	for (int i = 0; i < r->skipped.n; i++)
+		gt_json_string(j, NULL, r->skipped.v[i].text);
 	gt_json_end(j);
 	if (r->ngroups)
 		gt_json_array(j, "groups");
@@ -318,11 +320,12 @@ static enum gt_code strict(const struct gt_report *r, struct gt_err *err)
 {
 	const struct gt_problems *w = &r->warnings;
 	enum gt_code code = GT_OK;
+	int all = w->n + r->skipped.n;
 	for (int i = 0; i < w->n && code == GT_OK; i++)
 		code = w->v[i].code;
-	if (!w->n)
+	if (!all)
 		return GT_OK;
-	return gt_fail(err, code != GT_OK ? code : GT_ECONFIG, "--strict: the config has %d warning%s", w->n, w->n == 1 ? "" : "s");
+	return gt_fail(err, code != GT_OK ? code : GT_ECONFIG, "--strict: the config has %d warning%s", all, all == 1 ? "" : "s");
 }
 
 enum gt_code gt_cli_report(struct gt_cli *cli, struct gt_conf *c, int world, struct gt_err *err)
@@ -336,6 +339,8 @@ enum gt_code gt_cli_report(struct gt_cli *cli, struct gt_conf *c, int world, str
 	enum gt_code code = elsewhere ? GT_OK : gt_check_machine(c, cli->args.device, r, err);
 	for (int i = 0; i < r->warnings.n; i++)
 		gt_cli_warn(cli, r->warnings.v[i].text);
+	for (int i = 0; i < r->skipped.n && !cli->args.data && !cli->args.verify; i++) /* these have listed the samples */
+		gt_cli_warn(cli, r->skipped.v[i].text);
 	if (code == GT_OK && cli->args.time)
 		code = measure(cli, c, r, elsewhere, &step_s, err);
 	if (code == GT_OK && cli->args.json) {

@@ -264,13 +264,19 @@ static void warn_scaled(struct printing *s)
 	gt_cli_warn(s->cli, text);
 }
 
+static void warn(void *user, const char *text)
+{
+	const struct printing *s = user;
+	gt_cli_warn(s->cli, text);
+}
+
 static enum gt_code predict(struct gt_cli *cli, struct gt_err *err)
 {
 	const struct gt_args *a = &cli->args;
 	struct printing s = {.cli = cli, .top = (int)a->top, .err = err};
 	struct gt_predict_spec spec = {.ckpt = a->operands.v[0], .inputs = a->operands.v + 1, .ninputs = a->operands.n - 1, .lists = a->lists.v,
 	                               .nlists = a->lists.n, .top = s.top, .device = a->device, .texts = a->texts.v, .ntexts = a->texts.n,
-	                               .append = a->append, .keep = a->keep.v, .nkeep = a->keep.n};
+	                               .append = a->append, .keep = a->keep.v, .nkeep = a->keep.n, .warn = warn};
 	if (!spec.ninputs && !spec.nlists && !spec.ntexts)
 		return gt_fail(err, GT_EUSAGE, "expected a FILE, --list or --text, got none");
 	if (a->append && a->keep.n)

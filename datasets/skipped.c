@@ -84,14 +84,17 @@ enum gt_code gt_skipped_add_row(struct gt_skipped *l, int set, int64_t i, const 
 
 void gt_skipped_drop(struct gt_skipped *l, int set)
 {
-	int64_t kept = 0;
+	int64_t kept = 0, reported = 0;
 	pthread_mutex_lock(&l->lock);
 	for (int64_t k = 0; k < l->n; k++)
-		if (l->entry[k].set == set)
+		if (l->entry[k].set == set) {
 			drop(&l->entry[k]);
-		else
+		} else {
+			reported += k < l->reported;
 			l->entry[kept++] = l->entry[k];
+		}
 	l->n = kept;
+	l->reported = reported;
 	l->next[set] = 0;
 	pthread_mutex_unlock(&l->lock);
 }

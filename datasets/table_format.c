@@ -69,13 +69,14 @@ static enum gt_code mark(const struct gt_learned *l, struct gt_dataset *d, struc
 	return code;
 }
 
-/* Reads files into out->raw: as facts say, or if these are NULL as the spec says. split: of which bad rows may be skipped; -1: none. */
+/* Reads files into out->raw: as facts say, or if these are NULL as the spec says. set: of the list of skipped rows and cells, the split or
+ * GT_SPLITS. */
 static enum gt_code read_raw(const struct gt_dataset_spec *spec, char *const *path, int n, const struct gt_table_facts *facts, bool targets,
-                             int split, struct gt_dataset *out, struct gt_err *err)
+                             int set, struct gt_dataset *out, struct gt_err *err)
 {
 	struct gt_table_spec ts = table_spec(spec);
-	ts.skipped = split < 0 ? NULL : spec->skipped;
-	ts.set = split;
+	ts.skipped = spec->skipped;
+	ts.set = set;
 	struct gt_data_table *t = calloc(1, sizeof *t);
 	if (!t)
 		return gt_fail_memory(err, sizeof *t);
@@ -251,7 +252,7 @@ static enum gt_code apply(const struct gt_dataset_spec *spec, const struct gt_le
 
 static enum gt_code inputs(const struct gt_dataset_spec *spec, const char *path, struct gt_dataset *out, struct gt_err *err)
 {
-	enum gt_code code = read_raw(spec, (char *const[]){(char *)(uintptr_t)path}, 1, &spec->learned->table, false, -1, out, err);
+	enum gt_code code = read_raw(spec, (char *const[]){(char *)(uintptr_t)path}, 1, &spec->learned->table, false, GT_SPLITS, out, err);
 	return code == GT_OK ? convert(spec, spec->learned, false, out, err) : code;
 }
 

@@ -408,6 +408,7 @@ struct gt_report {
 	uint64_t reading;                    /* bytes of host memory that a table or texts take while they are read, before training; 0: none */
 	const struct gt_pretrained_report *pretrained; /* what model.pretrained loads; NULL: the config has none, or the file is missing */
 	struct gt_problems warnings;         /* sorted by line; in the report's arena */
+	struct gt_problems skipped;          /* further warnings: rows, cells and texts that the run leaves out; in the same arena */
 	struct gt_arena *arena;              /* owns the report's memory */
 };
 /* Plans a run and reports on it. device: name of the device whose kernels are planned; NULL: plan without a device. card: predict the time
@@ -531,6 +532,7 @@ struct gt_predict_spec {
 	int nkeep;
 	int top;                   /* number of classes for each image or row, 1 ... GT_TOP; 0: 1. An error if the model predicts numbers */
 	const char *device;        /* device, instead of the config's; NULL: the config decides */
+	void (*warn)(void *user, const char *text); /* NULL: warnings are dropped */
 };
 /* Predicts images, or the rows of tables, and calls fn for each, in order; fn returns false to end the prediction. If one of several files
  * cannot be read, fn receives its error, the other files are predicted, and the result is GT_EDATA. The error of a single file is returned

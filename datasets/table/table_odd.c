@@ -191,6 +191,8 @@ static const char *remedy(const struct gt_table_reader *r, int k, const char *te
 		return how->target ? "; write data.decimal and data.thousands if the table has another notation"
 		                   : "; write data.decimal and data.thousands if the table has another notation, or give the column the type "
 		                     "\"categorical\" or \"ignore\" in data.columns";
+	if (r->facts && !r->targets) /* the config of a checkpoint is fixed */
+		return "; correct it, or leave the cell empty if the value is missing";
 	if (r->facts)
 		return word ? "; add the word to data.na if it stands for a missing value" : "";
 	if (how->odd && how->target && !how->tolerant)

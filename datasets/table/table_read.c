@@ -287,7 +287,7 @@ static enum gt_code read_file(struct gt_table_reader *r, const char *path, struc
 	GT_TRY(gt_csv_open_as(path, delimiter, r->spec->encoding, &r->csv, err));
 	t->path[t->nfiles] = strdup(gt_csv_path(r->csv));
 	enum gt_code code = t->path[t->nfiles++] ? gt_csv_next(r->csv, &rec, err) : gt_fail_memory(err, strlen(path));
-	bool is_header = false;
+	bool is_header = false, leaves_out = r->spec->skipped && (!r->facts || r->targets);
 	if (code == GT_OK && !rec.n)
 		code = gt_fail(err, GT_EDATA, "%.400s: expected records, got none", gt_csv_path(r->csv));
 	if (code == GT_OK)
@@ -297,7 +297,7 @@ static enum gt_code read_file(struct gt_table_reader *r, const char *path, struc
 	if (code == GT_OK && is_header)
 		code = gt_csv_next(r->csv, &rec, err);
 	while (code == GT_OK && rec.n) {
-		code = r->spec->skipped ? put_or_skip(r, &rec, err) : put_record(r, &rec, err);
+		code = leaves_out ? put_or_skip(r, &rec, err) : put_record(r, &rec, err);
 		if (code == GT_OK)
 			code = gt_csv_next(r->csv, &rec, err);
 	}

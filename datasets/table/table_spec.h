@@ -67,7 +67,9 @@ struct gt_table_spec {
 	enum gt_table_task task;
 	const char *const *classes;          /* [nclasses] names of the classes in order; NULL: those of the training split, sorted */
 	int64_t nclasses;
-	struct gt_skipped *skipped;          /* rows that cannot be read are left out, and added to this list; NULL: such a row is an error */
+	/* receives odd cells, which count as missing, and rows that cannot be read, which are left out; NULL: both are errors. Rows to predict
+	 * (gt_table_read_as without targets) are never left out. */
+	struct gt_skipped *skipped;
 	int set;                             /* with skipped: identifies the table in the list */
 	uint64_t max_bytes;                  /* maximum memory of a table; 0: 16 GiB */
 };

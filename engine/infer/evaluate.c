@@ -154,8 +154,8 @@ static void warn_of_data(const struct job *j, const struct gt_session *s)
 	if (*f->changed)
 		warn(j, f->changed);
 	if (f->trained) {
-		snprintf(text, sizeof text, "%s: the run has trained on %lld of the %lld samples", j->data, (long long)f->trained,
-		         (long long)f->set[GT_TEST].n);
+		snprintf(text, sizeof text, "%s: %lld of its %lld samples %s in the training split of the run", j->data, (long long)f->trained,
+		         (long long)f->set[GT_TEST].n, f->trained == 1 ? "is" : "are");
 		warn(j, text);
 	}
 	if (!f->was.listed && f->was.by_number && f->set[GT_TRAIN].mark && f->index[GT_VALID] && j->split != GT_TEST)

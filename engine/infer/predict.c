@@ -211,6 +211,7 @@ enum gt_code gt_predict(const struct gt_predict_spec *spec, bool (*fn)(void *use
 		return gt_fail_memory(err, sizeof *p);
 	p->top = spec->top ? spec->top : 1;
 	p->fn = fn;
+	p->warn = spec->warn;
 	p->user = user;
 	enum gt_code code = gt_arena_open(&in.arena, err);
 	if (code == GT_OK)

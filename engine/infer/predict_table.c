@@ -67,6 +67,29 @@ static enum gt_code predict_rows(struct gt_predictor *p, const struct gt_input *
 	return p->rows_of_files ? gt_predictor_flush(p, err) : GT_OK;
 }
 
+/* Warns of cells of the last file that count as missing. */
+static void warn_of_cell(void *user, const char *why)
+{
+	struct gt_predictor *p = user;
+	if (p->warn)
+		p->warn(p->user, why);
+}
+
+/* Checks that every file has the columns that results shall have, before the first result is reported. Files that cannot be read are
+ * reported in their turn. */
+static enum gt_code check_columns(struct gt_predictor *p, const struct gt_inputs *in, struct gt_err *err)
+{
+	for (int64_t i = 0; p->rows_of_files && in->n > 1 && i < in->n; i++) {
+		struct gt_err why = {0};
+		if (in->v[i].error || gt_table_rows_file(p->rows_of_files, in->v[i].path, &why) != GT_EUSAGE)
+			continue;
+		if (err)
+			*err = why;
+		return GT_EUSAGE;
+	}
+	return GT_OK;
+}
+
 /* Predicts an input that is no line. *bad: it cannot be used, and err says why. */
 static enum gt_code predict_input(struct gt_predictor *p, const struct gt_input *in, bool *bad, struct gt_err *err)
 {
@@ -77,6 +100,8 @@ static enum gt_code predict_input(struct gt_predictor *p, const struct gt_input 
 	enum gt_code code = in->error ? gt_fail(err, in->code, "%s", in->error) : gt_session_read_inputs(p->s, in->path, &d, err);
 	*bad = code != GT_OK;
 	if (code == GT_OK)
+		code = gt_session_skipped(p->s, warn_of_cell, NULL, p, err);
+	if (code == GT_OK)
 		code = predict_rows(p, in, &d, err);
 	gt_dataset_free(&d);
 	return code;
@@ -84,6 +109,7 @@ static enum gt_code predict_input(struct gt_predictor *p, const struct gt_input 
 
 enum gt_code gt_predict_tables(struct gt_predictor *p, const struct gt_inputs *in, int64_t *failed, int64_t *all, struct gt_err *err)
 {
+	GT_TRY(check_columns(p, in, err));
 	for (int64_t i = 0; i < in->n && !p->ended; i++) {
 		struct gt_err why = {0};
 		bool bad;

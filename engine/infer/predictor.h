@@ -35,6 +35,7 @@ struct gt_predictor {
 	int64_t classes;          /* outputs of the model */
 	int top;
 	bool (*fn)(void *user, const struct gt_prediction *p);
+	void (*warn)(void *user, const char *text); /* gt_predict_spec.warn */
 	void *user;
 	bool ended;               /* fn wants no more results */
 	struct gt_table_rows *rows_of_files; /* the rows as the current file has them; NULL: results do not have them */

@@ -245,8 +245,9 @@ static enum gt_code fill(struct gt_report *r, const struct gt_world_plan *world_
 	GT_TRY(texts(r, s, err));
 	r->warnings.arena = r->arena;
 	GT_TRY(gt_warnings(s, c->checkpoint.dir, &r->warnings, err));
-	GT_TRY(gt_warn_skipped(s, &r->warnings, err));
 	gt_problems_sort(&r->warnings, c->path);
+	r->skipped.arena = r->arena;
+	GT_TRY(gt_warn_skipped(s, &r->skipped, err));
 	return s->data.note ? GT_OK : gt_session_check_metrics(s, err);
 }
 

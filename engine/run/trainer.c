@@ -197,10 +197,15 @@ static void add_sums(struct gt_metrics *to, const struct gt_metrics *m, int64_t 
 	to->count += count;
 }
 
-/* Reports an epoch after its last step. */
+/* Reports an epoch after its last step. GT_EDATA: no sample of it counted, so nothing was trained. */
 static enum gt_code epoch_done(struct gt_trainer *t, struct gt_err *err)
 {
 	double now = gt_clock();
+	if (t->epoch_steps && !(t->at.epoch_sums.weight > 0))
+		return gt_fail(err, GT_EDATA, "epoch %lld: none of its %lld samples could be trained on: they cannot be read (`gtrain check CFG "
+		               "--data --verify` lists them), or have no label that counts", (long long)last_epoch(t),
+		               (long long)t->s->batch.samples);
+	t->epoch_steps = 0;
 	struct gt_event ev = {.kind = GT_EV_EPOCH, .scores = gt_session_scores(t->s, &t->at.epoch_sums), .samples_per_s = t->samples_per_s};
 	ev.seconds = gt_clock_since(t->epoch_start);
 	t->scores[GT_TRAIN] = ev.scores;
@@ -237,6 +242,7 @@ static enum gt_code collect(struct gt_trainer *t, struct gt_err *err)
 		} else {
 			t->at.step++;
 			t->session_steps++;
+			t->epoch_steps++;
 			add_sums(&t->at.epoch_sums, m, gt_session_counted(s, m, p->samples));
 			GT_TRY(told_step(t, m, w->step_args[applied++ * p->nmicro].lr, err));
 		}

@@ -38,6 +38,7 @@ struct gt_trainer {
 	double samples_per_s;             /* speed of training over all ranks; 0: not measured yet */
 	bool settled;                     /* samples_per_s was measured over a long enough period */
 	int64_t session_samples;          /* number of samples trained in this session */
+	int64_t epoch_steps;              /* number of steps applied in this session since the last epoch was complete */
 	int64_t session_steps;            /* number of steps applied in this session */
 	double pause_s;                   /* seconds that this session has spent in evaluations and checkpoints */
 	int64_t windows;                  /* number of windows (groups of steps that are queued at once) that are complete */

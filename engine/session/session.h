@@ -46,7 +46,7 @@ struct gt_session_files {
 	struct gt_data_changes changes;   /* how the samples differ from those of the run of the checkpoint */
 	int64_t left_out[GT_SPLITS];      /* samples of a split that are not measured, because that run has trained on them */
 	bool differs;                     /* samples were added, are missing or have changed since the run of the checkpoint */
-	int64_t trained;                  /* with spec->measure: number of its samples that the run trained on */
+	int64_t trained;                  /* with spec->measure: number of its samples that are in the training split of the run */
 	char changed[1024];               /* how the data differs from that of the checkpoint, and what follows; "": it does not */
 	bool wanted[GT_SPLITS];           /* the splits that the session uses or reads for others; the data may have no samples for them */
 	bool missing[GT_SPLITS];          /* a dry session did not find the split */

@@ -577,6 +577,7 @@ enum gt_code gt_session_read_inputs(const struct gt_session *s, const char *path
 	*out = (struct gt_dataset){0};
 	ds.learned = s->data.files->learned;
 	ds.limit = 0;
+	ds.skipped = s->data.files->skipped;
 	enum gt_code code = ds.learned->by->inputs(&ds, path, out, err);
 	if (code != GT_OK)
 		gt_dataset_free(out);

@@ -239,6 +239,9 @@ gives keep_top 0 out 'a,predicted_class,predicted_name,predicted_probability' pr
 cut -d, -f1-4 test.csv >fewer.csv
 gives append_other_columns 64 err '--append: expected the columns of test.csv in fewer.csv, because the output is one table' \
 	predict classes test.csv fewer.csv --append
+# the columns of all files are compared before the first row is printed
+gives keep_second_file 64 err '--keep: expected a column of fewer.csv, got "level"' predict classes test.csv fewer.csv --keep level
+if [ -s out ]; then fail keep_second_file_silent "$(head -n 1 out)"; else pass keep_second_file_silent; fi
 "$gtrain" predict classes test.csv --append >twice.csv 2>err
 gives append_twice 64 err 'the input has a column "predicted_level", which the prediction has, too; name the columns' \
 	predict classes twice.csv --append

@@ -299,6 +299,15 @@ gives cells_skip_warn 0 err "2 cells, the first is $PWD/cells.csv:9: column \"st
 	check mixed.cfg "${cells[@]}" -s "$columns" -s data.on_error=skip
 gives cells_data 0 out '600 samples were read; all can be read; 3 cells count as missing' \
 	check mixed.cfg "${cells[@]}" -s "$columns" -s data.on_error=skip --data
+# the list is printed once
+run check mixed.cfg "${cells[@]}" -s "$columns" -s data.on_error=skip --data
+if [ "$(grep -c 'cells.csv:40: ' "$tmp/err")" = 1 ]; then pass cells_data_once; else fail cells_data_once "$(cat "$tmp/err")"; fi
+# such a cell is missing in a prediction, too; the model of a run that stops there names a remedy that predict has
+gives cells_predict 0 err "cells.csv:9: column \"stars\": expected a number, got \"#REF!\"; the cell counts as missing" \
+	predict skips cells.csv
+if [ "$(wc -l <"$tmp/out")" = 481 ]; then pass cells_predict_rows; else fail cells_predict_rows "$(wc -l <"$tmp/out") lines"; fi
+gives stops_run 0 out 'test accuracy' run mixed.cfg -o stops -s train.epochs=1 -s "data.train=[\"$PWD/train.csv\"]" -s "$columns"
+gives cells_predict_stop 65 err 'got "#REF!"; correct it, or leave the cell empty if the value is missing' predict stops cells.csv
 gives cells_inferred 65 err 'cells.csv:9: column "stars": expected a number, as in 477 of the 480 values of the column, got "#REF!"; also' \
 	run mixed.cfg -q "${cells[@]}"
 gives cells_init 0 out 'on_error = "skip"; # 3 cells do not fit their columns and count as missing' init cells.csv --target taste

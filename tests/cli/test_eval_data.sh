@@ -83,7 +83,7 @@ named predictions_texts 24 new-texts/light/61.txt,light,light, run-texts new-tex
 
 # what the run has trained on is measured too, and counted
 trained=$("$gtrain" check images.cfg | grep -o '[0-9]* train' | head -n 1 | cut -d' ' -f1)
-gives images_own 0 err "old: the run has trained on $trained of the 60 samples" eval run-images old
+gives images_own 0 err "old: $trained of its 60 samples are in the training split of the run" eval run-images old
 gives images_own_all 0 out '(60 samples' eval run-images old
 
 # what cannot be measured

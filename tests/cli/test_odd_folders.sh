@@ -275,6 +275,10 @@ echo "$net data = { batch = 4; root = \"cut\"; }; $train checkpoint = { dir = \"
 gives data_json 65 out '"checked":25,"bad":2}' check data.cfg --verify --json
 gives data_skips 0 out '2 cannot be read, and a run leaves them out' check data.cfg --verify -s data.on_error=skip
 gives run_names_remedy 65 err 'write data.on_error = "skip"; `gtrain check CFG --data --verify` lists them' run data.cfg -q
+mkdir -p junk/a junk/b
+for i in 1 2 3 4; do echo "junk $i" | tee "junk/a/$i.png" >"junk/b/$i.png"; done
+gives run_of_junk 65 err 'epoch 1: none of its 8 samples could be trained on: they cannot be read' run data.cfg -q -s data.root=junk \
+	-s data.on_error=skip -s data.valid=0.0
 for i in $(seq 30); do : >"cut/a/empty$i.png"; done
 run check data.cfg --data
 if [ "$rc" = 65 ] && [ "$(grep -c 'got 0 bytes' "$tmp/err")" = 10 ] && grep -q '21 more samples cannot be read' "$tmp/err"; then

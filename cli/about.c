@@ -7,6 +7,9 @@
 #ifndef GT_COMMIT
 #define GT_COMMIT "" /* the Makefile passes the commit that was built; "": it was built without git, as from an archive */
 #endif
+#ifndef GT_CUDA_VERSIONS
+#define GT_CUDA_VERSIONS "" /* cuda.mk passes the versions of the toolkit, cuDNN and NCCL of the build; "": it was built without CUDA */
+#endif
 #ifdef __clang__
 #define COMPILER "clang " __clang_version__
 #else
@@ -17,8 +20,9 @@ enum gt_code gt_cli_version(struct gt_cli *cli, struct gt_err *err)
 {
 	const char *commit = *GT_COMMIT ? GT_COMMIT : "unknown";
 	struct gt_build_info b;
-	char parts[64];
+	char parts[64], libraries[sizeof b.libraries + sizeof GT_CUDA_VERSIONS + 2];
 	gt_build_info(&b);
+	snprintf(libraries, sizeof libraries, "%s%s%s", b.libraries, b.cuda && *GT_CUDA_VERSIONS ? ", " : "", b.cuda ? GT_CUDA_VERSIONS : "");
 	snprintf(parts, sizeof parts, "%s%s%s%s", b.cpu ? ", cpu" : "", b.cuda ? ", cuda" : "", b.gloo ? ", gloo" : "",
 	         b.fetch ? ", fetch" : "");
 	const char *has = *parts ? parts + 2 : "none";
@@ -28,7 +32,7 @@ enum gt_code gt_cli_version(struct gt_cli *cli, struct gt_err *err)
 		gt_json_string(j, "version", GT_VERSION);
 		gt_json_string(j, "commit", commit);
 		gt_json_string(j, "compiler", COMPILER);
-		gt_json_string(j, "libraries", b.libraries);
+		gt_json_string(j, "libraries", libraries);
 		gt_json_string(j, "plugins", has);
 		gt_json_string(j, "processor", b.processor);
 		gt_json_end(j);
@@ -36,7 +40,7 @@ enum gt_code gt_cli_version(struct gt_cli *cli, struct gt_err *err)
 	}
 	gt_out(cli, "gtrain %s\n", GT_VERSION);
 	const char *const rows[][2] = {
-	    {"commit", commit}, {"compiler", COMPILER}, {"libraries", b.libraries}, {"plugins", has}, {"processor", b.processor}};
+	    {"commit", commit}, {"compiler", COMPILER}, {"libraries", libraries}, {"plugins", has}, {"processor", b.processor}};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
 		gt_out_wrapped(cli, rows[i][0], 11, rows[i][1], 80);
 	return GT_OK;

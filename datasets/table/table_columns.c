@@ -107,10 +107,14 @@ static enum gt_code check_name(const struct gt_table_reader *r, const char *key,
 			               gt_cell_shown(name, shown), gt_cell_shown(r->table->column[k].name, like));
 		list_name(list, sizeof list, k, r->table->column[k].name);
 	}
+	bool decoded = false; /* by another encoding than UTF-8, as the file may have been before */
+	for (const char *p = name; *p; p++)
+		decoded |= (*p & 0x80) && r->spec->encoding != GT_UTF_8;
 	bool taken_for_data = !r->table->header && r->spec->header == GT_HEADER_AUTO;
 	return gt_fail(err, GT_ECONFIG, "%s: expected a column of %.300s, got \"%s\"; its columns are %s%s", key, gt_csv_path(r->csv),
 	               gt_cell_shown(name, shown), list,
-	               taken_for_data ? ", because the first line has a number, a date, a long text or a text twice, so that it is no header"
+	               decoded ? "; remove data.encoding if the file is UTF-8 now"
+	               : taken_for_data ? ", because the first line has a number, a date, a long text or a text twice, so that it is no header"
 	                              : "");
 }
 

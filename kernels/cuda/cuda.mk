@@ -73,6 +73,15 @@ NVFLAGS    = -std=c++17 -O3 -fmad=false -Xptxas -v -ccbin $(CXX) $(INC) \
 
 PLUGINS += $(BUILD)/lib/gtrain/cuda.so
 
+# The versions for `gtrain --version`. They are those of the headers, because loading the libraries would take seconds.
+cuda_define   = $(shell sed -nE 's/^\#define $(2) +([0-9]+) *$$/\1/p' $(1))
+CUDNN_VER_H   = $(dir $(CUDNN_H))cudnn_version.h
+CUDNN_VER     = $(call cuda_define,$(CUDNN_VER_H),CUDNN_MAJOR).$(call cuda_define,$(CUDNN_VER_H),CUDNN_MINOR)
+NCCL_VER      = $(call cuda_define,$(NCCL_H),NCCL_MAJOR).$(call cuda_define,$(NCCL_H),NCCL_MINOR)
+CUDA_VERSIONS = $(shell sed -nE 's/^\#define CUDA_VERSION +([0-9]+)0([0-9])0 *$$/CUDA \1.\2/p' $(CUDA)/include/cuda.h)$(if \
+	$(CUDNN_H),$(comma) cuDNN $(CUDNN_VER))$(if $(NCCL_H),$(comma) NCCL $(NCCL_VER))
+$(BUILD)/obj/cli/about.o: XFLAGS += -DGT_CUDA_VERSIONS='"$(strip $(CUDA_VERSIONS))"'
+
 $(BUILD)/obj/kernels/cuda/%.o: XFLAGS += $(CUDA_INC)
 $(BUILD)/obj/kernels/cuda/cuda_dev.o: XFLAGS += '-DGT_CUDA_CODE=$(call cuda_list,$(CUDA_ARCH))'
 

@@ -403,6 +403,8 @@ iconv -f WINDOWS-1252 -t UTF-8 named.csv >named.utf8.csv
 # shellcheck disable=SC2016
 gives predict_other_encoding 65 err 'if it is UTF-8, convert it with `iconv' predict named named.utf8.csv
 gives predict_windows_append 0 out ',grün,' predict windows windows.csv --append
+gives run_other_encoding 78 err 'remove data.encoding if the file is UTF-8 now' check named.cfg -s 'data.train=["named.utf8.csv"]' \
+	-s 'data.columns=({name="größe";type="continuous";})'
 gives check_windows 65 err 'column "c": expected UTF-8; write data.encoding = "windows-1252" if' check windows.cfg -s data.encoding=utf-8
 for kind in 'photo.JPG put images into a folder' 'book.xlsx export the table as CSV' 'x.cfg this one seems to be a config'; do
 	file=${kind%% *}

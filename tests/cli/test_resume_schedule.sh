@@ -45,7 +45,8 @@ check_has "more samples: the result counts epochs" "(4 epochs," out
 check "more samples: 2 epochs of 10 steps follow" "$(rates more | wc -l)" 20
 check "more samples: the first rate is that of the middle" "$(near "$(rates more | head -n 1)" "$(cosine 20 40)")" near
 check "more samples: the last rate is that of the last step" "$(near "$(rates more | tail -n 1)" "$(cosine 39 40)")" near
-check "more samples: the total of the events is the last step" "$(sed -n 's/.*"event":"end".*"step":\([0-9]*\),.*/\1/p' more/metrics.jsonl)" 30
+last=$(sed -n 's/.*"event":"end".*"step":\([0-9]*\),.*/\1/p' more/metrics.jsonl)
+check "more samples: the last step" "$last" 30
 
 rates more >once
 run resume more/step-00000020

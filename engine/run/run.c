@@ -16,7 +16,6 @@
 #include "state/pretrained.h"
 #include "state/state.h"
 #include "store/ckpt_scan.h"
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -177,17 +176,17 @@ static bool has_schedule(const struct gt_session *s)
 }
 
 /* When a run resumes: sets t->shift. If an epoch has another number of steps now, because the number of samples or data.batch has changed,
- * a run that is counted in epochs continues its schedules at the same place in epochs. Else they would jump back or ahead, and a schedule of
+ * a run that is counted in epochs continues its schedules at the same place in epochs. Else they would jump, and a schedule of
  * the whole run would end too early or never. text: a warning if the number has changed, else "". */
 static void keep_schedule(struct gt_trainer *t, char *text, size_t size)
 {
 	const struct gt_batch_partition *b = &t->s->batch;
-	int64_t before = t->at.epoch_steps, now = b->steps_per_epoch, at = t->at.schedule_step;
+	int64_t before = t->at.epoch_steps, now = b->steps_per_epoch;
 	*text = 0;
-	t->shift = at - t->at.step;
+	t->shift = t->at.schedule_step - t->at.step;
 	if (before <= 0 || now <= 0 || before == now)
 		return;
-	int64_t place = llround((double)at / (double)before * (double)now);
+	int64_t place = t->at.epoch * now + t->at.cursor / b->size;
 	bool by_epochs = t->s->conf->train.steps == 0;
 	if (by_epochs)
 		t->shift = place - t->at.step;

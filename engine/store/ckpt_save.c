@@ -210,7 +210,8 @@ static bool in_range(int64_t v)
 enum gt_code gt_ckpt_save(struct gt_ckpt_dir *d, const struct gt_ckpt_meta *m, const struct gt_ckpt_tensor *model, int nmodel,
                           const struct gt_ckpt_tensor *optim, int noptim, char *path, size_t size, struct gt_err *err)
 {
-	if (!in_range(m->step) || !in_range(m->epoch) || !in_range(m->cursor) || !in_range(m->schedule_step) || !in_range(m->epoch_steps) || !in_range(m->world) || !in_range(m->good_steps) ||
+	if (!in_range(m->step) || !in_range(m->epoch) || !in_range(m->cursor) || !in_range(m->schedule_step) ||
+	    !in_range(m->epoch_steps) || !in_range(m->world) || !in_range(m->good_steps) ||
 	    (m->has_best && (!in_range(m->best_step) || m->best_epoch > (int64_t)1 << 53)) || !in_range(m->peak_epoch) || !m->name ||
 	    !m->config || strlen(m->config) > GT_CKPT_TEXT_MAX)
 		return gt_fail(err, GT_EINTERNAL, "a checkpoint's state is out of range");

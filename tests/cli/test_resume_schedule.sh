@@ -67,6 +67,14 @@ run resume batch/step-00000010 -s data.batch=8
 check_has "another batch: the warning says where the schedules continue" "which is step 20 of 40" err
 check "another batch: the last rate" "$(near "$(rates batch | tail -n 1)" "$(cosine 39 40)")" near
 
+# in the middle of an epoch: step 12 of 5 an epoch is 2 steps into epoch 3
+start middle -s checkpoint.every_steps=4 -s checkpoint.keep=9
+cp large.csv table.csv
+run resume middle/step-00000012
+check_has "in an epoch: the warning says where the schedules continue" "which is step 22 of 40" err
+check "in an epoch: the last rate" "$(near "$(rates middle | tail -n 1)" "$(cosine 39 40)")" near
+check_has "in an epoch: the result counts epochs" "(4 epochs," out
+
 start steps -s train.steps=20
 cp large.csv table.csv
 run resume steps/step-00000010

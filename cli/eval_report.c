@@ -24,11 +24,11 @@ static void mean_json(struct gt_json *j, const char *key, const struct gt_class_
 
 void gt_cli_scores_json(struct gt_json *j, const struct gt_scores *s)
 {
-	const struct { const char *name; double v; } score[] = {
-	    {"f1", s->f1}, {"auc", s->auc}, {"mae", s->mae}, {"rmse", s->rmse}, {"r2", s->r2}};
-	for (size_t i = 0; i < sizeof score / sizeof *score; i++)
-		if (!isnan(score[i].v))
-			gt_json_double(j, score[i].name, score[i].v, 9);
+	for (int i = 0; i < GT_SCORE_COUNT; i++) {
+		double v = gt_score_get(s, (enum gt_score)i);
+		if (!gt_score_rows[i].of_steps && !isnan(v))
+			gt_json_double(j, gt_score_rows[i].word, v, 9);
+	}
 }
 
 void gt_cli_class_json(struct gt_json *j, const struct gt_class_report *r)

@@ -106,18 +106,18 @@ const char *gt_units_loss(char *buf, double v)
 
 const char *gt_units_scores(char *buf, const struct gt_scores *s, const char *between)
 {
-	const struct { const char *name; double v; bool unit; } score[] = {
-	    {"F1", s->f1, false}, {"AUC", s->auc, false}, {"MAE", s->mae, true}, {"RMSE", s->rmse, true}, {"R2", s->r2, false}};
 	char text[GT_UNITS];
 	int n = 0;
 	*buf = 0;
-	for (size_t i = 0; i < sizeof score / sizeof *score; i++) {
-		if (isnan(score[i].v))
+	for (int i = 0; i < GT_SCORE_COUNT; i++) {
+		const struct gt_score_row *row = &gt_score_rows[i];
+		double value = gt_score_get(s, (enum gt_score)i), v = fabs(value);
+		bool unit = row->kinds == GT_KIND_NUMBERS && row->falls; /* an error has the unit of the target */
+		if (row->of_steps || isnan(value))
 			continue;
-		double v = fabs(score[i].v);
-		const char *format = score[i].unit && v >= 1000 && v < 1e9 ? "%.0f" : score[i].unit ? "%#.4g" : v >= 1e5 ? "%.4g" : "%.4f";
-		snprintf(text, sizeof text, format, score[i].v);
-		n += snprintf(buf + n, GT_UNITS_SCORES - (size_t)n, "%s%s %s", n ? between : "", score[i].name, text);
+		const char *format = unit && v >= 1000 && v < 1e9 ? "%.0f" : unit ? "%#.4g" : v >= 1e5 ? "%.4g" : "%.4f";
+		snprintf(text, sizeof text, format, value);
+		n += snprintf(buf + n, GT_UNITS_SCORES - (size_t)n, "%s%s %s", n ? between : "", row->label, text);
 	}
 	return buf;
 }

@@ -17,6 +17,7 @@
 
 #include "base/json.h"
 #include "base/problems.h"
+#include "base/scores.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -79,17 +80,6 @@ enum gt_event_kind { GT_EV_START, GT_EV_TRAIN, GT_EV_EVAL, GT_EV_CHECKPOINT, GT_
 	GT_EV_COMPLETE, /* a resume of a run that is already complete; text says so and how to prolong it. There are no other events then */
 	GT_EV_DETAIL /* one of the rows or cells that the warning after it sums up; never a line of metrics.jsonl */ };
 
-/* Scores of a model on some samples. loss: mean loss. acc and top5: share (0 ... 1) of the samples whose label has the largest output, and
- * one of the five largest outputs. */
-struct gt_scores {
-	double loss, acc, top5;
-	double f1;       /* macro F1 (score/macro_f1.h), if a key of the config names it as its metric; NAN: not measured */
-	double auc;      /* area under the ROC curve (score/auc.h), likewise */
-	/* Of targets that are numbers, in the unit of the target, and the mean over the targets if there are several: mean absolute error, root
-	 * mean squared error, coefficient of determination (score/value_tally.h); NAN: not measured, or other targets */
-	double mae, rmse, r2;
-	int64_t samples; /* number of samples; 0: nothing was measured */
-};
 struct gt_run_result {
 	double seconds;       /* duration of training in seconds, summed over all resumes */
 	double samples_per_s; /* speed of the training steps since the run was started or resumed, without evaluations and checkpoints */

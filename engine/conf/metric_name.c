@@ -1,42 +1,29 @@
 #include "conf/metric_name.h"
-#include <stddef.h>
 #include <string.h>
-
-#define OF_STEPS(score, falls, kinds) {#score, falls, true, kinds, offsetof(struct gt_scores, score)},
-#define OF_OUTPUTS(score, falls, kinds) {#score, falls, false, kinds, offsetof(struct gt_scores, score)},
-const struct gt_metric_row gt_metric_rows[] = {GT_METRICS_OF_STEPS(OF_STEPS) GT_METRICS_OF_OUTPUTS(OF_OUTPUTS){0}};
 
 bool gt_metric_parse(const char *text, struct gt_metric *out)
 {
 	const char *slash = strchr(text, '/');
-	int split = 0;
-	const struct gt_metric_row *row = gt_metric_rows;
+	int split = 0, score = 0;
 	if (!slash)
 		return false;
 	while (split < GT_SPLITS && (strlen(gt_split_names[split]) != (size_t)(slash - text) ||
 	                             strncmp(text, gt_split_names[split], (size_t)(slash - text))))
 		split++;
-	while (row->name && strcmp(row->name, slash + 1))
-		row++;
-	*out = (struct gt_metric){(enum gt_split)split, row};
-	return split < GT_SPLITS && row->name;
-}
-
-double gt_metric_value(const struct gt_metric *m, const struct gt_scores *r)
-{
-	double v;
-	memcpy(&v, (const char *)r + m->score->offset, sizeof v);
-	return v;
+	while (score < GT_SCORE_COUNT && strcmp(gt_score_rows[score].word, slash + 1))
+		score++;
+	*out = (struct gt_metric){(enum gt_split)split, (enum gt_score)score};
+	return split < GT_SPLITS && score < GT_SCORE_COUNT;
 }
 
 bool gt_metric_falls(const char *text)
 {
 	struct gt_metric m;
-	return gt_metric_parse(text, &m) && m.score->falls;
+	return gt_metric_parse(text, &m) && gt_score_rows[m.score].falls;
 }
 
-bool gt_metric_is(const char *text, const char *score)
+bool gt_metric_is(const char *text, enum gt_score score)
 {
 	struct gt_metric m;
-	return gt_metric_parse(text, &m) && !strcmp(m.score->name, score);
+	return gt_metric_parse(text, &m) && m.score == score;
 }

@@ -21,12 +21,13 @@
 #define WORLD .when = "reproducible", .is = "world"
 #define NO_ONECYCLE "constant|step|multistep|exponential|cosine|polynomial|flat_cosine|plateau"
 
-/* The metrics of a split as the values of a key, each after a "|": METRICS_OF_STEPS of the training steps, EVALUATED of evaluations. */
+/* The metrics of a split as the values of a key, each after a "|": IN_TRAIN of the training steps, EVALUATED of evaluations. */
 #define IN_TRAIN(score, ...) "|train/" #score
 #define IN_VALID(score, ...) "|valid/" #score
 #define IN_TEST(score, ...) "|test/" #score
-#define EVALUATED GT_METRICS(IN_VALID) GT_METRICS(IN_TEST)
-#define DIRECTION "loss, mae and rmse must fall, the others must rise"
+#define EVALUATED GT_SCORES(IN_VALID) GT_SCORES(IN_TEST)
+#define HELP_OF_SCORE(score, label, falls, kinds, help) help
+#define DIRECTION "losses and errors must fall, the others must rise"
 
 /* Two strings made from the table in optimizer_rows.h. OPTIMIZER_WORDS: the types of optimizer, "sgd|adam|…". OPTIMIZER_HELP: their
  * descriptions for the help text, "; sgd: torch.optim.SGD; …". */
@@ -435,12 +436,11 @@ const struct gt_row gt_rows[] = {
      .help = "number of newest checkpoints that are kept; the best "
              "one is kept too"},
     {"checkpoint.best.metric", GT_T_CHOICE, AT(checkpoint.best_metric), "\"\"",
-     .values = EVALUATED GT_METRICS_OF_STEPS(IN_TRAIN),
-     .help = "metric that determines the best checkpoint; train: of the training steps of an epoch; f1: macro F1; auc: area under the "
-             "ROC curve; mae, rmse, r2: mean absolute error, root mean squared error and coefficient of determination of targets that are "
-             "numbers, in the unit of the target and, with several targets, their mean over the targets; \"\": no checkpoint is kept as "
-             "the best"},
-    {"checkpoint.best.mode", GT_T_ENUM, AT(checkpoint.best_mode), "(\"min\" for loss, mae and rmse, else \"max\")", .values = "max|min",
+     .values = EVALUATED GT_SCORES_OF_STEPS(IN_TRAIN),
+     .help = "metric that determines the best checkpoint; train: of the training steps of an epoch; " GT_SCORES(HELP_OF_SCORE)
+             "scores of targets that are numbers have the unit of the target and, with several targets, are means over the targets; "
+             "\"\": no checkpoint is kept as the best"},
+    {"checkpoint.best.mode", GT_T_ENUM, AT(checkpoint.best_mode), "(\"min\" for losses and errors, else \"max\")", .values = "max|min",
      .help = "whether the largest or the smallest value of the metric is the best"},
     {"checkpoint.on_signal", GT_T_BOOL, AT(checkpoint.on_signal), "true",
      .help = "save a checkpoint when SIGTERM, SIGINT or SIGUSR1 "

@@ -161,14 +161,11 @@ enum gt_code gt_metrics_close(struct gt_metrics_file *m, struct gt_err *err)
 
 static void put_scores(struct gt_json *j, const struct gt_scores *s)
 {
-	gt_json_double(j, "loss", s->loss, 9);
-	gt_json_double(j, "acc", s->acc, 9);
-	gt_json_double(j, "top5", s->top5, 9);
-	const struct { const char *name; double v; } more[] = {
-	    {"f1", s->f1}, {"auc", s->auc}, {"mae", s->mae}, {"rmse", s->rmse}, {"r2", s->r2}};
-	for (size_t i = 0; i < sizeof more / sizeof *more; i++)
-		if (!isnan(more[i].v))
-			gt_json_double(j, more[i].name, more[i].v, 9);
+	for (int i = 0; i < GT_SCORE_COUNT; i++) {
+		double v = gt_score_get(s, (enum gt_score)i);
+		if (gt_score_rows[i].of_steps || !isnan(v))
+			gt_json_double(j, gt_score_rows[i].word, v, 9);
+	}
 	gt_json_int(j, "samples", s->samples);
 }
 

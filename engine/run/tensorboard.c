@@ -149,14 +149,8 @@ static void scalar(struct msg *summary, const char *prefix, const char *name, do
 
 static void scores(struct msg *summary, const char *prefix, const struct gt_scores *s)
 {
-	scalar(summary, prefix, "loss", s->loss);
-	scalar(summary, prefix, "acc", s->acc);
-	scalar(summary, prefix, "top5", s->top5);
-	scalar(summary, prefix, "f1", s->f1);
-	scalar(summary, prefix, "auc", s->auc);
-	scalar(summary, prefix, "mae", s->mae);
-	scalar(summary, prefix, "rmse", s->rmse);
-	scalar(summary, prefix, "r2", s->r2);
+	for (int i = 0; i < GT_SCORE_COUNT; i++)
+		scalar(summary, prefix, gt_score_rows[i].word, gt_score_get(s, (enum gt_score)i));
 }
 
 /* Adds a Summary.Value without a value. Its metadata contains the message that the hparams plugin reads: an HParamsPluginData whose field

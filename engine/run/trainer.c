@@ -270,7 +270,7 @@ static bool improves(struct gt_trainer *t, enum gt_split split, const struct gt_
 	struct gt_metric m;
 	if (!gt_metric_parse(c->best_metric, &m) || m.split != split)
 		return false;
-	double v = gt_metric_value(&m, r);
+	double v = gt_score_get(r, m.score);
 	if (!isfinite(r->loss) || !isfinite(v) || (t->at.has_best && (c->best_mode == 0 ? v <= t->at.best : v >= t->at.best)))
 		return false;
 	t->at.has_best = true;
@@ -298,9 +298,9 @@ static void watch_metrics(struct gt_trainer *t, enum gt_split split, const struc
 	const struct gt_conf_train *c = &t->s->conf->train;
 	struct gt_metric m;
 	if (gt_metric_parse(c->early_stop.metric, &m) && m.split == split)
-		gt_watch_early_stop(c, &t->at.early_stop, gt_metric_value(&m, r));
+		gt_watch_early_stop(c, &t->at.early_stop, gt_score_get(r, m.score));
 	if (c->schedule.type == GT_SCHED_PLATEAU && gt_metric_parse(c->schedule.metric, &m) && m.split == split)
-		gt_watch_plateau(&c->schedule, &t->at.plateau, gt_metric_value(&m, r));
+		gt_watch_plateau(&c->schedule, &t->at.plateau, gt_score_get(r, m.score));
 	t->s->optim.drops = t->at.plateau.drops;
 }
 

@@ -99,8 +99,10 @@ int64_t gt_session_counted(const struct gt_session *s, const struct gt_metrics *
 struct gt_scores gt_session_scores(const struct gt_session *s, const struct gt_metrics *m)
 {
 	double n = m->count > 0 && gt_session_has_classes(s) ? (double)m->count : NAN;
-	return (struct gt_scores){.loss = m->weight > 0 ? m->loss / m->weight : 0, .acc = (double)m->correct / n, .top5 = (double)m->top5 / n,
-	                          .f1 = NAN, .auc = NAN, .mae = NAN, .rmse = NAN, .r2 = NAN, .samples = m->count};
+	struct gt_scores r = {.loss = m->weight > 0 ? m->loss / m->weight : 0, .acc = (double)m->correct / n, .top5 = (double)m->top5 / n,
+	                      .samples = m->count};
+	gt_scores_clear_outputs(&r);
+	return r;
 }
 
 enum gt_code gt_session_eval(struct gt_session *s, enum gt_split split, struct gt_scores *out, struct gt_err *err)
@@ -150,11 +152,11 @@ static bool measures(const struct gt_session *s, enum gt_split split)
 /* Writes the metrics of the split that the targets have: "valid/loss", "valid/acc" or "valid/top5". */
 static const char *list_metrics(const struct gt_metric *m, unsigned kinds, char *buf, size_t size)
 {
-	const char *name[16];
+	const char *name[GT_SCORE_COUNT];
 	int n = 0, at = 0;
-	for (const struct gt_metric_row *r = gt_metric_rows; r->name && n < 16; r++)
+	for (const struct gt_score_row *r = gt_score_rows; r < gt_score_rows + GT_SCORE_COUNT; r++)
 		if ((r->kinds == GT_KIND_ANY || r->kinds & kinds) && (r->of_steps || m->split != GT_TRAIN))
-			name[n++] = r->name;
+			name[n++] = r->word;
 	for (int i = 0; i < n && at < (int)size; i++)
 		at += snprintf(buf + at, size - (size_t)at, "%s\"%s/%s\"", i == 0 ? "" : i == n - 1 ? " or " : ", ", gt_split_names[m->split],
 		               name[i]);
@@ -176,13 +178,14 @@ static enum gt_code check_metric(const struct gt_session *s, const char *key, co
 		return gt_conf_refuse(s->conf, key, err, "expected a metric of an evaluated split, got \"%s\", but the split \"%s\" has no "
 		                      "samples%s", metric, gt_split_names[m.split],
 		                      m.split == GT_VALID ? "; raise data.valid, or name another split" : "");
-	if (m.score->kinds != GT_KIND_ANY && !(m.score->kinds & kinds))
+	unsigned needs = gt_score_rows[m.score].kinds;
+	if (needs != GT_KIND_ANY && !(needs & kinds))
 		return gt_conf_refuse(s->conf, key, err, "\"%s\" does not go together with train.loss = \"%s\" on this data, whose targets are %s: "
 		                      "it needs %s; write %s", metric, s->conf->train.loss,
 		                      kinds & GT_KIND_LABELS  ? "labels, of which a sample can have several"
 		                      : kinds & GT_KIND_CLASS ? "classes"
 		                                              : "numbers",
-		                      what[m.score->kinds], list_metrics(&m, kinds, list, sizeof list));
+		                      what[needs], list_metrics(&m, kinds, list, sizeof list));
 	return GT_OK;
 }
 

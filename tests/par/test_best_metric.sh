@@ -19,7 +19,7 @@ train = { epochs = 6; optimizer = { type = "sgd"; lr = 0.3; momentum = 0.9; }; }
 checkpoint = { dir = "unused"; };
 CFG
 cat >check.py <<'PY'
-import json, os, subprocess, sys
+import json, math, os, subprocess, sys
 run, metric = sys.argv[1:3]
 split, score = metric.split("/")
 lines = [json.loads(l) for l in open(run + "/metrics.jsonl")]

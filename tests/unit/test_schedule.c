@@ -63,8 +63,8 @@ TEST(early_stop_counts_evaluations)
 	struct gt_metric m;
 	CHECK(!gt_watch_early_stop(&t, &w, 1.0) && !gt_watch_early_stop(&t, &w, 0.95)); /* less than min_delta */
 	CHECK(!gt_watch_early_stop(&t, &w, 0.85) && !gt_watch_early_stop(&t, &w, 0.8) && gt_watch_early_stop(&t, &w, NAN));
-	CHECK(gt_metric_parse("test/top5", &m) && m.split == GT_TEST && gt_metric_value(&m, &r) == 0.75);
-	CHECK(gt_metric_parse("valid/loss", &m) && m.split == GT_VALID && gt_metric_value(&m, &r) == 3);
+	CHECK(gt_metric_parse("test/top5", &m) && m.split == GT_TEST && gt_score_get(&r, m.score) == 0.75);
+	CHECK(gt_metric_parse("valid/loss", &m) && m.split == GT_VALID && gt_score_get(&r, m.score) == 3);
 	CHECK(!gt_metric_parse("", &m) && !gt_metric_parse("valid/", &m) && !gt_metric_parse("all/loss", &m) && !gt_metric_parse("loss", &m));
 }
 
@@ -82,7 +82,7 @@ TEST(metrics_have_directions)
 		struct gt_conf_schedule s = {.type = GT_SCHED_PLATEAU, .metric = want[i].name, .patience = 1, .threshold = 0.01};
 		struct gt_ckpt_watch stop = {0}, plateau = {0};
 		double better = want[i].falls ? -0.1 : 0.1;
-		CHECK_MSG(gt_metric_parse(want[i].name, &m) && gt_metric_value(&m, &r) == want[i].value, "%s", want[i].name);
+		CHECK_MSG(gt_metric_parse(want[i].name, &m) && gt_score_get(&r, m.score) == want[i].value, "%s", want[i].name);
 		CHECK_MSG(gt_metric_falls(want[i].name) == want[i].falls, "%s", want[i].name);
 		for (int k = 0; k < 5; k++)
 			CHECK_MSG(!gt_watch_early_stop(&t, &stop, want[i].value + k * better), "%s, value %d", want[i].name, k);

@@ -1,8 +1,8 @@
-#include "score/macro_f1.h"
+#include "score/class_counts.h"
 #include <math.h>
 #include <stdlib.h>
 
-enum gt_code gt_f1_tally_add(struct gt_f1_tally *t, const struct gt_output_rows *rows, struct gt_err *err)
+enum gt_code gt_class_counts_add(struct gt_class_counts *t, const struct gt_output_rows *rows, struct gt_err *err)
 {
 	t->classes = rows->classes;
 	if (!t->of && !(t->of = calloc((size_t)rows->classes, sizeof *t->of)))
@@ -29,7 +29,14 @@ enum gt_code gt_f1_tally_add(struct gt_f1_tally *t, const struct gt_output_rows 
 	return GT_OK;
 }
 
-double gt_f1_tally_score(const struct gt_f1_tally *t)
+void gt_class_counts_free(struct gt_class_counts *t)
+{
+	free(t->of);
+	t->of = NULL;
+}
+
+/* The mean F1 over the classes that are the label or the prediction of some sample: f1_score with average="macro" and zero_division=0. */
+double gt_counts_f1(const struct gt_class_counts *t)
 {
 	double sum = 0;
 	int64_t seen = 0;
@@ -39,10 +46,4 @@ double gt_f1_tally_score(const struct gt_f1_tally *t)
 		seen += both > 0;
 	}
 	return seen ? sum / (double)seen : NAN;
-}
-
-void gt_f1_tally_free(struct gt_f1_tally *t)
-{
-	free(t->of);
-	t->of = NULL;
 }

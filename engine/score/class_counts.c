@@ -47,3 +47,19 @@ double gt_counts_f1(const struct gt_class_counts *t)
 	}
 	return seen ? sum / (double)seen : NAN;
 }
+
+/* matthews_corrcoef: 0 if all samples have one class or one prediction. */
+double gt_counts_mcc(const struct gt_class_counts *t)
+{
+	double n = 0, correct = 0, both = 0, support2 = 0, predicted2 = 0;
+	for (int64_t c = 0; t->of && c < t->classes; c++) {
+		double support = (double)t->of[c].support, predicted = (double)t->of[c].predicted;
+		n += support;
+		correct += (double)t->of[c].correct;
+		both += support * predicted;
+		support2 += support * support;
+		predicted2 += predicted * predicted;
+	}
+	double scale = sqrt((n * n - support2) * (n * n - predicted2));
+	return n > 0 ? scale > 0 ? (correct * n - both) / scale : 0 : NAN;
+}

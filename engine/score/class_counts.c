@@ -63,3 +63,17 @@ double gt_counts_mcc(const struct gt_class_counts *t)
 	double scale = sqrt((n * n - support2) * (n * n - predicted2));
 	return n > 0 ? scale > 0 ? (correct * n - both) / scale : 0 : NAN;
 }
+
+/* balanced_accuracy_score: the mean recall over the classes that some sample has. */
+double gt_counts_balanced_acc(const struct gt_class_counts *t)
+{
+	double sum = 0;
+	int64_t seen = 0;
+	for (int64_t c = 0; t->of && c < t->classes; c++) {
+		if (!t->of[c].support)
+			continue;
+		sum += (double)t->of[c].correct / (double)t->of[c].support;
+		seen++;
+	}
+	return seen ? sum / (double)seen : NAN;
+}

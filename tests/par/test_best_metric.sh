@@ -37,20 +37,21 @@ if score == "f1":
                                   stdout=subprocess.PIPE, check=True).stdout)
     # 9 significant digits in metrics.jsonl
     assert abs(r["report"]["macro"]["f1"] - best["f1"]) < 1e-8, (r["report"]["macro"], best)
-if score == "mcc":  # from the confusion matrix of the report
+if score in ("mcc", "balanced_acc"):  # from the confusion matrix of the report
     r = json.loads(subprocess.run([sys.argv[3], "eval", run + "/best", "--split", split, "--report", "--json", "--nproc", "1"],
                                   stdout=subprocess.PIPE, check=True).stdout)["report"]
     of = [(c["support"], c["predicted"], c["recall"]) for c in r["classes"]]
     n, right = sum(s for s, _, _ in of), sum(s * recall for s, _, recall in of)
     mcc = (right * n - sum(s * p for s, p, _ in of)) / math.sqrt(
         (n * n - sum(s * s for s, _, _ in of)) * (n * n - sum(p * p for _, p, _ in of)))
-    assert abs(mcc - best[score]) < 1e-8, (mcc, best)
+    want = mcc if score == "mcc" else sum(recall for s, _, recall in of if s) / sum(s > 0 for s, _, _ in of)
+    assert abs(want - best[score]) < 1e-8, (want, best)
 if score == "auc":
     r = json.loads(subprocess.run([sys.argv[3], "eval", run + "/best", "--split", split, "--report", "--json", "--nproc", "1"],
                                   stdout=subprocess.PIPE, check=True).stdout)
     assert abs(r["report"]["auc"] - best["auc"]) < 1e-8, (r["report"]["auc"], best)
 PY
-for metric in train/acc train/loss train/top5 valid/acc valid/loss valid/top5 valid/f1 valid/auc valid/mcc test/acc test/loss test/top5 test/f1; do
+for metric in train/acc train/loss train/top5 valid/acc valid/loss valid/top5 valid/f1 valid/auc valid/mcc valid/balanced_acc test/acc test/loss test/top5 test/f1; do
 	for word in single ddp 'gpipe*2' dp; do
 		case $metric-$word in */f1-* | */auc-* | train/acc-* | *-single) ;; *) continue ;; esac
 		mode_args "$word" "$([ "$word" = 'gpipe*2' ] && echo 4 || echo 2)"

@@ -8,14 +8,14 @@
 
 static const struct {
 	int64_t samples, classes, labels, cut, right; /* as in make_class_counts.py */
-	double f1, mcc;
+	double f1, mcc, balanced_acc;
 } cases[] = {
-	{400, 2, 2, 2, 2, 0.7674985468659179, 0.53508344309144729},
-	{400, 10, 10, 10, 2, 0.54959634996019235, 0.50351922837179552},
-	{57, 5, 3, 5, 3, 0.35557953597880998, 0.37540762560888202},
-	{300, 7, 7, 4, 2, 0.264235002818141, 0.27604839756170169},
-	{50, 3, 1, 3, 2, 0.26506024096385544, 0},
-	{40, 4, 4, 1, 9, 0.10000000000000001, 0},
+	{400, 2, 2, 2, 2, 0.7674985468659179, 0.53508344309144729, 0.76755175517551755},
+	{400, 10, 10, 10, 2, 0.54959634996019235, 0.50351922837179552, 0.55268962895082718},
+	{57, 5, 3, 5, 3, 0.35557953597880998, 0.37540762560888202, 0.54047619047619044},
+	{300, 7, 7, 4, 2, 0.264235002818141, 0.27604839756170169, 0.37617140689838852},
+	{50, 3, 1, 3, 2, 0.26506024096385544, 0, 0.66000000000000003},
+	{40, 4, 4, 1, 9, 0.10000000000000001, 0, 0.25},
 };
 
 static uint64_t state;
@@ -50,9 +50,11 @@ TEST(scores_are_scikit_learns)
 		}
 		struct gt_output_rows all = {.n = n, .classes = classes, .z = z, .label = label};
 		CHECK_OK(gt_class_counts_add(&t, &all, &e), e);
-		double f1 = gt_counts_f1(&t), mcc = gt_counts_mcc(&t);
+		double f1 = gt_counts_f1(&t), mcc = gt_counts_mcc(&t), balanced = gt_counts_balanced_acc(&t);
 		CHECK_MSG(is_close(f1, cases[i].f1), "case %zu: f1 %.17g, expected %.17g", i, f1, cases[i].f1);
 		CHECK_MSG(is_close(mcc, cases[i].mcc), "case %zu: mcc %.17g, expected %.17g", i, mcc, cases[i].mcc);
+		CHECK_MSG(is_close(balanced, cases[i].balanced_acc), "case %zu: balanced_acc %.17g, expected %.17g", i, balanced,
+		          cases[i].balanced_acc);
 		gt_class_counts_free(&t);
 	}
 }
@@ -64,9 +66,9 @@ TEST(labels_that_do_not_count)
 	struct gt_class_counts none = {.ignore = 7}, t = {.ignore = 7};
 	struct gt_output_rows all = {.n = 3, .classes = 2, .z = z, .label = label};
 	struct gt_err e = {0};
-	CHECK(isnan(gt_counts_f1(&none)) && isnan(gt_counts_mcc(&none)));
+	CHECK(isnan(gt_counts_f1(&none)) && isnan(gt_counts_mcc(&none)) && isnan(gt_counts_balanced_acc(&none)));
 	CHECK_OK(gt_class_counts_add(&t, &all, &e), e);
-	CHECK(gt_counts_f1(&t) == 1 && gt_counts_mcc(&t) == 1);
+	CHECK(gt_counts_f1(&t) == 1 && gt_counts_mcc(&t) == 1 && gt_counts_balanced_acc(&t) == 1);
 	gt_class_counts_free(&t);
 }
 

@@ -65,8 +65,8 @@ enum gt_code gt_measured_eval_also(struct gt_session *s, enum gt_split split,
 {
 	int64_t ignore = gt_session_ignored_label(s);
 	struct measuring m = {.auc = is_named(s->conf, GT_SCORE_auc), .values = gt_session_predicts_numbers(s),
-	                      .class_counts = {.ignore = ignore}, .auc_tally = {.samples = s->data.view[split].n, .ignore = ignore}, .also = also,
-	                      .user = user};
+	                      .class_counts = {.ignore = ignore}, .auc_tally = {.samples = s->data.view[split].n, .ignore = ignore},
+	                      .also = also, .user = user};
 	struct gt_outputs *o;
 #define COUNTS(word, ...) m.counts |= is_named(s->conf, GT_SCORE_##word);
 	GT_SCORES_OF_COUNTS(COUNTS)

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Prints the cases of test_class_counts.c: scikit-learn's f1_score (macro), matthews_corrcoef and balanced_accuracy_score.
 
-Run with any scikit-learn >= 1.0 (made with 1.9). The labels and predictions of a case come from a generator of whole numbers, which the test
-repeats."""
+Run with any scikit-learn >= 1.0 (made with 1.9). The labels and predictions of a case come from a generator of whole numbers, which the
+test repeats."""
 import warnings
 
 from sklearn.metrics import balanced_accuracy_score, f1_score, matthews_corrcoef

@@ -51,7 +51,8 @@ if score == "auc":
                                   stdout=subprocess.PIPE, check=True).stdout)
     assert abs(r["report"]["auc"] - best["auc"]) < 1e-8, (r["report"]["auc"], best)
 PY
-for metric in train/acc train/loss train/top5 valid/acc valid/loss valid/top5 valid/f1 valid/auc valid/mcc valid/balanced_acc test/acc test/loss test/top5 test/f1; do
+for metric in train/acc train/loss train/top5 valid/acc valid/loss valid/top5 valid/f1 valid/auc valid/mcc valid/balanced_acc \
+	test/acc test/loss test/top5 test/f1; do
 	for word in single ddp 'gpipe*2' dp; do
 		case $metric-$word in */f1-* | */auc-* | train/acc-* | *-single) ;; *) continue ;; esac
 		mode_args "$word" "$([ "$word" = 'gpipe*2' ] && echo 4 || echo 2)"

@@ -1,8 +1,8 @@
 /* The scores of a model on the samples of a split, also called metrics.
  *
- * GT_SCORES has a row for each: X(word, label, falls, kinds, help). struct gt_scores, the metrics that a config can name ("valid/f1"), their
- * measurement, metrics.jsonl, TensorBoard and the output of the commands expand it. A score of a new kind needs a row here and a function in
- * engine/score/.
+ * GT_SCORES has a row for each: X(word, label, falls, kinds, help). struct gt_scores, the metrics that a config can name ("valid/f1"),
+ * their measurement, metrics.jsonl, TensorBoard and the output of the commands expand it. A score of a new kind needs a row here and a
+ * function in engine/score/.
  *
  *     word   the name in a config and in JSON, and the member of struct gt_scores
  *     label  the name in the output of commands
@@ -22,8 +22,8 @@
 #define GT_KIND_NUMBERS 4 /* columns of numbers */
 #define GT_KIND_ANY 7
 
-/* Scores that the loss kernel sums up, also over the training steps of an epoch: the mean loss, and the shares (0 ... 1) of the samples whose
- * label has the largest output, and one of the five largest outputs. */
+/* Scores that the loss kernel sums up, also over the training steps of an epoch: the mean loss, and the shares (0 ... 1) of the samples
+ * whose label has the largest output, and one of the five largest outputs. */
 #define GT_SCORES_OF_STEPS(X)                                \
 	X(loss, "loss", true, GT_KIND_ANY, "")                   \
 	X(acc, "accuracy", false, GT_KIND_CLASS, "")             \

@@ -20,14 +20,14 @@
 extern char **environ;
 
 /* ---- resources that the ranks share ------------------------------------------------------------------------------------------------- */
-static enum gt_code memory_file(const char *name, uint64_t bytes, int *fd, struct gt_err *err)
+static enum gt_code create_memory_file(const char *name, uint64_t bytes, int *fd, struct gt_err *err)
 {
 	*fd = memfd_create(name, MFD_CLOEXEC);
 	return *fd < 0 || (bytes && ftruncate(*fd, (off_t)bytes)) ? gt_fail_shared(err, bytes, errno) : GT_OK;
 }
 
 /* Opens a listening socket on a loopback port that the kernel selects. */
-static enum gt_code listener(struct gt_attempt *a, struct gt_err *err)
+static enum gt_code open_loopback_listener(struct gt_attempt *a, struct gt_err *err)
 {
 	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	socklen_t n = sizeof at;
@@ -40,11 +40,11 @@ static enum gt_code listener(struct gt_attempt *a, struct gt_err *err)
 	return GT_OK;
 }
 
-static enum gt_code share(struct gt_attempt *a, struct gt_err *err)
+static enum gt_code open_shared_resources(struct gt_attempt *a, struct gt_err *err)
 {
 	const struct gt_launch_spec *s = a->spec;
 	a->board_bytes = sizeof *a->board + (size_t)s->nproc * sizeof *a->board->slot;
-	GT_TRY(memory_file("gtrain-board", a->board_bytes, &a->board_fd, err));
+	GT_TRY(create_memory_file("gtrain-board", a->board_bytes, &a->board_fd, err));
 	void *m = mmap(NULL, a->board_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, a->board_fd, 0);
 	if (m == MAP_FAILED)
 		return gt_fail(err, GT_EFAIL, "cannot map shared memory: %s", strerror(errno));
@@ -57,7 +57,7 @@ static enum gt_code share(struct gt_attempt *a, struct gt_err *err)
 	else if (getrandom(b->token, sizeof b->token, 0) != sizeof b->token)
 		return gt_fail(err, GT_EFAIL, "cannot get random numbers: %s", strerror(errno));
 	if (s->nnodes <= 1)
-		return listener(a, err);
+		return open_loopback_listener(a, err);
 	snprintf(b->addr, sizeof b->addr, "%s", s->addr);
 	b->port = s->port;
 	return gt_hosts_open(s, b->token, &a->listen_fd, &a->hosts, err);
@@ -65,7 +65,7 @@ static enum gt_code share(struct gt_attempt *a, struct gt_err *err)
 
 /* ---- start of a rank ---------------------------------------------------------------------------------------------------------------- */
 /* All data of the new process, prepared before fork(); after it, only async-signal-safe calls are allowed. */
-struct birth {
+struct spawn_args {
 	char **env;
 	char text[12][48];
 	int link, out; /* the rank's ends of the socket to the launcher and of the pipe for its output */
@@ -75,7 +75,7 @@ struct birth {
 	const sigset_t *mask;
 };
 
-static bool ours(const char *var)
+static bool is_rank_variable(const char *var)
 {
 	static const char *const names[] = {"RANK", "WORLD", "LOCAL_RANK", "LOCAL_WORLD", "NODE", "NNODES", "RESTART",
 	                                    "LINK_FD", "BOARD_FD", "LISTEN_FD"};
@@ -87,7 +87,7 @@ static bool ours(const char *var)
 	return false;
 }
 
-static enum gt_code environment(const struct gt_attempt *a, int local, int threads, struct birth *b, struct gt_err *err)
+static enum gt_code make_environment(const struct gt_attempt *a, int local, int threads, struct spawn_args *b, struct gt_err *err)
 {
 	const struct gt_launch_spec *s = a->spec;
 	int nnodes = s->nnodes > 1 ? s->nnodes : 1, node = s->nnodes > 1 ? s->node : 0, rank = node * s->nproc + local, n = 0, t = 0;
@@ -98,7 +98,7 @@ static enum gt_code environment(const struct gt_attempt *a, int local, int threa
 		return gt_fail(err, GT_EFAIL, "out of memory");
 	n = 0;
 	for (char **e = environ; e && *e; e++)
-		if (!ours(*e))
+		if (!is_rank_variable(*e))
 			b->env[n++] = *e;
 	struct {
 		const char *name;
@@ -119,14 +119,14 @@ static enum gt_code environment(const struct gt_attempt *a, int local, int threa
 	return GT_OK;
 }
 
-static void keep(int fd)
+static void clear_cloexec(int fd)
 {
 	if (fd >= 0)
 		fcntl(fd, F_SETFD, 0);
 }
 
 /* Runs in the new process: sets up its descriptors and executes the program. */
-static _Noreturn void become(const struct gt_attempt *a, int local, const struct birth *b, char *const *argv)
+static _Noreturn void exec_rank(const struct gt_attempt *a, int local, const struct spawn_args *b, char *const *argv)
 {
 	struct gt_rank_error w = {.code = GT_EFAIL};
 	int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -143,10 +143,10 @@ static _Noreturn void become(const struct gt_attempt *a, int local, const struct
 		dup2(b->out, 1);
 		dup2(b->out, 2);
 	}
-	keep(b->link);
-	keep(a->board_fd);
+	clear_cloexec(b->link);
+	clear_cloexec(a->board_fd);
 	if (!local)
-		keep(a->listen_fd);
+		clear_cloexec(a->listen_fd);
 	sigprocmask(SIG_SETMASK, b->mask, NULL);
 	execve("/proc/self/exe", argv, b->env); /* /proc/self/exe is the running program, even if its file was replaced */
 	snprintf(w.text, sizeof w.text, "cannot execute the program again: %s", strerror(errno));
@@ -154,11 +154,11 @@ static _Noreturn void become(const struct gt_attempt *a, int local, const struct
 	_exit(GT_EFAIL);
 }
 
-static enum gt_code start(struct gt_attempt *a, int local, struct gt_cpu_info *place, int nplaces, char *const *argv,
-                          const sigset_t *mask, struct gt_err *err)
+static enum gt_code start_rank(struct gt_attempt *a, int local, struct gt_cpu_info *place, int nplaces, char *const *argv,
+                               const sigset_t *mask, struct gt_err *err)
 {
 	struct gt_child *c = &a->child[local];
-	struct birth b = {.out = -1, .link = -1, .mask = mask, .launcher = getpid()};
+	struct spawn_args b = {.out = -1, .link = -1, .mask = mask, .launcher = getpid()};
 	int pair[2], pipes[2], cores = nplaces / a->spec->nproc;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
 		return gt_fail(err, GT_EFAIL, "cannot make a socket for rank %d: %s", local, strerror(errno));
@@ -176,10 +176,10 @@ static enum gt_code start(struct gt_attempt *a, int local, struct gt_cpu_info *p
 	if (a->spec->pin)
 		b.pin = gt_cpu_share(place, nplaces, local, a->spec->nproc, &b.cpus, &cores);
 	if (code == GT_OK)
-		code = environment(a, local, cores > 0 ? cores : 1, &b, err);
+		code = make_environment(a, local, cores > 0 ? cores : 1, &b, err);
 	pid_t pid = code == GT_OK ? fork() : -1;
 	if (!pid)
-		become(a, local, &b, argv);
+		exec_rank(a, local, &b, argv);
 	if (code == GT_OK && pid < 0)
 		code = gt_fail(err, GT_EFAIL, "cannot start rank %d: %s", local, strerror(errno));
 	if (pid > 0) {
@@ -206,9 +206,9 @@ enum gt_code gt_attempt_open(struct gt_attempt *a, char *const *argv, const sigs
 		return gt_fail(err, GT_EFAIL, "out of memory");
 	for (int i = 0; i < n; i++)
 		a->child[i].link = a->child[i].out = -1;
-	GT_TRY(share(a, err));
+	GT_TRY(open_shared_resources(a, err));
 	for (int i = 0; i < n; i++)
-		GT_TRY(start(a, i, place, nplaces, argv, mask, err));
+		GT_TRY(start_rank(a, i, place, nplaces, argv, mask, err));
 	if (a->listen_fd >= 0)
 		close(a->listen_fd); /* rank 0 owns the listener from now on, so that its port is free when rank 0 ends */
 	a->listen_fd = -1;

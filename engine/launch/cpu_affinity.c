@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 /* Reads a number of /sys/devices/system/cpu/cpuN/topology; returns `or` if it is missing (a container may hide it). */
-static int topology(int cpu, const char *what, int or)
+static int read_topology(int cpu, const char *what, int or)
 {
 	char path[96];
 	int v;
@@ -27,11 +27,11 @@ int gt_cpu_list(struct gt_cpu_info out[CPU_SETSIZE])
 		return 0;
 	for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
 		if (CPU_ISSET(cpu, &set))
-			out[n++] = (struct gt_cpu_info){cpu, topology(cpu, "physical_package_id", 0), topology(cpu, "core_id", cpu)};
+			out[n++] = (struct gt_cpu_info){cpu, read_topology(cpu, "physical_package_id", 0), read_topology(cpu, "core_id", cpu)};
 	return n;
 }
 
-static int by_place(const void *a, const void *b)
+static int compare_cores(const void *a, const void *b)
 {
 	const struct gt_cpu_info *x = a, *y = b;
 	return x->package != y->package ? x->package - y->package : x->core != y->core ? x->core - y->core : x->cpu - y->cpu;
@@ -42,7 +42,7 @@ bool gt_cpu_share(struct gt_cpu_info *p, int np, int local, int n, cpu_set_t *se
 	int ncores = 0, unit = -1, first, last, held = 0;
 	if (np < n)
 		return false;
-	qsort(p, (size_t)np, sizeof *p, by_place);
+	qsort(p, (size_t)np, sizeof *p, compare_cores);
 	for (int i = 0; i < np; i++)
 		ncores += !i || p[i].package != p[i - 1].package || p[i].core != p[i - 1].core;
 	bool whole = ncores >= n;

@@ -15,7 +15,7 @@
 #define SPARE 32 /* descriptors for processes that connect and are not hosts */
 #define LATE_S 2.0 /* maximum seconds between the ends of the back-offs of two launchers */
 
-static enum gt_code check(const struct gt_launch_spec *s, struct gt_err *err)
+static enum gt_code check_spec(const struct gt_launch_spec *s, struct gt_err *err)
 {
 	if (s->nproc < 1 || s->nproc > GT_LAUNCH_MAX)
 		return gt_fail(err, GT_EUSAGE, "%d ranks on this host: expected 1 to %d", s->nproc, GT_LAUNCH_MAX);
@@ -28,9 +28,9 @@ static enum gt_code check(const struct gt_launch_spec *s, struct gt_err *err)
 	return GT_OK;
 }
 
-/* Decides about another attempt. Returns true, after the back-off, if there is one, with its arguments in *argv. If the user has stopped
- * the run, it returns false, and informs the other hosts. */
-static bool again(struct gt_attempt *a, struct gt_launch_end *end, char *const **argv)
+/* Decides whether another attempt follows. If so, waits for the back-off, sets *argv to its arguments and returns true. If the user has
+ * stopped the run, informs the other hosts and returns false. */
+static bool next_attempt_args(struct gt_attempt *a, struct gt_launch_end *end, char *const **argv)
 {
 	const struct gt_launch_spec *s = a->spec;
 	char line[1400];
@@ -58,7 +58,7 @@ static bool again(struct gt_attempt *a, struct gt_launch_end *end, char *const *
 }
 
 /* Reserves descriptors: two for each rank, two more while a rank is started, and one for the connection to each host. */
-static enum gt_code reserve(const struct gt_launch_spec *s, struct gt_err *err)
+static enum gt_code reserve_descriptors(const struct gt_launch_spec *s, struct gt_err *err)
 {
 	char who[64];
 	int need = 2 * s->nproc + 8 + (s->nnodes > 1 ? s->nnodes + 4 : 0);
@@ -66,7 +66,7 @@ static enum gt_code reserve(const struct gt_launch_spec *s, struct gt_err *err)
 	return gt_descriptors_reserve(need, need + SPARE, who, err);
 }
 
-static void put_back(const sigset_t *mask, const struct sigaction *chld, int signal_fd)
+static void restore_signals(const sigset_t *mask, const struct sigaction *chld, int signal_fd)
 {
 	struct signalfd_siginfo si;
 	while (signal_fd >= 0 && read(signal_fd, &si, sizeof si) == sizeof si) /* discards signals that arrived while the run ended */
@@ -84,7 +84,7 @@ enum gt_code gt_launch_run(const struct gt_launch_spec *spec, struct gt_launch_e
 	struct sigaction chld;
 	sigset_t mask;
 	*end = (struct gt_launch_end){.rank = -1, .step = -1};
-	GT_TRY(check(spec, err));
+	GT_TRY(check_spec(spec, err));
 	/* if one of these was closed at the start, /dev/null takes its number, so that no descriptor of ours gets it */
 	for (int fd = 0; fd >= 0 && fd <= 2;)
 		if ((fd = open("/dev/null", O_RDWR)) > 2)
@@ -93,7 +93,7 @@ enum gt_code gt_launch_run(const struct gt_launch_spec *spec, struct gt_launch_e
 	 * done if this process has other children. */
 	int reaper = 0;
 	bool alone = waitid(P_ALL, 0, &(siginfo_t){0}, WEXITED | WNOHANG | WNOWAIT) && errno == ECHILD;
-	GT_TRY(reserve(spec, err));
+	GT_TRY(reserve_descriptors(spec, err));
 	prctl(PR_GET_CHILD_SUBREAPER, &reaper);
 	if (alone)
 		prctl(PR_SET_CHILD_SUBREAPER, 1);
@@ -111,9 +111,9 @@ enum gt_code gt_launch_run(const struct gt_launch_spec *spec, struct gt_launch_e
 		gt_attempt_close(&a);
 		if (alone)
 			gt_attempt_kill_leftovers();
-		more = code == GT_OK && again(&a, end, &argv);
+		more = code == GT_OK && next_attempt_args(&a, end, &argv);
 	}
-	put_back(&mask, &chld, a.signal_fd);
+	restore_signals(&mask, &chld, a.signal_fd);
 	prctl(PR_SET_CHILD_SUBREAPER, (unsigned long)reaper);
 	if (code != GT_OK) { /* the attempt could not be started */
 		*end = (struct gt_launch_end){.code = code, .rank = -1, .step = -1, .restarts = a.restarts};

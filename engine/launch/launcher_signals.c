@@ -35,7 +35,7 @@ void gt_attempt_signal_ranks(struct gt_attempt *a, int sig, bool group)
 }
 
 /* Handles Ctrl-Z: the ranks are not in the terminal's foreground group, so the launcher stops them and continues them when it continues. */
-static void suspend(struct gt_attempt *a)
+static void suspend_ranks(struct gt_attempt *a)
 {
 	gt_attempt_signal_ranks(a, SIGSTOP, true);
 	raise(SIGSTOP);
@@ -63,7 +63,7 @@ void gt_attempt_signals(struct gt_attempt *a)
 		if (sig == SIGCHLD)
 			continue;
 		if (sig == SIGTSTP) {
-			suspend(a);
+			suspend_ranks(a);
 			continue;
 		}
 		a->interrupts += sig == SIGINT;

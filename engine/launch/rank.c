@@ -21,9 +21,8 @@ struct gt_rank_link {
 	bool spoke;
 };
 
-/* Reads a variable that the launcher set. A variable that names a descriptor is removed, because programs that the rank starts are not
- * ranks. */
-static enum gt_code take(const char *name, long max, int *out, struct gt_err *err)
+/* Reads a variable that the launcher set. */
+static enum gt_code read_variable(const char *name, long max, int *out, struct gt_err *err)
 {
 	const char *text = getenv(name);
 	char *end;
@@ -35,9 +34,10 @@ static enum gt_code take(const char *name, long max, int *out, struct gt_err *er
 	return GT_OK;
 }
 
-static enum gt_code take_fd(const char *name, int *out, struct gt_err *err)
+/* Reads a descriptor from a variable and removes the variable, because programs that the rank starts are not ranks. */
+static enum gt_code take_fd_variable(const char *name, int *out, struct gt_err *err)
 {
-	GT_TRY(take(name, 1 << 20, out, err));
+	GT_TRY(read_variable(name, 1 << 20, out, err));
 	unsetenv(name);
 	if (fcntl(*out, F_SETFD, FD_CLOEXEC))
 		return gt_fail(err, GT_EUSAGE, "%s=%d in the environment is not an open file descriptor; unset the variable", name, *out);
@@ -68,22 +68,22 @@ static enum gt_code open_link(struct gt_rank_link *l, struct gt_err *err)
 	struct gt_world *w = &l->world;
 	int board;
 	*w = (struct gt_world){.how = "gtrain"};
-	GT_TRY(take_fd("GTRAIN_LINK_FD", &l->sock, err));
-	GT_TRY(take("GTRAIN_RANK", GT_WORLD_MAX - 1, &w->rank, err));
-	GT_TRY(take("GTRAIN_WORLD", GT_WORLD_MAX, &w->world, err));
-	GT_TRY(take("GTRAIN_LOCAL_RANK", GT_LAUNCH_MAX - 1, &w->local_rank, err));
-	GT_TRY(take("GTRAIN_LOCAL_WORLD", GT_LAUNCH_MAX, &w->local_world, err));
-	GT_TRY(take("GTRAIN_NODE", GT_WORLD_MAX - 1, &w->node, err));
-	GT_TRY(take("GTRAIN_NNODES", GT_WORLD_MAX, &w->nnodes, err));
-	GT_TRY(take("GTRAIN_RESTART", 1 << 20, &l->restart, err));
+	GT_TRY(take_fd_variable("GTRAIN_LINK_FD", &l->sock, err));
+	GT_TRY(read_variable("GTRAIN_RANK", GT_WORLD_MAX - 1, &w->rank, err));
+	GT_TRY(read_variable("GTRAIN_WORLD", GT_WORLD_MAX, &w->world, err));
+	GT_TRY(read_variable("GTRAIN_LOCAL_RANK", GT_LAUNCH_MAX - 1, &w->local_rank, err));
+	GT_TRY(read_variable("GTRAIN_LOCAL_WORLD", GT_LAUNCH_MAX, &w->local_world, err));
+	GT_TRY(read_variable("GTRAIN_NODE", GT_WORLD_MAX - 1, &w->node, err));
+	GT_TRY(read_variable("GTRAIN_NNODES", GT_WORLD_MAX, &w->nnodes, err));
+	GT_TRY(read_variable("GTRAIN_RESTART", 1 << 20, &l->restart, err));
 	if (w->local_rank >= w->local_world || w->rank >= w->world)
 		return gt_fail(err, GT_EUSAGE, "GTRAIN_RANK=%d, GTRAIN_WORLD=%d, GTRAIN_LOCAL_RANK=%d and GTRAIN_LOCAL_WORLD=%d in the "
 		               "environment contradict each other",
 		               w->rank,
 		               w->world, w->local_rank, w->local_world);
 	if (getenv("GTRAIN_LISTEN_FD"))
-		GT_TRY(take_fd("GTRAIN_LISTEN_FD", &l->listener, err));
-	GT_TRY(take_fd("GTRAIN_BOARD_FD", &board, err));
+		GT_TRY(take_fd_variable("GTRAIN_LISTEN_FD", &l->listener, err));
+	GT_TRY(take_fd_variable("GTRAIN_BOARD_FD", &board, err));
 	enum gt_code c = map_board(l, board, err);
 	close(board);
 	GT_TRY(c);

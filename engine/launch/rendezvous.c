@@ -19,7 +19,7 @@
 
 /* ---- exchange --------------------------------------------------------------------------------------------------------------- */
 /* Rank 0: receives a frame of every other rank: the byte 0, the key, the data. value[i] is allocated with malloc. */
-static enum gt_code collect(struct gt_rendezvous *r, const char *key, unsigned char **value, size_t *len, struct gt_err *err)
+static enum gt_code collect_values(struct gt_rendezvous *r, const char *key, unsigned char **value, size_t *len, struct gt_err *err)
 {
 	int world = r->world.world, left = world - 1;
 	double until = gt_clock() + r->timeout;
@@ -67,8 +67,8 @@ static enum gt_code collect(struct gt_rendezvous *r, const char *key, unsigned c
 }
 
 /* Computes the answer of rank 0 from the data of all ranks. */
-static enum gt_code answer(struct gt_rendezvous *r, const struct gt_rendezvous_spec *s, unsigned char **value, const size_t *len, void *out,
-                           size_t *n, struct gt_err *err)
+static enum gt_code compute_answer(struct gt_rendezvous *r, const struct gt_rendezvous_spec *s, unsigned char **value, const size_t *len,
+                                   void *out, size_t *n, struct gt_err *err)
 {
 	struct gt_rdv_value *all = calloc((size_t)r->world.world, sizeof *all);
 	struct gt_err why = {0};
@@ -83,18 +83,18 @@ static enum gt_code answer(struct gt_rendezvous *r, const struct gt_rendezvous_s
 }
 
 /* Rank 0's side of an exchange. spec: given in the first exchange, otherwise NULL. */
-static enum gt_code serve(struct gt_rendezvous *r, const struct gt_rendezvous_spec *spec, const char *key, const void *data, size_t n,
-                          size_t *bytes, struct gt_err *err)
+static enum gt_code serve_exchange(struct gt_rendezvous *r, const struct gt_rendezvous_spec *spec, const char *key, const void *data,
+                                   size_t n, size_t *bytes, struct gt_err *err)
 {
 	int world = r->world.world;
 	bool answers = spec && spec->answer;
 	unsigned char **value = calloc((size_t)world, sizeof *value), *all = NULL, *own = answers ? calloc(1, GT_RENDEZVOUS_MAX) : NULL;
 	size_t *len = calloc((size_t)world, sizeof *len), at = 1, total = 1 + 4;
-	enum gt_code code =
-	    value && len && (own || !answers) ? collect(r, key, value, len, err) : gt_rdv_fail(r, GT_EFAIL, err, "rank 0 is out of memory");
+	enum gt_code code = value && len && (own || !answers) ? collect_values(r, key, value, len, err)
+	                                                      : gt_rdv_fail(r, GT_EFAIL, err, "rank 0 is out of memory");
 	if (code == GT_OK && answers) {
 		n = GT_RENDEZVOUS_MAX;
-		code = answer(r, spec, value, len, own, &n, err);
+		code = compute_answer(r, spec, value, len, own, &n, err);
 		data = own;
 	}
 	total += n;
@@ -127,7 +127,8 @@ static enum gt_code serve(struct gt_rendezvous *r, const struct gt_rendezvous_sp
 	return code;
 }
 
-static enum gt_code ask(struct gt_rendezvous *r, const char *key, const void *data, size_t n, size_t *bytes, struct gt_err *err)
+static enum gt_code request_exchange(struct gt_rendezvous *r, const char *key, const void *data, size_t n, size_t *bytes,
+                                     struct gt_err *err)
 {
 	double until = gt_clock() + r->timeout + LATE_S;
 	unsigned char *frame = calloc(1, 1 + KEY + n);
@@ -156,8 +157,8 @@ static enum gt_code ask(struct gt_rendezvous *r, const char *key, const void *da
 	return GT_OK;
 }
 
-static enum gt_code exchange(struct gt_rendezvous *r, const struct gt_rendezvous_spec *spec, const char *key, const void *data, size_t n,
-                             struct gt_rdv_value *all, struct gt_err *err)
+static enum gt_code exchange_values(struct gt_rendezvous *r, const struct gt_rendezvous_spec *spec, const char *key, const void *data,
+                                    size_t n, struct gt_rdv_value *all, struct gt_err *err)
 {
 	size_t bytes = 0, at = 1;
 	if (r->err.code != GT_OK)
@@ -165,7 +166,7 @@ static enum gt_code exchange(struct gt_rendezvous *r, const struct gt_rendezvous
 	if (strlen(key) >= KEY || n > GT_RENDEZVOUS_MAX)
 		return gt_fail(err, GT_EINTERNAL, "the rendezvous cannot exchange %zu bytes as \"%s\"", n, key);
 	r->exchanges++;
-	GT_TRY(gt_rdv_is_server(r) ? serve(r, spec, key, data, n, &bytes, err) : ask(r, key, data, n, &bytes, err));
+	GT_TRY(gt_rdv_is_server(r) ? serve_exchange(r, spec, key, data, n, &bytes, err) : request_exchange(r, key, data, n, &bytes, err));
 	for (int i = 0; i < r->world.world; i++) {
 		if (at + 4 > bytes || gt_rdv_get(r->all + at) > bytes - at - 4)
 			return gt_rdv_fail(r, GT_EINTERNAL, err, "rank 0 sent a malformed list of values");
@@ -178,7 +179,7 @@ static enum gt_code exchange(struct gt_rendezvous *r, const struct gt_rendezvous
 enum gt_code gt_rendezvous_exchange(struct gt_rendezvous *r, const char *key, const void *data, size_t n, struct gt_rdv_value *all,
                                     struct gt_err *err)
 {
-	return exchange(r, NULL, key, data, n, all, err);
+	return exchange_values(r, NULL, key, data, n, all, err);
 }
 
 int gt_rendezvous_exchanges(const struct gt_rendezvous *r)
@@ -198,7 +199,7 @@ enum gt_code gt_rendezvous_address(const struct gt_rendezvous *r, char *out, siz
 }
 
 /* ---- open and close --------------------------------------------------------------------------------------------------------- */
-static enum gt_code join(struct gt_rendezvous *r, const struct gt_rendezvous_spec *spec, struct gt_err *err)
+static enum gt_code connect_ranks(struct gt_rendezvous *r, const struct gt_rendezvous_spec *spec, struct gt_err *err)
 {
 	int n = gt_rdv_is_server(r) ? r->world.world : 1, listener = spec->listen_fd;
 	r->conn = calloc((size_t)n, sizeof *r->conn);
@@ -222,7 +223,7 @@ static enum gt_code join(struct gt_rendezvous *r, const struct gt_rendezvous_spe
 	    spec->all ? spec->all : calloc((size_t)r->world.world, sizeof *all); /* no rank continues before all ranks have arrived */
 	if (!all)
 		return gt_fail(err, GT_EFAIL, "out of memory");
-	enum gt_code code = exchange(r, spec, "rendezvous", spec->mine, spec->nmine, all, err);
+	enum gt_code code = exchange_values(r, spec, "rendezvous", spec->mine, spec->nmine, all, err);
 	if (all != spec->all)
 		free(all);
 	return code;
@@ -243,7 +244,7 @@ enum gt_code gt_rendezvous_open(const struct gt_rendezvous_spec *spec, struct gt
 		r->timeout = spec->timeout_s;
 		r->warn = spec->warn;
 		r->warn_user = spec->warn_user;
-		code = join(r, spec, err);
+		code = connect_ranks(r, spec, err);
 	}
 	if (spec->listen_fd >= 0)
 		close(spec->listen_fd);

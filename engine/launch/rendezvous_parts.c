@@ -22,7 +22,7 @@ void gt_rdv_drain_close(int *fd, double until)
 	gt_rdv_close(fd);
 }
 
-static void linger(struct gt_rendezvous *r)
+static void drain_connections(struct gt_rendezvous *r)
 {
 	double until = gt_clock() + 1; /* time until which the other ranks can read the message */
 	for (int i = 1; i < r->world.world; i++)
@@ -47,7 +47,7 @@ enum gt_code gt_rdv_fail(struct gt_rendezvous *r, enum gt_code code, struct gt_e
 		if (r->conn[i].fd >= 0)
 			gt_rdv_send_frame(&r->conn[i], true, frame, 5 + n, gt_clock() + 1);
 	if (gt_rdv_is_server(r))
-		linger(r);
+		drain_connections(r);
 	else
 		gt_rdv_close(&r->conn[0].fd);
 	return gt_fail(err, code, "%s", r->err.msg);

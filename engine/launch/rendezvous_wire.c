@@ -28,7 +28,7 @@ void gt_rdv_mac(const unsigned char *token, const char *what, const unsigned cha
 	gt_hmac_end(&h, out);
 }
 
-static bool transfer(int fd, unsigned char *p, size_t n, double until, bool out)
+static bool transfer_bytes(int fd, unsigned char *p, size_t n, double until, bool out)
 {
 	while (n) {
 		ssize_t k = out ? send(fd, p, n, MSG_NOSIGNAL | MSG_DONTWAIT) : recv(fd, p, n, MSG_DONTWAIT);
@@ -55,17 +55,17 @@ static bool transfer(int fd, unsigned char *p, size_t n, double until, bool out)
 
 bool gt_rdv_send(int fd, const void *data, size_t n, double until)
 {
-	return transfer(fd, (unsigned char *)data, n, until, true);
+	return transfer_bytes(fd, (unsigned char *)data, n, until, true);
 }
 
 bool gt_rdv_recv(int fd, void *data, size_t n, double until)
 {
-	return transfer(fd, data, n, until, false);
+	return transfer_bytes(fd, data, n, until, false);
 }
 
 /* Computes the mac of a frame. With the count, a frame that is dropped, repeated or reordered is rejected like a forged one; with the
  * direction, one that is sent back is too. */
-static void frame_mac(const struct gt_rdv_conn *c, bool from_server, uint32_t count, const void *data, size_t n, unsigned char *mac)
+static void compute_frame_mac(const struct gt_rdv_conn *c, bool from_server, uint32_t count, const void *data, size_t n, unsigned char *mac)
 {
 	struct gt_hmac h;
 	unsigned char head[12];
@@ -82,7 +82,7 @@ bool gt_rdv_send_frame(struct gt_rdv_conn *c, bool server, const void *data, siz
 {
 	unsigned char head[4 + GT_SHA256_SIZE];
 	gt_rdv_put(head, (uint32_t)n);
-	frame_mac(c, server, c->sent++, data, n, head + 4);
+	compute_frame_mac(c, server, c->sent++, data, n, head + 4);
 	return gt_rdv_send(c->fd, head, sizeof head, until) && gt_rdv_send(c->fd, data, n, until);
 }
 
@@ -97,7 +97,7 @@ bool gt_rdv_recv_frame(struct gt_rdv_conn *c, bool server, size_t cap, unsigned 
 	if (*n > cap || !(*out = malloc(*n + 1)))
 		return false;
 	if (gt_rdv_recv(c->fd, *out, *n, until)) {
-		frame_mac(c, !server, c->got++, *out, *n, mac);
+		compute_frame_mac(c, !server, c->got++, *out, *n, mac);
 		if (gt_mac_equal(mac, head + 4)) {
 			(*out)[*n] = 0;
 			return true;

@@ -41,7 +41,7 @@ static int rank_of(const struct watch *w, int local)
 	return (s->nnodes > 1 ? s->node * s->nproc : 0) + local;
 }
 
-static void say_line(const struct watch *w, int local)
+static void forward_line(const struct watch *w, int local)
 {
 	struct gt_child *c = &w->a->child[local];
 	char text[sizeof c->line + 32];
@@ -73,7 +73,7 @@ static bool read_output(const struct watch *w, int local, size_t cap)
 			if (buf[i] != '\n')
 				c->line[c->nline++] = buf[i] ? buf[i] : '?';
 			if (buf[i] == '\n' || c->nline == sizeof c->line) /* a line that is too long is printed in pieces */
-				say_line(w, local);
+				forward_line(w, local);
 		}
 	}
 	return c->out >= 0;
@@ -106,7 +106,7 @@ static int64_t step_of(const struct watch *w, int local)
 }
 
 /* Describes where a rank is, as in "at step 118 (saving a checkpoint)". */
-static void place_of(const struct watch *w, int local, char *out, size_t size)
+static void describe_position(const struct watch *w, int local, char *out, size_t size)
 {
 	char phase[GT_PHASE_SIZE], at[40] = "before step 0";
 	memcpy(phase, w->a->board->slot[local].phase, sizeof phase);
@@ -133,14 +133,15 @@ static void end_all(struct watch *w)
 			kill(a->child[i].stopped ? -a->child[i].pid : a->child[i].pid, a->child[i].stopped ? SIGKILL : SIGTERM);
 }
 
-static void blame(struct watch *w, int local, enum gt_code code, const char *what)
+/* Ends the attempt because of a failure of a rank, which is stored in w->end unless there was an earlier one. */
+static void record_failure(struct watch *w, int local, enum gt_code code, const char *what)
 {
 	struct gt_launch_end *e = w->end;
 	const struct gt_child *c = &w->a->child[local];
 	char where[128];
 	if (w->failed_at >= 0)
 		return;
-	place_of(w, local, where, sizeof where);
+	describe_position(w, local, where, sizeof where);
 	e->code = code;
 	e->rank = rank_of(w, local);
 	e->step = step_of(w, local);
@@ -148,13 +149,13 @@ static void blame(struct watch *w, int local, enum gt_code code, const char *wha
 		snprintf(e->why, sizeof e->why, "rank %d: %s", e->rank, c->error.text);
 	else
 		snprintf(e->why, sizeof e->why, "rank %d %s %s", e->rank, what, where);
-	if (w->lost != local) /* the other hosts notice a lost peer themselves, so they are not told */
+	if (w->lost != local) /* the other hosts notice a lost peer themselves */
 		gt_hosts_send_end(w->a->hosts, e);
 	end_all(w);
 }
 
 /* Ends the attempt because another host reported a failure. */
-static void blame_host(struct watch *w, const struct gt_host_message *word)
+static void record_host_failure(struct watch *w, const struct gt_host_message *word)
 {
 	struct gt_launch_end *e = w->end;
 	enum gt_code code = word->code > 0 && word->code < 256 ? (enum gt_code)word->code : GT_EPEER;
@@ -170,7 +171,7 @@ static void blame_host(struct watch *w, const struct gt_host_message *word)
 }
 
 /* Ends the attempt because the user has stopped another host. */
-static void stop_host(struct watch *w, const struct gt_host_message *word)
+static void handle_host_stop(struct watch *w, const struct gt_host_message *word)
 {
 	struct gt_attempt *a = w->a;
 	bool now = word->step != 0;
@@ -186,7 +187,7 @@ static void stop_host(struct watch *w, const struct gt_host_message *word)
 }
 
 /* Decides by the exit status of a rank whether it has failed, has ended in order or has lost a peer. */
-static void judge(struct watch *w, int local)
+static void classify_exit(struct watch *w, int local)
 {
 	const struct gt_child *c = &w->a->child[local];
 	int stop = w->a->stop_signal, code = c->by_signal ? 128 + c->status : c->status;
@@ -214,11 +215,11 @@ static void judge(struct watch *w, int local)
 	} else {
 		snprintf(what, sizeof what, "ended with exit code %d (%s)", code, gt_code_text((enum gt_code)code));
 	}
-	blame(w, local, (enum gt_code)code, what);
+	record_failure(w, local, (enum gt_code)code, what);
 }
 
 /* Decides about a rank that lost its peer, after the time in which the peer's own end has to be detected. True: that time is not over. */
-static bool judge_lost(struct watch *w, bool all_gone)
+static bool classify_lost_peer(struct watch *w, bool all_gone)
 {
 	struct gt_attempt *a = w->a;
 	if (w->lost < 0 || w->failed_at >= 0)
@@ -232,21 +233,21 @@ static bool judge_lost(struct watch *w, bool all_gone)
 	}
 	for (int i = 0; i < a->spec->nproc; i++)
 		if (gt_child_alive(&a->child[i]) && a->child[i].stopped) {
-			blame(w, i, GT_EPEER, "is stopped (a SIGSTOP, or a debugger), and other ranks lost their connection to it,");
+			record_failure(w, i, GT_EPEER, "is stopped (a SIGSTOP, or a debugger), and other ranks lost their connection to it,");
 			return false;
 		}
-	blame(w, w->lost, GT_EPEER, "lost the connection to other ranks");
+	record_failure(w, w->lost, GT_EPEER, "lost the connection to other ranks");
 	return false;
 }
 
-static bool behind(const struct watch *w, int i, int j)
+static bool is_behind(const struct watch *w, int i, int j)
 {
 	int64_t si = step_of(w, i), sj = step_of(w, j);
 	return si != sj ? si < sj : w->a->child[i].beat_at < w->a->child[j].beat_at;
 }
 
-/* Checks the progress of the ranks. A rank that waits for others is blamed only if all ranks wait. */
-static void judge_progress(struct watch *w, double now)
+/* Checks the progress of the ranks. A rank that waits for others is at fault only if all ranks wait. */
+static void check_progress(struct watch *w, double now)
 {
 	struct gt_attempt *a = w->a;
 	int worst = -1, waiting = -1, left = 0, stuck_waiting = 0;
@@ -275,7 +276,7 @@ static void judge_progress(struct watch *w, double now)
 		int *slot = waits ? &waiting : &worst;
 		stuck_waiting += waits;
 		if (*slot < 0 || (c->stopped && !a->child[*slot].stopped) ||
-		    (c->stopped == a->child[*slot].stopped && behind(w, i, *slot)))
+		    (c->stopped == a->child[*slot].stopped && is_behind(w, i, *slot)))
 			*slot = i;
 	}
 	if (worst < 0 && left && stuck_waiting == left)
@@ -285,7 +286,7 @@ static void judge_progress(struct watch *w, double now)
 	const char *how = a->child[worst].stopped ? "is stopped (a SIGSTOP, or a debugger) and made" : "made";
 	snprintf(what, sizeof what, "%s no progress for %.3g s", how, now - a->child[worst].beat_at);
 	/* a rank that has reported an error and hangs while it closes has failed by that error */
-	blame(w, worst, a->child[worst].has_error ? (enum gt_code)a->child[worst].error.code : GT_EPEER, what);
+	record_failure(w, worst, a->child[worst].has_error ? (enum gt_code)a->child[worst].error.code : GT_EPEER, what);
 	/* The rank does not react, so SIGTERM would only cost the grace period. */
 	if (gt_child_alive(&a->child[worst]))
 		kill(-a->child[worst].pid, SIGKILL);
@@ -312,7 +313,7 @@ void gt_attempt_kill_leftovers(void)
 }
 
 /* ---- main loop ---------------------------------------------------------------------------------------------------------------------- */
-static void reap(struct watch *w, int local)
+static void reap_rank(struct watch *w, int local)
 {
 	struct gt_child *c = &w->a->child[local];
 	siginfo_t si = {0};
@@ -335,7 +336,7 @@ static void reap(struct watch *w, int local)
 		read_error(c);
 		read_output(w, local, TAIL);
 		if (c->nline)
-			say_line(w, local);
+			forward_line(w, local);
 		if (c->out >= 0)
 			close(c->out);
 		c->out = -1;
@@ -366,21 +367,21 @@ static bool wait_events(struct watch *w, bool more_output)
 	}
 	while (gt_hosts_receive(a->hosts, &word))
 		if (word.kind == GT_HOST_STOPS)
-			stop_host(w, &word);
+			handle_host_stop(w, &word);
 		else
-			blame_host(w, &word);
+			record_host_failure(w, &word);
 	return more_output;
 }
 
 /* True if a rank ended by a signal that the user did not send to this host: a message about a stop of another host may still arrive. */
-static bool expects_word(const struct watch *w)
+static bool expects_stop_message(const struct watch *w)
 {
 	return w->orderly && !w->a->stop_signal && w->a->hosts && w->failed_at < 0 && gt_clock() < w->orderly_at + HOST_WAIT_S;
 }
 
 /* Called when all ranks have ended after the user's signal: sets the exit code, and a message that names the host that received the signal,
  * and the step. */
-static void stopped(struct watch *w)
+static void report_stop(struct watch *w)
 {
 	const struct gt_attempt *a = w->a;
 	struct gt_launch_end *e = w->end;
@@ -409,7 +410,7 @@ void gt_attempt_supervise(struct gt_attempt *a, struct gt_launch_end *end)
 	for (int left = a->spec->nproc; left || unclear;) {
 		more_output = wait_events(&w, more_output);
 		now = gt_clock();
-		/* no rank is to blame for time in which the launcher itself did not run (it was stopped, or `say` blocked) */
+		/* no rank is at fault for time in which the launcher itself did not run (it was stopped, or `say` blocked) */
 		if (now - last > 1 + TICK_S)
 			for (int i = 0; i < a->spec->nproc; i++)
 				a->child[i].beat_at += now - last;
@@ -418,21 +419,21 @@ void gt_attempt_supervise(struct gt_attempt *a, struct gt_launch_end *end)
 		left = 0;
 		for (int i = 0; i < a->spec->nproc; i++) {
 			was[i] = gt_child_alive(&a->child[i]);
-			reap(&w, i);
+			reap_rank(&w, i);
 		}
-		/* all ranks are reaped before they are judged, so that the end of a lost peer is known */
+		/* all ranks are reaped before their ends are classified, so that the end of a lost peer is known */
 		for (int i = 0; i < a->spec->nproc; i++) {
 			if (was[i] && a->child[i].gone)
-				judge(&w, i);
+				classify_exit(&w, i);
 			left += gt_child_alive(&a->child[i]);
 		}
-		unclear = judge_lost(&w, !left) || expects_word(&w);
+		unclear = classify_lost_peer(&w, !left) || expects_stop_message(&w);
 		if (w.failed_at < 0 && a->spec->timeout_s > 0)
-			judge_progress(&w, now);
+			check_progress(&w, now);
 		if (now >= w.kill_at)
 			gt_attempt_signal_ranks(a, SIGKILL, true);
 	}
 	end->end_s = w.failed_at >= 0 ? gt_clock() - w.failed_at : 0;
 	if (w.failed_at < 0 && (w.orderly || a->interrupts > 1))
-		stopped(&w);
+		report_stop(&w);
 }

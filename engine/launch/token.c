@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static int digit(char c)
+static int parse_hex_digit(char c)
 {
 	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
@@ -26,7 +26,7 @@ enum gt_code gt_token_read(const char *path, unsigned char token[32], struct gt_
 		code = gt_file_pread(fd, path, text, 64, 0, err);
 	close(fd);
 	for (int i = 0; code == GT_OK && i < 32; i++) {
-		int hi = digit(text[2 * i]), lo = digit(text[2 * i + 1]);
+		int hi = parse_hex_digit(text[2 * i]), lo = parse_hex_digit(text[2 * i + 1]);
 		if (hi < 0 || lo < 0)
 			code = gt_fail(err, GT_EUSAGE, "%s: expected 64 hexadecimal digits", path);
 		else

@@ -24,13 +24,13 @@ static const struct family openmpi = {
 static const struct family mpich = {"MPICH", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", NULL, NULL};
 static const struct family slurm = {"Slurm", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", NULL, "SLURM_NODEID", "SLURM_NNODES"};
 
-static const char *value(const struct env *e, const char *name)
+static const char *get_variable(const struct env *e, const char *name)
 {
 	const char *v = name ? e->get ? e->get(e->user, name) : getenv(name) : NULL;
 	return v && *v ? v : NULL;
 }
 
-static enum gt_code number(const char *name, const char *text, long min, long max, int *out, struct gt_err *err)
+static enum gt_code parse_number(const char *name, const char *text, long min, long max, int *out, struct gt_err *err)
 {
 	long v = 0;
 	const char *p = text;
@@ -43,39 +43,40 @@ static enum gt_code number(const char *name, const char *text, long min, long ma
 }
 
 /* Reads a number that may be missing; then *out is unchanged. */
-static enum gt_code maybe(const struct env *e, const char *name, long min, long max, int *out, struct gt_err *err)
+static enum gt_code env_int_optional(const struct env *e, const char *name, long min, long max, int *out, struct gt_err *err)
 {
-	const char *v = value(e, name);
-	return v ? number(name, v, min, max, out, err) : GT_OK;
+	const char *v = get_variable(e, name);
+	return v ? parse_number(name, v, min, max, out, err) : GT_OK;
 }
 
-static enum gt_code must(const struct env *e, const struct family *f, const char *name, long min, long max, int *out, struct gt_err *err)
+static enum gt_code env_int_required(const struct env *e, const struct family *f, const char *name, long min, long max, int *out,
+                                     struct gt_err *err)
 {
-	const char *v = value(e, name), *other = strcmp(name, f->rank) ? f->rank : f->world;
+	const char *v = get_variable(e, name), *other = strcmp(name, f->rank) ? f->rank : f->world;
 	if (!v)
 		return gt_fail(err, GT_EUSAGE, "%s is set in the environment, but %s is not, as %s would do", other, name, f->how);
-	return number(name, v, min, max, out, err);
+	return parse_number(name, v, min, max, out, err);
 }
 
 /* Reads the address of rank 0 from MASTER_ADDR and MASTER_PORT. w->addr and w->port hold the defaults. */
-static enum gt_code master(const struct env *e, struct gt_world *w, struct gt_err *err)
+static enum gt_code read_master_addr(const struct env *e, struct gt_world *w, struct gt_err *err)
 {
-	const char *addr = value(e, "MASTER_ADDR");
+	const char *addr = get_variable(e, "MASTER_ADDR");
 	if (addr) {
 		if (strlen(addr) >= sizeof w->addr || strpbrk(addr, " \t\n/"))
 			return gt_fail(err, GT_EUSAGE, "MASTER_ADDR=%.40s in the environment: expected a host name or an address", addr);
 		strcpy(w->addr, addr);
 	}
-	return maybe(e, "MASTER_PORT", 1, 65535, &w->port, err);
+	return env_int_optional(e, "MASTER_PORT", 1, 65535, &w->port, err);
 }
 
-static bool loopback(const char *addr)
+static bool is_loopback(const char *addr)
 {
 	return !strncmp(addr, "127.", 4) || !strcmp(addr, "localhost") || !strcmp(addr, "::1");
 }
 
 /* Checks that the numbers agree with each other, and derives the node if it was not given. */
-static enum gt_code agree(const struct family *f, struct gt_world *w, struct gt_err *err)
+static enum gt_code check_consistency(const struct family *f, struct gt_world *w, struct gt_err *err)
 {
 	if (w->rank >= w->world)
 		return gt_fail(err, GT_EUSAGE, "%s=%d and %s=%d in the environment contradict each other: ranks are counted from 0",
@@ -104,7 +105,7 @@ static enum gt_code agree(const struct family *f, struct gt_world *w, struct gt_
 
 /* Writes the first host of a Slurm list to out, as `scontrol show hostnames | head -1` prints it: "gpu[003-005,9],login1" → "gpu003";
  * "a[1-2]-ib[0-3]" → "a1-ib0". */
-static enum gt_code first_host(const char *name, const char *list, char *out, size_t size, struct gt_err *err)
+static enum gt_code parse_first_host(const char *name, const char *list, char *out, size_t size, struct gt_err *err)
 {
 	size_t n = 0;
 	const char *p = list;
@@ -127,7 +128,7 @@ static enum gt_code first_host(const char *name, const char *list, char *out, si
 }
 
 /* The number of tasks of a node in a Slurm list: "2(x3),1" and node 3 → 1. */
-static enum gt_code tasks_of(const char *name, const char *list, int node, int *out, struct gt_err *err)
+static enum gt_code parse_task_count(const char *name, const char *list, int node, int *out, struct gt_err *err)
 {
 	const char *p = list;
 	for (long at = 0; *p;) {
@@ -152,33 +153,33 @@ static enum gt_code tasks_of(const char *name, const char *list, int node, int *
 	return gt_fail(err, GT_EUSAGE, "%s=%.60s in the environment does not say how many tasks node %d has", name, list, node);
 }
 
-static enum gt_code join_torchrun(const struct env *e, struct gt_world *w, struct gt_err *err)
+static enum gt_code read_torchrun(const struct env *e, struct gt_world *w, struct gt_err *err)
 {
 	const struct family *f = &torchrun;
-	GT_TRY(master(e, w, err));
+	GT_TRY(read_master_addr(e, w, err));
 	if (!w->addr[0] && w->world > 1)
 		return gt_fail(err, GT_EUSAGE, "%s=%d is set in the environment, but MASTER_ADDR is not", f->world, w->world);
 	if (!w->addr[0])
 		strcpy(w->addr, "127.0.0.1");
-	if (!value(e, f->local_rank) && !value(e, f->local_world) && (loopback(w->addr) || w->world == 1)) {
+	if (!get_variable(e, f->local_rank) && !get_variable(e, f->local_world) && (is_loopback(w->addr) || w->world == 1)) {
 		w->local_rank = w->rank; /* a script that uses PyTorch's env:// sets only these by hand: all ranks are on this host */
 		w->local_world = w->world;
 		return GT_OK;
 	}
-	GT_TRY(must(e, f, f->local_rank, 0, GT_WORLD_MAX - 1, &w->local_rank, err));
-	return must(e, f, f->local_world, 1, GT_WORLD_MAX, &w->local_world, err);
+	GT_TRY(env_int_required(e, f, f->local_rank, 0, GT_WORLD_MAX - 1, &w->local_rank, err));
+	return env_int_required(e, f, f->local_world, 1, GT_WORLD_MAX, &w->local_world, err);
 }
 
-static enum gt_code join_mpi(const struct env *e, const struct family *f, struct gt_world *w, struct gt_err *err)
+static enum gt_code read_mpi(const struct env *e, const struct family *f, struct gt_world *w, struct gt_err *err)
 {
-	if (w->world == 1 && !value(e, f->local_rank) && !value(e, f->local_world)) {
+	if (w->world == 1 && !get_variable(e, f->local_rank) && !get_variable(e, f->local_world)) {
 		w->local_rank = 0;
 		w->local_world = 1;
 	} else {
-		GT_TRY(must(e, f, f->local_rank, 0, GT_WORLD_MAX - 1, &w->local_rank, err));
-		GT_TRY(must(e, f, f->local_world, 1, GT_WORLD_MAX, &w->local_world, err));
+		GT_TRY(env_int_required(e, f, f->local_rank, 0, GT_WORLD_MAX - 1, &w->local_rank, err));
+		GT_TRY(env_int_required(e, f, f->local_world, 1, GT_WORLD_MAX, &w->local_world, err));
 	}
-	GT_TRY(master(e, w, err));
+	GT_TRY(read_master_addr(e, w, err));
 	if (!w->addr[0] && w->local_world < w->world)
 		return gt_fail(err, GT_EUSAGE, "%s starts %d ranks, %d of them on this host: set MASTER_ADDR to the host of rank 0", f->how,
 		               w->world, w->local_world);
@@ -187,43 +188,43 @@ static enum gt_code join_mpi(const struct env *e, const struct family *f, struct
 	return GT_OK;
 }
 
-static enum gt_code join_slurm(const struct env *e, struct gt_world *w, struct gt_err *err)
+static enum gt_code read_slurm(const struct env *e, struct gt_world *w, struct gt_err *err)
 {
 	static const char *const hosts[] = {"SLURM_STEP_NODELIST", "SLURM_NODELIST", "SLURM_JOB_NODELIST"};
 	static const char *const tasks[] = {"SLURM_STEP_TASKS_PER_NODE", "SLURM_TASKS_PER_NODE"};
 	const struct family *f = &slurm;
-	const char *job = value(e, "SLURM_JOB_ID");
-	GT_TRY(must(e, f, f->local_rank, 0, GT_WORLD_MAX - 1, &w->local_rank, err));
-	GT_TRY(maybe(e, f->node, 0, GT_WORLD_MAX - 1, &w->node, err));
-	GT_TRY(maybe(e, f->nnodes, 1, GT_WORLD_MAX, &w->nnodes, err));
-	GT_TRY(maybe(e, "SLURM_STEP_NUM_NODES", 1, GT_WORLD_MAX, &w->nnodes, err));
+	const char *job = get_variable(e, "SLURM_JOB_ID");
+	GT_TRY(env_int_required(e, f, f->local_rank, 0, GT_WORLD_MAX - 1, &w->local_rank, err));
+	GT_TRY(env_int_optional(e, f->node, 0, GT_WORLD_MAX - 1, &w->node, err));
+	GT_TRY(env_int_optional(e, f->nnodes, 1, GT_WORLD_MAX, &w->nnodes, err));
+	GT_TRY(env_int_optional(e, "SLURM_STEP_NUM_NODES", 1, GT_WORLD_MAX, &w->nnodes, err));
 	for (int i = 0; i < 2 && !w->local_world; i++)
-		if (value(e, tasks[i]))
-			GT_TRY(tasks_of(tasks[i], value(e, tasks[i]), w->node < 0 ? 0 : w->node, &w->local_world, err));
+		if (get_variable(e, tasks[i]))
+			GT_TRY(parse_task_count(tasks[i], get_variable(e, tasks[i]), w->node < 0 ? 0 : w->node, &w->local_world, err));
 	if (!w->local_world && w->nnodes <= 1)
 		w->local_world = w->world;
 	if (!w->local_world)
 		return gt_fail(err, GT_EUSAGE, "%s=%d in the environment, but SLURM_STEP_TASKS_PER_NODE is not set", f->nnodes, w->nnodes);
 	for (int i = 0; i < 3 && !w->addr[0]; i++)
-		if (value(e, hosts[i]))
-			GT_TRY(first_host(hosts[i], value(e, hosts[i]), w->addr, sizeof w->addr, err));
+		if (get_variable(e, hosts[i]))
+			GT_TRY(parse_first_host(hosts[i], get_variable(e, hosts[i]), w->addr, sizeof w->addr, err));
 	if (job) {
 		size_t n = strlen(job);
 		int last = 0;
-		GT_TRY(number("SLURM_JOB_ID", n > 4 ? job + n - 4 : job, 0, 9999, &last, err));
+		GT_TRY(parse_number("SLURM_JOB_ID", n > 4 ? job + n - 4 : job, 0, 9999, &last, err));
 		w->port = 15000 + last;
 	}
-	GT_TRY(master(e, w, err));
+	GT_TRY(read_master_addr(e, w, err));
 	if (!w->addr[0])
 		return gt_fail(err, GT_EUSAGE, "%s is set in the environment, but SLURM_STEP_NODELIST is not", f->rank);
 	return GT_OK;
 }
 
 /* Returns whether this process belongs to a job step of srun. The shells of sbatch and salloc also have SLURM_PROCID=0 but are no ranks. */
-static bool in_step(const struct env *e)
+static bool is_srun_task(const struct env *e)
 {
-	const char *name = value(e, "SLURM_JOB_NAME");
-	return value(e, "SLURM_PROCID") && value(e, "SLURM_STEP_NODELIST") &&
+	const char *name = get_variable(e, "SLURM_JOB_NAME");
+	return get_variable(e, "SLURM_PROCID") && get_variable(e, "SLURM_STEP_NODELIST") &&
 	       !(name && (!strcmp(name, "bash") || !strcmp(name, "interactive")));
 }
 
@@ -231,27 +232,27 @@ enum gt_code gt_world_from_environment(const char *(*get)(void *user, const char
                                        struct gt_err *err)
 {
 	const struct env env = {get, user}, *e = &env;
-	const struct family *f = value(e, torchrun.rank) || value(e, torchrun.world)  ? &torchrun
-	                         : value(e, openmpi.rank) || value(e, openmpi.world) ? &openmpi
-	                         : value(e, mpich.rank) || value(e, mpich.world)     ? &mpich
+	const struct family *f = get_variable(e, torchrun.rank) || get_variable(e, torchrun.world)  ? &torchrun
+	                         : get_variable(e, openmpi.rank) || get_variable(e, openmpi.world) ? &openmpi
+	                         : get_variable(e, mpich.rank) || get_variable(e, mpich.world)     ? &mpich
 	                                                                             : NULL;
 	struct gt_world w = {.how = "single", .world = 1, .local_world = 1, .nnodes = 1};
 	/* srun --mpi=pmi2 sets the variables of PMI too, so MPICH is not assumed */
-	if (in_step(e) && (!f || (f == &mpich && !value(e, mpich.local_rank))))
+	if (is_srun_task(e) && (!f || (f == &mpich && !get_variable(e, mpich.local_rank))))
 		f = &slurm;
 	if (!f) {
 		*out = w;
 		return GT_OK;
 	}
 	w = (struct gt_world){.how = f->how, .node = -1, .nnodes = -1, .port = TORCH_PORT};
-	GT_TRY(must(e, f, f->world, 1, GT_WORLD_MAX, &w.world, err));
-	GT_TRY(must(e, f, f->rank, 0, GT_WORLD_MAX - 1, &w.rank, err));
+	GT_TRY(env_int_required(e, f, f->world, 1, GT_WORLD_MAX, &w.world, err));
+	GT_TRY(env_int_required(e, f, f->rank, 0, GT_WORLD_MAX - 1, &w.rank, err));
 	if (f != &slurm) {
-		GT_TRY(maybe(e, f->node, 0, GT_WORLD_MAX - 1, &w.node, err));
-		GT_TRY(maybe(e, f->nnodes, 1, GT_WORLD_MAX, &w.nnodes, err));
+		GT_TRY(env_int_optional(e, f->node, 0, GT_WORLD_MAX - 1, &w.node, err));
+		GT_TRY(env_int_optional(e, f->nnodes, 1, GT_WORLD_MAX, &w.nnodes, err));
 	}
-	GT_TRY(f == &torchrun ? join_torchrun(e, &w, err) : f == &slurm ? join_slurm(e, &w, err) : join_mpi(e, f, &w, err));
-	GT_TRY(agree(f, &w, err));
+	GT_TRY(f == &torchrun ? read_torchrun(e, &w, err) : f == &slurm ? read_slurm(e, &w, err) : read_mpi(e, f, &w, err));
+	GT_TRY(check_consistency(f, &w, err));
 	*out = w;
 	return GT_OK;
 }

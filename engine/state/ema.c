@@ -12,7 +12,7 @@ int gt_ema_state(const struct gt_session *s, int i)
 
 /* Copies the parameters to the average, or the average to the parameters. Tensors may have parts on several ranks: rank 0 gathers each of
  * them and sends it to all. */
-static enum gt_code copy_all(struct gt_session *s, bool to_average, struct gt_err *err)
+static enum gt_code copy_all_params(struct gt_session *s, bool to_average, struct gt_err *err)
 {
 	const struct gt_graph *g = s->space->layout.first;
 	for (int i = 0; i < g->nparams; i++) {
@@ -35,7 +35,7 @@ static enum gt_code copy_all(struct gt_session *s, bool to_average, struct gt_er
 }
 
 /* Waits until no rank reads parameters that several ranks share. */
-static enum gt_code settle(struct gt_session *s, struct gt_err *err)
+static enum gt_code wait_for_shared_params(struct gt_session *s, struct gt_err *err)
 {
 	return s->space->shards.spec.shared_params ? gt_session_barrier(s, err) : GT_OK;
 }
@@ -44,12 +44,12 @@ enum gt_code gt_ema_start(struct gt_session *s, struct gt_err *err)
 {
 	if (!s->optim.ema)
 		return GT_OK;
-	GT_TRY(settle(s, err));
-	return copy_all(s, true, err);
+	GT_TRY(wait_for_shared_params(s, err));
+	return copy_all_params(s, true, err);
 }
 
 /* Returns whether this rank keeps the parameters during an evaluation: of parameters that ranks share, one rank does. */
-static bool keeps(const struct gt_session *s)
+static bool holds_params(const struct gt_session *s)
 {
 	return !(s->space->shards.spec.shared_params && s->at.data);
 }
@@ -59,7 +59,7 @@ size_t gt_ema_held_bytes(const struct gt_session *s)
 	bool evaluates = false;
 	for (int i = 0; i < GT_SPLITS; i++)
 		evaluates |= s->prog.eval[i].nfull > 0;
-	return s->optim.ema && evaluates && keeps(s) ? s->space->memory.bytes[GT_A_PARAM] : 0;
+	return s->optim.ema && evaluates && holds_params(s) ? s->space->memory.bytes[GT_A_PARAM] : 0;
 }
 
 enum gt_code gt_ema_begin(struct gt_session *s, struct gt_ema_held *held, struct gt_err *err)
@@ -69,8 +69,8 @@ enum gt_code gt_ema_begin(struct gt_session *s, struct gt_ema_held *held, struct
 	*held = (struct gt_ema_held){0};
 	if (!s->optim.ema)
 		return GT_OK;
-	GT_TRY(settle(s, err));
-	if (keeps(s) && !(held->params = malloc(bytes)))
+	GT_TRY(wait_for_shared_params(s, err));
+	if (holds_params(s) && !(held->params = malloc(bytes)))
 		return gt_fail_memory(err, bytes);
 	if (!held->params)
 		;
@@ -79,8 +79,8 @@ enum gt_code gt_ema_begin(struct gt_session *s, struct gt_ema_held *held, struct
 	else
 		GT_TRY(s->device.be->copy(s->device.dev, held->params, arena, bytes, GT_COPY_D2H, 0, err));
 	held->on = true;
-	GT_TRY(settle(s, err)); /* before rank 0 changes what other ranks still copy */
-	GT_TRY(copy_all(s, false, err));
+	GT_TRY(wait_for_shared_params(s, err)); /* before rank 0 changes what other ranks still copy */
+	GT_TRY(copy_all_params(s, false, err));
 	return gt_session_cast_weights(s, err);
 }
 
@@ -90,7 +90,7 @@ enum gt_code gt_ema_end(struct gt_session *s, struct gt_ema_held *held, struct g
 	void *arena = s->space->memory.base[GT_A_PARAM];
 	enum gt_code code = GT_OK;
 	if (held->on)
-		code = settle(s, err);
+		code = wait_for_shared_params(s, err);
 	if (held->on && held->params && code == GT_OK) {
 		if (s->device.be->host_memory)
 			memcpy(arena, held->params, bytes);

@@ -4,7 +4,7 @@
 #include <string.h>
 
 /* Gives the state of a metric that was not measured yet the worst value. */
-static void begin(struct gt_ckpt_watch *w, const char *metric)
+static void begin_watch(struct gt_ckpt_watch *w, const char *metric)
 {
 	if (!w->set)
 		w->best = gt_metric_falls(metric) ? INFINITY : -INFINITY;
@@ -18,12 +18,12 @@ bool gt_watch_continue(struct gt_ckpt_watch *w, const char *metric)
 		return false;
 	w->set = false;
 	w->bad = 0;
-	begin(w, metric); /* the state stays set, because a checkpoint only keeps the reductions of one that is */
+	begin_watch(w, metric); /* the state stays set, because a checkpoint only keeps the reductions of one that is */
 	return true;
 }
 
 /* Counts a value, and keeps it if it is better than bound. A value that is not a number is not better. */
-static void note(struct gt_ckpt_watch *w, double value, double bound, bool low)
+static void record_value(struct gt_ckpt_watch *w, double value, double bound, bool low)
 {
 	bool better = low ? value < bound : value > bound;
 	if (better)
@@ -34,8 +34,8 @@ static void note(struct gt_ckpt_watch *w, double value, double bound, bool low)
 bool gt_watch_early_stop(const struct gt_conf_train *t, struct gt_ckpt_watch *w, double value)
 {
 	bool low = gt_metric_falls(t->early_stop.metric);
-	begin(w, t->early_stop.metric);
-	note(w, value, low ? w->best - t->early_stop.min_delta : w->best + t->early_stop.min_delta, low);
+	begin_watch(w, t->early_stop.metric);
+	record_value(w, value, low ? w->best - t->early_stop.min_delta : w->best + t->early_stop.min_delta, low);
 	return gt_watch_stopped(t, w);
 }
 
@@ -47,11 +47,11 @@ bool gt_watch_stopped(const struct gt_conf_train *t, const struct gt_ckpt_watch 
 void gt_watch_plateau(const struct gt_conf_schedule *s, struct gt_ckpt_watch *w, double value)
 {
 	bool low = gt_metric_falls(s->metric);
-	begin(w, s->metric);
+	begin_watch(w, s->metric);
 	/* ReduceLROnPlateau multiplies the best value by 1 +- threshold. For a negative one, as r2 can be, it would count a value that is a
 	 * little worse as better. */
 	double share = isinf(w->best) ? 0 : w->best < 0 ? -s->threshold : s->threshold;
-	note(w, value, w->best * (low ? 1 - share : 1 + share), low);
+	record_value(w, value, w->best * (low ? 1 - share : 1 + share), low);
 	if (w->cooldown > 0) {
 		w->cooldown--;
 		w->bad = 0;

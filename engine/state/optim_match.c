@@ -14,7 +14,7 @@ struct used {
 	int group;                        /* entry of train.groups whose optimizer it is; -1: it is train.optimizer */
 };
 
-static struct used find_used(const struct gt_conf *c, const struct gt_optim *o, const struct gt_param *p)
+static struct used find_optimizer(const struct gt_conf *c, const struct gt_optim *o, const struct gt_param *p)
 {
 	int group = -1;
 	for (int i = 0; i < c->train.ngroups && group < 0; i++)
@@ -28,7 +28,7 @@ static struct used find_used(const struct gt_conf *c, const struct gt_optim *o, 
 	                     .group = g && g->own_optimizer ? group : -1};
 }
 
-static bool same_state(const struct gt_optim_call *a, const struct gt_optim_call *b)
+static bool has_same_state(const struct gt_optim_call *a, const struct gt_optim_call *b)
 {
 	bool same = a->nstates == b->nstates && (a->row == b->row || !a->nstates);
 	for (int i = 0; same && i < a->nstates; i++)
@@ -37,7 +37,7 @@ static bool same_state(const struct gt_optim_call *a, const struct gt_optim_call
 }
 
 /* "adam" (exp_avg, exp_avg_sq); "sgd" (no state) */
-static const char *describe(const struct used *u, char *buf, size_t size)
+static const char *describe_optimizer(const struct used *u, char *buf, size_t size)
 {
 	if (!u->call) {
 		snprintf(buf, size, "frozen (no state)");
@@ -51,8 +51,8 @@ static const char *describe(const struct used *u, char *buf, size_t size)
 	return buf;
 }
 
-static enum gt_code refuse(const struct gt_conf *c, const struct gt_ckpt *from, const struct gt_param *p, const struct used *was,
-                           const struct used *now, struct gt_err *err)
+static enum gt_code reject_optimizer(const struct gt_conf *c, const struct gt_ckpt *from, const struct gt_param *p, const struct used *was,
+                                     const struct used *now, struct gt_err *err)
 {
 	char key[64] = "train.optimizer", before[160], after[160];
 	if (!was->call)
@@ -64,8 +64,8 @@ static enum gt_code refuse(const struct gt_conf *c, const struct gt_ckpt *from, 
 	return gt_conf_refuse(c, key, err,
 	                      "the optimizer of %.100s was %s in %.300s and is now %s, which cannot continue from that state; keep the "
 	                      "optimizer, or start a new run from the weights: `gtrain run CFG --init %.300s/model.safetensors`",
-	                      p->name, describe(was, before, sizeof before), gt_ckpt_path(from), describe(now, after, sizeof after),
-	                      gt_ckpt_path(from));
+	                      p->name, describe_optimizer(was, before, sizeof before), gt_ckpt_path(from),
+	                      describe_optimizer(now, after, sizeof after), gt_ckpt_path(from));
 }
 
 enum gt_code gt_state_check_optimizers(const struct gt_session *s, const struct gt_ckpt *from, struct gt_err *err)
@@ -83,9 +83,9 @@ enum gt_code gt_state_check_optimizers(const struct gt_session *s, const struct 
 		const struct gt_param *p = &g->params[i];
 		if (p->cls == GT_PARAM_BUFFER || p->frozen) /* a parameter that is frozen from now on needs no state */
 			continue;
-		struct used was = find_used(c, o, p), now = find_used(s->conf, &s->optim, p);
-		if (!was.call || !same_state(was.call, now.call))
-			code = was.call || now.call->nstates ? refuse(s->conf, from, p, &was, &now, err) : GT_OK;
+		struct used was = find_optimizer(c, o, p), now = find_optimizer(s->conf, &s->optim, p);
+		if (!was.call || !has_same_state(was.call, now.call))
+			code = was.call || now.call->nstates ? reject_optimizer(s->conf, from, p, &was, &now, err) : GT_OK;
 	}
 	gt_conf_free(c);
 	free(o);

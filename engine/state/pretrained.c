@@ -8,7 +8,7 @@
 #define PREFIX "module." /* with which torch.nn.DataParallel and DistributedDataParallel begin all names */
 
 /* Puts file, line and key before the message in err, and keeps its code. */
-static enum gt_code at_file(const struct gt_conf *c, enum gt_code code, struct gt_err *err)
+static enum gt_code add_location(const struct gt_conf *c, enum gt_code code, struct gt_err *err)
 {
 	if (code == GT_OK || !err)
 		return code;
@@ -18,7 +18,7 @@ static enum gt_code at_file(const struct gt_conf *c, enum gt_code code, struct g
 }
 
 /* Returns whether name matches the pattern. part, len: what the '*' matched. */
-static bool matches(const char *pattern, const char *name, const char **part, size_t *len)
+static bool match_pattern(const char *pattern, const char *name, const char **part, size_t *len)
 {
 	const char *star = strchr(pattern, '*');
 	size_t head = star ? (size_t)(star - pattern) : strlen(pattern), tail = star ? strlen(star + 1) : 0, n = strlen(name);
@@ -33,15 +33,15 @@ static bool matches(const char *pattern, const char *name, const char **part, si
 }
 
 /* Sets *to to the name in the model of a name in the file, "" if the map drops it, and *entry to the entry that says so, or -1. */
-static enum gt_code rename_of(const struct gt_conf_pretrained *p, const char *name, struct gt_arena *a, const char **to, int *entry,
-                              struct gt_err *err)
+static enum gt_code map_name(const struct gt_conf_pretrained *p, const char *name, struct gt_arena *a, const char **to, int *entry,
+                             struct gt_err *err)
 {
 	const char *part;
 	size_t len;
 	*to = name;
 	*entry = -1;
 	for (int i = 0; i < p->nmap; i++) {
-		if (!matches(p->map[i].from, name, &part, &len))
+		if (!match_pattern(p->map[i].from, name, &part, &len))
 			continue;
 		const char *star = strchr(p->map[i].to, '*');
 		*to = p->map[i].to;
@@ -53,7 +53,7 @@ static enum gt_code rename_of(const struct gt_conf_pretrained *p, const char *na
 	return GT_OK;
 }
 
-static bool all_prefixed(const struct gt_st_file *f)
+static bool are_all_prefixed(const struct gt_st_file *f)
 {
 	int n = gt_st_count(f);
 	for (int i = 0; i < n; i++)
@@ -62,7 +62,7 @@ static bool all_prefixed(const struct gt_st_file *f)
 	return n > 0;
 }
 
-static int find(const struct gt_graph *g, const char *name)
+static int find_param(const struct gt_graph *g, const char *name)
 {
 	for (int i = 0; i < g->nparams; i++) {
 		const struct gt_param *p = &g->params[i];
@@ -76,7 +76,7 @@ static int find(const struct gt_graph *g, const char *name)
 }
 
 /* Returns whether a tensor can be one of n parts of p. */
-static bool fits(const struct gt_param *p, const struct gt_st_tensor *t, int n)
+static bool can_load(const struct gt_param *p, const struct gt_st_tensor *t, int n)
 {
 	struct gt_tdesc whole = t->desc;
 	if (n > 1)
@@ -86,8 +86,8 @@ static bool fits(const struct gt_param *p, const struct gt_st_tensor *t, int n)
 }
 
 /* Names every tensor whose shape differs, and what would skip the first of them. */
-static enum gt_code shapes_differ(const struct gt_conf *c, const struct gt_graph *g, const struct gt_st_file *f,
-                                  const struct gt_pretrained_source *source, struct gt_err *err)
+static enum gt_code fail_shapes(const struct gt_conf *c, const struct gt_graph *g, const struct gt_st_file *f,
+                                const struct gt_pretrained_source *source, struct gt_err *err)
 {
 	char text[800] = "", want[96], got[96], skip[200] = "";
 	size_t n = 0;
@@ -95,7 +95,7 @@ static enum gt_code shapes_differ(const struct gt_conf *c, const struct gt_graph
 	for (int i = 0, k = 0; i < g->nparams; k = k + 1 < source[i].n ? k + 1 : (i++, 0)) {
 		const struct gt_param *p = &g->params[i];
 		const struct gt_st_tensor *t = source[i].n ? gt_st_at(f, source[i].tensor[k]) : NULL;
-		if (!t || fits(p, t, source[i].n))
+		if (!t || can_load(p, t, source[i].n))
 			continue;
 		const char *dot = strrchr(t->name, '.');
 		if (!count++)
@@ -109,23 +109,23 @@ static enum gt_code shapes_differ(const struct gt_conf *c, const struct gt_graph
 	gt_fail(err, GT_EDATA, "%.150s: %d tensor%s of another shape than in the model: %.600s%s; to keep the initial values of a tensor, add "
 	        "{ from = \"%s\"; to = \"\"; } to model.pretrained.map",
 	        c->pretrained.file, count, count == 1 ? "" : "s", text, n >= 400 ? "; …" : "", skip);
-	return at_file(c, GT_EDATA, err);
+	return add_location(c, GT_EDATA, err);
 }
 
 /* Adds tensor i of the file, or the part of the model's tensor `to` that it is, to the sources of that tensor. The file may have a tied
  * tensor several times. */
-static enum gt_code put_source(const struct gt_conf *c, const struct gt_st_file *f, int i, const struct gt_ints *part, const char *to,
+static enum gt_code add_source(const struct gt_conf *c, const struct gt_st_file *f, int i, const struct gt_ints *part, const char *to,
                                bool tied, struct gt_pretrained_source *s, struct gt_err *err)
 {
 	int n = part && part->n ? (int)part->v[1] : 1, k = n > 1 ? (int)part->v[0] : 0, other = s->n ? s->tensor[s->n == n ? k : 0] : -1;
 	for (int j = 0; s->n && s->n != n && other < 0; j++)
 		other = s->tensor[j];
 	if (other >= 0 && tied && n == 1 && s->n == 1)
-		return at_file(c, gt_state_same_tensors(c->pretrained.file, gt_st_at(f, other), gt_st_at(f, i), err), err);
+		return add_location(c, gt_state_same_tensors(c->pretrained.file, gt_st_at(f, other), gt_st_at(f, i), err), err);
 	if (other >= 0)
-		return at_file(c, gt_fail(err, GT_EDATA, "%s: expected one tensor for %s%s, got %s and %s; write one of them in "
-		                          "model.pretrained.map with to = \"\"", c->pretrained.file, n > 1 ? "a part of " : "", to,
-		                          gt_st_at(f, other)->name, gt_st_at(f, i)->name), err);
+		return add_location(c, gt_fail(err, GT_EDATA, "%s: expected one tensor for %s%s, got %s and %s; write one of them in "
+		                               "model.pretrained.map with to = \"\"", c->pretrained.file, n > 1 ? "a part of " : "", to,
+		                               gt_st_at(f, other)->name, gt_st_at(f, i)->name), err);
 	for (int j = 0; j < n && !s->n; j++)
 		s->tensor[j] = -1;
 	s->n = n;
@@ -134,8 +134,8 @@ static enum gt_code put_source(const struct gt_conf *c, const struct gt_st_file 
 }
 
 /* Fills out->source and the lists of names in the file that are not loaded. used[i]: whether entry i of the map matched a name. */
-static enum gt_code assign(const struct gt_conf *c, const struct gt_graph *g, const struct gt_st_file *f, struct gt_arena *a,
-                           struct gt_pretrained *out, bool *used, struct gt_err *err)
+static enum gt_code assign_sources(const struct gt_conf *c, const struct gt_graph *g, const struct gt_st_file *f, struct gt_arena *a,
+                                   struct gt_pretrained *out, bool *used, struct gt_err *err)
 {
 	struct gt_pretrained_report *r = &out->report;
 	int n = gt_st_count(f);
@@ -148,10 +148,10 @@ static enum gt_code assign(const struct gt_conf *c, const struct gt_graph *g, co
 		const struct gt_st_tensor *t = gt_st_at(f, i);
 		const char *name = t->name + (r->stripped ? strlen(PREFIX) : 0), *to, *kept;
 		int entry;
-		GT_TRY(rename_of(&c->pretrained, name, a, &to, &entry, err));
+		GT_TRY(map_name(&c->pretrained, name, a, &to, &entry, err));
 		if (entry >= 0)
 			used[entry] = true;
-		int k = *to ? find(g, to) : -1;
+		int k = *to ? find_param(g, to) : -1;
 		if (k < 0) {
 			GT_NEW_STR(kept, gt_arena_strdup(a, t->name), err); /* the file is closed before the report is used */
 			if (*to)
@@ -160,7 +160,7 @@ static enum gt_code assign(const struct gt_conf *c, const struct gt_graph *g, co
 				dropped[r->ndropped++] = kept;
 			continue;
 		}
-		GT_TRY(put_source(c, f, i, entry >= 0 ? &c->pretrained.map[entry].part : NULL, to, g->params[k].tied, &out->source[k],
+		GT_TRY(add_source(c, f, i, entry >= 0 ? &c->pretrained.map[entry].part : NULL, to, g->params[k].tied, &out->source[k],
 		                  err));
 	}
 	return GT_OK;
@@ -177,8 +177,8 @@ enum gt_code gt_pretrained_match(const struct gt_conf *c, const struct gt_graph 
 	GT_NEW(out->source, a, g->nparams + 1, err);
 	GT_NEW(initial, a, g->nparams + 1, err);
 	r->initial = initial;
-	r->stripped = all_prefixed(f);
-	GT_TRY(assign(c, g, f, a, out, used, err));
+	r->stripped = are_all_prefixed(f);
+	GT_TRY(assign_sources(c, g, f, a, out, used, err));
 	for (int i = 0; i < g->nparams; i++) {
 		const struct gt_pretrained_source *s = &out->source[i];
 		if (!s->n) {
@@ -189,10 +189,10 @@ enum gt_code gt_pretrained_match(const struct gt_conf *c, const struct gt_graph 
 		r->loaded++;
 		for (int k = 0; k < s->n; k++) {
 			if (s->tensor[k] < 0)
-				return at_file(c, gt_fail(err, GT_EDATA, "%s: expected %d parts of %s, got none for part %d", c->pretrained.file, s->n,
-				                          g->params[i].name, k), err);
+				return add_location(c, gt_fail(err, GT_EDATA, "%s: expected %d parts of %s, got none for part %d", c->pretrained.file, s->n,
+				                               g->params[i].name, k), err);
 			const struct gt_st_tensor *t = gt_st_at(f, s->tensor[k]);
-			differ |= !fits(&g->params[i], t, s->n);
+			differ |= !can_load(&g->params[i], t, s->n);
 			r->elements += gt_tdesc_count(&t->desc);
 			if (t->desc.dtype != g->params[i].desc.dtype && !differ)
 				r->converted = gt_dtype_name(t->desc.dtype);
@@ -208,10 +208,10 @@ enum gt_code gt_pretrained_match(const struct gt_conf *c, const struct gt_graph 
 			                      c->pretrained.map[i].from);
 	}
 	if (!r->loaded)
-		return at_file(c, gt_fail(err, GT_EDATA, "%s: expected tensors of the model, such as %s, got none of them, but %s; map the names "
-		                          "in model.pretrained.map", c->pretrained.file, g->nparams ? g->params[0].name : "fc.weight",
-		                          gt_st_count(f) ? gt_st_at(f, 0)->name : "an empty file"), err);
-	return differ ? shapes_differ(c, g, f, out->source, err) : GT_OK;
+		return add_location(c, gt_fail(err, GT_EDATA, "%s: expected tensors of the model, such as %s, got none of them, but %s; map the "
+		                               "names in model.pretrained.map", c->pretrained.file, g->nparams ? g->params[0].name : "fc.weight",
+		                               gt_st_count(f) ? gt_st_at(f, 0)->name : "an empty file"), err);
+	return differ ? fail_shapes(c, g, f, out->source, err) : GT_OK;
 }
 
 enum gt_code gt_pretrained_check(const struct gt_conf *c, const struct gt_graph *g, struct gt_arena *a,
@@ -223,7 +223,7 @@ enum gt_code gt_pretrained_check(const struct gt_conf *c, const struct gt_graph 
 	if (!*c->pretrained.file)
 		return GT_OK;
 	GT_NEW(p, a, 1, err);
-	GT_TRY(at_file(c, gt_st_open(c->pretrained.file, &f, err), err));
+	GT_TRY(add_location(c, gt_st_open(c->pretrained.file, &f, err), err));
 	enum gt_code code = gt_pretrained_match(c, g, f, a, p, err);
 	gt_st_close(f);
 	if (code == GT_OK)
@@ -269,7 +269,7 @@ enum gt_code gt_pretrained_load(struct gt_session *s, const struct gt_pretrained
 	if (!*s->conf->pretrained.file)
 		return GT_OK;
 	GT_NEW(p, s->arena, 1, err);
-	GT_TRY(at_file(s->conf, gt_st_open(s->conf->pretrained.file, &f, err), err));
+	GT_TRY(add_location(s->conf, gt_st_open(s->conf->pretrained.file, &f, err), err));
 	enum gt_code code = gt_pretrained_match(s->conf, g, f, s->arena, p, err);
 	for (int i = 0; i < g->nparams && code == GT_OK; i++)
 		if (p->source[i].n)
@@ -281,7 +281,7 @@ enum gt_code gt_pretrained_load(struct gt_session *s, const struct gt_pretrained
 }
 
 /* ---- functions of gtrain.h ------------------------------------------------------------------------------------------------ */
-static size_t put_names(char *buf, size_t size, size_t n, const char *title, const char *const *name, int count)
+static size_t append_names(char *buf, size_t size, size_t n, const char *title, const char *const *name, int count)
 {
 	for (int i = 0; i < count && i < 6 && n < size; i++)
 		n += (size_t)snprintf(buf + n, size - n, "%s%.120s", i ? ", " : title, name[i]);
@@ -298,9 +298,9 @@ const char *gt_pretrained_text(const struct gt_pretrained_report *r, char *buf, 
 		n += (size_t)snprintf(buf + n, size - n, ", whose names begin with " PREFIX);
 	if (r->converted && n < size)
 		n += (size_t)snprintf(buf + n, size - n, ", converted from %s", r->converted);
-	n = put_names(buf, size, n, "; at their initial values: ", r->initial, r->ninitial);
-	n = put_names(buf, size, n, "; not loaded from the file, by model.pretrained.map: ", r->dropped, r->ndropped);
-	put_names(buf, size, n, "; in the file, but not in the model: ", r->unused, r->nunused);
+	n = append_names(buf, size, n, "; at their initial values: ", r->initial, r->ninitial);
+	n = append_names(buf, size, n, "; not loaded from the file, by model.pretrained.map: ", r->dropped, r->ndropped);
+	append_names(buf, size, n, "; in the file, but not in the model: ", r->unused, r->nunused);
 	return buf;
 }
 

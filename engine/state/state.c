@@ -18,19 +18,19 @@ struct saving {
 #define DONE (-1)
 
 /* Returns the number of tensors of a parameter: its value, the states of the optimizer, the moving average. */
-static int tensors_each(const struct gt_session *s)
+static int tensors_per_param(const struct gt_session *s)
 {
 	return 1 + s->optim.nstates + s->optim.ema;
 }
 
-static int key_of(const struct gt_session *s, int i, int state)
+static int tensor_key(const struct gt_session *s, int i, int state)
 {
-	return i * tensors_each(s) + 1 + state;
+	return i * tensors_per_param(s) + 1 + state;
 }
 
-static enum gt_code bring(struct saving *v, int key, struct gt_err *err)
+static enum gt_code gather_tensor(struct saving *v, int key, struct gt_err *err)
 {
-	int each = tensors_each(v->s), i = key / each;
+	int each = tensors_per_param(v->s), i = key / each;
 	struct gt_tdesc d = gt_session_desc(v->s, i);
 	size_t bytes = gt_tdesc_bytes(&d);
 	if (bytes > v->size) {
@@ -43,7 +43,7 @@ static enum gt_code bring(struct saving *v, int key, struct gt_err *err)
 	return gt_session_get(v->s, i, key % each - 1, v->buf, err);
 }
 
-static enum gt_code call_out(struct saving *v, int64_t *key, struct gt_err *err)
+static enum gt_code broadcast_key(struct saving *v, int64_t *key, struct gt_err *err)
 {
 	return gt_team_broadcast(v->s->team, key, sizeof *key, 0, "a checkpoint", err);
 }
@@ -52,34 +52,34 @@ static enum gt_code call_out(struct saving *v, int64_t *key, struct gt_err *err)
 static enum gt_code read_tensor(void *user, int key, const void **data, struct gt_err *err)
 {
 	struct saving *v = user;
-	int each = tensors_each(v->s);
+	int each = tensors_per_param(v->s);
 	int64_t called = key;
 	if (!gt_session_has_tensor(v->s, key / each, key % each - 1))
-		GT_TRY(call_out(v, &called, err));
-	GT_TRY(bring(v, key, err));
+		GT_TRY(broadcast_key(v, &called, err));
+	GT_TRY(gather_tensor(v, key, err));
 	*data = v->buf;
 	return GT_OK;
 }
 
 /* The other ranks gather tensors until rank 0 has finished. */
-static enum gt_code answer(struct saving *v, struct gt_err *err)
+static enum gt_code serve_gathers(struct saving *v, struct gt_err *err)
 {
 	for (;;) {
 		int64_t key;
-		GT_TRY(call_out(v, &key, err));
+		GT_TRY(broadcast_key(v, &key, err));
 		if (key == DONE)
 			return GT_OK;
-		GT_TRY(bring(v, (int)key, err));
+		GT_TRY(gather_tensor(v, (int)key, err));
 	}
 }
 
 /* Describes a tensor of the file. It is read directly from memory if the device uses host memory and the layout is plain; otherwise it is
  * gathered when it is written. */
-static struct gt_ckpt_tensor tensor(struct saving *v, int i, int state, const char *name)
+static struct gt_ckpt_tensor describe_tensor(struct saving *v, int i, int state, const char *name)
 {
 	struct gt_session *s = v->s;
 	bool buffer = s->space->layout.first->params[i].cls == GT_PARAM_BUFFER;
-	struct gt_ckpt_tensor t = {.name = name, .desc = gt_session_desc(s, i), .read = read_tensor, .user = v, .key = key_of(s, i, state)};
+	struct gt_ckpt_tensor t = {.name = name, .desc = gt_session_desc(s, i), .read = read_tensor, .user = v, .key = tensor_key(s, i, state)};
 	if (s->device.be->host_memory && gt_tdesc_plain(&s->space->layout.param[i].desc) && gt_session_has_tensor(s, i, state))
 		t.data = gt_space_param(s->space, i, state >= 0 ? GT_A_STATE : buffer ? GT_A_BUFFER : GT_A_PARAM, state < 0 ? 0 : state);
 	return t;
@@ -91,22 +91,24 @@ static enum gt_code trained_tensor(struct saving *v, int i, struct gt_arena *nam
 {
 	const char *name;
 	GT_NEW_STR(name, gt_arena_printf(names, TRAINED "%s", v->s->space->layout.first->params[i].name), err);
-	*out = tensor(v, i, -1, name);
+	*out = describe_tensor(v, i, -1, name);
 	return GT_OK;
 }
 
-static enum gt_code save(struct saving *v, struct gt_ckpt_dir *dir, struct gt_ckpt_meta *meta, char *path, size_t size, struct gt_err *err)
+static enum gt_code write_checkpoint(struct saving *v, struct gt_ckpt_dir *dir, struct gt_ckpt_meta *meta, char *path, size_t size,
+                                     struct gt_err *err)
 {
 	struct gt_session *s = v->s;
 	const struct gt_graph *g = s->space->layout.first;
-	int cap = g->nparams * (1 + tensors_each(s)), nmodel = 0, noptim = 0;
+	int cap = g->nparams * (1 + tensors_per_param(s)), nmodel = 0, noptim = 0;
 	struct gt_ckpt_tensor *model = calloc((size_t)cap + 1, sizeof *model), *optim = calloc((size_t)cap + 1, sizeof *optim);
 	struct gt_arena *names = NULL;
 	enum gt_code code = model && optim ? gt_arena_open(&names, err) : gt_fail_memory(err, (size_t)cap * sizeof *model);
 
 	for (int i = 0; i < g->nparams && code == GT_OK; i++) {
 		const struct gt_param *p = &g->params[i];
-		model[nmodel++] = tensor(v, i, gt_ema_state(s, i), p->name); /* the average, if there is one: no optimizer state otherwise */
+		/* the average, if there is one: no optimizer state otherwise */
+		model[nmodel++] = describe_tensor(v, i, gt_ema_state(s, i), p->name);
 		if (p->cls == GT_PARAM_BUFFER || p->frozen)
 			continue;
 		if (s->optim.ema && code == GT_OK)
@@ -115,7 +117,7 @@ static enum gt_code save(struct saving *v, struct gt_ckpt_dir *dir, struct gt_ck
 		for (int k = 0; k < o->nstates && code == GT_OK; k++) {
 			const char *name = gt_arena_printf(names, "%s.%s", o->state[k], p->name);
 			if (name)
-				optim[noptim++] = tensor(v, i, k, name);
+				optim[noptim++] = describe_tensor(v, i, k, name);
 			else
 				code = gt_fail_memory(err, 0);
 		}
@@ -136,10 +138,10 @@ enum gt_code gt_state_save(struct gt_session *s, struct gt_ckpt_dir *dir, struct
 {
 	struct saving v = {.s = s};
 	int64_t done = DONE;
-	enum gt_code code = s->at.rank ? answer(&v, err) : save(&v, dir, meta, path, size, err);
+	enum gt_code code = s->at.rank ? serve_gathers(&v, err) : write_checkpoint(&v, dir, meta, path, size, err);
 	free(v.buf);
 	if (code == GT_OK && s->at.rank == 0) /* after a failure this rank ends, and with it the others */
-		code = call_out(&v, &done, err);
+		code = broadcast_key(&v, &done, err);
 	return code;
 }
 

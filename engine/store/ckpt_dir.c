@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static bool have_step(const struct gt_ckpt_entry *e, int n, int64_t step)
+static bool has_step(const struct gt_ckpt_entry *e, int n, int64_t step)
 {
 	for (int i = 0; i < n; i++)
 		if (e[i].kind == GT_CKPT_STEP && e[i].step == step)
@@ -19,13 +19,13 @@ static bool have_step(const struct gt_ckpt_entry *e, int n, int64_t step)
 }
 
 /* Restores step-N if a run died between two renames and left it only under another name. */
-static enum gt_code put_back(const char *dir, struct gt_ckpt_entry *e, int n, struct gt_err *err)
+static enum gt_code restore_displaced(const char *dir, struct gt_ckpt_entry *e, int n, struct gt_err *err)
 {
 	char from[GT_PATH_SIZE], to[GT_PATH_SIZE], name[GT_CKPT_NAME];
 	for (int i = 0; i < n; i++) {
 		if (e[i].kind != GT_CKPT_PREV)
 			continue;
-		if (have_step(e, n, e[i].step)) {
+		if (has_step(e, n, e[i].step)) {
 			e[i].kind = GT_CKPT_LEFTOVER;
 			continue;
 		}
@@ -68,13 +68,14 @@ static enum gt_code remove_leftovers(const char *dir, struct gt_err *err)
 	return code;
 }
 
-static enum gt_code sweep(struct gt_ckpt_dir *d, struct gt_err *err)
+/* Completes what a killed run left undone: names, histories, files next-*, leftovers and links. Reads the newest serial and step. */
+static enum gt_code recover_run_dir(struct gt_ckpt_dir *d, struct gt_err *err)
 {
 	struct gt_ckpt_entry *e;
 	const struct gt_ckpt_entry *newest = NULL;
 	int n;
 	GT_TRY(gt_ckpt_scan(d->path, true, &e, &n, err));
-	enum gt_code code = put_back(d->path, e, n, err);
+	enum gt_code code = restore_displaced(d->path, e, n, err);
 	for (int i = 0; i < n && !newest; i++)
 		if (e[i].kind == GT_CKPT_STEP && e[i].serial)
 			newest = &e[i];
@@ -95,7 +96,7 @@ static enum gt_code sweep(struct gt_ckpt_dir *d, struct gt_err *err)
 }
 
 /* Tests whether directories can be created: creates and removes one, as a save does. */
-static enum gt_code probe(const char *dir, struct gt_err *err)
+static enum gt_code check_writable(const char *dir, struct gt_err *err)
 {
 	char path[GT_PATH_SIZE], name[GT_CKPT_NAME] = "step-00000000.tmp-", nonce[GT_NONCE_SIZE];
 	gt_nonce(nonce);
@@ -107,7 +108,7 @@ static enum gt_code probe(const char *dir, struct gt_err *err)
 }
 
 /* Rejects a run directory inside a checkpoint: the run would change committed data, and be removed with them. */
-static enum gt_code outside_checkpoints(const char *path, struct gt_err *err)
+static enum gt_code check_outside_checkpoints(const char *path, struct gt_err *err)
 {
 	char at[GT_PATH_SIZE], up[GT_PATH_SIZE], real[PATH_MAX];
 	struct stat st;
@@ -140,7 +141,7 @@ static enum gt_code open_dir(struct gt_ckpt_dir *d, const char *path, struct gt_
 	if (strlen(path) >= sizeof d->path - GT_CKPT_NAME - 32)
 		return gt_fail(err, GT_ECANTCREAT, "%.200s…: path is too long", path);
 	strcpy(d->path, path);
-	GT_TRY(outside_checkpoints(path, err));
+	GT_TRY(check_outside_checkpoints(path, err));
 	GT_TRY(gt_dir_make(path, &d->existed, err));
 	GT_TRY(gt_path_join(lock, path, ".lock", err));
 	GT_TRY(gt_lock_take(lock, &d->lock, &held, &holder, err));
@@ -148,8 +149,8 @@ static enum gt_code open_dir(struct gt_ckpt_dir *d, const char *path, struct gt_
 		return gt_fail(err, GT_ECANTCREAT, "another run (pid %ld) uses %s", holder, path);
 	if (held)
 		return gt_fail(err, GT_ECANTCREAT, "another run uses %s", path);
-	GT_TRY(probe(path, err));
-	return sweep(d, err);
+	GT_TRY(check_writable(path, err));
+	return recover_run_dir(d, err);
 }
 
 enum gt_code gt_ckpt_dir_open(const char *path, struct gt_ckpt_dir **out, struct gt_err *err)
@@ -176,14 +177,14 @@ enum gt_code gt_ckpt_dir_open(const char *path, struct gt_ckpt_dir **out, struct
 }
 
 /* True if a run that has not begun may have written an entry: it writes config.cfg last. */
-static bool is_of_start(const char *name)
+static bool is_start_file(const char *name)
 {
 	return !strcmp(name, ".lock") || !strcmp(name, "metrics.jsonl") || !strncmp(name, "events.out.tfevents.", 20) ||
 	       strstr(name, ".tmp-") != NULL;
 }
 
 /* Returns whether the directory has nothing but what the start of a run writes. With `remove`, removes that, except for the lock. */
-static bool only_start(const char *path, bool remove)
+static bool has_only_start_files(const char *path, bool remove)
 {
 	DIR *dir = opendir(path);
 	bool only = dir != NULL;
@@ -191,7 +192,7 @@ static bool only_start(const char *path, bool remove)
 	for (const struct dirent *e; only && (e = readdir(dir));) {
 		if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, ".."))
 			continue;
-		only = is_of_start(e->d_name);
+		only = is_start_file(e->d_name);
 		if (only && remove && strcmp(e->d_name, ".lock"))
 			only = !gt_path_join(file, path, e->d_name, NULL) && !gt_tree_remove(file, NULL);
 	}
@@ -206,7 +207,8 @@ static void remove_unused(const char *path, size_t existed, bool locked)
 	char lock[GT_PATH_SIZE];
 	if (existed >= strlen(path))
 		return;
-	if (locked && (!only_start(path, false) || !only_start(path, true) || gt_path_join(lock, path, ".lock", NULL) || unlink(lock)))
+	if (locked && (!has_only_start_files(path, false) || !has_only_start_files(path, true) || gt_path_join(lock, path, ".lock", NULL) ||
+	               unlink(lock)))
 		return;
 	gt_dir_unmake(path, existed);
 }
@@ -250,7 +252,7 @@ void gt_ckpt_dir_close(struct gt_ckpt_dir *d)
 
 /* True if retention keeps a checkpoint: the newest `keep` ones that have a manifest, and the best one. A checkpoint without a readable
  * manifest is kept for its owner and does not count. */
-static bool stays(const struct gt_ckpt_entry *e, int i, int64_t keep, int64_t best)
+static bool is_retained(const struct gt_ckpt_entry *e, int i, int64_t keep, int64_t best)
 {
 	int64_t kept = 0;
 	if (e[i].kind != GT_CKPT_STEP || !e[i].serial || e[i].step == best)
@@ -267,12 +269,13 @@ static bool stays(const struct gt_ckpt_entry *e, int i, int64_t keep, int64_t be
 
 /* Removes old checkpoints. It renames them first, makes that durable, and only then removes files, so that a crash leaves no incomplete
  * checkpoint under a checkpoint's name. */
-static enum gt_code retain(struct gt_ckpt_dir *d, struct gt_ckpt_entry *e, int n, int64_t keep, int64_t best, struct gt_err *err)
+static enum gt_code remove_old_checkpoints(struct gt_ckpt_dir *d, struct gt_ckpt_entry *e, int n, int64_t keep, int64_t best,
+                                           struct gt_err *err)
 {
 	char path[GT_PATH_SIZE], gone[GT_PATH_SIZE], nonce[GT_NONCE_SIZE];
 	int victims = 0;
 	for (int i = n - 1; i >= 0; i--) { /* the oldest checkpoint is first, because whether one is kept depends on the newer ones */
-		if (stays(e, i, keep, best))
+		if (is_retained(e, i, keep, best))
 			continue;
 		GT_TRY(gt_path_join(path, d->path, e[i].name, err));
 		gt_nonce(nonce);
@@ -304,7 +307,7 @@ enum gt_code gt_ckpt_retain(struct gt_ckpt_dir *d, int64_t keep, struct gt_err *
 		return GT_OK;
 	GT_TRY(gt_ckpt_link_step(d->path, "best", &best, err));
 	GT_TRY(gt_ckpt_scan(d->path, true, &e, &n, err));
-	enum gt_code code = retain(d, e, n, keep, best, err);
+	enum gt_code code = remove_old_checkpoints(d, e, n, keep, best, err);
 	free(e);
 	return code;
 }

@@ -22,14 +22,14 @@
 /* ---- selection of checkpoints ------------------------------------------------------------------------------------------------------- */
 
 /* Whether e is off the line of a checkpoint. beyond: as in gt_ckpt_history_move(). */
-static bool off_line(const struct gt_ckpt_entry *e, int64_t serial, int64_t parent, int64_t beyond)
+static bool is_off_line(const struct gt_ckpt_entry *e, int64_t serial, int64_t parent, int64_t beyond)
 {
 	if (e->kind != GT_CKPT_STEP) /* a commit of the same step displaced this checkpoint; a commit that continues it has replaced it */
 		return e->serial && e->serial < serial && e->serial != parent && !strstr(e->name, ".old-");
 	return e->serial ? e->serial < serial && (e->serial > parent || e->step > beyond) : e->step > beyond;
 }
 
-static enum gt_code history_path(char *buf, const char *dir, int64_t serial, struct gt_err *err)
+static enum gt_code make_history_path(char *buf, const char *dir, int64_t serial, struct gt_err *err)
 {
 	char name[GT_CKPT_NAME];
 	snprintf(name, sizeof name, "history-%" PRId64, serial);
@@ -37,7 +37,7 @@ static enum gt_code history_path(char *buf, const char *dir, int64_t serial, str
 }
 
 /* Renames dir/name to to/as; fails if that name exists. */
-static enum gt_code move(const char *dir, const char *name, const char *to, const char *as, struct gt_err *err)
+static enum gt_code rename_entry(const char *dir, const char *name, const char *to, const char *as, struct gt_err *err)
 {
 	char from[GT_PATH_SIZE], path[GT_PATH_SIZE];
 	GT_TRY(gt_path_join(from, dir, name, err));
@@ -51,7 +51,7 @@ static enum gt_code move(const char *dir, const char *name, const char *to, cons
 }
 
 /* Creates a symlink in a history that has none yet. It is created under its final name, so that a kill leaves no temporary file. */
-static enum gt_code link_once(const char *history, const char *link, int64_t step, struct gt_err *err)
+static enum gt_code create_link(const char *history, const char *link, int64_t step, struct gt_err *err)
 {
 	char path[GT_PATH_SIZE], target[GT_PATH_SIZE], name[GT_CKPT_NAME];
 	struct stat st;
@@ -64,7 +64,7 @@ static enum gt_code link_once(const char *history, const char *link, int64_t ste
 }
 
 /* Creates `best` and `latest` in the directory to which checkpoints were moved. */
-static enum gt_code set_links(const char *history, struct gt_err *err)
+static enum gt_code create_links(const char *history, struct gt_err *err)
 {
 	struct gt_ckpt_entry *e;
 	int n;
@@ -73,9 +73,9 @@ static enum gt_code set_links(const char *history, struct gt_err *err)
 	for (int i = 0; i < n && !newest; i++)
 		if (e[i].kind == GT_CKPT_STEP && e[i].serial)
 			newest = &e[i];
-	enum gt_code code = newest && newest->has_best ? link_once(history, "best", newest->best_step, err) : GT_OK;
+	enum gt_code code = newest && newest->has_best ? create_link(history, "best", newest->best_step, err) : GT_OK;
 	if (newest && !code)
-		code = link_once(history, "latest", newest->step, err);
+		code = create_link(history, "latest", newest->step, err);
 	free(e);
 	return code;
 }
@@ -89,23 +89,23 @@ static bool lacks_links(const char *history)
 }
 
 /* Moves the checkpoints that are not on the line to history `number`, and creates its links. */
-static enum gt_code settle(const char *dir, struct gt_ckpt_entry *e, int n, int64_t number, int64_t serial, int64_t parent, int64_t beyond,
-                           struct gt_err *err)
+static enum gt_code move_to_history(const char *dir, struct gt_ckpt_entry *e, int n, int64_t number, int64_t serial, int64_t parent,
+                                    int64_t beyond, struct gt_err *err)
 {
 	char history[GT_PATH_SIZE], name[GT_CKPT_NAME];
 	int moved = 0;
-	GT_TRY(history_path(history, dir, number, err));
+	GT_TRY(make_history_path(history, dir, number, err));
 	for (int i = 0; i < n; i++) {
-		if (!off_line(&e[i], serial, parent, beyond))
+		if (!is_off_line(&e[i], serial, parent, beyond))
 			continue;
 		if (!moved++)
 			GT_TRY(gt_dir_make(history, NULL, err)); /* the history's directory must be durable before anything moves into it */
 		gt_ckpt_name_print(name, e[i].step);
-		GT_TRY(move(dir, e[i].name, history, name, err));
+		GT_TRY(rename_entry(dir, e[i].name, history, name, err));
 	}
 	if (!moved && !lacks_links(history))
 		return GT_OK;
-	GT_TRY(set_links(history, err));
+	GT_TRY(create_links(history, err));
 	GT_TRY(gt_dir_sync(history, err));
 	return gt_dir_sync(dir, err);
 }
@@ -115,7 +115,7 @@ enum gt_code gt_ckpt_history_move(const char *dir, int64_t serial, int64_t paren
 	struct gt_ckpt_entry *e;
 	int n;
 	GT_TRY(gt_ckpt_scan(dir, true, &e, &n, err));
-	enum gt_code code = settle(dir, e, n, serial, serial, parent, beyond, err);
+	enum gt_code code = move_to_history(dir, e, n, serial, serial, parent, beyond, err);
 	free(e);
 	return code;
 }
@@ -126,13 +126,13 @@ enum gt_code gt_ckpt_history_clear(struct gt_ckpt_dir *d, struct gt_err *err)
 	int n;
 	GT_TRY(gt_ckpt_scan(d->path, true, &e, &n, err));
 	/* serial 0 means that no checkpoint has a readable manifest */
-	enum gt_code code = settle(d->path, e, n, d->serial + 1, 0, 0, d->step, err);
+	enum gt_code code = move_to_history(d->path, e, n, d->serial + 1, 0, 0, d->step, err);
 	free(e);
 	return code;
 }
 
 /* Lists steps as text, as in "steps 114 and 171". */
-static void steps_text(const struct gt_ckpt_entry *e, int n, char *buf, size_t size)
+static void format_steps(const struct gt_ckpt_entry *e, int n, char *buf, size_t size)
 {
 	enum { NAMED = 6 };
 	int shown = n > NAMED ? NAMED - 1 : n;
@@ -143,7 +143,7 @@ static void steps_text(const struct gt_ckpt_entry *e, int n, char *buf, size_t s
 		snprintf(buf + at, size - at, " and %d others", n - shown);
 }
 
-static int by_step_down(const void *a, const void *b)
+static int compare_steps_descending(const void *a, const void *b)
 {
 	int64_t x = ((const struct gt_ckpt_entry *)a)->step, y = ((const struct gt_ckpt_entry *)b)->step;
 	return x < y ? 1 : x > y ? -1 : 0;
@@ -159,13 +159,13 @@ enum gt_code gt_ckpt_dir_continue(struct gt_ckpt_dir *d, const struct gt_ckpt *f
 	d->step = gt_ckpt_meta(from)->step;
 	GT_TRY(gt_ckpt_scan(d->path, true, &e, &n, err));
 	for (int i = 0; i < n; i++)
-		if (e[i].kind == GT_CKPT_STEP && off_line(&e[i], INT64_MAX, d->parent, d->step))
+		if (e[i].kind == GT_CKPT_STEP && is_off_line(&e[i], INT64_MAX, d->parent, d->step))
 			e[later++] = e[i];
-	qsort(e, (size_t)later, sizeof *e, by_step_down);
+	qsort(e, (size_t)later, sizeof *e, compare_steps_descending);
 	d->back = later > 0;
 	*next = d->back ? d->serial + 1 : 0;
 	if (d->back) {
-		steps_text(e, later, steps, sizeof steps);
+		format_steps(e, later, steps, sizeof steps);
 		snprintf(text, size, "going back to step %" PRId64 ": when the first new checkpoint is committed, the later checkpoint%s "
 		         "(%s), metrics.jsonl and config.cfg move to %s/history-%" PRId64,
 		         d->step, later == 1 ? "" : "s", steps, d->path, *next);
@@ -193,7 +193,7 @@ enum gt_code gt_ckpt_next_path(char *buf, const char *dir, int64_t next, const c
 }
 
 /* Parses "next-4.metrics.jsonl": sets the serial and returns the part after it; NULL for another name. */
-static const char *parse_next(const char *name, int64_t *serial)
+static const char *parse_next_name(const char *name, int64_t *serial)
 {
 	char *end;
 	if (strncmp(name, "next-", 5) || name[5] < '1' || name[5] > '9')
@@ -205,7 +205,7 @@ static const char *parse_next(const char *name, int64_t *serial)
 
 /* Installs a file at the commit. name: "next-<serial>.<file>"; file: the part after the point. The existing file of that name moves to the
  * history. A kill may happen after each of the two renames. */
-static enum gt_code install(const char *dir, const char *name, const char *file, int64_t serial, struct gt_err *err)
+static enum gt_code install_file(const char *dir, const char *name, const char *file, int64_t serial, struct gt_err *err)
 {
 	char history[GT_PATH_SIZE], from[GT_PATH_SIZE], to[GT_PATH_SIZE], as[512];
 	struct stat st;
@@ -214,9 +214,9 @@ static enum gt_code install(const char *dir, const char *name, const char *file,
 	GT_TRY(gt_path_join(from, dir, name, err));
 	GT_TRY(gt_path_join(to, dir, as, err));
 	if (!lstat(to, &st)) {
-		GT_TRY(history_path(history, dir, serial, err));
+		GT_TRY(make_history_path(history, dir, serial, err));
 		GT_TRY(gt_dir_make(history, NULL, err));
-		GT_TRY(move(dir, as, history, as, err));
+		GT_TRY(rename_entry(dir, as, history, as, err));
 		GT_TRY(gt_dir_sync(history, err));
 	}
 	return gt_file_rename(from, to, err);
@@ -233,7 +233,7 @@ enum gt_code gt_ckpt_next_commit(const char *dir, int64_t serial, struct gt_err 
 			return gt_fail(err, GT_EIO, "%s: cannot open: %s", dir, strerror(errno));
 		for (struct dirent *e; !file && (errno = 0, e = readdir(d));) {
 			strcpy(name, e->d_name);
-			file = parse_next(name, &of);
+			file = parse_next_name(name, &of);
 		}
 		int why = file ? 0 : errno;
 		closedir(d);
@@ -242,7 +242,7 @@ enum gt_code gt_ckpt_next_commit(const char *dir, int64_t serial, struct gt_err 
 		if (!file)
 			return GT_OK;
 		if (of <= serial && !strstr(file, ".tmp-")) {
-			GT_TRY(install(dir, name, file, of, err));
+			GT_TRY(install_file(dir, name, file, of, err));
 		} else {
 			GT_TRY(gt_path_join(path, dir, name, err));
 			GT_TRY(gt_tree_remove(path, err));

@@ -136,12 +136,12 @@ enum gt_code gt_ckpt_manifest_print(const struct gt_ckpt_manifest *m, struct gt_
 
 /* ---- reader ------------------------------------------------------------------------------------------------------------------------- */
 
-static bool whole(const struct gt_json_value *o, const char *key, int64_t *out)
+static bool get_int(const struct gt_json_value *o, const char *key, int64_t *out)
 {
 	return gt_json_whole(gt_json_member(o, key), out);
 }
 
-static const char *text_of(const struct gt_json_value *o, const char *key)
+static const char *get_text(const struct gt_json_value *o, const char *key)
 {
 	return gt_json_text(gt_json_member(o, key));
 }
@@ -162,7 +162,7 @@ static bool get_double(const struct gt_json_value *o, const char *key, double *o
 
 static bool get_seed(const struct gt_json_value *o, uint64_t *out)
 {
-	const char *s = text_of(o, "seed");
+	const char *s = get_text(o, "seed");
 	char *end, again[24];
 	if (!s)
 		return false;
@@ -175,44 +175,44 @@ static bool get_seed(const struct gt_json_value *o, uint64_t *out)
 /* Reads the sums of an epoch. They are absent if the epoch used no sample, and in checkpoints of earlier versions. */
 static bool get_sums(const struct gt_json_value *o, struct gt_metrics *m)
 {
-	return !o || (get_double(o, "loss", &m->loss) && get_double(o, "weight", &m->weight) && whole(o, "correct", &m->correct) &&
-	              whole(o, "top5", &m->top5) && whole(o, "count", &m->count));
+	return !o || (get_double(o, "loss", &m->loss) && get_double(o, "weight", &m->weight) && get_int(o, "correct", &m->correct) &&
+	              get_int(o, "top5", &m->top5) && get_int(o, "count", &m->count));
 }
 
 /* Reads the object of the best checkpoint. Its epoch, metric and mode are absent in checkpoints of earlier versions. */
 static bool get_best(const struct gt_json_value *best, struct gt_ckpt_meta *t)
 {
 	t->best_epoch = -1;
-	t->best_metric = text_of(best, "metric");
-	t->best_mode = text_of(best, "mode");
-	return get_double(best, "value", &t->best) && whole(best, "step", &t->best_step) &&
-	       (!gt_json_member(best, "epoch") || whole(best, "epoch", &t->best_epoch)) && !t->best_metric == !t->best_mode;
+	t->best_metric = get_text(best, "metric");
+	t->best_mode = get_text(best, "mode");
+	return get_double(best, "value", &t->best) && get_int(best, "step", &t->best_step) &&
+	       (!gt_json_member(best, "epoch") || get_int(best, "epoch", &t->best_epoch)) && !t->best_metric == !t->best_mode;
 }
 
 /* Reads the best accuracy. It is absent if no evaluation had an accuracy, and in checkpoints of earlier versions. */
 static bool get_peak(const struct gt_json_value *o, struct gt_ckpt_meta *t)
 {
-	return !o || (get_double(o, "acc", &t->peak_acc) && whole(o, "epoch", &t->peak_epoch));
+	return !o || (get_double(o, "acc", &t->peak_acc) && get_int(o, "epoch", &t->peak_epoch));
 }
 
 /* Reads a watched metric, which is absent if nothing was measured, and in checkpoints of earlier versions; these may lack its name, too. */
 static bool get_watch(const struct gt_json_value *o, struct gt_ckpt_watch *w)
 {
 	w->set = o != NULL;
-	w->metric = text_of(o, "metric");
-	return !o || (get_double(o, "best", &w->best) && whole(o, "bad", &w->bad) && whole(o, "cooldown", &w->cooldown) &&
-	              whole(o, "drops", &w->drops));
+	w->metric = get_text(o, "metric");
+	return !o || (get_double(o, "best", &w->best) && get_int(o, "bad", &w->bad) && get_int(o, "cooldown", &w->cooldown) &&
+	              get_int(o, "drops", &w->drops));
 }
 
 /* Reads the position in the schedules and the steps of an epoch, which are absent in checkpoints of earlier versions. */
 static bool get_schedule(const struct gt_json_value *root, struct gt_ckpt_meta *t)
 {
 	t->schedule_step = t->step;
-	return (!gt_json_member(root, "schedule_step") || whole(root, "schedule_step", &t->schedule_step)) &&
-	       (!gt_json_member(root, "epoch_steps") || whole(root, "epoch_steps", &t->epoch_steps));
+	return (!gt_json_member(root, "schedule_step") || get_int(root, "schedule_step", &t->schedule_step)) &&
+	       (!gt_json_member(root, "epoch_steps") || get_int(root, "epoch_steps", &t->epoch_steps));
 }
 
-static bool hex_digest(const char *s)
+static bool is_hex_digest(const char *s)
 {
 	return s && strlen(s) == GT_DIGEST_HEX - 1 && strspn(s, "0123456789abcdef") == GT_DIGEST_HEX - 1;
 }
@@ -222,13 +222,13 @@ static enum gt_code parse_files(const struct gt_json_value *list, const char *pa
 	if (!gt_json_is(list, GT_JSON_ARRAY))
 		return gt_fail(err, GT_EDATA, "%s: the list of files is missing", path);
 	for (const struct gt_json_value *c = list->child; c; c = c->next) {
-		const char *name = text_of(c, "name"), *digest = text_of(c, "xxh3");
+		const char *name = get_text(c, "name"), *digest = get_text(c, "xxh3");
 		int i = 0;
 		while (i < GT_CKPT_FILE_COUNT && !(name && !strcmp(name, files[i].name)))
 			i++;
 		if (i == GT_CKPT_FILE_COUNT || m->file[i].there)
 			return gt_fail(err, GT_EDATA, "%s: the file \"%.100s\" is unknown or listed twice", path, name ? name : "");
-		if (!whole(c, "bytes", &m->file[i].bytes) || !hex_digest(digest))
+		if (!get_int(c, "bytes", &m->file[i].bytes) || !is_hex_digest(digest))
 			return gt_fail(err, GT_EDATA, "%s: the length or the digest of the file %s is missing or malformed", path, name);
 		strcpy(m->file[i].digest, digest);
 		m->file[i].there = true;
@@ -242,23 +242,23 @@ static enum gt_code parse_files(const struct gt_json_value *list, const char *pa
 static enum gt_code parse_root(const struct gt_json_value *root, const char *path, struct gt_ckpt_manifest *m, struct gt_err *err)
 {
 	struct gt_ckpt_meta *t = &m->meta;
-	const char *name = text_of(root, "name"), *bad = NULL;
+	const char *name = get_text(root, "name"), *bad = NULL;
 	const struct gt_json_value *best = gt_json_member(root, "best");
-	if (!whole(root, "format", &m->format))
+	if (!get_int(root, "format", &m->format))
 		return gt_fail(err, GT_EDATA, "%s: \"format\" is missing", path);
 	if (m->format != GT_CKPT_FORMAT)
 		return gt_fail(err, GT_EDATA, "%s: the checkpoint has format %lld, but this gtrain reads format %d",
 		               path, (long long)m->format, GT_CKPT_FORMAT);
-	bad = !whole(root, "serial", &m->serial)                ? "serial"
+	bad = !get_int(root, "serial", &m->serial)              ? "serial"
 	      : !name                                           ? "name"
-	      : !whole(root, "step", &t->step)                  ? "step"
-	      : !whole(root, "epoch", &t->epoch)                ? "epoch"
-	      : !whole(root, "cursor", &t->cursor)              ? "cursor"
+	      : !get_int(root, "step", &t->step)                ? "step"
+	      : !get_int(root, "epoch", &t->epoch)              ? "epoch"
+	      : !get_int(root, "cursor", &t->cursor)            ? "cursor"
 	      : !get_schedule(root, t)                          ? "schedule_step or epoch_steps"
-	      : !whole(root, "world", &t->world)                ? "world"
+	      : !get_int(root, "world", &t->world)              ? "world"
 	      : !get_seed(root, &t->seed)                       ? "seed"
 	      : !get_double(root, "loss_scale", &t->loss_scale) ? "loss_scale"
-	      : !whole(root, "good_steps", &t->good_steps)      ? "good_steps"
+	      : !get_int(root, "good_steps", &t->good_steps)    ? "good_steps"
 	      : !get_double(root, "seconds", &t->seconds)       ? "seconds"
 	      : !get_sums(gt_json_member(root, "epoch_sums"), &t->epoch_sums)                  ? "epoch_sums"
 	      : !get_watch(gt_json_member(root, "early_stop"), &t->early_stop) ? "early_stop"
@@ -269,7 +269,7 @@ static enum gt_code parse_root(const struct gt_json_value *root, const char *pat
 		return gt_fail(err, GT_EDATA, "%s: \"%s\" is missing or malformed", path, bad);
 	if (!gt_json_member(root, "parent"))
 		m->parent = m->serial - 1;
-	else if (!whole(root, "parent", &m->parent) || m->parent >= m->serial)
+	else if (!get_int(root, "parent", &m->parent) || m->parent >= m->serial)
 		return gt_fail(err, GT_EDATA, "%s: \"parent\" is malformed", path);
 	t->has_best = !gt_json_is(best, GT_JSON_NULL);
 	t->name = name;

@@ -1,4 +1,4 @@
-/* Finds the runs near a path that is none, for the error about it. */
+/* Finds runs near a path that is no run, for the error message about it. */
 #include "base/fileio.h"
 #include "store/ckpt_scan.h"
 #include <dirent.h>
@@ -18,21 +18,21 @@ struct found {
 };
 
 /* A run has a link to its latest checkpoint. */
-static bool is_run(const char *dir)
+static bool is_run_dir(const char *dir)
 {
 	int64_t step;
 	return gt_ckpt_link_step(dir, "latest", &step, NULL) == GT_OK && step >= 0;
 }
 
 /* Adds the runs that are folders in dir. shown: dir as it is written before their names, with its slash. */
-static void look_in(const char *dir, const char *shown, struct found *f)
+static void find_runs(const char *dir, const char *shown, struct found *f)
 {
 	DIR *d = opendir(dir);
 	struct dirent *e;
 	for (int seen = 0; d && f->n < MAX_FOUND && seen < MAX_SEEN && (e = readdir(d)); seen++) {
 		char path[GT_PATH_SIZE], *to = f->path[f->n];
 		struct stat st;
-		if (e->d_name[0] == '.' || gt_path_join(path, dir, e->d_name, NULL) || stat(path, &st) || !S_ISDIR(st.st_mode) || !is_run(path))
+		if (e->d_name[0] == '.' || gt_path_join(path, dir, e->d_name, NULL) || stat(path, &st) || !S_ISDIR(st.st_mode) || !is_run_dir(path))
 			continue;
 		if (snprintf(to, sizeof *f->path, "%s%s", shown, e->d_name) >= (int)sizeof *f->path)
 			continue;
@@ -64,14 +64,14 @@ const char *gt_ckpt_near(const char *path, char *buf, size_t size)
 	if (!f)
 		return buf;
 	snprintf(shown, sizeof shown, "%s%s", path, *path && path[strlen(path) - 1] == '/' ? "" : "/");
-	look_in(path, shown, f);
+	find_runs(path, shown, f);
 	if (!f->n && gt_path_parent(parent, path, NULL) == GT_OK && strcmp(parent, ".")) {
 		snprintf(shown, sizeof shown, "%s%s", parent, strcmp(parent, "/") ? "/" : "");
-		look_in(parent, shown, f);
+		find_runs(parent, shown, f);
 	}
 	if (!f->n) {
-		look_in("runs", "runs/", f);
-		look_in(".", "", f);
+		find_runs("runs", "runs/", f);
+		find_runs(".", "", f);
 	}
 	for (int i = 0; i < SHOWN && i < f->n && n < size; i++) { /* the newest ones */
 		int next = -1;

@@ -19,7 +19,7 @@ struct gt_ckpt {
 /* ---- one checkpoint ----------------------------------------------------------------------------------------------------------------- */
 
 /* Turns the code "no input" into "damaged data", because every file that a checkpoint names has to exist. */
-static enum gt_code absent_is_damage(enum gt_code code, struct gt_err *err)
+static enum gt_code convert_absent_to_damage(enum gt_code code, struct gt_err *err)
 {
 	if (code != GT_ENOINPUT)
 		return code;
@@ -58,7 +58,7 @@ static enum gt_code open_tensors(struct gt_ckpt *c, int file, bool verify, struc
 	if (!c->manifest.file[file].there)
 		return GT_OK;
 	GT_TRY(gt_path_join(path, c->path, gt_ckpt_file_name(file), err));
-	GT_TRY(absent_is_damage(gt_st_open_unmapped(path, &c->file[file], err), err));
+	GT_TRY(convert_absent_to_damage(gt_st_open_unmapped(path, &c->file[file], err), err));
 	GT_TRY(check_length(c, file, gt_st_bytes(c->file[file]), path, err));
 	if (!verify)
 		return GT_OK;
@@ -79,7 +79,7 @@ static enum gt_code open_text(struct gt_ckpt *c, int file, const char **out, str
 	if (!c->manifest.file[file].there)
 		return GT_OK;
 	GT_TRY(gt_path_join(path, c->path, gt_ckpt_file_name(file), err));
-	GT_TRY(absent_is_damage(gt_file_read(path, GT_CKPT_TEXT_MAX, &text, &n, err), err));
+	GT_TRY(convert_absent_to_damage(gt_file_read(path, GT_CKPT_TEXT_MAX, &text, &n, err), err));
 	gt_digest_bytes(text, n, hex);
 	enum gt_code code = check_length(c, file, n, path, err);
 	if (!code)
@@ -92,10 +92,10 @@ static enum gt_code open_text(struct gt_ckpt *c, int file, const char **out, str
 	return code;
 }
 
-static enum gt_code fill(struct gt_ckpt *c, const char *path, bool verify, struct gt_err *err)
+static enum gt_code open_contents(struct gt_ckpt *c, const char *path, bool verify, struct gt_err *err)
 {
 	GT_NEW_STR(c->path, gt_arena_strdup(c->arena, path), err);
-	GT_TRY(absent_is_damage(gt_ckpt_manifest_read(path, c->arena, &c->manifest, err), err));
+	GT_TRY(convert_absent_to_damage(gt_ckpt_manifest_read(path, c->arena, &c->manifest, err), err));
 	GT_TRY(open_text(c, GT_CKPT_CONFIG, &c->manifest.meta.config, err));
 	GT_TRY(open_text(c, GT_CKPT_DATA, &c->manifest.meta.data, err));
 	GT_TRY(open_tensors(c, GT_CKPT_MODEL, verify, err));
@@ -112,7 +112,7 @@ static enum gt_code open_step_dir(const char *path, bool verify, struct gt_ckpt 
 		return gt_fail_memory(err, sizeof *c);
 	}
 	c->arena = a;
-	enum gt_code code = fill(c, path, verify, err);
+	enum gt_code code = open_contents(c, path, verify, err);
 	if (code)
 		gt_ckpt_close(c);
 	else
@@ -144,7 +144,7 @@ static enum gt_code open_entry(const char *dir, const struct gt_ckpt_entry *e, b
 	return code;
 }
 
-static bool exists(const char *dir, const char *name)
+static bool entry_exists(const char *dir, const char *name)
 {
 	char path[GT_PATH_SIZE];
 	struct stat st;
@@ -161,7 +161,7 @@ struct search {
 };
 
 /* Opens the newest usable checkpoint of the n entries e, which gt_ckpt_scan has sorted. GT_ENOINPUT: none of them is a checkpoint. */
-static enum gt_code take_newest(struct search *s, const struct gt_ckpt_entry *e, int n, struct gt_ckpt **out, struct gt_err *err)
+static enum gt_code open_newest(struct search *s, const struct gt_ckpt_entry *e, int n, struct gt_ckpt **out, struct gt_err *err)
 {
 	enum gt_code code = GT_ENOINPUT;
 	int damaged = 0;
@@ -172,13 +172,13 @@ static enum gt_code take_newest(struct search *s, const struct gt_ckpt_entry *e,
 		if (e[i].kind == GT_CKPT_PREV) { /* the displaced checkpoint counts only if the one that took its name is missing */
 			char name[GT_CKPT_NAME];
 			gt_ckpt_name_print(name, e[i].step);
-			if (exists(s->dir, name))
+			if (entry_exists(s->dir, name))
 				continue;
 		}
 		enum gt_code one = open_entry(s->dir, &e[i], s->verify, out, &why);
 		if (!one)
 			return GT_OK;
-		if (!exists(s->dir, e[i].name)) {
+		if (!entry_exists(s->dir, e[i].name)) {
 			s->vanished = true;
 			continue;
 		}
@@ -209,7 +209,7 @@ static enum gt_code open_latest(struct search *s, struct gt_ckpt **out, struct g
 		int n;
 		GT_TRY(gt_ckpt_scan(s->dir, true, &e, &n, err));
 		s->vanished = false;
-		code = take_newest(s, e, n, out, err);
+		code = open_newest(s, e, n, out, err);
 		free(e);
 		if (!code || !s->vanished)
 			break;
@@ -217,7 +217,7 @@ static enum gt_code open_latest(struct search *s, struct gt_ckpt **out, struct g
 	return code;
 }
 
-static int by_step(const void *a, const void *b)
+static int compare_steps(const void *a, const void *b)
 {
 	const struct gt_ckpt_entry *x = a, *y = b;
 	return (x->step > y->step) - (x->step < y->step);
@@ -226,7 +226,7 @@ static int by_step(const void *a, const void *b)
 #define LISTED 10 /* number of the lowest and of the highest steps that an error lists */
 
 /* Reports that none of the n entries is the checkpoint of a step, and lists the steps that there are. Sorts the entries. */
-static enum gt_code no_step(const char *dir, int64_t step, struct gt_ckpt_entry *e, int n, struct gt_err *err)
+static enum gt_code fail_no_step(const char *dir, int64_t step, struct gt_ckpt_entry *e, int n, struct gt_err *err)
 {
 	char list[600] = "";
 	int steps = 0;
@@ -235,7 +235,7 @@ static enum gt_code no_step(const char *dir, int64_t step, struct gt_ckpt_entry 
 			e[steps++] = e[i];
 	if (!steps)
 		return gt_fail(err, GT_ENOINPUT, "%s: there is no checkpoint", dir);
-	qsort(e, (size_t)steps, sizeof *e, by_step);
+	qsort(e, (size_t)steps, sizeof *e, compare_steps);
 	for (int i = 0; i < steps; i++) {
 		size_t at = strlen(list);
 		bool skips = steps > 2 * LISTED && i == LISTED;
@@ -254,7 +254,7 @@ static enum gt_code open_step(struct search *s, int64_t step, struct gt_ckpt **o
 	for (int i = 0; i < n; i++)
 		if (e[i].step == step && (e[i].kind == GT_CKPT_STEP || (e[i].kind == GT_CKPT_PREV && !found)))
 			found = &e[i];
-	enum gt_code code = found ? open_entry(s->dir, found, s->verify, out, err) : no_step(s->dir, step, e, n, err);
+	enum gt_code code = found ? open_entry(s->dir, found, s->verify, out, err) : fail_no_step(s->dir, step, e, n, err);
 	free(e);
 	return code;
 }
@@ -283,7 +283,7 @@ static enum gt_code open_run_dir(struct search *s, const char *which, struct gt_
 }
 
 /* Copies the last component of a path to name; "" if it is too long for name. */
-static void last_name(const char *path, char name[GT_CKPT_NAME])
+static void copy_last_name(const char *path, char name[GT_CKPT_NAME])
 {
 	size_t n = strlen(path);
 	while (n > 1 && path[n - 1] == '/')
@@ -302,24 +302,24 @@ bool gt_ckpt_is_step_dir(const char *path)
 {
 	char name[GT_CKPT_NAME];
 	int64_t step;
-	last_name(path, name);
-	return exists(path, GT_CKPT_MANIFEST) || gt_ckpt_name_parse(name, &step) == GT_CKPT_STEP;
+	copy_last_name(path, name);
+	return entry_exists(path, GT_CKPT_MANIFEST) || gt_ckpt_name_parse(name, &step) == GT_CKPT_STEP;
 }
 
 /* Reports that the path of a checkpoint, such as DIR/step-00000938, does not exist. */
-static enum gt_code absent_step(const char *path, struct gt_err *err)
+static enum gt_code fail_absent_step(const char *path, struct gt_err *err)
 {
 	char name[GT_CKPT_NAME], dir[GT_PATH_SIZE];
 	struct gt_ckpt_entry *e;
 	int64_t step;
 	int n;
-	last_name(path, name);
+	copy_last_name(path, name);
 	gt_ckpt_name_parse(name, &step);
 	char near[512];
 	if (gt_path_parent(dir, path, NULL) || gt_ckpt_scan(dir, false, &e, &n, NULL))
 		return gt_fail(err, GT_ENOINPUT, "%s: expected a checkpoint, but this does not exist%s", path,
 		               gt_ckpt_near(dir, near, sizeof near));
-	enum gt_code code = no_step(dir, step, e, n, err);
+	enum gt_code code = fail_no_step(dir, step, e, n, err);
 	free(e);
 	return code;
 }
@@ -336,7 +336,7 @@ enum gt_code gt_ckpt_run_dir(const char *path, char *dir, int64_t *step, struct 
 		return GT_OK;
 	}
 	/* If the last component of the path is step-… or a link to a step-… in the same directory, the path gives directory and step. */
-	last_name(path, name);
+	copy_last_name(path, name);
 	GT_TRY(gt_path_parent(dir, path, err));
 	if (*name && strcmp(name, ".") && strcmp(name, "..")) {
 		char link[GT_PATH_SIZE];
@@ -349,7 +349,7 @@ enum gt_code gt_ckpt_run_dir(const char *path, char *dir, int64_t *step, struct 
 	}
 	if (!realpath(path, real))
 		return gt_fail(err, GT_EIO, "%s: cannot resolve: %s", path, strerror(errno));
-	last_name(real, name);
+	copy_last_name(real, name);
 	if (gt_ckpt_name_parse(name, step) == GT_CKPT_STEP)
 		return gt_path_parent(dir, real, err);
 	*step = -1;
@@ -365,7 +365,7 @@ enum gt_code gt_ckpt_open(const char *path, const char *which, bool verify, void
 	struct stat st;
 	*out = NULL;
 	if (stat(path, &st) && errno == ENOENT && gt_ckpt_is_step_dir(path))
-		return absent_step(path, err);
+		return fail_absent_step(path, err);
 	char near[512];
 	if (stat(path, &st) && errno == ENOENT)
 		return gt_fail(err, GT_ENOINPUT, "%s: expected the directory of a run or a checkpoint, but this does not exist%s", path,

@@ -118,7 +118,7 @@ static enum gt_code write_all(struct save *s, struct gt_err *err)
 
 /* Renames the temporary directory to its final name, which an older commit of the same step may have. Afterwards s->tmp is the path of a
  * directory that has to be removed, or "" if there is none. */
-static enum gt_code take_name(struct save *s, struct gt_err *err)
+static enum gt_code rename_to_final(struct save *s, struct gt_err *err)
 {
 	struct stat st;
 	char prev[GT_PATH_SIZE], name[GT_CKPT_NAME], nonce[GT_NONCE_SIZE];
@@ -158,7 +158,7 @@ static enum gt_code take_name(struct save *s, struct gt_err *err)
 
 /* Does the work that follows the rename of a commit: moves histories, installs the files next-*, and sets the symlinks. If a kill
  * interrupts it, the next run that opens the directory does this work. */
-static enum gt_code settle(struct save *s, struct gt_err *err)
+static enum gt_code publish_links(struct save *s, struct gt_err *err)
 {
 	struct gt_ckpt_dir *d = s->dir;
 	bool changed = false;
@@ -174,7 +174,7 @@ static enum gt_code settle(struct save *s, struct gt_err *err)
 	return gt_dir_sync(d->path, err);
 }
 
-static enum gt_code save(struct save *s, struct gt_err *err)
+static enum gt_code save_checkpoint(struct save *s, struct gt_err *err)
 {
 	char name[GT_CKPT_NAME];
 	if (s->dir->back)
@@ -189,7 +189,7 @@ static enum gt_code save(struct save *s, struct gt_err *err)
 		code = write_all(s, err);
 	}
 	if (!code)
-		code = take_name(s, err);
+		code = rename_to_final(s, err);
 	if (code) {
 		if (s->tmp[0])
 			gt_tree_remove(s->tmp, NULL);
@@ -197,12 +197,12 @@ static enum gt_code save(struct save *s, struct gt_err *err)
 	}
 	s->dir->serial++;
 	GT_TRY(gt_dir_sync(s->dir->path, err));
-	/* take_name() has committed the checkpoint. */
-	GT_TRY(settle(s, err));
+	/* rename_to_final() has committed the checkpoint. */
+	GT_TRY(publish_links(s, err));
 	return s->tmp[0] ? gt_tree_remove(s->tmp, err) : GT_OK;
 }
 
-static bool in_range(int64_t v)
+static bool is_in_range(int64_t v)
 {
 	return v >= 0 && v <= (int64_t)1 << 53; /* the range that the manifest can represent */
 }
@@ -210,9 +210,9 @@ static bool in_range(int64_t v)
 enum gt_code gt_ckpt_save(struct gt_ckpt_dir *d, const struct gt_ckpt_meta *m, const struct gt_ckpt_tensor *model, int nmodel,
                           const struct gt_ckpt_tensor *optim, int noptim, char *path, size_t size, struct gt_err *err)
 {
-	if (!in_range(m->step) || !in_range(m->epoch) || !in_range(m->cursor) || !in_range(m->schedule_step) ||
-	    !in_range(m->epoch_steps) || !in_range(m->world) || !in_range(m->good_steps) ||
-	    (m->has_best && (!in_range(m->best_step) || m->best_epoch > (int64_t)1 << 53)) || !in_range(m->peak_epoch) || !m->name ||
+	if (!is_in_range(m->step) || !is_in_range(m->epoch) || !is_in_range(m->cursor) || !is_in_range(m->schedule_step) ||
+	    !is_in_range(m->epoch_steps) || !is_in_range(m->world) || !is_in_range(m->good_steps) ||
+	    (m->has_best && (!is_in_range(m->best_step) || m->best_epoch > (int64_t)1 << 53)) || !is_in_range(m->peak_epoch) || !m->name ||
 	    !m->config || strlen(m->config) > GT_CKPT_TEXT_MAX)
 		return gt_fail(err, GT_EINTERNAL, "a checkpoint's state is out of range");
 	struct save *s = calloc(1, sizeof *s);
@@ -226,7 +226,7 @@ enum gt_code gt_ckpt_save(struct gt_ckpt_dir *d, const struct gt_ckpt_meta *m, c
 	s->count[GT_CKPT_OPTIMIZER] = noptim;
 	enum gt_code code = gt_digest_open(&s->digest, err);
 	if (!code)
-		code = save(s, err);
+		code = save_checkpoint(s, err);
 	if (code == GT_ECANTCREAT) { /* the directory was writable when the run began, so this is a failure of the device */
 		code = GT_EIO;
 		if (err)

@@ -50,7 +50,7 @@ enum gt_ckpt_kind gt_ckpt_name_parse(const char *name, int64_t *step)
 	return GT_CKPT_OTHER;
 }
 
-static int by_age(const void *pa, const void *pb)
+static int compare_age(const void *pa, const void *pb)
 {
 	const struct gt_ckpt_entry *a = pa, *b = pb;
 	int ka = a->kind == GT_CKPT_LEFTOVER, kb = b->kind == GT_CKPT_LEFTOVER;
@@ -89,7 +89,7 @@ static enum gt_code read_serial(const char *dir, struct gt_ckpt_entry *e, struct
 	return GT_OK;
 }
 
-static enum gt_code list(DIR *d, const char *dir, struct gt_ckpt_entry **out, int *n, struct gt_err *err)
+static enum gt_code list_entries(DIR *d, const char *dir, struct gt_ckpt_entry **out, int *n, struct gt_err *err)
 {
 	int64_t cap = 0;
 	for (;;) {
@@ -108,7 +108,7 @@ static enum gt_code list(DIR *d, const char *dir, struct gt_ckpt_entry **out, in
 }
 
 /* Returns whether the name may belong to the older of two checkpoints of the same step: a commit exchanges the names of the two. */
-static bool displaced(const char *name)
+static bool is_displaced_name(const char *name)
 {
 	return !strncmp(name, "step-", 5) && strstr(name, ".tmp-");
 }
@@ -124,10 +124,10 @@ enum gt_code gt_ckpt_scan(const char *dir, bool manifests, struct gt_ckpt_entry 
 		bool absent = errno == ENOENT || errno == ENOTDIR;
 		return gt_fail(err, absent ? GT_ENOINPUT : GT_EIO, "%s: cannot open: %s", dir, strerror(errno));
 	}
-	enum gt_code code = list(d, dir, out, n, err);
+	enum gt_code code = list_entries(d, dir, out, n, err);
 	closedir(d);
 	for (int i = 0; i < *n && !code && manifests; i++)
-		if ((*out)[i].kind != GT_CKPT_LEFTOVER || displaced((*out)[i].name))
+		if ((*out)[i].kind != GT_CKPT_LEFTOVER || is_displaced_name((*out)[i].name))
 			code = read_serial(dir, &(*out)[i], err);
 	if (code) {
 		free(*out);
@@ -136,7 +136,7 @@ enum gt_code gt_ckpt_scan(const char *dir, bool manifests, struct gt_ckpt_entry 
 		return code;
 	}
 	if (*n)
-		qsort(*out, (size_t)*n, sizeof **out, by_age);
+		qsort(*out, (size_t)*n, sizeof **out, compare_age);
 	return GT_OK;
 }
 

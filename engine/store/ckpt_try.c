@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 /* Returns 0 if an entry can be created in the existing directory `path`, else the errno value of the reason. */
-static int unwritable(const char *path)
+static int get_write_error(const char *path)
 {
 	struct statfs fs;
 	if (faccessat(AT_FDCWD, path, W_OK | X_OK, AT_EACCESS))
@@ -24,7 +24,7 @@ static int unwritable(const char *path)
 }
 
 /* Checks that the nearest existing parent directory of a path allows a new directory. */
-static enum gt_code try_parent(const char *path, struct gt_err *err)
+static enum gt_code check_parent(const char *path, struct gt_err *err)
 {
 	char at[GT_PATH_SIZE], parent[GT_PATH_SIZE];
 	struct stat st;
@@ -39,12 +39,12 @@ static enum gt_code try_parent(const char *path, struct gt_err *err)
 	if (stat(parent, &st))
 		why = errno;
 	else
-		why = S_ISDIR(st.st_mode) ? unwritable(parent) : ENOTDIR;
+		why = S_ISDIR(st.st_mode) ? get_write_error(parent) : ENOTDIR;
 	return why ? gt_fail(err, GT_ECANTCREAT, "%s: cannot create folder: %s", at, strerror(why)) : GT_OK;
 }
 
-/* Checks whether another process holds the lock. It requests a shared lock and releases it at once, which leaves the file as it is. */
-static enum gt_code try_lock(const char *dir, struct gt_err *err)
+/* Checks whether another process holds the lock. It requests a shared lock and releases it at once, which does not change the file. */
+static enum gt_code check_lock(const char *dir, struct gt_err *err)
 {
 	char lock[GT_PATH_SIZE], text[32];
 	GT_TRY(gt_path_join(lock, dir, ".lock", err));
@@ -71,12 +71,12 @@ enum gt_code gt_ckpt_dir_check(const char *path, struct gt_err *err)
 	if (stat(path, &st)) {
 		if (errno == ENOENT && !lstat(path, &st))
 			return gt_fail(err, GT_ECANTCREAT, "%s: cannot create folder: %s", path, strerror(EEXIST));
-		return errno == ENOENT || errno == ENOTDIR ? try_parent(path, err)
+		return errno == ENOENT || errno == ENOTDIR ? check_parent(path, err)
 		                                           : gt_fail(err, GT_ECANTCREAT, "%s: cannot create folder: %s", path, strerror(errno));
 	}
 	if (!S_ISDIR(st.st_mode))
 		return gt_fail(err, GT_ECANTCREAT, "%s: cannot create folder: %s", path, strerror(ENOTDIR));
-	GT_TRY(try_lock(path, err));
-	int why = unwritable(path);
+	GT_TRY(check_lock(path, err));
+	int why = get_write_error(path);
 	return why ? gt_fail(err, GT_ECANTCREAT, "%s: cannot write here: %s", path, strerror(why)) : GT_OK;
 }

@@ -45,7 +45,7 @@ enum gt_code gt_data_facts_print(const struct gt_data_facts *f, struct gt_arena 
 	return code;
 }
 
-static enum gt_code damaged(const struct gt_ckpt *c, const char *why, struct gt_err *err)
+static enum gt_code fail_damaged(const struct gt_ckpt *c, const char *why, struct gt_err *err)
 {
 	return gt_fail(err, GT_EDATA, "%s/data.json: %s", gt_ckpt_path(c), why);
 }
@@ -65,19 +65,19 @@ static enum gt_code read_weights(const struct gt_ckpt *c, const struct gt_json_v
 	n = 0;
 	for (const struct gt_json_value *e = first; e; e = e->next) {
 		if (!gt_json_is(e, GT_JSON_NUMBER) || !(e->number >= 0) || !isfinite(e->number))
-			return damaged(c, "expected \"class_weights\" to be a list of numbers ≥ 0", err);
+			return fail_damaged(c, "expected \"class_weights\" to be a list of numbers ≥ 0", err);
 		sum += w[n++] = e->number;
 	}
 	if (!(sum > 0))
-		return damaged(c, "expected \"class_weights\" to be a list with a number > 0", err);
+		return fail_damaged(c, "expected \"class_weights\" to be a list with a number > 0", err);
 	out->weights = w;
 	out->nweights = n;
 	return GT_OK;
 }
 
 /* Parses data.json; *out is NULL if there is none. */
-static enum gt_code parse(const struct gt_ckpt *c, struct gt_arena *a, const char **path, const struct gt_json_value **out,
-                          struct gt_err *err)
+static enum gt_code parse_data_json(const struct gt_ckpt *c, struct gt_arena *a, const char **path, const struct gt_json_value **out,
+                                    struct gt_err *err)
 {
 	const char *text = gt_ckpt_meta(c)->data;
 	int64_t format;
@@ -87,7 +87,7 @@ static enum gt_code parse(const struct gt_ckpt *c, struct gt_arena *a, const cha
 	GT_NEW_STR(*path, gt_arena_printf(a, "%s/data.json", gt_ckpt_path(c)), err);
 	GT_TRY(gt_json_parse(text, strlen(text), *path, JSON_LEVELS, strlen(text), a, out, err));
 	if (!gt_json_whole(gt_json_member(*out, "format"), &format))
-		return damaged(c, "expected a member \"format\"", err);
+		return fail_damaged(c, "expected a member \"format\"", err);
 	if (format != 1)
 		return gt_fail(err, GT_EDATA, "%s: expected format 1, got %lld, which a newer gtrain has written", *path, (long long)format);
 	return GT_OK;
@@ -101,10 +101,10 @@ static enum gt_code get_facts(const struct gt_ckpt *c, const struct gt_json_valu
 	int64_t n = 0;
 	const struct gt_json_value *list = gt_json_member(v, "classes");
 	if (list && !gt_json_is(list, GT_JSON_ARRAY))
-		return damaged(c, "expected \"classes\" to be a list of names", err);
+		return fail_damaged(c, "expected \"classes\" to be a list of names", err);
 	for (const struct gt_json_value *e = list ? list->child : NULL; e; e = e->next, n++)
 		if (!gt_json_is(e, GT_JSON_STRING))
-			return damaged(c, "expected \"classes\" to be a list of names", err);
+			return fail_damaged(c, "expected \"classes\" to be a list of names", err);
 	GT_NEW(class, a, n ? n : 1, err);
 	n = 0;
 	for (const struct gt_json_value *e = list ? list->child : NULL; e; e = e->next)
@@ -121,7 +121,7 @@ enum gt_code gt_data_facts_read(const struct gt_ckpt *c, struct gt_arena *a, str
 	const char *path = NULL;
 	*out = (struct gt_data_facts){0};
 	GT_TRY(gt_arena_open(&parsed, err));
-	enum gt_code code = parse(c, parsed, &path, &v, err);
+	enum gt_code code = parse_data_json(c, parsed, &path, &v, err);
 	if (code == GT_OK && v)
 		code = get_facts(c, v, a, out, err);
 	gt_arena_close(parsed);
@@ -163,7 +163,7 @@ enum gt_code gt_data_facts_learned(const struct gt_ckpt *c, const struct gt_lear
 	const char *path = NULL;
 	*out = NULL;
 	GT_TRY(gt_arena_open(&a, err));
-	enum gt_code code = parse(c, a, &path, &v, err);
+	enum gt_code code = parse_data_json(c, a, &path, &v, err);
 	if (code == GT_OK)
 		code = gt_learned_new(by, out, err);
 	if (code == GT_OK)
@@ -183,7 +183,7 @@ enum gt_code gt_data_facts_samples(const struct gt_ckpt *c, struct gt_used_sampl
 	const char *path = NULL;
 	*out = (struct gt_used_samples){0};
 	GT_TRY(gt_arena_open(&a, err));
-	enum gt_code code = parse(c, a, &path, &v, err);
+	enum gt_code code = parse_data_json(c, a, &path, &v, err);
 	if (code == GT_OK)
 		code = gt_sample_json_get(gt_json_member(v, "samples"), path, out, err);
 	gt_arena_close(a);

@@ -11,19 +11,19 @@ struct scan {
 	const char *why; /* reason of a failure; NULL: out of memory */
 };
 
-static void space(struct scan *s)
+static void skip_space(struct scan *s)
 {
 	while (s->p < s->end && (*s->p == ' ' || *s->p == '\t' || *s->p == '\n' || *s->p == '\r'))
 		s->p++;
 }
 
-static bool wrong(struct scan *s, const char *why)
+static bool set_error(struct scan *s, const char *why)
 {
 	s->why = why;
 	return false;
 }
 
-static bool digits(struct scan *s)
+static bool skip_digits(struct scan *s)
 {
 	const unsigned char *from = s->p;
 	while (s->p < s->end && *s->p >= '0' && *s->p <= '9')
@@ -33,7 +33,7 @@ static bool digits(struct scan *s)
 
 #define NUMBER_MAX 60
 
-static bool number(struct scan *s, double *out)
+static bool parse_number(struct scan *s, double *out)
 {
 	const unsigned char *from = s->p;
 	char text[NUMBER_MAX + 1] = "";
@@ -41,28 +41,28 @@ static bool number(struct scan *s, double *out)
 		s->p++;
 	if (s->p < s->end && *s->p == '0')
 		s->p++;
-	else if (!digits(s))
-		return wrong(s, "malformed number");
+	else if (!skip_digits(s))
+		return set_error(s, "malformed number");
 	if (s->p < s->end && *s->p == '.') {
 		s->p++;
-		if (!digits(s))
-			return wrong(s, "malformed number");
+		if (!skip_digits(s))
+			return set_error(s, "malformed number");
 	}
 	if (s->p < s->end && (*s->p == 'e' || *s->p == 'E')) {
 		s->p++;
 		if (s->p < s->end && (*s->p == '+' || *s->p == '-'))
 			s->p++;
-		if (!digits(s))
-			return wrong(s, "malformed number");
+		if (!skip_digits(s))
+			return set_error(s, "malformed number");
 	}
 	if (s->p - from > NUMBER_MAX)
-		return wrong(s, "number with too many digits");
+		return set_error(s, "number with too many digits");
 	memcpy(text, from, (size_t)(s->p - from)); /* strtod needs a terminated string; the program's numeric locale is "C" */
 	*out = strtod(text, NULL);
 	return true;
 }
 
-static int hex4(const struct scan *s, const unsigned char *p)
+static int parse_hex4(const struct scan *s, const unsigned char *p)
 {
 	int v = 0;
 	if (s->end - p < 4)
@@ -87,27 +87,27 @@ static char *put_utf8(char *to, int v)
 }
 
 /* Decodes an escape; s->p is after the backslash. It writes at most as many bytes as it reads. */
-static bool escape(struct scan *s, char **to)
+static bool parse_escape(struct scan *s, char **to)
 {
 	static const char names[] = "\"\\/bfnrt", values[] = "\"\\/\b\f\n\r\t";
 	if (s->p == s->end)
-		return wrong(s, "string without a closing quote");
+		return set_error(s, "string without a closing quote");
 	if (*s->p != 'u') {
 		const char *at = *s->p ? strchr(names, *s->p) : NULL;
 		if (!at)
-			return wrong(s, "unknown escape sequence in a string");
+			return set_error(s, "unknown escape sequence in a string");
 		*(*to)++ = values[at - names];
 		s->p++;
 		return true;
 	}
-	int v = hex4(s, s->p + 1);
+	int v = parse_hex4(s, s->p + 1);
 	if (v <= 0) /* a NUL in a string would end it early */
-		return wrong(s, "malformed escape sequence, or one of NUL, in a string");
+		return set_error(s, "malformed escape sequence, or one of NUL, in a string");
 	s->p += 5;
 	if (v >= 0xD800 && v <= 0xDFFF) {
-		int low = v <= 0xDBFF && s->end - s->p >= 6 && s->p[0] == '\\' && s->p[1] == 'u' ? hex4(s, s->p + 2) : -1;
+		int low = v <= 0xDBFF && s->end - s->p >= 6 && s->p[0] == '\\' && s->p[1] == 'u' ? parse_hex4(s, s->p + 2) : -1;
 		if (low < 0xDC00 || low > 0xDFFF)
-			return wrong(s, "half of a surrogate pair in a string");
+			return set_error(s, "half of a surrogate pair in a string");
 		s->p += 6;
 		v = 0x10000 + ((v - 0xD800) << 10) + (low - 0xDC00);
 	}
@@ -115,7 +115,7 @@ static bool escape(struct scan *s, char **to)
 	return true;
 }
 
-static bool string(struct scan *s, const char **out)
+static bool parse_string(struct scan *s, const char **out)
 {
 	const unsigned char *close = ++s->p;
 	while (close < s->end && *close != '"')
@@ -123,102 +123,102 @@ static bool string(struct scan *s, const char **out)
 	char *to = gt_arena_alloc(s->arena, (size_t)(close - s->p) + 1, 1);
 	*out = to;
 	if (!to)
-		return wrong(s, NULL);
+		return set_error(s, NULL);
 	while (s->p < s->end && *s->p != '"') {
 		if (*s->p < 0x20)
-			return wrong(s, "control character in a string");
+			return set_error(s, "control character in a string");
 		if (*s->p == '\\') {
 			s->p++;
-			if (!escape(s, &to))
+			if (!parse_escape(s, &to))
 				return false;
 			continue;
 		}
 		int n = gt_utf8_length(s->p, (size_t)(s->end - s->p));
 		if (!n)
-			return wrong(s, "invalid UTF-8 in a string");
+			return set_error(s, "invalid UTF-8 in a string");
 		memcpy(to, s->p, (size_t)n);
 		to += n, s->p += n;
 	}
 	if (s->p == s->end)
-		return wrong(s, "string without a closing quote");
+		return set_error(s, "string without a closing quote");
 	s->p++;
 	return true;
 }
 
-static bool word(struct scan *s, const char *w)
+static bool parse_literal(struct scan *s, const char *w)
 {
 	size_t n = strlen(w);
 	if ((size_t)(s->end - s->p) < n || memcmp(s->p, w, n))
-		return wrong(s, "malformed value");
+		return set_error(s, "malformed value");
 	s->p += n;
 	return true;
 }
 
-static int by_key(const void *a, const void *b)
+static int compare_keys(const void *a, const void *b)
 {
 	return strcmp((*(const struct gt_json_value *const *)a)->key, (*(const struct gt_json_value *const *)b)->key);
 }
 
 /* Checks for duplicate keys by sorting, because a malicious file may have a million keys. */
-static bool keys_differ(struct scan *s, const struct gt_json_value *object, size_t n)
+static bool check_unique_keys(struct scan *s, const struct gt_json_value *object, size_t n)
 {
 	if (n < 2)
 		return true;
 	const struct gt_json_value **v = malloc(n * sizeof *v);
 	if (!v)
-		return wrong(s, NULL);
+		return set_error(s, NULL);
 	size_t k = 0;
 	for (const struct gt_json_value *c = object->child; c; c = c->next)
 		v[k++] = c;
-	qsort(v, n, sizeof *v, by_key);
+	qsort(v, n, sizeof *v, compare_keys);
 	bool good = true;
 	for (size_t i = 1; i < n && good; i++)
 		if (!strcmp(v[i - 1]->key, v[i]->key))
-			good = wrong(s, gt_arena_printf(s->arena, "the key \"%.200s\" appears twice", v[i]->key));
+			good = set_error(s, gt_arena_printf(s->arena, "the key \"%.200s\" appears twice", v[i]->key));
 	free(v);
 	return good;
 }
 
-static struct gt_json_value *value(struct scan *s, int depth);
+static struct gt_json_value *parse_value(struct scan *s, int depth);
 
 /* Parses the members of an object or array, from after the opening bracket to after the closing one. */
-static bool members(struct scan *s, struct gt_json_value *of, int depth)
+static bool parse_members(struct scan *s, struct gt_json_value *of, int depth)
 {
 	bool object = of->type == GT_JSON_OBJECT;
 	unsigned char close = object ? '}' : ']';
 	struct gt_json_value **next = &of->child;
-	space(s);
+	skip_space(s);
 	if (s->p < s->end && *s->p == close) {
 		s->p++;
 		return true;
 	}
 	for (size_t n = 1;; n++) {
 		const char *key = NULL;
-		space(s);
+		skip_space(s);
 		if (object) {
 			if (s->p == s->end || *s->p != '"')
-				return wrong(s, "expected a key");
-			if (!string(s, &key))
+				return set_error(s, "expected a key");
+			if (!parse_string(s, &key))
 				return false;
-			space(s);
+			skip_space(s);
 			if (s->p == s->end || *s->p != ':')
-				return wrong(s, "expected a colon");
+				return set_error(s, "expected a colon");
 			s->p++;
 		}
-		if (!(*next = value(s, depth)))
+		if (!(*next = parse_value(s, depth)))
 			return false;
 		(*next)->key = key;
 		next = &(*next)->next;
-		space(s);
+		skip_space(s);
 		if (s->p == s->end || (*s->p != ',' && *s->p != close))
-			return wrong(s, "expected a comma or a closing bracket");
+			return set_error(s, "expected a comma or a closing bracket");
 		if (*s->p++ == close)
-			return !object || keys_differ(s, of, n);
+			return !object || check_unique_keys(s, of, n);
 	}
 }
 
 /* Returns the type of a JSON value that begins with the character c. */
-static enum gt_json_type type_of(unsigned char c)
+static enum gt_json_type detect_type(unsigned char c)
 {
 	static const char first[] = "nft\"[{";
 	static const enum gt_json_type types[] = {GT_JSON_NULL, GT_JSON_FALSE, GT_JSON_TRUE, GT_JSON_STRING, GT_JSON_ARRAY, GT_JSON_OBJECT};
@@ -227,38 +227,38 @@ static enum gt_json_type type_of(unsigned char c)
 }
 
 /* Parses a value. Returns NULL after a failure, with the reason in s->why. GT_JSON_READ_DEPTH limits the recursion. */
-static struct gt_json_value *value(struct scan *s, int depth)
+static struct gt_json_value *parse_value(struct scan *s, int depth)
 {
 	struct gt_json_value *v;
 	bool good = false;
-	space(s);
+	skip_space(s);
 	if (s->p == s->end)
-		return wrong(s, "expected a value"), NULL;
+		return set_error(s, "expected a value"), NULL;
 	if (!s->nodes--)
-		return wrong(s, "too many values"), NULL;
+		return set_error(s, "too many values"), NULL;
 	if (!(v = gt_arena_alloc(s->arena, 1, sizeof *v)))
-		return wrong(s, NULL), NULL;
-	v->type = type_of(*s->p);
+		return set_error(s, NULL), NULL;
+	v->type = detect_type(*s->p);
 	switch (v->type) {
 	case GT_JSON_OBJECT:
 	case GT_JSON_ARRAY:
 		s->p += depth > 0;
-		good = depth ? members(s, v, depth - 1) : wrong(s, "values are nested too deeply");
+		good = depth ? parse_members(s, v, depth - 1) : set_error(s, "values are nested too deeply");
 		break;
 	case GT_JSON_STRING:
-		good = string(s, &v->text);
+		good = parse_string(s, &v->text);
 		break;
 	case GT_JSON_TRUE:
-		good = word(s, "true");
+		good = parse_literal(s, "true");
 		break;
 	case GT_JSON_FALSE:
-		good = word(s, "false");
+		good = parse_literal(s, "false");
 		break;
 	case GT_JSON_NULL:
-		good = word(s, "null");
+		good = parse_literal(s, "null");
 		break;
 	case GT_JSON_NUMBER:
-		good = *s->p == '-' || (*s->p >= '0' && *s->p <= '9') ? number(s, &v->number) : wrong(s, "malformed value");
+		good = *s->p == '-' || (*s->p >= '0' && *s->p <= '9') ? parse_number(s, &v->number) : set_error(s, "malformed value");
 		break;
 	}
 	return good ? v : NULL;
@@ -269,10 +269,10 @@ enum gt_code gt_json_parse(const char *text, size_t n, const char *path, int dep
 {
 	const unsigned char *from = (const unsigned char *)text;
 	struct scan s = {from, from + n, a, nodes, NULL};
-	struct gt_json_value *v = value(&s, depth < GT_JSON_READ_DEPTH ? depth : GT_JSON_READ_DEPTH);
+	struct gt_json_value *v = parse_value(&s, depth < GT_JSON_READ_DEPTH ? depth : GT_JSON_READ_DEPTH);
 	*out = NULL;
 	if (v) {
-		space(&s);
+		skip_space(&s);
 		if (s.p < s.end) {
 			s.why = "expected the end of the text";
 			v = NULL;

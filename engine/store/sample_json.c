@@ -10,7 +10,7 @@ static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwx
 enum part { ID, CONTENT, LABELS };
 static const char *const part_names[] = {"id", "content", "label"};
 
-static uint64_t value(const struct gt_sample_mark *m, enum part part)
+static uint64_t get_mark_value(const struct gt_sample_mark *m, enum part part)
 {
 	return part == ID ? m->id : part == CONTENT ? m->content : m->label;
 }
@@ -25,7 +25,7 @@ static enum gt_code put_part(struct gt_json *j, const struct gt_sample_list *l, 
 		return gt_fail_memory(err, (size_t)l->n * each + 1);
 	for (int64_t i = 0; i < l->n; i++)
 		for (int b = 0; b < bytes; b += 3) {
-			uint32_t v = (uint32_t)(value(&l->mark[i], part) >> (8 * b)) & 0xffffff;
+			uint32_t v = (uint32_t)(get_mark_value(&l->mark[i], part) >> (8 * b)) & 0xffffff;
 			for (int k = 0; k < 4; k++, v >>= 6)
 				*p++ = digits[v & 63];
 		}
@@ -73,7 +73,7 @@ enum gt_code gt_sample_json_put(struct gt_json *j, const char *key, const struct
 }
 
 /* Sets *out to the 24 bits of 4 digits. */
-static bool parse(const char *p, uint32_t *out)
+static bool decode_digits(const char *p, uint32_t *out)
 {
 	*out = 0;
 	for (int k = 3; k >= 0; k--) {
@@ -95,7 +95,7 @@ static bool get_part(const struct gt_json_value *v, enum part part, struct gt_sa
 		uint64_t sum = 0;
 		for (int b = 0; b < bytes; b += 3, p += 4) {
 			uint32_t got;
-			if (!parse(p, &got))
+			if (!decode_digits(p, &got))
 				return false;
 			sum |= (uint64_t)got << (8 * b);
 		}

@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define FIRST 128 /* bytes that tell other formats */
+#define FIRST 128 /* bytes at the start of a file by which other formats are recognized */
 
 struct gt_st_file {
 	struct gt_arena *arena;
@@ -23,7 +23,7 @@ struct gt_st_file {
 
 /* ---- writer ------------------------------------------------------------------------------------------------------------------------- */
 
-static enum gt_code put(int fd, const char *path, const void *p, size_t n, struct gt_digest *d, uint64_t *bytes, struct gt_err *err)
+static enum gt_code write_bytes(int fd, const char *path, const void *p, size_t n, struct gt_digest *d, uint64_t *bytes, struct gt_err *err)
 {
 	GT_TRY(gt_file_write(fd, path, p, n, err));
 	if (d)
@@ -32,8 +32,8 @@ static enum gt_code put(int fd, const char *path, const void *p, size_t n, struc
 	return GT_OK;
 }
 
-static enum gt_code put_all(int fd, const char *path, const struct gt_st_tensor *t, int n, const int *order, const struct gt_json *j,
-                            struct gt_digest *d, uint64_t *bytes, struct gt_err *err)
+static enum gt_code write_contents(int fd, const char *path, const struct gt_st_tensor *t, int n, const int *order, const struct gt_json *j,
+                                   struct gt_digest *d, uint64_t *bytes, struct gt_err *err)
 {
 	static const char spaces[8] = "        ";
 	size_t pad = (8 - j->len % 8) % 8;
@@ -41,15 +41,15 @@ static enum gt_code put_all(int fd, const char *path, const struct gt_st_tensor 
 	unsigned char length[8];
 	for (int i = 0; i < 8; i++)
 		length[i] = (unsigned char)(total >> 8 * i);
-	GT_TRY(put(fd, path, length, sizeof length, d, bytes, err));
-	GT_TRY(put(fd, path, j->text, j->len, d, bytes, err));
-	GT_TRY(put(fd, path, spaces, pad, d, bytes, err));
+	GT_TRY(write_bytes(fd, path, length, sizeof length, d, bytes, err));
+	GT_TRY(write_bytes(fd, path, j->text, j->len, d, bytes, err));
+	GT_TRY(write_bytes(fd, path, spaces, pad, d, bytes, err));
 	for (int i = 0; i < n; i++) {
 		const struct gt_st_tensor *x = &t[order[i]];
 		const void *data = x->data;
 		if (!data && x->read)
 			GT_TRY(x->read(x->user, x->key, &data, err));
-		GT_TRY(put(fd, path, data, gt_tdesc_bytes(&x->desc), d, bytes, err));
+		GT_TRY(write_bytes(fd, path, data, gt_tdesc_bytes(&x->desc), d, bytes, err));
 	}
 	return GT_OK;
 }
@@ -62,7 +62,7 @@ enum gt_code gt_st_write_digest(int fd, const char *path, const struct gt_st_ten
 	*bytes = 0;
 	enum gt_code code = order ? gt_st_header_print(t, n, metadata, order, &j, err) : gt_fail_memory(err, 0);
 	if (!code)
-		code = put_all(fd, path, t, n, order, &j, d, bytes, err);
+		code = write_contents(fd, path, t, n, order, &j, d, bytes, err);
 	gt_json_free(&j);
 	free(order);
 	return code;
@@ -78,7 +78,7 @@ enum gt_code gt_st_write(int fd, const char *path, const struct gt_st_tensor *t,
 
 /* Fails for a file of another format that people pass for weights. `first`: its first bytes, padded with zeros. Returns GT_OK for a file of
  * an unknown format. */
-static enum gt_code refuse_format(const char *path, const unsigned char first[FIRST], struct gt_err *err)
+static enum gt_code reject_other_format(const char *path, const unsigned char first[FIRST], struct gt_err *err)
 {
 	static const struct {
 		const char *magic, *name;
@@ -115,7 +115,7 @@ static enum gt_code read_header(struct gt_st_file *f, struct gt_err *err)
 	unsigned char length[8], first[FIRST] = {0};
 	uint64_t n = 0;
 	GT_TRY(gt_file_pread(f->fd, f->path, first, f->bytes < FIRST ? (size_t)f->bytes : FIRST, 0, err));
-	GT_TRY(refuse_format(f->path, first, err));
+	GT_TRY(reject_other_format(f->path, first, err));
 	if (f->bytes < 8)
 		return gt_fail(err, GT_EDATA, "%s: expected a safetensors file, got a file of %llu bytes", f->path, (unsigned long long)f->bytes);
 	GT_TRY(gt_file_pread(f->fd, f->path, length, sizeof length, 0, err));
@@ -207,14 +207,14 @@ const struct gt_st_tensor *gt_st_at(const struct gt_st_file *f, int i)
 	return i >= 0 && i < f->count ? &f->tensors[i] : NULL;
 }
 
-static int name_against(const void *key, const void *t)
+static int compare_name(const void *key, const void *t)
 {
 	return strcmp(key, ((const struct gt_st_tensor *)t)->name);
 }
 
 const struct gt_st_tensor *gt_st_find(const struct gt_st_file *f, const char *name)
 {
-	return f->count ? bsearch(name, f->tensors, (size_t)f->count, sizeof *f->tensors, name_against) : NULL;
+	return f->count ? bsearch(name, f->tensors, (size_t)f->count, sizeof *f->tensors, compare_name) : NULL;
 }
 
 enum gt_code gt_st_read(const struct gt_st_file *f, const struct gt_st_tensor *t, void *out, struct gt_err *err)

@@ -67,7 +67,7 @@ static enum gt_code read_metadata(const struct gt_json_value *v, const char *pat
 	return good ? GT_OK : gt_fail(err, GT_EDATA, "%s: expected an object of strings in __metadata__", path);
 }
 
-static int by_offset(const void *pa, const void *pb)
+static int compare_offsets(const void *pa, const void *pb)
 {
 	const struct gt_st_slot *a = pa, *b = pb;
 	if (a->begin != b->begin)
@@ -75,7 +75,7 @@ static int by_offset(const void *pa, const void *pb)
 	return a->end < b->end ? -1 : a->end > b->end;
 }
 
-static int by_name(const void *pa, const void *pb)
+static int compare_names(const void *pa, const void *pb)
 {
 	const struct gt_st_slot *a = pa, *b = pb;
 	return strcmp(a->name, b->name);
@@ -104,7 +104,7 @@ static enum gt_code read_slots(const struct gt_json_value *root, uint64_t data_b
 	}
 	/* The data must be contiguous from 0 to the end of the file, so that no byte is hidden and none is read twice. */
 	uint64_t at = 0;
-	qsort(s, n, sizeof *s, by_offset);
+	qsort(s, n, sizeof *s, compare_offsets);
 	for (size_t i = 0; i < n; at = s[i++].end)
 		if (s[i].begin != at)
 			return gt_fail(err, GT_EDATA, "%s: tensor \"%.200s\": its data begins at byte %llu, expected byte %llu", path, s[i].name,
@@ -112,7 +112,7 @@ static enum gt_code read_slots(const struct gt_json_value *root, uint64_t data_b
 	if (at != data_bytes)
 		return gt_fail(err, GT_EDATA, "%s: the file has %llu bytes of data, but its header describes %llu", path,
 		               (unsigned long long)data_bytes, (unsigned long long)at);
-	qsort(s, n, sizeof *s, by_name);
+	qsort(s, n, sizeof *s, compare_names);
 	*slots = s;
 	*count = (int)n;
 	return GT_OK;
@@ -136,7 +136,7 @@ struct sort_key {
 	int index;
 };
 
-static int by_size_and_name(const void *pa, const void *pb)
+static int compare_size_and_name(const void *pa, const void *pb)
 {
 	const struct sort_key *a = pa, *b = pb;
 	if (a->size != b->size)
@@ -144,7 +144,7 @@ static int by_size_and_name(const void *pa, const void *pb)
 	return strcmp(a->name, b->name);
 }
 
-static int key_by_name(const void *pa, const void *pb)
+static int compare_key_names(const void *pa, const void *pb)
 {
 	const struct sort_key *a = pa, *b = pb;
 	return strcmp(a->name, b->name);
@@ -158,7 +158,7 @@ static enum gt_code sort_tensors(const struct gt_st_tensor *t, int n, int *order
 	for (int i = 0; i < n; i++)
 		k[i] = (struct sort_key){gt_dtype_size(t[i].desc.dtype), t[i].name, i};
 	enum gt_code code = GT_OK;
-	qsort(k, (size_t)n, sizeof *k, key_by_name);
+	qsort(k, (size_t)n, sizeof *k, compare_key_names);
 	for (int i = 0; i < n && !code; i++) {
 		if (!gt_utf8_valid(k[i].name))
 			code = gt_fail(err, GT_EINTERNAL, "cannot save tensor \"%s\": its name is not valid UTF-8", k[i].name);
@@ -167,7 +167,7 @@ static enum gt_code sort_tensors(const struct gt_st_tensor *t, int n, int *order
 		else if ((i && !strcmp(k[i - 1].name, k[i].name)) || !strcmp(k[i].name, "__metadata__"))
 			code = gt_fail(err, GT_EINTERNAL, "cannot save two tensors with the same name \"%s\"", k[i].name);
 	}
-	qsort(k, (size_t)n, sizeof *k, by_size_and_name);
+	qsort(k, (size_t)n, sizeof *k, compare_size_and_name);
 	for (int i = 0; i < n; i++)
 		order[i] = k[i].index;
 	free(k);

@@ -60,7 +60,7 @@ void gt_table_json_put(struct gt_json *j, const char *key, const struct gt_table
 	gt_json_end(j);
 }
 
-static enum gt_code damaged(const char *path, int k, const char *why, struct gt_err *err)
+static enum gt_code fail_damaged_column(const char *path, int k, const char *why, struct gt_err *err)
 {
 	return gt_fail(err, GT_EDATA, "%.400s: column %d of the table: expected %s", path, k + 1, why);
 }
@@ -95,18 +95,18 @@ static enum gt_code get_words(const struct gt_json_value *list, const char *path
 {
 	int32_t code, n = 0;
 	if (!gt_json_is(list, GT_JSON_ARRAY))
-		return damaged(path, k, "a list \"words\"", err);
+		return fail_damaged_column(path, k, "a list \"words\"", err);
 	for (const struct gt_json_value *e = list->child; e; e = e->next, n++) {
 		const char *word = gt_json_text(e);
 		if (!word)
-			return damaged(path, k, "strings in the list \"words\"", err);
+			return fail_damaged_column(path, k, "strings in the list \"words\"", err);
 		if (n == GT_TABLE_MAX_WORDS)
-			return damaged(path, k, "at most 1048576 words", err);
+			return fail_damaged_column(path, k, "at most 1048576 words", err);
 		GT_TRY(gt_words_add(&c->words, word, strlen(word), &code, err));
 		if (code != n)
-			return damaged(path, k, "words that are all different", err);
+			return fail_damaged_column(path, k, "words that are all different", err);
 		if (c->whole && !is_canonical(word))
-			return damaged(path, k, "words that are whole numbers", err);
+			return fail_damaged_column(path, k, "words that are whole numbers", err);
 	}
 	return GT_OK;
 }
@@ -134,26 +134,26 @@ static enum gt_code get_column(const struct gt_json_value *v, const char *path, 
 	struct gt_table_fact *c = &f->column[k];
 	const char *name = gt_json_text(gt_json_member(v, "name")), *type = gt_json_text(gt_json_member(v, "type"));
 	if (!name || !*name)
-		return damaged(path, k, "a member \"name\"", err);
+		return fail_damaged_column(path, k, "a member \"name\"", err);
 	if (!(c->name = strdup(name)))
 		return gt_fail_memory(err, strlen(name));
 	for (int i = GT_COLUMN_AUTO + 1; i < GT_COLUMN_TYPE_COUNT; i++)
 		if (type && !strcmp(type, gt_column_type_names[i]))
 			c->type = i;
 	if (c->type == GT_COLUMN_AUTO)
-		return damaged(path, k, "a member \"type\": continuous, categorical, date, text, ignore or target", err);
+		return fail_damaged_column(path, k, "a member \"type\": continuous, categorical, date, text, ignore or target", err);
 	if (!get_bool(v, "missing", &c->na) || (c->na && !gt_table_values(c)))
-		return damaged(path, k, "\"missing\" to be true or false, in a continuous column or one of dates only", err);
+		return fail_damaged_column(path, k, "\"missing\" to be true or false, in a continuous column or one of dates only", err);
 	if (c->type == GT_COLUMN_DATE && !get_date(v, c))
-		return damaged(path, k, "\"order\" to be ymd, dmy or mdy, and \"parts\" to be 27 numbers", err);
+		return fail_damaged_column(path, k, "\"order\" to be ymd, dmy or mdy, and \"parts\" to be 27 numbers", err);
 	if (!get_bool(v, "whole", &c->whole) || (c->whole && !has_words(f, c)))
-		return damaged(path, k, "\"whole\" to be true or false, in a column of words only", err);
+		return fail_damaged_column(path, k, "\"whole\" to be true or false, in a column of words only", err);
 	if (has_numbers(f, c) && !(get_number(v, "mean", &c->mean) && get_number(v, "std", &c->std) && get_number(v, "median", &c->median)))
-		return damaged(path, k, "the numbers \"mean\", \"std\" and \"median\"", err);
+		return fail_damaged_column(path, k, "the numbers \"mean\", \"std\" and \"median\"", err);
 	return has_words(f, c) ? get_words(gt_json_member(v, "words"), path, k, c, err) : GT_OK;
 }
 
-static enum gt_code get(const struct gt_json_value *v, const char *path, struct gt_table_facts *out, struct gt_err *err)
+static enum gt_code parse_table(const struct gt_json_value *v, const char *path, struct gt_table_facts *out, struct gt_err *err)
 {
 	const char *task = gt_json_text(gt_json_member(v, "task"));
 	const struct gt_json_value *columns = gt_json_member(v, "columns");
@@ -181,7 +181,7 @@ static enum gt_code get(const struct gt_json_value *v, const char *path, struct 
 		if (rc == GT_OK)
 			rc = gt_words_add(&names, out->column[k].name, strlen(out->column[k].name), &code, err);
 		if (rc == GT_OK && code != k)
-			rc = damaged(path, k, "a name that no other column has", err);
+			rc = fail_damaged_column(path, k, "a name that no other column has", err);
 	}
 	gt_words_free(&names);
 	return rc == GT_OK ? gt_table_facts_finish(out, path, err) : rc;
@@ -190,7 +190,7 @@ static enum gt_code get(const struct gt_json_value *v, const char *path, struct 
 enum gt_code gt_table_json_get(const struct gt_json_value *v, const char *path, struct gt_table_facts *out, struct gt_err *err)
 {
 	*out = (struct gt_table_facts){0};
-	enum gt_code code = get(v, path, out, err);
+	enum gt_code code = parse_table(v, path, out, err);
 	if (code == GT_ECONFIG) /* the facts have no target: that is no fault of a config here */
 		code = gt_fail(err, GT_EDATA, "%.400s: expected one target column of classes, or target columns of numbers", path);
 	if (code != GT_OK)
@@ -198,7 +198,7 @@ enum gt_code gt_table_json_get(const struct gt_json_value *v, const char *path, 
 	return code;
 }
 
-static enum gt_code differs(const char *where, const char *path, const char *column, const char *what, struct gt_err *err)
+static enum gt_code fail_difference(const char *where, const char *path, const char *column, const char *what, struct gt_err *err)
 {
 	char shown[GT_CELL_SHOWN];
 	return gt_fail(err, GT_EDATA, "%.300s: column \"%s\": expected %s of the checkpoint %.300s, got something else",
@@ -216,18 +216,18 @@ enum gt_code gt_table_json_compare(const struct gt_table_facts *ckpt, const stru
 	for (int k = 0; k < now->ncolumns; k++) {
 		const struct gt_table_fact *a = &ckpt->column[k], *b = &now->column[k];
 		if (strcmp(a->name, b->name))
-			return differs(where, path, b->name, "the name", err);
+			return fail_difference(where, path, b->name, "the name", err);
 		if (a->type != b->type)
-			return differs(where, path, b->name, "the type", err);
+			return fail_difference(where, path, b->name, "the type", err);
 		if (has_numbers(now, b) && (a->mean != b->mean || a->std != b->std || a->median != b->median || a->na != b->na))
-			return differs(where, path, b->name, "the statistics", err);
+			return fail_difference(where, path, b->name, "the statistics", err);
 		if (a->order != b->order || memcmp(a->part, b->part, sizeof a->part))
-			return differs(where, path, b->name, "the dates", err);
+			return fail_difference(where, path, b->name, "the dates", err);
 		bool same = a->words.n == b->words.n && a->whole == b->whole;
 		for (int32_t i = 0; i < b->words.n && same; i++)
 			same = !strcmp(gt_words_text(&a->words, i), gt_words_text(&b->words, i));
 		if (!same)
-			return differs(where, path, b->name, "the words", err);
+			return fail_difference(where, path, b->name, "the words", err);
 	}
 	return GT_OK;
 }

@@ -10,7 +10,7 @@
 
 _Static_assert(sizeof(cpu_set_t) == sizeof ((struct gt_peer_info *)0)->cpus, "a bit a processor");
 
-static void host_of(char *out, size_t size)
+static void describe_host(char *out, size_t size)
 {
 	char boot[64] = "?", space[64] = "?";
 	FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
@@ -31,7 +31,7 @@ void gt_peer_info(const struct gt_team_spec *s, struct gt_peer_info *out)
 	snprintf(out->version, sizeof out->version, "%s", GT_VERSION);
 	gt_digest_bytes(s->config, strlen(s->config), out->config);
 	snprintf(out->start, sizeof out->start, "%s", s->start);
-	host_of(out->host, sizeof out->host);
+	describe_host(out->host, sizeof out->host);
 	CPU_ZERO(&set);
 	if (!sched_getaffinity(0, sizeof set, &set))
 		memcpy(out->cpus, &set, sizeof out->cpus);

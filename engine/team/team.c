@@ -4,14 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool alone(const struct gt_team *t)
+static bool is_single_rank(const struct gt_team *t)
 {
 	return !t || !t->comm;
 }
 
 enum gt_code gt_team_max(const struct gt_team *t, int64_t *v, int n, struct gt_err *err)
 {
-	if (alone(t))
+	if (is_single_rank(t))
 		return GT_OK;
 	struct gt_coll x = {.what = "decisions", .in = v, .out = v, .count = (size_t)n, .dtype = GT_I64, .op = GT_REDUCE_MAX};
 	gt_rank_set_waiting(t->link, true);
@@ -22,12 +22,12 @@ enum gt_code gt_team_max(const struct gt_team *t, int64_t *v, int n, struct gt_e
 
 double gt_team_set_timeout(const struct gt_team *t, double timeout_s)
 {
-	return alone(t) ? 0 : t->comm->api->set_timeout(t->comm, timeout_s);
+	return is_single_rank(t) ? 0 : t->comm->api->set_timeout(t->comm, timeout_s);
 }
 
 enum gt_code gt_team_broadcast(const struct gt_team *t, void *p, size_t n, int root, const char *what, struct gt_err *err)
 {
-	if (alone(t))
+	if (is_single_rank(t))
 		return GT_OK;
 	struct gt_coll x = {.what = what, .in = p, .out = p, .count = n, .dtype = GT_U8, .root = root};
 	gt_rank_set_waiting(t->link, true);
@@ -42,7 +42,7 @@ enum gt_code gt_team_gather(const struct gt_team *t, const void *p, size_t n, co
 	int64_t most = (int64_t)n;
 	*all = NULL;
 	*block = 0;
-	if (alone(t))
+	if (is_single_rank(t))
 		return GT_OK;
 	GT_TRY(gt_team_max(t, &most, 1, err));
 	*block = (size_t)most;
@@ -69,7 +69,7 @@ enum gt_code gt_team_gather(const struct gt_team *t, const void *p, size_t n, co
 enum gt_code gt_team_compare(const struct gt_team *t, const char *what, const char *text, struct gt_err *err)
 {
 	char own[GT_DIGEST_HEX], first[GT_DIGEST_HEX];
-	if (alone(t))
+	if (is_single_rank(t))
 		return GT_OK;
 	gt_digest_bytes(text, strlen(text), own);
 	memcpy(first, own, sizeof first);

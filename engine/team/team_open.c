@@ -28,7 +28,7 @@ struct opened {
 };
 
 /* ---- communicator ------------------------------------------------------------------------------------------------------------------- */
-static enum gt_code transport(bool one_host, int world, const struct gt_comm_api **out, struct gt_err *err)
+static enum gt_code load_comm_api(bool one_host, int world, const struct gt_comm_api **out, struct gt_err *err)
 {
 	void *p;
 	enum gt_code code = one_host ? gt_device_plugin("cpu", "gt_comm_shm", &p, err) : gt_device_plugin("gloo", "gt_comm_gloo", &p, err);
@@ -52,7 +52,7 @@ struct channel {
 };
 
 /* The exchange function for communicators whose ranks send each other addresses while they open. */
-static enum gt_code exchange(void *user, const char *key, const void *mine, size_t n, void *all, struct gt_err *err)
+static enum gt_code exchange_comm_data(void *user, const char *key, const void *mine, size_t n, void *all, struct gt_err *err)
 {
 	const struct channel *c = user;
 	GT_TRY(gt_rendezvous_exchange(c->r, key, mine, n, c->all, err));
@@ -73,7 +73,7 @@ struct answer {
 	char id[sizeof ((struct gt_comm_boot *)0)->id];
 };
 
-struct meeting {
+struct team_setup {
 	struct gt_team *t;
 	struct gt_peer_info own;
 	const struct gt_comm_api *api;
@@ -82,13 +82,13 @@ struct meeting {
 };
 
 /* Rank 0: checks that all ranks agree, divides the cores, and creates the group. */
-static enum gt_code answer(void *user, const struct gt_rdv_value *all, void *out, size_t *n, struct gt_err *err)
+static enum gt_code answer_peers(void *user, const struct gt_rdv_value *all, void *out, size_t *n, struct gt_err *err)
 {
-	struct meeting *m = user;
+	struct team_setup *m = user;
 	struct answer *a = out;
 	GT_TRY(gt_peers_agree(all, m->t->world.world, &m->one_host, err));
 	gt_team_set_affinity(m->t, all, &m->own);
-	GT_TRY(transport(m->one_host, m->t->world.world, &m->api, err));
+	GT_TRY(load_comm_api(m->one_host, m->t->world.world, &m->api, err));
 	GT_TRY(m->api->create(m->t->world.world, &m->boot, err));
 	a->card = m->own;
 	memcpy(a->id, m->boot.id, sizeof a->id);
@@ -97,7 +97,7 @@ static enum gt_code answer(void *user, const struct gt_rdv_value *all, void *out
 }
 
 /* On the other ranks: checks with the answer of rank 0 that all ranks agree, and divides the cores. */
-static enum gt_code hear(struct meeting *m, struct gt_rdv_value *all, struct gt_err *err)
+static enum gt_code apply_answer(struct team_setup *m, struct gt_rdv_value *all, struct gt_err *err)
 {
 	const struct answer *a = all[0].data;
 	if (all[0].n != sizeof *a)
@@ -106,11 +106,11 @@ static enum gt_code hear(struct meeting *m, struct gt_rdv_value *all, struct gt_
 	all[0] = (struct gt_rdv_value){&a->card, sizeof a->card};
 	GT_TRY(gt_peers_agree(all, m->t->world.world, &m->one_host, err));
 	gt_team_set_affinity(m->t, all, &m->own);
-	return transport(m->one_host, m->t->world.world, &m->api, err);
+	return load_comm_api(m->one_host, m->t->world.world, &m->api, err);
 }
 
-static enum gt_code join(struct meeting *m, struct gt_rendezvous *r, const struct gt_team_spec *s, struct gt_rdv_value *all,
-                         struct gt_err *err)
+static enum gt_code open_communicator(struct team_setup *m, struct gt_rendezvous *r, const struct gt_team_spec *s, struct gt_rdv_value *all,
+                                      struct gt_err *err)
 {
 	struct gt_team *t = m->t;
 	struct channel channel = {r, all, t->world.world};
@@ -118,9 +118,9 @@ static enum gt_code join(struct meeting *m, struct gt_rendezvous *r, const struc
 	    .name = "world", .rank = t->world.rank, .world = t->world.world, .timeout_s = s->timeout_s, .boot = &m->boot};
 	char addr[GT_ADDR_SIZE];
 	if (t->world.rank)
-		GT_TRY(hear(m, all, err));
+		GT_TRY(apply_answer(m, all, err));
 	if (!m->one_host) {
-		spec.exchange = exchange;
+		spec.exchange = exchange_comm_data;
 		spec.user = &channel;
 		spec.addr = addr;
 		GT_TRY(gt_rendezvous_address(r, addr, sizeof addr, err));
@@ -131,7 +131,7 @@ static enum gt_code join(struct meeting *m, struct gt_rendezvous *r, const struc
 }
 
 /* Reserves descriptors for the connections to all ranks and for the files of a run. */
-static enum gt_code reserve(const struct gt_world *w, bool one_host, struct gt_err *err)
+static enum gt_code reserve_descriptors(const struct gt_world *w, bool one_host, struct gt_err *err)
 {
 	char who[64];
 	/* descriptors per rank: a pidfd on one host; otherwise gloo's two connections, and their other ends while they are opened */
@@ -143,10 +143,10 @@ static enum gt_code reserve(const struct gt_world *w, bool one_host, struct gt_e
 
 /* Joins the rendezvous: reserves descriptors, gets the token (from the launcher, from a file, or through a socket of this host), exchanges
  * information with the other ranks, and opens the communicator. */
-static enum gt_code meet(struct gt_team *t, const struct gt_team_spec *s, struct gt_err *err)
+static enum gt_code join_rendezvous(struct gt_team *t, const struct gt_team_spec *s, struct gt_err *err)
 {
 	struct gt_world *w = &t->world;
-	struct meeting m = {.t = t, .boot.fd = -1};
+	struct team_setup m = {.t = t, .boot.fd = -1};
 	unsigned char token[GT_TOKEN_SIZE];
 	struct gt_rendezvous *r;
 	bool one_host = w->local_world == w->world;
@@ -157,19 +157,19 @@ static enum gt_code meet(struct gt_team *t, const struct gt_team_spec *s, struct
 	                                  .timeout_s = timeout,
 	                                  .mine = &m.own,
 	                                  .nmine = sizeof m.own,
-	                                  .answer = answer,
+	                                  .answer = answer_peers,
 	                                  .user = &m,
 	                                  .warn = s->warn,
 	                                  .warn_user = s->warn_user};
 	gt_rank_phase(t->link, "meeting the other ranks", 2 * timeout);
-	GT_TRY(reserve(w, one_host, err));
+	GT_TRY(reserve_descriptors(w, one_host, err));
 	if (t->link) {
 		memcpy(token, gt_rank_token(t->link), sizeof token);
 		spec.listen_fd = gt_rank_take_listener(t->link);
 		/* all ranks load the plugin at the same time, so that none waits in the rendezvous for rank 0 to load it; a failure is reported
 		 * later */
 		if (one_host)
-			transport(true, w->world, &m.api, NULL);
+			load_comm_api(true, w->world, &m.api, NULL);
 	} else if (s->token_file) {
 		GT_TRY(gt_token_read(s->token_file, token, err));
 	} else if (one_host) {
@@ -184,7 +184,7 @@ static enum gt_code meet(struct gt_team *t, const struct gt_team_spec *s, struct
 	enum gt_code code = spec.all ? gt_rendezvous_open(&spec, &r, err) : gt_fail(err, GT_EFAIL, "out of memory");
 	explicit_bzero(token, sizeof token);
 	if (code == GT_OK) {
-		code = join(&m, r, s, spec.all, err);
+		code = open_communicator(&m, r, s, spec.all, err);
 		gt_rendezvous_close(r);
 	}
 	if (m.boot.fd >= 0)
@@ -214,7 +214,7 @@ static void *listen_for_end(void *ctx)
 	}
 }
 
-static enum gt_code listen_up(struct opened *o, struct gt_err *err)
+static enum gt_code start_end_listener(struct opened *o, struct gt_err *err)
 {
 	sigset_t every, before;
 	if ((o->closing = eventfd(0, EFD_CLOEXEC)) < 0)
@@ -250,9 +250,9 @@ enum gt_code gt_team_open(const struct gt_team_spec *spec, struct gt_team **out,
 		return gt_fail(err, GT_EFAIL, "out of memory");
 	o->pub = (struct gt_team){.world = *spec->world, .link = spec->link};
 	o->closing = -1;
-	enum gt_code code = o->pub.world.world > 1 ? meet(&o->pub, spec, err) : GT_OK;
+	enum gt_code code = o->pub.world.world > 1 ? join_rendezvous(&o->pub, spec, err) : GT_OK;
 	if (code == GT_OK && o->pub.comm && o->pub.link)
-		code = listen_up(o, err);
+		code = start_end_listener(o, err);
 	if (code != GT_OK) {
 		gt_team_close(&o->pub);
 		return code;

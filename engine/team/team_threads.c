@@ -11,9 +11,9 @@
 #include <unistd.h>
 
 #define OPEN_S 60.0 /* seconds for opening the communicator, in which a thread may fail to get memory */
-#define FOREVER 1e9 /* seconds of every later wait: it needs no limit, because a thread does not die alone, and one that fails reports it */
+#define FOREVER 1e9 /* seconds of every later wait: it needs no limit, because a thread cannot end without reporting its failure */
 
-struct crew {
+struct thread_group {
 	const struct gt_comm_api *api;
 	struct gt_comm_boot boot;
 	gt_rank_body *body;
@@ -25,8 +25,8 @@ struct crew {
 	enum gt_code code;
 };
 
-struct hand {
-	struct crew *crew;
+struct rank_thread {
+	struct thread_group *group;
 	struct gt_team team;
 	pthread_t thread;
 	enum gt_code code;
@@ -34,7 +34,7 @@ struct hand {
 };
 
 /* Gives the thread whole cores of its own if there are at least as many processors as ranks. */
-static void take_cores(struct gt_team *t)
+static void pin_to_cores(struct gt_team *t)
 {
 	struct gt_cpu_info place[CPU_SETSIZE];
 	cpu_set_t set;
@@ -46,9 +46,10 @@ static void take_cores(struct gt_team *t)
 	t->threads = gt_omp_threads(getenv("OMP_NUM_THREADS")) ? 0 : cores > 0 ? cores : 1;
 }
 
-static void failed(struct hand *h)
+/* Records the failure of a rank and breaks the communicator, so that no other rank waits for it. */
+static void record_failure(struct rank_thread *h)
 {
-	struct crew *c = h->crew;
+	struct thread_group *c = h->group;
 	pthread_mutex_lock(&c->lock);
 	if (c->first < 0 || (c->code == GT_EPEER && h->code != GT_EPEER)) {
 		c->first = h->team.world.rank;
@@ -59,45 +60,45 @@ static void failed(struct hand *h)
 		h->team.comm->api->abort(h->team.comm, h->err.msg);
 }
 
-static void work(struct hand *h)
+static void run_rank(struct rank_thread *h)
 {
-	struct crew *c = h->crew;
+	struct thread_group *c = h->group;
 	struct gt_comm_spec spec = {
 	    .name = "world", .rank = h->team.world.rank, .world = h->team.world.world, .timeout_s = OPEN_S, .boot = &c->boot};
-	take_cores(&h->team);
+	pin_to_cores(&h->team);
 	h->code = c->api->open(&spec, &h->team.comm, &h->err);
 	if (h->code == GT_OK) {
 		gt_team_set_timeout(&h->team, FOREVER);
 		h->code = c->body(c->user, &h->team, &h->err);
 	}
 	if (h->code != GT_OK)
-		failed(h);
+		record_failure(h);
 	if (h->team.comm)
 		c->api->close(h->team.comm);
 }
 
-static void *thread(void *arg)
+static void *thread_main(void *arg)
 {
-	struct hand *h = arg;
-	struct crew *c = h->crew;
+	struct rank_thread *h = arg;
+	struct thread_group *c = h->group;
 	pthread_mutex_lock(&c->lock);
 	while (!c->go)
 		pthread_cond_wait(&c->opened, &c->lock);
 	int go = c->go;
 	pthread_mutex_unlock(&c->lock);
 	if (go > 0)
-		work(h);
+		run_rank(h);
 	return NULL;
 }
 
 /* Runs all ranks; rank 0 runs on the calling thread. */
-static enum gt_code work_all(struct crew *c, struct hand *h, int n, struct gt_err *err)
+static enum gt_code run_all_ranks(struct thread_group *c, struct rank_thread *h, int n, struct gt_err *err)
 {
 	sigset_t every, before;
 	int started = 1, rc = 0;
 	sigfillset(&every); /* the new threads block all signals, because the main thread handles them */
 	pthread_sigmask(SIG_SETMASK, &every, &before);
-	while (started < n && !(rc = pthread_create(&h[started].thread, NULL, thread, &h[started])))
+	while (started < n && !(rc = pthread_create(&h[started].thread, NULL, thread_main, &h[started])))
 		started++;
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	pthread_mutex_lock(&c->lock);
@@ -105,7 +106,7 @@ static enum gt_code work_all(struct crew *c, struct hand *h, int n, struct gt_er
 	pthread_cond_broadcast(&c->opened);
 	pthread_mutex_unlock(&c->lock);
 	if (!rc)
-		work(&h[0]);
+		run_rank(&h[0]);
 	for (int i = 1; i < started; i++)
 		pthread_join(h[i].thread, NULL);
 	if (rc)
@@ -113,7 +114,7 @@ static enum gt_code work_all(struct crew *c, struct hand *h, int n, struct gt_er
 	if (c->first < 0)
 		return GT_OK;
 	/* If all ranks have the same error, that of rank 0 is reported. */
-	struct hand *who = h[0].code == c->code ? &h[0] : &h[c->first];
+	struct rank_thread *who = h[0].code == c->code ? &h[0] : &h[c->first];
 	if (err)
 		*err = who->err;
 	if (err && who != h)
@@ -123,14 +124,15 @@ static enum gt_code work_all(struct crew *c, struct hand *h, int n, struct gt_er
 
 enum gt_code gt_team_threads(int n, struct gt_rank_link *link, gt_rank_body *body, void *user, struct gt_err *err)
 {
-	struct crew c = {.body = body, .user = user, .first = -1, .lock = PTHREAD_MUTEX_INITIALIZER, .opened = PTHREAD_COND_INITIALIZER};
-	struct hand *h = calloc((size_t)n, sizeof *h);
+	struct thread_group c = {
+	    .body = body, .user = user, .first = -1, .lock = PTHREAD_MUTEX_INITIALIZER, .opened = PTHREAD_COND_INITIALIZER};
+	struct rank_thread *h = calloc((size_t)n, sizeof *h);
 	cpu_set_t cpus;
 	void *p;
 	if (!h)
 		return gt_fail(err, GT_EFAIL, "out of memory");
 	for (int i = 0; i < n; i++) {
-		h[i].crew = &c;
+		h[i].group = &c;
 		h[i].team = (struct gt_team){.world = {.how = "gtrain", .rank = i, .world = n, .local_rank = i, .local_world = n, .nnodes = 1},
 		                             .link = i ? NULL : link};
 	}
@@ -144,7 +146,7 @@ enum gt_code gt_team_threads(int n, struct gt_rank_link *link, gt_rank_body *bod
 	}
 	if (code == GT_OK) {
 		bool had = !sched_getaffinity(0, sizeof cpus, &cpus);
-		code = work_all(&c, h, n, err);
+		code = run_all_ranks(&c, h, n, err);
 		if (had)
 			sched_setaffinity(0, sizeof cpus, &cpus);
 		close(c.boot.fd);

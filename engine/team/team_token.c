@@ -27,7 +27,7 @@ struct answer {
 };
 
 /* ---- name of the socket ------------------------------------------------------------------------------------------------------------- */
-static pid_t parent_of(pid_t pid)
+static pid_t read_parent_pid(pid_t pid)
 {
 	char path[64], line[256];
 	int parent = 0;
@@ -60,11 +60,11 @@ static bool has_variable(pid_t pid, const char *name)
 
 /* Returns the process that started the ranks: the nearest ancestor that does not have the environment variable. A shell between that
  * process and a rank has the variable. */
-static pid_t starter(const char *variable)
+static pid_t find_starter(const char *variable)
 {
 	pid_t pid = getppid();
 	for (int i = 0; i < 64 && pid > 1 && has_variable(pid, variable); i++)
-		pid = parent_of(pid);
+		pid = read_parent_pid(pid);
 	return pid;
 }
 
@@ -81,15 +81,14 @@ static void add_secret(struct gt_sha256 *s, pid_t pid)
 	gt_sha256_add(s, text, n);
 }
 
-static socklen_t name_of(const struct gt_world *w, struct sockaddr_un *at)
+static socklen_t make_socket_name(const struct gt_world *w, struct sockaddr_un *at)
 {
 	char text[GT_ADDR_SIZE + 128];
 	unsigned char hash[GT_SHA256_SIZE];
 	struct gt_sha256 s;
 	bool torchrun = !strcmp(w->how, "torchrun");
-	pid_t parent = torchrun && !getenv("TORCHELASTIC_RUN_ID")
-	                   ? 0
-	                   : starter(gt_world_variable(w->how)); /* ranks that are started by hand (env://) need not have a common starter */
+	/* ranks that are started by hand (env://) need not have a common starter */
+	pid_t parent = torchrun && !getenv("TORCHELASTIC_RUN_ID") ? 0 : find_starter(gt_world_variable(w->how));
 	*at = (struct sockaddr_un){.sun_family = AF_UNIX};
 	if (torchrun) /* torchrun's own store occupies the port */
 		snprintf(text, sizeof text, "%s %d %d %s %d %d", w->how, (int)geteuid(), w->world, w->addr, w->port, (int)parent);
@@ -108,7 +107,7 @@ static socklen_t name_of(const struct gt_world *w, struct sockaddr_un *at)
 }
 
 /* ---- exchange of the token ---------------------------------------------------------------------------------------------------------- */
-static bool same_user(int fd, struct ucred *peer)
+static bool is_same_user(int fd, struct ucred *peer)
 {
 	socklen_t n = sizeof *peer;
 	*peer = (struct ucred){.pid = -1, .uid = (uid_t)-1};
@@ -116,7 +115,7 @@ static bool same_user(int fd, struct ucred *peer)
 }
 
 /* Reports that a process of another user holds the name of the socket, so that the ranks cannot connect to each other. */
-static enum gt_code squatted(const struct gt_world *w, const struct ucred *by, struct gt_err *err)
+static enum gt_code fail_foreign_owner(const struct gt_world *w, const struct ucred *by, struct gt_err *err)
 {
 	return gt_fail(err, GT_EPEER, "rank %d: process %d of user %u occupies the socket name through which the ranks that %s started find "
 	               "each other: end that process, or let gtrain start the ranks (--nproc)",
@@ -124,15 +123,15 @@ static enum gt_code squatted(const struct gt_world *w, const struct ucred *by, s
 }
 
 /* Reports who holds the name if rank 0 could not take it. */
-static enum gt_code taken(const struct gt_world *w, const struct sockaddr_un *at, socklen_t n, struct gt_err *err)
+static enum gt_code fail_name_taken(const struct gt_world *w, const struct sockaddr_un *at, socklen_t n, struct gt_err *err)
 {
 	struct ucred by;
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	bool reached = fd >= 0 && !connect(fd, (const struct sockaddr *)at, n), ours = reached && same_user(fd, &by);
+	bool reached = fd >= 0 && !connect(fd, (const struct sockaddr *)at, n), ours = reached && is_same_user(fd, &by);
 	if (fd >= 0)
 		close(fd);
 	if (reached && !ours)
-		return squatted(w, &by, err);
+		return fail_foreign_owner(w, &by, err);
 	if (!reached)
 		return gt_fail(err, GT_EPEER, "rank 0: a process that does not answer occupies the socket name through which the ranks that %s "
 		               "started find each other: let gtrain start the ranks (--nproc)",
@@ -142,7 +141,7 @@ static enum gt_code taken(const struct gt_world *w, const struct sockaddr_un *at
 }
 
 /* Sets short time limits on a socket, because a peer on this host answers at once or not at all. */
-static void be_brief(int fd)
+static void set_short_timeouts(int fd)
 {
 	struct timeval t = {.tv_sec = 2};
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &t, sizeof t);
@@ -160,7 +159,8 @@ static enum gt_code listen_tcp(struct gt_world *w, int *out, struct gt_err *err)
 	return GT_OK;
 }
 
-static enum gt_code hand_out(int fd, const struct gt_world *w, const struct answer *a, double until, struct gt_err *err)
+/* Rank 0: sends the token to each of the other ranks, and fails if one of them does not connect in time. */
+static enum gt_code send_tokens(int fd, const struct gt_world *w, const struct answer *a, double until, struct gt_err *err)
 {
 	bool *there = calloc((size_t)w->world, sizeof *there);
 	int left = w->world - 1, absent = 1;
@@ -179,8 +179,8 @@ static enum gt_code hand_out(int fd, const struct gt_world *w, const struct answ
 		if (c < 0)
 			continue;
 		struct ucred peer;
-		be_brief(c);
-		if (same_user(c, &peer) && recv(c, &h, sizeof h, MSG_WAITALL) == sizeof h && h.world == (uint32_t)w->world && h.rank > 0 &&
+		set_short_timeouts(c);
+		if (is_same_user(c, &peer) && recv(c, &h, sizeof h, MSG_WAITALL) == sizeof h && h.world == (uint32_t)w->world && h.rank > 0 &&
 		    h.rank < h.world && send(c, a, sizeof *a, MSG_NOSIGNAL) == sizeof *a && !there[h.rank]) {
 			there[h.rank] = true;
 			left--;
@@ -198,8 +198,8 @@ static enum gt_code hand_out(int fd, const struct gt_world *w, const struct answ
 	return gt_fail(err, GT_EPEER, "rank %d of the %d ranks that %s started did not reach rank 0 in time", absent, w->world, w->how);
 }
 
-static enum gt_code serve(struct gt_world *w, const struct sockaddr_un *at, socklen_t n, double until, unsigned char *token, int *listener,
-                          struct gt_err *err)
+static enum gt_code serve_token(struct gt_world *w, const struct sockaddr_un *at, socklen_t n, double until, unsigned char *token,
+                                int *listener, struct gt_err *err)
 {
 	struct answer a;
 	if (getrandom(token, GT_TOKEN_SIZE, 0) != GT_TOKEN_SIZE)
@@ -210,18 +210,18 @@ static enum gt_code serve(struct gt_world *w, const struct sockaddr_un *at, sock
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	enum gt_code code;
 	if (fd < 0 || bind(fd, (const struct sockaddr *)at, n) || listen(fd, 128))
-		code = errno == EADDRINUSE ? taken(w, at, n, err)
+		code = errno == EADDRINUSE ? fail_name_taken(w, at, n, err)
 		                           : gt_fail(err, GT_EFAIL, "cannot listen for the other ranks: %s", strerror(errno));
 	else
-		code = hand_out(fd, w, &a, until, err);
+		code = send_tokens(fd, w, &a, until, err);
 	if (fd >= 0)
 		close(fd);
 	explicit_bzero(&a, sizeof a);
 	return code;
 }
 
-static enum gt_code ask(struct gt_world *w, const struct sockaddr_un *at, socklen_t n, double until, unsigned char *token,
-                        struct gt_err *err)
+static enum gt_code request_token(struct gt_world *w, const struct sockaddr_un *at, socklen_t n, double until, unsigned char *token,
+                                  struct gt_err *err)
 {
 	const struct hello h = {(uint32_t)w->rank, (uint32_t)w->world};
 	struct answer a;
@@ -234,11 +234,11 @@ static enum gt_code ask(struct gt_world *w, const struct sockaddr_un *at, sockle
 			close(fd);
 			continue;
 		}
-		be_brief(fd);
+		set_short_timeouts(fd);
 		struct ucred peer;
-		if (!same_user(fd, &peer)) {
+		if (!is_same_user(fd, &peer)) {
 			close(fd);
-			return squatted(w, &peer, err);
+			return fail_foreign_owner(w, &peer, err);
 		}
 		bool got = send(fd, &h, sizeof h, MSG_NOSIGNAL) == sizeof h && recv(fd, &a, sizeof a, MSG_WAITALL) == sizeof a;
 		close(fd);
@@ -256,11 +256,11 @@ static enum gt_code ask(struct gt_world *w, const struct sockaddr_un *at, sockle
 enum gt_code gt_team_token(struct gt_world *w, double timeout_s, unsigned char token[32], int *listener, struct gt_err *err)
 {
 	struct sockaddr_un at;
-	socklen_t n = name_of(w, &at);
+	socklen_t n = make_socket_name(w, &at);
 	double until = gt_clock() + timeout_s;
 	*listener = -1;
 	strcpy(w->addr, "127.0.0.1");
-	enum gt_code code = w->rank ? ask(w, &at, n, until + 2, token, err) : serve(w, &at, n, until, token, listener, err);
+	enum gt_code code = w->rank ? request_token(w, &at, n, until + 2, token, err) : serve_token(w, &at, n, until, token, listener, err);
 	if (code != GT_OK && *listener >= 0) {
 		close(*listener);
 		*listener = -1;

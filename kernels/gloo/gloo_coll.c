@@ -30,7 +30,7 @@ static char *data_of(const struct job *j, int rank)
 }
 
 /* ---- failures ---------------------------------------------------------------------------------------------------------------- */
-static enum gt_code fail(const struct job *j, int peer, enum gloo_end end, struct gt_err *err)
+static enum gt_code report_failure(const struct job *j, int peer, enum gloo_end end, struct gt_err *err)
 {
 	struct gloo_comm *c = j->c;
 	struct gloo_root *r = c->root;
@@ -51,43 +51,43 @@ static enum gt_code fail(const struct job *j, int peer, enum gloo_end end, struc
 	return gt_gloo_break(r, GLOO_LATE, c->member[peer], err, "rank %d %s after %g s%s", c->member[peer], text, r->limit_s, others);
 }
 
-static enum gt_code wait_in(const struct job *j, int peer, int lane, struct gt_err *err)
+static enum gt_code wait_received(const struct job *j, int peer, int lane, struct gt_err *err)
 {
 	struct gloo_comm *c = j->c;
 	enum gloo_end end = gt_gloo_wait(c->root, c->peer[peer].in[lane], c->member[peer], false);
-	return end == GLOO_END ? GT_OK : fail(j, peer, end, err);
+	return end == GLOO_END ? GT_OK : report_failure(j, peer, end, err);
 }
 
 /* Waits until at most `left` of the messages that this rank has sent to the peer in this lane are still in flight. */
-static enum gt_code wait_out(const struct job *j, int peer, int lane, uint32_t left, struct gt_err *err)
+static enum gt_code wait_sent(const struct job *j, int peer, int lane, uint32_t left, struct gt_err *err)
 {
 	struct gloo_comm *c = j->c;
 	struct gloo_peer *p = &c->peer[peer];
 	for (; p->open[lane] > left; p->open[lane]--) {
 		enum gloo_end end = gt_gloo_wait(c->root, p->out[lane], c->member[peer], false);
 		if (end != GLOO_END)
-			return fail(j, peer, end, err);
+			return report_failure(j, peer, end, err);
 	}
 	return GT_OK;
 }
 
-static enum gt_code post_in(const struct job *j, int peer, int lane, void *mem, size_t n, struct gt_err *err)
+static enum gt_code post_receive(const struct job *j, int peer, int lane, void *mem, size_t n, struct gt_err *err)
 {
 	struct gloo_comm *c = j->c;
-	return gl_post(c->peer[peer].in[lane], gt_gloo_slot(c, lane), mem, n) ? GT_OK : fail(j, peer, GLOO_LOST, err);
+	return gl_post(c->peer[peer].in[lane], gt_gloo_slot(c, lane), mem, n) ? GT_OK : report_failure(j, peer, GLOO_LOST, err);
 }
 
-static enum gt_code post_out(const struct job *j, int peer, int lane, const void *mem, size_t n, struct gt_err *err)
+static enum gt_code post_send(const struct job *j, int peer, int lane, const void *mem, size_t n, struct gt_err *err)
 {
 	struct gloo_comm *c = j->c;
 	if (!gl_post(c->peer[peer].out[lane], gt_gloo_slot(c, lane), (void *)(uintptr_t)mem, n))
-		return fail(j, peer, GLOO_LOST, err);
+		return report_failure(j, peer, GLOO_LOST, err);
 	c->peer[peer].open[lane]++;
 	return GT_OK;
 }
 
 /* ---- comparison of the calls of all ranks ------------------------------------------------------------------------------------------- */
-static enum gt_code compare(const struct job *j, struct gt_err *err)
+static enum gt_code compare_calls(const struct job *j, struct gt_err *err)
 {
 	struct gloo_comm *c = j->c;
 	const struct gloo_call *first = call_of(j, 0);
@@ -118,7 +118,7 @@ static bool is_blocked(enum gt_coll_kind k)
 }
 
 /* ---- small data, which travel with the descriptions of the call --------------------------------------------------------------------- */
-static size_t small_out(const struct job *j)
+static size_t pack_small_data(const struct job *j)
 {
 	int rank = j->c->pub.rank;
 	if (((j->kind == GT_COLL_BROADCAST || j->kind == GT_COLL_SCATTER) && rank != j->x->root) || j->kind == GT_COLL_BARRIER)
@@ -128,7 +128,8 @@ static size_t small_out(const struct job *j)
 	return n;
 }
 
-static void small_in(const struct job *j)
+/* Forms the result of a small call from the data that arrived with the descriptions of the calls. */
+static void complete_small(const struct job *j)
 {
 	int rank = j->c->pub.rank, world = j->c->pub.world, root = j->x->root;
 	char *out = j->x->out;
@@ -166,7 +167,7 @@ struct span {
 };
 
 /* Returns the part of the operand of an all_reduce or a broadcast that rank r reduces or forwards. */
-static struct span part(const struct job *j, int r)
+static struct span get_part(const struct job *j, int r)
 {
 	size_t grain = GRAIN / j->size, units = (j->x->count + grain - 1) / grain, world = (size_t)j->c->pub.world;
 	size_t begin = units * (size_t)r / world * grain, end = units * ((size_t)r + 1) / world * grain;
@@ -196,7 +197,7 @@ static struct flow flow_of(const struct job *j, int r)
 	struct flow f = {0};
 	switch (j->kind) {
 	case GT_COLL_ALL_REDUCE:
-		own = part(j, rank), his = part(j, r);
+		own = get_part(j, rank), his = get_part(j, r);
 		f = (struct flow){.part_from = in + his.at,
 		                  .part_out = his.n,
 		                  .part_in = own.n,
@@ -212,7 +213,7 @@ static struct flow flow_of(const struct job *j, int r)
 		f = (struct flow){.whole_from = in, .whole_out = j->bytes, .whole_to = out + (size_t)r * j->bytes, .whole_in = j->bytes};
 		break;
 	case GT_COLL_BROADCAST: /* the root sends every other rank a part to forward, and its own part to all ranks */
-		own = part(j, rank), his = part(j, r);
+		own = get_part(j, rank), his = get_part(j, r);
 		if (rank == root)
 			f = (struct flow){.part_from = in + his.at, .part_out = his.n, .whole_from = in + own.at, .whole_out = own.n};
 		else {
@@ -241,23 +242,23 @@ static struct flow flow_of(const struct job *j, int r)
 	return f;
 }
 
-static size_t pieces(size_t n)
+static size_t count_pieces(size_t n)
 {
 	return (n + GT_GLOO_PIECE - 1) / GT_GLOO_PIECE;
 }
 
-static size_t piece(size_t n, size_t k)
+static size_t piece_bytes(size_t n, size_t k)
 {
 	size_t left = n - k * GT_GLOO_PIECE;
 	return left < GT_GLOO_PIECE ? left : GT_GLOO_PIECE;
 }
 
-static char *stage(const struct job *j, int r, size_t k)
+static char *stage_at(const struct job *j, int r, size_t k)
 {
 	return j->c->stage + ((size_t)r * GT_GLOO_AHEAD + k % GT_GLOO_AHEAD) * GT_GLOO_PIECE;
 }
 
-static void copy_own(const struct job *j)
+static void copy_own_block(const struct job *j)
 {
 	const struct gt_coll *x = j->x;
 	int rank = j->c->pub.rank;
@@ -276,87 +277,89 @@ static void copy_own(const struct job *j)
 }
 
 /* Reduces the k-th piece of this rank's part. */
-static void reduce(const struct job *j, size_t k, size_t n)
+static void reduce_piece(const struct job *j, size_t k, size_t n)
 {
 	int rank = j->c->pub.rank;
-	size_t at = (j->kind == GT_COLL_ALL_REDUCE ? part(j, rank).at : (size_t)rank * j->bytes) + k * GT_GLOO_PIECE;
+	size_t at = (j->kind == GT_COLL_ALL_REDUCE ? get_part(j, rank).at : (size_t)rank * j->bytes) + k * GT_GLOO_PIECE;
 	char *to = (char *)j->x->out + (j->kind == GT_COLL_ALL_REDUCE ? at : k * GT_GLOO_PIECE);
 	const void *in[GT_COMM_RANKS];
 	for (int r = 0; r < j->c->pub.world; r++)
-		in[r] = r == rank ? (const char *)j->x->in + at : stage(j, r, k);
+		in[r] = r == rank ? (const char *)j->x->in + at : stage_at(j, r, k);
 	gt_comm_reduce(j->x->op, j->x->dtype)((void *[]){to}, 1, in, j->c->pub.world, n / j->size);
 }
 
 /* Posts all transfers that can be in flight at once. A result may overwrite an operand that this rank has sent, because results arrive only
  * after every rank's operand has arrived. */
-static enum gt_code start(const struct job *j, struct gt_err *err)
+static enum gt_code post_transfers(const struct job *j, struct gt_err *err)
 {
 	int rank = j->c->pub.rank, world = j->c->pub.world;
 	for (int i = 1; i < world; i++) {
 		int r = (rank + i) % world; /* the ranks begin with different peers, so that not all send to rank 0 first */
 		struct flow f = flow_of(j, r);
-		for (size_t k = 0; k < pieces(f.part_in) && (f.part_to || k < GT_GLOO_AHEAD); k++)
-			GT_TRY(post_in(j, r, GLOO_PART, f.part_to ? f.part_to + k * GT_GLOO_PIECE : stage(j, r, k), piece(f.part_in, k), err));
-		for (size_t k = 0; k < pieces(f.whole_in); k++)
-			GT_TRY(post_in(j, r, GLOO_WHOLE, f.whole_to + k * GT_GLOO_PIECE, piece(f.whole_in, k), err));
+		for (size_t k = 0; k < count_pieces(f.part_in) && (f.part_to || k < GT_GLOO_AHEAD); k++)
+			GT_TRY(post_receive(j, r, GLOO_PART, f.part_to ? f.part_to + k * GT_GLOO_PIECE : stage_at(j, r, k), piece_bytes(f.part_in, k),
+			                    err));
+		for (size_t k = 0; k < count_pieces(f.whole_in); k++)
+			GT_TRY(post_receive(j, r, GLOO_WHOLE, f.whole_to + k * GT_GLOO_PIECE, piece_bytes(f.whole_in, k), err));
 	}
 	for (int i = 1; i < world; i++) {
 		int r = (rank + i) % world;
 		struct flow f = flow_of(j, r);
-		for (size_t k = 0; k < pieces(f.part_out); k++)
-			GT_TRY(post_out(j, r, GLOO_PART, f.part_from + k * GT_GLOO_PIECE, piece(f.part_out, k), err));
+		for (size_t k = 0; k < count_pieces(f.part_out); k++)
+			GT_TRY(post_send(j, r, GLOO_PART, f.part_from + k * GT_GLOO_PIECE, piece_bytes(f.part_out, k), err));
 		bool there = j->kind != GT_COLL_ALL_REDUCE && (j->kind != GT_COLL_BROADCAST || rank == j->x->root);
-		for (size_t k = 0; there && k < pieces(f.whole_out); k++)
-			GT_TRY(post_out(j, r, GLOO_WHOLE, f.whole_from + k * GT_GLOO_PIECE, piece(f.whole_out, k), err));
+		for (size_t k = 0; there && k < count_pieces(f.whole_out); k++)
+			GT_TRY(post_send(j, r, GLOO_WHOLE, f.whole_from + k * GT_GLOO_PIECE, piece_bytes(f.whole_out, k), err));
 	}
 	return GT_OK;
 }
 
 /* Moves large data: posts all transfers, copies the rank's own block, reduces and forwards pieces as they arrive, waits for the results of
  * the others, and at last for its own sends. */
-static enum gt_code large(struct job *j, struct gt_err *err)
+static enum gt_code move_large_data(struct job *j, struct gt_err *err)
 {
 	int rank = j->c->pub.rank, world = j->c->pub.world;
 	j->done = true;
-	GT_TRY(start(j, err));
-	copy_own(j);
+	GT_TRY(post_transfers(j, err));
+	copy_own_block(j);
 	/* Handles this rank's part piece by piece: waits for the piece of every rank, reduces it, and sends the result to the others. All ranks
 	 * that send something to this one send the same number of bytes. */
 	size_t mine = 0;
 	for (int r = 0; r < world; r++)
 		mine = r != rank && flow_of(j, r).part_in > mine ? flow_of(j, r).part_in : mine;
-	for (size_t k = 0; k < pieces(mine); k++) {
+	for (size_t k = 0; k < count_pieces(mine); k++) {
 		for (int r = 0; r < world; r++) {
 			if (r != rank && flow_of(j, r).part_in)
-				GT_TRY(wait_in(j, r, GLOO_PART, err));
+				GT_TRY(wait_received(j, r, GLOO_PART, err));
 		}
 		if (gt_coll_reduces(j->kind))
-			reduce(j, k, piece(mine, k));
+			reduce_piece(j, k, piece_bytes(mine, k));
 		for (int i = 1; i < world; i++) {
 			int r = (rank + i) % world;
 			struct flow f = flow_of(j, r);
 			size_t next = k + GT_GLOO_AHEAD;
-			if (f.part_in && !f.part_to && next < pieces(mine))
-				GT_TRY(post_in(j, r, GLOO_PART, stage(j, r, next), piece(mine, next), err));
+			if (f.part_in && !f.part_to && next < count_pieces(mine))
+				GT_TRY(post_receive(j, r, GLOO_PART, stage_at(j, r, next), piece_bytes(mine, next), err));
 			if (f.whole_out)
-				GT_TRY(post_out(j, r, GLOO_WHOLE, f.whole_from + k * GT_GLOO_PIECE, piece(f.whole_out, k), err));
+				GT_TRY(post_send(j, r, GLOO_WHOLE, f.whole_from + k * GT_GLOO_PIECE, piece_bytes(f.whole_out, k), err));
 		}
 	}
 	for (int r = 0; r < world; r++) {
-		for (size_t k = 0; r != rank && k < pieces(flow_of(j, r).whole_in); k++)
-			GT_TRY(wait_in(j, r, GLOO_WHOLE, err));
+		for (size_t k = 0; r != rank && k < count_pieces(flow_of(j, r).whole_in); k++)
+			GT_TRY(wait_received(j, r, GLOO_WHOLE, err));
 	}
 	for (int r = 0; r < world; r++) {
 		if (r == rank)
 			continue;
-		GT_TRY(wait_out(j, r, GLOO_PART, 0, err));
-		GT_TRY(wait_out(j, r, GLOO_WHOLE, 0, err));
+		GT_TRY(wait_sent(j, r, GLOO_PART, 0, err));
+		GT_TRY(wait_sent(j, r, GLOO_WHOLE, 0, err));
 	}
 	return GT_OK;
 }
 
 /* ---- entry point -------------------------------------------------------------------------------------------------------------------- */
-static enum gt_code describe(const struct job *j, bool small, struct gt_err *err)
+/* Sends the description of this rank's call, with small data, to every other rank. */
+static enum gt_code send_call(const struct job *j, bool small, struct gt_err *err)
 {
 	struct gloo_comm *c = j->c;
 	const struct gt_coll *x = j->x;
@@ -364,22 +367,22 @@ static enum gt_code describe(const struct job *j, bool small, struct gt_err *err
 	 * because otherwise the last call could not have ended. */
 	for (int r = 0; r < c->pub.world; r++) {
 		if (r != c->pub.rank)
-			GT_TRY(wait_out(j, r, GLOO_CALL, 1, err));
+			GT_TRY(wait_sent(j, r, GLOO_CALL, 1, err));
 	}
 	struct gloo_call *d = (struct gloo_call *)(uintptr_t)call_of(j, c->pub.rank);
 	*d = (struct gloo_call){.call = gt_coll_signature(j->kind, j->seq, x)};
-	size_t n = small && x->count ? small_out(j) : 0;
+	size_t n = small && x->count ? pack_small_data(j) : 0;
 	for (int i = 1; i < c->pub.world; i++)
-		GT_TRY(post_out(j, (c->pub.rank + i) % c->pub.world, GLOO_CALL, d, sizeof *d + n, err));
+		GT_TRY(post_send(j, (c->pub.rank + i) % c->pub.world, GLOO_CALL, d, sizeof *d + n, err));
 	return GT_OK;
 }
 
 /* Posts receives into the memory of this call's descriptions, for the descriptions of the call after the next one. */
-static enum gt_code forget(const struct job *j, struct gt_err *err)
+static enum gt_code repost_call_receives(const struct job *j, struct gt_err *err)
 {
 	for (int r = 0; r < j->c->pub.world; r++) {
 		if (r != j->c->pub.rank)
-			GT_TRY(post_in(j, r, GLOO_CALL, (void *)(uintptr_t)call_of(j, r), GT_GLOO_CALL, err));
+			GT_TRY(post_receive(j, r, GLOO_CALL, (void *)(uintptr_t)call_of(j, r), GT_GLOO_CALL, err));
 	}
 	return GT_OK;
 }
@@ -397,15 +400,15 @@ enum gt_code gt_gloo_coll(struct gloo_comm *c, enum gt_coll_kind kind, const str
 	j.bytes = x->count * j.size;
 	bool small = j.bytes * (is_blocked(kind) ? (size_t)c->pub.world : 1) <= GT_GLOO_SMALL;
 	/* If this rank fails from here on, the message of the failure names this call. */
-	GT_TRY(describe(&j, small, err));
+	GT_TRY(send_call(&j, small, err));
 	for (int r = 0; r < c->pub.world; r++) {
 		if (r != c->pub.rank)
-			GT_TRY(wait_in(&j, r, GLOO_CALL, err));
+			GT_TRY(wait_received(&j, r, GLOO_CALL, err));
 	}
-	GT_TRY(compare(&j, err));
+	GT_TRY(compare_calls(&j, err));
 	if (x->count && small)
-		small_in(&j);
+		complete_small(&j);
 	if (x->count && !small)
-		GT_TRY(large(&j, err));
-	return forget(&j, err);
+		GT_TRY(move_large_data(&j, err));
+	return repost_call_receives(&j, err);
 }

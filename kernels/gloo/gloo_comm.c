@@ -32,7 +32,7 @@ static void free_group(struct gloo_comm *c)
 }
 
 /* Reserves the memory for all messages except the operands. The operating system provides a page when the page is used first. */
-static enum gt_code place(struct gloo_comm *c, struct gt_err *err)
+static enum gt_code allocate_group_memory(struct gloo_comm *c, struct gt_err *err)
 {
 	size_t n = (size_t)c->pub.world, ring = round_up(c->root->pair_bytes, 4096), own = round_up(2 * GT_GLOO_CALL, 4096);
 	c->pair_bytes = c->root->pair_bytes;
@@ -97,7 +97,7 @@ static struct gloo_comm *new_group(struct gloo_root *r, int rank, int world, con
 }
 
 /* ---- create and open ---------------------------------------------------------------------------------------------------------------- */
-static enum gt_code create(int world, struct gt_comm_boot *out, struct gt_err *err)
+static enum gt_code create_boot_record(int world, struct gt_comm_boot *out, struct gt_err *err)
 {
 	*out = (struct gt_comm_boot){.fd = -1};
 	if (world < 1 || world > GT_COMM_RANKS)
@@ -112,18 +112,18 @@ static enum gt_code create(int world, struct gt_comm_boot *out, struct gt_err *e
 }
 
 /* The data that ranks exchange over the rendezvous before they connect. */
-struct card {
+struct peer_info {
 	uint32_t abi, world;
 	uint64_t pair_bytes;
 	char id[160];
 	struct gloo_place at;
 };
 
-static enum gt_code compare_cards(const struct gloo_comm *c, const struct card *all, struct gt_err *err)
+static enum gt_code compare_peer_info(const struct gloo_comm *c, const struct peer_info *all, struct gt_err *err)
 {
-	const struct card *first = all;
+	const struct peer_info *first = all;
 	for (int i = 1; i < c->pub.world; i++) {
-		const struct card *k = &all[i];
+		const struct peer_info *k = &all[i];
 		if (k->abi != first->abi || k->world != first->world)
 			return gt_fail(err, GT_EPEER, "rank %d expects %u ranks and version %u of the communicator, but rank 0 expects %u and version "
 			               "%u",
@@ -140,7 +140,7 @@ static enum gt_code compare_cards(const struct gloo_comm *c, const struct card *
 }
 
 /* Opens one connection to every other rank. All ranks learn whether all of them have succeeded. */
-static enum gt_code connect_all(struct gloo_comm *c, const struct gt_comm_spec *spec, int listener, const struct card *all,
+static enum gt_code connect_all(struct gloo_comm *c, const struct gt_comm_spec *spec, int listener, const struct peer_info *all,
                                 struct gt_err *err)
 {
 	struct gloo_root *r = c->root;
@@ -168,7 +168,7 @@ static enum gt_code connect_all(struct gloo_comm *c, const struct gt_comm_spec *
 
 /* Checks the other end of each connection, which sends the group's random number and its rank, so that no other process that connected
  * first can take the rank's connection. */
-static enum gt_code greet(struct gloo_comm *c, const char *id, struct gt_err *err)
+static enum gt_code verify_connections(struct gloo_comm *c, const char *id, struct gt_err *err)
 {
 	struct gloo_root *r = c->root;
 	char text[256];
@@ -218,8 +218,8 @@ static enum gt_code open_root(struct gloo_comm *c, const struct gt_comm_spec *sp
 	struct gloo_root *r = c->root;
 	const char *addr = spec->addr && *spec->addr ? spec->addr : "127.0.0.1";
 	char why[GL_WHY] = "";
-	struct card mine = {.abi = GT_COMM_ABI, .world = (uint32_t)r->world, .pair_bytes = r->pair_bytes},
-	            *all = calloc((size_t)r->world, sizeof *all);
+	struct peer_info mine = {.abi = GT_COMM_ABI, .world = (uint32_t)r->world, .pair_bytes = r->pair_bytes},
+	                 *all = calloc((size_t)r->world, sizeof *all);
 	enum gt_code code = all ? GT_OK : gt_fail(err, GT_EFAIL, "out of memory");
 	int listener = -1;
 	memcpy(mine.id, spec->boot->id, sizeof mine.id);
@@ -230,13 +230,13 @@ static enum gt_code open_root(struct gloo_comm *c, const struct gt_comm_spec *sp
 	if (code == GT_OK)
 		code = spec->exchange(spec->user, "gloo", &mine, sizeof mine, all, err);
 	if (code == GT_OK)
-		code = compare_cards(c, all, err);
+		code = compare_peer_info(c, all, err);
 	if (code == GT_OK)
 		code = connect_all(c, spec, listener, all, err);
 	if (listener >= 0)
 		close(listener);
 	free(all);
-	return code == GT_OK ? greet(c, spec->boot->id, err) : code;
+	return code == GT_OK ? verify_connections(c, spec->boot->id, err) : code;
 }
 
 static void free_root(struct gloo_root *r)
@@ -266,7 +266,7 @@ static void free_root(struct gloo_root *r)
 	free(r);
 }
 
-static void shut(struct gt_comm *pub)
+static void close_comm(struct gt_comm *pub)
 {
 	struct gloo_comm *c = (struct gloo_comm *)pub;
 	if (!c)
@@ -338,7 +338,7 @@ static enum gt_code open_comm(const struct gt_comm_spec *spec, struct gt_comm **
 	c->id = r->next_id++;
 	for (int i = 0; i < spec->world; i++)
 		c->member[i] = i;
-	enum gt_code code = place(c, err);
+	enum gt_code code = allocate_group_memory(c, err);
 	if (code == GT_OK && r->world > 1)
 		code = open_root(c, spec, err);
 	if (code == GT_OK)
@@ -352,13 +352,13 @@ static enum gt_code open_comm(const struct gt_comm_spec *spec, struct gt_comm **
 }
 
 /* ---- split and buffer --------------------------------------------------------------------------------------------------------------- */
-struct wish {
+struct split_request {
 	int32_t color, key;
 	uint64_t id; /* the lowest group number that this rank has not used */
 };
 
 /* Lists the members of this rank's group in the order of their keys. */
-static int choose(const struct wish *w, int rank, int world, int of[GT_COMM_RANKS])
+static int list_members(const struct split_request *w, int rank, int world, int of[GT_COMM_RANKS])
 {
 	int n = 0;
 	for (int r = 0; r < world; r++) {
@@ -372,22 +372,22 @@ static int choose(const struct wish *w, int rank, int world, int of[GT_COMM_RANK
 	return n;
 }
 
-static enum gt_code split(struct gt_comm *pub, const char *name, int color, int key, struct gt_comm **out, struct gt_err *err)
+static enum gt_code split_comm(struct gt_comm *pub, const char *name, int color, int key, struct gt_comm **out, struct gt_err *err)
 {
 	struct gloo_comm *c = (struct gloo_comm *)pub, *s = NULL;
 	struct gloo_root *r = c->root;
-	struct wish mine = {color < 0 ? -1 : color, key, r->next_id}, wish[GT_COMM_RANKS];
+	struct split_request mine = {color < 0 ? -1 : color, key, r->next_id}, request[GT_COMM_RANKS];
 	*out = NULL;
-	struct gt_coll x = {.what = "split", .in = &mine, .out = wish, .count = sizeof mine, .dtype = GT_U8};
+	struct gt_coll x = {.what = "split", .in = &mine, .out = request, .count = sizeof mine, .dtype = GT_U8};
 	GT_TRY(gt_gloo_coll(c, GT_COLL_ALL_GATHER, &x, err));
 	/* The groups of one split share a number and have no member in common. Two ranks are therefore never in two groups of one number. */
 	uint64_t id = 0;
 	for (int i = 0; i < pub->world; i++)
-		id = wish[i].id > id ? wish[i].id : id;
+		id = request[i].id > id ? request[i].id : id;
 	r->next_id = id + 1;
 	enum gt_code code = GT_OK;
 	if (color >= 0) {
-		int of[GT_COMM_RANKS], n = choose(wish, pub->rank, pub->world, of), rank = 0;
+		int of[GT_COMM_RANKS], n = list_members(request, pub->rank, pub->world, of), rank = 0;
 		for (int i = 0; i < n; i++)
 			rank = of[i] == pub->rank ? i : rank;
 		struct gt_err bad = {0};
@@ -399,7 +399,7 @@ static enum gt_code split(struct gt_comm *pub, const char *name, int color, int 
 				s->member[i] = c->member[of[i]];
 			s->next = r->groups;
 			r->groups = s;
-			code = place(s, &bad);
+			code = allocate_group_memory(s, &bad);
 		}
 		if (code == GT_OK)
 			code = connect_group(s, &bad);
@@ -413,7 +413,7 @@ static enum gt_code split(struct gt_comm *pub, const char *name, int color, int 
 	return GT_OK;
 }
 
-static enum gt_code buffer(struct gt_comm *pub, size_t bytes, void **out, struct gt_err *err)
+static enum gt_code allocate_buffer(struct gt_comm *pub, size_t bytes, void **out, struct gt_err *err)
 {
 	struct gloo_root *r = ((struct gloo_comm *)pub)->root;
 	*out = NULL;
@@ -436,19 +436,19 @@ static enum gt_code buffer(struct gt_comm *pub, size_t bytes, void **out, struct
 	{                                                                                                                                      \
 		return gt_gloo_coll((struct gloo_comm *)c, kind, x, err);                                                                          \
 	}
-COLLECTIVE(all_reduce, GT_COLL_ALL_REDUCE)
-COLLECTIVE(reduce_scatter, GT_COLL_REDUCE_SCATTER)
-COLLECTIVE(all_gather, GT_COLL_ALL_GATHER)
-COLLECTIVE(broadcast, GT_COLL_BROADCAST)
-COLLECTIVE(gather, GT_COLL_GATHER)
-COLLECTIVE(scatter, GT_COLL_SCATTER)
+COLLECTIVE(run_all_reduce, GT_COLL_ALL_REDUCE)
+COLLECTIVE(run_reduce_scatter, GT_COLL_REDUCE_SCATTER)
+COLLECTIVE(run_all_gather, GT_COLL_ALL_GATHER)
+COLLECTIVE(run_broadcast, GT_COLL_BROADCAST)
+COLLECTIVE(run_gather, GT_COLL_GATHER)
+COLLECTIVE(run_scatter, GT_COLL_SCATTER)
 
-static enum gt_code barrier(struct gt_comm *c, int stream, struct gt_err *err)
+static enum gt_code run_barrier(struct gt_comm *c, int stream, struct gt_err *err)
 {
 	return gt_gloo_coll((struct gloo_comm *)c, GT_COLL_BARRIER, &(struct gt_coll){.stream = stream, .dtype = GT_U8}, err);
 }
 
-static void give_up(struct gt_comm *c, const char *why)
+static void abort_comm(struct gt_comm *c, const char *why)
 {
 	struct gloo_root *r = ((struct gloo_comm *)c)->root;
 	char text[1000];
@@ -456,7 +456,7 @@ static void give_up(struct gt_comm *c, const char *why)
 	gt_gloo_say_broken(r, text);
 }
 
-static enum gt_code check(struct gt_comm *c, struct gt_err *err)
+static enum gt_code check_comm(struct gt_comm *c, struct gt_err *err)
 {
 	struct gloo_root *r = ((struct gloo_comm *)c)->root;
 	return gt_gloo_is_broken(r) ? gt_gloo_broken(r, err) : GT_OK;
@@ -480,21 +480,21 @@ const struct gt_comm_api gt_comm_gloo = {
     .host_memory = true,
     .fixed_tree = true,
     .max_world = GT_COMM_RANKS,
-    .create = create,
+    .create = create_boot_record,
     .open = open_comm,
-    .close = shut,
-    .split = split,
-    .buffer = buffer,
-    .all_reduce = all_reduce,
-    .reduce_scatter = reduce_scatter,
-    .all_gather = all_gather,
-    .broadcast = broadcast,
-    .gather = gather,
-    .scatter = scatter,
-    .barrier = barrier,
+    .close = close_comm,
+    .split = split_comm,
+    .buffer = allocate_buffer,
+    .all_reduce = run_all_reduce,
+    .reduce_scatter = run_reduce_scatter,
+    .all_gather = run_all_gather,
+    .broadcast = run_broadcast,
+    .gather = run_gather,
+    .scatter = run_scatter,
+    .barrier = run_barrier,
     .exchange = gt_gloo_exchange,
-    .abort = give_up,
-    .check = check,
+    .abort = abort_comm,
+    .check = check_comm,
     .set_timeout = set_timeout,
     .set_send_buffer = set_send_buffer,
 };

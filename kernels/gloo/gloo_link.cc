@@ -22,23 +22,23 @@ struct gl_port {
 };
 
 /* Writes a message of gloo to why, without the file and line in brackets with which it begins. */
-static void say(char why[GL_WHY], const char *what) noexcept
+static void copy_message(char why[GL_WHY], const char *what) noexcept
 {
 	const char *end = *what == '[' ? std::strstr(what, "] ") : nullptr;
 	std::snprintf(why, GL_WHY, "%s", end ? end + 2 : what);
 }
 
-template <typename F> static bool guarded(char why[GL_WHY], F f) noexcept
+template <typename F> static bool catch_exceptions(char why[GL_WHY], F f) noexcept
 {
 	try {
 		f();
 		return true;
 	} catch (const std::exception &e) {
 		if (why)
-			say(why, e.what());
+			copy_message(why, e.what());
 	} catch (...) {
 		if (why)
-			say(why, "gloo threw an unknown exception");
+			copy_message(why, "gloo threw an unknown exception");
 	}
 	return false;
 }
@@ -48,14 +48,14 @@ extern "C" struct gl_net *gl_net_new(int rank, int world, double timeout_s, char
 {
 	gl_net *n = new (std::nothrow) gl_net;
 	if (!n) {
-		say(why, "out of memory");
+		copy_message(why, "out of memory");
 		return nullptr;
 	}
 	sigset_t all, old;
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old); /* gloo's thread inherits the mask, because only the trainer's threads handle signals */
 	std::chrono::milliseconds limit((long long)(timeout_s * 1e3) + 1);
-	bool ok = guarded(why, [&] { gl_pairs_make(n, rank, world, limit); });
+	bool ok = catch_exceptions(why, [&] { gl_pairs_make(n, rank, world, limit); });
 	pthread_sigmask(SIG_SETMASK, &old, nullptr);
 	if (!ok) {
 		gl_net_free(n);
@@ -67,7 +67,7 @@ extern "C" struct gl_net *gl_net_new(int rank, int world, double timeout_s, char
 extern "C" void gl_net_free(struct gl_net *n)
 {
 	if (n) {
-		guarded(nullptr, [&] {
+		catch_exceptions(nullptr, [&] {
 			n->context.reset();
 			n->device.reset();
 		});
@@ -77,13 +77,13 @@ extern "C" void gl_net_free(struct gl_net *n)
 
 extern "C" bool gl_net_adopt(struct gl_net *n, int peer, int fd, char why[GL_WHY])
 {
-	return guarded(why, [&] { gl_pairs_adopt(n, peer, fd); });
+	return catch_exceptions(why, [&] { gl_pairs_adopt(n, peer, fd); });
 }
 
 extern "C" struct gl_port *gl_port_new(struct gl_net *n, int peer, bool sends)
 {
 	gl_port *p = new (std::nothrow) gl_port;
-	if (p && !guarded(nullptr, [&] { p->all = n->context->createUnboundBuffer(nullptr, std::numeric_limits<size_t>::max()); })) {
+	if (p && !catch_exceptions(nullptr, [&] { p->all = n->context->createUnboundBuffer(nullptr, std::numeric_limits<size_t>::max()); })) {
 		delete p;
 		return nullptr;
 	}
@@ -97,14 +97,14 @@ extern "C" struct gl_port *gl_port_new(struct gl_net *n, int peer, bool sends)
 extern "C" void gl_port_free(struct gl_port *p)
 {
 	if (p) {
-		guarded(nullptr, [&] { p->all.reset(); });
+		catch_exceptions(nullptr, [&] { p->all.reset(); });
 		delete p;
 	}
 }
 
 extern "C" bool gl_post(struct gl_port *p, uint64_t slot, void *mem, size_t bytes)
 {
-	return guarded(nullptr, [&] {
+	return catch_exceptions(nullptr, [&] {
 		if (p->sends)
 			p->all->send(p->peer, slot, (size_t)(uintptr_t)mem, bytes);
 		else
@@ -115,14 +115,14 @@ extern "C" bool gl_post(struct gl_port *p, uint64_t slot, void *mem, size_t byte
 extern "C" enum gl_end gl_wait(struct gl_port *p)
 {
 	bool done = false;
-	if (!guarded(nullptr, [&] { done = p->sends ? p->all->waitSend(nullptr, for_ever) : p->all->waitRecv(nullptr, for_ever); }))
+	if (!catch_exceptions(nullptr, [&] { done = p->sends ? p->all->waitSend(nullptr, for_ever) : p->all->waitRecv(nullptr, for_ever); }))
 		return GL_LOST;
 	return done ? GL_DONE : GL_WOKEN;
 }
 
 extern "C" void gl_wake(struct gl_port *p)
 {
-	guarded(nullptr, [&] {
+	catch_exceptions(nullptr, [&] {
 		if (p->sends)
 			p->all->abortWaitSend();
 		else

@@ -15,12 +15,12 @@ struct transfer {
 	uint32_t body; /* index of this message's body among all bodies of the peer */
 };
 
-static void text_of(const struct gt_p2p *x, uint32_t seq, char *buf, size_t size)
+static void describe_transfer(const struct gt_p2p *x, uint32_t seq, char *buf, size_t size)
 {
 	snprintf(buf, size, "%s%s#%u (%zu %s)", x->what ? x->what : "", x->what ? " " : "", seq, x->count, gt_dtype_name(x->dtype));
 }
 
-static enum gt_code fail(struct gloo_comm *c, const struct transfer *t, enum gloo_end end, struct gt_err *err)
+static enum gt_code report_failure(struct gloo_comm *c, const struct transfer *t, enum gloo_end end, struct gt_err *err)
 {
 	struct gloo_root *r = c->root;
 	int peer = t->x->peer;
@@ -28,7 +28,7 @@ static enum gt_code fail(struct gloo_comm *c, const struct transfer *t, enum glo
 	if (end == GLOO_FAIL)
 		return gt_gloo_broken(r, err);
 	uint32_t next = t->state != NEW ? t->seq : 1 + (t->x->sends ? c->peer[peer].sent : c->peer[peer].got);
-	text_of(t->x, next, text, sizeof text);
+	describe_transfer(t->x, next, text, sizeof text);
 	const char *verb = t->x->sends ? "received" : "sent", *way = t->x->sends ? "from" : "to";
 	if (end == GLOO_LOST)
 		return gt_gloo_break(r, GLOO_DEAD, c->member[peer], err, "rank %d has %s: it has not %s %s %s rank %d (%s)", c->member[peer],
@@ -41,7 +41,7 @@ static enum gt_code fail(struct gloo_comm *c, const struct transfer *t, enum glo
 
 /* ---- sends -------------------------------------------------------------------------------------------------------------------------- */
 /* Waits until one of this rank's messages to the peer has been sent. If it is a body, its bytes of the ring become free. */
-static enum gloo_end reap(struct gloo_comm *c, int peer, int lane, bool restless)
+static enum gloo_end wait_send(struct gloo_comm *c, int peer, int lane, bool restless)
 {
 	struct gloo_peer *p = &c->peer[peer];
 	enum gloo_end end = gt_gloo_wait(c->root, p->out[lane], c->member[peer], restless);
@@ -66,7 +66,7 @@ static bool has_room(const struct gloo_comm *c, struct gloo_peer *p, size_t n, s
 
 /* Posts a head and its body; *moved stays false if there was no space for them. If a call has many sends, each waits only a short time for
  * space, because the peers may be sending too and this rank must receive from them. */
-static enum gt_code send_step(struct gloo_comm *c, struct transfer *t, bool restless, bool *moved, struct gt_err *err)
+static enum gt_code start_send(struct gloo_comm *c, struct transfer *t, bool restless, bool *moved, struct gt_err *err)
 {
 	const struct gt_p2p *x = t->x;
 	struct gloo_peer *p = &c->peer[x->peer];
@@ -74,15 +74,15 @@ static enum gt_code send_step(struct gloo_comm *c, struct transfer *t, bool rest
 	enum gloo_end end = GLOO_END;
 	size_t skip = 0;
 	while (end == GLOO_END && p->open[GLOO_HEADS] >= GT_GLOO_HEADS_OUT)
-		end = reap(c, x->peer, GLOO_HEADS, restless);
+		end = wait_send(c, x->peer, GLOO_HEADS, restless);
 	while (end == GLOO_END && !eager && p->open[GLOO_BODY] >= GT_GLOO_HEADS_OUT)
-		end = reap(c, x->peer, GLOO_BODY, restless);
+		end = wait_send(c, x->peer, GLOO_BODY, restless);
 	while (end == GLOO_END && !eager && t->bytes <= c->pair_bytes && !has_room(c, p, t->bytes, &skip))
-		end = reap(c, x->peer, GLOO_BODY, restless);
+		end = wait_send(c, x->peer, GLOO_BODY, restless);
 	if (end == GLOO_TURN)
 		return GT_OK;
 	if (end != GLOO_END)
-		return fail(c, t, end, err);
+		return report_failure(c, t, end, err);
 	t->seq = ++p->sent;
 	t->state = BODY; /* with this state, messages about a failure give the number of the transfer */
 	char *keep = p->keep + (size_t)(t->seq % GT_GLOO_HEADS_OUT) * GT_GLOO_HEAD;
@@ -93,7 +93,7 @@ static enum gt_code send_step(struct gloo_comm *c, struct transfer *t, bool rest
 	if (eager && t->bytes)
 		memcpy(keep + sizeof *h, x->send, t->bytes);
 	if (!gl_post(p->out[GLOO_HEADS], gt_gloo_slot(c, GLOO_HEADS), keep, sizeof *h + (eager ? t->bytes : 0)))
-		return fail(c, t, GLOO_LOST, err);
+		return report_failure(c, t, GLOO_LOST, err);
 	p->open[GLOO_HEADS]++;
 	*moved = true;
 	t->state = DONE;
@@ -112,32 +112,32 @@ static enum gt_code send_step(struct gloo_comm *c, struct transfer *t, bool rest
 		t->body = body;
 	}
 	if (!gl_post(p->out[GLOO_BODY], gt_gloo_slot(c, GLOO_BODY), from, t->bytes))
-		return fail(c, t, GLOO_LOST, err);
+		return report_failure(c, t, GLOO_LOST, err);
 	p->open[GLOO_BODY]++;
 	return GT_OK;
 }
 
 /* Waits for the end of a send. The bodies of a peer are sent in their order. */
-static enum gt_code send_end(struct gloo_comm *c, struct transfer *t, struct gt_err *err)
+static enum gt_code finish_send(struct gloo_comm *c, struct transfer *t, struct gt_err *err)
 {
 	struct gloo_peer *p = &c->peer[t->x->peer];
 	while ((int32_t)(t->body - p->body_first) >= 0) {
-		enum gloo_end end = reap(c, t->x->peer, GLOO_BODY, false);
+		enum gloo_end end = wait_send(c, t->x->peer, GLOO_BODY, false);
 		if (end != GLOO_END)
-			return fail(c, t, end, err);
+			return report_failure(c, t, end, err);
 	}
 	t->state = DONE;
 	return GT_OK;
 }
 
 /* ---- receives ----------------------------------------------------------------------------------------------------------------------- */
-static enum gt_code compare(struct gloo_comm *c, const struct transfer *t, struct gloo_head *h, struct gt_err *err)
+static enum gt_code compare_head(struct gloo_comm *c, const struct transfer *t, struct gloo_head *h, struct gt_err *err)
 {
 	const struct gt_p2p *x = t->x;
 	char what[GT_COLL_WHAT] = "", a[96], b[96];
 	if (x->what)
 		strncpy(what, x->what, sizeof what - 1);
-	text_of(x, t->seq, b, sizeof b);
+	describe_transfer(x, t->seq, b, sizeof b);
 	if (h->left)
 		return gt_gloo_break(c->root, GLOO_SAID, c->member[x->peer], err,
 		                     "rank %d has closed its communicator: it has not sent %s to rank %d (%s)", c->member[x->peer], b,
@@ -145,24 +145,24 @@ static enum gt_code compare(struct gloo_comm *c, const struct transfer *t, struc
 	if (h->count == x->count && h->dtype == x->dtype && h->seq == t->seq && !memcmp(what, h->what, sizeof what))
 		return GT_OK;
 	h->what[sizeof h->what - 1] = '\0';
-	text_of(&(struct gt_p2p){.what = *h->what ? h->what : NULL, .count = h->count, .dtype = h->dtype}, h->seq, a, sizeof a);
+	describe_transfer(&(struct gt_p2p){.what = *h->what ? h->what : NULL, .count = h->count, .dtype = h->dtype}, h->seq, a, sizeof a);
 	return gt_gloo_break(c->root, GLOO_SAID, c->member[x->peer], err, "rank %d sends %s, but rank %d expects to receive %s (group %s)",
 	                     c->member[x->peer],
 	                     a, c->root->rank, b, c->pub.name);
 }
 
 /* Handles a head that has arrived: compares it with the receive, copies small data, or posts the receive of the body. */
-static enum gt_code take_head(struct gloo_comm *c, struct transfer *t, struct gt_err *err)
+static enum gt_code process_head(struct gloo_comm *c, struct transfer *t, struct gt_err *err)
 {
 	const struct gt_p2p *x = t->x;
 	struct gloo_peer *p = &c->peer[x->peer];
 	char *at = p->heads + (size_t)(p->got++ % GT_GLOO_HEADS_IN) * GT_GLOO_HEAD;
 	t->seq = p->got;
 	t->state = BODY;
-	GT_TRY(compare(c, t, (struct gloo_head *)(void *)at, err));
+	GT_TRY(compare_head(c, t, (struct gloo_head *)(void *)at, err));
 	if (t->bytes > GT_GLOO_EAGER) {
 		if (!gl_post(p->in[GLOO_BODY], gt_gloo_slot(c, GLOO_BODY), x->recv, t->bytes))
-			return fail(c, t, GLOO_LOST, err);
+			return report_failure(c, t, GLOO_LOST, err);
 	} else {
 		if (t->bytes)
 			memcpy(x->recv, at + sizeof(struct gloo_head), t->bytes);
@@ -174,39 +174,39 @@ static enum gt_code take_head(struct gloo_comm *c, struct transfer *t, struct gt
 }
 
 /* Returns true if a message head has arrived from the peer, even if gloo has not reported it yet. */
-static bool head_is_there(const struct gloo_peer *p)
+static bool has_head_arrived(const struct gloo_peer *p)
 {
 	const char *at = p->heads + (size_t)(p->got % GT_GLOO_HEADS_IN) * GT_GLOO_HEAD;
 	const struct gloo_head *h = (const struct gloo_head *)(const void *)at;
 	return __atomic_load_n(&h->seq, __ATOMIC_ACQUIRE) == p->got + 1 || __atomic_load_n(&h->left, __ATOMIC_RELAXED);
 }
 
-static enum gt_code recv_step(struct gloo_comm *c, struct transfer *t, bool wait, bool restless, bool *moved, struct gt_err *err)
+static enum gt_code start_receive(struct gloo_comm *c, struct transfer *t, bool wait, bool restless, bool *moved, struct gt_err *err)
 {
 	struct gloo_peer *p = &c->peer[t->x->peer];
-	if (!wait && !head_is_there(p))
+	if (!wait && !has_head_arrived(p))
 		return GT_OK;
 	enum gloo_end end = gt_gloo_wait(c->root, p->in[GLOO_HEADS], c->member[t->x->peer], restless);
 	if (end == GLOO_TURN)
 		return GT_OK;
 	if (end != GLOO_END)
-		return fail(c, t, end, err);
+		return report_failure(c, t, end, err);
 	*moved = true;
-	return take_head(c, t, err);
+	return process_head(c, t, err);
 }
 
-static enum gt_code recv_end(struct gloo_comm *c, struct transfer *t, struct gt_err *err)
+static enum gt_code finish_receive(struct gloo_comm *c, struct transfer *t, struct gt_err *err)
 {
 	enum gloo_end end = gt_gloo_wait(c->root, c->peer[t->x->peer].in[GLOO_BODY], c->member[t->x->peer], false);
 	if (end != GLOO_END)
-		return fail(c, t, end, err);
+		return report_failure(c, t, end, err);
 	t->state = DONE;
 	return GT_OK;
 }
 
 /* ---- entry point -------------------------------------------------------------------------------------------------------------------- */
 /* Transfers from this rank to itself: its k-th send is copied to its k-th receive. */
-static enum gt_code to_itself(struct gloo_comm *c, struct transfer *t, int n, struct gt_err *err)
+static enum gt_code copy_to_self(struct gloo_comm *c, struct transfer *t, int n, struct gt_err *err)
 {
 	for (int i = 0, k = 0; i < n; i++) {
 		if (t[i].x->peer != c->pub.rank || !t[i].x->sends)
@@ -221,7 +221,7 @@ static enum gt_code to_itself(struct gloo_comm *c, struct transfer *t, int n, st
 		if (t[i].x->what)
 			strncpy(h.what, t[i].x->what, sizeof h.what - 1);
 		t[k].seq = ++c->peer[c->pub.rank].got;
-		GT_TRY(compare(c, &t[k], &h, err));
+		GT_TRY(compare_head(c, &t[k], &h, err));
 		if (t[i].bytes)
 			memmove(t[k].x->recv, t[i].x->send, t[i].bytes);
 		t[i].state = t[k].state = DONE;
@@ -237,7 +237,7 @@ static enum gt_code to_itself(struct gloo_comm *c, struct transfer *t, int n, st
 
 /* Starts all transfers that can start. Transfers of one direction between two ranks keep their order. Each turn tries all of them, and
  * waits for the first receive only. If no transfer starts for timeout_s seconds, the call fails. */
-static enum gt_code begin_all(struct gloo_comm *c, struct transfer *t, int n, struct gt_err *err)
+static enum gt_code start_transfers(struct gloo_comm *c, struct transfer *t, int n, struct gt_err *err)
 {
 	double last = gt_clock();
 	for (int left = n; left;) {
@@ -254,7 +254,7 @@ static enum gt_code begin_all(struct gloo_comm *c, struct transfer *t, int n, st
 			if (!(busy[t[i].x->sends] & bit)) {
 				bool wait = !t[i].x->sends && !waited && !moved;
 				waited = waited || wait;
-				GT_TRY(t[i].x->sends ? send_step(c, &t[i], news > 1, &moved, err) : recv_step(c, &t[i], wait, news > 1, &moved, err));
+				GT_TRY(t[i].x->sends ? start_send(c, &t[i], news > 1, &moved, err) : start_receive(c, &t[i], wait, news > 1, &moved, err));
 			}
 			if (t[i].state == NEW) {
 				busy[t[i].x->sends] |= bit;
@@ -265,7 +265,7 @@ static enum gt_code begin_all(struct gloo_comm *c, struct transfer *t, int n, st
 			last = gt_clock();
 		for (int i = 0; i < n && !moved && left && gt_clock() - last > c->root->timeout_s; i++) {
 			if (t[i].state == NEW)
-				return fail(c, &t[i], GLOO_TIME, err);
+				return report_failure(c, &t[i], GLOO_TIME, err);
 		}
 	}
 	return GT_OK;
@@ -285,15 +285,15 @@ enum gt_code gt_gloo_exchange(struct gt_comm *pub, const struct gt_p2p *list, in
 	struct transfer t[GT_COMM_BATCH];
 	for (int i = 0; i < n; i++)
 		t[i] = (struct transfer){.x = &list[i], .bytes = list[i].count * gt_dtype_size(list[i].dtype)};
-	GT_TRY(to_itself(c, t, n, err));
-	GT_TRY(begin_all(c, t, n, err));
+	GT_TRY(copy_to_self(c, t, n, err));
+	GT_TRY(start_transfers(c, t, n, err));
 	for (int i = 0; i < n; i++) {
 		if (t[i].state == BODY && !t[i].x->sends)
-			GT_TRY(recv_end(c, &t[i], err));
+			GT_TRY(finish_receive(c, &t[i], err));
 	}
 	for (int i = 0; i < n; i++) {
 		if (t[i].state == BODY && t[i].x->sends)
-			GT_TRY(send_end(c, &t[i], err));
+			GT_TRY(finish_send(c, &t[i], err));
 	}
 	return GT_OK;
 }

@@ -33,34 +33,34 @@ struct Fd {
 	}
 };
 
-struct Place {
+struct SocketAddress {
 	sockaddr_storage at = {};
 	socklen_t bytes = sizeof at;
-	bool operator==(const Place &o) const { return bytes == o.bytes && !std::memcmp(&at, &o.at, bytes); }
+	bool operator==(const SocketAddress &o) const { return bytes == o.bytes && !std::memcmp(&at, &o.at, bytes); }
 };
 
-static bool here(int fd, Place *p)
+static bool get_local_address(int fd, SocketAddress *p)
 {
 	return !getsockname(fd, reinterpret_cast<sockaddr *>(&p->at), &p->bytes);
 }
 
-static bool there(int fd, Place *p)
+static bool get_peer_address(int fd, SocketAddress *p)
 {
 	return !getpeername(fd, reinterpret_cast<sockaddr *>(&p->at), &p->bytes);
 }
 
 /* Returns the descriptor of this process whose socket has the address `own` and is connected to `peer` or, if peer is NULL, listens. */
-static int find(const Place &own, const Place *peer)
+static int find_descriptor(const SocketAddress &own, const SocketAddress *peer)
 {
 	int found = -1;
 	DIR *d = opendir("/proc/self/fd");
 	for (dirent *e; d && found < 0 && (e = readdir(d));) {
 		int fd = std::atoi(e->d_name), listens = 0;
 		socklen_t n = sizeof listens;
-		Place a, b;
-		if (*e->d_name == '.' || !here(fd, &a) || !(a == own))
+		SocketAddress a, b;
+		if (*e->d_name == '.' || !get_local_address(fd, &a) || !(a == own))
 			continue;
-		if (peer ? there(fd, &b) && b == *peer : !getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &n) && listens)
+		if (peer ? get_peer_address(fd, &b) && b == *peer : !getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &n) && listens)
 			found = fd;
 	}
 	if (d)
@@ -68,7 +68,7 @@ static int find(const Place &own, const Place *peer)
 	return found;
 }
 
-static void must(bool so, const char *what)
+static void check_or_throw(bool so, const char *what)
 {
 	if (!so)
 		throw std::runtime_error(std::string(what) + ": " + std::strerror(errno));
@@ -80,10 +80,10 @@ static tcp::Handler *handler_of(gloo::transport::Pair *p)
 }
 
 /* Replaces the descriptor fd by `with`: gloo's thread uses that connection under the number fd from now on. */
-static void swap(tcp::Device *d, gloo::transport::Pair *p, int fd, int with)
+static void replace_descriptor(tcp::Device *d, gloo::transport::Pair *p, int fd, int with)
 {
 	d->unregisterDescriptor(fd, handler_of(p));
-	must(dup3(with, fd, O_CLOEXEC) == fd, "dup3");
+	check_or_throw(dup3(with, fd, O_CLOEXEC) == fd, "dup3");
 	d->registerDescriptor(fd, EPOLLIN, handler_of(p));
 }
 
@@ -142,13 +142,13 @@ struct Maker : tcp::Handler {
 	{
 		Fd mute(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
 		auto &pair = context->createPair(peer);
-		Place own;
+		SocketAddress own;
 		std::vector<char> bytes = pair->address().bytes(); /* the address of a pair begins with the address of its socket */
 		own.bytes = sizeof(sockaddr_in);
 		std::memcpy(&own.at, bytes.data(), own.bytes);
-		int fd = find(own, nullptr);
-		must(mute.n >= 0 && fd >= 0 && handler_of(pair.get()), "cannot find the socket on which gloo listens");
-		swap(device, pair.get(), fd, mute.n);
+		int fd = find_descriptor(own, nullptr);
+		check_or_throw(mute.n >= 0 && fd >= 0 && handler_of(pair.get()), "cannot find the socket on which gloo listens");
+		replace_descriptor(device, pair.get(), fd, mute.n);
 	}
 };
 
@@ -156,7 +156,7 @@ static void make_pairs(gl_net *n)
 {
 	Maker maker(n->device.get(), n->context.get());
 	auto made = maker.made.get_future();
-	must(maker.event.n >= 0, "eventfd");
+	check_or_throw(maker.event.n >= 0, "eventfd");
 	n->device->registerDescriptor(maker.event.n, EPOLLIN, &maker);
 	made.get();
 	/* get() returns a little before gloo's thread leaves handleEvents(). unregisterDescriptor() waits until it has left. */
@@ -178,13 +178,14 @@ void gl_pairs_adopt(gl_net *n, int peer, int connection)
 	Fd own(connection);
 	gloo::transport::Pair *pair = n->context->getPair(peer).get();
 	Fd door(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-	Place at;
+	SocketAddress at;
 	sockaddr_in lo = {};
 	int on = 1, fd = -1;
 	lo.sin_family = AF_INET;
 	lo.sin_addr.s_addr = htonl(INADDR_LOOPBACK); /* see make_context() */
-	must(door.n >= 0 && !bind(door.n, reinterpret_cast<sockaddr *>(&lo), sizeof lo) && !listen(door.n, 16) && here(door.n, &at),
-	     "cannot listen on the loopback interface for gloo");
+	check_or_throw(door.n >= 0 && !bind(door.n, reinterpret_cast<sockaddr *>(&lo), sizeof lo) && !listen(door.n, 16) &&
+	                   get_local_address(door.n, &at),
+	               "cannot listen on the loopback interface for gloo");
 	std::vector<char> bytes = pair->address().bytes();
 	std::memcpy(bytes.data(), &at.at, sizeof lo);
 	pair->connect(bytes);
@@ -193,12 +194,12 @@ void gl_pairs_adopt(gl_net *n, int peer, int connection)
 	std::vector<std::unique_ptr<Fd>> ends;
 	while (fd < 0) { /* connections from other processes may arrive as well; they are not used */
 		ends.push_back(std::make_unique<Fd>(accept4(door.n, nullptr, nullptr, SOCK_CLOEXEC)));
-		Place from;
-		must(ends.back()->n >= 0, "cannot accept gloo's own connection");
-		if (there(ends.back()->n, &from))
-			fd = find(from, &at);
+		SocketAddress from;
+		check_or_throw(ends.back()->n >= 0, "cannot accept gloo's own connection");
+		if (get_peer_address(ends.back()->n, &from))
+			fd = find_descriptor(from, &at);
 	}
-	must(!fcntl(connection, F_SETFL, O_NONBLOCK) && !setsockopt(connection, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on),
-	     "cannot set the options of a connection");
-	swap(n->device.get(), pair, fd, connection);
+	check_or_throw(!fcntl(connection, F_SETFL, O_NONBLOCK) && !setsockopt(connection, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on),
+	               "cannot set the options of a connection");
+	replace_descriptor(n->device.get(), pair, fd, connection);
 }

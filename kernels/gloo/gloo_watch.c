@@ -16,7 +16,7 @@
 #define ALARM_S 0.2  /* maximum seconds to wait for the answers to a goodbye in a broken group, some of whose ranks may be out of reach */
 
 /* ---- notes ------------------------------------------------------------------------------------------------------------------- */
-static uint64_t sum_of(const struct gloo_note *n)
+static uint64_t compute_checksum(const struct gloo_note *n)
 {
 	uint64_t h = 0xcbf29ce484222325ull; /* the hash function FNV-1a over 64-bit words */
 	const char *p = (const char *)&n->kind;
@@ -31,7 +31,7 @@ static uint64_t sum_of(const struct gloo_note *n)
 bool gt_gloo_note_is_whole(const struct gloo_note *n, enum gloo_note_kind k)
 {
 	uint64_t check = __atomic_load_n(&n->check, __ATOMIC_ACQUIRE);
-	return check && n->kind == k && check == sum_of(n);
+	return check && n->kind == k && check == compute_checksum(n);
 }
 
 static void post_note(struct gloo_root *r, enum gloo_note_kind k, int peer)
@@ -48,7 +48,7 @@ void gt_gloo_note(struct gloo_root *r, enum gloo_note_kind k, int grade, int bla
 	n->grade = (uint16_t)grade;
 	n->blames = (uint16_t)blames;
 	snprintf(n->text, sizeof n->text, "%s", text);
-	n->check = sum_of(n);
+	n->check = compute_checksum(n);
 	/* an ACK is not sent here: it goes to one rank only, when the goodbye of that rank arrives */
 	for (int i = 0; i < r->world && k != GLOO_ACK; i++) {
 		if (i != r->rank)
@@ -57,7 +57,7 @@ void gt_gloo_note(struct gloo_root *r, enum gloo_note_kind k, int grade, int bla
 }
 
 /* Checks each peer for a lost connection and for new notes. Answers a goodbye (GLOO_BYE) with an ACK. */
-static void look(struct gloo_root *r)
+static void check_peers(struct gloo_root *r)
 {
 	for (int i = 0; i < r->world; i++) {
 		struct gloo_peer_root *p = &r->peer[i];
@@ -80,7 +80,7 @@ static void look(struct gloo_root *r)
 }
 
 /* Sends and receives beats without blocking: a beat of the peer confirms that this rank's last beat has arrived. */
-static void beat(struct gloo_root *r, double now)
+static void exchange_beats(struct gloo_root *r, double now)
 {
 	double every = r->base_s / 8 < BEAT_S ? r->base_s / 8 : BEAT_S;
 	for (int i = 0; i < r->world; i++) {
@@ -121,7 +121,7 @@ bool gt_gloo_is_broken(const struct gloo_root *r)
 	return __atomic_load_n(&r->broken, __ATOMIC_ACQUIRE);
 }
 
-static const struct gloo_note *told_by(const struct gloo_root *r, int rank)
+static const struct gloo_note *get_failure_note(const struct gloo_root *r, int rank)
 {
 	if (rank == r->rank)
 		return r->reported ? &r->own[GLOO_BROKEN] : NULL;
@@ -129,23 +129,23 @@ static const struct gloo_note *told_by(const struct gloo_root *r, int rank)
 }
 
 /* Returns true if all failures that this rank knows are expired deadlines. */
-static bool only_late(const struct gloo_root *r)
+static bool has_only_timeouts(const struct gloo_root *r)
 {
 	for (int i = 0; i < r->world; i++) {
-		if (told_by(r, i) && told_by(r, i)->grade != GLOO_LATE)
+		if (get_failure_note(r, i) && get_failure_note(r, i)->grade != GLOO_LATE)
 			return false;
 	}
 	return true;
 }
 
 /* Selects the one message on which all ranks agree, by the order that gloo.h describes, and marks the group as broken. */
-static void decide(struct gloo_root *r)
+static void select_failure(struct gloo_root *r)
 {
 	const struct gloo_note *best = NULL;
 	bool best_silent = false;
 	for (int i = 0; i < r->world; i++) {
-		const struct gloo_note *n = told_by(r, i);
-		bool silent = n && !told_by(r, n->blames);
+		const struct gloo_note *n = get_failure_note(r, i);
+		bool silent = n && !get_failure_note(r, n->blames);
 		if (n && (!best || n->grade < best->grade || (n->grade == best->grade && silent && !best_silent))) {
 			best = n;
 			best_silent = silent;
@@ -170,11 +170,11 @@ enum gt_code gt_gloo_break(struct gloo_root *r, enum gloo_grade grade, int blame
 	vsnprintf(text, sizeof text, fmt, ap);
 	va_end(ap);
 	pthread_mutex_lock(&r->lock);
-	look(r);
+	check_peers(r);
 	/* A rank that knows of another failure takes it as the cause of its own, which it then does not report. There are two exceptions: an
 	 * error of the rank itself (GLOO_SAID), and an expired deadline if all known failures are expired deadlines, because a late rank may
 	 * only be waiting for another one. */
-	if (!r->broken && !r->reported && (r->first_s == 0 || grade == GLOO_SAID || (grade == GLOO_LATE && only_late(r)))) {
+	if (!r->broken && !r->reported && (r->first_s == 0 || grade == GLOO_SAID || (grade == GLOO_LATE && has_only_timeouts(r)))) {
 		r->reported = true;
 		gt_gloo_note(r, GLOO_BROKEN, grade, blames, text);
 		r->first_s = r->first_s > 0 ? r->first_s : gt_clock();
@@ -182,7 +182,7 @@ enum gt_code gt_gloo_break(struct gloo_root *r, enum gloo_grade grade, int blame
 	while (!r->broken && r->watched)
 		pthread_cond_wait(&r->turn, &r->lock);
 	if (!r->broken)
-		decide(r);
+		select_failure(r);
 	pthread_mutex_unlock(&r->lock);
 	return gt_gloo_broken(r, err);
 }
@@ -194,7 +194,7 @@ void gt_gloo_say_broken(struct gloo_root *r, const char *text)
 		r->reported = true;
 		gt_gloo_note(r, GLOO_BROKEN, GLOO_SAID, r->rank, text);
 		r->first_s = r->first_s > 0 ? r->first_s : gt_clock();
-		decide(r);
+		select_failure(r);
 	}
 	pthread_mutex_unlock(&r->lock);
 }
@@ -220,8 +220,8 @@ enum gloo_end gt_gloo_wait(struct gloo_root *r, struct gl_port *p, int member, b
 		again = false;
 		if (how == GL_DONE)
 			break;
-		look(r);
-		if (!r->broken && r->first_s > 0 && !r->reported && only_late(r))
+		check_peers(r);
+		if (!r->broken && r->first_s > 0 && !r->reported && has_only_timeouts(r))
 			end = GLOO_TIME;
 		else if (r->broken || r->first_s > 0)
 			end = GLOO_FAIL;
@@ -250,23 +250,23 @@ enum gloo_end gt_gloo_wait(struct gloo_root *r, struct gl_port *p, int member, b
 bool gt_gloo_has_left(struct gloo_root *r, int member)
 {
 	pthread_mutex_lock(&r->lock);
-	look(r);
+	check_peers(r);
 	bool left = r->peer[member].seen[GLOO_BYE];
 	pthread_mutex_unlock(&r->lock);
 	return left;
 }
 
 /* ---- the thread -------------------------------------------------------------------------------------------------------------- */
-static void *watch(void *arg)
+static void *watch_main(void *arg)
 {
 	struct gloo_root *r = arg;
 	pthread_mutex_lock(&r->lock);
 	while (!r->stop) {
 		double now = gt_clock();
-		look(r);
-		beat(r, now);
+		check_peers(r);
+		exchange_beats(r, now);
 		if (r->first_s > 0 && now - r->first_s >= SETTLE_S)
-			decide(r);
+			select_failure(r);
 		if (r->waiting && (r->broken || r->first_s > 0 || r->restless || is_due(r, now) || r->peer[r->waiting_peer].lost))
 			gl_wake(r->waiting);
 		pthread_cond_broadcast(&r->turn);
@@ -284,7 +284,7 @@ enum gt_code gt_gloo_watch_start(struct gloo_root *r, struct gt_err *err)
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	gt_gloo_note(r, GLOO_ACK, 0, 0, "");
-	int rc = pthread_create(&r->watch, NULL, watch, r);
+	int rc = pthread_create(&r->watch, NULL, watch_main, r);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (rc)
 		return gt_fail(err, GT_EFAIL, "cannot start the thread that watches the connections between ranks: %s", strerror(rc));
@@ -294,7 +294,7 @@ enum gt_code gt_gloo_watch_start(struct gloo_root *r, struct gt_err *err)
 
 /* gloo sends a message only after its receiver has posted a buffer, separately for each kind of message. A goodbye could therefore overtake
  * data, so this waits until all data are sent. */
-static void flush(struct gloo_root *r, double deadline)
+static void flush_sends(struct gloo_root *r, double deadline)
 {
 	for (struct gloo_comm *c = r->groups; c; c = c->next) {
 		for (int i = 0; i < c->pub.world * GLOO_LANES; i++) {
@@ -312,7 +312,7 @@ static void flush(struct gloo_root *r, double deadline)
 
 /* Returns true if every peer has answered this rank's goodbye (GLOO_BYE). Then all data that this rank sent have arrived. If the connection
  * were closed at once, data that the peer has not read yet could be lost. */
-static bool all_answered(const struct gloo_root *r)
+static bool have_all_acked(const struct gloo_root *r)
 {
 	for (int i = 0; i < r->world; i++) {
 		if (i != r->rank && !r->peer[i].seen[GLOO_ACK] && !r->peer[i].lost)
@@ -328,10 +328,10 @@ void gt_gloo_watch_stop(struct gloo_root *r)
 	bool broken = gt_gloo_is_broken(r);
 	double deadline = gt_clock() + (broken ? ALARM_S : r->timeout_s);
 	if (!broken)
-		flush(r, deadline);
+		flush_sends(r, deadline);
 	pthread_mutex_lock(&r->lock);
 	gt_gloo_note(r, GLOO_BYE, 0, 0, "");
-	while (!all_answered(r) && gt_clock() < (r->broken ? r->first_s + 2 * ALARM_S : deadline))
+	while (!have_all_acked(r) && gt_clock() < (r->broken ? r->first_s + 2 * ALARM_S : deadline))
 		pthread_cond_wait(&r->turn, &r->lock);
 	r->stop = true;
 	pthread_mutex_unlock(&r->lock);

@@ -51,7 +51,7 @@ static enum gt_code check_label(const struct job *j, const uint8_t *rec, uint64_
 	return GT_OK;
 }
 
-static enum gt_code convert(struct work *w, struct job *j, const uint8_t *raw)
+static enum gt_code convert_records(struct work *w, struct job *j, const uint8_t *raw)
 {
 	uint64_t record = (uint64_t)w->label_bytes + PIXELS;
 	for (uint64_t i = 0; i < j->size / record; i++) {
@@ -80,7 +80,7 @@ static enum gt_code run_job(struct work *w, struct job *j)
 	} else {
 		rc = check_size(j, w->label_bytes, &j->err);
 		if (rc == GT_OK)
-			rc = convert(w, j, raw);
+			rc = convert_records(w, j, raw);
 	}
 	free(raw);
 	return rc;
@@ -110,7 +110,7 @@ static void run_threads(struct work *w)
 }
 
 /* Computes the offset of each file. A hint that is not a whole number of records is ignored. */
-static enum gt_code place(struct work *w, const struct gt_dataset_spec *spec, struct gt_err *err)
+static enum gt_code compute_offsets(struct work *w, const struct gt_dataset_spec *spec, struct gt_err *err)
 {
 	uint64_t record = (uint64_t)w->label_bytes + PIXELS, n = 0;
 	for (int i = 0; i < w->n; i++) {
@@ -125,10 +125,10 @@ static enum gt_code place(struct work *w, const struct gt_dataset_spec *spec, st
 	return GT_OK;
 }
 
-static enum gt_code read_all(struct work *w, const struct gt_dataset_spec *spec, struct gt_err *err)
+static enum gt_code read_files(struct work *w, const struct gt_dataset_spec *spec, struct gt_err *err)
 {
 	for (int pass = 0; pass < 2; pass++) {
-		GT_TRY(place(w, spec, err));
+		GT_TRY(compute_offsets(w, spec, err));
 		struct gt_dataset *d = w->out;
 		free(d->memory);
 		free(d->labels);
@@ -169,7 +169,7 @@ static enum gt_code check_head(const struct job *j, int label_bytes, int64_t cla
 }
 
 /* Finds the size of a file by reading it, if its hint is missing or not a whole number of records. */
-static enum gt_code measure(struct job *j, int label_bytes, struct gt_err *err)
+static enum gt_code determine_size(struct job *j, int label_bytes, struct gt_err *err)
 {
 	uint8_t *raw;
 	if (j->size && j->size % ((uint64_t)label_bytes + PIXELS) == 0)
@@ -181,8 +181,8 @@ static enum gt_code measure(struct job *j, int label_bytes, struct gt_err *err)
 	return check_size(j, label_bytes, err);
 }
 
-static enum gt_code load(const struct gt_dataset_spec *spec, const struct gt_paths *paths, bool headers_only, int label_bytes,
-                         struct gt_dataset *out, struct gt_err *err)
+static enum gt_code load_files(const struct gt_dataset_spec *spec, const struct gt_paths *paths, bool headers_only, int label_bytes,
+                               struct gt_dataset *out, struct gt_err *err)
 {
 	int64_t most = label_bytes == 1 ? 10 : 100;
 	if (paths->n < 1)
@@ -205,11 +205,11 @@ static enum gt_code load(const struct gt_dataset_spec *spec, const struct gt_pat
 			rc = check_head(j, label_bytes, w.classes, err);
 		j->size = rc == GT_OK ? gt_gzfile_hint(&j->file) : 0;
 		if (rc == GT_OK && (!j->file.gz || headers_only || spec->limit > 0))
-			rc = measure(j, label_bytes, err);
+			rc = determine_size(j, label_bytes, err);
 		sum += (int64_t)(j->size / ((uint64_t)label_bytes + PIXELS));
 	}
 	if (rc == GT_OK)
-		rc = headers_only ? place(&w, spec, err) : read_all(&w, spec, err);
+		rc = headers_only ? compute_offsets(&w, spec, err) : read_files(&w, spec, err);
 	for (int i = 0; i < w.n; i++)
 		gt_gzfile_close(&w.jobs[i].file);
 	free(w.jobs);
@@ -229,7 +229,7 @@ static bool is_pickle(const char *path)
 }
 
 /* Finds the files in this folder, or in the folder of an unpacked archive. */
-static enum gt_code find(const char *dir, enum gt_split split, int label_bytes, struct gt_paths *paths, struct gt_err *err)
+static enum gt_code find_files(const char *dir, enum gt_split split, int label_bytes, struct gt_paths *paths, struct gt_err *err)
 {
 	static const char *const sub10[] = {"", "/cifar-10-batches-bin"}, *const sub100[] = {"", "/cifar-100-binary"};
 	static const char *const pickle10[] = {"/data_batch_1", "/cifar-10-batches-py/data_batch_1"};
@@ -262,29 +262,29 @@ static enum gt_code find(const char *dir, enum gt_split split, int label_bytes, 
 	return GT_OK;
 }
 
-static enum gt_code find10(const char *dir, enum gt_split split, struct gt_paths *paths, struct gt_err *err)
+static enum gt_code find_cifar10(const char *dir, enum gt_split split, struct gt_paths *paths, struct gt_err *err)
 {
-	return find(dir, split, 1, paths, err);
+	return find_files(dir, split, 1, paths, err);
 }
 
-static enum gt_code find100(const char *dir, enum gt_split split, struct gt_paths *paths, struct gt_err *err)
+static enum gt_code find_cifar100(const char *dir, enum gt_split split, struct gt_paths *paths, struct gt_err *err)
 {
-	return find(dir, split, 2, paths, err);
+	return find_files(dir, split, 2, paths, err);
 }
 
-static enum gt_code load10(const struct gt_dataset_spec *spec, enum gt_split split, const struct gt_paths *paths, bool headers_only,
-                           struct gt_dataset *out, struct gt_err *err)
-{
-	(void)split;
-	return load(spec, paths, headers_only, 1, out, err);
-}
-
-static enum gt_code load100(const struct gt_dataset_spec *spec, enum gt_split split, const struct gt_paths *paths, bool headers_only,
-                            struct gt_dataset *out, struct gt_err *err)
+static enum gt_code load_cifar10(const struct gt_dataset_spec *spec, enum gt_split split, const struct gt_paths *paths, bool headers_only,
+                                 struct gt_dataset *out, struct gt_err *err)
 {
 	(void)split;
-	return load(spec, paths, headers_only, 2, out, err);
+	return load_files(spec, paths, headers_only, 1, out, err);
 }
 
-const struct gt_format gt_format_cifar10 = {"cifar10", find10, load10};
-const struct gt_format gt_format_cifar100 = {"cifar100", find100, load100};
+static enum gt_code load_cifar100(const struct gt_dataset_spec *spec, enum gt_split split, const struct gt_paths *paths, bool headers_only,
+                                  struct gt_dataset *out, struct gt_err *err)
+{
+	(void)split;
+	return load_files(spec, paths, headers_only, 2, out, err);
+}
+
+const struct gt_format gt_format_cifar10 = {"cifar10", find_cifar10, load_cifar10};
+const struct gt_format gt_format_cifar100 = {"cifar100", find_cifar100, load_cifar100};

@@ -36,20 +36,20 @@ _Static_assert(GT_CSV_MAX_FIELD < DOUBLED, "the bytes of a field and the mark DO
 /* What scanning a record came to. */
 enum scan { SCAN_END, SCAN_MORE, SCAN_WRONG };
 
-static enum gt_code wrong(const struct gt_csv *c, int64_t line, const char *why, struct gt_err *err)
+static enum gt_code fail_at_line(const struct gt_csv *c, int64_t line, const char *why, struct gt_err *err)
 {
 	return gt_fail(err, GT_EDATA, "%s:%lld: %s", c->file.shown, (long long)line, why);
 }
 
 /* Makes more of the file available after c->at; the window doubles if it is full. */
-static enum gt_code refill(struct gt_csv *c, struct gt_err *err)
+static enum gt_code refill_window(struct gt_csv *c, struct gt_err *err)
 {
 	size_t kept = (size_t)(c->end - c->at);
 	memmove(c->text, c->at, kept);
 	if (kept == c->cap) {
 		size_t cap = 2 * c->cap;
 		if (cap > GT_CSV_MAX_RECORD)
-			return wrong(c, c->line, "expected records of at most 64 MiB, got a longer one", err);
+			return fail_at_line(c, c->line, "expected records of at most 64 MiB, got a longer one", err);
 		char *grown = realloc(c->text, cap + PAD);
 		if (!grown)
 			return gt_fail_memory(err, cap + PAD);
@@ -68,7 +68,7 @@ static enum gt_code refill(struct gt_csv *c, struct gt_err *err)
 	return GT_OK;
 }
 
-static enum gt_code load(struct gt_csv *c, size_t window, struct gt_err *err)
+static enum gt_code load_first_window(struct gt_csv *c, size_t window, struct gt_err *err)
 {
 	uint8_t *text;
 	uint64_t size;
@@ -77,7 +77,7 @@ static enum gt_code load(struct gt_csv *c, size_t window, struct gt_err *err)
 		if (!(c->text = malloc(c->cap + PAD)))
 			return gt_fail_memory(err, c->cap + PAD);
 		c->at = c->end = c->text;
-		return refill(c, err);
+		return refill_window(c, err);
 	}
 	GT_TRY(gt_gzfile_load(&c->file, &text, &size, err));
 	c->text = realloc(text, size + PAD);
@@ -94,7 +94,7 @@ static enum gt_code load(struct gt_csv *c, size_t window, struct gt_err *err)
 }
 
 /* Replaces the content of the file by its UTF-8. */
-static enum gt_code convert(struct gt_csv *c, enum gt_encoding encoding, struct gt_err *err)
+static enum gt_code convert_to_utf8(struct gt_csv *c, enum gt_encoding encoding, struct gt_err *err)
 {
 	uint8_t *raw = NULL;
 	uint64_t size = 0;
@@ -129,11 +129,11 @@ static enum gt_code open_file(const char *path, char delimiter, enum gt_encoding
 	c->line = 1;
 	enum gt_code code = gt_gzfile_open(path, GT_DEFAULT_MAX_BYTES, &c->file, err);
 	if (code == GT_OK)
-		code = load(c, window < 3 ? 3 : window, err);
+		code = load_first_window(c, window < 3 ? 3 : window, err);
 	size_t n = code == GT_OK ? (size_t)(c->end - c->at) : 0;
 	bool is_utf8 = n >= 3 && !memcmp(c->at, "\xef\xbb\xbf", 3); /* its byte order mark, whatever the encoding of other files */
 	if (code == GT_OK && !is_utf8 && (encoding != GT_UTF_8 || gt_encoding_is_utf16(c->at, n)))
-		code = convert(c, encoding, err);
+		code = convert_to_utf8(c, encoding, err);
 	else if (is_utf8)
 		c->at += 3;
 	if (code != GT_OK) {
@@ -227,9 +227,9 @@ enum gt_code gt_csv_delimiter(const char *path, char *out, struct gt_err *err)
 static __attribute__((noinline)) enum gt_code make_room(struct gt_csv *c, int n, size_t len, struct gt_err *err)
 {
 	if (len > GT_CSV_MAX_FIELD)
-		return wrong(c, c->line, "expected fields of at most 1 MiB, got a longer one; a closing quote may be missing", err);
+		return fail_at_line(c, c->line, "expected fields of at most 1 MiB, got a longer one; a closing quote may be missing", err);
 	if (n == GT_CSV_MAX_FIELDS)
-		return wrong(c, c->line, "expected at most 65536 fields in a record, got more", err);
+		return fail_at_line(c, c->line, "expected at most 65536 fields in a record, got more", err);
 	GT_GROW(c->field, c->field_cap, n + 1, err);
 	GT_GROW(c->len, c->len_cap, n + 1, err);
 	return GT_OK;
@@ -245,18 +245,18 @@ static inline enum gt_code add_field(struct gt_csv *c, int *n, char *begin, size
 	return GT_OK;
 }
 
-/* Decides after a NUL was found at p: the end of the window, in a field that began at `begin`, or a byte of the file. */
-static enum scan at_nul(struct gt_csv *c, const char *p, const char *begin, int64_t line, struct gt_err *err)
+/* Tells whether the NUL at p ends the window or is a byte of the file, which is an error. The field began at `begin`. */
+static enum scan classify_nul(struct gt_csv *c, const char *p, const char *begin, int64_t line, struct gt_err *err)
 {
 	if (p < c->end)
-		return wrong(c, line, "expected text, got a NUL byte", err), SCAN_WRONG;
+		return fail_at_line(c, line, "expected text, got a NUL byte", err), SCAN_WRONG;
 	if (p - begin > 2 * GT_CSV_MAX_FIELD)
-		return wrong(c, line, "expected fields of at most 1 MiB, got a longer one; a closing quote may be missing", err), SCAN_WRONG;
+		return fail_at_line(c, line, "expected fields of at most 1 MiB, got a longer one; a closing quote may be missing", err), SCAN_WRONG;
 	return c->whole ? SCAN_END : SCAN_MORE;
 }
 
-/* Returns the first byte from p on at which the scan of a field stops; there is one, since *end is a NUL. */
-static inline char *next_special(const struct gt_csv *c, char *p)
+/* Finds the end of a field at or after p. *end is NUL, so the scan always stops. */
+static inline char *find_special(const struct gt_csv *c, char *p)
 {
 #ifdef __SSE2__
 	const __m128i delimiter = _mm_set1_epi8(c->delimiter), lf = _mm_set1_epi8('\n'), cr = _mm_set1_epi8('\r'), quote = _mm_set1_epi8('"');
@@ -283,13 +283,13 @@ static enum scan scan_quoted(struct gt_csv *c, char **at, int64_t *line, int *n,
 	int64_t first = *line;
 	size_t doubled = 0;
 	for (;; p++) {
-		p = next_special(c, p);
+		p = find_special(c, p);
 		if (*p == '\n') {
 			++*line;
 		} else if (!*p) {
-			enum scan s = at_nul(c, p, begin, p < c->end ? *line : first, err);
+			enum scan s = classify_nul(c, p, begin, p < c->end ? *line : first, err);
 			if (s == SCAN_END)
-				return wrong(c, first, "a quoted field that begins here does not end", err), SCAN_WRONG;
+				return fail_at_line(c, first, "a quoted field that begins here does not end", err), SCAN_WRONG;
 			return s;
 		} else if (*p == '"') {
 			if (p[1] == '"') {
@@ -305,7 +305,8 @@ static enum scan scan_quoted(struct gt_csv *c, char **at, int64_t *line, int *n,
 	*at = p + 1;
 	size_t len = (size_t)(p - begin);
 	if (len - doubled > GT_CSV_MAX_FIELD) /* the marked length may be longer */
-		return wrong(c, first, "expected fields of at most 1 MiB, got a longer one; a closing quote may be missing", err), SCAN_WRONG;
+		return fail_at_line(c, first, "expected fields of at most 1 MiB, got a longer one; a closing quote may be missing", err),
+		       SCAN_WRONG;
 	return add_field(c, n, begin, len - doubled, doubled ? DOUBLED : 0, err) == GT_OK ? SCAN_END : SCAN_WRONG;
 }
 
@@ -320,16 +321,17 @@ static enum scan scan_record(struct gt_csv *c, char **at, int64_t *line, int *n,
 			if (s != SCAN_END)
 				return s;
 			if (*p && *p != c->delimiter && *p != '\n' && *p != '\r')
-				return wrong(c, *line, "expected a delimiter or the end of the line after a closing quote", err), SCAN_WRONG;
+				return fail_at_line(c, *line, "expected a delimiter or the end of the line after a closing quote", err), SCAN_WRONG;
 		} else {
 			char *begin = p;
-			p = next_special(c, p);
+			p = find_special(c, p);
 			if (*p == '"' && *p != c->delimiter) {
-				wrong(c, *line, "expected a quote only around a whole field; put the field in quotes and double the quotes in it", err);
+				fail_at_line(c, *line, "expected a quote only around a whole field; put the field in quotes and double the quotes in it",
+				             err);
 				return SCAN_WRONG;
 			}
 			if (!*p) {
-				enum scan s = at_nul(c, p, begin, *line, err);
+				enum scan s = classify_nul(c, p, begin, *line, err);
 				if (s != SCAN_END)
 					return s;
 			}
@@ -339,7 +341,7 @@ static enum scan scan_record(struct gt_csv *c, char **at, int64_t *line, int *n,
 		if (*p == c->delimiter)
 			continue;
 		if (!*p) { /* the end of the file, or of the window after a closing quote */
-			enum scan s = at_nul(c, p, p, *line, err);
+			enum scan s = classify_nul(c, p, p, *line, err);
 			*at = p;
 			return s;
 		}
@@ -347,7 +349,7 @@ static enum scan scan_record(struct gt_csv *c, char **at, int64_t *line, int *n,
 			if (p + 1 == c->end && !c->whole)
 				return SCAN_MORE;
 			if (p + 1 < c->end && p[1] != '\n')
-				return wrong(c, *line, "expected the end of the line after a carriage return", err), SCAN_WRONG;
+				return fail_at_line(c, *line, "expected the end of the line after a carriage return", err), SCAN_WRONG;
 			p++;
 		}
 		if (p < c->end)
@@ -359,7 +361,7 @@ static enum scan scan_record(struct gt_csv *c, char **at, int64_t *line, int *n,
 }
 
 /* Moves c->at to the first record that is not an empty line. */
-static enum gt_code skip_empty(struct gt_csv *c, struct gt_err *err)
+static enum gt_code skip_empty_lines(struct gt_csv *c, struct gt_err *err)
 {
 	for (;;) {
 		while (c->at < c->end && (*c->at == '\n' || (*c->at == '\r' && c->at + 1 < c->end && c->at[1] == '\n'))) {
@@ -368,12 +370,12 @@ static enum gt_code skip_empty(struct gt_csv *c, struct gt_err *err)
 		}
 		if (c->whole || c->at + 1 < c->end || (c->at < c->end && *c->at != '\r'))
 			return GT_OK;
-		GT_TRY(refill(c, err));
+		GT_TRY(refill_window(c, err));
 	}
 }
 
 /* Removes the first of each pair of quotes. len: bytes of the result. */
-static void unquote(char *field, size_t len)
+static void unescape_quotes(char *field, size_t len)
 {
 	const char *from = field;
 	for (size_t i = 0; i < len; i++) {
@@ -386,7 +388,7 @@ enum gt_code gt_csv_next(struct gt_csv *c, struct gt_csv_record *out, struct gt_
 {
 	struct gt_err why; /* written for every failure: `err` may be NULL */
 	*out = (struct gt_csv_record){0};
-	GT_TRY(skip_empty(c, err));
+	GT_TRY(skip_empty_lines(c, err));
 	for (;;) {
 		char *at = c->at;
 		int64_t line = c->line;
@@ -397,12 +399,12 @@ enum gt_code gt_csv_next(struct gt_csv *c, struct gt_csv_record *out, struct gt_
 		if (s == SCAN_WRONG)
 			return gt_fail(err, why.code, "%s", why.msg);
 		if (s == SCAN_MORE) {
-			GT_TRY(refill(c, err));
+			GT_TRY(refill_window(c, err));
 			continue;
 		}
 		for (int i = 0; i < n; i++) {
 			if (c->len[i] & DOUBLED)
-				unquote(c->field[i], c->len[i] &= ~DOUBLED);
+				unescape_quotes(c->field[i], c->len[i] &= ~DOUBLED);
 			c->field[i][c->len[i]] = 0;
 		}
 		*out = (struct gt_csv_record){n, c->field, c->len, c->line};

@@ -44,7 +44,7 @@ struct dirs {
 	char path[MAX_DIRS][PATH_MAX];
 };
 
-static void dirs_add(struct dirs *d, const char *base, const char *name)
+static void add_dir(struct dirs *d, const char *base, const char *name)
 {
 	if (d->n < MAX_DIRS && (size_t)snprintf(d->path[d->n], PATH_MAX, "%s%s%s", base, *name ? "/" : "", name) < PATH_MAX)
 		d->n++;
@@ -56,19 +56,19 @@ static void list_dirs(const struct gt_dataset_spec *spec, const struct gt_known_
 	const char *data = getenv("GTRAIN_DATA");
 	char cache[PATH_MAX];
 	if (*spec->root) {
-		dirs_add(d, spec->root, "");
+		add_dir(d, spec->root, "");
 		return;
 	}
 	for (int i = 0; data && *data && names[i]; i++)
-		dirs_add(d, data, names[i]);
+		add_dir(d, data, names[i]);
 	if (gt_dataset_cache(spec->name, cache, sizeof cache, NULL) == GT_OK)
-		dirs_add(d, cache, "");
+		add_dir(d, cache, "");
 	for (int i = 0; names[i]; i++)
-		dirs_add(d, "/usr/share/datasets", names[i]);
+		add_dir(d, "/usr/share/datasets", names[i]);
 }
 
-static enum gt_code not_found(const struct gt_dataset_spec *spec, const struct gt_known_dataset *known, const struct dirs *d,
-                              struct gt_err *err)
+static enum gt_code fail_not_found(const struct gt_dataset_spec *spec, const struct gt_known_dataset *known, const struct dirs *d,
+                                   struct gt_err *err)
 {
 	char where[600] = "";
 	for (int i = 0; i < d->n; i++) {
@@ -103,7 +103,7 @@ static enum gt_code not_found(const struct gt_dataset_spec *spec, const struct g
 	               spec->name, where);
 }
 
-static const struct gt_format *format_by_name(const char *name)
+static const struct gt_format *find_format(const char *name)
 {
 	for (int i = 0; i < NFORMATS; i++)
 		if (!strcmp(gt_formats[i]->name, name))
@@ -112,7 +112,7 @@ static const struct gt_format *format_by_name(const char *name)
 }
 
 /* Finds the format of given files. Only IDX can be recognised by its content; records of CIFAR cannot. */
-static enum gt_code sniff(const char *path, const struct gt_format **out, struct gt_err *err)
+static enum gt_code detect_format(const char *path, const struct gt_format **out, struct gt_err *err)
 {
 	struct gt_gzfile f;
 	uint8_t b[4] = {1};
@@ -128,8 +128,8 @@ static enum gt_code sniff(const char *path, const struct gt_format **out, struct
 	return rc;
 }
 
-static enum gt_code search(const struct gt_dataset_spec *spec, enum gt_split split, const struct gt_known_dataset *known,
-                           const struct gt_format **format, struct gt_paths *paths, char *where, size_t size, struct gt_err *err)
+static enum gt_code search_dirs(const struct gt_dataset_spec *spec, enum gt_split split, const struct gt_known_dataset *known,
+                                const struct gt_format **format, struct gt_paths *paths, char *where, size_t size, struct gt_err *err)
 {
 	struct dirs *d = calloc(1, sizeof *d);
 	if (!d)
@@ -148,20 +148,20 @@ static enum gt_code search(const struct gt_dataset_spec *spec, enum gt_split spl
 		}
 	}
 	if (rc == GT_OK && !paths->n)
-		rc = not_found(spec, known, d, err);
+		rc = fail_not_found(spec, known, d, err);
 	free(d);
 	return rc;
 }
 
-static enum gt_code by_hand(const struct gt_dataset_spec *spec, enum gt_split split, const struct gt_format **format,
-                            struct gt_paths *paths, char *where, size_t size, struct gt_err *err)
+static enum gt_code use_given_files(const struct gt_dataset_spec *spec, enum gt_split split, const struct gt_format **format,
+                                    struct gt_paths *paths, char *where, size_t size, struct gt_err *err)
 {
 	const char *const *list = split == GT_TEST ? spec->test : spec->train;
 	int n = split == GT_TEST ? spec->ntest : spec->ntrain;
 	for (int i = 0; i < n; i++)
 		GT_TRY(gt_paths_add(paths, spec->root, list[i], err));
 	if (!*format)
-		GT_TRY(sniff(paths->path[0], format, err));
+		GT_TRY(detect_format(paths->path[0], format, err));
 	if (n > 1 && *format != &gt_format_idx) /* of IDX, the second file has the labels of the first */
 		snprintf(where, size, "%s and %d more file%s", paths->path[0], n - 1, n == 2 ? "" : "s");
 	else
@@ -170,15 +170,15 @@ static enum gt_code by_hand(const struct gt_dataset_spec *spec, enum gt_split sp
 }
 
 /* ---- reading ---------------------------------------------------------------------------------------------------------------- */
-static enum gt_code choose(const struct gt_dataset_spec *spec, enum gt_split split, const struct gt_known_dataset *known,
-                           const struct gt_format **format, struct gt_paths *paths, char *where, size_t size, struct gt_err *err)
+static enum gt_code choose_files(const struct gt_dataset_spec *spec, enum gt_split split, const struct gt_known_dataset *known,
+                                 const struct gt_format **format, struct gt_paths *paths, char *where, size_t size, struct gt_err *err)
 {
 	const char *name = strcmp(spec->format, "auto")       ? spec->format
 	                   : !strcmp(spec->name, "synthetic") ? "synthetic"
 	                   : known                            ? known->format
 	                                                      : NULL;
 	*format = NULL;
-	if (name && !(*format = format_by_name(name)))
+	if (name && !(*format = find_format(name)))
 		return gt_fail(err, GT_ECONFIG, "data.format: expected idx, cifar10, cifar100, folder, list, pattern, csv, text, synthetic or "
 		               "auto, got \"%.100s\"", name);
 	if (*format == &gt_format_synthetic) {
@@ -186,10 +186,10 @@ static enum gt_code choose(const struct gt_dataset_spec *spec, enum gt_split spl
 		return GT_OK;
 	}
 	if (split == GT_TEST ? spec->ntest : spec->ntrain)
-		return by_hand(spec, split, format, paths, where, size, err);
+		return use_given_files(spec, split, format, paths, where, size, err);
 	if (*format && !(*format)->find && !spec->ntest && !spec->ntrain)
 		return gt_fail(err, GT_ECONFIG, "data.train: expected the files of data.format = \"%s\", got none", (*format)->name);
-	if (*format && !(*format)->find && split != GT_TRAIN) /* a list names the splits that there are */
+	if (*format && !(*format)->find && split != GT_TRAIN) /* data.train and data.test name all splits of a list */
 		return GT_OK;
 	if (spec->ntest || spec->ntrain)
 		return gt_fail(err, GT_ECONFIG, "data.%s: expected files of this split, as data.%s names files, got none",
@@ -198,7 +198,7 @@ static enum gt_code choose(const struct gt_dataset_spec *spec, enum gt_split spl
 	if (strchr(spec->name, '/') || spec->name[0] == '.' || (!*spec->name && !*spec->root))
 		return gt_fail(err, GT_ECONFIG, "data.name: expected the name of a dataset, got \"%.100s\"; write a folder in data.root",
 		               spec->name);
-	return search(spec, split, known, format, paths, where, size, err);
+	return search_dirs(spec, split, known, format, paths, where, size, err);
 }
 
 static enum gt_code read_split(const struct gt_dataset_spec *given, enum gt_split split, bool headers_only, struct gt_dataset *out,
@@ -216,7 +216,7 @@ static enum gt_code read_split(const struct gt_dataset_spec *given, enum gt_spli
 	const struct gt_known_dataset *known = gt_known_find(spec.name);
 	if (known && spec.classes <= 0 && !spec.ntrain && !spec.ntest)
 		spec.classes = known->classes;
-	enum gt_code rc = choose(&spec, split, known, &format, &paths, where, sizeof where, err);
+	enum gt_code rc = choose_files(&spec, split, known, &format, &paths, where, sizeof where, err);
 	if (rc == GT_OK && (split != GT_VALID || format->has_valid) && (paths.n || format == &gt_format_synthetic))
 		rc = format->load(&spec, split, &paths, headers_only, out, err);
 	gt_paths_free(&paths);

@@ -52,7 +52,7 @@ struct trail {
 	int depth;
 };
 
-static enum gt_code cannot_read(const char *root, const char *path, struct gt_err *err)
+static enum gt_code fail_read(const char *root, const char *path, struct gt_err *err)
 {
 	return gt_fail(err, gt_errno_code(errno, GT_ENOINPUT), "%.400s%s%.300s: cannot read the folder: %s", root, *path ? "/" : "", path,
 	               strerror(errno));
@@ -78,17 +78,17 @@ static bool is_folder(int root, const char *path)
 
 /* Adds all files of a kind below the folder `path` of the source's root. path has room for PATH_MAX bytes and is unchanged on return. any:
  * not NULL: adds no file, but sets *any and ends at the first one. */
-static enum gt_code walk(struct gt_source *s, const struct gt_folder_kind *kind, char *path, struct trail *trail, bool *any,
-                         struct gt_err *err)
+static enum gt_code walk_folder(struct gt_source *s, const struct gt_folder_kind *kind, char *path, struct trail *trail, bool *any,
+                                struct gt_err *err)
 {
 	DIR *d = open_folder(s->fd, path);
 	struct stat st;
 	size_t len = strlen(path);
 	enum gt_code code = GT_OK;
 	if (!d)
-		return cannot_read(s->root, path, err);
+		return fail_read(s->root, path, err);
 	if (fstat(dirfd(d), &st))
-		code = cannot_read(s->root, path, err);
+		code = fail_read(s->root, path, err);
 	for (int i = 0; code == GT_OK && i < trail->depth; i++)
 		if (trail->at[i].dev == st.st_dev && trail->at[i].ino == st.st_ino)
 			code = gt_fail(err, GT_EDATA, "%.400s/%.300s: a symbolic link leads back to a folder that contains it; remove the link",
@@ -102,7 +102,7 @@ static enum gt_code walk(struct gt_source *s, const struct gt_folder_kind *kind,
 			errno = 0;
 			struct dirent *e = readdir(d);
 			if (!e) {
-				code = errno ? cannot_read(s->root, path, err) : GT_OK;
+				code = errno ? fail_read(s->root, path, err) : GT_OK;
 				break;
 			}
 			if (gt_folder_ignored(e->d_name, strlen(e->d_name)))
@@ -119,7 +119,7 @@ static enum gt_code walk(struct gt_source *s, const struct gt_folder_kind *kind,
 				break;
 			}
 			if (e->d_type == DT_DIR || (e->d_type != DT_REG && is_folder(s->fd, path)))
-				code = walk(s, kind, path, trail, any, err);
+				code = walk_folder(s, kind, path, trail, any, err);
 			else if (of_kind && any)
 				*any = true;
 			else if (of_kind)
@@ -141,8 +141,8 @@ struct layout {
 	bool others;                    /* beside them there are folders with other names */
 };
 
-/* Notes a folder of the root. Of names that are equal but for their case, the first one in the order of bytes counts. */
-static void note_folder(struct layout *l, const char *name, size_t len)
+/* Records a folder of the root. Of names that are equal but for their case, the first one in the order of bytes counts. */
+static void record_folder(struct layout *l, const char *name, size_t len)
 {
 	for (int s = 0; s < GT_SPLITS; s++) {
 		int rank = gt_folder_rank((enum gt_split)s, name, len), old = l->rank[s];
@@ -156,7 +156,7 @@ static void note_folder(struct layout *l, const char *name, size_t len)
 
 /* Decides which folders are splits. Unusual names are those of splits if there is a folder of the training split. An unusual name of that
  * one counts only if all folders have names of splits; otherwise they may be classes. */
-static void settle(struct layout *l)
+static void resolve_split_names(struct layout *l)
 {
 	if (l->rank[GT_TRAIN] >= GT_FOLDER_USUAL && l->others)
 		l->rank[GT_TRAIN] = -1;
@@ -187,27 +187,27 @@ static bool has_folders(int root, const char *path)
 	return found;
 }
 
-static enum gt_code folder_layout(const char *root, int fd, struct layout *l, struct gt_err *err)
+static enum gt_code find_folder_layout(const char *root, int fd, struct layout *l, struct gt_err *err)
 {
 	DIR *d = open_folder(fd, "");
 	*l = no_layout;
 	if (!d)
-		return cannot_read(root, "", err);
+		return fail_read(root, "", err);
 	for (struct dirent *e; (errno = 0, e = readdir(d));)
 		if (!gt_folder_ignored(e->d_name, strlen(e->d_name)) && is_folder_entry(fd, e, e->d_name))
-			note_folder(l, e->d_name, strlen(e->d_name));
-	enum gt_code code = errno ? cannot_read(root, "", err) : GT_OK;
+			record_folder(l, e->d_name, strlen(e->d_name));
+	enum gt_code code = errno ? fail_read(root, "", err) : GT_OK;
 	closedir(d);
 	if (l->rank[GT_TRAIN] >= GT_FOLDER_USUAL && !has_folders(fd, l->base[GT_TRAIN])) /* a class */
 		l->others = true;
-	settle(l);
+	resolve_split_names(l);
 	return code;
 }
 
 /* Adds the names of the folders in the training split: the classes. Those without files of the kind are no classes, unless no folder has
  * any: then another split may be all that is left of the data, of which a checkpoint is evaluated. */
-static enum gt_code list_classes(struct gt_source *s, const struct gt_folder_kind *kind, const struct layout *l,
-                                 const struct gt_folder_terms *terms, struct gt_class_list *out, struct gt_err *err)
+static enum gt_code list_folder_classes(struct gt_source *s, const struct gt_folder_kind *kind, const struct layout *l,
+                                        const struct gt_folder_terms *terms, struct gt_class_list *out, struct gt_err *err)
 {
 	char path[PATH_MAX];
 	const char *base = l->base[GT_TRAIN];
@@ -216,7 +216,7 @@ static enum gt_code list_classes(struct gt_source *s, const struct gt_folder_kin
 	DIR *d = open_folder(s->fd, base);
 	enum gt_code code = GT_OK;
 	if (!d)
-		return cannot_read(s->root, base, err);
+		return fail_read(s->root, base, err);
 	for (struct dirent *e; code == GT_OK && (errno = 0, e = readdir(d));) {
 		size_t len = strlen(e->d_name);
 		bool any = false;
@@ -224,12 +224,12 @@ static enum gt_code list_classes(struct gt_source *s, const struct gt_folder_kin
 			continue;
 		if ((size_t)snprintf(path, sizeof path, "%s%s", base, e->d_name) >= sizeof path || !is_folder_entry(s->fd, e, path))
 			continue;
-		code = walk(s, kind, path, &trail, &any, err);
+		code = walk_folder(s, kind, path, &trail, &any, err);
 		if (code == GT_OK && (any || !terms->known)) /* those of a checkpoint are classes without files too */
 			code = gt_class_list_add(any ? out : &empty, e->d_name, len, err);
 	}
 	if (code == GT_OK && errno)
-		code = cannot_read(s->root, base, err);
+		code = fail_read(s->root, base, err);
 	closedir(d);
 	if (code == GT_OK && out->n)
 		gt_class_list_text(&empty, s->left_out, sizeof s->left_out);
@@ -249,17 +249,17 @@ static enum gt_code scan_folder(struct gt_source *s, const struct gt_folder_kind
 	struct trail trail = {0};
 	if (l->rank[split] >= 0) {
 		snprintf(path, sizeof path, "%.*s", (int)strlen(l->base[split]) - 1, l->base[split]);
-		return walk(s, kind, path, &trail, NULL, err);
+		return walk_folder(s, kind, path, &trail, NULL, err);
 	}
 	for (int64_t i = 0; i < classes->n; i++) {
 		snprintf(path, sizeof path, "%s", classes->v[i]);
-		GT_TRY(walk(s, kind, path, &trail, NULL, err));
+		GT_TRY(walk_folder(s, kind, path, &trail, NULL, err));
 	}
 	return GT_OK;
 }
 
 /* ---- archives ----------------------------------------------------------------------------------------------------------------- */
-static size_t first_part(const char *path)
+static size_t first_part_len(const char *path)
 {
 	return strcspn(path, "/");
 }
@@ -275,10 +275,10 @@ static void drop_ignored(struct gt_source *s)
 }
 
 /* Returns the length of the folder, with its slash, that contains all files and is no class: the N of N/train/… or N/CLASS/x.jpg. */
-static size_t common_folder(const struct gt_source *s)
+static size_t common_folder_len(const struct gt_source *s)
 {
 	const char *first = s->n ? gt_source_path(s, 0) : "";
-	size_t len = first_part(first);
+	size_t len = first_part_len(first);
 	if (!first[len] || gt_folder_is_split(first, len, true) || gt_folder_rank(GT_TRAIN, first, len) >= 0)
 		return 0;
 	for (int64_t i = 0; i < s->n; i++) {
@@ -289,23 +289,23 @@ static size_t common_folder(const struct gt_source *s)
 	return len + 1;
 }
 
-/* As folder_layout, for the files that an archive has. */
-static void archive_layout(const struct gt_source *s, struct layout *l)
+/* As find_folder_layout, for the files of an archive. */
+static void find_archive_layout(const struct gt_source *s, struct layout *l)
 {
-	size_t common = common_folder(s);
+	size_t common = common_folder_len(s);
 	const char *first = s->n ? gt_source_path(s, 0) : "";
 	bool classes = false; /* the folder of the training split has folders */
 	*l = no_layout;
 	for (int64_t i = 0; i < s->n; i++) {
 		const char *p = gt_source_path(s, i) + common;
-		size_t len = first_part(p);
+		size_t len = first_part_len(p);
 		if (!p[len])
 			continue;
-		note_folder(l, p, len);
+		record_folder(l, p, len);
 		classes |= gt_folder_rank(GT_TRAIN, p, len) >= 0 && strchr(p + len + 1, '/');
 	}
 	l->others |= !classes;
-	settle(l);
+	resolve_split_names(l);
 	for (int k = 0; k < GT_SPLITS; k++) {
 		char own[PATH_MAX];
 		snprintf(own, sizeof own, "%s", l->base[k]);
@@ -313,14 +313,14 @@ static void archive_layout(const struct gt_source *s, struct layout *l)
 	}
 }
 
-static enum gt_code archive_classes(const struct gt_source *s, const struct layout *l, struct gt_class_list *out, struct gt_err *err)
+static enum gt_code list_archive_classes(const struct gt_source *s, const struct layout *l, struct gt_class_list *out, struct gt_err *err)
 {
 	const char *base = l->base[GT_TRAIN];
 	size_t skip = strlen(base);
 	bool direct = l->rank[GT_TRAIN] < 0; /* then the folders of other splits are beside the classes */
 	for (int64_t i = 0; i < s->n; i++) {
 		const char *p = gt_source_path(s, i);
-		size_t len = strncmp(p, base, skip) ? 0 : first_part(p + skip);
+		size_t len = strncmp(p, base, skip) ? 0 : first_part_len(p + skip);
 		if (!len || !p[skip + len] || (direct && gt_folder_is_split(p + skip, len, true)))
 			continue;
 		GT_TRY(gt_class_list_add(out, p + skip, len, err));
@@ -337,8 +337,8 @@ static int by_label_and_path(const void *a, const void *b, void *user)
 }
 
 /* Keeps the files of a split, sets their labels and sorts them. */
-static enum gt_code label(struct gt_source *s, const struct layout *l, enum gt_split split, const struct gt_class_list *classes,
-                          const struct gt_folder_terms *terms, struct gt_err *err)
+static enum gt_code label_files(struct gt_source *s, const struct layout *l, enum gt_split split, const struct gt_class_list *classes,
+                                const struct gt_folder_terms *terms, struct gt_err *err)
 {
 	const char *base = l->base[split];
 	size_t skip = strlen(base);
@@ -346,7 +346,7 @@ static enum gt_code label(struct gt_source *s, const struct layout *l, enum gt_s
 	bool direct = l->rank[split] < 0;
 	for (int64_t i = 0; i < s->n; i++) {
 		const char *p = gt_source_path(s, i);
-		size_t len = strncmp(p, base, skip) ? 0 : first_part(p + skip);
+		size_t len = strncmp(p, base, skip) ? 0 : first_part_len(p + skip);
 		if (!len || !p[skip + len] || (direct && gt_folder_is_split(p + skip, len, true)))
 			continue;
 		int64_t k = gt_class_list_find(classes, p + skip, len);
@@ -365,8 +365,8 @@ static enum gt_code label(struct gt_source *s, const struct layout *l, enum gt_s
 	return GT_OK;
 }
 
-/* Refuses a folder that has splits where all of it was asked for. */
-static enum gt_code refuse_splits(const struct gt_source *s, const struct layout *l, struct gt_err *err)
+/* Rejects a folder with splits if the caller asked for the whole folder. */
+static enum gt_code reject_splits(const struct gt_source *s, const struct layout *l, struct gt_err *err)
 {
 	for (int k = GT_SPLITS - 1; k >= 0; k--) {
 		int len = (int)strlen(l->base[k]) - 1; /* without the slash */
@@ -384,7 +384,7 @@ static enum gt_code refuse_splits(const struct gt_source *s, const struct layout
 static enum gt_code find_classes(struct gt_source *s, const struct gt_folder_kind *kind, const struct layout *l,
                                  const struct gt_folder_terms *terms, struct gt_class_list *classes, struct gt_err *err)
 {
-	GT_TRY(s->archive ? archive_classes(s, l, classes, err) : list_classes(s, kind, l, terms, classes, err));
+	GT_TRY(s->archive ? list_archive_classes(s, l, classes, err) : list_folder_classes(s, kind, l, terms, classes, err));
 	enum gt_code code = terms->known ? GT_OK : gt_class_list_check(classes, s->root, err);
 	if (code == GT_OK || !*s->left_out || !err)
 		return code;
@@ -398,12 +398,12 @@ static enum gt_code list_split(struct gt_source *s, const struct gt_folder_kind 
 	if (s->archive) {
 		GT_TRY(gt_tar_list(s, kind->wanted, err));
 		drop_ignored(s);
-		archive_layout(s, l);
+		find_archive_layout(s, l);
 	} else {
-		GT_TRY(folder_layout(s->root, s->fd, l, err));
+		GT_TRY(find_folder_layout(s->root, s->fd, l, err));
 	}
 	if (terms->all)
-		GT_TRY(refuse_splits(s, l, err));
+		GT_TRY(reject_splits(s, l, err));
 	bool there = terms->all || split == GT_TRAIN || l->rank[split] >= 0;
 	GT_TRY(find_classes(s, kind, l, terms, classes, err));
 	if (there && !s->archive)
@@ -414,7 +414,7 @@ static enum gt_code list_split(struct gt_source *s, const struct gt_folder_kind 
 		s->n = 0;
 		return GT_OK;
 	}
-	GT_TRY(label(s, l, split, classes, terms, err));
+	GT_TRY(label_files(s, l, split, classes, terms, err));
 	if (!s->n)
 		return gt_fail(err, GT_EDATA, "%s: expected folders of %s, one for each class, got none", s->root, kind->what);
 	return GT_OK;
@@ -442,7 +442,7 @@ enum gt_code gt_folder_list(struct gt_source *s, struct gt_err *err)
 {
 	char path[PATH_MAX] = "";
 	struct trail trail = {0};
-	GT_TRY(s->archive ? gt_tar_list(s, gt_is_image_name, err) : walk(s, &gt_folder_images, path, &trail, NULL, err));
+	GT_TRY(s->archive ? gt_tar_list(s, gt_is_image_name, err) : walk_folder(s, &gt_folder_images, path, &trail, NULL, err));
 	if (s->archive)
 		drop_ignored(s);
 	if (s->n)
@@ -480,8 +480,8 @@ enum gt_code gt_folder_split_as(const char *root, const struct gt_folder_kind *k
 	return code;
 }
 
-static enum gt_code load(const struct gt_dataset_spec *spec, enum gt_split split, const struct gt_paths *paths, bool headers_only,
-                         struct gt_dataset *out, struct gt_err *err)
+static enum gt_code load_split(const struct gt_dataset_spec *spec, enum gt_split split, const struct gt_paths *paths, bool headers_only,
+                               struct gt_dataset *out, struct gt_err *err)
 {
 	(void)headers_only; /* the names are all that is read, for gtrain check too */
 	struct gt_class_list classes;
@@ -501,7 +501,7 @@ static enum gt_code looks_like_images(const char *dir, bool *found, struct gt_er
 	*found = false;
 	if (!d) {
 		bool absent = fd < 0 && (errno == ENOENT || errno == ENOTDIR);
-		code = absent ? GT_OK : cannot_read(dir, "", err);
+		code = absent ? GT_OK : fail_read(dir, "", err);
 		if (fd >= 0)
 			close(fd);
 		return code;
@@ -513,7 +513,7 @@ static enum gt_code looks_like_images(const char *dir, bool *found, struct gt_er
 		DIR *sub = open_folder(fd, e->d_name);
 		bool train = gt_folder_rank(GT_TRAIN, e->d_name, len) >= 0;
 		if (!sub)
-			code = code == GT_OK ? cannot_read(dir, e->d_name, err) : code;
+			code = code == GT_OK ? fail_read(dir, e->d_name, err) : code;
 		for (struct dirent *f; sub && !*found && (f = readdir(sub));)
 			*found = gt_is_image_name(f->d_name) ||
 			         (train && !gt_folder_ignored(f->d_name, strlen(f->d_name)) && is_folder_entry(dirfd(sub), f, f->d_name));
@@ -521,12 +521,12 @@ static enum gt_code looks_like_images(const char *dir, bool *found, struct gt_er
 			closedir(sub);
 	}
 	if (!*found && code == GT_OK && errno)
-		code = cannot_read(dir, "", err);
+		code = fail_read(dir, "", err);
 	closedir(d);
 	return *found ? GT_OK : code;
 }
 
-static enum gt_code find(const char *dir, enum gt_split split, struct gt_paths *paths, struct gt_err *err)
+static enum gt_code find_root(const char *dir, enum gt_split split, struct gt_paths *paths, struct gt_err *err)
 {
 	(void)split;
 	bool found = gt_folder_is_source(dir) && !is_folder(AT_FDCWD, dir); /* an archive */
@@ -535,4 +535,4 @@ static enum gt_code find(const char *dir, enum gt_split split, struct gt_paths *
 	return found ? gt_paths_add(paths, "", dir, err) : GT_OK;
 }
 
-const struct gt_format gt_format_folder = {.name = "folder", .find = find, .load = load, .has_valid = true};
+const struct gt_format gt_format_folder = {.name = "folder", .find = find_root, .load = load_split, .has_valid = true};

@@ -35,8 +35,8 @@ extern const struct gt_format gt_format_idx, gt_format_cifar10, gt_format_cifar1
 
 struct gt_source;
 struct gt_class_list;
-/* Makes a dataset of encoded images of a source, whose files have labels, and of the names of its classes. Takes both over, also on
- * failure, when the caller frees *out. Checks model.input and data.classes against them, and applies data.limit. */
+/* Builds *out from a source of labelled images and its class list, and always takes ownership of both; on failure, the caller frees *out.
+ * Checks model.input and data.classes against them, and applies data.limit. */
 enum gt_code gt_dataset_take_source(const struct gt_dataset_spec *spec, struct gt_source *source, struct gt_class_list *classes,
                                     const char *where, struct gt_dataset *out, struct gt_err *err);
 

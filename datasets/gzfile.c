@@ -29,13 +29,13 @@ void *gt_big_alloc(size_t bytes)
 	return p;
 }
 
-static enum gt_code not_regular(const char *shown, mode_t mode, struct gt_err *err)
+static enum gt_code fail_not_regular(const char *shown, mode_t mode, struct gt_err *err)
 {
 	const char *what = S_ISDIR(mode) ? "a directory" : S_ISFIFO(mode) ? "a FIFO" : S_ISSOCK(mode) ? "a socket" : "a device";
 	return gt_fail(err, GT_EDATA, "%s: expected a regular file, got %s", shown, what);
 }
 
-static bool magic(const uint8_t *p, uint64_t n)
+static bool has_gzip_magic(const uint8_t *p, uint64_t n)
 {
 	return n >= 2 && p[0] == 0x1f && p[1] == 0x8b;
 }
@@ -71,7 +71,7 @@ enum gt_code gt_gzfile_open(const char *path, uint64_t max_bytes, struct gt_gzfi
 	if (stat(path, &st))
 		return gt_fail(err, GT_ENOINPUT, "%s: %s", f->shown, strerror(errno));
 	if (!S_ISREG(st.st_mode))
-		return not_regular(f->shown, st.st_mode, err);
+		return fail_not_regular(f->shown, st.st_mode, err);
 	f->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (f->fd < 0)
 		return gt_fail(err, gt_errno_code(errno, GT_ENOINPUT), "%s: %s", f->shown, strerror(errno));
@@ -81,7 +81,7 @@ enum gt_code gt_gzfile_open(const char *path, uint64_t max_bytes, struct gt_gzfi
 	if (fstat(f->fd, &st))
 		rc = gt_fail(err, GT_EIO, "%s: %s", f->shown, strerror(errno));
 	else if (!S_ISREG(st.st_mode))
-		rc = not_regular(f->shown, st.st_mode, err);
+		rc = fail_not_regular(f->shown, st.st_mode, err);
 	else if (!st.st_size)
 		rc = gt_fail(err, GT_EDATA, "%s: the file is empty", f->shown);
 	else
@@ -91,7 +91,7 @@ enum gt_code gt_gzfile_open(const char *path, uint64_t max_bytes, struct gt_gzfi
 		return rc;
 	}
 	f->size = (uint64_t)st.st_size;
-	f->gz = magic(first, 2);
+	f->gz = has_gzip_magic(first, 2);
 	f->limit = max_bytes;
 	if (f->gz) {
 		uint64_t most = f->size > UINT64_MAX / GZ_RATIO ? UINT64_MAX : f->size * GZ_RATIO;
@@ -110,7 +110,7 @@ void gt_gzfile_close(struct gt_gzfile *f)
 	f->open = false;
 }
 
-static enum gt_code zlib_fail(const struct gt_gzfile *f, int rc, const char *msg, uint64_t at, struct gt_err *err)
+static enum gt_code fail_zlib(const struct gt_gzfile *f, int rc, const char *msg, uint64_t at, struct gt_err *err)
 {
 	if (rc == Z_MEM_ERROR)
 		return gt_fail_memory(err, 0);
@@ -120,7 +120,7 @@ static enum gt_code zlib_fail(const struct gt_gzfile *f, int rc, const char *msg
 	               f->shown, (unsigned long long)at, msg ? msg : "bad data");
 }
 
-static enum gt_code cut_fail(const struct gt_gzfile *f, struct gt_err *err)
+static enum gt_code fail_truncated(const struct gt_gzfile *f, struct gt_err *err)
 {
 	return gt_fail(err, GT_EDATA, "%s: gzip: the file is truncated after %llu bytes", f->shown, (unsigned long long)f->size);
 }
@@ -147,7 +147,7 @@ enum gt_code gt_gzfile_head(const struct gt_gzfile *f, void *buf, size_t want, s
 		if (!z.avail_in) {
 			uint64_t n = f->size - at < IN ? f->size - at : IN;
 			if (!n) {
-				rc = cut_fail(f, err);
+				rc = fail_truncated(f, err);
 				break;
 			}
 			if (at >= IN_TOTAL) { /* the file has only empty members, or a header field without an end, so far */
@@ -166,7 +166,7 @@ enum gt_code gt_gzfile_head(const struct gt_gzfile *f, void *buf, size_t want, s
 				break; /* the content is shorter than requested; gt_gzfile_read checks its end */
 			inflateReset(&z);
 		} else if (zr != Z_OK && zr != Z_BUF_ERROR) {
-			rc = zlib_fail(f, zr, z.msg, at - z.avail_in, err);
+			rc = fail_zlib(f, zr, z.msg, at - z.avail_in, err);
 		}
 	}
 	*got = want - z.avail_out;
@@ -207,7 +207,7 @@ enum gt_code gt_gzfile_expect(const struct gt_gzfile *f, uint64_t size, struct g
 }
 
 /* Finds the reason of an error. libdeflate only reports "bad data", so zlib reads the member at `in` again and its output is discarded. */
-static enum gt_code why_bad(const struct gt_gzfile *f, const uint8_t *raw, uint64_t in, struct gt_err *err)
+static enum gt_code diagnose_bad_data(const struct gt_gzfile *f, const uint8_t *raw, uint64_t in, struct gt_err *err)
 {
 	enum { OUT = 64 * 1024 };
 	uint8_t *out = malloc(OUT);
@@ -232,9 +232,9 @@ static enum gt_code why_bad(const struct gt_gzfile *f, const uint8_t *raw, uint6
 		if (zr == Z_STREAM_END || made > f->limit)
 			rc = gt_fail(err, GT_EDATA, "%s: gzip: bad data", f->shown);
 		else if (zr == Z_BUF_ERROR || (zr == Z_OK && !z.avail_in && at == f->size && z.avail_out))
-			rc = cut_fail(f, err);
+			rc = fail_truncated(f, err);
 		else if (zr != Z_OK)
-			rc = zlib_fail(f, zr, z.msg, at - z.avail_in, err);
+			rc = fail_zlib(f, zr, z.msg, at - z.avail_in, err);
 	}
 	inflateEnd(&z);
 	free(out);
@@ -243,13 +243,13 @@ static enum gt_code why_bad(const struct gt_gzfile *f, const uint8_t *raw, uint6
 
 /* Decompresses the gzip members of raw from offset *in to offset *out of dst, and advances both offsets. Stops at the end, at an error, or
  * when a member does not fit into dst: then it sets *full, and the offsets are those before this member. */
-static enum gt_code members(const struct gt_gzfile *f, struct libdeflate_decompressor *d, const uint8_t *raw, uint64_t *in, uint8_t *dst,
-                            uint64_t *out, uint64_t cap, bool *full, struct gt_err *err)
+static enum gt_code decompress_members(const struct gt_gzfile *f, struct libdeflate_decompressor *d, const uint8_t *raw, uint64_t *in,
+                                       uint8_t *dst, uint64_t *out, uint64_t cap, bool *full, struct gt_err *err)
 {
 	*full = false;
 	while (*in < f->size) {
 		size_t used, made;
-		if (!magic(raw + *in, f->size - *in) && *in)
+		if (!has_gzip_magic(raw + *in, f->size - *in) && *in)
 			return gt_fail(err, GT_EDATA, "%s: gzip: %llu bytes of other data follow the compressed data", f->shown,
 			               (unsigned long long)(f->size - *in));
 		switch (libdeflate_gzip_decompress_ex(d, raw + *in, f->size - *in, dst + *out, cap - *out, &used, &made)) {
@@ -259,7 +259,7 @@ static enum gt_code members(const struct gt_gzfile *f, struct libdeflate_decompr
 			*full = true;
 			return GT_OK;
 		default:
-			return why_bad(f, raw, *in, err);
+			return diagnose_bad_data(f, raw, *in, err);
 		}
 		*in += used;
 		*out += made;
@@ -268,7 +268,7 @@ static enum gt_code members(const struct gt_gzfile *f, struct libdeflate_decompr
 }
 
 /* For gt_gzfile_read and gt_gzfile_load: reads the compressed bytes and opens a decompressor. */
-static enum gt_code gz_begin(const struct gt_gzfile *f, uint8_t **raw, struct libdeflate_decompressor **d, struct gt_err *err)
+static enum gt_code read_compressed(const struct gt_gzfile *f, uint8_t **raw, struct libdeflate_decompressor **d, struct gt_err *err)
 {
 	*d = NULL;
 	if (!(*raw = gt_big_alloc(f->size)))
@@ -288,10 +288,10 @@ enum gt_code gt_gzfile_read(const struct gt_gzfile *f, uint8_t *dst, uint64_t si
 		return read_at(f, dst, size, 0, err);
 	uint8_t *raw;
 	struct libdeflate_decompressor *d;
-	GT_TRY(gz_begin(f, &raw, &d, err));
+	GT_TRY(read_compressed(f, &raw, &d, err));
 	uint64_t in = 0, out = 0;
 	bool full;
-	enum gt_code rc = members(f, d, raw, &in, dst, &out, size, &full, err);
+	enum gt_code rc = decompress_members(f, d, raw, &in, dst, &out, size, &full, err);
 	if (rc == GT_OK && full)
 		rc = gt_fail(err, GT_EDATA, "%s: gzip: it contains more than the %llu bytes that its header announces", f->shown,
 		             (unsigned long long)size);
@@ -317,11 +317,11 @@ enum gt_code gt_gzfile_load(const struct gt_gzfile *f, uint8_t **out, uint64_t *
 	struct libdeflate_decompressor *d = NULL;
 	if (!buf)
 		return gt_fail_memory(err, cap);
-	enum gt_code rc = f->gz ? gz_begin(f, &raw, &d, err) : read_at(f, buf, cap, 0, err);
+	enum gt_code rc = f->gz ? read_compressed(f, &raw, &d, err) : read_at(f, buf, cap, 0, err);
 	uint64_t in = 0, made = f->gz ? 0 : cap;
 	while (rc == GT_OK && f->gz) {
 		bool full;
-		rc = members(f, d, raw, &in, buf, &made, cap, &full, err);
+		rc = decompress_members(f, d, raw, &in, buf, &made, cap, &full, err);
 		if (rc != GT_OK || !full)
 			break;
 		uint64_t more = cap < f->limit / 2 ? cap * 2 : f->limit;

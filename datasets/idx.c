@@ -20,7 +20,7 @@ static const char *type_name(int type)
 }
 
 /* Parses and checks a header from the first `got` bytes of the content. */
-static enum gt_code parse(const struct gt_gzfile *f, const uint8_t *b, size_t got, struct gt_idx *h, struct gt_err *err)
+static enum gt_code parse_header(const struct gt_gzfile *f, const uint8_t *b, size_t got, struct gt_idx *h, struct gt_err *err)
 {
 	*h = (struct gt_idx){0};
 	if (got >= 2 && b[0] == 0x80 && b[1] >= 2 && b[1] <= 5)
@@ -62,13 +62,13 @@ enum gt_code gt_idx_open(const char *path, uint64_t max_bytes, struct gt_gzfile 
 	GT_TRY(gt_gzfile_open(path, max_bytes, f, err));
 	enum gt_code rc = gt_gzfile_head(f, head, sizeof head, &got, err);
 	if (rc == GT_OK)
-		rc = parse(f, head, got, h, err);
+		rc = parse_header(f, head, got, h, err);
 	if (rc != GT_OK)
 		gt_gzfile_close(f);
 	return rc;
 }
 
-static enum gt_code find(const char *dir, enum gt_split split, struct gt_paths *paths, struct gt_err *err)
+static enum gt_code find_files(const char *dir, enum gt_split split, struct gt_paths *paths, struct gt_err *err)
 {
 	/* The files are searched in the folder itself and in the subfolders of torchvision, under the published names and under names with a
 	 * dot, which some programs write when they unpack the files. */
@@ -178,8 +178,8 @@ static enum gt_code read_images(struct pair *p, struct gt_dataset *out, struct g
 	return GT_OK;
 }
 
-static enum gt_code load(const struct gt_dataset_spec *spec, enum gt_split split, const struct gt_paths *paths, bool headers_only,
-                         struct gt_dataset *out, struct gt_err *err)
+static enum gt_code load_files(const struct gt_dataset_spec *spec, enum gt_split split, const struct gt_paths *paths, bool headers_only,
+                               struct gt_dataset *out, struct gt_err *err)
 {
 	struct pair p = {0};
 	(void)split;
@@ -202,4 +202,4 @@ static enum gt_code load(const struct gt_dataset_spec *spec, enum gt_split split
 	return rc;
 }
 
-const struct gt_format gt_format_idx = {"idx", find, load};
+const struct gt_format gt_format_idx = {"idx", find_files, load_files};

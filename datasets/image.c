@@ -10,12 +10,12 @@
 
 #define MAX_FILE ((uint64_t)256 << 20) /* maximum size of an encoded image */
 
-static struct gt_transform scale_to(int64_t h, int64_t w)
+static struct gt_transform make_resize(int64_t h, int64_t w)
 {
 	return (struct gt_transform){.type = GT_TF_RESIZE, .size = {h, w}, .interpolation = GT_INTERP_BILINEAR};
 }
 
-static enum gt_code take_memory(int64_t n, int64_t c, int64_t h, int64_t w, uint8_t **out, struct gt_err *err)
+static enum gt_code alloc_images(int64_t n, int64_t c, int64_t h, int64_t w, uint8_t **out, struct gt_err *err)
 {
 	uint64_t bytes;
 	if (!gt_product4(n, c, h, w, &bytes) || bytes > GT_DEFAULT_MAX_BYTES)
@@ -33,7 +33,7 @@ static enum gt_code read_idx(const char *path, struct gt_transform_list list, in
 	struct gt_gzfile f = {0};
 	struct gt_idx x;
 	uint8_t *raw = NULL, *tmp = NULL;
-	struct gt_transform resize = scale_to(h, w);
+	struct gt_transform resize = make_resize(h, w);
 	bool fit = !list.n;
 	struct gt_image_scratch *s = NULL;
 	GT_TRY(gt_idx_open(path, GT_DEFAULT_MAX_BYTES, &f, &x, err));
@@ -51,7 +51,7 @@ static enum gt_code read_idx(const char *path, struct gt_transform_list list, in
 		rc = gt_image_check_size(f.shown, iw, ih, err);
 	*n = count < cap ? count : cap;
 	if (rc == GT_OK)
-		rc = take_memory(*n, c, h, w, out, err);
+		rc = alloc_images(*n, c, h, w, out, err);
 	if (rc == GT_OK && !((raw = gt_big_alloc(x.bytes)) && (tmp = malloc((size_t)(ih * iw * ic)))))
 		rc = gt_fail_memory(err, x.bytes);
 	if (rc == GT_OK)
@@ -83,7 +83,7 @@ static enum gt_code read_picture(struct gt_gzfile *f, struct gt_transform_list l
 	uint64_t size;
 	int64_t ih, iw;
 	int ic;
-	struct gt_transform resize = scale_to(h, w);
+	struct gt_transform resize = make_resize(h, w);
 	bool fit = !list.n;
 	struct gt_image_scratch *s = NULL;
 	GT_TRY(gt_gzfile_load(f, &raw, &size, err));
@@ -91,7 +91,7 @@ static enum gt_code read_picture(struct gt_gzfile *f, struct gt_transform_list l
 	if (rc == GT_OK)
 		rc = gt_image_probe(raw, size, f->shown, s, &ih, &iw, &ic, err);
 	if (rc == GT_OK)
-		rc = take_memory(1, c, h, w, out, err);
+		rc = alloc_images(1, c, h, w, out, err);
 	if (rc == GT_OK)
 		rc = gt_image_load(raw, size, f->shown, fit ? (struct gt_transform_list){&resize, 1} : list, NULL, (int)c, h, w, s, *out, err);
 	gt_image_scratch_close(s);

@@ -39,7 +39,7 @@ struct list {
 	int64_t cap;   /* room in label or number */
 };
 
-static void list_free(struct list *l)
+static void free_list(struct list *l)
 {
 	for (int64_t i = 0; l->source && l->label && i < l->source->n; i++)
 		free(l->label[i]);
@@ -49,7 +49,7 @@ static void list_free(struct list *l)
 }
 
 /* Returns the index of the column with a name: the config's, else the first of the usual ones. -1: there is none. */
-static int column(const struct gt_csv_record *r, const char *given, const char *const *usual)
+static int find_column(const struct gt_csv_record *r, const char *given, const char *const *usual)
 {
 	const char *const one[] = {given, NULL};
 	for (const char *const *name = given && *given ? one : usual; *name; name++)
@@ -59,19 +59,19 @@ static int column(const struct gt_csv_record *r, const char *given, const char *
 	return -1;
 }
 
-/* Fills at with the index of the column of paths, then of that of labels or of those of targets. */
+/* Sets at[0] to the path column and at[1] to the label column, or at[1..] to the target columns. */
 static enum gt_code find_columns(const struct gt_dataset_spec *spec, const char *path, const struct gt_csv_record *r, int *at,
                                  struct gt_err *err)
 {
 	static const char *const key[2] = {"data.path_column", "data.label_column"}, *const what[2] = {"paths", "labels"};
 	const char *const given[2] = {spec->path_column, spec->label_column}, *const *const usual[2] = {path_names, label_names};
 	for (int i = 0; i < spec->ntargets; i++) {
-		at[1 + i] = column(r, spec->targets[i], label_names);
+		at[1 + i] = find_column(r, spec->targets[i], label_names);
 		if (at[1 + i] < 0)
 			return gt_fail(err, GT_ECONFIG, "data.target_columns: expected columns of %.300s, got \"%.100s\"", path, spec->targets[i]);
 	}
 	for (int i = 0; i < (spec->ntargets ? 1 : 2); i++) {
-		at[i] = column(r, given[i], usual[i]);
+		at[i] = find_column(r, given[i], usual[i]);
 		if (at[i] < 0 && given[i] && *given[i])
 			return gt_fail(err, GT_ECONFIG, "%s: expected a column of %.300s, got \"%.100s\"", key[i], path, given[i]);
 		if (at[i] < 0)
@@ -82,8 +82,8 @@ static enum gt_code find_columns(const struct gt_dataset_spec *spec, const char 
 }
 
 /* Calls fn with each label of a cell: the parts between separators that are not empty; without a separator, the whole cell. */
-static enum gt_code each_label(const struct gt_dataset_spec *spec, const char *cell, void *user,
-                               enum gt_code (*fn)(void *user, const char *label, size_t len, struct gt_err *err), struct gt_err *err)
+static enum gt_code for_each_label(const struct gt_dataset_spec *spec, const char *cell, void *user,
+                                   enum gt_code (*fn)(void *user, const char *label, size_t len, struct gt_err *err), struct gt_err *err)
 {
 	if (!spec->label_separator || !*spec->label_separator)
 		return fn(user, cell, strlen(cell), err);
@@ -121,12 +121,12 @@ static enum gt_code add_label(struct list *l, const char *csv, const struct gt_c
 	if (!*cell && !several)
 		return gt_fail(err, GT_EDATA, "%.400s:%lld: expected a path and a label, got an empty field", csv, (long long)r->line);
 	GT_GROW(l->label, l->cap, l->source->n + 1, err);
-	GT_TRY(each_label(l->spec, cell, &l->classes, add_class, err));
+	GT_TRY(for_each_label(l->spec, cell, &l->classes, add_class, err));
 	l->label[l->source->n] = strdup(cell);
 	return l->label[l->source->n] ? GT_OK : gt_fail_memory(err, strlen(cell));
 }
 
-static enum gt_code add(struct list *l, const char *csv, const struct gt_csv_record *r, const int *at, struct gt_err *err)
+static enum gt_code add_record(struct list *l, const char *csv, const struct gt_csv_record *r, const int *at, struct gt_err *err)
 {
 	int need = 0, n = l->spec->ntargets ? 1 + l->spec->ntargets : 2;
 	for (int i = 0; i < n; i++)
@@ -169,7 +169,7 @@ static enum gt_code read_list(const struct gt_dataset_spec *spec, const char *pa
 		code = gt_fail(err, GT_ECONFIG, "data.target_columns: expected a first line with the names of the columns in %.300s, got "
 		               "\"%.100s\"", path, r.field[0]);
 	while (code == GT_OK && r.n) {
-		code = add(l, path, &r, at, err);
+		code = add_record(l, path, &r, at, err);
 		if (code == GT_OK)
 			code = gt_csv_next(csv, &r, err);
 	}
@@ -192,7 +192,7 @@ static enum gt_code open_base(const struct gt_dataset_spec *spec, const char *cs
 }
 
 /* The classes are those of the lists of the training split, also for other splits. */
-static enum gt_code training_classes(const struct gt_dataset_spec *spec, struct gt_class_list *out, struct gt_err *err)
+static enum gt_code read_training_classes(const struct gt_dataset_spec *spec, struct gt_class_list *out, struct gt_err *err)
 {
 	struct list l = {.spec = spec};
 	struct gt_paths paths = {0};
@@ -209,7 +209,7 @@ static enum gt_code training_classes(const struct gt_dataset_spec *spec, struct 
 		*out = l.classes;
 		l.classes = (struct gt_class_list){0};
 	}
-	list_free(&l);
+	free_list(&l);
 	gt_source_close(l.source);
 	gt_paths_free(&paths);
 	return code;
@@ -234,7 +234,8 @@ static enum gt_code set_label(void *user, const char *label, size_t len, struct 
 }
 
 /* Makes the targets of several labels a sample: f32 [n, classes]. The rows are in the order of the list. */
-static enum gt_code multi_hot(const struct list *l, const struct gt_class_list *classes, const char *csv, float **out, struct gt_err *err)
+static enum gt_code make_multi_hot(const struct list *l, const struct gt_class_list *classes, const char *csv, float **out,
+                                   struct gt_err *err)
 {
 	size_t count = (size_t)l->source->n * (size_t)classes->n;
 	if (classes->n && (size_t)l->source->n > SIZE_MAX / sizeof **out / (size_t)classes->n)
@@ -243,13 +244,13 @@ static enum gt_code multi_hot(const struct list *l, const struct gt_class_list *
 		return gt_fail_memory(err, count * sizeof **out);
 	for (int64_t i = 0; i < l->source->n; i++) {
 		struct target_row row = {classes, *out + i * classes->n, csv, gt_source_path(l->source, i)};
-		GT_TRY(each_label(l->spec, l->label[i], &row, set_label, err));
+		GT_TRY(for_each_label(l->spec, l->label[i], &row, set_label, err));
 	}
 	return GT_OK;
 }
 
 /* Gives a dataset targets of numbers in place of labels, which are the rows of `rows`, in the order of the list. Takes rows over. */
-static enum gt_code take_numbers(struct gt_dataset *d, float *rows, int64_t width, struct gt_err *err)
+static enum gt_code take_number_targets(struct gt_dataset *d, float *rows, int64_t width, struct gt_err *err)
 {
 	size_t count = (size_t)(d->n * width);
 	float *v = malloc(count * sizeof *v);
@@ -264,8 +265,8 @@ static enum gt_code take_numbers(struct gt_dataset *d, float *rows, int64_t widt
 	return GT_OK;
 }
 
-static enum gt_code load(const struct gt_dataset_spec *spec, enum gt_split split, const struct gt_paths *paths, bool headers_only,
-                         struct gt_dataset *out, struct gt_err *err)
+static enum gt_code load_split(const struct gt_dataset_spec *spec, enum gt_split split, const struct gt_paths *paths, bool headers_only,
+                               struct gt_dataset *out, struct gt_err *err)
 {
 	(void)headers_only;
 	struct list l = {.spec = spec};
@@ -281,11 +282,11 @@ static enum gt_code load(const struct gt_dataset_spec *spec, enum gt_split split
 		classes = l.classes;
 		l.classes = (struct gt_class_list){0};
 	} else if (code == GT_OK && !spec->ntargets) {
-		code = training_classes(spec, &classes, err);
+		code = read_training_classes(spec, &classes, err);
 	}
 	int64_t width = several ? classes.n : spec->ntargets;
 	if (code == GT_OK && several)
-		code = multi_hot(&l, &classes, paths->path[0], &rows, err);
+		code = make_multi_hot(&l, &classes, paths->path[0], &rows, err);
 	for (int64_t i = 0; code == GT_OK && i < l.source->n && width; i++)
 		l.source->file[i].label = (int32_t)i;
 	for (int64_t i = 0; code == GT_OK && i < l.source->n && !width; i++) {
@@ -301,11 +302,11 @@ static enum gt_code load(const struct gt_dataset_spec *spec, enum gt_split split
 		rows = l.number;
 		l.number = NULL;
 	}
-	list_free(&l);
+	free_list(&l);
 	if (code == GT_OK) {
 		code = gt_dataset_take_source(spec, l.source, &classes, paths->path[0], out, err);
 		if (code == GT_OK && width)
-			return take_numbers(out, rows, width, err);
+			return take_number_targets(out, rows, width, err);
 		free(rows);
 		return code;
 	}
@@ -315,4 +316,4 @@ static enum gt_code load(const struct gt_dataset_spec *spec, enum gt_split split
 	return code;
 }
 
-const struct gt_format gt_format_list = {.name = "list", .by_name = true, .load = load};
+const struct gt_format gt_format_list = {.name = "list", .by_name = true, .load = load_split};

@@ -14,7 +14,7 @@ enum { MAX_PATTERN = 400, MAX_PARTS = 256 };
 /* Returns the number by which a repetition at *p multiplies what it repeats, when the C library writes it out: x+ becomes xx*, x{2,3}
  * becomes xxx?. Every repetition of a group counts as two at least, because repetitions inside each other multiply the time. Moves *p
  * behind it. 1: there is no repetition at *p. */
-static double repeats(const char **p, bool group)
+static double parse_repetition(const char **p, bool group)
 {
 	long most = 0;
 	if (**p == '*' || **p == '+' || **p == '?')
@@ -32,7 +32,7 @@ static double repeats(const char **p, bool group)
 }
 
 /* Returns the end of a bracket expression that begins at p. A bracket first in it is a character. */
-static const char *bracket_end(const char *p)
+static const char *find_bracket_end(const char *p)
 {
 	p += 1 + (p[1] == '^');
 	p += *p == ']';
@@ -42,7 +42,7 @@ static const char *bracket_end(const char *p)
 }
 
 /* Returns the number of characters of an expression when all repetitions are written out. The C library does so, without a limit. */
-static double written_out(const char *p)
+static double expanded_length(const char *p)
 {
 	double sum[MAX_PATTERN + 1] = {0}; /* of each group that is open */
 	int depth = 0;
@@ -56,8 +56,8 @@ static double written_out(const char *p)
 		}
 		if (group)
 			atom = sum[depth--];
-		p = *p == '[' ? bracket_end(p) : p + 1 + (p[0] == '\\' && p[1]);
-		sum[depth] += atom * repeats(&p, group);
+		p = *p == '[' ? find_bracket_end(p) : p + 1 + (p[0] == '\\' && p[1]);
+		sum[depth] += atom * parse_repetition(&p, group);
 	}
 	for (; depth; depth--)
 		sum[depth - 1] += sum[depth];
@@ -65,10 +65,10 @@ static double written_out(const char *p)
 }
 
 /* Returns what makes an expression cost exponential time or memory in the C library; NULL: nothing does. */
-static const char *costly(const char *begin)
+static const char *find_costly_construct(const char *begin)
 {
 	bool repeated = false; /* a repetition ends before p */
-	for (const char *p = begin; *p; p = *p == '[' ? bracket_end(p) : p + 1 + (p[0] == '\\' && p[1])) {
+	for (const char *p = begin; *p; p = *p == '[' ? find_bracket_end(p) : p + 1 + (p[0] == '\\' && p[1])) {
 		if (repeated && strchr("*+?{", *p))
 			return "repetition of a repetition, such as a**";
 		repeated = strchr("*+?}", *p) != NULL;
@@ -84,14 +84,15 @@ static const char *costly(const char *begin)
 	return NULL;
 }
 
-static enum gt_code compile(const struct gt_dataset_spec *spec, regex_t *re, struct gt_err *err)
+static enum gt_code compile_pattern(const struct gt_dataset_spec *spec, regex_t *re, struct gt_err *err)
 {
 	char why[200];
-	if (strlen(spec->pattern) > MAX_PATTERN || written_out(spec->pattern) > MAX_PARTS)
+	if (strlen(spec->pattern) > MAX_PATTERN || expanded_length(spec->pattern) > MAX_PARTS)
 		return gt_fail(err, GT_ECONFIG, "data.pattern: expected at most %d characters, and %d when repetitions are written out, got "
 		               "\"%.200s\"", MAX_PATTERN, MAX_PARTS, spec->pattern);
-	if (costly(spec->pattern))
-		return gt_fail(err, GT_ECONFIG, "data.pattern: expected no %s, got \"%.200s\"", costly(spec->pattern), spec->pattern);
+	if (find_costly_construct(spec->pattern))
+		return gt_fail(err, GT_ECONFIG, "data.pattern: expected no %s, got \"%.200s\"", find_costly_construct(spec->pattern),
+		               spec->pattern);
 	int bad = regcomp(re, spec->pattern, REG_EXTENDED);
 	if (bad) {
 		regerror(bad, re, why, sizeof why);
@@ -105,7 +106,7 @@ static enum gt_code compile(const struct gt_dataset_spec *spec, regex_t *re, str
 	return GT_OK;
 }
 
-static bool match(const regex_t *re, const char *path, const char **class, size_t *len)
+static bool match_class(const regex_t *re, const char *path, const char **class, size_t *len)
 {
 	regmatch_t m[2];
 	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
@@ -123,21 +124,21 @@ static enum gt_code find_classes(const struct gt_source *s, const regex_t *re, c
 	const char *class;
 	size_t len;
 	for (int64_t i = 0; i < s->n; i++) {
-		if (!match(re, gt_source_path(s, i), &class, &len))
+		if (!match_class(re, gt_source_path(s, i), &class, &len))
 			return gt_fail(err, GT_EDATA, "%s: expected a name that matches data.pattern, \"%.200s\"",
 			               gt_source_name(s, i, name, sizeof name), spec->pattern);
 		GT_TRY(gt_class_list_add(out, class, len, err));
 	}
 	GT_TRY(spec->known ? gt_class_list_use(out, spec->known, spec->nknown, s->root, err) : gt_class_list_check(out, s->root, err));
 	for (int64_t i = 0; i < s->n; i++) {
-		match(re, gt_source_path(s, i), &class, &len);
+		match_class(re, gt_source_path(s, i), &class, &len);
 		s->file[i].label = (int32_t)gt_class_list_find(out, class, len);
 	}
 	return GT_OK;
 }
 
-static enum gt_code load(const struct gt_dataset_spec *spec, enum gt_split split, const struct gt_paths *paths, bool headers_only,
-                         struct gt_dataset *out, struct gt_err *err)
+static enum gt_code load_split(const struct gt_dataset_spec *spec, enum gt_split split, const struct gt_paths *paths, bool headers_only,
+                               struct gt_dataset *out, struct gt_err *err)
 {
 	(void)headers_only;
 	struct gt_class_list classes = {0};
@@ -148,7 +149,7 @@ static enum gt_code load(const struct gt_dataset_spec *spec, enum gt_split split
 	if (!spec->pattern || !*spec->pattern)
 		return gt_fail(err, GT_ECONFIG, "data.pattern: expected a regular expression with a group for the class, because data.format is "
 		                                "\"pattern\", got none");
-	GT_TRY(compile(spec, &re, err));
+	GT_TRY(compile_pattern(spec, &re, err));
 	enum gt_code code = gt_folder_open(paths->path[0], &s, err);
 	if (code == GT_OK)
 		code = gt_folder_list(s, err);
@@ -164,10 +165,10 @@ static enum gt_code load(const struct gt_dataset_spec *spec, enum gt_split split
 	return code;
 }
 
-static enum gt_code find(const char *dir, enum gt_split split, struct gt_paths *paths, struct gt_err *err)
+static enum gt_code find_root(const char *dir, enum gt_split split, struct gt_paths *paths, struct gt_err *err)
 {
 	(void)split;
 	return gt_folder_is_source(dir) ? gt_paths_add(paths, "", dir, err) : GT_OK;
 }
 
-const struct gt_format gt_format_pattern = {.name = "pattern", .by_name = true, .find = find, .load = load};
+const struct gt_format gt_format_pattern = {.name = "pattern", .by_name = true, .find = find_root, .load = load_split};

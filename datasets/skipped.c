@@ -31,7 +31,7 @@ enum gt_code gt_skipped_open(struct gt_skipped **out, struct gt_err *err)
 	return GT_OK;
 }
 
-static void drop(struct entry *e)
+static void free_entry(struct entry *e)
 {
 	free(e->why);
 	free(e->kind);
@@ -42,19 +42,19 @@ void gt_skipped_close(struct gt_skipped *l)
 	if (!l)
 		return;
 	for (int64_t i = 0; i < l->n; i++)
-		drop(&l->entry[i]);
+		free_entry(&l->entry[i]);
 	free(l->entry);
 	pthread_mutex_destroy(&l->lock);
 	free(l);
 }
 
-static enum gt_code append(struct gt_skipped *l, int set, int64_t i, const char *noun, const char *kind, const char *why,
-                           struct gt_err *err)
+static enum gt_code append_entry(struct gt_skipped *l, int set, int64_t i, const char *noun, const char *kind, const char *why,
+                                 struct gt_err *err)
 {
 	GT_GROW(l->entry, l->cap, l->n + 1, err);
 	struct entry e = {set, i, strdup(why), kind ? strdup(kind) : NULL, noun};
 	if (!e.why || (kind && !e.kind)) {
-		drop(&e);
+		free_entry(&e);
 		return gt_fail_memory(err, strlen(why));
 	}
 	l->entry[l->n++] = e;
@@ -68,7 +68,7 @@ enum gt_code gt_skipped_add(struct gt_skipped *l, int set, int64_t i, const char
 	bool known = false;
 	for (int64_t k = 0; i < l->next[set] && k < l->n && !known; k++)
 		known = l->entry[k].set == set && l->entry[k].sample == i;
-	enum gt_code code = known ? GT_OK : append(l, set, i, "sample", NULL, why, err);
+	enum gt_code code = known ? GT_OK : append_entry(l, set, i, "sample", NULL, why, err);
 	pthread_mutex_unlock(&l->lock);
 	return code;
 }
@@ -77,7 +77,7 @@ enum gt_code gt_skipped_add_row(struct gt_skipped *l, int set, int64_t i, const 
                                 struct gt_err *err)
 {
 	pthread_mutex_lock(&l->lock);
-	enum gt_code code = append(l, set, i, noun, kind, why, err);
+	enum gt_code code = append_entry(l, set, i, noun, kind, why, err);
 	pthread_mutex_unlock(&l->lock);
 	return code;
 }
@@ -88,7 +88,7 @@ void gt_skipped_drop(struct gt_skipped *l, int set)
 	pthread_mutex_lock(&l->lock);
 	for (int64_t k = 0; k < l->n; k++)
 		if (l->entry[k].set == set) {
-			drop(&l->entry[k]);
+			free_entry(&l->entry[k]);
 		} else {
 			reported += k < l->reported;
 			l->entry[kept++] = l->entry[k];
@@ -117,7 +117,7 @@ struct group {
 	int64_t n;
 };
 
-static bool alike(const struct entry *a, const struct entry *b)
+static bool is_same_kind(const struct entry *a, const struct entry *b)
 {
 	return a->set == b->set && a->kind && b->kind && a->noun == b->noun && !strcmp(a->kind, b->kind);
 }
@@ -134,7 +134,7 @@ int64_t gt_skipped_report(struct gt_skipped *l, void (*fn)(void *user, const cha
 	for (; l->reported < n; l->reported++) {
 		const struct entry *e = &l->entry[l->reported];
 		int g = 0;
-		while (g < groups && !alike(group[g].first, e))
+		while (g < groups && !is_same_kind(group[g].first, e))
 			g++;
 		if (each)
 			each(user, e->why);

@@ -62,7 +62,7 @@ const char *gt_source_name(const struct gt_source *s, int64_t i, char *buf, size
 }
 
 /* Opens file i, or for an archive returns the archive itself, and sets the location of the content. */
-static enum gt_code locate(const struct gt_source *s, int64_t i, int *fd, uint64_t *offset, uint64_t *size, struct gt_err *err)
+static enum gt_code locate_content(const struct gt_source *s, int64_t i, int *fd, uint64_t *offset, uint64_t *size, struct gt_err *err)
 {
 	char name[720];
 	struct stat st;
@@ -97,7 +97,7 @@ enum gt_code gt_source_read_head(const struct gt_source *s, int64_t i, size_t mo
 	char name[720];
 	uint64_t offset, size;
 	int fd;
-	GT_TRY(locate(s, i, &fd, &offset, &size, err));
+	GT_TRY(locate_content(s, i, &fd, &offset, &size, err));
 	enum gt_code code = GT_OK;
 	if (!size || size > GT_SOURCE_MAX_FILE)
 		code = gt_fail(err, GT_EDATA, "%s: expected 1 byte to %d MiB, got %llu bytes", gt_source_name(s, i, name, sizeof name),
@@ -131,7 +131,7 @@ bool gt_source_tail(const struct gt_source *s, int64_t i, uint8_t *tail, size_t 
 {
 	uint64_t offset;
 	int fd;
-	if (locate(s, i, &fd, &offset, size, NULL) != GT_OK)
+	if (locate_content(s, i, &fd, &offset, size, NULL) != GT_OK)
 		return false;
 	*n = *size < GT_SOURCE_TAIL ? (size_t)*size : GT_SOURCE_TAIL;
 	ssize_t got = 0;

@@ -14,7 +14,7 @@ struct work {
 	atomic_llong next;
 };
 
-static void *work(void *arg)
+static void *hash_contents(void *arg)
 {
 	struct work *w = arg;
 	uint8_t tail[GT_SOURCE_TAIL];
@@ -35,9 +35,9 @@ void gt_source_contents(const struct gt_source *s, struct gt_sample_mark *mark, 
 	cpu_set_t set;
 	int64_t cores = sched_getaffinity(0, sizeof set, &set) ? 1 : CPU_COUNT(&set), useful = n / FEW;
 	int started = 0, most = (int)(cores < useful ? cores : useful);
-	while (started + 1 < most && started < THREADS && !pthread_create(&thread[started], NULL, work, &w))
+	while (started + 1 < most && started < THREADS && !pthread_create(&thread[started], NULL, hash_contents, &w))
 		started++;
-	work(&w);
+	hash_contents(&w);
 	while (started > 0)
 		pthread_join(thread[--started], NULL);
 }

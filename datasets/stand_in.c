@@ -16,7 +16,7 @@ struct made_up {
 };
 
 /* Returns a number from 0 to n - 1 (Knuth's linear congruential generator, of which the upper bits are good). */
-static int draw(struct made_up *m, int n)
+static int draw_below(struct made_up *m, int n)
 {
 	m->state = m->state * 6364136223846793005u + 1442695040888963407u;
 	return (int)((m->state >> 33) % (uint64_t)n);
@@ -31,11 +31,11 @@ static void put_word(FILE *f, int i)
 
 static void put_text(struct made_up *m, int longest)
 {
-	int n = SHORTEST + draw(m, longest - SHORTEST + 1);
+	int n = SHORTEST + draw_below(m, longest - SHORTEST + 1);
 	for (int i = 0; i < n; i++) {
 		if (i)
 			fputc(' ', m->f);
-		put_word(m->f, draw(m, WORDS));
+		put_word(m->f, draw_below(m, WORDS));
 	}
 }
 
@@ -83,7 +83,7 @@ static void put_quoted(FILE *f, const char *s)
 /* Writes a date whose order is clear. */
 static void put_date(struct made_up *m, enum gt_date_order order)
 {
-	int year = 2000 + draw(m, 24), month = 1 + draw(m, 12), day = 13 + draw(m, 16);
+	int year = 2000 + draw_below(m, 24), month = 1 + draw_below(m, 12), day = 13 + draw_below(m, 16);
 	if (order == GT_DATE_DMY)
 		fprintf(m->f, "%02d.%02d.%d", day, month, year);
 	else if (order == GT_DATE_MDY)
@@ -102,7 +102,7 @@ static void put_field(struct made_up *m, const struct gt_table_spec *s, const ch
 	else if (type == GT_COLUMN_TARGET && target == GT_STAND_IN_WORDS)
 		fprintf(m->f, "class%d", (int)(row % classes));
 	else if (type == GT_COLUMN_TARGET && target == GT_STAND_IN_BITS)
-		fprintf(m->f, "%d", draw(m, 2));
+		fprintf(m->f, "%d", draw_below(m, 2));
 	else if (type == GT_COLUMN_CATEGORICAL)
 		put_word(m->f, (int)(row % CATEGORIES));
 	else if (type == GT_COLUMN_DATE)
@@ -110,7 +110,7 @@ static void put_field(struct made_up *m, const struct gt_table_spec *s, const ch
 	else if (type == GT_COLUMN_TEXT)
 		put_text(m, LONGEST);
 	else
-		fprintf(m->f, "%d", draw(m, 1000));
+		fprintf(m->f, "%d", draw_below(m, 1000));
 }
 
 static void put_row(struct made_up *m, const struct gt_table_spec *s, enum gt_stand_in_target target, int64_t classes, int64_t row)

@@ -17,7 +17,7 @@
 #define NOISE_SHIFT 2 /* shift of the sum of four random bytes, -510..510, which gives noise of -127..127 with standard deviation 37 */
 
 /* Returns a value of the grid of (class, channel), 32..223, so that noise rarely exceeds the range of a byte. */
-static int32_t corner(uint64_t key, uint32_t class, uint32_t channel, uint32_t y, uint32_t x)
+static int32_t draw_grid_value(uint64_t key, uint32_t class, uint32_t channel, uint32_t y, uint32_t x)
 {
 	return 32 + (int32_t)(gt_rng_draw(key, class, channel, y * GRID + x, 0).v[0] % 192u);
 }
@@ -29,7 +29,7 @@ static void make_pattern(uint64_t key, uint32_t class, const struct gt_dataset *
 		int32_t g[GRID][GRID];
 		for (uint32_t y = 0; y < GRID; y++)
 			for (uint32_t x = 0; x < GRID; x++)
-				g[y][x] = corner(key, class, (uint32_t)c, y, x);
+				g[y][x] = draw_grid_value(key, class, (uint32_t)c, y, x);
 		for (int64_t y = 0; y < d->h; y++) {
 			int64_t py = d->h > 1 ? y * (GRID - 1) * 256 / (d->h - 1) : 0;
 			int iy = (int)(py >> 8) < GRID - 1 ? (int)(py >> 8) : GRID - 2, fy = (int)(py - iy * 256);
@@ -44,13 +44,13 @@ static void make_pattern(uint64_t key, uint32_t class, const struct gt_dataset *
 	}
 }
 
-static int32_t noise(uint32_t u)
+static int32_t noise_from_bits(uint32_t u)
 {
 	int32_t sum = (int32_t)((u & 255) + (u >> 8 & 255) + (u >> 16 & 255) + (u >> 24)) - 510;
 	return sum / (1 << NOISE_SHIFT);
 }
 
-static uint8_t clip(int32_t v)
+static uint8_t clip_to_byte(int32_t v)
 {
 	return (uint8_t)(v < 0 ? 0 : v > 255 ? 255 : v);
 }
@@ -66,7 +66,7 @@ static void make_samples(uint64_t key, uint32_t split, const uint8_t *patterns, 
 		for (size_t j = 0; j < len; j += 4) {
 			struct gt_philox r = gt_rng_draw(key, split, (uint32_t)i, (uint32_t)(j / 4), 0);
 			for (size_t k = 0; k < 4 && j + k < len; k++)
-				to[j + k] = clip(from[j + k] + noise(r.v[k]));
+				to[j + k] = clip_to_byte(from[j + k] + noise_from_bits(r.v[k]));
 		}
 	}
 }
@@ -87,7 +87,7 @@ static enum gt_code make_field(const struct gt_dataset_spec *spec, uint32_t spli
 			struct gt_philox own = gt_rng_draw(key, split, (uint32_t)i, (uint32_t)j, 0),
 			                 class = gt_rng_draw(key, (uint32_t)d->labels[i], (uint32_t)j, 0, 1);
 			if (f->dtype == GT_F32)
-				((float *)f->data)[i * width + j] = 2 * gt_rng_uniform(class.v[0]) - 1 + (float)noise(own.v[0]) / 64;
+				((float *)f->data)[i * width + j] = 2 * gt_rng_uniform(class.v[0]) - 1 + (float)noise_from_bits(own.v[0]) / 64;
 			else
 				((int32_t *)f->data)[i * width + j] = (int32_t)((own.v[1] % 4 ? class.v[0] : own.v[0]) % limit);
 		}
@@ -149,8 +149,8 @@ static enum gt_code make_fields(const struct gt_dataset_spec *spec, uint32_t spl
 	return GT_OK;
 }
 
-static enum gt_code load(const struct gt_dataset_spec *spec, enum gt_split split, const struct gt_paths *paths, bool headers_only,
-                         struct gt_dataset *out, struct gt_err *err)
+static enum gt_code make_split(const struct gt_dataset_spec *spec, enum gt_split split, const struct gt_paths *paths, bool headers_only,
+                               struct gt_dataset *out, struct gt_err *err)
 {
 	(void)paths;
 	out->n = spec->samples[split];
@@ -206,4 +206,4 @@ static enum gt_code load(const struct gt_dataset_spec *spec, enum gt_split split
 	return make_fields(spec, split == GT_TEST, out, err);
 }
 
-const struct gt_format gt_format_synthetic = {"synthetic", NULL, load};
+const struct gt_format gt_format_synthetic = {"synthetic", NULL, make_split};

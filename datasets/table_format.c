@@ -31,25 +31,25 @@ static bool is_table_name(const char *path)
 
 const struct gt_folder_kind gt_folder_tables = {is_table_name, "tables (.csv, .tsv, or these with .gz)"};
 
-static struct gt_table_spec table_spec(const struct gt_dataset_spec *spec)
+static struct gt_table_spec make_table_spec(const struct gt_dataset_spec *spec)
 {
 	struct gt_table_spec t = spec->table;
 	t.max_bytes = spec->max_bytes;
 	return t;
 }
 
-static void drop(void *raw)
+static void free_raw(void *raw)
 {
 	gt_table_free(raw);
 	free(raw);
 }
 
-static uint64_t raw_bytes(const void *raw, const struct gt_learned *l)
+static uint64_t count_raw_bytes(const void *raw, const struct gt_learned *l)
 {
 	return gt_table_bytes(raw) + (l ? gt_table_texts_bytes(raw, &l->table) : 0);
 }
 
-static enum gt_code mark_rows(const struct gt_data_table *t, struct gt_dataset *d, struct gt_err *err)
+static enum gt_code set_row_ids(const struct gt_data_table *t, struct gt_dataset *d, struct gt_err *err)
 {
 	if (!(d->mark = calloc((size_t)t->n + 1, sizeof *d->mark)))
 		return gt_fail_memory(err, (size_t)t->n * sizeof *d->mark);
@@ -58,7 +58,7 @@ static enum gt_code mark_rows(const struct gt_data_table *t, struct gt_dataset *
 	return GT_OK;
 }
 
-static enum gt_code mark(const struct gt_learned *l, struct gt_dataset *d, struct gt_err *err)
+static enum gt_code set_content_marks(const struct gt_learned *l, struct gt_dataset *d, struct gt_err *err)
 {
 	const struct gt_data_table *t = d->raw;
 	uint64_t *hash = malloc(((size_t)t->n + 1) * sizeof *hash);
@@ -74,7 +74,7 @@ static enum gt_code mark(const struct gt_learned *l, struct gt_dataset *d, struc
 static enum gt_code read_raw(const struct gt_dataset_spec *spec, char *const *path, int n, const struct gt_table_facts *facts, bool targets,
                              int set, struct gt_dataset *out, struct gt_err *err)
 {
-	struct gt_table_spec ts = table_spec(spec);
+	struct gt_table_spec ts = make_table_spec(spec);
 	ts.skipped = spec->skipped;
 	ts.set = set;
 	struct gt_data_table *t = calloc(1, sizeof *t);
@@ -90,20 +90,20 @@ static enum gt_code read_raw(const struct gt_dataset_spec *spec, char *const *pa
 	out->raw = t;
 	out->learning = &gt_learning_csv;
 	out->n = t->n;
-	return code != GT_OK || !targets ? code : mark_rows(t, out, err);
+	return code != GT_OK || !targets ? code : set_row_ids(t, out, err);
 }
 
-static enum gt_code strata(const struct gt_dataset_spec *spec, const struct gt_dataset *d, int32_t *out, int64_t *groups,
-                           struct gt_err *err)
+static enum gt_code find_strata(const struct gt_dataset_spec *spec, const struct gt_dataset *d, int32_t *out, int64_t *groups,
+                                struct gt_err *err)
 {
-	struct gt_table_spec ts = table_spec(spec);
+	struct gt_table_spec ts = make_table_spec(spec);
 	return gt_table_strata(d->raw, &ts, out, groups, err);
 }
 
-static enum gt_code learn(const struct gt_dataset_spec *spec, const struct gt_dataset *d, const int64_t *row, int64_t n,
-                          struct gt_learned *out, struct gt_err *err)
+static enum gt_code learn_facts(const struct gt_dataset_spec *spec, const struct gt_dataset *d, const int64_t *row, int64_t n,
+                                struct gt_learned *out, struct gt_err *err)
 {
-	struct gt_table_spec ts = table_spec(spec);
+	struct gt_table_spec ts = make_table_spec(spec);
 	struct gt_texts own;
 	const struct gt_texts *texts;
 	GT_TRY(gt_table_learn(d->raw, &ts, row, n, &out->table, err));
@@ -117,7 +117,7 @@ static enum gt_code learn(const struct gt_dataset_spec *spec, const struct gt_da
 }
 
 /* ---- datasets ------------------------------------------------------------------------------------------------------------------- */
-static enum gt_code take_name(struct gt_dataset *out, const char *name, struct gt_err *err)
+static enum gt_code add_class_name(struct gt_dataset *out, const char *name, struct gt_err *err)
 {
 	if (!(out->class_name[out->nclass_names] = strdup(name)))
 		return gt_fail_memory(err, strlen(name));
@@ -125,8 +125,8 @@ static enum gt_code take_name(struct gt_dataset *out, const char *name, struct g
 	return GT_OK;
 }
 
-static enum gt_code name_classes(const struct gt_dataset_spec *spec, const struct gt_table_facts *f, struct gt_dataset *out,
-                                 struct gt_err *err)
+static enum gt_code set_class_names(const struct gt_dataset_spec *spec, const struct gt_table_facts *f, struct gt_dataset *out,
+                                    struct gt_err *err)
 {
 	const struct gt_table_fact *target = &f->column[gt_table_target_column(f, 0)];
 	int64_t n = f->task == GT_TASK_CLASSES ? target->words.n : spec->target_labels ? f->ntargets : 0;
@@ -138,13 +138,14 @@ static enum gt_code name_classes(const struct gt_dataset_spec *spec, const struc
 	if (!(out->class_name = calloc((size_t)n, sizeof *out->class_name)))
 		return gt_fail_memory(err, (size_t)n * sizeof *out->class_name);
 	for (int64_t i = 0; i < n; i++)
-		GT_TRY(take_name(out, f->task == GT_TASK_CLASSES ? gt_words_text(&target->words, (int32_t)i)
-		                                                  : f->column[gt_table_target_column(f, (int)i)].name, err));
+		GT_TRY(add_class_name(out, f->task == GT_TASK_CLASSES ? gt_words_text(&target->words, (int32_t)i)
+		                                                       : f->column[gt_table_target_column(f, (int)i)].name, err));
 	out->classes = spec->classes > 0 ? spec->classes : n;
 	return GT_OK;
 }
 
-static enum gt_code describe(const struct gt_dataset_spec *spec, const struct gt_learned *l, struct gt_dataset *out, struct gt_err *err)
+static enum gt_code describe_fields(const struct gt_dataset_spec *spec, const struct gt_learned *l, struct gt_dataset *out,
+                                    struct gt_err *err)
 {
 	const struct gt_table_facts *f = &l->table;
 	if (f->nvalues)
@@ -158,7 +159,7 @@ static enum gt_code describe(const struct gt_dataset_spec *spec, const struct gt
 	}
 	if (f->task == GT_TASK_NUMBERS)
 		out->target = (struct gt_field){.name = "target", .dtype = GT_F32, .width = f->ntargets};
-	return name_classes(spec, f, out, err);
+	return set_class_names(spec, f, out, err);
 }
 
 /* A table for training may have other columns than those that were learned, if the file of a checkpoint has changed. */
@@ -191,7 +192,7 @@ static enum gt_code check_labels(const struct gt_data_table *t, const struct gt_
 	return GT_OK;
 }
 
-static enum gt_code new_rows(int64_t n, int64_t width, size_t each, void **out, struct gt_err *err)
+static enum gt_code alloc_rows(int64_t n, int64_t width, size_t each, void **out, struct gt_err *err)
 {
 	size_t count = (size_t)n * (size_t)width;
 	if ((width && (size_t)n > SIZE_MAX / each / (size_t)width) || !(*out = malloc(count ? count * each : 1)))
@@ -212,26 +213,26 @@ static enum gt_code convert_texts(const struct gt_dataset_spec *spec, const stru
 	return code;
 }
 
-static enum gt_code convert(const struct gt_dataset_spec *spec, const struct gt_learned *l, bool targets, struct gt_dataset *d,
-                            struct gt_err *err)
+static enum gt_code convert_rows(const struct gt_dataset_spec *spec, const struct gt_learned *l, bool targets, struct gt_dataset *d,
+                                 struct gt_err *err)
 {
 	const struct gt_data_table *t = d->raw;
 	const struct gt_table_facts *f = &l->table;
 	struct gt_table_fields to = {.normalize = spec->normalize_target};
 	GT_TRY(check_columns(t, f, err));
-	GT_TRY(describe(spec, l, d, err));
+	GT_TRY(describe_fields(spec, l, d, err));
 	for (int i = 0; i < d->nfields - (f->ntexts ? 2 : 0); i++) {
-		GT_TRY(new_rows(d->n, d->field[i].width, gt_dtype_size(d->field[i].dtype), &d->field[i].data, err));
+		GT_TRY(alloc_rows(d->n, d->field[i].width, gt_dtype_size(d->field[i].dtype), &d->field[i].data, err));
 		if (d->field[i].dtype == GT_F32)
 			to.values = d->field[i].data;
 		else
 			to.codes = d->field[i].data;
 	}
 	if (targets && f->task == GT_TASK_CLASSES) {
-		GT_TRY(new_rows(d->n, 1, sizeof *d->labels, (void **)&d->labels, err));
+		GT_TRY(alloc_rows(d->n, 1, sizeof *d->labels, (void **)&d->labels, err));
 		to.labels = d->labels;
 	} else if (targets) {
-		GT_TRY(new_rows(d->n, f->ntargets, sizeof(float), &d->target.data, err));
+		GT_TRY(alloc_rows(d->n, f->ntargets, sizeof(float), &d->target.data, err));
 		to.targets = d->target.data;
 	}
 	GT_TRY(gt_table_apply(t, f, &to, err));
@@ -245,35 +246,43 @@ static enum gt_code convert(const struct gt_dataset_spec *spec, const struct gt_
 	return GT_OK;
 }
 
-static enum gt_code apply(const struct gt_dataset_spec *spec, const struct gt_learned *l, struct gt_dataset *d, struct gt_err *err)
+static enum gt_code apply_facts(const struct gt_dataset_spec *spec, const struct gt_learned *l, struct gt_dataset *d, struct gt_err *err)
 {
-	return convert(spec, l, true, d, err);
+	return convert_rows(spec, l, true, d, err);
 }
 
-static enum gt_code inputs(const struct gt_dataset_spec *spec, const char *path, struct gt_dataset *out, struct gt_err *err)
+static enum gt_code read_inputs(const struct gt_dataset_spec *spec, const char *path, struct gt_dataset *out, struct gt_err *err)
 {
 	enum gt_code code = read_raw(spec, (char *const[]){(char *)(uintptr_t)path}, 1, &spec->learned->table, false, GT_SPLITS, out, err);
-	return code == GT_OK ? convert(spec, spec->learned, false, out, err) : code;
+	return code == GT_OK ? convert_rows(spec, spec->learned, false, out, err) : code;
 }
 
-static void forget(struct gt_learned *l)
+static void free_facts(struct gt_learned *l)
 {
 	gt_table_facts_free(&l->table);
 	gt_vocab_close(l->text.vocab);
 }
 
-/* Without what was learned, the table stays as it is in the files. */
-static enum gt_code load(const struct gt_dataset_spec *spec, enum gt_split split, const struct gt_paths *paths, bool headers_only,
-                         struct gt_dataset *out, struct gt_err *err)
+/* If spec->learned is NULL, the table is kept in out->raw as it was read. */
+static enum gt_code load_split(const struct gt_dataset_spec *spec, enum gt_split split, const struct gt_paths *paths, bool headers_only,
+                               struct gt_dataset *out, struct gt_err *err)
 {
 	(void)headers_only; /* the number of rows and the types of columns need the whole file */
 	GT_TRY(read_raw(spec, paths->path, paths->n, spec->learned ? &spec->learned->table : NULL, true, (int)split, out, err));
 	if (!spec->learned)
 		return GT_OK;
-	GT_TRY(mark(spec->learned, out, err));
-	return convert(spec, spec->learned, true, out, err);
+	GT_TRY(set_content_marks(spec->learned, out, err));
+	return convert_rows(spec, spec->learned, true, out, err);
 }
 
-const struct gt_learning gt_learning_csv = {.format = "csv", .strata = strata, .mark = mark, .learn = learn, .describe = describe,
-                                            .apply = apply, .inputs = inputs, .raw_bytes = raw_bytes, .drop = drop, .forget = forget};
-const struct gt_format gt_format_csv = {.name = "csv", .by_name = true, .load = load};
+const struct gt_learning gt_learning_csv = {.format = "csv",
+                                            .strata = find_strata,
+                                            .mark = set_content_marks,
+                                            .learn = learn_facts,
+                                            .describe = describe_fields,
+                                            .apply = apply_facts,
+                                            .inputs = read_inputs,
+                                            .raw_bytes = count_raw_bytes,
+                                            .drop = free_raw,
+                                            .forget = free_facts};
+const struct gt_format gt_format_csv = {.name = "csv", .by_name = true, .load = load_split};

@@ -11,8 +11,8 @@
 #define MAX_VOCAB ((uint64_t)64 << 20)  /* maximum bytes of the file of a vocabulary */
 
 /* ---- vocabularies --------------------------------------------------------------------------------------------------------------- */
-/* Refuses what is no vocab.txt by its first bytes. */
-static enum gt_code check_first(const char *name, const char *text, size_t n, struct gt_err *err)
+/* Rejects a file whose first bytes show that it is not a vocab.txt. */
+static enum gt_code reject_other_formats(const char *name, const char *text, size_t n, struct gt_err *err)
 {
 	if (n >= 3 && !memcmp(text, "\xef\xbb\xbf", 3))
 		return gt_fail(err, GT_EDATA, "%.400s:1: expected a token, got a byte order mark before it; remove the first three bytes, for "
@@ -48,7 +48,7 @@ static enum gt_code read_vocab(const struct gt_text_spec *spec, struct gt_vocab 
 	if (!*spec->vocab)
 		return gt_fail(err, GT_ECONFIG, "data.vocab: expected the vocab.txt of a model with data.tokenizer = \"wordpiece\", got nothing");
 	GT_TRY(gt_file_read(spec->vocab, MAX_VOCAB, &text, &n, err));
-	enum gt_code code = check_first(spec->vocab, text, n, err);
+	enum gt_code code = reject_other_formats(spec->vocab, text, n, err);
 	if (code == GT_OK)
 		code = gt_vocab_parse(spec->vocab, text, n, GT_VOCAB_BERT, out, err);
 	free(text);
@@ -61,7 +61,7 @@ static enum gt_code read_vocab(const struct gt_text_spec *spec, struct gt_vocab 
 	return code;
 }
 
-static enum gt_code count(const struct gt_texts *t, const int64_t *row, int64_t nrows, struct gt_vocab_counter *c, struct gt_err *err)
+static enum gt_code count_words(const struct gt_texts *t, const int64_t *row, int64_t nrows, struct gt_vocab_counter *c, struct gt_err *err)
 {
 	struct gt_text_scratch scratch = {0};
 	enum gt_code code = GT_OK;
@@ -84,7 +84,7 @@ enum gt_code gt_texts_learn(const struct gt_texts *t, const struct gt_text_spec 
 	if (spec->tokenizer == GT_TOK_WORDPIECE)
 		return read_vocab(spec, out, err);
 	GT_TRY(gt_vocab_counter_open(MAX_WORDS, &c, err));
-	enum gt_code code = count(t, row, nrows, c, err);
+	enum gt_code code = count_words(t, row, nrows, c, err);
 	if (code == GT_OK)
 		code = gt_vocab_build(c, spec->min_freq, spec->max_vocab, out, err);
 	if (code == GT_EDATA)
@@ -138,7 +138,7 @@ struct work {
 };
 
 /* Writes the sequence of text i to w->id, and returns its length. */
-static enum gt_code convert(struct work *w, int64_t i, int64_t *out, struct gt_text_counts *counts, struct gt_err *err)
+static enum gt_code convert_text(struct work *w, int64_t i, int64_t *out, struct gt_text_counts *counts, struct gt_err *err)
 {
 	struct gt_tokens got;
 	size_t n;
@@ -166,7 +166,7 @@ static enum gt_code convert_all(struct work *w, gt_text_name *name, const void *
 	int64_t n;
 	for (int64_t i = 0; i < w->t->n; i++) {
 		int64_t at = tokens->start[i];
-		GT_TRY(convert(w, i, &n, counts, err));
+		GT_TRY(convert_text(w, i, &n, counts, err));
 		if (!n && name)
 			return gt_fail(err, GT_EDATA, "%.600s: expected a text with at least one token, got none", name(user, i, buf, sizeof buf));
 		if (!n)

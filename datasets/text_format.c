@@ -32,7 +32,7 @@ static bool is_text_name(const char *path)
 
 const struct gt_folder_kind gt_folder_texts = {is_text_name, "texts (.txt)"};
 
-static void drop(void *p)
+static void free_raw(void *p)
 {
 	struct raw *raw = p;
 	gt_texts_free(&raw->texts);
@@ -41,14 +41,14 @@ static void drop(void *p)
 	free(raw);
 }
 
-static uint64_t raw_bytes(const void *p, const struct gt_learned *l)
+static uint64_t count_raw_bytes(const void *p, const struct gt_learned *l)
 {
 	(void)l;
 	const struct raw *raw = p;
 	return gt_texts_bytes(&raw->texts) + (raw->files ? gt_source_bytes(raw->files) : 0);
 }
 
-static const char *name(const void *user, int64_t i, char *buf, size_t size)
+static const char *source_name(const void *user, int64_t i, char *buf, size_t size)
 {
 	const struct raw *raw = user;
 	return raw->files ? gt_source_name(raw->files, i, buf, size) : raw->path;
@@ -63,7 +63,7 @@ static enum gt_code read_text(const struct gt_dataset_spec *spec, const struct r
 	bool some;
 	GT_TRY(gt_source_read(raw->files, i, buf, err));
 	const char *text = (const char *)buf->data;
-	GT_TRY(gt_text_check(text, buf->size, name(raw, i, where, sizeof where), err));
+	GT_TRY(gt_text_check(text, buf->size, source_name(raw, i, where, sizeof where), err));
 	GT_TRY(gt_text_has_tokens((enum gt_tokenizer_kind)spec->text.tokenizer, text, buf->size, scratch, &some, err));
 	return some ? GT_OK : gt_fail(err, GT_EDATA, "%.600s: expected a text with at least one token, got none", where);
 }
@@ -98,7 +98,7 @@ static enum gt_code read_texts(const struct gt_dataset_spec *spec, enum gt_split
 	return code;
 }
 
-static enum gt_code new_raw(struct gt_dataset *out, struct raw **raw, struct gt_err *err)
+static enum gt_code alloc_raw(struct gt_dataset *out, struct raw **raw, struct gt_err *err)
 {
 	if (!(*raw = calloc(1, sizeof **raw)))
 		return gt_fail_memory(err, sizeof **raw);
@@ -107,8 +107,8 @@ static enum gt_code new_raw(struct gt_dataset *out, struct raw **raw, struct gt_
 	return GT_OK;
 }
 
-static enum gt_code strata(const struct gt_dataset_spec *spec, const struct gt_dataset *d, int32_t *out, int64_t *groups,
-                           struct gt_err *err)
+static enum gt_code find_strata(const struct gt_dataset_spec *spec, const struct gt_dataset *d, int32_t *out, int64_t *groups,
+                                struct gt_err *err)
 {
 	const struct raw *raw = d->raw;
 	(void)spec;
@@ -129,8 +129,8 @@ static enum gt_code copy_names(char *const *from, int64_t n, char ***to, int64_t
 	return GT_OK;
 }
 
-static enum gt_code learn(const struct gt_dataset_spec *spec, const struct gt_dataset *d, const int64_t *row, int64_t n,
-                          struct gt_learned *out, struct gt_err *err)
+static enum gt_code learn_facts(const struct gt_dataset_spec *spec, const struct gt_dataset *d, const int64_t *row, int64_t n,
+                                struct gt_learned *out, struct gt_err *err)
 {
 	const struct raw *raw = d->raw;
 	GT_TRY(copy_names(raw->classes.v, raw->classes.n, &out->text.class, &out->text.nclasses, err));
@@ -138,7 +138,7 @@ static enum gt_code learn(const struct gt_dataset_spec *spec, const struct gt_da
 	return gt_texts_ids(&spec->text, out->text.vocab, &out->text.ids, err);
 }
 
-static void forget(struct gt_learned *l)
+static void free_facts(struct gt_learned *l)
 {
 	gt_vocab_close(l->text.vocab);
 	for (int64_t i = 0; i < l->text.nclasses; i++)
@@ -147,7 +147,8 @@ static void forget(struct gt_learned *l)
 }
 
 /* ---- datasets -------------------------------------------------------------------------------------------------------------------- */
-static enum gt_code describe(const struct gt_dataset_spec *spec, const struct gt_learned *l, struct gt_dataset *out, struct gt_err *err)
+static enum gt_code describe_fields(const struct gt_dataset_spec *spec, const struct gt_learned *l, struct gt_dataset *out,
+                                    struct gt_err *err)
 {
 	if (spec->classes > 0 && l->text.nclasses > spec->classes)
 		return gt_fail(err, GT_ECONFIG, "data.classes: expected at least %lld, one for each class of the training split, got %lld",
@@ -159,8 +160,8 @@ static enum gt_code describe(const struct gt_dataset_spec *spec, const struct gt
 }
 
 /* Converts the texts. Without targets, their files have no classes. */
-static enum gt_code convert(const struct gt_dataset_spec *spec, const struct gt_learned *l, bool targets, struct gt_dataset *d,
-                            struct gt_err *err)
+static enum gt_code convert_texts(const struct gt_dataset_spec *spec, const struct gt_learned *l, bool targets, struct gt_dataset *d,
+                                  struct gt_err *err)
 {
 	struct raw *raw = d->raw;
 	for (int64_t i = 0; targets && (i < raw->classes.n || i < l->text.nclasses); i++)
@@ -168,37 +169,37 @@ static enum gt_code convert(const struct gt_dataset_spec *spec, const struct gt_
 			return gt_fail(err, GT_EDATA, "%.300s: expected class %lld to be \"%.100s\", with which the model was trained, got \"%.100s\"",
 			               raw->files->root, (long long)i, i < l->text.nclasses ? l->text.class[i] : "",
 			               i < raw->classes.n ? raw->classes.v[i] : "");
-	GT_TRY(describe(spec, l, d, err));
+	GT_TRY(describe_fields(spec, l, d, err));
 	if (targets && !(d->labels = malloc((size_t)(d->n + 1) * sizeof *d->labels)))
 		return gt_fail_memory(err, (size_t)d->n * sizeof *d->labels);
 	for (int64_t i = 0; i < d->n && targets; i++)
 		d->labels[i] = raw->files->file[i].label;
-	GT_TRY(gt_texts_fields(&raw->texts, &spec->text, l->text.vocab, name, raw, &d->field[0], &d->field[1], &d->texts, err));
+	GT_TRY(gt_texts_fields(&raw->texts, &spec->text, l->text.vocab, source_name, raw, &d->field[0], &d->field[1], &d->texts, err));
 	d->text_files = raw->files;
 	raw->files = NULL;
-	drop(raw);
+	free_raw(raw);
 	d->raw = NULL;
 	return GT_OK;
 }
 
-static enum gt_code apply(const struct gt_dataset_spec *spec, const struct gt_learned *l, struct gt_dataset *d, struct gt_err *err)
+static enum gt_code apply_facts(const struct gt_dataset_spec *spec, const struct gt_learned *l, struct gt_dataset *d, struct gt_err *err)
 {
-	return convert(spec, l, true, d, err);
+	return convert_texts(spec, l, true, d, err);
 }
 
-static enum gt_code one_text(const struct gt_dataset_spec *spec, const char *name, const char *text, size_t n, struct gt_dataset *out,
-                             struct gt_err *err)
+static enum gt_code convert_one_text(const struct gt_dataset_spec *spec, const char *name, const char *text, size_t n,
+                                     struct gt_dataset *out, struct gt_err *err)
 {
 	struct raw *raw;
-	GT_TRY(new_raw(out, &raw, err));
+	GT_TRY(alloc_raw(out, &raw, err));
 	raw->path = name;
 	GT_TRY(gt_text_check(text, n, name, err));
 	GT_TRY(gt_texts_add(&raw->texts, text, n, err));
 	out->n = 1;
-	return convert(spec, spec->learned, false, out, err);
+	return convert_texts(spec, spec->learned, false, out, err);
 }
 
-static enum gt_code inputs(const struct gt_dataset_spec *spec, const char *path, struct gt_dataset *out, struct gt_err *err)
+static enum gt_code read_inputs(const struct gt_dataset_spec *spec, const char *path, struct gt_dataset *out, struct gt_err *err)
 {
 	char *text;
 	size_t n;
@@ -209,18 +210,18 @@ static enum gt_code inputs(const struct gt_dataset_spec *spec, const char *path,
 	if (len > 4 && !strcmp(path + len - 4, ".tar"))
 		return gt_fail(err, GT_EDATA, "%.400s: expected a text or a folder of texts (.txt), got an archive; unpack it", path);
 	GT_TRY(gt_file_read(path, GT_SOURCE_MAX_FILE, &text, &n, err));
-	enum gt_code code = one_text(spec, path, text, n, out, err);
+	enum gt_code code = convert_one_text(spec, path, text, n, out, err);
 	free(text);
 	return code;
 }
 
-/* Without what was learned, the texts stay as they are in the files. */
-static enum gt_code load(const struct gt_dataset_spec *spec, enum gt_split split, const struct gt_paths *paths, bool headers_only,
-                         struct gt_dataset *out, struct gt_err *err)
+/* If spec->learned is NULL, the texts are kept in out->raw as raw bytes. */
+static enum gt_code load_split(const struct gt_dataset_spec *spec, enum gt_split split, const struct gt_paths *paths, bool headers_only,
+                               struct gt_dataset *out, struct gt_err *err)
 {
 	struct raw *raw;
 	(void)headers_only; /* the vocabulary and the lengths need the whole texts */
-	GT_TRY(new_raw(out, &raw, err));
+	GT_TRY(alloc_raw(out, &raw, err));
 	struct gt_folder_terms terms = {spec->known, spec->nknown, spec->all};
 	GT_TRY(gt_folder_split_as(paths->path[0], &gt_folder_texts, split, &terms, &raw->files, &raw->classes, err));
 	memcpy(out->left_out, raw->files->left_out, sizeof out->left_out);
@@ -236,15 +237,23 @@ static enum gt_code load(const struct gt_dataset_spec *spec, enum gt_split split
 	}
 	if (found && !out->n)
 		return gt_fail(err, GT_EDATA, "%.400s: expected texts that can be read, got none", raw->files->root);
-	return spec->learned && out->n ? convert(spec, spec->learned, true, out, err) : GT_OK;
+	return spec->learned && out->n ? convert_texts(spec, spec->learned, true, out, err) : GT_OK;
 }
 
-static enum gt_code find(const char *dir, enum gt_split split, struct gt_paths *paths, struct gt_err *err)
+static enum gt_code find_root(const char *dir, enum gt_split split, struct gt_paths *paths, struct gt_err *err)
 {
 	(void)split;
 	return gt_folder_is_source(dir) ? gt_paths_add(paths, "", dir, err) : GT_OK;
 }
 
-const struct gt_learning gt_learning_text = {.format = "text", .strata = strata, .learn = learn, .describe = describe, .apply = apply,
-                                             .inputs = inputs, .text = one_text, .raw_bytes = raw_bytes, .drop = drop, .forget = forget};
-const struct gt_format gt_format_text = {.name = "text", .by_name = true, .find = find, .load = load, .has_valid = true};
+const struct gt_learning gt_learning_text = {.format = "text",
+                                             .strata = find_strata,
+                                             .learn = learn_facts,
+                                             .describe = describe_fields,
+                                             .apply = apply_facts,
+                                             .inputs = read_inputs,
+                                             .text = convert_one_text,
+                                             .raw_bytes = count_raw_bytes,
+                                             .drop = free_raw,
+                                             .forget = free_facts};
+const struct gt_format gt_format_text = {.name = "text", .by_name = true, .find = find_root, .load = load_split, .has_valid = true};

@@ -28,14 +28,15 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static void sort(struct gt_sample_mark *mark, int64_t n)
+static void sort_marks(struct gt_sample_mark *mark, int64_t n)
 {
 	if (n > 1)
 		qsort(mark, (size_t)n, sizeof *mark, by_id);
 }
 
 /* Makes the sorted array of the contents of two lists; b NULL: of one. */
-static enum gt_code contents(const struct gt_sample_list *a, const struct gt_sample_list *b, uint64_t **out, int64_t *n, struct gt_err *err)
+static enum gt_code collect_contents(const struct gt_sample_list *a, const struct gt_sample_list *b, uint64_t **out, int64_t *n,
+                                     struct gt_err *err)
 {
 	const struct gt_sample_list *const from[] = {a, b};
 	size_t most = (size_t)(a->n + (b ? b->n : 0));
@@ -55,10 +56,10 @@ static enum gt_code contents(const struct gt_sample_list *a, const struct gt_sam
 enum gt_code gt_used_index(struct gt_used_samples *u, struct gt_err *err)
 {
 	for (int i = 0; i < GT_SPLITS; i++)
-		sort(u->list[i].mark, u->list[i].n);
-	sort(u->past.mark, u->past.n);
-	GT_TRY(contents(&u->list[GT_TRAIN], &u->past, &u->trained, &u->ntrained, err));
-	return contents(&u->list[GT_VALID], NULL, &u->held, &u->nheld, err);
+		sort_marks(u->list[i].mark, u->list[i].n);
+	sort_marks(u->past.mark, u->past.n);
+	GT_TRY(collect_contents(&u->list[GT_TRAIN], &u->past, &u->trained, &u->ntrained, err));
+	return collect_contents(&u->list[GT_VALID], NULL, &u->held, &u->nheld, err);
 }
 
 void gt_used_free(struct gt_used_samples *u)
@@ -84,18 +85,18 @@ const struct gt_sample_mark *gt_used_find(const struct gt_sample_list *l, uint64
 	return lo < l->n && l->mark[lo].id == id ? &l->mark[lo] : NULL;
 }
 
-static bool among(const uint64_t *v, int64_t n, uint64_t content)
+static bool contains_content(const uint64_t *v, int64_t n, uint64_t content)
 {
 	return content && n && bsearch(&content, v, (size_t)n, sizeof content, by_value);
 }
 
 bool gt_used_trained(const struct gt_used_samples *u, uint64_t content)
 {
-	return among(u->trained, u->ntrained, content);
+	return contains_content(u->trained, u->ntrained, content);
 }
 
 /* Returns whether a list has the sample with this content; one whose content is not known now counts by its id alone. */
-static bool has(const struct gt_sample_list *l, const struct gt_sample_mark *m)
+static bool list_has_sample(const struct gt_sample_list *l, const struct gt_sample_mark *m)
 {
 	const struct gt_sample_mark *k = gt_used_find(l, m->id), *end = l->mark + l->n;
 	for (; k && k < end && k->id == m->id; k++)
@@ -106,16 +107,16 @@ static bool has(const struct gt_sample_list *l, const struct gt_sample_mark *m)
 
 bool gt_used_measures(const struct gt_used_samples *u, enum gt_split split, const struct gt_sample_mark *m)
 {
-	return has(&u->list[split], m) || !gt_used_trained(u, m->content);
+	return list_has_sample(&u->list[split], m) || !gt_used_trained(u, m->content);
 }
 
 int gt_used_part(const struct gt_used_samples *u, const struct gt_sample_mark *m)
 {
-	if (has(&u->list[GT_VALID], m))
+	if (list_has_sample(&u->list[GT_VALID], m))
 		return 1;
 	if (gt_used_find(&u->list[GT_TRAIN], m->id) || gt_used_find(&u->past, m->id) || gt_used_trained(u, m->content))
 		return 0;
-	return gt_used_find(&u->list[GT_VALID], m->id) || among(u->held, u->nheld, m->content) ? 1 : -1;
+	return gt_used_find(&u->list[GT_VALID], m->id) || contains_content(u->held, u->nheld, m->content) ? 1 : -1;
 }
 
 enum gt_code gt_used_compare(const struct gt_sample_list *const *list, int nlists, const struct gt_sample_mark *mark, int64_t n,
@@ -125,8 +126,8 @@ enum gt_code gt_used_compare(const struct gt_sample_list *const *list, int nlist
 	enum gt_code code = gt_used_add(&is, mark, n, err);
 	for (int i = 0; i < nlists && code == GT_OK; i++)
 		code = gt_used_add(&was, list[i]->mark, list[i]->n, err);
-	sort(was.mark, was.n);
-	sort(is.mark, is.n);
+	sort_marks(was.mark, was.n);
+	sort_marks(is.mark, is.n);
 	out->samples += was.n;
 	for (int64_t i = 0, k = 0; code == GT_OK && (i < was.n || k < is.n);) {
 		const struct gt_sample_mark *a = i < was.n ? &was.mark[i] : NULL, *b = k < is.n ? &is.mark[k] : NULL;

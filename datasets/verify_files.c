@@ -28,8 +28,8 @@ struct worker {
 };
 
 /* Decodes an image. Of a JPEG an eighth of the size is computed, for which all of its data is read. */
-static enum gt_code decode(const struct gt_bytes_buf *file, const char *name, const struct gt_image_head *head, struct gt_image_scratch *s,
-                           struct gt_err *err)
+static enum gt_code decode_image(const struct gt_bytes_buf *file, const char *name, const struct gt_image_head *head,
+                                 struct gt_image_scratch *s, struct gt_err *err)
 {
 	struct gt_decode_part part = gt_decode_whole(head);
 	struct gt_pixels pixels;
@@ -38,7 +38,7 @@ static enum gt_code decode(const struct gt_bytes_buf *file, const char *name, co
 	return gt_decode_pixels(file->data, file->size, name, head, &part, s, &pixels, err);
 }
 
-static enum gt_code check(struct worker *w, int64_t i, struct gt_image_head *head, struct gt_err *err)
+static enum gt_code check_file(struct worker *w, int64_t i, struct gt_image_head *head, struct gt_err *err)
 {
 	const struct work *k = w->work;
 	char name[720];
@@ -51,15 +51,15 @@ static enum gt_code check(struct worker *w, int64_t i, struct gt_image_head *hea
 	}
 	GT_TRY(gt_source_read(k->s, i, &w->file, err));
 	GT_TRY(gt_decode_head(w->file.data, w->file.size, name, w->scratch, head, err));
-	return k->whole ? decode(&w->file, name, head, w->scratch, err) : GT_OK;
+	return k->whole ? decode_image(&w->file, name, head, w->scratch, err) : GT_OK;
 }
 
-static enum gt_code check_one(struct worker *w, int64_t i)
+static enum gt_code check_and_record(struct worker *w, int64_t i)
 {
 	struct gt_verified *out = w->work->out;
 	struct gt_image_head head;
 	struct gt_err why = {0};
-	enum gt_code code = check(w, i, &head, &why);
+	enum gt_code code = check_file(w, i, &head, &why);
 	if (code == GT_OK) {
 		out->shape[i] = (struct gt_image_shape){(int32_t)head.h, (int32_t)head.w, head.c};
 		return GT_OK;
@@ -72,7 +72,7 @@ static enum gt_code check_one(struct worker *w, int64_t i)
 	return out->why[i] ? GT_OK : gt_fail_memory(&w->err, strlen(why.msg));
 }
 
-static void *run(void *arg)
+static void *run_worker(void *arg)
 {
 	struct worker *w = arg;
 	struct work *k = w->work;
@@ -81,7 +81,7 @@ static void *run(void *arg)
 		if (first >= k->s->n)
 			break;
 		for (int64_t i = first; i < first + AT_ONCE && i < k->s->n && w->code == GT_OK; i++)
-			w->code = check_one(w, i);
+			w->code = check_and_record(w, i);
 	}
 	if (w->code != GT_OK)
 		k->ends = true;
@@ -89,13 +89,13 @@ static void *run(void *arg)
 }
 
 /* Runs the workers, each in a thread; what threads that cannot be started would do, the first one does. */
-static enum gt_code run_all(struct worker *w, int n, struct gt_err *err)
+static enum gt_code run_workers(struct worker *w, int n, struct gt_err *err)
 {
 	pthread_t thread[MAX_THREADS];
 	bool started[MAX_THREADS] = {false};
 	for (int i = 1; i < n; i++)
-		started[i] = !pthread_create(&thread[i], NULL, run, &w[i]);
-	run(&w[0]);
+		started[i] = !pthread_create(&thread[i], NULL, run_worker, &w[i]);
+	run_worker(&w[0]);
 	for (int i = 1; i < n; i++)
 		if (started[i])
 			pthread_join(thread[i], NULL);
@@ -125,7 +125,7 @@ enum gt_code gt_source_verify(const struct gt_source *s, bool whole, struct gt_v
 		code = gt_image_scratch_open(&w[i].scratch, err);
 	}
 	if (code == GT_OK)
-		code = run_all(w, n, err);
+		code = run_workers(w, n, err);
 	for (int i = 0; i < n; i++) {
 		gt_image_scratch_close(w[i].scratch);
 		free(w[i].file.data);

@@ -21,40 +21,40 @@ static bool changes_size(const struct gt_transform *t)
 	return t->type == GT_TF_RESIZE || t->type == GT_TF_RANDOM_RESIZED_CROP || t->type == GT_TF_CENTER_CROP;
 }
 
-static int64_t height_of(const struct gt_transform *t)
+static int64_t target_height(const struct gt_transform *t)
 {
 	return t->size[0];
 }
 
-static int64_t width_of(const struct gt_transform *t)
+static int64_t target_width(const struct gt_transform *t)
 {
 	return t->size[1] ? t->size[1] : t->size[0];
 }
 
 /* The position of a centred crop, as torchvision's CenterCrop: rounded to even inside an image, rounded down in the padding. */
-static int64_t centre(int64_t crop, int64_t size)
+static int64_t centre_offset(int64_t crop, int64_t size)
 {
 	return crop <= size ? (int64_t)rint((double)(size - crop) / 2) : -((crop - size) / 2);
 }
 
 /* Describes transform i, and those behind it that can be computed with it, for an image of h x w pixels. */
-static struct view view_make(const struct gt_image_work *k, int i, int64_t h, int64_t w)
+static struct view make_view(const struct gt_image_work *k, int i, int64_t h, int64_t w)
 {
 	const struct gt_transform *t = &k->list.t[i], *then = i + 1 < k->list.n ? t + 1 : NULL;
 	struct view v = {.next = i + 1, .height = h, .width = w};
 	struct gt_resample_axis *x = &v.r.x, *y = &v.r.y;
 	struct gt_transform_draw d;
 	if (t->type == GT_TF_CENTER_CROP) {
-		v.height = height_of(t);
-		v.width = width_of(t);
-		v.top = centre(v.height, h);
-		v.left = centre(v.width, w);
+		v.height = target_height(t);
+		v.width = target_width(t);
+		v.top = centre_offset(v.height, h);
+		v.left = centre_offset(v.width, w);
 		return v;
 	}
 	v.resample = true;
 	v.r.interpolation = t->interpolation;
-	y->out = height_of(t);
-	x->out = width_of(t);
+	y->out = target_height(t);
+	x->out = target_width(t);
 	if (t->type == GT_TF_RANDOM_RESIZED_CROP) {
 		gt_transform_draw(k->list, i, k->key, h, w, &d);
 		v.top = d.top;
@@ -67,11 +67,11 @@ static struct view view_make(const struct gt_image_work *k, int i, int64_t h, in
 	}
 	y->end = y->out;
 	x->end = x->out;
-	if (then && then->type == GT_TF_CENTER_CROP && height_of(then) <= y->out && width_of(then) <= x->out) {
-		y->begin = centre(height_of(then), y->out);
-		x->begin = centre(width_of(then), x->out);
-		y->end = y->begin + height_of(then);
-		x->end = x->begin + width_of(then);
+	if (then && then->type == GT_TF_CENTER_CROP && target_height(then) <= y->out && target_width(then) <= x->out) {
+		y->begin = centre_offset(target_height(then), y->out);
+		x->begin = centre_offset(target_width(then), x->out);
+		y->end = y->begin + target_height(then);
+		x->end = x->begin + target_width(then);
 		v.next++;
 		then = v.next < k->list.n ? then + 1 : NULL;
 	}
@@ -97,7 +97,7 @@ static void set_box(struct gt_resample_axis *a, int64_t *origin, int64_t begin, 
 
 /* Finishes a view of an image of h x w pixels that is stored with an orientation and reduced by `reduce`, and sets the part of the reduced
  * image that it needs. */
-static enum gt_code view_prepare(struct view *v, struct gt_image_work *k, int64_t h, int64_t w, int orientation, int reduce,
+static enum gt_code prepare_view(struct view *v, struct gt_image_work *k, int64_t h, int64_t w, int orientation, int reduce,
                                  struct gt_decode_part *part, struct gt_err *err)
 {
 	bool mirror_x, mirror_y;
@@ -122,7 +122,7 @@ static enum gt_code view_prepare(struct view *v, struct gt_image_work *k, int64_
 }
 
 /* Returns the largest reduction of a JPEG at which the box has at least the pixels of the result. */
-static int reduction(const struct view *v)
+static int choose_reduction(const struct view *v)
 {
 	int reduce = 1;
 	while (v->resample && reduce < 8 && v->height >= 2 * reduce * v->r.y.out && v->width >= 2 * reduce * v->r.x.out)
@@ -146,7 +146,7 @@ void gt_work_set(struct gt_image_work *k, int64_t h, int64_t w, uint8_t *data)
 	k->owned = true;
 }
 
-static enum gt_code view_apply(struct view *v, struct gt_image_work *k, struct gt_err *err)
+static enum gt_code apply_view(struct view *v, struct gt_image_work *k, struct gt_err *err)
 {
 	const struct gt_pixels *p = &k->px;
 	uint8_t *to;
@@ -179,7 +179,7 @@ static enum gt_code view_apply(struct view *v, struct gt_image_work *k, struct g
 
 /* Leaves a view to gather.recipes, if that can compute it: copies the part of the image that it needs to out, and describes it in the
  * recipe. Returns false, and does nothing, if not. */
-static bool view_leave(const struct view *v, struct gt_image_work *k)
+static bool leave_view_to_recipe(const struct view *v, struct gt_image_work *k)
 {
 	const struct gt_resample_axis *x = &v->r.x, *y = &v->r.y;
 	int64_t w = x->last - x->first, h = y->last - y->first, row = w * k->c, stride = k->px.w * k->c;
@@ -199,7 +199,7 @@ static bool view_leave(const struct view *v, struct gt_image_work *k)
 }
 
 /* Applies the list from transform i on, and copies the result to out. */
-static enum gt_code apply(struct gt_image_work *k, int i, struct gt_err *err)
+static enum gt_code apply_transforms(struct gt_image_work *k, int i, struct gt_err *err)
 {
 	if (!i && gt_transform_in_kernel(k->list)) {
 		GT_TRY(gt_work_apply_as_kernel(k, err));
@@ -207,12 +207,12 @@ static enum gt_code apply(struct gt_image_work *k, int i, struct gt_err *err)
 	}
 	while (i < k->list.n) {
 		if (changes_size(&k->list.t[i])) {
-			struct view v = view_make(k, i, k->px.h, k->px.w);
+			struct view v = make_view(k, i, k->px.h, k->px.w);
 			struct gt_decode_part part;
-			GT_TRY(view_prepare(&v, k, k->px.h, k->px.w, 1, 1, &part, err));
-			if (!i && view_leave(&v, k))
+			GT_TRY(prepare_view(&v, k, k->px.h, k->px.w, 1, 1, &part, err));
+			if (!i && leave_view_to_recipe(&v, k))
 				return GT_OK;
-			GT_TRY(view_apply(&v, k, err));
+			GT_TRY(apply_view(&v, k, err));
 			i = v.next;
 		} else {
 			GT_TRY(gt_work_apply_one(k, i++, err));
@@ -227,7 +227,7 @@ static enum gt_code apply(struct gt_image_work *k, int i, struct gt_err *err)
 }
 
 /* Converts the image in k to k->c channels. */
-static enum gt_code set_channels(struct gt_image_work *k, struct gt_err *err)
+static enum gt_code convert_channels(struct gt_image_work *k, struct gt_err *err)
 {
 	struct gt_pixels *p = &k->px;
 	uint8_t *to;
@@ -243,7 +243,7 @@ static enum gt_code set_channels(struct gt_image_work *k, struct gt_err *err)
 	return GT_OK;
 }
 
-static enum gt_code load(struct gt_image_work *k, const uint8_t *raw, size_t size, struct gt_err *err)
+static enum gt_code load_image(struct gt_image_work *k, const uint8_t *raw, size_t size, struct gt_err *err)
 {
 	struct gt_image_head head;
 	struct view v = {0};
@@ -251,32 +251,32 @@ static enum gt_code load(struct gt_image_work *k, const uint8_t *raw, size_t siz
 	struct gt_decode_part part = gt_decode_whole(&head);
 	bool sized = k->list.n && changes_size(&k->list.t[0]);
 	if (sized) {
-		v = view_make(k, 0, head.h, head.w);
-		int reduce = head.format == GT_IMAGE_JPEG ? reduction(&v) : 1;
-		GT_TRY(view_prepare(&v, k, head.h, head.w, head.orientation, reduce, &part, err));
+		v = make_view(k, 0, head.h, head.w);
+		int reduce = head.format == GT_IMAGE_JPEG ? choose_reduction(&v) : 1;
+		GT_TRY(prepare_view(&v, k, head.h, head.w, head.orientation, reduce, &part, err));
 	}
 	GT_TRY(gt_decode_pixels(raw, size, k->name, &head, &part, k->s, &k->px, err));
 	k->owned = true;
-	GT_TRY(set_channels(k, err));
-	if (sized && view_leave(&v, k))
+	GT_TRY(convert_channels(k, err));
+	if (sized && leave_view_to_recipe(&v, k))
 		return GT_OK;
 	if (sized)
-		GT_TRY(view_apply(&v, k, err));
-	return apply(k, v.next, err);
+		GT_TRY(apply_view(&v, k, err));
+	return apply_transforms(k, v.next, err);
 }
 
 enum gt_code gt_work_load(struct gt_image_work *k, const uint8_t *raw, size_t size, struct gt_err *err)
 {
-	enum gt_code rc = load(k, raw, size, err);
+	enum gt_code rc = load_image(k, raw, size, err);
 	gt_scratch_trim(k->s);
 	return rc;
 }
 
 enum gt_code gt_work_transform(struct gt_image_work *k, struct gt_err *err)
 {
-	enum gt_code rc = set_channels(k, err);
+	enum gt_code rc = convert_channels(k, err);
 	if (rc == GT_OK)
-		rc = apply(k, 0, err);
+		rc = apply_transforms(k, 0, err);
 	gt_scratch_trim(k->s);
 	return rc;
 }

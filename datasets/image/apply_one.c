@@ -6,8 +6,8 @@
 #include <math.h>
 #include <string.h>
 
-static inline __attribute__((always_inline)) void move_pixels(const struct gt_pixels *p, uint8_t *to, struct gt_aug g, int reflect,
-                                                              size_t c)
+static inline __attribute__((always_inline)) void crop_and_mirror_pixels(const struct gt_pixels *p, uint8_t *to, struct gt_aug g,
+                                                                         int reflect, size_t c)
 {
 	int32_t h = (int32_t)p->h, w = (int32_t)p->w;
 	for (int32_t y = 0; y < h; y++) {
@@ -24,7 +24,7 @@ static inline __attribute__((always_inline)) void move_pixels(const struct gt_pi
 }
 
 /* A random crop of the padded image and a mirror image of it, as the gather kernel makes them. */
-static enum gt_code move(struct gt_image_work *k, struct gt_aug g, const struct gt_transform *crop, struct gt_err *err)
+static enum gt_code crop_and_mirror(struct gt_image_work *k, struct gt_aug g, const struct gt_transform *crop, struct gt_err *err)
 {
 	const struct gt_pixels *p = &k->px;
 	uint8_t *to;
@@ -35,14 +35,14 @@ static enum gt_code move(struct gt_image_work *k, struct gt_aug g, const struct 
 		               k->name, (long long)crop->pad, (long long)p->w, (long long)p->h);
 	GT_TRY(gt_work_take(k, p->h, p->w, &to, err));
 	if (c == 3)
-		move_pixels(p, to, g, reflect, 3);
+		crop_and_mirror_pixels(p, to, g, reflect, 3);
 	else
-		move_pixels(p, to, g, reflect, c);
+		crop_and_mirror_pixels(p, to, g, reflect, c);
 	gt_work_set(k, p->h, p->w, to);
 	return GT_OK;
 }
 
-static enum gt_code vflip(struct gt_image_work *k, struct gt_err *err)
+static enum gt_code flip_vertically(struct gt_image_work *k, struct gt_err *err)
 {
 	const struct gt_pixels *p = &k->px;
 	size_t row = (size_t)(p->w * k->c);
@@ -55,7 +55,7 @@ static enum gt_code vflip(struct gt_image_work *k, struct gt_err *err)
 }
 
 /* Copies the pixels of a foreign image, so that they can be changed. Returns them in *px. */
-static enum gt_code own(struct gt_image_work *k, uint8_t **px, struct gt_err *err)
+static enum gt_code make_writable(struct gt_image_work *k, uint8_t **px, struct gt_err *err)
 {
 	if (k->owned) {
 		*px = (uint8_t *)(uintptr_t)k->px.data;
@@ -67,7 +67,7 @@ static enum gt_code own(struct gt_image_work *k, uint8_t **px, struct gt_err *er
 	return GT_OK;
 }
 
-static enum gt_code affine(struct gt_image_work *k, const struct gt_transform *t, const double m[6], struct gt_err *err)
+static enum gt_code warp_affine(struct gt_image_work *k, const struct gt_transform *t, const double m[6], struct gt_err *err)
 {
 	uint8_t *to, fill[GT_MAX_CHANNELS];
 	GT_TRY(gt_work_take(k, k->px.h, k->px.w, &to, err));
@@ -78,11 +78,12 @@ static enum gt_code affine(struct gt_image_work *k, const struct gt_transform *t
 	return GT_OK;
 }
 
-static enum gt_code jitter(struct gt_image_work *k, const struct gt_transform *t, const struct gt_transform_draw *d, struct gt_err *err)
+static enum gt_code jitter_colours(struct gt_image_work *k, const struct gt_transform *t, const struct gt_transform_draw *d,
+                                   struct gt_err *err)
 {
 	int64_t n = k->px.h * k->px.w;
 	uint8_t *px;
-	GT_TRY(own(k, &px, err));
+	GT_TRY(make_writable(k, &px, err));
 	for (int i = 0; i < 4; i++) {
 		int what = d->order[i];
 		if (what == 0 && t->brightness > 0)
@@ -97,10 +98,11 @@ static enum gt_code jitter(struct gt_image_work *k, const struct gt_transform *t
 	return GT_OK;
 }
 
-static enum gt_code erase(struct gt_image_work *k, const struct gt_transform *t, const struct gt_transform_draw *d, struct gt_err *err)
+static enum gt_code erase_rectangle(struct gt_image_work *k, const struct gt_transform *t, const struct gt_transform_draw *d,
+                                    struct gt_err *err)
 {
 	uint8_t *px, fill[GT_MAX_CHANNELS];
-	GT_TRY(own(k, &px, err));
+	GT_TRY(make_writable(k, &px, err));
 	for (int i = 0; i < k->c; i++)
 		fill[i] = gt_transform_colour(t->fill.n ? &t->fill : &t->mean, i);
 	struct gt_philox bytes = {{0}};
@@ -116,8 +118,8 @@ static enum gt_code erase(struct gt_image_work *k, const struct gt_transform *t,
 }
 
 /* Applies operation i of trivial_augment or rand_augment, as torchvision's _apply_op. */
-static enum gt_code operate(struct gt_image_work *k, const struct gt_transform *t, const struct gt_transform_draw *d, int i,
-                            struct gt_err *err)
+static enum gt_code apply_operation(struct gt_image_work *k, const struct gt_transform *t, const struct gt_transform_draw *d, int i,
+                                    struct gt_err *err)
 {
 	double v = d->strength[i], m[6] = {1, 0, 0, 0, 1, 0}, shear = tan(atan(v) * 180 / M_PI * (M_PI / 180));
 	int64_t n = k->px.h * k->px.w;
@@ -125,19 +127,19 @@ static enum gt_code operate(struct gt_image_work *k, const struct gt_transform *
 	switch (d->op[i]) {
 	case GT_AUG_SHEAR_X:
 		m[1] = shear;
-		return affine(k, t, m, err);
+		return warp_affine(k, t, m, err);
 	case GT_AUG_SHEAR_Y:
 		m[3] = shear;
-		return affine(k, t, m, err);
+		return warp_affine(k, t, m, err);
 	case GT_AUG_TRANSLATE_X:
 		m[2] = -trunc(v);
-		return affine(k, t, m, err);
+		return warp_affine(k, t, m, err);
 	case GT_AUG_TRANSLATE_Y:
 		m[5] = -trunc(v);
-		return affine(k, t, m, err);
+		return warp_affine(k, t, m, err);
 	case GT_AUG_ROTATE:
 		gt_px_rotation(m, k->px.h, k->px.w, v);
-		return affine(k, t, m, err);
+		return warp_affine(k, t, m, err);
 	case GT_AUG_SHARPNESS:
 		GT_TRY(gt_work_take(k, k->px.h, k->px.w, &px, err));
 		gt_px_sharpness(k->px.data, px, k->px.h, k->px.w, k->c, 1 + v);
@@ -146,7 +148,7 @@ static enum gt_code operate(struct gt_image_work *k, const struct gt_transform *
 	default:
 		break;
 	}
-	GT_TRY(own(k, &px, err));
+	GT_TRY(make_writable(k, &px, err));
 	if (d->op[i] == GT_AUG_BRIGHTNESS)
 		gt_px_brightness(px, n, k->c, 1 + v);
 	else if (d->op[i] == GT_AUG_COLOR)
@@ -173,28 +175,28 @@ enum gt_code gt_work_apply_one(struct gt_image_work *k, int i, struct gt_err *er
 	gt_transform_draw(k->list, i, k->key, k->px.h, k->px.w, &d);
 	switch (t->type) {
 	case GT_TF_PAD_CROP:
-		return move(k, (struct gt_aug){.dy = (int32_t)d.top, .dx = (int32_t)d.left}, t, err);
+		return crop_and_mirror(k, (struct gt_aug){.dy = (int32_t)d.top, .dx = (int32_t)d.left}, t, err);
 	case GT_TF_HFLIP:
-		return d.apply ? move(k, (struct gt_aug){.flip = 1}, NULL, err) : GT_OK;
+		return d.apply ? crop_and_mirror(k, (struct gt_aug){.flip = 1}, NULL, err) : GT_OK;
 	case GT_TF_VFLIP:
-		return d.apply ? vflip(k, err) : GT_OK;
+		return d.apply ? flip_vertically(k, err) : GT_OK;
 	case GT_TF_ROTATE:
 		gt_px_rotation(m, k->px.h, k->px.w, d.angle);
-		return affine(k, t, m, err);
+		return warp_affine(k, t, m, err);
 	case GT_TF_COLOR_JITTER:
-		return jitter(k, t, &d, err);
+		return jitter_colours(k, t, &d, err);
 	case GT_TF_GRAYSCALE:
 		if (!d.apply)
 			return GT_OK;
-		GT_TRY(own(k, &px, err));
+		GT_TRY(make_writable(k, &px, err));
 		gt_px_grey(px, k->px.h * k->px.w, k->c);
 		return GT_OK;
 	case GT_TF_RANDOM_ERASING:
-		return d.apply ? erase(k, t, &d, err) : GT_OK;
+		return d.apply ? erase_rectangle(k, t, &d, err) : GT_OK;
 	case GT_TF_TRIVIAL_AUGMENT:
 	case GT_TF_RAND_AUGMENT:
 		for (int op = 0; op < d.nops; op++)
-			GT_TRY(operate(k, t, &d, op, err));
+			GT_TRY(apply_operation(k, t, &d, op, err));
 		return GT_OK;
 	default:
 		return gt_fail(err, GT_EINTERNAL, "%s: transform %d has type %d, which is unknown here", k->name, i, t->type);
@@ -216,5 +218,5 @@ enum gt_code gt_work_apply_as_kernel(struct gt_image_work *k, struct gt_err *err
 			g.flip = d.apply;
 		}
 	}
-	return g.dy || g.dx || g.flip ? move(k, g, crop, err) : GT_OK;
+	return g.dy || g.dx || g.flip ? crop_and_mirror(k, g, crop, err) : GT_OK;
 }

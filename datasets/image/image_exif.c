@@ -6,7 +6,7 @@
 
 enum { TAG_ORIENTATION = 0x0112, TYPE_SHORT = 3, ENTRY = 12 };
 
-static uint32_t number(const uint8_t *p, int bytes, bool little)
+static uint32_t read_number(const uint8_t *p, int bytes, bool little)
 {
 	uint32_t v = 0;
 	for (int i = 0; i < bytes; i++)
@@ -21,16 +21,16 @@ int gt_exif_orientation(const uint8_t *p, size_t n)
 	if (n < 8 || (memcmp(p, "II*\0", 4) && memcmp(p, "MM\0*", 4)))
 		return 1;
 	bool little = *p == 'I';
-	size_t at = number(p + 4, 4, little);
+	size_t at = read_number(p + 4, 4, little);
 	if (at > n - 2)
 		return 1;
-	size_t entries = number(p + at, 2, little);
+	size_t entries = read_number(p + at, 2, little);
 	at += 2;
 	for (; entries && n - at >= ENTRY; entries--, at += ENTRY) {
-		if (number(p + at, 2, little) != TAG_ORIENTATION)
+		if (read_number(p + at, 2, little) != TAG_ORIENTATION)
 			continue;
-		uint32_t v = number(p + at + 8, 2, little);
-		return number(p + at + 2, 2, little) == TYPE_SHORT && number(p + at + 4, 4, little) == 1 && v >= 1 && v <= 8 ? (int)v : 1;
+		uint32_t v = read_number(p + at + 8, 2, little);
+		return read_number(p + at + 2, 2, little) == TYPE_SHORT && read_number(p + at + 4, 4, little) == 1 && v >= 1 && v <= 8 ? (int)v : 1;
 	}
 	return 1;
 }

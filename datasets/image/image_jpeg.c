@@ -74,7 +74,7 @@ static int orientation_of(const struct jpeg_decompress_struct *j)
 }
 
 /* libjpeg's errors leave the functions below by longjmp, so they own no memory. */
-static enum gt_code create(struct gt_jpeg *p, struct gt_err *err)
+static enum gt_code create_decompressor(struct gt_jpeg *p, struct gt_err *err)
 {
 	p->j.err = jpeg_std_error(&p->c.mgr);
 	p->c.mgr.error_exit = on_error;
@@ -126,7 +126,7 @@ enum gt_code gt_jpeg_head(const uint8_t *raw, size_t size, const char *name, str
 	/* A decoder keeps its tables from image to image, for files that have none. Such a file would show the tables of the image that its
 	 * thread happened to read before, so each image gets a new decoder. */
 	jpeg_destroy_decompress(&s->jpeg->j);
-	GT_TRY(create(s->jpeg, err));
+	GT_TRY(create_decompressor(s->jpeg, err));
 	s->jpeg->c.why[0] = 0;
 	s->jpeg->raw = raw;
 	s->jpeg->size = size;
@@ -135,7 +135,7 @@ enum gt_code gt_jpeg_head(const uint8_t *raw, size_t size, const char *name, str
 
 /* Returns whether the end marker follows the position of the reader. It cannot be part of compressed pixels. Decoding that stops early uses
  * it to notice a truncated file. */
-static bool has_end(const struct gt_jpeg *p)
+static bool has_end_marker(const struct gt_jpeg *p)
 {
 	const uint8_t *from = p->j.src->next_input_byte, *end = p->raw + p->size;
 	while (end - from >= 2) {
@@ -162,7 +162,7 @@ static enum gt_code read_pixels(struct gt_jpeg *p, const char *name, const struc
 	j->out_color_space = cmyk ? JCS_CMYK : j->num_components == 1 ? JCS_GRAYSCALE : JCS_RGB; /* YCCK becomes CMYK */
 	j->scale_num = (unsigned)(8 / part->reduce);
 	j->scale_denom = 8;
-	bool end = has_end(p);
+	bool end = has_end_marker(p);
 	jpeg_start_decompress(j);
 	JDIMENSION full = j->output_width, y1 = (JDIMENSION)part->y1, left = 0, width = full;
 	if (part->x0 > 0 || part->x1 < full) {

@@ -64,8 +64,8 @@ enum gt_code gt_png_head(const uint8_t *raw, size_t size, const char *name, stru
 }
 
 /* Decodes an image. libpng's errors leave this function by longjmp, so its memory is that of the scratch. */
-static enum gt_code decode(png_structp png, png_infop info, struct source *src, const char *name, struct gt_image_scratch *s,
-                           struct gt_pixels *out, struct gt_err *err)
+static enum gt_code decode_pixels(png_structp png, png_infop info, struct source *src, const char *name, struct gt_image_scratch *s,
+                                  struct gt_pixels *out, struct gt_err *err)
 {
 	if (setjmp(png_jmpbuf(png)))
 		return gt_fail(err, GT_EDATA, "%s: PNG: %s", name, src->why);
@@ -113,7 +113,7 @@ enum gt_code gt_png_pixels(const uint8_t *raw, size_t size, const char *name, st
 	struct source src = {.raw = raw, .size = size};
 	png_structp png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &src, on_error, on_warning);
 	png_infop info = png ? png_create_info_struct(png) : NULL;
-	enum gt_code rc = info ? decode(png, info, &src, name, s, out, err) : gt_fail_memory(err, 0);
+	enum gt_code rc = info ? decode_pixels(png, info, &src, name, s, out, err) : gt_fail_memory(err, 0);
 	if (png)
 		png_destroy_read_struct(&png, &info, NULL);
 	return rc;

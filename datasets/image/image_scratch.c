@@ -11,7 +11,7 @@ enum gt_code gt_image_scratch_open(struct gt_image_scratch **out, struct gt_err 
 	return *out ? GT_OK : gt_fail_memory(err, sizeof **out);
 }
 
-static void drop(struct gt_image_scratch *s, int which)
+static void free_buffer(struct gt_image_scratch *s, int which)
 {
 	free(s->buf[which].p);
 	s->buf[which].p = NULL;
@@ -25,7 +25,7 @@ void gt_image_scratch_close(struct gt_image_scratch *s)
 	if (!s)
 		return;
 	for (int i = 0; i < GT_BUF_COUNT; i++)
-		drop(s, i);
+		free_buffer(s, i);
 	gt_jpeg_close(s->jpeg);
 	free(s);
 }
@@ -43,7 +43,7 @@ enum gt_code gt_scratch_take(struct gt_image_scratch *s, enum gt_scratch_buf whi
 	n += GT_BUF_SLACK;
 	if (n > s->buf[which].bytes) {
 		size_t room = n + n / 4; /* so that images of slowly growing sizes do not reallocate each time */
-		drop(s, which);
+		free_buffer(s, which);
 		s->buf[which].p = malloc(room);
 		if (!s->buf[which].p)
 			return gt_fail_memory(err, room);
@@ -59,6 +59,6 @@ void gt_scratch_trim(struct gt_image_scratch *s)
 		int largest = 0;
 		for (int i = 1; i < GT_BUF_COUNT; i++)
 			largest = s->buf[i].bytes > s->buf[largest].bytes ? i : largest;
-		drop(s, largest);
+		free_buffer(s, largest);
 	}
 }

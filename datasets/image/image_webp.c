@@ -6,7 +6,7 @@
 #include <string.h>
 #include <webp/decode.h>
 
-static size_t little(const uint8_t *p)
+static size_t read_le32(const uint8_t *p)
 {
 	return (size_t)p[0] | (size_t)p[1] << 8 | (size_t)p[2] << 16 | (size_t)p[3] << 24;
 }
@@ -14,7 +14,7 @@ static size_t little(const uint8_t *p)
 static int orientation_of(const uint8_t *raw, size_t size)
 {
 	for (size_t at = 12; at <= size && size - at >= 8;) {
-		size_t n = little(raw + at + 4);
+		size_t n = read_le32(raw + at + 4);
 		if (n > size - at - 8)
 			return 1;
 		if (!memcmp(raw + at, "EXIF", 4))
@@ -24,7 +24,7 @@ static int orientation_of(const uint8_t *raw, size_t size)
 	return 1;
 }
 
-static const char *reason(VP8StatusCode code)
+static const char *describe_status(VP8StatusCode code)
 {
 	return code == VP8_STATUS_NOT_ENOUGH_DATA        ? "the file is truncated"
 	       : code == VP8_STATUS_UNSUPPORTED_FEATURE ? "the file uses a feature that libwebp does not support"
@@ -36,7 +36,7 @@ enum gt_code gt_webp_head(const uint8_t *raw, size_t size, const char *name, str
 	WebPBitstreamFeatures f;
 	VP8StatusCode code = WebPGetFeatures(raw, size, &f);
 	if (code != VP8_STATUS_OK)
-		return gt_fail(err, GT_EDATA, "%s: WebP: %s", name, reason(code));
+		return gt_fail(err, GT_EDATA, "%s: WebP: %s", name, describe_status(code));
 	if (f.has_animation)
 		return gt_fail(err, GT_EDATA, "%s: WebP: expected a single image, got an animation", name);
 	head->w = f.width;
@@ -69,7 +69,7 @@ enum gt_code gt_webp_pixels(const uint8_t *raw, size_t size, const char *name, s
 	if (code == VP8_STATUS_OUT_OF_MEMORY)
 		return gt_fail_memory(err, (size_t)conf.input.width * (size_t)conf.input.height * 4);
 	if (code != VP8_STATUS_OK)
-		return gt_fail(err, GT_EDATA, "%s: WebP: %s", name, reason(code));
+		return gt_fail(err, GT_EDATA, "%s: WebP: %s", name, describe_status(code));
 	out->w = conf.input.width;
 	out->h = conf.input.height;
 	out->c = 3;

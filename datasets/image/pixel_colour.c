@@ -5,13 +5,13 @@
 #include "pixel.h"
 #include <string.h>
 
-static void map(uint8_t *px, int64_t n, const uint8_t *table)
+static void map_bytes(uint8_t *px, int64_t n, const uint8_t *table)
 {
 	for (int64_t i = 0; i < n; i++)
 		px[i] = table[px[i]];
 }
 
-static inline int luma(const uint8_t *p)
+static inline int pixel_luma(const uint8_t *p)
 {
 	return gt_pixel_luma(p[0], p[1], p[2]);
 }
@@ -30,7 +30,7 @@ GT_CLONES static int64_t sum_luma(const uint8_t *px, int64_t n, int c)
 		int64_t end = n - i < 1 << 20 ? n : i + (1 << 20);
 		if (c == 3)
 			for (; i < end; i++)
-				part += (uint32_t)luma(px + 3 * i);
+				part += (uint32_t)pixel_luma(px + 3 * i);
 		else
 			for (; i < end; i++)
 				part += px[i];
@@ -55,7 +55,7 @@ GT_CLONES void gt_px_saturation(uint8_t *px, int64_t n, int c, double factor)
 	if (c != 3)
 		return;
 	for (int64_t i = 0; i < n; i++, px += 3) {
-		int grey = luma(px);
+		int grey = pixel_luma(px);
 		for (int k = 0; k < 3; k++)
 			px[k] = gt_pixel_blend(grey, px[k], alpha);
 	}
@@ -66,7 +66,7 @@ void gt_px_grey(uint8_t *px, int64_t n, int c)
 	if (c != 3)
 		return;
 	for (int64_t i = 0; i < n; i++, px += 3)
-		px[0] = px[1] = px[2] = (uint8_t)luma(px);
+		px[0] = px[1] = px[2] = (uint8_t)pixel_luma(px);
 }
 
 /* Up to CHUNK pixels at a time: the conversion in the middle vectorises because its values are not interleaved. */
@@ -105,7 +105,7 @@ void gt_px_solarize(uint8_t *px, int64_t n, int c, double threshold)
 	uint8_t table[256];
 	for (int i = 0; i < 256; i++)
 		table[i] = (uint8_t)(i < threshold ? i : 255 - i);
-	map(px, n * c, table);
+	map_bytes(px, n * c, table);
 }
 
 static void count_values(const uint8_t *px, int64_t n, int c, int64_t count[3][256])
@@ -123,7 +123,7 @@ static void map_channels(uint8_t *px, int64_t n, int c, const uint8_t table[3][2
 			px[i * c + k] = table[k][px[i * c + k]];
 }
 
-static void identity(uint8_t table[256])
+static void fill_identity(uint8_t table[256])
 {
 	for (int i = 0; i < 256; i++)
 		table[i] = (uint8_t)i;
@@ -140,7 +140,7 @@ void gt_px_autocontrast(uint8_t *px, int64_t n, int c)
 			low++;
 		while (high > 0 && !count[k][high])
 			high--;
-		identity(table[k]);
+		fill_identity(table[k]);
 		double scale = 255.0 / (high - low), offset = -low * scale;
 		for (int i = 0; high > low && i < 256; i++) {
 			double v = i * scale + offset;
@@ -160,7 +160,7 @@ void gt_px_equalize(uint8_t *px, int64_t n, int c)
 		while (last > 0 && !count[k][last])
 			last--;
 		int64_t step = (n - count[k][last]) / 255, sum = step / 2;
-		identity(table[k]);
+		fill_identity(table[k]);
 		for (int i = 0; step && i < 256; i++) {
 			int64_t v = sum / step;
 			table[k][i] = (uint8_t)(v > 255 ? 255 : v);

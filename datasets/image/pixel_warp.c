@@ -5,12 +5,12 @@
 #include <math.h>
 #include <string.h>
 
-static int64_t fixed(double v)
+static int64_t to_fixed_point(double v)
 {
 	return (int64_t)floor(v * 65536.0 + 0.5);
 }
 
-static int64_t whole(double v)
+static int64_t floor_to_pixel(double v)
 {
 	return v < 0 ? -1 : (int64_t)v;
 }
@@ -18,27 +18,28 @@ static int64_t whole(double v)
 /* The functions below are compiled for a constant number of channels, so that a pixel is copied without a call. */
 #define INLINE static inline __attribute__((always_inline))
 
-INLINE void put(const uint8_t *in, int64_t h, int64_t w, int64_t x, int64_t y, size_t c, uint8_t *to, const uint8_t *fill)
+INLINE void put_pixel(const uint8_t *in, int64_t h, int64_t w, int64_t x, int64_t y, size_t c, uint8_t *to, const uint8_t *fill)
 {
 	memcpy(to, x >= 0 && x < w && y >= 0 && y < h ? in + (size_t)(y * w + x) * c : fill, c);
 }
 
-static bool small(const double m[6], double x, double y)
+static bool fits_fixed_point(const double m[6], double x, double y)
 {
 	return fabs(x * m[0] + y * m[1] + m[2]) < 32768 && fabs(x * m[3] + y * m[4] + m[5]) < 32768;
 }
 
-INLINE void nearest(const uint8_t *in, uint8_t *out, int64_t h, int64_t w, size_t c, const double m[6], const uint8_t *fill)
+INLINE void warp_nearest(const uint8_t *in, uint8_t *out, int64_t h, int64_t w, size_t c, const double m[6], const uint8_t *fill)
 {
 	double dw = (double)w, dh = (double)h;
-	bool straight = m[1] == 0 && m[3] == 0, inside = small(m, 0, 0) && small(m, dw, dh) && small(m, 0, dh) && small(m, dw, 0);
+	bool straight = m[1] == 0 && m[3] == 0,
+	     inside = fits_fixed_point(m, 0, 0) && fits_fixed_point(m, dw, dh) && fits_fixed_point(m, 0, dh) && fits_fixed_point(m, dw, 0);
 	if (!straight && inside) {
-		int64_t a0 = fixed(m[0]), a1 = fixed(m[1]), a3 = fixed(m[3]), a4 = fixed(m[4]);
-		int64_t row_x = fixed(m[2] + m[0] * 0.5 + m[1] * 0.5), row_y = fixed(m[5] + m[3] * 0.5 + m[4] * 0.5);
+		int64_t a0 = to_fixed_point(m[0]), a1 = to_fixed_point(m[1]), a3 = to_fixed_point(m[3]), a4 = to_fixed_point(m[4]);
+		int64_t row_x = to_fixed_point(m[2] + m[0] * 0.5 + m[1] * 0.5), row_y = to_fixed_point(m[5] + m[3] * 0.5 + m[4] * 0.5);
 		for (int64_t y = 0; y < h; y++, row_x += a1, row_y += a4) {
 			int64_t at_x = row_x, at_y = row_y;
 			for (int64_t x = 0; x < w; x++, out += c, at_x += a0, at_y += a3)
-				put(in, h, w, at_x >> 16, at_y >> 16, c, out, fill);
+				put_pixel(in, h, w, at_x >> 16, at_y >> 16, c, out, fill);
 		}
 		return;
 	}
@@ -46,11 +47,11 @@ INLINE void nearest(const uint8_t *in, uint8_t *out, int64_t h, int64_t w, size_
 	for (int64_t y = 0; y < h; y++, row_x += m[1], row_y += m[4]) {
 		double at_x = row_x, at_y = row_y;
 		for (int64_t x = 0; x < w; x++, out += c, at_x += m[0], at_y += m[3])
-			put(in, h, w, whole(at_x), whole(at_y), c, out, fill);
+			put_pixel(in, h, w, floor_to_pixel(at_x), floor_to_pixel(at_y), c, out, fill);
 	}
 }
 
-INLINE void interpolated(const uint8_t *in, uint8_t *out, int64_t h, int64_t w, size_t c, const double m[6], const uint8_t *fill)
+INLINE void warp_bilinear(const uint8_t *in, uint8_t *out, int64_t h, int64_t w, size_t c, const double m[6], const uint8_t *fill)
 {
 	for (int64_t y = 0; y < h; y++)
 		for (int64_t x = 0; x < w; x++, out += c) {
@@ -77,17 +78,17 @@ GT_CLONES void gt_px_affine(const uint8_t *in, uint8_t *out, int64_t h, int64_t 
                             const uint8_t *fill)
 {
 	if (c == 3 && bilinear)
-		interpolated(in, out, h, w, 3, m, fill);
+		warp_bilinear(in, out, h, w, 3, m, fill);
 	else if (c == 3)
-		nearest(in, out, h, w, 3, m, fill);
+		warp_nearest(in, out, h, w, 3, m, fill);
 	else if (bilinear)
-		interpolated(in, out, h, w, (size_t)c, m, fill);
+		warp_bilinear(in, out, h, w, (size_t)c, m, fill);
 	else
-		nearest(in, out, h, w, (size_t)c, m, fill);
+		warp_nearest(in, out, h, w, (size_t)c, m, fill);
 }
 
 /* Rounds as Pillow's Image.rotate, so that right angles have exact zeros. */
-static double round15(double v)
+static double round_to_15_digits(double v)
 {
 	return rint(v * 1e15) / 1e15;
 }
@@ -95,10 +96,10 @@ static double round15(double v)
 void gt_px_rotation(double m[6], int64_t h, int64_t w, double degrees)
 {
 	double angle = -(fmod(fmod(degrees, 360) + 360, 360) * (M_PI / 180)), cx = (double)w / 2, cy = (double)h / 2;
-	m[0] = round15(cos(angle));
-	m[1] = round15(sin(angle));
-	m[3] = round15(-sin(angle));
-	m[4] = round15(cos(angle));
+	m[0] = round_to_15_digits(cos(angle));
+	m[1] = round_to_15_digits(sin(angle));
+	m[3] = round_to_15_digits(-sin(angle));
+	m[4] = round_to_15_digits(cos(angle));
 	m[2] = m[0] * -cx + m[1] * -cy + cx;
 	m[5] = m[3] * -cx + m[4] * -cy + cy;
 }

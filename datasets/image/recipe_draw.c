@@ -6,7 +6,7 @@
 
 /* Returns the maximum number of operations into which a transform is divided for images of c channels; -1: gather.recipes cannot apply
  * it. Colours of images with one channel have no saturation and no hue. */
-static int ops_of(const struct gt_transform *t, int c)
+static int max_operations(const struct gt_transform *t, int c)
 {
 	switch (t->type) {
 	case GT_TF_PAD_CROP:
@@ -24,7 +24,7 @@ static int ops_of(const struct gt_transform *t, int c)
 }
 
 /* Returns whether the list begins with a view that gather.recipes can compute, which has n transforms. */
-static bool resizes(struct gt_transform_list list, int n, int64_t h, int64_t w)
+static bool begins_with_view(struct gt_transform_list list, int n, int64_t h, int64_t w)
 {
 	if (n < 1 || n > 2 || (list.t[0].type != GT_TF_RANDOM_RESIZED_CROP && list.t[0].type != GT_TF_RESIZE))
 		return false;
@@ -37,12 +37,12 @@ struct gt_recipe_split gt_recipe_split_of(struct gt_transform_list list, int c, 
 	bool channels = c == 1 || c == 3;
 	for (int n; s.first > 0 && channels; s.first--, s.ops += n) {
 		const struct gt_transform *t = &list.t[s.first - 1];
-		n = ops_of(t, c);
+		n = max_operations(t, c);
 		if (n < 0 || s.ops + n > GT_RECIPE_MAX_OPS)
 			break;
 		s.contrasts += t->type == GT_TF_COLOR_JITTER && t->contrast > 0;
 	}
-	s.resize = channels && resizes(list, s.first, h, w);
+	s.resize = channels && begins_with_view(list, s.first, h, w);
 	s.on = s.ops > 0 || s.resize;
 	if (!s.on)
 		s.first = list.n;
@@ -63,8 +63,8 @@ static void add_jitter(const struct gt_transform *t, const struct gt_transform_d
 }
 
 /* Adds the operations of transform i, for an image of c x h x w. */
-static void add(struct gt_transform_list list, int i, const struct gt_sample_key *key, int c, int64_t h, int64_t w,
-                struct gt_recipe_op *op, int *n)
+static void add_operations(struct gt_transform_list list, int i, const struct gt_sample_key *key, int c, int64_t h, int64_t w,
+                           struct gt_recipe_op *op, int *n)
 {
 	const struct gt_transform *t = &list.t[i];
 	struct gt_transform_draw d;
@@ -93,20 +93,20 @@ static void add(struct gt_transform_list list, int i, const struct gt_sample_key
 		add_jitter(t, &d, c, op, n);
 		return;
 	}
-	if (d.apply && ops_of(t, c))
+	if (d.apply && max_operations(t, c))
 		op[(*n)++] = o;
 }
 
 /* Draws the operations of a recipe and writes them to the row. */
-static void draw(const struct gt_image_work *k, struct gt_transform_list list, const struct gt_recipe_split *split, struct gt_recipe *r,
-                 uint8_t *row)
+static void draw_operations(const struct gt_image_work *k, struct gt_transform_list list, const struct gt_recipe_split *split,
+                            struct gt_recipe *r, uint8_t *row)
 {
 	struct gt_recipe_op op[GT_RECIPE_MAX_OPS];
 	bool crop_first = gt_transform_in_kernel(list); /* as the gather kernel, which crops first, whatever their order */
 	for (int pass = 0; pass < (crop_first ? 2 : 1); pass++)
 		for (int i = split->first; i < list.n; i++)
 			if (!crop_first || (list.t[i].type == GT_TF_PAD_CROP) == (pass == 0))
-				add(list, i, k->key, k->c, k->h, k->w, op, &r->n);
+				add_operations(list, i, k->key, k->c, k->h, k->w, op, &r->n);
 	assert(r->n <= split->ops);
 	memcpy(row + sizeof *r, op, (size_t)r->n * sizeof *op);
 }
@@ -123,7 +123,7 @@ static enum gt_code make_row(const uint8_t *raw, size_t size, const struct gt_pi
 		k.recipe = &r;
 		k.slot = split->row - gt_recipe_pixels_at(split->ops);
 	}
-	draw(&k, list, split, &r, row);
+	draw_operations(&k, list, split, &r, row);
 	if (pixels)
 		k.px = *pixels;
 	enum gt_code code = pixels ? gt_work_transform(&k, err) : gt_work_load(&k, raw, size, err);

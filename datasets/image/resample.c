@@ -129,7 +129,7 @@ static inline void transpose_16(const uint8_t *const *in, uint8_t *const *out)
 
 /* Transposes a block: byte j of row r, r < rows, goes to out[j * out_stride + r]. Where a dimension is no multiple of 16, the last 16 are
  * transposed once more; below 16, single bytes are. */
-GT_CLONES static void transpose(const uint8_t *in, int64_t stride, int64_t rows, int64_t n, uint8_t *out, int64_t out_stride)
+GT_CLONES static void transpose_bytes(const uint8_t *in, int64_t stride, int64_t rows, int64_t n, uint8_t *out, int64_t out_stride)
 {
 	if (rows < 16 || n < 16) {
 		for (int64_t r = 0; r < rows; r++)
@@ -169,9 +169,9 @@ static void scale_rows(const struct gt_resample_axis *x, const uint8_t *in, int6
 	for (int64_t i = 0; i < n; i += ROWS) {
 		int64_t rows = n - i < ROWS ? n - i : ROWS;
 		int64_t step = (rows + 15) / 16 * 16; /* bytes of a column, some of which may be unused */
-		transpose(in + i * stride, stride, rows, from, block, step);
+		transpose_bytes(in + i * stride, stride, rows, from, block, step);
 		scale_columns(x, block, step * c, step * c, scaled, step * c, sum);
-		transpose(scaled, step, to, rows, out + i * out_stride, out_stride);
+		transpose_bytes(scaled, step, to, rows, out + i * out_stride, out_stride);
 	}
 }
 

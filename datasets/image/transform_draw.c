@@ -11,41 +11,41 @@ struct numbers {
 	struct gt_philox block;
 };
 
-static struct numbers numbers_open(const struct gt_sample_key *key, int index)
+static struct numbers open_numbers(const struct gt_sample_key *key, int index)
 {
 	return (struct numbers){gt_rng_key(key->seed, GT_RNG_TRANSFORM, (uint32_t)index), key->epoch, key->sample, 0, {{0}}};
 }
 
-static uint32_t next(struct numbers *n)
+static uint32_t next_number(struct numbers *n)
 {
 	if (n->drawn % 4 == 0)
 		n->block = gt_rng_draw(n->key, (uint32_t)n->epoch, (uint32_t)n->sample, (uint32_t)(n->sample >> 32), n->drawn / 4);
 	return n->block.v[n->drawn++ % 4];
 }
 
-static double uniform(struct numbers *n, double from, double to)
+static double draw_uniform(struct numbers *n, double from, double to)
 {
-	return from + (to - from) * ((double)next(n) * 0x1p-32);
+	return from + (to - from) * ((double)next_number(n) * 0x1p-32);
 }
 
 /* Draws an integer 0 ... count - 1. */
-static int64_t below(struct numbers *n, int64_t count)
+static int64_t draw_below(struct numbers *n, int64_t count)
 {
-	return (int64_t)((uint64_t)next(n) * (uint64_t)count >> 32);
+	return (int64_t)((uint64_t)next_number(n) * (uint64_t)count >> 32);
 }
 
 /* torchvision's RandomResizedCrop.get_params: ten attempts, then the largest centred part with an allowed ratio. */
 static void draw_resized_crop(const struct gt_transform *t, struct numbers *n, int64_t h, int64_t w, struct gt_transform_draw *d)
 {
 	for (int i = 0; i < 10; i++) {
-		double area = (double)h * (double)w * uniform(n, t->scale[0], t->scale[1]);
-		double ratio = exp(uniform(n, log(t->ratio[0]), log(t->ratio[1])));
+		double area = (double)h * (double)w * draw_uniform(n, t->scale[0], t->scale[1]);
+		double ratio = exp(draw_uniform(n, log(t->ratio[0]), log(t->ratio[1])));
 		double width = rint(sqrt(area * ratio)), height = rint(sqrt(area / ratio));
 		if (width > 0 && width <= (double)w && height > 0 && height <= (double)h) {
 			d->width = (int64_t)width;
 			d->height = (int64_t)height;
-			d->top = below(n, h - d->height + 1);
-			d->left = below(n, w - d->width + 1);
+			d->top = draw_below(n, h - d->height + 1);
+			d->left = draw_below(n, w - d->width + 1);
 			return;
 		}
 	}
@@ -61,11 +61,11 @@ static void draw_resized_crop(const struct gt_transform *t, struct numbers *n, i
 /* torchvision's RandomErasing.get_params: ten attempts; if none of them fits, the image stays as it is. */
 static void draw_erasing(const struct gt_transform *t, struct numbers *n, int64_t h, int64_t w, struct gt_transform_draw *d)
 {
-	if (uniform(n, 0, 1) >= t->p)
+	if (draw_uniform(n, 0, 1) >= t->p)
 		return;
 	for (int i = 0; i < 10; i++) {
-		double area = (double)h * (double)w * uniform(n, t->scale[0], t->scale[1]);
-		double ratio = exp(uniform(n, log(t->ratio[0]), log(t->ratio[1])));
+		double area = (double)h * (double)w * draw_uniform(n, t->scale[0], t->scale[1]);
+		double ratio = exp(draw_uniform(n, log(t->ratio[0]), log(t->ratio[1])));
 		/* torchvision calls the height over the width its ratio here, in contrast to RandomResizedCrop */
 		double height = rint(sqrt(area * ratio)), width = rint(sqrt(area / ratio));
 		if (height >= (double)h || width >= (double)w)
@@ -73,10 +73,10 @@ static void draw_erasing(const struct gt_transform *t, struct numbers *n, int64_
 		d->apply = height > 0 && width > 0;
 		d->height = (int64_t)height;
 		d->width = (int64_t)width;
-		d->top = below(n, h - d->height + 1);
-		d->left = below(n, w - d->width + 1);
-		d->noise = (uint64_t)next(n) << 32;
-		d->noise |= next(n);
+		d->top = draw_below(n, h - d->height + 1);
+		d->left = draw_below(n, w - d->width + 1);
+		d->noise = (uint64_t)next_number(n) << 32;
+		d->noise |= next_number(n);
 		return;
 	}
 }
@@ -87,13 +87,13 @@ static void draw_jitter(const struct gt_transform *t, struct numbers *n, struct 
 	for (int i = 0; i < 4; i++)
 		d->order[i] = i;
 	for (int i = 3; i > 0; i--) {
-		int k = (int)below(n, i + 1), old = d->order[i];
+		int k = (int)draw_below(n, i + 1), old = d->order[i];
 		d->order[i] = d->order[k];
 		d->order[k] = old;
 	}
 	for (int i = 0; i < 3; i++)
-		d->factor[i] = uniform(n, most[i] > 1 ? 0 : 1 - most[i], 1 + most[i]);
-	d->factor[3] = uniform(n, -t->hue, t->hue);
+		d->factor[i] = draw_uniform(n, most[i] > 1 ? 0 : 1 - most[i], 1 + most[i]);
+	d->factor[3] = draw_uniform(n, -t->hue, t->hue);
 }
 
 /* The strengths of torchvision's RandAugment and TrivialAugmentWide (_augmentation_space). Those of one operation are evenly spaced from
@@ -112,21 +112,21 @@ static const struct operation operations[GT_AUG_OP_COUNT] = {
 };
 
 /* torch.linspace(from, to, bins)[i], which is in f32 and counts from the nearer end. */
-static double spaced(double from, double to, int64_t bins, int64_t i)
+static double linspace_at(double from, double to, int64_t bins, int64_t i)
 {
 	float a = (float)from, b = (float)to, step = (b - a) / (float)(bins - 1);
 	return (double)(i < bins / 2 ? a + step * (float)i : b - step * (float)(bins - 1 - i));
 }
 
-static double strength_of(const struct gt_transform *t, int op, int64_t i, int64_t h, int64_t w)
+static double operation_strength(const struct gt_transform *t, int op, int64_t i, int64_t h, int64_t w)
 {
 	bool wide = t->type == GT_TF_TRIVIAL_AUGMENT;
 	const struct operation *o = &operations[op];
 	if (op == GT_AUG_POSTERIZE) /* bits that remain; removed are up to 6, or 4 */
 		return 8 - (double)rintf((float)i / (float)((double)(t->bins - 1) / (wide ? 6 : 4)));
 	if (!wide && (op == GT_AUG_TRANSLATE_X || op == GT_AUG_TRANSLATE_Y))
-		return spaced(0, 150.0 / 331.0 * (double)(op == GT_AUG_TRANSLATE_X ? w : h), t->bins, i);
-	return wide ? spaced(o->wide_from, o->wide_to, t->bins, i) : spaced(o->rand_from, o->rand_to, t->bins, i);
+		return linspace_at(0, 150.0 / 331.0 * (double)(op == GT_AUG_TRANSLATE_X ? w : h), t->bins, i);
+	return wide ? linspace_at(o->wide_from, o->wide_to, t->bins, i) : linspace_at(o->rand_from, o->rand_to, t->bins, i);
 }
 
 static void draw_operations(const struct gt_transform *t, struct numbers *n, int64_t h, int64_t w, struct gt_transform_draw *d)
@@ -134,11 +134,11 @@ static void draw_operations(const struct gt_transform *t, struct numbers *n, int
 	bool wide = t->type == GT_TF_TRIVIAL_AUGMENT;
 	d->nops = wide ? 1 : (int)t->ops;
 	for (int i = 0; i < d->nops; i++) {
-		int op = d->op[i] = (int)below(n, GT_AUG_OP_COUNT);
-		int64_t bin = wide ? below(n, t->bins) : t->magnitude;
-		bool negative = next(n) >> 31;
+		int op = d->op[i] = (int)draw_below(n, GT_AUG_OP_COUNT);
+		int64_t bin = wide ? draw_below(n, t->bins) : t->magnitude;
+		bool negative = next_number(n) >> 31;
 		if (operations[op].has_strength)
-			d->strength[i] = strength_of(t, op, bin, h, w) * (operations[op].has_sign && negative ? -1 : 1);
+			d->strength[i] = operation_strength(t, op, bin, h, w) * (operations[op].has_sign && negative ? -1 : 1);
 	}
 }
 
@@ -155,7 +155,7 @@ void gt_transform_draw(struct gt_transform_list list, int index, const struct gt
 	*out = (struct gt_transform_draw){0};
 	if (!key)
 		return;
-	struct numbers n = numbers_open(key, index);
+	struct numbers n = open_numbers(key, index);
 	switch (t->type) {
 	case GT_TF_PAD_CROP:
 		g = gt_aug_draw(key->seed, key->epoch, key->sample, (int)t->pad, 0);
@@ -172,13 +172,13 @@ void gt_transform_draw(struct gt_transform_list list, int index, const struct gt
 		break;
 	case GT_TF_VFLIP:
 	case GT_TF_GRAYSCALE:
-		out->apply = uniform(&n, 0, 1) < t->p;
+		out->apply = draw_uniform(&n, 0, 1) < t->p;
 		break;
 	case GT_TF_RANDOM_RESIZED_CROP:
 		draw_resized_crop(t, &n, h, w, out);
 		break;
 	case GT_TF_ROTATE:
-		out->angle = uniform(&n, -t->degrees, t->degrees);
+		out->angle = draw_uniform(&n, -t->degrees, t->degrees);
 		break;
 	case GT_TF_COLOR_JITTER:
 		draw_jitter(t, &n, out);

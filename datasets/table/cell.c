@@ -16,7 +16,7 @@ static const double power[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1
  * A product or quotient of two numbers without rounding errors is rounded correctly (W. D. Clinger, How to read floating point numbers
  * accurately, PLDI 1990). With 64 bits, the second rounding to 53 bits is the right one unless the first result is next to the middle
  * between two doubles. */
-static bool scale(uint64_t digits, int exponent, double *out)
+static bool scale_digits(uint64_t digits, int exponent, double *out)
 {
 	if (exponent < -22 || exponent > 22)
 		return false;
@@ -36,7 +36,7 @@ static bool scale(uint64_t digits, int exponent, double *out)
 #endif
 }
 
-/* Appends the decimal digits at p to *digits, which may overflow. Returns the first byte that is none; the text ends with a NUL. */
+/* Appends the decimal digits at p to *digits, which may overflow. Returns a pointer to the first non-digit; the text ends with a NUL. */
 static inline const char *read_digits(const char *p, uint64_t *digits)
 {
 	for (unsigned d; (d = (unsigned)(uint8_t)*p - '0') < 10; p++)
@@ -79,7 +79,7 @@ enum gt_cell gt_cell_number(const char *text, size_t len, double *out)
 	if (p < end)
 		return GT_CELL_WORD;
 	bool plain = n <= 19; /* the digits have not overflowed */
-	if (!plain || !scale(digits, exponent, out))
+	if (!plain || !scale_digits(digits, exponent, out))
 		*out = strtod(text, NULL);
 	else if (negative)
 		*out = -*out;
@@ -122,7 +122,7 @@ bool gt_cell_is_infinite(const char *text, size_t len)
 }
 
 /* Returns the bytes of a separator of thousands at p; 0: there is none. */
-static size_t separator(char thousands, const char *p)
+static size_t separator_length(char thousands, const char *p)
 {
 	if (!thousands)
 		return 0;
@@ -138,7 +138,7 @@ static size_t separator(char thousands, const char *p)
 }
 
 /* Writes a number as gt_cell_number reads it. Returns the number of bytes; 0: the text is no number in this notation. */
-static size_t to_plain(const struct gt_notation *f, const char *text, size_t len, char *to, size_t size)
+static size_t write_plain_number(const struct gt_notation *f, const char *text, size_t len, char *to, size_t size)
 {
 	const char *p = text, *end = text + len;
 	char decimal = f->decimal ? f->decimal : '.';
@@ -153,7 +153,7 @@ static size_t to_plain(const struct gt_notation *f, const char *text, size_t len
 		if (*p >= '0' && *p <= '9') {
 			digits++;
 			to[n++] = *p;
-		} else if ((step = separator(f->thousands, p)) > 0) {
+		} else if ((step = separator_length(f->thousands, p)) > 0) {
 			if (grouped ? digits != 3 : digits < 1 || digits > 3)
 				return 0;
 			grouped = true;
@@ -185,7 +185,7 @@ enum gt_cell gt_cell_parse(const struct gt_notation *f, const char *text, size_t
 	char buf[128];
 	if (f->decimal != ',' && !f->thousands)
 		return gt_cell_number(text, len, out);
-	size_t n = to_plain(f, text, len, buf, sizeof buf);
+	size_t n = write_plain_number(f, text, len, buf, sizeof buf);
 	return n ? gt_cell_number(buf, n, out) : GT_CELL_WORD;
 }
 

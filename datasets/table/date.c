@@ -7,7 +7,7 @@
 const char *const gt_date_order_names[] = {"auto", "ymd", "dmy", "mdy"};
 const char *const gt_date_part_names[] = {"year", "month", "day", "weekday", "yearday", "month_start", "month_end", "days", "time"};
 
-static int days_in(int year, int month)
+static int days_in_month(int year, int month)
 {
 	static const int days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
 	bool leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
@@ -15,7 +15,7 @@ static int days_in(int year, int month)
 }
 
 /* Returns the days from 1970-01-01 to a date of the Gregorian calendar. Years begin in March here, so that the leap day is the last one. */
-static int64_t days_from(int year, int month, int day)
+static int64_t days_since_1970(int year, int month, int day)
 {
 	int64_t y = year - (month <= 2), era = y / 400, of_era = y - era * 400; /* y >= 0 */
 	int64_t of_year = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1;
@@ -23,7 +23,7 @@ static int64_t days_from(int year, int month, int day)
 }
 
 /* Reads 1 to `most` digits. Returns their number. */
-static int digits(const char **p, int most, int *out)
+static int read_digits(const char **p, int most, int *out)
 {
 	int n = 0;
 	*out = 0;
@@ -37,11 +37,11 @@ static bool read_time(const char *p, const char *end, double *out)
 {
 	int hour, minute, second = 0;
 	double fraction = 0, offset = 0;
-	if (digits(&p, 2, &hour) < 1 || *p++ != ':' || digits(&p, 2, &minute) != 2)
+	if (read_digits(&p, 2, &hour) < 1 || *p++ != ':' || read_digits(&p, 2, &minute) != 2)
 		return false;
 	if (*p == ':') {
 		p++;
-		if (digits(&p, 2, &second) != 2)
+		if (read_digits(&p, 2, &second) != 2)
 			return false;
 		if (*p == '.' || *p == ',')
 			for (double place = 0.1; *++p >= '0' && *p <= '9'; place /= 10)
@@ -57,10 +57,10 @@ static bool read_time(const char *p, const char *end, double *out)
 		p++;
 	} else if (*p == '+' || *p == '-') {
 		int h, m = 0, sign = *p++ == '-' ? -1 : 1;
-		if (digits(&p, 2, &h) != 2 || h > 14)
+		if (read_digits(&p, 2, &h) != 2 || h > 14)
 			return false;
 		p += *p == ':';
-		if (p < end && (digits(&p, 2, &m) != 2 || m > 59))
+		if (p < end && (read_digits(&p, 2, &m) != 2 || m > 59))
 			return false;
 		offset = sign * (h * 3600 + m * 60);
 	}
@@ -88,7 +88,7 @@ static bool read_fields(const char *text, size_t len, struct fields *f)
 	memcpy(copy, text, len);
 	copy[len] = 0;
 	for (int i = 0; i < 3; i++) {
-		n[i] = digits(&p, 4, &f->v[i]);
+		n[i] = read_digits(&p, 4, &f->v[i]);
 		if (i == 0)
 			f->between = *p;
 		if (!n[i] || (i < 2 && *p++ != f->between))
@@ -102,15 +102,15 @@ static bool read_fields(const char *text, size_t len, struct fields *f)
 	return p == end || ((*p == ' ' || *p == 'T') && read_time(p + 1, end, &f->time));
 }
 
-static bool make(const struct fields *f, enum gt_date_order order, double *out)
+static bool date_to_seconds(const struct fields *f, enum gt_date_order order, double *out)
 {
 	int year = f->v[f->year_first ? 0 : 2], month = f->v[order == GT_DATE_MDY ? 0 : 1];
 	int day = f->v[f->year_first ? 2 : order == GT_DATE_MDY ? 1 : 0];
 	if ((order == GT_DATE_YMD) != f->year_first || (order == GT_DATE_MDY && f->between == '.'))
 		return false;
-	if (!year || month < 1 || month > 12 || day < 1 || day > days_in(year, month))
+	if (!year || month < 1 || month > 12 || day < 1 || day > days_in_month(year, month))
 		return false;
-	*out = (double)days_from(year, month, day) * 86400 + f->time;
+	*out = (double)days_since_1970(year, month, day) * 86400 + f->time;
 	return true;
 }
 
@@ -122,14 +122,14 @@ unsigned gt_date_orders(const char *text, size_t len)
 	if (!read_fields(text, len, &f))
 		return 0;
 	for (int order = GT_DATE_YMD; order < GT_DATE_ORDERS; order++)
-		found |= make(&f, (enum gt_date_order)order, &ignored) ? 1u << order : 0;
+		found |= date_to_seconds(&f, (enum gt_date_order)order, &ignored) ? 1u << order : 0;
 	return found;
 }
 
 bool gt_date_parse(const char *text, size_t len, enum gt_date_order order, double *out)
 {
 	struct fields f;
-	return read_fields(text, len, &f) && make(&f, order, out);
+	return read_fields(text, len, &f) && date_to_seconds(&f, order, out);
 }
 
 void gt_date_parts(double seconds, double out[GT_DATE_PARTS])
@@ -144,9 +144,9 @@ void gt_date_parts(double seconds, double out[GT_DATE_PARTS])
 	out[1] = month;
 	out[2] = day;
 	out[3] = (double)(((days + 3) % 7 + 7) % 7); /* 1970-01-01 was a Thursday */
-	out[4] = (double)(days - days_from(y, 1, 1) + 1);
+	out[4] = (double)(days - days_since_1970(y, 1, 1) + 1);
 	out[5] = day == 1;
-	out[6] = day == days_in(y, month);
+	out[6] = day == days_in_month(y, month);
 	out[7] = seconds / 86400;
 	out[8] = seconds / 86400 - (double)days;
 }

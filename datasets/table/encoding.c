@@ -20,7 +20,7 @@ bool gt_encoding_is_utf16(const void *text, size_t n)
 }
 
 /* Appends a character at p, which has room for 4 bytes. */
-static char *put(char *p, uint32_t c)
+static char *put_utf8(char *p, uint32_t c)
 {
 	if (c < 0x80) {
 		*p++ = (char)c;
@@ -40,7 +40,7 @@ static char *put(char *p, uint32_t c)
 	return p;
 }
 
-static enum gt_code wrong(const char *path, int64_t line, const char *why, struct gt_err *err)
+static enum gt_code fail_at_line(const char *path, int64_t line, const char *why, struct gt_err *err)
 {
 	return gt_fail(err, GT_EDATA, "%.400s:%lld: %s", path, (long long)line, why);
 }
@@ -55,7 +55,7 @@ static enum gt_code from_bytes(enum gt_encoding from, const uint8_t *s, size_t n
 			return gt_fail(err, GT_EDATA, "%.400s:%lld: expected Windows-1252, got the byte 0x%02x, which it does not have", path,
 			               (long long)line, s[i]);
 		line += c == '\n';
-		*at = put(*at, c);
+		*at = put_utf8(*at, c);
 	}
 	return GT_OK;
 }
@@ -71,16 +71,16 @@ static enum gt_code from_utf16(const uint8_t *s, size_t n, const char *path, cha
 		uint32_t c = big ? (uint32_t)s[i] << 8 | s[i + 1] : (uint32_t)s[i + 1] << 8 | s[i];
 		bool low = c >= 0xdc00 && c < 0xe000;
 		if (low != (high != 0))
-			return wrong(path, line, "expected UTF-16, got half a surrogate pair", err);
+			return fail_at_line(path, line, "expected UTF-16, got half a surrogate pair", err);
 		if (c >= 0xd800 && c < 0xdc00) {
 			high = c;
 			continue;
 		}
-		*at = put(*at, low ? 0x10000 + ((high - 0xd800) << 10) + (c - 0xdc00) : c);
+		*at = put_utf8(*at, low ? 0x10000 + ((high - 0xd800) << 10) + (c - 0xdc00) : c);
 		high = 0;
 		line += c == '\n';
 	}
-	return high ? wrong(path, line, "expected UTF-16, got half a surrogate pair", err) : GT_OK;
+	return high ? fail_at_line(path, line, "expected UTF-16, got half a surrogate pair", err) : GT_OK;
 }
 
 enum gt_code gt_encoding_convert(enum gt_encoding from, const void *text, size_t n, size_t pad, const char *path, char **out, size_t *len,

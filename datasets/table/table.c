@@ -66,7 +66,7 @@ const char *gt_table_text(const struct gt_data_table *t, int k, int64_t row, siz
 }
 
 /* Returns the last entry that begins at a row or before it; NULL: there is none. */
-static const struct gt_table_line *line_of(const struct gt_data_table *t, int64_t row)
+static const struct gt_table_line *find_line(const struct gt_data_table *t, int64_t row)
 {
 	int64_t lo = 0, hi = t->nlines;
 	while (hi - lo > 1) {
@@ -81,13 +81,13 @@ static const struct gt_table_line *line_of(const struct gt_data_table *t, int64_
 
 const char *gt_table_where(const struct gt_data_table *t, int64_t row, int64_t *line)
 {
-	const struct gt_table_line *l = line_of(t, row);
+	const struct gt_table_line *l = find_line(t, row);
 	*line = l ? l->line + (row - l->row) : 0;
 	return l ? t->path[l->file] : "";
 }
 
 /* ---- fewer rows ------------------------------------------------------------------------------------------------------------------ */
-static int64_t kept(const struct gt_data_table *t, int64_t limit, int64_t i)
+static int64_t kept_row_index(const struct gt_data_table *t, int64_t limit, int64_t i)
 {
 	return (int64_t)((__int128)i * t->n / limit);
 }
@@ -98,8 +98,8 @@ static enum gt_code keep_lines(struct gt_data_table *t, int64_t limit, struct gt
 	if (!line)
 		return gt_fail_memory(err, (size_t)limit * sizeof *line);
 	for (int64_t i = 0; i < limit; i++) {
-		int64_t row = kept(t, limit, i);
-		const struct gt_table_line *l = line_of(t, row);
+		int64_t row = kept_row_index(t, limit, i);
+		const struct gt_table_line *l = find_line(t, row);
 		line[i] = (struct gt_table_line){i, l->line + (row - l->row), l->file};
 	}
 	free(t->line);
@@ -116,7 +116,7 @@ enum gt_code gt_table_thin_out(struct gt_data_table *t, int64_t limit, struct gt
 	for (int k = 0; k < t->ncolumns; k++) {
 		struct gt_table_column *c = &t->column[k];
 		for (int64_t i = 0; i < limit && c->store != GT_STORE_SKIP; i++) {
-			int64_t row = kept(t, limit, i);
+			int64_t row = kept_row_index(t, limit, i);
 			if (c->store == GT_STORE_NUMBERS)
 				c->number[i] = c->number[row];
 			else if (c->store == GT_STORE_WORDS)
@@ -127,7 +127,7 @@ enum gt_code gt_table_thin_out(struct gt_data_table *t, int64_t limit, struct gt
 		gt_texts_cut(&c->text, limit);
 	}
 	for (int64_t i = 0; i < limit; i++)
-		t->row_id[i] = t->row_id[kept(t, limit, i)];
+		t->row_id[i] = t->row_id[kept_row_index(t, limit, i)];
 	t->n = limit;
 	return GT_OK;
 }
@@ -149,7 +149,7 @@ static enum gt_code parse_words(const struct gt_data_table *t, const struct gt_w
 	return GT_OK;
 }
 
-static enum gt_code no_number(const struct gt_data_table *t, int k, int64_t row, const char *word, bool range, struct gt_err *err)
+static enum gt_code fail_not_number(const struct gt_data_table *t, int k, int64_t row, const char *word, bool range, struct gt_err *err)
 {
 	char shown[2][GT_CELL_SHOWN];
 	int64_t line;
@@ -177,7 +177,7 @@ enum gt_code gt_table_numbers(const struct gt_data_table *t, int k, const int64_
 		} else {
 			out[i] = parsed[c->code[r]];
 			if (!isfinite(out[i]))
-				code = no_number(t, k, r, gt_words_text(&c->words, c->code[r]), !isnan(out[i]), err);
+				code = fail_not_number(t, k, r, gt_words_text(&c->words, c->code[r]), !isnan(out[i]), err);
 		}
 	}
 	free(parsed);

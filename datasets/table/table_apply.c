@@ -55,7 +55,7 @@ static enum gt_code put_dates(const struct gt_data_table *t, int k, const struct
 }
 
 /* Returns the index of the word of a number; -1: there is none. */
-static int32_t find_number(const struct gt_table_fact *f, double v)
+static int32_t find_number_code(const struct gt_table_fact *f, double v)
 {
 	char buf[32];
 	if (!f->whole || !gt_cell_is_whole(v))
@@ -85,7 +85,7 @@ static enum gt_code put_codes(const struct gt_data_table *t, int k, const struct
 		} else {
 			absent = isnan(c->number[i]);
 			if (!absent && c->number[i] != last_number) {
-				last = find_number(f, c->number[i]);
+				last = find_number_code(f, c->number[i]);
 				last_number = c->number[i];
 			}
 			at = absent ? -1 : last;
@@ -155,7 +155,7 @@ enum gt_code gt_table_apply(const struct gt_data_table *t, const struct gt_table
 
 /* ---- texts ----------------------------------------------------------------------------------------------------------------------- */
 /* Returns the only column of texts, if it has been read as texts; -1: their rows have to be joined, or copied from a set of words. */
-static int whole_column(const struct gt_data_table *t, const struct gt_table_facts *f)
+static int find_whole_text_column(const struct gt_data_table *t, const struct gt_table_facts *f)
 {
 	for (int k = 0; k < f->ncolumns && f->ntexts == 1; k++)
 		if (f->column[k].type == GT_COLUMN_TEXT)
@@ -167,7 +167,7 @@ uint64_t gt_table_texts_bytes(const struct gt_data_table *t, const struct gt_tab
 {
 	uint64_t bytes = (uint64_t)t->n * sizeof(int64_t) + 1;
 	size_t len;
-	if (!f->ntexts || whole_column(t, f) >= 0)
+	if (!f->ntexts || find_whole_text_column(t, f) >= 0)
 		return 0;
 	for (int k = 0; k < f->ncolumns; k++)
 		for (int64_t i = 0; i < t->n && f->column[k].type == GT_COLUMN_TEXT; i++) {
@@ -177,8 +177,8 @@ uint64_t gt_table_texts_bytes(const struct gt_data_table *t, const struct gt_tab
 	return bytes;
 }
 
-static enum gt_code join_row(const struct gt_data_table *t, const struct gt_table_facts *f, int64_t row, struct gt_texts *to,
-                             struct gt_err *err)
+static enum gt_code join_row_texts(const struct gt_data_table *t, const struct gt_table_facts *f, int64_t row, struct gt_texts *to,
+                                   struct gt_err *err)
 {
 	bool any = false;
 	GT_TRY(gt_texts_add(to, "", 0, err));
@@ -198,7 +198,7 @@ static enum gt_code join_row(const struct gt_data_table *t, const struct gt_tabl
 enum gt_code gt_table_texts(const struct gt_data_table *t, const struct gt_table_facts *f, struct gt_texts *own,
                             const struct gt_texts **out, struct gt_err *err)
 {
-	int k = whole_column(t, f);
+	int k = find_whole_text_column(t, f);
 	*own = (struct gt_texts){0};
 	*out = k < 0 ? own : &t->column[k].text;
 	if (k >= 0)
@@ -206,6 +206,6 @@ enum gt_code gt_table_texts(const struct gt_data_table *t, const struct gt_table
 	uint64_t bytes = gt_table_texts_bytes(t, f), ends = (uint64_t)t->n * sizeof *own->end;
 	GT_TRY(gt_texts_reserve(own, t->n, bytes > ends ? (int64_t)(bytes - ends) : 0, err));
 	for (int64_t i = 0; i < t->n; i++)
-		GT_TRY(join_row(t, f, i, own, err));
+		GT_TRY(join_row_texts(t, f, i, own, err));
 	return GT_OK;
 }

@@ -15,7 +15,7 @@ static bool has_non_ascii(const char *s)
 }
 
 /* Adds a quoted name to a list for a message, of which at most 8 are written. */
-static void list_name(char *list, size_t size, int i, const char *name)
+static void append_name(char *list, size_t size, int i, const char *name)
 {
 	char shown[GT_CELL_SHOWN];
 	size_t n = strlen(list);
@@ -54,7 +54,7 @@ static enum gt_code looks_like_header(const struct gt_csv_record *rec, bool *out
 }
 
 /* Writes the name of column i, from 0, of the record of a header; an empty one is called c1, c2, … by its number. NULL: no memory. */
-static char *name_of(const struct gt_csv_record *rec, int i)
+static char *column_name(const struct gt_csv_record *rec, int i)
 {
 	char buf[16];
 	size_t len = rec ? rec->len[i] : 0;
@@ -63,7 +63,7 @@ static char *name_of(const struct gt_csv_record *rec, int i)
 	return strdup(len ? text : buf);
 }
 
-static enum gt_table_store store_of(const struct gt_table_spec *s, const char *name)
+static enum gt_table_store given_store(const struct gt_table_spec *s, const char *name)
 {
 	switch (gt_table_given_type(s, name)) {
 	case GT_COLUMN_CATEGORICAL: return GT_STORE_WORDS;
@@ -89,7 +89,7 @@ static enum gt_table_store learned_store(const struct gt_table_reader *r, const 
 	}
 }
 
-static bool is_open(const struct gt_table_spec *s, const char *name)
+static bool is_type_open(const struct gt_table_spec *s, const char *name)
 {
 	enum gt_column_type type = gt_table_given_type(s, name);
 	return type == GT_COLUMN_AUTO || (type == GT_COLUMN_TARGET && s->task == GT_TASK_AUTO && !s->classes);
@@ -105,7 +105,7 @@ static enum gt_code check_name(const struct gt_table_reader *r, const char *key,
 		if (!strcasecmp(r->table->column[k].name, name))
 			return gt_fail(err, GT_ECONFIG, "%s: expected a column of %.300s, got \"%s\"; did you mean \"%s\"?", key, gt_csv_path(r->csv),
 			               gt_cell_shown(name, shown), gt_cell_shown(r->table->column[k].name, like));
-		list_name(list, sizeof list, k, r->table->column[k].name);
+		append_name(list, sizeof list, k, r->table->column[k].name);
 	}
 	bool decoded = false; /* by another encoding than UTF-8, as the file may have been before */
 	for (const char *p = name; *p; p++)
@@ -132,7 +132,7 @@ static enum gt_code check_names(const struct gt_table_reader *r, struct gt_err *
 
 /* Returns whether data.columns names the fields of files without a header: one name a field, and not all of them c1, c2, …, by which
  * gtrain names columns without names, and which may be listed in any order. */
-static bool has_names(const struct gt_table_spec *s, int nfields)
+static bool names_all_fields(const struct gt_table_spec *s, int nfields)
 {
 	int numbered = 0;
 	for (int i = 0; i < s->ncolumns; i++) {
@@ -142,7 +142,7 @@ static bool has_names(const struct gt_table_spec *s, int nfields)
 	return s->ncolumns == nfields && numbered < nfields;
 }
 
-static enum gt_code new_columns(struct gt_table_reader *r, int n, struct gt_err *err)
+static enum gt_code alloc_columns(struct gt_table_reader *r, int n, struct gt_err *err)
 {
 	r->table->column = calloc((size_t)n, sizeof *r->table->column);
 	r->reading = calloc((size_t)n, sizeof *r->reading);
@@ -157,11 +157,11 @@ static enum gt_code make_columns(struct gt_table_reader *r, const struct gt_csv_
 {
 	const struct gt_table_spec *s = r->spec;
 	int n = r->nfields;
-	GT_TRY(new_columns(r, n, err));
+	GT_TRY(alloc_columns(r, n, err));
 	r->table->header = header != NULL;
-	bool named = !header && has_names(s, n);
+	bool named = !header && names_all_fields(s, n);
 	for (int i = 0; i < n; i++) {
-		char *name = named ? strdup(s->column[i].name) : name_of(header, i), shown[GT_CELL_SHOWN];
+		char *name = named ? strdup(s->column[i].name) : column_name(header, i), shown[GT_CELL_SHOWN];
 		if (!(r->table->column[i].name = name))
 			return gt_fail_memory(err, 0);
 		if (!gt_utf8_valid(name))
@@ -171,12 +171,12 @@ static enum gt_code make_columns(struct gt_table_reader *r, const struct gt_csv_
 			if ((uint8_t)*p < 0x20 || *p == 0x7f)
 				return gt_fail(err, GT_EDATA, "%.400s:%lld: expected names of columns without control characters, got \"%s\"",
 				               gt_csv_path(r->csv), (long long)r->first_line, gt_cell_shown(name, shown));
-		r->table->column[i].store = r->reading[i].store = store_of(s, name);
+		r->table->column[i].store = r->reading[i].store = given_store(s, name);
 		r->reading[i].target = gt_table_given_type(s, name) == GT_COLUMN_TARGET;
 		enum gt_date_order order = gt_table_given_order(s, name);
 		r->reading[i].date = gt_table_given_type(s, name) == GT_COLUMN_DATE;
 		r->reading[i].orders = order != GT_DATE_AUTO ? 1u << order : ALL_ORDERS;
-		r->reading[i].open = is_open(s, name);
+		r->reading[i].open = is_type_open(s, name);
 		r->reading[i].inferred = gt_table_given_type(s, name) == GT_COLUMN_AUTO;
 	}
 	return check_names(r, err);
@@ -184,7 +184,7 @@ static enum gt_code make_columns(struct gt_table_reader *r, const struct gt_csv_
 
 static enum gt_code make_learned_columns(struct gt_table_reader *r, bool header, struct gt_err *err)
 {
-	GT_TRY(new_columns(r, r->facts->ncolumns, err));
+	GT_TRY(alloc_columns(r, r->facts->ncolumns, err));
 	r->table->header = header;
 	for (int k = 0; k < r->facts->ncolumns; k++) {
 		if (!(r->table->column[k].name = strdup(r->facts->column[k].name)))
@@ -215,7 +215,7 @@ static enum gt_code map_names(struct gt_table_reader *r, const struct gt_csv_rec
 			               (long long)r->first_line, gt_cell_shown(t->column[i].name, shown));
 	}
 	for (int i = 0; i < rec->n && code == GT_OK; i++) {
-		char *name = name_of(rec, i);
+		char *name = column_name(rec, i);
 		k = name ? gt_words_find(&names, name, strlen(name)) : -1;
 		r->to[i] = k;
 		if (!name)
@@ -232,7 +232,7 @@ static enum gt_code map_names(struct gt_table_reader *r, const struct gt_csv_rec
 	}
 	for (int i = 0; i < t->ncolumns && code == GT_OK; i++)
 		if (!found[i] && (!r->facts || r->reading[i].store != GT_STORE_SKIP))
-			list_name(list, sizeof list, missing++, t->column[i].name);
+			append_name(list, sizeof list, missing++, t->column[i].name);
 	if (missing)
 		code = gt_fail(err, GT_EDATA, "%.400s:%lld: expected the columns of the training data; %s %s missing%s", gt_csv_path(r->csv),
 		               (long long)r->first_line, list, missing > 1 ? "are" : "is",
@@ -269,7 +269,7 @@ struct header_signs {
 };
 
 /* Looks at the field of column k, whose text has len bytes. */
-static void look_at_field(const struct gt_table_reader *r, int k, const char *text, size_t len, struct header_signs *h)
+static void note_header_signs(const struct gt_table_reader *r, int k, const char *text, size_t len, struct header_signs *h)
 {
 	const struct gt_table_fact *f = r->facts ? &r->facts->column[k] : NULL;
 	const struct gt_table_reading *how = &r->reading[k];
@@ -287,7 +287,7 @@ static void look_at_field(const struct gt_table_reader *r, int k, const char *te
 }
 
 /* A header in a file that must not have one would be taken for a row, in which every word is unknown. */
-static enum gt_code refuse_header(const struct gt_table_reader *r, const struct gt_csv_record *rec, struct gt_err *err)
+static enum gt_code reject_header(const struct gt_table_reader *r, const struct gt_csv_record *rec, struct gt_err *err)
 {
 	struct header_signs h = {.names = true};
 	char list[500] = "";
@@ -298,9 +298,9 @@ static enum gt_code refuse_header(const struct gt_table_reader *r, const struct 
 	for (int i = 0; i < rec->n; i++) {
 		size_t len = rec->len[i];
 		const char *text = gt_cell_trim(rec->field[i], &len);
-		list_name(list, sizeof list, i, text);
+		append_name(list, sizeof list, i, text);
 		if (r->to[i] >= 0)
-			look_at_field(r, r->to[i], text, len, &h);
+			note_header_signs(r, r->to[i], text, len, &h);
 	}
 	/* One word that is not known says little: a table may have a single column of words. */
 	if (!h.names && (h.value || (!h.number && h.words < 2)))
@@ -328,5 +328,5 @@ enum gt_code gt_table_map_columns(struct gt_table_reader *r, const struct gt_csv
 	if (*is_header)
 		return map_names(r, rec, err);
 	GT_TRY(map_positions(r, err));
-	return r->facts || !first ? refuse_header(r, rec, err) : GT_OK;
+	return r->facts || !first ? reject_header(r, rec, err) : GT_OK;
 }

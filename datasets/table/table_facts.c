@@ -31,7 +31,7 @@ int32_t gt_table_lookup(const struct gt_table_fact *f, const struct gt_notation 
 }
 
 /* Returns the index of the i-th column of a type, from 0; -1: there are fewer. */
-static int nth(const struct gt_table_facts *f, enum gt_column_type type, int i)
+static int nth_of_type(const struct gt_table_facts *f, enum gt_column_type type, int i)
 {
 	for (int k = 0; k < f->ncolumns; k++)
 		if (f->column[k].type == type && !i--)
@@ -59,12 +59,12 @@ int gt_table_value_column(const struct gt_table_facts *f, int i, bool *is_na)
 
 int gt_table_code_column(const struct gt_table_facts *f, int i)
 {
-	return nth(f, GT_COLUMN_CATEGORICAL, i);
+	return nth_of_type(f, GT_COLUMN_CATEGORICAL, i);
 }
 
 int gt_table_target_column(const struct gt_table_facts *f, int i)
 {
-	return nth(f, GT_COLUMN_TARGET, i);
+	return nth_of_type(f, GT_COLUMN_TARGET, i);
 }
 
 int64_t gt_table_cardinality(const struct gt_table_facts *f, int column)
@@ -74,7 +74,7 @@ int64_t gt_table_cardinality(const struct gt_table_facts *f, int column)
 }
 
 /* Returns the bytes of a text as a string of JSON, with its comma. */
-static uint64_t json_bytes(const char *s)
+static uint64_t json_string_bytes(const char *s)
 {
 	uint64_t n = 3;
 	for (; *s; s++)
@@ -105,7 +105,7 @@ static enum gt_code check_column(const struct gt_table_facts *f, int k, const ch
 }
 
 /* No column is an input. Names the first one that was found to be none. Words that are all different can be the paths of images. */
-static enum gt_code no_inputs(const struct gt_table_facts *f, const char *where, struct gt_err *err)
+static enum gt_code fail_no_inputs(const struct gt_table_facts *f, const char *where, struct gt_err *err)
 {
 	char shown[GT_CELL_SHOWN], ignored[256] = "";
 	for (int k = 0; k < f->ncolumns && !*ignored; k++) {
@@ -128,9 +128,9 @@ enum gt_code gt_table_facts_finish(struct gt_table_facts *f, const char *where, 
 		f->ncodes += c->type == GT_COLUMN_CATEGORICAL;
 		f->ntargets += c->type == GT_COLUMN_TARGET;
 		f->ntexts += c->type == GT_COLUMN_TEXT;
-		bytes += json_bytes(c->name) + 200;
+		bytes += json_string_bytes(c->name) + 200;
 		for (int32_t i = 0; i < c->words.n; i++)
-			bytes += json_bytes(gt_words_text(&c->words, i));
+			bytes += json_string_bytes(gt_words_text(&c->words, i));
 	}
 	free(f->cardinality);
 	if (!(f->cardinality = calloc((size_t)f->ncodes + 1, sizeof *f->cardinality)))
@@ -142,7 +142,7 @@ enum gt_code gt_table_facts_finish(struct gt_table_facts *f, const char *where, 
 	if (f->ntargets > 1 && f->task == GT_TASK_CLASSES)
 		return gt_fail(err, GT_ECONFIG, "data.target: expected one column of classes, got %d columns", f->ntargets);
 	if (!f->nvalues && !f->ncodes && !f->ntexts)
-		return no_inputs(f, where, err);
+		return fail_no_inputs(f, where, err);
 	if (bytes > GT_TABLE_MAX_TEXT)
 		return gt_fail(err, GT_EDATA,
 		               "%.400s: the different words of its columns need %llu bytes in a checkpoint, more than the %llu "

@@ -20,7 +20,7 @@ struct tally {
 	int64_t present, numbers[NOTATIONS];
 };
 
-static void count(const struct gt_table_spec *spec, const struct gt_csv_record *rec, struct tally *t)
+static void count_numbers(const struct gt_table_spec *spec, const struct gt_csv_record *rec, struct tally *t)
 {
 	for (int i = 0; i < rec->n; i++) {
 		double v;
@@ -37,7 +37,7 @@ static void count(const struct gt_table_spec *spec, const struct gt_csv_record *
 }
 
 /* Returns the number of columns that are of numbers in a notation. */
-static int columns_of_numbers(const struct tally *t, int n, int notation)
+static int count_number_columns(const struct tally *t, int n, int notation)
 {
 	int found = 0;
 	for (int i = 0; i < n; i++)
@@ -63,12 +63,12 @@ enum gt_code gt_table_guess_notation(const char *path, const struct gt_table_spe
 		code = gt_fail_memory(err, (size_t)n * sizeof *t);
 	for (int64_t i = 0; i < ROWS && code == GT_OK && rec.n; i++) { /* the first record may be a header */
 		if (i && rec.n == n)
-			count(spec, &rec, t);
+			count_numbers(spec, &rec, t);
 		code = gt_csv_next(csv, &rec, err);
 	}
 	gt_csv_close(csv);
 	for (int k = 0; k < NOTATIONS && code == GT_OK; k++) {
-		score[k] = columns_of_numbers(t, n, k);
+		score[k] = count_number_columns(t, n, k);
 		if (score[k] > score[best])
 			best = k;
 	}

@@ -17,14 +17,14 @@ struct lesson {
 	double *v;          /* [n] the numbers of a column */
 };
 
-static uint64_t key_of(double v)
+static uint64_t sort_key(double v)
 {
 	uint64_t bits;
 	memcpy(&bits, &v, sizeof bits);
 	return bits >> 63 ? ~bits : bits | (uint64_t)1 << 63;
 }
 
-static double number_of(uint64_t key)
+static double key_to_number(uint64_t key)
 {
 	double v;
 	key = key >> 63 ? key & ~((uint64_t)1 << 63) : ~key;
@@ -33,7 +33,7 @@ static double number_of(uint64_t key)
 }
 
 /* Returns the k-th smallest of n keys, from 0. Finds 8 bits of it after the other, and keeps only the keys that have them. */
-static uint64_t smallest(uint64_t *key, int64_t n, int64_t k)
+static uint64_t kth_smallest(uint64_t *key, int64_t n, int64_t k)
 {
 	for (int shift = 56; shift >= 0; shift -= 8) {
 		int64_t count[256] = {0}, kept = 0;
@@ -62,16 +62,16 @@ static enum gt_code learn_numbers(struct lesson *l, struct gt_table_fact *f, str
 		return gt_fail_memory(err, (size_t)l->n * sizeof *key);
 	for (int64_t i = 0; i < l->n; i++)
 		if (!isnan(l->v[i]))
-			key[present++] = key_of(l->v[i]);
-	uint64_t low = smallest(key, present, (present - 1) / 2);
+			key[present++] = sort_key(l->v[i]);
+	uint64_t low = kth_smallest(key, present, (present - 1) / 2);
 	free(key);
 	/* of an even number of values, the next one is in the middle too, unless it is the same */
 	for (int64_t i = 0; i < l->n; i++) {
-		uint64_t other = isnan(l->v[i]) ? UINT64_MAX : key_of(l->v[i]);
+		uint64_t other = isnan(l->v[i]) ? UINT64_MAX : sort_key(l->v[i]);
 		below += other <= low;
 		next = other > low && other < next ? other : next;
 	}
-	f->median = (number_of(low) + number_of(below > present / 2 ? low : next)) / 2;
+	f->median = (key_to_number(low) + key_to_number(below > present / 2 ? low : next)) / 2;
 	for (int64_t i = 0; i < l->n; i++)
 		sum += isnan(l->v[i]) ? f->median : l->v[i];
 	f->mean = sum / (double)l->n;
@@ -132,7 +132,7 @@ static enum gt_code infer_keys(struct lesson *l, int k, const struct gt_table_su
 }
 
 /* Returns the order of a set of one; GT_DATE_AUTO: there are several, or none. */
-static enum gt_date_order only_order(unsigned orders)
+static enum gt_date_order single_order(unsigned orders)
 {
 	for (int o = 1; o < GT_DATE_ORDERS; o++)
 		if (orders == 1u << o)
@@ -141,7 +141,7 @@ static enum gt_date_order only_order(unsigned orders)
 }
 
 /* The type of a column that is not given, from what its values are. orders: of its dates; 0: they are none. */
-static void infer(struct gt_table_fact *f, const struct gt_table_survey *s, unsigned orders)
+static void infer_type(struct gt_table_fact *f, const struct gt_table_survey *s, unsigned orders)
 {
 	bool all_different = !s->numbers && s->different == s->present && s->present > GT_TABLE_FEW;
 	bool prose = !s->numbers && s->different > GT_TABLE_FEW && 2 * s->different > s->present && s->parts >= GT_TABLE_PROSE * s->different;
@@ -149,7 +149,7 @@ static void infer(struct gt_table_fact *f, const struct gt_table_survey *s, unsi
 		f->type = GT_COLUMN_IGNORE;
 		f->why = s->present ? "a single value" : "no value";
 	} else if (orders) {
-		bool clear = only_order(orders) != GT_DATE_AUTO;
+		bool clear = single_order(orders) != GT_DATE_AUTO;
 		f->type = clear ? GT_COLUMN_DATE : GT_COLUMN_IGNORE;
 		f->why = clear ? "dates" : GT_AMBIGUOUS_DATES;
 	} else if (s->numbers && (!s->whole || s->different > GT_TABLE_FEW)) {
@@ -228,7 +228,7 @@ static enum gt_table_task find_task(const struct gt_table_spec *spec, int ntarge
 static enum gt_code learn_dates(struct lesson *l, int k, const struct gt_table_survey *s, struct gt_table_fact *f, struct gt_err *err)
 {
 	struct gt_table_fact one = {0};
-	f->order = only_order(l->t->column[k].orders);
+	f->order = single_order(l->t->column[k].orders);
 	f->na = s->missing > 0;
 	if (!s->present)
 		return fail_column(l, k, -1, "expected dates, got no value in the training split; give it the type \"ignore\"", err);
@@ -261,7 +261,7 @@ static enum gt_code learn_column(struct lesson *l, int k, const struct gt_table_
 	if (!f->given || given == GT_COLUMN_CONTINUOUS || given == GT_COLUMN_CATEGORICAL || given == GT_COLUMN_DATE) {
 		GT_TRY(infer_keys(l, k, s, f, err));
 		if (f->type == GT_COLUMN_AUTO)
-			infer(f, s, l->t->column[k].orders);
+			infer_type(f, s, l->t->column[k].orders);
 	}
 	f->inferred = f->type;
 	if (f->given)
@@ -285,7 +285,7 @@ static enum gt_code learn_column(struct lesson *l, int k, const struct gt_table_
 }
 
 /* A table whose only inputs are row numbers or keys is learned from them: it may be a series. */
-static enum gt_code take_keys(struct lesson *l, struct gt_table_facts *out, struct gt_err *err)
+static enum gt_code use_keys_as_inputs(struct lesson *l, struct gt_table_facts *out, struct gt_err *err)
 {
 	for (int k = 0; k < out->ncolumns; k++)
 		if (out->column[k].type != GT_COLUMN_IGNORE && out->column[k].type != GT_COLUMN_TARGET)
@@ -302,7 +302,7 @@ static enum gt_code take_keys(struct lesson *l, struct gt_table_facts *out, stru
 	return GT_OK;
 }
 
-static enum gt_code learn(struct lesson *l, struct gt_table_facts *out, struct gt_err *err)
+static enum gt_code learn_columns(struct lesson *l, struct gt_table_facts *out, struct gt_err *err)
 {
 	int ntargets = 0;
 	for (int k = 0; k < l->t->ncolumns; k++)
@@ -319,7 +319,7 @@ static enum gt_code learn(struct lesson *l, struct gt_table_facts *out, struct g
 			GT_TRY(learn_target(l, k, out->task, &s, f, err));
 		}
 	}
-	GT_TRY(take_keys(l, out, err));
+	GT_TRY(use_keys_as_inputs(l, out, err));
 	return gt_table_facts_finish(out, l->t->path[0], err);
 }
 
@@ -334,7 +334,7 @@ enum gt_code gt_table_learn(const struct gt_data_table *t, const struct gt_table
 		if (nrows < 1)
 			code = gt_fail(err, GT_EDATA, "%.400s: expected rows in the training split, got none", t->path[0]);
 		else
-			code = learn(&l, out, err);
+			code = learn_columns(&l, out, err);
 	}
 	free(l.v);
 	if (code != GT_OK)

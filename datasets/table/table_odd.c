@@ -69,7 +69,7 @@ struct few {
 	double v[GT_TABLE_FEW + 1];
 };
 
-static void add_few(struct few *f, double v)
+static void add_distinct(struct few *f, double v)
 {
 	f->whole &= gt_cell_is_whole(v);
 	for (int i = 0; i < f->n; i++)
@@ -81,17 +81,17 @@ static void add_few(struct few *f, double v)
 
 /* Returns whether the numbers of a column are few different whole ones, which are categories, so that other cells are further categories.
  * */
-static bool few_numbers(const struct gt_table_reader *r, int k)
+static bool has_few_numbers(const struct gt_table_reader *r, int k)
 {
 	const struct gt_table_column *c = &r->table->column[k];
 	struct few few = {.whole = true};
 	double v;
 	for (int64_t i = 0; i < r->table->n && c->store == GT_STORE_NUMBERS && few.whole && few.n <= GT_TABLE_FEW; i++)
 		if (!isnan(c->number[i]))
-			add_few(&few, c->number[i]);
+			add_distinct(&few, c->number[i]);
 	for (int32_t i = 0; i < c->words.n && c->store == GT_STORE_WORDS && few.whole && few.n <= GT_TABLE_FEW; i++)
 		if (gt_cell_parse(&r->spec->notation, gt_words_text(&c->words, i), gt_words_len(&c->words, i), &v) == GT_CELL_NUMBER)
-			add_few(&few, v);
+			add_distinct(&few, v);
 	return few.whole && few.n <= GT_TABLE_FEW;
 }
 
@@ -145,7 +145,7 @@ enum gt_code gt_table_settle_column(struct gt_table_reader *r, int k, struct gt_
 		return GT_OK;
 	bool numbers = !how->words || gt_table_few_odd(how->numbers + how->like, how->words);
 	bool tolerant = numbers && gt_table_few_odd(how->numbers, how->words + how->like);
-	if (tolerant && few_numbers(r, k)) {
+	if (tolerant && has_few_numbers(r, k)) {
 		numbers = how->target; /* a class of its own would hide a wrong cell */
 		tolerant = false;
 	}
@@ -172,7 +172,7 @@ const char *gt_table_no_number(const struct gt_notation *n, const char *text, si
 }
 
 /* Returns what a user can do about odd cells, after a comma. */
-static const char *remedy(const struct gt_table_reader *r, int k, const char *text)
+static const char *suggest_remedy(const struct gt_table_reader *r, int k, const char *text)
 {
 	const struct gt_table_reading *how = &r->reading[k];
 	const struct gt_notation *n = &r->spec->notation;
@@ -209,7 +209,7 @@ static const char *remedy(const struct gt_table_reader *r, int k, const char *te
 }
 
 /* Notes an odd cell, so that an error can name several. */
-static enum gt_code note(struct gt_table_reader *r, int k, const char *text, const char *why, struct gt_err *err)
+static enum gt_code record_cell(struct gt_table_reader *r, int k, const char *text, const char *why, struct gt_err *err)
 {
 	struct gt_odd_cells *odd = &r->reading[k].noted;
 	char shown[GT_CELL_SHOWN], buf[800];
@@ -233,11 +233,11 @@ enum gt_code gt_table_odd_cell(struct gt_table_reader *r, int k, const char *tex
 	char shown[2][GT_CELL_SHOWN], buf[800];
 	bool skip = r->spec->skipped && (!how->odd || how->tolerant);
 	if (how->odd && !skip)
-		return note(r, k, text, why, err);
+		return record_cell(r, k, text, why, err);
 	snprintf(buf, sizeof buf, "%.400s:%lld: column \"%s\": %s, got \"%s\"", gt_csv_path(r->csv), (long long)r->line,
 	         gt_cell_shown(r->table->column[k].name, shown[0]), why, gt_cell_shown(text, shown[1]));
 	if (!skip)
-		return gt_fail(err, GT_EDATA, "%s%s", buf, remedy(r, k, text));
+		return gt_fail(err, GT_EDATA, "%s%s", buf, suggest_remedy(r, k, text));
 	if (how->target)
 		return gt_fail(err, GT_EDATA, "%s; " GT_NO_TARGET, buf);
 	strcat(buf, "; " GT_CELL_MISSING);
@@ -267,7 +267,7 @@ enum gt_code gt_table_odd_error(const struct gt_table_reader *r, struct gt_err *
 			snprintf(more, sizeof more, " and %lld more", (long long)(odd->n - 3));
 		return gt_fail(err, GT_EDATA, "%s, as in %lld of the %lld values of the column, got \"%s\"%s%s%s%s", odd->first,
 		               (long long)how->numbers, (long long)(how->numbers + how->words + how->like), gt_cell_shown(odd->text, shown),
-		               odd->n > 1 ? "; also in " : "", odd->also, more, remedy(r, k, odd->text));
+		               odd->n > 1 ? "; also in " : "", odd->also, more, suggest_remedy(r, k, odd->text));
 	}
 	return GT_OK;
 }

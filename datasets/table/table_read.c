@@ -13,17 +13,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-static uint64_t limit_of(const struct gt_table_reader *r)
+static uint64_t byte_limit(const struct gt_table_reader *r)
 {
 	return r->spec->max_bytes ? r->spec->max_bytes : (uint64_t)GT_DEFAULT_MAX_BYTES;
 }
 
-static enum gt_code too_large(struct gt_table_reader *r, struct gt_err *err)
+static enum gt_code fail_too_large(struct gt_table_reader *r, struct gt_err *err)
 {
 	r->full = true;
 	return gt_fail(err, GT_EDATA,
 	               "%.400s: the table needs more than the %llu bytes of memory allowed after %lld rows; give columns that are "
-	               "not needed the type \"ignore\"", gt_csv_path(r->csv), (unsigned long long)limit_of(r), (long long)r->table->n);
+	               "not needed the type \"ignore\"", gt_csv_path(r->csv), (unsigned long long)byte_limit(r), (long long)r->table->n);
 }
 
 static enum gt_code grow_rows(struct gt_table_reader *r, struct gt_err *err)
@@ -33,8 +33,8 @@ static enum gt_code grow_rows(struct gt_table_reader *r, struct gt_err *err)
 	uint64_t row = sizeof *t->row_id, fixed = gt_table_bytes(t);
 	for (int k = 0; k < t->ncolumns; k++)
 		row += t->column[k].store == GT_STORE_NUMBERS ? sizeof(double) : t->column[k].store == GT_STORE_WORDS ? sizeof(int32_t) : 0;
-	if (fixed + (uint64_t)(cap - t->cap) * row > limit_of(r))
-		return too_large(r, err);
+	if (fixed + (uint64_t)(cap - t->cap) * row > byte_limit(r))
+		return fail_too_large(r, err);
 	for (int k = 0; k < t->ncolumns; k++) {
 		struct gt_table_column *c = &t->column[k];
 		size_t each = c->store == GT_STORE_NUMBERS ? sizeof *c->number : sizeof *c->code;
@@ -57,7 +57,7 @@ static enum gt_code grow_rows(struct gt_table_reader *r, struct gt_err *err)
 }
 
 /* Notes the line of a row unless it follows that of the row before. */
-static enum gt_code note_line(struct gt_data_table *t, int64_t line, struct gt_err *err)
+static enum gt_code record_line(struct gt_data_table *t, int64_t line, struct gt_err *err)
 {
 	int file = t->nfiles - 1;
 	const struct gt_table_line *last = t->nlines ? &t->line[t->nlines - 1] : NULL;
@@ -68,7 +68,7 @@ static enum gt_code note_line(struct gt_data_table *t, int64_t line, struct gt_e
 	return GT_OK;
 }
 
-static enum gt_code bad_cell(const struct gt_table_reader *r, int k, const char *text, const char *why, struct gt_err *err)
+static enum gt_code fail_cell(const struct gt_table_reader *r, int k, const char *text, const char *why, struct gt_err *err)
 {
 	char shown[2][GT_CELL_SHOWN];
 	return gt_fail(err, GT_EDATA, "%.400s:%lld: column \"%s\": %s, got \"%s\"", gt_csv_path(r->csv), (long long)r->line,
@@ -95,7 +95,7 @@ static enum gt_code add_word(struct gt_table_reader *r, int k, const char *text,
 		const struct gt_table_fact *f = &r->facts->column[k];
 		if (gt_table_lookup(f, &r->spec->notation, text, len) < 0) {
 			if (f->type == GT_COLUMN_TARGET)
-				return bad_cell(r, k, text, "expected a class of the training data", err);
+				return fail_cell(r, k, text, "expected a class of the training data", err);
 			*code = GT_CODE_OTHER;
 			return GT_OK;
 		}
@@ -103,18 +103,18 @@ static enum gt_code add_word(struct gt_table_reader *r, int k, const char *text,
 	if ((*code = gt_words_find(&c->words, text, len)) >= 0)
 		return GT_OK;
 	if (!gt_utf8_valid(text))
-		return bad_cell(r, k, text, "expected UTF-8; " GT_USE_ENCODING, err);
+		return fail_cell(r, k, text, "expected UTF-8; " GT_USE_ENCODING, err);
 	if (c->words.n == GT_TABLE_MAX_WORDS && r->reading[k].inferred) {
 		*code = GT_CODE_MISSING;
 		return turn_to_texts(r, k, err);
 	}
 	r->full |= c->words.n == GT_TABLE_MAX_WORDS;
 	if (r->full)
-		return bad_cell(r, k, text, "expected at most 1048576 different values in a column of words; give it the type \"text\" or "
-		                "\"ignore\"", err);
+		return fail_cell(r, k, text, "expected at most 1048576 different values in a column of words; give it the type \"text\" or "
+		                 "\"ignore\"", err);
 	GT_TRY(gt_words_add(&c->words, text, len, code, err));
 	r->word_bytes += len + 1;
-	return r->word_bytes > limit_of(r) ? too_large(r, err) : GT_OK;
+	return r->word_bytes > byte_limit(r) ? fail_too_large(r, err) : GT_OK;
 }
 
 /* A column whose type is not given has a word or a code such as 007. Without a value before, it becomes one of words here; else the files
@@ -167,9 +167,9 @@ static enum gt_code put_number(struct gt_table_reader *r, int k, const char *tex
 static enum gt_code add_text(struct gt_table_reader *r, int k, const char *text, size_t len, struct gt_err *err)
 {
 	if (!gt_utf8_valid(text))
-		return bad_cell(r, k, text, "expected UTF-8; " GT_USE_ENCODING, err);
+		return fail_cell(r, k, text, "expected UTF-8; " GT_USE_ENCODING, err);
 	r->word_bytes += len + sizeof(int64_t);
-	return r->word_bytes > limit_of(r) ? too_large(r, err) : gt_texts_add(&r->table->column[k].text, text, len, err);
+	return r->word_bytes > byte_limit(r) ? fail_too_large(r, err) : gt_texts_add(&r->table->column[k].text, text, len, err);
 }
 
 /* Looks at a cell of a column of dates. *missing: it is none, and counts as missing. */
@@ -230,7 +230,7 @@ static enum gt_code put_record(struct gt_table_reader *r, const struct gt_csv_re
 		               r->nfields, (long long)r->first_line, rec->n);
 	if (t->n == t->cap)
 		GT_TRY(grow_rows(r, err));
-	GT_TRY(note_line(t, rec->line, err));
+	GT_TRY(record_line(t, rec->line, err));
 	r->line = rec->line;
 	uint64_t sum = 0; /* of the fields, each by the name of its column, so that the order of columns does not matter */
 	for (int i = 0; i < rec->n; i++) {
@@ -264,7 +264,7 @@ static enum gt_code put_or_skip(struct gt_table_reader *r, const struct gt_csv_r
 	return code;
 }
 
-static enum gt_code set_seeds(struct gt_table_reader *r, struct gt_err *err)
+static enum gt_code set_field_seeds(struct gt_table_reader *r, struct gt_err *err)
 {
 	uint64_t *seed = realloc(r->seed, ((size_t)r->nfields + 1) * sizeof *seed);
 	if (!seed)
@@ -293,7 +293,7 @@ static enum gt_code read_file(struct gt_table_reader *r, const char *path, struc
 	if (code == GT_OK)
 		code = gt_table_map_columns(r, &rec, &is_header, err);
 	if (code == GT_OK)
-		code = set_seeds(r, err);
+		code = set_field_seeds(r, err);
 	if (code == GT_OK && is_header)
 		code = gt_csv_next(r->csv, &rec, err);
 	while (code == GT_OK && rec.n) {
@@ -335,7 +335,7 @@ static void drop_rows(struct gt_table_reader *r)
 }
 
 /* Returns unused memory of the columns. */
-static void shrink(struct gt_data_table *t)
+static void shrink_columns(struct gt_data_table *t)
 {
 	int64_t cap = t->n ? t->n : 1;
 	uint64_t *ids = realloc(t->row_id, (size_t)cap * sizeof *ids);
@@ -370,7 +370,7 @@ static enum gt_code read_files(struct gt_table_reader *r, const char *const *pat
 	return r->again ? GT_OK : gt_table_odd_error(r, err);
 }
 
-static enum gt_code run(struct gt_table_reader *r, const char *const *path, int nfiles, struct gt_err *err)
+static enum gt_code read_table(struct gt_table_reader *r, const char *const *path, int nfiles, struct gt_err *err)
 {
 	struct gt_data_table *t = r->table;
 	*t = (struct gt_data_table){.notation = r->spec->notation};
@@ -395,7 +395,7 @@ static enum gt_code run(struct gt_table_reader *r, const char *const *path, int 
 		gt_table_odd_free(&r->reading[k]);
 	free(r->reading);
 	if (code == GT_OK)
-		shrink(t);
+		shrink_columns(t);
 	else
 		gt_table_free(t);
 	return code;
@@ -407,12 +407,12 @@ enum gt_code gt_table_read(const char *const *path, int nfiles, const struct gt_
 	struct gt_table_reader r = {.spec = spec, .table = out};
 	*out = (struct gt_data_table){0};
 	GT_TRY(gt_table_spec_check(spec, err));
-	return run(&r, path, nfiles, err);
+	return read_table(&r, path, nfiles, err);
 }
 
 enum gt_code gt_table_read_as(const char *const *path, int nfiles, const struct gt_table_spec *spec, const struct gt_table_facts *facts,
                               bool targets, struct gt_data_table *out, struct gt_err *err)
 {
 	struct gt_table_reader r = {.spec = spec, .facts = facts, .targets = targets, .table = out};
-	return run(&r, path, nfiles, err);
+	return read_table(&r, path, nfiles, err);
 }

@@ -10,7 +10,7 @@ const char *const gt_column_type_names[] = {
 
 static const char *const usual_na[] = {"", "?", "NA", "nan", "NaN", "null"};
 
-static const char *const *na_words(const struct gt_table_spec *s, int *n)
+static const char *const *get_na_words(const struct gt_table_spec *s, int *n)
 {
 	*n = s->na ? s->nna : (int)(sizeof usual_na / sizeof *usual_na);
 	return s->na ? s->na : usual_na;
@@ -19,7 +19,7 @@ static const char *const *na_words(const struct gt_table_spec *s, int *n)
 bool gt_table_is_na(const struct gt_table_spec *s, const char *text)
 {
 	int n;
-	const char *const *na = na_words(s, &n);
+	const char *const *na = get_na_words(s, &n);
 	for (int i = 0; i < n; i++)
 		if (!strcmp(na[i], text))
 			return true;
@@ -29,14 +29,14 @@ bool gt_table_is_na(const struct gt_table_spec *s, const char *text)
 bool gt_table_na_begins(const struct gt_table_spec *s, char c)
 {
 	int n;
-	const char *const *na = na_words(s, &n);
+	const char *const *na = get_na_words(s, &n);
 	for (int i = 0; i < n; i++)
 		if (na[i][0] == c)
 			return true;
 	return false;
 }
 
-static bool listed(const char *const *list, int n, const char *name)
+static bool is_listed(const char *const *list, int n, const char *name)
 {
 	for (int i = 0; i < n; i++)
 		if (!strcmp(list[i], name))
@@ -49,8 +49,8 @@ enum gt_column_type gt_table_given_type(const struct gt_table_spec *s, const cha
 	for (int i = 0; i < s->ncolumns; i++)
 		if (s->column[i].type != GT_COLUMN_AUTO && !strcmp(s->column[i].name, name))
 			return s->column[i].type;
-	return listed(s->target, s->ntarget, name)   ? GT_COLUMN_TARGET
-	       : listed(s->ignore, s->nignore, name) ? GT_COLUMN_IGNORE
+	return is_listed(s->target, s->ntarget, name)   ? GT_COLUMN_TARGET
+	       : is_listed(s->ignore, s->nignore, name) ? GT_COLUMN_IGNORE
 	                                             : GT_COLUMN_AUTO;
 }
 
@@ -62,7 +62,7 @@ enum gt_date_order gt_table_given_order(const struct gt_table_spec *s, const cha
 	return GT_DATE_AUTO;
 }
 
-static enum gt_code twice(const char *key, const char *name, struct gt_err *err)
+static enum gt_code fail_duplicate(const char *key, const char *name, struct gt_err *err)
 {
 	char shown[GT_CELL_SHOWN];
 	return gt_fail(err, GT_ECONFIG, "%s: the column \"%s\" appears twice; remove one of them", key, gt_cell_shown(name, shown));
@@ -76,27 +76,27 @@ enum gt_code gt_table_spec_check(const struct gt_table_spec *s, struct gt_err *e
 	if (s->delimiter & 0x80)
 		return gt_fail(err, GT_ECONFIG, "data.delimiter: expected an ASCII character");
 	for (int i = 1; i < s->ntarget; i++)
-		if (listed(s->target, i, s->target[i]))
-			return twice("data.target", s->target[i], err);
+		if (is_listed(s->target, i, s->target[i]))
+			return fail_duplicate("data.target", s->target[i], err);
 	for (int i = 1; i < s->nignore; i++)
-		if (listed(s->ignore, i, s->ignore[i]))
-			return twice("data.ignore", s->ignore[i], err);
+		if (is_listed(s->ignore, i, s->ignore[i]))
+			return fail_duplicate("data.ignore", s->ignore[i], err);
 	for (int i = 0; i < s->nignore; i++)
-		if (listed(s->target, s->ntarget, s->ignore[i]))
+		if (is_listed(s->target, s->ntarget, s->ignore[i]))
 			return gt_fail(err, GT_ECONFIG, "data.ignore: the column \"%s\" is also in data.target; remove it from one of them",
 			               gt_cell_shown(s->ignore[i], shown));
 	for (int i = 0; i < s->ncolumns; i++) {
 		const struct gt_column_spec *c = &s->column[i];
 		for (int k = 0; k < i; k++)
 			if (!strcmp(s->column[k].name, c->name))
-				return twice("data.columns", c->name, err);
+				return fail_duplicate("data.columns", c->name, err);
 		if (c->order != GT_DATE_AUTO && c->type != GT_COLUMN_DATE)
 			return gt_fail(err, GT_ECONFIG, "data.columns: the column \"%s\" has an order, which only dates have; remove it, or write the "
 			               "type \"date\"", gt_cell_shown(c->name, shown));
-		if (c->type != GT_COLUMN_AUTO && c->type != GT_COLUMN_TARGET && listed(s->target, s->ntarget, c->name))
+		if (c->type != GT_COLUMN_AUTO && c->type != GT_COLUMN_TARGET && is_listed(s->target, s->ntarget, c->name))
 			return gt_fail(err, GT_ECONFIG, "data.target: the column \"%s\" has the type \"%s\" in data.columns; remove one of them",
 			               gt_cell_shown(c->name, shown), gt_column_type_names[c->type]);
-		if (c->type != GT_COLUMN_AUTO && c->type != GT_COLUMN_IGNORE && listed(s->ignore, s->nignore, c->name))
+		if (c->type != GT_COLUMN_AUTO && c->type != GT_COLUMN_IGNORE && is_listed(s->ignore, s->nignore, c->name))
 			return gt_fail(err, GT_ECONFIG, "data.ignore: the column \"%s\" has the type \"%s\" in data.columns; remove one of them",
 			               gt_cell_shown(c->name, shown), gt_column_type_names[c->type]);
 	}

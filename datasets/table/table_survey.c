@@ -19,7 +19,7 @@ struct few {
 	double v[GT_TABLE_FEW + 1];
 };
 
-static inline void add_few(struct few *f, double v)
+static inline void add_distinct(struct few *f, double v)
 {
 	if (f->n > GT_TABLE_FEW || (f->n && f->v[f->n - 1] == v))
 		return;
@@ -57,8 +57,8 @@ static int64_t count_parts(const char *text, size_t len)
 	return n;
 }
 
-static enum gt_code look_at_words(const struct gt_data_table *t, const struct gt_table_column *c, const int64_t *row, int64_t n,
-                                  struct gt_table_survey *out, struct gt_err *err)
+static enum gt_code survey_words(const struct gt_data_table *t, const struct gt_table_column *c, const int64_t *row, int64_t n,
+                                 struct gt_table_survey *out, struct gt_err *err)
 {
 	int64_t *count;
 	struct few few = {0};
@@ -74,7 +74,7 @@ static enum gt_code look_at_words(const struct gt_data_table *t, const struct gt
 		out->numbers &= cell == GT_CELL_NUMBER || cell == GT_CELL_RANGE;
 		out->whole &= cell == GT_CELL_NUMBER && gt_cell_is_whole(v);
 		if (cell == GT_CELL_NUMBER)
-			add_few(&few, v);
+			add_distinct(&few, v);
 	}
 	if (out->numbers && out->whole)
 		out->different = few.n;
@@ -92,7 +92,7 @@ enum gt_code gt_table_look(const struct gt_data_table *t, int k, const int64_t *
 	if (c->store == GT_STORE_SKIP)
 		return GT_OK;
 	if (c->store == GT_STORE_WORDS)
-		GT_TRY(look_at_words(t, c, row, n, out, err));
+		GT_TRY(survey_words(t, c, row, n, out, err));
 	for (int64_t i = 0; i < n && c->store == GT_STORE_TEXT; i++) {
 		size_t len;
 		const char *text = gt_table_text(t, k, row ? row[i] : i, &len);
@@ -117,7 +117,7 @@ enum gt_code gt_table_look(const struct gt_data_table *t, int k, const int64_t *
 		out->present++;
 		out->whole &= gt_cell_is_whole(c->number[r]);
 		by_one &= c->number[r] - (double)r == c->number[row ? row[0] : 0] - (double)(row ? row[0] : 0);
-		add_few(&few, c->number[r]);
+		add_distinct(&few, c->number[r]);
 	}
 	if (c->store == GT_STORE_NUMBERS)
 		out->different = few.n;

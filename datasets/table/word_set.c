@@ -22,7 +22,7 @@ static uint32_t hash_of(const char *s, size_t n)
 }
 
 /* Returns the slot of a word or, if it is not there, the free slot at which it belongs. */
-static uint32_t slot_of(const struct gt_words *w, const char *word, size_t len, uint32_t hash)
+static uint32_t find_slot(const struct gt_words *w, const char *word, size_t len, uint32_t hash)
 {
 	for (uint32_t i = hash & (w->slots - 1);; i = (i + 1) & (w->slots - 1)) {
 		if (!w->slot[i])
@@ -59,7 +59,7 @@ static enum gt_code grow_slots(struct gt_words *w, struct gt_err *err)
 	return GT_OK;
 }
 
-static enum gt_code make_room(struct gt_words *w, size_t len, struct gt_err *err)
+static enum gt_code reserve_word(struct gt_words *w, size_t len, struct gt_err *err)
 {
 	if (w->n >= (1 << 30) - 1)
 		return gt_fail(err, GT_EDATA, "expected at most 2^30 different values, got more");
@@ -88,21 +88,21 @@ static enum gt_code make_room(struct gt_words *w, size_t len, struct gt_err *err
 
 int32_t gt_words_find(const struct gt_words *w, const char *word, size_t len)
 {
-	return w->slots ? (int32_t)w->slot[slot_of(w, word, len, hash_of(word, len))] - 1 : -1;
+	return w->slots ? (int32_t)w->slot[find_slot(w, word, len, hash_of(word, len))] - 1 : -1;
 }
 
 enum gt_code gt_words_add(struct gt_words *w, const char *word, size_t len, int32_t *code, struct gt_err *err)
 {
 	uint32_t hash = hash_of(word, len);
 	if (w->slots) {
-		uint32_t at = slot_of(w, word, len, hash);
+		uint32_t at = find_slot(w, word, len, hash);
 		if (w->slot[at]) {
 			*code = (int32_t)w->slot[at] - 1;
 			return GT_OK;
 		}
 	}
-	GT_TRY(make_room(w, len, err));
-	uint32_t at = slot_of(w, word, len, hash);
+	GT_TRY(reserve_word(w, len, err));
+	uint32_t at = find_slot(w, word, len, hash);
 	memcpy(w->text + w->offset[w->n], word, len);
 	w->text[w->offset[w->n] + len] = 0;
 	w->offset[w->n + 1] = w->offset[w->n] + len + 1;

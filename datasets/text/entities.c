@@ -55,7 +55,7 @@ static const uint16_t windows[32] = {
 };
 
 /* Returns the value of a digit; -1: it is none in this base. */
-static int digit(char c, int base)
+static int digit_value(char c, int base)
 {
 	int v = c >= '0' && c <= '9' ? c - '0' : (c | 0x20) >= 'a' && (c | 0x20) <= 'f' ? (c | 0x20) - 'a' + 10 : 16;
 	return v < base ? v : -1;
@@ -67,7 +67,7 @@ static int32_t by_number(const char *p, size_t n, size_t *bytes)
 	int base = n > 2 && (p[2] | 0x20) == 'x' ? 16 : 10;
 	size_t first = base == 16 ? 3 : 2, i = first;
 	int32_t c = 0;
-	for (int d; i < n && (d = digit(p[i], base)) >= 0; i++)
+	for (int d; i < n && (d = digit_value(p[i], base)) >= 0; i++)
 		c = c > 0x10ffff ? c : c * base + d;
 	if (i == first || i == n || p[i] != ';')
 		return 0;

@@ -4,7 +4,7 @@
 #include <utf8proc.h>
 
 /* Reports byte i, which is not UTF-8, of a text. */
-static enum gt_code not_utf8(const uint8_t *p, size_t n, size_t i, struct gt_err *err)
+static enum gt_code fail_not_utf8(const uint8_t *p, size_t n, size_t i, struct gt_err *err)
 {
 	if (n >= 2 && (!memcmp(p, "\xff\xfe", 2) || !memcmp(p, "\xfe\xff", 2)))
 		return gt_fail(err, GT_EDATA, "expected UTF-8, got UTF-16; convert the text, for example with iconv");
@@ -31,7 +31,7 @@ enum gt_code gt_utf8_check(const char *text, size_t n, struct gt_err *err)
 			utf8proc_int32_t c;
 			utf8proc_ssize_t bytes = utf8proc_iterate(p + i, (utf8proc_ssize_t)(n - i < 4 ? n - i : 4), &c);
 			if (bytes <= 0)
-				return not_utf8(p, n, i, err);
+				return fail_not_utf8(p, n, i, err);
 			i += (size_t)bytes;
 		}
 	}

@@ -34,7 +34,7 @@ enum gt_code gt_token_table_full(const struct gt_token_table *t, struct gt_err *
 }
 
 /* Allocates memory that fits into the limit beside all that the table has now. */
-static enum gt_code take(const struct gt_token_table *t, size_t bytes, void **out, struct gt_err *err)
+static enum gt_code alloc_limited(const struct gt_token_table *t, size_t bytes, void **out, struct gt_err *err)
 {
 	if (!gt_token_table_fits(t, bytes))
 		return gt_token_table_full(t, err);
@@ -46,7 +46,7 @@ static enum gt_code double_slots(struct gt_token_table *t, struct gt_err *err)
 {
 	size_t old = t->slot ? (size_t)t->mask + 1 : 0, slots = old ? 2 * old : FIRST_SLOTS;
 	void *p;
-	GT_TRY(take(t, slots * sizeof *t->slot, &p, err));
+	GT_TRY(alloc_limited(t, slots * sizeof *t->slot, &p, err));
 	struct gt_token_slot *now = memset(p, 0, slots * sizeof *now);
 	for (size_t i = 0; i < old; i++)
 		if (t->slot[i].id1) {
@@ -88,7 +88,7 @@ static inline bool slot_has(const struct gt_token_table *t, const struct gt_toke
 }
 
 /* Returns the slot of the string, or the empty slot where it belongs. */
-static inline struct gt_token_slot *probe(const struct gt_token_table *t, uint32_t hash, const char *p, size_t n)
+static inline struct gt_token_slot *find_slot(const struct gt_token_table *t, uint32_t hash, const char *p, size_t n)
 {
 	uint32_t i = hash & t->mask;
 	while (t->slot[i].id1 && !slot_has(t, &t->slot[i], hash, p, n))
@@ -98,10 +98,10 @@ static inline struct gt_token_slot *probe(const struct gt_token_table *t, uint32
 
 int32_t gt_token_table_find(const struct gt_token_table *t, const char *p, size_t n)
 {
-	return (int32_t)probe(t, hash_of(t, p, n), p, n)->id1 - 1;
+	return (int32_t)find_slot(t, hash_of(t, p, n), p, n)->id1 - 1;
 }
 
-static enum gt_code room_for(struct gt_token_table *t, size_t n, struct gt_err *err)
+static enum gt_code reserve_token(struct gt_token_table *t, size_t n, struct gt_err *err)
 {
 	size_t used = t->n ? t->end[t->n - 1] : 0;
 	void *p;
@@ -111,7 +111,7 @@ static enum gt_code room_for(struct gt_token_table *t, size_t n, struct gt_err *
 		size_t bytes = t->text_cap ? 2 * (size_t)t->text_cap : FIRST_TEXT;
 		while (bytes < used + n)
 			bytes *= 2;
-		GT_TRY(take(t, bytes, &p, err));
+		GT_TRY(alloc_limited(t, bytes, &p, err));
 		if (used)
 			memcpy(p, t->text, used);
 		free(t->text);
@@ -120,7 +120,7 @@ static enum gt_code room_for(struct gt_token_table *t, size_t n, struct gt_err *
 	}
 	if (t->n == t->cap) {
 		int32_t cap = t->cap ? 2 * t->cap : FIRST_TOKENS;
-		GT_TRY(take(t, (size_t)cap * sizeof *t->end, &p, err));
+		GT_TRY(alloc_limited(t, (size_t)cap * sizeof *t->end, &p, err));
 		if (t->n)
 			memcpy(p, t->end, (size_t)t->n * sizeof *t->end);
 		free(t->end);
@@ -130,16 +130,16 @@ static enum gt_code room_for(struct gt_token_table *t, size_t n, struct gt_err *
 	return (uint32_t)t->n <= t->mask / 2 ? GT_OK : double_slots(t, err);
 }
 
-static enum gt_code put(struct gt_token_table *t, uint32_t hash, const char *p, size_t n, struct gt_err *err)
+static enum gt_code put_token(struct gt_token_table *t, uint32_t hash, const char *p, size_t n, struct gt_err *err)
 {
-	GT_TRY(room_for(t, n, err));
+	GT_TRY(reserve_token(t, n, err));
 	size_t used = t->n ? t->end[t->n - 1] : 0;
 	if (n)
 		memcpy(t->text + used, p, n);
 	t->end[t->n] = (uint32_t)(used + n);
 	if (n > t->longest)
 		t->longest = (uint32_t)n;
-	struct gt_token_slot *s = probe(t, hash, p, n);
+	struct gt_token_slot *s = find_slot(t, hash, p, n);
 	s->hash = hash;
 	s->id1 = (uint32_t)++t->n;
 	return GT_OK;
@@ -147,17 +147,17 @@ static enum gt_code put(struct gt_token_table *t, uint32_t hash, const char *p, 
 
 enum gt_code gt_token_table_append(struct gt_token_table *t, const char *p, size_t n, struct gt_err *err)
 {
-	return put(t, hash_of(t, p, n), p, n, err);
+	return put_token(t, hash_of(t, p, n), p, n, err);
 }
 
 enum gt_code gt_token_table_add(struct gt_token_table *t, const char *p, size_t n, int32_t *id, bool *added, struct gt_err *err)
 {
 	uint32_t hash = hash_of(t, p, n);
-	*id = (int32_t)probe(t, hash, p, n)->id1 - 1;
+	*id = (int32_t)find_slot(t, hash, p, n)->id1 - 1;
 	*added = *id < 0;
 	if (!*added)
 		return GT_OK;
-	GT_TRY(put(t, hash, p, n, err));
+	GT_TRY(put_token(t, hash, p, n, err));
 	*id = t->n - 1;
 	return GT_OK;
 }

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static enum gt_code need(const struct gt_vocab *v, const char *token, int32_t *id, struct gt_err *err)
+static enum gt_code find_special_token(const struct gt_vocab *v, const char *token, int32_t *id, struct gt_err *err)
 {
 	*id = gt_vocab_find(v, token, strlen(token));
 	if (*id < 0)
@@ -28,11 +28,11 @@ enum gt_code gt_tokenizer_init(struct gt_tokenizer *t, enum gt_tokenizer_kind ki
 		return gt_fail(err, GT_EDATA, "expected a vocabulary of %s, got one of %s", bert ? "WordPiece" : "words",
 		               bert ? "words" : "WordPiece");
 	t->size = gt_vocab_size(vocab);
-	GT_TRY(need(vocab, bert ? "[PAD]" : "<pad>", &t->pad, err));
-	GT_TRY(need(vocab, bert ? "[UNK]" : "<unk>", &t->unk, err));
+	GT_TRY(find_special_token(vocab, bert ? "[PAD]" : "<pad>", &t->pad, err));
+	GT_TRY(find_special_token(vocab, bert ? "[UNK]" : "<unk>", &t->unk, err));
 	if (bert) {
-		GT_TRY(need(vocab, "[CLS]", &t->first, err));
-		GT_TRY(need(vocab, "[SEP]", &t->last, err));
+		GT_TRY(find_special_token(vocab, "[CLS]", &t->first, err));
+		GT_TRY(find_special_token(vocab, "[SEP]", &t->last, err));
 	}
 	return GT_OK;
 }
@@ -43,7 +43,7 @@ void gt_text_scratch_close(struct gt_text_scratch *s)
 	*s = (struct gt_text_scratch){0};
 }
 
-static int32_t room_of(const struct gt_tokenizer *t, struct gt_token_limit limit)
+static int32_t max_text_tokens(const struct gt_tokenizer *t, struct gt_token_limit limit)
 {
 	return limit.max - (t->first >= 0) - (t->last >= 0);
 }
@@ -53,12 +53,12 @@ enum gt_code gt_token_limit_check(const struct gt_tokenizer *t, struct gt_token_
 	int32_t special = (t->first >= 0) + (t->last >= 0);
 	if (limit.max <= special)
 		return gt_fail(err, GT_ECONFIG, "expected a maximum length of at least %d tokens, got %d", special + 1, limit.max);
-	if (limit.tail < 0 || limit.tail > room_of(t, limit))
-		return gt_fail(err, GT_ECONFIG, "expected 0 to %d tokens from the end of a text, got %d", room_of(t, limit), limit.tail);
+	if (limit.tail < 0 || limit.tail > max_text_tokens(t, limit))
+		return gt_fail(err, GT_ECONFIG, "expected 0 to %d tokens from the end of a text, got %d", max_text_tokens(t, limit), limit.tail);
 	return GT_OK;
 }
 
-static void reverse(int32_t *v, int64_t n)
+static void reverse_ids(int32_t *v, int64_t n)
 {
 	for (int64_t i = 0, j = n - 1; i < j; i++, j--) {
 		int32_t keep = v[i];
@@ -68,11 +68,11 @@ static void reverse(int32_t *v, int64_t n)
 }
 
 /* Moves the first `by` of n numbers to the end. */
-static void rotate(int32_t *v, int64_t n, int64_t by)
+static void rotate_ids(int32_t *v, int64_t n, int64_t by)
 {
-	reverse(v, by);
-	reverse(v + by, n - by);
-	reverse(v, n);
+	reverse_ids(v, by);
+	reverse_ids(v + by, n - by);
+	reverse_ids(v, n);
 }
 
 static bool put_word(void *user, const char *p, size_t n)
@@ -93,7 +93,7 @@ enum gt_code gt_tokenize(const struct gt_tokenizer *t, const char *text, size_t 
                          int32_t *ids, uint32_t *hash, struct gt_tokens *out, struct gt_err *err)
 {
 	*out = (struct gt_tokens){0};
-	int32_t room = room_of(t, limit), first = t->first >= 0;
+	int32_t room = max_text_tokens(t, limit), first = t->first >= 0;
 	assert(room > 0 && limit.tail >= 0 && limit.tail <= room);
 	struct gt_token_sink to = {
 	    .t = t, .ids = ids + first, .hash = hash ? hash + first : NULL, .head = room - limit.tail, .tail = limit.tail};
@@ -112,9 +112,9 @@ enum gt_code gt_tokenize(const struct gt_tokenizer *t, const char *text, size_t 
 	int32_t len = out->truncated ? room : (int32_t)to.seen;
 	if (out->truncated && to.tail) {
 		int64_t oldest = (to.seen - to.head) % to.tail;
-		rotate(to.ids + to.head, to.tail, oldest);
+		rotate_ids(to.ids + to.head, to.tail, oldest);
 		if (hash)
-			rotate((int32_t *)to.hash + to.head, to.tail, oldest);
+			rotate_ids((int32_t *)to.hash + to.head, to.tail, oldest);
 	}
 	const int32_t special[] = {t->first, t->last}, at[] = {0, first + len};
 	for (int i = 0; i < 2; i++)
@@ -150,7 +150,7 @@ enum gt_code gt_words_count(const char *text, size_t n, struct gt_text_scratch *
 	return c.code;
 }
 
-static bool note_word(void *user, const char *p, size_t n)
+static bool stop_at_first_word(void *user, const char *p, size_t n)
 {
 	(void)p;
 	(void)n;
@@ -163,5 +163,5 @@ enum gt_code gt_text_has_tokens(enum gt_tokenizer_kind kind, const char *text, s
 {
 	GT_TRY(gt_utf8_check(text, n, err));
 	*some = kind == GT_TOK_WORDPIECE || (kind == GT_TOK_BYTES && n);
-	return kind == GT_TOK_WORDS ? gt_words_each(text, n, s, note_word, some, err) : GT_OK;
+	return kind == GT_TOK_WORDS ? gt_words_each(text, n, s, stop_at_first_word, some, err) : GT_OK;
 }

@@ -61,7 +61,7 @@ const char *gt_vocab_token(const struct gt_vocab *v, int32_t id, size_t *n)
 
 /* Replaces the escapes of n bytes at p, and writes the result to `to`, which has room for n bytes. Returns its length; -1: an escape is
  * wrong. */
-static ptrdiff_t unescape(const char *p, size_t n, char *to)
+static ptrdiff_t unescape_token(const char *p, size_t n, char *to)
 {
 	char *begin = to;
 	for (size_t i = 0; i < n; i++) {
@@ -83,7 +83,7 @@ static enum gt_code add_line(struct gt_vocab *v, const char *name, int64_t line,
 	char token[2 * GT_TOKEN_MAX];
 	ptrdiff_t len = (ptrdiff_t)n;
 	if (v->kind == GT_VOCAB_WORDS && n <= sizeof token) {
-		len = unescape(p, n, token);
+		len = unescape_token(p, n, token);
 		p = token;
 	}
 	if (len < 0)

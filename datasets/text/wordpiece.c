@@ -26,7 +26,7 @@ struct word {
 	char buf[PREFIX + MAX_BYTES + 4]; /* room for "##", and the word */
 };
 
-static void put(struct word *w, int32_t id)
+static void put_token(struct word *w, int32_t id)
 {
 	size_t n = 0;
 	const char *p = w->to->hash ? gt_vocab_token(w->to->t->vocab, id, &n) : NULL;
@@ -51,20 +51,20 @@ static void put_pieces(struct word *w)
 		while (len > prefix && (found = gt_vocab_find(v, p, len)) < 0)
 			len--;
 		if (found < 0) {
-			put(w, w->to->t->unk);
+			put_token(w, w->to->t->unk);
 			return;
 		}
 		id[pieces] = found;
 		at += len - prefix;
 	}
 	for (int i = 0; i < pieces; i++)
-		put(w, id[i]);
+		put_token(w, id[i]);
 }
 
 static void end_word(struct word *w)
 {
 	if (w->chars > MAX_CHARS)
-		put(w, w->to->t->unk);
+		put_token(w, w->to->t->unk);
 	else if (w->chars)
 		put_pieces(w);
 	w->chars = w->bytes = w->run = 0;

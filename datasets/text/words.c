@@ -56,7 +56,7 @@ static bool is_digit(char c)
 }
 
 /* Returns the end of the word that begins at p, and the number of apostrophes in it. */
-static const char *word_end(const char *p, const char *end, int *apostrophes)
+static const char *find_word_end(const char *p, const char *end, int *apostrophes)
 {
 	const char *begin = p;
 	int bytes;
@@ -88,7 +88,7 @@ static bool is_regional_indicator(int32_t c)
 
 /* Returns the end of the token that begins with the symbol at p, which is not ASCII: marks and modifiers belong to it, and what is joined.
  * */
-static const char *symbol_end(const char *p, const char *end)
+static const char *find_symbol_end(const char *p, const char *end)
 {
 	int bytes;
 	bool flag = is_regional_indicator(gt_utf8_get(p, &bytes)), joined = false;
@@ -106,7 +106,7 @@ static const char *symbol_end(const char *p, const char *end)
 }
 
 /* Returns the length of the contraction at the end of a word; 0: there is none, or nothing but it. */
-static size_t contraction(const char *p, size_t n)
+static size_t contraction_length(const char *p, size_t n)
 {
 	static const char *const known[] = {"n't", "'s", "'m", "'d", "'ll", "'re", "'ve"};
 	for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
@@ -117,10 +117,10 @@ static size_t contraction(const char *p, size_t n)
 	return 0;
 }
 
-/* Divides off up to two contractions. */
-static bool put_contracted(const char *p, size_t n, bool (*fn)(void *user, const char *p, size_t n), void *user)
+/* Splits up to two contractions off the end of a word, and calls fn with each part. */
+static bool put_split_contractions(const char *p, size_t n, bool (*fn)(void *user, const char *p, size_t n), void *user)
 {
-	size_t first = contraction(p, n), second = first ? contraction(p, n - first) : 0;
+	size_t first = contraction_length(p, n), second = first ? contraction_length(p, n - first) : 0;
 	size_t stem = n - first - second;
 	return fn(user, p, stem) && (!second || fn(user, p + stem, second)) && (!first || fn(user, p + stem + second, first));
 }
@@ -143,8 +143,8 @@ enum gt_code gt_words_each(const char *text, size_t n, struct gt_text_scratch *s
 			stop = p + bytes;
 			break;
 		case WORD:
-			stop = word_end(p, end, &apostrophes);
-			more = apostrophes ? put_contracted(p, (size_t)(stop - p), fn, user) : fn(user, p, (size_t)(stop - p));
+			stop = find_word_end(p, end, &apostrophes);
+			more = apostrophes ? put_split_contractions(p, (size_t)(stop - p), fn, user) : fn(user, p, (size_t)(stop - p));
 			break;
 		case ALONE:
 			stop = p + bytes;
@@ -152,7 +152,7 @@ enum gt_code gt_words_each(const char *text, size_t n, struct gt_text_scratch *s
 			break;
 		default:
 			if ((uint8_t)*p >= 0x80) {
-				stop = symbol_end(p, end);
+				stop = find_symbol_end(p, end);
 				more = fn(user, p, (size_t)(stop - p));
 				break;
 			}

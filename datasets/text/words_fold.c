@@ -18,7 +18,7 @@ struct fold {
 	utf8proc_int32_t part[SEGMENT];
 };
 
-static enum gt_code reserve(struct fold *f, size_t more, struct gt_err *err)
+static enum gt_code reserve_bytes(struct fold *f, size_t more, struct gt_err *err)
 {
 	if (more <= f->s->bytes - f->used)
 		return GT_OK;
@@ -32,7 +32,7 @@ static enum gt_code reserve(struct fold *f, size_t more, struct gt_err *err)
 }
 
 /* Sorts marks by their combining class, as canonical order demands. */
-static void order(utf8proc_int32_t *c, int n)
+static void sort_marks(utf8proc_int32_t *c, int n)
 {
 	for (int i = 1; i < n; i++) {
 		utf8proc_int32_t keep = c[i];
@@ -47,10 +47,10 @@ static enum gt_code end_segment(struct fold *f, struct gt_err *err)
 {
 	if (!f->n)
 		return GT_OK;
-	GT_TRY(reserve(f, SEGMENT * 4, err));
+	GT_TRY(reserve_bytes(f, SEGMENT * 4, err));
 	utf8proc_ssize_t n = f->n;
 	if (f->mapped) {
-		order(f->part, f->n);
+		sort_marks(f->part, f->n);
 		n = utf8proc_normalize_utf32(f->part, n, UTF8PROC_STABLE | UTF8PROC_COMPOSE);
 	}
 	for (utf8proc_ssize_t i = 0; i < n; i++)
@@ -63,7 +63,7 @@ static enum gt_code end_segment(struct fold *f, struct gt_err *err)
 static enum gt_code put_ascii(struct fold *f, int32_t c, struct gt_err *err)
 {
 	GT_TRY(end_segment(f, err));
-	GT_TRY(reserve(f, 1, err));
+	GT_TRY(reserve_bytes(f, 1, err));
 	f->s->p[f->used++] = (char)(c >= 'A' && c <= 'Z' ? c | 0x20 : c);
 	return GT_OK;
 }
@@ -111,7 +111,7 @@ static enum gt_code put_char(struct fold *f, int32_t c, struct gt_err *err)
 }
 
 /* Returns the length of a line break in HTML that begins with p[0] = '<'; 0: it is none. */
-static size_t html_break(const char *p, size_t n)
+static size_t html_break_length(const char *p, size_t n)
 {
 	size_t i = 3;
 	if (n < 4 || (p[1] | 0x20) != 'b' || (p[2] | 0x20) != 'r')
@@ -144,7 +144,7 @@ enum gt_code gt_words_fold(const char *text, size_t n, struct gt_text_scratch *s
 		size_t skip = 0;
 		if ((uint8_t)text[i] < 0x80) {
 			GT_TRY(end_segment(&f, err));
-			GT_TRY(reserve(&f, n - i, err));
+			GT_TRY(reserve_bytes(&f, n - i, err));
 			size_t ascii = copy_ascii(text + i, n - i, s->p + f.used);
 			f.used += ascii;
 			i += ascii;
@@ -152,7 +152,7 @@ enum gt_code gt_words_fold(const char *text, size_t n, struct gt_text_scratch *s
 				break;
 		}
 		if (text[i] == '<') {
-			skip = html_break(text + i, n - i);
+			skip = html_break_length(text + i, n - i);
 			GT_TRY(put_ascii(&f, skip ? ' ' : '<', err));
 			i += skip ? skip : 1;
 		} else if (text[i] == '&') {

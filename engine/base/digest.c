@@ -10,14 +10,14 @@ struct gt_digest {
 	XXH3_state_t *state;
 };
 
-static void print(XXH128_hash_t h, char hex[GT_DIGEST_HEX])
+static void format_hash(XXH128_hash_t h, char hex[GT_DIGEST_HEX])
 {
 	snprintf(hex, GT_DIGEST_HEX, "%016llx%016llx", (unsigned long long)h.high64, (unsigned long long)h.low64);
 }
 
 void gt_digest_bytes(const void *data, size_t n, char hex[GT_DIGEST_HEX])
 {
-	print(XXH3_128bits(data, n), hex);
+	format_hash(XXH3_128bits(data, n), hex);
 }
 
 enum gt_code gt_digest_open(struct gt_digest **out, struct gt_err *err)
@@ -55,7 +55,7 @@ void gt_digest_add(struct gt_digest *d, const void *data, size_t n)
 
 void gt_digest_get(const struct gt_digest *d, char hex[GT_DIGEST_HEX])
 {
-	print(XXH3_128bits_digest(d->state), hex);
+	format_hash(XXH3_128bits_digest(d->state), hex);
 }
 
 const char *gt_digest_library(char *buf, size_t size)

@@ -49,7 +49,7 @@ void gt_nonce(char buf[GT_NONCE_SIZE])
 	snprintf(buf, GT_NONCE_SIZE, "%016llx", (unsigned long long)v);
 }
 
-static int open_again(const char *path, int flags, unsigned mode)
+static int open_retrying(const char *path, int flags, unsigned mode)
 {
 	for (int tries = 0;; tries++) {
 		int fd = open(path, flags | O_CLOEXEC, mode);
@@ -59,9 +59,9 @@ static int open_again(const char *path, int flags, unsigned mode)
 }
 
 /* shown: the name in an error. */
-static enum gt_code create(const char *path, const char *shown, unsigned mode, int *fd, struct gt_err *err)
+static enum gt_code create_new_file(const char *path, const char *shown, unsigned mode, int *fd, struct gt_err *err)
 {
-	*fd = open_again(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode);
+	*fd = open_retrying(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode);
 	if (*fd < 0)
 		return gt_fail(err, GT_ECANTCREAT, "%s: cannot create: %s", shown, strerror(errno));
 	return GT_OK;
@@ -69,7 +69,7 @@ static enum gt_code create(const char *path, const char *shown, unsigned mode, i
 
 enum gt_code gt_file_create(const char *path, unsigned mode, int *fd, struct gt_err *err)
 {
-	return create(path, path, mode, fd, err);
+	return create_new_file(path, path, mode, fd, err);
 }
 
 enum gt_code gt_file_write(int fd, const char *path, const void *data, size_t n, struct gt_err *err)
@@ -106,7 +106,7 @@ enum gt_code gt_file_sync_close(int fd, const char *path, struct gt_err *err)
 enum gt_code gt_file_open(const char *path, int *fd, uint64_t *bytes, struct gt_err *err)
 {
 	struct stat st;
-	*fd = open_again(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
+	*fd = open_retrying(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
 	if (*fd < 0) {
 		int e = errno;
 		enum gt_code why = e == ENOENT || e == ENOTDIR ? GT_ENOINPUT : e == ELOOP ? GT_EDATA : e == EIO ? GT_EIO : GT_EFAIL;
@@ -138,7 +138,7 @@ enum gt_code gt_file_open_own(const char *path, int *fd, uint64_t *bytes, struct
 		               : S_ISFIFO(st.st_mode) ? "FIFO"
 		               : S_ISDIR(st.st_mode)  ? "directory"
 		                                      : "special file");
-	*fd = open_again(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW, 0);
+	*fd = open_retrying(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW, 0);
 	if (*fd < 0 || fstat(*fd, &st) || !S_ISREG(st.st_mode)) { /* the file has changed meanwhile, or cannot be read */
 		enum gt_code code =
 		    gt_fail(err, GT_EFAIL, "%s: cannot open: %s", path, *fd < 0 ? strerror(errno) : "it is no longer a regular file");
@@ -216,7 +216,7 @@ enum gt_code gt_file_read(const char *path, size_t cap, char **data, size_t *n, 
 
 enum gt_code gt_dir_sync(const char *path, struct gt_err *err)
 {
-	int fd = open_again(path, O_RDONLY | O_DIRECTORY, 0);
+	int fd = open_retrying(path, O_RDONLY | O_DIRECTORY, 0);
 	if (fd < 0)
 		return gt_fail(err, GT_EIO, "%s: cannot open: %s", path, strerror(errno));
 	int e = fsync(fd) ? errno : 0;
@@ -247,7 +247,7 @@ enum gt_code gt_file_temporary(char *buf, const char *path, struct gt_err *err)
 enum gt_code gt_file_create_temporary(char *buf, const char *path, unsigned mode, int *fd, struct gt_err *err)
 {
 	GT_TRY(gt_file_temporary(buf, path, err));
-	return create(buf, path, mode, fd, err);
+	return create_new_file(buf, path, mode, fd, err);
 }
 
 enum gt_code gt_file_replace(const char *path, unsigned mode, const void *data, size_t n, struct gt_err *err)
@@ -287,7 +287,7 @@ enum gt_code gt_lock_take(const char *path, int *fd, bool *held, long *holder, s
 	struct stat st;
 	*held = false;
 	*holder = 0;
-	*fd = open_again(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0660); /* a stranger who may only read must not lock it */
+	*fd = open_retrying(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0660); /* a user who may only read must not lock it */
 	if (*fd < 0)
 		return gt_fail(err, GT_ECANTCREAT, "%s: cannot create: %s", path, strerror(errno));
 	if (flock(*fd, LOCK_EX | LOCK_NB)) {

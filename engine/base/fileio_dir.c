@@ -14,7 +14,7 @@
 
 /* *made becomes true if the folder did not exist. *why becomes the errno of a failed mkdir, or ENOENT if the folder existed then, but not
  * any more. */
-static enum gt_code make_one(const char *path, bool *made, int *why, struct gt_err *err)
+static enum gt_code make_folder(const char *path, bool *made, int *why, struct gt_err *err)
 {
 	char parent[GT_PATH_SIZE];
 	struct stat st;
@@ -34,7 +34,7 @@ static enum gt_code make_one(const char *path, bool *made, int *why, struct gt_e
 }
 
 /* Creates the folders of a path of n bytes. Lowers *existed to the length of the part before the first one that did not exist. */
-static enum gt_code make_all(const char *path, size_t n, size_t *existed, int *why, struct gt_err *err)
+static enum gt_code make_folders(const char *path, size_t n, size_t *existed, int *why, struct gt_err *err)
 {
 	char buf[GT_PATH_SIZE];
 	size_t before = 0;
@@ -44,7 +44,7 @@ static enum gt_code make_all(const char *path, size_t n, size_t *existed, int *w
 		if (i < n && (buf[i] != '/' || buf[i - 1] == '/'))
 			continue;
 		buf[i] = 0;
-		enum gt_code code = make_one(buf, &made, why, err);
+		enum gt_code code = make_folder(buf, &made, why, err);
 		if (made && before < *existed)
 			*existed = before;
 		if (code)
@@ -64,7 +64,7 @@ enum gt_code gt_dir_make(const char *path, size_t *existed, struct gt_err *err)
 		return gt_fail(err, GT_ECANTCREAT, "%.200s: %s", path, n ? "path is too long" : "empty path");
 	for (int tries = 0;; tries++) {
 		int why = 0;
-		enum gt_code code = make_all(path, n, existed, &why, err);
+		enum gt_code code = make_folders(path, n, existed, &why, err);
 		if (!code || why != ENOENT || tries == TRIES) /* ENOENT: another process may have removed a parent by gt_dir_unmake */
 			return code;
 	}

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void put(struct gt_json *j, const char *s, size_t n)
+static void put_bytes(struct gt_json *j, const char *s, size_t n)
 {
 	if (j->no_memory)
 		return;
@@ -58,7 +58,7 @@ bool gt_utf8_valid(const char *s)
 }
 
 /* A terminal can take U+0080 to U+009F as control characters. */
-static bool is_c1(const unsigned char *s)
+static bool is_c1_control(const unsigned char *s)
 {
 	return s[0] == 0xC2 && s[1] >= 0x80 && s[1] <= 0x9F;
 }
@@ -66,13 +66,13 @@ static bool is_c1(const unsigned char *s)
 static void put_string(struct gt_json *j, const char *value)
 {
 	const unsigned char *s = (const unsigned char *)value, *end = s + strlen(value);
-	put(j, "\"", 1);
+	put_bytes(j, "\"", 1);
 	while (*s) {
 		const unsigned char *plain = s;
 		int n;
-		while (*s >= 0x20 && *s != '"' && *s != '\\' && *s != 0x7F && !is_c1(s) && (n = gt_utf8_length(s, (size_t)(end - s))) > 0)
+		while (*s >= 0x20 && *s != '"' && *s != '\\' && *s != 0x7F && !is_c1_control(s) && (n = gt_utf8_length(s, (size_t)(end - s))) > 0)
 			s += n;
-		put(j, (const char *)plain, (size_t)(s - plain));
+		put_bytes(j, (const char *)plain, (size_t)(s - plain));
 		if (!*s)
 			break;
 		char esc[8];
@@ -91,34 +91,34 @@ static void put_string(struct gt_json *j, const char *value)
 			strcpy(esc, "\\r");
 			break;
 		default:
-			snprintf(esc, sizeof esc, "\\u%04x", *s < 0x80 ? *s : is_c1(s) ? s[1] : 0xFFFDu);
-			s += is_c1(s);
+			snprintf(esc, sizeof esc, "\\u%04x", *s < 0x80 ? *s : is_c1_control(s) ? s[1] : 0xFFFDu);
+			s += is_c1_control(s);
 		}
-		put(j, esc, strlen(esc));
+		put_bytes(j, esc, strlen(esc));
 		s++;
 	}
-	put(j, "\"", 1);
+	put_bytes(j, "\"", 1);
 }
 
 /* Writes the text before a value: comma and key. */
-static void lead(struct gt_json *j, const char *key)
+static void begin_value(struct gt_json *j, const char *key)
 {
 	bool in_object = j->depth > 0 && j->close[j->depth - 1] == '}';
 	if (in_object != !!key || (!j->depth && j->len))
 		j->misused = true;
 	if (j->comma)
-		put(j, ",", 1);
+		put_bytes(j, ",", 1);
 	j->comma = true;
 	if (key) {
 		put_string(j, key);
-		put(j, ":", 1);
+		put_bytes(j, ":", 1);
 	}
 }
 
-static void begin(struct gt_json *j, const char *key, char open, char close)
+static void begin_container(struct gt_json *j, const char *key, char open, char close)
 {
-	lead(j, key);
-	put(j, &open, 1);
+	begin_value(j, key);
+	put_bytes(j, &open, 1);
 	if (j->depth == GT_JSON_DEPTH) {
 		j->misused = true;
 		return;
@@ -129,12 +129,12 @@ static void begin(struct gt_json *j, const char *key, char open, char close)
 
 void gt_json_object(struct gt_json *j, const char *key)
 {
-	begin(j, key, '{', '}');
+	begin_container(j, key, '{', '}');
 }
 
 void gt_json_array(struct gt_json *j, const char *key)
 {
-	begin(j, key, '[', ']');
+	begin_container(j, key, '[', ']');
 }
 
 void gt_json_end(struct gt_json *j)
@@ -143,37 +143,37 @@ void gt_json_end(struct gt_json *j)
 		j->misused = true;
 		return;
 	}
-	put(j, &j->close[--j->depth], 1);
+	put_bytes(j, &j->close[--j->depth], 1);
 	j->comma = true;
 }
 
 void gt_json_string(struct gt_json *j, const char *key, const char *value)
 {
-	lead(j, key);
+	begin_value(j, key);
 	if (value)
 		put_string(j, value);
 	else
-		put(j, "null", 4);
+		put_bytes(j, "null", 4);
 }
 
 void gt_json_int(struct gt_json *j, const char *key, int64_t value)
 {
 	char buf[24];
-	lead(j, key);
-	put(j, buf, (size_t)snprintf(buf, sizeof buf, "%" PRId64, value));
+	begin_value(j, key);
+	put_bytes(j, buf, (size_t)snprintf(buf, sizeof buf, "%" PRId64, value));
 }
 
 void gt_json_uint(struct gt_json *j, const char *key, uint64_t value)
 {
 	char buf[24];
-	lead(j, key);
-	put(j, buf, (size_t)snprintf(buf, sizeof buf, "%" PRIu64, value));
+	begin_value(j, key);
+	put_bytes(j, buf, (size_t)snprintf(buf, sizeof buf, "%" PRIu64, value));
 }
 
 void gt_json_bool(struct gt_json *j, const char *key, bool value)
 {
-	lead(j, key);
-	put(j, value ? "true" : "false", value ? 4 : 5);
+	begin_value(j, key);
+	put_bytes(j, value ? "true" : "false", value ? 4 : 5);
 }
 
 void gt_json_null(struct gt_json *j, const char *key)
@@ -192,8 +192,8 @@ void gt_json_double(struct gt_json *j, const char *key, double value, int digits
 	for (int i = 0; i < n; i++)
 		if (buf[i] == ',') /* replaces the decimal comma of some locales */
 			buf[i] = '.';
-	lead(j, key);
-	put(j, buf, (size_t)n);
+	begin_value(j, key);
+	put_bytes(j, buf, (size_t)n);
 }
 
 enum gt_code gt_json_finish(struct gt_json *j, const char **text, struct gt_err *err)
@@ -208,7 +208,7 @@ enum gt_code gt_json_finish(struct gt_json *j, const char **text, struct gt_err 
 
 void gt_json_line(struct gt_json *j)
 {
-	put(j, "\n", 1);
+	put_bytes(j, "\n", 1);
 }
 
 void gt_json_reset(struct gt_json *j)

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <sys/types.h>
 
-static ssize_t append(void *cookie, const char *data, size_t n)
+static ssize_t append_bytes(void *cookie, const char *data, size_t n)
 {
 	struct gt_memstream *m = cookie;
 	if (n >= m->cap - m->len) {
@@ -26,7 +26,7 @@ static ssize_t append(void *cookie, const char *data, size_t n)
 FILE *gt_memstream_open(struct gt_memstream *m)
 {
 	*m = (struct gt_memstream){0};
-	return fopencookie(m, "w", (cookie_io_functions_t){.write = append});
+	return fopencookie(m, "w", (cookie_io_functions_t){.write = append_bytes});
 }
 
 enum gt_code gt_memstream_close(FILE *f, struct gt_memstream *m, char **text, size_t *len, struct gt_err *err)

@@ -14,24 +14,24 @@ void gt_mt19937_seed(struct gt_mt19937 *m, uint64_t seed)
 	m->has_normal = false;
 }
 
-static uint32_t mix(uint32_t high, uint32_t low)
+static uint32_t mix_words(uint32_t high, uint32_t low)
 {
 	uint32_t y = (high & 0x80000000u) | (low & 0x7fffffffu);
 	return y >> 1 ^ (low & 1 ? 0x9908b0dfu : 0);
 }
 
-static void twist(struct gt_mt19937 *m)
+static void twist_state(struct gt_mt19937 *m)
 {
 	uint32_t *s = m->state;
 	for (int i = 0; i < N; i++)
-		s[i] = s[(i + M) % N] ^ mix(s[i], s[(i + 1) % N]);
+		s[i] = s[(i + M) % N] ^ mix_words(s[i], s[(i + 1) % N]);
 	m->next = 0;
 }
 
 uint32_t gt_mt19937_u32(struct gt_mt19937 *m)
 {
 	if (m->next == N)
-		twist(m);
+		twist_state(m);
 	uint32_t y = m->state[m->next++];
 	y ^= y >> 11;
 	y ^= y << 7 & 0x9d2c5680u;

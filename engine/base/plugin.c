@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static bool name_ok(const char *name)
+static bool is_valid_name(const char *name)
 {
 	static const char set[] = "abcdefghijklmnopqrstuvwxyz0123456789-_";
 	size_t n = strlen(name);
@@ -33,7 +33,7 @@ enum gt_code gt_plugin_open(const char *name, const char *symbol, void **out, st
 	static const char *const up[] = {"..", "../.."};
 	char dir[PATH_MAX], path[PATH_MAX + 128];
 	*out = NULL;
-	if (!name_ok(name))
+	if (!is_valid_name(name))
 		return gt_fail(err, GT_EUNAVAILABLE, "\"%.64s\" is not the name of a plugin", name);
 	GT_TRY(gt_exe_dir(dir, sizeof dir, err));
 	size_t i;

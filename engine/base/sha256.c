@@ -16,7 +16,7 @@ static uint32_t rotr(uint32_t x, int n)
 	return x >> n | x << (32 - n);
 }
 
-static void compress(uint32_t h[8], const unsigned char *p)
+static void compress_block(uint32_t h[8], const unsigned char *p)
 {
 	uint32_t w[64], v[8];
 	for (int i = 0; i < 16; i++)
@@ -56,7 +56,7 @@ void gt_sha256_add(struct gt_sha256 *s, const void *data, size_t n)
 		have += part;
 		if (have < 64)
 			return;
-		compress(s->h, s->block);
+		compress_block(s->h, s->block);
 		have = 0;
 	}
 }

@@ -71,7 +71,7 @@ int64_t gt_tdesc_count(const struct gt_tdesc *d)
 }
 
 /* Computes the length of each dimension outside of its blocks, from the product of its blocks. */
-static void outer_dims(const struct gt_tdesc *d, int64_t *outer)
+static void compute_outer_dims(const struct gt_tdesc *d, int64_t *outer)
 {
 	int64_t block[GT_MAX_RANK];
 	for (int i = 0; i < d->rank; i++)
@@ -85,7 +85,7 @@ static void outer_dims(const struct gt_tdesc *d, int64_t *outer)
 int64_t gt_tdesc_padded(const struct gt_tdesc *d)
 {
 	int64_t outer[GT_MAX_RANK], n = 1;
-	outer_dims(d, outer);
+	compute_outer_dims(d, outer);
 	for (int i = 0; i < d->rank; i++)
 		n *= outer[i];
 	for (int b = 0; b < d->layout.nblk; b++)
@@ -134,7 +134,7 @@ bool gt_tdesc_equal(const struct gt_tdesc *a, const struct gt_tdesc *b)
 int64_t gt_tdesc_offset(const struct gt_tdesc *d, const int64_t *idx)
 {
 	int64_t outer[GT_MAX_RANK], rest[GT_MAX_RANK], inner = 0, size = 1, off = 0;
-	outer_dims(d, outer);
+	compute_outer_dims(d, outer);
 	memcpy(rest, idx, sizeof rest[0] * d->rank);
 	/* The last block varies fastest. The index within the blocks of a dimension is its remainder, the innermost block first. */
 	for (int b = d->layout.nblk - 1; b >= 0; b--) {
@@ -151,7 +151,7 @@ int64_t gt_tdesc_offset(const struct gt_tdesc *d, const int64_t *idx)
 }
 
 /* Copies every logical element in plain order. Used for checkpoints and tests, not during a step. */
-static void permute(const struct gt_tdesc *d, const char *from, char *to, bool pack)
+static void copy_permuted(const struct gt_tdesc *d, const char *from, char *to, bool pack)
 {
 	size_t size = gt_dtype_size(d->dtype);
 	int64_t idx[GT_MAX_RANK] = {0}, n = gt_tdesc_count(d);
@@ -171,12 +171,12 @@ void gt_tdesc_pack(const struct gt_tdesc *d, const void *plain, void *physical)
 {
 	if (gt_tdesc_padded(d) != gt_tdesc_count(d))
 		memset(physical, 0, gt_tdesc_bytes(d));
-	permute(d, plain, physical, true);
+	copy_permuted(d, plain, physical, true);
 }
 
 void gt_tdesc_unpack(const struct gt_tdesc *d, const void *physical, void *plain)
 {
-	permute(d, physical, plain, false);
+	copy_permuted(d, physical, plain, false);
 }
 
 const char *gt_tdesc_text(const struct gt_tdesc *d, char *buf, size_t size)

@@ -31,7 +31,7 @@ struct job {
 };
 
 /* Called by the session with outputs of the model, on rank 0. */
-static enum gt_code take_outputs(void *user, const struct gt_output_rows *rows, struct gt_err *err)
+static enum gt_code add_outputs(void *user, const struct gt_output_rows *rows, struct gt_err *err)
 {
 	struct job *j = user;
 	if (j->table)
@@ -108,7 +108,8 @@ static int64_t count_classes(const struct gt_session *s, enum gt_split split)
 }
 
 /* Makes the result, on rank 0. */
-static enum gt_code finish(struct job *j, const struct gt_session *s, const struct gt_scores *scores, double seconds, struct gt_err *err)
+static enum gt_code make_result(struct job *j, const struct gt_session *s, const struct gt_scores *scores, double seconds,
+                                struct gt_err *err)
 {
 	struct gt_arena *a;
 	GT_TRY(gt_arena_open(&a, err));
@@ -131,7 +132,7 @@ static enum gt_code finish(struct job *j, const struct gt_session *s, const stru
 	return code;
 }
 
-static void warn(const struct job *j, const char *text)
+static void emit_warning(const struct job *j, const char *text)
 {
 	struct gt_event ev = {.kind = GT_EV_WARN, .text = text};
 	if (j->opts->observe)
@@ -143,29 +144,29 @@ static void warn_of_skipped(void *user, const char *why)
 {
 	char text[1200];
 	snprintf(text, sizeof text, "skipped %s", why);
-	warn(user, text);
+	emit_warning(user, text);
 }
 
 /* Warns of samples that are not those of the run, and of a split that is a part of the data. */
-static void warn_of_data(const struct job *j, const struct gt_session *s)
+static void warn_of_data_changes(const struct job *j, const struct gt_session *s)
 {
 	const struct gt_session_files *f = s->data.files;
 	char text[1400];
 	if (*f->changed)
-		warn(j, f->changed);
+		emit_warning(j, f->changed);
 	if (f->trained) {
 		snprintf(text, sizeof text, "%s: %lld of its %lld samples %s in the training split of the run", j->data, (long long)f->trained,
 		         (long long)f->set[GT_TEST].n, f->trained == 1 ? "is" : "are");
-		warn(j, text);
+		emit_warning(j, text);
 	}
 	if (!f->was.listed && f->was.by_number && f->set[GT_TRAIN].mark && f->index[GT_VALID] && j->split != GT_TEST)
-		warn(j, "the checkpoint is of an earlier version, which divided samples by their numbers: if files or rows were added or removed "
-		        "since, the split \"valid\" may have samples that the run trained on");
+		emit_warning(j, "the checkpoint is of an earlier version, which divided samples by their numbers: if files or rows were added or "
+		                "removed since, the split \"valid\" may have samples that the run trained on");
 	if (j->moved && j->split == GT_VALID && j->c->data.valid > 0) {
 		snprintf(text, sizeof text, "%lld of the %lld samples are measured, because data.valid is %g; to measure all of them, name the "
 		         "data after the checkpoint: gtrain eval CKPT DATA", (long long)s->data.view[GT_VALID].n, (long long)f->set[GT_TRAIN].n,
 		         j->c->data.valid);
-		warn(j, text);
+		emit_warning(j, text);
 	}
 }
 
@@ -178,7 +179,7 @@ static void detail_of_skipped(void *user, const char *why)
 }
 
 /* gt_rank_session.body */
-static enum gt_code evaluate(void *user, struct gt_session *s, struct gt_err *err)
+static enum gt_code evaluate_split(void *user, struct gt_session *s, struct gt_err *err)
 {
 	struct job *j = user;
 	struct gt_scores scores;
@@ -200,13 +201,13 @@ static enum gt_code evaluate(void *user, struct gt_session *s, struct gt_err *er
 	double start = gt_clock();
 	s->watch = report_progress;
 	s->watch_user = s->exec.link;
-	GT_TRY(gt_measured_eval_also(s, (enum gt_split)split, j->report || j->opts->predictions ? take_outputs : NULL, j, &scores, err));
+	GT_TRY(gt_measured_eval_also(s, (enum gt_split)split, j->report || j->opts->predictions ? add_outputs : NULL, j, &scores, err));
 	if (s->at.rank == 0 && j->table) /* ranks that are threads share the job */
 		GT_TRY(gt_sample_table_finish(j->table, err));
 	GT_TRY(gt_session_skipped(s, warn_of_skipped, detail_of_skipped, j, err));
 	if (s->at.rank == 0)
-		warn_of_data(j, s);
-	return s->at.rank == 0 ? finish(j, s, &scores, gt_clock_since(start), err) : GT_OK;
+		warn_of_data_changes(j, s);
+	return s->at.rank == 0 ? make_result(j, s, &scores, gt_clock_since(start), err) : GT_OK;
 }
 
 enum gt_code gt_eval(const char *path, const char *data, const char *split, bool report, const char *const *sets, int nsets,
@@ -230,7 +231,7 @@ enum gt_code gt_eval(const char *path, const char *data, const char *split, bool
 	if (!o->nproc && !o->link)
 		j.c->parallel.nproc = 1;
 	snprintf(start, sizeof start, "an evaluation of step %lld", (long long)gt_ckpt_meta(ckpt)->step);
-	struct gt_rank_session r = {.conf = j.c, .opts = o, .start = start, .body = evaluate, .user = &j};
+	struct gt_rank_session r = {.conf = j.c, .opts = o, .start = start, .body = evaluate_split, .user = &j};
 	r.spec.ckpt = ckpt;
 	r.spec.eval[id] = true;
 	r.spec.or_valid = !split && !data;

@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static enum gt_code append(struct gt_inputs *in, const char *path, const struct gt_err *why, struct gt_err *err)
+static enum gt_code append_input(struct gt_inputs *in, const char *path, const struct gt_err *why, struct gt_err *err)
 {
 	GT_GROW(in->v, in->cap, in->n + 1, err);
 	struct gt_input *i = &in->v[in->n];
@@ -50,15 +50,15 @@ struct walk {
 };
 
 /* Adds an entry with the error of a folder. */
-static enum gt_code bad_folder(struct walk *w, enum gt_code code, const char *why, struct gt_err *err)
+static enum gt_code append_bad_folder(struct walk *w, enum gt_code code, const char *why, struct gt_err *err)
 {
 	struct gt_err e = {0};
 	gt_fail(&e, code, "%s: %s", w->path, why);
-	return append(w->in, w->path, &e, err);
+	return append_input(w->in, w->path, &e, err);
 }
 
 /* Marks an open folder as read; *first is false if it already was. */
-static enum gt_code mark(struct walk *w, int fd, bool *first, struct gt_err *err)
+static enum gt_code mark_folder_read(struct walk *w, int fd, bool *first, struct gt_err *err)
 {
 	struct stat st;
 	char id[64];
@@ -71,7 +71,7 @@ static enum gt_code mark(struct walk *w, int fd, bool *first, struct gt_err *err
 	return GT_OK;
 }
 
-static int shown(const struct dirent *e)
+static int is_visible(const struct dirent *e)
 {
 	return e->d_name[0] != '.';
 }
@@ -81,7 +81,7 @@ static int by_name(const struct dirent **a, const struct dirent **b)
 	return strcmp((*a)->d_name, (*b)->d_name);
 }
 
-static enum gt_code walk(struct walk *w, struct gt_err *err);
+static enum gt_code walk_folder(struct walk *w, struct gt_err *err);
 
 /* Adds the entry `name` of the current folder, whose path has `len` bytes. */
 static enum gt_code walk_entry(struct walk *w, size_t len, const char *name, struct gt_err *err)
@@ -90,28 +90,28 @@ static enum gt_code walk_entry(struct walk *w, size_t len, const char *name, str
 	const char *slash = len && w->path[len - 1] == '/' ? "" : "/";
 	if ((size_t)snprintf(w->path + len, sizeof w->path - len, "%s%s", slash, name) >= sizeof w->path - len) {
 		w->path[len] = 0;
-		return bad_folder(w, GT_EDATA, "a path in this folder is too long", err);
+		return append_bad_folder(w, GT_EDATA, "a path in this folder is too long", err);
 	}
 	/* a link to a missing file is left to the reader, which names it */
 	if (!stat(w->path, &st) && S_ISDIR(st.st_mode))
-		return walk(w, err);
-	return w->in->kind->wanted(name) ? append(w->in, w->path, NULL, err) : GT_OK;
+		return walk_folder(w, err);
+	return w->in->kind->wanted(name) ? append_input(w->in, w->path, NULL, err) : GT_OK;
 }
 
 /* Adds all files of the kind below the folder w->path, which has the same value on return. */
-static enum gt_code walk(struct walk *w, struct gt_err *err)
+static enum gt_code walk_folder(struct walk *w, struct gt_err *err)
 {
 	struct dirent **list = NULL;
 	size_t len = strlen(w->path);
 	int fd = open(w->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), n = -1;
 	bool first = true;
-	enum gt_code code = fd < 0 ? GT_OK : mark(w, fd, &first, err);
+	enum gt_code code = fd < 0 ? GT_OK : mark_folder_read(w, fd, &first, err);
 	if (fd >= 0 && code == GT_OK && first)
-		n = scandir(w->path, &list, shown, by_name);
+		n = scandir(w->path, &list, is_visible, by_name);
 	if (n < 0 && first && code == GT_OK)
 		code = errno == ENOMEM || errno == EMFILE || errno == ENFILE
 		           ? gt_fail(err, GT_EFAIL, "%s: cannot read the folder: %s", w->path, strerror(errno))
-		           : bad_folder(w, GT_ENOINPUT, strerror(errno), err);
+		           : append_bad_folder(w, GT_ENOINPUT, strerror(errno), err);
 	if (fd >= 0)
 		close(fd);
 	for (int i = 0; i < n; i++) {
@@ -137,11 +137,11 @@ static enum gt_code add_folder(struct gt_inputs *in, const char *path, struct gt
 		return gt_fail_memory(err, sizeof *w);
 	w->in = in;
 	snprintf(w->path, sizeof w->path, "%s", path); /* the caller has checked its length */
-	enum gt_code code = walk(w, err);
+	enum gt_code code = walk_folder(w, err);
 	if (code == GT_OK && in->n == begin) {
 		char why[128];
 		snprintf(why, sizeof why, "expected %s in the folder or below it, found none", in->kind->what);
-		code = bad_folder(w, GT_ENOINPUT, why, err);
+		code = append_bad_folder(w, GT_ENOINPUT, why, err);
 	}
 	if (in->n > begin)
 		qsort(in->v + begin, (size_t)(in->n - begin), sizeof *in->v, by_path);
@@ -157,13 +157,13 @@ static enum gt_code add_path(struct gt_inputs *in, const char *path, bool *there
 	errno = ENAMETOOLONG;
 	bool found = strlen(path) < GT_PATH_SIZE && !stat(path, &st);
 	*there |= found || (errno != ENOENT && errno != ENOTDIR && errno != ENAMETOOLONG);
-	return found && S_ISDIR(st.st_mode) ? add_folder(in, path, err) : append(in, path, NULL, err);
+	return found && S_ISDIR(st.st_mode) ? add_folder(in, path, err) : append_input(in, path, NULL, err);
 }
 
 /* ---- lists ---------------------------------------------------------------------------------------------------------------------- */
 
-/* What to do with the text of a file that was taken for a list. */
-static const char *remedy(const struct gt_inputs *in, FILE *f)
+/* Returns what a user can do if a file that is not a list of paths was given as one. */
+static const char *suggest_remedy(const struct gt_inputs *in, FILE *f)
 {
 	if (f != stdin)
 		return "an image, a table or a text is given as FILE, without @ or --list";
@@ -172,13 +172,14 @@ static const char *remedy(const struct gt_inputs *in, FILE *f)
 }
 
 /* No line names a file, so this is likely no list but a table or a text. One error is clearer than one for each of its lines. */
-static enum gt_code no_list(const struct gt_inputs *in, FILE *f, const char *name, const char *first, int64_t lines, struct gt_err *err)
+static enum gt_code fail_not_list(const struct gt_inputs *in, FILE *f, const char *name, const char *first, int64_t lines,
+                                  struct gt_err *err)
 {
 	char shown[GT_CELL_SHOWN];
 	return gt_fail(err, GT_ENOINPUT,
 	               "%s: expected a list of paths, one on each line, got %lld line%s that name%s no file, such as \"%s\"%s; %s", name,
 	               (long long)lines, lines == 1 ? "" : "s", lines == 1 ? "s" : "", gt_cell_shown(first, shown),
-	               *first == '/' ? "" : " in the working directory", remedy(in, f));
+	               *first == '/' ? "" : " in the working directory", suggest_remedy(in, f));
 }
 
 static enum gt_code read_list(struct gt_inputs *in, FILE *f, const char *name, struct gt_err *err)
@@ -196,10 +197,10 @@ static enum gt_code read_list(struct gt_inputs *in, FILE *f, const char *name, s
 			line[--n] = 0;
 		if (memchr(line, 0, (size_t)n))
 			code = gt_fail(err, GT_EDATA, "%s:%lld: expected the path of a file, got a line with a NUL byte; %s", name, (long long)number,
-			               remedy(in, f));
+			               suggest_remedy(in, f));
 		else if (n >= GT_PATH_SIZE)
 			code = gt_fail(err, GT_EDATA, "%s:%lld: expected a path of at most %d bytes, got %lld; %s", name, (long long)number,
-			               GT_PATH_SIZE - 1, (long long)n, remedy(in, f));
+			               GT_PATH_SIZE - 1, (long long)n, suggest_remedy(in, f));
 		else if (n)
 			code = add_path(in, line, &there, err);
 	}
@@ -208,7 +209,7 @@ static enum gt_code read_list(struct gt_inputs *in, FILE *f, const char *name, s
 	if (code == GT_OK && in->n == begin)
 		code = gt_fail(err, GT_ENOINPUT, "%s: expected a list of paths, one on each line, got none", name);
 	if (code == GT_OK && !there)
-		code = no_list(in, f, name, in->v[begin].path, in->n - begin, err);
+		code = fail_not_list(in, f, name, in->v[begin].path, in->n - begin, err);
 	free(line);
 	return code;
 }
@@ -277,7 +278,7 @@ static enum gt_code add_rows(struct gt_inputs *in, struct gt_err *err)
 	snprintf(path, sizeof path, GT_FD_PATH "%d", in->copy);
 	if (access(path, R_OK))
 		return gt_fail(err, GT_EFAIL, "standard input: cannot read its copy %s: %s; write the rows to a file", path, strerror(errno));
-	GT_TRY(append(in, path, NULL, err));
+	GT_TRY(append_input(in, path, NULL, err));
 	in->v[in->n - 1].name = "-";
 	return GT_OK;
 }
@@ -285,14 +286,14 @@ static enum gt_code add_rows(struct gt_inputs *in, struct gt_err *err)
 static enum gt_code add_lines(struct gt_inputs *in, struct gt_err *err)
 {
 	GT_TRY(take_stdin(in, err));
-	GT_TRY(append(in, "-", NULL, err));
+	GT_TRY(append_input(in, "-", NULL, err));
 	in->v[in->n - 1].lines = true;
 	return GT_OK;
 }
 
 enum gt_code gt_inputs_add_text(struct gt_inputs *in, const char *text, struct gt_err *err)
 {
-	GT_TRY(append(in, "--text", NULL, err));
+	GT_TRY(append_input(in, "--text", NULL, err));
 	GT_NEW_STR(in->v[in->n - 1].text, gt_arena_strdup(in->arena, text), err);
 	return GT_OK;
 }

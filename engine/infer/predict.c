@@ -65,7 +65,7 @@ static void *read_files(void *arg)
 }
 
 /* Reads r->n files. Without more threads, this one reads them all. */
-static void read_together(struct reading *r, int threads)
+static void read_in_threads(struct reading *r, int threads)
 {
 	pthread_t thread[THREADS];
 	int n = 0;
@@ -116,7 +116,7 @@ static enum gt_code predict_images(struct gt_predictor *p, const struct gt_input
 	int threads = num_threads(p->s->conf);
 	for (int64_t i = 0; i < in->n && !p->ended;) {
 		struct reading r = {.p = p, .in = in->v + i, .n = in->n - i < 2 * threads ? (int)(in->n - i) : 2 * threads};
-		read_together(&r, threads);
+		read_in_threads(&r, threads);
 		GT_TRY(add_files(p, &r, in->n == 1, failed, err));
 		i += r.n;
 	}
@@ -172,7 +172,8 @@ static enum gt_code open_rows(struct gt_predictor *p, const struct gt_predict_sp
 	return spec->append || spec->nkeep ? gt_table_rows_open(&rows, &p->rows_of_files, err) : GT_OK;
 }
 
-static enum gt_code with_checkpoint(struct gt_predictor *p, const struct gt_predict_spec *spec, struct gt_inputs *in, struct gt_err *err)
+static enum gt_code predict_with_checkpoint(struct gt_predictor *p, const struct gt_predict_spec *spec, struct gt_inputs *in,
+                                            struct gt_err *err)
 {
 	struct gt_ckpt *ckpt;
 	struct gt_conf *c;
@@ -215,7 +216,7 @@ enum gt_code gt_predict(const struct gt_predict_spec *spec, bool (*fn)(void *use
 	p->user = user;
 	enum gt_code code = gt_arena_open(&in.arena, err);
 	if (code == GT_OK)
-		code = with_checkpoint(p, spec, &in, err);
+		code = predict_with_checkpoint(p, spec, &in, err);
 	gt_inputs_free(&in);
 	gt_arena_close(in.arena);
 	free(p);

@@ -39,7 +39,7 @@ static bool is_finite(const struct gt_predictor *p, const float *z)
 /* Fills in the outputs, if they predict columns of numbers, or else the probabilities of the classes: a softmax of the outputs z; with the
  * loss bce, whose outputs are independent, each is the sigmoid of its output. If an output is not finite, all numbers are NAN, and there is
  * no class. */
-static void report(const struct gt_predictor *p, const float *z, struct gt_prediction *out)
+static void fill_prediction(const struct gt_predictor *p, const float *z, struct gt_prediction *out)
 {
 	const struct gt_learned *learned = p->s->data.files->learned;
 	double max = -INFINITY, sum = 0;
@@ -149,7 +149,7 @@ void gt_predictor_close(struct gt_predictor *p)
 }
 
 /* Copies the batch to a device with its own memory. */
-static enum gt_code send_batch(struct gt_predictor *p, struct gt_err *err)
+static enum gt_code copy_batch_to_device(struct gt_predictor *p, struct gt_err *err)
 {
 	const struct gt_device *d = &p->s->device;
 	const struct gt_dataset *b = &p->batch;
@@ -171,7 +171,7 @@ static enum gt_code run_batch(struct gt_predictor *p, int *bad, struct gt_err *e
 	const struct gt_tdesc *desc = gt_graph_desc(plan->graph, plan->graph->output);
 	struct gt_batch b;
 	struct gt_step_args step_args = {0};
-	GT_TRY(send_batch(p, err));
+	GT_TRY(copy_batch_to_device(p, err));
 	GT_TRY(gt_loader_start(p->loader, 0, 0, err));
 	GT_TRY(gt_loader_next(p->loader, &b, err));
 	gt_plan_bind_batch(plan, b.input, b.target);
@@ -217,7 +217,7 @@ enum gt_code gt_predictor_flush(struct gt_predictor *p, struct gt_err *err)
 		struct gt_predict_pending *e = &p->pending[i];
 		struct gt_prediction out = {.file = e->file, .error = e->error, .index = e->index, .scaled = e->scaled, .text = e->text};
 		if (!e->error)
-			report(p, p->logits + e->row * p->classes, &out);
+			fill_prediction(p, p->logits + e->row * p->classes, &out);
 		if (!e->error && p->rows_of_files)
 			GT_TRY(gt_table_rows_next(p->rows_of_files, &out, err));
 		if (!p->ended)
@@ -231,7 +231,7 @@ enum gt_code gt_predictor_flush(struct gt_predictor *p, struct gt_err *err)
 }
 
 /* Adds the result of the next row of the batch, which the caller has filled. */
-static enum gt_code add(struct gt_predictor *p, const char *file, int64_t index, bool scaled, const char *text, struct gt_err *err)
+static enum gt_code add_pending(struct gt_predictor *p, const char *file, int64_t index, bool scaled, const char *text, struct gt_err *err)
 {
 	char *own = text ? strdup(text) : NULL;
 	if (text && !own)
@@ -245,7 +245,7 @@ enum gt_code gt_predictor_add_image(struct gt_predictor *p, const char *file, in
 {
 	size_t bytes = (size_t)(p->batch.c * p->batch.h * p->batch.w);
 	memcpy(p->batch.images + (size_t)p->rows * bytes, pixels, bytes);
-	return add(p, file, index, scaled, NULL, err);
+	return add_pending(p, file, index, scaled, NULL, err);
 }
 
 /* Copies row i of d to the next row of the batch. */
@@ -269,14 +269,14 @@ static void fill_row(struct gt_predictor *p, const struct gt_dataset *d, int64_t
 enum gt_code gt_predictor_add_row(struct gt_predictor *p, const char *file, const struct gt_dataset *d, int64_t i, struct gt_err *err)
 {
 	fill_row(p, d, i);
-	return add(p, file, i, false, NULL, err);
+	return add_pending(p, file, i, false, NULL, err);
 }
 
 enum gt_code gt_predictor_add_text(struct gt_predictor *p, const char *file, int64_t index, const char *text, const struct gt_dataset *d,
                                    struct gt_err *err)
 {
 	fill_row(p, d, 0);
-	return add(p, file, index, false, text, err);
+	return add_pending(p, file, index, false, text, err);
 }
 
 enum gt_code gt_predictor_add_error(struct gt_predictor *p, const char *file, const char *why, struct gt_err *err)

@@ -57,7 +57,7 @@ void gt_sample_table_close(struct gt_sample_table *t)
 }
 
 /* ---- cells ----------------------------------------------------------------------------------------------------------------------- */
-static void put(FILE *f, const char *prefix, const char *text)
+static void put_cell(FILE *f, const char *prefix, const char *text)
 {
 	if (!prefix[strcspn(prefix, ",\"\r\n")] && !text[strcspn(text, ",\"\r\n")]) {
 		fprintf(f, "%s%s", prefix, text);
@@ -75,7 +75,7 @@ static void put_name(const struct gt_sample_table *t, const char *prefix, int64_
 	char number[24];
 	const char *name = i < t->s->data.nvalues ? t->s->data.value_name[i] : gt_session_class_name(t->s, i);
 	snprintf(number, sizeof number, "%" PRId64, i);
-	put(t->f, prefix, name ? name : number);
+	put_cell(t->f, prefix, name ? name : number);
 }
 
 static void put_names(const struct gt_sample_table *t, const char *prefix, int64_t n)
@@ -152,7 +152,7 @@ static void put_row(struct gt_sample_table *t, const float *z, int64_t n, int32_
 	if (!target && is_absent(t, v->data, sample, label))
 		return;
 	double loss = gt_sample_loss(&t->s->loss, z, n, label, target);
-	put(t->f, "", gt_dataset_sample_name(v->data, sample, name, sizeof name));
+	put_cell(t->f, "", gt_dataset_sample_name(v->data, sample, name, sizeof name));
 	if (gt_session_predicts_numbers(t->s)) {
 		put_numbers(t, target, n, true);
 		put_numbers(t, z, n, true);
@@ -170,7 +170,7 @@ static void put_row(struct gt_sample_table *t, const float *z, int64_t n, int32_
 	fputc('\n', t->f);
 }
 
-static enum gt_code check(const struct gt_sample_table *t, struct gt_err *err)
+static enum gt_code check_written(const struct gt_sample_table *t, struct gt_err *err)
 {
 	return ferror(t->f) ? gt_fail(err, GT_EIO, "%s: cannot write: %s", t->path, strerror(errno)) : GT_OK;
 }
@@ -185,14 +185,14 @@ enum gt_code gt_sample_table_add(struct gt_sample_table *t, const struct gt_outp
 	}
 	for (int64_t i = 0; i < rows->n; i++)
 		put_row(t, rows->z + i * n, n, rows->label ? rows->label[i] : -1, rows->target ? rows->target + i * n : NULL);
-	return check(t, err);
+	return check_written(t, err);
 }
 
 enum gt_code gt_sample_table_finish(struct gt_sample_table *t, struct gt_err *err)
 {
 	errno = 0;
 	if (fflush(t->f))
-		return check(t, err);
+		return check_written(t, err);
 	int fd = dup(fileno(t->f));
 	if (fd < 0)
 		return gt_fail(err, GT_EFAIL, "%s: cannot write: %s", t->path, strerror(errno));

@@ -39,7 +39,7 @@ void gt_table_rows_close(struct gt_table_rows *r)
 
 /* Copies the names of the columns of the current file to name[rec.n]: those of its header, or those that the training data has at these
  * positions, where a file without a header may lack the targets. */
-static enum gt_code names_of_file(struct gt_table_rows *r, const char ***out, struct gt_err *err)
+static enum gt_code copy_column_names(struct gt_table_rows *r, const char ***out, struct gt_err *err)
 {
 	const struct gt_table_facts *f = r->spec.facts;
 	bool without = !f->header && r->rec.n == f->ncolumns - f->ntargets;
@@ -58,7 +58,7 @@ static enum gt_code names_of_file(struct gt_table_rows *r, const char ***out, st
 	return GT_OK;
 }
 
-static int find(const char *const *name, int n, const char *wanted)
+static int find_name(const char *const *name, int n, const char *wanted)
 {
 	for (int i = 0; i < n; i++)
 		if (!strcmp(name[i], wanted))
@@ -70,7 +70,7 @@ static int find(const char *const *name, int n, const char *wanted)
 static enum gt_code add_column(struct gt_table_rows *r, const char *const *name, const char *wanted, int *n, const char *file,
                                struct gt_err *err)
 {
-	int at = find(name, r->rec.n, wanted);
+	int at = find_name(name, r->rec.n, wanted);
 	char list[500] = "", shown[GT_CELL_SHOWN];
 	if (at >= 0) {
 		r->at[*n] = at;
@@ -101,7 +101,7 @@ static enum gt_code select_columns(struct gt_table_rows *r, const char *const *n
 	}
 	for (int i = 0; i < r->spec.nkeep; i++) {
 		const char *all = r->spec.keep[i];
-		if (find(name, r->rec.n, all) >= 0 || !strchr(all, ',')) { /* the name of a column may have commas */
+		if (find_name(name, r->rec.n, all) >= 0 || !strchr(all, ',')) { /* the name of a column may have commas */
 			GT_TRY(add_column(r, name, all, &n, file, err));
 			continue;
 		}
@@ -126,7 +126,7 @@ enum gt_code gt_table_rows_file(struct gt_table_rows *r, const char *path, struc
 		GT_TRY(gt_csv_delimiter(path, &delimiter, err));
 	GT_TRY(gt_csv_open_as(path, delimiter, r->spec.encoding, &r->csv, err));
 	GT_TRY(gt_csv_next(r->csv, &r->rec, err));
-	GT_TRY(names_of_file(r, &names, err));
+	GT_TRY(copy_column_names(r, &names, err));
 	GT_TRY(select_columns(r, names, gt_csv_path(r->csv), err));
 	r->used = r->spec.facts->header;
 	for (int i = 0; r->first && (i < r->n || i < nbefore); i++)

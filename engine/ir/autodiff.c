@@ -16,7 +16,7 @@ struct walk {
 	struct part **part; /* [value]: list of its gradients so far, the newest first */
 };
 
-static enum gt_code push(struct walk *w, gt_vid of, gt_vid grad, struct gt_err *err)
+static enum gt_code push_gradient(struct walk *w, gt_vid of, gt_vid grad, struct gt_err *err)
 {
 	struct part *p;
 	GT_NEW(p, w->g->arena, 1, err);
@@ -27,7 +27,7 @@ static enum gt_code push(struct walk *w, gt_vid of, gt_vid grad, struct gt_err *
 
 /* Sets *out to the whole gradient of value v; -1 if it has none. The sum starts with the newest gradient, which is most likely in the cache
  * and whose memory the sum may reuse in place. */
-static enum gt_code total(struct walk *w, gt_vid v, const char *name, gt_vid *out, struct gt_err *err)
+static enum gt_code sum_gradients(struct walk *w, gt_vid v, const char *name, gt_vid *out, struct gt_err *err)
 {
 	struct part *p = w->part[v];
 	struct gt_graph *g = w->g;
@@ -50,7 +50,7 @@ static enum gt_code total(struct walk *w, gt_vid v, const char *name, gt_vid *ou
 }
 
 /* Appends the backward nodes of node i. */
-static enum gt_code step_back(struct walk *w, int i, struct gt_err *err)
+static enum gt_code add_backward_nodes(struct walk *w, int i, struct gt_err *err)
 {
 	struct gt_graph *g = w->g;
 	struct gt_node n = g->nodes[i]; /* a copy, because the array may move when nodes are appended */
@@ -59,7 +59,7 @@ static enum gt_code step_back(struct walk *w, int i, struct gt_err *err)
 	if (!n.nout || !w->need[n.out[0]])
 		return GT_OK;
 	g->layer = n.layer;
-	GT_TRY(total(w, n.out[0], n.name, &dy, err));
+	GT_TRY(sum_gradients(w, n.out[0], n.name, &dy, err));
 	if (dy < 0)
 		return GT_OK;
 	if (!n.op->gradient)
@@ -71,14 +71,14 @@ static enum gt_code step_back(struct walk *w, int i, struct gt_err *err)
 	GT_TRY(n.op->gradient(g, &n, dy, want, dx, err));
 	for (int k = 0; k < n.ndata; k++)
 		if (want[k] && dx[k] >= 0)
-			GT_TRY(push(w, n.in[k], dx[k], err));
+			GT_TRY(push_gradient(w, n.in[k], dx[k], err));
 	return GT_OK;
 }
 
 /* Moves all nodes that make the gradient `grad` of a tied parameter to the last one of them, which is that of the layer that owns it, and
  * makes them a part of that layer. So the gradient is made at one time, as memory that several buckets of gradients share in turn requires
  * (par/zero.c), and on one pipeline stage. No other node reads their outputs. */
-static enum gt_code join_tied(struct gt_graph *g, gt_vid grad, struct gt_err *err)
+static enum gt_code join_tied_gradients(struct gt_graph *g, gt_vid grad, struct gt_err *err)
 {
 	int last = g->values[grad].producer, n = 0, moved = 0;
 	struct gt_node *early;
@@ -121,14 +121,14 @@ enum gt_code gt_graph_differentiate(struct gt_graph *g, struct gt_err *err)
 	}
 	if (!w.need[g->output])
 		return gt_fail(err, GT_ECONFIG, "model.layers: expected at least one layer with parameters that are not frozen, got none");
-	GT_TRY(push(&w, g->output, loss->out[1], err));
+	GT_TRY(push_gradient(&w, g->output, loss->out[1], err));
 	g->backward = true;
 	enum gt_code code = GT_OK;
 	for (int i = nforward - 2; i >= 0 && code == GT_OK; i--)
-		code = step_back(&w, i, err);
+		code = add_backward_nodes(&w, i, err);
 	for (int i = 0; i < g->nparams && code == GT_OK; i++)
 		if (g->params[i].tied && g->params[i].grad >= 0)
-			code = join_tied(g, g->params[i].grad, err);
+			code = join_tied_gradients(g, g->params[i].grad, err);
 	g->backward = false;
 	g->layer = -1;
 	return code;

@@ -11,7 +11,7 @@ struct names {
 	uint32_t mask;
 };
 
-static uint32_t hash(const char *s)
+static uint32_t hash_name(const char *s)
 {
 	uint32_t h = 2166136261u; /* the hash function FNV-1a */
 	for (; *s; s++)
@@ -19,16 +19,16 @@ static uint32_t hash(const char *s)
 	return h;
 }
 
-static int *slot_of(const struct names *t, const char *name)
+static int *find_slot(const struct names *t, const char *name)
 {
-	uint32_t i = hash(name) & t->mask;
+	uint32_t i = hash_name(name) & t->mask;
 	while (t->slot[i] && strcmp(t->layers[t->slot[i] - 1].name, name))
 		i = (i + 1) & t->mask;
 	return &t->slot[i];
 }
 
 /* Puts the layer and its source location in front of an error. */
-static enum gt_code prefix(const struct gt_layer_spec *s, int i, enum gt_code code, struct gt_err *err)
+static enum gt_code prefix_layer_error(const struct gt_layer_spec *s, int i, enum gt_code code, struct gt_err *err)
 {
 	if (code == GT_OK || code != GT_ECONFIG)
 		return code;
@@ -124,7 +124,7 @@ static enum gt_code build_layer(struct gt_graph *g, const struct names *t, int i
 	const char *name;
 	if (find_input(t, s->name) >= 0)
 		return gt_fail(err, GT_ECONFIG, "name: expected another name, got \"%s\", which is reserved for the model's input", s->name);
-	int *slot = slot_of(t, s->name);
+	int *slot = find_slot(t, s->name);
 	if (*slot)
 		return gt_fail(err, GT_ECONFIG, "name: expected a name that no other layer has, got \"%s\", which is the name of model.layers[%d]",
 		               s->name, *slot - 1);
@@ -133,7 +133,7 @@ static enum gt_code build_layer(struct gt_graph *g, const struct names *t, int i
 			in[k] = g->input[input];
 			continue;
 		}
-		int j = *slot_of(t, s->in[k]) - 1;
+		int j = *find_slot(t, s->in[k]) - 1;
 		if (j < 0)
 			return gt_fail(err, GT_ECONFIG, "in: expected the name of an earlier layer or \"%s\", got \"%s\"", t->inputs[0].name, s->in[k]);
 		in[k] = y[j];
@@ -175,12 +175,12 @@ static enum gt_code build_layers(struct gt_graph *g, const struct gt_model_spec 
 	GT_NEW(y, g->arena, m->nlayers, err);
 	GT_NEW(used, g->arena, m->nlayers, err);
 	for (int i = 0; i < m->nlayers; i++)
-		GT_TRY(prefix(&m->layers[i], i, build_layer(g, &t, i, y, used, err), err));
+		GT_TRY(prefix_layer_error(&m->layers[i], i, build_layer(g, &t, i, y, used, err), err));
 	for (int i = 0; i + 1 < m->nlayers; i++) {
 		if (!used[i]) {
 			gt_fail(err, GT_ECONFIG, "expected a later layer that uses the output of this one (in = [\"%s\"]), got none",
 			        m->layers[i].name);
-			return prefix(&m->layers[i], i, GT_ECONFIG, err);
+			return prefix_layer_error(&m->layers[i], i, GT_ECONFIG, err);
 		}
 	}
 	for (int i = 0; i < ninputs; i++)
@@ -262,7 +262,7 @@ enum gt_code gt_graph_views(struct gt_graph *g, int views, struct gt_err *err)
 }
 
 /* Puts the key before an error of the loss, unless the error begins with one. */
-static void name_loss(struct gt_err *err)
+static void prefix_loss_key(struct gt_err *err)
 {
 	if (err && strncmp(err->msg, "train.", 6) != 0)
 		gt_fail_prefix(err, "train.loss");
@@ -275,12 +275,12 @@ enum gt_code gt_graph_loss(struct gt_graph *g, const struct gt_loss_spec *loss, 
 	gt_vid in[2] = {g->output};
 	g->layer = -1;
 	if (gt_loss_target(loss, g->batch / g->views, output->rank > 1 ? output->dim[1] : 1, &d, err) != GT_OK)
-		return name_loss(err), GT_ECONFIG;
+		return prefix_loss_key(err), GT_ECONFIG;
 	GT_TRY(gt_graph_value(g, "target", GT_V_TARGET, &d, &g->target, err));
 	in[1] = g->target;
 	enum gt_code code = gt_graph_apply(g, loss->op, "loss", &loss->attr, 2, in, &g->metrics, err);
 	if (code == GT_ECONFIG)
-		name_loss(err);
+		prefix_loss_key(err);
 	if (code != GT_OK || !g->train || g->compute != GT_F16)
 		return code;
 	/* f16 gradients would be too small without the loss scale; the planner binds this operand to the scaler. */

@@ -9,7 +9,7 @@
 
 /* Returns the array with space for one more item. The old array stays in the arena, so pointers into it may be outdated but never
  * dangle. */
-static void *grown(struct gt_arena *a, void *items, int n, int *cap, size_t size)
+static void *grow_array(struct gt_arena *a, void *items, int n, int *cap, size_t size)
 {
 	if (n < *cap)
 		return items;
@@ -23,7 +23,7 @@ static void *grown(struct gt_arena *a, void *items, int n, int *cap, size_t size
 	return p;
 }
 
-static const char *joined(struct gt_graph *g, const char *name, const char *suffix)
+static const char *join_name(struct gt_graph *g, const char *name, const char *suffix)
 {
 	return suffix ? gt_arena_printf(g->arena, "%s.%s", name, suffix) : name;
 }
@@ -38,7 +38,7 @@ enum gt_code gt_graph_value(struct gt_graph *g, const char *name, enum gt_vkind 
 			return gt_fail(err, GT_ECONFIG, "%s: expected a tensor of 1 to 2^40 elements, got %s", name, gt_tdesc_text(d, buf, sizeof buf));
 		}
 	}
-	struct gt_value *v = grown(g->arena, g->values, g->nvalues, &g->cap_values, sizeof *v);
+	struct gt_value *v = grow_array(g->arena, g->values, g->nvalues, &g->cap_values, sizeof *v);
 	if (!v)
 		return gt_fail_memory(err, 0);
 	g->values = v;
@@ -50,7 +50,7 @@ enum gt_code gt_graph_value(struct gt_graph *g, const char *name, enum gt_vkind 
 enum gt_code gt_graph_node_of(struct gt_graph *g, const struct gt_op *op, const char *name, const void *attr, struct gt_node **out,
                               struct gt_err *err)
 {
-	struct gt_node *n = grown(g->arena, g->nodes, g->nnodes, &g->cap_nodes, sizeof *n);
+	struct gt_node *n = grow_array(g->arena, g->nodes, g->nnodes, &g->cap_nodes, sizeof *n);
 	if (!n)
 		return gt_fail_memory(err, 0);
 	g->nodes = n;
@@ -71,7 +71,7 @@ void gt_node_input(struct gt_node *n, gt_vid v)
 	n->in[n->nin++] = v;
 }
 
-static void node_output(struct gt_graph *g, struct gt_node *n, gt_vid v)
+static void add_node_output(struct gt_graph *g, struct gt_node *n, gt_vid v)
 {
 	assert(n == &g->nodes[g->nnodes - 1] && n->nout < GT_MAX_IO);
 	n->out[n->nout++] = v;
@@ -83,9 +83,9 @@ enum gt_code gt_graph_output(struct gt_graph *g, struct gt_node *n, const char *
                              struct gt_err *err)
 {
 	const char *name;
-	GT_NEW_STR(name, joined(g, n->name, suffix), err);
+	GT_NEW_STR(name, join_name(g, n->name, suffix), err);
 	GT_TRY(gt_graph_value(g, name, GT_V_ACT, d, out, err));
-	node_output(g, n, *out);
+	add_node_output(g, n, *out);
 	return GT_OK;
 }
 
@@ -99,7 +99,7 @@ enum gt_dtype gt_graph_stat_dtype(const struct gt_graph *g)
 	return g->compute == GT_F64 ? GT_F64 : GT_F32;
 }
 
-static int group_of(const struct gt_graph *g, const char *name)
+static int find_group(const struct gt_graph *g, const char *name)
 {
 	for (int i = 0; i < g->ngroups; i++)
 		for (int k = 0; k < g->groups[i].nmatch; k++)
@@ -111,19 +111,19 @@ static int group_of(const struct gt_graph *g, const char *name)
 enum gt_code gt_graph_group(struct gt_graph *g, const struct gt_node *n, const char *suffix, int *out, struct gt_err *err)
 {
 	const char *name;
-	GT_NEW_STR(name, joined(g, n->name, suffix), err);
-	*out = group_of(g, name);
+	GT_NEW_STR(name, join_name(g, n->name, suffix), err);
+	*out = find_group(g, name);
 	return GT_OK;
 }
 
 /* Adds the work copy of parameter `index`. */
-static enum gt_code add_work(struct gt_graph *g, int index, struct gt_err *err)
+static enum gt_code add_work_copy(struct gt_graph *g, int index, struct gt_err *err)
 {
 	struct gt_param *p = &g->params[index];
 	struct gt_tdesc d = p->desc;
 	const char *name;
 	d.dtype = g->compute;
-	GT_NEW_STR(name, joined(g, p->name, gt_dtype_name(d.dtype)), err);
+	GT_NEW_STR(name, join_name(g, p->name, gt_dtype_name(d.dtype)), err);
 	GT_TRY(gt_graph_value(g, name, GT_V_WORK, &d, &p->work, err));
 	g->values[p->work].param = index;
 	return GT_OK;
@@ -148,7 +148,7 @@ static enum gt_code add_alias(struct gt_graph *g, struct gt_param *p, const char
 	GT_NEW(alias, g->arena, p->naliases + 1, err);
 	if (p->naliases)
 		memcpy(alias, p->alias, (size_t)p->naliases * sizeof *alias);
-	GT_NEW_STR(alias[p->naliases], joined(g, layer, "weight"), err);
+	GT_NEW_STR(alias[p->naliases], join_name(g, layer, "weight"), err);
 	p->alias = alias;
 	p->naliases++;
 	return GT_OK;
@@ -174,7 +174,7 @@ static enum gt_code tied_param(struct gt_graph *g, struct gt_node *n, const int6
 	p->tied = true;
 	p->desc.any = g->values[p->value].desc.any = false;
 	if (half && p->work < 0)
-		GT_TRY(add_work(g, index, err));
+		GT_TRY(add_work_copy(g, index, err));
 	else if (p->work >= 0)
 		g->values[p->work].desc.any = false;
 	g->torch_lost += draws;
@@ -190,7 +190,7 @@ enum gt_code gt_graph_param(struct gt_graph *g, struct gt_node *n, const char *s
 	bool buffer = cls == GT_PARAM_BUFFER, copy = cls == GT_PARAM_WEIGHT && gt_dtype_size(g->compute) == 2;
 	if (g->spec && g->spec->tie && !strcmp(suffix, "weight"))
 		return tied_param(g, n, dim, copy, gt_init_torch_draws(init, gt_graph_stat_dtype(g), dim[0] * dim[1]), err);
-	struct gt_param *p = grown(g->arena, g->params, g->nparams, &g->cap_params, sizeof *p);
+	struct gt_param *p = grow_array(g->arena, g->params, g->nparams, &g->cap_params, sizeof *p);
 	if (!p)
 		return gt_fail_memory(err, 0);
 	g->params = p;
@@ -223,9 +223,9 @@ enum gt_code gt_graph_param(struct gt_graph *g, struct gt_node *n, const char *s
 	} else if (p->then != GT_INIT_ZEROS || cls != GT_PARAM_NORM || strcmp(suffix, "weight") != 0) {
 		p->then = p->method;
 	}
-	GT_NEW_STR(p->name, joined(g, n->name, suffix), err);
+	GT_NEW_STR(p->name, join_name(g, n->name, suffix), err);
 	if (!buffer) {
-		p->group = group_of(g, p->name);
+		p->group = find_group(g, p->name);
 		p->frozen |= p->group >= 0 && g->groups[p->group].frozen;
 	}
 	p->desc = gt_tdesc_make(buffer && !rank ? GT_I64 : gt_graph_stat_dtype(g), rank, dim, false);
@@ -237,7 +237,7 @@ enum gt_code gt_graph_param(struct gt_graph *g, struct gt_node *n, const char *s
 	GT_TRY(gt_graph_value(g, p->name, buffer ? GT_V_BUFFER : GT_V_PARAM, &p->desc, &p->value, err));
 	g->values[p->value].param = index;
 	if (copy)
-		GT_TRY(add_work(g, index, err));
+		GT_TRY(add_work_copy(g, index, err));
 	g->nparams++;
 	g->torch_lost = 0;
 	gt_node_input(n, copy ? p->work : p->value);
@@ -275,13 +275,13 @@ enum gt_code gt_graph_grad(struct gt_graph *g, struct gt_node *n, gt_vid param, 
 		struct gt_param *p = &g->params[index];
 		if (p->grad < 0) {
 			const char *name;
-			GT_NEW_STR(name, joined(g, p->name, "grad"), err);
+			GT_NEW_STR(name, join_name(g, p->name, "grad"), err);
 			GT_TRY(gt_graph_value(g, name, GT_V_GRAD, &p->desc, &p->grad, err));
 			g->values[p->grad].param = index;
 		}
 		v = p->grad;
 	}
-	node_output(g, n, v);
+	add_node_output(g, n, v);
 	return GT_OK;
 }
 

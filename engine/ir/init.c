@@ -9,7 +9,7 @@ void gt_init_begin(struct gt_init_stream *s, uint64_t seed)
 	gt_mt19937_seed(&s->torch, seed);
 }
 
-static void put(const struct gt_param *p, void *out, int64_t i, double v)
+static void put_value(const struct gt_param *p, void *out, int64_t i, double v)
 {
 	if (p->desc.dtype == GT_F64)
 		((double *)out)[i] = v;
@@ -20,7 +20,7 @@ static void put(const struct gt_param *p, void *out, int64_t i, double v)
 }
 
 /* Returns the distribution from which the initial values of p are drawn. */
-static struct gt_init resolve(const struct gt_param *p)
+static struct gt_init resolve_init(const struct gt_param *p)
 {
 	double in = (double)p->fan_in, sum = in + (double)p->fan_out;
 	if (p->init.kind == GT_INIT_CONST || p->cls == GT_PARAM_TABLE || p->method == GT_INIT_TORCH_DEFAULT || p->method == GT_INIT_TORCH)
@@ -52,7 +52,7 @@ int64_t gt_init_torch_draws(struct gt_init d, enum gt_dtype t, int64_t n)
 	return n + (n % 16 ? 16 : 0);
 }
 
-static void torch_skip(struct gt_mt19937 *m, enum gt_dtype t, int64_t n)
+static void skip_torch_draws(struct gt_mt19937 *m, enum gt_dtype t, int64_t n)
 {
 	while (n-- > 0)
 		t == GT_F64 ? gt_mt19937_u64(m) : gt_mt19937_u32(m);
@@ -60,7 +60,7 @@ static void torch_skip(struct gt_mt19937 *m, enum gt_dtype t, int64_t n)
 
 /* Draws the values of p as PyTorch does. torch.nn.MultiheadAttention draws the parameters of its output projection before those of the
  * other one: in_proj_weight skips these draws, and out_proj.weight goes back to them. */
-static void torch_draw(struct gt_init_stream *s, const struct gt_param *p, struct gt_init d, void *out, int64_t n)
+static void draw_as_torch(struct gt_init_stream *s, const struct gt_param *p, struct gt_init d, void *out, int64_t n)
 {
 	struct gt_mt19937 *m = &s->torch;
 	double bound = d.value;
@@ -68,7 +68,7 @@ static void torch_draw(struct gt_init_stream *s, const struct gt_param *p, struc
 		s->skipped = *m;
 	if (p->torch_skip < 0)
 		m = &s->skipped;
-	torch_skip(m, p->desc.dtype, p->torch_skip);
+	skip_torch_draws(m, p->desc.dtype, p->torch_skip);
 	if (d.kind == GT_INIT_NORMAL && p->desc.dtype == GT_F64)
 		gt_mt19937_normal64(m, d.value, n, out);
 	else if (d.kind == GT_INIT_NORMAL)
@@ -82,7 +82,7 @@ static void torch_draw(struct gt_init_stream *s, const struct gt_param *p, struc
 }
 
 /* Makes four draws from [0, 1) or, by the Box-Muller method, from N(0, 1). */
-static void draw4(uint64_t key, int64_t block, bool normal, double *v)
+static void draw_four(uint64_t key, int64_t block, bool normal, double *v)
 {
 	struct gt_philox r = gt_rng_draw(key, (uint32_t)block, (uint32_t)(block >> 32), 0, 0);
 	for (int k = 0; k < 4; k++)
@@ -94,20 +94,20 @@ static void draw4(uint64_t key, int64_t block, bool normal, double *v)
 	}
 }
 
-static double at(const struct gt_param *p, const void *v, int64_t i)
+static double value_at(const struct gt_param *p, const void *v, int64_t i)
 {
 	return p->desc.dtype == GT_F64 ? ((const double *)v)[i] : ((const float *)v)[i];
 }
 
 /* Makes each of the first min(in, out) filters an identity: filter i has a 1 in the middle of channel i and 0 elsewhere. */
-static void dirac(const struct gt_param *p, void *out)
+static void fill_dirac(const struct gt_param *p, void *out)
 {
 	const int64_t *d = p->desc.dim;
 	int64_t n = d[0] < d[1] ? d[0] : d[1], area = d[2] * d[3];
 	for (int64_t i = 0; i < n * d[1] * area; i++)
-		put(p, out, i, 0);
+		put_value(p, out, i, 0);
 	for (int64_t i = 0; i < n; i++)
-		put(p, out, (i * d[1] + i) * area + d[2] / 2 * d[3] + d[3] / 2, 1);
+		put_value(p, out, (i * d[1] + i) * area + d[2] / 2 * d[3] + d[3] / 2, 1);
 }
 
 /* Scales the values to the standard deviation init_std. The deviation is the unbiased one, as in torch.std. */
@@ -115,29 +115,29 @@ static void scale_to_std(const struct gt_param *p, void *out, int64_t n)
 {
 	double mean = 0, sum = 0;
 	for (int64_t i = 0; i < n; i++)
-		mean += at(p, out, i) / (double)n;
+		mean += value_at(p, out, i) / (double)n;
 	for (int64_t i = 0; i < n; i++)
-		sum += (at(p, out, i) - mean) * (at(p, out, i) - mean);
+		sum += (value_at(p, out, i) - mean) * (value_at(p, out, i) - mean);
 	if (n < 2 || sum <= 0)
 		return;
 	double factor = p->init_std / sqrt(sum / (double)(n - 1));
 	for (int64_t i = 0; i < n; i++)
-		put(p, out, i, at(p, out, i) * factor);
+		put_value(p, out, i, value_at(p, out, i) * factor);
 }
 
-static void draw(struct gt_init_stream *s, const struct gt_param *p, int index, void *out)
+static void draw_param(struct gt_init_stream *s, const struct gt_param *p, int index, void *out)
 {
 	int64_t n = gt_tdesc_count(&p->desc);
-	struct gt_init d = resolve(p);
+	struct gt_init d = resolve_init(p);
 	if (p->method == GT_INIT_TORCH)
-		torch_skip(&s->torch, p->desc.dtype, p->torch_lost);
+		skip_torch_draws(&s->torch, p->desc.dtype, p->torch_lost);
 	if (d.kind == GT_INIT_CONST) {
 		for (int64_t i = 0; i < n; i++)
-			put(p, out, i, d.value);
+			put_value(p, out, i, d.value);
 		return;
 	}
 	if (p->method == GT_INIT_TORCH) {
-		torch_draw(s, p, d, out, n);
+		draw_as_torch(s, p, d, out, n);
 		return;
 	}
 	bool normal = d.kind == GT_INIT_NORMAL;
@@ -145,20 +145,20 @@ static void draw(struct gt_init_stream *s, const struct gt_param *p, int index, 
 	double v[4];
 	for (int64_t i = 0; i < n; i++) {
 		if (i % 4 == 0)
-			draw4(key, i / 4, normal, v);
-		put(p, out, i, normal ? v[i % 4] * d.value : (2 * v[i % 4] - 1) * d.value);
+			draw_four(key, i / 4, normal, v);
+		put_value(p, out, i, normal ? v[i % 4] * d.value : (2 * v[i % 4] - 1) * d.value);
 	}
 }
 
 void gt_param_init(struct gt_init_stream *s, const struct gt_param *p, int index, void *out)
 {
-	draw(s, p, index, out);
+	draw_param(s, p, index, out);
 	for (int64_t i = 0; p->zero_row >= 0 && i < p->desc.dim[1]; i++)
-		put(p, out, p->zero_row * p->desc.dim[1] + i, 0);
+		put_value(p, out, p->zero_row * p->desc.dim[1] + i, 0);
 	if (p->then == GT_INIT_DIRAC)
-		dirac(p, out);
+		fill_dirac(p, out);
 	for (int64_t i = 0; p->then == GT_INIT_ZEROS && i < gt_tdesc_count(&p->desc); i++)
-		put(p, out, i, 0);
+		put_value(p, out, i, 0);
 	if (p->init_std > 0)
 		scale_to_std(p, out, gt_tdesc_count(&p->desc));
 }

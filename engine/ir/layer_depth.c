@@ -2,28 +2,28 @@
 #include "ir/graph.h"
 #include <string.h>
 
-static size_t first_part(const char *layer)
+static size_t first_part_len(const char *layer)
 {
 	return strcspn(layer, ".");
 }
 
-static bool same_block(const char *a, const char *b)
+static bool is_same_block(const char *a, const char *b)
 {
-	size_t n = first_part(a);
-	return n == first_part(b) && !strncmp(a, b, n);
+	size_t n = first_part_len(a);
+	return n == first_part_len(b) && !strncmp(a, b, n);
 }
 
 /* Returns whether parameter i begins a block: no earlier parameter in a row has the first part of its layer's name, and its layer is no
  * normalisation on its own. */
-static bool begins(const struct gt_graph *g, int i)
+static bool begins_block(const struct gt_graph *g, int i)
 {
 	const char *layer = g->params[i].layer;
 	int k = i;
 	if (!i)
 		return true;
-	if (same_block(g->params[i - 1].layer, layer))
+	if (is_same_block(g->params[i - 1].layer, layer))
 		return false;
-	while (k < g->nparams && same_block(g->params[k].layer, layer))
+	while (k < g->nparams && is_same_block(g->params[k].layer, layer))
 		if (g->params[k].cls == GT_PARAM_NORM || g->params[k].cls == GT_PARAM_BUFFER)
 			k++;
 		else
@@ -35,14 +35,14 @@ int gt_graph_depth(const struct gt_graph *g, int param)
 {
 	int depth = 0;
 	for (int i = param + 1; i < g->nparams; i++)
-		depth += begins(g, i);
+		depth += begins_block(g, i);
 	return depth;
 }
 
 const char *gt_graph_block(const struct gt_graph *g, int param, int *length)
 {
-	while (!begins(g, param))
+	while (!begins_block(g, param))
 		param--;
-	*length = (int)first_part(g->params[param].layer);
+	*length = (int)first_part_len(g->params[param].layer);
 	return g->params[param].layer;
 }

@@ -12,7 +12,7 @@ static const struct gt_op *const families[] = {
 #define NFAMILIES ((int)(sizeof families / sizeof families[0]))
 
 /* Returns the first row for which `wanted` returns true; NULL: there is none. */
-static const struct gt_op *first(bool (*wanted)(const struct gt_op *op, void *what), void *what)
+static const struct gt_op *find_first(bool (*wanted)(const struct gt_op *op, void *what), void *what)
 {
 	for (int i = 0; i < NFAMILIES; i++)
 		for (const struct gt_op *op = families[i]; op->code != GT_OP_COUNT || op->name; op++)
@@ -21,7 +21,7 @@ static const struct gt_op *first(bool (*wanted)(const struct gt_op *op, void *wh
 	return NULL;
 }
 
-static bool counted_down(const struct gt_op *op, void *left)
+static bool count_down(const struct gt_op *op, void *left)
 {
 	(void)op;
 	return (*(int *)left)-- == 0;
@@ -29,17 +29,17 @@ static bool counted_down(const struct gt_op *op, void *left)
 
 const struct gt_op *gt_op_at(int i)
 {
-	return first(counted_down, &i);
+	return find_first(count_down, &i);
 }
 
-static bool has_code(const struct gt_op *op, void *code)
+static bool has_opcode(const struct gt_op *op, void *code)
 {
 	return op->code == *(enum gt_opcode *)code;
 }
 
 const struct gt_op *gt_op_get(enum gt_opcode code)
 {
-	return first(has_code, &code);
+	return find_first(has_opcode, &code);
 }
 
 const char *gt_op_name(const struct gt_op *op)
@@ -65,15 +65,15 @@ static bool is_type(const struct gt_op *op, void *type)
 
 const struct gt_op *gt_op_find_layer(const char *type)
 {
-	return first(is_type, &(struct type){type, GT_OPF_LAYER});
+	return find_first(is_type, &(struct type){type, GT_OPF_LAYER});
 }
 
 const struct gt_op *gt_op_find_loss(const char *type)
 {
-	return first(is_type, &(struct type){type, GT_OPF_LOSS});
+	return find_first(is_type, &(struct type){type, GT_OPF_LOSS});
 }
 
-static bool is_also(const struct gt_op *op, void *word)
+static bool has_alias(const struct gt_op *op, void *word)
 {
 	size_t n;
 	for (const char *s = op->also; s && *s; s += n + (s[n] == '|')) {
@@ -86,7 +86,7 @@ static bool is_also(const struct gt_op *op, void *word)
 
 const struct gt_op *gt_op_find_also(const char *word)
 {
-	return first(is_also, (void *)word);
+	return find_first(has_alias, (void *)word);
 }
 
 void gt_op_defaults(const struct gt_op *op, void *attr)

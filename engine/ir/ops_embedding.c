@@ -113,7 +113,7 @@ static int64_t width_of(int64_t n)
 }
 
 /* Joins n values along dimension 1, at most GT_MAX_LAYER_IN at once. */
-static enum gt_code join(struct gt_graph *g, const char *name, gt_vid *v, int64_t n, gt_vid *y, struct gt_err *err)
+static enum gt_code concat_values(struct gt_graph *g, const char *name, gt_vid *v, int64_t n, gt_vid *y, struct gt_err *err)
 {
 	for (; n > 1; n = (n + GT_MAX_LAYER_IN - 1) / GT_MAX_LAYER_IN)
 		for (int64_t i = 0; i < n; i += GT_MAX_LAYER_IN) {
@@ -151,7 +151,7 @@ static enum gt_code embeddings_expand(struct gt_graph *g, const struct gt_layer_
 		GT_NEW_STR(name, gt_arena_printf(g->arena, "%s.%lld", s->name, (long long)c), err);
 		GT_TRY(gt_graph_apply(g, gt_op_get(GT_OP_EMBEDDING), name, &e, 1, in, &v[c], err));
 	}
-	return join(g, s->name, v, columns, y, err);
+	return concat_values(g, s->name, v, columns, y, err);
 }
 
 static const struct gt_attr_def embeddings_attrs[] = {

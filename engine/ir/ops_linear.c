@@ -49,8 +49,8 @@ static const struct gt_attr_def linear_attrs[] = {
 };
 
 /* torch.nn.MultiheadAttention draws the weight of the packed projection from xavier_uniform_ and sets both biases to 0. */
-static enum gt_code projection(struct gt_graph *g, struct gt_node *n, const char *weight, struct gt_init init, const char *bias,
-                               struct gt_err *err)
+static enum gt_code infer_projection(struct gt_graph *g, struct gt_node *n, const char *weight, struct gt_init init, const char *bias,
+                                     struct gt_err *err)
 {
 	const struct gt_attr_linear *a = n->attr;
 	struct gt_tdesc x = *gt_graph_desc(g, n->in[0]), d = gt_tdesc_make(g->compute, 2, (int64_t[]){x.dim[0], a->out}, true);
@@ -69,7 +69,7 @@ static enum gt_code in_proj_infer(struct gt_graph *g, struct gt_node *n, struct 
 	bool bias = ((const struct gt_attr_linear *)n->attr)->bias;
 	struct gt_init xavier = {GT_INIT_UNIFORM, sqrt(6.0 / (double)(in + out))};
 	int first = g->nparams;
-	GT_TRY(projection(g, n, "in_proj_weight", xavier, "in_proj_bias", err));
+	GT_TRY(infer_projection(g, n, "in_proj_weight", xavier, "in_proj_bias", err));
 	g->params[first].torch_skip = in * in + (bias ? in : 0); /* the output projection's; its bias becomes 0 afterwards */
 	return GT_OK;
 }
@@ -77,7 +77,7 @@ static enum gt_code in_proj_infer(struct gt_graph *g, struct gt_node *n, struct 
 static enum gt_code out_proj_infer(struct gt_graph *g, struct gt_node *n, struct gt_err *err)
 {
 	int first = g->nparams;
-	GT_TRY(projection(g, n, "weight", gt_init_weight_default(gt_graph_desc(g, n->in[0])->dim[1]), "bias", err));
+	GT_TRY(infer_projection(g, n, "weight", gt_init_weight_default(gt_graph_desc(g, n->in[0])->dim[1]), "bias", err));
 	g->params[first].torch_skip = -1;
 	return GT_OK;
 }

@@ -27,7 +27,7 @@ static enum gt_code norm_outputs(struct gt_graph *g, struct gt_node *n, int rank
 
 /* Sets *out to the group with frozen_stats that matches both weight and bias of the batch normalisation n; -1: none. GT_ECONFIG: it matches
  * only one of them, or n has no running statistics. */
-static enum gt_code frozen_stats(struct gt_graph *g, const struct gt_node *n, bool track, int *out, struct gt_err *err)
+static enum gt_code find_frozen_stats_group(struct gt_graph *g, const struct gt_node *n, bool track, int *out, struct gt_err *err)
 {
 	int weight, bias;
 	GT_TRY(gt_graph_group(g, n, "weight", &weight, err));
@@ -59,7 +59,7 @@ static enum gt_code batchnorm_infer(struct gt_graph *g, struct gt_node *n, struc
 	struct gt_tdesc x = *gt_graph_desc(g, n->in[0]);
 	int64_t channels = x.dim[1];
 	int still; /* the group that freezes the running statistics; -1: none */
-	GT_TRY(frozen_stats(g, n, a->track, &still, err));
+	GT_TRY(find_frozen_stats_group(g, n, a->track, &still, err));
 	a->train = (g->train && still < 0) || !a->track;
 	/* The variance of a single value is 0, so no result would be meaningful. */
 	if (!g->train && !a->track && gt_tdesc_count(&x) == channels)
@@ -179,7 +179,7 @@ static enum gt_code batchnorm_gradient(GT_GRADIENT_ARGS)
 }
 
 /* Recomputes y from the statistics that the forward pass has saved. */
-static enum gt_code batchnorm_again(struct gt_graph *g, const struct gt_node *n, struct gt_node **out, struct gt_err *err)
+static enum gt_code recompute_batchnorm(struct gt_graph *g, const struct gt_node *n, struct gt_node **out, struct gt_err *err)
 {
 	gt_vid y;
 	struct gt_tdesc d = *gt_graph_desc(g, n->out[0]);
@@ -289,9 +289,9 @@ static double batchnorm_stats_flops(const struct gt_graph *g, const struct gt_no
 
 const struct gt_op gt_ops_norm[] = {
     NORM(GT_OP_BATCHNORM, "batchnorm1d", NULL, "batch normalisation of [batch, features]", batchnorm_attrs, batchnorm1d_infer,
-         batchnorm_gradient, batchnorm_again, norm_flops),
+         batchnorm_gradient, recompute_batchnorm, norm_flops),
     NORM(GT_OP_BATCHNORM, "batchnorm2d", "batchnorm|batch_norm|bn", "batch normalisation of [batch, channels, height, width]",
-         batchnorm_attrs, batchnorm2d_infer, batchnorm_gradient, batchnorm_again, norm_flops),
+         batchnorm_attrs, batchnorm2d_infer, batchnorm_gradient, recompute_batchnorm, norm_flops),
     NORM(GT_OP_LAYERNORM, NULL, "layer_norm", "normalises each sample over all its dimensions, or each token over its features",
          layernorm_attrs, layernorm_infer, layernorm_gradient, NULL, layernorm_flops,
          .per_token = layernorm_per_token, .expand = layernorm_expand),

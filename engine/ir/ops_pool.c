@@ -33,7 +33,7 @@ static enum gt_code adaptive_shape(struct gt_graph *g, struct gt_node *n, struct
 }
 
 /* Declares the output y and, with idx, the positions of the maxima. */
-static enum gt_code put_y(struct gt_graph *g, struct gt_node *n, const struct gt_tdesc *y, bool idx, struct gt_err *err)
+static enum gt_code infer_pool_outputs(struct gt_graph *g, struct gt_node *n, const struct gt_tdesc *y, bool idx, struct gt_err *err)
 {
 	gt_vid v;
 	struct gt_tdesc d = *y;
@@ -46,28 +46,28 @@ static enum gt_code maxpool_infer(struct gt_graph *g, struct gt_node *n, struct 
 {
 	struct gt_tdesc y;
 	GT_TRY(pool_shape(g, n, &y, err));
-	return put_y(g, n, &y, true, err);
+	return infer_pool_outputs(g, n, &y, true, err);
 }
 
 static enum gt_code avgpool_infer(struct gt_graph *g, struct gt_node *n, struct gt_err *err)
 {
 	struct gt_tdesc y;
 	GT_TRY(pool_shape(g, n, &y, err));
-	return put_y(g, n, &y, false, err);
+	return infer_pool_outputs(g, n, &y, false, err);
 }
 
 static enum gt_code adaptive_max_infer(struct gt_graph *g, struct gt_node *n, struct gt_err *err)
 {
 	struct gt_tdesc y;
 	GT_TRY(adaptive_shape(g, n, &y, err));
-	return put_y(g, n, &y, true, err);
+	return infer_pool_outputs(g, n, &y, true, err);
 }
 
 static enum gt_code adaptive_avg_infer(struct gt_graph *g, struct gt_node *n, struct gt_err *err)
 {
 	struct gt_tdesc y;
 	GT_TRY(adaptive_shape(g, n, &y, err));
-	return put_y(g, n, &y, false, err);
+	return infer_pool_outputs(g, n, &y, false, err);
 }
 
 static enum gt_code global_avg_infer(struct gt_graph *g, struct gt_node *n, struct gt_err *err)

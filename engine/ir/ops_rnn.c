@@ -90,7 +90,7 @@ static double steps_flops(const struct gt_graph *g, const struct gt_node *n)
 }
 
 /* The steps read weight_hh in the plain layout, which no other operation may choose. v: its value, or its 16-bit copy. */
-static void make_plain(struct gt_graph *g, gt_vid v)
+static void require_plain_layout(struct gt_graph *g, gt_vid v)
 {
 	struct gt_param *p = &g->params[g->values[v].param];
 	p->desc.any = g->values[p->value].desc.any = false;
@@ -119,7 +119,7 @@ static enum gt_code add_direction(struct gt_graph *g, const struct kind *kind, c
 		GT_TRY(gt_graph_param(g, &params, suffix, i < 2 ? GT_PARAM_WEIGHT : GT_PARAM_BIAS, i < 2 ? 2 : 1, (int64_t[]){out, fan_in}, init,
 		                      fan_in, out, err));
 	}
-	make_plain(g, params.in[1]);
+	require_plain_layout(g, params.in[1]);
 	struct gt_attr_linear *linear;
 	struct gt_attr_rnn *steps;
 	gt_vid v;
@@ -160,8 +160,8 @@ static enum gt_code add_dropout(struct gt_graph *g, const char *name, double p, 
 }
 
 /* The state after the last step of each direction: that at the last token, and backwards that at the first. */
-static enum gt_code last_states(struct gt_graph *g, const char *name, const gt_vid *side, int64_t directions, gt_vid lengths, gt_vid *y,
-                                struct gt_err *err)
+static enum gt_code take_last_states(struct gt_graph *g, const char *name, const gt_vid *side, int64_t directions, gt_vid lengths,
+                                     gt_vid *y, struct gt_err *err)
 {
 	gt_vid state[2];
 	for (int d = 0; d < directions; d++) {
@@ -196,7 +196,7 @@ static enum gt_code rnn_expand(struct gt_graph *g, const struct kind *kind, cons
 			GT_TRY(add_direction(g, kind, a, s->name, layer, d > 0, v, lengths, dim, &side[d], err));
 		}
 		if (a->output == OUTPUT_LAST && layer + 1 == a->layers)
-			return last_states(g, s->name, side, directions, lengths, y, err);
+			return take_last_states(g, s->name, side, directions, lengths, y, err);
 		for (int d = 0; d < directions; d++)
 			GT_TRY(gt_graph_view(g, s->name, side[d], 2, (int64_t[]){rows, a->hidden}, &side[d], err));
 		v = side[0];

@@ -22,23 +22,23 @@ static enum gt_code unflatten_gradient(GT_GRADIENT_ARGS)
 }
 
 /* Returns whether the elements of an activation are in PyTorch's order. In NHWC they are with one channel or one pixel. */
-static bool same_order(const struct gt_tdesc *d)
+static bool has_pytorch_order(const struct gt_tdesc *d)
 {
 	return d->rank < 4 || d->dim[1] == 1 || d->dim[2] * d->dim[3] == 1;
 }
 
 static bool flatten_alias(const struct gt_graph *g, const struct gt_node *n)
 {
-	return same_order(gt_graph_desc(g, n->in[0]));
+	return has_pytorch_order(gt_graph_desc(g, n->in[0]));
 }
 
 static bool flatten_dx_alias(const struct gt_graph *g, const struct gt_node *n)
 {
-	return same_order(gt_graph_desc(g, n->out[0]));
+	return has_pytorch_order(gt_graph_desc(g, n->out[0]));
 }
 
 /* The gradient of each input is dy itself. */
-static enum gt_code pass_gradient(GT_GRADIENT_ARGS)
+static enum gt_code identity_gradient(GT_GRADIENT_ARGS)
 {
 	(void)g, (void)err;
 	for (int i = 0; i < n->ndata; i++)
@@ -62,7 +62,7 @@ static enum gt_code same_shapes_infer(struct gt_graph *g, struct gt_node *n, str
 }
 
 /* Returns whether v has one number for each channel of x: [N, C] or [N, C, 1, 1] beside [N, C, H, W]. */
-static bool per_channel(const struct gt_tdesc *x, const struct gt_tdesc *v)
+static bool is_per_channel(const struct gt_tdesc *x, const struct gt_tdesc *v)
 {
 	return x->rank == 4 && v->dim[0] == x->dim[0] && v->dim[1] == x->dim[1] &&
 	       (v->rank == 2 || (v->rank == 4 && v->dim[2] == 1 && v->dim[3] == 1));
@@ -73,9 +73,9 @@ static bool per_channel(const struct gt_tdesc *x, const struct gt_tdesc *v)
 static enum gt_code broadcast_infer(struct gt_graph *g, struct gt_node *n, enum gt_opcode code, struct gt_err *err)
 {
 	const struct gt_tdesc *a = gt_graph_desc(g, n->in[0]), *b = gt_graph_desc(g, n->in[1]);
-	if (n->ndata != 2 || gt_tdesc_same_shape(a, b) || (!per_channel(a, b) && !per_channel(b, a)))
+	if (n->ndata != 2 || gt_tdesc_same_shape(a, b) || (!is_per_channel(a, b) && !is_per_channel(b, a)))
 		return same_shapes_infer(g, n, err);
-	if (!per_channel(a, b)) {
+	if (!is_per_channel(a, b)) {
 		gt_vid first = n->in[0];
 		n->in[0] = n->in[1];
 		n->in[1] = first;
@@ -208,7 +208,7 @@ const struct gt_op gt_ops_shape[] = {
         .min_in = 2,
         .max_in = GT_MAX_LAYER_IN,
         .infer = add_infer,
-        .gradient = pass_gradient,
+        .gradient = identity_gradient,
         .flops = add_flops,
     },
     {
@@ -239,7 +239,7 @@ const struct gt_op gt_ops_shape[] = {
         .min_in = 1,
         .max_in = 1,
         .infer = gt_infer_same,
-        .gradient = pass_gradient,
+        .gradient = identity_gradient,
         .alias = gt_alias_always,
         .flops = gt_flops_none,
     },

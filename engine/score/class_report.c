@@ -46,7 +46,7 @@ void gt_class_tally_close(struct gt_class_tally *t)
 }
 
 /* Adds one sample that counts. */
-static enum gt_code add_one(struct gt_class_tally *t, const float *z, int32_t label, struct gt_err *err)
+static enum gt_code add_sample(struct gt_class_tally *t, const float *z, int32_t label, struct gt_err *err)
 {
 	float *own = t->z + t->n * t->classes;
 	int64_t best = 0, before = 0;
@@ -83,7 +83,7 @@ enum gt_code gt_class_tally_add(struct gt_class_tally *t, const float *z, const 
 		if (label[i] < 0 || label[i] >= t->classes)
 			return gt_fail(err, GT_EDATA, "sample %lld of the split: expected a label from 0 to %lld, got %d", (long long)t->added,
 			               (long long)t->classes - 1, label[i]);
-		GT_TRY(add_one(t, z + i * t->classes, label[i], err));
+		GT_TRY(add_sample(t, z + i * t->classes, label[i], err));
 	}
 	return GT_OK;
 }
@@ -93,7 +93,7 @@ enum gt_code gt_class_tally_add(struct gt_class_tally *t, const float *z, const 
 #define BLOCK 16 /* number of classes whose probabilities are computed at once: their outputs are in one or two cache lines */
 
 /* Sets the areas of all classes, and their mean over the classes that have one. */
-static enum gt_code areas(const struct gt_class_tally *t, struct gt_class_report *r, struct gt_err *err)
+static enum gt_code compute_areas(const struct gt_class_tally *t, struct gt_class_report *r, struct gt_err *err)
 {
 	size_t rows = (size_t)t->n + 1;
 	double *p = malloc((BLOCK + 1) * rows * sizeof *p), sum = 0;
@@ -142,7 +142,7 @@ static int by_frequency(const void *a, const void *b)
 }
 
 /* Sets the list of confused classes, and the matrix if it is not too large. */
-static enum gt_code confusion(const struct gt_class_tally *t, struct gt_arena *a, struct gt_class_report *r, struct gt_err *err)
+static enum gt_code compute_confusion(const struct gt_class_tally *t, struct gt_arena *a, struct gt_class_report *r, struct gt_err *err)
 {
 	struct gt_confusion_cell *cell;
 	int64_t errors = 0, n = 0, k = t->classes;
@@ -171,12 +171,12 @@ static enum gt_code confusion(const struct gt_class_tally *t, struct gt_arena *a
 
 /* ---- the report ------------------------------------------------------------------------------------------------------------------ */
 
-static double ratio(int64_t a, int64_t b)
+static double ratio_or_zero(int64_t a, int64_t b)
 {
 	return b ? (double)a / (double)b : 0;
 }
 
-static void scores(const struct gt_class_tally *t, struct gt_class_report *r)
+static void compute_scores(const struct gt_class_tally *t, struct gt_class_report *r)
 {
 	int64_t correct = 0, seen = 0;
 	for (int64_t i = 0; i < t->n; i++) {
@@ -186,13 +186,13 @@ static void scores(const struct gt_class_tally *t, struct gt_class_report *r)
 	}
 	for (int64_t c = 0; c < t->classes; c++) {
 		struct gt_class_score *s = &r->score[c];
-		s->precision = ratio(s->correct, s->predicted);
-		s->recall = ratio(s->correct, s->support);
-		s->f1 = ratio(2 * s->correct, s->support + s->predicted);
+		s->precision = ratio_or_zero(s->correct, s->predicted);
+		s->recall = ratio_or_zero(s->correct, s->support);
+		s->f1 = ratio_or_zero(2 * s->correct, s->support + s->predicted);
 		correct += s->correct;
 		if (!s->support && !s->predicted)
 			continue;
-		double w = ratio(s->support, t->n);
+		double w = ratio_or_zero(s->support, t->n);
 		seen++;
 		r->macro.precision += s->precision;
 		r->macro.recall += s->recall;
@@ -204,8 +204,8 @@ static void scores(const struct gt_class_tally *t, struct gt_class_report *r)
 	r->macro.precision /= seen ? (double)seen : NAN;
 	r->macro.recall /= seen ? (double)seen : NAN;
 	r->macro.f1 /= seen ? (double)seen : NAN;
-	r->accuracy = t->n ? ratio(correct, t->n) : NAN;
-	r->top5 = t->n ? ratio(t->top5, t->n) : NAN;
+	r->accuracy = t->n ? ratio_or_zero(correct, t->n) : NAN;
+	r->top5 = t->n ? ratio_or_zero(t->top5, t->n) : NAN;
 	r->log_loss = t->n ? t->loss / (double)t->n : NAN;
 }
 
@@ -216,9 +216,9 @@ enum gt_code gt_class_tally_report(struct gt_class_tally *t, struct gt_arena *a,
 	GT_NEW(r->score, a, t->classes, err);
 	r->classes = t->classes;
 	r->samples = t->n;
-	scores(t, r);
-	GT_TRY(confusion(t, a, r, err));
-	GT_TRY(areas(t, r, err));
+	compute_scores(t, r);
+	GT_TRY(compute_confusion(t, a, r, err));
+	GT_TRY(compute_areas(t, r, err));
 	*out = r;
 	return GT_OK;
 }

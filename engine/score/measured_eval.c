@@ -23,7 +23,7 @@ static bool is_named(const struct gt_conf *c, enum gt_score score)
 	       (c->train.schedule.type == GT_SCHED_PLATEAU && gt_metric_is(c->train.schedule.metric, score));
 }
 
-static enum gt_code take(void *user, const struct gt_output_rows *rows, struct gt_err *err)
+static enum gt_code add_rows(void *user, const struct gt_output_rows *rows, struct gt_err *err)
 {
 	struct measuring *m = user;
 	if (m->counts)
@@ -38,7 +38,7 @@ static enum gt_code take(void *user, const struct gt_output_rows *rows, struct g
 }
 
 /* Computes the scores on rank 0, and sends them to the others. */
-static enum gt_code finish(struct gt_session *s, struct measuring *m, struct gt_scores *out, struct gt_err *err)
+static enum gt_code compute_and_broadcast_scores(struct gt_session *s, struct measuring *m, struct gt_scores *out, struct gt_err *err)
 {
 	enum gt_code code = GT_OK;
 	struct gt_scores own = *out;
@@ -73,11 +73,11 @@ enum gt_code gt_measured_eval_also(struct gt_session *s, enum gt_split split,
 #undef COUNTS
 	if (!m.counts && !m.auc && !m.values && !also)
 		return gt_session_eval(s, split, out, err);
-	GT_TRY(gt_outputs_open(s, split, take, &m, &o, err));
+	GT_TRY(gt_outputs_open(s, split, add_rows, &m, &o, err));
 	enum gt_code code = gt_session_eval(s, split, out, err);
 	gt_outputs_close(o);
 	if (code == GT_OK)
-		code = finish(s, &m, out, err);
+		code = compute_and_broadcast_scores(s, &m, out, err);
 	gt_class_counts_free(&m.class_counts);
 	gt_auc_tally_free(&m.auc_tally);
 	gt_value_tally_close(m.value_tally);

@@ -37,7 +37,7 @@ static float *rows_of(const struct gt_outputs *o, char *part)
 
 /* Returns the plan of an evaluation program that computes the model's output; NULL: this rank has no samples, or another stage of the
  * pipeline. */
-static const struct gt_plan *output_plan(const struct gt_prog *p)
+static const struct gt_plan *find_output_plan(const struct gt_prog *p)
 {
 	for (int i = 0; i < p->n; i++)
 		if (p->step[i].kind == GT_STEP_LAUNCH && p->step[i].plan && p->step[i].plan->graph->output >= 0)
@@ -69,11 +69,11 @@ static enum gt_code find_classes(const struct gt_session *s, struct gt_outputs *
 }
 
 /* Copies outputs and labels of this rank's samples from the device. */
-static enum gt_code read_own(struct gt_outputs *o, const struct gt_prog *p, struct gt_err *err)
+static enum gt_code read_own_rows(struct gt_outputs *o, const struct gt_prog *p, struct gt_err *err)
 {
 	struct gt_session *s = o->s;
 	const struct gt_device *d = &s->device;
-	const struct gt_plan *plan = output_plan(p);
+	const struct gt_plan *plan = find_output_plan(p);
 	struct part *own = (struct part *)(void *)o->own;
 	*own = (struct part){0};
 	if (!plan)
@@ -89,7 +89,7 @@ static enum gt_code read_own(struct gt_outputs *o, const struct gt_prog *p, stru
 	return GT_OK;
 }
 
-static enum gt_code deliver(const struct gt_outputs *o, char *part, struct gt_err *err)
+static enum gt_code deliver_rows(const struct gt_outputs *o, char *part, struct gt_err *err)
 {
 	struct gt_output_rows rows = {.n = ((const struct part *)(const void *)part)->n, .classes = o->classes, .z = rows_of(o, part)};
 	if (o->numbers)
@@ -100,7 +100,7 @@ static enum gt_code deliver(const struct gt_outputs *o, char *part, struct gt_er
 }
 
 /* Delivers the parts of all ranks in the order of the samples. */
-static enum gt_code deliver_all(const struct gt_outputs *o, int64_t samples, struct gt_err *err)
+static enum gt_code deliver_in_order(const struct gt_outputs *o, int64_t samples, struct gt_err *err)
 {
 	for (int64_t next = 0; next < samples;) {
 		char *part = NULL;
@@ -112,30 +112,30 @@ static enum gt_code deliver_all(const struct gt_outputs *o, int64_t samples, str
 		}
 		if (!part)
 			return gt_fail(err, GT_EINTERNAL, "no rank has the outputs of sample %lld of a batch", (long long)next);
-		GT_TRY(deliver(o, part, err));
+		GT_TRY(deliver_rows(o, part, err));
 		next += ((const struct part *)(const void *)part)->n;
 	}
 	return GT_OK;
 }
 
 /* gt_session.after_batch */
-static enum gt_code collect(void *user, const struct gt_prog *p, struct gt_err *err)
+static enum gt_code collect_batch(void *user, const struct gt_prog *p, struct gt_err *err)
 {
 	struct gt_outputs *o = user;
 	const struct gt_session *s = o->s;
-	GT_TRY(read_own(o, p, err));
+	GT_TRY(read_own_rows(o, p, err));
 	if (s->at.world == 1)
-		return deliver(o, o->own, err);
+		return deliver_rows(o, o->own, err);
 	struct gt_comm *c = s->team->comm;
 	struct gt_coll x = {.what = "outputs", .in = o->own, .out = o->all, .count = o->bytes, .dtype = GT_U8};
 	gt_rank_set_waiting(s->exec.link, true);
 	enum gt_code code = c->api->gather(c, &x, err);
 	gt_rank_set_waiting(s->exec.link, false);
 	GT_TRY(code);
-	return s->at.rank ? GT_OK : deliver_all(o, p->samples, err);
+	return s->at.rank ? GT_OK : deliver_in_order(o, p->samples, err);
 }
 
-static enum gt_code alloc(struct gt_outputs *o, int64_t samples, struct gt_err *err)
+static enum gt_code alloc_buffers(struct gt_outputs *o, int64_t samples, struct gt_err *err)
 {
 	const struct gt_session *s = o->s;
 	bool gathers = s->at.world > 1 && s->at.rank == 0;
@@ -161,12 +161,12 @@ enum gt_code gt_outputs_open(struct gt_session *s, enum gt_split split,
 	o->user = user;
 	enum gt_code code = find_classes(s, o, err);
 	if (code == GT_OK)
-		code = alloc(o, s->prog.eval[split].batch, err);
+		code = alloc_buffers(o, s->prog.eval[split].batch, err);
 	if (code != GT_OK) {
 		gt_outputs_close(o);
 		return code;
 	}
-	s->after_batch = collect;
+	s->after_batch = collect_batch;
 	s->after_batch_user = o;
 	*out = o;
 	return GT_OK;

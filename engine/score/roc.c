@@ -8,7 +8,7 @@ static int by_value(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Returns the number of the n values, in ascending order, that are below v; or, with `equal`, not above v. */
+/* Counts the values < v (<= v if `equal`) in the ascending array sorted[n]. */
 static int64_t count_below(const double *sorted, int64_t n, double v, bool equal)
 {
 	int64_t lo = 0, hi = n;

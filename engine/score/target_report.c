@@ -49,24 +49,24 @@ enum gt_code gt_target_tally_add(struct gt_target_tally *t, const float *z, cons
 	return GT_OK;
 }
 
-static double ratio(int64_t a, int64_t b)
+static double ratio_or_zero(int64_t a, int64_t b)
 {
 	return b ? (double)a / (double)b : 0;
 }
 
-static bool is_there(const struct gt_target_tally *t, int64_t i)
+static bool has_label(const struct gt_target_tally *t, int64_t i)
 {
 	return t->target[i] > 0.5f;
 }
 
 /* Counts each label, and the samples whose labels are all predicted correctly. */
-static int64_t count(const struct gt_target_tally *t, struct gt_class_report *r)
+static int64_t count_labels(const struct gt_target_tally *t, struct gt_class_report *r)
 {
 	int64_t exact = 0;
 	for (int64_t i = 0; i < t->n; i++) {
 		bool all = true;
 		for (int64_t c = 0; c < t->width; c++) {
-			bool there = is_there(t, i * t->width + c), predicted = t->z[i * t->width + c] > 0;
+			bool there = has_label(t, i * t->width + c), predicted = t->z[i * t->width + c] > 0;
 			r->score[c].support += there;
 			r->score[c].predicted += predicted;
 			r->score[c].correct += there && predicted;
@@ -77,17 +77,17 @@ static int64_t count(const struct gt_target_tally *t, struct gt_class_report *r)
 	return exact;
 }
 
-static void means(const struct gt_target_tally *t, struct gt_class_report *r)
+static void compute_means(const struct gt_target_tally *t, struct gt_class_report *r)
 {
 	int64_t correct = 0, support = 0, predicted = 0;
 	for (int64_t c = 0; c < t->width; c++)
 		support += r->score[c].support;
 	for (int64_t c = 0; c < t->width; c++) {
 		struct gt_class_score *s = &r->score[c];
-		double w = ratio(s->support, support), k = 1 / (double)t->width;
-		s->precision = ratio(s->correct, s->predicted);
-		s->recall = ratio(s->correct, s->support);
-		s->f1 = ratio(2 * s->correct, s->support + s->predicted);
+		double w = ratio_or_zero(s->support, support), k = 1 / (double)t->width;
+		s->precision = ratio_or_zero(s->correct, s->predicted);
+		s->recall = ratio_or_zero(s->correct, s->support);
+		s->f1 = ratio_or_zero(2 * s->correct, s->support + s->predicted);
 		r->macro.precision += k * s->precision;
 		r->macro.recall += k * s->recall;
 		r->macro.f1 += k * s->f1;
@@ -97,11 +97,12 @@ static void means(const struct gt_target_tally *t, struct gt_class_report *r)
 		correct += s->correct;
 		predicted += s->predicted;
 	}
-	r->micro = (struct gt_class_mean){ratio(correct, predicted), ratio(correct, support), ratio(2 * correct, support + predicted)};
+	r->micro = (struct gt_class_mean){ratio_or_zero(correct, predicted), ratio_or_zero(correct, support),
+	                                  ratio_or_zero(2 * correct, support + predicted)};
 }
 
 /* Sets the areas of all labels and their mean, and the mean loss: the binary cross entropy of all labels. */
-static enum gt_code areas(const struct gt_target_tally *t, struct gt_class_report *r, struct gt_err *err)
+static enum gt_code compute_areas(const struct gt_target_tally *t, struct gt_class_report *r, struct gt_err *err)
 {
 	size_t n = (size_t)t->n + 1;
 	double *p = malloc(2 * n * sizeof *p), sum = 0, loss = 0;
@@ -111,7 +112,7 @@ static enum gt_code areas(const struct gt_target_tally *t, struct gt_class_repor
 		for (int64_t i = 0; i < t->n; i++) {
 			double z = (double)t->z[i * t->width + c];
 			p[i] = z; /* in the order of the probabilities */
-			there[i] = is_there(t, i * t->width + c);
+			there[i] = has_label(t, i * t->width + c);
 			loss += (z > 0 ? z : 0) - z * (double)t->target[i * t->width + c] + log1p(exp(-fabs(z)));
 		}
 		r->score[c].auc = gt_roc_area(p, there, t->n, p + n);
@@ -134,10 +135,10 @@ enum gt_code gt_target_tally_labels(struct gt_target_tally *t, struct gt_arena *
 	r->classes = t->width;
 	r->samples = t->n;
 	r->several = true;
-	r->accuracy = t->n ? ratio(count(t, r), t->n) : NAN;
+	r->accuracy = t->n ? ratio_or_zero(count_labels(t, r), t->n) : NAN;
 	r->top5 = NAN;
-	means(t, r);
-	GT_TRY(areas(t, r, err));
+	compute_means(t, r);
+	GT_TRY(compute_areas(t, r, err));
 	*out = r;
 	return GT_OK;
 }

@@ -45,7 +45,7 @@ void gt_value_tally_add(struct gt_value_tally *t, const float *z, const float *t
 	}
 }
 
-static struct gt_value_score score(const struct gt_value_tally *t, int64_t c)
+static struct gt_value_score output_score(const struct gt_value_tally *t, int64_t c)
 {
 	const struct sums *s = &t->of[c];
 	double n = (double)t->n, r2 = s->spread > 0 ? 1 - s->square / s->spread : s->square > 0 ? 0 : 1;
@@ -63,7 +63,7 @@ enum gt_code gt_value_tally_report(const struct gt_value_tally *t, struct gt_are
 	r->values = t->width;
 	r->samples = t->n;
 	for (int64_t c = 0; c < t->width; c++)
-		r->score[c] = score(t, c);
+		r->score[c] = output_score(t, c);
 	*out = r;
 	return GT_OK;
 }
@@ -72,7 +72,7 @@ void gt_value_tally_means(const struct gt_value_tally *t, const struct gt_value_
 {
 	out->mae = out->rmse = out->r2 = 0;
 	for (int64_t c = 0; c < t->width; c++) {
-		struct gt_value_score s = score(t, c);
+		struct gt_value_score s = output_score(t, c);
 		out->mae += s.mae * scale[c].std / (double)t->width;
 		out->rmse += s.rmse * scale[c].std / (double)t->width;
 		out->r2 += s.r2 / (double)t->width;

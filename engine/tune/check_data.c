@@ -13,7 +13,7 @@ struct to {
 	struct gt_data_check *out;
 };
 
-static void add(void *user, int set, int64_t i, const char *why)
+static void add_skipped(void *user, int set, int64_t i, const char *why)
 {
 	const struct to *to = user;
 	size_t n = strlen(why), end = strlen(GT_CELL_MISSING);
@@ -51,7 +51,7 @@ enum gt_code gt_check_data(const struct gt_conf *c, bool whole, void (*found)(vo
 	*out = (struct gt_data_check){.skips = c->data.on_error == GT_ON_ERROR_SKIP};
 	skips.data.on_error = GT_ON_ERROR_SKIP; /* otherwise the first text or row that cannot be read would be an error */
 	GT_TRY(gt_session_read_data(&spec, &files, err));
-	gt_skipped_new(files.skipped, add, &to);
+	gt_skipped_new(files.skipped, add_skipped, &to);
 	enum gt_code code = GT_OK;
 	for (int i = 0; i < GT_SPLITS && code == GT_OK; i++)
 		code = check_split(&files.set[i], (enum gt_split)i, whole, &to, err);

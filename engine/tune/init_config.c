@@ -59,20 +59,20 @@ static int by_number(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static void warn(const struct look *l, const char *text)
+static void emit_warning(const struct look *l, const char *text)
 {
 	if (l->spec->warn)
 		l->spec->warn(l->spec->user, text);
 }
 
 /* Leaves out the files of a split that cannot be read. */
-static enum gt_code drop_bad(struct look *l, struct gt_dataset *d, struct gt_verified *v, struct gt_err *err)
+static enum gt_code drop_bad_files(struct look *l, struct gt_dataset *d, struct gt_verified *v, struct gt_err *err)
 {
 	for (int64_t i = 0; i < v->n; i++) {
 		if (!v->why[i])
 			continue;
 		if (l->bad++ < LISTED)
-			warn(l, v->why[i]);
+			emit_warning(l, v->why[i]);
 		if (v->bad == v->n)
 			return gt_fail(err, GT_EDATA, "%.300s: none of %lld images can be read; the first: %.600s", l->root, (long long)v->n,
 			               v->why[i]);
@@ -106,11 +106,11 @@ static enum gt_code measure_files(struct look *l, const struct gt_verified *v, s
 }
 
 /* Checks all files of a split. */
-static enum gt_code verify(struct look *l, struct gt_dataset *d, struct gt_err *err)
+static enum gt_code verify_split(struct look *l, struct gt_dataset *d, struct gt_err *err)
 {
 	struct gt_verified v;
 	GT_TRY(gt_source_verify(d->source, l->train.n + l->bad <= DECODED, &v, err));
-	enum gt_code code = drop_bad(l, d, &v, err);
+	enum gt_code code = drop_bad_files(l, d, &v, err);
 	if (code == GT_OK && d == &l->train)
 		code = measure_files(l, &v, err);
 	gt_verified_free(&v);
@@ -156,14 +156,14 @@ static enum gt_code count_classes(struct look *l, struct gt_err *err)
 }
 
 /* Reads the splits that the data has besides the training split, and counts their samples. */
-static enum gt_code look_at_others(struct look *l, const struct gt_dataset_spec *data, struct gt_err *err)
+static enum gt_code inspect_other_splits(struct look *l, const struct gt_dataset_spec *data, struct gt_err *err)
 {
 	for (int i = GT_VALID; i <= GT_TEST; i++) {
 		struct gt_dataset other;
 		struct gt_err why = {0};
 		enum gt_code code = (l->files ? gt_dataset_read : gt_dataset_probe)(data, (enum gt_split)i, &other, &why);
 		if (code == GT_OK && l->files && other.n)
-			code = verify(l, &other, &why);
+			code = verify_split(l, &other, &why);
 		*(i == GT_VALID ? &l->valid : &l->test) = code == GT_OK ? other.n : 0;
 		gt_dataset_free(&other);
 		if (code == GT_OK || code == GT_ENOINPUT)
@@ -175,27 +175,27 @@ static enum gt_code look_at_others(struct look *l, const struct gt_dataset_spec 
 	return GT_OK;
 }
 
-/* Says what was left out besides the files that cannot be read. */
-static void say_left_out(struct look *l)
+/* Warns of what was left out, except for the files that cannot be read. */
+static void warn_of_left_out(struct look *l)
 {
 	struct gt_init_found found;
 	char text[1000];
 	if (l->bad > LISTED) {
 		snprintf(text, sizeof text, "%lld more images cannot be read", (long long)(l->bad - LISTED));
-		warn(l, text);
+		emit_warning(l, text);
 	}
 	if (*l->train.left_out) {
 		snprintf(text, sizeof text, "%.300s: these folders have no images and are no classes: %s", l->root, l->train.left_out);
-		warn(l, text);
+		emit_warning(l, text);
 	}
 	gt_init_find(l->root, &found);
 	if (found.foreign) {
 		gt_init_foreign_text(l->root, &found, text, sizeof text);
-		warn(l, text);
+		emit_warning(l, text);
 	}
 }
 
-static enum gt_code look_at(struct look *l, struct gt_err *err)
+static enum gt_code inspect_data(struct look *l, struct gt_err *err)
 {
 	struct gt_dataset_spec data = {.root = l->root};
 	enum gt_code code = gt_dataset_read(&data, GT_TRAIN, &l->train, err);
@@ -204,12 +204,12 @@ static enum gt_code look_at(struct look *l, struct gt_err *err)
 	GT_TRY(code);
 	l->files = l->train.encoded;
 	if (l->files)
-		GT_TRY(verify(l, &l->train, err));
+		GT_TRY(verify_split(l, &l->train, err));
 	else
 		measure_array(l);
-	GT_TRY(look_at_others(l, &data, err));
+	GT_TRY(inspect_other_splits(l, &data, err));
 	if (l->files)
-		say_left_out(l);
+		warn_of_left_out(l);
 	if (l->c != 1 && l->c != 3)
 		return gt_fail(err, GT_EDATA, "%s: expected images with 1 or 3 channels, got %lld", l->root, (long long)l->c);
 	if (!l->valid && !l->test && l->train.n < LEAST)
@@ -246,7 +246,7 @@ static enum gt_code read_pretrained(const char *path, struct choice *c, struct g
 	return GT_OK;
 }
 
-static void choose(const struct look *l, struct choice *c)
+static void choose_settings(const struct look *l, struct choice *c)
 {
 	static const int64_t sides[] = {224, 192, 160, 128, 96, 64, 48, 32};
 	int64_t n = l->train.n, side = l->side;
@@ -479,12 +479,12 @@ static enum gt_code init_images(struct look *l, char **text, struct gt_err *err)
 	const char *pretrained = l->spec->pretrained;
 	if (pretrained)
 		GT_TRY(check_path(pretrained, err));
-	GT_TRY(look_at(l, err));
+	GT_TRY(inspect_data(l, err));
 	if (pretrained)
 		GT_TRY(read_pretrained(pretrained, &c, err));
 	if (!(f = gt_memstream_open(&m)))
 		return gt_fail_memory(err, 0);
-	choose(l, &c);
+	choose_settings(l, &c);
 	put_config(f, l, &c);
 	return gt_memstream_close(f, &m, text, NULL, err);
 }

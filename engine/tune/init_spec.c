@@ -7,7 +7,7 @@
 
 enum { MAX_UP = 2 }; /* maximum number of ".." in a relative path */
 
-static void name_run(const char *root, char *out, size_t size)
+static void make_run_name(const char *root, char *out, size_t size)
 {
 	const char *slash = strrchr(root, '/');
 	size_t n = 0;
@@ -23,7 +23,7 @@ static void name_run(const char *root, char *out, size_t size)
 }
 
 /* Writes the real path of the folder of a file that need not exist. */
-static bool folder_of(const char *file, char *out)
+static bool find_folder(const char *file, char *out)
 {
 	char dir[PATH_MAX];
 	const char *slash = strrchr(file, '/');
@@ -33,7 +33,7 @@ static bool folder_of(const char *file, char *out)
 
 /* Writes root relative to a folder; both are real paths. Returns false if they are far from each other: if the way leads up more than
  * MAX_UP folders, or through the root folder. */
-static bool relative(const char *root, const char *folder, char *out, size_t size)
+static bool make_relative_path(const char *root, const char *folder, char *out, size_t size)
 {
 	size_t common = 0, n = 0;
 	for (size_t i = 0;; i++) { /* the length of the folders that both have, without a slash at the end */
@@ -58,13 +58,13 @@ static bool relative(const char *root, const char *folder, char *out, size_t siz
 void gt_init_names(const struct gt_init_spec *spec, const char *root, struct gt_init_names *out)
 {
 	char folder[PATH_MAX];
-	name_run(root, out->run, sizeof out->run);
+	make_run_name(root, out->run, sizeof out->run);
 	snprintf(out->shown, sizeof out->shown, "%s", root);
 	snprintf(out->config, sizeof out->config, "THIS.cfg");
 	if (!spec->out)
 		return;
-	if (folder_of(spec->out, folder))
-		relative(root, folder, out->shown, sizeof out->shown);
+	if (find_folder(spec->out, folder))
+		make_relative_path(root, folder, out->shown, sizeof out->shown);
 	if (strlen(spec->out) < sizeof out->config / 5 && !gt_string_fault(spec->out, strlen(spec->out)))
 		gt_init_word(spec->out, out->config, sizeof out->config);
 }

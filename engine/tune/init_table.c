@@ -51,7 +51,7 @@ struct choice {
 	double dropout, lr;
 };
 
-static enum gt_code no_target(const struct look *l, struct gt_err *err)
+static enum gt_code fail_no_target(const struct look *l, struct gt_err *err)
 {
 	char list[600] = "", shown[GT_CELL_SHOWN];
 	for (int k = 0; k < l->table.ncolumns && strlen(list) < sizeof list - 64; k++)
@@ -60,7 +60,7 @@ static enum gt_code no_target(const struct look *l, struct gt_err *err)
 }
 
 /* A target of many different whole numbers, such as marks, is more likely a number than a class, though inference calls it a class. */
-static enum gt_table_task task_of(const struct look *l, int64_t groups)
+static enum gt_table_task choose_task(const struct look *l, int64_t groups)
 {
 	int k = gt_table_find(&l->table, l->target[0]);
 	bool number = k >= 0 && l->table.column[k].store == GT_STORE_NUMBERS;
@@ -69,7 +69,7 @@ static enum gt_table_task task_of(const struct look *l, int64_t groups)
 
 /* Makes whole numbers with few rows for each value continuous: a vector for each value would be learned from too few rows, and its order
  * would be lost. Returns whether there are any. */
-static bool few_rows(struct look *l, struct gt_table_spec *spec)
+static bool make_sparse_numbers_continuous(struct look *l, struct gt_table_spec *spec)
 {
 	for (int k = 0; k < l->facts.ncolumns; k++) {
 		const struct gt_table_fact *f = &l->facts.column[k];
@@ -92,7 +92,7 @@ static enum gt_code check_classes(const struct look *l, int64_t groups, struct g
 }
 
 /* Writes the rows that a run of the config trains with to train, and their number to l->ntrain. group: the class of each row. */
-static enum gt_code divide(struct look *l, const int32_t *group, int64_t groups, int64_t *train, struct gt_err *err)
+static enum gt_code divide_rows(struct look *l, const int32_t *group, int64_t groups, int64_t *train, struct gt_err *err)
 {
 	size_t n = (size_t)l->rows;
 	struct gt_sample_mark *mark = calloc(n, sizeof *mark);
@@ -112,21 +112,21 @@ static enum gt_code divide(struct look *l, const int32_t *group, int64_t groups,
 }
 
 /* Learns from the rows that a run of the config trains with. */
-static enum gt_code learn(struct look *l, struct gt_table_spec *spec, struct gt_err *err)
+static enum gt_code learn_facts(struct look *l, struct gt_table_spec *spec, struct gt_err *err)
 {
 	int64_t groups = 0, *train = malloc((size_t)l->rows * sizeof *train);
 	int32_t *group = malloc((size_t)l->rows * sizeof *group);
 	enum gt_code code = train && group ? GT_OK : gt_fail_memory(err, (size_t)l->rows * sizeof *train);
 	if (code == GT_OK)
 		code = gt_table_strata(&l->table, spec, group, &groups, err);
-	spec->task = task_of(l, groups);
+	spec->task = choose_task(l, groups);
 	if (code == GT_OK && spec->task == GT_TASK_CLASSES)
 		code = check_classes(l, groups, err);
 	if (code == GT_OK)
-		code = divide(l, group, spec->task == GT_TASK_CLASSES ? groups : 0, train, err);
+		code = divide_rows(l, group, spec->task == GT_TASK_CLASSES ? groups : 0, train, err);
 	if (code == GT_OK)
 		code = gt_table_learn(&l->table, spec, train, l->ntrain, &l->facts, err);
-	if (code == GT_OK && few_rows(l, spec)) {
+	if (code == GT_OK && make_sparse_numbers_continuous(l, spec)) {
 		gt_table_facts_free(&l->facts);
 		code = gt_table_learn(&l->table, spec, train, l->ntrain, &l->facts, err);
 	}
@@ -135,7 +135,7 @@ static enum gt_code learn(struct look *l, struct gt_table_spec *spec, struct gt_
 	return code;
 }
 
-static enum gt_code look_at_texts(struct look *l, struct gt_err *err)
+static enum gt_code measure_texts(struct look *l, struct gt_err *err)
 {
 	struct gt_texts own;
 	const struct gt_texts *texts;
@@ -162,14 +162,14 @@ static bool ends_with(const char *text, const char *end)
 }
 
 /* Counts what was left out. */
-static void count(void *user, const char *why)
+static void count_left_out(void *user, const char *why)
 {
 	struct look *l = user;
 	++*(ends_with(why, GT_NO_TARGET) ? &l->untargeted : ends_with(why, GT_CELL_MISSING) ? &l->odd : &l->bad);
 }
 
 /* Warns of cells that count as missing. A row without a target is only counted in the config. */
-static void warn(void *user, const char *text)
+static void warn_of_missing_cell(void *user, const char *text)
 {
 	const struct look *l = user;
 	if (l->init->warn && !l->bad && ends_with(text, GT_CELL_MISSING))
@@ -189,7 +189,7 @@ static enum gt_code read_rows(struct look *l, struct gt_table_spec *spec, struct
 	GT_TRY(gt_skipped_open(&spec->skipped, err));
 	enum gt_code code = gt_table_read(&l->path, 1, spec, &l->table, err);
 	if (code == GT_OK)
-		gt_skipped_report(spec->skipped, warn, count, l);
+		gt_skipped_report(spec->skipped, warn_of_missing_cell, count_left_out, l);
 	gt_skipped_close(spec->skipped);
 	spec->skipped = NULL;
 	if (!l->bad)
@@ -220,29 +220,29 @@ static void warn_of_dates(const struct look *l)
 	}
 }
 
-static enum gt_code look_at(struct look *l, struct gt_err *err)
+static enum gt_code inspect_table(struct look *l, struct gt_err *err)
 {
 	struct gt_table_spec spec = {.target = l->target, .ntarget = l->ntarget};
 	GT_TRY(read_rows(l, &spec, err));
 	if (!l->ntarget)
-		return no_target(l, err);
+		return fail_no_target(l, err);
 	l->rows = l->table.n;
 	if (l->rows < 10)
 		return gt_fail(err, GT_EDATA, "%.400s: expected at least 10 rows, got %lld", l->path, (long long)l->rows);
 	if (!(l->given = calloc((size_t)l->table.ncolumns, sizeof *l->given)))
 		return gt_fail_memory(err, (size_t)l->table.ncolumns * sizeof *l->given);
 	warn_of_notation(l);
-	GT_TRY(learn(l, &spec, err));
+	GT_TRY(learn_facts(l, &spec, err));
 	warn_of_dates(l);
 	if (l->facts.ntexts)
-		GT_TRY(look_at_texts(l, err));
+		GT_TRY(measure_texts(l, err));
 	l->words = l->facts.ntexts && !l->facts.ncodes && !l->facts.nvalues && l->facts.task == GT_TASK_CLASSES;
 	if (l->facts.task == GT_TASK_CLASSES)
 		l->classes = gt_table_cardinality(&l->facts, gt_table_target_column(&l->facts, 0));
 	return GT_OK;
 }
 
-static void choose(const struct look *l, struct choice *c)
+static void choose_settings(const struct look *l, struct choice *c)
 {
 	int64_t n = l->ntrain;
 	c->batch = n < 32 ? n : n < 4000 ? 32 : n < 20000 ? 64 : n < 200000 ? 256 : 1024;
@@ -403,13 +403,13 @@ enum gt_code gt_init_table(const char *path, const struct gt_init_names *names, 
 	struct gt_memstream m;
 	char *columns = NULL;
 	FILE *f = NULL;
-	enum gt_code code = look_at(&l, err);
+	enum gt_code code = inspect_table(&l, err);
 	if (code == GT_OK)
 		code = gt_table_columns_text(&l.facts, "\t", &columns, err);
 	if (code == GT_OK && !(f = gt_memstream_open(&m)))
 		code = gt_fail_memory(err, 0);
 	if (code == GT_OK) {
-		choose(&l, &c);
+		choose_settings(&l, &c);
 		put_config(f, &l, &c, columns);
 		code = gt_memstream_close(f, &m, text, NULL, err);
 	}

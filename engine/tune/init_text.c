@@ -67,7 +67,7 @@ struct gt_text_sizes gt_text_sizes_of(int64_t *bytes, int64_t n)
 }
 
 /* Reads the sizes of texts at equal distances. */
-static enum gt_code probe(struct look *l, struct gt_err *err)
+static enum gt_code sample_text_sizes(struct look *l, struct gt_err *err)
 {
 	int64_t bytes[PROBES], known = 0;
 	struct gt_source *s;
@@ -88,19 +88,19 @@ static enum gt_code probe(struct look *l, struct gt_err *err)
 	return GT_OK;
 }
 
-static void warn(const struct look *l, const char *text)
+static void emit_warning(const struct look *l, const char *text)
 {
 	if (l->spec->warn)
 		l->spec->warn(l->spec->user, text);
 }
 
-static void note_bad(void *user, int set, int64_t i, const char *why)
+static void warn_of_bad_text(void *user, int set, int64_t i, const char *why)
 {
 	struct look *l = user;
 	(void)set;
 	(void)i;
 	if (l->bad++ < LISTED)
-		warn(l, why);
+		emit_warning(l, why);
 }
 
 /* Sets l->pairs. */
@@ -131,28 +131,28 @@ static enum gt_code count_texts(struct look *l, enum gt_split split, struct gt_s
 	*n = d.n;
 	if (split == GT_TRAIN && *d.left_out) {
 		snprintf(text, sizeof text, "%.300s: these folders have no texts and are no classes: %s", l->root, d.left_out);
-		warn(l, text);
+		emit_warning(l, text);
 	}
 	enum gt_code code = split == GT_TRAIN ? find_pairs(l, &data, &d, err) : GT_OK;
 	gt_dataset_free(&d);
 	return code;
 }
 
-static enum gt_code look_at(struct look *l, struct gt_err *err)
+static enum gt_code inspect_texts(struct look *l, struct gt_err *err)
 {
 	struct gt_skipped *skipped;
 	int64_t *n[GT_SPLITS] = {&l->n, &l->valid, &l->test};
 	char text[100];
-	GT_TRY(probe(l, err));
+	GT_TRY(sample_text_sizes(l, err));
 	GT_TRY(gt_skipped_open(&skipped, err));
 	enum gt_code code = GT_OK;
 	for (int i = 0; i < GT_SPLITS && code == GT_OK; i++)
 		code = count_texts(l, (enum gt_split)i, skipped, n[i], err);
-	gt_skipped_new(skipped, note_bad, l);
+	gt_skipped_new(skipped, warn_of_bad_text, l);
 	gt_skipped_close(skipped);
 	if (l->bad > LISTED) {
 		snprintf(text, sizeof text, "%lld more texts cannot be read", (long long)(l->bad - LISTED));
-		warn(l, text);
+		emit_warning(l, text);
 	}
 	GT_TRY(code);
 	if (!l->valid && !l->test && l->n < LEAST)
@@ -223,7 +223,7 @@ enum gt_code gt_init_text(const char *path, const struct gt_init_spec *spec, con
 {
 	struct look l = {.root = path, .spec = spec, .names = names};
 	struct gt_memstream m;
-	GT_TRY(look_at(&l, err));
+	GT_TRY(inspect_texts(&l, err));
 	FILE *f = gt_memstream_open(&m);
 	if (!f)
 		return gt_fail_memory(err, 0);

@@ -36,7 +36,7 @@ static double rate_of(const struct gt_lr_find_spec *spec, int step)
 }
 
 /* Fills in the rates of gt_step_args.lr if the rate of train.optimizer is `rate`. */
-static void rates(const struct gt_optim *o, double rate, double lr[GT_MAX_LR])
+static void set_rates(const struct gt_optim *o, double rate, double lr[GT_MAX_LR])
 {
 	const struct gt_conf_train *t = o->conf;
 	memset(lr, 0, GT_MAX_LR * sizeof *lr);
@@ -60,7 +60,7 @@ static bool can_queue(const struct test *t)
 	return t->ahead < t->spec->steps && x->queued < x->depth && !(x->queued && epoch_ends(t));
 }
 
-static enum gt_code queue(struct test *t, struct gt_err *err)
+static enum gt_code queue_step(struct test *t, struct gt_err *err)
 {
 	struct gt_session *s = t->s;
 	struct gt_step_args *step_args;
@@ -73,7 +73,7 @@ static enum gt_code queue(struct test *t, struct gt_err *err)
 	}
 	GT_TRY(gt_exec_step_args(&s->exec, &step_args, err));
 	GT_TRY(gt_loader_weight(s->prog.loader, t->epoch, t->cursor, t->prog->samples, &weight, err));
-	rates(&s->optim, rate_of(t->spec, t->ahead++), lr);
+	set_rates(&s->optim, rate_of(t->spec, t->ahead++), lr);
 	for (int m = 0; m < t->prog->nmicro; m++) {
 		step_args[m] = (struct gt_step_args){
 		    .seed = (uint64_t)s->conf->seed, .stride = 1, .step = t->ahead, .inv_weight = weight > 0 ? 1 / weight : 0, .left = --left};
@@ -84,7 +84,7 @@ static enum gt_code queue(struct test *t, struct gt_err *err)
 	return gt_exec_launch(&s->exec, t->prog, s->prog.loader, 1, err);
 }
 
-static void tell_step(const struct test *t, const struct gt_lr_point *p)
+static void report_step(const struct test *t, const struct gt_lr_point *p)
 {
 	struct gt_event ev = {.kind = GT_EV_TRAIN, .step = t->curve->n, .steps = t->spec->steps, .loss = p->smooth, .lr = p->lr, .acc = NAN};
 	ev.eta_s = (gt_clock() - t->start) / t->curve->n * (t->spec->steps - t->curve->n);
@@ -93,7 +93,7 @@ static void tell_step(const struct test *t, const struct gt_lr_point *p)
 }
 
 /* Adds a step that was applied to the curve. */
-static void note(struct test *t, double loss)
+static void add_point(struct test *t, double loss)
 {
 	struct gt_lr_curve *c = t->curve;
 	struct gt_lr_point *p = &c->point[c->n];
@@ -106,11 +106,11 @@ static void note(struct test *t, double loss)
 		c->ended = "rise";
 	else if (c->n == t->spec->steps)
 		c->ended = "range";
-	tell_step(t, p);
+	report_step(t, p);
 }
 
 /* Fails with the reason why the first step was not applied. */
-static enum gt_code first_diverged(struct test *t, const struct gt_window *w, struct gt_err *err)
+static enum gt_code fail_first_step(struct test *t, const struct gt_window *w, struct gt_err *err)
 {
 	struct gt_session *s = t->s;
 	struct gt_step_args *own;
@@ -123,7 +123,7 @@ static enum gt_code first_diverged(struct test *t, const struct gt_window *w, st
 	return gt_exec_diagnose(&s->exec, t->prog, s->prog.loader, own, 1, err);
 }
 
-static enum gt_code collect(struct test *t, struct gt_err *err)
+static enum gt_code collect_step(struct test *t, struct gt_err *err)
 {
 	struct gt_session *s = t->s;
 	const struct gt_window *w;
@@ -133,11 +133,11 @@ static enum gt_code collect(struct test *t, struct gt_err *err)
 	gt_rank_report_progress(s->exec.link, t->ahead);
 	t->skips = r->skip ? t->skips + 1 : 0;
 	if (!r->skip)
-		note(t, gt_session_scores(s, &r->metrics).loss);
+		add_point(t, gt_session_scores(s, &r->metrics).loss);
 	else if (!scales || t->skips >= GT_SKIPS)
 		t->curve->ended = "diverged";
 	if (t->curve->ended && !t->curve->n)
-		return first_diverged(t, w, err);
+		return fail_first_step(t, w, err);
 	if (scales) /* steps run in lockstep, so no other step is queued */
 		t->ahead = t->curve->n;
 	return GT_OK;
@@ -159,8 +159,8 @@ enum gt_code gt_lr_find_session(struct gt_session *s, const struct gt_lr_find_sp
 	s->exec.most = 1;
 	while (!c->ended) {
 		while (can_queue(&t))
-			GT_TRY(queue(&t, err));
-		GT_TRY(collect(&t, err));
+			GT_TRY(queue_step(&t, err));
+		GT_TRY(collect_step(&t, err));
 	}
 	GT_TRY(gt_exec_drain(&s->exec, err));
 	gt_loader_stop(s->prog.loader);
@@ -176,7 +176,7 @@ struct job {
 	struct gt_lr_curve *result; /* result of rank 0 */
 };
 
-static void warn(void *user, const char *text)
+static void emit_warning(void *user, const char *text)
 {
 	const struct gt_run_opts *o = user;
 	struct gt_event ev = {.kind = GT_EV_WARN, .text = text};
@@ -188,11 +188,11 @@ static void warn_of_skipped(void *user, const char *why)
 {
 	char text[1200];
 	snprintf(text, sizeof text, "skipped %s", why);
-	warn(user, text);
+	emit_warning(user, text);
 }
 
 /* Sets the first weights, as a run does. */
-static enum gt_code first_weights(const struct job *j, struct gt_session *s, gt_observer observe, struct gt_err *err)
+static enum gt_code set_first_weights(const struct job *j, struct gt_session *s, gt_observer observe, struct gt_err *err)
 {
 	const struct gt_pretrained_report *r = NULL;
 	enum gt_dtype converted;
@@ -207,11 +207,11 @@ static enum gt_code first_weights(const struct job *j, struct gt_session *s, gt_
 	return GT_OK;
 }
 
-static enum gt_code describe(const struct job *j, const struct gt_session *s, struct gt_lr_curve *c, struct gt_err *err)
+static enum gt_code describe_curve(const struct job *j, const struct gt_session *s, struct gt_lr_curve *c, struct gt_err *err)
 {
 	const struct gt_conf_train *t = &j->c->train;
 	double lr[GT_MAX_LR];
-	rates(&s->optim, c->suggestion[GT_LR_VALLEY].lr, lr);
+	set_rates(&s->optim, c->suggestion[GT_LR_VALLEY].lr, lr);
 	GT_NEW_STR(c->name, gt_arena_strdup(c->arena, j->c->name), err);
 	GT_NEW_STR(c->device, gt_arena_strdup(c->arena, s->device.info.name), err);
 	c->precision = gt_precision_names[j->c->precision];
@@ -226,7 +226,7 @@ static enum gt_code describe(const struct job *j, const struct gt_session *s, st
 }
 
 /* gt_rank_session.body */
-static enum gt_code find(void *user, struct gt_session *s, struct gt_err *err)
+static enum gt_code find_rate(void *user, struct gt_session *s, struct gt_err *err)
 {
 	struct job *j = user;
 	struct gt_arena *a;
@@ -235,9 +235,9 @@ static enum gt_code find(void *user, struct gt_session *s, struct gt_err *err)
 		char text[200];
 		snprintf(text, sizeof text, "the suggestion after %d steps may be wrong by a factor of 10, because the learning rate grows too "
 		         "fast for the loss to follow; take at least %d steps", j->spec->steps, ENOUGH);
-		warn((void *)j->opts, text);
+		emit_warning((void *)j->opts, text);
 	}
-	GT_TRY(first_weights(j, s, observe, err));
+	GT_TRY(set_first_weights(j, s, observe, err));
 	GT_TRY(gt_arena_open(&a, err));
 	struct gt_lr_curve *c = gt_arena_alloc(a, 1, sizeof *c);
 	enum gt_code code = c ? GT_OK : gt_fail_memory(err, sizeof *c);
@@ -248,7 +248,7 @@ static enum gt_code find(void *user, struct gt_session *s, struct gt_err *err)
 	if (code == GT_OK)
 		code = gt_session_skipped(s, warn_of_skipped, NULL, (void *)j->opts, err);
 	if (code == GT_OK)
-		code = describe(j, s, c, err);
+		code = describe_curve(j, s, c, err);
 	if (code == GT_OK && s->at.rank == 0)
 		j->result = c;
 	else
@@ -271,7 +271,7 @@ enum gt_code gt_lr_find(struct gt_conf *c, const struct gt_run_opts *o, const st
 {
 	struct job j = {.c = c, .opts = o, .spec = spec};
 	struct gt_rank_session r = {
-	    .conf = c, .opts = o, .spec = {.train = true}, .start = "a learning-rate range test", .body = find, .user = &j};
+	    .conf = c, .opts = o, .spec = {.train = true}, .start = "a learning-rate range test", .body = find_rate, .user = &j};
 	*out = NULL;
 	if (spec->steps < 10)
 		return gt_fail(err, GT_EUSAGE, "--steps: expected an integer ≥ 10, got %d", spec->steps);

@@ -10,7 +10,7 @@ double gt_lr_smooth(int steps)
 }
 
 /* Returns how many values at the front of the array, which descends, are greater than v. */
-static int greater(const double *a, int n, double v)
+static int count_greater(const double *a, int n, double v)
 {
 	int lo = 0;
 	while (lo < n) {
@@ -26,11 +26,11 @@ static int greater(const double *a, int n, double v)
 /* fastai's valley: i is the first end of a longest strictly descending subsequence, of length m. The valley counts as the m steps that
  * end at i, and the suggestion is in the middle of its second third. end[k] is the greatest value with which a descending subsequence of
  * length k + 1 can end. */
-static int valley(const struct gt_lr_point *p, int n, double *end)
+static int find_valley(const struct gt_lr_point *p, int n, double *end)
 {
 	int longest = 0, last = 0;
 	for (int i = 0; i < n; i++) {
-		int k = greater(end, longest, p[i].smooth);
+		int k = count_greater(end, longest, p[i].smooth);
 		if (k == longest) {
 			longest++;
 			last = i;
@@ -46,7 +46,7 @@ static int valley(const struct gt_lr_point *p, int n, double *end)
 	return at > 0 ? at : 0;
 }
 
-static int steep(const struct gt_lr_point *p, int n)
+static int find_steepest(const struct gt_lr_point *p, int n)
 {
 	int at = -1;
 	double least = 0;
@@ -60,7 +60,7 @@ static int steep(const struct gt_lr_point *p, int n)
 	return at;
 }
 
-static int minimum(const struct gt_lr_point *p, int n)
+static int find_minimum(const struct gt_lr_point *p, int n)
 {
 	int at = 0;
 	for (int i = 1; i < n; i++)
@@ -78,10 +78,10 @@ enum gt_code gt_lr_suggest(struct gt_lr_curve *c, struct gt_err *err)
 		double *end = malloc((size_t)n * sizeof *end);
 		if (!end)
 			return gt_fail_memory(err, (size_t)n * sizeof *end);
-		at[GT_LR_VALLEY] = valley(p, n, end);
+		at[GT_LR_VALLEY] = find_valley(p, n, end);
 		free(end);
-		at[GT_LR_STEEP] = steep(p, n);
-		at[GT_LR_MINIMUM] = at[GT_LR_STEEP] < 0 ? -1 : minimum(p, n);
+		at[GT_LR_STEEP] = find_steepest(p, n);
+		at[GT_LR_MINIMUM] = at[GT_LR_STEEP] < 0 ? -1 : find_minimum(p, n);
 	}
 	for (int i = 0; i < GT_LR_METHODS; i++) {
 		double lr = at[i] < 0 ? NAN : c->point[first + at[i]].lr;

@@ -48,7 +48,7 @@ struct gt_args {
 
 	struct gt_strlist sets, lists, targets, texts, keep;
 	bool dry_run, strict, time, data, verify, smoke, report, csv, append, fresh;
-	const char *out, *predictions, *device, *init, *from, *mode, *card, *split, *dir, *url;
+	const char *out, *predictions, *device, *init, *from, *mode, *split, *dir, *url;
 	double time_limit, lr_from, lr_to;
 	const char *master_addr, *token_file;
 	int64_t nproc, world, rank, steps, top, nnodes, node_rank, master_port, max_restarts;
@@ -215,7 +215,6 @@ void gt_cli_value_csv(struct gt_cli *cli, const struct gt_value_report *r);
 /* Adds the scores of gt_units_scores to a JSON object. */
 void gt_cli_scores_json(struct gt_json *j, const struct gt_scores *s);
 
-/* check_ranks.c. Prints memory, buckets, stages and traffic of the ranks as text. */
 /* check_columns.c: the columns of a table; prints nothing for other data. */
 void gt_cli_columns_json(struct gt_json *j, const struct gt_report *r);
 enum gt_code gt_cli_columns_text(struct gt_cli *cli, const struct gt_report *r, struct gt_err *err);
@@ -223,9 +222,7 @@ enum gt_code gt_cli_columns_text(struct gt_cli *cli, const struct gt_report *r, 
 void gt_cli_texts_json(struct gt_json *j, const struct gt_report *r);
 void gt_cli_texts_facts(struct gt_table *table, const struct gt_report *r);
 
-/* check_card.c: the prediction for a card; prints nothing without --card. */
-void gt_cli_card_json(struct gt_json *j, const struct gt_report *r);
-enum gt_code gt_cli_card_text(struct gt_cli *cli, const struct gt_report *r, struct gt_err *err);
+/* check_ranks.c. Prints memory, buckets, stages and traffic of the ranks as text. */
 enum gt_code gt_cli_ranks_text(struct gt_cli *cli, const struct gt_report *r, struct gt_err *err);
 /* Writes the summary line about the ranks to buf. */
 void gt_cli_ranks_line(const struct gt_report *r, char *buf, size_t size);

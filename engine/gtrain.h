@@ -302,58 +302,17 @@ struct gt_check_texts {
 	double mean;                  /* mean number of tokens of a text */
 	double unknown, truncated;    /* shares of tokens that the vocabulary lacks, and of texts that are cut off */
 };
-/* The predicted time of a training step on a card that is only described (par/roofline.h). It is not a measurement. */
-struct gt_check_kernel {
-	const char *op, *layer;   /* layer: of the rows by operation, NULL */
-	double bytes, flops;      /* moved between memory and multiprocessors; floating-point operations */
-	double seconds;
-	int calls, kernels;       /* number of calls; number of kernels, the nodes of a CUDA graph */
-	const char *ceiling;      /* what decides the time: "latency", "memory", "L2", "tensor cores", "f32 units"; of a row by operation, of
-	                             most of its time */
-};
-/* The predicted time of a step in the kernel that runs whole windows of steps (window_kernel). */
-struct gt_check_window {
-	const char *why;          /* the reason why the run uses single kernels; NULL: it uses this kernel, and the members below are set */
-	int blocks, nparts;
-	uint64_t shared;          /* bytes of shared memory of each block */
-	/* multiply-adds and accesses of shared memory by a block, bytes between L2 and all blocks, barriers of the grid; seconds of each */
-	struct { const char *name; double count, seconds; } part[4];
-	double step[2];           /* seconds of a step: if all parts but the barriers overlap; if nothing runs while a block waits for L2 */
-	double epoch[2], run[2];  /* seconds; NAN: the number of steps is unknown */
-	const char *limit;        /* name of the part that limits the step */
-	double clock, barrier;    /* assumptions: share of the clock; seconds of a barrier */
-};
-struct gt_check_card {
-	struct gt_check_window window;
-	const char *word, *name;  /* the value of --card, and the product's name; NULL: nothing is predicted */
-	struct gt_check_kernel *calls, *ops; /* in the order of the program; by operation, the slowest first */
-	int ncalls, nops;
-	/* seconds in single kernels of a step and of the steps of an epoch, outside of gt_report.phases, and of all steps of the run; NAN:
-	 * their number is unknown */
-	double step, epoch, run;
-	double one_by_one;        /* seconds of the kernels of a step, if none overlapped with another */
-	double beside;            /* seconds of those kernels of a step that are not on the first stream, if nothing else runs */
-	double samples_per_s;
-	double bytes, flops;      /* of a step */
-	int kernels;              /* of a step */
-	double memory;            /* bytes of the card's memory */
-	/* assumptions: shares of the peaks that kernels reach, in order: memory, L2, tensor cores, f32 units; seconds between two kernels, and
-	 * of a kernel that has next to nothing to do */
-	double reach[4], gap, latency;
-};
 /* A part of the run in which parameters are frozen that are trained in another part (frozen_until, freeze_after). */
 struct gt_check_phase {
 	const char *when;                    /* "in the epochs after 1" */
 	int index;                           /* position among all parts of the run, also those that it does not reach */
 	int64_t steps;                       /* number of optimizer steps; 0 if the steps of an epoch are not known */
 	double flops_forward, flops_train;   /* as in gt_report */
-	double seconds;                      /* of a step on gt_report.card, in single kernels; NAN: nothing is predicted */
 };
 struct gt_report {
 	const char *name, *device, *mode, *precision;
 	const char *native;                  /* gt_check_machine: gt_device_row.native of the run's device; NULL: no machine was checked */
 	bool computes_in_f32;                /* gt_check_machine: the device stores precision's type and computes in f32 */
-	struct gt_check_card card;
 	struct gt_check_layer *layers;
 	int nlayers;
 	struct gt_check_memory *memory;
@@ -410,11 +369,9 @@ struct gt_report {
 	struct gt_problems warnings;         /* sorted by line; in the report's arena */
 	struct gt_arena *arena;              /* owns the report's memory */
 };
-/* Plans a run and reports on it. device: name of the device whose kernels are planned; NULL: plan without a device. card: predict the time
- * of a step on this card, one of GT_CARD_WORDS, without opening a device; NULL: none. world: number of ranks; 0: the number that the config
- * requests, or 1 if the config says "auto". The caller frees *out with gt_report_free. */
-enum gt_code gt_check(struct gt_conf *c, const char *device, const char *card, int world, struct gt_report **out, struct gt_err *err);
-#define GT_CARD_WORDS "h200|h100|a100|l40s|rtx4090|rtx3090"
+/* Plans a run and reports on it. device: name of the device whose kernels are planned; NULL: plan without a device. world: number of ranks;
+ * 0: the number that the config requests, or 1 if the config says "auto". The caller frees *out with gt_report_free. */
+enum gt_code gt_check(struct gt_conf *c, const char *device, int world, struct gt_report **out, struct gt_err *err);
 /* Sets r->native and r->computes_in_f32, and adds to r->warnings the reasons why a run of the report's config would fail on this machine,
  * each with the exit code of such a run. */
 enum gt_code gt_check_machine(struct gt_conf *c, const char *device, struct gt_report *r, struct gt_err *err);

@@ -25,7 +25,6 @@
 
 #include "backend.h"
 #include "ir/graph.h"
-#include "opcost.h"
 
 /* X(id, name in tables) */
 #define GT_ARENAS(X)                 \
@@ -189,7 +188,6 @@ struct gt_call {
 	size_t scratch_offset; /* byte offset of the workspace in the activation slot, if the call belongs to a plan */
 	void *work;            /* device address of the workspace */
 	double flops;          /* of the call's node; 0: the call is not of a graph */
-	struct gt_opcost cost; /* what it costs on a GPU */
 };
 
 /* Memory of one value that is not a parameter. A value's root is the value that owns its memory: the value itself, or the one that it

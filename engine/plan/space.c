@@ -45,7 +45,6 @@ enum gt_code gt_kernel_prepare(struct gt_space *s, const struct gt_opcall *oc, s
 	struct gt_call c = {.op = gt_opcode_name(oc->code), .layer = oc->name, .node = -1, .nin = oc->nin, .nout = oc->nout};
 	GT_TRY(s->be->prepare(s->dev, oc, &c.kernel, err));
 	c.scratch = s->be->scratch(c.kernel);
-	gt_opcall_cost(oc, &c.cost);
 	*out = c;
 	return GT_OK;
 }

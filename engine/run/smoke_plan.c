@@ -197,7 +197,7 @@ static enum gt_code report(struct gt_conf *c, const char *dir, struct gt_arena *
 {
 	struct gt_err why = {0};
 	bool table = !strcmp(c->data.format, "csv"), text = !strcmp(c->data.format, "text");
-	enum gt_code code = gt_check(c, NULL, NULL, p->ranks, r, &why);
+	enum gt_code code = gt_check(c, NULL, p->ranks, r, &why);
 	if (code == GT_ENOINPUT && table && !c->data.ncolumns) {
 		struct gt_err said = why;
 		gt_fail(&why, code, "%.700s; a smoke test makes rows if data.columns lists the columns, as `gtrain init` writes them", said.msg);
@@ -208,7 +208,7 @@ static enum gt_code report(struct gt_conf *c, const char *dir, struct gt_arena *
 		return code;
 	}
 	GT_TRY(make_data(c, dir, p->ranks, &why, a, p, shown, made, err));
-	return gt_check(*made, NULL, NULL, p->ranks, r, err);
+	return gt_check(*made, NULL, p->ranks, r, err);
 }
 
 /* Starts from initial weights if the file of model.pretrained is not there. */

@@ -161,5 +161,4 @@ if sed -nE 's/.*"time":\{"step_s":([^,]*),"epoch_s":([^,]*),"run_s":([^}]*)\}.*/
 	pass time_json
 else fail time_json "$(grep -o '"time".\{60\}' "$tmp/out")"; fi
 gives time_of_ranks 64 err '--time measures one rank, and this plan has 2' check "$tmp/timed.cfg" --time --mode ddp --world 2
-gives time_of_a_card 64 err '--time measures this machine, so it does not go together with --card' check "$tmp/timed.cfg" --time --card h100
 gives time_without_a_device 64 err '--device null' check "$tmp/timed.cfg" --time --device null

@@ -341,9 +341,7 @@ struct gt_report {
 	int nowners;
 	struct gt_check_stage *stages;       /* stages of a pipeline */
 	int nstages;
-	/* How the layers were divided into pipeline stages: "by hand", or by cost: "computed" or "measured". Only a run measures costs, so
-	 * with "measured" the stages of this report follow computed costs. */
-	const char *balance;
+	const char *balance;                 /* how the layers were divided into pipeline stages: "by hand", or "computed" from their costs */
 	const char *grid;                    /* schedule of a pipeline as text, one line for each rank; NULL: no pipeline */
 	/* Predicted share of time that the ranks of a pipeline are idle, 0 ... 1. bubble: if the duration of a stage is proportional to its
 	 * FLOPs; even: if all stages take equally long. */

@@ -29,7 +29,6 @@ enum gt_on_error { GT_ON_ERROR_STOP, GT_ON_ERROR_SKIP };
 enum gt_targets { GT_TARGETS_CLASS, GT_TARGETS_LABELS, GT_TARGETS_NUMBERS };
 enum gt_tta { GT_TTA_NONE, GT_TTA_MIRROR, GT_TTA_MIRROR_TRANSLATE };
 enum gt_across { GT_ACROSS_DDP, GT_ACROSS_ZERO };
-enum gt_pipe_balance { GT_BALANCE_COMPUTED, GT_BALANCE_MEASURED };
 enum gt_pipe_schedule { GT_PIPE_GPIPE, GT_PIPE_1F1B, GT_PIPE_INTERLEAVED, GT_PIPE_ZERO_BUBBLE };
 
 #define GT_MAX_CH 16
@@ -183,7 +182,6 @@ struct gt_conf_parallel {
 	bool deferred_bn; /* mode pipe: running statistics are updated once for each mini-batch */
 	int schedule;  /* mode pipe: enum gt_pipe_schedule */
 	int64_t virtual_stages; /* schedule "interleaved": number of stages on each rank */
-	int balance;   /* mode pipe: enum gt_pipe_balance */
 	struct gt_strings cuts; /* mode pipe: names of the first layers of all stages but the first one */
 	int cut[GT_MAX_LIST];   /* indices, ascending, of the layers in cuts */
 	bool sync_bn;

@@ -406,9 +406,6 @@ const struct gt_row gt_rows[] = {
              "rank, and so on"},
     {"parallel.cuts", GT_T_STRINGS, AT(parallel.cuts), "[]", MODE("pipe"),
      .help = "names of the layers that begin the second and later stages; []: chosen so that the slowest stage is as fast as possible"},
-    {"parallel.balance", GT_T_ENUM, AT(parallel.balance), "\"computed\"", .values = "computed|measured", MODE("pipe"),
-     .help = "costs by which the model is divided into stages; computed: FLOPs and bytes; measured: the time of each layer, which rank 0 "
-             "measures at every start"},
     {"parallel.host_staged", GT_T_BOOL, AT(parallel.host_staged), "false", MODE("dp|ddp|zero|pipe"),
      .help = "let GPUs communicate through host memory instead of NCCL; ranks that share a GPU always do"},
     {"parallel.shards", GT_T_INT, AT(parallel.shards), "8", 1, 1024, WORLD,

@@ -228,6 +228,7 @@ static const struct {
 };
 
 const struct gt_removed_key gt_removed_keys[] = {
+	{"parallel.balance", NULL, "this key was removed, delete it: stages are chosen by computed costs, or by parallel.cuts", ""},
 	{0},
 };
 

@@ -340,12 +340,6 @@ static enum gt_code check_pipe(struct gt_reading *rd, struct gt_err *err)
 			     "change between running statistics and those of the batch", i);
 	if (p->nproc % p->replicas)
 		FAIL(rd, "parallel.replicas", "expected a divisor of parallel.nproc = %" PRId64 ", got %" PRId64, p->nproc, p->replicas);
-	if (p->balance == GT_BALANCE_MEASURED && p->cuts.n)
-		FAIL(rd, "parallel.balance", "expected \"computed\" beside parallel.cuts, which sets the stages by hand, got \"measured\"");
-	if (p->balance == GT_BALANCE_MEASURED && c->reproducible == GT_REPRO_RUN && c->train.clip_norm > 0)
-		FAIL(rd, "parallel.balance",
-		     "expected \"computed\" beside reproducible = \"run\" and train.clip_norm > 0, got \"measured\": the last bits of a norm "
-		     "depend on where the model is cut; to keep measured stages, write them in parallel.cuts");
 	GT_COLLECT(rd, err, check_cuts(rd, err));
 	return GT_OK;
 }

@@ -290,12 +290,8 @@ static enum gt_code fill(const struct gt_conf *c, const struct gt_run_opts *o, s
 	GT_TRY(set(p, a, err, "checkpoint.every_minutes", "0.0"));
 	GT_TRY(set(p, a, err, "checkpoint.keep", "2"));
 	GT_TRY(set(p, a, err, "log.every_steps", "1"));
-	if (c->reproducible == GT_REPRO_NONE) { /* without it, a GPU can sum in a different order in the second run */
+	if (c->reproducible == GT_REPRO_NONE) /* without it, a GPU can sum in a different order in the second run */
 		GT_TRY(set(p, a, err, "reproducible", "run"));
-		if (c->parallel.balance == GT_BALANCE_MEASURED &&
-		    c->train.clip_norm > 0) /* the last bits of the norm depend on the partition of the model into stages */
-			GT_TRY(set(p, a, err, "parallel.balance", "computed"));
-	}
 	return GT_OK;
 }
 

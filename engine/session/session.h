@@ -151,7 +151,6 @@ struct gt_session_comm {
 struct gt_session_pipe {
 	int *stage_of;                  /* the stage of each layer; NULL before the first plan */
 	int *home;                      /* the stage of each parameter */
-	bool measured;                  /* stage_of was computed from measured costs of the layers */
 	bool reads;                     /* a stage of this rank reads images or labels, so the rank needs a loader */
 	int lanes;                      /* number of lanes; gt_attr_comm.lane is 0 ... lanes - 1; 0 means 1 */
 	size_t pair_bytes;              /* bytes of sent but unread data for which the communicator has room between two ranks; 0: default */

@@ -1,8 +1,6 @@
 #include "session/session_pipe.h"
 #include "par/pipe.h"
 #include "plan/syncbn.h"
-#include "session/stage_cost.h"
-#include <string.h>
 
 enum gt_code gt_session_pipe_open(struct gt_session *s, bool train, struct gt_err *err)
 {
@@ -13,30 +11,6 @@ enum gt_code gt_session_pipe_open(struct gt_session *s, bool train, struct gt_er
 	s->space->memory.act_slots[false] = own; /* in an evaluation, a micro-batch passes through all stages of the rank */
 	return gt_pipe_act_slots(s->arena, (enum gt_pipe_schedule)p->schedule, s->at.npipe, own, s->at.pipe, (int)s->batch.units,
 	                         &s->space->memory.act_slots[true], &s->batch.keep, err);
-}
-
-#define MEASURE_S 600.0 /* maximum seconds for which the other ranks wait for rank 0, which measures */
-
-/* Partitions the pipeline by measured costs. Only rank 0 measures and sends its result to the others, so that all have the same
- * partition. */
-static enum gt_code measure(struct gt_session *s, struct gt_graph *g, int stages, struct gt_err *err)
-{
-	int layers = gt_graph_layers(g);
-	double *cost;
-	GT_NEW(cost, s->arena, g->nnodes + 1, err);
-	gt_rank_phase(s->team->link, "measuring layers", MEASURE_S);
-	double timeout = gt_team_set_timeout(s->team, MEASURE_S);
-	enum gt_code code = s->at.rank ? GT_OK : gt_stage_costs(s, g, cost, err);
-	if (code == GT_OK && !s->at.rank)
-		code = gt_partition_balance(g, cost, stages, s->pipe.stage_of, err);
-	GT_TRY(code);
-	gt_rank_set_waiting(s->team->link, true);
-	code = gt_team_broadcast(s->team, s->pipe.stage_of, (size_t)layers * sizeof *s->pipe.stage_of, 0, "stages of the pipeline", err);
-	gt_rank_set_waiting(s->team->link, false);
-	gt_team_set_timeout(s->team, timeout);
-	gt_rank_phase(s->team->link, "planning", MEASURE_S);
-	s->pipe.measured = code == GT_OK;
-	return code;
 }
 
 /* Partitions the pipeline by the config or by cost. */
@@ -57,8 +31,6 @@ static enum gt_code choose(struct gt_session *s, struct gt_graph *g, int stages,
 		}
 		return GT_OK;
 	}
-	if (p->balance == GT_BALANCE_MEASURED && stages > 1 && s->team && s->team->comm)
-		return measure(s, g, stages, err);
 	GT_NEW(cost, s->arena, g->nnodes + 1, err);
 	gt_partition_costs(g, s->queues ? GT_CUT_GPU : GT_CUT_CPU, cost);
 	if (gt_partition_balance(g, cost, stages, s->pipe.stage_of, err) != GT_OK)

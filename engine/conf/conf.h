@@ -179,7 +179,6 @@ struct gt_conf_parallel {
 	int64_t stage; /* mode zero: ZeRO stage, 1 … 3 */
 	int64_t chunks, replicas; /* mode pipe: number of micro-batches of a batch; number of copies of the pipeline */
 	int across;    /* mode pipe: enum gt_across */
-	bool deferred_bn; /* mode pipe: running statistics are updated once for each mini-batch */
 	int schedule;  /* mode pipe: enum gt_pipe_schedule */
 	int64_t virtual_stages; /* schedule "interleaved": number of stages on each rank */
 	struct gt_strings cuts; /* mode pipe: names of the first layers of all stages but the first one */

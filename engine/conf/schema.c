@@ -397,8 +397,6 @@ const struct gt_row gt_rows[] = {
     {"parallel.across", GT_T_ENUM, AT(parallel.across), "\"ddp\"", .values = "ddp|zero", MODE("pipe"),
      .help = "how copies of the pipeline share the work; ddp: gradients are summed; zero: in addition, the optimizer state of a stage is "
              "sharded over the copies"},
-    {"parallel.deferred_bn", GT_T_BOOL, AT(parallel.deferred_bn), "false", MODE("pipe"),
-     .help = "update the running statistics of batch normalisation once per batch from all chunks instead of once per chunk"},
     {"parallel.schedule", GT_T_ENUM, AT(parallel.schedule), "\"1f1b\"", .values = "gpipe|1f1b|interleaved|zero-bubble", MODE("pipe"),
      .help = "order of the forward and backward passes of micro-batches on a stage"},
     {"parallel.virtual_stages", GT_T_INT, AT(parallel.virtual_stages), "2", 2, 64, .when = "parallel.schedule", .is = "interleaved",

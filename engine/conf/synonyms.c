@@ -228,6 +228,7 @@ static const struct {
 };
 
 const struct gt_removed_key gt_removed_keys[] = {
+	{"parallel.deferred_bn", NULL, "this key was removed, delete it: every chunk updates the running statistics", "false"},
 	{"parallel.balance", NULL, "this key was removed, delete it: stages are chosen by computed costs, or by parallel.cuts", ""},
 	{0},
 };

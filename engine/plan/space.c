@@ -244,9 +244,3 @@ void *gt_space_param(const struct gt_space *s, int i, enum gt_arena_id id, int s
 		return base + p->offset * (int64_t)gt_dtype_size(s->layout.master);
 	}
 }
-
-void *gt_space_part(const struct gt_space *s, int i)
-{
-	return s->memory.base[GT_A_BUFFER] && s->layout.param[i].part >= 0 ? (char *)s->memory.base[GT_A_BUFFER] + s->layout.param[i].part
-	                                                                   : NULL;
-}

@@ -154,7 +154,6 @@ struct gt_session_pipe {
 	bool reads;                     /* a stage of this rank reads images or labels, so the rank needs a loader */
 	int lanes;                      /* number of lanes; gt_attr_comm.lane is 0 ... lanes - 1; 0 means 1 */
 	size_t pair_bytes;              /* bytes of sent but unread data for which the communicator has room between two ranks; 0: default */
-	struct gt_bn_commit *bn_commit; /* with parallel.deferred_bn: one for each stage of this rank; else NULL */
 };
 
 #define GT_PLANS 1024 /* maximum number of plans in a session */

@@ -88,7 +88,7 @@ static bool open_rank(struct rank *r, const struct bn_case *c, enum gt_dtype t, 
 		CHECK_OK(gt_graph_verify(r->n.g, e), *e);
 	if (!count)
 		CHECK_OK(gt_graph_sync_bn_idle(r->n.g, e), *e);
-	CHECK_OK(harness_open(&r->h, "cpu", e), *e);
+	CHECK_OK(harness_open(&r->h, t == GT_F64 ? "ref" : "cpu", e), *e);
 	if (e->code == GT_OK)
 		CHECK_OK(harness_graph(&r->h, r->n.g, e), *e);
 	return e->code == GT_OK;

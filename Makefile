@@ -127,7 +127,7 @@ $(REF): $(call obj,$(REF_SRC) $(CPU_SRC)) $(BASE_OBJ)
 	$(Q)$(CC) $(ALLFLAGS) -fopenmp -shared $^ -o $@ $(HARDEN_LD) $(LDFLAGS) -ldnnl -lm
 $(filter $(BUILD)/tests/ops/% $(BUILD)/tests/gpu/%,$(TESTS) $(TOOLS)): | $(REF)
 
-$(BUILD)/lib/gtrain/fetch.so: $(call obj,$(FETCH_SRC)) $(BASE_OBJ)
+$(BUILD)/lib/gtrain/fetch.so: $(call obj,$(FETCH_SRC) datasets/tar_reader.c) $(BASE_OBJ)
 	@mkdir -p $(@D)
 	$(call said,LINK,$@)
 	$(Q)$(CC) $(ALLFLAGS) -shared $^ -o $@ $(HARDEN_LD) $(LDFLAGS) -lcurl -lcrypto -lz -lm

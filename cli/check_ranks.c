@@ -1,5 +1,6 @@
 /* The output of `gtrain check` about ranks: memory, buckets, stages and traffic. */
 #include "cli.h"
+#include "gtrain_report.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

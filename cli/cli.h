@@ -1,12 +1,19 @@
 /* The command line. A table has one row per command and per option, from which parsing, `-h` and the completions follow; tests/cli/
- * compares the manual with the tables. cli/ is the only room that prints or exits, and gtrain.h is the only header of the engine that it
- * includes. */
+ * compares the manual with the tables. cli/ is the only room that prints or exits. Of the engine it includes gtrain.h, its parts gtrain_*.h
+ * and engine/base/ only. */
 #ifndef GT_CLI_CLI_H
 #define GT_CLI_CLI_H
 
 #include "base/arena.h"
 #include "base/json.h"
-#include "gtrain.h"
+#include "base/public.h"
+
+struct gt_class_report;
+struct gt_conf;
+struct gt_rank_link;
+struct gt_report;
+struct gt_run_opts;
+struct gt_value_report;
 
 /* The type of an operand or of the argument of an option, for the completions. */
 enum gt_complete {

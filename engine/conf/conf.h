@@ -241,6 +241,10 @@ enum gt_code gt_conf_load(const char *path, const char *const *sets, int nsets, 
  * without those that only follow from another error. */
 enum gt_code gt_conf_load_all(const char *path, const char *const *sets, int nsets, struct gt_problems *errors, struct gt_conf **out,
                               struct gt_err *err);
+/* These two are functions of gtrain.h, which describes them. */
+enum gt_code gt_conf_load_fd(int fd, const char *label, const char *const *sets, int nsets, struct gt_problems *errors,
+                             struct gt_conf **out, struct gt_err *err);
+enum gt_code gt_conf_keep_stream(const char *path, int *fd, struct gt_err *err);
 /* Loads a config like gt_conf_load, from n bytes in memory, such as the config of a checkpoint; @include is an error. label: the file
  * name in messages. */
 enum gt_code gt_conf_load_text(const char *label, const char *text, size_t n, const char *const *sets, int nsets, struct gt_conf **out,

@@ -1,4 +1,5 @@
 #include "conf/metric_name.h"
+#include "base/public.h"
 #include <stddef.h>
 #include <string.h>
 

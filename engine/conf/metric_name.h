@@ -11,8 +11,9 @@
 #define GT_CONF_METRIC_NAME_H
 
 #include "dataset.h"
-#include "gtrain.h"
 #include <stdbool.h>
+
+struct gt_scores; /* base/public.h */
 
 /* What the targets of a model are, as bits. */
 #define GT_KIND_CLASS 1   /* one class for each sample */

@@ -1,7 +1,7 @@
 /* The table of keys. Its order is that of the manual and of the resolved config. */
 #include "conf/schema.h"
+#include "base/public.h"
 #include "conf/metric_name.h"
-#include "gtrain.h"
 #include "ir/op.h"
 #include "omp_threads.h"
 #include <math.h>

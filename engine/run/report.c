@@ -1,14 +1,15 @@
 /* gt_check and gt_plan_text: describe what a run would do. */
-#include "gtrain.h"
 #include "base/memstream.h"
+#include "gtrain.h"
+#include "gtrain_report.h"
 #include "ir/op.h"
 #include "learned.h"
 #include "run/report_ranks.h"
 #include "run/warnings.h"
 #include "session/schedule.h"
 #include "session/session_data.h"
-#include "text/tokenizer.h"
 #include "state/pretrained.h"
+#include "text/tokenizer.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,6 +3,7 @@
 #include "base/fileio.h"
 #include "base/memstream.h"
 #include "conf/conf_string.h"
+#include "gtrain_report.h"
 #include "known.h"
 #include "launch/launcher_parts.h"
 #include "session/session_data.h"

@@ -1,4 +1,5 @@
 #include "score/measured_eval.h"
+#include "base/public.h"
 #include "conf/metric_name.h"
 #include "score/auc.h"
 #include "score/macro_f1.h"

@@ -17,7 +17,6 @@
 #include "exec/device.h"
 #include "exec/exec.h"
 #include "exec/loader.h"
-#include "gtrain.h"
 #include "image/transform.h"
 #include "par/strategy.h"
 #include "session/optim.h"
@@ -29,6 +28,7 @@ extern const char *const gt_precision_names[]; /* config words, by enum gt_preci
 
 struct gt_session;
 struct gt_learned;
+struct gt_scores; /* base/public.h */
 
 /* The data of a session: session_data.c. Ranks that are threads of one process share it. */
 struct gt_session_files {

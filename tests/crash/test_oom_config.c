@@ -2,7 +2,7 @@
  * on, for every N. A clean error, or the right result; no crash, no leak. Allocations of libconfig, which it does not check, are left
  * alone: conf/ctree.c reserves what they need, and config_under_limit shows that the reserve holds under a limit on the address space. */
 #include "conf/conf.h"
-#include "gtrain.h"
+#include "gtrain_report.h"
 #include "skipped.h"
 #include "table/table_facts.h"
 #include "test.h"

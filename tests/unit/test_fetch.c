@@ -1,6 +1,6 @@
 /* lib/gtrain/fetch.so against an HTTP server in this process, on the loopback: resume, digests, cuts, refusals, archives. */
 #include "base/plugin.h"
-#include "gtrain.h"
+#include "gtrain_data.h"
 #include "known.h"
 #include "unit/data_files.h"
 #include <arpa/inet.h>

@@ -42,6 +42,7 @@ CLI_SRC    := $(wildcard cli/*.c)
 NULL_SRC   := $(wildcard kernels/null/*.c)
 CPU_SRC    := $(wildcard kernels/cpu/*.c)
 FETCH_SRC  := $(wildcard datasets/fetch/*.c)
+REF_SRC    := $(wildcard tests/ops/ref/*.c)
 TEST_SRC   := $(wildcard tests/*/test_*.c)
 TEST_SH    := $(wildcard tests/*/test_*.sh)
 TEST_LIB   := $(wildcard tests/*.c tests/ops/harness*.c)
@@ -61,6 +62,7 @@ PLUGINS  += $(BUILD)/lib/gtrain/fetch.so
 endif
 TESTS    := $(patsubst tests/%.c,$(BUILD)/tests/%,$(TEST_SRC))
 QUICK    := $(patsubst tests/%.c,$(BUILD)/tests/%,$(QUICK_SRC)) $(QUICK_SH)
+REF      := $(BUILD)/lib/gtrain/ref.so
 TOOLS    := $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/*/tool_*.c))
 LIBS     := -lconfig -lxxhash -ldeflate -lz -lpng -ljpeg -lwebp -lutf8proc -lm -ldl -pthread
 
@@ -118,7 +120,14 @@ $(BUILD)/lib/gtrain/cpu.so: $(call obj,$(CPU_SRC)) $(BASE_OBJ)
 	$(call said,LINK,$@)
 	$(Q)$(CC) $(ALLFLAGS) -fopenmp -shared $^ -o $@ $(HARDEN_LD) $(LDFLAGS) -ldnnl -lm
 
-$(BUILD)/lib/gtrain/fetch.so: $(call obj,$(FETCH_SRC)) $(BASE_OBJ)
+# The backend of the gradient checks in f64: the CPU backend's objects and the references. It is not installed.
+$(REF): $(call obj,$(REF_SRC) $(CPU_SRC)) $(BASE_OBJ)
+	@mkdir -p $(@D)
+	$(call said,LINK,$@)
+	$(Q)$(CC) $(ALLFLAGS) -fopenmp -shared $^ -o $@ $(HARDEN_LD) $(LDFLAGS) -ldnnl -lm
+$(filter $(BUILD)/tests/ops/% $(BUILD)/tests/gpu/%,$(TESTS) $(TOOLS)): | $(REF)
+
+$(BUILD)/lib/gtrain/fetch.so: $(call obj,$(FETCH_SRC) datasets/tar_reader.c) $(BASE_OBJ)
 	@mkdir -p $(@D)
 	$(call said,LINK,$@)
 	$(Q)$(CC) $(ALLFLAGS) -shared $^ -o $@ $(HARDEN_LD) $(LDFLAGS) -lcurl -lcrypto -lz -lm

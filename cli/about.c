@@ -1,6 +1,6 @@
 /* `gtrain --version`: what a report of a fault needs about the build and the machine. */
 #include "cli.h"
-#include "base/version.h"
+#include "gtrain_report.h"
 #include <stdio.h>
 #include <string.h>
 

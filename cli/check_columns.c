@@ -1,5 +1,6 @@
 /* Prints the columns of a table, and what texts have, in the report of `gtrain check`. */
 #include "cli.h"
+#include "gtrain_report.h"
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>

@@ -1,5 +1,6 @@
 /* The output of `gtrain check` about ranks: memory, buckets, stages and traffic. */
 #include "cli.h"
+#include "gtrain_report.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -137,9 +138,6 @@ static enum gt_code stages(struct gt_cli *cli, const struct gt_report *r, struct
 	}
 	gt_out(cli, "\n");
 	GT_TRY(gt_table_print(cli, &t, err));
-	if (!strcmp(r->balance, "measured"))
-		gt_out(cli, "the stages are chosen by computed costs; a run measures its layers when it starts and may choose others "
-		       "(parallel.balance)\n");
 	gt_out(cli, "\n%s", r->grid);
 	gt_out(cli, "idle time of the pipeline: %.1f%% if stages take a time proportional to their FLOP, %.1f%% if all take the same time\n",
 	       100 * r->bubble,

@@ -1,12 +1,19 @@
 /* The command line. A table has one row per command and per option, from which parsing, `-h` and the completions follow; tests/cli/
- * compares the manual with the tables. cli/ is the only room that prints or exits, and gtrain.h is the only header of the engine that it
- * includes. */
+ * compares the manual with the tables. cli/ is the only room that prints or exits. Of the engine it includes gtrain.h, its parts gtrain_*.h
+ * and engine/base/ only. */
 #ifndef GT_CLI_CLI_H
 #define GT_CLI_CLI_H
 
 #include "base/arena.h"
 #include "base/json.h"
-#include "gtrain.h"
+#include "base/public.h"
+
+struct gt_class_report;
+struct gt_conf;
+struct gt_rank_link;
+struct gt_report;
+struct gt_run_opts;
+struct gt_value_report;
 
 /* The type of an operand or of the argument of an option, for the completions. */
 enum gt_complete {
@@ -48,7 +55,7 @@ struct gt_args {
 
 	struct gt_strlist sets, lists, targets, texts, keep;
 	bool dry_run, strict, time, data, verify, smoke, report, csv, append, fresh;
-	const char *out, *predictions, *device, *init, *from, *mode, *card, *split, *dir, *url;
+	const char *out, *predictions, *device, *init, *from, *mode, *split, *dir, *url;
 	double time_limit, lr_from, lr_to;
 	const char *master_addr, *token_file;
 	int64_t nproc, world, rank, steps, top, nnodes, node_rank, master_port, max_restarts;
@@ -215,7 +222,6 @@ void gt_cli_value_csv(struct gt_cli *cli, const struct gt_value_report *r);
 /* Adds the scores of gt_units_scores to a JSON object. */
 void gt_cli_scores_json(struct gt_json *j, const struct gt_scores *s);
 
-/* check_ranks.c. Prints memory, buckets, stages and traffic of the ranks as text. */
 /* check_columns.c: the columns of a table; prints nothing for other data. */
 void gt_cli_columns_json(struct gt_json *j, const struct gt_report *r);
 enum gt_code gt_cli_columns_text(struct gt_cli *cli, const struct gt_report *r, struct gt_err *err);
@@ -223,9 +229,7 @@ enum gt_code gt_cli_columns_text(struct gt_cli *cli, const struct gt_report *r, 
 void gt_cli_texts_json(struct gt_json *j, const struct gt_report *r);
 void gt_cli_texts_facts(struct gt_table *table, const struct gt_report *r);
 
-/* check_card.c: the prediction for a card; prints nothing without --card. */
-void gt_cli_card_json(struct gt_json *j, const struct gt_report *r);
-enum gt_code gt_cli_card_text(struct gt_cli *cli, const struct gt_report *r, struct gt_err *err);
+/* check_ranks.c. Prints memory, buckets, stages and traffic of the ranks as text. */
 enum gt_code gt_cli_ranks_text(struct gt_cli *cli, const struct gt_report *r, struct gt_err *err);
 /* Writes the summary line about the ranks to buf. */
 void gt_cli_ranks_line(const struct gt_report *r, char *buf, size_t size);

@@ -1,4 +1,6 @@
 #include "commands.h"
+#include "gtrain.h"
+#include "gtrain_report.h"
 #include <stdio.h>
 
 static const struct gt_option options[] = {

@@ -1,4 +1,7 @@
 #include "commands.h"
+#include "gtrain.h"
+#include "gtrain_data.h"
+#include "gtrain_report.h"
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -11,8 +14,6 @@ static const struct gt_option options[] = {
 	GT_OPT_DEVICE,
 	GT_OPT_WORLD,
 	GT_OPT_MODE,
-	{"card", 0, GT_OPTION_CHOICE, GT_OFFSET(card), "CARD", GT_COMPLETE_CHOICE, GT_CARD_WORDS, 0, 0,
-	 "predict the time of a step on this GPU, which need not be here"},
 	{"data", 0, GT_OPTION_FLAG, GT_OFFSET(data), NULL, GT_COMPLETE_NONE, NULL, 0, 0,
 	 "read all texts or rows, or the headers of all images, and list those that cannot be read"},
 	{"verify", 0, GT_OPTION_FLAG, GT_OFFSET(verify), NULL, GT_COMPLETE_NONE, NULL, 0, 0, "as --data, but decode every image completely"},
@@ -70,8 +71,6 @@ static enum gt_code print_json(struct gt_cli *cli, const struct gt_report *r, do
 		gt_json_int(j, "steps", p->steps);
 		gt_json_double(j, "flops_forward", p->flops_forward, 15);
 		gt_json_double(j, "flops_train", p->flops_train, 15);
-		if (!isnan(p->seconds))
-			gt_json_double(j, "predicted_step_ms", 1e3 * p->seconds, 6);
 		gt_json_end(j);
 	}
 	gt_json_end(j);
@@ -123,7 +122,6 @@ static enum gt_code print_json(struct gt_cli *cli, const struct gt_report *r, do
 		gt_json_double(j, "run_s", step_s * (double)r->steps, 6);
 		gt_json_end(j);
 	}
-	gt_cli_card_json(j, r);
 	gt_json_array(j, "warnings");
 	for (int i = 0; i < r->warnings.n; i++)
 		gt_json_string(j, NULL, r->warnings.v[i].text);
@@ -301,7 +299,7 @@ static enum gt_code measure(struct gt_cli *cli, struct gt_conf *c, const struct 
 	struct gt_bench *b = NULL;
 	if (elsewhere)
 		return gt_fail(err, GT_EUSAGE, "--time measures this machine, so it does not go together with %s",
-		               cli->args.card ? "--card" : cli->args.dry_run ? "--dry-run" : "--device null");
+		               cli->args.dry_run ? "--dry-run" : "--device null");
 	if (r->world > 1)
 		return gt_fail(err, GT_EUSAGE,
 		               "--time measures one rank, and this plan has %" PRId64 "; to measure them, write gtrain bench %s --nproc %" PRId64,
@@ -333,9 +331,9 @@ enum gt_code gt_cli_report(struct gt_cli *cli, struct gt_conf *c, int world, str
 	struct gt_report *r = NULL;
 	char title[512], clean[512], buffers[GT_UNITS], note[96] = "";
 	double step_s = 0;
-	GT_TRY(gt_check(c, cli->args.device, cli->args.card, world, &r, err));
-	/* a dry run has checked this machine already; device "null" needs no machine, and a card is that of another one */
-	bool elsewhere = cli->args.dry_run || cli->args.card || (cli->args.device && !strcmp(cli->args.device, "null"));
+	GT_TRY(gt_check(c, cli->args.device, world, &r, err));
+	/* a dry run has checked this machine already; device "null" needs no machine */
+	bool elsewhere = cli->args.dry_run || (cli->args.device && !strcmp(cli->args.device, "null"));
 	enum gt_code code = elsewhere ? GT_OK : gt_check_machine(c, cli->args.device, r, err);
 	for (int i = 0; i < r->warnings.n; i++)
 		gt_cli_warn(cli, r->warnings.v[i].text);
@@ -349,7 +347,7 @@ enum gt_code gt_cli_report(struct gt_cli *cli, struct gt_conf *c, int world, str
 		if (r->buffers > 0)
 			snprintf(note, sizeof note, ", %s elements of buffers", gt_units_count(buffers, r->buffers));
 		/* without --device, no device is opened and the plan has no device name */
-		const char *device = r->card.name ? r->card.name : cli->args.device ? r->device : "";
+		const char *device = cli->args.device ? r->device : "";
 		snprintf(title, sizeof title, "%s: %s%s%s, %s%s", r->name, device, *device ? ", " : "", r->mode, r->precision, note);
 		gt_out(cli, "%s%s%s\n\n", gt_style(cli->color_out, GT_STYLE_BOLD), gt_cli_printable(title, clean, sizeof clean),
 		       gt_style(cli->color_out, GT_STYLE_NONE));
@@ -360,8 +358,6 @@ enum gt_code gt_cli_report(struct gt_cli *cli, struct gt_conf *c, int world, str
 			code = gt_cli_ranks_text(cli, r, err);
 		if (code == GT_OK)
 			code = print_facts(cli, r, step_s, err);
-		if (code == GT_OK)
-			code = gt_cli_card_text(cli, r, err);
 	}
 	if (code == GT_OK && cli->args.strict)
 		code = strict(r, err);

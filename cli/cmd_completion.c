@@ -1,4 +1,7 @@
 #include "commands.h"
+#include "gtrain.h"
+#include "gtrain_data.h"
+#include "gtrain_report.h"
 #include <stdio.h>
 #include <string.h>
 

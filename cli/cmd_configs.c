@@ -1,4 +1,5 @@
 #include "commands.h"
+#include "gtrain.h"
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

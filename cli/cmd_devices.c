@@ -1,4 +1,5 @@
 #include "commands.h"
+#include "gtrain_report.h"
 #include <string.h>
 
 #define MAX_DEVICES 64

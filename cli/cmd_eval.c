@@ -1,4 +1,6 @@
 #include "commands.h"
+#include "gtrain.h"
+#include "gtrain_use.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,5 @@
 #include "commands.h"
+#include "gtrain_use.h"
 #include <ctype.h>
 #include <string.h>
 #include <unistd.h>

@@ -1,5 +1,6 @@
 #include "commands.h"
 #include "base/clock.h"
+#include "gtrain_data.h"
 #include "status_line.h"
 #include <math.h>
 #include <stdio.h>

@@ -1,5 +1,6 @@
 #include "commands.h"
 #include "base/fileio.h"
+#include "gtrain_data.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,6 @@
 #include "commands.h"
+#include "gtrain.h"
+#include "gtrain_data.h"
 #include "plot_curve.h"
 #include "progress.h"
 #include "status_line.h"

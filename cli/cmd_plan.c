@@ -1,4 +1,6 @@
 #include "commands.h"
+#include "gtrain.h"
+#include "gtrain_report.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,4 +1,5 @@
 #include "commands.h"
+#include "gtrain_use.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,5 @@
 #include "commands.h"
+#include "gtrain.h"
 #include "progress.h"
 #include <string.h>
 

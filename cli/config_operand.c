@@ -1,6 +1,7 @@
 /* The operand CFG: a file, a pipe or standard input, or the name of a config that comes with gtrain. Loads it with the options --set,
  * --nproc, --mode and --out. */
 #include "cli.h"
+#include "gtrain.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,6 @@
 /* Prints the report by class of `gtrain eval --report`. */
 #include "cli.h"
+#include "gtrain_use.h"
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>

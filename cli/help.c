@@ -1,4 +1,5 @@
 #include "cli.h"
+#include "gtrain.h"
 #include <stdio.h>
 #include <string.h>
 

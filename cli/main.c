@@ -1,5 +1,6 @@
 #include "cli.h"
 #include "commands.h"
+#include "gtrain.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>

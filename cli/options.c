@@ -1,6 +1,7 @@
 /* Parsing by the option tables: --opt=value, --opt value, -oVALUE, -o VALUE, -qv, options after operands, `--`. Long options are
  * not abbreviated, because a new option with the same beginning would break scripts. */
 #include "cli.h"
+#include "gtrain.h"
 #include <errno.h>
 #include <float.h>
 #include <inttypes.h>

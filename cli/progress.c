@@ -1,5 +1,6 @@
 #include "progress.h"
 #include "base/clock.h"
+#include "gtrain.h"
 #include "status_line.h"
 #include <errno.h>
 #include <inttypes.h>

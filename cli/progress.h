@@ -6,6 +6,7 @@
 #define GT_CLI_PROGRESS_H
 
 #include "cli.h"
+#include "gtrain.h"
 
 #define GT_PROGRESS_EVALS 2 /* number of splits that are evaluated: valid and test */
 

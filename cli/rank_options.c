@@ -1,5 +1,6 @@
 /* The options about ranks, and the command lines with which ranks are started and restarted. */
 #include "cli.h"
+#include "gtrain.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,7 @@
 /* `gtrain run --smoke`: prints a line, or a JSON object, for each phase on stdout. */
 #include "base/clock.h"
 #include "commands.h"
+#include "gtrain.h"
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>

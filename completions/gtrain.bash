@@ -33,7 +33,6 @@ _gtrain_argument()
 	check:--device) kind='device' choices='' ;;
 	check:--world) kind='none' choices='' ;;
 	check:--mode) kind='choice' choices='single dp ddp zero pipe' ;;
-	check:--card) kind='choice' choices='h200 h100 a100 l40s rtx4090 rtx3090' ;;
 	plan:--set | plan:-s) kind='key' choices='' ;;
 	plan:--device) kind='device' choices='' ;;
 	plan:--world) kind='none' choices='' ;;
@@ -126,7 +125,7 @@ _gtrain()
 		((operand)) || kind='checkpoint' choices=''
 		;;
 	check)
-		options=' --set -s --device --world --mode --card --data --verify --time --strict'
+		options=' --set -s --device --world --mode --data --verify --time --strict'
 		((operand)) || kind='config' choices=''
 		;;
 	plan)

@@ -9,7 +9,7 @@ function __gtrain_words_typed
 			continue
 		end
 		switch $word
-			case --color -s --set -o --out --device --init --time-limit --nproc --nnodes --node-rank --master-addr --master-port --token-file --max-restarts --from --world --mode --card --rank --split --predictions --top --list --text --keep --to --steps --target --pretrained --dir --url
+			case --color -s --set -o --out --device --init --time-limit --nproc --nnodes --node-rank --master-addr --master-port --token-file --max-restarts --from --world --mode --rank --split --predictions --top --list --text --keep --to --steps --target --pretrained --dir --url
 				set skip 1
 			case '-*'
 			case '*'
@@ -94,7 +94,6 @@ complete -c gtrain -n '__gtrain_is check' -s s -l set -x -a '(__gtrain_keys)' -d
 complete -c gtrain -n '__gtrain_is check' -l device -x -a '(__gtrain_words devices)' -d 'cpu, cuda or cuda:N, instead of the config\'s device'
 complete -c gtrain -n '__gtrain_is check' -l world -x -d 'plan for N ranks, instead of parallel.nproc'
 complete -c gtrain -n '__gtrain_is check' -l mode -x -a 'single dp ddp zero pipe' -d 'plan for this parallel.mode, instead of the config\'s: single, dp, ddp, zero or pipe'
-complete -c gtrain -n '__gtrain_is check' -l card -x -a 'h200 h100 a100 l40s rtx4090 rtx3090' -d 'predict the time of a step on this GPU, which need not be here'
 complete -c gtrain -n '__gtrain_is check' -l data -d 'read all texts or rows, or the headers of all images, and list those that cannot be read'
 complete -c gtrain -n '__gtrain_is check' -l verify -d 'as --data, but decode every image completely'
 complete -c gtrain -n '__gtrain_is check' -l time -d 'measure some steps on this machine, and show how long an epoch and the run take'

@@ -87,7 +87,7 @@ const char *gt_cuda_refuses(const struct gt_opcall *call)
 	const char *why = padded ? padded_channels(call, padded) : NULL;
 	bool any = call->code == GT_OP_CHECK || call->code == GT_OP_BATCHNORM_MERGE; /* their operands are f64 in every graph */
 	if (!any && call->in[0] && call->in[0]->dtype == GT_F64)
-		return "f64 is not supported by the cuda backend (the cpu backend has it)";
+		return "f64 is not supported by the cuda backend";
 	if (why)
 		return why;
 	switch (call->code) {

@@ -11,14 +11,14 @@ datasets/table:base datasets table text
 datasets/image:base kernels image
 datasets/text:base text
 engine/ir:base kernels ir
-engine/conf:base kernels datasets image table text ir conf gtrain
+engine/conf:base kernels datasets image table text ir conf
 engine/plan:base kernels ir plan
 engine/par:base kernels ir conf plan par
 engine/store:base kernels datasets image table text store
 engine/launch:base launch
-engine/exec:base kernels datasets image table text conf plan launch exec gtrain
-engine/team:base kernels launch exec team gtrain
-engine/session:base kernels datasets image table text ir conf plan par store exec team session gtrain
+engine/exec:base kernels datasets image table text conf plan launch exec
+engine/team:base kernels launch exec team
+engine/session:base kernels datasets image table text ir conf plan par store exec team session
 engine/state:base kernels ir conf store team session state gtrain
 engine/score:base kernels ir conf plan store exec team session score gtrain
 engine/run:base kernels datasets image table text ir conf par store launch exec team session state score run gtrain
@@ -32,7 +32,7 @@ room_of() { # the room an include names
 	infer/*)
 		echo "${1%%/*}" ;;
 	image/* | table/* | text/*) echo "${1%%/*}" ;;
-	gtrain.h) echo gtrain ;;
+	gtrain.h | gtrain_*.h) echo gtrain ;;
 	*)
 		if [ -e "kernels/$1" ]; then echo kernels
 		elif [ -e "datasets/$1" ]; then echo datasets

@@ -7,13 +7,18 @@
 #include <string.h>
 
 static struct gt_dev *device;
-static bool direct;
+static bool direct, reference;
+
+void cpu_reference(void)
+{
+	reference = true;
+}
 
 const struct gt_backend *cpu_backend(void)
 {
 	static void *sym;
 	struct gt_err e = {0};
-	if (!sym && gt_plugin_open("cpu", "gt_backend_cpu", &sym, &e) != GT_OK) {
+	if (!sym && gt_plugin_open(reference ? "ref" : "cpu", reference ? "gt_backend_ref" : "gt_backend_cpu", &sym, &e) != GT_OK) {
 		test_fail(__FILE__, __LINE__, "%s", e.msg);
 		return NULL;
 	}

@@ -12,6 +12,8 @@ struct tens {
 	void *p;     /* device memory in d's layout; NULL until the layout is known */
 };
 
+/* Before the first call: the tests use the backend `ref` (tests/ops/ref/), which has f64 for every operation. */
+void cpu_reference(void);
 /* The backend and a device of 2 threads, opened once. NULL after a test_fail. */
 const struct gt_backend *cpu_backend(void);
 struct gt_dev *cpu_device(void);

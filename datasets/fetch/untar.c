@@ -1,6 +1,6 @@
-/* ustar (POSIX pax, "ustar Interchange Format") inside gzip: blocks of 512 bytes; a header has the name at 0 (100 bytes), the size
- * in octal at 124, the sum of its bytes at 148, the type at 156, a prefix of the name at 345; the data follow, padded to a block. */
+/* Members of a tar archive inside gzip. The archive is decompressed once, from its begin to the last member that is wanted. */
 #include "fetch/fetch_parts.h"
+#include "tar_reader.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -9,17 +9,18 @@
 #include <unistd.h>
 #include <zlib.h>
 
-enum { BLOCK = 512, CHUNK = 128 * 1024, MAX_HEADERS = 10000 };
+enum { CHUNK = 128 * 1024, MAX_MEMBERS = 10000 };
 
 struct stream {
 	const char *path;
 	int fd;
 	z_stream z;
 	unsigned char in[CHUNK], out[CHUNK];
-	bool ended; /* of the file */
+	bool ended;  /* the file has been read to its end */
+	uint64_t at; /* number of bytes that have been decompressed */
 };
 
-/* Reads exactly n bytes of the decompressed archive; *got is 0 at its end. */
+/* Reads the next n bytes of the decompressed archive; *got is less only at its end. */
 static enum gt_code pull(struct stream *s, unsigned char *buf, size_t n, size_t *got, struct gt_err *err)
 {
 	s->z.next_out = buf;
@@ -46,37 +47,21 @@ static enum gt_code pull(struct stream *s, unsigned char *buf, size_t n, size_t 
 		}
 	}
 	*got = n - s->z.avail_out;
-	if (*got && *got < n)
-		return gt_fail(err, GT_EDATA, "%s: truncated inside a block", s->path);
+	s->at += *got;
 	return GT_OK;
 }
 
-static bool octal(const unsigned char *p, size_t n, uint64_t *out)
+/* A gt_tar_read: decompresses and drops what comes before `offset`. */
+static enum gt_code pull_at(void *user, uint64_t offset, void *buf, size_t n, size_t *got, struct gt_err *err)
 {
-	uint64_t v = 0;
-	size_t i = 0;
-	while (i < n && p[i] == ' ')
-		i++;
-	if (i == n || p[i] < '0' || p[i] > '7')
-		return false;
-	for (; i < n && p[i] >= '0' && p[i] <= '7'; i++)
-		v = v << 3 | (uint64_t)(p[i] - '0'); /* at most 12 digits: 36 bits */
-	*out = v;
-	return i == n || !p[i] || p[i] == ' ';
-}
-
-static bool sum_ok(const unsigned char *b)
-{
-	uint64_t want, sum = 8 * ' ';
-	for (int i = 0; i < BLOCK; i++)
-		sum += i < 148 || i >= 156 ? b[i] : 0;
-	return octal(b + 148, 8, &want) && want == sum;
-}
-
-static void name_of(const unsigned char *b, char *name)
-{
-	int prefix = !memcmp(b + 257, "ustar", 6) ? (int)strnlen((const char *)b + 345, 155) : 0; /* GNU's old format has no prefix */
-	sprintf(name, "%.*s%s%.100s", prefix, (const char *)b + 345, prefix ? "/" : "", (const char *)b);
+	struct stream *s = user;
+	while (s->at < offset) {
+		uint64_t left = offset - s->at;
+		GT_TRY(pull(s, s->out, left < CHUNK ? (size_t)left : CHUNK, got, err));
+		if (!*got)
+			return GT_OK;
+	}
+	return pull(s, buf, n, got, err);
 }
 
 static enum gt_code write_all(int fd, const char *path, const unsigned char *p, size_t n, struct gt_err *err)
@@ -93,25 +78,26 @@ static enum gt_code write_all(int fd, const char *path, const unsigned char *p, 
 	return GT_OK;
 }
 
-/* Copies the data of one member to fd and the digest, or skips it (fd < 0). */
-static enum gt_code body(struct stream *s, uint64_t size, int fd, const char *path, struct gt_published *d, struct gt_err *err)
+/* Copies the content of a member to fd and to the digest, which may be NULL. */
+static enum gt_code copy_content(struct stream *s, const struct gt_tar_member *m, int fd, const char *path, struct gt_published *d,
+                                 struct gt_err *err)
 {
-	for (uint64_t left = (size + BLOCK - 1) / BLOCK * BLOCK, data = size; left;) {
-		size_t want = left < CHUNK ? (size_t)left : CHUNK, got, useful = data < want ? (size_t)data : want;
-		GT_TRY(pull(s, s->out, want, &got, err));
-		if (!got)
+	for (uint64_t done = 0; done < m->size;) {
+		size_t want = m->size - done < CHUNK ? (size_t)(m->size - done) : CHUNK, got;
+		GT_TRY(pull_at(s, m->offset + done, s->out, want, &got, err));
+		if (got < want)
 			return gt_fail(err, GT_EDATA, "%s: truncated inside a member", s->path);
 		if (d)
-			gt_published_add(d, s->out, useful);
-		if (fd >= 0)
-			GT_TRY(write_all(fd, path, s->out, useful, err));
-		left -= want;
-		data -= useful;
+			gt_published_add(d, s->out, got);
+		GT_TRY(write_all(fd, path, s->out, got, err));
+		done += got;
 	}
 	return GT_OK;
 }
 
-static enum gt_code take(struct stream *s, const char *dir, const struct gt_known_member *m, struct gt_err *err)
+/* Writes a member to dir, through a partial file. */
+static enum gt_code take(struct stream *s, const struct gt_tar_member *found, const char *dir, const struct gt_known_member *m,
+                         struct gt_err *err)
 {
 	char part[GT_FETCH_PATH + 300], final[GT_FETCH_PATH + 300];
 	struct gt_published *d = NULL;
@@ -122,7 +108,7 @@ static enum gt_code take(struct stream *s, const char *dir, const struct gt_know
 		return gt_fail(err, GT_ECANTCREAT, "%s: %s", part, strerror(errno));
 	enum gt_code rc = m->sha256 ? gt_published_open(NULL, m->sha256, &d, err) : GT_OK;
 	if (rc == GT_OK)
-		rc = body(s, m->size, fd, part, d, err);
+		rc = copy_content(s, found, fd, part, d, err);
 	bool good = d ? gt_published_close(d) : !m->sha256;
 	if (rc == GT_OK && !good)
 		rc = gt_fail(err, GT_EDATA, "%s: the SHA-256 digest of %s differs from the published one", s->path, m->path);
@@ -137,31 +123,24 @@ static enum gt_code take(struct stream *s, const char *dir, const struct gt_know
 	return rc;
 }
 
-static enum gt_code walk(struct stream *s, const char *dir, const struct gt_known_member *members, int n, struct gt_err *err)
+static enum gt_code walk(struct stream *s, struct gt_tar_reader *t, const char *dir, const struct gt_known_member *members, int n,
+                         struct gt_err *err)
 {
-	static const unsigned char zero[BLOCK];
 	unsigned taken = 0;
-	for (int count = 0; taken != (1u << n) - 1; count++) {
-		unsigned char b[BLOCK];
-		char name[300];
-		size_t got;
-		uint64_t size;
-		GT_TRY(pull(s, b, BLOCK, &got, err));
-		if (!got || !memcmp(b, zero, BLOCK) || count == MAX_HEADERS)
-			break;
-		if (!sum_ok(b) || !octal(b + 124, 12, &size))
-			return gt_fail(err, GT_EDATA, "%s: a damaged tar header", s->path);
-		name_of(b, name);
+	for (int count = 0; taken != (1u << n) - 1 && count < MAX_MEMBERS; count++) {
+		struct gt_tar_member m;
 		int k = 0;
-		while (k < n && strcmp(members[k].path, name + (strncmp(name, "./", 2) ? 0 : 2)))
+		GT_TRY(gt_tar_next(t, &m, err));
+		if (!m.path)
+			break;
+		while (k < n && strcmp(members[k].path, m.path))
 			k++;
-		if (k == n) {
-			GT_TRY(body(s, size, -1, "", NULL, err));
+		if (k == n)
 			continue;
-		}
-		if ((b[156] != '0' && b[156]) || size != members[k].size)
-			return gt_fail(err, GT_EDATA, "%s: expected %s to be a file of %llu bytes", s->path, name, (unsigned long long)members[k].size);
-		GT_TRY(take(s, dir, &members[k], err));
+		if (!gt_tar_is_file(&m) || m.size != members[k].size)
+			return gt_fail(err, GT_EDATA, "%s: expected %s to be a file of %llu bytes", s->path, m.path,
+			               (unsigned long long)members[k].size);
+		GT_TRY(take(s, &m, dir, &members[k], err));
 		taken |= 1u << k;
 	}
 	for (int k = 0; k < n; k++)
@@ -173,13 +152,14 @@ static enum gt_code walk(struct stream *s, const char *dir, const struct gt_know
 enum gt_code gt_untar(const char *path, const char *dir, const struct gt_known_member *members, int n, struct gt_err *err)
 {
 	struct stream *s = calloc(1, sizeof *s);
+	struct gt_tar_reader t = {.name = path, .bytes = UINT64_MAX, .read = pull_at, .user = s};
 	if (!s || inflateInit2(&s->z, 15 + 16) != Z_OK) {
 		free(s);
 		return gt_fail(err, GT_EFAIL, "out of memory");
 	}
 	s->path = path;
 	s->fd = open(path, O_RDONLY | O_CLOEXEC);
-	enum gt_code rc = s->fd < 0 ? gt_fail(err, GT_EIO, "%s: %s", path, strerror(errno)) : walk(s, dir, members, n, err);
+	enum gt_code rc = s->fd < 0 ? gt_fail(err, GT_EIO, "%s: %s", path, strerror(errno)) : walk(s, &t, dir, members, n, err);
 	if (s->fd >= 0)
 		close(s->fd);
 	inflateEnd(&s->z);

@@ -29,7 +29,6 @@ enum gt_on_error { GT_ON_ERROR_STOP, GT_ON_ERROR_SKIP };
 enum gt_targets { GT_TARGETS_CLASS, GT_TARGETS_LABELS, GT_TARGETS_NUMBERS };
 enum gt_tta { GT_TTA_NONE, GT_TTA_MIRROR, GT_TTA_MIRROR_TRANSLATE };
 enum gt_across { GT_ACROSS_DDP, GT_ACROSS_ZERO };
-enum gt_pipe_balance { GT_BALANCE_COMPUTED, GT_BALANCE_MEASURED };
 enum gt_pipe_schedule { GT_PIPE_GPIPE, GT_PIPE_1F1B, GT_PIPE_INTERLEAVED, GT_PIPE_ZERO_BUBBLE };
 
 #define GT_MAX_CH 16
@@ -180,10 +179,8 @@ struct gt_conf_parallel {
 	int64_t stage; /* mode zero: ZeRO stage, 1 … 3 */
 	int64_t chunks, replicas; /* mode pipe: number of micro-batches of a batch; number of copies of the pipeline */
 	int across;    /* mode pipe: enum gt_across */
-	bool deferred_bn; /* mode pipe: running statistics are updated once for each mini-batch */
 	int schedule;  /* mode pipe: enum gt_pipe_schedule */
 	int64_t virtual_stages; /* schedule "interleaved": number of stages on each rank */
-	int balance;   /* mode pipe: enum gt_pipe_balance */
 	struct gt_strings cuts; /* mode pipe: names of the first layers of all stages but the first one */
 	int cut[GT_MAX_LIST];   /* indices, ascending, of the layers in cuts */
 	bool sync_bn;
@@ -244,12 +241,16 @@ enum gt_code gt_conf_load(const char *path, const char *const *sets, int nsets, 
  * without those that only follow from another error. */
 enum gt_code gt_conf_load_all(const char *path, const char *const *sets, int nsets, struct gt_problems *errors, struct gt_conf **out,
                               struct gt_err *err);
+/* These two are functions of gtrain.h, which describes them. */
+enum gt_code gt_conf_load_fd(int fd, const char *label, const char *const *sets, int nsets, struct gt_problems *errors,
+                             struct gt_conf **out, struct gt_err *err);
+enum gt_code gt_conf_keep_stream(const char *path, int *fd, struct gt_err *err);
 /* Loads a config like gt_conf_load, from n bytes in memory, such as the config of a checkpoint; @include is an error. label: the file
  * name in messages. */
 enum gt_code gt_conf_load_text(const char *label, const char *text, size_t n, const char *const *sets, int nsets, struct gt_conf **out,
                                struct gt_err *err);
 /* Loads the config of a checkpoint like gt_conf_load_text. gtrain has written it with all keys that it knew then, so a key of today that
- * is missing has the value that keeps the run as it was. */
+ * is missing has the value that keeps the run as it was, and a removed key may have no effect (gt_removed_key.ignored). */
 enum gt_code gt_conf_load_resolved(const char *label, const char *text, size_t n, const char *const *sets, int nsets, struct gt_conf **out,
                                    struct gt_err *err);
 void gt_conf_free(struct gt_conf *c);

@@ -2,7 +2,6 @@
 #include "conf/conf.h"
 #include "conf/schema.h"
 #include "conf/source_reader.h"
-#include "gtrain.h"
 #include "ir/op.h"
 #include <errno.h>
 #include <fcntl.h>

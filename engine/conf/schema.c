@@ -1,7 +1,7 @@
 /* The table of keys. Its order is that of the manual and of the resolved config. */
 #include "conf/schema.h"
+#include "base/public.h"
 #include "conf/metric_name.h"
-#include "gtrain.h"
 #include "ir/op.h"
 #include "omp_threads.h"
 #include <math.h>
@@ -398,8 +398,6 @@ const struct gt_row gt_rows[] = {
     {"parallel.across", GT_T_ENUM, AT(parallel.across), "\"ddp\"", .values = "ddp|zero", MODE("pipe"),
      .help = "how copies of the pipeline share the work; ddp: gradients are summed; zero: in addition, the optimizer state of a stage is "
              "sharded over the copies"},
-    {"parallel.deferred_bn", GT_T_BOOL, AT(parallel.deferred_bn), "false", MODE("pipe"),
-     .help = "update the running statistics of batch normalisation once per batch from all chunks instead of once per chunk"},
     {"parallel.schedule", GT_T_ENUM, AT(parallel.schedule), "\"1f1b\"", .values = "gpipe|1f1b|interleaved|zero-bubble", MODE("pipe"),
      .help = "order of the forward and backward passes of micro-batches on a stage"},
     {"parallel.virtual_stages", GT_T_INT, AT(parallel.virtual_stages), "2", 2, 64, .when = "parallel.schedule", .is = "interleaved",
@@ -407,9 +405,6 @@ const struct gt_row gt_rows[] = {
              "rank, and so on"},
     {"parallel.cuts", GT_T_STRINGS, AT(parallel.cuts), "[]", MODE("pipe"),
      .help = "names of the layers that begin the second and later stages; []: chosen so that the slowest stage is as fast as possible"},
-    {"parallel.balance", GT_T_ENUM, AT(parallel.balance), "\"computed\"", .values = "computed|measured", MODE("pipe"),
-     .help = "costs by which the model is divided into stages; computed: FLOPs and bytes; measured: the time of each layer, which rank 0 "
-             "measures at every start"},
     {"parallel.host_staged", GT_T_BOOL, AT(parallel.host_staged), "false", MODE("dp|ddp|zero|pipe"),
      .help = "let GPUs communicate through host memory instead of NCCL; ranks that share a GPU always do"},
     {"parallel.shards", GT_T_INT, AT(parallel.shards), "8", 1, 1024, WORLD,

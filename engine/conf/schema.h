@@ -158,4 +158,8 @@ enum gt_code gt_conf_validate(struct gt_reading *rd, struct gt_err *err); /* val
 enum gt_code gt_conf_set(struct gt_arena *a, struct gt_cnode *root, const char *arg, struct gt_err *err); /* set.c: applies one --set */
 enum gt_code gt_conf_write(struct gt_conf *c, struct gt_err *err);                                        /* conftext.c: writes c->text */
 
+/* A function of gtrain.h: calls fn for every key, including layer attributes, in the order of the manual. */
+struct gt_schema_key;
+void gt_schema_each(void (*fn)(void *user, const struct gt_schema_key *key), void *user);
+
 #endif

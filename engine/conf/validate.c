@@ -327,25 +327,12 @@ static enum gt_code check_pipe(struct gt_reading *rd, struct gt_err *err)
 {
 	const struct gt_conf *c = rd->conf;
 	const struct gt_conf_parallel *p = &c->parallel;
-	if (c->reproducible == GT_REPRO_WORLD && p->deferred_bn)
-		FAIL(rd, "parallel.deferred_bn", "expected false beside reproducible = \"world\", where each virtual shard of a batch has "
-		     "statistics of its own");
 	if (c->reproducible == GT_REPRO_WORLD && c->train.clip_norm > 0)
 		FAIL(rd, "train.clip_norm",
 		     "expected 0 beside reproducible = \"world\" and parallel.mode = \"pipe\", because the last bits of a norm depend on where "
 		     "the model is cut");
-	for (int i = 0; i < c->train.ngroups && p->deferred_bn; i++)
-		if (c->train.group[i].frozen_until > 0)
-			FAIL(rd, "parallel.deferred_bn", "expected false beside frozen_until of train.groups[%d], because its batch normalisations "
-			     "change between running statistics and those of the batch", i);
 	if (p->nproc % p->replicas)
 		FAIL(rd, "parallel.replicas", "expected a divisor of parallel.nproc = %" PRId64 ", got %" PRId64, p->nproc, p->replicas);
-	if (p->balance == GT_BALANCE_MEASURED && p->cuts.n)
-		FAIL(rd, "parallel.balance", "expected \"computed\" beside parallel.cuts, which sets the stages by hand, got \"measured\"");
-	if (p->balance == GT_BALANCE_MEASURED && c->reproducible == GT_REPRO_RUN && c->train.clip_norm > 0)
-		FAIL(rd, "parallel.balance",
-		     "expected \"computed\" beside reproducible = \"run\" and train.clip_norm > 0, got \"measured\": the last bits of a norm "
-		     "depend on where the model is cut; to keep measured stages, write them in parallel.cuts");
 	GT_COLLECT(rd, err, check_cuts(rd, err));
 	return GT_OK;
 }

@@ -30,4 +30,10 @@ enum gt_code gt_device_plugin(const char *name, const char *symbol, void **out, 
  * the word names one GPU, 1 for "null", and 0 for the CPU. */
 int gt_device_choice(const char *word);
 
+/* Functions of gtrain_report.h, which describes them. */
+struct gt_device_row;
+struct gt_build_info;
+enum gt_code gt_devices(struct gt_device_row *rows, int cap, int *n, struct gt_err *err);
+void gt_build_info(struct gt_build_info *out);
+
 #endif

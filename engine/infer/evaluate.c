@@ -1,5 +1,6 @@
 /* gt_eval: the scores of a checkpoint on a split, and the report by class. */
 #include "base/clock.h"
+#include "gtrain.h"
 #include "ir/op.h"
 #include "infer/inference.h"
 #include "infer/sample_table.h"

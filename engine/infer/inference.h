@@ -3,7 +3,6 @@
 #define GT_INFER_INFERENCE_H
 
 #include "conf/conf.h"
-#include "gtrain.h"
 #include "store/ckpt.h"
 
 /* Opens a step directory, or of a run directory the best checkpoint, else the newest; and loads its config with `sets` applied. A damaged

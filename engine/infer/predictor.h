@@ -11,7 +11,7 @@
 #ifndef GT_INFER_PREDICTOR_H
 #define GT_INFER_PREDICTOR_H
 
-#include "gtrain.h"
+#include "gtrain_use.h"
 #include "infer/input_files.h"
 #include "session/session.h"
 

@@ -7,7 +7,7 @@
 #ifndef GT_INFER_TABLE_ROWS_H
 #define GT_INFER_TABLE_ROWS_H
 
-#include "gtrain.h"
+#include "gtrain_use.h"
 #include "table/table_facts.h"
 
 struct gt_table_rows;

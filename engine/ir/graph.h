@@ -33,9 +33,7 @@ enum gt_vkind {
 	GT_V_ACT,     /* every other intermediate value: activations and their gradients */
 	GT_V_METRICS, /* the metrics that the loss node adds up (struct gt_metrics) */
 	GT_V_SCALE,   /* f64 scalar: the loss scale, with which the loss node of an f16 training graph multiplies its gradient */
-	GT_V_BOUND,   /* f64 scalar: an upper bound of the gradients that fused updates apply without storing them (plan/fused_update.c) */
-	GT_V_PART     /* f64 [3, C] (moments.h): statistics of the micro-batches so far, from which the running statistics are updated at the
-	                 end of each mini-batch (plan/syncbn.h) */
+	GT_V_BOUND    /* f64 scalar: an upper bound of the gradients that fused updates apply without storing them (plan/fused_update.c) */
 };
 
 enum gt_init_method {

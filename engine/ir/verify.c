@@ -5,7 +5,7 @@
 static enum gt_code check_value(const struct gt_graph *g, gt_vid id, struct gt_err *err)
 {
 	const struct gt_value *v = &g->values[id];
-	bool owned = v->kind == GT_V_PARAM || v->kind == GT_V_WORK || v->kind == GT_V_BUFFER || v->kind == GT_V_GRAD || v->kind == GT_V_PART;
+	bool owned = v->kind == GT_V_PARAM || v->kind == GT_V_WORK || v->kind == GT_V_BUFFER || v->kind == GT_V_GRAD;
 	if (!v->name || v->desc.rank > GT_MAX_RANK || v->desc.dtype >= GT_DTYPE_COUNT)
 		return gt_fail(err, GT_EINTERNAL, "verify: value %d (%s) has no name or no description", id, v->name ? v->name : "?");
 	for (int i = 0; i < v->desc.rank; i++)
@@ -13,7 +13,7 @@ static enum gt_code check_value(const struct gt_graph *g, gt_vid id, struct gt_e
 			return gt_fail(err, GT_EINTERNAL, "verify: value %d (%s): dimension %d is %lld", id, v->name, i, (long long)v->desc.dim[i]);
 	if (owned != (v->param >= 0) || v->param >= g->nparams)
 		return gt_fail(err, GT_EINTERNAL, "verify: value %d (%s) of kind %d names parameter %d", id, v->name, v->kind, v->param);
-	if ((v->producer >= 0) != (v->kind == GT_V_ACT || v->kind == GT_V_GRAD || v->kind == GT_V_METRICS || v->kind == GT_V_PART) ||
+	if ((v->producer >= 0) != (v->kind == GT_V_ACT || v->kind == GT_V_GRAD || v->kind == GT_V_METRICS) ||
 	    v->producer >= g->nnodes)
 		return gt_fail(err, GT_EINTERNAL, "verify: value %d (%s) of kind %d has producer %d", id, v->name, v->kind, v->producer);
 	return GT_OK;

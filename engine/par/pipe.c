@@ -207,21 +207,8 @@ static int *finishes(struct pipe *p, const struct gt_cell *c, const struct gt_pl
 	return ready;
 }
 
-/* If cell c is the last forward cell of a mini-batch (gt_job.chunks consecutive units) on its stage, appends the calls that update the
- * running statistics (gt_bn_commit). They come after the kernels of the cell, but before its sends, because the sends run at the same
- * time as the transfers of the next cell. */
-static void end_batch(struct pipe *p, const struct gt_cell *c)
-{
-	const struct gt_job *job = p->job;
-	int unit = p->unit[c->micro], k = c->stage / job->at.npipe;
-	if (!job->bn_commit || (c->micro + 1 < p->micros && p->unit[c->micro + 1] / job->chunks == unit / job->chunks))
-		return;
-	for (int i = 0; i < job->bn_commit[k].n; i++)
-		gt_emit_step(&p->e, (struct gt_step){.kind = GT_STEP_LAUNCH, .micro = unit, .call = &job->bn_commit[k].call[i]});
-}
-
 /* Appends one cell: the calls of its phase in the order of the plan. The step that loads the batch comes after the receives of the cell,
- * the end of a mini-batch comes before its sends, and the reduction of a bucket comes after the call that finishes its gradients. */
+ * and the reduction of a bucket comes after the call that finishes its gradients. */
 static void cell(struct pipe *p, const struct gt_cell *c)
 {
 	struct gt_plan *q = instance(p, c);
@@ -231,7 +218,7 @@ static void cell(struct pipe *p, const struct gt_cell *c)
 	if (c->kind == GT_CELL_BW)
 		settle(p, unit);
 	ready = finishes(p, c, q);
-	bool loads = c->kind == GT_CELL_F, ends = loads;
+	bool loads = c->kind == GT_CELL_F;
 	for (int i = 0; i < q->ncalls; i++) {
 		struct gt_call *k = &q->call[i];
 		if (!gt_cell_has(c, k->phase))
@@ -240,10 +227,6 @@ static void cell(struct pipe *p, const struct gt_cell *c)
 		if (loads && !(k->comm && k->comm->kind == GT_COMM_RECV)) {
 			load(p, c, q);
 			loads = false;
-		}
-		if (ends && k->comm && k->comm->kind == GT_COMM_SEND) {
-			end_batch(p, c);
-			ends = false;
 		}
 		if (k->comm)
 			transfer(p, c, q, k);
@@ -255,8 +238,6 @@ static void cell(struct pipe *p, const struct gt_cell *c)
 	}
 	if (loads)
 		load(p, c, q);
-	if (ends)
-		end_batch(p, c);
 	if (ready) /* without streams a reduction blocks the rank, so it comes after the sends for which other stages wait */
 		reduce(p, ready, done);
 	if (c->kind == GT_CELL_BW && p->job->nstages == 1)

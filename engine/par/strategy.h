@@ -37,14 +37,6 @@ struct gt_unit {
 	struct gt_plan **stage; /* mode pipe: the plans of this rank's stages, in ascending order; plan is the first one */
 };
 
-/* Mode pipe with parallel.deferred_bn: the calls that update the running statistics of one stage at the end of each mini-batch
- * (gt_defer_bn_prepare). */
-struct gt_bn_commit {
-	const struct gt_graph *graph; /* graph of the stage */
-	struct gt_call *call;
-	int n; /* number of calls */
-};
-
 /* The work of one program: one optimizer step, or one batch of an evaluation. */
 struct gt_job {
 	struct gt_arena *arena; /* memory for the program */
@@ -58,8 +50,6 @@ struct gt_job {
 	struct gt_rank_position at;
 	enum gt_pipe_schedule schedule; /* mode pipe */
 	int nstages;            /* mode pipe: number of stages of this rank */
-	int chunks;             /* mode pipe: number of consecutive units that form one mini-batch */
-	const struct gt_bn_commit *bn_commit; /* mode pipe: one entry for each stage of this rank; NULL: running statistics are not deferred */
 	bool queues;            /* true: the device queues steps in streams, so communication can overlap with kernels; false: steps run one
 	                           after the other, in the order of the list */
 };

@@ -53,8 +53,6 @@ void *gt_plan_value(const struct gt_plan *p, gt_vid v)
 		return part(gt_space_param(s, val->param, GT_A_GRAD, 0), s->memory.bytes[GT_A_GRAD], s->memory.levels, p->level);
 	case GT_V_BUFFER:
 		return part(gt_space_param(s, val->param, GT_A_BUFFER, 0), s->memory.bytes[GT_A_BUFFER], s->memory.copies, p->copy);
-	case GT_V_PART:
-		return part(gt_space_part(s, val->param), s->memory.bytes[GT_A_BUFFER], s->memory.copies, p->copy);
 	case GT_V_METRICS:
 		return gt_space_scalars(s, 0); /* the metrics are the first member of gt_scalars */
 	case GT_V_SCALE:

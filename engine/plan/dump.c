@@ -53,7 +53,7 @@ enum gt_code gt_prog_text(const struct gt_prog *prog, const char *title, bool js
 	if (!json && prog->window)
 		fprintf(f, "# one kernel (%s) runs all steps of a window in place of this list\n", prog->window->op);
 	if (!json && prog->window_if_room)
-		fprintf(f, "# one kernel (%s) runs all steps of a window in place of this list on a card that has room for it (check --card)\n",
+		fprintf(f, "# one kernel (%s) runs all steps of a window in place of this list on a card that has room for it\n",
 		        gt_opcode_name(prog->window_if_room->code));
 	if (!json && prog->no_window)
 		fprintf(f, "# no kernel for whole windows: %s\n", prog->no_window);

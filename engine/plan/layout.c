@@ -99,11 +99,6 @@ enum gt_code gt_layout_assign(struct gt_space *s, const struct gt_graph *g, stru
 			place_flat(s, i);
 		}
 	}
-	for (gt_vid v = 0; v < g->nvalues; v++)
-		if (g->values[v].kind == GT_V_PART && s->layout.param[g->values[v].param].part < 0) {
-			s->layout.param[g->values[v].param].part = (int64_t)buffers;
-			buffers = (buffers + gt_tdesc_bytes(&g->values[v].desc) + GT_ALIGN - 1) / GT_ALIGN * GT_ALIGN;
-		}
 	close_bucket(s, false);
 	s->memory.bytes[GT_A_BUFFER] = buffers * (size_t)gt_at_least_one(s->memory.copies);
 	gt_layout_bytes(s);
@@ -121,7 +116,7 @@ enum gt_code gt_layout_start(struct gt_space *s, struct gt_graph *g, struct gt_e
 		const struct gt_param *p = &g->params[i];
 		s->layout.param[i].desc = p->desc;
 		s->layout.param[i].desc.any = p->cls == GT_PARAM_WEIGHT && p->desc.rank >= 2 && !p->tied;
-		s->layout.param[i].offset = s->layout.param[i].part = -1;
+		s->layout.param[i].offset = -1;
 	}
 	for (int i = 0; i < g->nnodes; i++)
 		if (g->nodes[i].op->flags & GT_OPF_UPDATES)

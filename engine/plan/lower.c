@@ -83,7 +83,7 @@ static enum gt_code lower_node(struct gt_plan *p, int i, bool deterministic, str
 			out[k] = desc_of(s, &g->values[n->out[k]]);
 			oc.out[k] = &out[k];
 			enum gt_vkind kind = g->values[n->out[k]].kind;
-			if ((kind == GT_V_GRAD && (p->accumulate || gt_graph_grad_adds(g, i, n->out[k]))) || kind == GT_V_PART)
+			if (kind == GT_V_GRAD && (p->accumulate || gt_graph_grad_adds(g, i, n->out[k])))
 				oc.accumulate |= 1u << k;
 		}
 	if (n->op->flags & GT_OPF_UPDATES) {

@@ -89,8 +89,8 @@ void gt_partition_costs(const struct gt_graph *g, double flops_per_byte, double 
 
 /* Divides the layers into consecutive stages of at least one layer each, so that the cost of the most expensive stage is as low as
  * possible. Among such divisions it takes the one that sends the fewest bytes of activations from stage to stage (gradients take the same
- * ways back). cost: one entry for each node, forward and backward, from gt_partition_costs or measured. The result is optimal; computing it
- * takes O(stages * layers^2) time. Returns GT_ECONFIG if there are fewer layers than stages. */
+ * ways back). cost: one entry for each node, forward and backward, from gt_partition_costs. The result is optimal; computing it takes
+ * O(stages * layers^2) time. Returns GT_ECONFIG if there are fewer layers than stages. */
 enum gt_code gt_partition_balance(const struct gt_graph *g, const double *cost, int stages, int *stage_of, struct gt_err *err);
 
 #endif

@@ -25,7 +25,6 @@
 
 #include "backend.h"
 #include "ir/graph.h"
-#include "opcost.h"
 
 /* X(id, name in tables) */
 #define GT_ARENAS(X)                 \
@@ -54,8 +53,6 @@ struct gt_param_slot {
 	int64_t offset;       /* of a parameter: offset in elements, the same in PARAM, GRAD, WORK and each slot of STATE; of a buffer: byte
 	                         offset in BUFFER; -1 if another pipeline stage has the parameter or buffer */
 	int64_t count;        /* number of elements, padding included */
-	int64_t part;         /* of a running mean whose update is deferred (plan/syncbn.h): byte offset in BUFFER of its partial statistics
-	                         (GT_V_PART); else -1 */
 	bool fused_update;    /* the kernel that makes its gradient also applies the optimizer update (fused_update.c) */
 };
 
@@ -189,7 +186,6 @@ struct gt_call {
 	size_t scratch_offset; /* byte offset of the workspace in the activation slot, if the call belongs to a plan */
 	void *work;            /* device address of the workspace */
 	double flops;          /* of the call's node; 0: the call is not of a graph */
-	struct gt_opcost cost; /* what it costs on a GPU */
 };
 
 /* Memory of one value that is not a parameter. A value's root is the value that owns its memory: the value itself, or the one that it
@@ -315,7 +311,6 @@ void *gt_plan_value(const struct gt_plan *p, gt_vid v); /* device address of val
 /* Device address of parameter i in PARAM, GRAD, WORK or STATE (state slot `state`), or of a buffer in BUFFER. NULL if the arena is not
  * allocated or is sharded, or if the parameter belongs to another pipeline stage. */
 void *gt_space_param(const struct gt_space *s, int i, enum gt_arena_id id, int state);
-void *gt_space_part(const struct gt_space *s, int i); /* partial statistics of running mean i, in BUFFER; NULL: it has none */
 
 void *gt_space_at(const struct gt_space *s, struct gt_range r); /* device address; NULL before gt_space_alloc */
 /* Position of element e of PARAM, GRAD, WORK or STATE (slot 0). The arena must not be sharded. */

@@ -45,7 +45,6 @@ enum gt_code gt_kernel_prepare(struct gt_space *s, const struct gt_opcall *oc, s
 	struct gt_call c = {.op = gt_opcode_name(oc->code), .layer = oc->name, .node = -1, .nin = oc->nin, .nout = oc->nout};
 	GT_TRY(s->be->prepare(s->dev, oc, &c.kernel, err));
 	c.scratch = s->be->scratch(c.kernel);
-	gt_opcall_cost(oc, &c.cost);
 	*out = c;
 	return GT_OK;
 }
@@ -244,10 +243,4 @@ void *gt_space_param(const struct gt_space *s, int i, enum gt_arena_id id, int s
 	default:
 		return base + p->offset * (int64_t)gt_dtype_size(s->layout.master);
 	}
-}
-
-void *gt_space_part(const struct gt_space *s, int i)
-{
-	return s->memory.base[GT_A_BUFFER] && s->layout.param[i].part >= 0 ? (char *)s->memory.base[GT_A_BUFFER] + s->layout.param[i].part
-	                                                                   : NULL;
 }

@@ -4,7 +4,7 @@
 #include <string.h>
 
 /* Indices of inputs and outputs of batchnorm (BN_…), batchnorm.merge (MERGE_…) and batchnorm.dx (DX_…), see opcall.h. */
-enum { BN_RMEAN = 3, BN_RES = 6, BN_PART = 3, MERGE_RMEAN = 1, MERGE_PART = 2, DX_BETA = 5, DX_G = 3 };
+enum { BN_RMEAN = 3, BN_RES = 6, MERGE_RMEAN = 1, DX_BETA = 5, DX_G = 3 };
 
 struct pass {
 	struct gt_graph *g;
@@ -187,89 +187,4 @@ enum gt_code gt_graph_sync_bn_idle(struct gt_graph *g, struct gt_err *err)
 	g->nnodes = n;
 	g->batch = 0;
 	return GT_OK;
-}
-
-/* ---- deferred running statistics --------------------------------------------------------------------------------------------- */
-enum gt_code gt_graph_defer_bn(struct gt_graph *g, struct gt_err *err)
-{
-	for (int i = 0; i < g->nnodes; i++) {
-		struct gt_node *n = &g->nodes[i];
-		bool merge = n->op->code == GT_OP_BATCHNORM_MERGE;
-		int running = merge ? MERGE_RMEAN : BN_RMEAN, index = merge ? MERGE_PART : BN_PART;
-		gt_vid v;
-		if (!merge && (n->op->code != GT_OP_BATCHNORM || !trains(n)))
-			continue;
-		if (n->in[running] < 0)
-			continue;
-		const char *name;
-		const struct gt_tdesc *mean = &g->values[n->in[running]].desc;
-		int64_t dims[2] = {3, mean->dim[0]};
-		struct gt_tdesc part = gt_tdesc_make(GT_F64, 2, dims, false);
-		GT_NEW_STR(name, gt_arena_printf(g->arena, "%s.part", n->name), err);
-		int param = g->values[n->in[running]].param;
-		GT_TRY(gt_graph_value(g, name, GT_V_PART, &part, &v, err));
-		g->values[v].param = param;
-		g->values[v].producer = i;
-		for (int k = 0; k < 3; k++)
-			n->in[running + k] = -1;
-		n->nout = index; /* index of the output that is the partial statistics */
-		n->out[n->nout++] = v;
-	}
-	return GT_OK;
-}
-
-/* Returns the attributes of a normalisation, given the node that makes its partial statistics. */
-static const struct gt_attr_norm *attr_of(const struct gt_graph *g, gt_vid part)
-{
-	return g->nodes[g->values[part].producer].attr;
-}
-
-enum gt_code gt_defer_bn_prepare(struct gt_space *s, const struct gt_graph *g, struct gt_call **out, int *n, struct gt_err *err)
-{
-	*n = 0;
-	GT_NEW(*out, s->arena, g->nvalues ? g->nvalues : 1, err);
-	for (gt_vid v = 0; v < g->nvalues; v++) {
-		const struct gt_value *val = &g->values[v];
-		struct gt_attr_norm attr;
-		if (val->kind != GT_V_PART)
-			continue;
-		attr = *attr_of(g, v);
-		attr.deferred = true;
-		struct gt_tdesc part = val->desc, buffer[3];
-		struct gt_opcall oc = {.code = GT_OP_BATCHNORM_MERGE, .name = val->name, .attr = &attr, .nin = 4, .in = {&part}};
-		for (int k = 0; k < 3; k++) { /* running_mean, running_var, num_batches_tracked are declared one after the other */
-			buffer[k] = s->layout.param[val->param + k].desc;
-			oc.in[1 + k] = &buffer[k];
-		}
-		enum gt_code code = gt_call_prepare(s, &oc, &(*out)[*n], err);
-		if (code != GT_OK) {
-			gt_defer_bn_close(s, *out, *n);
-			*n = 0;
-			return code;
-		}
-		++*n;
-	}
-	return GT_OK;
-}
-
-void gt_defer_bn_bind(const struct gt_space *s, const struct gt_graph *g, struct gt_call *call, int n)
-{
-	for (gt_vid v = 0; v < g->nvalues && n > 0; v++) {
-		const struct gt_value *val = &g->values[v];
-		if (val->kind != GT_V_PART)
-			continue;
-		call->in[0] = gt_space_part(s, val->param);
-		for (int k = 0; k < 3; k++)
-			call->in[1 + k] = gt_space_param(s, val->param + k, GT_A_BUFFER, 0);
-		call->work = call->scratch ? s->memory.base[GT_A_SCRATCH] : NULL;
-		call++;
-		n--;
-	}
-}
-
-void gt_defer_bn_close(const struct gt_space *s, struct gt_call *call, int n)
-{
-	for (int i = 0; i < n; i++)
-		if (call[i].kernel)
-			s->be->release(s->dev, call[i].kernel);
 }

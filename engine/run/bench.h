@@ -2,7 +2,7 @@
 #ifndef GT_RUN_BENCH_H
 #define GT_RUN_BENCH_H
 
-#include "gtrain.h"
+#include "gtrain_report.h"
 #include "session/session.h"
 
 #define GT_MEASURE_STAGES 64 /* maximum number of stages of a rank, the maximum of parallel.virtual_stages */

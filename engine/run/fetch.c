@@ -1,7 +1,7 @@
 /* `gtrain fetch`. The program contains the table of datasets; the downloader is a plugin that only this command opens. */
 #include "base/plugin.h"
-#include "gtrain.h"
 #include "dataset.h"
+#include "gtrain_data.h"
 #include "known.h"
 #include <limits.h>
 #include <string.h>

@@ -1,7 +1,7 @@
-/* gt_inspect and gt_export of gtrain.h: shows the contents of a checkpoint, and writes its weights to a file. */
+/* gt_inspect and gt_export of gtrain_use.h: shows the contents of a checkpoint, and writes its weights to a file. */
 #include "base/arena.h"
 #include "base/fileio.h"
-#include "gtrain.h"
+#include "gtrain_use.h"
 #include "store/ckpt_scan.h"
 #include "store/data_facts.h"
 #include "store/st_file.h"

@@ -1,15 +1,15 @@
 /* gt_check and gt_plan_text: describe what a run would do. */
-#include "gtrain.h"
 #include "base/memstream.h"
+#include "gtrain.h"
+#include "gtrain_report.h"
 #include "ir/op.h"
 #include "learned.h"
-#include "run/report_card.h"
 #include "run/report_ranks.h"
 #include "run/warnings.h"
 #include "session/schedule.h"
 #include "session/session_data.h"
-#include "text/tokenizer.h"
 #include "state/pretrained.h"
+#include "text/tokenizer.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -80,7 +80,7 @@ static enum gt_code phases(struct gt_report *r, const struct gt_world_plan *worl
 		int64_t end = p->end < s->batch.steps ? p->end : s->batch.steps;
 		if (!gt_optim_reaches(&s->optim, 1 + k) || !gt_world_plan_graph(world_plan, 0, 1 + k))
 			continue;
-		*out = (struct gt_check_phase){.index = k, .steps = end > p->begin ? end - p->begin : 0, .seconds = NAN};
+		*out = (struct gt_check_phase){.index = k, .steps = end > p->begin ? end - p->begin : 0};
 		GT_NEW_STR(out->when, gt_arena_strdup(r->arena, gt_optim_phase_text(&s->optim, 1 + k, when, sizeof when)), err);
 		for (int i = 0; i < world_plan->stages; i++) {
 			const struct gt_graph *g = gt_world_plan_graph(world_plan, i, 1 + k);
@@ -256,15 +256,13 @@ int gt_conf_world(const struct gt_conf *c)
 	return c->parallel.mode != GT_MODE_SINGLE && c->parallel.nproc > 1 ? (int)c->parallel.nproc : 1;
 }
 
-enum gt_code gt_check(struct gt_conf *c, const char *device, const char *card, int world, struct gt_report **out, struct gt_err *err)
+enum gt_code gt_check(struct gt_conf *c, const char *device, int world, struct gt_report **out, struct gt_err *err)
 {
 	struct gt_world_plan *world_plan;
 	struct gt_arena *a;
 	*out = NULL;
 	bool is_auto = !world && c->parallel.mode != GT_MODE_SINGLE && !c->parallel.nproc;
 	world = world ? world : gt_conf_world(c);
-	if (card)
-		GT_TRY(gt_report_may_predict(c, device, card, world, &device, err));
 	GT_TRY(gt_world_plan_open(c, device, !device, world, &world_plan, err));
 	enum gt_code code = gt_arena_open(&a, err);
 	if (code == GT_OK) {
@@ -274,8 +272,6 @@ enum gt_code gt_check(struct gt_conf *c, const char *device, const char *card, i
 		code = r ? fill(r, world_plan, err) : gt_fail_memory(err, sizeof *r);
 		if (code == GT_OK)
 			r->world_is_auto = is_auto;
-		if (code == GT_OK && card)
-			code = gt_report_card(r, world_plan->rank[0], card, err);
 		if (code == GT_OK)
 			*out = r;
 		else

@@ -269,8 +269,7 @@ static enum gt_code stages(struct gt_report *r, const struct gt_world_plan *worl
 		return gt_fail_memory(err, len);
 	GT_NEW(r->stages, r->arena, world_plan->stages, err);
 	r->nstages = world_plan->stages;
-	const struct gt_conf_parallel *p = &world_plan->rank[0]->conf->parallel;
-	r->balance = p->cuts.n ? "by hand" : p->balance == GT_BALANCE_MEASURED ? "measured" : "computed";
+	r->balance = world_plan->rank[0]->conf->parallel.cuts.n ? "by hand" : "computed";
 	for (int i = 0; i < r->nstages; i++) {
 		const struct gt_graph *g = gt_world_plan_graph(world_plan, i, 0);
 		r->stages[i] = (struct gt_check_stage){.pipe_rank = i % world_plan->ranks, .slots = grid.grid->slots[i]};

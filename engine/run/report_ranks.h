@@ -2,7 +2,7 @@
 #ifndef GT_RUN_REPORT_RANKS_H
 #define GT_RUN_REPORT_RANKS_H
 
-#include "gtrain.h"
+#include "gtrain_report.h"
 #include "session/world_plan.h"
 
 /* Fills in the memory, traffic and steps of each rank, in the arena of the report, and verifies that the steps of all ranks match. */

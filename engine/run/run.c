@@ -4,12 +4,10 @@
 #include "launch/launcher.h"
 #include "launch/rendezvous.h"
 #include "launch/signals.h"
-#include "par/pipe.h"
 #include "run/run_ranks.h"
 #include "run/trainer.h"
 #include "run/warnings.h"
 #include "session/session_data.h"
-#include "session/session_pipe.h"
 #include "session/world_plan.h"
 #include "state/ema.h"
 #include "state/metric_watch.h"
@@ -36,17 +34,6 @@ static const char *grouped(int64_t n, char *buf, size_t size)
 	return buf;
 }
 
-/* "; stages by measured cost begin at l2, l5" */
-static void cuts_text(const struct gt_session *s, char *buf, size_t size)
-{
-	int stages = s->at.npipe * gt_pipe_stages(s->conf, s->at.npipe);
-	size_t n = 0;
-	*buf = '\0';
-	for (int i = 1; s->pipe.measured && i < stages && n < size; i++)
-		n += (size_t)snprintf(buf + n, size - n, "%s%s", i == 1 ? "; stages by measured cost begin at " : ", ",
-		                      gt_session_pipe_first_layer(s, i));
-}
-
 /* "54,000 train + 6,000 valid + 10,000 test" */
 static void samples_text(const struct gt_session *s, char *buf, size_t size)
 {
@@ -61,7 +48,7 @@ static void samples_text(const struct gt_session *s, char *buf, size_t size)
 static enum gt_code tell_start(struct gt_trainer *t, struct gt_err *err)
 {
 	const struct gt_session *s = t->s;
-	char text[2048], params[32], samples[160], micro[64] = "", ranks[64] = "", cuts[1024], ema[96] = "";
+	char text[2048], params[32], samples[160], micro[64] = "", ranks[64] = "", ema[96] = "";
 	if (s->optim.ema)
 		snprintf(ema, sizeof ema, "; evaluates and saves the moving average of the weights (decay %g)", s->conf->train.ema.decay);
 	const struct gt_comm *comm = s->exec.group[GT_GROUP_WORLD];
@@ -73,13 +60,12 @@ static enum gt_code tell_start(struct gt_trainer *t, struct gt_err *err)
 	const char *in_f32 = "";
 	if (gt_computes_in_f32(s->conf, &s->device.info))
 		in_f32 = ", which this processor computes in fp32 (slower than fp32, less memory),";
-	cuts_text(s, cuts, sizeof cuts);
 	samples_text(s, samples, sizeof samples);
 	snprintf(text, sizeof text,
-	         "%s: %s parameters, %s%s on %s%s; batch %lld%s, %lld steps per epoch; %s samples from %.300s; seed %lld%s%s",
+	         "%s: %s parameters, %s%s on %s%s; batch %lld%s, %lld steps per epoch; %s samples from %.300s; seed %lld%s",
 	         s->conf->name, grouped(s->prog.num_params, params, sizeof params), gt_precision_names[s->conf->precision], in_f32,
 	         s->device.info.name, ranks, (long long)s->batch.size, micro, (long long)s->batch.steps_per_epoch, samples,
-	         s->data.set[0].where, (long long)s->conf->seed, cuts, ema);
+	         s->data.set[0].where, (long long)s->conf->seed, ema);
 	struct gt_event ev = {.kind = GT_EV_START, .text = text};
 	return gt_trainer_send_event(t, &ev, true, err);
 }

@@ -3,6 +3,7 @@
 #include "base/fileio.h"
 #include "base/memstream.h"
 #include "conf/conf_string.h"
+#include "gtrain_report.h"
 #include "known.h"
 #include "launch/launcher_parts.h"
 #include "session/session_data.h"
@@ -197,7 +198,7 @@ static enum gt_code report(struct gt_conf *c, const char *dir, struct gt_arena *
 {
 	struct gt_err why = {0};
 	bool table = !strcmp(c->data.format, "csv"), text = !strcmp(c->data.format, "text");
-	enum gt_code code = gt_check(c, NULL, NULL, p->ranks, r, &why);
+	enum gt_code code = gt_check(c, NULL, p->ranks, r, &why);
 	if (code == GT_ENOINPUT && table && !c->data.ncolumns) {
 		struct gt_err said = why;
 		gt_fail(&why, code, "%.700s; a smoke test makes rows if data.columns lists the columns, as `gtrain init` writes them", said.msg);
@@ -208,7 +209,7 @@ static enum gt_code report(struct gt_conf *c, const char *dir, struct gt_arena *
 		return code;
 	}
 	GT_TRY(make_data(c, dir, p->ranks, &why, a, p, shown, made, err));
-	return gt_check(*made, NULL, NULL, p->ranks, r, err);
+	return gt_check(*made, NULL, p->ranks, r, err);
 }
 
 /* Starts from initial weights if the file of model.pretrained is not there. */
@@ -290,12 +291,8 @@ static enum gt_code fill(const struct gt_conf *c, const struct gt_run_opts *o, s
 	GT_TRY(set(p, a, err, "checkpoint.every_minutes", "0.0"));
 	GT_TRY(set(p, a, err, "checkpoint.keep", "2"));
 	GT_TRY(set(p, a, err, "log.every_steps", "1"));
-	if (c->reproducible == GT_REPRO_NONE) { /* without it, a GPU can sum in a different order in the second run */
+	if (c->reproducible == GT_REPRO_NONE) /* without it, a GPU can sum in a different order in the second run */
 		GT_TRY(set(p, a, err, "reproducible", "run"));
-		if (c->parallel.balance == GT_BALANCE_MEASURED &&
-		    c->train.clip_norm > 0) /* the last bits of the norm depend on the partition of the model into stages */
-			GT_TRY(set(p, a, err, "parallel.balance", "computed"));
-	}
 	return GT_OK;
 }
 

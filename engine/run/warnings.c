@@ -3,6 +3,7 @@
 #include "skipped.h"
 #include "base/bytes.h"
 #include "exec/device.h"
+#include "gtrain.h"
 #include "ir/op.h"
 #include "omp_threads.h"
 #include "session/schedule.h"

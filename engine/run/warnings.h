@@ -3,7 +3,6 @@
 #define GT_RUN_WARNINGS_H
 
 #include "base/problems.h"
-#include "gtrain.h"
 #include "session/session.h"
 
 /* Adds the warnings about the config and the planned session to out. Each names file, line, key and remedy. dir: directory of the

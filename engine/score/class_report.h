@@ -1,4 +1,4 @@
-/* Builds the report of `gtrain eval --report` (struct gt_class_report in gtrain.h) from the model's outputs for the samples of a split.
+/* Builds the report of `gtrain eval --report` (struct gt_class_report in gtrain_use.h) from the model's outputs for the samples of a split.
  *
  *     gt_class_tally_open(samples, classes, ignore_index, &t, err);
  *     while (...)
@@ -15,7 +15,7 @@
 #define GT_SCORE_CLASS_REPORT_H
 
 #include "base/arena.h"
-#include "gtrain.h"
+#include "gtrain_use.h"
 
 struct gt_class_tally;
 

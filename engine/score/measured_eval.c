@@ -1,4 +1,5 @@
 #include "score/measured_eval.h"
+#include "base/public.h"
 #include "conf/metric_name.h"
 #include "score/auc.h"
 #include "score/class_counts.h"

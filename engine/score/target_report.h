@@ -13,7 +13,7 @@
 #define GT_SCORE_TARGET_REPORT_H
 
 #include "base/arena.h"
-#include "gtrain.h"
+#include "gtrain_use.h"
 
 struct gt_target_tally;
 

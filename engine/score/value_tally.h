@@ -14,7 +14,7 @@
 #define GT_SCORE_VALUE_TALLY_H
 
 #include "base/arena.h"
-#include "gtrain.h"
+#include "gtrain_use.h"
 #include "session/session.h"
 
 struct gt_value_tally;

@@ -17,7 +17,6 @@
 #include "exec/device.h"
 #include "exec/exec.h"
 #include "exec/loader.h"
-#include "gtrain.h"
 #include "image/transform.h"
 #include "par/strategy.h"
 #include "session/optim.h"
@@ -29,6 +28,7 @@ extern const char *const gt_precision_names[]; /* config words, by enum gt_preci
 
 struct gt_session;
 struct gt_learned;
+struct gt_scores; /* base/public.h */
 
 /* The data of a session: session_data.c. Ranks that are threads of one process share it. */
 struct gt_session_files {
@@ -151,11 +151,9 @@ struct gt_session_comm {
 struct gt_session_pipe {
 	int *stage_of;                  /* the stage of each layer; NULL before the first plan */
 	int *home;                      /* the stage of each parameter */
-	bool measured;                  /* stage_of was computed from measured costs of the layers */
 	bool reads;                     /* a stage of this rank reads images or labels, so the rank needs a loader */
 	int lanes;                      /* number of lanes; gt_attr_comm.lane is 0 ... lanes - 1; 0 means 1 */
 	size_t pair_bytes;              /* bytes of sent but unread data for which the communicator has room between two ranks; 0: default */
-	struct gt_bn_commit *bn_commit; /* with parallel.deferred_bn: one for each stage of this rank; else NULL */
 };
 
 #define GT_PLANS 1024 /* maximum number of plans in a session */

@@ -1,5 +1,4 @@
 /* The device of a session, and the dtype that it computes in. */
-#include "gtrain.h"
 #include "session/session.h"
 #include <string.h>
 

@@ -1,5 +1,6 @@
 /* Evaluates a split: executes its programs on all samples, and computes the scores. Checks the names of scores in the config. */
 #include "session/session.h"
+#include "base/public.h"
 #include "conf/metric_name.h"
 #include "ir/op.h"
 #include "session/session_team.h"

@@ -143,7 +143,6 @@ void gt_session_close(struct gt_session *s)
 		return;
 	gt_exec_close(&s->exec);
 	gt_session_programs_close(s);
-	gt_session_pipe_close(s);
 	if (s->space)
 		gt_optim_close(&s->optim, s->space);
 	gt_space_close(s->space);

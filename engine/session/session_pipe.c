@@ -1,8 +1,5 @@
 #include "session/session_pipe.h"
 #include "par/pipe.h"
-#include "plan/syncbn.h"
-#include "session/stage_cost.h"
-#include <string.h>
 
 enum gt_code gt_session_pipe_open(struct gt_session *s, bool train, struct gt_err *err)
 {
@@ -13,30 +10,6 @@ enum gt_code gt_session_pipe_open(struct gt_session *s, bool train, struct gt_er
 	s->space->memory.act_slots[false] = own; /* in an evaluation, a micro-batch passes through all stages of the rank */
 	return gt_pipe_act_slots(s->arena, (enum gt_pipe_schedule)p->schedule, s->at.npipe, own, s->at.pipe, (int)s->batch.units,
 	                         &s->space->memory.act_slots[true], &s->batch.keep, err);
-}
-
-#define MEASURE_S 600.0 /* maximum seconds for which the other ranks wait for rank 0, which measures */
-
-/* Partitions the pipeline by measured costs. Only rank 0 measures and sends its result to the others, so that all have the same
- * partition. */
-static enum gt_code measure(struct gt_session *s, struct gt_graph *g, int stages, struct gt_err *err)
-{
-	int layers = gt_graph_layers(g);
-	double *cost;
-	GT_NEW(cost, s->arena, g->nnodes + 1, err);
-	gt_rank_phase(s->team->link, "measuring layers", MEASURE_S);
-	double timeout = gt_team_set_timeout(s->team, MEASURE_S);
-	enum gt_code code = s->at.rank ? GT_OK : gt_stage_costs(s, g, cost, err);
-	if (code == GT_OK && !s->at.rank)
-		code = gt_partition_balance(g, cost, stages, s->pipe.stage_of, err);
-	GT_TRY(code);
-	gt_rank_set_waiting(s->team->link, true);
-	code = gt_team_broadcast(s->team, s->pipe.stage_of, (size_t)layers * sizeof *s->pipe.stage_of, 0, "stages of the pipeline", err);
-	gt_rank_set_waiting(s->team->link, false);
-	gt_team_set_timeout(s->team, timeout);
-	gt_rank_phase(s->team->link, "planning", MEASURE_S);
-	s->pipe.measured = code == GT_OK;
-	return code;
 }
 
 /* Partitions the pipeline by the config or by cost. */
@@ -57,8 +30,6 @@ static enum gt_code choose(struct gt_session *s, struct gt_graph *g, int stages,
 		}
 		return GT_OK;
 	}
-	if (p->balance == GT_BALANCE_MEASURED && stages > 1 && s->team && s->team->comm)
-		return measure(s, g, stages, err);
 	GT_NEW(cost, s->arena, g->nnodes + 1, err);
 	gt_partition_costs(g, s->queues ? GT_CUT_GPU : GT_CUT_CPU, cost);
 	if (gt_partition_balance(g, cost, stages, s->pipe.stage_of, err) != GT_OK)
@@ -137,10 +108,6 @@ enum gt_code gt_session_pipe_stage(struct gt_session *s, const struct gt_plan_ke
 			GT_TRY(verify(s, partition, err));
 	}
 	GT_TRY(gt_partition_stage(partition, w->stage, g, err));
-	if (w->train && s->conf->parallel.deferred_bn) {
-		GT_TRY(gt_graph_defer_bn(*g, err));
-		GT_TRY(gt_graph_verify(*g, err));
-	}
 	s->pipe.reads |= gt_graph_reads_batch(*g);
 	return GT_OK;
 }
@@ -161,49 +128,4 @@ const char *gt_session_pipe_first_layer(const struct gt_session *s, int stage)
 bool gt_session_pipe_has_param(const struct gt_session *s, int i)
 {
 	return s->pipe.home[i] % s->at.npipe == s->at.pipe;
-}
-
-/* ---- deferred running statistics ------------------------------------------------------------------------------------------- */
-
-static int stages_here(const struct gt_session *s)
-{
-	return gt_pipe_stages(s->conf, s->at.npipe);
-}
-
-/* Returns a training graph of this rank's k-th stage. */
-static const struct gt_graph *graph_of(const struct gt_session *s, int k)
-{
-	for (int i = 0; i < s->prog.nplans; i++)
-		if (s->prog.plan[i]->graph->train && s->prog.plan[i]->graph->stage == k * s->at.npipe + s->at.pipe)
-			return s->prog.plan[i]->graph;
-	return NULL;
-}
-
-enum gt_code gt_session_pipe_bn_commit(struct gt_session *s, struct gt_job *job, struct gt_err *err)
-{
-	bool first = !s->pipe.bn_commit;
-	job->chunks = s->batch.slice.nparts;
-	if (first)
-		GT_NEW(s->pipe.bn_commit, s->arena, stages_here(s), err);
-	job->bn_commit = s->pipe.bn_commit;
-	for (int k = 0; first && k < stages_here(s); k++) {
-		struct gt_bn_commit *e = &s->pipe.bn_commit[k];
-		e->graph = graph_of(s, k);
-		if (e->graph)
-			GT_TRY(gt_defer_bn_prepare(s->space, e->graph, &e->call, &e->n, err));
-	}
-	return GT_OK;
-}
-
-void gt_session_pipe_bind(struct gt_session *s)
-{
-	for (int k = 0; s->pipe.bn_commit && k < stages_here(s); k++)
-		if (s->pipe.bn_commit[k].n)
-			gt_defer_bn_bind(s->space, s->pipe.bn_commit[k].graph, s->pipe.bn_commit[k].call, s->pipe.bn_commit[k].n);
-}
-
-void gt_session_pipe_close(struct gt_session *s)
-{
-	for (int k = 0; s->pipe.bn_commit && k < stages_here(s); k++)
-		gt_defer_bn_close(s->space, s->pipe.bn_commit[k].call, s->pipe.bn_commit[k].n);
 }

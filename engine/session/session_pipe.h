@@ -21,14 +21,6 @@ bool gt_session_pipe_has_param(const struct gt_session *s, int i);
  * stages. */
 enum gt_code gt_session_pipe_stage(struct gt_session *s, const struct gt_plan_key *w, struct gt_graph **g, struct gt_err *err);
 
-/* For parallel.deferred_bn: prepares, once, the calls that update the running statistics of this rank's stages at the end of a mini-batch,
- * and sets which units of the job form a mini-batch. The plans of the job must exist. */
-enum gt_code gt_session_pipe_bn_commit(struct gt_session *s, struct gt_job *job, struct gt_err *err);
-/* Sets the operand addresses of the calls of gt_session_pipe_bn_commit. Call it after gt_space_alloc. */
-void gt_session_pipe_bind(struct gt_session *s);
-/* Releases the calls of gt_session_pipe_bn_commit. Call it before the space is closed. */
-void gt_session_pipe_close(struct gt_session *s);
-
 /* Returns the name of the first layer of a stage, which may belong to another rank. */
 const char *gt_session_pipe_first_layer(const struct gt_session *s, int stage);
 

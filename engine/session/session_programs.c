@@ -18,8 +18,6 @@ static enum gt_code train_prog(struct gt_session *s, int64_t n, struct gt_prog *
 	                     .schedule = (enum gt_pipe_schedule)s->conf->parallel.schedule, .nstages = gt_pipe_stages(s->conf, s->at.npipe),
 	                     .queues = s->queues};
 	GT_TRY(gt_batch_train_units(s, n, &job, err));
-	if (s->conf->parallel.deferred_bn)
-		GT_TRY(gt_session_pipe_bn_commit(s, &job, err));
 	if (!s->optim.check.kernel)
 		GT_TRY(gt_optim_prepare(&s->optim, s->conf, s->space, s->conf->reproducible != GT_REPRO_NONE, s->queues, err));
 	GT_TRY(s->strategy->schedule(&job, out, err));
@@ -364,7 +362,6 @@ enum gt_code gt_session_programs_start(struct gt_session *s, bool train, struct 
 	bind(s);
 	if (train) {
 		gt_optim_bind(&s->optim, s->space);
-		gt_session_pipe_bind(s);
 		GT_TRY(loader_for(s, GT_TRAIN, s->batch.size, s->batch.micro, true, &s->prog.loader, err));
 	}
 	for (int i = 0; i < GT_SPLITS; i++) {

@@ -3,7 +3,6 @@
 #define GT_STATE_METRIC_WATCH_H
 
 #include "conf/conf.h"
-#include "gtrain.h"
 #include "store/ckpt.h"
 
 /* Continues the state of a checkpoint with a metric of the config. If its best value is one of another metric, no value is the best until

@@ -8,6 +8,7 @@
 #ifndef GT_STATE_PRETRAINED_H
 #define GT_STATE_PRETRAINED_H
 
+#include "gtrain.h"
 #include "session/session.h"
 #include "store/safetensors.h"
 

@@ -1,6 +1,6 @@
 #include "store/ckpt_manifest.h"
 #include "base/fileio.h"
-#include "base/version.h"
+#include "base/public.h"
 #include "store/json_read.h"
 #include <errno.h>
 #include <inttypes.h>

@@ -1,6 +1,5 @@
 #include "team/peer_info.h"
-#include "base/version.h"
-#include "gtrain.h"
+#include "base/public.h"
 #include "launch/launcher_parts.h"
 #include "omp_threads.h"
 #include <stdio.h>

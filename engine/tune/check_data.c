@@ -1,6 +1,6 @@
 /* `gtrain check --data`: reads the samples of a config, and lists those that cannot be read. */
 #include "conf/conf.h"
-#include "gtrain.h"
+#include "gtrain_data.h"
 #include "session/session_data.h"
 #include "skipped.h"
 #include "table/table_facts.h"

@@ -6,7 +6,7 @@
 #include "base/memstream.h"
 #include "conf/conf_string.h"
 #include "dataset.h"
-#include "gtrain.h"
+#include "gtrain_data.h"
 #include "image/transform.h"
 #include "source.h"
 #include "store/safetensors.h"

@@ -2,7 +2,7 @@
 #ifndef GT_TUNE_INIT_SPEC_H
 #define GT_TUNE_INIT_SPEC_H
 
-#include "gtrain.h"
+#include "gtrain_data.h"
 #include <limits.h>
 #include <stddef.h>
 

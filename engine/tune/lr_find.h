@@ -11,6 +11,7 @@
 #define GT_TUNE_LR_FIND_H
 
 #include "gtrain.h"
+#include "gtrain_data.h"
 #include "session/session.h"
 
 /* Runs the test on one rank, with a session that has its first weights. All ranks get the same points. c: steps and arena are set.

@@ -1,4 +1,5 @@
 #include "tune/lr_suggest.h"
+#include "base/arena.h"
 #include <math.h>
 #include <stdlib.h>
 

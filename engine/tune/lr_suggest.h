@@ -8,7 +8,7 @@
 #ifndef GT_TUNE_LR_SUGGEST_H
 #define GT_TUNE_LR_SUGGEST_H
 
-#include "gtrain.h"
+#include "gtrain_data.h"
 
 /* Returns the factor of the moving average of the loss in a test of this number of steps: fastai's 0.98 for 100 steps, and with other
  * numbers the factor that averages over the same share of the test. The average lags behind the loss; if it lagged by a fixed number of

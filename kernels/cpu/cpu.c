@@ -69,6 +69,16 @@ enum gt_code gt_cpu_refuse(const struct gt_opcall *call, struct gt_err *err, con
 	               d ? gt_dtype_name(d->dtype) : "", shape, why);
 }
 
+/* The families that compute in f32 and bf16 only: their loops are made for these types, or they are oneDNN's. */
+static bool lacks_f64(enum gt_opcode code)
+{
+	static gt_cpu_prepare *const without[] = {gt_cpu_linear, gt_cpu_conv, gt_cpu_pool, gt_cpu_batchnorm, gt_cpu_groupnorm, gt_cpu_rnn};
+	for (size_t i = 0; i < sizeof without / sizeof *without; i++)
+		if (table[code] == without[i])
+			return true;
+	return false;
+}
+
 static bool uses(const struct gt_opcall *call, enum gt_dtype t)
 {
 	for (int i = 0; i < call->nin; i++)
@@ -92,6 +102,8 @@ static enum gt_code cpu_prepare(struct gt_dev *dev, const struct gt_opcall *call
 	GT_TRY(gt_opcall_check(call, err));
 	if (uses(call, GT_F16))
 		return gt_cpu_refuse(call, err, "f16 is not supported by the cpu backend");
+	if (lacks_f64(call->code) && call->in[0]->dtype == GT_F64)
+		return gt_cpu_refuse(call, err, "f64 is not supported by the cpu backend");
 	if (gt_opcall_padded(call))
 		return gt_cpu_refuse(call, err, "padded channels are not supported by the cpu backend");
 	omp_set_num_threads(dev->threads);

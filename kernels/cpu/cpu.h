@@ -40,7 +40,8 @@ struct gt_kernel {
 
 typedef enum gt_code gt_cpu_prepare(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err);
 
-/* The families (opcall.h): a call of family F is prepared by gt_cpu_F, in f32, bf16 and, for the gradient checks, in f64. */
+/* The families (opcall.h): a call of family F is prepared by gt_cpu_F, in f32 and bf16. Some also have f64, which no config reaches: the
+ * tests check gradients with it, and for the families of which cpu_prepare refuses f64 they have a backend of their own. */
 gt_cpu_prepare gt_cpu_none; /* prepares no kernel and refuses the call */
 #define gt_cpu_head gt_cpu_none
 #define gt_cpu_head_back gt_cpu_none
@@ -51,9 +52,6 @@ gt_cpu_prepare gt_cpu_none; /* prepares no kernel and refuses the call */
 GT_OPCODES(GT_X)
 #undef GT_X
 gt_cpu_prepare gt_cpu_muon; /* dnnl_muon.c */
-/* These functions prepare the f64 calls of five families with the plain loops of ref_*.c. oneDNN or vector loops do the other calls of
- * these families. */
-gt_cpu_prepare gt_ref_linear, gt_ref_conv, gt_ref_pool, gt_ref_batchnorm, gt_ref_rnn;
 gt_cpu_prepare gt_dnnl_wino;   /* gt_cpu_conv calls it (dnnl_wino.c); it sets *out to NULL if Winograd's algorithm does not suit the call */
 gt_cpu_prepare gt_dnnl_linear; /* gt_cpu_linear calls it (dnnl_conv.c) */
 

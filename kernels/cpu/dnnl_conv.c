@@ -357,8 +357,6 @@ static enum gt_code prepare(struct job *j, struct gt_kernel **out, struct gt_err
 enum gt_code gt_cpu_conv(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
 {
 	const struct gt_attr_conv2d *a = call->attr;
-	if (call->in[0]->dtype == GT_F64)
-		return gt_ref_conv(dev, call, out, err);
 	struct job j = {.dev = dev, .call = call, .conv = a, .groups = a->groups > 1 ? a->groups : 1, .act = a->act};
 	j.pass = call->code == GT_OP_CONV2D ? GT_DNNL_FWD : call->code == GT_OP_CONV2D_DX ? GT_DNNL_DX : GT_DNNL_DW;
 	if (gt_cpu_winograd(dev)) {

@@ -1,8 +1,7 @@
 /* Group normalisation (torch.nn.GroupNorm): a sample's channels are divided into groups of neighbouring channels, and each group is
  * normalised over its channels and pixels, with biased variance and eps inside the root. Activations are channels last: a pixel is a row of
  * C elements, so loops run along the channels, in blocks of up to BLOCK. A unit of work is one sample's channels of one block: whole
- * groups, or one group that is wider than a block. Sums are made in double, pixel after pixel, whatever the number of threads. f64 calls,
- * the reference of the gradient check, have plain loops of their own. */
+ * groups, or one group that is wider than a block. Sums are made in double, pixel after pixel, whatever the number of threads. */
 #include "cpu/loops.h"
 #include "ew.h"
 #include <math.h>
@@ -26,7 +25,7 @@ struct args {
 	double *part; /* backward: [2, samples, channels], for each channel the sums over its pixels of dy and of dy * xhat */
 };
 
-/* ---- f32 and bf16 ---------------------------------------------------------------------------------------------------------- */
+/* ---- loops ----------------------------------------------------------------------------------------------------------------- */
 GT_LANE float get(const void *p, int64_t i, const bool half)
 {
 	return half ? gt_bf16_to_f32(((const uint16_t *)p)[i]) : ((const float *)p)[i];
@@ -187,77 +186,13 @@ UNITS(forward_bf16, forward, true)
 UNITS(backward_f32, backward, false)
 UNITS(backward_bf16, backward, true)
 
-/* ---- f64 ------------------------------------------------------------------------------------------------------------------- */
-/* Returns the index of pixel p of channel j of group g of a sample. */
-static int64_t index_of(const struct args *c, int64_t sample, int64_t g, int64_t p, int64_t j)
-{
-	return (sample * c->pixels + p) * c->channels + g * c->width + j;
-}
-
-/* Normalises in f64 the units [begin, end). A unit is one group of one sample. */
-static void forward_f64(const void *ctx, int64_t begin, int64_t end)
-{
-	const struct args *c = ctx;
-	const double *x = c->x, *gamma = c->gamma, *beta = c->beta;
-	for (int64_t u = begin; u < end; u++) {
-		int64_t n = u / c->groups, g = u % c->groups;
-		double sum = 0, sq = 0, count = (double)(c->width * c->pixels);
-		for (int64_t p = 0; p < c->pixels; p++)
-			for (int64_t j = 0; j < c->width; j++)
-				sum += x[index_of(c, n, g, p, j)];
-		double mean = sum / count;
-		for (int64_t p = 0; p < c->pixels; p++)
-			for (int64_t j = 0; j < c->width; j++)
-				sq += (x[index_of(c, n, g, p, j)] - mean) * (x[index_of(c, n, g, p, j)] - mean);
-		double rstd = 1 / sqrt(sq / count + c->eps);
-		for (int64_t p = 0; p < c->pixels; p++)
-			for (int64_t j = 0; j < c->width; j++) {
-				int64_t i = index_of(c, n, g, p, j), k = g * c->width + j;
-				((double *)c->y)[i] = (x[i] - mean) * rstd * (gamma ? gamma[k] : 1) + (beta ? beta[k] : 0);
-			}
-		if (c->mean) {
-			((double *)c->mean)[u] = mean;
-			((double *)c->rstd)[u] = rstd;
-		}
-	}
-}
-
-static void backward_f64(const void *ctx, int64_t begin, int64_t end)
-{
-	const struct args *c = ctx;
-	const double *x = c->x, *dy = c->dy, *gamma = c->gamma;
-	for (int64_t u = begin; u < end; u++) {
-		int64_t n = u / c->groups, g = u % c->groups;
-		double sum = 0, dot = 0, count = (double)(c->width * c->pixels), mean = ((double *)c->mean)[u], rstd = ((double *)c->rstd)[u];
-		for (int64_t j = 0; j < c->width; j++) {
-			int64_t k = g * c->width + j;
-			double by = 0, bx = 0;
-			for (int64_t p = 0; p < c->pixels; p++) {
-				int64_t i = index_of(c, n, g, p, j);
-				by += dy[i];
-				bx += dy[i] * (x[i] - mean) * rstd;
-			}
-			c->part[n * c->channels + k] = by;
-			c->part[(c->samples + n) * c->channels + k] = bx;
-			sum += by * (gamma ? gamma[k] : 1);
-			dot += bx * (gamma ? gamma[k] : 1);
-		}
-		for (int64_t p = 0; c->y && p < c->pixels; p++)
-			for (int64_t j = 0; j < c->width; j++) {
-				int64_t i = index_of(c, n, g, p, j);
-				double h = dy[i] * (gamma ? gamma[g * c->width + j] : 1);
-				((double *)c->y)[i] = rstd * (h - sum / count - (x[i] - mean) * rstd * dot / count);
-			}
-	}
-}
-
 /* ---- calls ----------------------------------------------------------------------------------------------------------------- */
 struct groupnorm {
 	struct gt_kernel head;
 	struct args shape;
 	gt_range_fn *run;
 	int64_t units; /* of all samples */
-	bool f64, affine, stats, dgamma, dbeta;
+	bool affine, stats, dgamma, dbeta;
 };
 
 static enum gt_code launch_forward(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, struct gt_err *err)
@@ -276,16 +211,13 @@ static enum gt_code launch_forward(struct gt_dev *dev, struct gt_kernel *kernel,
 }
 
 /* Computes the gradient of gamma or beta as the sum of `part` over the samples, in order. */
-static void add_samples(const struct groupnorm *k, const double *part, void *grad, bool add)
+static void add_samples(const struct groupnorm *k, const double *part, float *grad, bool add)
 {
 	for (int64_t i = 0; i < k->shape.channels; i++) {
 		double sum = 0;
 		for (int64_t n = 0; n < k->shape.samples; n++)
 			sum += part[n * k->shape.channels + i];
-		if (k->f64)
-			((double *)grad)[i] = (add ? ((double *)grad)[i] : 0) + sum;
-		else
-			((float *)grad)[i] = (float)((add ? (double)((float *)grad)[i] : 0) + sum);
+		grad[i] = (float)((add ? (double)grad[i] : 0) + sum);
 	}
 }
 
@@ -311,7 +243,7 @@ static enum gt_code launch_backward(struct gt_dev *dev, struct gt_kernel *kernel
 
 enum gt_code gt_cpu_groupnorm(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
 {
-	static gt_range_fn *const run[2][GT_T_COUNT] = {{forward_f32, forward_bf16, forward_f64}, {backward_f32, backward_bf16, backward_f64}};
+	static gt_range_fn *const run[2][2] = {{forward_f32, forward_bf16}, {backward_f32, backward_bf16}};
 	bool back = call->code == GT_OP_GROUPNORM_DX;
 	const struct gt_attr_norm *attr = call->attr;
 	const struct gt_tdesc *x = call->in[back];
@@ -328,11 +260,10 @@ enum gt_code gt_cpu_groupnorm(struct gt_dev *dev, const struct gt_opcall *call, 
 	c->eps = attr->eps;
 	c->add_gamma = call->accumulate & 2;
 	c->add_beta = call->accumulate & 4;
-	k->f64 = x->dtype == GT_F64;
-	c->span = c->width < BLOCK && !k->f64 ? BLOCK / c->width * c->width : c->width;
+	c->span = c->width < BLOCK ? BLOCK / c->width * c->width : c->width;
 	c->units = (c->channels + c->span - 1) / c->span;
 	k->units = c->samples * c->units;
-	k->run = run[back][gt_cpu_type(x->dtype)];
+	k->run = run[back][x->dtype == GT_BF16];
 	k->affine = back ? call->in[2] != NULL : call->nin > 2 && call->in[1] && call->in[2];
 	k->stats = !back && call->nout > 2 && call->out[1] && call->out[2];
 	k->dgamma = back && call->nout > 1 && call->out[1];

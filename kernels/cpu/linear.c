@@ -190,8 +190,6 @@ enum gt_code gt_cpu_linear(struct gt_dev *dev, const struct gt_opcall *call, str
 	const struct gt_tdesc *x = fwd ? call->in[0] : dw ? call->in[1] : call->out[0];
 	struct gt_tdesc *w = dw ? call->out[0] : call->in[1];
 	struct linear *k;
-	if (call->in[0]->dtype == GT_F64)
-		return gt_ref_linear(dev, call, out, err);
 	if (fwd && call->nout > 1) /* the output of relu serves as a mask without cost, because it is in the cache */
 		return gt_cpu_refuse(call, err, "this backend does not write masks of bits");
 	if (!isa || x->dtype != GT_F32 || (w->any ? x->dim[0] > SMALL_BATCH : !in_tiles(w)))

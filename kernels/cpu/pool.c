@@ -159,8 +159,6 @@ enum gt_code gt_cpu_pool(struct gt_dev *dev, const struct gt_opcall *call, struc
 	const struct gt_attr_pool2d *attr = NULL;
 	bool fwd = false, max = false;
 	struct pool *k;
-	if (call->in[0]->dtype == GT_F64)
-		return gt_ref_pool(dev, call, out, err);
 	switch (call->code) {
 	case GT_OP_MAXPOOL2D:
 		attr = call->attr, fwd = true, max = true;

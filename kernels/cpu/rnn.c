@@ -86,8 +86,6 @@ enum gt_code gt_cpu_rnn(struct gt_dev *dev, const struct gt_opcall *call, struct
 		return gt_cpu_refuse(call, err, "the weights do not have the rows of all gates");
 	if (y->dim[0] > INT32_MAX || y->dim[1] > INT32_MAX - 2)
 		return gt_cpu_refuse(call, err, "it supports up to 2^31 samples and tokens");
-	if (y->dtype == GT_F64)
-		return gt_ref_rnn(dev, call, out, err);
 	GT_KERNEL_NEW(k, launch, NULL, err);
 	k->isa = gt_rnn_isa();
 	k->back = back;

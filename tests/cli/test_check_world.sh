@@ -110,10 +110,6 @@ same across_stage 'parallel.stage: parallel.mode = "pipe" does not use this key;
 	-s parallel.stage=2
 same stage_across 'parallel.stage: parallel.mode = "pipe" does not use this key; zero does' 78 "${pipe[@]}" -s parallel.stage=2
 same across_zero 'parallel.across: parallel.mode = "zero" does not use this key; pipe does' 78 -s parallel.mode=zero -s parallel.across=zero
-same deferred_bn_ddp 'parallel.deferred_bn: parallel.mode = "ddp" does not use this key; pipe does' 78 -s parallel.mode=ddp \
-	-s parallel.deferred_bn=true
-same deferred_bn_world 'parallel.deferred_bn: expected false beside reproducible = "world"' 78 "${pipe[@]}" -s parallel.deferred_bn=true \
-	-s reproducible=world
 same shards 'parallel.shards: expected a multiple of the number of ranks' 78 -s reproducible=world -s parallel.shards=1
 same best 'checkpoint.best.metric: expected a metric of an evaluated split, got "valid/acc"' 78 \
 	-s checkpoint.best.metric=valid/acc -s data.valid=0.001
@@ -161,5 +157,4 @@ if sed -nE 's/.*"time":\{"step_s":([^,]*),"epoch_s":([^,]*),"run_s":([^}]*)\}.*/
 	pass time_json
 else fail time_json "$(grep -o '"time".\{60\}' "$tmp/out")"; fi
 gives time_of_ranks 64 err '--time measures one rank, and this plan has 2' check "$tmp/timed.cfg" --time --mode ddp --world 2
-gives time_of_a_card 64 err '--time measures this machine, so it does not go together with --card' check "$tmp/timed.cfg" --time --card h100
 gives time_without_a_device 64 err '--device null' check "$tmp/timed.cfg" --time --device null

@@ -62,7 +62,5 @@ skip=$GTRAIN_SRC/tests/par/nets/skip.cfg
 ranks pipe 3 "$skip" --mode pipe -s parallel.chunks=3
 ranks pipe_zero 6 "$skip" -s parallel.mode=pipe -s parallel.schedule=interleaved -s parallel.replicas=4 -s parallel.across=zero \
 	-s parallel.bucket_mb=0.002 -s device=cuda
-ranks pipe_deferred 1 "$GTRAIN_SRC/tests/par/nets/cnn.cfg" -s parallel.mode=pipe -s parallel.chunks=3 -s parallel.deferred_bn=true \
-	-s train.accumulate=2
 ranks pipe_zb 5 "$skip" -s parallel.mode=pipe -s parallel.schedule=zero-bubble -s parallel.replicas=2 -s parallel.chunks=3 \
 	-s data.samples=50

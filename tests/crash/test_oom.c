@@ -2,7 +2,7 @@
  * and exported. A clean error, nothing leaked into a wrong answer: above all, the newest checkpoint is not passed over for an older one. */
 #include "ckpt_fixture.h"
 #include "fast_dir.h"
-#include "gtrain.h"
+#include "gtrain_use.h"
 #include "store/safetensors.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)

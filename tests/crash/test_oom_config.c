@@ -2,7 +2,7 @@
  * on, for every N. A clean error, or the right result; no crash, no leak. Allocations of libconfig, which it does not check, are left
  * alone: conf/ctree.c reserves what they need, and config_under_limit shows that the reserve holds under a limit on the address space. */
 #include "conf/conf.h"
-#include "gtrain.h"
+#include "gtrain_report.h"
 #include "skipped.h"
 #include "table/table_facts.h"
 #include "test.h"
@@ -88,7 +88,7 @@ static enum gt_code once(enum what what, char *got, size_t size, struct gt_err *
 	if (what == LOAD) {
 		snprintf(got, size, "%s", c->text);
 	} else if (what == CHECK_IT) {
-		if (!(code = gt_check(c, NULL, NULL, 1, &r, e))) {
+		if (!(code = gt_check(c, NULL, 1, &r, e))) {
 			snprintf(got, size, "%lld %lld %s", (long long)r->params, (long long)r->steps, r->layers[0].shape);
 			gt_report_free(r);
 		}

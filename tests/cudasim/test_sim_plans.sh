@@ -1,7 +1,7 @@
 #!/bin/bash
 # The plan for a GPU that is not there (--device null:cuda) has the calls of the plan that the CUDA backend makes: of every config, and
-# with options that decide which operations are fused. `gtrain check --card` counts these calls. Each config is planned in one of four
-# precisions, the next config in the next one; SIM_PLANS_TURN=1, 2 or 3 begins with another precision, SIM_PLANS_FULL=1 tries all four.
+# with options that decide which operations are fused. Each config is planned in one of four precisions, the next config in the next one;
+# SIM_PLANS_TURN=1, 2 or 3 begins with another precision, SIM_PLANS_FULL=1 tries all four.
 # tests/run: beside others
 set -u
 # shellcheck source=tests/cudasim/sim.sh

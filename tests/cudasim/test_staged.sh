@@ -84,11 +84,11 @@ for mode in $grids; do
 	fi
 done
 
-# Running statistics once a mini-batch: in fp16, with steps that are skipped, on one stage and on two; and in fp32 as on the CPU.
+# Batch normalisation in a pipeline: in fp16, with steps that are skipped, on one stage and on two; and in fp32 as on the CPU.
 # (no bias before it: its gradients are nothing but rounding)
 sed 's/padding = 1; }/padding = 1; bias = false; }/; s/{ type = "silu"; }/{ name = "bn"; type = "batchnorm2d"; }, &/
 	s/log = /checkpoint = { dir = "unused"; every_epochs = 0; }; log = /' "$tmp/c.cfg" >"$tmp/bn.cfg"
-pipe=(-s parallel.mode=pipe -s parallel.chunks=4 -s parallel.deferred_bn=true -s train.accumulate=2)
+pipe=(-s parallel.mode=pipe -s parallel.chunks=4 -s train.accumulate=2)
 digest() { sha256sum <"$tmp/$1/latest/model.safetensors"; }
 bn() { # name, options
 	local name=$1
@@ -102,15 +102,15 @@ bn fp16_two "${half[@]}" --nproc 2
 why=''
 [ "$(digest fp16_one)" = "$(digest fp16_two)" ] || why='other bits on two stages'
 [ "$(grep -c '"event":"skip"' "$tmp/fp16_two/metrics.jsonl")" -ge 3 ] || why="$why no step was skipped"
-if [ -z "$why" ]; then echo 'ok staged_deferred_fp16'; else echo "not ok staged_deferred_fp16: $why"; fi
+if [ -z "$why" ]; then echo 'ok staged_pipe_fp16'; else echo "not ok staged_pipe_fp16: $why"; fi
 if [ -z "${GTRAIN_SIM:-}" ]; then # on a GPU: the table of operations has this
 	bn sim --nproc 2
 	bn host --nproc 2 --device cpu
 	# f32 on both: a loss in 1e-5, weights and statistics in 1e-4 of their tensor's largest, as in test_modes.sh
 	if got=$("$GTRAIN_BUILD/tests/par/tool_same" -l 1e-5 -w 1e-4 -m 1e-3 "$tmp/host" "$tmp/sim"); then
-		echo 'ok staged_deferred'
+		echo 'ok staged_pipe'
 	else
-		echo "not ok staged_deferred: $got"
+		echo "not ok staged_pipe: $got"
 	fi
 fi
 

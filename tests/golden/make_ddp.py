@@ -4,11 +4,9 @@
 Usage: make_ddp.py OUT_DIR [-s STEPS] [NAME...]      (PyTorch, CPU, one thread a rank)
 
 DistributedSampler, DistributedDataParallel, no_sync, ZeroRedundancyOptimizer, models and optimizers are PyTorch's own code, each rank a
-process, 32 samples a rank and step (RUNS says where not). 1,001 samples do not divide by the ranks nor by the batch: the sampler repeats
-some, and an epoch's last batch is short (pipe_deferred leaves it out: torch would cut it into fewer chunks than DeferredBatchNorm waits
-for, and so count it with the next batch). pipe_deferred is one process, as torch's Pipe is. Every run is made in float32 and in float64;
-the format is that of tests/parity/make_parity.py, whose models these are. A loss is the mean of the ranks' losses of that step; weights
-and running statistics are rank 0's."""
+process, 32 samples a rank and step. 1,001 samples do not divide by the ranks nor by the batch: the sampler repeats some, and an epoch's
+last batch is short. Every run is made in float32 and in float64; the format is that of tests/parity/make_parity.py, whose models these are.
+A loss is the mean of the ranks' losses of that step; weights and running statistics are rank 0's."""
 import os
 import sys
 import tempfile
@@ -18,15 +16,9 @@ import torch.distributed as dist
 import torch.multiprocessing as mp
 import torch.nn as nn
 import torch.nn.functional as F
-import torch.distributed.rpc as rpc
 from torch.distributed.optim import ZeroRedundancyOptimizer
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data.distributed import DistributedSampler
-
-try:
-    from torch.distributed.pipeline.sync import Pipe
-except ImportError:  # PyTorch 2.4 took it out
-    Pipe = None
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "parity"))
 from make_parity import FM, SEED, apart, cnn, evaluate, fashion, mlp, sampled  # noqa: E402
@@ -38,9 +30,6 @@ RUNS = {
     "ddp_accumulate": dict(world=2, model=lambda: mlp(nn.GELU, 256), parts=2, opt=lambda p: SGD(p, lr=0.01, momentum=0.9, nesterov=True)),
     "ddp_cnn": dict(world=2, model=lambda: cnn(nn.SiLU, nn.AvgPool2d), opt=lambda p: SGD(p, lr=0.01, momentum=0.9, weight_decay=5e-4)),
     "zero_mlp": dict(world=2, model=lambda: mlp(nn.GELU, 256), opt=lambda p: ZeroRedundancyOptimizer(p, ADAMW, lr=1e-3, weight_decay=0.05)),
-    # two calls of Pipe a step, of 32 samples in 4 chunks each; normalisations: a chunk's statistics, running ones once a call
-    "pipe_deferred": dict(world=1, model=lambda: cnn(nn.SiLU, nn.AvgPool2d), parts=2, chunks=4, batch=64,
-                          opt=lambda p: SGD(p, lr=0.01, momentum=0.9, weight_decay=5e-4)),
 }
 STEPS, BATCH, LIMIT = 100, 32, 1001
 
@@ -49,9 +38,6 @@ def rank_main(rank, name, steps, rendezvous, out):
     run = RUNS[name]
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method=f"file://{rendezvous}", rank=rank, world_size=run["world"])
-    if "chunks" in run:
-        rpc.init_rpc("pipe", rank=0, world_size=1,
-                     rpc_backend_options=rpc.TensorPipeRpcBackendOptions(init_method=f"file://{rendezvous}.rpc"))
     torch.manual_seed(SEED)
     init = run["model"]().state_dict()
     result = []
@@ -59,28 +45,7 @@ def rank_main(rank, name, steps, rendezvous, out):
         result.append(train(run, rank, init, dtype, steps))
     if rank == 0:
         torch.save(result, out)
-    if "chunks" in run:
-        rpc.shutdown()
     dist.destroy_process_group()
-
-
-class Chunked:
-    """Pipe with DistributedDataParallel's face: module, whose names are the model's."""
-
-    def __init__(self, model, chunks):
-        self.names = [n for n, _ in model.named_children()]
-        self.pipe = Pipe(model, chunks=chunks, deferred_batch_norm=True, checkpoint="never")
-        self.module = self
-
-    def __call__(self, x):
-        return self.pipe(x).local_value()
-
-    def __getattr__(self, name):  # train, eval, parameters
-        return getattr(self.pipe, name)
-
-    def state_dict(self):
-        layers = [m for part in self.pipe.partitions for m in part]
-        return {f"{n}.{k}": v for n, m in zip(self.names, layers) for k, v in m.state_dict().items() if k not in ("sum", "sum_squares")}
 
 
 def train(run, rank, init, dtype, steps):
@@ -92,19 +57,17 @@ def train(run, rank, init, dtype, steps):
 
     model = run["model"]()
     model.load_state_dict(init)
-    model = Chunked(model.to(dtype), run["chunks"]) if "chunks" in run else DistributedDataParallel(model.to(dtype))
+    model = DistributedDataParallel(model.to(dtype))
     opt = run["opt"](model.parameters())
     sampler = DistributedSampler(range(len(x)), num_replicas=run["world"], rank=rank, shuffle=True, seed=SEED)
-    losses, epoch, parts, batch = [], 0, run.get("parts", 1), run.get("batch", BATCH)
+    losses, epoch, parts = [], 0, run.get("parts", 1)
     while len(losses) < steps:
         sampler.set_epoch(epoch)
         order = torch.tensor(list(sampler))
-        for i in order.split(batch)[:steps - len(losses)]:
-            if "chunks" in run and len(i) < batch:
-                break
+        for i in order.split(BATCH)[:steps - len(losses)]:
             opt.zero_grad()
             model.train()
-            micro, total = i.split(batch // parts), torch.zeros((), dtype=torch.float64)
+            micro, total = i.split(BATCH // parts), torch.zeros((), dtype=torch.float64)
             for k, j in enumerate(micro):
                 model.require_backward_grad_sync = k == len(micro) - 1  # what no_sync() sets
                 loss = F.cross_entropy(model(scale(x[j])), y[j], reduction="sum") / len(i)
@@ -121,9 +84,6 @@ def train(run, rank, init, dtype, steps):
 def main(folder, steps, names):
     os.makedirs(folder, exist_ok=True)
     for name in names or RUNS:
-        if "chunks" in RUNS[name] and Pipe is None:
-            print(f"{name}: this PyTorch has no torch.distributed.pipeline", flush=True)
-            continue
         world = RUNS[name]["world"]
         with tempfile.TemporaryDirectory() as d:
             mp.spawn(rank_main, (name, steps, os.path.join(d, "rendezvous"), os.path.join(d, "out")), world)

@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
-"""Writes tests/golden/syncbn.txt: batch normalisation over several ranks and over several micro-batches, for tests/ops/test_syncbn.c.
+"""Writes tests/golden/syncbn.txt: batch normalisation over several ranks, for tests/ops/test_syncbn.c.
 
-Usage: make_syncbn.py OUT      (made with PyTorch 1.13: the last versions have no DeferredBatchNorm)
+Usage: make_syncbn.py OUT      (made with PyTorch 1.13)
 
-sync cases: torch.nn.modules._functions.SyncBatchNorm, forward and backward, in one process a rank over gloo, in double. PyTorch has the
+torch.nn.modules._functions.SyncBatchNorm, forward and backward, in one process a rank over gloo, in double. PyTorch has the
 five kernels under it for GPUs only; they stand here as the formulas that they are documented with (batch_norm_stats and so on). The
 results are held to torch.nn.functional.batch_norm of the whole batch.
-deferred cases: torch.distributed.pipeline.sync.batchnorm.DeferredBatchNorm, chunk after chunk, in double.
 
 Values: make_ops.uniform of "CASE/x", "CASE/dy" (all samples), "CASE/weight", "CASE/bias", "CASE/running_mean", "CASE/running_var".
 A line: CASE WHAT VALUES…; y and dx of all samples, in order; gradients of the parameters summed over the ranks.
@@ -24,15 +23,13 @@ from torch.nn.modules._functions import SyncBatchNorm
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from make_ops import f32, uniform
 
-CASES = {  # name: shape, samples a rank (a chunk), eps, momentum, affine, deferred
-    "two": ((7, 5, 3, 2), (3, 4), 1e-5, 0.1, True, False),
-    "idle": ((2, 4, 2, 2), (0, 1, 1), 1e-5, 0.1, True, False),
-    "four": ((8, 3, 3, 3), (2, 0, 5, 1), 1e-3, 0.3, True, False),
-    "flat": ((3, 6), (1, 2), 1e-2, 0.1, True, False),
-    "plain": ((6, 17, 2, 1), (4, 2), 1e-5, 0.01, False, False),
-    "five": ((5, 2, 1, 1), (1, 1, 1, 1, 1), 1e-1, 0.1, True, False),
-    "chunks": ((7, 5, 3, 2), (3, 3, 1), 1e-5, 0.1, True, True),
-    "chunk": ((4, 3, 2, 2), (4,), 1e-3, 0.3, False, True),
+CASES = {  # name: shape, samples a rank, eps, momentum, affine
+    "two": ((7, 5, 3, 2), (3, 4), 1e-5, 0.1, True),
+    "idle": ((2, 4, 2, 2), (0, 1, 1), 1e-5, 0.1, True),
+    "four": ((8, 3, 3, 3), (2, 0, 5, 1), 1e-3, 0.3, True),
+    "flat": ((3, 6), (1, 2), 1e-2, 0.1, True),
+    "plain": ((6, 17, 2, 1), (4, 2), 1e-5, 0.01, False),
+    "five": ((5, 2, 1, 1), (1, 1, 1, 1, 1), 1e-1, 0.1, True),
 }
 
 
@@ -75,7 +72,7 @@ def backward_elemt(dy, x, mean, invstd, weight, s, d, count):
 
 
 def tensors(name):
-    shape, shares, eps, momentum, affine, deferred = CASES[name]
+    shape, shares, eps, momentum, affine = CASES[name]
     c = shape[1:2]
     t = {k: f32(uniform(f"{name}/{k}", shape)) for k in ("x", "dy")}
     t["weight"] = f32(1 + 0.5 * uniform(f"{name}/weight", c)) if affine else None
@@ -86,7 +83,7 @@ def tensors(name):
 
 
 def rank_main(rank, name, folder):
-    shape, shares, eps, momentum, affine, deferred = CASES[name]
+    shape, shares, eps, momentum, affine = CASES[name]
     world = len(shares)
     dist.init_process_group("gloo", init_method=f"file://{folder}/{name}", rank=rank, world_size=world)
     torch.batch_norm_stats, torch.batch_norm_gather_stats_with_counts = stats, gather_stats
@@ -108,7 +105,7 @@ def rank_main(rank, name, folder):
 
 
 def sync(name, folder):
-    shape, shares, eps, momentum, affine, deferred = CASES[name]
+    shape, shares, eps, momentum, affine = CASES[name]
     mp.spawn(rank_main, (name, folder), len(shares))
     ranks = [torch.load(f"{folder}/{name}.{r}") for r in range(len(shares))]
     for r in ranks:
@@ -124,30 +121,11 @@ def sync(name, folder):
     return out
 
 
-def deferred_bn(name):
-    from torch.distributed.pipeline.sync.batchnorm import DeferredBatchNorm
-    shape, shares, eps, momentum, affine, deferred = CASES[name]
-    t = tensors(name)
-    m = DeferredBatchNorm(shape[1], eps, momentum, affine, chunks=len(shares)).double().train()
-    with torch.no_grad():
-        for k in ("running_mean", "running_var") + (("weight", "bias") if affine else ()):
-            getattr(m, k).copy_(t[k])
-    x = t["x"].clone().requires_grad_()
-    y = torch.cat([m(chunk) for chunk in x.split(shares)])
-    y.backward(t["dy"])
-    assert m.num_batches_tracked == 1
-    out = {"y": y.detach(), "dx": x.grad, "running_mean": m.running_mean, "running_var": m.running_var}
-    if affine:
-        out["d.weight"], out["d.bias"] = m.weight.grad, m.bias.grad
-    return out
-
-
 def main():
     with tempfile.TemporaryDirectory() as folder, open(sys.argv[1], "w") as f:
         f.write("# made by make_syncbn.py\n")
-        for name, case in CASES.items():
-            out = deferred_bn(name) if case[5] else sync(name, folder)
-            for what, v in out.items():
+        for name in CASES:
+            for what, v in sync(name, folder).items():
                 f.write(f"{name} {what} " + " ".join("%.17g" % u for u in v.contiguous().view(-1).tolist()) + "\n")
 
 

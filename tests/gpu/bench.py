@@ -134,14 +134,6 @@ class Bench:
             return {"error": (p.stderr.strip().splitlines() or [f"status {p.returncode}"])[-1]}
         return json.loads(p.stdout)
 
-    def predicted(self, cfg, sets):
-        """What gtrain check --card predicts for the card of the title; {}: it knows no such card. A dry run asks for an H200."""
-        words = {"h200": "h200", "h100": "h100", "a100": "a100", "l40s": "l40s", "rtx 4090": "rtx4090", "rtx 3090": "rtx3090"}
-        card = next((w for name, w in words.items() if name in self.a.title.lower()), "h200" if self.a.tiny else None)
-        options = [x for s in sets if not s.startswith("device=") for x in ("-s", s)]
-        got = self.json("check", self.config(cfg), "--device", "cuda", "--card", card, *options) if card else {}
-        return got.get("prediction", {})
-
     # ---- one row: gtrain and its opponents, alternating ---------------------------------------------------------------------------
     def row(self, title, cfg, sets, images, spans, opponents, steps, flops=None, unit="", net="", precision="fp32", goal=None):
         """spans: steps between two lines of gtrain. opponents: {label: mode}. images: a step. Figures are seconds a step."""
@@ -190,9 +182,7 @@ class Bench:
         share = ""
         if mine and flops and self.ceiling.get(precision):
             share = f"{100 * flops * images / mine / self.ceiling[precision]:.0f} %"
-        p = self.predicted(cfg, sets).get("step_ms")
-        self.rows.append([title, self.amount(mine, images, unit) if mine else why or "-",
-                          self.amount(p / 1e3, images, unit) if p else "-", cells,
+        self.rows.append([title, self.amount(mine, images, unit) if mine else why or "-", cells,
                           f"{best / mine:.2f}" if mine and best else "-", share,
                           "" if self.a.tiny else self.verdict(mine, best, images, unit, goal)])
         self.say(" | ".join(self.rows[-1]))
@@ -370,15 +360,10 @@ class Bench:
                 self.cut.append(f"profile of {title}: {b['error']}")
                 continue
             k = sorted(b["kernels"], key=lambda r: -r["ms"])
-            told, p = {}, self.predicted(cfg, sets)
-            for c in p.get("calls", []):
-                at = "" if c["op"].startswith("gather") else c["layer"], "load" if c["op"].startswith("gather") else c["op"]
-                told[at] = told.get(at, 0) + c["ms"]
             lines = [f"Slowest kernels of {title}, timed one by one ({b['step_ms']:.3f} ms a step, {len(k)} kernels):", "",
-                     "| layer | operation | implementation | ms | predicted | share | TFLOP/s |", "|---|---|---|---|---|---|---|"]
+                     "| layer | operation | implementation | ms | share | TFLOP/s |", "|---|---|---|---|---|---|"]
             for r in k[:12]:
-                t = told.get((r["layer"], r["op"]))
-                lines.append(f"| {r['layer']} | {r['op']} | {r['impl']} | {r['ms']:.4f} | {f'{t:.4f}' if t else '-'} | "
+                lines.append(f"| {r['layer']} | {r['op']} | {r['impl']} | {r['ms']:.4f} | "
                              f"{100 * r['share']:.1f} % | {r['gflops'] / 1e3:.1f} |")
             self.notes.append("\n".join(["", *lines, ""]))
 
@@ -389,8 +374,8 @@ class Bench:
                  f"cuDNN {v.get('cudnn', '?')}) on {v.get('card', self.a.device)}; "
                  f"{self.a.rounds} rounds, alternating, medians.", ""]
         if self.rows:
-            lines += ["| work | gtrain | predicted | PyTorch, fastest first | times the fastest | of the measured peak | goal |",
-                      "|---|---|---|---|---|---|---|"]
+            lines += ["| work | gtrain | PyTorch, fastest first | times the fastest | of the measured peak | goal |",
+                      "|---|---|---|---|---|---|"]
             lines += ["| " + " | ".join(r) + " |" for r in self.rows] + [""]
         lines += self.notes
         lines += ["", "Cut or refused:" if self.cut else "Nothing was cut.", *[f"- {c}" for c in self.cut], "",

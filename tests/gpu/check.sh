@@ -308,7 +308,7 @@ fi
 sections='offers       40   1  what cuBLASLt has for linear layers: products, types and epilogues
 plans        60   1  what cuDNN has for convolutions (of cards that are described, the same library)
 convolutions 60   1  convolutions beside the CPU
-table       120   1  every operation in fp32, tf32, bf16 and fp16 beside the CPU in f64
+table       120   1  every operation in fp32, tf32, bf16 and fp16 beside the backend ref in f64
 nan          60  12  weights before a relu that stop being finite end the run, nothing is saved
 operations   90   1  every operation beside results of PyTorch
 updates      60   1  optimizers beside results of PyTorch

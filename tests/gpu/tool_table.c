@@ -1,6 +1,7 @@
-/* The op table (tests/ops/cases.txt) on a backend in every precision against the CPU in f64 on the same numbers, rounded to the precision
- * beforehand: results, gradients of inputs and parameters, running statistics. test_ops compares f32 and bf16 with PyTorch; PyTorch's CPU
- * has no tf32, and rounds f16 in places of its own. tool_table [-b BACKEND] [WORD]: BACKEND is cuda unless given, WORD picks cases by name.
+/* The op table (tests/ops/cases.txt) on a backend in every precision against the backend `ref` (tests/ops/ref/) in f64 on the same numbers,
+ * rounded to the precision beforehand: results, gradients of inputs and parameters, running statistics. test_ops compares f32 and bf16 with
+ * PyTorch; PyTorch's CPU has no tf32, and rounds f16 in places of its own. tool_table [-b BACKEND] [WORD]: BACKEND is cuda unless given,
+ * WORD picks cases by name.
  * Run by check.sh on a GPU, and from build/cudasim on the host's CUDA runtime. */
 #include "ops/harness_case.h"
 #include "test.h"
@@ -59,7 +60,7 @@ static enum gt_code compare(struct pair *q, const char *what, const double *got,
 	for (int64_t i = 0; i < count; i++) {
 		double d = fabs(got[i] - want[i]), share = d / (atol + p->rtol * fabs(want[i]));
 		if (!(share <= 1))
-			return gt_fail(err, GT_EFAIL, "%s[%lld] = %.9g, the CPU in f64 has %.9g (tolerance %.2g)", what, (long long)i, got[i], want[i],
+			return gt_fail(err, GT_EFAIL, "%s[%lld] = %.9g, ref in f64 has %.9g (tolerance %.2g)", what, (long long)i, got[i], want[i],
 			               atol + p->rtol * fabs(want[i]));
 		if (share > p->share) {
 			p->share = share;
@@ -168,7 +169,7 @@ int main(int argc, char **argv)
 		backend = argv[2], argc -= 2, argv += 2;
 	snprintf(cases, sizeof cases, "%s/tests/ops/cases.txt", test_source());
 	snprintf(goldens, sizeof goldens, "%s/tests/golden/ops.bin", test_source());
-	if (optable_read(cases, goldens, &t, &err) != GT_OK || harness_open(&ref, "cpu", &err) != GT_OK ||
+	if (optable_read(cases, goldens, &t, &err) != GT_OK || harness_open(&ref, "ref", &err) != GT_OK ||
 	    harness_open(&h[0], backend, &err) != GT_OK || harness_open_tf32(&h[1], backend, &err) != GT_OK) {
 		printf("not ok table: %s\n", err.msg);
 		return 1;

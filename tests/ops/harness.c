@@ -144,7 +144,7 @@ static enum gt_code prepare(struct harness *h, int i, size_t *scratch, struct gt
 	for (int j = 0; j < n->nout; j++) {
 		call.out[j] = desc_of(g, n->out[j]);
 		enum gt_vkind kind = n->out[j] < 0 ? GT_V_ACT : g->values[n->out[j]].kind;
-		if ((kind == GT_V_GRAD && (h->accumulate || gt_graph_grad_adds(h->g, i, n->out[j]))) || kind == GT_V_PART)
+		if (kind == GT_V_GRAD && (h->accumulate || gt_graph_grad_adds(h->g, i, n->out[j])))
 			call.accumulate |= 1u << j;
 	}
 	GT_TRY(h->be->prepare(h->dev, &call, &h->kernel[i], err));

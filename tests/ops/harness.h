@@ -20,7 +20,7 @@ struct harness {
 	enum gt_dtype numbers;      /* made-up numbers of a graph in f64 are rounded to this type; GT_DTYPE_COUNT: to the graph's own */
 };
 
-/* name: "cpu", "null", "cuda", … GT_EUNAVAILABLE if there is no such backend or it has no device. Close with harness_close. */
+/* name: "cpu", "ref", "null", "cuda", … GT_EUNAVAILABLE if there is no such backend or it has no device. Close with harness_close. */
 enum gt_code harness_open(struct harness *h, const char *name, struct gt_err *err);
 enum gt_code harness_open_tf32(struct harness *h, const char *name, struct gt_err *err); /* f32 products may round their operands to tf32 */
 void harness_close(struct harness *h);

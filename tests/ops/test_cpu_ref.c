@@ -1,4 +1,4 @@
-/* The f64 reference kernels. Forward: formulas over PyTorch's logical NCHW order. Backward: a product's gradients satisfy
+/* The f64 reference kernels of tests/ops/ref/. Forward: formulas over PyTorch's logical NCHW order. Backward: a product's gradients satisfy
  * <y, dy> = <x, dx> = <w, dw> (it is linear in each), pooling's <y, dy> = <x, dx>; batchnorm's by finite differences. */
 #include "cpu_case.h"
 #include <math.h>
@@ -47,6 +47,7 @@ static struct tens *copy_of(const struct tens *t)
 
 TEST(f64_linear)
 {
+	cpu_reference();
 	static const int64_t shapes[][3] = {{1, 1, 1}, {3, 7, 5}, {8, 33, 10}};
 	for (int s = 0; s < 3; s++)
 		for (int act = 0; act < 2; act++) {
@@ -147,6 +148,7 @@ static void conv_case(int64_t n, int64_t ic, int64_t ih, int64_t iw, struct gt_a
 
 TEST(f64_conv2d)
 {
+	cpu_reference();
 	conv_case(2, 3, 8, 9,
 	          (struct gt_attr_conv2d){.out = 4, .kernel = {3, 3}, .stride = {1, 1}, .padding = {1, 1}, .dilation = {1, 1}, .groups = 1});
 	conv_case(1, 1, 7, 7,
@@ -216,6 +218,7 @@ static void pool_case(enum gt_opcode code, int64_t h, int64_t w, int64_t oh, int
 
 TEST(f64_pooling)
 {
+	cpu_reference();
 	static const enum gt_opcode codes[] = {GT_OP_MAXPOOL2D, GT_OP_AVGPOOL2D};
 	for (int k = 0; k < 2; k++)
 		for (int include = 0; include < 2; include++) {
@@ -339,6 +342,7 @@ static void bn_case(int rank, const int64_t *dim, bool train, bool affine)
 
 TEST(f64_batchnorm)
 {
+	cpu_reference();
 	for (int v = 0; v < 4; v++) {
 		bn_case(2, (int64_t[]){9, 5}, v & 1, v & 2);
 		bn_case(4, (int64_t[]){3, 4, 5, 2}, v & 1, v & 2);

@@ -289,4 +289,25 @@ TEST(nan_in_convolutions)
 	net_close(&t);
 }
 
+/* One value a channel on all ranks together has no variance. */
+TEST(refuses_one_value_in_all)
+{
+	struct net t;
+	struct gt_err e = {0};
+	struct gt_graph *g;
+	struct gt_loss_spec loss = {.op = gt_op_find_loss("cross_entropy"), .attr = {.ignore_index = -100}};
+	net_open(&t, 4, 1, 1);
+	net_add(&t, "flat", "flatten", NULL, NULL);
+	net_add(&t, "bn1", "batchnorm1d", NULL, NULL);
+	CHECK(gt_graph_build(t.a, &t.m, 1, GT_F32, true, &g, &e) == GT_ECONFIG);
+	t.m.sync_bn = true;
+	e = (struct gt_err){0};
+	CHECK_OK(gt_graph_build(t.a, &t.m, 1, GT_F32, true, &g, &e), e);
+	CHECK_OK(gt_graph_loss(g, &loss, &e), e);
+	CHECK_OK(gt_graph_differentiate(g, &e), e);
+	CHECK(gt_graph_sync_bn(g, GT_GROUP_DATA, 2, 1, &e) == GT_ECONFIG);
+	CHECK_MSG(strstr(e.msg, "bn1: expected more than one value per channel"), "%s", e.msg);
+	net_close(&t);
+}
+
 RUN_TESTS()

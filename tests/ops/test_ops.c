@@ -222,24 +222,26 @@ static void close_net(struct harness *h, struct net *n)
 	n->arena = NULL;
 }
 
-static void run_case(struct harness *h, const struct optable *t, const struct opcase *c, bool has_f64)
+/* ref: the backend of the checks in f64; NULL: these are not made, and h need not have every operation. */
+static void run_case(struct harness *h, struct harness *ref, const struct optable *t, const struct opcase *c)
 {
 	static const struct { enum gt_dtype t; const char *name; } runs[] = {{GT_F64, "f64"}, {GT_F32, "f32"}, {GT_BF16, "bf16"}};
 	struct gt_err err = {0};
 	struct net n = {0};
-	bool all_optional = !has_f64; /* only the CPU does every operation */
+	bool all_optional = !ref;
 	const char *mode = opcase_key(c, "mode");
-	if ((!mode || strcmp(mode, "eval")) && has_f64) {
-		report(c->name, "grad", check_gradients(h, c, &n, &err), &err, false);
-		close_net(h, &n);
+	if ((!mode || strcmp(mode, "eval")) && ref) {
+		report(c->name, "grad", check_gradients(ref, c, &n, &err), &err, false);
+		close_net(ref, &n);
 	}
 	if (!strncmp(c->type, "drop", 4))
 		return;
 	for (int i = 0; i < 3; i++) {
-		if (runs[i].t == GT_F64 && !has_f64)
+		struct harness *on = runs[i].t == GT_F64 ? ref : h;
+		if (!on)
 			continue;
-		report(c->name, runs[i].name, check_golden(h, t, c, runs[i].t, 0, &n, &err), &err, all_optional);
-		close_net(h, &n);
+		report(c->name, runs[i].name, check_golden(on, t, c, runs[i].t, 0, &n, &err), &err, all_optional);
+		close_net(on, &n);
 	}
 	h->accumulate = true;
 	enum gt_code code = check_golden(h, t, c, GT_F32, 0.75, &n, &err);
@@ -252,7 +254,7 @@ static void run_case(struct harness *h, const struct optable *t, const struct op
 int main(int argc, char **argv)
 {
 	struct optable t;
-	struct harness h;
+	struct harness h, ref = {0};
 	struct gt_err err = {0};
 	char cases[512], goldens[512];
 	const char *backend = "cpu";
@@ -262,19 +264,21 @@ int main(int argc, char **argv)
 		backend = argv[2], argc -= 2, argv += 2;
 	snprintf(cases, sizeof cases, "%s/tests/ops/cases.txt", test_source());
 	snprintf(goldens, sizeof goldens, "%s/tests/golden/ops.bin", test_source());
-	if (optable_read(cases, goldens, &t, &err) != GT_OK || harness_open(&h, backend, &err) != GT_OK) {
+	bool cpu = !strcmp(backend, "cpu"); /* the only backend that has every operation */
+	if (optable_read(cases, goldens, &t, &err) != GT_OK || harness_open(&h, backend, &err) != GT_OK ||
+	    (cpu && harness_open(&ref, "ref", &err) != GT_OK)) {
 		printf("not ok ops: %s\n", err.msg);
 		return 1;
 	}
-	bool cpu = !strcmp(backend, "cpu"); /* only the CPU has the f64 oracle */
 	for (int i = 0; i < t.ncases; i++)
 		if (strncmp(t.cases[i].type, "update:", 7) && (argc < 2 || strstr(t.cases[i].name, argv[1]))) {
-			run_case(&h, &t, &t.cases[i], cpu);
+			run_case(&h, cpu ? &ref : NULL, &t, &t.cases[i]);
 			ran++;
 		}
 	printf("# op cases on %s: %d\n", backend, ran);
 	for (int i = 0; i < 4; i++)
 		printf("# op cases, worst share of the tolerance, %s: %.3f (%s)\n", worst_name[i], worst[i].ratio, worst[i].what);
+	harness_close(&ref);
 	harness_close(&h);
 	gt_arena_close(t.arena);
 	return bad != 0;

@@ -1,6 +1,6 @@
-/* Batch normalisation of several ranks and of several micro-batches, all in one process: each has a graph and buffers of its own, and the
- * test stands between them where they exchange. Against make_syncbn.py's goldens (PyTorch's SyncBatchNorm on gloo, DeferredBatchNorm), and
- * gradients against central differences through the exchange. One rank's bits: test_fuse.c; as plans: test_defer.c. */
+/* Batch normalisation of several ranks, all in one process: each has a graph and buffers of its own, and the test exchanges their values.
+ * Compared with make_syncbn.py's goldens (PyTorch's SyncBatchNorm on gloo), and gradients with central differences through the exchange.
+ * One rank's bits: test_fuse.c. */
 #include "harness_net.h"
 #include "plan/syncbn.h"
 #include "test.h"
@@ -16,17 +16,15 @@ static const struct bn_case {
 	int rank;
 	int64_t dim[4];
 	int64_t share[RANKS];
-	int n; /* ranks or chunks */
-	bool affine, deferred;
+	int n; /* number of ranks */
+	bool affine;
 } cases[] = {
-    {"two", "batchnorm2d", "1e-5", "0.1", 4, {7, 5, 3, 2}, {3, 4}, 2, true, false},
-    {"idle", "batchnorm2d", "1e-5", "0.1", 4, {2, 4, 2, 2}, {0, 1, 1}, 3, true, false},
-    {"four", "batchnorm2d", "1e-3", "0.3", 4, {8, 3, 3, 3}, {2, 0, 5, 1}, 4, true, false},
-    {"flat", "batchnorm1d", "1e-2", "0.1", 2, {3, 6, 1, 1}, {1, 2}, 2, true, false},
-    {"plain", "batchnorm2d", "1e-5", "0.01", 4, {6, 17, 2, 1}, {4, 2}, 2, false, false},
-    {"five", "batchnorm2d", "1e-1", "0.1", 4, {5, 2, 1, 1}, {1, 1, 1, 1, 1}, 5, true, false},
-    {"chunks", "batchnorm2d", "1e-5", "0.1", 4, {7, 5, 3, 2}, {3, 3, 1}, 3, true, true},
-    {"chunk", "batchnorm2d", "1e-3", "0.3", 4, {4, 3, 2, 2}, {4}, 1, false, true},
+    {"two", "batchnorm2d", "1e-5", "0.1", 4, {7, 5, 3, 2}, {3, 4}, 2, true},
+    {"idle", "batchnorm2d", "1e-5", "0.1", 4, {2, 4, 2, 2}, {0, 1, 1}, 3, true},
+    {"four", "batchnorm2d", "1e-3", "0.3", 4, {8, 3, 3, 3}, {2, 0, 5, 1}, 4, true},
+    {"flat", "batchnorm1d", "1e-2", "0.1", 2, {3, 6, 1, 1}, {1, 2}, 2, true},
+    {"plain", "batchnorm2d", "1e-5", "0.01", 4, {6, 17, 2, 1}, {4, 2}, 2, false},
+    {"five", "batchnorm2d", "1e-1", "0.1", 4, {5, 2, 1, 1}, {1, 1, 1, 1, 1}, 5, true},
 };
 #define NCASES (int)(sizeof cases / sizeof *cases)
 
@@ -82,18 +80,15 @@ static bool open_rank(struct rank *r, const struct bn_case *c, enum gt_dtype t, 
 	r->c.kv[r->c.nkeys].key = "eps", r->c.kv[r->c.nkeys++].value = c->eps;
 	r->c.kv[r->c.nkeys].key = "momentum", r->c.kv[r->c.nkeys++].value = c->momentum;
 	r->c.kv[r->c.nkeys].key = "affine", r->c.kv[r->c.nkeys++].value = c->affine ? "true" : "false";
-	if (!c->deferred)
-		r->c.kv[r->c.nkeys].key = "sync", r->c.kv[r->c.nkeys++].value = worlds[c->n];
+	r->c.kv[r->c.nkeys].key = "sync", r->c.kv[r->c.nkeys++].value = worlds[c->n];
 	r->first = first;
 	r->count = count;
 	CHECK_OK(net_build(&r->n, &r->c, t, e), *e);
-	if (e->code == GT_OK && c->deferred)
-		CHECK_OK(gt_graph_defer_bn(r->n.g, e), *e);
 	if (e->code == GT_OK)
 		CHECK_OK(gt_graph_verify(r->n.g, e), *e);
-	if (!c->deferred && !count)
+	if (!count)
 		CHECK_OK(gt_graph_sync_bn_idle(r->n.g, e), *e);
-	CHECK_OK(harness_open(&r->h, "cpu", e), *e);
+	CHECK_OK(harness_open(&r->h, t == GT_F64 ? "ref" : "cpu", e), *e);
 	if (e->code == GT_OK)
 		CHECK_OK(harness_graph(&r->h, r->n.g, e), *e);
 	return e->code == GT_OK;
@@ -204,66 +199,6 @@ static int run_ranks(struct rank *r, int n, bool backward)
 	}
 }
 
-/* ---- chunks -------------------------------------------------------------------------------------------------------------------- */
-static gt_vid part_of(const struct gt_graph *g)
-{
-	gt_vid v = 0;
-	while (v < g->nvalues && g->values[v].kind != GT_V_PART)
-		v++;
-	return v;
-}
-
-/* One chunk after the other; each has memory of its own, so the part goes from hand to hand, and so does what ends the mini-batch. */
-static void run_chunks(struct rank *r, int n)
-{
-	double part[3 * 32] = {0};
-	struct gt_err e = {0};
-	for (int i = 0; i < n; i++) {
-		struct gt_graph *g = r[i].n.g;
-		CHECK_OK(harness_put(&r[i].h, part_of(g), part, &e), e);
-		CHECK_OK(harness_run(&r[i].h, 0, g->nnodes, &e), e);
-		CHECK_OK(harness_get(&r[i].h, part_of(g), part, &e), e);
-	}
-	struct gt_graph *g = r[0].n.g;
-	struct gt_attr_norm attr = *(const struct gt_attr_norm *)g->nodes[g->values[part_of(g)].producer].attr;
-	struct gt_opcall call = {.code = GT_OP_BATCHNORM_MERGE, .name = "end", .attr = &attr, .nin = 4, .in = {&g->values[part_of(g)].desc}};
-	void *in[4] = {part}, *out[1] = {NULL};
-	gt_vid v[3];
-	double plain[3][32];
-	attr.deferred = true;
-	for (int k = 0; k < 3; k++) {
-		float narrow[32];
-		v[k] = g->params[g->values[part_of(g)].param + k].value;
-		struct gt_tdesc *d = &g->values[v[k]].desc;
-		CHECK_OK(harness_get(&r[0].h, v[k], plain[k], &e), e);
-		call.in[1 + k] = d;
-		in[1 + k] = calloc(32, 8);
-		for (int64_t i = 0; i < gt_tdesc_count(d); i++) {
-			narrow[0] = (float)plain[k][i];
-			if (d->dtype == GT_F32)
-				((float *)in[1 + k])[i] = narrow[0];
-			else if (d->dtype == GT_F64)
-				((double *)in[1 + k])[i] = plain[k][i];
-			else
-				((int64_t *)in[1 + k])[i] = (int64_t)plain[k][i];
-		}
-	}
-	for (int twice = 0; twice < 2; twice++) /* the parts are empty then, and an empty part changes nothing */
-		CHECK_OK(harness_call(&r[0].h, &call, in, out, &e), e);
-	for (int64_t i = 0; i < gt_tdesc_count(call.in[0]); i++)
-		CHECK_MSG(part[i] == 0, "part[%lld] is %g at the end", (long long)i, part[i]);
-	for (int k = 0; k < 3; k++) {
-		const struct gt_tdesc *d = &g->values[v[k]].desc;
-		for (int64_t i = 0; i < gt_tdesc_count(d); i++)
-			plain[k][i] = d->dtype == GT_F32   ? (double)((float *)in[1 + k])[i]
-			              : d->dtype == GT_F64 ? ((double *)in[1 + k])[i]
-			                                   : (double)((int64_t *)in[1 + k])[i];
-		for (int i = 0; i < n; i++)
-			CHECK_OK(harness_put(&r[i].h, r[i].n.g->params[g->values[part_of(g)].param + k].value, plain[k], &e), e);
-		free(in[1 + k]);
-	}
-}
-
 /* ---- against PyTorch ----------------------------------------------------------------------------------------------------------- */
 static double worst[GT_DTYPE_COUNT];
 static char worst_at[GT_DTYPE_COUNT][64];
@@ -305,10 +240,7 @@ static void check_case(const struct bn_case *c, enum gt_dtype t)
 	}
 	if (!open)
 		return;
-	if (c->deferred)
-		run_chunks(r, c->n);
-	else
-		CHECK_MSG(run_ranks(r, c->n, true) == 2, "%s: not two exchanges", c->name);
+	CHECK_MSG(run_ranks(r, c->n, true) == 2, "%s: not two exchanges", c->name);
 	for (int dx = 0; dx < 2; dx++) {
 		for (int i = 0; i < c->n; i++)
 			if (r[i].count)
@@ -340,7 +272,7 @@ static void check_case(const struct bn_case *c, enum gt_dtype t)
 		close_rank(&r[i]);
 }
 
-TEST(ranks_and_chunks_against_pytorch)
+TEST(ranks_against_pytorch)
 {
 	for (int i = 0; i < NCASES; i++) {
 		check_case(&cases[i], GT_F64);
@@ -382,8 +314,6 @@ TEST(gradient_through_the_exchange)
 		struct gt_err e = {0};
 		int64_t first = 0;
 		double most = 0;
-		if (c->deferred)
-			continue;
 		inputs(c, x);
 		for (int k = 0; k < c->n; first += c->share[k++]) {
 			if (!open_rank(&r[k], c, GT_F64, first, c->share[k], &e))

@@ -62,11 +62,11 @@ TEST(tie_differences)
 {
 	const double eps = 1e-6, atol = 1e-5, rtol = 1e-3; /* torch.autograd.gradcheck's */
 	struct gt_err e = {0};
-	struct harness cpu, *h = &cpu;
+	struct harness ref, *h = &ref;
 	struct net t;
 	double loss, hi, lo, x[MOST], grad[MOST], worst = 0;
 	int tied = 0;
-	CHECK_OK(harness_open(h, "cpu", &e), e);
+	CHECK_OK(harness_open(h, "ref", &e), e);
 	CHECK_OK(build(&t, &e), e);
 	CHECK_OK(harness_graph(h, t.g, &e), e);
 	CHECK_OK(fill(h, &e), e);
@@ -103,10 +103,10 @@ TEST(tie_differences)
 TEST(tie_stages)
 {
 	struct gt_err e = {0};
-	struct harness cpu, *h = &cpu;
+	struct harness ref, *h = &ref;
 	double want[5][MOST], got[MOST], loss;
 	int stage_of[LAYERS], copies = 0;
-	CHECK_OK(harness_open(h, "cpu", &e), e);
+	CHECK_OK(harness_open(h, "ref", &e), e);
 	for (int cut = 0; cut <= LAYERS; cut++) { /* 0: one stage */
 		struct net t;
 		CHECK_OK(build(&t, &e), e);

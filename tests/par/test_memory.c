@@ -180,7 +180,6 @@ TEST(memory_of_pipe)
 	compare(deep, "mode = \"pipe\"; chunks = 3; " SMALL, 3, true);
 	compare(deep, "mode = \"pipe\"; chunks = 4; schedule = \"zero-bubble\"; replicas = 2; " SMALL, 4, true);
 	compare(conv, "mode = \"pipe\"; chunks = 2; schedule = \"interleaved\"; " SMALL, 2, false);
-	compare(conv, "mode = \"pipe\"; chunks = 2; deferred_bn = true; " SMALL, 2, false);
 }
 
 /* Of two copies of the model that have the parameters of a stage in common, each has half of the optimizer's state. */

@@ -271,14 +271,10 @@ feature augment_tta skip 1e-5 $every -s 'data.augment=({type="pad_crop";pad=1;mo
 	-s 'eval.tta="mirror_translate"' -s train.eval_every_steps=20
 feature first_values skip 1e-5 $every -s 'model.layers[0].init="whitening"' -s 'model.layers[2].init="dirac"' \
 	-s 'model.layers[15].init_std=0.1'
-# Running statistics that stay: of all normalisations (with sync_bn, which has nothing to exchange then), of one of two; on pipelines with
-# deferred_bn.
+# Running statistics that stay: of all normalisations (with sync_bn, which has nothing to exchange then), of one of two.
 still='train.groups=({match="bn?.*";frozen_stats=true;})' one_still='train.groups=({match="bn1.*";frozen=true;frozen_stats=true;})'
 feature frozen_stats cnn 1e-5 $every -s "$still"
 feature frozen_stats_one cnn 1e-5 ddp:3,zero1:2,zero3:4 -s "$one_still"
-mode_extra=(-s parallel.deferred_bn=true)
-feature frozen_stats_deferred cnn 1e-5 1f1b:2,zero-bubble:2,interleaved:2 -s "$still"
-mode_extra=()
 feature rmsprop mlp 1e-5 $every -s 'train.optimizer={type="rmsprop";lr=0.0005;momentum=0.5;centered=true;}' -s train.clip_norm=0.5
 # Every other type of optimizer. The bits are compared where all modes give the same: an update may not be continuous in its gradient.
 for o in $("$gtrain" completion keys | awk -F'\t' '$1 == "train.optimizer.type" { gsub(/\|/, "\n", $2); print $2 }'); do

@@ -1,10 +1,8 @@
 #!/bin/bash
-# Copies of a pipeline, and running statistics that are updated once a mini-batch: what has the same bits.
+# Copies of a pipeline, and running statistics: what has the same bits.
 # - Gradients that are summed over the copies in one bucket or in many, whole or in shards (across = "zero"), early or at the end: the same
 # sums.
-# - deferred_bn: any number of stages and any schedule is the same training, running statistics included; an interrupted one too. It is
-# torch's:
-#   test_torch_ddp.sh, "pipe_deferred".
+# - Any number of stages and any schedule is the same training, running statistics included; an interrupted one too.
 # tests/run: beside others
 # shellcheck source=tests/par/par.sh
 . "$(dirname "$0")/par.sh"
@@ -50,7 +48,6 @@ for net in skip cnn; do
 				read -r across mb samples device <<<"$how"
 				opts=(-s "parallel.schedule=$word" -s "parallel.replicas=${world#*:}" -s parallel.chunks=3 -s "parallel.across=$across" \
 					-s "parallel.bucket_mb=$mb" -s "data.samples=$samples")
-				[ $net = skip ] || opts+=(-s parallel.deferred_bn=true)
 				if "$gtrain" check "$nets/$net.cfg" --mode pipe --world "${world%:*}" -s "device=$device" --device null \
 					-s train.accumulate=2 "${opts[@]}" >/dev/null 2>"$tmp/err"; then
 					proven=$((proven + 1))
@@ -63,58 +60,40 @@ for net in skip cnn; do
 done
 [ $proven != 96 ] || echo "ok pipe proofs"
 
-# ---- deferred_bn: 2 mini-batches a step, the last of which in an epoch have 2 and 1 samples for 4 chunks ---------------------------------
+# ---- running statistics: 2 micro-batches a step, each in 4 chunks; the last step of an epoch has 3 samples -------------------------------
 cfg=$tmp/cnn.cfg
 sed 's/steps = 50/steps = 20/; s/samples = 480/samples = 219/; s/every_epochs = 0; };$/every_epochs = 0; every_steps = 7; keep = 9; };/' \
 	"$nets/cnn.cfg" >"$cfg"
-opts=(-s train.accumulate=2 -s parallel.deferred_bn=true)
+opts=(-s train.accumulate=2)
 mode_args 1f1b 1
-train deferred "$cfg" "${mode[@]}" "${opts[@]}" || echo "not ok pipe deferred: $why"
-want=$(digest "$tmp/deferred")
+train alone "$cfg" "${mode[@]}" "${opts[@]}" || echo "not ok pipe alone: $why"
+want=$(digest "$tmp/alone")
 for m in 1f1b:2 1f1b:3 gpipe:3 interleaved:2 zero-bubble:3 zero-bubble:4; do
 	mode_args "${m%:*}" "${m#*:}"
-	train run "$cfg" "${mode[@]}" "${opts[@]}" -s train.recompute=cheap || { ok "deferred_$m" "$why"; continue; }
+	train run "$cfg" "${mode[@]}" "${opts[@]}" -s train.recompute=cheap || { ok "stages_$m" "$why"; continue; }
 	why=''
-	[ "$(digest "$tmp/run")" = "$want" ] || why="other bits than those of one rank: $("$same" -l 0 "$tmp/deferred" "$tmp/run" 2>&1)"
-	ok "deferred_$m" "$why"
+	[ "$(digest "$tmp/run")" = "$want" ] || why="other bits than those of one rank: $("$same" -l 0 "$tmp/alone" "$tmp/run" 2>&1)"
+	ok "stages_$m" "$why"
 done
-# 20 steps: two epochs of 9 whole steps and of one whose only piece is short
+# 20 steps: two epochs of 9 whole steps of 8 chunks, and of one of 3 chunks
 why=''
-[ "$(number "$tmp/deferred" bn1.num_batches_tracked)" = 38 ] || why="$(number "$tmp/deferred" bn1.num_batches_tracked) mini-batches, not 38"
-ok deferred_counts "$why"
+[ "$(number "$tmp/alone" bn1.num_batches_tracked)" = 150 ] || why="$(number "$tmp/alone" bn1.num_batches_tracked) chunks, not 150"
+ok counts "$why"
 
+# Evaluations use them: by the run itself, on two stages, and by one rank from the checkpoint.
 mode_args 1f1b 2
-train plain "$cfg" "${mode[@]}" -s train.accumulate=2 || echo "not ok pipe plain: $why"
-why=''
-"$same" -b -l 0 -w 0 -m 0 "$tmp/plain" "$tmp/deferred" >"$tmp/out" 2>&1 || why="training depends on it: $(cat "$tmp/out")"
-[ "$(number "$tmp/plain" bn1.running_var)" != "$(number "$tmp/deferred" bn1.running_var)" ] || why="$why running statistics do not"
-ok deferred_leaves_training_alone "$why"
-
-# Evaluations use them: by the run itself, on two stages, and by one rank from the checkpoint; another loss than without.
 eval_of() { sed -n 's/.*"event":"eval",.*"split":"test","loss":\([^,]*\),.*/\1/p' "$tmp/$1/metrics.jsonl" | tail -n 1; }
 why=''
 train run "$cfg" "${mode[@]}" "${opts[@]}" || why="status $rc"
 "$gtrain" eval --json "$tmp/run/latest" >"$tmp/out" 2>&1 || why="eval: $(tail -n 1 "$tmp/out")"
 said=$(sed -n 's/.*"loss":\([^,}]*\).*/\1/p' "$tmp/out")
-awk -v a="$(eval_of run)" -v b="$said" -v c="$(eval_of plain)" 'BEGIN { d = a - b; if (d < 0) d = -d; e = a - c; if (e < 0) e = -e;
-	exit !(a > 0 && d < 1e-6 && e > 1e-5) }' ||
-	why="$why a loss of $(eval_of run), by one rank $said, without deferred_bn $(eval_of plain)" # f32 sums over other batches: 1e-6
-ok deferred_in_evaluations "$why"
+awk -v a="$(eval_of run)" -v b="$said" 'BEGIN { d = a - b; if (d < 0) d = -d; exit !(a > 0 && d < 1e-6) }' ||
+	why="$why a loss of $(eval_of run), by one rank $said" # f32 sums over other batches: 1e-6
+ok in_evaluations "$why"
 
 # An epoch has 10 steps: from the middle of one, on another number of stages.
-cp -r "$tmp/deferred" "$tmp/again"
+cp -r "$tmp/alone" "$tmp/again"
 why=''
 "$gtrain" resume -q --no-progress --from 7 --nproc 3 "$tmp/again" >/dev/null 2>"$tmp/err" || why=$(tail -n 1 "$tmp/err")
 [ -n "$why" ] || [ "$(digest "$tmp/again")" = "$want" ] || why='other bits than those of a run that was not interrupted'
-ok deferred_resumed "$why"
-
-# Copies: the running statistics are the first one's; nobody's weights change.
-mode_args '1f1b*2+zero1' 4
-train copies "$cfg" "${mode[@]}" "${opts[@]}" -s parallel.chunks=2 || echo "not ok pipe deferred_copies: $why"
-mode_args '1f1b*2' 4
-train more "$cfg" "${mode[@]}" -s train.accumulate=2 -s parallel.chunks=2 || echo "not ok pipe deferred_copies: $why"
-why=''
-"$same" -b -l 0 -w 0 -m 0 "$tmp/more" "$tmp/copies" >"$tmp/out" 2>&1 || why="training depends on it: $(cat "$tmp/out")"
-[ "$(number "$tmp/copies" bn2.num_batches_tracked)" = 38 ] ||
-	why="$why $(number "$tmp/copies" bn2.num_batches_tracked) mini-batches, not 38"
-ok deferred_copies "$why"
+ok resumed "$why"

@@ -27,7 +27,5 @@ END
 gives freeze_check 0 out 'frozen for 1 epoch, then ' check "$cfg"
 gives layer_decay_check 0 out 'fc2 1, fc1 0.5, conv2 0.25, conv1 0.125' check "$cfg" -s train.layer_decay=0.5
 gives freeze_all 78 err 'in the epochs before 1' check "$cfg" -s 'train.groups=({match="*";frozen_until=1.0;})'
-gives freeze_deferred_bn 78 err 'expected false beside frozen_until' check "$cfg" --world 2 -s parallel.mode=pipe \
-	-s parallel.deferred_bn=true
 gives freeze_never 78 err 'these parameters would never be trained' check "$cfg" \
 	-s 'train.groups=({match="conv?.*";frozen_until=2.0;freeze_after=2.0;})'

@@ -13,12 +13,12 @@ as_torch after freeze_after.txt
 every_mode -s 'train.groups=({match=["conv1.*"];freeze_after=0.7;},{match=["fc2.*"];freeze_after=1.0;},{match="fc1.*";frozen_until=0.9;})'
 every_world "${groups[@]}"
 resumes whole '7 10 11 20 25' "${groups[@]}"
-# With a moving average, micro-batches, evaluations, two ranks and Adam's states in shards; and in a pipeline whose running statistics wait
-# for the end of a mini-batch. The interrupted run begins with gradients of 0, so the bits would differ if old ones counted in the norm.
+# With a moving average, micro-batches, evaluations, two ranks and Adam's states in shards; and in a pipeline. The interrupted run begins
+# with gradients of 0, so the bits would differ if old ones counted in the norm.
 more=(-s data.sampler=gtrain -s train.accumulate=2 -s train.ema.decay=0.9 -s train.eval_every_steps=4)
 resumes zero2 '9 10 12' "${groups[@]}" "${more[@]}" -s parallel.nproc=2 -s parallel.mode=zero -s parallel.stage=2
 resumes ddp '10 12' "${groups[@]}" "${more[@]}" -s parallel.nproc=2 -s parallel.mode=ddp
-resumes deferred '10 12' "${groups[@]}" -s parallel.nproc=2 -s parallel.mode=pipe -s parallel.deferred_bn=true
+resumes pipe '10 12' "${groups[@]}" -s parallel.nproc=2 -s parallel.mode=pipe
 
 # Freezing by hand: the run stops at the border and goes on with these parameters frozen. Without clipping, because the parameters have
 # another order in memory then, in which the norm would be summed.

@@ -1,7 +1,7 @@
 #include "test.h"
 #include "../crash/ckpt_fixture.h"
 #include "base/fileio.h"
-#include "gtrain.h"
+#include "gtrain_use.h"
 #include "store/safetensors.h"
 #include <dirent.h>
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* Learning-rate curves against PyTorch's (golden/make_schedules.py), and the orders of epochs. */
+#include "base/public.h"
 #include "exec/permute.h"
 #include "session/schedule.h"
 #include "conf/metric_name.h"

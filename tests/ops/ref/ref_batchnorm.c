@@ -1,6 +1,6 @@
 /* Reference in f64: batch normalisation of [N,C] or NHWC, both of which are `rows` rows of C. As in PyTorch, the biased variance
  * normalises and the unbiased one updates the running variance. */
-#include "cpu/cpu.h"
+#include "ref.h"
 #include "moments.h"
 #include <math.h>
 #include <stdlib.h>
@@ -136,7 +136,8 @@ enum gt_code gt_ref_batchnorm(struct gt_dev *dev, const struct gt_opcall *call, 
 	(void)dev;
 	bool running = forward && has(call->in, call->nin, 3) && has(call->in, call->nin, 4);
 	bool batch = attr->train || !attr->track;
-	if ((attr->act != GT_ACT_NONE && !stats) || (again && has(call->in, call->nin, 5)) || (forward && has(call->in, call->nin, 6)))
+	bool more = back && has(call->in, call->nin, call->code == GT_OP_BATCHNORM_DX ? 8 : 7);
+	if ((attr->act != GT_ACT_NONE && !stats) || (again && has(call->in, call->nin, 5)) || (forward && has(call->in, call->nin, 6)) || more)
 		return gt_cpu_refuse(call, err, "f64 graphs are not fused");
 	if (forward && !batch && !running)
 		return gt_cpu_refuse(call, err, "evaluation needs the running statistics");

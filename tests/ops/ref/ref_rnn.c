@@ -1,5 +1,5 @@
 /* Reference in f64: the steps of lstm and gru by plain loops. The gradient checks compare with it, so it is simple rather than fast. */
-#include "cpu/cpu.h"
+#include "ref.h"
 #include "ew.h"
 #include <stdlib.h>
 
@@ -120,15 +120,23 @@ enum gt_code gt_ref_rnn(struct gt_dev *dev, const struct gt_opcall *call, struct
 {
 	const struct gt_attr_rnn *attr = call->attr;
 	bool back = call->code == GT_OP_LSTM_STEPS_DX || call->code == GT_OP_GRU_STEPS_DX;
-	const struct gt_tdesc *y = back ? call->in[1] : call->out[0], *w = call->in[back ? 5 : 2];
+	bool lstm = call->code == GT_OP_LSTM_STEPS || call->code == GT_OP_LSTM_STEPS_DX;
+	const struct gt_tdesc *y = back ? call->in[1] : call->out[0];
+	struct gt_tdesc *w = call->in[back ? 5 : 2];
 	struct rnn *k;
 	(void)dev;
+	if (w->any)
+		*w = gt_tdesc_make(w->dtype, w->rank, w->dim, false);
+	if (!gt_tdesc_plain(w))
+		return gt_cpu_refuse(call, err, "the f64 reference supports plain weights only");
+	if (w->dim[0] != w->dim[1] * (lstm ? 4 : 3))
+		return gt_cpu_refuse(call, err, "the weights do not have the rows of all gates");
 	if (!(k = calloc(1, sizeof *k)))
 		return gt_fail(err, GT_EFAIL, "out of memory");
 	k->head.launch = launch;
 	k->head.describe = "ref:f64";
 	k->n = y->dim[0], k->t = y->dim[1], k->h = y->dim[2], k->g = w->dim[0];
-	k->lstm = call->code == GT_OP_LSTM_STEPS || call->code == GT_OP_LSTM_STEPS_DX;
+	k->lstm = lstm;
 	k->back = back;
 	k->reverse = attr->reverse;
 	k->bias = !back && call->nin > 3 && call->in[3];

@@ -1,6 +1,6 @@
 /* Reference in f64: pooling by plain loops over NHWC. Rules for windows and divisors: PyTorch's MaxPoolKernel, AvgPoolKernel,
  * AdaptivePooling (ATen/native). The call gives the shape of the output, so ceil_mode needs no arithmetic here. */
-#include "cpu/cpu.h"
+#include "ref.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

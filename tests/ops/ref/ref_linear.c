@@ -1,6 +1,6 @@
 /* Reference in f64: linear by plain loops, with plain weights [out,in]. The gradient checks compare with it, so it is simple rather than
  * fast. */
-#include "cpu/cpu.h"
+#include "ref.h"
 #include <stdlib.h>
 
 struct linear {

@@ -1,6 +1,6 @@
 /* Reference in f64: conv2d by plain loops, with activations in NHWC and plain weights [O, I/groups, kh, kw]. One loop over all products
  * (image, output position, output channel, input channel, tap) computes forward and both gradients. */
-#include "cpu/cpu.h"
+#include "ref.h"
 #include <stdlib.h>
 #include <string.h>
 

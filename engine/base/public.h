@@ -1,0 +1,40 @@
+/* Definitions that the public headers of the engine (gtrain*.h) share with rooms below them. */
+#ifndef GT_BASE_PUBLIC_H
+#define GT_BASE_PUBLIC_H
+
+#include "base/scores.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+/* The version of the program (semantic versioning). Checkpoints contain it, and ranks compare it before they train together. */
+#define GT_VERSION "0.1.0"
+
+/* The parallel modes: the words of parallel.mode and --mode, in the order of enum gt_mode (conf/conf.h). */
+#define GT_MODES "single|dp|ddp|zero|pipe"
+
+/* A key of the config, for gt_schema_each. */
+struct gt_schema_key {
+	const char *path;    /* path of the key: "train.optimizer.lr", "model.layers[].conv2d.kernel" */
+	const char *type;    /* type of the value: "int", "float", "bool", "string", "int[]", or "a|b|c" for an enumeration */
+	const char *def;     /* default as written in a config, or in words in parentheses; "": the key is required */
+	const char *range;   /* allowed values, such as "0.." or "(0, 1]"; "": any value of the type */
+	const char *help;    /* one sentence that describes the key */
+};
+
+/* A device, or a backend that has none, for gt_devices. */
+struct gt_device_row {
+	char backend[16];
+	char id[32], name[128], detail[256];
+	char native[40];    /* values of the config key precision for which it has arithmetic: "fp32, bf16" */
+	uint64_t bytes;     /* size of its memory */
+	bool usable;        /* false: name is empty, and detail says why the backend has no device */
+};
+
+/* What this build has, for `gtrain --version`. */
+struct gt_build_info {
+	char libraries[320];  /* libraries and their versions: "oneDNN 2.6.3, zlib 1.2.13, …" */
+	char processor[128];  /* the processor as gt_devices names it */
+	bool cpu, cuda, gloo, fetch; /* whether the plugin of a backend, of communication between hosts, of downloads is installed */
+};
+
+#endif

@@ -1,0 +1,90 @@
+/* A part of the public interface of the engine (gtrain.h): downloads data, checks it, writes a config for it, and finds a learning rate.
+ *
+ *     char *text;
+ *     GT_TRY(gt_init_config(&(struct gt_init_spec){.path = "photos"}, &text, err));
+ *     free(text);
+ */
+#ifndef GT_GTRAIN_DATA_H
+#define GT_GTRAIN_DATA_H
+
+#include "base/err.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct gt_arena;
+struct gt_conf;
+struct gt_run_opts;
+
+/* ---- learning-rate range test ----------------------------------------------------------------------------------------------- */
+struct gt_lr_find_spec {
+	double from, to; /* learning rates of the first and of the last step, 0 < from < to; between them, the rate grows exponentially */
+	int steps;       /* number of steps of the whole test, at least 10 */
+};
+struct gt_lr_point {
+	double lr, loss; /* learning rate of the step, and mean loss of its batch before the step */
+	double smooth;   /* exponential moving average of the loss, corrected for its start */
+};
+enum gt_lr_method { GT_LR_VALLEY, GT_LR_STEEP, GT_LR_MINIMUM, GT_LR_METHODS };
+struct gt_lr_suggestion {
+	const char *method; /* "valley", "steep" or "minimum/10" */
+	double lr;          /* NAN: the curve gives none */
+};
+struct gt_lr_curve {
+	const char *name, *device, *precision; /* name and precision of the config; name of the device */
+	int steps;                  /* number of steps of the whole test */
+	struct gt_lr_point *point;
+	int n;                      /* number of points: at most steps */
+	const char *ended;          /* "range": after all steps; "rise": the smoothed loss rose above 4 times its minimum; "diverged" */
+	struct gt_lr_suggestion suggestion[GT_LR_METHODS]; /* by enum gt_lr_method; the valley is the one to use */
+	double *group;              /* [ngroups]: rate of each entry of train.groups that belongs to the valley; NAN: frozen, or no valley */
+	bool *own;                  /* [ngroups]: the entry has an optimizer of its own, whose rate is a key of its own */
+	int ngroups;
+	struct gt_arena *arena;
+};
+/* Trains a config for some steps with growing learning rates, as tune/lr_find.h describes. It uses these fields of o: device, nproc, argv,
+ * link, say, init, and observe for TRAIN, WARN and PRETRAINED events. Ranks are started as by gt_run. Only rank 0 gets a result; on the
+ * other ranks, and in the process that started them, *out is NULL. Creates and changes no file. */
+enum gt_code gt_lr_find(struct gt_conf *c, const struct gt_run_opts *o, const struct gt_lr_find_spec *spec, struct gt_lr_curve **out,
+                        struct gt_err *err);
+void gt_lr_curve_free(struct gt_lr_curve *c);
+
+/* What gt_check_data has found. */
+struct gt_data_check {
+	int64_t samples; /* number of samples of all splits, with those that cannot be read */
+	int64_t bad;     /* number of samples that cannot be read */
+	int64_t cells;   /* number of cells of tables that are no numbers; with `skips` they count as missing, and their rows are used */
+	bool files;      /* the samples are images in files */
+	bool skips;      /* the config says to leave out what cannot be read (data.on_error = "skip"); otherwise a run ends there */
+};
+/* Reads all samples of a config: texts and tables as a run does; of images in files the headers or, if `whole`, all of them. Calls found
+ * with each one that cannot be read and the reason, which names it. Returns GT_OK also if there are some. */
+enum gt_code gt_check_data(const struct gt_conf *c, bool whole, void (*found)(void *user, const char *split, const char *why), void *user,
+                           struct gt_data_check *out, struct gt_err *err);
+
+/* ---- from data to a config -------------------------------------------------------------------------------------------------- */
+struct gt_init_spec {
+	const char *path;           /* a folder of images, a .tar archive of one, or a CSV file */
+	const char *pretrained;     /* safetensors file with the weights of a ResNet of torchvision, from which the run starts; NULL: from
+	                               scratch */
+	const char *const *targets; /* [ntargets]: of a CSV file, the columns to predict */
+	int ntargets;
+	const char *out;            /* the file to which the caller writes the config: the paths of data near it become relative to its
+	                               folder; NULL: not known, and paths are absolute */
+	void (*warn)(void *user, const char *text); /* called with what was left out, such as files that cannot be read; NULL: not called */
+	void *user;
+};
+/* Looks at data and writes a config that trains on it, with comments, to *text, which the caller frees. GT_ENOINPUT: there is no data that
+ * gtrain can read. */
+enum gt_code gt_init_config(const struct gt_init_spec *spec, char **text, struct gt_err *err);
+
+/* Downloads a dataset. dir: folder for the files; NULL: the user's cache. base_url: URL of a mirror; NULL: the known mirrors. progress:
+ * called with the number of bytes of a file that have arrived and its total number (0: not known); NULL: not called. */
+enum gt_code gt_fetch(const char *dataset, const char *dir, const char *base_url,
+                      void (*progress)(void *user, const char *file, uint64_t done, uint64_t total), void *user, struct gt_err *err);
+/* Returns the name of dataset i, from 0, of those that gt_fetch can download; NULL after the last one. */
+const char *gt_fetch_name(int i);
+/* Returns the dataset that gt_fetch can download and that a misspelled or abbreviated name means, or NULL. */
+const char *gt_fetch_near(const char *name);
+
+#endif

@@ -1,0 +1,165 @@
+/* A part of the public interface of the engine (gtrain.h): evaluates a checkpoint, predicts with it, shows it, and writes its weights to a
+ * file.
+ *
+ *     struct gt_eval_result *r;
+ *     GT_TRY(gt_eval("runs/demo", NULL, "test", false, NULL, 0, &opts, &r, err));
+ *     gt_eval_free(r);
+ */
+#ifndef GT_GTRAIN_USE_H
+#define GT_GTRAIN_USE_H
+
+#include "base/err.h"
+#include "base/public.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct gt_arena;
+struct gt_run_opts;
+
+/* ---- use of a checkpoint ---------------------------------------------------------------------------------------------------- */
+/* How well a model recognises one class. The definitions are scikit-learn's; a ratio whose divisor is 0 is 0. */
+struct gt_class_score {
+	const char *name;      /* name of the class; NULL: not known */
+	int64_t support;       /* number of samples of the class */
+	int64_t predicted;     /* number of samples that the model assigns to the class */
+	int64_t correct;       /* number of samples of the class that the model assigns to it */
+	double precision, recall, f1; /* correct / predicted; correct / support; harmonic mean of the two */
+	double auc;            /* area under the ROC curve of this class against all others; NAN: one of the two has no samples */
+};
+struct gt_class_mean {
+	double precision, recall, f1;
+};
+/* The samples of class `label` that the model assigns to another class. */
+struct gt_confusion_cell {
+	int32_t label, predicted;
+	int64_t n;
+};
+#define GT_CONFUSION_CLASSES 1000 /* largest number of classes for which a report has the whole confusion matrix */
+struct gt_class_report {
+	int64_t classes, samples;        /* number of classes; number of samples that count */
+	struct gt_class_score *score;    /* [classes] */
+	struct gt_class_mean macro;      /* mean over the classes that are the label or the prediction of a sample */
+	struct gt_class_mean weighted;   /* mean over the samples, each with the scores of its class */
+	bool several;                    /* a sample can have several labels, or none: score[] are those of the labels, accuracy is the share
+	                                    of samples whose labels are all correct, top5 is NAN, log_loss is the binary cross entropy of all
+	                                    labels, auc is the mean area, and there is no confusion */
+	struct gt_class_mean micro;      /* with several: the scores of all labels of all samples together */
+	double accuracy, top5;           /* shares of the samples, 0 ... 1 */
+	double log_loss;                 /* mean of -log(probability of the label), without label smoothing */
+	double auc;                      /* two classes: the area of class 1; more: the mean area over the classes that have one */
+	int64_t *matrix;                 /* [classes * classes]: number of samples by label, then by prediction; NULL: too many classes */
+	struct gt_confusion_cell *confused; /* all pairs of a label and another prediction that occur, most frequent first */
+	int64_t nconfused;
+};
+
+/* Scores of predicted numbers, by column. */
+struct gt_value_score {
+	const char *name;
+	double mae, rmse; /* mean absolute error; root of the mean squared error */
+	double r2;        /* 1 minus the share of the targets' variance that is left; NAN: all targets are equal */
+};
+struct gt_value_report {
+	int64_t values, samples;
+	struct gt_value_score *score; /* [values] */
+};
+
+struct gt_eval_result {
+	char split[16];                  /* "train", "valid", "test", or "data" for the file or folder that was named */
+	int64_t samples;
+	double loss, acc, top5, seconds; /* scores as in struct gt_scores; duration of the evaluation in seconds */
+	struct gt_scores scores;         /* all scores */
+	int64_t step;                    /* number of optimizer steps after which the checkpoint was saved */
+	int64_t classes;                 /* number of classes between which the model chooses; 0: not known */
+	struct gt_class_report *report;  /* NULL: none was requested, or the targets are columns of numbers */
+	struct gt_value_report *value_report; /* the report, if they are */
+	struct gt_arena *arena;          /* owns this struct and the report */
+};
+/* Evaluates a checkpoint on a split, or on all samples of a file or folder. ckpt: a run directory (selects its best checkpoint, else the
+ * latest) or a step-... directory.
+ * data: a folder of classes, a .tar archive, a CSV file or an IDX file of images, all of whose samples are evaluated; split is then NULL.
+ * NULL: the samples of a split are.
+ * split: train, valid or test; NULL: test, or valid if the data has no split test.
+ * report: also make a report by class, from the outputs of all samples. It uses these fields of o: device, nproc (0: one rank, whatever the
+ * config says), argv, link, say, and observe for WARN events. Ranks are started as by gt_run, and all of them call it. Only rank 0 gets a
+ * result; on the other ranks, and in the process that started them, *out is NULL. The caller frees *out with gt_eval_free. */
+enum gt_code gt_eval(const char *ckpt, const char *data, const char *split, bool report, const char *const *sets, int nsets,
+                     const struct gt_run_opts *o, struct gt_eval_result **out, struct gt_err *err);
+void gt_eval_free(struct gt_eval_result *r); /* r may be NULL */
+
+#define GT_TOP 10 /* maximum number of classes of a prediction */
+struct gt_prediction {
+	const char *file;
+	const char *error;  /* why the file cannot be classified; NULL: it was classified */
+	int64_t index;      /* number of the image or row in the file, from 0 */
+	bool scaled;        /* the image had another size than the model's input and was scaled */
+	int n;              /* entries of top; 0: the model predicts numbers, or an output of it is not finite */
+	struct { int label; double p; const char *name; } top[GT_TOP]; /* the most probable classes, with number, probability and name (NULL:
+	                                                                  not known) */
+	const float *value; /* [nvalues]: the outputs of a model whose targets are columns of numbers; top is then empty */
+	const char *const *value_name; /* [nvalues]: the names of these columns */
+	int nvalues;
+	bool row;            /* a row of a table; false: an image */
+	const char *text;    /* the text itself if it is not in a file; else NULL */
+	const char *const *column;      /* [ncolumns]: the cells of the row, as its file has them: gt_predict_spec.append */
+	const char *const *column_name; /* [ncolumns] */
+	int ncolumns;
+	bool several;        /* a sample can have several labels, whose probabilities are independent */
+	const char *target;  /* of a row: name of the column of classes that was the target; NULL: none */
+	const double *probability;     /* [nclasses]: of each class; NULL: value is set */
+	const char *const *class_name; /* [nclasses]; an entry is NULL if the name is not known */
+	int64_t nclasses;
+};
+struct gt_predict_spec {
+	const char *ckpt;          /* a run directory (selects its best checkpoint, else the latest) or a step-... directory */
+	const char *const *inputs; /* files: images, or tables for a model of tables; folders, which stand for all images below them; "@LIST";
+	                              "-": standard input, with the rows of a table, a text on each line or a list of the paths of images */
+	int ninputs;
+	const char *const *lists;  /* files with one path on each line, after the inputs; "-": standard input */
+	int nlists;
+	const char *const *texts;  /* texts themselves, for a model of texts */
+	int ntexts;
+	bool append;               /* of a model of tables: results have the columns of the input, */
+	const char *const *keep;   /* or those that these names list, with commas between them; [nkeep] */
+	int nkeep;
+	int top;                   /* number of classes for each image or row, 1 ... GT_TOP; 0: 1. An error if the model predicts numbers */
+	const char *device;        /* device, instead of the config's; NULL: the config decides */
+	void (*warn)(void *user, const char *text); /* NULL: warnings are dropped */
+};
+/* Predicts images, or the rows of tables, and calls fn for each, in order; fn returns false to end the prediction. If one of several files
+ * cannot be read, fn receives its error, the other files are predicted, and the result is GT_EDATA. The error of a single file is returned
+ * itself. If outputs of the model are NaN or infinite, fn receives NAN in their place, and the result is GT_EDIVERGED. */
+enum gt_code gt_predict(const struct gt_predict_spec *spec, bool (*fn)(void *user, const struct gt_prediction *p), void *user,
+                        struct gt_err *err);
+
+struct gt_inspect_tensor {
+	const char *file, *name, *dtype;
+	char shape[96];
+	uint64_t bytes;
+};
+struct gt_inspect {
+	char path[512];
+	int64_t format, step, epoch, world;
+	const char *name;
+	double seconds;     /* duration of training until the checkpoint, in seconds, summed over all resumes */
+	bool has_best;      /* the run had a best result when the checkpoint was saved */
+	const char *best_metric; /* metric of the best result (checkpoint.best.metric); NULL: an earlier version did not save it */
+	double best;        /* best value of best_metric */
+	int64_t best_step, best_epoch; /* step, and epoch (from 1), of the best result; best_epoch -1: the checkpoint does not have it */
+	const char *const *class_name; /* [nclasses]: names of the classes that the data has given, by label */
+	int64_t nclasses;   /* 0: the checkpoint has no names of classes */
+	bool verified;      /* every digest was recomputed and matched */
+	struct gt_inspect_tensor *tensors;
+	int ntensors;
+	struct gt_arena *arena;
+};
+/* Describes a checkpoint. If verify is true, recomputes and compares all digests. The caller frees *out with gt_inspect_free. */
+enum gt_code gt_inspect(const char *ckpt, bool verify, struct gt_inspect **out, struct gt_err *err);
+void gt_inspect_free(struct gt_inspect *r);
+
+/* Copies model.safetensors of a checkpoint to path, atomically. */
+enum gt_code gt_export(const char *ckpt, const char *path, struct gt_err *err);
+/* Verifies the digests of a checkpoint and passes model.safetensors to fn in pieces, in their order; fn returns false to end the copy. */
+enum gt_code gt_export_pieces(const char *ckpt, bool (*fn)(void *user, const void *data, size_t n), void *user, struct gt_err *err);
+
+#endif

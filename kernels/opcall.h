@@ -449,7 +449,6 @@ struct gt_attr_recipes {
 	int contrasts;                /* maximum number of them that change the contrast, each of which reads the whole image once more */
 };
 
-#define GT_MAX_GROUPS 64
 /* A segment: consecutive elements of the flat parameter arena with the same hyper-parameters. */
 struct gt_seg {
 	int64_t begin, end;  /* range [begin, end) in elements, relative to the pointers of the call; the operand work has the same range */

@@ -114,8 +114,6 @@ enum gt_code gt_transform_check(struct gt_transform_list list, int64_t ih, int64
 struct gt_transform_list gt_transform_single(struct gt_transform_list list);
 /* Returns whether the gather kernel of the backend can apply the list: it has at most one pad_crop and one hflip, and nothing else. */
 bool gt_transform_in_kernel(struct gt_transform_list list);
-/* Returns whether the list draws random numbers. */
-bool gt_transform_random(struct gt_transform_list list);
 /* Writes the word of a type as in a config, "pad_crop", to buf. Returns buf. */
 const char *gt_transform_word(int type, char buf[32]);
 

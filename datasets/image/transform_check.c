@@ -31,14 +31,6 @@ struct gt_transform_list gt_transform_single(struct gt_transform_list list)
 	return list;
 }
 
-bool gt_transform_random(struct gt_transform_list list)
-{
-	for (int i = 0; i < list.n; i++)
-		if (list.t[i].type != GT_TF_RESIZE && list.t[i].type != GT_TF_CENTER_CROP)
-			return true;
-	return false;
-}
-
 #define WRONG(...) return snprintf(why, size, __VA_ARGS__), GT_ECONFIG
 
 /* Checks the parameters of one transform. */

@@ -44,19 +44,6 @@ int gt_table_values(const struct gt_table_fact *f)
 	return f->type == GT_COLUMN_CONTINUOUS ? 1 : f->type == GT_COLUMN_DATE ? GT_DATE_PARTS : 0;
 }
 
-int gt_table_value_column(const struct gt_table_facts *f, int i, bool *is_na)
-{
-	*is_na = false;
-	for (int k = 0; k < f->ncolumns; k++)
-		if ((i -= gt_table_values(&f->column[k])) < 0)
-			return k;
-	*is_na = true;
-	for (int k = 0; k < f->ncolumns; k++)
-		if (f->column[k].na && !i--)
-			return k;
-	return -1;
-}
-
 int gt_table_code_column(const struct gt_table_facts *f, int i)
 {
 	return nth_of_type(f, GT_COLUMN_CATEGORICAL, i);

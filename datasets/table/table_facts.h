@@ -96,8 +96,7 @@ int32_t gt_table_lookup(const struct gt_table_fact *f, const struct gt_notation 
 
 /* Returns the number of values of a column, without NAME_na: 1, those of a date, or 0. */
 int gt_table_values(const struct gt_table_fact *f);
-/* Returns the column of value i (0 ... nvalues - 1); *is_na: it is NAME_na. For codes and targets, the column of each. */
-int gt_table_value_column(const struct gt_table_facts *f, int i, bool *is_na);
+/* Both functions return the column of code or target i, from 0. */
 int gt_table_code_column(const struct gt_table_facts *f, int i);
 int gt_table_target_column(const struct gt_table_facts *f, int i);
 /* Returns the number of codes of a categorical column, which are 0 ... the result - 1; of a target, the number of classes. */

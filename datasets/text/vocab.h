@@ -58,8 +58,6 @@ void gt_vocab_counter_close(struct gt_vocab_counter *c); /* does nothing if c is
 /* Counts a token of n bytes once: UTF-8, not empty and without NUL, as tokenizers make them. Tokens of more than GT_TOKEN_MAX bytes are
  * not counted, so that they are unknown words. GT_EDATA: the limit is reached. */
 enum gt_code gt_vocab_count(struct gt_vocab_counter *c, const char *token, size_t n, struct gt_err *err);
-size_t gt_vocab_counter_bytes(const struct gt_vocab_counter *c); /* its memory, in bytes */
-int32_t gt_vocab_counter_size(const struct gt_vocab_counter *c); /* number of different tokens */
 
 /* Makes a vocabulary (GT_VOCAB_WORDS): <pad> has id 0 and <unk> id 1; then come the tokens that were counted at least min_freq times, the
  * most frequent first, and equally frequent ones in the order of their bytes. It has at most max_vocab ids, special ones included. The

@@ -34,16 +34,6 @@ void gt_vocab_counter_close(struct gt_vocab_counter *c)
 	free(c);
 }
 
-size_t gt_vocab_counter_bytes(const struct gt_vocab_counter *c)
-{
-	return sizeof *c + gt_token_table_bytes(&c->table) + (size_t)c->cap * sizeof *c->count;
-}
-
-int32_t gt_vocab_counter_size(const struct gt_vocab_counter *c)
-{
-	return c->table.n;
-}
-
 /* Makes room for the counts of all strings that the table has room for. */
 static enum gt_code grow_counts(struct gt_vocab_counter *c, struct gt_err *err)
 {

@@ -93,7 +93,6 @@ enum gt_code gt_rank_open(struct gt_rank_link **out, struct gt_err *err);
 void gt_rank_close(struct gt_rank_link *l); /* l may be NULL, as in every function below */
 
 const struct gt_world *gt_rank_world(const struct gt_rank_link *l);
-int gt_rank_restart(const struct gt_rank_link *l);             /* returns the number of attempts of the run before this one */
 /* Returns the socket on which rank 0 listens for the rendezvous; the caller owns and closes it. Returns -1 if this is another rank, or if
  * the socket was already taken. */
 int gt_rank_take_listener(struct gt_rank_link *l);

@@ -17,7 +17,7 @@ struct gt_rank_link {
 	struct gt_board *board;
 	struct gt_board_slot *slot;
 	size_t board_bytes;
-	int sock, listener, restart;
+	int sock, listener;
 	bool spoke;
 };
 
@@ -75,7 +75,6 @@ static enum gt_code open_link(struct gt_rank_link *l, struct gt_err *err)
 	GT_TRY(read_variable("GTRAIN_LOCAL_WORLD", GT_LAUNCH_MAX, &w->local_world, err));
 	GT_TRY(read_variable("GTRAIN_NODE", GT_WORLD_MAX - 1, &w->node, err));
 	GT_TRY(read_variable("GTRAIN_NNODES", GT_WORLD_MAX, &w->nnodes, err));
-	GT_TRY(read_variable("GTRAIN_RESTART", 1 << 20, &l->restart, err));
 	if (w->local_rank >= w->local_world || w->rank >= w->world)
 		return gt_fail(err, GT_EUSAGE, "GTRAIN_RANK=%d, GTRAIN_WORLD=%d, GTRAIN_LOCAL_RANK=%d and GTRAIN_LOCAL_WORLD=%d in the "
 		               "environment contradict each other",
@@ -128,11 +127,6 @@ void gt_rank_close(struct gt_rank_link *l)
 const struct gt_world *gt_rank_world(const struct gt_rank_link *l)
 {
 	return l ? &l->world : NULL;
-}
-
-int gt_rank_restart(const struct gt_rank_link *l)
-{
-	return l ? l->restart : 0;
 }
 
 int gt_rank_take_listener(struct gt_rank_link *l)

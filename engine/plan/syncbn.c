@@ -3,8 +3,8 @@
 #include "ir/op.h"
 #include <string.h>
 
-/* Indices of inputs and outputs of batchnorm (BN_…), batchnorm.merge (MERGE_…) and batchnorm.dx (DX_…), see opcall.h. */
-enum { BN_RMEAN = 3, BN_RES = 6, MERGE_RMEAN = 1, DX_BETA = 5, DX_G = 3 };
+/* Indices of inputs and outputs of batchnorm (BN_…) and batchnorm.dx (DX_…), see opcall.h. */
+enum { BN_RMEAN = 3, BN_RES = 6, DX_BETA = 5, DX_G = 3 };
 
 struct pass {
 	struct gt_graph *g;

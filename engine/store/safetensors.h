@@ -29,10 +29,6 @@ struct gt_st_tensor {
 
 struct gt_st_file; /* an open file, mapped read-only */
 
-/* Writes n tensors to an open descriptor, sorted by element size, largest first, then by name. metadata is NULL, or a list of alternating
- * keys and values that ends with NULL. Does not fsync. Errors name `path`. */
-enum gt_code gt_st_write(int fd, const char *path, const struct gt_st_tensor *t, int n, const char *const *metadata, struct gt_err *err);
-
 /* Opens a safetensors file and maps it into memory. The caller closes it with gt_st_close. */
 enum gt_code gt_st_open(const char *path, struct gt_st_file **out, struct gt_err *err);
 void gt_st_close(struct gt_st_file *f);

@@ -68,12 +68,6 @@ enum gt_code gt_st_write_digest(int fd, const char *path, const struct gt_st_ten
 	return code;
 }
 
-enum gt_code gt_st_write(int fd, const char *path, const struct gt_st_tensor *t, int n, const char *const *metadata, struct gt_err *err)
-{
-	uint64_t bytes;
-	return gt_st_write_digest(fd, path, t, n, metadata, NULL, &bytes, err);
-}
-
 /* ---- reader ------------------------------------------------------------------------------------------------------------------------- */
 
 /* Fails for a file of another format that people pass for weights. `first`: its first bytes, padded with zeros. Returns GT_OK for a file of

@@ -6,7 +6,9 @@
 #include "base/digest.h"
 #include "store/safetensors.h"
 
-/* Like gt_st_write(). Also adds all bytes to the digest d and sets *bytes to their number. */
+/* Writes n tensors to an open descriptor, sorted by element size, largest first, then by name. metadata is NULL, or a list of alternating
+ * keys and values that ends with NULL. Adds all bytes to the digest d, unless it is NULL, and sets *bytes to their number. Does not fsync.
+ * Errors name `path`. */
 enum gt_code gt_st_write_digest(int fd, const char *path, const struct gt_st_tensor *t, int n, const char *const *metadata,
                                 struct gt_digest *d, uint64_t *bytes, struct gt_err *err);
 

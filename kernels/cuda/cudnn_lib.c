@@ -51,13 +51,28 @@ static enum gt_code load(struct gt_dnn *dnn, struct gt_err *err)
 	return GT_OK;
 }
 
-/* Loads cuDNN and checks that it has the major version of the build's headers, because within a major version attributes are only added. */
+/* The library must have the major version of the build's headers, because within a major version attributes are only added. */
 static enum gt_code load_checked(struct gt_dnn *dnn, struct gt_err *err)
 {
 	GT_TRY(load(dnn, err));
 	if (dnn->version / 10000 != CUDNN_VERSION / 10000)
 		return gt_fail(err, GT_EUNAVAILABLE, "%s is cuDNN %zu.%zu; this build needs %d.x", LIBRARY, dnn->version / 10000,
 		               dnn->version / 100 % 100, CUDNN_VERSION / 10000);
+	return GT_OK;
+}
+
+enum gt_code gt_dnn_load(struct gt_dnn **out, struct gt_err *err)
+{
+	struct gt_dnn *dnn = calloc(1, sizeof *dnn);
+	*out = NULL;
+	if (!dnn)
+		return gt_fail(err, GT_EFAIL, "out of memory");
+	enum gt_code code = load_checked(dnn, err);
+	if (code != GT_OK) {
+		gt_dnn_close(dnn);
+		return code;
+	}
+	*out = dnn;
 	return GT_OK;
 }
 
@@ -68,13 +83,8 @@ enum gt_code gt_dnn_open(struct gt_dev *dev, struct gt_err *err)
 	char card[300], version[32];
 	if (dev->dnn)
 		return GT_OK;
-	if (!(dnn = calloc(1, sizeof *dnn)))
-		return gt_fail(err, GT_EFAIL, "out of memory");
-	enum gt_code code = load_checked(dnn, err);
-	if (code != GT_OK) {
-		gt_dnn_close(dnn);
-		return code;
-	}
+	GT_TRY(gt_dnn_load(&dnn, err));
+	enum gt_code code;
 	dev->dnn = dnn;
 	cudnnStatus_t status = dnn->cudnnCreate(&dnn->handle);
 	if (status != CUDNN_STATUS_SUCCESS) {
@@ -90,35 +100,6 @@ enum gt_code gt_dnn_open(struct gt_dev *dev, struct gt_err *err)
 		dev->dnn = NULL;
 		gt_dnn_close(dnn);
 	}
-	return code;
-}
-
-enum gt_code gt_dnn_open_profile(struct gt_dev *dev, const char *json, struct gt_err *err)
-{
-	struct gt_dnn *dnn = calloc(1, sizeof *dnn);
-	if (!dnn)
-		return gt_fail(err, GT_EFAIL, "out of memory");
-	enum gt_code code = load_checked(dnn, err);
-	if (code != GT_OK) {
-		gt_dnn_close(dnn);
-		return code;
-	}
-#if CUDNN_VERSION >= 90800
-	struct gt_dnn_set s = {.dnn = dnn};
-	char text[400];
-	dnn->prop = gt_dnn_new(&s, CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR, "device properties");
-	gt_dnn_put(&s, dnn->prop, CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, CUDNN_TYPE_CHAR, (int64_t)strlen(json) + 1, json);
-	gt_dnn_finalize(&s, dnn->prop, "device properties");
-	if (s.status == CUDNN_STATUS_SUCCESS) {
-		dev->dnn = dnn;
-		return gt_dnn_cache_open("described", "cudnn", &dnn->cache, err);
-	}
-	code = gt_fail(err, GT_EUNAVAILABLE, "%s", gt_dnn_failure_text(&s, text, sizeof text));
-#else
-	(void)dev, (void)json;
-	code = gt_fail(err, GT_EUNAVAILABLE, "built with the headers of cuDNN %d.%d: plans without a GPU need 9.8", CUDNN_MAJOR, CUDNN_MINOR);
-#endif
-	gt_dnn_close(dnn);
 	return code;
 }
 

@@ -43,13 +43,12 @@ struct gt_dnn {
 #undef GT_X
 };
 
-/* Loads cuDNN as dev->dnn if it is not loaded yet. Returns GT_EUNAVAILABLE with the loader's reason if the library is missing. */
+/* Loads cuDNN, without a handle. Returns GT_EUNAVAILABLE with the loader's reason if the library is missing, or has another major version
+ * than the build's headers. */
+enum gt_code gt_dnn_load(struct gt_dnn **out, struct gt_err *err);
+/* Loads cuDNN as dev->dnn, with a handle and a cache, if it is not loaded yet. Fails like gt_dnn_load. */
 enum gt_code gt_dnn_open(struct gt_dev *dev, struct gt_err *err);
 void gt_dnn_close(struct gt_dnn *dnn); /* dnn may be NULL */
-
-/* Replaces gt_dnn_open() in tests without a GPU: json holds the properties of a GPU as cuDNN writes them
- * (CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION). Plans are chosen by the rules of the real library and never run. */
-enum gt_code gt_dnn_open_profile(struct gt_dev *dev, const char *json, struct gt_err *err);
 
 /* ---- descriptors ------------------------------------------------------------------------------------------------------------- */
 #define GT_DNN_SET 160 /* maximum number of descriptors in a set */

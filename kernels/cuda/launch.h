@@ -45,11 +45,6 @@ struct gt_cu_call {
 	struct gt_cu_fault *fault;
 };
 
-static inline int gt_cu_activation(enum gt_dtype t) /* GT_CU_F32, ... */
-{
-	return t == GT_BF16 ? GT_CU_BF16 : t == GT_F16 ? GT_CU_F16 : GT_CU_F32;
-}
-
 static inline void *gt_cu_in(const struct gt_cu_call *c, int i) /* device address of input i; NULL: absent */
 {
 	return i < c->op->nin && c->op->in[i] ? c->in[i] : NULL;

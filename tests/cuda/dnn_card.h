@@ -1,4 +1,4 @@
-/* GPUs that are only described to cuDNN, which then makes plans for them (gt_dnn_open_profile). */
+/* GPUs that are only described to cuDNN, which then makes plans for them. */
 #ifndef GT_TESTS_DNN_CARD_H
 #define GT_TESTS_DNN_CARD_H
 

@@ -158,7 +158,7 @@ static int be_rank(struct gt_rank_link *l, long steps, char **script)
 	for (long step = 0; step < steps; step++) {
 		for (char **s = script; step == 3 && *s; s++) {
 			char *what = strdup(*s), *colon = strchr(what, ':'), *at = strchr(what, '@'), *value;
-			if (!colon || (*what != '*' && atoi(what) != w->rank) || (at && atoi(at + 1) != gt_rank_restart(l))) {
+			if (!colon || (*what != '*' && atoi(what) != w->rank) || (at && atoi(at + 1) != atoi(getenv("GTRAIN_RESTART")))) {
 				free(what);
 				continue;
 			}

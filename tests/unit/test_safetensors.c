@@ -1,6 +1,6 @@
 #include "test.h"
 #include "base/fileio.h"
-#include "store/safetensors.h"
+#include "store/st_file.h"
 #include "store/st_header.h"
 #include <fcntl.h>
 #include <stdlib.h>
@@ -100,6 +100,13 @@ TEST(safetensors_reads_what_pytorch_wrote)
 	gt_st_close(f);
 }
 
+static enum gt_code write_tensors(int fd, const char *to, const struct gt_st_tensor *t, int n, const char *const *metadata,
+                                  struct gt_err *err)
+{
+	uint64_t bytes;
+	return gt_st_write_digest(fd, to, t, n, metadata, NULL, &bytes, err);
+}
+
 /* The tensors of sizes.safetensors into a file of ours. */
 static void write_sizes(const char *to)
 {
@@ -129,7 +136,7 @@ static void write_sizes(const char *to)
 	                                 {"bn.num_batches_tracked", gt_tdesc_make(GT_I64, 0, NULL, false), &seen}};
 	struct gt_err e;
 	int fd = open(to, O_WRONLY | O_CREAT | O_TRUNC, 0600);
-	CHECK_OK(gt_st_write(fd, to, t, 6, metadata, &e), e);
+	CHECK_OK(write_tensors(fd, to, t, 6, metadata, &e), e);
 	close(fd);
 }
 
@@ -169,26 +176,26 @@ TEST(safetensors_empty_and_refused_writes)
 	static const int64_t d[] = {1, 2, 3, 4};
 	char x[24] = {0};
 	int fd = open(file("empty"), O_WRONLY | O_CREAT | O_TRUNC, 0600);
-	CHECK_OK(gt_st_write(fd, path, NULL, 0, NULL, &e), e);
+	CHECK_OK(write_tensors(fd, path, NULL, 0, NULL, &e), e);
 	close(fd);
 	CHECK_OK(gt_st_open(file("empty"), &f, &e), e);
 	CHECK(gt_st_count(f) == 0 && !gt_st_at(f, 0) && !gt_st_find(f, "x"));
 	gt_st_close(f);
 	struct gt_st_tensor t[2] = {{"a", gt_tdesc_make(GT_U8, 4, d, false), x}, {"a", gt_tdesc_make(GT_U8, 4, d, false), x}};
 	fd = open("/dev/null", O_WRONLY);
-	CHECK(gt_st_write(fd, "null", t, 2, NULL, &e) == GT_EINTERNAL);
+	CHECK(write_tensors(fd, "null", t, 2, NULL, &e) == GT_EINTERNAL);
 	t[1].name = "__metadata__";
-	CHECK(gt_st_write(fd, "null", t, 2, NULL, &e) == GT_EINTERNAL);
+	CHECK(write_tensors(fd, "null", t, 2, NULL, &e) == GT_EINTERNAL);
 	t[1].name = "\xff";
-	CHECK(gt_st_write(fd, "null", t, 2, NULL, &e) == GT_EINTERNAL);
+	CHECK(write_tensors(fd, "null", t, 2, NULL, &e) == GT_EINTERNAL);
 	t[1].name = "b";
-	CHECK_OK(gt_st_write(fd, "null", t, 2, NULL, &e), e);
+	CHECK_OK(write_tensors(fd, "null", t, 2, NULL, &e), e);
 	t[1].desc = gt_tdesc_make(GT_U8, 4, d, true); /* channels last */
-	CHECK(gt_st_write(fd, "null", t, 2, NULL, &e) == GT_EINTERNAL);
+	CHECK(write_tensors(fd, "null", t, 2, NULL, &e) == GT_EINTERNAL);
 	close(fd);
 	fd = open("/dev/full", O_WRONLY);
 	t[1].desc = t[0].desc;
-	CHECK(gt_st_write(fd, "some/file", t, 2, NULL, &e) == GT_EIO && strstr(e.msg, "some/file") && strstr(e.msg, "No space"));
+	CHECK(write_tensors(fd, "some/file", t, 2, NULL, &e) == GT_EIO && strstr(e.msg, "some/file") && strstr(e.msg, "No space"));
 	close(fd);
 }
 

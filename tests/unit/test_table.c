@@ -434,10 +434,6 @@ TEST(statistics_of_numbers)
 	const struct gt_table_fact *x = &f.column[0];
 	CHECK(x->median == 3 && fabs(x->mean - 3.8) < 1e-15 && fabs(x->std - sqrt(7.76)) < 1e-15 && x->na && x->missing == 1);
 	CHECK(f.nvalues == 3 && !f.column[1].na);
-	bool is_na;
-	CHECK(gt_table_value_column(&f, 0, &is_na) == 0 && !is_na);
-	CHECK(gt_table_value_column(&f, 1, &is_na) == 1 && !is_na);
-	CHECK(gt_table_value_column(&f, 2, &is_na) == 0 && is_na);
 	float v[15];
 	int32_t labels[5];
 	CHECK_OK(gt_table_apply(&t, &f, &(struct gt_table_fields){.values = v, .labels = labels}, &e), e);
@@ -645,9 +641,6 @@ TEST(columns_of_dates)
 	/* 1, 2 and 3 January 2023, the last of 3 rows missing: means and deviations of scikit-learn after the median */
 	CHECK_OK(learn_text("d,x,y\n31.12.2022,0.5,a\n02.01.2023 12:00,1.5,b\n?,2.5,a\n", &s, &t, &f), e);
 	CHECK(f.column[0].type == GT_COLUMN_DATE && f.column[0].order == GT_DATE_DMY && f.column[0].na && f.nvalues == 11);
-	bool na;
-	CHECK(gt_table_value_column(&f, 0, &na) == 0 && !na && gt_table_value_column(&f, 8, &na) == 0 && !na);
-	CHECK(gt_table_value_column(&f, 9, &na) == 1 && !na && gt_table_value_column(&f, 10, &na) == 0 && na);
 	CHECK_OK(gt_table_apply(&t, &f, &(struct gt_table_fields){.values = v}, &e), e);
 	CHECK(fabsf(v[0] + 1.2247449f) < 1e-6f && fabsf(v[11] - 1.2247449f) < 1e-6f && v[22] == 0); /* years -1/2, 1/2, 0 around the mean */
 	CHECK(v[10] == 0 && v[21] == 0 && v[32] == 1 && v[31] > 1.2f);

@@ -249,7 +249,7 @@ enum gt_code gt_conf_load_all(const char *path, const char *const *sets, int nse
 enum gt_code gt_conf_load_text(const char *label, const char *text, size_t n, const char *const *sets, int nsets, struct gt_conf **out,
                                struct gt_err *err);
 /* Loads the config of a checkpoint like gt_conf_load_text. gtrain has written it with all keys that it knew then, so a key of today that
- * is missing has the value that keeps the run as it was. */
+ * is missing has the value that keeps the run as it was, and a removed key may have no effect (gt_removed_key.ignored). */
 enum gt_code gt_conf_load_resolved(const char *label, const char *text, size_t n, const char *const *sets, int nsets, struct gt_conf **out,
                                    struct gt_err *err);
 void gt_conf_free(struct gt_conf *c);

@@ -384,6 +384,16 @@ static enum gt_code read_key(struct gt_reading *rd, const struct gt_row *r, stru
 	return gt_row_default(rd->arena, r, base, err);
 }
 
+/* Refuses a key or value that gtrain no longer has, unless it is in the config of a checkpoint and ignored there. */
+static enum gt_code read_removed(struct gt_reading *rd, const struct gt_removed_key *k, struct gt_cnode *n, const char *at,
+                                 struct gt_err *err)
+{
+	if (rd->resolved && gt_removed_key_ignored(k, n))
+		return GT_OK;
+	n->bad = true;
+	return gt_conf_collect(rd, gt_conf_fail(err, n->loc, at, "%s", k->sentence), err);
+}
+
 static enum gt_code unknown_key(struct gt_reading *rd, struct gt_cnode *n, const char *shown, const char *path, const struct gt_row *rows,
                                 struct gt_err *err)
 {
@@ -404,6 +414,11 @@ static enum gt_code read_keys(struct gt_reading *rd, const struct gt_row *rows, 
 			continue;
 		}
 		snprintf(at, sizeof at, "%s%s", shown, path);
+		const struct gt_removed_key *removed = gt_removed_key_find(gt_removed_keys, at, n);
+		if (removed) {
+			GT_TRY(read_removed(rd, removed, n, at, err));
+			continue;
+		}
 		const struct gt_row *r = gt_row_find(rows, path);
 		if (r) {
 			GT_TRY(read_key(rd, r, n, at, base, err));

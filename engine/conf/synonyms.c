@@ -227,6 +227,10 @@ static const struct {
 	{"eval.transforms.type", {"ToTensor", NULL, "pixels always become numbers from 0 to 1; leave the entry out"}},
 };
 
+const struct gt_removed_key gt_removed_keys[] = {
+	{0},
+};
+
 static const struct gt_synonym *find(const struct gt_synonym *list, const char *word)
 {
 	for (; list->word; list++)
@@ -270,4 +274,24 @@ const struct gt_synonym *gt_synonym_of_value(const char *path, const char *word)
 		if (same_path(values[i].path, path) && !strcasecmp(values[i].is.word, word))
 			return &values[i].is;
 	return NULL;
+}
+
+static bool values_match(const char *value, const struct gt_cnode *n)
+{
+	char buf[64];
+	const char *text = n->raw ? n->raw : n->type == GT_C_STRING ? n->s : gt_cnode_text(n, buf, sizeof buf);
+	return !strcmp(value, text);
+}
+
+const struct gt_removed_key *gt_removed_key_find(const struct gt_removed_key *list, const char *path, const struct gt_cnode *n)
+{
+	for (; list->path; list++)
+		if (same_path(list->path, path) && (!list->value || values_match(list->value, n)))
+			return list;
+	return NULL;
+}
+
+bool gt_removed_key_ignored(const struct gt_removed_key *k, const struct gt_cnode *n)
+{
+	return k->ignored && !n->set && (!*k->ignored || values_match(k->ignored, n));
 }

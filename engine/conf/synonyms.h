@@ -1,7 +1,9 @@
-/* Words of PyTorch and other trainers for keys, layer types and values of gtrain. Errors suggest what they mean, where the spelling is too
- * different for a suggestion. */
+/* Words that gtrain does not know, and what errors say about them: words of PyTorch and other trainers for keys, layer types and values,
+ * whose spelling is too different for a suggestion; and keys and values that gtrain had once. */
 #ifndef GT_CONF_SYNONYMS_H
 #define GT_CONF_SYNONYMS_H
+
+#include "conf/ctree.h"
 
 struct gt_synonym {
 	const char *word;   /* the foreign word; compared without regard to case */
@@ -15,5 +17,19 @@ const struct gt_synonym *gt_synonym_of_layer_key(const char *word);
 const struct gt_synonym *gt_synonym_of_key(const char *word);
 const struct gt_synonym *gt_synonym_of_layer_type(const char *word);
 const struct gt_synonym *gt_synonym_of_value(const char *path, const char *word);
+
+/* A key that gtrain had once, or a value of a key that still exists. A config that has it is refused with one sentence. */
+struct gt_removed_key {
+	const char *path;     /* path of the key, without indices: "data.augment.type" */
+	const char *value;    /* the removed value, without quotation marks; NULL: the key itself was removed */
+	const char *sentence; /* text of the error after the path: what to write, and what happens then */
+	const char *ignored;  /* the config of a checkpoint that an older gtrain has written is not refused if the key has this value; the
+	                         key then has no effect; "": any value; NULL: none */
+};
+extern const struct gt_removed_key gt_removed_keys[]; /* the last one has path NULL */
+/* Returns the entry of `list` for the node n with this path ("data.augment[0].type"); NULL: neither the key nor its value was removed. */
+const struct gt_removed_key *gt_removed_key_find(const struct gt_removed_key *list, const char *path, const struct gt_cnode *n);
+/* Returns whether n, to which k applies, is ignored in the config of a checkpoint. */
+bool gt_removed_key_ignored(const struct gt_removed_key *k, const struct gt_cnode *n);
 
 #endif

@@ -76,7 +76,7 @@ enum gt_code gt_state_check_optimizers(const struct gt_session *s, const struct 
 	struct gt_conf *c = NULL;
 	if (!o)
 		return gt_fail_memory(err, sizeof *o);
-	enum gt_code code = gt_conf_load_text(gt_ckpt_path(from), text, strlen(text), NULL, 0, &c, err);
+	enum gt_code code = gt_conf_load_resolved(gt_ckpt_path(from), text, strlen(text), NULL, 0, &c, err);
 	if (code == GT_OK)
 		gt_optim_init(o, &c->train);
 	for (int i = 0; i < g->nparams && code == GT_OK; i++) {

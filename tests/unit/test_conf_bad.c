@@ -1,6 +1,7 @@
-/* Configs that must not load: the corpus with the message that each must give, and mutants of the shipped configs, which load or give
- * GT_ECONFIG with a place, in no time, and never take the process with them. */
+/* Configs that must not load: the corpus with the message that each must give, removed keys, and mutants of the shipped configs, which load
+ * or give GT_ECONFIG with a place, in no time, and never take the process with them. */
 #include "conf/conf.h"
+#include "conf/synonyms.h"
 #include "ir/op.h"
 #include "test.h"
 #include <glob.h>
@@ -95,6 +96,37 @@ TEST(conf_corpus)
 		tried++;
 	}
 	globfree(&g);
+}
+
+/* Keys and values that gtrain no longer has. */
+static const struct gt_removed_key removed[] = {
+    {"train.gone", NULL, "is gone", ""},
+    {"data.augment.kind", "old", "the value is gone", NULL},
+    {"parallel.half", NULL, "is half gone", "false"},
+    {0},
+};
+
+TEST(removed_keys_are_found_by_path_and_value)
+{
+	struct gt_cnode yes = {.type = GT_C_BOOL, .b = true}, old = {.type = GT_C_STRING, .s = "old"};
+	struct gt_cnode new = {.type = GT_C_STRING, .s = "new"}, raw = {.type = GT_C_INT, .i = 1, .raw = "old", .set = true};
+	CHECK(gt_removed_key_find(removed, "train.gone", &yes) == &removed[0]);
+	CHECK(gt_removed_key_find(removed, "train.gone", &old) == &removed[0]);
+	CHECK(!gt_removed_key_find(removed, "gone", &yes) && !gt_removed_key_find(removed, "train", &yes));
+	CHECK(!gt_removed_key_find(removed, "train.gone.more", &yes));
+	CHECK(gt_removed_key_find(removed, "data.augment[12].kind", &old) == &removed[1]);
+	CHECK(gt_removed_key_find(removed, "data.augment[0].kind", &raw) == &removed[1]);
+	CHECK(!gt_removed_key_find(removed, "data.augment[0].kind", &new) && !gt_removed_key_find(removed, "data.augment[0].kind", &yes));
+}
+
+TEST(removed_keys_are_ignored_with_the_values_that_they_name)
+{
+	struct gt_cnode yes = {.type = GT_C_BOOL, .b = true}, no = {.type = GT_C_BOOL};
+	struct gt_cnode set = {.type = GT_C_BOOL, .set = true};
+	CHECK(gt_removed_key_ignored(&removed[0], &yes) && gt_removed_key_ignored(&removed[0], &no));
+	CHECK(!gt_removed_key_ignored(&removed[1], &no));
+	CHECK(!gt_removed_key_ignored(&removed[2], &yes) && gt_removed_key_ignored(&removed[2], &no));
+	CHECK(!gt_removed_key_ignored(&removed[0], &set) && !gt_removed_key_ignored(&removed[2], &set));
 }
 
 static uint64_t state;

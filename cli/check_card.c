@@ -26,48 +26,6 @@ static void seconds_json(struct gt_json *j, const char *key, double s)
 		gt_json_double(j, key, s, 6);
 }
 
-static void range_json(struct gt_json *j, const char *key, const double s[2], double factor)
-{
-	if (isnan(s[0])) {
-		gt_json_null(j, key);
-		return;
-	}
-	gt_json_array(j, key);
-	for (int i = 0; i < 2; i++)
-		gt_json_double(j, NULL, factor * s[i], 6);
-	gt_json_end(j);
-}
-
-static void window_json(struct gt_json *j, const struct gt_check_window *w)
-{
-	gt_json_object(j, "window_kernel");
-	if (w->why) {
-		gt_json_string(j, "refused", w->why);
-		gt_json_end(j);
-		return;
-	}
-	range_json(j, "step_us", w->step, 1e6);
-	range_json(j, "epoch_s", w->epoch, 1);
-	range_json(j, "run_s", w->run, 1);
-	gt_json_string(j, "limit", w->limit);
-	gt_json_int(j, "blocks", w->blocks);
-	gt_json_int(j, "shared_bytes", (int64_t)w->shared);
-	gt_json_array(j, "parts");
-	for (int i = 0; i < w->nparts; i++) {
-		gt_json_object(j, NULL);
-		gt_json_string(j, "part", w->part[i].name);
-		gt_json_double(j, "count", w->part[i].count, 15);
-		gt_json_double(j, "us", 1e6 * w->part[i].seconds, 6);
-		gt_json_end(j);
-	}
-	gt_json_end(j);
-	gt_json_object(j, "assumptions");
-	gt_json_double(j, "clock", w->clock, 6);
-	gt_json_double(j, "barrier_us", 1e6 * w->barrier, 6);
-	gt_json_end(j);
-	gt_json_end(j);
-}
-
 void gt_cli_card_json(struct gt_json *j, const struct gt_report *r)
 {
 	const struct gt_check_card *c = &r->card;
@@ -101,7 +59,6 @@ void gt_cli_card_json(struct gt_json *j, const struct gt_report *r)
 	for (int i = 0; i < c->ncalls; i++)
 		row_json(j, &c->calls[i]);
 	gt_json_end(j);
-	window_json(j, &c->window);
 	gt_json_end(j);
 }
 
@@ -157,58 +114,6 @@ static void totals(struct gt_table *t, const struct gt_check_card *c, const stru
 	}
 }
 
-static const char *range(char *buf, size_t size, const double s[2], double factor)
-{
-	snprintf(buf, size, "%.3g to %.3g", factor * s[0], factor * s[1]);
-	return buf;
-}
-
-/* The kernel that runs whole windows of steps in place of the kernels above. */
-static enum gt_code window_text(struct gt_cli *cli, const struct gt_report *r, struct gt_err *err)
-{
-	static const char *const what[] = {"by the threads of a block", "by the warps of a block", "to and from all blocks", "of the grid"};
-	const struct gt_check_window *w = &r->card.window;
-	char text[320], a[64], b[GT_UNITS], us[GT_UNITS];
-	struct gt_table t;
-	if (w->why) {
-		gt_out(cli, "\nNo kernel for whole windows of steps: %s\n", w->why);
-		return GT_OK;
-	}
-	gt_out(cli, "\n%sPrediction for a step in the kernel for whole windows, which runs in place of these kernels%s\n\n",
-	       gt_style(cli->color_out, GT_STYLE_BOLD), gt_style(cli->color_out, GT_STYLE_NONE));
-	gt_table_init(&t, cli->arena, "lrlr");
-	gt_table_head(&t, (const char *[]){"part", "number", "", "us"});
-	for (int i = 0; i < w->nparts; i++)
-		gt_table_add(&t, (const char *[]){w->part[i].name, gt_units_count(b, (int64_t)(w->part[i].count + 0.5)),
-		                                  i == 2 ? "bytes to and from all blocks" : what[i], micros(us, w->part[i].seconds)});
-	GT_TRY(gt_table_print(cli, &t, err));
-	gt_out(cli, "\n");
-	gt_table_init(&t, cli->arena, "ll");
-	snprintf(text, sizeof text, "%s us, limited by %s; in single kernels %s us", range(a, sizeof a, w->step, 1e6), w->limit,
-	         micros(us, r->card.step));
-	gt_table_add(&t, (const char *[]){"step", text});
-	if (!isnan(w->epoch[0])) {
-		snprintf(text, sizeof text, "%s s for %s steps, without evaluations", range(a, sizeof a, w->epoch, 1),
-		         gt_units_count(b, r->steps_per_epoch));
-		gt_table_add(&t, (const char *[]){"epoch", text});
-	}
-	if (!isnan(w->run[0])) {
-		snprintf(text, sizeof text, "%s s for %s steps, without evaluations and checkpoints", range(a, sizeof a, w->run, 1),
-		         gt_units_count(b, r->steps));
-		gt_table_add(&t, (const char *[]){"run", text});
-	}
-	snprintf(text, sizeof text, "%d, with %s of shared memory each", w->blocks, gt_units_bytes(a, w->shared));
-	gt_table_add(&t, (const char *[]){"blocks", text});
-	snprintf(text, sizeof text, "%g of the clock, %g of the L2 cache's bandwidth, %g us for a barrier;", w->clock, r->card.reach[1],
-	         1e6 * w->barrier);
-	gt_table_add(&t, (const char *[]){"assumed", text});
-	gt_table_add(&t, (const char *[]){"", "the first time if all parts but the barriers overlap, the second one if a block"});
-	gt_table_add(&t, (const char *[]){"", "that waits for L2 does nothing else"});
-	if (w->step[0] > r->card.step)
-		gt_table_add(&t, (const char *[]){"advice", "single kernels are predicted to be faster: set window_kernel = false"});
-	return gt_table_print(cli, &t, err);
-}
-
 enum gt_code gt_cli_card_text(struct gt_cli *cli, const struct gt_report *r, struct gt_err *err)
 {
 	const struct gt_check_card *c = &r->card;
@@ -233,6 +138,5 @@ enum gt_code gt_cli_card_text(struct gt_cli *cli, const struct gt_report *r, str
 	gt_out(cli, "\n");
 	gt_table_init(&t, cli->arena, "ll");
 	totals(&t, c, r);
-	GT_TRY(gt_table_print(cli, &t, err));
-	return window_text(cli, r, err);
+	return gt_table_print(cli, &t, err);
 }

@@ -311,20 +311,7 @@ struct gt_check_kernel {
 	const char *ceiling;      /* what decides the time: "latency", "memory", "L2", "tensor cores", "f32 units"; of a row by operation, of
 	                             most of its time */
 };
-/* The predicted time of a step in the kernel that runs whole windows of steps (window_kernel). */
-struct gt_check_window {
-	const char *why;          /* the reason why the run uses single kernels; NULL: it uses this kernel, and the members below are set */
-	int blocks, nparts;
-	uint64_t shared;          /* bytes of shared memory of each block */
-	/* multiply-adds and accesses of shared memory by a block, bytes between L2 and all blocks, barriers of the grid; seconds of each */
-	struct { const char *name; double count, seconds; } part[4];
-	double step[2];           /* seconds of a step: if all parts but the barriers overlap; if nothing runs while a block waits for L2 */
-	double epoch[2], run[2];  /* seconds; NAN: the number of steps is unknown */
-	const char *limit;        /* name of the part that limits the step */
-	double clock, barrier;    /* assumptions: share of the clock; seconds of a barrier */
-};
 struct gt_check_card {
-	struct gt_check_window window;
 	const char *word, *name;  /* the value of --card, and the product's name; NULL: nothing is predicted */
 	struct gt_check_kernel *calls, *ops; /* in the order of the program; by operation, the slowest first */
 	int ncalls, nops;

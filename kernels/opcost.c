@@ -363,16 +363,6 @@ static void cost_gather_ragged(const struct gt_opcall *call, struct gt_opcost *c
 	c->kernels = 1;
 }
 
-/* A step of the window: the samples of its batch, with label and index, and the numbers that it leaves. Weights and states stay in the
- * multiprocessors. */
-static void cost_mlp(const struct gt_opcall *call, struct gt_opcost *c)
-{
-	double n = (double)((const struct gt_attr_mlp_steps *)call->attr)->batch;
-	c->read = n * (bytes(call->in[0]) / (double)call->in[0]->dim[0] + 4 + 8);
-	c->written = (double)sizeof(struct gt_scalars);
-	c->kernels = 1;
-}
-
 /* ---- optimizers ------------------------------------------------------------------------------------------ */
 /* The segments of an update are a part of its operands. work is written only. */
 static void cost_update(const struct gt_opcall *call, struct gt_opcost *c)

@@ -1,15 +1,12 @@
 #include "par/roofline.h"
-#include "mlp_division.h"
 #include "recipe.h"
 #include <string.h>
 
 /* memory and tensor: on an H200, a copy reached 4.3 of 4.8 TB/s, and a large product 790 of 989 TFLOP/s; convolutions reach less. gap: the
- * boundary between two kernels of a CUDA graph on such a card. latency: a few dependent accesses to memory and a barrier or two. clock: a
- * busy H200 runs at about 1.7 of 1.98 GHz. barrier: an atomic addition and a read of the L2 cache by each block, 1.0 to 1.5 us. None of the
- * numbers comes from a run of gtrain. */
+ * boundary between two kernels of a CUDA graph on such a card. latency: a few dependent accesses to memory and a barrier or two. None of
+ * the numbers comes from a run of gtrain. */
 const struct gt_roofline_assumptions gt_roofline_assumptions = {
-    .memory = 0.9, .l2 = 0.7, .tensor = 0.75, .fp32 = 0.7, .gap = 1.3e-6, .latency = 1.2e-6,
-    .clock = 0.85, .barrier = 1.25e-6};
+    .memory = 0.9, .l2 = 0.7, .tensor = 0.75, .fp32 = 0.7, .gap = 1.3e-6, .latency = 1.2e-6};
 
 const char *gt_ceiling_name(enum gt_ceiling c)
 {
@@ -228,44 +225,5 @@ enum gt_code gt_roofline(const struct gt_prog *p, const struct gt_card *card, bo
 	}
 	find_records(p, of);
 	out->seconds = run_streams(&c);
-	return GT_OK;
-}
-
-/* ---- the kernel for windows ------------------------------------------------------------------------------------------------------- */
-const char *gt_window_part_name(enum gt_window_part p)
-{
-	static const char *const names[] = {"multiply-adds", "shared memory", "L2", "barriers"};
-	return names[p];
-}
-
-enum gt_code gt_roofline_window(const struct gt_opcall *call, const struct gt_card *card, struct gt_arena *a,
-                                struct gt_roofline_window *out, struct gt_err *err)
-{
-	const struct gt_roofline_assumptions *as = &gt_roofline_assumptions;
-	struct gt_mlp_division d;
-	struct gt_mlp_work w;
-	char why[200];
-	*out = (struct gt_roofline_window){0};
-	if (!gt_mlp_divide(call, &(struct gt_mlp_card){.sms = card->sms, .shared = card->shared}, &d, why, sizeof why)) {
-		GT_NEW_STR(out->why, gt_arena_strdup(a, why), err);
-		return GT_OK;
-	}
-	gt_mlp_work(&d, &w);
-	double clock = card->fp32 / (2.0 * card->lanes * card->sms) * as->clock;
-	out->blocks = d.blocks;
-	out->shared = d.shared;
-	out->count[GT_WINDOW_FP32] = w.multiply_adds;
-	out->count[GT_WINDOW_SHARED] = w.accesses;
-	out->count[GT_WINDOW_L2] = w.bytes * d.blocks;
-	out->count[GT_WINDOW_BARRIERS] = w.barriers;
-	out->part[GT_WINDOW_FP32] = w.multiply_adds / card->lanes / clock;
-	out->part[GT_WINDOW_SHARED] = w.accesses / clock;
-	out->part[GT_WINDOW_L2] = w.bytes * d.blocks / (card->l2 * as->l2);
-	out->part[GT_WINDOW_BARRIERS] = w.barriers * as->barrier;
-	for (int i = 1; i < GT_WINDOW_BARRIERS; i++)
-		out->limit = out->part[i] > out->part[out->limit] ? (enum gt_window_part)i : out->limit;
-	double inside = out->part[GT_WINDOW_FP32] > out->part[GT_WINDOW_SHARED] ? out->part[GT_WINDOW_FP32] : out->part[GT_WINDOW_SHARED];
-	out->seconds = out->part[out->limit] + out->part[GT_WINDOW_BARRIERS];
-	out->apart = inside + out->part[GT_WINDOW_L2] + out->part[GT_WINDOW_BARRIERS];
 	return GT_OK;
 }

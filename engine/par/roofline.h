@@ -29,8 +29,7 @@ struct gt_card {
 	double memory;           /* bandwidth of the memory */
 	double l2_bytes, l2;     /* size of the L2 cache, and its bandwidth, which is an estimate (cards.c) */
 	double bytes;            /* size of the memory */
-	int sms, lanes;          /* multiprocessors; f32 units of each */
-	int shared;              /* bytes of shared memory that a block may have */
+	int sms;                 /* multiprocessors */
 };
 const struct gt_card *gt_card_find(const char *word); /* NULL: there is no such card */
 const struct gt_card *gt_card_at(int i);              /* NULL after the last one */
@@ -40,9 +39,6 @@ struct gt_roofline_assumptions {
 	double memory, l2;    /* share of the bandwidth that kernels reach */
 	double tensor, fp32;  /* share of the rate that kernels reach */
 	double gap, latency;  /* seconds */
-	/* of the kernel for windows: the clock under load, as a share of the one that the rate of the f32 units implies; seconds of a barrier
-	 * of the grid */
-	double clock, barrier;
 };
 extern const struct gt_roofline_assumptions gt_roofline_assumptions;
 
@@ -72,32 +68,5 @@ struct gt_roofline {
 /* tf32: products of f32 use tensor cores. Fails with GT_EUNAVAILABLE if the program has steps whose time depends on other ranks. */
 enum gt_code gt_roofline(const struct gt_prog *p, const struct gt_card *card, bool tf32, struct gt_arena *a, struct gt_roofline *out,
                          struct gt_err *err);
-
-/* The kernel that runs whole windows of steps of a multilayer perceptron (mlp.steps), from what one block does in a step
- * (kernels/mlp_division.h):
- *
- *     multiply-adds   on the f32 units of a multiprocessor
- *     shared memory   one access of a warp a clock, beside the multiply-adds
- *     L2              bytes of all blocks together at its bandwidth
- *     barriers        of the grid; nothing runs beside them
- *
- *     seconds = max(multiply-adds, shared memory, L2) + barriers         if everything overlaps
- *     apart   = max(multiply-adds, shared memory) + L2 + barriers        if nothing runs while a block waits for L2 */
-enum gt_window_part { GT_WINDOW_FP32, GT_WINDOW_SHARED, GT_WINDOW_L2, GT_WINDOW_BARRIERS, GT_WINDOW_PARTS };
-const char *gt_window_part_name(enum gt_window_part p); /* "multiply-adds", "shared memory", "L2", "barriers" */
-
-struct gt_roofline_window {
-	const char *why;                 /* the reason why the card has no such kernel; NULL: it has, and the members below are set */
-	int blocks;
-	size_t shared;                   /* bytes of shared memory of each block */
-	double count[GT_WINDOW_PARTS];   /* multiply-adds and accesses of a block, bytes of all blocks, number of barriers */
-	double part[GT_WINDOW_PARTS];    /* seconds of each */
-	double seconds, apart;           /* of a step */
-	enum gt_window_part limit;       /* the slowest part but the barriers */
-};
-
-/* call: of a plan for a GPU (gt_prog.window_if_room). */
-enum gt_code gt_roofline_window(const struct gt_opcall *call, const struct gt_card *card, struct gt_arena *a,
-                                struct gt_roofline_window *out, struct gt_err *err);
 
 #endif

@@ -50,13 +50,6 @@ enum gt_code gt_prog_text(const struct gt_prog *prog, const char *title, bool js
 	if (!json)
 		fprintf(f, "# %s: %d steps, %lld samples in %d micro-batch%s\n", title, prog->n, (long long)prog->samples, prog->nmicro,
 		        prog->nmicro == 1 ? "" : "es");
-	if (!json && prog->window)
-		fprintf(f, "# one kernel (%s) runs all steps of a window in place of this list\n", prog->window->op);
-	if (!json && prog->window_if_room)
-		fprintf(f, "# one kernel (%s) runs all steps of a window in place of this list on a card that has room for it (check --card)\n",
-		        gt_opcode_name(prog->window_if_room->code));
-	if (!json && prog->no_window)
-		fprintf(f, "# no kernel for whole windows: %s\n", prog->no_window);
 	if (!json && prog->transforms)
 		fprintf(f, "# transforms in the kernel that loads images: %s\n", prog->transforms);
 	if (!json && prog->directions)

@@ -64,10 +64,6 @@ struct gt_prog {
 	int n;           /* number of steps */
 	int nmicro;      /* number of micro-batches of one execution */
 	int64_t samples; /* number of samples of one execution, over all ranks */
-	struct gt_call *window; /* kernel that does several executions in one launch (plan/window.h), instead of the steps; NULL: none */
-	const char *no_window;  /* the reason why there is none, for people; NULL: none was looked for */
-	/* of a plan for a GPU that is not there: the call of the kernel that a card runs if it has room; NULL: none */
-	const struct gt_opcall *window_if_room;
 	/* The names of the transforms that the kernel gather.recipes applies when it loads images, for people, and what it needs to know of
 	 * them. NULL: it does not load them. */
 	const char *transforms;

@@ -80,31 +80,6 @@ static enum gt_code predict_phases(struct gt_report *r, const struct gt_session 
 	return GT_OK;
 }
 
-/* Predicts the kernel for whole windows, if the plan has one and the card has room for it. */
-static enum gt_code predict_window(struct gt_report *r, const struct gt_prog *p, const struct gt_card *card, struct gt_err *err)
-{
-	const struct gt_roofline_assumptions *a = &gt_roofline_assumptions;
-	struct gt_check_window *w = &r->card.window;
-	struct gt_roofline_window got;
-	if (!p->window_if_room) {
-		GT_NEW_STR(w->why, gt_arena_strdup(r->arena, p->no_window ? p->no_window : "the run has no full batch"), err);
-		return GT_OK;
-	}
-	GT_TRY(gt_roofline_window(p->window_if_room, card, r->arena, &got, err));
-	*w = (struct gt_check_window){.why = got.why, .blocks = got.blocks, .shared = got.shared, .step = {got.seconds, got.apart},
-	                              .limit = gt_window_part_name(got.limit), .clock = a->clock, .barrier = a->barrier};
-	for (; !got.why && w->nparts < GT_WINDOW_PARTS; w->nparts++) {
-		w->part[w->nparts].name = gt_window_part_name((enum gt_window_part)w->nparts);
-		w->part[w->nparts].count = got.count[w->nparts];
-		w->part[w->nparts].seconds = got.part[w->nparts];
-	}
-	for (int i = 0; i < 2; i++) {
-		w->epoch[i] = r->steps_per_epoch > 0 ? (double)r->steps_per_epoch * w->step[i] : NAN;
-		w->run[i] = r->steps > 0 ? run_of(r, w->step[i]) : NAN; /* in the phases, the run uses single kernels */
-	}
-	return GT_OK;
-}
-
 enum gt_code gt_report_card(struct gt_report *r, const struct gt_session *s, const char *word, struct gt_err *err)
 {
 	const struct gt_card *card = gt_card_find(word);
@@ -132,6 +107,5 @@ enum gt_code gt_report_card(struct gt_report *r, const struct gt_session *s, con
 	}
 	for (int i = 0; i < got.nrows; i++)
 		got.row[i].op = c->calls[i].op; /* the plan is closed before the report is printed */
-	GT_TRY(by_operation(c, r->arena, &got, err));
-	return predict_window(r, &s->prog.full, card, err);
+	return by_operation(c, r->arena, &got, err);
 }

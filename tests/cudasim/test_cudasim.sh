@@ -47,7 +47,7 @@ part attention_first_first 1 env CUDASIM_FIRST=1 "$sim/tests/cudasim/tool_attent
 part attention_early 1 env GTRAIN_CUDA_PDL=1 "$sim/tests/cudasim/tool_attention" gradients
 part joins_last_first 8 "$sim/tests/cudasim/tool_joins"
 part joins_first_first 8 env CUDASIM_FIRST=1 "$sim/tests/cudasim/tool_joins"
-part device 7 "$sim/tests/cudasim/tool_device"
+part device 6 "$sim/tests/cudasim/tool_device"
 part nccl_one_rank 5 "$sim/tests/cudasim/tool_nccl"
 part nccl_blocking 5 env GTRAIN_NCCL_BLOCKING=1 "$sim/tests/cudasim/tool_nccl"
 part nccl_silent_peer 5 env CUDASIM_SILENT_PEER=1 CUDASIM_PEER_GATHERS=2 "$sim/tests/cudasim/tool_nccl" silent_peer

@@ -33,7 +33,6 @@ static const struct gt_attr_norm train = {.train = true, .track = true},
                                  eval = {.track = true}, empty = {.empty = true}, groups = {.groups = 2};
 static const struct gt_attr_pool_tokens mean = {GT_POOL_MEAN}, first = {GT_POOL_FIRST};
 static const struct gt_attr_embedding bags = {.padding = -1, .column = -1, .mode = GT_BAG_MEAN};
-static const struct gt_attr_mlp_steps window = {.batch = 32};
 static const struct gt_attr_recipes recipes = {.contrasts = 1};
 static const struct gt_attr_attention heads = {.heads = 2};
 
@@ -183,9 +182,6 @@ static const struct expected table[] = {
 	{GT_OP_GATHER_RAGGED, "i32:5000 i64:1000 i64:1000 -> i32:6x7", NULL, 0, 4 * 42 + 3 * 48, 4 * 42, 1, 0},
 	{GT_OP_SUMSQ, "f32:200 -> f64:1", NULL, 0, 800, 8, 1, 0},
 	{GT_OP_BOUND, "f32:2x32 f32:2x32 -> f64:1", NULL, 0, 512, 8, 1, 0},
-	/* 32 samples of 784 bytes with label and index; the ten numbers of the step */
-	{GT_OP_MLP_STEPS, "u8:60000x1x28x28 i32:60000 i64:1x60000 f32:5000 f32:5000 - f64:64x9 f64:4 -> ",
-	 &window, 0, 32 * (784 + 4 + 8), 80, 1, 0},
 	/* both structs are updated; the sum of squares of 200 gradients is part of it */
 	{GT_OP_CHECK, "f64:9 f64:4 - - f32:200 -> ", NULL, 0, 72 + 32 + 800, 72 + 32, 1, 0},
 	/* the segments have 150 of 200 elements; p and states are read and written, g is read, the 16-bit copy is written */

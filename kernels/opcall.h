@@ -113,12 +113,6 @@
  * sumsq             The sum of squares, of a flat tensor. It is NaN or infinite if an element is.
  * bound             Raises scalar to factor * N * max|dy| * max(1, max|x|): with factor 1, an upper bound of the elements of dw and db. A
  *                   NaN stays NaN.
- * muon.directions   The first part of muon, which changes neither parameters nor momentum, so that it can run before check, while the
- *                   backward pass runs: it computes the directions of group `part` of the matrices (gt_attr_muon), from g and the momentum
- *                   that muon would store, and makes them orthogonal. d has gt_muon_directions_bytes() bytes, in an order that the backend
- *                   chooses; calls for different groups write different parts of it. clip_norm is 0, and gradients have no loss scale.
- * muon.apply        The rest of muon: updates momentum and parameters of all groups with the d of muon.directions. The calls together
- *                   give the bits of muon, if a library computes the products of a group in the same way as those of all matrices.
  * check             Decides, in place, whether the step is applied and by which number its gradients are divided (ew.h). With g (one rank
  *                   only) it first computes sumsq of g and stores it in scalars.sumsq.
  *
@@ -257,9 +251,6 @@
 	X(GT_OP_GATHER_RAGGED, "gather.ragged", gather_ragged, ragged, "rows:i32(T) start:i64(M) index:i64 -> y:i32(_,L)") \
 	X(GT_OP_SUMSQ, "sumsq", update, none, "flat:f -> scalar:f64()+") \
 	X(GT_OP_BOUND, "bound", bound, scale, "dy(N,_) x(N,_) -> scalar:f64()!") \
-	X(GT_OP_MUON_DIRECTIONS, "muon.directions", muon_directions, muon, "p:f(E) g:f(E) buf:f(E) -> d:u8(_)") \
-	X(GT_OP_MUON_APPLY, "muon.apply", muon_apply, muon, \
-	  "p:f(E)! g:f(E) buf:f(E)! d:u8(_) [scalars:f64(SCALARS)!] [work:any(E)!] ->") \
 	X(GT_OP_CHECK, "check", check, check, "scalars:f64(SCALARS)! scaler:f64(SCALER)! [numbers:u8!] [parts:f64(_,SCALARS)!] [g:f] ->")
 
 enum gt_opcode {
@@ -481,14 +472,7 @@ struct gt_attr_muon {
 	double ns[3];                       /* coefficients a, b, c */
 	int adjust; /* enum gt_muon_adjust: sqrt(max(1, out / rest)), 0.2 sqrt(max(out, rest)), 1, sqrt(out / rest), in the order of the enum */
 	bool normalize;                     /* scale p to the norm sqrt(out) before each update */
-	/* muon.directions, muon.apply: group k has segments group[k] ... group[k + 1] - 1, and the last group the rest; group[0] is 0. */
-	const int *group;
-	int ngroups;
-	int part; /* muon.directions: index of the group that the call computes */
 };
-/* Returns the bytes of the operand d of muon.directions and muon.apply: 16 for each matrix, and the directions, in bf16 if
- * update.work_dtype has 16 bits, else in f32, with both sizes of each matrix rounded up to 16 bytes. */
-int64_t gt_muon_directions_bytes(const struct gt_attr_muon *attr);
 
 /* ---- numbers that change from step to step, in memory that the kernel can read -------------------------------------------- */
 #define GT_MAX_LR 16

@@ -406,16 +406,16 @@ static struct matrix matrix_at(const struct gt_attr_muon *a, int i, bool half)
 	return m;
 }
 
-/* The Newton-Schulz iterations of matrices [first, end): in each step, three batches of products for each shape
+/* The Newton-Schulz iterations of all matrices: in each step, three batches of products for each shape
  * (kernels/cuda/cuda_muon.c). */
-static void iterations(const struct gt_attr_muon *a, int first, int end, bool half, struct gt_opcost *c)
+static void iterations(const struct gt_attr_muon *a, bool half, struct gt_opcost *c)
 {
 	double size = half ? 2 : 4, steps = (double)a->ns_steps, shapes = 0;
-	for (int i = first; i < end; i++) {
+	for (int i = 0; i < a->update.nseg; i++) {
 		struct matrix m = matrix_at(a, i, half);
 		double side = m.rows < m.cols ? m.rows : m.cols, long_side = m.rows < m.cols ? m.cols : m.rows, gram = side * side;
 		bool alone = true;
-		for (int j = first; j < i && alone; j++) {
+		for (int j = 0; j < i && alone; j++) {
 			struct matrix other = matrix_at(a, j, half);
 			alone = other.rows != m.rows || other.cols != m.cols;
 		}
@@ -442,36 +442,7 @@ static void cost_muon(const struct gt_opcall *call, struct gt_opcost *c)
 		c->written += 4 * m.given * 2 + (work ? 2 * m.given : 0) + (work ? 2 : 4) * m.n;
 	}
 	c->kernels = 3;
-	iterations(a, 0, a->update.nseg, work, c);
-}
-
-/* Two kernels before the products of a group. */
-static void cost_muon_directions(const struct gt_opcall *call, struct gt_opcost *c)
-{
-	const struct gt_attr_muon *a = call->attr;
-	bool half = gt_dtype_size(a->update.work_dtype) == 2;
-	int first = a->group[a->part], end = a->part + 1 < a->ngroups ? a->group[a->part + 1] : a->update.nseg;
-	for (int i = first; i < end; i++) {
-		struct matrix m = matrix_at(a, i, half);
-		/* sums: g and buf; fill: g and buf, x */
-		c->read += 4 * m.given * (a->normalize ? 5 : 4);
-		c->written += (half ? 2 : 4) * m.n;
-	}
-	c->kernels = 2;
-	iterations(a, first, end, half, c);
-}
-
-static void cost_muon_apply(const struct gt_opcall *call, struct gt_opcost *c)
-{
-	const struct gt_attr_muon *a = call->attr;
-	bool half = gt_dtype_size(a->update.work_dtype) == 2;
-	for (int i = 0; i < a->update.nseg; i++) {
-		struct matrix m = matrix_at(a, i, half);
-		/* g, buf, p and x; buf, p and work */
-		c->read += 4 * m.given * 3 + (half ? 2 : 4) * m.n;
-		c->written += 4 * m.given * 2 + (in_of(call, 5) ? 2 * m.given : 0);
-	}
-	c->kernels = 1;
+	iterations(a, work, c);
 }
 
 /* ---- table ------------------------------------------------------------------------------------------ */
@@ -489,6 +460,6 @@ void gt_opcall_cost(const struct gt_opcall *call, struct gt_opcost *out)
 {
 	*out = (struct gt_opcost){0};
 	table[call->code](call, out);
-	if (call->code != GT_OP_MUON && call->code != GT_OP_MUON_DIRECTIONS)
+	if (call->code != GT_OP_MUON)
 		out->half = out->matrix && half(call->in[0]);
 }

@@ -144,9 +144,6 @@ const struct gt_row gt_rows[] = {
     {"cuda_graphs", GT_T_BOOL, AT(cuda_graphs), "true",
      .help = "on a GPU, record the kernels of several steps once as a CUDA graph and replay it; the results are the same either way. "
              "parallel.mode dp on several GPUs, and ranks that communicate through host memory, run without graphs"},
-    {"update_stream", GT_T_BOOL, AT(update_stream), "true",
-     .help = "on a GPU, compute the directions of the optimizer muon on a second stream while the backward pass runs; the results are the "
-             "same either way"},
     {"window", GT_T_INT, AT(window), "0", 0, 64,
      .help = "maximum number of optimizer steps that are queued on a GPU at once; 0: as many as take about 0.1 s; losses are reported "
              "and signals are handled after each window"},

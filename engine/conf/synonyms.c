@@ -229,6 +229,7 @@ static const struct {
 
 const struct gt_removed_key gt_removed_keys[] = {
 	{"window_kernel", NULL, "this key was removed; delete it: a GPU runs each step of a window as a list of kernels", ""},
+	{"update_stream", NULL, "this key was removed; delete it: muon is one update after the backward pass, with the same results", ""},
 	{0},
 };
 

@@ -28,8 +28,6 @@ const struct gt_op gt_ops_internal[] = {
     {.code = GT_OP_GATHER_ROWS},
     {.code = GT_OP_GATHER_RAGGED},
     {.code = GT_OP_SUMSQ, .flops = in0_flops},
-    {.code = GT_OP_MUON_DIRECTIONS, .flops = gt_flops_none},
-    {.code = GT_OP_MUON_APPLY, .flops = in0_flops},
     {.code = GT_OP_CHECK, .flops = gt_flops_none},
     {.code = GT_OP_BOUND, .flops = gt_flops_none},
     {.code = GT_OP_LINEAR_DW_UPDATE, .flags = GT_OPF_UPDATES, .flops = dw_flops},

@@ -52,11 +52,6 @@ enum gt_code gt_prog_text(const struct gt_prog *prog, const char *title, bool js
 		        prog->nmicro == 1 ? "" : "es");
 	if (!json && prog->transforms)
 		fprintf(f, "# transforms in the kernel that loads images: %s\n", prog->transforms);
-	if (!json && prog->directions)
-		fprintf(f, "# muon: its directions are computed on stream 2 beside the backward pass, in %d group%s\n", prog->directions,
-		        prog->directions == 1 ? "" : "s");
-	if (!json && prog->no_directions)
-		fprintf(f, "# muon: one call after the backward pass: %s\n", prog->no_directions);
 	for (int i = 0; i < prog->n; i++) {
 		const struct gt_step *s = &prog->step[i];
 		const struct gt_node *n = s->plan && s->call && s->call->node >= 0 ? &s->plan->graph->nodes[s->call->node] : NULL;

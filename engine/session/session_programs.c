@@ -20,7 +20,7 @@ static enum gt_code train_prog(struct gt_session *s, int64_t n, struct gt_prog *
 	if (s->conf->parallel.deferred_bn)
 		GT_TRY(gt_session_pipe_bn_commit(s, &job, err));
 	if (!s->optim.check.kernel)
-		GT_TRY(gt_optim_prepare(&s->optim, s->conf, s->space, s->conf->reproducible != GT_REPRO_NONE, s->queues, err));
+		GT_TRY(gt_optim_prepare(&s->optim, s->conf, s->space, s->conf->reproducible != GT_REPRO_NONE, err));
 	GT_TRY(s->strategy->schedule(&job, out, err));
 	struct gt_session_division divided;
 	GT_TRY(gt_session_divided(s, s->arena, &divided, err));

@@ -278,18 +278,15 @@ struct gt_cu_muon {
 	int nchunks, nfill;
 	struct gt_attr_update attr; /* without seg */
 	bool normalize;
-	/* The call is muon.directions or muon.apply: the kernels before the products do not store the momentum; the one after them does. */
-	bool split;
 	double *part;                     /* workspace, two numbers for each chunk */
-	struct gt_cu_muon_factor *factor; /* one struct for each matrix: workspace; with split, at the start of the operand d */
+	struct gt_cu_muon_factor *factor; /* workspace, one struct for each matrix */
 	uint32_t *counter;                /* one counter for each matrix */
 	void *x;                          /* the operands of the products: f32 or bf16 */
 	struct gt_cu_step_args step_args;
 };
-/* Updates the momentum, unless split is set, and writes the update directions, normalised to norm 1, to x. In a skipped step x becomes
- * zero. */
+/* Updates the momentum, and writes the update directions, normalised to norm 1, to x. In a skipped step x becomes zero. */
 cudaError_t gt_cu_muon_begin(bool bf16, const struct gt_cu_muon *a, cudaStream_t s);
-/* Updates the parameters p with the update directions in x and, if split is set, the momentum. */
+/* Updates the parameters p with the update directions in x. */
 cudaError_t gt_cu_muon_end(bool bf16, const struct gt_cu_muon *a, cudaStream_t s);
 
 /* ---- colsum.cu --------------------------------------------------------------------------------------------------------------- */

@@ -78,31 +78,12 @@ equal phase_run True "$(phase "abs(d['run_s'] - 9.375 * (d['step_ms'] + p['predi
 "$gtrain" check "$mlp" "${data[@]}" -s 'train.groups=({match="linear_relu_stack.0.*";freeze_after=20.0;})' --json >phases.json 2>log
 equal phase_not_reached '[]' "$(python3 -c "import json; print(json.load(open('phases.json'))['phases'])")"
 
-# ---- two streams -----------------------------------------------------------------------------------------
-# airbench94's Muon is computed beside the backward pass. What remains of it is less than all of it, and no step is faster than its first
-# stream. Without overlap, kernels run one after the other.
-for k in true false; do
-	"$gtrain" check "$src/configs/cifar10_airbench94.cfg" --card h200 --json "${data[@]}" -s update_stream=$k >stream_$k.json
-done
-equal one_stream True "$(number "abs(d['step_ms'] - d['one_by_one_ms']) < 1e-5 and d['second_stream_ms'] == 0" stream_false.json)"
-equal two_streams True "$(number "d['one_by_one_ms'] - d['second_stream_ms'] <= d['step_ms'] < d['one_by_one_ms']" stream_true.json)"
-equal hidden True "$(number "d['one_by_one_ms'] - d['step_ms'] > 0.7 * d['second_stream_ms'] > 0" stream_true.json)"
-equal second_stream True "$(number "abs(d['second_stream_ms'] - sum(c['ms'] for c in d['calls'] if c['op'] == 'muon.directions')) < 1e-4" \
-	stream_true.json)"
-equal faster True "$(python3 -c '
-import json
-two, one = (json.load(open(f"stream_{k}.json"))["prediction"]["step_ms"] for k in ("true", "false"))
-print(two < one)')"
-
 # ---- text ------------------------------------------------------------------------------------------
 "$gtrain" check "$mlp" --card h200 "${data[@]}" >text 2>log
 for words in 'Prediction for a step on NVIDIA H200 SXM; not a measurement' '^step  *[0-9.]* us, ' '^epoch  *[0-9.]* s for 1,875 steps' \
 	'kernels reach 0.9 of the memory'; do
 	if grep -q "$words" text; then pass "text_$(tr -dc a-zA-Z <<<"$words" | head -c 20)"; else fail text "no line has '$words'"; fi
 done
-"$gtrain" check "$src/configs/cifar10_airbench94.cfg" --card h200 "${data[@]}" >text 2>log
-words='^overlap  *[0-9.]* us of kernels run on a second stream'
-if grep -q "$words" text; then pass text_overlap; else fail text_overlap "no line has '$words'"; fi
 "$gtrain" check "$resnet" --card rtx3090 "${data[@]}" -s data.batch=16384 >big 2>&1
 if grep -q 'the run needs .* but the card has 22.4 GiB' big; then pass too_big; else fail too_big "$(tail -n 3 big)"; fi
 

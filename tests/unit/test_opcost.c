@@ -25,9 +25,6 @@ static const struct gt_tdesc *const matrices[] = {&matrix[0], &matrix[1]};
 #define UPDATE {.seg = segments, .nseg = 2, .work_dtype = GT_BF16}
 static const struct gt_attr_update update = UPDATE;
 static const struct gt_attr_muon muon = {.update = UPDATE, .desc = matrices, .ns_steps = 3};
-static const int two_groups[] = {0, 1};
-static const struct gt_attr_muon split = {.update = {.seg = segments, .nseg = 2, .work_dtype = GT_F32}, .desc = matrices, .ns_steps = 3,
-                                          .normalize = true, .group = two_groups, .ngroups = 2, .part = 1};
 static const struct gt_attr_conv2d conv = {.out = 8, .kernel = {3, 3}, .groups = 1}, grouped = {.out = 8, .kernel = {3, 3}, .groups = 2};
 static const struct gt_attr_norm train = {.train = true, .track = true},
                                  eval = {.track = true}, empty = {.empty = true}, groups = {.groups = 2};
@@ -193,11 +190,6 @@ static const struct expected table[] = {
 	/* 10 x 10 and 10 x 5, padded to 12 x 12 and 12 x 8; five passes over the elements of f32, and the operands of nine products of each */
 	{GT_OP_MUON, "f32:200 f32:200 f32:200 f64:9 -> ", &muon, 0, 4 * 150 * 5 + 4 * 240 + 3 * 4 * ((144 + 288 + 288) + (96 + 128 + 192)),
 	 4 * 150 * 2 + 4 * 240 + 3 * 4 * ((288 + 144) + (128 + 96)), 3 + 3 * 3 * 2, 2},
-	/* the second group is the matrix 10 x 5; three passes over its elements with the weights' norm, and two more that fill its operand */
-	{GT_OP_MUON_DIRECTIONS, "f32:200 f32:200 f32:200 -> u8:2000", &split, 0, 4 * 50 * 5 + 3 * 4 * (96 + 128 + 192),
-	 4 * 96 + 3 * 4 * (128 + 96), 2 + 3 * 3, 1},
-	/* of both groups: gradient, momentum, weights and directions; momentum, weights and their 16-bit copy are written */
-	{GT_OP_MUON_APPLY, "f32:200 f32:200 f32:200 u8:2000 f64:9 bf16:200 -> ", &split, 0, 4 * 150 * 3 + 4 * 240, 4 * 150 * 2 + 2 * 150, 1, 0},
 };
 
 static enum gt_dtype dtype_of(const char *s, size_t n)

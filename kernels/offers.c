@@ -1,5 +1,4 @@
 #include "offers.h"
-#include "mlp_division.h"
 #include "opsig.h"
 #include "optimizer.h"
 
@@ -115,8 +114,6 @@ const char *gt_cuda_refuses(const struct gt_opcall *call)
 		return max_pool(call);
 	case GT_OP_CHECK:
 		return check(call);
-	case GT_OP_MLP_STEPS:
-		return gt_mlp_refuses(call);
 	default:
 		return NULL;
 	}

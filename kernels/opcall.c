@@ -23,20 +23,3 @@ const char *gt_group_name(int group)
 	static const char *const name[GT_GROUP_COUNT] = {"world", "data", "pipe"};
 	return (unsigned)group < GT_GROUP_COUNT ? name[group] : "?";
 }
-
-static int64_t round_up(int64_t n, int64_t unit)
-{
-	return (n + unit - 1) / unit * unit;
-}
-
-int64_t gt_muon_directions_bytes(const struct gt_attr_muon *attr)
-{
-	bool half = attr->update.work_dtype == GT_BF16 || attr->update.work_dtype == GT_F16;
-	int64_t size = half ? 2 : 4, unit = 16 / size, bytes = round_up(16 * (int64_t)attr->update.nseg, 256);
-	for (int i = 0; i < attr->update.nseg; i++) {
-		int64_t rows = attr->desc[i]->dim[0], cols = gt_tdesc_count(attr->desc[i]) / rows;
-		/* a backend that aligns only each batch of equal matrices to 256 elements needs no more than this */
-		bytes += round_up(round_up(rows, unit) * round_up(cols, unit), 256) * size;
-	}
-	return bytes;
-}

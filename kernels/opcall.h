@@ -113,18 +113,6 @@
  * sumsq             The sum of squares, of a flat tensor. It is NaN or infinite if an element is.
  * bound             Raises scalar to factor * N * max|dy| * max(1, max|x|): with factor 1, an upper bound of the elements of dw and db. A
  *                   NaN stays NaN.
- * mlp.steps         All steps of a window of training, whose gt_step_args are at gt_launch.step_args in device memory; their number is
- *                   `left` of the first one, plus one. For each step it gathers the batch, runs linear layers with activations between
- *                   them and a loss after the last one, and applies the optimizer. p, the states and the moving average ema of p are
- *                   the flat arenas. scalars has a struct gt_scalars for each step, of which metrics, skip and, if gradients are
- *                   clipped, sumsq are written. A step whose loss or gradients are not finite is not applied and sets
- *                   scaler.halted, and no later step is applied.
- * muon.directions   The first part of muon, which changes neither parameters nor momentum, so that it can run before check, while the
- *                   backward pass runs: it computes the directions of group `part` of the matrices (gt_attr_muon), from g and the momentum
- *                   that muon would store, and makes them orthogonal. d has gt_muon_directions_bytes() bytes, in an order that the backend
- *                   chooses; calls for different groups write different parts of it. clip_norm is 0, and gradients have no loss scale.
- * muon.apply        The rest of muon: updates momentum and parameters of all groups with the d of muon.directions. The calls together
- *                   give the bits of muon, if a library computes the products of a group in the same way as those of all matrices.
  * check             Decides, in place, whether the step is applied and by which number its gradients are divided (ew.h). With g (one rank
  *                   only) it first computes sumsq of g and stores it in scalars.sumsq.
  *
@@ -263,12 +251,6 @@
 	X(GT_OP_GATHER_RAGGED, "gather.ragged", gather_ragged, ragged, "rows:i32(T) start:i64(M) index:i64 -> y:i32(_,L)") \
 	X(GT_OP_SUMSQ, "sumsq", update, none, "flat:f -> scalar:f64()+") \
 	X(GT_OP_BOUND, "bound", bound, scale, "dy(N,_) x(N,_) -> scalar:f64()!") \
-	X(GT_OP_MLP_STEPS, "mlp.steps", mlp, mlp_steps, \
-	  "images:u8(M,C,H,W) labels:i32(M) index:i64(R,L) p:f(E)! [s0:f(E)!] [s1:f(E)!] scalars:f64(S,SCALARS)! scaler:f64(SCALER)! " \
-	  "[ema:f(E)!] ->") \
-	X(GT_OP_MUON_DIRECTIONS, "muon.directions", muon_directions, muon, "p:f(E) g:f(E) buf:f(E) -> d:u8(_)") \
-	X(GT_OP_MUON_APPLY, "muon.apply", muon_apply, muon, \
-	  "p:f(E)! g:f(E) buf:f(E)! d:u8(_) [scalars:f64(SCALARS)!] [work:any(E)!] ->") \
 	X(GT_OP_CHECK, "check", check, check, "scalars:f64(SCALARS)! scaler:f64(SCALER)! [numbers:u8!] [parts:f64(_,SCALARS)!] [g:f] ->")
 
 enum gt_opcode {
@@ -489,14 +471,7 @@ struct gt_attr_muon {
 	double ns[3];                       /* coefficients a, b, c */
 	int adjust; /* enum gt_muon_adjust: sqrt(max(1, out / rest)), 0.2 sqrt(max(out, rest)), 1, sqrt(out / rest), in the order of the enum */
 	bool normalize;                     /* scale p to the norm sqrt(out) before each update */
-	/* muon.directions, muon.apply: group k has segments group[k] ... group[k + 1] - 1, and the last group the rest; group[0] is 0. */
-	const int *group;
-	int ngroups;
-	int part; /* muon.directions: index of the group that the call computes */
 };
-/* Returns the bytes of the operand d of muon.directions and muon.apply: 16 for each matrix, and the directions, in bf16 if
- * update.work_dtype has 16 bits, else in f32, with both sizes of each matrix rounded up to 16 bytes. */
-int64_t gt_muon_directions_bytes(const struct gt_attr_muon *attr);
 
 /* ---- numbers that change from step to step, in memory that the kernel can read -------------------------------------------- */
 #define GT_MAX_LR 16
@@ -600,32 +575,6 @@ struct gt_attr_embedding_update {
 	int part, parts; /* the call updates block `part` (from 0) of `parts` blocks of rows of about the same size; both 0: all rows */
 	enum gt_opcode optimizer; /* an update for which gt_update_touches_only (optimizer.h) is true */
 	struct gt_attr_update update;
-};
-
-/* Attributes of mlp.steps. Offsets count elements of the operand p. Of the segments, lr, lr_mul, weight_decay and since are used. */
-#define GT_MLP_LAYERS 4 /* maximum number of linear layers */
-struct gt_mlp_act {
-	enum gt_opcode code; /* relu, leaky_relu, sigmoid, tanh, gelu, silu or elu; identity: none */
-	bool tanh;           /* gelu: the approximation by tanh */
-	float slope;         /* leaky_relu: slope; elu: alpha */
-};
-struct gt_mlp_layer {
-	int64_t in, out;
-	int64_t weight, bias; /* offsets of the weight [out, in] and of the bias; bias is -1 if the layer has none */
-	struct gt_seg weight_seg, bias_seg;
-	struct gt_mlp_act act; /* after the layer; of the last layer not used */
-};
-struct gt_attr_mlp_steps {
-	int64_t batch; /* samples of a step */
-	int nlayers;   /* 2 ... GT_MLP_LAYERS */
-	struct gt_mlp_layer layer[GT_MLP_LAYERS];
-	struct gt_attr_gather gather; /* without augmentation and views */
-	enum gt_opcode loss_code;     /* cross_entropy, mse, bce or smooth_l1, of labels */
-	struct gt_attr_loss loss;
-	enum gt_opcode optimizer;     /* an element-wise update */
-	struct gt_attr_update update; /* seg is not used */
-	double ema_decay;             /* with the operand ema: train.ema */
-	bool ema_warmup;
 };
 
 #define GT_MAX_IO 10

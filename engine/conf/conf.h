@@ -217,8 +217,6 @@ struct gt_conf {
 	bool winograd;
 	bool autotune;
 	bool cuda_graphs;
-	bool window_kernel;
-	bool update_stream;
 	int64_t window;     /* maximum number of steps queued on a GPU; 0: as many as take about 0.1 s */
 	struct gt_conf_data data;
 	struct gt_model_spec model;

@@ -145,12 +145,6 @@ const struct gt_row gt_rows[] = {
     {"cuda_graphs", GT_T_BOOL, AT(cuda_graphs), "true",
      .help = "on a GPU, record the kernels of several steps once as a CUDA graph and replay it; the results are the same either way. "
              "parallel.mode dp on several GPUs, and ranks that communicate through host memory, run without graphs"},
-    {"window_kernel", GT_T_BOOL, AT(window_kernel), "true",
-     .help = "on a GPU, run all steps of a window in one kernel where the model is a small multilayer perceptron and the GPU has room for "
-             "it; sums are added in another order than by single kernels, and precision tf32 is computed as fp32"},
-    {"update_stream", GT_T_BOOL, AT(update_stream), "true",
-     .help = "on a GPU, compute the directions of the optimizer muon on a second stream while the backward pass runs; the results are the "
-             "same either way"},
     {"window", GT_T_INT, AT(window), "0", 0, 64,
      .help = "maximum number of optimizer steps that are queued on a GPU at once; 0: as many as take about 0.1 s; losses are reported "
              "and signals are handled after each window"},

@@ -230,6 +230,8 @@ static const struct {
 const struct gt_removed_key gt_removed_keys[] = {
 	{"parallel.deferred_bn", NULL, "this key was removed, delete it: every chunk updates the running statistics", "false"},
 	{"parallel.balance", NULL, "this key was removed, delete it: stages are chosen by computed costs, or by parallel.cuts", ""},
+	{"window_kernel", NULL, "this key was removed; delete it: a GPU runs each step of a window as a list of kernels", ""},
+	{"update_stream", NULL, "this key was removed; delete it: muon is one update after the backward pass, with the same results", ""},
 	{0},
 };
 

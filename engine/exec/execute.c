@@ -178,10 +178,6 @@ int gt_exec_window_size(struct gt_exec *x, const struct gt_prog *p, int64_t want
 		limit = x->most;
 	else if (e->train)
 		limit = step_s > 0 ? WINDOW_S / step_s : 1;
-	if (p->window) { /* any number of steps is one launch */
-		limit = limit < x->space->memory.slots ? limit : x->space->memory.slots;
-		return limit < 1 ? 1 : want < limit ? (int)want : (int)limit;
-	}
 	for (int i = 0; i < GT_EXEC_SIZES; i++)
 		if (sizes[i] <= want && sizes[i] <= limit && sizes[i] <= x->space->memory.slots && (int64_t)sizes[i] * p->n <= GRAPH_STEPS)
 			return sizes[i];
@@ -283,15 +279,6 @@ static enum gt_code run_timed(struct gt_exec *x, const struct gt_prog *p, struct
 	return GT_OK;
 }
 
-/* Runs n executions of p in one kernel. */
-static enum gt_code run_window(struct gt_exec *x, const struct gt_prog *p, struct gt_loader *l, struct gt_err *err)
-{
-	struct gt_call *c = p->window;
-	struct gt_launch a = {.in = c->in, .out = c->out, .scratch = c->work, .step_args = step_args_at(x, p, 0, 0)};
-	gt_loader_operands(l, c->in);
-	return x->be->launch(x->dev, c->kernel, &a, err);
-}
-
 static enum gt_code capture(struct gt_exec *x, const struct gt_prog *p, struct gt_loader *l, int n, void **graph, struct gt_err *err)
 {
 	GT_TRY(x->be->capture_begin(x->dev, err));
@@ -333,8 +320,6 @@ enum gt_code gt_exec_launch(struct gt_exec *x, const struct gt_prog *p, struct g
 	GT_TRY(gt_exec_send(x, p, n, err));
 	if (x->times)
 		GT_TRY(run_timed(x, p, l, err));
-	else if (p->window)
-		GT_TRY(run_window(x, p, l, err));
 	else if (x->graphs && !w->cold)
 		GT_TRY(replay(x, e, l, n, err));
 	else

@@ -202,9 +202,6 @@ enum gt_code gt_loader_take_parts(struct gt_loader *l, int nmicro, struct gt_ste
  * device memory, when it runs. *out stays valid until the keep-th gather after this one. */
 enum gt_code gt_loader_launch(struct gt_loader *l, int64_t n, int64_t length, const struct gt_step_args *step_args, int stream,
                               struct gt_batch *out, struct gt_err *err);
-/* Fills in the addresses of the images, the labels and the orders of the epochs (as GT_OP_GATHER's operand index) on the device, for a
- * kernel that gathers its batches itself. The dataset must be resident. */
-void gt_loader_operands(const struct gt_loader *l, void *out[3]);
 /* Computes the order of the next epoch and queues its copy to the device, unless that has been done. */
 enum gt_code gt_loader_order_next_epoch(struct gt_loader *l, struct gt_err *err);
 

@@ -198,13 +198,6 @@ enum gt_code gt_loader_gather(struct gt_loader *l, int64_t n, int64_t length, co
 	return GT_OK;
 }
 
-void gt_loader_operands(const struct gt_loader *l, void *out[3])
-{
-	out[0] = l->spec.view->at->images;
-	out[1] = l->spec.view->at->column[0];
-	out[2] = l->orders_dev;
-}
-
 /* ---- the dataset on the device -------------------------------------------------------------------------------------------------- */
 static enum gt_code send(const struct gt_device *device, const void *host, size_t bytes, void **out, struct gt_err *err)
 {

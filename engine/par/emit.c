@@ -30,12 +30,7 @@ void gt_emit_step(struct gt_emit *e, struct gt_step s)
 
 enum gt_code gt_emit_end(struct gt_emit *e, struct gt_prog *out)
 {
-	const struct gt_update *u = e->job->update;
-	gt_emit_directions(e);
 	*out = (struct gt_prog){.step = e->step, .n = e->n, .nmicro = e->job->nunits, .samples = e->job->samples};
-	for (int i = 0; i < e->n; i++)
-		out->directions += u && u->ndirections && e->step[i].kind == GT_STEP_LAUNCH && e->step[i].stream;
-	out->no_directions = u ? u->no_directions : NULL;
 	return e->code;
 }
 

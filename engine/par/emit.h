@@ -24,9 +24,6 @@ struct gt_emit {
 
 void gt_emit_begin(struct gt_emit *e, const struct gt_job *job, struct gt_err *err);
 enum gt_code gt_emit_end(struct gt_emit *e, struct gt_prog *out);
-/* Inserts the calls of gt_update.directions on stream 2, if the device queues steps (gt_job.queues): each after the last step that writes
- * its gradients, and before the updates that read the directions a step that waits for stream 2. gt_emit_end calls it. */
-void gt_emit_directions(struct gt_emit *e);
 
 void gt_emit_step(struct gt_emit *e, struct gt_step s);
 /* Appends the first steps of an optimizer step: they set to 0 its scalars and the gradients of gt_update.stale. */

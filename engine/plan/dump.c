@@ -50,20 +50,8 @@ enum gt_code gt_prog_text(const struct gt_prog *prog, const char *title, bool js
 	if (!json)
 		fprintf(f, "# %s: %d steps, %lld samples in %d micro-batch%s\n", title, prog->n, (long long)prog->samples, prog->nmicro,
 		        prog->nmicro == 1 ? "" : "es");
-	if (!json && prog->window)
-		fprintf(f, "# one kernel (%s) runs all steps of a window in place of this list\n", prog->window->op);
-	if (!json && prog->window_if_room)
-		fprintf(f, "# one kernel (%s) runs all steps of a window in place of this list on a card that has room for it\n",
-		        gt_opcode_name(prog->window_if_room->code));
-	if (!json && prog->no_window)
-		fprintf(f, "# no kernel for whole windows: %s\n", prog->no_window);
 	if (!json && prog->transforms)
 		fprintf(f, "# transforms in the kernel that loads images: %s\n", prog->transforms);
-	if (!json && prog->directions)
-		fprintf(f, "# muon: its directions are computed on stream 2 beside the backward pass, in %d group%s\n", prog->directions,
-		        prog->directions == 1 ? "" : "s");
-	if (!json && prog->no_directions)
-		fprintf(f, "# muon: one call after the backward pass: %s\n", prog->no_directions);
 	for (int i = 0; i < prog->n; i++) {
 		const struct gt_step *s = &prog->step[i];
 		const struct gt_node *n = s->plan && s->call && s->call->node >= 0 ? &s->plan->graph->nodes[s->call->node] : NULL;

@@ -36,7 +36,6 @@
 	X(GT_A_ACT, "activations")       \
 	X(GT_A_SHARED_ACT, "rows of all ranks") /* a rank writes its block of rows, reads all blocks (GT_OP_ROWS) */ \
 	X(GT_A_SCRATCH, "scratch")       /* workspace of calls outside the plans; the workspace of a plan's calls is part of ACT */ \
-	X(GT_A_DIRECTIONS, "update directions") /* of Muon, and the workspace in which they are computed (update_directions.h) */ \
 	X(GT_A_METRICS, "metrics")
 
 enum gt_arena_id {
@@ -176,7 +175,6 @@ struct gt_call {
 	enum gt_dtype dtype;             /* of a communication: type of the elements */
 	struct gt_range from, to;        /* of a communication outside a graph: positions of the input in[0] and the output out[0] */
 	bool fused_update;               /* the kernel changes weights, so it must run after the CHECK step */
-	bool reads_directions;           /* the kernel reads the results of gt_update.directions */
 	const char *op, *layer;          /* names of the operation and the layer, for dumps and messages */
 	int node;                        /* index of the call's node in the graph; -1: the call is not of a graph */
 	enum gt_phase phase;

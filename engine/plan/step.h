@@ -47,8 +47,7 @@ const char *gt_step_name(enum gt_step_kind k);
 /* The comment of a field names the kinds of step that use it. */
 struct gt_step {
 	enum gt_step_kind kind;
-	int stream;           /* all kinds: device stream; 0 for kernels, 1 for communication that overlaps with them, 2 for update directions
-	                         that are computed beside the backward pass (update_directions.h) */
+	int stream;           /* all kinds: device stream; 0 for kernels, 1 for communication that overlaps with them */
 	int micro;            /* all kinds: micro-batch of the step, 0 … nmicro - 1; index into the executor's array of gt_step_args */
 	struct gt_plan *plan; /* LOAD, BIND: plan that gets the batch; LAUNCH, COMM: plan of the call, NULL if the call is not of a graph */
 	struct gt_call *call; /* LAUNCH, COMM, CHECK, UPDATE: the call to run */
@@ -64,16 +63,10 @@ struct gt_prog {
 	int n;           /* number of steps */
 	int nmicro;      /* number of micro-batches of one execution */
 	int64_t samples; /* number of samples of one execution, over all ranks */
-	struct gt_call *window; /* kernel that does several executions in one launch (plan/window.h), instead of the steps; NULL: none */
-	const char *no_window;  /* the reason why there is none, for people; NULL: none was looked for */
-	/* of a plan for a GPU that is not there: the call of the kernel that a card runs if it has room; NULL: none */
-	const struct gt_opcall *window_if_room;
 	/* The names of the transforms that the kernel gather.recipes applies when it loads images, for people, and what it needs to know of
 	 * them. NULL: it does not load them. */
 	const char *transforms;
 	struct gt_attr_recipes recipes;
-	int directions;         /* number of calls of muon.directions that overlap with the backward pass */
-	const char *no_directions; /* the reason why muon is one call instead, for people; NULL: it is not, or was not looked for */
 };
 
 /* Elements begin ... end - 1 of the flat arenas. */
@@ -99,12 +92,6 @@ struct gt_update {
 	/* [number of buckets]: whether this program trains no parameter of the bucket, so that its gradients are 0 on every rank and are not
 	 * reduced, and its parameters stay as they are and are not gathered; NULL: it trains parameters of every learned bucket */
 	const bool *idle;
-	/* [ndirections]: calls that compute update directions from finished gradients, and the elements of GRAD that each reads. They may run
-	 * on another stream before `check`, because they change no state. The calls of update with gt_call.reads_directions wait for them. */
-	struct gt_call *const *directions;
-	const struct gt_elements *reads;
-	int ndirections;
-	const char *no_directions; /* gt_prog.no_directions */
 	struct gt_call *add; /* with sharded gradients, one call for each bucket: adds a reduced shard to the shard that this rank keeps */
 };
 

@@ -318,19 +318,16 @@ static enum gt_code segments(struct gt_optim *o, struct gt_optim_part *p, int ph
 }
 
 /* The kind of each input of an update: the index of a state slot of the arena, or one of these. */
-enum { NONE = -1, SCALARS = -2, WORK = -3, P = -4, G = -5, DIRECTIONS = -6 };
+enum { NONE = -1, SCALARS = -2, WORK = -3, P = -4, G = -5 };
 
-/* Lists the inputs of an update in the order of optimizer_rows.h, or of muon.apply if split is set. The arena has no slots for states that
- * do not exist. */
-static int operands(const struct gt_optim_call *o, const struct gt_space *s, bool split, int *kind)
+/* Lists the inputs of an update in the order of optimizer_rows.h. The arena has no slots for states that do not exist. */
+static int operands(const struct gt_optim_call *o, const struct gt_space *s, int *kind)
 {
 	int n = 0, state = 0;
 	kind[n++] = P;
 	kind[n++] = G;
 	for (int i = 0; i < o->row->nslots; i++)
 		kind[n++] = gt_update_has(o->row, &o->attr.update, i) ? state++ : NONE;
-	if (split)
-		kind[n++] = DIRECTIONS;
 	kind[n++] = SCALARS;
 	kind[n++] = s->layout.work != s->layout.master ? WORK : NONE;
 	return n;
@@ -342,80 +339,13 @@ static enum gt_code prepare_update(struct gt_optim *o, struct gt_optim_part *p, 
 	int kind[GT_MAX_IO];
 	int64_t words = GT_SCALARS_WORDS;
 	struct gt_tdesc flat = gt_tdesc_make(s->layout.master, 1, &p->n, false), work = flat, scalars = gt_tdesc_make(GT_F64, 1, &words, false);
-	struct gt_opcall up = {.code = p->directions ? GT_OP_MUON_APPLY : c->row->code, .name = "optimizer", .deterministic = deterministic};
-	up.attr = p->directions ? &p->directions->attr : &p->attr; /* gt_attr_muon begins with a struct gt_attr_update */
+	struct gt_opcall up = {.code = c->row->code, .name = "optimizer", .deterministic = deterministic};
+	up.attr = &p->attr; /* gt_attr_muon begins with a struct gt_attr_update */
 	work.dtype = s->layout.work;
-	up.nin = operands(c, s, p->directions, kind);
+	up.nin = operands(c, s, kind);
 	for (int i = 0; i < up.nin; i++)
-		up.in[i] = kind[i] == NONE         ? NULL
-		           : kind[i] == SCALARS    ? &scalars
-		           : kind[i] == WORK       ? &work
-		           : kind[i] == DIRECTIONS ? &p->directions->desc
-		                                   : &flat;
-	GT_TRY(gt_call_prepare(s, &up, &p->call, err));
-	p->call.reads_directions = p->directions != NULL;
-	return GT_OK;
-}
-
-/* Returns the reason why muon must be one call after the CHECK step; NULL: its directions may be computed before. */
-static const char *one_muon(const struct gt_conf *c, const struct gt_space *s)
-{
-	if (!c->update_stream)
-		return "update_stream = false";
-	if (c->train.clip_norm > 0)
-		return "train.clip_norm";
-	if (s->layout.first->compute == GT_F16)
-		return "the loss scale of precision fp16";
-	if (s->memory.levels > 1)
-		return "reproducible = \"world\" adds up gradients after the backward pass";
-	return NULL;
-}
-
-/* Divides the call of a part in two (update_directions.h), if its optimizer is muon and that is possible. *offset: bytes of the arena
- * DIRECTIONS that other parts of the phase use. */
-static enum gt_code split(struct gt_optim *o, const struct gt_conf *c, struct gt_optim_part *p, struct gt_space *s, size_t *offset,
-                          struct gt_err *err)
-{
-	struct gt_directions *d;
-	bool offered;
-	if (!o->call[p->of].row->matrix || p->bucket >= 0 || !s->memory.bytes[GT_A_STATE]) /* a rank without state makes no update */
-		return GT_OK;
-	o->no_directions = one_muon(c, s);
-	if (o->no_directions)
-		return GT_OK;
-	GT_NEW(d, s->arena, 1, err);
-	GT_TRY(gt_directions_prepare(s, &p->attr, p->n, *offset, d, &offered, err));
-	if (!offered) {
-		o->no_directions = "the device has no operation muon.directions";
-		return GT_OK;
-	}
-	p->directions = d;
-	*offset += d->bytes;
-	o->directions_bytes = *offset > o->directions_bytes ? *offset : o->directions_bytes;
-	o->directions_scratch = d->scratch > o->directions_scratch ? d->scratch : o->directions_scratch;
-	return GT_OK;
-}
-
-/* Lists the calls that compute directions for the parts [first, nparts). */
-static enum gt_code list_directions(struct gt_optim *o, int first, struct gt_space *s, struct gt_update *u, struct gt_err *err)
-{
-	struct gt_call **call;
-	struct gt_elements *reads;
-	int n = 0;
-	u->ndirections = 0;
-	u->no_directions = o->no_directions;
-	for (int i = first; i < o->nparts; i++)
-		n += o->part[i].directions ? o->part[i].directions->n : 0;
-	GT_NEW(call, s->arena, n + 1, err);
-	GT_NEW(reads, s->arena, n + 1, err);
-	for (int i = first; i < o->nparts; i++)
-		for (int k = 0; o->part[i].directions && k < o->part[i].directions->n; k++) {
-			call[u->ndirections] = &o->part[i].directions->call[k];
-			reads[u->ndirections++] = o->part[i].directions->reads[k];
-		}
-	u->directions = call;
-	u->reads = reads;
-	return GT_OK;
+		up.in[i] = kind[i] == NONE ? NULL : kind[i] == SCALARS ? &scalars : kind[i] == WORK ? &work : &flat;
+	return gt_call_prepare(s, &up, &p->call, err);
 }
 
 /* Prepares the kernel that updates the moving average of the range of p. */
@@ -438,12 +368,10 @@ static enum gt_code prepare_average(struct gt_optim *o, struct gt_optim_part *p,
 }
 
 /* Prepares the kernels of the updates, and the range of the arenas that each updates. */
-static enum gt_code prepare_parts(struct gt_optim *o, const struct gt_conf *c, int phase, struct gt_space *s, bool deterministic,
-                                  bool queues, struct gt_err *err)
+static enum gt_code prepare_parts(struct gt_optim *o, int phase, struct gt_space *s, bool deterministic, struct gt_err *err)
 {
 	bool sharded = gt_space_sharded(s, GT_A_STATE);
-	int ranges = sharded ? s->shards.nbuckets : 1, *bucket, n = 0, first = o->nparts;
-	size_t directions = 0;
+	int ranges = sharded ? s->shards.nbuckets : 1, *bucket, n = 0;
 	struct gt_call **update;
 	if (!phase)
 		GT_NEW(o->part, s->arena, (1 + o->nphases) * ranges * (o->ncalls + 1), err);
@@ -467,8 +395,6 @@ static enum gt_code prepare_parts(struct gt_optim *o, const struct gt_conf *c, i
 			if (p->of >= 0 && !p->attr.update.nseg)
 				continue;
 			p->attr.update.work_dtype = s->layout.work;
-			if (p->of >= 0 && queues)
-				GT_TRY(split(o, c, p, s, &directions, err));
 			GT_TRY(p->of < 0 ? prepare_average(o, p, s, err) : prepare_update(o, p, s, deterministic, err));
 			bucket[n] = sharded ? b : -1;
 			update[n++] = &p->call;
@@ -479,7 +405,7 @@ static enum gt_code prepare_parts(struct gt_optim *o, const struct gt_conf *c, i
 	o->steps[phase].update = update;
 	o->steps[phase].bucket = bucket;
 	o->steps[phase].nupdates = n;
-	return list_directions(o, first, s, &o->steps[phase], err);
+	return GT_OK;
 }
 
 /* Lists the elements of the arena GRAD for which an earlier phase has computed gradients, but `phase` does not. */
@@ -620,8 +546,7 @@ static enum gt_code prepare_adds(struct gt_optim *o, struct gt_space *s, struct 
 	return GT_OK;
 }
 
-enum gt_code gt_optim_prepare(struct gt_optim *o, const struct gt_conf *c, struct gt_space *s, bool deterministic, bool queues,
-                              struct gt_err *err)
+enum gt_code gt_optim_prepare(struct gt_optim *o, const struct gt_conf *c, struct gt_space *s, bool deterministic, struct gt_err *err)
 {
 	GT_TRY(check_groups(o, c, s->layout.first, err));
 	GT_TRY(prepare_norms(o, s, deterministic, err));
@@ -629,12 +554,11 @@ enum gt_code gt_optim_prepare(struct gt_optim *o, const struct gt_conf *c, struc
 	GT_TRY(prepare_adds(o, s, err));
 	GT_TRY(prepare_check(o, s, err));
 	for (int phase = 0; phase <= o->nphases; phase++) {
-		GT_TRY(prepare_parts(o, c, phase, s, deterministic, queues, err));
+		GT_TRY(prepare_parts(o, phase, s, deterministic, err));
 		GT_TRY(find_stale(o, phase, s, err));
 		if (phase && s->shards.nbuckets)
 			GT_TRY(find_idle(o, phase, s, err));
 	}
-	s->memory.bytes[GT_A_DIRECTIONS] = o->directions_bytes + o->directions_scratch;
 	return GT_OK;
 }
 
@@ -651,7 +575,7 @@ static void *part_of(struct gt_space *s, enum gt_arena_id a, int bucket, int slo
 
 static void bind_update(const struct gt_optim_call *c, struct gt_optim_part *p, struct gt_space *s)
 {
-	int kind[GT_MAX_IO], n = operands(c, s, p->directions, kind);
+	int kind[GT_MAX_IO], n = operands(c, s, kind);
 	p->call.work = s->memory.base[GT_A_SCRATCH];
 	for (int i = 0; i < n; i++) {
 		switch (kind[i]) {
@@ -666,9 +590,6 @@ static void bind_update(const struct gt_optim_call *c, struct gt_optim_part *p, 
 			break;
 		case SCALARS:
 			p->call.in[i] = gt_space_scalars(s, 0);
-			break;
-		case DIRECTIONS:
-			p->call.in[i] = gt_space_at(s, (struct gt_range){GT_A_DIRECTIONS, p->directions->offset});
 			break;
 		case WORK:
 			p->call.in[i] = part_of(s, GT_A_WORK, p->bucket, 0);
@@ -707,8 +628,6 @@ void gt_optim_bind(struct gt_optim *o, struct gt_space *s)
 		struct gt_optim_part *p = &o->part[i];
 		if (p->of >= 0) {
 			bind_update(&o->call[p->of], p, s);
-			if (p->directions)
-				gt_directions_bind(p->directions, s, p->call.in[0], p->call.in[1], p->call.in[2], o->directions_bytes);
 			continue;
 		}
 		p->call.work = s->memory.base[GT_A_SCRATCH];
@@ -734,9 +653,6 @@ void gt_optim_close(struct gt_optim *o, struct gt_space *s)
 		release(s, &o->merge[i]);
 	for (int i = 0; i < o->nadd; i++)
 		release(s, &o->add[i]);
-	for (int i = 0; i < o->nparts; i++) {
+	for (int i = 0; i < o->nparts; i++)
 		release(s, &o->part[i].call);
-		if (o->part[i].directions)
-			gt_directions_close(o->part[i].directions, s);
-	}
 }

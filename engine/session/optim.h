@@ -2,7 +2,7 @@
  * rates, decay and schedules share one call. Every group has its own entry in gt_step_args.lr.
  *
  *     gt_optim_init(&o, &conf->train);                                    operations, hyper-parameters, number of states
- *     gt_optim_prepare(&o, conf, space, deterministic, queues, err);      after the first plan; o.steps is part of the program
+ *     gt_optim_prepare(&o, conf, space, deterministic, err);              after the first plan; o.steps is part of the program
  *     gt_optim_bind(&o, space);                                           after gt_space_alloc
  *     gt_optim_rates(&o, step, total, per_epoch, step_args->lr);                every step
  *     gt_optim_close(&o, space);
@@ -12,7 +12,7 @@
 
 #include "conf/conf.h"
 #include "optimizer.h"
-#include "plan/update_directions.h"
+#include "plan/step.h"
 
 /* A run in fp16 counts as diverged after this number of consecutive skipped steps. A dynamic scale is then smaller by the factor 2^64. */
 #define GT_SKIPS 64
@@ -41,7 +41,6 @@ struct gt_optim_part {
 	int bucket;          /* index of the bucket; -1: all buckets */
 	int64_t begin, n;    /* first element and number of elements, counted as if the arenas were whole */
 	struct gt_attr_muon attr;
-	struct gt_directions *directions; /* muon in two parts, of which `call` is the second one; NULL: it is in one part */
 	struct gt_call call;
 };
 
@@ -61,10 +60,6 @@ struct gt_optim {
 	int nparts;
 	struct gt_call *sumsq, check, *merge, *add;
 	int nsumsq, nmerge, nadd;
-	/* muon in two parts: bytes of the arena DIRECTIONS before the workspace, and of the workspace; the reason why it is not, for people,
-	 * or NULL */
-	size_t directions_bytes, directions_scratch;
-	const char *no_directions;
 	int *summed;       /* the bucket whose shard each call of sumsq reads, if the state is sharded */
 	/* All calls above, in the form that programs take: [0] outside of phases, [1 + i] in phase i, without updates of frozen parameters */
 	struct gt_update steps[1 + GT_MAX_PHASES];
@@ -78,11 +73,9 @@ bool gt_optim_fused_update(const struct gt_optim *o);
 enum gt_code gt_optim_update_spec(const struct gt_optim *o, const struct gt_graph *g, const struct gt_update_spec **out,
                                   struct gt_err *err);
 /* Call it after the first plan is made. Divides the parameters into segments of equal hyper-parameters, and prepares the kernel calls of
- * the update and of the sum of squares, which clipping and the check for finite gradients read. queues: the device queues steps in
- * streams, so that parts of the update can overlap with the backward pass. Errors name lines of the config c.
+ * the update and of the sum of squares, which clipping and the check for finite gradients read. Errors name lines of the config c.
  * GT_ECONFIG: a group matches no parameter, or an optimizer cannot update a parameter. */
-enum gt_code gt_optim_prepare(struct gt_optim *o, const struct gt_conf *c, struct gt_space *s, bool deterministic, bool queues,
-                              struct gt_err *err);
+enum gt_code gt_optim_prepare(struct gt_optim *o, const struct gt_conf *c, struct gt_space *s, bool deterministic, struct gt_err *err);
 /* Sets the operand addresses of the prepared calls. Call it after gt_space_alloc. */
 void gt_optim_bind(struct gt_optim *o, struct gt_space *s);
 void gt_optim_close(struct gt_optim *o, struct gt_space *s);

@@ -175,7 +175,6 @@ struct gt_session_programs {
 	struct gt_prog *shorter;      /* of full, as in gt_train_phase */
 	int64_t length;               /* while programs are built: the length of their sequences, as in gt_plan_key */
 	int building;                 /* while programs are built: the phase of their plans, as in gt_plan_key */
-	struct gt_call window[2];     /* the kernels that run whole windows of full and of tail; kernel is NULL if there is none */
 	struct gt_loader *loader;     /* of the training split; NULL without gt_session_spec.train and in a dry session */
 	struct gt_range rows;         /* with factored updates: location of the loader's batches in the arena GT_A_SHARED_ACT */
 	struct gt_eval_prog eval[GT_SPLITS]; /* all zero for a split that is not evaluated */

@@ -4,7 +4,6 @@
 #include "plan/fuse.h"
 #include "plan/recompute.h"
 #include "plan/syncbn.h"
-#include "plan/window.h"
 #include "session/session_data.h"
 #include "session/session_pipe.h"
 #include <string.h>
@@ -270,64 +269,4 @@ enum gt_code gt_session_plan(struct gt_session *s, const struct gt_plan_key *w, 
 		return GT_OK;
 	GT_TRY(gt_plan_instance(base, 0, w->level, w->copy, out, err));
 	return keep(s, w, *out, err);
-}
-
-/* ---- kernels for whole windows -------------------------------------------------------------------------------------------------- */
-/* Returns the key or the property of the run that needs the list of single kernels; NULL: none does. */
-static const char *needs_list(const struct gt_session *s)
-{
-	const struct gt_conf *c = s->conf;
-	if (!c->window_kernel)
-		return "window_kernel = false";
-	if (s->at.world > 1 || gt_session_is_pipeline(s))
-		return "there are several ranks";
-	if (s->batch.units > 1)
-		return "train.accumulate";
-	if (c->reproducible == GT_REPRO_WORLD)
-		return "reproducible = \"world\"";
-	if (c->precision != GT_PREC_FP32 && c->precision != GT_PREC_TF32)
-		return "precision is neither fp32 nor tf32: its products are of f32 units, and it has no 16-bit copies of weights and activations";
-	for (int i = 0; i < c->train.ngroups; i++)
-		if (c->train.group[i].frozen_until > 0)
-			return "frozen_until";
-	if (s->optim.ncalls > 1 || s->optim.call[0].row->matrix)
-		return "train.optimizer, or one of a group, has no kernel for windows";
-	if (gt_session_fetches(s))
-		return "the samples are read while the run needs them";
-	const struct gt_dataset *d = s->data.view[GT_TRAIN].data;
-	if (c->model.ninputs || c->model.input[1] < 1 || !d || (d->n && !d->c))
-		return "the data is not images";
-	return NULL;
-}
-
-enum gt_code gt_session_window(struct gt_session *s, const struct gt_plan *plan, struct gt_call *out, struct gt_prog *p,
-                               struct gt_err *err)
-{
-	const struct gt_conf *c = s->conf;
-	const struct gt_view *v = &s->data.view[GT_TRAIN];
-	const struct gt_update_spec *apply;
-	struct gt_attr_gather gather;
-	const struct gt_opcall *asked;
-	bool real = !strcmp(s->device.be->name, "cuda");
-	if (!s->queues || (!real && strcmp(s->device.info.id, "null:cuda"))) /* other plans on paper are those of the list */
-		return GT_OK;
-	p->no_window = needs_list(s);
-	if (p->no_window)
-		return GT_OK;
-	GT_TRY(gt_optim_update_spec(&s->optim, plan->graph, &apply, err));
-	GT_TRY(gt_session_gather_attr(c, s->data.train_list, &gather, err));
-	struct gt_window_spec spec = {.apply = apply,
-	                              .gather = &gather,
-	                              .samples = v->data->n > 0 ? v->data->n : 1,
-	                              .shape = {c->model.input[0], c->model.input[1], c->model.input[2]},
-	                              .order = gt_epoch_positions(v->n > 0 ? v->n : 1, 1, false, false, s->batch.size),
-	                              .deterministic = c->reproducible != GT_REPRO_NONE,
-	                              .ema = s->optim.ema,
-	                              .ema_decay = c->train.ema.decay,
-	                              .ema_warmup = c->train.ema.warmup};
-	GT_TRY(gt_plan_window(s->space, plan->graph, &spec, out, &asked, &p->no_window, err));
-	if (real && out->kernel)
-		p->window = out;
-	p->window_if_room = real ? NULL : asked;
-	return GT_OK;
 }

@@ -17,9 +17,4 @@ const struct gt_graph *gt_session_graph_of_samples(const struct gt_session *s);
  * whether that moves fewer bytes than the gradients would. Call it before the first plan is made. */
 enum gt_code gt_session_factors_pay(struct gt_session *s, bool *out, struct gt_err *err);
 
-/* Sets p->window to a kernel that runs whole windows of the optimizer step p on n samples, whose plan and optimizer have been made, or
- * p->no_window to the reason why there is none. out: memory for the call. */
-enum gt_code gt_session_window(struct gt_session *s, const struct gt_plan *plan, struct gt_call *out, struct gt_prog *p,
-                               struct gt_err *err);
-
 #endif

@@ -2,7 +2,6 @@
 #include "session/session_programs.h"
 #include "ir/op.h"
 #include "par/pipe.h"
-#include "plan/window.h"
 #include "samples.h"
 #include "session/batch_partition.h"
 #include "session/session_data.h"
@@ -19,15 +18,14 @@ static enum gt_code train_prog(struct gt_session *s, int64_t n, struct gt_prog *
 	                     .queues = s->queues};
 	GT_TRY(gt_batch_train_units(s, n, &job, err));
 	if (!s->optim.check.kernel)
-		GT_TRY(gt_optim_prepare(&s->optim, s->conf, s->space, s->conf->reproducible != GT_REPRO_NONE, s->queues, err));
+		GT_TRY(gt_optim_prepare(&s->optim, s->conf, s->space, s->conf->reproducible != GT_REPRO_NONE, err));
 	GT_TRY(s->strategy->schedule(&job, out, err));
 	struct gt_session_division divided;
 	GT_TRY(gt_session_divided(s, s->arena, &divided, err));
 	out->transforms = divided.device;
 	out->recipes = (struct gt_attr_recipes){
 	    .ops = divided.split.ops, .resize = divided.split.resize, .contrasts = divided.split.contrasts};
-	struct gt_call *window = &s->prog.window[n != s->batch.size];
-	return s->prog.building || window->kernel ? GT_OK : gt_session_window(s, job.unit[0].plan, window, out, err);
+	return GT_OK;
 }
 
 /* Returns the number of batches that a thread gathers ahead from a dataset in memory. */
@@ -348,8 +346,6 @@ static void bind(struct gt_session *s)
 {
 	for (int i = 0; i < s->prog.nplans; i++)
 		gt_plan_bind(s->prog.plan[i]);
-	for (int i = 0; i < 2; i++)
-		gt_window_bind(&s->prog.window[i], s->space);
 	bind_progs(s, &s->prog.full, &s->prog.tail, s->prog.shorter);
 	for (int i = 0; s->prog.phase && i < s->optim.nphases; i++)
 		bind_progs(s, &s->prog.phase[i].full, &s->prog.phase[i].tail, s->prog.phase[i].shorter);
@@ -377,9 +373,6 @@ void gt_session_programs_close(struct gt_session *s)
 	gt_loader_close(s->prog.loader);
 	for (int i = 0; i < GT_SPLITS; i++)
 		gt_loader_close(s->prog.eval[i].loader);
-	for (int i = 0; i < 2; i++)
-		if (s->prog.window[i].kernel)
-			s->device.be->release(s->device.dev, s->prog.window[i].kernel);
 	for (int i = 0; i < s->prog.nplans; i++)
 		gt_plan_close(s->prog.plan[i]);
 }

@@ -45,9 +45,6 @@ typedef enum gt_code gt_cpu_prepare(struct gt_dev *dev, const struct gt_opcall *
 gt_cpu_prepare gt_cpu_none; /* prepares no kernel and refuses the call */
 #define gt_cpu_head gt_cpu_none
 #define gt_cpu_head_back gt_cpu_none
-#define gt_cpu_mlp gt_cpu_none
-#define gt_cpu_muon_directions gt_cpu_none
-#define gt_cpu_muon_apply gt_cpu_none
 #define GT_X(code, name, family, ...) gt_cpu_prepare gt_cpu_##family;
 GT_OPCODES(GT_X)
 #undef GT_X

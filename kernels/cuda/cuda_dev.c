@@ -200,9 +200,6 @@ static enum gt_code open_parts(struct gt_dev *dev, struct gt_err *err)
 		return gt_fail(err, GT_EUNAVAILABLE, "%s: compute capability %d.%d needs kernels that the driver compiles, and for those a driver "
 		               "that supports CUDA %d.%d, but it supports %d.%d: update the NVIDIA driver, or build with CUDA_ARCH=%d",
 		               dev->id, p.major, p.minor, runtime / 1000, runtime % 1000 / 10, driver / 1000, driver % 1000 / 10, cc);
-	/* GTRAIN_CUDA_SMS: for tests, kernels whose blocks wait for each other use fewer multiprocessors. Results must not depend on it. */
-	const char *sms = getenv("GTRAIN_CUDA_SMS");
-	dev->sms = sms && atoi(sms) > 0 && atoi(sms) < p.multiProcessorCount ? atoi(sms) : p.multiProcessorCount;
 	GT_CUDA(dev, cudaHostAlloc(&host, sizeof *dev->fault, cudaHostAllocMapped), "cudaHostAlloc", err);
 	dev->fault = host;
 	*dev->fault = (struct gt_cu_fault){0};

@@ -42,7 +42,6 @@ struct gt_dev {
 	char id[16];
 	bool deterministic, tf32, winograd, autotune, capturing;
 	bool lost;                            /* an error has occurred after which every CUDA call of the process fails */
-	int sms;                              /* multiprocessors */
 	cudaStream_t stream[GT_CUDA_STREAMS]; /* created on first use */
 	cudaEvent_t event[GT_EVENTS];         /* created on first use */
 	cudaEvent_t mark[GT_MARKS];           /* events with timing; created on first use */

@@ -1,4 +1,4 @@
-/* The operations muon, muon.directions and muon.apply. In muon, one kernel computes momentum and directions of all matrices, cuBLASLt
+/* The operation muon. One kernel computes momentum and directions of all matrices, cuBLASLt
  * computes the products of their Newton-Schulz iterations with the matrices of one shape in a batch, and one kernel updates all weights.
  * Nothing waits for the host, and the list of launches does not depend on a number of the step: a step that is skipped, or has a rate of 0,
  * does the products and leaves the weights.
@@ -6,11 +6,6 @@
  * Precision of the iteration: with a 16-bit work copy (precision = "bf16", "fp16") its operands and results are bf16 and its sums f32, as
  * in the author's code and torch.optim.Muon. Otherwise it is f32, with products in tf32 if the config asks for them. Momentum and weights
  * are always f32, sums of squares f64. The CPU backend iterates in f32 in every precision.
- *
- * muon.directions does the kernels before the last one for one group of matrices, and muon.apply the last one for all groups. The operand d
- * has the factors of all matrices and then the directions, those of one group after those of the group before it:
- *
- *	d: factor[n], up to 256 bytes | group 0: shape 0, shape 1, ... | group 1: ...
  *
  * X, [rows, cols] in row-major order, is a column-major Xc of [cols, rows]. If rows <= cols,
  *   A = X X'  is  Xc' Xc       P = c A A + b A       Y = P X + a X  is  Xc P + a Xc
@@ -23,9 +18,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct shape {          /* The matrices of one shape of one group, which are consecutive in memory. */
+struct shape {          /* The matrices of one shape, which are consecutive in memory. */
 	int64_t rows, cols; /* size of a matrix, rounded up to 16 bytes */
-	int n, group;
+	int n;
 	int64_t x; /* offset, in elements, of the first of these matrices in the memory of the operands */
 	struct gt_lt_gemm gram, poly, next;
 };
@@ -33,19 +28,15 @@ struct shape {          /* The matrices of one shape of one group, which are con
 struct muon {
 	struct gt_kernel head;
 	struct gt_attr_muon attr;
-	enum gt_opcode code;           /* GT_OP_MUON, GT_OP_MUON_DIRECTIONS or GT_OP_MUON_APPLY */
 	enum gt_dtype type;            /* type of the operands of the Newton-Schulz iteration */
 	/* n: number of matrices; nshapes: number of shapes; scalars, work: indices of these inputs, -1: absent */
 	int n, nshapes, scalars, work;
-	/* the matrices [first, end) and the shapes [first_shape, end_shape) that the call computes: all, or those of one group */
-	int first, end, first_shape, end_shape;
 	struct gt_cu_muon_matrix *matrix;
 	int *of; /* index of the shape of each matrix */
 	struct shape *shape;
 	void *dmatrix, *dchunk, *dfill; /* lists in device memory: matrices, chunks of the arena, chunks of the operands */
 	int nchunks, nfill;
 	size_t part, factor, x, y, a, p, workspace; /* offsets of the kernels' arrays in the scratch memory, in bytes */
-	size_t group; /* muon.directions: offset in bytes of the group's directions in the operand d */
 	char text[80];
 };
 
@@ -59,7 +50,7 @@ static int64_t up(int64_t n, int64_t unit)
 static enum gt_code iterate(struct gt_dev *dev, const struct muon *k, char *x, char *y, char *scratch, cudaStream_t s, struct gt_err *err)
 {
 	char *a = scratch + k->a, *p = scratch + k->p, *ws = scratch + k->workspace;
-	for (int i = k->first_shape; i < k->end_shape; i++) {
+	for (int i = 0; i < k->nshapes; i++) {
 		const struct shape *g = &k->shape[i];
 		size_t at = (size_t)g->x * gt_dtype_size(k->type);
 		char *from = x + at, *to = y + at;
@@ -74,12 +65,6 @@ static enum gt_code iterate(struct gt_dev *dev, const struct muon *k, char *x, c
 		}
 	}
 	return GT_OK;
-}
-
-/* Returns the bytes of the factors in the operand d. */
-static size_t factor_bytes(const struct muon *k)
-{
-	return (size_t)up(k->n * (int64_t)sizeof(struct gt_cu_muon_factor), 256);
 }
 
 static enum gt_code arguments(struct gt_dev *dev, const struct muon *k, const struct gt_launch *a, struct gt_cu_muon *c, struct gt_err *err)
@@ -97,7 +82,6 @@ static enum gt_code arguments(struct gt_dev *dev, const struct muon *k, const st
 	    .nfill = k->nfill,
 	    .attr = k->attr.update,
 	    .normalize = k->attr.normalize,
-	    .split = k->code != GT_OP_MUON,
 	    .counter = k->head.counter,
 	};
 	return gt_cuda_step_args(dev, a, &c->step_args, err);
@@ -122,33 +106,6 @@ static enum gt_code launch_muon(struct gt_dev *dev, struct gt_kernel *kernel, co
 	return GT_OK;
 }
 
-static enum gt_code launch_directions(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, cudaStream_t s,
-                                      struct gt_err *err)
-{
-	const struct muon *k = (const struct muon *)kernel;
-	char *scratch = a->scratch, *d = a->out[0], *result = d + k->group, *first = k->attr.ns_steps % 2 ? scratch + k->y : result;
-	struct gt_cu_muon c;
-	GT_TRY(arguments(dev, k, a, &c, err));
-	c.part = (double *)(scratch + k->part);
-	c.factor = (struct gt_cu_muon_factor *)d;
-	c.x = first;
-	GT_CUDA(dev, gt_cu_muon_begin(k->type == GT_BF16, &c, s), "muon.directions", err);
-	return iterate(dev, k, first, first == result ? scratch + k->y : result, scratch, s, err);
-}
-
-static enum gt_code launch_apply(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, cudaStream_t s,
-                                 struct gt_err *err)
-{
-	const struct muon *k = (const struct muon *)kernel;
-	char *d = a->in[3];
-	struct gt_cu_muon c;
-	GT_TRY(arguments(dev, k, a, &c, err));
-	c.factor = (struct gt_cu_muon_factor *)d;
-	c.x = d + factor_bytes(k);
-	GT_CUDA(dev, gt_cu_muon_end(k->type == GT_BF16, &c, s), "muon.apply", err);
-	return GT_OK;
-}
-
 /* ---- preparation -------------------------------------------------------------------------------------------------------------------- */
 static void release(struct gt_dev *dev, struct gt_kernel *kernel)
 {
@@ -167,31 +124,14 @@ static void release(struct gt_dev *dev, struct gt_kernel *kernel)
 	free(k);
 }
 
-/* Checks what muon.directions and muon.apply require of their groups and of the operand d. */
-static enum gt_code check_split(const struct gt_opcall *call, const struct gt_attr_muon *attr, struct gt_err *err)
-{
-	bool apply = call->code == GT_OP_MUON_APPLY, ascending = attr->ngroups > 0 && attr->part >= 0 && attr->part < attr->ngroups;
-	for (int i = 0; ascending && i < attr->ngroups; i++)
-		ascending = i ? attr->group[i] > attr->group[i - 1] && attr->group[i] < attr->update.nseg : !attr->group[0];
-	if (!ascending || !attr->update.nseg)
-		return gt_cuda_refuse(call, err, "the groups must have all matrices, in ascending order");
-	if (attr->update.clip_norm > 0)
-		return gt_cuda_refuse(call, err, "the norm by which gradients are clipped is known only after the backward pass");
-	if ((int64_t)gt_tdesc_bytes(apply ? call->in[3] : call->out[0]) != gt_muon_directions_bytes(attr))
-		return gt_cuda_refuse(call, err, "the operand d must have the bytes of gt_muon_directions_bytes()");
-	return GT_OK;
-}
-
 static enum gt_code check(const struct gt_opcall *call, const struct muon *k, struct gt_err *err)
 {
 	const struct gt_attr_muon *attr = call->attr;
 	int64_t n = gt_tdesc_padded(call->in[0]), at = 0;
 	if (call->nin < 3 || !call->in[2])
 		return gt_cuda_refuse(call, err, "the momentum is required");
-	if (k->code == GT_OP_MUON && k->scalars < 0 && attr->update.clip_norm > 0)
+	if (k->scalars < 0 && attr->update.clip_norm > 0)
 		return gt_cuda_refuse(call, err, "clipping needs the scalars of the step");
-	if (k->code != GT_OP_MUON)
-		GT_TRY(check_split(call, attr, err));
 	const struct gt_tdesc *d = k->work >= 0 ? call->in[k->work] : NULL;
 	if (d && ((d->dtype != GT_BF16 && d->dtype != GT_F16) || d->dtype != attr->update.work_dtype))
 		return gt_cuda_refuse(call, err, "the work copy must be bf16 or f16, as its attribute says");
@@ -207,23 +147,20 @@ static enum gt_code check(const struct gt_opcall *call, const struct muon *k, st
 	return GT_OK;
 }
 
-/* Fills the arrays matrix, of and shape of k: assigns each matrix to the shape of its rounded size in its group, and sets the offsets of
- * both. */
+/* Fills the arrays matrix, of and shape of k: assigns each matrix to the shape of its rounded size, and sets the offsets of both. */
 static void sort_shapes(struct muon *k)
 {
 	int64_t unit = 16 / (int64_t)gt_dtype_size(k->type), at = 0;
-	for (int i = 0, group = 0; i < k->n; i++) {
-		if (k->code != GT_OP_MUON && group + 1 < k->attr.ngroups && i == k->attr.group[group + 1])
-			group++;
+	for (int i = 0; i < k->n; i++) {
 		const struct gt_seg *s = &k->attr.update.seg[i];
 		const struct gt_tdesc *d = k->attr.desc[i];
 		int64_t rows = d->dim[0], cols = gt_tdesc_count(d) / rows, r = up(rows, unit), c = up(cols, unit);
 		k->matrix[i] = (struct gt_cu_muon_matrix){.hyper = *s, .rows = (int32_t)rows, .cols = (int32_t)cols, .ld = (int32_t)c};
 		k->matrix[i].adjust = gt_muon_adjust(k->attr.adjust, rows, cols);
 		int j = 0;
-		while (j < k->nshapes && (k->shape[j].group != group || k->shape[j].rows != r || k->shape[j].cols != c))
+		while (j < k->nshapes && (k->shape[j].rows != r || k->shape[j].cols != c))
 			j++;
-		k->shape[j].group = group, k->shape[j].rows = r, k->shape[j].cols = c;
+		k->shape[j].rows = r, k->shape[j].cols = c;
 		k->nshapes = j == k->nshapes ? j + 1 : k->nshapes;
 		k->matrix[i].x = k->shape[j].n++ * r * c; /* offset within the shape's memory; that of the shape is added below */
 		k->of[i] = j;
@@ -236,33 +173,10 @@ static void sort_shapes(struct muon *k)
 		k->matrix[i].x += k->shape[k->of[i]].x;
 }
 
-/* Sets the matrices and shapes that the call computes. For a group, makes the offsets relative to its first shape. */
-static void select_group(struct muon *k)
-{
-	int part = k->attr.part;
-	k->end = k->n;
-	k->end_shape = k->nshapes;
-	if (k->code != GT_OP_MUON_DIRECTIONS)
-		return;
-	k->first = k->attr.group[part];
-	k->end = part + 1 < k->attr.ngroups ? k->attr.group[part + 1] : k->n;
-	while (k->shape[k->first_shape].group != part)
-		k->first_shape++;
-	k->end_shape = k->first_shape;
-	while (k->end_shape < k->nshapes && k->shape[k->end_shape].group == part)
-		k->end_shape++;
-	int64_t begin = k->shape[k->first_shape].x;
-	k->group = factor_bytes(k) + (size_t)begin * gt_dtype_size(k->type);
-	for (int j = k->first_shape; j < k->end_shape; j++)
-		k->shape[j].x -= begin;
-	for (int i = k->first; i < k->end; i++)
-		k->matrix[i].x -= begin;
-}
-
 static enum gt_code make_gemms(struct gt_dev *dev, const struct gt_opcall *call, struct muon *k, size_t *workspace, struct gt_err *err)
 {
 	const double *ns = k->attr.ns; /* coefficients of X = a X + (b A + c A A) X */
-	for (int j = k->first_shape; j < k->end_shape && k->code != GT_OP_MUON_APPLY; j++) {
+	for (int j = 0; j < k->nshapes; j++) {
 		struct shape *g = &k->shape[j];
 		bool wide = g->rows <= g->cols;
 		int64_t r = g->rows, c = g->cols, side = wide ? r : c;
@@ -289,7 +203,7 @@ static enum gt_code make_gemms(struct gt_dev *dev, const struct gt_opcall *call,
 static enum gt_code make_chunks(struct gt_dev *dev, struct muon *k, bool fill, void **out, int *count, struct gt_err *err)
 {
 	int64_t n = 0, at = 0;
-	for (int i = k->first; i < k->end; i++) {
+	for (int i = 0; i < k->n; i++) {
 		const struct shape *g = &k->shape[k->of[i]];
 		n += up(fill ? g->rows * g->cols : k->matrix[i].hyper.end - k->matrix[i].hyper.begin, GT_CU_CHUNK) / GT_CU_CHUNK;
 	}
@@ -298,7 +212,7 @@ static enum gt_code make_chunks(struct gt_dev *dev, struct muon *k, bool fill, v
 	struct gt_cu_chunk *chunk = calloc((size_t)n + 1, sizeof *chunk);
 	if (!chunk)
 		return gt_fail(err, GT_EFAIL, "out of memory: %zu bytes", (size_t)n * sizeof *chunk);
-	for (int i = k->first; i < k->end; i++) {
+	for (int i = 0; i < k->n; i++) {
 		struct gt_cu_muon_matrix *m = &k->matrix[i];
 		const struct shape *g = &k->shape[k->of[i]];
 		int64_t begin = fill ? 0 : m->hyper.begin, end = fill ? g->rows * g->cols : m->hyper.end, first = at;
@@ -316,8 +230,7 @@ static enum gt_code make_chunks(struct gt_dev *dev, struct muon *k, bool fill, v
 static void make_scratch(struct muon *k, size_t workspace)
 {
 	size_t size = gt_dtype_size(k->type), most = 0, all = 0, at = 0;
-	bool whole = k->code == GT_OP_MUON; /* muon.directions has factors and one of the two arrays of operands in d */
-	for (int j = k->first_shape; j < k->end_shape; j++) {
+	for (int j = 0; j < k->nshapes; j++) {
 		const struct shape *g = &k->shape[j];
 		int64_t side = g->rows < g->cols ? g->rows : g->cols;
 		size_t grams = (size_t)(g->n * side * side) * size;
@@ -327,8 +240,8 @@ static void make_scratch(struct muon *k, size_t workspace)
 	const struct {
 		size_t *offset, bytes;
 	} parts[] = {{&k->part, (size_t)k->nchunks * 2 * sizeof(double)},
-	             {&k->factor, whole ? (size_t)k->n * sizeof(struct gt_cu_muon_factor) : 0},
-	             {&k->x, whole ? all : 0},
+	             {&k->factor, (size_t)k->n * sizeof(struct gt_cu_muon_factor)},
+	             {&k->x, all},
 	             {&k->y, all},
 	             {&k->a, most},
 	             {&k->p, most},
@@ -349,13 +262,11 @@ static enum gt_code build(struct gt_dev *dev, const struct gt_opcall *call, stru
 	if (!k->matrix || !k->of || !k->shape)
 		return gt_fail(err, GT_EFAIL, "out of memory");
 	sort_shapes(k);
-	select_group(k);
 	GT_TRY(make_gemms(dev, call, k, &workspace, err));
 	GT_TRY(make_chunks(dev, k, false, &k->dchunk, &k->nchunks, err));
 	GT_TRY(make_chunks(dev, k, true, &k->dfill, &k->nfill, err));
 	GT_TRY(gt_cuda_upload(dev, k->matrix, n * sizeof *k->matrix, &k->dmatrix, err));
-	if (k->code != GT_OP_MUON_APPLY)
-		make_scratch(k, workspace);
+	make_scratch(k, workspace);
 	return gt_cuda_counters(dev, &k->head, k->n, err);
 }
 
@@ -367,53 +278,29 @@ static const char *precision(const struct gt_dev *dev, const struct muon *k)
 static enum gt_code prepare(struct gt_dev *dev, const struct gt_opcall *call, struct muon *k, struct gt_err *err)
 {
 	const struct gt_attr_muon *attr = call->attr;
-	bool apply = call->code == GT_OP_MUON_APPLY;
-	int scalars = apply ? 4 : 3;
-	k->code = call->code;
 	k->head.release = release;
 	k->attr = *attr;
 	k->n = attr->update.nseg;
-	k->scalars = call->nin > scalars && call->in[scalars] ? scalars : -1;
-	k->work = call->nin > scalars + 1 && call->in[scalars + 1] ? scalars + 1 : -1;
-	k->type = (call->code == GT_OP_MUON ? k->work >= 0 : gt_dtype_size(attr->update.work_dtype) == 2) ? GT_BF16 : GT_F32;
+	k->scalars = call->nin > 3 && call->in[3] ? 3 : -1;
+	k->work = call->nin > 4 && call->in[4] ? 4 : -1;
+	k->type = k->work >= 0 ? GT_BF16 : GT_F32;
 	GT_TRY(check(call, k, err));
 	GT_TRY(build(dev, call, k, err));
 	k->attr.update.seg = NULL; /* the segments belong to the caller, so the kernel keeps no pointer to them */
 	k->attr.desc = NULL;
-	k->attr.group = NULL;
-	if (apply)
-		snprintf(k->text, sizeof k->text, "%d matrices", k->n);
-	else
-		snprintf(k->text, sizeof k->text, "cublasLt:%s, %d matrices of %d shapes", precision(dev, k), k->end - k->first,
-		         k->end_shape - k->first_shape);
+	snprintf(k->text, sizeof k->text, "cublasLt:%s, %d matrices of %d shapes", precision(dev, k), k->n, k->nshapes);
 	k->head.describe = k->text;
 	return GT_OK;
 }
 
-static enum gt_code make(struct gt_dev *dev, const struct gt_opcall *call, __typeof__(&launch_muon) launch, struct gt_kernel **out,
-                         struct gt_err *err)
+enum gt_code gt_cuda_muon(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
 {
 	struct muon *k;
-	GT_CUDA_NEW(k, launch, NULL, err);
+	GT_CUDA_NEW(k, launch_muon, NULL, err);
 	enum gt_code code = prepare(dev, call, k, err);
 	if (code == GT_OK)
 		*out = &k->head;
 	else
 		release(dev, &k->head);
 	return code;
-}
-
-enum gt_code gt_cuda_muon(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
-{
-	return make(dev, call, launch_muon, out, err);
-}
-
-enum gt_code gt_cuda_muon_directions(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
-{
-	return make(dev, call, launch_directions, out, err);
-}
-
-enum gt_code gt_cuda_muon_apply(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
-{
-	return make(dev, call, launch_apply, out, err);
 }

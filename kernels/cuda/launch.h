@@ -16,7 +16,6 @@
 extern "C" {
 #endif
 
-#include "mlp_division.h"
 #include "offers.h"
 
 enum { GT_CU_F32, GT_CU_BF16, GT_CU_F16, GT_CU_TYPES }; /* dtypes of activations */
@@ -174,36 +173,6 @@ struct gt_cu_lookup {
 	struct gt_cu_step_args step_args;
 };
 
-/* ---- mlp_steps.cu, mlp_more.cu ----------------------------------------------------------------------------------------------- */
-/* What a layer has besides its part of the division (mlp_division.h): the offsets of weight and bias in p, and their hyper-parameters. */
-struct gt_cu_mlp_params {
-	int64_t w, b; /* b is -1: no bias */
-	struct gt_seg seg[2];
-	struct gt_mlp_act act;
-};
-struct gt_cu_mlp {
-	const uint8_t *images;
-	const int32_t *labels;
-	struct gt_cu_lookup look; /* the numbers of step s are look.step_args.dev[s] */
-	struct gt_attr_gather gather;
-	int32_t channels, pixels;
-	float *p, *state[2], *average; /* average: NULL if there is none */
-	struct gt_scalars *scalars;
-	struct gt_scaler *scaler;
-	float *work; /* the workspace; it begins with GT_MLP_HEAD words */
-	struct gt_mlp_division d;
-	struct gt_cu_mlp_params param[GT_MLP_LAYERS];
-	int loss_code, update_code;    /* enum gt_opcode */
-	struct gt_attr_loss loss;      /* without its pointer to weights */
-	float class_weight[GT_MLP_CLASSES];
-	double clip_norm;              /* 0: no clipping */
-	struct gt_attr_update update;  /* without clip_norm */
-	struct gt_attr_update ema;     /* of the operation ema */
-};
-/* Checks that all blocks of a division can run at once on the card of this thread. Returns cudaErrorCooperativeLaunchTooLarge if not. */
-cudaError_t gt_cu_mlp_check(const struct gt_mlp_division *d, const struct gt_mlp_card *card);
-cudaError_t gt_cu_mlp_start(const struct gt_cu_mlp *a, cudaStream_t s);
-
 /* ---- check.cu ---------------------------------------------------------------------------------------------------------------- */
 struct gt_cu_check {
 	struct gt_attr_check attr;
@@ -304,18 +273,15 @@ struct gt_cu_muon {
 	int nchunks, nfill;
 	struct gt_attr_update attr; /* without seg */
 	bool normalize;
-	/* The call is muon.directions or muon.apply: the kernels before the products do not store the momentum; the one after them does. */
-	bool split;
 	double *part;                     /* workspace, two numbers for each chunk */
-	struct gt_cu_muon_factor *factor; /* one struct for each matrix: workspace; with split, at the start of the operand d */
+	struct gt_cu_muon_factor *factor; /* workspace, one struct for each matrix */
 	uint32_t *counter;                /* one counter for each matrix */
 	void *x;                          /* the operands of the products: f32 or bf16 */
 	struct gt_cu_step_args step_args;
 };
-/* Updates the momentum, unless split is set, and writes the update directions, normalised to norm 1, to x. In a skipped step x becomes
- * zero. */
+/* Updates the momentum, and writes the update directions, normalised to norm 1, to x. In a skipped step x becomes zero. */
 cudaError_t gt_cu_muon_begin(bool bf16, const struct gt_cu_muon *a, cudaStream_t s);
-/* Updates the parameters p with the update directions in x and, if split is set, the momentum. */
+/* Updates the parameters p with the update directions in x. */
 cudaError_t gt_cu_muon_end(bool bf16, const struct gt_cu_muon *a, cudaStream_t s);
 
 /* ---- colsum.cu --------------------------------------------------------------------------------------------------------------- */

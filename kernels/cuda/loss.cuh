@@ -1,4 +1,4 @@
-/* The loss of a row and the sums of a batch, for loss.cu, head.cu and mlp_layers.cuh. */
+/* The loss of a row and the sums of a batch, for loss.cu and head.cu. */
 #ifndef GT_KERNELS_CUDA_LOSS_CUH
 #define GT_KERNELS_CUDA_LOSS_CUH
 

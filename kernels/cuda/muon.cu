@@ -1,7 +1,6 @@
 /* The operation muon except its matrix products: kernels that update the momentum and compute the directions, that scale them into the
  * operands of the products, and that update the weights. Every matrix is divided into chunks of the flat arena. A block processes one
- * chunk, and one launch processes all matrices. With gt_cu_muon.split, for muon.directions and muon.apply, the first two kernels compute
- * the new momentum and do not store it; the last one computes it again and does. */
+ * chunk, and one launch processes all matrices. */
 #include "cuda/device.cuh"
 
 #define BLOCK TEAM_BLOCK
@@ -91,8 +90,7 @@ __global__ void __launch_bounds__(BLOCK) muon_momentum(const gt_cu_muon a, bool 
 			sum += d * d;
 			weights += (double)p[k] * (double)p[k];
 		}
-		if (!a.split)
-			store<float>(a.buf, b, at, end, vector);
+		store<float>(a.buf, b, at, end, vector);
 	}
 	sum = team_sum(sum, BLOCK);
 	weights = team_sum(weights, BLOCK);
@@ -143,47 +141,29 @@ template <class S> __global__ void __launch_bounds__(BLOCK, 8) muon_fill(const g
 			load<float>(b, a.buf, at, end, vector, 0);
 #pragma unroll
 			for (int k = 0; k < 4; k++)
-				v[k] = (a.split ? gt_muon_direction_f32(&h, g[k], &b[k], a.attr.nesterov)
-				                : gt_muon_again_f32(&h, g[k], b[k], a.attr.nesterov)) *
-				       scale;
+				v[k] = gt_muon_again_f32(&h, g[k], b[k], a.attr.nesterov) * scale;
 		}
 		store_four(x + e, v);
 	}
 }
 
-template <class S> __global__ void __launch_bounds__(BLOCK) muon_apply(const gt_cu_muon a, bool aligned)
+/* Updates the weights. 8 blocks: without this bound a thread takes 40 registers, and a multiprocessor runs only 6. */
+template <class S> __global__ void __launch_bounds__(BLOCK, 8) muon_apply(const gt_cu_muon a, bool aligned)
 {
 	after_previous();
 	const gt_cu_chunk c = a.chunk[blockIdx.x];
 	const gt_cu_muon_matrix m = a.matrix[c.seg];
 	const S *x = (const S *)a.x + m.x;
-	__shared__ gt_opt_f32 h;
 	if (a.scalars && a.scalars->skip)
 		return;
 	const gt_cu_muon_factor f = a.factor[c.seg];
-	if (f.step == 0 && !a.split)
+	if (f.step == 0)
 		return;
-	if (a.split) {
-		if (threadIdx.x == 0)
-			direction_scalars(&h, a, m);
-		__syncthreads();
-	}
 	/* then four elements are in one row of the matrix, and all operands are aligned */
 	bool vector = aligned && m.cols % 4 == 0 && m.hyper.begin % 4 == 0, half = a.attr.work_dtype == GT_F16;
 	for (int i = (int)threadIdx.x * 4; i < c.n; i += BLOCK * 4) {
 		int64_t at = c.begin + i, end = c.begin + c.n, e = at - m.hyper.begin;
 		float p[4], d[4];
-		if (a.split) {
-			float g[4], b[4];
-			load<float>(g, a.g, at, end, vector, 0);
-			load<float>(b, a.buf, at, end, vector, 0);
-#pragma unroll
-			for (int k = 0; k < 4; k++)
-				gt_muon_direction_f32(&h, g[k], &b[k], false);
-			store<float>(a.buf, b, at, end, vector);
-		}
-		if (f.step == 0)
-			continue;
 		int row = (int)(e / m.cols), col = (int)(e - (int64_t)row * m.cols);
 		if (vector) {
 			load_four(d, x + (int64_t)row * m.ld + col);

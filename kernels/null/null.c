@@ -77,8 +77,6 @@ static const char *cpu_refuses(const struct gt_opcall *call)
 		return "channels are not padded in this backend, as on the CPU";
 	if (call->code == GT_OP_CHECK && call->nin > 4)
 		return "the sum of squares is a separate call in this backend, as on the CPU";
-	if (call->code == GT_OP_MUON_DIRECTIONS || call->code == GT_OP_MUON_APPLY)
-		return "muon is one call in this backend, as on the CPU";
 	if (call->code == GT_OP_LINEAR_LOSS || call->code == GT_OP_LINEAR_BACK || (call->code == GT_OP_LINEAR && call->nout > 1))
 		return "the update is separate from the product in this backend, as on the CPU";
 	const char *fused = gt_update_refuses_fused(call);

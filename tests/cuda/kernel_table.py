@@ -29,8 +29,6 @@ LIMITS = {80: {"shared": 164 << 10}, 90: {"shared": 228 << 10}}
 WARPS, BLOCKS, REGISTERS = 64, 32, 65536  # of a multiprocessor: sm_80 and sm_90
 LOAD, STORE, LOCAL = (0x381, 0x981), (0x386, 0x986), (0x983, 0x387, 0x987)
 WIDTH = (1, 1, 2, 2, 4, 8, 16, 16)
-# bytes of dynamic shared memory that a launch asks for, by kernel; all others: none
-DYNAMIC = {"mlp_steps": 160 << 10}  # it takes what a block may have, so that one is resident
 HEAD = """# Every CUDA kernel as CUDA {} assembles it. tests/cuda/kernel_table.py describes the columns and compares them with a build.
 # GTRAIN_UPDATE=1 tests/run build tests/cuda/test_ptxas.sh writes this file."""
 
@@ -139,7 +137,7 @@ def read(objects):
 def row(key, by_arch):
     """The figures by which a kernel is grouped and compared."""
     any_arch = next(iter(by_arch.values()))
-    shared = any_arch["shared"] + DYNAMIC.get(key[1], 0)
+    shared = any_arch["shared"]
     return {"threads": any_arch["threads"], "shared": shared, "local": sum(a["local"] for a in by_arch.values()),
             "ld": min(a["ld"] for a in by_arch.values()), "st": min(a["st"] for a in by_arch.values()),
             **{f"sm_{n}": occupancy(n, a["threads"], a["registers"], shared) for n, a in sorted(by_arch.items()) if a["threads"]}}

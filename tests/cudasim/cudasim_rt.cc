@@ -14,7 +14,6 @@
 #include <vector>
 
 #define PAGE ((size_t)4096)
-#define MAX_SHARED (227 << 10)      /* bytes of shared memory that a block may have, as on an H100 */
 #define CAPACITY ((size_t)1 << 30) /* of the device, so that running out of memory can be tested */
 
 struct mark { /* a recorded event: a place in a queue */
@@ -689,7 +688,7 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *p, int device)
 	p->totalGlobalMem = CAPACITY;
 	p->major = number("CUDASIM_CC", 90) / 10;
 	p->minor = number("CUDASIM_CC", 90) % 10;
-	p->multiProcessorCount = cudasim_sms();
+	p->multiProcessorCount = 1;
 	return cudaSuccess;
 }
 
@@ -703,34 +702,9 @@ cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attr, int dev
 {
 	switch (attr) {
 	case cudaDevAttrComputeCapabilityMajor: *value = 9; break;
-	case cudaDevAttrCooperativeLaunch: *value = 1; break;
-	case cudaDevAttrMaxSharedMemoryPerBlockOptin: *value = MAX_SHARED; break;
 	default: return cudaErrorInvalidValue;
 	}
 	return device == 0 ? cudaSuccess : cudaErrorInvalidValue;
-}
-
-int cudasim_sms()
-{
-	return number("CUDASIM_SMS", 1);
-}
-
-static std::map<const void *, size_t> allowed_shared;
-
-cudaError_t cudasim_allow_shared(const void *kernel, size_t bytes)
-{
-	GUARD;
-	if (bytes > MAX_SHARED)
-		return cudaErrorInvalidValue;
-	allowed_shared[kernel] = bytes;
-	return cudaSuccess;
-}
-
-size_t cudasim_allowed_shared(const void *kernel)
-{
-	GUARD;
-	auto it = allowed_shared.find(kernel);
-	return it == allowed_shared.end() ? 48 << 10 : it->second;
 }
 
 cudaError_t cudaSetDevice(int device)
@@ -765,7 +739,6 @@ cudaError_t cudaGetLastError(void)
 const char *cudaGetErrorString(cudaError_t e)
 {
 	return e == cudaErrorMemoryAllocation            ? "out of memory"
-	       : e == cudaErrorCooperativeLaunchTooLarge ? "too many blocks in cooperative launch"
 	       : e == cudaErrorInvalidValue   ? "invalid argument"
 	       : e == cudaErrorIllegalAddress ? "an illegal memory access was encountered"
 	       : e == cudaSuccess             ? "no error"

@@ -11,10 +11,8 @@
 
 #define STACK ((size_t)64 << 10)
 #define MAX_THREADS 1024
-#define MAX_ROUNDS 1000000 /* of a launch whose blocks look again and again at memory */
 
-enum { READY, AT_BLOCK, AT_WARP, AT_GRID, POLLING, DONE };
-enum outcome { ENDED, WAITS, POLLS }; /* of a block: all its threads wait for the grid, or some look again and again at memory */
+enum { READY, AT_BLOCK, AT_WARP, DONE };
 
 /* The compiler's own jumps (__builtin_setjmp) save three words, and no signal mask: a fifth of the time of libc's. */
 typedef void *jump[5];
@@ -33,15 +31,13 @@ cudasim_thread *cudasim_self;
 size_t cudasim_early;
 dim3 threadIdx, blockIdx, blockDim, gridDim;
 
-static fiber *fibers; /* of the block that runs */
-static fiber *sequential; /* MAX_THREADS, which serve one block after the other */
+static fiber *fibers; /* MAX_THREADS, which serve one block after the other */
 static int current, count;
 static jump scheduler;
 static ucontext_t scheduler_start;
 static const std::function<void()> *body;
 static bool first_first, early_kernel, covered;
-static char *shared; /* dynamic shared memory of the block that runs */
-static cudasim_place place;
+static uint64_t serial; /* of the block that runs */
 
 [[noreturn]] static void die(const char *what)
 {
@@ -113,7 +109,7 @@ static fiber *make_fibers(size_t n)
 static void prepare()
 {
 	first_first = getenv("CUDASIM_FIRST") != NULL;
-	sequential = make_fibers(MAX_THREADS);
+	fibers = make_fibers(MAX_THREADS);
 	if (const char *load_s = getenv("CUDASIM_LOAD_S"))
 		usleep((useconds_t)(atof(load_s) * 1e6));
 }
@@ -138,24 +134,9 @@ void cudasim_warp_barrier(unsigned mask, int kind)
 	leave(AT_WARP);
 }
 
-void cudasim_grid_barrier()
+uint64_t cudasim_block_serial()
 {
-	leave(AT_GRID);
-}
-
-void cudasim_poll()
-{
-	leave(POLLING);
-}
-
-void *cudasim_dynamic_shared()
-{
-	return shared;
-}
-
-cudasim_place cudasim_where()
-{
-	return place;
+	return serial;
 }
 
 /* Releases the warp that begins at thread w if all lanes of its mask are at the same barrier. */
@@ -173,8 +154,8 @@ static bool release_warp(int w)
 		if (!(fibers[first].mask >> (i - w) & 1))
 			continue;
 		current = first;
-		if (i >= count || fibers[i].state == DONE || fibers[i].state == AT_GRID)
-			die("a warp's barrier or shuffle names a lane that has ended or waits for the grid");
+		if (i >= count || fibers[i].state == DONE)
+			die("a warp's barrier or shuffle names a lane that has ended");
 		if (fibers[i].state != AT_WARP)
 			return false;
 		if (fibers[i].kind != fibers[first].kind || fibers[i].mask != fibers[first].mask)
@@ -214,37 +195,29 @@ static void run_warp(int w)
 	} while (release_warp(w));
 }
 
-/* Runs the block until its threads have ended, all of them are at a grid barrier, or some poll and the others wait for them. */
-static outcome run_block()
+/* Runs the block until its threads have ended. */
+static void run_block()
 {
 	for (;;) {
-		bool live = false, ready = false;
-		int waiting = 0, polling = 0;
+		bool live = false;
 		int last = (count - 1) / 32 * 32;
 		for (int w = 0; w <= last; w += 32)
 			run_warp(first_first ? w : last - w);
 		for (int i = 0; i < count; i++)
-			live |= fibers[i].state != DONE, waiting += fibers[i].state == AT_GRID, polling += fibers[i].state == POLLING,
-			    ready |= fibers[i].state == READY;
+			live |= fibers[i].state != DONE;
 		if (!live)
-			return ENDED;
-		if (waiting == count)
-			return WAITS;
-		if (waiting)
-			die("a grid barrier that not every thread reaches");
-		if (polling && !ready)
-			return POLLS;
+			return;
 		if (!release_block())
 			die("a barrier that not every thread reaches");
 	}
 }
 
-static void begin(fiber *f, dim3 block)
+static void begin(dim3 block)
 {
 	for (int i = 0; i < count; i++) {
 		unsigned u = (unsigned)i;
-		f[i].t.thread = dim3(u % block.x, u / block.x % block.y, u / (block.x * block.y));
-		f[i].t.lane = i % 32;
+		fibers[i].t.thread = dim3(u % block.x, u / block.x % block.y, u / (block.x * block.y));
+		fibers[i].t.lane = i % 32;
 	}
 }
 
@@ -259,65 +232,10 @@ static void begin_block(uint64_t b)
 	}
 }
 
-void cudasim_run_together(dim3 grid, dim3 block, size_t bytes, const std::function<void()> &thread)
-{
-	static fiber *all;
-	static size_t made;
-	uint64_t blocks = (uint64_t)grid.x * grid.y * grid.z;
-	if (!sequential)
-		prepare();
-	body = &thread;
-	early_kernel = covered = false;
-	blockDim = block;
-	gridDim = grid;
-	count = (int)(block.x * block.y * block.z);
-	if (made < blocks * (size_t)count) { /* the stacks of a smaller launch stay: there are only a few sizes in a process */
-		made = blocks * (size_t)count;
-		all = make_fibers(made);
-	}
-	size_t each = (bytes + 63) / 64 * 64;
-	char *memory = (char *)aligned_alloc(64, each * blocks + 64);
-	if (!memory)
-		abort();
-	memset(memory, 0xff, each * blocks); /* NaN: shared memory holds anything */
-	for (uint64_t b = 0; b < blocks; b++) {
-		fibers = all + b * (size_t)count;
-		begin(fibers, block);
-		begin_block(b);
-	}
-	place.serial++;
-	place.dynamic = bytes;
-	for (uint64_t waiting = blocks, polling = 0, rounds = 0; waiting || polling;) {
-		waiting = polling = 0;
-		for (uint64_t k = 0; k < blocks; k++) {
-			uint64_t b = first_first ? k : blocks - 1 - k;
-			fibers = all + b * (size_t)count;
-			shared = memory + b * each;
-			place.slot = b;
-			outcome o = run_block();
-			waiting += o == WAITS;
-			polling += o == POLLS;
-		}
-		if (waiting && waiting < blocks)
-			die("a grid barrier that not every block reaches");
-		rounds = polling ? rounds + 1 : 0;
-		if (rounds > MAX_ROUNDS)
-			die("blocks that wait for each other for ever");
-		for (size_t i = 0; i < blocks * (size_t)count; i++)
-			if (all[i].state == AT_GRID || all[i].state == POLLING)
-				all[i].state = READY;
-	}
-	place = {0, place.serial, 0};
-	free(memory);
-	shared = NULL;
-	cudasim_self = NULL;
-}
-
 void cudasim_run(dim3 grid, dim3 block, bool early, const std::function<void()> &thread)
 {
-	if (!sequential)
+	if (!fibers)
 		prepare();
-	fibers = sequential;
 	body = &thread;
 	early_kernel = covered = early;
 	if (early) {
@@ -327,13 +245,12 @@ void cudasim_run(dim3 grid, dim3 block, bool early, const std::function<void()> 
 	blockDim = block;
 	gridDim = grid;
 	count = (int)(block.x * block.y * block.z);
-	begin(fibers, block);
+	begin(block);
 	uint64_t blocks = (uint64_t)grid.x * grid.y * grid.z;
 	for (uint64_t k = 0; k < blocks; k++) {
 		begin_block(first_first ? k : blocks - 1 - k);
-		place.serial++;
-		if (run_block() != ENDED)
-			die("blocks that wait for each other in a launch that is not cooperative");
+		serial++;
+		run_block();
 	}
 	cudasim_self = NULL;
 }

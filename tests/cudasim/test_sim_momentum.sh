@@ -1,6 +1,5 @@
 #!/bin/bash
-# The cycled momentum of the schedule onecycle on the host's CUDA runtime: the losses of the CPU, with every optimizer, in single steps, in
-# windows of an MLP, and with muon in one and in two parts.
+# The cycled momentum of the schedule onecycle on the host's CUDA runtime: the losses of the CPU, with every optimizer.
 # tests/run: beside others
 set -u
 # shellcheck source=tests/cudasim/sim.sh

@@ -205,49 +205,6 @@ TEST(bad_labels_and_indices_are_named)
 	free(host);
 }
 
-/* Launches one step of mlp.steps on zeros. */
-static void launch_mlp(struct gt_kernel *k, void *const *memory)
-{
-	struct gt_err e = {0};
-	void *in[9] = {memory[0], memory[1], memory[2], memory[3], NULL, NULL, memory[4], memory[5]};
-	CHECK_OK(be->launch(dev, k, &(struct gt_launch){.in = in, .scratch = memory[6], .step_args = memory[7]}, &e), e);
-	CHECK_OK(be->sync(dev, 0, &e), e);
-}
-
-/* The limit of dynamic shared memory belongs to the kernel function, which both calls share. */
-TEST(mlp_steps_of_a_smaller_model_leave_a_larger_one_as_it_was)
-{
-	enum { LARGE = 256, ROWS = 4, MEMORIES = 8 };
-	static const size_t bytes[MEMORIES] = {ROWS * LARGE, ROWS * 4, 2 * ROWS * 8, 1 << 16, 4096, 4096, 1 << 20, sizeof(struct gt_step_args)};
-	struct gt_err e = {0};
-	struct gt_kernel *k[2] = {NULL, NULL};
-	void *memory[MEMORIES] = {NULL};
-	int64_t many = 1 << 14, rows = ROWS, order[2] = {2, ROWS}, words[2] = {1, GT_SCALARS_WORDS}, scaler_words = GT_SCALER_WORDS;
-	struct gt_tdesc labels = gt_tdesc_make(GT_I32, 1, &rows, false), index = gt_tdesc_make(GT_I64, 2, order, false),
-	                flat = gt_tdesc_make(GT_F32, 1, &many, false), scalars = gt_tdesc_make(GT_F64, 2, words, false),
-	                scaler = gt_tdesc_make(GT_F64, 1, &scaler_words, false);
-	if (!open_cuda())
-		return;
-	for (int i = 0; i < 2; i++) {
-		int64_t in = i ? LARGE / 8 : LARGE, hidden = i ? 8 : 32, dim[4] = {ROWS, 1, 1, in};
-		struct gt_tdesc images = gt_tdesc_make(GT_U8, 4, dim, true);
-		struct gt_attr_mlp_steps attr = {.batch = ROWS, .nlayers = 2, .loss_code = GT_OP_CROSS_ENTROPY, .optimizer = GT_OP_SGD};
-		attr.layer[0] = (struct gt_mlp_layer){.in = in, .out = hidden, .bias = -1, .act.code = GT_OP_RELU};
-		attr.layer[1] = (struct gt_mlp_layer){.in = hidden, .out = 4, .weight = in * hidden, .bias = -1};
-		struct gt_opcall call = {.code = GT_OP_MLP_STEPS, .attr = &attr, .nin = 9,
-		                         .in = {&images, &labels, &index, &flat, NULL, NULL, &scalars, &scaler, NULL}};
-		CHECK_OK(be->prepare(dev, &call, &k[i], &e), e);
-		CHECK(be->scratch(k[i]) <= bytes[6]);
-	}
-	for (int i = 0; i < MEMORIES; i++)
-		CHECK_OK(be->alloc(dev, bytes[i], &memory[i], &e), e);
-	for (int i = 0; i < 2 && k[i]; i++)
-		launch_mlp(k[i], memory);
-	for (int i = 0; i < MEMORIES; i++)
-		be->free(dev, memory[i]);
-	be->release(dev, k[0]), be->release(dev, k[1]);
-}
-
 TEST(what_it_cannot_do_is_refused_by_name)
 {
 	struct gt_err e = {0};

@@ -324,8 +324,6 @@ precision    60   5  the loss of a small CNN in each precision
 fmnist       60   2  an epoch of FashionMNIST beside the CPU
 resume       90  18  the same bits twice, and from checkpoints
 windows     120  26  windows and graphs beside single steps, bit for bit
-streams      90  45  Muon on a second stream beside the backward pass, bit for bit
-mlpsteps    200  72  windows of a multilayer perceptron in one kernel beside the list of kernels
 transforms  150  50  images that the GPU transforms beside those that threads transform, bit for bit
 fp16         60  11  the loss scale
 signals      90   6  SIGKILL and SIGTERM in the middle of windows
@@ -334,7 +332,6 @@ parity      120  15  curves of PyTorch
 recompute    60  12  recomputation changes no bit
 ranks        30   6  one rank in every mode
 staged      120  40  ranks that share the GPU
-mlpmore     200  74  mlpsteps with clipping, a moving average, other losses and activations, and larger batches
 sanitizer   200   6  compute-sanitizer over operations and a training'
 limit_of() { awk -v n="$1" '$1 == n { print $2 }' <<<"$sections"; }
 
@@ -443,13 +440,10 @@ run_section() {
 	joins) full joins 8 "$build/tests/cudasim/tool_joins" ;;
 	tables) full tables 9 "$build/tests/cudasim/tool_tables" ;;
 	attention) full attention 3 "$build/tests/cudasim/tool_attention" ;;
-	muon) full muon 6 "$build/tests/cudasim/tool_muon" ;;
+	muon) full muon 4 "$build/tests/cudasim/tool_muon" ;;
 	device) section device 5 "$build/tests/cudasim/tool_device" ;;
 	nccl) section nccl 5 "$build/tests/cudasim/tool_nccl" ;;
 	windows) on_gpu windows 13 bash "$src/tests/cudasim/test_windows.sh" ;;
-	streams) on_gpu streams 20 bash "$src/tests/cudasim/test_update_stream.sh" ;;
-	mlpsteps) on_gpu mlpsteps 30 bash "$src/tests/cudasim/test_mlp_steps.sh" ;;
-	mlpmore) on_gpu mlpmore 40 bash "$src/tests/cudasim/test_mlp_features.sh" ;;
 	transforms) on_gpu transforms 14 bash "$src/tests/cudasim/test_sim_transforms.sh" ;;
 	fp16) on_gpu fp16 10 bash "$src/tests/cudasim/test_fp16.sh" ;;
 	staged) STAGED_LIMIT=1e-5 on_gpu staged 11 bash "$src/tests/cudasim/test_staged.sh" ;;

@@ -83,7 +83,7 @@ cp "$src"/configs/*.cfg "$dest/configs/"
 (cd "$src" && tar cf - tests/ops/cases.txt tests/parity/*.{cfg,py} tests/parity/test_parity.sh \
 	tests/resume/resume.cfg \
 	tests/cli/recompute.cfg tests/cli/make_images.py \
-	tests/cudasim/{sim,mlp,test_windows,test_update_stream,test_mlp_steps,test_mlp_features,test_fp16,test_staged}.sh \
+	tests/cudasim/{sim,test_windows,test_fp16,test_staged}.sh \
 	tests/cudasim/{test_sim_nan,test_sim_transforms}.sh \
 	tests/cudasim/fast_clock.c \
 	tests/gpu/*.{sh,py,md}) |

@@ -80,7 +80,6 @@ struct ptx_kernel {
 	unsigned max_threads; /* .maxntid; 0: none */
 };
 
-#define PTX_DYNAMIC ((uint64_t)1 << 28) /* shared addresses from here on: dynamic shared memory */
 
 enum ptx_special {
 	PTX_TID_X,

@@ -259,7 +259,9 @@ struct reader {
 		auto outside = f.shared.find(s);
 		if (outside != f.shared.end()) {
 			size_t size = outside->second & 0xffffffff, align = outside->second >> 32;
-			shared[s] = size ? place(&k->shared, size, align) : PTX_DYNAMIC;
+			if (!size)
+				die("dynamic shared memory, which is not simulated: " + s);
+			shared[s] = place(&k->shared, size, align);
 			return constant(s, shared[s]);
 		}
 		die("an operand that is not known: " + s);

@@ -37,12 +37,12 @@ struct region {
 };
 
 struct ptx_block {
-	region fixed, dynamic; /* variables of the kernel; memory that the launch asks for */
+	region fixed; /* variables of the kernel */
 	vector<char> storage;
 	uint64_t serial = 0;
 };
 
-static vector<std::unique_ptr<ptx_block>> blocks; /* of the launch that runs */
+static ptx_block block; /* that runs */
 
 void ptx_die(const ptx_kernel *k, int line, const char *format, ...)
 {
@@ -94,9 +94,8 @@ static void note_write(ptx_thread &t, const ptx_ins &i, access &a, size_t at, bo
 /* ---- addresses ------------------------------------------------------------------------------------------------------------------- */
 static region *region_of(ptx_thread &t, const ptx_ins &i, uint64_t address, size_t bytes, size_t *at)
 {
-	bool dynamic = address >= PTX_DYNAMIC;
-	region *r = dynamic ? &t.block->dynamic : &t.block->fixed;
-	*at = (size_t)(dynamic ? address - PTX_DYNAMIC : address);
+	region *r = &t.block->fixed;
+	*at = (size_t)address;
 	if (*at + bytes > r->size)
 		ptx_die(t.kernel, i.line, "shared address %zu is outside of the kernel's %zu bytes", *at, r->size);
 	return r;
@@ -113,11 +112,11 @@ static char *locate(ptx_thread &t, const ptx_ins &i, size_t bytes, region **shar
 		*shared = region_of(t, i, (uint32_t)address, bytes, at);
 		return (*shared)->memory + *at;
 	}
-	for (region *r : {&t.block->fixed, &t.block->dynamic})
-		if (i.space == PTX_GENERIC && (char *)address >= r->memory && (char *)address + bytes <= r->memory + r->size) {
-			*shared = r;
-			*at = (size_t)((char *)address - r->memory);
-		}
+	region *r = &t.block->fixed;
+	if (i.space == PTX_GENERIC && (char *)address >= r->memory && (char *)address + bytes <= r->memory + r->size) {
+		*shared = r;
+		*at = (size_t)((char *)address - r->memory);
+	}
 	return (char *)address;
 }
 
@@ -147,13 +146,6 @@ template <class T> static void store(ptx_thread &t, const ptx_ins &i)
 		for (size_t b = 0; b < bytes; b++)
 			note_write(t, i, shared->of(at + b), at + b, p[b] != ((char *)v)[b]);
 	memcpy(p, v, bytes);
-}
-
-/* The other threads of the grid run before this one goes on, because it may wait for them. */
-static void load_acquire(ptx_thread &t, const ptx_ins &i)
-{
-	load<uint32_t, uint64_t>(t, i);
-	cudasim_poll();
 }
 
 static void atomic_add(ptx_thread &t, const ptx_ins &i)
@@ -283,11 +275,10 @@ static bool among(const string &word, std::initializer_list<const char *> words)
 	return false;
 }
 
-/* Sets type and space of a load or store. Returns whether all its words are known; *acquire: it is an acquire load. */
-static bool take_words(const vector<string> &how, ptx_ins *i, bool *acquire)
+/* Sets type and space of a load or store. Returns whether all its words are known. */
+static bool take_words(const vector<string> &how, ptx_ins *i)
 {
 	ptx_ins value;
-	*acquire = false;
 	i->space = PTX_GENERIC;
 	for (size_t k = 0; k < how.size(); k++) {
 		const string &w = how[k];
@@ -297,8 +288,6 @@ static bool take_words(const vector<string> &how, ptx_ins *i, bool *acquire)
 			i->space = PTX_SHARED;
 		else if (w == "param" || w == "local")
 			i->space = PTX_LOCAL;
-		else if (w == "acquire")
-			*acquire = true;
 		else if (k + 1 == how.size() && ptx_choose({"mov", w}, &value))
 			i->type = value.type;
 		else if (!among(w, {"cg", "ca", "cs", "nc", "volatile", "gpu", "v2", "v4", "L1::no_allocate"}))
@@ -309,14 +298,11 @@ static bool take_words(const vector<string> &how, ptx_ins *i, bool *acquire)
 
 bool ptx_choose_memory(const string &op, const vector<string> &how, ptx_ins *i)
 {
-	bool acquire;
 	string all = op;
 	for (const string &w : how)
 		all += "." + w;
 	if (op == "ld" || op == "st") {
-		i->run = !take_words(how, i, &acquire) ? NULL : op == "st" ? store_of(i->type) : load_of(i->type);
-		if (i->run && acquire)
-			i->run = all == "ld.acquire.gpu.global.u32" ? load_acquire : NULL;
+		i->run = !take_words(how, i) ? NULL : op == "st" ? store_of(i->type) : load_of(i->type);
 		return true;
 	}
 	static const struct {
@@ -360,18 +346,13 @@ static void begin_region(region *r, char *memory, size_t size, uint64_t serial)
 
 static ptx_block *block_of(const ptx_kernel *k)
 {
-	const cudasim_place place = cudasim_where();
-	if (blocks.size() <= place.slot)
-		blocks.resize(place.slot + 1);
-	if (!blocks[place.slot])
-		blocks[place.slot] = std::make_unique<ptx_block>();
-	ptx_block *b = blocks[place.slot].get();
-	if (b->serial != place.serial) {
-		b->serial = place.serial;
+	uint64_t serial = cudasim_block_serial();
+	ptx_block *b = &block;
+	if (b->serial != serial) {
+		b->serial = serial;
 		b->storage.assign(k->shared + 16, (char)0xff);
 		char *aligned = b->storage.data() + (16 - (uintptr_t)b->storage.data() % 16) % 16;
-		begin_region(&b->fixed, aligned, k->shared, place.serial);
-		begin_region(&b->dynamic, (char *)cudasim_dynamic_shared(), place.dynamic, place.serial);
+		begin_region(&b->fixed, aligned, k->shared, serial);
 	}
 	return b;
 }

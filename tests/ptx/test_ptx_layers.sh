@@ -6,7 +6,7 @@ set -u
 # shellcheck source=tests/ptx/ptx.sh
 . "$GTRAIN_SRC/tests/ptx/ptx.sh"
 part layers 90 12 "$sim/tests/cudasim/tool_layers"
-part muon 90 6 "$sim/tests/cudasim/tool_muon"
+part muon 90 4 "$sim/tests/cudasim/tool_muon"
 part tables 90 9 "$sim/tests/cudasim/tool_tables"
 part attention 90 3 "$sim/tests/cudasim/tool_attention"
 part convolutions 90 1 "$sim/tests/cudasim/tool_conv"

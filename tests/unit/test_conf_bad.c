@@ -1,6 +1,7 @@
 /* Configs that must not load: the corpus with the message that each must give, removed keys, and mutants of the shipped configs, which load
  * or give GT_ECONFIG with a place, in no time, and never take the process with them. */
 #include "conf/conf.h"
+#include "conf/schema.h"
 #include "conf/synonyms.h"
 #include "ir/op.h"
 #include "test.h"
@@ -127,6 +128,30 @@ TEST(removed_keys_are_ignored_with_the_values_that_they_name)
 	CHECK(!gt_removed_key_ignored(&removed[1], &no));
 	CHECK(!gt_removed_key_ignored(&removed[2], &yes) && gt_removed_key_ignored(&removed[2], &no));
 	CHECK(!gt_removed_key_ignored(&removed[0], &set) && !gt_removed_key_ignored(&removed[2], &set));
+}
+
+/* Each row of the table: a key is not in the schema, a value belongs to a key that is there. */
+TEST(removed_keys_are_not_in_the_schema)
+{
+	for (const struct gt_removed_key *k = gt_removed_keys; k->path; k++) {
+		const struct gt_row *r = gt_row_find(gt_rows, k->path);
+		CHECK_MSG(k->value ? r && (!r->values || gt_values_index(r->values, k->value) < 0) : !r, "%s", k->path);
+	}
+}
+
+TEST(removed_keys_of_an_old_checkpoint)
+{
+	static const char text[] = "window_kernel = true; data = { name = \"mnist\"; batch = 4; };\n"
+	                           "model = { input = [1, 28, 28]; layers = ( { type = \"flatten\"; }, { type = \"linear\"; out = 10; } ); };\n"
+	                           "train = { epochs = 1; optimizer = { type = \"sgd\"; lr = 0.1; }; };\n";
+	struct gt_conf *c = NULL;
+	struct gt_err e = {0};
+	CHECK(gt_conf_load_text("old.cfg", text, strlen(text), NULL, 0, &c, &e) == GT_ECONFIG && !c);
+	CHECK_MSG(!strncmp(e.msg, "old.cfg:1: window_kernel: this key was removed; delete it: ", 59), "%s", e.msg);
+	CHECK(gt_conf_load_resolved("old.cfg", text, strlen(text), (const char *[]){"window_kernel=true"}, 1, &c, &e) == GT_ECONFIG && !c);
+	CHECK_OK(gt_conf_load_resolved("old.cfg", text, strlen(text), NULL, 0, &c, &e), e);
+	CHECK(c && !strstr(c->text, "window_kernel"));
+	gt_conf_free(c);
 }
 
 static uint64_t state;

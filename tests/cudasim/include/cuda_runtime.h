@@ -45,12 +45,11 @@ struct dim3 {
 	}
 };
 
-enum cudaLaunchAttributeID { cudaLaunchAttributeCooperative = 2, cudaLaunchAttributeProgrammaticStreamSerialization = 6 };
+enum cudaLaunchAttributeID { cudaLaunchAttributeProgrammaticStreamSerialization = 6 };
 struct cudaLaunchAttribute {
 	cudaLaunchAttributeID id;
 	struct {
 		int programmaticStreamSerializationAllowed;
-		int cooperative;
 	} val;
 };
 
@@ -74,7 +73,6 @@ cudasim_thread *cudasim_lane(int lane); /* of this thread's warp */
 void cudasim_block_barrier();
 void cudasim_warp_barrier(unsigned mask, int kind);
 
-int cudasim_sms(); /* multiprocessors of the device: $CUDASIM_SMS, or 1 */
 extern dim3 threadIdx, blockIdx, blockDim, gridDim; /* set whenever a thread goes on */
 
 static inline void __syncthreads()
@@ -149,20 +147,7 @@ bool cudasim_on_device(const void *p, size_t bytes); /* all of it in one block? 
 void cudasim_spend(double us);                       /* work that runs took so long */
 void cudasim_run(dim3 grid, dim3 block, bool early, const std::function<void()> &thread); /* early: with programmatic serialization */
 extern size_t cudasim_early;   /* such kernels so far */
-/* A cooperative launch: all blocks are alive at once, each with `shared` bytes of dynamic shared memory. A block runs until all of its
- * threads are at a grid barrier, then the next block. */
-void cudasim_run_together(dim3 grid, dim3 block, size_t shared, const std::function<void()> &thread);
-void cudasim_grid_barrier();
-void *cudasim_dynamic_shared(); /* of the block that runs */
-void cudasim_poll();            /* lets all other threads of the grid run */
-/* The block that runs: its number among the blocks that are alive at once, a number that no other block of the process has had in this
- * slot, and the bytes of its dynamic shared memory. */
-struct cudasim_place {
-	size_t slot;
-	uint64_t serial;
-	size_t dynamic;
-};
-cudasim_place cudasim_where();
+uint64_t cudasim_block_serial(); /* of the block that runs: a number that no other block of the process has had */
 
 /* Returns what each thread of a launch does: the kernel, as the host's compiler made it, or its PTX, if $CUDASIM_PTX names a folder with
  * the PTX of all kernels (tests/ptx/). args: their addresses; they are copied. */
@@ -183,22 +168,6 @@ void cudasim_after_previous(); /* griddepcontrol.wait */
 void cudasim_cover();          /* device memory cannot be reached until cudasim_reveal() */
 void cudasim_reveal();
 
-/* The shared memory that a kernel may use is 48 KiB until this function allows more, as on a GPU. */
-cudaError_t cudasim_allow_shared(const void *kernel, size_t bytes);
-size_t cudasim_allowed_shared(const void *kernel);
-
-template <class F> static inline cudaError_t cudaFuncSetAttribute(F *kernel, enum cudaFuncAttribute attribute, int value)
-{
-	return attribute == cudaFuncAttributeMaxDynamicSharedMemorySize ? cudasim_allow_shared((const void *)kernel, (size_t)value)
-	                                                                : cudaErrorInvalidValue;
-}
-
-template <class F> static inline cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *n, F *kernel, int threads, size_t shared)
-{
-	*n = threads <= 1024 && shared <= cudasim_allowed_shared((const void *)kernel) ? 1 : 0;
-	return cudaSuccess;
-}
-
 template <class... P, class... A>
 static inline cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t *c, void (*kernel)(P...), A &&...args)
 {
@@ -208,17 +177,8 @@ static inline cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t *c, void (
 	if (!grid.x || !grid.y || !grid.z || grid.x > 0x7fffffffu || grid.y > 65535 || grid.z > 65535 || !block.x || !block.y || !block.z ||
 	    block.x * block.y * block.z > 1024 || block.z > 64)
 		return cudaErrorInvalidValue;
-	if (c->numAttrs == 1 && c->attrs->id == cudaLaunchAttributeCooperative && c->attrs->val.cooperative) {
-		int blocks;
-		size_t shared = c->dynamicSmemBytes;
-		if (cudaError_t e = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, (int)(block.x * block.y * block.z), shared))
-			return e;
-		if ((uint64_t)grid.x * grid.y * grid.z > (uint64_t)(blocks * cudasim_sms()))
-			return cudaErrorCooperativeLaunchTooLarge;
-		return cudasim_enqueue(c->stream, [=] { cudasim_run_together(grid, block, shared, thread); });
-	}
 	if (c->dynamicSmemBytes)
-		return cudaErrorInvalidValue; /* only cooperative launches have dynamic shared memory here */
+		return cudaErrorInvalidValue; /* no kernel has dynamic shared memory here */
 	bool early = c->numAttrs == 1 && c->attrs->id == cudaLaunchAttributeProgrammaticStreamSerialization &&
 	             c->attrs->val.programmaticStreamSerializationAllowed;
 	return cudasim_enqueue(c->stream, [=] { cudasim_run(grid, block, early, thread); });

@@ -38,7 +38,6 @@ typedef enum cudaError {
 	cudaErrorInvalidAddressSpace = 717,
 	cudaErrorInvalidPc = 718,
 	cudaErrorLaunchFailure = 719,
-	cudaErrorCooperativeLaunchTooLarge = 720,
 	cudaErrorMpsClientTerminated = 810,
 	cudaErrorStreamCaptureUnsupported = 900,
 	cudaErrorStreamCaptureUnmatched = 903,
@@ -53,12 +52,7 @@ typedef struct cudasim_graph *cudaGraphExec_t;
 
 enum cudaMemcpyKind { cudaMemcpyHostToHost, cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice };
 enum cudaStreamCaptureMode { cudaStreamCaptureModeGlobal, cudaStreamCaptureModeThreadLocal, cudaStreamCaptureModeRelaxed };
-enum cudaDeviceAttr {
-	cudaDevAttrComputeCapabilityMajor = 75,
-	cudaDevAttrCooperativeLaunch = 95,
-	cudaDevAttrMaxSharedMemoryPerBlockOptin = 97
-};
-enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8 };
+enum cudaDeviceAttr { cudaDevAttrComputeCapabilityMajor = 75 };
 enum { cudaGraphInstantiateFlagUseNodePriority = 8 };
 enum { cudaStreamNonBlocking = 1, cudaEventDefault = 0, cudaEventDisableTiming = 2, cudaHostAllocDefault = 0, cudaHostAllocMapped = 2 };
 

@@ -114,7 +114,7 @@ enum gt_code gt_session_eval(struct gt_session *s, enum gt_split split, struct g
 	bool graphs = s->exec.graphs;
 	GT_TRY(gt_session_sync_buffers(s, err));
 	GT_TRY(gt_exec_metrics(&s->exec, true, &m, err));
-	s->exec.graphs &= !s->after_batch; /* a replayed CUDA graph does not set exec.held */
+	s->exec.graphs &= !s->after_batch; /* a replayed CUDA graph does not set exec.loaded_batches */
 	enum gt_code code = run_eval_batches(s, &v, err);
 	s->exec.graphs = graphs;
 	if (code == GT_EDIVERGED && s->at.world == 1) /* after_batch has met an output that is not finite */

@@ -76,7 +76,7 @@ static enum gt_code open_exec(struct gt_session *s, bool train, struct gt_err *e
 	/* Communication through the host cannot be recorded. Graphs of several GPUs in one process may deadlock: cudaGraphLaunch can block
 	 * before all of them are launched (NCCL user guide, "Using NCCL with CUDA Graphs"). */
 	s->exec.graphs = c->cuda_graphs && (!world || (world->api->async && c->parallel.mode != GT_MODE_DP));
-	s->exec.most = (int)c->window;
+	s->exec.max_window_steps = (int)c->window;
 	s->exec.lockstep = gt_session_scales_loss(s);
 	GT_TRY(gt_exec_open(&s->exec, err));
 	return train && gt_session_scales_loss(s) ? gt_session_set_scale(s, c->train.loss_scale.init, 0, err) : GT_OK;

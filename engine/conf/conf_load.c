@@ -31,7 +31,7 @@ struct source {
 };
 
 /* Loads a config and collects errors. */
-static enum gt_code load(struct gt_conf *c, const struct source *s, struct gt_problems *errors, struct gt_err *err)
+static enum gt_code load_conf(struct gt_conf *c, const struct source *s, struct gt_problems *errors, struct gt_err *err)
 {
 	struct gt_reading rd = {.arena = c->arena, .conf = c, .errors = errors, .resolved = s->resolved};
 	struct gt_clean clean;
@@ -69,7 +69,7 @@ static enum gt_code open_conf(const struct source *s, struct gt_problems *errors
 		code = gt_fail_memory(err, sizeof *c);
 	if (code == GT_OK) {
 		c->arena = a;
-		code = load(c, s, errors, &found);
+		code = load_conf(c, s, errors, &found);
 		if (code == GT_ECONFIG && errors->n)
 			gt_problems_get(errors, 0, &found);
 		if (code != GT_OK && err)

@@ -615,7 +615,7 @@ const struct gt_row *gt_row_find(const struct gt_row *rows, const char *path)
 }
 
 /* Returns the last component of a path: "betas" of "train.optimizer.betas". */
-static const char *leaf(const char *path)
+static const char *last_component(const char *path)
 {
 	const char *dot = strrchr(path, '.');
 	return dot ? dot + 1 : path;
@@ -628,14 +628,15 @@ const char *gt_row_is(const struct gt_row *r, char *buf, size_t size)
 		return r->is;
 	buf[0] = 0;
 	for (int i = 0; i < GT_OPT_COUNT && n < size; i++)
-		if (gt_optimizer_key(&gt_optimizer_rows[i], leaf(r->path)))
+		if (gt_optimizer_key(&gt_optimizer_rows[i], last_component(r->path)))
 			n += (size_t)snprintf(buf + n, size - n, "%s%s", n ? "|" : "", gt_optimizer_rows[i].word);
 	return buf;
 }
 
 const char *gt_row_default_of(const struct gt_row *r, int type)
 {
-	const struct gt_optimizer_key *k = r->by_optimizer && type >= 0 ? gt_optimizer_key(&gt_optimizer_rows[type], leaf(r->path)) : NULL;
+	const struct gt_optimizer_key *k =
+	    r->by_optimizer && type >= 0 ? gt_optimizer_key(&gt_optimizer_rows[type], last_component(r->path)) : NULL;
 	return k && k->def ? k->def : r->def;
 }
 
@@ -683,7 +684,7 @@ struct gt_row gt_row_of_attr(const struct gt_attr_def *d, char def[48])
 }
 
 /* ---- functions of gtrain.h ------------------------------------------------------------------------------------------------ */
-static void each(const struct gt_row *rows, const char *prefix, void (*fn)(void *, const struct gt_schema_key *), void *user)
+static void each_row(const struct gt_row *rows, const char *prefix, void (*fn)(void *, const struct gt_schema_key *), void *user)
 {
 	char path[128], range[64], def_words[160];
 	for (const struct gt_row *r = rows; r->path; r++) {
@@ -692,19 +693,19 @@ static void each(const struct gt_row *rows, const char *prefix, void (*fn)(void 
 		                          gt_row_range(r, range, sizeof range), r->help};
 		fn(user, &k);
 		if (!strcmp(r->path, "data.augment")) {
-			each(gt_rows_augment, "data.augment[].", fn, user);
+			each_row(gt_rows_augment, "data.augment[].", fn, user);
 		} else if (!strcmp(r->path, "data.columns")) {
-			each(gt_rows_column, "data.columns[].", fn, user);
+			each_row(gt_rows_column, "data.columns[].", fn, user);
 		} else if (!strcmp(r->path, "model.pretrained.map")) {
-			each(gt_rows_rename, "model.pretrained.map[].", fn, user);
+			each_row(gt_rows_rename, "model.pretrained.map[].", fn, user);
 		} else if (!strcmp(r->path, "model.inputs")) {
-			each(gt_rows_input, "model.inputs[].", fn, user);
+			each_row(gt_rows_input, "model.inputs[].", fn, user);
 		} else if (!strcmp(r->path, "train.groups")) {
-			each(gt_rows_group, "train.groups[].", fn, user);
+			each_row(gt_rows_group, "train.groups[].", fn, user);
 		} else if (!strcmp(r->path, "model.layers")) {
-			each(gt_rows_template, "model.blocks.NAME.", fn, user);
-			each(gt_rows_layer, "model.layers[].", fn, user);
-			each(gt_rows_block, "model.layers[].", fn, user);
+			each_row(gt_rows_template, "model.blocks.NAME.", fn, user);
+			each_row(gt_rows_layer, "model.layers[].", fn, user);
+			each_row(gt_rows_block, "model.layers[].", fn, user);
 			const struct gt_op *op;
 			for (int i = 0; (op = gt_op_at(i)); i++) {
 				if (!(op->flags & GT_OPF_LAYER))
@@ -713,7 +714,7 @@ static void each(const struct gt_row *rows, const char *prefix, void (*fn)(void 
 					char def[48], at[80];
 					struct gt_row rows1[2] = {gt_row_of_attr(d, def)};
 					snprintf(at, sizeof at, "model.layers[].%s.", gt_op_name(op));
-					each(rows1, at, fn, user);
+					each_row(rows1, at, fn, user);
 				}
 			}
 		}
@@ -722,5 +723,5 @@ static void each(const struct gt_row *rows, const char *prefix, void (*fn)(void 
 
 void gt_schema_each(void (*fn)(void *user, const struct gt_schema_key *key), void *user)
 {
-	each(gt_rows, "", fn, user);
+	each_row(gt_rows, "", fn, user);
 }

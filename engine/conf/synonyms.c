@@ -235,7 +235,7 @@ const struct gt_removed_key gt_removed_keys[] = {
 	{0},
 };
 
-static const struct gt_synonym *find(const struct gt_synonym *list, const char *word)
+static const struct gt_synonym *find_synonym(const struct gt_synonym *list, const char *word)
 {
 	for (; list->word; list++)
 		if (!strcasecmp(list->word, word))
@@ -245,17 +245,17 @@ static const struct gt_synonym *find(const struct gt_synonym *list, const char *
 
 const struct gt_synonym *gt_synonym_of_layer_key(const char *word)
 {
-	return find(layer_keys, word);
+	return find_synonym(layer_keys, word);
 }
 
 const struct gt_synonym *gt_synonym_of_key(const char *word)
 {
-	return find(keys, word);
+	return find_synonym(keys, word);
 }
 
 const struct gt_synonym *gt_synonym_of_layer_type(const char *word)
 {
-	return find(layer_types, word);
+	return find_synonym(layer_types, word);
 }
 
 /* Compares a path with one of the table, which has no indices: "data.augment[0].type" equals "data.augment.type". */

@@ -10,7 +10,7 @@
 #include "par/emit.h"
 #include "par/replicas.h"
 
-static enum gt_code schedule(const struct gt_job *job, struct gt_prog *out, struct gt_err *err)
+static enum gt_code make_steps(const struct gt_job *job, struct gt_prog *out, struct gt_err *err)
 {
 	if (job->at.ndata == 1)
 		return gt_strategy_single.schedule(job, out, err);
@@ -28,4 +28,4 @@ static enum gt_code schedule(const struct gt_job *job, struct gt_prog *out, stru
 }
 
 const struct gt_strategy gt_strategy_ddp = {
-    .name = "ddp", .position = gt_replicas_position, .shard = gt_replicas_shard, .schedule = schedule};
+    .name = "ddp", .position = gt_replicas_position, .shard = gt_replicas_shard, .schedule = make_steps};

@@ -10,10 +10,10 @@
  * torch, which discards those of the other replicas. */
 #include "par/replicas.h"
 
-static enum gt_code schedule(const struct gt_job *job, struct gt_prog *out, struct gt_err *err)
+static enum gt_code make_steps(const struct gt_job *job, struct gt_prog *out, struct gt_err *err)
 {
 	return job->at.ndata == 1 ? gt_strategy_single.schedule(job, out, err) : gt_replicas_rank0_update(job, out, err);
 }
 
 const struct gt_strategy gt_strategy_dp = {
-    .name = "dp", .position = gt_replicas_position, .shard = gt_replicas_shard, .schedule = schedule};
+    .name = "dp", .position = gt_replicas_position, .shard = gt_replicas_shard, .schedule = make_steps};

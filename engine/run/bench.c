@@ -15,7 +15,7 @@ static int by_time(const void *a, const void *b)
 	return x < y ? 1 : x > y ? -1 : 0;
 }
 
-static enum gt_code collect(struct gt_session *s, struct gt_err *err)
+static enum gt_code collect_oldest_window(struct gt_session *s, struct gt_err *err)
 {
 	const struct gt_window *w;
 	GT_TRY(gt_exec_collect(&s->exec, &w, err));
@@ -26,7 +26,7 @@ static enum gt_code collect(struct gt_session *s, struct gt_err *err)
 }
 
 /* Runs `steps` full batches in windows, as in training. Restarts the epoch before its incomplete last batch. p: the program of a step. */
-static enum gt_code steps_run(struct gt_session *s, const struct gt_prog *p, int steps, struct gt_err *err)
+static enum gt_code run_steps(struct gt_session *s, const struct gt_prog *p, int steps, struct gt_err *err)
 {
 	int64_t full = s->batch.samples / s->batch.size, done = full;
 	for (int i = 0; i < steps;) {
@@ -51,15 +51,15 @@ static enum gt_code steps_run(struct gt_session *s, const struct gt_prog *p, int
 		GT_TRY(gt_exec_launch(&s->exec, p, s->prog.loader, n, err));
 		gt_rank_report_progress(s->exec.link, i);
 		if (s->exec.queued == s->exec.depth)
-			GT_TRY(collect(s, err));
+			GT_TRY(collect_oldest_window(s, err));
 	}
 	while (s->exec.queued)
-		GT_TRY(collect(s, err));
+		GT_TRY(collect_oldest_window(s, err));
 	return GT_OK;
 }
 
 /* Returns the row of a step. All micro-batches of an operation and layer share one row. */
-static struct gt_bench_row *row_of(struct gt_bench *b, const struct gt_session *s, const struct gt_step *st)
+static struct gt_bench_row *find_row(struct gt_bench *b, const struct gt_session *s, const struct gt_step *st)
 {
 	struct gt_bench_row r = {{0}, {0}, {0}, 0, 0, 0};
 	bool joins = st->call && st->call->comm && !st->end;
@@ -77,7 +77,7 @@ static struct gt_bench_row *row_of(struct gt_bench *b, const struct gt_session *
 }
 
 /* Adds up the rows. times: seconds of each step of the program, summed over `steps` executions. */
-static enum gt_code rows(struct gt_bench *b, const struct gt_session *s, const double *times, int steps, struct gt_err *err)
+static enum gt_code sum_rows(struct gt_bench *b, const struct gt_session *s, const double *times, int steps, struct gt_err *err)
 {
 	const struct gt_prog *p = &s->prog.full;
 	double total = 0, flops = 0;
@@ -85,7 +85,7 @@ static enum gt_code rows(struct gt_bench *b, const struct gt_session *s, const d
 	for (int i = 0; i < p->n; i++)
 		total += times[i];
 	for (int i = 0; i < p->n; i++) {
-		struct gt_bench_row *r = row_of(b, s, &p->step[i]);
+		struct gt_bench_row *r = find_row(b, s, &p->step[i]);
 		double own = p->step[i].call ? p->step[i].call->flops : 0;
 		r->ms += 1e3 * times[i] / steps;
 		r->gflops += own;
@@ -101,13 +101,13 @@ static enum gt_code rows(struct gt_bench *b, const struct gt_session *s, const d
 	return GT_OK;
 }
 
-static bool joins_ranks(const struct gt_step *st)
+static bool is_communication(const struct gt_step *st)
 {
 	return st->kind == GT_STEP_COMM && !st->end;
 }
 
 /* Assigns the time of each step to a cell of the pipeline schedule, to communication, or to the rest. */
-static void sort_out(const struct gt_session *s, const double *times, int steps, struct gt_measured *out)
+static void assign_times(const struct gt_session *s, const double *times, int steps, struct gt_measured *out)
 {
 	const struct gt_prog *p = &s->prog.full;
 	int micros = p->nmicro > 0 ? p->nmicro : 1;
@@ -115,7 +115,7 @@ static void sort_out(const struct gt_session *s, const double *times, int steps,
 		const struct gt_step *st = &p->step[i];
 		bool loads = st->kind == GT_STEP_LOAD || st->kind == GT_STEP_BIND || st->kind == GT_STEP_PASS;
 		int k = st->plan && st->plan->graph->stages ? st->plan->graph->stage / s->at.npipe : 0;
-		if (joins_ranks(st))
+		if (is_communication(st))
 			continue;
 		if (loads || (st->plan && st->call && !st->call->fused_update))
 			out->cell[k][loads ? GT_PHASE_F : st->call->phase] += times[i] / steps / micros;
@@ -125,7 +125,7 @@ static void sort_out(const struct gt_session *s, const double *times, int steps,
 }
 
 /* Waits until all ranks are here, so that the measurement of one does not include earlier work of another. */
-static enum gt_code meet(const struct gt_session *s, struct gt_err *err)
+static enum gt_code sync_ranks(const struct gt_session *s, struct gt_err *err)
 {
 	const struct gt_team *t = s->team;
 	if (!t || !t->comm)
@@ -136,12 +136,12 @@ static enum gt_code meet(const struct gt_session *s, struct gt_err *err)
 	return code;
 }
 
-static enum gt_code pass(struct gt_session *s, const struct gt_prog *p, int steps, double *seconds, struct gt_err *err)
+static enum gt_code time_steps(struct gt_session *s, const struct gt_prog *p, int steps, double *seconds, struct gt_err *err)
 {
 	GT_TRY(s->device.be->sync(s->device.dev, 0, err));
-	GT_TRY(meet(s, err));
+	GT_TRY(sync_ranks(s, err));
 	double start = gt_clock();
-	GT_TRY(steps_run(s, p, steps, err));
+	GT_TRY(run_steps(s, p, steps, err));
 	GT_TRY(s->device.be->sync(s->device.dev, 0, err));
 	*seconds = (gt_clock() - start) / steps;
 	return GT_OK;
@@ -149,35 +149,35 @@ static enum gt_code pass(struct gt_session *s, const struct gt_prog *p, int step
 
 /* Measures the time of communication. With host memory, a call of the communicator has finished when it returns, so its time is measured in
  * a pass like that of training. Otherwise it is that of the pass in which the host waits for every step. */
-static enum gt_code waits(struct gt_session *s, int steps, const double *times, struct gt_measured *out, struct gt_err *err)
+static enum gt_code measure_comm_wait(struct gt_session *s, int steps, const double *times, struct gt_measured *out, struct gt_err *err)
 {
 	const struct gt_prog *p = &s->prog.full;
 	out->step = out->wait = 0;
 	if (s->device.be->host_memory) {
 		s->exec.waited = &out->wait;
-		enum gt_code code = pass(s, p, steps, &out->step, err);
+		enum gt_code code = time_steps(s, p, steps, &out->step, err);
 		s->exec.waited = NULL;
 		out->wait /= steps;
 		return code;
 	}
 	for (int i = 0; i < p->n; i++) {
 		out->step += times[i] / steps;
-		out->wait += joins_ranks(&p->step[i]) ? times[i] / steps : 0;
+		out->wait += is_communication(&p->step[i]) ? times[i] / steps : 0;
 	}
 	return GT_OK;
 }
 
 static enum gt_code warm_up(struct gt_session *s, const struct gt_prog *p, int steps, struct gt_err *err)
 {
-	GT_TRY(steps_run(s, p, steps < 10 ? 2 : 10, err)); /* warms up caches, pages and clocks */
+	GT_TRY(run_steps(s, p, steps < 10 ? 2 : 10, err)); /* warms up caches, pages and clocks */
 	if (s->exec.graphs) /* warms up again: when the time of a step is known, more steps are queued at once and recorded as graphs */
 		for (int i = 0; i < 2; i++)
-			GT_TRY(steps_run(s, p, steps, err));
+			GT_TRY(run_steps(s, p, steps, err));
 	return GT_OK;
 }
 
 /* Measures a step in each phase of the run. */
-static enum gt_code phases(struct gt_bench *b, struct gt_session *s, int steps, struct gt_err *err)
+static enum gt_code measure_phases(struct gt_bench *b, struct gt_session *s, int steps, struct gt_err *err)
 {
 	char when[64];
 	GT_NEW(b->phases, b->arena, s->optim.nphases + 1, err);
@@ -189,7 +189,7 @@ static enum gt_code phases(struct gt_bench *b, struct gt_session *s, int steps, 
 			continue;
 		GT_NEW_STR(out->when, gt_arena_strdup(b->arena, gt_optim_phase_text(&s->optim, 1 + k, when, sizeof when)), err);
 		GT_TRY(warm_up(s, p, steps, err));
-		GT_TRY(pass(s, p, steps, &seconds, err));
+		GT_TRY(time_steps(s, p, steps, &seconds, err));
 		for (int i = 0; i < p->n; i++)
 			flops += p->step[i].call ? p->step[i].call->flops : 0;
 		out->step_ms = 1e3 * seconds;
@@ -209,18 +209,18 @@ enum gt_code gt_bench_session(struct gt_session *s, int steps, struct gt_bench *
 	GT_TRY(gt_session_init(s, err));
 	GT_NEW(times, b->arena, s->prog.full.n, err);
 	GT_TRY(warm_up(s, p, steps, err));
-	GT_TRY(pass(s, p, steps, &seconds, err));
+	GT_TRY(time_steps(s, p, steps, &seconds, err));
 	b->step_ms = 1e3 * seconds;
 	b->samples_per_s = 1e3 * (double)s->batch.size / b->step_ms;
 	s->exec.times = times; /* separate passes, so that reading the clock does not slow down the first one */
-	enum gt_code code = pass(s, p, steps, &seconds, err);
+	enum gt_code code = time_steps(s, p, steps, &seconds, err);
 	s->exec.times = NULL;
 	GT_TRY(code);
-	GT_TRY(waits(s, steps, times, out, err));
-	sort_out(s, times, steps, out);
+	GT_TRY(measure_comm_wait(s, steps, times, out, err));
+	assign_times(s, times, steps, out);
 	GT_NEW_STR(b->device, gt_arena_strdup(b->arena, s->device.info.name), err);
 	getrusage(RUSAGE_SELF, &ru);
 	b->peak_mb = (double)ru.ru_maxrss / 1e3;
-	GT_TRY(rows(b, s, times, steps, err));
-	return phases(b, s, steps, err);
+	GT_TRY(sum_rows(b, s, times, steps, err));
+	return measure_phases(b, s, steps, err);
 }

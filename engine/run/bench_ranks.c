@@ -11,7 +11,7 @@
  */
 
 /* Computes the mean over the copies of the pipeline for each stage. all: one measurement per rank. */
-static enum gt_code stage_rows(const struct gt_session *s, const struct gt_measured *all, struct gt_bench *b, struct gt_err *err)
+static enum gt_code average_stages(const struct gt_session *s, const struct gt_measured *all, struct gt_bench *b, struct gt_err *err)
 {
 	int npipe = s->at.npipe;
 	b->nstages = npipe * gt_pipe_stages(s->conf, npipe);
@@ -35,7 +35,7 @@ static enum gt_code stage_rows(const struct gt_session *s, const struct gt_measu
 
 /* Computes the idle share of a step by the schedule with the measured times of the stages. All ranks start the work after the schedule
  * together. */
-static enum gt_code predict(const struct gt_session *s, const struct gt_measured *all, struct gt_bench *b, struct gt_err *err)
+static enum gt_code predict_bubble(const struct gt_session *s, const struct gt_measured *all, struct gt_bench *b, struct gt_err *err)
 {
 	struct gt_grid *g;
 	struct gt_grid_time t;
@@ -86,8 +86,8 @@ enum gt_code gt_bench_ranks(struct gt_session *s, const struct gt_measured *own,
 	b->wait = step > 0 ? wait / step : 0;
 	if (s->at.npipe < 2)
 		return GT_OK;
-	GT_TRY(stage_rows(s, all, b, err));
-	return predict(s, all, b, err);
+	GT_TRY(average_stages(s, all, b, err));
+	return predict_bubble(s, all, b, err);
 }
 
 /* ---- the ranks ----------------------------------------------------------------------------------------------------------------------- */
@@ -98,7 +98,7 @@ struct job {
 	struct gt_bench *result; /* result of rank 0 */
 };
 
-static enum gt_code with_session(void *user, struct gt_session *s, struct gt_err *err)
+static enum gt_code measure_session(void *user, struct gt_session *s, struct gt_err *err)
 {
 	struct job *j = user;
 	struct gt_arena *a;
@@ -126,7 +126,7 @@ enum gt_code gt_bench(struct gt_conf *c, const struct gt_run_opts *o, int steps,
 {
 	struct job j = {.c = c, .steps = steps};
 	struct gt_rank_session r = {
-	    .conf = c, .opts = o, .spec = {.train = true}, .start = "a benchmark", .body = with_session, .user = &j};
+	    .conf = c, .opts = o, .spec = {.train = true}, .start = "a benchmark", .body = measure_session, .user = &j};
 	*out = NULL;
 	if (steps <= 0)
 		return gt_fail(err, GT_EUSAGE, "--steps: expected an integer > 0, got %d", steps);

@@ -13,7 +13,7 @@
 #define SUMMARY 300 /* maximum length of a description; "…" ends a longer one */
 
 /* Finds the folder of the installed configs, or that of the source tree in which the program was built. */
-static enum gt_code folder(char *buf, struct gt_err *err)
+static enum gt_code find_folder(char *buf, struct gt_err *err)
 {
 	static const char *const from[] = {"../share/gtrain/configs", "../../configs"};
 	char exe[GT_PATH_SIZE];
@@ -39,13 +39,13 @@ static bool is_config(const char *name)
 }
 
 /* Returns whether a description of n bytes can end at p: after a sentence, before a semicolon, or before a colon if it is long enough. */
-static bool ends(const char *p, size_t n)
+static bool ends_summary(const char *p, size_t n)
 {
 	return (*p == '.' || *p == ';' || (*p == ':' && n >= 24)) && (isspace((unsigned char)p[1]) || !p[1]);
 }
 
 /* Reads the description of a config: the first sentence of its opening comment, without text in parentheses. */
-static enum gt_code summary(struct gt_arena *a, const char *path, const char **out, struct gt_err *err)
+static enum gt_code read_summary(struct gt_arena *a, const char *path, const char **out, struct gt_err *err)
 {
 	char *text, buf[SUMMARY + sizeof "…"];
 	size_t size, n = 0;
@@ -61,7 +61,7 @@ static enum gt_code summary(struct gt_arena *a, const char *path, const char **o
 			depth += *p == '(';
 			bool shown = !depth && !(*p == ' ' && n && buf[n - 1] == ' ');
 			depth -= *p == ')';
-			done = shown && (n == SUMMARY || ends(p, n));
+			done = shown && (n == SUMMARY || ends_summary(p, n));
 			if (shown && !done)
 				buf[n++] = *p;
 		}
@@ -82,19 +82,19 @@ static int by_name(const struct dirent **a, const struct dirent **b)
 	return strcmp((*a)->d_name, (*b)->d_name);
 }
 
-static int wanted(const struct dirent *d)
+static int is_config_entry(const struct dirent *d)
 {
 	return is_config(d->d_name);
 }
 
-static enum gt_code row(struct gt_arena *a, const char *dir, const char *name, struct gt_bundled *out, struct gt_err *err)
+static enum gt_code fill_row(struct gt_arena *a, const char *dir, const char *name, struct gt_bundled *out, struct gt_err *err)
 {
 	char path[GT_PATH_SIZE];
 	struct gt_conf *c;
 	GT_TRY(gt_path_join(path, dir, name, err));
 	GT_NEW_STR(out->name, gt_arena_printf(a, "%.*s", (int)strlen(name) - 4, name), err);
 	GT_NEW_STR(out->path, gt_arena_strdup(a, path), err);
-	GT_TRY(summary(a, path, &out->summary, err));
+	GT_TRY(read_summary(a, path, &out->summary, err));
 	GT_TRY(gt_conf_load(path, NULL, 0, &c, err));
 	out->dataset = gt_arena_strdup(a, c->data.name);
 	gt_conf_free(c);
@@ -105,8 +105,8 @@ enum gt_code gt_bundled_list(struct gt_arena *a, struct gt_bundled **rows, int *
 {
 	char dir[GT_PATH_SIZE];
 	struct dirent **names;
-	GT_TRY(folder(dir, err));
-	int found = scandir(dir, &names, wanted, by_name);
+	GT_TRY(find_folder(dir, err));
+	int found = scandir(dir, &names, is_config_entry, by_name);
 	if (found < 0)
 		return gt_fail(err, GT_ENOINPUT, "%s: %s", dir, strerror(errno));
 	*n = found;
@@ -114,7 +114,7 @@ enum gt_code gt_bundled_list(struct gt_arena *a, struct gt_bundled **rows, int *
 	enum gt_code code = *rows ? GT_OK : gt_fail_memory(err, 0);
 	for (int i = 0; i < found; i++) {
 		if (code == GT_OK)
-			code = row(a, dir, names[i]->d_name, &(*rows)[i], err);
+			code = fill_row(a, dir, names[i]->d_name, &(*rows)[i], err);
 		free(names[i]);
 	}
 	free(names);
@@ -130,7 +130,7 @@ enum gt_code gt_bundled_find(struct gt_arena *a, const char *name, const char **
 		return GT_OK;
 	if (!is_config(name))
 		GT_NEW_STR(file, gt_arena_printf(a, "%s.cfg", name), err);
-	if (!is_config(file) || folder(dir, NULL) != GT_OK || gt_path_join(at, dir, file, NULL) != GT_OK || access(at, R_OK))
+	if (!is_config(file) || find_folder(dir, NULL) != GT_OK || gt_path_join(at, dir, file, NULL) != GT_OK || access(at, R_OK))
 		return GT_OK;
 	GT_NEW_STR(*path, gt_arena_strdup(a, at), err);
 	return GT_OK;

@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static enum gt_code describe(const struct gt_ckpt *c, struct gt_inspect *r, struct gt_err *err)
+static enum gt_code describe_checkpoint(const struct gt_ckpt *c, struct gt_inspect *r, struct gt_err *err)
 {
 	const struct gt_ckpt_meta *m = gt_ckpt_meta(c);
 	struct gt_ckpt_tensor t;
@@ -64,7 +64,7 @@ enum gt_code gt_inspect(const char *ckpt, bool verify, struct gt_inspect **out, 
 		if (r) {
 			r->arena = a;
 			r->verified = verify;
-			code = describe(c, r, err);
+			code = describe_checkpoint(c, r, err);
 		} else {
 			code = gt_fail_memory(err, sizeof *r);
 		}

@@ -39,7 +39,7 @@ enum gt_code gt_logfile_create(const char *path, const char *name, struct gt_log
 	return GT_OK;
 }
 
-static void failed(struct gt_logfile *f, const struct gt_err *why)
+static void keep_first_error(struct gt_logfile *f, const struct gt_err *why)
 {
 	if (f->first.code == GT_OK)
 		f->first = *why;
@@ -57,7 +57,7 @@ void gt_logfile_write(struct gt_logfile *f, const void *data, size_t n)
 	f->lost++;
 	if (f->torn)
 		return;
-	failed(f, &why);
+	keep_first_error(f, &why);
 	f->torn = lseek(f->fd, 0, SEEK_CUR) != f->end && ftruncate(f->fd, f->end);
 }
 
@@ -67,7 +67,7 @@ void gt_logfile_sync(struct gt_logfile *f)
 	if (!f || !fsync(f->fd))
 		return;
 	gt_fail(&why, GT_EIO, "%s: cannot fsync: %s", f->name, strerror(errno));
-	failed(f, &why);
+	keep_first_error(f, &why);
 }
 
 const char *gt_logfile_error(struct gt_logfile *f)
@@ -85,7 +85,7 @@ enum gt_code gt_logfile_close(struct gt_logfile *f, struct gt_err *err)
 	struct gt_err why;
 	enum gt_code code = gt_file_sync_close(f->fd, f->name, &why);
 	if (code)
-		failed(f, &why);
+		keep_first_error(f, &why);
 	code = f->first.code;
 	if (f->lost)
 		gt_fail(err, code, "%s; %lld records of the log are lost, but the checkpoints are complete", f->first.msg, (long long)f->lost);

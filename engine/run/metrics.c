@@ -56,7 +56,7 @@ static enum gt_code take_line(struct copy *c, struct gt_err *err)
 }
 
 /* Handles a piece of the old file. */
-static enum gt_code take(void *user, const void *data, size_t n, struct gt_err *err)
+static enum gt_code take_piece(void *user, const void *data, size_t n, struct gt_err *err)
 {
 	struct copy *c = user;
 	for (const char *p = data, *end = p + n; p < end;) {
@@ -84,7 +84,7 @@ static enum gt_code copy_kept(struct copy *c, int fd, uint64_t bytes, struct gt_
 {
 	GT_TRY(gt_arena_open(&c->arena, err));
 	c->line = malloc(LINE_MAX_BYTES + 1);
-	enum gt_code code = c->line ? gt_file_each(fd, c->path, bytes, take, c, err) : gt_fail_memory(err, LINE_MAX_BYTES + 1);
+	enum gt_code code = c->line ? gt_file_each(fd, c->path, bytes, take_piece, c, err) : gt_fail_memory(err, LINE_MAX_BYTES + 1);
 	c->damaged += c->n > 0; /* a truncated last line */
 	free(c->line);
 	gt_arena_close(c->arena);
@@ -94,7 +94,7 @@ static enum gt_code copy_kept(struct copy *c, int fd, uint64_t bytes, struct gt_
 /* ---- the file ----------------------------------------------------------------------------------------------------------------- */
 
 /* Creates the new file under a temporary name, copies the lines of the old one that are kept, and renames it. */
-static enum gt_code make(struct copy *c, int fd, uint64_t bytes, const char *to, struct gt_logfile **out, struct gt_err *err)
+static enum gt_code create_file(struct copy *c, int fd, uint64_t bytes, const char *to, struct gt_logfile **out, struct gt_err *err)
 {
 	char tmp[GT_PATH_SIZE];
 	GT_TRY(gt_file_temporary(tmp, to, err));
@@ -130,7 +130,7 @@ enum gt_code gt_metrics_open(const struct gt_metrics_spec *spec, struct gt_metri
 		return gt_fail_memory(err, sizeof *m);
 	enum gt_code code = gt_file_open_own(path, &fd, &bytes, err);
 	if (!code)
-		code = make(&c, fd, bytes, to, &m->log, err);
+		code = create_file(&c, fd, bytes, to, &m->log, err);
 	if (fd >= 0)
 		close(fd);
 	if (code) {
@@ -193,7 +193,7 @@ static void put_result(struct gt_json *j, const struct gt_run_result *r)
 }
 
 /* Formats an event. "event" and "step" are always first, and "time" is last. */
-static void format(struct gt_json *j, const struct gt_event *e)
+static void format_event(struct gt_json *j, const struct gt_event *e)
 {
 	static const char *const names[] = {"start", "train", "eval", "checkpoint", "resume", "warn", "end", "skip", "epoch", "",
 	                                    "pretrained", "complete"};
@@ -268,7 +268,7 @@ static void format(struct gt_json *j, const struct gt_event *e)
 enum gt_code gt_metrics_write(struct gt_metrics_file *m, struct gt_json *j, struct gt_event *ev, struct gt_err *err)
 {
 	const char *text;
-	format(j, ev);
+	format_event(j, ev);
 	GT_TRY(gt_json_finish(j, &text, err));
 	ev->json = text;
 	if (!m)

@@ -5,7 +5,7 @@
 
 
 /* gt_rank_body. */
-static enum gt_code be_rank(void *user, const struct gt_team *team, struct gt_err *err)
+static enum gt_code run_rank(void *user, const struct gt_team *team, struct gt_err *err)
 {
 	struct gt_rank_session *r = user;
 	const char *word = r->opts->device ? r->opts->device : r->conf->device;
@@ -26,25 +26,25 @@ static enum gt_code be_rank(void *user, const struct gt_team *team, struct gt_er
 	return code;
 }
 
-static enum gt_code one_process(struct gt_rank_session *r, const struct gt_ranks *ranks, struct gt_err *err)
+static enum gt_code run_one_process(struct gt_rank_session *r, const struct gt_ranks *ranks, struct gt_err *err)
 {
 	struct gt_team_spec spec = {.world = &ranks->world, .link = r->opts->link, .token_file = ranks->token_file,
 	                            .timeout_s = r->conf->parallel.timeout, .config = r->conf->text, .start = r->start};
 	struct gt_team *team;
 	GT_TRY(gt_team_open(&spec, &team, err));
-	enum gt_code code = be_rank(r, team, err);
+	enum gt_code code = run_rank(r, team, err);
 	gt_team_close(team);
 	return code;
 }
 
-static enum gt_code threads(struct gt_rank_session *r, int n, struct gt_err *err)
+static enum gt_code run_threads(struct gt_rank_session *r, int n, struct gt_err *err)
 {
 	struct gt_session_spec spec = r->spec;
 	struct gt_session_files data;
 	spec.conf = r->conf;
 	GT_TRY(gt_session_read_data(&spec, &data, err));
 	r->data = &data;
-	enum gt_code code = gt_team_threads(n, r->opts->link, be_rank, r, err);
+	enum gt_code code = gt_team_threads(n, r->opts->link, run_rank, r, err);
 	r->data = NULL;
 	gt_session_free_data(&data);
 	return code;
@@ -61,5 +61,5 @@ enum gt_code gt_rank_session_run(struct gt_rank_session *r, struct gt_err *err)
 	}
 	if (!r->spec.train && ranks.world.world == 1 && ranks.threads == 1)
 		gt_ranks_use_one(r->conf);
-	return ranks.threads > 1 ? threads(r, ranks.threads, err) : one_process(r, &ranks, err);
+	return ranks.threads > 1 ? run_threads(r, ranks.threads, err) : run_one_process(r, &ranks, err);
 }

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool adds(const struct gt_graph *g, gt_vid v)
+static bool is_own_param(const struct gt_graph *g, gt_vid v)
 {
 	int param = v < 0 ? -1 : g->values[v].param; /* fusion also adds activations as inputs: the residual of a batchnorm */
 	return param >= 0 && g->params[param].cls != GT_PARAM_BUFFER;
@@ -23,7 +23,7 @@ static bool adds(const struct gt_graph *g, gt_vid v)
 
 /* Adds one row per layer of the config. The output of a layer is that of its last forward node. Nodes with which a pipeline sends values
  * and tied weights are not counted. */
-static void graph_rows(struct gt_report *r, const struct gt_graph *g)
+static void add_graph(struct gt_report *r, const struct gt_graph *g)
 {
 	r->params += gt_graph_num_params(g);
 	for (int i = 0; i < g->nparams; i++)
@@ -41,12 +41,12 @@ static void graph_rows(struct gt_report *r, const struct gt_graph *g)
 		gt_tdesc_text(gt_graph_desc(g, n->out[0]), l->shape, sizeof l->shape);
 		l->flops += flops;
 		for (int k = n->ndata; k < n->nin; k++)
-			if (adds(g, n->in[k]) && !gt_graph_borrows(g, n, n->in[k]))
+			if (is_own_param(g, n->in[k]) && !gt_graph_borrows(g, n, n->in[k]))
 				l->params += gt_tdesc_count(&g->params[g->values[n->in[k]].param].desc);
 	}
 }
 
-static enum gt_code layer_rows(struct gt_report *r, const struct gt_world_plan *world_plan, struct gt_err *err)
+static enum gt_code list_layers(struct gt_report *r, const struct gt_world_plan *world_plan, struct gt_err *err)
 {
 	const struct gt_conf *c = world_plan->rank[0]->conf;
 	r->nlayers = c->model.nlayers;
@@ -59,7 +59,7 @@ static enum gt_code layer_rows(struct gt_report *r, const struct gt_world_plan *
 		const struct gt_graph *g = gt_world_plan_graph(world_plan, i, 0);
 		if (!g)
 			continue;
-		graph_rows(r, g);
+		add_graph(r, g);
 		if (g->output >= 0) { /* this rank has the last stage, and so the last layer */
 			const struct gt_tdesc *d = gt_graph_desc(g, g->output);
 			r->outputs = d->dim[0] > 0 ? gt_tdesc_count(d) / d->dim[0] : 0;
@@ -69,7 +69,7 @@ static enum gt_code layer_rows(struct gt_report *r, const struct gt_world_plan *
 }
 
 /* Lists the phases of the run in which other parameters are frozen, with the FLOPs of a sample. */
-static enum gt_code phases(struct gt_report *r, const struct gt_world_plan *world_plan, struct gt_err *err)
+static enum gt_code list_phases(struct gt_report *r, const struct gt_world_plan *world_plan, struct gt_err *err)
 {
 	const struct gt_session *s = world_plan->rank[0];
 	char when[64];
@@ -96,7 +96,7 @@ static enum gt_code phases(struct gt_report *r, const struct gt_world_plan *worl
 }
 
 /* Fills in the groups, and the momenta of the run. */
-static enum gt_code groups(struct gt_report *r, const struct gt_session *s, struct gt_err *err)
+static enum gt_code list_groups(struct gt_report *r, const struct gt_session *s, struct gt_err *err)
 {
 	const struct gt_conf_train *t = &s->conf->train;
 	GT_NEW(r->groups, r->arena, t->ngroups + 1, err);
@@ -132,7 +132,7 @@ static enum gt_code groups(struct gt_report *r, const struct gt_session *s, stru
 }
 
 /* Lists the blocks of the model with their factors of the learning rate. */
-static enum gt_code blocks(struct gt_report *r, const struct gt_session *s, struct gt_err *err)
+static enum gt_code list_blocks(struct gt_report *r, const struct gt_session *s, struct gt_err *err)
 {
 	const struct gt_graph *g = s->space->layout.first;
 	double decay = s->conf->train.layer_decay;
@@ -153,7 +153,7 @@ static enum gt_code blocks(struct gt_report *r, const struct gt_session *s, stru
 }
 
 /* Describes texts, and the lengths of sequences. */
-static enum gt_code texts(struct gt_report *r, const struct gt_session *s, struct gt_err *err)
+static enum gt_code describe_texts(struct gt_report *r, const struct gt_session *s, struct gt_err *err)
 {
 	const struct gt_learned *l = s->data.files->learned;
 	const struct gt_text_counts *n = &s->data.set[GT_TRAIN].texts;
@@ -171,7 +171,7 @@ static enum gt_code texts(struct gt_report *r, const struct gt_session *s, struc
 }
 
 /* Says what the type of a column would be if it was not given. */
-static enum gt_code why_given(struct gt_report *r, const struct gt_table_fact *f, const char **out, struct gt_err *err)
+static enum gt_code explain_given_type(struct gt_report *r, const struct gt_table_fact *f, const char **out, struct gt_err *err)
 {
 	char text[200] = "given";
 	if (f->inferred == f->type && f->why)
@@ -183,7 +183,7 @@ static enum gt_code why_given(struct gt_report *r, const struct gt_table_fact *f
 }
 
 /* Lists the columns of a table. */
-static enum gt_code columns(struct gt_report *r, const struct gt_session *s, struct gt_err *err)
+static enum gt_code list_columns(struct gt_report *r, const struct gt_session *s, struct gt_err *err)
 {
 	const struct gt_learned *l = s->data.files->learned;
 	if (!l)
@@ -202,12 +202,12 @@ static enum gt_code columns(struct gt_report *r, const struct gt_session *s, str
 		if (f->given && f->type == GT_COLUMN_TARGET)
 			c->why = "given";
 		else if (f->given)
-			GT_TRY(why_given(r, f, &c->why, err));
+			GT_TRY(explain_given_type(r, f, &c->why, err));
 	}
 	return GT_OK;
 }
 
-static enum gt_code fill(struct gt_report *r, const struct gt_world_plan *world_plan, struct gt_err *err)
+static enum gt_code fill_report(struct gt_report *r, const struct gt_world_plan *world_plan, struct gt_err *err)
 {
 	const struct gt_session *s = world_plan->rank[0];
 	const struct gt_conf *c = s->conf;
@@ -221,7 +221,7 @@ static enum gt_code fill(struct gt_report *r, const struct gt_world_plan *world_
 	r->mode = s->strategy->name;
 	r->precision = gt_precision_names[c->precision];
 	r->world = world_plan->world;
-	GT_TRY(layer_rows(r, world_plan, err));
+	GT_TRY(list_layers(r, world_plan, err));
 	GT_TRY(gt_report_ranks(r, world_plan, err));
 	r->part = g->batch / g->views;
 	r->train_samples = s->data.view[GT_TRAIN].n;
@@ -238,11 +238,11 @@ static enum gt_code fill(struct gt_report *r, const struct gt_world_plan *world_
 	for (int i = 0; i < 5; i++)
 		r->lr[i] =
 		    s->batch.steps > 0 ? gt_schedule_lr(&c->train, (s->batch.steps - 1) * i / 4, s->batch.steps, s->batch.steps_per_epoch) : NAN;
-	GT_TRY(phases(r, world_plan, err));
-	GT_TRY(groups(r, s, err));
-	GT_TRY(blocks(r, s, err));
-	GT_TRY(columns(r, s, err));
-	GT_TRY(texts(r, s, err));
+	GT_TRY(list_phases(r, world_plan, err));
+	GT_TRY(list_groups(r, s, err));
+	GT_TRY(list_blocks(r, s, err));
+	GT_TRY(list_columns(r, s, err));
+	GT_TRY(describe_texts(r, s, err));
 	r->warnings.arena = r->arena;
 	GT_TRY(gt_warnings(s, c->checkpoint.dir, &r->warnings, err));
 	gt_problems_sort(&r->warnings, c->path);
@@ -269,7 +269,7 @@ enum gt_code gt_check(struct gt_conf *c, const char *device, int world, struct g
 		struct gt_report *r = gt_arena_alloc(a, 1, sizeof *r);
 		if (r)
 			r->arena = a;
-		code = r ? fill(r, world_plan, err) : gt_fail_memory(err, sizeof *r);
+		code = r ? fill_report(r, world_plan, err) : gt_fail_memory(err, sizeof *r);
 		if (code == GT_OK)
 			r->world_is_auto = is_auto;
 		if (code == GT_OK)
@@ -301,7 +301,7 @@ void gt_report_free(struct gt_report *r)
 /* ---- plan ------------------------------------------------------------------------------------------------------------------------ */
 
 /* "# rank 3 of 8, ddp, all_reduce", and the schedule of a pipeline. */
-static enum gt_code plan_head(const struct gt_session *s, FILE *f, struct gt_err *err)
+static enum gt_code write_plan_head(const struct gt_session *s, FILE *f, struct gt_err *err)
 {
 	struct gt_grid *grid;
 	char *text = NULL;
@@ -326,7 +326,7 @@ static enum gt_code plan_head(const struct gt_session *s, FILE *f, struct gt_err
 	return GT_OK;
 }
 
-static enum gt_code prog_text(const struct gt_prog *p, const char *title, bool json, FILE *f, struct gt_err *err)
+static enum gt_code write_prog(const struct gt_prog *p, const char *title, bool json, FILE *f, struct gt_err *err)
 {
 	char *text = NULL;
 	size_t len = 0;
@@ -338,24 +338,24 @@ static enum gt_code prog_text(const struct gt_prog *p, const char *title, bool j
 	return GT_OK;
 }
 
-static enum gt_code plan_text(const struct gt_session *s, bool json, FILE *f, struct gt_err *err)
+static enum gt_code write_plan(const struct gt_session *s, bool json, FILE *f, struct gt_err *err)
 {
 	if (!json)
-		GT_TRY(plan_head(s, f, err));
-	GT_TRY(prog_text(&s->prog.full, "step", json, f, err));
-	GT_TRY(prog_text(&s->prog.tail, "last step of an epoch", json, f, err));
+		GT_TRY(write_plan_head(s, f, err));
+	GT_TRY(write_prog(&s->prog.full, "step", json, f, err));
+	GT_TRY(write_prog(&s->prog.tail, "last step of an epoch", json, f, err));
 	for (int i = 0; i < s->optim.nphases; i++) {
 		char when[64], title[128];
 		if (!gt_optim_reaches(&s->optim, 1 + i))
 			continue;
 		gt_optim_phase_text(&s->optim, 1 + i, when, sizeof when);
 		snprintf(title, sizeof title, "step %s", when);
-		GT_TRY(prog_text(&s->prog.phase[i].full, title, json, f, err));
+		GT_TRY(write_prog(&s->prog.phase[i].full, title, json, f, err));
 		snprintf(title, sizeof title, "last step of an epoch %s", when);
-		GT_TRY(prog_text(&s->prog.phase[i].tail, title, json, f, err));
+		GT_TRY(write_prog(&s->prog.phase[i].tail, title, json, f, err));
 	}
-	GT_TRY(prog_text(&s->prog.eval[GT_TEST].full, "evaluation", json, f, err));
-	return prog_text(&s->prog.eval[GT_TEST].tail, "last evaluation", json, f, err);
+	GT_TRY(write_prog(&s->prog.eval[GT_TEST].full, "evaluation", json, f, err));
+	return write_prog(&s->prog.eval[GT_TEST].tail, "last evaluation", json, f, err);
 }
 
 enum gt_code gt_plan_text(struct gt_conf *c, const char *device, int world, int rank, bool json, char **out, struct gt_err *err)
@@ -371,7 +371,7 @@ enum gt_code gt_plan_text(struct gt_conf *c, const char *device, int world, int 
 		               world - 1);
 	GT_TRY(gt_session_open(&spec, &s, err));
 	FILE *f = gt_memstream_open(&m);
-	enum gt_code code = f ? plan_text(s, json, f, err) : gt_fail_memory(err, 0);
+	enum gt_code code = f ? write_plan(s, json, f, err) : gt_fail_memory(err, 0);
 	if (f && gt_memstream_close(f, &m, out, NULL, code == GT_OK ? err : NULL) != GT_OK && code == GT_OK)
 		code = GT_EFAIL;
 	gt_session_close(s);

@@ -55,14 +55,14 @@ static uint64_t row_bytes(const struct gt_session *s, int row)
 	                            : s->space->memory.bytes[row];
 }
 
-static bool common(const struct gt_session *s, int row)
+static bool is_shared_by_ranks(const struct gt_session *s, int row)
 {
 	if (row == ROW_DATA) /* dp: threads of one process */
 		return s->conf->parallel.mode == GT_MODE_DP && s->at.world > 1;
 	return row < GT_A_COUNT && gt_space_is_shared(s->space, (enum gt_arena_id)row);
 }
 
-static enum gt_code memory_rows(struct gt_report *r, const struct gt_world_plan *world_plan, struct gt_err *err)
+static enum gt_code list_memory(struct gt_report *r, const struct gt_world_plan *world_plan, struct gt_err *err)
 {
 	GT_NEW(r->memory, r->arena, ROWS, err);
 	for (int i = 0; i < world_plan->world; i++)
@@ -77,7 +77,7 @@ static enum gt_code memory_rows(struct gt_report *r, const struct gt_world_plan 
 		}
 		if (some)
 			r->memory[r->nmemory++] = (struct gt_check_memory){.arena = row_name(world_plan, row),
-			                                                   .common = common(world_plan->rank[0], row)};
+			                                                   .common = is_shared_by_ranks(world_plan->rank[0], row)};
 	}
 	for (int i = 0; i < world_plan->world; i++) {
 		r->largest = r->ranks[i].total > r->ranks[r->largest].total ? i : r->largest;
@@ -93,15 +93,15 @@ static enum gt_code memory_rows(struct gt_report *r, const struct gt_world_plan 
 
 /* ---- what a rank sends and does -------------------------------------------------------------------------------------------------- */
 
-static int members(const struct gt_session *s, int group)
+static int group_size(const struct gt_session *s, int group)
 {
 	return group == GT_GROUP_DATA ? s->at.ndata : group == GT_GROUP_PIPE ? s->at.npipe : s->at.world;
 }
 
 /* Returns the bytes that a rank sends in a call. count is that of one rank's block if every rank has one. */
-static uint64_t sent(const struct gt_session *s, const struct gt_call *c)
+static uint64_t bytes_sent(const struct gt_session *s, const struct gt_call *c)
 {
-	uint64_t n = c->count * gt_dtype_size(c->dtype), w = (uint64_t)members(s, c->comm->group);
+	uint64_t n = c->count * gt_dtype_size(c->dtype), w = (uint64_t)group_size(s, c->comm->group);
 	int rank = c->comm->group == GT_GROUP_DATA ? s->at.data : c->comm->group == GT_GROUP_PIPE ? s->at.pipe : s->at.rank;
 	switch (c->comm->kind) {
 	case GT_COLL_ALL_REDUCE:
@@ -131,12 +131,12 @@ static enum gt_code add_traffic(struct gt_check_rank *k, const struct gt_session
 	if (i == k->ntraffic)
 		k->traffic[k->ntraffic++] = (struct gt_check_traffic){.kind = kind, .group = group};
 	k->traffic[i].calls++;
-	k->traffic[i].bytes += sent(s, c);
-	k->sent += sent(s, c);
+	k->traffic[i].bytes += bytes_sent(s, c);
+	k->sent += bytes_sent(s, c);
 	return GT_OK;
 }
 
-static enum gt_code rank_row(struct gt_report *r, const struct gt_session *s, struct gt_check_rank *k, struct gt_err *err)
+static enum gt_code fill_rank(struct gt_report *r, const struct gt_session *s, struct gt_check_rank *k, struct gt_err *err)
 {
 	const struct gt_prog *p = &s->prog.full;
 	bool *seen;
@@ -161,20 +161,20 @@ static enum gt_code rank_row(struct gt_report *r, const struct gt_session *s, st
 
 /* ---- buckets and owners -------------------------------------------------------------------------------------------------------------- */
 
-static bool lies(const struct gt_space *s, int param, int bucket)
+static bool param_in_bucket(const struct gt_space *s, int param, int bucket)
 {
 	const struct gt_param_slot *p = &s->layout.param[param];
 	return s->layout.first->params[param].cls != GT_PARAM_BUFFER && p->offset >= 0 && gt_space_bucket_of(s, p->offset) == bucket;
 }
 
-static enum gt_code bucket_row(struct gt_report *r, const struct gt_session *s, int b, struct gt_err *err)
+static enum gt_code add_bucket(struct gt_report *r, const struct gt_session *s, int b, struct gt_err *err)
 {
 	const struct gt_space *sp = s->space;
 	struct gt_check_bucket *k = &r->buckets[r->nbuckets++];
 	int first = -1, last = -1;
 	*k = (struct gt_check_bucket){.pipe_rank = s->at.pipe, .learned = sp->shards.bucket[b].learned};
 	for (int i = 0; i < sp->layout.first->nparams; i++) {
-		if (!lies(sp, i, b))
+		if (!param_in_bucket(sp, i, b))
 			continue;
 		k->nparams++;
 		first = first < 0 || sp->layout.param[i].offset < sp->layout.param[first].offset ? i : first;
@@ -189,7 +189,7 @@ static enum gt_code bucket_row(struct gt_report *r, const struct gt_session *s, 
 	return GT_OK;
 }
 
-static enum gt_code owner_rows(struct gt_report *r, const struct gt_session *s, struct gt_err *err)
+static enum gt_code add_owners(struct gt_report *r, const struct gt_session *s, struct gt_err *err)
 {
 	const struct gt_space *sp = s->space;
 	for (int i = 0; i < sp->layout.first->nparams && gt_space_sharded(sp, GT_A_STATE); i++) {
@@ -205,7 +205,7 @@ static enum gt_code owner_rows(struct gt_report *r, const struct gt_session *s, 
 	return GT_OK;
 }
 
-static enum gt_code buckets(struct gt_report *r, const struct gt_world_plan *world_plan, struct gt_err *err)
+static enum gt_code list_buckets(struct gt_report *r, const struct gt_world_plan *world_plan, struct gt_err *err)
 {
 	static const char *const sharded[] = {[GT_SHARD_NONE] = "",
 	                                      [GT_SHARD_STATE] = "optimizer state",
@@ -221,9 +221,9 @@ static enum gt_code buckets(struct gt_report *r, const struct gt_world_plan *wor
 		const struct gt_session *s = world_plan->rank[i];
 		if (s->at.data)
 			continue;
-		GT_TRY(owner_rows(r, s, err));
+		GT_TRY(add_owners(r, s, err));
 		for (int b = 0; b < s->space->shards.nbuckets; b++)
-			GT_TRY(bucket_row(r, s, b, err));
+			GT_TRY(add_bucket(r, s, b, err));
 	}
 	r->sync = world_plan->copies > 1 ? gt_sync_method_name(world_plan->rank[0]->space->shards.spec.sync) : "";
 	r->sharded = sharded[world_plan->rank[0]->space->shards.spec.sharding];
@@ -232,7 +232,7 @@ static enum gt_code buckets(struct gt_report *r, const struct gt_world_plan *wor
 
 /* ---- pipeline ----------------------------------------------------------------------------------------------------------------------- */
 
-static void stage_row(struct gt_check_stage *k, const struct gt_graph *g, const int *stage_of, const struct gt_model_spec *m)
+static void fill_stage(struct gt_check_stage *k, const struct gt_graph *g, const int *stage_of, const struct gt_model_spec *m)
 {
 	int first = 0, last = m->nlayers - 1;
 	for (int i = 0; i < g->nnodes; i++)
@@ -251,7 +251,7 @@ static void stage_row(struct gt_check_stage *k, const struct gt_graph *g, const 
 	k->nlayers = last - first + 1;
 }
 
-static enum gt_code stages(struct gt_report *r, const struct gt_world_plan *world_plan, struct gt_err *err)
+static enum gt_code list_stages(struct gt_report *r, const struct gt_world_plan *world_plan, struct gt_err *err)
 {
 	struct gt_world_plan_schedule grid;
 	char *text;
@@ -274,7 +274,7 @@ static enum gt_code stages(struct gt_report *r, const struct gt_world_plan *worl
 		const struct gt_graph *g = gt_world_plan_graph(world_plan, i, 0);
 		r->stages[i] = (struct gt_check_stage){.pipe_rank = i % world_plan->ranks, .slots = grid.grid->slots[i]};
 		if (g)
-			stage_row(&r->stages[i], g, world_plan->rank[0]->pipe.stage_of, &world_plan->rank[0]->conf->model);
+			fill_stage(&r->stages[i], g, world_plan->rank[0]->pipe.stage_of, &world_plan->rank[0]->conf->model);
 		all += r->stages[i].share;
 	}
 	for (int i = 0; i < r->nstages; i++)
@@ -288,10 +288,10 @@ enum gt_code gt_report_ranks(struct gt_report *r, const struct gt_world_plan *wo
 	r->copies = world_plan->copies;
 	GT_NEW(r->ranks, r->arena, world_plan->world, err);
 	for (int i = 0; i < world_plan->world; i++)
-		GT_TRY(rank_row(r, world_plan->rank[i], &r->ranks[i], err));
-	GT_TRY(memory_rows(r, world_plan, err));
-	GT_TRY(buckets(r, world_plan, err));
-	GT_TRY(stages(r, world_plan, err));
+		GT_TRY(fill_rank(r, world_plan->rank[i], &r->ranks[i], err));
+	GT_TRY(list_memory(r, world_plan, err));
+	GT_TRY(list_buckets(r, world_plan, err));
+	GT_TRY(list_stages(r, world_plan, err));
 	GT_TRY(gt_world_plan_verify(world_plan, &proof, err));
 	r->collectives = proof.collectives;
 	r->transfers = proof.transfers;

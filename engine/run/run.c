@@ -21,7 +21,7 @@
 
 
 /* "669,706" */
-static const char *grouped(int64_t n, char *buf, size_t size)
+static const char *format_grouped(int64_t n, char *buf, size_t size)
 {
 	char digits[32];
 	int len = snprintf(digits, sizeof digits, "%lld", (long long)n), at = 0;
@@ -35,17 +35,17 @@ static const char *grouped(int64_t n, char *buf, size_t size)
 }
 
 /* "54,000 train + 6,000 valid + 10,000 test" */
-static void samples_text(const struct gt_session *s, char *buf, size_t size)
+static void format_samples(const struct gt_session *s, char *buf, size_t size)
 {
 	char count[32];
 	size_t n = 0;
 	for (int i = 0; i < GT_SPLITS && n < size; i++)
 		if (s->data.view[i].n)
-			n += (size_t)snprintf(buf + n, size - n, "%s%s %s", n ? " + " : "", grouped(s->data.view[i].n, count, sizeof count),
+			n += (size_t)snprintf(buf + n, size - n, "%s%s %s", n ? " + " : "", format_grouped(s->data.view[i].n, count, sizeof count),
 			                      gt_split_names[i]);
 }
 
-static enum gt_code tell_start(struct gt_trainer *t, struct gt_err *err)
+static enum gt_code report_start(struct gt_trainer *t, struct gt_err *err)
 {
 	const struct gt_session *s = t->s;
 	char text[2048], params[32], samples[160], micro[64] = "", ranks[64] = "", ema[96] = "";
@@ -60,10 +60,10 @@ static enum gt_code tell_start(struct gt_trainer *t, struct gt_err *err)
 	const char *in_f32 = "";
 	if (gt_computes_in_f32(s->conf, &s->device.info))
 		in_f32 = ", which this processor computes in fp32 (slower than fp32, less memory),";
-	samples_text(s, samples, sizeof samples);
+	format_samples(s, samples, sizeof samples);
 	snprintf(text, sizeof text,
 	         "%s: %s parameters, %s%s on %s%s; batch %lld%s, %lld steps per epoch; %s samples from %.300s; seed %lld%s",
-	         s->conf->name, grouped(s->prog.num_params, params, sizeof params), gt_precision_names[s->conf->precision], in_f32,
+	         s->conf->name, format_grouped(s->prog.num_params, params, sizeof params), gt_precision_names[s->conf->precision], in_f32,
 	         s->device.info.name, ranks, (long long)s->batch.size, micro, (long long)s->batch.steps_per_epoch, samples,
 	         s->data.set[0].where, (long long)s->conf->seed, ema);
 	struct gt_event ev = {.kind = GT_EV_START, .text = text};
@@ -79,23 +79,23 @@ static void on_warning(void *user, const char *text)
 }
 
 /* Prints a warning and writes it to metrics.jsonl. */
-static enum gt_code warn_line(struct gt_trainer *t, const char *text, struct gt_err *err)
+static enum gt_code write_warning(struct gt_trainer *t, const char *text, struct gt_err *err)
 {
-	struct gt_event ev = {.kind = GT_EV_WARN, .epoch = t->at.epoch, .text = text};
+	struct gt_event ev = {.kind = GT_EV_WARN, .epoch = t->state.epoch, .text = text};
 	return gt_trainer_send_event(t, &ev, true, err);
 }
 
 /* Warns if the number of ranks has changed, because the results then differ in their last bits. It can come from the command line, so the
  * config of the checkpoint does not always have it. */
-static enum gt_code tell_other_ranks(struct gt_trainer *t, int64_t wrote, struct gt_err *err)
+static enum gt_code warn_of_other_ranks(struct gt_trainer *t, int64_t wrote, struct gt_err *err)
 {
 	char text[200];
-	if (t->s->conf->reproducible != GT_REPRO_RUN || wrote == t->at.world)
+	if (t->s->conf->reproducible != GT_REPRO_RUN || wrote == t->state.world)
 		return GT_OK;
 	snprintf(text, sizeof text, "reproducible = \"run\": the results differ in the last bits from here on, because this run has %lld "
 	         "rank%s, and %lld wrote the checkpoint",
-	         (long long)t->at.world, t->at.world == 1 ? "" : "s", (long long)wrote);
-	return warn_line(t, text, err);
+	         (long long)t->state.world, t->state.world == 1 ? "" : "s", (long long)wrote);
+	return write_warning(t, text, err);
 }
 
 /* When a run resumes: keeps the best result only if it is a value of the metric that the config names now. text: a warning if it is not,
@@ -103,7 +103,7 @@ static enum gt_code tell_other_ranks(struct gt_trainer *t, int64_t wrote, struct
 static void keep_best(struct gt_trainer *t, char *text, size_t size)
 {
 	const struct gt_conf_checkpoint *c = &t->s->conf->checkpoint;
-	struct gt_ckpt_meta *at = &t->at;
+	struct gt_ckpt_meta *at = &t->state;
 	const char *mode = gt_best_mode_name(c);
 	char now[64] = "not set";
 	*text = 0;
@@ -125,7 +125,7 @@ static void keep_best(struct gt_trainer *t, char *text, size_t size)
 
 /* When a run resumes: keeps what train.early_stop or the schedule plateau has noted only if it is about the metric that the config names
  * now. key: the config's key of the metric. metric: "" without such a setting. text: a warning if it is not, else "". */
-static void keep_watch(struct gt_ckpt_watch *w, const char *key, const char *metric, char *text, size_t size)
+static void keep_metric_watch(struct gt_ckpt_watch *w, const char *key, const char *metric, char *text, size_t size)
 {
 	const char *before = w->metric;
 	*text = 0;
@@ -167,15 +167,15 @@ static bool has_schedule(const struct gt_session *s)
 static void keep_schedule(struct gt_trainer *t, char *text, size_t size)
 {
 	const struct gt_batch_partition *b = &t->s->batch;
-	int64_t before = t->at.epoch_steps, now = b->steps_per_epoch;
+	int64_t before = t->state.epoch_steps, now = b->steps_per_epoch;
 	*text = 0;
-	t->shift = t->at.schedule_step - t->at.step;
+	t->shift = t->state.schedule_step - t->state.step;
 	if (before <= 0 || now <= 0 || before == now)
 		return;
-	int64_t place = t->at.epoch * now + t->at.cursor / b->size;
+	int64_t place = t->state.epoch * now + t->state.cursor / b->size;
 	bool by_epochs = t->s->conf->train.steps == 0;
 	if (by_epochs)
-		t->shift = place - t->at.step;
+		t->shift = place - t->state.step;
 	if (!(by_epochs ? has_schedule(t->s) : has_epoch_schedule(t->s)))
 		return;
 	int n = snprintf(text, size, "an epoch has %lld optimizer steps now, and had %lld before; ", (long long)now, (long long)before);
@@ -189,7 +189,7 @@ static void keep_schedule(struct gt_trainer *t, char *text, size_t size)
 
 /* The function gt_session_spec.sized of a run: prints the warnings before memory is allocated, because a machine with too little memory can
  * end the process. metrics.jsonl is not open yet and does not receive them. */
-static enum gt_code tell_warnings(void *user, const struct gt_session *s, struct gt_err *err)
+static enum gt_code report_warnings(void *user, const struct gt_session *s, struct gt_err *err)
 {
 	struct gt_trainer *t = user;
 	struct gt_problems list = {.arena = s->arena};
@@ -216,15 +216,15 @@ static struct gt_session_spec session_spec(struct gt_conf *c)
 	return (struct gt_session_spec){.conf = c, .train = true, .eval = {[GT_VALID] = true, [GT_TEST] = true}};
 }
 
-static enum gt_code tell_conversion(struct gt_trainer *t, enum gt_dtype from, struct gt_err *err)
+static enum gt_code warn_of_conversion(struct gt_trainer *t, enum gt_dtype from, struct gt_err *err)
 {
 	char text[4400];
 	snprintf(text, sizeof text, "%s: the %s values were %s f32, the type in which gtrain keeps weights", t->opts->init, gt_dtype_name(from),
 	         from == GT_F64 ? "rounded to" : "converted to");
-	return warn_line(t, text, err);
+	return write_warning(t, text, err);
 }
 
-static enum gt_code tell_pretrained(struct gt_trainer *t, const struct gt_pretrained_report *r, struct gt_err *err)
+static enum gt_code report_pretrained(struct gt_trainer *t, const struct gt_pretrained_report *r, struct gt_err *err)
 {
 	char text[2048];
 	struct gt_event ev = {.kind = GT_EV_PRETRAINED, .pretrained = r, .text = gt_pretrained_text(r, text, sizeof text)};
@@ -238,10 +238,10 @@ struct notes {
 
 /* Opens the log files and writes config.cfg. If anything before this fails, the old files are unchanged. A run that goes back to an earlier
  * checkpoint does not replace them before its first commit. */
-static enum gt_code open_files(const struct job *j, struct gt_trainer *t, struct notes *say, struct gt_err *err)
+static enum gt_code open_log_files(const struct job *j, struct gt_trainer *t, struct notes *say, struct gt_err *err)
 {
 	char config[GT_PATH_SIZE];
-	int64_t next = 0, step = j->from ? t->at.step : -1, damaged;
+	int64_t next = 0, step = j->from ? t->state.step : -1, damaged;
 	struct stat st;
 	if (j->from)
 		GT_TRY(gt_ckpt_dir_continue(t->dir, j->from, &next, say->back, sizeof say->back, err));
@@ -258,7 +258,7 @@ static enum gt_code open_files(const struct job *j, struct gt_trainer *t, struct
 	return gt_file_replace(config, 0666, j->c->text, strlen(j->c->text), err);
 }
 
-static enum gt_code train(const struct job *j, struct gt_trainer *t, struct gt_err *err)
+static enum gt_code train_rank(const struct job *j, struct gt_trainer *t, struct gt_err *err)
 {
 	struct gt_conf *c = j->c;
 	const char *dir = j->dir;
@@ -275,7 +275,7 @@ static enum gt_code train(const struct job *j, struct gt_trainer *t, struct gt_e
 	spec.data = j->data;
 	spec.ckpt = from;
 	GT_TRY(gt_check_tensorboard(c, dir, err));
-	spec.sized = o->dry ? NULL : tell_warnings;
+	spec.sized = o->dry ? NULL : report_warnings;
 	spec.user = t;
 	if (*dir && !w->rank)
 		GT_TRY(gt_at_directory(c, dir, o->dry ? gt_ckpt_dir_check(dir, err) : gt_ckpt_dir_open(dir, &t->dir, err), err));
@@ -289,28 +289,30 @@ static enum gt_code train(const struct job *j, struct gt_trainer *t, struct gt_e
 	GT_TRY(gt_session_open(&spec, &t->s, err));
 	gt_rank_phase(t->team->link, from ? "loading a checkpoint" : "initialising", GT_PATIENCE * c->parallel.timeout);
 	GT_TRY(gt_session_check_metrics(t->s, err));
-	t->at.seed = (uint64_t)c->seed;
+	t->state.seed = (uint64_t)c->seed;
 	if (from) {
-		t->at = *gt_ckpt_meta(from);
+		t->state = *gt_ckpt_meta(from);
 		bool plateau = c->train.schedule.type == GT_SCHED_PLATEAU;
-		keep_watch(&t->at.plateau, "train.schedule.metric", plateau ? c->train.schedule.metric : "", say.plateau, sizeof say.plateau);
-		keep_watch(&t->at.early_stop, "train.early_stop.metric", c->train.early_stop.metric, say.stop, sizeof say.stop);
-		t->s->optim.drops = t->at.plateau.drops;
+		keep_metric_watch(&t->state.plateau, "train.schedule.metric", plateau ? c->train.schedule.metric : "", say.plateau,
+		                  sizeof say.plateau);
+		keep_metric_watch(&t->state.early_stop, "train.early_stop.metric", c->train.early_stop.metric, say.stop, sizeof say.stop);
+		t->s->optim.drops = t->state.plateau.drops;
 		keep_best(t, say.best, sizeof say.best);
 		keep_schedule(t, say.schedule, sizeof say.schedule);
 		GT_TRY(gt_state_load(t->s, from, true, err));
 		if (!gt_session_scales_loss(t->s))
-			t->at.loss_scale = 0, t->at.good_steps = 0;
-		else if (t->at.loss_scale > 0) /* a loss scale of 0 means that the run had another precision before */
-			GT_TRY(gt_session_set_scale(t->s, t->at.loss_scale, t->at.good_steps, err));
-		if (t->at.cursor >= t->s->batch.samples && t->s->data.files->differs)
-			return gt_fail(err, GT_EDATA, "%s: the checkpoint is at sample %lld of an epoch, which now has only %lld samples, because the "
-			               "data has changed; resume from a checkpoint at the end of an epoch", gt_ckpt_path(from), (long long)t->at.cursor,
-			               (long long)t->s->batch.samples);
-		if (t->at.cursor % t->s->batch.size || t->at.cursor >= t->s->batch.samples)
+			t->state.loss_scale = 0, t->state.good_steps = 0;
+		else if (t->state.loss_scale > 0) /* a loss scale of 0 means that the run had another precision before */
+			GT_TRY(gt_session_set_scale(t->s, t->state.loss_scale, t->state.good_steps, err));
+		if (t->state.cursor >= t->s->batch.samples && t->s->data.files->differs)
+			return gt_fail(err, GT_EDATA,
+			               "%s: the checkpoint is at sample %lld of an epoch, which now has only %lld samples, because the "
+			               "data has changed; resume from a checkpoint at the end of an epoch",
+			               gt_ckpt_path(from), (long long)t->state.cursor, (long long)t->s->batch.samples);
+		if (t->state.cursor % t->s->batch.size || t->state.cursor >= t->s->batch.samples)
 			return gt_fail(err, GT_ECONFIG, "%s: the checkpoint is at sample %lld of an epoch, which is not a multiple of data.batch = "
 			               "%lld; resume with the data.batch of the checkpoint",
-			               gt_ckpt_path(from), (long long)t->at.cursor, (long long)t->s->batch.size);
+			               gt_ckpt_path(from), (long long)t->state.cursor, (long long)t->s->batch.size);
 	} else if (o->init) {
 		GT_TRY(gt_state_import(t->s, o->init, &converted, err));
 	} else {
@@ -319,24 +321,24 @@ static enum gt_code train(const struct job *j, struct gt_trainer *t, struct gt_e
 	}
 	if (!from && !o->dry)
 		GT_TRY(gt_ema_start(t->s, err));
-	t->at.world = w->world;
-	t->at.epoch_steps = t->s->batch.steps_per_epoch;
+	t->state.world = w->world;
+	t->state.epoch_steps = t->s->batch.steps_per_epoch;
 	if (*dir && !w->rank)
 		GT_TRY(gt_state_check_space(t->s, dir, from != NULL, say.space, sizeof say.space, err));
 	if (o->dry)
 		return GT_OK;
 	if (t->dir)
-		GT_TRY(open_files(j, t, &say, err));
+		GT_TRY(open_log_files(j, t, &say, err));
 	GT_TRY(gt_tensorboard_hparams(t->tensorboard, c, err));
-	if (gt_session_scales_loss(t->s) && t->at.loss_scale <= 0)
-		t->at.loss_scale = (double)(float)c->train.loss_scale.init;
-	GT_TRY(tell_start(t, err));
+	if (gt_session_scales_loss(t->s) && t->state.loss_scale <= 0)
+		t->state.loss_scale = (double)(float)c->train.loss_scale.init;
+	GT_TRY(report_start(t, err));
 	if (*say.space)
-		GT_TRY(warn_line(t, say.space, err));
+		GT_TRY(write_warning(t, say.space, err));
 	if (converted != GT_F32)
-		GT_TRY(tell_conversion(t, converted, err));
+		GT_TRY(warn_of_conversion(t, converted, err));
 	if (pretrained)
-		GT_TRY(tell_pretrained(t, pretrained, err));
+		GT_TRY(report_pretrained(t, pretrained, err));
 	if (*t->s->device.note) {
 		struct gt_event ev = {.kind = GT_EV_WARN, .text = t->s->device.note};
 		GT_TRY(gt_trainer_send_event(t, &ev, false, err));
@@ -344,29 +346,29 @@ static enum gt_code train(const struct job *j, struct gt_trainer *t, struct gt_e
 	if (from) {
 		struct gt_event ev = {.kind = GT_EV_RESUME, .text = gt_ckpt_path(from)};
 		GT_TRY(gt_trainer_send_event(t, &ev, true, err));
-		GT_TRY(tell_other_ranks(t, gt_ckpt_meta(from)->world, err));
+		GT_TRY(warn_of_other_ranks(t, gt_ckpt_meta(from)->world, err));
 		if (*say.back)
-			GT_TRY(warn_line(t, say.back, err));
+			GT_TRY(write_warning(t, say.back, err));
 		const char *const changed[] = {say.best, say.stop, say.plateau, t->s->data.files->changed, say.schedule};
 		for (int i = 0; i < 5; i++)
 			if (*changed[i])
-				GT_TRY(warn_line(t, changed[i], err));
+				GT_TRY(write_warning(t, changed[i], err));
 		if (*say.damaged)
-			GT_TRY(warn_line(t, say.damaged, err));
+			GT_TRY(write_warning(t, say.damaged, err));
 	}
 	gt_rank_phase(t->team->link, "", t->s->device.be->host_memory ? 0 : GT_PATIENCE * c->parallel.timeout);
 	return gt_trainer_run(t, err);
 }
 
 /* gt_rank_body: trains one rank of a run, which can be the only one. */
-static enum gt_code be_rank(void *user, const struct gt_team *team, struct gt_err *err)
+static enum gt_code run_rank(void *user, const struct gt_team *team, struct gt_err *err)
 {
 	const struct job *j = user;
 	struct gt_run_opts o = *j->opts;
 	if (team->world.rank) /* rank 0 prints the warnings */
 		o.observe = NULL;
 	struct gt_trainer t = {.opts = &o, .team = team};
-	enum gt_code code = train(j, &t, err);
+	enum gt_code code = train_rank(j, &t, err);
 	/* The launcher gets the error now, because closing the session of a broken device or group may take longer than a rank is given. dp:
 	 * the error of the run may be that of another thread. */
 	if (code != GT_OK && code < 128 && err && j->c->parallel.mode != GT_MODE_DP)
@@ -393,7 +395,7 @@ static void on_team_warning(void *user, const char *text)
 		o->observe(o->user, &ev);
 }
 
-static enum gt_code one_process(struct job *j, const struct gt_ranks *r, struct gt_err *err)
+static enum gt_code run_one_process(struct job *j, const struct gt_ranks *r, struct gt_err *err)
 {
 	char start[64] = "from the beginning";
 	struct gt_team_spec spec = {.world = &r->world,
@@ -409,14 +411,14 @@ static enum gt_code one_process(struct job *j, const struct gt_ranks *r, struct 
 		snprintf(start, sizeof start, "from the checkpoint of step %lld", (long long)gt_ckpt_meta(j->from)->step);
 	GT_TRY(gt_team_open(&spec, &team, err));
 	gt_signals_install();
-	enum gt_code code = be_rank(j, team, err);
+	enum gt_code code = run_rank(j, team, err);
 	gt_team_close(team);
 	gt_signals_restore();
 	return code;
 }
 
 /* Trains n ranks that are threads. The data is read once for all of them. */
-static enum gt_code threads(struct job *j, int n, struct gt_err *err)
+static enum gt_code run_threads(struct job *j, int n, struct gt_err *err)
 {
 	struct gt_session_spec spec = session_spec(j->c);
 	struct gt_session_files data;
@@ -426,7 +428,7 @@ static enum gt_code threads(struct job *j, int n, struct gt_err *err)
 	enum gt_code code = gt_session_read_data(&spec, &data, err);
 	if (code == GT_OK) {
 		j->data = &data;
-		code = gt_team_threads(n, j->opts->link, be_rank, j, err);
+		code = gt_team_threads(n, j->opts->link, run_rank, j, err);
 		gt_session_free_data(&data);
 	}
 	gt_signals_restore();
@@ -441,7 +443,7 @@ static enum gt_code check_pretrained(const struct gt_session *s, struct gt_err *
 
 /* Checks the run before ranks are started, so that an error that all ranks would report is reported once. Errors that only a rank can
  * detect, such as a missing GPU, are left to the ranks. */
-static enum gt_code preflight(const struct job *j, const struct gt_ranks *r, struct gt_err *err)
+static enum gt_code check_before_launch(const struct job *j, const struct gt_ranks *r, struct gt_err *err)
 {
 	const struct gt_run_opts *o = j->opts;
 	int world = r->threads > 1 ? r->threads : r->nproc * (o->nnodes > 1 ? o->nnodes : 1);
@@ -451,7 +453,7 @@ static enum gt_code preflight(const struct job *j, const struct gt_ranks *r, str
 
 /* A dry run of several ranks in this process, with the device of the first one: reads the data and prepares kernels, without memory for
  * training. */
-static enum gt_code rehearse(const struct job *j, const struct gt_ranks *r, struct gt_err *err)
+static enum gt_code dry_run_ranks(const struct job *j, const struct gt_ranks *r, struct gt_err *err)
 {
 	const struct gt_run_opts *o = j->opts;
 	struct gt_world here = {.local_world = r->nproc};
@@ -487,7 +489,8 @@ static enum gt_code rehearse(const struct job *j, const struct gt_ranks *r, stru
 }
 
 /* The common part of gt_run and gt_resume. from: the checkpoint from which the run resumes; NULL: the run is new. */
-static enum gt_code run(struct gt_conf *c, const char *dir, const struct gt_ckpt *from, const struct gt_run_opts *o, struct gt_err *err)
+static enum gt_code run_or_resume(struct gt_conf *c, const char *dir, const struct gt_ckpt *from, const struct gt_run_opts *o,
+                                  struct gt_err *err)
 {
 	struct gt_ranks r;
 	struct job j = {.c = c, .dir = dir, .from = from, .opts = o};
@@ -498,12 +501,12 @@ static enum gt_code run(struct gt_conf *c, const char *dir, const struct gt_ckpt
 		                      "expected no file beside --init %.300s, which sets all weights; remove one of them", o->init);
 	GT_TRY(gt_ranks_of(c, o, &r, err));
 	if (r.launch) {
-		GT_TRY(preflight(&j, &r, err));
-		return o->dry ? rehearse(&j, &r, err) : gt_ranks_launch(&r, c, dir, from, o, err);
+		GT_TRY(check_before_launch(&j, &r, err));
+		return o->dry ? dry_run_ranks(&j, &r, err) : gt_ranks_launch(&r, c, dir, from, o, err);
 	}
 	if (r.threads > 1)
-		return o->dry ? rehearse(&j, &r, err) : threads(&j, r.threads, err);
-	enum gt_code code = one_process(&j, &r, err);
+		return o->dry ? dry_run_ranks(&j, &r, err) : run_threads(&j, r.threads, err);
+	enum gt_code code = run_one_process(&j, &r, err);
 	if (code != GT_OK && r.world.world > 1 && !o->link && err) /* the error must name the rank */
 		gt_fail_prefix(err, "rank %d", r.world.rank);
 	return code;
@@ -511,12 +514,12 @@ static enum gt_code run(struct gt_conf *c, const char *dir, const struct gt_ckpt
 
 enum gt_code gt_run(struct gt_conf *c, const struct gt_run_opts *o, struct gt_err *err)
 {
-	return run(c, o->out ? o->out : c->checkpoint.dir, NULL, o, err);
+	return run_or_resume(c, o->out ? o->out : c->checkpoint.dir, NULL, o, err);
 }
 
 /* Completes or removes what a killed run left incomplete in its directory, before a checkpoint is chosen. With several ranks, the launcher
  * does this before it starts them, otherwise rank 0 when it opens the directory. */
-static enum gt_code tidy(const char *dir, const struct gt_run_opts *o, struct gt_err *err)
+static enum gt_code finish_interrupted_commit(const char *dir, const struct gt_run_opts *o, struct gt_err *err)
 {
 	struct gt_ckpt_entry *e;
 	struct gt_ckpt_dir *d;
@@ -541,8 +544,8 @@ static bool stopped_early(const struct gt_conf *c, const struct gt_ckpt_meta *at
 }
 
 /* Says that a run has nothing left to do, and what to change to train longer. */
-static enum gt_code tell_complete(const char *dir, const struct gt_conf *c, const struct gt_ckpt_meta *at, const struct gt_run_opts *o,
-                                  struct gt_err *err)
+static enum gt_code report_complete(const char *dir, const struct gt_conf *c, const struct gt_ckpt_meta *at, const struct gt_run_opts *o,
+                                    struct gt_err *err)
 {
 	char text[GT_PATH_SIZE + 256], epochs[32], steps[32];
 	struct gt_event ev = {
@@ -551,7 +554,7 @@ static enum gt_code tell_complete(const char *dir, const struct gt_conf *c, cons
 	struct gt_world w;
 	bool by_steps = c->train.steps > 0;
 	snprintf(text, sizeof text, "%s is complete: %s epoch%s, %s steps; to train longer, add -s train.%s=N with N above %lld", dir,
-	         grouped(at->epoch, epochs, sizeof epochs), at->epoch == 1 ? "" : "s", grouped(at->step, steps, sizeof steps),
+	         format_grouped(at->epoch, epochs, sizeof epochs), at->epoch == 1 ? "" : "s", format_grouped(at->step, steps, sizeof steps),
 	         by_steps ? "steps" : "epochs", (long long)(by_steps ? at->step : at->epoch));
 	if (!gt_trainer_complete(c, at->step, at->epoch))
 		snprintf(text, sizeof text, "%s was ended by train.early_stop after %s epoch%s, %s steps; to train longer, add "
@@ -567,7 +570,7 @@ static enum gt_code tell_complete(const char *dir, const struct gt_conf *c, cons
 }
 
 /* Adds what to do to the error about a directory without checkpoints, if a run has left it that ended before its first one. */
-static enum gt_code no_checkpoint(const char *dir, struct gt_err *err)
+static enum gt_code explain_no_checkpoint(const char *dir, struct gt_err *err)
 {
 	char config[GT_PATH_SIZE];
 	struct stat st;
@@ -595,11 +598,11 @@ enum gt_code gt_resume(const char *path, const char *from, const char *const *se
 		snprintf(named, sizeof named, "%lld", (long long)step);
 		from = named;
 	}
-	GT_TRY(tidy(dir, o, err));
+	GT_TRY(finish_interrupted_commit(dir, o, err));
 	enum gt_code code = gt_ckpt_open(dir, from ? from : "latest", true, o->link ? NULL : on_warning, &warn, &ckpt,
 	                                 err); /* the launcher has printed the warnings already */
 	if (code != GT_OK)
-		return code == GT_ENOINPUT && !from ? no_checkpoint(dir, err) : code;
+		return code == GT_ENOINPUT && !from ? explain_no_checkpoint(dir, err) : code;
 	/* The text is verified by its digest, and @include is an error in it. */
 	const char *text = gt_ckpt_meta(ckpt)->config;
 	code = gt_path_join(config, gt_ckpt_path(ckpt), "config.cfg", err);
@@ -607,9 +610,9 @@ enum gt_code gt_resume(const char *path, const char *from, const char *const *se
 		code = gt_conf_load_resolved(config, text, strlen(text), sets, nsets, &c, err);
 	const struct gt_ckpt_meta *at = gt_ckpt_meta(ckpt);
 	if (code == GT_OK && (gt_trainer_complete(c, at->step, at->epoch) || stopped_early(c, at)))
-		code = tell_complete(dir, c, gt_ckpt_meta(ckpt), o, err);
+		code = report_complete(dir, c, gt_ckpt_meta(ckpt), o, err);
 	else if (code == GT_OK)
-		code = run(c, o->out ? o->out : dir, ckpt, o, err);
+		code = run_or_resume(c, o->out ? o->out : dir, ckpt, o, err);
 	gt_ckpt_close(ckpt);
 	gt_conf_free(c);
 	return code;

@@ -16,7 +16,7 @@
 #define NODES 1024        /* maximum number of NUMA nodes */
 
 /* Returns the number of NUMA nodes with a processor that this process may use; 1 if the kernel reports none. */
-static int numa_nodes(void)
+static int count_numa_nodes(void)
 {
 	cpu_set_t set;
 	char path[96];
@@ -39,7 +39,7 @@ static int numa_nodes(void)
 	return n > 0 ? n : 1;
 }
 
-static const char *device_of(const struct gt_conf *c, const struct gt_run_opts *o)
+static const char *device_word(const struct gt_conf *c, const struct gt_run_opts *o)
 {
 	return o->device ? o->device : c->device;
 }
@@ -50,7 +50,7 @@ static bool has_processes(int mode)
 	return mode == GT_MODE_DDP || mode == GT_MODE_ZERO || mode == GT_MODE_PIPE;
 }
 
-static enum gt_code check(const struct gt_conf *c, const struct gt_run_opts *o, const struct gt_world *w, struct gt_err *err)
+static enum gt_code check_rank_options(const struct gt_conf *c, const struct gt_run_opts *o, const struct gt_world *w, struct gt_err *err)
 {
 	const char *mode = gt_strategy_of(c->parallel.mode)->name;
 	if (c->parallel.mode == GT_MODE_SINGLE && o->nproc > 1)
@@ -89,12 +89,12 @@ static enum gt_code check(const struct gt_conf *c, const struct gt_run_opts *o, 
 }
 
 /* Returns the number of ranks on this host if gtrain starts them. */
-static int ranks_here(const struct gt_conf *c, const struct gt_run_opts *o)
+static int count_local_ranks(const struct gt_conf *c, const struct gt_run_opts *o)
 {
 	int n = o->nproc ? o->nproc : (int)c->parallel.nproc;
 	if (!n)
-		n = gt_device_choice(device_of(c, o));
-	return n ? n : numa_nodes();
+		n = gt_device_choice(device_word(c, o));
+	return n ? n : count_numa_nodes();
 }
 
 enum gt_code gt_ranks_of(const struct gt_conf *c, const struct gt_run_opts *o, struct gt_ranks *out, struct gt_err *err)
@@ -102,13 +102,13 @@ enum gt_code gt_ranks_of(const struct gt_conf *c, const struct gt_run_opts *o, s
 	const char *env = getenv("GTRAIN_TOKEN_FILE");
 	*out = (struct gt_ranks){.nproc = 1, .threads = 1, .token_file = o->token_file ? o->token_file : env && *env ? env : NULL};
 	GT_TRY(gt_team_world(o->link, &out->world, err));
-	GT_TRY(check(c, o, &out->world, err));
+	GT_TRY(check_rank_options(c, o, &out->world, err));
 	if (c->parallel.mode == GT_MODE_DP)
-		out->threads = ranks_here(c, o);
+		out->threads = count_local_ranks(c, o);
 	if (o->link || out->world.world > 1 || !o->argv)
 		return GT_OK; /* the session reports a mode that this build does not have */
 	if (has_processes(c->parallel.mode))
-		out->nproc = ranks_here(c, o);
+		out->nproc = count_local_ranks(c, o);
 	out->launch = out->nproc > 1 || o->nnodes > 1 || o->max_restarts > 0;
 	if (out->launch && o->nnodes > 1 && !out->token_file)
 		return gt_fail(err, GT_EUSAGE,
@@ -144,7 +144,7 @@ static bool has_checkpoint(const char *dir)
 	return true;
 }
 
-static char *const *again(void *user, const struct gt_launch_end *last)
+static char *const *next_attempt_args(void *user, const struct gt_launch_end *last)
 {
 	struct launch *l = user;
 	bool resume = !l->o->run_argv || has_checkpoint(l->dir);
@@ -176,7 +176,7 @@ static char *const *again(void *user, const struct gt_launch_end *last)
 	return l->argv;
 }
 
-static void say(void *user, const char *line)
+static void forward_line(void *user, const char *line)
 {
 	const struct launch *l = user;
 	if (l->o->say)
@@ -200,8 +200,8 @@ enum gt_code gt_ranks_launch(const struct gt_ranks *r, const struct gt_conf *c, 
 		.max_restarts = o->resume_argv ? o->max_restarts : 0,
 		.pin = r->nproc > 1,
 		.capture = r->capture,
-		.again = again,
-		.say = say,
+		.again = next_attempt_args,
+		.say = forward_line,
 		.user = &l,
 	};
 	if (o->nnodes > 1) {

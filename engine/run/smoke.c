@@ -33,7 +33,7 @@ struct smoke {
 	bool no_memory;                /* there was no memory to parse an event */
 };
 
-static void tell(struct smoke *s, const char *phase, double seconds)
+static void report_phase(struct smoke *s, const char *phase, double seconds)
 {
 	s->shown.phase = phase;
 	s->shown.seconds = seconds;
@@ -42,13 +42,13 @@ static void tell(struct smoke *s, const char *phase, double seconds)
 }
 
 /* ---- what a run writes: its events, one JSON object a line -------------------------------------------------------------------------- */
-static const char *text_of(const struct gt_json_value *e, const char *key)
+static const char *event_text(const struct gt_json_value *e, const char *key)
 {
 	const char *text = gt_json_text(gt_json_member(e, key));
 	return text ? text : "";
 }
 
-static double number_of(const struct gt_json_value *e, const char *key)
+static double event_number(const struct gt_json_value *e, const char *key)
 {
 	const struct gt_json_value *v = gt_json_member(e, key);
 	return gt_json_is(v, GT_JSON_NUMBER) ? v->number : NAN;
@@ -56,31 +56,31 @@ static double number_of(const struct gt_json_value *e, const char *key)
 
 static void on_event(struct smoke *s, const struct gt_json_value *e)
 {
-	const char *what = text_of(e, "event");
-	double now = gt_clock(), took = now - s->heard, step = number_of(e, "step");
+	const char *what = event_text(e, "event");
+	double now = gt_clock(), took = now - s->heard, step = event_number(e, "step");
 	s->heard = now;
 	s->step = isnan(step) ? s->step : (int64_t)step;
 	if (!strcmp(what, "start") && !s->shown.start) {
 		s->train_s += took;
-		s->shown.start = gt_arena_strdup(s->arena, text_of(e, "text"));
+		s->shown.start = gt_arena_strdup(s->arena, event_text(e, "text"));
 		s->no_memory |= !s->shown.start;
 	} else if (!strcmp(what, "train")) {
 		s->train_s += took;
-		s->shown.last_loss = number_of(e, "loss");
+		s->shown.last_loss = event_number(e, "loss");
 		if (s->step == 1)
 			s->shown.first_loss = s->shown.last_loss;
 	} else if (!strcmp(what, "eval")) {
 		s->eval_s += took;
-		snprintf(s->shown.split, sizeof s->shown.split, "%s", text_of(e, "split"));
-		s->shown.loss = number_of(e, "loss");
-		s->shown.acc = number_of(e, "acc");
+		snprintf(s->shown.split, sizeof s->shown.split, "%s", event_text(e, "split"));
+		s->shown.loss = event_number(e, "loss");
+		s->shown.acc = event_number(e, "acc");
 	} else if (!strcmp(what, "checkpoint")) {
 		s->save_s += took;
 	}
 }
 
 /* Handles a line from a rank: an event of rank 0, or a message for the user. */
-static void hear(void *user, const char *line)
+static void handle_rank_line(void *user, const char *line)
 {
 	static const char first[] = "[rank 0] ";
 	struct smoke *s = user;
@@ -97,7 +97,8 @@ static void hear(void *user, const char *line)
 /* ---- phases --------------------------------------------------------------------------------------------------------------------- */
 
 /* Starts the ranks of the plan with the arguments `base`, `more` and "-- operand". */
-static enum gt_code start(struct smoke *s, char *const *base, const char *const *more, int nmore, const char *operand, struct gt_err *err)
+static enum gt_code start_ranks(struct smoke *s, char *const *base, const char *const *more, int nmore, const char *operand,
+                                struct gt_err *err)
 {
 	static const char only[] = "rank 0: ";
 	struct gt_run_opts o = *s->opts;
@@ -116,7 +117,7 @@ static enum gt_code start(struct smoke *s, char *const *base, const char *const 
 	argv[n++] = (char *)operand;
 	o.argv = argv;
 	o.nproc = s->plan.ranks;
-	o.say = hear;
+	o.say = handle_rank_line;
 	o.user = s;
 	GT_TRY(gt_ranks_of(s->conf, &o, &r, err));
 	r.capture = true;
@@ -131,7 +132,7 @@ static enum gt_code start(struct smoke *s, char *const *base, const char *const 
 	return sig ? gt_fail(err, (enum gt_code)(128 + sig), "ended by signal %d (%s)", sig, strsignal(sig)) : GT_OK;
 }
 
-static enum gt_code options(struct smoke *s, bool out, const char ***more, int *n, struct gt_err *err)
+static enum gt_code make_options(struct smoke *s, bool out, const char ***more, int *n, struct gt_err *err)
 {
 	*n = 0;
 	GT_NEW(*more, s->arena, s->plan.nsets + 1, err);
@@ -142,7 +143,7 @@ static enum gt_code options(struct smoke *s, bool out, const char ***more, int *
 	return GT_OK;
 }
 
-static enum gt_code open_end(const char *path, const char *which, struct gt_ckpt **out, struct gt_err *err)
+static enum gt_code open_last_checkpoint(const char *path, const char *which, struct gt_ckpt **out, struct gt_err *err)
 {
 	GT_TRY(gt_ckpt_open(path, which, true, NULL, NULL, out, err));
 	if (gt_ckpt_meta(*out)->step == GT_SMOKE_STEPS)
@@ -153,7 +154,7 @@ static enum gt_code open_end(const char *path, const char *which, struct gt_ckpt
 	return code;
 }
 
-static uint64_t bytes_of(const struct gt_ckpt_manifest *m)
+static uint64_t checkpoint_bytes(const struct gt_ckpt_manifest *m)
 {
 	uint64_t n = 0;
 	for (int i = 0; i < GT_CKPT_FILE_COUNT; i++)
@@ -162,43 +163,43 @@ static uint64_t bytes_of(const struct gt_ckpt_manifest *m)
 }
 
 /* Executes the first run and moves its last checkpoint out of the run directory, as if it had crashed before the last commit. */
-static enum gt_code uninterrupted(struct smoke *s, struct gt_err *err)
+static enum gt_code run_reference(struct smoke *s, struct gt_err *err)
 {
 	const char **more;
 	struct gt_ckpt *c;
 	struct gt_ckpt_manifest m;
 	int n;
 	char from[GT_PATH_SIZE], name[GT_CKPT_NAME];
-	GT_TRY(options(s, true, &more, &n, err));
-	GT_TRY(start(s, s->opts->run_argv, more, n, s->conf->path, err));
-	GT_TRY(open_end(s->run, "latest", &c, err));
+	GT_TRY(make_options(s, true, &more, &n, err));
+	GT_TRY(start_ranks(s, s->opts->run_argv, more, n, s->conf->path, err));
+	GT_TRY(open_last_checkpoint(s->run, "latest", &c, err));
 	gt_ckpt_close(c);
 	gt_ckpt_name_print(name, GT_SMOKE_STEPS);
 	GT_TRY(gt_path_join(from, s->run, name, err));
 	GT_TRY(gt_ckpt_manifest_read(from, s->arena, &m, err));
 	GT_TRY(gt_file_rename(from, s->whole, err));
-	s->shown.bytes = bytes_of(&m);
-	tell(s, "train", s->train_s);
-	tell(s, "evaluate", s->eval_s);
-	tell(s, "checkpoint", s->save_s);
+	s->shown.bytes = checkpoint_bytes(&m);
+	report_phase(s, "train", s->train_s);
+	report_phase(s, "evaluate", s->eval_s);
+	report_phase(s, "checkpoint", s->save_s);
 	return GT_OK;
 }
 
-static enum gt_code resumed(struct smoke *s, struct gt_err *err)
+static enum gt_code run_resumed(struct smoke *s, struct gt_err *err)
 {
 	double began = gt_clock();
 	const char **more;
 	int n;
 	s->step = -1;
-	GT_TRY(options(s, false, &more, &n, err));
-	GT_TRY(start(s, s->opts->resume_argv, more, n, s->run, err));
-	tell(s, "resume", gt_clock_since(began));
+	GT_TRY(make_options(s, false, &more, &n, err));
+	GT_TRY(start_ranks(s, s->opts->resume_argv, more, n, s->run, err));
+	report_phase(s, "resume", gt_clock_since(began));
 	return GT_OK;
 }
 
 /* ---- the two ends --------------------------------------------------------------------------------------------------------------- */
-static enum gt_code same_tensor(const struct gt_ckpt *a, const struct gt_ckpt *b, int file, const struct gt_ckpt_tensor *t, bool *same,
-                                struct gt_err *err)
+static enum gt_code compare_tensor(const struct gt_ckpt *a, const struct gt_ckpt *b, int file, const struct gt_ckpt_tensor *t, bool *same,
+                                   struct gt_err *err)
 {
 	size_t bytes = gt_tdesc_bytes(&t->desc);
 	char *buf = malloc(2 * bytes + 1);
@@ -213,14 +214,14 @@ static enum gt_code same_tensor(const struct gt_ckpt *a, const struct gt_ckpt *b
 }
 
 /* Fails with an error that names the tensors of a file that differ. */
-static enum gt_code differing(const struct gt_ckpt *a, const struct gt_ckpt *b, int file, struct gt_err *err)
+static enum gt_code report_tensor_diff(const struct gt_ckpt *a, const struct gt_ckpt *b, int file, struct gt_err *err)
 {
 	struct gt_ckpt_tensor t;
 	const char *first = NULL;
 	int n = 0, all = 0;
 	for (; gt_ckpt_tensor_at(a, file, all, &t); all++) {
 		bool same = false;
-		GT_TRY(same_tensor(a, b, file, &t, &same, err));
+		GT_TRY(compare_tensor(a, b, file, &t, &same, err));
 		first = first || same ? first : t.name;
 		n += !same;
 	}
@@ -231,7 +232,7 @@ static enum gt_code differing(const struct gt_ckpt *a, const struct gt_ckpt *b, 
 	               all, gt_ckpt_file_name(file), first ? first : "none (only the files differ)");
 }
 
-static enum gt_code same_state(const struct gt_ckpt_meta *a, const struct gt_ckpt_meta *b, struct gt_err *err)
+static enum gt_code compare_state(const struct gt_ckpt_meta *a, const struct gt_ckpt_meta *b, struct gt_err *err)
 {
 	const struct {
 		const char *name;
@@ -251,7 +252,7 @@ static enum gt_code same_state(const struct gt_ckpt_meta *a, const struct gt_ckp
 	return GT_OK;
 }
 
-static enum gt_code compare_open(struct smoke *s, const struct gt_ckpt *a, const struct gt_ckpt *b, struct gt_err *err)
+static enum gt_code compare_checkpoints(struct smoke *s, const struct gt_ckpt *a, const struct gt_ckpt *b, struct gt_err *err)
 {
 	struct gt_ckpt_manifest m[2];
 	GT_TRY(gt_ckpt_manifest_read(gt_ckpt_path(a), s->arena, &m[0], err));
@@ -263,31 +264,31 @@ static enum gt_code compare_open(struct smoke *s, const struct gt_ckpt *a, const
 		if (!m[0].file[i].there)
 			continue;
 		if (strcmp(m[0].file[i].digest, m[1].file[i].digest))
-			return differing(a, b, i, err);
+			return report_tensor_diff(a, b, i, err);
 		const char **digest = i == GT_CKPT_MODEL ? &s->shown.model : &s->shown.optimizer;
 		GT_NEW_STR(*digest, gt_arena_strdup(s->arena, m[0].file[i].digest), err);
 	}
-	return same_state(gt_ckpt_meta(a), gt_ckpt_meta(b), err);
+	return compare_state(gt_ckpt_meta(a), gt_ckpt_meta(b), err);
 }
 
-static enum gt_code compare(struct smoke *s, struct gt_err *err)
+static enum gt_code compare_runs(struct smoke *s, struct gt_err *err)
 {
 	struct gt_ckpt *a, *b;
 	double began = gt_clock();
-	GT_TRY(open_end(s->whole, NULL, &a, err));
-	enum gt_code code = open_end(s->run, "latest", &b, err);
+	GT_TRY(open_last_checkpoint(s->whole, NULL, &a, err));
+	enum gt_code code = open_last_checkpoint(s->run, "latest", &b, err);
 	if (code == GT_OK) {
-		code = compare_open(s, a, b, err);
+		code = compare_checkpoints(s, a, b, err);
 		gt_ckpt_close(b);
 	}
 	gt_ckpt_close(a);
 	if (code == GT_OK)
-		tell(s, "compare", gt_clock_since(began));
+		report_phase(s, "compare", gt_clock_since(began));
 	return code;
 }
 
 /* ---- the directory -------------------------------------------------------------------------------------------------------------- */
-static enum gt_code directory(struct smoke *s, struct gt_err *err)
+static enum gt_code make_directories(struct smoke *s, struct gt_err *err)
 {
 	const char *base = getenv("TMPDIR");
 	struct stat st;
@@ -313,19 +314,19 @@ static enum gt_code directory(struct smoke *s, struct gt_err *err)
 	return GT_OK;
 }
 
-static enum gt_code phases(struct smoke *s, struct gt_err *err)
+static enum gt_code run_phases(struct smoke *s, struct gt_err *err)
 {
 	double began = gt_clock();
 	GT_TRY(gt_smoke_check(s->opts, err));
-	GT_TRY(directory(s, err));
+	GT_TRY(make_directories(s, err));
 	enum gt_code code = gt_smoke_plan(s->conf, s->opts, s->made, s->arena, &s->plan, &s->shown, err);
 	if (code != GT_OK)
 		gt_tree_remove(s->made, NULL);
 	GT_TRY(code);
-	tell(s, "plan", gt_clock_since(began));
-	GT_TRY(uninterrupted(s, err));
-	GT_TRY(resumed(s, err));
-	return compare(s, err);
+	report_phase(s, "plan", gt_clock_since(began));
+	GT_TRY(run_reference(s, err));
+	GT_TRY(run_resumed(s, err));
+	return compare_runs(s, err);
 }
 
 enum gt_code gt_smoke(struct gt_conf *c, const struct gt_run_opts *o, void (*observe)(void *user, const struct gt_smoke *s),
@@ -335,7 +336,7 @@ enum gt_code gt_smoke(struct gt_conf *c, const struct gt_run_opts *o, void (*obs
 	struct gt_err gone = {0};
 	GT_TRY(gt_arena_open(&s.arena, err));
 	gt_signals_install();
-	enum gt_code code = phases(&s, err);
+	enum gt_code code = run_phases(&s, err);
 	gt_signals_restore();
 	if (code != GT_OK && s.dir && s.dir == o->out)
 		gt_dir_unmake(s.dir, s.existed);

@@ -20,13 +20,13 @@
 /* Limit for the floating-point operations of a smoke test on a CPU, with evaluations: 10 s on two cores of 20 GFLOP/s each. */
 #define CPU_FLOPS 4e11
 
-static bool on_cpu(const struct gt_conf *c, const struct gt_run_opts *o)
+static bool is_on_cpu(const struct gt_conf *c, const struct gt_run_opts *o)
 {
 	return gt_device_choice(o->device ? o->device : c->device) < 1;
 }
 
 /* Returns the number of ranks that the config requires because it names the layers at which the stages of a pipeline begin. */
-static int ranks_of_cuts(const struct gt_conf_parallel *p)
+static int count_cut_ranks(const struct gt_conf_parallel *p)
 {
 	int64_t each = p->schedule == GT_PIPE_INTERLEAVED ? p->virtual_stages : 1;
 	return (int)((p->cuts.n + 1) / each * p->replicas);
@@ -48,7 +48,7 @@ static int choose_ranks(const struct gt_conf *c, const struct gt_run_opts *o)
 	if (o->nproc > 0)
 		return o->nproc;
 	if (p->mode == GT_MODE_PIPE && p->cuts.n)
-		return n ? n : ranks_of_cuts(p);
+		return n ? n : count_cut_ranks(p);
 	if (!n)
 		n = gpus > 0 ? gpus : 2;
 	if (n < replicas)
@@ -75,7 +75,7 @@ static int64_t choose_batch(const struct gt_conf *c, const struct gt_run_opts *o
 {
 	double sample = (2 * GT_SMOKE_STEPS - GT_SMOKE_SAVE) * r->flops_train + 2 * GT_SMOKE_EPOCH * gt_session_tta_views(c) * r->flops_forward;
 	int64_t unit = batch_unit(c, ranks), n = 2 * unit; /* batch normalisation needs two samples in each part */
-	if (!on_cpu(c, o) || (double)r->batch * sample <= CPU_FLOPS)
+	if (!is_on_cpu(c, o) || (double)r->batch * sample <= CPU_FLOPS)
 		return r->batch;
 	while ((double)(2 * n) * sample <= CPU_FLOPS)
 		n *= 2;
@@ -96,14 +96,14 @@ static int64_t choose_samples(const struct gt_conf *c, int64_t batch)
 
 /* Returns whether a whole batch is certain to be left of n samples after the validation split is taken from them: more than five standard
  * deviations. */
-static bool leaves_batch(const struct gt_conf *c, int64_t n, int64_t batch)
+static bool leaves_full_batch(const struct gt_conf *c, int64_t n, int64_t batch)
 {
 	double mean = (1 - c->data.valid) * (double)n;
 	return mean - 5 * sqrt(mean * c->data.valid) > (double)batch;
 }
 
 /* ---- the plan as overrides of the config ---------------------------------------------------------------------------------------- */
-static enum gt_code set(struct gt_smoke_plan *p, struct gt_arena *a, struct gt_err *err, const char *key, const char *value)
+static enum gt_code set_text(struct gt_smoke_plan *p, struct gt_arena *a, struct gt_err *err, const char *key, const char *value)
 {
 	GT_NEW_STR(p->sets[p->nsets++], gt_arena_printf(a, "%s=%s", key, value), err);
 	return GT_OK;
@@ -134,7 +134,7 @@ static enum gt_code set_path(struct gt_smoke_plan *p, struct gt_arena *a, struct
 }
 
 /* Returns the number of samples that a smoke test reads at most. */
-static int64_t most_samples(const struct gt_conf *c, int ranks)
+static int64_t max_samples(const struct gt_conf *c, int ranks)
 {
 	int64_t batch = c->data.batch > 0 ? c->data.batch : c->data.batch_per_rank * ranks;
 	return choose_samples(c, batch < 2 * batch_unit(c, ranks) ? 2 * batch_unit(c, ranks) : batch);
@@ -156,7 +156,7 @@ static enum gt_code make_table(const struct gt_conf *c, const char *dir, int64_t
 	                         d->classes > 0 ? d->classes : 2, n, err));
 	GT_NEW_STR(shown->data, gt_arena_printf(a, "made-up rows of the %d columns", d->ncolumns), err);
 	GT_TRY(set_path(p, a, err, "data.train", path, true));
-	GT_TRY(set(p, a, err, "data.encoding", "utf-8"));
+	GT_TRY(set_text(p, a, err, "data.encoding", "utf-8"));
 	return d->test.n ? set_path(p, a, err, "data.test", path, true) : GT_OK;
 }
 
@@ -181,7 +181,7 @@ static enum gt_code make_data(const struct gt_conf *c, const char *dir, int rank
 	bool table = !strcmp(c->data.format, "csv");
 	char vocab[GT_PATH_SIZE];
 	GT_TRY(gt_dir_make(dir, NULL, err));
-	GT_TRY((table ? make_table : make_texts)(c, dir, most_samples(c, ranks), a, p, shown, err));
+	GT_TRY((table ? make_table : make_texts)(c, dir, max_samples(c, ranks), a, p, shown, err));
 	if (*c->data.text.vocab && access(c->data.text.vocab, F_OK)) {
 		GT_TRY(gt_path_join(vocab, dir, "vocab.txt", err));
 		GT_TRY(gt_stand_in_vocab(vocab, err));
@@ -193,8 +193,8 @@ static enum gt_code make_data(const struct gt_conf *c, const char *dir, int rank
 }
 
 /* Sets *r to the report of the config, or of one that reads made-up data, which *made then is. */
-static enum gt_code report(struct gt_conf *c, const char *dir, struct gt_arena *a, struct gt_smoke_plan *p, struct gt_smoke *shown,
-                           struct gt_report **r, struct gt_conf **made, struct gt_err *err)
+static enum gt_code report_or_make_data(struct gt_conf *c, const char *dir, struct gt_arena *a, struct gt_smoke_plan *p,
+                                        struct gt_smoke *shown, struct gt_report **r, struct gt_conf **made, struct gt_err *err)
 {
 	struct gt_err why = {0};
 	bool table = !strcmp(c->data.format, "csv"), text = !strcmp(c->data.format, "text");
@@ -213,19 +213,19 @@ static enum gt_code report(struct gt_conf *c, const char *dir, struct gt_arena *
 }
 
 /* Starts from initial weights if the file of model.pretrained is not there. */
-static enum gt_code without_weights(const struct gt_conf *c, const struct gt_run_opts *o, struct gt_arena *a, struct gt_smoke_plan *p,
-                                    struct gt_smoke *shown, struct gt_err *err)
+static enum gt_code replace_missing_weights(const struct gt_conf *c, const struct gt_run_opts *o, struct gt_arena *a,
+                                            struct gt_smoke_plan *p, struct gt_smoke *shown, struct gt_err *err)
 {
 	if (o->init || !*c->pretrained.file || !access(c->pretrained.file, F_OK) || errno != ENOENT)
 		return GT_OK;
 	GT_NEW_STR(shown->weights, gt_arena_printf(a, "initial ones: %s does not exist", c->pretrained.file), err);
-	GT_TRY(set(p, a, err, "model.pretrained.file", "\"\""));
-	return set(p, a, err, "model.pretrained.map", "()");
+	GT_TRY(set_text(p, a, err, "model.pretrained.file", "\"\""));
+	return set_text(p, a, err, "model.pretrained.map", "()");
 }
 
 /* Replaces missing images by synthetic data of the same shape. */
-static enum gt_code stand_in(const struct gt_conf *c, struct gt_arena *a, const struct gt_report *r, struct gt_smoke_plan *p,
-                             struct gt_smoke *shown, struct gt_err *err)
+static enum gt_code replace_images(const struct gt_conf *c, struct gt_arena *a, const struct gt_report *r, struct gt_smoke_plan *p,
+                                   struct gt_smoke *shown, struct gt_err *err)
 {
 	const struct gt_known_dataset *known = gt_known_find(c->data.name);
 	const int64_t *in = c->model.input;
@@ -241,14 +241,14 @@ static enum gt_code stand_in(const struct gt_conf *c, struct gt_arena *a, const 
 		           gt_arena_printf(a, "synthetic data of the shape [%lld] with %lld classes", (long long)in[0], (long long)classes),
 		           err);
 	GT_NEW_STR(shown->why, gt_arena_strdup(a, r->data), err);
-	GT_TRY(set(p, a, err, "data.format", "synthetic"));
+	GT_TRY(set_text(p, a, err, "data.format", "synthetic"));
 	GT_TRY(set_int(p, a, err, "data.classes", classes));
 	GT_TRY(set_int(p, a, err, "data.samples", shown->samples));
 	return set_int(p, a, err, "data.samples_test", shown->samples);
 }
 
-static enum gt_code fill(const struct gt_conf *c, const struct gt_run_opts *o, struct gt_arena *a, const struct gt_report *r,
-                         struct gt_smoke_plan *p, struct gt_smoke *shown, struct gt_err *err)
+static enum gt_code fill_plan(const struct gt_conf *c, const struct gt_run_opts *o, struct gt_arena *a, const struct gt_report *r,
+                              struct gt_smoke_plan *p, struct gt_smoke *shown, struct gt_err *err)
 {
 	shown->ranks = p->ranks;
 	shown->config_ranks = (int)c->parallel.nproc;
@@ -262,10 +262,10 @@ static enum gt_code fill(const struct gt_conf *c, const struct gt_run_opts *o, s
 	GT_NEW_STR(shown->name, gt_arena_strdup(a, r->name), err);
 	bool absent = r->train_samples < 0 || r->test_samples < 0;
 	if (absent)
-		GT_TRY(stand_in(c, a, r, p, shown, err));
+		GT_TRY(replace_images(c, a, r, p, shown, err));
 	else if (!shown->synthetic)
 		GT_NEW_STR(shown->data, gt_arena_strdup(a, r->data), err);
-	GT_TRY(without_weights(c, o, a, p, shown, err));
+	GT_TRY(replace_missing_weights(c, o, a, p, shown, err));
 	if (c->data.batch_per_rank > 0)
 		GT_TRY(set_int(p, a, err, "data.batch_per_rank", shown->batch / p->ranks));
 	else
@@ -277,22 +277,22 @@ static enum gt_code fill(const struct gt_conf *c, const struct gt_run_opts *o, s
 		/* Of many classes, there is one sample of each, and classes of one sample have none in "valid". A table, whose classes are learned
 		 * from the training split, needs each of them there. */
 		if (strcmp(c->data.format, "csv"))
-			GT_TRY(set(p, a, err, "data.stratify", "false"));
-		if (leaves_batch(c, !absent && n < shown->samples ? n : shown->samples, shown->batch))
-			GT_TRY(set(p, a, err, "data.drop_last", "true")); /* a batch of one sample cannot be normalised */
+			GT_TRY(set_text(p, a, err, "data.stratify", "false"));
+		if (leaves_full_batch(c, !absent && n < shown->samples ? n : shown->samples, shown->batch))
+			GT_TRY(set_text(p, a, err, "data.drop_last", "true")); /* a batch of one sample cannot be normalised */
 	}
 	if (c->data.eval_batch > shown->samples)
 		GT_TRY(set_int(p, a, err, "data.eval_batch", shown->batch));
 	GT_TRY(set_int(p, a, err, "train.steps", GT_SMOKE_STEPS));
-	GT_TRY(set(p, a, err, "train.eval_every_epochs", "0"));
-	GT_TRY(set(p, a, err, "train.eval_every_steps", "0"));
+	GT_TRY(set_text(p, a, err, "train.eval_every_epochs", "0"));
+	GT_TRY(set_text(p, a, err, "train.eval_every_steps", "0"));
 	GT_TRY(set_int(p, a, err, "checkpoint.every_steps", GT_SMOKE_SAVE));
-	GT_TRY(set(p, a, err, "checkpoint.every_epochs", "0"));
-	GT_TRY(set(p, a, err, "checkpoint.every_minutes", "0.0"));
-	GT_TRY(set(p, a, err, "checkpoint.keep", "2"));
-	GT_TRY(set(p, a, err, "log.every_steps", "1"));
+	GT_TRY(set_text(p, a, err, "checkpoint.every_epochs", "0"));
+	GT_TRY(set_text(p, a, err, "checkpoint.every_minutes", "0.0"));
+	GT_TRY(set_text(p, a, err, "checkpoint.keep", "2"));
+	GT_TRY(set_text(p, a, err, "log.every_steps", "1"));
 	if (c->reproducible == GT_REPRO_NONE) /* without it, a GPU can sum in a different order in the second run */
-		GT_TRY(set(p, a, err, "reproducible", "run"));
+		GT_TRY(set_text(p, a, err, "reproducible", "run"));
 	return GT_OK;
 }
 
@@ -324,9 +324,9 @@ enum gt_code gt_smoke_plan(struct gt_conf *c, const struct gt_run_opts *o, const
 	if (c->parallel.mode == GT_MODE_SINGLE && o->nproc > 1)
 		return gt_fail(err, GT_ECONFIG, "--nproc %d and parallel.mode = \"single\" do not go together; add -s parallel.mode=ddp", o->nproc);
 	out->ranks = choose_ranks(c, o);
-	enum gt_code code = report(c, dir, a, out, shown, &r, &made, err);
+	enum gt_code code = report_or_make_data(c, dir, a, out, shown, &r, &made, err);
 	if (code == GT_OK) {
-		code = fill(made ? made : c, o, a, r, out, shown, err);
+		code = fill_plan(made ? made : c, o, a, r, out, shown, err);
 		gt_report_free(r);
 	}
 	gt_conf_free(made);

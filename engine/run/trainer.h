@@ -22,8 +22,8 @@ struct gt_trainer {
 	struct gt_metrics_file *metrics;  /* NULL: no file */
 	struct gt_tensorboard *tensorboard; /* NULL: log.tensorboard = false */
 	struct gt_json json;
-	struct gt_ckpt_meta at;           /* state of the training, as a checkpoint contains it */
-	struct gt_run_position ahead;            /* position after all steps that are queued on the device */
+	struct gt_ckpt_meta state;        /* state of the training, as a checkpoint contains it */
+	struct gt_run_position queued_position; /* position after all steps that are queued on the device */
 	struct gt_scores scores[GT_SPLITS]; /* train: scores of the last complete epoch; others: of the last evaluation */
 	double epoch_start;               /* time at which this session began the epoch */
 	int64_t shift;                    /* gt_ckpt_meta.schedule_step - step; constant in a session */
@@ -33,8 +33,8 @@ struct gt_trainer {
 	double saved_seconds;             /* gt_ckpt_meta.seconds of that checkpoint */
 	int64_t finite_step;              /* last step after which all parameters were checked as finite; -1: none */
 	double start, saved_at;           /* times (gt_clock) at which the session began, and at which it last committed a checkpoint */
-	double window_start;              /* time (gt_clock) at which the period over which samples_per_s is measured began */
-	int64_t window_samples;           /* number of samples trained in that period */
+	double speed_start;               /* time (gt_clock) at which the period over which samples_per_s is measured began */
+	int64_t speed_samples;            /* number of samples trained in that period */
 	double samples_per_s;             /* speed of training over all ranks; 0: not measured yet */
 	bool settled;                     /* samples_per_s was measured over a long enough period */
 	int64_t session_samples;          /* number of samples trained in this session */
@@ -47,7 +47,7 @@ struct gt_trainer {
 	int signal;                       /* the signal that ends the run, on all ranks; 0: none */
 };
 
-/* Trains from t->at to the end of the run or to its time limit, or until a signal n, after which it returns the code 128 + n. */
+/* Trains from t->state to the end of the run or to its time limit, or until a signal n, after which it returns the code 128 + n. */
 enum gt_code gt_trainer_run(struct gt_trainer *t, struct gt_err *err);
 
 /* Returns whether a run is complete after `step` optimizer steps and `epoch` epochs. */

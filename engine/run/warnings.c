@@ -31,8 +31,8 @@ struct list {
 /* ---- what the config and the plan say ------------------------------------------------------------------------------------------ */
 
 /* Adds a warning with the line of a key. */
-static enum gt_code warn(const struct list *l, const char *path, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-static enum gt_code warn(const struct list *l, const char *path, const char *fmt, ...)
+static enum gt_code add_warning(const struct list *l, const char *path, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+static enum gt_code add_warning(const struct list *l, const char *path, const char *fmt, ...)
 {
 	char text[800];
 	va_list ap;
@@ -45,45 +45,46 @@ static enum gt_code warn(const struct list *l, const char *path, const char *fmt
 	return gt_problems_add(l->out, &e) == GT_OK ? GT_OK : gt_fail_memory(l->err, 0);
 }
 
-static enum gt_code no_directory(const struct list *l)
+static enum gt_code warn_no_directory(const struct list *l)
 {
 	if (!l->dir || *l->dir)
 		return GT_OK;
-	return warn(
+	return add_warning(
 	    l, "checkpoint.dir",
 	    "no directory is set, so the trained weights are discarded at the end; write checkpoint = { dir = \"runs/%.60s\"; }; or use -o "
 	    "runs/%.60s",
 	    l->c->name, l->c->name);
 }
 
-static enum gt_code large_batch(const struct list *l)
+static enum gt_code warn_large_batch(const struct list *l)
 {
 	const struct gt_session *s = l->s;
 	const char *key = l->c->data.batch_per_rank && !l->c->data.batch ? "data.batch_per_rank" : "data.batch";
 	if (s->data.view[GT_TRAIN].n <= 0 || s->batch.size <= s->data.view[GT_TRAIN].n)
 		return GT_OK;
-	return warn(l, key, "a step takes %lld samples, but the training split has %lld, so every step is a whole epoch; write a smaller batch",
-	            (long long)s->batch.size, (long long)s->data.view[GT_TRAIN].n);
+	return add_warning(l, key,
+	                   "a step takes %lld samples, but the training split has %lld, so every step is a whole epoch; write a smaller batch",
+	                   (long long)s->batch.size, (long long)s->data.view[GT_TRAIN].n);
 }
 
 /* Warns of a mean or std above 1, which was computed for bytes: pixels are divided by 255 first. */
-static enum gt_code scaled(const struct list *l, const char *key, const struct gt_floats *f)
+static enum gt_code warn_above_one(const struct list *l, const char *key, const struct gt_floats *f)
 {
 	for (int i = 0; i < f->n; i++)
 		if (fabs(f->v[i]) > 1)
-			return warn(l, key, "expected numbers for pixels in 0..1, because pixels are divided by 255 first, got %g; write %.4g", f->v[i],
-			            f->v[i] / 255);
+			return add_warning(l, key, "expected numbers for pixels in 0..1, because pixels are divided by 255 first, got %g; write %.4g",
+			                   f->v[i], f->v[i] / 255);
 	return GT_OK;
 }
 
-static enum gt_code moments(const struct list *l)
+static enum gt_code warn_byte_moments(const struct list *l)
 {
-	GT_TRY(scaled(l, "data.mean", &l->c->data.mean));
-	return scaled(l, "data.std", &l->c->data.std);
+	GT_TRY(warn_above_one(l, "data.mean", &l->c->data.mean));
+	return warn_above_one(l, "data.std", &l->c->data.std);
 }
 
 /* Warns if the last layer does not match the loss: cross_entropy expects logits, nll the output of log_softmax. */
-static enum gt_code last_layer(const struct list *l)
+static enum gt_code warn_last_layer(const struct list *l)
 {
 	const struct gt_model_spec *m = &l->c->model;
 	const struct gt_layer_spec *last = m->nlayers ? &m->layers[m->nlayers - 1] : NULL;
@@ -127,7 +128,7 @@ static void add_unread(struct unread *u, const struct gt_table_facts *t, const s
 }
 
 /* Warns of columns of a table that the model does not read. */
-static enum gt_code unread(const struct list *l)
+static enum gt_code warn_unread_columns(const struct list *l)
 {
 	const struct gt_dataset *d = &l->s->data.files->like;
 	const struct gt_model_spec *m = &l->c->model;
@@ -145,19 +146,19 @@ static enum gt_code unread(const struct list *l)
 	char more[32] = "";
 	if (u.n > 4)
 		snprintf(more, sizeof more, " and %d more", u.n - 4);
-	return warn(l, "model.inputs", "the model does not read the column%s %s%s; add %s, or list %s in data.ignore", u.n == 1 ? "" : "s",
-	            u.columns, more, u.inputs, u.n == 1 ? "it" : "them");
+	return add_warning(l, "model.inputs", "the model does not read the column%s %s%s; add %s, or list %s in data.ignore",
+	                   u.n == 1 ? "" : "s", u.columns, more, u.inputs, u.n == 1 ? "it" : "them");
 }
 
-static enum gt_code no_rate(const struct list *l)
+static enum gt_code warn_zero_rate(const struct list *l)
 {
 	if (l->c->train.optimizer.lr > 0 || l->c->train.ngroups)
 		return GT_OK;
-	return warn(l, "train.optimizer.lr", "a learning rate of 0 trains nothing; write a rate above 0, for example 0.1 or 1.0e-3");
+	return add_warning(l, "train.optimizer.lr", "a learning rate of 0 trains nothing; write a rate above 0, for example 0.1 or 1.0e-3");
 }
 
 /* Warns of steps that train next to nothing because the schedule has ended, for example in a run that was resumed for more epochs. */
-static enum gt_code ended_schedule(const struct list *l)
+static enum gt_code warn_ended_schedule(const struct list *l)
 {
 	const struct gt_conf_train *t = &l->c->train;
 	const struct gt_batch_partition *b = &l->s->batch;
@@ -168,9 +169,10 @@ static enum gt_code ended_schedule(const struct list *l)
 	double rate = gt_schedule_lr(t, b->steps - 1, b->steps, b->steps_per_epoch);
 	if (rate > 1e-3 * t->optimizer.lr)
 		return GT_OK;
-	return warn(l, "train.schedule.t_max", "the schedule ends after %g %s%s, so the last %.0f of %lld steps have a learning rate of %.3g; "
-	            "write t_max = 0 for a schedule until the end of the run", length, epochs ? "epoch" : "step", length == 1 ? "" : "s",
-	            (double)b->steps - ceil(end), (long long)b->steps, rate);
+	return add_warning(l, "train.schedule.t_max",
+	                   "the schedule ends after %g %s%s, so the last %.0f of %lld steps have a learning rate of %.3g; "
+	                   "write t_max = 0 for a schedule until the end of the run",
+	                   length, epochs ? "epoch" : "step", length == 1 ? "" : "s", (double)b->steps - ceil(end), (long long)b->steps, rate);
 }
 
 #define TRIAL 10 /* a run with train.steps below this is a trial, such as a smoke test, and no training */
@@ -183,7 +185,7 @@ static bool has_length(const struct gt_conf_schedule *s)
 
 /* Warns of a schedule that the run leaves before its end, for example with train.epochs = 3 beside t_max = 60: the learning rate is then
  * still high, or has never risen. path: the schedule. lr: the rate of its optimizer. */
-static enum gt_code cut_schedule(const struct list *l, const char *path, const struct gt_conf_schedule *s, double lr)
+static enum gt_code warn_cut_schedule(const struct list *l, const char *path, const struct gt_conf_schedule *s, double lr)
 {
 	const struct gt_conf_train *t = &l->c->train;
 	const struct gt_batch_partition *b = &l->s->batch;
@@ -207,19 +209,19 @@ static enum gt_code cut_schedule(const struct list *l, const char *path, const s
 		snprintf(ends, sizeof ends, "%lld steps", (long long)(t->steps > 0 ? t->steps : b->steps));
 	else
 		snprintf(ends, sizeof ends, "%lld epoch%s", (long long)t->epochs, t->epochs == 1 ? "" : "s");
-	return warn(l, key, "the %s lasts %s, but the run ends after %s%s; %s", warms ? "warm-up" : "schedule", lasts, ends, rate,
-	            warms ? "write a shorter warm-up" : "write t_max = 0 for a schedule until the end of the run");
+	return add_warning(l, key, "the %s lasts %s, but the run ends after %s%s; %s", warms ? "warm-up" : "schedule", lasts, ends, rate,
+	                   warms ? "write a shorter warm-up" : "write t_max = 0 for a schedule until the end of the run");
 }
 
-static enum gt_code cut_schedules(const struct list *l)
+static enum gt_code warn_cut_schedules(const struct list *l)
 {
 	const struct gt_conf_train *t = &l->c->train;
 	char path[64];
-	GT_TRY(cut_schedule(l, "train.schedule", &t->schedule, t->optimizer.lr));
+	GT_TRY(warn_cut_schedule(l, "train.schedule", &t->schedule, t->optimizer.lr));
 	for (int i = 0; i < t->ngroups; i++) {
 		snprintf(path, sizeof path, "train.groups[%d].schedule", i);
 		if (t->group[i].own_schedule && !t->group[i].frozen)
-			GT_TRY(cut_schedule(l, path, &t->group[i].schedule, t->group[i].optimizer.lr));
+			GT_TRY(warn_cut_schedule(l, path, &t->group[i].schedule, t->group[i].optimizer.lr));
 	}
 	return GT_OK;
 }
@@ -232,7 +234,7 @@ static bool updates_rows(const struct gt_conf_train *t, const struct gt_param *p
 }
 
 /* Warns of tables that one rank would update by the rows of a batch, but several ranks update whole. */
-static enum gt_code whole_tables(const struct list *l)
+static enum gt_code warn_whole_tables(const struct list *l)
 {
 	const struct gt_session *s = l->s;
 	const struct gt_graph *g = s->space->layout.first;
@@ -243,10 +245,11 @@ static enum gt_code whole_tables(const struct list *l)
 		const struct gt_param *w = &g->params[g->values[n->out[0]].param];
 		int64_t rows = g->values[n->out[0]].desc.dim[0], named = s->at.ndata * gt_tdesc_count(gt_graph_desc(g, n->in[1]));
 		if (rows > 4 * named && updates_rows(&l->c->train, w))
-			return warn(l, "parallel.mode",
-			            "at each step, %d ranks add up the gradient of all %lld rows of %s, of which a batch names at most %lld; one rank "
-			            "updates only these rows, and is probably faster; write parallel.mode = \"single\"",
-			            s->at.ndata, (long long)rows, w->name, (long long)named);
+			return add_warning(
+			    l, "parallel.mode",
+			    "at each step, %d ranks add up the gradient of all %lld rows of %s, of which a batch names at most %lld; one rank "
+			    "updates only these rows, and is probably faster; write parallel.mode = \"single\"",
+			    s->at.ndata, (long long)rows, w->name, (long long)named);
 	}
 	return GT_OK;
 }
@@ -260,7 +263,7 @@ static int num_processors(int world)
 }
 
 /* Warns of a number of threads that the CPU backend cannot use, or that is larger than that of the processors. */
-static enum gt_code threads(const struct list *l)
+static enum gt_code warn_too_many_threads(const struct list *l)
 {
 	const char *variable = getenv("OMP_NUM_THREADS");
 	int have = num_processors(l->s->at.world), n = l->c->threads > 0 ? (int)l->c->threads : gt_omp_threads(variable);
@@ -269,18 +272,20 @@ static enum gt_code threads(const struct list *l)
 	if (!cpu || (!l->c->threads && (!variable || l->c->reproducible == GT_REPRO_WORLD)))
 		return GT_OK;
 	if (!n)
-		return warn(l, "threads", "expected a number from 1 to %d in the variable OMP_NUM_THREADS, got \"%.40s\", which is not followed; "
-		            "unset it", GT_MAX_THREADS, variable);
+		return add_warning(l, "threads",
+		                   "expected a number from 1 to %d in the variable OMP_NUM_THREADS, got \"%.40s\", which is not followed; "
+		                   "unset it",
+		                   GT_MAX_THREADS, variable);
 	snprintf(source, sizeof source, "%s%s%.40s", l->c->threads > 0 ? "" : "OMP_NUM_THREADS", l->c->threads > 0 ? "" : "=",
 	         l->c->threads > 0 ? "threads" : variable);
 	if (n <= have || have < 1)
 		return GT_OK;
-	return warn(l, "threads", "%s: %d threads are more than the %d processor%s; more threads than processors make a run slower", source, n,
-	            have, have == 1 ? "" : "s");
+	return add_warning(l, "threads", "%s: %d threads are more than the %d processor%s; more threads than processors make a run slower",
+	                   source, n, have, have == 1 ? "" : "s");
 }
 
 /* Returns the free memory of this machine, or of the container of this process if that is less, in bytes; 0: unknown. */
-static uint64_t host_memory(void)
+static uint64_t free_host_memory(void)
 {
 	char line[128];
 	unsigned long long kib = 0, limit = 0, used = 0;
@@ -303,12 +308,12 @@ static uint64_t host_memory(void)
 	return limit && limit > used && (!free || limit - used < free) ? limit - used : free;
 }
 
-static enum gt_code memory(const struct list *l)
+static enum gt_code warn_low_memory(const struct list *l)
 {
 	const struct gt_session *s = l->s;
 	const struct gt_space *p = s->space;
 	bool gpu = !strcmp(s->family, "cuda");
-	uint64_t need = 0, have = gpu ? s->device.info.bytes : host_memory();
+	uint64_t need = 0, have = gpu ? s->device.info.bytes : free_host_memory();
 	int most = 0;
 	char needs[GT_BYTES_TEXT], of[GT_BYTES_TEXT], has[GT_BYTES_TEXT];
 	for (int i = 0; i < GT_A_COUNT; i++) {
@@ -318,37 +323,39 @@ static enum gt_code memory(const struct list *l)
 	if (!have || need <= have)
 		return GT_OK;
 	bool samples = most == GT_A_ACT || most == GT_A_SCRATCH;
-	return warn(l, "data.batch", "training needs %s (%s for %s), but %s has %s free; %s", gt_bytes_text(needs, sizeof needs, need),
-	            gt_bytes_text(of, sizeof of, p->memory.bytes[most]), gt_arena_name((enum gt_arena_id)most),
-	            gpu ? "the GPU" : "this machine", gt_bytes_text(has, sizeof has, have),
-	            samples ? "lower data.batch, or raise train.accumulate"
+	return add_warning(l, "data.batch", "training needs %s (%s for %s), but %s has %s free; %s", gt_bytes_text(needs, sizeof needs, need),
+	                   gt_bytes_text(of, sizeof of, p->memory.bytes[most]), gt_arena_name((enum gt_arena_id)most),
+	                   gpu ? "the GPU" : "this machine", gt_bytes_text(has, sizeof has, have),
+	                   samples ? "lower data.batch, or raise train.accumulate"
 	                    : "use a smaller model, or divide it over ranks with parallel.mode = \"zero\" or \"pipe\"");
 }
 
 /* session_open.c: open_exec */
-static enum gt_code graphs_of_threads(const struct list *l)
+static enum gt_code warn_no_graphs_in_dp(const struct list *l)
 {
 	const struct gt_session *s = l->s;
 	if (l->c->parallel.mode != GT_MODE_DP || s->at.world == 1 || strcmp(s->family, "cuda") || !l->c->cuda_graphs ||
 	    l->c->parallel.host_staged)
 		return GT_OK;
-	return warn(l, "parallel.mode", "dp runs on several GPUs without CUDA graphs, because those of several GPUs in one process can wait "
-	            "for each other for ever; use parallel.mode = \"ddp\", or set cuda_graphs = false");
+	return add_warning(l, "parallel.mode",
+	                   "dp runs on several GPUs without CUDA graphs, because those of several GPUs in one process can wait "
+	                   "for each other for ever; use parallel.mode = \"ddp\", or set cuda_graphs = false");
 }
 
 /* Names folders of the training split that are no classes because they have no files. */
-static enum gt_code left_out(const struct list *l)
+static enum gt_code warn_left_out(const struct list *l)
 {
 	const struct gt_dataset *d = &l->s->data.files->set[GT_TRAIN];
-	return !*d->left_out ? GT_OK : warn(l, "data.root", "these folders of the training split have no %s and are no classes: %s",
-	                                    d->encoded ? "images" : "texts", d->left_out);
+	return !*d->left_out ? GT_OK : add_warning(l, "data.root", "these folders of the training split have no %s and are no classes: %s",
+	                                           d->encoded ? "images" : "texts", d->left_out);
 }
 
 enum gt_code gt_warnings(const struct gt_session *s, const char *dir, struct gt_problems *out, struct gt_err *err)
 {
 	static enum gt_code (*const each[])(const struct list *l) = {
-	    no_directory, large_batch, moments, last_layer, unread, no_rate, ended_schedule, cut_schedules, left_out, whole_tables, threads,
-	    memory, graphs_of_threads};
+	    warn_no_directory,     warn_large_batch,    warn_byte_moments,   warn_last_layer, warn_unread_columns,
+	    warn_zero_rate,        warn_ended_schedule, warn_cut_schedules,  warn_left_out,   warn_whole_tables,
+	    warn_too_many_threads, warn_low_memory,     warn_no_graphs_in_dp};
 	struct list l = {s, s->conf, dir, out, err};
 	for (size_t i = 0; i < sizeof each / sizeof *each; i++)
 		GT_TRY(each[i](&l));

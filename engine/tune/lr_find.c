@@ -156,7 +156,7 @@ enum gt_code gt_lr_find_session(struct gt_session *s, const struct gt_lr_find_sp
 	GT_NEW(c->point, c->arena, spec->steps, err);
 	gt_loader_use_longest(s->prog.loader);
 	GT_TRY(gt_loader_start(s->prog.loader, 0, 0, err));
-	s->exec.most = 1;
+	s->exec.max_window_steps = 1;
 	while (!c->ended) {
 		while (can_queue(&t))
 			GT_TRY(queue_step(&t, err));

@@ -19,17 +19,17 @@ engine/launch:base launch
 engine/exec:base kernels datasets image table text conf plan launch exec
 engine/team:base kernels launch exec team
 engine/session:base kernels datasets image table text ir conf plan par store exec team session
-engine/state:base kernels ir conf store team session state gtrain
 engine/score:base kernels ir conf plan store exec team session score gtrain
-engine/run:base kernels datasets image table text ir conf par store launch exec team session state score run gtrain
-engine/tune:base kernels datasets image table text ir conf store exec session state run tune gtrain
-engine/infer:base kernels datasets image table text ir conf store exec session state score run infer gtrain
+engine/train:base kernels datasets image table text ir conf par store launch exec team session score train gtrain
+engine/report:base kernels datasets image table text ir conf par store launch exec team session train report gtrain
+engine/use:base kernels datasets image table text ir conf store exec session score train use gtrain
+engine/setup:base kernels datasets image table text ir conf store exec session train setup gtrain
 cli:base gtrain cli
 '
 room_of() { # the room an include names
 	case $1 in
-	base/* | ir/* | conf/* | plan/* | par/* | store/* | launch/* | exec/* | team/* | session/* | state/* | score/* | run/* | tune/* | \
-	infer/*)
+	base/* | ir/* | conf/* | plan/* | par/* | store/* | launch/* | exec/* | team/* | session/* | score/* | train/* | report/* | use/* | \
+	setup/*)
 		echo "${1%%/*}" ;;
 	image/* | table/* | text/*) echo "${1%%/*}" ;;
 	gtrain.h | gtrain_*.h) echo gtrain ;;

@@ -3,7 +3,7 @@
  *
  *     struct gt_session_spec spec = {.conf = conf, .team = team, .train = true, .eval[GT_TEST] = true};
  *     gt_session_open(&spec, &s, err);
- *     gt_session_init(s, err);                    or gt_state_load (state/state.h)
+ *     gt_session_init(s, err);                    or gt_state_load (train/state.h)
  *     ... run s->prog.full and s->prog.tail with s->exec and s->prog.loader (exec/exec.h) ...
  *     gt_session_eval(s, GT_TEST, &scores, err);
  *     gt_session_close(s);

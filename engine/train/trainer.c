@@ -1,3 +1,16 @@
+/* The training loop. The way of one optimizer step, with the function to read next in each line:
+ *
+ *     gt_trainer_run()          queues steps while the device works, collects them in order, and evaluates and saves between them
+ *     queue_next_window()       how many steps are queued at once, and their program:  gt_session_next_prog(), session/session_programs.c
+ *                               learning rate, momentum, seed of each step:            gt_optim_rates(), session/optim.c
+ *                               which samples each step reads:                         gt_loader_take_parts(), exec/loader_gather.c
+ *                               executes the list of steps, or replays it as a graph:  gt_exec_launch(), exec/execute.c
+ *                                 each entry is a kernel (kernels/backend.h) or a message between ranks (exec/exec_comm.c)
+ *     collect_oldest_window()   waits for the device, checks that each step was applied, reports loss and accuracy: report_step()
+ *     exchange_stop_signals()   ranks agree on signals and time limits
+ *     evaluate_and_save_if_due()  evaluate_weights(): score/measured_eval.c; save_checkpoint(): train/state.c, store/ckpt_save.c
+ *
+ * `gtrain plan CFG` prints the list that gt_exec_launch() executes. engine/par/ writes it before the first step. */
 #include "train/trainer.h"
 #include "base/clock.h"
 #include "conf/metric_name.h"

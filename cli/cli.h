@@ -270,7 +270,7 @@ void gt_cli_ranks_json(struct gt_json *j, const struct gt_report *r);
 	{"world", 0, GT_OPTION_INT, GT_OFFSET(world), "N", GT_COMPLETE_NONE, NULL, 1, 65536,                     \
 	 "plan for N ranks, instead of parallel.nproc"}
 #define GT_OPT_MODE                                                                                               \
-	{"mode", 0, GT_OPTION_CHOICE, GT_OFFSET(mode), "MODE", GT_COMPLETE_CHOICE, GT_MODES, 0, 0,    \
-	 "plan for this parallel.mode, instead of the config's: single, dp, ddp, zero or pipe"}
+	{"mode", 0, GT_OPTION_CHOICE, GT_OFFSET(mode), "MODE", GT_COMPLETE_CHOICE, GT_MODE_WORDS, 0, 0, \
+	 "plan for this parallel.mode, instead of the config's: " GT_MODE_LIST}
 
 #endif

@@ -93,7 +93,7 @@ complete -c gtrain -n 'test (count (__gtrain_words_typed)) = 0' -a check -d 'sho
 complete -c gtrain -n '__gtrain_is check' -s s -l set -x -a '(__gtrain_keys)' -d 'set a key of the config, for example train.epochs=3; can be repeated'
 complete -c gtrain -n '__gtrain_is check' -l device -x -a '(__gtrain_words devices)' -d 'cpu, cuda or cuda:N, instead of the config\'s device'
 complete -c gtrain -n '__gtrain_is check' -l world -x -d 'plan for N ranks, instead of parallel.nproc'
-complete -c gtrain -n '__gtrain_is check' -l mode -x -a 'single dp ddp zero pipe' -d 'plan for this parallel.mode, instead of the config\'s: single, dp, ddp, zero or pipe'
+complete -c gtrain -n '__gtrain_is check' -l mode -x -a 'single dp ddp zero pipe' -d 'plan for this parallel.mode, instead of the config\'s: single, dp, ddp, zero, pipe'
 complete -c gtrain -n '__gtrain_is check' -l data -d 'read all texts or rows, or the headers of all images, and list those that cannot be read'
 complete -c gtrain -n '__gtrain_is check' -l verify -d 'as --data, but decode every image completely'
 complete -c gtrain -n '__gtrain_is check' -l time -d 'measure some steps on this machine, and show how long an epoch and the run take'
@@ -104,7 +104,7 @@ complete -c gtrain -n 'test (count (__gtrain_words_typed)) = 0' -a plan -d 'prin
 complete -c gtrain -n '__gtrain_is plan' -s s -l set -x -a '(__gtrain_keys)' -d 'set a key of the config, for example train.epochs=3; can be repeated'
 complete -c gtrain -n '__gtrain_is plan' -l device -x -a '(__gtrain_words devices)' -d 'cpu, cuda or cuda:N, instead of the config\'s device'
 complete -c gtrain -n '__gtrain_is plan' -l world -x -d 'plan for N ranks, instead of parallel.nproc'
-complete -c gtrain -n '__gtrain_is plan' -l mode -x -a 'single dp ddp zero pipe' -d 'plan for this parallel.mode, instead of the config\'s: single, dp, ddp, zero or pipe'
+complete -c gtrain -n '__gtrain_is plan' -l mode -x -a 'single dp ddp zero pipe' -d 'plan for this parallel.mode, instead of the config\'s: single, dp, ddp, zero, pipe'
 complete -c gtrain -n '__gtrain_is plan' -l rank -x -d 'rank whose list of steps is printed; default: 0'
 complete -c gtrain -n '__gtrain_is plan eq 0' -k -a '(__fish_complete_suffix .cfg; count *.cfg >/dev/null; or __gtrain_words configs)'
 

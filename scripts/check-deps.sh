@@ -153,6 +153,39 @@ done < <(git ls-files -co --exclude-standard -z '*.c' '*.h' '*.cu' '*.cuh' '*.cc
 		}
 	}')
 if [ $names -lt 20 ]; then echo "check-deps: found only $names names of files in comments"; fail=1; fi
+# The name of a static function has at least two words, such as is_multiple. A name that a macro makes, as N(gemm), is left out, since the
+# macro adds a word. one_word: established terms. renaming: folders and files whose names are not changed yet.
+one_word=' gt_clock '
+renaming='cli kernels/cpu kernels/cuda'
+paths=()
+for path in $renaming; do paths+=(":!$path"); done
+functions=0
+# shellcheck disable=SC2016
+while IFS= read -r line; do
+	case $line in
+	functions*) functions=$((functions + ${line#functions})) ;;
+	*) echo "$line"; fail=1 ;;
+	esac
+done < <(git ls-files -coz --exclude-standard -- engine datasets kernels cli "${paths[@]}" |
+	grep -zE '\.(c|h|cu|cuh|cc|hh|inc)$' | xargs -0 -r awk -v one_word="$one_word" '
+	/^(template *<[^()]*> *)?((inline|__[a-z_]+__) )*static / {
+		rest = $0
+		while (match(rest, /[A-Za-z_][A-Za-z0-9_]*\(/)) {
+			name = substr(rest, RSTART, RLENGTH - 1)
+			before = substr(rest, 1, RSTART - 1)
+			rest = substr(rest, RSTART + RLENGTH)
+			if (before ~ /[=;]/) break
+			if (name ~ /^__/ || name ~ /^[A-Z][A-Z0-9_]*$/) continue
+			functions++
+			word = name
+			sub(/^gt_/, "", word)
+			if (word !~ /[A-Za-z0-9]_+[A-Za-z0-9]/ && !index(one_word, " " name " "))
+				print FILENAME ":" FNR ": the name of the static function " name " has one word; name it by verb and object"
+			break
+		}
+	}
+	END { print "functions" functions + 0 }')
+if [ $functions -lt 20 ]; then echo "check-deps: found only $functions static functions"; fail=1; fi
 # A line has at most 140 columns; a tab stop is 4 columns wide, a UTF-8 character one. Data and generated files have no limit.
 files=0
 # shellcheck disable=SC2016

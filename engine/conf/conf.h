@@ -9,6 +9,7 @@
 #ifndef GT_CONF_CONF_H
 #define GT_CONF_CONF_H
 
+#include "base/modes.h"
 #include "base/problems.h"
 #include "image/transform.h"
 #include "ir/graph.h"
@@ -19,7 +20,6 @@
 enum gt_reproducible { GT_REPRO_NONE, GT_REPRO_RUN, GT_REPRO_WORLD };
 enum gt_precision { GT_PREC_FP32, GT_PREC_TF32, GT_PREC_BF16, GT_PREC_FP16 };
 enum gt_sampler { GT_SAMPLER_GTRAIN, GT_SAMPLER_TORCH, GT_SAMPLER_TORCH_RANDOM };
-enum gt_mode { GT_MODE_SINGLE, GT_MODE_DP, GT_MODE_DDP, GT_MODE_ZERO, GT_MODE_PIPE };
 enum gt_schedule { GT_SCHED_CONSTANT, GT_SCHED_STEP, GT_SCHED_MULTISTEP, GT_SCHED_EXPONENTIAL, GT_SCHED_COSINE, GT_SCHED_POLYNOMIAL,
 	GT_SCHED_ONECYCLE, GT_SCHED_FLAT_COSINE, GT_SCHED_PLATEAU };
 enum gt_anneal { GT_ANNEAL_COS, GT_ANNEAL_LINEAR };

@@ -378,8 +378,9 @@ const struct gt_row gt_rows[] = {
                             "center_crop "
              "(resize alone if model.input is not square), else none"},
 
-    {"parallel.mode", GT_T_ENUM, AT(parallel.mode), "\"single\"", .values = GT_MODES, .help = "parallel mode: how ranks share the work"},
-    {"parallel.nproc", GT_T_AUTO, AT(parallel.nproc), "\"auto\"", 0, 65536, MODE("dp|ddp|zero|pipe"),
+    {"parallel.mode", GT_T_ENUM, AT(parallel.mode), "\"single\"", .values = GT_MODE_WORDS,
+     .help = "parallel mode: how ranks share the work"},
+    {"parallel.nproc", GT_T_AUTO, AT(parallel.nproc), "\"auto\"", 0, 65536, MODE(GT_MODE_WORDS_OF_RANKS),
      .help = "number of ranks on each host; \"auto\": one per GPU, or on CPUs one per NUMA node"},
     {"parallel.stage", GT_T_INT, AT(parallel.stage), "1", 1, 3, MODE("zero"),
      .help = "what is sharded over the ranks; 1: optimizer state; 2: gradients too; 3: parameters too"},
@@ -399,17 +400,17 @@ const struct gt_row gt_rows[] = {
              "rank, and so on"},
     {"parallel.cuts", GT_T_STRINGS, AT(parallel.cuts), "[]", MODE("pipe"),
      .help = "names of the layers that begin the second and later stages; []: chosen so that the slowest stage is as fast as possible"},
-    {"parallel.host_staged", GT_T_BOOL, AT(parallel.host_staged), "false", MODE("dp|ddp|zero|pipe"),
+    {"parallel.host_staged", GT_T_BOOL, AT(parallel.host_staged), "false", MODE(GT_MODE_WORDS_OF_RANKS),
      .help = "let GPUs communicate through host memory instead of NCCL; ranks that share a GPU always do"},
     {"parallel.shards", GT_T_INT, AT(parallel.shards), "8", 1, 1024, WORLD,
      .help = "number of virtual shards of a batch, whose gradients are computed separately and summed in a fixed order; a power of two, "
              "and a multiple of every number of ranks"},
-    {"parallel.sync_bn", GT_T_BOOL, AT(parallel.sync_bn), "false", MODE("ddp|zero|pipe"),
+    {"parallel.sync_bn", GT_T_BOOL, AT(parallel.sync_bn), "false", MODE(GT_MODE_WORDS_OF_PROCESSES),
      .help = "compute the batch statistics of batch "
              "normalisation over all ranks"},
-    {"parallel.bucket_mb", GT_T_FLOAT, AT(parallel.bucket_mb), "25.0", 0, 4096, GT_R_ABOVE, MODE("ddp|zero|pipe"),
+    {"parallel.bucket_mb", GT_T_FLOAT, AT(parallel.bucket_mb), "25.0", 0, 4096, GT_R_ABOVE, MODE(GT_MODE_WORDS_OF_PROCESSES),
      .help = "size of a gradient bucket in MiB; the gradients of a bucket are reduced together"},
-    {"parallel.timeout", GT_T_FLOAT, AT(parallel.timeout), "30.0", 0, 1.0e6, GT_R_ABOVE, MODE("ddp|zero|pipe"),
+    {"parallel.timeout", GT_T_FLOAT, AT(parallel.timeout), "30.0", 0, 1.0e6, GT_R_ABOVE, MODE(GT_MODE_WORDS_OF_PROCESSES),
      .help = "number of seconds without progress after which a rank counts as lost, and that ranks wait for each other; at the start, "
              "ranks on several hosts wait for at least 300 s"},
 

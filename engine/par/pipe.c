@@ -59,6 +59,20 @@ static void shard_arenas(const struct gt_conf *c, const struct gt_rank_position 
 	out->pipeline_stages = at->npipe > 1;
 }
 
+/* For the copies of a pipeline. */
+static enum gt_sync_method choose_sync(const struct gt_conf *c, const struct gt_offers *offers)
+{
+	(void)offers;
+	return c->parallel.across == GT_ACROSS_ZERO ? GT_SYNC_SHARDED_UPDATE : GT_SYNC_ALL_REDUCE;
+}
+
+/* With data.batch_per_rank, the batch is also a multiple of the number of ranks. */
+static int64_t find_least_micro(const struct gt_conf *c, int64_t ranks)
+{
+	int64_t parts = gt_replicas_least_micro(c, c->parallel.chunks * c->parallel.replicas);
+	return c->data.batch_per_rank > 0 ? parts * ranks : parts;
+}
+
 enum gt_code gt_pipe_act_slots(struct gt_arena *a, enum gt_pipe_schedule schedule, int ranks, int stages, int rank, int units,
                                int *act_slots, int *batches, struct gt_err *err)
 {
@@ -310,4 +324,9 @@ static enum gt_code make_steps(const struct gt_job *job, struct gt_prog *out, st
 	return gt_emit_end(&p.e, out);
 }
 
-const struct gt_strategy gt_strategy_pipe = {.name = "pipe", .position = find_position, .shard = shard_arenas, .schedule = make_steps};
+const struct gt_strategy gt_strategy_pipe = {GT_STRATEGY_MODE(pipe),
+                                             .position = find_position,
+                                             .shard = shard_arenas,
+                                             .sync = choose_sync,
+                                             .least_micro = find_least_micro,
+                                             .schedule = make_steps};

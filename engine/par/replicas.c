@@ -20,28 +20,14 @@ const char *gt_replicas_matrix_optimizer(const struct gt_conf *c)
 	return NULL;
 }
 
-/* Whether mode ddp must not shard the update: an optimizer needs whole matrices, or the clipping norm of all gradients must not depend in
- * its last bits on how they are sharded (reproducible = "world"). */
-static bool needs_whole(const struct gt_conf *c)
+bool gt_replicas_factors_pay(const struct gt_offers *offers)
 {
-	return gt_replicas_matrix_optimizer(c) || (c->train.clip_norm > 0 && c->reproducible == GT_REPRO_WORLD);
+	return offers->shared_memory && offers->factors_pay;
 }
 
-static enum gt_sync_method choose_sync(const struct gt_conf *c, const struct gt_offers *offers)
+int64_t gt_replicas_least_micro(const struct gt_conf *c, int64_t ranks)
 {
-	bool factored = offers->shared_memory && offers->factors_pay;
-	switch (c->parallel.mode) {
-	case GT_MODE_DDP: /* after a sharded update, ranks that share the parameters gather nothing; for other ranks all-reduce is cheaper */
-		return factored ? GT_SYNC_FACTORED_UPDATE : offers->shared_memory && !needs_whole(c) ? GT_SYNC_SHARDED_UPDATE : GT_SYNC_ALL_REDUCE;
-	case GT_MODE_DP:
-		return factored ? GT_SYNC_FACTORED_UPDATE : GT_SYNC_RANK0_UPDATE;
-	case GT_MODE_ZERO: /* in stage 3, ranks have no whole parameters that they could share */
-		return factored && c->parallel.stage < 3 ? GT_SYNC_FACTORED_UPDATE : GT_SYNC_SHARDED_UPDATE;
-	case GT_MODE_PIPE:
-		return c->parallel.across == GT_ACROSS_ZERO ? GT_SYNC_SHARDED_UPDATE : GT_SYNC_ALL_REDUCE;
-	default:
-		return GT_SYNC_ALL_REDUCE;
-	}
+	return c->reproducible == GT_REPRO_WORLD && c->parallel.shards > ranks ? c->parallel.shards : ranks;
 }
 
 void gt_replicas_shard(const struct gt_conf *c, const struct gt_rank_position *at, const struct gt_offers *offers,
@@ -53,7 +39,7 @@ void gt_replicas_shard(const struct gt_conf *c, const struct gt_rank_position *a
 	*out = (struct gt_shard_spec){.bucket_bytes = bytes,
 	                              .first_bytes = bytes < FIRST_BYTES ? bytes : FIRST_BYTES,
 	                              .rank = at->data,
-	                              .sync = choose_sync(c, offers)};
+	                              .sync = gt_strategy_of(c->parallel.mode)->sync(c, offers)};
 	if (out->sync == GT_SYNC_SHARDED_UPDATE) {
 		out->shards = at->ndata;
 		out->sharding = GT_SHARD_STATE;

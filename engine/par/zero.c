@@ -32,6 +32,12 @@ static void shard_arenas(const struct gt_conf *c, const struct gt_rank_position 
 	out->shared_params &= !params;
 }
 
+/* In stage 3, ranks have no whole parameters that they could share. */
+static enum gt_sync_method choose_sync(const struct gt_conf *c, const struct gt_offers *offers)
+{
+	return gt_replicas_factors_pay(offers) && c->parallel.stage < 3 ? GT_SYNC_FACTORED_UPDATE : GT_SYNC_SHARDED_UPDATE;
+}
+
 static size_t shard_elements(const struct gt_space *s, int b)
 {
 	return (size_t)gt_space_shard(s, b);
@@ -111,4 +117,9 @@ static enum gt_code make_steps(const struct gt_job *job, struct gt_prog *out, st
 	return gt_emit_end(&e, out);
 }
 
-const struct gt_strategy gt_strategy_zero = {.name = "zero", .position = find_position, .shard = shard_arenas, .schedule = make_steps};
+const struct gt_strategy gt_strategy_zero = {GT_STRATEGY_MODE(zero),
+                                             .position = find_position,
+                                             .shard = shard_arenas,
+                                             .sync = choose_sync,
+                                             .least_micro = gt_replicas_least_micro,
+                                             .schedule = make_steps};

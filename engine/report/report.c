@@ -6,6 +6,7 @@
 #include "learned.h"
 #include "report/report_ranks.h"
 #include "train/warnings.h"
+#include "par/strategy.h"
 #include "session/schedule.h"
 #include "session/session_data.h"
 #include "train/pretrained.h"
@@ -253,7 +254,7 @@ static enum gt_code fill_report(struct gt_report *r, const struct gt_world_plan 
 
 int gt_conf_world(const struct gt_conf *c)
 {
-	return c->parallel.mode != GT_MODE_SINGLE && c->parallel.nproc > 1 ? (int)c->parallel.nproc : 1;
+	return gt_strategy_of(c->parallel.mode)->ranks != GT_RANKS_ONE && c->parallel.nproc > 1 ? (int)c->parallel.nproc : 1;
 }
 
 enum gt_code gt_check(struct gt_conf *c, const char *device, int world, struct gt_report **out, struct gt_err *err)
@@ -261,7 +262,7 @@ enum gt_code gt_check(struct gt_conf *c, const char *device, int world, struct g
 	struct gt_world_plan *world_plan;
 	struct gt_arena *a;
 	*out = NULL;
-	bool is_auto = !world && c->parallel.mode != GT_MODE_SINGLE && !c->parallel.nproc;
+	bool is_auto = !world && gt_strategy_of(c->parallel.mode)->ranks != GT_RANKS_ONE && !c->parallel.nproc;
 	world = world ? world : gt_conf_world(c);
 	GT_TRY(gt_world_plan_open(c, device, !device, world, &world_plan, err));
 	enum gt_code code = gt_arena_open(&a, err);

@@ -57,8 +57,8 @@ static uint64_t row_bytes(const struct gt_session *s, int row)
 
 static bool is_shared_by_ranks(const struct gt_session *s, int row)
 {
-	if (row == ROW_DATA) /* dp: threads of one process */
-		return s->conf->parallel.mode == GT_MODE_DP && s->at.world > 1;
+	if (row == ROW_DATA)
+		return s->strategy->ranks == GT_RANKS_THREADS && s->at.world > 1;
 	return row < GT_A_COUNT && gt_space_is_shared(s->space, (enum gt_arena_id)row);
 }
 

@@ -9,6 +9,7 @@
 #include "launch/signals.h"
 #include "train/run_ranks.h"
 #include "report/smoke_plan.h"
+#include "par/strategy.h"
 #include "store/ckpt_scan.h"
 #include "store/json_read.h"
 #include <errno.h>
@@ -111,7 +112,7 @@ static enum gt_code start_ranks(struct smoke *s, char *const *base, const char *
 	memcpy(argv, base, (size_t)n * sizeof *argv);
 	for (int i = 0; i < nmore; i++)
 		argv[n++] = (char *)more[i];
-	if (s->conf->parallel.mode != GT_MODE_SINGLE)
+	if (gt_strategy_of(s->conf->parallel.mode)->ranks != GT_RANKS_ONE)
 		GT_NEW_STR(argv[n++], gt_arena_printf(s->arena, "--nproc=%d", s->plan.ranks), err);
 	argv[n++] = "--";
 	argv[n++] = (char *)operand;

@@ -6,6 +6,7 @@
 #include "gtrain_report.h"
 #include "known.h"
 #include "launch/launcher_parts.h"
+#include "par/strategy.h"
 #include "session/session_data.h"
 #include "stand_in.h"
 #include "team/team.h"
@@ -42,12 +43,12 @@ static int choose_ranks(const struct gt_conf *c, const struct gt_run_opts *o)
 	    fits = gpus > 0   ? gpus
 	           : cpus > 2 ? cpus
 	                      : 2;
-	int replicas = p->mode == GT_MODE_PIPE ? (int)p->replicas : 1, n = (int)p->nproc;
-	if (p->mode == GT_MODE_SINGLE)
+	int replicas = (int)p->replicas, n = (int)p->nproc; /* replicas and cuts have their defaults in other modes than pipe */
+	if (gt_strategy_of(p->mode)->ranks == GT_RANKS_ONE)
 		return 1;
 	if (o->nproc > 0)
 		return o->nproc;
-	if (p->mode == GT_MODE_PIPE && p->cuts.n)
+	if (p->cuts.n)
 		return n ? n : count_cut_ranks(p);
 	if (!n)
 		n = gpus > 0 ? gpus : 2;
@@ -63,11 +64,7 @@ static int choose_ranks(const struct gt_conf *c, const struct gt_run_opts *o)
 /* Returns a number of which each batch must be a multiple, so that all ranks, micro-batches and virtual shards have the same size. */
 static int64_t batch_unit(const struct gt_conf *c, int ranks)
 {
-	const struct gt_conf_parallel *p = &c->parallel;
-	int64_t parts = p->mode == GT_MODE_PIPE ? p->chunks * p->replicas : ranks;
-	if (c->reproducible == GT_REPRO_WORLD && p->shards > parts)
-		parts = p->shards;
-	return c->train.accumulate * parts * (c->data.batch_per_rank > 0 && p->mode == GT_MODE_PIPE ? ranks : 1);
+	return c->train.accumulate * gt_strategy_of(c->parallel.mode)->least_micro(c, ranks);
 }
 
 /* Chooses the batch, over all ranks. */
@@ -321,8 +318,7 @@ enum gt_code gt_smoke_plan(struct gt_conf *c, const struct gt_run_opts *o, const
 	struct gt_report *r = NULL;
 	struct gt_conf *made = NULL;
 	*out = (struct gt_smoke_plan){0};
-	if (c->parallel.mode == GT_MODE_SINGLE && o->nproc > 1)
-		return gt_fail(err, GT_ECONFIG, "--nproc %d and parallel.mode = \"single\" do not go together; add -s parallel.mode=ddp", o->nproc);
+	GT_TRY(gt_strategy_check_nproc(c, o->nproc, err));
 	out->ranks = choose_ranks(c, o);
 	enum gt_code code = report_or_make_data(c, dir, a, out, shown, &r, &made, err);
 	if (code == GT_OK) {

@@ -1,5 +1,6 @@
 #include "train/rank_session.h"
 #include "train/run_ranks.h"
+#include "par/strategy.h"
 #include "session/session_data.h"
 #include "session/world_plan.h"
 
@@ -20,7 +21,7 @@ static enum gt_code run_rank(void *user, const struct gt_team *team, struct gt_e
 	GT_TRY(gt_session_open(&spec, &s, err));
 	gt_rank_phase(team->link, "", s->device.be->host_memory ? 0 : GT_PATIENCE * r->conf->parallel.timeout);
 	enum gt_code code = r->body(r->user, s, err);
-	if (code != GT_OK && code < 128 && err && r->conf->parallel.mode != GT_MODE_DP) /* as in run.c */
+	if (code != GT_OK && code < 128 && err && gt_strategy_of(r->conf->parallel.mode)->ranks != GT_RANKS_THREADS) /* as in run.c */
 		gt_rank_report_error(team->link, code, err->msg);
 	gt_session_close(s);
 	return code;

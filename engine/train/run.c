@@ -7,6 +7,7 @@
 #include "train/run_ranks.h"
 #include "train/trainer.h"
 #include "train/warnings.h"
+#include "par/strategy.h"
 #include "session/session_data.h"
 #include "session/world_plan.h"
 #include "train/ema.h"
@@ -369,9 +370,9 @@ static enum gt_code run_rank(void *user, const struct gt_team *team, struct gt_e
 		o.observe = NULL;
 	struct gt_trainer t = {.opts = &o, .team = team};
 	enum gt_code code = train_rank(j, &t, err);
-	/* The launcher gets the error now, because closing the session of a broken device or group may take longer than a rank is given. dp:
-	 * the error of the run may be that of another thread. */
-	if (code != GT_OK && code < 128 && err && j->c->parallel.mode != GT_MODE_DP)
+	/* The launcher gets the error now, because closing the session of a broken device or group may take longer than a rank is given. If
+	 * ranks are threads, the error of the run may be that of another thread. */
+	if (code != GT_OK && code < 128 && err && gt_strategy_of(j->c->parallel.mode)->ranks != GT_RANKS_THREADS)
 		gt_rank_report_error(team->link, code, err->msg);
 	struct gt_err why[2] = {0};
 	enum gt_code logs[2] = {gt_metrics_close(t.metrics, &why[0]), gt_tensorboard_close(t.tensorboard, &why[1])};

@@ -44,26 +44,18 @@ static const char *device_word(const struct gt_conf *c, const struct gt_run_opts
 	return o->device ? o->device : c->device;
 }
 
-/* Returns whether the ranks of a mode are processes. Those of dp are threads of one process. */
-static bool has_processes(int mode)
-{
-	return mode == GT_MODE_DDP || mode == GT_MODE_ZERO || mode == GT_MODE_PIPE;
-}
-
 static enum gt_code check_rank_options(const struct gt_conf *c, const struct gt_run_opts *o, const struct gt_world *w, struct gt_err *err)
 {
-	const char *mode = gt_strategy_of(c->parallel.mode)->name;
-	if (c->parallel.mode == GT_MODE_SINGLE && o->nproc > 1)
+	const struct gt_strategy *s = gt_strategy_of(c->parallel.mode);
+	bool processes = s->ranks == GT_RANKS_PROCESSES;
+	GT_TRY(gt_strategy_check_nproc(c, o->nproc, err));
+	if (!processes && o->nnodes > 1)
 		return gt_conf_refuse(c, "parallel.mode", err,
-		                      "--nproc %d and parallel.mode = \"single\" do not go together; add -s parallel.mode=ddp", o->nproc);
-	if (!has_processes(c->parallel.mode) && o->nnodes > 1)
-		return gt_conf_refuse(c, "parallel.mode", err,
-		                      "--nnodes %d and parallel.mode = \"%s\" do not go together; add -s parallel.mode=ddp", o->nnodes, mode);
-	if (!has_processes(c->parallel.mode) && w->world > 1)
+		                      "--nnodes %d and parallel.mode = \"%s\" do not go together; add -s parallel.mode=ddp", o->nnodes, s->name);
+	if (!processes && w->world > 1)
 		return gt_conf_refuse(c, "parallel.mode", err,
 		                      "%s started %d ranks, which does not go together with parallel.mode = \"%s\"; add -s parallel.mode=ddp",
-		                      w->how,
-		                      w->world, mode);
+		                      w->how, w->world, s->name);
 	if (o->link)
 		return GT_OK;
 	if (w->world > 1 && (o->nnodes > 1 || (o->nproc > 0 && o->nproc != w->world && o->nproc != w->local_world)))
@@ -103,11 +95,12 @@ enum gt_code gt_ranks_of(const struct gt_conf *c, const struct gt_run_opts *o, s
 	*out = (struct gt_ranks){.nproc = 1, .threads = 1, .token_file = o->token_file ? o->token_file : env && *env ? env : NULL};
 	GT_TRY(gt_team_world(o->link, &out->world, err));
 	GT_TRY(check_rank_options(c, o, &out->world, err));
-	if (c->parallel.mode == GT_MODE_DP)
+	enum gt_mode_ranks ranks = gt_strategy_of(c->parallel.mode)->ranks;
+	if (ranks == GT_RANKS_THREADS)
 		out->threads = count_local_ranks(c, o);
 	if (o->link || out->world.world > 1 || !o->argv)
 		return GT_OK; /* the session reports a mode that this build does not have */
-	if (has_processes(c->parallel.mode))
+	if (ranks == GT_RANKS_PROCESSES)
 		out->nproc = count_local_ranks(c, o);
 	out->launch = out->nproc > 1 || o->nnodes > 1 || o->max_restarts > 0;
 	if (out->launch && o->nnodes > 1 && !out->token_file)
@@ -196,7 +189,7 @@ enum gt_code gt_ranks_launch(const struct gt_ranks *r, const struct gt_conf *c, 
 		.addr = o->master_addr,
 		.port = o->master_port ? o->master_port : MASTER_PORT,
 		.argv = o->argv,
-		.timeout_s = has_processes(c->parallel.mode) ? c->parallel.timeout : 0,
+		.timeout_s = gt_strategy_of(c->parallel.mode)->ranks == GT_RANKS_PROCESSES ? c->parallel.timeout : 0,
 		.max_restarts = o->resume_argv ? o->max_restarts : 0,
 		.pin = r->nproc > 1,
 		.capture = r->capture,

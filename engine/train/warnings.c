@@ -334,7 +334,7 @@ static enum gt_code warn_low_memory(const struct list *l)
 static enum gt_code warn_no_graphs_in_dp(const struct list *l)
 {
 	const struct gt_session *s = l->s;
-	if (l->c->parallel.mode != GT_MODE_DP || s->at.world == 1 || strcmp(s->family, "cuda") || !l->c->cuda_graphs ||
+	if (s->strategy->ranks != GT_RANKS_THREADS || s->at.world == 1 || strcmp(s->family, "cuda") || !l->c->cuda_graphs ||
 	    l->c->parallel.host_staged)
 		return GT_OK;
 	return add_warning(l, "parallel.mode",

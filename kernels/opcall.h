@@ -17,6 +17,7 @@
 #ifndef GT_KERNELS_OPCALL_H
 #define GT_KERNELS_OPCALL_H
 
+#include "activation_rows.h"
 #include "base/types.h"
 #include "comm.h"
 #include "optimizer_rows.h"
@@ -163,28 +164,7 @@
 	  "x(N,C,..) [gamma:f(C)] [beta:f(C)] -> y(N,C,..) [mean:f(N,G)] [rstd:f(N,G)]") \
 	X(GT_OP_GROUPNORM_DX, "groupnorm.dx", groupnorm, norm, \
 	  "dy(N,C,..) x(N,C,..) [gamma:f(C)] mean:f(N,G) rstd:f(N,G) -> [dx(N,C,..)] [dgamma:f(C)+] [dbeta:f(C)+]") \
-	X(GT_OP_RELU, "relu", eltwise, none, "x(..) -> y(..)") \
-	X(GT_OP_RELU_DX, "relu.dx", eltwise, none, "dy(..) y(..) -> dx(..)") \
-	X(GT_OP_LEAKY_RELU, "leaky_relu", eltwise, leaky, "x(..) -> y(..)") \
-	X(GT_OP_LEAKY_RELU_DX, "leaky_relu.dx", eltwise, leaky, "dy(..) x(..) -> dx(..)") \
-	X(GT_OP_SIGMOID, "sigmoid", eltwise, none, "x(..) -> y(..)") \
-	X(GT_OP_SIGMOID_DX, "sigmoid.dx", eltwise, none, "dy(..) y(..) -> dx(..)") \
-	X(GT_OP_TANH, "tanh", eltwise, none, "x(..) -> y(..)") \
-	X(GT_OP_TANH_DX, "tanh.dx", eltwise, none, "dy(..) y(..) -> dx(..)") \
-	X(GT_OP_GELU, "gelu", eltwise, gelu, "x(..) -> y(..)") \
-	X(GT_OP_GELU_DX, "gelu.dx", eltwise, gelu, "dy(..) x(..) -> dx(..)") \
-	X(GT_OP_SILU, "silu", eltwise, none, "x(..) -> y(..)") \
-	X(GT_OP_SILU_DX, "silu.dx", eltwise, none, "dy(..) x(..) -> dx(..)") \
-	X(GT_OP_MISH, "mish", eltwise, none, "x(..) -> y(..)") \
-	X(GT_OP_MISH_DX, "mish.dx", eltwise, none, "dy(..) x(..) -> dx(..)") \
-	X(GT_OP_ELU, "elu", eltwise, elu, "x(..) -> y(..)") \
-	X(GT_OP_ELU_DX, "elu.dx", eltwise, elu, "dy(..) x(..) -> dx(..)") \
-	X(GT_OP_RELU6, "relu6", eltwise, none, "x(..) -> y(..)") \
-	X(GT_OP_RELU6_DX, "relu6.dx", eltwise, none, "dy(..) y(..) -> dx(..)") \
-	X(GT_OP_HARDSIGMOID, "hardsigmoid", eltwise, none, "x(..) -> y(..)") \
-	X(GT_OP_HARDSIGMOID_DX, "hardsigmoid.dx", eltwise, none, "dy(..) x(..) -> dx(..)") \
-	X(GT_OP_HARDSWISH, "hardswish", eltwise, none, "x(..) -> y(..)") \
-	X(GT_OP_HARDSWISH_DX, "hardswish.dx", eltwise, none, "dy(..) x(..) -> dx(..)") \
+	GT_ACTIVATIONS(GT_ACTIVATION_OPCODES, X) \
 	X(GT_OP_PRELU, "prelu", channels, prelu, "x(N,C,..) w:f(K) -> y(N,C,..)") \
 	X(GT_OP_PRELU_DX, "prelu.dx", channels, prelu, "dy(N,C,..) x(N,C,..) w:f(K) -> [dx(N,C,..)] [dw:f(K)+]") \
 	X(GT_OP_SOFTMAX, "softmax", softmax, none, "x(N,C,..) -> y(N,C,..)") \
@@ -318,12 +298,9 @@ struct gt_attr_norm {
 	bool deferred;
 };
 
-struct gt_attr_leaky {
-	double slope; /* factor of negative inputs */
-};
-
-struct gt_attr_elu {
-	double alpha; /* minus the limit of y for x -> -infinity */
+/* The numbers of an activation, such as the slope of leaky_relu, in the order of its keys (activation_rows.h). */
+struct gt_attr_act {
+	double number[2];
 };
 
 struct gt_attr_prelu {

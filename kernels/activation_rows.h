@@ -32,7 +32,10 @@
 	  GT_NUMBER(0, "alpha", 1, 0, 1e6, "minus the limit of y where x is very negative"))                                                   \
 	X(__VA_ARGS__, RELU6, relu6, y, 0, 65536, none, "min(max(0, x), 6)", NULL)                                                             \
 	X(__VA_ARGS__, HARDSIGMOID, hardsigmoid, x, 0, 65536, none, "min(max(0, x + 3), 6) / 6", "hard_sigmoid")                               \
-	X(__VA_ARGS__, HARDSWISH, hardswish, x, 0, 65536, none, "x * min(max(0, x + 3), 6) / 6", "hard_swish|hswish")
+	X(__VA_ARGS__, HARDSWISH, hardswish, x, 0, 65536, none, "x * min(max(0, x + 3), 6) / 6", "hard_swish|hswish")                          \
+	X(__VA_ARGS__, SOFTPLUS, softplus, x, 2, 12288, act, "log(1 + exp(beta * x)) / beta, or x where beta * x is above threshold", NULL,    \
+	  GT_NUMBER(0, "beta", 1, 1e-6, 1e6, "a larger number makes the bend narrower"),                                                       \
+	  GT_NUMBER(1, "threshold", 20, -1e6, 1e6, "beta * x from which y is x"))
 
 /* The two rows of an activation in GT_OPCODES (opcall.h). */
 #define GT_ACTIVATION_OPCODES(X, CODE, name, saved, numbers, grain, attr, ...)                                                             \

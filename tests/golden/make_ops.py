@@ -204,6 +204,7 @@ LAYERS = {  # type: (shape of x0, keys) -> module
     "relu6": lambda x, k: nn.ReLU6(),
     "hardsigmoid": lambda x, k: nn.Hardsigmoid(),
     "hardswish": lambda x, k: nn.Hardswish(),
+    "selu": lambda x, k: nn.SELU(),
     "softplus": lambda x, k: nn.Softplus(float(k.get("beta", 1)), float(k.get("threshold", 20))),
     "softmax": lambda x, k: nn.Softmax(1),
     "log_softmax": lambda x, k: nn.LogSoftmax(1),

@@ -65,7 +65,7 @@ def learned(kind, shape, x, norm, **keys):
         x = put("layernorm" if norm == "layer" else "batchnorm2d" if len(c) == 3 else "batchnorm1d", c, [x], True)
     kind = r.choice(["silu", "tanh", "gelu", "sigmoid", "silu", "tanh", None])
     if kind == "silu":
-        kind = later.choice(["silu", "mish", "elu", "softplus"])
+        kind = later.choice(["silu", "mish", "elu", "softplus", "selu"])
     if kind:
         keys = {"approximate": '"tanh"'} if kind == "gelu" and r.random() < 0.5 else {}
         x = put(kind, c, [x], **keys)

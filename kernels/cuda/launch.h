@@ -135,7 +135,7 @@ struct gt_cu_loss {
 	int32_t *rank; /* workspace: the rank of the target in each row; -1: the row does not count; INT32_MAX: its target has no class */
 	uint32_t *counter; /* one counter, which is 0 before a launch */
 	int64_t rows, cols, ignore; /* ignore: gt_attr_loss.ignore_index */
-	double smoothing, beta;
+	double number[GT_LOSS_NUMBERS]; /* gt_attr_loss.number */
 	struct gt_cu_fault *fault;
 	struct gt_cu_step_args step_args;
 };

@@ -1,6 +1,7 @@
 /* The CUDA backend on the host's CUDA runtime (tests/cudasim/include) against the CPU backend: sizes around every vector, warp, block
  * and grid boundary, addresses off 16 bytes, in place. Run by test_cudasim.sh from build/cudasim.
  * Both backends compile the same scalar functions for this machine, so operations without sums must agree bit for bit. */
+#include "losses.h"
 #include "opsig.h"
 #include "optimizer.h"
 #include "pair.h"
@@ -186,18 +187,18 @@ TEST(softmax)
 
 TEST(losses)
 {
-	static const enum gt_opcode codes[] = {GT_OP_CROSS_ENTROPY, GT_OP_NLL, GT_OP_MSE, GT_OP_BCE, GT_OP_SMOOTH_L1};
-	for (int c = 0; c < 5; c++)
+	for (int c = 0; c < GT_LOSS_COUNT; c++)
 		for (int t = 0; t < 3; t++)
 			for (int s = 0; s < 2 * NROWS; s++) {
 				const int64_t *shape = row_shapes[s % NROWS], metrics = sizeof(struct gt_metrics) / 8;
-				struct gt_attr_loss attr = {.label_smoothing = s % 2 ? 0.1 : 0, .ignore_index = s % 3 ? -100 : 0, .beta = 0.5};
+				const struct gt_loss_row *row = &gt_loss_rows[c];
+				struct gt_attr_loss attr = {.number = {s % 2 ? 0.5 : 0, 2}, .ignore_index = s % 3 ? -100 : 0};
 				double *weights = malloc((size_t)shape[1] * sizeof *weights);
 				for (int64_t i = 0; i < shape[1]; i++)
 					weights[i] = 0.5 + (double)(i % 4) / 4;
-				if (s % 5 == 2 && codes[c] != GT_OP_MSE && codes[c] != GT_OP_SMOOTH_L1)
+				if (s % 5 == 2 && row->weight != GT_WEIGHT_NONE)
 					attr.weights = weights, attr.nweights = shape[1];
-				struct pair_job j = {.call = {.code = codes[c], .attr = &attr}, .step_args = {.inv_weight = 1.0 / (double)shape[0]}};
+				struct pair_job j = {.call = {.code = row->code, .attr = &attr}, .step_args = {.inv_weight = 1.0 / (double)shape[0]}};
 				int32_t *target = malloc((size_t)shape[0] * 4);
 				struct gt_metrics *m = calloc(1, sizeof *m);
 				for (int64_t i = 0; i < shape[0]; i++)

@@ -297,7 +297,7 @@ def loss_case(case, shapes, kind, keys, rnd):
     elif kind == "bce":
         loss = F.binary_cross_entropy_with_logits(x, values, pos_weight=w)
     elif kind == "smooth_l1":
-        loss = F.smooth_l1_loss(x, values, beta=float(keys.get("beta", 1)))
+        loss = F.smooth_l1_loss(x, values, beta=float(keys.get("smooth_l1_beta", 1)))
     elif kind == "l1":
         loss = F.l1_loss(x, values)
     else:

@@ -6,7 +6,6 @@
 
 #define INFERRED "the size of a layer's input is inferred; leave the key out"
 
-#define HUBER "Huber's loss with delta = D is D times \"smooth_l1\" with train.smooth_l1_beta = D; the two are equal for D = 1, the default"
 #define RMSE "write \"mse\", whose minimum over all data is the same; a root is not a mean over samples, so batches would not add up"
 #define BCE "write \"bce\", which takes logits, and leave out a sigmoid at the end of the model"
 #define NO_LOSS "gtrain does not have this loss"
@@ -107,9 +106,6 @@ static const struct {
 	{"precision", {"bfloat16", "bf16", NULL}},
 	{"precision", {"amp", "bf16", NULL}},
 	{"precision", {"mixed", "bf16", NULL}},
-	{"train.loss", {"huber", NULL, HUBER}},
-	{"train.loss", {"HuberLoss", NULL, HUBER}},
-	{"train.loss", {"huber_loss", NULL, HUBER}},
 	{"train.loss", {"rmse", NULL, RMSE}},
 	{"train.loss", {"root_mean_squared_error", NULL, RMSE}},
 	{"train.loss", {"BCELoss", NULL, BCE}},

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes tests/golden/ops.bin: what PyTorch computes for every case of tests/ops/cases.txt.
 
-Usage: make_ops.py CASES OUT      (made with PyTorch 1.13, CPU, one thread)
+Usage: make_ops.py CASES OUT      (made with PyTorch 2.15, CPU, one thread)
 
 Inputs are not stored: value i of the tensor called NAME is made from a hash of NAME, here and in tests/ops/harness.c alike:
     s = FNV-1a-64(NAME) + (i + 1) * 0x9E3779B97F4A7C15            (splitmix64)
@@ -298,6 +298,8 @@ def loss_case(case, shapes, kind, keys, rnd):
         loss = F.binary_cross_entropy_with_logits(x, values, pos_weight=w)
     elif kind == "smooth_l1":
         loss = F.smooth_l1_loss(x, values, beta=float(keys.get("smooth_l1_beta", 1)))
+    elif kind == "huber":
+        loss = F.huber_loss(x, values, delta=float(keys.get("huber_delta", 1)))
     elif kind == "l1":
         loss = F.l1_loss(x, values)
     else:

@@ -35,14 +35,19 @@
 	X(__VA_ARGS__, L1, l1, MEAN, VALUES, ANY, NONE, 0, "mae|L1Loss|l1_loss|mean_absolute_error|absolute_error",                            \
 	  "mean absolute difference from numbers")                                                                                             \
 	X(__VA_ARGS__, HUBER, huber, MEAN, VALUES, ANY, NONE, 1, "HuberLoss|huber_loss",                                                       \
-	  "mean difference from numbers, squared if it is small, with the slope huber_delta if it is large")
+	  "mean difference from numbers, squared if it is small, with the slope huber_delta if it is large")                                   \
+	X(__VA_ARGS__, FOCAL, focal, MEAN, LABELS, ANY, NONE, 2, "focal_loss|FocalLoss|sigmoid_focal_loss|SigmoidFocalLoss",                   \
+	  "bce of each output times (1 - p)^focal_gamma, where p is the probability of its target; mean over the outputs")
 
 /* The keys of the losses that are numbers: X(name, i, key, default, minimum, maximum, flags, help). The key train.<key>, a float, is
  * number i of the loss; `flags` is of enum gt_row_flag (engine/conf/schema.h). */
 #define GT_LOSS_KEYS(X)                                                                                                                    \
 	X(cross_entropy, 0, "label_smoothing", "0.0", 0, 1, 0, "share of the target probability that is spread over all classes")              \
-	X(smooth_l1, 0, "smooth_l1_beta", "1.0", 0, INFINITY, 0, "difference from which the loss is linear; below it is quadratic") \
-	X(huber, 0, "huber_delta", "1.0", 0, INFINITY, GT_R_ABOVE, "difference from which the loss is linear; below it is quadratic")
+	X(smooth_l1, 0, "smooth_l1_beta", "1.0", 0, INFINITY, 0, "difference from which the loss is linear; below it is quadratic")            \
+	X(huber, 0, "huber_delta", "1.0", 0, INFINITY, GT_R_ABOVE, "difference from which the loss is linear; below it is quadratic")          \
+	X(focal, 0, "focal_alpha", "0.25", -1, 1, 0,                                                                                           \
+	  "weight of targets that are 1; that of the others is 1 - focal_alpha; < 0: no weights")                                              \
+	X(focal, 1, "focal_gamma", "2.0", 0, INFINITY, 0, "a larger number gives less weight to outputs that are right already; 0: bce")
 
 #define GT_LOSS_NUMBERS 2 /* most numbers of a loss */
 

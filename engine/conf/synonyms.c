@@ -115,8 +115,6 @@ static const struct {
 	{"train.loss", {"kl", NULL, NO_LOSS}},
 	{"train.loss", {"kl_div", NULL, NO_LOSS}},
 	{"train.loss", {"KLDivLoss", NULL, NO_LOSS}},
-	{"train.loss", {"focal", NULL, NO_LOSS}},
-	{"train.loss", {"focal_loss", NULL, NO_LOSS}},
 	{"train.loss", {"hinge", NULL, NO_LOSS}},
 	{"train.loss", {"hinge_loss", NULL, NO_LOSS}},
 	{"train.loss", {"ctc", NULL, NO_LOSS}},

@@ -287,7 +287,7 @@ def loss_case(case, shapes, kind, keys, rnd):
     w = f32(uniform(f"{case}/weights", (c,)) * 0.5 + 1) if "weights" in keys else None
     if dense:
         t = uniform(f"{case}/target", (n, c))
-        t = (t + 1) / 2 if kind in ("cross_entropy", "bce") else t
+        t = (t + 1) / 2 if kind in ("cross_entropy", "bce", "focal") else t
     values = t if dense else F.one_hot(t.clamp(0), c).double()
     if kind == "cross_entropy":
         smooth = float(keys.get("label_smoothing", 0))
@@ -298,6 +298,13 @@ def loss_case(case, shapes, kind, keys, rnd):
         loss = F.binary_cross_entropy_with_logits(x, values, pos_weight=w)
     elif kind == "smooth_l1":
         loss = F.smooth_l1_loss(x, values, beta=float(keys.get("smooth_l1_beta", 1)))
+    elif kind == "focal":  # torchvision.ops.sigmoid_focal_loss, reduction="mean"
+        alpha, gamma = float(keys.get("focal_alpha", 0.25)), float(keys.get("focal_gamma", 2))
+        p = torch.sigmoid(x)
+        loss = F.binary_cross_entropy_with_logits(x, values, reduction="none") * (1 - (p * values + (1 - p) * (1 - values))) ** gamma
+        if alpha >= 0:
+            loss = (alpha * values + (1 - alpha) * (1 - values)) * loss
+        loss = loss.mean()
     elif kind == "huber":
         loss = F.huber_loss(x, values, delta=float(keys.get("huber_delta", 1)))
     elif kind == "l1":

@@ -286,7 +286,7 @@ loss = r.choice(["cross_entropy"] * 4 + ["nll", "mse"])
 if loss == "nll":
     put("log_softmax", (10,), [x])
 elif loss == "mse":
-    loss = later.choice(["mse", "bce", "smooth_l1", "huber"])
+    loss = later.choice(["mse", "bce", "smooth_l1", "huber", "focal"])
 accumulate = r.choice([1, 1, 1, 2, 4])
 batch = 24
 steps = 14

@@ -10,7 +10,7 @@
  *   arg      the second argument of GT_LOSSES, for an X that expands another macro (opcall.h); else empty
  *   kind     how the loss of a sample follows from its outputs:
  *            MEAN: the mean over the outputs of gt_<name>_loss(output, target, weight..., numbers...); its derivative is gt_<name>_grad
- *            SUM: the sum of the same
+ *            SUM: the sum of the same. The outputs are classes of which one is right
  *            ROWS: each backend has code of its own
  *   output   what the outputs of the model are (enum gt_loss_output): LOGITS or LOG_PROBABILITIES of classes, of which one is right;
  *            LABELS, logits of labels that do not exclude each other; VALUES
@@ -37,7 +37,10 @@
 	X(__VA_ARGS__, HUBER, huber, MEAN, VALUES, ANY, NONE, 1, "HuberLoss|huber_loss",                                                       \
 	  "mean difference from numbers, squared if it is small, with the slope huber_delta if it is large")                                   \
 	X(__VA_ARGS__, FOCAL, focal, MEAN, LABELS, ANY, NONE, 2, "focal_loss|FocalLoss|sigmoid_focal_loss|SigmoidFocalLoss",                   \
-	  "bce of each output times (1 - p)^focal_gamma, where p is the probability of its target; mean over the outputs")
+	  "bce of each output times (1 - p)^focal_gamma, where p is the probability of its target; mean over the outputs")                     \
+	X(__VA_ARGS__, KL_DIV, kl_div, SUM, LOG_PROBABILITIES, ANY, NONE, 0, "KLDivLoss|kl|kl_loss|kl_divergence|kldiv",                       \
+	  "Kullback-Leibler divergence of the target probabilities from those of the model, which must end in log_softmax; a sum over the "    \
+	  "classes, as with reduction = batchmean")
 
 /* The keys of the losses that are numbers: X(name, i, key, default, minimum, maximum, flags, help). The key train.<key>, a float, is
  * number i of the loss; `flags` is of enum gt_row_flag (engine/conf/schema.h). */
@@ -66,12 +69,12 @@
 #define GT_LOSS_ARGS_2 , n0, n1
 #define GT_LOSS_ARGS(weight, numbers) GT_LOSS_ARGS_##weight GT_LOSS_ARGS_##numbers
 
-/* GT_LOSS_POINTWISE(X): X(CODE, name, arguments) for each loss of kind MEAN or SUM. `arguments` are those of GT_LOSS_ARGS. */
+/* GT_LOSS_POINTWISE(X): X(CODE, name, is_sum, arguments) for each loss of kind MEAN or SUM. `arguments` are those of GT_LOSS_ARGS. */
 #define GT_LOSS_POINTWISE(X) GT_LOSSES(GT_LOSS_POINTWISE_OF, X)
 #define GT_LOSS_POINTWISE_OF(X, CODE, name, kind, output, target, weight, numbers, ...)                                                    \
 	GT_LOSS_POINTWISE_##kind(X, CODE, name, GT_LOSS_ARGS(weight, numbers))
 #define GT_LOSS_POINTWISE_ROWS(X, CODE, name, ...)
-#define GT_LOSS_POINTWISE_SUM(X, CODE, name, ...) X(CODE, name, __VA_ARGS__)
-#define GT_LOSS_POINTWISE_MEAN(X, CODE, name, ...) X(CODE, name, __VA_ARGS__)
+#define GT_LOSS_POINTWISE_SUM(X, CODE, name, ...) X(CODE, name, true, __VA_ARGS__)
+#define GT_LOSS_POINTWISE_MEAN(X, CODE, name, ...) X(CODE, name, false, __VA_ARGS__)
 
 #endif

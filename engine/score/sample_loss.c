@@ -1,6 +1,7 @@
 #include "score/sample_loss.h"
 #include "ew.h"
 #include "ir/op.h"
+#include "losses.h"
 #include <math.h>
 #include <string.h>
 
@@ -36,11 +37,11 @@ double gt_sample_loss(const struct gt_loss_spec *loss, const float *z, int64_t n
 		return cross_entropy(a, z, n, label, target);
 	if (loss->op->code == GT_OP_NLL)
 		return -(a->nweights ? a->weights[label] : 1) * (double)z[label];
-	for (int64_t i = 0; i < n; i++) { /* the other losses are means over the outputs */
+	for (int64_t i = 0; i < n; i++) { /* the other losses are means or sums over the outputs */
 		double v = z[i], t = target_of(i, label, target), w = a->nweights ? a->weights[i] : 1;
 		(void)w;
 		switch ((int)loss->op->code) {
-#define GT_X(CODE, name, ...)                                                                                                              \
+#define GT_X(CODE, name, is_sum, ...)                                                                                                      \
 	case GT_OP_##CODE:                                                                                                                     \
 		sum += gt_##name##_loss_f64(v, t __VA_ARGS__);                                                                                     \
 		break;
@@ -48,5 +49,5 @@ double gt_sample_loss(const struct gt_loss_spec *loss, const float *z, int64_t n
 #undef GT_X
 		}
 	}
-	return sum / (double)n;
+	return gt_loss_row(loss->op->code)->kind == GT_LOSS_SUM ? sum : sum / (double)n;
 }

@@ -158,11 +158,13 @@ template <class S> __device__ static inline double shares_row(const gt_cu_loss &
 	return loss;
 }
 
-/* A loss that is the mean over the outputs. */
-template <class S, int CODE> __device__ static inline double pointwise_row(const gt_cu_loss &a, int64_t r, int lane, int team, float scale)
+/* A loss that is the mean over the outputs, or the sum over classes. divisor: the number of outputs, or 1. */
+template <class S, int CODE>
+__device__ static inline double pointwise_row(const gt_cu_loss &a, int64_t r, int lane, int team, double inv_weight, double divisor)
 {
 	const S *x = (const S *)a.x + r * a.cols;
 	S *dx = a.dx ? (S *)a.dx + r * a.cols : NULL;
+	float scale = (float)(inv_weight / divisor);
 	float n0 = (float)a.number[0], n1 = (float)a.number[1];
 	double sum = 0;
 	(void)n0, (void)n1;
@@ -170,7 +172,7 @@ template <class S, int CODE> __device__ static inline double pointwise_row(const
 		float v = to_float(x[j]), t = target_of(a, r, j), w = a.weights ? a.weights[j] : 1, g = 0;
 		(void)w;
 		switch (CODE) {
-#define GT_X(CODE, name, ...)                                                                                                              \
+#define GT_X(CODE, name, is_sum, ...)                                                                                                      \
 	case GT_OP_##CODE:                                                                                                                     \
 		sum += gt_##name##_loss_f32(v, t __VA_ARGS__);                                                                                     \
 		g = gt_##name##_grad_f32(v, t __VA_ARGS__);                                                                                        \
@@ -181,7 +183,7 @@ template <class S, int CODE> __device__ static inline double pointwise_row(const
 		if (dx)
 			dx[j] = from_float<S>(g * scale);
 	}
-	return team_sum(sum, team) / (double)a.cols;
+	return team_sum(sum, team) / divisor;
 }
 
 /* As loss_row, for every loss, with or without weights and numbers as targets. */
@@ -210,7 +212,7 @@ template <class S, int CODE> __device__ static inline void other_row(const gt_cu
 		for (int64_t j = lane; a.dx && j < n; j += team)
 			((S *)a.dx)[r * n + j] = from_float<S>(j == t ? (float)(-w * inv_weight) : 0);
 	} else {
-		loss = pointwise_row<S, CODE>(a, r, lane, team, (float)(inv_weight / (double)n));
+		loss = pointwise_row<S, CODE>(a, r, lane, team, inv_weight, classes ? 1 : (double)n);
 	}
 	if (lane == 0) {
 		a.rank[r] = rank;

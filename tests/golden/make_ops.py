@@ -287,7 +287,7 @@ def loss_case(case, shapes, kind, keys, rnd):
     w = f32(uniform(f"{case}/weights", (c,)) * 0.5 + 1) if "weights" in keys else None
     if dense:
         t = uniform(f"{case}/target", (n, c))
-        t = (t + 1) / 2 if kind in ("cross_entropy", "bce", "focal") else t
+        t = (t + 1) / 2 if kind in ("cross_entropy", "bce", "focal", "kl_div") else t
     values = t if dense else F.one_hot(t.clamp(0), c).double()
     if kind == "cross_entropy":
         smooth = float(keys.get("label_smoothing", 0))
@@ -305,6 +305,9 @@ def loss_case(case, shapes, kind, keys, rnd):
         if alpha >= 0:
             loss = (alpha * values + (1 - alpha) * (1 - values)) * loss
         loss = loss.mean()
+    elif kind == "kl_div":
+        live = t != ignore if not dense else torch.ones(n, dtype=torch.bool)
+        loss = F.kl_div(x[live], values[live], reduction="batchmean")
     elif kind == "huber":
         loss = F.huber_loss(x, values, delta=float(keys.get("huber_delta", 1)))
     elif kind == "l1":
@@ -312,8 +315,8 @@ def loss_case(case, shapes, kind, keys, rnd):
     else:
         loss = F.mse_loss(x, values)
     if dense:
-        t = t.argmax(1) if kind == "cross_entropy" else torch.full((n,), ignore)
-    classes = kind in ("cross_entropy", "nll") or dense
+        t = t.argmax(1) if kind in ("cross_entropy", "kl_div") else torch.full((n,), ignore)
+    classes = kind in ("cross_entropy", "nll", "kl_div") or dense
     loss.backward()
     live = t != ignore if classes else torch.ones(n, dtype=torch.bool)
     rank = torch.tensor([(x[i] > x[i, t[i]]).sum() if live[i] else c for i in range(n)])

@@ -13,6 +13,7 @@
 #include "base/problems.h"
 #include "image/transform.h"
 #include "ir/graph.h"
+#include "losses.h"
 #include "optimizer.h"
 #include "table/table_spec.h"
 #include "text/text_spec.h"
@@ -148,10 +149,9 @@ struct gt_conf_train {
 	int64_t epochs;
 	int64_t steps; /* > 0: number of optimizer steps of the run */
 	const char *loss;
-	double label_smoothing;
+	double loss_number[GT_LOSS_COUNT][GT_LOSS_NUMBERS]; /* the numbers of each loss (GT_LOSS_KEYS), indexed by enum gt_loss */
 	/* One number for each output of the model; empty: 1. class_weights.n may be GT_FLOATS_AUTO: computed from the training split */
 	struct gt_floats class_weights, pos_weight;
-	double smooth_l1_beta;
 	int64_t ignore_index;
 	int64_t accumulate;
 	int recompute; /* 0: none, 1: cheap */

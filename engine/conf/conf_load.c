@@ -184,12 +184,12 @@ enum gt_code gt_conf_loss(const struct gt_conf *c, struct gt_loss_spec *out, str
 	out->op = gt_op_find_loss(c->train.loss);
 	if (!out->op)
 		return gt_conf_refuse(c, "train.loss", err, "this build has no loss \"%s\"", c->train.loss);
-	out->attr.label_smoothing = c->train.label_smoothing;
+	const struct gt_loss_row *row = gt_loss_row(out->op->code);
+	memcpy(out->attr.number, c->train.loss_number[row - gt_loss_rows], sizeof out->attr.number);
 	out->attr.ignore_index = c->train.ignore_index;
-	out->attr.beta = c->train.smooth_l1_beta;
 	out->dense = c->data.targets != GT_TARGETS_CLASS;
-	const struct gt_floats *w = out->op->flags & GT_OPF_CLASSES ? &c->train.class_weights : &c->train.pos_weight;
-	if (w->n == GT_FLOATS_AUTO)
+	const struct gt_floats *w = row->weight == GT_WEIGHT_BY_CLASS ? &c->train.class_weights : &c->train.pos_weight;
+	if (row->weight == GT_WEIGHT_NONE || w->n == GT_FLOATS_AUTO)
 		return GT_OK;
 	out->attr.weights = w->v;
 	out->attr.nweights = w->n;

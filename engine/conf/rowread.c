@@ -481,8 +481,8 @@ static bool is_undecided(const struct gt_row *rows, const struct gt_row *r, cons
 }
 
 /* Checks that key r is not in the config if it does not apply, and is there if it is required. */
-static enum gt_code check_row(struct gt_arena *a, const struct gt_row *rows, const struct gt_row *r, const struct gt_cnode *group,
-                              const char *shown, void *base, struct gt_err *err)
+static enum gt_code check_row(const struct gt_reading *rd, const struct gt_row *rows, const struct gt_row *r,
+                              const struct gt_cnode *group, const char *shown, void *base, struct gt_err *err)
 {
 	if (is_undecided(rows, r, group) || gt_conf_refused(group, r->path))
 		return GT_OK;
@@ -494,12 +494,14 @@ static enum gt_code check_row(struct gt_arena *a, const struct gt_row *rows, con
 		const struct gt_row *top = r; /* the key that decides may itself not apply */
 		while (!gt_row_applies(rows, gt_row_find(rows, top->when), base))
 			top = gt_row_find(rows, top->when);
-		if (n->set || !ruled_out_by_set(rows, r, group, base))
-			return gt_conf_fail(err, n->loc, at, "%s = \"%s\" does not use this key; %s",
+		/* A version in which the key applied may have written it to the config of a checkpoint, with the default as its value. */
+		if (n->set || (!rd->resolved && !ruled_out_by_set(rows, r, group, base)))
+			return gt_conf_fail(err, n->loc, at, "%s = \"%s\" does not use this key; %s%s%s",
 			                    top->when, gt_row_deciding(rows, top, base, value),
-			                    list_users(gt_row_is(top, is, sizeof is), text, sizeof text));
+			                    list_users(gt_row_is(top, is, sizeof is), text, sizeof text), top->beside ? "; " : "",
+			                    top->beside ? top->beside : "");
 		/* The file alone was correct: --set selected another type, so the keys of the old type are ignored. */
-		return gt_row_default(a, r, base, err);
+		return gt_row_default(rd->arena, r, base, err);
 	}
 	if (!n && applies && r->flags & GT_R_REQUIRED)
 		return gt_conf_fail(err, gt_conf_location(group, r->path), at, "expected %s%s, got nothing", r->type == GT_T_OTHER ? "a " : "",
@@ -514,6 +516,6 @@ enum gt_code gt_object_read(struct gt_reading *rd, const struct gt_row *rows, co
 		GT_TRY(gt_row_default(rd->arena, r, base, err));
 	GT_TRY(read_keys(rd, rows, group, "", shown, base, err));
 	for (const struct gt_row *r = rows; r->path; r++)
-		GT_COLLECT(rd, err, check_row(rd->arena, rows, r, group, shown, base, err));
+		GT_COLLECT(rd, err, check_row(rd, rows, r, group, shown, base, err));
 	return GT_OK;
 }

@@ -3,6 +3,7 @@
 #include "base/public.h"
 #include "conf/metric_name.h"
 #include "ir/op.h"
+#include "losses.h"
 #include "omp_threads.h"
 #include <math.h>
 #include <stdio.h>
@@ -13,6 +14,7 @@
 #define AT_SCHEDULE(member) AT(train.schedule.member)
 #define OPT(P) .when = P "type", .by_optimizer = true /* the key exists for the optimizer types whose row in optimizer_rows.h names it */
 #define SCHED(P, types) .when = P "type", .is = types
+#define LOSSES(users) .when = "train.loss", .loss_uses = users /* the key exists for the losses for which users() returns true */
 #define TEXT .when = "data.format", .is = "text|csv"
 #define WORDS .when = "data.tokenizer", .is = "words"
 #define CSV .when = "data.format", .is = "csv"
@@ -35,6 +37,25 @@
 #define HELP(NAME, word, UPDATE, decoupled, help, ...) "; " word ": " help
 #define OPTIMIZER_WORDS &(GT_OPTIMIZERS(WORD))[1]
 #define OPTIMIZER_HELP GT_OPTIMIZERS(HELP)
+
+/* The same of loss_rows.h. LOSS_ROW: the row of a key that is a number of one loss. */
+#define LOSS_WORD(arg, CODE, name, ...) "|" #name
+#define LOSS_TEXT(arg, CODE, name, kind, output, target, weight, numbers, also, help) "; " #name ": " help
+#define LOSS_WORDS &(GT_LOSSES(LOSS_WORD))[1]
+#define LOSS_HELP GT_LOSSES(LOSS_TEXT)
+#define LOSS_ROW(name, i, key, default_text, minimum, maximum, row_flags, help_text) \
+    {"train." key, GT_T_FLOAT, AT(train.loss_number[GT_LOSS_##name][i]), default_text, minimum, maximum, row_flags, \
+     .when = "train.loss", .is = #name, .help = help_text},
+
+static bool weights_classes(const struct gt_loss_row *row)
+{
+	return row->weight == GT_WEIGHT_BY_CLASS;
+}
+
+static bool weights_outputs(const struct gt_loss_row *row)
+{
+	return row->weight == GT_WEIGHT_BY_OUTPUT;
+}
 
 /* The rows of the keys of an optimizer, and below of a schedule, for train.optimizer and train.schedule and for entries of train.groups. P:
  * prefix of the paths, a string literal. A: macro that gives the offset of a member. */
@@ -306,21 +327,19 @@ const struct gt_row gt_rows[] = {
              "the run"},
     {"train.steps", GT_T_INT, AT(train.steps), "0", 0, INFINITY,
      .help = "number of optimizer steps after which the run ends, whatever train.epochs says; 0: train.epochs ends the run"},
-    {"train.loss", GT_T_CHOICE, AT(train.loss), "\"cross_entropy\"", .values = "cross_entropy|nll|mse|bce|smooth_l1|l1",
-     .help = "loss function that training minimises; bce is the binary cross entropy of each output, with logits; mse, bce, smooth_l1 and "
-             "l1 compare the outputs with numbers, and a label means its one-hot vector"},
-    {"train.label_smoothing", GT_T_FLOAT, AT(train.label_smoothing), "0.0", 0, 1,
-     .help = "share of the target probability that is spread over all classes (cross_entropy)"},
-    {"train.class_weights", GT_T_WEIGHTS, AT(train.class_weights), "[]", 0, INFINITY,
-     .help = "weight of the samples of each class (cross_entropy, nll); the mean loss is divided by the sum of the weights of its samples; "
-             "[]: 1; \"auto\": n / (k c) for a class with c of the n samples of the training split, of k classes"},
-    {"train.pos_weight", GT_T_FLOATS, AT(train.pos_weight), "[]", 0, INFINITY,
-     .help = "weight of the targets that are 1, for each output (bce); []: 1"},
-    {"train.smooth_l1_beta", GT_T_FLOAT, AT(train.smooth_l1_beta), "1.0", 0, INFINITY,
-     .help = "difference from which smooth_l1 is linear; below it is quadratic"},
-    {"train.ignore_index", GT_T_INT, AT(train.ignore_index), "-100", -(1 << 30), 1 << 30,
-     .help = "samples with this label are ignored (cross_entropy, nll); a batch with no other samples has loss 0 and gradient 0, where "
-             "PyTorch has NaN"},
+    {"train.loss", GT_T_CHOICE, AT(train.loss), "\"cross_entropy\"", .values = LOSS_WORDS,
+     .help = "loss function that training minimises" LOSS_HELP "; where a loss compares outputs with numbers, a label means its one-hot "
+             "vector"},
+    GT_LOSS_KEYS(LOSS_ROW)
+    {"train.class_weights", GT_T_WEIGHTS, AT(train.class_weights), "[]", 0, INFINITY, LOSSES(weights_classes),
+     .beside = "bce has train.pos_weight",
+     .help = "weight of the samples of each class; the mean loss is divided by the sum of the weights of its samples; []: 1; \"auto\": "
+             "n / (k c) for a class with c of the n samples of the training split, of k classes"},
+    {"train.pos_weight", GT_T_FLOATS, AT(train.pos_weight), "[]", 0, INFINITY, LOSSES(weights_outputs),
+     .beside = "cross_entropy and nll have train.class_weights",
+     .help = "weight of the targets that are 1, for each output; []: 1"},
+    {"train.ignore_index", GT_T_INT, AT(train.ignore_index), "-100", -(1 << 30), 1 << 30, LOSSES(gt_loss_has_classes),
+     .help = "samples with this label are ignored; a batch with no other samples has loss 0 and gradient 0, where PyTorch has NaN"},
     {"train.accumulate", GT_T_INT, AT(train.accumulate), "1", 1, 1 << 20,
      .help = "number of micro-batches into which the batch of an optimizer step is divided to save memory; the step is the same as with "
              "the whole batch"},
@@ -625,9 +644,14 @@ static const char *last_component(const char *path)
 const char *gt_row_is(const struct gt_row *r, char *buf, size_t size)
 {
 	size_t n = 0;
-	if (!r->by_optimizer)
+	if (!r->by_optimizer && !r->loss_uses)
 		return r->is;
 	buf[0] = 0;
+	for (int i = 0; r->loss_uses && i < GT_LOSS_COUNT && n < size; i++)
+		if (r->loss_uses(&gt_loss_rows[i]))
+			n += (size_t)snprintf(buf + n, size - n, "%s%s", n ? "|" : "", gt_loss_rows[i].word);
+	if (r->loss_uses)
+		return buf;
 	for (int i = 0; i < GT_OPT_COUNT && n < size; i++)
 		if (gt_optimizer_key(&gt_optimizer_rows[i], last_component(r->path)))
 			n += (size_t)snprintf(buf + n, size - n, "%s%s", n ? "|" : "", gt_optimizer_rows[i].word);

@@ -144,8 +144,7 @@ static enum gt_code make_table(const struct gt_conf *c, const char *dir, int64_t
 	const struct gt_table_spec spec = {.delimiter = *d->delimiter, .header = (enum gt_table_header)d->header, .column = d->columns,
 	                                   .ncolumns = d->ncolumns, .target = d->target.v, .ntarget = d->target.n, .ignore = d->ignore.v,
 	                                   .nignore = d->ignore.n};
-	bool classes = d->targets == GT_TARGETS_CLASS && strcmp(c->train.loss, "mse") && strcmp(c->train.loss, "smooth_l1") &&
-	               strcmp(c->train.loss, "l1");
+	bool classes = d->targets == GT_TARGETS_CLASS && gt_loss_find(c->train.loss)->output != GT_OUTPUT_VALUES;
 	char path[GT_PATH_SIZE];
 	GT_TRY(gt_path_join(path, dir, "rows.csv", err));
 	GT_TRY(gt_stand_in_table(path, &spec, classes ? GT_STAND_IN_WORDS : d->targets == GT_TARGETS_LABELS ? GT_STAND_IN_BITS

@@ -10,7 +10,7 @@
 
 bool gt_session_has_classes(const struct gt_session *s)
 {
-	return !s->loss.dense || s->loss.op->flags & GT_OPF_CLASSES;
+	return !s->loss.dense || gt_loss_has_classes(gt_loss_row(s->loss.op->code));
 }
 
 int64_t gt_session_ignored_label(const struct gt_session *s)
@@ -134,7 +134,7 @@ enum gt_code gt_session_eval(struct gt_session *s, enum gt_split split, struct g
 
 bool gt_session_predicts_numbers(const struct gt_session *s)
 {
-	return s->data.nvalues && s->loss.dense && !(s->loss.op->flags & GT_OPF_CLASSES) && s->loss.op->code != GT_OP_BCE;
+	return s->data.nvalues && s->loss.dense && gt_loss_row(s->loss.op->code)->output == GT_OUTPUT_VALUES;
 }
 
 /* Returns the kinds of the targets, as bits (metric_name.h). */

@@ -237,7 +237,7 @@ enum gt_code gt_session_fetch_open(const struct gt_session *s, enum gt_split spl
 		return gt_fail_memory(err, sizeof *f);
 	f->skipped = s->data.skipped;
 	f->may_skip = read.data->source && s->conf->data.on_error == GT_ON_ERROR_STOP &&
-	              (!strcmp(s->conf->train.loss, "cross_entropy") || !strcmp(s->conf->train.loss, "nll"));
+	              gt_loss_has_classes(gt_loss_row(s->loss.op->code));
 	f->set = (int)(read.data - s->data.set);
 	f->bytes = gt_samples_row(&read);
 	enum gt_code code = gt_samples_open(&read, &f->samples, err);

@@ -89,17 +89,18 @@ static enum gt_code warn_last_layer(const struct list *l)
 	const struct gt_model_spec *m = &l->c->model;
 	const struct gt_layer_spec *last = m->nlayers ? &m->layers[m->nlayers - 1] : NULL;
 	const char *type = last ? gt_op_name(last->op) : "", *loss = l->c->train.loss;
+	enum gt_loss_output output = gt_loss_find(loss)->output;
 	bool soft = !strcmp(type, "softmax"), log_soft = !strcmp(type, "log_softmax");
 	struct gt_err e;
-	if (!last || !(strcmp(loss, "cross_entropy") ? !strcmp(loss, "nll") && !log_soft : soft || log_soft))
+	if (!last || !(output == GT_OUTPUT_LOG_PROBABILITIES ? !log_soft : output == GT_OUTPUT_LOGITS && (soft || log_soft)))
 		return GT_OK;
-	if (!strcmp(loss, "nll"))
+	if (output == GT_OUTPUT_LOG_PROBABILITIES)
 		gt_fail(&e, GT_OK,
-		        "train.loss = \"nll\" expects the output of log_softmax, but the last layer is %s; add { type = \"log_softmax\"; } or "
+		        "train.loss = \"%s\" expects the output of log_softmax, but the last layer is %s; add { type = \"log_softmax\"; } or "
 		        "write train.loss = \"cross_entropy\"",
-		        type);
+		        loss, type);
 	else
-		gt_fail(&e, GT_OK, "%s before train.loss = \"cross_entropy\", which applies it itself; remove this layer%s", type,
+		gt_fail(&e, GT_OK, "%s before train.loss = \"%s\", which applies it itself; remove this layer%s", type, loss,
 		        log_soft ? ", or write train.loss = \"nll\"" : "");
 	gt_conf_at_layer(l->c, m->nlayers - 1, &e);
 	return gt_problems_add(l->out, &e) == GT_OK ? GT_OK : gt_fail_memory(l->err, 0);

@@ -65,7 +65,7 @@ static void report_progress(void *user, double share)
 /* A report of labels needs a loss that compares them with the largest output. */
 static enum gt_code check_report(const struct job *j, const struct gt_session *s, struct gt_err *err)
 {
-	if (j->report && !s->loss.dense && s->loss.op->code == GT_OP_BCE)
+	if (j->report && !s->loss.dense && gt_loss_row(s->loss.op->code)->output == GT_OUTPUT_LABELS)
 		return gt_conf_refuse(j->c, "train.loss", err,
 		                      "--report and the loss %s do not go together beside one label for each sample; leave --report out, or write "
 		                      "data.label_separator for several labels", j->c->train.loss);

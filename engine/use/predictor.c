@@ -37,7 +37,7 @@ static bool is_finite(const struct gt_predictor *p, const float *z)
 }
 
 /* Fills in the outputs, if they predict columns of numbers, or else the probabilities of the classes: a softmax of the outputs z; with the
- * loss bce, whose outputs are independent, each is the sigmoid of its output. If an output is not finite, all numbers are NAN, and there is
+ * loss whose outputs are labels, which are independent, each is the sigmoid of its output. If an output is not finite, all numbers are NAN, and there is
  * no class. */
 static void fill_prediction(const struct gt_predictor *p, const float *z, struct gt_prediction *out)
 {
@@ -53,7 +53,7 @@ static void fill_prediction(const struct gt_predictor *p, const float *z, struct
 		out->nvalues = p->s->data.nvalues;
 		return;
 	}
-	out->several = p->s->loss.op->code == GT_OP_BCE;
+	out->several = gt_loss_row(p->s->loss.op->code)->output == GT_OUTPUT_LABELS;
 	for (int64_t c = 0; c < p->classes; c++)
 		max = z[c] > max ? z[c] : max;
 	for (int64_t c = 0; c < p->classes; c++)

@@ -121,12 +121,13 @@ static void put_prediction(const struct gt_sample_table *t, const float *z, int6
 {
 	int64_t best = 0;
 	double sum = 0;
+	bool labels = gt_loss_row(t->s->loss.op->code)->output == GT_OUTPUT_LABELS;
 	for (int64_t i = 1; i < n; i++)
 		best = z[i] > z[best] ? i : best;
 	for (int64_t i = 0; i < n; i++)
 		sum += exp((double)z[i] - (double)z[best]);
 	for (int64_t i = 0; i < n; i++)
-		t->probability[i] = t->s->loss.op->code == GT_OP_BCE ? 1 / (1 + exp(-(double)z[i])) : exp((double)z[i] - (double)z[best]) / sum;
+		t->probability[i] = labels ? 1 / (1 + exp(-(double)z[i])) : exp((double)z[i] - (double)z[best]) / sum;
 	if (gt_session_has_classes(t->s)) {
 		fputc(',', t->f);
 		put_name(t, "", best);

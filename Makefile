@@ -34,7 +34,8 @@ said = @printf '%-5s %s\n' $(1) $(2);
 endif
 
 # ---- what is compiled: every .c of a room ------------------------------------------------------------------------------------
-BASE_SRC   := $(wildcard engine/base/*.c kernels/*.c)
+COMM_SRC   := kernels/comm_call.c kernels/comm_reduce.c# only for the plugins that communicate on host memory: cpu.so, gloo.so
+BASE_SRC   := $(filter-out $(COMM_SRC),$(wildcard engine/base/*.c kernels/*.c))
 ENGINE_SRC := $(wildcard engine/ir/*.c engine/conf/*.c engine/plan/*.c engine/par/*.c engine/store/*.c engine/launch/*.c engine/exec/*.c \
               engine/team/*.c engine/session/*.c engine/score/*.c engine/train/*.c engine/report/*.c engine/use/*.c engine/setup/*.c)
 DATA_SRC   := $(wildcard datasets/*.c datasets/image/*.c datasets/table/*.c datasets/text/*.c)
@@ -81,6 +82,7 @@ $(BUILD)/obj/%.o: %.c Makefile
 
 # The hot loops: OpenMP shares its threads with oneDNN. No result depends on floating-point traps; without them a select vectorises.
 $(BUILD)/obj/kernels/cpu/%.o: XFLAGS += -fopenmp -O3 -fno-trapping-math
+$(BUILD)/obj/kernels/comm_reduce.o: XFLAGS += -O3 -fno-trapping-math
 $(BUILD)/obj/kernels/cpu/attention.o: XFLAGS += -ffp-contract=fast # its products are fused, as those of linear layers
 
 # Loops over pixels vectorise; no result depends on floating-point traps.
@@ -115,7 +117,7 @@ $(BUILD)/lib/gtrain/null.so: $(call obj,$(NULL_SRC)) $(BASE_OBJ)
 	$(call said,LINK,$@)
 	$(Q)$(CC) $(ALLFLAGS) -shared $^ -o $@ $(HARDEN_LD) $(LDFLAGS) -lm
 
-$(BUILD)/lib/gtrain/cpu.so: $(call obj,$(CPU_SRC)) $(BASE_OBJ)
+$(BUILD)/lib/gtrain/cpu.so: $(call obj,$(CPU_SRC) $(COMM_SRC)) $(BASE_OBJ)
 	@mkdir -p $(@D)
 	$(call said,LINK,$@)
 	$(Q)$(CC) $(ALLFLAGS) -fopenmp -shared $^ -o $@ $(HARDEN_LD) $(LDFLAGS) -ldnnl -lm

@@ -84,31 +84,3 @@ bool gt_coll_reduces(enum gt_coll_kind k)
 {
 	return k == GT_COLL_ALL_REDUCE || k == GT_COLL_REDUCE_SCATTER;
 }
-
-static bool is_rooted(enum gt_coll_kind k)
-{
-	return k == GT_COLL_BROADCAST || k == GT_COLL_GATHER || k == GT_COLL_SCATTER;
-}
-
-_Static_assert(sizeof(struct gt_coll_call) == 16 + GT_COLL_WHAT, "no bytes between its fields: calls are compared as bytes");
-
-struct gt_coll_call gt_coll_signature(enum gt_coll_kind kind, uint32_t seq, const struct gt_coll *x)
-{
-	struct gt_coll_call c = {.count = x->count, .seq = seq, .kind = (uint8_t)kind, .dtype = (uint8_t)x->dtype};
-	c.op = gt_coll_reduces(kind) ? (uint8_t)x->op : 0;
-	c.root = is_rooted(kind) ? (uint8_t)x->root : 0;
-	if (x->what)
-		strncpy(c.what, x->what, sizeof c.what - 1);
-	return c;
-}
-
-void gt_coll_text(const struct gt_coll_call *c, char *buf, size_t size)
-{
-	char op[16] = "", root[24] = "";
-	if (gt_coll_reduces((enum gt_coll_kind)c->kind))
-		snprintf(op, sizeof op, ", %s", gt_reduction_name((enum gt_reduction)c->op));
-	if (is_rooted((enum gt_coll_kind)c->kind))
-		snprintf(root, sizeof root, ", root %d", c->root);
-	snprintf(buf, size, "%s #%u%s%.*s (%llu %s%s%s)", gt_coll_name((enum gt_coll_kind)c->kind), c->seq, *c->what ? " of " : "",
-	         GT_COLL_WHAT - 1, c->what, (unsigned long long)c->count, gt_dtype_name((enum gt_dtype)c->dtype), op, root);
-}

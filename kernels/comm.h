@@ -224,22 +224,11 @@ static inline enum gt_code gt_comm_recv(struct gt_comm *c, int peer, void *p, si
 	return c->api->exchange(c, &x, 1, stream, err);
 }
 
+bool gt_coll_reduces(enum gt_coll_kind k);
+
 /* Transports validate operands with these functions: gt_coll_check compares a collective with the table above struct gt_coll, gt_p2p_check
  * compares transfers with the limits of struct gt_p2p. Both return GT_EINTERNAL with a sentence for an invalid operand. */
 enum gt_code gt_coll_check(const struct gt_comm *c, enum gt_coll_kind kind, const struct gt_coll *x, struct gt_err *err);
 enum gt_code gt_p2p_check(const struct gt_comm *c, const struct gt_p2p *list, int n, struct gt_err *err);
-
-/* The signature of a collective call. Each rank publishes its own and compares it with the others' to detect ranks that make different
- * calls. Fields that the kind does not use are 0 and the struct has no padding, so that equal calls are equal byte for byte. */
-#define GT_COLL_WHAT 32
-struct gt_coll_call {
-	uint64_t count; /* elements */
-	uint32_t seq;   /* sequence number among the group's collectives */
-	uint8_t kind, dtype, op, root; /* enum gt_coll_kind, enum gt_dtype, enum gt_reduction, rank of the root */
-	char what[GT_COLL_WHAT]; /* gt_coll.what, cut to 31 characters; empty: no name */
-};
-struct gt_coll_call gt_coll_signature(enum gt_coll_kind kind, uint32_t seq, const struct gt_coll *x);
-void gt_coll_text(const struct gt_coll_call *c, char *buf, size_t size); /* "all_reduce #17 of gradients (1000 f32, sum)" */
-bool gt_coll_reduces(enum gt_coll_kind k);
 
 #endif

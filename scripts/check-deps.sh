@@ -6,6 +6,10 @@ fail=0
 rules='
 engine/base:base
 kernels:base kernels
+kernels/cpu:base kernels cpu
+kernels/cuda:base kernels cuda
+kernels/gloo:base kernels gloo
+kernels/null:base kernels null
 datasets:base datasets image table text
 datasets/table:base datasets table text
 datasets/image:base kernels image
@@ -31,7 +35,7 @@ room_of() { # the room an include names
 	base/* | ir/* | conf/* | plan/* | par/* | store/* | launch/* | exec/* | team/* | session/* | score/* | train/* | report/* | use/* | \
 	setup/*)
 		echo "${1%%/*}" ;;
-	image/* | table/* | text/*) echo "${1%%/*}" ;;
+	image/* | table/* | text/* | cpu/* | cuda/* | gloo/* | null/*) echo "${1%%/*}" ;;
 	gtrain.h | gtrain_*.h) echo gtrain ;;
 	*)
 		if [ -e "kernels/$1" ]; then echo kernels

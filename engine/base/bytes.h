@@ -1,4 +1,4 @@
-/* Sizes of memory as text for people. */
+/* Sizes of memory as text for people, and numbers in messages. */
 #ifndef GT_BASE_BYTES_H
 #define GT_BASE_BYTES_H
 
@@ -17,6 +17,18 @@ static inline const char *gt_bytes_text(char *buf, size_t size, uint64_t n)
 		v /= 1024;
 	snprintf(buf, size, "%.*f %s", !u ? 0 : v < 9.995 ? 2 : v < 99.95 ? 1 : 0, v, unit[u]);
 	return buf;
+}
+
+/* gt_put_u32 writes v as a little-endian u32, and gt_get_u32 reads one. */
+static inline void gt_put_u32(unsigned char *p, uint32_t v)
+{
+	for (int i = 0; i < 4; i++)
+		p[i] = (unsigned char)(v >> 8 * i);
+}
+
+static inline uint32_t gt_get_u32(const unsigned char *p)
+{
+	return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
 }
 
 #endif

@@ -1,50 +1,41 @@
 #include "launch/hosts.h"
 #include "base/clock.h"
 #include "base/descriptors.h"
+#include "base/peer_auth.h"
 #include "launch/rendezvous.h"
 #include "launch/rendezvous_parts.h"
 #include <errno.h>
-#include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define MAX_PENDING 16           /* maximum number of unauthenticated connections at node 0; a further one closes the oldest */
-#define PROOF_S 5.0              /* seconds in which a connection must be established and authenticated */
-#define RETRY_S 0.02             /* seconds between two rounds over node 0's ports; the pause doubles after each round */
-#define RETRY_MAX_S 0.2          /* maximum seconds between two rounds; it is less than LATE_S */
-#define BYE_S 0.2                /* seconds for the rest of a message that has begun to arrive */
+#define RETRY_S 0.02    /* seconds between two rounds over node 0's ports; the pause doubles after each round */
+#define RETRY_MAX_S 0.2 /* maximum seconds between two rounds; it is less than LATE_S */
+#define BYE_S 0.2       /* seconds for the rest of a message that has begun to arrive */
 /* Seconds after a failure or a stop in which a host that connects late still gets the message. Later connections belong to its next
  * attempt. */
 #define LATE_S 0.5
 
-enum state { NOBODY, CONNECTS, GREETED, PROVES, JOINED };
-
-/* One connection to another launcher. */
+/* One authenticated connection to another launcher. */
 struct host_conn {
-	struct gt_rdv_conn c;
-	enum state state; /* state of the other end; unauthenticated connections at node 0 begin as GREETED */
-	double until;
+	struct gt_rdv_conn c; /* c.fd -1: none */
 	int node;
 	bool sent[2]; /* which of the two messages FAILED and STOPPED the other end has received */
 	bool here; /* both ends have authenticated this connection, so the other end sends GT_HOST_BYE before it closes it in order */
-	size_t got;
-	unsigned char hello[GT_RDV_HELLO], proof[GT_RDV_PROOF], mac[GT_SHA256_SIZE];
 };
 
 struct gt_hosts {
 	int node, nnodes, epoll, listener;
 	unsigned char token[GT_TOKEN_SIZE];
-	struct host_conn *line; /* node 0: [nnodes] with its own unused, then MAX_PENDING unauthenticated ones; other nodes: one */
-	int lines;
+	struct gt_auth auth;
+	struct gt_peer_auth node0; /* other nodes: the connection to node 0 until both ends have authenticated it */
+	struct host_conn *line;    /* node 0: [nnodes] with its own unused; other nodes: one, to node 0 */
 	struct addrinfo *at; /* the addresses of node 0, which other nodes resolve once */
 	int port, next;      /* node 0's first port, and the index of the next port to try */
 	double again, pause;
@@ -62,37 +53,28 @@ static bool is_node0(const struct gt_hosts *h)
 	return h->node == 0;
 }
 
-static void set_epoll_events(struct gt_hosts *h, int fd, int which, uint32_t events, int op)
-{
-	struct epoll_event e = {.events = events, .data.u32 = (uint32_t)which};
-	epoll_ctl(h->epoll, op, fd, &e);
-}
-
-static void close_conn(struct host_conn *l)
-{
-	gt_rdv_close(&l->c.fd); /* closing a descriptor removes it from epoll */
-	l->state = NOBODY;
-}
-
-/* Computes the proofs of both ends and the session key from the messages of the handshake. */
-static void compute_macs(struct gt_hosts *h, struct host_conn *l, unsigned char client[GT_SHA256_SIZE],
-                         unsigned char server[GT_SHA256_SIZE])
-{
-	gt_rdv_mac(h->token, "host client", l->hello, l->proof, client);
-	gt_rdv_mac(h->token, "host server", l->hello, l->proof, server);
-	gt_rdv_mac(h->token, "host session", l->hello, l->proof, l->c.key);
-}
-
-/* ---- messages ----------------------------------------------------------------------------------------------------------------------- */
-/* Returns the number of entries of h->line that are or may become authenticated connections. */
+/* Returns the number of entries of h->line. */
 static int count_peers(const struct gt_hosts *h)
 {
 	return is_node0(h) ? h->nnodes : 1;
 }
 
+/* Adds a descriptor to epoll. number: an index in h->line, or count_peers() for h->auth. */
+static void watch_fd(struct gt_hosts *h, int fd, int number)
+{
+	struct epoll_event e = {.events = EPOLLIN, .data.u32 = (uint32_t)number};
+	epoll_ctl(h->epoll, EPOLL_CTL_ADD, fd, &e);
+}
+
+static void close_conn(struct host_conn *l)
+{
+	gt_rdv_close(&l->c.fd); /* closing a descriptor removes it from epoll */
+}
+
+/* ---- messages ----------------------------------------------------------------------------------------------------------------------- */
 static void send_message(struct gt_hosts *h, struct host_conn *l, const struct gt_host_message *w)
 {
-	if (l->state == JOINED && !gt_rdv_send_frame(&l->c, is_node0(h), w, sizeof *w, gt_clock()))
+	if (l->c.fd >= 0 && !gt_rdv_send_frame(&l->c, is_node0(h), w, sizeof *w, gt_clock()))
 		close_conn(l); /* the other launcher does not read its messages */
 }
 
@@ -102,7 +84,7 @@ static void broadcast_messages(struct gt_hosts *h)
 	for (int k = 0; k < 2; k++)
 		for (int i = 0; h->news[k].known && i < count_peers(h); i++) {
 			struct host_conn *l = &h->line[i];
-			if (l->state != JOINED || l->sent[k] || l->node == h->news[k].word.node)
+			if (l->c.fd < 0 || l->sent[k] || l->node == h->news[k].word.node)
 				continue;
 			l->sent[k] = true;
 			send_message(h, l, &h->news[k].word);
@@ -140,7 +122,7 @@ bool gt_hosts_pending(const struct gt_hosts *h)
 static void on_disconnect(struct gt_hosts *h, struct host_conn *l)
 {
 	struct gt_host_message w = {.kind = GT_HOST_FAILS, .node = l->node, .rank = -1, .code = GT_EPEER, .step = -1};
-	bool joined = l->state == JOINED && l->here;
+	bool joined = l->here;
 	close_conn(l);
 	snprintf(w.why, sizeof w.why, "its launcher has ended");
 	if (joined)
@@ -167,51 +149,10 @@ static void read_message(struct gt_hosts *h, struct host_conn *l)
 	free(data);
 }
 
-/* ---- node 0: accepts connections ---------------------------------------------------------------------------------------------------- */
-static void accept_peer(struct gt_hosts *h)
-{
-	int which = h->nnodes, on = 1, fd = accept4(h->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-	if (fd < 0) {
-		if (gt_descriptors_exhausted(errno)) /* the listener would stay readable; without it, hosts report only what their ranks observed */
-			gt_rdv_close(&h->listener);
-		return;
-	}
-	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-	for (int i = h->nnodes; i < h->lines; i++)
-		if (h->line[i].state == NOBODY || (h->line[which].state != NOBODY && h->line[i].until < h->line[which].until))
-			which = i;
-	struct host_conn *l = &h->line[which];
-	close_conn(l);
-	*l = (struct host_conn){.c.fd = fd, .state = GREETED, .until = gt_clock() + PROOF_S};
-	memcpy(l->hello, GT_HOSTS_MAGIC, 16);
-	set_epoll_events(h, fd, which, EPOLLIN, EPOLL_CTL_ADD);
-	if (getrandom(l->hello + 16, GT_SHA256_SIZE, 0) != GT_SHA256_SIZE || !gt_rdv_send(fd, l->hello, sizeof l->hello, gt_clock()))
-		close_conn(l);
-}
-
-static void verify_peer(struct gt_hosts *h, struct host_conn *l)
-{
-	unsigned char client[GT_SHA256_SIZE], server[GT_SHA256_SIZE];
-	compute_macs(h, l, client, server);
-	uint32_t node = gt_rdv_get(l->proof), nnodes = gt_rdv_get(l->proof + 4);
-	if (!gt_mac_equal(client, l->proof + 8 + GT_SHA256_SIZE) || nnodes != (uint32_t)h->nnodes || !node || node >= nnodes ||
-	    h->line[node].state == JOINED || !gt_rdv_send(l->c.fd, server, sizeof server, gt_clock())) {
-		close_conn(l);
-		return;
-	}
-	h->line[node] = *l;
-	h->line[node].state = JOINED;
-	h->line[node].node = (int)node;
-	*l = (struct host_conn){.c.fd = -1};
-	set_epoll_events(h, h->line[node].c.fd, (int)node, EPOLLIN, EPOLL_CTL_MOD);
-	broadcast_messages(h);
-}
-
 /* ---- other nodes: connect to node 0 ------------------------------------------------------------------------------------------------- */
 /* Begins to connect to the next port of node 0. */
 static void connect_to_node0(struct gt_hosts *h)
 {
-	struct host_conn *l = &h->line[0];
 	struct addrinfo *a = h->at;
 	for (int k = h->next / GT_RENDEZVOUS_PORTS; a && k; k--)
 		a = a->ai_next;
@@ -223,86 +164,56 @@ static void connect_to_node0(struct gt_hosts *h)
 		return;
 	}
 	struct sockaddr_storage to;
-	int on = 1, port = h->port + h->next++ % GT_RENDEZVOUS_PORTS;
+	int port = h->port + h->next++ % GT_RENDEZVOUS_PORTS;
 	memcpy(&to, a->ai_addr, a->ai_addrlen);
 	if (a->ai_family == AF_INET)
 		((struct sockaddr_in *)&to)->sin_port = htons((uint16_t)port);
 	else
 		((struct sockaddr_in6 *)&to)->sin6_port = htons((uint16_t)port);
-	*l = (struct host_conn){
-	    .c.fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), .state = CONNECTS, .until = gt_clock() + PROOF_S};
-	if (l->c.fd < 0 || port > 65535 || (connect(l->c.fd, (struct sockaddr *)&to, a->ai_addrlen) && errno != EINPROGRESS)) {
-		close_conn(l);
+	if (port > 65535)
 		return;
-	}
-	setsockopt(l->c.fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-	set_epoll_events(h, l->c.fd, 0, EPOLLOUT, EPOLL_CTL_ADD);
-}
-
-static void on_connected(struct gt_hosts *h, struct host_conn *l)
-{
-	int error = 0;
-	socklen_t n = sizeof error;
-	if (getsockopt(l->c.fd, SOL_SOCKET, SO_ERROR, &error, &n) || error) {
-		close_conn(l);
-		return;
-	}
-	l->state = GREETED;
-	set_epoll_events(h, l->c.fd, 0, EPOLLIN, EPOLL_CTL_MOD);
-}
-
-static void send_proof(struct gt_hosts *h, struct host_conn *l)
-{
-	gt_rdv_put(l->proof, (uint32_t)h->node);
-	gt_rdv_put(l->proof + 4, (uint32_t)h->nnodes);
-	bool good = !memcmp(l->hello, GT_HOSTS_MAGIC, 16) && getrandom(l->proof + 8, GT_SHA256_SIZE, 0) == GT_SHA256_SIZE;
-	compute_macs(h, l, l->proof + 8 + GT_SHA256_SIZE, l->mac);
-	l->state = PROVES;
-	l->got = 0;
-	if (!good || !gt_rdv_send(l->c.fd, l->proof, sizeof l->proof, gt_clock()))
-		close_conn(l);
-}
-
-static void verify_node0(struct gt_hosts *h, struct host_conn *l)
-{
-	if (!gt_mac_equal(l->mac, l->hello)) { /* the server's answer was read into `hello` */
-		close_conn(l);
-		return;
-	}
-	struct gt_host_message here = {.kind = GT_HOST_HERE, .node = h->node};
-	l->state = JOINED;
-	l->here = true;
-	send_message(h, l, &here);
-	broadcast_messages(h);
+	h->line[0] = (struct host_conn){.c.fd = -1}; /* no message has been sent on the new connection */
+	gt_auth_connect(&h->auth, &h->node0, (struct sockaddr *)&to, a->ai_addrlen, (uint32_t)h->node, (uint32_t)h->nnodes);
+	if (h->node0.state == GT_AUTH_UNREACHABLE)
+		gt_auth_close(&h->node0);
 }
 
 /* ---- one turn ----------------------------------------------------------------------------------------------------------------------- */
-/* Reads more of a handshake message. Returns true once it is complete. */
-static bool read_handshake(struct host_conn *l, unsigned char *into, size_t size)
+/* Returns whether a peer that has proven that it holds the token is one that is missing. */
+static bool is_missing(const struct gt_hosts *h, const struct gt_peer_auth *p)
 {
-	ssize_t n = recv(l->c.fd, into + l->got, size - l->got, MSG_DONTWAIT);
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
-		return false;
-	if (n <= 0) {
-		close_conn(l);
-		return false;
-	}
-	l->got += (size_t)n;
-	return l->got == size;
+	uint32_t node = p->claim[0], nnodes = p->claim[1];
+	return nnodes == (uint32_t)h->nnodes && node && node < nnodes && h->line[node].c.fd < 0;
 }
 
-static void handle_event(struct gt_hosts *h, struct host_conn *l)
+/* Continues the handshakes. Authenticated connections become entries of h->line. */
+static void advance_handshakes(struct gt_hosts *h)
 {
-	if (l->state == JOINED)
-		read_message(h, l);
-	else if (is_node0(h) && l->state == GREETED && read_handshake(l, l->proof, sizeof l->proof))
-		verify_peer(h, l);
-	else if (!is_node0(h) && l->state == CONNECTS)
-		on_connected(h, l);
-	else if (!is_node0(h) && l->state == GREETED && read_handshake(l, l->hello, sizeof l->hello))
-		send_proof(h, l);
-	else if (l->state == PROVES && read_handshake(l, l->hello, GT_SHA256_SIZE))
-		verify_node0(h, l);
+	gt_auth_poll(&h->auth, 0);
+	for (struct gt_peer_auth *p; (p = gt_auth_next(&h->auth)); gt_auth_close(p)) {
+		int node = is_node0(h) ? (int)p->claim[0] : 0;
+		struct host_conn *l = &h->line[node], c = {.node = node, .here = !is_node0(h)};
+		struct gt_host_message here = {.kind = GT_HOST_HERE, .node = h->node};
+		if (p->state != GT_AUTH_DONE && (p->state != GT_AUTH_PROVEN || !is_missing(h, p)))
+			continue;
+		if ((c.c.fd = gt_auth_take(&h->auth, p, c.c.key)) < 0)
+			continue;
+		*l = c;
+		watch_fd(h, l->c.fd, node);
+		if (!is_node0(h))
+			send_message(h, l, &here);
+		broadcast_messages(h);
+	}
+	if (h->auth.error) /* the listener would stay readable; without it, hosts report only what their ranks observed */
+		gt_rdv_close(&h->listener);
+}
+
+/* Closes the listener if a connection waits that belongs to the next attempt. */
+static void close_late_listener(struct gt_hosts *h)
+{
+	struct pollfd p = {.fd = h->listener, .events = POLLIN};
+	if (h->news[FAILED].known && !gt_hosts_pending(h) && gt_poll(&p, 1, 0) > 0)
+		gt_rdv_close(&h->listener);
 }
 
 bool gt_hosts_receive(struct gt_hosts *h, struct gt_host_message *out)
@@ -311,21 +222,16 @@ bool gt_hosts_receive(struct gt_hosts *h, struct gt_host_message *out)
 	if (!h)
 		return false;
 	int n = epoll_wait(h->epoll, e, 32, 0);
-	for (int i = 0; i < n; i++) {
-		int which = (int)e[i].data.u32;
-		if (which == h->lines && h->news[FAILED].known && !gt_hosts_pending(h))
-			gt_rdv_close(&h->listener);
-		else if (which == h->lines)
-			accept_peer(h);
-		else
-			handle_event(h, &h->line[which]);
-	}
+	for (int i = 0; i < n; i++)
+		if ((int)e[i].data.u32 < count_peers(h) && h->line[e[i].data.u32].c.fd >= 0)
+			read_message(h, &h->line[e[i].data.u32]);
+	close_late_listener(h);
+	advance_handshakes(h);
 	double now = gt_clock();
-	for (int i = 0; i < h->lines; i++)
-		if (h->line[i].state != NOBODY && h->line[i].state != JOINED && now > h->line[i].until)
-			close_conn(&h->line[i]);
-	bool connects = !is_node0(h) && (!h->news[FAILED].known || gt_hosts_pending(h));
-	for (int k = 0; k < GT_RENDEZVOUS_PORTS && connects && h->line[0].state == NOBODY && now >= h->again; k++)
+	if (h->node0.state != GT_AUTH_NONE && now > h->node0.until)
+		gt_auth_close(&h->node0);
+	bool connects = !is_node0(h) && h->line[0].c.fd < 0 && (!h->news[FAILED].known || gt_hosts_pending(h));
+	for (int k = 0; k < GT_RENDEZVOUS_PORTS && connects && h->node0.state == GT_AUTH_NONE && now >= h->again; k++)
 		connect_to_node0(h);
 	for (int k = 1; k >= 0; k--) /* a stop is returned before a failure, because a host that was stopped has not failed */
 		if (h->news[k].fresh) {
@@ -369,8 +275,6 @@ static enum gt_code open_listeners(struct gt_hosts *h, const struct gt_launch_sp
 	if ((*rendezvous_fd = gt_rdv_listen(&w, err)) < 0)
 		return GT_EPEER;
 	h->listener = gt_rdv_listen(&w, NULL);
-	if (h->listener >= 0 && !fcntl(h->listener, F_SETFL, O_NONBLOCK))
-		set_epoll_events(h, h->listener, h->lines, EPOLLIN, EPOLL_CTL_ADD);
 	return GT_OK;
 }
 
@@ -387,17 +291,20 @@ enum gt_code gt_hosts_open(const struct gt_launch_spec *s, const unsigned char *
 	h->nnodes = s->nnodes;
 	h->port = s->port;
 	h->listener = -1;
-	h->lines = is_node0(h) ? s->nnodes + MAX_PENDING : 1;
 	memcpy(h->token, token, sizeof h->token);
 	h->epoll = epoll_create1(EPOLL_CLOEXEC);
-	h->line = calloc((size_t)h->lines, sizeof *h->line);
-	for (int i = 0; h->line && i < h->lines; i++)
+	h->line = calloc((size_t)count_peers(h), sizeof *h->line);
+	for (int i = 0; h->line && i < count_peers(h); i++)
 		h->line[i].c.fd = -1;
 	enum gt_code code = h->epoll >= 0 && h->line ? GT_OK : gt_fail(err, GT_EFAIL, "out of memory or descriptors");
 	if (code == GT_OK && is_node0(h))
 		code = open_listeners(h, s, rendezvous_fd, err);
 	else if (code == GT_OK && getaddrinfo(s->addr, NULL, &hints, &h->at))
 		h->at = NULL; /* the ranks of this host will report that node 0's name has no address */
+	if (code == GT_OK && gt_auth_open(&h->auth, GT_HOSTS_MAGIC, h->token, sizeof h->token, h->listener))
+		watch_fd(h, h->auth.epoll, count_peers(h));
+	else if (code == GT_OK)
+		code = gt_fail(err, GT_EFAIL, "cannot wait for other hosts: %s", strerror(errno));
 	if (code == GT_OK)
 		*out = h;
 	else
@@ -417,17 +324,16 @@ void gt_hosts_close(struct gt_hosts *h)
 		gt_hosts_receive(h, &other);
 	}
 	double until = gt_clock() + BYE_S;
-	for (int i = 0; h->line && i < h->lines; i++)
-		if (h->line[i].state == JOINED) {
+	for (int i = 0; h->line && i < count_peers(h); i++)
+		if (h->line[i].c.fd >= 0) {
 			send_message(h, &h->line[i], &bye);
 			shutdown(h->line[i].c.fd, SHUT_WR);
 		}
 	/* the launcher waits before it closes a connection, because a close with unread data would discard sent messages */
-	for (int i = 0; h->line && i < h->lines; i++)
-		if (h->line[i].state == JOINED)
-			gt_rdv_drain_close(&h->line[i].c.fd, until);
-		else
-			gt_rdv_close(&h->line[i].c.fd);
+	for (int i = 0; h->line && i < count_peers(h); i++)
+		gt_rdv_drain_close(&h->line[i].c.fd, until);
+	gt_auth_close(&h->node0);
+	gt_auth_shut(&h->auth);
 	gt_rdv_close(&h->listener);
 	gt_rdv_close(&h->epoll);
 	if (h->at)

@@ -10,16 +10,15 @@
  * until they find it. No one waits for this connection: without it (a firewall) a run works, and the other hosts report what their own
  * ranks have observed.
  *
- * Protocol: that of launch/rendezvous_wire.h with different labels, so that neither accepts the other's messages.
- *   node 0 -> "gtrain-hosts-1\0\0" nonce[32];   the other -> node nnodes nonce[32] mac[32];   node 0 -> mac[32];   then frames,
- *   each a struct gt_host_message.
+ * Protocol: the handshake of base/peer_auth.h with the token as the secret, "gtrain-hosts-2" as the magic, and node and nnodes as the
+ * claims; then frames as in launch/rendezvous_wire.h, each a struct gt_host_message.
  * The token of the run authenticates both sides. Unauthenticated connections are rejected and do not affect the run. */
 #ifndef GT_LAUNCH_HOSTS_H
 #define GT_LAUNCH_HOSTS_H
 
 #include "launch/launcher.h"
 
-#define GT_HOSTS_MAGIC "gtrain-hosts-1\0" /* 16 bytes with its last NUL */
+#define GT_HOSTS_MAGIC "gtrain-hosts-2\0" /* 16 bytes with its last NUL */
 
 struct gt_host_message { /* one message */
 	uint32_t kind; /* GT_HOST_BYE ... */

@@ -1,6 +1,7 @@
 /* A run on this host: one attempt after another, until the ranks end in order or no restart is left. */
 #include "base/clock.h"
 #include "base/descriptors.h"
+#include "base/peer_auth.h"
 #include "launch/launcher_parts.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define SPARE 32 /* descriptors for processes that connect and are not hosts */
+#define SPARE (GT_AUTH_PENDING + 32) /* descriptors for processes that connect and are not hosts */
 #define LATE_S 2.0 /* maximum seconds between the ends of the back-offs of two launchers */
 
 static enum gt_code check_spec(const struct gt_launch_spec *s, struct gt_err *err)
@@ -61,7 +62,7 @@ static bool next_attempt_args(struct gt_attempt *a, struct gt_launch_end *end, c
 static enum gt_code reserve_descriptors(const struct gt_launch_spec *s, struct gt_err *err)
 {
 	char who[64];
-	int need = 2 * s->nproc + 8 + (s->nnodes > 1 ? s->nnodes + 4 : 0);
+	int need = 2 * s->nproc + 8 + (s->nnodes > 1 ? s->nnodes + 5 : 0);
 	snprintf(who, sizeof who, "%d rank%s on this host", s->nproc, s->nproc == 1 ? "" : "s");
 	return gt_descriptors_reserve(need, need + SPARE, who, err);
 }

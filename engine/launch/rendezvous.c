@@ -1,4 +1,5 @@
 #include "launch/rendezvous.h"
+#include "base/bytes.h"
 #include "base/clock.h"
 #include "base/descriptors.h"
 #include "launch/rendezvous_parts.h"
@@ -104,7 +105,7 @@ static enum gt_code serve_exchange(struct gt_rendezvous *r, const struct gt_rend
 		code = gt_rdv_fail(r, GT_EFAIL, err, "rank 0 is out of memory");
 	for (int i = 0; code == GT_OK && i < world; i++) {
 		size_t part = i ? len[i] - 1 - KEY : n;
-		gt_rdv_put(all + at, (uint32_t)part);
+		gt_put_u32(all + at, (uint32_t)part);
 		if (part)
 			memcpy(all + at + 4, i ? value[i] + 1 + KEY : data, part);
 		at += 4 + part;
@@ -153,7 +154,7 @@ static enum gt_code request_exchange(struct gt_rendezvous *r, const char *key, c
 		return gt_rdv_fail(r, GT_EPEER, err, msg);
 	}
 	if (r->all[0] && *bytes >= 5)
-		return gt_rdv_fail(r, (enum gt_code)gt_rdv_get(r->all + 1), err, (char *)r->all + 5);
+		return gt_rdv_fail(r, (enum gt_code)gt_get_u32(r->all + 1), err, (char *)r->all + 5);
 	return GT_OK;
 }
 
@@ -168,9 +169,9 @@ static enum gt_code exchange_values(struct gt_rendezvous *r, const struct gt_ren
 	r->exchanges++;
 	GT_TRY(gt_rdv_is_server(r) ? serve_exchange(r, spec, key, data, n, &bytes, err) : request_exchange(r, key, data, n, &bytes, err));
 	for (int i = 0; i < r->world.world; i++) {
-		if (at + 4 > bytes || gt_rdv_get(r->all + at) > bytes - at - 4)
+		if (at + 4 > bytes || gt_get_u32(r->all + at) > bytes - at - 4)
 			return gt_rdv_fail(r, GT_EINTERNAL, err, "rank 0 sent a malformed list of values");
-		all[i] = (struct gt_rdv_value){r->all + at + 4, gt_rdv_get(r->all + at)};
+		all[i] = (struct gt_rdv_value){r->all + at + 4, gt_get_u32(r->all + at)};
 		at += 4 + all[i].n;
 	}
 	return GT_OK;

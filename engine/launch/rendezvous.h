@@ -11,12 +11,9 @@
  *     rank 2 -- mine ---+--> rank 0 --+---> rank 2        values of all ranks, and rank 0's answer
  *     rank 3 -- mine --'               '--> rank 3
  *
- * Protocol; all numbers are little-endian u32:
- *   server -> "gtrain-rdv-2\0\0\0\0" nonce[32]
- *   client -> rank world nonce[32] mac[32]           HMAC-SHA-256(token, "client" both nonces rank world)
- *   server -> mac[32]                                the same with "server"
- *   then frames -> length mac[32] payload            HMAC(session, direction count length payload)
- *   where session is HMAC(token, "session" both nonces rank world).
+ * Protocol: the handshake of base/peer_auth.h with the token as the secret, "gtrain-rdv-3" as the magic, and rank and world as the claims;
+ * then frames -> length mac[32] payload            HMAC(session key, direction count length payload)
+ * Numbers are little-endian u32.
  * Nothing is encrypted: the values are not secret, and neither is the traffic of a training run. A connection that sends garbage, a wrong
  * token or nothing is closed and does not affect the ranks. Frames are at most GT_RENDEZVOUS_MAX bytes. */
 #ifndef GT_LAUNCH_RENDEZVOUS_H

@@ -1,43 +1,26 @@
 /* Connects the ranks of a rendezvous: rank 0 accepts connections until every rank has proven its identity; the others connect to its
  * port. */
+#include "base/bytes.h"
 #include "base/clock.h"
 #include "base/descriptors.h"
+#include "base/peer_auth.h"
 #include "launch/hosts.h"
 #include "launch/rendezvous.h"
 #include "launch/rendezvous_parts.h"
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 
-#define MAX_PENDING 64     /* maximum number of unauthenticated connections; a further one closes the oldest */
-#define PENDING_S 5        /* seconds in which a connection must authenticate itself */
 #define RETRY_MS 5         /* milliseconds between two rounds over rank 0's ports while it does not answer; longer after each round */
 #define RETRY_MAX_MS 100   /* maximum milliseconds between two rounds */
 #define SILENT_S 10.0      /* seconds that ranks wait for each other before they print a warning */
 
-/* Disables Nagle's algorithm. A frame takes more than one write, and the second one would wait for the delayed acknowledgement of the
- * first: 40 ms per exchange, half a second per start. */
-static void disable_nagle(int fd)
-{
-	int on = 1;
-	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-}
-
 /* ---- rank 0: accepts connections ---------------------------------------------------------------------------------------------------- */
-struct pending_peer {
-	int fd;
-	double until;
-	unsigned char hello[GT_RDV_HELLO], proof[GT_RDV_PROOF];
-	size_t got;
-};
-
 int gt_rdv_listen(const struct gt_world *w, struct gt_err *err)
 {
 	int fd = -1, error = 0;
@@ -67,33 +50,6 @@ int gt_rdv_listen(const struct gt_world *w, struct gt_err *err)
 	return -1;
 }
 
-static enum gt_code accept_peer(struct gt_rendezvous *r, int listener, struct pending_peer *s, struct gt_err *err)
-{
-	int oldest = 0, fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK), error = errno;
-	char msg[160];
-	for (int i = 0; i < MAX_PENDING; i++)
-		if (fd >= 0 ? s[i].fd < 0 || (s[oldest].fd >= 0 && s[i].until < s[oldest].until) /* takes a free entry, otherwise the oldest one */
-		            : s[i].fd >= 0 && (s[oldest].fd < 0 || s[i].until < s[oldest].until)) /* takes the oldest entry */
-			oldest = i;
-	s += oldest;
-	if (fd < 0 && gt_descriptors_exhausted(error) && s->fd < 0) {
-		snprintf(msg, sizeof msg, "rank 0 cannot accept the other ranks: %s", strerror(error));
-		return gt_rdv_fail(r, GT_EFAIL, err, msg);
-	}
-	if (fd < 0) { /* the oldest unauthenticated connection is closed to free a descriptor for the one that waits */
-		if (gt_descriptors_exhausted(error))
-			gt_rdv_close(&s->fd);
-		return GT_OK;
-	}
-	disable_nagle(fd);
-	gt_rdv_close(&s->fd);
-	*s = (struct pending_peer){.fd = fd, .until = gt_clock() + PENDING_S};
-	memcpy(s->hello, GT_RDV_MAGIC, 16);
-	if (getrandom(s->hello + 16, GT_SHA256_SIZE, 0) != GT_SHA256_SIZE || !gt_rdv_send(fd, s->hello, sizeof s->hello, gt_clock()))
-		gt_rdv_close(&s->fd);
-	return GT_OK;
-}
-
 static void report_warning(const struct gt_rendezvous *r, const char *text)
 {
 	if (r->warn)
@@ -115,36 +71,14 @@ static void report_wrong_token(struct gt_rendezvous *r, int fd, uint32_t rank)
 	report_warning(r, text);
 }
 
-/* Reads from an unauthenticated connection. When the proof is complete and correct, the connection becomes that of a rank. */
-static enum gt_code read_proof(struct gt_rendezvous *r, const unsigned char *token, struct pending_peer *s, struct gt_err *err)
+/* Makes an authenticated connection that of a rank. If it claims a rank or a world size that is wrong, the rendezvous fails. */
+static enum gt_code add_rank(struct gt_rendezvous *r, struct gt_auth *a, struct gt_peer_auth *p, struct gt_err *err)
 {
-	unsigned char mac[GT_SHA256_SIZE];
 	char msg[200];
-	ssize_t n = recv(s->fd, s->proof + s->got, sizeof s->proof - s->got, MSG_DONTWAIT);
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+	uint32_t rank = p->claim[0], world = p->claim[1];
+	struct gt_rdv_conn c = {0}, *mine = rank < (uint32_t)r->world.world ? &r->conn[rank] : NULL;
+	if ((c.fd = gt_auth_take(a, p, c.key)) < 0)
 		return GT_OK;
-	if (n <= 0) {
-		gt_rdv_close(&s->fd);
-		return GT_OK;
-	}
-	s->got += (size_t)n;
-	if (s->got < sizeof s->proof)
-		return GT_OK;
-	gt_rdv_mac(token, "client", s->hello, s->proof, mac);
-	uint32_t rank = gt_rdv_get(s->proof), world = gt_rdv_get(s->proof + 4);
-	if (!gt_mac_equal(mac, s->proof + 8 + GT_SHA256_SIZE)) {
-		report_wrong_token(r, s->fd, rank);
-		gt_rdv_close(&s->fd);
-		return GT_OK;
-	}
-	struct gt_rdv_conn c = {.fd = s->fd}, *mine = rank < (uint32_t)r->world.world ? &r->conn[rank] : NULL;
-	s->fd = -1;
-	gt_rdv_mac(token, "session", s->hello, s->proof, c.key);
-	gt_rdv_mac(token, "server", s->hello, s->proof, mac);
-	if (!gt_rdv_send(c.fd, mac, sizeof mac, gt_clock() + 1)) {
-		gt_rdv_close(&c.fd);
-		return GT_OK;
-	}
 	if (mine && mine->fd < 0 && rank && world == (uint32_t)r->world.world) {
 		*mine = c;
 		return GT_OK;
@@ -156,7 +90,7 @@ static enum gt_code read_proof(struct gt_rendezvous *r, const unsigned char *tok
 	struct gt_rdv_conn was = r->conn[0]; /* the second process that claims the rank gets the message too */
 	r->conn[0] = c;
 	unsigned char frame[5 + sizeof msg] = {1};
-	gt_rdv_put(frame + 1, GT_EUSAGE);
+	gt_put_u32(frame + 1, GT_EUSAGE);
 	memcpy(frame + 5, msg, strlen(msg));
 	gt_rdv_send_frame(&r->conn[0], true, frame, 5 + strlen(msg), gt_clock() + 1);
 	shutdown(c.fd, SHUT_WR);
@@ -188,20 +122,13 @@ static int get_local_port(int fd)
 
 enum gt_code gt_rdv_accept_all(struct gt_rendezvous *r, const unsigned char *token, int listener, struct gt_err *err)
 {
-	struct pending_peer *s = calloc(MAX_PENDING, sizeof *s);
+	struct gt_auth a;
 	double until = gt_clock() + r->timeout, silent = gt_clock() + SILENT_S;
 	char who[160], msg[500];
-	enum gt_code code = s ? GT_OK : gt_fail(err, GT_EFAIL, "out of memory");
+	enum gt_code code = GT_OK;
 	int here = 1;
-	for (int i = 0; s && i < MAX_PENDING; i++)
-		s[i].fd = -1;
+	bool good = gt_auth_open(&a, GT_RDV_MAGIC, token, GT_SHA256_SIZE, listener);
 	while (code == GT_OK && here < r->world.world) {
-		struct pollfd p[1 + MAX_PENDING] = {{.fd = listener, .events = POLLIN}};
-		for (int i = 0; i < MAX_PENDING; i++) {
-			if (s[i].fd >= 0 && gt_clock() > s[i].until)
-				gt_rdv_close(&s[i].fd);
-			p[1 + i] = (struct pollfd){.fd = s[i].fd, .events = POLLIN};
-		}
 		double left = until - gt_clock();
 		if (left <= 0) {
 			list_missing_ranks(r, who, sizeof who);
@@ -217,23 +144,27 @@ enum gt_code gt_rdv_accept_all(struct gt_rendezvous *r, const unsigned char *tok
 			report_warning(r, msg);
 			silent = until;
 		}
-		if (gt_poll(p, 1 + MAX_PENDING, left < 0.5 ? left : 0.5) < 0) {
+		if (!good || gt_auth_poll(&a, left) < 0) {
 			snprintf(msg, sizeof msg, "rank 0 cannot wait for the other ranks: %s", strerror(errno));
 			code = gt_rdv_fail(r, GT_EFAIL, err, msg);
 			break;
 		}
-		for (int i = 0; i < MAX_PENDING && code == GT_OK; i++)
-			if (p[1 + i].revents)
-				code = read_proof(r, token, &s[i], err);
-		if (code == GT_OK && p[0].revents)
-			code = accept_peer(r, listener, s, err);
+		for (struct gt_peer_auth *p; code == GT_OK && (p = gt_auth_next(&a));) {
+			if (p->state == GT_AUTH_PROVEN)
+				code = add_rank(r, &a, p, err);
+			else if (p->state == GT_AUTH_OTHER_SECRET)
+				report_wrong_token(r, p->fd, p->claim[0]);
+			gt_auth_close(p);
+		}
+		if (code == GT_OK && a.error) {
+			snprintf(msg, sizeof msg, "rank 0 cannot accept the other ranks: %s", strerror(a.error));
+			code = gt_rdv_fail(r, GT_EFAIL, err, msg);
+		}
 		here = 1;
 		for (int i = 1; i < r->world.world; i++)
 			here += r->conn[i].fd >= 0;
 	}
-	for (int i = 0; s && i < MAX_PENDING; i++)
-		gt_rdv_close(&s[i].fd);
-	free(s);
+	gt_auth_shut(&a);
 	return code;
 }
 
@@ -261,48 +192,41 @@ static void record_refusal(struct refusal *f, enum reason reason, int port, cons
 static enum gt_code connect_to_address(struct gt_rendezvous *r, const unsigned char *token, const struct addrinfo *a, int port,
                                        double patience, struct refusal *why, struct gt_err *err)
 {
-	unsigned char hello[GT_RDV_HELLO], proof[GT_RDV_PROOF], mac[GT_SHA256_SIZE], want[GT_SHA256_SIZE];
+	struct gt_auth auth;
+	struct gt_peer_auth p = {.state = GT_AUTH_UNREACHABLE, .fd = -1};
 	double until = gt_clock() + patience;
-	struct gt_rdv_conn c = {.fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
-	struct pollfd p = {.fd = c.fd, .events = POLLOUT};
-	int error = c.fd < 0 ? errno : 0;
-	socklen_t n = sizeof error;
-	if (gt_descriptors_exhausted(error))
-		return gt_fail(err, GT_EFAIL, "rank %d cannot make a socket: %s", r->world.rank, strerror(error));
-	if (!error) {
-		disable_nagle(c.fd);
-		if (connect(c.fd, a->ai_addr, a->ai_addrlen))
-			error = errno;
-	}
-	if (error == EINPROGRESS && (gt_poll(&p, 1, patience) <= 0 || getsockopt(c.fd, SOL_SOCKET, SO_ERROR, &error, &n)))
-		error = ETIMEDOUT;
-	if (error) {
-		record_refusal(why, NOBODY, port, error == ECONNREFUSED ? "no process listens on this port" : strerror(error));
-		gt_rdv_close(&c.fd);
-		return GT_OK;
-	}
-	bool whole = gt_rdv_recv(c.fd, hello, sizeof hello, until);
-	if (!whole || memcmp(hello, GT_RDV_MAGIC, 16)) {
-		if (!whole && errno == ETIMEDOUT)
-			record_refusal(why, SILENT, port, "the process that listens on this port does not answer");
-		else if (!whole || memcmp(hello, GT_HOSTS_MAGIC, 16)) /* the launcher's own connections use a port beside the ranks' port */
+	if (gt_auth_open(&auth, GT_RDV_MAGIC, token, GT_SHA256_SIZE, -1))
+		gt_auth_connect(&auth, &p, a->ai_addr, a->ai_addrlen, (uint32_t)r->world.rank, (uint32_t)r->world.world);
+	else
+		p.error = errno;
+	while (p.state < GT_AUTH_PROVEN && gt_clock() < until && gt_auth_poll(&auth, until - gt_clock()) >= 0)
+		gt_auth_next(&auth);
+	enum gt_code code = GT_OK;
+	switch (p.state) {
+	case GT_AUTH_DONE:
+		r->conn[0].fd = gt_auth_take(&auth, &p, r->conn[0].key);
+		break;
+	case GT_AUTH_CONNECTS:
+		record_refusal(why, NOBODY, port, strerror(ETIMEDOUT));
+		break;
+	case GT_AUTH_UNREACHABLE:
+		record_refusal(why, NOBODY, port, p.error == ECONNREFUSED ? "no process listens on this port" : strerror(p.error));
+		if (p.fd < 0 && gt_descriptors_exhausted(p.error))
+			code = gt_fail(err, GT_EFAIL, "rank %d cannot make a socket: %s", r->world.rank, strerror(p.error));
+		break;
+	case GT_AUTH_NEEDS_HELLO:
+		record_refusal(why, SILENT, port, "the process that listens on this port does not answer");
+		break;
+	case GT_AUTH_STRANGER:
+		if (memcmp(p.hello, GT_HOSTS_MAGIC, GT_AUTH_MAGIC)) /* the launcher's own connections use a port beside the ranks' port */
 			record_refusal(why, NOT_OURS, port, "the process that listens on this port is not gtrain");
-		gt_rdv_close(&c.fd);
-		return GT_OK;
-	}
-	gt_rdv_put(proof, (uint32_t)r->world.rank);
-	gt_rdv_put(proof + 4, (uint32_t)r->world.world);
-	bool good = getrandom(proof + 8, GT_SHA256_SIZE, 0) == GT_SHA256_SIZE;
-	gt_rdv_mac(token, "client", hello, proof, proof + 8 + GT_SHA256_SIZE);
-	gt_rdv_mac(token, "server", hello, proof, want);
-	gt_rdv_mac(token, "session", hello, proof, c.key);
-	if (!good || !gt_rdv_send(c.fd, proof, sizeof proof, until) || !gt_rdv_recv(c.fd, mac, sizeof mac, until) || !gt_mac_equal(mac, want)) {
+		break;
+	default:
 		record_refusal(why, OTHER_TOKEN, port, "rank 0 on this port has another token");
-		gt_rdv_close(&c.fd);
-		return GT_OK;
 	}
-	r->conn[0] = c;
-	return GT_OK;
+	gt_auth_close(&p);
+	gt_auth_shut(&auth);
+	return code;
 }
 
 static enum gt_code connect_to_port(struct gt_rendezvous *r, const unsigned char *token, int port, double patience, struct refusal *why,

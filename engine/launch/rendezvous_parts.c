@@ -1,5 +1,6 @@
 /* Closes connections of a rendezvous, and reports its failure to all ranks. */
 #include "launch/rendezvous_parts.h"
+#include "base/bytes.h"
 #include "base/clock.h"
 #include <stdio.h>
 #include <string.h>
@@ -41,7 +42,7 @@ enum gt_code gt_rdv_fail(struct gt_rendezvous *r, enum gt_code code, struct gt_e
 	snprintf(r->err.msg, sizeof r->err.msg, "%s", msg);
 	n = n < sizeof r->err.msg ? n : sizeof r->err.msg - 1;
 	frame[0] = 1;
-	gt_rdv_put(frame + 1, (uint32_t)code);
+	gt_put_u32(frame + 1, (uint32_t)code);
 	memcpy(frame + 5, msg, n);
 	for (int i = 1; gt_rdv_is_server(r) && i < r->world.world; i++)
 		if (r->conn[i].fd >= 0)

@@ -1,32 +1,11 @@
 #include "launch/rendezvous_wire.h"
+#include "base/bytes.h"
 #include "base/clock.h"
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-
-void gt_rdv_put(unsigned char *p, uint32_t v)
-{
-	for (int i = 0; i < 4; i++)
-		p[i] = (unsigned char)(v >> 8 * i);
-}
-
-uint32_t gt_rdv_get(const unsigned char *p)
-{
-	return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
-}
-
-void gt_rdv_mac(const unsigned char *token, const char *what, const unsigned char *hello, const unsigned char *proof,
-                unsigned char out[GT_SHA256_SIZE])
-{
-	struct gt_hmac h;
-	gt_hmac_start(&h, token, GT_SHA256_SIZE);
-	gt_sha256_add(&h.inner, what, strlen(what) + 1);
-	gt_sha256_add(&h.inner, hello + 16, GT_SHA256_SIZE); /* the nonce of the server is part of the mac */
-	gt_sha256_add(&h.inner, proof, 8 + GT_SHA256_SIZE);  /* the rank, the world size and the client's nonce are part of the mac */
-	gt_hmac_end(&h, out);
-}
 
 static bool transfer_bytes(int fd, unsigned char *p, size_t n, double until, bool out)
 {
@@ -69,9 +48,9 @@ static void compute_frame_mac(const struct gt_rdv_conn *c, bool from_server, uin
 {
 	struct gt_hmac h;
 	unsigned char head[12];
-	gt_rdv_put(head, from_server);
-	gt_rdv_put(head + 4, count);
-	gt_rdv_put(head + 8, (uint32_t)n);
+	gt_put_u32(head, from_server);
+	gt_put_u32(head + 4, count);
+	gt_put_u32(head + 8, (uint32_t)n);
 	gt_hmac_start(&h, c->key, sizeof c->key);
 	gt_sha256_add(&h.inner, head, sizeof head);
 	gt_sha256_add(&h.inner, data, n);
@@ -81,7 +60,7 @@ static void compute_frame_mac(const struct gt_rdv_conn *c, bool from_server, uin
 bool gt_rdv_send_frame(struct gt_rdv_conn *c, bool server, const void *data, size_t n, double until)
 {
 	unsigned char head[4 + GT_SHA256_SIZE];
-	gt_rdv_put(head, (uint32_t)n);
+	gt_put_u32(head, (uint32_t)n);
 	compute_frame_mac(c, server, c->sent++, data, n, head + 4);
 	return gt_rdv_send(c->fd, head, sizeof head, until) && gt_rdv_send(c->fd, data, n, until);
 }
@@ -92,7 +71,7 @@ bool gt_rdv_recv_frame(struct gt_rdv_conn *c, bool server, size_t cap, unsigned 
 	*out = NULL;
 	if (!gt_rdv_recv(c->fd, head, sizeof head, until))
 		return false;
-	*n = gt_rdv_get(head);
+	*n = gt_get_u32(head);
 	errno = EPROTO;
 	if (*n > cap || !(*out = malloc(*n + 1)))
 		return false;

@@ -1,27 +1,18 @@
-/* The wire protocol of launch/rendezvous.h: proofs of the handshake, and frames with a deadline. Sockets are non-blocking. */
+/* The wire protocol of launch/rendezvous.h: frames with a deadline, which follow the handshake of base/peer_auth.h.
+ * Sockets are non-blocking. */
 #ifndef GT_LAUNCH_RENDEZVOUS_WIRE_H
 #define GT_LAUNCH_RENDEZVOUS_WIRE_H
 
 #include "base/sha256.h"
 #include <stdint.h>
 
-#define GT_RDV_MAGIC "gtrain-rdv-2\0\0\0"                  /* 16 bytes including the last NUL */
-#define GT_RDV_HELLO (16 + GT_SHA256_SIZE)                 /* bytes of the first message, server to client */
-#define GT_RDV_PROOF (8 + GT_SHA256_SIZE + GT_SHA256_SIZE) /* bytes of the answer, client to server */
+#define GT_RDV_MAGIC "gtrain-rdv-3\0\0\0" /* 16 bytes including the last NUL */
 
 struct gt_rdv_conn {
 	int fd; /* -1: none */
 	unsigned char key[GT_SHA256_SIZE]; /* the session key */
 	uint32_t sent, got; /* number of frames sent and received */
 };
-
-/* gt_rdv_put writes v as a little-endian u32, and gt_rdv_get reads one. */
-void gt_rdv_put(unsigned char *p, uint32_t v);
-uint32_t gt_rdv_get(const unsigned char *p);
-
-/* out = HMAC(token, what, both nonces, rank, world). what: "client", "server" or "session". */
-void gt_rdv_mac(const unsigned char *token, const char *what, const unsigned char *hello, const unsigned char *proof,
-                unsigned char out[GT_SHA256_SIZE]);
 
 /* gt_rdv_send and gt_rdv_recv transfer exactly n bytes before the time `until` (gt_clock). They return false if the peer has closed the
  * connection, or if the deadline has passed (errno = ETIMEDOUT). */

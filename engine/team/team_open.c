@@ -17,7 +17,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#define FILES 12 /* maximum number of descriptors that a rank uses beside its connections */
+#define FILES 13 /* maximum number of descriptors that a rank uses beside its connections */
 #define SPARE 96 /* descriptors for processes that connect and are not ranks */
 
 struct opened {

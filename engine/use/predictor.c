@@ -36,9 +36,9 @@ static bool is_finite(const struct gt_predictor *p, const float *z)
 	return true;
 }
 
-/* Fills in the outputs, if they predict columns of numbers, or else the probabilities of the classes: a softmax of the outputs z; with the
- * loss whose outputs are labels, which are independent, each is the sigmoid of its output. If an output is not finite, all numbers are NAN, and there is
- * no class. */
+/* Fills in the outputs, if they predict columns of numbers, or else the probabilities of the classes: a softmax of the outputs z; with a
+ * loss whose outputs are independent labels, the sigmoid of each output. If an output is not finite, all numbers are NAN, and there is no
+ * class. */
 static void fill_prediction(const struct gt_predictor *p, const float *z, struct gt_prediction *out)
 {
 	const struct gt_learned *learned = p->s->data.files->learned;

@@ -10,10 +10,8 @@
 #define YIELDS 8
 
 struct header {
-	uint64_t count;
-	uint32_t seq, dtype;
-	char what[GT_COLL_WHAT];
-	char pad[GT_SHM_LINE - 48];
+	struct gt_p2p_head head;
+	char pad[GT_SHM_LINE - sizeof(struct gt_p2p_head)];
 };
 _Static_assert(sizeof(struct header) == GT_SHM_LINE, "a header never wraps around the end of a ring");
 
@@ -27,11 +25,6 @@ struct transfer {
 static size_t padded(size_t n)
 {
 	return (n + GT_SHM_LINE - 1) & ~(size_t)(GT_SHM_LINE - 1);
-}
-
-static void text_of(const struct gt_p2p *x, uint32_t seq, char *buf, size_t size)
-{
-	snprintf(buf, size, "%s%s#%u (%zu %s)", x->what ? x->what : "", x->what ? " " : "", seq, x->count, gt_dtype_name(x->dtype));
 }
 
 /* Copies n bytes between memory and the ring at stream position `at`. */
@@ -56,10 +49,8 @@ static enum gt_code send_step(struct shm_comm *c, struct transfer *t, bool *move
 	if (!p->ring) {
 		uint64_t off;
 		struct gt_err bad = {0};
-		if (gt_shm_alloc(c->root, cap, &off, &bad) != GT_OK) {
-			gt_shm_break(c, NULL, "rank %d: %.900s", c->member[c->pub.rank], bad.msg);
-			return gt_fail(err, bad.code, "%s", bad.msg);
-		}
+		if (gt_shm_alloc(c->root, cap, &off, &bad) != GT_OK)
+			return gt_shm_reject(c, &bad, err);
 		__atomic_store_n(&p->ring, off, __ATOMIC_RELEASE);
 	}
 	char *ring = gt_shm_at(c->root, p->ring);
@@ -68,9 +59,7 @@ static enum gt_code send_step(struct shm_comm *c, struct transfer *t, bool *move
 	if (!t->started) {
 		if (room < sizeof(struct header))
 			return GT_OK;
-		struct header h = {.count = x->count, .seq = t->seq = ++c->sent[x->peer], .dtype = x->dtype};
-		if (x->what)
-			strncpy(h.what, x->what, sizeof h.what - 1);
+		struct header h = {.head = gt_p2p_sign(x, t->seq = ++c->sent[x->peer])};
 		memcpy(ring + head % cap, &h, sizeof h);
 		t->started = *moved = true;
 		head += sizeof h;
@@ -105,20 +94,11 @@ static enum gt_code recv_step(struct shm_comm *c, struct transfer *t, bool *move
 	char *ring = gt_shm_at(c->root, __atomic_load_n(&p->ring, __ATOMIC_ACQUIRE));
 	if (!t->started) {
 		struct header h;
-		char what[GT_COLL_WHAT] = "";
+		char text[GT_COMM_CALL_TEXT];
 		memcpy(&h, ring + tail % cap, sizeof h);
-		if (x->what)
-			strncpy(what, x->what, sizeof what - 1);
-		t->seq = ++c->got[x->peer];
-		if (h.count != x->count || h.dtype != x->dtype || h.seq != t->seq || memcmp(what, h.what, sizeof what)) {
-			char a[96], b[96];
-			h.what[sizeof h.what - 1] = '\0';
-			text_of(&(struct gt_p2p){.what = *h.what ? h.what : NULL, .count = h.count, .dtype = h.dtype}, h.seq, a, sizeof a);
-			text_of(x, t->seq, b, sizeof b);
-			return gt_shm_break(c, err, "rank %d sends %s, but rank %d expects to receive %s (group %s)",
-			                    c->member[x->peer], a, c->member[c->pub.rank], b,
-			                    c->pub.name);
-		}
+		struct gt_p2p_head own = gt_p2p_sign(x, t->seq = ++c->got[x->peer]);
+		if (!gt_p2p_compare(&h.head, &own, c->member[x->peer], c->member[c->pub.rank], c->pub.name, text, sizeof text))
+			return gt_shm_break(c, err, "%s", text);
 		t->started = true;
 		tail += sizeof h;
 		there -= sizeof h;
@@ -169,7 +149,8 @@ static enum gt_code give_up(struct shm_comm *c, const struct transfer *t, int n,
 		char text[96], since[32] = "", chain[64] = "";
 		int member = c->member[peer], culprit = late ? gt_shm_culprit(c->root, member) : member;
 		uint32_t next = t[i].started ? t[i].seq : 1 + (t[i].x->sends ? c->sent : c->got)[peer];
-		text_of(t[i].x, next, text, sizeof text);
+		struct gt_p2p_head own = gt_p2p_sign(t[i].x, next);
+		gt_p2p_text(&own, text, sizeof text);
 		const char *why = "";
 		if (late)
 			snprintf(since, sizeof since, " after %g s", c->root->timeout_s);
@@ -201,10 +182,8 @@ static enum gt_code exchange(struct shm_comm *c, const struct gt_p2p *list, int 
 	if (gt_shm_is_broken(c))
 		return gt_shm_broken(c, err);
 	struct gt_err bad = {0};
-	if (gt_p2p_check(&c->pub, list, n, &bad) != GT_OK) {
-		gt_shm_break(c, NULL, "rank %d: %.900s", c->member[c->pub.rank], bad.msg);
-		return gt_fail(err, bad.code, "%s", bad.msg);
-	}
+	if (gt_p2p_check(&c->pub, list, n, &bad) != GT_OK)
+		return gt_shm_reject(c, &bad, err);
 	struct transfer t[GT_COMM_BATCH];
 	for (int i = 0; i < n; i++)
 		t[i] = (struct transfer){.x = &list[i], .bytes = list[i].count * gt_dtype_size(list[i].dtype)};

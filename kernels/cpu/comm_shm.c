@@ -249,7 +249,7 @@ static enum gt_code open_root(struct shm_comm *c, const struct gt_comm_spec *spe
 	c->seq = UINT32_MAX;
 	uint64_t pair[GT_COMM_RANKS], mine = r->pair_bytes;
 	struct gt_coll x = {.what = "open", .in = &mine, .out = pair, .count = 1, .dtype = GT_I64};
-	GT_TRY(gt_shm_coll(c, GT_COLL_ALL_GATHER, &x, err));
+	GT_TRY(gt_shm_coll(&c->pub, GT_COLL_ALL_GATHER, &x, err));
 	for (int i = 1; i < r->world; i++) {
 		if (pair[i] != pair[0])
 			return gt_shm_break(c, err, "rank %d opens the group %s with send buffers of %llu bytes, but rank 0 with %llu", i, c->pub.name,
@@ -314,7 +314,7 @@ static enum gt_code split(struct gt_comm *pub, const char *name, int color, int 
 	int leader = 0;
 	*out = NULL;
 	struct gt_coll x = {.what = "split", .in = &mine, .out = wish, .count = sizeof mine, .dtype = GT_U8};
-	GT_TRY(gt_shm_coll(c, GT_COLL_ALL_GATHER, &x, err));
+	GT_TRY(gt_shm_coll(&c->pub, GT_COLL_ALL_GATHER, &x, err));
 	struct shm_comm *s = calloc(1, sizeof *s);
 	struct gt_err bad = {0};
 	if (!s)
@@ -335,7 +335,7 @@ static enum gt_code split(struct gt_comm *pub, const char *name, int color, int 
 		code = gt_fail(err, bad.code, "%s", bad.msg);
 	} else {
 		x = (struct gt_coll){.what = "memory of the split group", .in = &off, .out = offs, .count = 1, .dtype = GT_I64};
-		code = gt_shm_coll(c, GT_COLL_ALL_GATHER, &x, err);
+		code = gt_shm_coll(&c->pub, GT_COLL_ALL_GATHER, &x, err);
 	}
 	if (code != GT_OK || color < 0) {
 		free(s);
@@ -347,22 +347,7 @@ static enum gt_code split(struct gt_comm *pub, const char *name, int color, int 
 }
 
 /* ---- table of functions ------------------------------------------------------------------------------------------------------------- */
-#define COLLECTIVE(fn, kind)                                                                                                               \
-	static enum gt_code fn(struct gt_comm *c, const struct gt_coll *x, struct gt_err *err)                                                 \
-	{                                                                                                                                      \
-		return gt_shm_coll((struct shm_comm *)c, kind, x, err);                                                                            \
-	}
-COLLECTIVE(all_reduce, GT_COLL_ALL_REDUCE)
-COLLECTIVE(reduce_scatter, GT_COLL_REDUCE_SCATTER)
-COLLECTIVE(all_gather, GT_COLL_ALL_GATHER)
-COLLECTIVE(broadcast, GT_COLL_BROADCAST)
-COLLECTIVE(gather, GT_COLL_GATHER)
-COLLECTIVE(scatter, GT_COLL_SCATTER)
-
-static enum gt_code barrier(struct gt_comm *c, int stream, struct gt_err *err)
-{
-	return gt_shm_coll((struct shm_comm *)c, GT_COLL_BARRIER, &(struct gt_coll){.stream = stream, .dtype = GT_U8}, err);
-}
+GT_COLLECTIVE_FUNCTIONS(gt_shm_coll)
 
 static void give_up(struct gt_comm *c, const char *why)
 {
@@ -417,13 +402,7 @@ const struct gt_comm_api gt_comm_shm = {
     .close = shut,
     .split = split,
     .buffer = buffer,
-    .all_reduce = all_reduce,
-    .reduce_scatter = reduce_scatter,
-    .all_gather = all_gather,
-    .broadcast = broadcast,
-    .gather = gather,
-    .scatter = scatter,
-    .barrier = barrier,
+    GT_COLLECTIVE_MEMBERS,
     .exchange = gt_shm_exchange,
     .abort = give_up,
     .check = check,

@@ -18,8 +18,8 @@
 #ifndef GT_KERNELS_CPU_COMM_SHM_H
 #define GT_KERNELS_CPU_COMM_SHM_H
 
-#include "comm.h"
-#include "cpu/comm_reduce.h"
+#include "comm_call.h"
+#include "comm_reduce.h"
 
 #define GT_SHM_LINE 128                  /* alignment of shared data in bytes: two cache lines, because processors fetch them in pairs */
 #define GT_SHM_HALF ((size_t)128 << 10)  /* bytes of one half of the stage (the staging memory) of a rank */
@@ -117,6 +117,8 @@ enum gt_code gt_shm_broken(const struct shm_comm *c, struct gt_err *err);
 /* Breaks the group and records the formatted sentence as the reason. If the group is already broken, err gets the earlier sentence. Returns
  * GT_EPEER. */
 enum gt_code gt_shm_break(struct shm_comm *c, struct gt_err *err, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+/* Breaks the group because this rank's call is invalid, and returns the code of `bad`, with its message in err. */
+enum gt_code gt_shm_reject(struct shm_comm *c, const struct gt_err *bad, struct gt_err *err);
 bool gt_shm_dead(const struct shm_root *r, int member);                     /* whether the member's process has ended */
 void gt_shm_publish(struct shm_comm *c);                                    /* publishes that this rank has reached the next phase */
 /* Waits until all ranks have published the phase that this rank published last. */
@@ -139,7 +141,7 @@ static inline void gt_shm_pause(void)
 }
 
 /* comm_coll.c */
-enum gt_code gt_shm_coll(struct shm_comm *c, enum gt_coll_kind kind, const struct gt_coll *x, struct gt_err *err);
+enum gt_code gt_shm_coll(struct gt_comm *c, enum gt_coll_kind kind, const struct gt_coll *x, struct gt_err *err);
 /* comm_p2p.c */
 enum gt_code gt_shm_exchange(struct gt_comm *c, const struct gt_p2p *list, int n, int stream, struct gt_err *err);
 

@@ -67,6 +67,12 @@ enum gt_code gt_shm_break(struct shm_comm *c, struct gt_err *err, const char *fm
 	return gt_shm_broken(c, err);
 }
 
+enum gt_code gt_shm_reject(struct shm_comm *c, const struct gt_err *bad, struct gt_err *err)
+{
+	gt_shm_break(c, NULL, "rank %d: %.900s", c->member[c->pub.rank], bad->msg);
+	return gt_fail(err, bad->code, "%s", bad->msg);
+}
+
 bool gt_shm_dead(const struct shm_root *r, int member)
 {
 	if (member == r->rank || r->pidfd[member] == -1)

@@ -6,6 +6,7 @@
  * has a deadline. Queued work has a deadline too: while the host waits for a stream (gt_cuda_finish), look() asks for errors of the group
  * and of the hosts' group, which detects a rank that died. After the deadline it aborts the groups, which ends their kernels. */
 #include "base/clock.h"
+#include "comm_call.h"
 #include "cuda/nccl_lib.h"
 #include <stdatomic.h>
 #include <stdio.h>
@@ -381,42 +382,6 @@ static enum gt_code begin(struct gt_comm *c, enum gt_coll_kind kind, const struc
 	return gt_cuda_stream(of(c)->root->dev, x->stream, s, err);
 }
 
-static enum gt_code all_reduce(struct gt_comm *c, const struct gt_coll *x, struct gt_err *err)
-{
-	struct group *g = of(c);
-	cudaStream_t s;
-	GT_TRY(begin(c, GT_COLL_ALL_REDUCE, x, &s, err));
-	return settle(g, g->root->nccl.ncclAllReduce(x->in, x->out, x->count, type_of(x->dtype), op_of(x->op), g->comm, s), "all_reduce", err);
-}
-
-static enum gt_code reduce_scatter(struct gt_comm *c, const struct gt_coll *x, struct gt_err *err)
-{
-	struct group *g = of(c);
-	cudaStream_t s;
-	GT_TRY(begin(c, GT_COLL_REDUCE_SCATTER, x, &s, err));
-	return settle(g, g->root->nccl.ncclReduceScatter(x->in, x->out, x->count, type_of(x->dtype), op_of(x->op), g->comm, s),
-	              "reduce_scatter", err);
-}
-
-static enum gt_code all_gather(struct gt_comm *c, const struct gt_coll *x, struct gt_err *err)
-{
-	struct group *g = of(c);
-	cudaStream_t s;
-	GT_TRY(begin(c, GT_COLL_ALL_GATHER, x, &s, err));
-	return settle(g, g->root->nccl.ncclAllGather(x->in, x->out, x->count, type_of(x->dtype), g->comm, s), "all_gather", err);
-}
-
-static enum gt_code broadcast(struct gt_comm *c, const struct gt_coll *x, struct gt_err *err)
-{
-	struct group *g = of(c);
-	bool root = c->rank == x->root;
-	cudaStream_t s;
-	GT_TRY(begin(c, GT_COLL_BROADCAST, x, &s, err));
-	void *out = root && !x->out ? (void *)(uintptr_t)x->in : x->out;
-	return settle(g, g->root->nccl.ncclBroadcast(root ? x->in : out, out, x->count, type_of(x->dtype), x->root, g->comm, s), "broadcast",
-	              err);
-}
-
 /* Moves blocks between the root and every rank, the root included, in one group of sends and receives. */
 static enum gt_code rooted(struct gt_comm *c, enum gt_coll_kind kind, const struct gt_coll *x, struct gt_err *err)
 {
@@ -448,24 +413,31 @@ static enum gt_code rooted(struct gt_comm *c, enum gt_coll_kind kind, const stru
 	return GT_OK;
 }
 
-static enum gt_code gather(struct gt_comm *c, const struct gt_coll *x, struct gt_err *err)
-{
-	return rooted(c, GT_COLL_GATHER, x, err);
-}
-
-static enum gt_code scatter(struct gt_comm *c, const struct gt_coll *x, struct gt_err *err)
-{
-	return rooted(c, GT_COLL_SCATTER, x, err);
-}
-
-static enum gt_code barrier(struct gt_comm *c, int stream, struct gt_err *err)
+static enum gt_code collective(struct gt_comm *c, enum gt_coll_kind kind, const struct gt_coll *x, struct gt_err *err)
 {
 	struct group *g = of(c);
+	const struct gt_nccl *l = &g->root->nccl;
+	ncclResult_t status;
+	ncclDataType_t type = type_of(x->dtype);
 	cudaStream_t s;
-	GT_TRY(ready(g, err));
-	GT_TRY(gt_cuda_stream(g->root->dev, stream, &s, err));
-	return settle(g, g->root->nccl.ncclAllReduce(g->root->token, g->root->token, 1, ncclInt32, ncclMax, g->comm, s), "barrier", err);
+	if (kind == GT_COLL_GATHER || kind == GT_COLL_SCATTER)
+		return rooted(c, kind, x, err);
+	GT_TRY(begin(c, kind, x, &s, err));
+	switch (kind) {
+	case GT_COLL_ALL_REDUCE: status = l->ncclAllReduce(x->in, x->out, x->count, type, op_of(x->op), g->comm, s); break;
+	case GT_COLL_REDUCE_SCATTER: status = l->ncclReduceScatter(x->in, x->out, x->count, type, op_of(x->op), g->comm, s); break;
+	case GT_COLL_ALL_GATHER: status = l->ncclAllGather(x->in, x->out, x->count, type, g->comm, s); break;
+	case GT_COLL_BROADCAST: {
+		bool root = c->rank == x->root;
+		void *out = root && !x->out ? (void *)(uintptr_t)x->in : x->out;
+		status = l->ncclBroadcast(root ? x->in : out, out, x->count, type, x->root, g->comm, s);
+		break;
+	}
+	default: status = l->ncclAllReduce(g->root->token, g->root->token, 1, ncclInt32, ncclMax, g->comm, s); /* GT_COLL_BARRIER */
+	}
+	return settle(g, status, gt_coll_name(kind), err);
 }
+GT_COLLECTIVE_FUNCTIONS(collective)
 
 static enum gt_code exchange(struct gt_comm *c, const struct gt_p2p *list, int n, int stream, struct gt_err *err)
 {
@@ -525,13 +497,7 @@ __attribute__((visibility("default"))) const struct gt_comm_api gt_comm_nccl = {
     .close = shut,
     .split = split,
     .buffer = buffer,
-    .all_reduce = all_reduce,
-    .reduce_scatter = reduce_scatter,
-    .all_gather = all_gather,
-    .broadcast = broadcast,
-    .gather = gather,
-    .scatter = scatter,
-    .barrier = barrier,
+    GT_COLLECTIVE_MEMBERS,
     .exchange = exchange,
     .abort = give_up,
     .check = check,

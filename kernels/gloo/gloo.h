@@ -25,7 +25,7 @@
 #ifndef GT_KERNELS_GLOO_GLOO_H
 #define GT_KERNELS_GLOO_GLOO_H
 
-#include "comm.h"
+#include "comm_call.h"
 #include "gloo/gloo_link.h"
 #include <pthread.h>
 #include <sys/socket.h>
@@ -49,10 +49,8 @@ _Static_assert(sizeof(struct gloo_call) == GT_GLOO_ALIGN, "data follow it");
 
 /* The head of a message of exchange(). */
 struct gloo_head {
-	uint64_t count;
-	uint32_t seq, dtype;
-	char what[GT_COLL_WHAT];
-	uint32_t left;
+	struct gt_p2p_head head;
+	uint32_t left; /* not 0: the rank has closed the group, and there is no message */
 	uint32_t pad[3];
 };
 _Static_assert(sizeof(struct gloo_head) == GT_GLOO_ALIGN, "data follow it");
@@ -184,7 +182,7 @@ enum gloo_end gt_gloo_wait(struct gloo_root *r, struct gl_port *p, int member, b
 bool gt_gloo_has_left(struct gloo_root *r, int member); /* whether the member has sent GLOO_BYE */
 
 /* gloo_coll.c */
-enum gt_code gt_gloo_coll(struct gloo_comm *c, enum gt_coll_kind kind, const struct gt_coll *x, struct gt_err *err);
+enum gt_code gt_gloo_coll(struct gt_comm *c, enum gt_coll_kind kind, const struct gt_coll *x, struct gt_err *err);
 /* gloo_p2p.c */
 enum gt_code gt_gloo_exchange(struct gt_comm *c, const struct gt_p2p *list, int n, int stream, struct gt_err *err);
 

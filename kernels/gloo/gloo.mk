@@ -10,7 +10,7 @@ ifeq ($(wildcard $(GLOO)/include/gloo/transport/tcp/device.h),)
 $(error GLOO=$(GLOO): no include/gloo/transport/tcp/device.h in it (`make GLOO=` builds without))
 endif
 GLOO_OBJ := $(call obj,$(wildcard kernels/gloo/*.c)) $(patsubst %.cc,$(BUILD)/obj/%.o,$(wildcard kernels/gloo/*.cc)) \
-	$(BUILD)/obj/kernels/cpu/comm_reduce.o
+	$(call obj,$(COMM_SRC))
 GLOO_INC := $(if $(filter /usr,$(GLOO)),,-isystem $(GLOO)/include)
 GLOO_LIB := $(if $(filter /usr,$(GLOO)),,-L$(GLOO)/lib -Wl,-rpath,$(abspath $(GLOO)/lib))
 PLUGINS  += $(BUILD)/lib/gtrain/gloo.so

@@ -379,7 +379,7 @@ static enum gt_code split_comm(struct gt_comm *pub, const char *name, int color,
 	struct split_request mine = {color < 0 ? -1 : color, key, r->next_id}, request[GT_COMM_RANKS];
 	*out = NULL;
 	struct gt_coll x = {.what = "split", .in = &mine, .out = request, .count = sizeof mine, .dtype = GT_U8};
-	GT_TRY(gt_gloo_coll(c, GT_COLL_ALL_GATHER, &x, err));
+	GT_TRY(gt_gloo_coll(&c->pub, GT_COLL_ALL_GATHER, &x, err));
 	/* The groups of one split share a number and have no member in common. Two ranks are therefore never in two groups of one number. */
 	uint64_t id = 0;
 	for (int i = 0; i < pub->world; i++)
@@ -408,7 +408,7 @@ static enum gt_code split_comm(struct gt_comm *pub, const char *name, int color,
 			return gt_fail(err, code, "%s", bad.msg);
 		}
 	}
-	GT_TRY(gt_gloo_coll(c, GT_COLL_BARRIER, &(struct gt_coll){.what = "split", .dtype = GT_U8}, err));
+	GT_TRY(gt_gloo_coll(&c->pub, GT_COLL_BARRIER, &(struct gt_coll){.what = "split", .dtype = GT_U8}, err));
 	*out = s ? &s->pub : NULL;
 	return GT_OK;
 }
@@ -431,22 +431,7 @@ static enum gt_code allocate_buffer(struct gt_comm *pub, size_t bytes, void **ou
 }
 
 /* ---- table of functions ------------------------------------------------------------------------------------------------------------- */
-#define COLLECTIVE(fn, kind)                                                                                                               \
-	static enum gt_code fn(struct gt_comm *c, const struct gt_coll *x, struct gt_err *err)                                                 \
-	{                                                                                                                                      \
-		return gt_gloo_coll((struct gloo_comm *)c, kind, x, err);                                                                          \
-	}
-COLLECTIVE(run_all_reduce, GT_COLL_ALL_REDUCE)
-COLLECTIVE(run_reduce_scatter, GT_COLL_REDUCE_SCATTER)
-COLLECTIVE(run_all_gather, GT_COLL_ALL_GATHER)
-COLLECTIVE(run_broadcast, GT_COLL_BROADCAST)
-COLLECTIVE(run_gather, GT_COLL_GATHER)
-COLLECTIVE(run_scatter, GT_COLL_SCATTER)
-
-static enum gt_code run_barrier(struct gt_comm *c, int stream, struct gt_err *err)
-{
-	return gt_gloo_coll((struct gloo_comm *)c, GT_COLL_BARRIER, &(struct gt_coll){.stream = stream, .dtype = GT_U8}, err);
-}
+GT_COLLECTIVE_FUNCTIONS(gt_gloo_coll)
 
 static void abort_comm(struct gt_comm *c, const char *why)
 {
@@ -485,13 +470,7 @@ const struct gt_comm_api gt_comm_gloo = {
     .close = close_comm,
     .split = split_comm,
     .buffer = allocate_buffer,
-    .all_reduce = run_all_reduce,
-    .reduce_scatter = run_reduce_scatter,
-    .all_gather = run_all_gather,
-    .broadcast = run_broadcast,
-    .gather = run_gather,
-    .scatter = run_scatter,
-    .barrier = run_barrier,
+    GT_COLLECTIVE_MEMBERS,
     .exchange = gt_gloo_exchange,
     .abort = abort_comm,
     .check = check_comm,

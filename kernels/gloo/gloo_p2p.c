@@ -15,11 +15,6 @@ struct transfer {
 	uint32_t body; /* index of this message's body among all bodies of the peer */
 };
 
-static void describe_transfer(const struct gt_p2p *x, uint32_t seq, char *buf, size_t size)
-{
-	snprintf(buf, size, "%s%s#%u (%zu %s)", x->what ? x->what : "", x->what ? " " : "", seq, x->count, gt_dtype_name(x->dtype));
-}
-
 static enum gt_code report_failure(struct gloo_comm *c, const struct transfer *t, enum gloo_end end, struct gt_err *err)
 {
 	struct gloo_root *r = c->root;
@@ -28,7 +23,8 @@ static enum gt_code report_failure(struct gloo_comm *c, const struct transfer *t
 	if (end == GLOO_FAIL)
 		return gt_gloo_broken(r, err);
 	uint32_t next = t->state != NEW ? t->seq : 1 + (t->x->sends ? c->peer[peer].sent : c->peer[peer].got);
-	describe_transfer(t->x, next, text, sizeof text);
+	struct gt_p2p_head own = gt_p2p_sign(t->x, next);
+	gt_p2p_text(&own, text, sizeof text);
 	const char *verb = t->x->sends ? "received" : "sent", *way = t->x->sends ? "from" : "to";
 	if (end == GLOO_LOST)
 		return gt_gloo_break(r, GLOO_DEAD, c->member[peer], err, "rank %d has %s: it has not %s %s %s rank %d (%s)", c->member[peer],
@@ -87,9 +83,7 @@ static enum gt_code start_send(struct gloo_comm *c, struct transfer *t, bool res
 	t->state = BODY; /* with this state, messages about a failure give the number of the transfer */
 	char *keep = p->keep + (size_t)(t->seq % GT_GLOO_HEADS_OUT) * GT_GLOO_HEAD;
 	struct gloo_head *h = (struct gloo_head *)(void *)keep;
-	*h = (struct gloo_head){.count = x->count, .seq = t->seq, .dtype = x->dtype};
-	if (x->what)
-		strncpy(h->what, x->what, sizeof h->what - 1);
+	*h = (struct gloo_head){.head = gt_p2p_sign(x, t->seq)};
 	if (eager && t->bytes)
 		memcpy(keep + sizeof *h, x->send, t->bytes);
 	if (!gl_post(p->out[GLOO_HEADS], gt_gloo_slot(c, GLOO_HEADS), keep, sizeof *h + (eager ? t->bytes : 0)))
@@ -131,24 +125,18 @@ static enum gt_code finish_send(struct gloo_comm *c, struct transfer *t, struct 
 }
 
 /* ---- receives ----------------------------------------------------------------------------------------------------------------------- */
-static enum gt_code compare_head(struct gloo_comm *c, const struct transfer *t, struct gloo_head *h, struct gt_err *err)
+static enum gt_code compare_head(struct gloo_comm *c, const struct transfer *t, const struct gloo_head *h, struct gt_err *err)
 {
-	const struct gt_p2p *x = t->x;
-	char what[GT_COLL_WHAT] = "", a[96], b[96];
-	if (x->what)
-		strncpy(what, x->what, sizeof what - 1);
-	describe_transfer(x, t->seq, b, sizeof b);
-	if (h->left)
-		return gt_gloo_break(c->root, GLOO_SAID, c->member[x->peer], err,
-		                     "rank %d has closed its communicator: it has not sent %s to rank %d (%s)", c->member[x->peer], b,
-		                     c->root->rank, c->pub.name);
-	if (h->count == x->count && h->dtype == x->dtype && h->seq == t->seq && !memcmp(what, h->what, sizeof what))
+	int from = c->member[t->x->peer];
+	char text[GT_COMM_CALL_TEXT];
+	struct gt_p2p_head own = gt_p2p_sign(t->x, t->seq);
+	if (!h->left && gt_p2p_compare(&h->head, &own, from, c->root->rank, c->pub.name, text, sizeof text))
 		return GT_OK;
-	h->what[sizeof h->what - 1] = '\0';
-	describe_transfer(&(struct gt_p2p){.what = *h->what ? h->what : NULL, .count = h->count, .dtype = h->dtype}, h->seq, a, sizeof a);
-	return gt_gloo_break(c->root, GLOO_SAID, c->member[x->peer], err, "rank %d sends %s, but rank %d expects to receive %s (group %s)",
-	                     c->member[x->peer],
-	                     a, c->root->rank, b, c->pub.name);
+	if (!h->left)
+		return gt_gloo_break(c->root, GLOO_SAID, from, err, "%s", text);
+	gt_p2p_text(&own, text, sizeof text);
+	return gt_gloo_break(c->root, GLOO_SAID, from, err, "rank %d has closed its communicator: it has not sent %s to rank %d (%s)", from,
+	                     text, c->root->rank, c->pub.name);
 }
 
 /* Handles a head that has arrived: compares it with the receive, copies small data, or posts the receive of the body. */
@@ -178,7 +166,7 @@ static bool has_head_arrived(const struct gloo_peer *p)
 {
 	const char *at = p->heads + (size_t)(p->got % GT_GLOO_HEADS_IN) * GT_GLOO_HEAD;
 	const struct gloo_head *h = (const struct gloo_head *)(const void *)at;
-	return __atomic_load_n(&h->seq, __ATOMIC_ACQUIRE) == p->got + 1 || __atomic_load_n(&h->left, __ATOMIC_RELAXED);
+	return __atomic_load_n(&h->head.seq, __ATOMIC_ACQUIRE) == p->got + 1 || __atomic_load_n(&h->left, __ATOMIC_RELAXED);
 }
 
 static enum gt_code start_receive(struct gloo_comm *c, struct transfer *t, bool wait, bool restless, bool *moved, struct gt_err *err)
@@ -217,9 +205,7 @@ static enum gt_code copy_to_self(struct gloo_comm *c, struct transfer *t, int n,
 		if (k == n)
 			return gt_gloo_break(c->root, GLOO_SAID, c->root->rank, err,
 			                     "rank %d sends to itself without receiving in the same call (%s)", c->root->rank, c->pub.name);
-		struct gloo_head h = {.count = t[i].x->count, .seq = t[i].seq, .dtype = t[i].x->dtype};
-		if (t[i].x->what)
-			strncpy(h.what, t[i].x->what, sizeof h.what - 1);
+		struct gloo_head h = {.head = gt_p2p_sign(t[i].x, t[i].seq)};
 		t[k].seq = ++c->peer[c->pub.rank].got;
 		GT_TRY(compare_head(c, &t[k], &h, err));
 		if (t[i].bytes)

@@ -56,6 +56,11 @@ refused cycle_of_three '^include cycle: .*kernels/[a-z/]* -> kernels/[a-z/]* -> 
 echo '#include "plan/left.h"' >engine/base/up.c
 refused upwards '^engine/base/up.c: includes "plan/left.h"; engine/base may only include: base$'
 
+mkdir kernels/gloo
+echo '#include "cuda/k_own.h"' | tee kernels/gloo/link.c >kernels/cuda/k_two.cu
+echo >kernels/cuda/k_own.h
+refused sibling '^kernels/gloo/link.c: includes "cuda/k_own.h"; kernels/gloo may only include: base kernels gloo$'
+
 echo '#include <zlib.h>' >cli/pack.c
 refused vendor 'cli/pack.c: includes a header of zlib'
 
@@ -83,11 +88,11 @@ printf 'x\t%137s\n' x >>doc2.md
 refused too_long '^doc2.md:2: the line has 141 columns; at most 140 are allowed$'
 
 mkdir -p tests/unit && echo >tests/unit/test_low.c
-printf '%s unit/low\n' engine/base/ engine/plan/ kernels/ datasets/ >tests/rooms.txt
+printf '%s unit/low\n' engine/base/ engine/plan/ kernels/ kernels/cuda/ datasets/ >tests/rooms.txt
 refused room_without_tests '^tests/rooms.txt: has no row for cli/$'
 
 mkdir -p tests/unit && echo >tests/unit/test_low.c
-printf '%s unit/low\n' engine/base/ engine/plan/ kernels/ datasets/ cli/ cli/main.c\ unit/high >tests/rooms.txt
+printf '%s unit/low\n' engine/base/ engine/plan/ kernels/ kernels/cuda/ datasets/ cli/ cli/main.c\ unit/high >tests/rooms.txt
 refused test_missing '^tests/rooms.txt: the row of cli/main.c names unit/high, which does not exist$'
 
 # make check-changed: the row with the longest path, globs, a changed test itself, and nothing twice

@@ -1,5 +1,6 @@
 /* The rendezvous with a process a rank: values, disagreements, missing and dead ranks, strangers and wrong tokens. */
 #include "base/clock.h"
+#include "base/peer_auth.h"
 #include "launch/launcher_parts.h"
 #include "launch/rendezvous.h"
 #include "launch/rendezvous_wire.h"
@@ -283,9 +284,14 @@ TEST(ranks_that_are_not_there)
 	ALL_TELL(3, 0, GT_EPEER, "rank 0 closed its connection before it exchanged \"config\"");
 }
 
+static struct sockaddr_in loopback_port(void)
+{
+	return (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK), .sin_port = htons((uint16_t)port)};
+}
+
 static int stranger(void)
 {
-	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK), .sin_port = htons((uint16_t)port)};
+	struct sockaddr_in at = loopback_port();
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (connect(fd, (struct sockaddr *)&at, sizeof at)) {
 		close(fd);
@@ -297,29 +303,30 @@ static int stranger(void)
 /* Rank 1 first does what a stranger might, then comes as itself. */
 static enum gt_code strangers(int rank, int world, int listener, struct gt_err *err)
 {
-	unsigned char junk[4096], hello[GT_RDV_HELLO];
+	unsigned char junk[4096];
 	struct gt_world w;
 	struct gt_rendezvous_spec s = spec_of(&w, rank, world, listener, 30);
 	struct gt_rendezvous *r;
-	int idle[100], fd;
+	int idle[100];
 	for (size_t i = 0; i < sizeof junk; i++)
 		junk[i] = (unsigned char)(i * 37 + 11);
 	for (int i = 0; rank && i < 100; i++) { /* garbage; part of a proof; a proof without the token; nothing at all */
 		idle[i] = stranger();
 		if (i % 4 != 3)
-			send(idle[i], junk, i % 4 == 0 ? sizeof junk : i % 4 == 1 ? 10 : GT_RDV_PROOF, MSG_NOSIGNAL);
+			send(idle[i], junk, i % 4 == 0 ? sizeof junk : i % 4 == 1 ? 10 : 8 + 2 * GT_SHA256_SIZE, MSG_NOSIGNAL);
 	}
-	if (rank && (fd = stranger()) >= 0) { /* a right rank and world with a wrong token */
-		unsigned char proof[GT_RDV_PROOF] = {0}, wrong[32] = {0};
-		gt_rdv_put(proof, 1);
-		gt_rdv_put(proof + 4, (uint32_t)world);
-		if (gt_rdv_recv(fd, hello, sizeof hello, gt_clock() + 20)) {
-			gt_rdv_mac(wrong, "client", hello, proof, proof + 8 + GT_SHA256_SIZE);
-			gt_rdv_send(fd, proof, sizeof proof, gt_clock() + 1);
-			if (gt_rdv_recv(fd, hello, 1, gt_clock() + 20))
-				return gt_fail(err, GT_EFAIL, "rank 0 answers a wrong token");
-		}
-		close(fd);
+	if (rank) { /* a right rank and world with a wrong token */
+		static struct gt_auth a;
+		struct sockaddr_in at = loopback_port();
+		struct gt_peer_auth p;
+		gt_auth_open(&a, GT_RDV_MAGIC, (const unsigned char[32]){0}, 32, -1);
+		gt_auth_connect(&a, &p, (struct sockaddr *)&at, sizeof at, 1, (uint32_t)world);
+		for (double until = gt_clock() + 20; p.state < GT_AUTH_PROVEN && gt_clock() < until;)
+			gt_auth_poll(&a, 1), gt_auth_next(&a);
+		if (p.state != GT_AUTH_OTHER_SECRET)
+			return gt_fail(err, GT_EFAIL, "rank 0 answers a wrong token: state %d", p.state);
+		gt_auth_close(&p);
+		gt_auth_shut(&a);
 	}
 	GT_TRY(gt_rendezvous_open(&s, &r, err));
 	return say(r, "config", err);

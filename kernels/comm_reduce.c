@@ -1,6 +1,6 @@
-/* The reductions of comm_reduce.h. Both cpu.so, for the shared-memory communicator, and gloo.so contain them. */
-#include "cpu/comm_reduce.h"
-#include "cpu/loops.h"
+/* The reductions of comm_reduce.h, in cpu.so (for the shared-memory communicator) and in gloo.so. */
+#include "comm_reduce.h"
+#include "clones.h"
 #include "ew.h"
 #include <string.h>
 
@@ -17,12 +17,12 @@
 #define ST SAME
 #define N sum_f32
 #define OP SUM
-#include "cpu/comm_reduce.inc"
+#include "comm_reduce.inc"
 #undef N
 #undef OP
 #define N max_f32
 #define OP MAX
-#include "cpu/comm_reduce.inc"
+#include "comm_reduce.inc"
 #undef N
 #undef OP
 #undef S
@@ -34,12 +34,12 @@
 #define ST gt_bf16_from_f32
 #define N sum_bf16
 #define OP SUM
-#include "cpu/comm_reduce.inc"
+#include "comm_reduce.inc"
 #undef N
 #undef OP
 #define N max_bf16
 #define OP MAX
-#include "cpu/comm_reduce.inc"
+#include "comm_reduce.inc"
 #undef N
 #undef OP
 #undef LD
@@ -48,12 +48,12 @@
 #define ST gt_f16_from_f32
 #define N sum_f16
 #define OP SUM
-#include "cpu/comm_reduce.inc"
+#include "comm_reduce.inc"
 #undef N
 #undef OP
 #define N max_f16
 #define OP MAX
-#include "cpu/comm_reduce.inc"
+#include "comm_reduce.inc"
 #undef N
 #undef OP
 #undef S
@@ -67,12 +67,12 @@
 #define ST SAME
 #define N sum_f64
 #define OP SUM
-#include "cpu/comm_reduce.inc"
+#include "comm_reduce.inc"
 #undef N
 #undef OP
 #define N max_f64
 #define OP MAX
-#include "cpu/comm_reduce.inc"
+#include "comm_reduce.inc"
 #undef N
 #undef OP
 #undef S
@@ -83,7 +83,7 @@
 #define A uint32_t
 #define N sum_i32
 #define OP SUM
-#include "cpu/comm_reduce.inc"
+#include "comm_reduce.inc"
 #undef N
 #undef OP
 #undef S
@@ -92,7 +92,7 @@
 #define A uint64_t
 #define N sum_i64
 #define OP SUM
-#include "cpu/comm_reduce.inc"
+#include "comm_reduce.inc"
 #undef N
 #undef OP
 #undef S
@@ -101,26 +101,26 @@
 #define A uint8_t
 #define N sum_u8
 #define OP(a, b) ((uint8_t)((a) + (b)))
-#include "cpu/comm_reduce.inc"
+#include "comm_reduce.inc"
 #undef N
 #undef OP
 #define N max_u8
 #define OP(a, b) ((a) > (b) ? (a) : (b))
-#include "cpu/comm_reduce.inc"
+#include "comm_reduce.inc"
 #undef N
 #undef S
 #undef A
 #define S int32_t
 #define A int32_t
 #define N max_i32
-#include "cpu/comm_reduce.inc"
+#include "comm_reduce.inc"
 #undef N
 #undef S
 #undef A
 #define S int64_t
 #define A int64_t
 #define N max_i64
-#include "cpu/comm_reduce.inc"
+#include "comm_reduce.inc"
 #undef N
 #undef OP
 

@@ -1,0 +1,91 @@
+/* The handshake by which two processes of a run authenticate each other over a TCP connection. Each proves to the other that it holds a
+ * secret of the run, without sending it. The rendezvous of the ranks, the launchers of several hosts and gloo's ranks use it.
+ *
+ *   acceptor  -> magic[16] nonce[32]             hello
+ *   connector -> claim[2] nonce[32] mac[32]      proof; the claims are little-endian u32
+ *   acceptor  -> mac[32]                         answer
+ *
+ * A mac is the HMAC-SHA-256 under the secret over the name of the side ("client" or "server", with its NUL), the hello, the claims and the
+ * connector's nonce. The name "session" gives a key for later messages, which is different for every connection. A recorded proof is
+ * worthless, because the acceptor's nonce is new; the magic keeps a proof of one use from being valid in another. All processes of a run
+ * come from one binary, so that the format may change with any version of gtrain.
+ *
+ * The sockets never block. The acceptor keeps at most GT_AUTH_PENDING unauthenticated connections, each for GT_AUTH_PENDING_S seconds:
+ *
+ *     gt_auth_open(&a, magic, secret, bytes, listener);
+ *     while (gt_auth_poll(&a, seconds) >= 0)
+ *         for (struct gt_peer_auth *p; (p = gt_auth_next(&a));) {
+ *             if (p->state == GT_AUTH_PROVEN && acceptable(p->claim))
+ *                 fd = gt_auth_take(&a, p, session);
+ *             gt_auth_close(p);
+ *         }
+ *     gt_auth_shut(&a);
+ *
+ * The connector calls gt_auth_connect(), and gets the connection from gt_auth_next() in the state GT_AUTH_DONE. */
+#ifndef GT_BASE_PEER_AUTH_H
+#define GT_BASE_PEER_AUTH_H
+
+#include "base/sha256.h"
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#define GT_AUTH_MAGIC 16      /* bytes */
+#define GT_AUTH_PENDING 64    /* maximum number of unauthenticated connections; a further one closes the oldest */
+#define GT_AUTH_PENDING_S 5.0 /* seconds in which a connection must authenticate itself */
+
+enum gt_auth_state {
+	GT_AUTH_NONE,         /* no connection; a zeroed struct gt_peer_auth is in this state */
+	GT_AUTH_CONNECTS,     /* connector: the TCP connection is being established */
+	GT_AUTH_NEEDS_HELLO,  /* connector */
+	GT_AUTH_NEEDS_PROOF,  /* acceptor */
+	GT_AUTH_NEEDS_ANSWER, /* connector */
+	GT_AUTH_PROVEN,       /* acceptor: the peer holds the secret; gt_auth_take() sends the answer */
+	GT_AUTH_DONE,         /* connector: both sides are authenticated */
+	GT_AUTH_UNREACHABLE,  /* connector: no TCP connection; errno is in `error` */
+	GT_AUTH_STRANGER,     /* the hello has another magic, or the peer closed the connection before its hello or proof was complete */
+	GT_AUTH_OTHER_SECRET, /* the proof or answer is wrong; or the acceptor has rejected the proof or the claims of this connector */
+};
+
+struct gt_peer_auth { /* one connection until it is authenticated */
+	enum gt_auth_state state;
+	int fd;            /* -1: gt_auth_connect() could not make a socket */
+	int error;         /* errno of the failed connection attempt; 0: none */
+	double until;      /* time (gt_clock) at which the time of the connection is over; gt_auth_poll() closes those of the acceptor then */
+	uint32_t claim[2]; /* numbers that the connector claims, such as its rank; the caller of the acceptor checks them */
+	size_t got;        /* bytes of the expected message that have arrived */
+	unsigned char hello[GT_AUTH_MAGIC + GT_SHA256_SIZE], proof[8 + 2 * GT_SHA256_SIZE], answer[GT_SHA256_SIZE];
+	unsigned char wanted[GT_SHA256_SIZE]; /* the mac that the other side must send */
+};
+
+struct gt_auth {
+	int epoll; /* readable when gt_auth_poll() has work to do */
+	int listener;
+	int error; /* errno of a failed accept(2), if the process has no descriptor left and no pending connection to close; 0: none */
+	const char *magic;  /* GT_AUTH_MAGIC bytes that name the use of the connections */
+	const void *secret;
+	size_t bytes;
+	struct gt_peer_auth pending[GT_AUTH_PENDING];
+	struct epoll_event event[GT_AUTH_PENDING];
+	int events, next; /* number of entries of event; index of the one that gt_auth_next() handles next */
+};
+
+/* Opens an acceptor on a listening socket, a connector (listener -1), or both. The caller keeps ownership of listener and secret. Returns
+ * false with errno if no descriptor is left; a must be shut in this case too. */
+bool gt_auth_open(struct gt_auth *a, const char *magic, const void *secret, size_t bytes, int listener);
+void gt_auth_shut(struct gt_auth *a); /* closes the pending connections of the acceptor; a may be zeroed */
+/* Closes pending connections whose time is over, and waits at most wait_s seconds, but no more than 0.5, for events. Returns their number;
+ * -1 with errno after an error. */
+int gt_auth_poll(struct gt_auth *a, double wait_s);
+/* Continues the handshakes that have events. Returns a connection whose state is GT_AUTH_PROVEN or a later one, which the caller takes or
+ * closes; NULL if the events of the last poll are handled. */
+struct gt_peer_auth *gt_auth_next(struct gt_auth *a);
+/* Starts to connect; p is in state GT_AUTH_NONE, and stays at its address until it is taken or closed. If this fails at once, the state is
+ * GT_AUTH_UNREACHABLE, and gt_auth_next() does not return p. */
+void gt_auth_connect(struct gt_auth *a, struct gt_peer_auth *p, const struct sockaddr *to, socklen_t bytes, uint32_t claim0,
+                     uint32_t claim1);
+/* In state GT_AUTH_PROVEN or GT_AUTH_DONE: returns the descriptor, which the caller then owns; -1 if the connection was lost. session
+ * receives the session key, and may be NULL. */
+int gt_auth_take(struct gt_auth *a, struct gt_peer_auth *p, unsigned char session[GT_SHA256_SIZE]);
+void gt_auth_close(struct gt_peer_auth *p); /* does nothing in state GT_AUTH_NONE, to which gt_auth_take() leads too */
+
+#endif

@@ -3,13 +3,11 @@
  *     look: classes, splits, sizes of texts  -->  choose: tokens, epochs  -->  write the text */
 #include "tune/init_text.h"
 #include "base/arena.h"
-#include "base/memstream.h"
-#include "conf/conf_string.h"
 #include "folder.h"
 #include "learned.h"
 #include "skipped.h"
 #include "text/tokenizer.h"
-#include "tune/init_checkpoint.h"
+#include "tune/init_template.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -161,72 +159,54 @@ static enum gt_code inspect_texts(struct look *l, struct gt_err *err)
 	return l->valid || l->test || l->pairs ? GT_OK : gt_init_one_each(l->root, l->n, "text", err);
 }
 
-void gt_init_text_keys(FILE *f, const struct gt_text_sizes *sizes, int64_t n, bool pairs)
+int64_t gt_init_max_tokens(const struct gt_text_sizes *sizes)
 {
 	int64_t tokens = 32;
 	while ((double)tokens < (double)sizes->most / BYTES_A_TOKEN && tokens < 4096)
 		tokens *= 2;
-	fprintf(f, "\ttokenizer = \"words\";\n\tmax_tokens = %lld; # a longer text is cut off\n"
-	           "\tmin_freq = 2;      # rarer words are unknown\n", (long long)tokens);
-	if (pairs)
-		fprintf(f, "\tngrams = 2;        # pairs of words are tokens, too\n\thash_buckets = %d;\n", n < 5000 ? 1 << 17 : 1 << 20);
+	return tokens;
 }
 
-void gt_init_text_model(FILE *f, int64_t classes)
+int64_t gt_init_hash_buckets(int64_t n)
 {
-	fprintf(f, "# The network: the mean of the vectors of all words and pairs, as in fastText.\n"
-	           "model = {\n\tinputs = ( { name = \"tokens\"; }, { name = \"lengths\"; } );\n\tlayers = (\n"
-	           "\t\t{ name = \"bag\"; type = \"embedding_bag\"; in = [\"tokens\", \"lengths\"]; embedding_dim = 16; padding_idx = 0; "
-	           "init_std = 0.05; },\n\t\t{ name = \"fc\"; type = \"linear\"; out = %lld; } # one output for each class\n\t);\n};\n",
-	        (long long)classes);
+	return n < 5000 ? 1 << 17 : 1 << 20;
 }
 
-void gt_init_text_train(FILE *f, int64_t n)
+int64_t gt_init_text_epochs(int64_t n)
 {
-	int64_t epochs = (int64_t)fmin(fmax(round(200000. / (double)n), 5), 40);
-	fprintf(f, "# Plain SGD updates only the rows of words that a batch has. Its rate is large: a word is one of many in a mean.\n"
-	           "train = {\n\tepochs = %lld;\n\toptimizer = { type = \"sgd\"; lr = 4.0; };\n"
-	           "\tschedule = { type = \"polynomial\"; }; # falls to 0 in a line\n};\n", (long long)epochs);
+	return (int64_t)fmin(fmax(round(200000. / (double)n), 5), 40);
 }
 
-static void put_config(FILE *f, const struct look *l)
+static enum gt_code write_config(const struct look *l, char **text, struct gt_err *err)
 {
-	const char *name = l->names->run, *cfg = l->names->config;
-	fprintf(f, "# Written by `gtrain init`. %lld training texts of %lld classes; ", (long long)l->n, (long long)l->classes);
-	if (l->valid || l->test)
-		fprintf(f, "%lld of a split \"valid\" and %lld of a split \"test\".\n", (long long)l->valid, (long long)l->test);
-	else
-		fprintf(f, "no other splits.\n");
-	fprintf(f, "# A text has %lld bytes (median); 98 of 100 have at most %lld.\n", (long long)l->sizes.median, (long long)l->sizes.most);
-	fprintf(f, "#     gtrain check %s       the vocabulary, the lengths of texts, memory and work\n"
-	           "#     gtrain run %s         train\n", cfg, cfg);
-	fprintf(f, "\nschema = 1;\nname = ");
-	gt_string_write(f, name);
-	fprintf(f, ";\nseed = 42;\n\ndata = {\n\tformat = \"text\";\n\troot = ");
-	gt_string_write(f, l->names->shown);
-	fprintf(f, ";\n\tbatch = %d;\n", l->n < 40 ? 8 : 16);
-	if (l->bad)
-		fprintf(f, "\ton_error = \"skip\"; # %lld text%s cannot be read and %s left out; `gtrain check %s --data` lists %s\n",
-		        (long long)l->bad, l->bad == 1 ? "" : "s", l->bad == 1 ? "is" : "are", l->names->config, l->bad == 1 ? "it" : "them");
-	if (!l->valid && !l->test)
-		fprintf(f, "\tvalid = 0.2; # a fifth of the texts, of every class, is kept from training and evaluated\n\tstratify = true;\n");
-	gt_init_text_keys(f, &l->sizes, l->n, true);
-	fprintf(f, "};\n\n");
-	gt_init_text_model(f, l->classes);
-	fputc('\n', f);
-	gt_init_text_train(f, l->n);
-	gt_init_checkpoint(f, name, l->valid || !l->test ? "valid" : "test", "acc");
+	const char *root = l->names->shown;
+	const struct gt_init_value values[] = {
+	    GT_TEXT("CONFIG", l->names->config),
+	    GT_TEXT("RUN", l->names->run),
+	    GT_STRINGS("ROOT", &root, 1),
+	    GT_NUMBER("SAMPLES", l->n),
+	    GT_NUMBER("CLASSES", l->classes),
+	    GT_NUMBER("SPLITS", l->valid || l->test),
+	    GT_NUMBER("VALID", l->valid),
+	    GT_NUMBER("TEST", l->test),
+	    GT_NUMBER("MEDIAN", l->sizes.median),
+	    GT_NUMBER("MOST", l->sizes.most),
+	    GT_NUMBER("BATCH", l->n < 40 ? 8 : 16),
+	    GT_NUMBER("BAD", l->bad),
+	    GT_NUMBER("MAX_TOKENS", gt_init_max_tokens(&l->sizes)),
+	    GT_NUMBER("PAIRS", 1),
+	    GT_NUMBER("HASH_BUCKETS", gt_init_hash_buckets(l->n)),
+	    GT_NUMBER("TEXT_EPOCHS", gt_init_text_epochs(l->n)),
+	    GT_TEXT("SPLIT", l->valid || !l->test ? "valid" : "test"),
+	    GT_NUMBER("LOSS", 0),
+	    {NULL}};
+	return gt_init_template("text", values, text, err);
 }
 
 enum gt_code gt_init_text(const char *path, const struct gt_init_spec *spec, const struct gt_init_names *names, char **text,
                           struct gt_err *err)
 {
 	struct look l = {.root = path, .spec = spec, .names = names};
-	struct gt_memstream m;
 	GT_TRY(inspect_texts(&l, err));
-	FILE *f = gt_memstream_open(&m);
-	if (!f)
-		return gt_fail_memory(err, 0);
-	put_config(f, &l);
-	return gt_memstream_close(f, &m, text, NULL, err);
+	return write_config(&l, text, err);
 }

@@ -3,6 +3,7 @@
  *
  *     look: format, splits, classes, sizes of images  -->  choose: input, batch, epochs, network  -->  write the text */
 #include "base/arena.h"
+#include "base/shell_word.h"
 #include "conf/conf_string.h"
 #include "dataset.h"
 #include "gtrain_data.h"
@@ -25,9 +26,7 @@
 #include <sys/stat.h>
 
 enum {
-	DECODED = 5000, /* maximum number of training images with which all images are decoded; with more, their headers are read */
-	LISTED = 10,    /* maximum number of files that cannot be read of which the user is told one by one */
-	LEAST = 10      /* minimum number of images of which a fifth is kept for evaluation */
+	DECODED = 5000  /* maximum number of training images with which all images are decoded; with more, their headers are read */
 };
 
 /* What the data looks like. */
@@ -52,26 +51,14 @@ struct choice {
 	const char *pretrained; /* NULL: from scratch */
 };
 
-static int by_number(const void *a, const void *b)
-{
-	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-	return (x > y) - (x < y);
-}
-
-static void emit_warning(const struct look *l, const char *text)
-{
-	if (l->spec->warn)
-		l->spec->warn(l->spec->user, text);
-}
-
 /* Leaves out the files of a split that cannot be read. */
 static enum gt_code drop_bad_files(struct look *l, struct gt_dataset *d, struct gt_verified *v, struct gt_err *err)
 {
 	for (int64_t i = 0; i < v->n; i++) {
 		if (!v->why[i])
 			continue;
-		if (l->bad++ < LISTED)
-			emit_warning(l, v->why[i]);
+		if (l->bad++ < GT_INIT_LISTED)
+			gt_init_warn(l->spec, v->why[i]);
 		if (v->bad == v->n)
 			return gt_fail(err, GT_EDATA, "%.300s: none of %lld images can be read; the first: %.600s", l->root, (long long)v->n,
 			               v->why[i]);
@@ -94,7 +81,7 @@ static enum gt_code measure_files(struct look *l, const struct gt_verified *v, s
 		side[i] = v->shape[i].h < v->shape[i].w ? v->shape[i].h : v->shape[i].w;
 		l->c = v->shape[i].c > l->c ? v->shape[i].c : l->c;
 	}
-	qsort(side, (size_t)v->n, sizeof *side, by_number);
+	gt_init_sort(side, v->n);
 	l->side = side[v->n / 2];
 	free(side);
 	for (int i = 0; i < 3; i++) {
@@ -179,18 +166,15 @@ static void warn_of_left_out(struct look *l)
 {
 	struct gt_init_found found;
 	char text[1000];
-	if (l->bad > LISTED) {
-		snprintf(text, sizeof text, "%lld more images cannot be read", (long long)(l->bad - LISTED));
-		emit_warning(l, text);
-	}
+	gt_init_warn_of_more(l->spec, l->bad, "image");
 	if (*l->train.left_out) {
 		snprintf(text, sizeof text, "%.300s: these folders have no images and are no classes: %s", l->root, l->train.left_out);
-		emit_warning(l, text);
+		gt_init_warn(l->spec, text);
 	}
 	gt_init_find(l->root, &found);
 	if (found.foreign) {
 		gt_init_foreign_text(l->root, &found, text, sizeof text);
-		emit_warning(l, text);
+		gt_init_warn(l->spec, text);
 	}
 }
 
@@ -211,9 +195,8 @@ static enum gt_code inspect_data(struct look *l, struct gt_err *err)
 		warn_of_left_out(l);
 	if (l->c != 1 && l->c != 3)
 		return gt_fail(err, GT_EDATA, "%s: expected images with 1 or 3 channels, got %lld", l->root, (long long)l->c);
-	if (!l->valid && !l->test && l->train.n < LEAST)
-		return gt_fail(err, GT_EDATA, "%.600s: expected at least %d images, of which a fifth is kept for evaluation, or a folder \"valid\" "
-		               "or \"test\" beside \"train\", got %lld image%s", l->root, LEAST, (long long)l->train.n, l->train.n == 1 ? "" : "s");
+	if (!l->valid && !l->test && l->train.n < GT_INIT_LEAST)
+		return gt_init_too_few(l->root, l->train.n, "image", err);
 	return count_classes(l, err);
 }
 
@@ -359,8 +342,8 @@ static void unpack_text(const char *path, size_t stem, const char *remedy, char 
 		snprintf(out, size, "%s", remedy);
 		return;
 	}
-	gt_init_word(path, file, sizeof file);
-	gt_init_word(folder, dir, sizeof dir);
+	gt_shell_word(path, file, sizeof file);
+	gt_shell_word(folder, dir, sizeof dir);
 	n += (size_t)snprintf(out, size, "unpack the archive: ");
 	for (const char *p = remedy; *p && n + 1 < size;) {
 		const char *word = !strncmp(p, "FILE", 4) ? file : !strncmp(p, "DIR", 3) ? dir : NULL;

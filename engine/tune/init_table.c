@@ -170,8 +170,8 @@ static void count_left_out(void *user, const char *why)
 static void warn_of_missing_cell(void *user, const char *text)
 {
 	const struct look *l = user;
-	if (l->init->warn && !l->bad && ends_with(text, GT_CELL_MISSING))
-		l->init->warn(l->init->user, text);
+	if (!l->bad && ends_with(text, GT_CELL_MISSING))
+		gt_init_warn(l->init, text);
 }
 
 /* Reads the table without the rows that have no target. Few cells that are no numbers in a column of numbers are missing. A row that cannot
@@ -180,8 +180,8 @@ static enum gt_code read_rows(struct look *l, struct gt_table_spec *spec, struct
 {
 	GT_TRY(gt_table_guess_encoding(l->path, &spec->encoding, err));
 	l->encoding = spec->encoding;
-	if (l->encoding != GT_UTF_8 && l->init->warn)
-		l->init->warn(l->init->user, "the table is not UTF-8; it is read as Windows-1252 (encoding)");
+	if (l->encoding != GT_UTF_8)
+		gt_init_warn(l->init, "the table is not UTF-8; it is read as Windows-1252 (encoding)");
 	GT_TRY(gt_table_guess_notation(l->path, spec, &spec->notation, &l->ambiguous, err));
 	l->notation = spec->notation;
 	GT_TRY(gt_skipped_open(&spec->skipped, err));
@@ -198,8 +198,8 @@ static enum gt_code read_rows(struct look *l, struct gt_table_spec *spec, struct
 
 static void warn_of_notation(const struct look *l)
 {
-	if (l->ambiguous && l->init->warn)
-		l->init->warn(l->init->user, l->notation.thousands
+	if (l->ambiguous)
+		gt_init_warn(l->init, l->notation.thousands
 		              ? "all commas in numbers are before three digits: they are taken for separators of thousands; write "
 		                "decimal = \",\" in place of thousands = \",\" if they are decimal commas"
 		              : "all commas in numbers are before three digits: they are taken for decimal commas; write thousands = \",\" in "
@@ -209,12 +209,12 @@ static void warn_of_notation(const struct look *l)
 static void warn_of_dates(const struct look *l)
 {
 	char text[200], shown[GT_CELL_SHOWN];
-	for (int k = 0; k < l->facts.ncolumns && l->init->warn; k++) {
+	for (int k = 0; k < l->facts.ncolumns; k++) {
 		const struct gt_table_fact *f = &l->facts.column[k];
 		if (f->type != GT_COLUMN_IGNORE || !f->why || strcmp(f->why, GT_AMBIGUOUS_DATES))
 			continue;
 		snprintf(text, sizeof text, "column \"%s\" is ignored: %s", gt_cell_shown(f->name, shown), f->why);
-		l->init->warn(l->init->user, text);
+		gt_init_warn(l->init, text);
 	}
 }
 

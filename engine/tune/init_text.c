@@ -14,9 +14,7 @@
 #include <string.h>
 
 enum {
-	PROBES = 1000,       /* maximum number of texts whose sizes are measured */
-	LISTED = 10,         /* maximum number of texts that cannot be read of which the user is told one by one */
-	LEAST = 10           /* minimum number of texts of which a fifth is kept for evaluation */
+	PROBES = 1000        /* maximum number of texts whose sizes are measured */
 };
 #define BYTES_A_TOKEN 5. /* of English texts, with their spaces */
 
@@ -52,15 +50,9 @@ bool gt_init_is_text(const char *path)
 	return count_files(path, &gt_folder_texts, GT_TRAIN, &n, NULL) == GT_OK && n;
 }
 
-static int by_number(const void *a, const void *b)
-{
-	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-	return (x > y) - (x < y);
-}
-
 struct gt_text_sizes gt_text_sizes_of(int64_t *bytes, int64_t n)
 {
-	qsort(bytes, (size_t)n, sizeof *bytes, by_number);
+	gt_init_sort(bytes, n);
 	return (struct gt_text_sizes){bytes[n / 2], bytes[n * 98 / 100]};
 }
 
@@ -86,19 +78,13 @@ static enum gt_code sample_text_sizes(struct look *l, struct gt_err *err)
 	return GT_OK;
 }
 
-static void emit_warning(const struct look *l, const char *text)
-{
-	if (l->spec->warn)
-		l->spec->warn(l->spec->user, text);
-}
-
 static void warn_of_bad_text(void *user, int set, int64_t i, const char *why)
 {
 	struct look *l = user;
 	(void)set;
 	(void)i;
-	if (l->bad++ < LISTED)
-		emit_warning(l, why);
+	if (l->bad++ < GT_INIT_LISTED)
+		gt_init_warn(l->spec, why);
 }
 
 /* Sets l->pairs. */
@@ -129,7 +115,7 @@ static enum gt_code count_texts(struct look *l, enum gt_split split, struct gt_s
 	*n = d.n;
 	if (split == GT_TRAIN && *d.left_out) {
 		snprintf(text, sizeof text, "%.300s: these folders have no texts and are no classes: %s", l->root, d.left_out);
-		emit_warning(l, text);
+		gt_init_warn(l->spec, text);
 	}
 	enum gt_code code = split == GT_TRAIN ? find_pairs(l, &data, &d, err) : GT_OK;
 	gt_dataset_free(&d);
@@ -140,7 +126,6 @@ static enum gt_code inspect_texts(struct look *l, struct gt_err *err)
 {
 	struct gt_skipped *skipped;
 	int64_t *n[GT_SPLITS] = {&l->n, &l->valid, &l->test};
-	char text[100];
 	GT_TRY(sample_text_sizes(l, err));
 	GT_TRY(gt_skipped_open(&skipped, err));
 	enum gt_code code = GT_OK;
@@ -148,14 +133,10 @@ static enum gt_code inspect_texts(struct look *l, struct gt_err *err)
 		code = count_texts(l, (enum gt_split)i, skipped, n[i], err);
 	gt_skipped_new(skipped, warn_of_bad_text, l);
 	gt_skipped_close(skipped);
-	if (l->bad > LISTED) {
-		snprintf(text, sizeof text, "%lld more texts cannot be read", (long long)(l->bad - LISTED));
-		emit_warning(l, text);
-	}
+	gt_init_warn_of_more(l->spec, l->bad, "text");
 	GT_TRY(code);
-	if (!l->valid && !l->test && l->n < LEAST)
-		return gt_fail(err, GT_EDATA, "%.600s: expected at least %d texts, of which a fifth is kept for evaluation, or a folder \"valid\" "
-		               "or \"test\" beside \"train\", got %lld text%s", l->root, LEAST, (long long)l->n, l->n == 1 ? "" : "s");
+	if (!l->valid && !l->test && l->n < GT_INIT_LEAST)
+		return gt_init_too_few(l->root, l->n, "text", err);
 	return l->valid || l->test || l->pairs ? GT_OK : gt_init_one_each(l->root, l->n, "text", err);
 }
 

@@ -102,6 +102,15 @@ $(BUILD)/commit: FORCE
 $(BUILD)/obj/cli/about.o: XFLAGS += -DGT_COMMIT='"$(shell cat $(BUILD)/commit)"'
 $(BUILD)/obj/cli/about.o: $(BUILD)/commit
 
+# The templates of `gtrain init` as the rows {"NAME", "TEXT"} of a table in C.
+TEMPLATES := $(wildcard engine/setup/templates/*.cfg)
+$(BUILD)/init_templates.inc: $(TEMPLATES) Makefile
+	@mkdir -p $(@D)
+	$(call said,GEN,$@)
+	$(Q)for t in $(TEMPLATES); do printf '{"%s",\n' "$$(basename "$$t" .cfg)"; sed 's/[\\"]/\\&/g; s/.*/"&\\n"/' "$$t"; echo '},'; done >$@
+$(BUILD)/obj/engine/setup/init_template.o: XFLAGS += -I$(BUILD)
+$(BUILD)/obj/engine/setup/init_template.o: $(BUILD)/init_templates.inc
+
 $(BUILD)/libgtrain.a: $(LIB_OBJ)
 	@rm -f $@
 	$(call said,AR,$@)

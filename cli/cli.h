@@ -161,8 +161,6 @@ void gt_cli_complain(struct gt_cli *cli, const char *text); /* writes "gtrain: t
 
 enum gt_style { GT_STYLE_NONE, GT_STYLE_BOLD, GT_STYLE_DIM, GT_STYLE_RED, GT_STYLE_YELLOW, GT_STYLE_GREEN };
 const char *gt_style(bool color, enum gt_style s); /* returns the escape sequence of a style, or "" if color is false */
-/* Writes s to buf as one word for a POSIX shell, in single quotes if necessary. Returns buf. */
-const char *gt_cli_shell_word(const char *s, char *buf, size_t size);
 /* Writes to buf the name of this program for commands that are suggested to the user: the path that the user typed, as a word for a shell,
  * or "gtrain". Returns buf. */
 const char *gt_cli_program(const struct gt_cli *cli, char *buf, size_t size);

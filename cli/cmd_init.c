@@ -1,5 +1,6 @@
 #include "commands.h"
 #include "base/fileio.h"
+#include "base/shell_word.h"
 #include "gtrain_data.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -39,7 +40,7 @@ static enum gt_code init(struct gt_cli *cli, struct gt_err *err)
 	if (code == GT_OK && out && !a->quiet) {
 		char program[1024], file[1024];
 		gt_cli_note(cli, "wrote %s; next: %s check %s", out, gt_cli_program(cli, program, sizeof program),
-		            gt_cli_shell_word(out, file, sizeof file));
+		            gt_shell_word(out, file, sizeof file));
 	}
 	return code;
 }

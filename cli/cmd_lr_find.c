@@ -1,4 +1,5 @@
 #include "commands.h"
+#include "base/shell_word.h"
 #include "gtrain.h"
 #include "gtrain_data.h"
 #include "plot_curve.h"
@@ -97,7 +98,7 @@ static enum gt_code print_word(struct gt_cli *cli, const char *option, const cha
 	size_t size = 4 * strlen(word) + 8;
 	char *quoted;
 	GT_NEW(quoted, cli->arena, size, err);
-	gt_out(cli, "%s %s", option, gt_cli_shell_word(word, quoted, size));
+	gt_out(cli, "%s %s", option, gt_shell_word(word, quoted, size));
 	return GT_OK;
 }
 

@@ -1,4 +1,5 @@
 #include "status_line.h"
+#include "base/shell_word.h"
 #include <errno.h>
 #include <langinfo.h>
 #include <locale.h>
@@ -149,23 +150,10 @@ const char *gt_cli_printable(const char *s, char *buf, size_t size)
 	return buf;
 }
 
-const char *gt_cli_shell_word(const char *s, char *buf, size_t size)
-{
-	static const char safe[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-";
-	size_t n = 0;
-	bool quote = !*s || strspn(s, safe) != strlen(s);
-	if (quote)
-		n += (size_t)snprintf(buf, size, "'");
-	for (; *s && n + 6 < size; s++)
-		n += (size_t)snprintf(buf + n, size - n, *s == '\'' && quote ? "'\\''" : "%c", *s);
-	snprintf(buf + n, size - n, "%s", quote ? "'" : "");
-	return buf;
-}
-
 const char *gt_cli_program(const struct gt_cli *cli, char *buf, size_t size)
 {
 	const char *typed = cli->argv && cli->argv[0] ? cli->argv[0] : "";
-	return gt_cli_shell_word(strchr(typed, '/') ? typed : "gtrain", buf, size);
+	return gt_shell_word(strchr(typed, '/') ? typed : "gtrain", buf, size);
 }
 
 /* Writes a line with one call, so that lines of several processes are not mixed. */

@@ -1,5 +1,6 @@
 #include "progress.h"
 #include "base/clock.h"
+#include "base/shell_word.h"
 #include "gtrain.h"
 #include "status_line.h"
 #include <errno.h>
@@ -316,7 +317,7 @@ static const char *run_dir(const struct gt_progress *p, char *buf, size_t size)
 		*slash = '\0';
 	else
 		snprintf(dir, sizeof dir, ".");
-	return gt_cli_shell_word(dir, buf, size);
+	return gt_shell_word(dir, buf, size);
 }
 
 enum { AGAIN = 320 };
@@ -332,7 +333,7 @@ static const char *options_again(const struct gt_progress *p, bool ranks, char *
 	if (ranks && a->nproc > 0 && a->nnodes <= 1)
 		n = snprintf(buf, AGAIN, " --nproc %" PRId64, a->nproc);
 	if (a->device)
-		snprintf(buf + n, (size_t)(AGAIN - n), " --device %s", gt_cli_shell_word(a->device, word, sizeof word));
+		snprintf(buf + n, (size_t)(AGAIN - n), " --device %s", gt_shell_word(a->device, word, sizeof word));
 	return buf;
 }
 

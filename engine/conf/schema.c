@@ -21,6 +21,7 @@
 #define FP16 .when = "precision", .is = "fp16"
 #define MODE(modes) .when = "parallel.mode", .is = modes
 #define WORLD .when = "reproducible", .is = "world"
+#define INITS "torch-default|torch|kaiming-normal|kaiming-uniform|xavier-normal|xavier-uniform"
 #define NO_ONECYCLE "constant|step|multistep|exponential|cosine|polynomial|flat_cosine|plateau"
 
 /* The metrics of a split as the values of a key, each after a "|": IN_TRAIN of the training steps, EVALUATED of evaluations. */
@@ -310,7 +311,7 @@ const struct gt_row gt_rows[] = {
     {"model.inputs", GT_T_OTHER, .def = "[]",
      .help = "several inputs of the model, or inputs that are not images: a list of groups; layers read them by their names"},
     {"model.init", GT_T_ENUM, AT(model.init), "\"torch-default\"",
-     .values = "torch-default|torch|kaiming-normal|kaiming-uniform|xavier-normal|xavier-uniform",
+     .values = INITS,
      .help = "distribution of the initial weights; torch-default: PyTorch's distributions with gtrain's random numbers; torch: exactly "
              "PyTorch's numbers for the same seed"},
     {"model.blocks", GT_T_OTHER, .def = "{ }", .help = "templates that entries of model.layers instantiate"},
@@ -595,7 +596,7 @@ const struct gt_row gt_rows_layer[] = {
      .help = "compute its output again in the backward pass instead of keeping it; for a block, all outputs but that of the block; the "
              "results have the same bits"},
     {"init", GT_T_ENUM, LAYER(init), "(model.init)",
-     .values = "torch-default|torch|kaiming-normal|kaiming-uniform|xavier-normal|xavier-uniform|dirac|whitening|zeros",
+     .values = INITS "|dirac|whitening|zeros",
      .help = "distribution of its initial weights; zeros: the weight is 0, as that of the last normalisation of a residual block often "
              "is; dirac: the first filters of a convolution copy their channel, the others are "
              "initialised by model.init; whitening: the filters of the first convolution make the patches of the training "

@@ -2,9 +2,9 @@
 #include "report/bench.h"
 #include "comm.h"
 #include "par/pipe.h"
-#include "train/rank_session.h"
 #include "session/session_pipe.h"
 #include "session/world_plan.h"
+#include "train/rank_session.h"
 #include <stdlib.h>
 
 /* ---- what they have measured ------------------------------------------------------------------------------------------------------------

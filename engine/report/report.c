@@ -4,13 +4,13 @@
 #include "gtrain_report.h"
 #include "ir/op.h"
 #include "learned.h"
-#include "report/report_ranks.h"
-#include "train/warnings.h"
 #include "par/strategy.h"
+#include "report/report_ranks.h"
 #include "session/schedule.h"
 #include "session/session_data.h"
-#include "train/pretrained.h"
 #include "text/tokenizer.h"
+#include "train/pretrained.h"
+#include "train/warnings.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -7,11 +7,11 @@
 #include "base/fileio.h"
 #include "launch/launcher_parts.h"
 #include "launch/signals.h"
-#include "train/run_ranks.h"
-#include "report/smoke_plan.h"
 #include "par/strategy.h"
+#include "report/smoke_plan.h"
 #include "store/ckpt_scan.h"
 #include "store/json_read.h"
+#include "train/run_ranks.h"
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>

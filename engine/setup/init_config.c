@@ -3,18 +3,18 @@
  *
  *     look: format, splits, classes, sizes of images  -->  choose: input, batch, epochs, network  -->  write the text */
 #include "base/arena.h"
-#include "base/memstream.h"
+#include "base/shell_word.h"
 #include "conf/conf_string.h"
 #include "dataset.h"
 #include "gtrain_data.h"
 #include "image/transform.h"
-#include "source.h"
-#include "store/safetensors.h"
-#include "setup/init_checkpoint.h"
 #include "setup/init_found.h"
 #include "setup/init_spec.h"
 #include "setup/init_table.h"
+#include "setup/init_template.h"
 #include "setup/init_text.h"
+#include "source.h"
+#include "store/safetensors.h"
 #include "verify_files.h"
 #include <errno.h>
 #include <limits.h>
@@ -26,9 +26,7 @@
 #include <sys/stat.h>
 
 enum {
-	DECODED = 5000, /* maximum number of training images with which all images are decoded; with more, their headers are read */
-	LISTED = 10,    /* maximum number of files that cannot be read of which the user is told one by one */
-	LEAST = 10      /* minimum number of images of which a fifth is kept for evaluation */
+	DECODED = 5000  /* maximum number of training images with which all images are decoded; with more, their headers are read */
 };
 
 /* What the data looks like. */
@@ -53,26 +51,14 @@ struct choice {
 	const char *pretrained; /* NULL: from scratch */
 };
 
-static int by_number(const void *a, const void *b)
-{
-	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-	return (x > y) - (x < y);
-}
-
-static void emit_warning(const struct look *l, const char *text)
-{
-	if (l->spec->warn)
-		l->spec->warn(l->spec->user, text);
-}
-
 /* Leaves out the files of a split that cannot be read. */
 static enum gt_code drop_bad_files(struct look *l, struct gt_dataset *d, struct gt_verified *v, struct gt_err *err)
 {
 	for (int64_t i = 0; i < v->n; i++) {
 		if (!v->why[i])
 			continue;
-		if (l->bad++ < LISTED)
-			emit_warning(l, v->why[i]);
+		if (l->bad++ < GT_INIT_LISTED)
+			gt_init_warn(l->spec, v->why[i]);
 		if (v->bad == v->n)
 			return gt_fail(err, GT_EDATA, "%.300s: none of %lld images can be read; the first: %.600s", l->root, (long long)v->n,
 			               v->why[i]);
@@ -95,7 +81,7 @@ static enum gt_code measure_files(struct look *l, const struct gt_verified *v, s
 		side[i] = v->shape[i].h < v->shape[i].w ? v->shape[i].h : v->shape[i].w;
 		l->c = v->shape[i].c > l->c ? v->shape[i].c : l->c;
 	}
-	qsort(side, (size_t)v->n, sizeof *side, by_number);
+	gt_init_sort(side, v->n);
 	l->side = side[v->n / 2];
 	free(side);
 	for (int i = 0; i < 3; i++) {
@@ -180,18 +166,15 @@ static void warn_of_left_out(struct look *l)
 {
 	struct gt_init_found found;
 	char text[1000];
-	if (l->bad > LISTED) {
-		snprintf(text, sizeof text, "%lld more images cannot be read", (long long)(l->bad - LISTED));
-		emit_warning(l, text);
-	}
+	gt_init_warn_of_more(l->spec, l->bad, "image");
 	if (*l->train.left_out) {
 		snprintf(text, sizeof text, "%.300s: these folders have no images and are no classes: %s", l->root, l->train.left_out);
-		emit_warning(l, text);
+		gt_init_warn(l->spec, text);
 	}
 	gt_init_find(l->root, &found);
 	if (found.foreign) {
 		gt_init_foreign_text(l->root, &found, text, sizeof text);
-		emit_warning(l, text);
+		gt_init_warn(l->spec, text);
 	}
 }
 
@@ -212,9 +195,8 @@ static enum gt_code inspect_data(struct look *l, struct gt_err *err)
 		warn_of_left_out(l);
 	if (l->c != 1 && l->c != 3)
 		return gt_fail(err, GT_EDATA, "%s: expected images with 1 or 3 channels, got %lld", l->root, (long long)l->c);
-	if (!l->valid && !l->test && l->train.n < LEAST)
-		return gt_fail(err, GT_EDATA, "%.600s: expected at least %d images, of which a fifth is kept for evaluation, or a folder \"valid\" "
-		               "or \"test\" beside \"train\", got %lld image%s", l->root, LEAST, (long long)l->train.n, l->train.n == 1 ? "" : "s");
+	if (!l->valid && !l->test && l->train.n < GT_INIT_LEAST)
+		return gt_init_too_few(l->root, l->train.n, "image", err);
 	return count_classes(l, err);
 }
 
@@ -274,123 +256,62 @@ static void choose_settings(const struct look *l, struct choice *c)
 	c->epochs = (int64_t)fmin(fmax(round(shown / (double)n), 5), c->pretrained ? 20 : 60);
 }
 
-static void put_numbers(FILE *f, const char *key, const double *v, int64_t n)
+/* Writes the values of the channels as the elements of a list. */
+static const char *print_channels(char *buf, size_t size, const double *v, int64_t n)
 {
-	fprintf(f, "\t%s = [", key);
+	size_t len = 0;
 	for (int64_t i = 0; i < n; i++)
-		fprintf(f, "%s%.4f", i ? ", " : "", v[i]);
-	fprintf(f, "];\n");
+		len += (size_t)snprintf(buf + len, size - len, "%s%.4f", i ? ", " : "", v[i]);
+	return buf;
 }
 
-static void put_data(FILE *f, const struct look *l, const struct choice *c)
+static enum gt_code write_config(const struct look *l, const struct choice *c, char **text, struct gt_err *err)
 {
-	fprintf(f, "data = {\n\troot = ");
-	gt_string_write(f, l->names.shown);
-	fprintf(f, ";\n\tbatch = %lld;\n", (long long)c->batch);
-	if (l->bad)
-		fprintf(f, "\ton_error = \"skip\"; # %lld image%s cannot be read and %s left out; `gtrain check %s --verify` lists %s\n",
-		        (long long)l->bad, l->bad == 1 ? "" : "s", l->bad == 1 ? "is" : "are", l->names.config, l->bad == 1 ? "it" : "them");
-	if (!l->valid && !l->test)
-		fprintf(f, "\tvalid = 0.2; # a fifth of the images, of every class, is kept from training and evaluated\n\tstratify = true;\n");
-	put_numbers(f, "mean", l->mean, c->input[0]);
-	put_numbers(f, "std", l->std, c->input[0]);
-	if (l->files)
-		fprintf(f,
-		        "\taugment = (\n\t\t{ type = \"random_resized_crop\"; size = [%lld, %lld]; scale = [0.35, 1.0]; },\n"
-		        "\t\t{ type = \"hflip\"; } # remove this if left and right have a meaning, as in text\n\t);\n",
-		        (long long)c->input[1], (long long)c->input[2]);
-	else if (l->c == 3)
-		fprintf(f, "\taugment = ( { type = \"pad_crop\"; pad = 4; mode = \"reflect\"; }, { type = \"hflip\"; } );\n");
-	fprintf(f, "};\n");
-}
-
-/* Writes the template of a residual block: with two convolutions of 3 x 3, or, as a bottleneck, with one between two of 1 x 1. */
-static void put_block(FILE *f, bool bottleneck)
-{
-	static const char *const plain = "\t\t\t\t{ name = \"%s\"; type = \"conv2d\"; out = \"%s\"; kernel = %d;%s bias = false; },\n"
-	                                 "\t\t\t\t{ name = \"%s\"; type = \"batchnorm2d\"; },\n";
-	const char *strided = " stride = \"$stride\"; padding = 1;";
-	fprintf(f, "\tblocks = {\n\t\tresidual = {\n\t\t\tparams = [%s];\n\t\t\tdefaults = { stride = 1; };\n\t\t\tlayers = (\n",
-	        bottleneck ? "\"mid\", \"ch\", \"stride\"" : "\"ch\", \"stride\"");
-	if (bottleneck)
-		fprintf(f, plain, "conv1", "$mid", 1, "", "bn1");
-	else
-		fprintf(f, plain, "conv1", "$ch", 3, strided, "bn1");
-	fprintf(f, "\t\t\t\t{ name = \"relu1\"; type = \"relu\"; },\n");
-	fprintf(f, plain, "conv2", bottleneck ? "$mid" : "$ch", 3, bottleneck ? strided : " padding = 1;", "bn2");
-	if (bottleneck) {
-		fprintf(f, "\t\t\t\t{ name = \"relu2\"; type = \"relu\"; },\n");
-		fprintf(f, plain, "conv3", "$ch", 1, "", "bn3");
-	}
-	fprintf(f,
-	        "\t\t\t\t{ name = \"downsample\"; type = \"shortcut\"; in = \"$in\"; out = \"$ch\"; stride = \"$stride\"; },\n"
-	        "\t\t\t\t{ name = \"sum\"; type = \"add\"; in = [\"%s\", \"downsample\"]; },\n"
-	        "\t\t\t\t{ name = \"relu\"; type = \"relu\"; }\n\t\t\t);\n\t\t};\n\t};\n",
-	        bottleneck ? "bn3" : "bn2");
-}
-
-static void put_model(FILE *f, const struct look *l, const struct choice *c)
-{
-	fprintf(f, "# The network: a ResNet with %d, %d, %d and %d residual blocks in its four stages%s.\n", c->blocks[0], c->blocks[1],
-	        c->blocks[2], c->blocks[3], c->pretrained ? ", with the names of torchvision" : "");
-	fprintf(f, "model = {\n\tinput = [%lld, %lld, %lld];\n\tinit = \"kaiming-normal\";\n", (long long)c->input[0], (long long)c->input[1],
-	        (long long)c->input[2]);
-	if (c->pretrained) {
-		fprintf(f, "\t# All weights but those of the last layer, which has other classes.\n\tpretrained = { file = ");
-		gt_string_write(f, c->pretrained);
-		fprintf(f, "; map = ( { from = \"fc.*\"; to = \"\"; } ); };\n");
-	}
-	put_block(f, c->bottleneck);
-	fprintf(f, "\tlayers = (\n\t\t{ name = \"conv1\"; type = \"conv2d\"; out = %lld; %s bias = false; },\n", (long long)c->width,
-	        c->imagenet_stem ? "kernel = 7; stride = 2; padding = 3;" : "kernel = 3; padding = 1;");
-	fprintf(f, "\t\t{ name = \"bn1\"; type = \"batchnorm2d\"; },\n\t\t{ name = \"relu\"; type = \"relu\"; },\n");
-	if (c->imagenet_stem)
-		fprintf(f, "\t\t{ name = \"maxpool\"; type = \"maxpool2d\"; kernel = 3; stride = 2; padding = 1; },\n");
-	for (int i = 0; i < 4; i++) {
-		long long ch = c->width << i;
-		fprintf(f, "\t\t{ name = \"layer%d\"; block = \"residual\"; repeat = %d; ", i + 1, c->blocks[i]);
-		if (c->bottleneck)
-			fprintf(f, "mid = %lld; ch = %lld;", ch, 4 * ch);
-		else
-			fprintf(f, "ch = %lld;", ch);
-		fprintf(f, "%s },\n", i ? " first = { stride = 2; };" : "");
-	}
-	fprintf(f,
-	        "\t\t{ name = \"avgpool\"; type = \"global_avgpool\"; },\n\t\t{ name = \"flatten\"; type = \"flatten\"; },\n"
-	        "\t\t{ name = \"fc\"; type = \"linear\"; out = %lld; } # one output for each class\n\t);\n};\n",
-	        (long long)l->train.classes);
-}
-
-static void put_train(FILE *f, const struct choice *c)
-{
-	fprintf(f, "train = {\n\tepochs = %lld;\n\tlabel_smoothing = 0.1;\n", (long long)c->epochs);
-	fprintf(f, "\toptimizer = { type = \"adamw\"; lr = %s; weight_decay = 0.02; decay_bias = false; decay_norm = false; };\n",
-	        c->pretrained ? "5.0e-4" : "2.0e-3");
-	fprintf(f, "\tschedule = { type = \"onecycle\"; pct_start = 0.25; }; # over the whole run, whatever its epochs\n};\n");
-}
-
-static void put_config(FILE *f, const struct look *l, const struct choice *c)
-{
-	const char *name = l->names.run, *cfg = l->names.config;
-	fprintf(f, "# Written by `gtrain init`. %lld training samples of %lld classes, the rarest with %lld; ", (long long)l->train.n,
-	        (long long)l->train.classes, (long long)l->smallest_class);
-	if (l->valid || l->test)
-		fprintf(f, "%lld of a split \"valid\" and %lld of a split \"test\".\n", (long long)l->valid, (long long)l->test);
-	else
-		fprintf(f, "no other splits.\n");
-	if (l->files)
-		fprintf(f, "# The shorter side of an image has %lld pixels (median).\n", (long long)l->side);
-	fprintf(f, "#     gtrain check %s       what a run will do, its memory and its work\n"
-	           "#     gtrain run %s         train\n", cfg, cfg);
-	fprintf(f, "\nschema = 1;\nname = ");
-	gt_string_write(f, name);
-	fprintf(f, ";\nseed = 42;\n\n");
-	put_data(f, l, c);
-	fputc('\n', f);
-	put_model(f, l, c);
-	fputc('\n', f);
-	put_train(f, c);
-	gt_init_checkpoint(f, name, l->valid || !l->test ? "valid" : "test", "acc");
+	const struct gt_init_names *names = &l->names;
+	const char *root = names->shown;
+	char mean[100], std[100];
+	int64_t w = c->width, out = c->bottleneck ? 4 * w : w;
+	const struct gt_init_value values[] = {
+	    GT_TEXT("CONFIG", names->config),
+	    GT_TEXT("RUN", names->run),
+	    GT_STRINGS("ROOT", &root, 1),
+	    GT_NUMBER("SAMPLES", l->train.n),
+	    GT_NUMBER("CLASSES", l->train.classes),
+	    GT_NUMBER("RAREST", l->smallest_class),
+	    GT_NUMBER("SPLITS", l->valid || l->test),
+	    GT_NUMBER("VALID", l->valid),
+	    GT_NUMBER("TEST", l->test),
+	    GT_NUMBER("FILES", l->files),
+	    GT_NUMBER("SIDE", l->side),
+	    GT_NUMBER("BAD", l->bad),
+	    GT_NUMBER("BATCH", c->batch),
+	    GT_TEXT("MEAN", print_channels(mean, sizeof mean, l->mean, c->input[0])),
+	    GT_TEXT("STD", print_channels(std, sizeof std, l->std, c->input[0])),
+	    GT_NUMBER("COLOR_ARRAY", !l->files && l->c == 3),
+	    GT_NUMBER("CHANNELS", c->input[0]),
+	    GT_NUMBER("HEIGHT", c->input[1]),
+	    GT_NUMBER("WIDTH", c->input[2]),
+	    GT_STRINGS("PRETRAINED", &c->pretrained, c->pretrained != NULL),
+	    GT_NUMBER("BOTTLENECK", c->bottleneck),
+	    GT_NUMBER("IMAGENET_STEM", c->imagenet_stem),
+	    GT_NUMBER("BLOCKS1", c->blocks[0]),
+	    GT_NUMBER("BLOCKS2", c->blocks[1]),
+	    GT_NUMBER("BLOCKS3", c->blocks[2]),
+	    GT_NUMBER("BLOCKS4", c->blocks[3]),
+	    GT_NUMBER("WIDTH1", w),
+	    GT_NUMBER("WIDTH2", 2 * w),
+	    GT_NUMBER("WIDTH3", 4 * w),
+	    GT_NUMBER("WIDTH4", 8 * w),
+	    GT_NUMBER("OUT1", out),
+	    GT_NUMBER("OUT2", 2 * out),
+	    GT_NUMBER("OUT3", 4 * out),
+	    GT_NUMBER("OUT4", 8 * out),
+	    GT_NUMBER("EPOCHS", c->epochs),
+	    GT_TEXT("LR", c->pretrained ? "5.0e-4" : "2.0e-3"),
+	    GT_TEXT("SPLIT", l->valid || !l->test ? "valid" : "test"),
+	    GT_NUMBER("LOSS", 0),
+	    {NULL}};
+	return gt_init_template("images", values, text, err);
 }
 
 /* A config cannot have every path. */
@@ -421,8 +342,8 @@ static void unpack_text(const char *path, size_t stem, const char *remedy, char 
 		snprintf(out, size, "%s", remedy);
 		return;
 	}
-	gt_init_word(path, file, sizeof file);
-	gt_init_word(folder, dir, sizeof dir);
+	gt_shell_word(path, file, sizeof file);
+	gt_shell_word(folder, dir, sizeof dir);
 	n += (size_t)snprintf(out, size, "unpack the archive: ");
 	for (const char *p = remedy; *p && n + 1 < size;) {
 		const char *word = !strncmp(p, "FILE", 4) ? file : !strncmp(p, "DIR", 3) ? dir : NULL;
@@ -474,19 +395,14 @@ static enum gt_code init_table(const char *root, const struct gt_init_spec *spec
 static enum gt_code init_images(struct look *l, char **text, struct gt_err *err)
 {
 	struct choice c = {0};
-	struct gt_memstream m;
-	FILE *f;
 	const char *pretrained = l->spec->pretrained;
 	if (pretrained)
 		GT_TRY(check_path(pretrained, err));
 	GT_TRY(inspect_data(l, err));
 	if (pretrained)
 		GT_TRY(read_pretrained(pretrained, &c, err));
-	if (!(f = gt_memstream_open(&m)))
-		return gt_fail_memory(err, 0);
 	choose_settings(l, &c);
-	put_config(f, l, &c);
-	return gt_memstream_close(f, &m, text, NULL, err);
+	return write_config(l, &c, text, err);
 }
 
 enum gt_code gt_init_config(const struct gt_init_spec *spec, char **text, struct gt_err *err)

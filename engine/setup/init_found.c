@@ -1,5 +1,6 @@
 #include "setup/init_found.h"
 #include "base/arena.h"
+#include "base/shell_word.h"
 #include "folder.h"
 #include "folder_names.h"
 #include <dirent.h>
@@ -11,21 +12,6 @@
 #include <sys/stat.h>
 
 enum { MAX_DEPTH = 8, MAX_FILES = 1000000, MAX_TRIED = 100 };
-
-const char *gt_init_word(const char *s, char *buf, size_t size)
-{
-	static const char safe[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-";
-	bool quote = !*s || s[strspn(s, safe)];
-	size_t n = 0;
-	if (quote)
-		buf[n++] = '\'';
-	for (; *s && n + 6 < size; s++)
-		n += (size_t)snprintf(buf + n, size - n, *s == '\'' && quote ? "'\\''" : "%c", *s);
-	if (quote)
-		buf[n++] = '\'';
-	buf[n] = 0;
-	return buf;
-}
 
 /* ---- files ---------------------------------------------------------------------------------------------------------------------- */
 static const char *const foreign[] = {".bmp", ".gif", ".tif", ".tiff", ".heic", ".heif", ".avif", ".jp2", ".ppm", ".pgm", ".tga"};
@@ -85,7 +71,7 @@ void gt_init_foreign_text(const char *path, const struct gt_init_found *f, char 
 	char word[700];
 	snprintf(buf, size, "%.300s has %lld %s file%s, which gtrain does not read; convert %s, for example with: find %.300s -iname '*%s' "
 	         "-exec mogrify -format png {} +", path, (long long)f->foreign, f->end, f->foreign == 1 ? "" : "s",
-	         f->foreign == 1 ? "it" : "them", gt_init_word(path, word, sizeof word), f->end);
+	         f->foreign == 1 ? "it" : "them", gt_shell_word(path, word, sizeof word), f->end);
 }
 
 /* ---- folders -------------------------------------------------------------------------------------------------------------------- */
@@ -138,7 +124,7 @@ enum gt_code gt_init_nothing(const char *path, struct gt_err *err)
 	snprintf(below, sizeof below, "%s", path);
 	if ((f.images || f.texts) && find_below(below, kind, 3, &tried, &n))
 		return gt_fail(err, GT_ENOINPUT, "%.250s: found %lld %s in folders of classes below %.300s; try `gtrain init %.300s`", path,
-		               (long long)n, what, below, gt_init_word(below, word, sizeof word));
+		               (long long)n, what, below, gt_shell_word(below, word, sizeof word));
 	if (f.foreign)
 		gt_init_foreign_text(path, &f, text, sizeof text);
 	if (!f.images && !f.texts && f.foreign)

@@ -23,7 +23,4 @@ void gt_init_foreign_text(const char *path, const struct gt_init_found *f, char 
 /* Returns an error that says what was found in a folder or archive without data that gtrain can read, and what to do. */
 enum gt_code gt_init_nothing(const char *path, struct gt_err *err);
 
-/* Writes s as one word of a POSIX shell. Returns buf. */
-const char *gt_init_word(const char *s, char *buf, size_t size);
-
 #endif

@@ -1,6 +1,6 @@
 #include "setup/init_spec.h"
+#include "base/shell_word.h"
 #include "conf/conf_string.h"
-#include "setup/init_found.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,7 +66,39 @@ void gt_init_names(const struct gt_init_spec *spec, const char *root, struct gt_
 	if (find_folder(spec->out, folder))
 		make_relative_path(root, folder, out->shown, sizeof out->shown);
 	if (strlen(spec->out) < sizeof out->config / 5 && !gt_string_fault(spec->out, strlen(spec->out)))
-		gt_init_word(spec->out, out->config, sizeof out->config);
+		gt_shell_word(spec->out, out->config, sizeof out->config);
+}
+
+void gt_init_warn(const struct gt_init_spec *spec, const char *text)
+{
+	if (spec->warn)
+		spec->warn(spec->user, text);
+}
+
+void gt_init_warn_of_more(const struct gt_init_spec *spec, int64_t bad, const char *what)
+{
+	char text[100];
+	if (bad <= GT_INIT_LISTED)
+		return;
+	snprintf(text, sizeof text, "%lld more %ss cannot be read", (long long)(bad - GT_INIT_LISTED), what);
+	gt_init_warn(spec, text);
+}
+
+static int compare_numbers(const void *a, const void *b)
+{
+	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+	return (x > y) - (x < y);
+}
+
+void gt_init_sort(int64_t *v, int64_t n)
+{
+	qsort(v, (size_t)n, sizeof *v, compare_numbers);
+}
+
+enum gt_code gt_init_too_few(const char *root, int64_t n, const char *what, struct gt_err *err)
+{
+	return gt_fail(err, GT_EDATA, "%.600s: expected at least %d %ss, of which a fifth is kept for evaluation, or a folder \"valid\" or "
+	               "\"test\" beside \"train\", got %lld %s%s", root, GT_INIT_LEAST, what, (long long)n, what, n == 1 ? "" : "s");
 }
 
 enum gt_code gt_init_one_each(const char *root, int64_t classes, const char *what, struct gt_err *err)

@@ -13,6 +13,18 @@ struct gt_init_names {
 	char config[256];     /* the file of the config as a word of a shell, for comments: "pets.cfg"; "THIS.cfg" if it is not known */
 };
 
+enum {
+	GT_INIT_LISTED = 10, /* maximum number of samples that cannot be read of which the user is told one by one */
+	GT_INIT_LEAST = 10   /* minimum number of images or texts of which a fifth is kept for evaluation */
+};
+
+void gt_init_warn(const struct gt_init_spec *spec, const char *text);
+/* Warns of the samples beyond the GT_INIT_LISTED that were listed, if `bad` samples cannot be read. what: "image" or "text". */
+void gt_init_warn_of_more(const struct gt_init_spec *spec, int64_t bad, const char *what);
+void gt_init_sort(int64_t *v, int64_t n); /* ascending */
+
+/* Returns an error of n images or texts, of which none can be kept for evaluation because they are fewer than GT_INIT_LEAST. */
+enum gt_code gt_init_too_few(const char *root, int64_t n, const char *what, struct gt_err *err);
 /* Returns an error of data whose classes have one sample each: none can be kept for evaluation. what: "image" or "text". */
 enum gt_code gt_init_one_each(const char *root, int64_t classes, const char *what, struct gt_err *err);
 /* root: the real path of the data. */

@@ -3,15 +3,13 @@
  *     read: all columns  -->  split as the config will  -->  learn: types  -->  choose: batch, epochs, network  -->  write the text */
 #include "setup/init_table.h"
 #include "base/arena.h"
-#include "base/memstream.h"
-#include "conf/conf_string.h"
 #include "exec/split_samples.h"
+#include "setup/init_template.h"
+#include "setup/init_text.h"
 #include "skipped.h"
 #include "table/cell.h"
 #include "table/table_facts.h"
 #include "table/table_guess.h"
-#include "setup/init_checkpoint.h"
-#include "setup/init_text.h"
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
@@ -172,8 +170,8 @@ static void count_left_out(void *user, const char *why)
 static void warn_of_missing_cell(void *user, const char *text)
 {
 	const struct look *l = user;
-	if (l->init->warn && !l->bad && ends_with(text, GT_CELL_MISSING))
-		l->init->warn(l->init->user, text);
+	if (!l->bad && ends_with(text, GT_CELL_MISSING))
+		gt_init_warn(l->init, text);
 }
 
 /* Reads the table without the rows that have no target. Few cells that are no numbers in a column of numbers are missing. A row that cannot
@@ -182,8 +180,8 @@ static enum gt_code read_rows(struct look *l, struct gt_table_spec *spec, struct
 {
 	GT_TRY(gt_table_guess_encoding(l->path, &spec->encoding, err));
 	l->encoding = spec->encoding;
-	if (l->encoding != GT_UTF_8 && l->init->warn)
-		l->init->warn(l->init->user, "the table is not UTF-8; it is read as Windows-1252 (encoding)");
+	if (l->encoding != GT_UTF_8)
+		gt_init_warn(l->init, "the table is not UTF-8; it is read as Windows-1252 (encoding)");
 	GT_TRY(gt_table_guess_notation(l->path, spec, &spec->notation, &l->ambiguous, err));
 	l->notation = spec->notation;
 	GT_TRY(gt_skipped_open(&spec->skipped, err));
@@ -200,8 +198,8 @@ static enum gt_code read_rows(struct look *l, struct gt_table_spec *spec, struct
 
 static void warn_of_notation(const struct look *l)
 {
-	if (l->ambiguous && l->init->warn)
-		l->init->warn(l->init->user, l->notation.thousands
+	if (l->ambiguous)
+		gt_init_warn(l->init, l->notation.thousands
 		              ? "all commas in numbers are before three digits: they are taken for separators of thousands; write "
 		                "decimal = \",\" in place of thousands = \",\" if they are decimal commas"
 		              : "all commas in numbers are before three digits: they are taken for decimal commas; write thousands = \",\" in "
@@ -211,12 +209,12 @@ static void warn_of_notation(const struct look *l)
 static void warn_of_dates(const struct look *l)
 {
 	char text[200], shown[GT_CELL_SHOWN];
-	for (int k = 0; k < l->facts.ncolumns && l->init->warn; k++) {
+	for (int k = 0; k < l->facts.ncolumns; k++) {
 		const struct gt_table_fact *f = &l->facts.column[k];
 		if (f->type != GT_COLUMN_IGNORE || !f->why || strcmp(f->why, GT_AMBIGUOUS_DATES))
 			continue;
 		snprintf(text, sizeof text, "column \"%s\" is ignored: %s", gt_cell_shown(f->name, shown), f->why);
-		l->init->warn(l->init->user, text);
+		gt_init_warn(l->init, text);
 	}
 }
 
@@ -256,143 +254,60 @@ static void choose_settings(const struct look *l, struct choice *c)
 		c->batch = 16;
 }
 
-/* Says what a run will leave out. */
-static void put_left_out(FILE *f, const struct look *l)
-{
-	if (!l->untargeted && !l->odd)
-		return;
-	fprintf(f, "\ton_error = \"skip\"; #");
-	if (l->untargeted)
-		fprintf(f, " %lld row%s no target and %s left out%s", (long long)l->untargeted, l->untargeted == 1 ? " has" : "s have",
-		        l->untargeted == 1 ? "is" : "are", l->odd ? ";" : "");
-	if (l->odd)
-		fprintf(f, " %lld cell%s as missing", (long long)l->odd,
-		        l->odd == 1 ? " does not fit its column and counts" : "s do not fit their columns and count");
-	fputc('\n', f);
-}
-
-static void put_data(FILE *f, const struct look *l, const struct choice *c, const char *columns)
-{
-	fprintf(f, "data = {\n\tformat = \"csv\";\n\ttrain = [");
-	gt_string_write(f, l->names->shown);
-	fprintf(f, "];\n\ttarget = [");
-	for (int i = 0; i < l->ntarget; i++) {
-		fputs(i ? ", " : "", f);
-		gt_string_write(f, l->target[i]);
-	}
-	fprintf(f, "];\n\t# The types of the columns, as they follow from the training rows; whole numbers are continuous if there are\n"
-	           "\t# fewer than %d rows for each value. Change a type here if it is wrong: continuous, categorical, date, text\n"
-	           "\t# or ignore.\n%s",
-	        ROWS_EACH, columns);
-	if (!l->table.header)
-		fprintf(f, "\theader = \"no\";\n");
-	if (l->encoding != GT_UTF_8)
-		fprintf(f, "\tencoding = \"windows-1252\"; # the table is not UTF-8\n");
-	if (l->notation.decimal == ',')
-		fprintf(f, "\tdecimal = \",\";%s\n", l->ambiguous ? " # or thousands = \",\": the numbers fit both" : "");
-	if (l->notation.thousands)
-		fprintf(f, "\tthousands = \"%c\";%s\n", l->notation.thousands, l->ambiguous ? " # or decimal = \",\": the numbers fit both" : "");
-	if (l->facts.ntexts)
-		gt_init_text_keys(f, &l->sizes, l->ntrain, l->words);
-	put_left_out(f, l);
-	fprintf(f, "\tbatch = %lld;\n", (long long)c->batch);
-	if (!l->words)
-		fprintf(f, "\tdrop_last = true; # batch normalisation needs more than one row in a batch\n");
-	fprintf(f, "\tvalid = %g; # a fifth of the rows is kept from training and evaluated\n", VALID);
-	if (l->classes)
-		fprintf(f, "\tstratify = true;\n");
-	else
-		fprintf(f, "\tnormalize_target = true; # the network learns numbers around 0; predictions are in the unit of the table\n");
-	fprintf(f, "};\n");
-}
-
-static void put_model(FILE *f, const struct look *l, const struct choice *c)
+static enum gt_code write_config(const struct look *l, const struct choice *c, const char *columns, char **text,
+                                 struct gt_err *err)
 {
 	const struct gt_table_facts *t = &l->facts;
-	const struct {
-		bool there;
-		const char *inputs, *layer, *out; /* out: what the network reads of it */
-	} part[] = {{t->ncodes > 0, "{ name = \"codes\"; }", "{ name = \"embed\"; type = \"embeddings\"; in = \"codes\"; }", "embed"},
-	            {t->nvalues > 0, "{ name = \"values\"; }", NULL, "values"},
-	            {t->ntexts > 0, "{ name = \"tokens\"; }, { name = \"lengths\"; }",
-	             "{ name = \"bag\"; type = \"embedding_bag\"; in = [\"tokens\", \"lengths\"]; embedding_dim = 16; padding_idx = 0; "
-	             "init_std = 0.05; }", "bag"}};
-	int nparts = 0, n = 0;
-	fprintf(f, "# The network:%s%s %lld and %lld units with batch normalisation%s.\n",
-	        t->ncodes ? " a table of vectors for each categorical column," : "", t->ntexts ? " the mean of the vectors of words," : "",
-	        (long long)c->width[0], (long long)c->width[1], c->dropout > 0 ? " and dropout" : "");
-	fprintf(f, "model = {\n\tinputs = ( ");
-	for (int i = 0; i < 3; i++)
-		if (part[i].there)
-			fprintf(f, "%s%s", nparts++ ? ", " : "", part[i].inputs);
-	fprintf(f, " );\n\tlayers = (\n");
-	for (int i = 0; i < 3; i++)
-		if (part[i].there && part[i].layer)
-			fprintf(f, "\t\t%s,\n", part[i].layer);
-	if (nparts > 1) {
-		fprintf(f, "\t\t{ name = \"all\"; type = \"concat\"; in = [");
-		for (int i = 0; i < 3; i++)
-			if (part[i].there)
-				fprintf(f, "%s\"%s\"", n++ ? ", " : "", part[i].out);
-		fprintf(f, "]; },\n");
-	}
-	for (int i = 0; i < 2; i++) {
-		fprintf(f, "\t\t{ name = \"fc%d\"; type = \"linear\"; out = %lld; },\n\t\t{ name = \"relu%d\"; type = \"relu\"; },\n", i + 1,
-		        (long long)c->width[i], i + 1);
-		fprintf(f, "\t\t{ name = \"bn%d\"; type = \"batchnorm1d\"; },\n", i + 1);
-		if (c->dropout > 0)
-			fprintf(f, "\t\t{ name = \"drop%d\"; type = \"dropout\"; p = %g; },\n", i + 1, c->dropout);
-	}
-	fprintf(f, "\t\t{ name = \"out\"; type = \"linear\"; out = %lld; } # one output for each %s\n\t);\n};\n",
-	        (long long)(l->classes ? l->classes : t->ntargets), l->classes ? "class" : "target");
-}
-
-static void put_train(FILE *f, const struct look *l, const struct choice *c)
-{
-	fprintf(f, "train = {\n\tepochs = %lld;\n\tloss = \"%s\"; # the target is %s\n", (long long)c->epochs,
-	        l->classes ? "cross_entropy" : "mse",
-	        l->classes ? "a class; for a number, \"mse\"" : "a number; for a class, \"cross_entropy\"");
-	fprintf(f, "\toptimizer = { type = \"adamw\"; lr = %.1e; weight_decay = 0.01; decay_bias = false; decay_norm = false; };\n", c->lr);
-	fprintf(f, "\tschedule = { type = \"onecycle\"; pct_start = 0.25; }; # over the whole run, whatever its epochs\n};\n");
-}
-
-static void put_config(FILE *f, const struct look *l, const struct choice *c, const char *columns)
-{
-	const struct gt_table_facts *t = &l->facts;
+	const char *path = l->names->shown;
+	char lr[16], dropout[16], share[16];
 	int numbers = 0, dates = 0;
 	for (int k = 0; k < t->ncolumns; k++)
 		numbers += t->column[k].type == GT_COLUMN_CONTINUOUS, dates += t->column[k].type == GT_COLUMN_DATE;
-	fprintf(f, "# Written by `gtrain init`. %lld rows, %d columns: %d of numbers, %d of categories", (long long)l->rows, t->ncolumns,
-	        numbers, t->ncodes);
-	if (dates)
-		fprintf(f, ", %d of dates", dates);
-	if (t->ntexts)
-		fprintf(f, ", %d of texts", t->ntexts);
-	fprintf(f, "; ");
-	if (l->classes)
-		fprintf(f, "the target has %lld classes.\n", (long long)l->classes);
-	else
-		fprintf(f, "%d target%s of numbers.\n", t->ntargets, t->ntargets > 1 ? "s" : "");
-	fprintf(f, "# What a run will do, its memory and its work; train; how good it is; predict the rows of another table:\n"
-	           "#     gtrain check %s\n"
-	           "#     gtrain run %s\n"
-	           "#     gtrain eval runs/%s --report\n"
-	           "#     gtrain predict runs/%s NEW.csv\n", l->names->config, l->names->config, l->name, l->name);
-	fprintf(f, "\nschema = 1;\nname = ");
-	gt_string_write(f, l->name);
-	fprintf(f, ";\nseed = %d;\n\n", SEED);
-	put_data(f, l, c, columns);
-	fputc('\n', f);
-	if (l->words)
-		gt_init_text_model(f, l->classes);
-	else
-		put_model(f, l, c);
-	fputc('\n', f);
-	if (l->words)
-		gt_init_text_train(f, l->ntrain);
-	else
-		put_train(f, l, c);
-	gt_init_checkpoint(f, l->name, "valid", "loss");
+	snprintf(lr, sizeof lr, "%.1e", c->lr);
+	snprintf(dropout, sizeof dropout, "%g", c->dropout);
+	snprintf(share, sizeof share, "%g", VALID);
+	const struct gt_init_value values[] = {
+	    GT_TEXT("CONFIG", l->names->config),
+	    GT_TEXT("RUN", l->name),
+	    GT_STRINGS("PATH", &path, 1),
+	    GT_NUMBER("ROWS", l->rows),
+	    GT_NUMBER("NCOLUMNS", t->ncolumns),
+	    GT_NUMBER("NUMBERS", numbers),
+	    GT_NUMBER("CODES", t->ncodes),
+	    GT_NUMBER("DATES", dates),
+	    GT_NUMBER("TEXTS", t->ntexts),
+	    GT_NUMBER("VALUES", t->nvalues),
+	    GT_NUMBER("SEVERAL", (t->ncodes > 0) + (t->nvalues > 0) + (t->ntexts > 0) > 1),
+	    GT_NUMBER("CLASSES", l->classes),
+	    GT_STRINGS("TARGET", l->target, l->ntarget),
+	    GT_NUMBER("NTARGETS", t->ntargets),
+	    GT_NUMBER("SEED", SEED),
+	    GT_NUMBER("ROWS_EACH", ROWS_EACH),
+	    GT_TEXT("COLUMNS", columns),
+	    GT_NUMBER("HEADER", l->table.header),
+	    GT_NUMBER("WINDOWS_1252", l->encoding != GT_UTF_8),
+	    GT_NUMBER("DECIMAL_COMMA", l->notation.decimal == ','),
+	    GT_TEXT("THOUSANDS", ((char[]){l->notation.thousands, 0})),
+	    GT_NUMBER("AMBIGUOUS", l->ambiguous),
+	    GT_NUMBER("MAX_TOKENS", gt_init_max_tokens(&l->sizes)),
+	    GT_NUMBER("PAIRS", l->words),
+	    GT_NUMBER("HASH_BUCKETS", gt_init_hash_buckets(l->ntrain)),
+	    GT_NUMBER("SKIPPED", l->untargeted || l->odd),
+	    GT_NUMBER("UNTARGETED", l->untargeted),
+	    GT_NUMBER("ODD", l->odd),
+	    GT_NUMBER("BATCH", c->batch),
+	    GT_NUMBER("WORDS", l->words),
+	    GT_TEXT("SHARE", share),
+	    GT_NUMBER("WIDTH1", c->width[0]),
+	    GT_NUMBER("WIDTH2", c->width[1]),
+	    GT_TEXT("DROPOUT", c->dropout > 0 ? dropout : ""),
+	    GT_NUMBER("EPOCHS", c->epochs),
+	    GT_NUMBER("TEXT_EPOCHS", gt_init_text_epochs(l->ntrain)),
+	    GT_TEXT("LR", lr),
+	    GT_TEXT("SPLIT", "valid"),
+	    GT_NUMBER("LOSS", 1),
+	    {NULL}};
+	return gt_init_template("table", values, text, err);
 }
 
 enum gt_code gt_init_table(const char *path, const struct gt_init_names *names, const struct gt_init_spec *spec, char **text,
@@ -400,18 +315,14 @@ enum gt_code gt_init_table(const char *path, const struct gt_init_names *names, 
 {
 	struct look l = {.path = path, .name = names->run, .names = names, .init = spec, .target = spec->targets, .ntarget = spec->ntargets};
 	struct choice c;
-	struct gt_memstream m;
 	char *columns = NULL;
-	FILE *f = NULL;
 	enum gt_code code = inspect_table(&l, err);
 	if (code == GT_OK)
 		code = gt_table_columns_text(&l.facts, "\t", &columns, err);
-	if (code == GT_OK && !(f = gt_memstream_open(&m)))
-		code = gt_fail_memory(err, 0);
 	if (code == GT_OK) {
 		choose_settings(&l, &c);
-		put_config(f, &l, &c, columns);
-		code = gt_memstream_close(f, &m, text, NULL, err);
+		columns[strlen(columns) - 1] = 0; /* the template ends the last line */
+		code = write_config(&l, &c, columns, text, err);
 	}
 	free(columns);
 	free(l.given);

@@ -3,22 +3,18 @@
  *     look: classes, splits, sizes of texts  -->  choose: tokens, epochs  -->  write the text */
 #include "setup/init_text.h"
 #include "base/arena.h"
-#include "base/memstream.h"
-#include "conf/conf_string.h"
 #include "folder.h"
 #include "learned.h"
+#include "setup/init_template.h"
 #include "skipped.h"
 #include "text/tokenizer.h"
-#include "setup/init_checkpoint.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-	PROBES = 1000,       /* maximum number of texts whose sizes are measured */
-	LISTED = 10,         /* maximum number of texts that cannot be read of which the user is told one by one */
-	LEAST = 10           /* minimum number of texts of which a fifth is kept for evaluation */
+	PROBES = 1000        /* maximum number of texts whose sizes are measured */
 };
 #define BYTES_A_TOKEN 5. /* of English texts, with their spaces */
 
@@ -54,15 +50,9 @@ bool gt_init_is_text(const char *path)
 	return count_files(path, &gt_folder_texts, GT_TRAIN, &n, NULL) == GT_OK && n;
 }
 
-static int by_number(const void *a, const void *b)
-{
-	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-	return (x > y) - (x < y);
-}
-
 struct gt_text_sizes gt_text_sizes_of(int64_t *bytes, int64_t n)
 {
-	qsort(bytes, (size_t)n, sizeof *bytes, by_number);
+	gt_init_sort(bytes, n);
 	return (struct gt_text_sizes){bytes[n / 2], bytes[n * 98 / 100]};
 }
 
@@ -88,19 +78,13 @@ static enum gt_code sample_text_sizes(struct look *l, struct gt_err *err)
 	return GT_OK;
 }
 
-static void emit_warning(const struct look *l, const char *text)
-{
-	if (l->spec->warn)
-		l->spec->warn(l->spec->user, text);
-}
-
 static void warn_of_bad_text(void *user, int set, int64_t i, const char *why)
 {
 	struct look *l = user;
 	(void)set;
 	(void)i;
-	if (l->bad++ < LISTED)
-		emit_warning(l, why);
+	if (l->bad++ < GT_INIT_LISTED)
+		gt_init_warn(l->spec, why);
 }
 
 /* Sets l->pairs. */
@@ -131,7 +115,7 @@ static enum gt_code count_texts(struct look *l, enum gt_split split, struct gt_s
 	*n = d.n;
 	if (split == GT_TRAIN && *d.left_out) {
 		snprintf(text, sizeof text, "%.300s: these folders have no texts and are no classes: %s", l->root, d.left_out);
-		emit_warning(l, text);
+		gt_init_warn(l->spec, text);
 	}
 	enum gt_code code = split == GT_TRAIN ? find_pairs(l, &data, &d, err) : GT_OK;
 	gt_dataset_free(&d);
@@ -142,7 +126,6 @@ static enum gt_code inspect_texts(struct look *l, struct gt_err *err)
 {
 	struct gt_skipped *skipped;
 	int64_t *n[GT_SPLITS] = {&l->n, &l->valid, &l->test};
-	char text[100];
 	GT_TRY(sample_text_sizes(l, err));
 	GT_TRY(gt_skipped_open(&skipped, err));
 	enum gt_code code = GT_OK;
@@ -150,83 +133,61 @@ static enum gt_code inspect_texts(struct look *l, struct gt_err *err)
 		code = count_texts(l, (enum gt_split)i, skipped, n[i], err);
 	gt_skipped_new(skipped, warn_of_bad_text, l);
 	gt_skipped_close(skipped);
-	if (l->bad > LISTED) {
-		snprintf(text, sizeof text, "%lld more texts cannot be read", (long long)(l->bad - LISTED));
-		emit_warning(l, text);
-	}
+	gt_init_warn_of_more(l->spec, l->bad, "text");
 	GT_TRY(code);
-	if (!l->valid && !l->test && l->n < LEAST)
-		return gt_fail(err, GT_EDATA, "%.600s: expected at least %d texts, of which a fifth is kept for evaluation, or a folder \"valid\" "
-		               "or \"test\" beside \"train\", got %lld text%s", l->root, LEAST, (long long)l->n, l->n == 1 ? "" : "s");
+	if (!l->valid && !l->test && l->n < GT_INIT_LEAST)
+		return gt_init_too_few(l->root, l->n, "text", err);
 	return l->valid || l->test || l->pairs ? GT_OK : gt_init_one_each(l->root, l->n, "text", err);
 }
 
-void gt_init_text_keys(FILE *f, const struct gt_text_sizes *sizes, int64_t n, bool pairs)
+int64_t gt_init_max_tokens(const struct gt_text_sizes *sizes)
 {
 	int64_t tokens = 32;
 	while ((double)tokens < (double)sizes->most / BYTES_A_TOKEN && tokens < 4096)
 		tokens *= 2;
-	fprintf(f, "\ttokenizer = \"words\";\n\tmax_tokens = %lld; # a longer text is cut off\n"
-	           "\tmin_freq = 2;      # rarer words are unknown\n", (long long)tokens);
-	if (pairs)
-		fprintf(f, "\tngrams = 2;        # pairs of words are tokens, too\n\thash_buckets = %d;\n", n < 5000 ? 1 << 17 : 1 << 20);
+	return tokens;
 }
 
-void gt_init_text_model(FILE *f, int64_t classes)
+int64_t gt_init_hash_buckets(int64_t n)
 {
-	fprintf(f, "# The network: the mean of the vectors of all words and pairs, as in fastText.\n"
-	           "model = {\n\tinputs = ( { name = \"tokens\"; }, { name = \"lengths\"; } );\n\tlayers = (\n"
-	           "\t\t{ name = \"bag\"; type = \"embedding_bag\"; in = [\"tokens\", \"lengths\"]; embedding_dim = 16; padding_idx = 0; "
-	           "init_std = 0.05; },\n\t\t{ name = \"fc\"; type = \"linear\"; out = %lld; } # one output for each class\n\t);\n};\n",
-	        (long long)classes);
+	return n < 5000 ? 1 << 17 : 1 << 20;
 }
 
-void gt_init_text_train(FILE *f, int64_t n)
+int64_t gt_init_text_epochs(int64_t n)
 {
-	int64_t epochs = (int64_t)fmin(fmax(round(200000. / (double)n), 5), 40);
-	fprintf(f, "# Plain SGD updates only the rows of words that a batch has. Its rate is large: a word is one of many in a mean.\n"
-	           "train = {\n\tepochs = %lld;\n\toptimizer = { type = \"sgd\"; lr = 4.0; };\n"
-	           "\tschedule = { type = \"polynomial\"; }; # falls to 0 in a line\n};\n", (long long)epochs);
+	return (int64_t)fmin(fmax(round(200000. / (double)n), 5), 40);
 }
 
-static void put_config(FILE *f, const struct look *l)
+static enum gt_code write_config(const struct look *l, char **text, struct gt_err *err)
 {
-	const char *name = l->names->run, *cfg = l->names->config;
-	fprintf(f, "# Written by `gtrain init`. %lld training texts of %lld classes; ", (long long)l->n, (long long)l->classes);
-	if (l->valid || l->test)
-		fprintf(f, "%lld of a split \"valid\" and %lld of a split \"test\".\n", (long long)l->valid, (long long)l->test);
-	else
-		fprintf(f, "no other splits.\n");
-	fprintf(f, "# A text has %lld bytes (median); 98 of 100 have at most %lld.\n", (long long)l->sizes.median, (long long)l->sizes.most);
-	fprintf(f, "#     gtrain check %s       the vocabulary, the lengths of texts, memory and work\n"
-	           "#     gtrain run %s         train\n", cfg, cfg);
-	fprintf(f, "\nschema = 1;\nname = ");
-	gt_string_write(f, name);
-	fprintf(f, ";\nseed = 42;\n\ndata = {\n\tformat = \"text\";\n\troot = ");
-	gt_string_write(f, l->names->shown);
-	fprintf(f, ";\n\tbatch = %d;\n", l->n < 40 ? 8 : 16);
-	if (l->bad)
-		fprintf(f, "\ton_error = \"skip\"; # %lld text%s cannot be read and %s left out; `gtrain check %s --data` lists %s\n",
-		        (long long)l->bad, l->bad == 1 ? "" : "s", l->bad == 1 ? "is" : "are", l->names->config, l->bad == 1 ? "it" : "them");
-	if (!l->valid && !l->test)
-		fprintf(f, "\tvalid = 0.2; # a fifth of the texts, of every class, is kept from training and evaluated\n\tstratify = true;\n");
-	gt_init_text_keys(f, &l->sizes, l->n, true);
-	fprintf(f, "};\n\n");
-	gt_init_text_model(f, l->classes);
-	fputc('\n', f);
-	gt_init_text_train(f, l->n);
-	gt_init_checkpoint(f, name, l->valid || !l->test ? "valid" : "test", "acc");
+	const char *root = l->names->shown;
+	const struct gt_init_value values[] = {
+	    GT_TEXT("CONFIG", l->names->config),
+	    GT_TEXT("RUN", l->names->run),
+	    GT_STRINGS("ROOT", &root, 1),
+	    GT_NUMBER("SAMPLES", l->n),
+	    GT_NUMBER("CLASSES", l->classes),
+	    GT_NUMBER("SPLITS", l->valid || l->test),
+	    GT_NUMBER("VALID", l->valid),
+	    GT_NUMBER("TEST", l->test),
+	    GT_NUMBER("MEDIAN", l->sizes.median),
+	    GT_NUMBER("MOST", l->sizes.most),
+	    GT_NUMBER("BATCH", l->n < 40 ? 8 : 16),
+	    GT_NUMBER("BAD", l->bad),
+	    GT_NUMBER("MAX_TOKENS", gt_init_max_tokens(&l->sizes)),
+	    GT_NUMBER("PAIRS", 1),
+	    GT_NUMBER("HASH_BUCKETS", gt_init_hash_buckets(l->n)),
+	    GT_NUMBER("TEXT_EPOCHS", gt_init_text_epochs(l->n)),
+	    GT_TEXT("SPLIT", l->valid || !l->test ? "valid" : "test"),
+	    GT_NUMBER("LOSS", 0),
+	    {NULL}};
+	return gt_init_template("text", values, text, err);
 }
 
 enum gt_code gt_init_text(const char *path, const struct gt_init_spec *spec, const struct gt_init_names *names, char **text,
                           struct gt_err *err)
 {
 	struct look l = {.root = path, .spec = spec, .names = names};
-	struct gt_memstream m;
 	GT_TRY(inspect_texts(&l, err));
-	FILE *f = gt_memstream_open(&m);
-	if (!f)
-		return gt_fail_memory(err, 0);
-	put_config(f, &l);
-	return gt_memstream_close(f, &m, text, NULL, err);
+	return write_config(&l, text, err);
 }

@@ -6,7 +6,6 @@
 #include "setup/init_spec.h"
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
 
 /* Returns whether a folder or .tar archive has texts and no images. path: absolute. */
 bool gt_init_is_text(const char *path);
@@ -22,10 +21,9 @@ struct gt_text_sizes {
 /* Sorts the sizes of n texts, n > 0. */
 struct gt_text_sizes gt_text_sizes_of(int64_t *bytes, int64_t n);
 
-/* Write the keys of `data` about texts, the model and the group `train` of a classifier by words and pairs of words; n: number of training
- * texts. pairs: pairs of words are tokens, too. */
-void gt_init_text_keys(FILE *f, const struct gt_text_sizes *sizes, int64_t n, bool pairs);
-void gt_init_text_model(FILE *f, int64_t classes);
-void gt_init_text_train(FILE *f, int64_t n);
+/* Settings of a classifier by words and pairs of words: data.max_tokens, data.hash_buckets and train.epochs. n: training texts. */
+int64_t gt_init_max_tokens(const struct gt_text_sizes *sizes);
+int64_t gt_init_hash_buckets(int64_t n);
+int64_t gt_init_text_epochs(int64_t n);
 
 #endif

@@ -1,10 +1,10 @@
 #include "setup/lr_find.h"
 #include "base/clock.h"
-#include "train/rank_session.h"
 #include "session/session_data.h"
-#include "train/pretrained.h"
-#include "train/state.h"
 #include "setup/lr_suggest.h"
+#include "train/pretrained.h"
+#include "train/rank_session.h"
+#include "train/state.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,11 +1,8 @@
 #include "store/ckpt_manifest.h"
 #include "base/fileio.h"
 #include "base/public.h"
-#include "store/json_read.h"
-#include <errno.h>
-#include <inttypes.h>
-#include <math.h>
-#include <stdio.h>
+#include "store/json_fields.h"
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,93 +23,95 @@ const char *gt_ckpt_file_name(int file)
 	return files[file].name;
 }
 
+/* ---- members ------------------------------------------------------------------------------------------------------------------------ */
+#define IN(type, member) offsetof(struct type, member)
+#define META(member) IN(gt_ckpt_manifest, meta.member)
+
+static const struct gt_json_field best[] = {
+    {"value", GT_FIELD_REAL, IN(gt_ckpt_meta, best)},
+    {"step", GT_FIELD_WHOLE, IN(gt_ckpt_meta, best_step)},
+    {"epoch", GT_FIELD_WHOLE, IN(gt_ckpt_meta, best_epoch), GT_FIELD_OPTIONAL, .none = -1},
+    {"metric", GT_FIELD_TEXT, IN(gt_ckpt_meta, best_metric), GT_FIELD_OPTIONAL},
+    {"mode", GT_FIELD_TEXT, IN(gt_ckpt_meta, best_mode), GT_FIELD_OPTIONAL},
+    {NULL}};
+
+static const struct gt_json_field peak[] = {
+    {"acc", GT_FIELD_REAL, IN(gt_ckpt_meta, peak_acc)},
+    {"epoch", GT_FIELD_WHOLE, IN(gt_ckpt_meta, peak_epoch)},
+    {NULL}};
+
+static const struct gt_json_field watch[] = {
+    {"metric", GT_FIELD_TEXT, IN(gt_ckpt_watch, metric), GT_FIELD_OPTIONAL},
+    {"best", GT_FIELD_REAL, IN(gt_ckpt_watch, best)},
+    {"bad", GT_FIELD_WHOLE, IN(gt_ckpt_watch, bad)},
+    {"cooldown", GT_FIELD_WHOLE, IN(gt_ckpt_watch, cooldown)},
+    {"drops", GT_FIELD_WHOLE, IN(gt_ckpt_watch, drops)},
+    {NULL}};
+
+static const struct gt_json_field sums[] = {
+    {"loss", GT_FIELD_REAL, IN(gt_metrics, loss)},
+    {"weight", GT_FIELD_REAL, IN(gt_metrics, weight)},
+    {"correct", GT_FIELD_WHOLE, IN(gt_metrics, correct)},
+    {"top5", GT_FIELD_WHOLE, IN(gt_metrics, top5)},
+    {"count", GT_FIELD_WHOLE, IN(gt_metrics, count)},
+    {NULL}};
+
+/* Between the members format and version, which come first, and files and xxh3, which come last. A member that is added must not be
+ * required, because checkpoints of earlier versions lack it. */
+static const struct gt_json_field members[] = {
+    {"serial", GT_FIELD_WHOLE, IN(gt_ckpt_manifest, serial)},
+    {"parent", GT_FIELD_WHOLE, IN(gt_ckpt_manifest, parent), GT_FIELD_ADDED, .none = -1},
+    {"name", GT_FIELD_TEXT, META(name)},
+    {"step", GT_FIELD_WHOLE, META(step)},
+    {"epoch", GT_FIELD_WHOLE, META(epoch)},
+    {"cursor", GT_FIELD_WHOLE, META(cursor)},
+    {"schedule_step", GT_FIELD_WHOLE, META(schedule_step), GT_FIELD_OPTIONAL, .none = -1},
+    {"epoch_steps", GT_FIELD_WHOLE, META(epoch_steps), GT_FIELD_OPTIONAL},
+    {"world", GT_FIELD_WHOLE, META(world)},
+    {"seed", GT_FIELD_DIGITS, META(seed)},
+    {"best", GT_FIELD_OBJECT, IN(gt_ckpt_manifest, meta), .fields = best, .flag = META(has_best)},
+    {"peak", GT_FIELD_OBJECT, IN(gt_ckpt_manifest, meta), GT_FIELD_OPTIONAL, .fields = peak, .count = META(peak_epoch)},
+    {"early_stop", GT_FIELD_OBJECT, META(early_stop), GT_FIELD_OPTIONAL, .fields = watch, .flag = META(early_stop.set)},
+    {"plateau", GT_FIELD_OBJECT, META(plateau), GT_FIELD_OPTIONAL, .fields = watch, .flag = META(plateau.set)},
+    {"loss_scale", GT_FIELD_REAL, META(loss_scale)},
+    {"good_steps", GT_FIELD_WHOLE, META(good_steps)},
+    {"seconds", GT_FIELD_REAL, META(seconds)},
+    {"epoch_sums", GT_FIELD_OBJECT, META(epoch_sums), GT_FIELD_OPTIONAL, .fields = sums, .count = META(epoch_sums.count)},
+    {NULL}};
+
+/* Gives members that follow from others the value `none`, with which they are not written. */
+static void reset_derived(struct gt_ckpt_manifest *m)
+{
+	struct gt_ckpt_meta *t = &m->meta;
+	if (t->schedule_step == t->step)
+		t->schedule_step = -1;
+	if (!t->best_metric || !t->best_mode)
+		t->best_metric = t->best_mode = NULL;
+}
+
+/* Derives members that are absent from others. */
+static void set_derived(struct gt_ckpt_manifest *m)
+{
+	if (m->parent < 0)
+		m->parent = m->serial - 1;
+	if (m->meta.schedule_step < 0)
+		m->meta.schedule_step = m->meta.step;
+}
+
 /* ---- writer ------------------------------------------------------------------------------------------------------------------------- */
-
-/* Writes a number. JSON has neither infinity nor NaN, so these are written as strings; a run's best loss may be infinite. */
-static void put_double(struct gt_json *j, const char *key, double v)
-{
-	if (isfinite(v))
-		gt_json_double(j, key, v, 17);
-	else
-		gt_json_string(j, key, isnan(v) ? "nan" : v > 0 ? "inf" : "-inf");
-}
-
-static void put_sums(struct gt_json *j, const struct gt_metrics *m)
-{
-	gt_json_object(j, "epoch_sums");
-	put_double(j, "loss", m->loss);
-	put_double(j, "weight", m->weight);
-	gt_json_int(j, "correct", m->correct);
-	gt_json_int(j, "top5", m->top5);
-	gt_json_int(j, "count", m->count);
-	gt_json_end(j);
-}
-
-static void put_watch(struct gt_json *j, const char *key, const struct gt_ckpt_watch *w)
-{
-	if (!w->set)
-		return;
-	gt_json_object(j, key);
-	if (w->metric)
-		gt_json_string(j, "metric", w->metric);
-	put_double(j, "best", w->best);
-	gt_json_int(j, "bad", w->bad);
-	gt_json_int(j, "cooldown", w->cooldown);
-	gt_json_int(j, "drops", w->drops);
-	gt_json_end(j);
-}
-
 /* Prints the manifest. Members that the reader requires are always printed; the digest of the text follows as its last member. */
 enum gt_code gt_ckpt_manifest_print(const struct gt_ckpt_manifest *m, struct gt_json *j, struct gt_err *err)
 {
-	const struct gt_ckpt_meta *t = &m->meta;
-	char seed[24], digest[GT_DIGEST_HEX];
+	struct gt_ckpt_manifest written = *m;
+	char digest[GT_DIGEST_HEX];
 	const char *text;
-	if (!gt_utf8_valid(t->name))
+	if (!gt_utf8_valid(m->meta.name))
 		return gt_fail(err, GT_EINTERNAL, "the name of the run must be valid UTF-8");
-	snprintf(seed, sizeof seed, "%" PRIu64, t->seed);
+	reset_derived(&written);
 	gt_json_object(j, NULL);
 	gt_json_int(j, "format", GT_CKPT_FORMAT);
 	gt_json_string(j, "version", GT_VERSION);
-	gt_json_int(j, "serial", m->serial);
-	gt_json_int(j, "parent", m->parent);
-	gt_json_string(j, "name", t->name);
-	gt_json_int(j, "step", t->step);
-	gt_json_int(j, "epoch", t->epoch);
-	gt_json_int(j, "cursor", t->cursor);
-	if (t->schedule_step != t->step)
-		gt_json_int(j, "schedule_step", t->schedule_step);
-	if (t->epoch_steps > 0)
-		gt_json_int(j, "epoch_steps", t->epoch_steps);
-	gt_json_int(j, "world", t->world);
-	gt_json_string(j, "seed", seed);
-	if (t->has_best) {
-		gt_json_object(j, "best");
-		put_double(j, "value", t->best);
-		gt_json_int(j, "step", t->best_step);
-		if (t->best_epoch >= 0)
-			gt_json_int(j, "epoch", t->best_epoch);
-		if (t->best_metric && t->best_mode) {
-			gt_json_string(j, "metric", t->best_metric);
-			gt_json_string(j, "mode", t->best_mode);
-		}
-		gt_json_end(j);
-	} else {
-		gt_json_null(j, "best");
-	}
-	if (t->peak_epoch > 0) {
-		gt_json_object(j, "peak");
-		put_double(j, "acc", t->peak_acc);
-		gt_json_int(j, "epoch", t->peak_epoch);
-		gt_json_end(j);
-	}
-	put_watch(j, "early_stop", &t->early_stop);
-	put_watch(j, "plateau", &t->plateau);
-	put_double(j, "loss_scale", t->loss_scale);
-	gt_json_int(j, "good_steps", t->good_steps);
-	put_double(j, "seconds", t->seconds);
-	if (t->epoch_sums.count)
-		put_sums(j, &t->epoch_sums);
+	gt_json_put_fields(j, members, &written);
 	gt_json_array(j, "files");
 	for (int i = 0; i < GT_CKPT_FILE_COUNT; i++) {
 		if (!m->file[i].there)
@@ -136,82 +135,6 @@ enum gt_code gt_ckpt_manifest_print(const struct gt_ckpt_manifest *m, struct gt_
 
 /* ---- reader ------------------------------------------------------------------------------------------------------------------------- */
 
-static bool get_int(const struct gt_json_value *o, const char *key, int64_t *out)
-{
-	return gt_json_whole(gt_json_member(o, key), out);
-}
-
-static const char *get_text(const struct gt_json_value *o, const char *key)
-{
-	return gt_json_text(gt_json_member(o, key));
-}
-
-static bool get_double(const struct gt_json_value *o, const char *key, double *out)
-{
-	const struct gt_json_value *v = gt_json_member(o, key);
-	if (gt_json_is(v, GT_JSON_NUMBER)) {
-		*out = v->number;
-		return isfinite(*out);
-	}
-	const char *s = gt_json_text(v);
-	if (!s)
-		return false;
-	*out = !strcmp(s, "inf") ? INFINITY : !strcmp(s, "-inf") ? -INFINITY : NAN;
-	return !isnan(*out) || !strcmp(s, "nan");
-}
-
-static bool get_seed(const struct gt_json_value *o, uint64_t *out)
-{
-	const char *s = get_text(o, "seed");
-	char *end, again[24];
-	if (!s)
-		return false;
-	errno = 0;
-	*out = strtoull(s, &end, 10);
-	snprintf(again, sizeof again, "%" PRIu64, *out);
-	return !errno && !strcmp(s, again); /* the text has no sign, no spaces and no leading zeros if printing the number gives it again */
-}
-
-/* Reads the sums of an epoch. They are absent if the epoch used no sample, and in checkpoints of earlier versions. */
-static bool get_sums(const struct gt_json_value *o, struct gt_metrics *m)
-{
-	return !o || (get_double(o, "loss", &m->loss) && get_double(o, "weight", &m->weight) && get_int(o, "correct", &m->correct) &&
-	              get_int(o, "top5", &m->top5) && get_int(o, "count", &m->count));
-}
-
-/* Reads the object of the best checkpoint. Its epoch, metric and mode are absent in checkpoints of earlier versions. */
-static bool get_best(const struct gt_json_value *best, struct gt_ckpt_meta *t)
-{
-	t->best_epoch = -1;
-	t->best_metric = get_text(best, "metric");
-	t->best_mode = get_text(best, "mode");
-	return get_double(best, "value", &t->best) && get_int(best, "step", &t->best_step) &&
-	       (!gt_json_member(best, "epoch") || get_int(best, "epoch", &t->best_epoch)) && !t->best_metric == !t->best_mode;
-}
-
-/* Reads the best accuracy. It is absent if no evaluation had an accuracy, and in checkpoints of earlier versions. */
-static bool get_peak(const struct gt_json_value *o, struct gt_ckpt_meta *t)
-{
-	return !o || (get_double(o, "acc", &t->peak_acc) && get_int(o, "epoch", &t->peak_epoch));
-}
-
-/* Reads a watched metric, which is absent if nothing was measured, and in checkpoints of earlier versions; these may lack its name, too. */
-static bool get_watch(const struct gt_json_value *o, struct gt_ckpt_watch *w)
-{
-	w->set = o != NULL;
-	w->metric = get_text(o, "metric");
-	return !o || (get_double(o, "best", &w->best) && get_int(o, "bad", &w->bad) && get_int(o, "cooldown", &w->cooldown) &&
-	              get_int(o, "drops", &w->drops));
-}
-
-/* Reads the position in the schedules and the steps of an epoch, which are absent in checkpoints of earlier versions. */
-static bool get_schedule(const struct gt_json_value *root, struct gt_ckpt_meta *t)
-{
-	t->schedule_step = t->step;
-	return (!gt_json_member(root, "schedule_step") || get_int(root, "schedule_step", &t->schedule_step)) &&
-	       (!gt_json_member(root, "epoch_steps") || get_int(root, "epoch_steps", &t->epoch_steps));
-}
-
 static bool is_hex_digest(const char *s)
 {
 	return s && strlen(s) == GT_DIGEST_HEX - 1 && strspn(s, "0123456789abcdef") == GT_DIGEST_HEX - 1;
@@ -222,13 +145,13 @@ static enum gt_code parse_files(const struct gt_json_value *list, const char *pa
 	if (!gt_json_is(list, GT_JSON_ARRAY))
 		return gt_fail(err, GT_EDATA, "%s: the list of files is missing", path);
 	for (const struct gt_json_value *c = list->child; c; c = c->next) {
-		const char *name = get_text(c, "name"), *digest = get_text(c, "xxh3");
+		const char *name = gt_json_text(gt_json_member(c, "name")), *digest = gt_json_text(gt_json_member(c, "xxh3"));
 		int i = 0;
 		while (i < GT_CKPT_FILE_COUNT && !(name && !strcmp(name, files[i].name)))
 			i++;
 		if (i == GT_CKPT_FILE_COUNT || m->file[i].there)
 			return gt_fail(err, GT_EDATA, "%s: the file \"%.100s\" is unknown or listed twice", path, name ? name : "");
-		if (!get_int(c, "bytes", &m->file[i].bytes) || !is_hex_digest(digest))
+		if (!gt_json_whole(gt_json_member(c, "bytes"), &m->file[i].bytes) || !is_hex_digest(digest))
 			return gt_fail(err, GT_EDATA, "%s: the length or the digest of the file %s is missing or malformed", path, name);
 		strcpy(m->file[i].digest, digest);
 		m->file[i].there = true;
@@ -241,38 +164,19 @@ static enum gt_code parse_files(const struct gt_json_value *list, const char *pa
 
 static enum gt_code parse_root(const struct gt_json_value *root, const char *path, struct gt_ckpt_manifest *m, struct gt_err *err)
 {
-	struct gt_ckpt_meta *t = &m->meta;
-	const char *name = get_text(root, "name"), *bad = NULL;
-	const struct gt_json_value *best = gt_json_member(root, "best");
-	if (!get_int(root, "format", &m->format))
+	if (!gt_json_whole(gt_json_member(root, "format"), &m->format))
 		return gt_fail(err, GT_EDATA, "%s: \"format\" is missing", path);
 	if (m->format != GT_CKPT_FORMAT)
 		return gt_fail(err, GT_EDATA, "%s: the checkpoint has format %lld, but this gtrain reads format %d",
 		               path, (long long)m->format, GT_CKPT_FORMAT);
-	bad = !get_int(root, "serial", &m->serial)              ? "serial"
-	      : !name                                           ? "name"
-	      : !get_int(root, "step", &t->step)                ? "step"
-	      : !get_int(root, "epoch", &t->epoch)              ? "epoch"
-	      : !get_int(root, "cursor", &t->cursor)            ? "cursor"
-	      : !get_schedule(root, t)                          ? "schedule_step or epoch_steps"
-	      : !get_int(root, "world", &t->world)              ? "world"
-	      : !get_seed(root, &t->seed)                       ? "seed"
-	      : !get_double(root, "loss_scale", &t->loss_scale) ? "loss_scale"
-	      : !get_int(root, "good_steps", &t->good_steps)    ? "good_steps"
-	      : !get_double(root, "seconds", &t->seconds)       ? "seconds"
-	      : !get_sums(gt_json_member(root, "epoch_sums"), &t->epoch_sums)                  ? "epoch_sums"
-	      : !get_watch(gt_json_member(root, "early_stop"), &t->early_stop) ? "early_stop"
-	      : !get_watch(gt_json_member(root, "plateau"), &t->plateau) ? "plateau"
-	      : !get_peak(gt_json_member(root, "peak"), t)                                     ? "peak"
-	      : !gt_json_is(best, GT_JSON_NULL) && !get_best(best, t)                                                        ? "best" : NULL;
+	const char *bad = gt_json_get_fields(root, members, m);
+	if (!bad && !m->meta.best_metric != !m->meta.best_mode)
+		bad = "best";
 	if (bad)
 		return gt_fail(err, GT_EDATA, "%s: \"%s\" is missing or malformed", path, bad);
-	if (!gt_json_member(root, "parent"))
-		m->parent = m->serial - 1;
-	else if (!get_int(root, "parent", &m->parent) || m->parent >= m->serial)
+	set_derived(m);
+	if (m->parent >= m->serial)
 		return gt_fail(err, GT_EDATA, "%s: \"parent\" is malformed", path);
-	t->has_best = !gt_json_is(best, GT_JSON_NULL);
-	t->name = name;
 	return parse_files(gt_json_member(root, "files"), path, m, err);
 }
 

@@ -100,11 +100,11 @@ static enum gt_code get_facts(const struct gt_ckpt *c, const struct gt_json_valu
 	const char **class;
 	int64_t n = 0;
 	const struct gt_json_value *list = gt_json_member(v, "classes");
-	if (list && !gt_json_is(list, GT_JSON_ARRAY))
-		return fail_damaged(c, "expected \"classes\" to be a list of names", err);
+	bool good = !list || gt_json_is(list, GT_JSON_ARRAY);
 	for (const struct gt_json_value *e = list ? list->child : NULL; e; e = e->next, n++)
-		if (!gt_json_is(e, GT_JSON_STRING))
-			return fail_damaged(c, "expected \"classes\" to be a list of names", err);
+		good = good && gt_json_is(e, GT_JSON_STRING);
+	if (!good)
+		return fail_damaged(c, "expected \"classes\" to be a list of names", err);
 	GT_NEW(class, a, n ? n : 1, err);
 	n = 0;
 	for (const struct gt_json_value *e = list ? list->child : NULL; e; e = e->next)

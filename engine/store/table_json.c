@@ -1,12 +1,40 @@
 #include "store/table_json.h"
 #include "base/arena.h"
+#include "store/json_fields.h"
 #include "table/cell.h"
-#include <math.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { MAX_COLUMNS = 65536 };
+
+#define COLUMN(member) offsetof(struct gt_table_fact, member)
+
+static const char *const tasks[] = {NULL, "classes", "numbers"}; /* by enum gt_table_task */
+
+static const struct gt_json_field table_fields[] = {
+    {"header", GT_FIELD_BOOL, offsetof(struct gt_table_facts, header), GT_FIELD_ADDED},
+    {"task", GT_FIELD_WORD, offsetof(struct gt_table_facts, task), .words = tasks, .nwords = 3},
+    {NULL}};
+
+/* A column has the members of head, numbers (has_numbers), those of a date, flags, and words (has_words), in this order. */
+static const struct gt_json_field head[] = {
+    {"name", GT_FIELD_TEXT, COLUMN(name)},
+    {"type", GT_FIELD_WORD, COLUMN(type), .words = gt_column_type_names, .nwords = GT_COLUMN_TYPE_COUNT},
+    {NULL}};
+static const struct gt_json_field numbers[] = {
+    {"mean", GT_FIELD_FINITE, COLUMN(mean)},
+    {"std", GT_FIELD_FINITE, COLUMN(std)},
+    {"median", GT_FIELD_FINITE, COLUMN(median)},
+    {NULL}};
+static const struct gt_json_field date[] = {
+    {"order", GT_FIELD_WORD, COLUMN(order), .words = gt_date_order_names, .nwords = GT_DATE_ORDERS},
+    {NULL}};
+static const struct gt_json_field flags[] = {
+    {"missing", GT_FIELD_BOOL, COLUMN(na), GT_FIELD_OPTIONAL},
+    {"whole", GT_FIELD_BOOL, COLUMN(whole), GT_FIELD_OPTIONAL},
+    {NULL}};
 
 static bool has_numbers(const struct gt_table_facts *f, const struct gt_table_fact *c)
 {
@@ -21,21 +49,16 @@ static bool has_words(const struct gt_table_facts *f, const struct gt_table_fact
 void gt_table_json_put(struct gt_json *j, const char *key, const struct gt_table_facts *f)
 {
 	gt_json_object(j, key);
-	gt_json_bool(j, "header", f->header);
-	gt_json_string(j, "task", f->task == GT_TASK_CLASSES ? "classes" : "numbers");
+	gt_json_put_fields(j, table_fields, f);
 	gt_json_array(j, "columns");
 	for (int k = 0; k < f->ncolumns; k++) {
 		const struct gt_table_fact *c = &f->column[k];
 		gt_json_object(j, NULL);
-		gt_json_string(j, "name", c->name);
-		gt_json_string(j, "type", gt_column_type_names[c->type]);
-		if (has_numbers(f, c)) {
-			gt_json_double(j, "mean", c->mean, 17);
-			gt_json_double(j, "std", c->std, 17);
-			gt_json_double(j, "median", c->median, 17);
-		}
+		gt_json_put_fields(j, head, c);
+		if (has_numbers(f, c))
+			gt_json_put_fields(j, numbers, c);
 		if (c->type == GT_COLUMN_DATE) {
-			gt_json_string(j, "order", gt_date_order_names[c->order]);
+			gt_json_put_fields(j, date, c);
 			gt_json_array(j, "parts");
 			for (int i = 0; i < GT_DATE_PARTS; i++) {
 				gt_json_double(j, NULL, c->part[i].mean, 17);
@@ -44,10 +67,7 @@ void gt_table_json_put(struct gt_json *j, const char *key, const struct gt_table
 			}
 			gt_json_end(j);
 		}
-		if (c->na)
-			gt_json_bool(j, "missing", true);
-		if (c->whole)
-			gt_json_bool(j, "whole", true);
+		gt_json_put_fields(j, flags, c);
 		if (has_words(f, c)) {
 			gt_json_array(j, "words");
 			for (int32_t i = 0; i < c->words.n; i++)
@@ -63,21 +83,6 @@ void gt_table_json_put(struct gt_json *j, const char *key, const struct gt_table
 static enum gt_code fail_damaged_column(const char *path, int k, const char *why, struct gt_err *err)
 {
 	return gt_fail(err, GT_EDATA, "%.400s: column %d of the table: expected %s", path, k + 1, why);
-}
-
-/* Reads a member that is true, false or absent. */
-static bool get_bool(const struct gt_json_value *v, const char *key, bool *out)
-{
-	const struct gt_json_value *m = gt_json_member(v, key);
-	*out = gt_json_is(m, GT_JSON_TRUE);
-	return !m || *out || gt_json_is(m, GT_JSON_FALSE);
-}
-
-static bool get_number(const struct gt_json_value *v, const char *key, double *out)
-{
-	const struct gt_json_value *m = gt_json_member(v, key);
-	*out = m ? m->number : 0;
-	return gt_json_is(m, GT_JSON_NUMBER) && isfinite(*out);
 }
 
 /* Returns whether a text is a whole number as "%lld" writes it. */
@@ -113,11 +118,9 @@ static enum gt_code get_words(const struct gt_json_value *list, const char *path
 
 static bool get_date(const struct gt_json_value *v, struct gt_table_fact *c)
 {
-	const char *order = gt_json_text(gt_json_member(v, "order"));
 	const struct gt_json_value *list = gt_json_member(v, "parts"), *e = gt_json_is(list, GT_JSON_ARRAY) ? list->child : NULL;
-	for (int o = GT_DATE_YMD; o < GT_DATE_ORDERS; o++)
-		if (order && !strcmp(order, gt_date_order_names[o]))
-			c->order = (enum gt_date_order)o;
+	if (gt_json_get_fields(v, date, c))
+		return false;
 	for (int i = 0; i < GT_DATE_PARTS; i++) {
 		double *const to[] = {&c->part[i].mean, &c->part[i].std, &c->part[i].median};
 		for (int k = 0; k < 3; k++, e = e->next) {
@@ -126,44 +129,43 @@ static bool get_date(const struct gt_json_value *v, struct gt_table_fact *c)
 			*to[k] = e->number;
 		}
 	}
-	return c->order != GT_DATE_AUTO && !e;
+	return !e;
 }
 
 static enum gt_code get_column(const struct gt_json_value *v, const char *path, int k, struct gt_table_facts *f, struct gt_err *err)
 {
 	struct gt_table_fact *c = &f->column[k];
-	const char *name = gt_json_text(gt_json_member(v, "name")), *type = gt_json_text(gt_json_member(v, "type"));
-	if (!name || !*name)
+	struct gt_table_fact read = {0}; /* its name belongs to the parsed text */
+	const char *bad = gt_json_get_fields(v, head, &read);
+	if ((bad && !strcmp(bad, "name")) || !*read.name)
 		return fail_damaged_column(path, k, "a member \"name\"", err);
-	if (!(c->name = strdup(name)))
-		return gt_fail_memory(err, strlen(name));
-	for (int i = GT_COLUMN_AUTO + 1; i < GT_COLUMN_TYPE_COUNT; i++)
-		if (type && !strcmp(type, gt_column_type_names[i]))
-			c->type = i;
-	if (c->type == GT_COLUMN_AUTO)
+	if (bad)
 		return fail_damaged_column(path, k, "a member \"type\": continuous, categorical, date, text, ignore or target", err);
-	if (!get_bool(v, "missing", &c->na) || (c->na && !gt_table_values(c)))
+	*c = read;
+	if (!(c->name = strdup(read.name)))
+		return gt_fail_memory(err, strlen(read.name));
+	bad = gt_json_get_fields(v, flags, c);
+	if ((bad && !strcmp(bad, "missing")) || (c->na && !gt_table_values(c)))
 		return fail_damaged_column(path, k, "\"missing\" to be true or false, in a continuous column or one of dates only", err);
 	if (c->type == GT_COLUMN_DATE && !get_date(v, c))
 		return fail_damaged_column(path, k, "\"order\" to be ymd, dmy or mdy, and \"parts\" to be 27 numbers", err);
-	if (!get_bool(v, "whole", &c->whole) || (c->whole && !has_words(f, c)))
+	if (bad || (c->whole && !has_words(f, c)))
 		return fail_damaged_column(path, k, "\"whole\" to be true or false, in a column of words only", err);
-	if (has_numbers(f, c) && !(get_number(v, "mean", &c->mean) && get_number(v, "std", &c->std) && get_number(v, "median", &c->median)))
+	if (has_numbers(f, c) && gt_json_get_fields(v, numbers, c))
 		return fail_damaged_column(path, k, "the numbers \"mean\", \"std\" and \"median\"", err);
 	return has_words(f, c) ? get_words(gt_json_member(v, "words"), path, k, c, err) : GT_OK;
 }
 
 static enum gt_code parse_table(const struct gt_json_value *v, const char *path, struct gt_table_facts *out, struct gt_err *err)
 {
-	const char *task = gt_json_text(gt_json_member(v, "task"));
 	const struct gt_json_value *columns = gt_json_member(v, "columns");
 	struct gt_words names = {0};
 	int64_t n = 0;
 	int32_t code;
-	if (!task || (strcmp(task, "classes") && strcmp(task, "numbers")))
+	const char *bad = gt_json_get_fields(v, table_fields, out);
+	if (bad && !strcmp(bad, "task"))
 		return gt_fail(err, GT_EDATA, "%.400s: expected the table to have a member \"task\": classes or numbers", path);
-	out->task = strcmp(task, "classes") ? GT_TASK_NUMBERS : GT_TASK_CLASSES;
-	if (!get_bool(v, "header", &out->header))
+	if (bad)
 		return gt_fail(err, GT_EDATA, "%.400s: expected \"header\" of the table to be true or false", path);
 	if (!gt_json_is(columns, GT_JSON_ARRAY))
 		return gt_fail(err, GT_EDATA, "%.400s: expected the table to have a list \"columns\"", path);
@@ -211,8 +213,7 @@ enum gt_code gt_table_json_compare(const struct gt_table_facts *ckpt, const stru
 	if (ckpt->ncolumns != now->ncolumns || ckpt->task != now->task)
 		return gt_fail(err, GT_EDATA, "%.300s: expected %d columns and %s as targets, as in the checkpoint %.300s, got %d columns and %s",
 		               where,
-		               ckpt->ncolumns, ckpt->task == GT_TASK_CLASSES ? "classes" : "numbers", path, now->ncolumns,
-		               now->task == GT_TASK_CLASSES ? "classes" : "numbers");
+		               ckpt->ncolumns, tasks[ckpt->task], path, now->ncolumns, tasks[now->task]);
 	for (int k = 0; k < now->ncolumns; k++) {
 		const struct gt_table_fact *a = &ckpt->column[k], *b = &now->column[k];
 		if (strcmp(a->name, b->name))

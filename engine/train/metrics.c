@@ -1,9 +1,9 @@
 #include "train/metrics.h"
 #include "base/arena.h"
 #include "base/fileio.h"
-#include "train/logfile.h"
 #include "store/ckpt.h"
 #include "store/json_read.h"
+#include "train/logfile.h"
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 #include "train/pretrained.h"
-#include "train/state.h"
 #include "store/convert.h"
+#include "train/state.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

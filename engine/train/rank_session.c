@@ -1,8 +1,8 @@
 #include "train/rank_session.h"
-#include "train/run_ranks.h"
 #include "par/strategy.h"
 #include "session/session_data.h"
 #include "session/world_plan.h"
+#include "train/run_ranks.h"
 
 
 /* gt_rank_body. */

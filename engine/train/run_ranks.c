@@ -4,9 +4,9 @@
 #include "launch/launcher_parts.h"
 #include "launch/rendezvous.h"
 #include "par/strategy.h"
-#include "train/trainer.h"
 #include "store/ckpt.h"
 #include "team/team.h"
+#include "train/trainer.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 #include "train/state.h"
 #include "session/session_data.h"
-#include "train/ema.h"
 #include "store/convert.h"
 #include "store/safetensors.h"
+#include "train/ema.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

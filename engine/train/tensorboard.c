@@ -1,8 +1,8 @@
 #include "train/tensorboard.h"
 #include "base/arena.h"
 #include "base/fileio.h"
-#include "train/logfile.h"
 #include "store/ckpt.h"
+#include "train/logfile.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,10 +3,10 @@
 #define GT_RUN_TRAINER_H
 
 #include "gtrain.h"
-#include "train/metrics.h"
-#include "train/tensorboard.h"
 #include "session/session.h"
 #include "store/ckpt.h"
+#include "train/metrics.h"
+#include "train/tensorboard.h"
 
 struct gt_run_position {
 	int64_t step, epoch, cursor; /* as in struct gt_ckpt_meta */

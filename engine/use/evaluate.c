@@ -2,15 +2,15 @@
 #include "base/clock.h"
 #include "gtrain.h"
 #include "ir/op.h"
-#include "use/inference.h"
-#include "use/sample_table.h"
-#include "session/session_data.h"
-#include "train/rank_session.h"
 #include "score/class_report.h"
 #include "score/measured_eval.h"
 #include "score/target_report.h"
 #include "score/value_tally.h"
+#include "session/session_data.h"
+#include "train/rank_session.h"
 #include "train/state.h"
+#include "use/inference.h"
+#include "use/sample_table.h"
 #include <stdio.h>
 #include <string.h>
 

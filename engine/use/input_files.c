@@ -1,6 +1,6 @@
 #include "use/input_files.h"
-#include "base/fileio.h"
 #include "base/arena.h"
+#include "base/fileio.h"
 #include "format.h"
 #include "gzfile.h"
 #include "table/cell.h"

@@ -1,11 +1,11 @@
 /* gt_predict: predicts images, rows of tables, or texts with a checkpoint. This file reads images;
  * predict_table.c reads tables and texts. */
 #include "use/inference.h"
+#include "session/session_data.h"
+#include "train/run_ranks.h"
+#include "train/state.h"
 #include "use/predictor.h"
 #include "use/table_rows.h"
-#include "train/run_ranks.h"
-#include "session/session_data.h"
-#include "train/state.h"
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>

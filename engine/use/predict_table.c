@@ -1,8 +1,8 @@
 /* Predicts the rows of tables, and texts, which are converted as the training split has taught. */
 #include "use/predictor.h"
-#include "use/table_rows.h"
 #include "learned.h"
 #include "session/session_data.h"
+#include "use/table_rows.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

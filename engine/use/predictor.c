@@ -1,9 +1,9 @@
 /* Batches of inputs through the model. */
 #include "use/predictor.h"
 #include "learned.h"
-#include "use/table_rows.h"
 #include "session/session_data.h"
 #include "store/convert.h"
+#include "use/table_rows.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

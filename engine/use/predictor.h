@@ -12,8 +12,8 @@
 #define GT_INFER_PREDICTOR_H
 
 #include "gtrain_use.h"
-#include "use/input_files.h"
 #include "session/session.h"
+#include "use/input_files.h"
 
 #define GT_PREDICT_BATCH 64
 #define GT_PREDICT_PENDING 1024 /* maximum number of results that wait for their batch, including errors of files */

@@ -1,7 +1,9 @@
 #include "test.h"
 #include "../crash/ckpt_fixture.h"
 #include "base/fileio.h"
+#include "base/public.h"
 #include "gtrain_use.h"
+#include "store/ckpt_manifest.h"
 #include "store/safetensors.h"
 #include <dirent.h>
 #include <errno.h>
@@ -389,6 +391,129 @@ TEST(inspect_and_export)
 	CHECK(gt_export(in(dir, "step-00000002"), out, &e) == GT_EDATA && gt_inspect(in(dir, "step-00000002"), false, &r, &e) == GT_EDATA);
 	CHECK(gt_inspect(in(dir, "nowhere"), false, &r, &e) == GT_ENOINPUT);
 	CHECK(entries(dir, ".tmp-") == 0);
+}
+
+/* ---- the members of the manifest ------------------------------------------------------------------------------------------------- */
+#define FILE_ENTRY(name) "{\"name\":\"" name "\",\"bytes\":123,\"xxh3\":\"0123456789abcdef0123456789abcdef\"}"
+
+/* A manifest with every member, without the digest that ends it. All members differ. */
+static const char *const every_member =
+    "{\"format\":1,\"version\":\"" GT_VERSION "\",\"serial\":9,\"parent\":7,\"name\":\"a \\\"run\\\"\",\"step\":30,\"epoch\":3,"
+    "\"cursor\":64,\"schedule_step\":31,\"epoch_steps\":10,\"world\":11,\"seed\":\"18446744073709551615\","
+    "\"best\":{\"value\":\"-inf\",\"step\":20,\"epoch\":2,\"metric\":\"test/acc\",\"mode\":\"max\"},\"peak\":{\"acc\":0.5,\"epoch\":1},"
+    "\"early_stop\":{\"metric\":\"valid/loss\",\"best\":0.25,\"bad\":5,\"cooldown\":6,\"drops\":8},"
+    "\"plateau\":{\"metric\":\"valid/acc\",\"best\":\"nan\",\"bad\":12,\"cooldown\":13,\"drops\":14},"
+    "\"loss_scale\":65536,\"good_steps\":15,\"seconds\":1.5,"
+    "\"epoch_sums\":{\"loss\":2.5,\"weight\":66,\"correct\":40,\"top5\":60,\"count\":65},"
+    "\"files\":[" FILE_ENTRY("model.safetensors") "," FILE_ENTRY("config.cfg") "]";
+
+/* Parses a manifest to which the digest is added. */
+static enum gt_code parse_sealed(struct gt_arena *a, const char *body, struct gt_ckpt_manifest *m, struct gt_err *e)
+{
+	char digest[GT_DIGEST_HEX], text[4096];
+	gt_digest_bytes(body, strlen(body), digest);
+	int n = snprintf(text, sizeof text, "%s,\"xxh3\":\"%s\"}\n", body, digest);
+	return gt_ckpt_manifest_parse(text, (size_t)n, "m", a, m, e);
+}
+
+/* Parses every_member with its part `from` replaced. */
+static enum gt_code parse_changed(const char *from, size_t length, const char *to)
+{
+	char body[4096];
+	struct gt_ckpt_manifest m;
+	struct gt_arena *a;
+	struct gt_err e;
+	CHECK_OK(gt_arena_open(&a, &e), e);
+	snprintf(body, sizeof body, "%.*s%s%s", (int)(from - every_member), every_member, to, from + length);
+	enum gt_code code = parse_sealed(a, body, &m, &e);
+	gt_arena_close(a);
+	return code;
+}
+
+TEST(manifest_is_written_as_it_is_read)
+{
+	struct gt_ckpt_manifest m;
+	struct gt_arena *a;
+	struct gt_json j = {0};
+	struct gt_err e;
+	CHECK_OK(gt_arena_open(&a, &e), e);
+	CHECK_OK(parse_sealed(a, every_member, &m, &e), e);
+	CHECK_OK(gt_ckpt_manifest_print(&m, &j, &e), e);
+	CHECK_MSG(!strncmp(j.text, every_member, strlen(every_member)), "%s", j.text);
+	gt_json_free(&j);
+	gt_arena_close(a);
+}
+
+/* Each member is removed, doubled and given values of other types. */
+TEST(manifest_members)
+{
+	static const char *const wrong_whole[] = {"null", "-1", "1.5", "9007199254740994", "\"1\"", "[]", NULL};
+	static const char *const wrong_real[] = {"null", "true", "1e999", "\"1\"", "\"\"", "{}", NULL};
+	static const char *const wrong_text[] = {"null", "1", "[]", NULL};
+	static const char *const wrong_digits[] = {"null", "1", "\"-1\"", "\" 1\"", "\"01\"", "\"\"", "\"18446744073709551616\"", NULL};
+	static const char *const wrong_object[] = {"true", "1", "\"x\"", "[]", "{}", NULL};
+	static const struct {
+		const char *member;
+		const char *const *wrong;
+		bool optional; /* absent in checkpoints of earlier versions */
+	} rows[] = {
+	    {"\"format\":1", wrong_whole},
+	    {"\"serial\":9", wrong_whole},
+	    {"\"parent\":7", wrong_whole, true},
+	    {"\"name\":\"a \\\"run\\\"\"", wrong_text},
+	    {"\"step\":30", wrong_whole},
+	    {"\"epoch\":3", wrong_whole},
+	    {"\"cursor\":64", wrong_whole},
+	    {"\"schedule_step\":31", wrong_whole, true},
+	    {"\"epoch_steps\":10", wrong_whole, true},
+	    {"\"world\":11", wrong_whole},
+	    {"\"seed\":\"18446744073709551615\"", wrong_digits},
+	    {"\"best\":{\"value\":\"-inf\",\"step\":20,\"epoch\":2,\"metric\":\"test/acc\",\"mode\":\"max\"}", wrong_object},
+	    {"\"value\":\"-inf\"", wrong_real},
+	    {"\"step\":20", wrong_whole},
+	    {"\"epoch\":2", wrong_whole, true},
+	    {"\"metric\":\"test/acc\"", wrong_text},
+	    {"\"mode\":\"max\"", wrong_text},
+	    {"\"peak\":{\"acc\":0.5,\"epoch\":1}", wrong_object, true},
+	    {"\"acc\":0.5", wrong_real},
+	    {"\"epoch\":1", wrong_whole},
+	    {"\"early_stop\":{\"metric\":\"valid/loss\",\"best\":0.25,\"bad\":5,\"cooldown\":6,\"drops\":8}", wrong_object, true},
+	    {"\"metric\":\"valid/loss\"", wrong_text, true},
+	    {"\"best\":0.25", wrong_real},
+	    {"\"bad\":5", wrong_whole},
+	    {"\"cooldown\":6", wrong_whole},
+	    {"\"drops\":8", wrong_whole},
+	    {"\"plateau\":{\"metric\":\"valid/acc\",\"best\":\"nan\",\"bad\":12,\"cooldown\":13,\"drops\":14}", wrong_object, true},
+	    {"\"metric\":\"valid/acc\"", wrong_text, true},
+	    {"\"best\":\"nan\"", wrong_real},
+	    {"\"bad\":12", wrong_whole},
+	    {"\"cooldown\":13", wrong_whole},
+	    {"\"drops\":14", wrong_whole},
+	    {"\"loss_scale\":65536", wrong_real},
+	    {"\"good_steps\":15", wrong_whole},
+	    {"\"seconds\":1.5", wrong_real},
+	    {"\"epoch_sums\":{\"loss\":2.5,\"weight\":66,\"correct\":40,\"top5\":60,\"count\":65}", wrong_object, true},
+	    {"\"loss\":2.5", wrong_real},
+	    {"\"weight\":66", wrong_real},
+	    {"\"correct\":40", wrong_whole},
+	    {"\"top5\":60", wrong_whole},
+	    {"\"count\":65", wrong_whole},
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		const char *at = strstr(every_member, rows[i].member), *member = rows[i].member;
+		size_t n = strlen(member), key = (size_t)(strchr(member, ':') - member) + 1;
+		char twice[512];
+		CHECK_MSG(at, "%s", member);
+		if (!at)
+			continue;
+		bool last = at[n] == '}';
+		enum gt_code code = parse_changed(at - last, n + 1, "");
+		CHECK_MSG(code == (rows[i].optional ? GT_OK : GT_EDATA), "without %s: %d", member, code);
+		snprintf(twice, sizeof twice, "%s,%s", member, member);
+		CHECK_MSG(parse_changed(at, n, twice) == GT_EDATA, "twice %s", member);
+		for (const char *const *w = rows[i].wrong; *w; w++)
+			CHECK_MSG(parse_changed(at + key, n - key, *w) == GT_EDATA, "%s as %s", member, *w);
+	}
 }
 
 RUN_TESTS()

@@ -59,7 +59,7 @@ static void send_proof(struct gt_auth *a, struct gt_peer_auth *p)
 		p->state = GT_AUTH_OTHER_SECRET;
 }
 
-static void advance(struct gt_auth *a, struct gt_peer_auth *p)
+static void advance_handshake(struct gt_auth *a, struct gt_peer_auth *p)
 {
 	struct epoll_event e = {.events = EPOLLIN, .data.ptr = p};
 	socklen_t n = sizeof p->error;
@@ -154,7 +154,7 @@ struct gt_peer_auth *gt_auth_next(struct gt_auth *a)
 	while (a->next < a->events) {
 		struct gt_peer_auth *p = a->event[a->next++].data.ptr;
 		if (p)
-			advance(a, p); /* an entry that has been closed or used again since the poll has nothing to read */
+			advance_handshake(a, p); /* an entry that has been closed or used again since the poll has nothing to read */
 		else
 			accept_peer(a);
 		if (p && p->state >= GT_AUTH_PROVEN)

@@ -292,8 +292,8 @@ static enum gt_code print_facts(struct gt_cli *cli, const struct gt_report *r, d
 }
 
 /* Measures some steps of training on this machine. *step_s: seconds of one of them. */
-static enum gt_code measure(struct gt_cli *cli, struct gt_conf *c, const struct gt_report *r, bool elsewhere, double *step_s,
-                            struct gt_err *err)
+static enum gt_code measure_steps(struct gt_cli *cli, struct gt_conf *c, const struct gt_report *r, bool elsewhere, double *step_s,
+                                  struct gt_err *err)
 {
 	struct gt_run_opts o = {.device = cli->args.device};
 	struct gt_bench *b = NULL;
@@ -314,7 +314,7 @@ static enum gt_code measure(struct gt_cli *cli, struct gt_conf *c, const struct 
 }
 
 /* Fails if there are warnings. The exit code is that of the first warning for which a run would fail. */
-static enum gt_code strict(const struct gt_report *r, struct gt_err *err)
+static enum gt_code fail_on_warnings(const struct gt_report *r, struct gt_err *err)
 {
 	const struct gt_problems *w = &r->warnings;
 	enum gt_code code = GT_OK;
@@ -340,7 +340,7 @@ enum gt_code gt_cli_report(struct gt_cli *cli, struct gt_conf *c, int world, str
 	for (int i = 0; i < r->skipped.n && !cli->args.data && !cli->args.verify; i++) /* these have listed the samples */
 		gt_cli_warn(cli, r->skipped.v[i].text);
 	if (code == GT_OK && cli->args.time)
-		code = measure(cli, c, r, elsewhere, &step_s, err);
+		code = measure_steps(cli, c, r, elsewhere, &step_s, err);
 	if (code == GT_OK && cli->args.json) {
 		code = print_json(cli, r, step_s, err);
 	} else if (code == GT_OK) {
@@ -360,7 +360,7 @@ enum gt_code gt_cli_report(struct gt_cli *cli, struct gt_conf *c, int world, str
 			code = print_facts(cli, r, step_s, err);
 	}
 	if (code == GT_OK && cli->args.strict)
-		code = strict(r, err);
+		code = fail_on_warnings(r, err);
 	gt_report_free(r);
 	return code;
 }
@@ -373,7 +373,7 @@ struct data_list {
 	int64_t n;
 };
 
-static void list_one(void *user, const char *split, const char *why)
+static void list_unreadable(void *user, const char *split, const char *why)
 {
 	struct data_list *l = user;
 	if (l->cli->args.json) {
@@ -386,7 +386,7 @@ static void list_one(void *user, const char *split, const char *why)
 	}
 }
 
-static enum gt_code data_json(struct gt_cli *cli, const struct gt_data_check *d, struct gt_err *err)
+static enum gt_code end_data_json(struct gt_cli *cli, const struct gt_data_check *d, struct gt_err *err)
 {
 	struct gt_json *j = &cli->json;
 	gt_json_end(j);
@@ -409,7 +409,7 @@ static enum gt_code check_data(struct gt_cli *cli, struct gt_conf *conf, struct 
 		gt_json_object(&cli->json, NULL);
 		gt_json_array(&cli->json, "unreadable");
 	}
-	enum gt_code code = gt_check_data(conf, whole, list_one, &list, &d, err);
+	enum gt_code code = gt_check_data(conf, whole, list_unreadable, &list, &d, err);
 	if (code != GT_OK)
 		gt_json_reset(&cli->json);
 	GT_TRY(code);
@@ -420,7 +420,7 @@ static enum gt_code check_data(struct gt_cli *cli, struct gt_conf *conf, struct 
 	gt_units_count(bad, d.bad);
 	const char *how = !d.files ? "samples were read" : whole ? "samples were read and decoded" : "samples: the headers were read";
 	if (cli->args.json) {
-		GT_TRY(data_json(cli, &d, err));
+		GT_TRY(end_data_json(cli, &d, err));
 	} else {
 		if (list.n > LISTED) {
 			snprintf(text, sizeof text, "%" PRId64 " more samples cannot be read", list.n - LISTED);
@@ -436,7 +436,7 @@ static enum gt_code check_data(struct gt_cli *cli, struct gt_conf *conf, struct 
 	               bad, n);
 }
 
-static enum gt_code check(struct gt_cli *cli, struct gt_err *err)
+static enum gt_code run_check(struct gt_cli *cli, struct gt_err *err)
 {
 	struct gt_conf *conf;
 	GT_TRY(gt_cli_conf(cli, &conf, err));
@@ -460,5 +460,5 @@ const struct gt_command gt_cmd_check = {
 	.max_operands = 1,
 	.first = GT_COMPLETE_CONFIG,
 	.options = options,
-	.run = check,
+	.run = run_check,
 };

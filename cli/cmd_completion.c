@@ -7,7 +7,7 @@
 
 /* Prints "path TAB type TAB help" for every key that --set can set to a value. Groups have no value, and keys of list elements and
  * templates have no fixed path. */
-static void key_line(void *user, const struct gt_schema_key *key)
+static void print_key(void *user, const struct gt_schema_key *key)
 {
 	struct gt_cli *cli = user;
 	if (!strchr(key->path, '[') && !strstr(key->path, ".NAME") && strcmp(key->type, "group") != 0 && strcmp(key->type, "list") != 0)
@@ -28,7 +28,7 @@ static enum gt_code list_devices(struct gt_cli *cli, struct gt_err *err)
 	return GT_OK;
 }
 
-static enum gt_code completion(struct gt_cli *cli, struct gt_err *err)
+static enum gt_code run_completion(struct gt_cli *cli, struct gt_err *err)
 {
 	const char *what = cli->args.operands.v[0];
 	if (strcmp(what, "bash") == 0) {
@@ -38,7 +38,7 @@ static enum gt_code completion(struct gt_cli *cli, struct gt_err *err)
 	} else if (strcmp(what, "fish") == 0) {
 		gt_complete_fish(cli);
 	} else if (strcmp(what, "keys") == 0) { /* the completion scripts call this and the next three */
-		gt_schema_each(key_line, cli);
+		gt_schema_each(print_key, cli);
 	} else if (strcmp(what, "devices") == 0) {
 		return list_devices(cli, err);
 	} else if (strcmp(what, "datasets") == 0) {
@@ -67,5 +67,5 @@ const struct gt_command gt_cmd_completion = {
 	.max_operands = 1,
 	.first = GT_COMPLETE_CHOICE,
 	.choices = "bash|zsh|fish",
-	.run = completion,
+	.run = run_completion,
 };

@@ -42,7 +42,7 @@ static enum gt_code print_json(struct gt_cli *cli, const struct gt_eval_result *
 	return gt_out_json(cli, err);
 }
 
-static enum gt_code print(struct gt_cli *cli, const struct gt_eval_result *r, struct gt_err *err)
+static enum gt_code print_text(struct gt_cli *cli, const struct gt_eval_result *r, struct gt_err *err)
 {
 	char acc[48] = "", top5[48] = "", more[GT_UNITS_SCORES], samples[GT_UNITS], step[GT_UNITS], took[GT_UNITS], loss[GT_UNITS];
 	if (!isnan(r->acc))
@@ -57,12 +57,12 @@ static enum gt_code print(struct gt_cli *cli, const struct gt_eval_result *r, st
 	return r->report ? gt_cli_class_text(cli, r->report, err) : GT_OK;
 }
 
-static void say(void *user, const char *line)
+static void print_note(void *user, const char *line)
 {
 	gt_cli_note(user, "%s", line);
 }
 
-static void observe(void *user, const struct gt_event *ev)
+static void observe_event(void *user, const struct gt_event *ev)
 {
 	struct gt_cli *cli = user;
 	if (ev->kind == GT_EV_WARN && !cli->args.quiet)
@@ -71,11 +71,11 @@ static void observe(void *user, const struct gt_event *ev)
 		gt_cli_note(cli, "skipped %s", ev->text);
 }
 
-static enum gt_code eval(struct gt_cli *cli, struct gt_err *err)
+static enum gt_code run_eval(struct gt_cli *cli, struct gt_err *err)
 {
 	const struct gt_args *a = &cli->args;
 	struct gt_eval_result *r;
-	struct gt_run_opts o = {.device = a->device, .observe = observe, .say = say, .user = cli};
+	struct gt_run_opts o = {.device = a->device, .observe = observe_event, .say = print_note, .user = cli};
 	enum gt_code code = GT_OK;
 	if (a->csv && (!a->report || a->json))
 		return gt_fail(err, GT_EUSAGE, a->json ? "--csv and --json do not go together" : "--csv: expected --report beside it");
@@ -93,7 +93,7 @@ static enum gt_code eval(struct gt_cli *cli, struct gt_err *err)
 	else if (a->csv)
 		gt_cli_class_csv(cli, r->report);
 	else
-		code = a->json ? print_json(cli, r, err) : print(cli, r, err);
+		code = a->json ? print_json(cli, r, err) : print_text(cli, r, err);
 	if (a->predictions && !a->quiet && !a->json)
 		gt_cli_note(cli, "wrote %s", a->predictions);
 	gt_eval_free(r);
@@ -115,5 +115,5 @@ const struct gt_command gt_cmd_eval = {
 	.rest = GT_COMPLETE_FILE,
 	.first = GT_COMPLETE_CHECKPOINT,
 	.options = options,
-	.run = eval,
+	.run = run_eval,
 };

@@ -27,7 +27,7 @@ static bool write_piece(void *user, const void *data, size_t n)
 	return gt_out_bytes(user, data, n);
 }
 
-static enum gt_code to_stdout(struct gt_cli *cli, struct gt_err *err)
+static enum gt_code export_to_stdout(struct gt_cli *cli, struct gt_err *err)
 {
 	if (cli->args.json)
 		return gt_fail(err, GT_EUSAGE, "--out - and --json do not go together, because both write to standard output");
@@ -36,11 +36,11 @@ static enum gt_code to_stdout(struct gt_cli *cli, struct gt_err *err)
 	return gt_export_pieces(cli->args.operands.v[0], write_piece, cli, err);
 }
 
-static enum gt_code export(struct gt_cli *cli, struct gt_err *err)
+static enum gt_code run_export(struct gt_cli *cli, struct gt_err *err)
 {
 	const struct gt_args *a = &cli->args;
 	if (!strcmp(a->out, "-"))
-		return to_stdout(cli, err);
+		return export_to_stdout(cli, err);
 	GT_TRY(check_name(a->out, err));
 	GT_TRY(gt_export(a->operands.v[0], a->out, err));
 	if (a->json) {
@@ -67,5 +67,5 @@ const struct gt_command gt_cmd_export = {
 	.max_operands = 1,
 	.first = GT_COMPLETE_CHECKPOINT,
 	.options = options,
-	.run = export,
+	.run = run_export,
 };

@@ -20,7 +20,7 @@ struct showing {
 	char file[256]; /* the file that is being downloaded */
 };
 
-static void show(void *user, const char *file, uint64_t done, uint64_t total)
+static void show_transfer(void *user, const char *file, uint64_t done, uint64_t total)
 {
 	struct showing *s = user;
 	const struct gt_args *a = &s->cli->args;
@@ -51,7 +51,7 @@ static void show(void *user, const char *file, uint64_t done, uint64_t total)
 	gt_status_paint(s->cli, text);
 }
 
-static enum gt_code fetch(struct gt_cli *cli, struct gt_err *err)
+static enum gt_code run_fetch(struct gt_cli *cli, struct gt_err *err)
 {
 	const struct gt_args *a = &cli->args;
 	const char *name = a->operands.v[0], *known[64];
@@ -72,7 +72,7 @@ static enum gt_code fetch(struct gt_cli *cli, struct gt_err *err)
 		return gt_fail(err, GT_EUSAGE, "unknown dataset '%.60s'; known datasets: %s", name, list);
 	}
 	struct showing s = {.cli = cli};
-	enum gt_code code = gt_fetch(name, a->dir, a->url, show, &s, err);
+	enum gt_code code = gt_fetch(name, a->dir, a->url, show_transfer, &s, err);
 	gt_status_erase(cli);
 	if (code != GT_OK)
 		return code;
@@ -100,5 +100,5 @@ const struct gt_command gt_cmd_fetch = {
 	.max_operands = 1,
 	.first = GT_COMPLETE_DATASET,
 	.options = options,
-	.run = fetch,
+	.run = run_fetch,
 };

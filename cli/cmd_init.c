@@ -15,12 +15,12 @@ static const struct gt_option options[] = {
 	{0},
 };
 
-static void warn(void *user, const char *text)
+static void print_warning(void *user, const char *text)
 {
 	gt_cli_warn(user, text);
 }
 
-static enum gt_code init(struct gt_cli *cli, struct gt_err *err)
+static enum gt_code run_init(struct gt_cli *cli, struct gt_err *err)
 {
 	const struct gt_args *a = &cli->args;
 	const char *out = a->out && strcmp(a->out, "-") ? a->out : NULL; /* NULL: standard output */
@@ -28,7 +28,7 @@ static enum gt_code init(struct gt_cli *cli, struct gt_err *err)
 	if (out && !access(out, F_OK))
 		return gt_fail(err, GT_ECANTCREAT, "%s: the file exists; remove it or choose another name", out);
 	struct gt_init_spec spec = {.path = a->operands.v[0], .pretrained = a->init, .targets = a->targets.v, .ntargets = a->targets.n,
-	                            .out = out, .warn = warn, .user = cli};
+	                            .out = out, .warn = print_warning, .user = cli};
 	GT_TRY(gt_init_config(&spec, &text, err));
 	enum gt_code code = GT_OK;
 	if (!out)
@@ -59,5 +59,5 @@ const struct gt_command gt_cmd_init = {
 	.max_operands = 1,
 	.first = GT_COMPLETE_FILE,
 	.options = options,
-	.run = init,
+	.run = run_init,
 };

@@ -60,7 +60,7 @@ static enum gt_code print_json(struct gt_cli *cli, const struct gt_lr_curve *c, 
 
 /* The plot ends at the top where the loss rises above its value before the descent by a quarter of the descent: the values of a run that
  * diverges would make the rest of the curve a flat line. */
-static enum gt_code plot(struct gt_cli *cli, const struct gt_lr_curve *c, struct gt_err *err)
+static enum gt_code plot_losses(struct gt_cli *cli, const struct gt_lr_curve *c, struct gt_err *err)
 {
 	double *x, *y, mark[GT_LR_METHODS], top = -INFINITY;
 	int least = 0, columns = gt_out_columns();
@@ -85,7 +85,7 @@ static enum gt_code plot(struct gt_cli *cli, const struct gt_lr_curve *c, struct
 	return gt_plot_print(cli, &p, err);
 }
 
-static const char *rate(double lr, char *buf)
+static const char *format_rate(double lr, char *buf)
 {
 	snprintf(buf, GT_UNITS, "%.3g", lr);
 	return isnan(lr) ? "none" : buf;
@@ -118,10 +118,10 @@ static enum gt_code print_command(struct gt_cli *cli, const struct gt_lr_curve *
 		gt_out(cli, " --nproc %d", (int)a->nproc);
 	else if (a->nproc < 0)
 		gt_out(cli, " --nproc auto");
-	gt_out(cli, " -s train.optimizer.lr=%s", rate(c->suggestion[GT_LR_VALLEY].lr, number));
+	gt_out(cli, " -s train.optimizer.lr=%s", format_rate(c->suggestion[GT_LR_VALLEY].lr, number));
 	for (int i = 0; i < c->ngroups; i++)
 		if (c->own[i] && !isnan(c->group[i])) {
-			snprintf(set, sizeof set, "train.groups[%d].optimizer.lr=%s", i, rate(c->group[i], number));
+			snprintf(set, sizeof set, "train.groups[%d].optimizer.lr=%s", i, format_rate(c->group[i], number));
 			GT_TRY(print_word(cli, " -s", set, err));
 		}
 	gt_out(cli, "%s\n", gt_style(cli->color_out, GT_STYLE_NONE));
@@ -133,11 +133,11 @@ static void print_suggestions(struct gt_cli *cli, const struct gt_lr_curve *c)
 {
 	char number[GT_UNITS];
 	for (int i = 0; i < GT_LR_METHODS; i++)
-		gt_out(cli, "%s%s (%c) %s", i ? ", " : "", c->suggestion[i].method, "VSM"[i], rate(c->suggestion[i].lr, number));
+		gt_out(cli, "%s%s (%c) %s", i ? ", " : "", c->suggestion[i].method, "VSM"[i], format_rate(c->suggestion[i].lr, number));
 	gt_out(cli, "\n");
 }
 
-static enum gt_code print(struct gt_cli *cli, const struct gt_lr_curve *c, struct gt_err *err)
+static enum gt_code print_text(struct gt_cli *cli, const struct gt_lr_curve *c, struct gt_err *err)
 {
 	char number[GT_UNITS];
 	if (!cli->args.quiet) {
@@ -146,15 +146,15 @@ static enum gt_code print(struct gt_cli *cli, const struct gt_lr_curve *c, struc
 		       : !strcmp(c->ended, "rise") ? ", until the smoothed loss was 4 times its minimum"
 		                                   : ", until a loss or gradient was not finite");
 		if (c->n > 1)
-			GT_TRY(plot(cli, c, err));
+			GT_TRY(plot_losses(cli, c, err));
 	}
 	print_suggestions(cli, c);
 	for (int i = 0; i < c->ngroups && cli->args.verbose; i++)
-		gt_out(cli, "train.groups[%d]: %s\n", i, isnan(c->group[i]) ? "frozen" : rate(c->group[i], number));
+		gt_out(cli, "train.groups[%d]: %s\n", i, isnan(c->group[i]) ? "frozen" : format_rate(c->group[i], number));
 	return isnan(c->suggestion[GT_LR_VALLEY].lr) ? GT_OK : print_command(cli, c, err);
 }
 
-static enum gt_code lr_find(struct gt_cli *cli, struct gt_err *err)
+static enum gt_code run_lr_find(struct gt_cli *cli, struct gt_err *err)
 {
 	const struct gt_args *a = &cli->args;
 	struct gt_progress progress;
@@ -171,7 +171,7 @@ static enum gt_code lr_find(struct gt_cli *cli, struct gt_err *err)
 		code = gt_lr_find(conf, &o, &spec, &c, err);
 	gt_status_erase(cli);
 	if (code == GT_OK && c) /* c is NULL if rank 0 is another process, which has printed the result */
-		code = a->json ? print_json(cli, c, err) : print(cli, c, err);
+		code = a->json ? print_json(cli, c, err) : print_text(cli, c, err);
 	if (code == GT_OK && c && isnan(c->suggestion[GT_LR_VALLEY].lr))
 		code = gt_fail(err, GT_EFAIL, "the curve gives no suggestion, because the loss does not fall in its %d steps between the learning "
 		               "rates %g and %g; try another range (--from, --to) or more steps (--steps)", c->n, spec.from, spec.to);
@@ -191,5 +191,5 @@ const struct gt_command gt_cmd_lr_find = {
 	.max_operands = 1,
 	.first = GT_COMPLETE_CONFIG,
 	.options = options,
-	.run = lr_find,
+	.run = run_lr_find,
 };

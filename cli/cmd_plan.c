@@ -13,7 +13,7 @@ static const struct gt_option options[] = {
 	{0},
 };
 
-static enum gt_code plan(struct gt_cli *cli, struct gt_err *err)
+static enum gt_code run_plan(struct gt_cli *cli, struct gt_err *err)
 {
 	const struct gt_args *a = &cli->args;
 	struct gt_conf *conf;
@@ -40,5 +40,5 @@ const struct gt_command gt_cmd_plan = {
 	.max_operands = 1,
 	.first = GT_COMPLETE_CONFIG,
 	.options = options,
-	.run = plan,
+	.run = run_plan,
 };

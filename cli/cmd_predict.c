@@ -230,7 +230,7 @@ static void print_text(struct gt_cli *cli, const struct gt_prediction *p)
 }
 
 /* Returns false if the output cannot be written any more. */
-static bool print(void *user, const struct gt_prediction *p)
+static bool print_prediction(void *user, const struct gt_prediction *p)
 {
 	struct printing *s = user;
 	struct gt_cli *cli = s->cli;
@@ -265,26 +265,26 @@ static void warn_scaled(struct printing *s)
 	gt_cli_warn(s->cli, text);
 }
 
-static void warn(void *user, const char *text)
+static void print_warning(void *user, const char *text)
 {
 	const struct printing *s = user;
 	gt_cli_warn(s->cli, text);
 }
 
-static enum gt_code predict(struct gt_cli *cli, struct gt_err *err)
+static enum gt_code run_predict(struct gt_cli *cli, struct gt_err *err)
 {
 	const struct gt_args *a = &cli->args;
 	struct printing s = {.cli = cli, .top = (int)a->top, .err = err};
 	struct gt_predict_spec spec = {.ckpt = a->operands.v[0], .inputs = a->operands.v + 1, .ninputs = a->operands.n - 1, .lists = a->lists.v,
 	                               .nlists = a->lists.n, .top = s.top, .device = a->device, .texts = a->texts.v, .ntexts = a->texts.n,
-	                               .append = a->append, .keep = a->keep.v, .nkeep = a->keep.n, .warn = warn};
+	                               .append = a->append, .keep = a->keep.v, .nkeep = a->keep.n, .warn = print_warning};
 	if (!spec.ninputs && !spec.nlists && !spec.ntexts)
 		return gt_fail(err, GT_EUSAGE, "expected a FILE, --list or --text, got none");
 	if (a->append && a->keep.n)
 		return gt_fail(err, GT_EUSAGE, "--append and --keep do not go together");
 	if (a->csv && a->json)
 		return gt_fail(err, GT_EUSAGE, "--csv and --json do not go together");
-	enum gt_code code = gt_predict(&spec, print, &s, err);
+	enum gt_code code = gt_predict(&spec, print_prediction, &s, err);
 	warn_scaled(&s);
 	return s.code != GT_OK ? s.code : code;
 }
@@ -309,5 +309,5 @@ const struct gt_command gt_cmd_predict = {
 	.first = GT_COMPLETE_CHECKPOINT,
 	.rest = GT_COMPLETE_FILE,
 	.options = options,
-	.run = predict,
+	.run = run_predict,
 };

@@ -13,7 +13,7 @@ static const struct gt_option options[] = {
 	{0},
 };
 
-static enum gt_code resume(struct gt_cli *cli, struct gt_err *err)
+static enum gt_code run_resume(struct gt_cli *cli, struct gt_err *err)
 {
 	const struct gt_args *a = &cli->args;
 	const char *from = a->from, **sets;
@@ -52,5 +52,5 @@ const struct gt_command gt_cmd_resume = {
 	.max_operands = 1,
 	.first = GT_COMPLETE_CHECKPOINT,
 	.options = options,
-	.run = resume,
+	.run = run_resume,
 };

@@ -19,7 +19,7 @@ static const struct gt_option options[] = {
 	{0},
 };
 
-static enum gt_code dry_run(struct gt_cli *cli, struct gt_conf *conf, struct gt_err *err)
+static enum gt_code report_dry_run(struct gt_cli *cli, struct gt_conf *conf, struct gt_err *err)
 {
 	const struct gt_args *a = &cli->args;
 	struct gt_run_opts o = {.device = a->device, .init = a->init, .dry = true};
@@ -30,7 +30,7 @@ static enum gt_code dry_run(struct gt_cli *cli, struct gt_conf *conf, struct gt_
 }
 
 /* Chooses the directory of a run with --new. Ranks, which get the command line of this process, get the choice as its last --out. */
-static enum gt_code choose_new(struct gt_cli *cli, struct gt_conf *conf, struct gt_err *err)
+static enum gt_code choose_new_dir(struct gt_cli *cli, struct gt_conf *conf, struct gt_err *err)
 {
 	struct gt_args *a = &cli->args;
 	char **argv;
@@ -51,7 +51,7 @@ static enum gt_code choose_new(struct gt_cli *cli, struct gt_conf *conf, struct 
 	return GT_OK;
 }
 
-static enum gt_code run(struct gt_cli *cli, struct gt_err *err)
+static enum gt_code run_run(struct gt_cli *cli, struct gt_err *err)
 {
 	const struct gt_args *a = &cli->args;
 	struct gt_progress progress;
@@ -60,13 +60,13 @@ static enum gt_code run(struct gt_cli *cli, struct gt_err *err)
 	if (a->dry_run && a->smoke)
 		return gt_fail(err, GT_EUSAGE, "--smoke and --dry-run do not go together, because a smoke test trains");
 	GT_TRY(gt_cli_conf(cli, &conf, err));
-	enum gt_code code = a->fresh ? choose_new(cli, conf, err) : GT_OK;
+	enum gt_code code = a->fresh ? choose_new_dir(cli, conf, err) : GT_OK;
 	if (code != GT_OK) {
 		;
 	} else if (a->smoke) {
 		code = gt_cli_smoke(cli, conf, err);
 	} else if (a->dry_run) {
-		code = dry_run(cli, conf, err);
+		code = report_dry_run(cli, conf, err);
 	} else {
 		struct gt_run_opts o = {
 			.out = a->out,
@@ -97,5 +97,5 @@ const struct gt_command gt_cmd_run = {
 	.max_operands = 1,
 	.first = GT_COMPLETE_CONFIG,
 	.options = options,
-	.run = run,
+	.run = run_run,
 };

@@ -13,7 +13,7 @@ struct words {
 	struct gt_err *err;
 };
 
-static enum gt_code grow(struct words *w)
+static enum gt_code grow_words(struct words *w)
 {
 	char **v;
 	GT_NEW(v, w->arena, w->cap ? 2 * w->cap : 32, w->err);
@@ -24,8 +24,8 @@ static enum gt_code grow(struct words *w)
 	return GT_OK;
 }
 
-static void add(struct words *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-static void add(struct words *w, const char *fmt, ...)
+static void add_word(struct words *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void add_word(struct words *w, const char *fmt, ...)
 {
 	va_list ap;
 	char *s = NULL;
@@ -33,7 +33,7 @@ static void add(struct words *w, const char *fmt, ...)
 	size_t n = (size_t)vsnprintf(NULL, 0, fmt, ap) + 1;
 	va_end(ap);
 	if (w->code == GT_OK && w->n + 1 >= w->cap)
-		w->code = grow(w);
+		w->code = grow_words(w);
 	if (w->code == GT_OK && !(s = gt_arena_alloc(w->arena, n, 1)))
 		w->code = gt_fail(w->err, GT_EFAIL, "out of memory");
 	if (w->code != GT_OK)
@@ -47,33 +47,33 @@ static void add(struct words *w, const char *fmt, ...)
 
 /* Builds the command line of `command`, without operand, time limit and --from, which the engine adds. A `resume` gets neither --init nor
  * --out, because its directory has both. A smoke test reads the events of its runs, and sets their directories and numbers of ranks. */
-static enum gt_code command_line(struct gt_cli *cli, const char *command, char *const **out, struct gt_err *err)
+static enum gt_code build_command_line(struct gt_cli *cli, const char *command, char *const **out, struct gt_err *err)
 {
 	const struct gt_args *a = &cli->args;
 	struct words w = {.arena = cli->arena, .err = err};
 	bool run = strcmp(command, "run") == 0;
-	add(&w, "%s", cli->argv[0]);
-	add(&w, "%s", command);
+	add_word(&w, "%s", cli->argv[0]);
+	add_word(&w, "%s", command);
 	if (a->json || a->smoke)
-		add(&w, "--json");
+		add_word(&w, "--json");
 	if (a->quiet || a->smoke)
-		add(&w, "--quiet");
+		add_word(&w, "--quiet");
 	if (a->verbose && !a->smoke)
-		add(&w, "--verbose");
+		add_word(&w, "--verbose");
 	if (a->no_progress)
-		add(&w, "--no-progress");
+		add_word(&w, "--no-progress");
 	if (a->color)
-		add(&w, "--color=%s", a->color);
+		add_word(&w, "--color=%s", a->color);
 	for (int i = 0; i < a->sets.n; i++)
-		add(&w, "--set=%s", a->sets.v[i]);
+		add_word(&w, "--set=%s", a->sets.v[i]);
 	if (a->device)
-		add(&w, "--device=%s", a->device);
+		add_word(&w, "--device=%s", a->device);
 	if (run && a->out && !a->smoke)
-		add(&w, "--out=%s", a->out);
+		add_word(&w, "--out=%s", a->out);
 	if (run && a->init)
-		add(&w, "--init=%s", a->init);
+		add_word(&w, "--init=%s", a->init);
 	if (a->nproc && !a->smoke)
-		add(&w, a->nproc == GT_NPROC_AUTO ? "--nproc=auto" : "--nproc=%d", (int)a->nproc);
+		add_word(&w, a->nproc == GT_NPROC_AUTO ? "--nproc=auto" : "--nproc=%d", (int)a->nproc);
 	*out = w.v;
 	return w.code;
 }
@@ -93,6 +93,6 @@ enum gt_code gt_cli_ranks(struct gt_cli *cli, struct gt_run_opts *o, struct gt_e
 	if (cli->link || (!a->max_restarts && !a->smoke))
 		return GT_OK;
 	if (strcmp(cli->command->name, "run") == 0)
-		GT_TRY(command_line(cli, "run", &o->run_argv, err));
-	return command_line(cli, "resume", &o->resume_argv, err);
+		GT_TRY(build_command_line(cli, "run", &o->run_argv, err));
+	return build_command_line(cli, "resume", &o->resume_argv, err);
 }

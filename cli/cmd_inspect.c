@@ -3,8 +3,13 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+struct inspect_args {
+	bool verify;
+};
+#define OFFSET(member) offsetof(struct inspect_args, member)
+
 static const struct gt_option options[] = {
-	{"verify", 0, GT_OPTION_FLAG, GT_OFFSET(verify), NULL, GT_COMPLETE_NONE, NULL, 0, 0, "read all files and verify their digests"},
+	{"verify", 0, GT_OPTION_FLAG, OFFSET(verify), NULL, GT_COMPLETE_NONE, NULL, 0, 0, "read all files and verify their digests"},
 	{0},
 };
 
@@ -110,8 +115,9 @@ static enum gt_code print_text(struct gt_cli *cli, const struct gt_inspect *r, s
 
 static enum gt_code run_inspect(struct gt_cli *cli, struct gt_err *err)
 {
+	const struct inspect_args *a = cli->options;
 	struct gt_inspect *r = NULL;
-	GT_TRY(gt_inspect(cli->args.operands.v[0], cli->args.verify, &r, err));
+	GT_TRY(gt_inspect(cli->args.operands.v[0], a->verify, &r, err));
 	enum gt_code code = cli->args.json ? print_json(cli, r, err) : print_text(cli, r, err);
 	gt_inspect_free(r);
 	return code;
@@ -129,5 +135,6 @@ const struct gt_command gt_cmd_inspect = {
 	.max_operands = 1,
 	.first = GT_COMPLETE_CHECKPOINT,
 	.options = options,
+	.args_size = sizeof(struct inspect_args),
 	.run = run_inspect,
 };

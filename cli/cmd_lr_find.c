@@ -14,14 +14,21 @@
 #define WIDEST 100 /* columns of the plot on a wide terminal */
 #define ROWS 18    /* lines of the plot */
 
+struct lr_find_args {
+	struct gt_job_args job;
+	double from, to; /* learning rates; 0: not given */
+	int64_t steps;
+};
+#define OFFSET(member) offsetof(struct lr_find_args, member)
+
 static const struct gt_option options[] = {
-	GT_OPT_SET,
-	{"from", 0, GT_OPTION_NUMBER, GT_OFFSET(lr_from), "LR", GT_COMPLETE_NONE, NULL, 0, 0, "learning rate of the first step; default: 1e-7"},
-	{"to", 0, GT_OPTION_NUMBER, GT_OFFSET(lr_to), "LR", GT_COMPLETE_NONE, NULL, 0, 0, "learning rate of the last step; default: 10"},
-	{"steps", 0, GT_OPTION_INT, GT_OFFSET(steps), "N", GT_COMPLETE_NONE, NULL, 10, 100000, "number of training steps; default: 100"},
-	GT_OPT_DEVICE,
-	GT_OPT_INIT,
-	GT_OPT_NPROC,
+	GT_OPT_SET(struct lr_find_args),
+	{"from", 0, GT_OPTION_NUMBER, OFFSET(from), "LR", GT_COMPLETE_NONE, NULL, 0, 0, "learning rate of the first step; default: 1e-7"},
+	{"to", 0, GT_OPTION_NUMBER, OFFSET(to), "LR", GT_COMPLETE_NONE, NULL, 0, 0, "learning rate of the last step; default: 10"},
+	{"steps", 0, GT_OPTION_INT, OFFSET(steps), "N", GT_COMPLETE_NONE, NULL, 10, 100000, "number of training steps; default: 100"},
+	GT_OPT_DEVICE(struct lr_find_args),
+	GT_OPT_INIT(struct lr_find_args),
+	GT_OPT_NPROC(struct lr_find_args),
 	{0},
 };
 
@@ -104,10 +111,11 @@ static enum gt_code print_word(struct gt_cli *cli, const char *option, const cha
 /* Prints the command that runs the config with the valley, after the options with which the test ran. */
 static enum gt_code print_command(struct gt_cli *cli, const struct gt_lr_curve *c, struct gt_err *err)
 {
-	const struct gt_args *a = &cli->args;
+	const struct lr_find_args *args = cli->options;
+	const struct gt_job_args *a = &args->job;
 	char program[4096], number[GT_UNITS], set[128];
 	gt_out(cli, "%s%s run", gt_style(cli->color_out, GT_STYLE_BOLD), gt_cli_program(cli, program, sizeof program));
-	GT_TRY(print_word(cli, "", a->operands.v[0], err));
+	GT_TRY(print_word(cli, "", cli->args.operands.v[0], err));
 	for (int i = 0; i < a->sets.n; i++)
 		GT_TRY(print_word(cli, " -s", a->sets.v[i], err));
 	if (a->init)
@@ -156,22 +164,22 @@ static enum gt_code print_text(struct gt_cli *cli, const struct gt_lr_curve *c, 
 
 static enum gt_code run_lr_find(struct gt_cli *cli, struct gt_err *err)
 {
-	const struct gt_args *a = &cli->args;
+	const struct lr_find_args *a = cli->options;
 	struct gt_progress progress;
 	struct gt_conf *conf;
 	struct gt_lr_curve *c = NULL;
-	struct gt_lr_find_spec spec = {.from = a->lr_from > 0 ? a->lr_from : FROM, .to = a->lr_to > 0 ? a->lr_to : TO,
+	struct gt_lr_find_spec spec = {.from = a->from > 0 ? a->from : FROM, .to = a->to > 0 ? a->to : TO,
 	                               .steps = a->steps ? (int)a->steps : STEPS};
-	gt_progress_init(&progress, cli);
-	GT_TRY(gt_cli_conf(cli, &conf, err));
+	gt_progress_init(&progress, cli, &a->job);
+	GT_TRY(gt_cli_conf(cli, &a->job, &conf, err));
 	struct gt_run_opts o = {
-	    .device = a->device, .init = a->init, .observe = gt_progress_observe, .say = gt_progress_say, .user = &progress};
-	enum gt_code code = gt_cli_ranks(cli, &o, err);
+	    .device = a->job.device, .init = a->job.init, .observe = gt_progress_observe, .say = gt_progress_say, .user = &progress};
+	enum gt_code code = gt_cli_ranks(cli, &a->job, &o, err);
 	if (code == GT_OK)
 		code = gt_lr_find(conf, &o, &spec, &c, err);
 	gt_status_erase(cli);
 	if (code == GT_OK && c) /* c is NULL if rank 0 is another process, which has printed the result */
-		code = a->json ? print_json(cli, c, err) : print_text(cli, c, err);
+		code = cli->args.json ? print_json(cli, c, err) : print_text(cli, c, err);
 	if (code == GT_OK && c && isnan(c->suggestion[GT_LR_VALLEY].lr))
 		code = gt_fail(err, GT_EFAIL, "the curve gives no suggestion, because the loss does not fall in its %d steps between the learning "
 		               "rates %g and %g; try another range (--from, --to) or more steps (--steps)", c->n, spec.from, spec.to);
@@ -191,5 +199,6 @@ const struct gt_command gt_cmd_lr_find = {
 	.max_operands = 1,
 	.first = GT_COMPLETE_CONFIG,
 	.options = options,
+	.args_size = sizeof(struct lr_find_args),
 	.run = run_lr_find,
 };

@@ -11,9 +11,10 @@
 #define BROKEN_PIPE ((enum gt_code)(128 + SIGPIPE)) /* exit code if the reader of stdout has closed it */
 
 const struct gt_command *const gt_commands[] = {
-	&gt_cmd_run,   &gt_cmd_resume,  &gt_cmd_check,  &gt_cmd_plan,  &gt_cmd_eval,    &gt_cmd_predict,    &gt_cmd_inspect,
-	&gt_cmd_export, &gt_cmd_lr_find, &gt_cmd_bench, &gt_cmd_configs, &gt_cmd_init, &gt_cmd_fetch, &gt_cmd_devices, &gt_cmd_completion,
-	&gt_cmd_help,  NULL,
+#define X(name) &gt_cmd_##name,
+#include "commands.inc"
+#undef X
+	NULL,
 };
 
 const struct gt_command *gt_command_find(const char *name)

@@ -102,7 +102,7 @@ static void match_key(void *user, const struct gt_schema_key *key)
 static bool takes_sets(const struct gt_command *c)
 {
 	for (const struct gt_option *o = c ? c->options : NULL; o && o->name; o++)
-		if (o->offset == GLOBAL(sets))
+		if (o->complete == GT_COMPLETE_KEY)
 			return true;
 	return false;
 }
@@ -127,12 +127,23 @@ static enum gt_code fail_unknown_option(const struct gt_command *c, const char *
 	return gt_fail(err, GT_EUSAGE, "unknown option '--%.60s'", name);
 }
 
-static const struct gt_option *find_option(const struct gt_option *table, const char *name, size_t len, char letter)
+const struct gt_option *gt_option_find(const struct gt_command *c, const char *name, size_t len, char letter)
 {
-	for (const struct gt_option *o = table; o && o->name; o++)
-		if (letter ? o->letter == letter : strlen(o->name) == len && memcmp(o->name, name, len) == 0)
-			return o;
+	const struct gt_option *const table[] = {c ? c->options : NULL, gt_global_options};
+	for (int i = 0; i < 2; i++)
+		for (const struct gt_option *o = table[i]; o && o->name; o++)
+			if (letter ? o->letter == letter : strlen(o->name) == len && memcmp(o->name, name, len) == 0)
+				return o;
 	return NULL;
+}
+
+/* Returns the member that stores the value of an option. */
+static void *option_member(struct gt_cli *cli, const struct gt_option *o)
+{
+	for (const struct gt_option *g = gt_global_options; g->name; g++)
+		if (g == o)
+			return (char *)&cli->args + o->offset;
+	return (char *)cli->options + o->offset;
 }
 
 static bool is_choice(const char *choices, const char *value)
@@ -174,7 +185,7 @@ static enum gt_code read_int(const struct gt_option *o, const char *shown, const
 
 static enum gt_code store_value(struct gt_cli *cli, const struct gt_option *o, const char *shown, const char *value, struct gt_err *err)
 {
-	void *at = (char *)&cli->args + o->offset;
+	void *at = option_member(cli, o);
 	if (o->kind != GT_OPTION_FLAG && !*value)
 		return gt_fail(err, GT_EUSAGE, "%s: expected %s, got nothing", shown, o->arg);
 	switch (o->kind) {
@@ -223,11 +234,9 @@ static enum gt_code parse_long(struct gt_cli *cli, const struct gt_command *c, c
 {
 	const char *name = words[*pos] + 2, *eq = strchr(name, '=');
 	size_t len = eq ? (size_t)(eq - name) : strlen(name);
-	const struct gt_option *o = find_option(c ? c->options : NULL, name, len, 0);
+	const struct gt_option *o = gt_option_find(c, name, len, 0);
 	char shown[64];
 	snprintf(shown, sizeof shown, "--%.*s", (int)(len < 60 ? len : 60), name);
-	if (!o)
-		o = find_option(gt_global_options, name, len, 0);
 	if (!o)
 		return fail_unknown_option(c, shown + 2, err);
 	if (o->kind == GT_OPTION_FLAG) {
@@ -245,10 +254,8 @@ static enum gt_code parse_long(struct gt_cli *cli, const struct gt_command *c, c
 static enum gt_code parse_short(struct gt_cli *cli, const struct gt_command *c, char **words, int n, int *pos, struct gt_err *err)
 {
 	for (const char *p = words[*pos] + 1; *p; p++) {
-		const struct gt_option *o = find_option(c ? c->options : NULL, NULL, 0, *p);
+		const struct gt_option *o = gt_option_find(c, NULL, 0, *p);
 		char shown[4] = {'-', *p, '\0'};
-		if (!o)
-			o = find_option(gt_global_options, NULL, 0, *p);
 		if (!o) {
 			/* -epochs instead of --epochs: report the whole word. */
 			if (p == words[*pos] + 1 && p[1])
@@ -272,6 +279,8 @@ enum gt_code gt_options_parse(struct gt_cli *cli, const struct gt_command *c, ch
 {
 	struct gt_args *a = &cli->args;
 	bool only_operands = false;
+	if (c && c->args_size && !(cli->options = gt_arena_alloc(cli->arena, 1, c->args_size)))
+		return gt_fail_memory(err, c->args_size);
 	for (; *pos < n && !a->help; ++*pos) {
 		const char *w = words[*pos];
 		if (!only_operands && strcmp(w, "--") == 0) {
@@ -297,7 +306,7 @@ enum gt_code gt_options_parse(struct gt_cli *cli, const struct gt_command *c, ch
 	if (a->operands.n < c->min_operands)
 		return gt_fail(err, GT_EUSAGE, "too few operands; usage: gtrain %s %s", c->name, c->operands);
 	for (const struct gt_option *o = c->options; o && o->name; o++) /* required options are strings; NULL: not given */
-		if (o->required && !*(const char **)((char *)a + o->offset))
+		if (o->required && !*(const char **)option_member(cli, o))
 			return gt_fail(err, GT_EUSAGE, "expected --%s %s", o->name, o->arg);
 	return GT_OK;
 }

@@ -16,9 +16,9 @@
 #define PHASE_AFTER 0.02 /* seconds before an evaluation or a save is shown */
 #define PLAIN_EVERY 5.0 /* seconds between two plain lines if stderr is not a terminal */
 
-void gt_progress_init(struct gt_progress *p, struct gt_cli *cli)
+void gt_progress_init(struct gt_progress *p, struct gt_cli *cli, const struct gt_job_args *job)
 {
-	*p = (struct gt_progress){.cli = cli, .start = gt_clock(), .loss = NAN};
+	*p = (struct gt_progress){.cli = cli, .job = job, .start = gt_clock(), .loss = NAN};
 	p->last = p->start;
 }
 
@@ -325,7 +325,7 @@ enum { AGAIN = 320 };
  * device and, if `ranks` is true, the number of ranks. Several hosts need more than these. Returns buf (AGAIN bytes). */
 static const char *options_again(const struct gt_progress *p, bool ranks, char *buf)
 {
-	const struct gt_args *a = &p->cli->args;
+	const struct gt_job_args *a = p->job;
 	char word[256];
 	int n = 0;
 	buf[0] = '\0';

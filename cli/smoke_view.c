@@ -153,12 +153,11 @@ static enum gt_code report_end(struct view *v, enum gt_code code, struct gt_err 
 	return code == GT_OK ? written : code;
 }
 
-enum gt_code gt_cli_smoke(struct gt_cli *cli, struct gt_conf *conf, struct gt_err *err)
+enum gt_code gt_cli_smoke(struct gt_cli *cli, const struct gt_job_args *job, struct gt_conf *conf, struct gt_err *err)
 {
-	const struct gt_args *a = &cli->args;
 	struct view v = {.cli = cli, .start = gt_clock()};
 	struct gt_run_opts o = {
-	    .out = a->out, .device = a->device, .init = a->init, .time_limit_s = a->time_limit, .say = print_note, .user = &v};
-	GT_TRY(gt_cli_ranks(cli, &o, err));
+	    .out = job->out, .device = job->device, .init = job->init, .time_limit_s = job->time_limit, .say = print_note, .user = &v};
+	GT_TRY(gt_cli_ranks(cli, job, &o, err));
 	return report_end(&v, gt_smoke(conf, &o, on_phase, err), err);
 }

@@ -3,7 +3,7 @@
 #include "base/fileio.h"
 #include "run/logfile.h"
 #include "store/ckpt.h"
-#include "store/json_read.h"
+#include "base/json_read.h"
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>

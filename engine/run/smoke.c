@@ -10,7 +10,7 @@
 #include "run/run_ranks.h"
 #include "run/smoke_plan.h"
 #include "store/ckpt_scan.h"
-#include "store/json_read.h"
+#include "base/json_read.h"
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>

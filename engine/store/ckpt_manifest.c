@@ -1,7 +1,7 @@
 #include "store/ckpt_manifest.h"
 #include "base/fileio.h"
 #include "base/public.h"
-#include "store/json_read.h"
+#include "base/json_read.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>

@@ -19,13 +19,13 @@ struct gt_value_report;
 enum gt_complete {
 	GT_COMPLETE_NONE,
 	GT_COMPLETE_CONFIG,     /* the files *.cfg of the working directory; if there are none, as GT_COMPLETE_BUNDLED */
-	GT_COMPLETE_BUNDLED,    /* the configs that come with gtrain: the output of `gtrain completion configs` */
+	GT_COMPLETE_BUNDLED,    /* the configs that come with gtrain */
 	GT_COMPLETE_DIR,
 	GT_COMPLETE_FILE,
 	GT_COMPLETE_CHECKPOINT, /* a run directory or a step-… directory */
-	GT_COMPLETE_KEY,        /* KEY=VALUE for the keys of a config: the output of `gtrain completion keys` */
-	GT_COMPLETE_DEVICE,     /* the devices of this machine: the output of `gtrain completion devices` */
-	GT_COMPLETE_DATASET,    /* the known datasets: the output of `gtrain completion datasets` */
+	GT_COMPLETE_KEY,        /* KEY=VALUE for the keys of a config */
+	GT_COMPLETE_DEVICE,     /* the devices of this machine */
+	GT_COMPLETE_DATASET,    /* the known datasets */
 	GT_COMPLETE_COMMAND,
 	GT_COMPLETE_CHOICE      /* the words in `choices` of the option or command */
 };
@@ -285,7 +285,7 @@ void gt_cli_ranks_json(struct gt_json *j, const struct gt_report *r);
 	{"world", 0, GT_OPTION_INT, offsetof(type, job.world), "N", GT_COMPLETE_NONE, NULL, 1, 65536,                      \
 	 "plan for N ranks, instead of parallel.nproc"}
 #define GT_OPT_MODE(type)                                                                                              \
-	{"mode", 0, GT_OPTION_CHOICE, offsetof(type, job.mode), "MODE", GT_COMPLETE_CHOICE, GT_MODES, 0, 0,                \
-	 "plan for this parallel.mode, instead of the config's: single, dp, ddp, zero or pipe"}
+	{"mode", 0, GT_OPTION_CHOICE, offsetof(type, job.mode), "MODE", GT_COMPLETE_CHOICE, GT_MODE_WORDS, 0, 0,           \
+	 "plan for this parallel.mode, instead of the config's: " GT_MODE_LIST}
 
 #endif

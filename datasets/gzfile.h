@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 /* The path of an open file of this process is GT_FD_PATH and its number. Messages call it "standard input", of which it has a copy
- * (engine/infer/input_files.h). */
+ * (engine/use/input_files.h). */
 #define GT_FD_PATH "/proc/self/fd/"
 
 struct gt_gzfile {

@@ -14,7 +14,7 @@ struct announced {
 	bool sparse;
 };
 
-static enum gt_code damaged(const struct gt_tar_reader *t, const char *why, struct gt_err *err)
+static enum gt_code refuse_damaged(const struct gt_tar_reader *t, const char *why, struct gt_err *err)
 {
 	return gt_fail(err, GT_EDATA, "%s: damaged tar archive: %s at byte %llu", t->name, why, (unsigned long long)t->at);
 }
@@ -24,11 +24,11 @@ static enum gt_code read_content(const struct gt_tar_reader *t, void *buf, size_
 {
 	size_t got;
 	GT_TRY(t->read(t->user, t->at + BLOCK, buf, n, &got, err));
-	return got == n ? GT_OK : damaged(t, "it ends inside a member", err);
+	return got == n ? GT_OK : refuse_damaged(t, "it ends inside a member", err);
 }
 
 /* Parses a number: octal digits ended by a space or NUL, or GNU's big-endian binary form, whose first byte is 0x80. */
-static bool number(const uint8_t *p, int n, uint64_t *out)
+static bool parse_number(const uint8_t *p, int n, uint64_t *out)
 {
 	uint64_t v = 0;
 	int i = 0;
@@ -54,7 +54,7 @@ static bool checksum_is_right(const uint8_t *h)
 	uint64_t want, sum = 0;
 	for (int i = 0; i < BLOCK; i++)
 		sum += i >= CHECKSUM && i < CHECKSUM + 8 ? ' ' : h[i];
-	return number(h + CHECKSUM, 8, &want) && want == sum;
+	return parse_number(h + CHECKSUM, 8, &want) && want == sum;
 }
 
 static bool all_zero(const uint8_t *h)
@@ -66,7 +66,7 @@ static bool all_zero(const uint8_t *h)
 }
 
 /* Parses a number of n decimal digits below 2^63. */
-static bool decimal(const char *p, size_t n, uint64_t *out)
+static bool parse_decimal(const char *p, size_t n, uint64_t *out)
 {
 	uint64_t v = 0;
 	for (size_t i = 0; i < n; i++) {
@@ -82,7 +82,7 @@ static bool decimal(const char *p, size_t n, uint64_t *out)
 static enum gt_code read_pax(struct gt_tar_reader *t, uint64_t size, struct announced *next, struct gt_err *err)
 {
 	if (size > MAX_PAX)
-		return damaged(t, "an extended header of more than 1 MiB", err);
+		return refuse_damaged(t, "an extended header of more than 1 MiB", err);
 	char *text = malloc(size + 1), *p = text, *end = text + size;
 	if (!text)
 		return gt_fail_memory(err, size + 1);
@@ -93,7 +93,7 @@ static enum gt_code read_pax(struct gt_tar_reader *t, uint64_t size, struct anno
 		unsigned long n = *p >= '0' && *p <= '9' ? strtoul(p, &rest, 10) : (rest = p, 0);
 		char *equals = *rest == ' ' ? strchr(rest, '=') : NULL;
 		if (n < 5 || n > (size_t)(end - p) || !equals || equals >= p + n || p[n - 1] != '\n') {
-			code = damaged(t, "an extended header that is not valid", err);
+			code = refuse_damaged(t, "an extended header that is not valid", err);
 			break;
 		}
 		p[n - 1] = 0;
@@ -102,14 +102,14 @@ static enum gt_code read_pax(struct gt_tar_reader *t, uint64_t size, struct anno
 		size_t len = (size_t)(p + n - 1 - value);
 		if (!strcmp(key, "path")) {
 			if (len >= sizeof t->path)
-				code = damaged(t, "a path of more than 4095 bytes", err);
+				code = refuse_damaged(t, "a path of more than 4095 bytes", err);
 			else if (memchr(value, 0, len))
-				code = damaged(t, "a path with a NUL byte", err);
+				code = refuse_damaged(t, "a path with a NUL byte", err);
 			else
 				strcpy(t->path, value);
 		} else if (!strcmp(key, "size")) {
-			if (!decimal(value, len, &next->size))
-				code = damaged(t, "a size that is no number of bytes", err);
+			if (!parse_decimal(value, len, &next->size))
+				code = refuse_damaged(t, "a size that is no number of bytes", err);
 		} else if (!strncmp(key, "GNU.sparse.", 11)) {
 			next->sparse = true;
 		}
@@ -122,15 +122,15 @@ static enum gt_code read_pax(struct gt_tar_reader *t, uint64_t size, struct anno
 static enum gt_code read_long_name(struct gt_tar_reader *t, uint64_t size, struct gt_err *err)
 {
 	if (size >= sizeof t->path)
-		return damaged(t, "a path of more than 4095 bytes", err);
+		return refuse_damaged(t, "a path of more than 4095 bytes", err);
 	GT_TRY(read_content(t, t->path, size, err));
 	t->path[size] = 0;
 	size_t len = strlen(t->path);
 	if (!len)
-		return damaged(t, "an empty long name", err);
+		return refuse_damaged(t, "an empty long name", err);
 	for (size_t i = len; i < size; i++)
 		if (t->path[i])
-			return damaged(t, "a long name with a NUL byte", err);
+			return refuse_damaged(t, "a long name with a NUL byte", err);
 	return GT_OK;
 }
 
@@ -149,7 +149,7 @@ static void header_path(const uint8_t *h, char *path)
 }
 
 /* Removes what does not change a path: "./" and further slashes, as in "./a//b". */
-static void clean(char *path)
+static void clean_path(char *path)
 {
 	char *to = path;
 	bool begin = true;
@@ -176,9 +176,9 @@ enum gt_code gt_tar_next(struct gt_tar_reader *t, struct gt_tar_member *out, str
 		if (!got || (got == BLOCK && all_zero(h)))
 			return GT_OK;
 		if (got < BLOCK)
-			return damaged(t, "it ends inside a member", err);
-		if (!checksum_is_right(h) || !number(h + SIZE, 12, &size))
-			return t->headers ? damaged(t, "a header with a wrong checksum", err)
+			return refuse_damaged(t, "it ends inside a member", err);
+		if (!checksum_is_right(h) || !parse_number(h + SIZE, 12, &size))
+			return t->headers ? refuse_damaged(t, "a header with a wrong checksum", err)
 			                  : gt_fail(err, GT_EDATA, "%s: expected a tar archive", t->name);
 		char type = (char)h[TYPE];
 		bool extends = type == 'x' || type == 'g' || type == 'L' || type == 'K';
@@ -187,7 +187,7 @@ enum gt_code gt_tar_next(struct gt_tar_reader *t, struct gt_tar_member *out, str
 		if (type == '1' || type == '2' || type == '5') /* links and folders have no content, whatever their header says */
 			size = 0;
 		if (t->bytes - t->at < BLOCK || size > t->bytes - t->at - BLOCK)
-			return damaged(t, "a member is longer than the rest of the archive", err);
+			return refuse_damaged(t, "a member is longer than the rest of the archive", err);
 		if (type == 'x')
 			GT_TRY(read_pax(t, size, &next, err));
 		else if (type == 'L')
@@ -200,7 +200,7 @@ enum gt_code gt_tar_next(struct gt_tar_reader *t, struct gt_tar_member *out, str
 		if (!t->path[0])
 			header_path(h, t->path);
 		if (t->path[0] != '/')
-			clean(t->path);
+			clean_path(t->path);
 		*out = (struct gt_tar_member){.path = t->path, .offset = content, .size = size, .type = type, .sparse = type == 'S' || next.sparse};
 		return GT_OK;
 	}

@@ -189,7 +189,7 @@ struct gt_smoke {
 	const char *model, *optimizer; /* "compare": digests of model and optimizer files, equal in both runs; optimizer NULL: no such file */
 };
 /* The smoke test runs gt_run and gt_resume in separate processes: a few steps, an evaluation, checkpoints; then a resume from the earlier
- * checkpoint, which must end with the same bits. run/smoke_plan.h describes how the config is reduced. It uses these fields of o: out
+ * checkpoint, which must end with the same bits. report/smoke_plan.h describes how the config is reduced. It uses these fields of o: out
  * (kept; NULL: a temporary directory, which is removed), device, init, nproc, say, user, and run_argv and resume_argv, which must make a
  * rank write its events as JSON and nothing else. tell: called after each phase, with o->user. GT_EFAIL: the resumed run ended with
  * different bits; otherwise the code of the phase that failed. */

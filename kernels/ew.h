@@ -11,11 +11,11 @@
  * compiler from fusing multiplications and additions. Where PyTorch's kernels fuse a multiply-add, the body calls F(gt_fma) explicitly. A
  * result therefore does not depend on the instruction set of the function clone that runs.
  *
- * exp, tanh and erf in f32 are polynomials, because a call of the C library would prevent vectorisation. Their coefficients are minimax
- * fits by Lawson's iteration in 40-digit arithmetic; each coefficient is rounded to f32 before the next ones are fitted. Ranges, the
- * splitting of ln 2 and the handling of subnormals follow Muller, "Elementary Functions", 3rd ed., chapters 3 and 11. The error is at most
- * 2 ulp, also for NaN, infinities and subnormal results; tests/ops/test_ew.c has the measured errors. f64 calls the C library and serves as
- * the reference in tests. */
+ * exp, tanh, erf and log1p in f32 are polynomials, because a call of the C library would prevent vectorisation. The coefficients of log1p
+ * are those of its series; the others are minimax fits by Lawson's iteration in 40-digit arithmetic, in which each coefficient is rounded
+ * to f32 before the next ones are fitted. Ranges, the splitting of ln 2 and the handling of subnormals follow Muller, "Elementary
+ * Functions", 3rd ed., chapters 3 and 11. The error is at most 2 ulp, also for NaN, infinities and subnormal results; tests/ops/test_ew.c
+ * has the measured errors. f64 calls the C library and serves as the reference in tests. */
 #ifndef GT_KERNELS_EW_H
 #define GT_KERNELS_EW_H
 
@@ -196,6 +196,25 @@ GT_EW float gt_log_f32(float x)
 	return logf(x);
 }
 
+/* log(1 + x) for 0 <= x <= 1; for other x the result has no meaning. It is 2 artanh(s) with s = x / (2 + x); the terms after s^15 are below
+ * 1e-9 of the sum. */
+GT_EW float gt_log1p_f32(float x)
+{
+#ifdef __CUDA_ARCH__
+	return log1pf(x);
+#else
+	float s = x / (2.0f + x), z = s * s;
+	float q = 1.0f / 15;
+	q = fmaf(q, z, 1.0f / 13);
+	q = fmaf(q, z, 1.0f / 11);
+	q = fmaf(q, z, 1.0f / 9);
+	q = fmaf(q, z, 1.0f / 7);
+	q = fmaf(q, z, 1.0f / 5);
+	q = fmaf(q, z, 1.0f / 3);
+	return 2.0f * fmaf(q * z, s, s);
+#endif
+}
+
 /* The sinusoidal encoding of position t, feature j of c (Vaswani et al., "Attention is all you need", 2017): the sine, for odd j the
  * cosine, of t / 10000^((j - j % 2) / c). The series has an error below 1e-14 on the half turn to which the angle is reduced. */
 GT_EW double gt_sinusoid(int64_t t, int64_t j, int64_t c)
@@ -232,6 +251,11 @@ GT_EW double gt_erf_f64(double x)
 GT_EW double gt_log_f64(double x)
 {
 	return log(x);
+}
+
+GT_EW double gt_log1p_f64(double x)
+{
+	return log1p(x);
 }
 
 /* ---- dropout --------------------------------------------------------------------------------------------------------------

@@ -27,7 +27,7 @@ static const char *linear_back(const struct gt_opcall *call)
 	           ? "it supports few outputs and small batches only; larger layers use two matrix products" : NULL;
 }
 
-static const char *attention(const struct gt_opcall *call)
+static const char *attention_limits(const struct gt_opcall *call)
 {
 	const struct gt_tdesc *y = call->code == GT_OP_ATTENTION ? call->out[0] : call->in[0];
 	int64_t heads = ((const struct gt_attr_attention *)call->attr)->heads;
@@ -35,14 +35,14 @@ static const char *attention(const struct gt_opcall *call)
 	           ? "expected heads of the same size, of at most 128 features (--device cpu takes 256)" : NULL;
 }
 
-static const char *check(const struct gt_opcall *call)
+static const char *check_limits(const struct gt_opcall *call)
 {
 	bool sums = call->nin > 4 && call->in[4];
 	return sums && ((const struct gt_attr_check *)call->attr)->ranks > 1 ? "its gradients must belong to one rank" : NULL;
 }
 
 /* batchnorm and batchnorm.y: the kernel for a residual has no gelu, whose registers would cost it a quarter of its blocks. */
-static const char *norm(const struct gt_opcall *call)
+static const char *norm_limits(const struct gt_opcall *call)
 {
 	int res = call->code == GT_OP_BATCHNORM ? 6 : 5;
 	bool gelu = ((const struct gt_attr_norm *)call->attr)->act > GT_ACT_RELU;
@@ -101,10 +101,10 @@ const char *gt_cuda_refuses(const struct gt_opcall *call)
 		return linear_back(call);
 	case GT_OP_ATTENTION:
 	case GT_OP_ATTENTION_DX:
-		return attention(call);
+		return attention_limits(call);
 	case GT_OP_BATCHNORM:
 	case GT_OP_BATCHNORM_Y:
-		return norm(call);
+		return norm_limits(call);
 	case GT_OP_BATCHNORM_DX:
 	case GT_OP_BATCHNORM_SUMS:
 		return norm_gradient(call);
@@ -113,7 +113,7 @@ const char *gt_cuda_refuses(const struct gt_opcall *call)
 	case GT_OP_ADAPTIVE_MAXPOOL2D:
 		return max_pool(call);
 	case GT_OP_CHECK:
-		return check(call);
+		return check_limits(call);
 	default:
 		return NULL;
 	}

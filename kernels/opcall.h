@@ -17,8 +17,10 @@
 #ifndef GT_KERNELS_OPCALL_H
 #define GT_KERNELS_OPCALL_H
 
+#include "activation_rows.h"
 #include "base/types.h"
 #include "comm.h"
+#include "loss_rows.h"
 #include "optimizer_rows.h"
 
 /* The operations: X(code, name, family, attr, signature).
@@ -96,9 +98,8 @@
  * comm              A collective or a transfer between ranks (gt_attr_comm). No backend receives it: the executor calls the communicator.
  * rows              all: the rows of all ranks, in memory that the ranks share; x is this rank's block of it (gt_attr_rows). Never lowered.
  * cast              Converts to another dtype in the same layout.
- * cross_entropy     metrics is a struct gt_metrics. scale multiplies the gradient, not the loss; so in the other losses. The target is
- *                   i32 [N], a label for each sample, or f32 [N,K], a number for each output (gt_loss_target); nll has labels only.
- * mse, bce, smooth_l1  The mean over the outputs. A label means its one-hot vector.
+ * losses            metrics is a struct gt_metrics. scale multiplies the gradient, not the loss. The target is i32 [N], a label for each
+ *                   sample, or f32 [N,K], a number for each output (gt_loss_target). loss_rows.h describes each loss.
  * gather            images are NHWC in memory. index is [N], or [R,L]: then sample n of the batch is
  *                   index[epoch % R][sample0 + n * stride], with the numbers of gt_step_args. With views, x is [views*N,C,H,W]: all samples
  *                   of the first view, then all samples of the next one. labels and target are both present or both absent.
@@ -163,28 +164,7 @@
 	  "x(N,C,..) [gamma:f(C)] [beta:f(C)] -> y(N,C,..) [mean:f(N,G)] [rstd:f(N,G)]") \
 	X(GT_OP_GROUPNORM_DX, "groupnorm.dx", groupnorm, norm, \
 	  "dy(N,C,..) x(N,C,..) [gamma:f(C)] mean:f(N,G) rstd:f(N,G) -> [dx(N,C,..)] [dgamma:f(C)+] [dbeta:f(C)+]") \
-	X(GT_OP_RELU, "relu", eltwise, none, "x(..) -> y(..)") \
-	X(GT_OP_RELU_DX, "relu.dx", eltwise, none, "dy(..) y(..) -> dx(..)") \
-	X(GT_OP_LEAKY_RELU, "leaky_relu", eltwise, leaky, "x(..) -> y(..)") \
-	X(GT_OP_LEAKY_RELU_DX, "leaky_relu.dx", eltwise, leaky, "dy(..) x(..) -> dx(..)") \
-	X(GT_OP_SIGMOID, "sigmoid", eltwise, none, "x(..) -> y(..)") \
-	X(GT_OP_SIGMOID_DX, "sigmoid.dx", eltwise, none, "dy(..) y(..) -> dx(..)") \
-	X(GT_OP_TANH, "tanh", eltwise, none, "x(..) -> y(..)") \
-	X(GT_OP_TANH_DX, "tanh.dx", eltwise, none, "dy(..) y(..) -> dx(..)") \
-	X(GT_OP_GELU, "gelu", eltwise, gelu, "x(..) -> y(..)") \
-	X(GT_OP_GELU_DX, "gelu.dx", eltwise, gelu, "dy(..) x(..) -> dx(..)") \
-	X(GT_OP_SILU, "silu", eltwise, none, "x(..) -> y(..)") \
-	X(GT_OP_SILU_DX, "silu.dx", eltwise, none, "dy(..) x(..) -> dx(..)") \
-	X(GT_OP_MISH, "mish", eltwise, none, "x(..) -> y(..)") \
-	X(GT_OP_MISH_DX, "mish.dx", eltwise, none, "dy(..) x(..) -> dx(..)") \
-	X(GT_OP_ELU, "elu", eltwise, elu, "x(..) -> y(..)") \
-	X(GT_OP_ELU_DX, "elu.dx", eltwise, elu, "dy(..) x(..) -> dx(..)") \
-	X(GT_OP_RELU6, "relu6", eltwise, none, "x(..) -> y(..)") \
-	X(GT_OP_RELU6_DX, "relu6.dx", eltwise, none, "dy(..) y(..) -> dx(..)") \
-	X(GT_OP_HARDSIGMOID, "hardsigmoid", eltwise, none, "x(..) -> y(..)") \
-	X(GT_OP_HARDSIGMOID_DX, "hardsigmoid.dx", eltwise, none, "dy(..) x(..) -> dx(..)") \
-	X(GT_OP_HARDSWISH, "hardswish", eltwise, none, "x(..) -> y(..)") \
-	X(GT_OP_HARDSWISH_DX, "hardswish.dx", eltwise, none, "dy(..) x(..) -> dx(..)") \
+	GT_ACTIVATIONS(GT_ACTIVATION_OPCODES, X) \
 	X(GT_OP_PRELU, "prelu", channels, prelu, "x(N,C,..) w:f(K) -> y(N,C,..)") \
 	X(GT_OP_PRELU_DX, "prelu.dx", channels, prelu, "dy(N,C,..) x(N,C,..) w:f(K) -> [dx(N,C,..)] [dw:f(K)+]") \
 	X(GT_OP_SOFTMAX, "softmax", softmax, none, "x(N,C,..) -> y(N,C,..)") \
@@ -237,13 +217,7 @@
 	X(GT_OP_COMM, "comm", none, comm, "[in:any] -> [out:any]") \
 	X(GT_OP_ROWS, "rows", none, rows, "x(_,..) -> all(_,..)") \
 	X(GT_OP_CAST, "cast", eltwise, none, "x:any(..) -> y:any(..)") \
-	X(GT_OP_CROSS_ENTROPY, "cross_entropy", loss, loss, \
-	  "logits(N,K) target:any(N,..) [scale:f64()] " \
-	  "-> metrics:any [dlogits(N,K)]") \
-	X(GT_OP_NLL, "nll", loss, loss, "logp(N,K) target:i32(N) [scale:f64()] -> metrics:any [dlogp(N,K)]") \
-	X(GT_OP_MSE, "mse", loss, loss, "y(N,K) target:any(N,..) [scale:f64()] -> metrics:any [dy(N,K)]") \
-	X(GT_OP_BCE, "bce", loss, loss, "logits(N,K) target:any(N,..) [scale:f64()] -> metrics:any [dlogits(N,K)]") \
-	X(GT_OP_SMOOTH_L1, "smooth_l1", loss, loss, "y(N,K) target:any(N,..) [scale:f64()] -> metrics:any [dy(N,K)]") \
+	GT_LOSSES(GT_LOSS_OPCODES, X) \
 	X(GT_OP_GATHER, "gather", gather, gather, "images:u8(M,C,H,W) [labels:i32(M)] index:i64 -> x(_,C,..)~ [target:i32(_)]") \
 	X(GT_OP_GATHER_RECIPES, "gather.recipes", gather_recipes, recipes, \
 	  "rows:u8(M,_) [labels:i32(M)] index:i64 -> x(_,_,_,_)~ [target:i32(_)]") \
@@ -318,12 +292,9 @@ struct gt_attr_norm {
 	bool deferred;
 };
 
-struct gt_attr_leaky {
-	double slope; /* factor of negative inputs */
-};
-
-struct gt_attr_elu {
-	double alpha; /* minus the limit of y for x -> -infinity */
+/* The numbers of an activation, such as the slope of leaky_relu, in the order of its keys (activation_rows.h). */
+struct gt_attr_act {
+	double number[2];
 };
 
 struct gt_attr_prelu {
@@ -396,11 +367,10 @@ struct gt_attr_dropout {
 };
 
 struct gt_attr_loss {
-	double label_smoothing; /* cross_entropy; 0 ... 1 */
-	int64_t ignore_index;   /* cross_entropy, nll: samples with this label have weight 0 */
-	const double *weights;  /* cross_entropy, nll: weight of each class; bce: weight of the targets that are 1. NULL: 1 */
-	int64_t nweights;       /* number of weights: the outputs, or 0 */
-	double beta;            /* smooth_l1: distance from which the loss is linear; 0: l1 */
+	double number[GT_LOSS_NUMBERS]; /* in the order of the loss's keys (GT_LOSS_KEYS): of cross_entropy, the label smoothing */
+	int64_t ignore_index;           /* of a loss over classes: samples with this label have weight 0 */
+	const double *weights;          /* one for each output; the row of the loss says of what. NULL: 1 */
+	int64_t nweights;               /* number of weights: the outputs, or 0 */
 };
 
 struct gt_attr_linear_loss {
@@ -497,7 +467,7 @@ struct gt_metrics {
 	double weight;   /* divisor of the mean loss: the sum of the weights of the samples; without class weights each has 1, 0 if ignored */
 	int64_t correct; /* samples with argmax == target */
 	int64_t top5;    /* samples whose target is among the five largest outputs */
-	int64_t count;   /* samples whose target is not ignored and has a class; 0 with mse, bce and smooth_l1 of a target f32 [N,K] */
+	int64_t count;   /* samples whose target is not ignored and has a class; 0 with targets f32 [N,K] of a loss that is not over classes */
 };
 
 /* The scalars of one optimizer step, in device memory. The executor zeroes them before the step. As an operand: f64 [GT_SCALARS_WORDS]. */

@@ -38,7 +38,7 @@ bool gt_update_has(const struct gt_update_row *row, const struct gt_attr_update 
 	return false;
 }
 
-static const struct gt_tdesc *input(const struct gt_opcall *call, int i)
+static const struct gt_tdesc *input_at(const struct gt_opcall *call, int i)
 {
 	return i < call->nin ? call->in[i] : NULL;
 }
@@ -51,10 +51,10 @@ const char *gt_update_check(const struct gt_opcall *call, struct gt_update_input
 	if (!row || row->matrix)
 		return "it is not an element-wise optimizer update";
 	for (int i = 0; i < row->nslots; i++)
-		if (!input(call, 2 + i) != !gt_update_has(row, attr, i))
+		if (!input_at(call, 2 + i) != !gt_update_has(row, attr, i))
 			return "the number of state tensors does not match the attributes";
 	*out = (struct gt_update_inputs){row->nslots, 2 + row->nslots, 3 + row->nslots};
-	const struct gt_tdesc *scalars = input(call, out->scalars), *work = input(call, out->work);
+	const struct gt_tdesc *scalars = input_at(call, out->scalars), *work = input_at(call, out->work);
 	if (!scalars && attr->clip_norm > 0)
 		return "clipping needs the scalars of the step";
 	for (int s = 0; s < attr->nseg; s++) {

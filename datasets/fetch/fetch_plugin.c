@@ -219,8 +219,9 @@ static enum gt_code fetch_archive(const struct fetch *f, struct gt_err *err)
 	return GT_OK;
 }
 
-static enum gt_code fetch(const struct gt_known_dataset *row, const char *dir, const char *base_url,
-                          void (*progress)(void *user, const char *file, uint64_t done, uint64_t total), void *user, struct gt_err *err)
+static enum gt_code fetch_dataset(const struct gt_known_dataset *row, const char *dir, const char *base_url,
+                                  void (*progress)(void *user, const char *file, uint64_t done, uint64_t total), void *user,
+                                  struct gt_err *err)
 {
 	struct fetch f = {row, dir, base_url, progress, user, -1};
 	struct gt_err tries = {0}; /* failures before a success are not reported */
@@ -246,4 +247,4 @@ static enum gt_code fetch(const struct gt_known_dataset *row, const char *dir, c
 }
 
 __attribute__((visibility("default"))) extern const struct gt_fetch_plugin gt_fetch_plugin;
-const struct gt_fetch_plugin gt_fetch_plugin = {GT_FETCH_ABI, fetch};
+const struct gt_fetch_plugin gt_fetch_plugin = {GT_FETCH_ABI, fetch_dataset};

@@ -90,7 +90,7 @@ static size_t on_body(char *data, size_t size, size_t n, void *user)
 	return len;
 }
 
-static enum gt_transfer_end refused(const struct gt_transfer *t, long status, struct gt_err *err)
+static enum gt_transfer_end refuse_status(const struct gt_transfer *t, long status, struct gt_err *err)
 {
 	bool gone = status == 404 || status == 410 || status == 403;
 	gt_fail(err, gone ? GT_ENOINPUT : GT_EIO, "%s: the server answered with status %ld%s",
@@ -105,7 +105,7 @@ static enum gt_transfer_end give_up(const struct gt_transfer *t)
 	return GT_TRANSFER_NEVER;
 }
 
-static enum gt_transfer_end judge(struct state *s, CURLcode rc, const char *detail, struct gt_err *err)
+static enum gt_transfer_end classify_result(struct state *s, CURLcode rc, const char *detail, struct gt_err *err)
 {
 	const struct gt_transfer *t = s->t;
 	long status = status_of(s);
@@ -129,7 +129,7 @@ static enum gt_transfer_end judge(struct state *s, CURLcode rc, const char *deta
 		return t->have && !ftruncate(t->fd, 0) ? GT_TRANSFER_AGAIN : GT_TRANSFER_NEVER;
 	}
 	if (rc == CURLE_OK && status != 200 && status != 206)
-		return refused(t, status, err);
+		return refuse_status(t, status, err);
 	if (rc != CURLE_OK && rc != CURLE_PARTIAL_FILE && !s->placed) {
 		gt_fail(err, GT_EIO, "%s: %s", t->url, *detail ? detail : curl_easy_strerror(rc));
 		bool never = rc == CURLE_UNSUPPORTED_PROTOCOL || rc == CURLE_URL_MALFORMAT || rc == CURLE_PEER_FAILED_VERIFICATION ||
@@ -172,7 +172,7 @@ enum gt_transfer_end gt_transfer(const struct gt_transfer *t, struct gt_err *err
 		snprintf(range, sizeof range, "%llu-", (unsigned long long)t->have);
 		curl_easy_setopt(c, CURLOPT_RANGE, range);
 	}
-	enum gt_transfer_end end = judge(&s, curl_easy_perform(c), detail, err);
+	enum gt_transfer_end end = classify_result(&s, curl_easy_perform(c), detail, err);
 	curl_easy_cleanup(c);
 	return end;
 }

@@ -21,7 +21,7 @@ struct stream {
 };
 
 /* Reads the next n bytes of the decompressed archive; *got is less only at its end. */
-static enum gt_code pull(struct stream *s, unsigned char *buf, size_t n, size_t *got, struct gt_err *err)
+static enum gt_code read_decompressed(struct stream *s, unsigned char *buf, size_t n, size_t *got, struct gt_err *err)
 {
 	s->z.next_out = buf;
 	s->z.avail_out = (uInt)n;
@@ -57,11 +57,11 @@ static enum gt_code pull_at(void *user, uint64_t offset, void *buf, size_t n, si
 	struct stream *s = user;
 	while (s->at < offset) {
 		uint64_t left = offset - s->at;
-		GT_TRY(pull(s, s->out, left < CHUNK ? (size_t)left : CHUNK, got, err));
+		GT_TRY(read_decompressed(s, s->out, left < CHUNK ? (size_t)left : CHUNK, got, err));
 		if (!*got)
 			return GT_OK;
 	}
-	return pull(s, buf, n, got, err);
+	return read_decompressed(s, buf, n, got, err);
 }
 
 static enum gt_code write_all(int fd, const char *path, const unsigned char *p, size_t n, struct gt_err *err)
@@ -96,8 +96,8 @@ static enum gt_code copy_content(struct stream *s, const struct gt_tar_member *m
 }
 
 /* Writes a member to dir, through a partial file. */
-static enum gt_code take(struct stream *s, const struct gt_tar_member *found, const char *dir, const struct gt_known_member *m,
-                         struct gt_err *err)
+static enum gt_code write_member(struct stream *s, const struct gt_tar_member *found, const char *dir, const struct gt_known_member *m,
+                                 struct gt_err *err)
 {
 	char part[GT_FETCH_PATH + 300], final[GT_FETCH_PATH + 300];
 	struct gt_published *d = NULL;
@@ -123,8 +123,8 @@ static enum gt_code take(struct stream *s, const struct gt_tar_member *found, co
 	return rc;
 }
 
-static enum gt_code walk(struct stream *s, struct gt_tar_reader *t, const char *dir, const struct gt_known_member *members, int n,
-                         struct gt_err *err)
+static enum gt_code extract_members(struct stream *s, struct gt_tar_reader *t, const char *dir, const struct gt_known_member *members,
+                                    int n, struct gt_err *err)
 {
 	unsigned taken = 0;
 	for (int count = 0; taken != (1u << n) - 1 && count < MAX_MEMBERS; count++) {
@@ -140,7 +140,7 @@ static enum gt_code walk(struct stream *s, struct gt_tar_reader *t, const char *
 		if (!gt_tar_is_file(&m) || m.size != members[k].size)
 			return gt_fail(err, GT_EDATA, "%s: expected %s to be a file of %llu bytes", s->path, m.path,
 			               (unsigned long long)members[k].size);
-		GT_TRY(take(s, &m, dir, &members[k], err));
+		GT_TRY(write_member(s, &m, dir, &members[k], err));
 		taken |= 1u << k;
 	}
 	for (int k = 0; k < n; k++)
@@ -159,7 +159,7 @@ enum gt_code gt_untar(const char *path, const char *dir, const struct gt_known_m
 	}
 	s->path = path;
 	s->fd = open(path, O_RDONLY | O_CLOEXEC);
-	enum gt_code rc = s->fd < 0 ? gt_fail(err, GT_EIO, "%s: %s", path, strerror(errno)) : walk(s, &t, dir, members, n, err);
+	enum gt_code rc = s->fd < 0 ? gt_fail(err, GT_EIO, "%s: %s", path, strerror(errno)) : extract_members(s, &t, dir, members, n, err);
 	if (s->fd >= 0)
 		close(s->fd);
 	inflateEnd(&s->z);

@@ -2,15 +2,13 @@
 #ifndef GT_BASE_PUBLIC_H
 #define GT_BASE_PUBLIC_H
 
+#include "base/modes.h"
 #include "base/scores.h"
 #include <stdbool.h>
 #include <stdint.h>
 
 /* The version of the program (semantic versioning). Checkpoints contain it, and ranks compare it before they train together. */
 #define GT_VERSION "0.1.0"
-
-/* The parallel modes: the words of parallel.mode and --mode, in the order of enum gt_mode (conf/conf.h). */
-#define GT_MODES "single|dp|ddp|zero|pipe"
 
 /* A key of the config, for gt_schema_each. */
 struct gt_schema_key {

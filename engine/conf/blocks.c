@@ -8,8 +8,8 @@ static enum gt_code expand_list(struct gt_expand *x, const struct gt_scope *s, c
                                 const struct gt_layer_spec *proto, struct gt_err *err);
 
 /* Reads the keys of an instance that are the defaults of all its layers: frozen, init, lr_mul, weight_decay. */
-static enum gt_code inherit(struct gt_expand *x, const struct gt_scope *s, const struct gt_cnode *inst, const char *at,
-                            struct gt_layer_spec *proto, struct gt_err *err)
+static enum gt_code read_defaults(struct gt_expand *x, const struct gt_scope *s, const struct gt_cnode *inst, const char *at,
+                                  struct gt_layer_spec *proto, struct gt_err *err)
 {
 	char path[320];
 	for (int i = 0; i < inst->nkids; i++) {
@@ -90,7 +90,7 @@ static enum gt_code expand_block(struct gt_expand *x, const struct gt_scope *s, 
 		GT_TRY(gt_scope_value(x, s, n, path, &v, err));
 		GT_TRY(gt_row_read(a, gt_row_find(gt_rows_block, "repeat"), v, path, &repeat, err));
 	}
-	GT_TRY(inherit(x, s, inst, at, &common, err));
+	GT_TRY(read_defaults(x, s, inst, at, &common, err));
 	snprintf(path, sizeof path, "%s.in", at);
 	if (in) {
 		if (in->nkids == 1)

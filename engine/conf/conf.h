@@ -9,9 +9,11 @@
 #ifndef GT_CONF_CONF_H
 #define GT_CONF_CONF_H
 
+#include "base/modes.h"
 #include "base/problems.h"
 #include "image/transform.h"
 #include "ir/graph.h"
+#include "losses.h"
 #include "optimizer.h"
 #include "table/table_spec.h"
 #include "text/text_spec.h"
@@ -19,7 +21,6 @@
 enum gt_reproducible { GT_REPRO_NONE, GT_REPRO_RUN, GT_REPRO_WORLD };
 enum gt_precision { GT_PREC_FP32, GT_PREC_TF32, GT_PREC_BF16, GT_PREC_FP16 };
 enum gt_sampler { GT_SAMPLER_GTRAIN, GT_SAMPLER_TORCH, GT_SAMPLER_TORCH_RANDOM };
-enum gt_mode { GT_MODE_SINGLE, GT_MODE_DP, GT_MODE_DDP, GT_MODE_ZERO, GT_MODE_PIPE };
 enum gt_schedule { GT_SCHED_CONSTANT, GT_SCHED_STEP, GT_SCHED_MULTISTEP, GT_SCHED_EXPONENTIAL, GT_SCHED_COSINE, GT_SCHED_POLYNOMIAL,
 	GT_SCHED_ONECYCLE, GT_SCHED_FLAT_COSINE, GT_SCHED_PLATEAU };
 enum gt_anneal { GT_ANNEAL_COS, GT_ANNEAL_LINEAR };
@@ -148,10 +149,9 @@ struct gt_conf_train {
 	int64_t epochs;
 	int64_t steps; /* > 0: number of optimizer steps of the run */
 	const char *loss;
-	double label_smoothing;
+	double loss_number[GT_LOSS_COUNT][GT_LOSS_NUMBERS]; /* the numbers of each loss (GT_LOSS_KEYS), indexed by enum gt_loss */
 	/* One number for each output of the model; empty: 1. class_weights.n may be GT_FLOATS_AUTO: computed from the training split */
 	struct gt_floats class_weights, pos_weight;
-	double smooth_l1_beta;
 	int64_t ignore_index;
 	int64_t accumulate;
 	int recompute; /* 0: none, 1: cheap */

@@ -31,7 +31,7 @@ struct source {
 };
 
 /* Loads a config and collects errors. */
-static enum gt_code load(struct gt_conf *c, const struct source *s, struct gt_problems *errors, struct gt_err *err)
+static enum gt_code load_conf(struct gt_conf *c, const struct source *s, struct gt_problems *errors, struct gt_err *err)
 {
 	struct gt_reading rd = {.arena = c->arena, .conf = c, .errors = errors, .resolved = s->resolved};
 	struct gt_clean clean;
@@ -69,7 +69,7 @@ static enum gt_code open_conf(const struct source *s, struct gt_problems *errors
 		code = gt_fail_memory(err, sizeof *c);
 	if (code == GT_OK) {
 		c->arena = a;
-		code = load(c, s, errors, &found);
+		code = load_conf(c, s, errors, &found);
 		if (code == GT_ECONFIG && errors->n)
 			gt_problems_get(errors, 0, &found);
 		if (code != GT_OK && err)
@@ -184,12 +184,12 @@ enum gt_code gt_conf_loss(const struct gt_conf *c, struct gt_loss_spec *out, str
 	out->op = gt_op_find_loss(c->train.loss);
 	if (!out->op)
 		return gt_conf_refuse(c, "train.loss", err, "this build has no loss \"%s\"", c->train.loss);
-	out->attr.label_smoothing = c->train.label_smoothing;
+	const struct gt_loss_row *row = gt_loss_row(out->op->code);
+	memcpy(out->attr.number, c->train.loss_number[row - gt_loss_rows], sizeof out->attr.number);
 	out->attr.ignore_index = c->train.ignore_index;
-	out->attr.beta = c->train.smooth_l1_beta;
 	out->dense = c->data.targets != GT_TARGETS_CLASS;
-	const struct gt_floats *w = out->op->flags & GT_OPF_CLASSES ? &c->train.class_weights : &c->train.pos_weight;
-	if (w->n == GT_FLOATS_AUTO)
+	const struct gt_floats *w = row->weight == GT_WEIGHT_BY_CLASS ? &c->train.class_weights : &c->train.pos_weight;
+	if (row->weight == GT_WEIGHT_NONE || w->n == GT_FLOATS_AUTO)
 		return GT_OK;
 	out->attr.weights = w->v;
 	out->attr.nweights = w->n;

@@ -64,7 +64,7 @@ static enum gt_code read_transforms(struct gt_reading *rd, const char *path, str
 
 /* Makes a relative path of a data file absolute. It is relative to the folder of the file that contains the key, as with @include, and to
  * the working directory if it is from --set. Text in memory is that of a checkpoint, whose paths are absolute already. */
-static enum gt_code absolute(struct gt_reading *rd, const char *key, const char **path, struct gt_err *err)
+static enum gt_code make_path_absolute(struct gt_reading *rd, const char *key, const char **path, struct gt_err *err)
 {
 	const struct gt_cnode *n = gt_conf_given(rd->root, key);
 	char cwd[4096];
@@ -84,11 +84,11 @@ static enum gt_code absolute(struct gt_reading *rd, const char *key, const char 
 static enum gt_code data_paths(struct gt_reading *rd, struct gt_err *err)
 {
 	struct gt_conf_data *d = &rd->conf->data;
-	GT_TRY(absolute(rd, "data.root", &d->root, err));
+	GT_TRY(make_path_absolute(rd, "data.root", &d->root, err));
 	for (int i = 0; !*d->root && i < d->train.n; i++)
-		GT_TRY(absolute(rd, "data.train", &d->train.v[i], err));
+		GT_TRY(make_path_absolute(rd, "data.train", &d->train.v[i], err));
 	for (int i = 0; !*d->root && i < d->test.n; i++)
-		GT_TRY(absolute(rd, "data.test", &d->test.v[i], err));
+		GT_TRY(make_path_absolute(rd, "data.test", &d->test.v[i], err));
 	return GT_OK;
 }
 
@@ -161,8 +161,8 @@ enum gt_code gt_conf_read(struct gt_reading *rd, struct gt_err *err)
 	if (!gt_conf_given(rd->root, "checkpoint.best.mode"))
 		c->checkpoint.best_mode = gt_metric_falls(c->checkpoint.best_metric);
 	GT_COLLECT(rd, err, data_paths(rd, err));
-	GT_COLLECT(rd, err, absolute(rd, "model.pretrained.file", &c->pretrained.file, err));
-	GT_COLLECT(rd, err, absolute(rd, "data.vocab", &c->data.text.vocab, err));
+	GT_COLLECT(rd, err, make_path_absolute(rd, "model.pretrained.file", &c->pretrained.file, err));
+	GT_COLLECT(rd, err, make_path_absolute(rd, "data.vocab", &c->data.text.vocab, err));
 	GT_COLLECT(rd, err, read_transforms(rd, "data.augment", c->data.augment, &c->data.naugment, err));
 	GT_COLLECT(rd, err, read_transforms(rd, "eval.transforms", c->eval.transforms, &c->eval.ntransforms, err));
 	GT_COLLECT(rd, err, gt_conf_table(rd, err));

@@ -279,7 +279,7 @@ static void put_layers(FILE *f, const struct gt_conf *c)
 	fputs("\t);\n", f);
 }
 
-static void indent(FILE *f, int depth)
+static void put_indent(FILE *f, int depth)
 {
 	while (depth-- > 0)
 		fputc('\t', f);
@@ -287,7 +287,7 @@ static void indent(FILE *f, int depth)
 
 /* Closes the groups of path `from` that do not contain path `to`, then opens the remaining groups of `to`. Returns the number of open
  * groups. */
-static int move(FILE *f, const char *from, const char *to)
+static int change_group(FILE *f, const char *from, const char *to)
 {
 	size_t same = 0;
 	int depth = 0, deep;
@@ -301,11 +301,11 @@ static int move(FILE *f, const char *from, const char *to)
 	for (const char *p = from + same; (p = strchr(p, '.')); p++)
 		deep++;
 	for (; deep > depth; deep--) {
-		indent(f, deep - 1);
+		put_indent(f, deep - 1);
 		fputs("};\n", f);
 	}
 	for (const char *p = to + same, *dot; (dot = strchr(p, '.')); p = dot + 1) {
-		indent(f, depth++);
+		put_indent(f, depth++);
 		fprintf(f, "%.*s = {\n", (int)(dot - p), p);
 	}
 	return depth;
@@ -323,7 +323,7 @@ enum gt_code gt_conf_write(struct gt_conf *c, struct gt_err *err)
 	for (const struct gt_row *r = gt_rows; r->path; r++) {
 		if (!gt_row_applies(gt_rows, r, c) || !strcmp(r->path, "model.blocks"))
 			continue;
-		int depth = move(f, group, r->path);
+		int depth = change_group(f, group, r->path);
 		group = r->path;
 		if (!strcmp(r->path, c->model.ninputs ? "model.input" : "model.inputs"))
 			continue;
@@ -342,13 +342,13 @@ enum gt_code gt_conf_write(struct gt_conf *c, struct gt_err *err)
 		} else if (!strcmp(r->path, "model.layers")) {
 			put_layers(f, c);
 		} else {
-			indent(f, depth);
+			put_indent(f, depth);
 			fprintf(f, "%s = ", strrchr(r->path, '.') ? strrchr(r->path, '.') + 1 : r->path);
 			put_value(f, r, c);
 			fputs(";\n", f);
 		}
 	}
-	move(f, group, "");
+	change_group(f, group, "");
 	GT_TRY(gt_memstream_close(f, &m, &text, &n, err));
 	kept = gt_arena_strdup(c->arena, text);
 	free(text);

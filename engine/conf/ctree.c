@@ -118,15 +118,15 @@ struct gt_cnode *gt_cnode_find(const struct gt_cnode *group, const char *name)
 	return NULL;
 }
 
-static struct gt_source_loc place_of(const struct gt_clean *c, unsigned line)
+static struct gt_source_loc loc_of_line(const struct gt_clean *c, unsigned line)
 {
 	if (line >= 1 && line <= (unsigned)c->nlines)
 		return c->loc[line - 1];
 	return c->nlines ? c->loc[c->nlines - 1] : (struct gt_source_loc){"config", 1};
 }
 
-static enum gt_code convert(struct gt_arena *a, const struct gt_clean *c, const config_setting_t *s, struct gt_cnode **out,
-                            struct gt_err *err)
+static enum gt_code convert_setting(struct gt_arena *a, const struct gt_clean *c, const config_setting_t *s, struct gt_cnode **out,
+                                    struct gt_err *err)
 {
 	static const enum gt_ctype types[] = {
 	    [CONFIG_TYPE_GROUP] = GT_C_GROUP, [CONFIG_TYPE_INT] = GT_C_INT,       [CONFIG_TYPE_INT64] = GT_C_INT,
@@ -139,7 +139,7 @@ static enum gt_code convert(struct gt_arena *a, const struct gt_clean *c, const 
 	const config_setting_t *parent = config_setting_parent(s);
 	if ((!name && parent && config_setting_is_group(parent)) || (!text && type == CONFIG_TYPE_STRING))
 		return gt_fail_memory(err, 0);
-	GT_TRY(gt_cnode_new(a, types[type], name, place_of(c, config_setting_is_root(s) ? 1 : s->line), &n, err));
+	GT_TRY(gt_cnode_new(a, types[type], name, loc_of_line(c, config_setting_is_root(s) ? 1 : s->line), &n, err));
 	switch (type) {
 	case CONFIG_TYPE_INT:
 		n->i = config_setting_get_int(s);
@@ -159,7 +159,7 @@ static enum gt_code convert(struct gt_arena *a, const struct gt_clean *c, const 
 	default:
 		for (int i = 0, len = config_setting_length(s); i < len; i++) {
 			struct gt_cnode *kid;
-			GT_TRY(convert(a, c, config_setting_get_elem(s, (unsigned)i), &kid, err));
+			GT_TRY(convert_setting(a, c, config_setting_get_elem(s, (unsigned)i), &kid, err));
 			GT_TRY(gt_cnode_add(a, n, kid, err));
 		}
 	}
@@ -181,14 +181,14 @@ enum gt_code gt_ctree_parse(struct gt_arena *a, const struct gt_clean *c, struct
 	free(room);
 	config_init(&cfg);
 	if (config_read_string(&cfg, c->text ? c->text : "") == CONFIG_TRUE) {
-		code = convert(a, c, config_root_setting(&cfg), out, err);
+		code = convert_setting(a, c, config_root_setting(&cfg), out, err);
 	} else {
 		/* The lexer has checked the grammar, so the error is a name that appears twice in its group. */
 		const char *why = config_error_text(&cfg), *line = c->text ? c->text : "";
 		for (int i = 1; i < config_error_line(&cfg) && strchr(line, '\n'); i++)
 			line = strchr(line, '\n') + 1;
 		bool twice = why && strstr(why, "duplicate");
-		code = gt_conf_fail(err, place_of(c, (unsigned)config_error_line(&cfg)), NULL, "\"%.*s\": %s", (int)strcspn(line, "=\n"), line,
+		code = gt_conf_fail(err, loc_of_line(c, (unsigned)config_error_line(&cfg)), NULL, "\"%.*s\": %s", (int)strcspn(line, "=\n"), line,
 		                    twice ? "expected each key of a group once, got it twice; remove one of them" : why ? why : "not readable");
 	}
 	config_destroy(&cfg);

@@ -119,7 +119,7 @@ static enum gt_code read_key(struct gt_expand *x, const struct gt_scope *s, cons
 	return gt_row_read(x->rd->arena, &row, v, path, l->attr, err);
 }
 
-static enum gt_code grow(struct gt_expand *x, struct gt_source_loc at, const char *path, struct gt_err *err)
+static enum gt_code grow_layers(struct gt_expand *x, struct gt_source_loc at, const char *path, struct gt_err *err)
 {
 	if (x->n == GT_CONF_MAX_LAYERS)
 		return gt_conf_fail(err, at, path, "expected at most %d layers, got more", GT_CONF_MAX_LAYERS);
@@ -151,7 +151,7 @@ enum gt_code gt_layer_add(struct gt_expand *x, const struct gt_scope *s, const s
 		return gt_conf_fail(err, v->loc, path, "expected a layer type, got %s", gt_cnode_text(v, got, sizeof got));
 	if (!(l.op = gt_op_find_layer(word)))
 		return unknown_type(v, path, word, err);
-	GT_TRY(grow(x, entry->loc, at, err));
+	GT_TRY(grow_layers(x, entry->loc, at, err));
 	size_t size = gt_op_attr_size(l.op);
 	l.attr = gt_arena_alloc(x->rd->arena, 1, size ? size : 1);
 	if (!l.attr)

@@ -14,12 +14,12 @@
 /* States of an open bracket. In a group: a name, `=`, a value, an optional `;` or `,`. In a list or array: values separated by commas. */
 enum { NAME, EQUALS, VALUE, SEP, FIRST, ELEMENT, COMMA };
 
-static struct gt_frame *frame(struct gt_lexer *lx)
+static struct gt_frame *top_frame(struct gt_lexer *lx)
 {
 	return &lx->frame[lx->depth];
 }
 
-static enum gt_code put(struct gt_lexer *lx, const char *s, size_t n, struct gt_err *err)
+static enum gt_code put_text(struct gt_lexer *lx, const char *s, size_t n, struct gt_err *err)
 {
 	struct gt_clean *o = lx->out;
 	GT_GROW(o->text, o->cap, (int64_t)(o->len + n) + 1, err);
@@ -30,18 +30,18 @@ static enum gt_code put(struct gt_lexer *lx, const char *s, size_t n, struct gt_
 }
 
 /* Begins a line of the output. */
-static enum gt_code line(struct gt_lexer *lx, struct gt_err *err)
+static enum gt_code begin_line(struct gt_lexer *lx, struct gt_err *err)
 {
 	struct gt_clean *o = lx->out;
 	GT_GROW(o->loc, o->cap_lines, o->nlines + 1, err);
 	if (o->nlines >= GT_CONF_MAX_VALUES)
 		return gt_conf_fail(err, lx->at, NULL, "expected at most %d names and values in a config, got more", GT_CONF_MAX_VALUES);
 	o->loc[o->nlines++] = lx->at;
-	return o->nlines > 1 ? put(lx, "\n", 1, err) : GT_OK;
+	return o->nlines > 1 ? put_text(lx, "\n", 1, err) : GT_OK;
 }
 
 /* Writes the token at p for "got …" in errors: printable and short. */
-static const char *token(const struct gt_lexer *lx, const char *p, char buf[64])
+static const char *describe_token(const struct gt_lexer *lx, const char *p, char buf[64])
 {
 	size_t n = 0;
 	if (p >= lx->end)
@@ -68,26 +68,26 @@ static const char *token(const struct gt_lexer *lx, const char *p, char buf[64])
 	return buf;
 }
 
-static enum gt_code unexpected(struct gt_lexer *lx, const char *p, struct gt_err *err)
+static enum gt_code refuse_token(struct gt_lexer *lx, const char *p, struct gt_err *err)
 {
 	char got[64];
 	static const char *const wants[] = {
 	    [NAME] = "the name of a key", [EQUALS] = "`=` after ",         [VALUE] = "a value for ",       [SEP] = "`;`",
 	    [FIRST] = "a value",          [ELEMENT] = "a value after `,`", [COMMA] = "`,` between values",
 	};
-	const struct gt_frame *f = frame(lx);
+	const struct gt_frame *f = top_frame(lx);
 	const char *close = f->open == '{' ? " or `}`" : f->open == '(' ? " or `)`" : f->open == '[' ? " or `]`" : "";
 	if (f->state == EQUALS || f->state == VALUE)
-		return gt_conf_fail(err, lx->at, NULL, "expected %s%.*s, got %s", wants[f->state], lx->nkey, lx->key, token(lx, p, got));
-	return gt_conf_fail(err, lx->at, NULL, "expected %s%s, got %s", wants[f->state], close, token(lx, p, got));
+		return gt_conf_fail(err, lx->at, NULL, "expected %s%.*s, got %s", wants[f->state], lx->nkey, lx->key, describe_token(lx, p, got));
+	return gt_conf_fail(err, lx->at, NULL, "expected %s%s, got %s", wants[f->state], close, describe_token(lx, p, got));
 }
 
 /* Checks that a value of type `kind` may begin at p, and begins an output line for an element. */
-static enum gt_code value(struct gt_lexer *lx, enum gt_ctype kind, const char *p, struct gt_err *err)
+static enum gt_code begin_value(struct gt_lexer *lx, enum gt_ctype kind, const char *p, struct gt_err *err)
 {
-	struct gt_frame *f = frame(lx);
+	struct gt_frame *f = top_frame(lx);
 	if (f->state != VALUE && f->state != FIRST && f->state != ELEMENT)
-		return unexpected(lx, p, err);
+		return refuse_token(lx, p, err);
 	if (f->state == VALUE) { /* the value of a key is written on the line of its name */
 		f->state = SEP;
 		return GT_OK;
@@ -105,40 +105,40 @@ static enum gt_code value(struct gt_lexer *lx, enum gt_ctype kind, const char *p
 	if (f->count >= GT_CONF_MAX_ELEMENTS)
 		return gt_conf_fail(err, lx->at, NULL, "expected at most %d elements, got more", GT_CONF_MAX_ELEMENTS);
 	if (f->count++) /* the comma is written before the next element, so that none precedes a closing bracket */
-		GT_TRY(put(lx, ",", 1, err));
+		GT_TRY(put_text(lx, ",", 1, err));
 	f->state = COMMA;
-	return line(lx, err);
+	return begin_line(lx, err);
 }
 
 static enum gt_code open_bracket(struct gt_lexer *lx, struct gt_err *err)
 {
 	char c = *lx->p;
-	GT_TRY(value(lx, c == '{' ? GT_C_GROUP : c == '(' ? GT_C_LIST : GT_C_ARRAY, lx->p, err));
+	GT_TRY(begin_value(lx, c == '{' ? GT_C_GROUP : c == '(' ? GT_C_LIST : GT_C_ARRAY, lx->p, err));
 	if (lx->depth == GT_CONF_MAX_DEPTH)
 		return gt_conf_fail(err, lx->at, NULL, "expected brackets that are nested at most %d deep, got more", GT_CONF_MAX_DEPTH);
 	lx->frame[++lx->depth] = (struct gt_frame){.open = c, .state = c == '{' ? NAME : FIRST, .loc = lx->at};
 	lx->p++;
-	return put(lx, &c, 1, err);
+	return put_text(lx, &c, 1, err);
 }
 
 static enum gt_code close_bracket(struct gt_lexer *lx, int base, struct gt_err *err)
 {
 	char c = *lx->p, open = c == '}' ? '{' : c == ')' ? '(' : '[';
-	const struct gt_frame *f = frame(lx);
+	const struct gt_frame *f = top_frame(lx);
 	if (lx->depth == base)
 		return gt_conf_fail(err, lx->at, NULL, "unexpected `%c`: no bracket is open", c);
 	if (f->open != open)
 		return gt_conf_fail(err, lx->at, NULL, "`%c` cannot close the `%c` of line %d", c, f->open, f->loc.line);
 	if (f->state == EQUALS || f->state == VALUE)
-		return unexpected(lx, lx->p, err);
+		return refuse_token(lx, lx->p, err);
 	lx->depth--;
 	lx->p++;
-	return put(lx, &c, 1, err);
+	return put_text(lx, &c, 1, err);
 }
 
-static enum gt_code word(struct gt_lexer *lx, struct gt_err *err)
+static enum gt_code read_word(struct gt_lexer *lx, struct gt_err *err)
 {
-	struct gt_frame *f = frame(lx);
+	struct gt_frame *f = top_frame(lx);
 	const char *p = lx->p;
 	size_t n = 0;
 	while (p + n < lx->end && (isalnum((unsigned char)p[n]) || p[n] == '_' || p[n] == '-' || p[n] == '*'))
@@ -147,25 +147,25 @@ static enum gt_code word(struct gt_lexer *lx, struct gt_err *err)
 	if (f->state == VALUE || f->state == FIRST || f->state == ELEMENT) {
 		if (!yes && !no)
 			return gt_conf_fail(err, lx->at, NULL, "expected a value, got %.*s; write a string in \"quotes\"", (int)(n > 40 ? 40 : n), p);
-		GT_TRY(value(lx, GT_C_BOOL, p, err));
+		GT_TRY(begin_value(lx, GT_C_BOOL, p, err));
 		lx->p += n;
-		return put(lx, yes ? "true" : "false", yes ? 4 : 5, err);
+		return put_text(lx, yes ? "true" : "false", yes ? 4 : 5, err);
 	}
 	if ((f->state != NAME && f->state != SEP) || yes || no)
-		return unexpected(lx, p, err);
+		return refuse_token(lx, p, err);
 	if (f->count++ >= GT_CONF_MAX_MEMBERS)
 		return gt_conf_fail(err, lx->at, NULL, "expected at most %d keys in one group, got more", GT_CONF_MAX_MEMBERS);
 	if (f->state == SEP) /* libconfig accepts `a = 1 b = 2` */
-		GT_TRY(put(lx, ";", 1, err));
+		GT_TRY(put_text(lx, ";", 1, err));
 	f->state = EQUALS;
 	lx->key = p;
 	lx->nkey = n > 40 ? 40 : (int)n;
-	GT_TRY(line(lx, err));
+	GT_TRY(begin_line(lx, err));
 	lx->p += n;
-	return put(lx, p, n, err);
+	return put_text(lx, p, n, err);
 }
 
-static bool digits(const char **p, int (*is)(int))
+static bool skip_digits(const char **p, int (*is)(int))
 {
 	const char *from = *p;
 	while (is((unsigned char)**p))
@@ -174,7 +174,7 @@ static bool digits(const char **p, int (*is)(int))
 }
 
 /* Reads a number, and writes it so that libconfig reads it without loss: integers with the suffix L, floats with 17 digits. */
-static enum gt_code number(struct gt_lexer *lx, struct gt_err *err)
+static enum gt_code read_number(struct gt_lexer *lx, struct gt_err *err)
 {
 	char buf[512], out[64];
 	const char *from = lx->p, *p = buf;
@@ -189,21 +189,21 @@ static enum gt_code number(struct gt_lexer *lx, struct gt_err *err)
 	p += hex ? 2 : sign;
 	const char *first = p;
 	if (hex) {
-		ok = digits(&p, isxdigit);
+		ok = skip_digits(&p, isxdigit);
 	} else {
-		ok = digits(&p, isdigit);
+		ok = skip_digits(&p, isdigit);
 		if (ok && p - first > 1 && *first == '0' && p[strspn(p, "Ll")] == 0)
 			return gt_conf_fail(err, lx->at, NULL, "expected an integer without leading zeros, got %s", buf);
 		if (*p == '.') {
 			real = true;
 			p++;
-			ok = digits(&p, isdigit) || ok;
+			ok = skip_digits(&p, isdigit) || ok;
 		}
 		if (ok && (*p == 'e' || *p == 'E')) {
 			real = true;
 			p++;
 			p += *p == '+' || *p == '-';
-			ok = digits(&p, isdigit);
+			ok = skip_digits(&p, isdigit);
 		}
 	}
 	const char *last = p;
@@ -230,12 +230,12 @@ static enum gt_code number(struct gt_lexer *lx, struct gt_err *err)
 			return gt_conf_fail(err, lx->at, NULL, "expected an integer from -9223372036854775808 to 9223372036854775807, got %s", buf);
 		snprintf(out, sizeof out, "%" PRId64 "L", v);
 	}
-	GT_TRY(value(lx, real ? GT_C_FLOAT : GT_C_INT, from, err));
+	GT_TRY(begin_value(lx, real ? GT_C_FLOAT : GT_C_INT, from, err));
 	lx->p += n;
-	return put(lx, out, strlen(out), err);
+	return put_text(lx, out, strlen(out), err);
 }
 
-static enum gt_code keep(struct gt_lexer *lx, char c, struct gt_err *err)
+static enum gt_code keep_char(struct gt_lexer *lx, char c, struct gt_err *err)
 {
 	GT_GROW(lx->str, lx->cap_str, (int64_t)lx->nstr + 1, err);
 	lx->str[lx->nstr++] = c;
@@ -254,15 +254,15 @@ static enum gt_code read_string(struct gt_lexer *lx, struct gt_err *err)
 		if (*p == '"')
 			break;
 		if (*p != '\\') {
-			GT_TRY(keep(lx, *p, err));
+			GT_TRY(keep_char(lx, *p, err));
 			continue;
 		}
 		p++;
 		if (p < lx->end && (*p == '\\' || *p == '"')) {
-			GT_TRY(keep(lx, *p, err));
+			GT_TRY(keep_char(lx, *p, err));
 		} else if (lx->end - p > 2 && (*p == 'x' || *p == 'X') && isxdigit((unsigned char)p[1]) && isxdigit((unsigned char)p[2])) {
 			char hex[3] = {p[1], p[2], 0};
-			GT_TRY(keep(lx, (char)strtol(hex, NULL, 16), err));
+			GT_TRY(keep_char(lx, (char)strtol(hex, NULL, 16), err));
 			p += 2;
 		} else if (p < lx->end && *p && strchr("nrtfabv", *p)) {
 			return gt_conf_fail(err, lx->at, NULL, "expected a string without control characters, got \\%c in it", *p);
@@ -277,28 +277,28 @@ static enum gt_code read_string(struct gt_lexer *lx, struct gt_err *err)
 	return GT_OK;
 }
 
-static enum gt_code blank(struct gt_lexer *lx, struct gt_err *err);
+static enum gt_code skip_blank(struct gt_lexer *lx, struct gt_err *err);
 
 /* Reads a string, or several adjacent strings, which are concatenated. */
-static enum gt_code string(struct gt_lexer *lx, struct gt_err *err)
+static enum gt_code read_strings(struct gt_lexer *lx, struct gt_err *err)
 {
-	GT_TRY(value(lx, GT_C_STRING, lx->p, err));
+	GT_TRY(begin_value(lx, GT_C_STRING, lx->p, err));
 	lx->nstr = 0;
 	while (lx->p < lx->end && *lx->p == '"') {
 		GT_TRY(read_string(lx, err));
-		GT_TRY(blank(lx, err));
+		GT_TRY(skip_blank(lx, err));
 	}
-	GT_TRY(put(lx, "\"", 1, err));
+	GT_TRY(put_text(lx, "\"", 1, err));
 	for (size_t i = 0; i < lx->nstr; i++) {
 		if (lx->str[i] == '"' || lx->str[i] == '\\')
-			GT_TRY(put(lx, "\\", 1, err));
-		GT_TRY(put(lx, lx->str + i, 1, err));
+			GT_TRY(put_text(lx, "\\", 1, err));
+		GT_TRY(put_text(lx, lx->str + i, 1, err));
 	}
-	return put(lx, "\"", 1, err);
+	return put_text(lx, "\"", 1, err);
 }
 
 /* Skips blanks and comments. */
-static enum gt_code blank(struct gt_lexer *lx, struct gt_err *err)
+static enum gt_code skip_blank(struct gt_lexer *lx, struct gt_err *err)
 {
 	struct gt_source_loc from;
 	while (lx->p < lx->end) {
@@ -333,9 +333,9 @@ static enum gt_code blank(struct gt_lexer *lx, struct gt_err *err)
 static enum gt_code at_include(struct gt_lexer *lx, struct gt_err *err)
 {
 	const char *p = lx->p;
-	int state = frame(lx)->state;
+	int state = top_frame(lx)->state;
 	if (lx->end - p < 8 || memcmp(p, "@include", 8))
-		return unexpected(lx, p, err);
+		return refuse_token(lx, p, err);
 	if (!lx->include)
 		return gt_conf_fail(err, lx->at, NULL, "@include is not possible here, because this text is not read from a file");
 	for (const char *q = lx->bol; q < p; q++)
@@ -367,10 +367,10 @@ enum gt_code gt_lex(struct gt_lexer *lx, struct gt_err *err)
 {
 	int base = lx->depth;
 	for (;;) {
-		GT_TRY(blank(lx, err));
+		GT_TRY(skip_blank(lx, err));
 		if (lx->p >= lx->end)
 			break;
-		struct gt_frame *f = frame(lx);
+		struct gt_frame *f = top_frame(lx);
 		char c = *lx->p;
 		if (c == '{' || c == '(' || c == '[') {
 			GT_TRY(open_bracket(lx, err));
@@ -379,34 +379,34 @@ enum gt_code gt_lex(struct gt_lexer *lx, struct gt_err *err)
 		} else if ((c == '=' || c == ':') && f->state == EQUALS) {
 			f->state = VALUE;
 			lx->p++;
-			GT_TRY(put(lx, "=", 1, err));
+			GT_TRY(put_text(lx, "=", 1, err));
 		} else if ((c == ';' || c == ',') && f->state == SEP) {
 			f->state = NAME;
 			lx->p++;
-			GT_TRY(put(lx, ";", 1, err));
+			GT_TRY(put_text(lx, ";", 1, err));
 		} else if (c == ',' && f->state == COMMA) {
 			f->state = ELEMENT;
 			lx->p++;
 		} else if (c == '"') {
-			GT_TRY(string(lx, err));
+			GT_TRY(read_strings(lx, err));
 		} else if (isalpha((unsigned char)c) || c == '*') {
-			GT_TRY(word(lx, err));
+			GT_TRY(read_word(lx, err));
 		} else if (isdigit((unsigned char)c) || c == '+' || c == '-' || c == '.') {
 			if (f->state != VALUE && f->state != FIRST && f->state != ELEMENT)
-				return unexpected(lx, lx->p, err);
-			GT_TRY(number(lx, err));
+				return refuse_token(lx, lx->p, err);
+			GT_TRY(read_number(lx, err));
 		} else if (c == '@') {
 			GT_TRY(at_include(lx, err));
 		} else {
-			return unexpected(lx, lx->p, err);
+			return refuse_token(lx, lx->p, err);
 		}
 	}
 	if (lx->depth > base)
-		return gt_conf_fail(err, frame(lx)->loc, NULL, "`%c` is never closed; expected a `%c`", frame(lx)->open,
-		                    frame(lx)->open == '{'   ? '}'
-		                    : frame(lx)->open == '(' ? ')'
+		return gt_conf_fail(err, top_frame(lx)->loc, NULL, "`%c` is never closed; expected a `%c`", top_frame(lx)->open,
+		                    top_frame(lx)->open == '{'   ? '}'
+		                    : top_frame(lx)->open == '(' ? ')'
 		                                             : ']');
-	if (frame(lx)->state == EQUALS || frame(lx)->state == VALUE)
-		return unexpected(lx, lx->p, err);
+	if (top_frame(lx)->state == EQUALS || top_frame(lx)->state == VALUE)
+		return refuse_token(lx, lx->p, err);
 	return GT_OK;
 }

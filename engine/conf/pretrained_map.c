@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static int stars(const char *s)
+static int count_stars(const char *s)
 {
 	int n = 0;
 	for (; *s; s++)
@@ -20,7 +20,7 @@ static enum gt_code read_entry(struct gt_reading *rd, const struct gt_cnode *ent
 	if (gt_conf_refused(entry, "from") || gt_conf_refused(entry, "to"))
 		return GT_OK;
 	snprintf(path, sizeof path, "%sfrom", shown);
-	if (!*r->from || stars(r->from) > 1)
+	if (!*r->from || count_stars(r->from) > 1)
 		return gt_conf_fail(err, gt_conf_location(entry, "from"), path, "expected a name, or a pattern with one *, got \"%.100s\"",
 		                    r->from);
 	snprintf(path, sizeof path, "%spart", shown);
@@ -28,7 +28,7 @@ static enum gt_code read_entry(struct gt_reading *rd, const struct gt_cnode *ent
 		return gt_conf_fail(err, gt_conf_location(entry, "part"), path, "expected [i, n] with i below n and n from 2 to %d, beside the "
 		                    "name of a tensor of the model in `to`", GT_MAX_PARTS);
 	snprintf(path, sizeof path, "%sto", shown);
-	if (stars(r->to) > stars(r->from))
+	if (count_stars(r->to) > count_stars(r->from))
 		return gt_conf_fail(err, gt_conf_location(entry, "to"), path,
 		                    "expected at most as many * as from = \"%.100s\" has, got \"%.100s\"", r->from, r->to);
 	return GT_OK;

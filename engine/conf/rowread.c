@@ -152,7 +152,7 @@ static bool in_range(const struct gt_row *r, double v)
 	return (r->flags & GT_R_ABOVE ? v > r->min : v >= r->min) && (r->flags & GT_R_BELOW ? v < r->max : v <= r->max);
 }
 
-static bool number(const struct gt_row *r, const struct gt_cnode *n, double *out)
+static bool get_number(const struct gt_row *r, const struct gt_cnode *n, double *out)
 {
 	if (n->type != GT_C_INT && n->type != GT_C_FLOAT)
 		return false;
@@ -160,7 +160,7 @@ static bool number(const struct gt_row *r, const struct gt_cnode *n, double *out
 	return in_range(r, *out);
 }
 
-static bool integer(const struct gt_row *r, const struct gt_cnode *n, int64_t *out)
+static bool get_integer(const struct gt_row *r, const struct gt_cnode *n, int64_t *out)
 {
 	if (n->type != GT_C_INT)
 		return false;
@@ -168,18 +168,18 @@ static bool integer(const struct gt_row *r, const struct gt_cnode *n, int64_t *o
 	return in_range(r, (double)n->i);
 }
 
-static const char *string(const struct gt_cnode *n)
+static const char *get_string(const struct gt_cnode *n)
 {
 	return n->raw ? n->raw : n->type == GT_C_STRING ? n->s : NULL;
 }
 
 /* Returns value i of n, or n itself if it is a scalar. */
-static const struct gt_cnode *element(const struct gt_cnode *n, int i)
+static const struct gt_cnode *get_element(const struct gt_cnode *n, int i)
 {
 	return n->type == GT_C_ARRAY || n->type == GT_C_LIST ? n->kid[i] : n;
 }
 
-static int length(const struct gt_cnode *n)
+static int count_elements(const struct gt_cnode *n)
 {
 	return n->type == GT_C_ARRAY || n->type == GT_C_LIST ? n->nkids : 1;
 }
@@ -187,17 +187,17 @@ static int length(const struct gt_cnode *n)
 /* Writes the value of n to `to`. Returns false if its type is not that of the row. */
 static bool read_value(const struct gt_row *r, const struct gt_cnode *n, void *to)
 {
-	int len = length(n), i = 0;
-	const char *s = string(n);
+	int len = count_elements(n), i = 0;
+	const char *s = get_string(n);
 	struct gt_floats *f = to;
 	struct gt_ints *w = to;
 	struct gt_strings *t = to;
 	int64_t *v = to;
 	switch (r->type) {
 	case GT_T_INT:
-		return integer(r, n, to);
+		return get_integer(r, n, to);
 	case GT_T_FLOAT:
-		return number(r, n, to);
+		return get_number(r, n, to);
 	case GT_T_BOOL:
 		*(bool *)to = n->b;
 		return n->type == GT_C_BOOL;
@@ -210,7 +210,7 @@ static bool read_value(const struct gt_row *r, const struct gt_cnode *n, void *t
 		return *(int *)to >= 0;
 	case GT_T_AUTO:
 		*v = 0;
-		return (s && !strcmp(s, "auto")) || (integer(r, n, v) && *v > 0);
+		return (s && !strcmp(s, "auto")) || (get_integer(r, n, v) && *v > 0);
 	case GT_T_WEIGHTS:
 		if (s && !strcmp(s, "auto")) {
 			f->n = GT_FLOATS_AUTO;
@@ -218,27 +218,27 @@ static bool read_value(const struct gt_row *r, const struct gt_cnode *n, void *t
 		}
 		/* fall through */
 	case GT_T_FLOATS:
-		for (f->n = len; len <= GT_MAX_LIST && i < len && number(r, element(n, i), &f->v[i]); i++)
+		for (f->n = len; len <= GT_MAX_LIST && i < len && get_number(r, get_element(n, i), &f->v[i]); i++)
 			;
 		return i == len;
 	case GT_T_INTS:
-		for (w->n = len; len <= GT_MAX_LIST && i < len && integer(r, element(n, i), &w->v[i]); i++)
+		for (w->n = len; len <= GT_MAX_LIST && i < len && get_integer(r, get_element(n, i), &w->v[i]); i++)
 			;
 		return i == len;
 	case GT_T_STRINGS:
-		for (t->n = len; len <= GT_MAX_LIST && i < len && (t->v[i] = string(element(n, i))); i++)
+		for (t->n = len; len <= GT_MAX_LIST && i < len && (t->v[i] = get_string(get_element(n, i))); i++)
 			;
 		return i == len;
 	case GT_T_PAIR:
-		return len == 2 && number(r, element(n, 0), to) && number(r, element(n, 1), (double *)to + 1);
+		return len == 2 && get_number(r, get_element(n, 0), to) && get_number(r, get_element(n, 1), (double *)to + 1);
 	case GT_T_INT2:
-		return (len == 1 || len == 2) && integer(r, element(n, 0), &v[0]) && integer(r, element(n, len - 1), &v[1]);
+		return (len == 1 || len == 2) && get_integer(r, get_element(n, 0), &v[0]) && get_integer(r, get_element(n, len - 1), &v[1]);
 	case GT_T_SIZE:
 		v[1] = 0;
-		return (len == 1 || len == 2) && integer(r, element(n, 0), &v[0]) && (len == 1 || integer(r, element(n, 1), &v[1]));
+		return (len == 1 || len == 2) && get_integer(r, get_element(n, 0), &v[0]) && (len == 1 || get_integer(r, get_element(n, 1), &v[1]));
 	case GT_T_DIMS:
 		v[0] = v[1] = v[2] = 1;
-		for (; (len == 1 || len == 3) && i < len && integer(r, element(n, i), &v[i]); i++)
+		for (; (len == 1 || len == 3) && i < len && get_integer(r, get_element(n, i), &v[i]); i++)
 			;
 		return i == len;
 	case GT_T_OTHER:
@@ -256,20 +256,20 @@ enum gt_code gt_row_read(struct gt_arena *a, const struct gt_row *r, const struc
 		return GT_OK;
 	gt_row_expects(r, n, want, sizeof want);
 	bool floats = r->type == GT_T_FLOATS || r->type == GT_T_WEIGHTS;
-	if (length(n) > GT_MAX_LIST && (floats || r->type == GT_T_STRINGS))
-		return gt_conf_fail(err, n->loc, path, "expected at most %d values, got %d", GT_MAX_LIST, length(n));
+	if (count_elements(n) > GT_MAX_LIST && (floats || r->type == GT_T_STRINGS))
+		return gt_conf_fail(err, n->loc, path, "expected at most %d values, got %d", GT_MAX_LIST, count_elements(n));
 	if (n->type == GT_C_ARRAY || n->type == GT_C_LIST) { /* finds the wrong element for the error */
 		for (int i = 0; i < n->nkids; i++) {
 			const struct gt_cnode *e = n->kid[i];
 			double v;
-			bool fine = r->type == GT_T_STRINGS             ? string(e) != NULL
-			            : floats || r->type == GT_T_PAIR ? number(r, e, &v)
-			                                             : e->type == GT_C_INT && number(r, e, &v);
+			bool fine = r->type == GT_T_STRINGS             ? get_string(e) != NULL
+			            : floats || r->type == GT_T_PAIR ? get_number(r, e, &v)
+			                                             : e->type == GT_C_INT && get_number(r, e, &v);
 			if (!fine && r->type >= GT_T_FLOATS && r->type != GT_T_OTHER)
 				return gt_conf_fail(err, e->loc, path, "expected %s, got %s as element %d", want, gt_cnode_text(e, got, sizeof got), i);
 		}
 	}
-	const char *s = string(n);
+	const char *s = get_string(n);
 	const struct gt_synonym *syn = s ? gt_synonym_of_value(path, s) : NULL;
 	if (syn && !syn->meant)
 		return gt_conf_fail(err, n->loc, path, "expected %s, got \"%s\"; %s", want, gt_utf8_truncate(s, word, sizeof word), syn->reason);
@@ -291,12 +291,12 @@ enum gt_code gt_row_read(struct gt_arena *a, const struct gt_row *r, const struc
 }
 
 /* ---- a group -------------------------------------------------------------------------------------------------------------- */
-static bool generic(const char *word)
+static bool is_generic_key(const char *word)
 {
 	return !strcmp(word, "type") || !strcmp(word, "name") || !strcmp(word, "mode");
 }
 
-static const char *leaf(const char *path)
+static const char *last_component(const char *path)
 {
 	const char *dot = strrchr(path, '.');
 	return dot ? dot + 1 : path;
@@ -317,7 +317,7 @@ static bool suggest_section(const struct gt_cnode *n, const struct gt_row *rows,
 	size_t len = strlen(n->name);
 	for (const struct gt_row *r = rows; r->path; r++) {
 		const char *group = strchr(r->path, '.');
-		if (!group || strncmp(group + 1, n->name, len) || (group[1 + len] != '.' && (group[1 + len] || generic(n->name))))
+		if (!group || strncmp(group + 1, n->name, len) || (group[1 + len] != '.' && (group[1 + len] || is_generic_key(n->name))))
 			continue;
 		int taken = snprintf(out, size, "%.*s", (int)(group + 1 + len - r->path), r->path);
 		if (n->type == GT_C_GROUP && n->nkids == 1 && taken > 0 && (size_t)taken < size) {
@@ -334,7 +334,7 @@ enum gt_code gt_conf_unknown(const struct gt_cnode *n, const char *shown, const 
                              const char *const *words, struct gt_err *err)
 {
 	char at[2 * PATH], level[80][40], all[512], cut[64], lower[PATH];
-	size_t prefix = (size_t)(leaf(path) - path), len = 0;
+	size_t prefix = (size_t)(last_component(path) - path), len = 0;
 	int nlevel = 0;
 	const char *name = gt_utf8_truncate(n->name, cut, sizeof cut);
 	struct gt_guess g = gt_guess_open(name);
@@ -348,7 +348,8 @@ enum gt_code gt_conf_unknown(const struct gt_cnode *n, const char *shown, const 
 	if (rows == gt_rows && !prefix && suggest_section(n, rows, lower, sizeof lower)) /* the group of another section, "optimizer" */
 		return gt_conf_fail(err, n->loc, at, "unknown key; did you mean %s?", lower);
 	for (const struct gt_row *r = rows; r && r->path; r++) /* suggests a key of this name in a group below */
-		if (!strncmp(r->path, path, prefix) && strchr(r->path + prefix, '.') && !strcmp(leaf(r->path), name) && !generic(name))
+		if (!strncmp(r->path, path, prefix) && strchr(r->path + prefix, '.') && !strcmp(last_component(r->path), name) &&
+		    !is_generic_key(name))
 			return gt_conf_fail(err, n->loc, at, "unknown key; did you mean %s%s?", shown, r->path);
 	for (const struct gt_row *r = rows; r && r->path && nlevel < 64; r++) {
 		if (strncmp(r->path, path, prefix))
@@ -364,7 +365,7 @@ enum gt_code gt_conf_unknown(const struct gt_cnode *n, const char *shown, const 
 	if (g.best)
 		return gt_conf_fail(err, n->loc, at, "unknown key; did you mean %s%.*s%s?", shown, (int)prefix, path, g.best);
 	for (const struct gt_row *r = rows; r && r->path; r++) /* suggests a key of this name in another section */
-		if (!strcmp(leaf(r->path), name) && !generic(name))
+		if (!strcmp(last_component(r->path), name) && !is_generic_key(name))
 			return gt_conf_fail(err, n->loc, at, "unknown key; did you mean %s%s?", shown, r->path);
 	all[0] = 0;
 	for (int i = 0; i < nlevel && len + 48 < sizeof all; i++)
@@ -444,7 +445,7 @@ static enum gt_code read_keys(struct gt_reading *rd, const struct gt_row *rows, 
 }
 
 /* Writes the words of "adam|adamw" as "adam and adamw do". */
-static const char *users(const char *is, char *buf, size_t size)
+static const char *list_users(const char *is, char *buf, size_t size)
 {
 	size_t n = 0;
 	char word[48], next[48];
@@ -469,7 +470,7 @@ static bool ruled_out_by_set(const struct gt_row *rows, const struct gt_row *r, 
 }
 
 /* Returns whether it is unknown if key r applies, because a key on which it depends has an error or is missing. */
-static bool undecided(const struct gt_row *rows, const struct gt_row *r, const struct gt_cnode *group)
+static bool is_undecided(const struct gt_row *rows, const struct gt_row *r, const struct gt_cnode *group)
 {
 	for (; r->when; r = gt_row_find(rows, r->when)) {
 		const struct gt_row *sel = gt_row_find(rows, r->when);
@@ -480,10 +481,10 @@ static bool undecided(const struct gt_row *rows, const struct gt_row *r, const s
 }
 
 /* Checks that key r is not in the config if it does not apply, and is there if it is required. */
-static enum gt_code check_row(struct gt_arena *a, const struct gt_row *rows, const struct gt_row *r, const struct gt_cnode *group,
-                              const char *shown, void *base, struct gt_err *err)
+static enum gt_code check_row(const struct gt_reading *rd, const struct gt_row *rows, const struct gt_row *r,
+                              const struct gt_cnode *group, const char *shown, void *base, struct gt_err *err)
 {
-	if (undecided(rows, r, group) || gt_conf_refused(group, r->path))
+	if (is_undecided(rows, r, group) || gt_conf_refused(group, r->path))
 		return GT_OK;
 	const struct gt_cnode *n = gt_conf_given(group, r->path);
 	char at[2 * PATH], text[512], value[48] = "", is[128];
@@ -493,12 +494,14 @@ static enum gt_code check_row(struct gt_arena *a, const struct gt_row *rows, con
 		const struct gt_row *top = r; /* the key that decides may itself not apply */
 		while (!gt_row_applies(rows, gt_row_find(rows, top->when), base))
 			top = gt_row_find(rows, top->when);
-		if (n->set || !ruled_out_by_set(rows, r, group, base))
-			return gt_conf_fail(err, n->loc, at, "%s = \"%s\" does not use this key; %s",
+		/* A version in which the key applied may have written it to the config of a checkpoint, with the default as its value. */
+		if (n->set || (!rd->resolved && !ruled_out_by_set(rows, r, group, base)))
+			return gt_conf_fail(err, n->loc, at, "%s = \"%s\" does not use this key; %s%s%s",
 			                    top->when, gt_row_deciding(rows, top, base, value),
-			                    users(gt_row_is(top, is, sizeof is), text, sizeof text));
+			                    list_users(gt_row_is(top, is, sizeof is), text, sizeof text), top->beside ? "; " : "",
+			                    top->beside ? top->beside : "");
 		/* The file alone was correct: --set selected another type, so the keys of the old type are ignored. */
-		return gt_row_default(a, r, base, err);
+		return gt_row_default(rd->arena, r, base, err);
 	}
 	if (!n && applies && r->flags & GT_R_REQUIRED)
 		return gt_conf_fail(err, gt_conf_location(group, r->path), at, "expected %s%s, got nothing", r->type == GT_T_OTHER ? "a " : "",
@@ -513,6 +516,6 @@ enum gt_code gt_object_read(struct gt_reading *rd, const struct gt_row *rows, co
 		GT_TRY(gt_row_default(rd->arena, r, base, err));
 	GT_TRY(read_keys(rd, rows, group, "", shown, base, err));
 	for (const struct gt_row *r = rows; r->path; r++)
-		GT_COLLECT(rd, err, check_row(rd->arena, rows, r, group, shown, base, err));
+		GT_COLLECT(rd, err, check_row(rd, rows, r, group, shown, base, err));
 	return GT_OK;
 }

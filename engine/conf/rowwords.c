@@ -30,7 +30,7 @@ const char *gt_values_word(const char *values, int i, char *buf, size_t size)
 	return buf;
 }
 
-static bool integral(const struct gt_row *r)
+static bool is_integral(const struct gt_row *r)
 {
 	return r->type == GT_T_INT || r->type == GT_T_INT2 || r->type == GT_T_SIZE || r->type == GT_T_DIMS || r->type == GT_T_AUTO ||
 	       r->type == GT_T_INTS;
@@ -71,13 +71,13 @@ const char *gt_row_typename(const struct gt_row *r)
 	return "string";
 }
 
-static const char *limit(double v, bool whole, char *buf, size_t size)
+static const char *print_limit(double v, bool whole, char *buf, size_t size)
 {
 	snprintf(buf, size, whole ? "%.0f" : "%g", v);
 	return buf;
 }
 
-static bool bounded(const struct gt_row *r)
+static bool has_bounds(const struct gt_row *r)
 {
 	return r->min != 0 || r->max != 0;
 }
@@ -85,12 +85,12 @@ static bool bounded(const struct gt_row *r)
 const char *gt_row_range(const struct gt_row *r, char *buf, size_t size)
 {
 	char a[32], b[32];
-	bool whole = integral(r);
+	bool whole = is_integral(r);
 	buf[0] = 0;
-	if (r->values || r->type == GT_T_BOOL || !bounded(r))
+	if (r->values || r->type == GT_T_BOOL || !has_bounds(r))
 		return buf;
-	limit(r->min, whole, a, sizeof a);
-	limit(r->max, whole, b, sizeof b);
+	print_limit(r->min, whole, a, sizeof a);
+	print_limit(r->max, whole, b, sizeof b);
 	if (isinf(r->min) && isinf(r->max))
 		return buf;
 	if (isinf(r->max))
@@ -104,10 +104,10 @@ const char *gt_row_range(const struct gt_row *r, char *buf, size_t size)
 	return buf;
 }
 
-static bool beyond(const struct gt_cnode *n, double max)
+static bool has_integer_above(const struct gt_cnode *n, double max)
 {
 	for (int i = 0; n && i < n->nkids; i++)
-		if (beyond(n->kid[i], max))
+		if (has_integer_above(n->kid[i], max))
 			return true;
 	return n && n->type == GT_C_INT && (double)n->i > max;
 }
@@ -133,7 +133,7 @@ const char *gt_row_expects(const struct gt_row *r, const struct gt_cnode *got, c
 	    [GT_T_OTHER] = "another value",
 	};
 	char a[32], b[32];
-	bool whole = integral(r);
+	bool whole = is_integral(r);
 	if (r->values) { /* writes the allowed words: "a", "b" or "c" */
 		size_t n = 0;
 		char word[48];
@@ -145,12 +145,12 @@ const char *gt_row_expects(const struct gt_row *r, const struct gt_cnode *got, c
 		}
 		return buf;
 	}
-	limit(r->min, whole, a, sizeof a);
-	limit(r->max, whole, b, sizeof b);
+	print_limit(r->min, whole, a, sizeof a);
+	print_limit(r->max, whole, b, sizeof b);
 	const char *ge = r->flags & GT_R_ABOVE ? ">" : "≥", *le = r->flags & GT_R_BELOW ? "<" : "≤";
-	if (!bounded(r) || r->type == GT_T_BOOL || (isinf(r->min) && isinf(r->max)))
+	if (!has_bounds(r) || r->type == GT_T_BOOL || (isinf(r->min) && isinf(r->max)))
 		snprintf(buf, size, "%s", words[r->type]);
-	else if (isinf(r->max) || (whole && r->max >= 65536 && !beyond(got, r->max)))
+	else if (isinf(r->max) || (whole && r->max >= 65536 && !has_integer_above(got, r->max)))
 		snprintf(buf, size, "%s %s %s", words[r->type], ge, a);
 	else if (isinf(r->min))
 		snprintf(buf, size, "%s %s %s", words[r->type], le, b);

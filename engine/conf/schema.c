@@ -4,6 +4,7 @@
 #include "conf/metric_name.h"
 #include "formats.h"
 #include "ir/op.h"
+#include "losses.h"
 #include "omp_threads.h"
 #include <math.h>
 #include <stdio.h>
@@ -14,6 +15,7 @@
 #define AT_SCHEDULE(member) AT(train.schedule.member)
 #define OPT(P) .when = P "type", .by_optimizer = true /* the key exists for the optimizer types whose row in optimizer_rows.h names it */
 #define SCHED(P, types) .when = P "type", .is = types
+#define LOSSES(users) .when = "train.loss", .loss_uses = users /* the key exists for the losses for which users() returns true */
 #define TEXT .when = "data.format", .is = "text|csv"
 #define WORDS .when = "data.tokenizer", .is = "words"
 #define CSV .when = "data.format", .is = "csv"
@@ -36,6 +38,25 @@
 #define HELP(NAME, word, UPDATE, decoupled, help, ...) "; " word ": " help
 #define OPTIMIZER_WORDS &(GT_OPTIMIZERS(WORD))[1]
 #define OPTIMIZER_HELP GT_OPTIMIZERS(HELP)
+
+/* The same of loss_rows.h. LOSS_ROW: the row of a key that is a number of one loss. */
+#define LOSS_WORD(arg, CODE, name, ...) "|" #name
+#define LOSS_TEXT(arg, CODE, name, kind, output, target, weight, numbers, also, help) "; " #name ": " help
+#define LOSS_WORDS &(GT_LOSSES(LOSS_WORD))[1]
+#define LOSS_HELP GT_LOSSES(LOSS_TEXT)
+#define LOSS_ROW(name, i, key, default_text, minimum, maximum, row_flags, help_text) \
+    {"train." key, GT_T_FLOAT, AT(train.loss_number[GT_LOSS_##name][i]), default_text, minimum, maximum, row_flags, \
+     .when = "train.loss", .is = #name, .help = help_text},
+
+static bool weights_classes(const struct gt_loss_row *row)
+{
+	return row->weight == GT_WEIGHT_BY_CLASS;
+}
+
+static bool weights_outputs(const struct gt_loss_row *row)
+{
+	return row->weight == GT_WEIGHT_BY_OUTPUT;
+}
 
 /* The rows of the keys of an optimizer, and below of a schedule, for train.optimizer and train.schedule and for entries of train.groups. P:
  * prefix of the paths, a string literal. A: macro that gives the offset of a member. */
@@ -307,21 +328,19 @@ const struct gt_row gt_rows[] = {
              "the run"},
     {"train.steps", GT_T_INT, AT(train.steps), "0", 0, INFINITY,
      .help = "number of optimizer steps after which the run ends, whatever train.epochs says; 0: train.epochs ends the run"},
-    {"train.loss", GT_T_CHOICE, AT(train.loss), "\"cross_entropy\"", .values = "cross_entropy|nll|mse|bce|smooth_l1|l1",
-     .help = "loss function that training minimises; bce is the binary cross entropy of each output, with logits; mse, bce, smooth_l1 and "
-             "l1 compare the outputs with numbers, and a label means its one-hot vector"},
-    {"train.label_smoothing", GT_T_FLOAT, AT(train.label_smoothing), "0.0", 0, 1,
-     .help = "share of the target probability that is spread over all classes (cross_entropy)"},
-    {"train.class_weights", GT_T_WEIGHTS, AT(train.class_weights), "[]", 0, INFINITY,
-     .help = "weight of the samples of each class (cross_entropy, nll); the mean loss is divided by the sum of the weights of its samples; "
-             "[]: 1; \"auto\": n / (k c) for a class with c of the n samples of the training split, of k classes"},
-    {"train.pos_weight", GT_T_FLOATS, AT(train.pos_weight), "[]", 0, INFINITY,
-     .help = "weight of the targets that are 1, for each output (bce); []: 1"},
-    {"train.smooth_l1_beta", GT_T_FLOAT, AT(train.smooth_l1_beta), "1.0", 0, INFINITY,
-     .help = "difference from which smooth_l1 is linear; below it is quadratic"},
-    {"train.ignore_index", GT_T_INT, AT(train.ignore_index), "-100", -(1 << 30), 1 << 30,
-     .help = "samples with this label are ignored (cross_entropy, nll); a batch with no other samples has loss 0 and gradient 0, where "
-             "PyTorch has NaN"},
+    {"train.loss", GT_T_CHOICE, AT(train.loss), "\"cross_entropy\"", .values = LOSS_WORDS,
+     .help = "loss function that training minimises" LOSS_HELP "; where a loss compares outputs with numbers, a label means its one-hot "
+             "vector"},
+    GT_LOSS_KEYS(LOSS_ROW)
+    {"train.class_weights", GT_T_WEIGHTS, AT(train.class_weights), "[]", 0, INFINITY, LOSSES(weights_classes),
+     .beside = "bce has train.pos_weight",
+     .help = "weight of the samples of each class; the mean loss is divided by the sum of the weights of its samples; []: 1; \"auto\": "
+             "n / (k c) for a class with c of the n samples of the training split, of k classes"},
+    {"train.pos_weight", GT_T_FLOATS, AT(train.pos_weight), "[]", 0, INFINITY, LOSSES(weights_outputs),
+     .beside = "cross_entropy and nll have train.class_weights",
+     .help = "weight of the targets that are 1, for each output; []: 1"},
+    {"train.ignore_index", GT_T_INT, AT(train.ignore_index), "-100", -(1 << 30), 1 << 30, LOSSES(gt_loss_has_classes),
+     .help = "samples with this label are ignored; a batch with no other samples has loss 0 and gradient 0, where PyTorch has NaN"},
     {"train.accumulate", GT_T_INT, AT(train.accumulate), "1", 1, 1 << 20,
      .help = "number of micro-batches into which the batch of an optimizer step is divided to save memory; the step is the same as with "
              "the whole batch"},
@@ -379,8 +398,9 @@ const struct gt_row gt_rows[] = {
                             "center_crop "
              "(resize alone if model.input is not square), else none"},
 
-    {"parallel.mode", GT_T_ENUM, AT(parallel.mode), "\"single\"", .values = GT_MODES, .help = "parallel mode: how ranks share the work"},
-    {"parallel.nproc", GT_T_AUTO, AT(parallel.nproc), "\"auto\"", 0, 65536, MODE("dp|ddp|zero|pipe"),
+    {"parallel.mode", GT_T_ENUM, AT(parallel.mode), "\"single\"", .values = GT_MODE_WORDS,
+     .help = "parallel mode: how ranks share the work"},
+    {"parallel.nproc", GT_T_AUTO, AT(parallel.nproc), "\"auto\"", 0, 65536, MODE(GT_MODE_WORDS_OF_RANKS),
      .help = "number of ranks on each host; \"auto\": one per GPU, or on CPUs one per NUMA node"},
     {"parallel.stage", GT_T_INT, AT(parallel.stage), "1", 1, 3, MODE("zero"),
      .help = "what is sharded over the ranks; 1: optimizer state; 2: gradients too; 3: parameters too"},
@@ -400,17 +420,17 @@ const struct gt_row gt_rows[] = {
              "rank, and so on"},
     {"parallel.cuts", GT_T_STRINGS, AT(parallel.cuts), "[]", MODE("pipe"),
      .help = "names of the layers that begin the second and later stages; []: chosen so that the slowest stage is as fast as possible"},
-    {"parallel.host_staged", GT_T_BOOL, AT(parallel.host_staged), "false", MODE("dp|ddp|zero|pipe"),
+    {"parallel.host_staged", GT_T_BOOL, AT(parallel.host_staged), "false", MODE(GT_MODE_WORDS_OF_RANKS),
      .help = "let GPUs communicate through host memory instead of NCCL; ranks that share a GPU always do"},
     {"parallel.shards", GT_T_INT, AT(parallel.shards), "8", 1, 1024, WORLD,
      .help = "number of virtual shards of a batch, whose gradients are computed separately and summed in a fixed order; a power of two, "
              "and a multiple of every number of ranks"},
-    {"parallel.sync_bn", GT_T_BOOL, AT(parallel.sync_bn), "false", MODE("ddp|zero|pipe"),
+    {"parallel.sync_bn", GT_T_BOOL, AT(parallel.sync_bn), "false", MODE(GT_MODE_WORDS_OF_PROCESSES),
      .help = "compute the batch statistics of batch "
              "normalisation over all ranks"},
-    {"parallel.bucket_mb", GT_T_FLOAT, AT(parallel.bucket_mb), "25.0", 0, 4096, GT_R_ABOVE, MODE("ddp|zero|pipe"),
+    {"parallel.bucket_mb", GT_T_FLOAT, AT(parallel.bucket_mb), "25.0", 0, 4096, GT_R_ABOVE, MODE(GT_MODE_WORDS_OF_PROCESSES),
      .help = "size of a gradient bucket in MiB; the gradients of a bucket are reduced together"},
-    {"parallel.timeout", GT_T_FLOAT, AT(parallel.timeout), "30.0", 0, 1.0e6, GT_R_ABOVE, MODE("ddp|zero|pipe"),
+    {"parallel.timeout", GT_T_FLOAT, AT(parallel.timeout), "30.0", 0, 1.0e6, GT_R_ABOVE, MODE(GT_MODE_WORDS_OF_PROCESSES),
      .help = "number of seconds without progress after which a rank counts as lost, and that ranks wait for each other; at the start, "
              "ranks on several hosts wait for at least 300 s"},
 
@@ -616,7 +636,7 @@ const struct gt_row *gt_row_find(const struct gt_row *rows, const char *path)
 }
 
 /* Returns the last component of a path: "betas" of "train.optimizer.betas". */
-static const char *leaf(const char *path)
+static const char *last_component(const char *path)
 {
 	const char *dot = strrchr(path, '.');
 	return dot ? dot + 1 : path;
@@ -625,18 +645,24 @@ static const char *leaf(const char *path)
 const char *gt_row_is(const struct gt_row *r, char *buf, size_t size)
 {
 	size_t n = 0;
-	if (!r->by_optimizer)
+	if (!r->by_optimizer && !r->loss_uses)
 		return r->is;
 	buf[0] = 0;
+	for (int i = 0; r->loss_uses && i < GT_LOSS_COUNT && n < size; i++)
+		if (r->loss_uses(&gt_loss_rows[i]))
+			n += (size_t)snprintf(buf + n, size - n, "%s%s", n ? "|" : "", gt_loss_rows[i].word);
+	if (r->loss_uses)
+		return buf;
 	for (int i = 0; i < GT_OPT_COUNT && n < size; i++)
-		if (gt_optimizer_key(&gt_optimizer_rows[i], leaf(r->path)))
+		if (gt_optimizer_key(&gt_optimizer_rows[i], last_component(r->path)))
 			n += (size_t)snprintf(buf + n, size - n, "%s%s", n ? "|" : "", gt_optimizer_rows[i].word);
 	return buf;
 }
 
 const char *gt_row_default_of(const struct gt_row *r, int type)
 {
-	const struct gt_optimizer_key *k = r->by_optimizer && type >= 0 ? gt_optimizer_key(&gt_optimizer_rows[type], leaf(r->path)) : NULL;
+	const struct gt_optimizer_key *k =
+	    r->by_optimizer && type >= 0 ? gt_optimizer_key(&gt_optimizer_rows[type], last_component(r->path)) : NULL;
 	return k && k->def ? k->def : r->def;
 }
 
@@ -684,7 +710,7 @@ struct gt_row gt_row_of_attr(const struct gt_attr_def *d, char def[48])
 }
 
 /* ---- functions of gtrain.h ------------------------------------------------------------------------------------------------ */
-static void each(const struct gt_row *rows, const char *prefix, void (*fn)(void *, const struct gt_schema_key *), void *user)
+static void each_row(const struct gt_row *rows, const char *prefix, void (*fn)(void *, const struct gt_schema_key *), void *user)
 {
 	char path[128], range[64], def_words[160];
 	for (const struct gt_row *r = rows; r->path; r++) {
@@ -693,19 +719,19 @@ static void each(const struct gt_row *rows, const char *prefix, void (*fn)(void 
 		                          gt_row_range(r, range, sizeof range), r->help};
 		fn(user, &k);
 		if (!strcmp(r->path, "data.augment")) {
-			each(gt_rows_augment, "data.augment[].", fn, user);
+			each_row(gt_rows_augment, "data.augment[].", fn, user);
 		} else if (!strcmp(r->path, "data.columns")) {
-			each(gt_rows_column, "data.columns[].", fn, user);
+			each_row(gt_rows_column, "data.columns[].", fn, user);
 		} else if (!strcmp(r->path, "model.pretrained.map")) {
-			each(gt_rows_rename, "model.pretrained.map[].", fn, user);
+			each_row(gt_rows_rename, "model.pretrained.map[].", fn, user);
 		} else if (!strcmp(r->path, "model.inputs")) {
-			each(gt_rows_input, "model.inputs[].", fn, user);
+			each_row(gt_rows_input, "model.inputs[].", fn, user);
 		} else if (!strcmp(r->path, "train.groups")) {
-			each(gt_rows_group, "train.groups[].", fn, user);
+			each_row(gt_rows_group, "train.groups[].", fn, user);
 		} else if (!strcmp(r->path, "model.layers")) {
-			each(gt_rows_template, "model.blocks.NAME.", fn, user);
-			each(gt_rows_layer, "model.layers[].", fn, user);
-			each(gt_rows_block, "model.layers[].", fn, user);
+			each_row(gt_rows_template, "model.blocks.NAME.", fn, user);
+			each_row(gt_rows_layer, "model.layers[].", fn, user);
+			each_row(gt_rows_block, "model.layers[].", fn, user);
 			const struct gt_op *op;
 			for (int i = 0; (op = gt_op_at(i)); i++) {
 				if (!(op->flags & GT_OPF_LAYER))
@@ -714,7 +740,7 @@ static void each(const struct gt_row *rows, const char *prefix, void (*fn)(void 
 					char def[48], at[80];
 					struct gt_row rows1[2] = {gt_row_of_attr(d, def)};
 					snprintf(at, sizeof at, "model.layers[].%s.", gt_op_name(op));
-					each(rows1, at, fn, user);
+					each_row(rows1, at, fn, user);
 				}
 			}
 		}
@@ -723,5 +749,5 @@ static void each(const struct gt_row *rows, const char *prefix, void (*fn)(void 
 
 void gt_schema_each(void (*fn)(void *user, const struct gt_schema_key *key), void *user)
 {
-	each(gt_rows, "", fn, user);
+	each_row(gt_rows, "", fn, user);
 }

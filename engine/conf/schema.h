@@ -8,6 +8,7 @@
 #include "conf/conf.h"
 #include "conf/ctree.h"
 #include "ir/op.h"
+#include "losses.h"
 
 enum gt_row_type {
 	GT_T_INT,     /* int64_t */
@@ -47,6 +48,8 @@ struct gt_row {
 	const char *is;     /* with `when`: values "a|b" of the other key for which this key applies */
 	bool by_optimizer;  /* key of an optimizer: the table in optimizer_rows.h, instead of `is`, lists the optimizer types that have the
 	                       key, and its defaults */
+	const char *beside; /* what the error says about other keys, if this one does not apply; NULL: nothing */
+	bool (*loss_uses)(const struct gt_loss_row *row); /* key of a loss: instead of `is`, returns whether a loss has the key; else NULL */
 	const char *help;
 };
 
@@ -64,8 +67,8 @@ extern const struct gt_row gt_rows_block[];     /* keys of an instance of a bloc
 extern const struct gt_row gt_rows_template[];  /* keys of an entry of model.blocks */
 
 const struct gt_row *gt_row_find(const struct gt_row *rows, const char *path); /* returns NULL if no row has this path */
-/* Returns gt_row.is. For a key with by_optimizer, writes the optimizer types that have the key into buf (128 bytes suffice) and returns
- * buf. */
+/* Returns gt_row.is. For a key with by_optimizer or loss_uses, writes the optimizer types, or the losses, that have the key into buf (128
+ * bytes suffice) and returns buf. */
 const char *gt_row_is(const struct gt_row *r, char *buf, size_t size);
 /* Returns the default of a key of an optimizer. type: enum gt_optimizer; -1: not known, because the config names an unknown optimizer. */
 const char *gt_row_default_of(const struct gt_row *r, int type);

@@ -7,20 +7,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool scalar(const struct gt_cnode *n)
+static bool is_scalar(const struct gt_cnode *n)
 {
 	return n->type >= GT_C_INT;
 }
 
-static void mark(struct gt_cnode *n)
+static void mark_set(struct gt_cnode *n)
 {
 	n->set = true;
 	for (int i = 0; i < n->nkids; i++)
-		mark(n->kid[i]);
+		mark_set(n->kid[i]);
 }
 
 /* Parses a value in the syntax of libconfig, with the same checks as a file. */
-static enum gt_code parse(struct gt_arena *a, const char *label, const char *value, struct gt_cnode **out, struct gt_err *err)
+static enum gt_code parse_value(struct gt_arena *a, const char *label, const char *value, struct gt_cnode **out, struct gt_err *err)
 {
 	struct gt_clean clean;
 	struct gt_cnode *root;
@@ -43,10 +43,10 @@ static enum gt_code make_value(struct gt_arena *a, const char *label, const char
 	while (isspace((unsigned char)*value))
 		value++;
 	if (*value && strchr("[({\"", *value))
-		return parse(a, label, value, out, err);
+		return parse_value(a, label, value, out, err);
 	/* If the whole text is a number or a boolean, it is the value; otherwise the text is a string without quotes. */
 	if (*value && value[strspn(value, "+-.0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")] == 0 &&
-	    parse(a, label, value, out, NULL) == GT_OK && scalar(*out)) {
+	    parse_value(a, label, value, out, NULL) == GT_OK && is_scalar(*out)) {
 		GT_NEW_STR((*out)->raw, gt_arena_strdup(a, value), err);
 		return GT_OK;
 	}
@@ -73,7 +73,7 @@ static struct gt_cnode **slot_node(const struct slot *s)
 	return !s->name && s->index < s->in->nkids ? &s->in->kid[s->index] : NULL;
 }
 
-static enum gt_code put(struct gt_arena *a, const struct slot *s, struct gt_cnode *n, struct gt_err *err)
+static enum gt_code put_node(struct gt_arena *a, const struct slot *s, struct gt_cnode *n, struct gt_err *err)
 {
 	struct gt_cnode **old = slot_node(s);
 	n->name = s->name;
@@ -85,15 +85,15 @@ static enum gt_code put(struct gt_arena *a, const struct slot *s, struct gt_cnod
 
 /* Sets s->in to the node at position s, which must have the type `want` that the rest of the path needs. Creates the node if it is
  * missing. */
-static enum gt_code enter(struct gt_arena *a, struct slot *s, enum gt_ctype want, struct gt_source_loc at, const char *path,
-                          struct gt_err *err)
+static enum gt_code enter_node(struct gt_arena *a, struct slot *s, enum gt_ctype want, struct gt_source_loc at, const char *path,
+                               struct gt_err *err)
 {
 	struct gt_cnode **n = slot_node(s), *made;
 	char got[64];
 	if (!n) {
 		GT_TRY(gt_cnode_new(a, want, NULL, at, &made, err));
 		made->set = true;
-		GT_TRY(put(a, s, made, err));
+		GT_TRY(put_node(a, s, made, err));
 		s->in = made;
 		return GT_OK;
 	}
@@ -131,7 +131,7 @@ enum gt_code gt_conf_set(struct gt_arena *a, struct gt_cnode *root, const char *
 		for (p += n; *p == '['; p++) {
 			char *end;
 			snprintf(path, sizeof path, "%.*s", (int)(p - arg), arg);
-			GT_TRY(enter(a, &s, GT_C_LIST, at, path, err));
+			GT_TRY(enter_node(a, &s, GT_C_LIST, at, path, err));
 			long i = isdigit((unsigned char)p[1]) ? strtol(p + 1, &end, 10) : -1;
 			if (i < 0 || *end != ']')
 				return gt_conf_fail(err, at, path, "expected an index [0..%d]", s.in->nkids);
@@ -146,9 +146,9 @@ enum gt_code gt_conf_set(struct gt_arena *a, struct gt_cnode *root, const char *
 		snprintf(path, sizeof path, "%.*s", (int)(p - arg), arg);
 		if (*p++ != '.')
 			return gt_conf_fail(err, at, NULL, "expected KEY=VALUE, with a key as in data.mean or model.layers[0].out");
-		GT_TRY(enter(a, &s, GT_C_GROUP, at, path, err));
+		GT_TRY(enter_node(a, &s, GT_C_GROUP, at, path, err));
 	}
 	GT_TRY(make_value(a, at.file, eq + 1, &value, err));
-	mark(value);
-	return put(a, &s, value, err);
+	mark_set(value);
+	return put_node(a, &s, value, err);
 }

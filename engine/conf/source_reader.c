@@ -22,7 +22,7 @@ static const char no_memory[] = "out of memory";
 
 /* Reads a whole file of at most max bytes. given: a descriptor of it that stays open; -1: opens path. Returns NULL, or the reason why it
  * cannot be read. */
-static const char *slurp(const char *path, int given, size_t max, char **text, size_t *n, struct stat *st)
+static const char *read_whole_file(const char *path, int given, size_t max, char **text, size_t *n, struct stat *st)
 {
 	/* O_NONBLOCK: opening a FIFO must not wait for a writer. */
 	int fd = given >= 0 ? given : open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
@@ -57,7 +57,7 @@ static const char *slurp(const char *path, int given, size_t max, char **text, s
 	return why;
 }
 
-static enum gt_code include(struct gt_lexer *lx, const char *name, struct gt_err *err);
+static enum gt_code include_file(struct gt_lexer *lx, const char *name, struct gt_err *err);
 
 /* Reads a file and passes it to the lexer. from: file and line of the @include; NULL for the config itself. */
 static enum gt_code read_file(struct gt_lexer *lx, const char *path, const struct gt_source_loc *from, struct gt_err *err)
@@ -72,7 +72,7 @@ static enum gt_code read_file(struct gt_lexer *lx, const char *path, const struc
 		return gt_conf_fail(err, *from, NULL, "@include: expected files that are nested at most %d deep, got more", GT_CONF_MAX_INCLUDES);
 	if (from && rd->files >= GT_CONF_MAX_FILES)
 		return gt_conf_fail(err, *from, NULL, "@include: expected at most %d files in a config, got more", GT_CONF_MAX_FILES);
-	const char *why = slurp(path, from ? -1 : rd->stream, GT_CONF_MAX_BYTES - rd->bytes, &text, &n, &st);
+	const char *why = read_whole_file(path, from ? -1 : rd->stream, GT_CONF_MAX_BYTES - rd->bytes, &text, &n, &st);
 	if (why && why == no_memory)
 		return gt_fail_memory(err, GT_CONF_MAX_BYTES);
 	if (why && from)
@@ -107,7 +107,7 @@ static enum gt_code read_file(struct gt_lexer *lx, const char *path, const struc
 	return code;
 }
 
-static enum gt_code include(struct gt_lexer *lx, const char *name, struct gt_err *err)
+static enum gt_code include_file(struct gt_lexer *lx, const char *name, struct gt_err *err)
 {
 	const char *slash = strrchr(lx->at.file, '/');
 	char *path;
@@ -122,7 +122,7 @@ static enum gt_code include(struct gt_lexer *lx, const char *name, struct gt_err
 enum gt_code gt_source_check_file(struct gt_arena *a, const char *path, int fd, struct gt_clean *out, struct gt_err *err)
 {
 	struct reader rd = {.depth = 0, .stream = fd};
-	struct gt_lexer lx = {.arena = a, .out = out, .include = include, .user = &rd};
+	struct gt_lexer lx = {.arena = a, .out = out, .include = include_file, .user = &rd};
 	memset(out, 0, sizeof *out);
 	GT_NEW_STR(path, gt_arena_strdup(a, path), err);
 	lx.at.file = path;

@@ -1,11 +1,11 @@
 #include "conf/synonyms.h"
+#include "loss_rows.h"
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
 #define INFERRED "the size of a layer's input is inferred; leave the key out"
 
-#define HUBER "Huber's loss with delta = D is D times \"smooth_l1\" with train.smooth_l1_beta = D; the two are equal for D = 1, the default"
 #define RMSE "write \"mse\", whose minimum over all data is the same; a root is not a mean over samples, so batches would not add up"
 #define BCE "write \"bce\", which takes logits, and leave out a sigmoid at the end of the model"
 #define NO_LOSS "gtrain does not have this loss"
@@ -106,46 +106,12 @@ static const struct {
 	{"precision", {"bfloat16", "bf16", NULL}},
 	{"precision", {"amp", "bf16", NULL}},
 	{"precision", {"mixed", "bf16", NULL}},
-	{"train.loss", {"ce", "cross_entropy", NULL}},
-	{"train.loss", {"CrossEntropyLoss", "cross_entropy", NULL}},
-	{"train.loss", {"categorical_crossentropy", "cross_entropy", NULL}},
-	{"train.loss", {"sparse_categorical_crossentropy", "cross_entropy", NULL}},
-	{"train.loss", {"log_loss", "cross_entropy", NULL}},
-	{"train.loss", {"softmax", "cross_entropy", NULL}},
-	{"train.loss", {"NLLLoss", "nll", NULL}},
-	{"train.loss", {"nll_loss", "nll", NULL}},
-	{"train.loss", {"negative_log_likelihood", "nll", NULL}},
-	{"train.loss", {"MSELoss", "mse", NULL}},
-	{"train.loss", {"mse_loss", "mse", NULL}},
-	{"train.loss", {"l2", "mse", NULL}},
-	{"train.loss", {"l2_loss", "mse", NULL}},
-	{"train.loss", {"mean_squared_error", "mse", NULL}},
-	{"train.loss", {"squared_error", "mse", NULL}},
-	{"train.loss", {"mae", "l1", NULL}},
-	{"train.loss", {"L1Loss", "l1", NULL}},
-	{"train.loss", {"l1_loss", "l1", NULL}},
-	{"train.loss", {"mean_absolute_error", "l1", NULL}},
-	{"train.loss", {"absolute_error", "l1", NULL}},
-	{"train.loss", {"SmoothL1Loss", "smooth_l1", NULL}},
-	{"train.loss", {"smooth_l1_loss", "smooth_l1", NULL}},
-	{"train.loss", {"huber", NULL, HUBER}},
-	{"train.loss", {"HuberLoss", NULL, HUBER}},
-	{"train.loss", {"huber_loss", NULL, HUBER}},
 	{"train.loss", {"rmse", NULL, RMSE}},
 	{"train.loss", {"root_mean_squared_error", NULL, RMSE}},
-	{"train.loss", {"BCEWithLogitsLoss", "bce", NULL}},
-	{"train.loss", {"bce_with_logits", "bce", NULL}},
-	{"train.loss", {"binary_cross_entropy_with_logits", "bce", NULL}},
-	{"train.loss", {"sigmoid", "bce", NULL}},
 	{"train.loss", {"BCELoss", NULL, BCE}},
 	{"train.loss", {"bce_loss", NULL, BCE}},
 	{"train.loss", {"binary_crossentropy", NULL, BCE}},
 	{"train.loss", {"binary_cross_entropy", NULL, BCE}},
-	{"train.loss", {"kl", NULL, NO_LOSS}},
-	{"train.loss", {"kl_div", NULL, NO_LOSS}},
-	{"train.loss", {"KLDivLoss", NULL, NO_LOSS}},
-	{"train.loss", {"focal", NULL, NO_LOSS}},
-	{"train.loss", {"focal_loss", NULL, NO_LOSS}},
 	{"train.loss", {"hinge", NULL, NO_LOSS}},
 	{"train.loss", {"hinge_loss", NULL, NO_LOSS}},
 	{"train.loss", {"ctc", NULL, NO_LOSS}},
@@ -235,7 +201,7 @@ const struct gt_removed_key gt_removed_keys[] = {
 	{0},
 };
 
-static const struct gt_synonym *find(const struct gt_synonym *list, const char *word)
+static const struct gt_synonym *find_synonym(const struct gt_synonym *list, const char *word)
 {
 	for (; list->word; list++)
 		if (!strcasecmp(list->word, word))
@@ -245,17 +211,17 @@ static const struct gt_synonym *find(const struct gt_synonym *list, const char *
 
 const struct gt_synonym *gt_synonym_of_layer_key(const char *word)
 {
-	return find(layer_keys, word);
+	return find_synonym(layer_keys, word);
 }
 
 const struct gt_synonym *gt_synonym_of_key(const char *word)
 {
-	return find(keys, word);
+	return find_synonym(keys, word);
 }
 
 const struct gt_synonym *gt_synonym_of_layer_type(const char *word)
 {
-	return find(layer_types, word);
+	return find_synonym(layer_types, word);
 }
 
 /* Compares a path with one of the table, which has no indices: "data.augment[0].type" equals "data.augment.type". */
@@ -266,14 +232,35 @@ static int same_path(const char *table, const char *path)
 	return !*table && !*path;
 }
 
+/* Returns whether `words`, "a|b", has the word, upper or lower case. */
+static bool is_among(const char *words, const char *word)
+{
+	size_t n;
+	for (; words && *words; words += n + (words[n] == '|')) {
+		n = strcspn(words, "|");
+		if (n == strlen(word) && !strncasecmp(words, word, n))
+			return true;
+	}
+	return false;
+}
+
 const struct gt_synonym *gt_synonym_of_value(const char *path, const char *word)
 {
+	/* The words of a row are separated by "|". */
+	static const struct gt_synonym losses[] = {
+#define GT_X(arg, CODE, name, kind, output, target, weight, numbers, also, help) {also, #name, NULL},
+	    GT_LOSSES(GT_X)
+#undef GT_X
+	};
 	static const char group[] = "train.groups[";
 	char like[128];
 	if (!strncmp(path, group, strlen(group)) && strchr(path, ']')) { /* an optimizer of a group has the values of train.optimizer */
 		snprintf(like, sizeof like, "train%s", strchr(path, ']') + 1);
 		path = like;
 	}
+	for (unsigned i = 0; i < sizeof losses / sizeof *losses && !strcmp(path, "train.loss"); i++)
+		if (is_among(losses[i].word, word))
+			return &losses[i];
 	for (unsigned i = 0; i < sizeof values / sizeof *values; i++)
 		if (same_path(values[i].path, path) && !strcasecmp(values[i].is.word, word))
 			return &values[i].is;

@@ -29,10 +29,11 @@ static enum gt_code read_columns(struct gt_reading *rd, const struct gt_cnode *l
 static enum gt_targets targets_of(const struct gt_conf *c)
 {
 	const struct gt_conf_data *d = &c->data;
+	const struct gt_loss_row *loss = gt_loss_find(c->train.loss);
 	if (gt_format_content(d->format) == GT_CONTENT_TABLE)
-		return !strcmp(c->train.loss, "cross_entropy") || !strcmp(c->train.loss, "nll") ? GT_TARGETS_CLASS
-		       : !strcmp(c->train.loss, "bce")                                           ? GT_TARGETS_LABELS
-		                                                                                 : GT_TARGETS_NUMBERS;
+		return loss && gt_loss_has_classes(loss)              ? GT_TARGETS_CLASS
+		       : loss && loss->output == GT_OUTPUT_LABELS ? GT_TARGETS_LABELS
+		                                                   : GT_TARGETS_NUMBERS;
 	return d->target_columns.n ? GT_TARGETS_NUMBERS : *d->label_separator ? GT_TARGETS_LABELS : GT_TARGETS_CLASS;
 }
 

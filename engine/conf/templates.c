@@ -22,7 +22,8 @@ static bool has_param(const struct gt_cnode *tmpl, const char *name)
 	return false;
 }
 
-static enum gt_code no_param(const struct gt_cnode *at, const struct gt_cnode *tmpl, const char *path, const char *name, struct gt_err *err)
+static enum gt_code refuse_unknown_param(const struct gt_cnode *at, const struct gt_cnode *tmpl, const char *path, const char *name,
+                                         struct gt_err *err)
 {
 	const struct gt_cnode *params = gt_cnode_find(tmpl, "params");
 	char cut[64];
@@ -35,16 +36,16 @@ static enum gt_code no_param(const struct gt_cnode *at, const struct gt_cnode *t
 
 /* ---- checking the templates ------------------------------------------------------------------------------------------------ */
 /* Checks that every "$word" below n is a parameter of the template, and counts the uses of param (NULL: none). */
-static enum gt_code scan(const struct gt_cnode *tmpl, const struct gt_cnode *n, const char *path, const char *param, int *uses,
-                         struct gt_err *err)
+static enum gt_code check_uses(const struct gt_cnode *tmpl, const struct gt_cnode *n, const char *path, const char *param, int *uses,
+                               struct gt_err *err)
 {
 	const char *s = gt_cnode_string(n);
 	for (int i = 0; i < n->nkids; i++)
-		GT_TRY(scan(tmpl, n->kid[i], path, param, uses, err));
+		GT_TRY(check_uses(tmpl, n->kid[i], path, param, uses, err));
 	if (!s || s[0] != '$' || !strcmp(s, "$in"))
 		return GT_OK;
 	if (!has_param(tmpl, s + 1))
-		return no_param(n, tmpl, path, s + 1, err);
+		return refuse_unknown_param(n, tmpl, path, s + 1, err);
 	*uses += param && !strcmp(s + 1, param);
 	return GT_OK;
 }
@@ -94,10 +95,10 @@ static enum gt_code check_template(const struct gt_cnode *tmpl, struct gt_err *e
 	if (!layers || layers->type != GT_C_LIST || !layers->nkids)
 		return gt_conf_fail(err, layers ? layers->loc : tmpl->loc, path, "expected a list ( ) of layers, got %s",
 		                    layers ? gt_cnode_text(layers, got, sizeof got) : "nothing");
-	GT_TRY(scan(tmpl, layers, path, NULL, &uses, err));
+	GT_TRY(check_uses(tmpl, layers, path, NULL, &uses, err));
 	for (int i = 0; params && i < params->nkids; i++) {
 		uses = 0;
-		GT_TRY(scan(tmpl, layers, path, gt_cnode_string(params->kid[i]), &uses, err));
+		GT_TRY(check_uses(tmpl, layers, path, gt_cnode_string(params->kid[i]), &uses, err));
 		if (!uses)
 			return gt_conf_fail(err, params->kid[i]->loc, at, "the parameter \"%s\" is not used by any layer of the block; remove it "
 			                    "from params",
@@ -108,7 +109,7 @@ static enum gt_code check_template(const struct gt_cnode *tmpl, struct gt_err *e
 		return gt_conf_fail(err, defaults->loc, path, "expected a group { }, got %s", gt_cnode_text(defaults, got, sizeof got));
 	for (int i = 0; defaults && i < defaults->nkids; i++)
 		if (!has_param(tmpl, defaults->kid[i]->name))
-			return no_param(defaults->kid[i], tmpl, path, defaults->kid[i]->name, err);
+			return refuse_unknown_param(defaults->kid[i], tmpl, path, defaults->kid[i]->name, err);
 	return GT_OK;
 }
 
@@ -161,7 +162,7 @@ enum gt_code gt_scope_value(struct gt_expand *x, const struct gt_scope *s, const
 			                    gt_utf8_truncate(word, cut, sizeof cut));
 		const struct gt_cnode *v = s->first ? gt_cnode_find(s->first, word + 1) : NULL, *defaults = gt_cnode_find(s->tmpl, "defaults");
 		if (!has_param(s->tmpl, word + 1))
-			return no_param(n, s->tmpl, path, word + 1, err);
+			return refuse_unknown_param(n, s->tmpl, path, word + 1, err);
 		bool own = false;
 		if (!v)
 			v = gt_cnode_find(s->inst, word + 1);
@@ -192,7 +193,7 @@ enum gt_code gt_block_check_keys(const struct gt_cnode *inst, const struct gt_cn
 			continue;
 		if (!strcmp(key, "type"))
 			return gt_conf_fail(err, inst->kid[i]->loc, path, "expected a type or a block, got both; remove one of them");
-		return no_param(inst->kid[i], tmpl, path, key, err);
+		return refuse_unknown_param(inst->kid[i], tmpl, path, key, err);
 	}
 	return GT_OK;
 }

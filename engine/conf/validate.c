@@ -164,7 +164,8 @@ static enum gt_code check_targets(struct gt_reading *rd, struct gt_err *err)
 		FAIL(rd, "data.target_columns", "does not go together with data.label_column: a target is either numbers or a label");
 	if (strlen(d->label_separator) > 1)
 		FAIL(rd, "data.label_separator", "expected one character, got \"%s\"", d->label_separator);
-	if (!strcmp(c->train.loss, "nll") || (*d->label_separator && !strcmp(c->train.loss, "cross_entropy")))
+	const struct gt_loss_row *loss = gt_loss_find(c->train.loss);
+	if (loss && (loss->labels_only || (*d->label_separator && gt_loss_has_classes(loss))))
 		FAIL(rd, key, "does not go together with train.loss = \"%s\", which needs one label for each sample; write \"%s\"", c->train.loss,
 		     *d->label_separator ? "bce" : "mse");
 	if (d->stratify)
@@ -192,17 +193,18 @@ static enum gt_code check_data(struct gt_reading *rd, struct gt_err *err)
 		FAIL(rd, "data.classes", "expected an integer ≥ 2, which synthetic data needs");
 	if (!synthetic && (d->samples || d->samples_test))
 		FAIL(rd, d->samples ? "data.samples" : "data.samples_test", "only data.name = \"synthetic\" uses this key; remove it");
-	if (d->on_error == GT_ON_ERROR_SKIP && !reads_texts(d) && strcmp(c->train.loss, "cross_entropy") && strcmp(c->train.loss, "nll"))
-		FAIL(rd, "data.on_error", "\"skip\" and train.loss = \"%s\" do not go together, because only cross_entropy and nll can leave out a "
-		     "sample; write \"stop\"", c->train.loss);
+	const struct gt_loss_row *loss = gt_loss_find(c->train.loss);
+	if (d->on_error == GT_ON_ERROR_SKIP && !reads_texts(d) && loss && !gt_loss_has_classes(loss))
+		FAIL(rd, "data.on_error", "\"skip\" and train.loss = \"%s\" do not go together, because only losses over classes, such as "
+		     "cross_entropy, can leave out a sample; write \"stop\"", c->train.loss);
 	GT_TRY(check_targets(rd, err));
 	GT_TRY(check_no_images(rd, err));
 	GT_TRY(check_sequences(rd, err));
 	GT_TRY(check_texts(rd, err));
-	if (d->naugment && d->augment[d->naugment - 1].type >= GT_TF_MIXUP && !strcmp(c->train.loss, "nll")) {
+	if (d->naugment && d->augment[d->naugment - 1].type >= GT_TF_MIXUP && loss && loss->labels_only) {
 		char word[32];
-		FAIL(rd, "data.augment", "\"%s\" and train.loss = \"nll\" do not go together, because mixed targets are no labels; write "
-		     "\"cross_entropy\"", gt_transform_word(d->augment[d->naugment - 1].type, word));
+		FAIL(rd, "data.augment", "\"%s\" and train.loss = \"%s\" do not go together, because mixed targets are no labels; write "
+		     "\"cross_entropy\"", gt_transform_word(d->augment[d->naugment - 1].type, word), loss->word);
 	}
 	for (int i = 0; i < 2; i++) {
 		int n = i ? d->std.n : d->mean.n;
@@ -261,23 +263,11 @@ static enum gt_code check_train(struct gt_reading *rd, struct gt_err *err)
 	const struct gt_conf_schedule *s = &t->schedule;
 	if (!t->epochs && !t->steps)
 		FAIL(rd, "train.epochs", "expected train.epochs or train.steps > 0, got neither");
-	if (t->label_smoothing > 0 && strcmp(t->loss, "cross_entropy"))
-		FAIL(rd, "train.label_smoothing", "train.loss = \"%s\" does not use this key; train.loss = \"cross_entropy\" does", t->loss);
-	bool classes = !strcmp(t->loss, "cross_entropy") || !strcmp(t->loss, "nll");
 	double sum = 0;
-	if (t->ignore_index != -100 && !classes)
-		FAIL(rd, "train.ignore_index", "train.loss = \"%s\" does not use this key; \"cross_entropy\" and \"nll\" do", t->loss);
-	if (t->class_weights.n && !classes)
-		FAIL(rd, "train.class_weights", "train.loss = \"%s\" does not use this key; \"cross_entropy\" and \"nll\" do%s", t->loss,
-		     strcmp(t->loss, "bce") ? "" : "; \"bce\" has train.pos_weight");
 	for (int i = 0; i < t->class_weights.n; i++)
 		sum += t->class_weights.v[i];
 	if (t->class_weights.n > 0 && !(sum > 0))
 		FAIL(rd, "train.class_weights", "expected at least one number > 0, got none");
-	if (t->pos_weight.n && strcmp(t->loss, "bce"))
-		FAIL(rd, "train.pos_weight", "train.loss = \"%s\" does not use this key; train.loss = \"bce\" does", t->loss);
-	if (t->smooth_l1_beta != 1 && strcmp(t->loss, "smooth_l1"))
-		FAIL(rd, "train.smooth_l1_beta", "train.loss = \"%s\" does not use this key; train.loss = \"smooth_l1\" does", t->loss);
 	return gt_conf_check_optimizer(rd, "", rd->root, "train.optimizer", "train.schedule", o, s, err);
 }
 

@@ -61,12 +61,12 @@ struct gt_exec {
 	struct gt_space *space;
 	struct gt_comm *lane[GT_LANES];        /* one communicator of GT_GROUP_PIPE for each lane; lane[0] is group[GT_GROUP_PIPE] */
 	struct gt_comm *group[GT_GROUP_COUNT]; /* one communicator for each enum gt_group; NULL: there is one rank */
-	struct gt_batch *held;     /* the batches that the running program has loaded, one entry for each micro-batch; owned */
+	struct gt_batch *loaded_batches; /* the batches that the running program has loaded, one entry for each micro-batch; owned */
 	struct gt_rank_link *link; /* connection to the launcher that watches this rank; NULL: none */
 	double *times;     /* for bench: total seconds of each step of the program, which then runs without graphs; NULL: not measured */
 	double *waited;    /* for bench: total seconds in which this rank's thread was in communication; NULL: not measured */
 	bool graphs;       /* capture and replay graphs, if the backend can */
-	int most;          /* maximum number of steps in a window; 0: the number of steps that take about 0.1 s */
+	int max_window_steps; /* maximum number of steps in a window; 0: the number of steps that take about 0.1 s */
 	/* True if there are several ranks. All ranks must queue the same number of steps in a window, so gt_exec_window_size then uses
 	 * rank0_step_s instead of this rank's own measurement. */
 	bool uses_rank0_time;

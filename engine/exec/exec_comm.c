@@ -5,7 +5,7 @@
 
 typedef enum gt_code collective(struct gt_comm *c, const struct gt_coll *x, struct gt_err *err);
 
-static collective *function(const struct gt_comm_api *a, int kind)
+static collective *find_collective(const struct gt_comm_api *a, int kind)
 {
 	switch (kind) {
 	case GT_COLL_ALL_REDUCE: return a->all_reduce;
@@ -19,25 +19,26 @@ static collective *function(const struct gt_comm_api *a, int kind)
 }
 
 /* Returns whether two transfers use the same communicator and stream. */
-static bool together(const struct gt_step *a, const struct gt_step *b)
+static bool use_same_group(const struct gt_step *a, const struct gt_step *b)
 {
 	return a->stream == b->stream && a->call->comm->group == b->call->comm->group && a->call->comm->lane == b->call->comm->lane;
 }
 
-static bool transfers(const struct gt_step *s)
+static bool is_transfer(const struct gt_step *s)
 {
 	return s->kind == GT_STEP_COMM && !s->end && (s->call->comm->kind == GT_COMM_SEND || s->call->comm->kind == GT_COMM_RECV);
 }
 
 /* Runs the transfer of step i and the adjacent transfers after it in one call. The later steps then do nothing. */
-static enum gt_code exchange(const struct gt_prog *p, int i, struct gt_comm *c, struct gt_err *err)
+static enum gt_code exchange_transfers(const struct gt_prog *p, int i, struct gt_comm *c, struct gt_err *err)
 {
 	struct gt_p2p list[GT_COMM_BATCH];
 	const struct gt_step *first = &p->step[i];
 	int n = 0;
-	if (i && !first->apart && transfers(first - 1) && together(first - 1, first))
+	if (i && !first->apart && is_transfer(first - 1) && use_same_group(first - 1, first))
 		return GT_OK;
-	for (const struct gt_step *s = first; s < p->step + p->n && transfers(s) && (s == first || !s->apart) && together(s, first); s++) {
+	for (const struct gt_step *s = first; s < p->step + p->n && is_transfer(s) && (s == first || !s->apart) && use_same_group(s, first);
+	     s++) {
 		const struct gt_attr_comm *a = s->call->comm;
 		if (n == GT_COMM_BATCH)
 			return gt_fail(err, GT_EINTERNAL, "more than %d transfers in one exchange", GT_COMM_BATCH);
@@ -66,8 +67,8 @@ enum gt_code gt_exec_comm(struct gt_exec *x, const struct gt_prog *p, int i, int
 		return gt_fail(err, GT_EINTERNAL, "%s of %s: the communicator is not open", s->call->op, s->call->layer);
 	double start = x->waited ? gt_clock() : 0;
 	gt_rank_set_waiting(x->link, true);
-	if (transfers(s)) {
-		code = exchange(p, i, c, err);
+	if (is_transfer(s)) {
+		code = exchange_transfers(p, i, c, err);
 	} else if (a->kind == GT_COLL_BARRIER) {
 		code = c->api->barrier(c, s->stream, err);
 	} else {
@@ -79,7 +80,7 @@ enum gt_code gt_exec_comm(struct gt_exec *x, const struct gt_prog *p, int i, int
 		                       .op = (enum gt_reduction)a->op,
 		                       .root = a->peer,
 		                       .stream = s->stream};
-		code = function(c->api, a->kind)(c, &coll, err);
+		code = find_collective(c->api, a->kind)(c, &coll, err);
 	}
 	gt_rank_set_waiting(x->link, false);
 	if (x->waited)

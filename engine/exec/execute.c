@@ -26,8 +26,8 @@ enum gt_code gt_exec_open(struct gt_exec *x, struct gt_err *err)
 	size_t back = scalars_bytes(s->memory.slots),
 	       bytes = back + (size_t)s->memory.slots * (size_t)s->memory.micros * sizeof(struct gt_step_args);
 	x->depth = host || x->lockstep ? 1 : 2;
-	if (!(x->held = calloc((size_t)s->memory.micros, sizeof *x->held)))
-		return gt_fail_memory(err, (size_t)s->memory.micros * sizeof *x->held);
+	if (!(x->loaded_batches = calloc((size_t)s->memory.micros, sizeof *x->loaded_batches)))
+		return gt_fail_memory(err, (size_t)s->memory.micros * sizeof *x->loaded_batches);
 	if (!x->be->capture_begin)
 		x->graphs = false;
 	if (!host && !x->be->copy_async)
@@ -57,7 +57,7 @@ void gt_exec_close(struct gt_exec *x)
 	for (int i = 0; i < x->depth; i++)
 		if (!x->be->host_memory && x->ring[i].scaler)
 			x->be->host_free(x->dev, (void *)(uintptr_t)x->ring[i].scaler);
-	free(x->held);
+	free(x->loaded_batches);
 	*x = (struct gt_exec){0};
 }
 
@@ -81,7 +81,7 @@ static struct gt_step_args *step_args_at(const struct gt_exec *x, const struct g
 	return gt_space_step_args(x->space, 0) + (int64_t)slot * p->nmicro + micro;
 }
 
-static enum gt_code launch(struct gt_exec *x, const struct gt_prog *p, const struct gt_step *s, int slot, struct gt_err *err)
+static enum gt_code launch_kernel(struct gt_exec *x, const struct gt_prog *p, const struct gt_step *s, int slot, struct gt_err *err)
 {
 	struct gt_call *c = s->call;
 	struct gt_step_args *step_args = step_args_at(x, p, slot, s->micro);
@@ -102,8 +102,8 @@ static enum gt_code launch(struct gt_exec *x, const struct gt_prog *p, const str
 
 /* Loads the batch of a step. In host memory the batch is ready, or the loader's thread provides it. On another device a gather kernel is
  * queued. */
-static enum gt_code load(struct gt_exec *x, const struct gt_prog *p, const struct gt_step *s, int slot, struct gt_loader *l,
-                         struct gt_err *err)
+static enum gt_code load_batch(struct gt_exec *x, const struct gt_prog *p, const struct gt_step *s, int slot, struct gt_loader *l,
+                               struct gt_err *err)
 {
 	struct gt_step_args *step_args = step_args_at(x, p, slot, s->micro);
 	if (s->kind == GT_STEP_PASS) {
@@ -130,7 +130,7 @@ static enum gt_code load(struct gt_exec *x, const struct gt_prog *p, const struc
 		step_args->stride = (uint64_t)b.stride;
 	}
 	gt_plan_bind_batch(s->plan, b.input, b.target);
-	x->held[s->micro] = b;
+	x->loaded_batches[s->micro] = b;
 	return GT_OK;
 }
 
@@ -141,12 +141,12 @@ enum gt_code gt_exec_step(struct gt_exec *x, const struct gt_prog *p, int i, int
 	case GT_STEP_LAUNCH:
 	case GT_STEP_CHECK:
 	case GT_STEP_UPDATE:
-		return launch(x, p, s, slot, err);
+		return launch_kernel(x, p, s, slot, err);
 	case GT_STEP_LOAD:
 	case GT_STEP_PASS:
-		return load(x, p, s, slot, l, err);
+		return load_batch(x, p, s, slot, l, err);
 	case GT_STEP_BIND:
-		gt_plan_bind_batch(s->plan, x->held[s->micro].input, x->held[s->micro].target);
+		gt_plan_bind_batch(s->plan, x->loaded_batches[s->micro].input, x->loaded_batches[s->micro].target);
 		return GT_OK;
 	case GT_STEP_COMM:
 		return gt_exec_comm(x, p, i, slot, err);
@@ -174,8 +174,8 @@ int gt_exec_window_size(struct gt_exec *x, const struct gt_prog *p, int64_t want
 	if (!e || !e->warm)
 		return 1;
 	double step_s = x->uses_rank0_time ? x->rank0_step_s : e->step_s;
-	if (x->most)
-		limit = x->most;
+	if (x->max_window_steps)
+		limit = x->max_window_steps;
 	else if (e->train)
 		limit = step_s > 0 ? WINDOW_S / step_s : 1;
 	for (int i = 0; i < GT_EXEC_SIZES; i++)
@@ -225,18 +225,18 @@ static enum gt_code run_list(struct gt_exec *x, const struct gt_prog *p, int beg
 	return x->be->launch_list(x->dev, end - begin, k, a, err);
 }
 
-static bool listed(const struct gt_step *s)
+static bool can_batch_launch(const struct gt_step *s)
 {
 	return (s->kind == GT_STEP_LAUNCH || s->kind == GT_STEP_CHECK || s->kind == GT_STEP_UPDATE) && s->stream == 0;
 }
 
-static enum gt_code run(struct gt_exec *x, const struct gt_prog *p, struct gt_loader *l, int n, struct gt_err *err)
+static enum gt_code run_steps(struct gt_exec *x, const struct gt_prog *p, struct gt_loader *l, int n, struct gt_err *err)
 {
 	bool lists = x->be->launch_list && n == 1 && !x->lockstep;
 	for (int slot = 0; slot < n; slot++)
 		for (int i = 0; i < p->n;) {
 			int end = i;
-			while (lists && end < p->n && end - i < LIST && listed(&p->step[end]))
+			while (lists && end < p->n && end - i < LIST && can_batch_launch(&p->step[end]))
 				end++;
 			if (end - i > 1) {
 				GT_TRY(run_list(x, p, i, end, err));
@@ -279,10 +279,10 @@ static enum gt_code run_timed(struct gt_exec *x, const struct gt_prog *p, struct
 	return GT_OK;
 }
 
-static enum gt_code capture(struct gt_exec *x, const struct gt_prog *p, struct gt_loader *l, int n, void **graph, struct gt_err *err)
+static enum gt_code capture_graph(struct gt_exec *x, const struct gt_prog *p, struct gt_loader *l, int n, void **graph, struct gt_err *err)
 {
 	GT_TRY(x->be->capture_begin(x->dev, err));
-	enum gt_code code = run(x, p, l, n, err);
+	enum gt_code code = run_steps(x, p, l, n, err);
 	/* the capture ends after a failure too, because the stream would otherwise stay in capture */
 	enum gt_code ended = x->be->capture_end(x->dev, graph, code == GT_OK ? err : NULL);
 	if (code != GT_OK && ended == GT_OK)
@@ -292,7 +292,7 @@ static enum gt_code capture(struct gt_exec *x, const struct gt_prog *p, struct g
 	return code != GT_OK ? code : ended;
 }
 
-static enum gt_code replay(struct gt_exec *x, struct gt_exec_prog *e, struct gt_loader *l, int n, struct gt_err *err)
+static enum gt_code replay_graph(struct gt_exec *x, struct gt_exec_prog *e, struct gt_loader *l, int n, struct gt_err *err)
 {
 	int k = 0;
 	while (k < GT_EXEC_SIZES && sizes[k] != n)
@@ -300,7 +300,7 @@ static enum gt_code replay(struct gt_exec *x, struct gt_exec_prog *e, struct gt_
 	if (k == GT_EXEC_SIZES)
 		return gt_fail(err, GT_EINTERNAL, "a window of %d steps is not supported", n);
 	if (!e->graph[k])
-		GT_TRY(capture(x, e->prog, l, n, &e->graph[k], err));
+		GT_TRY(capture_graph(x, e->prog, l, n, &e->graph[k], err));
 	x->ring[x->next].start = gt_clock();
 	return x->be->replay(x->dev, e->graph[k], err);
 }
@@ -321,9 +321,9 @@ enum gt_code gt_exec_launch(struct gt_exec *x, const struct gt_prog *p, struct g
 	if (x->times)
 		GT_TRY(run_timed(x, p, l, err));
 	else if (x->graphs && !w->cold)
-		GT_TRY(replay(x, e, l, n, err));
+		GT_TRY(replay_graph(x, e, l, n, err));
 	else
-		GT_TRY(run(x, p, l, n, err));
+		GT_TRY(run_steps(x, p, l, n, err));
 	if (!x->be->host_memory) {
 		if (e->train)
 			GT_TRY(

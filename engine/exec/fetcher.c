@@ -30,7 +30,7 @@ struct gt_fetcher {
 };
 
 /* Returns the oldest batch that has rows to take; NULL: none. */
-static struct slot *work(struct gt_fetcher *f)
+static struct slot *find_work(struct gt_fetcher *f)
 {
 	for (int i = 0; i < f->queued; i++) {
 		struct slot *s = &f->slot[(f->first + i) % f->spec.slots];
@@ -47,7 +47,7 @@ static void *fetch_rows(void *arg)
 	int id = f->next_id++;
 	for (;;) {
 		struct slot *s;
-		while (!(s = work(f)) && !f->stop)
+		while (!(s = find_work(f)) && !f->stop)
 			pthread_cond_wait(&f->work, &f->lock);
 		if (f->stop)
 			break;

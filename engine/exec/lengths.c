@@ -14,7 +14,7 @@ struct choice {
 	int from[GT_MAX_LENGTHS][CANDIDATES];
 };
 
-static int candidates(const int64_t *count, int64_t longest, struct choice *c)
+static int list_candidates(const int64_t *count, int64_t longest, struct choice *c)
 {
 	int64_t step = (longest + CANDIDATES - 1) / CANDIDATES, sum = 0, k = 0;
 	int n = 0;
@@ -34,7 +34,7 @@ enum gt_code gt_lengths_choose(const int64_t *count, int64_t longest, int n, str
 	int last, best = 0;
 	if (!c)
 		return gt_fail_memory(err, sizeof *c);
-	last = candidates(count, longest, c) - 1;
+	last = list_candidates(count, longest, c) - 1;
 	for (int i = 0; i <= last; i++)
 		c->cost[0][i] = (double)c->at[i] * (double)c->below[i];
 	for (int k = 1; k < n; k++)
@@ -70,7 +70,7 @@ static int64_t length_of(const struct gt_order_spec *s, int64_t sample)
 }
 
 /* Sorts n samples by counting. first: [longest + 2]; to: [n]. */
-static void sort(const struct gt_order_spec *s, int64_t *row, int64_t n, int64_t *first, int64_t *to)
+static void sort_by_length(const struct gt_order_spec *s, int64_t *row, int64_t n, int64_t *first, int64_t *to)
 {
 	memset(first, 0, (size_t)(s->longest + 2) * sizeof *first);
 	for (int64_t i = 0; i < n; i++)
@@ -82,7 +82,7 @@ static void sort(const struct gt_order_spec *s, int64_t *row, int64_t n, int64_t
 	memcpy(row, to, (size_t)n * sizeof *row);
 }
 
-static enum gt_code arrange(const struct gt_order_spec *s, int64_t chunk, bool draw, int64_t *row, struct gt_err *err)
+static enum gt_code arrange_by_length(const struct gt_order_spec *s, int64_t chunk, bool draw, int64_t *row, struct gt_err *err)
 {
 	int64_t batches = s->n / s->batch, full = draw ? batches * s->batch : s->n;
 	size_t size = (size_t)(s->longest + 2 + s->n + batches) * sizeof(int64_t);
@@ -90,7 +90,7 @@ static enum gt_code arrange(const struct gt_order_spec *s, int64_t chunk, bool d
 	if (!first)
 		return gt_fail_memory(err, size);
 	for (int64_t i = 0; i < full; i += chunk)
-		sort(s, row + i, chunk < full - i ? chunk : full - i, first, to);
+		sort_by_length(s, row + i, chunk < full - i ? chunk : full - i, first, to);
 	if (draw) {
 		gt_permute_batches(s->seed, s->epoch, batches, perm);
 		for (int64_t i = 0; i < batches; i++)
@@ -103,10 +103,10 @@ static enum gt_code arrange(const struct gt_order_spec *s, int64_t chunk, bool d
 
 enum gt_code gt_order_buckets(const struct gt_order_spec *s, int64_t *row, struct gt_err *err)
 {
-	return arrange(s, s->chunk * s->batch, true, row, err);
+	return arrange_by_length(s, s->chunk * s->batch, true, row, err);
 }
 
 enum gt_code gt_order_sorted(const struct gt_order_spec *s, int64_t *row, struct gt_err *err)
 {
-	return arrange(s, s->n, false, row, err);
+	return arrange_by_length(s, s->n, false, row, err);
 }

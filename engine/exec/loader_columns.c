@@ -12,7 +12,7 @@ int gt_columns_of(const struct gt_dataset *d, struct gt_column out[GT_MAX_COLUMN
 	return n;
 }
 
-static int64_t views(const struct gt_loader *l)
+static int64_t count_views(const struct gt_loader *l)
 {
 	return l->spec.attr.views > 1 ? l->spec.attr.views : 1;
 }
@@ -52,7 +52,8 @@ enum gt_code gt_loader_open_columns(struct gt_loader *l, struct gt_err *err)
 				return gt_fail(err, GT_EINTERNAL, "loader: sequences of up to %lld numbers, but lengths up to %lld",
 				               (long long)of[c].width, (long long)s->lengths.at[s->lengths.n > 0 ? s->lengths.n - 1 : 0]);
 		}
-		struct gt_tdesc d = rows_desc(col->to, l->most * (c ? views(l) : 1), of[c].start ? s->lengths.at[s->lengths.n - 1] : col->of.width);
+		struct gt_tdesc d =
+		    rows_desc(col->to, l->most * (c ? count_views(l) : 1), of[c].start ? s->lengths.at[s->lengths.n - 1] : col->of.width);
 		if (!(col->out = calloc((size_t)l->nbuf, sizeof *col->out)))
 			return gt_fail_memory(err, (size_t)l->nbuf * sizeof *col->out);
 		for (int i = 0; i < l->nbuf; i++)
@@ -88,7 +89,7 @@ static enum gt_code prepare_images(struct gt_loader *l, int64_t n, int64_t all, 
 	struct gt_attr_recipes recipes = {.gather = l->spec.attr, .ops = split->ops, .resize = split->resize, .contrasts = split->contrasts};
 	struct gt_tdesc labels = rows_desc(GT_I32, all, 0), target = rows_desc(GT_I32, n, 0);
 	/* an input of two dimensions, [N, C], has the same bytes */
-	struct gt_tdesc x = gt_tdesc_make(l->spec.x.dtype, 4, (int64_t[]){n * views(l), shape[0], shape[1], shape[2]}, true);
+	struct gt_tdesc x = gt_tdesc_make(l->spec.x.dtype, 4, (int64_t[]){n * count_views(l), shape[0], shape[1], shape[2]}, true);
 	if (l->spec.x.rank == 4) /* its channels may be padded */
 		x.layout = l->spec.x.layout;
 	bool with_labels = l->column[0].operand == 0;
@@ -106,7 +107,7 @@ static enum gt_code prepare_column(struct gt_loader *l, int c, int64_t n, int64_
                                    struct gt_kernel **out, struct gt_err *err)
 {
 	const struct gt_loader_column *col = &l->column[c];
-	struct gt_attr_views attr = {c ? (int)views(l) : 1};
+	struct gt_attr_views attr = {c ? (int)count_views(l) : 1};
 	struct gt_tdesc rows = rows_desc(col->of.dtype, all, col->of.width), y = rows_desc(col->to, n * attr.views, col->of.width);
 	struct gt_opcall oc = {.code = GT_OP_GATHER_ROWS, .name = "data", .attr = &attr, .nin = 2, .nout = 1,
 	                       .in = {&rows, index}, .out = {&y}};
@@ -118,7 +119,7 @@ static enum gt_code prepare_sequences(struct gt_loader *l, int c, int64_t n, int
                                       struct gt_err *err)
 {
 	const struct gt_column *of = &l->column[c].of;
-	struct gt_attr_ragged attr = {(int)views(l), of->pad};
+	struct gt_attr_ragged attr = {(int)count_views(l), of->pad};
 	int64_t all = l->spec.view->data->n;
 	struct gt_tdesc rows = rows_desc(GT_I32, of->start[all], 0), start = gt_tdesc_make(GT_I64, 1, (int64_t[]){all + 1}, false);
 	struct gt_tdesc y = rows_desc(GT_I32, n * attr.views, length);
@@ -199,7 +200,7 @@ enum gt_code gt_loader_gather(struct gt_loader *l, int64_t n, int64_t length, co
 }
 
 /* ---- the dataset on the device -------------------------------------------------------------------------------------------------- */
-static enum gt_code send(const struct gt_device *device, const void *host, size_t bytes, void **out, struct gt_err *err)
+static enum gt_code copy_to_device(const struct gt_device *device, const void *host, size_t bytes, void **out, struct gt_err *err)
 {
 	if (device->be->host_memory || !host) {
 		*out = (void *)(uintptr_t)host;
@@ -216,12 +217,12 @@ enum gt_code gt_resident_make(const struct gt_device *device, const struct gt_da
 	*out = (struct gt_resident){0};
 	if (fetched)
 		return GT_OK;
-	GT_TRY(send(device, d->images, (size_t)(d->n * d->c * d->h * d->w), &out->images, err));
+	GT_TRY(copy_to_device(device, d->images, (size_t)(d->n * d->c * d->h * d->w), &out->images, err));
 	for (int n = gt_columns_of(d, column), c = 0; c < n; c++) {
 		const int64_t *start = column[c].start;
 		size_t bytes = start ? (size_t)start[d->n] * sizeof(int32_t) : (size_t)d->n * gt_column_bytes(&column[c]);
-		GT_TRY(send(device, column[c].host, bytes, &out->column[c], err));
-		GT_TRY(send(device, start, (size_t)(d->n + 1) * sizeof *start, &out->start[c], err));
+		GT_TRY(copy_to_device(device, column[c].host, bytes, &out->column[c], err));
+		GT_TRY(copy_to_device(device, start, (size_t)(d->n + 1) * sizeof *start, &out->start[c], err));
 	}
 	return GT_OK;
 }

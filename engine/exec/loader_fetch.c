@@ -4,23 +4,23 @@
 #include <string.h>
 
 /* Returns the bytes of an image that is read. */
-static size_t row_of(const struct gt_loader_spec *s)
+static size_t image_bytes(const struct gt_loader_spec *s)
 {
 	return (size_t)(s->split.on ? s->split.row : s->shape[0] * s->shape[1] * s->shape[2]);
 }
 
 /* ---- rows of a part ------------------------------------------------------------------------------------------------------------- */
 /* Returns the position in the epoch of the sample with which that at position `at` is mixed: the one before in the same batch. */
-static int64_t partner(const struct gt_loader *l, int64_t at)
+static int64_t mix_partner(const struct gt_loader *l, int64_t at)
 {
 	int64_t first = at - at % l->spec.batch, after = first + l->spec.batch;
 	return at > first ? at - 1 : (after < l->samples ? after : l->samples) - 1;
 }
 
 /* Returns whether the sample with which the first one of a part is mixed is the last one of the part. */
-static bool mixed_within(const struct gt_loader *l, const struct gt_batch *b)
+static bool is_mixed_within(const struct gt_loader *l, const struct gt_batch *b)
 {
-	return b->stride == 1 && partner(l, b->cursor) == b->cursor + b->n - 1;
+	return b->stride == 1 && mix_partner(l, b->cursor) == b->cursor + b->n - 1;
 }
 
 /* Fills l->list with the samples to read for part b, and returns their number: its own and, with mixing, partners of them. */
@@ -30,10 +30,10 @@ static int64_t list_rows(struct gt_loader *l, const struct gt_batch *b)
 	int64_t n = 0;
 	for (; n < b->n; n++)
 		l->list[n] = order[b->cursor + n * b->stride];
-	if (!l->spec.mixing.classes || !b->n || mixed_within(l, b))
+	if (!l->spec.mixing.classes || !b->n || is_mixed_within(l, b))
 		return n;
 	for (int64_t i = 0; i < (b->stride > 1 ? b->n : 1); i++)
-		l->list[n++] = order[partner(l, b->cursor + i * b->stride)];
+		l->list[n++] = order[mix_partner(l, b->cursor + i * b->stride)];
 	return n;
 }
 
@@ -64,7 +64,7 @@ enum gt_code gt_loader_fetch_ahead(struct gt_loader *l, int used, struct gt_err 
 }
 
 /* Mixes the samples of part b and computes their targets. */
-static void mix(struct gt_loader *l, const struct gt_batch *b, const struct gt_fetched *from)
+static void mix_part(struct gt_loader *l, const struct gt_batch *b, const struct gt_fetched *from)
 {
 	const struct gt_loader_spec *s = &l->spec;
 	struct gt_mix what;
@@ -76,7 +76,7 @@ static void mix(struct gt_loader *l, const struct gt_batch *b, const struct gt_f
 		int32_t label = l->staged_labels[first + i];
 		l->labels[i] = from->absent[i] || label == s->ignore_index ? -1 : label;
 	}
-	if (mixed_within(l, b)) {
+	if (is_mixed_within(l, b)) {
 		memcpy(r.pixels + b->n * bytes, r.pixels + (b->n - 1) * bytes, (size_t)bytes);
 		if (r.label)
 			l->labels[b->n] = l->labels[b->n - 1];
@@ -97,7 +97,7 @@ static enum gt_code wait_for(struct gt_loader *l, int i, const struct gt_batch *
 		return gt_fail(err, GT_EINTERNAL, "loader: %lld samples were fetched for a batch of %lld", (long long)out->n, (long long)b->n);
 	if (l->spec.mixing.classes) {
 		if (b->n)
-			mix(l, b, out);
+			mix_part(l, b, out);
 		return GT_OK;
 	}
 	for (int64_t k = 0; k < b->n; k++) {
@@ -125,7 +125,7 @@ enum gt_code gt_loader_gather_fetched(struct gt_loader *l, const struct gt_batch
 enum gt_code gt_loader_stage(struct gt_loader *l, const struct gt_batch *b, struct gt_err *err)
 {
 	struct gt_fetched from;
-	size_t row = row_of(&l->spec);
+	size_t row = image_bytes(&l->spec);
 	int64_t at = l->staged_parts++ % l->ring_parts * l->most;
 	GT_TRY(gt_loader_fetch_ahead(l, l->copying + 1, err));
 	GT_TRY(wait_for(l, l->copying, b, &from, err));
@@ -213,7 +213,7 @@ enum gt_code gt_loader_open_fetcher(struct gt_loader *l, struct gt_err *err)
 	const struct gt_loader_spec *s = &l->spec;
 	l->rows = rows_of(s);
 	struct gt_fetcher_spec f = {.fetch = s->fetch, .threads = s->workers, .slots = slots_of(s), .rows = l->rows,
-	                            .bytes = row_of(s)};
+	                            .bytes = image_bytes(s)};
 	size_t slots = (size_t)f.slots, rows = (size_t)l->rows;
 	if (s->split.on && s->mixing.classes)
 		return gt_fail(err, GT_EINTERNAL, "loader: images with recipes cannot be mixed before they are transformed");
@@ -242,7 +242,7 @@ enum gt_code gt_loader_open_fetcher(struct gt_loader *l, struct gt_err *err)
 size_t gt_loader_fetched_bytes(const struct gt_loader_spec *s)
 {
 	size_t most = (size_t)gt_part_size(s->micro, s->slice.parts ? s->slice.parts : 1, 0, NULL), rows = (size_t)rows_of(s), numbers = 0;
-	size_t image = row_of(s), slots = (size_t)slots_of(s), ring = (size_t)ring_parts(s);
+	size_t image = image_bytes(s), slots = (size_t)slots_of(s), ring = (size_t)ring_parts(s);
 	struct gt_column column[GT_MAX_COLUMNS];
 	if (!s->fetch.sample)
 		return 0;

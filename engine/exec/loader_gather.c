@@ -17,7 +17,7 @@ static int64_t rows_of(const struct gt_loader *l, const struct gt_batch *b)
 	return gt_loader_part_at(l, &first).n;
 }
 
-static void fill_up(const struct gt_loader *l, struct gt_batch *b)
+static void fill_missing_rows(const struct gt_loader *l, struct gt_batch *b)
 {
 	int64_t rows = rows_of(l, b), none = rows - b->n;
 	if (b->x)
@@ -42,7 +42,7 @@ static void set_buffers(const struct gt_loader *l, int slot, void *x, struct gt_
 }
 
 /* Gathers a batch. The caller has set epoch, cursor, n and stride; the function sets the addresses. */
-static enum gt_code gather(struct gt_loader *l, struct gt_batch *b, int slot, int stream, struct gt_err *err)
+static enum gt_code gather_batch(struct gt_loader *l, struct gt_batch *b, int slot, int stream, struct gt_err *err)
 {
 	struct gt_step_args step_args = {
 	    .seed = l->spec.seed, .epoch = (uint64_t)b->epoch, .sample0 = (uint64_t)b->cursor, .stride = (uint64_t)b->stride};
@@ -57,11 +57,11 @@ static enum gt_code gather(struct gt_loader *l, struct gt_batch *b, int slot, in
 	else if (b->n)
 		GT_TRY(gt_loader_gather(l, b->n, b->length, &step_args, NULL, b->x, slot, stream, err));
 	if (l->spec.fill)
-		fill_up(l, b);
+		fill_missing_rows(l, b);
 	return GT_OK;
 }
 
-static void *produce(void *arg)
+static void *produce_batches(void *arg)
 {
 	struct gt_loader *l = arg;
 	int slot = 0;
@@ -74,7 +74,7 @@ static void *produce(void *arg)
 			break;
 		struct gt_batch b = gt_loader_next_part(l, &l->ahead);
 		pthread_mutex_unlock(&l->lock);
-		enum gt_code code = gather(l, &b, slot, 1, &l->failure);
+		enum gt_code code = gather_batch(l, &b, slot, 1, &l->failure);
 		pthread_mutex_lock(&l->lock);
 		if (code != GT_OK) {
 			l->stop = true;
@@ -123,7 +123,7 @@ enum gt_code gt_loader_start(struct gt_loader *l, int64_t epoch, int64_t cursor,
 	if (l->fetcher)
 		return gt_loader_fetch_ahead(l, 0, err);
 	if (l->spec.depth > 0) {
-		if (pthread_create(&l->thread, NULL, produce, l))
+		if (pthread_create(&l->thread, NULL, produce_batches, l))
 			return gt_fail(err, GT_EFAIL, "cannot start the loader's thread");
 		l->threaded = true;
 	}
@@ -134,7 +134,7 @@ enum gt_code gt_loader_next(struct gt_loader *l, struct gt_batch *out, struct gt
 {
 	if (!l->threaded) {
 		*out = gt_loader_next_part(l, &l->next);
-		GT_TRY(gather(l, out, l->slot, 0, err));
+		GT_TRY(gather_batch(l, out, l->slot, 0, err));
 		l->slot = (l->slot + 1) % l->nbuf;
 		gt_loader_advance(l, &l->next);
 		return l->fetcher ? gt_loader_fetch_ahead(l, 0, err) : GT_OK;

@@ -12,16 +12,16 @@ struct draws {
 };
 
 /* Returns a number in (0, 1). */
-static double uniform(struct draws *d)
+static double draw_uniform(struct draws *d)
 {
 	struct gt_philox r = gt_rng_draw(d->key, d->epoch, d->batch, d->n++, 0);
 	return ((double)(r.v[0] >> 6) * 0x1p26 + (double)(r.v[1] >> 6) + 0.5) * 0x1p-52;
 }
 
-static double normal(struct draws *d)
+static double draw_normal(struct draws *d)
 {
-	double radius = sqrt(-2 * log(uniform(d)));
-	return radius * cos(2 * M_PI * uniform(d));
+	double radius = sqrt(-2 * log(draw_uniform(d)));
+	return radius * cos(2 * M_PI * draw_uniform(d));
 }
 
 /* A number of the gamma distribution with scale 1, as the product of two factors. The first one may be below the smallest double. */
@@ -36,17 +36,17 @@ static struct gamma_draw draw_gamma(struct draws *d, double alpha)
 {
 	struct gamma_draw g = {.factor = 1};
 	if (alpha < 1) {
-		double u = uniform(d);
+		double u = draw_uniform(d);
 		g.factor = pow(u, 1 / alpha);
 		g.log_factor = log(u);
 	}
 	double a = (alpha < 1 ? alpha + 1 : alpha) - 1.0 / 3, c = 1 / sqrt(9 * a);
 	for (;;) {
-		double x = normal(d), v = 1 + c * x, u;
+		double x = draw_normal(d), v = 1 + c * x, u;
 		if (v <= 0)
 			continue;
 		v = v * v * v;
-		u = uniform(d);
+		u = draw_uniform(d);
 		if (log(u) < x * x / 2 + a - a * v + a * log(v)) {
 			g.rest = a * v;
 			return g;
@@ -68,7 +68,7 @@ static double draw_beta(struct draws *d, double alpha)
 void gt_mix_draw(const struct gt_mixing *m, uint64_t seed, uint64_t epoch, uint64_t batch, int64_t h, int64_t w, struct gt_mix *out)
 {
 	struct draws d = {gt_rng_key(seed, GT_RNG_MIX, 0), (uint32_t)epoch, (uint32_t)batch, 0};
-	double which = uniform(&d);
+	double which = draw_uniform(&d);
 	*out = (struct gt_mix){.lambda = 1, .cut = which >= m->mixup_p};
 	if (which >= m->mixup_p + m->cutmix_p)
 		return;
@@ -76,7 +76,7 @@ void gt_mix_draw(const struct gt_mixing *m, uint64_t seed, uint64_t epoch, uint6
 	if (!out->cut)
 		return;
 	/* torchvision.transforms.v2.CutMix: the box around a random pixel, cut off at the image's edges; lambda follows from its area */
-	int64_t x = (int64_t)(uniform(&d) * (double)w), y = (int64_t)(uniform(&d) * (double)h);
+	int64_t x = (int64_t)(draw_uniform(&d) * (double)w), y = (int64_t)(draw_uniform(&d) * (double)h);
 	double r = 0.5 * sqrt(1 - out->lambda);
 	int64_t half_w = (int64_t)(r * (double)w), half_h = (int64_t)(r * (double)h);
 	out->left = x > half_w ? x - half_w : 0;
@@ -88,14 +88,14 @@ void gt_mix_draw(const struct gt_mixing *m, uint64_t seed, uint64_t epoch, uint6
 
 /* ---- pixels ------------------------------------------------------------------------------------------------------------------------ */
 /* Replaces bytes by lambda * x + (1 - lambda) * y, with lambda in steps of 2^-16, rounded to the nearest. */
-static void blend(uint8_t *restrict x, const uint8_t *restrict y, size_t n, double lambda)
+static void blend_pixels(uint8_t *restrict x, const uint8_t *restrict y, size_t n, double lambda)
 {
 	uint32_t a = (uint32_t)(lambda * 65536 + 0.5), b = 65536 - a;
 	for (size_t i = 0; i < n; i++)
 		x[i] = (uint8_t)((a * x[i] + b * y[i] + 32768) >> 16);
 }
 
-static void paste(const struct gt_mix *m, const struct gt_mix_rows *r, uint8_t *x, const uint8_t *y)
+static void paste_box(const struct gt_mix *m, const struct gt_mix_rows *r, uint8_t *x, const uint8_t *y)
 {
 	for (int64_t row = m->top; row < m->bottom; row++) {
 		int64_t at = (row * r->w + m->left) * r->c;
@@ -104,7 +104,7 @@ static void paste(const struct gt_mix *m, const struct gt_mix_rows *r, uint8_t *
 }
 
 /* Fills the target of a row with the shares of two classes. */
-static void share(float *target, int32_t own, int32_t other, double lambda)
+static void set_shares(float *target, int32_t own, int32_t other, double lambda)
 {
 	if (own >= 0)
 		target[own] += (float)lambda;
@@ -129,11 +129,11 @@ void gt_mix_rows(const struct gt_mix *m, const struct gt_mix_rows *r)
 		else if (lambda == 0)
 			memcpy(x, y, bytes);
 		else if (lambda < 1 && m->cut)
-			paste(m, r, x, y);
+			paste_box(m, r, x, y);
 		else if (lambda < 1)
-			blend(x, y, bytes, lambda);
+			blend_pixels(x, y, bytes, lambda);
 		if (r->label)
-			share(target, r->label[i], r->label[p], lambda);
+			set_shares(target, r->label[i], r->label[p], lambda);
 		for (int64_t k = 0; k < r->classes && !r->label; k++)
 			target[k] = (float)(lambda * (double)target[k] + (1 - lambda) * (double)r->target[p * r->classes + k]);
 	}

@@ -5,7 +5,7 @@
 
 /* Fisher-Yates shuffle from the end. Position i draws word i % 4 of Philox counter i / 4. A draw is mapped to its range by multiplication,
  * whose bias is below n / 2^32. */
-static void shuffle(uint64_t key, uint32_t c1, uint32_t c2, int64_t n, int64_t *perm)
+static void shuffle_indices(uint64_t key, uint32_t c1, uint32_t c2, int64_t n, int64_t *perm)
 {
 	struct gt_philox r = {{0}};
 	int64_t have = -1;
@@ -51,13 +51,13 @@ enum gt_code gt_permute(enum gt_sampler sampler, uint64_t seed, uint64_t epoch, 
 		random_sampler(seed, epoch, n, perm);
 		return GT_OK;
 	}
-	shuffle(gt_rng_key(seed, GT_RNG_SHUFFLE, 0), (uint32_t)epoch, (uint32_t)(epoch >> 32), n, perm);
+	shuffle_indices(gt_rng_key(seed, GT_RNG_SHUFFLE, 0), (uint32_t)epoch, (uint32_t)(epoch >> 32), n, perm);
 	return GT_OK;
 }
 
 void gt_permute_batches(uint64_t seed, uint64_t epoch, int64_t n, int64_t *perm)
 {
-	shuffle(gt_rng_key(seed, GT_RNG_SHUFFLE, 1), (uint32_t)epoch, (uint32_t)(epoch >> 32), n, perm);
+	shuffle_indices(gt_rng_key(seed, GT_RNG_SHUFFLE, 1), (uint32_t)epoch, (uint32_t)(epoch >> 32), n, perm);
 }
 
 /* Writes the numbers of the samples that are, and of those that are not, validation samples. */
@@ -76,7 +76,7 @@ enum gt_code gt_permute_split(uint64_t seed, int64_t n, int64_t nvalid, int64_t 
 	char *is_valid = calloc((size_t)n, 1);
 	enum gt_code code = perm && is_valid ? GT_OK : gt_fail_memory(err, (size_t)n * sizeof *perm);
 	if (code == GT_OK) {
-		shuffle(gt_rng_key(seed, GT_RNG_SPLIT, 0), 0, 0, n, perm);
+		shuffle_indices(gt_rng_key(seed, GT_RNG_SPLIT, 0), 0, 0, n, perm);
 		for (int64_t i = n - nvalid; i < n; i++)
 			is_valid[perm[i]] = 1;
 		write_parts(is_valid, n, train, valid);
@@ -108,7 +108,7 @@ static int by_class(const void *a, const void *b)
 }
 
 /* Divides nvalid samples among the classes in proportion to their sizes (the method of the largest remainder). */
-static void divide(struct stratum *s, int64_t classes, int64_t n, int64_t nvalid)
+static void divide_among_classes(struct stratum *s, int64_t classes, int64_t n, int64_t nvalid)
 {
 	int64_t left = nvalid;
 	for (int64_t k = 0; k < classes; k++) {
@@ -134,8 +134,8 @@ enum gt_code gt_permute_split_classes(uint64_t seed, const int32_t *labels, int6
 	if (code == GT_OK) {
 		for (int64_t i = 0; i < n; i++)
 			s[labels[i]].n++;
-		divide(s, classes, n, nvalid);
-		shuffle(gt_rng_key(seed, GT_RNG_SPLIT, 0), 0, 0, n, perm);
+		divide_among_classes(s, classes, n, nvalid);
+		shuffle_indices(gt_rng_key(seed, GT_RNG_SPLIT, 0), 0, 0, n, perm);
 		for (int64_t i = n; i-- > 0;) { /* from the end, as gt_permute_split */
 			struct stratum *c = &s[labels[perm[i]]];
 			if (c->take > 0) {

@@ -10,13 +10,13 @@ struct stratum {
 	double low, high;      /* these numbers */
 };
 
-static double draw(uint64_t key, uint64_t id)
+static double draw_uniform(uint64_t key, uint64_t id)
 {
 	struct gt_philox r = gt_rng_draw(key, (uint32_t)id, (uint32_t)(id >> 32), 0, 0);
 	return (double)(((uint64_t)r.v[0] << 32 | r.v[1]) >> 11) * 0x1p-53;
 }
 
-static void count(struct stratum *s, int64_t i, double u, bool valid)
+static void count_sample(struct stratum *s, int64_t i, double u, bool valid)
 {
 	if (!s->n++) {
 		s->least = s->most = i;
@@ -40,7 +40,7 @@ struct move {
 
 /* Adds a move to m if a class, or all samples, have none in one of the splits. expected: number of samples in "valid" by the share. Returns
  * the number of moves. */
-static int64_t balance(const struct stratum *s, double expected, const struct gt_sample_mark *mark, struct move *m)
+static int64_t move_if_one_sided(const struct stratum *s, double expected, const struct gt_sample_mark *mark, struct move *m)
 {
 	bool all = s->n && s->valid == s->n, none = s->n && !s->valid && expected >= 0.5 && s->low < s->high;
 	if (all || none)
@@ -55,7 +55,7 @@ static int by_id(const void *a, const void *b)
 }
 
 /* Moves all samples with the ids of m[count]. */
-static void apply(struct move *m, int64_t count, const struct gt_sample_mark *mark, int64_t n, char *is_valid)
+static void apply_moves(struct move *m, int64_t count, const struct gt_sample_mark *mark, int64_t n, char *is_valid)
 {
 	if (count > 1)
 		qsort(m, (size_t)count, sizeof *m, by_id);
@@ -80,21 +80,21 @@ enum gt_code gt_split_samples(uint64_t seed, double share, const struct gt_sampl
 		return gt_fail_memory(err, (size_t)strata * (sizeof *s + sizeof *m));
 	}
 	for (int64_t i = 0; i < n; i++) {
-		double u = draw(key, mark[i].id);
+		double u = draw_uniform(key, mark[i].id);
 		int part = known ? gt_used_part(used, &mark[i]) : -1;
 		is_valid[i] = (char)(part < 0 ? u < share : part);
 		if (strata)
-			count(&s[stratum[i]], i, u, is_valid[i]);
+			count_sample(&s[stratum[i]], i, u, is_valid[i]);
 	}
 	/* with a checkpoint, samples of a class stay where they were, even if all of those in "valid" have been removed */
 	for (int64_t k = 0; k < strata && !known; k++)
-		moves += balance(&s[k], share * (double)s[k].n, mark, &m[moves]);
-	apply(m, moves, mark, n, is_valid);
+		moves += move_if_one_sided(&s[k], share * (double)s[k].n, mark, &m[moves]);
+	apply_moves(m, moves, mark, n, is_valid);
 	for (int64_t i = 0; i < n && !known; i++)
 		if (!strata || s[stratum[i]].low < s[stratum[i]].high) /* a class of one sample is trained */
-			count(&all, i, draw(key, mark[i].id), is_valid[i]);
+			count_sample(&all, i, draw_uniform(key, mark[i].id), is_valid[i]);
 	if (!known)
-		apply(m, balance(&all, share * (double)n, mark, m), mark, n, is_valid);
+		apply_moves(m, move_if_one_sided(&all, share * (double)n, mark, m), mark, n, is_valid);
 	free(s);
 	free(m);
 	return GT_OK;

@@ -25,8 +25,6 @@ enum gt_opflag {
 	GT_OPF_ALIAS = 1 << 3,   /* if alias() returns true, out[0] is the memory of in[0] with another description; the node is not lowered */
 	GT_OPF_CHEAP = 1 << 4,   /* computing out[0] again costs about as much as reading its operands (plan/recompute.h) */
 	GT_OPF_ONCE = 1 << 5,    /* must not be recomputed, because it changes state or other ranks take part in it */
-	GT_OPF_CLASSES = 1 << 6, /* is a loss over classes: a label may be ignored, and classes may have weights */
-	GT_OPF_LABELS = 1 << 7,  /* is a loss whose targets can only be labels */
 	GT_OPF_TOKENS = 1 << 8,  /* a layer whose inputs may have rank 3: [batch, tokens, features] */
 	GT_OPF_CODES = 1 << 9,   /* a layer that has an input of integers (i32): codes, tokens or lengths */
 	GT_OPF_UPDATES = 1 << 10, /* updates its third input, a parameter, with the gradient that it computes (plan/fused_update.c) */

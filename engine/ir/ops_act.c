@@ -8,17 +8,11 @@
 		return gt_gradient_unary(g, n, dy, want, dx, err, code_dx, other);                                                                 \
 	}
 
-UNARY_GRADIENT(relu_gradient, GT_OP_RELU_DX, n->out[0])
-UNARY_GRADIENT(leaky_relu_gradient, GT_OP_LEAKY_RELU_DX, n->in[0])
-UNARY_GRADIENT(sigmoid_gradient, GT_OP_SIGMOID_DX, n->out[0])
-UNARY_GRADIENT(tanh_gradient, GT_OP_TANH_DX, n->out[0])
-UNARY_GRADIENT(gelu_gradient, GT_OP_GELU_DX, n->in[0])
-UNARY_GRADIENT(silu_gradient, GT_OP_SILU_DX, n->in[0])
-UNARY_GRADIENT(mish_gradient, GT_OP_MISH_DX, n->in[0])
-UNARY_GRADIENT(elu_gradient, GT_OP_ELU_DX, n->in[0])
-UNARY_GRADIENT(relu6_gradient, GT_OP_RELU6_DX, n->out[0])
-UNARY_GRADIENT(hardsigmoid_gradient, GT_OP_HARDSIGMOID_DX, n->in[0])
-UNARY_GRADIENT(hardswish_gradient, GT_OP_HARDSWISH_DX, n->in[0])
+#define SAVED_x n->in[0]
+#define SAVED_y n->out[0]
+#define GT_X(arg, CODE, name, saved, ...) UNARY_GRADIENT(name##_gradient, GT_OP_##CODE##_DX, SAVED_##saved)
+GT_ACTIVATIONS(GT_X)
+#undef GT_X
 UNARY_GRADIENT(softmax_gradient, GT_OP_SOFTMAX_DX, n->out[0])
 UNARY_GRADIENT(log_softmax_gradient, GT_OP_LOG_SOFTMAX_DX, n->out[0])
 UNARY_GRADIENT(scale_gradient, GT_OP_SCALE, -1)
@@ -28,27 +22,13 @@ UNARY_GRADIENT(dropout_gradient, GT_OP_DROPOUT, -1) /* the gradient node draws t
 	{                                                                                                                                      \
 		.code = opcode, .help = text, .flags = GT_OPF_LAYER | (more_flags), .min_in = 1, .max_in = 1, __VA_ARGS__                          \
 	}
-/* The row of an activation, and the row of its gradient. Both may run in place. */
-#define ACT(id, opcode, text, ...)                                                                                                         \
-	UNARY(opcode, text, GT_OPF_INPLACE | GT_OPF_CHEAP | GT_OPF_TOKENS, .infer = gt_infer_same, .gradient = id##_gradient, __VA_ARGS__),    \
-	{                                                                                                                                      \
-		.code = opcode##_DX, .flags = GT_OPF_INPLACE, __VA_ARGS__                                                                          \
-	}
 
-static const struct gt_attr_def leaky_attrs[] = {
-    GT_KEY(gt_attr_leaky, "slope", slope, GT_ATTR_FLOAT, .def = 0.01, .min = -1e6, .max = 1e6, .help = "factor of negative inputs"),
-    GT_KEYS_END,
-};
-static const struct gt_attr_def elu_attrs[] = {
-    GT_KEY(gt_attr_elu, "alpha", alpha, GT_ATTR_FLOAT, .def = 1, .min = 0, .max = 1e6,
-           .help = "minus the limit of y where x is very negative"),
-    GT_KEYS_END,
-};
-static const struct gt_attr_def gelu_attrs[] = {
-    GT_KEY(gt_attr_gelu, "approximate", approximate, GT_ATTR_ENUM, .def = 0, .max = 1, .values = "none|tanh",
-           .help = "none: exact, by erf; tanh: the older approximation by tanh"),
-    GT_KEYS_END,
-};
+#define GT_NUMBER(i, text, default_value, minimum, maximum, help_text)                                                                     \
+	GT_KEY(gt_attr_act, text, number[i], GT_ATTR_FLOAT, .def = default_value, .min = minimum, .max = maximum, .help = help_text)
+#define GT_X(arg, CODE, name, saved, numbers, grain, attr, text, names, ...)                                                               \
+	static const struct gt_attr_def name##_attrs[4] = {__VA_ARGS__}; /* the last entry has key NULL */
+GT_ACTIVATIONS(GT_X)
+#undef GT_X
 
 static const struct gt_attr_def scale_attrs[] = {
     GT_KEY(gt_attr_scale, "factor", factor, GT_ATTR_FLOAT, .def = GT_REQUIRED, .min = -1e6, .max = 1e6, .help = "factor by which x is "
@@ -139,17 +119,15 @@ static const struct gt_attr_def prelu_attrs[] = {
 };
 
 const struct gt_op gt_ops_act[] = {
-    ACT(relu, GT_OP_RELU, "max(0, x)"),
-    ACT(leaky_relu, GT_OP_LEAKY_RELU, "x, or slope * x where x is negative", .attrs = leaky_attrs),
-    ACT(sigmoid, GT_OP_SIGMOID, "1 / (1 + exp(-x))"),
-    ACT(tanh, GT_OP_TANH, "hyperbolic tangent"),
-    ACT(gelu, GT_OP_GELU, "x times the normal distribution function of x", .attrs = gelu_attrs),
-    ACT(silu, GT_OP_SILU, "x * sigmoid(x)", .also = "swish"),
-    ACT(mish, GT_OP_MISH, "x * tanh(log(1 + exp(x)))"),
-    ACT(elu, GT_OP_ELU, "x, or alpha * (exp(x) - 1) where x is negative", .attrs = elu_attrs),
-    ACT(relu6, GT_OP_RELU6, "min(max(0, x), 6)"),
-    ACT(hardsigmoid, GT_OP_HARDSIGMOID, "min(max(0, x + 3), 6) / 6", .also = "hard_sigmoid"),
-    ACT(hardswish, GT_OP_HARDSWISH, "x * min(max(0, x + 3), 6) / 6", .also = "hard_swish|hswish"),
+/* The row of an activation, and the row of its gradient. Both may run in place. */
+#define GT_X(arg, CODE, id, saved, numbers, grain, attr, text, names, ...)                                                                 \
+	UNARY(GT_OP_##CODE, text, GT_OPF_INPLACE | GT_OPF_CHEAP | GT_OPF_TOKENS, .infer = gt_infer_same, .gradient = id##_gradient,            \
+	      .also = names, .attrs = id##_attrs),                                                                                             \
+	{                                                                                                                                      \
+		.code = GT_OP_##CODE##_DX, .flags = GT_OPF_INPLACE, .attrs = id##_attrs                                                            \
+	},
+    GT_ACTIVATIONS(GT_X)
+#undef GT_X
     UNARY(GT_OP_PRELU, "x, or w * x where x is negative, with a learned w, at first 0.25; decay_norm applies to w",
           GT_OPF_INPLACE | GT_OPF_CHEAP, .attrs = prelu_attrs, .infer = prelu_infer, .gradient = prelu_gradient),
     {.code = GT_OP_PRELU_DX, .flags = GT_OPF_INPLACE},

@@ -1,5 +1,6 @@
 /* Losses. A loss adds its sums over the samples to struct gt_metrics; in a training graph it also makes the gradient of its input. */
 #include "ir/rows.h"
+#include "losses.h"
 
 static enum gt_code loss_infer(struct gt_graph *g, struct gt_node *n, struct gt_err *err)
 {
@@ -14,7 +15,8 @@ static enum gt_code loss_infer(struct gt_graph *g, struct gt_node *n, struct gt_
 		               gt_tdesc_text(&x, buf, sizeof buf));
 	if (a->nweights && a->nweights != x.dim[1])
 		return gt_fail(err, GT_ECONFIG, "%s: expected %lld numbers, one for each output of the model, got %lld",
-		               n->op->flags & GT_OPF_CLASSES ? "train.class_weights" : "train.pos_weight", (long long)x.dim[1],
+		               gt_loss_row(n->op->code)->weight == GT_WEIGHT_BY_CLASS ? "train.class_weights" : "train.pos_weight",
+		               (long long)x.dim[1],
 		               (long long)a->nweights);
 	struct gt_tdesc d = gt_tdesc_make(GT_U8, 1, &bytes, false);
 	GT_TRY(gt_graph_output(g, n, "metrics", &d, &metrics, err));
@@ -22,16 +24,9 @@ static enum gt_code loss_infer(struct gt_graph *g, struct gt_node *n, struct gt_
 	return g->train ? gt_graph_output(g, n, "dx", &x, &dx, err) : GT_OK;
 }
 
-/* l1 is smooth_l1 that is linear from 0 on. */
-static enum gt_code l1_infer(struct gt_graph *g, struct gt_node *n, struct gt_err *err)
-{
-	((struct gt_attr_loss *)n->attr)->beta = 0;
-	return loss_infer(g, n, err);
-}
-
 enum gt_code gt_loss_target(const struct gt_loss_spec *loss, int64_t samples, int64_t outputs, struct gt_tdesc *out, struct gt_err *err)
 {
-	if (loss->dense && loss->op->flags & GT_OPF_LABELS)
+	if (loss->dense && gt_loss_row(loss->op->code)->labels_only)
 		return gt_fail(err, GT_ECONFIG, "this loss takes class labels, and the data has numbers as targets; \"cross_entropy\" takes both");
 	*out = loss->dense ? gt_tdesc_make(GT_F32, 2, (int64_t[]){samples, outputs}, false) : gt_tdesc_make(GT_I32, 1, &samples, false);
 	return GT_OK;
@@ -39,7 +34,7 @@ enum gt_code gt_loss_target(const struct gt_loss_spec *loss, int64_t samples, in
 
 bool gt_loss_ignores(const struct gt_loss_spec *loss)
 {
-	return loss->op->flags & GT_OPF_CLASSES && !loss->dense;
+	return gt_loss_has_classes(gt_loss_row(loss->op->code)) && !loss->dense;
 }
 
 const double *gt_loss_class_weights(const struct gt_loss_spec *loss)
@@ -53,19 +48,12 @@ static double loss_flops(const struct gt_graph *g, const struct gt_node *n)
 	return 5.0 * (double)gt_tdesc_count(gt_graph_desc(g, n->in[0]));
 }
 
-#define LOSS(opcode, text, more_flags, ...)                                                                                                \
-	{                                                                                                                                      \
-		.code = opcode, .help = text, .flags = GT_OPF_LOSS | (more_flags), .min_in = 2, .max_in = 2, .flops = loss_flops, __VA_ARGS__      \
-	}
-
 const struct gt_op gt_ops_loss[] = {
-    LOSS(GT_OP_CROSS_ENTROPY, "log-softmax followed by the negative log-likelihood of the label, with optional label smoothing",
-         GT_OPF_CLASSES, .infer = loss_infer),
-    LOSS(GT_OP_NLL, "negative log-likelihood of the label; the model must end in log_softmax", GT_OPF_CLASSES | GT_OPF_LABELS,
-         .infer = loss_infer),
-    LOSS(GT_OP_MSE, "mean squared difference between the output and the target, which for a label is one-hot", 0, .infer = loss_infer),
-    LOSS(GT_OP_BCE, "binary cross entropy of each output, a logit", 0, .infer = loss_infer),
-    LOSS(GT_OP_SMOOTH_L1, "Huber's loss divided by beta", 0, .name = "smooth_l1", .infer = loss_infer),
-    LOSS(GT_OP_SMOOTH_L1, "mean absolute difference", 0, .name = "l1", .infer = l1_infer),
+#define GT_X(arg, CODE, id, kind, output, target, weight, numbers, names, text)                                                            \
+	{                                                                                                                                      \
+		.code = GT_OP_##CODE, .help = text, .flags = GT_OPF_LOSS, .min_in = 2, .max_in = 2, .flops = loss_flops, .infer = loss_infer       \
+	},
+    GT_LOSSES(GT_X)
+#undef GT_X
     GT_OPS_END,
 };

@@ -10,7 +10,22 @@
 #include "par/emit.h"
 #include "par/replicas.h"
 
-static enum gt_code schedule(const struct gt_job *job, struct gt_prog *out, struct gt_err *err)
+/* Returns whether the update must not be sharded: an optimizer needs whole matrices, or the clipping norm of all gradients must not depend
+ * in its last bits on how they are sharded (reproducible = "world"). */
+static bool needs_whole(const struct gt_conf *c)
+{
+	return gt_replicas_matrix_optimizer(c) || (c->train.clip_norm > 0 && c->reproducible == GT_REPRO_WORLD);
+}
+
+/* After a sharded update, ranks that share the parameters gather nothing. For other ranks all_reduce is cheaper. */
+static enum gt_sync_method choose_sync(const struct gt_conf *c, const struct gt_offers *offers)
+{
+	if (gt_replicas_factors_pay(offers))
+		return GT_SYNC_FACTORED_UPDATE;
+	return offers->shared_memory && !needs_whole(c) ? GT_SYNC_SHARDED_UPDATE : GT_SYNC_ALL_REDUCE;
+}
+
+static enum gt_code make_steps(const struct gt_job *job, struct gt_prog *out, struct gt_err *err)
 {
 	if (job->at.ndata == 1)
 		return gt_strategy_single.schedule(job, out, err);
@@ -27,5 +42,9 @@ static enum gt_code schedule(const struct gt_job *job, struct gt_prog *out, stru
 	return gt_emit_end(&e, out);
 }
 
-const struct gt_strategy gt_strategy_ddp = {
-    .name = "ddp", .position = gt_replicas_position, .shard = gt_replicas_shard, .schedule = schedule};
+const struct gt_strategy gt_strategy_ddp = {GT_STRATEGY_MODE(ddp),
+                                            .position = gt_replicas_position,
+                                            .shard = gt_replicas_shard,
+                                            .sync = choose_sync,
+                                            .least_micro = gt_replicas_least_micro,
+                                            .schedule = make_steps};

@@ -34,7 +34,7 @@ enum gt_code gt_emit_end(struct gt_emit *e, struct gt_prog *out)
 	return e->code;
 }
 
-static int levels(const struct gt_space *s)
+static int count_levels(const struct gt_space *s)
 {
 	return s->memory.levels ? s->memory.levels : 1;
 }
@@ -42,7 +42,7 @@ static int levels(const struct gt_space *s)
 /* Returns the size of one level of GRAD. */
 static size_t level_bytes(const struct gt_space *s)
 {
-	return s->memory.bytes[GT_A_GRAD] / (size_t)levels(s);
+	return s->memory.bytes[GT_A_GRAD] / (size_t)count_levels(s);
 }
 
 void gt_emit_load(struct gt_emit *e, int unit)
@@ -124,7 +124,7 @@ void gt_emit_zero(struct gt_emit *e)
 	gt_emit_step(e, (struct gt_step){.kind = GT_STEP_ZERO});
 	if (gt_space_sharded(s, GT_A_GRAD)) /* buckets share their memory, and zero.c clears it bucket by bucket */
 		return;
-	for (int level = 0; level < levels(s); level++)
+	for (int level = 0; level < count_levels(s); level++)
 		for (int i = 0; i < u->nstale; i++) {
 			struct gt_range r = gt_space_element(s, GT_A_GRAD, u->stale[i].begin);
 			r.offset += (size_t)level * level_bytes(s);

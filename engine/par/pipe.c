@@ -7,7 +7,7 @@
  * Ranks are numbered stage by stage: the copies of one stage exchange the most data and have consecutive ranks (gt_rank_coords_of). A rank
  * that reads neither images nor labels skips the samples, because random draws depend on the samples' positions in the epoch.
  *
- *	gt_grid_make --> cell(), for each cell of this rank: RECV, LOAD, kernels, SEND, reductions of finished buckets
+ *	gt_grid_make --> append_cell(), for each cell of this rank: RECV, LOAD, kernels, SEND, reductions of finished buckets
  *	             --> gt_pipe_separate_transfers --> CHECK, update --> gt_pipe_streams */
 #include "par/pipe.h"
 #include "par/emit.h"
@@ -20,18 +20,18 @@ int gt_pipe_stages(const struct gt_conf *c, int npipe)
 	return c->parallel.schedule == GT_PIPE_INTERLEAVED && npipe > 1 ? (int)c->parallel.virtual_stages : 1;
 }
 
-static enum gt_code refuse(const struct gt_conf *c, const char *what, struct gt_err *err)
+static enum gt_code refuse_setting(const struct gt_conf *c, const char *what, struct gt_err *err)
 {
 	return gt_conf_refuse(c, "parallel.mode", err, "%s and parallel.mode = \"pipe\" do not go together", what);
 }
 
-static enum gt_code position(const struct gt_conf *c, int rank, int world, struct gt_rank_position *out, struct gt_err *err)
+static enum gt_code find_position(const struct gt_conf *c, int rank, int world, struct gt_rank_position *out, struct gt_err *err)
 {
 	int copies = (int)c->parallel.replicas;
 	if (world % copies)
 		return gt_conf_refuse(c, "parallel.replicas", err, "expected a divisor of the number of ranks, %d, got %d", world, copies);
 	if (c->parallel.sync_bn)
-		return refuse(c, "parallel.sync_bn = true", err);
+		return refuse_setting(c, "parallel.sync_bn = true", err);
 	if (c->reproducible == GT_REPRO_WORLD && (c->parallel.schedule == GT_PIPE_INTERLEAVED || c->parallel.schedule == GT_PIPE_ZERO_BUBBLE))
 		return gt_conf_refuse(c, "reproducible", err,
 		                      "reproducible = \"world\" and parallel.schedule = \"%s\" do not go together: this schedule computes the "
@@ -52,10 +52,25 @@ static enum gt_code position(const struct gt_conf *c, int rank, int world, struc
 	return GT_OK;
 }
 
-static void shard(const struct gt_conf *c, const struct gt_rank_position *at, const struct gt_offers *offers, struct gt_shard_spec *out)
+static void shard_arenas(const struct gt_conf *c, const struct gt_rank_position *at, const struct gt_offers *offers,
+                         struct gt_shard_spec *out)
 {
 	gt_replicas_shard(c, at, offers, out);
 	out->pipeline_stages = at->npipe > 1;
+}
+
+/* For the copies of a pipeline. */
+static enum gt_sync_method choose_sync(const struct gt_conf *c, const struct gt_offers *offers)
+{
+	(void)offers;
+	return c->parallel.across == GT_ACROSS_ZERO ? GT_SYNC_SHARDED_UPDATE : GT_SYNC_ALL_REDUCE;
+}
+
+/* With data.batch_per_rank, the batch is also a multiple of the number of ranks. */
+static int64_t find_least_micro(const struct gt_conf *c, int64_t ranks)
+{
+	int64_t parts = gt_replicas_least_micro(c, c->parallel.chunks * c->parallel.replicas);
+	return c->data.batch_per_rank > 0 ? parts * ranks : parts;
 }
 
 enum gt_code gt_pipe_act_slots(struct gt_arena *a, enum gt_pipe_schedule schedule, int ranks, int stages, int rank, int units,
@@ -81,17 +96,17 @@ struct pipe {
 	const struct gt_job *job;
 	int *unit;               /* [micro]: index in job->unit of the micro-batch's unit; a unit without a plan is no micro-batch of the
 	                            schedule */
-	int *act_slot;               /* [k]: first activation slot of stage k of this rank */
+	int *act_slot;           /* [k]: first activation slot of stage k of this rank */
 	struct gt_plan **plan;   /* [micro * nstages + k]: instance of the stage's plan; NULL: not made yet */
 	int micros;              /* number of micro-batches in the schedule: units that have a plan */
-	int before;              /* number of units whose steps that clear and add up levels of GRAD (settle) have been appended */
+	int before;              /* number of units whose steps that clear and add up levels of GRAD (flush_grad_levels) have been appended */
 	gt_reduce *reduce;       /* reduction over the copies of the pipeline; NULL: there is one copy */
 	bool sums;               /* some units add up levels of GRAD (gt_unit.carry), so gradients are complete only after all units */
 	int bucket;              /* index of the next bucket to reduce */
 };
 
 /* Returns the instance (gt_plan_instance) of the stage's plan that a cell executes. It uses the activation slot of the cell. */
-static struct gt_plan *instance(struct pipe *p, const struct gt_cell *c)
+static struct gt_plan *plan_of_cell(struct pipe *p, const struct gt_cell *c)
 {
 	const struct gt_job *job = p->job;
 	int k = c->stage / job->at.npipe;
@@ -111,24 +126,24 @@ static struct gt_plan *instance(struct pipe *p, const struct gt_cell *c)
 }
 
 /* Whether a plan reads images or labels. */
-static bool reads(const struct gt_plan *p)
+static bool reads_batch(const struct gt_plan *p)
 {
 	return gt_graph_reads_batch(p->graph);
 }
 
 /* Appends the step that loads the micro-batch of forward cell c. The cell of the rank's first stage gets a LOAD, or a PASS if no stage of
  * this rank reads images or labels. A cell of a later stage of the rank that reads them gets a BIND. */
-static void load(struct pipe *p, const struct gt_cell *c, struct gt_plan *q)
+static void append_load(struct pipe *p, const struct gt_cell *c, struct gt_plan *q)
 {
 	const struct gt_unit *u = &p->job->unit[p->unit[c->micro]];
 	bool any = false;
 	for (int k = 0; k < p->job->nstages; k++)
-		any |= reads(u->stage[k]);
+		any |= reads_batch(u->stage[k]);
 	if (c->stage == p->job->at.pipe)
 		gt_emit_step(&p->e, (struct gt_step){.kind = any ? GT_STEP_LOAD : GT_STEP_PASS,
 		                                     .micro = p->unit[c->micro],
 		                                     .plan = any ? q : NULL});
-	else if (reads(q))
+	else if (reads_batch(q))
 		gt_emit_step(&p->e, (struct gt_step){.kind = GT_STEP_BIND, .micro = p->unit[c->micro], .plan = q});
 }
 
@@ -149,7 +164,7 @@ static struct gt_call *other_end(struct pipe *p, int micro, const struct gt_plan
 /* Appends a transfer. A transfer within the rank is one copy: in the forward pass the receiver makes it, in the backward pass the sender.
  * The SEND of a forward copy is in the backward pass (plan/pipeline_partition.h), only to keep the value until then; it makes no step,
  * because the receiver's memory may hold another value by then. */
-static void transfer(struct pipe *p, const struct gt_cell *cell, struct gt_plan *q, struct gt_call *c)
+static void append_transfer(struct pipe *p, const struct gt_cell *cell, struct gt_plan *q, struct gt_call *c)
 {
 	struct gt_call *end = NULL;
 	if (c->comm->group == GT_GROUP_PIPE && c->comm->peer == p->job->at.pipe) {
@@ -169,7 +184,7 @@ static void transfer(struct pipe *p, const struct gt_cell *cell, struct gt_plan 
 
 /* Appends the steps that clear and add up levels of GRAD for the units before `end`, including units without samples. The gradients of all
  * these units must be complete. */
-static void settle(struct pipe *p, int end)
+static void flush_grad_levels(struct pipe *p, int end)
 {
 	for (; p->before < end; p->before++) {
 		gt_emit_clear(&p->e, p->before);
@@ -179,7 +194,7 @@ static void settle(struct pipe *p, int end)
 
 /* Appends the reductions of buckets over the copies of the pipeline, in ascending order, until a bucket is not yet finished after call i of
  * a plan. ready: the result of gt_emit_bucket_ready for this plan; NULL: all buckets are finished. */
-static void reduce(struct pipe *p, const int *ready, int i)
+static void reduce_ready_buckets(struct pipe *p, const int *ready, int i)
 {
 	const struct gt_space *s = p->job->space;
 	for (; p->bucket < s->shards.nbuckets; p->bucket++) {
@@ -194,7 +209,7 @@ static void reduce(struct pipe *p, const int *ready, int i)
 /* If cell c completes the gradients of its stage, because it is a backward cell of the last micro-batch, returns the result of
  * gt_emit_bucket_ready; otherwise returns NULL. The buckets of all ranks are reduced in one order, from the last stage of a rank to its
  * first, whatever the number of micro-batches. Therefore two ranks cannot wait for each other. */
-static int *finishes(struct pipe *p, const struct gt_cell *c, const struct gt_plan *q)
+static int *find_ready_buckets(struct pipe *p, const struct gt_cell *c, const struct gt_plan *q)
 {
 	int *ready = NULL;
 	if (!p->reduce || p->sums || c->kind == GT_CELL_F || c->micro < p->micros - 1)
@@ -209,15 +224,15 @@ static int *finishes(struct pipe *p, const struct gt_cell *c, const struct gt_pl
 
 /* Appends one cell: the calls of its phase in the order of the plan. The step that loads the batch comes after the receives of the cell,
  * and the reduction of a bucket comes after the call that finishes its gradients. */
-static void cell(struct pipe *p, const struct gt_cell *c)
+static void append_cell(struct pipe *p, const struct gt_cell *c)
 {
-	struct gt_plan *q = instance(p, c);
+	struct gt_plan *q = plan_of_cell(p, c);
 	int unit = p->unit[c->micro], *ready, done = -1;
 	if (!q)
 		return;
 	if (c->kind == GT_CELL_BW)
-		settle(p, unit);
-	ready = finishes(p, c, q);
+		flush_grad_levels(p, unit);
+	ready = find_ready_buckets(p, c, q);
 	bool loads = c->kind == GT_CELL_F;
 	for (int i = 0; i < q->ncalls; i++) {
 		struct gt_call *k = &q->call[i];
@@ -225,28 +240,28 @@ static void cell(struct pipe *p, const struct gt_cell *c)
 			continue;
 		/* The batch is loaded after the receives, because these may run at the same time as the sends of the cell before. */
 		if (loads && !(k->comm && k->comm->kind == GT_COMM_RECV)) {
-			load(p, c, q);
+			append_load(p, c, q);
 			loads = false;
 		}
 		if (k->comm)
-			transfer(p, c, q, k);
+			append_transfer(p, c, q, k);
 		else
 			gt_emit_step(&p->e, (struct gt_step){.kind = GT_STEP_LAUNCH, .micro = unit, .plan = q, .call = k});
 		done = i;
 		if (ready && p->job->queues)
-			reduce(p, ready, i);
+			reduce_ready_buckets(p, ready, i);
 	}
 	if (loads)
-		load(p, c, q);
+		append_load(p, c, q);
 	if (ready) /* without streams a reduction blocks the rank, so it comes after the sends for which other stages wait */
-		reduce(p, ready, done);
+		reduce_ready_buckets(p, ready, done);
 	if (c->kind == GT_CELL_BW && p->job->nstages == 1)
-		settle(p, unit + 1);
+		flush_grad_levels(p, unit + 1);
 }
 
 /* ---- the program ------------------------------------------------------------------------------------------------------------------- */
 
-static enum gt_code units_of(struct pipe *p, int *m, struct gt_err *err)
+static enum gt_code list_micros(struct pipe *p, int *m, struct gt_err *err)
 {
 	const struct gt_job *job = p->job;
 	GT_NEW(p->unit, job->arena, job->nunits + 1, err);
@@ -263,18 +278,18 @@ static enum gt_code units_of(struct pipe *p, int *m, struct gt_err *err)
 }
 
 /* Appends the steps of an evaluation: the forward passes of all micro-batches, one after the other. */
-static enum gt_code forward(struct pipe *p, int m)
+static enum gt_code append_eval(struct pipe *p, int m)
 {
 	for (int i = 0; i < m; i++)
 		for (int k = 0; k < p->job->nstages; k++) {
 			struct gt_cell c = {.kind = GT_CELL_F, .stage = k * p->job->at.npipe + p->job->at.pipe, .micro = i};
 			p->act_slot[k] = k;
-			cell(p, &c);
+			append_cell(p, &c);
 		}
 	return p->e.code;
 }
 
-static enum gt_code schedule(const struct gt_job *job, struct gt_prog *out, struct gt_err *err)
+static enum gt_code make_steps(const struct gt_job *job, struct gt_prog *out, struct gt_err *err)
 {
 	struct pipe p = {.job = job,
 	                 .reduce = job->at.ndata == 1              ? NULL
@@ -283,9 +298,9 @@ static enum gt_code schedule(const struct gt_job *job, struct gt_prog *out, stru
 	struct gt_grid *g = NULL;
 	int m = 0;
 	gt_emit_begin(&p.e, job, err);
-	GT_TRY(units_of(&p, &m, err));
+	GT_TRY(list_micros(&p, &m, err));
 	if (!job->update) {
-		GT_TRY(forward(&p, m));
+		GT_TRY(append_eval(&p, m));
 		gt_pipe_streams(&p.e);
 		return gt_emit_end(&p.e, out);
 	}
@@ -295,12 +310,12 @@ static enum gt_code schedule(const struct gt_job *job, struct gt_prog *out, stru
 		for (int k = 1; k < job->nstages; k++)
 			p.act_slot[k] = p.act_slot[k - 1] + g->slots[(k - 1) * job->at.npipe + job->at.pipe];
 		for (int i = 0; i < g->ncells[job->at.pipe]; i++)
-			cell(&p, &g->cell[job->at.pipe][i]);
+			append_cell(&p, &g->cell[job->at.pipe][i]);
 		gt_pipe_separate_transfers(&p.e);
 	}
-	settle(&p, job->nunits);
+	flush_grad_levels(&p, job->nunits);
 	if (p.reduce) {
-		reduce(&p, NULL, 0);
+		reduce_ready_buckets(&p, NULL, 0);
 		gt_emit_stream_wait(&p.e, 1, 0);
 	}
 	gt_emit_check(&p.e);
@@ -309,4 +324,9 @@ static enum gt_code schedule(const struct gt_job *job, struct gt_prog *out, stru
 	return gt_emit_end(&p.e, out);
 }
 
-const struct gt_strategy gt_strategy_pipe = {.name = "pipe", .position = position, .shard = shard, .schedule = schedule};
+const struct gt_strategy gt_strategy_pipe = {GT_STRATEGY_MODE(pipe),
+                                             .position = find_position,
+                                             .shard = shard_arenas,
+                                             .sync = choose_sync,
+                                             .least_micro = find_least_micro,
+                                             .schedule = make_steps};

@@ -3,8 +3,8 @@
 #include "par/pipe.h"
 
 /* Makes a program of one rank that has only its transfers: for each cell first the receives, then the sends. */
-static enum gt_code skeleton(struct gt_arena *a, const struct gt_partition *p, const struct gt_grid *g, int rank, struct gt_prog *out,
-                             struct gt_err *err)
+static enum gt_code make_transfers(struct gt_arena *a, const struct gt_partition *p, const struct gt_grid *g, int rank, struct gt_prog *out,
+                                   struct gt_err *err)
 {
 	int64_t cap = 1;
 	*out = (struct gt_prog){0};
@@ -53,7 +53,7 @@ enum gt_code gt_pipe_verify(struct gt_arena *a, const struct gt_partition *parti
 	GT_NEW(list, a, n, err);
 	GT_NEW(coords, a, n, err);
 	for (int r = 0; r < n; r++) {
-		GT_TRY(skeleton(a, partition, g, r, &prog[r], err));
+		GT_TRY(make_transfers(a, partition, g, r, &prog[r], err));
 		list[r] = &prog[r];
 		coords[r] = gt_rank_coords_of(r, n, n);
 	}

@@ -34,7 +34,7 @@ static struct range range_of_step(const struct gt_step *s)
 	return range_of(s->plan, s->call->comm->kind == GT_COMM_SEND ? n->in[0] : n->out[0]);
 }
 
-static bool overlap(const struct range *a, const struct range *b)
+static bool ranges_overlap(const struct range *a, const struct range *b)
 {
 	return a->act_slot == b->act_slot && a->begin < b->end && b->begin < a->end;
 }
@@ -55,7 +55,7 @@ void gt_pipe_separate_transfers(struct gt_emit *e)
 		for (int k = first; k < i && !step[i].apart; k++) {
 			struct range other = range_of_step(&step[k]);
 			bool both_send = step[k].call->comm->kind == GT_COMM_SEND && step[i].call->comm->kind == GT_COMM_SEND;
-			step[i].apart = !both_send && overlap(&own, &other);
+			step[i].apart = !both_send && ranges_overlap(&own, &other);
 		}
 		step[i].apart |= i - first == GT_COMM_BATCH;
 		if (step[i].apart)
@@ -73,16 +73,16 @@ struct streams {
 };
 
 /* Whether r overlaps with memory of a send in progress. */
-static bool meets(const struct streams *s, const struct range *r)
+static bool overlaps_send(const struct streams *s, const struct range *r)
 {
 	for (int i = 0; i < s->nsent; i++)
-		if (overlap(&s->sent[i], r))
+		if (ranges_overlap(&s->sent[i], r))
 			return true;
 	return false;
 }
 
 /* Whether a step may write memory that a send in progress reads. */
-static bool writes(const struct streams *s, const struct gt_step *t)
+static bool overwrites_send(const struct streams *s, const struct gt_step *t)
 {
 	if (!t->call || !t->plan || t->call->node < 0) /* a step of another kind uses other arenas */
 		return false;
@@ -92,14 +92,14 @@ static bool writes(const struct streams *s, const struct gt_step *t)
 		return true;
 	for (int k = 0; k < n->nout; k++) {
 		struct range r = range_of(t->plan, n->out[k]);
-		if (meets(s, &r))
+		if (overlaps_send(s, &r))
 			return true;
 	}
-	return t->call->scratch && meets(s, &scratch);
+	return t->call->scratch && overlaps_send(s, &scratch);
 }
 
 /* Appends the steps that make later kernels wait for the transfers in progress. */
-static void wait(struct streams *s)
+static void append_wait(struct streams *s)
 {
 	if (s->event >= 0)
 		gt_emit_step(s->e, (struct gt_step){.kind = GT_STEP_WAIT, .stream = 0, .event = s->event});
@@ -108,7 +108,7 @@ static void wait(struct streams *s)
 }
 
 /* Appends the transfers [i, end) of the old list on their stream, with the events around them. */
-static void run(struct streams *s, const struct gt_step *old, int i, int end)
+static void append_transfers(struct streams *s, const struct gt_step *old, int i, int end)
 {
 	int before = gt_emit_event(s->e);
 	bool receives = false;
@@ -126,7 +126,7 @@ static void run(struct streams *s, const struct gt_step *old, int i, int end)
 	s->event = gt_emit_event(s->e);
 	gt_emit_step(s->e, (struct gt_step){.kind = GT_STEP_RECORD, .stream = STREAM, .event = s->event});
 	if (receives)
-		wait(s);
+		append_wait(s);
 }
 
 void gt_pipe_streams(struct gt_emit *e)
@@ -146,13 +146,13 @@ void gt_pipe_streams(struct gt_emit *e)
 		for (end = i; end < n && is_transfer(&old[end]); end++)
 			;
 		if (end > i) {
-			run(&s, old, i, end);
+			append_transfers(&s, old, i, end);
 			continue;
 		}
-		if (writes(&s, &old[i]))
-			wait(&s);
+		if (overwrites_send(&s, &old[i]))
+			append_wait(&s);
 		gt_emit_step(e, old[i]);
 		end = i + 1;
 	}
-	wait(&s);
+	append_wait(&s);
 }

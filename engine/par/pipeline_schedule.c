@@ -8,68 +8,68 @@
 #define MAX_CELLS ((int64_t)1 << 26) /* so many cells (struct gt_cell) take one gigabyte */
 
 /* Appends a cell to the list of a rank. */
-static void put(struct gt_grid *g, int rank, enum gt_cell_kind kind, int stage, int micro)
+static void put_cell(struct gt_grid *g, int rank, enum gt_cell_kind kind, int stage, int micro)
 {
 	g->cell[rank][g->ncells[rank]++] = (struct gt_cell){.kind = kind, .stage = stage, .micro = micro};
 }
 
-static int least(int a, int b)
+static int min_int(int a, int b)
 {
 	return a < b ? a : b;
 }
 
-static void gpipe(struct gt_grid *g, int rank)
+static void put_gpipe(struct gt_grid *g, int rank)
 {
 	for (int i = 0; i < g->micros; i++)
-		put(g, rank, GT_CELL_F, rank, i);
+		put_cell(g, rank, GT_CELL_F, rank, i);
 	for (int i = 0; i < g->micros; i++)
-		put(g, rank, GT_CELL_BW, rank, i);
+		put_cell(g, rank, GT_CELL_BW, rank, i);
 }
 
 /* 1f1b, and zero-bubble (ZB-H1), which is 1f1b with each backward pass in two parts, W running `rank` micro-batches after B. */
-static void one_by_one(struct gt_grid *g, int rank)
+static void put_1f1b(struct gt_grid *g, int rank)
 {
 	bool split = g->schedule == GT_PIPE_ZERO_BUBBLE;
-	int ahead = least(g->ranks - 1 - rank, g->micros), f = 0, w = 0;
+	int ahead = min_int(g->ranks - 1 - rank, g->micros), f = 0, w = 0;
 	while (f < ahead)
-		put(g, rank, GT_CELL_F, rank, f++);
+		put_cell(g, rank, GT_CELL_F, rank, f++);
 	for (int b = 0; b < g->micros; b++) {
 		if (f < g->micros)
-			put(g, rank, GT_CELL_F, rank, f++);
-		put(g, rank, split ? GT_CELL_B : GT_CELL_BW, rank, b);
+			put_cell(g, rank, GT_CELL_F, rank, f++);
+		put_cell(g, rank, split ? GT_CELL_B : GT_CELL_BW, rank, b);
 		if (split && b >= rank)
-			put(g, rank, GT_CELL_W, rank, w++);
+			put_cell(g, rank, GT_CELL_W, rank, w++);
 	}
 	for (; split && w < g->micros; w++)
-		put(g, rank, GT_CELL_W, rank, w);
+		put_cell(g, rank, GT_CELL_W, rank, w);
 }
 
 /* Appends the k-th forward (or backward) cell of a rank. Micro-batches form groups of p, and each group passes all stages of the rank. The
  * last group is treated as a full one, and cells of micro-batches that do not exist are left out. This keeps the order of a schedule that
  * is free of deadlocks; a shorter last group is not: with 4 ranks, 3 stages on each and 5 micro-batches the ranks would wait for each
  * other. */
-static void interleaved_at(struct gt_grid *g, int rank, int k, bool backward)
+static void put_interleaved_cell(struct gt_grid *g, int rank, int k, bool backward)
 {
 	int group = g->ranks * g->chunks, chunk = k % group / g->ranks, micro = k / group * g->ranks + k % g->ranks;
 	if (micro < g->micros)
-		put(g, rank, backward ? GT_CELL_BW : GT_CELL_F, (backward ? g->chunks - 1 - chunk : chunk) * g->ranks + rank, micro);
+		put_cell(g, rank, backward ? GT_CELL_BW : GT_CELL_F, (backward ? g->chunks - 1 - chunk : chunk) * g->ranks + rank, micro);
 }
 
-static void interleaved(struct gt_grid *g, int rank)
+static void put_interleaved(struct gt_grid *g, int rank)
 {
 	int total = (g->micros + g->ranks - 1) / g->ranks * g->ranks * g->chunks, f = 0;
-	int ahead = least((g->ranks - 1 - rank) * 2 + (g->chunks - 1) * g->ranks, total);
+	int ahead = min_int((g->ranks - 1 - rank) * 2 + (g->chunks - 1) * g->ranks, total);
 	while (f < ahead)
-		interleaved_at(g, rank, f++, false);
+		put_interleaved_cell(g, rank, f++, false);
 	for (int b = 0; b < total; b++) {
 		if (f < total)
-			interleaved_at(g, rank, f++, false);
-		interleaved_at(g, rank, b, true);
+			put_interleaved_cell(g, rank, f++, false);
+		put_interleaved_cell(g, rank, b, true);
 	}
 }
 
 /* Assigns activation slots: each micro-batch takes the stage's first free slot, from its forward cell to its last cell. */
-static enum gt_code give_slots(struct gt_arena *a, struct gt_grid *g, struct gt_err *err)
+static enum gt_code assign_act_slots(struct gt_arena *a, struct gt_grid *g, struct gt_err *err)
 {
 	int *slot; /* [stage][micro] */
 	bool *busy; /* [stage][slot] */
@@ -113,18 +113,18 @@ enum gt_code gt_grid_make(struct gt_arena *a, enum gt_pipe_schedule schedule, in
 		GT_NEW(g->cell[r], a, (int64_t)chunks * micros * (gt_pipe_splits_backward(schedule) ? 3 : 2), err);
 		switch (schedule) {
 		case GT_PIPE_GPIPE:
-			gpipe(g, r);
+			put_gpipe(g, r);
 			break;
 		case GT_PIPE_1F1B:
 		case GT_PIPE_ZERO_BUBBLE:
-			one_by_one(g, r);
+			put_1f1b(g, r);
 			break;
 		case GT_PIPE_INTERLEAVED:
-			interleaved(g, r);
+			put_interleaved(g, r);
 			break;
 		}
 	}
-	GT_TRY(give_slots(a, g, err));
+	GT_TRY(assign_act_slots(a, g, err));
 	*out = g;
 	return GT_OK;
 }
@@ -143,25 +143,25 @@ static double duration_of(const double *cost, int stage)
 }
 
 /* The time at which the result of `stage` for a micro-batch is available on rank `rank`; -1: not known yet. */
-static double arrives(const struct timeline *p, int backward, int stage, int micro, int rank)
+static double arrival_time(const struct timeline *p, int backward, int stage, int micro, int rank)
 {
 	double t = p->done[backward][(int64_t)stage * p->g->micros + micro];
 	return t < 0 || stage % p->g->ranks == rank ? t : t + p->cost->transfer;
 }
 
 /* The earliest start of a cell; -1: not known yet. */
-static double ready(const struct timeline *p, const struct gt_cell *c, int rank)
+static double earliest_start(const struct timeline *p, const struct gt_cell *c, int rank)
 {
-	double own = arrives(p, c->kind == GT_CELL_W, c->stage, c->micro, rank), other;
+	double own = arrival_time(p, c->kind == GT_CELL_W, c->stage, c->micro, rank), other;
 	if (c->kind == GT_CELL_F)
-		return c->stage ? arrives(p, 0, c->stage - 1, c->micro, rank) : 0;
+		return c->stage ? arrival_time(p, 0, c->stage - 1, c->micro, rank) : 0;
 	if (c->kind == GT_CELL_W || c->stage == p->g->stages - 1)
 		return own;
-	other = arrives(p, 1, c->stage + 1, c->micro, rank);
+	other = arrival_time(p, 1, c->stage + 1, c->micro, rank);
 	return own < 0 || other < 0 ? -1 : own > other ? own : other;
 }
 
-static double length(const struct gt_grid_cost *k, const struct gt_cell *c)
+static double cell_duration(const struct gt_grid_cost *k, const struct gt_cell *c)
 {
 	switch (c->kind) {
 	case GT_CELL_F:
@@ -207,12 +207,12 @@ enum gt_code gt_grid_time(struct gt_arena *a, const struct gt_grid *g, const str
 		for (int r = 0; r < g->ranks; r++)
 			for (; at[r] < g->ncells[r]; at[r]++) {
 				const struct gt_cell *c = &g->cell[r][at[r]];
-				double t = ready(&p, c, r);
+				double t = earliest_start(&p, c, r);
 				if (t < 0)
 					break;
 				out->start[r][at[r]] = t > clock[r] ? t : clock[r];
-				clock[r] = out->end[r][at[r]] = out->start[r][at[r]] + length(cost, c);
-				busy[r] += length(cost, c);
+				clock[r] = out->end[r][at[r]] = out->start[r][at[r]] + cell_duration(cost, c);
+				busy[r] += cell_duration(cost, c);
 				if (c->kind != GT_CELL_W)
 					p.done[c->kind != GT_CELL_F][(int64_t)c->stage * g->micros + c->micro] = clock[r];
 				moved = true;

@@ -20,28 +20,14 @@ const char *gt_replicas_matrix_optimizer(const struct gt_conf *c)
 	return NULL;
 }
 
-/* Whether mode ddp must not shard the update: an optimizer needs whole matrices, or the clipping norm of all gradients must not depend in
- * its last bits on how they are sharded (reproducible = "world"). */
-static bool needs_whole(const struct gt_conf *c)
+bool gt_replicas_factors_pay(const struct gt_offers *offers)
 {
-	return gt_replicas_matrix_optimizer(c) || (c->train.clip_norm > 0 && c->reproducible == GT_REPRO_WORLD);
+	return offers->shared_memory && offers->factors_pay;
 }
 
-static enum gt_sync_method choose_sync(const struct gt_conf *c, const struct gt_offers *offers)
+int64_t gt_replicas_least_micro(const struct gt_conf *c, int64_t ranks)
 {
-	bool factored = offers->shared_memory && offers->factors_pay;
-	switch (c->parallel.mode) {
-	case GT_MODE_DDP: /* after a sharded update, ranks that share the parameters gather nothing; for other ranks all-reduce is cheaper */
-		return factored ? GT_SYNC_FACTORED_UPDATE : offers->shared_memory && !needs_whole(c) ? GT_SYNC_SHARDED_UPDATE : GT_SYNC_ALL_REDUCE;
-	case GT_MODE_DP:
-		return factored ? GT_SYNC_FACTORED_UPDATE : GT_SYNC_RANK0_UPDATE;
-	case GT_MODE_ZERO: /* in stage 3, ranks have no whole parameters that they could share */
-		return factored && c->parallel.stage < 3 ? GT_SYNC_FACTORED_UPDATE : GT_SYNC_SHARDED_UPDATE;
-	case GT_MODE_PIPE:
-		return c->parallel.across == GT_ACROSS_ZERO ? GT_SYNC_SHARDED_UPDATE : GT_SYNC_ALL_REDUCE;
-	default:
-		return GT_SYNC_ALL_REDUCE;
-	}
+	return c->reproducible == GT_REPRO_WORLD && c->parallel.shards > ranks ? c->parallel.shards : ranks;
 }
 
 void gt_replicas_shard(const struct gt_conf *c, const struct gt_rank_position *at, const struct gt_offers *offers,
@@ -53,7 +39,7 @@ void gt_replicas_shard(const struct gt_conf *c, const struct gt_rank_position *a
 	*out = (struct gt_shard_spec){.bucket_bytes = bytes,
 	                              .first_bytes = bytes < FIRST_BYTES ? bytes : FIRST_BYTES,
 	                              .rank = at->data,
-	                              .sync = choose_sync(c, offers)};
+	                              .sync = gt_strategy_of(c->parallel.mode)->sync(c, offers)};
 	if (out->sync == GT_SYNC_SHARDED_UPDATE) {
 		out->shards = at->ndata;
 		out->sharding = GT_SHARD_STATE;
@@ -89,7 +75,7 @@ bool gt_replicas_trains(const struct gt_job *job, int b)
 }
 
 /* Returns how many of the first n buckets are reduced. */
-static int trained(const struct gt_job *job, int n)
+static int count_trained(const struct gt_job *job, int n)
 {
 	int k = 0;
 	for (int b = 0; b < n; b++)
@@ -100,7 +86,7 @@ static int trained(const struct gt_job *job, int n)
 void gt_replicas_reduce(struct gt_emit *e, gt_reduce *how, int b, int unit)
 {
 	int all = e->job->space->shards.nbuckets;
-	how(e, b, unit, gt_arena_printf(e->job->arena, "gradients %d/%d", trained(e->job, b + 1), trained(e->job, all)));
+	how(e, b, unit, gt_arena_printf(e->job->arena, "gradients %d/%d", count_trained(e->job, b + 1), count_trained(e->job, all)));
 }
 
 void gt_replicas_gather(struct gt_emit *e, int b, enum gt_arena_id a, int place, int stream)
@@ -112,7 +98,7 @@ void gt_replicas_gather(struct gt_emit *e, int b, enum gt_arena_id a, int place,
 	                                              a == GT_A_WORK ? "16-bit weights" : "parameters"}, stream);
 }
 
-static void update(struct gt_emit *e, int i)
+static void append_update(struct gt_emit *e, int i)
 {
 	gt_emit_step(e, (struct gt_step){.kind = GT_STEP_UPDATE, .micro = e->job->nunits - 1, .call = e->job->update->update[i]});
 }
@@ -123,7 +109,7 @@ void gt_replicas_update(struct gt_emit *e)
 	const struct gt_update *u = e->job->update;
 	if (!gt_space_sharded(s, GT_A_STATE)) {
 		for (int i = 0; i < u->nupdates; i++)
-			update(e, i);
+			append_update(e, i);
 		return;
 	}
 	for (int b = 0; b < s->shards.nbuckets; b++) {
@@ -131,7 +117,7 @@ void gt_replicas_update(struct gt_emit *e)
 			continue;
 		for (int i = 0; i < u->nupdates; i++)
 			if (u->bucket[i] == b)
-				update(e, i);
+				append_update(e, i);
 		if (gt_space_sharded(s, GT_A_PARAM) || s->shards.spec.shared_params || !gt_replicas_trains(e->job, b))
 			continue;
 		gt_emit_stream_wait(e, 0, 1);
@@ -146,7 +132,7 @@ void gt_replicas_update(struct gt_emit *e)
 
 /* Appends the calls of plan p of a rank without samples, from call *at on, up to and including the next communication. If all is true,
  * appends all remaining calls. */
-static void idle_calls(struct gt_emit *e, int unit, struct gt_plan *p, int *at, bool all)
+static void append_idle_calls(struct gt_emit *e, int unit, struct gt_plan *p, int *at, bool all)
 {
 	while (p && *at < p->ncalls) {
 		struct gt_call *c = &p->call[(*at)++];
@@ -157,7 +143,7 @@ static void idle_calls(struct gt_emit *e, int unit, struct gt_plan *p, int *at, 
 }
 
 /* Appends the step that sets the gradients of bucket b to 0 on a rank without samples, before they are reduced. */
-static void clear(struct gt_emit *e, int b)
+static void clear_bucket(struct gt_emit *e, int b)
 {
 	const struct gt_space *s = e->job->space;
 	gt_emit_step(e, (struct gt_step){.kind = GT_STEP_CLEAR, .range = gt_space_bucket(s, GT_A_GRAD, b, 0),
@@ -166,7 +152,7 @@ static void clear(struct gt_emit *e, int b)
 
 /* Appends the reduction of bucket b. Of a bucket that is not trained, a rank that keeps only its shard of the gradients has those of an
  * earlier phase of the run, which the sum of squares would include; they become 0. */
-static void reduce(struct gt_emit *e, const struct gt_pass_hooks *how, int b, int unit)
+static void reduce_bucket(struct gt_emit *e, const struct gt_pass_hooks *how, int b, int unit)
 {
 	const struct gt_space *s = e->job->space;
 	if (gt_replicas_trains(e->job, b))
@@ -177,7 +163,7 @@ static void reduce(struct gt_emit *e, const struct gt_pass_hooks *how, int b, in
 }
 
 /* Returns the number of buckets that have gradients in any phase of the run; they are the first ones. */
-static int learned(const struct gt_space *s)
+static int count_learned(const struct gt_space *s)
 {
 	int n = 0;
 	while (n < s->shards.nbuckets && s->shards.bucket[n].learned)
@@ -188,13 +174,13 @@ static int learned(const struct gt_space *s)
 /* Appends a unit's calls and the communication between them: gathers of parameters before a call, reductions of buckets after it. A rank
  * without samples (there = false) appends only the communication, in the order of the calls of job->like, which is the same in every
  * plan. */
-static enum gt_code pass(struct gt_emit *e, const struct gt_pass_hooks *how, int unit, bool reduces)
+static enum gt_code append_pass(struct gt_emit *e, const struct gt_pass_hooks *how, int unit, bool reduces)
 {
 	const struct gt_job *job = e->job;
 	struct gt_plan *own = job->unit[unit].plan;
 	bool there = own && own->graph->batch > 0, sums = job->unit[unit].carry > 0;
 	struct gt_plan *p = there ? own : job->like;
-	int n = reduces ? learned(job->space) : 0, b = 0, span = 0, idle = 0, *ready;
+	int n = reduces ? count_learned(job->space) : 0, b = 0, span = 0, idle = 0, *ready;
 	GT_NEW(ready, job->arena, job->space->shards.nbuckets + 1, e->err);
 	if (n)
 		gt_emit_bucket_ready(p, ready);
@@ -209,18 +195,18 @@ static enum gt_code pass(struct gt_emit *e, const struct gt_pass_hooks *how, int
 		else if (there)
 			continue;
 		else if (p->call[i].comm)
-			idle_calls(e, unit, own, &idle, false);
+			append_idle_calls(e, unit, own, &idle, false);
 		for (; !sums && b < n && ready[b] <= i; b++) {
 			if (!there && gt_space_sharded(job->space, GT_A_GRAD) && gt_replicas_trains(job, b))
-				clear(e, b);
-			reduce(e, how, b, unit);
+				clear_bucket(e, b);
+			reduce_bucket(e, how, b, unit);
 		}
 	}
 	if (!there)
-		idle_calls(e, unit, own, &idle, true);
+		append_idle_calls(e, unit, own, &idle, true);
 	gt_emit_sum_levels(e, unit);
 	for (; b < n; b++)
-		reduce(e, how, b, unit);
+		reduce_bucket(e, how, b, unit);
 	return GT_OK;
 }
 
@@ -230,12 +216,12 @@ enum gt_code gt_replicas_passes(struct gt_emit *e, const struct gt_pass_hooks *h
 	if (job->update)
 		gt_emit_zero(e);
 	for (int i = 0; i < job->nunits; i++)
-		GT_TRY(pass(e, how, i, job->update && (how->every || i == job->nunits - 1)));
+		GT_TRY(append_pass(e, how, i, job->update && (how->every || i == job->nunits - 1)));
 	return GT_OK;
 }
 
 /* Appends the broadcast of bucket b of arena a from rank 0 to the other ranks. */
-static void replicate(struct gt_emit *e, int b, enum gt_arena_id a)
+static void broadcast_bucket(struct gt_emit *e, int b, enum gt_arena_id a)
 {
 	const struct gt_space *s = e->job->space;
 	struct gt_range r = gt_space_bucket(s, a, b, 0);
@@ -257,14 +243,14 @@ enum gt_code gt_replicas_rank0_update(const struct gt_job *job, struct gt_prog *
 		gt_emit_stream_wait(&e, 1, 0);
 		gt_emit_check(&e); /* every rank checks, so that all ranks decide in the same way */
 		for (int i = 0; i < job->update->nupdates && job->at.data == 0; i++)
-			update(&e, i);
+			append_update(&e, i);
 		gt_emit_stream_wait(&e, 0, 1);
 		for (int b = 0; b < s->shards.nbuckets && !s->shards.spec.shared_params; b++) {
 			if (!gt_replicas_trains(job, b))
 				continue;
-			replicate(&e, b, GT_A_PARAM);
+			broadcast_bucket(&e, b, GT_A_PARAM);
 			if (s->layout.work != s->layout.master)
-				replicate(&e, b, GT_A_WORK);
+				broadcast_bucket(&e, b, GT_A_WORK);
 		}
 		gt_emit_stream_wait(&e, 1, 0);
 		if (s->shards.spec.shared_params)

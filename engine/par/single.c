@@ -1,8 +1,9 @@
 /* Mode "single": one rank, one device. The program loads each micro-batch, runs its forward and backward pass, and then makes the
  * update. */
 #include "par/emit.h"
+#include "par/replicas.h"
 
-static enum gt_code position(const struct gt_conf *c, int rank, int world, struct gt_rank_position *out, struct gt_err *err)
+static enum gt_code find_position(const struct gt_conf *c, int rank, int world, struct gt_rank_position *out, struct gt_err *err)
 {
 	if (world != 1)
 		return gt_conf_refuse(c, "parallel.mode", err, "parallel.mode = \"single\" and %d ranks do not go together; write parallel.mode = "
@@ -12,7 +13,7 @@ static enum gt_code position(const struct gt_conf *c, int rank, int world, struc
 	return GT_OK;
 }
 
-static enum gt_code schedule(const struct gt_job *job, struct gt_prog *out, struct gt_err *err)
+static enum gt_code make_steps(const struct gt_job *job, struct gt_prog *out, struct gt_err *err)
 {
 	struct gt_emit e;
 	gt_emit_begin(&e, job, err);
@@ -31,4 +32,5 @@ static enum gt_code schedule(const struct gt_job *job, struct gt_prog *out, stru
 	return gt_emit_end(&e, out);
 }
 
-const struct gt_strategy gt_strategy_single = {.name = "single", .position = position, .schedule = schedule};
+const struct gt_strategy gt_strategy_single = {
+    GT_STRATEGY_MODE(single), .position = find_position, .least_micro = gt_replicas_least_micro, .schedule = make_steps};

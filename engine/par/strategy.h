@@ -1,6 +1,6 @@
 /* Strategies: the parallel modes. A strategy turns plans (graphs whose nodes are prepared kernels, plan/plan.h) into the list of steps of
- * one rank. It is a const row of three functions (gt_strategy) whose results depend only on their arguments. Nothing else in the engine
- * knows which mode runs.
+ * one rank. It is a const row of functions (gt_strategy) whose results depend only on their arguments. Nothing else in the engine knows
+ * which mode runs.
  *
  *	const struct gt_strategy *st = gt_strategy_of(GT_MODE_DDP);
  *	st->position(conf, rank, world, &at, err);           checks the config and computes the rank's position
@@ -61,20 +61,39 @@ struct gt_offers {
 };
 
 struct gt_strategy {
-	const char *name; /* parallel.mode */
+	const char *name; /* parallel.mode; this and `ranks` are set by GT_STRATEGY_MODE */
+	enum gt_mode_ranks ranks;
 	/* Computes the position of a rank. GT_ECONFIG: the config has a setting that this mode does not support; the error names the setting
 	 * and the mode. */
 	enum gt_code (*position)(const struct gt_conf *c, int rank, int world, struct gt_rank_position *out, struct gt_err *err);
 	/* Describes in *out, which is all zero before, how the flat arenas are divided into buckets and shards. NULL: the mode has one
 	 * bucket and no shards. */
 	void (*shard)(const struct gt_conf *c, const struct gt_rank_position *at, const struct gt_offers *offers, struct gt_shard_spec *out);
+	/* Chooses the method by which the ranks that have the same parameters make an update, for gt_replicas_shard. NULL if shard is NULL. */
+	enum gt_sync_method (*sync)(const struct gt_conf *c, const struct gt_offers *offers);
+	/* Returns the size of the smallest micro-batch, over all ranks, in which every part of it has a sample. */
+	int64_t (*least_micro)(const struct gt_conf *c, int64_t ranks);
 	/* Makes the list of steps of this rank, in memory of job->arena. */
 	enum gt_code (*schedule)(const struct gt_job *job, struct gt_prog *out, struct gt_err *err);
 };
 
-extern const struct gt_strategy gt_strategy_single, gt_strategy_dp, gt_strategy_ddp, gt_strategy_zero, gt_strategy_pipe;
+/* GT_STRATEGY_MODE(ddp): the members of a gt_strategy that follow from the mode's row in base/modes.h. */
+#define GT_STRATEGY_MODE(word) .name = #word, .ranks = (enum gt_mode_ranks)GT_STRATEGY_RANKS_##word
+enum {
+#define GT_STRATEGY_RANKS(NAME, word, RANKS) GT_STRATEGY_RANKS_##word = GT_RANKS_##RANKS,
+	GT_MODES(GT_STRATEGY_RANKS)
+#undef GT_STRATEGY_RANKS
+};
+
+#define GT_STRATEGY_EXTERN(NAME, word, ...) extern const struct gt_strategy gt_strategy_##word;
+GT_MODES(GT_STRATEGY_EXTERN)
+#undef GT_STRATEGY_EXTERN
 
 /* The strategy of a mode. Never NULL. */
 const struct gt_strategy *gt_strategy_of(enum gt_mode mode);
+
+/* Checks that a mode with one rank is not asked for several. nproc: the argument of --nproc; 0: it was not given, and parallel.nproc
+ * counts. GT_ECONFIG: the error names both settings. */
+enum gt_code gt_strategy_check_nproc(const struct gt_conf *c, int nproc, struct gt_err *err);
 
 #endif

@@ -82,7 +82,7 @@ static bool is_transfer(const struct gt_call *c)
 }
 
 /* Describes an event: "rank 1, step 12: send of layer1.0.relu (f32 x 4096, micro-batch 0, pipe)". */
-static const char *describe(const struct event *e, int rank, char buf[256])
+static const char *describe_event(const struct event *e, int rank, char buf[256])
 {
 	const struct gt_call *c = e->call;
 	snprintf(buf, 256, "rank %d, step %d: %s of %.80s (%s x %zu, micro-batch %d, %s)", rank, e->step, gt_comm_name(c->comm),
@@ -91,7 +91,7 @@ static const char *describe(const struct event *e, int rank, char buf[256])
 }
 
 /* Converts a rank within a group to the rank in the world. Returns -1 if the group has no such rank. */
-static int rank_in(const struct sim *s, int group, int color, int rank)
+static int world_rank(const struct sim *s, int group, int color, int rank)
 {
 	for (int r = 0; r < s->world; r++)
 		if (s->coords[r].color[group] == color && s->coords[r].rank[group] == rank)
@@ -133,7 +133,7 @@ static enum gt_code read_step(struct sim *s, int rank, const struct gt_prog *p, 
 		return gt_fail(err, GT_EINTERNAL, "rank %d, step %d: a communication step has no communication attribute", rank, step);
 	const struct gt_attr_comm *k = c->comm;
 	if ((unsigned)k->group >= GT_GROUP_COUNT || s->coords[rank].color[k->group] < 0)
-		return gt_fail(err, GT_EINTERNAL, "%s: the rank is not a member of this group", describe(e, rank, text));
+		return gt_fail(err, GT_EINTERNAL, "%s: the rank is not a member of this group", describe_event(e, rank, text));
 	if (!is_transfer(c)) {
 		struct coll_group *m = &s->coll_group[e->coll_group = coll_group_of(s, rank, k->group)];
 		if (m->first < 0)
@@ -142,9 +142,9 @@ static enum gt_code read_step(struct sim *s, int rank, const struct gt_prog *p, 
 		s->nevents[rank]++;
 		return GT_OK;
 	}
-	int peer = rank_in(s, k->group, s->coords[rank].color[k->group], k->peer);
+	int peer = world_rank(s, k->group, s->coords[rank].color[k->group], k->peer);
 	if (peer < 0)
-		return gt_fail(err, GT_EINTERNAL, "%s: the group has no rank %d", describe(e, rank, text), k->peer);
+		return gt_fail(err, GT_EINTERNAL, "%s: the group has no rank %d", describe_event(e, rank, text), k->peer);
 	e->sends = k->kind == GT_COMM_SEND;
 	if (s->nevents[rank] && !p->step[step].apart) {
 		const struct event *last = e - 1;
@@ -154,7 +154,7 @@ static enum gt_code read_step(struct sim *s, int rank, const struct gt_prog *p, 
 	if (peer == rank) { /* both ends are on this rank: the transfer is a copy */
 		if (!p->step[step].end)
 			return gt_fail(err, GT_EINTERNAL, "%s: a transfer within one rank must hold its send and its receive in one step",
-			               describe(e, rank, text));
+			               describe_event(e, rank, text));
 		return GT_OK;
 	}
 	struct channel *x = &s->channel[e->channel = e->sends ? channel_of(s, rank, peer, k) : channel_of(s, peer, rank, k)];
@@ -215,7 +215,7 @@ static bool same_operands(const struct gt_call *a, const struct gt_call *b)
 
 /* Compares the k-th recv of a channel with its k-th send, and the k-th collective of a rank with that of its group. Then looks for sends
  * that no one receives and collectives that a member does not call. */
-static enum gt_code match(struct sim *s, struct gt_comm_report *out, struct gt_err *err)
+static enum gt_code match_calls(struct sim *s, struct gt_comm_report *out, struct gt_err *err)
 {
 	char one[256], two[256];
 	for (int i = 0; i < s->nchannels; i++)
@@ -231,34 +231,34 @@ static enum gt_code match(struct sim *s, struct gt_comm_report *out, struct gt_e
 					continue;
 				}
 				if (x->taken >= x->nsends)
-					return gt_fail(err, GT_EINTERNAL, "%s: rank %d has no matching send", describe(e, r, one), x->from);
+					return gt_fail(err, GT_EINTERNAL, "%s: rank %d has no matching send", describe_event(e, r, one), x->from);
 				const struct event *send = x->sent[x->taken++];
 				if (!same_operands(e->call, send->call) || e->micro != send->micro || strcmp(e->call->layer, send->call->layer) != 0)
 					return gt_fail(err, GT_EINTERNAL, "%s does not match %s",
-					               describe(e, r, one), describe(send, x->from, two));
+					               describe_event(e, r, one), describe_event(send, x->from, two));
 				continue;
 			}
 			struct coll_group *m = &s->coll_group[e->coll_group];
 			int k = s->joined[r * GT_GROUP_COUNT + m->group]++;
 			if (k >= m->n)
-				return gt_fail(err, GT_EINTERNAL, "%s: rank %d has no matching collective", describe(e, r, one), m->first);
+				return gt_fail(err, GT_EINTERNAL, "%s: rank %d has no matching collective", describe_event(e, r, one), m->first);
 			const struct gt_attr_comm *a = e->call->comm, *b = m->list[k]->call->comm;
 			bool rooted = a->kind == GT_COLL_BROADCAST || a->kind == GT_COLL_GATHER || a->kind == GT_COLL_SCATTER;
 			if (!same_operands(e->call, m->list[k]->call) || a->kind != b->kind || a->op != b->op || (rooted && a->peer != b->peer))
 				return gt_fail(err, GT_EINTERNAL, "%s does not match %s%s",
-				               describe(e, r, one), describe(m->list[k], m->first, two),
+				               describe_event(e, r, one), describe_event(m->list[k], m->first, two),
 				               a->op != b->op ? ": the reductions differ" : rooted && a->peer != b->peer ? ": the roots differ" : "");
 		}
 	for (int i = 0; i < s->nchannels; i++)
 		if (s->channel[i].nrecvs < s->channel[i].nsends)
 			return gt_fail(err, GT_EINTERNAL, "%s: rank %d has no matching receive",
-			               describe(s->channel[i].sent[s->channel[i].nrecvs], s->channel[i].from, one), s->channel[i].to);
+			               describe_event(s->channel[i].sent[s->channel[i].nrecvs], s->channel[i].from, one), s->channel[i].to);
 	for (int r = 0; r < s->world; r++)
 		for (int i = 0; i < s->ncoll_groups; i++) {
 			const struct coll_group *m = &s->coll_group[i];
 			int k = s->joined[r * GT_GROUP_COUNT + m->group];
 			if (s->coords[r].color[m->group] == m->color && k < m->n)
-				return gt_fail(err, GT_EINTERNAL, "%s: rank %d has no matching collective", describe(m->list[k], m->first, one), r);
+				return gt_fail(err, GT_EINTERNAL, "%s: rank %d has no matching collective", describe_event(m->list[k], m->first, one), r);
 		}
 	for (int i = 0; i < s->ncoll_groups; i++)
 		out->collectives += s->coll_group[i].n;
@@ -267,7 +267,7 @@ static enum gt_code match(struct sim *s, struct gt_comm_report *out, struct gt_e
 
 /* ---- simulation --------------------------------------------------------------------------------------------------- */
 
-static void restart(struct sim *s, size_t room)
+static void restart_sim(struct sim *s, size_t room)
 {
 	for (int i = 0; i < s->nchannels; i++)
 		s->channel[i].done = s->channel[i].taken = 0, s->channel[i].unread = 0;
@@ -292,7 +292,7 @@ static int run_end(const struct sim *s, int r, int i)
 
 /* Simulates the current run of transfers of rank r: all sends begin, and everything that has arrived is received. Returns whether anything
  * changed. */
-static bool take_run(struct sim *s, int r)
+static bool advance_transfers(struct sim *s, int r)
 {
 	int end = run_end(s, r, s->at[r]);
 	bool moved = !s->posted[r], done = true;
@@ -320,13 +320,13 @@ static bool take_run(struct sim *s, int r)
 }
 
 /* Simulates the next event of rank r: begins or completes it. Returns false if the rank waits and nothing changed. */
-static bool take(struct sim *s, int r)
+static bool advance_rank(struct sim *s, int r)
 {
 	if (s->at[r] >= s->nevents[r])
 		return false;
 	const struct event *e = &s->event[r][s->at[r]];
 	if (e->channel >= 0)
-		return take_run(s, r);
+		return advance_transfers(s, r);
 	struct coll_group *m = &s->coll_group[e->coll_group];
 	int *round = &s->joined[r * GT_GROUP_COUNT + m->group];
 	bool news = !s->posted[r];
@@ -346,18 +346,18 @@ static bool take(struct sim *s, int r)
 }
 
 /* Simulates every rank except `held` as far as it can run. */
-static void drive(struct sim *s, int held)
+static void run_ranks(struct sim *s, int held)
 {
 	for (bool moved = true; moved;) {
 		moved = false;
 		for (int r = 0; r < s->world; r++)
-			while (r != held && take(s, r))
+			while (r != held && advance_rank(s, r))
 				moved = true;
 	}
 }
 
 /* Returns a rank that is not at the end of its program; -1: there is none. */
-static int stuck(const struct sim *s)
+static int find_waiting_rank(const struct sim *s)
 {
 	for (int r = 0; r < s->world; r++)
 		if (s->at[r] < s->nevents[r])
@@ -366,7 +366,7 @@ static int stuck(const struct sim *s)
 }
 
 /* The error of a deadlock: what rank r waits for, and where the rank it waits for is. */
-static enum gt_code deadlock(const struct sim *s, int r, struct gt_err *err)
+static enum gt_code refuse_deadlock(const struct sim *s, int r, struct gt_err *err)
 {
 	char one[256], two[256] = "the end of its list";
 	const struct event *e = &s->event[r][s->at[r]];
@@ -383,19 +383,19 @@ static enum gt_code deadlock(const struct sim *s, int r, struct gt_err *err)
 		    !(s->posted[k] && s->event[k][s->at[k]].coll_group == e->coll_group))
 			other = k;
 	if (other >= 0 && s->at[other] < s->nevents[other])
-		describe(&s->event[other][s->at[other]], other, two);
-	return gt_fail(err, GT_EINTERNAL, "deadlock: %s waits for rank %d, which is at %s", describe(e, r, one), other, two);
+		describe_event(&s->event[other][s->at[other]], other, two);
+	return gt_fail(err, GT_EINTERNAL, "deadlock: %s waits for rank %d, which is at %s", describe_event(e, r, one), other, two);
 }
 
 /* Finds the smallest sim.room with which all ranks reach the end of their programs. It starts at 0 and grows, at each deadlock, to the size
  * with which one of the waiting sends can continue. */
 static size_t least_room(struct sim *s)
 {
-	restart(s, 0);
+	restart_sim(s, 0);
 	for (;;) {
 		size_t more = SIZE_MAX;
-		drive(s, -1);
-		if (stuck(s) < 0)
+		run_ranks(s, -1);
+		if (find_waiting_rank(s) < 0)
 			return s->room;
 		for (int r = 0; r < s->world; r++)
 			for (int i = s->at[r], end = i < s->nevents[r] ? run_end(s, r, i) : i; i < end; i++) {
@@ -411,13 +411,13 @@ static size_t least_room(struct sim *s)
 static size_t most_unread(struct sim *s, int held)
 {
 	size_t most = 0;
-	restart(s, SIZE_MAX);
+	restart_sim(s, SIZE_MAX);
 	do {
-		drive(s, held);
+		run_ranks(s, held);
 		for (int i = 0; i < s->nchannels; i++)
 			if (s->channel[i].to == held && s->channel[i].unread > most)
 				most = s->channel[i].unread;
-	} while (take(s, held));
+	} while (advance_rank(s, held));
 	return most;
 }
 
@@ -427,12 +427,12 @@ enum gt_code gt_verify_comm(struct gt_arena *a, const struct gt_prog *const *pro
 	struct sim s = {.a = a, .coords = coords, .world = world};
 	*out = (struct gt_comm_report){0};
 	GT_TRY(read_programs(&s, prog, err));
-	restart(&s, SIZE_MAX);
-	GT_TRY(match(&s, out, err));
-	restart(&s, SIZE_MAX);
-	drive(&s, -1);
-	if (stuck(&s) >= 0)
-		return deadlock(&s, stuck(&s), err);
+	restart_sim(&s, SIZE_MAX);
+	GT_TRY(match_calls(&s, out, err));
+	restart_sim(&s, SIZE_MAX);
+	run_ranks(&s, -1);
+	if (find_waiting_rank(&s) >= 0)
+		return refuse_deadlock(&s, find_waiting_rank(&s), err);
 	if (!out->transfers)
 		return GT_OK;
 	out->need = least_room(&s);

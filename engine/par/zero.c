@@ -9,7 +9,7 @@
  *   3: A bucket's parameters are gathered when they are needed, in the forward and in the backward pass; no gather follows the update. */
 #include "par/replicas.h"
 
-static enum gt_code position(const struct gt_conf *c, int rank, int world, struct gt_rank_position *out, struct gt_err *err)
+static enum gt_code find_position(const struct gt_conf *c, int rank, int world, struct gt_rank_position *out, struct gt_err *err)
 {
 	const char *matrix = gt_replicas_matrix_optimizer(c);
 	if (world > 1 && matrix)
@@ -20,7 +20,8 @@ static enum gt_code position(const struct gt_conf *c, int rank, int world, struc
 	return gt_replicas_position(c, rank, world, out, err);
 }
 
-static void shard(const struct gt_conf *c, const struct gt_rank_position *at, const struct gt_offers *offers, struct gt_shard_spec *out)
+static void shard_arenas(const struct gt_conf *c, const struct gt_rank_position *at, const struct gt_offers *offers,
+                         struct gt_shard_spec *out)
 {
 	gt_replicas_shard(c, at, offers, out);
 	if (out->sync != GT_SYNC_SHARDED_UPDATE)
@@ -29,6 +30,12 @@ static void shard(const struct gt_conf *c, const struct gt_rank_position *at, co
 	bool grads = c->parallel.stage >= 2 && c->reproducible != GT_REPRO_WORLD, params = c->parallel.stage >= 3;
 	out->sharding = grads ? (params ? GT_SHARD_ALL : GT_SHARD_STATE_GRADS) : params ? GT_SHARD_STATE_PARAMS : GT_SHARD_STATE;
 	out->shared_params &= !params;
+}
+
+/* In stage 3, ranks have no whole parameters that they could share. */
+static enum gt_sync_method choose_sync(const struct gt_conf *c, const struct gt_offers *offers)
+{
+	return gt_replicas_factors_pay(offers) && c->parallel.stage < 3 ? GT_SYNC_FACTORED_UPDATE : GT_SYNC_SHARDED_UPDATE;
 }
 
 static size_t shard_elements(const struct gt_space *s, int b)
@@ -83,14 +90,14 @@ static void reduce_to_owners(struct gt_emit *e, int b, int unit, const char *wha
 }
 
 /* Appends the gathers of a bucket's parameters, and of their 16-bit copies if there are any. */
-static void fetch(struct gt_emit *e, const struct gt_gather_span *span)
+static void gather_params(struct gt_emit *e, const struct gt_gather_span *span)
 {
 	gt_replicas_gather(e, span->bucket, GT_A_PARAM, span->slot, 0);
 	if (e->job->space->layout.work != e->job->space->layout.master)
 		gt_replicas_gather(e, span->bucket, GT_A_WORK, span->slot, 0);
 }
 
-static enum gt_code schedule(const struct gt_job *job, struct gt_prog *out, struct gt_err *err)
+static enum gt_code make_steps(const struct gt_job *job, struct gt_prog *out, struct gt_err *err)
 {
 	const struct gt_space *s = job->space;
 	if (job->at.ndata == 1)
@@ -101,7 +108,7 @@ static enum gt_code schedule(const struct gt_job *job, struct gt_prog *out, stru
 	gt_emit_begin(&e, job, err);
 	GT_TRY(gt_replicas_passes(&e, &(struct gt_pass_hooks){.reduce = gt_space_sharded(s, GT_A_GRAD) ? reduce_to_owners : gt_replicas_scatter,
 	                                                  .every = gt_space_sharded(s, GT_A_GRAD),
-	                                                  .fetch = gt_space_sharded(s, GT_A_PARAM) ? fetch : NULL}));
+	                                                  .fetch = gt_space_sharded(s, GT_A_PARAM) ? gather_params : NULL}));
 	if (job->update) {
 		gt_emit_stream_wait(&e, 1, 0);
 		gt_emit_check(&e);
@@ -110,4 +117,9 @@ static enum gt_code schedule(const struct gt_job *job, struct gt_prog *out, stru
 	return gt_emit_end(&e, out);
 }
 
-const struct gt_strategy gt_strategy_zero = {.name = "zero", .position = position, .shard = shard, .schedule = schedule};
+const struct gt_strategy gt_strategy_zero = {GT_STRATEGY_MODE(zero),
+                                             .position = find_position,
+                                             .shard = shard_arenas,
+                                             .sync = choose_sync,
+                                             .least_micro = gt_replicas_least_micro,
+                                             .schedule = make_steps};

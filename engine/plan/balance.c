@@ -42,7 +42,7 @@ struct table {
 	double *bytes; /* [i * (layers + 1) + j]: bytes of activations that layers i … j - 1 receive from layers before i */
 };
 
-static enum gt_code edges_of(const struct gt_graph *g, struct edge **out, int *count, struct gt_err *err)
+static enum gt_code list_edges(const struct gt_graph *g, struct edge **out, int *count, struct gt_err *err)
 {
 	int cap = 1;
 	*count = 0;
@@ -65,11 +65,11 @@ static enum gt_code edges_of(const struct gt_graph *g, struct edge **out, int *c
 
 /* Fills in both tables. It adds up the costs by layer, sorts the edges by their reading layer, and then extends each possible stage layer
  * by layer: bytes(i, j + 1) is bytes(i, j) plus the activations that layer j is the first one of the stage to read. */
-static enum gt_code fill(const struct gt_graph *g, const double *cost, struct table *t, struct gt_err *err)
+static enum gt_code fill_tables(const struct gt_graph *g, const double *cost, struct table *t, struct gt_err *err)
 {
 	int n = t->layers, nedges, *seen, *first;
 	struct edge *edge, *by_layer;
-	GT_TRY(edges_of(g, &edge, &nedges, err));
+	GT_TRY(list_edges(g, &edge, &nedges, err));
 	GT_NEW(t->sum, g->arena, n + 1, err);
 	GT_NEW(t->bytes, g->arena, (int64_t)(n + 1) * (n + 1), err);
 	GT_NEW(seen, g->arena, g->nvalues + 1, err);
@@ -102,7 +102,7 @@ static enum gt_code fill(const struct gt_graph *g, const double *cost, struct ta
 
 /* Dynamic programming in two passes. Pass 0 finds the lowest possible cost of the most expensive stage. Pass 1 finds the division with the
  * fewest bytes in which no stage is above that cost. best[s * (n + 1) + j]: the result for layers 0 … j - 1 in s stages. */
-static enum gt_code solve(const struct gt_graph *g, const struct table *t, int stages, int *stage_of, struct gt_err *err)
+static enum gt_code find_division(const struct gt_graph *g, const struct table *t, int stages, int *stage_of, struct gt_err *err)
 {
 	int n = t->layers, w = n + 1, *cut;
 	double *best, limit = INFINITY;
@@ -138,6 +138,6 @@ enum gt_code gt_partition_balance(const struct gt_graph *g, const double *cost, 
 	if (stages < 1 || t.layers < stages)
 		return gt_fail(err, GT_ECONFIG, "expected at most as many stages as the model has layers, got %d stages and %d layers",
 		               stages, t.layers);
-	GT_TRY(fill(g, cost, &t, err));
-	return solve(g, &t, stages, stage_of, err);
+	GT_TRY(fill_tables(g, cost, &t, err));
+	return find_division(g, &t, stages, stage_of, err);
 }

@@ -3,7 +3,7 @@
 
 /* An arena has n equal copies, one after the other, and `at` is an address in the first one. Returns the corresponding address in copy
  * i. */
-static void *part(void *at, size_t bytes, int n, int i)
+static void *arena_copy(void *at, size_t bytes, int n, int i)
 {
 	return at ? (char *)at + bytes / (size_t)gt_at_least_one(n) * (size_t)i : NULL;
 }
@@ -27,7 +27,7 @@ static int gather_slot(const struct gt_plan *p, int i, int param)
 
 /* Returns the address of value v as an operand of call i. Unlike gt_plan_value, it returns the address in a gather slot for a sharded
  * parameter or gradient. */
-static void *operand(const struct gt_plan *p, int i, gt_vid v)
+static void *operand_address(const struct gt_plan *p, int i, gt_vid v)
 {
 	const struct gt_space *s = p->space;
 	const struct gt_value *val = v < 0 ? NULL : &p->graph->values[v];
@@ -50,9 +50,9 @@ void *gt_plan_value(const struct gt_plan *p, gt_vid v)
 	case GT_V_WORK:
 		return gt_space_param(s, val->param, GT_A_WORK, 0);
 	case GT_V_GRAD:
-		return part(gt_space_param(s, val->param, GT_A_GRAD, 0), s->memory.bytes[GT_A_GRAD], s->memory.levels, p->level);
+		return arena_copy(gt_space_param(s, val->param, GT_A_GRAD, 0), s->memory.bytes[GT_A_GRAD], s->memory.levels, p->level);
 	case GT_V_BUFFER:
-		return part(gt_space_param(s, val->param, GT_A_BUFFER, 0), s->memory.bytes[GT_A_BUFFER], s->memory.copies, p->copy);
+		return arena_copy(gt_space_param(s, val->param, GT_A_BUFFER, 0), s->memory.bytes[GT_A_BUFFER], s->memory.copies, p->copy);
 	case GT_V_METRICS:
 		return gt_space_scalars(s, 0); /* the metrics are the first member of gt_scalars */
 	case GT_V_SCALE:
@@ -75,14 +75,14 @@ void gt_plan_bind(struct gt_plan *p)
 		struct gt_call *c = &p->call[i];
 		const struct gt_node *n = &p->graph->nodes[c->node];
 		for (int k = 0; k < n->nin; k++)
-			c->in[k] = operand(p, i, n->in[k]);
+			c->in[k] = operand_address(p, i, n->in[k]);
 		if (c->fused_update) { /* operands that lower_node appended to a fused update: the scalars, then the optimizer states */
 			c->in[n->nin] = gt_space_scalars(p->space, 0);
 			for (int k = n->nin + 1; k < c->nin; k++)
 				c->in[k] = gt_space_param(p->space, p->graph->values[n->in[2]].param, GT_A_STATE, k - n->nin - 1);
 		}
 		for (int k = 0; k < n->nout; k++)
-			c->out[k] = operand(p, i, n->out[k]);
+			c->out[k] = operand_address(p, i, n->out[k]);
 		c->work = c->scratch ? act_slot(p) + c->scratch_offset : NULL;
 	}
 }

@@ -6,7 +6,7 @@
 
 /* Prints an operand: name, shape, "~8" if its channels are padded to a multiple of 8, and for activations "@" with the byte offset ("@all+"
  * in the arena that all ranks share). Absent: "-". */
-static void operand(FILE *f, const struct gt_plan *p, gt_vid v)
+static void print_operand(FILE *f, const struct gt_plan *p, gt_vid v)
 {
 	char shape[96];
 	if (v < 0) {
@@ -23,7 +23,7 @@ static void operand(FILE *f, const struct gt_plan *p, gt_vid v)
 }
 
 /* Prints a communication: "f32 x 1024, world, gradients+4096 -> …" */
-static void communication(FILE *f, const struct gt_step *s)
+static void print_communication(FILE *f, const struct gt_step *s)
 {
 	const struct gt_call *c = s->call;
 	if (c->comm->kind == GT_COLL_BARRIER) {
@@ -75,7 +75,7 @@ enum gt_code gt_prog_text(const struct gt_prog *prog, const char *title, bool js
 		if (s->call)
 			fprintf(f, " %-14s %-18s", s->call->op, s->call->layer);
 		if (s->call && s->call->comm)
-			communication(f, s);
+			print_communication(f, s);
 		if (s->kind == GT_STEP_LAUNCH && s->stream)
 			fprintf(f, "stream %d", s->stream);
 		if (s->kind == GT_STEP_RECORD || s->kind == GT_STEP_WAIT)
@@ -84,10 +84,10 @@ enum gt_code gt_prog_text(const struct gt_prog *prog, const char *title, bool js
 			fprintf(f, " %s+%zu, %zu bytes", gt_arena_name(s->range.arena), s->range.offset, s->bytes);
 		if (n) {
 			for (int k = 0; k < n->nin; k++)
-				operand(f, s->plan, n->in[k]);
+				print_operand(f, s->plan, n->in[k]);
 			fprintf(f, " ->");
 			for (int k = 0; k < n->nout; k++)
-				operand(f, s->plan, n->out[k]);
+				print_operand(f, s->plan, n->out[k]);
 			gt_vid first = n->nout ? n->out[0] : -1;
 			if (n->backward && (s->plan->accumulate || (first >= 0 && gt_graph_grad_adds(s->plan->graph, s->call->node, first))))
 				fprintf(f, " (gradients added)");

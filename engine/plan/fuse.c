@@ -20,7 +20,7 @@ static int sole_reader(const struct gt_graph *g, gt_vid v)
 }
 
 /* Turns a node that another one has absorbed into an identity of its first input. */
-static void absorb(struct gt_node *n)
+static void make_identity(struct gt_node *n)
 {
 	n->op = gt_op_get(GT_OP_IDENTITY);
 	n->attr = NULL;
@@ -39,7 +39,7 @@ static enum gt_code act_epilogue(struct gt_graph *g, int i, struct gt_err *err)
 		((struct gt_attr_linear *)n->attr)->act = GT_ACT_RELU;
 	else
 		((struct gt_attr_conv2d *)n->attr)->act = GT_ACT_RELU;
-	absorb(&g->nodes[r]);
+	make_identity(&g->nodes[r]);
 	return GT_OK;
 }
 
@@ -52,7 +52,7 @@ static enum gt_code mask_epilogue(struct gt_graph *g, int i, struct gt_err *err)
 	if (n->nin != 2 || r < 0 || g->nodes[r].op->code != GT_OP_RELU_DX || g->nodes[r].in[0] != n->out[0])
 		return GT_OK;
 	gt_node_input(n, g->nodes[r].in[1]);
-	absorb(&g->nodes[r]);
+	make_identity(&g->nodes[r]);
 	return GT_OK;
 }
 
@@ -94,7 +94,7 @@ static enum gt_code batchnorm_mask(struct gt_graph *g, const struct gt_node *bn,
 		g->nodes[dx].out[g->nodes[dx].nout++] = masked;
 		g->values[masked].producer = dx;
 	}
-	absorb(&g->nodes[r]);
+	make_identity(&g->nodes[r]);
 	return GT_OK;
 }
 
@@ -112,7 +112,7 @@ static enum gt_code batchnorm_epilogue(struct gt_graph *g, int i, struct gt_err 
 			return GT_OK;
 		gt_node_input(n, other);
 		add->in[0] = y;
-		absorb(add);
+		make_identity(add);
 		residual = true;
 		y = add->out[0];
 		r = sole_reader(g, y);
@@ -122,7 +122,7 @@ static enum gt_code batchnorm_epilogue(struct gt_graph *g, int i, struct gt_err 
 	if (r < 0 || g->nodes[r].op->code != GT_OP_RELU)
 		return GT_OK;
 	((struct gt_attr_norm *)n->attr)->act = GT_ACT_RELU;
-	absorb(&g->nodes[r]);
+	make_identity(&g->nodes[r]);
 	int gradient = relu_gradient(g, g->nodes[r].out[0]);
 	return gradient < 0 ? GT_OK : batchnorm_mask(g, &g->nodes[i], gradient, residual, err);
 }

@@ -10,8 +10,8 @@
 #include "ir/op.h"
 
 /* Sets *yes to whether the backend offers the fused update of node dw, with the rows of `ranks` ranks. */
-static enum gt_code offers(struct gt_space *s, const struct gt_graph *g, const struct gt_node *dw, int ranks,
-                           const struct gt_attr_dw_update *attr, bool *yes, struct gt_err *err)
+static enum gt_code check_offer(struct gt_space *s, const struct gt_graph *g, const struct gt_node *dw, int ranks,
+                                const struct gt_attr_dw_update *attr, bool *yes, struct gt_err *err)
 {
 	const struct gt_param_slot *place = s->layout.param ? &s->layout.param[g->values[dw->out[0]].param] : NULL;
 	int64_t words = GT_SCALARS_WORDS;
@@ -40,14 +40,14 @@ static enum gt_code offers(struct gt_space *s, const struct gt_graph *g, const s
 	return gt_call_supported(s, &oc, yes, err);
 }
 
-static bool tied(const struct gt_graph *g, const struct gt_node *dw)
+static bool is_tied(const struct gt_graph *g, const struct gt_node *dw)
 {
 	return dw->out[0] >= 0 && g->params[g->values[dw->out[0]].param].tied;
 }
 
 static bool is_dw(const struct gt_graph *g, const struct gt_node *n)
 {
-	return n->op->code == GT_OP_LINEAR_DW && n->out[0] >= 0 && !tied(g, n);
+	return n->op->code == GT_OP_LINEAR_DW && n->out[0] >= 0 && !is_tied(g, n);
 }
 
 /* Returns the operation that is node n and the update of its table in one; GT_OP_COUNT: n is no gradient of a table. */
@@ -60,12 +60,12 @@ static enum gt_opcode table_update(const struct gt_node *n)
 
 static bool is_table_dw(const struct gt_graph *g, const struct gt_node *n)
 {
-	return table_update(n) != GT_OP_COUNT && n->out[0] >= 0 && !tied(g, n);
+	return table_update(n) != GT_OP_COUNT && n->out[0] >= 0 && !is_tied(g, n);
 }
 
 /* Makes the attributes of the fused update that replaces linear.dw node i. It updates part `part` (0 … parts - 1) of the weights. */
-static enum gt_code attributes(struct gt_graph *g, int i, const struct gt_update_spec *apply, int part, int parts,
-                               struct gt_attr_dw_update **out, struct gt_err *err)
+static enum gt_code make_attributes(struct gt_graph *g, int i, const struct gt_update_spec *apply, int part, int parts,
+                                    struct gt_attr_dw_update **out, struct gt_err *err)
 {
 	const struct gt_update_spec *own = &apply[g->values[g->nodes[i].out[0]].param];
 	struct gt_attr_dw_update *attr;
@@ -89,7 +89,7 @@ struct fused {
 };
 
 /* Appends a backward node to the layer of node `like`, after all others. */
-static enum gt_code append(struct gt_graph *g, enum gt_opcode code, const void *attr, int like, struct gt_node **n, struct gt_err *err)
+static enum gt_code append_node(struct gt_graph *g, enum gt_opcode code, const void *attr, int like, struct gt_node **n, struct gt_err *err)
 {
 	int layer = g->nodes[like].layer;
 	GT_TRY(gt_graph_node(g, code, g->nodes[like].name, attr, n, err));
@@ -114,8 +114,8 @@ static enum gt_code make_bound(struct gt_graph *g, struct gt_node *dw, int64_t f
 }
 
 /* Turns linear.dw node i into a BOUND node. */
-static enum gt_code replaced(struct gt_graph *g, int i, struct gt_attr_dw_update *attr, gt_vid bound, struct fused *out,
-                             struct gt_err *err)
+static enum gt_code replace_dw(struct gt_graph *g, int i, struct gt_attr_dw_update *attr, gt_vid bound, struct fused *out,
+                               struct gt_err *err)
 {
 	struct gt_node *dw = &g->nodes[i];
 	*out = (struct fused){.node = i,
@@ -128,7 +128,7 @@ static enum gt_code replaced(struct gt_graph *g, int i, struct gt_attr_dw_update
 }
 
 /* Adds the gradient of the bias to the outputs of node n, if there is a bias. */
-static void makes_db(struct gt_graph *g, struct gt_node *n, gt_vid db)
+static void add_bias_output(struct gt_graph *g, struct gt_node *n, gt_vid db)
 {
 	n->out[n->nout++] = db;
 	if (db >= 0)
@@ -136,9 +136,9 @@ static void makes_db(struct gt_graph *g, struct gt_node *n, gt_vid db)
 }
 
 /* Appends the fused update of a gradient. */
-static enum gt_code update(struct gt_graph *g, const struct fused *e, struct gt_node **n, struct gt_err *err)
+static enum gt_code append_update(struct gt_graph *g, const struct fused *e, struct gt_node **n, struct gt_err *err)
 {
-	GT_TRY(append(g, GT_OP_LINEAR_DW_UPDATE, e->attr, e->node, n, err));
+	GT_TRY(append_node(g, GT_OP_LINEAR_DW_UPDATE, e->attr, e->node, n, err));
 	gt_node_input(*n, e->dy);
 	gt_node_input(*n, e->x);
 	gt_node_input(*n, e->w);
@@ -213,7 +213,7 @@ static enum gt_code update_table(struct gt_graph *g, int i, const struct gt_node
                                  struct gt_err *err)
 {
 	struct gt_node *n;
-	GT_TRY(append(g, table_update(dw), attr, i, &n, err));
+	GT_TRY(append_node(g, table_update(dw), attr, i, &n, err));
 	gt_node_input(n, dw->in[0]);
 	gt_node_input(n, dw->in[1]);
 	gt_node_input(n, g->params[g->values[dw->out[0]].param].value);
@@ -249,15 +249,15 @@ static enum gt_code fuse_linear(struct gt_space *s, struct gt_graph *g, int i, c
 	struct gt_node *n;
 	struct fused e;
 	bool yes;
-	GT_TRY(attributes(g, i, apply, 0, 1, &attr, err));
-	GT_TRY(offers(s, g, &g->nodes[i], 1, attr, &yes, err));
+	GT_TRY(make_attributes(g, i, apply, 0, 1, &attr, err));
+	GT_TRY(check_offer(s, g, &g->nodes[i], 1, attr, &yes, err));
 	if (!yes)
 		return GT_OK;
 	if (*bound < 0)
 		GT_TRY(new_bound(g, bound, err));
-	GT_TRY(replaced(g, i, attr, *bound, &e, err));
-	GT_TRY(update(g, &e, &n, err));
-	makes_db(g, n, e.db);
+	GT_TRY(replace_dw(g, i, attr, *bound, &e, err));
+	GT_TRY(append_update(g, &e, &n, err));
+	add_bias_output(g, n, e.db);
 	return GT_OK;
 }
 
@@ -298,8 +298,8 @@ enum gt_code gt_plan_factors_pay(struct gt_space *s, struct gt_graph *g, const s
 		struct gt_attr_embedding_update *table;
 		bool yes;
 		if (is_dw(g, n)) {
-			GT_TRY(attributes(g, i, apply, 0, ranks, &attr, err));
-			GT_TRY(offers(s, g, n, ranks, attr, &yes, err));
+			GT_TRY(make_attributes(g, i, apply, 0, ranks, &attr, err));
+			GT_TRY(check_offer(s, g, n, ranks, attr, &yes, err));
 		} else if (is_table_dw(g, n)) {
 			GT_TRY(table_attributes(g, n, apply, 0, ranks, &table, err));
 			GT_TRY(offers_table(s, g, n, ranks, table, &yes, err));
@@ -337,7 +337,7 @@ static bool from_input(const struct gt_graph *g, gt_vid v)
 }
 
 /* Replaces *v by its copy. Tables that read the same tokens share one. */
-static enum gt_code copied(struct gt_graph *g, const struct sharing *how, int node, gt_vid *v, struct gt_err *err)
+static enum gt_code copy_operand(struct gt_graph *g, const struct sharing *how, int node, gt_vid *v, struct gt_err *err)
 {
 	struct gt_tdesc d = *gt_graph_desc(g, *v);
 	struct gt_node *n;
@@ -346,7 +346,7 @@ static enum gt_code copied(struct gt_graph *g, const struct sharing *how, int no
 			*v = g->nodes[i].out[0];
 			return GT_OK;
 		}
-	GT_TRY(append(g, GT_OP_CAST, NULL, node, &n, err));
+	GT_TRY(append_node(g, GT_OP_CAST, NULL, node, &n, err));
 	n->ndata = 1;
 	gt_node_input(n, *v);
 	return gt_graph_output(g, n, "copy", &d, v, err);
@@ -359,10 +359,10 @@ static enum gt_code share_rows(struct gt_graph *g, const struct sharing *how, in
 	struct gt_tdesc d = *gt_graph_desc(g, *v);
 	struct gt_node *n;
 	if (how->copies && from_input(g, *v))
-		GT_TRY(copied(g, how, node, v, err));
+		GT_TRY(copy_operand(g, how, node, v, err));
 	GT_NEW(attr, g->arena, 1, err);
 	*attr = (struct gt_attr_rows){.part = how->rank, .parts = how->ranks};
-	GT_TRY(append(g, GT_OP_ROWS, attr, node, &n, err));
+	GT_TRY(append_node(g, GT_OP_ROWS, attr, node, &n, err));
 	n->ndata = 1;
 	gt_node_input(n, *v);
 	d.dim[0] *= attr->parts;
@@ -378,10 +378,10 @@ static enum gt_code share_factors(struct gt_graph *g, const struct sharing *how,
 	GT_TRY(share_rows(g, how, e->node, &e->x, err));
 	if (e->db < 0)
 		return GT_OK;
-	GT_TRY(append(g, GT_OP_BIAS_DB, NULL, e->node, &n, err));
+	GT_TRY(append_node(g, GT_OP_BIAS_DB, NULL, e->node, &n, err));
 	n->ndata = 1;
 	gt_node_input(n, own);
-	makes_db(g, n, e->db);
+	add_bias_output(g, n, e->db);
 	return GT_OK;
 }
 
@@ -420,13 +420,13 @@ enum gt_code gt_plan_factors(struct gt_graph *g, const struct gt_update_spec *ap
 			GT_TRY(share_table(g, &how, i, apply, bound, &t[tables++], err));
 		if (!is_dw(g, &g->nodes[i]))
 			continue;
-		GT_TRY(attributes(g, i, apply, rank, ranks, &attr, err));
-		GT_TRY(replaced(g, i, attr, bound, &e[n], err));
+		GT_TRY(make_attributes(g, i, apply, rank, ranks, &attr, err));
+		GT_TRY(replace_dw(g, i, attr, bound, &e[n], err));
 		GT_TRY(share_factors(g, &how, &e[n++], err));
 	}
 	for (int i = 0; i < n; i++) { /* they run after the CHECK, so they come after all other nodes */
 		struct gt_node *up;
-		GT_TRY(update(g, &e[i], &up, err));
+		GT_TRY(append_update(g, &e[i], &up, err));
 	}
 	for (int i = 0; i < tables; i++)
 		GT_TRY(update_table(g, t[i].node, &t[i].dw, t[i].attr, err));

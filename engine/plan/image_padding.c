@@ -6,7 +6,7 @@
 #include "ir/op.h"
 
 /* Returns whether input k of node n is the x of a convolution that can read padded channels. */
-static bool convolves(const struct gt_node *n, int k)
+static bool reads_as_conv_image(const struct gt_node *n, int k)
 {
 	int x = n->op->code == GT_OP_CONV2D ? 0 : n->op->code == GT_OP_CONV2D_DW ? 1 : -1;
 	return k == x && ((const struct gt_attr_conv2d *)n->attr)->groups == 1;
@@ -19,7 +19,7 @@ static bool only_convolutions_read(const struct gt_graph *g, gt_vid v)
 		for (int k = 0; k < g->nodes[i].nin; k++) {
 			if (g->nodes[i].in[k] != v)
 				continue;
-			if (!convolves(&g->nodes[i], k))
+			if (!reads_as_conv_image(&g->nodes[i], k))
 				return false;
 			readers++;
 		}

@@ -9,7 +9,7 @@ static int64_t round_up(int64_t n, int64_t to)
 }
 
 /* Alignment of a parameter in elements: GT_ALIGN bytes of the smallest type in the flat arenas. */
-static int64_t grain(const struct gt_space *s)
+static int64_t param_alignment(const struct gt_space *s)
 {
 	return GT_ALIGN / (int64_t)gt_dtype_size(s->layout.work);
 }
@@ -20,7 +20,7 @@ static void place_flat(struct gt_space *s, int i)
 	struct gt_param_slot *p = &s->layout.param[i];
 	p->count = gt_tdesc_padded(&p->desc);
 	p->offset = s->layout.elements;
-	s->layout.elements = round_up(s->layout.elements + p->count, grain(s));
+	s->layout.elements = round_up(s->layout.elements + p->count, param_alignment(s));
 }
 
 /* Closes the bucket that is being filled, unless it is empty. It begins at the end of the last closed bucket. */
@@ -29,7 +29,7 @@ static void close_bucket(struct gt_space *s, bool learned)
 	int64_t begin = s->shards.nbuckets ? s->shards.bucket[s->shards.nbuckets - 1].end : 0;
 	if (s->layout.elements == begin)
 		return;
-	s->layout.elements = round_up(s->layout.elements, grain(s) * gt_at_least_one(s->shards.spec.shards));
+	s->layout.elements = round_up(s->layout.elements, param_alignment(s) * gt_at_least_one(s->shards.spec.shards));
 	s->shards.bucket[s->shards.nbuckets++] = (struct gt_bucket){begin, s->layout.elements, learned};
 }
 

@@ -20,7 +20,7 @@ static struct gt_tdesc desc_of(const struct gt_space *s, const struct gt_value *
 }
 
 /* Stores the layout that a kernel chose for a parameter. */
-static void settle(struct gt_space *s, const struct gt_value *v, const struct gt_tdesc *d)
+static void store_layout(struct gt_space *s, const struct gt_value *v, const struct gt_tdesc *d)
 {
 	struct gt_tdesc *p = &s->layout.param[v->param].desc;
 	if (!in_space(v->kind) || !p->any || d->any)
@@ -99,10 +99,10 @@ static enum gt_code lower_node(struct gt_plan *p, int i, bool deterministic, str
 	c->flops = gt_node_flops(g, n);
 	for (int k = 0; k < n->nin; k++)
 		if (n->in[k] >= 0)
-			settle(s, &g->values[n->in[k]], &in[k]);
+			store_layout(s, &g->values[n->in[k]], &in[k]);
 	for (int k = 0; k < n->nout; k++)
 		if (n->out[k] >= 0)
-			settle(s, &g->values[n->out[k]], &out[k]);
+			store_layout(s, &g->values[n->out[k]], &out[k]);
 	return GT_OK;
 }
 

@@ -32,7 +32,7 @@ static int by_size(const void *a, const void *b)
 }
 
 /* Returns whether node i may overwrite an input, and sets *to to that input and *from to the output that does. */
-static bool reusable(const struct gt_graph *g, const struct gt_slot *slot, const int *last, int i, gt_vid *to, gt_vid *from)
+static bool find_reusable_input(const struct gt_graph *g, const struct gt_slot *slot, const int *last, int i, gt_vid *to, gt_vid *from)
 {
 	const struct gt_node *n = &g->nodes[i];
 	int in = n->op->inplace.in, out = n->op->inplace.out;
@@ -142,7 +142,7 @@ enum gt_code gt_memory_plan(struct gt_plan *p, struct gt_err *err)
 
 	for (int i = 0; i < g->nnodes; i++) {
 		gt_vid from, to;
-		if (gt_node_alias(g, &g->nodes[i]) || !reusable(g, slot, last, i, &to, &from))
+		if (gt_node_alias(g, &g->nodes[i]) || !find_reusable_input(g, slot, last, i, &to, &from))
 			continue;
 		for (int v = 0; v < g->nvalues; v++)
 			if (slot[v].root == from)

@@ -17,7 +17,7 @@ static enum gt_code norm_with(struct gt_graph *g, struct gt_node *n, int act, st
 
 /* Counts the operands of nodes that are value v under any of its names; the model's output counts too. An alias is no reader. *first is the
  * first node with such an operand, or -1. */
-static int readers(const struct gt_graph *g, gt_vid v, int *first)
+static int count_readers(const struct gt_graph *g, gt_vid v, int *first)
 {
 	int n = gt_graph_source(g, g->output) == v;
 	*first = -1;
@@ -61,7 +61,7 @@ enum gt_code gt_fuse_gelu_of_norm(struct gt_fusion *f, int i, struct gt_err *err
 	norm.out[0] = g->nodes[i].out[0];
 	GT_TRY(gt_fusion_offered(f, &norm, &yes, err));
 	if (yes && mask >= 0) {
-		if (readers(g, g->nodes[mask].out[0], &dx) != 1 || g->nodes[dx].op->code != GT_OP_BATCHNORM_DX || g->nodes[dx].nin != 5 ||
+		if (count_readers(g, g->nodes[mask].out[0], &dx) != 1 || g->nodes[dx].op->code != GT_OP_BATCHNORM_DX || g->nodes[dx].nin != 5 ||
 		    g->nodes[dx].in[0] != g->nodes[mask].out[0] || g->nodes[dx].in[1] != norm.in[0])
 			return GT_OK;
 		back = g->nodes[dx];
@@ -88,7 +88,7 @@ enum gt_code gt_fuse_sum_of_gradients(struct gt_fusion *f, int i, struct gt_err 
 	struct gt_graph *g = f->g;
 	const struct gt_node *add = &g->nodes[i];
 	gt_vid sum = add->out[0];
-	int at, n = readers(g, sum, &at);
+	int at, n = count_readers(g, sum, &at);
 	if (add->nin != 2 || at < 0 || gt_graph_source(g, g->nodes[at].in[0]) != sum)
 		return GT_OK;
 	struct gt_node dx = g->nodes[at];
@@ -128,7 +128,7 @@ enum gt_code gt_fuse_pool_indices(struct gt_fusion *f, int i, struct gt_err *err
 	int p = g->values[v].producer, first;
 	struct gt_tdesc *d = &g->values[v].desc, wide = *d;
 	bool yes;
-	if (p < 0 || g->nodes[p].op->code != GT_OP_MAXPOOL2D || wide.dtype != GT_I32 || readers(g, v, &first) != 1)
+	if (p < 0 || g->nodes[p].op->code != GT_OP_MAXPOOL2D || wide.dtype != GT_I32 || count_readers(g, v, &first) != 1)
 		return GT_OK;
 	*d = gt_tdesc_make(GT_U8, wide.rank, wide.dim, true);
 	enum gt_code code = gt_fusion_offered(f, &g->nodes[p], &yes, err);
@@ -145,7 +145,7 @@ enum gt_code gt_fuse_pool_without_indices(struct gt_fusion *f, int i, struct gt_
 	struct gt_node n = f->g->nodes[i];
 	int first;
 	bool yes;
-	if (n.nout < 2 || n.out[1] < 0 || readers(f->g, n.out[1], &first))
+	if (n.nout < 2 || n.out[1] < 0 || count_readers(f->g, n.out[1], &first))
 		return GT_OK;
 	n.nout = 1;
 	GT_TRY(gt_fusion_offered(f, &n, &yes, err));

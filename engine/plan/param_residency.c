@@ -16,7 +16,7 @@ static struct gt_gather_span *open_span(struct gt_plan *p, int b, bool backward)
 }
 
 /* Records that call i reads bucket b: extends a span of this bucket, or begins a new one. */
-static enum gt_code use(struct gt_plan *p, int i, int b, struct gt_err *err)
+static enum gt_code record_use(struct gt_plan *p, int i, int b, struct gt_err *err)
 {
 	bool backward = p->graph->nodes[p->call[i].node].backward;
 	struct gt_gather_span *y = open_span(p, b, backward);
@@ -39,7 +39,7 @@ enum gt_code gt_plan_param_residency(struct gt_plan *p, struct gt_err *err)
 		for (int k = 0; k < n->nin; k++) {
 			const struct gt_value *v = n->in[k] < 0 ? NULL : &p->graph->values[n->in[k]];
 			if (v && (v->kind == GT_V_PARAM || v->kind == GT_V_WORK))
-				GT_TRY(use(p, i, gt_space_bucket_of(s, s->layout.param[v->param].offset), err));
+				GT_TRY(record_use(p, i, gt_space_bucket_of(s, s->layout.param[v->param].offset), err));
 		}
 	}
 	for (int k = 0; k < p->nspans; k++) { /* takes the lowest gather slot that no overlapping span uses */

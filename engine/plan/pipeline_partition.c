@@ -7,7 +7,7 @@
 
 /* Returns the value that stage t needs when one of its nodes reads v. An alias is replaced by the value that owns the memory, and a
  * value that another stage recomputes is replaced by the forward value that it repeats. */
-static gt_vid resolve(const struct gt_partition *c, gt_vid v, int t)
+static gt_vid resolve_source(const struct gt_partition *c, gt_vid v, int t)
 {
 	const struct gt_graph *g = c->full;
 	for (;;) {
@@ -24,7 +24,7 @@ static gt_vid resolve(const struct gt_partition *c, gt_vid v, int t)
 }
 
 /* Returns whether node n recomputes a value. */
-static bool is_again(const struct gt_graph *g, const struct gt_node *n)
+static bool is_recomputed(const struct gt_graph *g, const struct gt_node *n)
 {
 	for (int k = 0; k < n->nout; k++)
 		if (n->out[k] >= 0 && g->values[n->out[k]].again >= 0)
@@ -34,9 +34,9 @@ static bool is_again(const struct gt_graph *g, const struct gt_node *n)
 
 /* Returns whether node n may be in phase W, because only the optimizer's update needs its outputs. wanted: values that a node of phase B
  * reads. */
-static bool deferrable(const struct gt_graph *g, const struct gt_node *n, const bool *wanted)
+static bool is_deferrable(const struct gt_graph *g, const struct gt_node *n, const bool *wanted)
 {
-	bool again = is_again(g, n);
+	bool again = is_recomputed(g, n);
 	for (int k = 0; k < n->nout; k++)
 		if (n->out[k] >= 0 && (wanted[n->out[k]] || (!again && g->values[n->out[k]].kind != GT_V_GRAD)))
 			return false;
@@ -54,13 +54,13 @@ static enum gt_code find_phases(struct gt_partition *c, struct gt_err *err)
 		const struct gt_node *n = &g->nodes[i];
 		if (gt_node_alias(g, n))
 			continue;
-		c->live[i] = !is_again(g, n);
+		c->live[i] = !is_recomputed(g, n);
 		for (int k = 0; k < n->nout; k++)
 			c->live[i] |= n->out[k] >= 0 && used[n->out[k]];
-		c->phase[i] = c->split && deferrable(g, n, wanted) ? GT_PHASE_W : n->backward ? GT_PHASE_B : GT_PHASE_F;
+		c->phase[i] = c->split && is_deferrable(g, n, wanted) ? GT_PHASE_W : n->backward ? GT_PHASE_B : GT_PHASE_F;
 		for (int k = 0; c->live[i] && k < n->nin; k++)
 			if (n->in[k] >= 0) {
-				gt_vid r = resolve(c, n->in[k], c->stage[i]);
+				gt_vid r = resolve_source(c, n->in[k], c->stage[i]);
 				used[r] = true;
 				wanted[r] |= c->phase[i] == GT_PHASE_B;
 			}
@@ -68,7 +68,7 @@ static enum gt_code find_phases(struct gt_partition *c, struct gt_err *err)
 	return GT_OK;
 }
 
-static bool of_param(enum gt_vkind k)
+static bool is_param_kind(enum gt_vkind k)
 {
 	return k == GT_V_PARAM || k == GT_V_WORK || k == GT_V_BUFFER || k == GT_V_GRAD;
 }
@@ -77,7 +77,7 @@ static bool of_param(enum gt_vkind k)
 static enum gt_code check_one_stage(const struct gt_partition *c, int *home, gt_vid v, int i, struct gt_err *err)
 {
 	const struct gt_value *val = &c->full->values[v];
-	if (!of_param(val->kind))
+	if (!is_param_kind(val->kind))
 		return GT_OK;
 	if (home[val->param] >= 0 && home[val->param] != c->stage[i])
 		return gt_fail(err, GT_EINTERNAL, "partition: the parameter %s is used by stages %d and %d",
@@ -88,10 +88,10 @@ static enum gt_code check_one_stage(const struct gt_partition *c, int *home, gt_
 
 /* Records that stage t reads v in a phase. use[value][stage]: 1 + the phase in which the stage receives the value; 0: it does not
  * receive it. */
-static enum gt_code note_use(struct gt_partition *c, uint8_t *use, gt_vid v, int t, enum gt_phase reader, struct gt_err *err)
+static enum gt_code record_use(struct gt_partition *c, uint8_t *use, gt_vid v, int t, enum gt_phase reader, struct gt_err *err)
 {
 	const struct gt_graph *g = c->full;
-	gt_vid r = resolve(c, v, t);
+	gt_vid r = resolve_source(c, v, t);
 	int p = g->values[r].producer, s = p < 0 ? t : c->stage[p];
 	if (s == t)
 		return GT_OK;
@@ -120,13 +120,13 @@ static enum gt_code find_crossings(struct gt_partition *c, struct gt_err *err)
 		for (int k = 0; k < n->nin; k++)
 			if (n->in[k] >= 0) {
 				GT_TRY(check_one_stage(c, home, n->in[k], i, err));
-				GT_TRY(note_use(c, use, n->in[k], c->stage[i], (enum gt_phase)c->phase[i], err));
+				GT_TRY(record_use(c, use, n->in[k], c->stage[i], (enum gt_phase)c->phase[i], err));
 			}
 		for (int k = 0; k < n->nout; k++)
 			if (n->out[k] >= 0)
 				GT_TRY(check_one_stage(c, home, n->out[k], i, err));
 	}
-	GT_TRY(note_use(c, use, g->output, c->stages - 1, GT_PHASE_F, err));
+	GT_TRY(record_use(c, use, g->output, c->stages - 1, GT_PHASE_F, err));
 	for (int64_t i = 0; i < (int64_t)g->nvalues * c->stages; i++)
 		c->ncross += use[i] != 0;
 	GT_NEW(c->cross, g->arena, c->ncross + 1, err);
@@ -219,14 +219,14 @@ static enum gt_code copy_node(struct build *b, int i, struct gt_err *err);
 
 /* Sets *out to the stage's copy of v. Parameters, inputs and aliases are copied on first use; a value that another stage recomputes is
  * replaced by the value that it repeats. Any other value must be there already. */
-static enum gt_code get(struct build *b, gt_vid v, gt_vid *out, struct gt_err *err)
+static enum gt_code stage_value(struct build *b, gt_vid v, gt_vid *out, struct gt_err *err)
 {
 	const struct gt_graph *g = b->c->full;
 	const struct gt_value *val = &g->values[v];
 	*out = v < 0 ? -1 : b->map[v];
 	if (v < 0 || *out >= 0)
 		return GT_OK;
-	if (of_param(val->kind)) {
+	if (is_param_kind(val->kind)) {
 		GT_TRY(copy_param(b, val->param, err));
 		*out = b->map[v];
 		return GT_OK;
@@ -239,7 +239,7 @@ static enum gt_code get(struct build *b, gt_vid v, gt_vid *out, struct gt_err *e
 		return GT_OK;
 	}
 	if (val->again >= 0 && b->c->stage[val->producer] != b->stage)
-		return get(b, val->again, out, err);
+		return stage_value(b, val->again, out, err);
 	return gt_fail(err, GT_EINTERNAL, "partition: stage %d reads %s before it has been computed or received", b->stage, val->name);
 }
 
@@ -250,12 +250,12 @@ static enum gt_code copy_node(struct build *b, int i, struct gt_err *err)
 	struct gt_node *n;
 	gt_vid in[GT_MAX_IO] = {0}, out[GT_MAX_IO] = {0};
 	for (int k = 0; k < from->nin; k++)
-		GT_TRY(get(b, from->in[k], &in[k], err));
+		GT_TRY(stage_value(b, from->in[k], &in[k], err));
 	for (int k = 0; k < from->nout; k++) {
 		gt_vid v = from->out[k];
 		out[k] = -1;
-		if (v >= 0 && of_param(b->c->full->values[v].kind))
-			GT_TRY(get(b, v, &out[k], err));
+		if (v >= 0 && is_param_kind(b->c->full->values[v].kind))
+			GT_TRY(stage_value(b, v, &out[k], err));
 		else if (v >= 0)
 			GT_TRY(copy_value(b, v, &out[k], err));
 		if (v >= 0)
@@ -275,13 +275,13 @@ static enum gt_code copy_node(struct build *b, int i, struct gt_err *err)
 
 /* Returns whether transfer x sends a value of the forward pass only at the start of the backward pass, because the receiver needs it in the
  * backward pass or both stages are on one rank. */
-static bool late(const struct gt_partition *c, const struct gt_stage_transfer *x)
+static bool sent_in_backward(const struct gt_partition *c, const struct gt_stage_transfer *x)
 {
 	return c->phase[c->full->values[x->v].producer] == GT_PHASE_F && (x->phase == GT_PHASE_B || x->from % c->ranks == x->to % c->ranks);
 }
 
 /* Appends the SEND node (if sends is true) or the RECV node of transfer x. */
-static enum gt_code transfer(struct build *b, const struct gt_stage_transfer *x, bool sends, struct gt_err *err)
+static enum gt_code append_transfer(struct build *b, const struct gt_stage_transfer *x, bool sends, struct gt_err *err)
 {
 	const struct gt_partition *c = b->c;
 	const struct gt_value *val = &c->full->values[x->v];
@@ -294,12 +294,12 @@ static enum gt_code transfer(struct build *b, const struct gt_stage_transfer *x,
 	                              .peer = (sends ? x->to : x->from) % c->ranks,
 	                              .lane = x->lane};
 	if (sends)
-		GT_TRY(get(b, x->v, &v, err));
+		GT_TRY(stage_value(b, x->v, &v, err));
 	else
 		GT_TRY(copy_value(b, x->v, &v, err));
 	GT_TRY(gt_graph_node(b->g, GT_OP_COMM, val->name, attr, &n, err));
 	n->layer = c->full->nodes[val->producer].layer;
-	n->backward = x->phase != GT_PHASE_F || (sends && late(c, x) && c->full->nodes[c->full->nnodes - 1].backward);
+	n->backward = x->phase != GT_PHASE_F || (sends && sent_in_backward(c, x) && c->full->nodes[c->full->nnodes - 1].backward);
 	if (sends) {
 		gt_node_input(n, v);
 		n->ndata = 1;
@@ -310,26 +310,26 @@ static enum gt_code transfer(struct build *b, const struct gt_stage_transfer *x,
 	return GT_OK;
 }
 
-/* Appends, at the start of phase B, the SEND nodes of transfers for which late() is true. */
-static enum gt_code emit_late(struct build *b, struct gt_err *err)
+/* Appends, at the start of phase B, the SEND nodes of transfers for which sent_in_backward() is true. */
+static enum gt_code append_late_sends(struct build *b, struct gt_err *err)
 {
 	for (const struct gt_stage_transfer *x = b->c->cross; x < b->c->cross + b->c->ncross; x++)
-		if (x->from == b->stage && late(b->c, x))
-			GT_TRY(transfer(b, x, true, err));
+		if (x->from == b->stage && sent_in_backward(b->c, x))
+			GT_TRY(append_transfer(b, x, true, err));
 	return GT_OK;
 }
 
 /* Appends all nodes of one phase: late sends (phase B), receives, then the stage's nodes. Sends follow the node that makes the value in
  * phase B, and all nodes in phase F. */
-static enum gt_code emit(struct build *b, enum gt_phase phase, struct gt_err *err)
+static enum gt_code append_phase(struct build *b, enum gt_phase phase, struct gt_err *err)
 {
 	const struct gt_partition *c = b->c;
 	const struct gt_stage_transfer *end = c->cross + c->ncross, *x = c->cross;
 	if (phase == GT_PHASE_B)
-		GT_TRY(emit_late(b, err));
+		GT_TRY(append_late_sends(b, err));
 	for (x = c->cross; x < end; x++)
 		if (x->to == b->stage && x->phase == phase)
-			GT_TRY(transfer(b, x, false, err));
+			GT_TRY(append_transfer(b, x, false, err));
 	x = c->cross;
 	for (int i = 0; i < c->full->nnodes; i++) {
 		while (x < end && c->full->values[x->v].producer < i)
@@ -338,12 +338,12 @@ static enum gt_code emit(struct build *b, enum gt_phase phase, struct gt_err *er
 			continue;
 		GT_TRY(copy_node(b, i, err));
 		for (; x < end && c->full->values[x->v].producer == i; x++)
-			if (x->phase == phase && phase == GT_PHASE_B && !late(c, x))
-				GT_TRY(transfer(b, x, true, err));
+			if (x->phase == phase && phase == GT_PHASE_B && !sent_in_backward(c, x))
+				GT_TRY(append_transfer(b, x, true, err));
 	}
 	for (x = c->cross; x < end && phase == GT_PHASE_F; x++)
-		if (x->from == b->stage && x->phase == phase && !late(c, x))
-			GT_TRY(transfer(b, x, true, err));
+		if (x->from == b->stage && x->phase == phase && !sent_in_backward(c, x))
+			GT_TRY(append_transfer(b, x, true, err));
 	return GT_OK;
 }
 
@@ -372,24 +372,24 @@ enum gt_code gt_partition_stage(const struct gt_partition *c, int stage, struct 
 		g->params[i].value = g->params[i].work = g->params[i].grad = -1;
 	}
 	for (int i = 0; i < full->ninputs; i++)
-		GT_TRY(get(&b, full->input[i], &g->input[i], err));
-	GT_TRY(get(&b, full->target, &g->target, err));
+		GT_TRY(stage_value(&b, full->input[i], &g->input[i], err));
+	GT_TRY(stage_value(&b, full->target, &g->target, err));
 	for (int phase = 0; phase < GT_PHASE_COUNT; phase++)
-		GT_TRY(emit(&b, (enum gt_phase)phase, err));
+		GT_TRY(append_phase(&b, (enum gt_phase)phase, err));
 	if (stage == c->stages - 1)
-		GT_TRY(get(&b, full->output, &g->output, err));
+		GT_TRY(stage_value(&b, full->output, &g->output, err));
 	g->metrics = full->metrics < 0 ? -1 : b.map[full->metrics];
 	*out = g;
 	return gt_graph_verify(g, err);
 }
 
 /* Returns whether some node reads v or an alias of v. */
-static bool reads(const struct gt_graph *g, gt_vid v)
+static bool has_reader(const struct gt_graph *g, gt_vid v)
 {
 	for (int i = 0; v >= 0 && i < g->nnodes; i++) {
 		const struct gt_node *n = &g->nodes[i];
 		for (int k = 0; k < n->nin; k++)
-			if (n->in[k] == v && (!gt_node_alias(g, n) || reads(g, n->out[0])))
+			if (n->in[k] == v && (!gt_node_alias(g, n) || has_reader(g, n->out[0])))
 				return true;
 	}
 	return false;
@@ -397,8 +397,8 @@ static bool reads(const struct gt_graph *g, gt_vid v)
 
 bool gt_graph_reads_batch(const struct gt_graph *g)
 {
-	bool any = reads(g, g->target);
+	bool any = has_reader(g, g->target);
 	for (int i = 0; i < g->ninputs; i++)
-		any |= reads(g, g->input[i]);
+		any |= has_reader(g, g->input[i]);
 	return any;
 }

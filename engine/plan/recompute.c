@@ -58,7 +58,7 @@ static bool asks_recompute(const struct gt_layer_spec *layers, const struct gt_n
 
 /* Chooses the values to drop. It never drops the model's output, the loss, values that share memory with the output of a layer without
  * recompute, nor outputs of GT_OPF_ONCE nodes. */
-static enum gt_code choose(struct pass *p, const struct gt_layer_spec *layers, bool cheap, int nforward, struct gt_err *err)
+static enum gt_code choose_drops(struct pass *p, const struct gt_layer_spec *layers, bool cheap, int nforward, struct gt_err *err)
 {
 	struct gt_graph *g = p->g;
 	bool *saved, *kept; /* kept[root]: a layer without recompute = true has an output that shares the memory of this value */
@@ -84,7 +84,7 @@ static enum gt_code choose(struct pass *p, const struct gt_layer_spec *layers, b
 
 /* Replaces *v by the value that the backward pass reads instead. If *v was dropped and is not recomputed yet, appends the nodes that
  * compute it again, after those of its own dropped operands. */
-static enum gt_code available(struct pass *p, gt_vid *v, struct gt_err *err)
+static enum gt_code make_available(struct pass *p, gt_vid *v, struct gt_err *err)
 {
 	struct gt_graph *g = p->g;
 	if (*v < 0 || !p->drop[*v])
@@ -92,7 +92,7 @@ static enum gt_code available(struct pass *p, gt_vid *v, struct gt_err *err)
 	if (p->again[*v] < 0) {
 		struct gt_node n = g->nodes[g->values[*v].producer], *c; /* a copy, because the array may move when nodes are appended */
 		for (int k = 0; k < n.nin; k++)
-			GT_TRY(available(p, &n.in[k], err));
+			GT_TRY(make_available(p, &n.in[k], err));
 		if (n.op->again) {
 			g->layer = n.layer;
 			g->backward = true;
@@ -137,7 +137,7 @@ enum gt_code gt_graph_recompute(struct gt_graph *g, const struct gt_layer_spec *
 	GT_NEW(backward, g->arena, nbackward, err);
 	memset(p.again, 0xff, (size_t)g->nvalues * sizeof *p.again);
 	find_roots(&p, nforward);
-	GT_TRY(choose(&p, layers, cheap, nforward, err));
+	GT_TRY(choose_drops(&p, layers, cheap, nforward, err));
 	memcpy(backward, g->nodes + nforward, (size_t)nbackward * sizeof *backward);
 	g->nnodes = nforward;
 	int nvalues = g->nvalues; /* number of values that the tables of p cover */
@@ -145,7 +145,7 @@ enum gt_code gt_graph_recompute(struct gt_graph *g, const struct gt_layer_spec *
 		struct gt_node *b = &backward[i], *n;
 		for (int k = 0; k < b->nin; k++)
 			if (b->in[k] < nvalues)
-				GT_TRY(available(&p, &b->in[k], err));
+				GT_TRY(make_available(&p, &b->in[k], err));
 		GT_TRY(gt_graph_node_of(g, b->op, b->name, b->attr, &n, err));
 		*n = *b;
 		for (int k = 0; k < n->nout; k++)

@@ -20,13 +20,13 @@ static enum gt_code copy_attr(struct gt_graph *g, const struct gt_attr_norm *fro
 	return GT_OK;
 }
 
-static bool trains(const struct gt_node *n)
+static bool is_training(const struct gt_node *n)
 {
 	return ((const struct gt_attr_norm *)n->attr)->train;
 }
 
 /* Makes n, the newest node, the producer of v in place of another node. */
-static void take_over(struct gt_graph *g, struct gt_node *n, gt_vid v)
+static void take_output(struct gt_graph *g, struct gt_node *n, gt_vid v)
 {
 	n->out[n->nout++] = v;
 	if (v >= 0)
@@ -34,7 +34,7 @@ static void take_over(struct gt_graph *g, struct gt_node *n, gt_vid v)
 }
 
 /* Appends a node unchanged. */
-static enum gt_code append(struct gt_graph *g, const struct gt_node *old, struct gt_err *err)
+static enum gt_code append_unchanged(struct gt_graph *g, const struct gt_node *old, struct gt_err *err)
 {
 	struct gt_node *n;
 	GT_TRY(gt_graph_node_of(g, old->op, old->name, old->attr, &n, err));
@@ -46,8 +46,8 @@ static enum gt_code append(struct gt_graph *g, const struct gt_node *old, struct
 }
 
 /* Appends a collective over the group. */
-static enum gt_code exchange(struct pass *p, int kind, gt_vid from, const char *suffix, const struct gt_tdesc *d, gt_vid *out,
-                             struct gt_err *err)
+static enum gt_code append_collective(struct pass *p, int kind, gt_vid from, const char *suffix, const struct gt_tdesc *d, gt_vid *out,
+                                      struct gt_err *err)
 {
 	struct gt_attr_comm *attr;
 	struct gt_node *n;
@@ -60,7 +60,7 @@ static enum gt_code exchange(struct pass *p, int kind, gt_vid from, const char *
 }
 
 /* batchnorm → batchnorm.stats, all_gather, batchnorm.merge, batchnorm.y */
-static enum gt_code forward(struct pass *p, struct gt_err *err)
+static enum gt_code rewrite_forward(struct pass *p, struct gt_err *err)
 {
 	const struct gt_node *o = &p->old;
 	struct gt_graph *g = p->g;
@@ -76,14 +76,14 @@ static enum gt_code forward(struct pass *p, struct gt_err *err)
 	gt_node_input(n, o->in[0]);
 	n->ndata = 1;
 	GT_TRY(gt_graph_output(g, n, "part", &part, &v, err));
-	GT_TRY(exchange(p, GT_COLL_ALL_GATHER, v, "parts", &parts, &v, err));
+	GT_TRY(append_collective(p, GT_COLL_ALL_GATHER, v, "parts", &parts, &v, err));
 	GT_TRY(gt_graph_node(g, GT_OP_BATCHNORM_MERGE, o->name, o->attr, &n, err));
 	gt_node_input(n, v);
 	n->ndata = 1;
 	for (int k = 0; k < 3; k++)
 		gt_node_input(n, o->in[BN_RMEAN + k]);
-	take_over(g, n, o->out[1]);
-	take_over(g, n, o->out[2]);
+	take_output(g, n, o->out[1]);
+	take_output(g, n, o->out[2]);
 	GT_TRY(gt_graph_node(g, GT_OP_BATCHNORM_Y, o->name, o->attr, &n, err));
 	for (int k = 0; k < 3; k++)
 		gt_node_input(n, o->in[k]);
@@ -92,12 +92,12 @@ static enum gt_code forward(struct pass *p, struct gt_err *err)
 	gt_node_input(n, o->out[2]);
 	if (o->nin > BN_RES)
 		gt_node_input(n, o->in[BN_RES]);
-	take_over(g, n, o->out[0]);
+	take_output(g, n, o->out[0]);
 	return GT_OK;
 }
 
 /* batchnorm.dx → batchnorm.sums, all_reduce, batchnorm.dx */
-static enum gt_code backward(struct pass *p, struct gt_err *err)
+static enum gt_code rewrite_backward(struct pass *p, struct gt_err *err)
 {
 	const struct gt_node *o = &p->old;
 	struct gt_graph *g = p->g;
@@ -111,13 +111,13 @@ static enum gt_code backward(struct pass *p, struct gt_err *err)
 		gt_node_input(n, o->in[k]);
 	n->ndata = o->ndata;
 	GT_TRY(gt_graph_output(g, n, "sums", &part, &sums, err));
-	take_over(g, n, o->out[1]);
-	take_over(g, n, o->out[2]);
+	take_output(g, n, o->out[1]);
+	take_output(g, n, o->out[2]);
 	if (masked >= 0)
-		take_over(g, n, masked);
+		take_output(g, n, masked);
 	else if (o->nin > DX_BETA) /* so that batchnorm.dx does not have to mask dy again */
 		GT_TRY(gt_graph_output(g, n, "masked", &x, &masked, err));
-	GT_TRY(exchange(p, GT_COLL_ALL_REDUCE, sums, "all", &part, &all, err));
+	GT_TRY(append_collective(p, GT_COLL_ALL_REDUCE, sums, "all", &part, &all, err));
 	GT_TRY(gt_graph_node(g, GT_OP_BATCHNORM_DX, o->name, o->attr, &n, err));
 	gt_node_input(n, masked >= 0 ? masked : o->in[0]);
 	for (int k = 1; k < 5; k++)
@@ -126,9 +126,9 @@ static enum gt_code backward(struct pass *p, struct gt_err *err)
 	gt_node_input(n, -1);
 	gt_node_input(n, -1);
 	gt_node_input(n, all);
-	take_over(g, n, o->out[0]);
-	take_over(g, n, -1);
-	take_over(g, n, -1);
+	take_output(g, n, o->out[0]);
+	take_output(g, n, -1);
+	take_output(g, n, -1);
 	return GT_OK;
 }
 
@@ -146,12 +146,12 @@ enum gt_code gt_graph_sync_bn(struct gt_graph *g, int group, int world, int64_t 
 		p.old = old[i];
 		g->layer = old[i].layer;
 		g->backward = old[i].backward;
-		if (old[i].op->code == GT_OP_BATCHNORM && trains(&old[i]))
-			GT_TRY(forward(&p, err));
-		else if (old[i].op->code == GT_OP_BATCHNORM_DX && trains(&old[i]))
-			GT_TRY(backward(&p, err));
+		if (old[i].op->code == GT_OP_BATCHNORM && is_training(&old[i]))
+			GT_TRY(rewrite_forward(&p, err));
+		else if (old[i].op->code == GT_OP_BATCHNORM_DX && is_training(&old[i]))
+			GT_TRY(rewrite_backward(&p, err));
 		else
-			GT_TRY(append(g, &old[i], err));
+			GT_TRY(append_unchanged(g, &old[i], err));
 	}
 	g->layer = -1;
 	g->backward = false;

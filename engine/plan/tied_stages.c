@@ -11,13 +11,13 @@ struct walk {
 	int *layer;   /* [parameter]: layer that owns it: the first one that reads it; -1: none yet */
 };
 
-static int stage(const struct walk *w, int layer)
+static int stage_of_layer(const struct walk *w, int layer)
 {
 	return layer < 0 ? w->stages - 1 : w->stage_of[layer];
 }
 
 /* Replaces an operand of a node, *v, if it is a tied parameter of another stage, by the copy of it, which it appends if there is none. */
-static enum gt_code borrow(struct walk *w, const struct gt_node *n, gt_vid *v, struct gt_err *err)
+static enum gt_code borrow_param(struct walk *w, const struct gt_node *n, gt_vid *v, struct gt_err *err)
 {
 	struct gt_graph *g = w->g;
 	struct gt_value val = g->values[*v];
@@ -26,7 +26,7 @@ static enum gt_code borrow(struct walk *w, const struct gt_node *n, gt_vid *v, s
 		return GT_OK;
 	if (w->layer[val.param] < 0)
 		w->layer[val.param] = n->layer;
-	if (stage(w, n->layer) == stage(w, w->layer[val.param]))
+	if (stage_of_layer(w, n->layer) == stage_of_layer(w, w->layer[val.param]))
 		return GT_OK;
 	if (w->copy[*v] < 0) {
 		GT_TRY(gt_graph_node(g, GT_OP_CAST, g->params[val.param].layer, NULL, &cast, err));
@@ -59,7 +59,7 @@ enum gt_code gt_graph_send_tied(struct gt_graph *g, const int *stage_of, int sta
 	for (int i = 0; i < count; i++) {
 		for (int k = 0; k < old[i].nin; k++)
 			if (old[i].in[k] >= 0)
-				GT_TRY(borrow(&w, &old[i], &old[i].in[k], err));
+				GT_TRY(borrow_param(&w, &old[i], &old[i].in[k], err));
 		GT_TRY(gt_graph_node_of(g, old[i].op, old[i].name, old[i].attr, &n, err));
 		*n = old[i];
 		for (int k = 0; k < n->nout; k++)

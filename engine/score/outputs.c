@@ -83,7 +83,8 @@ static enum gt_code read_own_rows(struct gt_outputs *o, const struct gt_prog *p,
 	if (desc->dim[0] != own->n || own->n > o->rows)
 		return gt_fail(err, GT_EINTERNAL, "expected outputs for %lld samples, got %lld", (long long)own->n, (long long)desc->dim[0]);
 	GT_TRY(d->be->copy(d->dev, o->raw, gt_plan_value(plan, plan->graph->output), gt_tdesc_bytes(desc), GT_COPY_D2H, 0, err));
-	GT_TRY(d->be->copy(d->dev, targets_of(o->own), s->exec.held[0].target, (size_t)own->n * target_bytes(o), GT_COPY_D2H, 0, err));
+	GT_TRY(
+	    d->be->copy(d->dev, targets_of(o->own), s->exec.loaded_batches[0].target, (size_t)own->n * target_bytes(o), GT_COPY_D2H, 0, err));
 	GT_TRY(d->be->sync(d->dev, 0, err));
 	gt_convert_f32(rows_of(o, o->own), o->raw, desc->dtype, own->n * o->classes);
 	return GT_OK;

@@ -2,7 +2,7 @@
 #include "par/pipe.h"
 #include "session/session_pipe.h"
 
-static bool by_shards(const struct gt_session *s)
+static bool has_virtual_shards(const struct gt_session *s)
 {
 	return s->conf->reproducible == GT_REPRO_WORLD;
 }
@@ -14,7 +14,7 @@ struct gt_batch_slice gt_batch_eval_slice(const struct gt_session *s)
 
 /* Sets up virtual shards. The batch is divided into shards, and each shard, instead of the batch, into the pieces that train.accumulate
  * requests. A rank has consecutive shards. */
-static enum gt_code shards(struct gt_session *s, bool train, struct gt_err *err)
+static enum gt_code partition_by_shards(struct gt_session *s, bool train, struct gt_err *err)
 {
 	const struct gt_conf *c = s->conf;
 	int64_t v = c->parallel.shards, pieces = c->train.accumulate;
@@ -36,7 +36,7 @@ static enum gt_code shards(struct gt_session *s, bool train, struct gt_err *err)
 	return GT_OK;
 }
 
-static enum gt_code micros(struct gt_session *s, struct gt_err *err)
+static enum gt_code partition_by_micros(struct gt_session *s, struct gt_err *err)
 {
 	const struct gt_conf *c = s->conf;
 	int64_t accumulate = c->train.accumulate;
@@ -66,7 +66,7 @@ enum gt_code gt_batch_partition_open(struct gt_session *s, bool train, struct gt
 	const struct gt_conf *c = s->conf;
 	int64_t n = s->data.view[GT_TRAIN].n;
 	s->batch.size = c->data.batch > 0 ? c->data.batch : c->data.batch_per_rank * s->at.ndata;
-	GT_TRY(by_shards(s) ? shards(s, train, err) : micros(s, err));
+	GT_TRY(has_virtual_shards(s) ? partition_by_shards(s, train, err) : partition_by_micros(s, err));
 	if (train && n >= 0) { /* an evaluation may read no training data */
 		s->batch.samples = gt_epoch_positions(n, s->batch.slice.parts, s->batch.slice.strided, c->data.drop_last, s->batch.size);
 		if (s->batch.samples <= 0)
@@ -79,7 +79,7 @@ enum gt_code gt_batch_partition_open(struct gt_session *s, bool train, struct gt
 }
 
 /* Sets the plans of a unit in a pipeline, one for each stage of this rank. */
-static enum gt_code stage_plans(struct gt_session *s, struct gt_plan_key *want, struct gt_unit *u, struct gt_err *err)
+static enum gt_code set_stage_plans(struct gt_session *s, struct gt_plan_key *want, struct gt_unit *u, struct gt_err *err)
 {
 	int own = gt_pipe_stages(s->conf, s->at.npipe);
 	GT_NEW(u->stage, s->arena, own, err);
@@ -92,12 +92,12 @@ static enum gt_code stage_plans(struct gt_session *s, struct gt_plan_key *want, 
 }
 
 /* Sets the plan of a unit that has samples. */
-static enum gt_code unit_plan(struct gt_session *s, struct gt_plan_key *want, struct gt_unit *u, struct gt_err *err)
+static enum gt_code set_unit_plan(struct gt_session *s, struct gt_plan_key *want, struct gt_unit *u, struct gt_err *err)
 {
-	return gt_session_is_pipeline(s) ? stage_plans(s, want, u, err) : gt_session_plan(s, want, &u->plan, err);
+	return gt_session_is_pipeline(s) ? set_stage_plans(s, want, u, err) : gt_session_plan(s, want, &u->plan, err);
 }
 
-static int ones(int64_t n)
+static int count_set_bits(int64_t n)
 {
 	return __builtin_popcountll((unsigned long long)n);
 }
@@ -105,17 +105,17 @@ static int ones(int64_t n)
 /* Sets unit i, which is a piece of one of this rank's shards. The first non-empty piece of a shard overwrites its level of the gradients;
  * the following ones are added to it. Running statistics come from the first shard of the run; those of other shards go into a copy that
  * nothing reads. */
-static enum gt_code shard_unit(struct gt_session *s, int i, int64_t own, bool *add, struct gt_unit *u, struct gt_err *err)
+static enum gt_code set_shard_unit(struct gt_session *s, int i, int64_t own, bool *add, struct gt_unit *u, struct gt_err *err)
 {
 	int pieces = (int)s->conf->train.accumulate, shard = i / pieces, piece = i % pieces;
 	struct gt_plan_key want = {.n = own, .train = true, .loss = true, .length = s->prog.length, .phase = s->prog.building};
 	if (piece == 0)
 		*add = false;
-	u->level = want.level = ones(shard);
+	u->level = want.level = count_set_bits(shard);
 	want.copy = s->at.data == 0 && shard == 0 ? 0 : s->space->memory.copies - 1;
 	want.accumulate = *add;
 	if (own)
-		GT_TRY(unit_plan(s, &want, u, err));
+		GT_TRY(set_unit_plan(s, &want, u, err));
 	*add |= own > 0;
 	if (piece == pieces - 1) {
 		u->carry = __builtin_ctz((unsigned)shard + 1);
@@ -135,16 +135,16 @@ enum gt_code gt_batch_train_units(struct gt_session *s, int64_t n, struct gt_job
 	like.n = gt_part_size(like.all, s->batch.slice.parts, 0, NULL);
 	job->nunits = (int)(count * s->batch.slice.nparts);
 	GT_NEW(job->unit, s->arena, job->nunits, err);
-	if (s->at.ndata > 1 || by_shards(s)) {
+	if (s->at.ndata > 1 || has_virtual_shards(s)) {
 		struct gt_unit first = {0};
-		GT_TRY(unit_plan(s, &like, &first, err));
+		GT_TRY(set_unit_plan(s, &like, &first, err));
 		job->like = first.plan;
 	}
 	for (int i = 0; i < job->nunits; i++) {
 		int64_t left = n - i / s->batch.slice.nparts * s->batch.micro, all = left < s->batch.micro ? left : s->batch.micro;
 		int64_t own = gt_part_size(all, s->batch.slice.parts, s->batch.slice.part0 + i % s->batch.slice.nparts, NULL);
-		if (by_shards(s)) {
-			GT_TRY(shard_unit(s, i, own, &add, &job->unit[i], err));
+		if (has_virtual_shards(s)) {
+			GT_TRY(set_shard_unit(s, i, own, &add, &job->unit[i], err));
 			continue;
 		}
 		if (gt_space_factored(s->space)) /* the loader fills the batch up to this size */
@@ -160,10 +160,10 @@ enum gt_code gt_batch_train_units(struct gt_session *s, int64_t n, struct gt_job
 			want = (struct gt_plan_key){.n = like.n, .all = all, .train = true, .loss = true, .idle = true, .length = like.length,
 			                            .phase = like.phase};
 		if (own || want.idle)
-			GT_TRY(unit_plan(s, &want, &job->unit[i], err));
+			GT_TRY(set_unit_plan(s, &want, &job->unit[i], err));
 		some |= own > 0;
 	}
-	if (!some && !by_shards(s) && !gt_space_sharded(s->space, GT_A_GRAD))
+	if (!some && !has_virtual_shards(s) && !gt_space_sharded(s->space, GT_A_GRAD))
 		job->unit[job->nunits - 1].clears = true;
 	return GT_OK;
 }
@@ -177,8 +177,8 @@ enum gt_code gt_batch_eval_units(struct gt_session *s, int64_t n, struct gt_job 
 	GT_NEW(job->unit, s->arena, 1, err);
 	if (s->at.ndata > 1) {
 		struct gt_unit first = {0};
-		GT_TRY(unit_plan(s, &like, &first, err));
+		GT_TRY(set_unit_plan(s, &like, &first, err));
 		job->like = first.plan;
 	}
-	return want.n ? unit_plan(s, &want, &job->unit[0], err) : GT_OK;
+	return want.n ? set_unit_plan(s, &want, &job->unit[0], err) : GT_OK;
 }

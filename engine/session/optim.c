@@ -270,7 +270,7 @@ static int64_t max_gap(const struct gt_space *s)
 
 /* Lists the learned parameters of call k by their offset, relative to [p->begin, p->begin + p->n). Neighbours with equal hyper-parameters
  * become one segment, unless the optimizer needs each parameter as a matrix. The padding between two parameters is zero and stays zero. */
-static enum gt_code segments(struct gt_optim *o, struct gt_optim_part *p, int phase, struct gt_space *s, struct gt_err *err)
+static enum gt_code list_segments(struct gt_optim *o, struct gt_optim_part *p, int phase, struct gt_space *s, struct gt_err *err)
 {
 	const struct gt_graph *g = s->layout.first;
 	const struct gt_tdesc **desc;
@@ -321,7 +321,7 @@ static enum gt_code segments(struct gt_optim *o, struct gt_optim_part *p, int ph
 enum { NONE = -1, SCALARS = -2, WORK = -3, P = -4, G = -5 };
 
 /* Lists the inputs of an update in the order of optimizer_rows.h. The arena has no slots for states that do not exist. */
-static int operands(const struct gt_optim_call *o, const struct gt_space *s, int *kind)
+static int list_operands(const struct gt_optim_call *o, const struct gt_space *s, int *kind)
 {
 	int n = 0, state = 0;
 	kind[n++] = P;
@@ -342,7 +342,7 @@ static enum gt_code prepare_update(struct gt_optim *o, struct gt_optim_part *p, 
 	struct gt_opcall up = {.code = c->row->code, .name = "optimizer", .deterministic = deterministic};
 	up.attr = &p->attr; /* gt_attr_muon begins with a struct gt_attr_update */
 	work.dtype = s->layout.work;
-	up.nin = operands(c, s, kind);
+	up.nin = list_operands(c, s, kind);
 	for (int i = 0; i < up.nin; i++)
 		up.in[i] = kind[i] == NONE ? NULL : kind[i] == SCALARS ? &scalars : kind[i] == WORK ? &work : &flat;
 	return gt_call_prepare(s, &up, &p->call, err);
@@ -391,7 +391,7 @@ static enum gt_code prepare_parts(struct gt_optim *o, int phase, struct gt_space
 				p->n = shard;
 			}
 			if (p->of >= 0)
-				GT_TRY(segments(o, p, phase, s, err));
+				GT_TRY(list_segments(o, p, phase, s, err));
 			if (p->of >= 0 && !p->attr.update.nseg)
 				continue;
 			p->attr.update.work_dtype = s->layout.work;
@@ -575,7 +575,7 @@ static void *part_of(struct gt_space *s, enum gt_arena_id a, int bucket, int slo
 
 static void bind_update(const struct gt_optim_call *c, struct gt_optim_part *p, struct gt_space *s)
 {
-	int kind[GT_MAX_IO], n = operands(c, s, kind);
+	int kind[GT_MAX_IO], n = list_operands(c, s, kind);
 	p->call.work = s->memory.base[GT_A_SCRATCH];
 	for (int i = 0; i < n; i++) {
 		switch (kind[i]) {
@@ -637,7 +637,7 @@ void gt_optim_bind(struct gt_optim *o, struct gt_space *s)
 	}
 }
 
-static void release(struct gt_space *s, struct gt_call *c)
+static void release_call(struct gt_space *s, struct gt_call *c)
 {
 	if (c->kernel)
 		s->be->release(s->dev, c->kernel);
@@ -646,13 +646,13 @@ static void release(struct gt_space *s, struct gt_call *c)
 
 void gt_optim_close(struct gt_optim *o, struct gt_space *s)
 {
-	release(s, &o->check);
+	release_call(s, &o->check);
 	for (int i = 0; i < o->nsumsq; i++)
-		release(s, &o->sumsq[i]);
+		release_call(s, &o->sumsq[i]);
 	for (int i = 0; i < o->nmerge; i++)
-		release(s, &o->merge[i]);
+		release_call(s, &o->merge[i]);
 	for (int i = 0; i < o->nadd; i++)
-		release(s, &o->add[i]);
+		release_call(s, &o->add[i]);
 	for (int i = 0; i < o->nparts; i++)
-		release(s, &o->part[i].call);
+		release_call(s, &o->part[i].call);
 }

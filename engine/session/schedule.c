@@ -18,7 +18,7 @@ static struct cycle_position cycle_at(const struct gt_conf_schedule *s, double x
 	return (struct cycle_position){part, done > 1 ? 1 : done};
 }
 
-static double anneal(const struct gt_conf_schedule *s, double from, double to, double done)
+static double anneal_value(const struct gt_conf_schedule *s, double from, double to, double done)
 {
 	if (s->anneal == GT_ANNEAL_LINEAR)
 		return (to - from) * done + from;
@@ -31,7 +31,7 @@ static double one_cycle(const struct gt_conf_schedule *s, double max_lr, double 
 	double first = max_lr / s->div_factor, last = first / s->final_div_factor;
 	const double from[3] = {first, max_lr, first}, to[3] = {max_lr, s->three_phase ? first : last, last};
 	struct cycle_position p = cycle_at(s, x, length);
-	return anneal(s, from[p.part], to[p.part], p.done);
+	return anneal_value(s, from[p.part], to[p.part], p.done);
 }
 
 /* Returns the length of the smooth schedules in steps. unit: steps of their unit; warm: steps of the warm-up. */
@@ -55,7 +55,7 @@ double gt_schedule_momentum(const struct gt_conf_schedule *s, int64_t step, int6
 	const double from[3] = {s->max_momentum, s->base_momentum, s->max_momentum};
 	const double to[3] = {s->base_momentum, s->max_momentum, s->max_momentum};
 	struct cycle_position p = cycle_at(s, (double)step, length_of(s, total, unit_of(s, per_epoch), 0));
-	return anneal(s, from[p.part], to[p.part], p.done);
+	return anneal_value(s, from[p.part], to[p.part], p.done);
 }
 
 double gt_schedule_rate(const struct gt_conf_schedule *s, double lr, int64_t step, int64_t total, int64_t per_epoch)

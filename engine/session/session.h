@@ -3,7 +3,7 @@
  *
  *     struct gt_session_spec spec = {.conf = conf, .team = team, .train = true, .eval[GT_TEST] = true};
  *     gt_session_open(&spec, &s, err);
- *     gt_session_init(s, err);                    or gt_state_load (state/state.h)
+ *     gt_session_init(s, err);                    or gt_state_load (train/state.h)
  *     ... run s->prog.full and s->prog.tail with s->exec and s->prog.loader (exec/exec.h) ...
  *     gt_session_eval(s, GT_TEST, &scores, err);
  *     gt_session_close(s);
@@ -206,8 +206,8 @@ struct gt_session {
 	struct gt_exec exec;     /* executes the programs; has the communicators to use */
 	void (*watch)(void *user, double share); /* called during an evaluation with the share that is done, 0 ... 1; NULL: not called */
 	void *watch_user;                        /* first argument of watch */
-	/* Called after each batch of an evaluation, while the device still has its outputs and exec.held its labels. p: the program that has
-	 * evaluated the batch. NULL: not called, and several batches may be queued at once. */
+	/* Called after each batch of an evaluation, while the device still has its outputs and exec.loaded_batches its labels. p: the program
+	 * that has evaluated the batch. NULL: not called, and several batches may be queued at once. */
 	enum gt_code (*after_batch)(void *user, const struct gt_prog *p, struct gt_err *err);
 	void *after_batch_user;                  /* first argument of after_batch */
 };

@@ -22,7 +22,7 @@ struct job {
 	struct gt_err err;
 };
 
-static void *read_one(void *arg)
+static void *read_split(void *arg)
 {
 	struct job *j = arg;
 	j->code = (j->dry ? gt_dataset_probe : gt_dataset_read)(j->spec, j->split, j->out, &j->err);
@@ -79,8 +79,8 @@ static struct gt_dataset_spec dataset_spec(const struct gt_conf *c)
 }
 
 /* Appends to out->changed. */
-static void append(struct gt_session_files *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void append(struct gt_session_files *out, const char *format, ...)
+static void append_change(struct gt_session_files *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void append_change(struct gt_session_files *out, const char *format, ...)
 {
 	size_t n = strlen(out->changed);
 	va_list args;
@@ -96,8 +96,8 @@ static bool ends_with(const char *path, const char *end)
 }
 
 /* Makes the spec that of all samples of a file or folder, as its split "test": spec->measure. files: the run's images were files. */
-static enum gt_code measure(const struct gt_session_spec *spec, bool files, struct gt_arena *a, struct gt_dataset_spec *ds,
-                            struct gt_err *err)
+static enum gt_code measure_all_samples(const struct gt_session_spec *spec, bool files, struct gt_arena *a, struct gt_dataset_spec *ds,
+                                        struct gt_err *err)
 {
 	const char *path = spec->measure, **test;
 	bool learns = gt_dataset_learning(ds), rows = gt_format_content(ds->format) == GT_CONTENT_TABLE;
@@ -246,11 +246,11 @@ static enum gt_code read_known(const struct gt_session_spec *spec, struct gt_dat
 		ds->known = facts.class;
 		ds->nknown = facts.nclasses;
 	}
-	return spec->measure ? measure(spec, facts.files, out->memory, ds, err) : GT_OK;
+	return spec->measure ? measure_all_samples(spec, facts.files, out->memory, ds, err) : GT_OK;
 }
 
 /* Sets the contents in the marks of encoded images, if they are compared or stored. */
-static void find_contents(const struct gt_session_spec *spec, struct gt_session_files *out)
+static void hash_contents(const struct gt_session_spec *spec, struct gt_session_files *out)
 {
 	for (int i = 0; i < GT_SPLITS; i++)
 		if (out->set[i].source && out->set[i].mark && (spec->train || out->was.listed))
@@ -258,7 +258,7 @@ static void find_contents(const struct gt_session_spec *spec, struct gt_session_
 }
 
 /* Leaves samples that the run has trained on out of a split that is measured. */
-static enum gt_code leave_out(struct gt_session_files *out, enum gt_split split, struct gt_err *err)
+static enum gt_code leave_out_trained(struct gt_session_files *out, enum gt_split split, struct gt_err *err)
 {
 	const struct gt_dataset *d = &out->set[split];
 	int64_t kept = 0, *index = malloc(((size_t)d->n + 1) * sizeof *index);
@@ -280,7 +280,7 @@ static enum gt_code leave_out(struct gt_session_files *out, enum gt_split split,
 }
 
 /* Returns whether the samples of the run's split "valid" are among those of the training split, and not in a split of their own. */
-static bool valid_is_part(const struct gt_conf *c, const struct gt_session_files *out)
+static bool is_valid_part_of_train(const struct gt_conf *c, const struct gt_session_files *out)
 {
 	const struct gt_sample_list *valid = &out->was.list[GT_VALID];
 	const struct gt_dataset *d = &out->set[GT_TRAIN];
@@ -303,27 +303,28 @@ static enum gt_code compare_split(const struct gt_session_spec *spec, struct gt_
 	if (spec->measure)
 		return GT_OK;
 	if (split == GT_TRAIN || lists[0]->n)
-		GT_TRY(gt_used_compare(lists, 1 + (split == GT_TRAIN && valid_is_part(spec->conf, out)), d->mark, d->n, c, err));
+		GT_TRY(gt_used_compare(lists, 1 + (split == GT_TRAIN && is_valid_part_of_train(spec->conf, out)), d->mark, d->n, c, err));
 	out->differs = c->added || c->missing || c->changed;
-	return split == GT_TRAIN ? GT_OK : leave_out(out, split, err);
+	return split == GT_TRAIN ? GT_OK : leave_out_trained(out, split, err);
 }
 
 /* Sets out->changed. */
-static void say_changes(struct gt_session_files *out)
+static void describe_changes(struct gt_session_files *out)
 {
 	const struct gt_data_changes *c = &out->changes;
 	if (out->differs)
-		append(out, "the data has changed since the run read it: of its %lld samples, %lld %s missing and %lld %s changed; %lld %s new",
-		       (long long)c->samples, (long long)c->missing, c->missing == 1 ? "is" : "are", (long long)c->changed,
-		       c->changed == 1 ? "has" : "have", (long long)c->added, c->added == 1 ? "is" : "are");
+		append_change(out,
+		              "the data has changed since the run read it: of its %lld samples, %lld %s missing and %lld %s changed; %lld %s new",
+		              (long long)c->samples, (long long)c->missing, c->missing == 1 ? "is" : "are", (long long)c->changed,
+		              c->changed == 1 ? "has" : "have", (long long)c->added, c->added == 1 ? "is" : "are");
 	if (out->stayed && !out->was.changed)
-		append(out, "%s%lld sample%s in the split that the run had, train or valid, although data.valid and seed name the other one",
-		       *out->changed ? "; " : "", (long long)out->stayed, out->stayed == 1 ? " stays" : "s stay");
+		append_change(out, "%s%lld sample%s in the split that the run had, train or valid, although data.valid and seed name the other one",
+		              *out->changed ? "; " : "", (long long)out->stayed, out->stayed == 1 ? " stays" : "s stay");
 	for (int i = 0; i < GT_SPLITS; i++)
 		if (out->left_out[i])
-			append(out, "%s%lld sample%s of the split \"%s\" %s left out, because the run has trained on %s", *out->changed ? "; " : "",
-			       (long long)out->left_out[i], out->left_out[i] == 1 ? "" : "s", gt_split_names[i],
-			       out->left_out[i] == 1 ? "is" : "are", out->left_out[i] == 1 ? "it" : "them");
+			append_change(out, "%s%lld sample%s of the split \"%s\" %s left out, because the run has trained on %s",
+			              *out->changed ? "; " : "", (long long)out->left_out[i], out->left_out[i] == 1 ? "" : "s", gt_split_names[i],
+			              out->left_out[i] == 1 ? "is" : "are", out->left_out[i] == 1 ? "it" : "them");
 }
 
 static enum gt_code list_part(const struct gt_dataset *d, const int64_t *index, int64_t n, struct gt_sample_list *out, struct gt_err *err)
@@ -361,7 +362,7 @@ static enum gt_code list_used(const struct gt_session_spec *spec, struct gt_sess
 	return gt_used_index(u, err);
 }
 
-static bool wanted(const struct gt_session_spec *spec, enum gt_split split)
+static bool is_split_wanted(const struct gt_session_spec *spec, enum gt_split split)
 {
 	return split == GT_TRAIN ? spec->train || spec->eval[GT_TRAIN] || spec->eval[GT_VALID] : spec->eval[split];
 }
@@ -382,8 +383,8 @@ static enum gt_code learn_rows(const struct gt_dataset_spec *ds, const struct gt
 
 /* Checks that the training samples teach what the checkpoint has. A run that resumes ends if they do not; an evaluation goes on with what
  * the checkpoint has, and out->changed says it. */
-static enum gt_code compare(const struct gt_session_spec *spec, const struct gt_dataset_spec *ds, struct gt_session_files *out,
-                            struct gt_err *err)
+static enum gt_code compare_learned(const struct gt_session_spec *spec, const struct gt_dataset_spec *ds, struct gt_session_files *out,
+                                    struct gt_err *err)
 {
 	struct gt_learned *now = NULL;
 	struct gt_err why = {0};
@@ -394,8 +395,8 @@ static enum gt_code compare(const struct gt_session_spec *spec, const struct gt_
 	if (code == GT_OK)
 		return GT_OK;
 	if ((code == GT_EDATA || code == GT_ENOINPUT) && !spec->train) { /* GT_ENOINPUT: data.vocab is missing, which the checkpoint has */
-		append(out, "%.700s; %s", why.msg,
-		       out->was.listed ? "a key of data has another value than in the run"
+		append_change(out, "%.700s; %s", why.msg,
+		              out->was.listed ? "a key of data has another value than in the run"
 		                       : "the training data has changed, or data.valid, data.limit or seed, so the splits train and valid may have "
 		                         "other samples than in the run");
 		return GT_OK;
@@ -408,13 +409,13 @@ static enum gt_code compare(const struct gt_session_spec *spec, const struct gt_
 }
 
 /* Takes what the checkpoint has learned, or learns from the training samples. */
-static enum gt_code learn(const struct gt_session_spec *spec, const struct gt_dataset_spec *ds, struct gt_session_files *out,
-                          struct gt_err *err)
+static enum gt_code learn_or_load(const struct gt_session_spec *spec, const struct gt_dataset_spec *ds, struct gt_session_files *out,
+                                  struct gt_err *err)
 {
 	if (!spec->ckpt)
 		return learn_rows(ds, out, &out->learned, err);
 	/* what changed samples would teach says nothing: the run goes on with what the checkpoint has */
-	return !out->differs && !out->was.changed && (spec->train || out->set[GT_TRAIN].raw) ? compare(spec, ds, out, err) : GT_OK;
+	return !out->differs && !out->was.changed && (spec->train || out->set[GT_TRAIN].raw) ? compare_learned(spec, ds, out, err) : GT_OK;
 }
 
 /* Refuses keys of texts for a table without texts. */
@@ -440,7 +441,7 @@ static enum gt_code read_and_learn(const struct gt_session_spec *spec, struct gt
 		GT_TRY(split_train(spec->conf, ds, out, err));
 		GT_TRY(compare_split(spec, out, GT_TRAIN, err));
 	}
-	GT_TRY(learn(spec, ds, out, err));
+	GT_TRY(learn_or_load(spec, ds, out, err));
 	if (d->raw && !spec->ckpt && d->learning->mark)
 		GT_TRY(d->learning->mark(out->learned, d, err));
 	GT_TRY(check_texts(spec->conf, out->learned, err));
@@ -465,18 +466,18 @@ static void read_all(const struct gt_session_spec *spec, const struct gt_dataset
 		if (!out->wanted[i] || (i == GT_TRAIN && out->learned))
 			continue;
 		job[i] = (struct job){.spec = ds, .split = (enum gt_split)i, .out = &out->set[i], .dry = spec->dry};
-		threaded[i] = i != GT_TRAIN && !pthread_create(&thread[i], NULL, read_one, &job[i]);
+		threaded[i] = i != GT_TRAIN && !pthread_create(&thread[i], NULL, read_split, &job[i]);
 	}
 	for (int i = 0; i < GT_SPLITS; i++) {
 		if (threaded[i])
 			pthread_join(thread[i], NULL);
 		else if (job[i].spec)
-			read_one(&job[i]);
+			read_split(&job[i]);
 	}
 }
 
 /* `gtrain check` works without the data. */
-static bool only_note(const struct gt_session_spec *spec, enum gt_split split, struct gt_err *why, struct gt_session_files *out)
+static bool note_missing_split(const struct gt_session_spec *spec, enum gt_split split, struct gt_err *why, struct gt_session_files *out)
 {
 	if (!spec->dry || why->code != GT_ENOINPUT)
 		return false;
@@ -496,7 +497,7 @@ static enum gt_code read_splits(const struct gt_session_spec *spec, struct gt_se
 		enum gt_code code = read_and_learn(spec, &ds, out, &why);
 		if (code != GT_OK)
 			gt_conf_at_key(spec->conf, &why);
-		if (code != GT_OK && only_note(spec, GT_TRAIN, &why, out)) {
+		if (code != GT_OK && note_missing_split(spec, GT_TRAIN, &why, out)) {
 			out->missing[GT_TEST] = out->missing[GT_VALID] = true;
 			return GT_OK;
 		}
@@ -509,23 +510,23 @@ static enum gt_code read_splits(const struct gt_session_spec *spec, struct gt_se
 		if (job[i].code == GT_OK)
 			continue;
 		gt_conf_at_key(spec->conf, &job[i].err);
-		if (only_note(spec, (enum gt_split)i, &job[i].err, out))
+		if (note_missing_split(spec, (enum gt_split)i, &job[i].err, out))
 			continue;
 		if (err)
 			*err = job[i].err;
 		return job[i].code;
 	}
-	find_contents(spec, out);
+	hash_contents(spec, out);
 	if (!out->learned && !out->missing[GT_TRAIN] && out->wanted[GT_TRAIN])
 		GT_TRY(split_train(spec->conf, &ds, out, err));
 	for (int i = out->learned ? GT_VALID : GT_TRAIN; i < GT_SPLITS; i++)
 		GT_TRY(compare_split(spec, out, (enum gt_split)i, err));
-	say_changes(out);
+	describe_changes(out);
 	return list_used(spec, out, err);
 }
 
 /* Says what to do if the data of a checkpoint is no longer where its config has it. */
-static void add_moved(const struct gt_conf *c, struct gt_err *err)
+static void explain_moved_data(const struct gt_conf *c, struct gt_err *err)
 {
 	const char *vocab = c->data.text.vocab;
 	if (!err)
@@ -541,12 +542,12 @@ enum gt_code gt_session_read_data(const struct gt_session_spec *spec, struct gt_
 {
 	*out = (struct gt_session_files){0};
 	for (int i = 0; i < GT_SPLITS; i++)
-		out->wanted[i] = wanted(spec, (enum gt_split)i);
+		out->wanted[i] = is_split_wanted(spec, (enum gt_split)i);
 	if (spec->conf->data.on_error == GT_ON_ERROR_SKIP)
 		GT_TRY(gt_skipped_open(&out->skipped, err));
 	enum gt_code code = read_splits(spec, out, err);
 	if (code == GT_ENOINPUT && spec->ckpt)
-		add_moved(spec->conf, err);
+		explain_moved_data(spec->conf, err);
 	bool again = code == GT_OK && spec->or_valid && !out->wanted[GT_VALID] && !out->set[GT_TEST].n;
 	if (code != GT_OK || again)
 		gt_session_free_data(out);

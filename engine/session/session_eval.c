@@ -10,7 +10,7 @@
 
 bool gt_session_has_classes(const struct gt_session *s)
 {
-	return !s->loss.dense || s->loss.op->flags & GT_OPF_CLASSES;
+	return !s->loss.dense || gt_loss_has_classes(gt_loss_row(s->loss.op->code));
 }
 
 int64_t gt_session_ignored_label(const struct gt_session *s)
@@ -40,8 +40,8 @@ static enum gt_code diagnose_batch(struct gt_session *s, struct evaluation *v, c
 }
 
 /* Queues `times` batches on the device without waiting for them. behind: number of batches that follow. */
-static enum gt_code eval_run(struct gt_session *s, struct evaluation *v, const struct gt_prog *p, int64_t times, int64_t behind,
-                             struct gt_err *err)
+static enum gt_code queue_eval_batches(struct gt_session *s, struct evaluation *v, const struct gt_prog *p, int64_t times, int64_t behind,
+                                       struct gt_err *err)
 {
 	const struct gt_step_args numbers = {.seed = (uint64_t)s->conf->seed, .stride = 1, .inv_weight = 1};
 	while (times > 0 && !*v->why) {
@@ -68,7 +68,7 @@ static enum gt_code eval_run(struct gt_session *s, struct evaluation *v, const s
 }
 
 /* Runs all full batches, each with the program of its length, and the short last batch. */
-static enum gt_code eval_batches(struct gt_session *s, struct evaluation *v, struct gt_err *err)
+static enum gt_code run_eval_batches(struct gt_session *s, struct evaluation *v, struct gt_err *err)
 {
 	const struct gt_eval_prog *e = v->e;
 	int64_t run = e->nfull;
@@ -77,16 +77,16 @@ static enum gt_code eval_batches(struct gt_session *s, struct evaluation *v, str
 		int at = s->data.lengths.n - 1;
 		if (s->data.lengths.n)
 			GT_TRY(gt_loader_length(e->loader, 0, i * e->batch, e->nfull - i, &at, &run, err));
-		GT_TRY(eval_run(s, v, at < s->data.lengths.n - 1 ? &e->shorter[at] : &e->full, run, v->all - i - run, err));
+		GT_TRY(queue_eval_batches(s, v, at < s->data.lengths.n - 1 ? &e->shorter[at] : &e->full, run, v->all - i - run, err));
 	}
-	return eval_run(s, v, &e->tail, e->ntail ? 1 : 0, 0, err);
+	return queue_eval_batches(s, v, &e->tail, e->ntail ? 1 : 0, 0, err);
 }
 
 /* Fails with the first operation of the evaluation whose output is not finite. All ranks call it. */
 static enum gt_code refuse_nonfinite(struct gt_session *s, enum gt_split split, struct evaluation *v, struct gt_err *err)
 {
 	v->diagnoses = true;
-	GT_TRY(eval_batches(s, v, err));
+	GT_TRY(run_eval_batches(s, v, err));
 	gt_loader_stop(v->e->loader);
 	return gt_fail(err, GT_EDIVERGED, "evaluation of the split %s: %s", gt_split_names[split],
 	               *v->why ? v->why : "the loss is not finite, although all outputs of the model are");
@@ -114,8 +114,8 @@ enum gt_code gt_session_eval(struct gt_session *s, enum gt_split split, struct g
 	bool graphs = s->exec.graphs;
 	GT_TRY(gt_session_sync_buffers(s, err));
 	GT_TRY(gt_exec_metrics(&s->exec, true, &m, err));
-	s->exec.graphs &= !s->after_batch; /* a replayed CUDA graph does not set exec.held */
-	enum gt_code code = eval_batches(s, &v, err);
+	s->exec.graphs &= !s->after_batch; /* a replayed CUDA graph does not set exec.loaded_batches */
+	enum gt_code code = run_eval_batches(s, &v, err);
 	s->exec.graphs = graphs;
 	if (code == GT_EDIVERGED && s->at.world == 1) /* after_batch has met an output that is not finite */
 		return refuse_nonfinite(s, split, &v, err);
@@ -134,18 +134,18 @@ enum gt_code gt_session_eval(struct gt_session *s, enum gt_split split, struct g
 
 bool gt_session_predicts_numbers(const struct gt_session *s)
 {
-	return s->data.nvalues && s->loss.dense && !(s->loss.op->flags & GT_OPF_CLASSES) && s->loss.op->code != GT_OP_BCE;
+	return s->data.nvalues && s->loss.dense && gt_loss_row(s->loss.op->code)->output == GT_OUTPUT_VALUES;
 }
 
 /* Returns the kinds of the targets, as bits (metric_name.h). */
-static unsigned kinds_of(const struct gt_session *s)
+static unsigned target_kinds(const struct gt_session *s)
 {
 	return (gt_session_has_classes(s) ? GT_KIND_CLASS : 0) | (s->conf->data.targets == GT_TARGETS_LABELS ? GT_KIND_LABELS : 0) |
 	       (gt_session_predicts_numbers(s) ? GT_KIND_NUMBERS : 0);
 }
 
 /* Returns whether the run computes scores of a split. */
-static bool measures(const struct gt_session *s, enum gt_split split)
+static bool is_split_measured(const struct gt_session *s, enum gt_split split)
 {
 	return split == GT_TRAIN ? s->prog.full.n || s->prog.tail.n : s->prog.eval[split].nfull > 0;
 }
@@ -171,11 +171,11 @@ static enum gt_code check_metric(const struct gt_session *s, const char *key, co
 	                                   [GT_KIND_CLASS | GT_KIND_LABELS] = "classes or labels",
 	                                   [GT_KIND_NUMBERS] = "columns of numbers"};
 	struct gt_metric m;
-	unsigned kinds = kinds_of(s);
+	unsigned kinds = target_kinds(s);
 	char list[256];
 	if (!gt_metric_parse(metric, &m))
 		return GT_OK;
-	if (!measures(s, m.split))
+	if (!is_split_measured(s, m.split))
 		return gt_conf_refuse(s->conf, key, err, "expected a metric of an evaluated split, got \"%s\", but the split \"%s\" has no "
 		                      "samples%s", metric, gt_split_names[m.split],
 		                      m.split == GT_VALID ? "; raise data.valid, or name another split" : "");

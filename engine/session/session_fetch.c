@@ -105,7 +105,7 @@ static bool is_fetched(const struct gt_session *s, enum gt_split split, bool tra
 
 /* Returns how the transforms of fetched samples are divided between the threads that read them and the device. Threads do all of them
  * where the device is the host, and before samples are mixed. */
-static struct gt_recipe_split split_of(const struct gt_session *s, bool train)
+static struct gt_recipe_split divide_transforms(const struct gt_session *s, bool train)
 {
 	const int64_t *in = s->conf->model.input;
 	struct gt_transform_list list = train ? s->data.train_list : s->data.eval_list;
@@ -132,7 +132,7 @@ enum gt_code gt_session_divided(const struct gt_session *s, struct gt_arena *a, 
 	*out = (struct gt_session_division){0};
 	if (!is_fetched(s, GT_TRAIN, true))
 		return GT_OK;
-	out->split = split_of(s, true);
+	out->split = divide_transforms(s, true);
 	if (!out->split.on)
 		return GT_OK;
 	int first = out->split.resize ? 0 : out->split.first;
@@ -188,7 +188,7 @@ int gt_session_fetch_window(const struct gt_session *s)
 	int64_t eval = s->conf->data.eval_batch, batch = eval > s->batch.size ? eval : s->batch.size, row = 0;
 	int window = 8;
 	for (int i = 0; i < GT_SPLITS; i++) {
-		struct gt_recipe_split split = split_of(s, i == GT_TRAIN);
+		struct gt_recipe_split split = divide_transforms(s, i == GT_TRAIN);
 		int64_t bytes = split.on ? split.row : in[0] * in[1] * in[2];
 		row = is_fetched(s, (enum gt_split)i, i == GT_TRAIN) && bytes > row ? bytes : row;
 	}
@@ -215,7 +215,7 @@ enum gt_code gt_session_fetch_spec(const struct gt_session *s, enum gt_split spl
 	if (!is_fetched(s, split, train))
 		return GT_OK;
 	spec->fetch.sample = fetch_sample;
-	spec->split = split_of(s, train);
+	spec->split = divide_transforms(s, train);
 	spec->workers = gt_session_workers(s);
 	/* Ahead of the training by two batches, or with small batches by enough samples to keep all threads reading. */
 	int64_t few = part > 0 ? (4 * spec->workers + part - 1) / part : 2;
@@ -237,7 +237,7 @@ enum gt_code gt_session_fetch_open(const struct gt_session *s, enum gt_split spl
 		return gt_fail_memory(err, sizeof *f);
 	f->skipped = s->data.skipped;
 	f->may_skip = read.data->source && s->conf->data.on_error == GT_ON_ERROR_STOP &&
-	              (!strcmp(s->conf->train.loss, "cross_entropy") || !strcmp(s->conf->train.loss, "nll"));
+	              gt_loss_has_classes(gt_loss_row(s->loss.op->code));
 	f->set = (int)(read.data - s->data.set);
 	f->bytes = gt_samples_row(&read);
 	enum gt_code code = gt_samples_open(&read, &f->samples, err);
@@ -257,7 +257,7 @@ int gt_session_tta_views(const struct gt_conf *c)
 	return views[c->eval.tta];
 }
 
-static double channel(const struct gt_floats *f, int64_t c, double otherwise)
+static double channel_value(const struct gt_floats *f, int64_t c, double otherwise)
 {
 	return !f->n ? otherwise : f->v[f->n == 1 ? 0 : c];
 }
@@ -274,9 +274,9 @@ enum gt_code gt_session_gather_attr(const struct gt_conf *c, struct gt_transform
 		return gt_conf_refuse(c, "data.mean", err, "expected 1 or %lld values (model.input's channels) here and in data.std, got %d and %d",
 		                      (long long)channels, d->mean.n, d->std.n);
 	for (int64_t i = 0; i < channels; i++) { /* as torchvision: ToTensor divides by 255, Normalize subtracts and divides */
-		double std = channel(&d->std, i, 1);
+		double std = channel_value(&d->std, i, 1);
 		out->scale[i] = (float)(1 / (255 * std));
-		out->shift[i] = (float)(-channel(&d->mean, i, 0) / std);
+		out->shift[i] = (float)(-channel_value(&d->mean, i, 0) / std);
 	}
 	for (int i = 0; i < list.n; i++) {
 		const struct gt_transform *a = &list.t[i];
@@ -325,7 +325,7 @@ struct texts {
 	struct gt_err *err;
 };
 
-static enum gt_code append(struct texts *t, int set, int64_t i, const char *why)
+static enum gt_code append_entry(struct texts *t, int set, int64_t i, const char *why)
 {
 	int64_t need = t->size + (int64_t)strlen(why) + 48;
 	GT_GROW(t->text, t->cap, need, t->err);
@@ -333,11 +333,11 @@ static enum gt_code append(struct texts *t, int set, int64_t i, const char *why)
 	return GT_OK;
 }
 
-static void append_one(void *user, int set, int64_t i, const char *why)
+static void append_skipped(void *user, int set, int64_t i, const char *why)
 {
 	struct texts *t = user;
 	if (t->code == GT_OK)
-		t->code = append(t, set, i, why);
+		t->code = append_entry(t, set, i, why);
 }
 
 /* Adds the entries of another rank to the list of rank 0. */
@@ -354,13 +354,13 @@ static enum gt_code add_texts(struct gt_skipped *list, const char *text, size_t 
 }
 
 /* Sends the new entries of all ranks to rank 0, which adds them to its list. */
-static enum gt_code collect(struct gt_session *s, struct gt_err *err)
+static enum gt_code gather_skipped(struct gt_session *s, struct gt_err *err)
 {
 	struct texts own = {.err = err};
 	char *all = NULL;
 	size_t block;
 	if (s->at.rank)
-		gt_skipped_new(s->data.skipped, append_one, &own);
+		gt_skipped_new(s->data.skipped, append_skipped, &own);
 	enum gt_code code = own.code == GT_OK ? gt_team_gather(s->team, own.text, (size_t)own.size, "skipped samples", &all, &block, err)
 	                                      : own.code;
 	for (int r = 1; r < s->at.world && code == GT_OK && all; r++)
@@ -375,7 +375,7 @@ struct reasons {
 	void *user;
 };
 
-static void pass_on(void *user, int set, int64_t i, const char *why)
+static void pass_reason(void *user, int set, int64_t i, const char *why)
 {
 	const struct reasons *r = user;
 	(void)set;
@@ -392,8 +392,8 @@ enum gt_code gt_session_skipped(struct gt_session *s, void (*fn)(void *user, con
 	if (!s->data.skipped)
 		return GT_OK;
 	if (s->at.world > 1)
-		GT_TRY(collect(s, err));
+		GT_TRY(gather_skipped(s, err));
 	if (!s->at.rank)
-		gt_skipped_new(s->data.skipped, pass_on, &to);
+		gt_skipped_new(s->data.skipped, pass_reason, &to);
 	return GT_OK;
 }

@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* Writes the names of what a dataset has: "image, values". */
-static void names_of(const struct gt_dataset *d, char *buf, size_t size)
+static void list_fields(const struct gt_dataset *d, char *buf, size_t size)
 {
 	size_t n = (size_t)snprintf(buf, size, "%s", d->c ? "image" : "");
 	for (int i = 0; i < d->nfields && n < size; i++)
@@ -32,7 +32,7 @@ static enum gt_code set_codes(struct gt_session *s, const char *path, const stru
 }
 
 /* Finds the field of the data that input i is, and completes its shape. */
-static enum gt_code match(struct gt_session *s, const struct gt_dataset *d, int i, struct gt_err *err)
+static enum gt_code match_input(struct gt_session *s, const struct gt_dataset *d, int i, struct gt_err *err)
 {
 	struct gt_model_input *in = &s->data.input[i];
 	char path[64], names[256];
@@ -42,7 +42,7 @@ static enum gt_code match(struct gt_session *s, const struct gt_dataset *d, int 
 	int k = 0;
 	while (k < d->nfields && strcmp(d->field[k].name, in->name))
 		k++;
-	names_of(d, names, sizeof names);
+	list_fields(d, names, sizeof names);
 	if (in->type == GT_INPUT_IMAGE || k == d->nfields)
 		return gt_conf_refuse(s->conf, path, err, "expected the name of a field that the data has (%s), got \"%s\"", names, in->name);
 	const struct gt_field *f = &d->field[k];
@@ -100,7 +100,7 @@ static enum gt_code set_lengths(struct gt_session *s, const struct gt_dataset *d
 }
 
 /* Without the data, only the config can say what the shape of an input is. */
-static enum gt_code no_shape(const struct gt_session *s, const char *path, struct gt_err *err)
+static enum gt_code refuse_no_shape(const struct gt_session *s, const char *path, struct gt_err *err)
 {
 	gt_conf_refuse(s->conf, path, err, "expected a shape, because the data was not found%s%s", s->data.note ? ": " : "",
 	               s->data.note ? s->data.note : "");
@@ -114,7 +114,7 @@ enum gt_code gt_session_match_inputs(struct gt_session *s, const struct gt_datas
 	const struct gt_model_spec *m = &s->conf->model;
 	char path[64], names[256];
 	if (d && !m->ninputs && !d->c) {
-		names_of(d, names, sizeof names);
+		list_fields(d, names, sizeof names);
 		return gt_conf_refuse(s->conf, "model.input", err, "expected model.inputs, because the data has no images but %s", names);
 	}
 	GT_NEW(s->data.input, s->arena, m->ninputs + 1, err);
@@ -122,9 +122,9 @@ enum gt_code gt_session_match_inputs(struct gt_session *s, const struct gt_datas
 		s->data.input[i] = m->inputs[i];
 		snprintf(path, sizeof path, "model.inputs[%d]", i);
 		if (d)
-			GT_TRY(match(s, d, i, err));
+			GT_TRY(match_input(s, d, i, err));
 		else if (!m->inputs[i].shape[0] && m->inputs[i].type != GT_INPUT_LENGTHS)
-			return no_shape(s, path, err);
+			return refuse_no_shape(s, path, err);
 		if (s->data.input[i].type == GT_INPUT_TOKENS) {
 			s->data.sequences = i;
 			GT_TRY(set_lengths(s, d, err));

@@ -17,10 +17,7 @@ static enum gt_code find_position(struct gt_session *s, const struct gt_session_
 	int world = there ? spec->team->world.world : spec->world ? spec->world : 1;
 	s->team = spec->team;
 	s->strategy = gt_strategy_of(c->parallel.mode);
-	if (c->parallel.nproc > 1 && c->parallel.mode == GT_MODE_SINGLE)
-		return gt_conf_refuse(c, "parallel.nproc", err, "parallel.nproc = %lld and parallel.mode = \"single\" do not go together; write "
-		                      "parallel.mode = \"ddp\"",
-		                      (long long)c->parallel.nproc);
+	GT_TRY(gt_strategy_check_nproc(c, 0, err));
 	GT_TRY(s->strategy->position(c, rank, world, &s->at, err));
 	s->sync_bn = c->parallel.sync_bn && s->at.ndata > 1;
 	return GT_OK;
@@ -75,8 +72,8 @@ static enum gt_code open_exec(struct gt_session *s, bool train, struct gt_err *e
 	s->exec.space = s->space;
 	/* Communication through the host cannot be recorded. Graphs of several GPUs in one process may deadlock: cudaGraphLaunch can block
 	 * before all of them are launched (NCCL user guide, "Using NCCL with CUDA Graphs"). */
-	s->exec.graphs = c->cuda_graphs && (!world || (world->api->async && c->parallel.mode != GT_MODE_DP));
-	s->exec.most = (int)c->window;
+	s->exec.graphs = c->cuda_graphs && (!world || (world->api->async && s->strategy->ranks != GT_RANKS_THREADS));
+	s->exec.max_window_steps = (int)c->window;
 	s->exec.lockstep = gt_session_scales_loss(s);
 	GT_TRY(gt_exec_open(&s->exec, err));
 	return train && gt_session_scales_loss(s) ? gt_session_set_scale(s, c->train.loss_scale.init, 0, err) : GT_OK;
@@ -94,7 +91,7 @@ static enum gt_code shard_arenas(struct gt_session *s, const struct gt_session_s
 	return GT_OK;
 }
 
-static enum gt_code build(struct gt_session *s, const struct gt_session_spec *spec, struct gt_err *err)
+static enum gt_code open_parts(struct gt_session *s, const struct gt_session_spec *spec, struct gt_err *err)
 {
 	GT_TRY(find_position(s, spec, err));
 	GT_TRY(gt_conf_loss(s->conf, &s->loss, err));
@@ -127,7 +124,7 @@ enum gt_code gt_session_open(const struct gt_session_spec *spec, struct gt_sessi
 	s->conf = spec->conf;
 	enum gt_code code = gt_arena_open(&s->arena, err);
 	if (code == GT_OK)
-		code = build(s, spec, err);
+		code = open_parts(s, spec, err);
 	if (code != GT_OK) {
 		gt_session_close(s);
 		return code;

@@ -43,14 +43,14 @@ static struct piece piece_of(const struct gt_session *s, int i, int state, int s
 	return (struct piece){gt_space_at(sp, own), begin - p->offset, end - p->offset};
 }
 
-static bool in_pieces(const struct gt_session *s, int i, int state)
+static bool is_divided(const struct gt_session *s, int i, int state)
 {
 	return gt_space_sharded(s->space, arena_of(s, i, state));
 }
 
 static struct piece own_piece(const struct gt_session *s, int i, int state)
 {
-	if (in_pieces(s, i, state))
+	if (is_divided(s, i, state))
 		return piece_of(s, i, state, s->space->shards.spec.rank);
 	return (struct piece){gt_space_param(s->space, i, arena_of(s, i, state), state < 0 ? 0 : state), 0, s->space->layout.param[i].count};
 }
@@ -76,7 +76,7 @@ static enum gt_code gather_pieces(struct gt_session *s, int i, int state, size_t
 	struct gt_comm *c = gt_session_host_group(s);
 	struct gt_p2p list[GT_COMM_BATCH];
 	int n = 0;
-	if (!in_pieces(s, i, state) || !c)
+	if (!is_divided(s, i, state) || !c)
 		return GT_OK;
 	for (int r = 1; r < c->world; r++) {
 		struct piece p = piece_of(s, i, state, r);
@@ -91,12 +91,12 @@ static enum gt_code gather_pieces(struct gt_session *s, int i, int state, size_t
 
 /* Copies a tensor between the device and plain host memory. Tensors in host memory with plain layout need no intermediate copy; others go
  * through a copy in their memory order. */
-static enum gt_code transfer(struct gt_session *s, int i, int state, void *get, const void *put, struct gt_err *err)
+static enum gt_code transfer_tensor(struct gt_session *s, int i, int state, void *get, const void *put, struct gt_err *err)
 {
 	const struct gt_tdesc *d = &s->space->layout.param[i].desc;
 	struct piece p = own_piece(s, i, state);
 	size_t bytes = gt_tdesc_bytes(d), size = gt_dtype_size(d->dtype);
-	bool direct = s->device.be->host_memory && p.at && !in_pieces(s, i, state);
+	bool direct = s->device.be->host_memory && p.at && !is_divided(s, i, state);
 	char *physical = direct ? p.at : malloc(bytes);
 	enum gt_code code = GT_OK;
 	if (!physical)
@@ -125,8 +125,8 @@ static enum gt_code get_from_home(struct gt_session *s, int i, int state, void *
 	struct gt_comm *c = s->team ? s->team->comm : NULL; /* this group uses host memory */
 	struct gt_tdesc d = gt_session_desc(s, i);
 	size_t bytes = gt_tdesc_bytes(&d);
-	if (s->at.rank == home || (gt_session_pipe_has_param(s, i) && in_pieces(s, i, state)))
-		GT_TRY(transfer(s, i, state, plain, NULL, err));
+	if (s->at.rank == home || (gt_session_pipe_has_param(s, i) && is_divided(s, i, state)))
+		GT_TRY(transfer_tensor(s, i, state, plain, NULL, err));
 	if (!home || !c || (s->at.rank && s->at.rank != home))
 		return GT_OK;
 	return s->at.rank ? gt_comm_send(c, 0, plain, bytes, GT_U8, "a checkpoint", 0, err)
@@ -135,11 +135,11 @@ static enum gt_code get_from_home(struct gt_session *s, int i, int state, void *
 
 enum gt_code gt_session_get(struct gt_session *s, int i, int state, void *plain, struct gt_err *err)
 {
-	return gt_session_is_pipeline(s) ? get_from_home(s, i, state, plain, err) : transfer(s, i, state, plain, NULL, err);
+	return gt_session_is_pipeline(s) ? get_from_home(s, i, state, plain, err) : transfer_tensor(s, i, state, plain, NULL, err);
 }
 
 /* Returns whether another rank than this one writes the parameters that all ranks share. */
-static bool anothers(const struct gt_session *s)
+static bool is_written_by_other_rank(const struct gt_session *s)
 {
 	return s->space->shards.spec.shared_params && s->at.data != 0;
 }
@@ -147,14 +147,14 @@ static bool anothers(const struct gt_session *s)
 enum gt_code gt_session_put(struct gt_session *s, int i, int state, const void *plain, struct gt_err *err)
 {
 	bool common = state < 0 ? s->space->layout.first->params[i].cls != GT_PARAM_BUFFER : gt_space_factored(s->space);
-	if (common && anothers(s))
+	if (common && is_written_by_other_rank(s))
 		return GT_OK;
-	return transfer(s, i, state, NULL, plain, err);
+	return transfer_tensor(s, i, state, NULL, plain, err);
 }
 
 bool gt_session_has_tensor(const struct gt_session *s, int i, int state)
 {
-	return !in_pieces(s, i, state) && !(gt_session_is_pipeline(s) && gt_session_pipe_rank_of(s, i));
+	return !is_divided(s, i, state) && !(gt_session_is_pipeline(s) && gt_session_pipe_rank_of(s, i));
 }
 
 bool gt_session_scales_loss(const struct gt_session *s)
@@ -195,7 +195,7 @@ static enum gt_code cast_weights(struct gt_session *s, struct gt_err *err)
 
 enum gt_code gt_session_cast_weights(struct gt_session *s, struct gt_err *err)
 {
-	if (s->space->memory.base[GT_A_WORK] && !anothers(s))
+	if (s->space->memory.base[GT_A_WORK] && !is_written_by_other_rank(s))
 		GT_TRY(cast_weights(s, err));
 	return s->space->shards.spec.shared_params ? gt_session_barrier(s, err) : GT_OK;
 }
@@ -232,7 +232,7 @@ static enum gt_code sum_of_squares(struct gt_session *s, double *sum, struct gt_
 }
 
 /* Sets *bad if this rank's part of tensor i has a value that is not finite. */
-static enum gt_code piece_is_bad(struct gt_session *s, int i, bool *bad, struct gt_err *err)
+static enum gt_code find_nonfinite(struct gt_session *s, int i, bool *bad, struct gt_err *err)
 {
 	enum gt_dtype t = s->space->layout.param[i].desc.dtype;
 	struct piece p = own_piece(s, i, -1);
@@ -264,7 +264,7 @@ enum gt_code gt_session_finite(struct gt_session *s, int64_t step, struct gt_err
 		bool bad, buffer = g->params[i].cls == GT_PARAM_BUFFER;
 		if (isfinite(sum) && !buffer)
 			continue;
-		GT_TRY(piece_is_bad(s, i, &bad, err));
+		GT_TRY(find_nonfinite(s, i, &bad, err));
 		first = bad ? g->nparams - i : 0;
 	}
 	if (s->at.world > 1)

@@ -13,7 +13,7 @@ enum gt_code gt_session_pipe_open(struct gt_session *s, bool train, struct gt_er
 }
 
 /* Partitions the pipeline by the config or by cost. */
-static enum gt_code choose(struct gt_session *s, struct gt_graph *g, int stages, struct gt_err *err)
+static enum gt_code choose_partition(struct gt_session *s, struct gt_graph *g, int stages, struct gt_err *err)
 {
 	const struct gt_conf *c = s->conf;
 	const struct gt_conf_parallel *p = &c->parallel;
@@ -56,7 +56,7 @@ static enum gt_code find_homes(struct gt_session *s, const struct gt_partition *
 #define AHEAD ((size_t)32 << 20)
 
 /* Verifies the transfers of a whole step of all ranks, and that the data in transfer between two stages fit into the allowed memory. */
-static enum gt_code verify_all(struct gt_session *s, const struct gt_partition *partition, struct gt_err *err)
+static enum gt_code verify_transfers(struct gt_session *s, const struct gt_partition *partition, struct gt_err *err)
 {
 	size_t need = 0, ahead = 0;
 	enum gt_code code = GT_OK;
@@ -81,13 +81,13 @@ static enum gt_code verify_all(struct gt_session *s, const struct gt_partition *
 	return code;
 }
 
-static enum gt_code verify(struct gt_session *s, struct gt_partition *partition, struct gt_err *err)
+static enum gt_code verify_with_lanes(struct gt_session *s, struct gt_partition *partition, struct gt_err *err)
 {
-	enum gt_code code = verify_all(s, partition, err);
+	enum gt_code code = verify_transfers(s, partition, err);
 	if (code != GT_EINTERNAL)
 		return code;
 	s->pipe.lanes = gt_partition_lanes(partition);
-	return s->pipe.lanes <= GT_LANES ? verify_all(s, partition, err) : code;
+	return s->pipe.lanes <= GT_LANES ? verify_transfers(s, partition, err) : code;
 }
 
 enum gt_code gt_session_pipe_stage(struct gt_session *s, const struct gt_plan_key *w, struct gt_graph **g, struct gt_err *err)
@@ -96,7 +96,7 @@ enum gt_code gt_session_pipe_stage(struct gt_session *s, const struct gt_plan_ke
 	struct gt_partition *partition;
 	bool first = !s->pipe.stage_of;
 	if (first)
-		GT_TRY(choose(s, *g, stages, err));
+		GT_TRY(choose_partition(s, *g, stages, err));
 	GT_TRY(gt_graph_send_tied(*g, s->pipe.stage_of, stages, err));
 	GT_TRY(gt_partition_make(*g, s->pipe.stage_of, stages, s->at.npipe,
 	                         gt_pipe_splits_backward((enum gt_pipe_schedule)s->conf->parallel.schedule), &partition, err));
@@ -105,7 +105,7 @@ enum gt_code gt_session_pipe_stage(struct gt_session *s, const struct gt_plan_ke
 	if (first) {
 		GT_TRY(find_homes(s, partition, err));
 		if (w->train && stages > 1)
-			GT_TRY(verify(s, partition, err));
+			GT_TRY(verify_with_lanes(s, partition, err));
 	}
 	GT_TRY(gt_partition_stage(partition, w->stage, g, err));
 	s->pipe.reads |= gt_graph_reads_batch(*g);

@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* Returns whether the plans of two keys have the same kernels; parts of their memory may differ. */
-static bool fits(const struct gt_plan_key *a, const struct gt_plan_key *b)
+static bool has_same_kernels(const struct gt_plan_key *a, const struct gt_plan_key *b)
 {
 	if (a->idle || b->idle)
 		return a->idle && b->idle && a->phase == b->phase && a->length == b->length;
@@ -18,7 +18,7 @@ static bool fits(const struct gt_plan_key *a, const struct gt_plan_key *b)
 }
 
 /* Sets the groups of the model to those of a phase. The key frozen_until freezes the running statistics, too. */
-static enum gt_code phase_groups(const struct gt_session *s, int phase, struct gt_model_spec *model, struct gt_err *err)
+static enum gt_code set_phase_groups(const struct gt_session *s, int phase, struct gt_model_spec *model, struct gt_err *err)
 {
 	struct gt_param_group *group;
 	GT_NEW(group, s->arena, model->ngroups, err);
@@ -128,7 +128,7 @@ static enum gt_code set_class_weights(struct gt_session *s, const struct gt_grap
 }
 
 /* Returns whether the loader writes all inputs of the model into memory that the ranks share (gt_loader_spec.rows). */
-static bool images_only(const struct gt_model_spec *m)
+static bool has_only_images(const struct gt_model_spec *m)
 {
 	for (int i = 0; i < m->ninputs; i++)
 		if (m->inputs[i].type != GT_INPUT_IMAGE)
@@ -137,7 +137,7 @@ static bool images_only(const struct gt_model_spec *m)
 }
 
 /* ---- graphs and plans --------------------------------------------------------------------------------------------------------- */
-static enum gt_code graph_for(struct gt_session *s, const struct gt_plan_key *w, int views, struct gt_graph **out, struct gt_err *err)
+static enum gt_code build_graph(struct gt_session *s, const struct gt_plan_key *w, int views, struct gt_graph **out, struct gt_err *err)
 {
 	const struct gt_conf *c = s->conf;
 	enum gt_dtype compute;
@@ -151,7 +151,7 @@ static enum gt_code graph_for(struct gt_session *s, const struct gt_plan_key *w,
 	if (w->length)
 		GT_TRY(set_length(s, w->length, &model, err));
 	if (w->phase)
-		GT_TRY(phase_groups(s, w->phase, &model, err));
+		GT_TRY(set_phase_groups(s, w->phase, &model, err));
 	GT_TRY(gt_graph_build(s->arena, &model, w->n * views, compute, w->train, &g, err));
 	if (views > 1)
 		GT_TRY(gt_graph_views(g, views, err));
@@ -189,7 +189,7 @@ static enum gt_code graph_for(struct gt_session *s, const struct gt_plan_key *w,
 		GT_TRY(gt_plan_fuse_for_backend(s->space, g, w->accumulate, c->reproducible != GT_REPRO_NONE, err));
 	if (w->train && gt_space_factored(s->space)) {
 		GT_TRY(gt_optim_update_spec(&s->optim, g, &apply, err));
-		return gt_plan_factors(g, apply, s->at.ndata, s->at.data, !images_only(&model), err);
+		return gt_plan_factors(g, apply, s->at.ndata, s->at.data, !has_only_images(&model), err);
 	}
 	if (!w->train || s->batch.units > 1 || s->at.world > 1 || gt_session_is_pipeline(s) || !gt_optim_fused_update(&s->optim))
 		return GT_OK;
@@ -206,7 +206,7 @@ const struct gt_graph *gt_session_graph_of_samples(const struct gt_session *s)
 }
 
 /* Checks that the images of g have the layout of those of the plans before it, because one loader writes them for several plans. */
-static enum gt_code same_images(const struct gt_session *s, const struct gt_plan_key *w, const struct gt_graph *g, struct gt_err *err)
+static enum gt_code check_same_images(const struct gt_session *s, const struct gt_plan_key *w, const struct gt_graph *g, struct gt_err *err)
 {
 	const struct gt_graph *first = gt_session_graph_of_samples(s);
 	for (int i = 0; !w->idle && first && first->batch && i < g->ninputs; i++)
@@ -229,12 +229,12 @@ enum gt_code gt_session_factors_pay(struct gt_session *s, bool *out, struct gt_e
 	if (s->optim.ema || s->at.ndata == 1 || gt_session_is_pipeline(s) || s->batch.units > 1 || !gt_loss_ignores(&loss) ||
 	    s->conf->reproducible == GT_REPRO_WORLD || !gt_optim_fused_update(&s->optim))
 		return GT_OK;
-	GT_TRY(graph_for(s, &like, 1, &g, err));
+	GT_TRY(build_graph(s, &like, 1, &g, err));
 	GT_TRY(gt_optim_update_spec(&s->optim, g, &apply, err));
 	return gt_plan_factors_pay(s->space, g, apply, s->at.ndata, out, err);
 }
 
-static enum gt_code keep(struct gt_session *s, const struct gt_plan_key *w, struct gt_plan *p, struct gt_err *err)
+static enum gt_code keep_plan(struct gt_session *s, const struct gt_plan_key *w, struct gt_plan *p, struct gt_err *err)
 {
 	if (s->prog.nplans == GT_PLANS)
 		return gt_fail(err, GT_EINTERNAL, "too many plans");
@@ -249,7 +249,7 @@ enum gt_code gt_session_plan(struct gt_session *s, const struct gt_plan_key *w, 
 	struct gt_plan *base = NULL;
 	for (int i = 0; i < s->prog.nplans; i++) {
 		struct gt_plan *p = s->prog.plan[i];
-		if (!fits(&s->prog.plan_key[i], w))
+		if (!has_same_kernels(&s->prog.plan_key[i], w))
 			continue;
 		if (p->level == w->level && p->copy == w->copy) {
 			*out = p;
@@ -259,14 +259,14 @@ enum gt_code gt_session_plan(struct gt_session *s, const struct gt_plan_key *w, 
 	}
 	if (!base) {
 		struct gt_graph *g;
-		GT_TRY(graph_for(s, w, views, &g, err));
-		GT_TRY(same_images(s, w, g, err));
+		GT_TRY(build_graph(s, w, views, &g, err));
+		GT_TRY(check_same_images(s, w, g, err));
 		GT_TRY(gt_plan_make(s->space, g, w->accumulate, s->conf->reproducible != GT_REPRO_NONE, &base, err));
-		GT_TRY(keep(s, w, base, err));
+		GT_TRY(keep_plan(s, w, base, err));
 	}
 	*out = base;
 	if (!w->level && !w->copy)
 		return GT_OK;
 	GT_TRY(gt_plan_instance(base, 0, w->level, w->copy, out, err));
-	return keep(s, w, *out, err);
+	return keep_plan(s, w, *out, err);
 }

@@ -11,7 +11,7 @@
 #include <string.h>
 
 /* Builds the program of one optimizer step over n samples of all ranks. */
-static enum gt_code train_prog(struct gt_session *s, int64_t n, struct gt_prog *out, struct gt_err *err)
+static enum gt_code build_train_prog(struct gt_session *s, int64_t n, struct gt_prog *out, struct gt_err *err)
 {
 	struct gt_job job = {.arena = s->arena, .space = s->space, .samples = n, .update = &s->optim.steps[s->prog.building], .at = s->at,
 	                     .schedule = (enum gt_pipe_schedule)s->conf->parallel.schedule, .nstages = gt_pipe_stages(s->conf, s->at.npipe),
@@ -40,7 +40,7 @@ static int loader_depth(const struct gt_conf *c, int64_t micro, bool augmented)
 
 /* Returns how training samples are mixed. The number of classes is that of the model's outputs; if another stage of a pipeline has them,
  * that of the data, because then this rank does not use the targets. */
-static struct gt_mixing mixing(const struct gt_session *s)
+static struct gt_mixing find_mixing(const struct gt_session *s)
 {
 	struct gt_mixing m = s->data.mixing;
 	for (int i = 0; i < s->prog.nplans && m.classes; i++) {
@@ -53,13 +53,13 @@ static struct gt_mixing mixing(const struct gt_session *s)
 }
 
 /* Returns the number of batches whose sequences are sorted together. */
-static int64_t buckets(const struct gt_conf *c)
+static int64_t count_sort_batches(const struct gt_conf *c)
 {
 	return c->data.buckets >= 0 ? c->data.buckets : c->data.shuffle && c->data.sampler == GT_SAMPLER_GTRAIN ? 50 : 0;
 }
 
-static enum gt_code loader_spec(const struct gt_session *s, enum gt_split split, int64_t batch, int64_t micro, bool train,
-                                struct gt_loader_spec *spec, struct gt_err *err)
+static enum gt_code fill_loader_spec(const struct gt_session *s, enum gt_split split, int64_t batch, int64_t micro, bool train,
+                                     struct gt_loader_spec *spec, struct gt_err *err)
 {
 	const struct gt_conf *c = s->conf;
 	struct gt_loss_spec loss = gt_session_loss(s, train);
@@ -81,10 +81,10 @@ static enum gt_code loader_spec(const struct gt_session *s, enum gt_split split,
 	spec->keep = train ? s->batch.keep : 0;
 	spec->sorted = !train;
 	if (train)
-		spec->buckets = buckets(c);
+		spec->buckets = count_sort_batches(c);
 	gt_session_loader_inputs(s, spec);
 	if (train)
-		spec->mixing = mixing(s);
+		spec->mixing = find_mixing(s);
 	GT_TRY(gt_session_fetch_spec(s, split, train, spec, err));
 	if (!gt_session_is_pipeline(s) || s->pipe.reads)
 		spec->depth = loader_depth(c, micro / spec->slice.parts, spec->attr.augment);
@@ -99,11 +99,11 @@ static enum gt_code loader_spec(const struct gt_session *s, enum gt_split split,
 	return GT_OK;
 }
 
-static enum gt_code loader_for(const struct gt_session *s, enum gt_split split, int64_t batch, int64_t micro, bool train,
-                               struct gt_loader **out, struct gt_err *err)
+static enum gt_code open_loader(const struct gt_session *s, enum gt_split split, int64_t batch, int64_t micro, bool train,
+                                struct gt_loader **out, struct gt_err *err)
 {
 	struct gt_loader_spec spec;
-	GT_TRY(loader_spec(s, split, batch, micro, train, &spec, err));
+	GT_TRY(fill_loader_spec(s, split, batch, micro, train, &spec, err));
 	GT_TRY(gt_session_fetch_open(s, split, train, &spec, err));
 	enum gt_code code = gt_loader_open(&spec, out, err);
 	if (code != GT_OK && spec.fetch.close)
@@ -118,7 +118,7 @@ static enum gt_code reserve_batches(struct gt_session *s, struct gt_err *err)
 	size_t *bytes = &s->space->memory.bytes[GT_A_SHARED_ACT];
 	if (!gt_space_factored(s->space))
 		return GT_OK;
-	GT_TRY(loader_spec(s, GT_TRAIN, s->batch.size, s->batch.micro, true, &spec, err));
+	GT_TRY(fill_loader_spec(s, GT_TRAIN, s->batch.size, s->batch.micro, true, &spec, err));
 	s->prog.rows = (struct gt_range){GT_A_SHARED_ACT, *bytes};
 	*bytes += (size_t)gt_loader_buffers(&spec) * gt_loader_rows(&spec);
 	return GT_OK;
@@ -136,28 +136,28 @@ static enum gt_code count_fetched(struct gt_session *s, bool train, struct gt_er
 {
 	struct gt_loader_spec spec;
 	if (train) {
-		GT_TRY(loader_spec(s, GT_TRAIN, s->batch.size, s->batch.micro, true, &spec, err));
+		GT_TRY(fill_loader_spec(s, GT_TRAIN, s->batch.size, s->batch.micro, true, &spec, err));
 		count_loader(s, &spec);
 	}
 	for (int i = 0; i < GT_SPLITS; i++) {
 		const struct gt_eval_prog *e = &s->prog.eval[i];
 		if (!e->batch)
 			continue;
-		GT_TRY(loader_spec(s, (enum gt_split)i, e->batch, e->batch, false, &spec, err));
+		GT_TRY(fill_loader_spec(s, (enum gt_split)i, e->batch, e->batch, false, &spec, err));
 		count_loader(s, &spec);
 	}
 	return GT_OK;
 }
 
 /* Builds the program of an evaluation batch of n samples of all ranks. */
-static enum gt_code eval_prog(struct gt_session *s, int64_t n, struct gt_prog *out, struct gt_err *err)
+static enum gt_code build_eval_prog(struct gt_session *s, int64_t n, struct gt_prog *out, struct gt_err *err)
 {
 	struct gt_job job = {.arena = s->arena, .space = s->space, .samples = n, .at = s->at, .nstages = gt_pipe_stages(s->conf, s->at.npipe)};
 	GT_TRY(gt_batch_eval_units(s, n, &job, err));
 	return s->strategy->schedule(&job, out, err);
 }
 
-static enum gt_code eval_progs(struct gt_session *s, enum gt_split split, struct gt_err *err)
+static enum gt_code build_eval_progs(struct gt_session *s, enum gt_split split, struct gt_err *err)
 {
 	struct gt_eval_prog *e = &s->prog.eval[split];
 	int64_t batch = s->conf->data.eval_batch ? s->conf->data.eval_batch : s->batch.size, n = s->data.view[split].n;
@@ -169,13 +169,13 @@ static enum gt_code eval_progs(struct gt_session *s, enum gt_split split, struct
 	e->nfull = n / batch;
 	e->ntail = n % batch;
 	s->prog.length = gt_session_longest(s);
-	GT_TRY(eval_prog(s, batch, &e->full, err));
+	GT_TRY(build_eval_prog(s, batch, &e->full, err));
 	if (e->ntail)
-		GT_TRY(eval_prog(s, e->ntail, &e->tail, err));
+		GT_TRY(build_eval_prog(s, e->ntail, &e->tail, err));
 	GT_NEW(e->shorter, s->arena, s->data.lengths.n, err);
 	for (int i = 0; i < s->data.lengths.n - 1; i++) {
 		s->prog.length = s->data.lengths.at[i];
-		GT_TRY(eval_prog(s, batch, &e->shorter[i], err));
+		GT_TRY(build_eval_prog(s, batch, &e->shorter[i], err));
 	}
 	return GT_OK;
 }
@@ -220,31 +220,31 @@ static enum gt_code check_classes(const struct gt_session *s, struct gt_err *err
 
 /* Builds the programs of the optimizer step, for a full batch of each length and for the short last batch of an epoch, of the phase
  * s->prog.building. The longest sequences come first: the first plan decides the layout of the parameters. */
-static enum gt_code step_progs(struct gt_session *s, struct gt_prog *full, struct gt_prog *tail, struct gt_prog **shorter,
-                               struct gt_err *err)
+static enum gt_code build_step_progs(struct gt_session *s, struct gt_prog *full, struct gt_prog *tail, struct gt_prog **shorter,
+                                     struct gt_err *err)
 {
 	const struct gt_conf *c = s->conf;
 	int64_t known = s->batch.samples > 0 ? s->batch.samples : s->batch.size;
 	s->prog.length = gt_session_longest(s);
 	if (known >= s->batch.size)
-		GT_TRY(train_prog(s, s->batch.size, full, err));
+		GT_TRY(build_train_prog(s, s->batch.size, full, err));
 	/* A run with train.steps may end before the first short batch. In fp16, skipped steps are repeated with later batches. */
 	bool ends_before = c->train.steps > 0 && c->train.steps <= known / s->batch.size && c->precision != GT_PREC_FP16;
 	if (known % s->batch.size && !ends_before)
-		GT_TRY(train_prog(s, known % s->batch.size, tail, err));
+		GT_TRY(build_train_prog(s, known % s->batch.size, tail, err));
 	GT_NEW(*shorter, s->arena, s->data.lengths.n, err);
 	for (int i = 0; i < s->data.lengths.n - 1 && known >= s->batch.size; i++) {
 		s->prog.length = s->data.lengths.at[i];
-		GT_TRY(train_prog(s, s->batch.size, &(*shorter)[i], err));
+		GT_TRY(build_train_prog(s, s->batch.size, &(*shorter)[i], err));
 	}
 	return GT_OK;
 }
 
 /* The programs outside of all phases come first, because the first plan decides the layout of the parameters, and it trains all of them. */
-static enum gt_code train_progs(struct gt_session *s, struct gt_err *err)
+static enum gt_code build_train_progs(struct gt_session *s, struct gt_err *err)
 {
 	const struct gt_optim *o = &s->optim;
-	GT_TRY(step_progs(s, &s->prog.full, &s->prog.tail, &s->prog.shorter, err));
+	GT_TRY(build_step_progs(s, &s->prog.full, &s->prog.tail, &s->prog.shorter, err));
 	GT_NEW(s->prog.phase, s->arena, o->nphases + 1, err);
 	for (int i = 0; i < o->nphases; i++) {
 		struct gt_train_phase *p = &s->prog.phase[i];
@@ -252,7 +252,7 @@ static enum gt_code train_progs(struct gt_session *s, struct gt_err *err)
 		p->end = isinf(o->phase[i].end) ? INT64_MAX : gt_optim_steps(o, o->phase[i].end);
 		s->prog.building = 1 + i;
 		if (gt_optim_reaches(o, 1 + i) || gt_optim_trains(o, s->space->layout.first, 1 + i))
-			GT_TRY(step_progs(s, &p->full, &p->tail, &p->shorter, err));
+			GT_TRY(build_step_progs(s, &p->full, &p->tail, &p->shorter, err));
 	}
 	s->prog.building = 0;
 	return GT_OK;
@@ -303,7 +303,7 @@ enum gt_code gt_session_next_prog(struct gt_session *s, int64_t step, int64_t ep
 	return GT_OK;
 }
 
-static enum gt_code no_samples(const struct gt_session *s, const struct gt_session_spec *spec, struct gt_err *err)
+static enum gt_code refuse_no_samples(const struct gt_session *s, const struct gt_session_spec *spec, struct gt_err *err)
 {
 	if (spec->train)
 		return gt_fail(err, GT_ENOINPUT, "%s: the split \"train\" has no samples, so there is nothing to train", s->conf->path);
@@ -317,14 +317,14 @@ static enum gt_code no_samples(const struct gt_session *s, const struct gt_sessi
 enum gt_code gt_session_programs_open(struct gt_session *s, const struct gt_session_spec *spec, struct gt_err *err)
 {
 	if (spec->train)
-		GT_TRY(train_progs(s, err));
+		GT_TRY(build_train_progs(s, err));
 	for (int i = 0; i < GT_SPLITS; i++)
 		if (spec->eval[i] || (i == GT_VALID && spec->or_valid))
-			GT_TRY(eval_progs(s, (enum gt_split)i, err));
+			GT_TRY(build_eval_progs(s, (enum gt_split)i, err));
 	if (spec->predict)
 		GT_TRY(gt_session_plan(s, &(struct gt_plan_key){.n = spec->predict, .length = gt_session_longest(s)}, &s->prog.predict, err));
 	if (!s->prog.nplans)
-		return no_samples(s, spec, err);
+		return refuse_no_samples(s, spec, err);
 	GT_TRY(check_classes(s, err));
 	s->space->memory.slots = !s->queues ? 1 : gt_session_fetches(s) ? gt_session_fetch_window(s) : GT_WINDOW;
 	s->space->memory.micros = (int)s->batch.units;
@@ -342,7 +342,7 @@ static void bind_progs(struct gt_session *s, struct gt_prog *full, struct gt_pro
 		gt_prog_bind(&shorter[i], s->space);
 }
 
-static void bind(struct gt_session *s)
+static void bind_all(struct gt_session *s)
 {
 	for (int i = 0; i < s->prog.nplans; i++)
 		gt_plan_bind(s->prog.plan[i]);
@@ -355,15 +355,15 @@ static void bind(struct gt_session *s)
 
 enum gt_code gt_session_programs_start(struct gt_session *s, bool train, struct gt_err *err)
 {
-	bind(s);
+	bind_all(s);
 	if (train) {
 		gt_optim_bind(&s->optim, s->space);
-		GT_TRY(loader_for(s, GT_TRAIN, s->batch.size, s->batch.micro, true, &s->prog.loader, err));
+		GT_TRY(open_loader(s, GT_TRAIN, s->batch.size, s->batch.micro, true, &s->prog.loader, err));
 	}
 	for (int i = 0; i < GT_SPLITS; i++) {
 		struct gt_eval_prog *e = &s->prog.eval[i];
 		if (e->nfull)
-			GT_TRY(loader_for(s, (enum gt_split)i, e->batch, e->batch, false, &e->loader, err));
+			GT_TRY(open_loader(s, (enum gt_split)i, e->batch, e->batch, false, &e->loader, err));
 	}
 	return GT_OK;
 }

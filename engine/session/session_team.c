@@ -6,7 +6,7 @@
 #include <string.h>
 
 /* Allocates an arena. Gradients and parameters are in memory that the other ranks of the host can read directly. */
-static enum gt_code shared(void *user, enum gt_arena_id id, size_t bytes, void **out, struct gt_err *err)
+static enum gt_code alloc_shared_arena(void *user, enum gt_arena_id id, size_t bytes, void **out, struct gt_err *err)
 {
 	struct gt_session *s = user;
 	struct gt_comm *c = s->exec.group[GT_GROUP_DATA];
@@ -20,7 +20,7 @@ static enum gt_code shared(void *user, enum gt_arena_id id, size_t bytes, void *
 }
 
 /* Checks that all ranks have the same layout of parameters and the same shape of a step. */
-static enum gt_code same_layout(struct gt_session *s, struct gt_err *err)
+static enum gt_code check_same_layout(struct gt_session *s, struct gt_err *err)
 {
 	const struct gt_graph *g = s->space->layout.first;
 	char *text = NULL;
@@ -66,7 +66,7 @@ static enum gt_code split_groups(struct gt_session *s, struct gt_comm *world, st
 }
 
 /* Sets *out if every rank has a GPU of its own. */
-static enum gt_code apart(struct gt_session *s, bool *out, struct gt_err *err)
+static enum gt_code check_own_gpus(struct gt_session *s, bool *out, struct gt_err *err)
 {
 	struct gt_comm *world = s->team->comm;
 	struct { char host[64], pci_bus_id[64]; } own = {{0}}, *all;
@@ -124,14 +124,14 @@ static enum gt_code join_hosts(struct gt_session *s, struct gt_err *err)
 	return GT_OK;
 }
 
-static enum gt_code groups(struct gt_session *s, struct gt_err *err)
+static enum gt_code open_groups(struct gt_session *s, struct gt_err *err)
 {
 	bool own = false;
 	GT_TRY(split_groups(s, s->team->comm, s->comm.split, s->comm.lane, err));
 	if (s->device.be->host_memory)
 		return GT_OK;
 	if (!s->conf->parallel.host_staged)
-		GT_TRY(apart(s, &own, err));
+		GT_TRY(check_own_gpus(s, &own, err));
 	GT_TRY(own ? join_gpus(s, err) : join_hosts(s, err));
 	struct gt_comm *world = s->exec.group[GT_GROUP_WORLD];
 	s->exec.timeout_s = world->api->set_timeout(world, s->conf->parallel.timeout);
@@ -144,7 +144,7 @@ enum gt_code gt_session_comm_open(struct gt_session *s, struct gt_err *err)
 	s->exec.link = s->team ? s->team->link : NULL;
 	if (!s->team || !s->team->comm)
 		return GT_OK;
-	GT_TRY(groups(s, err));
+	GT_TRY(open_groups(s, err));
 	const struct gt_comm_api *api = s->exec.group[GT_GROUP_DATA]->api;
 	if (s->conf->reproducible == GT_REPRO_WORLD && !api->fixed_tree)
 		return gt_conf_refuse(s->conf, "reproducible", err,
@@ -152,10 +152,10 @@ enum gt_code gt_session_comm_open(struct gt_session *s, struct gt_err *err)
 		                      "fixed%s",
 		                      api->name, s->device.be->host_memory ? "" : "; use parallel.host_staged = true, which sums in a fixed order");
 	if (api->buffer) {
-		s->space->memory.shared = shared;
+		s->space->memory.shared = alloc_shared_arena;
 		s->space->memory.user = s;
 	}
-	return same_layout(s, err);
+	return check_same_layout(s, err);
 }
 
 struct gt_comm *gt_session_host_group(const struct gt_session *s)

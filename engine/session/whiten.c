@@ -6,7 +6,7 @@
 
 #define SWEEPS 60 /* maximum sweeps of Jacobi's method, which converges quadratically; 6 to 10 are usual */
 
-static void rotate(double *a, double *v, int n, int p, int q)
+static void rotate_jacobi(double *a, double *v, int n, int p, int q)
 {
 	double apq = a[p * n + q];
 	double theta = (a[q * n + q] - a[p * n + p]) / (2 * apq);
@@ -43,7 +43,7 @@ void gt_eigen_symmetric(double *a, int n, double *lambda, double *v)
 		for (int p = 0; p < n; p++)
 			for (int q = p + 1; q < n; q++)
 				if (a[p * n + q] != 0)
-					rotate(a, v, n, p, q);
+					rotate_jacobi(a, v, n, p, q);
 	}
 	for (int i = 0; i < n; i++)
 		lambda[i] = a[i * n + i];

@@ -88,7 +88,7 @@ static struct gt_rank_coords coords_of(const struct gt_rank_position *at)
 
 /* Program k of a rank: the step and the last step of an epoch, then the evaluations and their last batches, then the steps of phases. */
 #define PROGRAMS (2 + 2 * GT_SPLITS)
-static const struct gt_prog *program(const struct gt_session *s, int k)
+static const struct gt_prog *select_program(const struct gt_session *s, int k)
 {
 	if (k >= PROGRAMS) {
 		const struct gt_train_phase *p = &s->prog.phase[(k - PROGRAMS) / 2];
@@ -101,7 +101,7 @@ static const struct gt_prog *program(const struct gt_session *s, int k)
 }
 
 /* Checks that ranks with the same stages have the same layout of parameters. */
-static enum gt_code same_layout(const struct gt_world_plan *c, int r, struct gt_err *err)
+static enum gt_code check_same_layout(const struct gt_world_plan *c, int r, struct gt_err *err)
 {
 	int like = 0;
 	while (c->rank[like]->at.pipe != c->rank[r]->at.pipe)
@@ -132,12 +132,12 @@ enum gt_code gt_world_plan_verify(const struct gt_world_plan *c, struct gt_world
 		coords[r] = coords_of(&c->rank[r]->at);
 		out->least = n < out->least ? n : out->least;
 		out->most = n > out->most ? n : out->most;
-		GT_TRY(same_layout(c, r, err));
+		GT_TRY(check_same_layout(c, r, err));
 	}
 	for (int k = 0; k < PROGRAMS + 2 * c->rank[0]->optim.nphases; k++) {
 		struct gt_comm_report proof;
 		for (int r = 0; r < c->world; r++)
-			prog[r] = program(c->rank[r], k);
+			prog[r] = select_program(c->rank[r], k);
 		GT_TRY(gt_verify_comm(c->arena, prog, coords, c->world, &proof, err));
 		out->ahead = proof.ahead > out->ahead ? proof.ahead : out->ahead;
 		if (proof.need > room) /* this limit was computed for the steps without collectives between them (session_pipe.c) */
@@ -204,7 +204,7 @@ enum gt_code gt_world_plan_schedule(const struct gt_world_plan *c, struct gt_wor
 
 /* ---- checks before a start ---------------------------------------------------------------------------------------------------------- */
 
-static enum gt_code ready(const struct gt_session *s, gt_session_check *also, struct gt_err *err)
+static enum gt_code check_ready(const struct gt_session *s, gt_session_check *also, struct gt_err *err)
 {
 	if (also)
 		GT_TRY(also(s, err));
@@ -221,12 +221,12 @@ enum gt_code gt_world_plan_preflight(struct gt_conf *c, const char *device, int 
 		struct gt_session_spec spec = gt_world_plan_spec(c, device, true, 0, world);
 		struct gt_session *s;
 		GT_TRY(gt_session_open(&spec, &s, err));
-		code = ready(s, also, err);
+		code = check_ready(s, also, err);
 		gt_session_close(s);
 		return code;
 	}
 	GT_TRY(gt_world_plan_open(c, device, true, world, &world_plan, err));
-	code = ready(world_plan->rank[0], also, err);
+	code = check_ready(world_plan->rank[0], also, err);
 	if (code == GT_OK)
 		code = gt_world_plan_verify(world_plan, &proof, err);
 	gt_world_plan_close(world_plan);

@@ -12,7 +12,7 @@ struct args {
 	const void *in[GT_MAX_IO];
 	void *out;
 	int nin;
-	double slope;
+	double number[2]; /* of an activation (gt_attr_act.number); number[0] is the factor of scale */
 };
 
 #define GT_TYPED "cpu/eltwise.inc"
@@ -51,37 +51,19 @@ static gt_range_fn *const casts[GT_T_COUNT][GT_T_COUNT] = {
  * would cost more. */
 static const struct row {
 	gt_range_fn *fn[GT_T_COUNT];
-	int nin;
 	int64_t grain;
+	int numbers; /* how many numbers of gt_attr_act an activation takes */
 } rows[GT_OP_COUNT] = {
-    [GT_OP_RELU] = {ROW(relu), 1, 65536},
-    [GT_OP_RELU_DX] = {ROW(relu_dx), 2, 65536},
-    [GT_OP_LEAKY_RELU] = {ROW(leaky_relu), 1, 65536},
-    [GT_OP_LEAKY_RELU_DX] = {ROW(leaky_relu_dx), 2, 65536},
-    [GT_OP_SCALE] = {ROW(scale), 1, 65536},
-    [GT_OP_SIGMOID] = {ROW(sigmoid), 1, 16384},
-    [GT_OP_SIGMOID_DX] = {ROW(sigmoid_dx), 2, 65536},
-    [GT_OP_TANH] = {ROW(tanh), 1, 12288},
-    [GT_OP_TANH_DX] = {ROW(tanh_dx), 2, 65536},
-    [GT_OP_GELU] = {ROW(gelu), 1, 8192},
-    [GT_OP_GELU_DX] = {ROW(gelu_dx), 2, 8192},
-    [GT_OP_SILU] = {ROW(silu), 1, 16384},
-    [GT_OP_SILU_DX] = {ROW(silu_dx), 2, 16384},
-    [GT_OP_MISH] = {ROW(mish), 1, 12288},
-    [GT_OP_MISH_DX] = {ROW(mish_dx), 2, 12288},
-    [GT_OP_ELU] = {ROW(elu), 1, 16384},
-    [GT_OP_ELU_DX] = {ROW(elu_dx), 2, 16384},
-    [GT_OP_RELU6] = {ROW(relu6), 1, 65536},
-    [GT_OP_RELU6_DX] = {ROW(relu6_dx), 2, 65536},
-    [GT_OP_HARDSIGMOID] = {ROW(hardsigmoid), 1, 65536},
-    [GT_OP_HARDSIGMOID_DX] = {ROW(hardsigmoid_dx), 2, 65536},
-    [GT_OP_HARDSWISH] = {ROW(hardswish), 1, 65536},
-    [GT_OP_HARDSWISH_DX] = {ROW(hardswish_dx), 2, 65536},
-    [GT_OP_MUL] = {ROW(mul), 2, 65536},
-    [GT_OP_ADD] = {ROW(add2), 2, 65536},
+#define GT_X(arg, CODE, name, saved, numbers, grain, ...)                                                                                  \
+	[GT_OP_##CODE] = {ROW(name), grain, numbers}, [GT_OP_##CODE##_DX] = {ROW(name##_dx), GT_ACTIVATION_GRAIN_##saved(grain), numbers},
+    GT_ACTIVATIONS(GT_X)
+#undef GT_X
+    [GT_OP_SCALE] = {ROW(scale), 65536},
+    [GT_OP_MUL] = {ROW(mul), 65536},
+    [GT_OP_ADD] = {ROW(add2), 65536},
 };
-static const struct row row_addn = {ROW(addn), 0, 32768};
-static const struct row row_gelu_tanh = {ROW(gelu_tanh), 1, 8192}, row_gelu_tanh_dx = {ROW(gelu_tanh_dx), 2, 8192};
+static const struct row row_addn = {ROW(addn), 32768};
+static const struct row row_gelu_tanh = {ROW(gelu_tanh), 8192}, row_gelu_tanh_dx = {ROW(gelu_tanh_dx), 8192};
 
 void gt_cpu_relu(const struct gt_dev *dev, enum gt_dtype type, void *y, int64_t n)
 {
@@ -107,13 +89,13 @@ struct eltwise {
 	int64_t n, grain;
 	size_t bytes;
 	int nin;
-	double slope;
+	double number[2];
 };
 
-static enum gt_code launch(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, struct gt_err *err)
+static enum gt_code launch_eltwise(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, struct gt_err *err)
 {
 	const struct eltwise *k = (const struct eltwise *)kernel;
-	struct args c = {.out = a->out[0], .nin = k->nin, .slope = k->slope};
+	struct args c = {.out = a->out[0], .nin = k->nin, .number = {k->number[0], k->number[1]}};
 	(void)err;
 	if (!k->fn) {
 		if (a->out[0] != a->in[0])
@@ -134,7 +116,7 @@ enum gt_code gt_cpu_eltwise(struct gt_dev *dev, const struct gt_opcall *call, st
 	gt_range_fn *fn;
 	const struct row *row = &rows[call->code];
 	int64_t grain = row->grain;
-	double slope = 0;
+	double number[2] = {0};
 	(void)dev;
 	if (call->code == GT_OP_CAST) {
 		int to = gt_cpu_type(y->dtype);
@@ -153,21 +135,19 @@ enum gt_code gt_cpu_eltwise(struct gt_dev *dev, const struct gt_opcall *call, st
 			row = &row_addn;
 		fn = row->fn[type];
 		grain = row->grain;
-		if (call->code == GT_OP_LEAKY_RELU || call->code == GT_OP_LEAKY_RELU_DX)
-			slope = ((const struct gt_attr_leaky *)call->attr)->slope;
-		else if (call->code == GT_OP_ELU || call->code == GT_OP_ELU_DX)
-			slope = ((const struct gt_attr_elu *)call->attr)->alpha;
-		else if (call->code == GT_OP_SCALE)
-			slope = ((const struct gt_attr_scale *)call->attr)->factor;
+		for (int i = 0; i < row->numbers; i++)
+			number[i] = ((const struct gt_attr_act *)call->attr)->number[i];
+		if (call->code == GT_OP_SCALE)
+			number[0] = ((const struct gt_attr_scale *)call->attr)->factor;
 	}
 	struct eltwise *k;
-	GT_KERNEL_NEW(k, launch, type == GT_T_F64 ? "loop:f64" : "loop", err);
+	GT_KERNEL_NEW(k, launch_eltwise, type == GT_T_F64 ? "loop:f64" : "loop", err);
 	k->fn = fn;
 	k->n = gt_tdesc_padded(x);
 	k->bytes = gt_tdesc_bytes(x);
 	k->grain = grain;
 	k->nin = nin;
-	k->slope = slope;
+	memcpy(k->number, number, sizeof number);
 	k->head.small = gt_cpu_alone(k->n, k->grain);
 	*out = &k->head;
 	return GT_OK;

@@ -1,6 +1,7 @@
 /* Losses: they add to struct gt_metrics and, in training, write the gradient of the mean. Rows run in parallel and store loss and rank in
  * the scratch memory. One thread adds them in order, so that the sum does not depend on the number of threads. */
 #include "cpu/lanes.h"
+#include "losses.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +14,8 @@ struct args {
 	const double *weights; /* gt_attr_loss.weights */
 	void *dx; /* gradient; NULL: evaluation */
 	int64_t cols, ignore;
-	double smoothing, inv_weight, beta;
+	const double *number; /* gt_attr_loss.number */
+	double inv_weight;
 	double *loss;  /* the loss of each row, in the scratch memory */
 	int32_t *rank; /* the rank of each row's target, in the scratch memory; -1: the row does not count */
 };
@@ -25,14 +27,21 @@ struct args {
 	{                                                                                                                                      \
 		op##_f32, op##_bf16, op##_f64                                                                                                      \
 	}
-static gt_range_fn *const table[][GT_T_COUNT] = {ROW(cross_entropy), ROW(nll), ROW(mse), ROW(bce), ROW(smooth_l1)};
-static gt_range_fn *const shares[GT_T_COUNT] = ROW(cross_entropy_shares), *const mse_dense[GT_T_COUNT] = ROW(mse_dense);
+static gt_range_fn *const loops[GT_OP_COUNT][GT_T_COUNT] = {
+	[GT_OP_CROSS_ENTROPY] = ROW(cross_entropy),
+	[GT_OP_NLL] = ROW(nll),
+#define GT_X(CODE, name, ...) [GT_OP_##CODE] = ROW(name##_rows),
+	GT_LOSS_POINTWISE(GT_X)
+#undef GT_X
+};
+/* Loops for some calls of cross_entropy and mse. */
+static gt_range_fn *const shares[GT_T_COUNT] = ROW(cross_entropy_shares), *const mse_labels[GT_T_COUNT] = ROW(mse_labels);
 
 struct loss {
 	struct gt_kernel head;
 	gt_range_fn *fn;
 	int64_t rows, cols, ignore;
-	double smoothing, beta;
+	double number[GT_LOSS_NUMBERS];
 	bool may_ignore, dense, by_class; /* by_class: the weights are those of the classes */
 	bool gradient;
 	bool scaled;
@@ -40,7 +49,7 @@ struct loss {
 	double weights[]; /* [nweights] */
 };
 
-static enum gt_code launch(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, struct gt_err *err)
+static enum gt_code launch_loss(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, struct gt_err *err)
 {
 	const struct loss *k = (const struct loss *)kernel;
 	struct gt_metrics *m = a->out[0];
@@ -50,11 +59,10 @@ static enum gt_code launch(struct gt_dev *dev, struct gt_kernel *kernel, const s
 	    .target = target,
 	    .dense = k->dense ? a->in[1] : NULL,
 	    .weights = k->nweights ? k->weights : NULL,
-	    .beta = k->beta,
+	    .number = k->number,
 	    .dx = k->gradient ? a->out[1] : NULL,
 	    .cols = k->cols,
 	    .ignore = k->ignore,
-	    .smoothing = k->smoothing,
 	    .inv_weight = a->step_args->inv_weight * (k->scaled ? *(const double *)a->in[2] : 1),
 	    .loss = a->scratch,
 	    .rank = (int32_t *)((double *)a->scratch + k->rows),
@@ -88,35 +96,33 @@ enum gt_code gt_cpu_loss(struct gt_dev *dev, const struct gt_opcall *call, struc
 {
 	const struct gt_attr_loss *attr = call->attr;
 	const struct gt_tdesc *x = call->in[0];
-	int type = gt_cpu_type(x->dtype), which = (int)call->code - (int)GT_OP_CROSS_ENTROPY;
-	const struct gt_tdesc *t = call->in[1];
-	bool labels = t->dtype == GT_I32 && t->rank == 1, dense = t->dtype == GT_F32 && t->rank == 2 && t->dim[1] == x->dim[1];
+	const struct gt_loss_row *row = gt_loss_row(call->code);
+	int type = gt_cpu_type(x->dtype);
 	int64_t nweights = attr ? attr->nweights : 0;
+	bool dense;
+	const char *refused = gt_loss_check(call, &dense);
 	struct loss *k;
 	(void)dev;
-	_Static_assert(GT_OP_SMOOTH_L1 == GT_OP_CROSS_ENTROPY + 4, "the rows of the table follow the operation codes");
-	if (!labels && !dense)
-		return gt_cpu_refuse(call, err, "the target is neither a label for each sample nor a number for each output");
-	if (nweights && nweights != x->dim[1])
-		return gt_cpu_refuse(call, err, "the number of weights is not that of the outputs");
+	if (refused)
+		return gt_cpu_refuse(call, err, refused);
 	if (!(k = calloc(1, sizeof *k + (size_t)nweights * sizeof *k->weights)))
 		return gt_fail(err, GT_EFAIL, "out of memory");
-	k->head.launch = launch;
+	k->head.launch = launch_loss;
 	k->head.describe = "loop";
 	k->head.scratch = (size_t)x->dim[0] * (sizeof(double) + sizeof(int32_t));
 	k->dense = dense;
-	k->by_class = nweights && call->code != GT_OP_BCE;
+	k->by_class = nweights && row->weight == GT_WEIGHT_BY_CLASS;
 	k->nweights = nweights;
 	if (nweights)
 		memcpy(k->weights, attr->weights, (size_t)nweights * sizeof *k->weights);
-	k->beta = attr ? attr->beta : 0;
+	for (int i = 0; attr && i < row->numbers; i++)
+		k->number[i] = attr->number[i];
 	k->fn = call->code == GT_OP_CROSS_ENTROPY && (dense || nweights) ? shares[type]
-	        : call->code == GT_OP_MSE && dense                        ? mse_dense[type]
-	                                                                  : table[which][type];
+	        : call->code == GT_OP_MSE && !dense                       ? mse_labels[type]
+	                                                                  : loops[call->code][type];
 	k->rows = x->dim[0];
 	k->cols = x->dim[1];
-	k->smoothing = attr && call->code == GT_OP_CROSS_ENTROPY ? attr->label_smoothing : 0;
-	k->may_ignore = attr && (call->code == GT_OP_CROSS_ENTROPY || call->code == GT_OP_NLL);
+	k->may_ignore = attr && gt_loss_has_classes(row);
 	k->ignore = k->may_ignore ? attr->ignore_index : INT64_MIN;
 	k->gradient = call->nout > 1 && call->out[1];
 	k->scaled = call->nin > 2 && call->in[2];

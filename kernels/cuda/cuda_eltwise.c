@@ -4,12 +4,19 @@
 #include "ew.h"
 #include <stdlib.h>
 
-static bool aligned16(const void *p)
+static bool is_aligned16(const void *p)
 {
 	return (uintptr_t)p % 16 == 0;
 }
 
 /* ---- activations, add, mul, cast --------------------------------------------------------------------------------------------- */
+/* How many numbers of gt_attr_act an activation takes. */
+static const int numbers_of[GT_OP_COUNT] = {
+#define GT_X(arg, CODE, name, saved, numbers, ...) [GT_OP_##CODE] = numbers, [GT_OP_##CODE##_DX] = numbers,
+    GT_ACTIVATIONS(GT_X)
+#undef GT_X
+};
+
 struct eltwise {
 	struct gt_kernel head;
 	enum gt_opcode code;
@@ -18,17 +25,18 @@ struct eltwise {
 	int64_t n;
 	size_t bytes;
 	int nin;
-	float slope;
+	float number[2];
 };
 
 static enum gt_code launch_eltwise(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, cudaStream_t s,
                                    struct gt_err *err)
 {
 	const struct eltwise *k = (const struct eltwise *)kernel;
-	struct gt_cu_eltwise c = {.out = a->out[0], .n = k->n, .nin = k->nin, .slope = k->slope, .aligned = aligned16(a->out[0])};
+	struct gt_cu_eltwise c = {
+	    .out = a->out[0], .n = k->n, .nin = k->nin, .number = {k->number[0], k->number[1]}, .aligned = is_aligned16(a->out[0])};
 	for (int i = 0; i < k->nin; i++) {
 		c.in[i] = a->in[i];
-		c.aligned = c.aligned && aligned16(a->in[i]);
+		c.aligned = c.aligned && is_aligned16(a->in[i]);
 	}
 	GT_CUDA(dev, gt_cu_eltwise_start(k->code, k->gelu_tanh, k->type, &c, s), gt_opcode_name(k->code), err);
 	return GT_OK;
@@ -68,12 +76,10 @@ enum gt_code gt_cuda_eltwise(struct gt_dev *dev, const struct gt_opcall *call, s
 	k->n = gt_tdesc_padded(x);
 	k->bytes = gt_tdesc_bytes(x);
 	k->nin = call->nin;
-	if (call->code == GT_OP_LEAKY_RELU || call->code == GT_OP_LEAKY_RELU_DX)
-		k->slope = (float)((const struct gt_attr_leaky *)call->attr)->slope;
-	else if (call->code == GT_OP_ELU || call->code == GT_OP_ELU_DX)
-		k->slope = (float)((const struct gt_attr_elu *)call->attr)->alpha;
-	else if (call->code == GT_OP_SCALE)
-		k->slope = (float)((const struct gt_attr_scale *)call->attr)->factor;
+	for (int i = 0; i < numbers_of[call->code]; i++)
+		k->number[i] = (float)((const struct gt_attr_act *)call->attr)->number[i];
+	if (call->code == GT_OP_SCALE)
+		k->number[0] = (float)((const struct gt_attr_scale *)call->attr)->factor;
 	*out = &k->head;
 	return GT_OK;
 }
@@ -102,7 +108,7 @@ static enum gt_code launch_dropout(struct gt_dev *dev, struct gt_kernel *kernel,
 	    .layer = k->layer,
 	    .threshold = k->threshold,
 	    .scale = k->scale,
-	    .aligned = aligned16(a->in[0]) && aligned16(a->out[0]),
+	    .aligned = is_aligned16(a->in[0]) && is_aligned16(a->out[0]),
 	};
 	if (!k->train) {
 		if (a->out[0] != a->in[0])

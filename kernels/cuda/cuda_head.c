@@ -55,7 +55,7 @@ enum gt_code gt_cuda_head(struct gt_dev *dev, const struct gt_opcall *call, stru
 	k->gradient = call->nout > 2 && call->out[2];
 	k->c.in = in;
 	k->c.loss.rows = n, k->c.loss.cols = cols;
-	k->c.loss.smoothing = attr->code == GT_OP_CROSS_ENTROPY ? attr->loss.label_smoothing : 0;
+	k->c.loss.number[0] = attr->code == GT_OP_CROSS_ENTROPY ? attr->loss.number[0] : 0;
 	k->c.loss.ignore = attr->code == GT_OP_MSE ? INT64_MIN : attr->loss.ignore_index;
 	k->head.scratch = (size_t)n * (sizeof(double) + sizeof(int32_t));
 	enum gt_code code = gt_cuda_counters(dev, &k->head, 1, err);

@@ -48,7 +48,7 @@ static enum gt_code launch_plain(struct gt_dev *dev, struct gt_kernel *kernel, c
 	GT_TRY(gt_lt_run(dev, &k->gemm, a->in[1], a->in[0], y, y, NULL, NULL, a->scratch, s, err));
 	if (!k->relu)
 		return GT_OK;
-	struct gt_cu_eltwise c = {{y}, y, k->n * k->out, 1, 0, true}; /* gt_lt_run has checked the alignment of y already */
+	struct gt_cu_eltwise c = {{y}, y, k->n * k->out, 1, {0}, true}; /* gt_lt_run has checked the alignment of y already */
 	GT_CUDA(dev, gt_cu_eltwise_start(GT_OP_RELU, false, k->type, &c, s), "linear: relu", err);
 	return GT_OK;
 }
@@ -59,7 +59,7 @@ static enum gt_code launch_dx(struct gt_dev *dev, struct gt_kernel *kernel, cons
 	GT_TRY(gt_lt_run(dev, &k->gemm, a->in[1], a->in[0], a->out[0], a->out[0], NULL, k->bits ? a->in[2] : NULL, a->scratch, s, err));
 	if (!k->mask)
 		return GT_OK;
-	struct gt_cu_eltwise c = {{a->out[0], a->in[2]}, a->out[0], k->n * k->in, 2, 0, (uintptr_t)a->in[2] % 16 == 0};
+	struct gt_cu_eltwise c = {{a->out[0], a->in[2]}, a->out[0], k->n * k->in, 2, {0}, (uintptr_t)a->in[2] % 16 == 0};
 	GT_CUDA(dev, gt_cu_eltwise_start(GT_OP_RELU_DX, false, k->type, &c, s), "linear.dx: mask", err);
 	return GT_OK;
 }

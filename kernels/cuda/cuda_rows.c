@@ -1,5 +1,6 @@
 /* The losses. */
 #include "cuda/cuda_internal.h"
+#include "losses.h"
 #include <stdlib.h>
 
 struct loss {
@@ -7,7 +8,7 @@ struct loss {
 	enum gt_opcode code;
 	int type;
 	int64_t rows, cols, ignore;
-	double smoothing, beta;
+	double number[GT_LOSS_NUMBERS];
 	bool gradient, scaled, dense, by_class;
 	void *weights; /* device memory, f32 [cols]; NULL: none */
 };
@@ -27,7 +28,6 @@ static enum gt_code launch_loss(struct gt_dev *dev, struct gt_kernel *kernel, co
 	    .dense = k->dense ? a->in[1] : NULL,
 	    .weights = k->weights,
 	    .by_class = k->by_class,
-	    .beta = k->beta,
 	    .scale = k->scaled ? a->in[2] : NULL,
 	    .dx = k->gradient ? a->out[1] : NULL,
 	    .metrics = a->out[0],
@@ -37,7 +37,7 @@ static enum gt_code launch_loss(struct gt_dev *dev, struct gt_kernel *kernel, co
 	    .rows = k->rows,
 	    .cols = k->cols,
 	    .ignore = k->ignore,
-	    .smoothing = k->smoothing,
+	    .number = {k->number[0], k->number[1]},
 	    .fault = dev->fault,
 	};
 	GT_TRY(gt_cuda_step_args(dev, a, &c.step_args, err));
@@ -64,14 +64,13 @@ static enum gt_code upload_weights(struct gt_dev *dev, const struct gt_attr_loss
 enum gt_code gt_cuda_loss(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
 {
 	const struct gt_attr_loss *attr = call->attr;
-	const struct gt_tdesc *x = call->in[0], *t = call->in[1];
-	bool labels = t->dtype == GT_I32 && t->rank == 1, dense = t->dtype == GT_F32 && t->rank == 2 && t->dim[1] == x->dim[1];
-	bool may_ignore = attr && (call->code == GT_OP_CROSS_ENTROPY || call->code == GT_OP_NLL);
+	const struct gt_tdesc *x = call->in[0];
+	const struct gt_loss_row *row = gt_loss_row(call->code);
+	bool dense;
+	const char *refused = gt_loss_check(call, &dense);
 	struct loss *k;
-	if (!labels && !dense)
-		return gt_cuda_refuse(call, err, "the target is neither a label for each sample nor a number for each output");
-	if (attr && attr->nweights && attr->nweights != x->dim[1])
-		return gt_cuda_refuse(call, err, "the number of weights is not that of the outputs");
+	if (refused)
+		return gt_cuda_refuse(call, err, refused);
 	GT_CUDA_NEW(k, launch_loss, "rows", err);
 	k->head.release = release_loss;
 	k->head.scratch = (size_t)x->dim[0] * (sizeof(double) + sizeof(int32_t));
@@ -79,13 +78,13 @@ enum gt_code gt_cuda_loss(struct gt_dev *dev, const struct gt_opcall *call, stru
 	k->type = gt_cuda_type(x->dtype);
 	k->rows = x->dim[0];
 	k->cols = x->dim[1];
-	k->smoothing = attr && call->code == GT_OP_CROSS_ENTROPY ? attr->label_smoothing : 0;
-	k->beta = attr ? attr->beta : 0;
-	k->ignore = may_ignore ? attr->ignore_index : INT64_MIN;
+	for (int i = 0; attr && i < row->numbers; i++)
+		k->number[i] = attr->number[i];
+	k->ignore = attr && gt_loss_has_classes(row) ? attr->ignore_index : INT64_MIN;
 	k->gradient = call->nout > 1 && call->out[1];
 	k->scaled = call->nin > 2 && call->in[2];
 	k->dense = dense;
-	k->by_class = may_ignore && attr->nweights;
+	k->by_class = attr && attr->nweights && row->weight == GT_WEIGHT_BY_CLASS;
 	enum gt_code code = upload_weights(dev, attr, k, err);
 	if (code == GT_OK)
 		code = gt_cuda_counters(dev, &k->head, 1, err);

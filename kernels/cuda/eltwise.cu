@@ -7,46 +7,29 @@
 #define UNARY(name, expr)                                                                                                                  \
 	struct op_##name {                                                                                                                     \
 		static constexpr int nin = 1;                                                                                                      \
-		__device__ static float f(float x, float, float slope)                                                                             \
+		__device__ static float f(float x, float, float n0, float n1)                                                                      \
 		{                                                                                                                                  \
-			(void)slope;                                                                                                                   \
+			(void)n0, (void)n1;                                                                                                            \
 			return expr;                                                                                                                   \
 		}                                                                                                                                  \
 	};
 #define BINARY(name, expr)                                                                                                                 \
 	struct op_##name {                                                                                                                     \
 		static constexpr int nin = 2;                                                                                                      \
-		__device__ static float f(float a, float b, float slope)                                                                           \
+		__device__ static float f(float a, float b, float n0, float n1)                                                                    \
 		{                                                                                                                                  \
-			(void)slope;                                                                                                                   \
+			(void)n0, (void)n1;                                                                                                            \
 			return expr;                                                                                                                   \
 		}                                                                                                                                  \
 	};
-UNARY(relu, gt_relu_f32(x))
-UNARY(leaky_relu, gt_leaky_relu_f32(x, slope))
-UNARY(scale, x *slope)
-UNARY(sigmoid, gt_sigmoid_f32(x))
-UNARY(tanh, gt_tanh_f32(x))
-UNARY(gelu, gt_gelu_f32(x))
+#define GT_X(arg, CODE, name, saved, numbers, ...)                                                                                         \
+	UNARY(name, gt_##name##_f32(x GT_ACTIVATION_NUMBERS_##numbers))                                                                        \
+	BINARY(name##_dx, gt_##name##_dx_f32(a, b GT_ACTIVATION_NUMBERS_##numbers))
+GT_ACTIVATIONS(GT_X)
+#undef GT_X
 UNARY(gelu_tanh, gt_gelu_tanh_f32(x))
-UNARY(silu, gt_silu_f32(x))
-UNARY(mish, gt_mish_f32(x))
-UNARY(elu, gt_elu_f32(x, slope))
-UNARY(relu6, gt_relu6_f32(x))
-UNARY(hardsigmoid, gt_hardsigmoid_f32(x))
-UNARY(hardswish, gt_hardswish_f32(x))
-BINARY(relu_dx, gt_relu_dx_f32(a, b))
-BINARY(leaky_relu_dx, gt_leaky_relu_dx_f32(a, b, slope))
-BINARY(sigmoid_dx, gt_sigmoid_dx_f32(a, b))
-BINARY(tanh_dx, gt_tanh_dx_f32(a, b))
-BINARY(gelu_dx, gt_gelu_dx_f32(a, b))
 BINARY(gelu_tanh_dx, gt_gelu_tanh_dx_f32(a, b))
-BINARY(silu_dx, gt_silu_dx_f32(a, b))
-BINARY(mish_dx, gt_mish_dx_f32(a, b))
-BINARY(elu_dx, gt_elu_dx_f32(a, b, slope))
-BINARY(relu6_dx, gt_relu6_dx_f32(a, b))
-BINARY(hardsigmoid_dx, gt_hardsigmoid_dx_f32(a, b))
-BINARY(hardswish_dx, gt_hardswish_dx_f32(a, b))
+UNARY(scale, x *n0)
 BINARY(mul, a *b)
 
 template <class S, class Op> __global__ void __launch_bounds__(BLOCK) eltwise(const gt_cu_eltwise a)
@@ -62,7 +45,7 @@ template <class S, class Op> __global__ void __launch_bounds__(BLOCK) eltwise(co
 		load<S>(y, a.in[1], i, a.n, a.aligned, 0);
 #pragma unroll
 	for (int j = 0; j < V; j++)
-		x[j] = Op::f(x[j], y[j], a.slope);
+		x[j] = Op::f(x[j], y[j], a.number[0], a.number[1]);
 	store<S>(a.out, x, i, a.n, a.aligned);
 }
 
@@ -129,36 +112,17 @@ typedef void eltwise_fn(const gt_cu_eltwise);
 	case code:                                                                                                                             \
 		return OF_TYPE(type, eltwise, op_##name);
 
-static eltwise_fn *find(int code, bool gelu_tanh, int type)
+static eltwise_fn *find_kernel(int code, bool gelu_tanh, int type)
 {
 	if (gelu_tanh && code == GT_OP_GELU)
 		return OF_TYPE(type, eltwise, op_gelu_tanh);
 	if (gelu_tanh && code == GT_OP_GELU_DX)
 		return OF_TYPE(type, eltwise, op_gelu_tanh_dx);
 	switch (code) {
-		ROW(GT_OP_RELU, relu)
-		ROW(GT_OP_RELU_DX, relu_dx)
-		ROW(GT_OP_LEAKY_RELU, leaky_relu)
-		ROW(GT_OP_LEAKY_RELU_DX, leaky_relu_dx)
+#define GT_X(arg, CODE, name, ...) ROW(GT_OP_##CODE, name) ROW(GT_OP_##CODE##_DX, name##_dx)
+		GT_ACTIVATIONS(GT_X)
+#undef GT_X
 		ROW(GT_OP_SCALE, scale)
-		ROW(GT_OP_SIGMOID, sigmoid)
-		ROW(GT_OP_SIGMOID_DX, sigmoid_dx)
-		ROW(GT_OP_TANH, tanh)
-		ROW(GT_OP_TANH_DX, tanh_dx)
-		ROW(GT_OP_GELU, gelu)
-		ROW(GT_OP_GELU_DX, gelu_dx)
-		ROW(GT_OP_SILU, silu)
-		ROW(GT_OP_SILU_DX, silu_dx)
-		ROW(GT_OP_MISH, mish)
-		ROW(GT_OP_MISH_DX, mish_dx)
-		ROW(GT_OP_ELU, elu)
-		ROW(GT_OP_ELU_DX, elu_dx)
-		ROW(GT_OP_RELU6, relu6)
-		ROW(GT_OP_RELU6_DX, relu6_dx)
-		ROW(GT_OP_HARDSIGMOID, hardsigmoid)
-		ROW(GT_OP_HARDSIGMOID_DX, hardsigmoid_dx)
-		ROW(GT_OP_HARDSWISH, hardswish)
-		ROW(GT_OP_HARDSWISH_DX, hardswish_dx)
 		ROW(GT_OP_MUL, mul)
 	case GT_OP_ADD:
 		return OF_TYPE(type, add);
@@ -169,7 +133,7 @@ static eltwise_fn *find(int code, bool gelu_tanh, int type)
 cudaError_t gt_cu_eltwise_start(int code, bool gelu_tanh, int type, const struct gt_cu_eltwise *a, cudaStream_t s)
 {
 	int64_t blocks = ceil_div(a->n, BLOCK * (type == GT_CU_F32 ? width<float>::n : width<bf16>::n));
-	eltwise_fn *fn = find(code, gelu_tanh, type);
+	eltwise_fn *fn = find_kernel(code, gelu_tanh, type);
 	if (!fn || !grid_fits(blocks))
 		return cudaErrorInvalidValue;
 	return blocks ? launch(fn, dim3((unsigned)blocks), dim3(BLOCK), s, *a) : cudaSuccess;

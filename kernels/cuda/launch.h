@@ -76,15 +76,15 @@ enum gt_code gt_cuda_family(struct gt_dev *dev, const struct gt_opcall *call, co
 	}
 
 /* ---- eltwise.cu -------------------------------------------------------------------------------------------------------------- */
-/* The arguments of an element-wise operation. code is one of GT_OP_RELU ... GT_OP_HARDSWISH_DX, GT_OP_MUL, GT_OP_ADD. gelu_tanh is true if
- * gt_attr_gelu.approximate is 1. out may be the same memory as in[0]. */
+/* The arguments of an element-wise operation. code is an operation of GT_ACTIVATIONS (activation_rows.h), GT_OP_SCALE, GT_OP_MUL or
+ * GT_OP_ADD. gelu_tanh is true if gt_attr_gelu.approximate is 1. out may be the same memory as in[0]. */
 struct gt_cu_eltwise {
 	const void *in[GT_MAX_IO];
 	void *out;
 	int64_t n; /* number of elements */
 	int nin;
-	float slope;
-	bool aligned; /* every pointer is aligned to 16 bytes */
+	float number[2]; /* gt_attr_act.number; the factor of scale */
+	bool aligned;    /* every pointer is aligned to 16 bytes */
 };
 cudaError_t gt_cu_eltwise_start(int code, bool gelu_tanh, int type, const struct gt_cu_eltwise *a, cudaStream_t s);
 cudaError_t gt_cu_cast_start(int from, int to, const void *in, void *out, int64_t n, cudaStream_t s); /* from != to */
@@ -135,7 +135,7 @@ struct gt_cu_loss {
 	int32_t *rank; /* workspace: the rank of the target in each row; -1: the row does not count; INT32_MAX: its target has no class */
 	uint32_t *counter; /* one counter, which is 0 before a launch */
 	int64_t rows, cols, ignore; /* ignore: gt_attr_loss.ignore_index */
-	double smoothing, beta;
+	double number[GT_LOSS_NUMBERS]; /* gt_attr_loss.number */
 	struct gt_cu_fault *fault;
 	struct gt_cu_step_args step_args;
 };

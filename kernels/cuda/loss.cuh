@@ -48,7 +48,7 @@ template <class S, int CODE> __device__ static inline void loss_row(const gt_cu_
 			dx[j] = from_float<S>(0);
 		return;
 	}
-	float target_x = to_float(x[t]), max = 0, inv = 0, classes = (float)n, smoothing = (float)a.smoothing;
+	float target_x = to_float(x[t]), max = 0, inv = 0, classes = (float)n, smoothing = (float)a.number[0];
 	int rank = row_rank(x, n, t, target_x, lane, team);
 	double loss;
 	if (CODE == GT_OP_CROSS_ENTROPY) {
@@ -85,7 +85,7 @@ template <class S, int CODE> __device__ static inline void loss_row(const gt_cu_
 		else if (CODE == GT_OP_NLL)
 			v = j == t ? -scale : 0;
 		else
-			v = gt_mse_grad_f32(to_float(x[j]), j == t, scale);
+			v = gt_mse_label_grad_f32(to_float(x[j]), j == t, scale);
 		dx[j] = from_float<S>(v);
 	}
 }
@@ -98,7 +98,7 @@ __device__ static inline float target_of(const gt_cu_loss &a, int64_t r, int64_t
 
 __device__ static inline float share_of(const gt_cu_loss &a, int64_t r, int64_t j)
 {
-	return gt_ce_share_f32(target_of(a, r, j), a.weights ? a.weights[j] : 1, (float)a.cols, (float)a.smoothing);
+	return gt_ce_share_f32(target_of(a, r, j), a.weights ? a.weights[j] : 1, (float)a.cols, (float)a.number[0]);
 }
 
 /* Returns the first of the largest targets of row r. The index is exact in f32, because a layer has at most 2^24 outputs. */
@@ -113,6 +113,23 @@ __device__ static inline int64_t class_of(const gt_cu_loss &a, int64_t r, int la
 			first = fmaxf(first, -(float)j);
 	first = team_max(first, team);
 	return first > -INFINITY ? (int64_t)-first : 0;
+}
+
+/* As gt_loss_has_classes (losses.h). */
+#define HAS_CLASSES_LOGITS true
+#define HAS_CLASSES_LOG_PROBABILITIES true
+#define HAS_CLASSES_LABELS false
+#define HAS_CLASSES_VALUES false
+__device__ static constexpr bool has_classes(int code)
+{
+	switch (code) {
+#define GT_X(arg, CODE, name, kind, output, ...)                                                                                           \
+	case GT_OP_##CODE:                                                                                                                     \
+		return HAS_CLASSES_##output;
+		GT_LOSSES(GT_X)
+#undef GT_X
+	}
+	return false;
 }
 
 /* Cross entropy with weights of classes, or with a probability for each class as the target. */
@@ -141,37 +158,40 @@ template <class S> __device__ static inline double shares_row(const gt_cu_loss &
 	return loss;
 }
 
-/* A loss that is the mean over the outputs. */
-template <class S> __device__ static inline double mean_row(const gt_cu_loss &a, int code, int64_t r, int lane, int team, float scale)
+/* A loss that is the mean over the outputs, or the sum over classes. divisor: the number of outputs, or 1. */
+template <class S, int CODE>
+__device__ static inline double pointwise_row(const gt_cu_loss &a, int64_t r, int lane, int team, double inv_weight, double divisor)
 {
 	const S *x = (const S *)a.x + r * a.cols;
 	S *dx = a.dx ? (S *)a.dx + r * a.cols : NULL;
-	float beta = (float)a.beta;
+	float scale = (float)(inv_weight / divisor);
+	float n0 = (float)a.number[0], n1 = (float)a.number[1];
 	double sum = 0;
+	(void)n0, (void)n1;
 	for (int64_t j = lane; j < a.cols; j += team) { /* dx may be x: each thread reads and writes its own elements */
-		float v = to_float(x[j]), t = target_of(a, r, j), pos = a.weights ? a.weights[j] : 1, g;
-		if (code == GT_OP_BCE) {
-			sum += (double)gt_bce_loss_f32(v, t, pos);
-			g = gt_bce_grad_f32(v, t, pos);
-		} else if (code == GT_OP_SMOOTH_L1) {
-			sum += (double)gt_smooth_l1_loss_f32(v - t, beta);
-			g = gt_smooth_l1_grad_f32(v - t, beta);
-		} else {
-			sum += (double)(v - t) * (double)(v - t);
-			g = 2 * (v - t);
+		float v = to_float(x[j]), t = target_of(a, r, j), w = a.weights ? a.weights[j] : 1, g = 0;
+		(void)w;
+		switch (CODE) {
+#define GT_X(CODE, name, is_sum, ...)                                                                                                      \
+	case GT_OP_##CODE:                                                                                                                     \
+		sum += gt_##name##_loss_f32(v, t __VA_ARGS__);                                                                                     \
+		g = gt_##name##_grad_f32(v, t __VA_ARGS__);                                                                                        \
+		break;
+			GT_LOSS_POINTWISE(GT_X)
+#undef GT_X
 		}
 		if (dx)
 			dx[j] = from_float<S>(g * scale);
 	}
-	return team_sum(sum, team) / (double)a.cols;
+	return team_sum(sum, team) / divisor;
 }
 
-/* As loss_row, for losses with weights, with numbers as targets, and for bce and smooth_l1. */
-template <class S> __device__ static inline void other_row(const gt_cu_loss &a, int code, int64_t r, int lane, int team)
+/* As loss_row, for every loss, with or without weights and numbers as targets. */
+template <class S, int CODE> __device__ static inline void other_row(const gt_cu_loss &a, int64_t r, int lane, int team)
 {
 	int64_t n = a.cols;
 	const S *x = (const S *)a.x + r * n;
-	bool classes = code == GT_OP_CROSS_ENTROPY || code == GT_OP_NLL;
+	constexpr bool classes = has_classes(CODE);
 	int64_t t = a.dense ? classes ? class_of(a, r, lane, team) : -1 : a.target[r];
 	bool ignored = !a.dense && classes && t == a.ignore, bad = !a.dense && !ignored && (t < 0 || t >= n);
 	double inv_weight = step_args_of(a.step_args).inv_weight * (a.scale ? *a.scale : 1), loss = 0;
@@ -184,15 +204,15 @@ template <class S> __device__ static inline void other_row(const gt_cu_loss &a, 
 			fault(a.fault, GT_CU_FAULT_LABEL, t, r, n);
 		for (int64_t j = lane; a.dx && j < n; j += team)
 			((S *)a.dx)[r * n + j] = from_float<S>(0);
-	} else if (code == GT_OP_CROSS_ENTROPY) {
+	} else if (CODE == GT_OP_CROSS_ENTROPY) {
 		loss = shares_row<S>(a, r, lane, team, (float)inv_weight);
-	} else if (code == GT_OP_NLL) {
+	} else if (CODE == GT_OP_NLL) {
 		double w = a.weights[t];
 		loss = -w * (double)own;
 		for (int64_t j = lane; a.dx && j < n; j += team)
 			((S *)a.dx)[r * n + j] = from_float<S>(j == t ? (float)(-w * inv_weight) : 0);
 	} else {
-		loss = mean_row<S>(a, code, r, lane, team, (float)(inv_weight / (double)n));
+		loss = pointwise_row<S, CODE>(a, r, lane, team, inv_weight, classes ? 1 : (double)n);
 	}
 	if (lane == 0) {
 		a.rank[r] = rank;

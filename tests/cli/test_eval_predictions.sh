@@ -48,10 +48,12 @@ checkpoint = { dir = "unused"; };
 CFG
 sed 's/{ name = "fc"; type = "linear"; out = 3; }/&, { type = "log_softmax"; }/' net.cfg >nll.cfg
 trains() { "$gtrain" run "$@" -q >/dev/null 2>err || fail "train_$2" "$(head -n 1 err)"; }
-for loss in cross_entropy nll mse bce l1 smooth_l1; do
+losses=$("$gtrain" check net.cfg -s train.loss=unknown 2>&1 | sed 's/, got.*//' | grep -o '"[a-z_0-9]*"' | tr -d '"')
+if [ "$(wc -w <<<"$losses")" -gt 5 ]; then pass losses; else fail losses "$losses"; fi
+for loss in $losses; do
 	cfg=net.cfg
-	[ $loss = nll ] && cfg=nll.cfg
-	trains $cfg -o "$loss" -s train.loss=$loss
+	"$gtrain" check net.cfg -s train.loss="$loss" 2>&1 | grep -q 'expects the output of log_softmax' && cfg=nll.cfg
+	trains $cfg -o "$loss" -s train.loss="$loss"
 	evaluates "loss_$loss" 77 "$loss" --split test
 	accuracy "accuracy_$loss"
 done

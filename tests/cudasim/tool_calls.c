@@ -1,6 +1,7 @@
 /* The CUDA backend on the host's CUDA runtime (tests/cudasim/include) against the CPU backend: sizes around every vector, warp, block
  * and grid boundary, addresses off 16 bytes, in place. Run by test_cudasim.sh from build/cudasim.
  * Both backends compile the same scalar functions for this machine, so operations without sums must agree bit for bit. */
+#include "losses.h"
 #include "opsig.h"
 #include "optimizer.h"
 #include "pair.h"
@@ -15,27 +16,28 @@ static const int64_t sizes[] = {1,   2,   3,    4,    5,    7,    8,    9,    31
 
 TEST(eltwise)
 {
-	struct gt_attr_leaky leaky = {0.1};
-	struct gt_attr_scale scale = {-0.3};
-	struct gt_attr_elu elu = {1.3};
-	struct gt_attr_gelu gelu[2] = {{0}, {1}};
-	static const enum gt_opcode codes[] = {
-	    GT_OP_RELU,        GT_OP_RELU_DX,        GT_OP_LEAKY_RELU, GT_OP_LEAKY_RELU_DX, GT_OP_SIGMOID, GT_OP_SIGMOID_DX, GT_OP_TANH,
-	    GT_OP_TANH_DX,     GT_OP_GELU,           GT_OP_GELU_DX,    GT_OP_SILU,          GT_OP_SILU_DX, GT_OP_MUL,        GT_OP_ADD,
-	    GT_OP_SCALE,       GT_OP_MISH,           GT_OP_MISH_DX,    GT_OP_ELU,           GT_OP_ELU_DX,  GT_OP_RELU6,      GT_OP_RELU6_DX,
-	    GT_OP_HARDSIGMOID, GT_OP_HARDSIGMOID_DX, GT_OP_HARDSWISH,  GT_OP_HARDSWISH_DX};
-	for (size_t c = 0; c < sizeof codes / sizeof *codes; c++)
+	static const struct gt_attr_act attr_act = {{1.3, 20}};
+	static const struct gt_attr_scale scale = {-0.3};
+	static const struct gt_attr_gelu attr_gelu[2] = {{0}, {1}};
+	static const char attr_none[1];
+	static const struct {
+		enum gt_opcode code;
+		const void *attr;
+	} ops[] = {
+#define GT_X(arg, CODE, name, saved, numbers, grain, attr, ...) {GT_OP_##CODE, &attr_##attr}, {GT_OP_##CODE##_DX, &attr_##attr},
+	    GT_ACTIVATIONS(GT_X)
+#undef GT_X
+	    {GT_OP_MUL, NULL},
+	    {GT_OP_ADD, NULL},
+	    {GT_OP_SCALE, &scale},
+	};
+	for (size_t c = 0; c < sizeof ops / sizeof *ops; c++)
 		for (int t = 0; t < 3; t++)
 			for (int s = 0; s < NSIZES; s++) {
-				bool leak = codes[c] == GT_OP_LEAKY_RELU || codes[c] == GT_OP_LEAKY_RELU_DX;
-				struct pair_job j = {.call = {.code = codes[c],
-				                              .attr = leak                                                ? (void *)&leaky
-				                                      : codes[c] == GT_OP_SCALE                           ? (void *)&scale
-				                                      : codes[c] == GT_OP_ELU || codes[c] == GT_OP_ELU_DX ? (void *)&elu
-				                                                                                          : &gelu[s % 2]},
+				struct pair_job j = {.call = {.code = ops[c].code, .attr = ops[c].attr == attr_gelu ? &attr_gelu[s % 2] : ops[c].attr},
 				                     .in_place = s % 3 == 1};
 				struct gt_opsig sig;
-				gt_opsig_read(codes[c], &sig);
+				gt_opsig_read(ops[c].code, &sig);
 				int nin = sig.in[sig.nin - 1].repeated ? 2 + s % 7 : sig.nin;
 				for (int i = 0; i < nin; i++)
 					pair_tensor(&j, false, pair_types[t], 1, &sizes[s], NULL);
@@ -185,18 +187,18 @@ TEST(softmax)
 
 TEST(losses)
 {
-	static const enum gt_opcode codes[] = {GT_OP_CROSS_ENTROPY, GT_OP_NLL, GT_OP_MSE, GT_OP_BCE, GT_OP_SMOOTH_L1};
-	for (int c = 0; c < 5; c++)
+	for (int c = 0; c < GT_LOSS_COUNT; c++)
 		for (int t = 0; t < 3; t++)
 			for (int s = 0; s < 2 * NROWS; s++) {
 				const int64_t *shape = row_shapes[s % NROWS], metrics = sizeof(struct gt_metrics) / 8;
-				struct gt_attr_loss attr = {.label_smoothing = s % 2 ? 0.1 : 0, .ignore_index = s % 3 ? -100 : 0, .beta = 0.5};
+				const struct gt_loss_row *row = &gt_loss_rows[c];
+				struct gt_attr_loss attr = {.number = {s % 2 ? 0.5 : 0, 2}, .ignore_index = s % 3 ? -100 : 0};
 				double *weights = malloc((size_t)shape[1] * sizeof *weights);
 				for (int64_t i = 0; i < shape[1]; i++)
 					weights[i] = 0.5 + (double)(i % 4) / 4;
-				if (s % 5 == 2 && codes[c] != GT_OP_MSE && codes[c] != GT_OP_SMOOTH_L1)
+				if (s % 5 == 2 && row->weight != GT_WEIGHT_NONE)
 					attr.weights = weights, attr.nweights = shape[1];
-				struct pair_job j = {.call = {.code = codes[c], .attr = &attr}, .step_args = {.inv_weight = 1.0 / (double)shape[0]}};
+				struct pair_job j = {.call = {.code = row->code, .attr = &attr}, .step_args = {.inv_weight = 1.0 / (double)shape[0]}};
 				int32_t *target = malloc((size_t)shape[0] * 4);
 				struct gt_metrics *m = calloc(1, sizeof *m);
 				for (int64_t i = 0; i < shape[0]; i++)

@@ -213,7 +213,7 @@ TEST(last_layer_and_loss)
 			bool train = v < 9;
 			struct gt_attr_linear_loss attr = {.linear = {.out = out, .bias = s % 2},
 			                                   .code = codes[v / 3 % 3],
-			                                   .loss = {.label_smoothing = s % 3 ? 0.1 : 0, .ignore_index = s % 4 ? -100 : 0}};
+			                                   .loss = {.number = {s % 3 ? 0.1 : 0}, .ignore_index = s % 4 ? -100 : 0}};
 			struct tensor x[] = {filled(t, n, in, 1, -1),  filled(t, out, in, 2, 0),         filled(GT_F32, out, 0, 3, -1),
 			                     empty(GT_I32, 1, &n),     empty(GT_F64, 0, NULL),           empty(t, 2, (int64_t[]){n, out}),
 			                     empty(GT_F64, 1, &words), empty(t, 2, (int64_t[]){n, out}), empty(t, 2, (int64_t[]){n, out}),

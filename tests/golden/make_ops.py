@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes tests/golden/ops.bin: what PyTorch computes for every case of tests/ops/cases.txt.
 
-Usage: make_ops.py CASES OUT      (made with PyTorch 1.13, CPU, one thread)
+Usage: make_ops.py CASES OUT      (made with PyTorch 2.15, CPU, one thread)
 
 Inputs are not stored: value i of the tensor called NAME is made from a hash of NAME, here and in tests/ops/harness.c alike:
     s = FNV-1a-64(NAME) + (i + 1) * 0x9E3779B97F4A7C15            (splitmix64)
@@ -204,6 +204,8 @@ LAYERS = {  # type: (shape of x0, keys) -> module
     "relu6": lambda x, k: nn.ReLU6(),
     "hardsigmoid": lambda x, k: nn.Hardsigmoid(),
     "hardswish": lambda x, k: nn.Hardswish(),
+    "selu": lambda x, k: nn.SELU(),
+    "softplus": lambda x, k: nn.Softplus(float(k.get("beta", 1)), float(k.get("threshold", 20))),
     "softmax": lambda x, k: nn.Softmax(1),
     "log_softmax": lambda x, k: nn.LogSoftmax(1),
     "flatten": lambda x, k: nn.Flatten(),
@@ -285,7 +287,7 @@ def loss_case(case, shapes, kind, keys, rnd):
     w = f32(uniform(f"{case}/weights", (c,)) * 0.5 + 1) if "weights" in keys else None
     if dense:
         t = uniform(f"{case}/target", (n, c))
-        t = (t + 1) / 2 if kind in ("cross_entropy", "bce") else t
+        t = (t + 1) / 2 if kind in ("cross_entropy", "bce", "focal", "kl_div") else t
     values = t if dense else F.one_hot(t.clamp(0), c).double()
     if kind == "cross_entropy":
         smooth = float(keys.get("label_smoothing", 0))
@@ -295,14 +297,26 @@ def loss_case(case, shapes, kind, keys, rnd):
     elif kind == "bce":
         loss = F.binary_cross_entropy_with_logits(x, values, pos_weight=w)
     elif kind == "smooth_l1":
-        loss = F.smooth_l1_loss(x, values, beta=float(keys.get("beta", 1)))
+        loss = F.smooth_l1_loss(x, values, beta=float(keys.get("smooth_l1_beta", 1)))
+    elif kind == "focal":  # torchvision.ops.sigmoid_focal_loss, reduction="mean"
+        alpha, gamma = float(keys.get("focal_alpha", 0.25)), float(keys.get("focal_gamma", 2))
+        p = torch.sigmoid(x)
+        loss = F.binary_cross_entropy_with_logits(x, values, reduction="none") * (1 - (p * values + (1 - p) * (1 - values))) ** gamma
+        if alpha >= 0:
+            loss = (alpha * values + (1 - alpha) * (1 - values)) * loss
+        loss = loss.mean()
+    elif kind == "kl_div":
+        live = t != ignore if not dense else torch.ones(n, dtype=torch.bool)
+        loss = F.kl_div(x[live], values[live], reduction="batchmean")
+    elif kind == "huber":
+        loss = F.huber_loss(x, values, delta=float(keys.get("huber_delta", 1)))
     elif kind == "l1":
         loss = F.l1_loss(x, values)
     else:
         loss = F.mse_loss(x, values)
     if dense:
-        t = t.argmax(1) if kind == "cross_entropy" else torch.full((n,), ignore)
-    classes = kind in ("cross_entropy", "nll") or dense
+        t = t.argmax(1) if kind in ("cross_entropy", "kl_div") else torch.full((n,), ignore)
+    classes = kind in ("cross_entropy", "nll", "kl_div") or dense
     loss.backward()
     live = t != ignore if classes else torch.ones(n, dtype=torch.bool)
     rank = torch.tensor([(x[i] > x[i, t[i]]).sum() if live[i] else c for i in range(n)])

@@ -5,7 +5,8 @@
 . "$(dirname "$0")/../cli/cli.sh"
 command -v git >/dev/null || { skip check_deps 'git is not installed'; exit; }
 
-# tree: $tmp/tree, which keeps all rules: includes downwards, own headers, a diamond, 20 documents and 20 comments that name a file
+# tree: $tmp/tree, which keeps all rules: includes downwards, own headers, a diamond, 20 documents and 20 comments that name a file, and
+# 20 static functions
 tree() {
 	rm -rf "$tmp/tree"
 	mkdir -p "$tmp/tree/"{scripts,engine/base,engine/plan,kernels/cuda,datasets,cli}
@@ -18,6 +19,7 @@ tree() {
 	for i in {1..20}; do
 		echo 'See engine/base/low.h.' >"doc$i.md"
 		echo '/* low.h has the struct, base/low.h too. */' >>engine/base/low.c
+		printf 'static int get_part%d(void)\n{\n\treturn part(%d);\n}\n' "$i" "$i" >>engine/base/low.c
 	done
 	git init -q . && git add -A
 }
@@ -63,14 +65,17 @@ refused name_twice 'file names .*: low.c$'
 echo 'struct gt_low {' >>engine/plan/right.h
 refused struct_twice 'structs defined twice: struct gt_low'
 
-for i in {1..31}; do echo >"engine/plan/part$i.c"; done
-refused room_too_large '^engine/plan/ has [0-9]* files; a room has at most 30$'
-
 echo 'See engine/base/high.h.' >doc1.md
 refused file_missing '^doc1.md: names engine/base/high.h, which does not exist$'
 
 printf '/* As\n * high.h says. */\n' >>kernels/k.h
 refused comment_names_missing '^kernels/k.h:3: names high.h, which does not exist$'
+
+printf '%s\n' 'static int (*table[])(void) = {part(1)};' 'static const int count = part(2);' 'static inline int gt_part(void)' >kernels/k.h
+refused one_word '^kernels/k.h:3: the name of the static function gt_part has one word; name it by verb and object$'
+
+printf 'template <int N> static __device__ void N(part)(int i)\nstatic __global__ void __launch_bounds__(32) part(int i)\n' >kernels/k.cuh
+refused one_word_device '^kernels/k.cuh:2: the name of the static function part has one word; name it by verb and object$'
 
 printf '\t%136s\n' x >>doc1.md
 printf '%138s\303\274%s\n' x y >>doc1.md

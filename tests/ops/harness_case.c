@@ -1,5 +1,6 @@
 #include "harness_case.h"
 #include "ew.h"
+#include "losses.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -102,6 +103,7 @@ static enum gt_code set_inputs(struct harness *h, const struct net *n, struct gt
 	if (n->g->target >= 0 && !strncmp(n->c->type, "loss:", 5)) {
 		int64_t rows = n->c->in[0].dim[0], skip = (int64_t)opcase_number(n->c, "skip", 0);
 		double live = 0, w[512];
+		bool classes = gt_loss_has_classes(gt_loss_find(n->c->type + 5));
 		if (n->c->in[0].dim[1] > 512)
 			return gt_fail(err, GT_EFAIL, "more than 512 classes");
 		case_weights(n->c, w);
@@ -112,11 +114,10 @@ static enum gt_code set_inputs(struct harness *h, const struct net *n, struct gt
 			p[i] = (double)(harness_raw(name, i) % (uint64_t)n->c->in[0].dim[1]);
 			if (skip && i % skip == 1)
 				p[i] = (double)ignore;
-			bool classes = !strcmp(n->c->type, "loss:cross_entropy") || !strcmp(n->c->type, "loss:nll");
 			live += p[i] == (double)ignore && classes ? 0 : opcase_key(n->c, "weights") && classes ? w[(int64_t)p[i]] : 1;
 		}
 		if (opcase_key(n->c, "target")) { /* a number for each output */
-			bool shares = !strcmp(n->c->type, "loss:cross_entropy") || !strcmp(n->c->type, "loss:bce");
+			bool shares = gt_loss_find(n->c->type + 5)->output != GT_OUTPUT_VALUES;
 			for (int64_t i = 0; i < rows * n->c->in[0].dim[1]; i++)
 				p[i] = shares ? (harness_uniform(name, i) + 1) / 2 : harness_uniform(name, i);
 			live = (double)rows;

@@ -168,9 +168,12 @@ static enum gt_code build_loss(struct net *n, enum gt_dtype t, struct gt_err *er
 	struct gt_loss_spec loss = {.op = gt_op_find_loss(n->c->type + 5), .attr = {.ignore_index = -100}};
 	if (!loss.op)
 		return gt_fail(err, GT_EFAIL, "no loss %s", n->c->type + 5);
-	loss.attr.label_smoothing = opcase_number(n->c, "label_smoothing", 0);
+#define GT_X(name, i, key, default_text, ...)                                                                                              \
+	if (!strcmp(#name, n->c->type + 5))                                                                                                    \
+		loss.attr.number[i] = opcase_number(n->c, key, atof(default_text));
+	GT_LOSS_KEYS(GT_X)
+#undef GT_X
 	loss.attr.ignore_index = (int64_t)opcase_number(n->c, "ignore_index", -100);
-	loss.attr.beta = opcase_number(n->c, "beta", 1);
 	loss.dense = opcase_key(n->c, "target") != NULL;
 	if (opcase_key(n->c, "weights")) {
 		double *w;

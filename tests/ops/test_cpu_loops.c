@@ -2,6 +2,7 @@
  * on one thread and three: same bits. */
 /* tests/run: beside others */
 #include "cpu_raw.h"
+#include "ew.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -167,11 +168,10 @@ FORMULA(f_add)
 	return a + b;
 }
 
-static const struct gt_attr_leaky leaky = {0.1};
-static const struct gt_attr_elu elu = {1.3};
+static const struct gt_attr_act leaky = {{0.1}}, elu = {{1.3}};
 static const struct gt_attr_gelu gelu_erf = {0}, gelu_tanh = {1};
 /* ulps: roundings in the formula, two ulp for each exp, tanh or erf among them. */
-static const struct {
+static const struct act {
 	enum gt_opcode code;
 	formula *f;
 	int nin;
@@ -206,11 +206,10 @@ static const struct {
     {GT_OP_HARDSWISH_DX, f_hardswish_dx, 2, 4, NULL},
 };
 
-static void act_case(size_t which, enum gt_dtype t, int64_t n)
+static void act_case(const struct act *act, enum gt_dtype t, int64_t n)
 {
 	struct gt_tdesc d = gt_tdesc_make(t, 2, (int64_t[]){1, n}, true), d0 = d, d1 = d, dy = d;
-	struct gt_opcall call = {
-	    .code = acts[which].code, .attr = acts[which].attr, .nin = acts[which].nin, .nout = 1, .in = {&d0, &d1}, .out = {&dy}};
+	struct gt_opcall call = {.code = act->code, .attr = act->attr, .nin = act->nin, .nout = 1, .in = {&d0, &d1}, .out = {&dy}};
 	size_t bytes = (size_t)n * gt_dtype_size(t);
 	void *a = NEW(t, n), *b = NEW(t, n), *y = NEW(t, n), *z = NEW(t, n);
 	double *want = malloc((size_t)n * sizeof *want), *tol = malloc((size_t)n * sizeof *tol);
@@ -218,8 +217,8 @@ static void act_case(size_t which, enum gt_dtype t, int64_t n)
 	raw_random(t, b, n, 2, -6, 6);
 	for (int64_t i = 0; i < n; i++) {
 		double mag;
-		want[i] = acts[which].f(number_get(t, a, i), number_get(t, b, i), &mag);
-		tol[i] = acts[which].ulps * raw_eps(t) * mag;
+		want[i] = act->f(number_get(t, a, i), number_get(t, b, i), &mag);
+		tol[i] = act->ulps * raw_eps(t) * mag;
 	}
 	raw_run(1, &call, (void *[]){a, b}, (void *[]){y}, NULL);
 	RAW_CHECK(gt_opcode_name(call.code), t, y, want, tol, n);
@@ -235,7 +234,44 @@ TEST(activations_and_gradients)
 	for (size_t w = 0; w < sizeof acts / sizeof acts[0]; w++)
 		for (size_t t = 0; t < 3; t++)
 			for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++)
-				act_case(w, raw_types[t], sizes[s]);
+				act_case(&acts[w], raw_types[t], sizes[s]);
+}
+
+/* Every activation, also one that has no formula above, against its own function in f64 (ew.inc), which test_ops.c compares with PyTorch.
+ * The tolerance allows for a cancellation, as in gelu. */
+#define GT_X(arg, CODE, name, saved, numbers, ...)                                                                                         \
+	FORMULA(row_##name)                                                                                                                    \
+	{                                                                                                                                      \
+		const double n0 = 1.25, n1 = 20;                                                                                                   \
+		(void)n0, (void)n1, (void)b;                                                                                                       \
+		*mag = 1 + fabs(a);                                                                                                                \
+		return gt_##name##_f64(a GT_ACTIVATION_NUMBERS_##numbers);                                                                         \
+	}                                                                                                                                      \
+	FORMULA(row_##name##_dx)                                                                                                               \
+	{                                                                                                                                      \
+		const double n0 = 1.25, n1 = 20;                                                                                                   \
+		(void)n0, (void)n1;                                                                                                                \
+		*mag = fabs(a) * (1 + fabs(b));                                                                                                    \
+		return gt_##name##_dx_f64(a, b GT_ACTIVATION_NUMBERS_##numbers);                                                                   \
+	}
+GT_ACTIVATIONS(GT_X)
+#undef GT_X
+
+TEST(every_activation_is_its_function_in_f64)
+{
+	static const struct gt_attr_act attr_act = {{1.25, 20}};
+	static const struct gt_attr_gelu attr_gelu = {0};
+	static const char attr_none;
+	static const struct act rows[] = {
+#define GT_X(arg, CODE, name, saved, numbers, grain, attr, ...)                                                                            \
+	{GT_OP_##CODE, row_##name, 1, 16, &attr_##attr}, {GT_OP_##CODE##_DX, row_##name##_dx, 2, 16, &attr_##attr},
+	    GT_ACTIVATIONS(GT_X)
+#undef GT_X
+	};
+	for (size_t w = 0; w < sizeof rows / sizeof rows[0]; w++)
+		for (size_t t = 0; t < 3; t++)
+			for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++)
+				act_case(&rows[w], raw_types[t], sizes[s]);
 }
 
 /* A digest of all f32 and bf16 results: no machine, instruction set or compiler may change a bit (f64 goes through the C library).

@@ -18,7 +18,7 @@ struct loss_case {
 static enum gt_code loss_run(int threads, enum gt_dtype t, const struct loss_case *k, const void *x, const int32_t *target, void *dx,
                              struct gt_metrics *m, struct gt_err *e)
 {
-	struct gt_attr_loss attr = {.label_smoothing = k->smoothing, .ignore_index = -100};
+	struct gt_attr_loss attr = {.number = {k->smoothing}, .ignore_index = -100};
 	struct gt_tdesc d = gt_tdesc_make(t, 2, (int64_t[]){k->n, k->c}, true), g = d, ti = gt_tdesc_make(GT_I32, 1, &k->n, false);
 	struct gt_tdesc metrics = gt_tdesc_make(GT_U8, 1, (int64_t[]){sizeof *m}, false);
 	struct gt_opcall call = {.code = k->code, .attr = &attr, .nin = 2, .nout = dx ? 2 : 1, .in = {&d, &ti}, .out = {&metrics, &g}};

@@ -19,6 +19,7 @@ SPAN(span_exp, gt_exp_f32(x))
 SPAN(span_expm1, gt_expm1_f32(x > 0 ? -x : x))
 SPAN(span_tanh, gt_tanh_f32(x))
 SPAN(span_erf, gt_erf_f32(x))
+SPAN(span_log1p, gt_log1p_f32(fabsf(x) > 1 ? 1 / fabsf(x) : fabsf(x)))
 
 /* |got - want| in units of the last place of want, rounded to f32; subnormals have the least one's. */
 static double ulps(float got, double want)
@@ -85,6 +86,15 @@ TEST(tanh_f32_within_2_ulp)
 TEST(erf_f32_within_2_ulp)
 {
 	sweep("erf", span_erf, erf, 2);
+}
+static double log1p_of_share(double x)
+{
+	float f = (float)x;
+	return log1p((double)(fabsf(f) > 1 ? 1 / fabsf(f) : fabsf(f)));
+}
+TEST(log1p_f32_within_2_ulp)
+{
+	sweep("log1p", span_log1p, log1p_of_share, 2);
 }
 
 TEST(odd_functions_keep_the_sign_of_zero)

@@ -65,7 +65,7 @@ def learned(kind, shape, x, norm, **keys):
         x = put("layernorm" if norm == "layer" else "batchnorm2d" if len(c) == 3 else "batchnorm1d", c, [x], True)
     kind = r.choice(["silu", "tanh", "gelu", "sigmoid", "silu", "tanh", None])
     if kind == "silu":
-        kind = later.choice(["silu", "mish", "elu"])
+        kind = later.choice(["silu", "mish", "elu", "softplus", "selu"])
     if kind:
         keys = {"approximate": '"tanh"'} if kind == "gelu" and r.random() < 0.5 else {}
         x = put(kind, c, [x], **keys)
@@ -285,8 +285,9 @@ batchnorm = any("batchnorm" in t for t in layers)
 loss = r.choice(["cross_entropy"] * 4 + ["nll", "mse"])
 if loss == "nll":
     put("log_softmax", (10,), [x])
+    loss = later.choice(["nll", "kl_div"])
 elif loss == "mse":
-    loss = later.choice(["mse", "bce", "smooth_l1"])
+    loss = later.choice(["mse", "bce", "smooth_l1", "huber", "focal"])
 accumulate = r.choice([1, 1, 1, 2, 4])
 batch = 24
 steps = 14
@@ -294,10 +295,10 @@ even = batchnorm or r.random() < 0.4
 train = [f"steps = {steps}", f'loss = "{loss}"', f"accumulate = {accumulate}", "eval_every_epochs = 0"]
 if loss == "cross_entropy" and r.random() < 0.3:
     train.append("label_smoothing = 0.1")
-if loss in ("cross_entropy", "nll"):
+if loss in ("cross_entropy", "nll", "kl_div"):
     if r.random() < 0.15:
         train.append("ignore_index = 3")
-    if later.random() < 0.15:
+    if loss != "kl_div" and later.random() < 0.15:
         train.append("class_weights = [1.0, 0.5, 2.0, 1.0, 1.5, 1.0, 0.25, 1.0, 3.0, 1.0]")
 elif loss == "bce" and later.random() < 0.5:
     train.append("pos_weight = [1.0, 0.5, 2.0, 1.0, 1.5, 1.0, 0.25, 1.0, 3.0, 1.0]")

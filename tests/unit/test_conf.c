@@ -310,13 +310,11 @@ TEST(conf_synonyms)
 	    {"train.loss=categorical_crossentropy", "; did you mean \"cross_entropy\"?"},
 	    {"train.loss=bce_with_logits", "; did you mean \"bce\"?"},
 	    {"train.loss=BCELoss", "; write \"bce\", which takes logits, and leave out a sigmoid at the end of the model"},
-	    {"train.loss=huber", "; Huber's loss with delta = D is D times \"smooth_l1\" with train.smooth_l1_beta = D; the two are equal for "
-	                         "D = 1, the default"},
 	    {"train.loss=rmse", "; write \"mse\", whose minimum over all data is the same; a root is not a mean over samples, so batches would "
 	                        "not add up"},
 	    {"train.loss=dice", "; gtrain does not have this loss"},
 	    {"train.loss=mxe", ", got \"mxe\"; did you mean \"mse\"?"},
-	    {"train.loss=dyce", "or \"l1\", got \"dyce\""},
+	    {"train.loss=dyce", ", got \"dyce\""},
 	    {"train.optimizer.type=nadam", "; gtrain does not have this optimizer"},
 	    {"train.groups=({ match = \"*\"; optimizer = { type = \"nadam\"; }; })", "; gtrain does not have this optimizer"},
 	    {"train.schedule.type=reduce_on_plateau", "; did you mean \"plateau\"?"},

@@ -48,19 +48,47 @@ static void list_layers(char *buf, size_t size)
 			len += (size_t)snprintf(buf + len, size - len, "%s%s", len ? ", " : "", gt_op_name(gt_op_at(i)));
 }
 
-/* Replaces {types}, {types of betas} and {layers}, so that another optimizer or layer type changes no expected message. */
+/* The losses, each in quotation marks, or those over classes. */
+static void list_losses(bool classes, char *buf, size_t size)
+{
+	size_t len = 0;
+	int n = 0, left = 0;
+	for (int i = 0; i < GT_LOSS_COUNT; i++)
+		n += !classes || gt_loss_has_classes(&gt_loss_rows[i]);
+	left = n;
+	for (int i = 0; i < GT_LOSS_COUNT; i++) {
+		if (classes && !gt_loss_has_classes(&gt_loss_rows[i]))
+			continue;
+		len += (size_t)snprintf(buf + len, size - len, classes ? "%s%s" : "%s\"%s\"",
+		                        left == n     ? ""
+		                        : left > 1    ? ", "
+		                        : classes     ? " and "
+		                                      : " or ",
+		                        gt_loss_rows[i].word);
+		left--;
+	}
+}
+
+/* Replaces {types}, {types of betas}, {layers}, {losses}, {losses over classes} and {loss keys}, so that another optimizer, layer type or
+ * loss changes no expected message. */
 static void fill_in(const char *text, char *out, size_t size)
 {
 	struct {
 		const char *word;
 		char list[512];
-	} known[] = {{.word = "{types}"}, {.word = "{types of betas}"}, {.word = "{layers}"}};
+	} known[] = {{.word = "{types}"},  {.word = "{types of betas}"},     {.word = "{layers}"},
+	             {.word = "{losses}"}, {.word = "{losses over classes}"}, {.word = "{loss keys}"}};
 	list_types(NULL, known[0].list, sizeof known[0].list);
 	list_types("betas", known[1].list, sizeof known[1].list);
 	strcat(known[1].list, " do");
 	list_layers(known[2].list, sizeof known[2].list);
+	list_losses(false, known[3].list, sizeof known[3].list);
+	list_losses(true, known[4].list, sizeof known[4].list);
+#define GT_X(name, i, key, ...) ", " key
+	snprintf(known[5].list, sizeof known[5].list, "%s", &(GT_LOSS_KEYS(GT_X))[2]);
+#undef GT_X
 	snprintf(out, size, "%s", text);
-	for (int i = 0; i < 3; i++) {
+	for (int i = 0; i < 6; i++) {
 		const char *at = strstr(text, known[i].word);
 		if (at)
 			snprintf(out, size, "%.*s%s%s", (int)(at - text), text, known[i].list, at + strlen(known[i].word));

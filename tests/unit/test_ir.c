@@ -148,7 +148,7 @@ TEST(loss_describes_its_target)
 	static const double weights[5] = {1, 2, 3, 4, 5};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		struct net t;
-		struct gt_loss_spec loss = {.op = gt_op_find_loss(rows[i].loss), .attr = {.ignore_index = -100, .beta = 1}, .dense = rows[i].dense};
+		struct gt_loss_spec loss = {.op = gt_op_find_loss(rows[i].loss), .attr = {.number = {1}, .ignore_index = -100}, .dense = rows[i].dense};
 		if (rows[i].weights)
 			loss.attr.weights = weights, loss.attr.nweights = rows[i].last ? 5 : 4;
 		net_open(&t, 3, 1, 1);

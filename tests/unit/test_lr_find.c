@@ -1,5 +1,5 @@
 /* The learning rates that a range test suggests, against fastai's (golden/make_lr_find.py). */
-#include "tune/lr_suggest.h"
+#include "setup/lr_suggest.h"
 #include "test.h"
 #include <math.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
 #include "exec/permute.h"
 #include "session/schedule.h"
 #include "conf/metric_name.h"
-#include "state/metric_watch.h"
+#include "train/metric_watch.h"
 #include "test.h"
 #include <math.h>
 #include <stdlib.h>

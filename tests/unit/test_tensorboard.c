@@ -1,5 +1,5 @@
 /* Event files: the checksum's published value, and a file read back record by record. */
-#include "run/tensorboard.h"
+#include "train/tensorboard.h"
 #include "test.h"
 #include <dirent.h>
 #include <math.h>

@@ -1,0 +1,226 @@
+/* gt_bench on one rank: measures the time of each kernel of an optimizer step with the data and the plan of the config, and the time of
+ * communication. */
+#include "report/bench.h"
+#include "base/clock.h"
+#include "comm.h"
+#include "train/trainer.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+static int by_time(const void *a, const void *b)
+{
+	double x = ((const struct gt_bench_row *)a)->ms, y = ((const struct gt_bench_row *)b)->ms;
+	return x < y ? 1 : x > y ? -1 : 0;
+}
+
+static enum gt_code collect_oldest_window(struct gt_session *s, struct gt_err *err)
+{
+	const struct gt_window *w;
+	GT_TRY(gt_exec_collect(&s->exec, &w, err));
+	for (int i = 0; i < w->n; i++)
+		if (w->scalars[i].skip)
+			return gt_fail(err, GT_EDIVERGED, "diverged at step %lld of the benchmark", (long long)w->step_args[i * w->prog->nmicro].step);
+	return GT_OK;
+}
+
+/* Runs `steps` full batches in windows, as in training. Restarts the epoch before its incomplete last batch. p: the program of a step. */
+static enum gt_code run_steps(struct gt_session *s, const struct gt_prog *p, int steps, struct gt_err *err)
+{
+	int64_t full = s->batch.samples / s->batch.size, done = full;
+	for (int i = 0; i < steps;) {
+		struct gt_step_args *step_args;
+		if (done >= full) {
+			gt_loader_use_longest(s->prog.loader);
+			GT_TRY(gt_loader_start(s->prog.loader, i, 0, err));
+			done = 0;
+		}
+		int n = gt_exec_window_size(&s->exec, p, steps - i < full - done ? steps - i : full - done), left = n * p->nmicro;
+		GT_TRY(gt_exec_step_args(&s->exec, &step_args, err));
+		for (int k = 0; k < n; k++, i++, done++) {
+			for (int m = 0; m < p->nmicro; m++) {
+				struct gt_step_args *d = &step_args[k * p->nmicro + m];
+				*d = (struct gt_step_args){
+				    .seed = (uint64_t)s->conf->seed, .stride = 1, .step = i + 1, .inv_weight = 1 / (double)s->batch.size, .left = --left};
+				gt_optim_rates(&s->optim, i, s->batch.steps, s->batch.steps_per_epoch, d->lr);
+				gt_optim_momenta(&s->optim, i, s->batch.steps, s->batch.steps_per_epoch, d->momentum);
+			}
+			GT_TRY(gt_loader_take_parts(s->prog.loader, p->nmicro, &step_args[k * p->nmicro], err));
+		}
+		GT_TRY(gt_exec_launch(&s->exec, p, s->prog.loader, n, err));
+		gt_rank_report_progress(s->exec.link, i);
+		if (s->exec.queued == s->exec.depth)
+			GT_TRY(collect_oldest_window(s, err));
+	}
+	while (s->exec.queued)
+		GT_TRY(collect_oldest_window(s, err));
+	return GT_OK;
+}
+
+/* Returns the row of a step. All micro-batches of an operation and layer share one row. */
+static struct gt_bench_row *find_row(struct gt_bench *b, const struct gt_session *s, const struct gt_step *st)
+{
+	struct gt_bench_row r = {{0}, {0}, {0}, 0, 0, 0};
+	bool joins = st->call && st->call->comm && !st->end;
+	snprintf(r.op, sizeof r.op, "%s", st->call ? st->call->op : gt_step_name(st->kind));
+	snprintf(r.layer, sizeof r.layer, "%s", st->call ? st->call->layer : "");
+	if (st->call && st->call->kernel)
+		snprintf(r.impl, sizeof r.impl, "%s", s->device.be->describe(st->call->kernel));
+	else if (joins && s->exec.group[st->call->comm->group])
+		snprintf(r.impl, sizeof r.impl, "%s", s->exec.group[st->call->comm->group]->api->name);
+	for (int i = 0; i < b->nrows; i++)
+		if (!strcmp(b->rows[i].op, r.op) && !strcmp(b->rows[i].layer, r.layer) && !strcmp(b->rows[i].impl, r.impl))
+			return &b->rows[i];
+	b->rows[b->nrows] = r;
+	return &b->rows[b->nrows++];
+}
+
+/* Adds up the rows. times: seconds of each step of the program, summed over `steps` executions. */
+static enum gt_code sum_rows(struct gt_bench *b, const struct gt_session *s, const double *times, int steps, struct gt_err *err)
+{
+	const struct gt_prog *p = &s->prog.full;
+	double total = 0, flops = 0;
+	GT_NEW(b->rows, b->arena, p->n, err);
+	for (int i = 0; i < p->n; i++)
+		total += times[i];
+	for (int i = 0; i < p->n; i++) {
+		struct gt_bench_row *r = find_row(b, s, &p->step[i]);
+		double own = p->step[i].call ? p->step[i].call->flops : 0;
+		r->ms += 1e3 * times[i] / steps;
+		r->gflops += own;
+		flops += own;
+	}
+	for (int i = 0; i < b->nrows; i++) {
+		struct gt_bench_row *r = &b->rows[i];
+		r->share = total > 0 ? r->ms * 1e-3 * steps / total : 0;
+		r->gflops = r->ms > 0 ? r->gflops / r->ms / 1e6 : 0;
+	}
+	b->gflops = flops / b->step_ms / 1e6;
+	qsort(b->rows, (size_t)b->nrows, sizeof *b->rows, by_time);
+	return GT_OK;
+}
+
+static bool is_communication(const struct gt_step *st)
+{
+	return st->kind == GT_STEP_COMM && !st->end;
+}
+
+/* Assigns the time of each step to a cell of the pipeline schedule, to communication, or to the rest. */
+static void assign_times(const struct gt_session *s, const double *times, int steps, struct gt_measured *out)
+{
+	const struct gt_prog *p = &s->prog.full;
+	int micros = p->nmicro > 0 ? p->nmicro : 1;
+	for (int i = 0; i < p->n; i++) {
+		const struct gt_step *st = &p->step[i];
+		bool loads = st->kind == GT_STEP_LOAD || st->kind == GT_STEP_BIND || st->kind == GT_STEP_PASS;
+		int k = st->plan && st->plan->graph->stages ? st->plan->graph->stage / s->at.npipe : 0;
+		if (is_communication(st))
+			continue;
+		if (loads || (st->plan && st->call && !st->call->fused_update))
+			out->cell[k][loads ? GT_PHASE_F : st->call->phase] += times[i] / steps / micros;
+		else
+			out->rest += times[i] / steps;
+	}
+}
+
+/* Waits until all ranks are here, so that the measurement of one does not include earlier work of another. */
+static enum gt_code sync_ranks(const struct gt_session *s, struct gt_err *err)
+{
+	const struct gt_team *t = s->team;
+	if (!t || !t->comm)
+		return GT_OK;
+	gt_rank_set_waiting(t->link, true);
+	enum gt_code code = t->comm->api->barrier(t->comm, 0, err);
+	gt_rank_set_waiting(t->link, false);
+	return code;
+}
+
+static enum gt_code time_steps(struct gt_session *s, const struct gt_prog *p, int steps, double *seconds, struct gt_err *err)
+{
+	GT_TRY(s->device.be->sync(s->device.dev, 0, err));
+	GT_TRY(sync_ranks(s, err));
+	double start = gt_clock();
+	GT_TRY(run_steps(s, p, steps, err));
+	GT_TRY(s->device.be->sync(s->device.dev, 0, err));
+	*seconds = (gt_clock() - start) / steps;
+	return GT_OK;
+}
+
+/* Measures the time of communication. With host memory, a call of the communicator has finished when it returns, so its time is measured in
+ * a pass like that of training. Otherwise it is that of the pass in which the host waits for every step. */
+static enum gt_code measure_comm_wait(struct gt_session *s, int steps, const double *times, struct gt_measured *out, struct gt_err *err)
+{
+	const struct gt_prog *p = &s->prog.full;
+	out->step = out->wait = 0;
+	if (s->device.be->host_memory) {
+		s->exec.waited = &out->wait;
+		enum gt_code code = time_steps(s, p, steps, &out->step, err);
+		s->exec.waited = NULL;
+		out->wait /= steps;
+		return code;
+	}
+	for (int i = 0; i < p->n; i++) {
+		out->step += times[i] / steps;
+		out->wait += is_communication(&p->step[i]) ? times[i] / steps : 0;
+	}
+	return GT_OK;
+}
+
+static enum gt_code warm_up(struct gt_session *s, const struct gt_prog *p, int steps, struct gt_err *err)
+{
+	GT_TRY(run_steps(s, p, steps < 10 ? 2 : 10, err)); /* warms up caches, pages and clocks */
+	if (s->exec.graphs) /* warms up again: when the time of a step is known, more steps are queued at once and recorded as graphs */
+		for (int i = 0; i < 2; i++)
+			GT_TRY(run_steps(s, p, steps, err));
+	return GT_OK;
+}
+
+/* Measures a step in each phase of the run. */
+static enum gt_code measure_phases(struct gt_bench *b, struct gt_session *s, int steps, struct gt_err *err)
+{
+	char when[64];
+	GT_NEW(b->phases, b->arena, s->optim.nphases + 1, err);
+	for (int k = 0; k < s->optim.nphases; k++) {
+		const struct gt_prog *p = &s->prog.phase[k].full;
+		struct gt_bench_phase *out = &b->phases[b->nphases];
+		double seconds, flops = 0;
+		if (!p->n || !gt_optim_reaches(&s->optim, 1 + k))
+			continue;
+		GT_NEW_STR(out->when, gt_arena_strdup(b->arena, gt_optim_phase_text(&s->optim, 1 + k, when, sizeof when)), err);
+		GT_TRY(warm_up(s, p, steps, err));
+		GT_TRY(time_steps(s, p, steps, &seconds, err));
+		for (int i = 0; i < p->n; i++)
+			flops += p->step[i].call ? p->step[i].call->flops : 0;
+		out->step_ms = 1e3 * seconds;
+		out->samples_per_s = (double)s->batch.size / seconds;
+		out->gflops = flops / seconds / 1e9;
+		b->nphases++;
+	}
+	return GT_OK;
+}
+
+enum gt_code gt_bench_session(struct gt_session *s, int steps, struct gt_bench *b, struct gt_measured *out, struct gt_err *err)
+{
+	const struct gt_prog *p = &s->prog.full;
+	double *times, seconds;
+	struct rusage ru;
+	*out = (struct gt_measured){0};
+	GT_TRY(gt_session_init(s, err));
+	GT_NEW(times, b->arena, s->prog.full.n, err);
+	GT_TRY(warm_up(s, p, steps, err));
+	GT_TRY(time_steps(s, p, steps, &seconds, err));
+	b->step_ms = 1e3 * seconds;
+	b->samples_per_s = 1e3 * (double)s->batch.size / b->step_ms;
+	s->exec.times = times; /* separate passes, so that reading the clock does not slow down the first one */
+	enum gt_code code = time_steps(s, p, steps, &seconds, err);
+	s->exec.times = NULL;
+	GT_TRY(code);
+	GT_TRY(measure_comm_wait(s, steps, times, out, err));
+	assign_times(s, times, steps, out);
+	GT_NEW_STR(b->device, gt_arena_strdup(b->arena, s->device.info.name), err);
+	getrusage(RUSAGE_SELF, &ru);
+	b->peak_mb = (double)ru.ru_maxrss / 1e3;
+	GT_TRY(sum_rows(b, s, times, steps, err));
+	return measure_phases(b, s, steps, err);
+}

@@ -1,0 +1,351 @@
+/* gt_smoke: runs and resumes the program in separate processes and compares the results. The directory:
+ *   DIR/run/             directory of the run; at the end that of the resumed run
+ *   DIR/uninterrupted/   last checkpoint of the first run, moved out of DIR/run before the resume
+ *   DIR/made-up/         rows or texts that stand in for those of the config, if these are missing */
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/fileio.h"
+#include "launch/launcher_parts.h"
+#include "launch/signals.h"
+#include "train/run_ranks.h"
+#include "report/smoke_plan.h"
+#include "par/strategy.h"
+#include "store/ckpt_scan.h"
+#include "base/json_read.h"
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+struct smoke {
+	struct gt_conf *conf;
+	const struct gt_run_opts *opts;
+	void (*tell)(void *user, const struct gt_smoke *s);
+	struct gt_arena *arena;
+	struct gt_smoke_plan plan;
+	struct gt_smoke shown;
+	const char *dir, *run, *whole, *made; /* DIR, DIR/run, DIR/uninterrupted, DIR/made-up */
+	size_t existed;                /* length of the part of dir that existed before; only with --out */
+	double heard;                  /* time of the last event */
+	double train_s, eval_s, save_s;
+	int64_t step;                  /* optimizer step that the last event reported */
+	bool no_memory;                /* there was no memory to parse an event */
+};
+
+static void report_phase(struct smoke *s, const char *phase, double seconds)
+{
+	s->shown.phase = phase;
+	s->shown.seconds = seconds;
+	if (s->tell)
+		s->tell(s->opts->user, &s->shown);
+}
+
+/* ---- what a run writes: its events, one JSON object a line -------------------------------------------------------------------------- */
+static const char *event_text(const struct gt_json_value *e, const char *key)
+{
+	const char *text = gt_json_text(gt_json_member(e, key));
+	return text ? text : "";
+}
+
+static double event_number(const struct gt_json_value *e, const char *key)
+{
+	const struct gt_json_value *v = gt_json_member(e, key);
+	return gt_json_is(v, GT_JSON_NUMBER) ? v->number : NAN;
+}
+
+static void on_event(struct smoke *s, const struct gt_json_value *e)
+{
+	const char *what = event_text(e, "event");
+	double now = gt_clock(), took = now - s->heard, step = event_number(e, "step");
+	s->heard = now;
+	s->step = isnan(step) ? s->step : (int64_t)step;
+	if (!strcmp(what, "start") && !s->shown.start) {
+		s->train_s += took;
+		s->shown.start = gt_arena_strdup(s->arena, event_text(e, "text"));
+		s->no_memory |= !s->shown.start;
+	} else if (!strcmp(what, "train")) {
+		s->train_s += took;
+		s->shown.last_loss = event_number(e, "loss");
+		if (s->step == 1)
+			s->shown.first_loss = s->shown.last_loss;
+	} else if (!strcmp(what, "eval")) {
+		s->eval_s += took;
+		snprintf(s->shown.split, sizeof s->shown.split, "%s", event_text(e, "split"));
+		s->shown.loss = event_number(e, "loss");
+		s->shown.acc = event_number(e, "acc");
+	} else if (!strcmp(what, "checkpoint")) {
+		s->save_s += took;
+	}
+}
+
+/* Handles a line from a rank: an event of rank 0, or a message for the user. */
+static void handle_rank_line(void *user, const char *line)
+{
+	static const char first[] = "[rank 0] ";
+	struct smoke *s = user;
+	const struct gt_json_value *e;
+	bool rank0 = !strncmp(line, first, strlen(first));
+	if (rank0 && line[strlen(first)] == '{' &&
+	    gt_json_parse(line + strlen(first), strlen(line) - strlen(first), "an event", 2, 64, s->arena, &e, NULL) == GT_OK) {
+		on_event(s, e);
+	} else if (s->opts->say) {
+		s->opts->say(s->opts->user, rank0 && s->plan.ranks == 1 ? line + strlen(first) : line);
+	}
+}
+
+/* ---- phases --------------------------------------------------------------------------------------------------------------------- */
+
+/* Starts the ranks of the plan with the arguments `base`, `more` and "-- operand". */
+static enum gt_code start_ranks(struct smoke *s, char *const *base, const char *const *more, int nmore, const char *operand,
+                                struct gt_err *err)
+{
+	static const char only[] = "rank 0: ";
+	struct gt_run_opts o = *s->opts;
+	struct gt_ranks r;
+	char **argv;
+	int n = 0;
+	while (base[n])
+		n++;
+	GT_NEW(argv, s->arena, n + nmore + 4, err);
+	memcpy(argv, base, (size_t)n * sizeof *argv);
+	for (int i = 0; i < nmore; i++)
+		argv[n++] = (char *)more[i];
+	if (gt_strategy_of(s->conf->parallel.mode)->ranks != GT_RANKS_ONE)
+		GT_NEW_STR(argv[n++], gt_arena_printf(s->arena, "--nproc=%d", s->plan.ranks), err);
+	argv[n++] = "--";
+	argv[n++] = (char *)operand;
+	o.argv = argv;
+	o.nproc = s->plan.ranks;
+	o.say = handle_rank_line;
+	o.user = s;
+	GT_TRY(gt_ranks_of(s->conf, &o, &r, err));
+	r.capture = true;
+	s->heard = gt_clock();
+	enum gt_code code = gt_ranks_launch(&r, s->conf, s->run, NULL, &o, err);
+	if (code != GT_OK && s->plan.ranks == 1 && err && !strncmp(err->msg, only, strlen(only))) /* with one rank, its number is of no use */
+		memmove(err->msg, err->msg + strlen(only), strlen(err->msg + strlen(only)) + 1);
+	GT_TRY(code);
+	if (s->no_memory)
+		return gt_fail_memory(err, 0);
+	int sig = gt_signals_pending(); /* no launcher handles signals between the two launches */
+	return sig ? gt_fail(err, (enum gt_code)(128 + sig), "ended by signal %d (%s)", sig, strsignal(sig)) : GT_OK;
+}
+
+static enum gt_code make_options(struct smoke *s, bool out, const char ***more, int *n, struct gt_err *err)
+{
+	*n = 0;
+	GT_NEW(*more, s->arena, s->plan.nsets + 1, err);
+	for (int i = 0; i < s->plan.nsets; i++)
+		GT_NEW_STR((*more)[(*n)++], gt_arena_printf(s->arena, "--set=%s", s->plan.sets[i]), err);
+	if (out)
+		GT_NEW_STR((*more)[(*n)++], gt_arena_printf(s->arena, "--out=%s", s->run), err);
+	return GT_OK;
+}
+
+static enum gt_code open_last_checkpoint(const char *path, const char *which, struct gt_ckpt **out, struct gt_err *err)
+{
+	GT_TRY(gt_ckpt_open(path, which, true, NULL, NULL, out, err));
+	if (gt_ckpt_meta(*out)->step == GT_SMOKE_STEPS)
+		return GT_OK;
+	enum gt_code code = gt_fail(err, GT_EINTERNAL, "%s: the last checkpoint is that of step %lld, expected step %d", path,
+	                            (long long)gt_ckpt_meta(*out)->step, GT_SMOKE_STEPS);
+	gt_ckpt_close(*out);
+	return code;
+}
+
+static uint64_t checkpoint_bytes(const struct gt_ckpt_manifest *m)
+{
+	uint64_t n = 0;
+	for (int i = 0; i < GT_CKPT_FILE_COUNT; i++)
+		n += m->file[i].there ? (uint64_t)m->file[i].bytes : 0;
+	return n;
+}
+
+/* Executes the first run and moves its last checkpoint out of the run directory, as if it had crashed before the last commit. */
+static enum gt_code run_reference(struct smoke *s, struct gt_err *err)
+{
+	const char **more;
+	struct gt_ckpt *c;
+	struct gt_ckpt_manifest m;
+	int n;
+	char from[GT_PATH_SIZE], name[GT_CKPT_NAME];
+	GT_TRY(make_options(s, true, &more, &n, err));
+	GT_TRY(start_ranks(s, s->opts->run_argv, more, n, s->conf->path, err));
+	GT_TRY(open_last_checkpoint(s->run, "latest", &c, err));
+	gt_ckpt_close(c);
+	gt_ckpt_name_print(name, GT_SMOKE_STEPS);
+	GT_TRY(gt_path_join(from, s->run, name, err));
+	GT_TRY(gt_ckpt_manifest_read(from, s->arena, &m, err));
+	GT_TRY(gt_file_rename(from, s->whole, err));
+	s->shown.bytes = checkpoint_bytes(&m);
+	report_phase(s, "train", s->train_s);
+	report_phase(s, "evaluate", s->eval_s);
+	report_phase(s, "checkpoint", s->save_s);
+	return GT_OK;
+}
+
+static enum gt_code run_resumed(struct smoke *s, struct gt_err *err)
+{
+	double began = gt_clock();
+	const char **more;
+	int n;
+	s->step = -1;
+	GT_TRY(make_options(s, false, &more, &n, err));
+	GT_TRY(start_ranks(s, s->opts->resume_argv, more, n, s->run, err));
+	report_phase(s, "resume", gt_clock_since(began));
+	return GT_OK;
+}
+
+/* ---- the two ends --------------------------------------------------------------------------------------------------------------- */
+static enum gt_code compare_tensor(const struct gt_ckpt *a, const struct gt_ckpt *b, int file, const struct gt_ckpt_tensor *t, bool *same,
+                                   struct gt_err *err)
+{
+	size_t bytes = gt_tdesc_bytes(&t->desc);
+	char *buf = malloc(2 * bytes + 1);
+	if (!buf)
+		return gt_fail_memory(err, 2 * bytes);
+	enum gt_code code = gt_ckpt_read(a, file, t->name, &t->desc, buf, err);
+	if (code == GT_OK)
+		code = gt_ckpt_read(b, file, t->name, &t->desc, buf + bytes, err);
+	*same = code == GT_OK && !memcmp(buf, buf + bytes, bytes);
+	free(buf);
+	return code;
+}
+
+/* Fails with an error that names the tensors of a file that differ. */
+static enum gt_code report_tensor_diff(const struct gt_ckpt *a, const struct gt_ckpt *b, int file, struct gt_err *err)
+{
+	struct gt_ckpt_tensor t;
+	const char *first = NULL;
+	int n = 0, all = 0;
+	for (; gt_ckpt_tensor_at(a, file, all, &t); all++) {
+		bool same = false;
+		GT_TRY(compare_tensor(a, b, file, &t, &same, err));
+		first = first || same ? first : t.name;
+		n += !same;
+	}
+	return gt_fail(err, GT_EFAIL,
+	               "the resumed run and the uninterrupted one end with different bits: %d of %d tensors of %s differ, the first of them "
+	               "is %s",
+	               n,
+	               all, gt_ckpt_file_name(file), first ? first : "none (only the files differ)");
+}
+
+static enum gt_code compare_state(const struct gt_ckpt_meta *a, const struct gt_ckpt_meta *b, struct gt_err *err)
+{
+	const struct {
+		const char *name;
+		double a, b;
+	} v[] = {
+		{"epoch", (double)a->epoch, (double)b->epoch},
+		{"sample of the epoch", (double)a->cursor, (double)b->cursor},
+		{"loss scale", a->loss_scale, b->loss_scale},
+		{"steps since the loss scale changed", (double)a->good_steps, (double)b->good_steps},
+		{"best step", a->has_best ? (double)a->best_step : -1, b->has_best ? (double)b->best_step : -1},
+		{"best value", a->has_best ? a->best : 0, b->has_best ? b->best : 0},
+	};
+	for (size_t i = 0; i < sizeof v / sizeof *v; i++)
+		if (v[i].a != v[i].b)
+			return gt_fail(err, GT_EFAIL, "the resumed run and the uninterrupted one end in different states: %s is %.17g, expected %.17g",
+			               v[i].name, v[i].b, v[i].a);
+	return GT_OK;
+}
+
+static enum gt_code compare_checkpoints(struct smoke *s, const struct gt_ckpt *a, const struct gt_ckpt *b, struct gt_err *err)
+{
+	struct gt_ckpt_manifest m[2];
+	GT_TRY(gt_ckpt_manifest_read(gt_ckpt_path(a), s->arena, &m[0], err));
+	GT_TRY(gt_ckpt_manifest_read(gt_ckpt_path(b), s->arena, &m[1], err));
+	for (int i = GT_CKPT_MODEL; i <= GT_CKPT_OPTIMIZER; i++) {
+		if (m[0].file[i].there != m[1].file[i].there)
+			return gt_fail(err, GT_EFAIL, "the resumed run and the uninterrupted one end in different states: only one of them has %s",
+			               gt_ckpt_file_name(i));
+		if (!m[0].file[i].there)
+			continue;
+		if (strcmp(m[0].file[i].digest, m[1].file[i].digest))
+			return report_tensor_diff(a, b, i, err);
+		const char **digest = i == GT_CKPT_MODEL ? &s->shown.model : &s->shown.optimizer;
+		GT_NEW_STR(*digest, gt_arena_strdup(s->arena, m[0].file[i].digest), err);
+	}
+	return compare_state(gt_ckpt_meta(a), gt_ckpt_meta(b), err);
+}
+
+static enum gt_code compare_runs(struct smoke *s, struct gt_err *err)
+{
+	struct gt_ckpt *a, *b;
+	double began = gt_clock();
+	GT_TRY(open_last_checkpoint(s->whole, NULL, &a, err));
+	enum gt_code code = open_last_checkpoint(s->run, "latest", &b, err);
+	if (code == GT_OK) {
+		code = compare_checkpoints(s, a, b, err);
+		gt_ckpt_close(b);
+	}
+	gt_ckpt_close(a);
+	if (code == GT_OK)
+		report_phase(s, "compare", gt_clock_since(began));
+	return code;
+}
+
+/* ---- the directory -------------------------------------------------------------------------------------------------------------- */
+static enum gt_code make_directories(struct smoke *s, struct gt_err *err)
+{
+	const char *base = getenv("TMPDIR");
+	struct stat st;
+	char *dir;
+	if (s->opts->out) {
+		s->dir = s->opts->out;
+		GT_TRY(gt_dir_make(s->dir, &s->existed, err));
+	} else {
+		GT_NEW_STR(dir, gt_arena_printf(s->arena, "%s/gtrain-smoke-XXXXXX", base && *base ? base : "/tmp"), err);
+		if (!mkdtemp(dir))
+			return gt_fail(err, GT_ECANTCREAT,
+			               "%s: cannot create a temporary directory: %s; name another one with --out DIR or the variable TMPDIR", dir,
+			               strerror(errno));
+		s->dir = dir;
+	}
+	GT_NEW_STR(s->run, gt_arena_printf(s->arena, "%s/run", s->dir), err);
+	GT_NEW_STR(s->whole, gt_arena_printf(s->arena, "%s/uninterrupted", s->dir), err);
+	GT_NEW_STR(s->made, gt_arena_printf(s->arena, "%s/made-up", s->dir), err);
+	if (!lstat(s->run, &st) || !lstat(s->whole, &st) || !lstat(s->made, &st))
+		return gt_fail(err, GT_ECANTCREAT, "%s: the directory contains an earlier smoke test; remove it, or name another directory with "
+		               "--out",
+		               s->dir);
+	return GT_OK;
+}
+
+static enum gt_code run_phases(struct smoke *s, struct gt_err *err)
+{
+	double began = gt_clock();
+	GT_TRY(gt_smoke_check(s->opts, err));
+	GT_TRY(make_directories(s, err));
+	enum gt_code code = gt_smoke_plan(s->conf, s->opts, s->made, s->arena, &s->plan, &s->shown, err);
+	if (code != GT_OK)
+		gt_tree_remove(s->made, NULL);
+	GT_TRY(code);
+	report_phase(s, "plan", gt_clock_since(began));
+	GT_TRY(run_reference(s, err));
+	GT_TRY(run_resumed(s, err));
+	return compare_runs(s, err);
+}
+
+enum gt_code gt_smoke(struct gt_conf *c, const struct gt_run_opts *o, void (*observe)(void *user, const struct gt_smoke *s),
+                      struct gt_err *err)
+{
+	struct smoke s = {.conf = c, .opts = o, .tell = observe, .shown = {.first_loss = NAN, .last_loss = NAN, .loss = NAN, .acc = NAN}};
+	struct gt_err gone = {0};
+	GT_TRY(gt_arena_open(&s.arena, err));
+	gt_signals_install();
+	enum gt_code code = run_phases(&s, err);
+	gt_signals_restore();
+	if (code != GT_OK && s.dir && s.dir == o->out)
+		gt_dir_unmake(s.dir, s.existed);
+	if (s.dir && s.dir != o->out && gt_tree_remove(s.dir, &gone) != GT_OK && code == GT_OK) {
+		code = gone.code;
+		if (err)
+			*err = gone;
+	}
+	gt_arena_close(s.arena);
+	return code;
+}

@@ -1,0 +1,12 @@
+/* Inside `gtrain init`: configs for tables. */
+#ifndef GT_TUNE_INIT_TABLE_H
+#define GT_TUNE_INIT_TABLE_H
+
+#include "setup/init_spec.h"
+
+/* Looks at the table in a CSV file and writes a config that predicts the columns spec->targets to *text, which the caller frees. path:
+ * absolute. GT_EUSAGE names the columns if there is no target. */
+enum gt_code gt_init_table(const char *path, const struct gt_init_names *names, const struct gt_init_spec *spec, char **text,
+                           struct gt_err *err);
+
+#endif

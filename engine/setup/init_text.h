@@ -1,0 +1,31 @@
+/* Inside `gtrain init`: configs for folders of texts, and the parts of them that a table of texts needs too. */
+#ifndef GT_TUNE_INIT_TEXT_H
+#define GT_TUNE_INIT_TEXT_H
+
+#include "base/err.h"
+#include "setup/init_spec.h"
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/* Returns whether a folder or .tar archive has texts and no images. path: absolute. */
+bool gt_init_is_text(const char *path);
+/* Looks at the texts in it and writes a config that trains on them to *text, which the caller frees. */
+enum gt_code gt_init_text(const char *path, const struct gt_init_spec *spec, const struct gt_init_names *names, char **text,
+                          struct gt_err *err);
+
+/* Sizes of texts: the median, and what 98 of 100 have at most, in bytes. */
+struct gt_text_sizes {
+	int64_t median, most;
+};
+
+/* Sorts the sizes of n texts, n > 0. */
+struct gt_text_sizes gt_text_sizes_of(int64_t *bytes, int64_t n);
+
+/* Write the keys of `data` about texts, the model and the group `train` of a classifier by words and pairs of words; n: number of training
+ * texts. pairs: pairs of words are tokens, too. */
+void gt_init_text_keys(FILE *f, const struct gt_text_sizes *sizes, int64_t n, bool pairs);
+void gt_init_text_model(FILE *f, int64_t classes);
+void gt_init_text_train(FILE *f, int64_t n);
+
+#endif

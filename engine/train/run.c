@@ -1,0 +1,620 @@
+/* gt_run and gt_resume: the work before and after the training loop. */
+#include "base/fileio.h"
+#include "ir/op.h"
+#include "launch/launcher.h"
+#include "launch/rendezvous.h"
+#include "launch/signals.h"
+#include "train/run_ranks.h"
+#include "train/trainer.h"
+#include "train/warnings.h"
+#include "par/strategy.h"
+#include "session/session_data.h"
+#include "session/world_plan.h"
+#include "train/ema.h"
+#include "train/metric_watch.h"
+#include "train/pretrained.h"
+#include "train/state.h"
+#include "store/ckpt_scan.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+
+/* "669,706" */
+static const char *format_grouped(int64_t n, char *buf, size_t size)
+{
+	char digits[32];
+	int len = snprintf(digits, sizeof digits, "%lld", (long long)n), at = 0;
+	for (int i = 0; i < len && at + 2 < (int)size; i++) {
+		if (i && (len - i) % 3 == 0)
+			buf[at++] = ',';
+		buf[at++] = digits[i];
+	}
+	buf[at] = 0;
+	return buf;
+}
+
+/* "54,000 train + 6,000 valid + 10,000 test" */
+static void format_samples(const struct gt_session *s, char *buf, size_t size)
+{
+	char count[32];
+	size_t n = 0;
+	for (int i = 0; i < GT_SPLITS && n < size; i++)
+		if (s->data.view[i].n)
+			n += (size_t)snprintf(buf + n, size - n, "%s%s %s", n ? " + " : "", format_grouped(s->data.view[i].n, count, sizeof count),
+			                      gt_split_names[i]);
+}
+
+static enum gt_code report_start(struct gt_trainer *t, struct gt_err *err)
+{
+	const struct gt_session *s = t->s;
+	char text[2048], params[32], samples[160], micro[64] = "", ranks[64] = "", ema[96] = "";
+	if (s->optim.ema)
+		snprintf(ema, sizeof ema, "; evaluates and saves the moving average of the weights (decay %g)", s->conf->train.ema.decay);
+	const struct gt_comm *comm = s->exec.group[GT_GROUP_WORLD];
+	if (comm)
+		snprintf(ranks, sizeof ranks, ", %s on %d ranks over %s", s->strategy->name, s->at.world, comm->api->name);
+	if (s->batch.micro < s->batch.size)
+		snprintf(micro, sizeof micro, " (%lld micro-batches of %lld)", (long long)(s->batch.size / s->batch.micro),
+		         (long long)s->batch.micro);
+	const char *in_f32 = "";
+	if (gt_computes_in_f32(s->conf, &s->device.info))
+		in_f32 = ", which this processor computes in fp32 (slower than fp32, less memory),";
+	format_samples(s, samples, sizeof samples);
+	snprintf(text, sizeof text,
+	         "%s: %s parameters, %s%s on %s%s; batch %lld%s, %lld steps per epoch; %s samples from %.300s; seed %lld%s",
+	         s->conf->name, format_grouped(s->prog.num_params, params, sizeof params), gt_precision_names[s->conf->precision], in_f32,
+	         s->device.info.name, ranks, (long long)s->batch.size, micro, (long long)s->batch.steps_per_epoch, samples,
+	         s->data.set[0].where, (long long)s->conf->seed, ema);
+	struct gt_event ev = {.kind = GT_EV_START, .text = text};
+	return gt_trainer_send_event(t, &ev, true, err);
+}
+
+static void on_warning(void *user, const char *text)
+{
+	struct gt_trainer *t = user;
+	struct gt_event ev = {.kind = GT_EV_WARN, .text = text};
+	if (t->opts->observe)
+		t->opts->observe(t->opts->user, &ev);
+}
+
+/* Prints a warning and writes it to metrics.jsonl. */
+static enum gt_code write_warning(struct gt_trainer *t, const char *text, struct gt_err *err)
+{
+	struct gt_event ev = {.kind = GT_EV_WARN, .epoch = t->state.epoch, .text = text};
+	return gt_trainer_send_event(t, &ev, true, err);
+}
+
+/* Warns if the number of ranks has changed, because the results then differ in their last bits. It can come from the command line, so the
+ * config of the checkpoint does not always have it. */
+static enum gt_code warn_of_other_ranks(struct gt_trainer *t, int64_t wrote, struct gt_err *err)
+{
+	char text[200];
+	if (t->s->conf->reproducible != GT_REPRO_RUN || wrote == t->state.world)
+		return GT_OK;
+	snprintf(text, sizeof text, "reproducible = \"run\": the results differ in the last bits from here on, because this run has %lld "
+	         "rank%s, and %lld wrote the checkpoint",
+	         (long long)t->state.world, t->state.world == 1 ? "" : "s", (long long)wrote);
+	return write_warning(t, text, err);
+}
+
+/* When a run resumes: keeps the best result only if it is a value of the metric that the config names now. text: a warning if it is not,
+ * else "". */
+static void keep_best(struct gt_trainer *t, char *text, size_t size)
+{
+	const struct gt_conf_checkpoint *c = &t->s->conf->checkpoint;
+	struct gt_ckpt_meta *at = &t->state;
+	const char *mode = gt_best_mode_name(c);
+	char now[64] = "not set";
+	*text = 0;
+	if (!at->has_best)
+		return;
+	/* A checkpoint of an earlier version has no epoch. The one that is computed here is correct if the batch has never changed. */
+	if (at->best_epoch < 0)
+		at->best_epoch = (at->best_step + t->s->batch.steps_per_epoch - 1) / t->s->batch.steps_per_epoch;
+	if (!at->best_metric || (!strcmp(at->best_metric, c->best_metric) && !strcmp(at->best_mode, mode)))
+		return;
+	if (*c->best_metric)
+		snprintf(now, sizeof now, "%s (%s)", c->best_metric, mode);
+	snprintf(text, size, "checkpoint.best was %s (%s) and is now %s, so the best checkpoint until now, step %lld, no longer counts as the "
+	         "best%s",
+	         at->best_metric, at->best_mode, now, (long long)at->best_step, *c->best_metric ? "; the next evaluation starts a new "
+	         	"comparison" : "");
+	at->has_best = false;
+}
+
+/* When a run resumes: keeps what train.early_stop or the schedule plateau has noted only if it is about the metric that the config names
+ * now. key: the config's key of the metric. metric: "" without such a setting. text: a warning if it is not, else "". */
+static void keep_metric_watch(struct gt_ckpt_watch *w, const char *key, const char *metric, char *text, size_t size)
+{
+	const char *before = w->metric;
+	*text = 0;
+	if (!*metric)
+		*w = (struct gt_ckpt_watch){0};
+	else if (gt_watch_continue(w, metric))
+		snprintf(text, size, "%s was %s and is now %s, so the values until now no longer count; the next evaluation starts a new "
+		         "comparison", key, before, metric);
+}
+
+/* Returns whether a schedule has a length or a mark that is counted in epochs. */
+static bool is_by_epochs(const struct gt_conf_schedule *s)
+{
+	bool marks = s->type == GT_SCHED_STEP || s->type == GT_SCHED_MULTISTEP || s->type == GT_SCHED_EXPONENTIAL;
+	return s->unit == GT_UNIT_EPOCH && (marks || s->t_max > 0 || s->warmup > 0);
+}
+
+/* Returns whether anything of the run depends on the epoch: a schedule with unit = "epoch", or a group that is frozen for some epochs. */
+static bool has_epoch_schedule(const struct gt_session *s)
+{
+	bool any = is_by_epochs(&s->conf->train.schedule) || s->optim.nphases > 0;
+	for (int i = 0; i < s->conf->train.ngroups; i++)
+		any |= is_by_epochs(&s->conf->train.group[i].schedule);
+	return any;
+}
+
+/* Returns whether the learning rate of a step depends on its place in the run. */
+static bool has_schedule(const struct gt_session *s)
+{
+	bool any = has_epoch_schedule(s) || s->conf->train.schedule.type != GT_SCHED_CONSTANT || s->conf->train.schedule.warmup > 0;
+	for (int i = 0; i < s->conf->train.ngroups; i++)
+		any |= s->conf->train.group[i].schedule.type != GT_SCHED_CONSTANT || s->conf->train.group[i].schedule.warmup > 0;
+	return any;
+}
+
+/* When a run resumes: sets t->shift. If an epoch has another number of steps now, because the number of samples or data.batch has changed,
+ * a run that is counted in epochs continues its schedules at the same place in epochs. Else they would jump, and a schedule of
+ * the whole run would end too early or never. text: a warning if the number has changed, else "". */
+static void keep_schedule(struct gt_trainer *t, char *text, size_t size)
+{
+	const struct gt_batch_partition *b = &t->s->batch;
+	int64_t before = t->state.epoch_steps, now = b->steps_per_epoch;
+	*text = 0;
+	t->shift = t->state.schedule_step - t->state.step;
+	if (before <= 0 || now <= 0 || before == now)
+		return;
+	int64_t place = t->state.epoch * now + t->state.cursor / b->size;
+	bool by_epochs = t->s->conf->train.steps == 0;
+	if (by_epochs)
+		t->shift = place - t->state.step;
+	if (!(by_epochs ? has_schedule(t->s) : has_epoch_schedule(t->s)))
+		return;
+	int n = snprintf(text, size, "an epoch has %lld optimizer steps now, and had %lld before; ", (long long)now, (long long)before);
+	if (!by_epochs)
+		snprintf(text + n, size - (size_t)n, "schedules with unit = \"epoch\" continue at another epoch, because the run is counted in "
+		         "steps (train.steps)");
+	else
+		snprintf(text + n, size - (size_t)n, "the schedules continue at the same epoch, which is step %lld of %lld as they are counted "
+		         "now", (long long)place, (long long)b->steps);
+}
+
+/* The function gt_session_spec.sized of a run: prints the warnings before memory is allocated, because a machine with too little memory can
+ * end the process. metrics.jsonl is not open yet and does not receive them. */
+static enum gt_code report_warnings(void *user, const struct gt_session *s, struct gt_err *err)
+{
+	struct gt_trainer *t = user;
+	struct gt_problems list = {.arena = s->arena};
+	GT_TRY(gt_warnings(s, t->resumes ? NULL : t->saves ? "dir" : "", &list, err));
+	gt_problems_sort(&list, s->conf->path);
+	for (int i = 0; i < list.n && t->opts->observe; i++) {
+		struct gt_event ev = {.kind = GT_EV_WARN, .epochs = s->conf->train.epochs, .steps = s->batch.steps, .text = list.v[i].text};
+		GT_TRY(gt_metrics_write(NULL, &t->json, &ev, err));
+		t->opts->observe(t->opts->user, &ev);
+	}
+	return GT_OK;
+}
+
+struct job {
+	struct gt_conf *c;
+	const char *dir;
+	const struct gt_ckpt *from;
+	const struct gt_run_opts *opts;
+	const struct gt_session_files *data; /* shared by ranks that are threads; NULL: each rank reads its own */
+};
+
+static struct gt_session_spec session_spec(struct gt_conf *c)
+{
+	return (struct gt_session_spec){.conf = c, .train = true, .eval = {[GT_VALID] = true, [GT_TEST] = true}};
+}
+
+static enum gt_code warn_of_conversion(struct gt_trainer *t, enum gt_dtype from, struct gt_err *err)
+{
+	char text[4400];
+	snprintf(text, sizeof text, "%s: the %s values were %s f32, the type in which gtrain keeps weights", t->opts->init, gt_dtype_name(from),
+	         from == GT_F64 ? "rounded to" : "converted to");
+	return write_warning(t, text, err);
+}
+
+static enum gt_code report_pretrained(struct gt_trainer *t, const struct gt_pretrained_report *r, struct gt_err *err)
+{
+	char text[2048];
+	struct gt_event ev = {.kind = GT_EV_PRETRAINED, .pretrained = r, .text = gt_pretrained_text(r, text, sizeof text)};
+	return gt_trainer_send_event(t, &ev, true, err);
+}
+
+/* Messages to print after the start line; "": none. */
+struct notes {
+	char back[GT_PATH_SIZE + 512], damaged[GT_PATH_SIZE + 64], best[512], stop[512], plateau[512], schedule[320], space[768];
+};
+
+/* Opens the log files and writes config.cfg. If anything before this fails, the old files are unchanged. A run that goes back to an earlier
+ * checkpoint does not replace them before its first commit. */
+static enum gt_code open_log_files(const struct job *j, struct gt_trainer *t, struct notes *say, struct gt_err *err)
+{
+	char config[GT_PATH_SIZE];
+	int64_t next = 0, step = j->from ? t->state.step : -1, damaged;
+	struct stat st;
+	if (j->from)
+		GT_TRY(gt_ckpt_dir_continue(t->dir, j->from, &next, say->back, sizeof say->back, err));
+	struct gt_metrics_spec spec = {.dir = j->dir, .resume_step = step, .next = next};
+	GT_TRY(gt_metrics_open(&spec, &t->metrics, &damaged, err));
+	if (j->c->log.tensorboard)
+		GT_TRY(gt_tensorboard_open(j->dir, step, next, &t->tensorboard, err));
+	GT_TRY(gt_ckpt_next_path(config, j->dir, next, "config.cfg", err));
+	if (!lstat(config, &st) && !S_ISREG(st.st_mode))
+		return gt_fail(err, GT_ECANTCREAT, "%s: expected a regular file; remove or rename it", config);
+	if (damaged)
+		snprintf(say->damaged, sizeof say->damaged, "%s/metrics.jsonl: removed %lld damaged line%s", j->dir, (long long)damaged,
+		         damaged == 1 ? "" : "s");
+	return gt_file_replace(config, 0666, j->c->text, strlen(j->c->text), err);
+}
+
+static enum gt_code train_rank(const struct job *j, struct gt_trainer *t, struct gt_err *err)
+{
+	struct gt_conf *c = j->c;
+	const char *dir = j->dir;
+	const struct gt_ckpt *from = j->from;
+	const struct gt_run_opts *o = t->opts;
+	const struct gt_world *w = &t->team->world;
+	char device[32];
+	enum gt_dtype converted = GT_F32;
+	const struct gt_pretrained_report *pretrained = NULL;
+	struct notes say = {0};
+	struct gt_session_spec spec = session_spec(c);
+	spec.device = gt_rank_device(o->device ? o->device : c->device, w, device, sizeof device);
+	spec.team = t->team;
+	spec.data = j->data;
+	spec.ckpt = from;
+	GT_TRY(gt_check_tensorboard(c, dir, err));
+	spec.sized = o->dry ? NULL : report_warnings;
+	spec.user = t;
+	if (*dir && !w->rank)
+		GT_TRY(gt_at_directory(c, dir, o->dry ? gt_ckpt_dir_check(dir, err) : gt_ckpt_dir_open(dir, &t->dir, err), err));
+	t->saves = *dir;
+	t->resumes = from != NULL;
+	if (*dir && !w->rank && !from)
+		GT_TRY(gt_refuse_used(dir, err));
+	if (o->observe && !o->dry)
+		o->observe(o->user, &(struct gt_event){.kind = GT_EV_PHASE, .text = "reading data and planning"});
+	gt_rank_phase(t->team->link, "reading data and planning", GT_PATIENCE * c->parallel.timeout);
+	GT_TRY(gt_session_open(&spec, &t->s, err));
+	gt_rank_phase(t->team->link, from ? "loading a checkpoint" : "initialising", GT_PATIENCE * c->parallel.timeout);
+	GT_TRY(gt_session_check_metrics(t->s, err));
+	t->state.seed = (uint64_t)c->seed;
+	if (from) {
+		t->state = *gt_ckpt_meta(from);
+		bool plateau = c->train.schedule.type == GT_SCHED_PLATEAU;
+		keep_metric_watch(&t->state.plateau, "train.schedule.metric", plateau ? c->train.schedule.metric : "", say.plateau,
+		                  sizeof say.plateau);
+		keep_metric_watch(&t->state.early_stop, "train.early_stop.metric", c->train.early_stop.metric, say.stop, sizeof say.stop);
+		t->s->optim.drops = t->state.plateau.drops;
+		keep_best(t, say.best, sizeof say.best);
+		keep_schedule(t, say.schedule, sizeof say.schedule);
+		GT_TRY(gt_state_load(t->s, from, true, err));
+		if (!gt_session_scales_loss(t->s))
+			t->state.loss_scale = 0, t->state.good_steps = 0;
+		else if (t->state.loss_scale > 0) /* a loss scale of 0 means that the run had another precision before */
+			GT_TRY(gt_session_set_scale(t->s, t->state.loss_scale, t->state.good_steps, err));
+		if (t->state.cursor >= t->s->batch.samples && t->s->data.files->differs)
+			return gt_fail(err, GT_EDATA,
+			               "%s: the checkpoint is at sample %lld of an epoch, which now has only %lld samples, because the "
+			               "data has changed; resume from a checkpoint at the end of an epoch",
+			               gt_ckpt_path(from), (long long)t->state.cursor, (long long)t->s->batch.samples);
+		if (t->state.cursor % t->s->batch.size || t->state.cursor >= t->s->batch.samples)
+			return gt_fail(err, GT_ECONFIG, "%s: the checkpoint is at sample %lld of an epoch, which is not a multiple of data.batch = "
+			               "%lld; resume with the data.batch of the checkpoint",
+			               gt_ckpt_path(from), (long long)t->state.cursor, (long long)t->s->batch.size);
+	} else if (o->init) {
+		GT_TRY(gt_state_import(t->s, o->init, &converted, err));
+	} else {
+		GT_TRY(gt_session_init(t->s, err));
+		GT_TRY(gt_pretrained_load(t->s, &pretrained, err));
+	}
+	if (!from && !o->dry)
+		GT_TRY(gt_ema_start(t->s, err));
+	t->state.world = w->world;
+	t->state.epoch_steps = t->s->batch.steps_per_epoch;
+	if (*dir && !w->rank)
+		GT_TRY(gt_state_check_space(t->s, dir, from != NULL, say.space, sizeof say.space, err));
+	if (o->dry)
+		return GT_OK;
+	if (t->dir)
+		GT_TRY(open_log_files(j, t, &say, err));
+	GT_TRY(gt_tensorboard_hparams(t->tensorboard, c, err));
+	if (gt_session_scales_loss(t->s) && t->state.loss_scale <= 0)
+		t->state.loss_scale = (double)(float)c->train.loss_scale.init;
+	GT_TRY(report_start(t, err));
+	if (*say.space)
+		GT_TRY(write_warning(t, say.space, err));
+	if (converted != GT_F32)
+		GT_TRY(warn_of_conversion(t, converted, err));
+	if (pretrained)
+		GT_TRY(report_pretrained(t, pretrained, err));
+	if (*t->s->device.note) {
+		struct gt_event ev = {.kind = GT_EV_WARN, .text = t->s->device.note};
+		GT_TRY(gt_trainer_send_event(t, &ev, false, err));
+	}
+	if (from) {
+		struct gt_event ev = {.kind = GT_EV_RESUME, .text = gt_ckpt_path(from)};
+		GT_TRY(gt_trainer_send_event(t, &ev, true, err));
+		GT_TRY(warn_of_other_ranks(t, gt_ckpt_meta(from)->world, err));
+		if (*say.back)
+			GT_TRY(write_warning(t, say.back, err));
+		const char *const changed[] = {say.best, say.stop, say.plateau, t->s->data.files->changed, say.schedule};
+		for (int i = 0; i < 5; i++)
+			if (*changed[i])
+				GT_TRY(write_warning(t, changed[i], err));
+		if (*say.damaged)
+			GT_TRY(write_warning(t, say.damaged, err));
+	}
+	gt_rank_phase(t->team->link, "", t->s->device.be->host_memory ? 0 : GT_PATIENCE * c->parallel.timeout);
+	return gt_trainer_run(t, err);
+}
+
+/* gt_rank_body: trains one rank of a run, which can be the only one. */
+static enum gt_code run_rank(void *user, const struct gt_team *team, struct gt_err *err)
+{
+	const struct job *j = user;
+	struct gt_run_opts o = *j->opts;
+	if (team->world.rank) /* rank 0 prints the warnings */
+		o.observe = NULL;
+	struct gt_trainer t = {.opts = &o, .team = team};
+	enum gt_code code = train_rank(j, &t, err);
+	/* The launcher gets the error now, because closing the session of a broken device or group may take longer than a rank is given. If
+	 * ranks are threads, the error of the run may be that of another thread. */
+	if (code != GT_OK && code < 128 && err && gt_strategy_of(j->c->parallel.mode)->ranks != GT_RANKS_THREADS)
+		gt_rank_report_error(team->link, code, err->msg);
+	struct gt_err why[2] = {0};
+	enum gt_code logs[2] = {gt_metrics_close(t.metrics, &why[0]), gt_tensorboard_close(t.tensorboard, &why[1])};
+	for (int i = 0; i < 2; i++) { /* the error that ended the training takes precedence */
+		if (code == GT_OK && logs[i] && err)
+			*err = why[i];
+		code = code ? code : logs[i];
+	}
+	gt_json_free(&t.json);
+	gt_session_close(t.s);
+	gt_ckpt_dir_close(t.dir);
+	return code;
+}
+
+/* Prints a warning on every rank, not only on rank 0, because the ranks are not connected yet. */
+static void on_team_warning(void *user, const char *text)
+{
+	const struct gt_run_opts *o = user;
+	struct gt_event ev = {.kind = GT_EV_WARN, .text = text};
+	if (o->observe)
+		o->observe(o->user, &ev);
+}
+
+static enum gt_code run_one_process(struct job *j, const struct gt_ranks *r, struct gt_err *err)
+{
+	char start[64] = "from the beginning";
+	struct gt_team_spec spec = {.world = &r->world,
+	                            .link = j->opts->link,
+	                            .token_file = r->token_file,
+	                            .timeout_s = j->c->parallel.timeout,
+	                            .config = j->c->text,
+	                            .start = start,
+	                            .warn = on_team_warning,
+	                            .warn_user = (void *)j->opts};
+	struct gt_team *team;
+	if (j->from) /* on several hosts, each host opens the latest checkpoint itself */
+		snprintf(start, sizeof start, "from the checkpoint of step %lld", (long long)gt_ckpt_meta(j->from)->step);
+	GT_TRY(gt_team_open(&spec, &team, err));
+	gt_signals_install();
+	enum gt_code code = run_rank(j, team, err);
+	gt_team_close(team);
+	gt_signals_restore();
+	return code;
+}
+
+/* Trains n ranks that are threads. The data is read once for all of them. */
+static enum gt_code run_threads(struct job *j, int n, struct gt_err *err)
+{
+	struct gt_session_spec spec = session_spec(j->c);
+	struct gt_session_files data;
+	spec.ckpt = j->from;
+	gt_rank_phase(j->opts->link, "reading data", GT_PATIENCE * j->c->parallel.timeout);
+	gt_signals_install();
+	enum gt_code code = gt_session_read_data(&spec, &data, err);
+	if (code == GT_OK) {
+		j->data = &data;
+		code = gt_team_threads(n, j->opts->link, run_rank, j, err);
+		gt_session_free_data(&data);
+	}
+	gt_signals_restore();
+	return code;
+}
+
+static enum gt_code check_pretrained(const struct gt_session *s, struct gt_err *err)
+{
+	const struct gt_pretrained_report *report;
+	return gt_pretrained_check(s->conf, s->space->layout.first, s->arena, &report, err);
+}
+
+/* Checks the run before ranks are started, so that an error that all ranks would report is reported once. Errors that only a rank can
+ * detect, such as a missing GPU, are left to the ranks. */
+static enum gt_code check_before_launch(const struct job *j, const struct gt_ranks *r, struct gt_err *err)
+{
+	const struct gt_run_opts *o = j->opts;
+	int world = r->threads > 1 ? r->threads : r->nproc * (o->nnodes > 1 ? o->nnodes : 1);
+	GT_TRY(gt_world_plan_preflight(j->c, o->device, world, j->from ? NULL : check_pretrained, err));
+	return *j->dir && !j->from && !o->node_rank ? gt_refuse_used(j->dir, err) : GT_OK;
+}
+
+/* A dry run of several ranks in this process, with the device of the first one: reads the data and prepares kernels, without memory for
+ * training. */
+static enum gt_code dry_run_ranks(const struct job *j, const struct gt_ranks *r, struct gt_err *err)
+{
+	const struct gt_run_opts *o = j->opts;
+	struct gt_world here = {.local_world = r->nproc};
+	struct gt_session_spec spec = session_spec(j->c);
+	struct gt_session_files data;
+	struct gt_st_file *init;
+	struct gt_session *s;
+	char device[32];
+	unsigned char token[GT_TOKEN_SIZE];
+	if (o->nnodes > 1)
+		GT_TRY(gt_token_read(r->token_file, token, err));
+	explicit_bzero(token, sizeof token);
+	if (*j->dir && !o->node_rank)
+		GT_TRY(gt_at_directory(j->c, j->dir, gt_ckpt_dir_check(j->dir, err), err));
+	spec.ckpt = j->from;
+	GT_TRY(gt_session_read_data(&spec, &data, err));
+	spec.data = &data;
+	spec.dry = true;
+	spec.world = r->threads > 1 ? r->threads : r->nproc * (o->nnodes > 1 ? o->nnodes : 1);
+	spec.device = gt_rank_device(o->device ? o->device : j->c->device, &here, device, sizeof device);
+	enum gt_code code = gt_session_open(&spec, &s, err);
+	if (code == GT_OK) {
+		char text[768];
+		code = j->from ? GT_OK : check_pretrained(s, err);
+		if (code == GT_OK && *j->dir && !o->node_rank)
+			code = gt_state_check_space(s, j->dir, j->from != NULL, text, sizeof text, err);
+		gt_session_close(s);
+	}
+	gt_session_free_data(&data);
+	if (code == GT_OK && o->init && (code = gt_st_open(o->init, &init, err)) == GT_OK)
+		gt_st_close(init);
+	return code;
+}
+
+/* The common part of gt_run and gt_resume. from: the checkpoint from which the run resumes; NULL: the run is new. */
+static enum gt_code run_or_resume(struct gt_conf *c, const char *dir, const struct gt_ckpt *from, const struct gt_run_opts *o,
+                                  struct gt_err *err)
+{
+	struct gt_ranks r;
+	struct job j = {.c = c, .dir = dir, .from = from, .opts = o};
+	if (o->dry) /* autotuning would write to the user's cache */
+		c->autotune = false;
+	if (!from && o->init && *c->pretrained.file)
+		return gt_conf_refuse(c, "model.pretrained.file", err,
+		                      "expected no file beside --init %.300s, which sets all weights; remove one of them", o->init);
+	GT_TRY(gt_ranks_of(c, o, &r, err));
+	if (r.launch) {
+		GT_TRY(check_before_launch(&j, &r, err));
+		return o->dry ? dry_run_ranks(&j, &r, err) : gt_ranks_launch(&r, c, dir, from, o, err);
+	}
+	if (r.threads > 1)
+		return o->dry ? dry_run_ranks(&j, &r, err) : run_threads(&j, r.threads, err);
+	enum gt_code code = run_one_process(&j, &r, err);
+	if (code != GT_OK && r.world.world > 1 && !o->link && err) /* the error must name the rank */
+		gt_fail_prefix(err, "rank %d", r.world.rank);
+	return code;
+}
+
+enum gt_code gt_run(struct gt_conf *c, const struct gt_run_opts *o, struct gt_err *err)
+{
+	return run_or_resume(c, o->out ? o->out : c->checkpoint.dir, NULL, o, err);
+}
+
+/* Completes or removes what a killed run left incomplete in its directory, before a checkpoint is chosen. With several ranks, the launcher
+ * does this before it starts them, otherwise rank 0 when it opens the directory. */
+static enum gt_code finish_interrupted_commit(const char *dir, const struct gt_run_opts *o, struct gt_err *err)
+{
+	struct gt_ckpt_entry *e;
+	struct gt_ckpt_dir *d;
+	struct gt_world w;
+	int n;
+	GT_TRY(gt_team_world(o->link, &w, err));
+	if (o->link || w.world > 1 || gt_ckpt_scan(dir, false, &e, &n, NULL))
+		return GT_OK; /* opening the checkpoint reports the error of the folder */
+	free(e);
+	if (!n)
+		return GT_OK;
+	GT_TRY(gt_ckpt_dir_open(dir, &d, err));
+	gt_ckpt_dir_close(d);
+	return GT_OK;
+}
+
+/* Returns whether train.early_stop has ended the run with this checkpoint, by the metric that the config names now. */
+static bool stopped_early(const struct gt_conf *c, const struct gt_ckpt_meta *at)
+{
+	const char *metric = at->early_stop.metric;
+	return gt_watch_stopped(&c->train, &at->early_stop) && (!metric || !strcmp(metric, c->train.early_stop.metric));
+}
+
+/* Says that a run has nothing left to do, and what to change to train longer. */
+static enum gt_code report_complete(const char *dir, const struct gt_conf *c, const struct gt_ckpt_meta *at, const struct gt_run_opts *o,
+                                    struct gt_err *err)
+{
+	char text[GT_PATH_SIZE + 256], epochs[32], steps[32];
+	struct gt_event ev = {
+	    .kind = GT_EV_COMPLETE, .step = at->step, .steps = at->step, .epoch = at->epoch, .epochs = at->epoch, .text = text};
+	struct gt_json j = {0};
+	struct gt_world w;
+	bool by_steps = c->train.steps > 0;
+	snprintf(text, sizeof text, "%s is complete: %s epoch%s, %s steps; to train longer, add -s train.%s=N with N above %lld", dir,
+	         format_grouped(at->epoch, epochs, sizeof epochs), at->epoch == 1 ? "" : "s", format_grouped(at->step, steps, sizeof steps),
+	         by_steps ? "steps" : "epochs", (long long)(by_steps ? at->step : at->epoch));
+	if (!gt_trainer_complete(c, at->step, at->epoch))
+		snprintf(text, sizeof text, "%s was ended by train.early_stop after %s epoch%s, %s steps; to train longer, add "
+		         "-s train.early_stop.patience=N with N above %lld, or -s train.early_stop.metric=\"\"", dir, epochs,
+		         at->epoch == 1 ? "" : "s", steps, (long long)at->early_stop.bad);
+	enum gt_code code = gt_metrics_write(NULL, &j, &ev, err);
+	if (!code)
+		code = gt_team_world(o->link, &w, err);
+	if (!code && o->observe && !w.rank)
+		o->observe(o->user, &ev);
+	gt_json_free(&j);
+	return code;
+}
+
+/* Adds what to do to the error about a directory without checkpoints, if a run has left it that ended before its first one. */
+static enum gt_code explain_no_checkpoint(const char *dir, struct gt_err *err)
+{
+	char config[GT_PATH_SIZE];
+	struct stat st;
+	if (gt_path_join(config, dir, "config.cfg", NULL) || lstat(config, &st))
+		return GT_ENOINPUT;
+	return gt_fail(err, GT_ENOINPUT, "%s: there is no checkpoint, because the run ended before it wrote one or they were removed; start it "
+	               "again with `gtrain run CFG --out %s`", dir, dir);
+}
+
+enum gt_code gt_resume(const char *path, const char *from, const char *const *sets, int nsets, const struct gt_run_opts *o,
+                       struct gt_err *err)
+{
+	struct gt_trainer warn = {.opts = o};
+	struct gt_ckpt *ckpt;
+	struct gt_conf *c = NULL;
+	char dir[GT_PATH_SIZE], named[24], config[GT_PATH_SIZE];
+	int64_t step;
+	GT_TRY(gt_ckpt_run_dir(path, dir, &step, err));
+	if (step >= 0) {
+		if (from && (from[0] < '0' || from[0] > '9' || strtoll(from, NULL, 10) != step))
+			return gt_fail(err, GT_EUSAGE,
+			               "%s is the checkpoint of step %lld, but --from %s names another one: expected the directory of the run, %s",
+			               path,
+			               (long long)step, from, dir);
+		snprintf(named, sizeof named, "%lld", (long long)step);
+		from = named;
+	}
+	GT_TRY(finish_interrupted_commit(dir, o, err));
+	enum gt_code code = gt_ckpt_open(dir, from ? from : "latest", true, o->link ? NULL : on_warning, &warn, &ckpt,
+	                                 err); /* the launcher has printed the warnings already */
+	if (code != GT_OK)
+		return code == GT_ENOINPUT && !from ? explain_no_checkpoint(dir, err) : code;
+	/* The text is verified by its digest, and @include is an error in it. */
+	const char *text = gt_ckpt_meta(ckpt)->config;
+	code = gt_path_join(config, gt_ckpt_path(ckpt), "config.cfg", err);
+	if (code == GT_OK)
+		code = gt_conf_load_resolved(config, text, strlen(text), sets, nsets, &c, err);
+	const struct gt_ckpt_meta *at = gt_ckpt_meta(ckpt);
+	if (code == GT_OK && (gt_trainer_complete(c, at->step, at->epoch) || stopped_early(c, at)))
+		code = report_complete(dir, c, gt_ckpt_meta(ckpt), o, err);
+	else if (code == GT_OK)
+		code = run_or_resume(c, o->out ? o->out : dir, ckpt, o, err);
+	gt_ckpt_close(ckpt);
+	gt_conf_free(c);
+	return code;
+}

@@ -1,0 +1,224 @@
+#include "train/run_ranks.h"
+#include "base/clock.h"
+#include "exec/device.h"
+#include "launch/launcher_parts.h"
+#include "launch/rendezvous.h"
+#include "par/strategy.h"
+#include "train/trainer.h"
+#include "store/ckpt.h"
+#include "team/team.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define MASTER_PORT 29500 /* PyTorch's default */
+#define NODES 1024        /* maximum number of NUMA nodes */
+
+/* Returns the number of NUMA nodes with a processor that this process may use; 1 if the kernel reports none. */
+static int count_numa_nodes(void)
+{
+	cpu_set_t set;
+	char path[96];
+	int n = 0;
+	CPU_ZERO(&set);
+	if (sched_getaffinity(0, sizeof set, &set))
+		return 1;
+	for (int node = 0; node < NODES; node++) {
+		snprintf(path, sizeof path, "/sys/devices/system/node/node%d", node);
+		if (access(path, F_OK))
+			continue;
+		for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+			snprintf(path, sizeof path, "/sys/devices/system/node/node%d/cpu%d", node, cpu);
+			if (CPU_ISSET(cpu, &set) && !access(path, F_OK)) {
+				n++;
+				break;
+			}
+		}
+	}
+	return n > 0 ? n : 1;
+}
+
+static const char *device_word(const struct gt_conf *c, const struct gt_run_opts *o)
+{
+	return o->device ? o->device : c->device;
+}
+
+static enum gt_code check_rank_options(const struct gt_conf *c, const struct gt_run_opts *o, const struct gt_world *w, struct gt_err *err)
+{
+	const struct gt_strategy *s = gt_strategy_of(c->parallel.mode);
+	bool processes = s->ranks == GT_RANKS_PROCESSES;
+	GT_TRY(gt_strategy_check_nproc(c, o->nproc, err));
+	if (!processes && o->nnodes > 1)
+		return gt_conf_refuse(c, "parallel.mode", err,
+		                      "--nnodes %d and parallel.mode = \"%s\" do not go together; add -s parallel.mode=ddp", o->nnodes, s->name);
+	if (!processes && w->world > 1)
+		return gt_conf_refuse(c, "parallel.mode", err,
+		                      "%s started %d ranks, which does not go together with parallel.mode = \"%s\"; add -s parallel.mode=ddp",
+		                      w->how, w->world, s->name);
+	if (o->link)
+		return GT_OK;
+	if (w->world > 1 && (o->nnodes > 1 || (o->nproc > 0 && o->nproc != w->world && o->nproc != w->local_world)))
+		return gt_fail(err, GT_EUSAGE, "%s started %d ranks, %d of them on this host, but %s asks for another number; leave the option out",
+		               w->how, w->world,
+		               w->local_world, o->nnodes > 1 ? "--nnodes" : "--nproc");
+	if (w->world > 1 && o->max_restarts)
+		return gt_fail(err, GT_EUSAGE, "--max-restarts: expected ranks that gtrain started (--nproc), but %s started these and must "
+		               "restart them",
+		               w->how);
+	if (o->nnodes <= 1 && (o->node_rank || o->master_addr || o->master_port))
+		return gt_fail(err, GT_EUSAGE, "%s: expected --nnodes beside it, because there is only one host otherwise",
+		               o->master_addr   ? "--master-addr"
+		               : o->master_port ? "--master-port"
+		                                : "--node-rank");
+	if (o->nnodes > 1 && !o->master_addr)
+		return gt_fail(err, GT_EUSAGE, "--nnodes %d: expected --master-addr beside it, an address at which the other hosts reach the host "
+		               "of node 0",
+		               o->nnodes);
+	if (o->nnodes > 1 && o->node_rank >= o->nnodes)
+		return gt_fail(err, GT_EUSAGE, "--node-rank %d: expected a number below --nnodes %d", o->node_rank, o->nnodes);
+	return GT_OK;
+}
+
+/* Returns the number of ranks on this host if gtrain starts them. */
+static int count_local_ranks(const struct gt_conf *c, const struct gt_run_opts *o)
+{
+	int n = o->nproc ? o->nproc : (int)c->parallel.nproc;
+	if (!n)
+		n = gt_device_choice(device_word(c, o));
+	return n ? n : count_numa_nodes();
+}
+
+enum gt_code gt_ranks_of(const struct gt_conf *c, const struct gt_run_opts *o, struct gt_ranks *out, struct gt_err *err)
+{
+	const char *env = getenv("GTRAIN_TOKEN_FILE");
+	*out = (struct gt_ranks){.nproc = 1, .threads = 1, .token_file = o->token_file ? o->token_file : env && *env ? env : NULL};
+	GT_TRY(gt_team_world(o->link, &out->world, err));
+	GT_TRY(check_rank_options(c, o, &out->world, err));
+	enum gt_mode_ranks ranks = gt_strategy_of(c->parallel.mode)->ranks;
+	if (ranks == GT_RANKS_THREADS)
+		out->threads = count_local_ranks(c, o);
+	if (o->link || out->world.world > 1 || !o->argv)
+		return GT_OK; /* the session reports a mode that this build does not have */
+	if (ranks == GT_RANKS_PROCESSES)
+		out->nproc = count_local_ranks(c, o);
+	out->launch = out->nproc > 1 || o->nnodes > 1 || o->max_restarts > 0;
+	if (out->launch && o->nnodes > 1 && !out->token_file)
+		return gt_fail(err, GT_EUSAGE,
+		               "--nnodes %d: expected --token-file beside it, a file of 64 hexadecimal digits that is the same on every host and "
+		               "that no other user can read",
+		               o->nnodes);
+	return GT_OK;
+}
+
+void gt_ranks_use_one(struct gt_conf *c)
+{
+	c->parallel.mode = GT_MODE_SINGLE;
+	c->parallel.nproc = 1;
+}
+
+/* ---- launch and restart ------------------------------------------------------------------------------------------------------- */
+struct launch {
+	const struct gt_conf *c;
+	const struct gt_run_opts *o;
+	const char *dir;
+	double began;
+	int64_t step, serial; /* step: of the checkpoint to resume from; -1: none; serial: of the newest checkpoint at the start */
+	char limit[48], from[48], *argv[1024];
+};
+
+/* Returns whether the directory has a checkpoint. A new run starts in a directory without any, so it belongs to this run. */
+static bool has_checkpoint(const char *dir)
+{
+	struct gt_ckpt *c;
+	if (!*dir || gt_ckpt_open(dir, "latest", false, NULL, NULL, &c, NULL) != GT_OK)
+		return false;
+	gt_ckpt_close(c);
+	return true;
+}
+
+static char *const *next_attempt_args(void *user, const struct gt_launch_end *last)
+{
+	struct launch *l = user;
+	bool resume = !l->o->run_argv || has_checkpoint(l->dir);
+	char *const *from = resume ? l->o->resume_argv : l->o->run_argv;
+	size_t n = 0;
+	(void)last;
+	for (; from[n]; n++) {
+		if (n + 5 >= sizeof l->argv / sizeof *l->argv)
+			return NULL;
+		l->argv[n] = from[n];
+	}
+	if (l->o->time_limit_s > 0) { /* the limit is that of the whole run; passes the remaining time */
+		double left = l->o->time_limit_s - (gt_clock() - l->began);
+		if (left <= 1)
+			return NULL;
+		snprintf(l->limit, sizeof l->limit, "--time-limit=%.0fs", left);
+		l->argv[n++] = l->limit;
+	}
+	/* A run that went back to an earlier checkpoint restarts from that one until its first commit, because the newest one belongs to the
+	 * abandoned line. */
+	int64_t newest;
+	if (l->step >= 0 && gt_ckpt_newest_serial(l->dir, &newest, NULL) == GT_OK && newest == l->serial) {
+		snprintf(l->from, sizeof l->from, "--from=%lld", (long long)l->step);
+		l->argv[n++] = l->from;
+	}
+	l->argv[n++] = "--";
+	l->argv[n++] = (char *)(resume ? l->dir : l->c->path);
+	l->argv[n] = NULL;
+	return l->argv;
+}
+
+static void forward_line(void *user, const char *line)
+{
+	const struct launch *l = user;
+	if (l->o->say)
+		l->o->say(l->o->user, line);
+}
+
+enum gt_code gt_ranks_launch(const struct gt_ranks *r, const struct gt_conf *c, const char *dir, const struct gt_ckpt *from,
+                             const struct gt_run_opts *o, struct gt_err *err)
+{
+	unsigned char token[GT_TOKEN_SIZE];
+	struct gt_launch_end end;
+	struct launch l = {.c = c, .o = o, .dir = dir, .began = gt_clock(), .step = from ? gt_ckpt_meta(from)->step : -1};
+	struct gt_launch_spec spec = {
+		.nproc = r->nproc,
+		.node = o->node_rank,
+		.nnodes = o->nnodes,
+		.addr = o->master_addr,
+		.port = o->master_port ? o->master_port : MASTER_PORT,
+		.argv = o->argv,
+		.timeout_s = gt_strategy_of(c->parallel.mode)->ranks == GT_RANKS_PROCESSES ? c->parallel.timeout : 0,
+		.max_restarts = o->resume_argv ? o->max_restarts : 0,
+		.pin = r->nproc > 1,
+		.capture = r->capture,
+		.again = next_attempt_args,
+		.say = forward_line,
+		.user = &l,
+	};
+	if (o->nnodes > 1) {
+		GT_TRY(gt_token_read(r->token_file, token, err));
+		spec.token = token;
+	}
+	if (from)
+		GT_TRY(gt_ckpt_newest_serial(dir, &l.serial, err));
+	size_t existed = *dir ? gt_ckpt_dir_existing(dir) : 0;
+	enum gt_code code = gt_launch_run(&spec, &end, err);
+	if (code != GT_OK && *dir && !from && !o->node_rank)
+		gt_ckpt_dir_clean(dir, existed);
+	explicit_bzero(token, sizeof token);
+	return code;
+}
+
+/* ---- a rank ------------------------------------------------------------------------------------------------------------------- */
+const char *gt_rank_device(const char *word, const struct gt_world *w, char *buf, size_t size)
+{
+	if (w->local_world < 2 || (strcmp(word, "cuda") && strcmp(word, "auto")))
+		return word;
+	int n = gt_device_choice(word);
+	if (n < 1)
+		return word;
+	snprintf(buf, size, "cuda:%d", w->local_rank % n);
+	return buf;
+}

@@ -1,0 +1,303 @@
+#include "train/tensorboard.h"
+#include "base/arena.h"
+#include "base/fileio.h"
+#include "train/logfile.h"
+#include "store/ckpt.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+struct gt_tensorboard {
+	struct gt_logfile *log;
+};
+
+/* Uses Castagnoli's polynomial, reflected. A record has only a few dozen bytes, so computing one bit at a time is fast enough. */
+uint32_t gt_crc32c(const void *data, size_t n)
+{
+	const uint8_t *p = data;
+	uint32_t c = ~0u;
+	for (size_t i = 0; i < n; i++) {
+		c ^= p[i];
+		for (int k = 0; k < 8; k++)
+			c = c >> 1 ^ (c & 1 ? 0x82f63b78u : 0);
+	}
+	return ~c;
+}
+
+static uint32_t masked_crc(const void *data, size_t n)
+{
+	uint32_t c = gt_crc32c(data, n);
+	return ((c >> 15) | (c << 17)) + 0xa282ead8u;
+}
+
+/* A protobuf message that is being assembled. */
+struct msg {
+	size_t n;
+	bool full; /* something did not fit */
+	uint8_t b[16384];
+};
+
+static void put_bytes(struct msg *m, const void *p, size_t n)
+{
+	m->full |= n > sizeof m->b - m->n;
+	if (!m->full) {
+		memcpy(m->b + m->n, p, n);
+		m->n += n;
+	}
+}
+
+static void put_varint(struct msg *m, uint64_t v)
+{
+	do {
+		uint8_t b = (uint8_t)((v & 127) | (v > 127 ? 128 : 0));
+		put_bytes(m, &b, 1);
+		v >>= 7;
+	} while (v);
+}
+
+enum { WIRE_VARINT = 0, WIRE_64 = 1, WIRE_BYTES = 2, WIRE_32 = 5 };
+
+static void put_tag(struct msg *m, int field, int wire)
+{
+	put_varint(m, (uint64_t)(field << 3 | wire));
+}
+
+static void put_bytes_field(struct msg *m, int field, const void *p, size_t n)
+{
+	put_tag(m, field, WIRE_BYTES);
+	put_varint(m, n);
+	put_bytes(m, p, n);
+}
+
+static void put_message(struct msg *m, int field, const struct msg *inner)
+{
+	m->full |= inner->full;
+	put_bytes_field(m, field, inner->b, inner->n);
+}
+
+static void put_string(struct msg *m, int field, const char *s)
+{
+	put_bytes_field(m, field, s, strlen(s));
+}
+
+static void put_double(struct msg *m, int field, double v)
+{
+	put_tag(m, field, WIRE_64);
+	put_bytes(m, &v, sizeof v); /* x86-64 and ARM64 are little-endian, as the format is */
+}
+
+static void put_integer(struct msg *m, int field, uint64_t v)
+{
+	put_tag(m, field, WIRE_VARINT);
+	put_varint(m, v);
+}
+
+static void reset_msg(struct msg *m)
+{
+	m->n = 0;
+	m->full = false;
+}
+
+static double wall_time(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_REALTIME, &t);
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void start_event(struct msg *m, int64_t step)
+{
+	reset_msg(m);
+	put_double(m, 1, wall_time());
+	if (step)
+		put_integer(m, 2, (uint64_t)step);
+}
+
+static void write_record(struct gt_tensorboard *t, const struct msg *m)
+{
+	uint8_t buf[sizeof m->b + 16];
+	uint64_t n = m->n;
+	uint32_t crc;
+	memcpy(buf, &n, 8);
+	crc = masked_crc(buf, 8);
+	memcpy(buf + 8, &crc, 4);
+	memcpy(buf + 12, m->b, m->n);
+	crc = masked_crc(m->b, m->n);
+	memcpy(buf + 12 + m->n, &crc, 4);
+	gt_logfile_write(t->log, buf, m->n + 16);
+}
+
+/* Adds the scalar "prefix/name" with the value v to a summary; adds nothing if v is NaN. */
+static void put_scalar(struct msg *summary, const char *prefix, const char *name, double v)
+{
+	struct msg value;
+	char text[64];
+	float f = (float)v;
+	if (isnan(v))
+		return;
+	reset_msg(&value);
+	snprintf(text, sizeof text, "%s/%s", prefix, name);
+	put_string(&value, 1, text);
+	put_tag(&value, 2, WIRE_32);
+	put_bytes(&value, &f, sizeof f);
+	put_message(summary, 1, &value);
+}
+
+static void put_scores(struct msg *summary, const char *prefix, const struct gt_scores *s)
+{
+	for (int i = 0; i < GT_SCORE_COUNT; i++)
+		put_scalar(summary, prefix, gt_score_rows[i].word, gt_score_get(s, (enum gt_score)i));
+}
+
+/* Adds a Summary.Value without a value. Its metadata contains the message that the hparams plugin reads: an HParamsPluginData whose field
+ * number `field` is `inner`. */
+static void put_hparams_value(struct msg *summary, const char *name, int field, const struct msg *inner)
+{
+	struct msg data, plugin, metadata, value;
+	reset_msg(&data), reset_msg(&plugin), reset_msg(&metadata), reset_msg(&value);
+	put_message(&data, field, inner);
+	put_string(&plugin, 1, "hparams");
+	put_message(&plugin, 2, &data);
+	put_message(&metadata, 1, &plugin);
+	put_string(&value, 1, name);
+	put_message(&value, 9, &metadata);
+	put_message(summary, 1, &value);
+}
+
+enum { SESSION_START = 3, SESSION_END = 4, STATUS_SUCCESS = 1 }; /* two fields of HParamsPluginData, and a value of Status */
+
+/* Adds an entry to SessionStartInfo.hparams, a map from string to google.protobuf.Value. */
+static void put_hparam(void *user, const struct gt_conf_scalar *s)
+{
+	struct msg *info = user, value, entry;
+	if (!strncmp(s->path, "checkpoint.", 11) || !strncmp(s->path, "log.", 4) || !strcmp(s->path, "schema"))
+		return;
+	reset_msg(&value), reset_msg(&entry);
+	if (s->kind == GT_SCALAR_TEXT)
+		put_string(&value, 3, s->text);
+	else if (s->kind == GT_SCALAR_BOOL)
+		put_integer(&value, 4, s->number != 0);
+	else
+		put_double(&value, 2, s->number);
+	put_string(&entry, 1, s->path);
+	put_message(&entry, 2, &value);
+	put_message(info, 1, &entry);
+}
+
+enum gt_code gt_tensorboard_hparams(struct gt_tensorboard *t, const struct gt_conf *c, struct gt_err *err)
+{
+	struct msg info, summary, m;
+	if (!t)
+		return GT_OK;
+	reset_msg(&info), reset_msg(&summary), start_event(&m, 0);
+	gt_conf_each_scalar(c, put_hparam, &info);
+	put_double(&info, 5, wall_time());
+	put_hparams_value(&summary, "_hparams_/session_start_info", SESSION_START, &info);
+	put_message(&m, 5, &summary);
+	if (m.full)
+		return gt_fail(err, GT_EINTERNAL, "the event of the hyper-parameters is larger than %zu bytes", sizeof m.b);
+	write_record(t, &m);
+	return GT_OK;
+}
+
+void gt_tensorboard_write(struct gt_tensorboard *t, const struct gt_event *ev)
+{
+	struct msg summary, m, info;
+	if (!t)
+		return;
+	reset_msg(&summary), reset_msg(&info), start_event(&m, ev->step);
+	if (ev->kind == GT_EV_TRAIN) {
+		put_scalar(&summary, "train", "loss", ev->loss);
+		put_scalar(&summary, "train", "acc", ev->acc);
+		put_scalar(&summary, "train", "top5", ev->top5);
+		put_scalar(&summary, "train", "lr", ev->lr);
+		put_scalar(&summary, "train", "samples_per_s", ev->samples_per_s);
+	} else if (ev->kind == GT_EV_EPOCH) {
+		put_scores(&summary, "train_epoch", &ev->scores);
+	} else if (ev->kind == GT_EV_EVAL) {
+		put_scores(&summary, ev->split, &ev->scores);
+	} else if (ev->kind == GT_EV_END && !strcmp(ev->text, "ok")) {
+		put_integer(&info, 1, STATUS_SUCCESS);
+		put_double(&info, 2, wall_time());
+		put_hparams_value(&summary, "_hparams_/session_end_info", SESSION_END, &info);
+	} else {
+		return;
+	}
+	put_message(&m, 5, &summary);
+	write_record(t, &m);
+}
+
+/* Creates the file under a name that no other file has: in containers, two sessions may have the same pid within one second. */
+static enum gt_code create_file(struct gt_tensorboard *t, const char *dir, int64_t next, struct gt_err *err)
+{
+	char host[64] = "host", name[160], path[GT_PATH_SIZE], final[GT_PATH_SIZE];
+	enum gt_code code = GT_ECANTCREAT;
+	struct stat st;
+	gethostname(host, sizeof host - 1);
+	for (int i = 0; code && i < 100; i++) {
+		int n = snprintf(name, sizeof name, "events.out.tfevents.%lld.%s.%d", (long long)time(NULL), host, (int)getpid());
+		if (i)
+			snprintf(name + n, sizeof name - (size_t)n, ".%d", i);
+		GT_TRY(gt_path_join(final, dir, name, err));
+		GT_TRY(gt_ckpt_next_path(path, dir, next, name, err));
+		if (lstat(final, &st))
+			code = gt_logfile_create(path, final, &t->log, err);
+		else
+			gt_fail(err, code, "%s: the file exists already", final);
+		if (code && lstat(path, &st) && lstat(final, &st))
+			break; /* the file cannot be created for another reason than that the name exists */
+	}
+	return code;
+}
+
+enum gt_code gt_tensorboard_open(const char *dir, int64_t resume_step, int64_t next, struct gt_tensorboard **out, struct gt_err *err)
+{
+	static const uint8_t session[2] = {1 << 3 | WIRE_VARINT, 1}; /* SessionLog { status = START } */
+	struct gt_tensorboard *t = calloc(1, sizeof *t);
+	*out = NULL;
+	if (!t)
+		return gt_fail_memory(err, sizeof *t);
+	enum gt_code code = create_file(t, dir, next, err);
+	if (code) {
+		free(t);
+		return code;
+	}
+	struct msg m;
+	start_event(&m, 0);
+	put_string(&m, 3, "brain.Event:2");
+	write_record(t, &m);
+	if (resume_step >= 0) {
+		start_event(&m, resume_step);
+		put_bytes_field(&m, 7, session, sizeof session);
+		write_record(t, &m);
+	}
+	gt_logfile_sync(t->log);
+	code = gt_dir_sync(dir, err);
+	if (code) {
+		gt_tensorboard_close(t, NULL);
+		return code;
+	}
+	*out = t;
+	return GT_OK;
+}
+
+void gt_tensorboard_sync(struct gt_tensorboard *t)
+{
+	gt_logfile_sync(t ? t->log : NULL);
+}
+
+const char *gt_tensorboard_error(struct gt_tensorboard *t)
+{
+	return gt_logfile_error(t ? t->log : NULL);
+}
+
+enum gt_code gt_tensorboard_close(struct gt_tensorboard *t, struct gt_err *err)
+{
+	enum gt_code code = gt_logfile_close(t ? t->log : NULL, err);
+	free(t);
+	return code;
+}

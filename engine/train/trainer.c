@@ -1,0 +1,579 @@
+/* The training loop. The way of one optimizer step, with the function to read next in each line:
+ *
+ *     gt_trainer_run()          queues steps while the device works, collects them in order, and evaluates and saves between them
+ *     queue_next_window()       how many steps are queued at once, and their program:  gt_session_next_prog(), session/session_programs.c
+ *                               learning rate, momentum, seed of each step:            gt_optim_rates(), session/optim.c
+ *                               which samples each step reads:                         gt_loader_take_parts(), exec/loader_gather.c
+ *                               executes the list of steps, or replays it as a graph:  gt_exec_launch(), exec/execute.c
+ *                                 each entry is a kernel (kernels/backend.h) or a message between ranks (exec/exec_comm.c)
+ *     collect_oldest_window()   waits for the device, checks that each step was applied, reports loss and accuracy: report_step()
+ *     exchange_stop_signals()   ranks agree on signals and time limits
+ *     evaluate_and_save_if_due()  evaluate_weights(): score/measured_eval.c; save_checkpoint(): train/state.c, store/ckpt_save.c
+ *
+ * `gtrain plan CFG` prints the list that gt_exec_launch() executes. engine/par/ writes it before the first step. */
+#include "train/trainer.h"
+#include "base/clock.h"
+#include "conf/metric_name.h"
+#include "launch/signals.h"
+#include "score/measured_eval.h"
+#include "session/schedule.h"
+#include "session/session_data.h"
+#include "train/ema.h"
+#include "train/metric_watch.h"
+#include "train/state.h"
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define SAVE_S 600.0 /* maximum time that ranks wait for the one that writes a checkpoint */
+
+/* Warns of a log file that cannot be written. Training continues, and the exit status of the run reports the failure at the end. */
+static void warn_of_logs(struct gt_trainer *t)
+{
+	const char *why[2] = {gt_metrics_error(t->metrics), gt_tensorboard_error(t->tensorboard)};
+	for (int i = 0; i < 2; i++) {
+		char text[700];
+		struct gt_event ev = {.kind = GT_EV_WARN, .text = text};
+		snprintf(text, sizeof text, "%s; training continues", why[i] ? why[i] : "");
+		if (why[i] && t->opts->observe)
+			t->opts->observe(t->opts->user, &ev);
+	}
+}
+
+/* Returns the epoch of the last step, from 1; 0: there was no step. */
+static int64_t last_epoch(const struct gt_trainer *t)
+{
+	return t->state.epoch + (t->state.cursor > 0);
+}
+
+enum gt_code gt_trainer_send_event(struct gt_trainer *t, struct gt_event *ev, bool line, struct gt_err *err)
+{
+	const struct gt_session *s = t->s;
+	ev->step = t->state.step + (ev->kind == GT_EV_SKIP);
+	ev->epoch = last_epoch(t);
+	ev->steps = s->batch.steps - t->shift;
+	ev->epochs = s->conf->train.steps > 0 ? 0 : s->conf->train.epochs;
+	if (line) {
+		GT_TRY(gt_metrics_write(t->metrics, &t->json, ev, err));
+		gt_tensorboard_write(t->tensorboard, ev);
+		warn_of_logs(t);
+	}
+	if (t->opts->observe)
+		t->opts->observe(t->opts->user, ev);
+	return GT_OK;
+}
+
+bool gt_trainer_complete(const struct gt_conf *c, int64_t step, int64_t epoch)
+{
+	return c->train.steps > 0 ? step >= c->train.steps : epoch >= c->train.epochs;
+}
+
+static bool is_finished(const struct gt_trainer *t)
+{
+	return gt_watch_stopped(&t->s->conf->train, &t->state.early_stop) || gt_trainer_complete(t->s->conf, t->state.step, t->state.epoch);
+}
+
+static bool is_multiple(int64_t n, int64_t count)
+{
+	return n > 0 && count % n == 0;
+}
+
+/* Sets *n to the number of steps, at least 1, from t->queued_position until an evaluation, a checkpoint, another program or the end is due,
+ * and *p to their program. */
+static enum gt_code next_window(const struct gt_trainer *t, const struct gt_prog **p, int64_t *n, struct gt_err *err)
+{
+	const struct gt_conf *c = t->s->conf;
+	const int64_t marks[2] = {c->train.eval_every_steps, c->checkpoint.every_steps};
+	int64_t most = INT64_MAX;
+	for (int i = 0; i < 2; i++)
+		if (marks[i] > 0 && most > marks[i] - t->queued_position.step % marks[i])
+			most = marks[i] - t->queued_position.step % marks[i];
+	if (c->train.steps > 0 && most > c->train.steps - t->queued_position.step)
+		most = c->train.steps - t->queued_position.step;
+	return gt_session_next_prog(t->s, t->queued_position.step + t->shift, t->queued_position.epoch, t->queued_position.cursor, most, p, n,
+	                            err);
+}
+
+/* Returns whether the best checkpoint is selected by scores of the training steps of an epoch. */
+static bool is_best_by_training(const struct gt_conf *c)
+{
+	return !strncmp(c->checkpoint.best_metric, "train/", 6);
+}
+
+/* Fills in the arguments of the steps of the next window and queues it on the device. */
+static enum gt_code queue_next_window(struct gt_trainer *t, struct gt_err *err)
+{
+	struct gt_session *s = t->s;
+	const struct gt_conf *c = s->conf;
+	const struct gt_prog *p;
+	int64_t want, epoch = t->queued_position.epoch;
+	struct gt_step_args *step_args;
+	GT_TRY(next_window(t, &p, &want, err));
+	if (!p->n) /* the session has no program for it: gt_session_open */
+		return gt_conf_refuse(c, "train.steps", err,
+		                      "expected the data.batch of the checkpoint in a run that ends before the short last batch of its first "
+		                      "epoch, got another one");
+	int n = gt_exec_window_size(&s->exec, p, want), all = n * p->nmicro;
+	GT_TRY(gt_exec_step_args(&s->exec, &step_args, err));
+	for (int i = 0; i < n; i++) {
+		double weight, lr[GT_MAX_LR], momentum[GT_MAX_LR];
+		GT_TRY(gt_loader_weight(s->prog.loader, t->queued_position.epoch, t->queued_position.cursor + i * p->samples, p->samples, &weight,
+		                        err));
+		int64_t at = t->shift + t->queued_position.step++;
+		gt_optim_momenta(&s->optim, at, s->batch.steps, s->batch.steps_per_epoch, momentum);
+		gt_optim_rates(&s->optim, at, s->batch.steps, s->batch.steps_per_epoch, lr);
+		for (int m = 0; m < p->nmicro; m++) {
+			struct gt_step_args *d = &step_args[i * p->nmicro + m];
+			*d = (struct gt_step_args){.seed = (uint64_t)c->seed,
+			                           .stride = 1,
+			                           .step = t->queued_position.step,
+			                           .inv_weight = weight > 0 ? 1 / weight : 0,
+			                           .left = --all};
+			memcpy(d->lr, lr, sizeof lr);
+			memcpy(d->momentum, momentum, sizeof momentum);
+		}
+		GT_TRY(gt_loader_take_parts(s->prog.loader, p->nmicro, &step_args[i * p->nmicro], err));
+	}
+	GT_TRY(gt_exec_launch(&s->exec, p, s->prog.loader, n, err));
+	t->queued_position.cursor += n * p->samples;
+	if (t->queued_position.cursor == s->batch.samples) {
+		t->queued_position.cursor = 0;
+		t->queued_position.epoch++;
+	}
+	bool boundary = t->queued_position.epoch != epoch;
+	t->due = gt_trainer_complete(c, t->queued_position.step, t->queued_position.epoch) ||
+	         is_multiple(c->train.eval_every_steps, t->queued_position.step) ||
+	         is_multiple(c->checkpoint.every_steps, t->queued_position.step) || (boundary && is_best_by_training(c)) ||
+	         (boundary && (is_multiple(c->train.eval_every_epochs, t->queued_position.epoch) ||
+	                       is_multiple(c->checkpoint.every_epochs, t->queued_position.epoch)));
+	return GT_OK;
+}
+
+/* Fails with the reason why a step was not applied; no later step was applied either. step_args: the arguments of the step. */
+static enum gt_code fail_diverged(struct gt_trainer *t, const struct gt_window *w, const struct gt_step_args *step_args, struct gt_err *err)
+{
+	struct gt_session *s = t->s;
+	const struct gt_prog *p = w->prog;
+	struct gt_step_args *own;
+	GT_NEW(own, s->arena, p->nmicro, err);
+	memcpy(own, step_args, (size_t)p->nmicro * sizeof *own);
+	GT_TRY(gt_exec_drain(&s->exec, err));
+	GT_TRY(gt_loader_start(s->prog.loader, t->state.epoch, t->state.cursor, err));
+	enum gt_code code = gt_exec_diagnose(&s->exec, p, s->prog.loader, own, t->state.step + 1, err);
+	if (gt_session_scales_loss(s))
+		gt_fail_prefix(err, "%d steps in a row overflowed in fp16, the last one with the loss scale %g",
+		               GT_SKIPS, t->state.loss_scale);
+	return code;
+}
+
+#define SETTLED_S 0.25 /* minimum seconds over which a speed is measured, except at the start of a session */
+
+static void restart_speed(struct gt_trainer *t)
+{
+	t->speed_start = gt_clock();
+	t->speed_samples = 0;
+}
+
+/* Estimates the seconds until the end of the run. Assumes that evaluations and checkpoints take the same share of time as until now. */
+static double estimate_time_left(const struct gt_trainer *t)
+{
+	double left = (double)(t->s->batch.steps - t->shift - t->state.step);
+	return t->samples_per_s > 0 ? left * (double)t->s->batch.size / t->samples_per_s + left * t->pause_s / (double)t->session_steps : 0;
+}
+
+/* Reports a step that the device has completed. m: metrics of the batch of the step. lr: learning rates of the step (gt_step_args.lr). */
+static enum gt_code report_step(struct gt_trainer *t, const struct gt_metrics *m, const double *lr, struct gt_err *err)
+{
+	const struct gt_session *s = t->s;
+	bool line = s->conf->log.every_steps > 0 && (t->state.step % s->conf->log.every_steps == 0 || is_finished(t));
+	struct gt_scores r = gt_session_scores(s, m);
+	struct gt_event ev = {.kind = GT_EV_TRAIN, .loss = r.loss, .acc = r.acc, .top5 = r.top5, .lr = lr[0]};
+	ev.samples_per_s = t->samples_per_s;
+	ev.loss_scale = t->state.loss_scale;
+	double groups[GT_MAX_LR];
+	gt_optim_group_rates(&s->optim, lr, groups);
+	ev.lr_groups = groups;
+	ev.ngroups = s->conf->train.ngroups;
+	ev.eta_s = estimate_time_left(t);
+	return gt_trainer_send_event(t, &ev, line, err);
+}
+
+static void advance_position(struct gt_trainer *t, int64_t samples)
+{
+	t->state.cursor += samples;
+	if (t->state.cursor == t->s->batch.samples) {
+		t->state.cursor = 0;
+		t->state.epoch++;
+	}
+}
+
+/* count: number of samples whose scores m has. */
+static void add_sums(struct gt_metrics *to, const struct gt_metrics *m, int64_t count)
+{
+	to->loss += m->loss;
+	to->weight += m->weight;
+	to->correct += m->correct;
+	to->top5 += m->top5;
+	to->count += count;
+}
+
+/* Reports an epoch after its last step. GT_EDATA: no sample of it counted, so nothing was trained. */
+static enum gt_code report_epoch(struct gt_trainer *t, struct gt_err *err)
+{
+	double now = gt_clock();
+	if (t->epoch_steps && !(t->state.epoch_sums.weight > 0))
+		return gt_fail(err, GT_EDATA, "epoch %lld: none of its %lld samples could be trained on: they cannot be read (`gtrain check CFG "
+		               "--data --verify` lists them), or have no label that counts", (long long)last_epoch(t),
+		               (long long)t->s->batch.samples);
+	t->epoch_steps = 0;
+	struct gt_event ev = {.kind = GT_EV_EPOCH, .scores = gt_session_scores(t->s, &t->state.epoch_sums), .samples_per_s = t->samples_per_s};
+	ev.seconds = gt_clock_since(t->epoch_start);
+	t->scores[GT_TRAIN] = ev.scores;
+	t->state.epoch_sums = (struct gt_metrics){0};
+	t->epoch_start = now; /* the next epoch begins now unless an evaluation or a checkpoint comes first */
+	return gt_trainer_send_event(t, &ev, true, err);
+}
+
+/* Waits for the oldest queued window and reports its steps. */
+static enum gt_code collect_oldest_window(struct gt_trainer *t, struct gt_err *err)
+{
+	const struct gt_session *s = t->s;
+	const struct gt_window *w;
+	GT_TRY(gt_exec_collect(&t->s->exec, &w, err));
+	const struct gt_prog *p = w->prog;
+	double dt = gt_clock() - t->speed_start;
+	t->speed_samples += w->n * p->samples;
+	t->session_samples += w->n * p->samples;
+	if (dt > SETTLED_S || (dt > 0 && !t->settled))
+		t->samples_per_s = (double)t->speed_samples / dt;
+	t->settled |= dt > SETTLED_S;
+	bool scales = gt_session_scales_loss(s);
+	for (int i = 0, applied = 0; i < w->n; i++) {
+		const struct gt_metrics *m = &w->scalars[i].metrics;
+		t->skips = w->scalars[i].skip ? t->skips + 1 : 0;
+		if (t->skips && (!scales || t->skips >= GT_SKIPS))
+			return fail_diverged(t, w, &w->step_args[applied * p->nmicro], err);
+		advance_position(t, p->samples);
+		if (scales)
+			t->state.loss_scale = w->scalars[i].scale;
+		if (t->skips) {
+			struct gt_event ev = {.kind = GT_EV_SKIP, .acc = NAN, .loss_scale = t->state.loss_scale};
+			GT_TRY(gt_trainer_send_event(t, &ev, true, err));
+		} else {
+			t->state.step++;
+			t->session_steps++;
+			t->epoch_steps++;
+			add_sums(&t->state.epoch_sums, m, gt_session_counted(s, m, p->samples));
+			GT_TRY(report_step(t, m, w->step_args[applied++ * p->nmicro].lr, err));
+		}
+		if (t->state.cursor == 0)
+			GT_TRY(report_epoch(t, err));
+	}
+	if (scales) {
+		t->state.good_steps = w->scaler->good;
+		t->queued_position.step = t->state.step; /* with a loss scale, steps run in lockstep, so no other step is queued */
+	}
+	if (dt > 1)
+		restart_speed(t);
+	return GT_OK;
+}
+
+const char *gt_best_mode_name(const struct gt_conf_checkpoint *c)
+{
+	return c->best_mode ? "min" : "max";
+}
+
+/* Stores the scores of a split if they are the best until now by checkpoint.best.metric. Returns whether they are. */
+static bool update_best(struct gt_trainer *t, enum gt_split split, const struct gt_scores *r)
+{
+	const struct gt_conf_checkpoint *c = &t->s->conf->checkpoint;
+	struct gt_metric m;
+	if (!gt_metric_parse(c->best_metric, &m) || m.split != split)
+		return false;
+	double v = gt_score_get(r, m.score);
+	if (!isfinite(r->loss) || !isfinite(v) || (t->state.has_best && (c->best_mode == 0 ? v <= t->state.best : v >= t->state.best)))
+		return false;
+	t->state.has_best = true;
+	t->state.best = v;
+	t->state.best_step = t->state.step;
+	t->state.best_epoch = last_epoch(t);
+	t->state.best_metric = c->best_metric;
+	t->state.best_mode = gt_best_mode_name(c);
+	return true;
+}
+
+/* Keeps the highest accuracy, for the summary of a run without checkpoint.best. */
+static void update_peak(struct gt_trainer *t, enum gt_split split, const struct gt_scores *r)
+{
+	if (split != (t->s->prog.eval[GT_TEST].nfull ? GT_TEST : GT_VALID) || !isfinite(r->acc) ||
+	    (t->state.peak_epoch > 0 && r->acc <= t->state.peak_acc))
+		return;
+	t->state.peak_acc = r->acc;
+	t->state.peak_epoch = last_epoch(t);
+}
+
+/* Notes the scores of a split for train.early_stop and for the schedule plateau. All ranks have the same scores. */
+static void update_watches(struct gt_trainer *t, enum gt_split split, const struct gt_scores *r)
+{
+	const struct gt_conf_train *c = &t->s->conf->train;
+	struct gt_metric m;
+	if (gt_metric_parse(c->early_stop.metric, &m) && m.split == split)
+		gt_watch_early_stop(c, &t->state.early_stop, gt_score_get(r, m.score));
+	if (c->schedule.type == GT_SCHED_PLATEAU && gt_metric_parse(c->schedule.metric, &m) && m.split == split)
+		gt_watch_plateau(&c->schedule, &t->state.plateau, gt_score_get(r, m.score));
+	t->s->optim.drops = t->state.plateau.drops;
+}
+
+/* Reports a phase other than training, such as an evaluation of `split` (or NULL). */
+static void report_phase(struct gt_trainer *t, const char *text, const char *split, double share)
+{
+	struct gt_event ev = {.kind = GT_EV_PHASE, .text = text, .split = split, .share = share};
+	gt_trainer_send_event(t, &ev, false, NULL);
+}
+
+struct evaluation {
+	struct gt_trainer *t;
+	const char *split;
+};
+
+static void on_eval_progress(void *user, double share)
+{
+	const struct evaluation *e = user;
+	report_phase(e->t, "evaluating", e->split, share);
+}
+
+/* Checks that all weights are finite before they are evaluated or saved. The loss alone does not show it, because a relu can hide a NaN. */
+static enum gt_code check_finite(struct gt_trainer *t, struct gt_err *err)
+{
+	if (t->finite_step == t->state.step)
+		return GT_OK;
+	GT_TRY(gt_session_finite(t->s, t->state.step, err));
+	t->finite_step = t->state.step;
+	return GT_OK;
+}
+
+/* due: train.eval_every_* asks for this evaluation. Otherwise it runs only because the run ends early, and does not count for
+ * train.early_stop and the schedule plateau, so that a resume continues as if the run had not ended. */
+static enum gt_code evaluate_splits(struct gt_trainer *t, bool due, bool *best, struct gt_err *err)
+{
+	for (int i = GT_VALID; i < GT_SPLITS; i++) {
+		struct gt_scores *r = &t->scores[i];
+		struct evaluation e = {t, gt_split_names[i]};
+		if (!t->s->prog.eval[i].nfull)
+			continue;
+		gt_rank_phase(t->s->exec.link, "evaluating", 0);
+		on_eval_progress(&e, 0);
+		t->s->watch = on_eval_progress;
+		t->s->watch_user = &e;
+		enum gt_code code = gt_measured_eval(t->s, (enum gt_split)i, r, err);
+		t->s->watch = NULL;
+		if (code == GT_EDIVERGED)
+			gt_fail_prefix(err, "diverged at or before step %lld", (long long)t->state.step);
+		GT_TRY(code);
+		struct gt_event ev = {.kind = GT_EV_EVAL, .split = gt_split_names[i], .scores = *r};
+		GT_TRY(gt_trainer_send_event(t, &ev, true, err));
+		*best |= update_best(t, (enum gt_split)i, r);
+		if (due)
+			update_watches(t, (enum gt_split)i, r);
+		update_peak(t, (enum gt_split)i, r);
+	}
+	return GT_OK;
+}
+
+static enum gt_code evaluate_weights(struct gt_trainer *t, bool due, bool *best, struct gt_err *err)
+{
+	struct gt_ema_held held;
+	GT_TRY(check_finite(t, err));
+	enum gt_code code = gt_ema_begin(t->s, &held, err);
+	if (code == GT_OK)
+		code = evaluate_splits(t, due, best, err);
+	enum gt_code back = gt_ema_end(t->s, &held, code == GT_OK ? err : NULL);
+	return code != GT_OK ? code : back;
+}
+
+static enum gt_code save_checkpoint(struct gt_trainer *t, bool is_best, struct gt_err *err)
+{
+	char path[4400];
+	struct gt_ckpt_meta meta = t->state;
+	if (!t->saves || (t->saved_step == t->state.step && !is_best))
+		return GT_OK;
+	GT_TRY(check_finite(t, err));
+	meta.seconds += gt_clock_since(t->start);
+	meta.schedule_step = t->state.step + t->shift;
+	gt_rank_phase(t->s->exec.link, "saving a checkpoint", SAVE_S);
+	report_phase(t, "saving a checkpoint", NULL, 0);
+	gt_metrics_sync(t->metrics); /* the log lines about the steps of the checkpoint must be as durable as the checkpoint */
+	gt_tensorboard_sync(t->tensorboard);
+	double timeout = gt_team_set_timeout(t->team, SAVE_S);
+	GT_TRY(gt_state_save(t->s, t->dir, &meta, path, sizeof path, err));
+	gt_team_set_timeout(t->team, timeout);
+	gt_rank_phase(t->s->exec.link, "", 0);
+	t->saved_step = t->state.step;
+	t->saved_at = gt_clock();
+	t->saved_seconds = meta.seconds;
+	if (!t->dir)
+		return GT_OK;
+	struct gt_event ev = {.kind = GT_EV_CHECKPOINT, .text = path};
+	GT_TRY(gt_trainer_send_event(t, &ev, true, err));
+	return gt_ckpt_retain(t->dir, t->s->conf->checkpoint.keep, err);
+}
+
+#define AGREE_S 0.02 /* seconds between two exchanges of ranks about signals and time limits */
+
+/* Exchanges events that only one rank may have observed: a signal, or the end of the time limit. All ranks do this after the same window
+ * (group of steps that are queued at once). Rank 0 determines the number of windows until the next exchange and the number of steps in a
+ * window, because the clocks of ranks differ. */
+static enum gt_code exchange_stop_signals(struct gt_trainer *t, struct gt_err *err)
+{
+	const struct gt_conf_checkpoint *c = &t->s->conf->checkpoint;
+	double now = gt_clock();
+	int64_t v[5] = {gt_signals_pending(), t->opts->time_limit_s > 0 && now - t->start >= t->opts->time_limit_s,
+	                c->every_minutes > 0 && now - t->saved_at >= 60 * c->every_minutes, 1};
+	if (t->s->at.world > 1) {
+		if (t->windows < t->agree_at)
+			return GT_OK;
+		struct gt_exec *x = &t->s->exec;
+		double window_s = t->windows ? (now - t->start) / (double)t->windows : AGREE_S;
+		if (t->s->at.rank == 0) {
+			int64_t end;
+			v[4] = (int64_t)(1e9 * gt_exec_step_s(x, gt_session_step_prog(t->s, t->state.step + t->shift, false, &end)));
+			if (!x->rank0_step_s && v[4]) /* now that the time of a step is known, windows get longer than they were until now */
+				window_s = AGREE_S;
+			if (window_s < AGREE_S)
+				v[3] = (int64_t)(AGREE_S / (window_s > 1e-6 ? window_s : 1e-6));
+		}
+		GT_TRY(gt_team_max(t->team, v, 5, err));
+		t->agree_at = t->windows + v[3];
+		x->rank0_step_s = 1e-9 * (double)v[4];
+	}
+	t->signal = t->signal ? t->signal : (int)v[0];
+	t->timed_out = v[1];
+	t->minutes_due = v[2];
+	return GT_OK;
+}
+
+static bool is_save_due(const struct gt_trainer *t, bool boundary, bool advanced)
+{
+	const struct gt_conf_checkpoint *c = &t->s->conf->checkpoint;
+	return (boundary && is_multiple(c->every_epochs, t->state.epoch)) || (advanced && is_multiple(c->every_steps, t->state.step)) ||
+	       t->minutes_due;
+}
+
+static enum gt_code report_end(struct gt_trainer *t, const char *status, struct gt_err *err)
+{
+	double session_s = gt_clock_since(t->start);
+	/* If the last step has a checkpoint, reports the training time in it, because the next session continues from that time. */
+	double seconds = t->saved_step == t->state.step ? t->saved_seconds : t->state.seconds + session_s;
+	struct gt_run_result r = {.seconds = seconds,
+	                          .peak_acc = t->state.peak_acc,
+	                          .peak_epoch = t->state.peak_epoch,
+	                          .valid = t->scores[GT_VALID],
+	                          .test = t->scores[GT_TEST]};
+	r.train = t->state.epoch_sums.count ? gt_session_scores(t->s, &t->state.epoch_sums) : t->scores[GT_TRAIN];
+	if (session_s > t->pause_s)
+		r.samples_per_s = (double)t->session_samples / (session_s - t->pause_s);
+	if (t->state.has_best && t->s->conf->checkpoint.best_metric[0]) {
+		r.best_metric = t->s->conf->checkpoint.best_metric;
+		r.best = t->state.best;
+		r.best_step = t->state.best_step;
+		r.best_epoch = t->state.best_epoch;
+	}
+	struct gt_event ev = {.kind = GT_EV_END, .text = status, .result = &r};
+	return gt_trainer_send_event(t, &ev, true, err);
+}
+
+/* Warns of a sample that could not be read. Rank 0 writes the warning to metrics.jsonl too. */
+static void warn_of_skipped(void *user, const char *why)
+{
+	struct gt_trainer *t = user;
+	char text[1200];
+	snprintf(text, sizeof text, "skipped %s", why);
+	struct gt_event ev = {.kind = GT_EV_WARN, .text = text};
+	gt_trainer_send_event(t, &ev, true, NULL);
+}
+
+static void report_skipped(void *user, const char *why)
+{
+	struct gt_event ev = {.kind = GT_EV_DETAIL, .text = why};
+	gt_trainer_send_event(user, &ev, false, NULL);
+}
+
+/* The work between two windows: evaluation and checkpoint. epoch: the epoch of the run before the window. */
+static enum gt_code evaluate_and_save_if_due(struct gt_trainer *t, int64_t epoch, int64_t step, struct gt_err *err)
+{
+	const struct gt_conf *c = t->s->conf;
+	bool boundary = t->state.epoch != epoch, last = is_finished(t), best = false;
+	double start = gt_clock();
+	bool due = (boundary && is_multiple(c->train.eval_every_epochs, t->state.epoch)) ||
+	           (t->state.step != step && is_multiple(c->train.eval_every_steps, t->state.step));
+	if (due || last) {
+		GT_TRY(evaluate_weights(t, due, &best, err));
+		gt_rank_phase(t->s->exec.link, "", 0);
+		restart_speed(t);
+	}
+	if (boundary || last)
+		GT_TRY(gt_session_skipped(t->s, warn_of_skipped, report_skipped, t, err));
+	if (boundary)
+		best |= update_best(t, GT_TRAIN, &t->scores[GT_TRAIN]);
+	if (best || last || is_finished(t) || is_save_due(t, boundary, t->state.step != step)) {
+		GT_TRY(save_checkpoint(t, best, err));
+		gt_rank_phase(t->s->exec.link, "", 0);
+		t->minutes_due = false;
+		restart_speed(t);
+	}
+	t->pause_s += gt_clock() - start;
+	if (t->state.cursor == 0) /* the time between two epochs, for evaluations and checkpoints, belongs to neither epoch */
+		t->epoch_start = gt_clock();
+	return GT_OK;
+}
+
+static enum gt_code end_by_signal(struct gt_trainer *t, struct gt_err *err)
+{
+	char status[32];
+	int sig = t->signal;
+	if (t->s->conf->checkpoint.on_signal)
+		GT_TRY(save_checkpoint(t, false, err));
+	snprintf(status, sizeof status, "signal %d", sig);
+	GT_TRY(report_end(t, status, err));
+	return gt_fail(err, (enum gt_code)(128 + sig), "ended by signal %d (%s) after step %lld", sig, strsignal(sig),
+	               (long long)t->state.step);
+}
+
+enum gt_code gt_trainer_run(struct gt_trainer *t, struct gt_err *err)
+{
+	struct gt_exec *x = &t->s->exec;
+	bool stop = false;
+	t->start = t->saved_at = t->epoch_start = gt_clock();
+	t->saved_step = t->state.step > 0 ? t->state.step : -1;
+	t->saved_seconds = t->state.seconds;
+	t->finite_step = -1;
+	t->queued_position = (struct gt_run_position){t->state.step, t->state.epoch, t->state.cursor};
+	x->uses_rank0_time = t->s->at.world > 1;
+	GT_TRY(gt_loader_start(t->s->prog.loader, t->state.epoch, t->state.cursor, err));
+	restart_speed(t);
+	while (!is_finished(t)) {
+		while (!t->due && !stop && x->queued < x->depth)
+			GT_TRY(queue_next_window(t, err));
+		GT_TRY(gt_loader_order_next_epoch(t->s->prog.loader, err)); /* while the device executes the window */
+		int64_t epoch = t->state.epoch, step = t->state.step;
+		GT_TRY(collect_oldest_window(t, err));
+		t->windows++;
+		gt_rank_report_progress(x->link, t->state.step);
+		GT_TRY(exchange_stop_signals(t, err));
+		/* After a signal, the time limit or checkpoint.every_minutes, no more steps are queued until the queued ones are complete. */
+		stop = t->signal || t->timed_out || t->minutes_due;
+		if (x->queued)
+			continue;
+		GT_TRY(evaluate_and_save_if_due(t, epoch, step, err));
+		t->due = stop = false;
+		if (is_finished(t))
+			break;
+		if (t->signal)
+			return end_by_signal(t, err);
+		if (t->timed_out) {
+			GT_TRY(save_checkpoint(t, false, err));
+			return report_end(t, "time limit", err);
+		}
+	}
+	return report_end(t, gt_trainer_complete(t->s->conf, t->state.step, t->state.epoch) ? "ok" : "early stop", err);
+}

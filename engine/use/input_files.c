@@ -1,0 +1,311 @@
+#include "use/input_files.h"
+#include "base/fileio.h"
+#include "base/arena.h"
+#include "format.h"
+#include "gzfile.h"
+#include "table/cell.h"
+#include "table/word_set.h"
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static enum gt_code append_input(struct gt_inputs *in, const char *path, const struct gt_err *why, struct gt_err *err)
+{
+	GT_GROW(in->v, in->cap, in->n + 1, err);
+	struct gt_input *i = &in->v[in->n];
+	*i = (struct gt_input){0};
+	GT_NEW_STR(i->path, gt_arena_strdup(in->arena, path), err);
+	i->name = i->path;
+	if (why) {
+		i->code = why->code;
+		GT_NEW_STR(i->error, gt_arena_strdup(in->arena, why->msg), err);
+	}
+	in->n++;
+	return GT_OK;
+}
+
+void gt_inputs_free(struct gt_inputs *in)
+{
+	free(in->v);
+	in->v = NULL;
+	in->n = in->cap = 0;
+	if (in->copied)
+		close(in->copy);
+	in->copied = false;
+}
+
+/* ---- folders -------------------------------------------------------------------------------------------------------------------- */
+
+struct walk {
+	struct gt_inputs *in;
+	char path[GT_PATH_SIZE]; /* the current folder or file */
+	struct gt_words seen;    /* the folders that have been read: "DEVICE:INODE" */
+};
+
+/* Adds an entry with the error of a folder. */
+static enum gt_code append_bad_folder(struct walk *w, enum gt_code code, const char *why, struct gt_err *err)
+{
+	struct gt_err e = {0};
+	gt_fail(&e, code, "%s: %s", w->path, why);
+	return append_input(w->in, w->path, &e, err);
+}
+
+/* Marks an open folder as read; *first is false if it already was. */
+static enum gt_code mark_folder_read(struct walk *w, int fd, bool *first, struct gt_err *err)
+{
+	struct stat st;
+	char id[64];
+	int32_t number, before = w->seen.n;
+	if (fstat(fd, &st))
+		return gt_fail(err, GT_EIO, "%s: %s", w->path, strerror(errno));
+	int len = snprintf(id, sizeof id, "%llx:%llx", (unsigned long long)st.st_dev, (unsigned long long)st.st_ino);
+	GT_TRY(gt_words_add(&w->seen, id, (size_t)len, &number, err));
+	*first = w->seen.n > before;
+	return GT_OK;
+}
+
+static int is_visible(const struct dirent *e)
+{
+	return e->d_name[0] != '.';
+}
+
+static int by_name(const struct dirent **a, const struct dirent **b)
+{
+	return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+static enum gt_code walk_folder(struct walk *w, struct gt_err *err);
+
+/* Adds the entry `name` of the current folder, whose path has `len` bytes. */
+static enum gt_code walk_entry(struct walk *w, size_t len, const char *name, struct gt_err *err)
+{
+	struct stat st;
+	const char *slash = len && w->path[len - 1] == '/' ? "" : "/";
+	if ((size_t)snprintf(w->path + len, sizeof w->path - len, "%s%s", slash, name) >= sizeof w->path - len) {
+		w->path[len] = 0;
+		return append_bad_folder(w, GT_EDATA, "a path in this folder is too long", err);
+	}
+	/* a link to a missing file is left to the reader, which names it */
+	if (!stat(w->path, &st) && S_ISDIR(st.st_mode))
+		return walk_folder(w, err);
+	return w->in->kind->wanted(name) ? append_input(w->in, w->path, NULL, err) : GT_OK;
+}
+
+/* Adds all files of the kind below the folder w->path, which has the same value on return. */
+static enum gt_code walk_folder(struct walk *w, struct gt_err *err)
+{
+	struct dirent **list = NULL;
+	size_t len = strlen(w->path);
+	int fd = open(w->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), n = -1;
+	bool first = true;
+	enum gt_code code = fd < 0 ? GT_OK : mark_folder_read(w, fd, &first, err);
+	if (fd >= 0 && code == GT_OK && first)
+		n = scandir(w->path, &list, is_visible, by_name);
+	if (n < 0 && first && code == GT_OK)
+		code = errno == ENOMEM || errno == EMFILE || errno == ENFILE
+		           ? gt_fail(err, GT_EFAIL, "%s: cannot read the folder: %s", w->path, strerror(errno))
+		           : append_bad_folder(w, GT_ENOINPUT, strerror(errno), err);
+	if (fd >= 0)
+		close(fd);
+	for (int i = 0; i < n; i++) {
+		if (code == GT_OK)
+			code = walk_entry(w, len, list[i]->d_name, err);
+		w->path[len] = 0;
+		free(list[i]);
+	}
+	free(list);
+	return code;
+}
+
+static int by_path(const void *a, const void *b)
+{
+	return strcmp(((const struct gt_input *)a)->path, ((const struct gt_input *)b)->path);
+}
+
+static enum gt_code add_folder(struct gt_inputs *in, const char *path, struct gt_err *err)
+{
+	struct walk *w = calloc(1, sizeof *w);
+	int64_t begin = in->n;
+	if (!w)
+		return gt_fail_memory(err, sizeof *w);
+	w->in = in;
+	snprintf(w->path, sizeof w->path, "%s", path); /* the caller has checked its length */
+	enum gt_code code = walk_folder(w, err);
+	if (code == GT_OK && in->n == begin) {
+		char why[128];
+		snprintf(why, sizeof why, "expected %s in the folder or below it, found none", in->kind->what);
+		code = append_bad_folder(w, GT_ENOINPUT, why, err);
+	}
+	if (in->n > begin)
+		qsort(in->v + begin, (size_t)(in->n - begin), sizeof *in->v, by_path);
+	gt_words_free(&w->seen);
+	free(w);
+	return code;
+}
+
+/* Adds a file or a folder. *there becomes true unless there is nothing of this name. */
+static enum gt_code add_path(struct gt_inputs *in, const char *path, bool *there, struct gt_err *err)
+{
+	struct stat st;
+	errno = ENAMETOOLONG;
+	bool found = strlen(path) < GT_PATH_SIZE && !stat(path, &st);
+	*there |= found || (errno != ENOENT && errno != ENOTDIR && errno != ENAMETOOLONG);
+	return found && S_ISDIR(st.st_mode) ? add_folder(in, path, err) : append_input(in, path, NULL, err);
+}
+
+/* ---- lists ---------------------------------------------------------------------------------------------------------------------- */
+
+/* Returns what a user can do if a file that is not a list of paths was given as one. */
+static const char *suggest_remedy(const struct gt_inputs *in, FILE *f)
+{
+	if (f != stdin)
+		return "an image, a table or a text is given as FILE, without @ or --list";
+	return in->kind == &gt_folder_images ? "images cannot be read from standard input, so give the names of their files instead"
+	                                     : "to read rows or texts from standard input, write - without @ or --list";
+}
+
+/* No line names a file, so this is likely no list but a table or a text. One error is clearer than one for each of its lines. */
+static enum gt_code fail_not_list(const struct gt_inputs *in, FILE *f, const char *name, const char *first, int64_t lines,
+                                  struct gt_err *err)
+{
+	char shown[GT_CELL_SHOWN];
+	return gt_fail(err, GT_ENOINPUT,
+	               "%s: expected a list of paths, one on each line, got %lld line%s that name%s no file, such as \"%s\"%s; %s", name,
+	               (long long)lines, lines == 1 ? "" : "s", lines == 1 ? "s" : "", gt_cell_shown(first, shown),
+	               *first == '/' ? "" : " in the working directory", suggest_remedy(in, f));
+}
+
+static enum gt_code read_list(struct gt_inputs *in, FILE *f, const char *name, struct gt_err *err)
+{
+	char *line = NULL;
+	size_t cap = 0;
+	ssize_t n;
+	int64_t number = 0, begin = in->n;
+	bool there = false;
+	enum gt_code code = GT_OK;
+	errno = 0;
+	while (code == GT_OK && (n = getline(&line, &cap, f)) >= 0) {
+		number++;
+		while (n > 0 && (line[n - 1] == '\n' || line[n - 1] == '\r'))
+			line[--n] = 0;
+		if (memchr(line, 0, (size_t)n))
+			code = gt_fail(err, GT_EDATA, "%s:%lld: expected the path of a file, got a line with a NUL byte; %s", name, (long long)number,
+			               suggest_remedy(in, f));
+		else if (n >= GT_PATH_SIZE)
+			code = gt_fail(err, GT_EDATA, "%s:%lld: expected a path of at most %d bytes, got %lld; %s", name, (long long)number,
+			               GT_PATH_SIZE - 1, (long long)n, suggest_remedy(in, f));
+		else if (n)
+			code = add_path(in, line, &there, err);
+	}
+	if (code == GT_OK && ferror(f))
+		code = gt_fail(err, GT_EIO, "%s: cannot read the list: %s", name, strerror(errno));
+	if (code == GT_OK && in->n == begin)
+		code = gt_fail(err, GT_ENOINPUT, "%s: expected a list of paths, one on each line, got none", name);
+	if (code == GT_OK && !there)
+		code = fail_not_list(in, f, name, in->v[begin].path, in->n - begin, err);
+	free(line);
+	return code;
+}
+
+/* Standard input can be read once. */
+static enum gt_code take_stdin(struct gt_inputs *in, struct gt_err *err)
+{
+	if (in->stdin_read)
+		return gt_fail(err, GT_EUSAGE, "-: expected standard input once, got it twice");
+	in->stdin_read = true;
+	return GT_OK;
+}
+
+enum gt_code gt_inputs_add_list(struct gt_inputs *in, const char *list, struct gt_err *err)
+{
+	if (!strcmp(list, "-")) {
+		GT_TRY(take_stdin(in, err));
+		return read_list(in, stdin, "standard input", err);
+	}
+	FILE *f = fopen(list, "re");
+	if (!f)
+		return gt_fail(err, GT_ENOINPUT, "%s: cannot open the list: %s", list, strerror(errno));
+	enum gt_code code = read_list(in, f, list, err);
+	fclose(f);
+	return code;
+}
+
+/* ---- standard input ------------------------------------------------------------------------------------------------------------- */
+
+/* Copies standard input to in->copy. */
+static enum gt_code copy_stdin(struct gt_inputs *in, struct gt_err *err)
+{
+	enum { PIECE = 1 << 20 };
+	uint64_t all = 0;
+	ssize_t n = 1;
+	char *buf = malloc(PIECE);
+	enum gt_code code = buf ? GT_OK : gt_fail_memory(err, PIECE);
+	in->copy = code == GT_OK ? memfd_create("standard input", MFD_CLOEXEC) : -1;
+	in->copied = in->copy >= 0;
+	if (code == GT_OK && !in->copied)
+		code = gt_fail(err, GT_EFAIL, "standard input: cannot make a copy in memory: %s", strerror(errno));
+	while (code == GT_OK && n > 0) {
+		n = read(STDIN_FILENO, buf, PIECE);
+		if (n < 0 && errno == EINTR) {
+			n = 1;
+			continue;
+		}
+		if (n < 0)
+			code = gt_fail(err, GT_EIO, "standard input: cannot read: %s", strerror(errno));
+		for (ssize_t done = 0, some; code == GT_OK && done < n; done += some)
+			if ((some = write(in->copy, buf + done, (size_t)(n - done))) < 0)
+				code = gt_fail(err, GT_EFAIL, "standard input: cannot copy it to memory: %s", strerror(errno));
+		all += n > 0 ? (uint64_t)n : 0;
+		if (code == GT_OK && all > GT_DEFAULT_MAX_BYTES)
+			code = gt_fail(err, GT_EDATA, "standard input: expected at most 16 GiB, got more; divide it");
+	}
+	free(buf);
+	return code == GT_OK && !all ? gt_fail(err, GT_ENOINPUT, "standard input: expected the rows of a table, got nothing") : code;
+}
+
+static enum gt_code add_rows(struct gt_inputs *in, struct gt_err *err)
+{
+	char path[64];
+	GT_TRY(take_stdin(in, err));
+	GT_TRY(copy_stdin(in, err));
+	snprintf(path, sizeof path, GT_FD_PATH "%d", in->copy);
+	if (access(path, R_OK))
+		return gt_fail(err, GT_EFAIL, "standard input: cannot read its copy %s: %s; write the rows to a file", path, strerror(errno));
+	GT_TRY(append_input(in, path, NULL, err));
+	in->v[in->n - 1].name = "-";
+	return GT_OK;
+}
+
+static enum gt_code add_lines(struct gt_inputs *in, struct gt_err *err)
+{
+	GT_TRY(take_stdin(in, err));
+	GT_TRY(append_input(in, "-", NULL, err));
+	in->v[in->n - 1].lines = true;
+	return GT_OK;
+}
+
+enum gt_code gt_inputs_add_text(struct gt_inputs *in, const char *text, struct gt_err *err)
+{
+	GT_TRY(append_input(in, "--text", NULL, err));
+	GT_NEW_STR(in->v[in->n - 1].text, gt_arena_strdup(in->arena, text), err);
+	return GT_OK;
+}
+
+enum gt_code gt_inputs_add(struct gt_inputs *in, const char *operand, struct gt_err *err)
+{
+	if (!strcmp(operand, "-") && in->kind == &gt_folder_tables)
+		return add_rows(in, err);
+	if (!strcmp(operand, "-") && in->kind == &gt_folder_texts)
+		return add_lines(in, err);
+	if (operand[0] == '@' || !strcmp(operand, "-"))
+		return gt_inputs_add_list(in, operand + (operand[0] == '@'), err);
+	bool there = false;
+	return add_path(in, operand, &there, err);
+}

@@ -1,0 +1,73 @@
+/* Inside gt_predict: batches of inputs that go through the model, and results in the order of the inputs.
+ *
+ *     GT_TRY(gt_predictor_open(p, err));                               p->s, ckpt, top, fn and user are set
+ *     gt_predictor_add_image(p, file, 0, false, pixels, err);
+ *     gt_predictor_add_row(p, file, i, &table, i, err);
+ *     gt_predictor_add_error(p, file, "why", err);
+ *     gt_predictor_flush(p, err);                                       the last batch
+ *     gt_predictor_close(p);
+ *
+ * A batch is filled across files. An input's result does not depend on its batch, which always has the same number of rows. */
+#ifndef GT_INFER_PREDICTOR_H
+#define GT_INFER_PREDICTOR_H
+
+#include "gtrain_use.h"
+#include "use/input_files.h"
+#include "session/session.h"
+
+#define GT_PREDICT_BATCH 64
+#define GT_PREDICT_PENDING 1024 /* maximum number of results that wait for their batch, including errors of files */
+
+/* A result that waits until its batch is complete, so that results have the order of the inputs. */
+struct gt_predict_pending {
+	const char *file;
+	int64_t index; /* number of the image or row in the file */
+	bool scaled;
+	int row;       /* row of the batch */
+	char *text;    /* the text itself; malloc'ed; NULL: it is in the file */
+	char *error;   /* why the file cannot be used; malloc'ed; NULL: it has a row */
+};
+
+/* Fills batches, runs them through the graph, and passes the results to fn. */
+struct gt_predictor {
+	struct gt_session *s;
+	const struct gt_ckpt *ckpt;
+	int64_t classes;          /* outputs of the model */
+	int top;
+	bool (*fn)(void *user, const struct gt_prediction *p);
+	void (*warn)(void *user, const char *text); /* gt_predict_spec.warn */
+	void *user;
+	bool ended;               /* fn wants no more results */
+	struct gt_table_rows *rows_of_files; /* the rows as the current file has them; NULL: results do not have them */
+	struct gt_dataset batch;  /* the images or fields of one batch */
+	struct gt_resident at;    /* the same on the device */
+	struct gt_view view;      /* all of them; the loader keeps a pointer to it */
+	struct gt_loader *loader; /* reads the batch */
+	struct gt_predict_pending pending[GT_PREDICT_PENDING];
+	int npending, rows;       /* rows: those of the batch that are filled */
+	float *logits;
+	void *raw;                /* the outputs in the compute dtype */
+	double *probability;      /* [classes] of one result */
+	float *value;             /* [classes] of one result: predicted numbers */
+	const char **class_name;  /* [classes]; NULL: not known */
+	int64_t nonfinite;        /* number of results with an output that is NaN or infinite */
+	char why[2048];           /* describes the first of them, with the operation; "": there is none */
+};
+
+enum gt_code gt_predictor_open(struct gt_predictor *p, struct gt_err *err);
+void gt_predictor_close(struct gt_predictor *p); /* also after a failed open */
+enum gt_code gt_predictor_add_image(struct gt_predictor *p, const char *file, int64_t index, bool scaled, const uint8_t *pixels,
+                                    struct gt_err *err);
+/* Adds row i of d, which has the fields of the training data. */
+enum gt_code gt_predictor_add_row(struct gt_predictor *p, const char *file, const struct gt_dataset *d, int64_t i, struct gt_err *err);
+/* The same with the text that the row is. */
+enum gt_code gt_predictor_add_text(struct gt_predictor *p, const char *file, int64_t index, const char *text, const struct gt_dataset *d,
+                                   struct gt_err *err);
+enum gt_code gt_predictor_add_error(struct gt_predictor *p, const char *file, const char *why, struct gt_err *err);
+enum gt_code gt_predictor_flush(struct gt_predictor *p, struct gt_err *err);
+
+/* predict_table.c: predicts the rows of the files in `in`. *failed and *all: number of files, or lines that are texts, that cannot be used,
+ * and of all of them. */
+enum gt_code gt_predict_tables(struct gt_predictor *p, const struct gt_inputs *in, int64_t *failed, int64_t *all, struct gt_err *err);
+
+#endif

@@ -1,0 +1,206 @@
+#include "use/sample_table.h"
+#include "base/fileio.h"
+#include "ir/op.h"
+#include "score/sample_loss.h"
+#include "session/session_data.h"
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct gt_sample_table {
+	const struct gt_session *s;
+	enum gt_split split;
+	const char *path;
+	char temporary[GT_PATH_SIZE];
+	FILE *f;             /* the temporary file; NULL: it is closed */
+	bool renamed;
+	int64_t n;           /* samples until now */
+	double *probability; /* [outputs of the model] */
+};
+
+enum gt_code gt_sample_table_open(const struct gt_session *s, enum gt_split split, const char *path, struct gt_sample_table **out,
+                                  struct gt_err *err)
+{
+	int fd;
+	struct gt_sample_table *t = *out = calloc(1, sizeof *t);
+	if (!t)
+		return gt_fail_memory(err, sizeof *t);
+	t->s = s;
+	t->split = split;
+	t->path = path;
+	enum gt_code code = gt_file_create_temporary(t->temporary, path, 0666, &fd, err);
+	if (code == GT_OK && !(t->f = fdopen(fd, "w"))) {
+		close(fd);
+		code = gt_fail_memory(err, sizeof *t->f);
+	}
+	if (code == GT_OK)
+		return GT_OK;
+	gt_sample_table_close(t);
+	*out = NULL;
+	return code;
+}
+
+void gt_sample_table_close(struct gt_sample_table *t)
+{
+	if (!t)
+		return;
+	if (t->f)
+		fclose(t->f);
+	if (!t->renamed)
+		unlink(t->temporary);
+	free(t->probability);
+	free(t);
+}
+
+/* ---- cells ----------------------------------------------------------------------------------------------------------------------- */
+static void put_cell(FILE *f, const char *prefix, const char *text)
+{
+	if (!prefix[strcspn(prefix, ",\"\r\n")] && !text[strcspn(text, ",\"\r\n")]) {
+		fprintf(f, "%s%s", prefix, text);
+		return;
+	}
+	fprintf(f, "\"%s", prefix);
+	for (const char *p = text; *p; p++)
+		fputs(*p == '"' ? "\"\"" : (char[]){*p, 0}, f);
+	fputc('"', f);
+}
+
+/* Writes the name of output i: of a column of numbers, of a class, or the number of a class without a name. */
+static void put_name(const struct gt_sample_table *t, const char *prefix, int64_t i)
+{
+	char number[24];
+	const char *name = i < t->s->data.nvalues ? t->s->data.value_name[i] : gt_session_class_name(t->s, i);
+	snprintf(number, sizeof number, "%" PRId64, i);
+	put_cell(t->f, prefix, name ? name : number);
+}
+
+static void put_names(const struct gt_sample_table *t, const char *prefix, int64_t n)
+{
+	for (int64_t i = 0; i < n; i++) {
+		fputc(',', t->f);
+		put_name(t, prefix, i);
+	}
+}
+
+/* Writes the first line. Targets that are numbers have a column for each. */
+static void put_header(const struct gt_sample_table *t, int64_t n, bool numbers)
+{
+	fputs("path", t->f);
+	if (gt_session_predicts_numbers(t->s)) {
+		put_names(t, "", n);
+		put_names(t, "predicted_", n);
+	} else {
+		if (numbers)
+			put_names(t, "label_", n);
+		else
+			fputs(",label", t->f);
+		if (gt_session_has_classes(t->s))
+			fputs(",prediction", t->f);
+		else
+			put_names(t, "prediction_", n);
+		put_names(t, "probability_", n);
+	}
+	fputs(",loss\n", t->f);
+}
+
+/* ---- rows ------------------------------------------------------------------------------------------------------------------------ */
+static void put_numbers(const struct gt_sample_table *t, const float *v, int64_t n, bool scaled)
+{
+	for (int64_t i = 0; i < n; i++) {
+		struct gt_value_scale by = scaled ? t->s->data.value_scale[i] : (struct gt_value_scale){0, 1};
+		fprintf(t->f, ",%.9g", (double)(float)((double)v[i] * by.std + by.mean));
+	}
+}
+
+/* Writes the predicted class, or whether each label is predicted, and the probabilities, as gt_predict defines them. */
+static void put_prediction(const struct gt_sample_table *t, const float *z, int64_t n)
+{
+	int64_t best = 0;
+	double sum = 0;
+	bool labels = gt_loss_row(t->s->loss.op->code)->output == GT_OUTPUT_LABELS;
+	for (int64_t i = 1; i < n; i++)
+		best = z[i] > z[best] ? i : best;
+	for (int64_t i = 0; i < n; i++)
+		sum += exp((double)z[i] - (double)z[best]);
+	for (int64_t i = 0; i < n; i++)
+		t->probability[i] = labels ? 1 / (1 + exp(-(double)z[i])) : exp((double)z[i] - (double)z[best]) / sum;
+	if (gt_session_has_classes(t->s)) {
+		fputc(',', t->f);
+		put_name(t, "", best);
+	}
+	for (int64_t i = 0; i < n && !gt_session_has_classes(t->s); i++)
+		fprintf(t->f, ",%d", z[i] > 0);
+	for (int64_t i = 0; i < n; i++)
+		fprintf(t->f, ",%.9g", t->probability[i]);
+}
+
+/* Returns whether sample i could not be read, on any rank: its label is the one that does not count (exec/loader.h). */
+static bool is_absent(const struct gt_sample_table *t, const struct gt_dataset *d, int64_t i, int32_t label)
+{
+	return d->encoded && d->labels && gt_loss_ignores(&t->s->loss) && label == t->s->loss.attr.ignore_index && d->labels[i] != label;
+}
+
+static void put_row(struct gt_sample_table *t, const float *z, int64_t n, int32_t label, const float *target)
+{
+	const struct gt_view *v = &t->s->data.view[t->split];
+	char name[GT_PATH_SIZE + 32];
+	int64_t sample = v->index ? v->index[t->n] : t->n;
+	t->n++;
+	if (!target && is_absent(t, v->data, sample, label))
+		return;
+	double loss = gt_sample_loss(&t->s->loss, z, n, label, target);
+	put_cell(t->f, "", gt_dataset_sample_name(v->data, sample, name, sizeof name));
+	if (gt_session_predicts_numbers(t->s)) {
+		put_numbers(t, target, n, true);
+		put_numbers(t, z, n, true);
+	} else if (target) {
+		put_numbers(t, target, n, false);
+		put_prediction(t, z, n);
+	} else {
+		fputc(',', t->f);
+		put_name(t, "", label);
+		put_prediction(t, z, n);
+	}
+	fputc(',', t->f);
+	if (!isnan(loss) || target || !gt_loss_ignores(&t->s->loss) || label != t->s->loss.attr.ignore_index)
+		fprintf(t->f, "%.9g", loss);
+	fputc('\n', t->f);
+}
+
+static enum gt_code check_written(const struct gt_sample_table *t, struct gt_err *err)
+{
+	return ferror(t->f) ? gt_fail(err, GT_EIO, "%s: cannot write: %s", t->path, strerror(errno)) : GT_OK;
+}
+
+enum gt_code gt_sample_table_add(struct gt_sample_table *t, const struct gt_output_rows *rows, struct gt_err *err)
+{
+	int64_t n = rows->classes;
+	if (!t->probability) {
+		if (!(t->probability = malloc((size_t)n * sizeof *t->probability)))
+			return gt_fail_memory(err, (size_t)n * sizeof *t->probability);
+		put_header(t, n, rows->target != NULL);
+	}
+	for (int64_t i = 0; i < rows->n; i++)
+		put_row(t, rows->z + i * n, n, rows->label ? rows->label[i] : -1, rows->target ? rows->target + i * n : NULL);
+	return check_written(t, err);
+}
+
+enum gt_code gt_sample_table_finish(struct gt_sample_table *t, struct gt_err *err)
+{
+	errno = 0;
+	if (fflush(t->f))
+		return check_written(t, err);
+	int fd = dup(fileno(t->f));
+	if (fd < 0)
+		return gt_fail(err, GT_EFAIL, "%s: cannot write: %s", t->path, strerror(errno));
+	fclose(t->f);
+	t->f = NULL;
+	GT_TRY(gt_file_sync_close(fd, t->path, err));
+	GT_TRY(gt_file_rename(t->temporary, t->path, err));
+	t->renamed = true;
+	return GT_OK;
+}

@@ -1,0 +1,54 @@
+/* The element-wise activations, one row each: the list from which the operation codes, the layer types of the config, the loops of the CPU
+ * backend, the kernels of the CUDA backend and the lists of the tests are made.
+ *
+ * To add an activation: a row here; in ew.inc its function gt_<name> and its derivative gt_<name>_dx; cases in tests/ops/cases.txt and the
+ * PyTorch module in tests/golden/make_ops.py. */
+#ifndef GT_KERNELS_ACTIVATION_ROWS_H
+#define GT_KERNELS_ACTIVATION_ROWS_H
+
+/* X(arg, CODE, name, saved, numbers, grain, attr, help, also, keys...). The operations are GT_OP_<CODE> and GT_OP_<CODE>_DX. ew.inc has
+ * gt_<name>(x, numbers...) and gt_<name>_dx(dy, saved, numbers...).
+ *   arg      the second argument of GT_ACTIVATIONS, for an X that expands another macro (opcall.h); else empty
+ *   saved    what the gradient reads: x, the input; or y, the output, so that the forward pass may run in place
+ *   numbers  how many numbers of gt_attr_act the function takes: 0, 1 or 2
+ *   grain    elements that take about 8 us on one core of a CPU: 65536 if the function needs no exponential. The gradient takes as long
+ *            if it reads x; if it reads y, it needs no exponential
+ *   attr     its struct is gt_attr_<attr>: act if there are numbers, else none
+ *   help, also, keys   gt_op.help, .also and .attrs (engine/ir/op.h). GT_NUMBER(i, key, default, minimum, maximum, help) is the key of
+ *            number i, in engine/ir/ops_act.c
+ * An attribute of gelu selects between two formulas; the second one is gt_gelu_tanh. */
+#define GT_ACTIVATIONS(X, ...)                                                                                                             \
+	X(__VA_ARGS__, RELU, relu, y, 0, 65536, none, "max(0, x)", NULL)                                                                       \
+	X(__VA_ARGS__, LEAKY_RELU, leaky_relu, x, 1, 65536, act, "x, or slope * x where x is negative", NULL,                                  \
+	  GT_NUMBER(0, "slope", 0.01, -1e6, 1e6, "factor of negative inputs"))                                                                 \
+	X(__VA_ARGS__, SIGMOID, sigmoid, y, 0, 16384, none, "1 / (1 + exp(-x))", NULL)                                                         \
+	X(__VA_ARGS__, TANH, tanh, y, 0, 12288, none, "hyperbolic tangent", NULL)                                                              \
+	X(__VA_ARGS__, GELU, gelu, x, 0, 8192, gelu, "x times the normal distribution function of x", NULL,                                    \
+	  GT_KEY(gt_attr_gelu, "approximate", approximate, GT_ATTR_ENUM, .def = 0, .max = 1, .values = "none|tanh",                            \
+	         .help = "none: exact, by erf; tanh: the older approximation by tanh"))                                                        \
+	X(__VA_ARGS__, SILU, silu, x, 0, 16384, none, "x * sigmoid(x)", "swish")                                                               \
+	X(__VA_ARGS__, MISH, mish, x, 0, 12288, none, "x * tanh(log(1 + exp(x)))", NULL)                                                       \
+	X(__VA_ARGS__, ELU, elu, x, 1, 16384, act, "x, or alpha * (exp(x) - 1) where x is negative", NULL,                                     \
+	  GT_NUMBER(0, "alpha", 1, 0, 1e6, "minus the limit of y where x is very negative"))                                                   \
+	X(__VA_ARGS__, RELU6, relu6, y, 0, 65536, none, "min(max(0, x), 6)", NULL)                                                             \
+	X(__VA_ARGS__, HARDSIGMOID, hardsigmoid, x, 0, 65536, none, "min(max(0, x + 3), 6) / 6", "hard_sigmoid")                               \
+	X(__VA_ARGS__, HARDSWISH, hardswish, x, 0, 65536, none, "x * min(max(0, x + 3), 6) / 6", "hard_swish|hswish")                          \
+	X(__VA_ARGS__, SOFTPLUS, softplus, x, 2, 12288, act, "log(1 + exp(beta * x)) / beta, or x where beta * x is above threshold", NULL,    \
+	  GT_NUMBER(0, "beta", 1, 1e-6, 1e6, "a larger number makes the bend narrower"),                                                       \
+	  GT_NUMBER(1, "threshold", 20, -1e6, 1e6, "beta * x from which y is x"))                                                              \
+	X(__VA_ARGS__, SELU, selu, x, 0, 16384, none, "1.0507 * x, or 1.7581 * (exp(x) - 1) where x is negative", NULL)
+
+/* The two rows of an activation in GT_OPCODES (opcall.h). */
+#define GT_ACTIVATION_OPCODES(X, CODE, name, saved, numbers, grain, attr, ...)                                                             \
+	X(GT_OP_##CODE, #name, eltwise, attr, "x(..) -> y(..)")                                                                                \
+	X(GT_OP_##CODE##_DX, #name ".dx", eltwise, attr, "dy(..) " #saved "(..) -> dx(..)")
+
+/* The further arguments of an activation's function: the values n0 and n1 of the loop or kernel that calls it. */
+#define GT_ACTIVATION_NUMBERS_0
+#define GT_ACTIVATION_NUMBERS_1 , n0
+#define GT_ACTIVATION_NUMBERS_2 , n0, n1
+/* The grain of the gradient. */
+#define GT_ACTIVATION_GRAIN_x(grain) grain
+#define GT_ACTIVATION_GRAIN_y(grain) 65536
+
+#endif

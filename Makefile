@@ -71,9 +71,11 @@ LIBS     := -lconfig -lxxhash -ldeflate -lz -lpng -ljpeg -lwebp -lutf8proc -lm -
 -include tests/cudasim/cudasim.mk
 -include kernels/gloo/gloo.mk
 
-## all: the program and every backend that this machine can build
+COMPLETIONS := $(addprefix $(BUILD)/completions/,gtrain.bash _gtrain gtrain.fish)
+
+## all: the program, every backend that this machine can build, and the completion scripts
 .PHONY: all
-all: $(BUILD)/bin/gtrain $(PLUGINS)
+all: $(BUILD)/bin/gtrain $(PLUGINS) $(COMPLETIONS)
 
 $(BUILD)/obj/%.o: %.c Makefile
 	@mkdir -p $(@D)
@@ -120,6 +122,10 @@ $(BUILD)/bin/gtrain: $(call obj,$(CLI_SRC)) $(BUILD)/libgtrain.a
 	@mkdir -p $(@D)
 	$(call said,LINK,$@)
 	$(Q)$(CC) $(ALLFLAGS) -pie $^ -o $@ $(HARDEN_LD) $(LDFLAGS) $(LIBS)
+
+$(COMPLETIONS): $(BUILD)/bin/gtrain
+	@mkdir -p $(@D)
+	$(Q)$< completion $(if $(filter _gtrain,$(@F)),zsh,$(subst gtrain.,,$(@F))) >$@ || { rm -f $@; exit 1; }
 
 $(BUILD)/lib/gtrain/null.so: $(call obj,$(NULL_SRC)) $(BASE_OBJ)
 	@mkdir -p $(@D)
@@ -322,9 +328,9 @@ install: all
 	install -m 644 man/*.1 "$(DEST)/share/man/man1"
 	install -m 644 man/*.5 "$(DEST)/share/man/man5"
 	install -m 644 man/*.7 "$(DEST)/share/man/man7"
-	install -m 644 completions/gtrain.bash "$(DEST)/share/bash-completion/completions/gtrain"
-	install -m 644 completions/_gtrain "$(DEST)/share/zsh/site-functions"
-	install -m 644 completions/gtrain.fish "$(DEST)/share/fish/vendor_completions.d"
+	install -m 644 $(BUILD)/completions/gtrain.bash "$(DEST)/share/bash-completion/completions/gtrain"
+	install -m 644 $(BUILD)/completions/_gtrain "$(DEST)/share/zsh/site-functions"
+	install -m 644 $(BUILD)/completions/gtrain.fish "$(DEST)/share/fish/vendor_completions.d"
 
 ## uninstall: removes what install put there
 .PHONY: uninstall

@@ -7,7 +7,7 @@
 
 /* ---- text ------------------------------------------------------------------------------------------------------------------------ */
 
-static enum gt_code memory(struct gt_cli *cli, const struct gt_report *r, struct gt_err *err)
+static enum gt_code print_memory(struct gt_cli *cli, const struct gt_report *r, struct gt_err *err)
 {
 	const struct gt_check_rank *most = &r->ranks[r->largest], *least = &r->ranks[r->smallest];
 	bool two = most->total != least->total, shared = false;
@@ -52,7 +52,7 @@ static const char *sync_sentence(const struct gt_report *r)
 	return "";
 }
 
-static enum gt_code buckets(struct gt_cli *cli, const struct gt_report *r, struct gt_err *err)
+static enum gt_code print_buckets(struct gt_cli *cli, const struct gt_report *r, struct gt_err *err)
 {
 	bool pipe = r->copies < r->world, shards = *r->sharded != '\0';
 	char number[32], rank[32], count[GT_UNITS], bytes[GT_UNITS], part[GT_UNITS], range[256], head[64];
@@ -84,7 +84,7 @@ static enum gt_code buckets(struct gt_cli *cli, const struct gt_report *r, struc
 }
 
 /* Adds the rows for ranks [first, last], which all send the same. */
-static void traffic_rows(struct gt_table *t, const struct gt_check_rank *k, int first, int last)
+static void add_traffic_rows(struct gt_table *t, const struct gt_check_rank *k, int first, int last)
 {
 	char who[48], times[GT_UNITS], bytes[GT_UNITS];
 	snprintf(who, sizeof who, first == last ? "%d" : "%d to %d", first, last);
@@ -95,7 +95,7 @@ static void traffic_rows(struct gt_table *t, const struct gt_check_rank *k, int 
 	}
 }
 
-static bool same_traffic(const struct gt_check_rank *a, const struct gt_check_rank *b)
+static bool is_same_traffic(const struct gt_check_rank *a, const struct gt_check_rank *b)
 {
 	bool same = a->ntraffic == b->ntraffic;
 	for (int i = 0; same && i < a->ntraffic; i++)
@@ -104,21 +104,21 @@ static bool same_traffic(const struct gt_check_rank *a, const struct gt_check_ra
 	return same;
 }
 
-static enum gt_code traffic(struct gt_cli *cli, const struct gt_report *r, struct gt_err *err)
+static enum gt_code print_traffic(struct gt_cli *cli, const struct gt_report *r, struct gt_err *err)
 {
 	struct gt_table t;
 	gt_table_init(&t, cli->arena, "lllrr");
 	gt_table_head(&t, (const char *[]){"rank", "communication in a step", "among", "times", "sends"});
 	for (int i = 0, end; i < r->world; i = end) {
-		for (end = i + 1; end < r->world && same_traffic(&r->ranks[i], &r->ranks[end]);)
+		for (end = i + 1; end < r->world && is_same_traffic(&r->ranks[i], &r->ranks[end]);)
 			end++;
-		traffic_rows(&t, &r->ranks[i], i, end - 1);
+		add_traffic_rows(&t, &r->ranks[i], i, end - 1);
 	}
 	gt_out(cli, "\n");
 	return gt_table_print(cli, &t, err);
 }
 
-static enum gt_code stages(struct gt_cli *cli, const struct gt_report *r, struct gt_err *err)
+static enum gt_code print_stages(struct gt_cli *cli, const struct gt_report *r, struct gt_err *err)
 {
 	char number[32], rank[48], layers[256], params[GT_UNITS], share[32], slots[32];
 	struct gt_table t;
@@ -147,12 +147,12 @@ static enum gt_code stages(struct gt_cli *cli, const struct gt_report *r, struct
 
 enum gt_code gt_cli_ranks_text(struct gt_cli *cli, const struct gt_report *r, struct gt_err *err)
 {
-	GT_TRY(memory(cli, r, err));
+	GT_TRY(print_memory(cli, r, err));
 	if (r->world == 1)
 		return GT_OK;
-	GT_TRY(stages(cli, r, err));
-	GT_TRY(buckets(cli, r, err));
-	return traffic(cli, r, err);
+	GT_TRY(print_stages(cli, r, err));
+	GT_TRY(print_buckets(cli, r, err));
+	return print_traffic(cli, r, err);
 }
 
 void gt_cli_ranks_line(const struct gt_report *r, char *buf, size_t size)

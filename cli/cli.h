@@ -19,13 +19,13 @@ struct gt_value_report;
 enum gt_complete {
 	GT_COMPLETE_NONE,
 	GT_COMPLETE_CONFIG,     /* the files *.cfg of the working directory; if there are none, as GT_COMPLETE_BUNDLED */
-	GT_COMPLETE_BUNDLED,    /* the configs that come with gtrain: the output of `gtrain completion configs` */
+	GT_COMPLETE_BUNDLED,    /* the configs that come with gtrain */
 	GT_COMPLETE_DIR,
 	GT_COMPLETE_FILE,
 	GT_COMPLETE_CHECKPOINT, /* a run directory or a step-… directory */
-	GT_COMPLETE_KEY,        /* KEY=VALUE for the keys of a config: the output of `gtrain completion keys` */
-	GT_COMPLETE_DEVICE,     /* the devices of this machine: the output of `gtrain completion devices` */
-	GT_COMPLETE_DATASET,    /* the known datasets: the output of `gtrain completion datasets` */
+	GT_COMPLETE_KEY,        /* KEY=VALUE for the keys of a config */
+	GT_COMPLETE_DEVICE,     /* the devices of this machine */
+	GT_COMPLETE_DATASET,    /* the known datasets */
 	GT_COMPLETE_COMMAND,
 	GT_COMPLETE_CHOICE      /* the words in `choices` of the option or command */
 };
@@ -48,26 +48,29 @@ struct gt_strlist {
 	int n;
 };
 
-/* The values of the options of all commands; zero if an option is not given. Strings point into argv. */
+/* The operands, and the values of the options of every command; zero if an option is not given. Strings point into argv. */
 struct gt_args {
 	bool json, quiet, verbose, no_progress, help, version;
 	const char *color;
-
-	struct gt_strlist sets, lists, targets, texts, keep;
-	bool dry_run, strict, time, data, verify, smoke, report, csv, append, fresh;
-	const char *out, *predictions, *device, *init, *from, *mode, *split, *dir, *url;
-	double time_limit, lr_from, lr_to;
-	const char *master_addr, *token_file;
-	int64_t nproc, world, rank, steps, top, nnodes, node_rank, master_port, max_restarts;
-
 	struct gt_strlist operands;
+};
+
+/* The options that several commands have (the GT_OPT_ rows below), and those of `gtrain run` on which the config and the command lines of
+ * ranks depend. A command that has some of them has this struct as the member `job` of its own struct of options. */
+struct gt_job_args {
+	struct gt_strlist sets;
+	const char *device, *init, *mode, *out;
+	bool dry_run, smoke;
+	double time_limit; /* seconds; 0: none */
+	const char *master_addr, *token_file;
+	int64_t nproc, world, nnodes, node_rank, master_port, max_restarts;
 };
 
 struct gt_option {
 	const char *name; /* without dashes; NULL ends a table */
 	char letter;      /* the short form, for example 's' for -s; 0: the option has none */
 	enum gt_option_kind kind;
-	size_t offset;    /* offset of the option's member in struct gt_args */
+	size_t offset;    /* offset of the option's member in the command's struct of options; of a global option, in struct gt_args */
 	const char *arg;  /* name of the argument; NULL for a flag */
 	enum gt_complete complete;
 	const char *choices; /* the possible words of the argument, as "a|b|c" */
@@ -88,6 +91,7 @@ struct gt_command {
 	enum gt_complete first, rest;   /* types of the first operand and of the others */
 	const char *choices;            /* possible words of the first operand, if its type is GT_COMPLETE_CHOICE */
 	const struct gt_option *options;
+	size_t args_size;               /* size of the struct into which `options` is parsed, which is first zeroed; 0: no options */
 	enum gt_code (*run)(struct gt_cli *cli, struct gt_err *err);
 };
 
@@ -101,6 +105,7 @@ struct gt_cli {
 	struct gt_arena *arena; /* memory of everything that lives as long as the process */
 	struct gt_args args;
 	const struct gt_command *command;
+	void *options;          /* the struct of options of `command`, in the arena; it is command->args_size bytes long */
 	char **argv;            /* argv of main() */
 	struct gt_rank_link *link; /* connection to the launcher if this process is a rank; else NULL */
 	struct gt_json json;    /* the JSON line that gt_out_json prints */
@@ -113,9 +118,12 @@ struct gt_cli {
 };
 
 /* ---- options.c: parsing. Errors are GT_EUSAGE: one line, with a suggestion if there is a similar word --------------------- */
-/* Parses the words from index *pos to n - 1 into cli->args. If command is NULL, it parses global options only, and stops at the first other
- * word. */
+/* Parses the words from index *pos to n - 1 into cli->args and cli->options. If command is NULL, it parses global options only, and stops
+ * at the first other word. */
 enum gt_code gt_options_parse(struct gt_cli *cli, const struct gt_command *command, char **words, int n, int *pos, struct gt_err *err);
+/* Finds an option of a command (NULL: none), or else a global one, by its letter or, if letter is 0, by the first len bytes of name.
+ * Returns NULL if there is none. */
+const struct gt_option *gt_option_find(const struct gt_command *command, const char *name, size_t len, char letter);
 /* Returns the one of n candidates that is most similar to word; NULL if none is similar enough. */
 const char *gt_cli_nearest(const char *word, const char *const *candidates, int n);
 /* Returns the seconds of a duration such as "90", "90s", "15m", "1h30m" or "2d"; a negative number if s is not a duration. */
@@ -202,13 +210,20 @@ const char *gt_units_scores(char *buf, const struct gt_scores *s, const char *be
 
 /* ---- shared by commands --------------------------------------------------------------------------------------------------- */
 /* Loads the config that the first operand names, and applies options such as --set and --nproc to it. */
-enum gt_code gt_cli_conf(struct gt_cli *cli, struct gt_conf **out, struct gt_err *err);
+enum gt_code gt_cli_conf(struct gt_cli *cli, const struct gt_job_args *job, struct gt_conf **out, struct gt_err *err);
 /* Returns GT_ENOINPUT for a name of which there is neither a file nor a config that comes with gtrain, and suggests a similar one. */
 enum gt_code gt_cli_no_config(struct gt_cli *cli, const char *name, struct gt_err *err);
 /* Copies the options about ranks to *o, with the command lines that start and restart ranks. */
-enum gt_code gt_cli_ranks(struct gt_cli *cli, struct gt_run_opts *o, struct gt_err *err);
-/* Prints the report of `gtrain check`. */
-enum gt_code gt_cli_report(struct gt_cli *cli, struct gt_conf *c, int world, struct gt_err *err);
+enum gt_code gt_cli_ranks(struct gt_cli *cli, const struct gt_job_args *job, struct gt_run_opts *o, struct gt_err *err);
+/* Prints the report of `gtrain check`, or of a dry run. */
+struct gt_report_opts {
+	const char *device; /* the device to plan for, which is opened; NULL: the config's, which is not */
+	bool dry_run;       /* a dry run has checked this machine already */
+	bool time;          /* also measure some steps */
+	bool strict;        /* fail if there is a warning */
+	bool listed;        /* the samples that cannot be read have been listed already */
+};
+enum gt_code gt_cli_report(struct gt_cli *cli, struct gt_conf *c, int world, const struct gt_report_opts *o, struct gt_err *err);
 
 /* eval_report.c. Prints the report by class of `gtrain eval --report`: as text, as a member of a JSON object, or as CSV. */
 enum gt_code gt_cli_class_text(struct gt_cli *cli, const struct gt_class_report *r, struct gt_err *err);
@@ -234,41 +249,41 @@ void gt_cli_ranks_line(const struct gt_report *r, char *buf, size_t size);
 /* Adds the members about the ranks to a JSON object. */
 void gt_cli_ranks_json(struct gt_json *j, const struct gt_report *r);
 
-#define GT_OFFSET(member) offsetof(struct gt_args, member)
-#define GT_OPT_SET                                                                                                \
-	{"set", 's', GT_OPTION_LIST, GT_OFFSET(sets), "KEY=VALUE", GT_COMPLETE_KEY, NULL, 0, 0,                        \
+/* Rows of option tables. type: the command's struct of options, which has a struct gt_job_args as its member `job`. */
+#define GT_OPT_SET(type)                                                                                               \
+	{"set", 's', GT_OPTION_LIST, offsetof(type, job.sets), "KEY=VALUE", GT_COMPLETE_KEY, NULL, 0, 0,                   \
 	 "set a key of the config, for example train.epochs=3; can be repeated"}
-#define GT_OPT_DEVICE                                                                                             \
-	{"device", 0, GT_OPTION_STRING, GT_OFFSET(device), "DEVICE", GT_COMPLETE_DEVICE, NULL, 0, 0,                   \
+#define GT_OPT_DEVICE(type)                                                                                            \
+	{"device", 0, GT_OPTION_STRING, offsetof(type, job.device), "DEVICE", GT_COMPLETE_DEVICE, NULL, 0, 0,              \
 	 "cpu, cuda or cuda:N, instead of the config's device"}
-#define GT_OPT_INIT                                                                                               \
-	{"init", 0, GT_OPTION_STRING, GT_OFFSET(init), "FILE", GT_COMPLETE_FILE, NULL, 0, 0,                           \
+#define GT_OPT_INIT(type)                                                                                              \
+	{"init", 0, GT_OPTION_STRING, offsetof(type, job.init), "FILE", GT_COMPLETE_FILE, NULL, 0, 0,                      \
 	 "read the initial weights from a safetensors file"}
-#define GT_OPT_NPROC                                                                                              \
-	{"nproc", 0, GT_OPTION_NPROC, GT_OFFSET(nproc), "N", GT_COMPLETE_CHOICE, "auto", 1, 65536,                     \
+#define GT_OPT_NPROC(type)                                                                                             \
+	{"nproc", 0, GT_OPTION_NPROC, offsetof(type, job.nproc), "N", GT_COMPLETE_CHOICE, "auto", 1, 65536,                \
 	 "number of ranks, or auto, instead of parallel.nproc"}
-#define GT_OPT_RANKS                                                                                              \
-	GT_OPT_NPROC,                                                                                                  \
-	{"nnodes", 0, GT_OPTION_INT, GT_OFFSET(nnodes), "N", GT_COMPLETE_NONE, NULL, 1, 65536,                         \
-	 "number of hosts, with --nproc ranks each; start the command on every host"},                       \
-	{"node-rank", 0, GT_OPTION_INT, GT_OFFSET(node_rank), "R", GT_COMPLETE_NONE, NULL, 0, 65535,                   \
-	 "index of this host, from 0"},                                                                             \
-	{"master-addr", 0, GT_OPTION_STRING, GT_OFFSET(master_addr), "HOST", GT_COMPLETE_NONE, NULL, 0, 0,             \
-	 "address at which the other hosts reach the first one"},                                                         \
-	{"master-port", 0, GT_OPTION_INT, GT_OFFSET(master_port), "PORT", GT_COMPLETE_NONE, NULL, 1, 65535,            \
-	 "port on the first host; default: 29500"},                                                                            \
-	{"token-file", 0, GT_OPTION_STRING, GT_OFFSET(token_file), "FILE", GT_COMPLETE_FILE, NULL, 0, 0,               \
-	 "file of 64 hexadecimal digits that authenticates ranks on several hosts; no other user may be able to read it"},            \
-	{"max-restarts", 0, GT_OPTION_INT, GT_OFFSET(max_restarts), "N", GT_COMPLETE_NONE, NULL, 0, 1000000,           \
+#define GT_OPT_RANKS(type)                                                                                             \
+	GT_OPT_NPROC(type),                                                                                                \
+	{"nnodes", 0, GT_OPTION_INT, offsetof(type, job.nnodes), "N", GT_COMPLETE_NONE, NULL, 1, 65536,                    \
+	 "number of hosts, with --nproc ranks each; start the command on every host"},                                     \
+	{"node-rank", 0, GT_OPTION_INT, offsetof(type, job.node_rank), "R", GT_COMPLETE_NONE, NULL, 0, 65535,              \
+	 "index of this host, from 0"},                                                                                    \
+	{"master-addr", 0, GT_OPTION_STRING, offsetof(type, job.master_addr), "HOST", GT_COMPLETE_NONE, NULL, 0, 0,        \
+	 "address at which the other hosts reach the first one"},                                                          \
+	{"master-port", 0, GT_OPTION_INT, offsetof(type, job.master_port), "PORT", GT_COMPLETE_NONE, NULL, 1, 65535,       \
+	 "port on the first host; default: 29500"},                                                                        \
+	{"token-file", 0, GT_OPTION_STRING, offsetof(type, job.token_file), "FILE", GT_COMPLETE_FILE, NULL, 0, 0,          \
+	 "file of 64 hexadecimal digits that authenticates ranks on several hosts; no other user may be able to read it"}, \
+	{"max-restarts", 0, GT_OPTION_INT, offsetof(type, job.max_restarts), "N", GT_COMPLETE_NONE, NULL, 0, 1000000,      \
 	 "after a rank is lost, continue from the newest checkpoint, at most N times"}
-#define GT_OPT_TIME_LIMIT                                                                                         \
-	{"time-limit", 0, GT_OPTION_DURATION, GT_OFFSET(time_limit), "DURATION", GT_COMPLETE_NONE, NULL, 0, 0,         \
+#define GT_OPT_TIME_LIMIT(type)                                                                                        \
+	{"time-limit", 0, GT_OPTION_DURATION, offsetof(type, job.time_limit), "DURATION", GT_COMPLETE_NONE, NULL, 0, 0,    \
 	 "write a checkpoint and end after this time, for example 90s, 15m or 1h30m"}
-#define GT_OPT_WORLD                                                                                              \
-	{"world", 0, GT_OPTION_INT, GT_OFFSET(world), "N", GT_COMPLETE_NONE, NULL, 1, 65536,                     \
+#define GT_OPT_WORLD(type)                                                                                             \
+	{"world", 0, GT_OPTION_INT, offsetof(type, job.world), "N", GT_COMPLETE_NONE, NULL, 1, 65536,                      \
 	 "plan for N ranks, instead of parallel.nproc"}
-#define GT_OPT_MODE                                                                                               \
-	{"mode", 0, GT_OPTION_CHOICE, GT_OFFSET(mode), "MODE", GT_COMPLETE_CHOICE, GT_MODE_WORDS, 0, 0, \
+#define GT_OPT_MODE(type)                                                                                              \
+	{"mode", 0, GT_OPTION_CHOICE, offsetof(type, job.mode), "MODE", GT_COMPLETE_CHOICE, GT_MODE_WORDS, 0, 0,           \
 	 "plan for this parallel.mode, instead of the config's: " GT_MODE_LIST}
 
 #endif

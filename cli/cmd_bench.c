@@ -3,11 +3,17 @@
 #include "gtrain_report.h"
 #include <stdio.h>
 
+struct bench_args {
+	struct gt_job_args job;
+	int64_t steps;
+};
+#define OFFSET(member) offsetof(struct bench_args, member)
+
 static const struct gt_option options[] = {
-	GT_OPT_SET,
-	GT_OPT_DEVICE,
-	GT_OPT_NPROC,
-	{"steps", 0, GT_OPTION_INT, GT_OFFSET(steps), "N", GT_COMPLETE_NONE, NULL, 1, 1000000, "number of training steps to time; default: "
+	GT_OPT_SET(struct bench_args),
+	GT_OPT_DEVICE(struct bench_args),
+	GT_OPT_NPROC(struct bench_args),
+	{"steps", 0, GT_OPTION_INT, OFFSET(steps), "N", GT_COMPLETE_NONE, NULL, 1, 1000000, "number of training steps to time; default: "
 	 "100"},
 	{0},
 };
@@ -126,7 +132,7 @@ static enum gt_code print_ranks(struct gt_cli *cli, const struct gt_bench *b, st
 	return GT_OK;
 }
 
-static enum gt_code print(struct gt_cli *cli, const struct gt_bench *b, struct gt_err *err)
+static enum gt_code print_text(struct gt_cli *cli, const struct gt_bench *b, struct gt_err *err)
 {
 	char ms[GT_UNITS], gflops[GT_UNITS], share[GT_UNITS], a[GT_UNITS];
 	struct gt_table t;
@@ -155,22 +161,23 @@ static enum gt_code print(struct gt_cli *cli, const struct gt_bench *b, struct g
 	return GT_OK;
 }
 
-static void say(void *user, const char *line)
+static void print_note(void *user, const char *line)
 {
 	gt_cli_note(user, "%s", line);
 }
 
-static enum gt_code bench(struct gt_cli *cli, struct gt_err *err)
+static enum gt_code run_bench(struct gt_cli *cli, struct gt_err *err)
 {
+	const struct bench_args *a = cli->options;
 	struct gt_conf *conf;
 	struct gt_bench *b = NULL;
-	GT_TRY(gt_cli_conf(cli, &conf, err));
-	struct gt_run_opts o = {.device = cli->args.device, .say = say, .user = cli};
-	enum gt_code code = gt_cli_ranks(cli, &o, err);
+	GT_TRY(gt_cli_conf(cli, &a->job, &conf, err));
+	struct gt_run_opts o = {.device = a->job.device, .say = print_note, .user = cli};
+	enum gt_code code = gt_cli_ranks(cli, &a->job, &o, err);
 	if (code == GT_OK)
-		code = gt_bench(conf, &o, cli->args.steps ? (int)cli->args.steps : 100, &b, err);
+		code = gt_bench(conf, &o, a->steps ? (int)a->steps : 100, &b, err);
 	if (code == GT_OK && b) /* b is NULL if rank 0 is another process, which has printed the result */
-		code = cli->args.json ? print_json(cli, b, err) : print(cli, b, err);
+		code = cli->args.json ? print_json(cli, b, err) : print_text(cli, b, err);
 	gt_bench_free(b);
 	gt_conf_free(conf);
 	return code;
@@ -187,5 +194,6 @@ const struct gt_command gt_cmd_bench = {
 	.max_operands = 1,
 	.first = GT_COMPLETE_CONFIG,
 	.options = options,
-	.run = bench,
+	.args_size = sizeof(struct bench_args),
+	.run = run_bench,
 };

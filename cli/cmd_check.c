@@ -9,17 +9,23 @@
 
 enum { MEASURED = 10 }; /* number of steps that --time measures */
 
+struct check_args {
+	struct gt_job_args job;
+	bool data, verify, time, strict;
+};
+#define OFFSET(member) offsetof(struct check_args, member)
+
 static const struct gt_option options[] = {
-	GT_OPT_SET,
-	GT_OPT_DEVICE,
-	GT_OPT_WORLD,
-	GT_OPT_MODE,
-	{"data", 0, GT_OPTION_FLAG, GT_OFFSET(data), NULL, GT_COMPLETE_NONE, NULL, 0, 0,
+	GT_OPT_SET(struct check_args),
+	GT_OPT_DEVICE(struct check_args),
+	GT_OPT_WORLD(struct check_args),
+	GT_OPT_MODE(struct check_args),
+	{"data", 0, GT_OPTION_FLAG, OFFSET(data), NULL, GT_COMPLETE_NONE, NULL, 0, 0,
 	 "read all texts or rows, or the headers of all images, and list those that cannot be read"},
-	{"verify", 0, GT_OPTION_FLAG, GT_OFFSET(verify), NULL, GT_COMPLETE_NONE, NULL, 0, 0, "as --data, but decode every image completely"},
-	{"time", 0, GT_OPTION_FLAG, GT_OFFSET(time), NULL, GT_COMPLETE_NONE, NULL, 0, 0,
+	{"verify", 0, GT_OPTION_FLAG, OFFSET(verify), NULL, GT_COMPLETE_NONE, NULL, 0, 0, "as --data, but decode every image completely"},
+	{"time", 0, GT_OPTION_FLAG, OFFSET(time), NULL, GT_COMPLETE_NONE, NULL, 0, 0,
 	 "measure some steps on this machine, and show how long an epoch and the run take"},
-	{"strict", 0, GT_OPTION_FLAG, GT_OFFSET(strict), NULL, GT_COMPLETE_NONE, NULL, 0, 0,
+	{"strict", 0, GT_OPTION_FLAG, OFFSET(strict), NULL, GT_COMPLETE_NONE, NULL, 0, 0,
 	 "fail if there is a warning, for example about data or a device that this machine does not have"},
 	{0},
 };
@@ -34,12 +40,13 @@ static void rates_json(struct gt_json *j, const char *key, const double rate[5])
 }
 
 /* step_s: seconds of a measured step; 0: none was measured */
-static enum gt_code print_json(struct gt_cli *cli, const struct gt_report *r, double step_s, struct gt_err *err)
+static enum gt_code print_json(struct gt_cli *cli, const struct gt_report_opts *o, const struct gt_report *r, double step_s,
+                               struct gt_err *err)
 {
 	struct gt_json *j = &cli->json;
 	gt_json_object(j, NULL);
 	gt_json_string(j, "name", r->name);
-	gt_json_string(j, "device", cli->args.device ? r->device : NULL); /* without --device, no device is opened */
+	gt_json_string(j, "device", o->device ? r->device : NULL); /* without --device, no device is opened */
 	gt_json_string(j, "mode", r->mode);
 	gt_json_int(j, "world", r->world);
 	if (r->world_is_auto)
@@ -193,7 +200,8 @@ static void describe_rates(const struct gt_report *r, const double *rate, char *
 	}
 }
 
-static enum gt_code print_facts(struct gt_cli *cli, const struct gt_report *r, double step_s, struct gt_err *err)
+static enum gt_code print_facts(struct gt_cli *cli, const struct gt_report_opts *o, const struct gt_report *r, double step_s,
+                                struct gt_err *err)
 {
 	char text[640], a[GT_UNITS], b[GT_UNITS], samples[192], data[512], loaded[2048];
 	struct gt_table t;
@@ -235,7 +243,7 @@ static enum gt_code print_facts(struct gt_cli *cli, const struct gt_report *r, d
 	}
 	if (r->world_is_auto) {
 		snprintf(text, sizeof text, "1 here; a run has as many as its machine decides (parallel.nproc = \"auto\"); %s shows N ranks",
-		         cli->args.dry_run ? "--nproc N" : "--world N");
+		         o->dry_run ? "--nproc N" : "--world N");
 		gt_table_add(&t, (const char *[]){"ranks", text});
 	}
 	if (r->steps_per_epoch > 0)
@@ -292,14 +300,14 @@ static enum gt_code print_facts(struct gt_cli *cli, const struct gt_report *r, d
 }
 
 /* Measures some steps of training on this machine. *step_s: seconds of one of them. */
-static enum gt_code measure(struct gt_cli *cli, struct gt_conf *c, const struct gt_report *r, bool elsewhere, double *step_s,
-                            struct gt_err *err)
+static enum gt_code measure_steps(struct gt_cli *cli, struct gt_conf *c, const struct gt_report_opts *opts, const struct gt_report *r,
+                                  bool elsewhere, double *step_s, struct gt_err *err)
 {
-	struct gt_run_opts o = {.device = cli->args.device};
+	struct gt_run_opts o = {.device = opts->device};
 	struct gt_bench *b = NULL;
 	if (elsewhere)
 		return gt_fail(err, GT_EUSAGE, "--time measures this machine, so it does not go together with %s",
-		               cli->args.dry_run ? "--dry-run" : "--device null");
+		               opts->dry_run ? "--dry-run" : "--device null");
 	if (r->world > 1)
 		return gt_fail(err, GT_EUSAGE,
 		               "--time measures one rank, and this plan has %" PRId64 "; to measure them, write gtrain bench %s --nproc %" PRId64,
@@ -314,7 +322,7 @@ static enum gt_code measure(struct gt_cli *cli, struct gt_conf *c, const struct 
 }
 
 /* Fails if there are warnings. The exit code is that of the first warning for which a run would fail. */
-static enum gt_code strict(const struct gt_report *r, struct gt_err *err)
+static enum gt_code fail_on_warnings(const struct gt_report *r, struct gt_err *err)
 {
 	const struct gt_problems *w = &r->warnings;
 	enum gt_code code = GT_OK;
@@ -326,28 +334,27 @@ static enum gt_code strict(const struct gt_report *r, struct gt_err *err)
 	return gt_fail(err, code != GT_OK ? code : GT_ECONFIG, "--strict: the config has %d warning%s", all, all == 1 ? "" : "s");
 }
 
-enum gt_code gt_cli_report(struct gt_cli *cli, struct gt_conf *c, int world, struct gt_err *err)
+enum gt_code gt_cli_report(struct gt_cli *cli, struct gt_conf *c, int world, const struct gt_report_opts *o, struct gt_err *err)
 {
 	struct gt_report *r = NULL;
 	char title[512], clean[512], buffers[GT_UNITS], note[96] = "";
 	double step_s = 0;
-	GT_TRY(gt_check(c, cli->args.device, world, &r, err));
-	/* a dry run has checked this machine already; device "null" needs no machine */
-	bool elsewhere = cli->args.dry_run || (cli->args.device && !strcmp(cli->args.device, "null"));
-	enum gt_code code = elsewhere ? GT_OK : gt_check_machine(c, cli->args.device, r, err);
+	GT_TRY(gt_check(c, o->device, world, &r, err));
+	bool elsewhere = o->dry_run || (o->device && !strcmp(o->device, "null")); /* device "null" needs no machine */
+	enum gt_code code = elsewhere ? GT_OK : gt_check_machine(c, o->device, r, err);
 	for (int i = 0; i < r->warnings.n; i++)
 		gt_cli_warn(cli, r->warnings.v[i].text);
-	for (int i = 0; i < r->skipped.n && !cli->args.data && !cli->args.verify; i++) /* these have listed the samples */
+	for (int i = 0; i < r->skipped.n && !o->listed; i++)
 		gt_cli_warn(cli, r->skipped.v[i].text);
-	if (code == GT_OK && cli->args.time)
-		code = measure(cli, c, r, elsewhere, &step_s, err);
+	if (code == GT_OK && o->time)
+		code = measure_steps(cli, c, o, r, elsewhere, &step_s, err);
 	if (code == GT_OK && cli->args.json) {
-		code = print_json(cli, r, step_s, err);
+		code = print_json(cli, o, r, step_s, err);
 	} else if (code == GT_OK) {
 		if (r->buffers > 0)
 			snprintf(note, sizeof note, ", %s elements of buffers", gt_units_count(buffers, r->buffers));
 		/* without --device, no device is opened and the plan has no device name */
-		const char *device = cli->args.device ? r->device : "";
+		const char *device = o->device ? r->device : "";
 		snprintf(title, sizeof title, "%s: %s%s%s, %s%s", r->name, device, *device ? ", " : "", r->mode, r->precision, note);
 		gt_out(cli, "%s%s%s\n\n", gt_style(cli->color_out, GT_STYLE_BOLD), gt_cli_printable(title, clean, sizeof clean),
 		       gt_style(cli->color_out, GT_STYLE_NONE));
@@ -357,10 +364,10 @@ enum gt_code gt_cli_report(struct gt_cli *cli, struct gt_conf *c, int world, str
 		if (code == GT_OK)
 			code = gt_cli_ranks_text(cli, r, err);
 		if (code == GT_OK)
-			code = print_facts(cli, r, step_s, err);
+			code = print_facts(cli, o, r, step_s, err);
 	}
-	if (code == GT_OK && cli->args.strict)
-		code = strict(r, err);
+	if (code == GT_OK && o->strict)
+		code = fail_on_warnings(r, err);
 	gt_report_free(r);
 	return code;
 }
@@ -373,7 +380,7 @@ struct data_list {
 	int64_t n;
 };
 
-static void list_one(void *user, const char *split, const char *why)
+static void list_unreadable(void *user, const char *split, const char *why)
 {
 	struct data_list *l = user;
 	if (l->cli->args.json) {
@@ -386,7 +393,7 @@ static void list_one(void *user, const char *split, const char *why)
 	}
 }
 
-static enum gt_code data_json(struct gt_cli *cli, const struct gt_data_check *d, struct gt_err *err)
+static enum gt_code end_data_json(struct gt_cli *cli, const struct gt_data_check *d, struct gt_err *err)
 {
 	struct gt_json *j = &cli->json;
 	gt_json_end(j);
@@ -398,18 +405,18 @@ static enum gt_code data_json(struct gt_cli *cli, const struct gt_data_check *d,
 	return gt_out_json(cli, err);
 }
 
-/* Lists the samples that cannot be read. They are an error, unless a run leaves them out. */
-static enum gt_code check_data(struct gt_cli *cli, struct gt_conf *conf, struct gt_err *err)
+/* Lists the samples that cannot be read, with `whole` also the images that cannot be decoded. They are an error, unless a run leaves
+ * them out. */
+static enum gt_code check_data(struct gt_cli *cli, struct gt_conf *conf, bool whole, struct gt_err *err)
 {
 	struct data_list list = {.cli = cli};
 	struct gt_data_check d;
 	char n[GT_UNITS], bad[GT_UNITS], cells[GT_UNITS], text[200];
-	bool whole = cli->args.verify;
 	if (cli->args.json) {
 		gt_json_object(&cli->json, NULL);
 		gt_json_array(&cli->json, "unreadable");
 	}
-	enum gt_code code = gt_check_data(conf, whole, list_one, &list, &d, err);
+	enum gt_code code = gt_check_data(conf, whole, list_unreadable, &list, &d, err);
 	if (code != GT_OK)
 		gt_json_reset(&cli->json);
 	GT_TRY(code);
@@ -420,7 +427,7 @@ static enum gt_code check_data(struct gt_cli *cli, struct gt_conf *conf, struct 
 	gt_units_count(bad, d.bad);
 	const char *how = !d.files ? "samples were read" : whole ? "samples were read and decoded" : "samples: the headers were read";
 	if (cli->args.json) {
-		GT_TRY(data_json(cli, &d, err));
+		GT_TRY(end_data_json(cli, &d, err));
 	} else {
 		if (list.n > LISTED) {
 			snprintf(text, sizeof text, "%" PRId64 " more samples cannot be read", list.n - LISTED);
@@ -436,13 +443,15 @@ static enum gt_code check_data(struct gt_cli *cli, struct gt_conf *conf, struct 
 	               bad, n);
 }
 
-static enum gt_code check(struct gt_cli *cli, struct gt_err *err)
+static enum gt_code run_check(struct gt_cli *cli, struct gt_err *err)
 {
+	const struct check_args *a = cli->options;
+	struct gt_report_opts o = {.device = a->job.device, .time = a->time, .strict = a->strict, .listed = a->data || a->verify};
 	struct gt_conf *conf;
-	GT_TRY(gt_cli_conf(cli, &conf, err));
-	enum gt_code code = cli->args.data || cli->args.verify ? check_data(cli, conf, err) : GT_OK;
+	GT_TRY(gt_cli_conf(cli, &a->job, &conf, err));
+	enum gt_code code = o.listed ? check_data(cli, conf, a->verify, err) : GT_OK;
 	if (code == GT_OK)
-		code = gt_cli_report(cli, conf, (int)cli->args.world, err);
+		code = gt_cli_report(cli, conf, (int)a->job.world, &o, err);
 	gt_conf_free(conf);
 	return code;
 }
@@ -460,5 +469,6 @@ const struct gt_command gt_cmd_check = {
 	.max_operands = 1,
 	.first = GT_COMPLETE_CONFIG,
 	.options = options,
-	.run = check,
+	.args_size = sizeof(struct check_args),
+	.run = run_check,
 };

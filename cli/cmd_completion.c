@@ -1,59 +1,107 @@
 #include "commands.h"
-#include "gtrain.h"
-#include "gtrain_data.h"
-#include "gtrain_report.h"
-#include <stdio.h>
 #include <string.h>
 
-/* Prints "path TAB type TAB help" for every key that --set can set to a value. Groups have no value, and keys of list elements and
- * templates have no fixed path. */
-static void key_line(void *user, const struct gt_schema_key *key)
-{
-	struct gt_cli *cli = user;
-	if (!strchr(key->path, '[') && !strstr(key->path, ".NAME") && strcmp(key->type, "group") != 0 && strcmp(key->type, "list") != 0)
-		gt_out(cli, "%s\t%s\t%s\n", key->path, key->type, key->help);
-}
+/* Each script asks `gtrain completion words` (commands.h), which gives the words of all shells. */
+static const struct {
+	const char *shell, *script;
+} scripts[] = {
+	{"bash",
+	 "# bash completion for gtrain, printed by `gtrain completion bash`. `gtrain completion words` knows the words.\n"
+	 "_gtrain()\n"
+	 "{\n"
+	 "\tlocal line=${COMP_LINE:0:COMP_POINT} type='' prefix='' word rest cur end i\n"
+	 "\tlocal -a words=() files=()\n"
+	 "\t# bash splits COMP_WORDS at = and :, which are part of our words, and readline replaces only what follows the last of them.\n"
+	 "\tread -ra words <<<\"$line\"\n"
+	 "\t[[ $line == *[[:space:]] ]] && words+=('')\n"
+	 "\tcur=${words[${#words[@]} - 1]} end=$cur\n"
+	 "\tCOMPREPLY=()\n"
+	 "\t{\n"
+	 "\t\tIFS=$'\\t' read -r type prefix\n"
+	 "\t\twhile IFS=$'\\t' read -r word rest; do\n"
+	 "\t\t\t[[ $word == \"$cur\"* ]] && COMPREPLY+=(\"$word\")\n"
+	 "\t\tdone\n"
+	 "\t} < <(\"$1\" completion words -- \"${words[@]:1}\" 2>/dev/null)\n"
+	 "\tcase $type in\n"
+	 "\tconfigs) mapfile -t files < <(compgen -f -X '!*.cfg' -- \"${cur#\"$prefix\"}\"; compgen -d -- \"${cur#\"$prefix\"}\") ;;\n"
+	 "\tdirs) mapfile -t files < <(compgen -d -- \"${cur#\"$prefix\"}\") ;;\n"
+	 "\tfiles) mapfile -t files < <(compgen -f -- \"${cur#\"$prefix\"}\") ;;\n"
+	 "\tesac\n"
+	 "\t((${#files[@]})) && COMPREPLY=(\"${files[@]/#/$prefix}\") && compopt -o filenames\n"
+	 "\t[[ ${COMPREPLY-} == *= ]] && compopt -o nospace\n"
+	 "\tfor i in = :; do\n"
+	 "\t\t[[ $COMP_WORDBREAKS == *\"$i\"* ]] && end=${end##*\"$i\"}\n"
+	 "\tdone\n"
+	 "\tCOMPREPLY=(\"${COMPREPLY[@]#\"${cur%\"$end\"}\"}\")\n"
+	 "}\n"
+	 "complete -o default -F _gtrain gtrain\n"},
+	{"zsh",
+	 "#compdef gtrain\n"
+	 "# zsh completion for gtrain, printed by `gtrain completion zsh`. `gtrain completion words` knows the words.\n"
+	 "_gtrain() {\n"
+	 "\tlocal line type prefix word help\n"
+	 "\tlocal -a lines list join\n"
+	 "\tlines=(\"${(@f)$(\"${(Q)words[1]}\" completion words -- \"${(@Q)words[2,CURRENT-1]}\" \"${(Q)PREFIX}\" 2>/dev/null)}\")\n"
+	 "\ttype=${lines[1]%%$'\\t'*} prefix=${lines[1]#*$'\\t'}\n"
+	 "\tfor line in \"${(@)lines[2,-1]}\"; do\n"
+	 "\t\tword=${line%%$'\\t'*} help=${line#*$'\\t'}\n"
+	 "\t\tlist+=(\"${word//:/\\\\:}${help:+:$help}\")\n"
+	 "\t\t[[ $word == *= ]] && join=(-S '')\n"
+	 "\tdone\n"
+	 "\t[[ $type == words ]] || compset -P \"${(b)prefix}\"\n"
+	 "\tcase $type in\n"
+	 "\tconfigs) _files -g '*.cfg' || _describe -t configs config list ;;\n"
+	 "\tdirs) _files -/ ;;\n"
+	 "\tfiles) _files ;;\n"
+	 "\twords) _describe -t words word list \"${(@)join}\" ;;\n"
+	 "\tesac\n"
+	 "}\n"
+	 "\n"
+	 "if [[ $funcstack[1] == _gtrain ]]; then\n"
+	 "\t_gtrain \"$@\"\n"
+	 "else\n"
+	 "\tcompdef _gtrain gtrain\n"
+	 "fi\n"},
+	{"fish",
+	 "# fish completion for gtrain, printed by `gtrain completion fish`. `gtrain completion words` knows the words.\n"
+	 "function __gtrain_complete\n"
+	 "\tset -l typed (commandline -opc)\n"
+	 "\tset -l word (commandline -ct)\n"
+	 "\tset -l lines ($typed[1] completion words -- $typed[2..-1] \"$word\" 2>/dev/null)\n"
+	 "\tset -l head (string split \\t -- $lines[1])\n"
+	 "\tset -l rest (string sub -s (math (string length -- \"$head[2]\") + 1) -- \"$word\")\n"
+	 "\tset -l files\n"
+	 "\tif test \"$head[1]\" != words\n"
+	 "\t\tset files (complete -C \"__fish_command_without_completions $rest\")\n"
+	 "\tend\n"
+	 "\tswitch \"$head[1]\"\n"
+	 "\t\tcase configs\n"
+	 "\t\t\tset files (string match -r '^.*(?:\\.cfg|/)$' -- $files)\n"
+	 "\t\t\tstring match -q '*.cfg' -- $files; and set lines $lines[1]\n"
+	 "\t\tcase dirs\n"
+	 "\t\t\tset files (string match '*/' -- $files)\n"
+	 "\tend\n"
+	 "\tstring join \\n -- $lines[2..-1]\n"
+	 "\tset -q files[1]; and printf \"$head[2]%s\\n\" $files\n"
+	 "end\n"
+	 "\n"
+	 "complete -c gtrain -f -a '(__gtrain_complete)'\n"},
+};
 
-static enum gt_code list_devices(struct gt_cli *cli, struct gt_err *err)
+static enum gt_code run_completion(struct gt_cli *cli, struct gt_err *err)
 {
-	enum { MAX = 64 };
-	struct gt_device_row *rows;
-	int n = 0;
-	GT_NEW(rows, cli->arena, MAX, err);
-	GT_TRY(gt_devices(rows, MAX, &n, err));
-	gt_out(cli, "auto\n");
-	for (int i = 0; i < n && i < MAX; i++)
-		if (rows[i].usable)
-			gt_out(cli, "%s\n", rows[i].id);
-	return GT_OK;
-}
-
-static enum gt_code completion(struct gt_cli *cli, struct gt_err *err)
-{
-	const char *what = cli->args.operands.v[0];
-	if (strcmp(what, "bash") == 0) {
-		gt_complete_bash(cli);
-	} else if (strcmp(what, "zsh") == 0) {
-		gt_complete_zsh(cli);
-	} else if (strcmp(what, "fish") == 0) {
-		gt_complete_fish(cli);
-	} else if (strcmp(what, "keys") == 0) { /* the completion scripts call this and the next three */
-		gt_schema_each(key_line, cli);
-	} else if (strcmp(what, "devices") == 0) {
-		return list_devices(cli, err);
-	} else if (strcmp(what, "datasets") == 0) {
-		for (int i = 0; gt_fetch_name(i); i++)
-			gt_out(cli, "%s\n", gt_fetch_name(i));
-	} else if (strcmp(what, "configs") == 0) {
-		struct gt_bundled *rows;
-		int n;
-		GT_TRY(gt_bundled_list(cli->arena, &rows, &n, err));
-		for (int i = 0; i < n; i++)
-			gt_out(cli, "%s\n", rows[i].name);
-	} else {
-		return gt_fail(err, GT_EUSAGE, "expected bash, zsh or fish as the shell, got '%.60s'", what);
-	}
-	return GT_OK;
+	const struct gt_strlist *words = &cli->args.operands;
+	if (strcmp(words->v[0], "words") == 0)
+		return gt_complete_words(cli, words->v + 1, words->n - 1, err);
+	if (words->n > 1)
+		return gt_fail(err, GT_EUSAGE, "unexpected operand '%.60s'; usage: gtrain %s %s", words->v[1], cli->command->name,
+		               cli->command->operands);
+	for (size_t i = 0; i < sizeof scripts / sizeof *scripts; i++)
+		if (strcmp(words->v[0], scripts[i].shell) == 0) {
+			gt_out(cli, "%s", scripts[i].script);
+			return GT_OK;
+		}
+	return gt_fail(err, GT_EUSAGE, "expected bash, zsh or fish as the shell, got '%.60s'", words->v[0]);
 }
 
 const struct gt_command gt_cmd_completion = {
@@ -64,8 +112,8 @@ const struct gt_command gt_cmd_completion = {
 	         "where the shells look for them.",
 	.example = "source <(gtrain completion bash)",
 	.min_operands = 1,
-	.max_operands = 1,
+	.max_operands = -1, /* one shell; any number after `words` */
 	.first = GT_COMPLETE_CHOICE,
 	.choices = "bash|zsh|fish",
-	.run = completion,
+	.run = run_completion,
 };

@@ -35,7 +35,7 @@ static enum gt_code print_json(struct gt_cli *cli, const struct gt_bundled *r, s
 	return gt_out_json(cli, err);
 }
 
-static enum gt_code configs(struct gt_cli *cli, struct gt_err *err)
+static enum gt_code run_configs(struct gt_cli *cli, struct gt_err *err)
 {
 	struct gt_bundled *rows;
 	struct gt_table t;
@@ -65,5 +65,5 @@ const struct gt_command gt_cmd_configs = {
 	.max_operands = 1,
 	.first = GT_COMPLETE_BUNDLED,
 	.options = (const struct gt_option[]){{0}},
-	.run = configs,
+	.run = run_configs,
 };

@@ -19,7 +19,7 @@ static enum gt_code print_json(struct gt_cli *cli, const struct gt_device_row *r
 	return gt_out_json(cli, err);
 }
 
-static enum gt_code devices(struct gt_cli *cli, struct gt_err *err)
+static enum gt_code run_devices(struct gt_cli *cli, struct gt_err *err)
 {
 	struct gt_device_row *rows;
 	struct gt_table t;
@@ -46,5 +46,5 @@ const struct gt_command gt_cmd_devices = {
 	.about = "Lists the devices on which this machine can train, and the types for which they have\n"
 	         "arithmetic. For a backend without a device, shows the reason.",
 	.example = "gtrain devices --json",
-	.run = devices,
+	.run = run_devices,
 };

@@ -5,18 +5,25 @@
 #include <stdio.h>
 #include <string.h>
 
+struct eval_args {
+	struct gt_job_args job;
+	const char *split, *predictions;
+	bool report, csv;
+};
+#define OFFSET(member) offsetof(struct eval_args, member)
+
 static const struct gt_option options[] = {
-	{"split", 0, GT_OPTION_CHOICE, GT_OFFSET(split), "SPLIT", GT_COMPLETE_CHOICE, "train|valid|test", 0, 0,
+	{"split", 0, GT_OPTION_CHOICE, OFFSET(split), "SPLIT", GT_COMPLETE_CHOICE, "train|valid|test", 0, 0,
 	 "split to use: train, valid or test; default: test, or valid if the data has no split test"},
-	{"report", 0, GT_OPTION_FLAG, GT_OFFSET(report), NULL, GT_COMPLETE_NONE, NULL, 0, 0,
+	{"report", 0, GT_OPTION_FLAG, OFFSET(report), NULL, GT_COMPLETE_NONE, NULL, 0, 0,
 	 "also show precision, recall, F1 and ROC AUC of each class, and which classes are confused; for columns of numbers, their errors"},
-	{"csv", 0, GT_OPTION_FLAG, GT_OFFSET(csv), NULL, GT_COMPLETE_NONE, NULL, 0, 0,
+	{"csv", 0, GT_OPTION_FLAG, OFFSET(csv), NULL, GT_COMPLETE_NONE, NULL, 0, 0,
 	 "with --report, print only the scores of the classes, as CSV"},
-	{"predictions", 0, GT_OPTION_STRING, GT_OFFSET(predictions), "FILE", GT_COMPLETE_FILE, NULL, 0, 0,
+	{"predictions", 0, GT_OPTION_STRING, OFFSET(predictions), "FILE", GT_COMPLETE_FILE, NULL, 0, 0,
 	 "write the path, label, prediction, probabilities and loss of each sample to this CSV file"},
-	GT_OPT_SET,
-	GT_OPT_DEVICE,
-	{"nproc", 0, GT_OPTION_INT, GT_OFFSET(nproc), "N", GT_COMPLETE_NONE, NULL, 1, 65536,
+	GT_OPT_SET(struct eval_args),
+	GT_OPT_DEVICE(struct eval_args),
+	{"nproc", 0, GT_OPTION_INT, OFFSET(job.nproc), "N", GT_COMPLETE_NONE, NULL, 1, 65536,
 	 "number of ranks that share the samples; default: 1"},
 	{0},
 };
@@ -42,7 +49,7 @@ static enum gt_code print_json(struct gt_cli *cli, const struct gt_eval_result *
 	return gt_out_json(cli, err);
 }
 
-static enum gt_code print(struct gt_cli *cli, const struct gt_eval_result *r, struct gt_err *err)
+static enum gt_code print_text(struct gt_cli *cli, const struct gt_eval_result *r, struct gt_err *err)
 {
 	char acc[48] = "", top5[48] = "", more[GT_UNITS_SCORES], samples[GT_UNITS], step[GT_UNITS], took[GT_UNITS], loss[GT_UNITS];
 	if (!isnan(r->acc))
@@ -57,12 +64,12 @@ static enum gt_code print(struct gt_cli *cli, const struct gt_eval_result *r, st
 	return r->report ? gt_cli_class_text(cli, r->report, err) : GT_OK;
 }
 
-static void say(void *user, const char *line)
+static void print_note(void *user, const char *line)
 {
 	gt_cli_note(user, "%s", line);
 }
 
-static void observe(void *user, const struct gt_event *ev)
+static void observe_event(void *user, const struct gt_event *ev)
 {
 	struct gt_cli *cli = user;
 	if (ev->kind == GT_EV_WARN && !cli->args.quiet)
@@ -71,30 +78,32 @@ static void observe(void *user, const struct gt_event *ev)
 		gt_cli_note(cli, "skipped %s", ev->text);
 }
 
-static enum gt_code eval(struct gt_cli *cli, struct gt_err *err)
+static enum gt_code run_eval(struct gt_cli *cli, struct gt_err *err)
 {
-	const struct gt_args *a = &cli->args;
+	const struct gt_args *g = &cli->args;
+	const struct eval_args *a = cli->options;
 	struct gt_eval_result *r;
-	struct gt_run_opts o = {.device = a->device, .observe = observe, .say = say, .user = cli};
+	struct gt_run_opts o = {.device = a->job.device, .observe = observe_event, .say = print_note, .user = cli};
 	enum gt_code code = GT_OK;
-	if (a->csv && (!a->report || a->json))
-		return gt_fail(err, GT_EUSAGE, a->json ? "--csv and --json do not go together" : "--csv: expected --report beside it");
+	if (a->csv && (!a->report || g->json))
+		return gt_fail(err, GT_EUSAGE, g->json ? "--csv and --json do not go together" : "--csv: expected --report beside it");
 	if (a->predictions && !strcmp(a->predictions, "-"))
 		return gt_fail(err, GT_EUSAGE, "--predictions: expected the name of a file, got -, which has the scores");
 	o.predictions = a->predictions;
-	GT_TRY(gt_cli_ranks(cli, &o, err));
-	GT_TRY(gt_eval(a->operands.v[0], a->operands.n > 1 ? a->operands.v[1] : NULL, a->split, a->report, a->sets.v, a->sets.n, &o, &r, err));
+	GT_TRY(gt_cli_ranks(cli, &a->job, &o, err));
+	GT_TRY(gt_eval(g->operands.v[0], g->operands.n > 1 ? g->operands.v[1] : NULL, a->split, a->report, a->job.sets.v, a->job.sets.n, &o, &r,
+	               err));
 	if (!r) /* rank 0 is another process, which has printed the result */
 		return GT_OK;
-	if (!a->split && !strcmp(r->split, "valid") && !a->quiet)
+	if (!a->split && !strcmp(r->split, "valid") && !g->quiet)
 		gt_cli_note(cli, "the data has no split \"test\"; evaluating \"%s\"", r->split);
 	if (a->csv && r->value_report)
 		gt_cli_value_csv(cli, r->value_report);
 	else if (a->csv)
 		gt_cli_class_csv(cli, r->report);
 	else
-		code = a->json ? print_json(cli, r, err) : print(cli, r, err);
-	if (a->predictions && !a->quiet && !a->json)
+		code = g->json ? print_json(cli, r, err) : print_text(cli, r, err);
+	if (a->predictions && !g->quiet && !g->json)
 		gt_cli_note(cli, "wrote %s", a->predictions);
 	gt_eval_free(r);
 	return code;
@@ -115,5 +124,6 @@ const struct gt_command gt_cmd_eval = {
 	.rest = GT_COMPLETE_FILE,
 	.first = GT_COMPLETE_CHECKPOINT,
 	.options = options,
-	.run = eval,
+	.args_size = sizeof(struct eval_args),
+	.run = run_eval,
 };

@@ -4,8 +4,13 @@
 #include <string.h>
 #include <unistd.h>
 
+struct export_args {
+	const char *out;
+};
+#define OFFSET(member) offsetof(struct export_args, member)
+
 static const struct gt_option options[] = {
-	{"out", 'o', GT_OPTION_STRING, GT_OFFSET(out), "FILE", GT_COMPLETE_FILE, NULL, 0, 0, "the file to write; -: standard output", true},
+	{"out", 'o', GT_OPTION_STRING, OFFSET(out), "FILE", GT_COMPLETE_FILE, NULL, 0, 0, "the file to write; -: standard output", true},
 	{0},
 };
 
@@ -27,7 +32,7 @@ static bool write_piece(void *user, const void *data, size_t n)
 	return gt_out_bytes(user, data, n);
 }
 
-static enum gt_code to_stdout(struct gt_cli *cli, struct gt_err *err)
+static enum gt_code export_to_stdout(struct gt_cli *cli, struct gt_err *err)
 {
 	if (cli->args.json)
 		return gt_fail(err, GT_EUSAGE, "--out - and --json do not go together, because both write to standard output");
@@ -36,21 +41,21 @@ static enum gt_code to_stdout(struct gt_cli *cli, struct gt_err *err)
 	return gt_export_pieces(cli->args.operands.v[0], write_piece, cli, err);
 }
 
-static enum gt_code export(struct gt_cli *cli, struct gt_err *err)
+static enum gt_code run_export(struct gt_cli *cli, struct gt_err *err)
 {
-	const struct gt_args *a = &cli->args;
+	const struct export_args *a = cli->options;
 	if (!strcmp(a->out, "-"))
-		return to_stdout(cli, err);
+		return export_to_stdout(cli, err);
 	GT_TRY(check_name(a->out, err));
-	GT_TRY(gt_export(a->operands.v[0], a->out, err));
-	if (a->json) {
+	GT_TRY(gt_export(cli->args.operands.v[0], a->out, err));
+	if (cli->args.json) {
 		gt_json_object(&cli->json, NULL);
-		gt_json_string(&cli->json, "checkpoint", a->operands.v[0]);
+		gt_json_string(&cli->json, "checkpoint", cli->args.operands.v[0]);
 		gt_json_string(&cli->json, "path", a->out);
 		gt_json_end(&cli->json);
 		return gt_out_json(cli, err);
 	}
-	if (!a->quiet)
+	if (!cli->args.quiet)
 		gt_cli_note(cli, "wrote %s", a->out);
 	return GT_OK;
 }
@@ -67,5 +72,6 @@ const struct gt_command gt_cmd_export = {
 	.max_operands = 1,
 	.first = GT_COMPLETE_CHECKPOINT,
 	.options = options,
-	.run = export,
+	.args_size = sizeof(struct export_args),
+	.run = run_export,
 };

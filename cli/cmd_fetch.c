@@ -7,9 +7,14 @@
 #include <string.h>
 #include <unistd.h>
 
+struct fetch_args {
+	const char *dir, *url;
+};
+#define OFFSET(member) offsetof(struct fetch_args, member)
+
 static const struct gt_option options[] = {
-	{"dir", 0, GT_OPTION_STRING, GT_OFFSET(dir), "DIR", GT_COMPLETE_DIR, NULL, 0, 0, "folder to download to; default: the user's cache"},
-	{"url", 0, GT_OPTION_STRING, GT_OFFSET(url), "URL", GT_COMPLETE_NONE, NULL, 0, 0, "address to download from, instead of the known "
+	{"dir", 0, GT_OPTION_STRING, OFFSET(dir), "DIR", GT_COMPLETE_DIR, NULL, 0, 0, "folder to download to; default: the user's cache"},
+	{"url", 0, GT_OPTION_STRING, OFFSET(url), "URL", GT_COMPLETE_NONE, NULL, 0, 0, "address to download from, instead of the known "
 	 "mirrors"},
 	{0},
 };
@@ -20,7 +25,7 @@ struct showing {
 	char file[256]; /* the file that is being downloaded */
 };
 
-static void show(void *user, const char *file, uint64_t done, uint64_t total)
+static void show_transfer(void *user, const char *file, uint64_t done, uint64_t total)
 {
 	struct showing *s = user;
 	const struct gt_args *a = &s->cli->args;
@@ -51,10 +56,11 @@ static void show(void *user, const char *file, uint64_t done, uint64_t total)
 	gt_status_paint(s->cli, text);
 }
 
-static enum gt_code fetch(struct gt_cli *cli, struct gt_err *err)
+static enum gt_code run_fetch(struct gt_cli *cli, struct gt_err *err)
 {
-	const struct gt_args *a = &cli->args;
-	const char *name = a->operands.v[0], *known[64];
+	const struct gt_args *g = &cli->args;
+	const struct fetch_args *a = cli->options;
+	const char *name = g->operands.v[0], *known[64];
 	int n = 0;
 	for (; n < 64 && gt_fetch_name(n); n++)
 		known[n] = gt_fetch_name(n);
@@ -72,18 +78,18 @@ static enum gt_code fetch(struct gt_cli *cli, struct gt_err *err)
 		return gt_fail(err, GT_EUSAGE, "unknown dataset '%.60s'; known datasets: %s", name, list);
 	}
 	struct showing s = {.cli = cli};
-	enum gt_code code = gt_fetch(name, a->dir, a->url, show, &s, err);
+	enum gt_code code = gt_fetch(name, a->dir, a->url, show_transfer, &s, err);
 	gt_status_erase(cli);
 	if (code != GT_OK)
 		return code;
-	if (a->json) {
+	if (g->json) {
 		gt_json_object(&cli->json, NULL);
 		gt_json_string(&cli->json, "dataset", name);
 		gt_json_string(&cli->json, "status", "ok");
 		gt_json_end(&cli->json);
 		return gt_out_json(cli, err);
 	}
-	if (!a->quiet)
+	if (!g->quiet)
 		gt_cli_note(cli, "%s is complete, and its digests match", name);
 	return GT_OK;
 }
@@ -100,5 +106,6 @@ const struct gt_command gt_cmd_fetch = {
 	.max_operands = 1,
 	.first = GT_COMPLETE_DATASET,
 	.options = options,
-	.run = fetch,
+	.args_size = sizeof(struct fetch_args),
+	.run = run_fetch,
 };

@@ -1,7 +1,7 @@
 #include "commands.h"
 #include <string.h>
 
-static enum gt_code help(struct gt_cli *cli, struct gt_err *err)
+static enum gt_code run_help(struct gt_cli *cli, struct gt_err *err)
 {
 	if (cli->args.operands.n == 0) {
 		gt_help_program(cli);
@@ -29,5 +29,5 @@ const struct gt_command gt_cmd_help = {
 	.example = "gtrain help train.schedule",
 	.max_operands = 1,
 	.first = GT_COMPLETE_COMMAND,
-	.run = help,
+	.run = run_help,
 };

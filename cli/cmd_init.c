@@ -7,29 +7,35 @@
 #include <string.h>
 #include <unistd.h>
 
+struct init_args {
+	const char *out, *pretrained;
+	struct gt_strlist targets;
+};
+#define OFFSET(member) offsetof(struct init_args, member)
+
 static const struct gt_option options[] = {
-	{"out", 'o', GT_OPTION_STRING, GT_OFFSET(out), "FILE", GT_COMPLETE_FILE, NULL, 0, 0, "file to write; default and -: standard output"},
-	{"target", 0, GT_OPTION_LIST, GT_OFFSET(targets), "COLUMN", GT_COMPLETE_NONE, NULL, 0, 0,
+	{"out", 'o', GT_OPTION_STRING, OFFSET(out), "FILE", GT_COMPLETE_FILE, NULL, 0, 0, "file to write; default and -: standard output"},
+	{"target", 0, GT_OPTION_LIST, OFFSET(targets), "COLUMN", GT_COMPLETE_NONE, NULL, 0, 0,
 	 "of a table: column to predict; can be repeated for several columns of numbers"},
-	{"pretrained", 0, GT_OPTION_STRING, GT_OFFSET(init), "FILE", GT_COMPLETE_FILE, NULL, 0, 0,
+	{"pretrained", 0, GT_OPTION_STRING, OFFSET(pretrained), "FILE", GT_COMPLETE_FILE, NULL, 0, 0,
 	 "safetensors file with the weights of a ResNet of torchvision to start from"},
 	{0},
 };
 
-static void warn(void *user, const char *text)
+static void print_warning(void *user, const char *text)
 {
 	gt_cli_warn(user, text);
 }
 
-static enum gt_code init(struct gt_cli *cli, struct gt_err *err)
+static enum gt_code run_init(struct gt_cli *cli, struct gt_err *err)
 {
-	const struct gt_args *a = &cli->args;
+	const struct init_args *a = cli->options;
 	const char *out = a->out && strcmp(a->out, "-") ? a->out : NULL; /* NULL: standard output */
 	char *text;
 	if (out && !access(out, F_OK))
 		return gt_fail(err, GT_ECANTCREAT, "%s: the file exists; remove it or choose another name", out);
-	struct gt_init_spec spec = {.path = a->operands.v[0], .pretrained = a->init, .targets = a->targets.v, .ntargets = a->targets.n,
-	                            .out = out, .warn = warn, .user = cli};
+	struct gt_init_spec spec = {.path = cli->args.operands.v[0], .pretrained = a->pretrained, .targets = a->targets.v,
+	                            .ntargets = a->targets.n, .out = out, .warn = print_warning, .user = cli};
 	GT_TRY(gt_init_config(&spec, &text, err));
 	enum gt_code code = GT_OK;
 	if (!out)
@@ -37,7 +43,7 @@ static enum gt_code init(struct gt_cli *cli, struct gt_err *err)
 	else
 		code = gt_file_replace(out, 0666, text, strlen(text), err);
 	free(text);
-	if (code == GT_OK && out && !a->quiet) {
+	if (code == GT_OK && out && !cli->args.quiet) {
 		char program[1024], file[1024];
 		gt_cli_note(cli, "wrote %s; next: %s check %s", out, gt_cli_program(cli, program, sizeof program),
 		            gt_shell_word(out, file, sizeof file));
@@ -60,5 +66,6 @@ const struct gt_command gt_cmd_init = {
 	.max_operands = 1,
 	.first = GT_COMPLETE_FILE,
 	.options = options,
-	.run = init,
+	.args_size = sizeof(struct init_args),
+	.run = run_init,
 };

@@ -3,8 +3,13 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+struct inspect_args {
+	bool verify;
+};
+#define OFFSET(member) offsetof(struct inspect_args, member)
+
 static const struct gt_option options[] = {
-	{"verify", 0, GT_OPTION_FLAG, GT_OFFSET(verify), NULL, GT_COMPLETE_NONE, NULL, 0, 0, "read all files and verify their digests"},
+	{"verify", 0, GT_OPTION_FLAG, OFFSET(verify), NULL, GT_COMPLETE_NONE, NULL, 0, 0, "read all files and verify their digests"},
 	{0},
 };
 
@@ -77,7 +82,7 @@ static void print_classes(struct gt_cli *cli, const struct gt_inspect *r)
 	gt_out(cli, "\n");
 }
 
-static enum gt_code print(struct gt_cli *cli, const struct gt_inspect *r, struct gt_err *err)
+static enum gt_code print_text(struct gt_cli *cli, const struct gt_inspect *r, struct gt_err *err)
 {
 	char path[sizeof r->path], name[128], step[GT_UNITS], bytes[GT_UNITS], took[GT_UNITS];
 	struct gt_table t;
@@ -108,11 +113,12 @@ static enum gt_code print(struct gt_cli *cli, const struct gt_inspect *r, struct
 	return gt_table_print(cli, &t, err);
 }
 
-static enum gt_code inspect(struct gt_cli *cli, struct gt_err *err)
+static enum gt_code run_inspect(struct gt_cli *cli, struct gt_err *err)
 {
+	const struct inspect_args *a = cli->options;
 	struct gt_inspect *r = NULL;
-	GT_TRY(gt_inspect(cli->args.operands.v[0], cli->args.verify, &r, err));
-	enum gt_code code = cli->args.json ? print_json(cli, r, err) : print(cli, r, err);
+	GT_TRY(gt_inspect(cli->args.operands.v[0], a->verify, &r, err));
+	enum gt_code code = cli->args.json ? print_json(cli, r, err) : print_text(cli, r, err);
 	gt_inspect_free(r);
 	return code;
 }
@@ -129,5 +135,6 @@ const struct gt_command gt_cmd_inspect = {
 	.max_operands = 1,
 	.first = GT_COMPLETE_CHECKPOINT,
 	.options = options,
-	.run = inspect,
+	.args_size = sizeof(struct inspect_args),
+	.run = run_inspect,
 };

@@ -15,14 +15,21 @@
 #define WIDEST 100 /* columns of the plot on a wide terminal */
 #define ROWS 18    /* lines of the plot */
 
+struct lr_find_args {
+	struct gt_job_args job;
+	double from, to; /* learning rates; 0: not given */
+	int64_t steps;
+};
+#define OFFSET(member) offsetof(struct lr_find_args, member)
+
 static const struct gt_option options[] = {
-	GT_OPT_SET,
-	{"from", 0, GT_OPTION_NUMBER, GT_OFFSET(lr_from), "LR", GT_COMPLETE_NONE, NULL, 0, 0, "learning rate of the first step; default: 1e-7"},
-	{"to", 0, GT_OPTION_NUMBER, GT_OFFSET(lr_to), "LR", GT_COMPLETE_NONE, NULL, 0, 0, "learning rate of the last step; default: 10"},
-	{"steps", 0, GT_OPTION_INT, GT_OFFSET(steps), "N", GT_COMPLETE_NONE, NULL, 10, 100000, "number of training steps; default: 100"},
-	GT_OPT_DEVICE,
-	GT_OPT_INIT,
-	GT_OPT_NPROC,
+	GT_OPT_SET(struct lr_find_args),
+	{"from", 0, GT_OPTION_NUMBER, OFFSET(from), "LR", GT_COMPLETE_NONE, NULL, 0, 0, "learning rate of the first step; default: 1e-7"},
+	{"to", 0, GT_OPTION_NUMBER, OFFSET(to), "LR", GT_COMPLETE_NONE, NULL, 0, 0, "learning rate of the last step; default: 10"},
+	{"steps", 0, GT_OPTION_INT, OFFSET(steps), "N", GT_COMPLETE_NONE, NULL, 10, 100000, "number of training steps; default: 100"},
+	GT_OPT_DEVICE(struct lr_find_args),
+	GT_OPT_INIT(struct lr_find_args),
+	GT_OPT_NPROC(struct lr_find_args),
 	{0},
 };
 
@@ -61,7 +68,7 @@ static enum gt_code print_json(struct gt_cli *cli, const struct gt_lr_curve *c, 
 
 /* The plot ends at the top where the loss rises above its value before the descent by a quarter of the descent: the values of a run that
  * diverges would make the rest of the curve a flat line. */
-static enum gt_code plot(struct gt_cli *cli, const struct gt_lr_curve *c, struct gt_err *err)
+static enum gt_code plot_losses(struct gt_cli *cli, const struct gt_lr_curve *c, struct gt_err *err)
 {
 	double *x, *y, mark[GT_LR_METHODS], top = -INFINITY;
 	int least = 0, columns = gt_out_columns();
@@ -86,7 +93,7 @@ static enum gt_code plot(struct gt_cli *cli, const struct gt_lr_curve *c, struct
 	return gt_plot_print(cli, &p, err);
 }
 
-static const char *rate(double lr, char *buf)
+static const char *format_rate(double lr, char *buf)
 {
 	snprintf(buf, GT_UNITS, "%.3g", lr);
 	return isnan(lr) ? "none" : buf;
@@ -105,10 +112,11 @@ static enum gt_code print_word(struct gt_cli *cli, const char *option, const cha
 /* Prints the command that runs the config with the valley, after the options with which the test ran. */
 static enum gt_code print_command(struct gt_cli *cli, const struct gt_lr_curve *c, struct gt_err *err)
 {
-	const struct gt_args *a = &cli->args;
+	const struct lr_find_args *args = cli->options;
+	const struct gt_job_args *a = &args->job;
 	char program[4096], number[GT_UNITS], set[128];
 	gt_out(cli, "%s%s run", gt_style(cli->color_out, GT_STYLE_BOLD), gt_cli_program(cli, program, sizeof program));
-	GT_TRY(print_word(cli, "", a->operands.v[0], err));
+	GT_TRY(print_word(cli, "", cli->args.operands.v[0], err));
 	for (int i = 0; i < a->sets.n; i++)
 		GT_TRY(print_word(cli, " -s", a->sets.v[i], err));
 	if (a->init)
@@ -119,10 +127,10 @@ static enum gt_code print_command(struct gt_cli *cli, const struct gt_lr_curve *
 		gt_out(cli, " --nproc %d", (int)a->nproc);
 	else if (a->nproc < 0)
 		gt_out(cli, " --nproc auto");
-	gt_out(cli, " -s train.optimizer.lr=%s", rate(c->suggestion[GT_LR_VALLEY].lr, number));
+	gt_out(cli, " -s train.optimizer.lr=%s", format_rate(c->suggestion[GT_LR_VALLEY].lr, number));
 	for (int i = 0; i < c->ngroups; i++)
 		if (c->own[i] && !isnan(c->group[i])) {
-			snprintf(set, sizeof set, "train.groups[%d].optimizer.lr=%s", i, rate(c->group[i], number));
+			snprintf(set, sizeof set, "train.groups[%d].optimizer.lr=%s", i, format_rate(c->group[i], number));
 			GT_TRY(print_word(cli, " -s", set, err));
 		}
 	gt_out(cli, "%s\n", gt_style(cli->color_out, GT_STYLE_NONE));
@@ -134,11 +142,11 @@ static void print_suggestions(struct gt_cli *cli, const struct gt_lr_curve *c)
 {
 	char number[GT_UNITS];
 	for (int i = 0; i < GT_LR_METHODS; i++)
-		gt_out(cli, "%s%s (%c) %s", i ? ", " : "", c->suggestion[i].method, "VSM"[i], rate(c->suggestion[i].lr, number));
+		gt_out(cli, "%s%s (%c) %s", i ? ", " : "", c->suggestion[i].method, "VSM"[i], format_rate(c->suggestion[i].lr, number));
 	gt_out(cli, "\n");
 }
 
-static enum gt_code print(struct gt_cli *cli, const struct gt_lr_curve *c, struct gt_err *err)
+static enum gt_code print_text(struct gt_cli *cli, const struct gt_lr_curve *c, struct gt_err *err)
 {
 	char number[GT_UNITS];
 	if (!cli->args.quiet) {
@@ -147,32 +155,32 @@ static enum gt_code print(struct gt_cli *cli, const struct gt_lr_curve *c, struc
 		       : !strcmp(c->ended, "rise") ? ", until the smoothed loss was 4 times its minimum"
 		                                   : ", until a loss or gradient was not finite");
 		if (c->n > 1)
-			GT_TRY(plot(cli, c, err));
+			GT_TRY(plot_losses(cli, c, err));
 	}
 	print_suggestions(cli, c);
 	for (int i = 0; i < c->ngroups && cli->args.verbose; i++)
-		gt_out(cli, "train.groups[%d]: %s\n", i, isnan(c->group[i]) ? "frozen" : rate(c->group[i], number));
+		gt_out(cli, "train.groups[%d]: %s\n", i, isnan(c->group[i]) ? "frozen" : format_rate(c->group[i], number));
 	return isnan(c->suggestion[GT_LR_VALLEY].lr) ? GT_OK : print_command(cli, c, err);
 }
 
-static enum gt_code lr_find(struct gt_cli *cli, struct gt_err *err)
+static enum gt_code run_lr_find(struct gt_cli *cli, struct gt_err *err)
 {
-	const struct gt_args *a = &cli->args;
+	const struct lr_find_args *a = cli->options;
 	struct gt_progress progress;
 	struct gt_conf *conf;
 	struct gt_lr_curve *c = NULL;
-	struct gt_lr_find_spec spec = {.from = a->lr_from > 0 ? a->lr_from : FROM, .to = a->lr_to > 0 ? a->lr_to : TO,
+	struct gt_lr_find_spec spec = {.from = a->from > 0 ? a->from : FROM, .to = a->to > 0 ? a->to : TO,
 	                               .steps = a->steps ? (int)a->steps : STEPS};
-	gt_progress_init(&progress, cli);
-	GT_TRY(gt_cli_conf(cli, &conf, err));
+	gt_progress_init(&progress, cli, &a->job);
+	GT_TRY(gt_cli_conf(cli, &a->job, &conf, err));
 	struct gt_run_opts o = {
-	    .device = a->device, .init = a->init, .observe = gt_progress_observe, .say = gt_progress_say, .user = &progress};
-	enum gt_code code = gt_cli_ranks(cli, &o, err);
+	    .device = a->job.device, .init = a->job.init, .observe = gt_progress_observe, .say = gt_progress_say, .user = &progress};
+	enum gt_code code = gt_cli_ranks(cli, &a->job, &o, err);
 	if (code == GT_OK)
 		code = gt_lr_find(conf, &o, &spec, &c, err);
 	gt_status_erase(cli);
 	if (code == GT_OK && c) /* c is NULL if rank 0 is another process, which has printed the result */
-		code = a->json ? print_json(cli, c, err) : print(cli, c, err);
+		code = cli->args.json ? print_json(cli, c, err) : print_text(cli, c, err);
 	if (code == GT_OK && c && isnan(c->suggestion[GT_LR_VALLEY].lr))
 		code = gt_fail(err, GT_EFAIL, "the curve gives no suggestion, because the loss does not fall in its %d steps between the learning "
 		               "rates %g and %g; try another range (--from, --to) or more steps (--steps)", c->n, spec.from, spec.to);
@@ -192,5 +200,6 @@ const struct gt_command gt_cmd_lr_find = {
 	.max_operands = 1,
 	.first = GT_COMPLETE_CONFIG,
 	.options = options,
-	.run = lr_find,
+	.args_size = sizeof(struct lr_find_args),
+	.run = run_lr_find,
 };

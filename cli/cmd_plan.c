@@ -4,22 +4,28 @@
 #include <stdlib.h>
 #include <string.h>
 
+struct plan_args {
+	struct gt_job_args job;
+	int64_t rank;
+};
+#define OFFSET(member) offsetof(struct plan_args, member)
+
 static const struct gt_option options[] = {
-	GT_OPT_SET,
-	GT_OPT_DEVICE,
-	GT_OPT_WORLD,
-	GT_OPT_MODE,
-	{"rank", 0, GT_OPTION_INT, GT_OFFSET(rank), "R", GT_COMPLETE_NONE, NULL, 0, 65535, "rank whose list of steps is printed; default: 0"},
+	GT_OPT_SET(struct plan_args),
+	GT_OPT_DEVICE(struct plan_args),
+	GT_OPT_WORLD(struct plan_args),
+	GT_OPT_MODE(struct plan_args),
+	{"rank", 0, GT_OPTION_INT, OFFSET(rank), "R", GT_COMPLETE_NONE, NULL, 0, 65535, "rank whose list of steps is printed; default: 0"},
 	{0},
 };
 
-static enum gt_code plan(struct gt_cli *cli, struct gt_err *err)
+static enum gt_code run_plan(struct gt_cli *cli, struct gt_err *err)
 {
-	const struct gt_args *a = &cli->args;
+	const struct plan_args *a = cli->options;
 	struct gt_conf *conf;
 	char *text = NULL;
-	GT_TRY(gt_cli_conf(cli, &conf, err));
-	enum gt_code code = gt_plan_text(conf, a->device, (int)a->world, (int)a->rank, a->json, &text, err);
+	GT_TRY(gt_cli_conf(cli, &a->job, &conf, err));
+	enum gt_code code = gt_plan_text(conf, a->job.device, (int)a->job.world, (int)a->rank, cli->args.json, &text, err);
 	if (code == GT_OK) {
 		size_t len = strlen(text);
 		gt_out(cli, "%s%s", text, len && text[len - 1] == '\n' ? "" : "\n");
@@ -40,5 +46,6 @@ const struct gt_command gt_cmd_plan = {
 	.max_operands = 1,
 	.first = GT_COMPLETE_CONFIG,
 	.options = options,
-	.run = plan,
+	.args_size = sizeof(struct plan_args),
+	.run = run_plan,
 };

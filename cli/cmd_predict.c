@@ -4,25 +4,34 @@
 #include <stdio.h>
 #include <string.h>
 
+struct predict_args {
+	struct gt_job_args job;
+	int64_t top;
+	struct gt_strlist lists, texts, keep;
+	bool append, csv;
+};
+#define OFFSET(member) offsetof(struct predict_args, member)
+
 static const struct gt_option options[] = {
-	{"top", 0, GT_OPTION_INT, GT_OFFSET(top), "N", GT_COMPLETE_NONE, NULL, 1, GT_TOP, "number of most likely classes to show, 1 to 10; "
+	{"top", 0, GT_OPTION_INT, OFFSET(top), "N", GT_COMPLETE_NONE, NULL, 1, GT_TOP, "number of most likely classes to show, 1 to 10; "
 	 "default: 1"},
-	{"list", 0, GT_OPTION_LIST, GT_OFFSET(lists), "FILE", GT_COMPLETE_FILE, NULL, 0, 0,
+	{"list", 0, GT_OPTION_LIST, OFFSET(lists), "FILE", GT_COMPLETE_FILE, NULL, 0, 0,
 	 "also classify the files that FILE lists, one path on each line; -: standard input; can be repeated"},
-	{"text", 0, GT_OPTION_LIST, GT_OFFSET(texts), "TEXT", GT_COMPLETE_NONE, NULL, 0, 0,
+	{"text", 0, GT_OPTION_LIST, OFFSET(texts), "TEXT", GT_COMPLETE_NONE, NULL, 0, 0,
 	 "classify this text with a model of texts; can be repeated"},
-	{"append", 0, GT_OPTION_FLAG, GT_OFFSET(append), NULL, GT_COMPLETE_NONE, NULL, 0, 0,
+	{"append", 0, GT_OPTION_FLAG, OFFSET(append), NULL, GT_COMPLETE_NONE, NULL, 0, 0,
 	 "with a model of tables, print all columns of the input, and then the prediction"},
-	{"keep", 0, GT_OPTION_LIST, GT_OFFSET(keep), "COLUMNS", GT_COMPLETE_NONE, NULL, 0, 0,
+	{"keep", 0, GT_OPTION_LIST, OFFSET(keep), "COLUMNS", GT_COMPLETE_NONE, NULL, 0, 0,
 	 "the same with these columns only, names with commas between them; can be repeated"},
-	{"csv", 0, GT_OPTION_FLAG, GT_OFFSET(csv), NULL, GT_COMPLETE_NONE, NULL, 0, 0, "print CSV with a header line"},
-	GT_OPT_DEVICE,
+	{"csv", 0, GT_OPTION_FLAG, OFFSET(csv), NULL, GT_COMPLETE_NONE, NULL, 0, 0, "print CSV with a header line"},
+	GT_OPT_DEVICE(struct predict_args),
 	{0},
 };
 
 struct printing {
 	struct gt_cli *cli;
 	int top;                /* 0: --top is not given */
+	bool csv;
 	int64_t images, scaled; /* number of images, and of those that were scaled */
 	char name[1024];        /* file of the first image that was scaled */
 	enum gt_code code;
@@ -230,7 +239,7 @@ static void print_text(struct gt_cli *cli, const struct gt_prediction *p)
 }
 
 /* Returns false if the output cannot be written any more. */
-static bool print(void *user, const struct gt_prediction *p)
+static bool print_prediction(void *user, const struct gt_prediction *p)
 {
 	struct printing *s = user;
 	struct gt_cli *cli = s->cli;
@@ -241,7 +250,7 @@ static bool print(void *user, const struct gt_prediction *p)
 	s->images += !p->error;
 	if (cli->args.json)
 		s->code = print_json(cli, p, s->err);
-	else if (!p->error && (cli->args.csv || p->row)) {
+	else if (!p->error && (s->csv || p->row)) {
 		if (s->images == 1)
 			s->code = csv_header(cli, p, s->top, s->err);
 		if (s->code == GT_OK)
@@ -265,26 +274,27 @@ static void warn_scaled(struct printing *s)
 	gt_cli_warn(s->cli, text);
 }
 
-static void warn(void *user, const char *text)
+static void print_warning(void *user, const char *text)
 {
 	const struct printing *s = user;
 	gt_cli_warn(s->cli, text);
 }
 
-static enum gt_code predict(struct gt_cli *cli, struct gt_err *err)
+static enum gt_code run_predict(struct gt_cli *cli, struct gt_err *err)
 {
-	const struct gt_args *a = &cli->args;
-	struct printing s = {.cli = cli, .top = (int)a->top, .err = err};
-	struct gt_predict_spec spec = {.ckpt = a->operands.v[0], .inputs = a->operands.v + 1, .ninputs = a->operands.n - 1, .lists = a->lists.v,
-	                               .nlists = a->lists.n, .top = s.top, .device = a->device, .texts = a->texts.v, .ntexts = a->texts.n,
-	                               .append = a->append, .keep = a->keep.v, .nkeep = a->keep.n, .warn = warn};
+	const struct gt_args *g = &cli->args;
+	const struct predict_args *a = cli->options;
+	struct printing s = {.cli = cli, .top = (int)a->top, .csv = a->csv, .err = err};
+	struct gt_predict_spec spec = {.ckpt = g->operands.v[0], .inputs = g->operands.v + 1, .ninputs = g->operands.n - 1, .lists = a->lists.v,
+	                               .nlists = a->lists.n, .top = s.top, .device = a->job.device, .texts = a->texts.v, .ntexts = a->texts.n,
+	                               .append = a->append, .keep = a->keep.v, .nkeep = a->keep.n, .warn = print_warning};
 	if (!spec.ninputs && !spec.nlists && !spec.ntexts)
 		return gt_fail(err, GT_EUSAGE, "expected a FILE, --list or --text, got none");
 	if (a->append && a->keep.n)
 		return gt_fail(err, GT_EUSAGE, "--append and --keep do not go together");
-	if (a->csv && a->json)
+	if (a->csv && g->json)
 		return gt_fail(err, GT_EUSAGE, "--csv and --json do not go together");
-	enum gt_code code = gt_predict(&spec, print, &s, err);
+	enum gt_code code = gt_predict(&spec, print_prediction, &s, err);
 	warn_scaled(&s);
 	return s.code != GT_OK ? s.code : code;
 }
@@ -309,5 +319,6 @@ const struct gt_command gt_cmd_predict = {
 	.first = GT_COMPLETE_CHECKPOINT,
 	.rest = GT_COMPLETE_FILE,
 	.options = options,
-	.run = predict,
+	.args_size = sizeof(struct predict_args),
+	.run = run_predict,
 };

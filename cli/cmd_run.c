@@ -3,36 +3,45 @@
 #include "progress.h"
 #include <string.h>
 
+struct run_args {
+	struct gt_job_args job;
+	bool fresh; /* --new */
+};
+#define OFFSET(member) offsetof(struct run_args, member)
+
 static const struct gt_option options[] = {
-	GT_OPT_SET,
-	{"dry-run", 'n', GT_OPTION_FLAG, GT_OFFSET(dry_run), NULL, GT_COMPLETE_NONE, NULL, 0, 0,
+	GT_OPT_SET(struct run_args),
+	{"dry-run", 'n', GT_OPTION_FLAG, OFFSET(job.dry_run), NULL, GT_COMPLETE_NONE, NULL, 0, 0,
 	 "do all that a run does before its first step, fail where it would fail, and report as 'gtrain check' does; train nothing"},
-	{"out", 'o', GT_OPTION_STRING, GT_OFFSET(out), "DIR", GT_COMPLETE_DIR, NULL, 0, 0, "directory of the run, instead of checkpoint.dir"},
-	{"new", 0, GT_OPTION_FLAG, GT_OFFSET(fresh), NULL, GT_COMPLETE_NONE, NULL, 0, 0,
+	{"out", 'o', GT_OPTION_STRING, OFFSET(job.out), "DIR", GT_COMPLETE_DIR, NULL, 0, 0, "directory of the run, instead of checkpoint.dir"},
+	{"new", 0, GT_OPTION_FLAG, OFFSET(fresh), NULL, GT_COMPLETE_NONE, NULL, 0, 0,
 	 "if the directory of the run exists, write a new one beside it: DIR-2, DIR-3, ..."},
-	{"smoke", 0, GT_OPTION_FLAG, GT_OFFSET(smoke), NULL, GT_COMPLETE_NONE, NULL, 0, 0,
+	{"smoke", 0, GT_OPTION_FLAG, OFFSET(job.smoke), NULL, GT_COMPLETE_NONE, NULL, 0, 0,
 	 "test the config: run a few steps, an evaluation, a checkpoint, and a resume that must give the same bits"},
-	GT_OPT_DEVICE,
-	GT_OPT_INIT,
-	GT_OPT_TIME_LIMIT,
-	GT_OPT_RANKS,
+	GT_OPT_DEVICE(struct run_args),
+	GT_OPT_INIT(struct run_args),
+	GT_OPT_TIME_LIMIT(struct run_args),
+	GT_OPT_RANKS(struct run_args),
 	{0},
 };
 
-static enum gt_code dry_run(struct gt_cli *cli, struct gt_conf *conf, struct gt_err *err)
+static enum gt_code report_dry_run(struct gt_cli *cli, struct gt_conf *conf, struct gt_err *err)
 {
-	const struct gt_args *a = &cli->args;
+	const struct run_args *args = cli->options;
+	const struct gt_job_args *a = &args->job;
 	struct gt_run_opts o = {.device = a->device, .init = a->init, .dry = true};
-	GT_TRY(gt_cli_ranks(cli, &o, err));
+	struct gt_report_opts report = {.device = a->device, .dry_run = true};
+	GT_TRY(gt_cli_ranks(cli, a, &o, err));
 	GT_TRY(gt_run(conf, &o, err));
 	int nproc = a->nproc > 0 ? (int)a->nproc : a->nnodes > 1 ? gt_conf_world(conf) : 0;
-	return gt_cli_report(cli, conf, a->nnodes > 1 ? nproc * (int)a->nnodes : nproc, err);
+	return gt_cli_report(cli, conf, a->nnodes > 1 ? nproc * (int)a->nnodes : nproc, &report, err);
 }
 
 /* Chooses the directory of a run with --new. Ranks, which get the command line of this process, get the choice as its last --out. */
-static enum gt_code choose_new(struct gt_cli *cli, struct gt_conf *conf, struct gt_err *err)
+static enum gt_code choose_new_dir(struct gt_cli *cli, struct gt_conf *conf, struct gt_err *err)
 {
-	struct gt_args *a = &cli->args;
+	struct run_args *args = cli->options;
+	struct gt_job_args *a = &args->job;
 	char **argv;
 	int n = 0, k = 0;
 	if (a->smoke)
@@ -51,33 +60,34 @@ static enum gt_code choose_new(struct gt_cli *cli, struct gt_conf *conf, struct 
 	return GT_OK;
 }
 
-static enum gt_code run(struct gt_cli *cli, struct gt_err *err)
+static enum gt_code run_run(struct gt_cli *cli, struct gt_err *err)
 {
-	const struct gt_args *a = &cli->args;
+	const struct run_args *a = cli->options;
+	const struct gt_job_args *job = &a->job;
 	struct gt_progress progress;
 	struct gt_conf *conf;
-	gt_progress_init(&progress, cli);
-	if (a->dry_run && a->smoke)
+	gt_progress_init(&progress, cli, job);
+	if (job->dry_run && job->smoke)
 		return gt_fail(err, GT_EUSAGE, "--smoke and --dry-run do not go together, because a smoke test trains");
-	GT_TRY(gt_cli_conf(cli, &conf, err));
-	enum gt_code code = a->fresh ? choose_new(cli, conf, err) : GT_OK;
+	GT_TRY(gt_cli_conf(cli, job, &conf, err));
+	enum gt_code code = a->fresh ? choose_new_dir(cli, conf, err) : GT_OK;
 	if (code != GT_OK) {
 		;
-	} else if (a->smoke) {
-		code = gt_cli_smoke(cli, conf, err);
-	} else if (a->dry_run) {
-		code = dry_run(cli, conf, err);
+	} else if (job->smoke) {
+		code = gt_cli_smoke(cli, job, conf, err);
+	} else if (job->dry_run) {
+		code = report_dry_run(cli, conf, err);
 	} else {
 		struct gt_run_opts o = {
-			.out = a->out,
-			.device = a->device,
-			.init = a->init,
-			.time_limit_s = a->time_limit,
+			.out = job->out,
+			.device = job->device,
+			.init = job->init,
+			.time_limit_s = job->time_limit,
 			.observe = gt_progress_observe,
 			.say = gt_progress_say,
 			.user = &progress,
 		};
-		code = gt_cli_ranks(cli, &o, err);
+		code = gt_cli_ranks(cli, job, &o, err);
 		if (code == GT_OK)
 			code = gt_progress_finish(&progress, gt_run(conf, &o, err));
 	}
@@ -97,5 +107,6 @@ const struct gt_command gt_cmd_run = {
 	.max_operands = 1,
 	.first = GT_COMPLETE_CONFIG,
 	.options = options,
-	.run = run,
+	.args_size = sizeof(struct run_args),
+	.run = run_run,
 };

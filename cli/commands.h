@@ -4,17 +4,17 @@
 
 #include "cli.h"
 
-extern const struct gt_command gt_cmd_run, gt_cmd_resume, gt_cmd_check, gt_cmd_plan, gt_cmd_eval, gt_cmd_predict, gt_cmd_inspect,
-	gt_cmd_export, gt_cmd_lr_find, gt_cmd_bench, gt_cmd_configs, gt_cmd_init,
-	gt_cmd_fetch, gt_cmd_devices, gt_cmd_completion, gt_cmd_help;
+#define X(name) extern const struct gt_command gt_cmd_##name;
+#include "commands.inc"
+#undef X
 
 /* smoke_view.c: executes `gtrain run --smoke` and prints each phase and the result. */
-enum gt_code gt_cli_smoke(struct gt_cli *cli, struct gt_conf *conf, struct gt_err *err);
+enum gt_code gt_cli_smoke(struct gt_cli *cli, const struct gt_job_args *job, struct gt_conf *conf, struct gt_err *err);
 
-/* complete_bash.c, complete_zsh.c and complete_fish.c: each function prints the completion script of one shell, which it generates from the
- * tables of options, on stdout. */
-void gt_complete_bash(struct gt_cli *cli);
-void gt_complete_zsh(struct gt_cli *cli);
-void gt_complete_fish(struct gt_cli *cli);
+/* complete_words.c: prints what can take the place of the last of n words after `gtrain`, for the completion scripts. The first line has
+ * the type of the word and, after a tab, how much of it is no part of the completion, such as "--out=". The type is `words`: it is one of
+ * the words on the further lines; `dirs` or `files`; or `configs`: a file *.cfg or, where there are none, one of the further lines. These
+ * have a word and, after a tab, a help text if there is one. A word that ends with = is continued. */
+enum gt_code gt_complete_words(struct gt_cli *cli, const char *const *words, int n, struct gt_err *err);
 
 #endif

@@ -130,27 +130,26 @@ static enum gt_code open_stream(struct gt_cli *cli, const char *name, int *fd, s
 	return setenv(STREAM_FD, number, 1) ? gt_fail_memory(err, 0) : GT_OK;
 }
 
-enum gt_code gt_cli_conf(struct gt_cli *cli, struct gt_conf **out, struct gt_err *err)
+enum gt_code gt_cli_conf(struct gt_cli *cli, const struct gt_job_args *job, struct gt_conf **out, struct gt_err *err)
 {
-	const struct gt_args *a = &cli->args;
-	const char **sets = NULL;
-	int n = a->sets.n;
+	const char *operand = cli->args.operands.v[0], **sets = NULL;
+	int n = job->sets.n;
 	GT_NEW(sets, cli->arena, n + 3, err);
 	if (n)
-		memcpy(sets, a->sets.v, (size_t)n * sizeof *sets);
+		memcpy(sets, job->sets.v, (size_t)n * sizeof *sets);
 	/* "auto" has no number in gt_run_opts, so it is set in the config. */
-	if (a->nproc == GT_NPROC_AUTO)
+	if (job->nproc == GT_NPROC_AUTO)
 		sets[n++] = "parallel.nproc=auto";
-	if (a->dry_run && a->out)
-		GT_NEW_STR(sets[n++], gt_arena_printf(cli->arena, "checkpoint.dir=\"%s\"", a->out), err);
-	if (a->mode)
-		GT_NEW_STR(sets[n++], gt_arena_printf(cli->arena, "parallel.mode=%s", a->mode), err);
+	if (job->dry_run && job->out)
+		GT_NEW_STR(sets[n++], gt_arena_printf(cli->arena, "checkpoint.dir=\"%s\"", job->out), err);
+	if (job->mode)
+		GT_NEW_STR(sets[n++], gt_arena_printf(cli->arena, "parallel.mode=%s", job->mode), err);
 	struct gt_problems errors = {.arena = cli->arena};
 	const char *path = "-";
 	int fd;
-	GT_TRY(open_stream(cli, a->operands.v[0], &fd, err));
+	GT_TRY(open_stream(cli, operand, &fd, err));
 	if (fd < 0)
-		GT_TRY(find_path(cli, a->operands.v[0], &path, err));
+		GT_TRY(find_path(cli, operand, &path, err));
 	enum gt_code code = fd < 0 ? gt_conf_load_all(path, sets, n, &errors, out, err) : gt_conf_load_fd(fd, "-", sets, n, &errors, out, err);
 	/* main() reports the last error. In a rank, the launcher has reported the others. */
 	for (int i = 0; code == GT_ECONFIG && i + 1 < errors.n && !cli->link; i++)

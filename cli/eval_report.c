@@ -99,7 +99,7 @@ void gt_cli_class_csv(struct gt_cli *cli, const struct gt_class_report *r)
 
 /* ---- text ---------------------------------------------------------------------------------------------------------------------- */
 
-static const char *score(double v, char *buf)
+static const char *format_score(double v, char *buf)
 {
 	if (isnan(v))
 		return "";
@@ -115,11 +115,11 @@ static const char *class_text(const struct gt_cli *cli, const struct gt_class_re
 	return gt_text_fit(cli, all, width, buf, size);
 }
 
-static void row(struct gt_table *t, const char *name, const struct gt_class_mean *m, double auc, int64_t support)
+static void add_mean_row(struct gt_table *t, const char *name, const struct gt_class_mean *m, double auc, int64_t support)
 {
 	char precision[GT_UNITS], recall[GT_UNITS], f1[GT_UNITS], area[GT_UNITS], count[GT_UNITS];
-	gt_table_add(t, (const char *[]){name, score(m->precision, precision), score(m->recall, recall), score(m->f1, f1),
-	                                 gt_units_count(count, support), score(auc, area)});
+	gt_table_add(t, (const char *[]){name, format_score(m->precision, precision), format_score(m->recall, recall), format_score(m->f1, f1),
+	                                 gt_units_count(count, support), format_score(auc, area)});
 }
 
 struct ranked {
@@ -127,14 +127,14 @@ struct ranked {
 	int64_t c;
 };
 
-static int by_f1(const void *a, const void *b)
+static int compare_f1(const void *a, const void *b)
 {
 	const struct ranked *x = a, *y = b;
 	return x->f1 != y->f1 ? (x->f1 < y->f1 ? -1 : 1) : x->c < y->c ? -1 : 1;
 }
 
 /* Prints the scores of all classes, or of the worst ones, and the means. */
-static enum gt_code scores(struct gt_cli *cli, const struct gt_class_report *r, int width, struct gt_err *err)
+static enum gt_code print_scores(struct gt_cli *cli, const struct gt_class_report *r, int width, struct gt_err *err)
 {
 	struct ranked *order;
 	struct gt_table t;
@@ -146,7 +146,7 @@ static enum gt_code scores(struct gt_cli *cli, const struct gt_class_report *r, 
 			order[n++] = (struct ranked){r->score[c].f1, c};
 	shown = n;
 	if (r->classes > MOST_CLASSES) {
-		qsort(order, (size_t)n, sizeof *order, by_f1);
+		qsort(order, (size_t)n, sizeof *order, compare_f1);
 		shown = n < WORST ? n : WORST;
 		gt_out(cli, "\nThe %" PRId64 " classes of %" PRId64 " with the lowest F1:\n", shown, r->classes);
 	}
@@ -157,27 +157,27 @@ static enum gt_code scores(struct gt_cli *cli, const struct gt_class_report *r, 
 	gt_table_head(&t, (const char *[]){"class", "precision", "recall", "F1", "support", "ROC AUC"});
 	for (int64_t i = 0; i < shown; i++) {
 		const struct gt_class_score *s = &r->score[order[i].c];
-		row(&t, class_text(cli, r, order[i].c, space, name, sizeof name), &(struct gt_class_mean){s->precision, s->recall, s->f1},
-		    s->auc, s->support);
+		add_mean_row(&t, class_text(cli, r, order[i].c, space, name, sizeof name), &(struct gt_class_mean){s->precision, s->recall, s->f1},
+		             s->auc, s->support);
 	}
 	gt_table_rule(&t);
 	for (int64_t c = 0; c < r->classes; c++)
 		support += r->score[c].support;
 	if (r->several)
-		row(&t, space >= 16 ? "micro average" : "micro", &r->micro, NAN, support);
-	row(&t, space >= 16 ? "macro average" : "macro", &r->macro, r->auc, support);
-	row(&t, space >= 16 ? "weighted average" : "weighted", &r->weighted, NAN, support);
+		add_mean_row(&t, space >= 16 ? "micro average" : "micro", &r->micro, NAN, support);
+	add_mean_row(&t, space >= 16 ? "macro average" : "macro", &r->macro, r->auc, support);
+	add_mean_row(&t, space >= 16 ? "weighted average" : "weighted", &r->weighted, NAN, support);
 	gt_out(cli, "\n");
 	return gt_table_print(cli, &t, err);
 }
 
-static int digits(int64_t n)
+static int count_digits(int64_t n)
 {
 	return snprintf(NULL, 0, "%" PRId64, n);
 }
 
 /* Prints the confusion matrix if it fits into `width` columns; else returns false. */
-static bool matrix(struct gt_cli *cli, const struct gt_class_report *r, int width)
+static bool print_matrix(struct gt_cli *cli, const struct gt_class_report *r, int width)
 {
 	int64_t k = r->classes, most = k - 1;
 	int name = 0;
@@ -190,8 +190,8 @@ static bool matrix(struct gt_cli *cli, const struct gt_class_report *r, int widt
 		int w = gt_text_width(class_text(cli, r, c, NAME, text, sizeof text));
 		name = w > name ? w : name;
 	}
-	int cell = digits(most), space = width - (int)k * (cell + 1);
-	int least = digits(k - 1) + 4; /* a name may be cut to three letters */
+	int cell = count_digits(most), space = width - (int)k * (cell + 1);
+	int least = count_digits(k - 1) + 4; /* a name may be cut to three letters */
 	if (space < (least < name ? least : name))
 		return false;
 	name = name < space ? name : space;
@@ -217,7 +217,7 @@ static bool matrix(struct gt_cli *cli, const struct gt_class_report *r, int widt
 }
 
 /* Prints the pairs of classes that are confused most often. */
-static enum gt_code pairs(struct gt_cli *cli, const struct gt_class_report *r, int width, struct gt_err *err)
+static enum gt_code print_confused_pairs(struct gt_cli *cli, const struct gt_class_report *r, int width, struct gt_err *err)
 {
 	struct gt_table t;
 	char label[160], predicted[160], count[GT_UNITS], share[GT_UNITS];
@@ -241,7 +241,7 @@ enum gt_code gt_cli_class_text(struct gt_cli *cli, const struct gt_class_report 
 {
 	int width = gt_out_columns();
 	char loss[GT_UNITS];
-	GT_TRY(scores(cli, r, width, err));
+	GT_TRY(print_scores(cli, r, width, err));
 	gt_out(cli, "\n");
 	if (r->several)
 		gt_out(cli, "all labels correct %.4f  ", r->accuracy);
@@ -251,7 +251,7 @@ enum gt_code gt_cli_class_text(struct gt_cli *cli, const struct gt_class_report 
 	gt_out(cli, "\n");
 	if (r->several)
 		return GT_OK;
-	return matrix(cli, r, width) || !r->nconfused ? GT_OK : pairs(cli, r, width, err);
+	return print_matrix(cli, r, width) || !r->nconfused ? GT_OK : print_confused_pairs(cli, r, width, err);
 }
 
 /* ---- columns of numbers -------------------------------------------------------------------------------------------------------- */
@@ -294,7 +294,7 @@ enum gt_code gt_cli_value_text(struct gt_cli *cli, const struct gt_value_report 
 		const struct gt_value_score *s = &r->score[i];
 		snprintf(mae, sizeof mae, "%.6g", s->mae);
 		snprintf(rmse, sizeof rmse, "%.6g", s->rmse);
-		gt_table_add(&t, (const char *[]){gt_text_fit(cli, s->name, NAME, name, sizeof name), mae, rmse, score(s->r2, r2)});
+		gt_table_add(&t, (const char *[]){gt_text_fit(cli, s->name, NAME, name, sizeof name), mae, rmse, format_score(s->r2, r2)});
 	}
 	gt_out(cli, "\n");
 	return gt_table_print(cli, &t, err);

@@ -15,7 +15,7 @@ void gt_out_wrapped(struct gt_cli *cli, const char *head, int indent, const char
 	gt_out(cli, "\n");
 }
 
-static void option_line(struct gt_cli *cli, const struct gt_option *o)
+static void print_option(struct gt_cli *cli, const struct gt_option *o)
 {
 	char left[64];
 	int n = o->letter ? snprintf(left, sizeof left, "  -%c, --%s", o->letter, o->name) : snprintf(left, sizeof left, "      --%s", o->name);
@@ -24,7 +24,7 @@ static void option_line(struct gt_cli *cli, const struct gt_option *o)
 	gt_out_wrapped(cli, left, INDENT, o->help, WIDTH);
 }
 
-static void heading(struct gt_cli *cli, const char *text)
+static void print_heading(struct gt_cli *cli, const char *text)
 {
 	gt_out(cli, "\n%s%s%s\n", gt_style(cli->color_out, GT_STYLE_BOLD), text, gt_style(cli->color_out, GT_STYLE_NONE));
 }
@@ -32,18 +32,18 @@ static void heading(struct gt_cli *cli, const char *text)
 void gt_help_program(struct gt_cli *cli)
 {
 	gt_out(cli, "usage: gtrain COMMAND [OPTION]... [OPERAND]...\n\nTrains neural networks that are described by a config file.\n");
-	heading(cli, "commands");
+	print_heading(cli, "commands");
 	for (int i = 0; gt_commands[i]; i++)
 		gt_out(cli, "  %-12s%s\n", gt_commands[i]->name, gt_commands[i]->summary);
-	heading(cli, "options of every command");
+	print_heading(cli, "options of every command");
 	for (const struct gt_option *o = gt_global_options; o->name; o++)
-		option_line(cli, o);
+		print_option(cli, o);
 	gt_out(cli, "\n'gtrain COMMAND -h' explains a command, and 'gtrain help train.epochs' a key of a config;\n"
 	            "gtrain(1) and gtrain.cfg(5) are the manual.\n");
 }
 
 /* Prints "usage: gtrain run [-n] [-o DIR] [-s KEY=VALUE]... CFG", wrapped at the width of the help. */
-static void usage(struct gt_cli *cli, const struct gt_command *c)
+static void print_usage(struct gt_cli *cli, const struct gt_command *c)
 {
 	char word[96];
 	int col = snprintf(word, sizeof word, "usage: gtrain %s", c->name), indent = col + 1;
@@ -69,18 +69,18 @@ static void usage(struct gt_cli *cli, const struct gt_command *c)
 
 void gt_help_command(struct gt_cli *cli, const struct gt_command *c)
 {
-	usage(cli, c);
+	print_usage(cli, c);
 	gt_out(cli, "\n%s\n", c->about);
 	if (c->options && c->options->name) {
-		heading(cli, "options");
+		print_heading(cli, "options");
 		for (const struct gt_option *o = c->options; o->name; o++)
-			option_line(cli, o);
+			print_option(cli, o);
 	}
-	heading(cli, "options of every command");
+	print_heading(cli, "options of every command");
 	for (const struct gt_option *o = gt_global_options; o->name; o++)
-		option_line(cli, o);
+		print_option(cli, o);
 	if (c->example) {
-		heading(cli, "example");
+		print_heading(cli, "example");
 		gt_out(cli, "  %s\n", c->example);
 	}
 }
@@ -92,7 +92,7 @@ struct topic {
 	enum { WHOLE, BELOW, LAST } match;
 };
 
-static bool is_about(const struct topic *t, const char *path)
+static bool matches_topic(const struct topic *t, const char *path)
 {
 	size_t n = strlen(t->word);
 	bool begins = strncmp(path, t->word, n) == 0;
@@ -102,10 +102,10 @@ static bool is_about(const struct topic *t, const char *path)
 	return begins && (t->match == WHOLE ? !path[n] : strchr(".[", path[n]) != NULL);
 }
 
-static void explain(void *user, const struct gt_schema_key *key)
+static void explain_key(void *user, const struct gt_schema_key *key)
 {
 	struct topic *t = user;
-	if (!is_about(t, key->path))
+	if (!matches_topic(t, key->path))
 		return;
 	if (t->found++)
 		gt_out(t->cli, "\n");
@@ -124,6 +124,6 @@ int gt_help_key(struct gt_cli *cli, const char *topic)
 {
 	struct topic t = {.cli = cli, .word = topic};
 	for (t.match = WHOLE; t.match <= LAST && !t.found; t.match++)
-		gt_schema_each(explain, &t);
+		gt_schema_each(explain_key, &t);
 	return t.found;
 }

@@ -11,9 +11,10 @@
 #define BROKEN_PIPE ((enum gt_code)(128 + SIGPIPE)) /* exit code if the reader of stdout has closed it */
 
 const struct gt_command *const gt_commands[] = {
-	&gt_cmd_run,   &gt_cmd_resume,  &gt_cmd_check,  &gt_cmd_plan,  &gt_cmd_eval,    &gt_cmd_predict,    &gt_cmd_inspect,
-	&gt_cmd_export, &gt_cmd_lr_find, &gt_cmd_bench, &gt_cmd_configs, &gt_cmd_init, &gt_cmd_fetch, &gt_cmd_devices, &gt_cmd_completion,
-	&gt_cmd_help,  NULL,
+#define X(name) &gt_cmd_##name,
+#include "commands.inc"
+#undef X
+	NULL,
 };
 
 const struct gt_command *gt_command_find(const char *name)
@@ -101,7 +102,7 @@ static void hold_standard_descriptors(void)
 			(void)!open("/dev/null", fd == 2 ? O_WRONLY : O_RDONLY);
 }
 
-static enum gt_code dispatch(struct gt_cli *cli, int argc, char **argv, struct gt_err *err)
+static enum gt_code run_command(struct gt_cli *cli, int argc, char **argv, struct gt_err *err)
 {
 	int pos = 1;
 	GT_TRY(gt_options_parse(cli, NULL, argv, argc, &pos, err));
@@ -131,7 +132,7 @@ static enum gt_code dispatch(struct gt_cli *cli, int argc, char **argv, struct g
 }
 
 /* Flushes the output, prints the error, and returns the exit code. */
-static int finish(struct gt_cli *cli, enum gt_code code, struct gt_err *err)
+static int finish_process(struct gt_cli *cli, enum gt_code code, struct gt_err *err)
 {
 	struct gt_err out = {0};
 	enum gt_code flushed = gt_out_finish(cli, &out);
@@ -173,8 +174,8 @@ int main(int argc, char **argv)
 	if (code == GT_OK)
 		code = gt_arena_open(&cli.arena, &err);
 	if (code == GT_OK)
-		code = dispatch(&cli, argc, argv, &err);
-	int status = finish(&cli, code, &err);
+		code = run_command(&cli, argc, argv, &err);
+	int status = finish_process(&cli, code, &err);
 	gt_json_free(&cli.json);
 	gt_arena_close(cli.arena);
 	gt_rank_close(cli.link);

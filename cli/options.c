@@ -99,16 +99,16 @@ static void match_key(void *user, const struct gt_schema_key *key)
 		snprintf(f->path, sizeof f->path, "%s", key->path);
 }
 
-static bool has_sets(const struct gt_command *c)
+static bool takes_sets(const struct gt_command *c)
 {
 	for (const struct gt_option *o = c ? c->options : NULL; o && o->name; o++)
-		if (o->offset == GLOBAL(sets))
+		if (o->complete == GT_COMPLETE_KEY)
 			return true;
 	return false;
 }
 
 /* Fails for an unknown option and suggests a similar one, or the config key of that name. */
-static enum gt_code unknown(const struct gt_command *c, const char *name, struct gt_err *err)
+static enum gt_code fail_unknown_option(const struct gt_command *c, const char *name, struct gt_err *err)
 {
 	const char *candidate[64];
 	int n = 0;
@@ -117,7 +117,7 @@ static enum gt_code unknown(const struct gt_command *c, const char *name, struct
 	for (const struct gt_option *o = gt_global_options; o->name && n < 64; o++)
 		candidate[n++] = o->name;
 	struct find_key f = {.word = name};
-	if (has_sets(c))
+	if (takes_sets(c))
 		gt_schema_each(match_key, &f);
 	if (f.found == 1)
 		return gt_fail(err, GT_EUSAGE, "unknown option '--%.60s'; did you mean '--set %s=...'?", name, f.path);
@@ -127,12 +127,23 @@ static enum gt_code unknown(const struct gt_command *c, const char *name, struct
 	return gt_fail(err, GT_EUSAGE, "unknown option '--%.60s'", name);
 }
 
-static const struct gt_option *find(const struct gt_option *table, const char *name, size_t len, char letter)
+const struct gt_option *gt_option_find(const struct gt_command *c, const char *name, size_t len, char letter)
 {
-	for (const struct gt_option *o = table; o && o->name; o++)
-		if (letter ? o->letter == letter : strlen(o->name) == len && memcmp(o->name, name, len) == 0)
-			return o;
+	const struct gt_option *const table[] = {c ? c->options : NULL, gt_global_options};
+	for (int i = 0; i < 2; i++)
+		for (const struct gt_option *o = table[i]; o && o->name; o++)
+			if (letter ? o->letter == letter : strlen(o->name) == len && memcmp(o->name, name, len) == 0)
+				return o;
 	return NULL;
+}
+
+/* Returns the member that stores the value of an option. */
+static void *option_member(struct gt_cli *cli, const struct gt_option *o)
+{
+	for (const struct gt_option *g = gt_global_options; g->name; g++)
+		if (g == o)
+			return (char *)&cli->args + o->offset;
+	return (char *)cli->options + o->offset;
 }
 
 static bool is_choice(const char *choices, const char *value)
@@ -147,7 +158,7 @@ static bool is_choice(const char *choices, const char *value)
 	return false;
 }
 
-static enum gt_code append(struct gt_cli *cli, struct gt_strlist *l, const char *s, struct gt_err *err)
+static enum gt_code append_word(struct gt_cli *cli, struct gt_strlist *l, const char *s, struct gt_err *err)
 {
 	if ((l->n & (l->n - 1)) == 0) { /* the array is full whenever its length is a power of two */
 		const char **v;
@@ -172,9 +183,9 @@ static enum gt_code read_int(const struct gt_option *o, const char *shown, const
 	return GT_OK;
 }
 
-static enum gt_code store(struct gt_cli *cli, const struct gt_option *o, const char *shown, const char *value, struct gt_err *err)
+static enum gt_code store_value(struct gt_cli *cli, const struct gt_option *o, const char *shown, const char *value, struct gt_err *err)
 {
-	void *at = (char *)&cli->args + o->offset;
+	void *at = option_member(cli, o);
 	if (o->kind != GT_OPTION_FLAG && !*value)
 		return gt_fail(err, GT_EUSAGE, "%s: expected %s, got nothing", shown, o->arg);
 	switch (o->kind) {
@@ -190,7 +201,7 @@ static enum gt_code store(struct gt_cli *cli, const struct gt_option *o, const c
 		*(const char **)at = value;
 		return GT_OK;
 	case GT_OPTION_LIST:
-		return append(cli, at, value, err);
+		return append_word(cli, at, value, err);
 	case GT_OPTION_NPROC:
 		if (strcmp(value, "auto") == 0) {
 			*(int64_t *)at = GT_NPROC_AUTO;
@@ -223,32 +234,28 @@ static enum gt_code parse_long(struct gt_cli *cli, const struct gt_command *c, c
 {
 	const char *name = words[*pos] + 2, *eq = strchr(name, '=');
 	size_t len = eq ? (size_t)(eq - name) : strlen(name);
-	const struct gt_option *o = find(c ? c->options : NULL, name, len, 0);
+	const struct gt_option *o = gt_option_find(c, name, len, 0);
 	char shown[64];
 	snprintf(shown, sizeof shown, "--%.*s", (int)(len < 60 ? len : 60), name);
 	if (!o)
-		o = find(gt_global_options, name, len, 0);
-	if (!o)
-		return unknown(c, shown + 2, err);
+		return fail_unknown_option(c, shown + 2, err);
 	if (o->kind == GT_OPTION_FLAG) {
 		if (eq)
 			return gt_fail(err, GT_EUSAGE, "%s takes no value", shown);
-		return store(cli, o, shown, "", err);
+		return store_value(cli, o, shown, "", err);
 	}
 	if (eq)
-		return store(cli, o, shown, eq + 1, err);
+		return store_value(cli, o, shown, eq + 1, err);
 	if (*pos + 1 >= n)
 		return gt_fail(err, GT_EUSAGE, "%s: expected %s after it", shown, o->arg);
-	return store(cli, o, shown, words[++*pos], err);
+	return store_value(cli, o, shown, words[++*pos], err);
 }
 
 static enum gt_code parse_short(struct gt_cli *cli, const struct gt_command *c, char **words, int n, int *pos, struct gt_err *err)
 {
 	for (const char *p = words[*pos] + 1; *p; p++) {
-		const struct gt_option *o = find(c ? c->options : NULL, NULL, 0, *p);
+		const struct gt_option *o = gt_option_find(c, NULL, 0, *p);
 		char shown[4] = {'-', *p, '\0'};
-		if (!o)
-			o = find(gt_global_options, NULL, 0, *p);
 		if (!o) {
 			/* -epochs instead of --epochs: report the whole word. */
 			if (p == words[*pos] + 1 && p[1])
@@ -256,14 +263,14 @@ static enum gt_code parse_short(struct gt_cli *cli, const struct gt_command *c, 
 			return gt_fail(err, GT_EUSAGE, "unknown option '%s'", shown);
 		}
 		if (o->kind == GT_OPTION_FLAG) {
-			GT_TRY(store(cli, o, shown, "", err));
+			GT_TRY(store_value(cli, o, shown, "", err));
 			continue;
 		}
 		if (p[1])
-			return store(cli, o, shown, p + 1, err);
+			return store_value(cli, o, shown, p + 1, err);
 		if (*pos + 1 >= n)
 			return gt_fail(err, GT_EUSAGE, "%s: expected %s after it", shown, o->arg);
-		return store(cli, o, shown, words[++*pos], err);
+		return store_value(cli, o, shown, words[++*pos], err);
 	}
 	return GT_OK;
 }
@@ -272,6 +279,8 @@ enum gt_code gt_options_parse(struct gt_cli *cli, const struct gt_command *c, ch
 {
 	struct gt_args *a = &cli->args;
 	bool only_operands = false;
+	if (c && c->args_size && !(cli->options = gt_arena_alloc(cli->arena, 1, c->args_size)))
+		return gt_fail_memory(err, c->args_size);
 	for (; *pos < n && !a->help; ++*pos) {
 		const char *w = words[*pos];
 		if (!only_operands && strcmp(w, "--") == 0) {
@@ -289,7 +298,7 @@ enum gt_code gt_options_parse(struct gt_cli *cli, const struct gt_command *c, ch
 		} else {
 			if (c->max_operands >= 0 && a->operands.n == c->max_operands)
 				return gt_fail(err, GT_EUSAGE, "unexpected operand '%.60s'; usage: gtrain %s %s", w, c->name, c->operands);
-			GT_TRY(append(cli, &a->operands, w, err));
+			GT_TRY(append_word(cli, &a->operands, w, err));
 		}
 	}
 	if (!c || a->help || a->version)
@@ -297,7 +306,7 @@ enum gt_code gt_options_parse(struct gt_cli *cli, const struct gt_command *c, ch
 	if (a->operands.n < c->min_operands)
 		return gt_fail(err, GT_EUSAGE, "too few operands; usage: gtrain %s %s", c->name, c->operands);
 	for (const struct gt_option *o = c->options; o && o->name; o++) /* required options are strings; NULL: not given */
-		if (o->required && !*(const char **)((char *)a + o->offset))
+		if (o->required && !*(const char **)option_member(cli, o))
 			return gt_fail(err, GT_EUSAGE, "expected --%s %s", o->name, o->arg);
 	return GT_OK;
 }

@@ -79,7 +79,7 @@ enum gt_code gt_out_json(struct gt_cli *cli, struct gt_err *err)
 
 /* Returns the length of the character at s and sets whether a terminal may get it: no control character of ASCII or of Unicode (U+0080 to
  * U+009F), no mark that ends a line or changes its direction (U+2028 to U+202E, U+2066 to U+2069), and no byte that is not UTF-8. */
-static int character(const char *s, bool *harmless)
+static int next_character(const char *s, bool *harmless)
 {
 	const unsigned char *c = (const unsigned char *)s;
 	int n = gt_utf8_length(c, strnlen(s, 4));
@@ -96,7 +96,7 @@ void gt_out_csv(struct gt_cli *cli, const char *text)
 	gt_out(cli, "%s", quotes ? "\"" : "");
 	for (int n; *text; text += n) {
 		bool harmless;
-		n = character(text, &harmless);
+		n = next_character(text, &harmless);
 		if (cli->terminal_out && !harmless)
 			gt_out(cli, "?");
 		else
@@ -137,7 +137,7 @@ const char *gt_cli_printable(const char *s, char *buf, size_t size)
 	size_t to = 0;
 	for (int n; *s; s += n) {
 		bool harmless;
-		n = character(s, &harmless);
+		n = next_character(s, &harmless);
 		if (to + (harmless ? (size_t)n : 1) >= size)
 			break;
 		if (harmless)

@@ -30,7 +30,7 @@ static double row_of(const struct canvas *c, double y, int rows)
 /* Bits of the dots of a Braille character, U+2800 + bits, by column and row. */
 static const unsigned char braille[2][4] = {{0x01, 0x02, 0x04, 0x40}, {0x08, 0x10, 0x20, 0x80}};
 
-static void dot(struct canvas *c, int x, int y)
+static void set_dot(struct canvas *c, int x, int y)
 {
 	if (x < 0 || y < 0 || x >= c->w * c->across || y >= c->h * c->down)
 		return;
@@ -38,7 +38,7 @@ static void dot(struct canvas *c, int x, int y)
 }
 
 /* Draws the line between two points of the curve. */
-static void segment(struct canvas *c, int i)
+static void draw_segment(struct canvas *c, int i)
 {
 	const struct gt_plot *p = c->p;
 	double x0 = column_of(c, p->x[i], c->w * c->across), x1 = column_of(c, p->x[i + 1], c->w * c->across);
@@ -47,7 +47,7 @@ static void segment(struct canvas *c, int i)
 	int steps = 1 + (int)fmin(fmax(fabs(x1 - x0), fabs(y1 - y0)), most);
 	for (int k = 0; k <= steps; k++) {
 		double t = (double)k / steps;
-		dot(c, (int)lround(x0 + t * (x1 - x0)), (int)lround(fmin(fmax(y0 + t * (y1 - y0), -most), most)));
+		set_dot(c, (int)lround(x0 + t * (x1 - x0)), (int)lround(fmin(fmax(y0 + t * (y1 - y0), -most), most)));
 	}
 }
 
@@ -99,7 +99,7 @@ static void row_text(const struct gt_cli *cli, const struct canvas *c, int row, 
 }
 
 /* Prints the axis with a tick at each power of ten that has a label, and the labels. buf, labels: 3 * w + LABEL bytes. */
-static void axis(struct gt_cli *cli, const struct canvas *c, char *buf, char *labels)
+static void print_axis(struct gt_cli *cli, const struct canvas *c, char *buf, char *labels)
 {
 	const struct gt_plot *p = c->p;
 	const char *line = cli->utf8 ? "─" : "-", *tick = cli->utf8 ? "┬" : "+";
@@ -137,7 +137,7 @@ enum gt_code gt_plot_print(struct gt_cli *cli, const struct gt_plot *p, struct g
 	GT_NEW(buf, cli->arena, 3 * c.w + LABEL + 16, err);
 	GT_NEW(labels, cli->arena, 3 * c.w + LABEL + 16, err);
 	for (int i = 0; i + 1 < p->n; i++)
-		segment(&c, i);
+		draw_segment(&c, i);
 	put_marks(&c);
 	for (int r = 0; r < c.h; r++) {
 		char label[GT_UNITS] = "";
@@ -146,6 +146,6 @@ enum gt_code gt_plot_print(struct gt_cli *cli, const struct gt_plot *p, struct g
 		row_text(cli, &c, r, buf);
 		gt_out(cli, "%*s %s%s\n", LABEL - 1, label, cli->utf8 ? "│" : "|", buf);
 	}
-	axis(cli, &c, buf, labels);
+	print_axis(cli, &c, buf, labels);
 	return GT_OK;
 }

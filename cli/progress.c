@@ -17,9 +17,9 @@
 #define PHASE_AFTER 0.02 /* seconds before an evaluation or a save is shown */
 #define PLAIN_EVERY 5.0 /* seconds between two plain lines if stderr is not a terminal */
 
-void gt_progress_init(struct gt_progress *p, struct gt_cli *cli)
+void gt_progress_init(struct gt_progress *p, struct gt_cli *cli, const struct gt_job_args *job)
 {
-	*p = (struct gt_progress){.cli = cli, .start = gt_clock(), .loss = NAN};
+	*p = (struct gt_progress){.cli = cli, .job = job, .start = gt_clock(), .loss = NAN};
 	p->last = p->start;
 }
 
@@ -32,7 +32,7 @@ static void add_epoch(const struct gt_progress *p, struct gt_parts *parts, int64
 }
 
 /* epoch 2/5  [=======>            ] 38%  elapsed 0:12  eta 0:19  loss 0.4312  acc 0.8521  64.1 k/s  step 938/2,345  lr 0.001 */
-static void describe(const struct gt_progress *p, const struct gt_event *ev, struct gt_parts *parts)
+static void describe_step(const struct gt_progress *p, const struct gt_event *ev, struct gt_parts *parts)
 {
 	char step[GT_UNITS], steps[GT_UNITS], number[GT_UNITS];
 	double share = ev->steps > 0 ? (double)ev->step / (double)ev->steps : 0;
@@ -69,7 +69,7 @@ static void describe_phase(const struct gt_progress *p, const struct gt_event *e
 }
 
 /* Shows the status line on a terminal, or prints a plain line. */
-static void show(struct gt_progress *p, const struct gt_parts *parts)
+static void show_parts(struct gt_progress *p, const struct gt_parts *parts)
 {
 	char text[1024];
 	int columns = p->cli->animate ? gt_status_columns() : 0;
@@ -82,7 +82,7 @@ static void show(struct gt_progress *p, const struct gt_parts *parts)
 
 /* Handles a failed write to stdout. After a broken pipe, ends the run with a checkpoint if its signal handler is installed. After another
  * failure, such as a full disk, prints a warning; training continues, and the exit status is 74. */
-static void lost_output(struct gt_progress *p)
+static void handle_lost_output(struct gt_progress *p)
 {
 	struct sigaction sa;
 	if (p->out_told)
@@ -114,7 +114,7 @@ static void add_scores(struct gt_parts *parts, int rank, const char *name, const
 }
 
 /* epoch 2/5  train acc 0.8521 loss 0.4312  test acc 0.8650 loss 0.4000  12.3 s */
-static void end_row(struct gt_progress *p)
+static void print_epoch_row(struct gt_progress *p)
 {
 	const struct gt_progress_row *r = &p->row;
 	struct gt_parts parts = {0};
@@ -175,8 +175,8 @@ static void observe_train(struct gt_progress *p, const struct gt_event *ev)
 			return;
 		p->last = now;
 	}
-	describe(p, ev, &parts);
-	show(p, &parts);
+	describe_step(p, ev, &parts);
+	show_parts(p, &parts);
 }
 
 static void observe_phase(struct gt_progress *p, const struct gt_event *ev)
@@ -189,7 +189,7 @@ static void observe_phase(struct gt_progress *p, const struct gt_event *ev)
 		return;
 	p->last = early ? p->last : now;
 	describe_phase(p, ev, &parts);
-	show(p, &parts);
+	show_parts(p, &parts);
 }
 
 void gt_progress_observe(void *user, const struct gt_event *ev)
@@ -206,10 +206,10 @@ void gt_progress_observe(void *user, const struct gt_event *ev)
 	if (a->json && ev->json)
 		gt_out_line(p->cli, ev->json);
 	if (p->cli->out_errno)
-		lost_output(p);
+		handle_lost_output(p);
 	/* The line of an epoch is complete when an event other than its evaluations follows. */
 	if (ev->kind != GT_EV_EVAL && !(ev->kind == GT_EV_PHASE && ev->split))
-		end_row(p);
+		print_epoch_row(p);
 	switch (ev->kind) {
 	case GT_EV_TRAIN:
 		observe_train(p, ev);
@@ -279,7 +279,7 @@ void gt_progress_observe(void *user, const struct gt_event *ev)
 }
 
 /* "test accuracy 0.8812  loss 0.3301  (5 epochs, 4.1 s)" */
-static void result(struct gt_progress *p)
+static void print_result(struct gt_progress *p)
 {
 	const struct gt_scores *s = &p->eval.scores;
 	char amount[GT_UNITS], took[GT_UNITS], count[GT_UNITS], loss[GT_UNITS], more[GT_UNITS_SCORES], text[480];
@@ -326,7 +326,7 @@ enum { AGAIN = 320 };
  * device and, if `ranks` is true, the number of ranks. Several hosts need more than these. Returns buf (AGAIN bytes). */
 static const char *options_again(const struct gt_progress *p, bool ranks, char *buf)
 {
-	const struct gt_args *a = &p->cli->args;
+	const struct gt_job_args *a = p->job;
 	char word[256];
 	int n = 0;
 	buf[0] = '\0';
@@ -338,7 +338,7 @@ static const char *options_again(const struct gt_progress *p, bool ranks, char *
 }
 
 /* Prints the command that continues a run that ended early. */
-static void tell_resume(struct gt_progress *p)
+static void suggest_resume(struct gt_progress *p)
 {
 	char dir[2 * sizeof p->checkpoint], step[GT_UNITS], gtrain[PATH_MAX], again[AGAIN];
 	if (!p->checkpoint[0])
@@ -349,7 +349,7 @@ static void tell_resume(struct gt_progress *p)
 }
 
 /* Prints the checkpoint of a complete run, and commands that can follow. */
-static void tell_next(struct gt_progress *p)
+static void suggest_next(struct gt_progress *p)
 {
 	char dir[2 * sizeof p->checkpoint], best[64] = "", more[64], gtrain[PATH_MAX], again[AGAIN];
 	if (!p->checkpoint[0])
@@ -375,17 +375,17 @@ static void tell_next(struct gt_progress *p)
 enum gt_code gt_progress_finish(struct gt_progress *p, enum gt_code code)
 {
 	const struct gt_args *a = &p->cli->args;
-	end_row(p);
+	print_epoch_row(p);
 	if (p->cli->animate && !p->shown) /* a killed rank may have left its status line */
 		p->cli->painted = true;
 	gt_status_erase(p->cli);
 	if (code == GT_OK && p->shown && !p->complete && !a->json)
-		result(p);
+		print_result(p);
 	if (p->early && !a->quiet && p->cli->out_errno != EPIPE)
-		tell_resume(p);
+		suggest_resume(p);
 	if (code == GT_OK && p->ended && !p->early && !a->quiet && !a->json) {
 		fflush(stdout); /* the result is printed first if both are one terminal */
-		tell_next(p);
+		suggest_next(p);
 	}
 	return code;
 }

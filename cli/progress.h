@@ -29,6 +29,7 @@ struct gt_progress_row {
 
 struct gt_progress {
 	struct gt_cli *cli;
+	const struct gt_job_args *job; /* options that a later command needs again */
 	double start, last; /* times (gt_clock) at which the display began, and at which the last progress line was shown */
 	bool shown;         /* an event was shown; false in a launcher and in ranks other than 0, which print no result */
 	bool out_told;      /* the warning that output to stdout is lost was printed */
@@ -45,7 +46,7 @@ struct gt_progress {
 	bool early;            /* a signal or the time limit ended the run before its last step */
 };
 
-void gt_progress_init(struct gt_progress *p, struct gt_cli *cli);
+void gt_progress_init(struct gt_progress *p, struct gt_cli *cli, const struct gt_job_args *job);
 void gt_progress_observe(void *user, const struct gt_event *ev); /* a gt_observer; user: struct gt_progress */
 void gt_progress_say(void *user, const char *line); /* prints a line from another rank or from the launcher */
 /* Ends the display of a command with exit code `code`. After a success, prints the result on stdout, the path of the checkpoint, and

@@ -13,7 +13,7 @@ struct words {
 	struct gt_err *err;
 };
 
-static enum gt_code grow(struct words *w)
+static enum gt_code grow_words(struct words *w)
 {
 	char **v;
 	GT_NEW(v, w->arena, w->cap ? 2 * w->cap : 32, w->err);
@@ -24,8 +24,8 @@ static enum gt_code grow(struct words *w)
 	return GT_OK;
 }
 
-static void add(struct words *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-static void add(struct words *w, const char *fmt, ...)
+static void add_word(struct words *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void add_word(struct words *w, const char *fmt, ...)
 {
 	va_list ap;
 	char *s = NULL;
@@ -33,7 +33,7 @@ static void add(struct words *w, const char *fmt, ...)
 	size_t n = (size_t)vsnprintf(NULL, 0, fmt, ap) + 1;
 	va_end(ap);
 	if (w->code == GT_OK && w->n + 1 >= w->cap)
-		w->code = grow(w);
+		w->code = grow_words(w);
 	if (w->code == GT_OK && !(s = gt_arena_alloc(w->arena, n, 1)))
 		w->code = gt_fail(w->err, GT_EFAIL, "out of memory");
 	if (w->code != GT_OK)
@@ -47,52 +47,52 @@ static void add(struct words *w, const char *fmt, ...)
 
 /* Builds the command line of `command`, without operand, time limit and --from, which the engine adds. A `resume` gets neither --init nor
  * --out, because its directory has both. A smoke test reads the events of its runs, and sets their directories and numbers of ranks. */
-static enum gt_code command_line(struct gt_cli *cli, const char *command, char *const **out, struct gt_err *err)
+static enum gt_code build_command_line(struct gt_cli *cli, const struct gt_job_args *job, const char *command, char *const **out,
+                                       struct gt_err *err)
 {
 	const struct gt_args *a = &cli->args;
 	struct words w = {.arena = cli->arena, .err = err};
 	bool run = strcmp(command, "run") == 0;
-	add(&w, "%s", cli->argv[0]);
-	add(&w, "%s", command);
-	if (a->json || a->smoke)
-		add(&w, "--json");
-	if (a->quiet || a->smoke)
-		add(&w, "--quiet");
-	if (a->verbose && !a->smoke)
-		add(&w, "--verbose");
+	add_word(&w, "%s", cli->argv[0]);
+	add_word(&w, "%s", command);
+	if (a->json || job->smoke)
+		add_word(&w, "--json");
+	if (a->quiet || job->smoke)
+		add_word(&w, "--quiet");
+	if (a->verbose && !job->smoke)
+		add_word(&w, "--verbose");
 	if (a->no_progress)
-		add(&w, "--no-progress");
+		add_word(&w, "--no-progress");
 	if (a->color)
-		add(&w, "--color=%s", a->color);
-	for (int i = 0; i < a->sets.n; i++)
-		add(&w, "--set=%s", a->sets.v[i]);
-	if (a->device)
-		add(&w, "--device=%s", a->device);
-	if (run && a->out && !a->smoke)
-		add(&w, "--out=%s", a->out);
-	if (run && a->init)
-		add(&w, "--init=%s", a->init);
-	if (a->nproc && !a->smoke)
-		add(&w, a->nproc == GT_NPROC_AUTO ? "--nproc=auto" : "--nproc=%d", (int)a->nproc);
+		add_word(&w, "--color=%s", a->color);
+	for (int i = 0; i < job->sets.n; i++)
+		add_word(&w, "--set=%s", job->sets.v[i]);
+	if (job->device)
+		add_word(&w, "--device=%s", job->device);
+	if (run && job->out && !job->smoke)
+		add_word(&w, "--out=%s", job->out);
+	if (run && job->init)
+		add_word(&w, "--init=%s", job->init);
+	if (job->nproc && !job->smoke)
+		add_word(&w, job->nproc == GT_NPROC_AUTO ? "--nproc=auto" : "--nproc=%d", (int)job->nproc);
 	*out = w.v;
 	return w.code;
 }
 
-enum gt_code gt_cli_ranks(struct gt_cli *cli, struct gt_run_opts *o, struct gt_err *err)
+enum gt_code gt_cli_ranks(struct gt_cli *cli, const struct gt_job_args *job, struct gt_run_opts *o, struct gt_err *err)
 {
-	const struct gt_args *a = &cli->args;
 	o->link = cli->link;
 	o->argv = cli->argv;
-	o->nproc = a->nproc > 0 ? (int)a->nproc : 0;
-	o->nnodes = (int)a->nnodes;
-	o->node_rank = (int)a->node_rank;
-	o->master_addr = a->master_addr;
-	o->master_port = (int)a->master_port;
-	o->token_file = a->token_file;
-	o->max_restarts = (int)a->max_restarts;
-	if (cli->link || (!a->max_restarts && !a->smoke))
+	o->nproc = job->nproc > 0 ? (int)job->nproc : 0;
+	o->nnodes = (int)job->nnodes;
+	o->node_rank = (int)job->node_rank;
+	o->master_addr = job->master_addr;
+	o->master_port = (int)job->master_port;
+	o->token_file = job->token_file;
+	o->max_restarts = (int)job->max_restarts;
+	if (cli->link || (!job->max_restarts && !job->smoke))
 		return GT_OK;
 	if (strcmp(cli->command->name, "run") == 0)
-		GT_TRY(command_line(cli, "run", &o->run_argv, err));
-	return command_line(cli, "resume", &o->resume_argv, err);
+		GT_TRY(build_command_line(cli, job, "run", &o->run_argv, err));
+	return build_command_line(cli, job, "resume", &o->resume_argv, err);
 }

@@ -101,7 +101,7 @@ static void phase_json(struct gt_json *j, const struct gt_smoke *s)
 	}
 }
 
-static void phase(void *user, const struct gt_smoke *s)
+static void on_phase(void *user, const struct gt_smoke *s)
 {
 	struct view *v = user;
 	struct gt_json *j = &v->cli->json;
@@ -121,13 +121,13 @@ static void phase(void *user, const struct gt_smoke *s)
 		gt_cli_complain(v->cli, err.msg);
 }
 
-static void say(void *user, const char *line)
+static void print_note(void *user, const char *line)
 {
 	const struct view *v = user;
 	gt_cli_note(v->cli, "%s", line);
 }
 
-static enum gt_code end(struct view *v, enum gt_code code, struct gt_err *err)
+static enum gt_code report_end(struct view *v, enum gt_code code, struct gt_err *err)
 {
 	struct gt_cli *cli = v->cli;
 	char took[GT_UNITS], clean[sizeof v->name];
@@ -153,11 +153,11 @@ static enum gt_code end(struct view *v, enum gt_code code, struct gt_err *err)
 	return code == GT_OK ? written : code;
 }
 
-enum gt_code gt_cli_smoke(struct gt_cli *cli, struct gt_conf *conf, struct gt_err *err)
+enum gt_code gt_cli_smoke(struct gt_cli *cli, const struct gt_job_args *job, struct gt_conf *conf, struct gt_err *err)
 {
-	const struct gt_args *a = &cli->args;
 	struct view v = {.cli = cli, .start = gt_clock()};
-	struct gt_run_opts o = {.out = a->out, .device = a->device, .init = a->init, .time_limit_s = a->time_limit, .say = say, .user = &v};
-	GT_TRY(gt_cli_ranks(cli, &o, err));
-	return end(&v, gt_smoke(conf, &o, phase, err), err);
+	struct gt_run_opts o = {
+	    .out = job->out, .device = job->device, .init = job->init, .time_limit_s = job->time_limit, .say = print_note, .user = &v};
+	GT_TRY(gt_cli_ranks(cli, job, &o, err));
+	return report_end(&v, gt_smoke(conf, &o, on_phase, err), err);
 }

@@ -40,7 +40,7 @@ void gt_status_erase(struct gt_cli *cli)
 	fflush(stderr);
 }
 
-static struct gt_part *add(struct gt_parts *p, int rank)
+static struct gt_part *append_part(struct gt_parts *p, int rank)
 {
 	struct gt_part *t = &p->part[p->n < GT_PARTS ? p->n++ : GT_PARTS - 1];
 	*t = (struct gt_part){.rank = rank, .bar = NAN};
@@ -49,7 +49,7 @@ static struct gt_part *add(struct gt_parts *p, int rank)
 
 void gt_parts_add(struct gt_parts *p, int rank, const char *fmt, ...)
 {
-	struct gt_part *t = add(p, rank);
+	struct gt_part *t = append_part(p, rank);
 	va_list ap;
 	va_start(ap, fmt);
 	vsnprintf(t->text, sizeof t->text, fmt, ap);
@@ -58,7 +58,7 @@ void gt_parts_add(struct gt_parts *p, int rank, const char *fmt, ...)
 
 void gt_parts_bar(struct gt_parts *p, int rank, double share)
 {
-	add(p, rank)->bar = share > 1 ? 1 : share >= 0 ? share : 0;
+	append_part(p, rank)->bar = share > 1 ? 1 : share >= 0 ? share : 0;
 }
 
 /* Draws "[=====>    ]" with `width` characters. */
@@ -74,18 +74,18 @@ static int draw_bar(char *buf, size_t size, double share, int width)
 }
 
 /* Returns the width of a part with the spaces before it. */
-static int width_of(const struct gt_part *t)
+static int part_width(const struct gt_part *t)
 {
 	return (t->tight ? 1 : 2) + (isnan(t->bar) ? (int)strlen(t->text) : BAR_LEAST);
 }
 
 /* Chooses the parts that fit. Returns the remaining columns. */
-static int choose(const struct gt_parts *p, int columns, bool *kept)
+static int choose_parts(const struct gt_parts *p, int columns, bool *kept)
 {
 	int total = -2;
 	for (int i = 0; i < p->n; i++) {
 		kept[i] = true;
-		total += width_of(&p->part[i]);
+		total += part_width(&p->part[i]);
 	}
 	for (int left = p->n; total > columns && left > 1; left--) {
 		int worst = -1;
@@ -93,7 +93,7 @@ static int choose(const struct gt_parts *p, int columns, bool *kept)
 			if (kept[i] && (worst < 0 || p->part[i].rank >= p->part[worst].rank))
 				worst = i;
 		kept[worst] = false;
-		total -= width_of(&p->part[worst]);
+		total -= part_width(&p->part[worst]);
 	}
 	return columns - total;
 }
@@ -101,7 +101,7 @@ static int choose(const struct gt_parts *p, int columns, bool *kept)
 void gt_parts_join(const struct gt_parts *p, int columns, char *buf, size_t size)
 {
 	bool kept[GT_PARTS] = {false};
-	int spare = choose(p, columns > 0 ? columns : MAX_LINE, kept);
+	int spare = choose_parts(p, columns > 0 ? columns : MAX_LINE, kept);
 	size_t n = 0;
 	*buf = '\0';
 	for (int i = 0; i < p->n && n + 1 < size; i++) {

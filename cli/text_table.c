@@ -38,7 +38,7 @@ void gt_table_init(struct gt_table *t, struct gt_arena *arena, const char *align
 	*t = (struct gt_table){.arena = arena, .align = align, .cols = (int)strlen(align)};
 }
 
-static struct gt_table_row *append(struct gt_table *t)
+static struct gt_table_row *append_row(struct gt_table *t)
 {
 	if (t->rows == t->cap) {
 		int cap = t->cap ? t->cap * 2 : 32;
@@ -57,9 +57,9 @@ static struct gt_table_row *append(struct gt_table *t)
 	return r;
 }
 
-static void add(struct gt_table *t, const char *const *cell, bool head)
+static void add_cells(struct gt_table *t, const char *const *cell, bool head)
 {
-	struct gt_table_row *r = append(t);
+	struct gt_table_row *r = append_row(t);
 	if (!r)
 		return;
 	r->head = head;
@@ -77,18 +77,18 @@ static void add(struct gt_table *t, const char *const *cell, bool head)
 
 void gt_table_head(struct gt_table *t, const char *const *cell)
 {
-	add(t, cell, true);
+	add_cells(t, cell, true);
 	gt_table_rule(t);
 }
 
 void gt_table_add(struct gt_table *t, const char *const *cell)
 {
-	add(t, cell, false);
+	add_cells(t, cell, false);
 }
 
 void gt_table_rule(struct gt_table *t)
 {
-	append(t);
+	append_row(t);
 }
 
 void gt_out_words(struct gt_cli *cli, const char *text, int indent, int width)

@@ -21,7 +21,7 @@ const char *gt_units_count(char *buf, int64_t n)
 }
 
 /* Writes v in [0, 1024) with at most four significant digits, without an exponent. */
-static int scaled(char *buf, double v)
+static int format_scaled(char *buf, double v)
 {
 	return snprintf(buf, GT_UNITS, "%.*f", v < 9.995 ? 2 : v < 99.95 ? 1 : 0, v);
 }
@@ -46,7 +46,7 @@ const char *gt_units_si(char *buf, double v, const char *unit)
 	double w = v;
 	for (; w >= 999.5 && p < 7; p++)
 		w /= 1000;
-	int len = p || w != floor(w) ? scaled(buf, w) : snprintf(buf, GT_UNITS, "%.0f", w);
+	int len = p || w != floor(w) ? format_scaled(buf, w) : snprintf(buf, GT_UNITS, "%.0f", w);
 	snprintf(buf + len, (size_t)(GT_UNITS - len), *prefix[p] || *unit ? " %s%s" : "%s%s", prefix[p], unit);
 	return buf;
 }

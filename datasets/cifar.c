@@ -286,5 +286,5 @@ static enum gt_code load_cifar100(const struct gt_dataset_spec *spec, enum gt_sp
 	return load_files(spec, paths, headers_only, 2, out, err);
 }
 
-const struct gt_format gt_format_cifar10 = {"cifar10", find_cifar10, load_cifar10};
-const struct gt_format gt_format_cifar100 = {"cifar100", find_cifar100, load_cifar100};
+const struct gt_format gt_format_cifar10 = {"cifar10", GT_CONTENT_ARRAYS, find_cifar10, load_cifar10};
+const struct gt_format gt_format_cifar100 = {"cifar100", GT_CONTENT_ARRAYS, find_cifar100, load_cifar100};

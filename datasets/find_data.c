@@ -16,12 +16,8 @@
 #include <string.h>
 #include <unistd.h>
 
-static const struct gt_format *const gt_formats[] = {&gt_format_idx, &gt_format_cifar10, &gt_format_cifar100, &gt_format_folder,
-                                               &gt_format_list, &gt_format_pattern, &gt_format_csv, &gt_format_text,
-                                               &gt_format_synthetic};
-
 const char *const gt_split_names[GT_SPLITS] = {"train", "valid", "test"};
-enum { NFORMATS = sizeof gt_formats / sizeof gt_formats[0], MAX_DIRS = 8 };
+enum { MAX_DIRS = 8 };
 
 /* ---- search ----------------------------------------------------------------------------------------------------------------- */
 enum gt_code gt_dataset_cache(const char *name, char *buf, size_t size, struct gt_err *err)
@@ -103,14 +99,6 @@ static enum gt_code fail_not_found(const struct gt_dataset_spec *spec, const str
 	               spec->name, where);
 }
 
-static const struct gt_format *find_format(const char *name)
-{
-	for (int i = 0; i < NFORMATS; i++)
-		if (!strcmp(gt_formats[i]->name, name))
-			return gt_formats[i];
-	return NULL;
-}
-
 /* Finds the format of given files. Only IDX can be recognised by its content; records of CIFAR cannot. */
 static enum gt_code detect_format(const char *path, const struct gt_format **out, struct gt_err *err)
 {
@@ -137,7 +125,7 @@ static enum gt_code search_dirs(const struct gt_dataset_spec *spec, enum gt_spli
 	list_dirs(spec, known, d);
 	enum gt_code rc = GT_OK;
 	for (int i = 0; i < d->n && rc == GT_OK && !paths->n; i++) {
-		for (int k = 0; k < NFORMATS && rc == GT_OK && !paths->n; k++) {
+		for (int k = 0; gt_formats[k] && rc == GT_OK && !paths->n; k++) {
 			if (!gt_formats[k]->find || (*format ? *format != gt_formats[k] : gt_formats[k]->by_name))
 				continue;
 			rc = gt_formats[k]->find(d->path[i], split, paths, err);
@@ -178,9 +166,10 @@ static enum gt_code choose_files(const struct gt_dataset_spec *spec, enum gt_spl
 	                   : known                            ? known->format
 	                                                      : NULL;
 	*format = NULL;
-	if (name && !(*format = find_format(name)))
-		return gt_fail(err, GT_ECONFIG, "data.format: expected idx, cifar10, cifar100, folder, list, pattern, csv, text, synthetic or "
-		               "auto, got \"%.100s\"", name);
+#define X(word) ", " #word
+	if (name && !(*format = gt_format_find(name)))
+		return gt_fail(err, GT_ECONFIG, "data.format: expected %s or auto, got \"%.100s\"", &GT_FORMATS(X)[2], name);
+#undef X
 	if (*format == &gt_format_synthetic) {
 		snprintf(where, size, "made from the seed");
 		return GT_OK;

@@ -535,4 +535,5 @@ static enum gt_code find_root(const char *dir, enum gt_split split, struct gt_pa
 	return found ? gt_paths_add(paths, "", dir, err) : GT_OK;
 }
 
-const struct gt_format gt_format_folder = {.name = "folder", .find = find_root, .load = load_split, .has_valid = true};
+const struct gt_format gt_format_folder = {
+	.name = "folder", .content = GT_CONTENT_FILES, .find = find_root, .load = load_split, .has_valid = true};

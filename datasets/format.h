@@ -1,8 +1,9 @@
-/* The interface of a file format inside datasets/. find_data.c has one row per format in gt_formats[]. */
+/* The interface of a file format inside datasets/. formats.h lists the formats. */
 #ifndef GT_DATASETS_FORMAT_H
 #define GT_DATASETS_FORMAT_H
 
 #include "dataset.h"
+#include "formats.h"
 
 #define GT_MAX_FILES 64
 #define GT_DEFAULT_MAX_BYTES ((size_t)16 << 30)
@@ -17,8 +18,10 @@ bool gt_paths_find(struct gt_paths *p, const char *dir, const char *name);
 enum gt_code gt_paths_add(struct gt_paths *p, const char *dir, const char *name, struct gt_err *err);
 void gt_paths_free(struct gt_paths *p);
 
+struct gt_learning;
 struct gt_format {
 	const char *name;
+	enum gt_content content;
 	/* Searches a folder for files with the usual names of the format. If there are none, it returns GT_OK with paths->n == 0. It returns an
 	 * error, which ends the search, if it finds files that cannot be used, for example another edition of the dataset. NULL: the format
 	 * has no files. */
@@ -28,10 +31,15 @@ struct gt_format {
 	                     struct gt_dataset *out, struct gt_err *err);
 	bool by_name;   /* the format is used only if data.format names it, because nothing in the files shows it */
 	bool has_valid; /* the format has a split "valid"; if not, it is not asked for one */
+	const struct gt_folder_kind *input;   /* the files that a model takes for prediction; NULL: images */
+	const struct gt_learning *learning;   /* NULL: the format learns nothing from the training split (learned.h) */
 };
 
-extern const struct gt_format gt_format_idx, gt_format_cifar10, gt_format_cifar100, gt_format_folder, gt_format_list, gt_format_pattern,
-    gt_format_csv, gt_format_text, gt_format_synthetic;
+#define X(name) extern const struct gt_format gt_format_##name;
+GT_FORMATS(X)
+#undef X
+extern const struct gt_format *const gt_formats[]; /* NULL ends it */
+const struct gt_format *gt_format_find(const char *word); /* returns NULL if no format has this word, or if word is NULL */
 
 struct gt_source;
 struct gt_class_list;

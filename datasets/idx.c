@@ -202,4 +202,4 @@ static enum gt_code load_files(const struct gt_dataset_spec *spec, enum gt_split
 	return rc;
 }
 
-const struct gt_format gt_format_idx = {"idx", find_files, load_files};
+const struct gt_format gt_format_idx = {"idx", GT_CONTENT_ARRAYS, find_files, load_files};

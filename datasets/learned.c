@@ -1,15 +1,12 @@
 #include "learned.h"
 #include "base/arena.h"
+#include "format.h"
 #include <stdlib.h>
-#include <string.h>
 
 const struct gt_learning *gt_dataset_learning(const struct gt_dataset_spec *spec)
 {
-	static const struct gt_learning *const all[] = {&gt_learning_csv, &gt_learning_text};
-	for (size_t i = 0; spec->format && i < sizeof all / sizeof *all; i++)
-		if (!strcmp(all[i]->format, spec->format))
-			return all[i];
-	return NULL;
+	const struct gt_format *f = gt_format_find(spec->format);
+	return f ? f->learning : NULL;
 }
 
 enum gt_code gt_learned_new(const struct gt_learning *by, struct gt_learned **out, struct gt_err *err)

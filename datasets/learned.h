@@ -36,6 +36,9 @@ struct gt_learned {
 	struct gt_text_facts text;    /* formats "text" and "csv"; ids is 0 without texts */
 };
 
+struct gt_json;
+struct gt_json_value;
+
 /* The functions of a format that learns. */
 struct gt_learning {
 	const char *format; /* word of data.format */
@@ -57,6 +60,16 @@ struct gt_learning {
 	/* Converts one text of n bytes for prediction with spec->learned; name: for messages. NULL: the format has no such samples. */
 	enum gt_code (*text)(const struct gt_dataset_spec *spec, const char *name, const char *text, size_t n, struct gt_dataset *out,
 	                     struct gt_err *err);
+	const char *json_member; /* member of data.json in a checkpoint that has what was learned; there can be others */
+	bool names_classes;      /* gt_learned.text.class has the classes of data.json, which get_json does not set */
+	/* Writes what was learned as members of data.json, the open object of j. */
+	enum gt_code (*put_json)(const struct gt_learned *l, struct gt_json *j, struct gt_err *err);
+	/* Reads it from data.json, which may be hostile; it has json_member. path: the file, for messages. */
+	enum gt_code (*get_json)(const struct gt_json_value *v, const char *path, struct gt_learned *out, struct gt_err *err);
+	/* Checks that the training data now teaches what the checkpoint has. GT_EDATA names the first difference. where: the data, path: the
+	 * checkpoint, for messages. */
+	enum gt_code (*compare)(const struct gt_learned *ckpt, const struct gt_learned *now, const char *where, const char *path,
+	                        struct gt_err *err);
 	/* Returns the bytes of memory of gt_dataset.raw, and of what its conversion with l takes besides fields and
 	 * targets; l NULL: without that. */
 	uint64_t (*raw_bytes)(const void *raw, const struct gt_learned *l);
@@ -69,7 +82,5 @@ const struct gt_learning *gt_dataset_learning(const struct gt_dataset_spec *spec
 
 enum gt_code gt_learned_new(const struct gt_learning *by, struct gt_learned **out, struct gt_err *err);
 void gt_learned_free(struct gt_learned *l); /* does nothing if l is NULL */
-
-extern const struct gt_learning gt_learning_csv, gt_learning_text;
 
 #endif

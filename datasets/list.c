@@ -316,4 +316,4 @@ static enum gt_code load_split(const struct gt_dataset_spec *spec, enum gt_split
 	return code;
 }
 
-const struct gt_format gt_format_list = {.name = "list", .by_name = true, .load = load_split};
+const struct gt_format gt_format_list = {.name = "list", .content = GT_CONTENT_FILES, .by_name = true, .load = load_split};

@@ -171,4 +171,5 @@ static enum gt_code find_root(const char *dir, enum gt_split split, struct gt_pa
 	return gt_folder_is_source(dir) ? gt_paths_add(paths, "", dir, err) : GT_OK;
 }
 
-const struct gt_format gt_format_pattern = {.name = "pattern", .by_name = true, .find = find_root, .load = load_split};
+const struct gt_format gt_format_pattern = {
+	.name = "pattern", .content = GT_CONTENT_FILES, .by_name = true, .find = find_root, .load = load_split};

@@ -206,4 +206,4 @@ static enum gt_code make_split(const struct gt_dataset_spec *spec, enum gt_split
 	return make_fields(spec, split == GT_TEST, out, err);
 }
 
-const struct gt_format gt_format_synthetic = {"synthetic", NULL, make_split};
+const struct gt_format gt_format_synthetic = {"synthetic", GT_CONTENT_MADE, NULL, make_split};

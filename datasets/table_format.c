@@ -12,8 +12,10 @@
 #include "learned.h"
 #include "sample_mark.h"
 #include "table/cell.h"
+#include "table/table_json.h"
 #include "table/table_marks.h"
 #include "text_data.h"
+#include "text_json.h"
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -88,7 +90,7 @@ static enum gt_code read_raw(const struct gt_dataset_spec *spec, char *const *pa
 	}
 	code = gt_table_thin_out(t, spec->limit, err);
 	out->raw = t;
-	out->learning = &gt_learning_csv;
+	out->learning = gt_format_csv.learning;
 	out->n = t->n;
 	return code != GT_OK || !targets ? code : set_row_ids(t, out, err);
 }
@@ -275,14 +277,48 @@ static enum gt_code load_split(const struct gt_dataset_spec *spec, enum gt_split
 	return convert_rows(spec, spec->learned, true, out, err);
 }
 
-const struct gt_learning gt_learning_csv = {.format = "csv",
+/* Writes the facts as members of data.json. */
+static enum gt_code put_json(const struct gt_learned *l, struct gt_json *j, struct gt_err *err)
+{
+	gt_table_json_put(j, "table", &l->table);
+	return l->text.ids ? gt_text_json_put(j, "text", &l->text, err) : GT_OK;
+}
+
+static enum gt_code get_json(const struct gt_json_value *v, const char *path, struct gt_learned *out, struct gt_err *err)
+{
+	const struct gt_json_value *text = gt_json_member(v, "text");
+	GT_TRY(gt_table_json_get(gt_json_member(v, "table"), path, &out->table, err));
+	if (!out->table.ntexts)
+		return GT_OK;
+	if (!text)
+		return gt_fail(err, GT_EDATA, "%s: expected \"text\", which the columns of texts need", path);
+	return gt_text_json_get(text, path, &out->text, err);
+}
+
+static enum gt_code compare_facts(const struct gt_learned *ckpt, const struct gt_learned *now, const char *where, const char *path,
+                                  struct gt_err *err)
+{
+	GT_TRY(gt_table_json_compare(&ckpt->table, &now->table, where, path, err));
+	return gt_text_json_compare(&ckpt->text, &now->text, where, path, err);
+}
+
+static const struct gt_learning learning = {.format = "csv",
                                             .strata = find_strata,
                                             .mark = set_content_marks,
                                             .learn = learn_facts,
                                             .describe = describe_fields,
                                             .apply = apply_facts,
                                             .inputs = read_inputs,
+                                            .json_member = "table",
+                                            .put_json = put_json,
+                                            .get_json = get_json,
+                                            .compare = compare_facts,
                                             .raw_bytes = count_raw_bytes,
                                             .drop = free_raw,
                                             .forget = free_facts};
-const struct gt_format gt_format_csv = {.name = "csv", .by_name = true, .load = load_split};
+const struct gt_format gt_format_csv = {.name = "csv",
+                                        .content = GT_CONTENT_TABLE,
+                                        .by_name = true,
+                                        .load = load_split,
+                                        .input = &gt_folder_tables,
+                                        .learning = &learning};

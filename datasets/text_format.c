@@ -11,6 +11,7 @@
 #include "skipped.h"
 #include "text/tokenizer.h"
 #include "text_data.h"
+#include "text_json.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -103,7 +104,7 @@ static enum gt_code alloc_raw(struct gt_dataset *out, struct raw **raw, struct g
 	if (!(*raw = calloc(1, sizeof **raw)))
 		return gt_fail_memory(err, sizeof **raw);
 	out->raw = *raw;
-	out->learning = &gt_learning_text;
+	out->learning = gt_format_text.learning;
 	return GT_OK;
 }
 
@@ -246,14 +247,43 @@ static enum gt_code find_root(const char *dir, enum gt_split split, struct gt_pa
 	return gt_folder_is_source(dir) ? gt_paths_add(paths, "", dir, err) : GT_OK;
 }
 
-const struct gt_learning gt_learning_text = {.format = "text",
-                                             .strata = find_strata,
-                                             .learn = learn_facts,
-                                             .describe = describe_fields,
-                                             .apply = apply_facts,
-                                             .inputs = read_inputs,
-                                             .text = convert_one_text,
-                                             .raw_bytes = count_raw_bytes,
-                                             .drop = free_raw,
-                                             .forget = free_facts};
-const struct gt_format gt_format_text = {.name = "text", .by_name = true, .find = find_root, .load = load_split, .has_valid = true};
+/* Writes the facts as members of data.json. */
+static enum gt_code put_json(const struct gt_learned *l, struct gt_json *j, struct gt_err *err)
+{
+	return l->text.ids ? gt_text_json_put(j, "text", &l->text, err) : GT_OK;
+}
+
+static enum gt_code get_json(const struct gt_json_value *v, const char *path, struct gt_learned *out, struct gt_err *err)
+{
+	return gt_text_json_get(gt_json_member(v, "text"), path, &out->text, err);
+}
+
+static enum gt_code compare_facts(const struct gt_learned *ckpt, const struct gt_learned *now, const char *where, const char *path,
+                                  struct gt_err *err)
+{
+	return gt_text_json_compare(&ckpt->text, &now->text, where, path, err);
+}
+
+static const struct gt_learning learning = {.format = "text",
+                                            .strata = find_strata,
+                                            .learn = learn_facts,
+                                            .describe = describe_fields,
+                                            .apply = apply_facts,
+                                            .inputs = read_inputs,
+                                            .text = convert_one_text,
+                                            .json_member = "text",
+                                            .names_classes = true,
+                                            .put_json = put_json,
+                                            .get_json = get_json,
+                                            .compare = compare_facts,
+                                            .raw_bytes = count_raw_bytes,
+                                            .drop = free_raw,
+                                            .forget = free_facts};
+const struct gt_format gt_format_text = {.name = "text",
+                                         .content = GT_CONTENT_TEXTS,
+                                         .by_name = true,
+                                         .find = find_root,
+                                         .load = load_split,
+                                         .has_valid = true,
+                                         .input = &gt_folder_texts,
+                                         .learning = &learning};

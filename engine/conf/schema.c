@@ -2,6 +2,7 @@
 #include "conf/schema.h"
 #include "base/public.h"
 #include "conf/metric_name.h"
+#include "formats.h"
 #include "ir/op.h"
 #include "losses.h"
 #include "omp_threads.h"
@@ -182,7 +183,7 @@ const struct gt_row gt_rows[] = {
     {"data.root", GT_T_STRING, AT(data.root), "\"\"",
      .help = "folder of the data files, relative to the folder of the config; \"\": the first of $GTRAIN_DATA/NAME, the user's cache and "
              "/usr/share/datasets/NAME that exists"},
-    {"data.format", GT_T_CHOICE, AT(data.format), "\"auto\"", .values = "auto|idx|cifar10|cifar100|folder|list|pattern|csv|text|synthetic",
+    {"data.format", GT_T_CHOICE, AT(data.format), "\"auto\"", .values = "auto" GT_FORMAT_VALUES,
      .help = "format of the files; auto: recognised by their names or their content; folder: images in folders train/CLASS, valid/CLASS "
              "(or val) and test/CLASS, or in CLASS, or the same in a .tar archive, where hidden folders and folders without images are no "
              "classes; beside train or, where all folders have such names, in its place also Train, training, validation, dev, eval, Test, "

@@ -1,5 +1,6 @@
 /* Reads data.columns, and finds out what the targets of samples are. */
 #include "conf/schema.h"
+#include "formats.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -29,7 +30,7 @@ static enum gt_targets targets_of(const struct gt_conf *c)
 {
 	const struct gt_conf_data *d = &c->data;
 	const struct gt_loss_row *loss = gt_loss_find(c->train.loss);
-	if (!strcmp(d->format, "csv"))
+	if (gt_format_content(d->format) == GT_CONTENT_TABLE)
 		return loss && gt_loss_has_classes(loss)              ? GT_TARGETS_CLASS
 		       : loss && loss->output == GT_OUTPUT_LABELS ? GT_TARGETS_LABELS
 		                                                   : GT_TARGETS_NUMBERS;
@@ -42,7 +43,7 @@ enum gt_code gt_conf_table(struct gt_reading *rd, struct gt_err *err)
 	const struct gt_cnode *list = gt_conf_given(rd->root, "data.columns"), *loss = gt_conf_given(rd->root, "train.loss");
 	bool known = !loss || !loss->bad; /* otherwise an error about the loss is reported, from which others would only follow */
 	d->targets = targets_of(rd->conf);
-	if (strcmp(d->format, "csv"))
+	if (gt_format_content(d->format) != GT_CONTENT_TABLE)
 		return GT_OK;
 	if (strlen(d->delimiter) > 1)
 		GT_COLLECT(rd, err, gt_conf_fail(err, gt_conf_location(rd->root, "data.delimiter"), "data.delimiter",

@@ -2,6 +2,7 @@
 #include "conf/metric_name.h"
 #include "conf/schema.h"
 #include "conf/synonyms.h"
+#include "formats.h"
 #include "text/tokenizer.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -40,7 +41,7 @@ static bool may_be_files(const struct gt_conf_data *d)
 {
 	if (!strcmp(d->format, "auto"))
 		return d->root[0];
-	return !strcmp(d->format, "folder") || !strcmp(d->format, "list") || !strcmp(d->format, "pattern");
+	return gt_format_content(d->format) == GT_CONTENT_FILES;
 }
 
 /* Checks the list of transforms for images that have the size of model.input. */
@@ -62,7 +63,8 @@ static enum gt_code check_augment(struct gt_reading *rd, struct gt_err *err)
 /* Returns whether the format reads texts and rows, of which bad ones are left out before the samples are numbered. */
 static bool reads_texts(const struct gt_conf_data *d)
 {
-	return !strcmp(d->format, "text") || !strcmp(d->format, "csv");
+	enum gt_content content = gt_format_content(d->format);
+	return content == GT_CONTENT_TEXTS || content == GT_CONTENT_TABLE;
 }
 
 /* Refuses keys of images if model.inputs has none. */
@@ -179,7 +181,8 @@ static enum gt_code check_data(struct gt_reading *rd, struct gt_err *err)
 	const struct gt_conf *c = rd->conf;
 	const struct gt_conf_data *d = &c->data;
 	const int64_t *in = c->model.input;
-	bool synthetic = !strcmp(d->name, "synthetic") || !strcmp(d->format, "synthetic"), known = in[0] > 0, image = in[1] * in[2] > 1;
+	bool synthetic = !strcmp(d->name, "synthetic") || gt_format_content(d->format) == GT_CONTENT_MADE;
+	bool known = in[0] > 0, image = in[1] * in[2] > 1;
 	if (!d->name[0] && !d->root[0] && !d->train.n && !synthetic)
 		FAIL(rd, "data.name", "expected the name of a dataset, a folder in data.root, or files in data.train, got none of them");
 	if (known && in[0] * in[1] > ((int64_t)1 << 31) / in[2])
@@ -345,7 +348,7 @@ static enum gt_code check_run(struct gt_reading *rd, struct gt_err *err)
 	for (size_t i = 0; i < sizeof watched / sizeof *watched; i++) {
 		struct gt_metric m;
 		if (gt_metric_parse(watched[i].metric, &m) && m.split == GT_VALID && c->data.valid <= 0 && !may_be_files(&c->data) &&
-		    strcmp(c->data.format, "text") != 0)
+		    gt_format_content(c->data.format) != GT_CONTENT_TEXTS)
 			FAIL(rd, watched[i].key, "expected data.valid > 0 beside \"%s\", got 0", watched[i].metric);
 	}
 	if (metric[0] && gt_metric_falls(metric) != c->checkpoint.best_mode)

@@ -5,12 +5,12 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/fileio.h"
+#include "base/json_read.h"
 #include "launch/launcher_parts.h"
 #include "launch/signals.h"
 #include "par/strategy.h"
 #include "report/smoke_plan.h"
 #include "store/ckpt_scan.h"
-#include "store/json_read.h"
 #include "train/run_ranks.h"
 #include <errno.h>
 #include <math.h>

@@ -3,6 +3,7 @@
 #include "base/memstream.h"
 #include "conf/conf_string.h"
 #include "exec/device.h"
+#include "formats.h"
 #include "gtrain_report.h"
 #include "known.h"
 #include "launch/launcher_parts.h"
@@ -174,7 +175,7 @@ static enum gt_code make_texts(const struct gt_conf *c, const char *dir, int64_t
 static enum gt_code make_data(const struct gt_conf *c, const char *dir, int ranks, const struct gt_err *why, struct gt_arena *a,
                               struct gt_smoke_plan *p, struct gt_smoke *shown, struct gt_conf **out, struct gt_err *err)
 {
-	bool table = !strcmp(c->data.format, "csv");
+	bool table = gt_format_content(c->data.format) == GT_CONTENT_TABLE;
 	char vocab[GT_PATH_SIZE];
 	GT_TRY(gt_dir_make(dir, NULL, err));
 	GT_TRY((table ? make_table : make_texts)(c, dir, max_samples(c, ranks), a, p, shown, err));
@@ -193,7 +194,8 @@ static enum gt_code report_or_make_data(struct gt_conf *c, const char *dir, stru
                                         struct gt_smoke *shown, struct gt_report **r, struct gt_conf **made, struct gt_err *err)
 {
 	struct gt_err why = {0};
-	bool table = !strcmp(c->data.format, "csv"), text = !strcmp(c->data.format, "text");
+	enum gt_content content = gt_format_content(c->data.format);
+	bool table = content == GT_CONTENT_TABLE, text = content == GT_CONTENT_TEXTS;
 	enum gt_code code = gt_check(c, NULL, p->ranks, r, &why);
 	if (code == GT_ENOINPUT && table && !c->data.ncolumns) {
 		struct gt_err said = why;
@@ -272,7 +274,7 @@ static enum gt_code fill_plan(const struct gt_conf *c, const struct gt_run_opts 
 		int64_t n = r->train_samples + (r->valid_samples > 0 ? r->valid_samples : 0);
 		/* Of many classes, there is one sample of each, and classes of one sample have none in "valid". A table, whose classes are learned
 		 * from the training split, needs each of them there. */
-		if (strcmp(c->data.format, "csv"))
+		if (gt_format_content(c->data.format) != GT_CONTENT_TABLE)
 			GT_TRY(set_text(p, a, err, "data.stratify", "false"));
 		if (leaves_full_batch(c, !absent && n < shown->samples ? n : shown->samples, shown->batch))
 			GT_TRY(set_text(p, a, err, "data.drop_last", "true")); /* a batch of one sample cannot be normalised */

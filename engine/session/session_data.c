@@ -1,6 +1,7 @@
 #include "session/session_data.h"
 #include "exec/permute.h"
 #include "exec/split_samples.h"
+#include "formats.h"
 #include "learned.h"
 #include "skipped.h"
 #include "source.h"
@@ -99,7 +100,7 @@ static enum gt_code measure_all_samples(const struct gt_session_spec *spec, bool
                                         struct gt_err *err)
 {
 	const char *path = spec->measure, **test;
-	bool learns = gt_dataset_learning(ds), rows = !strcmp(ds->format, "csv");
+	bool learns = gt_dataset_learning(ds), rows = gt_format_content(ds->format) == GT_CONTENT_TABLE;
 	bool list = ends_with(path, ".csv") || ends_with(path, ".csv.gz");
 	ds->limit = 0;
 	ds->all = true;
@@ -241,7 +242,7 @@ static enum gt_code read_known(const struct gt_session_spec *spec, struct gt_dat
 	GT_TRY(gt_arena_open(&out->memory, err));
 	GT_TRY(gt_data_facts_samples(spec->ckpt, &out->was, err));
 	GT_TRY(gt_data_facts_read(spec->ckpt, out->memory, &facts, err));
-	if (facts.nclasses && (facts.files || !strcmp(ds->format, "text"))) {
+	if (facts.nclasses && (facts.files || gt_format_content(ds->format) == GT_CONTENT_TEXTS)) {
 		ds->known = facts.class;
 		ds->nknown = facts.nclasses;
 	}
@@ -389,7 +390,7 @@ static enum gt_code compare_learned(const struct gt_session_spec *spec, const st
 	struct gt_err why = {0};
 	enum gt_code code = learn_rows(ds, out, &now, &why);
 	if (code == GT_OK)
-		code = gt_data_learned_compare(out->learned, now, out->set[GT_TRAIN].where, gt_ckpt_path(spec->ckpt), &why);
+		code = now->by->compare(out->learned, now, out->set[GT_TRAIN].where, gt_ckpt_path(spec->ckpt), &why);
 	gt_learned_free(now);
 	if (code == GT_OK)
 		return GT_OK;

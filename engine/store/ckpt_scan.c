@@ -1,6 +1,6 @@
 #include "store/ckpt_scan.h"
-#include "base/fileio.h"
 #include "base/arena.h"
+#include "base/fileio.h"
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>

@@ -1,9 +1,7 @@
 #include "store/data_facts.h"
 #include "base/json.h"
-#include "store/json_read.h"
+#include "base/json_read.h"
 #include "store/sample_json.h"
-#include "store/table_json.h"
-#include "store/text_json.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,9 +29,7 @@ enum gt_code gt_data_facts_print(const struct gt_data_facts *f, struct gt_arena 
 		gt_json_double(&j, NULL, f->weights[i], 17);
 	if (f->nweights)
 		gt_json_end(&j);
-	if (f->learned && f->learned->table.ncolumns)
-		gt_table_json_put(&j, "table", &f->learned->table);
-	enum gt_code code = f->learned && f->learned->text.ids ? gt_text_json_put(&j, "text", &f->learned->text, err) : GT_OK;
+	enum gt_code code = f->learned ? f->learned->by->put_json(f->learned, &j, err) : GT_OK;
 	if (code == GT_OK && f->samples)
 		code = gt_sample_json_put(&j, "samples", f->samples, err);
 	gt_json_end(&j);
@@ -128,23 +124,18 @@ enum gt_code gt_data_facts_read(const struct gt_ckpt *c, struct gt_arena *a, str
 	return code;
 }
 
-/* Reads the part of a format. The classes of texts are those of data.json. */
+/* Reads the part of a format. */
 static enum gt_code get_learned(const struct gt_ckpt *c, const struct gt_json_value *v, const char *path, const struct gt_learning *by,
                                 struct gt_learned *out, struct gt_err *err)
 {
-	const struct gt_json_value *table = gt_json_member(v, "table"), *text = gt_json_member(v, "text");
-	if (!strcmp(by->format, "csv") && table) {
-		GT_TRY(gt_table_json_get(table, path, &out->table, err));
-		if (out->table.ntexts && !text)
-			return gt_fail(err, GT_EDATA, "%s: expected \"text\", which the columns of texts need", path);
-		return out->table.ntexts ? gt_text_json_get(text, path, &out->text, err) : GT_OK;
-	}
-	if (strcmp(by->format, "text") || !text)
+	if (!gt_json_member(v, by->json_member))
 		return gt_fail(err, GT_EDATA, "%s: expected what was learned from data of format \"%s\", got a checkpoint without it",
 		               gt_ckpt_path(c), by->format);
 	struct gt_data_facts facts;
 	struct gt_arena *a;
-	GT_TRY(gt_text_json_get(text, path, &out->text, err));
+	GT_TRY(by->get_json(v, path, out, err));
+	if (!by->names_classes)
+		return GT_OK;
 	GT_TRY(gt_arena_open(&a, err));
 	enum gt_code code = get_facts(c, v, a, &facts, err);
 	if (code == GT_OK && !(out->text.class = calloc((size_t)facts.nclasses + 1, sizeof *out->text.class)))
@@ -188,14 +179,6 @@ enum gt_code gt_data_facts_samples(const struct gt_ckpt *c, struct gt_used_sampl
 		code = gt_sample_json_get(gt_json_member(v, "samples"), path, out, err);
 	gt_arena_close(a);
 	return code;
-}
-
-enum gt_code gt_data_learned_compare(const struct gt_learned *ckpt, const struct gt_learned *now, const char *where, const char *path,
-                                     struct gt_err *err)
-{
-	if (now->table.ncolumns)
-		GT_TRY(gt_table_json_compare(&ckpt->table, &now->table, where, path, err));
-	return gt_text_json_compare(&ckpt->text, &now->text, where, path, err);
 }
 
 enum gt_code gt_data_facts_compare(const struct gt_data_facts *ckpt, const struct gt_data_facts *now, const char *where, const char *path,

@@ -4,7 +4,7 @@
  * classes  the names of the classes, by label. Evaluation, prediction and resumed runs use these, and the data that they read must have the
  *          same ones.
  * class_weights  the weights of the classes in the loss that train.class_weights = "auto" has computed.
- * table    what was learned about the columns of a table (table_json.h).
+ * table    what was learned about the columns of a table (datasets/table/table_json.h).
  * samples  the samples that the run used, for data whose samples have marks (sample_json.h).
  * text     what was learned from texts, or from columns of texts: "vocabulary", in the text form of datasets/text/vocab.h (NULL: the
  *          tokenizer has none), and "ids", the number of different tokens. */
@@ -33,9 +33,6 @@ enum gt_code gt_data_facts_read(const struct gt_ckpt *c, struct gt_arena *a, str
 enum gt_code gt_data_facts_learned(const struct gt_ckpt *c, const struct gt_learning *by, struct gt_learned **out, struct gt_err *err);
 /* Reads the samples that the run of the checkpoint used. The caller frees *out with gt_used_free. */
 enum gt_code gt_data_facts_samples(const struct gt_ckpt *c, struct gt_used_samples *out, struct gt_err *err);
-/* Checks that the data now teaches what the checkpoint has. GT_EDATA names the first difference. */
-enum gt_code gt_data_learned_compare(const struct gt_learned *ckpt, const struct gt_learned *now, const char *where, const char *path,
-                                     struct gt_err *err);
 /* Checks that the data now has the classes of the checkpoint. GT_EDATA names the first difference. where: the data, for the message. */
 enum gt_code gt_data_facts_compare(const struct gt_data_facts *ckpt, const struct gt_data_facts *now, const char *where, const char *path,
                                    struct gt_err *err);

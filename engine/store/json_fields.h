@@ -11,7 +11,7 @@
 #define GT_STORE_JSON_FIELDS_H
 
 #include "base/json.h"
-#include "store/json_read.h"
+#include "base/json_read.h"
 
 enum gt_field_type {
 	GT_FIELD_WHOLE,    /* int64_t, 0 to 2^53 */

@@ -10,7 +10,7 @@
 #define GT_STORE_SAMPLE_JSON_H
 
 #include "base/json.h"
-#include "store/json_read.h"
+#include "base/json_read.h"
 #include "used_samples.h"
 
 #define GT_SAMPLES_MAX ((int64_t)2 << 20) /* maximum number of samples that are listed: at most 40 MiB of text */

@@ -1,5 +1,5 @@
 #include "store/st_header.h"
-#include "store/json_read.h"
+#include "base/json_read.h"
 #include <stdlib.h>
 #include <string.h>
 

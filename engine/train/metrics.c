@@ -1,8 +1,8 @@
 #include "train/metrics.h"
 #include "base/arena.h"
 #include "base/fileio.h"
+#include "base/json_read.h"
 #include "store/ckpt.h"
-#include "store/json_read.h"
 #include "train/logfile.h"
 #include <errno.h>
 #include <math.h>

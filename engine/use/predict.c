@@ -1,5 +1,6 @@
 /* gt_predict: predicts images, rows of tables, or texts with a checkpoint. This file reads images;
  * predict_table.c reads tables and texts. */
+#include "formats.h"
 #include "use/inference.h"
 #include "session/session_data.h"
 #include "train/run_ranks.h"
@@ -181,9 +182,7 @@ static enum gt_code predict_with_checkpoint(struct gt_predictor *p, const struct
 	p->ckpt = ckpt;
 	gt_ranks_use_one(c);
 	struct gt_session_spec session = {.conf = c, .device = spec->device, .ckpt = ckpt, .predict = GT_PREDICT_BATCH};
-	in->kind = !strcmp(c->data.format, "text")  ? &gt_folder_texts
-	           : !strcmp(c->data.format, "csv") ? &gt_folder_tables
-	                                            : &gt_folder_images;
+	in->kind = gt_format_input(c->data.format);
 	enum gt_code code = check_options(spec, in->kind, err);
 	if (code == GT_OK)
 		code = find_inputs(spec, in, err);

@@ -1,16 +1,13 @@
 #!/bin/bash
-# The completion scripts: the committed ones are what the tables give, and they work in the shells themselves.
+# The completion scripts that the build makes work in the shells themselves.
 # tests/run: beside others
 # shellcheck source=tests/cli/cli.sh
 . "$(dirname "$0")/cli.sh"
 
+build=${GTRAIN_BUILD:-$src/build}
+
 one_shell() {
-	local shell=${1%:*} file=$src/completions/${1#*:} why name line want got
-	if why=$(diff <("$gtrain" completion "$shell") "$file" 2>&1); then
-		pass "${shell}_committed"
-	else
-		fail "${shell}_committed" "completions/${p#*:} is not what gtrain completion $shell prints: $(head -n 2 <<<"$why" | tr '\n' ';')"
-	fi
+	local shell=${1%:*} file=$build/completions/${1#*:} why name line want got
 	if ! command -v "$shell" >/dev/null; then
 		skip "${shell}_works" "$shell is not installed"
 		return
@@ -37,6 +34,10 @@ bundled|gtrain configs lene\t|[configs][lenet]
 bundled_run|gtrain check lene\t|[check][lenet]
 help|gtrain help insp\t|[help][inspect]
 operands|gtrain predict runs/one im\t|[predict][runs/one][image.png]
+option_after_operand|gtrain run model.cfg --dr\t|[run][model.cfg][--dry-run]
+dir_of_equals|gtrain run --out=ru\t mod\t|[run][--out=runs][model.cfg]
+file_of_equals|gtrain run --init=im\tmodel.cfg|[run][--init=image.png][model.cfg]
+boolean_key|gtrain run mod\t -s data.shuffle=f\t|[run][model.cfg][-s][data.shuffle=false]
 CASES
 }
 
@@ -47,7 +48,7 @@ done
 wait
 cat "$tmp"/*.log
 if command -v shellcheck >/dev/null; then
-	if why=$(shellcheck -s bash "$src/completions/gtrain.bash" 2>&1); then
+	if why=$(shellcheck -s bash "$build/completions/gtrain.bash" 2>&1); then
 		pass bash_shellcheck
 	else
 		fail bash_shellcheck "$(head -n 3 <<<"$why")"

@@ -9,7 +9,7 @@ cfg=$GTRAIN_SRC/tests/cli/fused_update.cfg
 "$GTRAIN" plan "$cfg" --device cpu >"$tmp/plan" || exit 1
 if grep -q 'linear.dw+update' "$tmp/plan"; then fused=1; else fused=0; fi
 # Each type as it is, then settings with other loops. A type that needs a group of its own (muon) has no fused update.
-types=$("$GTRAIN" completion keys | awk -F'\t' '$1 == "train.optimizer.type" { gsub(/\|/, "\n", $2); print $2 }')
+types=$("$GTRAIN" completion words -- run -s train.optimizer.type= | sed -n 's/.*=//p')
 plain=()
 for o in $types; do "$GTRAIN" check "$cfg" -s train.optimizer.type="$o" >/dev/null 2>&1 && plain+=("$o"); done
 [ ${#plain[@]} -ge 4 ] || echo "not ok optimizers: only ${plain[*]} of $types can be checked"

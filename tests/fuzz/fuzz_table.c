@@ -8,7 +8,7 @@
 #include "base/arena.h"
 #include "fuzz_file.h"
 #include "skipped.h"
-#include "store/table_json.h"
+#include "table/table_json.h"
 #include "table/cell.h"
 #include <math.h>
 #include <string.h>

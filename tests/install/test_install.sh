@@ -35,7 +35,7 @@ fi
 # to see it.
 clone="$tmp/my clone"
 mkdir "$clone"
-(cd "$src" && tar cf - Makefile engine kernels datasets cli scripts tests/run tests/cudasim/cudasim.mk completions man configs) |
+(cd "$src" && tar cf - Makefile engine kernels datasets cli scripts tests/run tests/cudasim/cudasim.mk man configs) |
 	tar xf - -C "$clone"
 if (cd "$clone" && env -u MAKEFLAGS -u MAKELEVEL make --no-print-directory GLOO= CUDA= CFLAGS=-O0 build/lib/gtrain/null.so install \
 	-n >"$tmp/plan" 2>&1 &&

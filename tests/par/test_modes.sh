@@ -277,7 +277,7 @@ feature frozen_stats cnn 1e-5 $every -s "$still"
 feature frozen_stats_one cnn 1e-5 ddp:3,zero1:2,zero3:4 -s "$one_still"
 feature rmsprop mlp 1e-5 $every -s 'train.optimizer={type="rmsprop";lr=0.0005;momentum=0.5;centered=true;}' -s train.clip_norm=0.5
 # Every other type of optimizer. The bits are compared where all modes give the same: an update may not be continuous in its gradient.
-for o in $("$gtrain" completion keys | awk -F'\t' '$1 == "train.optimizer.type" { gsub(/\|/, "\n", $2); print $2 }'); do
+for o in $("$gtrain" completion words -- run -s train.optimizer.type= | sed -n 's/.*=//p'); do
 	case $o in sgd | adam | adamw | rmsprop | muon) ;;
 	*) feature "$o" mlp 0 ddp:2,dp:2,zero1:2,zero2:2,zero3:2,1f1b:2 -s "train.optimizer={type=\"$o\";lr=0.0005;}" \
 		-s 'reproducible="world"' ;; esac

@@ -6,7 +6,7 @@
  *       reads a file: fewest seconds, fewest of the processor, rows, bytes of the table, bytes of the process at its peak. With TARGET
  *       also the processor's seconds of learning and converting */
 #include "base/clock.h"
-#include "store/table_json.h"
+#include "table/table_json.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 #include "test.h"
 #include "base/json.h"
-#include "store/json_read.h"
+#include "base/json_read.h"
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
@@ -78,7 +78,7 @@ TEST(json_strings_are_always_valid)
 	gt_json_free(&j);
 }
 
-/* ---- reading (store/json_read.h) -------------------------------------------------------------------------------------------------- */
+/* ---- reading (base/json_read.h) -------------------------------------------------------------------------------------------------- */
 static const struct {
 	const char *json, *why; /* NULL: right */
 } texts[] = {

@@ -2,7 +2,7 @@
  * numbers are worked out by hand. Tables that must be refused: test_table_bad.c. */
 #include "base/arena.h"
 #include "csv.h"
-#include "store/table_json.h"
+#include "table/table_json.h"
 #include "table/cell.h"
 #include "table/table_guess.h"
 #include "table_files.h"

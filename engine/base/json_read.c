@@ -1,4 +1,4 @@
-#include "store/json_read.h"
+#include "base/json_read.h"
 #include "base/json.h"
 #include <math.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "store/table_json.h"
+#include "table/table_json.h"
 #include "base/arena.h"
 #include "store/json_fields.h"
 #include "table/cell.h"

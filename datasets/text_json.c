@@ -1,4 +1,4 @@
-#include "store/text_json.h"
+#include "text_json.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -3,12 +3,12 @@
  * ids         number of different tokens, those of n-grams included.
  * vocabulary  in the text form of datasets/text/vocab.h; absent if the tokenizer has none (bytes).
  * kind        "bert" if it is the vocabulary of a BERT model, else absent. */
-#ifndef GT_STORE_TEXT_JSON_H
-#define GT_STORE_TEXT_JSON_H
+#ifndef GT_DATASETS_TEXT_JSON_H
+#define GT_DATASETS_TEXT_JSON_H
 
 #include "base/json.h"
 #include "learned.h"
-#include "store/json_read.h"
+#include "base/json_read.h"
 
 /* Appends the facts as the member `key` of an open object. */
 enum gt_code gt_text_json_put(struct gt_json *j, const char *key, const struct gt_text_facts *f, struct gt_err *err);

@@ -9,11 +9,11 @@
  * words    by code; "whole":true beside them if they are compared as whole numbers.
  * parts    mean, std and median of each part of a date (date.h).
  * missing  whether the model has an input NAME_na. */
-#ifndef GT_STORE_TABLE_JSON_H
-#define GT_STORE_TABLE_JSON_H
+#ifndef GT_DATASETS_TABLE_JSON_H
+#define GT_DATASETS_TABLE_JSON_H
 
 #include "base/json.h"
-#include "store/json_read.h"
+#include "base/json_read.h"
 #include "table/table_facts.h"
 
 /* Appends the facts as the member `key` of an open object. */

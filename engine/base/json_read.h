@@ -5,8 +5,8 @@
  *     GT_TRY(gt_json_parse(text, n, path, 4, 1000, arena, &v, err));
  *     gt_json_whole(gt_json_member(v, "step"), &step);
  */
-#ifndef GT_STORE_JSON_READ_H
-#define GT_STORE_JSON_READ_H
+#ifndef GT_BASE_JSON_READ_H
+#define GT_BASE_JSON_READ_H
 
 #include "base/arena.h"
 #include <stdbool.h>

@@ -187,8 +187,9 @@ static enum gt_code check_labels(const struct gt_data_table *t, const struct gt_
 		if (v[i] >= 0 && v[i] <= 1)
 			continue;
 		const char *path = gt_table_where(t, i / f->ntargets, &line);
-		return gt_fail(err, GT_EDATA, "%.400s:%lld: column \"%s\": expected a number from 0 to 1, which the loss \"bce\" needs, got %g",
-		               path, (long long)line, gt_cell_shown(f->column[gt_table_target_column(f, (int)(i % f->ntargets))].name, shown),
+		return gt_fail(err, GT_EDATA,
+		               "%.400s:%lld: column \"%s\": expected a number from 0 to 1, which losses such as \"bce\" need, got %g", path,
+		               (long long)line, gt_cell_shown(f->column[gt_table_target_column(f, (int)(i % f->ntargets))].name, shown),
 		               (double)v[i]);
 	}
 	return GT_OK;

@@ -25,22 +25,22 @@
 	  "ce|CrossEntropyLoss|categorical_crossentropy|sparse_categorical_crossentropy|log_loss|softmax",                                     \
 	  "log-softmax of the outputs, then the negative log-likelihood of the label")                                                         \
 	X(__VA_ARGS__, NLL, nll, ROWS, LOG_PROBABILITIES, LABEL, BY_CLASS, 0, "NLLLoss|nll_loss|negative_log_likelihood",                      \
-	  "negative log-likelihood of the label; the model must end in log_softmax")                                                           \
+	  "negative log-likelihood of the label, for a model that ends in log_softmax")                                                        \
 	X(__VA_ARGS__, MSE, mse, MEAN, VALUES, ANY, NONE, 0, "MSELoss|mse_loss|l2|l2_loss|mean_squared_error|squared_error",                   \
 	  "mean squared difference between outputs and numbers")                                                                               \
 	X(__VA_ARGS__, BCE, bce, MEAN, LABELS, ANY, BY_OUTPUT, 0,                                                                              \
 	  "BCEWithLogitsLoss|bce_with_logits|binary_cross_entropy_with_logits|sigmoid", "binary cross entropy of each output, a logit")        \
 	X(__VA_ARGS__, SMOOTH_L1, smooth_l1, MEAN, VALUES, ANY, NONE, 1, "SmoothL1Loss|smooth_l1_loss",                                        \
-	  "mean difference from numbers, squared if it is small: Huber's loss divided by beta")                                                \
+	  "mean difference from numbers, squared if it is small (Huber's loss divided by beta)")                                               \
 	X(__VA_ARGS__, L1, l1, MEAN, VALUES, ANY, NONE, 0, "mae|L1Loss|l1_loss|mean_absolute_error|absolute_error",                            \
 	  "mean absolute difference from numbers")                                                                                             \
 	X(__VA_ARGS__, HUBER, huber, MEAN, VALUES, ANY, NONE, 1, "HuberLoss|huber_loss",                                                       \
 	  "mean difference from numbers, squared if it is small, with the slope huber_delta if it is large")                                   \
 	X(__VA_ARGS__, FOCAL, focal, MEAN, LABELS, ANY, NONE, 2, "focal_loss|FocalLoss|sigmoid_focal_loss|SigmoidFocalLoss",                   \
-	  "bce of each output times (1 - p)^focal_gamma, where p is the probability of its target; mean over the outputs")                     \
+	  "mean over the outputs of bce times (1 - p)^focal_gamma, where p is the probability of the target")                                  \
 	X(__VA_ARGS__, KL_DIV, kl_div, SUM, LOG_PROBABILITIES, ANY, NONE, 0, "KLDivLoss|kl|kl_loss|kl_divergence|kldiv",                       \
-	  "Kullback-Leibler divergence of the target probabilities from those of the model, which must end in log_softmax; a sum over the "    \
-	  "classes, as with reduction = batchmean")
+	  "Kullback-Leibler divergence of the target probabilities from those of the model, for a model that ends in log_softmax (a sum over " \
+	  "the classes and a mean over the samples, PyTorch's batchmean)")
 
 /* The keys of the losses that are numbers: X(name, i, key, default, minimum, maximum, flags, help). The key train.<key>, a float, is
  * number i of the loss; `flags` is of enum gt_row_flag (engine/conf/schema.h). */

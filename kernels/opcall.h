@@ -164,7 +164,6 @@
 	  "x(N,C,..) [gamma:f(C)] [beta:f(C)] -> y(N,C,..) [mean:f(N,G)] [rstd:f(N,G)]") \
 	X(GT_OP_GROUPNORM_DX, "groupnorm.dx", groupnorm, norm, \
 	  "dy(N,C,..) x(N,C,..) [gamma:f(C)] mean:f(N,G) rstd:f(N,G) -> [dx(N,C,..)] [dgamma:f(C)+] [dbeta:f(C)+]") \
-	GT_ACTIVATIONS(GT_ACTIVATION_OPCODES, X) \
 	X(GT_OP_PRELU, "prelu", channels, prelu, "x(N,C,..) w:f(K) -> y(N,C,..)") \
 	X(GT_OP_PRELU_DX, "prelu.dx", channels, prelu, "dy(N,C,..) x(N,C,..) w:f(K) -> [dx(N,C,..)] [dw:f(K)+]") \
 	X(GT_OP_SOFTMAX, "softmax", softmax, none, "x(N,C,..) -> y(N,C,..)") \
@@ -217,7 +216,6 @@
 	X(GT_OP_COMM, "comm", none, comm, "[in:any] -> [out:any]") \
 	X(GT_OP_ROWS, "rows", none, rows, "x(_,..) -> all(_,..)") \
 	X(GT_OP_CAST, "cast", eltwise, none, "x:any(..) -> y:any(..)") \
-	GT_LOSSES(GT_LOSS_OPCODES, X) \
 	X(GT_OP_GATHER, "gather", gather, gather, "images:u8(M,C,H,W) [labels:i32(M)] index:i64 -> x(_,C,..)~ [target:i32(_)]") \
 	X(GT_OP_GATHER_RECIPES, "gather.recipes", gather_recipes, recipes, \
 	  "rows:u8(M,_) [labels:i32(M)] index:i64 -> x(_,_,_,_)~ [target:i32(_)]") \
@@ -225,7 +223,9 @@
 	X(GT_OP_GATHER_RAGGED, "gather.ragged", gather_ragged, ragged, "rows:i32(T) start:i64(M) index:i64 -> y:i32(_,L)") \
 	X(GT_OP_SUMSQ, "sumsq", update, none, "flat:f -> scalar:f64()+") \
 	X(GT_OP_BOUND, "bound", bound, scale, "dy(N,_) x(N,_) -> scalar:f64()!") \
-	X(GT_OP_CHECK, "check", check, check, "scalars:f64(SCALARS)! scaler:f64(SCALER)! [numbers:u8!] [parts:f64(_,SCALARS)!] [g:f] ->")
+	X(GT_OP_CHECK, "check", check, check, "scalars:f64(SCALARS)! scaler:f64(SCALER)! [numbers:u8!] [parts:f64(_,SCALARS)!] [g:f] ->") \
+	GT_ACTIVATIONS(GT_ACTIVATION_OPCODES, X) \
+	GT_LOSSES(GT_LOSS_OPCODES, X)
 
 enum gt_opcode {
 #define GT_X(code, ...) code,

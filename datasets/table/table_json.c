@@ -1,6 +1,6 @@
 #include "table/table_json.h"
 #include "base/arena.h"
-#include "store/json_fields.h"
+#include "base/json_fields.h"
 #include "table/cell.h"
 #include <stddef.h>
 #include <stdio.h>

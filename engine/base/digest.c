@@ -2,8 +2,8 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#include "base/arena.h"
 #include "base/digest.h"
+#include "base/arena.h"
 #include <stdio.h>
 
 struct gt_digest {

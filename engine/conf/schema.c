@@ -204,12 +204,12 @@ const struct gt_row gt_rows[] = {
      .help = "character between the labels of an image that can have several; the target is then a number for each label, 1 or 0, as for "
              "the loss bce; \"\": an image has one label"},
     {"data.target_columns", GT_T_STRINGS, AT(data.target_columns), "[]", .when = "data.format", .is = "list",
-     .help = "names of columns of numbers, which are the targets in place of labels, as for the losses mse, l1 and smooth_l1"},
+     .help = "names of columns of numbers, which are the targets in place of labels, as for the loss mse"},
     {"data.pattern", GT_T_STRING, AT(data.pattern), "\"\"", .when = "data.format", .is = "pattern",
      .help = "POSIX extended regular expression whose group ( ) is the class in the name of an image"},
     {"data.target", GT_T_STRINGS, AT(data.target), "[]", CSV,
-     .help = "name of the column that the model predicts, a class for the losses cross_entropy and nll, else a number; or names of several "
-             "columns of numbers; bce: of numbers from 0 to 1, each a label that a sample has or not"},
+     .help = "name of the column that the model predicts, a class for losses over classes, such as cross_entropy, else a number; or names "
+             "of several columns of numbers; bce and focal: of numbers from 0 to 1, each a label that a sample has or not"},
     {"data.normalize_target", GT_T_BOOL, AT(data.normalize_target), "false", CSV,
      .help = "train with (target - mean) / standard deviation, both of the training split, in place of numbers as they are; the loss is "
              "then that of these; predictions and reports have the numbers of the table"},

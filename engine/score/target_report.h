@@ -1,4 +1,5 @@
-/* Builds the report of `gtrain eval --report` for several labels of a sample, with the loss bce. value_tally.h is for columns of numbers.
+/* Builds the report of `gtrain eval --report` for several labels of a sample, with losses such as bce. value_tally.h is for columns
+ * of numbers.
  *
  *     gt_target_tally_open(samples, width, &t, err);
  *     while (...)

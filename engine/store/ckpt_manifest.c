@@ -1,7 +1,7 @@
 #include "store/ckpt_manifest.h"
 #include "base/fileio.h"
+#include "base/json_fields.h"
 #include "base/public.h"
-#include "store/json_fields.h"
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>

@@ -83,7 +83,7 @@ static enum gt_code warn_byte_moments(const struct list *l)
 	return warn_above_one(l, "data.std", &l->c->data.std);
 }
 
-/* Warns if the last layer does not match the loss: cross_entropy expects logits, nll the output of log_softmax. */
+/* Warns if the last layer does not match the loss: logits, or the output of log_softmax. */
 static enum gt_code warn_last_layer(const struct list *l)
 {
 	const struct gt_model_spec *m = &l->c->model;

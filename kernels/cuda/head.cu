@@ -78,11 +78,11 @@ template <class S> __global__ void __launch_bounds__(TEAM_BLOCK) head(const gt_c
 		}
 		__syncwarp();
 		if (code == GT_OP_CROSS_ENTROPY)
-			loss_row<S, GT_OP_CROSS_ENTROPY>(a.loss, r, lane, 32);
+			loss_row<S, loss_cross_entropy>(a.loss, r, lane, 32);
 		else if (code == GT_OP_NLL)
-			loss_row<S, GT_OP_NLL>(a.loss, r, lane, 32);
+			loss_row<S, loss_nll>(a.loss, r, lane, 32);
 		else
-			loss_row<S, GT_OP_MSE>(a.loss, r, lane, 32);
+			loss_row<S, loss_mse>(a.loss, r, lane, 32);
 	}
 	if (last_of(a.loss.counter, gridDim.x))
 		loss_total(a.loss);

@@ -27,15 +27,26 @@ template <class S> __device__ static inline double row_mse(const S *x, int64_t n
 	return team_sum(sum, team) / (double)n;
 }
 
+/* The losses that loss_row computes, as template arguments; an operation code in a kernel's name would change with other operations. */
+struct loss_cross_entropy {
+	static constexpr int code = GT_OP_CROSS_ENTROPY;
+};
+struct loss_nll {
+	static constexpr int code = GT_OP_NLL;
+};
+struct loss_mse {
+	static constexpr int code = GT_OP_MSE;
+};
+
 /* A team of threads computes the loss and the rank of the target in row r and, if a.dx is not NULL, the row's gradient. An ignored label
  * counts nothing; one outside of the classes is reported as a fault. */
-template <class S, int CODE> __device__ static inline void loss_row(const gt_cu_loss &a, int64_t r, int lane, int team)
+template <class S, class Loss> __device__ static inline void loss_row(const gt_cu_loss &a, int64_t r, int lane, int team)
 {
 	int64_t n = a.cols;
 	const S *x = (const S *)a.x + r * n;
 	S *dx = a.dx ? (S *)a.dx + r * n : NULL;
 	int64_t t = a.target[r];
-	bool ignored = CODE != GT_OP_MSE && t == a.ignore, bad = !ignored && (t < 0 || t >= n);
+	bool ignored = Loss::code != GT_OP_MSE && t == a.ignore, bad = !ignored && (t < 0 || t >= n);
 	double inv_weight = step_args_of(a.step_args).inv_weight * (a.scale ? *a.scale : 1);
 	if (ignored || bad) {
 		if (lane == 0) {
@@ -51,7 +62,7 @@ template <class S, int CODE> __device__ static inline void loss_row(const gt_cu_
 	float target_x = to_float(x[t]), max = 0, inv = 0, classes = (float)n, smoothing = (float)a.number[0];
 	int rank = row_rank(x, n, t, target_x, lane, team);
 	double loss;
-	if (CODE == GT_OP_CROSS_ENTROPY) {
+	if (Loss::code == GT_OP_CROSS_ENTROPY) {
 		float sum = 0, zsum = 0;
 		max = -INFINITY;
 		for (int64_t j = lane; j < n; j += team)
@@ -67,7 +78,7 @@ template <class S, int CODE> __device__ static inline void loss_row(const gt_cu_
 			zsum = team_sum(zsum, team);
 		inv = 1 / sum;
 		loss = (double)gt_ce_loss_f32(gt_log_f32(sum), target_x - max, zsum, classes, smoothing);
-	} else if (CODE == GT_OP_NLL) {
+	} else if (Loss::code == GT_OP_NLL) {
 		loss = -(double)target_x;
 	} else {
 		loss = row_mse(x, n, t, lane, team);
@@ -77,12 +88,12 @@ template <class S, int CODE> __device__ static inline void loss_row(const gt_cu_
 		a.loss[r] = loss;
 	}
 	/* dx may be x: the reductions above are barriers after every read of another thread's element. */
-	float scale = (float)(CODE == GT_OP_MSE ? 2.0 * inv_weight / (double)n : inv_weight);
+	float scale = (float)(Loss::code == GT_OP_MSE ? 2.0 * inv_weight / (double)n : inv_weight);
 	for (int64_t j = lane; dx && j < n; j += team) {
 		float v;
-		if (CODE == GT_OP_CROSS_ENTROPY)
+		if (Loss::code == GT_OP_CROSS_ENTROPY)
 			v = gt_ce_grad_f32(gt_exp_f32(to_float(x[j]) - max) * inv, j == t, classes, smoothing, scale);
-		else if (CODE == GT_OP_NLL)
+		else if (Loss::code == GT_OP_NLL)
 			v = j == t ? -scale : 0;
 		else
 			v = gt_mse_label_grad_f32(to_float(x[j]), j == t, scale);
@@ -120,7 +131,7 @@ __device__ static inline int64_t class_of(const gt_cu_loss &a, int64_t r, int la
 #define HAS_CLASSES_LOG_PROBABILITIES true
 #define HAS_CLASSES_LABELS false
 #define HAS_CLASSES_VALUES false
-__device__ static constexpr bool has_classes(int code)
+__device__ static inline bool has_classes(int code)
 {
 	switch (code) {
 #define GT_X(arg, CODE, name, kind, output, ...)                                                                                           \
@@ -159,8 +170,9 @@ template <class S> __device__ static inline double shares_row(const gt_cu_loss &
 }
 
 /* A loss that is the mean over the outputs, or the sum over classes. divisor: the number of outputs, or 1. */
-template <class S, int CODE>
-__device__ static inline double pointwise_row(const gt_cu_loss &a, int64_t r, int lane, int team, double inv_weight, double divisor)
+template <class S>
+__device__ static inline double pointwise_row(const gt_cu_loss &a, int code, int64_t r, int lane, int team, double inv_weight,
+                                              double divisor)
 {
 	const S *x = (const S *)a.x + r * a.cols;
 	S *dx = a.dx ? (S *)a.dx + r * a.cols : NULL;
@@ -171,7 +183,7 @@ __device__ static inline double pointwise_row(const gt_cu_loss &a, int64_t r, in
 	for (int64_t j = lane; j < a.cols; j += team) { /* dx may be x: each thread reads and writes its own elements */
 		float v = to_float(x[j]), t = target_of(a, r, j), w = a.weights ? a.weights[j] : 1, g = 0;
 		(void)w;
-		switch (CODE) {
+		switch (code) {
 #define GT_X(CODE, name, is_sum, ...)                                                                                                      \
 	case GT_OP_##CODE:                                                                                                                     \
 		sum += gt_##name##_loss_f32(v, t __VA_ARGS__);                                                                                     \
@@ -187,11 +199,11 @@ __device__ static inline double pointwise_row(const gt_cu_loss &a, int64_t r, in
 }
 
 /* As loss_row, for every loss, with or without weights and numbers as targets. */
-template <class S, int CODE> __device__ static inline void other_row(const gt_cu_loss &a, int64_t r, int lane, int team)
+template <class S> __device__ static inline void other_row(const gt_cu_loss &a, int code, int64_t r, int lane, int team)
 {
 	int64_t n = a.cols;
 	const S *x = (const S *)a.x + r * n;
-	constexpr bool classes = has_classes(CODE);
+	bool classes = has_classes(code);
 	int64_t t = a.dense ? classes ? class_of(a, r, lane, team) : -1 : a.target[r];
 	bool ignored = !a.dense && classes && t == a.ignore, bad = !a.dense && !ignored && (t < 0 || t >= n);
 	double inv_weight = step_args_of(a.step_args).inv_weight * (a.scale ? *a.scale : 1), loss = 0;
@@ -204,15 +216,15 @@ template <class S, int CODE> __device__ static inline void other_row(const gt_cu
 			fault(a.fault, GT_CU_FAULT_LABEL, t, r, n);
 		for (int64_t j = lane; a.dx && j < n; j += team)
 			((S *)a.dx)[r * n + j] = from_float<S>(0);
-	} else if (CODE == GT_OP_CROSS_ENTROPY) {
+	} else if (code == GT_OP_CROSS_ENTROPY) {
 		loss = shares_row<S>(a, r, lane, team, (float)inv_weight);
-	} else if (CODE == GT_OP_NLL) {
+	} else if (code == GT_OP_NLL) {
 		double w = a.weights[t];
 		loss = -w * (double)own;
 		for (int64_t j = lane; a.dx && j < n; j += team)
 			((S *)a.dx)[r * n + j] = from_float<S>(j == t ? (float)(-w * inv_weight) : 0);
 	} else {
-		loss = pointwise_row<S, CODE>(a, r, lane, team, inv_weight, classes ? 1 : (double)n);
+		loss = pointwise_row<S>(a, code, r, lane, team, inv_weight, classes ? 1 : (double)n);
 	}
 	if (lane == 0) {
 		a.rank[r] = rank;

@@ -475,7 +475,7 @@ else
 	fail labels_support "$(cat out)"
 fi
 gives labels_report 0 out '"micro":{"precision":' eval labels --split valid --report --json
-gives labels_not_0_1 65 err 'wide.csv:2: column "y": expected a number from 0 to 1, which the loss "bce" needs' run labels.cfg \
+gives labels_not_0_1 65 err 'wide.csv:2: column "y": expected a number from 0 to 1, which losses such as "bce" need' run labels.cfg \
 	-s 'data.target="y"' -s 'data.ignore=["level"]' -s 'model.layers[2].out=1' -q
 
 # ---- what is refused -------------------------------------------------------------------------------------------------------------------

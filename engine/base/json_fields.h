@@ -7,8 +7,8 @@
  *     gt_json_put_fields(&j, fields, &state);
  *     const char *bad = gt_json_get_fields(object, fields, &state);
  */
-#ifndef GT_STORE_JSON_FIELDS_H
-#define GT_STORE_JSON_FIELDS_H
+#ifndef GT_BASE_JSON_FIELDS_H
+#define GT_BASE_JSON_FIELDS_H
 
 #include "base/json.h"
 #include "base/json_read.h"

@@ -1,4 +1,4 @@
-#include "store/json_fields.h"
+#include "base/json_fields.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>

@@ -44,7 +44,7 @@ static inline int64_t length_of(const struct args *c, int64_t sample)
 #define GT_TYPED "cpu/attention.inc"
 #include "cpu/typed.inc"
 
-static enum gt_code launch(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, struct gt_err *err)
+static enum gt_code launch_attention(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, struct gt_err *err)
 {
 	const struct attention *k = (const struct attention *)kernel;
 	struct args c = {.k = k, .qkv = a->in[k->back ? 1 : 0], .out = a->out[0], .sums = a->scratch};
@@ -68,7 +68,7 @@ static enum gt_code launch(struct gt_dev *dev, struct gt_kernel *kernel, const s
 
 enum gt_code gt_cpu_attention(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
 {
-	static gt_range_fn *const forward[] = ROW(forward), *const backward[] = ROW(backward);
+	static gt_range_fn *const forward[] = ROW(attention_forward), *const backward[] = ROW(attention_backward);
 	const struct gt_attr_attention *a = call->attr;
 	bool back = call->code == GT_OP_ATTENTION_DX;
 	const struct gt_tdesc *qkv = call->in[back ? 1 : 0], *y = back ? call->in[0] : call->out[0];
@@ -79,7 +79,7 @@ enum gt_code gt_cpu_attention(struct gt_dev *dev, const struct gt_opcall *call, 
 		return gt_cpu_refuse(call, err, "expected heads of the same size, of at most 256 features");
 	if (!back && (call->nout < 2 || !call->out[1]))
 		return gt_cpu_refuse(call, err, "expected the output lse");
-	GT_KERNEL_NEW(k, launch, "tiles", err);
+	GT_KERNEL_NEW(k, launch_attention, "tiles", err);
 	k->samples = y->dim[0];
 	k->tokens = y->dim[1];
 	k->heads = a->heads;

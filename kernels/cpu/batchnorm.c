@@ -89,7 +89,7 @@ static int64_t piece_rows(const struct bn *k, int64_t i)
 
 #define AT(ptr, i) ((const char *)(ptr) + (i) * k->piece * k->c * (k->bf16 ? 2 : 4))
 
-static void stats(const void *ctx, int64_t begin, int64_t end)
+static void compute_piece_stats(const void *ctx, int64_t begin, int64_t end)
 {
 	const struct parts *p = ctx;
 	const struct bn *k = p->k;
@@ -103,7 +103,7 @@ static void stats(const void *ctx, int64_t begin, int64_t end)
 	}
 }
 
-static void apply(const void *ctx, int64_t begin, int64_t end)
+static void normalize_pieces(const void *ctx, int64_t begin, int64_t end)
 {
 	const struct parts *p = ctx;
 	const struct bn *k = p->k;
@@ -117,7 +117,7 @@ static void apply(const void *ctx, int64_t begin, int64_t end)
 	}
 }
 
-static void sums(const void *ctx, int64_t begin, int64_t end)
+static void compute_piece_sums(const void *ctx, int64_t begin, int64_t end)
 {
 	const struct parts *p = ctx;
 	const struct bn *k = p->k;
@@ -132,7 +132,7 @@ static void sums(const void *ctx, int64_t begin, int64_t end)
 	}
 }
 
-static void apply_dx(const void *ctx, int64_t begin, int64_t end)
+static void compute_piece_dx(const void *ctx, int64_t begin, int64_t end)
 {
 	const struct parts *p = ctx;
 	const struct bn *k = p->k;
@@ -193,9 +193,9 @@ static void unfold_stats(const struct parts *p)
 }
 
 /* Computes means of p->x into sum0 and squared deviations into sum1. */
-static void moments(struct gt_dev *dev, const struct parts *p)
+static void compute_moments(struct gt_dev *dev, const struct parts *p)
 {
-	gt_cpu_for(dev, p->k->npieces, 2, 1, stats, p);
+	gt_cpu_for(dev, p->k->npieces, 2, 1, compute_piece_stats, p);
 	gt_cpu_for(dev, p->k->c, 1 + PIECE / p->k->npieces, 16, merge_stats, p);
 	unfold_stats(p);
 }
@@ -220,7 +220,7 @@ static void unfold_sums(const struct parts *p)
 }
 
 /* Copies the first c / fold entries of a to the entries after them, so that each folded channel has one. */
-static void repeat(const struct bn *k, float *a)
+static void copy_to_folds(const struct bn *k, float *a)
 {
 	int64_t c = k->c / k->fold;
 	for (int64_t j = c; j < k->c; j++)
@@ -254,7 +254,7 @@ static enum gt_code bn_forward(struct gt_dev *dev, struct gt_kernel *head, const
 	p.res = k->res ? a->in[6] : NULL;
 	p.y = a->out[0];
 	if (k->batch)
-		moments(dev, &p);
+		compute_moments(dev, &p);
 	if (k->part)
 		put_part(&p, a->out[3], k->accumulate & 8);
 	bool update = k->attr.train && k->attr.track && rmean;
@@ -276,14 +276,14 @@ static enum gt_code bn_forward(struct gt_dev *dev, struct gt_kernel *head, const
 	}
 	if (update && a->in[5])
 		++*(int64_t *)a->in[5];
-	repeat(k, p.a);
-	repeat(k, p.d);
-	gt_cpu_for(dev, k->npieces, 2, 1, apply, &p);
+	copy_to_folds(k, p.a);
+	copy_to_folds(k, p.d);
+	gt_cpu_for(dev, k->npieces, 2, 1, normalize_pieces, &p);
 	return GT_OK;
 }
 
 /* Computes the output of bn_forward again from the statistics that it saved. */
-static enum gt_code bn_again(struct gt_dev *dev, struct gt_kernel *head, const struct gt_launch *a, struct gt_err *err)
+static enum gt_code bn_recompute(struct gt_dev *dev, struct gt_kernel *head, const struct gt_launch *a, struct gt_err *err)
 {
 	const struct bn *k = (const struct bn *)head;
 	struct parts p = parts_of(k, a->scratch);
@@ -296,9 +296,9 @@ static enum gt_code bn_again(struct gt_dev *dev, struct gt_kernel *head, const s
 		p.a[i] = rstd[i] * (gamma ? gamma[i] : 1);
 		p.d[i] = (beta ? beta[i] : 0) - mean[i] * p.a[i];
 	}
-	repeat(k, p.a);
-	repeat(k, p.d);
-	gt_cpu_for(dev, k->npieces, 2, 1, apply, &p);
+	copy_to_folds(k, p.a);
+	copy_to_folds(k, p.d);
+	gt_cpu_for(dev, k->npieces, 2, 1, normalize_pieces, &p);
 	return GT_OK;
 }
 
@@ -308,7 +308,7 @@ static enum gt_code bn_stats(struct gt_dev *dev, struct gt_kernel *head, const s
 	struct parts p = parts_of(k, a->scratch);
 	(void)err;
 	p.x = a->in[0];
-	moments(dev, &p);
+	compute_moments(dev, &p);
 	put_part(&p, a->out[0], false);
 	return GT_OK;
 }
@@ -328,7 +328,7 @@ static struct parts parts_dx(const struct bn *k, const struct gt_launch *a)
 	p.dy = a->in[0];
 	p.x = a->in[1];
 	memcpy(p.mu, mean, sizeof *p.mu * (size_t)(k->c / k->fold));
-	repeat(k, p.mu);
+	copy_to_folds(k, p.mu);
 	p.mean = p.mu;
 	p.mask = k->mask;
 	p.res = k->mask == 2 ? a->in[6] : NULL;
@@ -338,8 +338,8 @@ static struct parts parts_dx(const struct bn *k, const struct gt_launch *a)
 		p.shift[i] = (beta ? beta[i] : 0) - mean[i] * p.m[i];
 	}
 	if (k->mask == 1) {
-		repeat(k, p.m);
-		repeat(k, p.shift);
+		copy_to_folds(k, p.m);
+		copy_to_folds(k, p.shift);
 	}
 	return p;
 }
@@ -350,7 +350,7 @@ static void local_sums(struct gt_dev *dev, const struct parts *p, const struct g
 	const struct bn *k = p->k;
 	const float *rstd = a->in[4];
 	float *dgamma = a->out[1], *dbeta = a->out[2];
-	gt_cpu_for(dev, k->npieces, 2, 1, sums, p);
+	gt_cpu_for(dev, k->npieces, 2, 1, compute_piece_sums, p);
 	gt_cpu_for(dev, k->c, 1 + PIECE / k->npieces, 16, merge_sums, p);
 	unfold_sums(p);
 	for (int64_t i = 0; i < k->c / k->fold; i++) {
@@ -397,15 +397,15 @@ static enum gt_code bn_backward(struct gt_dev *dev, struct gt_kernel *head, cons
 		p.b[i] = k->batch ? (float)(rs * rs * dot * inv) : 0;
 		p.d[i] = k->batch ? (float)(sum * inv) : 0;
 	}
-	repeat(k, p.a);
-	repeat(k, p.b);
-	repeat(k, p.d);
+	copy_to_folds(k, p.a);
+	copy_to_folds(k, p.b);
+	copy_to_folds(k, p.d);
 	if (p.g) { /* g now holds dy after the mask, so dx is computed from it */
 		p.dy = p.g;
 		p.mask = 0;
 	}
 	if (p.y)
-		gt_cpu_for(dev, k->npieces, 2, 1, apply_dx, &p);
+		gt_cpu_for(dev, k->npieces, 2, 1, compute_piece_dx, &p);
 	return GT_OK;
 }
 
@@ -420,7 +420,7 @@ static int64_t fold_of(int64_t c, int64_t rows)
 }
 
 /* Returns true if the optional operand i of a list of n operands exists. */
-static bool has(struct gt_tdesc *const *d, int n, int i)
+static bool has_operand(struct gt_tdesc *const *d, int n, int i)
 {
 	return i < n && d[i];
 }
@@ -434,7 +434,7 @@ enum gt_code gt_cpu_batchnorm(struct gt_dev *dev, const struct gt_opcall *call, 
 		enum gt_code (*launch)(struct gt_dev *dev, struct gt_kernel *k, const struct gt_launch *a, struct gt_err *err);
 		const char *describe;
 	} ops[] = {{GT_OP_BATCHNORM, bn_forward, "loops:batchnorm"},
-	           {GT_OP_BATCHNORM_Y, bn_again, "loops:batchnorm.y"},
+	           {GT_OP_BATCHNORM_Y, bn_recompute, "loops:batchnorm.y"},
 	           {GT_OP_BATCHNORM_STATS, bn_stats, "loops:batchnorm.stats"},
 	           {GT_OP_BATCHNORM_SUMS, bn_sums, "loops:batchnorm.sums"},
 	           {GT_OP_BATCHNORM_DX, bn_backward, "loops:batchnorm.dx"}};
@@ -445,7 +445,7 @@ enum gt_code gt_cpu_batchnorm(struct gt_dev *dev, const struct gt_opcall *call, 
 	struct bn *k;
 	int i = 0;
 	(void)dev;
-	if (attr->act > GT_ACT_RELU || (backward && has(call->in, call->nin, call->code == GT_OP_BATCHNORM_DX ? 8 : 7)))
+	if (attr->act > GT_ACT_RELU || (backward && has_operand(call->in, call->nin, call->code == GT_OP_BATCHNORM_DX ? 8 : 7)))
 		return gt_cpu_refuse(call, err, "a gelu and the sum of two gradients are calls of their own");
 	while (ops[i].code != call->code)
 		i++;
@@ -467,12 +467,12 @@ enum gt_code gt_cpu_batchnorm(struct gt_dev *dev, const struct gt_opcall *call, 
 	k->batch = k->attr.train || !k->attr.track;
 	k->accumulate = call->accumulate;
 	k->relu = k->attr.act == GT_ACT_RELU;
-	k->res = (forward && has(call->in, call->nin, 6)) || (again && has(call->in, call->nin, 5));
-	k->part = forward && has(call->out, call->nout, 3);
-	k->given = call->code == GT_OP_BATCHNORM_DX && has(call->in, call->nin, 7);
+	k->res = (forward && has_operand(call->in, call->nin, 6)) || (again && has_operand(call->in, call->nin, 5));
+	k->part = forward && has_operand(call->out, call->nout, 3);
+	k->given = call->code == GT_OP_BATCHNORM_DX && has_operand(call->in, call->nin, 7);
 	if (backward && call->nin > 5 && !k->given)
-		k->mask = has(call->in, call->nin, 6) ? 2 : 1;
-	k->keep = k->mask && has(call->out, call->nout, 3);
+		k->mask = has_operand(call->in, call->nin, 6) ? 2 : 1;
+	k->keep = k->mask && has_operand(call->out, call->nout, 3);
 	k->head.scratch =
 	    (size_t)k->c * 2 * sizeof(double) + (size_t)k->c * 6 * sizeof(float) + (size_t)(k->npieces * k->c) * 2 * sizeof(float);
 	const char *why = forward && k->attr.train && k->count == 1 ? "batch statistics need more than one value per channel"

@@ -44,7 +44,7 @@ struct span {
 GT_CHUNK_MAX(chunk_max, uint32_t, 0x80000000u, 0)
 GT_CHUNK_MAX(chunk_max_bf16, uint16_t, 0x8000u, 16)
 
-static double largest(struct gt_dev *dev, bool half, const void *x, int64_t n, float *scratch)
+static double find_max_magnitude(struct gt_dev *dev, bool half, const void *x, int64_t n, float *scratch)
 {
 	struct span s = {x, scratch, n};
 	int64_t chunks = (n + CHUNK - 1) / CHUNK;
@@ -59,11 +59,11 @@ static double largest(struct gt_dev *dev, bool half, const void *x, int64_t n, f
 	return f;
 }
 
-static enum gt_code launch(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, struct gt_err *err)
+static enum gt_code launch_bound(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, struct gt_err *err)
 {
 	const struct bound *k = (const struct bound *)kernel;
-	double dy = largest(dev, k->half, a->in[0], k->ndy, a->scratch), *out = a->out[0];
-	double x = a->in[1] == a->in[0] ? dy : largest(dev, k->half, a->in[1], k->nx, a->scratch);
+	double dy = find_max_magnitude(dev, k->half, a->in[0], k->ndy, a->scratch), *out = a->out[0];
+	double x = a->in[1] == a->in[0] ? dy : find_max_magnitude(dev, k->half, a->in[1], k->nx, a->scratch);
 	double b = k->rows * dy * (x < 1 ? 1 : x); /* if x is NaN, x < 1 is false and the product is NaN */
 	(void)err;
 	if (!(b <= *out) && *out == *out)
@@ -78,7 +78,7 @@ enum gt_code gt_cpu_bound(struct gt_dev *dev, const struct gt_opcall *call, stru
 	(void)dev;
 	if ((dy->dtype != GT_F32 && dy->dtype != GT_BF16) || x->dtype != dy->dtype)
 		return gt_cpu_refuse(call, err, "it takes f32 and bf16 gradients");
-	GT_KERNEL_NEW(k, launch, "bound", err);
+	GT_KERNEL_NEW(k, launch_bound, "bound", err);
 	k->ndy = gt_tdesc_padded(dy);
 	k->nx = gt_tdesc_padded(x);
 	k->rows = (double)dy->dim[0] * ((const struct gt_attr_scale *)call->attr)->factor;

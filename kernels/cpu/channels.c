@@ -51,7 +51,7 @@ static void finish_dw(const struct channels *k, double *part, void *dw)
 	}
 }
 
-static enum gt_code launch(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, struct gt_err *err)
+static enum gt_code launch_channels(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, struct gt_err *err)
 {
 	const struct channels *k = (const struct channels *)kernel;
 	struct args c = k->args;
@@ -77,9 +77,9 @@ static enum gt_code launch(struct gt_dev *dev, struct gt_kernel *kernel, const s
 
 enum gt_code gt_cpu_channels(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
 {
-	static gt_range_fn *const mul[] = ROW(mul), *const add[] = ROW(add), *const mul_dv[] = ROW(mul_dv), *const add_dv[] = ROW(add_dv),
-	                   *const prelu[2][GT_T_COUNT] = {ROW(prelu), ROW(prelu_one)},
-	                   *const prelu_dx[2][GT_T_COUNT] = {ROW(prelu_dx), ROW(prelu_one_dx)}, *const prelu_dw[] = ROW(prelu_dw);
+	static gt_range_fn *const mul[] = ROW(mul_channels), *const add[] = ROW(add_channels), *const mul_dv[] = ROW(mul_dv),
+	                          *const add_dv[] = ROW(add_dv), *const prelu[2][GT_T_COUNT] = {ROW(prelu_channels), ROW(prelu_one)},
+	                          *const prelu_dx[2][GT_T_COUNT] = {ROW(prelu_dx), ROW(prelu_one_dx)}, *const prelu_dw[] = ROW(prelu_dw);
 	const struct gt_tdesc *x = call->in[0];
 	int type = gt_cpu_type(x->dtype);
 	bool sums = call->code == GT_OP_MUL_CHANNELS_DV || call->code == GT_OP_ADD_CHANNELS_DV, back = sums || call->code == GT_OP_PRELU_DX;
@@ -90,7 +90,7 @@ enum gt_code gt_cpu_channels(struct gt_dev *dev, const struct gt_opcall *call, s
 	(void)dev;
 	if (learned ? count != 1 && count != cols : count != x->dim[0] * cols)
 		return gt_cpu_refuse(call, err, "expected one number for each channel");
-	GT_KERNEL_NEW(k, launch, "loop", err);
+	GT_KERNEL_NEW(k, launch_channels, "loop", err);
 	k->args.cols = cols;
 	k->args.rows = gt_tdesc_count(x) / cols;
 	k->args.pixels = k->args.rows / x->dim[0];

@@ -8,7 +8,7 @@ struct check {
 	struct gt_attr_check attr;
 };
 
-static enum gt_code launch(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, struct gt_err *err)
+static enum gt_code launch_check(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, struct gt_err *err)
 {
 	const struct check *k = (const struct check *)kernel;
 	(void)dev, (void)err;
@@ -27,7 +27,7 @@ enum gt_code gt_cpu_check(struct gt_dev *dev, const struct gt_opcall *call, stru
 		return gt_cpu_refuse(call, err, "with several ranks it needs the scalars of every rank");
 	if (call->nin > 4)
 		return gt_cpu_refuse(call, err, "the sum of squares is a separate call in this backend");
-	GT_KERNEL_NEW(k, launch, "check", err);
+	GT_KERNEL_NEW(k, launch_check, "check", err);
 	k->attr = *attr;
 	k->head.small = true;
 	*out = &k->head;

@@ -19,7 +19,7 @@ struct args {
 #define GT_TYPED "cpu/dropout.inc"
 #include "cpu/typed.inc"
 
-static gt_range_fn *const table[2][GT_T_COUNT] = {{dropout_f32, dropout_bf16, dropout_f64},
+static gt_range_fn *const table[2][GT_T_COUNT] = {{dropout_elements_f32, dropout_elements_bf16, dropout_elements_f64},
                                                   {dropout_channels_f32, dropout_channels_bf16, dropout_channels_f64}};
 
 struct dropout {
@@ -32,7 +32,7 @@ struct dropout {
 	bool train;
 };
 
-static enum gt_code launch(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, struct gt_err *err)
+static enum gt_code launch_dropout(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, struct gt_err *err)
 {
 	const struct dropout *k = (const struct dropout *)kernel;
 	const struct gt_step_args *step_args = a->step_args;
@@ -68,7 +68,7 @@ enum gt_code gt_cpu_dropout(struct gt_dev *dev, const struct gt_opcall *call, st
 	(void)dev;
 	if (n < 1 || n / 4 > UINT32_MAX)
 		return gt_cpu_refuse(call, err, "a sample is too big");
-	GT_KERNEL_NEW(k, launch, "philox", err);
+	GT_KERNEL_NEW(k, launch_dropout, "philox", err);
 	k->type = type;
 	k->samples = x->dim[0];
 	k->n = n;

@@ -26,12 +26,12 @@ struct args {
 };
 
 /* ---- loops ----------------------------------------------------------------------------------------------------------------- */
-GT_LANE float get(const void *p, int64_t i, const bool half)
+GT_LANE float load_element(const void *p, int64_t i, const bool half)
 {
 	return half ? gt_bf16_to_f32(((const uint16_t *)p)[i]) : ((const float *)p)[i];
 }
 
-GT_LANE void put(void *p, int64_t i, float v, const bool half)
+GT_LANE void store_element(void *p, int64_t i, float v, const bool half)
 {
 	if (half)
 		((uint16_t *)p)[i] = gt_bf16_from_f32(v);
@@ -54,7 +54,7 @@ GT_LANE void sum_block(const struct args *c, const struct block *b, const float 
 		int64_t at = b->base + p * c->channels;
 		_Pragma("GCC ivdep") for (int j = 0; j < b->n; j++)
 		{
-			double d = (double)get(c->x, at + j, half) - (squared ? mean[j] : 0);
+			double d = (double)load_element(c->x, at + j, half) - (squared ? mean[j] : 0);
 			sum[j] += squared ? d * d : d;
 		}
 	}
@@ -73,7 +73,7 @@ GT_LANE void add_groups(const struct args *c, const struct block *b, int64_t gro
 		sum[(b->first + j) / c->width - group] += channel[j];
 }
 
-GT_LANE void forward(const struct args *c, int64_t unit, const bool half)
+GT_LANE void normalize_unit(const struct args *c, int64_t unit, const bool half)
 {
 	int64_t sample = unit / c->units, first = unit % c->units * c->span, group = first / c->width;
 	int64_t end = first + c->span < c->channels ? first + c->span : c->channels;
@@ -115,13 +115,13 @@ GT_LANE void forward(const struct args *c, int64_t unit, const bool half)
 		for (int64_t p = 0; p < c->pixels; p++) {
 			int64_t i = b.base + p * c->channels;
 			_Pragma("GCC ivdep") for (int j = 0; j < b.n; j++)
-				put(c->y, i + j, (get(c->x, i + j, half) - m[j]) * s[j] * scale[j] + shift[j], half);
+				store_element(c->y, i + j, (load_element(c->x, i + j, half) - m[j]) * s[j] * scale[j] + shift[j], half);
 		}
 	}
 }
 
 /* Computes dx = rstd (h - mean(h) - xhat mean(h xhat)) with h = dy gamma. */
-GT_LANE void backward(const struct args *c, int64_t unit, const bool half)
+GT_LANE void compute_unit_dx(const struct args *c, int64_t unit, const bool half)
 {
 	int64_t sample = unit / c->units, first = unit % c->units * c->span, group = first / c->width;
 	int64_t end = first + c->span < c->channels ? first + c->span : c->channels;
@@ -140,9 +140,9 @@ GT_LANE void backward(const struct args *c, int64_t unit, const bool half)
 			int64_t i = b.base + p * c->channels;
 			_Pragma("GCC ivdep") for (int j = 0; j < b.n; j++)
 			{
-				float dy = get(c->dy, i + j, half);
+				float dy = load_element(c->dy, i + j, half);
 				by[j] += dy;
-				bx[j] += dy * ((get(c->x, i + j, half) - m[j]) * s[j]);
+				bx[j] += dy * ((load_element(c->x, i + j, half) - m[j]) * s[j]);
 			}
 		}
 		for (int j = 0; j < b.n; j++) {
@@ -168,8 +168,8 @@ GT_LANE void backward(const struct args *c, int64_t unit, const bool half)
 			int64_t i = b.base + p * c->channels;
 			_Pragma("GCC ivdep") for (int j = 0; j < b.n; j++)
 			{
-				float xhat = (get(c->x, i + j, half) - m[j]) * s[j];
-				put(c->y, i + j, s[j] * (get(c->dy, i + j, half) * g[j] - a[j] - xhat * d[j]), half);
+				float xhat = (load_element(c->x, i + j, half) - m[j]) * s[j];
+				store_element(c->y, i + j, s[j] * (load_element(c->dy, i + j, half) * g[j] - a[j] - xhat * d[j]), half);
 			}
 		}
 	}
@@ -181,10 +181,10 @@ GT_LANE void backward(const struct args *c, int64_t unit, const bool half)
 		for (int64_t u = begin; u < end; u++)                                                                                              \
 			pass(ctx, u, half);                                                                                                            \
 	}
-UNITS(forward_f32, forward, false)
-UNITS(forward_bf16, forward, true)
-UNITS(backward_f32, backward, false)
-UNITS(backward_bf16, backward, true)
+UNITS(normalize_unit_f32, normalize_unit, false)
+UNITS(normalize_unit_bf16, normalize_unit, true)
+UNITS(compute_unit_dx_f32, compute_unit_dx, false)
+UNITS(compute_unit_dx_bf16, compute_unit_dx, true)
 
 /* ---- calls ----------------------------------------------------------------------------------------------------------------- */
 struct groupnorm {
@@ -243,7 +243,7 @@ static enum gt_code launch_backward(struct gt_dev *dev, struct gt_kernel *kernel
 
 enum gt_code gt_cpu_groupnorm(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
 {
-	static gt_range_fn *const run[2][2] = {{forward_f32, forward_bf16}, {backward_f32, backward_bf16}};
+	static gt_range_fn *const run[2][2] = {{normalize_unit_f32, normalize_unit_bf16}, {compute_unit_dx_f32, compute_unit_dx_bf16}};
 	bool back = call->code == GT_OP_GROUPNORM_DX;
 	const struct gt_attr_norm *attr = call->attr;
 	const struct gt_tdesc *x = call->in[back];

@@ -33,8 +33,9 @@ GT_LANE int64_t param_index(const struct args *c, int64_t j)
 	{                                                                                                                                      \
 		op##_f32, op##_bf16, op##_f64                                                                                                      \
 	}
-static gt_range_fn *const run_forward[] = ROW(forward), *const run_dx[] = ROW(backward_x), *const run_params[] = ROW(backward_params);
-static void (*const run_reorder[])(const struct args *, const void *, void *) = ROW(reorder);
+static gt_range_fn *const run_forward[] = ROW(normalize_rows), *const run_dx[] = ROW(compute_dx),
+                          *const run_params[] = ROW(compute_param_grads);
+static void (*const run_reorder[])(const struct args *, const void *, void *) = ROW(reorder_param);
 
 struct layernorm {
 	struct gt_kernel head;

@@ -15,12 +15,12 @@ struct merge {
 	bool running, counts, mean, rstd, part, join;
 };
 
-static double get(const struct merge *k, const void *p, int64_t i)
+static double load_stat(const struct merge *k, const void *p, int64_t i)
 {
 	return k->f64 ? ((const double *)p)[i] : (double)((const float *)p)[i];
 }
 
-static void put(const struct merge *k, void *p, int64_t i, double v)
+static void store_stat(const struct merge *k, void *p, int64_t i, double v)
 {
 	if (k->f64)
 		((double *)p)[i] = v;
@@ -28,7 +28,7 @@ static void put(const struct merge *k, void *p, int64_t i, double v)
 		((float *)p)[i] = (float)v;
 }
 
-static enum gt_code launch(struct gt_dev *dev, struct gt_kernel *head, const struct gt_launch *a, struct gt_err *err)
+static enum gt_code launch_merge(struct gt_dev *dev, struct gt_kernel *head, const struct gt_launch *a, struct gt_err *err)
 {
 	const struct merge *k = (const struct merge *)head;
 	double *parts = a->in[0], *part = k->part ? a->out[2] : NULL, m = k->attr.momentum, total = 0;
@@ -38,14 +38,14 @@ static enum gt_code launch(struct gt_dev *dev, struct gt_kernel *head, const str
 		double var = all.n > 0 ? all.m2 / all.n : 0, unbias = k->attr.deferred ? 1 : all.n / (all.n - 1);
 		total = all.n;
 		if (k->mean)
-			put(k, a->out[0], i, all.mean);
+			store_stat(k, a->out[0], i, all.mean);
 		if (k->rstd)
-			put(k, a->out[1], i, 1 / sqrt(var + k->attr.eps));
+			store_stat(k, a->out[1], i, 1 / sqrt(var + k->attr.eps));
 		if (part)
 			gt_moments_put(part, k->c, i, k->join ? gt_moments_join(gt_moments_get(part, k->c, i), all) : all);
 		if (k->running && all.n > 0) {
-			put(k, a->in[1], i, (1 - m) * get(k, a->in[1], i) + m * all.mean);
-			put(k, a->in[2], i, (1 - m) * get(k, a->in[2], i) + m * var * unbias);
+			store_stat(k, a->in[1], i, (1 - m) * load_stat(k, a->in[1], i) + m * all.mean);
+			store_stat(k, a->in[2], i, (1 - m) * load_stat(k, a->in[2], i) + m * var * unbias);
 		}
 		for (int j = 0; j < k->nparts && k->attr.deferred; j++)
 			gt_moments_put(parts + (int64_t)j * 3 * k->c, k->c, i, (struct gt_moments){0, 0, 0});
@@ -55,7 +55,7 @@ static enum gt_code launch(struct gt_dev *dev, struct gt_kernel *head, const str
 	return GT_OK;
 }
 
-static bool table(const struct gt_tdesc *d, int64_t n)
+static bool has_width(const struct gt_tdesc *d, int64_t n)
 {
 	return !d || d->dim[d->rank - 1] == n;
 }
@@ -75,9 +75,9 @@ enum gt_code gt_cpu_moments(struct gt_dev *dev, const struct gt_opcall *call, st
 		return gt_cpu_refuse(call, err, "parts are [k, 3, C], k from 1 to 1023");
 	if ((to[0] && to[0]->dtype == GT_F64) || (in[1] && in[1]->dtype == GT_F64))
 		t = GT_F64;
-	if (!table(in[1], c) || !in[1] != !in[2] || !table(to[0], c) || !table(to[1], c) || !table(to[2], c))
+	if (!has_width(in[1], c) || !in[1] != !in[2] || !has_width(to[0], c) || !has_width(to[1], c) || !has_width(to[2], c))
 		return gt_cpu_refuse(call, err, "statistics are [C], both running ones or none");
-	GT_KERNEL_NEW(k, launch, "loops:batchnorm.merge", err);
+	GT_KERNEL_NEW(k, launch_merge, "loops:batchnorm.merge", err);
 	k->head.small = true;
 	k->attr = *(const struct gt_attr_norm *)call->attr;
 	k->c = c;

@@ -58,7 +58,8 @@ static enum gt_code launch_views(struct gt_dev *dev, struct gt_kernel *kernel, c
 
 enum gt_code gt_cpu_rowsum(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
 {
-	static gt_range_fn *const db[GT_T_COUNT] = {db_f32, db_bf16, db_f64}, *const mean[GT_T_COUNT] = {mean_f32, mean_bf16, mean_f64};
+	static gt_range_fn *const db[GT_T_COUNT] = {sum_bias_db_f32, sum_bias_db_bf16, sum_bias_db_f64},
+	                   *const mean[GT_T_COUNT] = {average_views_f32, average_views_bf16, average_views_f64};
 	const struct gt_tdesc *x = call->in[0];
 	int type = gt_cpu_type(x->dtype);
 	bool views = call->code == GT_OP_VIEWS_MEAN;

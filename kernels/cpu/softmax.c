@@ -16,7 +16,7 @@ struct args {
 	{                                                                                                                                      \
 		op##_f32, op##_bf16, op##_f64                                                                                                      \
 	}
-static gt_range_fn *const table[][GT_T_COUNT] = {ROW(softmax), ROW(softmax_dx), ROW(log_softmax), ROW(log_softmax_dx)};
+static gt_range_fn *const table[][GT_T_COUNT] = {ROW(softmax_rows), ROW(softmax_dx), ROW(log_softmax_rows), ROW(log_softmax_dx)};
 
 struct softmax {
 	struct gt_kernel head;
@@ -25,7 +25,7 @@ struct softmax {
 	bool dx;
 };
 
-static enum gt_code launch(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, struct gt_err *err)
+static enum gt_code launch_softmax(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, struct gt_err *err)
 {
 	const struct softmax *k = (const struct softmax *)kernel;
 	struct args c = {{a->in[0], k->dx ? a->in[1] : NULL}, a->out[0], k->cols};
@@ -42,7 +42,7 @@ enum gt_code gt_cpu_softmax(struct gt_dev *dev, const struct gt_opcall *call, st
 	struct softmax *k;
 	(void)dev;
 	_Static_assert(GT_OP_LOG_SOFTMAX_DX == GT_OP_SOFTMAX + 3, "the rows of the table follow the operation codes");
-	GT_KERNEL_NEW(k, launch, "loop", err);
+	GT_KERNEL_NEW(k, launch_softmax, "loop", err);
 	k->fn = table[which][type];
 	k->rows = gt_tdesc_count(x) / x->dim[1];
 	k->cols = x->dim[1];

@@ -168,8 +168,8 @@ static enum gt_code launch_gradient(struct gt_dev *dev, struct gt_kernel *kernel
 	{                                                                                                                                      \
 		op##_f32, op##_bf16, op##_f64                                                                                                      \
 	}
-static gt_range_fn *const lookup[] = ROW(lookup), *const bags[3][GT_T_COUNT] = {ROW(bag_mean), ROW(bag_sum), ROW(bag_max)},
-                   *const columns[] = ROW(columns), *const zero_rows[] = ROW(zero_rows);
+static gt_range_fn *const lookup[] = ROW(lookup_rows), *const bags[3][GT_T_COUNT] = {ROW(bag_mean), ROW(bag_sum), ROW(bag_max)},
+                   *const columns[] = ROW(sum_columns), *const zero_rows[] = ROW(zero_rows);
 
 static bool is_bag(const struct gt_opcall *call)
 {
@@ -188,8 +188,8 @@ static const char *find_operands(struct embedding *k, const struct gt_opcall *ca
 }
 
 /* Fills in what all operations have. `of` is y or dy. */
-static const char *describe(struct embedding *k, const struct gt_opcall *call, const struct gt_attr_embedding *a,
-                            const struct gt_tdesc *tokens, const struct gt_tdesc *of, const struct gt_tdesc *table)
+static const char *init_common(struct embedding *k, const struct gt_opcall *call, const struct gt_attr_embedding *a,
+                               const struct gt_tdesc *tokens, const struct gt_tdesc *of, const struct gt_tdesc *table)
 {
 	bool bag = is_bag(call);
 	int64_t n = gt_tdesc_count(tokens), width = tokens->dim[tokens->rank - 1];
@@ -221,7 +221,7 @@ enum gt_code gt_cpu_embedding(struct gt_dev *dev, const struct gt_opcall *call, 
 	struct embedding *k;
 	(void)dev;
 	GT_KERNEL_NEW(k, back ? launch_gradient : launch_forward, "loop", err);
-	const char *why = describe(k, call, a, call->in[back], of, table);
+	const char *why = init_common(k, call, a, call->in[back], of, table);
 	int type = gt_cpu_type(of->dtype);
 	if (!why && back) {
 		why = find_operands(k, call, 2);
@@ -259,7 +259,7 @@ enum gt_code gt_cpu_embedding_update(struct gt_dev *dev, const struct gt_opcall 
 	if (dy->dtype == GT_F64 || !gt_tdesc_plain(table))
 		return gt_cpu_refuse(call, err, "it supports plain tables in f32 only");
 	GT_KERNEL_NEW(k, launch_gradient, "rows", err);
-	why = describe(k, call, &a->table, call->in[1], dy, table);
+	why = init_common(k, call, &a->table, call->in[1], dy, table);
 	if (!why && is_bag(call))
 		why = find_operands(k, call, 3);
 	if (why) {

@@ -140,7 +140,7 @@ static enum gt_code launch_masked(struct gt_dev *dev, struct gt_kernel *head, co
 	return k->relu->launch(dev, k->relu, &relu, err);
 }
 
-static void drop(struct gt_kernel *k)
+static void release_kernel(struct gt_kernel *k)
 {
 	if (k && k->release)
 		k->release(k);
@@ -151,12 +151,12 @@ static void drop(struct gt_kernel *k)
 static void release_masked(struct gt_kernel *head)
 {
 	struct masked *k = (struct masked *)head;
-	drop(k->dx);
-	drop(k->relu);
+	release_kernel(k->dx);
+	release_kernel(k->relu);
 	free(k);
 }
 
-static enum gt_code masked(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
+static enum gt_code prepare_masked(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
 {
 	struct gt_opcall plain = *call, relu = {.code = GT_OP_RELU_DX,
 	                                        .name = call->name,
@@ -193,7 +193,7 @@ enum gt_code gt_cpu_linear(struct gt_dev *dev, const struct gt_opcall *call, str
 	if (fwd && call->nout > 1) /* the output of relu serves as a mask without cost, because it is in the cache */
 		return gt_cpu_refuse(call, err, "this backend does not write masks of bits");
 	if (!isa || x->dtype != GT_F32 || (w->any ? x->dim[0] > SMALL_BATCH : !in_tiles(w)))
-		return mask ? masked(dev, call, out, err) : gt_dnnl_linear(dev, call, out, err);
+		return mask ? prepare_masked(dev, call, out, err) : gt_dnnl_linear(dev, call, out, err);
 	if (w->any) {
 		w->layout = tiles;
 		w->any = false;

@@ -65,7 +65,7 @@ GT_CLONES static void narrow_bf16(const float *restrict from, uint16_t *restrict
 }
 
 /* Computes rows [begin, end) of the n * oh rows of the output. */
-static void forward(const void *ctx, int64_t begin, int64_t end)
+static void pool_rows(const void *ctx, int64_t begin, int64_t end)
 {
 	const struct job *j = ctx;
 	const struct pool *k = j->k;
@@ -87,7 +87,7 @@ static void forward(const void *ctx, int64_t begin, int64_t end)
 }
 
 /* Computes images [begin, end). Gradients of bf16 are added up in an f32 image that belongs to the thread. */
-static void backward(const void *ctx, int64_t begin, int64_t end)
+static void pool_images_dx(const void *ctx, int64_t begin, int64_t end)
 {
 	const struct job *j = ctx;
 	const struct pool *k = j->k;
@@ -118,7 +118,7 @@ static enum gt_code forward_launch(struct gt_dev *dev, struct gt_kernel *head, c
 	const struct pool *k = (const struct pool *)head;
 	struct job j = {.k = k, .x = a->in[0], .y = a->out[0], .idx = k->max ? a->out[1] : NULL};
 	(void)err;
-	gt_cpu_for(dev, k->n * k->oh, 1 + GRAIN / (k->h * k->w * k->c / k->oh + 1), 1, forward, &j);
+	gt_cpu_for(dev, k->n * k->oh, 1 + GRAIN / (k->h * k->w * k->c / k->oh + 1), 1, pool_rows, &j);
 	return GT_OK;
 }
 
@@ -127,12 +127,12 @@ static enum gt_code backward_launch(struct gt_dev *dev, struct gt_kernel *head, 
 	const struct pool *k = (const struct pool *)head;
 	struct job j = {.k = k, .x = a->in[0], .y = a->out[0], .idx = k->max ? a->in[1] : NULL, .scratch = a->scratch};
 	(void)err;
-	gt_cpu_for(dev, k->n, 1 + GRAIN / (k->h * k->w * k->c), 1, backward, &j);
+	gt_cpu_for(dev, k->n, 1 + GRAIN / (k->h * k->w * k->c), 1, pool_images_dx, &j);
 	return GT_OK;
 }
 
 /* Computes the windows of one direction: `out` windows over `in` elements. */
-static void ranges(struct range *r, int64_t out, int64_t in, const struct gt_attr_pool2d *a, int d)
+static void compute_windows(struct range *r, int64_t out, int64_t in, const struct gt_attr_pool2d *a, int d)
 {
 	for (int64_t o = 0; o < out; o++) {
 		int64_t begin = a ? o * a->stride[d] - a->padding[d] : o * in / out;
@@ -198,8 +198,8 @@ enum gt_code gt_cpu_pool(struct gt_dev *dev, const struct gt_opcall *call, struc
 		return gt_fail(err, GT_EFAIL, "out of memory");
 	}
 	k->cols = k->rows + k->oh;
-	ranges(k->rows, k->oh, k->h, attr, 0);
-	ranges(k->cols, k->ow, k->w, attr, 1);
+	compute_windows(k->rows, k->oh, k->h, attr, 0);
+	compute_windows(k->cols, k->ow, k->w, attr, 1);
 	for (int64_t o = 0; (fwd || !max) && o < k->oh + k->ow; o++)
 		if (k->rows[o].begin >= k->rows[o].end) {
 			pool_release(&k->head);

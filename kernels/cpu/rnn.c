@@ -15,7 +15,7 @@ struct rnn {
 
 /* Sorts the samples by length, the longest first, those of the same length by number (counting sort). Lengths beyond the tokens count as
  * all tokens. count: t + 2 elements of workspace. */
-static void sort(struct gt_rnn *r, const int32_t *lengths, int32_t *count)
+static void sort_by_length(struct gt_rnn *r, const int32_t *lengths, int32_t *count)
 {
 	int32_t t = (int32_t)r->t;
 	memset(count, 0, (size_t)(t + 2) * sizeof *count);
@@ -35,7 +35,7 @@ static void sort(struct gt_rnn *r, const int32_t *lengths, int32_t *count)
 	}
 }
 
-static enum gt_code launch(struct gt_dev *dev, struct gt_kernel *head, const struct gt_launch *a, struct gt_err *err)
+static enum gt_code launch_rnn(struct gt_dev *dev, struct gt_kernel *head, const struct gt_launch *a, struct gt_err *err)
 {
 	const struct rnn *k = (const struct rnn *)head;
 	struct gt_rnn r = k->shape;
@@ -46,7 +46,7 @@ static enum gt_code launch(struct gt_dev *dev, struct gt_kernel *head, const str
 	r.order = (int32_t *)(void *)((char *)a->scratch + k->at_order);
 	r.length = r.order + r.n;
 	r.state = (float *)(void *)((char *)a->scratch + k->at_state);
-	sort(&r, k->lengths ? a->in[k->back ? 4 : 1] : NULL, r.length + r.n);
+	sort_by_length(&r, k->lengths ? a->in[k->back ? 4 : 1] : NULL, r.length + r.n);
 	if (k->back) {
 		r.dy = a->in[0], r.y = a->in[1], r.gate_values = a->in[2], r.cells = a->in[3], r.w = a->in[5];
 		r.dx = a->out[0], r.before = k->before ? a->out[1] : NULL, r.dh = k->dh ? a->out[2] : NULL;
@@ -60,12 +60,12 @@ static enum gt_code launch(struct gt_dev *dev, struct gt_kernel *head, const str
 	return GT_OK;
 }
 
-static bool has(struct gt_tdesc *const *d, int n, int i)
+static bool has_operand(struct gt_tdesc *const *d, int n, int i)
 {
 	return i < n && d[i];
 }
 
-static size_t aligned(size_t bytes)
+static size_t align_size(size_t bytes)
 {
 	return (bytes + 63) / 64 * 64;
 }
@@ -86,22 +86,22 @@ enum gt_code gt_cpu_rnn(struct gt_dev *dev, const struct gt_opcall *call, struct
 		return gt_cpu_refuse(call, err, "the weights do not have the rows of all gates");
 	if (y->dim[0] > INT32_MAX || y->dim[1] > INT32_MAX - 2)
 		return gt_cpu_refuse(call, err, "it supports up to 2^31 samples and tokens");
-	GT_KERNEL_NEW(k, launch, NULL, err);
+	GT_KERNEL_NEW(k, launch_rnn, NULL, err);
 	k->isa = gt_rnn_isa();
 	k->back = back;
-	k->bias = !back && has(call->in, call->nin, 3);
-	k->lengths = has(call->in, call->nin, back ? 4 : 1);
-	k->saves = !back && has(call->out, call->nout, 1) && has(call->out, call->nout, 2);
-	k->before = back && has(call->out, call->nout, 1);
-	k->dh = back && has(call->out, call->nout, 2);
+	k->bias = !back && has_operand(call->in, call->nin, 3);
+	k->lengths = has_operand(call->in, call->nin, back ? 4 : 1);
+	k->saves = !back && has_operand(call->out, call->nout, 1) && has_operand(call->out, call->nout, 2);
+	k->before = back && has_operand(call->out, call->nout, 1);
+	k->dh = back && has_operand(call->out, call->nout, 2);
 	struct gt_rnn *r = &k->shape;
 	*r = (struct gt_rnn){.n = y->dim[0], .t = y->dim[1], .h = y->dim[2], .gates = lstm ? 4 : 3, .bf16 = y->dtype == GT_BF16,
 	                     .reverse = attr->reverse};
 	r->hp = (r->h + GT_RNN_PANEL - 1) / GT_RNN_PANEL * GT_RNN_PANEL;
 	r->groups = gt_cpu_threads(dev) < r->n ? gt_cpu_threads(dev) : (int)r->n;
 	r->state_size = gt_rnn_state_size(r, (r->n + r->groups - 1) / r->groups);
-	k->at_order = aligned((size_t)gt_rnn_packed_size(r) * sizeof(float));
-	k->at_state = k->at_order + aligned((size_t)(2 * r->n + r->t + 2) * sizeof(int32_t));
+	k->at_order = align_size((size_t)gt_rnn_packed_size(r) * sizeof(float));
+	k->at_state = k->at_order + align_size((size_t)(2 * r->n + r->t + 2) * sizeof(int32_t));
 	k->head.scratch = k->at_state + (size_t)r->groups * (size_t)r->state_size * sizeof(float);
 	snprintf(k->text, sizeof k->text, "rnn:%s", k->isa->name);
 	k->head.describe = k->text;

@@ -44,7 +44,7 @@ GT_ROWS(rows_2, uint16_t)
 GT_ROWS(rows_4, uint32_t)
 GT_ROWS(rows_8, uint64_t)
 
-static enum gt_code launch(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, struct gt_err *err)
+static enum gt_code launch_strided(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, struct gt_err *err)
 {
 	const struct strided *k = (const struct strided *)kernel;
 	struct args c = {k, a->in[0], a->out[0]};
@@ -62,7 +62,7 @@ enum gt_code gt_cpu_strided(struct gt_dev *dev, const struct gt_opcall *call, st
 	(void)dev;
 	if (why)
 		return gt_cpu_refuse(call, err, why);
-	GT_KERNEL_NEW(k, launch, "copy", err);
+	GT_KERNEL_NEW(k, launch_strided, "copy", err);
 	k->s = s;
 	k->fn = size == 2 ? rows_2 : size == 4 ? rows_4 : rows_8;
 	k->rows = s.dim[0] * s.dim[1] * s.dim[2];

@@ -46,7 +46,7 @@ static inline int64_t place_of(const struct args *c, int64_t sample)
 #define GT_TYPED "cpu/tokens.inc"
 #include "cpu/typed.inc"
 
-static enum gt_code launch(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, struct gt_err *err)
+static enum gt_code launch_tokens(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, struct gt_err *err)
 {
 	const struct tokens *k = (const struct tokens *)kernel;
 	struct args c = {.k = k, .x = a->in[0], .y = a->out[0]};
@@ -58,7 +58,7 @@ static enum gt_code launch(struct gt_dev *dev, struct gt_kernel *kernel, const s
 	return GT_OK;
 }
 
-static void release(struct gt_kernel *kernel)
+static void release_tokens(struct gt_kernel *kernel)
 {
 	free(((struct tokens *)kernel)->wave);
 	free(kernel);
@@ -71,7 +71,7 @@ static void release(struct gt_kernel *kernel)
 
 static enum gt_code prepare_positional(const struct gt_opcall *call, struct tokens *k, struct gt_err *err)
 {
-	static gt_range_fn *const learned[] = ROW(learned), *const wave[] = ROW(wave), *const dw[] = ROW(positional_dw);
+	static gt_range_fn *const learned[] = ROW(add_table), *const wave[] = ROW(add_sinusoids), *const dw[] = ROW(positional_dw);
 	const struct gt_attr_positional *a = call->attr;
 	const struct gt_tdesc *x = call->in[0];
 	int type = gt_cpu_type(x->dtype);
@@ -131,8 +131,8 @@ enum gt_code gt_cpu_tokens(struct gt_dev *dev, const struct gt_opcall *call, str
 	const struct gt_tdesc *x = call->in[0];
 	struct tokens *k;
 	(void)dev;
-	GT_KERNEL_NEW(k, launch, "loop", err);
-	k->head.release = release;
+	GT_KERNEL_NEW(k, launch_tokens, "loop", err);
+	k->head.release = release_tokens;
 	k->samples = x->dim[0];
 	k->cols = x->dim[x->rank - 1];
 	k->align = 1;
@@ -141,7 +141,7 @@ enum gt_code gt_cpu_tokens(struct gt_dev *dev, const struct gt_opcall *call, str
 	bool pool = call->code == GT_OP_POOL_TOKENS || call->code == GT_OP_POOL_TOKENS_DX;
 	enum gt_code code = pool ? prepare_pool(call, k, err) : prepare_positional(call, k, err);
 	if (code != GT_OK) {
-		release(&k->head);
+		release_tokens(&k->head);
 		return code;
 	}
 	k->head.small = gt_cpu_alone(k->n, k->grain);

@@ -190,7 +190,7 @@ static void gather_release(struct gt_kernel *head)
 enum gt_code gt_cpu_gather(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
 {
 	const struct gt_attr_gather *a = call->attr;
-	const struct gt_tdesc *d = call->in[0], *x = call->out[0];
+	const struct gt_tdesc *d = gt_opcall_operand(call, "images"), *x = gt_opcall_operand(call, "x");
 	struct gather *k;
 	int64_t row = d->dim[1] * d->dim[3];
 	int pad = a->views > 2 ? 1 : a->views > 1 ? 0 : a->pad;
@@ -199,7 +199,7 @@ enum gt_code gt_cpu_gather(struct gt_dev *dev, const struct gt_opcall *call, str
 		return gt_cpu_refuse(call, err, "images have more than 16 channels");
 	GT_KERNEL_NEW(k, gather_launch, "loops:gather", err);
 	k->attr = *a;
-	k->look = lookup_of(d, call->in[2], x->dim[0], a->views);
+	k->look = lookup_of(d, gt_opcall_operand(call, "index"), x->dim[0], a->views);
 	k->c = (int32_t)d->dim[1], k->h = (int32_t)d->dim[2], k->w = (int32_t)d->dim[3];
 	k->t = x->dtype;
 	k->move = !gt_aug_none(a);
@@ -303,7 +303,7 @@ static enum gt_code gather_recipes_launch(struct gt_dev *dev, struct gt_kernel *
 enum gt_code gt_cpu_gather_recipes(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
 {
 	const struct gt_attr_recipes *a = call->attr;
-	const struct gt_tdesc *d = call->in[0], *x = call->out[0];
+	const struct gt_tdesc *d = gt_opcall_operand(call, "rows"), *x = gt_opcall_operand(call, "x");
 	struct gather_recipes *k;
 	(void)dev;
 	const char *why = gt_recipe_refuses(a, d, x);
@@ -311,7 +311,7 @@ enum gt_code gt_cpu_gather_recipes(struct gt_dev *dev, const struct gt_opcall *c
 		return gt_cpu_refuse(call, err, why);
 	GT_KERNEL_NEW(k, gather_recipes_launch, "loops:recipes", err);
 	k->attr = *a;
-	k->look = lookup_of(d, call->in[2], x->dim[0], a->gather.views);
+	k->look = lookup_of(d, gt_opcall_operand(call, "index"), x->dim[0], a->gather.views);
 	k->row = d->dim[1];
 	k->c = (int32_t)x->dim[1], k->h = (int32_t)x->dim[2], k->w = (int32_t)x->dim[3];
 	k->t = x->dtype;
@@ -353,7 +353,7 @@ static enum gt_code gather_rows_launch(struct gt_dev *dev, struct gt_kernel *hea
 
 enum gt_code gt_cpu_gather_rows(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
 {
-	const struct gt_tdesc *d = call->in[0], *y = call->out[0];
+	const struct gt_tdesc *d = gt_opcall_operand(call, "rows"), *y = gt_opcall_operand(call, "y");
 	struct gather_rows *k;
 	bool fits = d->dtype == GT_I32 ? y->dtype == GT_I32
 	                               : d->dtype == GT_F32 && (y->dtype == GT_F32 || y->dtype == GT_BF16 || y->dtype == GT_F64);
@@ -362,7 +362,7 @@ enum gt_code gt_cpu_gather_rows(struct gt_dev *dev, const struct gt_opcall *call
 		return gt_cpu_refuse(call, err, "rows of i32 stay i32, and rows of f32 become f32, bf16 or f64");
 	GT_KERNEL_NEW(k, gather_rows_launch, "loops:gather", err);
 	k->width = gt_tdesc_count(d) / d->dim[0];
-	k->look = lookup_of(d, call->in[1], y->dim[0], ((const struct gt_attr_views *)call->attr)->views);
+	k->look = lookup_of(d, gt_opcall_operand(call, "index"), y->dim[0], ((const struct gt_attr_views *)call->attr)->views);
 	k->t = y->dtype;
 	*out = &k->head;
 	return GT_OK;
@@ -403,14 +403,14 @@ static enum gt_code gather_ragged_launch(struct gt_dev *dev, struct gt_kernel *h
 
 enum gt_code gt_cpu_gather_ragged(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
 {
-	const struct gt_tdesc *y = call->out[0];
+	const struct gt_tdesc *y = gt_opcall_operand(call, "y");
 	const struct gt_attr_ragged *attr = call->attr;
 	struct gather_ragged *k;
 	(void)dev;
 	GT_KERNEL_NEW(k, gather_ragged_launch, "loops:gather", err);
-	k->look = lookup_of(call->in[1], call->in[2], y->dim[0], attr->views);
+	k->look = lookup_of(gt_opcall_operand(call, "start"), gt_opcall_operand(call, "index"), y->dim[0], attr->views);
 	k->look.all--; /* start has the end of the last sequence too */
-	k->total = call->in[0]->dim[0];
+	k->total = gt_opcall_operand(call, "rows")->dim[0];
 	k->width = y->dim[1];
 	k->pad = attr->pad;
 	*out = &k->head;

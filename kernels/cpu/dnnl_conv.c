@@ -8,6 +8,7 @@
  * its operands are copied to f32, which is exact, oneDNN's f32 kernel computes, and the result is rounded to bf16. This is the definition
  * of a bf16 call everywhere: products of bf16 values are exact in f32, and sums are taken in f32. Only the order of the sums differs. */
 #include "cpu/dnnl_util.h"
+#include "opsig.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -289,17 +290,11 @@ static int64_t parts_of(const struct job *j)
 static void take_operands(struct job *j, bool wide)
 {
 	const struct gt_opcall *call = j->call;
-	switch (j->pass) {
-	case GT_DNNL_FWD:
-		j->x = call->in[0], j->w = call->in[1], j->b = call->nin > 2 ? call->in[2] : NULL, j->y = call->out[0];
-		break;
-	case GT_DNNL_DX:
-		j->y = call->in[0], j->w = call->in[1], j->x = call->out[0];
-		break;
-	case GT_DNNL_DW:
-		j->y = call->in[0], j->x = call->in[1], j->w = call->out[0], j->b = call->nout > 1 ? call->out[1] : NULL;
-		break;
-	}
+	bool fwd = j->pass == GT_DNNL_FWD, dw = j->pass == GT_DNNL_DW;
+	j->x = gt_opcall_operand(call, j->pass == GT_DNNL_DX ? "dx" : "x");
+	j->w = gt_opcall_operand(call, dw ? "dw" : "w");
+	j->y = gt_opcall_operand(call, fwd ? "y" : "dy");
+	j->b = gt_opcall_operand(call, fwd ? "b" : "db");
 	j->wide = wide;
 	if (!wide)
 		return;

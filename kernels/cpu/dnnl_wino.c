@@ -3,6 +3,7 @@
  * and after it, which costs a tenth of what it saves. Compared with direct convolution the results differ by about 1e-6 of their rms (f32
  * itself: 2e-7 to 5e-7). `winograd = false` in the config disables it. */
 #include "cpu/dnnl_util.h"
+#include "opsig.h"
 #include <stdio.h>
 
 #define PART_BYTES (8 << 20)    /* maximum bytes of activations in a part of a call */
@@ -200,10 +201,10 @@ enum gt_code gt_dnnl_wino(struct gt_dev *dev, const struct gt_opcall *call, stru
 	dnnl_primitive_desc_t pd;
 	*out = NULL;
 	j.pass = call->code == GT_OP_CONV2D ? GT_DNNL_FWD : call->code == GT_OP_CONV2D_DX ? GT_DNNL_DX : GT_DNNL_DW;
-	j.tx = j.pass == GT_DNNL_DX ? call->out[0] : j.pass == GT_DNNL_DW ? call->in[1] : call->in[0];
-	j.ty = j.pass == GT_DNNL_FWD ? call->out[0] : call->in[0];
-	j.tb = j.pass == GT_DNNL_FWD && call->nin > 2 ? call->in[2] : j.pass == GT_DNNL_DW && call->nout > 1 ? call->out[1] : NULL;
-	w = j.pass == GT_DNNL_DW ? call->out[0] : call->in[1];
+	j.tx = gt_opcall_operand(call, j.pass == GT_DNNL_DX ? "dx" : "x");
+	j.ty = gt_opcall_operand(call, j.pass == GT_DNNL_FWD ? "y" : "dy");
+	j.tb = gt_opcall_operand(call, j.pass == GT_DNNL_FWD ? "b" : "db");
+	w = gt_opcall_operand(call, j.pass == GT_DNNL_DW ? "dw" : "w");
 	if (!is_winograd_faster(call->attr, j.tx, j.ty) || w->dtype != GT_F32)
 		return GT_OK;
 	if (!w->any && !gt_tdesc_plain(w)) /* oneDNN transforms plain weights only */

@@ -65,7 +65,7 @@ static inline int gt_cpu_type(enum gt_dtype t)
  * launch writes to the kernel, launches of one kernel do not overlap. */
 struct gt_cpu_loop {
 	struct gt_kernel head;
-	gt_range_fn *fn;         /* the loop over [0, n); the members have the meaning of the arguments of gt_cpu_for */
+	gt_range_fn *fn; /* the loop over [0, n); the members have the meaning of the arguments of gt_cpu_for */
 	int64_t n, grain, align;
 	int nslots;
 	struct {

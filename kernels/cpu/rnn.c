@@ -15,17 +15,10 @@ struct rnn {
 };
 
 static const struct gt_cpu_slot slots[] = {
-    GT_SLOT_AS(rnn, "x", shape.x),
-    GT_SLOT_AS(rnn, "lengths", lengths),
-    GT_SLOT_AS(rnn, "w", shape.w),
-    GT_SLOT_AS(rnn, "b", shape.b),
-    GT_SLOT_AS(rnn, "y", shape.y),
-    GT_SLOT_AS(rnn, "gates", shape.gate_values),
-    GT_SLOT_AS(rnn, "cells", shape.cells),
-    GT_SLOT_AS(rnn, "dy", shape.dy),
-    GT_SLOT_AS(rnn, "dx", shape.dx),
-    GT_SLOT_AS(rnn, "before", shape.before),
-    GT_SLOT_AS(rnn, "dh", shape.dh),
+    GT_SLOT_AS(rnn, "x", shape.x),           GT_SLOT_AS(rnn, "lengths", lengths), GT_SLOT_AS(rnn, "w", shape.w),
+    GT_SLOT_AS(rnn, "b", shape.b),           GT_SLOT_AS(rnn, "y", shape.y),       GT_SLOT_AS(rnn, "gates", shape.gate_values),
+    GT_SLOT_AS(rnn, "cells", shape.cells),   GT_SLOT_AS(rnn, "dy", shape.dy),     GT_SLOT_AS(rnn, "dx", shape.dx),
+    GT_SLOT_AS(rnn, "before", shape.before), GT_SLOT_AS(rnn, "dh", shape.dh),
 };
 
 /* Sorts the samples by length, the longest first, those of the same length by number (counting sort). Lengths beyond the tokens count as

@@ -287,6 +287,47 @@ enum gt_code gt_opcall_check(const struct gt_opcall *call, struct gt_err *err)
 	return GT_OK;
 }
 
+/* ---- operands by name --------------------------------------------------------------------------------------------------------------- */
+/* Returns whether any operation has an operand of this name. */
+static bool is_operand_name(const char *name)
+{
+	size_t n = strlen(name);
+	for (int code = 0; code < GT_OP_COUNT; code++)
+		for (const char *text = rows[code].text, *s = text; (s = strstr(s, name)); s++)
+			if ((s == text || s[-1] == ' ' || s[-1] == '[') && strchr(":(]!+*~ ", s[n]))
+				return true;
+	return false;
+}
+
+static int find_name(const struct gt_operand *o, int n, struct gt_tdesc *const *d, int nd, const char *name)
+{
+	for (int i = 0; i < n && i < nd; i++)
+		if (!strcmp(o[i].name, name))
+			return d[i] ? i : -1;
+	return -1;
+}
+
+struct gt_operand_ref gt_opcall_find(const struct gt_opcall *call, const char *name)
+{
+	struct gt_opsig sig;
+	gt_opsig_read(call->code, &sig);
+	int in = find_name(sig.in, sig.nin, call->in, call->nin, name), out = find_name(sig.out, sig.nout, call->out, call->nout, name);
+	assert(in >= 0 || out >= 0 || is_operand_name(name));
+	return in >= 0 ? (struct gt_operand_ref){in, false} : (struct gt_operand_ref){out, true};
+}
+
+struct gt_tdesc *gt_opcall_operand(const struct gt_opcall *call, const char *name)
+{
+	struct gt_operand_ref r = gt_opcall_find(call, name);
+	return r.index < 0 ? NULL : r.output ? call->out[r.index] : call->in[r.index];
+}
+
+bool gt_opcall_adds(const struct gt_opcall *call, const char *name)
+{
+	struct gt_operand_ref r = gt_opcall_find(call, name);
+	return r.index >= 0 && r.output && call->accumulate & 1u << r.index;
+}
+
 const struct gt_tdesc *gt_opcall_padded(const struct gt_opcall *call)
 {
 	struct gt_opsig sig;

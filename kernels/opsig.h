@@ -3,7 +3,8 @@
  *
  *     struct gt_opsig sig;
  *     gt_opsig_read(GT_OP_LAYERNORM, &sig);          sig.in[1].name is "gamma", sig.in[1].optional is true
- *     GT_TRY(gt_opcall_check(&call, err));           "layernorm (ln1): operand gamma: expected f32 [16, 4, 4], got f32 [16]" */
+ *     GT_TRY(gt_opcall_check(&call, err));           "layernorm (ln1): operand gamma: expected f32 [16, 4, 4], got f32 [16]"
+ *     gamma = gt_opcall_operand(&call, "gamma");     call.in[1] in layernorm, call.in[2] in layernorm.dx */
 #ifndef GT_KERNELS_OPSIG_H
 #define GT_KERNELS_OPSIG_H
 
@@ -45,6 +46,19 @@ size_t gt_opcode_attr_size(enum gt_opcode code); /* bytes of the operation's att
  * operand that has the standard layout is set to it. Returns GT_EINTERNAL if the call does not fit the signature, which is a bug in
  * gtrain. */
 enum gt_code gt_opcall_check(const struct gt_opcall *call, struct gt_err *err);
+
+/* An operand of a call: in[index], or out[index] if output is true. index is -1 if the operand is absent or the operation has none of this
+ * name. Backends look for operands by name when they prepare a call, and keep the index for launches. */
+struct gt_operand_ref {
+	int index;
+	bool output;
+};
+struct gt_operand_ref gt_opcall_find(const struct gt_opcall *call, const char *name);
+
+/* Returns the descriptor of an operand, NULL if it is absent: gt_opcall_operand(call, "gamma"). */
+struct gt_tdesc *gt_opcall_operand(const struct gt_opcall *call, const char *name);
+/* Returns whether the call adds to an output (gt_opcall.accumulate). */
+bool gt_opcall_adds(const struct gt_opcall *call, const char *name);
 
 /* Returns the operand of a checked call whose channels are padded; NULL: there is none. */
 const struct gt_tdesc *gt_opcall_padded(const struct gt_opcall *call);

@@ -6,7 +6,6 @@
 #include "cpu/loops.h"
 #include "ew.h"
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define GT_LANE static inline __attribute__((always_inline))
@@ -15,86 +14,68 @@
 #define MAX_D 256  /* largest size of a head */
 
 struct attention {
-	struct gt_kernel head;
-	gt_range_fn *fn;
+	struct gt_cpu_loop loop; /* forward: over tiles of queries of each head of a sample; backward: over the heads of samples */
+	const void *qkv, *dy;
+	const int32_t *lengths;
+	void *y, *lse, *dqkv; /* y and lse: outputs of the forward operation, operands of the gradient */
+	void *sums;           /* scratch of the gradient, in the type of the arithmetic: for each head of a sample [tokens, wide] of the
+	                         gradients of keys, then of values */
 	int64_t samples, tokens, heads, d; /* d: features of a head */
 	int64_t wide;                      /* d, rounded up to the elements of 64 bytes of the arithmetic's type */
-	int64_t n, grain;
-	bool back, causal;
+	bool causal;
 	double scale;
-	int lengths_in; /* index of the operand lengths; -1: absent */
 };
 
-struct args {
-	const struct attention *k;
-	const void *qkv, *dy, *y;
-	const int32_t *lengths;
-	const void *lse;
-	void *out, *lse_out; /* y, or the gradient of qkv */
-	void *sums;          /* scratch of the gradient, in the type of the arithmetic: for each head of a sample [tokens, wide] of the
-	                        gradients of keys, then of values */
-};
+static const struct gt_cpu_slot slots[] = {GT_SLOT(attention, qkv), GT_SLOT(attention, dy),  GT_SLOT(attention, lengths),
+                                           GT_SLOT(attention, y),   GT_SLOT(attention, lse), GT_SLOT(attention, dqkv)};
 
-static inline int64_t length_of(const struct args *c, int64_t sample)
+static inline int64_t length_of(const struct attention *k, int64_t sample)
 {
-	int64_t n = c->lengths ? c->lengths[sample] : c->k->tokens;
-	return n < 0 ? 0 : n > c->k->tokens ? c->k->tokens : n;
+	int64_t n = k->lengths ? k->lengths[sample] : k->tokens;
+	return n < 0 ? 0 : n > k->tokens ? k->tokens : n;
 }
 
 #define GT_TYPED "cpu/attention.inc"
 #include "cpu/typed.inc"
 
-static enum gt_code launch(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, struct gt_err *err)
+static enum gt_code launch_backward(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, struct gt_err *err)
 {
-	const struct attention *k = (const struct attention *)kernel;
-	struct args c = {.k = k, .qkv = a->in[k->back ? 1 : 0], .out = a->out[0], .sums = a->scratch};
+	struct attention *k = gt_cpu_loop_bind(kernel, a);
 	(void)err;
-	c.lengths = k->lengths_in >= 0 ? a->in[k->lengths_in] : NULL;
-	if (k->back) {
-		c.dy = a->in[0];
-		c.y = a->in[2];
-		c.lse = a->in[4];
-	} else {
-		c.lse_out = a->out[1];
-	}
-	gt_cpu_for(dev, k->n, k->grain, 1, k->fn, &c);
+	k->sums = a->scratch;
+	gt_cpu_for(dev, k->loop.n, k->loop.grain, 1, k->loop.fn, k);
 	return GT_OK;
 }
 
-#define ROW(op)                                                                                                                            \
-	{                                                                                                                                      \
-		op##_f32, op##_bf16, op##_f64                                                                                                      \
-	}
-
 enum gt_code gt_cpu_attention(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
 {
-	static gt_range_fn *const forward[] = ROW(forward), *const backward[] = ROW(backward);
+	static gt_range_fn *const forward[] = GT_TYPES(attention_forward), *const backward[] = GT_TYPES(attention_backward);
 	const struct gt_attr_attention *a = call->attr;
 	bool back = call->code == GT_OP_ATTENTION_DX;
-	const struct gt_tdesc *qkv = call->in[back ? 1 : 0], *y = back ? call->in[0] : call->out[0];
-	int type = gt_cpu_type(qkv->dtype), lengths = back ? 3 : 1;
+	const struct gt_tdesc *qkv = gt_opcall_operand(call, "qkv"), *y = gt_opcall_operand(call, "y");
+	int type = gt_cpu_type(qkv->dtype);
 	struct attention *k;
 	(void)dev;
 	if (qkv->dim[2] != 3 * y->dim[2] || a->heads < 1 || y->dim[2] % a->heads || y->dim[2] / a->heads > MAX_D)
 		return gt_cpu_refuse(call, err, "expected heads of the same size, of at most 256 features");
-	if (!back && (call->nout < 2 || !call->out[1]))
+	if (!gt_opcall_operand(call, "lse"))
 		return gt_cpu_refuse(call, err, "expected the output lse");
-	GT_KERNEL_NEW(k, launch, "tiles", err);
+	GT_LOOP_NEW(k, slots, call, "tiles", err);
 	k->samples = y->dim[0];
 	k->tokens = y->dim[1];
 	k->heads = a->heads;
 	k->d = y->dim[2] / a->heads;
-	k->back = back;
 	k->causal = a->causal;
 	k->scale = 1.0 / sqrt((double)k->d);
-	k->lengths_in = call->nin > lengths && call->in[lengths] ? lengths : -1;
-	k->fn = back ? backward[type] : forward[type];
-	k->n = k->samples * k->heads * (back ? 1 : (k->tokens + BQ - 1) / BQ);
-	k->grain = 65536 / ((back ? k->tokens : BQ) * k->tokens * k->d) + 1;
 	size_t size = qkv->dtype == GT_F64 ? sizeof(double) : sizeof(float), lanes = 64 / size;
 	k->wide = (k->d + (int64_t)lanes - 1) / (int64_t)lanes * (int64_t)lanes;
-	if (back)
-		k->head.scratch = (size_t)(k->samples * k->heads * k->tokens * 2 * k->wide) * size;
-	*out = &k->head;
+	if (back) {
+		k->loop.head.launch = launch_backward;
+		k->loop.head.scratch = (size_t)(k->samples * k->heads * k->tokens * 2 * k->wide) * size;
+		gt_cpu_loop_over(&k->loop, backward[type], k->samples * k->heads, 65536 / (k->tokens * k->tokens * k->d) + 1);
+	} else {
+		gt_cpu_loop_over(&k->loop, forward[type], k->samples * k->heads * ((k->tokens + BQ - 1) / BQ), 65536 / (BQ * k->tokens * k->d) + 1);
+	}
+	*out = &k->loop.head;
 	return GT_OK;
 }

@@ -11,23 +11,34 @@
 #include "cpu/loops.h"
 #include "moments.h"
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define PIECE 16384 /* maximum number of elements of a piece */
 
 struct bn {
-	struct gt_kernel head;
+	struct gt_cpu_loop loop;
+	const void *x, *dy, *res;
+	const float *gamma, *beta;
+	float *rmean, *rvar;
+	int64_t *nbt;
+	void *y; /* output of the forward operations; in a gradient, the output of relu */
+	float *mean, *rstd, *dgamma, *dbeta;
+	double *part, *sums; /* sums: an operand of batchnorm.dx, if they are given */
+	void *dx, *g;
 	struct gt_attr_norm attr;
 	int64_t count;          /* number of values per channel */
 	int64_t fold, rows, c;  /* shape in the loops: c is `fold` times the tensor's number of channels */
 	int64_t piece, npieces; /* rows of a piece; number of pieces */
 	int mask;         /* elements of dy that count in the gradient: 0 all, 1 those with bn(x) > 0, 2 those with y > 0 */
-	bool relu, res, keep;
-	bool part, given; /* part: batchnorm stores its moments; given: batchnorm.dx has the sums as an operand */
+	bool relu;
 	bool bf16, batch; /* batch: uses the statistics of the batch instead of the running ones */
-	uint32_t accumulate;
+	bool add_part, add_gamma, add_beta;
 };
+
+static const struct gt_cpu_slot slots[] = {
+    GT_SLOT(bn, x),     GT_SLOT(bn, dy),   GT_SLOT(bn, res),  GT_SLOT(bn, gamma), GT_SLOT(bn, beta), GT_SLOT(bn, rmean),
+    GT_SLOT(bn, rvar),  GT_SLOT(bn, nbt),  GT_SLOT(bn, y),    GT_SLOT(bn, mean),  GT_SLOT(bn, rstd), GT_SLOT(bn, dgamma),
+    GT_SLOT(bn, dbeta), GT_SLOT(bn, part), GT_SLOT(bn, sums), GT_SLOT(bn, dx),    GT_SLOT(bn, g)};
 
 #define P float
 #define A float
@@ -89,7 +100,7 @@ static int64_t piece_rows(const struct bn *k, int64_t i)
 
 #define AT(ptr, i) ((const char *)(ptr) + (i) * k->piece * k->c * (k->bf16 ? 2 : 4))
 
-static void stats(const void *ctx, int64_t begin, int64_t end)
+static void compute_piece_stats(const void *ctx, int64_t begin, int64_t end)
 {
 	const struct parts *p = ctx;
 	const struct bn *k = p->k;
@@ -103,7 +114,7 @@ static void stats(const void *ctx, int64_t begin, int64_t end)
 	}
 }
 
-static void apply(const void *ctx, int64_t begin, int64_t end)
+static void normalize_pieces(const void *ctx, int64_t begin, int64_t end)
 {
 	const struct parts *p = ctx;
 	const struct bn *k = p->k;
@@ -117,7 +128,7 @@ static void apply(const void *ctx, int64_t begin, int64_t end)
 	}
 }
 
-static void sums(const void *ctx, int64_t begin, int64_t end)
+static void compute_piece_sums(const void *ctx, int64_t begin, int64_t end)
 {
 	const struct parts *p = ctx;
 	const struct bn *k = p->k;
@@ -132,7 +143,7 @@ static void sums(const void *ctx, int64_t begin, int64_t end)
 	}
 }
 
-static void apply_dx(const void *ctx, int64_t begin, int64_t end)
+static void compute_piece_dx(const void *ctx, int64_t begin, int64_t end)
 {
 	const struct parts *p = ctx;
 	const struct bn *k = p->k;
@@ -193,9 +204,9 @@ static void unfold_stats(const struct parts *p)
 }
 
 /* Computes means of p->x into sum0 and squared deviations into sum1. */
-static void moments(struct gt_dev *dev, const struct parts *p)
+static void compute_moments(struct gt_dev *dev, const struct parts *p)
 {
-	gt_cpu_for(dev, p->k->npieces, 2, 1, stats, p);
+	gt_cpu_for(dev, p->k->npieces, 2, 1, compute_piece_stats, p);
 	gt_cpu_for(dev, p->k->c, 1 + PIECE / p->k->npieces, 16, merge_stats, p);
 	unfold_stats(p);
 }
@@ -220,7 +231,7 @@ static void unfold_sums(const struct parts *p)
 }
 
 /* Copies the first c / fold entries of a to the entries after them, so that each folded channel has one. */
-static void repeat(const struct bn *k, float *a)
+static void copy_to_folds(const struct bn *k, float *a)
 {
 	int64_t c = k->c / k->fold;
 	for (int64_t j = c; j < k->c; j++)
@@ -245,18 +256,18 @@ GT_CLONES static void merge_sums(const void *ctx, int64_t begin, int64_t end)
 
 static enum gt_code bn_forward(struct gt_dev *dev, struct gt_kernel *head, const struct gt_launch *a, struct gt_err *err)
 {
-	const struct bn *k = (const struct bn *)head;
+	const struct bn *k = gt_cpu_loop_bind(head, a);
 	struct parts p = parts_of(k, a->scratch);
-	const float *gamma = a->in[1], *beta = a->in[2];
-	float *rmean = a->in[3], *rvar = a->in[4], *mean = a->out[1], *rstd = a->out[2];
+	const float *gamma = k->gamma, *beta = k->beta;
+	float *rmean = k->rmean, *rvar = k->rvar, *mean = k->mean, *rstd = k->rstd;
 	(void)err;
-	p.x = a->in[0];
-	p.res = k->res ? a->in[6] : NULL;
-	p.y = a->out[0];
+	p.x = k->x;
+	p.res = k->res;
+	p.y = k->y;
 	if (k->batch)
-		moments(dev, &p);
+		compute_moments(dev, &p);
 	if (k->part)
-		put_part(&p, a->out[3], k->accumulate & 8);
+		put_part(&p, k->part, k->add_part);
 	bool update = k->attr.train && k->attr.track && rmean;
 	double m = k->attr.momentum, unbias = (double)k->count / (double)(k->count - 1);
 	for (int64_t i = 0; i < k->c / k->fold; i++) {
@@ -274,49 +285,50 @@ static enum gt_code bn_forward(struct gt_dev *dev, struct gt_kernel *head, const
 			rvar[i] = (float)((1 - m) * rvar[i] + m * var * unbias);
 		}
 	}
-	if (update && a->in[5])
-		++*(int64_t *)a->in[5];
-	repeat(k, p.a);
-	repeat(k, p.d);
-	gt_cpu_for(dev, k->npieces, 2, 1, apply, &p);
+	if (update && k->nbt)
+		++*k->nbt;
+	copy_to_folds(k, p.a);
+	copy_to_folds(k, p.d);
+	gt_cpu_for(dev, k->npieces, 2, 1, normalize_pieces, &p);
 	return GT_OK;
 }
 
 /* Computes the output of bn_forward again from the statistics that it saved. */
-static enum gt_code bn_again(struct gt_dev *dev, struct gt_kernel *head, const struct gt_launch *a, struct gt_err *err)
+static enum gt_code bn_recompute(struct gt_dev *dev, struct gt_kernel *head, const struct gt_launch *a, struct gt_err *err)
 {
-	const struct bn *k = (const struct bn *)head;
+	const struct bn *k = gt_cpu_loop_bind(head, a);
 	struct parts p = parts_of(k, a->scratch);
-	const float *gamma = a->in[1], *beta = a->in[2], *mean = a->in[3], *rstd = a->in[4];
+	const float *gamma = k->gamma, *beta = k->beta, *mean = k->mean, *rstd = k->rstd;
 	(void)err;
-	p.x = a->in[0];
-	p.res = k->res ? a->in[5] : NULL;
-	p.y = a->out[0];
+	p.x = k->x;
+	p.res = k->res;
+	p.y = k->y;
 	for (int64_t i = 0; i < k->c / k->fold; i++) {
 		p.a[i] = rstd[i] * (gamma ? gamma[i] : 1);
 		p.d[i] = (beta ? beta[i] : 0) - mean[i] * p.a[i];
 	}
-	repeat(k, p.a);
-	repeat(k, p.d);
-	gt_cpu_for(dev, k->npieces, 2, 1, apply, &p);
+	copy_to_folds(k, p.a);
+	copy_to_folds(k, p.d);
+	gt_cpu_for(dev, k->npieces, 2, 1, normalize_pieces, &p);
 	return GT_OK;
 }
 
 static enum gt_code bn_stats(struct gt_dev *dev, struct gt_kernel *head, const struct gt_launch *a, struct gt_err *err)
 {
-	const struct bn *k = (const struct bn *)head;
+	const struct bn *k = gt_cpu_loop_bind(head, a);
 	struct parts p = parts_of(k, a->scratch);
 	(void)err;
-	p.x = a->in[0];
-	moments(dev, &p);
-	put_part(&p, a->out[0], false);
+	p.x = k->x;
+	compute_moments(dev, &p);
+	put_part(&p, k->part, false);
 	return GT_OK;
 }
 
 static enum gt_code bn_stats_empty(struct gt_dev *dev, struct gt_kernel *head, const struct gt_launch *a, struct gt_err *err)
 {
+	const struct bn *k = gt_cpu_loop_bind(head, a);
 	(void)dev, (void)err;
-	memset(a->out[0], 0, (size_t)((const struct bn *)head)->c * 3 * sizeof(double));
+	memset(k->part, 0, (size_t)k->c * 3 * sizeof(double));
 	return GT_OK;
 }
 
@@ -324,52 +336,52 @@ static enum gt_code bn_stats_empty(struct gt_dev *dev, struct gt_kernel *head, c
 static struct parts parts_dx(const struct bn *k, const struct gt_launch *a)
 {
 	struct parts p = parts_of(k, a->scratch);
-	const float *gamma = a->in[2], *mean = a->in[3], *rstd = a->in[4], *beta = k->mask ? a->in[5] : NULL;
-	p.dy = a->in[0];
-	p.x = a->in[1];
+	const float *gamma = k->gamma, *mean = k->mean, *rstd = k->rstd, *beta = k->beta;
+	p.dy = k->dy;
+	p.x = k->x;
 	memcpy(p.mu, mean, sizeof *p.mu * (size_t)(k->c / k->fold));
-	repeat(k, p.mu);
+	copy_to_folds(k, p.mu);
 	p.mean = p.mu;
 	p.mask = k->mask;
-	p.res = k->mask == 2 ? a->in[6] : NULL;
-	p.g = k->keep ? a->out[3] : NULL;
+	p.res = k->mask == 2 ? k->y : NULL;
+	p.g = k->mask ? k->g : NULL;
 	for (int64_t i = 0; k->mask == 1 && i < k->c / k->fold; i++) {
 		p.m[i] = rstd[i] * (gamma ? gamma[i] : 1);
 		p.shift[i] = (beta ? beta[i] : 0) - mean[i] * p.m[i];
 	}
 	if (k->mask == 1) {
-		repeat(k, p.m);
-		repeat(k, p.shift);
+		copy_to_folds(k, p.m);
+		copy_to_folds(k, p.shift);
 	}
 	return p;
 }
 
 /* Computes sums of dy into sum0 and of dy * (x - mean) into sum1, and the gradients of the parameters. */
-static void local_sums(struct gt_dev *dev, const struct parts *p, const struct gt_launch *a)
+static void local_sums(struct gt_dev *dev, const struct parts *p)
 {
 	const struct bn *k = p->k;
-	const float *rstd = a->in[4];
-	float *dgamma = a->out[1], *dbeta = a->out[2];
-	gt_cpu_for(dev, k->npieces, 2, 1, sums, p);
+	const float *rstd = k->rstd;
+	float *dgamma = k->dgamma, *dbeta = k->dbeta;
+	gt_cpu_for(dev, k->npieces, 2, 1, compute_piece_sums, p);
 	gt_cpu_for(dev, k->c, 1 + PIECE / k->npieces, 16, merge_sums, p);
 	unfold_sums(p);
 	for (int64_t i = 0; i < k->c / k->fold; i++) {
 		double rs = rstd[i];
 		if (dgamma)
-			dgamma[i] = (float)(p->sum1[i] * rs) + (k->accumulate & 2 ? dgamma[i] : 0);
+			dgamma[i] = (float)(p->sum1[i] * rs) + (k->add_gamma ? dgamma[i] : 0);
 		if (dbeta)
-			dbeta[i] = (float)p->sum0[i] + (k->accumulate & 4 ? dbeta[i] : 0);
+			dbeta[i] = (float)p->sum0[i] + (k->add_beta ? dbeta[i] : 0);
 	}
 }
 
 static enum gt_code bn_sums(struct gt_dev *dev, struct gt_kernel *head, const struct gt_launch *a, struct gt_err *err)
 {
-	const struct bn *k = (const struct bn *)head;
+	const struct bn *k = gt_cpu_loop_bind(head, a);
 	struct parts p = parts_dx(k, a);
-	double *out = a->out[0];
+	double *out = k->sums;
 	int64_t c = k->c / k->fold;
 	(void)err;
-	local_sums(dev, &p, a);
+	local_sums(dev, &p);
 	memcpy(out, p.sum0, (size_t)c * sizeof *out);
 	memcpy(out + c, p.sum1, (size_t)c * sizeof *out);
 	for (int64_t i = 0; i < c; i++)
@@ -381,15 +393,15 @@ static enum gt_code bn_sums(struct gt_dev *dev, struct gt_kernel *head, const st
  * dy. */
 static enum gt_code bn_backward(struct gt_dev *dev, struct gt_kernel *head, const struct gt_launch *a, struct gt_err *err)
 {
-	const struct bn *k = (const struct bn *)head;
+	const struct bn *k = gt_cpu_loop_bind(head, a);
 	struct parts p = parts_dx(k, a);
-	const float *gamma = a->in[2], *rstd = a->in[4];
-	const double *given = k->given ? a->in[7] : NULL;
+	const float *gamma = k->gamma, *rstd = k->rstd;
+	const double *given = k->sums;
 	int64_t c = k->c / k->fold;
 	(void)err;
-	p.y = a->out[0];
+	p.y = k->dx;
 	if (!given)
-		local_sums(dev, &p, a);
+		local_sums(dev, &p);
 	double inv = 1.0 / (given ? given[2 * c] : (double)k->count);
 	for (int64_t i = 0; i < c; i++) {
 		double sum = given ? given[i] : p.sum0[i], dot = given ? given[c + i] : p.sum1[i], rs = rstd[i];
@@ -397,15 +409,15 @@ static enum gt_code bn_backward(struct gt_dev *dev, struct gt_kernel *head, cons
 		p.b[i] = k->batch ? (float)(rs * rs * dot * inv) : 0;
 		p.d[i] = k->batch ? (float)(sum * inv) : 0;
 	}
-	repeat(k, p.a);
-	repeat(k, p.b);
-	repeat(k, p.d);
+	copy_to_folds(k, p.a);
+	copy_to_folds(k, p.b);
+	copy_to_folds(k, p.d);
 	if (p.g) { /* g now holds dy after the mask, so dx is computed from it */
 		p.dy = p.g;
 		p.mask = 0;
 	}
 	if (p.y)
-		gt_cpu_for(dev, k->npieces, 2, 1, apply_dx, &p);
+		gt_cpu_for(dev, k->npieces, 2, 1, compute_piece_dx, &p);
 	return GT_OK;
 }
 
@@ -419,12 +431,6 @@ static int64_t fold_of(int64_t c, int64_t rows)
 	return 1;
 }
 
-/* Returns true if the optional operand i of a list of n operands exists. */
-static bool has(struct gt_tdesc *const *d, int n, int i)
-{
-	return i < n && d[i];
-}
-
 /* Prepares an operation: checks its type, divides the rows into pieces, and records which optional operands exist and how much scratch
  * memory the loops need. */
 enum gt_code gt_cpu_batchnorm(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
@@ -434,28 +440,30 @@ enum gt_code gt_cpu_batchnorm(struct gt_dev *dev, const struct gt_opcall *call, 
 		enum gt_code (*launch)(struct gt_dev *dev, struct gt_kernel *k, const struct gt_launch *a, struct gt_err *err);
 		const char *describe;
 	} ops[] = {{GT_OP_BATCHNORM, bn_forward, "loops:batchnorm"},
-	           {GT_OP_BATCHNORM_Y, bn_again, "loops:batchnorm.y"},
+	           {GT_OP_BATCHNORM_Y, bn_recompute, "loops:batchnorm.y"},
 	           {GT_OP_BATCHNORM_STATS, bn_stats, "loops:batchnorm.stats"},
 	           {GT_OP_BATCHNORM_SUMS, bn_sums, "loops:batchnorm.sums"},
 	           {GT_OP_BATCHNORM_DX, bn_backward, "loops:batchnorm.dx"}};
 	bool backward = call->code == GT_OP_BATCHNORM_DX || call->code == GT_OP_BATCHNORM_SUMS;
-	bool forward = call->code == GT_OP_BATCHNORM, again = call->code == GT_OP_BATCHNORM_Y;
-	const struct gt_tdesc *x = call->in[backward ? 1 : 0];
+	bool forward = call->code == GT_OP_BATCHNORM, part = gt_opcall_operand(call, "part");
+	const struct gt_tdesc *x = gt_opcall_operand(call, "x");
 	const struct gt_attr_norm *attr = call->attr;
 	struct bn *k;
 	int i = 0;
 	(void)dev;
-	if (attr->act > GT_ACT_RELU || (backward && has(call->in, call->nin, call->code == GT_OP_BATCHNORM_DX ? 8 : 7)))
+	if (attr->act > GT_ACT_RELU || (backward && gt_opcall_operand(call, "more")))
 		return gt_cpu_refuse(call, err, "a gelu and the sum of two gradients are calls of their own");
 	while (ops[i].code != call->code)
 		i++;
 	if (call->code == GT_OP_BATCHNORM_STATS && attr->empty) {
-		GT_KERNEL_NEW(k, bn_stats_empty, ops[i].describe, err);
-		k->c = call->out[0]->dim[1];
-		*out = &k->head;
+		GT_LOOP_NEW(k, slots, call, ops[i].describe, err);
+		k->loop.head.launch = bn_stats_empty;
+		k->c = gt_opcall_operand(call, "part")->dim[1];
+		*out = &k->loop.head;
 		return GT_OK;
 	}
-	GT_KERNEL_NEW(k, ops[i].launch, ops[i].describe, err);
+	GT_LOOP_NEW(k, slots, call, ops[i].describe, err);
+	k->loop.head.launch = ops[i].launch;
 	k->attr = *attr;
 	k->count = gt_tdesc_count(x) / x->dim[1];
 	k->fold = fold_of(x->dim[1], k->count);
@@ -465,23 +473,21 @@ enum gt_code gt_cpu_batchnorm(struct gt_dev *dev, const struct gt_opcall *call, 
 	k->npieces = (k->rows + k->piece - 1) / k->piece;
 	k->bf16 = x->dtype == GT_BF16;
 	k->batch = k->attr.train || !k->attr.track;
-	k->accumulate = call->accumulate;
+	k->add_part = gt_opcall_adds(call, "part");
+	k->add_gamma = gt_opcall_adds(call, "dgamma");
+	k->add_beta = gt_opcall_adds(call, "dbeta");
 	k->relu = k->attr.act == GT_ACT_RELU;
-	k->res = (forward && has(call->in, call->nin, 6)) || (again && has(call->in, call->nin, 5));
-	k->part = forward && has(call->out, call->nout, 3);
-	k->given = call->code == GT_OP_BATCHNORM_DX && has(call->in, call->nin, 7);
-	if (backward && call->nin > 5 && !k->given)
-		k->mask = has(call->in, call->nin, 6) ? 2 : 1;
-	k->keep = k->mask && has(call->out, call->nout, 3);
-	k->head.scratch =
+	if (backward && call->nin > 5 && !(call->code == GT_OP_BATCHNORM_DX && gt_opcall_operand(call, "sums")))
+		k->mask = gt_opcall_operand(call, "y") ? 2 : 1;
+	k->loop.head.scratch =
 	    (size_t)k->c * 2 * sizeof(double) + (size_t)k->c * 6 * sizeof(float) + (size_t)(k->npieces * k->c) * 2 * sizeof(float);
 	const char *why = forward && k->attr.train && k->count == 1 ? "batch statistics need more than one value per channel"
-	                  : k->part && !k->batch                    ? "partial sums belong to batch statistics, which this call does not use"
+	                  : forward && part && !k->batch            ? "partial sums belong to batch statistics, which this call does not use"
 	                                                            : NULL;
 	if (why) {
 		free(k);
 		return gt_cpu_refuse(call, err, why);
 	}
-	*out = &k->head;
+	*out = &k->loop.head;
 	return GT_OK;
 }

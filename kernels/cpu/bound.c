@@ -1,14 +1,17 @@
 /* The operation bound: from the two factors of a weight gradient it computes an upper limit of the magnitude of its elements and of those
  * of the bias gradient. */
 #include "cpu/loops.h"
-#include <stdlib.h>
 
 struct bound {
-	struct gt_kernel head;
+	struct gt_cpu_loop loop;
+	const void *dy, *x;
+	double *scalar;
 	int64_t ndy, nx;
 	double rows; /* times the factor */
 	bool half;   /* bf16 */
 };
+
+static const struct gt_cpu_slot slots[] = {GT_SLOT(bound, dy), GT_SLOT(bound, x), GT_SLOT(bound, scalar)};
 
 struct span {
 	const void *x;
@@ -44,7 +47,7 @@ struct span {
 GT_CHUNK_MAX(chunk_max, uint32_t, 0x80000000u, 0)
 GT_CHUNK_MAX(chunk_max_bf16, uint16_t, 0x8000u, 16)
 
-static double largest(struct gt_dev *dev, bool half, const void *x, int64_t n, float *scratch)
+static double find_max_magnitude(struct gt_dev *dev, bool half, const void *x, int64_t n, float *scratch)
 {
 	struct span s = {x, scratch, n};
 	int64_t chunks = (n + CHUNK - 1) / CHUNK;
@@ -59,32 +62,33 @@ static double largest(struct gt_dev *dev, bool half, const void *x, int64_t n, f
 	return f;
 }
 
-static enum gt_code launch(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, struct gt_err *err)
+static enum gt_code launch_bound(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, struct gt_err *err)
 {
-	const struct bound *k = (const struct bound *)kernel;
-	double dy = largest(dev, k->half, a->in[0], k->ndy, a->scratch), *out = a->out[0];
-	double x = a->in[1] == a->in[0] ? dy : largest(dev, k->half, a->in[1], k->nx, a->scratch);
+	const struct bound *k = gt_cpu_loop_bind(kernel, a);
+	double dy = find_max_magnitude(dev, k->half, k->dy, k->ndy, a->scratch);
+	double x = k->x == k->dy ? dy : find_max_magnitude(dev, k->half, k->x, k->nx, a->scratch);
 	double b = k->rows * dy * (x < 1 ? 1 : x); /* if x is NaN, x < 1 is false and the product is NaN */
 	(void)err;
-	if (!(b <= *out) && *out == *out)
-		*out = b;
+	if (!(b <= *k->scalar) && *k->scalar == *k->scalar)
+		*k->scalar = b;
 	return GT_OK;
 }
 
 enum gt_code gt_cpu_bound(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
 {
-	const struct gt_tdesc *dy = call->in[0], *x = call->in[1];
+	const struct gt_tdesc *dy = gt_opcall_operand(call, "dy"), *x = gt_opcall_operand(call, "x");
 	struct bound *k;
 	(void)dev;
 	if ((dy->dtype != GT_F32 && dy->dtype != GT_BF16) || x->dtype != dy->dtype)
 		return gt_cpu_refuse(call, err, "it takes f32 and bf16 gradients");
-	GT_KERNEL_NEW(k, launch, "bound", err);
+	GT_LOOP_NEW(k, slots, call, "bound", err);
+	k->loop.head.launch = launch_bound;
 	k->ndy = gt_tdesc_padded(dy);
 	k->nx = gt_tdesc_padded(x);
 	k->rows = (double)dy->dim[0] * ((const struct gt_attr_scale *)call->attr)->factor;
 	k->half = dy->dtype == GT_BF16;
-	k->head.small = gt_cpu_alone(k->ndy / CHUNK + 1, 16) && gt_cpu_alone(k->nx / CHUNK + 1, 16);
-	k->head.scratch = (size_t)((k->ndy > k->nx ? k->ndy : k->nx) / CHUNK + 1) * sizeof(float);
-	*out = &k->head;
+	k->loop.head.small = gt_cpu_alone(k->ndy / CHUNK + 1, 16) && gt_cpu_alone(k->nx / CHUNK + 1, 16);
+	k->loop.head.scratch = (size_t)((k->ndy > k->nx ? k->ndy : k->nx) / CHUNK + 1) * sizeof(float);
+	*out = &k->loop.head;
 	return GT_OK;
 }

@@ -3,7 +3,6 @@
  * the number of threads. */
 #include "cpu/loops.h"
 #include "ew.h"
-#include <stdlib.h>
 
 #define GT_LANE static inline __attribute__((always_inline))
 #define COLS 256   /* number of channels that are summed on the stack at once */
@@ -13,30 +12,30 @@
 /* What is summed over the rows: dy, dy * x, or the gradient of prelu's weight. */
 enum term { DY, DY_X, PRELU };
 
-struct args {
+struct channels {
+	struct gt_cpu_loop loop; /* over rows, or of dv over units; fn NULL: only dw is wanted */
 	const void *x, *dy, *v;
-	void *y;      /* y, dx or dv */
+	void *y; /* y, dx or dv */
+	void *dw;
 	double *part; /* partial sums of dw, [pieces, cols] */
 	int64_t rows, cols, pixels /* rows of a sample */, step /* elements from the vector of a sample to that of the next one */;
+	gt_range_fn *sum_dw;
+	int64_t pieces, weights; /* of prelu's dw; 0 pieces: dw is not wanted */
+	bool f64, add;
 };
+
+static const struct gt_cpu_slot slots[] = {GT_SLOT(channels, x),          GT_SLOT(channels, dy), GT_SLOT(channels, v),
+                                           GT_SLOT_AS(channels, "w", v),  GT_SLOT(channels, y),  GT_SLOT_AS(channels, "dx", y),
+                                           GT_SLOT_AS(channels, "dv", y), GT_SLOT(channels, dw)};
 
 #define GT_TYPED "cpu/channels.inc"
 #include "cpu/typed.inc"
 
-struct channels {
-	struct gt_kernel head;
-	gt_range_fn *fn, *dw;
-	struct args args;       /* without addresses */
-	int64_t n, grain;       /* units of work of fn */
-	int64_t pieces, weights; /* of prelu's dw; 0 pieces: dw is not wanted */
-	bool f64, add, back;
-	int in_x, in_v;         /* index of the operands x and v */
-};
-
 /* Adds the pieces in a fixed tree, and, with one weight for all channels, the channels in order. */
-static void finish_dw(const struct channels *k, double *part, void *dw)
+static void finish_dw(const struct channels *k)
 {
-	int64_t cols = k->args.cols;
+	int64_t cols = k->cols;
+	double *part = k->part;
 	for (int64_t w = 1; w < k->pieces; w *= 2)
 		for (int64_t i = 0; i + w < k->pieces; i += 2 * w)
 			for (int64_t j = 0; j < cols; j++)
@@ -45,79 +44,64 @@ static void finish_dw(const struct channels *k, double *part, void *dw)
 		part[0] += part[j];
 	for (int64_t j = 0; j < k->weights; j++) {
 		if (k->f64)
-			((double *)dw)[j] = part[j] + (k->add ? ((double *)dw)[j] : 0);
+			((double *)k->dw)[j] = part[j] + (k->add ? ((double *)k->dw)[j] : 0);
 		else
-			((float *)dw)[j] = (float)part[j] + (k->add ? ((float *)dw)[j] : 0);
+			((float *)k->dw)[j] = (float)part[j] + (k->add ? ((float *)k->dw)[j] : 0);
 	}
 }
 
-static enum gt_code launch(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, struct gt_err *err)
+static enum gt_code launch_channels(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, struct gt_err *err)
 {
-	const struct channels *k = (const struct channels *)kernel;
-	struct args c = k->args;
+	struct channels *k = gt_cpu_loop_bind(kernel, a);
 	(void)err;
-	c.dy = k->back ? a->in[0] : NULL;
-	c.x = k->in_x < 0 ? NULL : a->in[k->in_x];
-	c.v = k->in_v < 0 ? NULL : a->in[k->in_v];
-	c.y = a->out[0];
-	c.part = a->scratch;
+	k->part = a->scratch;
 	if (k->pieces) { /* before dx, which may overwrite dy */
-		gt_cpu_for(dev, k->pieces, 65536 / (PIECE * c.cols) + 1, 1, k->dw, &c);
-		finish_dw(k, c.part, a->out[1]);
+		gt_cpu_for(dev, k->pieces, 65536 / (PIECE * k->cols) + 1, 1, k->sum_dw, k);
+		finish_dw(k);
 	}
-	if (k->fn)
-		gt_cpu_for(dev, k->n, k->grain, 1, k->fn, &c);
+	if (k->loop.fn)
+		gt_cpu_for(dev, k->loop.n, k->loop.grain, 1, k->loop.fn, k);
 	return GT_OK;
 }
 
-#define ROW(op)                                                                                                                            \
-	{                                                                                                                                      \
-		op##_f32, op##_bf16, op##_f64                                                                                                      \
-	}
-
 enum gt_code gt_cpu_channels(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
 {
-	static gt_range_fn *const mul[] = ROW(mul), *const add[] = ROW(add), *const mul_dv[] = ROW(mul_dv), *const add_dv[] = ROW(add_dv),
-	                   *const prelu[2][GT_T_COUNT] = {ROW(prelu), ROW(prelu_one)},
-	                   *const prelu_dx[2][GT_T_COUNT] = {ROW(prelu_dx), ROW(prelu_one_dx)}, *const prelu_dw[] = ROW(prelu_dw);
-	const struct gt_tdesc *x = call->in[0];
+	static gt_range_fn *const table[][GT_T_COUNT] = {
+	    [GT_OP_MUL_CHANNELS] = GT_TYPES(mul_channels), [GT_OP_MUL_CHANNELS_DV] = GT_TYPES(mul_dv),
+	    [GT_OP_ADD_CHANNELS] = GT_TYPES(add_channels), [GT_OP_ADD_CHANNELS_DV] = GT_TYPES(add_dv),
+	    [GT_OP_PRELU] = GT_TYPES(prelu_channels),      [GT_OP_PRELU_DX] = GT_TYPES(prelu_dx),
+	};
+	static gt_range_fn *const one[][GT_T_COUNT] = {[GT_OP_PRELU] = GT_TYPES(prelu_one), [GT_OP_PRELU_DX] = GT_TYPES(prelu_one_dx)};
+	static gt_range_fn *const dw[] = GT_TYPES(prelu_dw);
+	const struct gt_tdesc *w = gt_opcall_operand(call, "w"), *dv = gt_opcall_operand(call, "dv"), *dy = gt_opcall_operand(call, "dy");
+	const struct gt_tdesc *x = dy ? dy : gt_opcall_operand(call, "x"), *v = w ? w : dv ? dv : gt_opcall_operand(call, "v");
 	int type = gt_cpu_type(x->dtype);
-	bool sums = call->code == GT_OP_MUL_CHANNELS_DV || call->code == GT_OP_ADD_CHANNELS_DV, back = sums || call->code == GT_OP_PRELU_DX;
-	bool learned = call->code == GT_OP_PRELU || call->code == GT_OP_PRELU_DX;
-	const struct gt_tdesc *v = sums ? call->out[0] : call->in[back ? 2 : 1];
 	int64_t count = gt_tdesc_count(v), cols = x->dim[1];
 	struct channels *k;
 	(void)dev;
-	if (learned ? count != 1 && count != cols : count != x->dim[0] * cols)
+	if (w ? count != 1 && count != cols : count != x->dim[0] * cols)
 		return gt_cpu_refuse(call, err, "expected one number for each channel");
-	GT_KERNEL_NEW(k, launch, "loop", err);
-	k->args.cols = cols;
-	k->args.rows = gt_tdesc_count(x) / cols;
-	k->args.pixels = k->args.rows / x->dim[0];
-	k->args.step = learned ? 0 : cols;
-	k->weights = count;
-	k->f64 = x->dtype == GT_F64;
-	k->back = back;
-	k->in_x = call->code == GT_OP_ADD_CHANNELS_DV ? -1 : back;
-	k->in_v = sums ? -1 : back ? 2 : 1;
-	k->n = sums ? x->dim[0] * ((cols + COLS - 1) / COLS) : k->args.rows;
-	k->grain = sums ? 65536 / (k->args.pixels * (cols < COLS ? cols : COLS)) + 1 : 65536 / cols + 1;
-	switch ((int)call->code) {
-	case GT_OP_MUL_CHANNELS: k->fn = mul[type]; break;
-	case GT_OP_ADD_CHANNELS: k->fn = add[type]; break;
-	case GT_OP_MUL_CHANNELS_DV: k->fn = mul_dv[type]; break;
-	case GT_OP_ADD_CHANNELS_DV: k->fn = add_dv[type]; break;
-	case GT_OP_PRELU: k->fn = prelu[count == 1][type]; break;
-	default:
-		k->fn = call->out[0] ? prelu_dx[count == 1][type] : NULL;
-		if (call->nout > 1 && call->out[1]) {
-			k->pieces = (k->args.rows + PIECE - 1) / PIECE;
-			k->dw = prelu_dw[type];
-			k->add = call->accumulate & 2;
-			k->head.scratch = (size_t)(k->pieces * cols) * sizeof(double);
-		}
+	GT_LOOP_NEW(k, slots, call, "loop", err);
+	k->loop.head.launch = launch_channels;
+	k->cols = cols;
+	k->rows = gt_tdesc_count(x) / cols;
+	k->pixels = k->rows / x->dim[0];
+	k->step = w ? 0 : cols;
+	gt_cpu_loop_over(&k->loop, w && count == 1 ? one[call->code][type] : table[call->code][type], k->rows, 65536 / cols + 1);
+	if (dv)
+		gt_cpu_loop_over(&k->loop, table[call->code][type], x->dim[0] * ((cols + COLS - 1) / COLS),
+		                 65536 / (k->pixels * (cols < COLS ? cols : COLS)) + 1);
+	if (w && dy && !gt_opcall_operand(call, "dx"))
+		k->loop.fn = NULL;
+	if (gt_opcall_operand(call, "dw")) {
+		k->pieces = (k->rows + PIECE - 1) / PIECE;
+		k->weights = count;
+		k->sum_dw = dw[type];
+		k->f64 = x->dtype == GT_F64;
+		k->add = gt_opcall_adds(call, "dw");
+		k->loop.head.scratch = (size_t)(k->pieces * cols) * sizeof(double);
 	}
-	k->head.small = !k->pieces && gt_cpu_alone(k->n, k->grain);
-	*out = &k->head;
+	k->loop.head.small = !k->pieces && gt_cpu_alone(k->loop.n, k->loop.grain);
+	*out = &k->loop.head;
 	return GT_OK;
 }

@@ -79,7 +79,7 @@ static bool lacks_f64(enum gt_opcode code)
 	return false;
 }
 
-static bool uses(const struct gt_opcall *call, enum gt_dtype t)
+static bool has_dtype(const struct gt_opcall *call, enum gt_dtype t)
 {
 	for (int i = 0; i < call->nin; i++)
 		if (call->in[i] && call->in[i]->dtype == t)
@@ -100,7 +100,7 @@ static enum gt_code cpu_prepare(struct gt_dev *dev, const struct gt_opcall *call
 {
 	*out = NULL;
 	GT_TRY(gt_opcall_check(call, err));
-	if (uses(call, GT_F16))
+	if (has_dtype(call, GT_F16))
 		return gt_cpu_refuse(call, err, "f16 is not supported by the cpu backend");
 	if (lacks_f64(call->code) && call->in[0]->dtype == GT_F64)
 		return gt_cpu_refuse(call, err, "f64 is not supported by the cpu backend");
@@ -145,7 +145,7 @@ static enum gt_code cpu_launch_list(struct gt_dev *dev, int n, struct gt_kernel 
 }
 
 /* ---- memory ------------------------------------------------------------------------------------------------------------------ */
-static void clear(struct gt_dev *dev, void *p, size_t bytes)
+static void zero_memory(struct gt_dev *dev, void *p, size_t bytes)
 {
 	const size_t chunk = (size_t)1 << 20;
 	int64_t n = (int64_t)((bytes + chunk - 1) / chunk);
@@ -175,7 +175,7 @@ static enum gt_code cpu_alloc(struct gt_dev *dev, size_t bytes, void **out, stru
 	}
 	if (align == HUGE_PAGE)
 		madvise(*out, size & ~(size_t)4095, MADV_HUGEPAGE); /* the advice may fail: without huge pages the run is slower, not wrong */
-	clear(dev, *out, size);
+	zero_memory(dev, *out, size);
 	return GT_OK;
 }
 
@@ -195,7 +195,7 @@ static enum gt_code cpu_copy(struct gt_dev *dev, void *dst, const void *src, siz
 static enum gt_code cpu_zero(struct gt_dev *dev, void *dst, size_t bytes, int stream, struct gt_err *err)
 {
 	(void)stream, (void)err;
-	clear(dev, dst, bytes);
+	zero_memory(dev, dst, bytes);
 	return GT_OK;
 }
 

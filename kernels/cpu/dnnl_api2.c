@@ -58,8 +58,8 @@ union operation {
 	dnnl_inner_product_desc_t linear;
 };
 
-static dnnl_status_t describe(const struct gt_dnnl_request *r, const dnnl_memory_desc_t *x, const dnnl_memory_desc_t *w,
-                              const dnnl_memory_desc_t *b, const dnnl_memory_desc_t *y, union operation *op)
+static dnnl_status_t init_op_desc(const struct gt_dnnl_request *r, const dnnl_memory_desc_t *x, const dnnl_memory_desc_t *w,
+                                  const dnnl_memory_desc_t *b, const dnnl_memory_desc_t *y, union operation *op)
 {
 	const struct gt_dnnl_window *c = r->window;
 	if (!c) {
@@ -79,7 +79,7 @@ static dnnl_status_t describe(const struct gt_dnnl_request *r, const dnnl_memory
 }
 
 /* Replaces *pd by another implementation that the caller prefers, if there is one. */
-static void replace(dnnl_engine_t engine, const struct gt_dnnl_request *r, const union operation *op, dnnl_primitive_desc_t *pd)
+static void replace_impl(dnnl_engine_t engine, const struct gt_dnnl_request *r, const union operation *op, dnnl_primitive_desc_t *pd)
 {
 	dnnl_primitive_desc_iterator_t it;
 	if (dnnl_primitive_desc_iterator_create(&it, op, r->attr, engine, r->hint) != dnnl_success)
@@ -109,11 +109,11 @@ dnnl_status_t gt_dnnl_pd(dnnl_engine_t engine, const struct gt_dnnl_request *r, 
 	if (st == dnnl_success && r->b)
 		st = to_dnnl(r->b, &b);
 	if (st == dnnl_success)
-		st = describe(r, &x, &w, r->b ? &b : NULL, &y, &op);
+		st = init_op_desc(r, &x, &w, r->b ? &b : NULL, &y, &op);
 	if (st == dnnl_success)
 		st = dnnl_primitive_desc_create(out, &op, r->attr, engine, r->hint);
 	if (st == dnnl_success && r->instead)
-		replace(engine, r, &op, out);
+		replace_impl(engine, r, &op, out);
 	return st;
 }
 

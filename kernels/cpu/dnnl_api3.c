@@ -105,8 +105,8 @@ dnnl_status_t gt_dnnl_memory(dnnl_engine_t engine, const struct gt_dnnl_md *md, 
 }
 
 /* ---- primitives -------------------------------------------------------------------------------------------------------------- */
-static dnnl_status_t create(dnnl_engine_t e, const struct gt_dnnl_request *r, gt_dnnl_ref x, gt_dnnl_ref w, gt_dnnl_ref b, gt_dnnl_ref y,
-                            dnnl_primitive_desc_t *out)
+static dnnl_status_t create_pd(dnnl_engine_t e, const struct gt_dnnl_request *r, gt_dnnl_ref x, gt_dnnl_ref w, gt_dnnl_ref b, gt_dnnl_ref y,
+                               dnnl_primitive_desc_t *out)
 {
 	const struct gt_dnnl_window *c = r->window;
 	if (!c) {
@@ -126,7 +126,7 @@ static dnnl_status_t create(dnnl_engine_t e, const struct gt_dnnl_request *r, gt
 }
 
 /* Replaces *pd by another implementation that the caller prefers, if there is one. */
-static void replace(const struct gt_dnnl_request *r, dnnl_primitive_desc_t *pd)
+static void replace_impl(const struct gt_dnnl_request *r, dnnl_primitive_desc_t *pd)
 {
 	dnnl_primitive_desc_t next;
 	if (dnnl_primitive_desc_clone(&next, *pd) != dnnl_success)
@@ -151,12 +151,12 @@ dnnl_status_t gt_dnnl_pd(dnnl_engine_t engine, const struct gt_dnnl_request *r, 
 		if (operand[i])
 			st = to_dnnl(operand[i], &md[i]);
 	if (st == dnnl_success)
-		st = create(engine, r, md[0], md[1], md[2], md[3], out);
+		st = create_pd(engine, r, md[0], md[1], md[2], md[3], out);
 	for (int i = 0; i < 4; i++)
 		if (md[i])
 			dnnl_memory_desc_destroy(md[i]);
 	if (st == dnnl_success && r->instead)
-		replace(r, out);
+		replace_impl(r, out);
 	return st;
 }
 

@@ -8,6 +8,7 @@
  * its operands are copied to f32, which is exact, oneDNN's f32 kernel computes, and the result is rounded to bf16. This is the definition
  * of a bf16 call everywhere: products of bf16 values are exact in f32, and sums are taken in f32. Only the order of the sums differs. */
 #include "cpu/dnnl_util.h"
+#include "opsig.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -104,7 +105,7 @@ static gt_dnnl_ref weights_md(const struct job *j, dnnl_primitive_desc_t pd)
 
 /* Selects the primitive. *mine receives the layout of the parameter; weights_md(*pd) is the layout that the primitive needs. Returns GT_OK
  * with *pd = NULL if oneDNN has no primitive, or only its reference loops for bf16. */
-static enum gt_code choose(struct job *j, dnnl_primitive_desc_t *pd, struct gt_dnnl_md *mine, struct gt_err *err)
+static enum gt_code choose_primitive(struct job *j, dnnl_primitive_desc_t *pd, struct gt_dnnl_md *mine, struct gt_err *err)
 {
 	struct gt_dnnl_md any = gt_dnnl_md_any(j->w, j->groups);
 	dnnl_primitive_desc_t given;
@@ -211,8 +212,8 @@ static enum gt_code operands_add(struct job *j, struct gt_dnnl_kernel *k, const 
 
 /* Builds the list of primitives of a pass: the operands, a reorder of the weights if the primitive needs another layout, the primitive
  * itself, and sums into gradients that are accumulated or have parts. It takes ownership of pd. */
-static enum gt_code build(struct job *j, struct gt_dnnl_kernel *k, dnnl_primitive_desc_t pd, const struct gt_dnnl_md *mine,
-                          struct gt_err *err)
+static enum gt_code build_kernel(struct job *j, struct gt_dnnl_kernel *k, dnnl_primitive_desc_t pd, const struct gt_dnnl_md *mine,
+                                 struct gt_err *err)
 {
 	struct gt_dev *dev = j->dev;
 	unsigned add = j->call->accumulate;
@@ -289,17 +290,11 @@ static int64_t parts_of(const struct job *j)
 static void take_operands(struct job *j, bool wide)
 {
 	const struct gt_opcall *call = j->call;
-	switch (j->pass) {
-	case GT_DNNL_FWD:
-		j->x = call->in[0], j->w = call->in[1], j->b = call->nin > 2 ? call->in[2] : NULL, j->y = call->out[0];
-		break;
-	case GT_DNNL_DX:
-		j->y = call->in[0], j->w = call->in[1], j->x = call->out[0];
-		break;
-	case GT_DNNL_DW:
-		j->y = call->in[0], j->x = call->in[1], j->w = call->out[0], j->b = call->nout > 1 ? call->out[1] : NULL;
-		break;
-	}
+	bool fwd = j->pass == GT_DNNL_FWD, dw = j->pass == GT_DNNL_DW;
+	j->x = gt_opcall_operand(call, j->pass == GT_DNNL_DX ? "dx" : "x");
+	j->w = gt_opcall_operand(call, dw ? "dw" : "w");
+	j->y = gt_opcall_operand(call, fwd ? "y" : "dy");
+	j->b = gt_opcall_operand(call, fwd ? "b" : "db");
 	j->wide = wide;
 	if (!wide)
 		return;
@@ -308,8 +303,8 @@ static void take_operands(struct job *j, bool wide)
 	j->x = &j->wide_x, j->y = &j->wide_y, j->w = &j->wide_w;
 }
 
-/* Describes the operands to oneDNN and selects the primitive, as choose() does. */
-static enum gt_code describe(struct job *j, dnnl_primitive_desc_t *pd, struct gt_dnnl_md *mine, struct gt_err *err)
+/* Describes the operands to oneDNN and selects the primitive, as choose_primitive() does. */
+static enum gt_code describe_and_choose(struct job *j, dnnl_primitive_desc_t *pd, struct gt_dnnl_md *mine, struct gt_err *err)
 {
 	j->parts = parts_of(j);
 	if (j->parts > 1) {
@@ -321,10 +316,10 @@ static enum gt_code describe(struct job *j, dnnl_primitive_desc_t *pd, struct gt
 	}
 	if (j->b)
 		GT_TRY(gt_dnnl_md(j->b, 1, &j->mb, err));
-	return choose(j, pd, mine, err);
+	return choose_primitive(j, pd, mine, err);
 }
 
-static enum gt_code prepare(struct job *j, struct gt_kernel **out, struct gt_err *err)
+static enum gt_code prepare_kernel(struct job *j, struct gt_kernel **out, struct gt_err *err)
 {
 	struct gt_tdesc *w;
 	struct gt_dnnl_md mine;
@@ -333,10 +328,10 @@ static enum gt_code prepare(struct job *j, struct gt_kernel **out, struct gt_err
 	enum gt_code code;
 	take_operands(j, false);
 	w = j->w;
-	GT_TRY(describe(j, &pd, &mine, err));
+	GT_TRY(describe_and_choose(j, &pd, &mine, err));
 	if (!pd && j->x->dtype == GT_BF16) {
 		take_operands(j, true);
-		GT_TRY(describe(j, &pd, &mine, err));
+		GT_TRY(describe_and_choose(j, &pd, &mine, err));
 		if (pd)
 			w->layout = j->w->layout, w->any = false;
 	}
@@ -346,7 +341,7 @@ static enum gt_code prepare(struct job *j, struct gt_kernel **out, struct gt_err
 		dnnl_primitive_desc_destroy(pd);
 		return code;
 	}
-	if ((code = build(j, k, pd, &mine, err)) != GT_OK) {
+	if ((code = build_kernel(j, k, pd, &mine, err)) != GT_OK) {
 		gt_dnnl_kernel_release(&k->head);
 		return code;
 	}
@@ -364,7 +359,7 @@ enum gt_code gt_cpu_conv(struct gt_dev *dev, const struct gt_opcall *call, struc
 		if (*out)
 			return GT_OK;
 	}
-	return prepare(&j, out, err);
+	return prepare_kernel(&j, out, err);
 }
 
 enum gt_code gt_dnnl_linear(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
@@ -372,7 +367,7 @@ enum gt_code gt_dnnl_linear(struct gt_dev *dev, const struct gt_opcall *call, st
 	const struct gt_attr_linear *a = call->attr;
 	struct job j = {.dev = dev, .call = call, .groups = 1, .act = a->act};
 	j.pass = call->code == GT_OP_LINEAR ? GT_DNNL_FWD : call->code == GT_OP_LINEAR_DX ? GT_DNNL_DX : GT_DNNL_DW;
-	return prepare(&j, out, err);
+	return prepare_kernel(&j, out, err);
 }
 
 bool gt_dnnl_has_bf16(void)

@@ -3,6 +3,7 @@
  * and after it, which costs a tenth of what it saves. Compared with direct convolution the results differ by about 1e-6 of their rms (f32
  * itself: 2e-7 to 5e-7). `winograd = false` in the config disables it. */
 #include "cpu/dnnl_util.h"
+#include "opsig.h"
 #include <stdio.h>
 
 #define PART_BYTES (8 << 20)    /* maximum bytes of activations in a part of a call */
@@ -11,7 +12,7 @@
 /* Returns true if Winograd's algorithm is faster than direct convolution. Measured with reorders, 64 to 128 images, AVX-512, against the
  * best direct kernel: 1.0 to 1.7 times as fast with 64 channels, 2 to 2.6 times with 256 and more. It is slower below 64 channels, for
  * images under 4x4, and for so few tiles that the transformation of the weights dominates. */
-static bool pays(const struct gt_attr_conv2d *a, const struct gt_tdesc *x, const struct gt_tdesc *y)
+static bool is_winograd_faster(const struct gt_attr_conv2d *a, const struct gt_tdesc *x, const struct gt_tdesc *y)
 {
 	int64_t tiles = y->dim[0] * ((y->dim[2] + 3) / 4) * ((y->dim[3] + 3) / 4);
 	return a->kernel[0] == 3 && a->kernel[1] == 3 && a->stride[0] == 1 && a->stride[1] == 1 && a->dilation[0] == 1 && a->dilation[1] == 1 &&
@@ -28,7 +29,7 @@ struct cut {
 	int64_t parts;
 };
 
-static struct cut cut_of(enum gt_dnnl_pass pass, const struct gt_tdesc *x, const struct gt_tdesc *y, int threads)
+static struct cut choose_cut(enum gt_dnnl_pass pass, const struct gt_tdesc *x, const struct gt_tdesc *y, int threads)
 {
 	int64_t n = x->dim[0], image = 4 * (x->dim[1] * x->dim[2] * x->dim[3] + y->dim[1] * y->dim[2] * y->dim[3]);
 	int64_t tiles = ((y->dim[2] + 3) / 4) * ((y->dim[3] + 3) / 4),
@@ -63,7 +64,7 @@ struct job {
 };
 
 /* Describes one part of an operand in our layout. The operand is divided along dimension `dim` (-1: it is not divided). */
-static enum gt_code cut_part(const struct job *j, const struct gt_tdesc *t, int dim, struct part *p, struct gt_err *err)
+static enum gt_code describe_part(const struct job *j, const struct gt_tdesc *t, int dim, struct part *p, struct gt_err *err)
 {
 	if (dim < 0 || j->cut.parts == 1)
 		return gt_dnnl_md(t, 1, &p->ours, err);
@@ -75,26 +76,26 @@ static enum gt_code cut_part(const struct job *j, const struct gt_tdesc *t, int 
 	return GT_OK;
 }
 
-static enum gt_code cut_all(struct job *j, struct gt_err *err)
+static enum gt_code describe_parts(struct job *j, struct gt_err *err)
 {
 	enum axis axis = j->cut.axis;
-	GT_TRY(cut_part(j, j->tx, axis == BATCH ? 0 : axis == IN ? 1 : -1, &j->x, err));
-	GT_TRY(cut_part(j, j->ty, axis == BATCH ? 0 : axis == OUT ? 1 : -1, &j->y, err));
-	GT_TRY(cut_part(j, j->tw, axis == OUT ? 0 : axis == IN ? 1 : -1, &j->w, err));
-	return j->tb ? cut_part(j, j->tb, axis == OUT ? 0 : -1, &j->b, err) : GT_OK;
+	GT_TRY(describe_part(j, j->tx, axis == BATCH ? 0 : axis == IN ? 1 : -1, &j->x, err));
+	GT_TRY(describe_part(j, j->ty, axis == BATCH ? 0 : axis == OUT ? 1 : -1, &j->y, err));
+	GT_TRY(describe_part(j, j->tw, axis == OUT ? 0 : axis == IN ? 1 : -1, &j->w, err));
+	return j->tb ? describe_part(j, j->tb, axis == OUT ? 0 : -1, &j->b, err) : GT_OK;
 }
 
-static struct gt_dnnl_md open_md(const struct part *p)
+static struct gt_dnnl_md md_of_any_layout(const struct part *p)
 {
 	struct gt_dnnl_md any = p->ours;
 	any.any = true;
 	return any;
 }
 
-static dnnl_status_t create(const struct job *j, enum gt_dnnl_pass pass, dnnl_primitive_desc_t hint, dnnl_primitive_desc_t *pd)
+static dnnl_status_t create_pd(const struct job *j, enum gt_dnnl_pass pass, dnnl_primitive_desc_t hint, dnnl_primitive_desc_t *pd)
 {
 	const struct gt_attr_conv2d *a = j->call->attr;
-	struct gt_dnnl_md x = open_md(&j->x), w = open_md(&j->w), y = open_md(&j->y);
+	struct gt_dnnl_md x = md_of_any_layout(&j->x), w = md_of_any_layout(&j->w), y = md_of_any_layout(&j->y);
 	struct gt_dnnl_window window = {.algorithm = dnnl_convolution_winograd, .stride = {1, 1}, .padding = {a->padding[0], a->padding[1]}};
 	struct gt_dnnl_request r = {.pass = pass, .window = &window, .x = &x, .w = &w, .b = j->tb ? &j->b.ours : NULL, .y = &y, .hint = hint};
 	dnnl_primitive_attr_t attr;
@@ -108,13 +109,13 @@ static dnnl_status_t create(const struct job *j, enum gt_dnnl_pass pass, dnnl_pr
 }
 
 /* Selects oneDNN's primitive. Returns GT_OK with *pd = NULL if oneDNN has none. */
-static enum gt_code choose(const struct job *j, dnnl_primitive_desc_t *pd, struct gt_err *err)
+static enum gt_code choose_primitive(const struct job *j, dnnl_primitive_desc_t *pd, struct gt_err *err)
 {
 	dnnl_primitive_desc_t forward = NULL;
-	dnnl_status_t st = create(j, GT_DNNL_FWD, NULL, &forward);
+	dnnl_status_t st = create_pd(j, GT_DNNL_FWD, NULL, &forward);
 	*pd = forward;
 	if (st == dnnl_success && j->pass != GT_DNNL_FWD) {
-		st = create(j, j->pass, forward, pd);
+		st = create_pd(j, j->pass, forward, pd);
 		dnnl_primitive_desc_destroy(forward);
 	}
 	if (st == dnnl_success)
@@ -124,7 +125,7 @@ static enum gt_code choose(const struct job *j, dnnl_primitive_desc_t *pd, struc
 }
 
 /* Adds the memory of an operand in our layout and in oneDNN's. They are the same memory if the layouts are equal. */
-static enum gt_code operand(struct job *j, struct part *p, int where, int index, struct gt_err *err)
+static enum gt_code add_operand(struct job *j, struct part *p, int where, int index, struct gt_err *err)
 {
 	GT_TRY(gt_dnnl_tensor_add(j->dev, j->k, &p->ours, where, index, &p->a, err));
 	if (where != GT_DNNL_SCRATCH)
@@ -135,9 +136,9 @@ static enum gt_code operand(struct job *j, struct part *p, int where, int index,
 	return gt_dnnl_scratch_add(j->dev, j->k, p->theirs, &p->b, err);
 }
 
-static enum gt_code in_part(struct job *j, struct part *p, int index, struct gt_err *err)
+static enum gt_code add_input(struct job *j, struct part *p, int index, struct gt_err *err)
 {
-	GT_TRY(operand(j, p, GT_DNNL_IN, index, err));
+	GT_TRY(add_operand(j, p, GT_DNNL_IN, index, err));
 	if (p->a == p->b)
 		return GT_OK;
 	GT_TRY(gt_dnnl_reorder_add(j->dev, j->k, p->a, p->b, err));
@@ -145,13 +146,13 @@ static enum gt_code in_part(struct job *j, struct part *p, int index, struct gt_
 	return GT_OK;
 }
 
-static enum gt_code out_part(struct job *j, struct part *p, struct gt_err *err)
+static enum gt_code add_output(struct job *j, struct part *p, struct gt_err *err)
 {
 	return p->a == p->b ? GT_OK : gt_dnnl_reorder_add(j->dev, j->k, p->b, p->a, err);
 }
 
 /* Builds the kernel's list of primitives: reorders and the convolution pd, of which it takes ownership. */
-static enum gt_code build(struct job *j, dnnl_primitive_desc_t pd, struct gt_err *err)
+static enum gt_code build_kernel(struct job *j, dnnl_primitive_desc_t pd, struct gt_err *err)
 {
 	const struct gt_opcall *call = j->call;
 	enum gt_dnnl_pass pass = j->pass;
@@ -164,15 +165,16 @@ static enum gt_code build(struct job *j, dnnl_primitive_desc_t pd, struct gt_err
 	w->theirs = dnnl_primitive_desc_query_md(pd, pass == GT_DNNL_DW ? dnnl_query_diff_weights_md : dnnl_query_weights_md, 0);
 	y->theirs = dnnl_primitive_desc_query_md(pd, pass == GT_DNNL_FWD ? dnnl_query_dst_md : dnnl_query_diff_dst_md, 0);
 	if (pass == GT_DNNL_DX)
-		code = operand(j, x, GT_DNNL_OUT, 0, err);
+		code = add_operand(j, x, GT_DNNL_OUT, 0, err);
 	else
-		code = in_part(j, x, pass == GT_DNNL_FWD ? 0 : 1, err);
+		code = add_input(j, x, pass == GT_DNNL_FWD ? 0 : 1, err);
 	if (code == GT_OK)
-		code = pass == GT_DNNL_FWD ? operand(j, y, GT_DNNL_OUT, 0, err) : in_part(j, y, 0, err);
+		code = pass == GT_DNNL_FWD ? add_operand(j, y, GT_DNNL_OUT, 0, err) : add_input(j, y, 0, err);
 	if (code == GT_OK)
-		code = pass == GT_DNNL_DW ? operand(j, w, sum_w ? GT_DNNL_SCRATCH : GT_DNNL_OUT, 0, err) : in_part(j, w, 1, err);
+		code = pass == GT_DNNL_DW ? add_operand(j, w, sum_w ? GT_DNNL_SCRATCH : GT_DNNL_OUT, 0, err) : add_input(j, w, 1, err);
 	if (code == GT_OK && j->tb)
-		code = pass == GT_DNNL_FWD ? operand(j, b, GT_DNNL_IN, 2, err) : operand(j, b, sum_b ? GT_DNNL_SCRATCH : GT_DNNL_OUT, 1, err);
+		code =
+		    pass == GT_DNNL_FWD ? add_operand(j, b, GT_DNNL_IN, 2, err) : add_operand(j, b, sum_b ? GT_DNNL_SCRATCH : GT_DNNL_OUT, 1, err);
 	if (code != GT_OK) {
 		dnnl_primitive_desc_destroy(pd);
 		return code;
@@ -182,7 +184,7 @@ static enum gt_code build(struct job *j, dnnl_primitive_desc_t pd, struct gt_err
 	                          {pass == GT_DNNL_DW ? DNNL_ARG_DIFF_WEIGHTS : DNNL_ARG_WEIGHTS, w->b},
 	                          {pass == GT_DNNL_DW ? DNNL_ARG_DIFF_BIAS : DNNL_ARG_BIAS, b->b}};
 	GT_TRY(gt_dnnl_step_add(j->dev, j->k, pd, args, j->tb ? 4 : 3, err));
-	GT_TRY(out_part(j, pass == GT_DNNL_FWD ? y : pass == GT_DNNL_DX ? x : w, err));
+	GT_TRY(add_output(j, pass == GT_DNNL_FWD ? y : pass == GT_DNNL_DX ? x : w, err));
 	if (pass == GT_DNNL_FWD && ((const struct gt_attr_conv2d *)call->attr)->act == GT_ACT_RELU)
 		GT_TRY(gt_dnnl_relu_add(j->k, j->ty, split, err));
 	if (pass == GT_DNNL_DW && sum_w)
@@ -199,19 +201,19 @@ enum gt_code gt_dnnl_wino(struct gt_dev *dev, const struct gt_opcall *call, stru
 	dnnl_primitive_desc_t pd;
 	*out = NULL;
 	j.pass = call->code == GT_OP_CONV2D ? GT_DNNL_FWD : call->code == GT_OP_CONV2D_DX ? GT_DNNL_DX : GT_DNNL_DW;
-	j.tx = j.pass == GT_DNNL_DX ? call->out[0] : j.pass == GT_DNNL_DW ? call->in[1] : call->in[0];
-	j.ty = j.pass == GT_DNNL_FWD ? call->out[0] : call->in[0];
-	j.tb = j.pass == GT_DNNL_FWD && call->nin > 2 ? call->in[2] : j.pass == GT_DNNL_DW && call->nout > 1 ? call->out[1] : NULL;
-	w = j.pass == GT_DNNL_DW ? call->out[0] : call->in[1];
-	if (!pays(call->attr, j.tx, j.ty) || w->dtype != GT_F32)
+	j.tx = gt_opcall_operand(call, j.pass == GT_DNNL_DX ? "dx" : "x");
+	j.ty = gt_opcall_operand(call, j.pass == GT_DNNL_FWD ? "y" : "dy");
+	j.tb = gt_opcall_operand(call, j.pass == GT_DNNL_FWD ? "b" : "db");
+	w = gt_opcall_operand(call, j.pass == GT_DNNL_DW ? "dw" : "w");
+	if (!is_winograd_faster(call->attr, j.tx, j.ty) || w->dtype != GT_F32)
 		return GT_OK;
 	if (!w->any && !gt_tdesc_plain(w)) /* oneDNN transforms plain weights only */
 		return GT_OK;
 	plain = gt_tdesc_make(GT_F32, 4, w->dim, false);
 	j.tw = &plain;
-	j.cut = cut_of(j.pass, j.tx, j.ty, gt_cpu_threads(dev));
-	GT_TRY(cut_all(&j, err));
-	GT_TRY(choose(&j, &pd, err));
+	j.cut = choose_cut(j.pass, j.tx, j.ty, gt_cpu_threads(dev));
+	GT_TRY(describe_parts(&j, err));
+	GT_TRY(choose_primitive(&j, &pd, err));
 	if (!pd)
 		return GT_OK;
 	enum gt_code code = gt_dnnl_kernel_make(&j.k, err);
@@ -221,7 +223,7 @@ enum gt_code gt_dnnl_wino(struct gt_dev *dev, const struct gt_opcall *call, stru
 	}
 	snprintf(j.k->text, sizeof j.k->text, "%s%s", gt_dnnl_impl(pd), call->accumulate ? "+sum" : "");
 	j.k->slices = (int)j.cut.parts;
-	if ((code = build(&j, pd, err)) != GT_OK) {
+	if ((code = build_kernel(&j, pd, err)) != GT_OK) {
 		gt_dnnl_kernel_release(&j.k->head);
 		return code;
 	}

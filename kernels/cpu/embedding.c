@@ -14,9 +14,14 @@
 #define DIGIT 11  /* maximum bits of a digit of the sort */
 
 struct embedding {
-	struct gt_kernel head;
-	gt_range_fn *rows_fn, *cols_fn; /* the forward loop over entries or samples; the loop over columns of a gradient */
-	gt_range_fn *zero_fn;
+	struct gt_cpu_loop loop;         /* forward: over entries or samples; a gradient: over columns */
+	const int32_t *tokens, *lengths; /* lengths NULL: every token counts */
+	int32_t *idx;                    /* mode max: the place of the largest element in the sample; -1: none */
+	void *w, *y, *dw;
+	const void *dy;
+	const struct gt_scalars *scalars;
+	void *state[3];         /* of the optimizer */
+	gt_range_fn *zero_fn;   /* NULL: the gradient is added to dw, or is not stored */
 	int64_t entries;        /* tokens that the call reads */
 	int64_t step, first;    /* entry e is tokens[e * step + first] */
 	int64_t bag;            /* entries of a sample, whose row in y or dy they share; 1 without bags */
@@ -24,48 +29,51 @@ struct embedding {
 	int64_t begin, end;     /* the rows that a gradient covers; others are left out */
 	int64_t padding;        /* token without a gradient, which no bag counts; -1: none */
 	int mode;               /* enum gt_bag */
-	bool f64, add, idx, lengths;
-	int w_in, lengths_in, idx_in, scalars_in; /* indices of operands */
+	bool updates;
 	enum gt_opcode optimizer;
 	struct gt_attr_update update;
 	struct gt_seg seg;
-	bool updates, scalars;
 	char name[64];
-};
-
-struct args {
-	const struct embedding *k;
-	const int32_t *tokens, *lengths; /* lengths NULL: every token counts */
-	int32_t *idx;                    /* mode max: the place of the largest element in the sample; -1: none */
-	const void *w, *dy;
-	void *y, *dw;
-	const int32_t *token, *place;    /* the sorted entries */
-	int64_t sorted;                  /* number of them */
-	const double *share;             /* of each sample: 1 / number of its tokens that count; NULL: 1 */
+	/* of a launch of a gradient */
+	const int32_t *token, *place; /* the sorted entries */
+	int64_t sorted;               /* number of them */
+	const double *share;          /* of each sample: 1 / number of its tokens that count; NULL: 1 */
 	const struct gt_cpu_apply *apply;
 };
 
-static inline int64_t length_of(const struct args *c, int64_t sample)
+static const struct gt_cpu_slot slots[] = {GT_SLOT(embedding, tokens),
+                                           GT_SLOT(embedding, lengths),
+                                           GT_SLOT(embedding, idx),
+                                           GT_SLOT(embedding, w),
+                                           GT_SLOT(embedding, y),
+                                           GT_SLOT(embedding, dw),
+                                           GT_SLOT(embedding, dy),
+                                           GT_SLOT(embedding, scalars),
+                                           GT_SLOT_AS(embedding, "s0", state[0]),
+                                           GT_SLOT_AS(embedding, "s1", state[1]),
+                                           GT_SLOT_AS(embedding, "s2", state[2])};
+
+static inline int64_t length_of(const struct embedding *k, int64_t sample)
 {
-	int64_t n = c->lengths ? c->lengths[sample] : c->k->bag;
-	return n < 0 ? 0 : n > c->k->bag ? c->k->bag : n;
+	int64_t n = k->lengths ? k->lengths[sample] : k->bag;
+	return n < 0 ? 0 : n > k->bag ? k->bag : n;
 }
 
 #define GT_TYPED "cpu/embedding.inc"
 #include "cpu/typed.inc"
 
 /* ---- the order of the entries ------------------------------------------------------------------------------------------------------ */
-static enum gt_code check_tokens(const struct embedding *k, const int32_t *tokens, struct gt_err *err)
+static enum gt_code check_tokens(const struct embedding *k, struct gt_err *err)
 {
 	uint32_t most = 0;
 	for (int64_t e = 0; e < k->entries; e++) {
-		uint32_t t = (uint32_t)tokens[e * k->step + k->first];
+		uint32_t t = (uint32_t)k->tokens[e * k->step + k->first];
 		most = t > most ? t : most;
 	}
 	if ((int64_t)most < k->rows)
 		return GT_OK;
 	for (int64_t e = 0; e < k->entries; e++)
-		if ((uint32_t)tokens[e * k->step + k->first] == most)
+		if ((uint32_t)k->tokens[e * k->step + k->first] == most)
 			return gt_fail(err, GT_EDATA, "%s: token %d of sample %lld in its batch: the table has rows 0..%lld", k->name,
 			               (int)(int32_t)most,
 			               (long long)(e / k->bag), (long long)k->rows - 1);
@@ -79,9 +87,8 @@ static size_t scratch_of(const struct embedding *k)
 }
 
 /* Sorts the entries that have a gradient by token, stably, by the digits of the tokens. */
-static void sort_entries(struct args *c, void *scratch)
+static void sort_entries(struct embedding *k, void *scratch)
 {
-	const struct embedding *k = c->k;
 	int32_t *token[2] = {scratch, (int32_t *)scratch + k->entries}, *place[2] = {token[1] + k->entries, token[1] + 2 * k->entries};
 	double *share = (double *)(void *)(place[1] + k->entries);
 	int64_t n = 0, count[1 << DIGIT];
@@ -92,10 +99,10 @@ static void sort_entries(struct args *c, void *scratch)
 	int digits = (bits + DIGIT - 1) / DIGIT, digit = digits ? (bits + digits - 1) / digits : 0;
 	int64_t values = (int64_t)1 << digit;
 	for (int64_t s = 0; s < k->entries / k->bag; s++) {
-		int64_t length = length_of(c, s), counts = 0;
+		int64_t length = length_of(k, s), counts = 0;
 		for (int64_t t = 0; t < length; t++) {
 			int64_t e = s * k->bag + t;
-			int32_t id = c->tokens[e * k->step + k->first];
+			int32_t id = k->tokens[e * k->step + k->first];
 			if (id == k->padding)
 				continue;
 			counts++;
@@ -123,74 +130,51 @@ static void sort_entries(struct args *c, void *scratch)
 			place[!from][to] = place[from][i];
 		}
 	}
-	c->token = token[from];
-	c->place = place[from];
-	c->sorted = n;
-	c->share = k->mode == GT_BAG_MEAN && k->bag > 1 ? share : NULL;
+	k->token = token[from];
+	k->place = place[from];
+	k->sorted = n;
+	k->share = k->mode == GT_BAG_MEAN && k->bag > 1 ? share : NULL;
 }
 
 /* ---- launching --------------------------------------------------------------------------------------------------------------------- */
 static enum gt_code launch_forward(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, struct gt_err *err)
 {
-	const struct embedding *k = (const struct embedding *)kernel;
-	struct args c = {.k = k, .tokens = a->in[0], .y = a->out[0], .w = a->in[k->w_in]};
-	c.lengths = k->lengths ? a->in[k->lengths_in] : NULL;
-	c.idx = k->idx ? a->out[1] : NULL;
-	GT_TRY(check_tokens(k, c.tokens, err));
-	gt_cpu_for(dev, k->entries / k->bag, 16384 / (k->cols * k->bag) + 1, 1, k->rows_fn, &c);
+	struct embedding *k = gt_cpu_loop_bind(kernel, a);
+	GT_TRY(check_tokens(k, err));
+	gt_cpu_for(dev, k->loop.n, k->loop.grain, 1, k->loop.fn, k);
 	return GT_OK;
 }
 
 static enum gt_code launch_gradient(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, struct gt_err *err)
 {
-	const struct embedding *k = (const struct embedding *)kernel;
-	struct args c = {.k = k, .dy = a->in[0], .tokens = a->in[1], .dw = k->updates ? NULL : a->out[0]};
-	const struct gt_scalars *scalars = k->scalars ? a->in[k->scalars_in] : NULL;
+	struct embedding *k = gt_cpu_loop_bind(kernel, a);
 	struct gt_cpu_apply apply;
-	if (scalars && scalars->skip)
+	if (k->scalars && k->scalars->skip)
 		return GT_OK;
-	c.lengths = k->lengths ? a->in[k->lengths_in] : NULL;
-	c.idx = k->idx ? a->in[k->idx_in] : NULL;
-	GT_TRY(check_tokens(k, c.tokens, err));
-	sort_entries(&c, a->scratch);
+	GT_TRY(check_tokens(k, err));
+	sort_entries(k, a->scratch);
 	if (k->updates) {
-		apply = gt_cpu_apply_make(k->optimizer, &k->update, a->step_args, scalars, a->in[2], a->in + k->scalars_in + 1);
-		c.apply = &apply;
-	} else if (!k->add) {
-		gt_cpu_for(dev, k->rows, 65536 / k->cols + 1, 1, k->zero_fn, &c);
+		apply = gt_cpu_apply_make(k->optimizer, &k->update, a->step_args, k->scalars, k->w, k->state);
+		k->apply = &apply;
 	}
-	gt_cpu_for(dev, k->cols, 65536 / (c.sorted + 1) + 1, 16, k->cols_fn, &c);
+	if (k->zero_fn)
+		gt_cpu_for(dev, k->rows, 65536 / k->cols + 1, 1, k->zero_fn, k);
+	gt_cpu_for(dev, k->cols, 65536 / (k->sorted + 1) + 1, 16, k->loop.fn, k);
+	k->apply = NULL;
 	return GT_OK;
 }
 
 /* ---- calls ------------------------------------------------------------------------------------------------------------------------- */
-#define ROW(op)                                                                                                                            \
-	{                                                                                                                                      \
-		op##_f32, op##_bf16, op##_f64                                                                                                      \
-	}
-static gt_range_fn *const lookup[] = ROW(lookup), *const bags[3][GT_T_COUNT] = {ROW(bag_mean), ROW(bag_sum), ROW(bag_max)},
-                   *const columns[] = ROW(columns), *const zero_rows[] = ROW(zero_rows);
-
 static bool is_bag(const struct gt_opcall *call)
 {
 	return call->code == GT_OP_EMBEDDING_BAG || call->code == GT_OP_EMBEDDING_BAG_DW || call->code == GT_OP_EMBEDDING_BAG_DW_UPDATE;
 }
 
-/* Finds lengths, as operand number `lengths`, and idx, the operand after it, in a gradient of bags. */
-static const char *find_operands(struct embedding *k, const struct gt_opcall *call, int lengths)
-{
-	bool bag = is_bag(call), max = bag && k->mode == GT_BAG_MAX;
-	k->lengths_in = lengths;
-	k->idx_in = lengths + 1;
-	k->lengths = bag && call->nin > lengths && call->in[lengths];
-	k->idx = max && call->nin > lengths + 1 && call->in[lengths + 1];
-	return max && !k->idx ? "the gradient of the maximum needs idx" : NULL;
-}
-
 /* Fills in what all operations have. `of` is y or dy. */
-static const char *describe(struct embedding *k, const struct gt_opcall *call, const struct gt_attr_embedding *a,
-                            const struct gt_tdesc *tokens, const struct gt_tdesc *of, const struct gt_tdesc *table)
+static const char *init_common(struct embedding *k, const struct gt_opcall *call, const struct gt_attr_embedding *a,
+                               const struct gt_tdesc *of, const struct gt_tdesc *table)
 {
+	const struct gt_tdesc *tokens = gt_opcall_operand(call, "tokens");
 	bool bag = is_bag(call);
 	int64_t n = gt_tdesc_count(tokens), width = tokens->dim[tokens->rank - 1];
 	if (a->column >= 0 && (bag || a->column >= width))
@@ -203,54 +187,51 @@ static const char *describe(struct embedding *k, const struct gt_opcall *call, c
 	k->cols = table->dim[1];
 	k->padding = a->padding;
 	k->mode = bag ? a->mode : GT_BAG_SUM;
-	k->f64 = of->dtype == GT_F64;
 	if (of->dim[0] * k->bag != k->entries)
 		return "there is not one row for each token, or for each bag";
 	if (n > INT32_MAX / 2)
 		return "there are too many tokens in a batch";
+	if (gt_opcall_operand(call, "dy") && k->mode == GT_BAG_MAX && !gt_opcall_operand(call, "idx"))
+		return "the gradient of the maximum needs idx";
 	snprintf(k->name, sizeof k->name, "%s", call->name ? call->name : gt_opcode_name(call->code));
 	return NULL;
 }
 
 enum gt_code gt_cpu_embedding(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
 {
-	bool back = call->code == GT_OP_EMBEDDING_DW || call->code == GT_OP_EMBEDDING_BAG_DW;
-	bool bag = is_bag(call);
+	static gt_range_fn *const lookup[] = GT_TYPES(lookup_rows), *const columns[] = GT_TYPES(sum_columns),
+	                          *const zero[] = GT_TYPES(zero_rows),
+	                          *const bags[3][GT_T_COUNT] = {GT_TYPES(bag_mean), GT_TYPES(bag_sum), GT_TYPES(bag_max)};
 	const struct gt_attr_embedding *a = call->attr;
-	const struct gt_tdesc *of = back ? call->in[0] : call->out[0], *table = back ? call->out[0] : call->in[bag ? 2 : 1];
+	const struct gt_tdesc *dy = gt_opcall_operand(call, "dy"), *of = dy ? dy : gt_opcall_operand(call, "y");
+	const struct gt_tdesc *table = gt_opcall_operand(call, dy ? "dw" : "w");
+	int type = gt_cpu_type(of->dtype);
 	struct embedding *k;
 	(void)dev;
-	GT_KERNEL_NEW(k, back ? launch_gradient : launch_forward, "loop", err);
-	const char *why = describe(k, call, a, call->in[back], of, table);
-	int type = gt_cpu_type(of->dtype);
-	if (!why && back) {
-		why = find_operands(k, call, 2);
-	} else if (!why) {
-		k->lengths_in = 1;
-		k->lengths = bag && call->in[1];
-		k->w_in = bag ? 2 : 1;
-		k->idx = bag && a->mode == GT_BAG_MAX && call->nout > 1 && call->out[1];
-	}
+	GT_LOOP_NEW(k, slots, call, "loop", err);
+	const char *why = init_common(k, call, a, of, table);
 	if (why || !gt_tdesc_plain(table)) {
 		free(k);
 		return gt_cpu_refuse(call, err, why ? why : "the table must be plain");
 	}
-	k->rows_fn = bag ? bags[a->mode][type] : lookup[type];
-	k->cols_fn = columns[type];
-	k->zero_fn = zero_rows[type];
-	k->add = call->accumulate & 1;
-	if (back)
-		k->head.scratch = scratch_of(k);
-	else
-		k->head.small = gt_cpu_alone(k->entries / k->bag, 16384 / (k->cols * k->bag) + 1);
-	*out = &k->head;
+	if (dy) {
+		k->loop.head.launch = launch_gradient;
+		k->loop.head.scratch = scratch_of(k);
+		k->loop.fn = columns[type];
+		k->zero_fn = gt_opcall_adds(call, "dw") ? NULL : zero[type];
+	} else {
+		k->loop.head.launch = launch_forward;
+		gt_cpu_loop_over(&k->loop, is_bag(call) ? bags[a->mode][type] : lookup[type], k->entries / k->bag, 16384 / (k->cols * k->bag) + 1);
+		k->loop.head.small = gt_cpu_alone(k->loop.n, k->loop.grain);
+	}
+	*out = &k->loop.head;
 	return GT_OK;
 }
 
 enum gt_code gt_cpu_embedding_update(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
 {
 	const struct gt_attr_embedding_update *a = call->attr;
-	const struct gt_tdesc *dy = call->in[0], *table = call->in[2];
+	const struct gt_tdesc *dy = gt_opcall_operand(call, "dy"), *table = gt_opcall_operand(call, "w");
 	struct embedding *k;
 	(void)dev;
 	const char *why = gt_update_refuses_fused(call);
@@ -258,27 +239,23 @@ enum gt_code gt_cpu_embedding_update(struct gt_dev *dev, const struct gt_opcall 
 		return gt_cpu_refuse(call, err, why);
 	if (dy->dtype == GT_F64 || !gt_tdesc_plain(table))
 		return gt_cpu_refuse(call, err, "it supports plain tables in f32 only");
-	GT_KERNEL_NEW(k, launch_gradient, "rows", err);
-	why = describe(k, call, &a->table, call->in[1], dy, table);
-	if (!why && is_bag(call))
-		why = find_operands(k, call, 3);
-	if (why) {
+	GT_LOOP_NEW(k, slots, call, "rows", err);
+	if ((why = init_common(k, call, &a->table, dy, table))) {
 		free(k);
 		return gt_cpu_refuse(call, err, why);
 	}
-	k->cols_fn = columns[gt_cpu_type(dy->dtype)];
 	if (a->parts) {
 		k->begin = k->rows * a->part / a->parts;
 		k->end = k->rows * (a->part + 1) / a->parts;
 	}
+	k->loop.head.launch = launch_gradient;
+	k->loop.head.scratch = scratch_of(k);
+	k->loop.fn = dy->dtype == GT_BF16 ? sum_columns_bf16 : sum_columns_f32;
 	k->updates = true;
-	k->scalars_in = is_bag(call) ? 5 : 3;
-	k->scalars = call->nin > k->scalars_in && call->in[k->scalars_in];
 	k->optimizer = a->optimizer;
 	k->update = a->update;
 	k->seg = a->update.seg[0];
 	k->update.seg = &k->seg;
-	k->head.scratch = scratch_of(k);
-	*out = &k->head;
+	*out = &k->loop.head;
 	return GT_OK;
 }

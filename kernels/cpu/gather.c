@@ -63,7 +63,7 @@ static void row_f64(double *restrict y, const uint8_t *restrict u, const float *
 		y[i] = (double)u[i] * (double)scale[i] + (double)shift[i];
 }
 
-static void convert(const struct gather *k, char *x, int64_t at, const uint8_t *u, int64_t n)
+static void convert_pixels(const struct gather *k, char *x, int64_t at, const uint8_t *u, int64_t n)
 {
 	if (k->t == GT_F32)
 		row_f32((float *)x + at, u, k->scale, k->shift, n);
@@ -107,7 +107,8 @@ static struct lookup lookup_of(const struct gt_tdesc *all, const struct gt_tdesc
 }
 
 /* Sets *index to the number of the batch's first sample in the operand index, and *stride to the distance of the next one. */
-static enum gt_code find(const struct lookup *l, const struct gt_step_args *a, const int64_t **index, int64_t *stride, struct gt_err *err)
+static enum gt_code find_first_index(const struct lookup *l, const struct gt_step_args *a, const int64_t **index, int64_t *stride,
+                                     struct gt_err *err)
 {
 	*stride = 1;
 	if (!l->rows)
@@ -121,12 +122,12 @@ static enum gt_code find(const struct lookup *l, const struct gt_step_args *a, c
 	return GT_OK;
 }
 
-static enum gt_code outside(int64_t sample, struct gt_err *err)
+static enum gt_code fail_outside(int64_t sample, struct gt_err *err)
 {
 	return gt_fail(err, GT_EINTERNAL, "gather: sample index %lld is outside of the dataset", (long long)sample);
 }
 
-static void samples(const void *ctx, int64_t begin, int64_t end)
+static void gather_samples(const void *ctx, int64_t begin, int64_t end)
 {
 	const struct job *j = ctx;
 	const struct gather *k = j->k;
@@ -147,13 +148,13 @@ static void samples(const void *ctx, int64_t begin, int64_t end)
 			for (int64_t i = 0; i < size && i < 4096; i += 64)
 				__builtin_prefetch(j->images + j->index[(s + AHEAD) * j->stride] * size + i);
 		if (!k->move) {
-			convert(k, j->x, n * size, image, size);
+			convert_pixels(k, j->x, n * size, image, size);
 			continue;
 		}
 		struct gt_aug a = gt_aug_of(&k->attr, j->step_args->seed, j->step_args->epoch, (uint64_t)at, (int)view);
 		for (int32_t y = 0; y < k->h; y++) {
 			move_row(k, a, image, y, buf);
-			convert(k, j->x, n * size + y * row, buf, row);
+			convert_pixels(k, j->x, n * size + y * row, buf, row);
 		}
 	}
 }
@@ -171,12 +172,12 @@ static enum gt_code gather_launch(struct gt_dev *dev, struct gt_kernel *head, co
 	                .step_args = a->step_args,
 	                .bad = &bad};
 	int64_t size = (int64_t)k->w * k->c * k->h, grain = (1 << 18) / size; /* a second thread is worthwhile from 256 Ki pixels on */
-	GT_TRY(find(&k->look, a->step_args, &j.index, &j.stride, err));
+	GT_TRY(find_first_index(&k->look, a->step_args, &j.index, &j.stride, err));
 	if (a->stream) /* on other streams than 0, the loader's thread runs alone beside a step that uses all other threads */
-		samples(&j, 0, k->look.n);
+		gather_samples(&j, 0, k->look.n);
 	else
-		gt_cpu_for(dev, k->look.n, grain > 0 ? grain : 1, 1, samples, &j);
-	return bad >= 0 ? outside(j.index[bad * j.stride], err) : GT_OK;
+		gt_cpu_for(dev, k->look.n, grain > 0 ? grain : 1, 1, gather_samples, &j);
+	return bad >= 0 ? fail_outside(j.index[bad * j.stride], err) : GT_OK;
 }
 
 static void gather_release(struct gt_kernel *head)
@@ -189,7 +190,7 @@ static void gather_release(struct gt_kernel *head)
 enum gt_code gt_cpu_gather(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
 {
 	const struct gt_attr_gather *a = call->attr;
-	const struct gt_tdesc *d = call->in[0], *x = call->out[0];
+	const struct gt_tdesc *d = gt_opcall_operand(call, "images"), *x = gt_opcall_operand(call, "x");
 	struct gather *k;
 	int64_t row = d->dim[1] * d->dim[3];
 	int pad = a->views > 2 ? 1 : a->views > 1 ? 0 : a->pad;
@@ -198,7 +199,7 @@ enum gt_code gt_cpu_gather(struct gt_dev *dev, const struct gt_opcall *call, str
 		return gt_cpu_refuse(call, err, "images have more than 16 channels");
 	GT_KERNEL_NEW(k, gather_launch, "loops:gather", err);
 	k->attr = *a;
-	k->look = lookup_of(d, call->in[2], x->dim[0], a->views);
+	k->look = lookup_of(d, gt_opcall_operand(call, "index"), x->dim[0], a->views);
 	k->c = (int32_t)d->dim[1], k->h = (int32_t)d->dim[2], k->w = (int32_t)d->dim[3];
 	k->t = x->dtype;
 	k->move = !gt_aug_none(a);
@@ -287,11 +288,11 @@ static enum gt_code gather_recipes_launch(struct gt_dev *dev, struct gt_kernel *
 	const int64_t *index = a->in[2];
 	int64_t stride;
 	(void)dev;
-	GT_TRY(find(&k->look, a->step_args, &index, &stride, err));
+	GT_TRY(find_first_index(&k->look, a->step_args, &index, &stride, err));
 	for (int64_t n = 0; n < k->look.n; n++) {
 		int64_t view = n / k->look.samples, s = n - view * k->look.samples, at = index[s * stride];
 		if (at < 0 || at >= k->look.all)
-			return outside(at, err);
+			return fail_outside(at, err);
 		recipe_image(k, (const uint8_t *)a->in[0] + at * k->row, (int)view, a->out[0], n * k->h * k->w * k->c);
 		if (!view && a->out[1])
 			((int32_t *)a->out[1])[s] = ((const int32_t *)a->in[1])[at];
@@ -302,7 +303,7 @@ static enum gt_code gather_recipes_launch(struct gt_dev *dev, struct gt_kernel *
 enum gt_code gt_cpu_gather_recipes(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
 {
 	const struct gt_attr_recipes *a = call->attr;
-	const struct gt_tdesc *d = call->in[0], *x = call->out[0];
+	const struct gt_tdesc *d = gt_opcall_operand(call, "rows"), *x = gt_opcall_operand(call, "x");
 	struct gather_recipes *k;
 	(void)dev;
 	const char *why = gt_recipe_refuses(a, d, x);
@@ -310,7 +311,7 @@ enum gt_code gt_cpu_gather_recipes(struct gt_dev *dev, const struct gt_opcall *c
 		return gt_cpu_refuse(call, err, why);
 	GT_KERNEL_NEW(k, gather_recipes_launch, "loops:recipes", err);
 	k->attr = *a;
-	k->look = lookup_of(d, call->in[2], x->dim[0], a->gather.views);
+	k->look = lookup_of(d, gt_opcall_operand(call, "index"), x->dim[0], a->gather.views);
 	k->row = d->dim[1];
 	k->c = (int32_t)x->dim[1], k->h = (int32_t)x->dim[2], k->w = (int32_t)x->dim[3];
 	k->t = x->dtype;
@@ -333,11 +334,11 @@ static enum gt_code gather_rows_launch(struct gt_dev *dev, struct gt_kernel *hea
 	int64_t stride;
 	size_t to = gt_dtype_size(k->t) * (size_t)k->width;
 	(void)dev;
-	GT_TRY(find(&k->look, a->step_args, &index, &stride, err));
+	GT_TRY(find_first_index(&k->look, a->step_args, &index, &stride, err));
 	for (int64_t i = 0; i < k->look.n; i++) {
 		int64_t at = index[i % k->look.samples * stride];
 		if (at < 0 || at >= k->look.all)
-			return outside(at, err);
+			return fail_outside(at, err);
 		const float *from = (const float *)a->in[0] + at * k->width;
 		char *y = (char *)a->out[0] + (size_t)i * to;
 		if (k->t == GT_F32 || k->t == GT_I32)
@@ -352,7 +353,7 @@ static enum gt_code gather_rows_launch(struct gt_dev *dev, struct gt_kernel *hea
 
 enum gt_code gt_cpu_gather_rows(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
 {
-	const struct gt_tdesc *d = call->in[0], *y = call->out[0];
+	const struct gt_tdesc *d = gt_opcall_operand(call, "rows"), *y = gt_opcall_operand(call, "y");
 	struct gather_rows *k;
 	bool fits = d->dtype == GT_I32 ? y->dtype == GT_I32
 	                               : d->dtype == GT_F32 && (y->dtype == GT_F32 || y->dtype == GT_BF16 || y->dtype == GT_F64);
@@ -361,7 +362,7 @@ enum gt_code gt_cpu_gather_rows(struct gt_dev *dev, const struct gt_opcall *call
 		return gt_cpu_refuse(call, err, "rows of i32 stay i32, and rows of f32 become f32, bf16 or f64");
 	GT_KERNEL_NEW(k, gather_rows_launch, "loops:gather", err);
 	k->width = gt_tdesc_count(d) / d->dim[0];
-	k->look = lookup_of(d, call->in[1], y->dim[0], ((const struct gt_attr_views *)call->attr)->views);
+	k->look = lookup_of(d, gt_opcall_operand(call, "index"), y->dim[0], ((const struct gt_attr_views *)call->attr)->views);
 	k->t = y->dtype;
 	*out = &k->head;
 	return GT_OK;
@@ -383,12 +384,12 @@ static enum gt_code gather_ragged_launch(struct gt_dev *dev, struct gt_kernel *h
 	const int64_t *start = a->in[1], *index = a->in[2];
 	int64_t stride;
 	(void)dev;
-	GT_TRY(find(&k->look, a->step_args, &index, &stride, err));
+	GT_TRY(find_first_index(&k->look, a->step_args, &index, &stride, err));
 	for (int64_t i = 0; i < k->look.n; i++) {
 		int64_t at = index[i % k->look.samples * stride];
 		int32_t *y = (int32_t *)a->out[0] + i * k->width;
 		if (at < 0 || at >= k->look.all)
-			return outside(at, err);
+			return fail_outside(at, err);
 		int64_t from = start[at], n = start[at + 1] - from;
 		if (from < 0 || n < 0 || n > k->width || from + n > k->total)
 			return gt_fail(err, GT_EINTERNAL, "gather: sample %lld has %lld numbers, but a row has %lld", (long long)at, (long long)n,
@@ -402,14 +403,14 @@ static enum gt_code gather_ragged_launch(struct gt_dev *dev, struct gt_kernel *h
 
 enum gt_code gt_cpu_gather_ragged(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
 {
-	const struct gt_tdesc *y = call->out[0];
+	const struct gt_tdesc *y = gt_opcall_operand(call, "y");
 	const struct gt_attr_ragged *attr = call->attr;
 	struct gather_ragged *k;
 	(void)dev;
 	GT_KERNEL_NEW(k, gather_ragged_launch, "loops:gather", err);
-	k->look = lookup_of(call->in[1], call->in[2], y->dim[0], attr->views);
+	k->look = lookup_of(gt_opcall_operand(call, "start"), gt_opcall_operand(call, "index"), y->dim[0], attr->views);
 	k->look.all--; /* start has the end of the last sequence too */
-	k->total = call->in[0]->dim[0];
+	k->total = gt_opcall_operand(call, "rows")->dim[0];
 	k->width = y->dim[1];
 	k->pad = attr->pad;
 	*out = &k->head;

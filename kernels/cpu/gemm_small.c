@@ -149,7 +149,8 @@ static inline __attribute__((always_inline)) void transpose_avx2(const float *fr
 #include "cpu/gemm_tile.inc"
 #pragma GCC pop_options
 
-static const struct gt_gemm_isa avx512 = {"avx512", fwd_avx512, dx_avx512, dw_avx512}, avx2 = {"avx2", fwd_avx2, dx_avx2, dw_avx2};
+static const struct gt_gemm_isa avx512 = {"avx512", compute_fwd_avx512, compute_dx_avx512, compute_dw_avx512},
+                                avx2 = {"avx2", compute_fwd_avx2, compute_dx_avx2, compute_dw_avx2};
 
 const struct gt_gemm_isa *gt_gemm_isa_named(const char *name)
 {

@@ -26,7 +26,7 @@ struct meeting {
 	bool failed; /* true: a kernel has failed; only the first thread sets this */
 };
 
-static inline void relax(void)
+static inline void pause_cpu(void)
 {
 #if defined(__x86_64__)
 	__builtin_ia32_pause();
@@ -34,7 +34,7 @@ static inline void relax(void)
 }
 
 /* A barrier: returns when all threads have called it. Returns false if a kernel of the first thread had failed by then. */
-static bool meet(struct meeting *m, int threads)
+static bool wait_barrier(struct meeting *m, int threads)
 {
 	uint32_t round = atomic_load_explicit(&m->round, memory_order_relaxed);
 	if (atomic_fetch_add(&m->arrived, 1) + 1 == threads) {
@@ -48,7 +48,7 @@ static bool meet(struct meeting *m, int threads)
 	for (int i = 0; i < SPINS; i++) {
 		if (atomic_load_explicit(&m->round, memory_order_acquire) != round)
 			return m->go[round & 1];
-		relax();
+		pause_cpu();
 	}
 	atomic_fetch_add(&m->asleep, 1);
 	while (atomic_load(&m->round) == round)
@@ -57,13 +57,13 @@ static bool meet(struct meeting *m, int threads)
 	return m->go[round & 1];
 }
 
-static bool joins(const struct gt_kernel *k)
+static bool can_join_region(const struct gt_kernel *k)
 {
 	return k->part || k->small;
 }
 
 /* Executes the list with one thread; only oneDNN's kernels use the threads for which they were made. */
-static enum gt_code alone(struct gt_dev *dev, int n, struct gt_kernel *const *k, const struct gt_launch *args, struct gt_err *err)
+static enum gt_code launch_alone(struct gt_dev *dev, int n, struct gt_kernel *const *k, const struct gt_launch *args, struct gt_err *err)
 {
 	for (int i = 0; i < n; i++)
 		GT_TRY(k[i]->launch(dev, k[i], &args[i], err));
@@ -71,7 +71,7 @@ static enum gt_code alone(struct gt_dev *dev, int n, struct gt_kernel *const *k,
 }
 
 /* Executes a list whose kernels all join, with all threads. */
-static enum gt_code team(struct gt_dev *dev, int n, struct gt_kernel *const *k, const struct gt_launch *args, struct gt_err *err)
+static enum gt_code launch_in_team(struct gt_dev *dev, int n, struct gt_kernel *const *k, const struct gt_launch *args, struct gt_err *err)
 {
 	struct meeting m = {.round = 0};
 	enum gt_code code = GT_OK; /* only the first thread writes code */
@@ -86,7 +86,7 @@ static enum gt_code team(struct gt_dev *dev, int n, struct gt_kernel *const *k, 
 				m.failed = code != GT_OK;
 			}
 			/* between two small kernels the first thread needs no barrier; the end of the region is one */
-			if (i + 1 < n && (k[i]->part || k[i + 1]->part) && !meet(&m, threads))
+			if (i + 1 < n && (k[i]->part || k[i + 1]->part) && !wait_barrier(&m, threads))
 				break;
 		}
 	}
@@ -94,14 +94,15 @@ static enum gt_code team(struct gt_dev *dev, int n, struct gt_kernel *const *k, 
 }
 
 /* Executes the list with all threads: one parallel region for each run of kernels that join. */
-static enum gt_code regions(struct gt_dev *dev, int n, struct gt_kernel *const *k, const struct gt_launch *args, struct gt_err *err)
+static enum gt_code launch_in_regions(struct gt_dev *dev, int n, struct gt_kernel *const *k, const struct gt_launch *args,
+                                      struct gt_err *err)
 {
 	for (int i = 0; i < n;) {
 		int end = i;
-		while (end < n && joins(k[end]))
+		while (end < n && can_join_region(k[end]))
 			end++;
 		if (end - i > 1) {
-			GT_TRY(team(dev, end - i, k + i, args + i, err));
+			GT_TRY(launch_in_team(dev, end - i, k + i, args + i, err));
 			i = end;
 		} else {
 			GT_TRY(k[i]->launch(dev, k[i], &args[i], err));
@@ -115,10 +116,10 @@ enum gt_code gt_cpu_launch_list(struct gt_dev *dev, int n, struct gt_kernel *con
 {
 	struct gt_team_choice *c = &k[0]->choice;
 	if (gt_cpu_threads(dev) == 1)
-		return alone(dev, n, k, args, err);
+		return launch_alone(dev, n, k, args, err);
 	double begin = gt_clock();
 	gt_cpu_set_alone(dev, c->one);
-	enum gt_code code = (c->one ? alone : regions)(dev, n, k, args, err);
+	enum gt_code code = (c->one ? launch_alone : launch_in_regions)(dev, n, k, args, err);
 	gt_cpu_set_alone(dev, false);
 	gt_team_choice_record(c, gt_clock() - begin);
 	return code;

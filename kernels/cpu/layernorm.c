@@ -3,25 +3,34 @@
  * order of the activations in the scratch memory, so that the loops over a row are contiguous. */
 #include "cpu/loops.h"
 #include "ew.h"
-#include <stdlib.h>
+#include <math.h>
+#include <string.h>
 
 #define LANES 16
 #define COLS 64
 #define GT_LANE static inline __attribute__((always_inline))
 
-struct args {
+struct layernorm {
+	struct gt_cpu_loop loop; /* over rows */
 	const void *x, *dy;
-	const void *gamma, *beta; /* parameters in the element order of the activations; NULL: the layer has no parameters */
-	void *mean, *rstd;
-	void *y; /* output y, or gradient dx */
-	void *dgamma, *dbeta;
+	/* NULL: the layer has no parameters. The loops find them in the element order of the activations */
+	const void *gamma, *beta;
+	void *mean, *rstd; /* outputs of the forward operation, NULL if they are absent; operands of the gradient */
+	void *y, *dx, *dgamma, *dbeta;
 	bool add_gamma, add_beta;
 	int64_t rows, cols, channels, pixels; /* pixels is 0 if gamma and beta have the element order of the activations */
 	double eps;
+	size_t param_bytes; /* number of bytes of gamma */
+	void (*reorder)(const struct layernorm *k, const void *from, void *to);
+	gt_range_fn *params; /* the gradients of gamma and beta */
 };
 
+static const struct gt_cpu_slot slots[] = {
+    GT_SLOT(layernorm, x),    GT_SLOT(layernorm, dy), GT_SLOT(layernorm, gamma), GT_SLOT(layernorm, beta),   GT_SLOT(layernorm, mean),
+    GT_SLOT(layernorm, rstd), GT_SLOT(layernorm, y),  GT_SLOT(layernorm, dx),    GT_SLOT(layernorm, dgamma), GT_SLOT(layernorm, dbeta)};
+
 /* Returns the index in gamma and beta of column j of a row. */
-GT_LANE int64_t param_index(const struct args *c, int64_t j)
+GT_LANE int64_t param_index(const struct layernorm *c, int64_t j)
 {
 	return c->pixels ? j % c->channels * c->pixels + j / c->channels : j;
 }
@@ -29,71 +38,36 @@ GT_LANE int64_t param_index(const struct args *c, int64_t j)
 #define GT_TYPED "cpu/layernorm.inc"
 #include "cpu/typed.inc"
 
-#define ROW(op)                                                                                                                            \
-	{                                                                                                                                      \
-		op##_f32, op##_bf16, op##_f64                                                                                                      \
-	}
-static gt_range_fn *const run_forward[] = ROW(forward), *const run_dx[] = ROW(backward_x), *const run_params[] = ROW(backward_params);
-static void (*const run_reorder[])(const struct args *, const void *, void *) = ROW(reorder);
-
-struct layernorm {
-	struct gt_kernel head;
-	struct args shape;
-	int type;
-	size_t param_bytes; /* number of bytes of gamma */
-	bool affine;
-	bool dgamma, dbeta;
-	bool stats; /* the forward call also writes mean and rstd */
-};
+/* Copies a parameter to the scratch memory in the order of the activations, if it has another one. */
+static const void *in_order(const struct layernorm *k, const void *param, void *to)
+{
+	if (!param || !k->pixels)
+		return param;
+	k->reorder(k, param, to);
+	return to;
+}
 
 static enum gt_code launch_forward(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, struct gt_err *err)
 {
-	const struct layernorm *k = (const struct layernorm *)kernel;
-	struct args c = k->shape;
+	struct layernorm *k = gt_cpu_loop_bind(kernel, a);
 	(void)err;
-	c.x = a->in[0];
-	c.y = a->out[0];
-	if (k->stats) {
-		c.mean = a->out[1];
-		c.rstd = a->out[2];
-	}
-	if (k->affine) {
-		c.gamma = a->in[1];
-		c.beta = a->in[2];
-		if (c.pixels) {
-			run_reorder[k->type](&c, c.gamma, a->scratch);
-			run_reorder[k->type](&c, c.beta, (char *)a->scratch + k->param_bytes);
-			c.gamma = a->scratch;
-			c.beta = (char *)a->scratch + k->param_bytes;
-		}
-	}
-	gt_cpu_for(dev, c.rows, 16384 / c.cols + 1, 1, run_forward[k->type], &c);
+	if (!k->mean || !k->rstd)
+		k->mean = NULL;
+	k->gamma = in_order(k, k->gamma, a->scratch);
+	k->beta = in_order(k, k->beta, (char *)a->scratch + k->param_bytes);
+	gt_cpu_for(dev, k->rows, k->loop.grain, 1, k->loop.fn, k);
 	return GT_OK;
 }
 
 static enum gt_code launch_backward(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, struct gt_err *err)
 {
-	const struct layernorm *k = (const struct layernorm *)kernel;
-	struct args c = k->shape;
+	struct layernorm *k = gt_cpu_loop_bind(kernel, a);
 	(void)err;
-	c.dy = a->in[0];
-	c.x = a->in[1];
-	c.mean = a->in[3];
-	c.rstd = a->in[4];
-	if (k->affine) { /* the gradients of gamma and beta are computed before dx, which may overwrite dy */
-		c.dgamma = k->dgamma ? a->out[1] : NULL;
-		c.dbeta = k->dbeta ? a->out[2] : NULL;
-		if (c.dgamma || c.dbeta)
-			gt_cpu_for(dev, c.cols, 16384 / c.rows + 1, COLS, run_params[k->type], &c);
-		c.gamma = a->in[2];
-		if (c.pixels) {
-			run_reorder[k->type](&c, c.gamma, a->scratch);
-			c.gamma = a->scratch;
-		}
-	}
-	c.y = a->out[0];
-	if (c.y)
-		gt_cpu_for(dev, c.rows, 16384 / c.cols + 1, 1, run_dx[k->type], &c);
+	if (k->dgamma || k->dbeta) /* before dx, which may overwrite dy */
+		gt_cpu_for(dev, k->cols, 16384 / k->rows + 1, COLS, k->params, k);
+	k->gamma = in_order(k, k->gamma, a->scratch);
+	if (k->dx)
+		gt_cpu_for(dev, k->rows, k->loop.grain, 1, k->loop.fn, k);
 	return GT_OK;
 }
 
@@ -117,40 +91,41 @@ static int param_order(const struct gt_tdesc *x, struct gt_tdesc *p)
 
 enum gt_code gt_cpu_layernorm(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
 {
+	static gt_range_fn *const forward[] = GT_TYPES(normalize_rows), *const dx[] = GT_TYPES(compute_dx),
+	                          *const params[] = GT_TYPES(compute_param_grads);
+	static void (*const reorder[])(const struct layernorm *, const void *, void *) = GT_TYPES(reorder_param);
 	bool back = call->code == GT_OP_LAYERNORM_DX;
 	const struct gt_attr_norm *attr = call->attr;
-	const struct gt_tdesc *x = call->in[back];
-	struct gt_tdesc *gamma = call->in[back ? 2 : 1];
-	struct gt_tdesc *params[2] = {back ? (call->nout > 1 ? call->out[1] : NULL) : call->in[2],
-	                              back && call->nout > 2 ? call->out[2] : NULL};
+	const struct gt_tdesc *x = gt_opcall_operand(call, "x");
+	struct gt_tdesc *gamma = gt_opcall_operand(call, "gamma"), *beta = gt_opcall_operand(call, "beta");
+	struct gt_tdesc *params_of[] = {beta, gt_opcall_operand(call, "dgamma"), gt_opcall_operand(call, "dbeta")};
 	int type = gt_cpu_type(x->dtype), order = 1;
 	struct layernorm *k;
 	(void)dev;
 	if (gamma) {
 		order = param_order(x, gamma);
-		for (int i = 0; i < 2; i++)
-			if (params[i] && param_order(x, params[i]) != order)
+		for (int i = 0; i < 3; i++)
+			if (params_of[i] && param_order(x, params_of[i]) != order)
 				order = -1;
-		if (order < 0 || (!back && !params[0]))
+		if (order < 0 || (!back && !beta))
 			return gt_cpu_refuse(call, err, "gamma, beta and their gradients must have the same layout, plain or channels last");
 	}
-	GT_KERNEL_NEW(k, back ? launch_backward : launch_forward, "loop", err);
-	k->type = type;
-	k->affine = gamma != NULL;
-	k->stats = !back && call->nout > 2 && call->out[1] && call->out[2];
-	k->dgamma = back && params[0];
-	k->dbeta = back && params[1];
-	k->shape.rows = x->dim[0];
-	k->shape.cols = gt_tdesc_count(x) / x->dim[0];
-	k->shape.eps = attr->eps;
-	k->shape.add_gamma = back && (call->accumulate & 2);
-	k->shape.add_beta = back && (call->accumulate & 4);
+	GT_LOOP_NEW(k, slots, call, "loop", err);
+	k->loop.head.launch = back ? launch_backward : launch_forward;
+	k->rows = x->dim[0];
+	k->cols = gt_tdesc_count(x) / x->dim[0];
+	gt_cpu_loop_over(&k->loop, back ? dx[type] : forward[type], k->rows, 16384 / k->cols + 1);
+	k->params = params[type];
+	k->reorder = reorder[type];
+	k->eps = attr->eps;
+	k->add_gamma = gt_opcall_adds(call, "dgamma");
+	k->add_beta = gt_opcall_adds(call, "dbeta");
 	if (order == 0) {
-		k->shape.channels = x->dim[1];
-		k->shape.pixels = x->dim[2] * x->dim[3];
+		k->channels = x->dim[1];
+		k->pixels = x->dim[2] * x->dim[3];
 		k->param_bytes = gt_tdesc_bytes(gamma);
-		k->head.scratch = k->param_bytes * (back ? 1 : 2);
+		k->loop.head.scratch = k->param_bytes * (back ? 1 : 2);
 	}
-	*out = &k->head;
+	*out = &k->loop.head;
 	return GT_OK;
 }

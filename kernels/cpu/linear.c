@@ -4,6 +4,7 @@
 #include "cpu/gemm_small.h"
 #include "cpu/loops.h"
 #include "cpu/update.h"
+#include "opsig.h"
 #include "optimizer.h"
 #include <omp.h>
 #include <stdio.h>
@@ -94,8 +95,8 @@ enum gt_code gt_cpu_linear_dw_update(struct gt_dev *dev, const struct gt_opcall 
 {
 	const struct gt_attr_dw_update *attr = call->attr;
 	const struct gt_gemm_isa *isa = gt_gemm_isa();
-	const struct gt_tdesc *dy = call->in[0], *x = call->in[1];
-	struct gt_tdesc *w = call->in[2];
+	const struct gt_tdesc *dy = gt_opcall_operand(call, "dy"), *x = gt_opcall_operand(call, "x");
+	struct gt_tdesc *w = gt_opcall_operand(call, "w");
 	struct linear *k;
 	const char *why = gt_update_refuses_fused(call);
 	if (why)
@@ -108,8 +109,8 @@ enum gt_code gt_cpu_linear_dw_update(struct gt_dev *dev, const struct gt_opcall 
 		return gt_fail(err, GT_EFAIL, "out of memory");
 	k->isa = isa;
 	k->g = (struct gt_gemm){.m = x->dim[0], .in = x->dim[1], .out = dy->dim[1]};
-	k->bias = call->nout > 0 && call->out[0];
-	k->scalars = call->nin > 3 && call->in[3];
+	k->bias = gt_opcall_operand(call, "db");
+	k->scalars = gt_opcall_operand(call, "scalars");
 	k->optimizer = attr->optimizer;
 	k->update = attr->update;
 	k->seg = attr->update.seg[0];
@@ -140,7 +141,7 @@ static enum gt_code launch_masked(struct gt_dev *dev, struct gt_kernel *head, co
 	return k->relu->launch(dev, k->relu, &relu, err);
 }
 
-static void drop(struct gt_kernel *k)
+static void release_kernel(struct gt_kernel *k)
 {
 	if (k && k->release)
 		k->release(k);
@@ -151,12 +152,12 @@ static void drop(struct gt_kernel *k)
 static void release_masked(struct gt_kernel *head)
 {
 	struct masked *k = (struct masked *)head;
-	drop(k->dx);
-	drop(k->relu);
+	release_kernel(k->dx);
+	release_kernel(k->relu);
 	free(k);
 }
 
-static enum gt_code masked(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
+static enum gt_code prepare_masked(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
 {
 	struct gt_opcall plain = *call, relu = {.code = GT_OP_RELU_DX,
 	                                        .name = call->name,
@@ -185,15 +186,15 @@ enum gt_code gt_cpu_linear(struct gt_dev *dev, const struct gt_opcall *call, str
 {
 	const struct gt_attr_linear *attr = call->attr;
 	const struct gt_gemm_isa *isa = gt_gemm_isa();
-	bool fwd = call->code == GT_OP_LINEAR, dw = call->code == GT_OP_LINEAR_DW,
-	     mask = call->code == GT_OP_LINEAR_DX && call->nin > 2 && call->in[2];
-	const struct gt_tdesc *x = fwd ? call->in[0] : dw ? call->in[1] : call->out[0];
-	struct gt_tdesc *w = dw ? call->out[0] : call->in[1];
+	bool fwd = call->code == GT_OP_LINEAR, dw = call->code == GT_OP_LINEAR_DW;
+	bool mask = call->code == GT_OP_LINEAR_DX && gt_opcall_operand(call, "y");
+	const struct gt_tdesc *x = gt_opcall_operand(call, fwd || dw ? "x" : "dx");
+	struct gt_tdesc *w = gt_opcall_operand(call, dw ? "dw" : "w");
 	struct linear *k;
 	if (fwd && call->nout > 1) /* the output of relu serves as a mask without cost, because it is in the cache */
 		return gt_cpu_refuse(call, err, "this backend does not write masks of bits");
 	if (!isa || x->dtype != GT_F32 || (w->any ? x->dim[0] > SMALL_BATCH : !in_tiles(w)))
-		return mask ? masked(dev, call, out, err) : gt_dnnl_linear(dev, call, out, err);
+		return mask ? prepare_masked(dev, call, out, err) : gt_dnnl_linear(dev, call, out, err);
 	if (w->any) {
 		w->layout = tiles;
 		w->any = false;
@@ -202,10 +203,10 @@ enum gt_code gt_cpu_linear(struct gt_dev *dev, const struct gt_opcall *call, str
 		return gt_fail(err, GT_EFAIL, "out of memory");
 	k->isa = isa;
 	k->g = (struct gt_gemm){.m = x->dim[0], .in = w->dim[1], .out = w->dim[0], .relu = attr->act == GT_ACT_RELU};
-	k->g.add_dw = dw && (call->accumulate & 1);
-	k->g.add_db = dw && (call->accumulate & 2);
+	k->g.add_dw = gt_opcall_adds(call, "dw");
+	k->g.add_db = gt_opcall_adds(call, "db");
 	k->mask = mask;
-	k->bias = fwd ? call->nin > 2 && call->in[2] : dw && call->nout > 1 && call->out[1];
+	k->bias = gt_opcall_operand(call, fwd ? "b" : "db");
 	k->head.launch = launch_parts;
 	k->head.part = fwd ? part_fwd : dw ? part_dw : part_dx;
 	k->head.scratch = dw ? gt_gemm_scratch_dw(k->g.m, k->g.out, gt_cpu_threads(dev)) : 0;

@@ -11,6 +11,9 @@
 
 #include "clones.h"
 #include "cpu/cpu.h"
+#include "opsig.h"
+#include <stddef.h>
+#include <stdlib.h>
 
 typedef void gt_range_fn(const void *ctx, int64_t begin, int64_t end);
 
@@ -36,6 +39,69 @@ static inline int gt_cpu_type(enum gt_dtype t)
 {
 	return t == GT_F32 ? GT_T_F32 : t == GT_BF16 ? GT_T_BF16 : t == GT_F64 ? GT_T_F64 : -1;
 }
+
+/* One entry for each of the dtypes of gt_cpu_type, in a table of functions that typed.inc has made. */
+#define GT_TYPES(op)                                                                                                                       \
+	{                                                                                                                                      \
+		op##_f32, op##_bf16, op##_f64                                                                                                      \
+	}
+
+/* A kernel of loops. Its struct has the shapes, which prepare fills in, and a member for the address of each operand, named as the operand
+ * in opcall.h. A launch sets the addresses (NULL: the operand is absent), then runs the loop, which gets the kernel as its context:
+ *
+ *     struct softmax {
+ *         struct gt_cpu_loop loop;
+ *         const void *x;
+ *         void *y;
+ *         int64_t cols;
+ *     };
+ *     static const struct gt_cpu_slot slots[] = {GT_SLOT(softmax, x), GT_SLOT(softmax, y)};
+ *
+ *     GT_LOOP_NEW(k, slots, call, "loop", err);
+ *     k->cols = x->dim[1];
+ *     gt_cpu_loop_over(&k->loop, softmax_f32, rows, grain);
+ *
+ * A kernel that does more sets loop.head.launch to a function that begins with `struct softmax *k = gt_cpu_loop_bind(head, a);`. Because a
+ * launch writes to the kernel, launches of one kernel do not overlap. */
+struct gt_cpu_loop {
+	struct gt_kernel head;
+	gt_range_fn *fn; /* the loop over [0, n); the members have the meaning of the arguments of gt_cpu_for */
+	int64_t n, grain, align;
+	int nslots;
+	struct {
+		struct gt_operand_ref from;
+		size_t to;         /* offset in the kernel of the member for the address */
+	} slot[2 * GT_MAX_IO]; /* the operands that the call has */
+};
+
+struct gt_cpu_slot {
+	const char *name; /* of an operand */
+	size_t at;        /* offset in the kernel of the member for its address */
+};
+#define GT_SLOT(kernel, name) GT_SLOT_AS(kernel, #name, name)
+#define GT_SLOT_AS(kernel, name, member)                                                                                                   \
+	{                                                                                                                                      \
+		name, offsetof(struct kernel, member)                                                                                              \
+	}
+
+/* Allocates a kernel whose first member is struct gt_cpu_loop loop. slots is an array with all operands of the operations of the family. */
+#define GT_LOOP_NEW(k, slots, call, text, err)                                                                                             \
+	do {                                                                                                                                   \
+		if (!((k) = calloc(1, sizeof *(k))))                                                                                               \
+			return gt_fail(err, GT_EFAIL, "out of memory");                                                                                \
+		gt_cpu_loop_init(&(k)->loop, slots, sizeof(slots) / sizeof *(slots), call, text);                                                  \
+	} while (0)
+void gt_cpu_loop_init(struct gt_cpu_loop *k, const struct gt_cpu_slot *slots, size_t n, const struct gt_opcall *call, const char *text);
+
+static inline void gt_cpu_loop_over(struct gt_cpu_loop *k, gt_range_fn *fn, int64_t n, int64_t grain)
+{
+	k->fn = fn;
+	k->n = n;
+	k->grain = grain;
+}
+
+/* Sets the addresses of the operands and returns the kernel. */
+void *gt_cpu_loop_bind(struct gt_kernel *head, const struct gt_launch *a);
 
 /* Allocates a kernel whose first member is struct gt_kernel head, and sets launch and describe. */
 #define GT_KERNEL_NEW(k, fn, text, err)                                                                                                    \

@@ -3,24 +3,30 @@
 #include "moments.h"
 #include "cpu/loops.h"
 #include <math.h>
-#include <stdlib.h>
 
 struct merge {
-	struct gt_kernel head;
+	struct gt_cpu_loop loop;
+	double *parts;
+	void *rmean, *rvar; /* NULL: there are no running statistics */
+	int64_t *nbt;
+	void *mean, *rstd;
+	double *part;
 	struct gt_attr_norm attr;
 	int64_t c;
 	int nparts;
-	bool f64; /* statistics are f64, otherwise f32 */
-	/* which optional operands exist; join: the result is merged with the statistics that `part` holds */
-	bool running, counts, mean, rstd, part, join;
+	bool f64;  /* statistics are f64, otherwise f32 */
+	bool join; /* the result is merged with the statistics that `part` holds */
 };
 
-static double get(const struct merge *k, const void *p, int64_t i)
+static const struct gt_cpu_slot slots[] = {GT_SLOT(merge, parts), GT_SLOT(merge, rmean), GT_SLOT(merge, rvar), GT_SLOT(merge, nbt),
+                                           GT_SLOT(merge, mean),  GT_SLOT(merge, rstd),  GT_SLOT(merge, part)};
+
+static double load_stat(const struct merge *k, const void *p, int64_t i)
 {
 	return k->f64 ? ((const double *)p)[i] : (double)((const float *)p)[i];
 }
 
-static void put(const struct merge *k, void *p, int64_t i, double v)
+static void store_stat(const struct merge *k, void *p, int64_t i, double v)
 {
 	if (k->f64)
 		((double *)p)[i] = v;
@@ -28,67 +34,58 @@ static void put(const struct merge *k, void *p, int64_t i, double v)
 		((float *)p)[i] = (float)v;
 }
 
-static enum gt_code launch(struct gt_dev *dev, struct gt_kernel *head, const struct gt_launch *a, struct gt_err *err)
+static enum gt_code launch_merge(struct gt_dev *dev, struct gt_kernel *head, const struct gt_launch *a, struct gt_err *err)
 {
-	const struct merge *k = (const struct merge *)head;
-	double *parts = a->in[0], *part = k->part ? a->out[2] : NULL, m = k->attr.momentum, total = 0;
+	const struct merge *k = gt_cpu_loop_bind(head, a);
+	double m = k->attr.momentum, total = 0;
 	(void)dev, (void)err;
 	for (int64_t i = 0; i < k->c; i++) {
-		struct gt_moments all = gt_moments_tree(parts, k->nparts, k->c, i);
+		struct gt_moments all = gt_moments_tree(k->parts, k->nparts, k->c, i);
 		double var = all.n > 0 ? all.m2 / all.n : 0, unbias = k->attr.deferred ? 1 : all.n / (all.n - 1);
 		total = all.n;
 		if (k->mean)
-			put(k, a->out[0], i, all.mean);
+			store_stat(k, k->mean, i, all.mean);
 		if (k->rstd)
-			put(k, a->out[1], i, 1 / sqrt(var + k->attr.eps));
-		if (part)
-			gt_moments_put(part, k->c, i, k->join ? gt_moments_join(gt_moments_get(part, k->c, i), all) : all);
-		if (k->running && all.n > 0) {
-			put(k, a->in[1], i, (1 - m) * get(k, a->in[1], i) + m * all.mean);
-			put(k, a->in[2], i, (1 - m) * get(k, a->in[2], i) + m * var * unbias);
+			store_stat(k, k->rstd, i, 1 / sqrt(var + k->attr.eps));
+		if (k->part)
+			gt_moments_put(k->part, k->c, i, k->join ? gt_moments_join(gt_moments_get(k->part, k->c, i), all) : all);
+		if (k->rmean && all.n > 0) {
+			store_stat(k, k->rmean, i, (1 - m) * load_stat(k, k->rmean, i) + m * all.mean);
+			store_stat(k, k->rvar, i, (1 - m) * load_stat(k, k->rvar, i) + m * var * unbias);
 		}
 		for (int j = 0; j < k->nparts && k->attr.deferred; j++)
-			gt_moments_put(parts + (int64_t)j * 3 * k->c, k->c, i, (struct gt_moments){0, 0, 0});
+			gt_moments_put(k->parts + (int64_t)j * 3 * k->c, k->c, i, (struct gt_moments){0, 0, 0});
 	}
-	if (k->counts && total > 0)
-		++*(int64_t *)a->in[3];
+	if (k->nbt && total > 0)
+		++*k->nbt;
 	return GT_OK;
 }
 
-static bool table(const struct gt_tdesc *d, int64_t n)
+static bool has_width(const struct gt_tdesc *d, int64_t n)
 {
 	return !d || d->dim[d->rank - 1] == n;
 }
 
 enum gt_code gt_cpu_moments(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
 {
-	const struct gt_tdesc *p = call->in[0], *in[4] = {NULL}, *to[3] = {NULL};
+	const struct gt_tdesc *p = gt_opcall_operand(call, "parts"), *part = gt_opcall_operand(call, "part");
+	const struct gt_tdesc *rmean = gt_opcall_operand(call, "rmean"), *rvar = gt_opcall_operand(call, "rvar");
+	const struct gt_tdesc *mean = gt_opcall_operand(call, "mean"), *rstd = gt_opcall_operand(call, "rstd");
 	int64_t c = p->rank < 2 ? 0 : p->dim[p->rank - 1], n = c ? gt_tdesc_count(p) / (3 * c) : 0;
-	enum gt_dtype t = GT_F32;
 	struct merge *k;
 	(void)dev;
-	for (int i = 1; i < 4 && i < call->nin; i++)
-		in[i] = call->in[i];
-	for (int i = 0; i < 3 && i < call->nout; i++)
-		to[i] = call->out[i];
 	if (n < 1 || n >= GT_MOMENTS_PARTS || p->dim[p->rank - 2] != 3)
 		return gt_cpu_refuse(call, err, "parts are [k, 3, C], k from 1 to 1023");
-	if ((to[0] && to[0]->dtype == GT_F64) || (in[1] && in[1]->dtype == GT_F64))
-		t = GT_F64;
-	if (!table(in[1], c) || !in[1] != !in[2] || !table(to[0], c) || !table(to[1], c) || !table(to[2], c))
+	if (!has_width(rmean, c) || !rmean != !rvar || !has_width(mean, c) || !has_width(rstd, c) || !has_width(part, c))
 		return gt_cpu_refuse(call, err, "statistics are [C], both running ones or none");
-	GT_KERNEL_NEW(k, launch, "loops:batchnorm.merge", err);
-	k->head.small = true;
+	GT_LOOP_NEW(k, slots, call, "loops:batchnorm.merge", err);
+	k->loop.head.launch = launch_merge;
+	k->loop.head.small = true;
 	k->attr = *(const struct gt_attr_norm *)call->attr;
 	k->c = c;
 	k->nparts = (int)n;
-	k->f64 = t == GT_F64;
-	k->running = in[1];
-	k->counts = in[3];
-	k->mean = to[0];
-	k->rstd = to[1];
-	k->part = to[2];
-	k->join = call->accumulate & 4;
-	*out = &k->head;
+	k->f64 = (mean && mean->dtype == GT_F64) || (rmean && rmean->dtype == GT_F64);
+	k->join = gt_opcall_adds(call, "part");
+	*out = &k->loop.head;
 	return GT_OK;
 }

@@ -4,7 +4,6 @@
 #include "cpu/loops.h"
 #include "ew.h"
 #include <omp.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define GRAIN 32768 /* number of input elements from which on a second thread is worthwhile */
@@ -15,19 +14,18 @@ struct range {
 };
 
 struct pool {
-	struct gt_kernel head;
+	struct gt_cpu_loop loop; /* over the rows of the output; a gradient: over images */
+	const void *x;           /* or dy */
+	void *y;                 /* or dx */
+	int32_t *idx;
+	float *scratch;
 	int64_t n, c, h, w, oh, ow;
 	bool bf16, max;
 	struct range *rows, *cols; /* the windows of all output rows [oh] and columns [ow], in one allocation */
 };
 
-struct job {
-	const struct pool *k;
-	const void *x; /* input, or dy in a gradient */
-	void *y;       /* output, or dx in a gradient */
-	int32_t *idx;
-	float *scratch;
-};
+static const struct gt_cpu_slot slots[] = {GT_SLOT(pool, x), GT_SLOT_AS(pool, "dy", x), GT_SLOT(pool, y), GT_SLOT_AS(pool, "dx", y),
+                                           GT_SLOT(pool, idx)};
 
 #define MANY 32 /* number of channels from which on a window is processed tap by tap */
 
@@ -65,20 +63,19 @@ GT_CLONES static void narrow_bf16(const float *restrict from, uint16_t *restrict
 }
 
 /* Computes rows [begin, end) of the n * oh rows of the output. */
-static void forward(const void *ctx, int64_t begin, int64_t end)
+static void pool_rows(const void *ctx, int64_t begin, int64_t end)
 {
-	const struct job *j = ctx;
-	const struct pool *k = j->k;
+	const struct pool *k = ctx;
 	int64_t es = k->bf16 ? 2 : 4, c = k->c, image = k->h * k->w * c;
 	for (int64_t r = begin; r < end; r++) {
 		int64_t n = r / k->oh, at = r * k->ow * c;
-		const void *x = (const char *)j->x + n * image * es;
-		void *y = (char *)j->y + at * es;
+		const void *x = (const char *)k->x + n * image * es;
+		void *y = (char *)k->y + at * es;
 		struct row row = {.c = c, .ow = k->ow, .w = k->w, .h = k->rows[r % k->oh], .cols = k->cols, .limit = (k->n - n) * image};
 		if (k->max && k->bf16)
-			max_row_bf16(&row, x, y, j->idx + at);
+			max_row_bf16(&row, x, y, k->idx + at);
 		else if (k->max)
-			max_row_f32(&row, x, y, j->idx + at);
+			max_row_f32(&row, x, y, k->idx + at);
 		else if (k->bf16)
 			avg_row_bf16(&row, x, y);
 		else
@@ -87,20 +84,19 @@ static void forward(const void *ctx, int64_t begin, int64_t end)
 }
 
 /* Computes images [begin, end). Gradients of bf16 are added up in an f32 image that belongs to the thread. */
-static void backward(const void *ctx, int64_t begin, int64_t end)
+static void pool_images_dx(const void *ctx, int64_t begin, int64_t end)
 {
-	const struct job *j = ctx;
-	const struct pool *k = j->k;
+	const struct pool *k = ctx;
 	int64_t es = k->bf16 ? 2 : 4, c = k->c, size = k->h * k->w * c, pixels = k->oh * k->ow;
 	for (int64_t n = begin; n < end; n++) {
-		const void *dy = (const char *)j->x + n * pixels * c * es;
-		void *out = (char *)j->y + n * size * es;
-		float *dx = k->bf16 ? j->scratch + omp_get_thread_num() * size : out;
+		const void *dy = (const char *)k->x + n * pixels * c * es;
+		void *out = (char *)k->y + n * size * es;
+		float *dx = k->bf16 ? k->scratch + omp_get_thread_num() * size : out;
 		memset(dx, 0, sizeof *dx * (size_t)size);
 		if (k->max && k->bf16)
-			max_spread_bf16(dy, j->idx + n * pixels * c, c, dx, pixels);
+			max_spread_bf16(dy, k->idx + n * pixels * c, c, dx, pixels);
 		else if (k->max)
-			max_spread_f32(dy, j->idx + n * pixels * c, c, dx, pixels);
+			max_spread_f32(dy, k->idx + n * pixels * c, c, dx, pixels);
 		for (int64_t o = 0; !k->max && o < k->oh; o++) {
 			struct row row = {.c = c, .ow = k->ow, .w = k->w, .h = k->rows[o], .cols = k->cols, .limit = size};
 			if (k->bf16)
@@ -113,26 +109,17 @@ static void backward(const void *ctx, int64_t begin, int64_t end)
 	}
 }
 
-static enum gt_code forward_launch(struct gt_dev *dev, struct gt_kernel *head, const struct gt_launch *a, struct gt_err *err)
+static enum gt_code launch_backward(struct gt_dev *dev, struct gt_kernel *head, const struct gt_launch *a, struct gt_err *err)
 {
-	const struct pool *k = (const struct pool *)head;
-	struct job j = {.k = k, .x = a->in[0], .y = a->out[0], .idx = k->max ? a->out[1] : NULL};
+	struct pool *k = gt_cpu_loop_bind(head, a);
 	(void)err;
-	gt_cpu_for(dev, k->n * k->oh, 1 + GRAIN / (k->h * k->w * k->c / k->oh + 1), 1, forward, &j);
-	return GT_OK;
-}
-
-static enum gt_code backward_launch(struct gt_dev *dev, struct gt_kernel *head, const struct gt_launch *a, struct gt_err *err)
-{
-	const struct pool *k = (const struct pool *)head;
-	struct job j = {.k = k, .x = a->in[0], .y = a->out[0], .idx = k->max ? a->in[1] : NULL, .scratch = a->scratch};
-	(void)err;
-	gt_cpu_for(dev, k->n, 1 + GRAIN / (k->h * k->w * k->c), 1, backward, &j);
+	k->scratch = a->scratch;
+	gt_cpu_for(dev, k->loop.n, k->loop.grain, 1, k->loop.fn, k);
 	return GT_OK;
 }
 
 /* Computes the windows of one direction: `out` windows over `in` elements. */
-static void ranges(struct range *r, int64_t out, int64_t in, const struct gt_attr_pool2d *a, int d)
+static void compute_windows(struct range *r, int64_t out, int64_t in, const struct gt_attr_pool2d *a, int d)
 {
 	for (int64_t o = 0; o < out; o++) {
 		int64_t begin = a ? o * a->stride[d] - a->padding[d] : o * in / out;
@@ -146,7 +133,7 @@ static void ranges(struct range *r, int64_t out, int64_t in, const struct gt_att
 	}
 }
 
-static void pool_release(struct gt_kernel *head)
+static void release_pool(struct gt_kernel *head)
 {
 	struct pool *k = (struct pool *)head;
 	free(k->rows);
@@ -156,57 +143,42 @@ static void pool_release(struct gt_kernel *head)
 /* Prepares a pooling operation: finds its kind, checks the shape, and computes the windows of all rows and columns. */
 enum gt_code gt_cpu_pool(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
 {
-	const struct gt_attr_pool2d *attr = NULL;
-	bool fwd = false, max = false;
+	/* The attribute of maxpool2d.dx may be that of either forward operation, because the indices suffice. */
+	bool plain = call->code == GT_OP_MAXPOOL2D || call->code == GT_OP_AVGPOOL2D || call->code == GT_OP_AVGPOOL2D_DX;
+	bool max = call->code == GT_OP_MAXPOOL2D || call->code == GT_OP_ADAPTIVE_MAXPOOL2D || call->code == GT_OP_MAXPOOL2D_DX;
+	const struct gt_attr_pool2d *attr = plain ? call->attr : NULL;
+	const struct gt_tdesc *dx = gt_opcall_operand(call, "dx"), *x = dx ? dx : gt_opcall_operand(call, "x");
+	const struct gt_tdesc *y = gt_opcall_operand(call, dx ? "dy" : "y"), *idx = gt_opcall_operand(call, "idx");
 	struct pool *k;
-	switch (call->code) {
-	case GT_OP_MAXPOOL2D:
-		attr = call->attr, fwd = true, max = true;
-		break;
-	case GT_OP_ADAPTIVE_MAXPOOL2D:
-		fwd = true, max = true;
-		break;
-	case GT_OP_AVGPOOL2D:
-		attr = call->attr, fwd = true;
-		break;
-	case GT_OP_ADAPTIVE_AVGPOOL2D:
-		fwd = true;
-		break;
-	case GT_OP_AVGPOOL2D_DX:
-		attr = call->attr;
-		break;
-	case GT_OP_MAXPOOL2D_DX: /* the attribute may be that of either forward operation, because the indices suffice */
-		max = true;
-		break;
-	default:
-		break;
-	}
-	const struct gt_tdesc *x = fwd ? call->in[0] : call->out[0], *y = fwd ? call->out[0] : call->in[0];
-	const struct gt_tdesc *idx = !max ? NULL : !fwd ? call->in[1] : call->nout > 1 ? call->out[1] : NULL;
 	if (max && (!idx || idx->dtype != GT_I32))
 		return gt_cpu_refuse(call, err, "indices are i32 and always written");
 	if (x->dim[2] * x->dim[3] > INT32_MAX)
 		return gt_cpu_refuse(call, err, "the image has more than 2^31 pixels");
-	GT_KERNEL_NEW(k, fwd ? forward_launch : backward_launch, fwd ? "loops:pool" : "loops:pool.dx", err);
-	k->head.release = pool_release;
+	GT_LOOP_NEW(k, slots, call, dx ? "loops:pool.dx" : "loops:pool", err);
+	k->loop.head.release = release_pool;
 	k->n = x->dim[0], k->c = x->dim[1], k->h = x->dim[2], k->w = x->dim[3];
 	k->oh = y->dim[2], k->ow = y->dim[3];
 	k->bf16 = x->dtype == GT_BF16;
 	k->max = max;
 	if (!(k->rows = malloc(sizeof *k->rows * (size_t)(k->oh + k->ow)))) {
-		pool_release(&k->head);
+		release_pool(&k->loop.head);
 		return gt_fail(err, GT_EFAIL, "out of memory");
 	}
 	k->cols = k->rows + k->oh;
-	ranges(k->rows, k->oh, k->h, attr, 0);
-	ranges(k->cols, k->ow, k->w, attr, 1);
-	for (int64_t o = 0; (fwd || !max) && o < k->oh + k->ow; o++)
+	compute_windows(k->rows, k->oh, k->h, attr, 0);
+	compute_windows(k->cols, k->ow, k->w, attr, 1);
+	for (int64_t o = 0; (!dx || !max) && o < k->oh + k->ow; o++)
 		if (k->rows[o].begin >= k->rows[o].end) {
-			pool_release(&k->head);
+			release_pool(&k->loop.head);
 			return gt_cpu_refuse(call, err, "a window has no pixel of the image");
 		}
-	if (!fwd && k->bf16)
-		k->head.scratch = sizeof(float) * (size_t)gt_cpu_threads(dev) * (size_t)(k->h * k->w * k->c);
-	*out = &k->head;
+	if (dx) {
+		k->loop.head.launch = launch_backward;
+		k->loop.head.scratch = k->bf16 ? sizeof(float) * (size_t)gt_cpu_threads(dev) * (size_t)(k->h * k->w * k->c) : 0;
+		gt_cpu_loop_over(&k->loop, pool_images_dx, k->n, 1 + GRAIN / (k->h * k->w * k->c));
+	} else {
+		gt_cpu_loop_over(&k->loop, pool_rows, k->n * k->oh, 1 + GRAIN / (k->h * k->w * k->c / k->oh + 1));
+	}
+	*out = &k->loop.head;
 	return GT_OK;
 }

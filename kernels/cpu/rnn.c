@@ -5,17 +5,25 @@
 #include <string.h>
 
 struct rnn {
-	struct gt_kernel head;
-	struct gt_rnn shape;
+	struct gt_cpu_loop loop;
+	struct gt_rnn shape; /* and the addresses of most operands */
+	const int32_t *lengths;
 	const struct gt_rnn_isa *isa;
-	bool back, bias, lengths, saves, before, dh;
+	bool back;
 	size_t at_order, at_state; /* byte offsets in the workspace; the packed weights are at its begin */
 	char text[24];
 };
 
+static const struct gt_cpu_slot slots[] = {
+    GT_SLOT_AS(rnn, "x", shape.x),           GT_SLOT_AS(rnn, "lengths", lengths), GT_SLOT_AS(rnn, "w", shape.w),
+    GT_SLOT_AS(rnn, "b", shape.b),           GT_SLOT_AS(rnn, "y", shape.y),       GT_SLOT_AS(rnn, "gates", shape.gate_values),
+    GT_SLOT_AS(rnn, "cells", shape.cells),   GT_SLOT_AS(rnn, "dy", shape.dy),     GT_SLOT_AS(rnn, "dx", shape.dx),
+    GT_SLOT_AS(rnn, "before", shape.before), GT_SLOT_AS(rnn, "dh", shape.dh),
+};
+
 /* Sorts the samples by length, the longest first, those of the same length by number (counting sort). Lengths beyond the tokens count as
  * all tokens. count: t + 2 elements of workspace. */
-static void sort(struct gt_rnn *r, const int32_t *lengths, int32_t *count)
+static void sort_by_length(struct gt_rnn *r, const int32_t *lengths, int32_t *count)
 {
 	int32_t t = (int32_t)r->t;
 	memset(count, 0, (size_t)(t + 2) * sizeof *count);
@@ -35,37 +43,26 @@ static void sort(struct gt_rnn *r, const int32_t *lengths, int32_t *count)
 	}
 }
 
-static enum gt_code launch(struct gt_dev *dev, struct gt_kernel *head, const struct gt_launch *a, struct gt_err *err)
+static enum gt_code launch_rnn(struct gt_dev *dev, struct gt_kernel *head, const struct gt_launch *a, struct gt_err *err)
 {
-	const struct rnn *k = (const struct rnn *)head;
-	struct gt_rnn r = k->shape;
+	struct rnn *k = gt_cpu_loop_bind(head, a);
+	struct gt_rnn *r = &k->shape;
 	const struct gt_rnn_isa *isa = k->isa;
 	int64_t wide = isa->width * (k->back ? 4 : 1);
 	(void)err;
-	r.packed = a->scratch;
-	r.order = (int32_t *)(void *)((char *)a->scratch + k->at_order);
-	r.length = r.order + r.n;
-	r.state = (float *)(void *)((char *)a->scratch + k->at_state);
-	sort(&r, k->lengths ? a->in[k->back ? 4 : 1] : NULL, r.length + r.n);
-	if (k->back) {
-		r.dy = a->in[0], r.y = a->in[1], r.gate_values = a->in[2], r.cells = a->in[3], r.w = a->in[5];
-		r.dx = a->out[0], r.before = k->before ? a->out[1] : NULL, r.dh = k->dh ? a->out[2] : NULL;
-	} else {
-		r.x = a->in[0], r.w = a->in[2], r.b = k->bias ? a->in[3] : NULL, r.y = a->out[0];
-		if (k->saves)
-			r.gate_values = a->out[1], r.cells = a->out[2];
-	}
-	gt_cpu_for(dev, (r.h + wide - 1) / wide, 1, 1, k->back ? isa->pack_backward : isa->pack_forward, &r);
-	gt_cpu_for(dev, r.groups, 1, 1, k->back ? isa->backward : isa->forward, &r);
+	r->packed = a->scratch;
+	r->order = (int32_t *)(void *)((char *)a->scratch + k->at_order);
+	r->length = r->order + r->n;
+	r->state = (float *)(void *)((char *)a->scratch + k->at_state);
+	sort_by_length(r, k->lengths, r->length + r->n);
+	if (!r->gate_values || !r->cells)
+		r->gate_values = NULL;
+	gt_cpu_for(dev, (r->h + wide - 1) / wide, 1, 1, k->back ? isa->pack_backward : isa->pack_forward, r);
+	gt_cpu_for(dev, r->groups, 1, 1, k->back ? isa->backward : isa->forward, r);
 	return GT_OK;
 }
 
-static bool has(struct gt_tdesc *const *d, int n, int i)
-{
-	return i < n && d[i];
-}
-
-static size_t aligned(size_t bytes)
+static size_t align_size(size_t bytes)
 {
 	return (bytes + 63) / 64 * 64;
 }
@@ -75,8 +72,8 @@ enum gt_code gt_cpu_rnn(struct gt_dev *dev, const struct gt_opcall *call, struct
 	const struct gt_attr_rnn *attr = call->attr;
 	bool lstm = call->code == GT_OP_LSTM_STEPS || call->code == GT_OP_LSTM_STEPS_DX;
 	bool back = call->code == GT_OP_LSTM_STEPS_DX || call->code == GT_OP_GRU_STEPS_DX;
-	const struct gt_tdesc *y = back ? call->in[1] : call->out[0];
-	struct gt_tdesc *w = call->in[back ? 5 : 2];
+	const struct gt_tdesc *y = gt_opcall_operand(call, "y");
+	struct gt_tdesc *w = gt_opcall_operand(call, "w");
 	struct rnn *k;
 	if (w->any)
 		*w = gt_tdesc_make(w->dtype, w->rank, w->dim, false);
@@ -86,25 +83,21 @@ enum gt_code gt_cpu_rnn(struct gt_dev *dev, const struct gt_opcall *call, struct
 		return gt_cpu_refuse(call, err, "the weights do not have the rows of all gates");
 	if (y->dim[0] > INT32_MAX || y->dim[1] > INT32_MAX - 2)
 		return gt_cpu_refuse(call, err, "it supports up to 2^31 samples and tokens");
-	GT_KERNEL_NEW(k, launch, NULL, err);
+	GT_LOOP_NEW(k, slots, call, NULL, err);
+	k->loop.head.launch = launch_rnn;
 	k->isa = gt_rnn_isa();
 	k->back = back;
-	k->bias = !back && has(call->in, call->nin, 3);
-	k->lengths = has(call->in, call->nin, back ? 4 : 1);
-	k->saves = !back && has(call->out, call->nout, 1) && has(call->out, call->nout, 2);
-	k->before = back && has(call->out, call->nout, 1);
-	k->dh = back && has(call->out, call->nout, 2);
 	struct gt_rnn *r = &k->shape;
 	*r = (struct gt_rnn){.n = y->dim[0], .t = y->dim[1], .h = y->dim[2], .gates = lstm ? 4 : 3, .bf16 = y->dtype == GT_BF16,
 	                     .reverse = attr->reverse};
 	r->hp = (r->h + GT_RNN_PANEL - 1) / GT_RNN_PANEL * GT_RNN_PANEL;
 	r->groups = gt_cpu_threads(dev) < r->n ? gt_cpu_threads(dev) : (int)r->n;
 	r->state_size = gt_rnn_state_size(r, (r->n + r->groups - 1) / r->groups);
-	k->at_order = aligned((size_t)gt_rnn_packed_size(r) * sizeof(float));
-	k->at_state = k->at_order + aligned((size_t)(2 * r->n + r->t + 2) * sizeof(int32_t));
-	k->head.scratch = k->at_state + (size_t)r->groups * (size_t)r->state_size * sizeof(float);
+	k->at_order = align_size((size_t)gt_rnn_packed_size(r) * sizeof(float));
+	k->at_state = k->at_order + align_size((size_t)(2 * r->n + r->t + 2) * sizeof(int32_t));
+	k->loop.head.scratch = k->at_state + (size_t)r->groups * (size_t)r->state_size * sizeof(float);
 	snprintf(k->text, sizeof k->text, "rnn:%s", k->isa->name);
-	k->head.describe = k->text;
-	*out = &k->head;
+	k->loop.head.describe = k->text;
+	*out = &k->loop.head;
 	return GT_OK;
 }

@@ -88,7 +88,7 @@ typedef float vec4 __attribute__((vector_size(16)));
 
 #define ISA(id, w)                                                                                                                         \
 	{                                                                                                                                      \
-		#id, w, pack_forward_##id, pack_backward_##id, forward_##id, backward_##id                                                         \
+		#id, w, pack_forward_##id, pack_backward_##id, run_forward_##id, run_backward_##id                                                 \
 	}
 static const struct gt_rnn_isa plain = ISA(plain, 4);
 #if defined(__x86_64__)

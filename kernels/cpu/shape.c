@@ -48,7 +48,7 @@ static void copy_samples(const void *ctx, int64_t begin, int64_t end)
 	memcpy((char *)c->out[0] + (size_t)begin * row, (const char *)c->in[0] + (size_t)begin * row, (size_t)(end - begin) * row);
 }
 
-static void concat(const void *ctx, int64_t begin, int64_t end)
+static void concat_rows(const void *ctx, int64_t begin, int64_t end)
 {
 	const struct args *c = ctx;
 	for (int64_t r = begin; r < end; r++) {
@@ -60,7 +60,7 @@ static void concat(const void *ctx, int64_t begin, int64_t end)
 	}
 }
 
-static void split(const void *ctx, int64_t begin, int64_t end)
+static void split_rows(const void *ctx, int64_t begin, int64_t end)
 {
 	const struct args *c = ctx;
 	for (int64_t r = begin; r < end; r++) {
@@ -73,7 +73,7 @@ static void split(const void *ctx, int64_t begin, int64_t end)
 	}
 }
 
-static enum gt_code launch(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, struct gt_err *err)
+static enum gt_code launch_shape(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, struct gt_err *err)
 {
 	const struct shape *k = (const struct shape *)kernel;
 	struct args c = {k, a->in, a->out};
@@ -126,7 +126,7 @@ static enum gt_code prepare_concat(const struct gt_opcall *call, struct shape *k
 		k->part[unknown] = k->row - sum;
 	else if (unknown >= 0 || sum != k->row)
 		return gt_cpu_refuse(call, err, "the widths of the parts do not add up to that of the whole");
-	k->fn = back ? split : concat;
+	k->fn = back ? split_rows : concat_rows;
 	return GT_OK;
 }
 
@@ -135,7 +135,7 @@ enum gt_code gt_cpu_shape(struct gt_dev *dev, const struct gt_opcall *call, stru
 	struct shape *k;
 	enum gt_code code;
 	(void)dev;
-	GT_KERNEL_NEW(k, launch, "copy", err);
+	GT_KERNEL_NEW(k, launch_shape, "copy", err);
 	if (call->code == GT_OP_FLATTEN || call->code == GT_OP_FLATTEN_DX)
 		code = prepare_flatten(call, k, err);
 	else

@@ -1,28 +1,23 @@
 /* permute, select and select.dx: copies by element size, in the order of the output's memory (strided.h). */
 #include "cpu/loops.h"
 #include "strided.h"
-#include <stdlib.h>
 #include <string.h>
 
 struct strided {
-	struct gt_kernel head;
-	gt_range_fn *fn;
-	struct gt_strided s;
-	int64_t rows, grain; /* a row: the elements of the output's last dimension */
-	size_t size;         /* bytes of an element */
-};
-
-struct args {
-	const struct strided *k;
+	struct gt_cpu_loop loop; /* over rows: the elements of the output's last dimension */
 	const void *in;
 	void *out;
+	struct gt_strided s;
 };
+
+static const struct gt_cpu_slot slots[] = {GT_SLOT_AS(strided, "x", in), GT_SLOT_AS(strided, "dy", in), GT_SLOT_AS(strided, "y", out),
+                                           GT_SLOT_AS(strided, "dx", out)};
 
 #define GT_ROWS(name, type)                                                                                                                \
 	GT_CLONES static void name(const void *ctx, int64_t begin, int64_t end)                                                                \
 	{                                                                                                                                      \
-		const struct args *c = ctx;                                                                                                        \
-		const struct gt_strided *s = &c->k->s;                                                                                             \
+		const struct strided *c = ctx;                                                                                                     \
+		const struct gt_strided *s = &c->s;                                                                                                \
 		int64_t n = s->dim[3], step = s->step[3];                                                                                          \
 		for (int64_t r = begin; r < end; r++) {                                                                                            \
 			int64_t at[3] = {r / (s->dim[1] * s->dim[2]), r / s->dim[2] % s->dim[1], r % s->dim[2]};                                       \
@@ -44,15 +39,6 @@ GT_ROWS(rows_2, uint16_t)
 GT_ROWS(rows_4, uint32_t)
 GT_ROWS(rows_8, uint64_t)
 
-static enum gt_code launch(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, struct gt_err *err)
-{
-	const struct strided *k = (const struct strided *)kernel;
-	struct args c = {k, a->in[0], a->out[0]};
-	(void)err;
-	gt_cpu_for(dev, k->rows, k->grain, 1, k->fn, &c);
-	return GT_OK;
-}
-
 enum gt_code gt_cpu_strided(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
 {
 	struct gt_strided s;
@@ -62,12 +48,10 @@ enum gt_code gt_cpu_strided(struct gt_dev *dev, const struct gt_opcall *call, st
 	(void)dev;
 	if (why)
 		return gt_cpu_refuse(call, err, why);
-	GT_KERNEL_NEW(k, launch, "copy", err);
+	GT_LOOP_NEW(k, slots, call, "copy", err);
 	k->s = s;
-	k->fn = size == 2 ? rows_2 : size == 4 ? rows_4 : rows_8;
-	k->rows = s.dim[0] * s.dim[1] * s.dim[2];
-	k->grain = 32768 / s.dim[3] + 1;
-	k->head.small = gt_cpu_alone(k->rows, k->grain);
-	*out = &k->head;
+	gt_cpu_loop_over(&k->loop, size == 2 ? rows_2 : size == 4 ? rows_4 : rows_8, s.dim[0] * s.dim[1] * s.dim[2], 32768 / s.dim[3] + 1);
+	k->loop.head.small = gt_cpu_alone(k->loop.n, k->loop.grain);
+	*out = &k->loop.head;
 	return GT_OK;
 }

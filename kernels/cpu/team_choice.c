@@ -6,7 +6,7 @@
 #define WAIT_MIN 2
 #define WAIT_MAX 200 /* maximum of gt_team_choice.wait; a trial takes one window, which is 0.5 % of this number of windows */
 
-static void settle(struct gt_team_choice *c, double mean)
+static void end_trial(struct gt_team_choice *c, double mean)
 {
 	bool faster = mean < GAIN * c->mean[!c->one];
 	c->trial = false;
@@ -31,7 +31,7 @@ void gt_team_choice_record(struct gt_team_choice *c, double seconds)
 	}
 	c->mean[c->one] = mean;
 	if (c->trial) {
-		settle(c, mean);
+		end_trial(c, mean);
 		return;
 	}
 	c->windows++;

@@ -182,4 +182,30 @@ TEST(f64_graphs_have_f64_parameters)
 	CHECK_OK(gt_opcall_check(&call, &e), e);
 }
 
+TEST(operands_are_found_by_name)
+{
+	struct made m;
+	make(&m, GT_OP_LAYERNORM_DX);
+	CHECK(gt_opcall_operand(&m.call, "dy") == m.call.in[0] && gt_opcall_operand(&m.call, "rstd") == m.call.in[4]);
+	CHECK(gt_opcall_operand(&m.call, "dbeta") == m.call.out[2] && gt_opcall_find(&m.call, "dbeta").output);
+	CHECK_MSG(!gt_opcall_operand(&m.call, "beta"), "layernorm.dx has no operand beta");
+	m.call.accumulate = 2;
+	CHECK(gt_opcall_adds(&m.call, "dgamma") && !gt_opcall_adds(&m.call, "dbeta") && !gt_opcall_adds(&m.call, "gamma"));
+	m.call.in[2] = NULL;
+	m.call.nout = 2;
+	CHECK(!gt_opcall_operand(&m.call, "gamma") && gt_opcall_find(&m.call, "gamma").index < 0 && !gt_opcall_operand(&m.call, "dbeta"));
+}
+
+/* A name that an operation had twice would be found only once. */
+TEST(an_operation_has_an_operand_of_each_name_once)
+{
+	for (int code = 0; code < GT_OP_COUNT; code++) {
+		struct made m;
+		make(&m, (enum gt_opcode)code);
+		for (int i = 0; i < m.n; i++)
+			CHECK_MSG(gt_opcall_operand(&m.call, m.of[i]->name) == *slot(&m, i), "%s: %s", gt_opcode_name((enum gt_opcode)code),
+			          m.of[i]->name);
+	}
+}
+
 RUN_TESTS()

@@ -15,7 +15,7 @@ struct batchnorm {
 	uint32_t accumulate;
 };
 
-static struct gt_moments moments(const struct batchnorm *k, const double *x, int64_t c)
+static struct gt_moments compute_moments(const struct batchnorm *k, const double *x, int64_t c)
 {
 	struct gt_moments m = {.n = (double)k->rows};
 	for (int64_t r = 0; r < k->rows; r++)
@@ -38,7 +38,7 @@ static enum gt_code launch_forward(struct gt_dev *dev, struct gt_kernel *kernel,
 	for (int64_t c = 0; c < C; c++) {
 		double mean = 0, var = 0;
 		if (k->batch) {
-			struct gt_moments m = moments(k, x, c);
+			struct gt_moments m = compute_moments(k, x, c);
 			mean = m.mean;
 			if (rmean && k->attr.train) {
 				rmean[c] = (1 - mom) * rmean[c] + mom * mean;
@@ -64,7 +64,7 @@ static enum gt_code launch_forward(struct gt_dev *dev, struct gt_kernel *kernel,
 	return GT_OK;
 }
 
-static enum gt_code launch_again(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, struct gt_err *err)
+static enum gt_code launch_recompute(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, struct gt_err *err)
 {
 	const struct batchnorm *k = (const struct batchnorm *)kernel;
 	const double *x = a->in[0], *gamma = k->affine ? a->in[1] : NULL, *beta = k->affine ? a->in[2] : NULL, *mean = a->in[3],
@@ -83,7 +83,7 @@ static enum gt_code launch_stats(struct gt_dev *dev, struct gt_kernel *kernel, c
 	const struct batchnorm *k = (const struct batchnorm *)kernel;
 	(void)dev, (void)err;
 	for (int64_t c = 0; c < k->c; c++)
-		gt_moments_put(a->out[0], k->c, c, k->attr.empty ? (struct gt_moments){0} : moments(k, a->in[0], c));
+		gt_moments_put(a->out[0], k->c, c, k->attr.empty ? (struct gt_moments){0} : compute_moments(k, a->in[0], c));
 	return GT_OK;
 }
 
@@ -121,7 +121,7 @@ static enum gt_code launch_backward(struct gt_dev *dev, struct gt_kernel *kernel
 	return GT_OK;
 }
 
-static bool has(struct gt_tdesc *const *d, int n, int i)
+static bool has_operand(struct gt_tdesc *const *d, int n, int i)
 {
 	return i < n && d[i];
 }
@@ -134,10 +134,11 @@ enum gt_code gt_ref_batchnorm(struct gt_dev *dev, const struct gt_opcall *call, 
 	const struct gt_tdesc *x = call->in[0];
 	struct batchnorm *k;
 	(void)dev;
-	bool running = forward && has(call->in, call->nin, 3) && has(call->in, call->nin, 4);
+	bool running = forward && has_operand(call->in, call->nin, 3) && has_operand(call->in, call->nin, 4);
 	bool batch = attr->train || !attr->track;
-	bool more = back && has(call->in, call->nin, call->code == GT_OP_BATCHNORM_DX ? 8 : 7);
-	if ((attr->act != GT_ACT_NONE && !stats) || (again && has(call->in, call->nin, 5)) || (forward && has(call->in, call->nin, 6)) || more)
+	bool more = back && has_operand(call->in, call->nin, call->code == GT_OP_BATCHNORM_DX ? 8 : 7);
+	if ((attr->act != GT_ACT_NONE && !stats) || (again && has_operand(call->in, call->nin, 5)) ||
+	    (forward && has_operand(call->in, call->nin, 6)) || more)
 		return gt_cpu_refuse(call, err, "f64 graphs are not fused");
 	if (forward && !batch && !running)
 		return gt_cpu_refuse(call, err, "evaluation needs the running statistics");
@@ -145,21 +146,21 @@ enum gt_code gt_ref_batchnorm(struct gt_dev *dev, const struct gt_opcall *call, 
 		return gt_cpu_refuse(call, err, "batch statistics need more than one value per channel");
 	if (!(k = calloc(1, sizeof *k)))
 		return gt_fail(err, GT_EFAIL, "out of memory");
-	k->head.launch = back ? launch_backward : again ? launch_again : stats ? launch_stats : launch_forward;
+	k->head.launch = back ? launch_backward : again ? launch_recompute : stats ? launch_stats : launch_forward;
 	k->head.describe = "ref:f64";
 	k->code = call->code;
 	k->attr = *attr;
 	k->c = stats ? call->out[0]->dim[1] : x->dim[1];
 	k->rows = gt_tdesc_count(x) / x->dim[1];
 	k->batch = batch;
-	k->affine = back ? call->in[2] != NULL : has(call->in, call->nin, 1) && has(call->in, call->nin, 2);
-	k->stats = forward && has(call->out, call->nout, 1) && has(call->out, call->nout, 2);
+	k->affine = back ? call->in[2] != NULL : has_operand(call->in, call->nin, 1) && has_operand(call->in, call->nin, 2);
+	k->stats = forward && has_operand(call->out, call->nout, 1) && has_operand(call->out, call->nout, 2);
 	k->track = running;
-	k->nbt = running && attr->train && has(call->in, call->nin, 5);
-	k->part = forward && batch && has(call->out, call->nout, 3);
-	k->given = call->code == GT_OP_BATCHNORM_DX && has(call->in, call->nin, 7);
-	k->dgamma = back && has(call->out, call->nout, 1);
-	k->dbeta = back && has(call->out, call->nout, 2);
+	k->nbt = running && attr->train && has_operand(call->in, call->nin, 5);
+	k->part = forward && batch && has_operand(call->out, call->nout, 3);
+	k->given = call->code == GT_OP_BATCHNORM_DX && has_operand(call->in, call->nin, 7);
+	k->dgamma = back && has_operand(call->out, call->nout, 1);
+	k->dbeta = back && has_operand(call->out, call->nout, 2);
 	k->accumulate = call->accumulate;
 	*out = &k->head;
 	return GT_OK;

@@ -15,7 +15,7 @@ struct conv {
 enum role { FORWARD, DX, DW };
 
 /* Visits every product of y[n,oy,ox,o] = sum x[n,iy,ix,i] w[o,i - first,ky,kx] and adds its contribution to the result of `role`. */
-static void walk(const struct conv *k, enum role role, double *y, double *x, double *w)
+static void visit_products(const struct conv *k, enum role role, double *y, double *x, double *w)
 {
 	const struct gt_attr_conv2d *c = &k->attr;
 	int64_t ig = k->ic / c->groups, og = k->oc / c->groups, kh = c->kernel[0], kw = c->kernel[1];
@@ -44,7 +44,7 @@ static void walk(const struct conv *k, enum role role, double *y, double *x, dou
 				}
 }
 
-static enum gt_code launch(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, struct gt_err *err)
+static enum gt_code launch_conv(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, struct gt_err *err)
 {
 	const struct conv *k = (const struct conv *)kernel;
 	int64_t pixels = k->n * k->oh * k->ow;
@@ -55,20 +55,20 @@ static enum gt_code launch(struct gt_dev *dev, struct gt_kernel *kernel, const s
 		for (int64_t p = 0; p < pixels; p++)
 			for (int64_t o = 0; o < k->oc; o++)
 				y[p * k->oc + o] = b ? b[o] : 0;
-		walk(k, FORWARD, y, a->in[0], a->in[1]);
+		visit_products(k, FORWARD, y, a->in[0], a->in[1]);
 		if (k->attr.act == GT_ACT_RELU)
 			for (int64_t i = 0; i < pixels * k->oc; i++)
 				y[i] = y[i] <= 0 ? 0 : y[i];
 	} else if (k->code == GT_OP_CONV2D_DX) {
 		memset(a->out[0], 0, (size_t)(k->n * k->ih * k->iw * k->ic) * sizeof(double));
-		walk(k, DX, a->in[0], a->out[0], a->in[1]);
+		visit_products(k, DX, a->in[0], a->out[0], a->in[1]);
 	} else {
 		const double *dy = a->in[0];
 		double *db = k->bias ? a->out[1] : NULL;
 		if (a->out[0]) {
 			if (!k->add_w)
 				memset(a->out[0], 0, (size_t)(k->oc * (k->ic / k->attr.groups) * k->attr.kernel[0] * k->attr.kernel[1]) * sizeof(double));
-			walk(k, DW, a->in[0], a->in[1], a->out[0]);
+			visit_products(k, DW, a->in[0], a->in[1], a->out[0]);
 		}
 		for (int64_t o = 0; db && o < k->oc; o++) {
 			double s = 0;
@@ -93,7 +93,7 @@ enum gt_code gt_ref_conv(struct gt_dev *dev, const struct gt_opcall *call, struc
 		return gt_cpu_refuse(call, err, "the f64 reference supports plain weights only");
 	if (!(k = calloc(1, sizeof *k)))
 		return gt_fail(err, GT_EFAIL, "out of memory");
-	k->head.launch = launch;
+	k->head.launch = launch_conv;
 	k->head.describe = "ref:f64";
 	k->code = call->code;
 	k->attr = *(const struct gt_attr_conv2d *)call->attr;

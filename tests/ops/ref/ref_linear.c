@@ -11,7 +11,7 @@ struct linear {
 	bool bias, add_w, add_b;
 };
 
-static enum gt_code launch(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, struct gt_err *err)
+static enum gt_code launch_linear(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, struct gt_err *err)
 {
 	const struct linear *k = (const struct linear *)kernel;
 	int64_t I = k->in, O = k->out;
@@ -73,7 +73,7 @@ enum gt_code gt_ref_linear(struct gt_dev *dev, const struct gt_opcall *call, str
 		return gt_cpu_refuse(call, err, "f64 graphs are not fused");
 	if (!(k = calloc(1, sizeof *k)))
 		return gt_fail(err, GT_EFAIL, "out of memory");
-	k->head.launch = launch;
+	k->head.launch = launch_linear;
 	k->head.describe = "ref:f64";
 	k->code = call->code;
 	k->n = x->dim[0];

@@ -81,7 +81,7 @@ static void spread_one(const struct pool *k, const struct window *w, double shar
 			dx[(iy * k->iw + ix) * k->c] += share;
 }
 
-static enum gt_code launch(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, struct gt_err *err)
+static enum gt_code launch_pool(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, struct gt_err *err)
 {
 	const struct pool *k = (const struct pool *)kernel;
 	bool max = k->code == GT_OP_MAXPOOL2D || k->code == GT_OP_ADAPTIVE_MAXPOOL2D, max_dx = k->code == GT_OP_MAXPOOL2D_DX;
@@ -120,7 +120,7 @@ enum gt_code gt_ref_pool(struct gt_dev *dev, const struct gt_opcall *call, struc
 		return gt_cpu_refuse(call, err, "indices are i32");
 	if (!(k = calloc(1, sizeof *k)))
 		return gt_fail(err, GT_EFAIL, "out of memory");
-	k->head.launch = launch;
+	k->head.launch = launch_pool;
 	k->head.describe = "ref:f64";
 	k->code = call->code;
 	k->adaptive =

@@ -15,7 +15,7 @@ struct operands {
 };
 
 /* Row `row` of w times the hidden state; no state is 0. */
-static double product(const struct rnn *k, const double *w, int64_t row, const double *state)
+static double multiply_row(const struct rnn *k, const double *w, int64_t row, const double *state)
 {
 	double s = 0;
 	for (int64_t i = 0; state && i < k->h; i++)
@@ -24,14 +24,14 @@ static double product(const struct rnn *k, const double *w, int64_t row, const d
 }
 
 /* Token `at`; prev: token of the step before, -1: none. */
-static void step(const struct rnn *k, const struct operands *o, int64_t at, int64_t prev, double *v, double *cell)
+static void step_forward(const struct rnn *k, const struct operands *o, int64_t at, int64_t prev, double *v, double *cell)
 {
 	int64_t H = k->h;
 	const double *x = o->x + at * k->g, *state = prev < 0 ? NULL : o->y + prev * H;
 	for (int64_t j = 0; j < H; j++) {
 		double p[4];
 		for (int64_t q = 0; q < k->g / H; q++)
-			p[q] = product(k, o->w, q * H + j, state) + (o->b ? o->b[q * H + j] : 0);
+			p[q] = multiply_row(k, o->w, q * H + j, state) + (o->b ? o->b[q * H + j] : 0);
 		if (k->lstm) {
 			for (int q = 0; q < 4; q++)
 				v[q * H + j] = x[q * H + j] + p[q];
@@ -78,7 +78,7 @@ static void step_back(const struct rnn *k, const struct operands *o, int64_t at,
 	}
 }
 
-static enum gt_code launch(struct gt_dev *dev, struct gt_kernel *head, const struct gt_launch *a, struct gt_err *err)
+static enum gt_code launch_rnn(struct gt_dev *dev, struct gt_kernel *head, const struct gt_launch *a, struct gt_err *err)
 {
 	const struct rnn *k = (const struct rnn *)head;
 	const int32_t *lengths = k->lengths ? a->in[k->back ? 4 : 1] : NULL;
@@ -106,7 +106,7 @@ static enum gt_code launch(struct gt_dev *dev, struct gt_kernel *head, const str
 				step_back(k, &o, at, prev, one, two, d);
 				continue;
 			}
-			step(k, &o, at, prev, d, one);
+			step_forward(k, &o, at, prev, d, one);
 			if (k->saves) {
 				memcpy(o.gates + at * k->g, d, (size_t)k->g * sizeof *d);
 				memcpy(o.cells + at * k->h, one, (size_t)k->h * sizeof *one);
@@ -133,7 +133,7 @@ enum gt_code gt_ref_rnn(struct gt_dev *dev, const struct gt_opcall *call, struct
 		return gt_cpu_refuse(call, err, "the weights do not have the rows of all gates");
 	if (!(k = calloc(1, sizeof *k)))
 		return gt_fail(err, GT_EFAIL, "out of memory");
-	k->head.launch = launch;
+	k->head.launch = launch_rnn;
 	k->head.describe = "ref:f64";
 	k->n = y->dim[0], k->t = y->dim[1], k->h = y->dim[2], k->g = w->dim[0];
 	k->lstm = lstm;

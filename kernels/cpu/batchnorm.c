@@ -24,7 +24,7 @@ struct bn {
 	int64_t piece, npieces; /* rows of a piece; number of pieces */
 	int mask;         /* elements of dy that count in the gradient: 0 all, 1 those with bn(x) > 0, 2 those with y > 0 */
 	bool relu, res, keep;
-	bool part, given; /* part: batchnorm stores its moments; given: batchnorm.dx has the sums as an operand */
+	bool given;       /* batchnorm.dx has the sums as an operand */
 	bool bf16, batch; /* batch: uses the statistics of the batch instead of the running ones */
 	uint32_t accumulate;
 };
@@ -200,12 +200,12 @@ static void moments(struct gt_dev *dev, const struct parts *p)
 	unfold_stats(p);
 }
 
-static void put_part(const struct parts *p, double *part, bool join)
+static void put_part(const struct parts *p, double *part)
 {
 	int64_t c = p->k->c / p->k->fold;
 	for (int64_t i = 0; i < c; i++) {
 		struct gt_moments m = {p->sum0[i], p->sum1[i], (double)p->k->count};
-		gt_moments_put(part, c, i, join ? gt_moments_join(gt_moments_get(part, c, i), m) : m);
+		gt_moments_put(part, c, i, m);
 	}
 }
 
@@ -255,8 +255,6 @@ static enum gt_code bn_forward(struct gt_dev *dev, struct gt_kernel *head, const
 	p.y = a->out[0];
 	if (k->batch)
 		moments(dev, &p);
-	if (k->part)
-		put_part(&p, a->out[3], k->accumulate & 8);
 	bool update = k->attr.train && k->attr.track && rmean;
 	double m = k->attr.momentum, unbias = (double)k->count / (double)(k->count - 1);
 	for (int64_t i = 0; i < k->c / k->fold; i++) {
@@ -309,7 +307,7 @@ static enum gt_code bn_stats(struct gt_dev *dev, struct gt_kernel *head, const s
 	(void)err;
 	p.x = a->in[0];
 	moments(dev, &p);
-	put_part(&p, a->out[0], false);
+	put_part(&p, a->out[0]);
 	return GT_OK;
 }
 
@@ -468,19 +466,15 @@ enum gt_code gt_cpu_batchnorm(struct gt_dev *dev, const struct gt_opcall *call, 
 	k->accumulate = call->accumulate;
 	k->relu = k->attr.act == GT_ACT_RELU;
 	k->res = (forward && has(call->in, call->nin, 6)) || (again && has(call->in, call->nin, 5));
-	k->part = forward && has(call->out, call->nout, 3);
 	k->given = call->code == GT_OP_BATCHNORM_DX && has(call->in, call->nin, 7);
 	if (backward && call->nin > 5 && !k->given)
 		k->mask = has(call->in, call->nin, 6) ? 2 : 1;
 	k->keep = k->mask && has(call->out, call->nout, 3);
 	k->head.scratch =
 	    (size_t)k->c * 2 * sizeof(double) + (size_t)k->c * 6 * sizeof(float) + (size_t)(k->npieces * k->c) * 2 * sizeof(float);
-	const char *why = forward && k->attr.train && k->count == 1 ? "batch statistics need more than one value per channel"
-	                  : k->part && !k->batch                    ? "partial sums belong to batch statistics, which this call does not use"
-	                                                            : NULL;
-	if (why) {
+	if (forward && k->attr.train && k->count == 1) {
 		free(k);
-		return gt_cpu_refuse(call, err, why);
+		return gt_cpu_refuse(call, err, "batch statistics need more than one value per channel");
 	}
 	*out = &k->head;
 	return GT_OK;

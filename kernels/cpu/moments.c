@@ -1,5 +1,5 @@
-/* batchnorm.merge: combines the statistics of ranks or micro-batches into those of a batch. These are a few thousand numbers, so one thread
- * computes them, in double. */
+/* batchnorm.merge: combines the statistics of several ranks into those of a batch. These are a few thousand numbers, so one thread computes
+ * them, in double. */
 #include "moments.h"
 #include "cpu/loops.h"
 #include <math.h>
@@ -11,8 +11,7 @@ struct merge {
 	int64_t c;
 	int nparts;
 	bool f64; /* statistics are f64, otherwise f32 */
-	/* which optional operands exist; join: the result is merged with the statistics that `part` holds */
-	bool running, counts, mean, rstd, part, join;
+	bool running, counts, mean, rstd; /* which optional operands exist */
 };
 
 static double get(const struct merge *k, const void *p, int64_t i)
@@ -31,24 +30,21 @@ static void put(const struct merge *k, void *p, int64_t i, double v)
 static enum gt_code launch(struct gt_dev *dev, struct gt_kernel *head, const struct gt_launch *a, struct gt_err *err)
 {
 	const struct merge *k = (const struct merge *)head;
-	double *parts = a->in[0], *part = k->part ? a->out[2] : NULL, m = k->attr.momentum, total = 0;
+	const double *parts = a->in[0];
+	double m = k->attr.momentum, total = 0;
 	(void)dev, (void)err;
 	for (int64_t i = 0; i < k->c; i++) {
 		struct gt_moments all = gt_moments_tree(parts, k->nparts, k->c, i);
-		double var = all.n > 0 ? all.m2 / all.n : 0, unbias = k->attr.deferred ? 1 : all.n / (all.n - 1);
+		double var = all.n > 0 ? all.m2 / all.n : 0, unbias = all.n / (all.n - 1);
 		total = all.n;
 		if (k->mean)
 			put(k, a->out[0], i, all.mean);
 		if (k->rstd)
 			put(k, a->out[1], i, 1 / sqrt(var + k->attr.eps));
-		if (part)
-			gt_moments_put(part, k->c, i, k->join ? gt_moments_join(gt_moments_get(part, k->c, i), all) : all);
 		if (k->running && all.n > 0) {
 			put(k, a->in[1], i, (1 - m) * get(k, a->in[1], i) + m * all.mean);
 			put(k, a->in[2], i, (1 - m) * get(k, a->in[2], i) + m * var * unbias);
 		}
-		for (int j = 0; j < k->nparts && k->attr.deferred; j++)
-			gt_moments_put(parts + (int64_t)j * 3 * k->c, k->c, i, (struct gt_moments){0, 0, 0});
 	}
 	if (k->counts && total > 0)
 		++*(int64_t *)a->in[3];
@@ -62,20 +58,20 @@ static bool table(const struct gt_tdesc *d, int64_t n)
 
 enum gt_code gt_cpu_moments(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
 {
-	const struct gt_tdesc *p = call->in[0], *in[4] = {NULL}, *to[3] = {NULL};
+	const struct gt_tdesc *p = call->in[0], *in[4] = {NULL}, *to[2] = {NULL};
 	int64_t c = p->rank < 2 ? 0 : p->dim[p->rank - 1], n = c ? gt_tdesc_count(p) / (3 * c) : 0;
 	enum gt_dtype t = GT_F32;
 	struct merge *k;
 	(void)dev;
 	for (int i = 1; i < 4 && i < call->nin; i++)
 		in[i] = call->in[i];
-	for (int i = 0; i < 3 && i < call->nout; i++)
+	for (int i = 0; i < 2 && i < call->nout; i++)
 		to[i] = call->out[i];
 	if (n < 1 || n >= GT_MOMENTS_PARTS || p->dim[p->rank - 2] != 3)
 		return gt_cpu_refuse(call, err, "parts are [k, 3, C], k from 1 to 1023");
 	if ((to[0] && to[0]->dtype == GT_F64) || (in[1] && in[1]->dtype == GT_F64))
 		t = GT_F64;
-	if (!table(in[1], c) || !in[1] != !in[2] || !table(to[0], c) || !table(to[1], c) || !table(to[2], c))
+	if (!table(in[1], c) || !in[1] != !in[2] || !table(to[0], c) || !table(to[1], c))
 		return gt_cpu_refuse(call, err, "statistics are [C], both running ones or none");
 	GT_KERNEL_NEW(k, launch, "loops:batchnorm.merge", err);
 	k->head.small = true;
@@ -87,8 +83,6 @@ enum gt_code gt_cpu_moments(struct gt_dev *dev, const struct gt_opcall *call, st
 	k->counts = in[3];
 	k->mean = to[0];
 	k->rstd = to[1];
-	k->part = to[2];
-	k->join = call->accumulate & 4;
 	*out = &k->head;
 	return GT_OK;
 }

@@ -103,11 +103,9 @@ __global__ void __launch_bounds__(COL_BLOCK, COL_RESIDENT) bn_stats(const gt_cu_
 	int64_t c;
 	double mu, sq;
 	if (last_of_tile(a.counter, t) && tile_totals<V, true>(part, t, c, mu, sq)) {
-		if (a.part) {
-			const gt_moments m = {mu, sq, (double)t.rows};
-			gt_moments_put(a.part, t.cols, c, a.join ? gt_moments_join(gt_moments_get(a.part, t.cols, c), m) : m);
-		}
-		if (a.y)
+		if (a.part)
+			gt_moments_put(a.part, t.cols, c, gt_moments{mu, sq, (double)t.rows});
+		else
 			channel(a, coef, c, mu, sq / (double)t.rows);
 	}
 }
@@ -120,21 +118,17 @@ __global__ void __launch_bounds__(COL_BLOCK) bn_merge(const gt_cu_moments a)
 	if (c >= a.c)
 		return;
 	const gt_moments all = gt_moments_tree(a.parts, a.n, a.c, c);
-	double var = all.n > 0 ? all.m2 / all.n : 0, unbias = a.deferred ? 1 : all.n / (all.n - 1);
+	double var = all.n > 0 ? all.m2 / all.n : 0, unbias = all.n / (all.n - 1);
 	if (a.mean)
 		a.mean[c] = (float)all.mean;
 	if (a.rstd)
 		a.rstd[c] = (float)(1 / sqrt(var + a.eps));
-	if (a.part)
-		gt_moments_put(a.part, a.c, c, a.join ? gt_moments_join(gt_moments_get(a.part, a.c, c), all) : all);
 	if (a.rmean && all.n > 0) {
 		a.rmean[c] = (float)((1 - a.momentum) * (double)a.rmean[c] + a.momentum * all.mean);
 		a.rvar[c] = (float)((1 - a.momentum) * (double)a.rvar[c] + a.momentum * var * unbias);
 	}
 	if (a.nbt && c == 0 && all.n > 0)
 		++*a.nbt;
-	for (int k = 0; k < a.n && a.deferred; k++)
-		gt_moments_put(a.parts + (int64_t)k * 3 * a.c, a.c, c, gt_moments{0, 0, 0});
 }
 
 /* For an evaluation: computes the coefficients of y = x * scale + shift from the running statistics. */
@@ -249,7 +243,7 @@ template <class S, int V> static cudaError_t forward(const struct gt_cu_batchnor
 	cudaError_t e = a->again   ? launch(bn_again, grid, dim3(COL_BLOCK), s, *a, a->scratch)
 	                : a->batch ? launch(bn_stats<S, V>, tiling_grid(t), dim3(COL_BLOCK), s, *a, a->scratch, part, t)
 	                           : launch(bn_running, grid, dim3(COL_BLOCK), s, *a, a->scratch);
-	if (e != cudaSuccess || !a->y)
+	if (e != cudaSuccess || a->part)
 		return e;
 	return launch(res ? bn_apply<S, V, true> : bn_apply<S, V, false>, tiling_grid(t), dim3(COL_BLOCK), s, x, res, (S *)a->y,
 	              (const float *)a->scratch, a->act, t);

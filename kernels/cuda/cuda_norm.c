@@ -52,8 +52,6 @@ static enum gt_code launch_batchnorm(struct gt_dev *dev, struct gt_kernel *kerne
 	    .batch = k->attr.train || !k->attr.track,
 	    .update = k->attr.train && k->attr.track && k->in[3],
 	    .act = k->attr.act,
-	    .part = there(a->out, k->out, 3),
-	    .join = k->accumulate & 8,
 	    .scratch = a->scratch,
 	    .counter = k->head.counter,
 	};
@@ -156,8 +154,6 @@ static const char *wrong_batchnorm(const struct gt_opcall *call)
 		return "sums that are given cover the whole gradient";
 	if (call->code != GT_OP_BATCHNORM)
 		return NULL;
-	if (output(call, 3) && !batch)
-		return "a partial sum needs batch statistics";
 	if (!batch && (!input(call, 3) || !input(call, 4)))
 		return "evaluation needs the running statistics";
 	return attr->train && gt_tdesc_count(x) == x->dim[1] ? "batch statistics need more than one value per channel" : NULL;
@@ -212,7 +208,7 @@ struct merge {
 	struct gt_attr_norm attr;
 	int64_t c;
 	int n;
-	bool in[4], out[3], join;
+	bool in[4], out[2];
 };
 
 static enum gt_code launch_merge(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, cudaStream_t s,
@@ -226,13 +222,10 @@ static enum gt_code launch_merge(struct gt_dev *dev, struct gt_kernel *kernel, c
 	    .nbt = there(a->in, k->in, 3),
 	    .mean = there(a->out, k->out, 0),
 	    .rstd = there(a->out, k->out, 1),
-	    .part = there(a->out, k->out, 2),
 	    .c = k->c,
 	    .n = k->n,
 	    .eps = k->attr.eps,
 	    .momentum = k->attr.momentum,
-	    .deferred = k->attr.deferred,
-	    .join = k->join,
 	};
 	GT_CUDA(dev, gt_cu_moments_start(&m, s), "batchnorm.merge", err);
 	return GT_OK;
@@ -246,17 +239,15 @@ enum gt_code gt_cuda_moments(struct gt_dev *dev, const struct gt_opcall *call, s
 	(void)dev;
 	if (n < 1 || n >= GT_MOMENTS_PARTS || p->dim[p->rank - 2] != 3)
 		return gt_cuda_refuse(call, err, "parts are [k, 3, C], k from 1 to 1023");
-	if (!table(input(call, 1), c) || !input(call, 1) != !input(call, 2) || !table(output(call, 0), c) || !table(output(call, 1), c) ||
-	    !table(output(call, 2), c))
+	if (!table(input(call, 1), c) || !input(call, 1) != !input(call, 2) || !table(output(call, 0), c) || !table(output(call, 1), c))
 		return gt_cuda_refuse(call, err, "statistics are [C], both running ones or none");
 	GT_CUDA_NEW(k, launch_merge, "channels", err);
 	k->attr = *(const struct gt_attr_norm *)call->attr;
 	k->c = c;
 	k->n = (int)n;
-	k->join = call->accumulate & 4;
 	for (int i = 0; i < 4; i++)
 		k->in[i] = input(call, i);
-	for (int i = 0; i < 3; i++)
+	for (int i = 0; i < 2; i++)
 		k->out[i] = output(call, i);
 	*out = &k->head;
 	return GT_OK;

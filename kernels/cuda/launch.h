@@ -294,9 +294,8 @@ size_t gt_cu_colsum_scratch(int64_t rows, int64_t cols);
 /* The arguments of batch normalisation. x and y are [rows, c]. A gamma of NULL counts as 1, a beta of NULL as 0. If batch is true, the
  * statistics of the batch are used, otherwise the running statistics. If update is true, the running statistics are updated, and nbt if it
  * is not NULL. res is added before the activation act (enum gt_act); it may be NULL. mean and rstd receive the statistics, unless they are
- * NULL. If again is true, the statistics are read from mean and rstd instead; eps, momentum and the running statistics are not used. part,
- * if not NULL, receives the statistics of the batch as [3, c] (moments.h); if join is true, they are merged with those that part holds. If
- * y is NULL, only part is computed. */
+ * NULL. If again is true, the statistics are read from mean and rstd instead; eps, momentum and the running statistics are not used. If
+ * part is not NULL, only the statistics of the batch are computed, and part receives them as [3, c] (moments.h). */
 struct gt_cu_batchnorm {
 	const void *x, *res;
 	void *y;
@@ -308,7 +307,6 @@ struct gt_cu_batchnorm {
 	bool batch, update, again;
 	int act;
 	double *part;
-	bool join;
 	float *scratch;
 	uint32_t *counter; /* gt_cu_batchnorm_counters counters; one call at a time may use them */
 };
@@ -344,13 +342,12 @@ int64_t gt_cu_batchnorm_counters(int64_t c);
 /* Merges n parts of [3, c], n < GT_MOMENTS_PARTS. The caller sets outputs that it does not need to NULL. rmean and rvar are either both
  * NULL or both not NULL. */
 struct gt_cu_moments {
-	double *parts, *part;
+	const double *parts;
 	float *rmean, *rvar, *mean, *rstd;
 	int64_t *nbt;
 	int64_t c;
 	double eps, momentum;
 	int n;
-	bool deferred, join; /* deferred: as gt_attr_norm.deferred; join: merge with the statistics that `part` holds */
 };
 cudaError_t gt_cu_moments_start(const struct gt_cu_moments *a, cudaStream_t s);
 

@@ -1,5 +1,5 @@
-/* The interface between the C files of the CUDA backend and its kernels, for C and C++: arguments, and functions that start a kernel on a
- * stream.
+/* The interface between the C files of the CUDA backend and its kernels, for C and C++: the frame of families that are whole in one .cu
+ * file, and for the others arguments and functions that start a kernel on a stream.
  *
  *     struct gt_cu_eltwise a = {.in = {x}, .out = y, .n = n, .nin = 1};
  *     cudaError_t e = gt_cu_eltwise_start(GT_OP_RELU, false, GT_CU_BF16, &a, stream);
@@ -35,12 +35,14 @@ struct gt_cu_fault {
 	int64_t value, at, limit; /* the wrong value, its position in the data, and the limit that it violates */
 };
 
-/* ---- families that are whole in one .cu file: softmax.cu, layernorm.cu --------------------------------------------------------------- */
+/* ---- families that are whole in one .cu file ----------------------------------------------------------------------------------------- */
 /* The call that gt_cu_family.start receives: operands and their device addresses. */
 struct gt_cu_call {
 	const struct gt_opcall *op; /* a copy of the call that was prepared, which has the signature of its operation (opsig.h) */
-	int type;                   /* dtype of the activations: GT_CU_F32, ... */
+	int type;                   /* dtype of input 0: GT_CU_F32, ...; -1: it is not a dtype of activations */
 	void *const *in, *const *out, *scratch;
+	uint32_t *counter;                /* as many counters as gt_cu_family.counters returned */
+	struct gt_cu_step_args step_args; /* set if gt_cu_family.reads_step_args returned true */
 	struct gt_cu_fault *fault;
 };
 
@@ -54,13 +56,29 @@ static inline void *gt_cu_out(const struct gt_cu_call *c, int i)
 	return i < c->op->nout && c->op->out[i] ? c->out[i] : NULL;
 }
 
+/* Returns the index of a dtype in the tables of kernels (GT_CU_F32, ...), or -1 if the kernels do not support it. */
+static inline int gt_cuda_type(enum gt_dtype t)
+{
+	return t == GT_F32 ? GT_CU_F32 : t == GT_BF16 ? GT_CU_BF16 : t == GT_F16 ? GT_CU_F16 : -1;
+}
+
+/* Returns the number of channels in the memory of x if they are padded (gather in opcall.h); 0: they are not. */
+static inline int32_t gt_cuda_padded_channels(const struct gt_tdesc *x)
+{
+	return x->layout.nblk ? (int32_t)(gt_tdesc_padded(x) / (x->dim[0] * x->dim[2] * x->dim[3])) : 0;
+}
+
+/* The functions of a family. All but start may be NULL. */
 struct gt_cu_family {
 	cudaError_t (*start)(const struct gt_cu_call *c, cudaStream_t s);
 	size_t (*scratch)(const struct gt_opcall *op);    /* returns the bytes of workspace of a call; NULL: no call needs any */
 	/* Returns the reason why the call is refused, or NULL if it is accepted, and sets open layouts. The pointer is NULL if no call is
 	 * refused. */
 	const char *(*refuse)(const struct gt_opcall *op);
-	const char *describe;                             /* name of the implementation, as gt_backend.describe returns it */
+	const char *describe;                               /* name of the implementation, as gt_backend.describe returns it */
+	int64_t (*counters)(const struct gt_opcall *op);    /* returns the number of counters of a call; NULL: no call needs any */
+	bool (*reads_step_args)(const struct gt_opcall *op); /* returns whether a call reads the numbers of a step; NULL: none does */
+	const char *(*variant)(const struct gt_opcall *op); /* name of the implementation of a call; NULL: describe */
 };
 struct gt_dev;
 struct gt_kernel;
@@ -108,18 +126,6 @@ cudaError_t gt_cu_dropout_start(int type, const struct gt_cu_dropout *a, cudaStr
 /* ---- shape.cu ---------------------------------------------------------------------------------------------------------------- */
 /* Transposes `batch` matrices of rows x cols elements. size is the number of bytes of an element: 2 or 4. */
 cudaError_t gt_cu_transpose_start(size_t size, const void *in, void *out, int64_t batch, int64_t rows, int64_t cols, cudaStream_t s);
-
-/* Joins or splits rows of start[nparts] units. Part i has the units start[i] ... start[i + 1] - 1 of every row, with start[0] = 0, and is
- * its own tensor. A unit has 2, 4 or 16 bytes (the argument unit); every pointer and width is a multiple of it. If join is true, the parts
- * are copied to whole, otherwise whole to the parts; a NULL part is left out. */
-struct gt_cu_concat {
-	void *part[GT_MAX_IO];
-	void *whole;
-	int64_t start[GT_MAX_IO + 1], rows;
-	int nparts;
-	bool join;
-};
-cudaError_t gt_cu_concat_start(size_t unit, const struct gt_cu_concat *a, cudaStream_t s);
 
 /* ---- loss.cu ----------------------------------------------------------------------------------------------------------------- */
 struct gt_cu_loss {
@@ -173,17 +179,16 @@ struct gt_cu_lookup {
 	struct gt_cu_step_args step_args;
 };
 
-/* ---- check.cu ---------------------------------------------------------------------------------------------------------------- */
+/* ---- update.cu --------------------------------------------------------------------------------------------------------------- */
+/* The operation check. */
 struct gt_cu_check {
 	struct gt_attr_check attr;
 	struct gt_scalars *scalars;
 	struct gt_scaler *scaler;
-	struct gt_step_args *numbers;   /* the step's numbers for a run with a loss scale; else NULL */
-	struct gt_scalars *parts; /* the scalars of several ranks; else NULL */
+	struct gt_step_args *numbers; /* the step's numbers for a run with a loss scale; else NULL */
+	struct gt_scalars *parts;     /* the scalars of several ranks; else NULL */
 };
-cudaError_t gt_cu_check_start(const struct gt_cu_check *a, cudaStream_t s);
 
-/* ---- update.cu --------------------------------------------------------------------------------------------------------------- */
 #define GT_CU_CHUNK 4096 /* elements of the flat arena that one block updates, all of one segment */
 struct gt_cu_chunk {
 	int64_t begin;
@@ -351,23 +356,6 @@ struct gt_cu_moments {
 };
 cudaError_t gt_cu_moments_start(const struct gt_cu_moments *a, cudaStream_t s);
 
-/* ---- pool.cu ----------------------------------------------------------------------------------------------------------------- */
-/* The arguments of pooling in NHWC: x is [n, h, w, c] and y is [n, oh, ow, c]. idx has the shape of y and may be NULL in the forward pass
- * of a maximum. Pairs are height, width. If adaptive is true, the pooling windows follow from the shapes alone. */
-struct gt_cu_pool {
-	const void *in; /* x, or dy */
-	void *out;      /* y, or dx */
-	/* maximum pooling: position of each maximum, which the forward pass writes and the backward pass reads: i32, in its input plane, or,
-	 * if `bytes` is true, u8, in its window */
-	void *idx;
-	bool bytes;
-	int64_t n, c;
-	int32_t h, w, oh, ow;
-	int32_t kernel[2], stride[2], padding[2];
-	bool adaptive, include_pad;
-};
-cudaError_t gt_cu_pool_start(int type, bool max, bool back, const struct gt_cu_pool *a, cudaStream_t s);
-
 /* ---- conv_tail.cu ------------------------------------------------------------------------------------------------------------ */
 /* Fills x with numbers in [-1, 1) that differ from element to element. */
 cudaError_t gt_cu_noise_start(int type, void *x, int64_t n, uint32_t seed, cudaStream_t s);
@@ -377,10 +365,6 @@ cudaError_t gt_cu_widen_start(int type, const void *x, float *out, int64_t n, bo
 cudaError_t gt_cu_widen_rows_start(int type, const void *x, int32_t ld, float *out, int64_t rows, int32_t cols, bool add, cudaStream_t s);
 /* Copies x[rows, cols], of 16 bits, to y[rows, ld] and fills the rows up with zeros. ld is a multiple of 8, and y aligned to 16 bytes. */
 cudaError_t gt_cu_pad_rows_start(const void *x, int32_t cols, void *y, int32_t ld, int64_t rows, cudaStream_t s);
-
-/* ---- views.cu ---------------------------------------------------------------------------------------------------------------- */
-/* y[n] = the weighted mean of x[views][n] over the views (aug.h). */
-cudaError_t gt_cu_views_start(int type, const void *x, void *y, int64_t n, int views, cudaStream_t s);
 
 /* ---- gather.cu --------------------------------------------------------------------------------------------------------------- */
 struct gt_cu_gather {

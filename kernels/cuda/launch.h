@@ -147,38 +147,6 @@ struct gt_cu_loss {
 };
 cudaError_t gt_cu_loss_start(int code, int type, const struct gt_cu_loss *a, cudaStream_t s);
 
-/* ---- head.cu ----------------------------------------------------------------------------------------------------------------- */
-/* A linear layer with few outputs and the loss after it. x [rows, in], w [cols, in]; writes y [rows, cols], which the loss reads. */
-struct gt_cu_head {
-	const void *x, *w;
-	const float *bias; /* NULL: none */
-	void *y;
-	int64_t in;
-	struct gt_cu_loss loss; /* arguments of the loss, whose x is the member y of this struct */
-};
-cudaError_t gt_cu_head_start(int code, int type, const struct gt_cu_head *a, cudaStream_t s);
-
-/* The gradients of a linear layer with few outputs: dx = dy w, but 0 where mask <= 0; dw = dy' x; db = the column sums of dy. If add_dw or
- * add_db is true, dw or db is added to the existing values. db may be NULL. */
-struct gt_cu_head_back {
-	const void *dy, *x, *w, *mask; /* mask may be x; NULL: no mask */
-	void *dx;
-	float *dw, *db;
-	int64_t rows, in, cols;
-	bool add_dw, add_db;
-};
-cudaError_t gt_cu_head_back_start(int type, const struct gt_cu_head_back *a, cudaStream_t s);
-
-/* How a batch finds its samples in the dataset. */
-struct gt_cu_lookup {
-	const int64_t *index;
-	/* number of rows of the result (samples * views); number of samples of the batch; number of samples of the dataset */
-	int64_t n, samples, all;
-	int64_t rows, length; /* shape of the operand index; rows is 0 if index lists the samples of the batch itself */
-	struct gt_cu_fault *fault;
-	struct gt_cu_step_args step_args;
-};
-
 /* ---- update.cu --------------------------------------------------------------------------------------------------------------- */
 /* The operation check. */
 struct gt_cu_check {
@@ -227,31 +195,6 @@ struct gt_cu_bound {
 	uint32_t *counter;
 };
 cudaError_t gt_cu_bound_start(int type, const struct gt_cu_bound *a, cudaStream_t s);
-
-/* ---- embedding.cu ------------------------------------------------------------------------------------------------------------ */
-#define GT_CU_ROW_CHUNK 16 /* sorted entries that a warp sums */
-struct gt_cu_embedding {
-	const int32_t *tokens, *lengths; /* lengths NULL: every token counts */
-	int32_t *idx;                    /* mode max: the place of the largest element in the sample; -1: none */
-	const float *w;                  /* forward: the table */
-	void *y;                         /* forward: the result */
-	const void *dy;                  /* NULL: a forward pass */
-	float *dw;                       /* the gradient, or the table that is updated */
-	uint64_t *tile, *sorted;         /* workspace: an element for each entry */
-	float *part, *share;             /* workspace: two rows of cols for each chunk of entries; an element for each sample */
-	int64_t entries, step, first;    /* entry e is tokens[e * step + first] */
-	int64_t bag;                     /* entries of a sample, whose row in y or dy they share; 1 without bags */
-	int64_t rows, cols, padding;     /* of the table; the token without a gradient, which no bag counts: -1: none */
-	int64_t begin, end;              /* the rows that a gradient covers */
-	int mode;                        /* enum gt_bag; GT_BAG_SUM without bags */
-	bool zero, update;               /* dw is set to 0 first; dw is the table, to which sgd without momentum applies the gradient */
-	struct gt_attr_update attr;      /* of the update, without seg */
-	struct gt_seg seg;
-	const struct gt_scalars *scalars; /* NULL: as in gt_cu_update */
-	struct gt_cu_step_args step_args;
-	struct gt_cu_fault *fault;
-};
-cudaError_t gt_cu_embedding_start(int type, bool bags, const struct gt_cu_embedding *a, cudaStream_t s);
 
 /* ---- muon.cu ----------------------------------------------------------------------------------------------------------------- */
 /* A weight [out, ...] in whose memory `out` is the slowest-changing dimension. The order of the other dimensions does not affect the
@@ -365,55 +308,6 @@ cudaError_t gt_cu_widen_start(int type, const void *x, float *out, int64_t n, bo
 cudaError_t gt_cu_widen_rows_start(int type, const void *x, int32_t ld, float *out, int64_t rows, int32_t cols, bool add, cudaStream_t s);
 /* Copies x[rows, cols], of 16 bits, to y[rows, ld] and fills the rows up with zeros. ld is a multiple of 8, and y aligned to 16 bytes. */
 cudaError_t gt_cu_pad_rows_start(const void *x, int32_t cols, void *y, int32_t ld, int64_t rows, cudaStream_t s);
-
-/* ---- gather.cu --------------------------------------------------------------------------------------------------------------- */
-struct gt_cu_gather {
-	const uint8_t *images;
-	const int32_t *labels;
-	void *x;
-	int32_t *target; /* NULL: only images */
-	int32_t c, h, w;
-	int32_t ld; /* 0, or the number of channels of x, of 16 bits: a multiple of 8; those from c on are set to 0 */
-	struct gt_attr_gather attr;
-	struct gt_cu_lookup look;
-};
-cudaError_t gt_cu_gather_start(int type, const struct gt_cu_gather *a, cudaStream_t s);
-
-/* recipes.cu: images with recipes (recipe.h) */
-struct gt_cu_recipes {
-	const uint8_t *rows; /* [look.all, row] */
-	const int32_t *labels;
-	void *x;
-	int32_t *target; /* NULL: only images */
-	int64_t row;     /* bytes; a multiple of 16 */
-	int32_t c, h, w; /* c is 1 or 3 */
-	int32_t ld;      /* as in gt_cu_gather */
-	int32_t ops, contrasts, views; /* as in gt_attr_recipes */
-	bool resize;
-	float scale[3], shift[3];
-	struct gt_cu_lookup look;
-};
-cudaError_t gt_cu_gather_recipes_start(int type, const struct gt_cu_recipes *a, cudaStream_t s);
-
-/* Rows of numbers. type: that of y; -1: i32, else rows are f32. */
-struct gt_cu_gather_rows {
-	const void *from; /* [look.all, width] */
-	void *y;          /* [look.n, width] */
-	int64_t width;
-	struct gt_cu_lookup look;
-};
-cudaError_t gt_cu_gather_rows_start(int type, const struct gt_cu_gather_rows *a, cudaStream_t s);
-
-/* Sequences of different lengths: from[start[i] ... start[i + 1] - 1], at most width numbers, then pad. */
-struct gt_cu_gather_ragged {
-	const int32_t *from;
-	const int64_t *start; /* [look.all + 1] */
-	int32_t *y;           /* [look.n, width] */
-	int64_t width;
-	int32_t pad;
-	struct gt_cu_lookup look;
-};
-cudaError_t gt_cu_gather_ragged_start(const struct gt_cu_gather_ragged *a, cudaStream_t s);
 
 #ifdef __cplusplus
 }

@@ -238,67 +238,6 @@ cudaError_t gt_cu_muon_end(bool bf16, const struct gt_cu_muon *a, cudaStream_t s
 cudaError_t gt_cu_colsum_start(int type, const void *x, float *out, int64_t rows, int64_t cols, bool add, void *scratch, cudaStream_t s);
 size_t gt_cu_colsum_scratch(int64_t rows, int64_t cols);
 
-/* ---- batchnorm.cu, batchnorm_dx.cu ------------------------------------------------------------------------------------------- */
-/* The arguments of batch normalisation. x and y are [rows, c]. A gamma of NULL counts as 1, a beta of NULL as 0. If batch is true, the
- * statistics of the batch are used, otherwise the running statistics. If update is true, the running statistics are updated, and nbt if it
- * is not NULL. res is added before the activation act (enum gt_act); it may be NULL. mean and rstd receive the statistics, unless they are
- * NULL. If again is true, the statistics are read from mean and rstd instead; eps, momentum and the running statistics are not used. If
- * part is not NULL, only the statistics of the batch are computed, and part receives them as [3, c] (moments.h). */
-struct gt_cu_batchnorm {
-	const void *x, *res;
-	void *y;
-	const float *gamma, *beta;
-	float *rmean, *rvar, *mean, *rstd;
-	int64_t *nbt;
-	int64_t rows, c;
-	double eps, momentum;
-	bool batch, update, again;
-	int act;
-	double *part;
-	float *scratch;
-	uint32_t *counter; /* gt_cu_batchnorm_counters counters; one call at a time may use them */
-};
-cudaError_t gt_cu_batchnorm_start(int type, const struct gt_cu_batchnorm *a, cudaStream_t s);
-
-/* The arguments of the gradient of batch normalisation. more, if not NULL, is added to dy first. mask is the gradient of an activation that
- * follows. g, if not NULL, receives the dy that results. dx, dgamma and dbeta may be NULL. sums, if not NULL, receives [3, c]: the sums of
- * dy and of dy * (x - mean), and the number of values. given, if not NULL, holds such sums, from which dx is computed with mask 0. */
-enum {
-	GT_CU_MASK_NONE,
-	GT_CU_MASK_BN, /* dy counts where bn(x) > 0 */
-	GT_CU_MASK_Y,  /* dy counts where y > 0 */
-	GT_CU_MASK_GELU,
-	GT_CU_MASK_GELU_TANH /* dy is multiplied by the derivative of a gelu at bn(x) */
-};
-struct gt_cu_batchnorm_dx {
-	const void *dy, *more, *x, *y;
-	void *dx, *g;
-	const float *gamma, *beta, *mean, *rstd;
-	float *dgamma, *dbeta;
-	int64_t rows, c;
-	int mask;
-	bool batch, add_gamma, add_beta;
-	double *sums;
-	const double *given;
-	float *scratch;
-	uint32_t *counter; /* gt_cu_batchnorm_counters counters; one call at a time may use them */
-};
-cudaError_t gt_cu_batchnorm_dx_start(int type, const struct gt_cu_batchnorm_dx *a, cudaStream_t s);
-size_t gt_cu_batchnorm_scratch(int64_t rows, int64_t c); /* bytes of workspace of both functions */
-int64_t gt_cu_batchnorm_counters(int64_t c);
-
-/* Merges n parts of [3, c], n < GT_MOMENTS_PARTS. The caller sets outputs that it does not need to NULL. rmean and rvar are either both
- * NULL or both not NULL. */
-struct gt_cu_moments {
-	const double *parts;
-	float *rmean, *rvar, *mean, *rstd;
-	int64_t *nbt;
-	int64_t c;
-	double eps, momentum;
-	int n;
-};
-cudaError_t gt_cu_moments_start(const struct gt_cu_moments *a, cudaStream_t s);
-
 /* ---- conv_tail.cu ------------------------------------------------------------------------------------------------------------ */
 /* Fills x with numbers in [-1, 1) that differ from element to element. */
 cudaError_t gt_cu_noise_start(int type, void *x, int64_t n, uint32_t seed, cudaStream_t s);

@@ -206,7 +206,7 @@ __device__ static inline void apply_row(S *y, const packed<S, V> &x, const packe
 			v[j] = to_float(from_float<S>(v[j]));
 			v[j] = act == GT_ACT_GELU ? gt_gelu_f32(v[j]) : gt_gelu_tanh_f32(v[j]);
 		}
-	put<S, V>(y, v);
+	store_packed<S, V>(y, v);
 }
 
 /* Blocks per multiprocessor of bn_apply. 4 leave 64 registers to a thread; on an A100, which has fewer multiprocessors than an H200, all
@@ -258,7 +258,7 @@ __global__ void __launch_bounds__(COL_BLOCK, resident_apply<S, RES>())
 template <class S, int V> static cudaError_t launch_forward(const batchnorm_args &a, cudaStream_t s)
 {
 	struct tiling t = tile_columns(a.rows, a.c, V);
-	float *part = partials(a.scratch, a.c);
+	float *part = partials_of(a.scratch, a.c);
 	const S *x = (const S *)a.x, *res = (const S *)a.res;
 	dim3 grid((unsigned)ceil_div(a.c, COL_BLOCK));
 	cudaError_t e = a.again   ? launch(bn_again, grid, dim3(COL_BLOCK), s, a, a.scratch)

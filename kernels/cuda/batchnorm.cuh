@@ -8,7 +8,7 @@
 /* Indices of tables in the scratch memory with one number for each channel. The partial results follow the tables. */
 enum { C_SCALE, C_SHIFT, C_DOT, C_SUM, C_COUNT };
 
-static inline float *partials(float *scratch, int64_t c)
+static inline float *partials_of(float *scratch, int64_t c)
 {
 	return scratch + C_COUNT * ((c + 3) / 4 * 4);
 }

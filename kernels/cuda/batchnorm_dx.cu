@@ -138,7 +138,7 @@ __global__ void __launch_bounds__(COL_BLOCK, COL_RESIDENT) bn_sums(const batchno
 					x[k].get(v);
 					apply_mask<S, V, MASK>(d, v, y[k], h.scale, h.shift);
 					if ((MASK || MORE) && a.g)
-						put<S, V>((S *)a.g + at + k * step, d);
+						store_packed<S, V>((S *)a.g + at + k * step, d);
 #pragma unroll
 					for (int j = 0; j < V; j++) {
 						sum[j] += d[j];
@@ -196,7 +196,7 @@ __global__ void __launch_bounds__(COL_BLOCK, COL_RESIDENT) bn_dx(const batchnorm
 #pragma unroll
 				for (int j = 0; j < V; j++)
 					d[j] = scale[j] * (d[j] - sum[j] - (v[j] - mean[j]) * dot[j]);
-				put<S, V>((S *)a.dx + at + k * step, d);
+				store_packed<S, V>((S *)a.dx + at + k * step, d);
 			}
 	}
 }
@@ -205,7 +205,7 @@ __global__ void __launch_bounds__(COL_BLOCK, COL_RESIDENT) bn_dx(const batchnorm
 template <class S, int V, int MASK> static cudaError_t launch_gradient(const batchnorm_dx_args &a, cudaStream_t s)
 {
 	struct tiling t = tile_columns(a.rows, a.c, V);
-	float *part = partials(a.scratch, a.c);
+	float *part = partials_of(a.scratch, a.c);
 	batchnorm_dx_args b = a;
 	if (a.more && !a.g)
 		b.g = a.dx; /* dx is computed in place, so that the second pass need not read both parts of the gradient */

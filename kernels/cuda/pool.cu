@@ -168,7 +168,7 @@ template <class S, int V, bool MAX, class I> __global__ void __launch_bounds__(B
 			for (int j = 0; j < V; j++)
 				best[j] *= share;
 		}
-		put<S, V>((S *)a.out + at, best);
+		store_packed<S, V>((S *)a.out + at, best);
 		if (MAX && a.idx)
 			put_idx<V>((I *)a.idx + at, where);
 	}
@@ -207,7 +207,7 @@ template <class S, int V, bool MAX, class I> __global__ void __launch_bounds__(B
 						sum[j] += v[j] * share;
 				}
 			}
-		put<S, V>((S *)a.out + (r * a.w + ix) * a.c + ch, sum);
+		store_packed<S, V>((S *)a.out + (r * a.w + ix) * a.c + ch, sum);
 	}
 }
 

@@ -58,6 +58,7 @@ finds() {
 }
 finds occupancy 's/\(^head.cu: head_loss .*sm_90 .* regs\) [0-9]* %$/\1 99 %/' \
 	'^head.cu: head_loss<.*expected an occupancy of 99 % on sm_90, got'
-finds narrow_loads 's/^\(softmax.cu: softmax .* ld\) [0-9]*/\1 16/' '^softmax.cu: softmax<.*expected loads of 16 bytes, got at most'
+finds narrow_loads 's/^\(softmax.cu: softmax_rows .* ld\) [0-9]*/\1 16/' \
+	'^softmax.cu: softmax_rows<.*expected loads of 16 bytes, got at most'
 finds new_kernels '/^check.cu/,/^ /d' '^check.cu: check_step has no row'
 finds lost_kernels 's/^colsum.cu: views_mean /colsum.cu: views_lost /' 'views_lost<float> has a row but is not in the build'

@@ -23,7 +23,7 @@ const char *gt_reduction_name(enum gt_reduction r)
 	return (unsigned)r < GT_REDUCE_COUNT ? name[r] : "?";
 }
 
-static bool overlap(const void *a, size_t na, const void *b, size_t nb)
+static bool ranges_overlap(const void *a, size_t na, const void *b, size_t nb)
 {
 	uintptr_t x = (uintptr_t)a, y = (uintptr_t)b;
 	return na && nb && x < y + nb && y < x + na;
@@ -57,7 +57,7 @@ enum gt_code gt_coll_check(const struct gt_comm *c, enum gt_coll_kind kind, cons
 		return GT_OK;
 	const char *own_in = (const char *)x->in + (many_in ? one * (size_t)c->rank : 0);
 	const char *own_out = (const char *)x->out + (many_out ? one * (size_t)c->rank : 0);
-	if (own_in != own_out && overlap(x->in, many_in ? all : one, x->out, many_out ? all : one))
+	if (own_in != own_out && ranges_overlap(x->in, many_in ? all : one, x->out, many_out ? all : one))
 		return gt_fail(err, GT_EINTERNAL, "%s of %s: input and output overlap without being the same buffer", name, what);
 	return GT_OK;
 }
@@ -85,7 +85,7 @@ bool gt_coll_reduces(enum gt_coll_kind k)
 	return k == GT_COLL_ALL_REDUCE || k == GT_COLL_REDUCE_SCATTER;
 }
 
-static bool rooted(enum gt_coll_kind k)
+static bool has_root(enum gt_coll_kind k)
 {
 	return k == GT_COLL_BROADCAST || k == GT_COLL_GATHER || k == GT_COLL_SCATTER;
 }
@@ -96,7 +96,7 @@ struct gt_coll_call gt_coll_signature(enum gt_coll_kind kind, uint32_t seq, cons
 {
 	struct gt_coll_call c = {.count = x->count, .seq = seq, .kind = (uint8_t)kind, .dtype = (uint8_t)x->dtype};
 	c.op = gt_coll_reduces(kind) ? (uint8_t)x->op : 0;
-	c.root = rooted(kind) ? (uint8_t)x->root : 0;
+	c.root = has_root(kind) ? (uint8_t)x->root : 0;
 	if (x->what)
 		strncpy(c.what, x->what, sizeof c.what - 1);
 	return c;
@@ -107,7 +107,7 @@ void gt_coll_text(const struct gt_coll_call *c, char *buf, size_t size)
 	char op[16] = "", root[24] = "";
 	if (gt_coll_reduces((enum gt_coll_kind)c->kind))
 		snprintf(op, sizeof op, ", %s", gt_reduction_name((enum gt_reduction)c->op));
-	if (rooted((enum gt_coll_kind)c->kind))
+	if (has_root((enum gt_coll_kind)c->kind))
 		snprintf(root, sizeof root, ", root %d", c->root);
 	snprintf(buf, size, "%s #%u%s%.*s (%llu %s%s%s)", gt_coll_name((enum gt_coll_kind)c->kind), c->seq, *c->what ? " of " : "",
 	         GT_COLL_WHAT - 1, c->what, (unsigned long long)c->count, gt_dtype_name((enum gt_dtype)c->dtype), op, root);

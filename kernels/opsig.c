@@ -111,19 +111,19 @@ void gt_opsig_read(enum gt_opcode code, struct gt_opsig *out)
 	assert(out->nin <= GT_MAX_IO && out->nout <= GT_MAX_IO);
 }
 
-static const struct gt_operand *operand(const struct gt_operand *o, int n, int i)
+static const struct gt_operand *operand_at(const struct gt_operand *o, int n, int i)
 {
 	return i < n ? &o[i] : n && o[n - 1].repeated ? &o[n - 1] : NULL;
 }
 
 const struct gt_operand *gt_opsig_input(const struct gt_opsig *sig, int i)
 {
-	return operand(sig->in, sig->nin, i);
+	return operand_at(sig->in, sig->nin, i);
 }
 
 const struct gt_operand *gt_opsig_output(const struct gt_opsig *sig, int i)
 {
-	return operand(sig->out, sig->nout, i);
+	return operand_at(sig->out, sig->nout, i);
 }
 
 /* ---- checking -------------------------------------------------------------------------------------------------------------- */
@@ -209,7 +209,7 @@ static bool fits_layout(const struct gt_operand *o, struct gt_tdesc *d)
 	return gt_tdesc_equal(d, &want) && (o->type != GT_OPERAND_ACT || d->rank <= 4);
 }
 
-static enum gt_code fail(const struct bound *b, const struct gt_operand *o, const char *what, struct gt_err *err)
+static enum gt_code fail_operand(const struct bound *b, const struct gt_operand *o, const char *what, struct gt_err *err)
 {
 	return gt_fail(err, GT_EINTERNAL, "%s (%s): operand %s: %s", gt_opcode_name(b->call->code), b->call->name ? b->call->name : "?",
 	               o->name, what);
@@ -249,16 +249,16 @@ static enum gt_code check_operand(const struct gt_operand *o, struct gt_tdesc *d
 {
 	char want[160], shape[96], text[360];
 	if (!d)
-		return o->optional ? GT_OK : fail(b, o, "it is required", err);
+		return o->optional ? GT_OK : fail_operand(b, o, "it is required", err);
 	bool type = fits_type(o, d->dtype, b);
 	if (type && fits_shape(o, d, b))
-		return fits_layout(o, d) ? GT_OK : fail(b, o, "expected the standard layout: channels last if of rank 4, else plain", err);
+		return fits_layout(o, d) ? GT_OK : fail_operand(b, o, "expected the standard layout: channels last if of rank 4, else plain", err);
 	int known = o->type >= GT_OPERAND_DTYPE ? o->type - GT_OPERAND_DTYPE : o->type == GT_OPERAND_PARAM ? b->param : b->compute;
 	expected_shape(o, b, want, sizeof want);
 	snprintf(text, sizeof text, "expected %s %s, got %s %s",
 	         o->type == GT_OPERAND_ANY ? "any type," : known < 0 ? "floating point" : gt_dtype_name((enum gt_dtype)known), want,
 	         gt_dtype_name(d->dtype), gt_tdesc_text(d, shape, sizeof shape));
-	return fail(b, o, text, err);
+	return fail_operand(b, o, text, err);
 }
 
 /* Checks all inputs or all outputs of a call. */
@@ -268,7 +268,7 @@ static enum gt_code check_list(const struct gt_operand *o, int no, struct gt_tde
 		return gt_fail(err, GT_EINTERNAL, "%s (%s): expected at most %d %s, got %d", gt_opcode_name(b->call->code),
 		               b->call->name ? b->call->name : "?", no, d == b->call->in ? "inputs" : "outputs", n);
 	for (int i = 0; i < n || i < no; i++)
-		GT_TRY(check_operand(operand(o, no, i), i < n ? d[i] : NULL, b, err));
+		GT_TRY(check_operand(operand_at(o, no, i), i < n ? d[i] : NULL, b, err));
 	return GT_OK;
 }
 
@@ -283,7 +283,7 @@ enum gt_code gt_opcall_check(const struct gt_opcall *call, struct gt_err *err)
 	GT_TRY(check_list(sig.out, sig.nout, call->out, call->nout, &b, err));
 	for (int i = 0; i < call->nout; i++)
 		if (call->accumulate & 1u << i && !gt_opsig_output(&sig, i)->added)
-			return fail(&b, gt_opsig_output(&sig, i), "it cannot be accumulated", err);
+			return fail_operand(&b, gt_opsig_output(&sig, i), "it cannot be accumulated", err);
 	return GT_OK;
 }
 

@@ -27,7 +27,7 @@
 
 /* Version of this interface. It also changes with the number of operations, because a row that is added to GT_OPCODES moves the numbers of
  * those after it. */
-#define GT_BACKEND_ABI (8u << 16 | (unsigned)GT_OP_COUNT)
+#define GT_BACKEND_ABI (9u << 16 | (unsigned)GT_OP_COUNT)
 /* Number of events: record() and wait() take 0 ... GT_EVENTS - 1. The last GT_EVENTS_ENGINE are reserved for the executor and the
  * loaders. */
 #define GT_EVENTS 1024

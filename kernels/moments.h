@@ -1,5 +1,4 @@
-/* Merges means and variances of a channel from parts: the batch statistics of several ranks (sync_bn) or of several micro-batches (deferred
- * running statistics). Compiled by gcc and by nvcc.
+/* Merges means and variances of a channel from parts: the batch statistics of several ranks (sync_bn). Compiled by gcc and by nvcc.
  *
  *     part of rank 0: f64 [3, C] --.
  *     part of rank 1: f64 [3, C] ---+--> gt_moments_tree(parts, 3, C, i) --> mean, m2, n of channel i

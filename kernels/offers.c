@@ -10,7 +10,7 @@
 #define BACK_IN (1 << 16)
 #define HEAD_FEATURES 128 /* maximum number of features of a head of attention */
 
-static const char *linear_loss(const struct gt_opcall *call)
+static const char *refuse_linear_loss(const struct gt_opcall *call)
 {
 	const struct gt_attr_linear_loss *attr = call->attr;
 	int64_t n = call->in[0]->dim[0], in = call->in[0]->dim[1], cols = attr->linear.out;
@@ -20,14 +20,14 @@ static const char *linear_loss(const struct gt_opcall *call)
 	           ? "it supports layers with few outputs only; larger ones use a matrix product and a loss" : NULL;
 }
 
-static const char *linear_back(const struct gt_opcall *call)
+static const char *refuse_linear_back(const struct gt_opcall *call)
 {
 	int64_t n = call->in[1]->dim[0], in = call->in[1]->dim[1], cols = call->in[0]->dim[1];
 	return cols > GT_CU_HEAD_COLS || n > BACK_ROWS || in > BACK_IN
 	           ? "it supports few outputs and small batches only; larger layers use two matrix products" : NULL;
 }
 
-static const char *attention_limits(const struct gt_opcall *call)
+static const char *refuse_attention(const struct gt_opcall *call)
 {
 	const struct gt_tdesc *y = call->code == GT_OP_ATTENTION ? call->out[0] : call->in[0];
 	int64_t heads = ((const struct gt_attr_attention *)call->attr)->heads;
@@ -35,14 +35,14 @@ static const char *attention_limits(const struct gt_opcall *call)
 	           ? "expected heads of the same size, of at most 128 features (--device cpu takes 256)" : NULL;
 }
 
-static const char *check_limits(const struct gt_opcall *call)
+static const char *refuse_check(const struct gt_opcall *call)
 {
 	bool sums = call->nin > 4 && call->in[4];
 	return sums && ((const struct gt_attr_check *)call->attr)->ranks > 1 ? "its gradients must belong to one rank" : NULL;
 }
 
 /* batchnorm and batchnorm.y: the kernel for a residual has no gelu, whose registers would cost it a quarter of its blocks. */
-static const char *norm_limits(const struct gt_opcall *call)
+static const char *refuse_norm(const struct gt_opcall *call)
 {
 	int res = call->code == GT_OP_BATCHNORM ? 6 : 5;
 	bool gelu = ((const struct gt_attr_norm *)call->attr)->act > GT_ACT_RELU;
@@ -50,7 +50,7 @@ static const char *norm_limits(const struct gt_opcall *call)
 }
 
 /* batchnorm.dx and batchnorm.sums with a gelu, whose derivative is computed from bn(x). */
-static const char *norm_gradient(const struct gt_opcall *call)
+static const char *refuse_norm_gradient(const struct gt_opcall *call)
 {
 	int more = call->code == GT_OP_BATCHNORM_SUMS ? 7 : 8;
 	if (((const struct gt_attr_norm *)call->attr)->act <= GT_ACT_RELU)
@@ -60,7 +60,7 @@ static const char *norm_gradient(const struct gt_opcall *call)
 	return call->nin > more && call->in[more] ? "a gradient in two parts through a gelu would need more registers than there are" : NULL;
 }
 
-static const char *max_pool(const struct gt_opcall *call)
+static const char *refuse_max_pool(const struct gt_opcall *call)
 {
 	const struct gt_tdesc *idx = call->code == GT_OP_MAXPOOL2D_DX ? call->in[1] : call->nout > 1 ? call->out[1] : NULL;
 	const struct gt_attr_pool2d *attr = call->code == GT_OP_ADAPTIVE_MAXPOOL2D ? NULL : call->attr;
@@ -71,7 +71,7 @@ static const char *max_pool(const struct gt_opcall *call)
 }
 
 /* x: images whose channels are padded. */
-static const char *padded_channels(const struct gt_opcall *call, const struct gt_tdesc *x)
+static const char *refuse_padded_channels(const struct gt_opcall *call, const struct gt_tdesc *x)
 {
 	if (gt_dtype_size(x->dtype) != 2)
 		return "padded channels are for 16 bits only: in f32, tensor cores do not ask for them";
@@ -83,7 +83,7 @@ static const char *padded_channels(const struct gt_opcall *call, const struct gt
 const char *gt_cuda_refuses(const struct gt_opcall *call)
 {
 	const struct gt_tdesc *padded = gt_opcall_padded(call);
-	const char *why = padded ? padded_channels(call, padded) : NULL;
+	const char *why = padded ? refuse_padded_channels(call, padded) : NULL;
 	bool any = call->code == GT_OP_CHECK || call->code == GT_OP_BATCHNORM_MERGE; /* their operands are f64 in every graph */
 	if (!any && call->in[0] && call->in[0]->dtype == GT_F64)
 		return "f64 is not supported by the cuda backend";
@@ -96,24 +96,24 @@ const char *gt_cuda_refuses(const struct gt_opcall *call)
 	case GT_OP_EMBEDDING_BAG_DW_UPDATE:
 		return gt_update_refuses_fused(call);
 	case GT_OP_LINEAR_LOSS:
-		return linear_loss(call);
+		return refuse_linear_loss(call);
 	case GT_OP_LINEAR_BACK:
-		return linear_back(call);
+		return refuse_linear_back(call);
 	case GT_OP_ATTENTION:
 	case GT_OP_ATTENTION_DX:
-		return attention_limits(call);
+		return refuse_attention(call);
 	case GT_OP_BATCHNORM:
 	case GT_OP_BATCHNORM_Y:
-		return norm_limits(call);
+		return refuse_norm(call);
 	case GT_OP_BATCHNORM_DX:
 	case GT_OP_BATCHNORM_SUMS:
-		return norm_gradient(call);
+		return refuse_norm_gradient(call);
 	case GT_OP_MAXPOOL2D:
 	case GT_OP_MAXPOOL2D_DX:
 	case GT_OP_ADAPTIVE_MAXPOOL2D:
-		return max_pool(call);
+		return refuse_max_pool(call);
 	case GT_OP_CHECK:
-		return check_limits(call);
+		return refuse_check(call);
 	default:
 		return NULL;
 	}

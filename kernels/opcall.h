@@ -49,7 +49,7 @@
  * linear.dx+dw      linear.dx and linear.dw in one kernel.
  * maxpool2d         idx is the offset h * W + w of the maximum in its input plane, i32, or, u8, the offset in its pooling window, of which
  *                   pixels of the padding are part. The gradient of adaptive_maxpool2d is maxpool2d.dx; its idx is i32.
- * batchnorm         y = act(bn(x) + res). In training it updates rmean, rvar and nbt in place. part: as batchnorm.stats.
+ * batchnorm         y = act(bn(x) + res). In training it updates rmean, rvar and nbt in place.
  * batchnorm.y       Recomputes the y that batchnorm returned.
  * batchnorm.dx      A 6th operand, beta, means that an activation follows, act, or relu if act is none. With relu, dy counts only where
  *                   y > 0 or, if y is absent, where bn(x) > 0; with a gelu, dy is multiplied by its derivative at bn(x). A 9th operand,
@@ -142,17 +142,17 @@
 	X(GT_OP_ADAPTIVE_MAXPOOL2D, "adaptive_maxpool2d", pool, adaptive, "x(N,C,_,_) -> y(N,C,P,Q) [idx:i32(N,C,P,Q)]") \
 	X(GT_OP_BATCHNORM, "batchnorm", batchnorm, norm, \
 	  "x(N,C,..) [gamma:f(C)] [beta:f(C)] [rmean:f(C)!] [rvar:f(C)!] [nbt:i64()!] [res(N,C,..)] " \
-	  "-> y(N,C,..) [mean:f(C)] [rstd:f(C)] [part:f64(3,C)+]") \
+	  "-> y(N,C,..) [mean:f(C)] [rstd:f(C)]") \
 	X(GT_OP_BATCHNORM_Y, "batchnorm.y", batchnorm, norm, \
 	  "x(N,C,..) [gamma:f(C)] [beta:f(C)] mean:f(C) rstd:f(C) [res(N,C,..)] " \
 	  "-> y(N,C,..)") \
 	X(GT_OP_BATCHNORM_DX, "batchnorm.dx", batchnorm, norm, \
 	  "dy(N,C,..) x(N,C,..) [gamma:f(C)] mean:f(C) rstd:f(C) [beta:f(C)] [y(N,C,..)] [sums:f64(3,C)] [more(N,C,..)] " \
 	  "-> [dx(N,C,..)] [dgamma:f(C)+] [dbeta:f(C)+] [g(N,C,..)]") \
-	X(GT_OP_BATCHNORM_STATS, "batchnorm.stats", batchnorm, norm, "x -> part:f64(3,_)+") \
+	X(GT_OP_BATCHNORM_STATS, "batchnorm.stats", batchnorm, norm, "x -> part:f64(3,_)") \
 	X(GT_OP_BATCHNORM_MERGE, "batchnorm.merge", moments, norm, \
 	  "parts:f64 [rmean:f(C)!] [rvar:f(C)!] [nbt:i64()!] " \
-	  "-> [mean:f(C)] [rstd:f(C)] [part:f64(3,C)+]") \
+	  "-> [mean:f(C)] [rstd:f(C)]") \
 	X(GT_OP_BATCHNORM_SUMS, "batchnorm.sums", batchnorm, norm, \
 	  "dy(N,C,..) x(N,C,..) [gamma:f(C)] mean:f(C) rstd:f(C) [beta:f(C)] [y(N,C,..)] [more(N,C,..)] " \
 	  "-> sums:f64(3,C) [dgamma:f(C)+] [dbeta:f(C)+] [g(N,C,..)]") \
@@ -287,9 +287,6 @@ struct gt_attr_norm {
 	bool train;      /* set by the graph; true: use batch statistics, false: use running statistics */
 	int act;         /* batchnorm: activation that was fused into this operation (enum gt_act) */
 	bool empty;      /* batchnorm.stats: if true, write the statistics of no samples; x is not read and may be any tensor */
-	/* batchnorm.merge: if true, behave as PyTorch's DeferredBatchNorm: use the biased variance for the running variance too, and reset the
-	 * operand parts to the statistics of no values */
-	bool deferred;
 };
 
 /* The numbers of an activation, such as the slope of leaky_relu, in the order of its keys (activation_rows.h). */

@@ -1,4 +1,4 @@
-/* Rewrites batch normalisations for statistics of several ranks or micro-batches. */
+/* Rewrites batch normalisations for statistics of several ranks. */
 #include "plan/syncbn.h"
 #include "ir/op.h"
 #include <string.h>

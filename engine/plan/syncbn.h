@@ -1,4 +1,4 @@
-/* Batch normalisation over the samples of several ranks, or of several micro-batches. These functions rewrite a finished training graph.
+/* Batch normalisation over the samples of several ranks. These functions rewrite a finished training graph.
  *
  * Synchronised statistics (torch.nn.SyncBatchNorm): every training batchnorm normalises by the statistics of all ranks' samples.
  *

@@ -32,7 +32,7 @@ struct bn {
 	int mask;         /* elements of dy that count in the gradient: 0 all, 1 those with bn(x) > 0, 2 those with y > 0 */
 	bool relu;
 	bool bf16, batch; /* batch: uses the statistics of the batch instead of the running ones */
-	bool add_part, add_gamma, add_beta;
+	bool add_gamma, add_beta;
 };
 
 static const struct gt_cpu_slot slots[] = {
@@ -211,12 +211,12 @@ static void compute_moments(struct gt_dev *dev, const struct parts *p)
 	unfold_stats(p);
 }
 
-static void put_part(const struct parts *p, double *part, bool join)
+static void put_part(const struct parts *p, double *part)
 {
 	int64_t c = p->k->c / p->k->fold;
 	for (int64_t i = 0; i < c; i++) {
 		struct gt_moments m = {p->sum0[i], p->sum1[i], (double)p->k->count};
-		gt_moments_put(part, c, i, join ? gt_moments_join(gt_moments_get(part, c, i), m) : m);
+		gt_moments_put(part, c, i, m);
 	}
 }
 
@@ -266,8 +266,6 @@ static enum gt_code bn_forward(struct gt_dev *dev, struct gt_kernel *head, const
 	p.y = k->y;
 	if (k->batch)
 		compute_moments(dev, &p);
-	if (k->part)
-		put_part(&p, k->part, k->add_part);
 	bool update = k->attr.train && k->attr.track && rmean;
 	double m = k->attr.momentum, unbias = (double)k->count / (double)(k->count - 1);
 	for (int64_t i = 0; i < k->c / k->fold; i++) {
@@ -320,7 +318,7 @@ static enum gt_code bn_stats(struct gt_dev *dev, struct gt_kernel *head, const s
 	(void)err;
 	p.x = k->x;
 	compute_moments(dev, &p);
-	put_part(&p, k->part, false);
+	put_part(&p, k->part);
 	return GT_OK;
 }
 
@@ -445,7 +443,7 @@ enum gt_code gt_cpu_batchnorm(struct gt_dev *dev, const struct gt_opcall *call, 
 	           {GT_OP_BATCHNORM_SUMS, bn_sums, "loops:batchnorm.sums"},
 	           {GT_OP_BATCHNORM_DX, bn_backward, "loops:batchnorm.dx"}};
 	bool backward = call->code == GT_OP_BATCHNORM_DX || call->code == GT_OP_BATCHNORM_SUMS;
-	bool forward = call->code == GT_OP_BATCHNORM, part = gt_opcall_operand(call, "part");
+	bool forward = call->code == GT_OP_BATCHNORM;
 	const struct gt_tdesc *x = gt_opcall_operand(call, "x");
 	const struct gt_attr_norm *attr = call->attr;
 	struct bn *k;
@@ -473,7 +471,6 @@ enum gt_code gt_cpu_batchnorm(struct gt_dev *dev, const struct gt_opcall *call, 
 	k->npieces = (k->rows + k->piece - 1) / k->piece;
 	k->bf16 = x->dtype == GT_BF16;
 	k->batch = k->attr.train || !k->attr.track;
-	k->add_part = gt_opcall_adds(call, "part");
 	k->add_gamma = gt_opcall_adds(call, "dgamma");
 	k->add_beta = gt_opcall_adds(call, "dbeta");
 	k->relu = k->attr.act == GT_ACT_RELU;
@@ -481,12 +478,9 @@ enum gt_code gt_cpu_batchnorm(struct gt_dev *dev, const struct gt_opcall *call, 
 		k->mask = gt_opcall_operand(call, "y") ? 2 : 1;
 	k->loop.head.scratch =
 	    (size_t)k->c * 2 * sizeof(double) + (size_t)k->c * 6 * sizeof(float) + (size_t)(k->npieces * k->c) * 2 * sizeof(float);
-	const char *why = forward && k->attr.train && k->count == 1 ? "batch statistics need more than one value per channel"
-	                  : forward && part && !k->batch            ? "partial sums belong to batch statistics, which this call does not use"
-	                                                            : NULL;
-	if (why) {
+	if (forward && k->attr.train && k->count == 1) {
 		free(k);
-		return gt_cpu_refuse(call, err, why);
+		return gt_cpu_refuse(call, err, "batch statistics need more than one value per channel");
 	}
 	*out = &k->loop.head;
 	return GT_OK;

@@ -1,5 +1,5 @@
-/* batchnorm.merge: combines the statistics of ranks or micro-batches into those of a batch. These are a few thousand numbers, so one thread
- * computes them, in double. */
+/* batchnorm.merge: combines the statistics of several ranks into those of a batch. These are a few thousand numbers, so one thread computes
+ * them, in double. */
 #include "moments.h"
 #include "cpu/loops.h"
 #include <math.h>
@@ -10,16 +10,14 @@ struct merge {
 	void *rmean, *rvar; /* NULL: there are no running statistics */
 	int64_t *nbt;
 	void *mean, *rstd;
-	double *part;
 	struct gt_attr_norm attr;
 	int64_t c;
 	int nparts;
-	bool f64;  /* statistics are f64, otherwise f32 */
-	bool join; /* the result is merged with the statistics that `part` holds */
+	bool f64; /* statistics are f64, otherwise f32 */
 };
 
 static const struct gt_cpu_slot slots[] = {GT_SLOT(merge, parts), GT_SLOT(merge, rmean), GT_SLOT(merge, rvar), GT_SLOT(merge, nbt),
-                                           GT_SLOT(merge, mean),  GT_SLOT(merge, rstd),  GT_SLOT(merge, part)};
+                                           GT_SLOT(merge, mean),  GT_SLOT(merge, rstd)};
 
 static double load_stat(const struct merge *k, const void *p, int64_t i)
 {
@@ -41,20 +39,16 @@ static enum gt_code launch_merge(struct gt_dev *dev, struct gt_kernel *head, con
 	(void)dev, (void)err;
 	for (int64_t i = 0; i < k->c; i++) {
 		struct gt_moments all = gt_moments_tree(k->parts, k->nparts, k->c, i);
-		double var = all.n > 0 ? all.m2 / all.n : 0, unbias = k->attr.deferred ? 1 : all.n / (all.n - 1);
+		double var = all.n > 0 ? all.m2 / all.n : 0, unbias = all.n / (all.n - 1);
 		total = all.n;
 		if (k->mean)
 			store_stat(k, k->mean, i, all.mean);
 		if (k->rstd)
 			store_stat(k, k->rstd, i, 1 / sqrt(var + k->attr.eps));
-		if (k->part)
-			gt_moments_put(k->part, k->c, i, k->join ? gt_moments_join(gt_moments_get(k->part, k->c, i), all) : all);
 		if (k->rmean && all.n > 0) {
 			store_stat(k, k->rmean, i, (1 - m) * load_stat(k, k->rmean, i) + m * all.mean);
 			store_stat(k, k->rvar, i, (1 - m) * load_stat(k, k->rvar, i) + m * var * unbias);
 		}
-		for (int j = 0; j < k->nparts && k->attr.deferred; j++)
-			gt_moments_put(k->parts + (int64_t)j * 3 * k->c, k->c, i, (struct gt_moments){0, 0, 0});
 	}
 	if (k->nbt && total > 0)
 		++*k->nbt;
@@ -68,7 +62,7 @@ static bool has_width(const struct gt_tdesc *d, int64_t n)
 
 enum gt_code gt_cpu_moments(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
 {
-	const struct gt_tdesc *p = gt_opcall_operand(call, "parts"), *part = gt_opcall_operand(call, "part");
+	const struct gt_tdesc *p = gt_opcall_operand(call, "parts");
 	const struct gt_tdesc *rmean = gt_opcall_operand(call, "rmean"), *rvar = gt_opcall_operand(call, "rvar");
 	const struct gt_tdesc *mean = gt_opcall_operand(call, "mean"), *rstd = gt_opcall_operand(call, "rstd");
 	int64_t c = p->rank < 2 ? 0 : p->dim[p->rank - 1], n = c ? gt_tdesc_count(p) / (3 * c) : 0;
@@ -76,7 +70,7 @@ enum gt_code gt_cpu_moments(struct gt_dev *dev, const struct gt_opcall *call, st
 	(void)dev;
 	if (n < 1 || n >= GT_MOMENTS_PARTS || p->dim[p->rank - 2] != 3)
 		return gt_cpu_refuse(call, err, "parts are [k, 3, C], k from 1 to 1023");
-	if (!has_width(rmean, c) || !rmean != !rvar || !has_width(mean, c) || !has_width(rstd, c) || !has_width(part, c))
+	if (!has_width(rmean, c) || !rmean != !rvar || !has_width(mean, c) || !has_width(rstd, c))
 		return gt_cpu_refuse(call, err, "statistics are [C], both running ones or none");
 	GT_LOOP_NEW(k, slots, call, "loops:batchnorm.merge", err);
 	k->loop.head.launch = launch_merge;
@@ -85,7 +79,6 @@ enum gt_code gt_cpu_moments(struct gt_dev *dev, const struct gt_opcall *call, st
 	k->c = c;
 	k->nparts = (int)n;
 	k->f64 = (mean && mean->dtype == GT_F64) || (rmean && rmean->dtype == GT_F64);
-	k->join = gt_opcall_adds(call, "part");
 	*out = &k->loop.head;
 	return GT_OK;
 }

@@ -4,9 +4,9 @@
  *
  * All teams of a warp read the same row of the tile at the same time, four features at once. So a thread that has many of its query's
  * features makes many products with each read, and a team of one thread needs no shuffle for a score. What limits this is registers:
- * forward() keeps 2 vectors of a query, backward_q() 3, and backward_kv() 4 of a key. A group of rows is scored before the first of them is
- * added up, because a score waits for its products and for the exponential function; the gradient keeps what it has read of these rows.
- * With launch bounds of one block more, forward() and backward_kv() would spill registers; backward_q() would not (nvcc 13.0). */
+ * attention_forward() keeps 2 vectors of a query, backward_q() 3, and backward_kv() 4 of a key. A group of rows is scored before the first
+ * of them is added up, because a score waits for its products and for the exponential function; the gradient keeps what it has read of
+ * these rows. */
 #include "cuda/device.cuh"
 
 #define BLOCK 128
@@ -30,7 +30,7 @@ template <int D, int WIDTH, int GROUP> struct division {
 	static constexpr int tile = D <= 64 ? 32 : 16;                /* rows of a tile */
 	alignas(16) float v[2][tile][D];
 };
-template <int D> using ahead = division<D, (D < 32 ? D : 32), 4>; /* of forward() */
+template <int D> using ahead = division<D, (D < 32 ? D : 32), 4>; /* of attention_forward() */
 template <int D> using back = division<D, 16, 2>;                 /* of the gradient */
 
 /* Where a team works: head h of a sample, and the token, which may be behind the last one. */
@@ -54,18 +54,18 @@ template <class T> __device__ static inline spot spot_of(const attention_args &a
 }
 
 /* Offset of the features of a token in qkv; part 0 is the query, 1 the key, 2 the value. */
-__device__ static inline int64_t at(const attention_args &a, const spot &p, int64_t token, int part)
+__device__ static inline int64_t qkv_offset(const attention_args &a, const spot &p, int64_t token, int part)
 {
 	return (((p.sample * a.tokens + token) * 3 + part) * a.heads + p.h) * a.d;
 }
 
-__device__ static inline int64_t at_y(const attention_args &a, const spot &p, int64_t token)
+__device__ static inline int64_t y_offset(const attention_args &a, const spot &p, int64_t token)
 {
 	return ((p.sample * a.tokens + token) * a.heads + p.h) * a.d;
 }
 
 /* Copies `n` rows of features into a tile, whose rows are wider and longer: padded with zeros. `step` elements lie between two rows. */
-template <class S, class T> __device__ static inline void fill(float (*tile)[T::wide], const S *from, int64_t step, int n, int d)
+template <class S, class T> __device__ static inline void fill_tile(float (*tile)[T::wide], const S *from, int64_t step, int n, int d)
 {
 	constexpr int AHEAD = 4; /* elements that a thread reads before it writes the first */
 #pragma unroll 1
@@ -85,20 +85,20 @@ template <class S, class T> __device__ static inline void fill(float (*tile)[T::
 }
 
 /* The four features i of this thread in a row of a tile. */
-template <class T> __device__ static inline float4 quad(const float *row, int i, int lane)
+template <class T> __device__ static inline float4 load_quad(const float *row, int i, int lane)
 {
 	return *(const float4 *)(row + (i * T::lanes + lane) * 4);
 }
 
 /* The dot products of a team's vector and a group of rows of a tile. All threads of a warp must call it. */
-template <class T> __device__ static inline void dots(float (&s)[T::group], const float *v, const float (*rows)[T::wide], int lane)
+template <class T> __device__ static inline void dot_rows(float (&s)[T::group], const float *v, const float (*rows)[T::wide], int lane)
 {
 #pragma unroll
 	for (int g = 0; g < T::group; g++) {
 		s[g] = 0;
 #pragma unroll
 		for (int i = 0; i < T::width / 4; i++) {
-			const float4 q = quad<T>(rows[g], i, lane);
+			const float4 q = load_quad<T>(rows[g], i, lane);
 			s[g] = gt_fma_f32(v[4 * i], q.x, s[g]);
 			s[g] = gt_fma_f32(v[4 * i + 1], q.y, s[g]);
 			s[g] = gt_fma_f32(v[4 * i + 2], q.z, s[g]);
@@ -117,7 +117,7 @@ template <class T> __device__ static inline void add_row(float *v, float factor,
 {
 #pragma unroll
 	for (int i = 0; i < T::width / 4; i++) {
-		const float4 q = quad<T>(row, i, lane);
+		const float4 q = load_quad<T>(row, i, lane);
 		v[4 * i] = gt_fma_f32(factor, q.x, v[4 * i]);
 		v[4 * i + 1] = gt_fma_f32(factor, q.y, v[4 * i + 1]);
 		v[4 * i + 2] = gt_fma_f32(factor, q.z, v[4 * i + 2]);
@@ -126,25 +126,25 @@ template <class T> __device__ static inline void add_row(float *v, float factor,
 }
 
 /* Feature i of a thread. */
-template <class T> __device__ static inline int feature(int i, int lane)
+template <class T> __device__ static inline int feature_index(int i, int lane)
 {
 	return (i / 4 * T::lanes + lane) * 4 + i % 4;
 }
 
 /* Loads a team's vector, times `factor`; zeros if `has` is false, and behind feature d. */
-template <class T, class S> __device__ static inline void fetch(float *v, const S *from, bool has, int d, int lane, float factor)
+template <class T, class S> __device__ static inline void load_features(float *v, const S *from, bool has, int d, int lane, float factor)
 {
 #pragma unroll
 	for (int i = 0; i < T::width; i++)
-		v[i] = has && feature<T>(i, lane) < d ? to_float(from[feature<T>(i, lane)]) * factor : 0;
+		v[i] = has && feature_index<T>(i, lane) < d ? to_float(from[feature_index<T>(i, lane)]) * factor : 0;
 }
 
 template <class T, class S> __device__ static inline void put_row(S *to, const float *v, int d, int lane, float factor)
 {
 #pragma unroll
 	for (int i = 0; i < T::width; i++)
-		if (feature<T>(i, lane) < d)
-			to[feature<T>(i, lane)] = from_float<S>(v[i] * factor);
+		if (feature_index<T>(i, lane) < d)
+			to[feature_index<T>(i, lane)] = from_float<S>(v[i] * factor);
 }
 
 /* Fills the tiles of keys and values from key j0 on, and returns how many there are before `end`. */
@@ -154,33 +154,33 @@ __device__ static inline int fill_keys(T &tiles, const attention_args &a, const 
 	int64_t step = 3 * a.heads * a.d;
 	int n = (int)(end - j0 < T::tile ? end - j0 : T::tile);
 	__syncthreads();
-	fill<S, T>(tiles.v[0], (const S *)a.qkv + at(a, p, j0, 1), step, n, a.d);
-	fill<S, T>(tiles.v[1], (const S *)a.qkv + at(a, p, j0, 2), step, n, a.d);
+	fill_tile<S, T>(tiles.v[0], (const S *)a.qkv + qkv_offset(a, p, j0, 1), step, n, a.d);
+	fill_tile<S, T>(tiles.v[1], (const S *)a.qkv + qkv_offset(a, p, j0, 2), step, n, a.d);
 	__syncthreads();
 	return n;
 }
 
 /* The end of the keys that some query of a block sees. */
-template <class T> __device__ static inline int64_t end_of(const attention_args &a, const spot &p)
+template <class T> __device__ static inline int64_t end_of_keys(const attention_args &a, const spot &p)
 {
 	return a.causal && p.first + T::rows < p.length ? p.first + T::rows : p.length;
 }
 
-template <class S, class T> __global__ void __launch_bounds__(BLOCK, 4) forward(const attention_args a)
+template <class S, class T> __global__ void __launch_bounds__(BLOCK, 4) attention_forward(const attention_args a)
 {
 	after_previous();
 	__shared__ T tiles;
 	const spot p = spot_of<T>(a);
 	float q[T::width], acc[T::width] = {}, top = -INFINITY, sum = 0;
 	bool in = p.row < a.tokens;
-	fetch<T>(q, (const S *)a.qkv + (in ? at(a, p, p.row, 0) : 0), in, a.d, p.lane, a.scale);
-	for (int64_t j0 = 0, end = end_of<T>(a, p); j0 < end; j0 += T::tile) {
+	load_features<T>(q, (const S *)a.qkv + (in ? qkv_offset(a, p, p.row, 0) : 0), in, a.d, p.lane, a.scale);
+	for (int64_t j0 = 0, end = end_of_keys<T>(a, p); j0 < end; j0 += T::tile) {
 		int n = fill_keys<S>(tiles, a, p, j0, end);
 		int sees = a.causal && p.row - j0 < n ? (int)(p.row - j0) + 1 : n; /* keys of the tile; the causal ones can be none or fewer */
 #pragma unroll 1
 		for (int j = 0; j < n; j += T::group) {
 			float s[T::group], most = top;
-			dots<T>(s, q, tiles.v[0] + j, p.lane);
+			dot_rows<T>(s, q, tiles.v[0] + j, p.lane);
 #pragma unroll
 			for (int g = 0; g < T::group; g++)
 				most = j + g < sees && s[g] > most ? s[g] : most;
@@ -203,7 +203,7 @@ template <class S, class T> __global__ void __launch_bounds__(BLOCK, 4) forward(
 	if (!in)
 		return;
 	/* a sample of length 0 attends to nothing: y = 0 */
-	put_row<T>((S *)a.out + at_y(a, p, p.row), acc, a.d, p.lane, sum > 0 ? 1.0f / sum : 0);
+	put_row<T>((S *)a.out + y_offset(a, p, p.row), acc, a.d, p.lane, sum > 0 ? 1.0f / sum : 0);
 	if (p.lane == 0)
 		a.lse[(p.sample * a.heads + p.h) * a.tokens + p.row] = sum > 0 ? top + gt_log_f32(sum) : INFINITY;
 }
@@ -218,24 +218,24 @@ template <class S, class T> __global__ void __launch_bounds__(BLOCK, 4) backward
 	float q[T::width], dy[T::width], dq[T::width] = {}, delta = 0;
 	bool in = p.row < a.tokens;
 	float lse = in ? a.lse[row] : 0;
-	int64_t here = in ? at_y(a, p, p.row) : 0;
-	fetch<T>(q, (const S *)a.y + here, in, a.d, p.lane, 1);
-	fetch<T>(dy, (const S *)a.dy + here, in, a.d, p.lane, 1);
+	int64_t here = in ? y_offset(a, p, p.row) : 0;
+	load_features<T>(q, (const S *)a.y + here, in, a.d, p.lane, 1);
+	load_features<T>(dy, (const S *)a.dy + here, in, a.d, p.lane, 1);
 #pragma unroll
 	for (int i = 0; i < T::width; i++)
 		delta = gt_fma_f32(dy[i], q[i], delta);
 #pragma unroll
 	for (int h = 1; h < T::lanes; h *= 2)
 		delta += __shfl_xor_sync(0xffffffffu, delta, h);
-	fetch<T>(q, (const S *)a.qkv + (in ? at(a, p, p.row, 0) : 0), in, a.d, p.lane, a.scale);
-	for (int64_t j0 = 0, end = end_of<T>(a, p); j0 < end; j0 += T::tile) {
+	load_features<T>(q, (const S *)a.qkv + (in ? qkv_offset(a, p, p.row, 0) : 0), in, a.d, p.lane, a.scale);
+	for (int64_t j0 = 0, end = end_of_keys<T>(a, p); j0 < end; j0 += T::tile) {
 		int n = fill_keys<S>(tiles, a, p, j0, end);
 		int sees = a.causal && p.row - j0 < n ? (int)(p.row - j0) + 1 : n;
 #pragma unroll 1
 		for (int j = 0; j < n; j += T::group) {
 			float s[T::group], d[T::group];
-			dots<T>(s, q, tiles.v[0] + j, p.lane);
-			dots<T>(d, dy, tiles.v[1] + j, p.lane);
+			dot_rows<T>(s, q, tiles.v[0] + j, p.lane);
+			dot_rows<T>(d, dy, tiles.v[1] + j, p.lane);
 #pragma unroll
 			for (int g = 0; g < T::group; g++)
 				add_row<T>(dq, j + g < sees ? gt_exp_f32(s[g] - lse) * (d[g] - delta) : 0, tiles.v[0][j + g], p.lane);
@@ -243,7 +243,7 @@ template <class S, class T> __global__ void __launch_bounds__(BLOCK, 4) backward
 	}
 	if (!in)
 		return;
-	put_row<T>((S *)a.out + at(a, p, p.row, 0), dq, a.d, p.lane, a.scale);
+	put_row<T>((S *)a.out + qkv_offset(a, p, p.row, 0), dq, a.d, p.lane, a.scale);
 	if (p.lane == 0)
 		a.delta[row] = delta;
 }
@@ -259,13 +259,13 @@ template <class S, class T> __global__ void __launch_bounds__(BLOCK, 3) backward
 	float key[T::width], value[T::width], dk[T::width] = {}, dv[T::width] = {};
 	bool in = p.row < a.tokens, sees = p.row < p.length;
 	int me = (int)threadIdx.x;
-	fetch<T>(key, (const S *)a.qkv + (sees ? at(a, p, p.row, 1) : 0), sees, a.d, p.lane, a.scale);
-	fetch<T>(value, (const S *)a.qkv + (sees ? at(a, p, p.row, 2) : 0), sees, a.d, p.lane, 1);
+	load_features<T>(key, (const S *)a.qkv + (sees ? qkv_offset(a, p, p.row, 1) : 0), sees, a.d, p.lane, a.scale);
+	load_features<T>(value, (const S *)a.qkv + (sees ? qkv_offset(a, p, p.row, 2) : 0), sees, a.d, p.lane, 1);
 	for (int64_t i0 = a.causal ? p.first / T::tile * T::tile : 0; p.first < p.length && i0 < a.tokens; i0 += T::tile) {
 		int n = (int)(a.tokens - i0 < T::tile ? a.tokens - i0 : T::tile);
 		__syncthreads();
-		fill<S, T>(tiles.v[0], (const S *)a.qkv + at(a, p, i0, 0), step, n, a.d);
-		fill<S, T>(tiles.v[1], (const S *)a.dy + at_y(a, p, i0), a.heads * a.d, n, a.d);
+		fill_tile<S, T>(tiles.v[0], (const S *)a.qkv + qkv_offset(a, p, i0, 0), step, n, a.d);
+		fill_tile<S, T>(tiles.v[1], (const S *)a.dy + y_offset(a, p, i0), a.heads * a.d, n, a.d);
 		if (me < n)
 			lse[me] = a.lse[rows + i0 + me], delta[me] = a.delta[rows + i0 + me];
 		__syncthreads();
@@ -273,8 +273,8 @@ template <class S, class T> __global__ void __launch_bounds__(BLOCK, 3) backward
 #pragma unroll 1
 		for (int i = 0; i < n; i += T::group) {
 			float s[T::group], d[T::group];
-			dots<T>(s, key, tiles.v[0] + i, p.lane);
-			dots<T>(d, value, tiles.v[1] + i, p.lane);
+			dot_rows<T>(s, key, tiles.v[0] + i, p.lane);
+			dot_rows<T>(d, value, tiles.v[1] + i, p.lane);
 #pragma unroll
 			for (int g = 0; g < T::group; g++) {
 				bool there = sees && i + g >= begin && i + g < n;
@@ -286,8 +286,8 @@ template <class S, class T> __global__ void __launch_bounds__(BLOCK, 3) backward
 	}
 	if (!in)
 		return;
-	put_row<T>((S *)a.out + at(a, p, p.row, 1), dk, a.d, p.lane, a.scale);
-	put_row<T>((S *)a.out + at(a, p, p.row, 2), dv, a.d, p.lane, 1);
+	put_row<T>((S *)a.out + qkv_offset(a, p, p.row, 1), dk, a.d, p.lane, a.scale);
+	put_row<T>((S *)a.out + qkv_offset(a, p, p.row, 2), dv, a.d, p.lane, 1);
 }
 
 /* ---- launchers ------------------------------------------------------------------------------------------------------------------- */
@@ -296,7 +296,7 @@ static const struct gt_tdesc *y_of(const struct gt_opcall *op)
 	return op->code == GT_OP_ATTENTION_DX ? op->in[0] : op->out[0];
 }
 
-static const char *refuse(const struct gt_opcall *op)
+static const char *refuse_call(const struct gt_opcall *op)
 {
 	const struct gt_tdesc *y = y_of(op), *qkv = op->in[op->code == GT_OP_ATTENTION_DX];
 	if (qkv->dim[2] != 3 * y->dim[2])
@@ -304,55 +304,55 @@ static const char *refuse(const struct gt_opcall *op)
 	return op->code == GT_OP_ATTENTION && !(op->nout > 1 && op->out[1]) ? "expected the output lse" : NULL;
 }
 
-static size_t scratch(const struct gt_opcall *op)
+static size_t scratch_bytes(const struct gt_opcall *op)
 {
-	const struct gt_attr_attention *at = (const struct gt_attr_attention *)op->attr;
+	const struct gt_attr_attention *attr = (const struct gt_attr_attention *)op->attr;
 	const struct gt_tdesc *y = y_of(op);
-	return op->code == GT_OP_ATTENTION_DX ? (size_t)(y->dim[0] * at->heads * y->dim[1]) * sizeof(float) : 0;
+	return op->code == GT_OP_ATTENTION_DX ? (size_t)(y->dim[0] * attr->heads * y->dim[1]) * sizeof(float) : 0;
 }
 
 /* Launches a kernel that is divided by T. */
-template <class T> static cudaError_t run_divided(void (*kernel)(attention_args), attention_args a, cudaStream_t s)
+template <class T> static cudaError_t launch_divided(void (*kernel)(attention_args), attention_args a, cudaStream_t s)
 {
 	a.blocks = ceil_div(a.tokens, T::rows);
 	int64_t blocks = a.samples * a.heads * a.blocks;
 	return grid_fits(blocks) ? launch(kernel, dim3((unsigned)blocks), dim3(BLOCK), s, a) : cudaErrorInvalidValue;
 }
 
-template <class S, int D> static cudaError_t run(const attention_args &a, bool gradient, cudaStream_t s)
+template <class S, int D> static cudaError_t launch_size(const attention_args &a, bool gradient, cudaStream_t s)
 {
 	if (!gradient)
-		return run_divided<ahead<D>>(forward<S, ahead<D>>, a, s);
-	cudaError_t e = run_divided<back<D>>(backward_q<S, back<D>>, a, s);
-	return e == cudaSuccess ? run_divided<back<D>>(backward_kv<S, back<D>>, a, s) : e;
+		return launch_divided<ahead<D>>(attention_forward<S, ahead<D>>, a, s);
+	cudaError_t e = launch_divided<back<D>>(backward_q<S, back<D>>, a, s);
+	return e == cudaSuccess ? launch_divided<back<D>>(backward_kv<S, back<D>>, a, s) : e;
 }
 
-template <class S> static cudaError_t run_of_size(const attention_args &a, bool gradient, cudaStream_t s)
+template <class S> static cudaError_t launch_kernels(const attention_args &a, bool gradient, cudaStream_t s)
 {
-	return a.d <= 16   ? run<S, 16>(a, gradient, s)
-	       : a.d <= 32 ? run<S, 32>(a, gradient, s)
-	       : a.d <= 64 ? run<S, 64>(a, gradient, s)
-	                   : run<S, 128>(a, gradient, s);
+	return a.d <= 16   ? launch_size<S, 16>(a, gradient, s)
+	       : a.d <= 32 ? launch_size<S, 32>(a, gradient, s)
+	       : a.d <= 64 ? launch_size<S, 64>(a, gradient, s)
+	                   : launch_size<S, 128>(a, gradient, s);
 }
 
-static cudaError_t start(const struct gt_cu_call *c, cudaStream_t s)
+static cudaError_t start_call(const struct gt_cu_call *c, cudaStream_t s)
 {
 	const struct gt_opcall *op = c->op;
-	const struct gt_attr_attention *at = (const struct gt_attr_attention *)op->attr;
+	const struct gt_attr_attention *attr = (const struct gt_attr_attention *)op->attr;
 	const struct gt_tdesc *y = y_of(op);
 	bool gradient = op->code == GT_OP_ATTENTION_DX;
 	attention_args a = {};
-	a.samples = y->dim[0], a.tokens = y->dim[1], a.heads = at->heads;
-	a.d = (int)(y->dim[2] / at->heads);
+	a.samples = y->dim[0], a.tokens = y->dim[1], a.heads = attr->heads;
+	a.d = (int)(y->dim[2] / attr->heads);
 	a.scale = (float)(1.0 / sqrt((double)a.d));
-	a.causal = at->causal;
+	a.causal = attr->causal;
 	a.qkv = gt_cu_in(c, gradient);
 	a.lengths = (const int32_t *)gt_cu_in(c, gradient ? 3 : 1);
 	a.out = gt_cu_out(c, 0);
 	a.lse = (float *)(gradient ? gt_cu_in(c, 4) : gt_cu_out(c, 1));
 	if (gradient)
 		a.dy = gt_cu_in(c, 0), a.y = gt_cu_in(c, 2), a.delta = (float *)c->scratch;
-	return OF_TYPE(c->type, run_of_size)(a, gradient, s);
+	return OF_TYPE(c->type, launch_kernels)(a, gradient, s);
 }
 
-GT_CU_FAMILY(attention, start, scratch, refuse, "tiles")
+GT_CU_FAMILY(attention, start_call, scratch_bytes, refuse_call, "tiles")

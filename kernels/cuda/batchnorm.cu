@@ -7,9 +7,40 @@
  * single pass with the accuracy of two. Formulas and roundings are those of kernels/cpu/batchnorm.c. */
 #include "cuda/batchnorm.cuh"
 
+/* x and y are [rows, c]. A gamma of NULL counts as 1, a beta of NULL as 0. If batch is true, the statistics of the batch are used,
+ * otherwise the running statistics. If update is true, the running statistics are updated, and nbt if it is not NULL. res is added before
+ * the activation act (enum gt_act); it may be NULL. mean and rstd receive the statistics, unless they are NULL. If again is true, the
+ * statistics are read from mean and rstd instead; eps, momentum and the running statistics are not used. If part is not NULL, only the
+ * statistics of the batch are computed, and part receives them as [3, c] (moments.h). */
+struct batchnorm_args {
+	const void *x, *res;
+	void *y;
+	const float *gamma, *beta;
+	float *rmean, *rvar, *mean, *rstd;
+	int64_t *nbt;
+	int64_t rows, c;
+	double eps, momentum;
+	bool batch, update, again;
+	int act;
+	double *part;
+	float *scratch;
+	uint32_t *counter; /* one for each tile; one call at a time may use them */
+};
+
+/* Merges n parts of [3, c], n < GT_MOMENTS_PARTS. Outputs that do not exist are NULL. rmean and rvar are either both NULL or both not
+ * NULL. */
+struct merge_args {
+	const double *parts;
+	float *rmean, *rvar, *mean, *rstd;
+	int64_t *nbt;
+	int64_t c;
+	double eps, momentum;
+	int n;
+};
+
 /* ---- kernels: statistics ----------------------------------------------------------------------------------------------------------- */
 /* Combines two groups of numbers: (n, mean, m2) += (nb, meanb, m2b). */
-__device__ static inline void chan(float n, float &mean, float &m2, float nb, float meanb, float m2b)
+__device__ static inline void combine_groups(float n, float &mean, float &m2, float nb, float meanb, float m2b)
 {
 	float share = nb / (n + nb), d = meanb - mean;
 	mean += d * share;
@@ -18,7 +49,7 @@ __device__ static inline void chan(float n, float &mean, float &m2, float nb, fl
 
 /* Computes the coefficients of y = x * scale + shift, and the saved and running statistics of a channel. The variance for normalisation is
  * biased, the running one is not. */
-__device__ static inline void channel(const gt_cu_batchnorm &a, float *coef, int64_t c, double mean, double var)
+__device__ static inline void finish_channel(const batchnorm_args &a, float *coef, int64_t c, double mean, double var)
 {
 	double rstd = 1 / sqrt(var + a.eps), count = (double)a.rows;
 	float scale = (float)rstd * (a.gamma ? a.gamma[c] : 1);
@@ -40,7 +71,7 @@ __device__ static inline void channel(const gt_cu_batchnorm &a, float *coef, int
  * makes partial statistics of four rows at a time. The block merges those of its threads. The block that finishes last merges those of all
  * blocks of the tile, and stores the mean and the scale of the tile's channels. */
 template <class S, int V>
-__global__ void __launch_bounds__(COL_BLOCK, COL_RESIDENT) bn_stats(const gt_cu_batchnorm a, float *coef, float *part, const tiling t)
+__global__ void __launch_bounds__(COL_BLOCK, COL_RESIDENT) bn_stats(const batchnorm_args a, float *coef, float *part, const tiling t)
 {
 	after_previous();
 	__shared__ float s_mean[V][COL_BLOCK], s_m2[V][COL_BLOCK], s_n[COL_BLOCK];
@@ -76,7 +107,7 @@ __global__ void __launch_bounds__(COL_BLOCK, COL_RESIDENT) bn_stats(const gt_cu_
 			q.get(v);
 #pragma unroll
 			for (int j = 0; j < V; j++)
-				chan(n, mean[j], m2[j], 1, v[j], 0);
+				combine_groups(n, mean[j], m2[j], 1, v[j], 0);
 			n++;
 		}
 	}
@@ -92,7 +123,7 @@ __global__ void __launch_bounds__(COL_BLOCK, COL_RESIDENT) bn_stats(const gt_cu_
 		if (p.y < h && s_n[from] > 0) {
 #pragma unroll
 			for (int j = 0; j < V; j++)
-				chan(n, mean[j], m2[j], s_n[from], s_mean[j][from], s_m2[j][from]);
+				combine_groups(n, mean[j], m2[j], s_n[from], s_mean[j][from], s_m2[j][from]);
 			n += s_n[from];
 		}
 	}
@@ -103,51 +134,45 @@ __global__ void __launch_bounds__(COL_BLOCK, COL_RESIDENT) bn_stats(const gt_cu_
 	int64_t c;
 	double mu, sq;
 	if (last_of_tile(a.counter, t) && tile_totals<V, true>(part, t, c, mu, sq)) {
-		if (a.part) {
-			const gt_moments m = {mu, sq, (double)t.rows};
-			gt_moments_put(a.part, t.cols, c, a.join ? gt_moments_join(gt_moments_get(a.part, t.cols, c), m) : m);
-		}
-		if (a.y)
-			channel(a, coef, c, mu, sq / (double)t.rows);
+		if (a.part)
+			gt_moments_put(a.part, t.cols, c, gt_moments{mu, sq, (double)t.rows});
+		else
+			finish_channel(a, coef, c, mu, sq / (double)t.rows);
 	}
 }
 
 /* Combines the statistics of all parts; a thread handles one channel. */
-__global__ void __launch_bounds__(COL_BLOCK) bn_merge(const gt_cu_moments a)
+__global__ void __launch_bounds__(COL_BLOCK) bn_merge(const merge_args a)
 {
 	after_previous();
 	int64_t c = (int64_t)blockIdx.x * COL_BLOCK + threadIdx.x;
 	if (c >= a.c)
 		return;
 	const gt_moments all = gt_moments_tree(a.parts, a.n, a.c, c);
-	double var = all.n > 0 ? all.m2 / all.n : 0, unbias = a.deferred ? 1 : all.n / (all.n - 1);
+	double var = all.n > 0 ? all.m2 / all.n : 0, unbias = all.n / (all.n - 1);
 	if (a.mean)
 		a.mean[c] = (float)all.mean;
 	if (a.rstd)
 		a.rstd[c] = (float)(1 / sqrt(var + a.eps));
-	if (a.part)
-		gt_moments_put(a.part, a.c, c, a.join ? gt_moments_join(gt_moments_get(a.part, a.c, c), all) : all);
 	if (a.rmean && all.n > 0) {
 		a.rmean[c] = (float)((1 - a.momentum) * (double)a.rmean[c] + a.momentum * all.mean);
 		a.rvar[c] = (float)((1 - a.momentum) * (double)a.rvar[c] + a.momentum * var * unbias);
 	}
 	if (a.nbt && c == 0 && all.n > 0)
 		++*a.nbt;
-	for (int k = 0; k < a.n && a.deferred; k++)
-		gt_moments_put(a.parts + (int64_t)k * 3 * a.c, a.c, c, gt_moments{0, 0, 0});
 }
 
 /* For an evaluation: computes the coefficients of y = x * scale + shift from the running statistics. */
-__global__ void __launch_bounds__(COL_BLOCK) bn_running(const gt_cu_batchnorm a, float *coef)
+__global__ void __launch_bounds__(COL_BLOCK) bn_running(const batchnorm_args a, float *coef)
 {
 	after_previous();
 	int64_t c = (int64_t)blockIdx.x * COL_BLOCK + threadIdx.x;
 	if (c < a.c)
-		channel(a, coef, c, a.rmean[c], a.rvar[c]);
+		finish_channel(a, coef, c, a.rmean[c], a.rvar[c]);
 }
 
 /* Computes the coefficients of y = x * scale + shift again from the statistics that the forward pass saved. */
-__global__ void __launch_bounds__(COL_BLOCK) bn_again(const gt_cu_batchnorm a, float *coef)
+__global__ void __launch_bounds__(COL_BLOCK) bn_again(const batchnorm_args a, float *coef)
 {
 	after_previous();
 	int64_t c = (int64_t)blockIdx.x * COL_BLOCK + threadIdx.x;
@@ -181,7 +206,7 @@ __device__ static inline void apply_row(S *y, const packed<S, V> &x, const packe
 			v[j] = to_float(from_float<S>(v[j]));
 			v[j] = act == GT_ACT_GELU ? gt_gelu_f32(v[j]) : gt_gelu_tanh_f32(v[j]);
 		}
-	put<S, V>(y, v);
+	store_packed<S, V>(y, v);
 }
 
 /* Blocks per multiprocessor of bn_apply. 4 leave 64 registers to a thread; on an A100, which has fewer multiprocessors than an H200, all
@@ -230,43 +255,202 @@ __global__ void __launch_bounds__(COL_BLOCK, resident_apply<S, RES>())
 }
 
 /* ---- launchers ------------------------------------------------------------------------------------------------------------------- */
-size_t gt_cu_batchnorm_scratch(int64_t rows, int64_t c)
+template <class S, int V> static cudaError_t launch_forward(const batchnorm_args &a, cudaStream_t s)
 {
-	return (size_t)(C_COUNT * ((c + 3) / 4 * 4) + tiling_floats(rows, c, 2)) * sizeof(float);
-}
-
-int64_t gt_cu_batchnorm_counters(int64_t c)
-{
-	return ceil_div(c, 32); /* every tile is at least 32 columns wide, unless it is the only one */
-}
-
-template <class S, int V> static cudaError_t forward(const struct gt_cu_batchnorm *a, cudaStream_t s)
-{
-	struct tiling t = tile_columns(a->rows, a->c, V);
-	float *part = partials(a->scratch, a->c);
-	const S *x = (const S *)a->x, *res = (const S *)a->res;
-	dim3 grid((unsigned)ceil_div(a->c, COL_BLOCK));
-	cudaError_t e = a->again   ? launch(bn_again, grid, dim3(COL_BLOCK), s, *a, a->scratch)
-	                : a->batch ? launch(bn_stats<S, V>, tiling_grid(t), dim3(COL_BLOCK), s, *a, a->scratch, part, t)
-	                           : launch(bn_running, grid, dim3(COL_BLOCK), s, *a, a->scratch);
-	if (e != cudaSuccess || !a->y)
+	struct tiling t = tile_columns(a.rows, a.c, V);
+	float *part = partials_of(a.scratch, a.c);
+	const S *x = (const S *)a.x, *res = (const S *)a.res;
+	dim3 grid((unsigned)ceil_div(a.c, COL_BLOCK));
+	cudaError_t e = a.again   ? launch(bn_again, grid, dim3(COL_BLOCK), s, a, a.scratch)
+	                : a.batch ? launch(bn_stats<S, V>, tiling_grid(t), dim3(COL_BLOCK), s, a, a.scratch, part, t)
+	                          : launch(bn_running, grid, dim3(COL_BLOCK), s, a, a.scratch);
+	if (e != cudaSuccess || a.part)
 		return e;
-	return launch(res ? bn_apply<S, V, true> : bn_apply<S, V, false>, tiling_grid(t), dim3(COL_BLOCK), s, x, res, (S *)a->y,
-	              (const float *)a->scratch, a->act, t);
+	return launch(res ? bn_apply<S, V, true> : bn_apply<S, V, false>, tiling_grid(t), dim3(COL_BLOCK), s, x, res, (S *)a.y,
+	              (const float *)a.scratch, a.act, t);
 }
 
-template <class S> static cudaError_t forward_any(const struct gt_cu_batchnorm *a, cudaStream_t s)
+template <class S> static cudaError_t launch_any(const batchnorm_args &a, cudaStream_t s)
 {
-	uintptr_t at = (uintptr_t)a->x | (uintptr_t)a->res | (uintptr_t)a->y;
-	return columns_of<S>(a->c, at) == 1 ? forward<S, 1>(a, s) : forward<S, width<S>::n>(a, s);
+	uintptr_t at = (uintptr_t)a.x | (uintptr_t)a.res | (uintptr_t)a.y;
+	return columns_of<S>(a.c, at) == 1 ? launch_forward<S, 1>(a, s) : launch_forward<S, width<S>::n>(a, s);
 }
 
-cudaError_t gt_cu_batchnorm_start(int type, const struct gt_cu_batchnorm *a, cudaStream_t s)
+/* ---- calls: batchnorm ------------------------------------------------------------------------------------------------------------ */
+static const struct gt_attr_norm *norm_attr(const struct gt_opcall *op)
 {
-	return a->rows && a->c ? OF_TYPE(type, forward_any)(a, s) : cudaSuccess;
+	return (const struct gt_attr_norm *)op->attr;
 }
 
-cudaError_t gt_cu_moments_start(const struct gt_cu_moments *a, cudaStream_t s)
+static const struct gt_tdesc *input_of(const struct gt_opcall *op, int i) /* NULL: absent */
 {
-	return launch(bn_merge, dim3((unsigned)ceil_div(a->c, COL_BLOCK)), dim3(COL_BLOCK), s, *a);
+	return i < op->nin ? op->in[i] : NULL;
 }
+
+static bool is_gradient(int code)
+{
+	return code == GT_OP_BATCHNORM_DX || code == GT_OP_BATCHNORM_SUMS;
+}
+
+static bool uses_batch(const struct gt_attr_norm *attr)
+{
+	return attr->train || !attr->track;
+}
+
+static bool is_empty(const struct gt_opcall *op)
+{
+	return op->code == GT_OP_BATCHNORM_STATS && norm_attr(op)->empty;
+}
+
+static int64_t channels_of(const struct gt_opcall *op)
+{
+	return op->code == GT_OP_BATCHNORM_STATS ? op->out[0]->dim[1] : op->in[is_gradient(op->code)]->dim[1];
+}
+
+static int64_t rows_of(const struct gt_opcall *op)
+{
+	return gt_tdesc_count(op->in[is_gradient(op->code)]) / channels_of(op);
+}
+
+/* Checks what the signature of batch normalisation (opsig.h) cannot express. */
+static const char *refuse_batchnorm(const struct gt_opcall *op)
+{
+	const struct gt_attr_norm *attr = norm_attr(op);
+	const struct gt_tdesc *x = op->in[0];
+	if (op->code == GT_OP_BATCHNORM_STATS && !attr->empty && op->out[0]->dim[1] != x->dim[1])
+		return "a partial sum must be [3, C]";
+	if (op->code == GT_OP_BATCHNORM_DX && input_of(op, 7) && input_of(op, 8))
+		return "sums that are given cover the whole gradient";
+	if (op->code != GT_OP_BATCHNORM)
+		return NULL;
+	if (!uses_batch(attr) && (!input_of(op, 3) || !input_of(op, 4)))
+		return "evaluation needs the running statistics";
+	return attr->train && gt_tdesc_count(x) == x->dim[1] ? "batch statistics need more than one value per channel" : NULL;
+}
+
+static size_t scratch_bytes(const struct gt_opcall *op)
+{
+	int64_t c = channels_of(op);
+	return is_empty(op) ? 0 : (size_t)(C_COUNT * ((c + 3) / 4 * 4) + tiling_floats(rows_of(op), c, 2)) * sizeof(float);
+}
+
+static int64_t count_counters(const struct gt_opcall *op)
+{
+	return is_empty(op) ? 0 : ceil_div(channels_of(op), 32); /* every tile is at least 32 columns wide, unless it is the only one */
+}
+
+/* Returns the gradient of the activation that a call applies to dy: GT_CU_MASK_... */
+static int mask_of(const struct gt_opcall *op)
+{
+	int act = norm_attr(op)->act, more = op->code == GT_OP_BATCHNORM_SUMS ? 7 : 8;
+	if (op->nin <= 5 || (input_of(op, more) && !act) || (op->code == GT_OP_BATCHNORM_DX && input_of(op, 7)))
+		return GT_CU_MASK_NONE;
+	if (act > GT_ACT_RELU)
+		return act == GT_ACT_GELU ? GT_CU_MASK_GELU : GT_CU_MASK_GELU_TANH;
+	return input_of(op, 6) ? GT_CU_MASK_Y : GT_CU_MASK_BN;
+}
+
+static cudaError_t start_gradient(const struct gt_cu_call *c, cudaStream_t s)
+{
+	bool sums = c->op->code == GT_OP_BATCHNORM_SUMS;
+	batchnorm_dx_args a = {};
+	a.dy = gt_cu_in(c, 0);
+	a.x = gt_cu_in(c, 1);
+	a.gamma = (const float *)gt_cu_in(c, 2);
+	a.mean = (const float *)gt_cu_in(c, 3);
+	a.rstd = (const float *)gt_cu_in(c, 4);
+	a.beta = (const float *)gt_cu_in(c, 5);
+	a.y = gt_cu_in(c, 6);
+	a.more = gt_cu_in(c, sums ? 7 : 8);
+	a.given = sums ? NULL : (const double *)gt_cu_in(c, 7);
+	a.sums = sums ? (double *)gt_cu_out(c, 0) : NULL;
+	a.dx = sums ? NULL : gt_cu_out(c, 0);
+	a.dgamma = (float *)gt_cu_out(c, 1);
+	a.dbeta = (float *)gt_cu_out(c, 2);
+	a.g = gt_cu_out(c, 3);
+	a.rows = rows_of(c->op), a.c = channels_of(c->op);
+	a.mask = mask_of(c->op);
+	a.batch = uses_batch(norm_attr(c->op));
+	a.add_gamma = c->op->accumulate & 2;
+	a.add_beta = c->op->accumulate & 4;
+	a.scratch = (float *)c->scratch;
+	a.counter = c->counter;
+	return gt_cu_batchnorm_dx_start(c->type, a, s);
+}
+
+static cudaError_t start_batchnorm(const struct gt_cu_call *c, cudaStream_t s)
+{
+	const struct gt_attr_norm *attr = norm_attr(c->op);
+	if (is_empty(c->op))
+		return cudaMemsetAsync(gt_cu_out(c, 0), 0, (size_t)channels_of(c->op) * 3 * sizeof(double), s);
+	if (is_gradient(c->op->code))
+		return start_gradient(c, s);
+	batchnorm_args a = {};
+	a.x = gt_cu_in(c, 0);
+	a.rows = rows_of(c->op), a.c = channels_of(c->op);
+	a.scratch = (float *)c->scratch;
+	a.counter = c->counter;
+	a.gamma = (const float *)gt_cu_in(c, 1);
+	a.beta = (const float *)gt_cu_in(c, 2);
+	a.act = attr->act;
+	if (c->op->code == GT_OP_BATCHNORM_STATS) {
+		a.part = (double *)gt_cu_out(c, 0);
+		a.batch = true;
+	} else if (c->op->code == GT_OP_BATCHNORM_Y) {
+		a.y = gt_cu_out(c, 0);
+		a.again = true;
+		a.mean = (float *)gt_cu_in(c, 3);
+		a.rstd = (float *)gt_cu_in(c, 4);
+		a.res = gt_cu_in(c, 5);
+	} else {
+		a.y = gt_cu_out(c, 0);
+		a.rmean = (float *)gt_cu_in(c, 3);
+		a.rvar = (float *)gt_cu_in(c, 4);
+		a.nbt = (int64_t *)gt_cu_in(c, 5);
+		a.res = gt_cu_in(c, 6);
+		a.mean = (float *)gt_cu_out(c, 1);
+		a.rstd = (float *)gt_cu_out(c, 2);
+		a.eps = attr->eps, a.momentum = attr->momentum;
+		a.batch = uses_batch(attr);
+		a.update = attr->train && attr->track && a.rmean;
+	}
+	return a.rows ? OF_TYPE(c->type, launch_any)(a, s) : cudaSuccess;
+}
+
+GT_CU_FAMILY(batchnorm, start_batchnorm, scratch_bytes, refuse_batchnorm, "columns", count_counters)
+
+/* ---- calls: batchnorm.merge ------------------------------------------------------------------------------------------------------ */
+/* Returns true if a table is absent, or if its last dimension has n channels. */
+static bool table_fits(const struct gt_tdesc *d, int64_t n)
+{
+	return !d || d->dim[d->rank - 1] == n;
+}
+
+static const char *refuse_merge(const struct gt_opcall *op)
+{
+	const struct gt_tdesc *p = op->in[0], *mean = op->nout > 0 ? op->out[0] : NULL, *rstd = op->nout > 1 ? op->out[1] : NULL;
+	int64_t c = p->rank < 2 ? 0 : p->dim[p->rank - 1], n = c ? gt_tdesc_count(p) / (3 * c) : 0;
+	if (n < 1 || n >= GT_MOMENTS_PARTS || p->dim[p->rank - 2] != 3)
+		return "parts are [k, 3, C], k from 1 to 1023";
+	if (!table_fits(input_of(op, 1), c) || !input_of(op, 1) != !input_of(op, 2) || !table_fits(mean, c) || !table_fits(rstd, c))
+		return "statistics are [C], both running ones or none";
+	return NULL;
+}
+
+static cudaError_t start_merge(const struct gt_cu_call *c, cudaStream_t s)
+{
+	const struct gt_tdesc *p = c->op->in[0];
+	merge_args a = {};
+	a.parts = (const double *)gt_cu_in(c, 0);
+	a.rmean = (float *)gt_cu_in(c, 1);
+	a.rvar = (float *)gt_cu_in(c, 2);
+	a.nbt = (int64_t *)gt_cu_in(c, 3);
+	a.mean = (float *)gt_cu_out(c, 0);
+	a.rstd = (float *)gt_cu_out(c, 1);
+	a.c = p->dim[p->rank - 1];
+	a.n = (int)(gt_tdesc_count(p) / (3 * a.c));
+	a.eps = norm_attr(c->op)->eps, a.momentum = norm_attr(c->op)->momentum;
+	return launch(bn_merge, dim3((unsigned)ceil_div(a.c, COL_BLOCK)), dim3(COL_BLOCK), s, a);
+}
+
+GT_CU_FAMILY(moments, start_merge, NULL, refuse_merge, "channels")

@@ -12,20 +12,20 @@ template <int MASK, bool MORE> __device__ static constexpr int ahead_dx()
 /* ---- kernels --------------------------------------------------------------------------------------------------------------- */
 /* Applies the gradient of the activation that follows (GT_CU_MASK_...). bn(x) is computed again and rounded as in the forward pass; dy is
  * rounded where the gradient of the activation alone would have stored it. */
-template <int MASK> __device__ static constexpr bool again() /* bn(x) is needed */
+template <int MASK> __device__ static constexpr bool needs_y() /* bn(x) is needed */
 {
 	return MASK && MASK != GT_CU_MASK_Y;
 }
 
 template <class S, int V, int MASK>
-__device__ static inline void masked(float *dy, const float *x, const packed<S, V> &y, const float *scale, const float *shift)
+__device__ static inline void apply_mask(float *dy, const float *x, const packed<S, V> &y, const float *scale, const float *shift)
 {
 	float v[V];
 	if (MASK == GT_CU_MASK_Y)
 		y.get(v);
 #pragma unroll
 	for (int j = 0; j < V; j++) {
-		if (again<MASK>())
+		if (needs_y<MASK>())
 			v[j] = to_float(from_float<S>(x[j] * scale[j] + shift[j]));
 		if (MASK == GT_CU_MASK_GELU)
 			dy[j] = to_float(from_float<S>(gt_gelu_dx_f32(dy[j], v[j])));
@@ -37,7 +37,7 @@ __device__ static inline void masked(float *dy, const float *x, const packed<S, 
 }
 
 /* Adds the other part of the gradient, and rounds as the operation add does. */
-template <class S, int V> __device__ static inline void plus(float *dy, const packed<S, V> &more)
+template <class S, int V> __device__ static inline void add_gradient(float *dy, const packed<S, V> &more)
 {
 	float v[V];
 	more.get(v);
@@ -51,11 +51,11 @@ template <int V> struct channels {
 };
 
 /* Loads the numbers of the channels of a thread. bn(x) = x * scale + shift is computed as bn_finish does. */
-template <int V, int MASK> __device__ static inline void load_channels(channels<V> &h, const gt_cu_batchnorm_dx &a, int64_t col)
+template <int V, int MASK> __device__ static inline void load_channels(channels<V> &h, const batchnorm_dx_args &a, int64_t col)
 {
 	float rstd[V], gamma[V];
 	get_f32<V>(h.mean, a.mean + col);
-	if (!again<MASK>())
+	if (!needs_y<MASK>())
 		return;
 	get_f32<V>(rstd, a.rstd + col);
 	if (a.gamma)
@@ -70,7 +70,7 @@ template <int V, int MASK> __device__ static inline void load_channels(channels<
 }
 
 /* Computes the coefficients of dx for a channel. inv is 1 / number of values. */
-__device__ static inline void channel_dx(const gt_cu_batchnorm_dx &a, float *coef, int64_t c, double sum, double dot, double inv)
+__device__ static inline void channel_dx(const batchnorm_dx_args &a, float *coef, int64_t c, double sum, double dot, double inv)
 {
 	double rstd = a.rstd[c];
 	float scale = (float)(rstd * (double)(a.gamma ? a.gamma[c] : 1));
@@ -81,7 +81,7 @@ __device__ static inline void channel_dx(const gt_cu_batchnorm_dx &a, float *coe
 }
 
 /* Stores the gradients of gamma and beta, and the sums for the other ranks or the coefficients of dx. */
-__device__ static inline void channel_sums(const gt_cu_batchnorm_dx &a, float *coef, int64_t c, double sum, double dot)
+__device__ static inline void channel_sums(const batchnorm_dx_args &a, float *coef, int64_t c, double sum, double dot)
 {
 	double rstd = a.rstd[c];
 	if (a.dgamma)
@@ -95,7 +95,7 @@ __device__ static inline void channel_sums(const gt_cu_batchnorm_dx &a, float *c
 }
 
 /* Computes the coefficients of dx from the sums in a.given, which cover all ranks. */
-__global__ void __launch_bounds__(COL_BLOCK) bn_given(const gt_cu_batchnorm_dx a, float *coef)
+__global__ void __launch_bounds__(COL_BLOCK) bn_given(const batchnorm_dx_args a, float *coef)
 {
 	after_previous();
 	int64_t c = (int64_t)blockIdx.x * COL_BLOCK + threadIdx.x;
@@ -105,7 +105,7 @@ __global__ void __launch_bounds__(COL_BLOCK) bn_given(const gt_cu_batchnorm_dx a
 
 /* Sums dy and dy * (x - mean); g receives dy after the sum with `more` and the mask. */
 template <class S, int V, int MASK, bool MORE>
-__global__ void __launch_bounds__(COL_BLOCK, COL_RESIDENT) bn_sums(const gt_cu_batchnorm_dx a, float *coef, float *part, const tiling t)
+__global__ void __launch_bounds__(COL_BLOCK, COL_RESIDENT) bn_sums(const batchnorm_dx_args a, float *coef, float *part, const tiling t)
 {
 	after_previous();
 	const place p = place_of<V>(t);
@@ -134,11 +134,11 @@ __global__ void __launch_bounds__(COL_BLOCK, COL_RESIDENT) bn_sums(const gt_cu_b
 					float d[V], v[V];
 					dy[k].get(d);
 					if (MORE)
-						plus<S, V>(d, more[k]);
+						add_gradient<S, V>(d, more[k]);
 					x[k].get(v);
-					masked<S, V, MASK>(d, v, y[k], h.scale, h.shift);
+					apply_mask<S, V, MASK>(d, v, y[k], h.scale, h.shift);
 					if ((MASK || MORE) && a.g)
-						put<S, V>((S *)a.g + at + k * step, d);
+						store_packed<S, V>((S *)a.g + at + k * step, d);
 #pragma unroll
 					for (int j = 0; j < V; j++) {
 						sum[j] += d[j];
@@ -160,7 +160,7 @@ __global__ void __launch_bounds__(COL_BLOCK, COL_RESIDENT) bn_sums(const gt_cu_b
 
 /* Computes dx = scale * (dy - sum - (x - mean) * dot). */
 template <class S, int V, int MASK>
-__global__ void __launch_bounds__(COL_BLOCK, COL_RESIDENT) bn_dx(const gt_cu_batchnorm_dx a, const float *coef, const tiling t)
+__global__ void __launch_bounds__(COL_BLOCK, COL_RESIDENT) bn_dx(const batchnorm_dx_args a, const float *coef, const tiling t)
 {
 	after_previous();
 	const place p = place_back<V>(t);
@@ -169,7 +169,7 @@ __global__ void __launch_bounds__(COL_BLOCK, COL_RESIDENT) bn_dx(const gt_cu_bat
 		return;
 	get_f32<V>(mean, a.mean + p.col);
 	get_f32<V>(scale, coef + C_SCALE * t.cols + p.col);
-	if (again<MASK>())
+	if (needs_y<MASK>())
 		get_f32<V>(shift, coef + C_SHIFT * t.cols + p.col);
 	get_f32<V>(dot, coef + C_DOT * t.cols + p.col);
 	get_f32<V>(sum, coef + C_SUM * t.cols + p.col);
@@ -192,60 +192,60 @@ __global__ void __launch_bounds__(COL_BLOCK, COL_RESIDENT) bn_dx(const gt_cu_bat
 				float d[V], v[V];
 				dy[k].get(d);
 				x[k].get(v);
-				masked<S, V, MASK>(d, v, y[k], scale, shift);
+				apply_mask<S, V, MASK>(d, v, y[k], scale, shift);
 #pragma unroll
 				for (int j = 0; j < V; j++)
 					d[j] = scale[j] * (d[j] - sum[j] - (v[j] - mean[j]) * dot[j]);
-				put<S, V>((S *)a.dx + at + k * step, d);
+				store_packed<S, V>((S *)a.dx + at + k * step, d);
 			}
 	}
 }
 
 /* ---- launchers ------------------------------------------------------------------------------------------------------------------- */
-template <class S, int V, int MASK> static cudaError_t backward(const struct gt_cu_batchnorm_dx *a, cudaStream_t s)
+template <class S, int V, int MASK> static cudaError_t launch_gradient(const batchnorm_dx_args &a, cudaStream_t s)
 {
-	struct tiling t = tile_columns(a->rows, a->c, V);
-	float *part = partials(a->scratch, a->c);
-	struct gt_cu_batchnorm_dx b = *a;
-	if (a->more && !a->g)
-		b.g = a->dx; /* dx is computed in place, so that the second pass need not read both parts of the gradient */
+	struct tiling t = tile_columns(a.rows, a.c, V);
+	float *part = partials_of(a.scratch, a.c);
+	batchnorm_dx_args b = a;
+	if (a.more && !a.g)
+		b.g = a.dx; /* dx is computed in place, so that the second pass need not read both parts of the gradient */
 	constexpr bool CAN_ADD = MASK < GT_CU_MASK_GELU; /* no call of a gelu has `more`: the kernel would spill registers */
-	cudaError_t e = a->given ? launch(bn_given, dim3((unsigned)ceil_div(a->c, COL_BLOCK)), dim3(COL_BLOCK), s, b, a->scratch)
-	                         : launch(a->more ? bn_sums<S, V, MASK, CAN_ADD> : bn_sums<S, V, MASK, false>, tiling_grid(t), dim3(COL_BLOCK),
-	                                  s, b, a->scratch, part, t);
-	if (e != cudaSuccess || !a->dx)
+	cudaError_t e = a.given ? launch(bn_given, dim3((unsigned)ceil_div(a.c, COL_BLOCK)), dim3(COL_BLOCK), s, b, a.scratch)
+	                         : launch(a.more ? bn_sums<S, V, MASK, CAN_ADD> : bn_sums<S, V, MASK, false>, tiling_grid(t), dim3(COL_BLOCK),
+	                                  s, b, a.scratch, part, t);
+	if (e != cudaSuccess || !a.dx)
 		return e;
 	if (!b.g)
-		return launch(bn_dx<S, V, MASK>, tiling_grid(t), dim3(COL_BLOCK), s, b, (const float *)a->scratch, t);
+		return launch(bn_dx<S, V, MASK>, tiling_grid(t), dim3(COL_BLOCK), s, b, (const float *)a.scratch, t);
 	b.dy = b.g; /* g now holds dy after the mask, so dx is computed from it */
-	return launch(bn_dx<S, V, 0>, tiling_grid(t), dim3(COL_BLOCK), s, b, (const float *)a->scratch, t);
+	return launch(bn_dx<S, V, 0>, tiling_grid(t), dim3(COL_BLOCK), s, b, (const float *)a.scratch, t);
 }
 
-template <class S, int V> static cudaError_t backward_mask(const struct gt_cu_batchnorm_dx *a, cudaStream_t s)
+template <class S, int V> static cudaError_t launch_mask(const batchnorm_dx_args &a, cudaStream_t s)
 {
-	switch (a->mask) {
+	switch (a.mask) {
 	case GT_CU_MASK_BN:
-		return backward<S, V, GT_CU_MASK_BN>(a, s);
+		return launch_gradient<S, V, GT_CU_MASK_BN>(a, s);
 	case GT_CU_MASK_Y:
-		return backward<S, V, GT_CU_MASK_Y>(a, s);
+		return launch_gradient<S, V, GT_CU_MASK_Y>(a, s);
 	case GT_CU_MASK_GELU:
-		return backward<S, V, GT_CU_MASK_GELU>(a, s);
+		return launch_gradient<S, V, GT_CU_MASK_GELU>(a, s);
 	case GT_CU_MASK_GELU_TANH:
-		return backward<S, V, GT_CU_MASK_GELU_TANH>(a, s);
+		return launch_gradient<S, V, GT_CU_MASK_GELU_TANH>(a, s);
 	default:
-		return backward<S, V, GT_CU_MASK_NONE>(a, s);
+		return launch_gradient<S, V, GT_CU_MASK_NONE>(a, s);
 	}
 }
 
-template <class S> static cudaError_t backward_any(const struct gt_cu_batchnorm_dx *a, cudaStream_t s)
+template <class S> static cudaError_t launch_any(const batchnorm_dx_args &a, cudaStream_t s)
 {
 	/* Tables of f32 are read in vectors of four columns too, so their addresses count. */
-	uintptr_t at = (uintptr_t)a->x | (uintptr_t)a->dy | (uintptr_t)a->more | (uintptr_t)a->y | (uintptr_t)a->dx | (uintptr_t)a->g |
-	               (uintptr_t)a->mean | (uintptr_t)a->rstd | (uintptr_t)a->gamma | (uintptr_t)a->beta;
-	return columns_of<S>(a->c, at) == 1 ? backward_mask<S, 1>(a, s) : backward_mask<S, width<S>::n>(a, s);
+	uintptr_t at = (uintptr_t)a.x | (uintptr_t)a.dy | (uintptr_t)a.more | (uintptr_t)a.y | (uintptr_t)a.dx | (uintptr_t)a.g |
+	               (uintptr_t)a.mean | (uintptr_t)a.rstd | (uintptr_t)a.gamma | (uintptr_t)a.beta;
+	return columns_of<S>(a.c, at) == 1 ? launch_mask<S, 1>(a, s) : launch_mask<S, width<S>::n>(a, s);
 }
 
-cudaError_t gt_cu_batchnorm_dx_start(int type, const struct gt_cu_batchnorm_dx *a, cudaStream_t s)
+cudaError_t gt_cu_batchnorm_dx_start(int type, const batchnorm_dx_args &a, cudaStream_t s)
 {
-	return a->rows && a->c ? OF_TYPE(type, backward_any)(a, s) : cudaSuccess;
+	return a.rows && a.c ? OF_TYPE(type, launch_any)(a, s) : cudaSuccess;
 }

@@ -17,7 +17,7 @@ struct channels_args {
 
 /* ---- kernels --------------------------------------------------------------------------------------------------------------------- */
 /* A thread computes V neighbouring channels of one pixel. */
-template <class S, int V, int CODE> __global__ void __launch_bounds__(BLOCK) channels(const channels_args a)
+template <class S, int V, int CODE> __global__ void __launch_bounds__(BLOCK) apply_channels(const channels_args a)
 {
 	after_previous();
 	int64_t i = ((int64_t)blockIdx.x * BLOCK + threadIdx.x) * V;
@@ -47,7 +47,7 @@ template <class S, int V, int CODE> __global__ void __launch_bounds__(BLOCK) cha
 		       : CODE == GT_OP_ADD_CHANNELS ? x[j] + v[j]
 		       : CODE == GT_OP_PRELU        ? gt_leaky_relu_f32(x[j], v[j])
 		                                    : gt_leaky_relu_dx_f32(d[j], x[j], v[j]);
-	put<S, V>((S *)a.y + i, x);
+	store_packed<S, V>((S *)a.y + i, x);
 }
 
 /* dv: the sums over the pixels of a sample of dy or, if MUL is true, of dy * x. A block owns COLS channels of one sample. */
@@ -127,20 +127,20 @@ __global__ void __launch_bounds__(TEAM_BLOCK) prelu_total(const float *sums, int
 /* ---- launchers ------------------------------------------------------------------------------------------------------------------- */
 typedef void channels_fn(const channels_args);
 
-template <class S, int V> static channels_fn *find(int code)
+template <class S, int V> static channels_fn *find_kernel(int code)
 {
 	switch (code) {
 	case GT_OP_MUL_CHANNELS:
-		return channels<S, V, GT_OP_MUL_CHANNELS>;
+		return apply_channels<S, V, GT_OP_MUL_CHANNELS>;
 	case GT_OP_ADD_CHANNELS:
-		return channels<S, V, GT_OP_ADD_CHANNELS>;
+		return apply_channels<S, V, GT_OP_ADD_CHANNELS>;
 	case GT_OP_PRELU:
-		return channels<S, V, GT_OP_PRELU>;
+		return apply_channels<S, V, GT_OP_PRELU>;
 	}
-	return channels<S, V, GT_OP_PRELU_DX>;
+	return apply_channels<S, V, GT_OP_PRELU_DX>;
 }
 
-template <class S, int V> static cudaError_t weight_gradient(const channels_args &a, float *scratch, cudaStream_t s)
+template <class S, int V> static cudaError_t launch_weight_gradient(const channels_args &a, float *scratch, cudaStream_t s)
 {
 	struct tiling t = tile_columns(a.rows, a.cols, V);
 	float *part = scratch + a.cols, *sums = a.one ? scratch : a.dw;
@@ -158,7 +158,7 @@ static bool makes_dv(int code)
 }
 
 /* The gradient of the weight first: dx may overwrite dy. */
-template <class S> static cudaError_t run(const struct gt_cu_call *c, const channels_args &a, cudaStream_t s)
+template <class S> static cudaError_t launch_kernels(const struct gt_cu_call *c, const channels_args &a, cudaStream_t s)
 {
 	int code = c->op->code;
 	if (makes_dv(code)) {
@@ -175,8 +175,9 @@ template <class S> static cudaError_t run(const struct gt_cu_call *c, const chan
 	if (!grid_fits(blocks))
 		return cudaErrorInvalidValue;
 	if (a.dw) /* the partial sums begin after `cols` floats, so that vectors of them are aligned if cols is a multiple of 4 */
-		e = single ? weight_gradient<S, 1>(a, (float *)c->scratch, s) : weight_gradient<S, width<S>::n>(a, (float *)c->scratch, s);
-	channels_fn *fn = single ? find<S, 1>(code) : find<S, width<S>::n>(code);
+		e = single ? launch_weight_gradient<S, 1>(a, (float *)c->scratch, s)
+		           : launch_weight_gradient<S, width<S>::n>(a, (float *)c->scratch, s);
+	channels_fn *fn = single ? find_kernel<S, 1>(code) : find_kernel<S, width<S>::n>(code);
 	return e == cudaSuccess && a.y ? launch(fn, dim3((unsigned)blocks), dim3(BLOCK), s, a) : e;
 }
 
@@ -186,7 +187,7 @@ static const struct gt_tdesc *vector_of(const struct gt_opcall *op)
 	return makes_dv(op->code) ? op->out[0] : op->in[op->code == GT_OP_PRELU_DX ? 2 : 1];
 }
 
-static const char *refuse(const struct gt_opcall *op)
+static const char *refuse_call(const struct gt_opcall *op)
 {
 	int64_t count = gt_tdesc_count(vector_of(op)), cols = op->in[0]->dim[1];
 	bool learned = op->code == GT_OP_PRELU || op->code == GT_OP_PRELU_DX;
@@ -198,13 +199,13 @@ static bool wants_dw(const struct gt_opcall *op)
 	return op->code == GT_OP_PRELU_DX && op->nout > 1 && op->out[1];
 }
 
-static size_t scratch(const struct gt_opcall *op)
+static size_t scratch_bytes(const struct gt_opcall *op)
 {
 	int64_t cols = op->in[0]->dim[1];
 	return wants_dw(op) ? (size_t)(cols + tiling_floats(gt_tdesc_count(op->in[0]) / cols, cols, 1)) * sizeof(float) : 0;
 }
 
-static cudaError_t start(const struct gt_cu_call *c, cudaStream_t s)
+static cudaError_t start_call(const struct gt_cu_call *c, cudaStream_t s)
 {
 	const struct gt_tdesc *x = c->op->in[0];
 	bool back = makes_dv(c->op->code) || c->op->code == GT_OP_PRELU_DX;
@@ -217,7 +218,7 @@ static cudaError_t start(const struct gt_cu_call *c, cudaStream_t s)
 	a.one = gt_tdesc_count(vector_of(c->op)) == 1;
 	if (wants_dw(c->op))
 		a.dw = (float *)gt_cu_out(c, 1), a.add_dw = c->op->accumulate & 2;
-	return OF_TYPE(c->type, run)(c, a, s);
+	return OF_TYPE(c->type, launch_kernels)(c, a, s);
 }
 
-GT_CU_FAMILY(channels, start, scratch, refuse, "channels")
+GT_CU_FAMILY(channels, start_call, scratch_bytes, refuse_call, "channels")

@@ -1,14 +1,19 @@
-/* Column sums, which are the gradient of a bias. For few rows (the batch of a linear layer) one kernel does it: a block owns 32 columns,
- * its 8 warps read every eighth row in order, and the sums of the warps are added in order. For many rows (the pixels of a convolution) the
+/* Sums over rows: bias.db and views.mean.
+ *
+ * The gradient of a bias is the column sums. For few rows (the batch of a linear layer) one kernel does it: a block owns 32 columns, its 8
+ * warps read every eighth row in order, and the sums of the warps are added in order. For many rows (the pixels of a convolution) the
  * two-level reduction of columns.cuh does it. */
 #include "cuda/columns.cuh"
+#include "aug.h"
 
 #define COLS 32
 #define LANES 8
 #define FEW 1024 /* maximum number of rows for the first kernel; a warp reads 128 of them in 32 steps of four */
+#define VIEWS_BLOCK 256
 
 /* ---- kernels --------------------------------------------------------------------------------------------------------------------- */
-template <class S> __global__ void __launch_bounds__(COLS *LANES) colsum(const void *data, float *out, int64_t rows, int64_t cols, bool add)
+template <class S>
+__global__ void __launch_bounds__(COLS *LANES) sum_columns(const void *data, float *out, int64_t rows, int64_t cols, bool add)
 {
 	after_previous();
 	__shared__ float part[LANES][COLS];
@@ -76,9 +81,22 @@ __global__ void __launch_bounds__(FINISH_COLS *FINISH_LANES) colsum_finish(const
 		out[c] = add ? out[c] + (float)sum : (float)sum;
 }
 
+/* The weighted mean of the views of each sample. A thread computes one element of the output; the sum is f32. */
+template <class S> __global__ void __launch_bounds__(VIEWS_BLOCK) views_mean(const S *x, S *y, int64_t n, int views)
+{
+	after_previous();
+	int64_t i = (int64_t)blockIdx.x * VIEWS_BLOCK + threadIdx.x;
+	float sum = 0;
+	if (i >= n)
+		return;
+	for (int v = 0; v < views; v++)
+		sum += gt_aug_view_weight(views, v) * to_float(x[v * n + i]);
+	y[i] = from_float<S>(sum);
+}
+
 /* ---- launchers ------------------------------------------------------------------------------------------------------------------- */
 template <class S, int V>
-static cudaError_t pieces(const void *x, float *out, int64_t rows, int64_t cols, bool add, float *part, cudaStream_t s)
+static cudaError_t sum_pieces(const void *x, float *out, int64_t rows, int64_t cols, bool add, float *part, cudaStream_t s)
 {
 	struct tiling t = tile_columns(rows, cols, V);
 	cudaError_t e = launch(colsum_pieces<S, V>, tiling_grid(t), dim3(COL_BLOCK), s, (const S *)x, part, t);
@@ -87,10 +105,11 @@ static cudaError_t pieces(const void *x, float *out, int64_t rows, int64_t cols,
 	return launch(colsum_finish, finish_grid(cols), dim3(FINISH_COLS, FINISH_LANES), s, (const float *)part, out, add, t);
 }
 
-template <class S> static cudaError_t many(const void *x, float *out, int64_t rows, int64_t cols, bool add, float *part, cudaStream_t s)
+template <class S>
+static cudaError_t sum_many_rows(const void *x, float *out, int64_t rows, int64_t cols, bool add, float *part, cudaStream_t s)
 {
-	return columns_of<S>(cols, (uintptr_t)x) == 1 ? pieces<S, 1>(x, out, rows, cols, add, part, s)
-	                                              : pieces<S, width<S>::n>(x, out, rows, cols, add, part, s);
+	return columns_of<S>(cols, (uintptr_t)x) == 1 ? sum_pieces<S, 1>(x, out, rows, cols, add, part, s)
+	                                              : sum_pieces<S, width<S>::n>(x, out, rows, cols, add, part, s);
 }
 
 size_t gt_cu_colsum_scratch(int64_t rows, int64_t cols)
@@ -107,6 +126,45 @@ cudaError_t gt_cu_colsum_start(int type, const void *x, float *out, int64_t rows
 	if (!grid_fits(blocks))
 		return cudaErrorInvalidValue;
 	if (rows > FEW)
-		return OF_TYPE(type, many)(x, out, rows, cols, add, (float *)scratch, s);
-	return launch(OF_TYPE(type, colsum), grid, block, s, x, out, rows, cols, add);
+		return OF_TYPE(type, sum_many_rows)(x, out, rows, cols, add, (float *)scratch, s);
+	return launch(OF_TYPE(type, sum_columns), grid, block, s, x, out, rows, cols, add);
 }
+
+template <class S> static cudaError_t launch_views(const void *x, void *y, int64_t n, int views, cudaStream_t s)
+{
+	int64_t blocks = ceil_div(n, VIEWS_BLOCK);
+	if (!blocks)
+		return cudaSuccess;
+	if (!grid_fits(blocks))
+		return cudaErrorInvalidValue;
+	return launch(views_mean<S>, dim3((unsigned)blocks), dim3(VIEWS_BLOCK), s, (const S *)x, (S *)y, n, views);
+}
+
+/* ---- calls ----------------------------------------------------------------------------------------------------------------------- */
+/* Dimension 1 is contiguous in a rank-4 tensor (NHWC) too, so that every tensor consists of rows of C elements. */
+static int64_t count_rows(const struct gt_opcall *op)
+{
+	return gt_tdesc_count(op->in[0]) / op->in[0]->dim[1];
+}
+
+static const char *name_variant(const struct gt_opcall *op)
+{
+	return op->code == GT_OP_VIEWS_MEAN ? "views" : "colsum";
+}
+
+static size_t scratch_bytes(const struct gt_opcall *op)
+{
+	return op->code == GT_OP_VIEWS_MEAN ? 0 : gt_cu_colsum_scratch(count_rows(op), op->in[0]->dim[1]);
+}
+
+static cudaError_t start_call(const struct gt_cu_call *c, cudaStream_t s)
+{
+	const struct gt_opcall *op = c->op;
+	if (op->code != GT_OP_VIEWS_MEAN)
+		return gt_cu_colsum_start(c->type, gt_cu_in(c, 0), (float *)gt_cu_out(c, 0), count_rows(op), op->in[0]->dim[1], op->accumulate & 1,
+		                          c->scratch, s);
+	return OF_TYPE(c->type, launch_views)(gt_cu_in(c, 0), gt_cu_out(c, 0), gt_tdesc_count(op->out[0]),
+	                                      ((const struct gt_attr_views *)op->attr)->views, s);
+}
+
+GT_CU_FAMILY(rowsum, start_call, scratch_bytes, NULL, NULL, NULL, NULL, name_variant)

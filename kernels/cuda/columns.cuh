@@ -127,7 +127,7 @@ template <class S> struct packed<S, 1> {
 	}
 };
 
-template <class S, int V> __device__ static inline void put(S *p, const float *v)
+template <class S, int V> __device__ static inline void store_packed(S *p, const float *v)
 {
 	if constexpr (V == 1)
 		*p = from_float<S>(v[0]);

@@ -4,7 +4,7 @@
 
 /* ---- kernels --------------------------------------------------------------------------------------------------------------------- */
 /* A thread converts one vector of 16 bytes. */
-template <class S> __global__ void __launch_bounds__(256) widen(const void *x, float *out, int64_t n, bool add)
+template <class S> __global__ void __launch_bounds__(256) widen_elements(const void *x, float *out, int64_t n, bool add)
 {
 	after_previous();
 	constexpr int V = width<S>::n;
@@ -45,7 +45,7 @@ __global__ void __launch_bounds__(256) pad_rows(const uint16_t *x, int32_t cols,
 	y[i] = make_uint4(v[0], v[1], v[2], v[3]);
 }
 
-template <class S> __global__ void __launch_bounds__(256) noise(void *x, int64_t n, uint32_t seed)
+template <class S> __global__ void __launch_bounds__(256) fill_noise(void *x, int64_t n, uint32_t seed)
 {
 	after_previous();
 	constexpr int V = width<S>::n;
@@ -71,7 +71,7 @@ cudaError_t gt_cu_widen_start(int type, const void *x, float *out, int64_t n, bo
 		return cudaSuccess;
 	if (!grid_fits(blocks))
 		return cudaErrorInvalidValue;
-	return launch(OF_TYPE(type, widen), dim3((unsigned)blocks), dim3(256), s, x, out, n, add);
+	return launch(OF_TYPE(type, widen_elements), dim3((unsigned)blocks), dim3(256), s, x, out, n, add);
 }
 
 cudaError_t gt_cu_widen_rows_start(int type, const void *x, int32_t ld, float *out, int64_t rows, int32_t cols, bool add, cudaStream_t s)
@@ -102,5 +102,5 @@ cudaError_t gt_cu_noise_start(int type, void *x, int64_t n, uint32_t seed, cudaS
 		return cudaSuccess;
 	if (!grid_fits(blocks))
 		return cudaErrorInvalidValue;
-	return launch(OF_TYPE(type, noise), dim3((unsigned)blocks), dim3(256), s, x, n, seed);
+	return launch(OF_TYPE(type, fill_noise), dim3((unsigned)blocks), dim3(256), s, x, n, seed);
 }

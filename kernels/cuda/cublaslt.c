@@ -23,7 +23,7 @@ static enum gt_code lt_fail(const struct gt_dev *dev, const struct gt_lt *lt, cu
 	} while (0)
 
 /* ---- the library ------------------------------------------------------------------------------------------------------------- */
-static enum gt_code load(struct gt_lt *lt, struct gt_err *err)
+static enum gt_code load_library(struct gt_lt *lt, struct gt_err *err)
 {
 	static const char *const names[] = {
 #define GT_X(name) #name,
@@ -44,7 +44,7 @@ enum gt_code gt_lt_open(const struct gt_dev *dev, struct gt_lt **out, struct gt_
 	*out = lt; /* the caller closes the library with the device, after a failure too */
 	if (!lt)
 		return gt_fail(err, GT_EFAIL, "out of memory");
-	GT_TRY(load(lt, err));
+	GT_TRY(load_library(lt, err));
 	cublasStatus_t status = lt->cublasLtCreate(&lt->handle);
 	if (status != CUBLAS_STATUS_SUCCESS) {
 		lt->handle = NULL;
@@ -122,7 +122,8 @@ static enum gt_code make_desc(struct gt_dev *dev, const struct gt_lt_spec *s, st
 
 /* Asks the heuristic for an algorithm. It assumes operands that are aligned to 256 bytes, as the planner places them; gt_lt_run checks
  * this. */
-static enum gt_code choose(struct gt_dev *dev, struct gt_lt_gemm *g, cublasLtMatmulPreference_t pref, bool *found, struct gt_err *err)
+static enum gt_code choose_algorithm(struct gt_dev *dev, struct gt_lt_gemm *g, cublasLtMatmulPreference_t pref, bool *found,
+                                     struct gt_err *err)
 {
 	const struct gt_lt *lt = dev->lt;
 	cublasLtMatmulHeuristicResult_t r;
@@ -154,7 +155,7 @@ enum gt_code gt_lt_make(struct gt_dev *dev, const struct gt_lt_spec *spec, struc
 	enum gt_code code = make_desc(dev, spec, out, err);
 	if (code == GT_OK) {
 		cublasStatus_t status = dev->lt->cublasLtMatmulPreferenceCreate(&pref);
-		code = status == CUBLAS_STATUS_SUCCESS ? choose(dev, out, pref, found, err)
+		code = status == CUBLAS_STATUS_SUCCESS ? choose_algorithm(dev, out, pref, found, err)
 		                                       : lt_fail(dev, dev->lt, status, "cublasLtMatmulPreferenceCreate", err);
 	}
 	if (pref)

@@ -26,7 +26,9 @@ struct family {
 	const struct gt_cu_family *f;
 	struct gt_opcall op;
 	struct gt_tdesc desc[2 * GT_MAX_IO];
+	struct gt_seg seg; /* the segment of an update of an embedding */
 	int type;
+	bool reads_step_args;
 	max_align_t attr[]; /* the attribute struct of op */
 };
 
@@ -34,39 +36,59 @@ static enum gt_code launch_family(struct gt_dev *dev, struct gt_kernel *kernel, 
                                   struct gt_err *err)
 {
 	const struct family *k = (const struct family *)kernel;
-	struct gt_cu_call c = {.op = &k->op, .type = k->type, .in = a->in, .out = a->out, .scratch = a->scratch,
+	struct gt_cu_call c = {.op = &k->op, .type = k->type, .in = a->in, .out = a->out, .scratch = a->scratch, .counter = kernel->counter,
 	                       .fault = dev->fault};
+	if (k->reads_step_args)
+		GT_TRY(gt_cuda_step_args(dev, a, &c.step_args, err));
 	GT_CUDA(dev, k->f->start(&c, s), gt_opcode_name(k->op.code), err);
 	return GT_OK;
 }
 
-enum gt_code gt_cuda_family(struct gt_dev *dev, const struct gt_opcall *call, const struct gt_cu_family *f, struct gt_kernel **out,
-                            struct gt_err *err)
+/* Copies a call into k, with all that it points to, because the memory of a call belongs to the caller. */
+static void copy_call(struct family *k, const struct gt_opcall *call)
 {
-	const char *why = f->refuse ? f->refuse(call) : NULL;
 	size_t size = gt_opcode_attr_size(call->code);
-	struct family *k;
-	(void)dev;
-	if (why)
-		return gt_cuda_refuse(call, err, why);
-	if (!(k = calloc(1, sizeof *k + size)))
-		return gt_fail(err, GT_EFAIL, "out of memory");
-	k->head.launch = launch_family;
-	k->head.describe = f->describe;
-	k->head.scratch = f->scratch ? f->scratch(call) : 0;
-	k->f = f;
-	k->type = gt_cuda_type(call->in[0]->dtype);
 	k->op = *call;
-	k->op.name = NULL; /* the name belongs to the caller, so the kernel keeps no pointer to it */
+	k->op.name = NULL;
 	k->op.attr = size ? memcpy(k->attr, call->attr, size) : NULL;
+	if (call->code == GT_OP_EMBEDDING_DW_UPDATE || call->code == GT_OP_EMBEDDING_BAG_DW_UPDATE) {
+		struct gt_attr_embedding_update *attr = (struct gt_attr_embedding_update *)k->attr;
+		k->seg = *attr->update.seg;
+		attr->update.seg = &k->seg;
+	}
 	for (int i = 0; i < GT_MAX_IO; i++) {
 		if (i < call->nin && call->in[i])
 			k->op.in[i] = memcpy(&k->desc[i], call->in[i], sizeof *k->desc);
 		if (i < call->nout && call->out[i])
 			k->op.out[i] = memcpy(&k->desc[GT_MAX_IO + i], call->out[i], sizeof *k->desc);
 	}
-	*out = &k->head;
-	return GT_OK;
+}
+
+enum gt_code gt_cuda_family(struct gt_dev *dev, const struct gt_opcall *call, const struct gt_cu_family *f, struct gt_kernel **out,
+                            struct gt_err *err)
+{
+	const char *why = f->refuse ? f->refuse(call) : NULL;
+	int64_t counters = f->counters && !why ? f->counters(call) : 0;
+	enum gt_code code = GT_OK;
+	struct family *k;
+	if (why)
+		return gt_cuda_refuse(call, err, why);
+	if (!(k = calloc(1, sizeof *k + gt_opcode_attr_size(call->code))))
+		return gt_fail(err, GT_EFAIL, "out of memory");
+	k->head.launch = launch_family;
+	k->head.describe = f->variant ? f->variant(call) : f->describe;
+	k->head.scratch = f->scratch ? f->scratch(call) : 0;
+	k->f = f;
+	k->type = gt_cuda_type(call->in[0]->dtype);
+	k->reads_step_args = f->reads_step_args && f->reads_step_args(call);
+	copy_call(k, call);
+	if (counters)
+		code = gt_cuda_counters(dev, &k->head, counters, err);
+	if (code == GT_OK)
+		*out = &k->head;
+	else
+		free(k);
+	return code;
 }
 
 /* ---- the backend ---------------------------------------------------------------------------------------------------------------- */

@@ -72,7 +72,7 @@ static enum gt_code launch_dw(struct gt_dev *dev, struct gt_kernel *kernel, cons
 	return GT_OK;
 }
 
-static void release(struct gt_dev *dev, struct gt_kernel *kernel)
+static void release_conv(struct gt_dev *dev, struct gt_kernel *kernel)
 {
 	struct conv *k = (struct conv *)kernel;
 	gt_dnn_plan_drop(&k->plan);
@@ -86,8 +86,8 @@ static bool is_nhwc(const struct gt_tdesc *d)
 	return d->rank == 4 && gt_tdesc_equal(d, &want);
 }
 
-static enum gt_code check(const struct gt_opcall *call, const struct gt_tdesc *x, struct gt_tdesc *w, const struct gt_tdesc *y,
-                          struct gt_err *err)
+static enum gt_code check_shapes(const struct gt_opcall *call, const struct gt_tdesc *x, struct gt_tdesc *w, const struct gt_tdesc *y,
+                                 struct gt_err *err)
 {
 	const struct gt_attr_conv2d *a = call->attr;
 	if (w && w->any)
@@ -134,14 +134,14 @@ static enum gt_code make_plan(struct gt_dev *dev, const struct gt_opcall *call, 
 }
 
 /* Reserves bytes at the end of the scratch memory and returns their offset. */
-static size_t reserve(struct conv *k, size_t bytes)
+static size_t reserve_scratch(struct conv *k, size_t bytes)
 {
 	size_t at = k->head.scratch;
 	k->head.scratch += (bytes + 255) / 256 * 256;
 	return at;
 }
 
-static void describe(struct conv *k)
+static void write_description(struct conv *k)
 {
 	size_t n = 0;
 	if (!k->plan.plan)
@@ -166,9 +166,9 @@ enum gt_code gt_cuda_conv(struct gt_dev *dev, const struct gt_opcall *call, stru
 	struct gt_tdesc *w = dw ? call->out[0] : call->in[1];
 	struct conv *k;
 	enum gt_code code = GT_OK;
-	GT_TRY(check(call, x, w, y, err));
+	GT_TRY(check_shapes(call, x, w, y, err));
 	GT_CUDA_NEW(k, fwd ? launch_fwd : dw ? launch_dw : launch_dx, NULL, err);
-	k->head.release = release;
+	k->head.release = release_conv;
 	k->type = gt_cuda_type(x->dtype);
 	k->rows = y->dim[0] * y->dim[2] * y->dim[3], k->cols = y->dim[1];
 	k->weights = w ? gt_tdesc_count(w) : 0;
@@ -181,17 +181,17 @@ enum gt_code gt_cuda_conv(struct gt_dev *dev, const struct gt_opcall *call, stru
 	if (w)
 		code = make_plan(dev, call, k, x, w, y, err);
 	if (code != GT_OK) {
-		release(dev, &k->head);
+		release_conv(dev, &k->head);
 		return code;
 	}
 	k->head.scratch = k->plan.workspace;
 	if (k->type != GT_CU_F32)
-		k->half = reserve(k, 2 * (size_t)(dw ? k->ld ? k->weights / k->in * k->ld : k->weights : fwd && k->bias ? k->cols : 0));
+		k->half = reserve_scratch(k, 2 * (size_t)(dw ? k->ld ? k->weights / k->in * k->ld : k->weights : fwd && k->bias ? k->cols : 0));
 	if (fwd && k->ld)
-		k->padded = reserve(k, 2 * (size_t)(k->weights / k->in * k->ld));
+		k->padded = reserve_scratch(k, 2 * (size_t)(k->weights / k->in * k->ld));
 	if (dw && k->bias)
-		k->part = reserve(k, gt_cu_colsum_scratch(k->rows, k->cols));
-	describe(k);
+		k->part = reserve_scratch(k, gt_cu_colsum_scratch(k->rows, k->cols));
+	write_description(k);
 	*out = &k->head;
 	return GT_OK;
 }

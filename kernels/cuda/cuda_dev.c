@@ -59,7 +59,7 @@ static int driver_release(int major)
 }
 
 /* Explains in one line why no device is usable. */
-static void why_none(cudaError_t e, struct gt_err *err)
+static void explain_no_device(cudaError_t e, struct gt_err *err)
 {
 	int driver = 0, runtime = 0;
 	char release[32] = "";
@@ -96,7 +96,7 @@ static bool has_code(int cc)
 
 /* Describes a device. One that does not answer, such as a GPU that has fallen off the bus, is in the list too, so that the others can be
  * used; opening it reports the error. */
-static void describe(int i, struct gt_devinfo *out)
+static void describe_device(int i, struct gt_devinfo *out)
 {
 	struct cudaDeviceProp p;
 	int driver = 0, runtime = 0;
@@ -132,11 +132,11 @@ enum gt_code gt_cuda_probe(struct gt_devinfo *out, int cap, int *n, struct gt_er
 	if (e != cudaSuccess || *n == 0) {
 		*n = 0;
 		cudaGetLastError();
-		why_none(e, err);
+		explain_no_device(e, err);
 		return GT_OK;
 	}
 	for (int i = 0; i < *n && i < cap; i++)
-		describe(i, &out[i]);
+		describe_device(i, &out[i]);
 	return GT_OK;
 }
 
@@ -282,7 +282,7 @@ enum gt_code gt_cuda_wait(struct gt_dev *dev, cudaStream_t s, struct gt_err *err
 }
 
 /* ---- memory -------------------------------------------------------------------------------------------------------------------- */
-static enum gt_code remember(struct gt_dev *dev, void *p, size_t bytes, struct gt_err *err)
+static enum gt_code add_block(struct gt_dev *dev, void *p, size_t bytes, struct gt_err *err)
 {
 	if (dev->nblocks == dev->cap) {
 		int cap = dev->cap ? 2 * dev->cap : 64;
@@ -329,7 +329,7 @@ enum gt_code gt_cuda_alloc(struct gt_dev *dev, size_t bytes, void **out, struct 
 	enum gt_code code = e == cudaSuccess ? gt_cuda_finish(dev, dev->stream[0], NULL, err)
 	                                     : gt_cuda_fail(dev, e, "cudaMemsetAsync", err);
 	if (code == GT_OK)
-		code = remember(dev, *out, size, err);
+		code = add_block(dev, *out, size, err);
 	if (code != GT_OK) {
 		cudaFree(*out);
 		*out = NULL;

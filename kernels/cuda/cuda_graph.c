@@ -107,7 +107,7 @@ enum gt_code gt_cuda_replay(struct gt_dev *dev, void *graph, struct gt_err *err)
 	return GT_OK;
 }
 
-static void destroy(struct gt_cuda_graph *g)
+static void destroy_graph(struct gt_cuda_graph *g)
 {
 	if (g->exec)
 		cudaGraphExecDestroy(g->exec);
@@ -123,7 +123,7 @@ void gt_cuda_graph_free(struct gt_dev *dev, void *graph)
 	while (*at != graph)
 		at = &(*at)->next;
 	*at = (*at)->next;
-	destroy(graph);
+	destroy_graph(graph);
 	free(graph);
 }
 
@@ -135,5 +135,5 @@ void gt_cuda_drop_graphs(struct gt_dev *dev)
 		cudaGraphDestroy(g);
 	dev->capturing = false;
 	for (struct gt_cuda_graph *at = dev->graph; at; at = at->next)
-		destroy(at);
+		destroy_graph(at);
 }

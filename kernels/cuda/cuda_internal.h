@@ -1,12 +1,13 @@
 /* Internal header of the CUDA backend. There are three kinds of files:
- *   cuda_<family>.c   prepare and launch of a family of operations: checks a call and fills the arguments (plain C, no kernels)
- *   <family>.cu       two parts: kernels, then the functions of launch.h that start them; or, without a file cuda_<family>.c, the whole
- *                     family (GT_CU_FAMILY)
+ *   <family>.cu       a family of operations: its kernels, the functions that start them, and the checks of a call (GT_CU_FAMILY)
+ *   cuda_<family>.c   prepare and launch of a family that needs a vendor library or a table in device memory (plain C, no kernels); its
+ *                     kernels, if it has any, are in <family>.cu behind the functions of launch.h
  *   cuda.c            the functions of backend.h; cuda_dev.c has the device, memory, streams and events
  * Vendor libraries are loaded at run time, each as a table of functions: cuBLASLt with the device, cuDNN with the first convolution.
  *
- *     backend.h: prepare, launch --> cuda_<family>.c --> launch.h: gt_cu_*_start --> <family>.cu: kernel<<<...>>>
- *                                            '--------> cublaslt.h, cudnn_conv.h: vendor libraries */
+ *     backend.h: prepare, launch --> cuda.c: gt_cuda_family --> <family>.cu: kernel<<<...>>>
+ *                         '--------> cuda_<family>.c ---------> launch.h: gt_cu_*_start --> <family>.cu: kernel<<<...>>>
+ *                                            '----------------> cublaslt.h, cudnn_conv.h: vendor libraries */
 #ifndef GT_KERNELS_CUDA_INTERNAL_H
 #define GT_KERNELS_CUDA_INTERNAL_H
 
@@ -153,17 +154,5 @@ enum gt_code gt_cuda_refuse(const struct gt_opcall *call, struct gt_err *err, co
 		(k)->head.launch = (fn);                                                                                                           \
 		(k)->head.describe = (text);                                                                                                       \
 	} while (0)
-
-/* Returns the number of channels in the memory of x if they are padded (gather in opcall.h); 0: they are not. */
-static inline int32_t gt_cuda_padded_channels(const struct gt_tdesc *x)
-{
-	return x->layout.nblk ? (int32_t)(gt_tdesc_padded(x) / (x->dim[0] * x->dim[2] * x->dim[3])) : 0;
-}
-
-/* Returns the index of a dtype in the tables of kernels (GT_CU_F32, ...), or -1 if the kernels do not support it. */
-static inline int gt_cuda_type(enum gt_dtype t)
-{
-	return t == GT_F32 ? GT_CU_F32 : t == GT_BF16 ? GT_CU_BF16 : t == GT_F16 ? GT_CU_F16 : -1;
-}
 
 #endif

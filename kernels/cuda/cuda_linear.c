@@ -76,7 +76,7 @@ static enum gt_code launch_dw(struct gt_dev *dev, struct gt_kernel *kernel, cons
 	return GT_OK;
 }
 
-static void release(struct gt_dev *dev, struct gt_kernel *kernel)
+static void release_linear(struct gt_dev *dev, struct gt_kernel *kernel)
 {
 	gt_lt_drop(dev, &((struct linear *)kernel)->gemm);
 	free(kernel);
@@ -125,7 +125,7 @@ static enum gt_code make_gemm(struct gt_dev *dev, const struct gt_opcall *call, 
 
 /* Checks the operands; weights must be plain. A bias gradient that is added to an existing one cannot come from the epilogue, which
  * overwrites. */
-static enum gt_code check(const struct gt_opcall *call, struct gt_tdesc *w, struct gt_err *err)
+static enum gt_code check_weights(const struct gt_opcall *call, struct gt_tdesc *w, struct gt_err *err)
 {
 	if (w && w->any)
 		*w = gt_tdesc_make(w->dtype, w->rank, w->dim, false);
@@ -142,7 +142,7 @@ enum gt_code gt_cuda_linear(struct gt_dev *dev, const struct gt_opcall *call, st
 	struct gt_tdesc *w = dw ? call->out[0] : call->in[1];
 	struct linear *k;
 	enum gt_code code;
-	GT_TRY(check(call, w, err));
+	GT_TRY(check_weights(call, w, err));
 	const struct gt_tdesc *mask = fwd                    ? (call->nout > 1 ? call->out[1] : NULL)
 	                              : !dw && call->nin > 2 ? call->in[2]
 	                                                     : NULL,
@@ -153,7 +153,7 @@ enum gt_code gt_cuda_linear(struct gt_dev *dev, const struct gt_opcall *call, st
 	if (bits && fwd && ((const struct gt_attr_linear *)call->attr)->act != GT_ACT_RELU)
 		return gt_cuda_refuse(call, err, "a mask of bits belongs to a relu");
 	GT_CUDA_NEW(k, fwd ? launch_fwd : dw ? launch_dw : launch_dx, NULL, err);
-	k->head.release = release;
+	k->head.release = release_linear;
 	k->code = call->code;
 	k->type = gt_cuda_type(x->dtype);
 	k->n = x->dim[0], k->in = x->dim[1], k->out = y->dim[1];
@@ -166,7 +166,7 @@ enum gt_code gt_cuda_linear(struct gt_dev *dev, const struct gt_opcall *call, st
 	k->own_db = k->add_db || k->no_dw;
 	code = k->no_dw ? GT_OK : make_gemm(dev, call, k, err);
 	if (code != GT_OK) {
-		release(dev, &k->head);
+		release_linear(dev, &k->head);
 		return code;
 	}
 	if (k->own_act)

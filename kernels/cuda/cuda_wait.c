@@ -23,7 +23,7 @@ void gt_cuda_unwatch(struct gt_dev *dev, struct gt_cuda_watch *w)
 		*at = w->next;
 }
 
-static enum gt_code look(struct gt_dev *dev, double waited_s, struct gt_err *err)
+static enum gt_code call_watchers(struct gt_dev *dev, double waited_s, struct gt_err *err)
 {
 	for (struct gt_cuda_watch *w = dev->watch; w; w = w->next)
 		GT_TRY(w->look(w->user, waited_s, err));
@@ -44,7 +44,7 @@ enum gt_code gt_cuda_finish(struct gt_dev *dev, cudaStream_t s, cudaEvent_t e, s
 		if (q != cudaErrorNotReady)
 			return gt_cuda_fail(dev, q, e ? "cudaEventQuery" : "cudaStreamQuery", err);
 		if (t - looked > LOOK_S) {
-			GT_TRY(look(dev, t - start, err));
+			GT_TRY(call_watchers(dev, t - start, err));
 			looked = t;
 		}
 		if (t - start > SPIN_S)

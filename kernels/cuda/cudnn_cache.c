@@ -26,7 +26,7 @@ struct gt_dnn_cache {
 };
 
 /* ---- entries ----------------------------------------------------------------------------------------------------------------- */
-static struct entry *find(const struct gt_dnn_cache *c, const char *key)
+static struct entry *find_entry(const struct gt_dnn_cache *c, const char *key)
 {
 	for (int i = 0; i < c->n; i++)
 		if (!strcmp(c->entry[i].key, key))
@@ -36,9 +36,9 @@ static struct entry *find(const struct gt_dnn_cache *c, const char *key)
 
 /* Adds or replaces an entry. ours is true if the choice was made in this process. A choice from the file does not replace such an entry,
  * which may have been tried on the device. */
-static void set(struct gt_dnn_cache *c, const char *key, const struct gt_dnn_choice *choice, bool ours)
+static void set_entry(struct gt_dnn_cache *c, const char *key, const struct gt_dnn_choice *choice, bool ours)
 {
-	struct entry *e = find(c, key);
+	struct entry *e = find_entry(c, key);
 	if (e && !ours)
 		return;
 	if (!e) {
@@ -60,7 +60,7 @@ static void set(struct gt_dnn_cache *c, const char *key, const struct gt_dnn_cho
 
 /* ---- parser ------------------------------------------------------------------------------------------------------------------------- */
 /* Parses a decimal number of the given range that is followed by `end`. *s moves behind that character. */
-static bool number(char **s, char end, int64_t least, int64_t most, int64_t *out)
+static bool parse_number(char **s, char end, int64_t least, int64_t most, int64_t *out)
 {
 	char *stop;
 	if (!isdigit((unsigned char)**s) && !(**s == '-' && isdigit((unsigned char)(*s)[1])))
@@ -80,9 +80,9 @@ static bool parse_knobs(char *s, struct gt_dnn_choice *c)
 		return true;
 	for (;;) {
 		char *comma = strchr(s, ',');
-		if (c->nknobs == GT_DNN_KNOBS || !number(&s, '=', 0, 9999, &c->knob[c->nknobs][0]))
+		if (c->nknobs == GT_DNN_KNOBS || !parse_number(&s, '=', 0, 9999, &c->knob[c->nknobs][0]))
 			return false;
-		if (!number(&s, comma ? ',' : '\0', INT32_MIN, INT32_MAX, &c->knob[c->nknobs][1]))
+		if (!parse_number(&s, comma ? ',' : '\0', INT32_MIN, INT32_MAX, &c->knob[c->nknobs][1]))
 			return false;
 		c->nknobs++;
 		if (!comma)
@@ -101,13 +101,13 @@ static void parse_line(struct gt_dnn_cache *c, char *line)
 	for (char *p = line; *p; p++)
 		if (*p < ' ' || *p > '~')
 			return;
-	if (!number(&s, '\t', 0, 99999, &choice.engine))
+	if (!parse_number(&s, '\t', 0, 99999, &choice.engine))
 		return;
 	choice.us = strtod(s, &end);
 	if (end == s || *end != '\t' || !(choice.us >= 0 && choice.us < 1e12))
 		return;
 	if (parse_knobs(end + 1, &choice))
-		set(c, line, &choice, false);
+		set_entry(c, line, &choice, false);
 }
 
 static void read_file(struct gt_dnn_cache *c)
@@ -137,7 +137,7 @@ static size_t print_entry(const struct entry *e, char *buf, size_t size)
 	return (size_t)n;
 }
 
-static void save(struct gt_dnn_cache *c)
+static void save_file(struct gt_dnn_cache *c)
 {
 	char folder[GT_PATH_SIZE], *text;
 	size_t used = strlen(c->head);
@@ -201,14 +201,14 @@ void gt_dnn_cache_close(struct gt_dnn_cache *c)
 {
 	if (!c)
 		return;
-	save(c);
+	save_file(c);
 	free(c->entry);
 	free(c);
 }
 
 bool gt_dnn_cache_find(const struct gt_dnn_cache *c, const char *key, struct gt_dnn_choice *out)
 {
-	const struct entry *e = c ? find(c, key) : NULL;
+	const struct entry *e = c ? find_entry(c, key) : NULL;
 	if (e)
 		*out = e->choice;
 	return e;
@@ -216,7 +216,7 @@ bool gt_dnn_cache_find(const struct gt_dnn_cache *c, const char *key, struct gt_
 
 void gt_dnn_cache_ran(struct gt_dnn_cache *c, const char *key)
 {
-	struct entry *e = c ? find(c, key) : NULL;
+	struct entry *e = c ? find_entry(c, key) : NULL;
 	if (e)
 		e->choice.ran = true;
 }
@@ -225,7 +225,7 @@ void gt_dnn_cache_add(struct gt_dnn_cache *c, const char *key, const struct gt_d
 {
 	if (!c || strlen(key) >= GT_DNN_KEY)
 		return;
-	set(c, key, choice, true);
+	set_entry(c, key, choice, true);
 	if (++c->unsaved >= SAVE_EVERY)
-		save(c);
+		save_file(c);
 }

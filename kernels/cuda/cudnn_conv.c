@@ -13,7 +13,7 @@ static cudnnDataType_t data_type(enum gt_dtype t)
 
 /* Describes a tensor of the operation graph. uid is the index of the tensor's pointer. A virtual tensor has a uid of its own and no
  * pointer, because it exists in registers only. */
-static cudnnBackendDescriptor_t tensor(struct gt_dnn_set *s, int64_t uid, cudnnDataType_t type, const int64_t dim[4])
+static cudnnBackendDescriptor_t make_tensor(struct gt_dnn_set *s, int64_t uid, cudnnDataType_t type, const int64_t dim[4])
 {
 	int64_t stride[4] = {dim[1] * dim[2] * dim[3], 1, dim[3] * dim[1], dim[1]}, align = ALIGNMENT;
 	bool is_virtual = uid >= GT_DNN_TENSORS;
@@ -29,7 +29,7 @@ static cudnnBackendDescriptor_t tensor(struct gt_dnn_set *s, int64_t uid, cudnnD
 	return d;
 }
 
-static cudnnBackendDescriptor_t geometry(struct gt_dnn_set *s, const struct gt_dnn_conv *c)
+static cudnnBackendDescriptor_t make_convolution(struct gt_dnn_set *s, const struct gt_dnn_conv *c)
 {
 	cudnnDataType_t sums = CUDNN_DATA_FLOAT;
 	cudnnConvolutionMode_t mode = CUDNN_CROSS_CORRELATION; /* PyTorch's convolution is a cross-correlation */
@@ -66,8 +66,8 @@ static const struct {
                    CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA, "convolution backward filter"},
 };
 
-static cudnnBackendDescriptor_t pointwise(struct gt_dnn_set *s, cudnnPointwiseMode_t mode, cudnnBackendDescriptor_t x,
-                                          cudnnBackendDescriptor_t b, cudnnBackendDescriptor_t y)
+static cudnnBackendDescriptor_t make_pointwise(struct gt_dnn_set *s, cudnnPointwiseMode_t mode, cudnnBackendDescriptor_t x,
+                                               cudnnBackendDescriptor_t b, cudnnBackendDescriptor_t y)
 {
 	cudnnDataType_t math = CUDNN_DATA_FLOAT;
 	cudnnNanPropagation_t nan = CUDNN_PROPAGATE_NAN; /* relu keeps a NaN, as in PyTorch; without this, cuDNN turns it into 0 */
@@ -92,12 +92,12 @@ void gt_dnn_graph(struct gt_dnn_plan *p, const struct gt_dnn_conv *c)
 	cudnnDataType_t type = data_type(c->type);
 	float alpha = 1, beta = c->add ? 1 : 0;
 	int64_t bias[4] = {1, c->y[1], 1, 1};
-	cudnnBackendDescriptor_t ops[3], x = tensor(s, GT_DNN_X, type, c->x), w = tensor(s, GT_DNN_W, type, c->w),
-	                                 y = tensor(s, GT_DNN_Y, type, c->y), conv = geometry(s, c), sum = y;
+	cudnnBackendDescriptor_t ops[3], x = make_tensor(s, GT_DNN_X, type, c->x), w = make_tensor(s, GT_DNN_W, type, c->w),
+	                                 y = make_tensor(s, GT_DNN_Y, type, c->y), conv = make_convolution(s, c), sum = y;
 	int n = 0;
 	p->bias = c->bias;
 	if (c->bias)
-		sum = tensor(s, GT_DNN_TENSORS, CUDNN_DATA_FLOAT, c->y);
+		sum = make_tensor(s, GT_DNN_TENSORS, CUDNN_DATA_FLOAT, c->y);
 	ops[n] = gt_dnn_new(s, passes[c->pass].op, passes[c->pass].name);
 	gt_dnn_put_desc(s, ops[n], passes[c->pass].x, x);
 	gt_dnn_put_desc(s, ops[n], passes[c->pass].w, w);
@@ -107,11 +107,11 @@ void gt_dnn_graph(struct gt_dnn_plan *p, const struct gt_dnn_conv *c)
 	gt_dnn_put(s, ops[n], passes[c->pass].beta, CUDNN_TYPE_FLOAT, 1, &beta);
 	gt_dnn_finalize(s, ops[n++], passes[c->pass].name);
 	if (c->bias) {
-		cudnnBackendDescriptor_t b = tensor(s, GT_DNN_BIAS, type, bias),
-		                         out = c->relu ? tensor(s, GT_DNN_TENSORS + 1, CUDNN_DATA_FLOAT, c->y) : y;
-		ops[n++] = pointwise(s, CUDNN_POINTWISE_ADD, sum, b, out);
+		cudnnBackendDescriptor_t b = make_tensor(s, GT_DNN_BIAS, type, bias),
+		                         out = c->relu ? make_tensor(s, GT_DNN_TENSORS + 1, CUDNN_DATA_FLOAT, c->y) : y;
+		ops[n++] = make_pointwise(s, CUDNN_POINTWISE_ADD, sum, b, out);
 		if (c->relu)
-			ops[n++] = pointwise(s, CUDNN_POINTWISE_RELU_FWD, out, NULL, y);
+			ops[n++] = make_pointwise(s, CUDNN_POINTWISE_RELU_FWD, out, NULL, y);
 	}
 	p->graph = gt_dnn_new(s, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR, "operation graph");
 	gt_dnn_put(s, p->graph, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, n, ops);

@@ -9,7 +9,7 @@
 
 /* ---- errors ------------------------------------------------------------------------------------------------------------------ */
 /* Copies cuDNN's reason for the last error to buf, as one line. */
-static void reason(const struct gt_dnn *dnn, char *buf, size_t size)
+static void copy_reason(const struct gt_dnn *dnn, char *buf, size_t size)
 {
 	buf[0] = '\0';
 	dnn->cudnnGetLastErrorString(buf, size);
@@ -27,14 +27,14 @@ static void version_text(const struct gt_dnn *dnn, char *buf, size_t size)
 enum gt_code gt_dnn_fail(const struct gt_dev *dev, cudnnStatus_t status, const char *what, struct gt_err *err)
 {
 	char why[512], version[32];
-	reason(dev->dnn, why, sizeof why);
+	copy_reason(dev->dnn, why, sizeof why);
 	version_text(dev->dnn, version, sizeof version);
 	return gt_fail(err, GT_EFAIL, "%s: %s: %s: %s%s%s", dev->id, version, what, dev->dnn->cudnnGetErrorString(status), why[0] ? ": " : "",
 	               why);
 }
 
 /* ---- the library ------------------------------------------------------------------------------------------------------------- */
-static enum gt_code load(struct gt_dnn *dnn, struct gt_err *err)
+static enum gt_code load_library(struct gt_dnn *dnn, struct gt_err *err)
 {
 	static const char *const names[] = {
 #define GT_X(name) #name,
@@ -54,7 +54,7 @@ static enum gt_code load(struct gt_dnn *dnn, struct gt_err *err)
 /* The library must have the major version of the build's headers, because within a major version attributes are only added. */
 static enum gt_code load_checked(struct gt_dnn *dnn, struct gt_err *err)
 {
-	GT_TRY(load(dnn, err));
+	GT_TRY(load_library(dnn, err));
 	if (dnn->version / 10000 != CUDNN_VERSION / 10000)
 		return gt_fail(err, GT_EUNAVAILABLE, "%s is cuDNN %zu.%zu; this build needs %d.x", LIBRARY, dnn->version / 10000,
 		               dnn->version / 100 % 100, CUDNN_VERSION / 10000);
@@ -116,13 +116,13 @@ void gt_dnn_close(struct gt_dnn *dnn)
 }
 
 /* ---- descriptors ------------------------------------------------------------------------------------------------------------- */
-static void note(struct gt_dnn_set *s, cudnnStatus_t status, const char *what)
+static void note_status(struct gt_dnn_set *s, cudnnStatus_t status, const char *what)
 {
 	if (status == CUDNN_STATUS_SUCCESS || s->status != CUDNN_STATUS_SUCCESS)
 		return;
 	s->status = status;
 	s->what = what;
-	reason(s->dnn, s->why, sizeof s->why);
+	copy_reason(s->dnn, s->why, sizeof s->why);
 }
 
 cudnnBackendDescriptor_t gt_dnn_new(struct gt_dnn_set *s, cudnnBackendDescriptorType_t type, const char *what)
@@ -135,7 +135,7 @@ cudnnBackendDescriptor_t gt_dnn_new(struct gt_dnn_set *s, cudnnBackendDescriptor
 		s->what = "too many descriptors";
 		return NULL;
 	}
-	note(s, s->dnn->cudnnBackendCreateDescriptor(type, &d), what);
+	note_status(s, s->dnn->cudnnBackendCreateDescriptor(type, &d), what);
 	if (s->status != CUDNN_STATUS_SUCCESS)
 		return NULL;
 	return s->d[s->n++] = d;
@@ -145,7 +145,7 @@ void gt_dnn_put(struct gt_dnn_set *s, cudnnBackendDescriptor_t d, cudnnBackendAt
                 int64_t n, const void *values)
 {
 	if (s->status == CUDNN_STATUS_SUCCESS)
-		note(s, s->dnn->cudnnBackendSetAttribute(d, name, type, n, values), "cudnnBackendSetAttribute");
+		note_status(s, s->dnn->cudnnBackendSetAttribute(d, name, type, n, values), "cudnnBackendSetAttribute");
 }
 
 void gt_dnn_put_desc(struct gt_dnn_set *s, cudnnBackendDescriptor_t d, cudnnBackendAttributeName_t name, cudnnBackendDescriptor_t value)
@@ -156,7 +156,7 @@ void gt_dnn_put_desc(struct gt_dnn_set *s, cudnnBackendDescriptor_t d, cudnnBack
 void gt_dnn_finalize(struct gt_dnn_set *s, cudnnBackendDescriptor_t d, const char *what)
 {
 	if (s->status == CUDNN_STATUS_SUCCESS)
-		note(s, s->dnn->cudnnBackendFinalize(d), what);
+		note_status(s, s->dnn->cudnnBackendFinalize(d), what);
 }
 
 int64_t gt_dnn_get(struct gt_dnn_set *s, cudnnBackendDescriptor_t d, cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,
@@ -164,7 +164,7 @@ int64_t gt_dnn_get(struct gt_dnn_set *s, cudnnBackendDescriptor_t d, cudnnBacken
 {
 	int64_t n = 0;
 	if (s->status == CUDNN_STATUS_SUCCESS)
-		note(s, s->dnn->cudnnBackendGetAttribute(d, name, type, cap, &n, values), "cudnnBackendGetAttribute");
+		note_status(s, s->dnn->cudnnBackendGetAttribute(d, name, type, cap, &n, values), "cudnnBackendGetAttribute");
 	if (s->status != CUDNN_STATUS_SUCCESS || n < 0)
 		return 0;
 	return n < cap ? n : cap;

@@ -77,7 +77,7 @@ static enum gt_code run_all(struct trial *w, const struct gt_dnn_conv *c, struct
 /* Fills the n elements of the operands. Products of zeros take less power than products of other numbers, so that the card could raise
  * its clock: a trial on zeroed memory would measure a speed that training does not reach. The first time, it goes on until the card is
  * awake. */
-static cudaError_t prepare(struct trial *w, enum gt_dtype type, void *memory, int64_t n)
+static cudaError_t fill_operands(struct trial *w, enum gt_dtype type, void *memory, int64_t n)
 {
 	double start = gt_clock();
 	cudaError_t e;
@@ -117,7 +117,7 @@ enum gt_code gt_dnn_try(struct gt_dev *dev, const struct gt_dnn_conv *c, struct 
 	w.at[GT_DNN_BIAS] = (char *)memory + x + wt + y;
 	w.workspace = (char *)memory + x + wt + y + b;
 	if (timed)
-		e = prepare(&w, c->type, memory, (int64_t)((x + wt + y + b) / gt_dtype_size(c->type)));
+		e = fill_operands(&w, c->type, memory, (int64_t)((x + wt + y + b) / gt_dtype_size(c->type)));
 	for (int i = 0; i < 2 && timed && e == cudaSuccess; i++)
 		e = cudaEventCreateWithFlags(&w.event[i], cudaEventDefault);
 	enum gt_code code = e == cudaSuccess ? run_all(&w, c, choice, n, timed, err) : gt_cuda_fail(dev, e, "preparing the operands or the "

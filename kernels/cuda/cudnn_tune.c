@@ -18,8 +18,8 @@ static const char *const verdict_text[GT_DNN_VERDICTS] = {
 };
 
 /* Decides by an engine's notes whether the options of the device allow the engine. */
-static enum gt_dnn_verdict judge(const struct gt_dev *dev, const struct gt_dnn_conv *c, struct gt_dnn_plan *p,
-                                 cudnnBackendDescriptor_t engine, bool compiled)
+static enum gt_dnn_verdict judge_engine(const struct gt_dev *dev, const struct gt_dnn_conv *c, struct gt_dnn_plan *p,
+                                        cudnnBackendDescriptor_t engine, bool compiled)
 {
 	cudnnBackendNumericalNote_t note[CUDNN_NUMERICAL_NOTE_TYPE_COUNT];
 	cudnnBackendBehaviorNote_t behavior[CUDNN_BEHAVIOR_NOTE_TYPE_COUNT];
@@ -81,7 +81,7 @@ enum gt_dnn_verdict gt_dnn_realize(struct gt_dev *dev, struct gt_dnn_plan *p, co
 	put_prop(s, engine, CUDNN_ATTR_ENGINE_DEVICEPROP);
 #endif
 	gt_dnn_finalize(s, engine, "engine");
-	enum gt_dnn_verdict v = judge(dev, c, p, engine, compiled);
+	enum gt_dnn_verdict v = judge_engine(dev, c, p, engine, compiled);
 	if (v != GT_DNN_FINE)
 		return v;
 	for (int i = 0; i < choice->nknobs; i++) {
@@ -154,7 +154,7 @@ static bool may_time(const struct gt_dev *dev)
 	return dev->autotune && !dev->deterministic;
 }
 
-static bool enough(const struct gt_dev *dev, const struct gt_dnn_conv *c, const struct offer *o)
+static bool has_enough(const struct gt_dev *dev, const struct gt_dnn_conv *c, const struct offer *o)
 {
 	bool tensor_cores = c->type != GT_F32 || dev->tf32;
 	return o->n == GT_DNN_CANDIDATES || (!may_time(dev) && (tensor_cores ? o->tensor_core : o->n) == FIRST_ONES);
@@ -162,8 +162,8 @@ static bool enough(const struct gt_dev *dev, const struct gt_dnn_conv *c, const 
 
 /* Adds engines that the options allow to the offer o, in the heuristic's order, until there are enough. p contains the graph and is
  * restored. */
-static void ask(struct gt_dev *dev, struct gt_dnn_plan *p, const struct gt_dnn_conv *c, cudnnBackendHeurMode_t mode, bool compiled,
-                struct offer *o)
+static void collect_engines(struct gt_dev *dev, struct gt_dnn_plan *p, const struct gt_dnn_conv *c, cudnnBackendHeurMode_t mode,
+                            bool compiled, struct offer *o)
 {
 	struct gt_dnn_set h = {.dnn = dev->dnn};
 	cudnnBackendDescriptor_t config[CONFIGS], heur = gt_dnn_new(&h, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR, "heuristic");
@@ -180,7 +180,7 @@ static void ask(struct gt_dev *dev, struct gt_dnn_plan *p, const struct gt_dnn_c
 	int64_t n = gt_dnn_get(&h, heur, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, CONFIGS, config);
 	if (h.status != CUDNN_STATUS_SUCCESS)
 		gt_dnn_failure_text(&h, o->last, sizeof o->last);
-	for (int64_t i = 0; i < n && !enough(dev, c, o); i++) {
+	for (int64_t i = 0; i < n && !has_enough(dev, c, o); i++) {
 		struct gt_dnn_choice choice;
 		bool known = read_choice(&h, config[i], &choice);
 		enum gt_dnn_verdict v = known ? gt_dnn_realize(dev, p, c, &choice, compiled) : GT_DNN_NO_PLAN;
@@ -200,7 +200,7 @@ static void ask(struct gt_dev *dev, struct gt_dnn_plan *p, const struct gt_dnn_c
 	gt_dnn_drop(&h, 0);
 }
 
-static enum gt_code refuse(const struct gt_dnn *dnn, const struct offer *o, struct gt_err *err)
+static enum gt_code refuse_engines(const struct gt_dnn *dnn, const struct offer *o, struct gt_err *err)
 {
 	char text[400] = "";
 	size_t n = 0;
@@ -225,19 +225,20 @@ static void prefer_tensor_cores(struct offer *o)
 	o->n = n < FIRST_ONES ? n : FIRST_ONES;
 }
 
-static enum gt_code choose(struct gt_dev *dev, struct gt_dnn_plan *p, const struct gt_dnn_conv *c, const char *key, struct gt_err *err)
+static enum gt_code choose_engine(struct gt_dev *dev, struct gt_dnn_plan *p, const struct gt_dnn_conv *c, const char *key,
+                                  struct gt_err *err)
 {
 	struct offer o = {0};
 	int keep = p->set.n;
 	for (int compiled = 0; compiled < 2 && !o.n; compiled++) {
 		o.all = 0;
 		memset(o.refused, 0, sizeof o.refused);
-		ask(dev, p, c, CUDNN_HEUR_MODE_A, compiled, &o);
+		collect_engines(dev, p, c, CUDNN_HEUR_MODE_A, compiled, &o);
 		if (!o.n)
-			ask(dev, p, c, CUDNN_HEUR_MODE_FALLBACK, compiled, &o);
+			collect_engines(dev, p, c, CUDNN_HEUR_MODE_FALLBACK, compiled, &o);
 	}
 	if (!o.n)
-		return refuse(dev->dnn, &o, err);
+		return refuse_engines(dev->dnn, &o, err);
 	if (!may_time(dev))
 		prefer_tensor_cores(&o);
 	GT_TRY(gt_dnn_try(dev, c, o.choice, &o.n, may_time(dev), err));
@@ -254,7 +255,8 @@ static enum gt_code choose(struct gt_dev *dev, struct gt_dnn_plan *p, const stru
 }
 
 /* Makes the plan of the choice in the cache, if the library still has its engine and the plan runs. */
-static enum gt_code from_cache(struct gt_dev *dev, struct gt_dnn_plan *p, const struct gt_dnn_conv *c, const char *key, struct gt_err *err)
+static enum gt_code plan_from_cache(struct gt_dev *dev, struct gt_dnn_plan *p, const struct gt_dnn_conv *c, const char *key,
+                                    struct gt_err *err)
 {
 	struct gt_dnn_choice choice;
 	int keep = p->set.n, n = 1;
@@ -286,9 +288,9 @@ enum gt_code gt_dnn_plan_make(struct gt_dev *dev, const struct gt_dnn_conv *c, s
 	if (out->set.status != CUDNN_STATUS_SUCCESS)
 		code = gt_fail(err, GT_EUNAVAILABLE, "%s", gt_dnn_failure_text(&out->set, text, sizeof text));
 	if (code == GT_OK)
-		code = from_cache(dev, out, c, key, err);
+		code = plan_from_cache(dev, out, c, key, err);
 	if (code == GT_OK && !out->how)
-		code = choose(dev, out, c, key, err);
+		code = choose_engine(dev, out, c, key, err);
 	if (code != GT_OK)
 		gt_dnn_plan_drop(out);
 	return code;

@@ -6,7 +6,7 @@
 #define MAX_Y 65535
 
 /* ---- kernels --------------------------------------------------------------------------------------------------------------------- */
-template <class S> __device__ static inline void quad(const S *x, S *y, const float *keep, int n)
+template <class S> __device__ static inline void scale_elements(const S *x, S *y, const float *keep, int n)
 {
 #pragma unroll
 	for (int j = 0; j < 4; j++)
@@ -15,13 +15,13 @@ template <class S> __device__ static inline void quad(const S *x, S *y, const fl
 }
 
 /* __stcg, because the compiler makes single elements of the vector of a plain store here. */
-__device__ static inline void quad_vector(const float *x, float *y, const float *keep)
+__device__ static inline void scale_vector(const float *x, float *y, const float *keep)
 {
 	float4 v = *(const float4 *)x;
 	__stcg((float4 *)y, make_float4(v.x * keep[0], v.y * keep[1], v.z * keep[2], v.w * keep[3]));
 }
 
-template <class H> __device__ static inline void quad_vector(const H *x, H *y, const float *keep)
+template <class H> __device__ static inline void scale_vector(const H *x, H *y, const float *keep)
 {
 	uint2 u = *(const uint2 *)x;
 	float v[4];
@@ -30,7 +30,7 @@ template <class H> __device__ static inline void quad_vector(const H *x, H *y, c
 	__stcg((uint2 *)y, make_uint2(to_pair(v[0] * keep[0], v[1] * keep[1], H()), to_pair(v[2] * keep[2], v[3] * keep[3], H())));
 }
 
-template <class S> __global__ void __launch_bounds__(BLOCK) dropout(const gt_cu_dropout a)
+template <class S> __global__ void __launch_bounds__(BLOCK) apply_dropout(const gt_cu_dropout a)
 {
 	after_previous();
 	__shared__ uint64_t shared_key;
@@ -68,9 +68,9 @@ template <class S> __global__ void __launch_bounds__(BLOCK) dropout(const gt_cu_
 				keep[j] = gt_dropout_keep(w.v[j], a.threshold) ? a.scale : 0;
 		}
 		if (a.aligned && a.n % 4 == 0)
-			quad_vector(x, y, keep);
+			scale_vector(x, y, keep);
 		else
-			quad<S>(x, y, keep, left);
+			scale_elements<S>(x, y, keep, left);
 	}
 }
 
@@ -83,5 +83,5 @@ cudaError_t gt_cu_dropout_start(int type, const struct gt_cu_dropout *a, cudaStr
 	dim3 grid((unsigned)blocks, (unsigned)(a->samples < MAX_Y ? a->samples : MAX_Y));
 	if (!blocks || !a->samples)
 		return cudaSuccess;
-	return launch(OF_TYPE(type, dropout), grid, dim3(BLOCK), s, *a);
+	return launch(OF_TYPE(type, apply_dropout), grid, dim3(BLOCK), s, *a);
 }

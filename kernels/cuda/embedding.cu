@@ -2,17 +2,37 @@
  *
  * A gradient sorts its entries, the pairs of a token and its place, by token and then by place: tiles of TILE entries in shared memory,
  * then an entry's place among all others by searches in the other tiles. A run is the sorted entries of one token. A warp sums a chunk of
- * GT_CU_ROW_CHUNK sorted entries in 32 columns; where a run goes beyond a chunk, the sums of its chunks are added in order afterwards. So
+ * CHUNK sorted entries in 32 columns; where a run goes beyond a chunk, the sums of its chunks are added in order afterwards. So
  * no result depends on timing, a token that fills half of a batch is summed by many warps, and nothing but zeroing a stored gradient
  * depends on the number of rows of the table. */
 #include "cuda/optim_step.cuh"
 
 #define BLOCK 256
 #define TILE GT_CU_SORT_TILE
-#define CHUNK GT_CU_ROW_CHUNK
+#define CHUNK 16 /* sorted entries that a warp sums */
 #define WARPS (BLOCK / 32)
 
-typedef gt_cu_embedding embedding_args;
+struct embedding_args {
+	const int32_t *tokens, *lengths; /* lengths NULL: every token counts */
+	int32_t *idx;                    /* mode max: the position of the largest element in the sample; -1: none */
+	const float *w;                  /* forward: the table */
+	void *y;                         /* forward: the result */
+	const void *dy;                  /* NULL: a forward pass */
+	float *dw;                       /* the gradient, or the table that is updated */
+	uint64_t *tile, *sorted;         /* workspace: an element for each entry */
+	float *part, *share;             /* workspace: two rows of cols for each chunk of entries; an element for each sample */
+	int64_t entries, step, first;    /* entry e is tokens[e * step + first] */
+	int64_t bag;                     /* entries of a sample, whose row in y or dy they share; 1 without bags */
+	int64_t rows, cols, padding;     /* of the table; the token without a gradient, which no bag counts: -1: none */
+	int64_t begin, end;              /* the rows that a gradient covers */
+	int mode;                        /* enum gt_bag; GT_BAG_SUM without bags */
+	bool zero, update;               /* dw is set to 0 first; dw is the table, to which sgd without momentum applies the gradient */
+	struct gt_attr_update attr;      /* of the update, without seg */
+	struct gt_seg seg;
+	const struct gt_scalars *scalars; /* NULL: no clipping, no loss scale, and the step is never skipped */
+	struct gt_cu_step_args step_args;
+	struct gt_cu_fault *fault;
+};
 
 /* ---- the forward pass ------------------------------------------------------------------------------------------------------------ */
 /* Returns the token of entry e. One that the table lacks is reported, and counts as row 0. */
@@ -31,7 +51,7 @@ __device__ static inline int64_t length_of(const embedding_args &a, int64_t samp
 	return n < 0 ? 0 : n > a.bag ? a.bag : n;
 }
 
-template <class S> __global__ void __launch_bounds__(BLOCK) lookup(const embedding_args a)
+template <class S> __global__ void __launch_bounds__(BLOCK) lookup_rows(const embedding_args a)
 {
 	after_previous();
 	int64_t i = (int64_t)blockIdx.x * BLOCK + threadIdx.x, e = i / a.cols;
@@ -40,7 +60,7 @@ template <class S> __global__ void __launch_bounds__(BLOCK) lookup(const embeddi
 }
 
 /* A thread makes one element of y. */
-template <class S> __global__ void __launch_bounds__(BLOCK) bag(const embedding_args a)
+template <class S> __global__ void __launch_bounds__(BLOCK) reduce_bags(const embedding_args a)
 {
 	after_previous();
 	int64_t i = (int64_t)blockIdx.x * BLOCK + threadIdx.x, s = i / a.cols, c = i - s * a.cols;
@@ -263,15 +283,15 @@ template <class Use> __global__ void __launch_bounds__(BLOCK) join_chunks(const 
 }
 
 /* ---- launchers ------------------------------------------------------------------------------------------------------------------- */
-template <class S> static cudaError_t forward(const embedding_args &a, bool bags, cudaStream_t s)
+template <class S> static cudaError_t launch_forward(const embedding_args &a, bool bags, cudaStream_t s)
 {
 	int64_t n = a.entries / a.bag * a.cols, blocks = ceil_div(n, BLOCK);
 	if (!grid_fits(blocks))
 		return cudaErrorInvalidValue;
-	return launch(bags ? bag<S> : lookup<S>, dim3((unsigned)blocks), dim3(BLOCK), s, a);
+	return launch(bags ? reduce_bags<S> : lookup_rows<S>, dim3((unsigned)blocks), dim3(BLOCK), s, a);
 }
 
-template <class S> static cudaError_t back(const embedding_args &sorting, cudaStream_t s)
+template <class S> static cudaError_t launch_gradient(const embedding_args &sorting, cudaStream_t s)
 {
 	embedding_args a = sorting;
 	int64_t tiles = ceil_div(a.entries, TILE), columns = ceil_div(a.cols, 32);
@@ -296,7 +316,131 @@ template <class S> static cudaError_t back(const embedding_args &sorting, cudaSt
 	return e;
 }
 
-cudaError_t gt_cu_embedding_start(int type, bool bags, const struct gt_cu_embedding *a, cudaStream_t s)
+/* ---- calls ----------------------------------------------------------------------------------------------------------------------- */
+static bool is_bag(int code)
 {
-	return a->dy ? OF_TYPE(type, back)(*a, s) : OF_TYPE(type, forward)(*a, bags, s);
+	return code == GT_OP_EMBEDDING_BAG || code == GT_OP_EMBEDDING_BAG_DW || code == GT_OP_EMBEDDING_BAG_DW_UPDATE;
 }
+
+static bool is_update(int code)
+{
+	return code == GT_OP_EMBEDDING_DW_UPDATE || code == GT_OP_EMBEDDING_BAG_DW_UPDATE;
+}
+
+static bool is_forward(int code)
+{
+	return code == GT_OP_EMBEDDING || code == GT_OP_EMBEDDING_BAG;
+}
+
+/* Indices of the inputs, which the operations have in different orders. Optional ones may be absent. */
+struct operands {
+	int tokens, table, lengths, idx, scalars;
+};
+
+static operands operands_of(int code)
+{
+	bool bags = is_bag(code), forward = is_forward(code);
+	int first = forward ? 1 : 2 + is_update(code);
+	return operands{forward ? 0 : 1, forward ? 1 + bags : 2, first, first + 1, bags ? 5 : 3};
+}
+
+static const struct gt_attr_embedding *table_attr(const struct gt_opcall *op)
+{
+	return is_update(op->code) ? &((const struct gt_attr_embedding_update *)op->attr)->table : (const struct gt_attr_embedding *)op->attr;
+}
+
+/* Returns all arguments but the pointers. */
+static embedding_args shape_args(const struct gt_opcall *op)
+{
+	bool bags = is_bag(op->code), update = is_update(op->code), forward = is_forward(op->code);
+	const struct gt_attr_embedding *attr = table_attr(op);
+	const operands at = operands_of(op->code);
+	const struct gt_tdesc *tokens = op->in[at.tokens], *table = forward || update ? op->in[at.table] : op->out[0];
+	int64_t width = tokens->dim[tokens->rank - 1];
+	embedding_args a = {};
+	a.mode = bags ? attr->mode : GT_BAG_SUM;
+	a.step = attr->column >= 0 ? width : 1;
+	a.first = attr->column >= 0 ? attr->column : 0;
+	a.entries = gt_tdesc_count(tokens) / a.step;
+	a.bag = bags ? width : 1;
+	a.rows = a.end = table->dim[0];
+	a.cols = table->dim[1];
+	a.padding = attr->padding;
+	a.zero = !forward && !update && !(op->accumulate & 1);
+	if (!update)
+		return a;
+	const struct gt_attr_embedding_update *up = (const struct gt_attr_embedding_update *)op->attr;
+	if (up->parts) {
+		a.begin = a.rows * up->part / up->parts;
+		a.end = a.rows * (up->part + 1) / up->parts;
+	}
+	a.update = true;
+	a.attr = up->update;
+	a.seg = *up->update.seg;
+	a.attr.seg = NULL;
+	return a;
+}
+
+static const char *refuse_call(const struct gt_opcall *op)
+{
+	bool bags = is_bag(op->code), forward = is_forward(op->code);
+	const operands at = operands_of(op->code);
+	const struct gt_tdesc *rows = forward ? op->out[0] : op->in[0], *tokens = op->in[at.tokens]; /* rows: y or dy */
+	int64_t column = table_attr(op)->column;
+	if (rows->dtype == GT_F64)
+		return "f64 is not supported by the cuda backend (the cpu backend has it)";
+	if (column >= 0 && (bags || column >= tokens->dim[tokens->rank - 1]))
+		return "the tokens have no such column";
+	const embedding_args a = shape_args(op);
+	if (rows->dim[0] * a.bag != a.entries)
+		return "there is not one row for each token, or for each bag";
+	if (a.rows >= INT32_MAX || a.entries >= INT32_MAX / 2)
+		return "there are too many rows, or tokens in a batch";
+	if (!forward && a.mode == GT_BAG_MAX && !(at.idx < op->nin && op->in[at.idx]))
+		return "the gradient of the maximum needs idx";
+	return NULL;
+}
+
+static size_t scratch_bytes(const struct gt_opcall *op)
+{
+	const embedding_args a = shape_args(op);
+	return is_forward(op->code) ? 0 : (size_t)a.entries * 2 * sizeof *a.tile +
+	                                      (size_t)(ceil_div(a.entries, CHUNK) * 2 * a.cols + a.entries / a.bag) * sizeof *a.part;
+}
+
+static bool reads_step_args(const struct gt_opcall *op)
+{
+	return is_update(op->code);
+}
+
+static cudaError_t start_call(const struct gt_cu_call *c, cudaStream_t s)
+{
+	const struct gt_opcall *op = c->op;
+	bool bags = is_bag(op->code), forward = is_forward(op->code);
+	const operands at = operands_of(op->code);
+	int type = gt_cuda_type((forward ? op->out[0] : op->in[0])->dtype);
+	embedding_args a = shape_args(op);
+	a.tokens = (const int32_t *)gt_cu_in(c, at.tokens);
+	a.lengths = bags ? (const int32_t *)gt_cu_in(c, at.lengths) : NULL;
+	a.fault = c->fault;
+	if (a.mode == GT_BAG_MAX)
+		a.idx = (int32_t *)(forward ? gt_cu_out(c, 1) : gt_cu_in(c, at.idx));
+	if (forward) {
+		a.w = (const float *)gt_cu_in(c, at.table);
+		a.y = gt_cu_out(c, 0);
+		return OF_TYPE(type, launch_forward)(a, bags, s);
+	}
+	a.dy = gt_cu_in(c, 0);
+	a.dw = (float *)(a.update ? gt_cu_in(c, at.table) : gt_cu_out(c, 0));
+	a.tile = (uint64_t *)c->scratch;
+	a.sorted = a.tile + a.entries;
+	a.part = (float *)(void *)(a.sorted + a.entries);
+	a.share = a.part + ceil_div(a.entries, CHUNK) * 2 * a.cols;
+	if (a.update) {
+		a.scalars = (const struct gt_scalars *)gt_cu_in(c, at.scalars);
+		a.step_args = c->step_args;
+	}
+	return OF_TYPE(type, launch_gradient)(a, s);
+}
+
+GT_CU_FAMILY(embedding, start_call, scratch_bytes, refuse_call, "rows", NULL, reads_step_args)

@@ -6,9 +6,38 @@
 #define BLOCK 128
 #define MAX_Y 65535
 
+struct gather_args {
+	const uint8_t *images;
+	const int32_t *labels;
+	void *x;
+	int32_t *target; /* NULL: only images */
+	int32_t c, h, w;
+	int32_t ld; /* 0, or the number of channels of x, of 16 bits: a multiple of 8; those from c on are set to 0 */
+	struct gt_attr_gather attr;
+	sample_lookup look;
+};
+
+/* Rows of numbers. */
+struct rows_args {
+	const void *from; /* [look.all, width] */
+	void *y;          /* [look.n, width] */
+	int64_t width;
+	sample_lookup look;
+};
+
+/* Sequences of different lengths: from[start[i] ... start[i + 1] - 1], at most width numbers, then pad. */
+struct ragged_args {
+	const int32_t *from;
+	const int64_t *start; /* [look.all + 1] */
+	int32_t *y;           /* [look.n, width] */
+	int64_t width;
+	int32_t pad;
+	sample_lookup look;
+};
+
 /* ---- kernels --------------------------------------------------------------------------------------------------------------------- */
 /* PADDED: x has a.ld channels, which a thread writes as vectors of 16 bytes. */
-template <class S, bool PADDED> __global__ void __launch_bounds__(BLOCK) gather(const gt_cu_gather a)
+template <class S, bool PADDED> __global__ void __launch_bounds__(BLOCK) gather_images(const gather_args a)
 {
 	after_previous();
 	int32_t pixel = (int32_t)(blockIdx.x * BLOCK + threadIdx.x), pixels = a.h * a.w;
@@ -47,18 +76,18 @@ template <class S, bool PADDED> __global__ void __launch_bounds__(BLOCK) gather(
 	}
 }
 
-template <class S> __device__ static inline S number(float x)
+template <class S> __device__ static inline S convert_to(float x)
 {
 	return from_float<S>(x);
 }
 
-template <class S> __device__ static inline S number(int32_t x)
+template <class S> __device__ static inline S convert_to(int32_t x)
 {
 	return x;
 }
 
 /* Copies rows of T as S; blocks in y walk through the samples. */
-template <class T, class S> __global__ void __launch_bounds__(BLOCK) gather_rows(const gt_cu_gather_rows a)
+template <class T, class S> __global__ void __launch_bounds__(BLOCK) gather_rows(const rows_args a)
 {
 	after_previous();
 	const struct gt_step_args step_args = step_args_of(a.look.step_args);
@@ -68,12 +97,12 @@ template <class T, class S> __global__ void __launch_bounds__(BLOCK) gather_rows
 	for (int64_t n = blockIdx.y; n < a.look.n; n += gridDim.y) {
 		int64_t at = sample_at(a.look, step_args, n % a.look.samples, e == 0);
 		if (at >= 0)
-			((S *)a.y)[n * a.width + e] = number<S>(((const T *)a.from)[at * a.width + e]);
+			((S *)a.y)[n * a.width + e] = convert_to<S>(((const T *)a.from)[at * a.width + e]);
 	}
 }
 
 /* Copies sequences and fills their rows up; blocks in y walk through the samples. */
-__global__ void __launch_bounds__(BLOCK) gather_ragged(const gt_cu_gather_ragged a)
+__global__ void __launch_bounds__(BLOCK) gather_ragged(const ragged_args a)
 {
 	after_previous();
 	const struct gt_step_args step_args = step_args_of(a.look.step_args);
@@ -87,37 +116,118 @@ __global__ void __launch_bounds__(BLOCK) gather_ragged(const gt_cu_gather_ragged
 	}
 }
 
-/* ---- launchers ------------------------------------------------------------------------------------------------------------------- */
-cudaError_t gt_cu_gather_start(int type, const struct gt_cu_gather *a, cudaStream_t s)
+/* ---- images ---------------------------------------------------------------------------------------------------------------------- */
+static bool draws_augmentation(const struct gt_attr_gather *attr)
 {
-	int64_t blocks = ceil_div((int64_t)a->h * a->w, BLOCK);
-	dim3 grid((unsigned)blocks, (unsigned)(a->look.n < MAX_Y ? a->look.n : MAX_Y));
-	if (!blocks || !a->look.n)
+	return !gt_aug_none(attr) && attr->views <= 1;
+}
+
+static const char *refuse_gather(const struct gt_opcall *op)
+{
+	const struct gt_attr_gather *attr = (const struct gt_attr_gather *)op->attr;
+	const struct gt_tdesc *d = op->in[0];
+	int pad = attr->views > 2 ? 1 : draws_augmentation(attr) && attr->pad_reflect ? attr->pad : 0;
+	if (d->dim[1] > GT_MAX_CHANNELS || d->dim[2] * d->dim[3] > INT32_MAX / GT_MAX_CHANNELS)
+		return "images have at most 16 channels and 2^27 pixels";
+	if (gt_cuda_type(op->out[0]->dtype) < 0)
+		return "the output of images must be f32, bf16 or f16";
+	if (pad > 0 && (pad >= d->dim[2] || pad >= d->dim[3]))
+		return "the padding reaches past the mirrored image";
+	return NULL;
+}
+
+static bool gather_reads_step_args(const struct gt_opcall *op)
+{
+	return draws_augmentation((const struct gt_attr_gather *)op->attr) || index_has_epochs(op, 2);
+}
+
+/* Returns the grid of a kernel whose blocks in x have the elements of a sample. */
+static dim3 sample_grid(int64_t blocks, const sample_lookup &look)
+{
+	return dim3((unsigned)blocks, (unsigned)(look.n < MAX_Y ? look.n : MAX_Y));
+}
+
+static cudaError_t start_gather(const struct gt_cu_call *c, cudaStream_t s)
+{
+	const struct gt_tdesc *d = c->op->in[0], *x = c->op->out[0];
+	int type = gt_cuda_type(x->dtype);
+	gather_args a = {};
+	a.images = (const uint8_t *)gt_cu_in(c, 0);
+	a.labels = (const int32_t *)gt_cu_in(c, 1);
+	a.x = gt_cu_out(c, 0);
+	a.target = (int32_t *)gt_cu_out(c, 1);
+	a.c = (int32_t)d->dim[1], a.h = (int32_t)d->dim[2], a.w = (int32_t)d->dim[3];
+	a.ld = gt_cuda_padded_channels(x);
+	a.attr = *(const struct gt_attr_gather *)c->op->attr;
+	a.look = lookup_of(c, d->dim[0], 2, x->dim[0], a.attr.views);
+	int64_t blocks = ceil_div((int64_t)a.h * a.w, BLOCK);
+	dim3 grid = sample_grid(blocks, a.look);
+	if (!blocks || !a.look.n)
 		return cudaSuccess;
-	if (!a->ld)
-		return launch(OF_TYPE(type, gather, false), grid, dim3(BLOCK), s, *a);
-	if (type == GT_CU_F32 || a->ld % 8 || a->ld > GT_MAX_CHANNELS)
+	if (!a.ld)
+		return launch(OF_TYPE(type, gather_images, false), grid, dim3(BLOCK), s, a);
+	if (type == GT_CU_F32 || a.ld % 8 || a.ld > GT_MAX_CHANNELS)
 		return cudaErrorInvalidValue;
-	return launch(type == GT_CU_BF16 ? gather<bf16, true> : gather<f16, true>, grid, dim3(BLOCK), s, *a);
+	return launch(type == GT_CU_BF16 ? gather_images<bf16, true> : gather_images<f16, true>, grid, dim3(BLOCK), s, a);
 }
 
-cudaError_t gt_cu_gather_rows_start(int type, const struct gt_cu_gather_rows *a, cudaStream_t s)
+GT_CU_FAMILY(gather, start_gather, NULL, refuse_gather, "gather", NULL, gather_reads_step_args)
+
+/* ---- rows of numbers ------------------------------------------------------------------------------------------------------------- */
+static const char *refuse_rows(const struct gt_opcall *op)
 {
-	int64_t blocks = ceil_div(a->width, BLOCK);
-	dim3 grid((unsigned)blocks, (unsigned)(a->look.n < MAX_Y ? a->look.n : MAX_Y));
-	if (!blocks || !a->look.n)
+	const struct gt_tdesc *d = op->in[0], *y = op->out[0];
+	bool refused = d->dtype == GT_I32 ? y->dtype != GT_I32 : d->dtype != GT_F32 || gt_cuda_type(y->dtype) < 0;
+	return refused ? "rows of i32 stay i32, and rows of f32 become f32, bf16 or f16" : NULL;
+}
+
+static bool rows_read_step_args(const struct gt_opcall *op)
+{
+	return index_has_epochs(op, 1);
+}
+
+static cudaError_t start_rows(const struct gt_cu_call *c, cudaStream_t s)
+{
+	const struct gt_tdesc *d = c->op->in[0], *y = c->op->out[0];
+	int type = gt_cuda_type(y->dtype);
+	rows_args a = {};
+	a.from = gt_cu_in(c, 0);
+	a.y = gt_cu_out(c, 0);
+	a.width = gt_tdesc_count(d) / d->dim[0];
+	a.look = lookup_of(c, d->dim[0], 1, y->dim[0], ((const struct gt_attr_views *)c->op->attr)->views);
+	int64_t blocks = ceil_div(a.width, BLOCK);
+	dim3 grid = sample_grid(blocks, a.look);
+	if (!blocks || !a.look.n)
 		return cudaSuccess;
-	if (type < 0)
-		return launch(gather_rows<int32_t, int32_t>, grid, dim3(BLOCK), s, *a);
+	if (d->dtype == GT_I32)
+		return launch(gather_rows<int32_t, int32_t>, grid, dim3(BLOCK), s, a);
 	auto kernel = type == GT_CU_F32 ? gather_rows<float, float> : type == GT_CU_BF16 ? gather_rows<float, bf16> : gather_rows<float, f16>;
-	return launch(kernel, grid, dim3(BLOCK), s, *a);
+	return launch(kernel, grid, dim3(BLOCK), s, a);
 }
 
-cudaError_t gt_cu_gather_ragged_start(const struct gt_cu_gather_ragged *a, cudaStream_t s)
+GT_CU_FAMILY(gather_rows, start_rows, NULL, refuse_rows, "gather.rows", NULL, rows_read_step_args)
+
+/* ---- sequences of different lengths ---------------------------------------------------------------------------------------------- */
+static bool ragged_reads_step_args(const struct gt_opcall *op)
 {
-	int64_t blocks = ceil_div(a->width, BLOCK);
-	dim3 grid((unsigned)blocks, (unsigned)(a->look.n < MAX_Y ? a->look.n : MAX_Y));
-	if (!blocks || !a->look.n)
-		return cudaSuccess;
-	return launch(gather_ragged, grid, dim3(BLOCK), s, *a);
+	return index_has_epochs(op, 2);
 }
+
+static cudaError_t start_ragged(const struct gt_cu_call *c, cudaStream_t s)
+{
+	const struct gt_attr_ragged *attr = (const struct gt_attr_ragged *)c->op->attr;
+	const struct gt_tdesc *y = c->op->out[0];
+	ragged_args a = {};
+	a.from = (const int32_t *)gt_cu_in(c, 0);
+	a.start = (const int64_t *)gt_cu_in(c, 1);
+	a.y = (int32_t *)gt_cu_out(c, 0);
+	a.width = y->dim[1];
+	a.pad = attr->pad;
+	a.look = lookup_of(c, c->op->in[1]->dim[0] - 1, 2, y->dim[0], attr->views); /* start has the end of the last sequence too */
+	int64_t blocks = ceil_div(a.width, BLOCK);
+	if (!blocks || !a.look.n)
+		return cudaSuccess;
+	return launch(gather_ragged, sample_grid(blocks, a.look), dim3(BLOCK), s, a);
+}
+
+GT_CU_FAMILY(gather_ragged, start_ragged, NULL, NULL, "gather.ragged", NULL, ragged_reads_step_args)

@@ -42,7 +42,7 @@ template <class S, int V> __device__ static inline void get_at(float *v, const v
 	q.get(v);
 }
 
-template <class S, int V> __global__ void __launch_bounds__(TEAM_BLOCK) groupnorm(const groupnorm_args a, int team)
+template <class S, int V> __global__ void __launch_bounds__(TEAM_BLOCK) groupnorm_forward(const groupnorm_args a, int team)
 {
 	after_previous();
 	int64_t r = group_of(a, team);
@@ -77,7 +77,7 @@ template <class S, int V> __global__ void __launch_bounds__(TEAM_BLOCK) groupnor
 			if (a.gamma)
 				v[j] = v[j] * a.gamma[e.channel + j] + a.beta[e.channel + j];
 		}
-		put<S, V>((S *)a.y + e.at, v);
+		store_packed<S, V>((S *)a.y + e.at, v);
 	}
 }
 
@@ -112,7 +112,7 @@ template <class S, int V> __global__ void __launch_bounds__(TEAM_BLOCK) groupnor
 			float g = a.gamma ? h[j] * a.gamma[e.channel + j] : h[j];
 			v[j] = rstd * (g - sum - (v[j] - mean) * rstd * dot);
 		}
-		put<S, V>((S *)a.y + e.at, v);
+		store_packed<S, V>((S *)a.y + e.at, v);
 	}
 }
 
@@ -176,7 +176,7 @@ static int64_t pixels_of(const struct gt_tdesc *x)
 	return x->rank == 4 ? x->dim[2] * x->dim[3] : 1;
 }
 
-template <class S, int V> static cudaError_t sums(const groupnorm_args &a, float *part, cudaStream_t s)
+template <class S, int V> static cudaError_t launch_sums(const groupnorm_args &a, float *part, cudaStream_t s)
 {
 	struct tiling t = tile_columns(a.samples * a.pixels, (int64_t)a.groups * a.width, V);
 	cudaError_t e = launch(groupnorm_sums<S, V>, tiling_grid(t), dim3(COL_BLOCK), s, a, part, t);
@@ -186,23 +186,23 @@ template <class S, int V> static cudaError_t sums(const groupnorm_args &a, float
 }
 
 /* Launches the gradient. The gradients of the parameters are computed first, because dx may overwrite dy. */
-template <class S> static cudaError_t run(const struct gt_cu_call *c, const groupnorm_args &a, cudaStream_t s)
+template <class S> static cudaError_t launch_kernels(const struct gt_cu_call *c, const groupnorm_args &a, cudaStream_t s)
 {
 	bool back = backward_call(c->op), one = columns_of<S>(a.width, (uintptr_t)a.x | (uintptr_t)a.dy | (uintptr_t)a.y) == 1;
 	int team = team_for(a.count);
 	int64_t blocks = ceil_div(a.samples * a.groups, TEAM_BLOCK / team);
-	groupnorm_fn *fn =
-	    back ? (one ? groupnorm_dx<S, 1> : groupnorm_dx<S, width<S>::n>) : (one ? groupnorm<S, 1> : groupnorm<S, width<S>::n>);
+	groupnorm_fn *fn = back ? (one ? groupnorm_dx<S, 1> : groupnorm_dx<S, width<S>::n>)
+	                        : (one ? groupnorm_forward<S, 1> : groupnorm_forward<S, width<S>::n>);
 	cudaError_t e = cudaSuccess;
 	if (!grid_fits(blocks))
 		return cudaErrorInvalidValue;
 	if (wants_sums(c->op))
-		e = one ? sums<S, 1>(a, (float *)c->scratch, s) : sums<S, width<S>::n>(a, (float *)c->scratch, s);
+		e = one ? launch_sums<S, 1>(a, (float *)c->scratch, s) : launch_sums<S, width<S>::n>(a, (float *)c->scratch, s);
 	return e == cudaSuccess && a.y ? launch(fn, dim3((unsigned)blocks), dim3(TEAM_BLOCK), s, a, team) : e;
 }
 
 /* ---- calls ----------------------------------------------------------------------------------------------------------------------- */
-static const char *refuse(const struct gt_opcall *op)
+static const char *refuse_call(const struct gt_opcall *op)
 {
 	const struct gt_tdesc *x = op->in[backward_call(op)];
 	if (!backward_call(op) && !(op->nin > 1 && op->in[1]) != !(op->nin > 2 && op->in[2]))
@@ -210,13 +210,13 @@ static const char *refuse(const struct gt_opcall *op)
 	return pixels_of(x) * x->dim[1] > INT32_MAX / 2 ? "a sample has more than 2^30 elements" : NULL;
 }
 
-static size_t scratch(const struct gt_opcall *op)
+static size_t scratch_bytes(const struct gt_opcall *op)
 {
 	const struct gt_tdesc *x = op->in[backward_call(op)];
 	return wants_sums(op) ? (size_t)tiling_floats(x->dim[0] * pixels_of(x), x->dim[1], 2) * sizeof(float) : 0;
 }
 
-static cudaError_t start(const struct gt_cu_call *c, cudaStream_t s)
+static cudaError_t start_call(const struct gt_cu_call *c, cudaStream_t s)
 {
 	const struct gt_attr_norm *attr = (const struct gt_attr_norm *)c->op->attr;
 	bool back = backward_call(c->op);
@@ -238,7 +238,7 @@ static cudaError_t start(const struct gt_cu_call *c, cudaStream_t s)
 		if (!a.mean || !a.rstd) /* both or none */
 			a.mean = a.rstd = NULL;
 	}
-	return OF_TYPE(c->type, run)(c, a, s);
+	return OF_TYPE(c->type, launch_kernels)(c, a, s);
 }
 
-GT_CU_FAMILY(groupnorm, start, scratch, refuse, "groups")
+GT_CU_FAMILY(groupnorm, start_call, scratch_bytes, refuse_call, "groups")

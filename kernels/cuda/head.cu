@@ -1,5 +1,6 @@
 /* The last layer of a classifier. It has so few outputs that a library's product would mostly cost its launch. linear+loss computes a row
- * and its loss in one kernel, linear.dx+dw computes both gradients. Sums are f32, in an order that depends on the shape only. */
+ * and its loss in one kernel, linear.dx+dw computes both gradients. Sums are f32, in an order that depends on the shape only.
+ * The limits of both are in offers.c. */
 #include "cuda/loss.cuh"
 
 #define WARPS (TEAM_BLOCK / 32)
@@ -7,10 +8,29 @@
 #define LANES 8  /* number of rows that a block of head_back processes at once */
 #define PIECE 64 /* number of rows of dy that are in shared memory at a time */
 
+/* A linear layer with few outputs and the loss after it. x [rows, in], w [cols, in]; writes y [rows, cols], which the loss reads. */
+struct head_args {
+	const void *x, *w;
+	const float *bias; /* NULL: none */
+	void *y;
+	int64_t in;
+	struct gt_cu_loss loss; /* arguments of the loss, whose x is the member y of this struct */
+};
+
+/* The gradients of a linear layer with few outputs: dx = dy w, but 0 where mask <= 0; dw = dy' x; db = the column sums of dy. If add_dw or
+ * add_db is true, dw or db is added to the existing values. db may be NULL. */
+struct head_back_args {
+	const void *dy, *x, *w, *mask; /* mask may be x; NULL: no mask */
+	void *dx;
+	float *dw, *db;
+	int64_t rows, in, cols;
+	bool add_dw, add_db;
+};
+
 /* ---- kernels --------------------------------------------------------------------------------------------------------------------- */
 /* Adds the products of a row with all weights in the columns from x, w on: V of them, which are read at once, or up to V before `end`. */
 template <class S, bool VECTOR>
-__device__ static inline void add_products(float (&sum)[GT_CU_HEAD_COLS], const gt_cu_head &a, const S *x, const S *end, const S *w)
+__device__ static inline void add_products(float (&sum)[GT_CU_HEAD_COLS], const head_args &a, const S *x, const S *end, const S *w)
 {
 	constexpr int V = width<S>::n, C = GT_CU_HEAD_COLS;
 	int cols = (int)a.loss.cols;
@@ -40,7 +60,7 @@ __device__ static inline void add_products(float (&sum)[GT_CU_HEAD_COLS], const 
 
 /* A block computes one row. Its threads share the sum over `in`; lane c of the first warp adds up output c, and that warp computes the
  * row's loss. code: of the loss, which is a branch of that warp only. vector: rows of x and of the weights are whole vectors. */
-template <class S> __global__ void __launch_bounds__(TEAM_BLOCK) head(const gt_cu_head a, int code, bool vector)
+template <class S> __global__ void __launch_bounds__(TEAM_BLOCK) head_loss(const head_args a, int code, bool vector)
 {
 	after_previous();
 	constexpr int V = width<S>::n, C = GT_CU_HEAD_COLS;
@@ -89,7 +109,7 @@ template <class S> __global__ void __launch_bounds__(TEAM_BLOCK) head(const gt_c
 }
 
 /* A block computes 32 columns of dx and of dw; a thread reads every eighth row of one column. C is an upper limit of a.cols. */
-template <class S, int C> __global__ void __launch_bounds__(COLS *LANES) head_back(const gt_cu_head_back a)
+template <class S, int C> __global__ void __launch_bounds__(COLS *LANES) head_back(const head_back_args a)
 {
 	after_previous();
 	__shared__ float dy[PIECE][C];
@@ -152,26 +172,98 @@ template <class S, int C> __global__ void __launch_bounds__(COLS *LANES) head_ba
 	}
 }
 
-/* ---- launchers ------------------------------------------------------------------------------------------------------------------- */
-typedef void head_fn(const gt_cu_head, int, bool);
-typedef void head_back_fn(const gt_cu_head_back);
+/* ---- calls ----------------------------------------------------------------------------------------------------------------------- */
+typedef void head_fn(const head_args, int, bool);
+typedef void head_back_fn(const head_back_args);
 
-cudaError_t gt_cu_head_start(int code, int type, const struct gt_cu_head *a, cudaStream_t s)
+static void set_open_layout(struct gt_tdesc *d)
 {
-	head_fn *fn = OF_TYPE(type, head);
-	bool known = code == GT_OP_CROSS_ENTROPY || code == GT_OP_NLL || code == GT_OP_MSE;
-	int64_t vector = type == GT_CU_F32 ? width<float>::n : width<bf16>::n;
-	bool aligned = ((uintptr_t)a->x | (uintptr_t)a->w) % 16 == 0 && a->in % vector == 0;
-	if (!known || a->loss.cols > GT_CU_HEAD_COLS || !grid_fits(a->loss.rows))
-		return cudaErrorInvalidValue;
-	return a->loss.rows ? launch(fn, dim3((unsigned)a->loss.rows), dim3(TEAM_BLOCK), s, *a, code, aligned) : cudaSuccess;
+	if (d && d->any)
+		*d = gt_tdesc_make(d->dtype, d->rank, d->dim, false);
 }
 
-cudaError_t gt_cu_head_back_start(int type, const struct gt_cu_head_back *a, cudaStream_t s)
+static const char *refuse_head(const struct gt_opcall *op)
 {
-	int64_t blocks = ceil_div(a->in, COLS);
-	head_back_fn *fn = a->cols <= 16 ? OF_TYPE(type, head_back, 16) : OF_TYPE(type, head_back, GT_CU_HEAD_COLS);
-	if (a->cols > GT_CU_HEAD_COLS || !grid_fits(blocks))
-		return cudaErrorInvalidValue;
-	return blocks ? launch(fn, dim3((unsigned)blocks), dim3(COLS, LANES), s, *a) : cudaSuccess;
+	set_open_layout(op->in[1]);
+	return gt_tdesc_plain(op->in[1]) ? NULL : "its weights are plain";
 }
+
+/* The loss of a row and its rank; see gt_cu_loss. */
+static size_t head_scratch(const struct gt_opcall *op)
+{
+	return (size_t)op->in[0]->dim[0] * (sizeof(double) + sizeof(int32_t));
+}
+
+static int64_t count_counters(const struct gt_opcall *)
+{
+	return 1;
+}
+
+static bool reads_step_args(const struct gt_opcall *)
+{
+	return true;
+}
+
+static cudaError_t start_head(const struct gt_cu_call *c, cudaStream_t s)
+{
+	const struct gt_attr_linear_loss *attr = (const struct gt_attr_linear_loss *)c->op->attr;
+	const struct gt_tdesc *x = c->op->in[0];
+	int64_t rows = x->dim[0], vector = c->type == GT_CU_F32 ? width<float>::n : width<bf16>::n;
+	head_args a = {};
+	a.x = gt_cu_in(c, 0);
+	a.w = gt_cu_in(c, 1);
+	a.bias = (const float *)gt_cu_in(c, 2);
+	a.y = gt_cu_out(c, 0);
+	a.in = x->dim[1];
+	a.loss.x = a.y;
+	a.loss.target = (const int32_t *)gt_cu_in(c, 3);
+	a.loss.scale = (const double *)gt_cu_in(c, 4);
+	a.loss.dx = gt_cu_out(c, 2);
+	a.loss.metrics = (struct gt_metrics *)gt_cu_out(c, 1);
+	a.loss.loss = (double *)c->scratch;
+	a.loss.rank = (int32_t *)(a.loss.loss + rows);
+	a.loss.counter = c->counter;
+	a.loss.rows = rows, a.loss.cols = attr->linear.out;
+	a.loss.number[0] = attr->code == GT_OP_CROSS_ENTROPY ? attr->loss.number[0] : 0;
+	a.loss.ignore = attr->code == GT_OP_MSE ? INT64_MIN : attr->loss.ignore_index;
+	a.loss.fault = c->fault;
+	a.loss.step_args = c->step_args;
+	head_fn *fn = OF_TYPE(c->type, head_loss);
+	bool known = attr->code == GT_OP_CROSS_ENTROPY || attr->code == GT_OP_NLL || attr->code == GT_OP_MSE;
+	bool aligned = ((uintptr_t)a.x | (uintptr_t)a.w) % 16 == 0 && a.in % vector == 0;
+	if (!known || a.loss.cols > GT_CU_HEAD_COLS || !grid_fits(rows))
+		return cudaErrorInvalidValue;
+	return rows ? launch(fn, dim3((unsigned)rows), dim3(TEAM_BLOCK), s, a, attr->code, aligned) : cudaSuccess;
+}
+
+GT_CU_FAMILY(head, start_head, head_scratch, refuse_head, "rows", count_counters, reads_step_args)
+
+static const char *refuse_head_back(const struct gt_opcall *op)
+{
+	set_open_layout(op->in[2]);
+	set_open_layout(op->out[1]);
+	return gt_tdesc_plain(op->in[2]) && gt_tdesc_plain(op->out[1]) ? NULL : "weights and their gradients are plain";
+}
+
+static cudaError_t start_head_back(const struct gt_cu_call *c, cudaStream_t s)
+{
+	const struct gt_tdesc *x = c->op->in[1];
+	head_back_args a = {};
+	a.dy = gt_cu_in(c, 0);
+	a.x = gt_cu_in(c, 1);
+	a.w = gt_cu_in(c, 2);
+	a.mask = gt_cu_in(c, 3);
+	a.dx = gt_cu_out(c, 0);
+	a.dw = (float *)gt_cu_out(c, 1);
+	a.db = (float *)gt_cu_out(c, 2);
+	a.rows = x->dim[0], a.in = x->dim[1], a.cols = c->op->in[0]->dim[1];
+	a.add_dw = c->op->accumulate & 2;
+	a.add_db = c->op->accumulate & 4;
+	int64_t blocks = ceil_div(a.in, COLS);
+	head_back_fn *fn = a.cols <= 16 ? OF_TYPE(c->type, head_back, 16) : OF_TYPE(c->type, head_back, GT_CU_HEAD_COLS);
+	if (a.cols > GT_CU_HEAD_COLS || !grid_fits(blocks))
+		return cudaErrorInvalidValue;
+	return blocks ? launch(fn, dim3((unsigned)blocks), dim3(COLS, LANES), s, a) : cudaSuccess;
+}
+
+GT_CU_FAMILY(head_back, start_head_back, NULL, refuse_head_back, "columns")

@@ -49,7 +49,7 @@ template <class S, int V> __device__ static inline void get_at(float *v, const S
 	q.get(v);
 }
 
-template <class S, int V> __global__ void __launch_bounds__(TEAM_BLOCK) layernorm(const layernorm_args a, int team)
+template <class S, int V> __global__ void __launch_bounds__(TEAM_BLOCK) layernorm_forward(const layernorm_args a, int team)
 {
 	after_previous();
 	int64_t r = row_of(a.rows, team), n = a.cols;
@@ -86,7 +86,7 @@ template <class S, int V> __global__ void __launch_bounds__(TEAM_BLOCK) layernor
 			if (a.gamma)
 				v[j] = v[j] * a.gamma[at] + a.beta[at];
 		}
-		put<S, V>(y + i, v);
+		store_packed<S, V>(y + i, v);
 	}
 }
 
@@ -121,7 +121,7 @@ template <class S, int V> __global__ void __launch_bounds__(TEAM_BLOCK) layernor
 			float g = a.gamma ? h[j] * a.gamma[param_at(i + j, n, a.pixels)] : h[j];
 			v[j] = rstd * (g - sum - (v[j] - mean) * rstd * dot);
 		}
-		put<S, V>(dx + i, v);
+		store_packed<S, V>(dx + i, v);
 	}
 }
 
@@ -171,18 +171,18 @@ __global__ void __launch_bounds__(FINISH_COLS *FINISH_LANES) layernorm_finish(co
 typedef void layernorm_fn(const layernorm_args, int);
 typedef void layernorm_dx_fn(const layernorm_dx_args, int);
 
-template <class S> static cudaError_t forward(const layernorm_args *a, cudaStream_t s)
+template <class S> static cudaError_t launch_forward(const layernorm_args *a, cudaStream_t s)
 {
 	bool one = columns_of<S>(a->cols, (uintptr_t)a->x | (uintptr_t)a->y) == 1;
 	int team = team_for(a->cols);
-	layernorm_fn *fn = one ? layernorm<S, 1> : layernorm<S, width<S>::n>;
+	layernorm_fn *fn = one ? layernorm_forward<S, 1> : layernorm_forward<S, width<S>::n>;
 	int64_t blocks = ceil_div(a->rows, TEAM_BLOCK / team);
 	if (!grid_fits(blocks))
 		return cudaErrorInvalidValue;
 	return blocks ? launch(fn, dim3((unsigned)blocks), dim3(TEAM_BLOCK), s, *a, team) : cudaSuccess;
 }
 
-template <class S, int V> static cudaError_t params(const layernorm_dx_args *a, cudaStream_t s)
+template <class S, int V> static cudaError_t launch_params(const layernorm_dx_args *a, cudaStream_t s)
 {
 	struct tiling t = tile_columns(a->rows, a->cols, V);
 	cudaError_t e = launch(layernorm_sums<S, V>, tiling_grid(t), dim3(COL_BLOCK), s, *a, a->scratch, t);
@@ -192,7 +192,7 @@ template <class S, int V> static cudaError_t params(const layernorm_dx_args *a, 
 }
 
 /* The gradients of the parameters are computed first, because dx may overwrite dy. */
-template <class S> static cudaError_t backward(const layernorm_dx_args *a, cudaStream_t s)
+template <class S> static cudaError_t launch_gradient(const layernorm_dx_args *a, cudaStream_t s)
 {
 	bool one = columns_of<S>(a->cols, (uintptr_t)a->x | (uintptr_t)a->dy | (uintptr_t)a->dx) == 1;
 	int team = team_for(a->cols);
@@ -204,7 +204,7 @@ template <class S> static cudaError_t backward(const layernorm_dx_args *a, cudaS
 	if (!blocks)
 		return cudaSuccess;
 	if (a->dgamma || a->dbeta)
-		e = one ? params<S, 1>(a, s) : params<S, width<S>::n>(a, s);
+		e = one ? launch_params<S, 1>(a, s) : launch_params<S, width<S>::n>(a, s);
 	return e == cudaSuccess && a->dx ? launch(fn, dim3((unsigned)blocks), dim3(TEAM_BLOCK), s, *a, team) : e;
 }
 
@@ -252,20 +252,20 @@ static int order_of(const struct gt_opcall *op)
 	return order == -2 ? 1 : order;
 }
 
-static const char *refuse(const struct gt_opcall *op)
+static const char *refuse_call(const struct gt_opcall *op)
 {
 	if (!backward_call(op) && !(op->nin > 1 && op->in[1]) != !(op->nin > 2 && op->in[2]))
 		return "gamma and beta must both be present or absent";
 	return order_of(op) < 0 ? "gamma, beta and their gradients must have the same layout, plain or channels last" : NULL;
 }
 
-static size_t scratch(const struct gt_opcall *op)
+static size_t scratch_bytes(const struct gt_opcall *op)
 {
 	bool sums = backward_call(op) && ((op->nout > 1 && op->out[1]) || (op->nout > 2 && op->out[2]));
 	return sums ? (size_t)tiling_floats(op->in[1]->dim[0], cols_of(op->in[1]), 2) * sizeof(float) : 0;
 }
 
-static cudaError_t start(const struct gt_cu_call *c, cudaStream_t s)
+static cudaError_t start_call(const struct gt_cu_call *c, cudaStream_t s)
 {
 	const struct gt_opcall *op = c->op;
 	bool back = backward_call(op);
@@ -279,7 +279,7 @@ static cudaError_t start(const struct gt_cu_call *c, cudaStream_t s)
 		a.rows = x->dim[0], a.cols = cols_of(x), a.pixels = pixels;
 		a.add_gamma = op->accumulate & 2, a.add_beta = op->accumulate & 4;
 		a.scratch = (float *)c->scratch;
-		return OF_TYPE(c->type, backward)(&a, s);
+		return OF_TYPE(c->type, launch_gradient)(&a, s);
 	}
 	layernorm_args a = {};
 	a.x = gt_cu_in(c, 0), a.y = gt_cu_out(c, 0);
@@ -289,7 +289,7 @@ static cudaError_t start(const struct gt_cu_call *c, cudaStream_t s)
 	a.eps = ((const struct gt_attr_norm *)op->attr)->eps;
 	if (!a.mean || !a.rstd) /* both or none */
 		a.mean = a.rstd = NULL;
-	return OF_TYPE(c->type, forward)(&a, s);
+	return OF_TYPE(c->type, launch_forward)(&a, s);
 }
 
-GT_CU_FAMILY(layernorm, start, scratch, refuse, "rows")
+GT_CU_FAMILY(layernorm, start_call, scratch_bytes, refuse_call, "rows")

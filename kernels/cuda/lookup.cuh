@@ -4,9 +4,38 @@
 
 #include "cuda/device.cuh"
 
+struct sample_lookup {
+	const int64_t *index;
+	/* number of rows of the result (samples * views); number of samples of the batch; number of samples of the dataset */
+	int64_t n, samples, all;
+	int64_t rows, length; /* shape of the operand index; rows is 0 if index lists the samples of the batch itself */
+	struct gt_cu_fault *fault;
+	struct gt_cu_step_args step_args;
+};
+
+/* Returns true if the operand index lists the orders of epochs: the numbers of the step tell which entries are the batch's. */
+static inline bool index_has_epochs(const struct gt_opcall *op, int index)
+{
+	return op->in[index]->rank == 2 && op->in[index]->dim[0];
+}
+
+/* all: number of samples of the dataset. index: number of the operand index. n: number of rows of the result. */
+static inline sample_lookup lookup_of(const struct gt_cu_call *c, int64_t all, int index, int64_t n, int views)
+{
+	const struct gt_tdesc *d = c->op->in[index];
+	sample_lookup l = {};
+	l.index = (const int64_t *)gt_cu_in(c, index);
+	l.n = n, l.samples = n / (views > 1 ? views : 1), l.all = all;
+	if (d->rank == 2)
+		l.rows = d->dim[0], l.length = d->dim[1];
+	l.fault = c->fault;
+	l.step_args = c->step_args;
+	return l;
+}
+
 /* Returns the number in the dataset of sample `sample` of the batch, which the operand index has; -1: it has none, which the thread with
  * report = true reports. */
-__device__ static inline int64_t sample_at(const gt_cu_lookup &l, const struct gt_step_args &step_args, int64_t sample, bool report)
+__device__ static inline int64_t sample_at(const sample_lookup &l, const struct gt_step_args &step_args, int64_t sample, bool report)
 {
 	const int64_t *index = l.rows ? l.index + (int64_t)(step_args.epoch % (uint64_t)l.rows) * l.length : l.index;
 	int64_t place = l.rows ? (int64_t)(step_args.sample0 + (uint64_t)sample * step_args.stride) : sample;

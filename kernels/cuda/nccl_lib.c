@@ -41,7 +41,7 @@ enum gt_code gt_nccl_create(int world, struct gt_comm_boot *out, struct gt_err *
 	return GT_OK;
 }
 
-static int digit(char c)
+static int parse_hex_digit(char c)
 {
 	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
@@ -49,7 +49,7 @@ static int digit(char c)
 enum gt_code gt_nccl_parse(const struct gt_comm_boot *boot, ncclUniqueId *id, struct gt_err *err)
 {
 	for (size_t i = 0; i < sizeof *id; i++) {
-		int hi = digit(boot->id[2 * i]), lo = hi < 0 ? -1 : digit(boot->id[2 * i + 1]);
+		int hi = parse_hex_digit(boot->id[2 * i]), lo = hi < 0 ? -1 : parse_hex_digit(boot->id[2 * i + 1]);
 		if (lo < 0)
 			return gt_fail(err, GT_EINTERNAL, "expected the id of an NCCL group");
 		id->internal[i] = (char)(hi << 4 | lo);

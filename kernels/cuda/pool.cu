@@ -7,6 +7,21 @@
 #define BLOCK 256
 #define MAX_Y 65535
 
+/* x is [n, h, w, c] and y is [n, oh, ow, c]. idx has the shape of y and may be NULL in the forward pass of a maximum. Pairs are height,
+ * width. If adaptive is true, the pooling windows follow from the shapes alone. */
+struct pool_args {
+	const void *in; /* x, or dy */
+	void *out;      /* y, or dx */
+	/* maximum pooling: position of each maximum, which the forward pass writes and the backward pass reads: i32, in its input plane, or,
+	 * if `bytes` is true, u8, in its window */
+	void *idx;
+	bool bytes;
+	int64_t n, c;
+	int32_t h, w, oh, ow;
+	int32_t kernel[2], stride[2], padding[2];
+	bool adaptive, include_pad;
+};
+
 /* ---- kernels --------------------------------------------------------------------------------------------------------------------- */
 struct span {
 	int32_t begin, end;
@@ -15,7 +30,7 @@ struct span {
 
 /* Returns the range of pixels of window o in one direction, clipped to the image. With ceil_mode a window may extend beyond the right
  * padding; pixels there never count. */
-template <int D> __device__ static inline span window(const gt_cu_pool &a, int32_t o)
+template <int D> __device__ static inline span window_of(const pool_args &a, int32_t o)
 {
 	int32_t in = D ? a.w : a.h, out = D ? a.ow : a.oh, begin, end, size;
 	if (a.adaptive) {
@@ -33,7 +48,7 @@ template <int D> __device__ static inline span window(const gt_cu_pool &a, int32
 }
 
 /* Returns the range [begin, end) of windows that contain pixel i in one direction. */
-template <int D> __device__ static inline span windows_of(const gt_cu_pool &a, int32_t i)
+template <int D> __device__ static inline span windows_of(const pool_args &a, int32_t i)
 {
 	int32_t in = D ? a.w : a.h, out = D ? a.ow : a.oh, begin, end;
 	if (a.adaptive) {
@@ -101,7 +116,7 @@ template <int V> __device__ static inline void get_idx(int32_t *v, const uint8_t
 }
 
 /* Returns the index of pixel (y, x) as the maximum of window (oy, ox): type I is that of the indices. */
-template <class I> __device__ static inline int32_t index_of(const gt_cu_pool &a, int32_t y, int32_t x, int32_t oy, int32_t ox)
+template <class I> __device__ static inline int32_t index_of(const pool_args &a, int32_t y, int32_t x, int32_t oy, int32_t ox)
 {
 	if (sizeof(I) > 1)
 		return y * a.w + x;
@@ -109,18 +124,18 @@ template <class I> __device__ static inline int32_t index_of(const gt_cu_pool &a
 }
 
 /* The forward pass: a thread computes one pixel of the output from its window. */
-template <class S, int V, bool MAX, class I> __global__ void __launch_bounds__(BLOCK, 4) pool(const gt_cu_pool a)
+template <class S, int V, bool MAX, class I> __global__ void __launch_bounds__(BLOCK, 4) pool_windows(const pool_args a)
 {
 	after_previous();
 	int32_t ox;
 	int64_t ch, rows = a.n * a.oh;
 	if (!pixel_of<V>(a.c, a.ow, ox, ch))
 		return;
-	const span w = window<1>(a, ox);
+	const span w = window_of<1>(a, ox);
 	for (int64_t r = (int64_t)blockIdx.y * blockDim.y + threadIdx.y; r < rows; r += (int64_t)gridDim.y * blockDim.y) {
 		int64_t n = (uint32_t)r / (uint32_t)a.oh;
 		int32_t oy = (int32_t)(r - n * a.oh);
-		const span h = window<0>(a, oy);
+		const span h = window_of<0>(a, oy);
 		const S *x = (const S *)a.in + n * a.h * a.w * a.c + ch;
 		int64_t at = (r * a.ow + ox) * a.c + ch;
 		float best[V], v[V];
@@ -153,13 +168,13 @@ template <class S, int V, bool MAX, class I> __global__ void __launch_bounds__(B
 			for (int j = 0; j < V; j++)
 				best[j] *= share;
 		}
-		put<S, V>((S *)a.out + at, best);
+		store_packed<S, V>((S *)a.out + at, best);
 		if (MAX && a.idx)
 			put_idx<V>((I *)a.idx + at, where);
 	}
 }
 
-template <class S, int V, bool MAX, class I> __global__ void __launch_bounds__(BLOCK, 4) pool_dx(const gt_cu_pool a)
+template <class S, int V, bool MAX, class I> __global__ void __launch_bounds__(BLOCK, 4) pool_dx(const pool_args a)
 {
 	after_previous();
 	int32_t ix;
@@ -186,33 +201,33 @@ template <class S, int V, bool MAX, class I> __global__ void __launch_bounds__(B
 					for (int j = 0; j < V; j++)
 						sum[j] += from[j] == me ? v[j] : 0;
 				} else {
-					float share = 1 / ((float)window<0>(a, p).size * (float)window<1>(a, q).size);
+					float share = 1 / ((float)window_of<0>(a, p).size * (float)window_of<1>(a, q).size);
 #pragma unroll
 					for (int j = 0; j < V; j++)
 						sum[j] += v[j] * share;
 				}
 			}
-		put<S, V>((S *)a.out + (r * a.w + ix) * a.c + ch, sum);
+		store_packed<S, V>((S *)a.out + (r * a.w + ix) * a.c + ch, sum);
 	}
 }
 
 /* ---- launchers ------------------------------------------------------------------------------------------------------------------- */
-typedef void pool_fn(const gt_cu_pool);
+typedef void pool_fn(const pool_args);
 
-template <class S, int V> static pool_fn *find(bool max, bool back, bool bytes)
+template <class S, int V> static pool_fn *find_kernel(bool max, bool back, bool bytes)
 {
 	if (!max)
-		return back ? pool_dx<S, V, false, int32_t> : pool<S, V, false, int32_t>;
+		return back ? pool_dx<S, V, false, int32_t> : pool_windows<S, V, false, int32_t>;
 	if (bytes)
-		return back ? pool_dx<S, V, true, uint8_t> : pool<S, V, true, uint8_t>;
-	return back ? pool_dx<S, V, true, int32_t> : pool<S, V, true, int32_t>;
+		return back ? pool_dx<S, V, true, uint8_t> : pool_windows<S, V, true, uint8_t>;
+	return back ? pool_dx<S, V, true, int32_t> : pool_windows<S, V, true, int32_t>;
 }
 
-template <class S> static cudaError_t start(bool max, bool back, const struct gt_cu_pool *a, cudaStream_t s)
+template <class S> static cudaError_t launch_pool(bool max, bool back, const pool_args &a, cudaStream_t s)
 {
-	int v = columns_of<S>(a->c, (uintptr_t)a->in | (uintptr_t)a->out | (uintptr_t)a->idx);
-	pool_fn *fn = v == 1 ? find<S, 1>(max, back, a->bytes) : find<S, width<S>::n>(max, back, a->bytes);
-	int64_t units = (back ? a->w : a->ow) * (a->c / v), rows = a->n * (back ? a->h : a->oh);
+	int v = columns_of<S>(a.c, (uintptr_t)a.in | (uintptr_t)a.out | (uintptr_t)a.idx);
+	pool_fn *fn = v == 1 ? find_kernel<S, 1>(max, back, a.bytes) : find_kernel<S, width<S>::n>(max, back, a.bytes);
+	int64_t units = (back ? a.w : a.ow) * (a.c / v), rows = a.n * (back ? a.h : a.oh);
 	unsigned tx = 32;
 	while (tx < BLOCK && tx < units)
 		tx *= 2;
@@ -221,10 +236,89 @@ template <class S> static cudaError_t start(bool max, bool back, const struct gt
 		return cudaSuccess;
 	if (!grid_fits(x) || rows > UINT32_MAX || units > INT32_MAX)
 		return cudaErrorInvalidValue;
-	return launch(fn, dim3((unsigned)x, (unsigned)(y < MAX_Y ? y : MAX_Y)), dim3(tx, BLOCK / tx), s, *a);
+	return launch(fn, dim3((unsigned)x, (unsigned)(y < MAX_Y ? y : MAX_Y)), dim3(tx, BLOCK / tx), s, a);
 }
 
-cudaError_t gt_cu_pool_start(int type, bool max, bool back, const struct gt_cu_pool *a, cudaStream_t s)
+/* ---- calls ----------------------------------------------------------------------------------------------------------------------- */
+static bool is_max(int code)
 {
-	return OF_TYPE(type, start)(max, back, a, s);
+	return code == GT_OP_MAXPOOL2D || code == GT_OP_ADAPTIVE_MAXPOOL2D || code == GT_OP_MAXPOOL2D_DX;
 }
+
+static bool is_gradient(int code)
+{
+	return code == GT_OP_MAXPOOL2D_DX || code == GT_OP_AVGPOOL2D_DX || code == GT_OP_ADAPTIVE_AVGPOOL2D_DX;
+}
+
+/* Returns the attributes with the pooling windows of a call, or NULL if pooling is adaptive. The gradient of adaptive_maxpool2d has
+ * attributes without windows (kernel 0, 0); its windows follow from the shapes. */
+static const struct gt_attr_pool2d *windows_attr(const struct gt_opcall *op)
+{
+	const struct gt_attr_pool2d *attr = (const struct gt_attr_pool2d *)op->attr;
+	switch (op->code) {
+	case GT_OP_MAXPOOL2D:
+	case GT_OP_AVGPOOL2D:
+	case GT_OP_AVGPOOL2D_DX:
+		return attr;
+	case GT_OP_MAXPOOL2D_DX:
+		return attr->kernel[0] ? attr : NULL;
+	default:
+		return NULL;
+	}
+}
+
+/* Returns true if, in direction d, every pooling window overlaps the image and 32-bit arithmetic can hold all indices. */
+static bool windows_fit(const struct gt_attr_pool2d *attr, int d, int64_t in, int64_t out)
+{
+	if (in < 1 || out < 1 || (in + 1) * (out + 1) > INT32_MAX)
+		return false;
+	if (!attr)
+		return true;
+	int64_t k = attr->kernel[d], s = attr->stride[d], p = attr->padding[d];
+	return k > 0 && s > 0 && p >= 0 && p < k && k + p + in + s < INT32_MAX / 2 && out * s < INT32_MAX / 2 && (out - 1) * s - p < in;
+}
+
+static const char *refuse_call(const struct gt_opcall *op)
+{
+	bool back = is_gradient(op->code);
+	const struct gt_tdesc *x = back ? op->out[0] : op->in[0], *y = back ? op->in[0] : op->out[0];
+	const struct gt_attr_pool2d *attr = windows_attr(op);
+	if (!windows_fit(attr, 0, x->dim[2], y->dim[2]) || !windows_fit(attr, 1, x->dim[3], y->dim[3]))
+		return "a window has no pixel of the image, or the image is too big";
+	int64_t rows = x->dim[0] * (x->dim[2] > y->dim[2] ? x->dim[2] : y->dim[2]), width = x->dim[3] > y->dim[3] ? x->dim[3] : y->dim[3];
+	if (rows > UINT32_MAX || width * x->dim[1] > INT32_MAX || x->dim[2] * x->dim[3] > INT32_MAX)
+		return "the images are too big";
+	return NULL;
+}
+
+static const char *name_variant(const struct gt_opcall *op)
+{
+	bool back = is_gradient(op->code);
+	return is_max(op->code) ? (back ? "gather:max" : "max") : (back ? "gather:mean" : "mean");
+}
+
+static cudaError_t start_call(const struct gt_cu_call *c, cudaStream_t s)
+{
+	const struct gt_opcall *op = c->op;
+	bool max = is_max(op->code), back = is_gradient(op->code);
+	const struct gt_tdesc *x = back ? op->out[0] : op->in[0], *y = back ? op->in[0] : op->out[0];
+	const struct gt_attr_pool2d *attr = windows_attr(op);
+	pool_args a = {};
+	a.in = gt_cu_in(c, 0);
+	a.out = gt_cu_out(c, 0);
+	a.idx = !max ? NULL : back ? gt_cu_in(c, 1) : gt_cu_out(c, 1);
+	a.bytes = a.idx && (back ? op->in[1] : op->out[1])->dtype == GT_U8;
+	a.n = x->dim[0], a.c = x->dim[1];
+	a.h = (int32_t)x->dim[2], a.w = (int32_t)x->dim[3];
+	a.oh = (int32_t)y->dim[2], a.ow = (int32_t)y->dim[3];
+	a.adaptive = !attr;
+	for (int d = 0; attr && d < 2; d++) {
+		a.kernel[d] = (int32_t)attr->kernel[d];
+		a.stride[d] = (int32_t)attr->stride[d];
+		a.padding[d] = (int32_t)attr->padding[d];
+	}
+	a.include_pad = attr && attr->count_include_pad && !max;
+	return OF_TYPE(c->type, launch_pool)(max, back, a, s);
+}
+
+GT_CU_FAMILY(pool, start_call, NULL, refuse_call, NULL, NULL, NULL, name_variant)

@@ -9,12 +9,26 @@
 #define RESIZED 16 /* the same, if images are resized: each block has to compute the weights */
 #define MAX_Y 512 /* number of images at a time: a block takes one after the other */
 
+struct recipes_args {
+	const uint8_t *rows; /* [look.all, row] */
+	const int32_t *labels;
+	void *x;
+	int32_t *target; /* NULL: only images */
+	int64_t row;     /* bytes; a multiple of 16 */
+	int32_t c, h, w; /* c is 1 or 3 */
+	int32_t ld;      /* 0, or the number of channels of x: 8, of 16 bits; those from c on are set to 0 */
+	int32_t ops, contrasts, views; /* as in gt_attr_recipes */
+	bool resize;
+	float scale[3], shift[3];
+	sample_lookup look;
+};
+
 /* ---- kernels --------------------------------------------------------------------------------------------------------------------- */
 /* C: number of channels, 1 or 3. PADDED: x has 8 channels, which a thread writes as one vector of 16 bytes. RESIZE: images may be resized;
  * each block then computes the weights of all rows and columns first. Two blocks share a multiprocessor: with 64 registers the code is as
  * long as with the 80 that nvcc would take for one. */
 template <class S, int C, bool PADDED, bool RESIZE>
-__global__ void __launch_bounds__(BLOCK, 2) gather_recipes(const gt_cu_recipes a)
+__global__ void __launch_bounds__(BLOCK, 2) gather_recipes(const recipes_args a)
 {
 	__shared__ struct gt_recipe_op op[GT_RECIPE_MAX_OPS];
 	__shared__ int32_t grey[GT_RECIPE_MAX_OPS];
@@ -92,23 +106,55 @@ __global__ void __launch_bounds__(BLOCK, 2) gather_recipes(const gt_cu_recipes a
 }
 
 /* ---- launchers ------------------------------------------------------------------------------------------------------------------- */
-template <int C, bool RESIZE> static cudaError_t start(int type, const struct gt_cu_recipes *a, dim3 grid, cudaStream_t s)
+template <int C, bool RESIZE> static cudaError_t launch_gather(int type, const recipes_args &a, dim3 grid, cudaStream_t s)
 {
-	if (!a->ld)
-		return launch(OF_TYPE(type, gather_recipes, C, false, RESIZE), grid, dim3(BLOCK), s, *a);
-	if (type == GT_CU_F32 || a->ld != 8)
+	if (!a.ld)
+		return launch(OF_TYPE(type, gather_recipes, C, false, RESIZE), grid, dim3(BLOCK), s, a);
+	if (type == GT_CU_F32 || a.ld != 8)
 		return cudaErrorInvalidValue;
 	return launch(type == GT_CU_BF16 ? gather_recipes<bf16, C, true, RESIZE> : gather_recipes<f16, C, true, RESIZE>, grid, dim3(BLOCK), s,
-	              *a);
+	              a);
 }
 
-cudaError_t gt_cu_gather_recipes_start(int type, const struct gt_cu_recipes *a, cudaStream_t s)
+/* ---- calls ----------------------------------------------------------------------------------------------------------------------- */
+static const char *refuse_call(const struct gt_opcall *op)
 {
-	int64_t blocks = a->contrasts ? 1 : ceil_div((int64_t)a->h * a->w, BLOCK * (a->resize ? RESIZED : PIXELS));
-	dim3 grid((unsigned)blocks, (unsigned)(a->look.n < MAX_Y ? a->look.n : MAX_Y));
-	if (!a->look.n)
-		return cudaSuccess;
-	if (a->resize)
-		return a->c == 3 ? start<3, true>(type, a, grid, s) : start<1, true>(type, a, grid, s);
-	return a->c == 3 ? start<3, false>(type, a, grid, s) : start<1, false>(type, a, grid, s);
+	const char *why = gt_recipe_refuses((const struct gt_attr_recipes *)op->attr, op->in[0], op->out[0]);
+	if (!why && gt_cuda_type(op->out[0]->dtype) < 0)
+		why = "the output of images must be f32, bf16 or f16";
+	return why;
 }
+
+static bool reads_step_args(const struct gt_opcall *op)
+{
+	return index_has_epochs(op, 2);
+}
+
+static cudaError_t start_call(const struct gt_cu_call *c, cudaStream_t s)
+{
+	const struct gt_attr_recipes *attr = (const struct gt_attr_recipes *)c->op->attr;
+	const struct gt_tdesc *d = c->op->in[0], *x = c->op->out[0];
+	int type = gt_cuda_type(x->dtype);
+	recipes_args a = {};
+	a.rows = (const uint8_t *)gt_cu_in(c, 0);
+	a.labels = (const int32_t *)gt_cu_in(c, 1);
+	a.x = gt_cu_out(c, 0);
+	a.target = (int32_t *)gt_cu_out(c, 1);
+	a.row = d->dim[1];
+	a.c = (int32_t)x->dim[1], a.h = (int32_t)x->dim[2], a.w = (int32_t)x->dim[3];
+	a.ld = gt_cuda_padded_channels(x);
+	a.ops = attr->ops, a.contrasts = attr->contrasts, a.views = attr->gather.views;
+	a.resize = attr->resize;
+	memcpy(a.scale, attr->gather.scale, sizeof a.scale);
+	memcpy(a.shift, attr->gather.shift, sizeof a.shift);
+	a.look = lookup_of(c, d->dim[0], 2, x->dim[0], a.views);
+	int64_t blocks = a.contrasts ? 1 : ceil_div((int64_t)a.h * a.w, BLOCK * (a.resize ? RESIZED : PIXELS));
+	dim3 grid((unsigned)blocks, (unsigned)(a.look.n < MAX_Y ? a.look.n : MAX_Y));
+	if (!a.look.n)
+		return cudaSuccess;
+	if (a.resize)
+		return a.c == 3 ? launch_gather<3, true>(type, a, grid, s) : launch_gather<1, true>(type, a, grid, s);
+	return a.c == 3 ? launch_gather<3, false>(type, a, grid, s) : launch_gather<1, false>(type, a, grid, s);
+}
+
+GT_CU_FAMILY(gather_recipes, start_call, NULL, refuse_call, "gather.recipes", NULL, reads_step_args)

@@ -31,7 +31,7 @@ __device__ static inline int64_t token_at(const rnn_args &a, int64_t sample, int
 }
 
 /* Sets the tokens behind the ends of a block's samples to 0: rows of `width` elements. */
-template <class S> __device__ static void clear(const rnn_args &a, S *to, int64_t first, int64_t width)
+template <class S> __device__ static void clear_padding(const rnn_args &a, S *to, int64_t first, int64_t width)
 {
 	for (int r = 0; to && r < ROWS && first + r < a.n; r++)
 		for (int64_t i = length_of(a, first + r) * width + threadIdx.x; i < a.t * width; i += BLOCK)
@@ -40,7 +40,7 @@ template <class S> __device__ static void clear(const rnn_args &a, S *to, int64_
 
 /* Makes unit u of one sample. sum: its products with the hidden state, x: those with the input; GATES of each. */
 template <class S, int GATES>
-__device__ static inline float cell(const rnn_args &a, int64_t at, int64_t u, float *sum, const S *x, float *c, float before)
+__device__ static inline float compute_cell(const rnn_args &a, int64_t at, int64_t u, float *sum, const S *x, float *c, float before)
 {
 	float h;
 	for (int g = 0; g < GATES; g++)
@@ -67,7 +67,7 @@ __device__ static inline float cell(const rnn_args &a, int64_t at, int64_t u, fl
 }
 
 /* State of a block: two hidden states and a cell state of each sample. */
-template <class S, int GATES> __global__ void __launch_bounds__(BLOCK, 4) steps(const rnn_args a)
+template <class S, int GATES> __global__ void __launch_bounds__(BLOCK, 4) rnn_steps(const rnn_args a)
 {
 	after_previous();
 	int64_t first = (int64_t)blockIdx.x * ROWS, h = a.h, longest = 0, length[ROWS];
@@ -76,10 +76,10 @@ template <class S, int GATES> __global__ void __launch_bounds__(BLOCK, 4) steps(
 		length[r] = length_of(a, first + r);
 		longest = length[r] > longest ? length[r] : longest;
 	}
-	clear(a, (S *)a.y, first, h);
+	clear_padding(a, (S *)a.y, first, h);
 	if (a.gates) {
-		clear(a, a.gates, first, GATES * h);
-		clear(a, a.cells, first, h);
+		clear_padding(a, a.gates, first, GATES * h);
+		clear_padding(a, a.cells, first, h);
 	}
 	for (int64_t i = threadIdx.x; i < ROWS * h; i += BLOCK)
 		now[i] = c[i] = 0;
@@ -108,7 +108,7 @@ template <class S, int GATES> __global__ void __launch_bounds__(BLOCK, 4) steps(
 			for (int r = 0; r < ROWS; r++)
 				if (s < length[r])
 					next[r * h + u] =
-					    cell<S, GATES>(a, token_at(a, first + r, length[r], s), u, sum[r], x[r], &c[r * h + u], now[r * h + u]);
+					    compute_cell<S, GATES>(a, token_at(a, first + r, length[r], s), u, sum[r], x[r], &c[r * h + u], now[r * h + u]);
 		}
 		__syncthreads();
 		float *swap = now;
@@ -135,7 +135,8 @@ template <class S, int GATES> struct saved {
 
 /* The gradient of unit u of one sample's cell. d receives the gradients of the sums that are products with the hidden state. */
 template <class S, int GATES>
-__device__ static inline void cell_back(const rnn_args &a, const saved<S, GATES> &q, int64_t at, int64_t u, float dh, float *dc, float *d)
+__device__ static inline void compute_cell_gradient(const rnn_args &a, const saved<S, GATES> &q, int64_t at, int64_t u, float dh, float *dc,
+                                                    float *d)
 {
 	int64_t h = a.h;
 	float v[GATES], before = to_float(q.before);
@@ -159,7 +160,7 @@ __device__ static inline void cell_back(const rnn_args &a, const saved<S, GATES>
 
 /* State of a block: the gradients of the hidden and the cell state and of the sums, of each sample. dc of a GRU is the direct part of the
  * gradient of the hidden state. */
-template <class S, int GATES> __global__ void __launch_bounds__(BLOCK, 2) steps_dx(const rnn_args a)
+template <class S, int GATES> __global__ void __launch_bounds__(BLOCK, 2) rnn_steps_dx(const rnn_args a)
 {
 	after_previous();
 	int64_t first = (int64_t)blockIdx.x * ROWS, h = a.h, longest = 0, length[ROWS];
@@ -168,15 +169,15 @@ template <class S, int GATES> __global__ void __launch_bounds__(BLOCK, 2) steps_
 		length[r] = length_of(a, first + r);
 		longest = length[r] > longest ? length[r] : longest;
 	}
-	clear(a, (S *)a.dx, first, GATES * h);
-	clear(a, (S *)a.dh, first, GATES * h);
-	clear(a, (S *)a.before, first, h);
+	clear_padding(a, (S *)a.dx, first, GATES * h);
+	clear_padding(a, (S *)a.dh, first, GATES * h);
+	clear_padding(a, (S *)a.before, first, h);
 	for (int64_t i = threadIdx.x; i < ROWS * (2 + GATES) * h; i += BLOCK)
 		dh[i] = 0;
 	__syncthreads();
 	for (int64_t s = longest - 1; s >= 0; s--) {
 		for (int64_t u = threadIdx.x; u < h; u += BLOCK) {
-			saved<S, GATES> q[ROWS]; /* of all samples first: the stores of a cell would hold up the loads of the next one */
+			saved<S, GATES> q[ROWS]; /* load all samples before any store; otherwise loads wait for the stores of the cell before */
 #pragma unroll
 			for (int r = 0; r < ROWS; r++)
 				if (s < length[r])
@@ -184,7 +185,8 @@ template <class S, int GATES> __global__ void __launch_bounds__(BLOCK, 2) steps_
 #pragma unroll
 			for (int r = 0; r < ROWS; r++)
 				if (s < length[r])
-					cell_back<S, GATES>(a, q[r], token_at(a, first + r, length[r], s), u, dh[r * h + u], &dc[r * h + u], d + r * GATES * h);
+					compute_cell_gradient<S, GATES>(a, q[r], token_at(a, first + r, length[r], s), u, dh[r * h + u], &dc[r * h + u],
+					                                d + r * GATES * h);
 		}
 		__syncthreads();
 		for (int64_t u = threadIdx.x; u < h; u += BLOCK) {
@@ -205,17 +207,17 @@ template <class S, int GATES> __global__ void __launch_bounds__(BLOCK, 2) steps_
 /* ---- launchers ------------------------------------------------------------------------------------------------------------------- */
 typedef void rnn_fn(const rnn_args);
 
-template <class S> static rnn_fn *find(int code)
+template <class S> static rnn_fn *find_kernel(int code)
 {
 	switch (code) {
 	case GT_OP_LSTM_STEPS:
-		return steps<S, 4>;
+		return rnn_steps<S, 4>;
 	case GT_OP_GRU_STEPS:
-		return steps<S, 3>;
+		return rnn_steps<S, 3>;
 	case GT_OP_LSTM_STEPS_DX:
-		return steps_dx<S, 4>;
+		return rnn_steps_dx<S, 4>;
 	case GT_OP_GRU_STEPS_DX:
-		return steps_dx<S, 3>;
+		return rnn_steps_dx<S, 3>;
 	}
 	return NULL;
 }
@@ -236,14 +238,14 @@ static size_t transposed_bytes(const struct gt_opcall *op)
 	return is_back(op) ? 0 : (gt_tdesc_bytes(weights_of(op)) + 255) / 256 * 256;
 }
 
-static size_t scratch(const struct gt_opcall *op)
+static size_t scratch_bytes(const struct gt_opcall *op)
 {
 	const struct gt_tdesc *w = weights_of(op);
 	int64_t states = is_back(op) ? 2 + w->dim[0] / w->dim[1] : 3;
 	return transposed_bytes(op) + (size_t)(ceil_div(op->in[0]->dim[0], ROWS) * ROWS * states * w->dim[1]) * sizeof(float);
 }
 
-static const char *refuse(const struct gt_opcall *op)
+static const char *refuse_call(const struct gt_opcall *op)
 {
 	struct gt_tdesc *w = op->in[is_back(op) ? 5 : 2];
 	bool lstm = op->code == GT_OP_LSTM_STEPS || op->code == GT_OP_LSTM_STEPS_DX;
@@ -254,7 +256,7 @@ static const char *refuse(const struct gt_opcall *op)
 	return w->dim[0] == w->dim[1] * (lstm ? 4 : 3) ? NULL : "the weights do not have the rows of all gates";
 }
 
-static cudaError_t start(const struct gt_cu_call *c, cudaStream_t s)
+static cudaError_t start_call(const struct gt_cu_call *c, cudaStream_t s)
 {
 	const struct gt_opcall *op = c->op;
 	const struct gt_tdesc *w = weights_of(op), *x = op->in[0];
@@ -277,10 +279,10 @@ static cudaError_t start(const struct gt_cu_call *c, cudaStream_t s)
 		a.w = c->scratch;
 	}
 	int64_t blocks = ceil_div(a.n, ROWS);
-	rnn_fn *fn = OF_TYPE(c->type, find)(op->code);
+	rnn_fn *fn = OF_TYPE(c->type, find_kernel)(op->code);
 	if (!fn || !grid_fits(blocks))
 		return cudaErrorInvalidValue;
 	return launch(fn, dim3((unsigned)blocks), dim3(BLOCK), s, a);
 }
 
-GT_CU_FAMILY(rnn, start, scratch, refuse, "rows")
+GT_CU_FAMILY(rnn, start_call, scratch_bytes, refuse_call, "rows")

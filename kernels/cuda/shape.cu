@@ -1,4 +1,5 @@
-/* Data movement by element size: transposition through shared memory, and concatenation. */
+/* Data movement by element size: flatten (between NHWC and PyTorch's element order), a transposition through shared memory, and
+ * concatenation along dimension 1. */
 #include "cuda/device.cuh"
 
 #define TILE 32
@@ -6,10 +7,21 @@
 #define BLOCK 256
 #define MAX_Z 65535
 
+/* Joins or splits rows of start[nparts] units. Part i has the units start[i] ... start[i + 1] - 1 of every row, with start[0] = 0, and is
+ * its own tensor. A unit has 2, 4 or 16 bytes; every pointer and width is a multiple of it. If join is true, the parts are copied to whole,
+ * otherwise whole to the parts; a NULL part is left out. */
+struct concat_args {
+	void *part[GT_MAX_IO];
+	void *whole;
+	int64_t start[GT_MAX_IO + 1], rows;
+	int nparts;
+	bool join;
+};
+
 /* ---- kernels --------------------------------------------------------------------------------------------------------------------- */
 /* Transposes tiles that are read and written in rows of 32 elements. The extra column avoids bank conflicts of the strided access. */
 template <class U>
-__global__ void __launch_bounds__(TILE *TILE_ROWS) transpose(const U *in, U *out, int64_t batch, int64_t rows, int64_t cols)
+__global__ void __launch_bounds__(TILE *TILE_ROWS) transpose_tiles(const U *in, U *out, int64_t batch, int64_t rows, int64_t cols)
 {
 	after_previous();
 	__shared__ U tile[TILE][TILE + 1];
@@ -30,7 +42,7 @@ __global__ void __launch_bounds__(TILE *TILE_ROWS) transpose(const U *in, U *out
 	}
 }
 
-template <class U> __global__ void __launch_bounds__(BLOCK) concat(const gt_cu_concat a)
+template <class U> __global__ void __launch_bounds__(BLOCK) copy_parts(const concat_args a)
 {
 	after_previous();
 	int64_t width = a.start[a.nparts], i = (int64_t)blockIdx.x * BLOCK + threadIdx.x;
@@ -64,24 +76,116 @@ cudaError_t gt_cu_transpose_start(size_t size, const void *in, void *out, int64_
 		return cudaErrorInvalidValue;
 	dim3 grid((unsigned)x, (unsigned)(y < MAX_Z ? y : MAX_Z), (unsigned)(batch < MAX_Z ? batch : MAX_Z)), block(TILE, TILE_ROWS);
 	if (size == 2)
-		return launch(transpose<uint16_t>, grid, block, s, (const uint16_t *)in, (uint16_t *)out, batch, rows, cols);
-	return launch(transpose<uint32_t>, grid, block, s, (const uint32_t *)in, (uint32_t *)out, batch, rows, cols);
+		return launch(transpose_tiles<uint16_t>, grid, block, s, (const uint16_t *)in, (uint16_t *)out, batch, rows, cols);
+	return launch(transpose_tiles<uint32_t>, grid, block, s, (const uint32_t *)in, (uint32_t *)out, batch, rows, cols);
 }
 
-cudaError_t gt_cu_concat_start(size_t unit, const struct gt_cu_concat *a, cudaStream_t s)
+static cudaError_t launch_concat(size_t unit, const concat_args &a, cudaStream_t s)
 {
-	int64_t blocks = ceil_div(a->rows * a->start[a->nparts], BLOCK);
+	int64_t blocks = ceil_div(a.rows * a.start[a.nparts], BLOCK);
 	if (!blocks)
 		return cudaSuccess;
 	if (!grid_fits(blocks))
 		return cudaErrorInvalidValue;
 	switch (unit) {
 	case 2:
-		return launch(concat<uint16_t>, dim3((unsigned)blocks), dim3(BLOCK), s, *a);
+		return launch(copy_parts<uint16_t>, dim3((unsigned)blocks), dim3(BLOCK), s, a);
 	case 4:
-		return launch(concat<uint32_t>, dim3((unsigned)blocks), dim3(BLOCK), s, *a);
+		return launch(copy_parts<uint32_t>, dim3((unsigned)blocks), dim3(BLOCK), s, a);
 	case 16:
-		return launch(concat<uint4>, dim3((unsigned)blocks), dim3(BLOCK), s, *a);
+		return launch(copy_parts<uint4>, dim3((unsigned)blocks), dim3(BLOCK), s, a);
 	}
 	return cudaErrorInvalidValue;
 }
+
+/* ---- flatten --------------------------------------------------------------------------------------------------------------------- */
+static cudaError_t start_flatten(const struct gt_cu_call *c, cudaStream_t s)
+{
+	bool back = c->op->code == GT_OP_FLATTEN_DX;
+	const struct gt_tdesc *x = back ? c->op->out[0] : c->op->in[0];
+	const void *in = gt_cu_in(c, 0);
+	void *out = gt_cu_out(c, 0);
+	int64_t pixels = 1;
+	for (int i = 2; i < x->rank; i++)
+		pixels *= x->dim[i];
+	if (x->rank == 4 && pixels > 1 && x->dim[1] > 1)
+		return gt_cu_transpose_start(gt_dtype_size(x->dtype), in, out, x->dim[0], back ? x->dim[1] : pixels, back ? pixels : x->dim[1], s);
+	/* the orders of input and output are the same */
+	return in != out ? cudaMemcpyAsync(out, in, gt_tdesc_bytes(x), cudaMemcpyDeviceToDevice, s) : cudaSuccess;
+}
+
+/* ---- concat ---------------------------------------------------------------------------------------------------------------------- */
+static bool is_concat(int code)
+{
+	return code == GT_OP_CONCAT || code == GT_OP_CONCAT_DX;
+}
+
+/* Sets all arguments but the pointers, with starts in elements. Returns the reason why the call is refused, or NULL. */
+static const char *divide_rows(const struct gt_opcall *op, concat_args *a)
+{
+	bool back = op->code == GT_OP_CONCAT_DX;
+	const struct gt_tdesc *y = back ? op->in[0] : op->out[0];
+	struct gt_tdesc *const *part = back ? op->out : op->in;
+	int n = back ? op->nout : op->nin, unknown = -1;
+	int64_t width[GT_MAX_IO] = {0}, sum = 0, token = y->rank == 3 ? y->dim[2] : 1;
+	for (int i = 0; i < n; i++) {
+		if (!part[i]) {
+			if (unknown >= 0)
+				return "at most one part may be absent";
+			unknown = i;
+			continue;
+		}
+		width[i] = part[i]->dim[1];
+		sum += width[i];
+	}
+	if (unknown >= 0 && back && sum < y->dim[1])
+		width[unknown] = y->dim[1] - sum;
+	else if (unknown >= 0 || sum != y->dim[1])
+		return "the widths of the parts do not add up to that of the whole";
+	*a = {};
+	a->rows = gt_tdesc_count(y) / (y->dim[1] * token);
+	a->nparts = n;
+	a->join = !back;
+	for (int i = 0; i < n; i++)
+		a->start[i + 1] = a->start[i] + width[i] * token;
+	return NULL;
+}
+
+static cudaError_t start_concat(const struct gt_cu_call *c, cudaStream_t s)
+{
+	concat_args a;
+	if (divide_rows(c->op, &a))
+		return cudaErrorInvalidValue;
+	a.whole = a.join ? gt_cu_out(c, 0) : gt_cu_in(c, 0);
+	int64_t size = (int64_t)gt_dtype_size((a.join ? c->op->out[0] : c->op->in[0])->dtype);
+	uintptr_t at = (uintptr_t)a.whole;
+	for (int i = 0; i < a.nparts; i++) {
+		a.part[i] = a.join ? gt_cu_in(c, i) : gt_cu_out(c, i);
+		at |= (uintptr_t)a.part[i] | (uintptr_t)(a.start[i + 1] * size);
+	}
+	int64_t unit = at % 16 == 0 ? 16 : at % 4 == 0 ? 4 : 2;
+	for (int i = 0; i <= a.nparts; i++)
+		a.start[i] = a.start[i] * size / unit;
+	return launch_concat((size_t)unit, a, s);
+}
+
+/* ---- calls ----------------------------------------------------------------------------------------------------------------------- */
+static const char *refuse_call(const struct gt_opcall *op)
+{
+	concat_args a;
+	if (is_concat(op->code))
+		return divide_rows(op, &a);
+	return gt_tdesc_count(op->in[0]) == gt_tdesc_count(op->out[0]) ? NULL : "the output has another number of elements";
+}
+
+static const char *name_variant(const struct gt_opcall *op)
+{
+	return is_concat(op->code) ? "copy" : "transpose";
+}
+
+static cudaError_t start_call(const struct gt_cu_call *c, cudaStream_t s)
+{
+	return is_concat(c->op->code) ? start_concat(c, s) : start_flatten(c, s);
+}
+
+GT_CU_FAMILY(shape, start_call, NULL, refuse_call, NULL, NULL, NULL, name_variant)

@@ -24,7 +24,7 @@ template <class S> __device__ static inline float row_max(const S *x, int64_t n,
 	return team_max(m, team);
 }
 
-template <class S, bool LOG> __global__ void __launch_bounds__(TEAM_BLOCK) softmax(const softmax_args a, int team)
+template <class S, bool LOG> __global__ void __launch_bounds__(TEAM_BLOCK) softmax_rows(const softmax_args a, int team)
 {
 	after_previous();
 	int64_t r = row_of(a.rows, team), n = a.cols;
@@ -67,13 +67,13 @@ template <class S, bool LOG> __global__ void __launch_bounds__(TEAM_BLOCK) softm
 /* ---- launchers ------------------------------------------------------------------------------------------------------------------- */
 typedef void softmax_fn(const softmax_args, int);
 
-template <class S> static softmax_fn *find(int code)
+template <class S> static softmax_fn *find_kernel(int code)
 {
 	switch (code) {
 	case GT_OP_SOFTMAX:
-		return softmax<S, false>;
+		return softmax_rows<S, false>;
 	case GT_OP_LOG_SOFTMAX:
-		return softmax<S, true>;
+		return softmax_rows<S, true>;
 	case GT_OP_SOFTMAX_DX:
 		return softmax_dx<S, false>;
 	case GT_OP_LOG_SOFTMAX_DX:
@@ -82,7 +82,7 @@ template <class S> static softmax_fn *find(int code)
 	return NULL;
 }
 
-static cudaError_t start(const struct gt_cu_call *c, cudaStream_t s)
+static cudaError_t start_call(const struct gt_cu_call *c, cudaStream_t s)
 {
 	const struct gt_tdesc *x = c->op->in[0];
 	softmax_args a = {{gt_cu_in(c, 0), gt_cu_in(c, 1)}, gt_cu_out(c, 0), 1, x->dim[1]};
@@ -90,10 +90,10 @@ static cudaError_t start(const struct gt_cu_call *c, cudaStream_t s)
 		a.rows *= i == 1 ? 1 : x->dim[i];
 	int team = team_for(a.cols);
 	int64_t blocks = ceil_div(a.rows, TEAM_BLOCK / team);
-	softmax_fn *fn = OF_TYPE(c->type, find)(c->op->code);
+	softmax_fn *fn = OF_TYPE(c->type, find_kernel)(c->op->code);
 	if (!fn || !grid_fits(blocks))
 		return cudaErrorInvalidValue;
 	return blocks ? launch(fn, dim3((unsigned)blocks), dim3(TEAM_BLOCK), s, a, team) : cudaSuccess;
 }
 
-GT_CU_FAMILY(softmax, start, NULL, NULL, "rows")
+GT_CU_FAMILY(softmax, start_call, NULL, NULL, "rows")

@@ -7,7 +7,7 @@ extern "C" {
 #define BLOCK 256
 
 /* ---- kernel ---------------------------------------------------------------------------------------------------------------------- */
-template <class U> __global__ void __launch_bounds__(BLOCK) strided(const U *in, U *out, int64_t n, const gt_strided s)
+template <class U> __global__ void __launch_bounds__(BLOCK) copy_strided(const U *in, U *out, int64_t n, const gt_strided s)
 {
 	after_previous();
 	int64_t i = (int64_t)blockIdx.x * BLOCK + threadIdx.x, left = i, from = s.first;
@@ -25,13 +25,13 @@ template <class U> __global__ void __launch_bounds__(BLOCK) strided(const U *in,
 }
 
 /* ---- launcher -------------------------------------------------------------------------------------------------------------------- */
-static const char *refuse(const struct gt_opcall *op)
+static const char *refuse_call(const struct gt_opcall *op)
 {
 	struct gt_strided s;
 	return gt_strided_make(op, &s);
 }
 
-static cudaError_t start(const struct gt_cu_call *c, cudaStream_t s)
+static cudaError_t start_call(const struct gt_cu_call *c, cudaStream_t s)
 {
 	struct gt_strided how;
 	int64_t n = gt_tdesc_count(c->op->out[0]), blocks = ceil_div(n, BLOCK);
@@ -39,8 +39,8 @@ static cudaError_t start(const struct gt_cu_call *c, cudaStream_t s)
 		return cudaErrorInvalidValue;
 	dim3 grid((unsigned)blocks), block(BLOCK);
 	if (c->type == GT_CU_F32)
-		return launch(strided<uint32_t>, grid, block, s, (const uint32_t *)gt_cu_in(c, 0), (uint32_t *)gt_cu_out(c, 0), n, how);
-	return launch(strided<uint16_t>, grid, block, s, (const uint16_t *)gt_cu_in(c, 0), (uint16_t *)gt_cu_out(c, 0), n, how);
+		return launch(copy_strided<uint32_t>, grid, block, s, (const uint32_t *)gt_cu_in(c, 0), (uint32_t *)gt_cu_out(c, 0), n, how);
+	return launch(copy_strided<uint16_t>, grid, block, s, (const uint16_t *)gt_cu_in(c, 0), (uint16_t *)gt_cu_out(c, 0), n, how);
 }
 
-GT_CU_FAMILY(strided, start, NULL, refuse, "copy")
+GT_CU_FAMILY(strided, start_call, NULL, refuse_call, "copy")

@@ -32,7 +32,7 @@ __device__ static inline int64_t place_of(const tokens_args &a, int64_t sample)
 }
 
 /* A thread handles one feature of one position. The blocks of a column in y share the samples. */
-template <class S> __global__ void __launch_bounds__(BLOCK) positional(const tokens_args a)
+template <class S> __global__ void __launch_bounds__(BLOCK) add_positions(const tokens_args a)
 {
 	after_previous();
 	int64_t i = (int64_t)blockIdx.x * BLOCK + threadIdx.x, n = a.tokens * a.cols;
@@ -66,7 +66,7 @@ template <class S> __global__ void __launch_bounds__(BLOCK) positional_dw(const 
 }
 
 /* A thread makes one feature of one sample. */
-template <class S> __global__ void __launch_bounds__(BLOCK) pool(const tokens_args a)
+template <class S> __global__ void __launch_bounds__(BLOCK) pool_features(const tokens_args a)
 {
 	after_previous();
 	int64_t i = (int64_t)blockIdx.x * BLOCK + threadIdx.x, s = i / a.cols, c = i - s * a.cols;
@@ -111,7 +111,7 @@ template <class S> __global__ void __launch_bounds__(BLOCK) pool_dx(const tokens
 }
 
 /* ---- launchers ------------------------------------------------------------------------------------------------------------------- */
-static const char *refuse(const struct gt_opcall *op)
+static const char *refuse_call(const struct gt_opcall *op)
 {
 	if (op->code == GT_OP_POSITIONAL) {
 		int kind = ((const struct gt_attr_positional *)op->attr)->kind;
@@ -127,7 +127,7 @@ static const char *refuse(const struct gt_opcall *op)
 	return op->code == GT_OP_POOL_TOKENS_DX && max && !(op->nin > 2 && op->in[2]) ? "the gradient of the maximum needs idx" : NULL;
 }
 
-template <class S> static cudaError_t run(const tokens_args &a, int code, cudaStream_t s)
+template <class S> static cudaError_t launch_kernel(const tokens_args &a, int code, cudaStream_t s)
 {
 	int64_t n = code == GT_OP_POSITIONAL      ? a.tokens * a.cols
 	            : code == GT_OP_POSITIONAL_DW ? a.rows * a.cols
@@ -141,16 +141,16 @@ template <class S> static cudaError_t run(const tokens_args &a, int code, cudaSt
 	case GT_OP_POSITIONAL:
 		if (a.w) /* a sinusoid costs more than the samples that share it */
 			grid.y = (unsigned)(a.samples < AHEAD ? 1 : a.samples / AHEAD < MAX_Y ? a.samples / AHEAD : MAX_Y);
-		return launch(positional<S>, grid, block, s, a);
+		return launch(add_positions<S>, grid, block, s, a);
 	case GT_OP_POSITIONAL_DW:
 		return launch(positional_dw<S>, grid, block, s, a);
 	case GT_OP_POOL_TOKENS:
-		return launch(pool<S>, grid, block, s, a);
+		return launch(pool_features<S>, grid, block, s, a);
 	}
 	return launch(pool_dx<S>, grid, block, s, a);
 }
 
-static cudaError_t start(const struct gt_cu_call *c, cudaStream_t s)
+static cudaError_t start_call(const struct gt_cu_call *c, cudaStream_t s)
 {
 	const struct gt_opcall *op = c->op;
 	bool back = op->code == GT_OP_POOL_TOKENS_DX, pools = back || op->code == GT_OP_POOL_TOKENS;
@@ -171,7 +171,7 @@ static cudaError_t start(const struct gt_cu_call *c, cudaStream_t s)
 	} else {
 		a.rows = op->out[0]->dim[0];
 	}
-	return OF_TYPE(c->type, run)(a, op->code, s);
+	return OF_TYPE(c->type, launch_kernel)(a, op->code, s);
 }
 
-GT_CU_FAMILY(tokens, start, NULL, refuse, "tokens")
+GT_CU_FAMILY(tokens, start_call, NULL, refuse_call, "tokens")

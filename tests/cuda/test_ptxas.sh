@@ -56,7 +56,9 @@ finds() {
 	sed "$2" "$here/kernels.txt" >"$tmp/better"
 	table "$tmp/better" | grep -q "$3" && echo "ok kernel_table_finds_$1" || echo "not ok kernel_table_finds_$1: nothing says '$3'"
 }
-finds occupancy 's/\(^head.cu: head .*sm_90 .* regs\) [0-9]* %$/\1 99 %/' '^head.cu: head<.*expected an occupancy of 99 % on sm_90, got'
-finds narrow_loads 's/^\(softmax.cu: softmax .* ld\) [0-9]*/\1 16/' '^softmax.cu: softmax<.*expected loads of 16 bytes, got at most'
-finds new_kernels '/^check.cu/,/^ /d' '^check.cu: check has no row'
-finds lost_kernels 's/^views.cu: views_mean /views.cu: views_lost /' 'views_lost<float> has a row but is not in the build'
+finds occupancy 's/\(^head.cu: head_loss .*sm_90 .* regs\) [0-9]* %$/\1 99 %/' \
+	'^head.cu: head_loss<.*expected an occupancy of 99 % on sm_90, got'
+finds narrow_loads 's/^\(softmax.cu: softmax_rows .* ld\) [0-9]*/\1 16/' \
+	'^softmax.cu: softmax_rows<.*expected loads of 16 bytes, got at most'
+finds new_kernels '/^check.cu/,/^ /d' '^check.cu: check_step has no row'
+finds lost_kernels 's/^colsum.cu: views_mean /colsum.cu: views_lost /' 'views_lost<float> has a row but is not in the build'

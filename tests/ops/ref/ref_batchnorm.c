@@ -11,7 +11,7 @@ struct batchnorm {
 	struct gt_attr_norm attr;
 	int64_t rows, c;
 	bool batch; /* true: normalises by the statistics of the batch; false: by the running ones */
-	bool affine, stats, track, nbt, dgamma, dbeta, part, given;
+	bool affine, stats, track, nbt, dgamma, dbeta, given;
 	uint32_t accumulate;
 };
 
@@ -33,7 +33,7 @@ static enum gt_code launch_forward(struct gt_dev *dev, struct gt_kernel *kernel,
 	double *rmean = k->track ? a->in[3] : NULL, *rvar = k->track ? a->in[4] : NULL;
 	double *y = a->out[0], *save_mean = k->stats ? a->out[1] : NULL, *save_rstd = k->stats ? a->out[2] : NULL;
 	int64_t rows = k->rows, C = k->c;
-	double mom = k->attr.momentum, *part = k->part ? a->out[3] : NULL;
+	double mom = k->attr.momentum;
 	(void)dev, (void)err;
 	for (int64_t c = 0; c < C; c++) {
 		double mean = 0, var = 0;
@@ -45,8 +45,6 @@ static enum gt_code launch_forward(struct gt_dev *dev, struct gt_kernel *kernel,
 				rvar[c] = (1 - mom) * rvar[c] + mom * m.m2 / (double)(rows - 1);
 			}
 			var = m.m2 / (double)rows;
-			if (part)
-				gt_moments_put(part, C, c, k->accumulate & 8 ? gt_moments_join(gt_moments_get(part, C, c), m) : m);
 		} else {
 			mean = rmean[c];
 			var = rvar[c];
@@ -157,7 +155,6 @@ enum gt_code gt_ref_batchnorm(struct gt_dev *dev, const struct gt_opcall *call, 
 	k->stats = forward && has_operand(call->out, call->nout, 1) && has_operand(call->out, call->nout, 2);
 	k->track = running;
 	k->nbt = running && attr->train && has_operand(call->in, call->nin, 5);
-	k->part = forward && batch && has_operand(call->out, call->nout, 3);
 	k->given = call->code == GT_OP_BATCHNORM_DX && has_operand(call->in, call->nin, 7);
 	k->dgamma = back && has_operand(call->out, call->nout, 1);
 	k->dbeta = back && has_operand(call->out, call->nout, 2);

@@ -182,6 +182,22 @@ TEST(removed_keys_of_an_old_checkpoint)
 	gt_conf_free(c);
 }
 
+/* Configs of older checkpoints have the keys of every loss. */
+TEST(keys_of_other_losses_in_an_old_checkpoint)
+{
+	static const char text[] = "data = { name = \"mnist\"; batch = 4; };\n"
+	                           "model = { input = [1, 28, 28]; layers = ( { type = \"flatten\"; }, { type = \"linear\"; out = 10; } ); };\n"
+	                           "train = { epochs = 1; loss = \"mse\"; label_smoothing = 0.0; class_weights = [ ]; smooth_l1_beta = 1.0;\n"
+	                           "ignore_index = -100; optimizer = { type = \"sgd\"; lr = 0.1; }; };\n";
+	struct gt_conf *c = NULL;
+	struct gt_err e = {0};
+	CHECK(gt_conf_load_text("old.cfg", text, strlen(text), NULL, 0, &c, &e) == GT_ECONFIG && !c);
+	CHECK_OK(gt_conf_load_resolved("old.cfg", text, strlen(text), NULL, 0, &c, &e), e);
+	CHECK(c && !strstr(c->text, "smooth_l1_beta") && !strstr(c->text, "ignore_index"));
+	gt_conf_free(c);
+	CHECK(gt_conf_load_resolved("old.cfg", text, strlen(text), (const char *[]){"train.ignore_index=3"}, 1, &c, &e) == GT_ECONFIG);
+}
+
 static uint64_t state;
 
 static uint32_t draw(uint32_t n)

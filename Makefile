@@ -34,7 +34,7 @@ said = @printf '%-5s %s\n' $(1) $(2);
 endif
 
 # ---- what is compiled: every .c of a room ------------------------------------------------------------------------------------
-COMM_SRC   := kernels/comm_call.c kernels/comm_reduce.c# only for the plugins that communicate on host memory: cpu.so, gloo.so
+COMM_SRC   := kernels/comm_call.c kernels/comm_reduce.c# only for the plugins that communicate on host memory: cpu.so, ref.so, gloo.so
 BASE_SRC   := $(filter-out $(COMM_SRC),$(wildcard engine/base/*.c kernels/*.c))
 ENGINE_SRC := $(wildcard engine/ir/*.c engine/conf/*.c engine/plan/*.c engine/par/*.c engine/store/*.c engine/launch/*.c engine/exec/*.c \
               engine/team/*.c engine/session/*.c engine/score/*.c engine/train/*.c engine/report/*.c engine/use/*.c engine/setup/*.c)
@@ -138,7 +138,7 @@ $(BUILD)/lib/gtrain/cpu.so: $(call obj,$(CPU_SRC) $(COMM_SRC)) $(BASE_OBJ)
 	$(Q)$(CC) $(ALLFLAGS) -fopenmp -shared $^ -o $@ $(HARDEN_LD) $(LDFLAGS) -ldnnl -lm
 
 # The backend of the gradient checks in f64: the CPU backend's objects and the references. It is not installed.
-$(REF): $(call obj,$(REF_SRC) $(CPU_SRC)) $(BASE_OBJ)
+$(REF): $(call obj,$(REF_SRC) $(CPU_SRC) $(COMM_SRC)) $(BASE_OBJ)
 	@mkdir -p $(@D)
 	$(call said,LINK,$@)
 	$(Q)$(CC) $(ALLFLAGS) -fopenmp -shared $^ -o $@ $(HARDEN_LD) $(LDFLAGS) -ldnnl -lm

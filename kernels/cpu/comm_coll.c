@@ -19,20 +19,20 @@ static const struct shm_desc *desc_of(const struct gt_comm_call *k, int rank)
 	return &comm_of(k)->slot[rank].desc[k->sign.seq & 1];
 }
 
-static void doing(const struct shm_comm *c, const void *ctx, char *buf, size_t size)
+static void describe_wait(const struct shm_comm *c, const void *ctx, char *buf, size_t size)
 {
 	(void)c;
 	gt_comm_call_text(ctx, buf, size);
 }
 
-static enum gt_code phase(const struct gt_comm_call *k, struct gt_err *err)
+static enum gt_code finish_phase(const struct gt_comm_call *k, struct gt_err *err)
 {
 	gt_shm_publish(comm_of(k));
-	return gt_shm_wait_all(comm_of(k), doing, k, err);
+	return gt_shm_wait_all(comm_of(k), describe_wait, k, err);
 }
 
 /* Breaks the group if the ranks make different calls. */
-static enum gt_code compare(const struct gt_comm_call *k, struct gt_err *err)
+static enum gt_code compare_calls(const struct gt_comm_call *k, struct gt_err *err)
 {
 	const struct gt_coll_call *sign[GT_COMM_RANKS];
 	char text[GT_COMM_CALL_TEXT];
@@ -42,31 +42,31 @@ static enum gt_code compare(const struct gt_comm_call *k, struct gt_err *err)
 }
 
 /* ---- staging memory ----------------------------------------------------------------------------------------------------------------- */
-static char *stage(const struct gt_comm_call *k, int rank, uint32_t of_phase)
+static char *stage_of(const struct gt_comm_call *k, int rank, uint32_t of_phase)
 {
 	return comm_of(k)->stage + ((size_t)rank * 2 + (of_phase & 1)) * GT_SHM_HALF;
 }
 
 static void stage_in(const struct gt_comm_call *k, size_t at, size_t n)
 {
-	gt_comm_call_stage_in(k, at, n, stage(k, k->c->rank, comm_of(k)->phase + 1));
+	gt_comm_call_stage_in(k, at, n, stage_of(k, k->c->rank, comm_of(k)->phase + 1));
 }
 
 static void stage_out(const struct gt_comm_call *k, size_t at, size_t n)
 {
 	char *from[GT_COMM_RANKS];
 	for (int r = 0; r < k->c->world; r++)
-		from[r] = stage(k, r, comm_of(k)->phase);
+		from[r] = stage_of(k, r, comm_of(k)->phase);
 	gt_comm_call_stage_out(k, at, n, from);
 }
 
-static enum gt_code staged(const struct gt_comm_call *k, struct gt_err *err)
+static enum gt_code run_staged(const struct gt_comm_call *k, struct gt_err *err)
 {
 	size_t piece = GT_SHM_HALF / (k->blocked ? (size_t)k->c->world : 1) / k->size;
 	for (size_t at = 0; at < k->x->count; at += piece) {
 		size_t n = k->x->count - at < piece ? k->x->count - at : piece;
 		stage_in(k, at, n);
-		GT_TRY(phase(k, err));
+		GT_TRY(finish_phase(k, err));
 		stage_out(k, at, n);
 	}
 	return GT_OK;
@@ -88,7 +88,7 @@ static bool is_direct(const struct gt_comm_call *k)
 }
 
 /* Copies a block of n bytes, unless `to` and `from` are the same memory. */
-static void take(void *to, const void *from, size_t n)
+static void copy_block(void *to, const void *from, size_t n)
 {
 	if (to != from)
 		memcpy(to, from, n);
@@ -96,7 +96,7 @@ static void take(void *to, const void *from, size_t n)
 
 /* Does this rank's part of a collective whose operands are in the shared segment, so that every rank can read them. All ranks are in this
  * function at the same time. */
-static void direct(const struct gt_comm_call *k)
+static void run_direct(const struct gt_comm_call *k)
 {
 	const struct shm_comm *c = comm_of(k);
 	const struct shm_root *root = c->root;
@@ -131,15 +131,15 @@ static void direct(const struct gt_comm_call *k)
 	case GT_COLL_ALL_GATHER:
 		for (int i = 0; i < world; i++) {
 			int r = (rank + i) % world; /* the ranks begin with different peers, so that not all read from rank 0 first */
-			take((char *)k->x->out + (size_t)r * k->bytes, in[r], k->bytes);
+			copy_block((char *)k->x->out + (size_t)r * k->bytes, in[r], k->bytes);
 		}
 		return;
 	case GT_COLL_BROADCAST:
 		if (rank != k->x->root || k->x->out)
-			take(k->x->out, in[k->x->root], k->bytes);
+			copy_block(k->x->out, in[k->x->root], k->bytes);
 		return;
 	case GT_COLL_SCATTER:
-		take(k->x->out, (const char *)in[k->x->root] + (size_t)rank * k->bytes, k->bytes);
+		copy_block(k->x->out, (const char *)in[k->x->root] + (size_t)rank * k->bytes, k->bytes);
 		return;
 	default:
 		return;
@@ -147,7 +147,7 @@ static void direct(const struct gt_comm_call *k)
 }
 
 /* ---- entry point -------------------------------------------------------------------------------------------------------------------- */
-static void describe(const struct gt_comm_call *k)
+static void publish_call(const struct gt_comm_call *k)
 {
 	const struct shm_comm *c = comm_of(k);
 	struct shm_desc *d = &c->slot[c->pub.rank].desc[k->sign.seq & 1];
@@ -166,19 +166,19 @@ enum gt_code gt_shm_coll(struct gt_comm *pub, enum gt_coll_kind kind, const stru
 	if (gt_coll_check(pub, kind, x, &bad) != GT_OK)
 		return gt_shm_reject(c, &bad, err);
 	struct gt_comm_call k = gt_comm_call_make(pub, c->member, kind, ++c->seq, x);
-	describe(&k);
+	publish_call(&k);
 	bool small = k.staged <= GT_SHM_SMALL;
 	if (small)
 		stage_in(&k, 0, x->count);
-	GT_TRY(phase(&k, err));
-	GT_TRY(compare(&k, err));
+	GT_TRY(finish_phase(&k, err));
+	GT_TRY(compare_calls(&k, err));
 	if (small && x->count)
 		stage_out(&k, 0, x->count);
 	if (small || !x->count)
 		return GT_OK;
 	k.done = true;
 	if (!is_direct(&k))
-		return staged(&k, err);
-	direct(&k);
-	return phase(&k, err);
+		return run_staged(&k, err);
+	run_direct(&k);
+	return finish_phase(&k, err);
 }

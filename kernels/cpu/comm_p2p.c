@@ -22,13 +22,13 @@ struct transfer {
 	bool started, finished;
 };
 
-static size_t padded(size_t n)
+static size_t round_up_to_line(size_t n)
 {
 	return (n + GT_SHM_LINE - 1) & ~(size_t)(GT_SHM_LINE - 1);
 }
 
 /* Copies n bytes between memory and the ring at stream position `at`. */
-static void copy(char *ring, size_t cap, uint64_t at, char *mem, size_t n, bool in)
+static void copy_ring(char *ring, size_t cap, uint64_t at, char *mem, size_t n, bool in)
 {
 	size_t pos = at % cap, head = n < cap - pos ? n : cap - pos;
 	if (in) {
@@ -65,16 +65,16 @@ static enum gt_code send_step(struct shm_comm *c, struct transfer *t, bool *move
 		head += sizeof h;
 		room -= sizeof h;
 	}
-	size_t left = padded(t->bytes) - t->done, n = left < room ? left : room;
+	size_t left = round_up_to_line(t->bytes) - t->done, n = left < room ? left : room;
 	n = n < PIECE ? n : PIECE;
 	if (n) {
 		size_t data = t->done < t->bytes ? t->bytes - t->done : 0;
-		copy(ring, cap, head, (char *)x->send + t->done, data < n ? data : n, true);
+		copy_ring(ring, cap, head, (char *)x->send + t->done, data < n ? data : n, true);
 		t->done += n;
 		head += n;
 		*moved = true;
 	}
-	t->finished = t->done == padded(t->bytes);
+	t->finished = t->done == round_up_to_line(t->bytes);
 	if (head == p->head)
 		return GT_OK;
 	__atomic_store_n(&p->head, head, __ATOMIC_RELEASE);
@@ -103,23 +103,23 @@ static enum gt_code recv_step(struct shm_comm *c, struct transfer *t, bool *move
 		tail += sizeof h;
 		there -= sizeof h;
 	}
-	size_t left = padded(t->bytes) - t->done, n = left < there ? left : there;
+	size_t left = round_up_to_line(t->bytes) - t->done, n = left < there ? left : there;
 	n = n < PIECE ? n : PIECE;
 	if (n) {
 		size_t data = t->done < t->bytes ? t->bytes - t->done : 0;
-		copy(ring, cap, tail, (char *)x->recv + t->done, data < n ? data : n, false);
+		copy_ring(ring, cap, tail, (char *)x->recv + t->done, data < n ? data : n, false);
 		t->done += n;
 		tail += n;
 	}
 	*moved = true;
-	t->finished = t->done == padded(t->bytes);
+	t->finished = t->done == round_up_to_line(t->bytes);
 	__atomic_store_n(&p->tail, tail, __ATOMIC_RELEASE);
 	gt_shm_ring(c, x->peer);
 	return GT_OK;
 }
 
 /* Tries to advance each transfer of the call once. Transfers of one direction to one peer keep their order. */
-static enum gt_code turn(struct shm_comm *c, struct transfer *t, int n, bool *moved, int *left, struct gt_err *err)
+static enum gt_code advance_transfers(struct shm_comm *c, struct transfer *t, int n, bool *moved, int *left, struct gt_err *err)
 {
 	uint64_t busy[2] = {0};
 	*moved = false;
@@ -177,7 +177,7 @@ static int first_unfinished(const struct transfer *t, int n)
 
 /* Runs the transfers of a call until all are finished. A turn tries each of them once. After turns without progress the rank first spins,
  * then yields, then sleeps; after each sleep it checks for peers that have ended and for the deadline. */
-static enum gt_code exchange(struct shm_comm *c, const struct gt_p2p *list, int n, struct gt_err *err)
+static enum gt_code exchange_messages(struct shm_comm *c, const struct gt_p2p *list, int n, struct gt_err *err)
 {
 	if (gt_shm_is_broken(c))
 		return gt_shm_broken(c, err);
@@ -193,7 +193,7 @@ static enum gt_code exchange(struct shm_comm *c, const struct gt_p2p *list, int 
 	int left, turns = 0;
 	for (;;) {
 		uint32_t bell = __atomic_load_n(&own->bell, __ATOMIC_SEQ_CST);
-		GT_TRY(turn(c, t, n, &moved, &left, err));
+		GT_TRY(advance_transfers(c, t, n, &moved, &left, err));
 		if (!left)
 			return GT_OK;
 		if (gt_shm_is_broken(c))
@@ -224,7 +224,7 @@ static enum gt_code exchange(struct shm_comm *c, const struct gt_p2p *list, int 
 		 * and wakes it. */
 		__atomic_store_n(&own->drowsy, 1, __ATOMIC_SEQ_CST);
 		__atomic_thread_fence(__ATOMIC_SEQ_CST);
-		enum gt_code code = turn(c, t, n, &moved, &left, err);
+		enum gt_code code = advance_transfers(c, t, n, &moved, &left, err);
 		if (code == GT_OK && !moved)
 			gt_shm_wait_briefly(c, bell);
 		__atomic_store_n(&own->drowsy, 0, __ATOMIC_SEQ_CST);
@@ -239,7 +239,7 @@ static enum gt_code exchange(struct shm_comm *c, const struct gt_p2p *list, int 
 		if (moved)
 			deadline = 0;
 		else if (gt_clock() > deadline) {
-			GT_TRY(turn(c, t, n, &moved, &left, err));
+			GT_TRY(advance_transfers(c, t, n, &moved, &left, err));
 			if (!moved)
 				GT_TRY(give_up(c, t, n, gone, true, err));
 		}
@@ -250,7 +250,7 @@ enum gt_code gt_shm_exchange(struct gt_comm *pub, const struct gt_p2p *list, int
 {
 	(void)stream;
 	struct shm_comm *c = (struct shm_comm *)pub;
-	enum gt_code code = exchange(c, list, n, err);
+	enum gt_code code = exchange_messages(c, list, n, err);
 	gt_shm_say_awaits(c, -1);
 	return code;
 }

@@ -32,7 +32,7 @@ struct group_place {
 	size_t pair, stage, bytes; /* offsets of pairs and stages from the start of the group's memory, and its size, in bytes */
 };
 
-static struct group_place place(int world)
+static struct group_place place_group(int world)
 {
 	struct group_place p;
 	p.pair = round_up((size_t)world * sizeof(struct shm_slot), PAGE);
@@ -43,14 +43,14 @@ static struct group_place place(int world)
 
 static void use_group(struct shm_comm *c, uint64_t off)
 {
-	struct group_place p = place(c->pub.world);
+	struct group_place p = place_group(c->pub.world);
 	c->slot = (struct shm_slot *)gt_shm_at(c->root, off);
 	c->pair = (struct shm_pair *)gt_shm_at(c->root, off + p.pair);
 	c->stage = gt_shm_at(c->root, off + p.stage);
 	c->pair_bytes = c->root->pair_bytes;
 }
 
-static int allocate(int fd, size_t at, size_t bytes)
+static int allocate_pages(int fd, size_t at, size_t bytes)
 {
 	int rc;
 	do
@@ -68,13 +68,13 @@ enum gt_code gt_shm_alloc(struct shm_root *r, size_t bytes, uint64_t *off, struc
 		if (bytes > r->reserve || at > r->reserve - bytes)
 			return gt_fail(err, GT_EFAIL, "the ranks need %zu bytes of shared memory, which is more than this machine has", bytes);
 	} while (!__atomic_compare_exchange_n(end, &old, round_up(at + bytes, PAGE), true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
-	if (allocate(r->fd, at, round_up(bytes, PAGE)))
+	if (allocate_pages(r->fd, at, round_up(bytes, PAGE)))
 		return gt_fail_shared(err, bytes, errno);
 	*off = at;
 	return GT_OK;
 }
 
-static enum gt_code buffer(struct gt_comm *pub, size_t bytes, void **out, struct gt_err *err)
+static enum gt_code allocate_buffer(struct gt_comm *pub, size_t bytes, void **out, struct gt_err *err)
 {
 	struct shm_comm *c = (struct shm_comm *)pub;
 	uint64_t off;
@@ -87,13 +87,13 @@ static enum gt_code buffer(struct gt_comm *pub, size_t bytes, void **out, struct
 }
 
 /* ---- create ------------------------------------------------------------------------------------------------------------------ */
-static enum gt_code create(int world, struct gt_comm_boot *out, struct gt_err *err)
+static enum gt_code create_segment(int world, struct gt_comm_boot *out, struct gt_err *err)
 {
 	*out = (struct gt_comm_boot){.fd = -1};
 	if (world < 1 || world > GT_COMM_RANKS)
 		return gt_fail(err, GT_EUNAVAILABLE, "communication in shared memory: expected 1 to %d ranks on one host, got %d",
 		               GT_COMM_RANKS, world);
-	size_t group = round_up(sizeof(struct shm_head), PAGE), end = group + place(world).bytes;
+	size_t group = round_up(sizeof(struct shm_head), PAGE), end = group + place_group(world).bytes;
 	struct shm_head h = {.magic = MAGIC, .abi = GT_COMM_ABI, .world = (uint32_t)world, .end = end};
 	if (getrandom(&h.token, sizeof h.token, 0) != sizeof h.token)
 		return gt_fail(err, GT_EFAIL, "getrandom: %s", strerror(errno));
@@ -101,7 +101,7 @@ static enum gt_code create(int world, struct gt_comm_boot *out, struct gt_err *e
 	if (fd < 0)
 		return gt_fail(err, GT_EFAIL, "memfd_create: %s", strerror(errno));
 	/* The file cannot shrink, so that mapped memory stays valid. */
-	if (fchmod(fd, 0600) || allocate(fd, 0, end) || pwrite(fd, &h, sizeof h, 0) != sizeof h ||
+	if (fchmod(fd, 0600) || allocate_pages(fd, 0, end) || pwrite(fd, &h, sizeof h, 0) != sizeof h ||
 	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_SEAL)) {
 		int e = errno;
 		close(fd);
@@ -150,7 +150,7 @@ static enum gt_code open_segment(struct shm_root *r, const struct gt_comm_boot *
 
 /* Waits until every rank has opened the group, then opens a pidfd of each rank's process. A pidfd becomes readable when its process has
  * ended, and it never refers to another process. */
-static enum gt_code meet(struct shm_comm *c, struct gt_err *err)
+static enum gt_code await_ranks(struct shm_comm *c, struct gt_err *err)
 {
 	struct shm_root *r = c->root;
 	struct shm_member *own = &r->head->member[r->rank];
@@ -200,7 +200,7 @@ static int spin_limit(const struct shm_root *r)
 	return cores >= r->world ? SPIN_FREE : SPIN_SHARED;
 }
 
-static void shut(struct gt_comm *pub)
+static void close_group(struct gt_comm *pub)
 {
 	struct shm_comm *c = (struct shm_comm *)pub;
 	if (!c)
@@ -241,7 +241,7 @@ static enum gt_code open_root(struct shm_comm *c, const struct gt_comm_spec *spe
 		c->member[i] = i;
 	}
 	GT_TRY(open_segment(r, spec->boot, err));
-	GT_TRY(meet(c, err));
+	GT_TRY(await_ranks(c, err));
 	c->spin = r->spin = spin_limit(r);
 	use_group(c, round_up(sizeof(struct shm_head), PAGE));
 	/* Collective call #0 makes sure that no rank continues, and perhaps ends, before all ranks have opened the pidfds of all others. It
@@ -273,7 +273,7 @@ static enum gt_code open_comm(const struct gt_comm_spec *spec, struct gt_comm **
 	snprintf(c->pub.name, sizeof c->pub.name, "%s", spec->name ? spec->name : "world");
 	enum gt_code code = open_root(c, spec, err);
 	if (code != GT_OK) {
-		shut(&c->pub);
+		close_group(&c->pub);
 		return code;
 	}
 	*out = &c->pub;
@@ -286,7 +286,7 @@ struct wish {
 };
 
 /* Lists the members of this rank's group in the order of their keys. */
-static void choose(const struct wish *w, int rank, int world, struct shm_comm *s, const struct shm_comm *c, int *leader)
+static void list_members(const struct wish *w, int rank, int world, struct shm_comm *s, const struct shm_comm *c, int *leader)
 {
 	int n = 0, of[GT_COMM_RANKS] = {0};
 	for (int r = 0; r < world; r++) {
@@ -306,7 +306,7 @@ static void choose(const struct wish *w, int rank, int world, struct shm_comm *s
 	}
 }
 
-static enum gt_code split(struct gt_comm *pub, const char *name, int color, int key, struct gt_comm **out, struct gt_err *err)
+static enum gt_code split_group(struct gt_comm *pub, const char *name, int color, int key, struct gt_comm **out, struct gt_err *err)
 {
 	struct shm_comm *c = (struct shm_comm *)pub;
 	struct wish mine = {color < 0 ? -1 : color, key}, wish[GT_COMM_RANKS];
@@ -324,9 +324,9 @@ static enum gt_code split(struct gt_comm *pub, const char *name, int color, int 
 		s->root = c->root;
 		s->spin = c->root->spin;
 		snprintf(s->pub.name, sizeof s->pub.name, "%s", name ? name : "split");
-		choose(wish, pub->rank, pub->world, s, c, &leader);
+		list_members(wish, pub->rank, pub->world, s, c, &leader);
 		uint64_t at;
-		if (leader == pub->rank && gt_shm_alloc(c->root, place(s->pub.world).bytes, &at, &bad) == GT_OK)
+		if (leader == pub->rank && gt_shm_alloc(c->root, place_group(s->pub.world).bytes, &at, &bad) == GT_OK)
 			off = (int64_t)at;
 	}
 	enum gt_code code = GT_OK;
@@ -355,7 +355,7 @@ static void give_up(struct gt_comm *c, const char *why)
 	gt_shm_break(s, NULL, "rank %d gave up: %.900s", s->member[c->rank], why ? why : "no reason given");
 }
 
-static enum gt_code check(struct gt_comm *c, struct gt_err *err)
+static enum gt_code check_group(struct gt_comm *c, struct gt_err *err)
 {
 	struct shm_comm *s = (struct shm_comm *)c;
 	/* a rank that has closed the group has finished normally, so its end is no failure */
@@ -370,7 +370,7 @@ static void set_send_buffer(struct gt_comm *c, size_t pair_bytes)
 	((struct shm_comm *)c)->root->pair_bytes = round_up(pair_bytes, PAGE);
 }
 
-static enum gt_code common(struct gt_comm *pub, size_t bytes, void **out, struct gt_err *err)
+static enum gt_code share_buffer(struct gt_comm *pub, size_t bytes, void **out, struct gt_err *err)
 {
 	struct shm_comm *c = (struct shm_comm *)pub;
 	uint64_t off = 0; /* 0 is never the offset of a buffer, because struct shm_head is at offset 0 */
@@ -397,16 +397,16 @@ const struct gt_comm_api gt_comm_shm = {
     .host_memory = true,
     .fixed_tree = true,
     .max_world = GT_COMM_RANKS,
-    .create = create,
+    .create = create_segment,
     .open = open_comm,
-    .close = shut,
-    .split = split,
-    .buffer = buffer,
+    .close = close_group,
+    .split = split_group,
+    .buffer = allocate_buffer,
     GT_COLLECTIVE_MEMBERS,
     .exchange = gt_shm_exchange,
     .abort = give_up,
-    .check = check,
+    .check = check_group,
     .set_timeout = set_timeout,
     .set_send_buffer = set_send_buffer,
-    .common = common,
+    .common = share_buffer,
 };

@@ -102,7 +102,7 @@ int gt_shm_culprit(const struct shm_root *r, int member)
 }
 
 /* ---- phases ------------------------------------------------------------------------------------------------------------------ */
-static bool reached(const struct shm_slot *s, uint32_t phase)
+static bool has_reached(const struct shm_slot *s, uint32_t phase)
 {
 	return (int32_t)(__atomic_load_n(&s->phase, __ATOMIC_ACQUIRE) - phase) >= 0;
 }
@@ -122,11 +122,11 @@ static enum gt_code look_for_dead(struct shm_comm *c, gt_shm_doing *doing, const
 {
 	char text[160];
 	for (int r = 0; r < c->pub.world; r++) {
-		if (reached(&c->slot[r], c->phase))
+		if (has_reached(&c->slot[r], c->phase))
 			continue;
 		/* Both are read before the phase is checked again, because the rank may have reached the phase and then ended. */
 		bool dead = gt_shm_dead(c->root, c->member[r]), left = __atomic_load_n(&c->slot[r].left, __ATOMIC_ACQUIRE);
-		if ((!dead && !left) || reached(&c->slot[r], c->phase))
+		if ((!dead && !left) || has_reached(&c->slot[r], c->phase))
 			continue;
 		doing(c, ctx, text, sizeof text);
 		return gt_shm_break(c, err, "rank %d has %s: it %s", c->member[r], left ? "closed its communicator" : "died", text);
@@ -140,7 +140,7 @@ static enum gt_code tell_late(struct shm_comm *c, int r, gt_shm_doing *doing, co
 	char text[160], others[48] = "";
 	int missing = 0, late = -1;
 	for (int i = 0; i < c->pub.world; i++) {
-		if (reached(&c->slot[i], c->phase))
+		if (has_reached(&c->slot[i], c->phase))
 			continue;
 		missing++;
 		if (late < 0 && gt_shm_culprit(c->root, c->member[i]) == c->member[i])
@@ -166,7 +166,7 @@ static enum gt_code wait_asleep(struct shm_comm *c, int r, double *deadline, gt_
 		if ((int32_t)(seen - c->phase) < 0)
 			futex_wait(&s->phase, seen);
 		__atomic_fetch_sub(&s->sleepers, 1, __ATOMIC_SEQ_CST);
-		if (reached(s, c->phase))
+		if (has_reached(s, c->phase))
 			return GT_OK;
 		if (gt_shm_is_broken(c))
 			return gt_shm_broken(c, err);
@@ -183,15 +183,15 @@ enum gt_code gt_shm_wait_all(struct shm_comm *c, gt_shm_doing *doing, const void
 	int turns = 0, yields = 0;
 	for (int r = 0; r < c->pub.world; r++) {
 		const struct shm_slot *s = &c->slot[r];
-		while (!reached(s, c->phase) && turns < c->spin) {
+		while (!has_reached(s, c->phase) && turns < c->spin) {
 			gt_shm_pause();
 			turns++;
 		}
-		while (!reached(s, c->phase) && yields < YIELDS) {
+		while (!has_reached(s, c->phase) && yields < YIELDS) {
 			sched_yield();
 			yields++;
 		}
-		if (reached(s, c->phase))
+		if (has_reached(s, c->phase))
 			continue;
 		c->spin = c->spin / 2 > SPIN_MIN ? c->spin / 2 : SPIN_MIN;
 		gt_shm_say_awaits(c, r);

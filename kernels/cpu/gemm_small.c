@@ -59,7 +59,7 @@ static int64_t panel_size(int64_t m, int64_t out)
 #define WR 8
 #define TRANSPOSE(a, b) transpose_avx512(a, b)
 
-static inline __attribute__((always_inline)) void transpose4(const V *r, V *t)
+static inline __attribute__((always_inline)) void transpose_4x4(const V *r, V *t)
 {
 	V a = _mm512_unpacklo_ps(r[0], r[1]), b = _mm512_unpackhi_ps(r[0], r[1]), c = _mm512_unpacklo_ps(r[2], r[3]),
 	  d = _mm512_unpackhi_ps(r[2], r[3]);
@@ -78,7 +78,7 @@ static inline __attribute__((always_inline)) void transpose_avx512(const float *
 		r[i] = LOAD(from + i * 16);
 #pragma GCC unroll 4
 	for (int i = 0; i < 16; i += 4)
-		transpose4(r + i, t + i);
+		transpose_4x4(r + i, t + i);
 	/* Quarter q of t[4i + j] contains column 4q + j of rows 4i .. 4i + 3. */
 #pragma GCC unroll 4
 	for (int j = 0; j < 4; j++) {

@@ -3,8 +3,7 @@
 
 #define STATE_NONE() {NULL, GT_STATE_NONE}
 #define STATE_ALWAYS(text) {text, GT_STATE_ALWAYS}
-#define STATE_MOMENTUM(text) {text, GT_STATE_MOMENTUM}
-#define STATE_CENTERED(text) {text, GT_STATE_CENTERED}
+#define STATE_IF(key, text) {text, GT_STATE_IF_##key}
 #define IS_MATRIX_PLAIN false
 #define IS_MATRIX_FIRST_NESTEROV false
 #define IS_MATRIX_MATRIX true
@@ -23,6 +22,10 @@ const struct gt_update_row *gt_update_row(enum gt_opcode code)
 	return NULL;
 }
 
+#define SET_NUMBER(attr, key) ((attr)->key != 0)
+#define SET_FLAG(attr, key) ((attr)->key)
+#define SET_BETAS(attr, key) true
+
 bool gt_update_has(const struct gt_update_row *row, const struct gt_attr_update *attr, int slot)
 {
 	switch (row->state[slot].when) {
@@ -30,10 +33,11 @@ bool gt_update_has(const struct gt_update_row *row, const struct gt_attr_update 
 		return false;
 	case GT_STATE_ALWAYS:
 		return true;
-	case GT_STATE_MOMENTUM:
-		return attr->momentum != 0;
-	case GT_STATE_CENTERED:
-		return attr->centered;
+#define GT_X(P, A, KIND, key, ...) \
+	case GT_STATE_IF_##key: \
+		return SET_##KIND(attr, key);
+		GT_OPTIMIZER_KEYS(GT_X, , )
+#undef GT_X
 	}
 	return false;
 }

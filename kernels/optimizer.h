@@ -8,9 +8,15 @@
 
 #include "opcall.h"
 
-/* The condition for which an optimizer keeps a state (such as Adam's exp_avg) for each parameter: never, always, if momentum is not 0, or
- * if centered is true. */
-enum gt_state_when { GT_STATE_NONE, GT_STATE_ALWAYS, GT_STATE_MOMENTUM, GT_STATE_CENTERED };
+/* The condition for which an optimizer keeps a state (such as Adam's exp_avg) for each parameter: never, always, or if the attribute
+ * that GT_STATE_IF_key names is not 0 (GT_STATE_IF_momentum, ...). */
+enum gt_state_when {
+	GT_STATE_NONE,
+	GT_STATE_ALWAYS,
+#define GT_X(P, A, KIND, key, ...) GT_STATE_IF_##key,
+	GT_OPTIMIZER_KEYS(GT_X, , )
+#undef GT_X
+};
 
 /* An update operation, which applies an optimizer's step to parameters. The inputs of its call are the parameters p, their gradients g, one
  * input for each entry of state, the scalars of the step (struct gt_scalars) and work, the 16-bit copy of p. */

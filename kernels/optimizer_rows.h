@@ -1,8 +1,9 @@
 /* The optimizers, one row each: the lists from which the operation codes, the config's words, the kernels' tables and the checkpoint's
  * names are made. optimizer.h has the same rows as structs.
  *
- * To add an optimizer: a row in GT_OPTIMIZERS; if no update operation here has its formula, a row in GT_ELEMENT_UPDATES, and its scalars
- * and its step in optim.inc. The CPU and CUDA kernels, the schema, the manual's text, the state dict and linear.dw+update follow. */
+ * To add an optimizer: a row in GT_OPTIMIZERS; if it has keys that no other one has, a row for each in GT_OPTIMIZER_KEYS; if no update
+ * operation here has its formula, a row in GT_ELEMENT_UPDATES, and its scalars and its step in optim.inc. The CPU and CUDA kernels, the
+ * attributes of the operation, the schema, the manual's text, the state dict and linear.dw+update follow. */
 #ifndef GT_KERNELS_OPTIMIZER_ROWS_H
 #define GT_KERNELS_OPTIMIZER_ROWS_H
 
@@ -10,59 +11,72 @@
  * gt_step_name. The operands are p g [state 0] [state 1] [state 2] [scalars] [work]; a state that is NONE() in the row has no operand. All
  * operands are flat. p, the states and work are updated in place, unless scalars.skip is set.
  * state: the name of the state in PyTorch's state dict, and the condition for which the state exists:
- *   ALWAYS(name), MOMENTUM(name): if attr.momentum is not 0, CENTERED(name): if attr.centered, NONE().
+ *   ALWAYS(name), IF(key, name): if attr.key, a NUMBER or a FLAG of GT_OPTIMIZER_KEYS, is not 0, NONE().
  * loops: the flags of a launch for which a CPU kernel has a loop of its own:
  *   PLAIN: no flag. FIRST_NESTEROV: if state 0 exists, two flags: whether this is the first step, and attr.nesterov.
  *   MATRIX: the update is not element by element; a backend has a kernel of its own for it.
  * EMA is no optimizer: its p is the moving average of the parameters (train.ema), and its g the parameters.
  * An element of an element-wise update depends on the operands of that element only. So its parameters may be cut anywhere: into shards of
  * ranks, and into tiles that linear.dw+update applies. A MATRIX update needs whole parameters. */
-#define GT_ELEMENT_UPDATES(X)                                                                                                \
-	X(SGD, sgd, MOMENTUM("momentum_buffer"), NONE(), NONE(), FIRST_NESTEROV)                                                 \
-	X(ADAM, adam, ALWAYS("exp_avg"), ALWAYS("exp_avg_sq"), NONE(), PLAIN)                                                    \
-	X(RMSPROP, rmsprop, ALWAYS("square_avg"), MOMENTUM("momentum_buffer"), CENTERED("grad_avg"), PLAIN)  \
-	X(LION, lion, ALWAYS("exp_avg"), NONE(), NONE(), PLAIN)                                                                  \
+#define GT_ELEMENT_UPDATES(X)                                                                                               \
+	X(SGD, sgd, IF(momentum, "momentum_buffer"), NONE(), NONE(), FIRST_NESTEROV)                                            \
+	X(ADAM, adam, ALWAYS("exp_avg"), ALWAYS("exp_avg_sq"), NONE(), PLAIN)                                                   \
+	X(RMSPROP, rmsprop, ALWAYS("square_avg"), IF(momentum, "momentum_buffer"), IF(centered, "grad_avg"), PLAIN)             \
+	X(LION, lion, ALWAYS("exp_avg"), NONE(), NONE(), PLAIN)                                                                 \
 	X(EMA, ema, NONE(), NONE(), NONE(), PLAIN)
-#define GT_UPDATES(X)                                                                                                        \
+#define GT_UPDATES(X)                                                                                                       \
 	GT_ELEMENT_UPDATES(X)                                                                                                    \
 	X(MUON, muon, ALWAYS("momentum_buffer"), NONE(), NONE(), MATRIX)
 #define GT_MAX_STATES 3
 
+/* Keys of train.optimizer that are attributes of the update operation: X(P, A, KIND, key, default, max, help). The member of struct
+ * gt_attr_update and of struct gt_conf_optimizer has the name of the key. Values are at least 0 and at most max. P and A are passed to X.
+ * KIND:
+ *   NUMBER: double.  FLAG: bool; max is 0.  BETAS: two numbers less than max, which are beta1 and beta2 in gt_attr_update.
+ * A key exists for the types whose row in GT_OPTIMIZERS names it. */
+#define GT_OPTIMIZER_KEYS(X, P, A)                                                                                          \
+	X(P, A, NUMBER, momentum, "0.0", 1, "factor of the previous direction in the momentum")                                 \
+	X(P, A, NUMBER, dampening, "0.0", 1, "share of the gradient that is left out of the momentum")                          \
+	X(P, A, FLAG, nesterov, "false", 0, "use Nesterov's momentum")                                                          \
+	X(P, A, BETAS, betas, "[0.9, 0.999]", 1, "decay rates of the first and the second moment")                              \
+	X(P, A, NUMBER, alpha, "0.99", 1, "decay rate of the mean of squared gradients")                                        \
+	X(P, A, FLAG, centered, "false", 0,                                                                                     \
+	  "divide by the square root of the variance of gradients instead of that of their mean square")                        \
+	X(P, A, NUMBER, eps, "1.0e-8", 1,                                                                                       \
+	  "number added to the divisor; muon: lower bound of the divisor; with 0, an element whose divisor is 0 is not updated")
+
 /* Values of train.optimizer.type: X(NAME, word, UPDATE, decoupled, help, keys…). The enumerator is GT_OPT_NAME, the operation
  * GT_OP_UPDATE with attr.decoupled = decoupled. keys: the keys of train.optimizer that only some types take, of those that this one takes:
  * {"key"}, and any key with a default that is not the usual one: {"key", "default"}. */
-#define GT_OPTIMIZERS(X)                                                                                                     \
-	X(SGD, "sgd", SGD, false, "torch.optim.SGD", {"momentum"}, {"dampening"}, {"nesterov"})                                  \
-	X(ADAM, "adam", ADAM, false, "torch.optim.Adam", {"betas"}, {"eps"})                                                     \
+#define GT_OPTIMIZERS(X)                                                                                                    \
+	X(SGD, "sgd", SGD, false, "torch.optim.SGD", {"momentum"}, {"dampening"}, {"nesterov"})                                 \
+	X(ADAM, "adam", ADAM, false, "torch.optim.Adam", {"betas"}, {"eps"})                                                    \
 	X(ADAMW, "adamw", ADAM, true, "torch.optim.AdamW, whose weight decay is decoupled from the gradient", {"betas"}, {"eps"}, \
 	  {"weight_decay", "0.01"})                                                                                              \
-	X(RMSPROP, "rmsprop", RMSPROP, false, "torch.optim.RMSprop", {"momentum"}, {"alpha"}, {"centered"}, {"eps"})             \
-	X(MUON, "muon", MUON, false,                                                                                             \
-	  "torch.optim.Muon, which only updates weights of linear and convolution layers; its weight decay is decoupled too",    \
+	X(RMSPROP, "rmsprop", RMSPROP, false, "torch.optim.RMSprop", {"momentum"}, {"alpha"}, {"centered"}, {"eps"})            \
+	X(MUON, "muon", MUON, false,                                                                                            \
+	  "torch.optim.Muon, which only updates weights of linear and convolution layers; its weight decay is decoupled too",   \
 	  {"momentum", "0.95"}, {"nesterov", "true"}, {"eps", "1.0e-7"}, {"weight_decay", "0.1"}, {"ns_steps"}, {"ns_coefficients"}, \
 	  {"adjust_lr"}, {"normalize"})                                                                                          \
-	X(LION, "lion", LION, false,                                                                                             \
-	  "Lion, of the paper Symbolic Discovery of Optimization Algorithms (2023), which steps by the sign of an average of "   \
-	  "gradients; betas are the weights for the direction and for the stored average; its weight decay is decoupled too",    \
+	X(LION, "lion", LION, false,                                                                                            \
+	  "Lion, of the paper Symbolic Discovery of Optimization Algorithms (2023), which steps by the sign of an average of "  \
+	  "gradients; betas are the weights for the direction and for the stored average; its weight decay is decoupled too",   \
 	  {"betas", "[0.9, 0.99]"})
 
 /* GT_STATES_ALL and GT_STATES_MUST make a bit mask of the states of a row, in which bit k is state k. ALL has the states that may exist,
  * MUST has those that always exist. */
 #define GT_STATE_ALL_NONE() 0
 #define GT_STATE_ALL_ALWAYS(name) 1
-#define GT_STATE_ALL_MOMENTUM(name) 1
-#define GT_STATE_ALL_CENTERED(name) 1
+#define GT_STATE_ALL_IF(key, name) 1
 #define GT_STATE_MUST_NONE() 0
 #define GT_STATE_MUST_ALWAYS(name) 1
-#define GT_STATE_MUST_MOMENTUM(name) 0
-#define GT_STATE_MUST_CENTERED(name) 0
+#define GT_STATE_MUST_IF(key, name) 0
 #define GT_STATES_ALL(s0, s1, s2) (GT_STATE_ALL_##s0 | GT_STATE_ALL_##s1 << 1 | GT_STATE_ALL_##s2 << 2)
 #define GT_STATES_MUST(s0, s1, s2) (GT_STATE_MUST_##s0 | GT_STATE_MUST_##s1 << 1 | GT_STATE_MUST_##s2 << 2)
 /* The text of one state in a signature (opcall.h). A state that a row names is an optional operand, also where the state does not exist. */
 #define GT_STATE_SIG_NONE()
 #define GT_STATE_SIG_ALWAYS(name) "[" name ":f(E)!] "
-#define GT_STATE_SIG_MOMENTUM(name) GT_STATE_SIG_ALWAYS(name)
-#define GT_STATE_SIG_CENTERED(name) GT_STATE_SIG_ALWAYS(name)
+#define GT_STATE_SIG_IF(key, name) GT_STATE_SIG_ALWAYS(name)
 /* The number of operands for states: one for each state that a row names, also where the state does not exist. */
 #define GT_STATES_SLOTS(s0, s1, s2) (GT_STATE_ALL_##s0 + GT_STATE_ALL_##s1 + GT_STATE_ALL_##s2)
 

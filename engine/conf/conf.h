@@ -75,11 +75,15 @@ struct gt_conf_data {
 #define GT_MAX_LENGTHS 8 /* maximum number of data.lengths */
 #define GT_FLOATS_AUTO (-1) /* gt_floats.n of a key whose value is "auto" */
 
+#define GT_KEY_NUMBER(key) double key;
+#define GT_KEY_FLAG(key) bool key;
+#define GT_KEY_BETAS(key) double key[2];
 struct gt_conf_optimizer {
 	int type; /* enum gt_optimizer, an index of gt_optimizer_rows */
-	double lr, momentum, dampening, weight_decay, eps, alpha;
-	double betas[2];
-	bool nesterov, centered;
+	double lr, weight_decay;
+#define GT_X(P, A, KIND, key, ...) GT_KEY_##KIND(key)
+	GT_OPTIMIZER_KEYS(GT_X, , )
+#undef GT_X
 	int64_t ns_steps;    /* muon: number of Newton-Schulz iterations */
 	struct gt_floats ns; /* muon: the three coefficients of the Newton-Schulz iteration */
 	int adjust;          /* enum gt_muon_adjust */

@@ -36,25 +36,23 @@
 #define OPTIMIZER_WORDS &(GT_OPTIMIZERS(WORD))[1]
 #define OPTIMIZER_HELP GT_OPTIMIZERS(HELP)
 
+/* The row of a key of GT_OPTIMIZER_KEYS. */
+#define KEY_NUMBER GT_T_FLOAT
+#define KEY_FLAG GT_T_BOOL
+#define KEY_BETAS GT_T_PAIR
+#define KEY_FLAGS_NUMBER 0
+#define KEY_FLAGS_FLAG 0
+#define KEY_FLAGS_BETAS GT_R_BELOW
+#define KEY_ROW(P, A, KIND, key, def, max, text) \
+    {P #key, KEY_##KIND, A(key), def, 0, max, KEY_FLAGS_##KIND, OPT(P), .help = text},
+
 /* The rows of the keys of an optimizer, and below of a schedule, for train.optimizer and train.schedule and for entries of train.groups. P:
  * prefix of the paths, a string literal. A: macro that gives the offset of a member. */
 #define OPTIMIZER_ROWS(P, A) \
     {P "type", GT_T_ENUM, A(type), NULL, .flags = GT_R_REQUIRED, .values = OPTIMIZER_WORDS, .help = "update rule" OPTIMIZER_HELP}, \
     {P "lr", GT_T_FLOAT, A(lr), NULL, 0, INFINITY, GT_R_REQUIRED, \
      .help = "learning rate, before the schedule"}, \
-    {P "momentum", GT_T_FLOAT, A(momentum), "0.0", 0, 1, OPT(P), \
-     .help = "factor of the previous direction in the momentum"}, \
-    {P "dampening", GT_T_FLOAT, A(dampening), "0.0", 0, 1, OPT(P), \
-     .help = "share of the gradient that is left out of the momentum"}, \
-    {P "nesterov", GT_T_BOOL, A(nesterov), "false", OPT(P), .help = "use Nesterov's momentum"}, \
-    {P "betas", GT_T_PAIR, A(betas), "[0.9, 0.999]", 0, 1, GT_R_BELOW, OPT(P), \
-     .help = "decay rates of the first and the second moment"}, \
-    {P "alpha", GT_T_FLOAT, A(alpha), "0.99", 0, 1, OPT(P), .help = "decay rate of the mean of squared gradients"}, \
-    {P "centered", GT_T_BOOL, A(centered), "false", OPT(P), \
-     .help = "divide by the square root of the variance of gradients instead of that of their mean square"}, \
-    {P "eps", GT_T_FLOAT, A(eps), "1.0e-8", 0, 1, OPT(P), \
-     .help = "number added to the divisor; muon: lower bound of the divisor; with " \
-             "0, an element whose divisor is 0 is not updated"}, \
+    GT_OPTIMIZER_KEYS(KEY_ROW, P, A) \
     {P "weight_decay", GT_T_FLOAT, A(weight_decay), "0.0", 0, INFINITY, .by_optimizer = true, \
      .help = "factor of the L2 penalty, which is added to the gradient unless type describes it as decoupled"}, \
     {P "decay_bias", GT_T_BOOL, A(decay_bias), "true", .help = "apply weight decay to biases, as PyTorch does"}, \

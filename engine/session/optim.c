@@ -5,21 +5,20 @@
 #include <stdio.h>
 #include <string.h>
 
+#define COPY_NUMBER(attr, c, key) (attr)->key = (c)->key;
+#define COPY_FLAG(attr, c, key) (attr)->key = (c)->key;
+#define COPY_BETAS(attr, c, key) (attr)->beta1 = (c)->key[0], (attr)->beta2 = (c)->key[1];
+
 static struct gt_optim_call call_of(const struct gt_conf_optimizer *c, double clip_norm)
 {
 	const struct gt_optimizer_row *row = &gt_optimizer_rows[c->type];
 	struct gt_optim_call o;
 	memset(&o, 0, sizeof o); /* clears the padding too, because calls are compared as bytes */
 	o.row = gt_update_row(row->update);
-	o.attr.update.momentum = c->momentum;
-	o.attr.update.dampening = c->dampening;
-	o.attr.update.beta1 = c->betas[0];
-	o.attr.update.beta2 = c->betas[1];
-	o.attr.update.eps = c->eps;
-	o.attr.update.alpha = c->alpha;
-	o.attr.update.nesterov = c->nesterov;
+#define GT_X(P, A, KIND, key, ...) COPY_##KIND(&o.attr.update, c, key)
+	GT_OPTIMIZER_KEYS(GT_X, , )
+#undef GT_X
 	o.attr.update.decoupled = row->decoupled;
-	o.attr.update.centered = c->centered;
 	o.attr.update.clip_norm = clip_norm;
 	o.attr.ns_steps = c->ns_steps;
 	memcpy(o.attr.ns, c->ns.v, sizeof o.attr.ns);

@@ -304,12 +304,16 @@ static void trajectory(const struct opt_case *c0, enum gt_dtype t, double clip_n
 	free(p), free(s), free(tol);
 }
 
-/* Whether a case has these states. */
-static bool covered(enum gt_opcode code, bool momentum, bool centered)
+/* Whether a case has these states, bit k for state k. */
+static bool covered(enum gt_opcode code, int states)
 {
-	for (size_t k = 0; k < NCASES; k++)
-		if (cases[k].code == code && (cases[k].attr.momentum != 0) == momentum && cases[k].attr.centered == centered)
+	for (size_t k = 0; k < NCASES; k++) {
+		int has = 0;
+		for (int i = 0; i < gt_update_row(code)->nslots; i++)
+			has |= gt_update_has(gt_update_row(code), &cases[k].attr, i) << i;
+		if (cases[k].code == code && has == states)
 			return true;
+	}
 	return false;
 }
 
@@ -318,19 +322,14 @@ TEST(every_update_has_its_cases)
 #define GT_X(NAME, name, s0, s1, s2, loops) GT_OP_##NAME,
 	static const enum gt_opcode codes[] = {GT_ELEMENT_UPDATES(GT_X)};
 #undef GT_X
+#define GT_X(NAME, name, s0, s1, s2, loops) {GT_STATES_ALL(s0, s1, s2), GT_STATES_MUST(s0, s1, s2)},
+	static const int masks[][2] = {GT_ELEMENT_UPDATES(GT_X)};
+#undef GT_X
 	for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
-		for (int m = 0; m < 2; m++)
-			for (int c = 0; c < 2; c++) {
-				const struct gt_update_row *row = gt_update_row(codes[i]);
-				bool uses_m = false, uses_c = false;
-				for (int k = 0; k < row->nslots; k++) {
-					uses_m |= row->state[k].when == GT_STATE_MOMENTUM;
-					uses_c |= row->state[k].when == GT_STATE_CENTERED;
-				}
-				bool needed = (!m || uses_m) && (!c || uses_c); /* a flag that no state has is not another case */
-				CHECK_MSG(!needed || covered(codes[i], m, c), "%s has no case with momentum %d, centered %d", gt_opcode_name(codes[i]), m,
-				          c);
-			}
+		for (int has = 0; has < 1 << GT_MAX_STATES; has++) {
+			bool possible = !(has & ~masks[i][0]) && (has & masks[i][1]) == masks[i][1];
+			CHECK_MSG(!possible || covered(codes[i], has), "%s has no case with the states %d", gt_opcode_name(codes[i]), has);
+		}
 }
 
 TEST(updates_follow_the_formulas)

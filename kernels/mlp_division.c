@@ -27,6 +27,8 @@ const char *gt_mlp_refuses(const struct gt_opcall *call)
 		return "it has kernels for up to 16 outputs";
 	if (a->optimizer != GT_OP_SGD && a->optimizer != GT_OP_ADAM)
 		return "it has kernels for sgd, adam and adamw";
+	if (a->update.amsgrad)
+		return "it has no kernel for amsgrad";
 	if (!gt_aug_none(&a->gather) || a->gather.views > 1)
 		return "it does not augment samples";
 	if (a->loss.nweights && a->loss.nweights != a->layer[a->nlayers - 1].out)

@@ -20,7 +20,7 @@
  * ranks, and into tiles that linear.dw+update applies. A MATRIX update needs whole parameters. */
 #define GT_ELEMENT_UPDATES(X)                                                                                               \
 	X(SGD, sgd, IF(momentum, "momentum_buffer"), NONE(), NONE(), FIRST_NESTEROV)                                            \
-	X(ADAM, adam, ALWAYS("exp_avg"), ALWAYS("exp_avg_sq"), NONE(), PLAIN)                                                   \
+	X(ADAM, adam, ALWAYS("exp_avg"), ALWAYS("exp_avg_sq"), IF(amsgrad, "max_exp_avg_sq"), PLAIN)                            \
 	X(RMSPROP, rmsprop, ALWAYS("square_avg"), IF(momentum, "momentum_buffer"), IF(centered, "grad_avg"), PLAIN)             \
 	X(LION, lion, ALWAYS("exp_avg"), NONE(), NONE(), PLAIN)                                                                 \
 	X(EMA, ema, NONE(), NONE(), NONE(), PLAIN)
@@ -43,16 +43,17 @@
 	X(P, A, FLAG, centered, "false", 0,                                                                                     \
 	  "divide by the square root of the variance of gradients instead of that of their mean square")                        \
 	X(P, A, NUMBER, eps, "1.0e-8", 1,                                                                                       \
-	  "number added to the divisor; muon: lower bound of the divisor; with 0, an element whose divisor is 0 is not updated")
+	  "number added to the divisor; muon: lower bound of the divisor; with 0, an element whose divisor is 0 is not updated") \
+	X(P, A, FLAG, amsgrad, "false", 0, "divide by the square root of the largest second moment until now instead of the last one")
 
 /* Values of train.optimizer.type: X(NAME, word, UPDATE, decoupled, help, keys…). The enumerator is GT_OPT_NAME, the operation
  * GT_OP_UPDATE with attr.decoupled = decoupled. keys: the keys of train.optimizer that only some types take, of those that this one takes:
  * {"key"}, and any key with a default that is not the usual one: {"key", "default"}. */
 #define GT_OPTIMIZERS(X)                                                                                                    \
 	X(SGD, "sgd", SGD, false, "torch.optim.SGD", {"momentum"}, {"dampening"}, {"nesterov"})                                 \
-	X(ADAM, "adam", ADAM, false, "torch.optim.Adam", {"betas"}, {"eps"})                                                    \
+	X(ADAM, "adam", ADAM, false, "torch.optim.Adam", {"betas"}, {"eps"}, {"amsgrad"})                                       \
 	X(ADAMW, "adamw", ADAM, true, "torch.optim.AdamW, whose weight decay is decoupled from the gradient", {"betas"}, {"eps"}, \
-	  {"weight_decay", "0.01"})                                                                                              \
+	  {"amsgrad"}, {"weight_decay", "0.01"})                                                                                \
 	X(RMSPROP, "rmsprop", RMSPROP, false, "torch.optim.RMSprop", {"momentum"}, {"alpha"}, {"centered"}, {"eps"})            \
 	X(MUON, "muon", MUON, false,                                                                                            \
 	  "torch.optim.Muon, which only updates weights of linear and convolution layers; its weight decay is decoupled too",   \

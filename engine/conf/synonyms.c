@@ -160,7 +160,7 @@ static const struct {
 	{"train.optimizer.type", {"adagrad", NULL, NO_OPTIMIZER}},
 	{"train.optimizer.type", {"adadelta", NULL, NO_OPTIMIZER}},
 	{"train.optimizer.type", {"adafactor", NULL, NO_OPTIMIZER}},
-	{"train.optimizer.type", {"amsgrad", NULL, NO_OPTIMIZER}},
+	{"train.optimizer.type", {"amsgrad", NULL, "write type = \"adam\" and amsgrad = true"}},
 	{"train.optimizer.type", {"asgd", NULL, NO_OPTIMIZER}},
 	{"train.optimizer.type", {"lamb", NULL, NO_OPTIMIZER}},
 	{"train.optimizer.type", {"lars", NULL, NO_OPTIMIZER}},

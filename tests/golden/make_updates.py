@@ -42,6 +42,8 @@ RUNS = [
     (RMS, dict(lr=1e-2, centered=True, momentum=0.5)),
     (Lion, dict(lr=1e-2)),
     (Lion, dict(lr=1e-2, weight_decay=0.1, betas=(0.5, 0.8))),
+    (ADAM, dict(lr=1e-2, amsgrad=True, betas=(0.8, 0.5), weight_decay=1e-2)),
+    (ADAMW, dict(lr=1e-2, amsgrad=True)),
 ]
 print(f"/* PyTorch {torch.__version__}, CPU */")
 for make, args in RUNS:

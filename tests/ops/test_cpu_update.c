@@ -89,6 +89,16 @@ static const struct opt_case {
      1e-1,
      {.beta1 = .5, .beta2 = .8},
      {-0x1.88ecc8p-1f, 0x1.635d10p-1f, 0x1.216c66p-1f, 0x1.e7c354p-2f, 0x1.78675cp-2f, 0x1.e90c00p-3f, 0x1.32e116p-3f, 0x1.50a488p-5f}},
+    {GT_OP_ADAM,
+     1e-2,
+     1e-2,
+     {.beta1 = .8, .beta2 = .5, .eps = 1e-8, .amsgrad = true},
+     {-0x1.8287b6p-1f, 0x1.670a90p-1f, 0x1.1e00f2p-1f, 0x1.f9779cp-2f, 0x1.7bde44p-2f, 0x1.d535dcp-3f, 0x1.50c310p-3f, 0x1.4b5342p-5f}},
+    {GT_OP_ADAM,
+     1e-2,
+     1e-2,
+     {ADAM_DEFAULT, .amsgrad = true, .decoupled = true},
+     {-0x1.7fe9c8p-1f, 0x1.67b5e6p-1f, 0x1.1c8498p-1f, 0x1.fe5bf2p-2f, 0x1.7ca926p-2f, 0x1.cf1fc4p-3f, 0x1.5a9356p-3f, 0x1.4e7734p-5f}},
     {GT_OP_EMA, /* torch.optim.swa_utils.get_ema_multi_avg_fn(0.9) after a copy; g are the parameters */
      0,
      0,
@@ -209,7 +219,9 @@ static double reference(const struct opt_case *c, const struct gt_seg *seg, int 
 	if (c->code == GT_OP_ADAM) {
 		s[0] = a->beta1 * s[0] + (1 - a->beta1) * g;
 		s[1] = a->beta2 * s[1] + (1 - a->beta2) * g * g;
-		return p - lr / (1 - pow(a->beta1, t)) * s[0] / (sqrt(s[1]) / sqrt(1 - pow(a->beta2, t)) + a->eps);
+		s[2] = fmax(s[2], s[1]);
+		double v = a->amsgrad ? s[2] : s[1];
+		return p - lr / (1 - pow(a->beta1, t)) * s[0] / (sqrt(v) / sqrt(1 - pow(a->beta2, t)) + a->eps);
 	}
 	if (c->code != GT_OP_RMSPROP)
 		return NAN; /* no formula here: no result equals it */

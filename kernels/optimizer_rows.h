@@ -23,6 +23,7 @@
 	X(ADAM, adam, ALWAYS("exp_avg"), ALWAYS("exp_avg_sq"), IF(amsgrad, "max_exp_avg_sq"), PLAIN)                            \
 	X(RMSPROP, rmsprop, ALWAYS("square_avg"), IF(momentum, "momentum_buffer"), IF(centered, "grad_avg"), PLAIN)             \
 	X(LION, lion, ALWAYS("exp_avg"), NONE(), NONE(), PLAIN)                                                                 \
+	X(NADAM, nadam, ALWAYS("exp_avg"), ALWAYS("exp_avg_sq"), NONE(), PLAIN)                                                 \
 	X(EMA, ema, NONE(), NONE(), NONE(), PLAIN)
 #define GT_UPDATES(X)                                                                                                       \
 	GT_ELEMENT_UPDATES(X)                                                                                                    \
@@ -44,7 +45,9 @@
 	  "divide by the square root of the variance of gradients instead of that of their mean square")                        \
 	X(P, A, NUMBER, eps, "1.0e-8", 1,                                                                                       \
 	  "number added to the divisor; muon: lower bound of the divisor; with 0, an element whose divisor is 0 is not updated") \
-	X(P, A, FLAG, amsgrad, "false", 0, "divide by the square root of the largest second moment until now instead of the last one")
+	X(P, A, FLAG, amsgrad, "false", 0, "divide by the square root of the largest second moment until now instead of the last one") \
+	X(P, A, NUMBER, momentum_decay, "4.0e-3", INFINITY, "rate at which the momentum of a step approaches the first of betas") \
+	X(P, A, FLAG, decoupled_weight_decay, "false", 0, "let the weight decay shrink parameters, as in adamw, not change gradients")
 
 /* Values of train.optimizer.type: X(NAME, word, UPDATE, decoupled, help, keys…). The enumerator is GT_OPT_NAME, the operation
  * GT_OP_UPDATE with attr.decoupled = decoupled. keys: the keys of train.optimizer that only some types take, of those that this one takes:
@@ -62,7 +65,8 @@
 	X(LION, "lion", LION, false,                                                                                            \
 	  "Lion, of the paper Symbolic Discovery of Optimization Algorithms (2023), which steps by the sign of an average of "  \
 	  "gradients; betas are the weights for the direction and for the stored average; its weight decay is decoupled too",   \
-	  {"betas", "[0.9, 0.99]"})
+	  {"betas", "[0.9, 0.99]"})                                                                                             \
+	X(NADAM, "nadam", NADAM, false, "torch.optim.NAdam", {"betas"}, {"eps"}, {"momentum_decay"}, {"decoupled_weight_decay"})
 
 /* GT_STATES_ALL and GT_STATES_MUST make a bit mask of the states of a row, in which bit k is state k. ALL has the states that may exist,
  * MUST has those that always exist. */

@@ -241,6 +241,9 @@ enum gt_code gt_conf_check_optimizer(struct gt_reading *rd, const char *shown, c
 	if (s->type == GT_SCHED_ONECYCLE && s->cycle_momentum && gt_conf_given(root, cycle) && !gt_conf_has_momentum(o))
 		FAIL_AT(sched, "cycle_momentum", "expected an optimizer with betas or with momentum > 0 beside cycle_momentum = true, got %s; "
 		        "write momentum = 0.9 in the optimizer, or remove cycle_momentum", gt_optimizer_rows[o->type].word);
+	if (s->cycle_momentum && o->type == GT_OPT_NADAM)
+		FAIL_AT(sched, "cycle_momentum", "cycle_momentum = true and the optimizer \"nadam\" do not go together, because its bias "
+		        "correction would depend on the momenta of all earlier steps; write cycle_momentum = false");
 	if (s->type == GT_SCHED_EXPONENTIAL && !gt_conf_given(root, gamma) && gt_conf_given(root, sched))
 		FAIL_AT(sched, "gamma", "expected a number ≥ 0, which an exponential schedule needs, got nothing");
 	for (int i = 1; i < s->milestones.n; i++)

@@ -76,6 +76,8 @@ if [ "$rc" = 0 ] && ! grep -q momentum "$tmp/out"; then
 else
 	fail no_momentum_no_cycle "$(grep momentum "$tmp/out" "$tmp/err")"
 fi
+gives refused_of_nadam 78 err 'cycle_momentum = true and the optimizer "nadam" do not go together' \
+	check "$tmp/net.cfg" -s 'train.optimizer={type="nadam";lr=0.001;}'
 gives refused_without_momentum 78 err 'expected an optimizer with betas or with momentum > 0' \
 	check "$tmp/net.cfg" -s train.optimizer.momentum=0 -s $cycle=true
 

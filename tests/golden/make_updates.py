@@ -27,6 +27,7 @@ class Lion(torch.optim.Optimizer):
 
 
 SGD, ADAM, ADAMW, RMS = torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW, torch.optim.RMSprop
+NADAM, RADAM, ADAGRAD = torch.optim.NAdam, torch.optim.RAdam, torch.optim.Adagrad
 RUNS = [
     (SGD, dict(lr=0.1)),
     (SGD, dict(lr=0.1, momentum=0.9, weight_decay=5e-4)),
@@ -44,6 +45,9 @@ RUNS = [
     (Lion, dict(lr=1e-2, weight_decay=0.1, betas=(0.5, 0.8))),
     (ADAM, dict(lr=1e-2, amsgrad=True, betas=(0.8, 0.5), weight_decay=1e-2)),
     (ADAMW, dict(lr=1e-2, amsgrad=True)),
+    (NADAM, dict(lr=1e-2)),
+    (NADAM, dict(lr=1e-2, betas=(0.6, 0.9), eps=1e-6, weight_decay=1e-2, momentum_decay=0.1)),
+    (NADAM, dict(lr=1e-2, weight_decay=1e-1, decoupled_weight_decay=True)),
 ]
 print(f"/* PyTorch {torch.__version__}, CPU */")
 for make, args in RUNS:

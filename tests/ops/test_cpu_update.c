@@ -99,6 +99,24 @@ static const struct opt_case {
      1e-2,
      {ADAM_DEFAULT, .amsgrad = true, .decoupled = true},
      {-0x1.7fe9c8p-1f, 0x1.67b5e6p-1f, 0x1.1c8498p-1f, 0x1.fe5bf2p-2f, 0x1.7ca926p-2f, 0x1.cf1fc4p-3f, 0x1.5a9356p-3f, 0x1.4e7734p-5f}},
+    {GT_OP_NADAM,
+     1e-2,
+     0,
+     {ADAM_DEFAULT, .momentum_decay = 4e-3},
+     {-0x1.8c1e76p-1f, 0x1.6661e4p-1f, 0x1.210f1ep-1f, 0x1.e6745ep-2f,
+      0x1.7aa1acp-2f, 0x1.e1d7bcp-3f, 0x1.2a3798p-3f, 0x1.441726p-5f}},
+    {GT_OP_NADAM,
+     1e-2,
+     1e-2,
+     {.beta1 = .6, .beta2 = .9, .eps = 1e-6, .momentum_decay = .1},
+     {-0x1.8d001cp-1f, 0x1.673da6p-1f, 0x1.20d6a4p-1f, 0x1.e3fccep-2f,
+      0x1.7c0d66p-2f, 0x1.e05ac6p-3f, 0x1.24ba4cp-3f, 0x1.4d3b38p-5f}},
+    {GT_OP_NADAM,
+     1e-2,
+     1e-1,
+     {ADAM_DEFAULT, .momentum_decay = 4e-3, .decoupled_weight_decay = true},
+     {-0x1.8a273ep-1f, 0x1.649d6cp-1f, 0x1.1f9c60p-1f, 0x1.e4000ep-2f,
+      0x1.78c71cp-2f, 0x1.df67c0p-3f, 0x1.28aa2cp-3f, 0x1.42b56ep-5f}},
     {GT_OP_EMA, /* torch.optim.swa_utils.get_ema_multi_avg_fn(0.9) after a copy; g are the parameters */
      0,
      0,
@@ -206,7 +224,7 @@ static double reference(const struct opt_case *c, const struct gt_seg *seg, int 
 		s[0] = a->beta2 * s[0] + (1 - a->beta2) * g;
 		return p - lr * ((d > 0) - (d < 0) + seg->weight_decay * p);
 	}
-	if (a->decoupled)
+	if (a->decoupled || a->decoupled_weight_decay)
 		p *= 1 - lr * seg->weight_decay;
 	else
 		g += seg->weight_decay * p;
@@ -222,6 +240,17 @@ static double reference(const struct opt_case *c, const struct gt_seg *seg, int 
 		s[2] = fmax(s[2], s[1]);
 		double v = a->amsgrad ? s[2] : s[1];
 		return p - lr / (1 - pow(a->beta1, t)) * s[0] / (sqrt(v) / sqrt(1 - pow(a->beta2, t)) + a->eps);
+	}
+	if (c->code == GT_OP_NADAM) {
+		double product = 1, mu[2] = {0};
+		for (int i = 1; i <= t + 1; i++) {
+			mu[i - t > 0] = a->beta1 * (1 - .5 * pow(.96, i * a->momentum_decay));
+			product *= i <= t ? mu[0] : 1;
+		}
+		s[0] = a->beta1 * s[0] + (1 - a->beta1) * g;
+		s[1] = a->beta2 * s[1] + (1 - a->beta2) * g * g;
+		double denom = sqrt(s[1] / (1 - pow(a->beta2, t))) + a->eps;
+		return p - lr * ((1 - mu[0]) / (1 - product) * g + mu[1] / (1 - product * mu[1]) * s[0]) / denom;
 	}
 	if (c->code != GT_OP_RMSPROP)
 		return NAN; /* no formula here: no result equals it */

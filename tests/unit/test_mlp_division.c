@@ -1,9 +1,11 @@
 /* How mlp.steps is divided among the blocks of a card, with offsets and work that are counted by hand, and which cards have room. */
+#include "ew.h"
 #include "mlp_division.h"
 #include "test.h"
 #include <string.h>
 
 #define STATE 1 /* the optimizer keeps one state */
+#define FACTORS(n) ((int64_t)((n) * sizeof(struct gt_opt_f32) / 4 + 3) / 4 * 4) /* words of the factors of n segments */
 
 struct net {
 	struct gt_attr_mlp_steps attr;
@@ -41,9 +43,10 @@ TEST(offsets_in_shared_memory)
 	CHECK(d.blocks == 2 && d.layer[0].cols == 4 && d.layer[1].cols == 4 && d.set == 168 && d.layer[1].shared == 148);
 	/* two sets, then 4 outputs of 32 rows and their gradients */
 	CHECK(d.layer[0].own == 336 && d.own_floats == 128 && d.places_at == 592);
-	/* two f64 numbers and two i32 of each row; 4 x 13 factors; logits and their gradients; 16 warps of 32 x 4 sums; 4 columns of 4 */
-	CHECK(d.opt_at == 784 && d.logits_at == 836 && d.part_at == 1092 && d.column_at == 3140 && d.tile_at == 3156);
-	CHECK(d.wide == 36 && d.narrow == 8 && d.last_at == 3156 + 8 * 33 && d.shared == 4 * (3156 + 36 * 33));
+	/* two f64 numbers and two i32 of a row; factors of 4 segments; logits and their gradients; 16 warps of 32 x 4 sums; 4 columns of 4 */
+	CHECK(d.opt_at == 784 && d.logits_at == 784 + FACTORS(4) && d.part_at == d.logits_at + 256 && d.column_at == d.part_at + 2048);
+	CHECK(d.tile_at == d.column_at + 16);
+	CHECK(d.wide == 36 && d.narrow == 8 && d.last_at == d.tile_at + 8 * 33 && d.shared == 4 * (size_t)(d.tile_at + 36 * 33));
 	/* 16 words; h twice; the last weights with 4 classes, and the bias, twice */
 	CHECK(d.layer[0].act[0] == 16 && d.layer[0].act[1] == 176 && d.layer[1].next[0] == 336 && d.work == 4 * (336 + 2 * 36));
 }
@@ -79,9 +82,10 @@ TEST(work_of_the_larger_kernel)
 	n.attr.update.clip_norm = 1;
 	n.call.in[8] = &n.flat;
 	CHECK(gt_mlp_divide(&n.call, &two, &d, why, sizeof why) && d.more && d.clips && d.copies == 2);
-	/* two copies of two sets; 4 outputs, their gradients and the derivatives; numbers of the rows; the norm; 5 x 13 factors */
-	CHECK(d.layer[0].own == 672 && d.places_at == 672 + 3 * 128 && d.norm_at == 1248 && d.opt_at == 1252 && d.logits_at == 1320);
-	CHECK(d.part_at == 1576 && d.column_at == 3624 && d.tile_at == 3640);
+	/* two copies of two sets; 4 outputs, their gradients and the derivatives; numbers of the rows; the norm; factors of 5 segments */
+	CHECK(d.layer[0].own == 672 && d.places_at == 672 + 3 * 128 && d.norm_at == 1248 && d.opt_at == 1252);
+	CHECK(d.logits_at == 1252 + FACTORS(5) && d.part_at == d.logits_at + 256 && d.column_at == d.part_at + 2048);
+	CHECK(d.tile_at == d.column_at + 16);
 	/* h and its derivatives twice, the last weights and bias twice; two sums of a layer, two of the last one, one of its bias */
 	CHECK(d.layer[0].slope[0] == 176 && d.layer[0].act[1] == 336 && d.layer[1].next[0] == 656 && d.norms == 5);
 	CHECK(d.norm[0] == 728 && d.norm[1] == 740 && d.work == 4 * 752);

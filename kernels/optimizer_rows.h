@@ -24,6 +24,7 @@
 	X(RMSPROP, rmsprop, ALWAYS("square_avg"), IF(momentum, "momentum_buffer"), IF(centered, "grad_avg"), PLAIN)             \
 	X(LION, lion, ALWAYS("exp_avg"), NONE(), NONE(), PLAIN)                                                                 \
 	X(NADAM, nadam, ALWAYS("exp_avg"), ALWAYS("exp_avg_sq"), NONE(), PLAIN)                                                 \
+	X(RADAM, radam, ALWAYS("exp_avg"), ALWAYS("exp_avg_sq"), NONE(), PLAIN)                                                 \
 	X(EMA, ema, NONE(), NONE(), NONE(), PLAIN)
 #define GT_UPDATES(X)                                                                                                       \
 	GT_ELEMENT_UPDATES(X)                                                                                                    \
@@ -66,7 +67,8 @@
 	  "Lion, of the paper Symbolic Discovery of Optimization Algorithms (2023), which steps by the sign of an average of "  \
 	  "gradients; betas are the weights for the direction and for the stored average; its weight decay is decoupled too",   \
 	  {"betas", "[0.9, 0.99]"})                                                                                             \
-	X(NADAM, "nadam", NADAM, false, "torch.optim.NAdam", {"betas"}, {"eps"}, {"momentum_decay"}, {"decoupled_weight_decay"})
+	X(NADAM, "nadam", NADAM, false, "torch.optim.NAdam", {"betas"}, {"eps"}, {"momentum_decay"}, {"decoupled_weight_decay"}) \
+	X(RADAM, "radam", RADAM, false, "torch.optim.RAdam", {"betas"}, {"eps"}, {"decoupled_weight_decay"})
 
 /* GT_STATES_ALL and GT_STATES_MUST make a bit mask of the states of a row, in which bit k is state k. ALL has the states that may exist,
  * MUST has those that always exist. */

@@ -154,7 +154,6 @@ static const struct {
 	{"train.loss", {"msle", NULL, NO_LOSS}},
 	{"train.optimizer.type", {"momentum", NULL, "write type = \"sgd\" and the key momentum"}},
 	{"train.optimizer.type", {"nesterov", NULL, "write type = \"sgd\" and the keys momentum and nesterov"}},
-	{"train.optimizer.type", {"radam", NULL, NO_OPTIMIZER}},
 	{"train.optimizer.type", {"adamax", NULL, NO_OPTIMIZER}},
 	{"train.optimizer.type", {"adagrad", NULL, NO_OPTIMIZER}},
 	{"train.optimizer.type", {"adadelta", NULL, NO_OPTIMIZER}},

@@ -48,6 +48,9 @@ RUNS = [
     (NADAM, dict(lr=1e-2)),
     (NADAM, dict(lr=1e-2, betas=(0.6, 0.9), eps=1e-6, weight_decay=1e-2, momentum_decay=0.1)),
     (NADAM, dict(lr=1e-2, weight_decay=1e-1, decoupled_weight_decay=True)),
+    (RADAM, dict(lr=1e-2)),
+    (RADAM, dict(lr=1e-2, betas=(0.8, 0.97), eps=1e-6, weight_decay=1e-2)),
+    (RADAM, dict(lr=1e-2, weight_decay=1e-1, decoupled_weight_decay=True)),
 ]
 print(f"/* PyTorch {torch.__version__}, CPU */")
 for make, args in RUNS:

@@ -117,6 +117,24 @@ static const struct opt_case {
      {ADAM_DEFAULT, .momentum_decay = 4e-3, .decoupled_weight_decay = true},
      {-0x1.8a273ep-1f, 0x1.649d6cp-1f, 0x1.1f9c60p-1f, 0x1.e4000ep-2f,
       0x1.78c71cp-2f, 0x1.df67c0p-3f, 0x1.28aa2cp-3f, 0x1.42b56ep-5f}},
+    {GT_OP_RADAM,
+     1e-2,
+     0,
+     {ADAM_DEFAULT},
+     {-0x1.76d464p-1f, 0x1.661b5ep-1f, 0x1.1c8ac8p-1f, 0x1.079200p-1f,
+      0x1.790386p-2f, 0x1.cbc4b6p-3f, 0x1.77e19ep-3f, 0x1.2e8292p-5f}},
+    {GT_OP_RADAM,
+     1e-2,
+     1e-2,
+     {.beta1 = .8, .beta2 = .97, .eps = 1e-6},
+     {-0x1.78d9d4p-1f, 0x1.66241cp-1f, 0x1.1d79bap-1f, 0x1.053ab6p-1f,
+      0x1.79401cp-2f, 0x1.cfd6b0p-3f, 0x1.6edaa6p-3f, 0x1.31c00ap-5f}},
+    {GT_OP_RADAM,
+     1e-2,
+     1e-1,
+     {ADAM_DEFAULT, .decoupled_weight_decay = true},
+     {-0x1.74e8d8p-1f, 0x1.64565ep-1f, 0x1.1b19b6p-1f, 0x1.064cd0p-1f,
+      0x1.772860p-2f, 0x1.c95e26p-3f, 0x1.762a94p-3f, 0x1.2d203cp-5f}},
     {GT_OP_EMA, /* torch.optim.swa_utils.get_ema_multi_avg_fn(0.9) after a copy; g are the parameters */
      0,
      0,
@@ -251,6 +269,15 @@ static double reference(const struct opt_case *c, const struct gt_seg *seg, int 
 		s[1] = a->beta2 * s[1] + (1 - a->beta2) * g * g;
 		double denom = sqrt(s[1] / (1 - pow(a->beta2, t))) + a->eps;
 		return p - lr * ((1 - mu[0]) / (1 - product) * g + mu[1] / (1 - product * mu[1]) * s[0]) / denom;
+	}
+	if (c->code == GT_OP_RADAM) {
+		double most = 2 / (1 - a->beta2) - 1, power = pow(a->beta2, t), rho = most - 2 * t * power / (1 - power);
+		s[0] = a->beta1 * s[0] + (1 - a->beta1) * g;
+		s[1] = a->beta2 * s[1] + (1 - a->beta2) * g * g;
+		double d = s[0] / (1 - pow(a->beta1, t));
+		if (rho > 5)
+			d *= sqrt((1 - power) * (rho - 4) * (rho - 2) * most / ((most - 4) * (most - 2) * rho)) / (sqrt(s[1]) + a->eps);
+		return p - lr * d;
 	}
 	if (c->code != GT_OP_RMSPROP)
 		return NAN; /* no formula here: no result equals it */

@@ -25,6 +25,7 @@
 	X(LION, lion, ALWAYS("exp_avg"), NONE(), NONE(), PLAIN)                                                                 \
 	X(NADAM, nadam, ALWAYS("exp_avg"), ALWAYS("exp_avg_sq"), NONE(), PLAIN)                                                 \
 	X(RADAM, radam, ALWAYS("exp_avg"), ALWAYS("exp_avg_sq"), NONE(), PLAIN)                                                 \
+	X(ADAGRAD, adagrad, ALWAYS("sum"), NONE(), NONE(), PLAIN)                                                               \
 	X(EMA, ema, NONE(), NONE(), NONE(), PLAIN)
 #define GT_UPDATES(X)                                                                                                       \
 	GT_ELEMENT_UPDATES(X)                                                                                                    \
@@ -48,6 +49,8 @@
 	  "number added to the divisor; muon: lower bound of the divisor; with 0, an element whose divisor is 0 is not updated") \
 	X(P, A, FLAG, amsgrad, "false", 0, "divide by the square root of the largest second moment until now instead of the last one") \
 	X(P, A, NUMBER, momentum_decay, "4.0e-3", INFINITY, "rate at which the momentum of a step approaches the first of betas") \
+	X(P, A, NUMBER, lr_decay, "0.0", INFINITY, "divide the learning rate of step t by 1 + (t - 1) * lr_decay")              \
+	X(P, A, NUMBER, initial_accumulator_value, "0.0", INFINITY, "value with which the sums of squares of gradients begin")  \
 	X(P, A, FLAG, decoupled_weight_decay, "false", 0, "let the weight decay shrink parameters, as in adamw, not change gradients")
 
 /* Values of train.optimizer.type: X(NAME, word, UPDATE, decoupled, help, keys…). The enumerator is GT_OPT_NAME, the operation
@@ -68,7 +71,8 @@
 	  "gradients; betas are the weights for the direction and for the stored average; its weight decay is decoupled too",   \
 	  {"betas", "[0.9, 0.99]"})                                                                                             \
 	X(NADAM, "nadam", NADAM, false, "torch.optim.NAdam", {"betas"}, {"eps"}, {"momentum_decay"}, {"decoupled_weight_decay"}) \
-	X(RADAM, "radam", RADAM, false, "torch.optim.RAdam", {"betas"}, {"eps"}, {"decoupled_weight_decay"})
+	X(RADAM, "radam", RADAM, false, "torch.optim.RAdam", {"betas"}, {"eps"}, {"decoupled_weight_decay"})                    \
+	X(ADAGRAD, "adagrad", ADAGRAD, false, "torch.optim.Adagrad", {"eps", "1.0e-10"}, {"lr_decay"}, {"initial_accumulator_value"})
 
 /* GT_STATES_ALL and GT_STATES_MUST make a bit mask of the states of a row, in which bit k is state k. ALL has the states that may exist,
  * MUST has those that always exist. */

@@ -155,7 +155,6 @@ static const struct {
 	{"train.optimizer.type", {"momentum", NULL, "write type = \"sgd\" and the key momentum"}},
 	{"train.optimizer.type", {"nesterov", NULL, "write type = \"sgd\" and the keys momentum and nesterov"}},
 	{"train.optimizer.type", {"adamax", NULL, NO_OPTIMIZER}},
-	{"train.optimizer.type", {"adagrad", NULL, NO_OPTIMIZER}},
 	{"train.optimizer.type", {"adadelta", NULL, NO_OPTIMIZER}},
 	{"train.optimizer.type", {"adafactor", NULL, NO_OPTIMIZER}},
 	{"train.optimizer.type", {"amsgrad", NULL, "write type = \"adam\" and amsgrad = true"}},

@@ -51,6 +51,8 @@ RUNS = [
     (RADAM, dict(lr=1e-2)),
     (RADAM, dict(lr=1e-2, betas=(0.8, 0.97), eps=1e-6, weight_decay=1e-2)),
     (RADAM, dict(lr=1e-2, weight_decay=1e-1, decoupled_weight_decay=True)),
+    (ADAGRAD, dict(lr=1e-2)),
+    (ADAGRAD, dict(lr=1e-1, lr_decay=0.1, initial_accumulator_value=0.5, weight_decay=1e-2, eps=1e-6)),
 ]
 print(f"/* PyTorch {torch.__version__}, CPU */")
 for make, args in RUNS:

@@ -135,6 +135,18 @@ static const struct opt_case {
      {ADAM_DEFAULT, .decoupled_weight_decay = true},
      {-0x1.74e8d8p-1f, 0x1.64565ep-1f, 0x1.1b19b6p-1f, 0x1.064cd0p-1f,
       0x1.772860p-2f, 0x1.c95e26p-3f, 0x1.762a94p-3f, 0x1.2d203cp-5f}},
+    {GT_OP_ADAGRAD,
+     1e-2,
+     0,
+     {.eps = 1e-10},
+     {-0x1.8ca71cp-1f, 0x1.64b02cp-1f, 0x1.21c4dep-1f, 0x1.e5b45ap-2f,
+      0x1.77acacp-2f, 0x1.e57232p-3f, 0x1.295e36p-3f, 0x1.30043ap-5f}},
+    {GT_OP_ADAGRAD,
+     1e-1,
+     1e-2,
+     {.eps = 1e-6, .lr_decay = .1, .initial_accumulator_value = .5},
+     {-0x1.67d502p-1f, 0x1.7ee06ep-1f, 0x1.f0697ep-2f, 0x1.136902p-1f,
+      0x1.9f5d68p-2f, 0x1.2f2a98p-3f, 0x1.9e0e84p-3f, 0x1.026c3ap-4f}},
     {GT_OP_EMA, /* torch.optim.swa_utils.get_ema_multi_avg_fn(0.9) after a copy; g are the parameters */
      0,
      0,
@@ -278,6 +290,10 @@ static double reference(const struct opt_case *c, const struct gt_seg *seg, int 
 		if (rho > 5)
 			d *= sqrt((1 - power) * (rho - 4) * (rho - 2) * most / ((most - 4) * (most - 2) * rho)) / (sqrt(s[1]) + a->eps);
 		return p - lr * d;
+	}
+	if (c->code == GT_OP_ADAGRAD) {
+		s[0] = (t == 1 ? a->initial_accumulator_value : s[0]) + g * g;
+		return p - lr / (1 + (t - 1) * a->lr_decay) * g / (sqrt(s[0]) + a->eps);
 	}
 	if (c->code != GT_OP_RMSPROP)
 		return NAN; /* no formula here: no result equals it */

@@ -1,6 +1,7 @@
 #include "opcost.h"
 #include "offers.h"
 #include "opsig.h"
+#include "optimizer.h"
 #include <string.h>
 
 #define COLSUM_ROWS 1024 /* more rows than this need two kernels for the sums of columns (kernels/cuda/colsum.cu) */
@@ -374,7 +375,7 @@ static void cost_mlp(const struct gt_opcall *call, struct gt_opcost *c)
 }
 
 /* ---- optimizers ------------------------------------------------------------------------------------------ */
-/* The segments of an update are a part of its operands. work is written only. */
+/* The segments of an update are a part of its operands. work is written only. An update by norms reads parameters and states once more. */
 static void cost_update(const struct gt_opcall *call, struct gt_opcost *c)
 {
 	const struct gt_attr_update *a = call->attr;
@@ -393,8 +394,9 @@ static void cost_update(const struct gt_opcall *call, struct gt_opcost *c)
 		double n = scalars ? bytes(call->in[i]) : share * bytes(call->in[i]);
 		c->read += work ? 0 : n;
 		c->written += o->updated && !scalars ? n : 0;
+		c->read += gt_update_row(call->code)->whole && o->updated && !scalars && !work ? n : 0;
 	}
-	c->kernels = 1;
+	c->kernels = gt_update_row(call->code)->whole ? 3 : 1;
 }
 
 static double round_up(int64_t n, int64_t unit)
@@ -491,6 +493,7 @@ static cost_fn *const table[GT_OP_COUNT] = {
 #undef GT_X
 #define GT_X(NAME, ...) [GT_OP_##NAME] = cost_update,
 	GT_ELEMENT_UPDATES(GT_X)
+	GT_NORM_UPDATES(GT_X)
 #undef GT_X
 	[GT_OP_MUON] = cost_muon,
 };

@@ -4,15 +4,17 @@
 #define STATE_NONE() {NULL, GT_STATE_NONE}
 #define STATE_ALWAYS(text) {text, GT_STATE_ALWAYS}
 #define STATE_IF(key, text) {text, GT_STATE_IF_##key}
-#define IS_MATRIX_PLAIN false
-#define IS_MATRIX_FIRST_NESTEROV false
-#define IS_MATRIX_MATRIX true
+/* gt_update_row.matrix and .whole */
+#define NEEDS_PLAIN false, false
+#define NEEDS_FIRST_NESTEROV false, false
+#define NEEDS_NORMS false, true
+#define NEEDS_MATRIX true, true
 
 const struct gt_update_row *gt_update_row(enum gt_opcode code)
 {
 	static const struct gt_update_row rows[] = {
 #define GT_X(NAME, name, s0, s1, s2, loops) \
-	{GT_OP_##NAME, IS_MATRIX_##loops, GT_STATES_SLOTS(s0, s1, s2), {STATE_##s0, STATE_##s1, STATE_##s2}},
+	{GT_OP_##NAME, NEEDS_##loops, GT_STATES_SLOTS(s0, s1, s2), {STATE_##s0, STATE_##s1, STATE_##s2}},
 	    GT_UPDATES(GT_X)
 #undef GT_X
 	};
@@ -53,7 +55,7 @@ const char *gt_update_check(const struct gt_opcall *call, struct gt_update_input
 	const struct gt_attr_update *attr = call->attr;
 	int64_t n = gt_tdesc_padded(call->in[0]), at = 0;
 	if (!row || row->matrix)
-		return "it is not an element-wise optimizer update";
+		return "it is no update of flat parameters";
 	for (int i = 0; i < row->nslots; i++)
 		if (!input(call, 2 + i) != !gt_update_has(row, attr, i))
 			return "the number of state tensors does not match the attributes";
@@ -100,7 +102,7 @@ const char *gt_update_refuses_fused(const struct gt_opcall *call)
 {
 	if (call->code == GT_OP_LINEAR_DW_UPDATE) {
 		const struct gt_update_row *row = gt_update_row(((const struct gt_attr_dw_update *)call->attr)->optimizer);
-		return row && !row->matrix ? NULL : "its optimizer is not an element-wise update";
+		return row && !row->whole ? NULL : "its optimizer is not an element-wise update";
 	}
 	if (call->code != GT_OP_EMBEDDING_DW_UPDATE && call->code != GT_OP_EMBEDDING_BAG_DW_UPDATE)
 		return NULL;

@@ -8,16 +8,19 @@
 #define GT_KERNELS_OPTIMIZER_ROWS_H
 
 /* Update operations: X(NAME, name, state 0, state 1, state 2, loops). The code is GT_OP_NAME; optim.inc has gt_scalars_name and
- * gt_step_name. The operands are p g [state 0] [state 1] [state 2] [scalars] [work]; a state that is NONE() in the row has no operand. All
- * operands are flat. p, the states and work are updated in place, unless scalars.skip is set.
+ * gt_step_name, or what NORMS says below. The operands are p g [state 0] [state 1] [state 2] [scalars] [work]; a state that is NONE() in
+ * the row has no operand. All operands are flat. p, the states and work are updated in place, unless scalars.skip is set.
  * state: the name of the state in PyTorch's state dict, and the condition for which the state exists:
  *   ALWAYS(name), IF(key, name): if attr.key, a NUMBER or a FLAG of GT_OPTIMIZER_KEYS, is not 0, NONE().
  * loops: the flags of a launch for which a CPU kernel has a loop of its own:
  *   PLAIN: no flag. FIRST_NESTEROV: if state 0 exists, two flags: whether this is the first step, and attr.nesterov.
+ *   NORMS: the step of each parameter is scaled by a ratio, which depends on norms of the whole parameter. optim.inc has
+ *     gt_direction_name instead of gt_step_name: it updates the states and returns the direction of an element; gt_again_name returns it
+ *     again from the updated states, and gt_ratio_name computes the ratio from the norms of parameter and direction.
  *   MATRIX: the update is not element by element; a backend has a kernel of its own for it.
  * EMA is no optimizer: its p is the moving average of the parameters (train.ema), and its g the parameters.
  * An element of an element-wise update depends on the operands of that element only. So its parameters may be cut anywhere: into shards of
- * ranks, and into tiles that linear.dw+update applies. A MATRIX update needs whole parameters. */
+ * ranks, and into tiles that linear.dw+update applies. NORMS and MATRIX updates need whole parameters, each in a segment of its own. */
 #define GT_ELEMENT_UPDATES(X)                                                                                               \
 	X(SGD, sgd, IF(momentum, "momentum_buffer"), NONE(), NONE(), FIRST_NESTEROV)                                            \
 	X(ADAM, adam, ALWAYS("exp_avg"), ALWAYS("exp_avg_sq"), IF(amsgrad, "max_exp_avg_sq"), PLAIN)                            \
@@ -27,8 +30,10 @@
 	X(RADAM, radam, ALWAYS("exp_avg"), ALWAYS("exp_avg_sq"), NONE(), PLAIN)                                                 \
 	X(ADAGRAD, adagrad, ALWAYS("sum"), NONE(), NONE(), PLAIN)                                                               \
 	X(EMA, ema, NONE(), NONE(), NONE(), PLAIN)
+#define GT_NORM_UPDATES(X)
 #define GT_UPDATES(X)                                                                                                       \
-	GT_ELEMENT_UPDATES(X)                                                                                                    \
+	GT_ELEMENT_UPDATES(X)                                                                                                   \
+	GT_NORM_UPDATES(X)                                                                                                      \
 	X(MUON, muon, ALWAYS("momentum_buffer"), NONE(), NONE(), MATRIX)
 #define GT_MAX_STATES 3
 

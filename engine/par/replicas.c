@@ -10,21 +10,21 @@ enum gt_code gt_replicas_position(const struct gt_conf *c, int rank, int world, 
 	return GT_OK;
 }
 
-const char *gt_replicas_matrix_optimizer(const struct gt_conf *c)
+const char *gt_replicas_whole_optimizer(const struct gt_conf *c)
 {
 	for (int i = -1; i < c->train.ngroups; i++) {
 		const struct gt_optimizer_row *row = &gt_optimizer_rows[(i < 0 ? &c->train.optimizer : &c->train.group[i].optimizer)->type];
-		if (gt_update_row(row->update)->matrix)
+		if (gt_update_row(row->update)->whole)
 			return row->word;
 	}
 	return NULL;
 }
 
-/* Whether mode ddp must not shard the update: an optimizer needs whole matrices, or the clipping norm of all gradients must not depend in
+/* Whether mode ddp must not shard the update: an optimizer needs whole parameters, or the clipping norm of all gradients must not depend in
  * its last bits on how they are sharded (reproducible = "world"). */
 static bool needs_whole(const struct gt_conf *c)
 {
-	return gt_replicas_matrix_optimizer(c) || (c->train.clip_norm > 0 && c->reproducible == GT_REPRO_WORLD);
+	return gt_replicas_whole_optimizer(c) || (c->train.clip_norm > 0 && c->reproducible == GT_REPRO_WORLD);
 }
 
 static enum gt_sync_method choose_sync(const struct gt_conf *c, const struct gt_offers *offers)

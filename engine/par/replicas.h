@@ -27,8 +27,8 @@ enum gt_code gt_replicas_position(const struct gt_conf *c, int rank, int world, 
  * 1 MiB, as in torch. */
 void gt_replicas_shard(const struct gt_conf *c, const struct gt_rank_position *at, const struct gt_offers *offers,
                        struct gt_shard_spec *out);
-/* Returns the name of the config's first optimizer that needs whole matrices, such as "muon"; NULL if there is none. */
-const char *gt_replicas_matrix_optimizer(const struct gt_conf *c);
+/* Returns the name of the config's first optimizer that needs whole parameters, such as "muon"; NULL if there is none. */
+const char *gt_replicas_whole_optimizer(const struct gt_conf *c);
 /* A function that appends the reduction of one bucket's gradients over the ranks that have the same parameters. unit: index of the unit
  * (struct gt_unit) that has just finished these gradients. name: text for messages. */
 typedef void gt_reduce(struct gt_emit *e, int bucket, int unit, const char *name);

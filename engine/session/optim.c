@@ -268,7 +268,7 @@ static int64_t max_gap(const struct gt_space *s)
 }
 
 /* Lists the learned parameters of call k by their offset, relative to [p->begin, p->begin + p->n). Neighbours with equal hyper-parameters
- * become one segment, unless the optimizer needs each parameter as a matrix. The padding between two parameters is zero and stays zero. */
+ * become one segment, unless the optimizer needs whole parameters. The padding between two parameters is zero and stays zero. */
 static enum gt_code segments(struct gt_optim *o, struct gt_optim_part *p, int phase, struct gt_space *s, struct gt_err *err)
 {
 	const struct gt_graph *g = s->layout.first;
@@ -300,7 +300,7 @@ static enum gt_code segments(struct gt_optim *o, struct gt_optim_part *p, int ph
 		desc[at] = &s->layout.param[i].desc;
 	}
 	p->attr = o->call[p->of].attr;
-	if (o->call[p->of].row->matrix)
+	if (o->call[p->of].row->whole)
 		m = n - 1;
 	for (int i = m + 1; i < n; i++) { /* frozen parameters and those with a fused update come after all others in the arena */
 		if (seg[m].lr_mul == seg[i].lr_mul && seg[m].weight_decay == seg[i].weight_decay && seg[m].lr == seg[i].lr &&

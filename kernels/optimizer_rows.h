@@ -30,7 +30,8 @@
 	X(RADAM, radam, ALWAYS("exp_avg"), ALWAYS("exp_avg_sq"), NONE(), PLAIN)                                                 \
 	X(ADAGRAD, adagrad, ALWAYS("sum"), NONE(), NONE(), PLAIN)                                                               \
 	X(EMA, ema, NONE(), NONE(), NONE(), PLAIN)
-#define GT_NORM_UPDATES(X)
+#define GT_NORM_UPDATES(X)                                                                                                  \
+	X(LAMB, lamb, ALWAYS("exp_avg"), ALWAYS("exp_avg_sq"), NONE(), NORMS)
 #define GT_UPDATES(X)                                                                                                       \
 	GT_ELEMENT_UPDATES(X)                                                                                                   \
 	GT_NORM_UPDATES(X)                                                                                                      \
@@ -56,6 +57,8 @@
 	X(P, A, NUMBER, momentum_decay, "4.0e-3", INFINITY, "rate at which the momentum of a step approaches the first of betas") \
 	X(P, A, NUMBER, lr_decay, "0.0", INFINITY, "divide the learning rate of step t by 1 + (t - 1) * lr_decay")              \
 	X(P, A, NUMBER, initial_accumulator_value, "0.0", INFINITY, "value with which the sums of squares of gradients begin")  \
+	X(P, A, FLAG, always_adapt, "false", 0, "scale the steps of parameters without weight decay too")                       \
+	X(P, A, FLAG, trust_clip, "false", 0, "scale no step by more than 1")                                                   \
 	X(P, A, FLAG, decoupled_weight_decay, "false", 0, "let the weight decay shrink parameters, as in adamw, not change gradients")
 
 /* Values of train.optimizer.type: X(NAME, word, UPDATE, decoupled, help, keys…). The enumerator is GT_OPT_NAME, the operation
@@ -77,7 +80,11 @@
 	  {"betas", "[0.9, 0.99]"})                                                                                             \
 	X(NADAM, "nadam", NADAM, false, "torch.optim.NAdam", {"betas"}, {"eps"}, {"momentum_decay"}, {"decoupled_weight_decay"}) \
 	X(RADAM, "radam", RADAM, false, "torch.optim.RAdam", {"betas"}, {"eps"}, {"decoupled_weight_decay"})                    \
-	X(ADAGRAD, "adagrad", ADAGRAD, false, "torch.optim.Adagrad", {"eps", "1.0e-10"}, {"lr_decay"}, {"initial_accumulator_value"})
+	X(ADAGRAD, "adagrad", ADAGRAD, false, "torch.optim.Adagrad", {"eps", "1.0e-10"}, {"lr_decay"}, {"initial_accumulator_value"}) \
+	X(LAMB, "lamb", LAMB, false,                                                                                            \
+	  "timm.optim.Lamb, whose step is that of adam plus weight_decay times the parameter; for each parameter tensor with "  \
+	  "weight decay it is scaled by the norm of the tensor divided by that of the step; train.clip_norm is its max_grad_norm", \
+	  {"betas"}, {"eps", "1.0e-6"}, {"weight_decay", "0.01"}, {"always_adapt"}, {"trust_clip"})
 
 /* GT_STATES_ALL and GT_STATES_MUST make a bit mask of the states of a row, in which bit k is state k. ALL has the states that may exist,
  * MUST has those that always exist. */

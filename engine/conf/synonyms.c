@@ -159,7 +159,6 @@ static const struct {
 	{"train.optimizer.type", {"adafactor", NULL, NO_OPTIMIZER}},
 	{"train.optimizer.type", {"amsgrad", NULL, "write type = \"adam\" and amsgrad = true"}},
 	{"train.optimizer.type", {"asgd", NULL, NO_OPTIMIZER}},
-	{"train.optimizer.type", {"lamb", NULL, NO_OPTIMIZER}},
 	{"train.optimizer.type", {"lars", NULL, NO_OPTIMIZER}},
 	{"train.optimizer.type", {"lbfgs", NULL, NO_OPTIMIZER}},
 	{"train.schedule.type", {"StepLR", "step", NULL}},

@@ -61,7 +61,7 @@ same dp $momentum -- --nproc 2 -s parallel.mode=dp
 same accumulate $momentum -- -s train.accumulate=2
 same three_phase $momentum -- -s train.schedule.three_phase=true -s train.schedule.anneal_strategy=linear
 }
-for type in adam adamw lion radam; do
+for type in adam adamw lion radam lamb; do
 	same $type 'train.optimizer.betas=[0.9,0.99]' 'train.optimizer.betas=[0.8,0.99]' -- -s "train.optimizer={type=\"$type\";lr=0.001;}"
 done
 

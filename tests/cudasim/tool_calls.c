@@ -273,7 +273,7 @@ TEST(sumsq_has_the_bits_of_the_cpu)
 TEST(updates)
 {
 #define GT_X(NAME, ...) GT_OP_##NAME,
-	static const enum gt_opcode codes[] = {GT_ELEMENT_UPDATES(GT_X)};
+	static const enum gt_opcode codes[] = {GT_ELEMENT_UPDATES(GT_X) GT_NORM_UPDATES(GT_X)};
 #undef GT_X
 	for (size_t r = 0; r < 4 * sizeof codes / sizeof *codes; r++) {
 		const struct gt_update_row *row = gt_update_row(codes[r / 4]);

@@ -147,6 +147,30 @@ static const struct opt_case {
      {.eps = 1e-6, .lr_decay = .1, .initial_accumulator_value = .5},
      {-0x1.67d502p-1f, 0x1.7ee06ep-1f, 0x1.f0697ep-2f, 0x1.136902p-1f,
       0x1.9f5d68p-2f, 0x1.2f2a98p-3f, 0x1.9e0e84p-3f, 0x1.026c3ap-4f}},
+    {GT_OP_LAMB,
+     1e-2,
+     1e-2,
+     {.beta1 = .9, .beta2 = .999, .eps = 1e-6},
+     {-0x1.83490ap-1f, 0x1.677ea6p-1f, 0x1.208204p-1f, 0x1.f6c54cp-2f,
+      0x1.7be1b6p-2f, 0x1.dd5bdep-3f, 0x1.49e6b8p-3f, 0x1.456a92p-5f}},
+    {GT_OP_LAMB,
+     1e-1,
+     1e-1,
+     {.beta1 = .8, .beta2 = .95, .eps = 1e-3, .trust_clip = true},
+     {-0x1.23c2d8p-1f, 0x1.81266ep-1f, 0x1.c6f77ap-2f, 0x1.3ce778p-1f,
+      0x1.a85042p-2f, 0x1.d18faap-4f, 0x1.2a86bap-2f, 0x1.374a92p-4f}},
+    {GT_OP_LAMB,
+     1e-2,
+     0,
+     {.beta1 = .9, .beta2 = .999, .eps = 1e-6, .always_adapt = true},
+     {-0x1.8380dcp-1f, 0x1.67b4acp-1f, 0x1.20ab3cp-1f, 0x1.f70f9ap-2f,
+      0x1.7c1bc2p-2f, 0x1.dd9cf2p-3f, 0x1.4a17eap-3f, 0x1.45aab4p-5f}},
+    {GT_OP_LAMB,
+     1e-2,
+     0,
+     {.beta1 = .9, .beta2 = .999, .eps = 1e-6},
+     {-0x1.801bd6p-1f, 0x1.67e384p-1f, 0x1.1ca988p-1f, 0x1.fe9ba6p-2f,
+      0x1.7cd93ep-2f, 0x1.cf5d74p-3f, 0x1.5abe2cp-3f, 0x1.4e9e9ep-5f}},
     {GT_OP_EMA, /* torch.optim.swa_utils.get_ema_multi_avg_fn(0.9) after a copy; g are the parameters */
      0,
      0,
@@ -240,7 +264,7 @@ TEST(updates_give_torchs_numbers)
 	printf("# optimizers: %d of %d elements have PyTorch's bits after 5 steps\n", same, all);
 }
 
-/* PyTorch's formulas of one element, in double. s: state of the element. */
+/* PyTorch's formulas of one element, in double. s: state of the element. Returns the new parameter; of NORMS, the direction. */
 static double reference(const struct opt_case *c, const struct gt_seg *seg, int t, double clip, double p, double g, double s[3], bool *tie)
 {
 	const struct gt_attr_update *a = &c->attr;
@@ -253,6 +277,11 @@ static double reference(const struct opt_case *c, const struct gt_seg *seg, int 
 		*tie = fabs(d) <= 16 * 0x1p-24 * (fabs(s[0]) + fabs(g)); /* f32 may round it to the other sign */
 		s[0] = a->beta2 * s[0] + (1 - a->beta2) * g;
 		return p - lr * ((d > 0) - (d < 0) + seg->weight_decay * p);
+	}
+	if (c->code == GT_OP_LAMB) {
+		s[0] = a->beta1 * s[0] + (1 - a->beta1) * g;
+		s[1] = a->beta2 * s[1] + (1 - a->beta2) * g * g;
+		return s[0] / (1 - pow(a->beta1, t)) / (sqrt(s[1] / (1 - pow(a->beta2, t))) + a->eps) + seg->weight_decay * p;
 	}
 	if (a->decoupled || a->decoupled_weight_decay)
 		p *= 1 - lr * seg->weight_decay;
@@ -311,6 +340,18 @@ static double reference(const struct opt_case *c, const struct gt_seg *seg, int 
 	return p - lr * d;
 }
 
+/* Takes the step of a whole parameter in the directions d. */
+static void scale_step(const struct opt_case *c, const struct gt_seg *seg, double *p, const double *d)
+{
+	double pp = 0, dd = 0, ratio = 1;
+	for (int64_t i = seg->begin; i < seg->end; i++)
+		pp += p[i] * p[i], dd += d[i] * d[i];
+	if (pp > 0 && dd > 0 && (seg->weight_decay != 0 || c->attr.always_adapt))
+		ratio = sqrt(pp / dd);
+	for (int64_t i = seg->begin; i < seg->end; i++)
+		p[i] -= c->lr * seg->lr_mul * (c->attr.trust_clip ? fmin(ratio, 1) : ratio) * d[i];
+}
+
 /* Returns the case with what the schedule, which may be NULL, has changed at a step, from 1, of `steps`. */
 static struct opt_case at_step(const struct opt_case *c, const struct gt_conf_schedule *s, int k, int steps)
 {
@@ -341,7 +382,8 @@ static void trajectory(const struct opt_case *c0, enum gt_dtype t, double clip_n
 	struct gt_seg seg[4] = {{0, n / 3, 1, c.wd}, {n / 3, n / 2, 0.5, 0}, {n / 2 + n / 8, n - 2, 2, 0.02}, {n - 1, n, 1, 0}};
 	struct arena a, b;
 	struct gt_err e = {0};
-	double *p = calloc((size_t)n, 8), (*s)[3] = calloc((size_t)n, sizeof *s), *tol = calloc((size_t)n, 8);
+	double *p = calloc((size_t)n, 8), (*s)[3] = calloc((size_t)n, sizeof *s), *tol = calloc((size_t)n, 8), *d = calloc((size_t)n, 8);
+	bool whole = gt_update_row(c.code)->whole;
 	int64_t ties = 0;
 	c.attr.clip_norm = clip_norm;
 	arena_open(&a, t, n);
@@ -361,14 +403,17 @@ static void trajectory(const struct opt_case *c0, enum gt_dtype t, double clip_n
 		struct opt_case now = at_step(&c, schedule, k, steps), fixed = without_cycle(now);
 		CHECK_OK(step(1, &now, &a, seg, 4, k, true, &e), e);
 		CHECK_OK(step(3, &now, &b, seg, 4, k, k % 2 == steps % 2, &e), e);
-		for (int j = 0; j < 4; j++)
-			for (int64_t i = seg[j].begin; i < seg[j].end; i++)
-			{
+		for (int j = 0; j < 4; j++) {
+			for (int64_t i = seg[j].begin; i < seg[j].end; i++) {
 				bool tie = false;
-				p[i] = reference(&fixed, &seg[j], k, clip, p[i], number_get(t, a.g, i), s[i], &tie);
+				double *to = whole ? &d[i] : &p[i];
+				*to = reference(&fixed, &seg[j], k, clip, p[i], number_get(t, a.g, i), s[i], &tie);
 				tol[i] += tie ? 2 * c.lr * seg[j].lr_mul : 0;
 				ties += tie;
 			}
+			if (whole)
+				scale_step(&fixed, &seg[j], p, d);
+		}
 	}
 	/* A step makes about ten roundings of quantities no larger than |p| + lr |update|; centered RMSprop subtracts two nearly equal
 	 * averages first, whose errors the square root can double per lost bit: 64 times as much. */
@@ -385,7 +430,7 @@ static void trajectory(const struct opt_case *c0, enum gt_dtype t, double clip_n
 		CHECK(number_get(t, a.p, i) == p[i] && a.work[i] == 0xffff);
 	arena_close(&a);
 	arena_close(&b);
-	free(p), free(s), free(tol);
+	free(p), free(s), free(tol), free(d);
 }
 
 /* Whether a case has these states, bit k for state k. */
@@ -404,10 +449,10 @@ static bool covered(enum gt_opcode code, int states)
 TEST(every_update_has_its_cases)
 {
 #define GT_X(NAME, name, s0, s1, s2, loops) GT_OP_##NAME,
-	static const enum gt_opcode codes[] = {GT_ELEMENT_UPDATES(GT_X)};
+	static const enum gt_opcode codes[] = {GT_ELEMENT_UPDATES(GT_X) GT_NORM_UPDATES(GT_X)};
 #undef GT_X
 #define GT_X(NAME, name, s0, s1, s2, loops) {GT_STATES_ALL(s0, s1, s2), GT_STATES_MUST(s0, s1, s2)},
-	static const int masks[][2] = {GT_ELEMENT_UPDATES(GT_X)};
+	static const int masks[][2] = {GT_ELEMENT_UPDATES(GT_X) GT_NORM_UPDATES(GT_X)};
 #undef GT_X
 	for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
 		for (int has = 0; has < 1 << GT_MAX_STATES; has++) {
@@ -471,7 +516,7 @@ TEST(updates_refuse_what_does_not_fit)
 	arena_close(&a);
 }
 
-/* linear.dw+update applies element-wise updates only. Muon needs whole matrices; its call has the operands that RMSprop's has. */
+/* linear.dw+update applies element-wise updates only. Muon and Lamb need whole parameters. */
 TEST(fused_updates_refuse_other_optimizers)
 {
 	struct gt_err e = {0};
@@ -479,10 +524,11 @@ TEST(fused_updates_refuse_other_optimizers)
 	struct gt_seg seg = {0, 1024, 1, 0};
 	struct gt_scalars skipped = {.skip = 1}; /* a launch does nothing */
 	void *in[GT_MAX_IO] = {NULL, NULL, NULL, &skipped};
-	for (int i = 0; i < 2; i++) {
+	static const enum gt_opcode optimizer[] = {GT_OP_SGD, GT_OP_MUON, GT_OP_LAMB};
+	for (int i = 0; i < 3; i++) {
 		struct gt_tdesc dy = gt_tdesc_make(GT_F32, 2, (int64_t[]){8, 32}, false), x = dy,
 		                w = gt_tdesc_make(GT_F32, 2, (int64_t[]){32, 32}, false), scalars = gt_tdesc_make(GT_F64, 1, &words, false);
-		struct gt_attr_dw_update attr = {.optimizer = i ? GT_OP_MUON : GT_OP_SGD, .update = {.momentum = 0.9, .seg = &seg, .nseg = 1}};
+		struct gt_attr_dw_update attr = {.optimizer = optimizer[i], .update = {.momentum = 0.9, .seg = &seg, .nseg = 1}};
 		struct gt_opcall call = {.code = GT_OP_LINEAR_DW_UPDATE, .attr = &attr, .nin = 5, .in = {&dy, &x, &w, &scalars, &w}};
 		w.any = true;
 		enum gt_code code = raw_try(1, &call, in, NULL, &(struct gt_step_args){.step = 1}, &e);

@@ -196,6 +196,8 @@ static const struct expected table[] = {
 	{GT_OP_NADAM, "f32:200 f32:200 f32:200 f32:200 f64:9 -> ", &update, 0, 150 * 4 * 4 + 72, 150 * 4 * 3, 1, 0},
 	{GT_OP_RADAM, "f32:200 f32:200 f32:200 f32:200 f64:9 -> ", &update, 0, 150 * 4 * 4 + 72, 150 * 4 * 3, 1, 0},
 	{GT_OP_ADAGRAD, "f32:200 f32:200 f32:200 f64:9 -> ", &update, 0, 150 * 4 * 3 + 72, 150 * 4 * 2, 1, 0},
+	/* the last of three kernels reads p and states once more */
+	{GT_OP_LAMB, "f32:200 f32:200 f32:200 f32:200 f64:9 -> ", &update, 0, 150 * 4 * 7 + 72, 150 * 4 * 3, 3, 0},
 	{GT_OP_EMA, "f32:200 f32:200 -> ", &update, 0, 150 * 4 * 2, 150 * 4, 1, 0},
 	/* 10 x 10 and 10 x 5, padded to 12 x 12 and 12 x 8; five passes over the elements of f32, and the operands of nine products of each */
 	{GT_OP_MUON, "f32:200 f32:200 f32:200 f64:9 -> ", &muon, 0, 4 * 150 * 5 + 4 * 240 + 3 * 4 * ((144 + 288 + 288) + (96 + 128 + 192)),

@@ -469,6 +469,7 @@ struct gt_attr_update {
 	GT_OPTIMIZER_KEYS(GT_X, , )
 #undef GT_X
 	bool decoupled;   /* the weight decay does not change the gradient: AdamW */
+	double clip_value; /* maximum magnitude of an element of a gradient; 0: no clipping */
 	double clip_norm; /* maximum norm of the gradients; 0: no clipping. If > 0, scalars.sumsq holds the sum of squares of all gradients */
 	const struct gt_seg *seg; /* segments in ascending order, not overlapping; elements outside all segments are not changed */
 	int nseg;

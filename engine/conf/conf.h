@@ -160,7 +160,7 @@ struct gt_conf_train {
 	int64_t ignore_index;
 	int64_t accumulate;
 	int recompute; /* 0: none, 1: cheap */
-	double clip_norm;
+	double clip_norm, clip_value;
 	double layer_decay; /* factor of the learning rate for each block between a parameter's block and the head; 1: none */
 	int64_t eval_every_epochs, eval_every_steps;
 	struct gt_conf_optimizer optimizer;

@@ -334,6 +334,8 @@ const struct gt_row gt_rows[] = {
     {"train.clip_norm", GT_T_FLOAT, AT(train.clip_norm), "0.0", 0, INFINITY,
      .help = "maximum global norm of the gradient, to which "
              "larger gradients are scaled down; 0: no clipping"},
+    {"train.clip_value", GT_T_FLOAT, AT(train.clip_value), "0.0", 0, INFINITY,
+     .help = "maximum magnitude of each element of the gradient, to which larger ones are set; 0: no clipping"},
     {"train.layer_decay", GT_T_FLOAT, AT(train.layer_decay), "1.0", 0, 1, GT_R_ABOVE,
      .help = "factor of the learning rate for every block from the end of the model to a parameter's block, so that early layers learn "
              "more slowly: the last block has lr, the one before it lr * layer_decay, and so on; consecutive layers whose names have "

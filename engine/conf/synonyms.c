@@ -56,6 +56,7 @@ static const struct gt_synonym keys[] = {
 	{"accumulate_grad_batches", "train.accumulate", NULL},
 	{"gradient_accumulation_steps", "train.accumulate", NULL},
 	{"clip_grad_norm", "train.clip_norm", NULL},
+	{"clip_grad_value", "train.clip_value", NULL},
 	{"max_grad_norm", "train.clip_norm", NULL},
 	{"optim", "train.optimizer", NULL},
 	{"dataset", "data.name", NULL},

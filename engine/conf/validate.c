@@ -278,6 +278,9 @@ static enum gt_code check_train(struct gt_reading *rd, struct gt_err *err)
 		FAIL(rd, "train.pos_weight", "train.loss = \"%s\" does not use this key; train.loss = \"bce\" does", t->loss);
 	if (t->smooth_l1_beta != 1 && strcmp(t->loss, "smooth_l1"))
 		FAIL(rd, "train.smooth_l1_beta", "train.loss = \"%s\" does not use this key; train.loss = \"smooth_l1\" does", t->loss);
+	if (t->clip_norm > 0 && t->clip_value > 0)
+		FAIL(rd, "train.clip_value", "train.clip_value and train.clip_norm do not go together, got %g and %g; remove one of them",
+		     t->clip_value, t->clip_norm);
 	return gt_conf_check_optimizer(rd, "", rd->root, "train.optimizer", "train.schedule", o, s, err);
 }
 

@@ -9,7 +9,7 @@
 #define COPY_FLAG(attr, c, key) (attr)->key = (c)->key;
 #define COPY_BETAS(attr, c, key) (attr)->beta1 = (c)->key[0], (attr)->beta2 = (c)->key[1];
 
-static struct gt_optim_call call_of(const struct gt_conf_optimizer *c, double clip_norm)
+static struct gt_optim_call call_of(const struct gt_conf_optimizer *c, const struct gt_conf_train *t)
 {
 	const struct gt_optimizer_row *row = &gt_optimizer_rows[c->type];
 	struct gt_optim_call o;
@@ -19,7 +19,8 @@ static struct gt_optim_call call_of(const struct gt_conf_optimizer *c, double cl
 	GT_OPTIMIZER_KEYS(GT_X, , )
 #undef GT_X
 	o.attr.update.decoupled = row->decoupled;
-	o.attr.update.clip_norm = clip_norm;
+	o.attr.update.clip_norm = t->clip_norm;
+	o.attr.update.clip_value = t->clip_value;
 	o.attr.ns_steps = c->ns_steps;
 	memcpy(o.attr.ns, c->ns.v, sizeof o.attr.ns);
 	o.attr.adjust = c->adjust;
@@ -114,7 +115,7 @@ void gt_optim_init(struct gt_optim *o, const struct gt_conf_train *t)
 	o->ema = t->ema.decay > 0;
 	find_phases(o);
 	for (int i = 0; i <= t->ngroups; i++) {
-		struct gt_optim_call c = call_of(i ? &t->group[i - 1].optimizer : &t->optimizer, t->clip_norm);
+		struct gt_optim_call c = call_of(i ? &t->group[i - 1].optimizer : &t->optimizer, t);
 		int k = 0;
 		while (k < o->ncalls && (o->call[k].row != c.row || memcmp(&o->call[k].attr, &c.attr, sizeof c.attr) != 0))
 			k++;

@@ -284,6 +284,7 @@ TEST(updates)
 			struct gt_seg seg[] = {{3, 4, 1, 0.1}, {4, 9, 2, 0}, {16, 5000 + s, 1, 0.01}, {5000 + s, n - s % 3, 0.5, 0}};
 			struct gt_attr_update attr = {.decoupled = flag,
 			                              .clip_norm = s % 4 == 3 ? 1 : 0,
+			                              .clip_value = s % 4 == 2 ? 0.25 : 0,
 			                              .seg = seg,
 			                              .nseg = 4,
 			                              .work_dtype = s % 2 ? GT_F16 : GT_BF16};

@@ -330,6 +330,8 @@ def update_case(case, n, kind, keys):
         groups[0].grad, groups[1].grad = g[:half].clone(), g[half:].clone()
         if "clip_norm" in keys:
             nn.utils.clip_grad_norm_(groups, float(keys["clip_norm"]))
+        if "clip_value" in keys:
+            nn.utils.clip_grad_value_(groups, float(keys["clip_value"]))
         opt.step()
         out.append(torch.cat([q.detach() for q in groups]).clone())
     return {"p": torch.stack(out)}

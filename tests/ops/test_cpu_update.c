@@ -272,6 +272,8 @@ static double reference(const struct opt_case *c, const struct gt_seg *seg, int 
 	if (c->code == GT_OP_EMA) /* g is no gradient */
 		return t == 1 ? g : a->alpha * p + (1 - a->alpha) * g;
 	g *= clip;
+	if (a->clip_value > 0)
+		g = fmax(-a->clip_value, fmin(g, a->clip_value));
 	if (c->code == GT_OP_LION) {
 		double d = a->beta1 * s[0] + (1 - a->beta1) * g;
 		*tie = fabs(d) <= 16 * 0x1p-24 * (fabs(s[0]) + fabs(g)); /* f32 may round it to the other sign */
@@ -467,6 +469,9 @@ TEST(updates_follow_the_formulas)
 		for (int t = 0; t < 2; t++) {
 			trajectory(&cases[k], t ? GT_F64 : GT_F32, 0, 17, 7, NULL);
 			trajectory(&cases[k], t ? GT_F64 : GT_F32, 0, 200003, 7, NULL);
+			struct opt_case by_value = cases[k];
+			by_value.attr.clip_value = 0.5; /* gradients are from -1 to 3 */
+			trajectory(&by_value, t ? GT_F64 : GT_F32, 0, 1000, 7, NULL);
 			trajectory(&cases[k], t ? GT_F64 : GT_F32, 10, 1000, 7, NULL);  /* norm is about 48: clipped */
 			trajectory(&cases[k], t ? GT_F64 : GT_F32, 1e4, 1000, 7, NULL); /* not reached */
 		}

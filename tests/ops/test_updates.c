@@ -54,6 +54,7 @@ static void setup(struct state *s, const struct opcase *c, const struct gt_optim
 	s->attr = (struct gt_attr_update){
 		.decoupled = row->decoupled,
 		.clip_norm = opcase_number(c, "clip_norm", 0),
+		.clip_value = opcase_number(c, "clip_value", 0),
 		.seg = s->seg,
 		.nseg = 2,
 		.work_dtype = GT_BF16,

@@ -21,7 +21,7 @@ enum gt_precision { GT_PREC_FP32, GT_PREC_TF32, GT_PREC_BF16, GT_PREC_FP16 };
 enum gt_sampler { GT_SAMPLER_GTRAIN, GT_SAMPLER_TORCH, GT_SAMPLER_TORCH_RANDOM };
 enum gt_mode { GT_MODE_SINGLE, GT_MODE_DP, GT_MODE_DDP, GT_MODE_ZERO, GT_MODE_PIPE };
 enum gt_schedule { GT_SCHED_CONSTANT, GT_SCHED_STEP, GT_SCHED_MULTISTEP, GT_SCHED_EXPONENTIAL, GT_SCHED_COSINE, GT_SCHED_POLYNOMIAL,
-	GT_SCHED_ONECYCLE, GT_SCHED_FLAT_COSINE, GT_SCHED_PLATEAU };
+	GT_SCHED_ONECYCLE, GT_SCHED_FLAT_COSINE, GT_SCHED_PLATEAU, GT_SCHED_COSINE_RESTARTS };
 enum gt_anneal { GT_ANNEAL_COS, GT_ANNEAL_LINEAR };
 enum gt_sched_unit { GT_UNIT_EPOCH, GT_UNIT_STEP };
 enum gt_on_error { GT_ON_ERROR_STOP, GT_ON_ERROR_SKIP };
@@ -99,6 +99,8 @@ struct gt_conf_schedule {
 	struct gt_floats milestones;
 	double t_max;             /* cosine, polynomial, onecycle: length of the schedule; 0: until the end of the run */
 	double min_lr;            /* cosine, polynomial: lowest learning rate (not a factor of lr) */
+	double t_0;               /* cosine_restarts: length of the first part, and factor of the length of each next one */
+	int64_t t_mult;
 	double power;
 	double pct_flat;          /* flat_cosine: share of the schedule with a constant rate */
 	const char *metric;       /* plateau: metric of an evaluation that decides, "valid/loss" */

@@ -19,7 +19,7 @@
 #define FP16 .when = "precision", .is = "fp16"
 #define MODE(modes) .when = "parallel.mode", .is = modes
 #define WORLD .when = "reproducible", .is = "world"
-#define NO_ONECYCLE "constant|step|multistep|exponential|cosine|polynomial|flat_cosine|plateau"
+#define NO_ONECYCLE "constant|step|multistep|exponential|cosine|polynomial|flat_cosine|plateau|cosine_restarts"
 
 /* The metrics of a split as the values of a key, each after a "|": IN_TRAIN of the training steps, EVALUATED of evaluations. */
 #define IN_TRAIN(score, ...) "|train/" #score
@@ -70,9 +70,10 @@
      .help = "scale each weight matrix to the norm sqrt(out) before its update"},
 #define SCHEDULE_ROWS(P, A) \
     {P "type", GT_T_ENUM, A(type), "\"constant\"", \
-     .values = "constant|step|multistep|exponential|cosine|polynomial|onecycle|flat_cosine|plateau", \
+     .values = "constant|step|multistep|exponential|cosine|polynomial|onecycle|flat_cosine|plateau|cosine_restarts", \
      .help = "shape of the learning rate over the run; flat_cosine: constant, then a half cosine; plateau: " \
-             "torch.optim.lr_scheduler.ReduceLROnPlateau, the only type whose rates depend on results of the run"}, \
+             "torch.optim.lr_scheduler.ReduceLROnPlateau, the only type whose rates depend on results of the run; cosine_restarts: " \
+             "CosineAnnealingWarmRestarts, half cosines one after the other, each from lr"}, \
     {P "unit", GT_T_ENUM, A(unit), "\"epoch\"", .values = "epoch|step", \
      .help = "unit of the lengths below: an epoch or one optimizer step"}, \
     {P "warmup", GT_T_FLOAT, A(warmup), "0.0", 0, INFINITY, SCHED(P, NO_ONECYCLE), \
@@ -87,7 +88,11 @@
      .help = "factor of the learning rate; exponential applies it once per unit and requires this key"}, \
     {P "t_max", GT_T_FLOAT, A(t_max), "0.0", 0, INFINITY, SCHED(P, "cosine|polynomial|onecycle|flat_cosine"), \
      .help = "length of the decay; 0: until the end of the run"}, \
-    {P "min_lr", GT_T_FLOAT, A(min_lr), "0.0", 0, INFINITY, SCHED(P, "cosine|polynomial|flat_cosine|plateau"), \
+    {P "t_0", GT_T_FLOAT, A(t_0), NULL, 0, INFINITY, GT_R_ABOVE | GT_R_REQUIRED, SCHED(P, "cosine_restarts"), \
+     .help = "length of the first half cosine"}, \
+    {P "t_mult", GT_T_INT, A(t_mult), "1", 1, 1 << 20, SCHED(P, "cosine_restarts"), \
+     .help = "factor by which each half cosine is longer than the one before it"}, \
+    {P "min_lr", GT_T_FLOAT, A(min_lr), "0.0", 0, INFINITY, SCHED(P, "cosine|polynomial|flat_cosine|plateau|cosine_restarts"), \
      .help = "learning rate at the end of the decay; plateau: lowest learning rate"}, \
     {P "pct_flat", GT_T_FLOAT, A(pct_flat), "0.75", 0, 1, GT_R_BELOW, SCHED(P, "flat_cosine"), \
      .help = "share of the schedule in which the learning rate is constant, as pct_start of fastai's fit_flat_cos"}, \

@@ -153,7 +153,8 @@ static void keep_watch(struct gt_ckpt_watch *w, const char *key, const char *met
 /* Returns whether a schedule has a length or a mark that is counted in epochs. */
 static bool is_by_epochs(const struct gt_conf_schedule *s)
 {
-	bool marks = s->type == GT_SCHED_STEP || s->type == GT_SCHED_MULTISTEP || s->type == GT_SCHED_EXPONENTIAL;
+	bool marks = s->type == GT_SCHED_STEP || s->type == GT_SCHED_MULTISTEP || s->type == GT_SCHED_EXPONENTIAL ||
+	             s->type == GT_SCHED_COSINE_RESTARTS;
 	return s->unit == GT_UNIT_EPOCH && (marks || s->t_max > 0 || s->warmup > 0);
 }
 

@@ -34,6 +34,17 @@ static double one_cycle(const struct gt_conf_schedule *s, double max_lr, double 
 	return anneal(s, from[p.part], to[p.part], p.done);
 }
 
+/* Returns the learning rate of CosineAnnealingWarmRestarts. first: length of the first half cosine in steps. */
+static double with_restarts(const struct gt_conf_schedule *s, double lr, double x, double first)
+{
+	double length = first;
+	if (s->t_mult == 1)
+		x -= length * floor(x / length + 1e-9);
+	for (; s->t_mult > 1 && x + 1e-9 >= length; length *= (double)s->t_mult)
+		x -= length;
+	return s->min_lr + (lr - s->min_lr) * (1 + cos(M_PI * x / length)) / 2;
+}
+
 /* Returns the length of the smooth schedules in steps. unit: steps of their unit; warm: steps of the warm-up. */
 static double length_of(const struct gt_conf_schedule *s, int64_t total, double unit, double warm)
 {
@@ -100,6 +111,8 @@ double gt_schedule_rate(const struct gt_conf_schedule *s, double lr, int64_t ste
 		return lr;
 	case GT_SCHED_ONECYCLE:
 		return one_cycle(s, lr, x, length);
+	case GT_SCHED_COSINE_RESTARTS:
+		return with_restarts(s, lr, x, s->t_0 * unit);
 	}
 	return lr;
 }

@@ -320,7 +320,7 @@ TEST(conf_synonyms)
 	    {"train.optimizer.type=adamax", "; gtrain does not have this optimizer"},
 	    {"train.groups=({ match = \"*\"; optimizer = { type = \"adamax\"; }; })", "; gtrain does not have this optimizer"},
 	    {"train.schedule.type=reduce_on_plateau", "; did you mean \"plateau\"?"},
-	    {"train.schedule.type=CosineAnnealingWarmRestarts", "; gtrain does not have this schedule"},
+	    {"train.schedule.type=CosineAnnealingWarmRestarts", "; did you mean \"cosine_restarts\"?"},
 	    {"train.patience=1", "train.patience: unknown key; did you mean train.early_stop.patience?"},
 	    {"patience=1", "patience: unknown key; did you mean train.early_stop.patience?"},
 	    {"optimizer.lr=1", "optimizer: unknown key; did you mean train.optimizer.lr?"},

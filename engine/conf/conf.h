@@ -21,7 +21,8 @@ enum gt_precision { GT_PREC_FP32, GT_PREC_TF32, GT_PREC_BF16, GT_PREC_FP16 };
 enum gt_sampler { GT_SAMPLER_GTRAIN, GT_SAMPLER_TORCH, GT_SAMPLER_TORCH_RANDOM };
 enum gt_mode { GT_MODE_SINGLE, GT_MODE_DP, GT_MODE_DDP, GT_MODE_ZERO, GT_MODE_PIPE };
 enum gt_schedule { GT_SCHED_CONSTANT, GT_SCHED_STEP, GT_SCHED_MULTISTEP, GT_SCHED_EXPONENTIAL, GT_SCHED_COSINE, GT_SCHED_POLYNOMIAL,
-	GT_SCHED_ONECYCLE, GT_SCHED_FLAT_COSINE, GT_SCHED_PLATEAU, GT_SCHED_COSINE_RESTARTS };
+	GT_SCHED_ONECYCLE, GT_SCHED_FLAT_COSINE, GT_SCHED_PLATEAU, GT_SCHED_COSINE_RESTARTS, GT_SCHED_CYCLIC };
+enum gt_cyclic_mode { GT_CYCLIC_TRIANGULAR, GT_CYCLIC_TRIANGULAR2, GT_CYCLIC_EXP_RANGE };
 enum gt_anneal { GT_ANNEAL_COS, GT_ANNEAL_LINEAR };
 enum gt_sched_unit { GT_UNIT_EPOCH, GT_UNIT_STEP };
 enum gt_on_error { GT_ON_ERROR_STOP, GT_ON_ERROR_SKIP };
@@ -110,7 +111,10 @@ struct gt_conf_schedule {
 	double pct_start, div_factor, final_div_factor;
 	bool three_phase;
 	int anneal;               /* enum gt_anneal */
-	bool cycle_momentum;      /* the momentum, or beta1, goes from max_momentum to base_momentum and back */
+	/* cyclic, whose maximum is lr: lowest rate, lengths of the rising and of the falling part (0: as the rising one) */
+	double base_lr, step_size_up, step_size_down;
+	int mode;                 /* enum gt_cyclic_mode */
+	bool cycle_momentum;      /* onecycle, cyclic: the momentum, or beta1, goes from max_momentum to base_momentum and back */
 	double base_momentum, max_momentum;
 };
 

@@ -70,10 +70,11 @@
      .help = "scale each weight matrix to the norm sqrt(out) before its update"},
 #define SCHEDULE_ROWS(P, A) \
     {P "type", GT_T_ENUM, A(type), "\"constant\"", \
-     .values = "constant|step|multistep|exponential|cosine|polynomial|onecycle|flat_cosine|plateau|cosine_restarts", \
+     .values = "constant|step|multistep|exponential|cosine|polynomial|onecycle|flat_cosine|plateau|cosine_restarts|cyclic", \
      .help = "shape of the learning rate over the run; flat_cosine: constant, then a half cosine; plateau: " \
              "torch.optim.lr_scheduler.ReduceLROnPlateau, the only type whose rates depend on results of the run; cosine_restarts: " \
-             "CosineAnnealingWarmRestarts, half cosines one after the other, each from lr"}, \
+             "CosineAnnealingWarmRestarts, half cosines one after the other, each from lr; cyclic: CyclicLR, again and again from " \
+             "base_lr up to lr and back"}, \
     {P "unit", GT_T_ENUM, A(unit), "\"epoch\"", .values = "epoch|step", \
      .help = "unit of the lengths below: an epoch or one optimizer step"}, \
     {P "warmup", GT_T_FLOAT, A(warmup), "0.0", 0, INFINITY, SCHED(P, NO_ONECYCLE), \
@@ -84,8 +85,8 @@
      .help = "interval after which the learning rate is multiplied by gamma"}, \
     {P "milestones", GT_T_FLOATS, A(milestones), NULL, 0, INFINITY, GT_R_ABOVE | GT_R_REQUIRED, \
      SCHED(P, "multistep"), .help = "ascending times at which the learning rate is multiplied by gamma"}, \
-    {P "gamma", GT_T_FLOAT, A(gamma), "0.1", 0, INFINITY, SCHED(P, "step|multistep|exponential"), \
-     .help = "factor of the learning rate; exponential applies it once per unit and requires this key"}, \
+    {P "gamma", GT_T_FLOAT, A(gamma), "0.1", 0, INFINITY, SCHED(P, "step|multistep|exponential|cyclic"), \
+     .help = "factor of the learning rate; exponential applies it once per unit and requires this key, as mode exp_range of cyclic does"}, \
     {P "t_max", GT_T_FLOAT, A(t_max), "0.0", 0, INFINITY, SCHED(P, "cosine|polynomial|onecycle|flat_cosine"), \
      .help = "length of the decay; 0: until the end of the run"}, \
     {P "t_0", GT_T_FLOAT, A(t_0), NULL, 0, INFINITY, GT_R_ABOVE | GT_R_REQUIRED, SCHED(P, "cosine_restarts"), \
@@ -118,13 +119,24 @@
      .help = "fall to lr / div_factor as fast as the learning rate rose, then to the end of the cycle"}, \
     {P "anneal_strategy", GT_T_ENUM, A(anneal), "\"cos\"", .values = "cos|linear", SCHED(P, "onecycle"), \
      .help = "shape of each part of the cycle"}, \
-    {P "cycle_momentum", GT_T_BOOL, A(cycle_momentum), "(true, if the optimizer has betas or a momentum)", SCHED(P, "onecycle"), \
+    {P "base_lr", GT_T_FLOAT, A(base_lr), NULL, 0, INFINITY, GT_R_REQUIRED, SCHED(P, "cyclic"), \
+     .help = "learning rate at the beginning of each cycle, whose highest one is lr"}, \
+    {P "step_size_up", GT_T_FLOAT, A(step_size_up), NULL, 0, INFINITY, GT_R_ABOVE | GT_R_REQUIRED, SCHED(P, "cyclic"), \
+     .help = "length of the part of a cycle in which the learning rate rises"}, \
+    {P "step_size_down", GT_T_FLOAT, A(step_size_down), "0.0", 0, INFINITY, SCHED(P, "cyclic"), \
+     .help = "length of the part in which it falls; 0: that of step_size_up"}, \
+    {P "mode", GT_T_ENUM, A(mode), "\"triangular\"", .values = "triangular|triangular2|exp_range", SCHED(P, "cyclic"), \
+     .help = "triangular: all cycles are equal; triangular2: each rises half as far as the one before it; exp_range: how far it rises is " \
+             "multiplied by gamma once per unit"}, \
+    {P "cycle_momentum", GT_T_BOOL, A(cycle_momentum), "(true, if the optimizer has betas or a momentum)", SCHED(P, "onecycle|cyclic"), \
      .help = "let the momentum, or the first of betas, go from max_momentum to base_momentum while the learning rate rises, and back " \
              "while it falls; the optimizer's own value then has no effect. The config of a checkpoint from before gtrain had this key " \
              "means false"}, \
-    {P "base_momentum", GT_T_FLOAT, A(base_momentum), "0.85", 0, 1, GT_R_ABOVE | GT_R_BELOW, SCHED(P, "onecycle"), \
+    {P "base_momentum", GT_T_FLOAT, A(base_momentum), "(0.85; cyclic: 0.8)", 0, 1, GT_R_ABOVE | GT_R_BELOW, \
+     SCHED(P, "onecycle|cyclic"), \
      .help = "momentum at the highest learning rate"}, \
-    {P "max_momentum", GT_T_FLOAT, A(max_momentum), "0.95", 0, 1, GT_R_ABOVE | GT_R_BELOW, SCHED(P, "onecycle"), \
+    {P "max_momentum", GT_T_FLOAT, A(max_momentum), "(0.95; cyclic: 0.9)", 0, 1, GT_R_ABOVE | GT_R_BELOW, \
+     SCHED(P, "onecycle|cyclic"), \
      .help = "momentum at the beginning and at the end of the cycle"},
 
 const struct gt_row gt_rows[] = {

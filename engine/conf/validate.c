@@ -238,7 +238,7 @@ enum gt_code gt_conf_check_optimizer(struct gt_reading *rd, const char *shown, c
 	if (o->ns.n != 3)
 		FAIL_AT(opt, "ns_coefficients", "expected 3 numbers, got %d", o->ns.n);
 	snprintf(cycle, sizeof cycle, "%s.cycle_momentum", sched);
-	if (s->type == GT_SCHED_ONECYCLE && s->cycle_momentum && gt_conf_given(root, cycle) && !gt_conf_has_momentum(o))
+	if (s->cycle_momentum && gt_conf_given(root, cycle) && !gt_conf_has_momentum(o))
 		FAIL_AT(sched, "cycle_momentum", "expected an optimizer with betas or with momentum > 0 beside cycle_momentum = true, got %s; "
 		        "write momentum = 0.9 in the optimizer, or remove cycle_momentum", gt_optimizer_rows[o->type].word);
 	if (s->cycle_momentum && o->type == GT_OPT_NADAM)
@@ -246,6 +246,8 @@ enum gt_code gt_conf_check_optimizer(struct gt_reading *rd, const char *shown, c
 		        "correction would depend on the momenta of all earlier steps; write cycle_momentum = false");
 	if (s->type == GT_SCHED_EXPONENTIAL && !gt_conf_given(root, gamma) && gt_conf_given(root, sched))
 		FAIL_AT(sched, "gamma", "expected a number ≥ 0, which an exponential schedule needs, got nothing");
+	if (s->type == GT_SCHED_CYCLIC && s->mode == GT_CYCLIC_EXP_RANGE && !gt_conf_given(root, gamma) && gt_conf_given(root, sched))
+		FAIL_AT(sched, "gamma", "expected a number ≥ 0, which mode = \"exp_range\" needs, got nothing");
 	for (int i = 1; i < s->milestones.n; i++)
 		if (s->milestones.v[i] <= s->milestones.v[i - 1])
 			FAIL_AT(sched, "milestones", "expected ascending numbers, got %g after %g", s->milestones.v[i], s->milestones.v[i - 1]);

@@ -78,6 +78,8 @@ else
 fi
 gives refused_of_nadam 78 err 'cycle_momentum = true and the optimizer "nadam" do not go together' \
 	check "$tmp/net.cfg" -s 'train.optimizer={type="nadam";lr=0.001;}'
+gives cyclic_momentum 0 out 'momentum  ' check "$tmp/net.cfg" \
+	-s 'train.schedule={type="cyclic";base_lr=0.001;step_size_up=1.0;}'
 gives refused_without_momentum 78 err 'expected an optimizer with betas or with momentum > 0' \
 	check "$tmp/net.cfg" -s train.optimizer.momentum=0 -s $cycle=true
 

@@ -26,8 +26,8 @@
 #include "opcall.h"
 
 /* Version of this interface. It also changes with the number of operations, because a row that is added to GT_OPCODES moves the numbers of
- * those after it. */
-#define GT_BACKEND_ABI (9u << 16 | (unsigned)GT_OP_COUNT)
+ * those after it, and with the keys of optimizers, which are members of struct gt_attr_update. */
+#define GT_BACKEND_ABI (10u << 24 | (unsigned)sizeof(struct gt_attr_update) << 16 | (unsigned)GT_OP_COUNT)
 /* Number of events: record() and wait() take 0 ... GT_EVENTS - 1. The last GT_EVENTS_ENGINE are reserved for the executor and the
  * loaders. */
 #define GT_EVENTS 1024

@@ -407,11 +407,17 @@ struct gt_seg {
 	int64_t since;       /* number of optimizer steps before the first one that updates the segment; its own steps count from there */
 };
 
+#define GT_MEMBER_NUMBER(key) double key;
+#define GT_MEMBER_FLAG(key) bool key;
+#define GT_MEMBER_BETAS(key) double beta1, beta2;
 struct gt_attr_update {
-	/* gt_step_args.momentum replaces momentum and beta1; whether there is a momentum buffer depends on momentum here. alpha of EMA: the
-	 * decay */
-	double momentum, dampening, beta1, beta2, eps, alpha;
-	bool nesterov /* EMA: with a warm-up */, decoupled /* Adam: AdamW */, centered /* RMSprop */;
+	/* The keys of GT_OPTIMIZER_KEYS. gt_step_args.momentum replaces momentum and beta1; whether there is a momentum buffer depends on
+	 * momentum here. EMA: alpha is the decay; nesterov: with a warm-up. */
+#define GT_X(P, A, KIND, key, ...) GT_MEMBER_##KIND(key)
+	GT_OPTIMIZER_KEYS(GT_X, , )
+#undef GT_X
+	bool decoupled;   /* the weight decay does not change the gradient: AdamW */
+	double clip_value; /* maximum magnitude of an element of a gradient; 0: no clipping */
 	double clip_norm; /* maximum norm of the gradients; 0: no clipping. If > 0, scalars.sumsq holds the sum of squares of all gradients */
 	const struct gt_seg *seg; /* segments in ascending order, not overlapping; elements outside all segments are not changed */
 	int nseg;

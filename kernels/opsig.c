@@ -11,6 +11,7 @@ struct gt_attr_none {
 
 #define UPDATE_ATTR_PLAIN gt_attr_update
 #define UPDATE_ATTR_FIRST_NESTEROV gt_attr_update
+#define UPDATE_ATTR_NORMS gt_attr_update
 #define UPDATE_ATTR_MATRIX gt_attr_muon
 
 static const struct {

@@ -3,17 +3,18 @@
 
 #define STATE_NONE() {NULL, GT_STATE_NONE}
 #define STATE_ALWAYS(text) {text, GT_STATE_ALWAYS}
-#define STATE_MOMENTUM(text) {text, GT_STATE_MOMENTUM}
-#define STATE_CENTERED(text) {text, GT_STATE_CENTERED}
-#define IS_MATRIX_PLAIN false
-#define IS_MATRIX_FIRST_NESTEROV false
-#define IS_MATRIX_MATRIX true
+#define STATE_IF(key, text) {text, GT_STATE_IF_##key}
+/* gt_update_row.matrix and .whole */
+#define NEEDS_PLAIN false, false
+#define NEEDS_FIRST_NESTEROV false, false
+#define NEEDS_NORMS false, true
+#define NEEDS_MATRIX true, true
 
 const struct gt_update_row *gt_update_row(enum gt_opcode code)
 {
 	static const struct gt_update_row rows[] = {
 #define GT_X(NAME, name, s0, s1, s2, loops) \
-	{GT_OP_##NAME, IS_MATRIX_##loops, GT_STATES_SLOTS(s0, s1, s2), {STATE_##s0, STATE_##s1, STATE_##s2}},
+	{GT_OP_##NAME, NEEDS_##loops, GT_STATES_SLOTS(s0, s1, s2), {STATE_##s0, STATE_##s1, STATE_##s2}},
 	    GT_UPDATES(GT_X)
 #undef GT_X
 	};
@@ -23,6 +24,10 @@ const struct gt_update_row *gt_update_row(enum gt_opcode code)
 	return NULL;
 }
 
+#define SET_NUMBER(attr, key) ((attr)->key != 0)
+#define SET_FLAG(attr, key) ((attr)->key)
+#define SET_BETAS(attr, key) true
+
 bool gt_update_has(const struct gt_update_row *row, const struct gt_attr_update *attr, int slot)
 {
 	switch (row->state[slot].when) {
@@ -30,10 +35,11 @@ bool gt_update_has(const struct gt_update_row *row, const struct gt_attr_update 
 		return false;
 	case GT_STATE_ALWAYS:
 		return true;
-	case GT_STATE_MOMENTUM:
-		return attr->momentum != 0;
-	case GT_STATE_CENTERED:
-		return attr->centered;
+#define GT_X(P, A, KIND, key, ...) \
+	case GT_STATE_IF_##key: \
+		return SET_##KIND(attr, key);
+		GT_OPTIMIZER_KEYS(GT_X, , )
+#undef GT_X
 	}
 	return false;
 }
@@ -49,7 +55,7 @@ const char *gt_update_check(const struct gt_opcall *call, struct gt_update_input
 	const struct gt_attr_update *attr = call->attr;
 	int64_t n = gt_tdesc_padded(call->in[0]), at = 0;
 	if (!row || row->matrix)
-		return "it is not an element-wise optimizer update";
+		return "it is no update of flat parameters";
 	for (int i = 0; i < row->nslots; i++)
 		if (!input_at(call, 2 + i) != !gt_update_has(row, attr, i))
 			return "the number of state tensors does not match the attributes";
@@ -96,7 +102,7 @@ const char *gt_update_refuses_fused(const struct gt_opcall *call)
 {
 	if (call->code == GT_OP_LINEAR_DW_UPDATE) {
 		const struct gt_update_row *row = gt_update_row(((const struct gt_attr_dw_update *)call->attr)->optimizer);
-		return row && !row->matrix ? NULL : "its optimizer is not an element-wise update";
+		return row && !row->whole ? NULL : "its optimizer is not an element-wise update";
 	}
 	if (call->code != GT_OP_EMBEDDING_DW_UPDATE && call->code != GT_OP_EMBEDDING_BAG_DW_UPDATE)
 		return NULL;

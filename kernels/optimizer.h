@@ -8,15 +8,22 @@
 
 #include "opcall.h"
 
-/* The condition for which an optimizer keeps a state (such as Adam's exp_avg) for each parameter: never, always, if momentum is not 0, or
- * if centered is true. */
-enum gt_state_when { GT_STATE_NONE, GT_STATE_ALWAYS, GT_STATE_MOMENTUM, GT_STATE_CENTERED };
+/* The condition for which an optimizer keeps a state (such as Adam's exp_avg) for each parameter: never, always, or if the attribute
+ * that GT_STATE_IF_key names is not 0 (GT_STATE_IF_momentum, ...). */
+enum gt_state_when {
+	GT_STATE_NONE,
+	GT_STATE_ALWAYS,
+#define GT_X(P, A, KIND, key, ...) GT_STATE_IF_##key,
+	GT_OPTIMIZER_KEYS(GT_X, , )
+#undef GT_X
+};
 
 /* An update operation, which applies an optimizer's step to parameters. The inputs of its call are the parameters p, their gradients g, one
  * input for each entry of state, the scalars of the step (struct gt_scalars) and work, the 16-bit copy of p. */
 struct gt_update_row {
 	enum gt_opcode code;
-	bool matrix; /* true: the update needs whole parameters of rank 2 or more and a struct gt_attr_muon; false: it is element-wise */
+	bool matrix; /* the update needs parameters of rank 2 or more and a struct gt_attr_muon */
+	bool whole;  /* the update needs whole parameters, each in a segment of its own; false: it is element-wise */
 	int nslots;  /* number of entries in state */
 	struct {
 		const char *name; /* name of the state in PyTorch's state dict: "exp_avg" */
@@ -35,15 +42,15 @@ bool gt_update_touches_only(enum gt_opcode code, const struct gt_attr_update *at
  * embedding_bag.dw+update); NULL: there is none, or the call is another operation. */
 const char *gt_update_refuses_fused(const struct gt_opcall *call);
 
-/* The positions of the inputs in a call of an element-wise update. */
+/* The positions of the inputs in a call of an update of flat parameters. */
 struct gt_update_inputs {
 	/* number of states, which are inputs 2 ... 1 + nslots; if a state does not exist, its input is NULL or has an index >= nin */
 	int nslots;
 	int scalars; /* index of the input with the scalars of the step (struct gt_scalars); -1: absent */
 	int work;    /* index of the input with the 16-bit copy of the parameters; -1: absent */
 };
-/* Checks the rules for an element-wise update that its signature (opsig.h) cannot express, except the dtype of the work copy, and fills
- * *out. Returns NULL, or the reason why a backend must reject the call. */
+/* Checks the rules for an update of flat parameters that its signature (opsig.h) cannot express, except the dtype of the work copy, and
+ * fills *out. Returns NULL, or the reason why a backend must reject the call: one is that the update is of matrices. */
 const char *gt_update_check(const struct gt_opcall *call, struct gt_update_inputs *out);
 
 /* ---- train.optimizer.type ------------------------------------------------------------------------------------------------ */

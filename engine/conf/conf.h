@@ -22,7 +22,8 @@ enum gt_reproducible { GT_REPRO_NONE, GT_REPRO_RUN, GT_REPRO_WORLD };
 enum gt_precision { GT_PREC_FP32, GT_PREC_TF32, GT_PREC_BF16, GT_PREC_FP16 };
 enum gt_sampler { GT_SAMPLER_GTRAIN, GT_SAMPLER_TORCH, GT_SAMPLER_TORCH_RANDOM };
 enum gt_schedule { GT_SCHED_CONSTANT, GT_SCHED_STEP, GT_SCHED_MULTISTEP, GT_SCHED_EXPONENTIAL, GT_SCHED_COSINE, GT_SCHED_POLYNOMIAL,
-	GT_SCHED_ONECYCLE, GT_SCHED_FLAT_COSINE, GT_SCHED_PLATEAU };
+	GT_SCHED_ONECYCLE, GT_SCHED_FLAT_COSINE, GT_SCHED_PLATEAU, GT_SCHED_COSINE_RESTARTS, GT_SCHED_CYCLIC };
+enum gt_cyclic_mode { GT_CYCLIC_TRIANGULAR, GT_CYCLIC_TRIANGULAR2, GT_CYCLIC_EXP_RANGE };
 enum gt_anneal { GT_ANNEAL_COS, GT_ANNEAL_LINEAR };
 enum gt_sched_unit { GT_UNIT_EPOCH, GT_UNIT_STEP };
 enum gt_on_error { GT_ON_ERROR_STOP, GT_ON_ERROR_SKIP };
@@ -75,11 +76,15 @@ struct gt_conf_data {
 #define GT_MAX_LENGTHS 8 /* maximum number of data.lengths */
 #define GT_FLOATS_AUTO (-1) /* gt_floats.n of a key whose value is "auto" */
 
+#define GT_KEY_NUMBER(key) double key;
+#define GT_KEY_FLAG(key) bool key;
+#define GT_KEY_BETAS(key) double key[2];
 struct gt_conf_optimizer {
 	int type; /* enum gt_optimizer, an index of gt_optimizer_rows */
-	double lr, momentum, dampening, weight_decay, eps, alpha;
-	double betas[2];
-	bool nesterov, centered;
+	double lr, weight_decay;
+#define GT_X(P, A, KIND, key, ...) GT_KEY_##KIND(key)
+	GT_OPTIMIZER_KEYS(GT_X, , )
+#undef GT_X
 	int64_t ns_steps;    /* muon: number of Newton-Schulz iterations */
 	struct gt_floats ns; /* muon: the three coefficients of the Newton-Schulz iteration */
 	int adjust;          /* enum gt_muon_adjust */
@@ -95,6 +100,8 @@ struct gt_conf_schedule {
 	struct gt_floats milestones;
 	double t_max;             /* cosine, polynomial, onecycle: length of the schedule; 0: until the end of the run */
 	double min_lr;            /* cosine, polynomial: lowest learning rate (not a factor of lr) */
+	double t_0;               /* cosine_restarts: length of the first part, and factor of the length of each next one */
+	int64_t t_mult;
 	double power;
 	double pct_flat;          /* flat_cosine: share of the schedule with a constant rate */
 	const char *metric;       /* plateau: metric of an evaluation that decides, "valid/loss" */
@@ -104,7 +111,10 @@ struct gt_conf_schedule {
 	double pct_start, div_factor, final_div_factor;
 	bool three_phase;
 	int anneal;               /* enum gt_anneal */
-	bool cycle_momentum;      /* the momentum, or beta1, goes from max_momentum to base_momentum and back */
+	/* cyclic, whose maximum is lr: lowest rate, lengths of the rising and of the falling part (0: as the rising one) */
+	double base_lr, step_size_up, step_size_down;
+	int mode;                 /* enum gt_cyclic_mode */
+	bool cycle_momentum;      /* onecycle, cyclic: the momentum, or beta1, goes from max_momentum to base_momentum and back */
 	double base_momentum, max_momentum;
 };
 
@@ -155,7 +165,7 @@ struct gt_conf_train {
 	int64_t ignore_index;
 	int64_t accumulate;
 	int recompute; /* 0: none, 1: cheap */
-	double clip_norm;
+	double clip_norm, clip_value;
 	double layer_decay; /* factor of the learning rate for each block between a parameter's block and the head; 1: none */
 	int64_t eval_every_epochs, eval_every_steps;
 	struct gt_conf_optimizer optimizer;

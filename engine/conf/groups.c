@@ -27,8 +27,13 @@ void gt_conf_schedule_defaults(const struct gt_reading *rd, const struct gt_cnod
 {
 	/* every resolved config of a cycle has pct_start */
 	bool before = rd->resolved && given && gt_cnode_find(given, "pct_start");
+	bool cycles = s->type == GT_SCHED_ONECYCLE || s->type == GT_SCHED_CYCLIC;
 	if (!given || !gt_cnode_find(given, "cycle_momentum"))
-		s->cycle_momentum = s->type == GT_SCHED_ONECYCLE && !before && gt_conf_has_momentum(o);
+		s->cycle_momentum = cycles && !before && gt_conf_has_momentum(o);
+	if (!given || !gt_cnode_find(given, "base_momentum"))
+		s->base_momentum = s->type == GT_SCHED_CYCLIC ? 0.8 : 0.85;
+	if (!given || !gt_cnode_find(given, "max_momentum"))
+		s->max_momentum = s->type == GT_SCHED_CYCLIC ? 0.9 : 0.95;
 }
 
 static const struct gt_cnode *group_of(const struct gt_cnode *entry, const char *key, const char *shown, struct gt_err *err,

@@ -23,7 +23,7 @@
 #define MODE(modes) .when = "parallel.mode", .is = modes
 #define WORLD .when = "reproducible", .is = "world"
 #define INITS "torch-default|torch|kaiming-normal|kaiming-uniform|xavier-normal|xavier-uniform"
-#define NO_ONECYCLE "constant|step|multistep|exponential|cosine|polynomial|flat_cosine|plateau"
+#define NO_ONECYCLE "constant|step|multistep|exponential|cosine|polynomial|flat_cosine|plateau|cosine_restarts"
 
 /* The metrics of a split as the values of a key, each after a "|": IN_TRAIN of the training steps, EVALUATED of evaluations. */
 #define IN_TRAIN(score, ...) "|train/" #score
@@ -58,6 +58,15 @@ static bool weights_outputs(const struct gt_loss_row *row)
 {
 	return row->weight == GT_WEIGHT_BY_OUTPUT;
 }
+/* The row of a key of GT_OPTIMIZER_KEYS. */
+#define KEY_NUMBER GT_T_FLOAT
+#define KEY_FLAG GT_T_BOOL
+#define KEY_BETAS GT_T_PAIR
+#define KEY_FLAGS_NUMBER 0
+#define KEY_FLAGS_FLAG 0
+#define KEY_FLAGS_BETAS GT_R_BELOW
+#define KEY_ROW(P, A, KIND, key, def, max, text) \
+    {P #key, KEY_##KIND, A(key), def, 0, max, KEY_FLAGS_##KIND, OPT(P), .help = text},
 
 /* The rows of the keys of an optimizer, and below of a schedule, for train.optimizer and train.schedule and for entries of train.groups. P:
  * prefix of the paths, a string literal. A: macro that gives the offset of a member. */
@@ -65,19 +74,7 @@ static bool weights_outputs(const struct gt_loss_row *row)
     {P "type", GT_T_ENUM, A(type), NULL, .flags = GT_R_REQUIRED, .values = OPTIMIZER_WORDS, .help = "update rule" OPTIMIZER_HELP}, \
     {P "lr", GT_T_FLOAT, A(lr), NULL, 0, INFINITY, GT_R_REQUIRED, \
      .help = "learning rate, before the schedule"}, \
-    {P "momentum", GT_T_FLOAT, A(momentum), "0.0", 0, 1, OPT(P), \
-     .help = "factor of the previous direction in the momentum"}, \
-    {P "dampening", GT_T_FLOAT, A(dampening), "0.0", 0, 1, OPT(P), \
-     .help = "share of the gradient that is left out of the momentum"}, \
-    {P "nesterov", GT_T_BOOL, A(nesterov), "false", OPT(P), .help = "use Nesterov's momentum"}, \
-    {P "betas", GT_T_PAIR, A(betas), "[0.9, 0.999]", 0, 1, GT_R_BELOW, OPT(P), \
-     .help = "decay rates of the first and the second moment"}, \
-    {P "alpha", GT_T_FLOAT, A(alpha), "0.99", 0, 1, OPT(P), .help = "decay rate of the mean of squared gradients"}, \
-    {P "centered", GT_T_BOOL, A(centered), "false", OPT(P), \
-     .help = "divide by the square root of the variance of gradients instead of that of their mean square"}, \
-    {P "eps", GT_T_FLOAT, A(eps), "1.0e-8", 0, 1, OPT(P), \
-     .help = "number added to the divisor; muon: lower bound of the divisor; with " \
-             "0, an element whose divisor is 0 is not updated"}, \
+    GT_OPTIMIZER_KEYS(KEY_ROW, P, A) \
     {P "weight_decay", GT_T_FLOAT, A(weight_decay), "0.0", 0, INFINITY, .by_optimizer = true, \
      .help = "factor of the L2 penalty, which is added to the gradient unless type describes it as decoupled"}, \
     {P "decay_bias", GT_T_BOOL, A(decay_bias), "true", .help = "apply weight decay to biases, as PyTorch does"}, \
@@ -95,9 +92,11 @@ static bool weights_outputs(const struct gt_loss_row *row)
      .help = "scale each weight matrix to the norm sqrt(out) before its update"},
 #define SCHEDULE_ROWS(P, A) \
     {P "type", GT_T_ENUM, A(type), "\"constant\"", \
-     .values = "constant|step|multistep|exponential|cosine|polynomial|onecycle|flat_cosine|plateau", \
+     .values = "constant|step|multistep|exponential|cosine|polynomial|onecycle|flat_cosine|plateau|cosine_restarts|cyclic", \
      .help = "shape of the learning rate over the run; flat_cosine: constant, then a half cosine; plateau: " \
-             "torch.optim.lr_scheduler.ReduceLROnPlateau, the only type whose rates depend on results of the run"}, \
+             "torch.optim.lr_scheduler.ReduceLROnPlateau, the only type whose rates depend on results of the run; cosine_restarts: " \
+             "CosineAnnealingWarmRestarts, half cosines one after the other, each from lr; cyclic: CyclicLR, again and again from " \
+             "base_lr up to lr and back"}, \
     {P "unit", GT_T_ENUM, A(unit), "\"epoch\"", .values = "epoch|step", \
      .help = "unit of the lengths below: an epoch or one optimizer step"}, \
     {P "warmup", GT_T_FLOAT, A(warmup), "0.0", 0, INFINITY, SCHED(P, NO_ONECYCLE), \
@@ -108,11 +107,15 @@ static bool weights_outputs(const struct gt_loss_row *row)
      .help = "interval after which the learning rate is multiplied by gamma"}, \
     {P "milestones", GT_T_FLOATS, A(milestones), NULL, 0, INFINITY, GT_R_ABOVE | GT_R_REQUIRED, \
      SCHED(P, "multistep"), .help = "ascending times at which the learning rate is multiplied by gamma"}, \
-    {P "gamma", GT_T_FLOAT, A(gamma), "0.1", 0, INFINITY, SCHED(P, "step|multistep|exponential"), \
-     .help = "factor of the learning rate; exponential applies it once per unit and requires this key"}, \
+    {P "gamma", GT_T_FLOAT, A(gamma), "0.1", 0, INFINITY, SCHED(P, "step|multistep|exponential|cyclic"), \
+     .help = "factor of the learning rate; exponential applies it once per unit and requires this key, as mode exp_range of cyclic does"}, \
     {P "t_max", GT_T_FLOAT, A(t_max), "0.0", 0, INFINITY, SCHED(P, "cosine|polynomial|onecycle|flat_cosine"), \
      .help = "length of the decay; 0: until the end of the run"}, \
-    {P "min_lr", GT_T_FLOAT, A(min_lr), "0.0", 0, INFINITY, SCHED(P, "cosine|polynomial|flat_cosine|plateau"), \
+    {P "t_0", GT_T_FLOAT, A(t_0), NULL, 0, INFINITY, GT_R_ABOVE | GT_R_REQUIRED, SCHED(P, "cosine_restarts"), \
+     .help = "length of the first half cosine"}, \
+    {P "t_mult", GT_T_INT, A(t_mult), "1", 1, 1 << 20, SCHED(P, "cosine_restarts"), \
+     .help = "factor by which each half cosine is longer than the one before it"}, \
+    {P "min_lr", GT_T_FLOAT, A(min_lr), "0.0", 0, INFINITY, SCHED(P, "cosine|polynomial|flat_cosine|plateau|cosine_restarts"), \
      .help = "learning rate at the end of the decay; plateau: lowest learning rate"}, \
     {P "pct_flat", GT_T_FLOAT, A(pct_flat), "0.75", 0, 1, GT_R_BELOW, SCHED(P, "flat_cosine"), \
      .help = "share of the schedule in which the learning rate is constant, as pct_start of fastai's fit_flat_cos"}, \
@@ -138,13 +141,24 @@ static bool weights_outputs(const struct gt_loss_row *row)
      .help = "fall to lr / div_factor as fast as the learning rate rose, then to the end of the cycle"}, \
     {P "anneal_strategy", GT_T_ENUM, A(anneal), "\"cos\"", .values = "cos|linear", SCHED(P, "onecycle"), \
      .help = "shape of each part of the cycle"}, \
-    {P "cycle_momentum", GT_T_BOOL, A(cycle_momentum), "(true, if the optimizer has betas or a momentum)", SCHED(P, "onecycle"), \
+    {P "base_lr", GT_T_FLOAT, A(base_lr), NULL, 0, INFINITY, GT_R_REQUIRED, SCHED(P, "cyclic"), \
+     .help = "learning rate at the beginning of each cycle, whose highest one is lr"}, \
+    {P "step_size_up", GT_T_FLOAT, A(step_size_up), NULL, 0, INFINITY, GT_R_ABOVE | GT_R_REQUIRED, SCHED(P, "cyclic"), \
+     .help = "length of the part of a cycle in which the learning rate rises"}, \
+    {P "step_size_down", GT_T_FLOAT, A(step_size_down), "0.0", 0, INFINITY, SCHED(P, "cyclic"), \
+     .help = "length of the part in which it falls; 0: that of step_size_up"}, \
+    {P "mode", GT_T_ENUM, A(mode), "\"triangular\"", .values = "triangular|triangular2|exp_range", SCHED(P, "cyclic"), \
+     .help = "triangular: all cycles are equal; triangular2: each rises half as far as the one before it; exp_range: how far it rises is " \
+             "multiplied by gamma once per unit"}, \
+    {P "cycle_momentum", GT_T_BOOL, A(cycle_momentum), "(true, if the optimizer has betas or a momentum)", SCHED(P, "onecycle|cyclic"), \
      .help = "let the momentum, or the first of betas, go from max_momentum to base_momentum while the learning rate rises, and back " \
              "while it falls; the optimizer's own value then has no effect. The config of a checkpoint from before gtrain had this key " \
              "means false"}, \
-    {P "base_momentum", GT_T_FLOAT, A(base_momentum), "0.85", 0, 1, GT_R_ABOVE | GT_R_BELOW, SCHED(P, "onecycle"), \
+    {P "base_momentum", GT_T_FLOAT, A(base_momentum), "(0.85; cyclic: 0.8)", 0, 1, GT_R_ABOVE | GT_R_BELOW, \
+     SCHED(P, "onecycle|cyclic"), \
      .help = "momentum at the highest learning rate"}, \
-    {P "max_momentum", GT_T_FLOAT, A(max_momentum), "0.95", 0, 1, GT_R_ABOVE | GT_R_BELOW, SCHED(P, "onecycle"), \
+    {P "max_momentum", GT_T_FLOAT, A(max_momentum), "(0.95; cyclic: 0.9)", 0, 1, GT_R_ABOVE | GT_R_BELOW, \
+     SCHED(P, "onecycle|cyclic"), \
      .help = "momentum at the beginning and at the end of the cycle"},
 
 const struct gt_row gt_rows[] = {
@@ -351,6 +365,8 @@ const struct gt_row gt_rows[] = {
     {"train.clip_norm", GT_T_FLOAT, AT(train.clip_norm), "0.0", 0, INFINITY,
      .help = "maximum global norm of the gradient, to which "
              "larger gradients are scaled down; 0: no clipping"},
+    {"train.clip_value", GT_T_FLOAT, AT(train.clip_value), "0.0", 0, INFINITY,
+     .help = "maximum magnitude of each element of the gradient, to which larger ones are set; 0: no clipping"},
     {"train.layer_decay", GT_T_FLOAT, AT(train.layer_decay), "1.0", 0, 1, GT_R_ABOVE,
      .help = "factor of the learning rate for every block from the end of the model to a parameter's block, so that early layers learn "
              "more slowly: the last block has lr, the one before it lr * layer_decay, and so on; consecutive layers whose names have "

@@ -148,7 +148,8 @@ enum gt_code gt_conf_groups(struct gt_reading *rd, struct gt_err *err);
  * NULL. */
 enum gt_code gt_conf_optimizer_defaults(struct gt_reading *rd, const struct gt_cnode *given, struct gt_conf_optimizer *o,
                                         struct gt_err *err);
-/* Sets the default of cycle_momentum, which depends on the optimizer and on the age of a resolved config. given: the schedule's group in
+/* Sets the default of cycle_momentum, which depends on the optimizer and on the age of a resolved config, and those of base_momentum and
+ * max_momentum, which depend on the type. given: the schedule's group in
  * the config, or NULL. */
 void gt_conf_schedule_defaults(const struct gt_reading *rd, const struct gt_cnode *given, const struct gt_conf_optimizer *o,
                                struct gt_conf_schedule *s);

@@ -243,11 +243,16 @@ enum gt_code gt_conf_check_optimizer(struct gt_reading *rd, const char *shown, c
 	if (o->ns.n != 3)
 		FAIL_AT(opt, "ns_coefficients", "expected 3 numbers, got %d", o->ns.n);
 	snprintf(cycle, sizeof cycle, "%s.cycle_momentum", sched);
-	if (s->type == GT_SCHED_ONECYCLE && s->cycle_momentum && gt_conf_given(root, cycle) && !gt_conf_has_momentum(o))
+	if (s->cycle_momentum && gt_conf_given(root, cycle) && !gt_conf_has_momentum(o))
 		FAIL_AT(sched, "cycle_momentum", "expected an optimizer with betas or with momentum > 0 beside cycle_momentum = true, got %s; "
 		        "write momentum = 0.9 in the optimizer, or remove cycle_momentum", gt_optimizer_rows[o->type].word);
+	if (s->cycle_momentum && o->type == GT_OPT_NADAM)
+		FAIL_AT(sched, "cycle_momentum", "cycle_momentum = true and the optimizer \"nadam\" do not go together, because its bias "
+		        "correction would depend on the momenta of all earlier steps; write cycle_momentum = false");
 	if (s->type == GT_SCHED_EXPONENTIAL && !gt_conf_given(root, gamma) && gt_conf_given(root, sched))
 		FAIL_AT(sched, "gamma", "expected a number ≥ 0, which an exponential schedule needs, got nothing");
+	if (s->type == GT_SCHED_CYCLIC && s->mode == GT_CYCLIC_EXP_RANGE && !gt_conf_given(root, gamma) && gt_conf_given(root, sched))
+		FAIL_AT(sched, "gamma", "expected a number ≥ 0, which mode = \"exp_range\" needs, got nothing");
 	for (int i = 1; i < s->milestones.n; i++)
 		if (s->milestones.v[i] <= s->milestones.v[i - 1])
 			FAIL_AT(sched, "milestones", "expected ascending numbers, got %g after %g", s->milestones.v[i], s->milestones.v[i - 1]);
@@ -268,6 +273,9 @@ static enum gt_code check_train(struct gt_reading *rd, struct gt_err *err)
 		sum += t->class_weights.v[i];
 	if (t->class_weights.n > 0 && !(sum > 0))
 		FAIL(rd, "train.class_weights", "expected at least one number > 0, got none");
+	if (t->clip_norm > 0 && t->clip_value > 0)
+		FAIL(rd, "train.clip_value", "train.clip_value and train.clip_norm do not go together, got %g and %g; remove one of them",
+		     t->clip_value, t->clip_norm);
 	return gt_conf_check_optimizer(rd, "", rd->root, "train.optimizer", "train.schedule", o, s, err);
 }
 

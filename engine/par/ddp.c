@@ -14,7 +14,7 @@
  * in its last bits on how they are sharded (reproducible = "world"). */
 static bool needs_whole(const struct gt_conf *c)
 {
-	return gt_replicas_matrix_optimizer(c) || (c->train.clip_norm > 0 && c->reproducible == GT_REPRO_WORLD);
+	return gt_replicas_whole_optimizer(c) || (c->train.clip_norm > 0 && c->reproducible == GT_REPRO_WORLD);
 }
 
 /* After a sharded update, ranks that share the parameters gather nothing. For other ranks all_reduce is cheaper. */

@@ -37,11 +37,11 @@ static enum gt_code find_position(const struct gt_conf *c, int rank, int world, 
 		                      "reproducible = \"world\" and parallel.schedule = \"%s\" do not go together: this schedule computes the "
 		                      "gradients of several micro-batches at once; use \"1f1b\"",
 		                      c->parallel.schedule == GT_PIPE_INTERLEAVED ? "interleaved" : "zero-bubble");
-	if (c->parallel.across == GT_ACROSS_ZERO && copies > 1 && gt_replicas_matrix_optimizer(c))
+	if (c->parallel.across == GT_ACROSS_ZERO && copies > 1 && gt_replicas_whole_optimizer(c))
 		return gt_conf_refuse(c, "parallel.across", err,
 		                      "parallel.across = \"zero\" and the optimizer \"%s\" do not go together: this optimizer needs whole "
-		                      "matrices, but each copy of the pipeline would have a part of them; use parallel.across = \"ddp\"",
-		                      gt_replicas_matrix_optimizer(c));
+		                      "parameters, but each copy of the pipeline would have a part of them; use parallel.across = \"ddp\"",
+		                      gt_replicas_whole_optimizer(c));
 	struct gt_rank_coords s = gt_rank_coords_of(rank, world, world / copies);
 	*out = (struct gt_rank_position){.rank = rank,
 	                                 .world = world,

@@ -10,11 +10,11 @@ enum gt_code gt_replicas_position(const struct gt_conf *c, int rank, int world, 
 	return GT_OK;
 }
 
-const char *gt_replicas_matrix_optimizer(const struct gt_conf *c)
+const char *gt_replicas_whole_optimizer(const struct gt_conf *c)
 {
 	for (int i = -1; i < c->train.ngroups; i++) {
 		const struct gt_optimizer_row *row = &gt_optimizer_rows[(i < 0 ? &c->train.optimizer : &c->train.group[i].optimizer)->type];
-		if (gt_update_row(row->update)->matrix)
+		if (gt_update_row(row->update)->whole)
 			return row->word;
 	}
 	return NULL;

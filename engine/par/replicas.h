@@ -31,8 +31,8 @@ bool gt_replicas_factors_pay(const struct gt_offers *offers);
 /* gt_strategy.least_micro of a mode that divides a micro-batch into one part for each rank: one sample in each part and, with
  * reproducible = "world", in each virtual shard. */
 int64_t gt_replicas_least_micro(const struct gt_conf *c, int64_t ranks);
-/* Returns the name of the config's first optimizer that needs whole matrices, such as "muon"; NULL if there is none. */
-const char *gt_replicas_matrix_optimizer(const struct gt_conf *c);
+/* Returns the name of the config's first optimizer that needs whole parameters, such as "muon"; NULL if there is none. */
+const char *gt_replicas_whole_optimizer(const struct gt_conf *c);
 /* A function that appends the reduction of one bucket's gradients over the ranks that have the same parameters. unit: index of the unit
  * (struct gt_unit) that has just finished these gradients. name: text for messages. */
 typedef void gt_reduce(struct gt_emit *e, int bucket, int unit, const char *name);

@@ -11,12 +11,12 @@
 
 static enum gt_code find_position(const struct gt_conf *c, int rank, int world, struct gt_rank_position *out, struct gt_err *err)
 {
-	const char *matrix = gt_replicas_matrix_optimizer(c);
-	if (world > 1 && matrix)
+	const char *whole = gt_replicas_whole_optimizer(c);
+	if (world > 1 && whole)
 		return gt_conf_refuse(c, "parallel.mode", err,
-		                      "parallel.mode = \"zero\" and the optimizer \"%s\" do not go together: this optimizer needs whole matrices, "
-		                      "but each rank would have a part of them; use parallel.mode = \"ddp\"",
-		                      matrix);
+		                      "parallel.mode = \"zero\" and the optimizer \"%s\" do not go together: this optimizer needs whole "
+		                      "parameters, but each rank would have a part of them; use parallel.mode = \"ddp\"",
+		                      whole);
 	return gt_replicas_position(c, rank, world, out, err);
 }
 

@@ -5,22 +5,22 @@
 #include <stdio.h>
 #include <string.h>
 
-static struct gt_optim_call call_of(const struct gt_conf_optimizer *c, double clip_norm)
+#define COPY_NUMBER(attr, c, key) (attr)->key = (c)->key;
+#define COPY_FLAG(attr, c, key) (attr)->key = (c)->key;
+#define COPY_BETAS(attr, c, key) (attr)->beta1 = (c)->key[0], (attr)->beta2 = (c)->key[1];
+
+static struct gt_optim_call call_of(const struct gt_conf_optimizer *c, const struct gt_conf_train *t)
 {
 	const struct gt_optimizer_row *row = &gt_optimizer_rows[c->type];
 	struct gt_optim_call o;
 	memset(&o, 0, sizeof o); /* clears the padding too, because calls are compared as bytes */
 	o.row = gt_update_row(row->update);
-	o.attr.update.momentum = c->momentum;
-	o.attr.update.dampening = c->dampening;
-	o.attr.update.beta1 = c->betas[0];
-	o.attr.update.beta2 = c->betas[1];
-	o.attr.update.eps = c->eps;
-	o.attr.update.alpha = c->alpha;
-	o.attr.update.nesterov = c->nesterov;
+#define GT_X(P, A, KIND, key, ...) COPY_##KIND(&o.attr.update, c, key)
+	GT_OPTIMIZER_KEYS(GT_X, , )
+#undef GT_X
 	o.attr.update.decoupled = row->decoupled;
-	o.attr.update.centered = c->centered;
-	o.attr.update.clip_norm = clip_norm;
+	o.attr.update.clip_norm = t->clip_norm;
+	o.attr.update.clip_value = t->clip_value;
 	o.attr.ns_steps = c->ns_steps;
 	memcpy(o.attr.ns, c->ns.v, sizeof o.attr.ns);
 	o.attr.adjust = c->adjust;
@@ -115,7 +115,7 @@ void gt_optim_init(struct gt_optim *o, const struct gt_conf_train *t)
 	o->ema = t->ema.decay > 0;
 	find_phases(o);
 	for (int i = 0; i <= t->ngroups; i++) {
-		struct gt_optim_call c = call_of(i ? &t->group[i - 1].optimizer : &t->optimizer, t->clip_norm);
+		struct gt_optim_call c = call_of(i ? &t->group[i - 1].optimizer : &t->optimizer, t);
 		int k = 0;
 		while (k < o->ncalls && (o->call[k].row != c.row || memcmp(&o->call[k].attr, &c.attr, sizeof c.attr) != 0))
 			k++;
@@ -269,7 +269,7 @@ static int64_t max_gap(const struct gt_space *s)
 }
 
 /* Lists the learned parameters of call k by their offset, relative to [p->begin, p->begin + p->n). Neighbours with equal hyper-parameters
- * become one segment, unless the optimizer needs each parameter as a matrix. The padding between two parameters is zero and stays zero. */
+ * become one segment, unless the optimizer needs whole parameters. The padding between two parameters is zero and stays zero. */
 static enum gt_code list_segments(struct gt_optim *o, struct gt_optim_part *p, int phase, struct gt_space *s, struct gt_err *err)
 {
 	const struct gt_graph *g = s->layout.first;
@@ -301,7 +301,7 @@ static enum gt_code list_segments(struct gt_optim *o, struct gt_optim_part *p, i
 		desc[at] = &s->layout.param[i].desc;
 	}
 	p->attr = o->call[p->of].attr;
-	if (o->call[p->of].row->matrix)
+	if (o->call[p->of].row->whole)
 		m = n - 1;
 	for (int i = m + 1; i < n; i++) { /* frozen parameters and those with a fused update come after all others in the arena */
 		if (seg[m].lr_mul == seg[i].lr_mul && seg[m].weight_decay == seg[i].weight_decay && seg[m].lr == seg[i].lr &&

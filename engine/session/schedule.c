@@ -34,6 +34,30 @@ static double one_cycle(const struct gt_conf_schedule *s, double max_lr, double 
 	return anneal_value(s, from[p.part], to[p.part], p.done);
 }
 
+/* Returns the learning rate of CosineAnnealingWarmRestarts. first: length of the first half cosine in steps. */
+static double with_restarts(const struct gt_conf_schedule *s, double lr, double x, double first)
+{
+	double length = first;
+	if (s->t_mult == 1)
+		x -= length * floor(x / length + 1e-9);
+	for (; s->t_mult > 1 && x + 1e-9 >= length; length *= (double)s->t_mult)
+		x -= length;
+	return s->min_lr + (lr - s->min_lr) * (1 + cos(M_PI * x / length)) / 2;
+}
+
+/* Returns how high the learning rate of CyclicLR is above base_lr, 0 ... 1, relative to the highest one of all cycles. */
+static double cyclic_height(const struct gt_conf_schedule *s, double x, double unit)
+{
+	double up = s->step_size_up * unit, down = s->step_size_down > 0 ? s->step_size_down * unit : up;
+	double cycle = floor(x / (up + down) + 1e-9), at = x - cycle * (up + down);
+	double height = at <= up ? at / up : (up + down - at) / down;
+	if (height < 0) /* a rounding error */
+		height = 0;
+	if (s->mode == GT_CYCLIC_EXP_RANGE)
+		return height * pow(s->gamma, x / unit);
+	return s->mode == GT_CYCLIC_TRIANGULAR2 ? height * pow(2, -cycle) : height;
+}
+
 /* Returns the length of the smooth schedules in steps. unit: steps of their unit; warm: steps of the warm-up. */
 static double length_of(const struct gt_conf_schedule *s, int64_t total, double unit, double warm)
 {
@@ -47,13 +71,15 @@ static double unit_of(const struct gt_conf_schedule *s, int64_t per_epoch)
 
 bool gt_schedule_cycles_momentum(const struct gt_conf_schedule *s, const struct gt_conf_optimizer *o)
 {
-	return s->type == GT_SCHED_ONECYCLE && s->cycle_momentum && gt_conf_has_momentum(o);
+	return (s->type == GT_SCHED_ONECYCLE || s->type == GT_SCHED_CYCLIC) && s->cycle_momentum && gt_conf_has_momentum(o);
 }
 
 double gt_schedule_momentum(const struct gt_conf_schedule *s, int64_t step, int64_t total, int64_t per_epoch)
 {
 	const double from[3] = {s->max_momentum, s->base_momentum, s->max_momentum};
 	const double to[3] = {s->base_momentum, s->max_momentum, s->max_momentum};
+	if (s->type == GT_SCHED_CYCLIC)
+		return s->max_momentum - (s->max_momentum - s->base_momentum) * cyclic_height(s, (double)step, unit_of(s, per_epoch));
 	struct cycle_position p = cycle_at(s, (double)step, length_of(s, total, unit_of(s, per_epoch), 0));
 	return anneal_value(s, from[p.part], to[p.part], p.done);
 }
@@ -100,6 +126,10 @@ double gt_schedule_rate(const struct gt_conf_schedule *s, double lr, int64_t ste
 		return lr;
 	case GT_SCHED_ONECYCLE:
 		return one_cycle(s, lr, x, length);
+	case GT_SCHED_COSINE_RESTARTS:
+		return with_restarts(s, lr, x, s->t_0 * unit);
+	case GT_SCHED_CYCLIC:
+		return s->base_lr + (lr - s->base_lr) * cyclic_height(s, x, unit);
 	}
 	return lr;
 }

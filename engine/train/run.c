@@ -140,7 +140,8 @@ static void keep_metric_watch(struct gt_ckpt_watch *w, const char *key, const ch
 /* Returns whether a schedule has a length or a mark that is counted in epochs. */
 static bool is_by_epochs(const struct gt_conf_schedule *s)
 {
-	bool marks = s->type == GT_SCHED_STEP || s->type == GT_SCHED_MULTISTEP || s->type == GT_SCHED_EXPONENTIAL;
+	bool marks = s->type == GT_SCHED_STEP || s->type == GT_SCHED_MULTISTEP || s->type == GT_SCHED_EXPONENTIAL ||
+	             s->type == GT_SCHED_COSINE_RESTARTS || s->type == GT_SCHED_CYCLIC;
 	return s->unit == GT_UNIT_EPOCH && (marks || s->t_max > 0 || s->warmup > 0);
 }
 

@@ -55,6 +55,7 @@ static gt_cpu_prepare *const table[GT_OP_COUNT] = {
 #undef GT_X
 #define GT_X(NAME, ...) [GT_OP_##NAME] = gt_cpu_update,
 	GT_ELEMENT_UPDATES(GT_X)
+	GT_NORM_UPDATES(GT_X)
 #undef GT_X
 	[GT_OP_MUON] = gt_cpu_muon,
 };

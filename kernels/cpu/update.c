@@ -1,5 +1,6 @@
-/* sumsq and the element-wise updates of the flat parameter arena. One pass reads gradient and state and writes parameter, state and the
- * bf16 copy. The elements of all segments together are divided among the threads, so that short segments do not unbalance them. */
+/* sumsq and the updates of the flat parameter arena. One pass reads gradient and state and writes parameter, state and the bf16 copy. The
+ * elements of all segments together are divided among the threads, so that short segments do not unbalance them. An update by norms has a
+ * pass before, which updates the states and sums squares as sumsq does, in chunks that begin with the segment. */
 #include "cpu/loops.h"
 #include "cpu/update.h"
 #include "optimizer.h"
@@ -11,11 +12,21 @@
 
 struct args;
 typedef void run_fn(const struct args *c, const void *opt, int64_t begin, int64_t end);
+/* Updates the states of at most SUM_CHUNK elements, and sums the squares of the parameters and of the directions. */
+typedef void sums_fn(const struct args *c, const void *opt, int64_t begin, int64_t end, double part[2]);
+
+struct chunk {
+	int64_t begin, end;
+	int seg;
+};
 
 struct update {
 	struct gt_kernel head;
 	enum gt_opcode code;
 	run_fn *run;
+	sums_fn *sums;       /* NULL: the update is element-wise */
+	struct chunk *chunk; /* of an update by norms: the elements of each segment in chunks of SUM_CHUNK */
+	int64_t nchunks;
 	struct gt_attr_update attr;
 	bool f64;
 	int64_t total; /* number of elements of all segments */
@@ -32,6 +43,7 @@ struct args {
 	void *p, *state[GT_MAX_STATES];
 	const void *g;
 	uint16_t *work;
+	double *part; /* two sums for each chunk of an update by norms */
 	bool nesterov;
 };
 
@@ -66,6 +78,35 @@ static void run_range(const void *ctx, int64_t begin, int64_t end)
 	}
 }
 
+/* Computes the sums of chunks [begin, end). */
+static void run_sums(const void *ctx, int64_t begin, int64_t end)
+{
+	const struct args *c = ctx;
+	const struct update *k = c->k;
+	for (int64_t i = begin; i < end; i++)
+		k->sums(c, k->opt + (size_t)k->chunk[i].seg * k->opt_size, k->chunk[i].begin, k->chunk[i].end, c->part + 2 * i);
+}
+
+/* Adds up the sums of the chunks of each segment, and fills in the ratios. */
+static void fill_ratios(const struct update *k, double *part)
+{
+	int64_t first = 0;
+	for (int s = 0; s < k->attr.nseg; s++) {
+		int64_t n = (k->seg[s].end - k->seg[s].begin + SUM_CHUNK - 1) / SUM_CHUNK;
+		double *x = part + 2 * first;
+		for (int64_t w = 1; w < n; w *= 2)
+			for (int64_t i = 0; i + w < n; i += 2 * w) {
+				x[2 * i] += x[2 * (i + w)];
+				x[2 * i + 1] += x[2 * (i + w) + 1];
+			}
+		if (k->f64)
+			gt_opt_set_ratio_f64(k->code, &((struct gt_opt_f64 *)k->opt)[s], n ? x[0] : 0, n ? x[1] : 0);
+		else
+			gt_opt_set_ratio_f32(k->code, &((struct gt_opt_f32 *)k->opt)[s], n ? x[0] : 0, n ? x[1] : 0);
+		first += n;
+	}
+}
+
 static enum gt_code launch_update(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, struct gt_err *err)
 {
 	struct update *k = (struct update *)kernel;
@@ -88,6 +129,11 @@ static enum gt_code launch_update(struct gt_dev *dev, struct gt_kernel *kernel, 
 		else
 			((struct gt_opt_f32 *)k->opt)[s] = gt_opt_make_f32(k->code, &k->attr, &k->seg[s], a->step_args, scalars);
 	}
+	if (k->sums) {
+		c.part = a->scratch;
+		gt_cpu_for(dev, k->nchunks, 8, 1, run_sums, &c);
+		fill_ratios(k, c.part);
+	}
 	gt_cpu_for(dev, k->total, 32768, 64, run_range, &c);
 	return GT_OK;
 }
@@ -98,25 +144,47 @@ static void release_update(struct gt_kernel *kernel)
 	free(k->seg);
 	free(k->start);
 	free(k->opt);
+	free(k->chunk);
 	free(k);
 }
 
 static const struct row {
 	enum gt_opcode code;
 	run_fn *f32, *f64;
+	sums_fn *sums_f32, *sums_f64; /* NULL: the update is element-wise */
 } rows[] = {
-#define GT_X(NAME, name, ...) {GT_OP_##NAME, run_##name##_f32, run_##name##_f64},
+#define GT_X(NAME, name, ...) {GT_OP_##NAME, run_##name##_f32, run_##name##_f64, NULL, NULL},
     GT_ELEMENT_UPDATES(GT_X)
+#undef GT_X
+#define GT_X(NAME, name, ...) {GT_OP_##NAME, run_##name##_f32, run_##name##_f64, sums_##name##_f32, sums_##name##_f64},
+    GT_NORM_UPDATES(GT_X)
 #undef GT_X
 };
 
-/* Returns the row of an operation, or NULL if it is not an element-wise optimizer update. */
+/* Returns the row of an operation, or NULL if it is no update of flat parameters. */
 static const struct row *row_of(enum gt_opcode code)
 {
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
 		if (rows[i].code == code)
 			return &rows[i];
 	return NULL;
+}
+
+/* Divides the segments into chunks. */
+static enum gt_code make_chunks(struct update *k, struct gt_err *err)
+{
+	int64_t n = 0;
+	for (int s = 0; s < k->attr.nseg; s++)
+		n += (k->seg[s].end - k->seg[s].begin + SUM_CHUNK - 1) / SUM_CHUNK;
+	if (!(k->chunk = calloc((size_t)n + 1, sizeof *k->chunk)))
+		return gt_fail(err, GT_EFAIL, "out of memory: %zu bytes", (size_t)n * sizeof *k->chunk);
+	for (int s = 0; s < k->attr.nseg; s++)
+		for (int64_t at = k->seg[s].begin; at < k->seg[s].end; at += SUM_CHUNK) {
+			int64_t end = at + SUM_CHUNK < k->seg[s].end ? at + SUM_CHUNK : k->seg[s].end;
+			k->chunk[k->nchunks++] = (struct chunk){at, end, s};
+		}
+	k->head.scratch = (size_t)k->nchunks * 2 * sizeof(double);
+	return GT_OK;
 }
 
 static enum gt_code prepare_update(const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
@@ -138,6 +206,7 @@ static enum gt_code prepare_update(const struct gt_opcall *call, struct gt_kerne
 	k->attr = *attr;
 	k->f64 = f64;
 	k->run = f64 ? row->f64 : row->f32;
+	k->sums = f64 ? row->sums_f64 : row->sums_f32;
 	k->opt_size = f64 ? sizeof(struct gt_opt_f64) : sizeof(struct gt_opt_f32);
 	k->nstate = inputs.nslots < call->nin - 2 ? inputs.nslots : call->nin - 2;
 	k->scalars = inputs.scalars;
@@ -155,7 +224,11 @@ static enum gt_code prepare_update(const struct gt_opcall *call, struct gt_kerne
 		k->total += attr->seg[s].end - attr->seg[s].begin;
 	}
 	k->attr.seg = k->seg;
-	k->head.small = gt_cpu_alone(k->total, 32768);
+	if (k->sums && make_chunks(k, err) != GT_OK) {
+		release_update(&k->head);
+		return GT_EFAIL;
+	}
+	k->head.small = gt_cpu_alone(k->total, 32768) && gt_cpu_alone(k->nchunks, 8);
 	*out = &k->head;
 	return GT_OK;
 }

@@ -1,4 +1,4 @@
-/* sumsq, bound, and the element-wise optimizer updates of the flat parameter arena. The segments are divided into chunks once, and the list
+/* sumsq, bound, and the optimizer updates of the flat parameter arena but muon. The segments are divided into chunks once, and the list
  * of chunks stays in device memory. */
 #include "cuda/cuda_internal.h"
 #include "optimizer.h"
@@ -10,6 +10,7 @@ struct update {
 	struct gt_attr_update attr;
 	int nstate, scalars, work; /* nstate: number of states, which are inputs 2, 3, …; scalars, work: indices of these inputs, -1: absent */
 	void *seg, *chunk;         /* lists in device memory: segments, and chunks of them */
+	void *first;               /* in device memory: gt_cu_update.first; NULL: the update is element-wise */
 	int nchunks;
 };
 
@@ -27,6 +28,11 @@ static enum gt_code launch_update(struct gt_dev *dev, struct gt_kernel *kernel, 
 	    .nchunks = k->nchunks,
 	    .attr = k->attr,
 	};
+	if (k->first) {
+		c.first = k->first;
+		c.part = a->scratch;
+		c.ratio = (float *)(c.part + 2 * (size_t)k->nchunks);
+	}
 	for (int i = 0; i < k->nstate; i++)
 		c.state[i] = a->in[2 + i];
 	GT_TRY(gt_cuda_step_args(dev, a, &c.step_args, err));
@@ -39,7 +45,23 @@ static void release_update(struct gt_dev *dev, struct gt_kernel *kernel)
 	struct update *k = (struct update *)kernel;
 	gt_cuda_free(dev, k->seg);
 	gt_cuda_free(dev, k->chunk);
+	gt_cuda_free(dev, k->first);
 	free(k);
+}
+
+/* Uploads the index of the first chunk of each segment, and makes room for the sums. */
+static enum gt_code make_norms(struct gt_dev *dev, struct update *k, struct gt_err *err)
+{
+	size_t bytes = ((size_t)k->attr.nseg + 1) * sizeof(int32_t);
+	int32_t *first = calloc((size_t)k->attr.nseg + 1, sizeof *first);
+	if (!first)
+		return gt_fail(err, GT_EFAIL, "out of memory: %zu bytes", bytes);
+	for (int i = 0; i < k->attr.nseg; i++)
+		first[i + 1] = first[i] + (int32_t)((k->attr.seg[i].end - k->attr.seg[i].begin + GT_CU_CHUNK - 1) / GT_CU_CHUNK);
+	enum gt_code code = gt_cuda_upload(dev, first, bytes, &k->first, err);
+	free(first);
+	k->head.scratch = (size_t)k->nchunks * 2 * sizeof(double) + (size_t)k->attr.nseg * sizeof(float);
+	return code;
 }
 
 static enum gt_code make_chunks(struct gt_dev *dev, struct update *k, struct gt_err *err)
@@ -85,6 +107,8 @@ static enum gt_code prepare_update(struct gt_dev *dev, const struct gt_opcall *c
 	code = attr->nseg ? gt_cuda_upload(dev, attr->seg, (size_t)attr->nseg * sizeof *attr->seg, &k->seg, err) : GT_OK;
 	if (code == GT_OK)
 		code = make_chunks(dev, k, err);
+	if (code == GT_OK && gt_update_row(call->code)->whole)
+		code = make_norms(dev, k, err);
 	k->attr.seg = NULL; /* the segments belong to the caller, so the kernel keeps no pointer to them */
 	if (code != GT_OK) {
 		release_update(dev, &k->head);

@@ -170,6 +170,11 @@ struct gt_cu_update {
 	const struct gt_seg *seg;         /* device memory */
 	const struct gt_cu_chunk *chunk; /* device memory */
 	int nchunks;
+	/* An update by norms: the index of the first chunk of each segment and the number of chunks, in device memory; workspace of two
+	 * sums for each chunk and of a ratio for each segment. */
+	const int32_t *first;
+	double *part;
+	float *ratio;
 	struct gt_attr_update attr; /* without seg */
 	struct gt_cu_step_args step_args;
 };

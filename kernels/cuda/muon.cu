@@ -22,6 +22,7 @@ __device__ static inline void direction_scalars(gt_opt_f32 *h, const gt_cu_muon 
 {
 	gt_opt_f64 d = options(a, m);
 	h->clip = (float)d.clip;
+	h->bound = (float)d.bound;
 	h->momentum = (float)d.momentum;
 	h->lerp1 = (float)d.lerp1;
 }

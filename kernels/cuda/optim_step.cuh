@@ -1,4 +1,4 @@
-/* The step of an element-wise optimizer (optimizer_rows.h) as a type, for templates of kernels. */
+/* The step of an optimizer (optimizer_rows.h) as a type, for templates of kernels. */
 #ifndef GT_KERNELS_CUDA_OPTIM_STEP_CUH
 #define GT_KERNELS_CUDA_OPTIM_STEP_CUH
 
@@ -16,6 +16,21 @@ template <int CODE> struct row;
 		}                                                                                                                             \
 	};
 GT_ELEMENT_UPDATES(GT_X)
+#undef GT_X
+/* Updates by norms, all of whose states exist. s: the states of an element. */
+#define GT_X(NAME, name, s0, s1, s2, loops)                                                                                           \
+	template <> struct row<GT_OP_##NAME> {                                                                                            \
+		static const int all = GT_STATES_ALL(s0, s1, s2);                                                                             \
+		__device__ static float direction(const gt_opt_f32 *h, float p, float g, float *s)                                            \
+		{                                                                                                                             \
+			return gt_direction_##name##_f32(h, p, g, all & 1 ? s : NULL, all & 2 ? s + 1 : NULL, all & 4 ? s + 2 : NULL);            \
+		}                                                                                                                             \
+		__device__ static float again(const gt_opt_f32 *h, float p, const float *s)                                                   \
+		{                                                                                                                             \
+			return gt_again_##name##_f32(h, p, all & 1 ? s : NULL, all & 2 ? s + 1 : NULL, all & 4 ? s + 2 : NULL);                   \
+		}                                                                                                                             \
+	};
+GT_NORM_UPDATES(GT_X)
 #undef GT_X
 
 template <int CODE, int HAS> struct step {

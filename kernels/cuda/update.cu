@@ -55,24 +55,120 @@ __device__ static inline void update_quad(const gt_cu_update &a, const gt_opt_f3
 			a.work[i + j] = half ? from_float<f16>(p[j]).bits : from_float<bf16>(p[j]).bits;
 }
 
+/* Computes the factors of segment s of an update. */
+__device__ static inline gt_opt_f32 factors_of(int code, const gt_cu_update &a, int s)
+{
+	const struct gt_seg seg = a.seg[s];
+	int64_t step_number = a.step_args.dev ? a.step_args.dev->step : a.step_args.host.step;
+	return opt_of(code, &a.attr, seg, step_number, rate_of(a.step_args, seg.lr), momentum_of(a.step_args, seg.lr), a.scalars);
+}
+
 template <int CODE, int HAS> __global__ void __launch_bounds__(BLOCK) update(const gt_cu_update a, bool aligned)
 {
 	after_previous();
 	__shared__ gt_opt_f32 shared_opt;
 	const gt_cu_chunk c = a.chunk[blockIdx.x];
-	int64_t step_number = a.step_args.dev ? a.step_args.dev->step : a.step_args.host.step;
 	if (a.scalars && a.scalars->skip)
 		return;
-	if (threadIdx.x == 0) {
-		const struct gt_seg seg = a.seg[c.seg];
-		shared_opt = opt_of(CODE, &a.attr, seg, step_number, rate_of(a.step_args, seg.lr), momentum_of(a.step_args, seg.lr),
-		                    a.scalars);
-	}
+	if (threadIdx.x == 0)
+		shared_opt = factors_of(CODE, a, c.seg);
 	__syncthreads();
 	const gt_opt_f32 h = shared_opt;
 	bool vector = aligned && c.begin % 4 == 0;
 	for (int i = (int)threadIdx.x * 4; i < c.n; i += BLOCK * 4)
 		update_quad<step<CODE, HAS>>(a, h, c.begin + i, c.n - i < 4 ? c.n - i : 4, vector && c.n - i >= 4);
+}
+
+/* Updates by norms: the first kernel updates the states of a chunk, and sums the squares of its parameters and directions as sumsq does;
+ * the second one adds up the sums of a segment and computes its ratio; the third one computes the directions again and takes the step. */
+template <int CODE> __global__ void __launch_bounds__(BLOCK) norms(const gt_cu_update a)
+{
+	after_previous();
+	__shared__ gt_opt_f32 shared_opt;
+	__shared__ float x[2][GT_CU_CHUNK];
+	const gt_cu_chunk c = a.chunk[blockIdx.x];
+	if (a.scalars && a.scalars->skip)
+		return;
+	if (threadIdx.x == 0)
+		shared_opt = factors_of(CODE, a, c.seg);
+	__syncthreads();
+	const gt_opt_f32 h = shared_opt;
+	for (int i = (int)threadIdx.x; i < c.n; i += BLOCK) {
+		int64_t at = c.begin + i;
+		float s[3] = {}, p = a.p[at];
+#pragma unroll
+		for (int k = 0; k < 3; k++)
+			if (row<CODE>::all >> k & 1)
+				s[k] = a.state[k][at];
+		x[0][i] = p;
+		x[1][i] = row<CODE>::direction(&h, p, a.g[at], s);
+#pragma unroll
+		for (int k = 0; k < 3; k++)
+			if (row<CODE>::all >> k & 1)
+				a.state[k][at] = s[k];
+	}
+	__syncthreads();
+	int lane = (int)threadIdx.x % 32, which = (int)threadIdx.x / 32;
+	if (which >= 2)
+		return;
+	double sum = 0;
+#pragma unroll 8
+	for (int i = lane; i < c.n; i += 32)
+		sum += (double)x[which][i] * (double)x[which][i];
+#pragma unroll
+	for (int w = 16; w > 0; w /= 2)
+		sum += __shfl_down_sync(0xffffffffu, sum, w);
+	if (lane == 0)
+		a.part[2 * (int64_t)blockIdx.x + which] = sum;
+}
+
+template <int CODE> __global__ void __launch_bounds__(BLOCK) ratios(const gt_cu_update a)
+{
+	after_previous();
+	int64_t first = a.first[blockIdx.x], n = a.first[blockIdx.x + 1] - first;
+	double *x = a.part + 2 * first;
+	if (a.scalars && a.scalars->skip)
+		return;
+	for (int64_t w = 1; w < n; w *= 2) {
+		for (int64_t i = threadIdx.x * 2 * w; i + w < n; i += BLOCK * 2 * w) {
+			x[2 * i] += x[2 * (i + w)];
+			x[2 * i + 1] += x[2 * (i + w) + 1];
+		}
+		__syncthreads();
+	}
+	if (threadIdx.x)
+		return;
+	gt_opt_f32 h = factors_of(CODE, a, (int)blockIdx.x);
+	gt_opt_set_ratio_f32((enum gt_opcode)CODE, &h, n ? x[0] : 0, n ? x[1] : 0);
+	a.ratio[blockIdx.x] = h.ratio;
+}
+
+template <int CODE> __global__ void __launch_bounds__(BLOCK) scaled(const gt_cu_update a)
+{
+	after_previous();
+	__shared__ gt_opt_f32 shared_opt;
+	const gt_cu_chunk c = a.chunk[blockIdx.x];
+	bool half = a.attr.work_dtype == GT_F16;
+	if (a.scalars && a.scalars->skip)
+		return;
+	if (threadIdx.x == 0) {
+		shared_opt = factors_of(CODE, a, c.seg);
+		shared_opt.ratio = a.ratio[c.seg];
+	}
+	__syncthreads();
+	const gt_opt_f32 h = shared_opt;
+	for (int i = (int)threadIdx.x; i < c.n; i += BLOCK) {
+		int64_t at = c.begin + i;
+		float s[3] = {}, p = a.p[at];
+#pragma unroll
+		for (int k = 0; k < 3; k++)
+			if (row<CODE>::all >> k & 1)
+				s[k] = a.state[k][at];
+		p = gt_opt_scaled_f32(&h, p, row<CODE>::again(&h, p, s));
+		a.p[at] = p;
+		if (a.work)
+			a.work[at] = half ? from_float<f16>(p).bits : from_float<bf16>(p).bits;
+	}
 }
 
 /* A block handles a chunk of 4096 elements, which it reads at once. Lane j of its first warp adds the squares of elements j, j + 32, … in
@@ -213,8 +309,23 @@ static update_fn *find(int code, const struct gt_cu_update *a)
 	return NULL;
 }
 
+template <int CODE> static cudaError_t start_by_norms(const struct gt_cu_update *a, cudaStream_t s)
+{
+	dim3 chunks((unsigned)a->nchunks), segments((unsigned)a->attr.nseg), block(BLOCK);
+	cudaError_t code = launch(norms<CODE>, chunks, block, s, *a);
+	code = code == cudaSuccess ? launch(ratios<CODE>, segments, block, s, *a) : code;
+	return code == cudaSuccess ? launch(scaled<CODE>, chunks, block, s, *a) : code;
+}
+
 cudaError_t gt_cu_update_start(int code, const struct gt_cu_update *a, cudaStream_t s)
 {
+	switch (code) {
+#define GT_X(NAME, ...)                                                                                                               \
+	case GT_OP_##NAME:                                                                                                                \
+		return a->nchunks ? start_by_norms<GT_OP_##NAME>(a, s) : cudaSuccess;
+		GT_NORM_UPDATES(GT_X)
+#undef GT_X
+	}
 	update_fn *fn = find(code, a);
 	uintptr_t at = (uintptr_t)a->p | (uintptr_t)a->g | (uintptr_t)a->work;
 	for (int i = 0; i < 3; i++)

@@ -16,7 +16,7 @@ for o in $types; do "$GTRAIN" check "$cfg" -s train.optimizer.type="$o" >/dev/nu
 i=0
 for o in "${plain[@]}" "sgd -s train.optimizer.momentum=0.9 -s train.optimizer.nesterov=true -s train.optimizer.weight_decay=0.01" \
 	"adamw -s train.optimizer.decay_bias=false" "rmsprop -s train.optimizer.centered=true" \
-	"rmsprop -s train.optimizer.momentum=0.9 -s train.optimizer.alpha=0.9"; do
+	"rmsprop -s train.optimizer.momentum=0.9 -s train.optimizer.alpha=0.9" "adam -s train.optimizer.amsgrad=true"; do
 	i=$((i + 1))
 	for clip in 0.0 1e30; do
 		# shellcheck disable=SC2086

@@ -61,7 +61,7 @@ same dp $momentum -- --nproc 2 -s parallel.mode=dp
 same accumulate $momentum -- -s train.accumulate=2
 same three_phase $momentum -- -s train.schedule.three_phase=true -s train.schedule.anneal_strategy=linear
 }
-for type in adam adamw lion; do
+for type in adam adamw lion radam lamb; do
 	same $type 'train.optimizer.betas=[0.9,0.99]' 'train.optimizer.betas=[0.8,0.99]' -- -s "train.optimizer={type=\"$type\";lr=0.001;}"
 done
 
@@ -76,6 +76,10 @@ if [ "$rc" = 0 ] && ! grep -q momentum "$tmp/out"; then
 else
 	fail no_momentum_no_cycle "$(grep momentum "$tmp/out" "$tmp/err")"
 fi
+gives refused_of_nadam 78 err 'cycle_momentum = true and the optimizer "nadam" do not go together' \
+	check "$tmp/net.cfg" -s 'train.optimizer={type="nadam";lr=0.001;}'
+gives cyclic_momentum 0 out 'momentum  ' check "$tmp/net.cfg" \
+	-s 'train.schedule={type="cyclic";base_lr=0.001;step_size_up=1.0;}'
 gives refused_without_momentum 78 err 'expected an optimizer with betas or with momentum > 0' \
 	check "$tmp/net.cfg" -s train.optimizer.momentum=0 -s $cycle=true
 

@@ -168,8 +168,10 @@ wrong_configs() {
 		'37s/dir = "RUN"; //; 37s/$/\nlog = { tensorboard = true; };/' run -n %
 	wrong "synthetic without samples" 6 78 'expected an integer ≥ 1' 'which synthetic data needs' '12d'
 	# what only the plan of all ranks or the data shows
-	wrong "zero with muon" 36 78 'parallel.mode = "zero" and the optimizer "muon" do not go together' 'needs whole matrices' \
+	wrong "zero with muon" 36 78 'parallel.mode = "zero" and the optimizer "muon" do not go together' 'needs whole parameters' \
 		'36s/single/zero/; 31s/sgd/muon/' check --world 2 %
+	wrong "zero with lamb" 36 78 'parallel.mode = "zero" and the optimizer "lamb" do not go together' 'needs whole parameters' \
+		'36s/single/zero/; 31s/sgd/lamb/' check --world 2 %
 	wrong "sync_bn in a pipeline" 36 78 'parallel.sync_bn = true and parallel.mode = "pipe" do not go together' 'parallel.mode' \
 		'36s/"single";/"pipe"; sync_bn = true;/' check --world 2 %
 	wrong "replicas no divisor" 36 78 'expected a divisor of the number of ranks, 3' 'got 2' '36s/"single";/"pipe"; replicas = 2;/' check \

@@ -46,6 +46,8 @@ near clipped -s train.clip_norm=0.5
 near rmsprop -s 'train.optimizer={type="rmsprop";lr=0.005;momentum=0.5;}'
 near adam -s 'train.optimizer={type="adam";lr=0.005;}'
 near adam_clipped -s 'train.optimizer={type="adam";lr=0.005;}' -s train.clip_norm=0.5
+near radam -s 'train.optimizer={type="radam";lr=0.05;}' # its steps are small at the beginning
+near lamb -s 'train.optimizer={type="lamb";lr=0.005;}' -s train.clip_norm=0.5
 near lion -s 'train.optimizer={type="lion";lr=0.01;}'
 near muon -s 'train.optimizer={type="muon";lr=0.05;}' \
 	-s 'train.groups=({match="*.bias";optimizer={type="sgd";lr=0.05;momentum=0.8;};schedule={type="constant";};})'

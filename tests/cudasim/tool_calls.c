@@ -269,31 +269,32 @@ TEST(sumsq_has_the_bits_of_the_cpu)
 	}
 }
 
+#define SET_NUMBER(key, def) attr.key = strtod(def, NULL);
+#define SET_FLAG(key, def) attr.key = flag;
+#define SET_BETAS(key, def) attr.beta1 = 0.9, attr.beta2 = 0.999;
 TEST(updates)
 {
 #define GT_X(NAME, ...) GT_OP_##NAME,
-	static const enum gt_opcode codes[] = {GT_ELEMENT_UPDATES(GT_X)};
+	static const enum gt_opcode codes[] = {GT_ELEMENT_UPDATES(GT_X) GT_NORM_UPDATES(GT_X)};
 #undef GT_X
 	for (size_t r = 0; r < 4 * sizeof codes / sizeof *codes; r++) {
 		const struct gt_update_row *row = gt_update_row(codes[r / 4]);
-		bool flag = r & 1, momentum = r & 2; /* flag: nesterov, decoupled, centered: what the update uses of them */
+		bool flag = r & 1, momentum = r & 2; /* flag: nesterov, decoupled, amsgrad and others: what the update uses of them */
 		for (int s = 0; s < 24; s++) {
 			int64_t n = 10003, words = GT_SCALARS_WORDS;
 			/* segments that begin off a vector, are shorter than one, or longer than a chunk; with a gap */
 			struct gt_seg seg[] = {{3, 4, 1, 0.1}, {4, 9, 2, 0}, {16, 5000 + s, 1, 0.01}, {5000 + s, n - s % 3, 0.5, 0}};
-			struct gt_attr_update attr = {.momentum = momentum ? 0.9 : 0,
-			                              .dampening = s % 2 ? 0.1 : 0,
-			                              .beta1 = 0.9,
-			                              .beta2 = 0.999,
-			                              .eps = 1e-8,
-			                              .alpha = 0.99,
-			                              .nesterov = flag,
-			                              .decoupled = flag,
-			                              .centered = flag,
+			struct gt_attr_update attr = {.decoupled = flag,
 			                              .clip_norm = s % 4 == 3 ? 1 : 0,
+			                              .clip_value = s % 4 == 2 ? 0.25 : 0,
 			                              .seg = seg,
 			                              .nseg = 4,
 			                              .work_dtype = s % 2 ? GT_F16 : GT_BF16};
+#define GT_X(P, A, KIND, key, def, ...) SET_##KIND(key, def)
+			GT_OPTIMIZER_KEYS(GT_X, , )
+#undef GT_X
+			attr.momentum = momentum ? 0.9 : 0;
+			attr.dampening = s % 2 ? 0.1 : 0;
 			struct pair_job j = {.call = {.code = row->code, .attr = &attr}, .step_args = {.step = 1 + s % 5, .lr = {0.01}}};
 			struct gt_scalars *scalars = calloc(1, sizeof *scalars);
 			*scalars = (struct gt_scalars){.sumsq = 40, .inv_scale = s % 5 == 2 ? 0x1p-3 : 1, .skip = s % 6 == 4};

@@ -15,6 +15,7 @@ PyTorch's own f32 run.
 
 File: "gtgold1\n", then records: u16 length of the name, name ("CASE f32 y"), u32 count, count f32; all little-endian.
 """
+import functools
 import struct
 import sys
 
@@ -22,6 +23,8 @@ import numpy as np
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
+
+from timm_lamb import Lamb
 
 torch.set_num_threads(1)
 torch.use_deterministic_algorithms(True)
@@ -324,26 +327,30 @@ def loss_case(case, shapes, kind, keys, rnd):
     return {"loss": loss, "counts": counts, "dx0": x.grad}
 
 
+OPTIMIZERS = {"sgd": functools.partial(torch.optim.SGD, lr=1), "adam": torch.optim.Adam, "adamw": torch.optim.AdamW,
+              "rmsprop": torch.optim.RMSprop, "nadam": torch.optim.NAdam, "radam": torch.optim.RAdam, "adagrad": torch.optim.Adagrad,
+              "lamb": functools.partial(Lamb, max_grad_norm=None)}
+
+
 def update_case(case, n, kind, keys):
     p = uniform(f"{case}/p", (n,)).float()
     half = n // 2
     groups = [nn.Parameter(p[:half].clone()), nn.Parameter(p[half:].clone())]
     lr, wd = float(keys["lr"]), float(keys.get("weight_decay", 0))
     params = [{"params": [groups[0]], "lr": lr, "weight_decay": wd}, {"params": [groups[1]], "lr": lr * 0.5, "weight_decay": wd * 2}]
-    f = {k: float(keys[k]) for k in ("momentum", "dampening", "eps", "alpha") if k in keys}
-    if kind in ("adam", "adamw"):
+    f = {k: v == "true" if v in ("true", "false") else float(v) for k, v in keys.items()
+         if k not in ("lr", "weight_decay", "beta1", "beta2", "clip_norm", "clip_value")}
+    if "beta1" in keys or "beta2" in keys:
         f["betas"] = (float(keys.get("beta1", 0.9)), float(keys.get("beta2", 0.999)))
-        opt = (torch.optim.Adam if kind == "adam" else torch.optim.AdamW)(params, foreach=False, **f)
-    elif kind == "sgd":
-        opt = torch.optim.SGD(params, lr=lr, nesterov=keys.get("nesterov") == "true", foreach=False, **f)
-    else:
-        opt = torch.optim.RMSprop(params, centered=keys.get("centered") == "true", foreach=False, **f)
+    opt = OPTIMIZERS[kind](params, foreach=False, **f)
     out = []
     for step in range(STEPS):
         g = uniform(f"{case}/g{step}", (n,)).float()
         groups[0].grad, groups[1].grad = g[:half].clone(), g[half:].clone()
         if "clip_norm" in keys:
             nn.utils.clip_grad_norm_(groups, float(keys["clip_norm"]))
+        if "clip_value" in keys:
+            nn.utils.clip_grad_value_(groups, float(keys["clip_value"]))
         opt.step()
         out.append(torch.cat([q.detach() for q in groups]).clone())
     return {"p": torch.stack(out)}

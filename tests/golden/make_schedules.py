@@ -6,17 +6,17 @@ Run with any PyTorch (made with 1.13): python3 tests/golden/make_schedules.py > 
 import math
 
 import torch
-from torch.optim.lr_scheduler import (CosineAnnealingLR, ExponentialLR, LambdaLR, LinearLR, MultiStepLR, OneCycleLR, PolynomialLR,
-                                      SequentialLR, StepLR)
+from torch.optim.lr_scheduler import (CosineAnnealingLR, CosineAnnealingWarmRestarts, CyclicLR, ExponentialLR, LambdaLR, LinearLR,
+                                      MultiStepLR, OneCycleLR, PolynomialLR, SequentialLR, StepLR)
 
 STEPS, PER_EPOCH = 40, 4
 
 
-def curve(name, make, per_epoch, key="lr", **kw):
+def curve(name, make, per_epoch, key="lr", steps=STEPS, **kw):
     opt = torch.optim.SGD([torch.zeros(1, requires_grad=True, dtype=torch.float64)], lr=0.1, **kw)
     sched = make(opt)
     rates = []
-    for step in range(STEPS):
+    for step in range(steps):
         rates.append(opt.param_groups[0][key])
         opt.step()
         if not per_epoch or (step + 1) % PER_EPOCH == 0:
@@ -42,5 +42,12 @@ curve("momentum:onecycle-three", lambda o: OneCycleLR(o, 0.1, **THREE), False, "
 curve("momentum:onecycle-linear", lambda o: OneCycleLR(o, 0.1, **LINEAR), False, "momentum", momentum=0.9)
 # fastai's fit_flat_cos, which has no scheduler of its own in PyTorch: the rate ends at 0.001
 curve("flat-cosine", lambda o: LambdaLR(o, lambda t: 1 if t < 30 else 0.01 + 0.99 * (1 + math.cos(math.pi * (t - 30) / 10)) / 2), False)
+# made with 2.15
+curve("restarts", lambda o: CosineAnnealingWarmRestarts(o, 10, eta_min=0.001), False, steps=50)
+curve("restarts-longer", lambda o: CosineAnnealingWarmRestarts(o, 6, 2), False, steps=50)
+for mode, gamma in (("triangular", 1.0), ("triangular2", 1.0), ("exp_range", 0.97)):
+    for key, name in (("lr", ""), ("momentum", "momentum:")):
+        curve(f"{name}cyclic-{mode}", lambda o: CyclicLR(o, 0.01, 0.1, 6, 10 if mode != "triangular" else None, mode, gamma), False, key,
+              50, momentum=0.9)
 curve("warmup-cosine", lambda o: SequentialLR(o, [LinearLR(o, 0.1, 1.0, 8), CosineAnnealingLR(o, 32)], [8]), False)
 curve("warmup-step", lambda o: SequentialLR(o, [LinearLR(o, 0.25, 1.0, 5), StepLR(o, 10, 0.5)], [5]), False)

@@ -1,7 +1,11 @@
 #!/usr/bin/env python3
 """Prints the table of tests/ops/test_cpu_update.c: what torch.optim's single-tensor code leaves after five steps.
 p0[i] = ((37 i) mod 101 - 50) / 64, g[t][i] = ((53 i + 29 t) mod 127 - 63) / 32, i < 64, t = 0..4; every eighth element is printed."""
+import functools
+
 import torch
+
+from timm_lamb import Lamb, timm_version
 
 torch.set_num_threads(1)
 N, STEPS = 64, 5
@@ -27,6 +31,8 @@ class Lion(torch.optim.Optimizer):
 
 
 SGD, ADAM, ADAMW, RMS = torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW, torch.optim.RMSprop
+NADAM, RADAM, ADAGRAD = torch.optim.NAdam, torch.optim.RAdam, torch.optim.Adagrad
+LAMB = functools.partial(Lamb, max_grad_norm=None)
 RUNS = [
     (SGD, dict(lr=0.1)),
     (SGD, dict(lr=0.1, momentum=0.9, weight_decay=5e-4)),
@@ -42,8 +48,22 @@ RUNS = [
     (RMS, dict(lr=1e-2, centered=True, momentum=0.5)),
     (Lion, dict(lr=1e-2)),
     (Lion, dict(lr=1e-2, weight_decay=0.1, betas=(0.5, 0.8))),
+    (ADAM, dict(lr=1e-2, amsgrad=True, betas=(0.8, 0.5), weight_decay=1e-2)),
+    (ADAMW, dict(lr=1e-2, amsgrad=True)),
+    (NADAM, dict(lr=1e-2)),
+    (NADAM, dict(lr=1e-2, betas=(0.6, 0.9), eps=1e-6, weight_decay=1e-2, momentum_decay=0.1)),
+    (NADAM, dict(lr=1e-2, weight_decay=1e-1, decoupled_weight_decay=True)),
+    (RADAM, dict(lr=1e-2)),
+    (RADAM, dict(lr=1e-2, betas=(0.8, 0.97), eps=1e-6, weight_decay=1e-2)),
+    (RADAM, dict(lr=1e-2, weight_decay=1e-1, decoupled_weight_decay=True)),
+    (ADAGRAD, dict(lr=1e-2)),
+    (ADAGRAD, dict(lr=1e-1, lr_decay=0.1, initial_accumulator_value=0.5, weight_decay=1e-2, eps=1e-6)),
+    (LAMB, dict(lr=1e-2)),
+    (LAMB, dict(lr=1e-1, weight_decay=0.1, betas=(0.8, 0.95), eps=1e-3, trust_clip=True)),
+    (LAMB, dict(lr=1e-2, weight_decay=0.0, always_adapt=True)),
+    (LAMB, dict(lr=1e-2, weight_decay=0.0)),
 ]
-print(f"/* PyTorch {torch.__version__}, CPU */")
+print(f"/* PyTorch {torch.__version__}, timm {timm_version}, CPU */")
 for make, args in RUNS:
     p = torch.nn.Parameter(p0.clone())
     o = make([p], foreach=False, **args)
@@ -51,4 +71,4 @@ for make, args in RUNS:
         p.grad = g.clone()
         o.step()
     print("\t\t{" + ", ".join(float(v).hex().replace("0000000p", "p") + "f" for v in p.detach()[::8]) + "}, /* %s %s */" %
-          (make.__name__, args))
+          (getattr(make, "__name__", "Lamb"), args))

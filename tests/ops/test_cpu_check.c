@@ -134,7 +134,7 @@ TEST(updates_unscale_and_skip)
 {
 	enum { TENSORS = 2 + GT_MAX_STATES }; /* p, g, states */
 #define GT_X(NAME, ...) GT_OP_##NAME,
-	static const enum gt_opcode codes[] = {GT_ELEMENT_UPDATES(GT_X)};
+	static const enum gt_opcode codes[] = {GT_NORM_UPDATES(GT_X) GT_ELEMENT_UPDATES(GT_X)};
 #undef GT_X
 	int64_t n = 1000, words = GT_SCALARS_WORDS;
 	struct gt_tdesc d = gt_tdesc_make(GT_F32, 1, &n, false), sc = gt_tdesc_make(GT_F64, 1, &words, false);

@@ -89,6 +89,88 @@ static const struct opt_case {
      1e-1,
      {.beta1 = .5, .beta2 = .8},
      {-0x1.88ecc8p-1f, 0x1.635d10p-1f, 0x1.216c66p-1f, 0x1.e7c354p-2f, 0x1.78675cp-2f, 0x1.e90c00p-3f, 0x1.32e116p-3f, 0x1.50a488p-5f}},
+    {GT_OP_ADAM,
+     1e-2,
+     1e-2,
+     {.beta1 = .8, .beta2 = .5, .eps = 1e-8, .amsgrad = true},
+     {-0x1.8287b6p-1f, 0x1.670a90p-1f, 0x1.1e00f2p-1f, 0x1.f9779cp-2f, 0x1.7bde44p-2f, 0x1.d535dcp-3f, 0x1.50c310p-3f, 0x1.4b5342p-5f}},
+    {GT_OP_ADAM,
+     1e-2,
+     1e-2,
+     {ADAM_DEFAULT, .amsgrad = true, .decoupled = true},
+     {-0x1.7fe9c8p-1f, 0x1.67b5e6p-1f, 0x1.1c8498p-1f, 0x1.fe5bf2p-2f, 0x1.7ca926p-2f, 0x1.cf1fc4p-3f, 0x1.5a9356p-3f, 0x1.4e7734p-5f}},
+    {GT_OP_NADAM,
+     1e-2,
+     0,
+     {ADAM_DEFAULT, .momentum_decay = 4e-3},
+     {-0x1.8c1e76p-1f, 0x1.6661e4p-1f, 0x1.210f1ep-1f, 0x1.e6745ep-2f,
+      0x1.7aa1acp-2f, 0x1.e1d7bcp-3f, 0x1.2a3798p-3f, 0x1.441726p-5f}},
+    {GT_OP_NADAM,
+     1e-2,
+     1e-2,
+     {.beta1 = .6, .beta2 = .9, .eps = 1e-6, .momentum_decay = .1},
+     {-0x1.8d001cp-1f, 0x1.673da6p-1f, 0x1.20d6a4p-1f, 0x1.e3fccep-2f,
+      0x1.7c0d66p-2f, 0x1.e05ac6p-3f, 0x1.24ba4cp-3f, 0x1.4d3b38p-5f}},
+    {GT_OP_NADAM,
+     1e-2,
+     1e-1,
+     {ADAM_DEFAULT, .momentum_decay = 4e-3, .decoupled_weight_decay = true},
+     {-0x1.8a273ep-1f, 0x1.649d6cp-1f, 0x1.1f9c60p-1f, 0x1.e4000ep-2f,
+      0x1.78c71cp-2f, 0x1.df67c0p-3f, 0x1.28aa2cp-3f, 0x1.42b56ep-5f}},
+    {GT_OP_RADAM,
+     1e-2,
+     0,
+     {ADAM_DEFAULT},
+     {-0x1.76d464p-1f, 0x1.661b5ep-1f, 0x1.1c8ac8p-1f, 0x1.079200p-1f,
+      0x1.790386p-2f, 0x1.cbc4b6p-3f, 0x1.77e19ep-3f, 0x1.2e8292p-5f}},
+    {GT_OP_RADAM,
+     1e-2,
+     1e-2,
+     {.beta1 = .8, .beta2 = .97, .eps = 1e-6},
+     {-0x1.78d9d4p-1f, 0x1.66241cp-1f, 0x1.1d79bap-1f, 0x1.053ab6p-1f,
+      0x1.79401cp-2f, 0x1.cfd6b0p-3f, 0x1.6edaa6p-3f, 0x1.31c00ap-5f}},
+    {GT_OP_RADAM,
+     1e-2,
+     1e-1,
+     {ADAM_DEFAULT, .decoupled_weight_decay = true},
+     {-0x1.74e8d8p-1f, 0x1.64565ep-1f, 0x1.1b19b6p-1f, 0x1.064cd0p-1f,
+      0x1.772860p-2f, 0x1.c95e26p-3f, 0x1.762a94p-3f, 0x1.2d203cp-5f}},
+    {GT_OP_ADAGRAD,
+     1e-2,
+     0,
+     {.eps = 1e-10},
+     {-0x1.8ca71cp-1f, 0x1.64b02cp-1f, 0x1.21c4dep-1f, 0x1.e5b45ap-2f,
+      0x1.77acacp-2f, 0x1.e57232p-3f, 0x1.295e36p-3f, 0x1.30043ap-5f}},
+    {GT_OP_ADAGRAD,
+     1e-1,
+     1e-2,
+     {.eps = 1e-6, .lr_decay = .1, .initial_accumulator_value = .5},
+     {-0x1.67d502p-1f, 0x1.7ee06ep-1f, 0x1.f0697ep-2f, 0x1.136902p-1f,
+      0x1.9f5d68p-2f, 0x1.2f2a98p-3f, 0x1.9e0e84p-3f, 0x1.026c3ap-4f}},
+    {GT_OP_LAMB,
+     1e-2,
+     1e-2,
+     {.beta1 = .9, .beta2 = .999, .eps = 1e-6},
+     {-0x1.83490ap-1f, 0x1.677ea6p-1f, 0x1.208204p-1f, 0x1.f6c54cp-2f,
+      0x1.7be1b6p-2f, 0x1.dd5bdep-3f, 0x1.49e6b8p-3f, 0x1.456a92p-5f}},
+    {GT_OP_LAMB,
+     1e-1,
+     1e-1,
+     {.beta1 = .8, .beta2 = .95, .eps = 1e-3, .trust_clip = true},
+     {-0x1.23c2d8p-1f, 0x1.81266ep-1f, 0x1.c6f77ap-2f, 0x1.3ce778p-1f,
+      0x1.a85042p-2f, 0x1.d18faap-4f, 0x1.2a86bap-2f, 0x1.374a92p-4f}},
+    {GT_OP_LAMB,
+     1e-2,
+     0,
+     {.beta1 = .9, .beta2 = .999, .eps = 1e-6, .always_adapt = true},
+     {-0x1.8380dcp-1f, 0x1.67b4acp-1f, 0x1.20ab3cp-1f, 0x1.f70f9ap-2f,
+      0x1.7c1bc2p-2f, 0x1.dd9cf2p-3f, 0x1.4a17eap-3f, 0x1.45aab4p-5f}},
+    {GT_OP_LAMB,
+     1e-2,
+     0,
+     {.beta1 = .9, .beta2 = .999, .eps = 1e-6},
+     {-0x1.801bd6p-1f, 0x1.67e384p-1f, 0x1.1ca988p-1f, 0x1.fe9ba6p-2f,
+      0x1.7cd93ep-2f, 0x1.cf5d74p-3f, 0x1.5abe2cp-3f, 0x1.4e9e9ep-5f}},
     {GT_OP_EMA, /* torch.optim.swa_utils.get_ema_multi_avg_fn(0.9) after a copy; g are the parameters */
      0,
      0,
@@ -182,7 +264,7 @@ TEST(updates_give_torchs_numbers)
 	printf("# optimizers: %d of %d elements have PyTorch's bits after 5 steps\n", same, all);
 }
 
-/* PyTorch's formulas of one element, in double. s: state of the element. */
+/* PyTorch's formulas of one element, in double. s: state of the element. Returns the new parameter; of NORMS, the direction. */
 static double reference(const struct opt_case *c, const struct gt_seg *seg, int t, double clip, double p, double g, double s[3], bool *tie)
 {
 	const struct gt_attr_update *a = &c->attr;
@@ -190,13 +272,20 @@ static double reference(const struct opt_case *c, const struct gt_seg *seg, int 
 	if (c->code == GT_OP_EMA) /* g is no gradient */
 		return t == 1 ? g : a->alpha * p + (1 - a->alpha) * g;
 	g *= clip;
+	if (a->clip_value > 0)
+		g = fmax(-a->clip_value, fmin(g, a->clip_value));
 	if (c->code == GT_OP_LION) {
 		double d = a->beta1 * s[0] + (1 - a->beta1) * g;
 		*tie = fabs(d) <= 16 * 0x1p-24 * (fabs(s[0]) + fabs(g)); /* f32 may round it to the other sign */
 		s[0] = a->beta2 * s[0] + (1 - a->beta2) * g;
 		return p - lr * ((d > 0) - (d < 0) + seg->weight_decay * p);
 	}
-	if (a->decoupled)
+	if (c->code == GT_OP_LAMB) {
+		s[0] = a->beta1 * s[0] + (1 - a->beta1) * g;
+		s[1] = a->beta2 * s[1] + (1 - a->beta2) * g * g;
+		return s[0] / (1 - pow(a->beta1, t)) / (sqrt(s[1] / (1 - pow(a->beta2, t))) + a->eps) + seg->weight_decay * p;
+	}
+	if (a->decoupled || a->decoupled_weight_decay)
 		p *= 1 - lr * seg->weight_decay;
 	else
 		g += seg->weight_decay * p;
@@ -209,7 +298,33 @@ static double reference(const struct opt_case *c, const struct gt_seg *seg, int 
 	if (c->code == GT_OP_ADAM) {
 		s[0] = a->beta1 * s[0] + (1 - a->beta1) * g;
 		s[1] = a->beta2 * s[1] + (1 - a->beta2) * g * g;
-		return p - lr / (1 - pow(a->beta1, t)) * s[0] / (sqrt(s[1]) / sqrt(1 - pow(a->beta2, t)) + a->eps);
+		s[2] = fmax(s[2], s[1]);
+		double v = a->amsgrad ? s[2] : s[1];
+		return p - lr / (1 - pow(a->beta1, t)) * s[0] / (sqrt(v) / sqrt(1 - pow(a->beta2, t)) + a->eps);
+	}
+	if (c->code == GT_OP_NADAM) {
+		double product = 1, mu[2] = {0};
+		for (int i = 1; i <= t + 1; i++) {
+			mu[i - t > 0] = a->beta1 * (1 - .5 * pow(.96, i * a->momentum_decay));
+			product *= i <= t ? mu[0] : 1;
+		}
+		s[0] = a->beta1 * s[0] + (1 - a->beta1) * g;
+		s[1] = a->beta2 * s[1] + (1 - a->beta2) * g * g;
+		double denom = sqrt(s[1] / (1 - pow(a->beta2, t))) + a->eps;
+		return p - lr * ((1 - mu[0]) / (1 - product) * g + mu[1] / (1 - product * mu[1]) * s[0]) / denom;
+	}
+	if (c->code == GT_OP_RADAM) {
+		double most = 2 / (1 - a->beta2) - 1, power = pow(a->beta2, t), rho = most - 2 * t * power / (1 - power);
+		s[0] = a->beta1 * s[0] + (1 - a->beta1) * g;
+		s[1] = a->beta2 * s[1] + (1 - a->beta2) * g * g;
+		double d = s[0] / (1 - pow(a->beta1, t));
+		if (rho > 5)
+			d *= sqrt((1 - power) * (rho - 4) * (rho - 2) * most / ((most - 4) * (most - 2) * rho)) / (sqrt(s[1]) + a->eps);
+		return p - lr * d;
+	}
+	if (c->code == GT_OP_ADAGRAD) {
+		s[0] = (t == 1 ? a->initial_accumulator_value : s[0]) + g * g;
+		return p - lr / (1 + (t - 1) * a->lr_decay) * g / (sqrt(s[0]) + a->eps);
 	}
 	if (c->code != GT_OP_RMSPROP)
 		return NAN; /* no formula here: no result equals it */
@@ -225,6 +340,18 @@ static double reference(const struct opt_case *c, const struct gt_seg *seg, int 
 		d = s[1];
 	}
 	return p - lr * d;
+}
+
+/* Takes the step of a whole parameter in the directions d. */
+static void scale_step(const struct opt_case *c, const struct gt_seg *seg, double *p, const double *d)
+{
+	double pp = 0, dd = 0, ratio = 1;
+	for (int64_t i = seg->begin; i < seg->end; i++)
+		pp += p[i] * p[i], dd += d[i] * d[i];
+	if (pp > 0 && dd > 0 && (seg->weight_decay != 0 || c->attr.always_adapt))
+		ratio = sqrt(pp / dd);
+	for (int64_t i = seg->begin; i < seg->end; i++)
+		p[i] -= c->lr * seg->lr_mul * (c->attr.trust_clip ? fmin(ratio, 1) : ratio) * d[i];
 }
 
 /* Returns the case with what the schedule, which may be NULL, has changed at a step, from 1, of `steps`. */
@@ -257,7 +384,8 @@ static void trajectory(const struct opt_case *c0, enum gt_dtype t, double clip_n
 	struct gt_seg seg[4] = {{0, n / 3, 1, c.wd}, {n / 3, n / 2, 0.5, 0}, {n / 2 + n / 8, n - 2, 2, 0.02}, {n - 1, n, 1, 0}};
 	struct arena a, b;
 	struct gt_err e = {0};
-	double *p = calloc((size_t)n, 8), (*s)[3] = calloc((size_t)n, sizeof *s), *tol = calloc((size_t)n, 8);
+	double *p = calloc((size_t)n, 8), (*s)[3] = calloc((size_t)n, sizeof *s), *tol = calloc((size_t)n, 8), *d = calloc((size_t)n, 8);
+	bool whole = gt_update_row(c.code)->whole;
 	int64_t ties = 0;
 	c.attr.clip_norm = clip_norm;
 	arena_open(&a, t, n);
@@ -277,14 +405,17 @@ static void trajectory(const struct opt_case *c0, enum gt_dtype t, double clip_n
 		struct opt_case now = at_step(&c, schedule, k, steps), fixed = without_cycle(now);
 		CHECK_OK(step(1, &now, &a, seg, 4, k, true, &e), e);
 		CHECK_OK(step(3, &now, &b, seg, 4, k, k % 2 == steps % 2, &e), e);
-		for (int j = 0; j < 4; j++)
-			for (int64_t i = seg[j].begin; i < seg[j].end; i++)
-			{
+		for (int j = 0; j < 4; j++) {
+			for (int64_t i = seg[j].begin; i < seg[j].end; i++) {
 				bool tie = false;
-				p[i] = reference(&fixed, &seg[j], k, clip, p[i], number_get(t, a.g, i), s[i], &tie);
+				double *to = whole ? &d[i] : &p[i];
+				*to = reference(&fixed, &seg[j], k, clip, p[i], number_get(t, a.g, i), s[i], &tie);
 				tol[i] += tie ? 2 * c.lr * seg[j].lr_mul : 0;
 				ties += tie;
 			}
+			if (whole)
+				scale_step(&fixed, &seg[j], p, d);
+		}
 	}
 	/* A step makes about ten roundings of quantities no larger than |p| + lr |update|; centered RMSprop subtracts two nearly equal
 	 * averages first, whose errors the square root can double per lost bit: 64 times as much. */
@@ -301,36 +432,35 @@ static void trajectory(const struct opt_case *c0, enum gt_dtype t, double clip_n
 		CHECK(number_get(t, a.p, i) == p[i] && a.work[i] == 0xffff);
 	arena_close(&a);
 	arena_close(&b);
-	free(p), free(s), free(tol);
+	free(p), free(s), free(tol), free(d);
 }
 
-/* Whether a case has these states. */
-static bool covered(enum gt_opcode code, bool momentum, bool centered)
+/* Whether a case has these states, bit k for state k. */
+static bool covered(enum gt_opcode code, int states)
 {
-	for (size_t k = 0; k < NCASES; k++)
-		if (cases[k].code == code && (cases[k].attr.momentum != 0) == momentum && cases[k].attr.centered == centered)
+	for (size_t k = 0; k < NCASES; k++) {
+		int has = 0;
+		for (int i = 0; i < gt_update_row(code)->nslots; i++)
+			has |= gt_update_has(gt_update_row(code), &cases[k].attr, i) << i;
+		if (cases[k].code == code && has == states)
 			return true;
+	}
 	return false;
 }
 
 TEST(every_update_has_its_cases)
 {
 #define GT_X(NAME, name, s0, s1, s2, loops) GT_OP_##NAME,
-	static const enum gt_opcode codes[] = {GT_ELEMENT_UPDATES(GT_X)};
+	static const enum gt_opcode codes[] = {GT_ELEMENT_UPDATES(GT_X) GT_NORM_UPDATES(GT_X)};
+#undef GT_X
+#define GT_X(NAME, name, s0, s1, s2, loops) {GT_STATES_ALL(s0, s1, s2), GT_STATES_MUST(s0, s1, s2)},
+	static const int masks[][2] = {GT_ELEMENT_UPDATES(GT_X) GT_NORM_UPDATES(GT_X)};
 #undef GT_X
 	for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
-		for (int m = 0; m < 2; m++)
-			for (int c = 0; c < 2; c++) {
-				const struct gt_update_row *row = gt_update_row(codes[i]);
-				bool uses_m = false, uses_c = false;
-				for (int k = 0; k < row->nslots; k++) {
-					uses_m |= row->state[k].when == GT_STATE_MOMENTUM;
-					uses_c |= row->state[k].when == GT_STATE_CENTERED;
-				}
-				bool needed = (!m || uses_m) && (!c || uses_c); /* a flag that no state has is not another case */
-				CHECK_MSG(!needed || covered(codes[i], m, c), "%s has no case with momentum %d, centered %d", gt_opcode_name(codes[i]), m,
-				          c);
-			}
+		for (int has = 0; has < 1 << GT_MAX_STATES; has++) {
+			bool possible = !(has & ~masks[i][0]) && (has & masks[i][1]) == masks[i][1];
+			CHECK_MSG(!possible || covered(codes[i], has), "%s has no case with the states %d", gt_opcode_name(codes[i]), has);
+		}
 }
 
 TEST(updates_follow_the_formulas)
@@ -339,6 +469,9 @@ TEST(updates_follow_the_formulas)
 		for (int t = 0; t < 2; t++) {
 			trajectory(&cases[k], t ? GT_F64 : GT_F32, 0, 17, 7, NULL);
 			trajectory(&cases[k], t ? GT_F64 : GT_F32, 0, 200003, 7, NULL);
+			struct opt_case by_value = cases[k];
+			by_value.attr.clip_value = 0.5; /* gradients are from -1 to 3 */
+			trajectory(&by_value, t ? GT_F64 : GT_F32, 0, 1000, 7, NULL);
 			trajectory(&cases[k], t ? GT_F64 : GT_F32, 10, 1000, 7, NULL);  /* norm is about 48: clipped */
 			trajectory(&cases[k], t ? GT_F64 : GT_F32, 1e4, 1000, 7, NULL); /* not reached */
 		}
@@ -388,7 +521,7 @@ TEST(updates_refuse_what_does_not_fit)
 	arena_close(&a);
 }
 
-/* linear.dw+update applies element-wise updates only. Muon needs whole matrices; its call has the operands that RMSprop's has. */
+/* linear.dw+update applies element-wise updates only. Muon and Lamb need whole parameters. */
 TEST(fused_updates_refuse_other_optimizers)
 {
 	struct gt_err e = {0};
@@ -396,10 +529,11 @@ TEST(fused_updates_refuse_other_optimizers)
 	struct gt_seg seg = {0, 1024, 1, 0};
 	struct gt_scalars skipped = {.skip = 1}; /* a launch does nothing */
 	void *in[GT_MAX_IO] = {NULL, NULL, NULL, &skipped};
-	for (int i = 0; i < 2; i++) {
+	static const enum gt_opcode optimizer[] = {GT_OP_SGD, GT_OP_MUON, GT_OP_LAMB};
+	for (int i = 0; i < 3; i++) {
 		struct gt_tdesc dy = gt_tdesc_make(GT_F32, 2, (int64_t[]){8, 32}, false), x = dy,
 		                w = gt_tdesc_make(GT_F32, 2, (int64_t[]){32, 32}, false), scalars = gt_tdesc_make(GT_F64, 1, &words, false);
-		struct gt_attr_dw_update attr = {.optimizer = i ? GT_OP_MUON : GT_OP_SGD, .update = {.momentum = 0.9, .seg = &seg, .nseg = 1}};
+		struct gt_attr_dw_update attr = {.optimizer = optimizer[i], .update = {.momentum = 0.9, .seg = &seg, .nseg = 1}};
 		struct gt_opcall call = {.code = GT_OP_LINEAR_DW_UPDATE, .attr = &attr, .nin = 5, .in = {&dy, &x, &w, &scalars, &w}};
 		w.any = true;
 		enum gt_code code = raw_try(1, &call, in, NULL, &(struct gt_step_args){.step = 1}, &e);

@@ -28,6 +28,17 @@ static const struct gt_optimizer_row *optimizer_of(const struct opcase *c)
 	return NULL;
 }
 
+/* Sets an attribute from the key of the case or, without one, from the optimizer's default, which is PyTorch's. */
+static double number_of(const struct opcase *c, const struct gt_optimizer_row *row, const char *key, const char *def)
+{
+	const struct gt_optimizer_key *k = gt_optimizer_key(row, key);
+	return opcase_number(c, key, strtod(k && k->def ? k->def : def, NULL));
+}
+
+#define SET_NUMBER(key, def) s->attr.key = number_of(c, row, #key, def);
+#define SET_FLAG(key, def) s->attr.key = opcase_key(c, #key);
+#define SET_BETAS(key, def) s->attr.beta1 = opcase_number(c, "beta1", 0.9), s->attr.beta2 = opcase_number(c, "beta2", 0.999);
+
 static void setup(struct state *s, const struct opcase *c, const struct gt_optimizer_row *row, double *lr)
 {
 	double wd = opcase_number(c, "weight_decay", 0);
@@ -41,20 +52,16 @@ static void setup(struct state *s, const struct opcase *c, const struct gt_optim
 	s->seg[0] = (struct gt_seg){.begin = 0, .end = s->n / 2, .lr_mul = 1, .weight_decay = wd};
 	s->seg[1] = (struct gt_seg){.begin = s->n / 2, .end = s->n, .lr_mul = 0.5, .weight_decay = 2 * wd};
 	s->attr = (struct gt_attr_update){
-		.momentum = opcase_number(c, "momentum", 0),
-		.dampening = opcase_number(c, "dampening", 0),
-		.beta1 = opcase_number(c, "beta1", 0.9),
-		.beta2 = opcase_number(c, "beta2", 0.999),
-		.eps = opcase_number(c, "eps", 1e-8),
-		.alpha = opcase_number(c, "alpha", 0.99),
-		.nesterov = opcase_key(c, "nesterov"),
 		.decoupled = row->decoupled,
-		.centered = opcase_key(c, "centered"),
 		.clip_norm = opcase_number(c, "clip_norm", 0),
+		.clip_value = opcase_number(c, "clip_value", 0),
 		.seg = s->seg,
 		.nseg = 2,
 		.work_dtype = GT_BF16,
 	};
+#define GT_X(P, A, KIND, key, def, ...) SET_##KIND(key, def)
+	GT_OPTIMIZER_KEYS(GT_X, , )
+#undef GT_X
 }
 
 static void teardown(struct state *s)

@@ -282,6 +282,10 @@ for o in $("$gtrain" completion words -- run -s train.optimizer.type= | sed -n '
 	*) feature "$o" mlp 0 ddp:2,dp:2,zero1:2,zero2:2,zero3:2,1f1b:2 -s "train.optimizer={type=\"$o\";lr=0.0005;}" \
 		-s 'reproducible="world"' ;; esac
 done
+feature amsgrad mlp 0 ddp:2,dp:2,zero1:2,zero3:2,1f1b:2 -s 'train.optimizer={type="adam";lr=0.0005;amsgrad=true;}' \
+	-s 'reproducible="world"'
+feature clip_value mlp 0 ddp:2,dp:2,zero1:2,zero3:2,1f1b:2 -s train.clip_value=0.001 -s 'reproducible="world"'
+feature lamb_clipped mlp 1e-5 ddp:3,dp:2,1f1b:2 -s 'train.optimizer={type="lamb";lr=0.002;}' -s train.clip_norm=0.5
 feature torch_sampler mlp 1e-5 $every -s 'data.sampler="torch"' -s data.samples=480
 feature events mlp 1e-5 $every -s train.eval_every_steps=7 -s checkpoint.every_steps=5 -s checkpoint.keep=2 \
 	-s 'checkpoint.best.metric="test/loss"' -s log.tensorboard=true -s 'reproducible="run"'

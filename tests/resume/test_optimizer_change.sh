@@ -6,10 +6,11 @@
 tiny_config
 declare -A with=([sgd]="" [momentum]="-s train.optimizer.type=sgd -s train.optimizer.momentum=0.9" [adam]="-s train.optimizer.type=adam"
 	[adamw]="-s train.optimizer.type=adamw" [rmsprop]="-s train.optimizer.type=rmsprop" [lion]="-s train.optimizer.type=lion"
-	[centered]="-s train.optimizer.type=rmsprop -s train.optimizer.centered=true")
+	[centered]="-s train.optimizer.type=rmsprop -s train.optimizer.centered=true"
+	[amsgrad]='-s train.optimizer={type="adam";lr=0.01;amsgrad=true;}')
 declare -A state=([sgd]='"sgd" (no state)' [momentum]='"sgd" (momentum_buffer)' [adam]='"adam" (exp_avg, exp_avg_sq)'
 	[adamw]='"adamw" (exp_avg, exp_avg_sq)' [rmsprop]='"rmsprop" (square_avg)' [lion]='"lion" (exp_avg)'
-	[centered]='"rmsprop" (square_avg, grad_avg)')
+	[centered]='"rmsprop" (square_avg, grad_avg)' [amsgrad]='"adam" (exp_avg, exp_avg_sq, max_exp_avg_sq)')
 bad=0 allowed=0 refused=0
 for a in "${!with[@]}"; do
 	# shellcheck disable=SC2086
@@ -21,6 +22,7 @@ for a in "${!with[@]}"; do
 		[ "$b" != sgd ] || set='-s train.optimizer.type=sgd -s train.optimizer.momentum=0.0'
 		[[ $b != rmsprop && $b != centered ]] || set+=' -s train.optimizer.momentum=0.0' # the text of the checkpoint has its own
 		[ "$b" != rmsprop ] || set+=' -s train.optimizer.centered=false'
+		[[ ! $b =~ ^adamw?$ ]] || set+=' -s train.optimizer.amsgrad=false'
 		cp -r "$tmp/$a" "$tmp/copy"
 		# shellcheck disable=SC2086
 		run resume "$tmp/copy" -q -s train.epochs=2 $set
@@ -37,7 +39,7 @@ for a in "${!with[@]}"; do
 		fail "optimizer_change" "$a to $b: $rc $(cat "$tmp/err")"
 	done
 done
-[ $bad = 0 ] && [ $allowed = 9 ] && [ $refused = 40 ] && pass optimizer_change
+[ $bad = 0 ] && [ $allowed = 10 ] && [ $refused = 54 ] && pass optimizer_change
 
 # The optimizer of a group; a group that is frozen from now on, and one that is trained from now on.
 change() { # NAME STATUS TEXT BEFORE AFTER

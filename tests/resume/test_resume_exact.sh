@@ -57,6 +57,7 @@ matrix frozen_until 9 -s 'train.groups=({match=["conv1.weight","bn1.*"];frozen_u
 matrix freeze_after 9 -s 'train.groups=({match=["conv1.weight","bn1.*"];freeze_after=1.5;})'
 matrix sgd_prefetch 9 -s train.optimizer.type=sgd -s train.optimizer.momentum=0.9 -s data.prefetch=3
 matrix rmsprop_torch_sampler 9 -s train.optimizer.type=rmsprop -s train.optimizer.centered=true -s data.sampler=torch -s data.prefetch=0
+matrix amsgrad 9 -s train.optimizer.amsgrad=true
 for o in $("$GTRAIN" completion words -- run -s train.optimizer.type= | sed -n 's/.*=//p'); do
 	case $o in sgd | adam | adamw | rmsprop | muon) ;; # above; adamw has the states of adam, and muon needs train.groups
 	*) matrix "$o" 9 -s train.optimizer.type="$o" ;; esac

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define CYCLIC .type = GT_SCHED_CYCLIC, .unit = GT_UNIT_STEP, .base_lr = 0.01, .step_size_up = 6, .base_momentum = 0.8, .max_momentum = 0.9
 static const struct {
 	const char *name;
 	struct gt_conf_schedule s;
@@ -30,6 +31,14 @@ static const struct {
 	{"momentum:onecycle-linear",
 	 {.type = GT_SCHED_ONECYCLE, .pct_start = 0.25, .base_momentum = 0.7, .max_momentum = 0.9, .anneal = GT_ANNEAL_LINEAR}},
 	{"flat-cosine", {.type = GT_SCHED_FLAT_COSINE, .unit = GT_UNIT_STEP, .pct_flat = 0.75, .min_lr = 0.001}},
+	{"restarts", {.type = GT_SCHED_COSINE_RESTARTS, .unit = GT_UNIT_STEP, .t_0 = 10, .t_mult = 1, .min_lr = 0.001}},
+	{"restarts-longer", {.type = GT_SCHED_COSINE_RESTARTS, .unit = GT_UNIT_EPOCH, .t_0 = 1.5, .t_mult = 2}},
+	{"cyclic-triangular", {CYCLIC}},
+	{"cyclic-triangular2", {CYCLIC, .step_size_down = 10, .mode = GT_CYCLIC_TRIANGULAR2}},
+	{"cyclic-exp_range", {CYCLIC, .step_size_down = 10, .mode = GT_CYCLIC_EXP_RANGE, .gamma = 0.97}},
+	{"momentum:cyclic-triangular", {CYCLIC}},
+	{"momentum:cyclic-triangular2", {CYCLIC, .step_size_down = 10, .mode = GT_CYCLIC_TRIANGULAR2}},
+	{"momentum:cyclic-exp_range", {CYCLIC, .step_size_down = 10, .mode = GT_CYCLIC_EXP_RANGE, .gamma = 0.97}},
 	{"warmup-cosine", {.type = GT_SCHED_COSINE, .unit = GT_UNIT_EPOCH, .warmup = 2, .warmup_start = 0.1}},
 	{"warmup-step", {.type = GT_SCHED_STEP, .unit = GT_UNIT_STEP, .step_size = 10, .gamma = 0.5, .warmup = 5, .warmup_start = 0.25}},
 };

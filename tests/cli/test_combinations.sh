@@ -50,7 +50,7 @@ combine nesterov_bf16_no_accumulate 'train.accumulate=1' 'precision=bf16' 'train
 combine rmsprop_onecycle 'train.optimizer.type=rmsprop' 'train.optimizer.momentum=0.5' 'train.schedule.type=onecycle'
 combine lion_bf16 'train.optimizer.type=lion' 'train.optimizer.lr=0.0001' 'precision=bf16' 'train.optimizer.weight_decay=0.1'
 combine adamw_exempt 'train.optimizer.type=adamw' 'train.optimizer.decay_bias=false' 'train.optimizer.decay_norm=false'
-combine mse 'train.loss=mse' 'train.label_smoothing=0.0'
+combine mse 'train.loss=mse'
 combine ignore_index 'train.ignore_index=2'
 combine eval_batch_and_steps 'data.eval_batch=7' 'train.eval_every_steps=2' 'train.steps=5'
 combine batch_over_data 'data.batch=64'

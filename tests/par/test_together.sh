@@ -22,7 +22,7 @@ for m in single:1 ddp:2 dp:2 zero1:2 zero2:2 zero3:2 1f1b:2 zero-bubble:2 interl
 	[ "$m" != single:1 ] || ranks=()
 	"$gtrain" resume -q --no-progress ${ranks[0]+"${ranks[@]}"} --from 28 "$tmp/run" >/dev/null 2>"$tmp/err" ||
 		why="$why: $(tail -n 1 "$tmp/err")"
-	[ "$(digest "$tmp/run")" = "$want" ] && [ "$(grep -c '"event":"resume"\|"event":"start"' "$tmp/train/metrics.jsonl")" -ge 2 ] ||
+	[ "$(digest "$tmp/run")" = "$want" ] && [ "$(grep -c '"event":"resume"\|"event":"start"' "$tmp/run/metrics.jsonl")" -ge 2 ] ||
 		why="$why: other bits when resumed: $("$same" -f 99 "$tmp/one" "$tmp/run")"
 	[ "$(readlink "$tmp/run/best")" = "$best" ] || why="$why: another best checkpoint"
 	if [ -z "$why" ]; then echo "ok together $m"; else echo "not ok together $m: $why"; fi

@@ -11,18 +11,37 @@
 # A normalisation can take away what some layers before it learn: these have gradients that are nothing but rounding, and weights that stay
 # at zero but for that. So a tensor counts as having at least a hundredth of the largest element of all (-z). Of nets with batch
 # normalisation, whose gradients of this kind are sums over the whole batch, moments are not compared.
-# RANDOM_FROM, RANDOM_NETS: the first seed and how many. Seed 3 is left out: a moment differs by 3e-4 with losses 2.6e-8 apart, and its net
-# has windows of a maximum that overlap, where rounding can move the gradient to another element. It is not yet examined in f64.
+#
+# Where a layer takes the larger of two values that are equal but for rounding, the two runs can give the gradient to different elements. In
+# net 3 it is a window of adaptive_maxpool2d (sample 44, channel 4, step 2): on the CPU both values are equal in f32, on the other side
+# they are 2e-8 apart, so channel 4 of conv6.weight differs by 3e-4 and its bias by 2e-6. A kernel that is wrong is so with every sample.
+# So one net in twelve may have moments over the limit, if losses and weights are within theirs, and everything is with two other seeds of
+# samples and first weights.
+# RANDOM_FROM, RANDOM_NETS: the first seed and how many.
 # tests/run: beside others
 set -u
 . "$GTRAIN_SRC/tests/cudasim/sim.sh"
 sim_needed random
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
-from=${RANDOM_FROM:-4} nets=${RANDOM_NETS:-12} cases=0 failed=0
-train() { # NAME PROGRAM DEVICE
+from=${RANDOM_FROM:-1} nets=${RANDOM_NETS:-12} cases=0 failed=0 moved=0
+train() { # NAME PROGRAM SEED
 	rm -rf "${tmp:?}/$1"
-	"$2" run -q --no-progress "$tmp/net.cfg" -o "$tmp/$1" --device "$3" -s train.steps=6 >/dev/null 2>"$tmp/log"
+	"$2" run -q --no-progress "$tmp/net.cfg" -o "$tmp/$1" --device "$1" -s train.steps=6 -s "seed=$3" >/dev/null 2>"$tmp/log"
+}
+# same SEED: trains on both sides and leaves the differences in $got; fails over the limits
+same() {
+	got=''
+	train cpu "$GTRAIN" "$1" && train cuda "$sim/bin/gtrain" "$1" &&
+		got=$("$GTRAIN_BUILD/tests/par/tool_same" "${limits[@]}" "$tmp/cpu" "$tmp/cuda")
+}
+# same_again SEED: after same, whether only moments were over their limit, and nothing is with two other seeds. Leaves the first differences
+# in $again.
+same_again() {
+	again=$got
+	[ -n "$got" ] && [ "${#limits[@]}" -gt 6 ] &&
+		"$GTRAIN_BUILD/tests/par/tool_same" "${limits[@]:0:6}" "$tmp/cpu" "$tmp/cuda" >/dev/null &&
+		same $(($1 + 10000)) && same $(($1 + 20000))
 }
 worst() { # FIELD: the largest of its figures
 	sed "s/.*$1=\([^@:]*\)[@:].*/\1/" "$tmp/figures" | sort -g | tail -n 1
@@ -34,17 +53,22 @@ for ((seed = from; seed < from + nets; seed++)); do
 	if [ "$(sed -n '2s/.* sync: //p' "$tmp/net.cfg")" = 0 ]; then
 		if grep -q '"rmsprop"; [^}]*momentum' "$tmp/net.cfg"; then limits+=(-m 2e-4); else limits+=(-m 2e-5); fi
 	fi
-	got=''
-	if train cpu "$GTRAIN" cpu && train cuda "$sim/bin/gtrain" cuda &&
-		got=$("$GTRAIN_BUILD/tests/par/tool_same" "${limits[@]}" "$tmp/cpu" "$tmp/cuda"); then
+	again=''
+	if same $seed || same_again $seed; then
+		[ -z "$again" ] || moved=$((moved + 1))
+		[ -z "$again" ] || echo "# net $seed: $again; within the limits with two other seeds"
 		cases=$((cases + 1))
 		[[ ${limits[*]} == *-m* ]] || got=${got/moments=*:/moments=0:}
 		echo "$got" >>"$tmp/figures"
 	else
 		failed=$((failed + 1))
-		echo "not ok sim_random_$seed: $got $(tail -n 1 "$tmp/log")"
+		echo "not ok sim_random_$seed: $again $got $(tail -n 1 "$tmp/log")"
 	fi
 done
+if [ $((moved * 12)) -gt "$nets" ]; then
+	failed=$((failed + 1))
+	echo "not ok sim_random_moved: $moved of $nets nets have moments over the limit with one seed"
+fi
 [ $failed != 0 ] || echo "ok sim_random_nets"
-echo "# random nets on the host's CUDA runtime: $cases compared, $failed failed, worst relative difference of a loss $(worst loss)," \
-	"of a weight $(worst weights), of a moment $(worst moments)"
+echo "# random nets on the host's CUDA runtime: $cases compared, $moved of them with two other seeds, $failed failed," \
+	"worst relative difference of a loss $(worst loss), of a weight $(worst weights), of a moment $(worst moments)"

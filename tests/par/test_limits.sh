@@ -37,7 +37,7 @@ says() {
 }
 
 # ---- open files ----
-for n in 28 64; do
+for n in 24 64; do
 	limited "files_$n" -n $n --nproc 2
 	says "files_$n" 0 'test accuracy'
 done

@@ -69,7 +69,7 @@ static enum gt_code gemm_f64(char ta, char tb, int64_t m, int64_t n, int64_t k, 
 #undef T
 #undef F
 
-static enum gt_code launch(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, struct gt_err *err)
+static enum gt_code launch_muon(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, struct gt_err *err)
 {
 	struct muon *k = (struct muon *)kernel;
 	const struct gt_scalars *scalars = k->scalars >= 0 ? a->in[k->scalars] : NULL;
@@ -92,7 +92,7 @@ static enum gt_code launch(struct gt_dev *dev, struct gt_kernel *kernel, const s
 	return GT_OK;
 }
 
-static void release(struct gt_kernel *kernel)
+static void release_muon(struct gt_kernel *kernel)
 {
 	struct muon *k = (struct muon *)kernel;
 	for (int i = 0; k->m && i < k->n; i++)
@@ -101,7 +101,7 @@ static void release(struct gt_kernel *kernel)
 	free(k);
 }
 
-static enum gt_code check(const struct gt_opcall *call, const struct gt_attr_muon *attr, struct gt_err *err)
+static enum gt_code check_call(const struct gt_opcall *call, const struct gt_attr_muon *attr, struct gt_err *err)
 {
 	int64_t n = gt_tdesc_padded(call->in[0]), at = 0;
 	if (call->nin < 3 || !call->in[2])
@@ -143,9 +143,9 @@ enum gt_code gt_cpu_muon(struct gt_dev *dev, const struct gt_opcall *call, struc
 	struct muon *k;
 	enum gt_code code = GT_OK;
 	(void)dev;
-	GT_TRY(check(call, attr, err));
-	GT_KERNEL_NEW(k, launch, f64 ? "muon:f64" : "muon:sgemm", err);
-	k->head.release = release;
+	GT_TRY(check_call(call, attr, err));
+	GT_KERNEL_NEW(k, launch_muon, f64 ? "muon:f64" : "muon:sgemm", err);
+	k->head.release = release_muon;
 	k->attr = *attr;
 	k->f64 = f64;
 	k->n = attr->update.nseg;
@@ -167,7 +167,7 @@ enum gt_code gt_cpu_muon(struct gt_dev *dev, const struct gt_opcall *call, struc
 		code = make_map(d, &m->map, err);
 	}
 	if (code != GT_OK) {
-		release(&k->head);
+		release_muon(&k->head);
 		return code;
 	}
 	k->attr.update.seg = NULL; /* the segments belong to the caller, so the kernel keeps no pointer to them */

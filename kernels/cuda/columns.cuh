@@ -111,7 +111,7 @@ template <class S, int V> struct packed {
 	}
 	__device__ void get(float *v) const
 	{
-		unpack(v, u, S());
+		unpack_vector(v, u, S());
 	}
 };
 
@@ -132,7 +132,7 @@ template <class S, int V> __device__ static inline void store_packed(S *p, const
 	if constexpr (V == 1)
 		*p = from_float<S>(v[0]);
 	else
-		*(uint4 *)p = pack<S>(v);
+		*(uint4 *)p = pack_vector<S>(v);
 }
 
 /* Reads V consecutive f32 numbers from p, which is aligned to 16 bytes if V > 1. */
@@ -143,7 +143,7 @@ template <int V> __device__ static inline void get_f32(float *v, const float *p)
 		if constexpr (V == 1)
 			v[0] = p[0];
 		else
-			unpack(v + j, *(const uint4 *)(p + j), float());
+			unpack_vector(v + j, *(const uint4 *)(p + j), float());
 }
 
 template <int V> __device__ static inline void put_f32(float *p, const float *v)
@@ -153,7 +153,7 @@ template <int V> __device__ static inline void put_f32(float *p, const float *v)
 		if constexpr (V == 1)
 			p[0] = v[0];
 		else
-			*(uint4 *)(p + j) = pack<float>(v + j);
+			*(uint4 *)(p + j) = pack_vector<float>(v + j);
 }
 
 /* Sums V columns over the rows of a block into the threads with y = 0, N values at once. All threads of the block must call it. */
@@ -187,7 +187,7 @@ template <int W> __device__ static inline void get_written(float *v, const float
 	if constexpr (W == 1)
 		v[0] = __ldcg(p);
 	else
-		unpack(v, __ldcg((const uint4 *)p), float());
+		unpack_vector(v, __ldcg((const uint4 *)p), float());
 }
 
 /* Combines the two planes of partial results of a tile: a thread gets column c and its sums a and b. With MOMENTS, the planes are the means

@@ -12,7 +12,7 @@ template <class S> __global__ void __launch_bounds__(256) widen_elements(const v
 	float v[V];
 	if (i >= n)
 		return;
-	load<S>(v, x, i, n, true, 0);
+	load_vector<S>(v, x, i, n, true, 0);
 #pragma unroll
 	for (int j = 0; j < V; j++)
 		if (i + j < n)
@@ -60,7 +60,7 @@ template <class S> __global__ void __launch_bounds__(256) fill_noise(void *x, in
 		h = (h ^ h >> 13) * 0xc2b2ae35u;
 		v[j] = (float)(int32_t)(h ^ h >> 16) * 0x1p-31f;
 	}
-	store<S>(x, v, i, n, true);
+	store_vector<S>(x, v, i, n, true);
 }
 
 /* ---- launchers ------------------------------------------------------------------------------------------------------------------- */

@@ -40,14 +40,15 @@ struct muon {
 	char text[80];
 };
 
-static int64_t up(int64_t n, int64_t unit)
+static int64_t round_up(int64_t n, int64_t unit)
 {
 	return (n + unit - 1) / unit * unit;
 }
 
 /* ---- launch ------------------------------------------------------------------------------------------------------------------------- */
 /* Iterates from the operands in x to the results in x, or in y if ns_steps is odd. */
-static enum gt_code iterate(struct gt_dev *dev, const struct muon *k, char *x, char *y, char *scratch, cudaStream_t s, struct gt_err *err)
+static enum gt_code run_newton_schulz(struct gt_dev *dev, const struct muon *k, char *x, char *y, char *scratch, cudaStream_t s,
+                                      struct gt_err *err)
 {
 	char *a = scratch + k->a, *p = scratch + k->p, *ws = scratch + k->workspace;
 	for (int i = 0; i < k->nshapes; i++) {
@@ -67,7 +68,8 @@ static enum gt_code iterate(struct gt_dev *dev, const struct muon *k, char *x, c
 	return GT_OK;
 }
 
-static enum gt_code arguments(struct gt_dev *dev, const struct muon *k, const struct gt_launch *a, struct gt_cu_muon *c, struct gt_err *err)
+static enum gt_code fill_arguments(struct gt_dev *dev, const struct muon *k, const struct gt_launch *a, struct gt_cu_muon *c,
+                                   struct gt_err *err)
 {
 	*c = (struct gt_cu_muon){
 	    .p = a->in[0],
@@ -94,12 +96,12 @@ static enum gt_code launch_muon(struct gt_dev *dev, struct gt_kernel *kernel, co
 	struct gt_cu_muon c;
 	if (!k->n)
 		return GT_OK;
-	GT_TRY(arguments(dev, k, a, &c, err));
+	GT_TRY(fill_arguments(dev, k, a, &c, err));
 	c.part = (double *)(scratch + k->part);
 	c.factor = (struct gt_cu_muon_factor *)(scratch + k->factor);
 	c.x = scratch + k->x;
 	GT_CUDA(dev, gt_cu_muon_begin(k->type == GT_BF16, &c, s), "muon", err);
-	GT_TRY(iterate(dev, k, scratch + k->x, scratch + k->y, scratch, s, err));
+	GT_TRY(run_newton_schulz(dev, k, scratch + k->x, scratch + k->y, scratch, s, err));
 	if (k->attr.ns_steps % 2)
 		c.x = scratch + k->y;
 	GT_CUDA(dev, gt_cu_muon_end(k->type == GT_BF16, &c, s), "muon", err);
@@ -107,7 +109,7 @@ static enum gt_code launch_muon(struct gt_dev *dev, struct gt_kernel *kernel, co
 }
 
 /* ---- preparation -------------------------------------------------------------------------------------------------------------------- */
-static void release(struct gt_dev *dev, struct gt_kernel *kernel)
+static void release_muon(struct gt_dev *dev, struct gt_kernel *kernel)
 {
 	struct muon *k = (struct muon *)kernel;
 	for (int i = 0; i < k->nshapes; i++) {
@@ -124,7 +126,7 @@ static void release(struct gt_dev *dev, struct gt_kernel *kernel)
 	free(k);
 }
 
-static enum gt_code check(const struct gt_opcall *call, const struct muon *k, struct gt_err *err)
+static enum gt_code check_call(const struct gt_opcall *call, const struct muon *k, struct gt_err *err)
 {
 	const struct gt_attr_muon *attr = call->attr;
 	int64_t n = gt_tdesc_padded(call->in[0]), at = 0;
@@ -154,7 +156,7 @@ static void sort_shapes(struct muon *k)
 	for (int i = 0; i < k->n; i++) {
 		const struct gt_seg *s = &k->attr.update.seg[i];
 		const struct gt_tdesc *d = k->attr.desc[i];
-		int64_t rows = d->dim[0], cols = gt_tdesc_count(d) / rows, r = up(rows, unit), c = up(cols, unit);
+		int64_t rows = d->dim[0], cols = gt_tdesc_count(d) / rows, r = round_up(rows, unit), c = round_up(cols, unit);
 		k->matrix[i] = (struct gt_cu_muon_matrix){.hyper = *s, .rows = (int32_t)rows, .cols = (int32_t)cols, .ld = (int32_t)c};
 		k->matrix[i].adjust = gt_muon_adjust(k->attr.adjust, rows, cols);
 		int j = 0;
@@ -167,7 +169,7 @@ static void sort_shapes(struct muon *k)
 	}
 	for (int j = 0; j < k->nshapes; j++) {
 		k->shape[j].x = at;
-		at = up(at + k->shape[j].n * k->shape[j].rows * k->shape[j].cols, 256);
+		at = round_up(at + k->shape[j].n * k->shape[j].rows * k->shape[j].cols, 256);
 	}
 	for (int i = 0; i < k->n; i++)
 		k->matrix[i].x += k->shape[k->of[i]].x;
@@ -205,7 +207,7 @@ static enum gt_code make_chunks(struct gt_dev *dev, struct muon *k, bool fill, v
 	int64_t n = 0, at = 0;
 	for (int i = 0; i < k->n; i++) {
 		const struct shape *g = &k->shape[k->of[i]];
-		n += up(fill ? g->rows * g->cols : k->matrix[i].hyper.end - k->matrix[i].hyper.begin, GT_CU_CHUNK) / GT_CU_CHUNK;
+		n += round_up(fill ? g->rows * g->cols : k->matrix[i].hyper.end - k->matrix[i].hyper.begin, GT_CU_CHUNK) / GT_CU_CHUNK;
 	}
 	if (n > INT32_MAX)
 		return gt_fail(err, GT_EUNAVAILABLE, "%s: more than 2^31 chunks of parameters", dev->id);
@@ -253,7 +255,7 @@ static void make_scratch(struct muon *k, size_t workspace)
 	k->head.scratch = at;
 }
 
-static enum gt_code build(struct gt_dev *dev, const struct gt_opcall *call, struct muon *k, struct gt_err *err)
+static enum gt_code build_muon(struct gt_dev *dev, const struct gt_opcall *call, struct muon *k, struct gt_err *err)
 {
 	size_t n = (size_t)k->n + 1, workspace = 0;
 	k->matrix = calloc(n, sizeof *k->matrix);
@@ -270,25 +272,25 @@ static enum gt_code build(struct gt_dev *dev, const struct gt_opcall *call, stru
 	return gt_cuda_counters(dev, &k->head, k->n, err);
 }
 
-static const char *precision(const struct gt_dev *dev, const struct muon *k)
+static const char *precision_name(const struct gt_dev *dev, const struct muon *k)
 {
 	return k->type == GT_BF16 ? "bf16" : dev->tf32 ? "tf32" : "f32";
 }
 
-static enum gt_code prepare(struct gt_dev *dev, const struct gt_opcall *call, struct muon *k, struct gt_err *err)
+static enum gt_code prepare_muon(struct gt_dev *dev, const struct gt_opcall *call, struct muon *k, struct gt_err *err)
 {
 	const struct gt_attr_muon *attr = call->attr;
-	k->head.release = release;
+	k->head.release = release_muon;
 	k->attr = *attr;
 	k->n = attr->update.nseg;
 	k->scalars = call->nin > 3 && call->in[3] ? 3 : -1;
 	k->work = call->nin > 4 && call->in[4] ? 4 : -1;
 	k->type = k->work >= 0 ? GT_BF16 : GT_F32;
-	GT_TRY(check(call, k, err));
-	GT_TRY(build(dev, call, k, err));
+	GT_TRY(check_call(call, k, err));
+	GT_TRY(build_muon(dev, call, k, err));
 	k->attr.update.seg = NULL; /* the segments belong to the caller, so the kernel keeps no pointer to them */
 	k->attr.desc = NULL;
-	snprintf(k->text, sizeof k->text, "cublasLt:%s, %d matrices of %d shapes", precision(dev, k), k->n, k->nshapes);
+	snprintf(k->text, sizeof k->text, "cublasLt:%s, %d matrices of %d shapes", precision_name(dev, k), k->n, k->nshapes);
 	k->head.describe = k->text;
 	return GT_OK;
 }
@@ -297,10 +299,10 @@ enum gt_code gt_cuda_muon(struct gt_dev *dev, const struct gt_opcall *call, stru
 {
 	struct muon *k;
 	GT_CUDA_NEW(k, launch_muon, NULL, err);
-	enum gt_code code = prepare(dev, call, k, err);
+	enum gt_code code = prepare_muon(dev, call, k, err);
 	if (code == GT_OK)
 		*out = &k->head;
 	else
-		release(dev, &k->head);
+		release_muon(dev, &k->head);
 	return code;
 }

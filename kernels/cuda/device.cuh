@@ -171,12 +171,12 @@ template <class S> struct width {
 	static constexpr int n = 16 / (int)sizeof(S);
 };
 
-__device__ static inline void unpack(float *v, uint4 u, float)
+__device__ static inline void unpack_vector(float *v, uint4 u, float)
 {
 	v[0] = gt_f32_from_bits(u.x), v[1] = gt_f32_from_bits(u.y), v[2] = gt_f32_from_bits(u.z), v[3] = gt_f32_from_bits(u.w);
 }
 
-template <class H> __device__ static inline void unpack(float *v, uint4 u, H)
+template <class H> __device__ static inline void unpack_vector(float *v, uint4 u, H)
 {
 	from_pair(v, u.x, H());
 	from_pair(v + 2, u.y, H());
@@ -184,23 +184,23 @@ template <class H> __device__ static inline void unpack(float *v, uint4 u, H)
 	from_pair(v + 6, u.w, H());
 }
 
-template <class H> __device__ static inline uint4 pack(const float *v)
+template <class H> __device__ static inline uint4 pack_vector(const float *v)
 {
 	return make_uint4(to_pair(v[0], v[1], H()), to_pair(v[2], v[3], H()), to_pair(v[4], v[5], H()), to_pair(v[6], v[7], H()));
 }
 
-template <> __device__ inline uint4 pack<float>(const float *v)
+template <> __device__ inline uint4 pack_vector<float>(const float *v)
 {
 	return make_uint4(gt_f32_bits(v[0]), gt_f32_bits(v[1]), gt_f32_bits(v[2]), gt_f32_bits(v[3]));
 }
 
 /* Loads elements i .. i + width - 1 of p, which has n elements; v gets `fill` for those from n on. vector must be true only if p + i is
  * aligned to 16 bytes. */
-template <class S> __device__ static inline void load(float *v, const void *p, int64_t i, int64_t n, bool vector, float fill)
+template <class S> __device__ static inline void load_vector(float *v, const void *p, int64_t i, int64_t n, bool vector, float fill)
 {
 	const S *x = (const S *)p + i;
 	if (vector && i + width<S>::n <= n) {
-		unpack(v, *(const uint4 *)x, S());
+		unpack_vector(v, *(const uint4 *)x, S());
 		return;
 	}
 #pragma unroll
@@ -208,11 +208,11 @@ template <class S> __device__ static inline void load(float *v, const void *p, i
 		v[j] = i + j < n ? to_float(x[j]) : fill;
 }
 
-template <class S> __device__ static inline void store(void *p, const float *v, int64_t i, int64_t n, bool vector)
+template <class S> __device__ static inline void store_vector(void *p, const float *v, int64_t i, int64_t n, bool vector)
 {
 	S *y = (S *)p + i;
 	if (vector && i + width<S>::n <= n) {
-		*(uint4 *)y = pack<S>(v);
+		*(uint4 *)y = pack_vector<S>(v);
 		return;
 	}
 #pragma unroll
@@ -324,7 +324,7 @@ __device__ static inline double momentum_of(const struct gt_cu_step_args &d, int
 }
 
 /* Reports a fault. The first thread that finds one describes it; the host reads it when it next waits for the device. */
-__device__ static inline void fault(struct gt_cu_fault *f, int code, int64_t value, int64_t at, int64_t limit)
+__device__ static inline void report_fault(struct gt_cu_fault *f, int code, int64_t value, int64_t at, int64_t limit)
 {
 	if (atomicCAS_system(&f->code, 0, -1) != 0)
 		return;

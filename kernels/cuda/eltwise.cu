@@ -40,13 +40,13 @@ template <class S, class Op> __global__ void __launch_bounds__(BLOCK) eltwise(co
 	if (i >= a.n)
 		return;
 	float x[V], y[V] = {};
-	load<S>(x, a.in[0], i, a.n, a.aligned, 0);
+	load_vector<S>(x, a.in[0], i, a.n, a.aligned, 0);
 	if (Op::nin == 2)
-		load<S>(y, a.in[1], i, a.n, a.aligned, 0);
+		load_vector<S>(y, a.in[1], i, a.n, a.aligned, 0);
 #pragma unroll
 	for (int j = 0; j < V; j++)
 		x[j] = Op::f(x[j], y[j], a.number[0], a.number[1]);
-	store<S>(a.out, x, i, a.n, a.aligned);
+	store_vector<S>(a.out, x, i, a.n, a.aligned);
 }
 
 /* Adds 2 to GT_MAX_IO inputs in f32 and rounds the sum once. */
@@ -58,18 +58,18 @@ template <class S> __global__ void __launch_bounds__(BLOCK) add(const gt_cu_eltw
 	if (i >= a.n)
 		return;
 	float sum[V];
-	load<S>(sum, a.in[0], i, a.n, a.aligned, 0);
+	load_vector<S>(sum, a.in[0], i, a.n, a.aligned, 0);
 #pragma unroll
 	for (int k = 1; k < GT_MAX_IO; k++) {
 		float x[V];
 		if (k >= a.nin)
 			break;
-		load<S>(x, a.in[k], i, a.n, a.aligned, 0);
+		load_vector<S>(x, a.in[k], i, a.n, a.aligned, 0);
 #pragma unroll
 		for (int j = 0; j < V; j++)
 			sum[j] += x[j];
 	}
-	store<S>(a.out, sum, i, a.n, a.aligned);
+	store_vector<S>(a.out, sum, i, a.n, a.aligned);
 }
 
 template <class S> __global__ void __launch_bounds__(BLOCK) fill_rows(const float *row, void *y, int64_t n, int64_t cols, bool aligned)
@@ -86,7 +86,7 @@ template <class S> __global__ void __launch_bounds__(BLOCK) fill_rows(const floa
 		v[j] = row[c];
 		c = c + 1 < cols ? c + 1 : 0;
 	}
-	store<S>(y, v, i, n, aligned);
+	store_vector<S>(y, v, i, n, aligned);
 }
 
 /* A thread converts eight elements: one vector of 16-bit elements, two of f32. */
@@ -99,10 +99,10 @@ template <class S, class D> __global__ void __launch_bounds__(BLOCK) cast(const 
 		return;
 #pragma unroll
 	for (int j = 0; j < 8; j += width<S>::n)
-		load<S>(v + j, in, i + j, n, aligned, 0);
+		load_vector<S>(v + j, in, i + j, n, aligned, 0);
 #pragma unroll
 	for (int j = 0; j < 8; j += width<D>::n)
-		store<D>(out, v + j, i + j, n, aligned);
+		store_vector<D>(out, v + j, i + j, n, aligned);
 }
 
 /* ---- launchers ------------------------------------------------------------------------------------------------------------------- */

@@ -41,7 +41,7 @@ __device__ static inline int64_t token_of(const embedding_args &a, int64_t e)
 	int64_t id = a.tokens[e * a.step + a.first];
 	if (id >= 0 && id < a.rows)
 		return id;
-	fault(a.fault, GT_CU_FAULT_TOKEN, id, e / a.bag, a.rows);
+	report_fault(a.fault, GT_CU_FAULT_TOKEN, id, e / a.bag, a.rows);
 	return 0;
 }
 

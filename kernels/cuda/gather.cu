@@ -67,7 +67,7 @@ template <class S, bool PADDED> __global__ void __launch_bounds__(BLOCK) gather_
 				int32_t i = first + j;
 				v[j] = i < a.c ? (float)(inside ? from[i] : 0) * a.attr.scale[i] + a.attr.shift[i] : 0;
 			}
-			*(uint4 *)(to + first) = pack<S>(v);
+			*(uint4 *)(to + first) = pack_vector<S>(v);
 		}
 		for (int32_t i = 0; !PADDED && i < a.c; i++)
 			to[i] = from_float<S>((float)(inside ? from[i] : 0) * a.attr.scale[i] + a.attr.shift[i]);

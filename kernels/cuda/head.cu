@@ -36,12 +36,12 @@ __device__ static inline void add_products(float (&sum)[GT_CU_HEAD_COLS], const 
 	int cols = (int)a.loss.cols;
 	if constexpr (VECTOR) {
 		float v[V], u[V];
-		unpack(v, *(const uint4 *)x, S());
+		unpack_vector(v, *(const uint4 *)x, S());
 #pragma unroll
 		for (int c = 0; c < C; c++, w += a.in) {
 			if (c >= cols)
 				break;
-			unpack(u, *(const uint4 *)w, S());
+			unpack_vector(u, *(const uint4 *)w, S());
 #pragma unroll
 			for (int j = 0; j < V; j++)
 				sum[c] += v[j] * u[j];

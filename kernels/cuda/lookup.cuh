@@ -41,14 +41,14 @@ __device__ static inline int64_t sample_at(const sample_lookup &l, const struct 
 	int64_t place = l.rows ? (int64_t)(step_args.sample0 + (uint64_t)sample * step_args.stride) : sample;
 	if (l.rows && (uint64_t)place >= (uint64_t)l.length) {
 		if (report)
-			fault(l.fault, GT_CU_FAULT_PLACE, place, sample, l.length);
+			report_fault(l.fault, GT_CU_FAULT_PLACE, place, sample, l.length);
 		return -1;
 	}
 	int64_t at = index[place];
 	if (at >= 0 && at < l.all)
 		return at;
 	if (report)
-		fault(l.fault, GT_CU_FAULT_INDEX, at, sample, l.all);
+		report_fault(l.fault, GT_CU_FAULT_INDEX, at, sample, l.all);
 	return -1;
 }
 

@@ -53,7 +53,7 @@ template <class S, class Loss> __device__ static inline void loss_row(const gt_c
 			a.rank[r] = -1;
 			a.loss[r] = 0;
 			if (bad)
-				fault(a.fault, GT_CU_FAULT_LABEL, t, r, n);
+				report_fault(a.fault, GT_CU_FAULT_LABEL, t, r, n);
 		}
 		for (int64_t j = lane; dx && j < n; j += team)
 			dx[j] = from_float<S>(0);
@@ -213,7 +213,7 @@ template <class S> __device__ static inline void other_row(const gt_cu_loss &a, 
 		rank = row_rank(x, n, t, own, lane, team);
 	if (rank < 0) {
 		if (bad && lane == 0)
-			fault(a.fault, GT_CU_FAULT_LABEL, t, r, n);
+			report_fault(a.fault, GT_CU_FAULT_LABEL, t, r, n);
 		for (int64_t j = lane; a.dx && j < n; j += team)
 			((S *)a.dx)[r * n + j] = from_float<S>(0);
 	} else if (code == GT_OP_CROSS_ENTROPY) {

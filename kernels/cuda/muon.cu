@@ -6,7 +6,7 @@
 #define BLOCK TEAM_BLOCK
 
 /* ---- kernels --------------------------------------------------------------------------------------------------------------------- */
-__device__ static inline gt_opt_f64 options(const gt_cu_muon &a, const gt_cu_muon_matrix &m)
+__device__ static inline gt_opt_f64 step_options(const gt_cu_muon &a, const gt_cu_muon_matrix &m)
 {
 	struct gt_seg seg = m.hyper;
 	struct gt_step_args step_args;
@@ -20,7 +20,7 @@ __device__ static inline gt_opt_f64 options(const gt_cu_muon &a, const gt_cu_muo
 /* The scalars with which a matrix's momentum and direction are computed. */
 __device__ static inline void direction_scalars(gt_opt_f32 *h, const gt_cu_muon &a, const gt_cu_muon_matrix &m)
 {
-	gt_opt_f64 d = options(a, m);
+	gt_opt_f64 d = step_options(a, m);
 	h->clip = (float)d.clip;
 	h->bound = (float)d.bound;
 	h->momentum = (float)d.momentum;
@@ -30,7 +30,7 @@ __device__ static inline void direction_scalars(gt_opt_f32 *h, const gt_cu_muon 
 /* Vectors of four elements, aligned to 16 bytes in f32 and to 8 bytes in 16 bits. */
 __device__ static inline void load_four(float *v, const float *x)
 {
-	unpack(v, *(const uint4 *)x, float());
+	unpack_vector(v, *(const uint4 *)x, float());
 }
 
 template <class H> __device__ static inline void load_four(float *v, const H *x)
@@ -42,7 +42,7 @@ template <class H> __device__ static inline void load_four(float *v, const H *x)
 
 __device__ static inline void store_four(float *x, const float *v)
 {
-	*(uint4 *)x = pack<float>(v);
+	*(uint4 *)x = pack_vector<float>(v);
 }
 
 template <class H> __device__ static inline void store_four(H *x, const float *v)
@@ -81,17 +81,17 @@ __global__ void __launch_bounds__(BLOCK) muon_momentum(const gt_cu_muon a, bool 
 	for (int i = (int)threadIdx.x * 4; i < c.n; i += BLOCK * 4) {
 		int64_t at = c.begin + i, end = c.begin + c.n;
 		float g[4], b[4], p[4] = {};
-		load<float>(g, a.g, at, end, vector, 0);
-		load<float>(b, a.buf, at, end, vector, 0);
+		load_vector<float>(g, a.g, at, end, vector, 0);
+		load_vector<float>(b, a.buf, at, end, vector, 0);
 		if (a.normalize)
-			load<float>(p, a.p, at, end, vector, 0);
+			load_vector<float>(p, a.p, at, end, vector, 0);
 #pragma unroll
 		for (int k = 0; k < 4; k++) {
 			double d = gt_muon_direction_f32(&h, g[k], &b[k], a.attr.nesterov);
 			sum += d * d;
 			weights += (double)p[k] * (double)p[k];
 		}
-		store<float>(a.buf, b, at, end, vector);
+		store_vector<float>(a.buf, b, at, end, vector);
 	}
 	sum = team_sum(sum, BLOCK);
 	weights = team_sum(weights, BLOCK);
@@ -109,7 +109,7 @@ __global__ void __launch_bounds__(BLOCK) muon_momentum(const gt_cu_muon a, bool 
 	sum = team_sum(sum, BLOCK);
 	weights = team_sum(weights, BLOCK);
 	if (threadIdx.x == 0) {
-		gt_opt_f64 d = options(a, m);
+		gt_opt_f64 d = step_options(a, m);
 		double norm = sqrt(weights), shrink = d.shrink;
 		if (a.normalize)
 			shrink *= norm > 0 ? sqrt((double)m.rows) / norm : 1;
@@ -138,8 +138,8 @@ template <class S> __global__ void __launch_bounds__(BLOCK, 8) muon_fill(const g
 		if (row < m.rows && col < m.cols && !skip) {
 			int64_t from = m.hyper.begin + (int64_t)row * m.cols, at = from + col, end = from + m.cols;
 			float g[4], b[4];
-			load<float>(g, a.g, at, end, vector, 0);
-			load<float>(b, a.buf, at, end, vector, 0);
+			load_vector<float>(g, a.g, at, end, vector, 0);
+			load_vector<float>(b, a.buf, at, end, vector, 0);
 #pragma unroll
 			for (int k = 0; k < 4; k++)
 				v[k] = gt_muon_again_f32(&h, g[k], b[k], a.attr.nesterov) * scale;
@@ -177,11 +177,11 @@ template <class S> __global__ void __launch_bounds__(BLOCK, 8) muon_apply(const 
 				col = wraps ? 0 : col + 1;
 			}
 		}
-		load<float>(p, a.p, at, end, vector, 0);
+		load_vector<float>(p, a.p, at, end, vector, 0);
 #pragma unroll
 		for (int k = 0; k < 4; k++)
 			p[k] = p[k] * f.weight - f.step * d[k];
-		store<float>(a.p, p, at, end, vector);
+		store_vector<float>(a.p, p, at, end, vector);
 		if (a.work && half)
 			store_work<f16>(a.work, p, at, end, vector);
 		else if (a.work)
@@ -190,21 +190,21 @@ template <class S> __global__ void __launch_bounds__(BLOCK, 8) muon_apply(const 
 }
 
 /* ---- launchers ------------------------------------------------------------------------------------------------------------------- */
-static bool aligned(const gt_cu_muon *a)
+static bool is_aligned(const gt_cu_muon *a)
 {
 	return ((uintptr_t)a->p | (uintptr_t)a->g | (uintptr_t)a->buf) % 16 == 0;
 }
 
 cudaError_t gt_cu_muon_begin(bool bf16s, const struct gt_cu_muon *a, cudaStream_t s)
 {
-	cudaError_t e = launch(muon_momentum, dim3((unsigned)a->nchunks), dim3(BLOCK), s, *a, aligned(a));
+	cudaError_t e = launch(muon_momentum, dim3((unsigned)a->nchunks), dim3(BLOCK), s, *a, is_aligned(a));
 	if (e != cudaSuccess)
 		return e;
-	return launch(bf16s ? muon_fill<bf16> : muon_fill<float>, dim3((unsigned)a->nfill), dim3(BLOCK), s, *a, aligned(a));
+	return launch(bf16s ? muon_fill<bf16> : muon_fill<float>, dim3((unsigned)a->nfill), dim3(BLOCK), s, *a, is_aligned(a));
 }
 
 cudaError_t gt_cu_muon_end(bool bf16s, const struct gt_cu_muon *a, cudaStream_t s)
 {
 	return launch(bf16s ? muon_apply<bf16> : muon_apply<float>, dim3((unsigned)a->nchunks), dim3(BLOCK), s, *a,
-	              aligned(a) && (uintptr_t)a->work % 8 == 0);
+	              is_aligned(a) && (uintptr_t)a->work % 8 == 0);
 }

@@ -93,7 +93,7 @@ __global__ void __launch_bounds__(BLOCK, 2) gather_recipes(const recipes_args a)
 			for (int k = 0; k < C; k++)
 				f[k] = (float)v[k] * a.scale[k] + a.shift[k];
 			if constexpr (PADDED) {
-				*(uint4 *)to = pack<S>(f);
+				*(uint4 *)to = pack_vector<S>(f);
 			} else {
 #pragma unroll
 				for (int k = 0; k < C; k++)

@@ -13,19 +13,19 @@ __device__ static inline void update_quad(const gt_cu_update &a, const gt_opt_f3
 	bool half = a.attr.work_dtype == GT_F16;
 	float p[4], g[4], s[3][4] = {};
 	if (vector) {
-		load<float>(p, a.p, i, i + 4, true, 0);
-		load<float>(g, a.g, i, i + 4, true, 0);
+		load_vector<float>(p, a.p, i, i + 4, true, 0);
+		load_vector<float>(g, a.g, i, i + 4, true, 0);
 #pragma unroll
 		for (int k = 0; k < 3; k++)
 			if (Step::use(k))
-				load<float>(s[k], a.state[k], i, i + 4, true, 0);
+				load_vector<float>(s[k], a.state[k], i, i + 4, true, 0);
 	} else {
-		load<float>(p, a.p, i, i + n, false, 0);
-		load<float>(g, a.g, i, i + n, false, 0);
+		load_vector<float>(p, a.p, i, i + n, false, 0);
+		load_vector<float>(g, a.g, i, i + n, false, 0);
 #pragma unroll
 		for (int k = 0; k < 3; k++)
 			if (Step::use(k))
-				load<float>(s[k], a.state[k], i, i + n, false, 0);
+				load_vector<float>(s[k], a.state[k], i, i + n, false, 0);
 	}
 #pragma unroll
 	for (int j = 0; j < 4; j++) {
@@ -34,21 +34,21 @@ __device__ static inline void update_quad(const gt_cu_update &a, const gt_opt_f3
 		s[0][j] = own[0], s[1][j] = own[1], s[2][j] = own[2];
 	}
 	if (vector) {
-		store<float>(a.p, p, i, i + 4, true);
+		store_vector<float>(a.p, p, i, i + 4, true);
 #pragma unroll
 		for (int k = 0; k < 3; k++)
 			if (Step::use(k))
-				store<float>(a.state[k], s[k], i, i + 4, true);
+				store_vector<float>(a.state[k], s[k], i, i + 4, true);
 		if (a.work)
 			*(uint2 *)(a.work + i) =
 			    half ? make_uint2(f16_pair(p[0], p[1]), f16_pair(p[2], p[3])) : make_uint2(bf16_pair(p[0], p[1]), bf16_pair(p[2], p[3]));
 		return;
 	}
-	store<float>(a.p, p, i, i + n, false);
+	store_vector<float>(a.p, p, i, i + n, false);
 #pragma unroll
 	for (int k = 0; k < 3; k++)
 		if (Step::use(k))
-			store<float>(a.state[k], s[k], i, i + n, false);
+			store_vector<float>(a.state[k], s[k], i, i + n, false);
 #pragma unroll
 	for (int j = 0; j < 4; j++)
 		if (a.work && j < n)
@@ -223,7 +223,7 @@ __global__ void __launch_bounds__(BLOCK) sumsq(const float *x, int64_t n, double
 
 /* Returns the bits of |x| in f32: without their sign, the bits of floats have the order of the values, with infinity and then NaN above all
  * others. */
-template <class S> __device__ static inline uint32_t magnitude(S x)
+template <class S> __device__ static inline uint32_t magnitude_bits(S x)
 {
 	return gt_f32_bits(to_float(x)) & 0x7fffffffu;
 }
@@ -245,12 +245,12 @@ __device__ static inline uint32_t block_max(uint32_t v)
 	return v;
 }
 
-template <class S> __device__ static inline uint32_t largest(const S *x, int64_t n)
+template <class S> __device__ static inline uint32_t largest_bits(const S *x, int64_t n)
 {
 	uint32_t v = 0;
 #pragma unroll 8
 	for (int64_t i = (int64_t)blockIdx.x * BLOCK + threadIdx.x; i < n; i += (int64_t)gridDim.x * BLOCK) {
-		uint32_t m = magnitude(x[i]);
+		uint32_t m = magnitude_bits(x[i]);
 		v = m > v ? m : v;
 	}
 	return block_max(v);
@@ -261,7 +261,7 @@ template <class S> __global__ void __launch_bounds__(BLOCK) bound(const gt_cu_bo
 {
 	after_previous();
 	bool both = a.x != a.dy;
-	uint32_t dy = largest((const S *)a.dy, a.ndy), x = both ? largest((const S *)a.x, a.nx) : 0;
+	uint32_t dy = largest_bits((const S *)a.dy, a.ndy), x = both ? largest_bits((const S *)a.x, a.nx) : 0;
 	if (threadIdx.x == 0) {
 		a.part[2 * blockIdx.x] = dy;
 		a.part[2 * blockIdx.x + 1] = both ? x : dy;
@@ -296,7 +296,7 @@ template <int CODE> static update_fn *kernel_of(int has)
 	return (has & ~all) == 0 && (has & must) == must ? fn[has] : NULL;
 }
 
-static update_fn *find(int code, const struct gt_cu_update *a)
+static update_fn *find_kernel(int code, const struct gt_cu_update *a)
 {
 	int has = (a->state[0] ? 1 : 0) | (a->state[1] ? 2 : 0) | (a->state[2] ? 4 : 0);
 	switch (code) {
@@ -326,7 +326,7 @@ cudaError_t gt_cu_update_start(int code, const struct gt_cu_update *a, cudaStrea
 		GT_NORM_UPDATES(GT_X)
 #undef GT_X
 	}
-	update_fn *fn = find(code, a);
+	update_fn *fn = find_kernel(code, a);
 	uintptr_t at = (uintptr_t)a->p | (uintptr_t)a->g | (uintptr_t)a->work;
 	for (int i = 0; i < 3; i++)
 		at |= (uintptr_t)a->state[i];

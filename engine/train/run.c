@@ -9,8 +9,8 @@
 #include "session/world_plan.h"
 #include "store/ckpt_scan.h"
 #include "train/ema.h"
-#include "train/metric_watch.h"
 #include "train/pretrained.h"
+#include "train/resume.h"
 #include "train/run_ranks.h"
 #include "train/state.h"
 #include "train/trainer.h"
@@ -99,96 +99,6 @@ static enum gt_code warn_of_other_ranks(struct gt_trainer *t, int64_t wrote, str
 	return write_warning(t, text, err);
 }
 
-/* When a run resumes: keeps the best result only if it is a value of the metric that the config names now. text: a warning if it is not,
- * else "". */
-static void keep_best(struct gt_trainer *t, char *text, size_t size)
-{
-	const struct gt_conf_checkpoint *c = &t->s->conf->checkpoint;
-	struct gt_ckpt_meta *at = &t->state;
-	const char *mode = gt_best_mode_name(c);
-	char now[64] = "not set";
-	*text = 0;
-	if (!at->has_best)
-		return;
-	/* A checkpoint of an earlier version has no epoch. The one that is computed here is correct if the batch has never changed. */
-	if (at->best_epoch < 0)
-		at->best_epoch = (at->best_step + t->s->batch.steps_per_epoch - 1) / t->s->batch.steps_per_epoch;
-	if (!at->best_metric || (!strcmp(at->best_metric, c->best_metric) && !strcmp(at->best_mode, mode)))
-		return;
-	if (*c->best_metric)
-		snprintf(now, sizeof now, "%s (%s)", c->best_metric, mode);
-	snprintf(text, size, "checkpoint.best was %s (%s) and is now %s, so the best checkpoint until now, step %lld, no longer counts as the "
-	         "best%s",
-	         at->best_metric, at->best_mode, now, (long long)at->best_step, *c->best_metric ? "; the next evaluation starts a new "
-	         	"comparison" : "");
-	at->has_best = false;
-}
-
-/* When a run resumes: keeps what train.early_stop or the schedule plateau has noted only if it is about the metric that the config names
- * now. key: the config's key of the metric. metric: "" without such a setting. text: a warning if it is not, else "". */
-static void keep_metric_watch(struct gt_ckpt_watch *w, const char *key, const char *metric, char *text, size_t size)
-{
-	const char *before = w->metric;
-	*text = 0;
-	if (!*metric)
-		*w = (struct gt_ckpt_watch){0};
-	else if (gt_watch_continue(w, metric))
-		snprintf(text, size, "%s was %s and is now %s, so the values until now no longer count; the next evaluation starts a new "
-		         "comparison", key, before, metric);
-}
-
-/* Returns whether a schedule has a length or a mark that is counted in epochs. */
-static bool is_by_epochs(const struct gt_conf_schedule *s)
-{
-	bool marks = s->type == GT_SCHED_STEP || s->type == GT_SCHED_MULTISTEP || s->type == GT_SCHED_EXPONENTIAL ||
-	             s->type == GT_SCHED_COSINE_RESTARTS || s->type == GT_SCHED_CYCLIC;
-	return s->unit == GT_UNIT_EPOCH && (marks || s->t_max > 0 || s->warmup > 0);
-}
-
-/* Returns whether anything of the run depends on the epoch: a schedule with unit = "epoch", or a group that is frozen for some epochs. */
-static bool has_epoch_schedule(const struct gt_session *s)
-{
-	bool any = is_by_epochs(&s->conf->train.schedule) || s->optim.nphases > 0;
-	for (int i = 0; i < s->conf->train.ngroups; i++)
-		any |= is_by_epochs(&s->conf->train.group[i].schedule);
-	return any;
-}
-
-/* Returns whether the learning rate of a step depends on its place in the run. */
-static bool has_schedule(const struct gt_session *s)
-{
-	bool any = has_epoch_schedule(s) || s->conf->train.schedule.type != GT_SCHED_CONSTANT || s->conf->train.schedule.warmup > 0;
-	for (int i = 0; i < s->conf->train.ngroups; i++)
-		any |= s->conf->train.group[i].schedule.type != GT_SCHED_CONSTANT || s->conf->train.group[i].schedule.warmup > 0;
-	return any;
-}
-
-/* When a run resumes: sets t->shift. If an epoch has another number of steps now, because the number of samples or data.batch has changed,
- * a run that is counted in epochs continues its schedules at the same place in epochs. Else they would jump, and a schedule of
- * the whole run would end too early or never. text: a warning if the number has changed, else "". */
-static void keep_schedule(struct gt_trainer *t, char *text, size_t size)
-{
-	const struct gt_batch_partition *b = &t->s->batch;
-	int64_t before = t->state.epoch_steps, now = b->steps_per_epoch;
-	*text = 0;
-	t->shift = t->state.schedule_step - t->state.step;
-	if (before <= 0 || now <= 0 || before == now)
-		return;
-	int64_t place = t->state.epoch * now + t->state.cursor / b->size;
-	bool by_epochs = t->s->conf->train.steps == 0;
-	if (by_epochs)
-		t->shift = place - t->state.step;
-	if (!(by_epochs ? has_schedule(t->s) : has_epoch_schedule(t->s)))
-		return;
-	int n = snprintf(text, size, "an epoch has %lld optimizer steps now, and had %lld before; ", (long long)now, (long long)before);
-	if (!by_epochs)
-		snprintf(text + n, size - (size_t)n, "schedules with unit = \"epoch\" continue at another epoch, because the run is counted in "
-		         "steps (train.steps)");
-	else
-		snprintf(text + n, size - (size_t)n, "the schedules continue at the same epoch, which is step %lld of %lld as they are counted "
-		         "now", (long long)place, (long long)b->steps);
-}
-
 /* The function gt_session_spec.sized of a run: prints the warnings before memory is allocated, because a machine with too little memory can
  * end the process. metrics.jsonl is not open yet and does not receive them. */
 static enum gt_code report_warnings(void *user, const struct gt_session *s, struct gt_err *err)
@@ -235,7 +145,8 @@ static enum gt_code report_pretrained(struct gt_trainer *t, const struct gt_pret
 
 /* Messages to print after the start line; "": none. */
 struct notes {
-	char back[GT_PATH_SIZE + 512], damaged[GT_PATH_SIZE + 64], best[512], stop[512], plateau[512], schedule[320], space[768];
+	char back[GT_PATH_SIZE + 512], damaged[GT_PATH_SIZE + 64], space[768];
+	struct gt_resume_notes kept;
 };
 
 /* Opens the log files and writes config.cfg. If anything before this fails, the old files are unchanged. A run that goes back to an earlier
@@ -293,14 +204,7 @@ static enum gt_code train_rank(const struct job *j, struct gt_trainer *t, struct
 	GT_TRY(gt_session_check_metrics(t->s, err));
 	t->state.seed = (uint64_t)c->seed;
 	if (from) {
-		t->state = *gt_ckpt_meta(from);
-		bool plateau = c->train.schedule.type == GT_SCHED_PLATEAU;
-		keep_metric_watch(&t->state.plateau, "train.schedule.metric", plateau ? c->train.schedule.metric : "", say.plateau,
-		                  sizeof say.plateau);
-		keep_metric_watch(&t->state.early_stop, "train.early_stop.metric", c->train.early_stop.metric, say.stop, sizeof say.stop);
-		t->s->optim.drops = t->state.plateau.drops;
-		keep_best(t, say.best, sizeof say.best);
-		keep_schedule(t, say.schedule, sizeof say.schedule);
+		gt_resume_state(t, gt_ckpt_meta(from), &say.kept);
 		GT_TRY(gt_state_load(t->s, from, true, err));
 		if (!gt_session_scales_loss(t->s))
 			t->state.loss_scale = 0, t->state.good_steps = 0;
@@ -351,7 +255,7 @@ static enum gt_code train_rank(const struct job *j, struct gt_trainer *t, struct
 		GT_TRY(warn_of_other_ranks(t, gt_ckpt_meta(from)->world, err));
 		if (*say.back)
 			GT_TRY(write_warning(t, say.back, err));
-		const char *const changed[] = {say.best, say.stop, say.plateau, t->s->data.files->changed, say.schedule};
+		const char *const changed[] = {say.kept.best, say.kept.stop, say.kept.plateau, t->s->data.files->changed, say.kept.schedule};
 		for (int i = 0; i < 5; i++)
 			if (*changed[i])
 				GT_TRY(write_warning(t, changed[i], err));

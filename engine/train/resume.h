@@ -1,5 +1,5 @@
-/* What a resumed run keeps of its checkpoint where the config or the data has changed: its best result, what early stopping and the schedule
- * plateau have noted, and the place in the schedules. */
+/* What a resumed run keeps of its checkpoint where the config or the data has changed: its best result, what early stopping and the
+ * schedule plateau have noted, and the place in the schedules. */
 #ifndef GT_TRAIN_RESUME_H
 #define GT_TRAIN_RESUME_H
 

@@ -9,6 +9,7 @@
 #include "session/world_plan.h"
 #include "store/ckpt_scan.h"
 #include "train/ema.h"
+#include "train/metric_watch.h"
 #include "train/pretrained.h"
 #include "train/resume.h"
 #include "train/run_ranks.h"

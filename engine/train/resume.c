@@ -68,8 +68,8 @@ static bool has_schedule(const struct gt_session *s)
 }
 
 /* Sets t->shift. If an epoch has another number of steps now, because the number of samples or data.batch has changed, a run that is
- * counted in epochs continues its schedules at the same place in epochs. Else they would jump, and a schedule of the whole run would end too
- * early or never. text: a warning if the number has changed, else "". */
+ * counted in epochs continues its schedules at the same place in epochs. Else they would jump, and a schedule of the whole run would end
+ * too early or never. text: a warning if the number has changed, else "". */
 static void keep_schedule(struct gt_trainer *t, char *text, size_t size)
 {
 	const struct gt_batch_partition *b = &t->s->batch;

@@ -1,6 +1,6 @@
 /* The benchmark: bench.c measures one rank, bench_ranks.c combines the measurements of all ranks. */
-#ifndef GT_RUN_BENCH_H
-#define GT_RUN_BENCH_H
+#ifndef GT_REPORT_BENCH_H
+#define GT_REPORT_BENCH_H
 
 #include "gtrain_report.h"
 #include "session/session.h"

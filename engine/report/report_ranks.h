@@ -1,6 +1,6 @@
 /* Fills in the part of struct gt_report that describes the ranks of a run. */
-#ifndef GT_RUN_REPORT_RANKS_H
-#define GT_RUN_REPORT_RANKS_H
+#ifndef GT_REPORT_REPORT_RANKS_H
+#define GT_REPORT_REPORT_RANKS_H
 
 #include "gtrain_report.h"
 #include "session/world_plan.h"

@@ -5,8 +5,8 @@
  *   epoch 0, steps             1           2           3
  *   epoch 1, steps             4           5           6
  *                                          ^ a checkpoint follows step 4: inside an epoch */
-#ifndef GT_RUN_SMOKE_PLAN_H
-#define GT_RUN_SMOKE_PLAN_H
+#ifndef GT_REPORT_SMOKE_PLAN_H
+#define GT_REPORT_SMOKE_PLAN_H
 
 #include "conf/conf.h"
 #include "gtrain.h"

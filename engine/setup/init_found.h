@@ -1,6 +1,6 @@
 /* Inside `gtrain init`: the kind of data in a folder, and what to tell the user about a folder that has no data that gtrain can read. */
-#ifndef GT_TUNE_INIT_FOUND_H
-#define GT_TUNE_INIT_FOUND_H
+#ifndef GT_SETUP_INIT_FOUND_H
+#define GT_SETUP_INIT_FOUND_H
 
 #include "base/err.h"
 #include <stdbool.h>

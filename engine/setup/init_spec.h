@@ -1,6 +1,6 @@
 /* Inside `gtrain init`: what all kinds of data share. */
-#ifndef GT_TUNE_INIT_SPEC_H
-#define GT_TUNE_INIT_SPEC_H
+#ifndef GT_SETUP_INIT_SPEC_H
+#define GT_SETUP_INIT_SPEC_H
 
 #include "gtrain_data.h"
 #include <limits.h>

@@ -1,6 +1,6 @@
 /* Inside `gtrain init`: configs for tables. */
-#ifndef GT_TUNE_INIT_TABLE_H
-#define GT_TUNE_INIT_TABLE_H
+#ifndef GT_SETUP_INIT_TABLE_H
+#define GT_SETUP_INIT_TABLE_H
 
 #include "setup/init_spec.h"
 

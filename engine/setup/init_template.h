@@ -14,8 +14,8 @@
  *     const struct gt_init_value values[] = {GT_NUMBER("BATCH", 64), GT_STRINGS("ROOT", &path, 1), {NULL}};
  *     GT_TRY(gt_init_template("images", values, &text, err));
  */
-#ifndef GT_TUNE_INIT_TEMPLATE_H
-#define GT_TUNE_INIT_TEMPLATE_H
+#ifndef GT_SETUP_INIT_TEMPLATE_H
+#define GT_SETUP_INIT_TEMPLATE_H
 
 #include "base/err.h"
 #include <stdint.h>

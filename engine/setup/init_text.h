@@ -1,6 +1,6 @@
 /* Inside `gtrain init`: configs for folders of texts, and the parts of them that a table of texts needs too. */
-#ifndef GT_TUNE_INIT_TEXT_H
-#define GT_TUNE_INIT_TEXT_H
+#ifndef GT_SETUP_INIT_TEXT_H
+#define GT_SETUP_INIT_TEXT_H
 
 #include "base/err.h"
 #include "setup/init_spec.h"

@@ -7,8 +7,8 @@
  * All rates of the config change by the same factor: rate / train.optimizer.lr. Schedules do not count. The test trains as the first step
  * of a run does: a parameter that is frozen then stays frozen. It uses full batches only, unless the data is smaller than one batch. In
  * fp16, a step whose gradients overflow is repeated with the next batch and the same rate. */
-#ifndef GT_TUNE_LR_FIND_H
-#define GT_TUNE_LR_FIND_H
+#ifndef GT_SETUP_LR_FIND_H
+#define GT_SETUP_LR_FIND_H
 
 #include "gtrain.h"
 #include "gtrain_data.h"

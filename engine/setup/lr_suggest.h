@@ -5,8 +5,8 @@
  *                  `-.      /       steep: the steepest slope over the logarithm of the rate
  *                     `-.__/        minimum: a tenth of the rate at the lowest loss
  *           ------------------> log lr */
-#ifndef GT_TUNE_LR_SUGGEST_H
-#define GT_TUNE_LR_SUGGEST_H
+#ifndef GT_SETUP_LR_SUGGEST_H
+#define GT_SETUP_LR_SUGGEST_H
 
 #include "gtrain_data.h"
 

@@ -9,8 +9,8 @@
  *     gt_ema_end(s, &held, err);
  *
  * All functions do nothing without train.ema. All ranks call them together, while no step is queued on the device. */
-#ifndef GT_STATE_EMA_H
-#define GT_STATE_EMA_H
+#ifndef GT_TRAIN_EMA_H
+#define GT_TRAIN_EMA_H
 
 #include "session/session.h"
 

@@ -8,8 +8,8 @@
  *   GT_TRY(gt_logfile_close(f, err));        GT_EIO if a record was lost
  *
  * A failure of the log must not end the training. It is kept, later records are tried again, and gt_logfile_close returns it. */
-#ifndef GT_RUN_LOGFILE_H
-#define GT_RUN_LOGFILE_H
+#ifndef GT_TRAIN_LOGFILE_H
+#define GT_TRAIN_LOGFILE_H
 
 #include "base/err.h"
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* Decides by a metric of the evaluations: the end of a run (train.early_stop), and reductions of the learning rate (schedule plateau). */
-#ifndef GT_STATE_METRIC_WATCH_H
-#define GT_STATE_METRIC_WATCH_H
+#ifndef GT_TRAIN_METRIC_WATCH_H
+#define GT_TRAIN_METRIC_WATCH_H
 
 #include "conf/conf.h"
 #include "store/ckpt.h"

@@ -1,6 +1,6 @@
 /* Writes <dir>/metrics.jsonl: one JSON object per line, with the keys that gtrain-checkpoint(5) documents. */
-#ifndef GT_RUN_METRICS_H
-#define GT_RUN_METRICS_H
+#ifndef GT_TRAIN_METRICS_H
+#define GT_TRAIN_METRICS_H
 
 #include "base/json.h"
 #include "gtrain.h"

@@ -5,8 +5,8 @@
  * A tensor of the model that the file does not have keeps its initial value. It is an error if nothing is loaded, if an entry of the map
  * matches no name, if two tensors of the file have the same name in the model and are no parts of it, if a part is missing, or if a shape
  * differs: only to = "" skips a tensor. A tied weight may be in the file by the name of each of its layers, with equal values. */
-#ifndef GT_STATE_PRETRAINED_H
-#define GT_STATE_PRETRAINED_H
+#ifndef GT_TRAIN_PRETRAINED_H
+#define GT_TRAIN_PRETRAINED_H
 
 #include "gtrain.h"
 #include "session/session.h"

@@ -3,8 +3,8 @@
  *     struct gt_rank_session r = {.conf = c, .opts = o, .spec = {.train = true}, .start = "a benchmark", .body = measure, .user = &job};
  *     GT_TRY(gt_rank_session_run(&r, err));
  *     if (job.result)  ...                 body has run in this process, and this was rank 0 */
-#ifndef GT_RUN_RANK_SESSION_H
-#define GT_RUN_RANK_SESSION_H
+#ifndef GT_TRAIN_RANK_SESSION_H
+#define GT_TRAIN_RANK_SESSION_H
 
 #include "session/session.h"
 

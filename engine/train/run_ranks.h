@@ -1,6 +1,6 @@
 /* The ranks of a run: their number, the process that starts them, and the device of each. */
-#ifndef GT_RUN_RUN_RANKS_H
-#define GT_RUN_RUN_RANKS_H
+#ifndef GT_TRAIN_RUN_RANKS_H
+#define GT_TRAIN_RUN_RANKS_H
 
 #include "conf/conf.h"
 #include "gtrain.h"

@@ -1,6 +1,6 @@
 /* Copies the state of a session to and from checkpoints: parameters, buffers and optimizer states. */
-#ifndef GT_STATE_STATE_H
-#define GT_STATE_STATE_H
+#ifndef GT_TRAIN_STATE_H
+#define GT_TRAIN_STATE_H
 
 #include "session/session.h"
 #include "store/ckpt.h"

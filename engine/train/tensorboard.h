@@ -3,8 +3,8 @@
  * whose data is an Event protobuf (tensorflow/core/util/event.proto): wall_time = 1 (double), step = 2 (int64), file_version = 3,
  * summary = 5, session_log = 7. The first event is file_version "brain.Event:2". A resumed run then writes SessionLog START at its
  * step, so that TensorBoard drops older events of the same steps. */
-#ifndef GT_RUN_TENSORBOARD_H
-#define GT_RUN_TENSORBOARD_H
+#ifndef GT_TRAIN_TENSORBOARD_H
+#define GT_TRAIN_TENSORBOARD_H
 
 #include "conf/conf.h"
 #include "gtrain.h"

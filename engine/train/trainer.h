@@ -1,6 +1,6 @@
 /* The training loop: steps, evaluations, checkpoints, signals, and the events that report them. */
-#ifndef GT_RUN_TRAINER_H
-#define GT_RUN_TRAINER_H
+#ifndef GT_TRAIN_TRAINER_H
+#define GT_TRAIN_TRAINER_H
 
 #include "gtrain.h"
 #include "session/session.h"

@@ -1,6 +1,6 @@
 /* Warnings: settings that a config allows but that are probably mistakes, and requirements of a run that this machine does not meet. */
-#ifndef GT_RUN_WARNINGS_H
-#define GT_RUN_WARNINGS_H
+#ifndef GT_TRAIN_WARNINGS_H
+#define GT_TRAIN_WARNINGS_H
 
 #include "base/problems.h"
 #include "session/session.h"

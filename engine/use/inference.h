@@ -1,6 +1,6 @@
 /* What evaluation and prediction share: opening a checkpoint. */
-#ifndef GT_INFER_INFERENCE_H
-#define GT_INFER_INFERENCE_H
+#ifndef GT_USE_INFERENCE_H
+#define GT_USE_INFERENCE_H
 
 #include "conf/conf.h"
 #include "store/ckpt.h"

@@ -12,8 +12,8 @@
  *
  * A folder stands for all files of the kind below it, such as images, sorted by their paths as bytes. Hidden files and folders are left
  * out. Symbolic links are followed; each folder is read once, so that loops of links end. */
-#ifndef GT_INFER_INPUT_FILES_H
-#define GT_INFER_INPUT_FILES_H
+#ifndef GT_USE_INPUT_FILES_H
+#define GT_USE_INPUT_FILES_H
 
 #include "base/arena.h"
 #include "folder.h"

@@ -8,8 +8,8 @@
  *     gt_predictor_close(p);
  *
  * A batch is filled across files. An input's result does not depend on its batch, which always has the same number of rows. */
-#ifndef GT_INFER_PREDICTOR_H
-#define GT_INFER_PREDICTOR_H
+#ifndef GT_USE_PREDICTOR_H
+#define GT_USE_PREDICTOR_H
 
 #include "gtrain_use.h"
 #include "session/session.h"

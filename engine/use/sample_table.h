@@ -11,8 +11,8 @@
  *
  * path is that of the file, FILE:LINE of a row, or FOLDER[i] of an array. The loss is score/sample_loss.h's; it is empty if the sample does
  * not count. An image that cannot be read, and is skipped, has no row. */
-#ifndef GT_INFER_SAMPLE_TABLE_H
-#define GT_INFER_SAMPLE_TABLE_H
+#ifndef GT_USE_SAMPLE_TABLE_H
+#define GT_USE_SAMPLE_TABLE_H
 
 #include "score/outputs.h"
 

@@ -4,8 +4,8 @@
  *     gt_table_rows_file(rows, "new.csv", err);  the next file
  *     gt_table_rows_next(rows, &prediction, err);          for each of its rows in order: sets column[] and column_name[] of the prediction
  *     gt_table_rows_close(rows); */
-#ifndef GT_INFER_TABLE_ROWS_H
-#define GT_INFER_TABLE_ROWS_H
+#ifndef GT_USE_TABLE_ROWS_H
+#define GT_USE_TABLE_ROWS_H
 
 #include "gtrain_use.h"
 #include "table/table_facts.h"

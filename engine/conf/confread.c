@@ -156,8 +156,9 @@ enum gt_code gt_conf_read(struct gt_reading *rd, struct gt_err *err)
 		                    gt_cnode_text(schema, got, sizeof got));
 	GT_TRY(gt_object_read(rd, gt_rows, rd->root, "", c, err));
 	/* Sets the defaults that depend on other keys. */
-	GT_TRY(gt_conf_optimizer_defaults(rd, gt_conf_given(rd->root, "train.optimizer"), &c->train.optimizer, err));
-	gt_conf_schedule_defaults(rd, gt_conf_given(rd->root, "train.schedule"), &c->train.optimizer, &c->train.schedule);
+	const struct gt_cnode *opt = gt_conf_given(rd->root, "train.optimizer"), *sched = gt_conf_given(rd->root, "train.schedule");
+	GT_TRY(gt_conf_type_defaults(rd, gt_rows_optimizer, c->train.optimizer.type, opt, &c->train.optimizer, err));
+	GT_TRY(gt_conf_schedule_defaults(rd, sched, &c->train.optimizer, &c->train.schedule, err));
 	if (!gt_conf_given(rd->root, "checkpoint.best.mode"))
 		c->checkpoint.best_mode = gt_metric_falls(c->checkpoint.best_metric);
 	GT_COLLECT(rd, err, data_paths(rd, err));

@@ -133,7 +133,7 @@ const char *gt_row_deciding(const struct gt_row *rows, const struct gt_row *r, c
 
 bool gt_row_applies(const struct gt_row *rows, const struct gt_row *r, const void *base)
 {
-	char word[48], is[128];
+	char word[48], is[GT_ROW_IS];
 	return !r->when || (gt_row_applies(rows, gt_row_find(rows, r->when), base) &&
 	                    gt_values_index(gt_row_is(r, is, sizeof is), gt_row_deciding(rows, r, base, word)) >= 0);
 }

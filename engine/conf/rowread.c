@@ -487,7 +487,7 @@ static enum gt_code check_row(const struct gt_reading *rd, const struct gt_row *
 	if (is_undecided(rows, r, group) || gt_conf_refused(group, r->path))
 		return GT_OK;
 	const struct gt_cnode *n = gt_conf_given(group, r->path);
-	char at[2 * PATH], text[512], value[48] = "", is[128];
+	char at[2 * PATH], text[512], value[48] = "", is[GT_ROW_IS];
 	bool applies = gt_row_applies(rows, r, base);
 	snprintf(at, sizeof at, "%s%s", shown, r->path);
 	if (n && !applies) {

@@ -13,8 +13,7 @@
 #define AT(member) .offset = offsetof(struct gt_conf, member)
 #define AT_OPTIMIZER(member) AT(train.optimizer.member)
 #define AT_SCHEDULE(member) AT(train.schedule.member)
-#define OPT(P) .when = P "type", .by_optimizer = true /* the key exists for the optimizer types whose row in optimizer_rows.h names it */
-#define SCHED(P, types) .when = P "type", .is = types
+#define OPT(P) .when = P "type", .types = GT_TYPES_OPTIMIZER
 #define LOSSES(users) .when = "train.loss", .loss_uses = users /* the key exists for the losses for which users() returns true */
 #define TEXT .when = "data.format", .is = "text|csv"
 #define WORDS .when = "data.tokenizer", .is = "words"
@@ -23,15 +22,7 @@
 #define MODE(modes) .when = "parallel.mode", .is = modes
 #define WORLD .when = "reproducible", .is = "world"
 #define INITS "torch-default|torch|kaiming-normal|kaiming-uniform|xavier-normal|xavier-uniform"
-#define NO_ONECYCLE "constant|step|multistep|exponential|cosine|polynomial|flat_cosine|plateau|cosine_restarts"
-
-/* The metrics of a split as the values of a key, each after a "|": IN_TRAIN of the training steps, EVALUATED of evaluations. */
-#define IN_TRAIN(score, ...) "|train/" #score
-#define IN_VALID(score, ...) "|valid/" #score
-#define IN_TEST(score, ...) "|test/" #score
-#define EVALUATED GT_SCORES(IN_VALID) GT_SCORES(IN_TEST)
 #define HELP_OF_SCORE(score, label, falls, kinds, help) help
-#define DIRECTION "losses and errors must fall, the others must rise"
 
 /* Two strings made from the table in optimizer_rows.h. OPTIMIZER_WORDS: the types of optimizer, "sgd|adam|…". OPTIMIZER_HELP: their
  * descriptions for the help text, "; sgd: torch.optim.SGD; …". */
@@ -39,6 +30,14 @@
 #define HELP(NAME, word, UPDATE, decoupled, help, ...) "; " word ": " help
 #define OPTIMIZER_WORDS &(GT_OPTIMIZERS(WORD))[1]
 #define OPTIMIZER_HELP GT_OPTIMIZERS(HELP)
+
+/* The same of schedule_rows.h. SCHEDULE_ROW: the row of a key of GT_SCHEDULE_KEYS. */
+#define SCHEDULE_WORD(NAME, word, ...) "|" #word
+#define SCHEDULE_TEXT(NAME, word, counted, also, help, ...) "; " #word ": " help
+#define SCHEDULE_WORDS &(GT_SCHEDULES(SCHEDULE_WORD))[1]
+#define SCHEDULE_HELP GT_SCHEDULES(SCHEDULE_TEXT)
+#define SCHEDULE_ROW(P, A, TYPE, key, words, def, min, max, row_flags, text) \
+    {P #key, GT_T_##TYPE, A(key), def, min, max, row_flags, words, P "type", .types = GT_TYPES_SCHEDULE, .help = text},
 
 /* The same of loss_rows.h. LOSS_ROW: the row of a key that is a number of one loss. */
 #define LOSS_WORD(arg, CODE, name, ...) "|" #name
@@ -75,7 +74,7 @@ static bool weights_outputs(const struct gt_loss_row *row)
     {P "lr", GT_T_FLOAT, A(lr), NULL, 0, INFINITY, GT_R_REQUIRED, \
      .help = "learning rate, before the schedule"}, \
     GT_OPTIMIZER_KEYS(KEY_ROW, P, A) \
-    {P "weight_decay", GT_T_FLOAT, A(weight_decay), "0.0", 0, INFINITY, .by_optimizer = true, \
+    {P "weight_decay", GT_T_FLOAT, A(weight_decay), "0.0", 0, INFINITY, .types = GT_TYPES_OPTIMIZER, \
      .help = "factor of the L2 penalty, which is added to the gradient unless type describes it as decoupled"}, \
     {P "decay_bias", GT_T_BOOL, A(decay_bias), "true", .help = "apply weight decay to biases, as PyTorch does"}, \
     {P "decay_norm", GT_T_BOOL, A(decay_norm), "true", \
@@ -91,75 +90,11 @@ static bool weights_outputs(const struct gt_loss_row *row)
     {P "normalize", GT_T_BOOL, A(normalize), "false", OPT(P), \
      .help = "scale each weight matrix to the norm sqrt(out) before its update"},
 #define SCHEDULE_ROWS(P, A) \
-    {P "type", GT_T_ENUM, A(type), "\"constant\"", \
-     .values = "constant|step|multistep|exponential|cosine|polynomial|onecycle|flat_cosine|plateau|cosine_restarts|cyclic", \
-     .help = "shape of the learning rate over the run; flat_cosine: constant, then a half cosine; plateau: " \
-             "torch.optim.lr_scheduler.ReduceLROnPlateau, the only type whose rates depend on results of the run; cosine_restarts: " \
-             "CosineAnnealingWarmRestarts, half cosines one after the other, each from lr; cyclic: CyclicLR, again and again from " \
-             "base_lr up to lr and back"}, \
+    {P "type", GT_T_ENUM, A(type), "\"constant\"", .values = SCHEDULE_WORDS, \
+     .help = "shape of the learning rate over the run, by its name in torch.optim.lr_scheduler if it has one there" SCHEDULE_HELP}, \
     {P "unit", GT_T_ENUM, A(unit), "\"epoch\"", .values = "epoch|step", \
      .help = "unit of the lengths below: an epoch or one optimizer step"}, \
-    {P "warmup", GT_T_FLOAT, A(warmup), "0.0", 0, INFINITY, SCHED(P, NO_ONECYCLE), \
-     .help = "length of a linear warm-up before the schedule"}, \
-    {P "warmup_start", GT_T_FLOAT, A(warmup_start), "0.0", 0, 1, SCHED(P, NO_ONECYCLE), \
-     .help = "learning rate at the first step of the warm-up, as a factor of lr"}, \
-    {P "step_size", GT_T_FLOAT, A(step_size), NULL, 0, INFINITY, GT_R_ABOVE | GT_R_REQUIRED, SCHED(P, "step"), \
-     .help = "interval after which the learning rate is multiplied by gamma"}, \
-    {P "milestones", GT_T_FLOATS, A(milestones), NULL, 0, INFINITY, GT_R_ABOVE | GT_R_REQUIRED, \
-     SCHED(P, "multistep"), .help = "ascending times at which the learning rate is multiplied by gamma"}, \
-    {P "gamma", GT_T_FLOAT, A(gamma), "0.1", 0, INFINITY, SCHED(P, "step|multistep|exponential|cyclic"), \
-     .help = "factor of the learning rate; exponential applies it once per unit and requires this key, as mode exp_range of cyclic does"}, \
-    {P "t_max", GT_T_FLOAT, A(t_max), "0.0", 0, INFINITY, SCHED(P, "cosine|polynomial|onecycle|flat_cosine"), \
-     .help = "length of the decay; 0: until the end of the run"}, \
-    {P "t_0", GT_T_FLOAT, A(t_0), NULL, 0, INFINITY, GT_R_ABOVE | GT_R_REQUIRED, SCHED(P, "cosine_restarts"), \
-     .help = "length of the first half cosine"}, \
-    {P "t_mult", GT_T_INT, A(t_mult), "1", 1, 1 << 20, SCHED(P, "cosine_restarts"), \
-     .help = "factor by which each half cosine is longer than the one before it"}, \
-    {P "min_lr", GT_T_FLOAT, A(min_lr), "0.0", 0, INFINITY, SCHED(P, "cosine|polynomial|flat_cosine|plateau|cosine_restarts"), \
-     .help = "learning rate at the end of the decay; plateau: lowest learning rate"}, \
-    {P "pct_flat", GT_T_FLOAT, A(pct_flat), "0.75", 0, 1, GT_R_BELOW, SCHED(P, "flat_cosine"), \
-     .help = "share of the schedule in which the learning rate is constant, as pct_start of fastai's fit_flat_cos"}, \
-    {P "metric", GT_T_CHOICE, A(metric), "\"valid/loss\"", .values = &(EVALUATED)[1], SCHED(P, "plateau"), \
-     .help = "metric that must improve; " DIRECTION}, \
-    {P "factor", GT_T_FLOAT, A(factor), "0.1", 0, 1, GT_R_ABOVE | GT_R_BELOW, SCHED(P, "plateau"), \
-     .help = "factor of the learning rate at a reduction"}, \
-    {P "patience", GT_T_INT, A(patience), "10", 0, 1 << 30, SCHED(P, "plateau"), \
-     .help = "number of evaluations without an improvement that are tolerated before a reduction"}, \
-    {P "threshold", GT_T_FLOAT, A(threshold), "1.0e-4", 0, INFINITY, SCHED(P, "plateau"), \
-     .help = "smallest relative change of the metric that is an improvement"}, \
-    {P "cooldown", GT_T_INT, A(cooldown), "0", 0, 1 << 30, SCHED(P, "plateau"), \
-     .help = "number of evaluations after a reduction that do not count"}, \
-    {P "power", GT_T_FLOAT, A(power), "1.0", 0, INFINITY, GT_R_ABOVE, SCHED(P, "polynomial"), \
-     .help = "exponent of the decay; 1: linear decay"}, \
-    {P "pct_start", GT_T_FLOAT, A(pct_start), "0.3", 0, 1, SCHED(P, "onecycle"), \
-     .help = "share of the cycle in which the learning rate rises to lr"}, \
-    {P "div_factor", GT_T_FLOAT, A(div_factor), "25.0", 0, INFINITY, GT_R_ABOVE, SCHED(P, "onecycle"), \
-     .help = "the cycle begins at a learning rate of lr / div_factor"}, \
-    {P "final_div_factor", GT_T_FLOAT, A(final_div_factor), "10000.0", 0, INFINITY, GT_R_ABOVE, \
-     SCHED(P, "onecycle"), .help = "the cycle ends at a learning rate of lr / div_factor / final_div_factor"}, \
-    {P "three_phase", GT_T_BOOL, A(three_phase), "false", SCHED(P, "onecycle"), \
-     .help = "fall to lr / div_factor as fast as the learning rate rose, then to the end of the cycle"}, \
-    {P "anneal_strategy", GT_T_ENUM, A(anneal), "\"cos\"", .values = "cos|linear", SCHED(P, "onecycle"), \
-     .help = "shape of each part of the cycle"}, \
-    {P "base_lr", GT_T_FLOAT, A(base_lr), NULL, 0, INFINITY, GT_R_REQUIRED, SCHED(P, "cyclic"), \
-     .help = "learning rate at the beginning of each cycle, whose highest one is lr"}, \
-    {P "step_size_up", GT_T_FLOAT, A(step_size_up), NULL, 0, INFINITY, GT_R_ABOVE | GT_R_REQUIRED, SCHED(P, "cyclic"), \
-     .help = "length of the part of a cycle in which the learning rate rises"}, \
-    {P "step_size_down", GT_T_FLOAT, A(step_size_down), "0.0", 0, INFINITY, SCHED(P, "cyclic"), \
-     .help = "length of the part in which it falls; 0: that of step_size_up"}, \
-    {P "mode", GT_T_ENUM, A(mode), "\"triangular\"", .values = "triangular|triangular2|exp_range", SCHED(P, "cyclic"), \
-     .help = "triangular: all cycles are equal; triangular2: each rises half as far as the one before it; exp_range: how far it rises is " \
-             "multiplied by gamma once per unit"}, \
-    {P "cycle_momentum", GT_T_BOOL, A(cycle_momentum), "(true, if the optimizer has betas or a momentum)", SCHED(P, "onecycle|cyclic"), \
-     .help = "let the momentum, or the first of betas, go from max_momentum to base_momentum while the learning rate rises, and back " \
-             "while it falls; the optimizer's own value then has no effect. The config of a checkpoint from before gtrain had this key " \
-             "means false"}, \
-    {P "base_momentum", GT_T_FLOAT, A(base_momentum), "(0.85; cyclic: 0.8)", 0, 1, GT_R_ABOVE | GT_R_BELOW, \
-     SCHED(P, "onecycle|cyclic"), \
-     .help = "momentum at the highest learning rate"}, \
-    {P "max_momentum", GT_T_FLOAT, A(max_momentum), "(0.95; cyclic: 0.9)", 0, 1, GT_R_ABOVE | GT_R_BELOW, \
-     SCHED(P, "onecycle|cyclic"), \
-     .help = "momentum at the beginning and at the end of the cycle"},
+    GT_SCHEDULE_KEYS(SCHEDULE_ROW, P, A)
 
 const struct gt_row gt_rows[] = {
     {"schema", GT_T_INT, AT(schema), "1", 1, 1, .help = "version of the config language"},
@@ -382,8 +317,8 @@ const struct gt_row gt_rows[] = {
     OPTIMIZER_ROWS("train.optimizer.", AT_OPTIMIZER)
     SCHEDULE_ROWS("train.schedule.", AT_SCHEDULE)
 
-    {"train.early_stop.metric", GT_T_CHOICE, AT(train.early_stop.metric), "\"\"", .values = EVALUATED,
-     .help = "metric whose evaluations end the run when it no longer improves; " DIRECTION "; \"\": none"},
+    {"train.early_stop.metric", GT_T_CHOICE, AT(train.early_stop.metric), "\"\"", .values = GT_METRICS_EVALUATED,
+     .help = "metric whose evaluations end the run when it no longer improves; " GT_METRICS_DIRECTION "; \"\": none"},
     {"train.early_stop.patience", GT_T_INT, AT(train.early_stop.patience), "10", 1, 1 << 30,
      .help = "number of evaluations in a row without an improvement after which the run ends"},
     {"train.early_stop.min_delta", GT_T_FLOAT, AT(train.early_stop.min_delta), "0.0", 0, INFINITY,
@@ -463,7 +398,7 @@ const struct gt_row gt_rows[] = {
      .help = "number of newest checkpoints that are kept; the best "
              "one is kept too"},
     {"checkpoint.best.metric", GT_T_CHOICE, AT(checkpoint.best_metric), "\"\"",
-     .values = EVALUATED GT_SCORES_OF_STEPS(IN_TRAIN),
+     .values = GT_METRICS_EVALUATED GT_METRICS_TRAINED,
      .help = "metric that determines the best checkpoint; train: of the training steps of an epoch; " GT_SCORES(HELP_OF_SCORE)
              "scores of targets that are numbers have the unit of the target and, with several targets, are means over the targets; "
              "\"\": no checkpoint is kept as the best"},
@@ -644,6 +579,13 @@ const struct gt_row gt_rows_template[] = {
     {NULL},
 };
 
+const struct gt_schedule_row gt_schedule_rows[GT_SCHED_COUNT] = {
+#define GT_X(NAME, name, is_counted, words, help, ...) \
+	[GT_SCHED_##NAME] = {.word = #name, .counted = is_counted, .also = words, .key = {__VA_ARGS__}},
+    GT_SCHEDULES(GT_X)
+#undef GT_X
+};
+
 const struct gt_row *gt_row_find(const struct gt_row *rows, const char *path)
 {
 	for (; rows->path; rows++)
@@ -659,38 +601,51 @@ static const char *last_component(const char *path)
 	return dot ? dot + 1 : path;
 }
 
+/* Returns the word of type i, or of loss i, if it has key r, and "" if it does not; NULL: there are fewer. *key: its entry for the key. */
+static const char *find_user(const struct gt_row *r, int i, const struct gt_type_key **key)
+{
+	const char *name = last_component(r->path);
+	*key = NULL;
+	if (r->loss_uses)
+		return i >= GT_LOSS_COUNT ? NULL : r->loss_uses(&gt_loss_rows[i]) ? gt_loss_rows[i].word : "";
+	if (r->types == GT_TYPES_ANY || i >= (r->types == GT_TYPES_SCHEDULE ? (int)GT_SCHED_COUNT : (int)GT_OPT_COUNT))
+		return NULL;
+	bool schedule = r->types == GT_TYPES_SCHEDULE;
+	*key = gt_type_key_find(schedule ? gt_schedule_rows[i].key : gt_optimizer_rows[i].key, name);
+	return !*key ? "" : schedule ? gt_schedule_rows[i].word : gt_optimizer_rows[i].word;
+}
+
 const char *gt_row_is(const struct gt_row *r, char *buf, size_t size)
 {
+	const struct gt_type_key *key;
+	const char *word;
 	size_t n = 0;
-	if (!r->by_optimizer && !r->loss_uses)
+	if (r->types == GT_TYPES_ANY && !r->loss_uses)
 		return r->is;
 	buf[0] = 0;
-	for (int i = 0; r->loss_uses && i < GT_LOSS_COUNT && n < size; i++)
-		if (r->loss_uses(&gt_loss_rows[i]))
-			n += (size_t)snprintf(buf + n, size - n, "%s%s", n ? "|" : "", gt_loss_rows[i].word);
-	if (r->loss_uses)
-		return buf;
-	for (int i = 0; i < GT_OPT_COUNT && n < size; i++)
-		if (gt_optimizer_key(&gt_optimizer_rows[i], last_component(r->path)))
-			n += (size_t)snprintf(buf + n, size - n, "%s%s", n ? "|" : "", gt_optimizer_rows[i].word);
+	for (int i = 0; (word = find_user(r, i, &key)) && n < size; i++)
+		if (*word)
+			n += (size_t)snprintf(buf + n, size - n, "%s%s", n ? "|" : "", word);
 	return buf;
 }
 
 const char *gt_row_default_of(const struct gt_row *r, int type)
 {
-	const struct gt_optimizer_key *k =
-	    r->by_optimizer && type >= 0 ? gt_optimizer_key(&gt_optimizer_rows[type], last_component(r->path)) : NULL;
-	return k && k->def ? k->def : r->def;
+	const struct gt_type_key *key = NULL;
+	if (type >= 0)
+		find_user(r, type, &key);
+	return key && key->def ? key->def : r->def;
 }
 
-/* Writes the default of a key for gt_schema_key.def, with the defaults of those optimizers that have another one: "(0.0; muon: 0.95)". */
+/* Writes the default of a key for gt_schema_key.def, with the defaults of those types that have another one: "(0.0; muon: 0.95)". */
 static const char *default_words(const struct gt_row *r, char *buf, size_t size)
 {
+	const struct gt_type_key *key;
+	const char *word;
 	size_t n = 0;
-	for (int i = 0; r->by_optimizer && i < GT_OPT_COUNT && n < size; i++)
-		if (gt_row_default_of(r, i) != r->def)
-			n += (size_t)snprintf(buf + n, size - n, "%s%s; %s: %s", n ? "" : "(", n ? "" : r->def,
-			                      gt_optimizer_rows[i].word, gt_row_default_of(r, i));
+	for (int i = 0; (word = find_user(r, i, &key)) && n < size; i++)
+		if (key && key->def)
+			n += (size_t)snprintf(buf + n, size - n, "%s%s; %s: %s", n ? "" : "(", n ? "" : r->def, word, key->def);
 	if (!n)
 		return r->def ? r->def : "";
 	snprintf(buf + n, n < size ? size - n : 0, ")");

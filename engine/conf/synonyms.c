@@ -1,4 +1,5 @@
 #include "conf/synonyms.h"
+#include "conf/schedule_rows.h"
 #include "loss_rows.h"
 #include <stdio.h>
 #include <string.h>
@@ -128,22 +129,6 @@ static const struct {
 	{"train.optimizer.type", {"asgd", NULL, NO_OPTIMIZER}},
 	{"train.optimizer.type", {"lars", NULL, NO_OPTIMIZER}},
 	{"train.optimizer.type", {"lbfgs", NULL, NO_OPTIMIZER}},
-	{"train.schedule.type", {"StepLR", "step", NULL}},
-	{"train.schedule.type", {"MultiStepLR", "multistep", NULL}},
-	{"train.schedule.type", {"ExponentialLR", "exponential", NULL}},
-	{"train.schedule.type", {"CosineAnnealingLR", "cosine", NULL}},
-	{"train.schedule.type", {"cosine_annealing", "cosine", NULL}},
-	{"train.schedule.type", {"CosineAnnealingWarmRestarts", "cosine_restarts", NULL}},
-	{"train.schedule.type", {"cosine_annealing_warm_restarts", "cosine_restarts", NULL}},
-	{"train.schedule.type", {"cosine_with_restarts", "cosine_restarts", NULL}},
-	{"train.schedule.type", {"CyclicLR", "cyclic", NULL}},
-	{"train.schedule.type", {"ReduceLROnPlateau", "plateau", NULL}},
-	{"train.schedule.type", {"reduce_lr_on_plateau", "plateau", NULL}},
-	{"train.schedule.type", {"reduce_on_plateau", "plateau", NULL}},
-	{"train.schedule.type", {"none", "constant", NULL}},
-	{"train.schedule.type", {"PolynomialLR", "polynomial", NULL}},
-	{"train.schedule.type", {"linear", "polynomial", NULL}},
-	{"train.schedule.type", {"OneCycleLR", "onecycle", NULL}},
 	{"parallel.mode", {"DataParallel", "dp", NULL}},
 	{"parallel.mode", {"DistributedDataParallel", "ddp", NULL}},
 	{"parallel.mode", {"fsdp", "zero", NULL}},
@@ -242,10 +227,15 @@ static bool is_among(const char *words, const char *word)
 
 const struct gt_synonym *gt_synonym_of_value(const char *path, const char *word)
 {
-	/* The words of a row are separated by "|". */
-	static const struct gt_synonym losses[] = {
-#define GT_X(arg, CODE, name, kind, output, target, weight, numbers, also, help) {also, #name, NULL},
+	static const struct {
+		const char *path;
+		struct gt_synonym is; /* its words are separated by "|" */
+	} rows[] = {
+#define GT_X(arg, CODE, name, kind, output, target, weight, numbers, also, help) {"train.loss", {also, #name, NULL}},
 	    GT_LOSSES(GT_X)
+#undef GT_X
+#define GT_X(NAME, word, counted, also, ...) {"train.schedule.type", {also, #word, NULL}},
+	    GT_SCHEDULES(GT_X)
 #undef GT_X
 	};
 	static const char group[] = "train.groups[";
@@ -254,9 +244,9 @@ const struct gt_synonym *gt_synonym_of_value(const char *path, const char *word)
 		snprintf(like, sizeof like, "train%s", strchr(path, ']') + 1);
 		path = like;
 	}
-	for (unsigned i = 0; i < sizeof losses / sizeof *losses && !strcmp(path, "train.loss"); i++)
-		if (is_among(losses[i].word, word))
-			return &losses[i];
+	for (unsigned i = 0; i < sizeof rows / sizeof *rows; i++)
+		if (!strcmp(rows[i].path, path) && is_among(rows[i].is.word, word))
+			return &rows[i].is;
 	for (unsigned i = 0; i < sizeof values / sizeof *values; i++)
 		if (same_path(values[i].path, path) && !strcasecmp(values[i].is.word, word))
 			return &values[i].is;

@@ -33,7 +33,10 @@
 	X(COSINE_RESTARTS, cosine_restarts, true, "CosineAnnealingWarmRestarts|cosine_annealing_warm_restarts|cosine_with_restarts",           \
 	  "CosineAnnealingWarmRestarts, half cosines one after the other, each from lr", {"t_0"}, {"t_mult"}, {"min_lr"}, GT_SCHED_WARMUP)     \
 	X(CYCLIC, cyclic, true, "CyclicLR", "CyclicLR, again and again from base_lr up to lr and back", {"gamma"}, {"base_lr"},                \
-	  {"step_size_up"}, {"step_size_down"}, {"mode"}, {"cycle_momentum"}, {"base_momentum", "0.8"}, {"max_momentum", "0.9"})
+	  {"step_size_up"}, {"step_size_down"}, {"mode"}, {"cycle_momentum"}, {"base_momentum", "0.8"}, {"max_momentum", "0.9"})               \
+	X(INVERSE_SQRT, inverse_sqrt, true, "inverse_square_root|inv_sqrt|get_inverse_sqrt_schedule",                                          \
+	  "get_inverse_sqrt_schedule of transformers, lr * sqrt(timescale / (timescale + t)), t after the warm-up", {"timescale"},             \
+	  GT_SCHED_WARMUP)
 
 enum gt_cyclic_mode { GT_CYCLIC_TRIANGULAR, GT_CYCLIC_TRIANGULAR2, GT_CYCLIC_EXP_RANGE };
 enum gt_anneal { GT_ANNEAL_COS, GT_ANNEAL_LINEAR };
@@ -63,6 +66,8 @@ enum gt_anneal { GT_ANNEAL_COS, GT_ANNEAL_LINEAR };
 	X(P, A, FLOAT, threshold, NULL, "1.0e-4", 0, INFINITY, 0, "smallest relative change of the metric that is an improvement")             \
 	X(P, A, INT, cooldown, NULL, "0", 0, 1 << 30, 0, "number of evaluations after a reduction that do not count")                          \
 	X(P, A, FLOAT, power, NULL, "1.0", 0, INFINITY, GT_R_ABOVE, "exponent of the decay; 1: linear decay")                                  \
+	X(P, A, FLOAT, timescale, NULL, "0.0", 0, INFINITY, 0,                                                                                 \
+	  "time after which the learning rate has fallen to 0.71 lr; 0: as long as warmup, or 10000 steps without a warm-up")                  \
 	X(P, A, FLOAT, pct_start, NULL, "0.3", 0, 1, 0, "share of the cycle in which the learning rate rises to lr")                           \
 	X(P, A, FLOAT, div_factor, NULL, "25.0", 0, INFINITY, GT_R_ABOVE, "the cycle begins at a learning rate of lr / div_factor")            \
 	X(P, A, FLOAT, final_div_factor, NULL, "10000.0", 0, INFINITY, GT_R_ABOVE,                                                             \

@@ -125,6 +125,12 @@ static double rate_cyclic(const struct gt_conf_schedule *s, const struct instant
 	return s->base_lr + (t->lr - s->base_lr) * cyclic_height(s, t->x, t->unit);
 }
 
+static double rate_inverse_sqrt(const struct gt_conf_schedule *s, const struct instant *t)
+{
+	double scale = s->timescale > 0 ? s->timescale * t->unit : s->warmup > 0 ? s->warmup * t->unit : 10000;
+	return t->lr / sqrt((t->x + scale) / scale);
+}
+
 static double (*const formulas[GT_SCHED_COUNT])(const struct gt_conf_schedule *, const struct instant *) = {
 #define GT_X(NAME, word, ...) [GT_SCHED_##NAME] = rate_##word,
     GT_SCHEDULES(GT_X)

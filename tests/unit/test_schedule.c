@@ -39,6 +39,9 @@ static const struct {
 	{"momentum:cyclic-triangular", {CYCLIC}},
 	{"momentum:cyclic-triangular2", {CYCLIC, .step_size_down = 10, .mode = GT_CYCLIC_TRIANGULAR2}},
 	{"momentum:cyclic-exp_range", {CYCLIC, .step_size_down = 10, .mode = GT_CYCLIC_EXP_RANGE, .gamma = 0.97}},
+	{"inverse-sqrt", {.type = GT_SCHED_INVERSE_SQRT, .unit = GT_UNIT_STEP, .timescale = 16}},
+	{"inverse-sqrt-warmup", {.type = GT_SCHED_INVERSE_SQRT, .unit = GT_UNIT_EPOCH, .warmup = 2}},
+	{"inverse-sqrt-default", {.type = GT_SCHED_INVERSE_SQRT, .unit = GT_UNIT_EPOCH}},
 	{"warmup-cosine", {.type = GT_SCHED_COSINE, .unit = GT_UNIT_EPOCH, .warmup = 2, .warmup_start = 0.1}},
 	{"warmup-step", {.type = GT_SCHED_STEP, .unit = GT_UNIT_STEP, .step_size = 10, .gamma = 0.5, .warmup = 5, .warmup_start = 0.25}},
 };

@@ -44,9 +44,9 @@ static const struct gt_cnode *group_of(const struct gt_cnode *entry, const char 
 	return n;
 }
 
-static enum gt_code read_group(struct gt_reading *rd, const struct gt_cnode *entry, const char *shown, struct gt_conf_group *g,
-                               struct gt_err *err)
+static enum gt_code read_group(struct gt_reading *rd, const struct gt_cnode *entry, const char *shown, void *element, struct gt_err *err)
 {
+	struct gt_conf_group *g = element;
 	static const char *const trains[] = {"frozen_until", "freeze_after", "lr_mul", "weight_decay", "optimizer", "schedule"};
 	const struct gt_conf_train *t = &rd->conf->train;
 	enum gt_code code = GT_OK;
@@ -104,32 +104,17 @@ static enum gt_code read_group(struct gt_reading *rd, const struct gt_cnode *ent
 
 enum gt_code gt_conf_groups(struct gt_reading *rd, struct gt_err *err)
 {
-	const struct gt_cnode *list = gt_conf_given(rd->root, "train.groups");
 	struct gt_conf_train *t = &rd->conf->train;
 	struct gt_param_group *match;
-	struct gt_conf_group *group;
-	char shown[64], got[64];
-	if (!list || (list->type == GT_C_ARRAY && !list->nkids))
-		return GT_OK;
-	if (list->type != GT_C_LIST || list->nkids > GT_MAX_PGROUPS)
-		return gt_conf_fail(err, list->loc, "train.groups", "expected a list ( ) of at most %d groups, got %s", GT_MAX_PGROUPS,
-		                    gt_cnode_text(list, got, sizeof got));
-	GT_NEW(group, rd->arena, list->nkids ? list->nkids : 1, err);
-	GT_NEW(match, rd->arena, list->nkids ? list->nkids : 1, err);
-	for (int i = 0; i < list->nkids; i++) {
-		snprintf(shown, sizeof shown, "train.groups[%d]", i);
-		if (list->kid[i]->type != GT_C_GROUP) {
-			GT_COLLECT(rd, err,
-			           gt_conf_fail(err, list->kid[i]->loc, shown, "expected a group { }, got %s",
-			                        gt_cnode_text(list->kid[i], got, sizeof got)));
-			continue;
-		}
-		snprintf(shown, sizeof shown, "train.groups[%d].", i);
-		GT_COLLECT(rd, err, read_group(rd, list->kid[i], shown, &group[i], err));
-		match[i] = (struct gt_param_group){group[i].match.v, group[i].match.n, group[i].frozen, group[i].frozen_stats};
-	}
+	void *group = NULL;
+	GT_TRY(gt_list_read(rd, "train.groups", GT_MAX_PGROUPS, sizeof *t->group, read_group, &group, &t->ngroups, err));
 	t->group = group;
-	t->ngroups = rd->conf->model.ngroups = list->nkids;
+	GT_NEW(match, rd->arena, t->ngroups + 1, err);
+	for (int i = 0; i < t->ngroups; i++) {
+		const struct gt_conf_group *g = &t->group[i];
+		match[i] = (struct gt_param_group){g->match.v, g->match.n, g->frozen, g->frozen_stats};
+	}
+	rd->conf->model.ngroups = t->ngroups;
 	rd->conf->model.groups = match;
 	return GT_OK;
 }

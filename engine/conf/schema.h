@@ -43,7 +43,7 @@ struct gt_row {
 	                    the key is required */
 	double min, max; /* range of every number in the value; both 0: any number */
 	unsigned flags;
-	const char *values; /* ENUM, CHOICE: the allowed words, "a|b" */
+	const char *values; /* ENUM, CHOICE: the allowed words, "a|b"; OTHER: the type, for the manual */
 	const char *when;   /* path of another key, an ENUM, whose value determines whether this key applies; NULL: it always applies */
 	const char *is;     /* with `when`: values "a|b" of the other key for which this key applies */
 	/* key of an optimizer or of a schedule: the rows of optimizer_rows.h or schedule_rows.h say, instead of `is`, which types have the key,
@@ -51,6 +51,7 @@ struct gt_row {
 	enum gt_row_types { GT_TYPES_ANY, GT_TYPES_OPTIMIZER, GT_TYPES_SCHEDULE } types;
 	const char *beside; /* what the error says about other keys, if this one does not apply; NULL: nothing */
 	bool (*loss_uses)(const struct gt_loss_row *row); /* key of a loss: instead of `is`, returns whether a loss has the key; else NULL */
+	const struct gt_row *entries; /* OTHER: the keys of an entry of a list of groups, for the manual; NULL: none */
 	const char *help;
 };
 
@@ -127,10 +128,23 @@ enum gt_code gt_row_read(struct gt_arena *a, const struct gt_row *r, const struc
  * beginning of paths in messages ("data.augment[0]."). Rows of type GT_T_OTHER are skipped. */
 enum gt_code gt_object_read(struct gt_reading *rd, const struct gt_row *rows, const struct gt_cnode *group, const char *shown, void *base,
                             struct gt_err *err);
+/* Reads the list of groups at a path, of at most max entries (0: any number): calls fn for each, whose element has `size` bytes, and sets
+ * *n to their number. *out: the array; NULL: it is allocated. shown: the beginning of paths in messages ("data.augment[0]."). Collects
+ * errors. Without the list, *out and *n stay as they are. */
+typedef enum gt_code gt_entry_fn(struct gt_reading *rd, const struct gt_cnode *entry, const char *shown, void *element,
+                                 struct gt_err *err);
+enum gt_code gt_list_read(struct gt_reading *rd, const char *path, int max, size_t size, gt_entry_fn *fn, void **out, int *n,
+                          struct gt_err *err);
 /* Returns the node of a path ("train.optimizer.lr"); NULL: the config does not have it. */
 const struct gt_cnode *gt_conf_given(const struct gt_cnode *group, const char *path);
 /* Returns the file and line of a path ("train.groups[2].match"), or of the nearest group above it that the config has. */
 struct gt_source_loc gt_conf_location(const struct gt_cnode *group, const char *path);
+/* Adds an error about a key, with its line, to the list of errors, unless it only follows from another one. */
+#define GT_REFUSE_KEY(rd, path, ...) \
+	do { \
+		if (!gt_conf_refused((rd)->root, (path))) \
+			GT_COLLECT((rd), err, gt_conf_fail(err, gt_conf_location((rd)->root, (path)), (path), __VA_ARGS__)); \
+	} while (0)
 /* Fills err with "unknown key" and a suggestion for the key n. Its full path is `shown` followed by `path`. words: further keys that may be
  * suggested, or NULL. */
 enum gt_code gt_conf_unknown(const struct gt_cnode *n, const char *shown, const char *path, const struct gt_row *rows,

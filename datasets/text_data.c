@@ -1,7 +1,6 @@
 #include "text_data.h"
 #include "base/arena.h"
 #include "base/fileio.h"
-#include "text/ngrams.h"
 #include "text/tokenizer.h"
 #include <limits.h>
 #include <stdlib.h>
@@ -90,9 +89,9 @@ enum gt_code gt_texts_learn(const struct gt_texts *t, const struct gt_text_spec 
 	if (code == GT_EDATA)
 		gt_fail_prefix(err, "data.tokenizer");
 	gt_vocab_counter_close(c);
-	if (code == GT_OK && gt_vocab_bytes(*out) > MAX_VOCAB)
+	if (code == GT_OK && gt_vocab_text_bytes(*out) > MAX_VOCAB)
 		code = gt_fail(err, GT_EDATA, "data.max_vocab: expected a vocabulary of at most %d MiB, which a checkpoint can store, got %zu; "
-		               "write a smaller number", (int)(MAX_VOCAB >> 20), gt_vocab_bytes(*out) >> 20);
+		               "write a smaller number", (int)(MAX_VOCAB >> 20), gt_vocab_text_bytes(*out) >> 20);
 	return code;
 }
 
@@ -115,7 +114,7 @@ enum gt_code gt_texts_describe(const struct gt_text_spec *spec, const struct gt_
 	int64_t now;
 	GT_TRY(gt_texts_ids(spec, vocab, &now, err));
 	GT_TRY(gt_tokenizer_init(&t, (enum gt_tokenizer_kind)spec->tokenizer, vocab, err));
-	if (gt_token_limit_check(&t, (struct gt_token_limit){.max = (int32_t)spec->max_tokens}, err) != GT_OK)
+	if (gt_tokenizer_check_max(&t, spec->max_tokens, err) != GT_OK)
 		return gt_fail_prefix(err, "data.max_tokens");
 	if (now != *ids)
 		return gt_fail(err, GT_ECONFIG, "data.tokenizer: expected the %lld different tokens with which the model was trained, got %lld",
@@ -144,8 +143,7 @@ static enum gt_code convert_text(struct work *w, int64_t i, int64_t *out, struct
 	size_t n;
 	const char *text = gt_texts_get(w->t, i, &n);
 	bool grams = w->spec->ngrams > 1;
-	struct gt_token_limit limit = {.max = (int32_t)w->spec->max_tokens};
-	GT_TRY(gt_tokenize(&w->by, text, n, limit, &w->scratch, w->id, grams ? w->hash : NULL, &got, err));
+	GT_TRY(gt_tokenize(&w->by, text, n, (int32_t)w->spec->max_tokens, &w->scratch, w->id, grams ? w->hash : NULL, &got, err));
 	for (int32_t k = 0; k < got.n; k++)
 		counts->unknown += w->id[k] == w->by.unk;
 	counts->texts++;

@@ -7,15 +7,14 @@
  *     GT_TRY(gt_texts_fields(&t, &spec, vocab, name_of, files, &tokens, &lengths, &counts, err));
  *     gt_texts_free(&t);
  *
- * With n-grams, the sequence of a text has its tokens and then its hashed n-grams (datasets/text/ngrams.h), whose ids follow those of the
- * vocabulary. */
+ * With n-grams, the sequence of a text has its tokens and then its hashed n-grams (datasets/text/tokenizer.h), whose ids follow those of
+ * the vocabulary. */
 #ifndef GT_DATASETS_TEXT_DATA_H
 #define GT_DATASETS_TEXT_DATA_H
 
 #include "dataset.h"
-#include "text/text_spec.h"
 #include "text/texts.h"
-#include "text/vocab.h"
+#include "text/tokenizer.h"
 
 /* Writes the name of text i for messages to buf. */
 typedef const char *gt_text_name(const void *user, int64_t i, char *buf, size_t size);

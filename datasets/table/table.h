@@ -17,7 +17,7 @@
 #define GT_DATASETS_TABLE_H
 
 #include "table/table_spec.h"
-#include "table/word_set.h"
+#include "text/word_set.h"
 #include "text/texts.h"
 
 #define GT_TABLE_MAX_WORDS (1 << 20) /* maximum number of different words of a column */

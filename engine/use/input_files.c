@@ -4,7 +4,7 @@
 #include "format.h"
 #include "gzfile.h"
 #include "table/cell.h"
-#include "table/word_set.h"
+#include "text/word_set.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -11,6 +11,7 @@
 #include "base/arena.h"
 #include "class_list.h"
 #include "csv.h"
+#include "folder.h"
 #include "format.h"
 #include "sample_mark.h"
 #include "source.h"
@@ -160,7 +161,7 @@ static enum gt_code read_list(const struct gt_dataset_spec *spec, const char *pa
 		return gt_fail(err, GT_ECONFIG, "data.target_columns: expected at most %d columns, got %d", MAX_TARGETS, spec->ntargets);
 	GT_TRY(gt_csv_open(path, ',', &csv, err));
 	enum gt_code code = gt_csv_next(csv, &r, err);
-	if (code == GT_OK && r.n && !gt_is_image_name(r.field[0])) {
+	if (code == GT_OK && r.n && !gt_folder_wants(&gt_folder_images, r.field[0])) {
 		code = find_columns(spec, path, &r, at, err);
 		if (code == GT_OK)
 			code = gt_csv_next(csv, &r, err);

@@ -18,20 +18,6 @@
 #include "text_json.h"
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
-
-static bool is_table_name(const char *path)
-{
-	static const char *const ends[] = {".csv", ".tsv", ".csv.gz", ".tsv.gz"};
-	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-	size_t n = strlen(name);
-	for (size_t i = 0; i < sizeof ends / sizeof *ends && *name != '.'; i++)
-		if (n > strlen(ends[i]) && !strcasecmp(name + n - strlen(ends[i]), ends[i]))
-			return true;
-	return false;
-}
-
-const struct gt_folder_kind gt_folder_tables = {is_table_name, "tables (.csv, .tsv, or these with .gz)"};
 
 static struct gt_table_spec make_table_spec(const struct gt_dataset_spec *spec)
 {

@@ -1,8 +1,26 @@
 #include "known.h"
+#include "dataset.h"
 #include <string.h>
 #include <strings.h>
 
 #define CIFAR "https://www.cs.toronto.edu/~kriz/"
+
+/* Names of classes in the order of their labels, spelled as published. */
+static const char *const fashion[] = {"T-shirt/top", "Trouser", "Pullover", "Dress", "Coat",
+                                      "Sandal",      "Shirt",   "Sneaker",  "Bag",   "Ankle boot"};
+static const char *const digits[] = {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"};
+static const char *const cifar10[] = {"airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"};
+/* The fine labels, which are trained on (fine_label_names.txt of the binary version). */
+static const char *const cifar100[] = {
+	"apple", "aquarium_fish", "baby", "bear", "beaver", "bed", "bee", "beetle", "bicycle", "bottle", "bowl", "boy", "bridge", "bus",
+	"butterfly", "camel", "can", "castle", "caterpillar", "cattle", "chair", "chimpanzee", "clock", "cloud", "cockroach", "couch",
+	"crab", "crocodile", "cup", "dinosaur", "dolphin", "elephant", "flatfish", "forest", "fox", "girl", "hamster", "house",
+	"kangaroo", "keyboard", "lamp", "lawn_mower", "leopard", "lion", "lizard", "lobster", "man", "maple_tree", "motorcycle",
+	"mountain", "mouse", "mushroom", "oak_tree", "orange", "orchid", "otter", "palm_tree", "pear", "pickup_truck", "pine_tree",
+	"plain", "plate", "poppy", "porcupine", "possum", "rabbit", "raccoon", "ray", "road", "rocket", "rose", "sea", "seal", "shark",
+	"shrew", "skunk", "skyscraper", "snail", "snake", "spider", "squirrel", "streetcar", "sunflower", "sweet_pepper", "table", "tank",
+	"telephone", "television", "tiger", "tractor", "train", "trout", "tulip", "turtle", "wardrobe", "whale", "willow_tree", "wolf",
+	"woman", "worm"};
 
 const struct gt_known_dataset gt_known_datasets[] = {
     {
@@ -10,6 +28,7 @@ const struct gt_known_dataset gt_known_datasets[] = {
         .folders = {"fashion-mnist"},
         .format = "idx",
         .classes = 10,
+        .class_name = fashion,
         .mirrors = {"https://raw.githubusercontent.com/zalandoresearch/fashion-mnist/master/data/fashion/",
                     "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/"},
         .file = {{"train-images-idx3-ubyte.gz", 26421880, "3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84"},
@@ -22,6 +41,7 @@ const struct gt_known_dataset gt_known_datasets[] = {
         .folders = {"mnist"},
         .format = "idx",
         .classes = 10,
+        .class_name = digits,
         .mirrors = {"https://ossci-datasets.s3.amazonaws.com/mnist/", "https://storage.googleapis.com/cvdf-datasets/mnist/"},
         .file = {{"train-images-idx3-ubyte.gz", 9912422, "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609"},
                  {"train-labels-idx1-ubyte.gz", 28881, "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c"},
@@ -33,6 +53,7 @@ const struct gt_known_dataset gt_known_datasets[] = {
         .folders = {"cifar10", "cifar-10"},
         .format = "cifar10",
         .classes = 10,
+        .class_name = cifar10,
         .mirrors = {CIFAR},
         .file = {{"cifar-10-binary.tar.gz", 170052171, "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd"}},
         .member = {{"cifar-10-batches-bin/data_batch_1.bin", "data_batch_1.bin", 30730000,
@@ -53,6 +74,7 @@ const struct gt_known_dataset gt_known_datasets[] = {
         .folders = {"cifar100", "cifar-100"},
         .format = "cifar100",
         .classes = 100,
+        .class_name = cifar100,
         .mirrors = {CIFAR},
         .file = {{"cifar-100-binary.tar.gz", 168513733, "58a81ae192c23a4be8b1804d68e518ed807d710a4eb253b1f2a199162a40d8ec"}},
         .member = {{"cifar-100-binary/train.bin", "train.bin", 153700000, NULL}, {"cifar-100-binary/test.bin", "test.bin", 30740000, NULL}},
@@ -66,6 +88,12 @@ const struct gt_known_dataset *gt_known_find(const char *name)
 		if (!strcmp(k->name, name))
 			return k;
 	return NULL;
+}
+
+const char *gt_dataset_class(const char *dataset, int64_t label)
+{
+	const struct gt_known_dataset *k = gt_known_find(dataset);
+	return k && label >= 0 && label < k->classes ? k->class_name[label] : NULL;
 }
 
 const char *gt_known_near(const char *name)

@@ -25,6 +25,7 @@ struct gt_known_dataset {
 	const char *folders[3]; /* possible names of its folder in the searched directories; NULL ends the list */
 	const char *format;
 	int64_t classes;
+	const char *const *class_name;    /* [classes] by label */
 	const char *mirrors[3];           /* base URLs, tried in this order; NULL ends the list */
 	struct gt_known_file file[4];     /* name NULL ends the list */
 	struct gt_known_member member[8]; /* members of file[0] if that is an archive; it is removed after they are extracted */

@@ -9,13 +9,11 @@
 #include "base/arena.h"
 #include "folder.h"
 #include "format.h"
-#include "learned.h"
 #include "sample_mark.h"
 #include "table/cell.h"
 #include "table/table_json.h"
 #include "table/table_marks.h"
 #include "text_data.h"
-#include "text_json.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -6,12 +6,10 @@
 #include "base/fileio.h"
 #include "folder.h"
 #include "format.h"
-#include "learned.h"
 #include "sample_mark.h"
 #include "skipped.h"
 #include "text/tokenizer.h"
 #include "text_data.h"
-#include "text_json.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

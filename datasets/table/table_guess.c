@@ -57,7 +57,7 @@ enum gt_code gt_table_guess_notation(const char *path, const struct gt_table_spe
 	*ambiguous = false;
 	if (!delimiter)
 		GT_TRY(gt_csv_delimiter(path, &delimiter, err));
-	GT_TRY(gt_csv_open_as(path, delimiter, spec->encoding, &csv, err));
+	GT_TRY(gt_csv_open(path, delimiter, spec->encoding, 0, &csv, err));
 	enum gt_code code = gt_csv_next(csv, &rec, err);
 	if (code == GT_OK && rec.n && !(t = calloc((size_t)(n = rec.n), sizeof *t)))
 		code = gt_fail_memory(err, (size_t)n * sizeof *t);

@@ -284,7 +284,7 @@ static enum gt_code read_file(struct gt_table_reader *r, const char *path, struc
 	struct gt_csv_record rec;
 	if (!delimiter)
 		GT_TRY(gt_csv_delimiter(path, &delimiter, err));
-	GT_TRY(gt_csv_open_as(path, delimiter, r->spec->encoding, &r->csv, err));
+	GT_TRY(gt_csv_open(path, delimiter, r->spec->encoding, 0, &r->csv, err));
 	t->path[t->nfiles] = strdup(gt_csv_path(r->csv));
 	enum gt_code code = t->path[t->nfiles++] ? gt_csv_next(r->csv, &rec, err) : gt_fail_memory(err, strlen(path));
 	bool is_header = false, leaves_out = r->spec->skipped && (!r->facts || r->targets);

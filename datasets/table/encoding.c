@@ -17,22 +17,10 @@ bool gt_encoding_is_utf16(const void *text, size_t n)
 /* Appends a character at p, which has room for 4 bytes. */
 static char *put_utf8(char *p, uint32_t c)
 {
-	if (c < 0x80) {
-		*p++ = (char)c;
-	} else if (c < 0x800) {
-		*p++ = (char)(0xc0 | c >> 6);
-		*p++ = (char)(0x80 | (c & 0x3f));
-	} else if (c < 0x10000) {
-		*p++ = (char)(0xe0 | c >> 12);
-		*p++ = (char)(0x80 | (c >> 6 & 0x3f));
-		*p++ = (char)(0x80 | (c & 0x3f));
-	} else {
-		*p++ = (char)(0xf0 | c >> 18);
-		*p++ = (char)(0x80 | (c >> 12 & 0x3f));
-		*p++ = (char)(0x80 | (c >> 6 & 0x3f));
-		*p++ = (char)(0x80 | (c & 0x3f));
-	}
-	return p;
+	if (c >= 0x80)
+		return p + gt_utf8_put((int32_t)c, p);
+	*p = (char)c;
+	return p + 1;
 }
 
 static enum gt_code fail_at_line(const char *path, int64_t line, const char *why, struct gt_err *err)

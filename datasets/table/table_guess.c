@@ -1,4 +1,3 @@
-#include "table/table_guess.h"
 #include "base/arena.h"
 #include "base/json.h"
 #include "csv.h"
@@ -30,7 +29,7 @@ static void count_numbers(const struct gt_table_spec *spec, const struct gt_csv_
 			continue;
 		t[i].present++;
 		for (int k = 0; k < NOTATIONS; k++) {
-			enum gt_cell cell = gt_cell_parse(&notations[k], text, len, &v);
+			enum gt_number_kind cell = gt_cell_parse(&notations[k], text, len, &v);
 			t[i].numbers[k] += cell == GT_CELL_NUMBER || cell == GT_CELL_RANGE;
 		}
 	}

@@ -44,6 +44,11 @@ enum gt_code gt_utf8_check(const char *text, size_t n, struct gt_err *err)
 	return GT_OK;
 }
 
+size_t gt_utf8_put(int32_t c, char *to)
+{
+	return (size_t)utf8proc_encode_char(c, (utf8proc_uint8_t *)to);
+}
+
 const char *gt_text_library(char *buf, size_t size)
 {
 	snprintf(buf, size, "utf8proc %s", utf8proc_version());

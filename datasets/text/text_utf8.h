@@ -34,6 +34,8 @@ static inline int32_t gt_utf8_get(const char *p, int *bytes)
 	return (u[0] & 7) << 18 | (u[1] & 0x3f) << 12 | (u[2] & 0x3f) << 6 | (u[3] & 0x3f);
 }
 
+size_t gt_utf8_put(int32_t c, char *to); /* writes a character, of which the length is returned */
+
 /* Whether c is in one of the eight blocks of ideographs that BERT's tokenizers put spaces around: CJK Unified Ideographs, their extensions
  * A to E, and the two blocks of compatibility ideographs. */
 static inline int gt_is_ideograph(int32_t c)

@@ -3,7 +3,7 @@
 #include "base/fileio.h"
 #include "format.h"
 #include "gzfile.h"
-#include "table/cell.h"
+#include "table/parse_cell.h"
 #include "text/word_set.h"
 #include <dirent.h>
 #include <errno.h>

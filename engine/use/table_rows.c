@@ -1,7 +1,7 @@
 #include "use/table_rows.h"
 #include "base/arena.h"
 #include "csv.h"
-#include "table/cell.h"
+#include "table/parse_cell.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -173,10 +173,10 @@ check:
 	@scripts/deps.sh test
 	@$(MAKE) --no-print-directory -j$(shell nproc) tests
 	@$(MAKE) --no-print-directory check-deps check-headers
-	@echo '$(words $(TESTS) $(TEST_SH)) test programs: about 20 minutes on two idle cores (make check-quick: only the most telling ones)'
+	@echo '$(words $(TESTS) $(TEST_SH)) test programs: about 20 minutes on two idle cores (make check-quick: only the most important ones)'
 	@tests/run $(BUILD) $(TESTS) $(TEST_SH)
 
-## check-quick: builds without CUDA, runs only the most telling tests
+## check-quick: builds without CUDA, runs only the most important tests
 .PHONY: check-quick
 check-quick:
 	@scripts/deps.sh quick

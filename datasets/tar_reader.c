@@ -8,7 +8,8 @@ enum { BLOCK = 512, MAX_PAX = 1 << 20 };
 /* A header block: offsets of the fields of POSIX.1-1988 ustar. */
 enum { NAME = 0, SIZE = 124, CHECKSUM = 148, TYPE = 156, MAGIC = 257, PREFIX = 345 };
 
-/* What 'L' and 'x' headers say of the next member. The path is in the reader; "": the member's own header has it. */
+/* What 'L' and 'x' headers say of the next member. The reader holds the announced path; "": none, the
+ * path is that of the member's own header. */
 struct announced {
 	uint64_t size; /* UINT64_MAX: the member's own header has it */
 	bool sparse;

@@ -16,9 +16,9 @@ struct gt_image_work {
 	uint8_t *out;        /* the result, h * w * c bytes; every image of this size may be stored there */
 	int64_t h, w;
 	int c;
-	struct gt_recipe *recipe; /* not NULL: if the list is one view that resizes, out may get the part of the image that the view needs, at
-	                             most `slot` bytes, and the recipe what becomes of it (kernels/recipe.h) */
-	int64_t slot;
+	struct gt_recipe *recipe; /* not NULL: if the list is one view with a resize, out may receive only the part of the image that the view
+	                             needs, and the recipe the remaining work on it (kernels/recipe.h) */
+	int64_t slot;             /* with a recipe: maximum bytes of that part */
 };
 
 /* Decode and transform an image, whose members s, list, key, name, out, h, w and c the caller has set; and px, if it is an array. */

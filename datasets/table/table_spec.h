@@ -32,7 +32,7 @@ enum gt_table_header {
 	GT_HEADER_AUTO, /* the first record is a header if none of its fields is a number, a date or of more than 255 bytes, and those that
 	                   are not empty differ */
 	GT_HEADER_YES,
-	GT_HEADER_NO,   /* the names are those of `column` in its order, if it has one for each field, or c1, c2, … */
+	GT_HEADER_NO,   /* the names are the entries of `column`, in order, if there is one for each field; else c1, c2, … */
 };
 
 /* What the target columns are. */

@@ -19,7 +19,7 @@ struct gt_words {
 	uint64_t *offset; /* [n + 1] of each word in text */
 	char *text;       /* the words, each ended by a NUL */
 	uint64_t cap;     /* bytes of memory of text */
-	int32_t room;     /* number of words for which offset has memory, without the last one */
+	int32_t room;     /* capacity of offset in words; its memory has one more entry, the end of the last word */
 	uint32_t *slot;   /* [slots] hash table: code + 1; 0: free */
 	uint32_t *hash;   /* [slots] hash of the word in each slot */
 	uint32_t slots;   /* power of two; 0: no memory yet */

@@ -1,9 +1,9 @@
-/* Internal to engine/par: lets the transfers of a pipeline overlap with each other and with kernels. Both functions rewrite a list of steps
- * that is otherwise finished. */
-#ifndef GT_PAR_PIPE_STREAM_H
-#define GT_PAR_PIPE_STREAM_H
+/* Internal to engine/plan: lets the transfers of a pipeline overlap with each other and with kernels. Both functions rewrite a list of
+ * steps that is otherwise finished. */
+#ifndef GT_PLAN_PIPE_STREAM_H
+#define GT_PLAN_PIPE_STREAM_H
 
-#include "par/emit.h"
+#include "plan/emit.h"
 
 /* Decides which transfers run at the same time. Consecutive transfers of the list do so, at most GT_COMM_BATCH of them. If a transfer would
  * write memory that an earlier one of them reads or writes, or would read memory that it writes, its gt_step.apart is set, so that it

@@ -1,11 +1,11 @@
 /* Mode "pipe": functions that a session calls before it makes plans. They compute the number of activation slots and verify that the
- * transfers of all ranks match. The program itself is made from the plans by par/pipe.c. */
-#ifndef GT_PAR_PIPE_H
-#define GT_PAR_PIPE_H
+ * transfers of all ranks match. The program itself is made from the plans by plan/mode_pipe.c. */
+#ifndef GT_PLAN_MODE_PIPE_H
+#define GT_PLAN_MODE_PIPE_H
 
-#include "par/pipeline_schedule.h"
-#include "par/strategy.h"
-#include "par/verify_comm.h"
+#include "plan/pipeline_schedule.h"
+#include "plan/strategy.h"
+#include "plan/verify_comm.h"
 #include "plan/pipeline_partition.h"
 
 /* Returns the number of stages on each of the npipe ranks: parallel.virtual_stages with the interleaved schedule, else 1. */

@@ -1,5 +1,5 @@
 /* Makes pipeline schedules, computes when their cells run, and prints them. */
-#include "par/pipeline_schedule.h"
+#include "plan/pipeline_schedule.h"
 #include "base/memstream.h"
 #include <stdio.h>
 #include <stdlib.h>

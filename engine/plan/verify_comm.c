@@ -1,6 +1,6 @@
 /* Verifies programs in three steps: read the communication steps of every rank, match both sides of each, then simulate the ranks to find
  * deadlocks and the bounds for pair_bytes. */
-#include "par/verify_comm.h"
+#include "plan/verify_comm.h"
 #include <stdio.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* Data parallelism: forward and backward passes with reductions in between, and the update. */
-#include "par/replicas.h"
+#include "plan/replicas.h"
 
 #define FIRST_BYTES (1 << 20)
 

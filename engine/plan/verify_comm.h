@@ -8,8 +8,8 @@
  * The verification relies on the rules of comm.h: the collectives of a group are in one order; transfers between two ranks of a group in
  * one direction match in their order; a send may complete before its receive begins; a rank executes its steps in list order, and transfers
  * that follow each other run side by side (unless gt_step.apart is set). */
-#ifndef GT_PAR_VERIFY_COMM_H
-#define GT_PAR_VERIFY_COMM_H
+#ifndef GT_PLAN_VERIFY_COMM_H
+#define GT_PLAN_VERIFY_COMM_H
 
 #include "plan/step.h"
 

@@ -8,7 +8,7 @@
  * transfer of the logits and without the load on device 0. Parameters are replicated after the update instead of before each forward pass,
  * so that evaluations read them too; CPU replicas read the parameters of rank 0 directly. Running statistics are those of rank 0, as in
  * torch, which discards those of the other replicas. */
-#include "par/replicas.h"
+#include "plan/replicas.h"
 
 static enum gt_sync_method choose_sync(const struct gt_conf *c, const struct gt_offers *offers)
 {

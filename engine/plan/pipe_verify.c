@@ -1,6 +1,6 @@
 /* Verifies the transfers of a pipeline before plans exist. This is possible because the order of the transfers in the ranks' programs
  * depends only on the partition and the schedule. */
-#include "par/pipe.h"
+#include "plan/mode_pipe.h"
 
 /* Makes a program of one rank that has only its transfers: for each cell first the receives, then the sends. */
 static enum gt_code make_transfers(struct gt_arena *a, const struct gt_partition *p, const struct gt_grid *g, int rank, struct gt_prog *out,

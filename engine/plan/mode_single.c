@@ -1,7 +1,7 @@
 /* Mode "single": one rank, one device. The program loads each micro-batch, runs its forward and backward pass, and then makes the
  * update. */
-#include "par/emit.h"
-#include "par/replicas.h"
+#include "plan/emit.h"
+#include "plan/replicas.h"
 
 static enum gt_code find_position(const struct gt_conf *c, int rank, int world, struct gt_rank_position *out, struct gt_err *err)
 {

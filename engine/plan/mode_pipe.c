@@ -9,10 +9,10 @@
  *
  *	gt_grid_make --> append_cell(), for each cell of this rank: RECV, LOAD, kernels, SEND, reductions of finished buckets
  *	             --> gt_pipe_separate_transfers --> CHECK, update --> gt_pipe_streams */
-#include "par/pipe.h"
-#include "par/emit.h"
-#include "par/pipe_stream.h"
-#include "par/replicas.h"
+#include "plan/mode_pipe.h"
+#include "plan/emit.h"
+#include "plan/pipe_stream.h"
+#include "plan/replicas.h"
 #include <string.h>
 
 int gt_pipe_stages(const struct gt_conf *c, int npipe)

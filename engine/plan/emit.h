@@ -1,4 +1,4 @@
-/* Internal to engine/par: appends steps to a program. The strategies build their lists with these functions.
+/* Internal to engine/plan: appends steps to a program. The strategies build their lists with these functions.
  *
  *	struct gt_emit e;
  *	gt_emit_begin(&e, job, err);
@@ -8,10 +8,10 @@
  *	return gt_emit_end(&e, out);      the program, or the first error
  *
  * The list is an array in the job's arena that grows. After a first failure the functions append nothing; gt_emit_end returns the error. */
-#ifndef GT_PAR_EMIT_H
-#define GT_PAR_EMIT_H
+#ifndef GT_PLAN_EMIT_H
+#define GT_PLAN_EMIT_H
 
-#include "par/strategy.h"
+#include "plan/strategy.h"
 
 struct gt_emit {
 	const struct gt_job *job;

@@ -23,8 +23,8 @@
  *	rank 0 F0 F1 F2 .  .  B0 W0 F3 B1 W1 F4 B2 W2 B3 W3 B4 W4
  *	rank 1 .  F0 F1 .  B0 F2 B1 W0 F3 B2 W1 F4 B3 W2 B4 W3 W4
  *	rank 2 .  .  F0 B0 F1 B1 F2 B2 W0 F3 B3 W1 F4 B4 W2 W3 W4 */
-#ifndef GT_PAR_PIPELINE_SCHEDULE_H
-#define GT_PAR_PIPELINE_SCHEDULE_H
+#ifndef GT_PLAN_PIPELINE_SCHEDULE_H
+#define GT_PLAN_PIPELINE_SCHEDULE_H
 
 #include "conf/conf.h"
 

@@ -11,8 +11,8 @@
  *	plans (one for each micro-batch size) ---+
  *	gt_update (calls of the optimizer) ------+--> gt_job --> schedule() --> gt_prog of this rank --> executor
  *	position of the rank, bucket layout -----+ */
-#ifndef GT_PAR_STRATEGY_H
-#define GT_PAR_STRATEGY_H
+#ifndef GT_PLAN_STRATEGY_H
+#define GT_PLAN_STRATEGY_H
 
 #include "conf/conf.h"
 #include "plan/step.h"

@@ -7,8 +7,8 @@
  * ranks, as in stage 1 of mode "zero", and nothing has to be gathered. The results are the same bits.
  *
  * Running statistics are those of rank 0: evaluations and checkpoints take its copy, and no one reads the other ranks' copies. */
-#include "par/emit.h"
-#include "par/replicas.h"
+#include "plan/emit.h"
+#include "plan/replicas.h"
 
 /* Returns whether the update must not be sharded: an optimizer needs whole matrices, or the clipping norm of all gradients must not depend
  * in its last bits on how they are sharded (reproducible = "world"). */

@@ -1,5 +1,5 @@
 /* The table of strategies, one for each value of parallel.mode. */
-#include "par/strategy.h"
+#include "plan/strategy.h"
 
 const struct gt_strategy *gt_strategy_of(enum gt_mode mode)
 {

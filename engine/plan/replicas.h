@@ -1,14 +1,14 @@
-/* Internal to engine/par: functions that the data-parallel modes dp, ddp and zero share. Mode pipe uses some of them if there are several
+/* Internal to engine/plan: functions that the data-parallel modes dp, ddp and zero share. Mode pipe uses some of them if there are several
  * copies of its pipeline. Each rank has the whole model and its own samples. Gradients are reduced over the ranks bucket by bucket while
  * the backward pass still runs.
  *
  *	gt_replicas_passes(&e, &passes)   forward and backward pass of each unit, with reductions of finished buckets in between
  *	gt_emit_check(&e)                 are loss and gradients finite on all ranks?
  *	gt_replicas_update(&e)            the optimizer's update, of everything or of this rank's shards */
-#ifndef GT_PAR_REPLICAS_H
-#define GT_PAR_REPLICAS_H
+#ifndef GT_PLAN_REPLICAS_H
+#define GT_PLAN_REPLICAS_H
 
-#include "par/emit.h"
+#include "plan/emit.h"
 
 /* gt_strategy.position of dp and ddp: sets *out to the position of a rank in a world in which every rank has the whole model. It never
  * fails. */

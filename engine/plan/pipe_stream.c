@@ -1,5 +1,5 @@
 /* Overlaps a pipeline's transfers with each other and with kernels. Memory ranges decide which steps may overlap. */
-#include "par/pipe_stream.h"
+#include "plan/pipe_stream.h"
 
 #define STREAM 1
 

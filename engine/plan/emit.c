@@ -1,5 +1,5 @@
 /* Appends steps to a program: the parts that all strategies use. */
-#include "par/emit.h"
+#include "plan/emit.h"
 #include <string.h>
 
 #define COMM_STREAM 1
@@ -122,7 +122,7 @@ void gt_emit_zero(struct gt_emit *e)
 	const struct gt_space *s = e->job->space;
 	const struct gt_update *u = e->job->update;
 	gt_emit_step(e, (struct gt_step){.kind = GT_STEP_ZERO});
-	if (gt_space_sharded(s, GT_A_GRAD)) /* buckets share their memory, and zero.c clears it bucket by bucket */
+	if (gt_space_sharded(s, GT_A_GRAD)) /* buckets share their memory, and mode_zero.c clears it bucket by bucket */
 		return;
 	for (int level = 0; level < count_levels(s); level++)
 		for (int i = 0; i < u->nstale; i++) {

@@ -3,7 +3,7 @@
 #include "base/descriptors.h"
 #include "launch/hosts.h"
 #include "launch/launcher_parts.h"
-#include <arpa/inet.h>
+#include "launch/rendezvous.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -26,20 +26,6 @@ static enum gt_code create_memory_file(const char *name, uint64_t bytes, int *fd
 	return *fd < 0 || (bytes && ftruncate(*fd, (off_t)bytes)) ? gt_fail_shared(err, bytes, errno) : GT_OK;
 }
 
-/* Opens a listening socket on a loopback port that the kernel selects. */
-static enum gt_code open_loopback_listener(struct gt_attempt *a, struct gt_err *err)
-{
-	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	socklen_t n = sizeof at;
-	a->listen_fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (a->listen_fd < 0 || bind(a->listen_fd, (struct sockaddr *)&at, n) || listen(a->listen_fd, GT_LAUNCH_MAX) ||
-	    getsockname(a->listen_fd, (struct sockaddr *)&at, &n))
-		return gt_fail(err, GT_EFAIL, "cannot listen on 127.0.0.1: %s", strerror(errno));
-	strcpy(a->board->addr, "127.0.0.1");
-	a->board->port = ntohs(at.sin_port);
-	return GT_OK;
-}
-
 static enum gt_code open_shared_resources(struct gt_attempt *a, struct gt_err *err)
 {
 	const struct gt_launch_spec *s = a->spec;
@@ -57,7 +43,7 @@ static enum gt_code open_shared_resources(struct gt_attempt *a, struct gt_err *e
 	else if (getrandom(b->token, sizeof b->token, 0) != sizeof b->token)
 		return gt_fail(err, GT_EFAIL, "cannot get random numbers: %s", strerror(errno));
 	if (s->nnodes <= 1)
-		return open_loopback_listener(a, err);
+		return gt_loopback_listen(&a->listen_fd, b->addr, &b->port, err);
 	snprintf(b->addr, sizeof b->addr, "%s", s->addr);
 	b->port = s->port;
 	return gt_hosts_open(s, b->token, &a->listen_fd, &a->hosts, err);

@@ -43,8 +43,7 @@ static enum gt_code find_template(struct gt_expand *x, const struct gt_scope *s,
 		if (!g.best && (!x->blocks || !x->blocks->nkids))
 			return gt_conf_fail(err, n->loc, path,
 			                    "expected the name of a block, got \"%s\", but the config defines no blocks; define it in model.blocks, "
-			                    "or use type",
-			                    cut);
+			                    "or use type", cut);
 		if (!g.best) {
 			for (int i = 0; i < x->blocks->nkids && len + 70 < sizeof all; i++)
 				len += (size_t)snprintf(all + len, sizeof all - len, "%s%.64s", i ? ", " : "", x->blocks->kid[i]->name);

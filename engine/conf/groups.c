@@ -75,15 +75,13 @@ static enum gt_code read_group(struct gt_reading *rd, const struct gt_cnode *ent
 		return gt_conf_fail(
 		    err, gt_conf_location(entry, "frozen_stats"), path,
 		    "frozen_stats = true and freeze_after = %g do not go together, because statistics are frozen for the whole run; remove one of "
-		    "them",
-		    g->freeze_after);
+		    "them", g->freeze_after);
 	}
 	if (g->freeze_after > 0 && g->freeze_after <= g->frozen_until) {
 		snprintf(path, sizeof path, "%sfreeze_after", shown);
 		return gt_conf_fail(err, gt_conf_location(entry, "freeze_after"), path,
 		                    "expected more than frozen_until = %g epochs, got %g: these parameters would never be trained; write frozen = "
-		                    "true",
-		                    g->frozen_until, g->freeze_after);
+		                    "true", g->frozen_until, g->freeze_after);
 	}
 	if (opt) {
 		snprintf(path, sizeof path, "%soptimizer.", shown);

@@ -21,8 +21,7 @@ enum gt_code gt_layer_fullname(struct gt_expand *x, const struct gt_scope *s, co
 		GT_NEW_STR(*out, gt_arena_printf(x->rd->arena, "%s%d", s ? s->prefix : "", index), err);
 	if (strlen(*out) > GT_CONF_MAX_NAME)
 		return gt_conf_fail(err, n ? n->loc : entry->loc, path, "expected at most %d bytes for this name with the names of its blocks "
-		                    "before it, got %zu",
-		                    GT_CONF_MAX_NAME, strlen(*out));
+		                    "before it, got %zu", GT_CONF_MAX_NAME, strlen(*out));
 	return GT_OK;
 }
 
@@ -119,22 +118,6 @@ static enum gt_code read_key(struct gt_expand *x, const struct gt_scope *s, cons
 	return gt_row_read(x->rd->arena, &row, v, path, l->attr, err);
 }
 
-static enum gt_code grow_layers(struct gt_expand *x, struct gt_source_loc at, const char *path, struct gt_err *err)
-{
-	if (x->n == GT_CONF_MAX_LAYERS)
-		return gt_conf_fail(err, at, path, "expected at most %d layers, got more", GT_CONF_MAX_LAYERS);
-	if (x->n < x->cap)
-		return GT_OK;
-	int cap = x->cap ? 2 * x->cap : 32;
-	struct gt_layer_spec *spec;
-	GT_NEW(spec, x->rd->arena, cap, err);
-	if (x->n)
-		memcpy(spec, x->spec, (size_t)x->n * sizeof *spec);
-	x->spec = spec;
-	x->cap = cap;
-	return GT_OK;
-}
-
 enum gt_code gt_layer_add(struct gt_expand *x, const struct gt_scope *s, const struct gt_cnode *entry, const char *at, int index,
                           const struct gt_layer_spec *proto, struct gt_err *err)
 {
@@ -151,7 +134,9 @@ enum gt_code gt_layer_add(struct gt_expand *x, const struct gt_scope *s, const s
 		return gt_conf_fail(err, v->loc, path, "expected a layer type, got %s", gt_cnode_text(v, got, sizeof got));
 	if (!(l.op = gt_op_find_layer(word)))
 		return unknown_type(v, path, word, err);
-	GT_TRY(grow_layers(x, entry->loc, at, err));
+	if (x->n == GT_CONF_MAX_LAYERS)
+		return gt_conf_fail(err, entry->loc, at, "expected at most %d layers, got more", GT_CONF_MAX_LAYERS);
+	GT_TRY(gt_arena_grow(x->rd->arena, &x->spec, x->n, &x->cap, sizeof *x->spec, err));
 	size_t size = gt_op_attr_size(l.op);
 	l.attr = gt_arena_alloc(x->rd->arena, 1, size ? size : 1);
 	if (!l.attr)

@@ -55,7 +55,8 @@ struct gt_row {
 	const char *help;
 };
 
-/* The tables of keys. The last row of each has path NULL. */
+#define GT_INIT_WORDS "torch-default|torch|kaiming-normal|kaiming-uniform|xavier-normal|xavier-uniform" /* values of model.init */
+/* The tables of keys, in schema.c and schema_entries.c. The last row of each has path NULL. */
 extern const struct gt_row gt_rows[];           /* keys of the whole config, read into struct gt_conf */
 extern const struct gt_row gt_rows_augment[];   /* keys of an entry of data.augment, read into struct gt_transform */
 extern const struct gt_row gt_rows_column[];    /* keys of an entry of data.columns, read into struct gt_column_spec */

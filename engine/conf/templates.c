@@ -101,8 +101,7 @@ static enum gt_code check_template(const struct gt_cnode *tmpl, struct gt_err *e
 		GT_TRY(check_uses(tmpl, layers, path, gt_cnode_string(params->kid[i]), &uses, err));
 		if (!uses)
 			return gt_conf_fail(err, params->kid[i]->loc, at, "the parameter \"%s\" is not used by any layer of the block; remove it "
-			                    "from params",
-			                    gt_cnode_string(params->kid[i]));
+			                    "from params", gt_cnode_string(params->kid[i]));
 	}
 	snprintf(path, sizeof path, "%s.defaults", at);
 	if (defaults && defaults->type != GT_C_GROUP)
@@ -117,8 +116,7 @@ enum gt_code gt_blocks_check(const struct gt_expand *x, struct gt_err *err)
 {
 	char got[64];
 	if (x->blocks && x->blocks->type != GT_C_GROUP)
-		return gt_conf_fail(err, x->blocks->loc, "model.blocks", "expected a group { }, got %s",
-		                    gt_cnode_text(x->blocks, got, sizeof got));
+		return gt_conf_fail(err, x->blocks->loc, "model.blocks", "expected a group { }, got %s", gt_cnode_text(x->blocks, got, sizeof got));
 	for (int i = 0; x->blocks && i < x->blocks->nkids; i++) {
 		enum gt_code code = check_template(x->blocks->kid[i], err);
 		x->blocks->kid[i]->bad = code == GT_ECONFIG;

@@ -316,9 +316,7 @@ enum gt_code gt_lock_take(const char *path, int *fd, bool *held, long *holder, s
 		unlink(path);
 	close(*fd);
 	*fd = -1;
-	if (err)
-		err->code = GT_ECANTCREAT;
-	return GT_ECANTCREAT;
+	return gt_code_replace(code, GT_EIO, GT_ECANTCREAT, err);
 }
 
 void gt_lock_drop(int fd)

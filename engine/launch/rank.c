@@ -77,9 +77,7 @@ static enum gt_code open_link(struct gt_rank_link *l, struct gt_err *err)
 	GT_TRY(read_variable("GTRAIN_NNODES", GT_WORLD_MAX, &w->nnodes, err));
 	if (w->local_rank >= w->local_world || w->rank >= w->world)
 		return gt_fail(err, GT_EUSAGE, "GTRAIN_RANK=%d, GTRAIN_WORLD=%d, GTRAIN_LOCAL_RANK=%d and GTRAIN_LOCAL_WORLD=%d in the "
-		               "environment contradict each other",
-		               w->rank,
-		               w->world, w->local_rank, w->local_world);
+		               "environment contradict each other", w->rank, w->world, w->local_rank, w->local_world);
 	if (getenv("GTRAIN_LISTEN_FD"))
 		GT_TRY(take_fd_variable("GTRAIN_LISTEN_FD", &l->listener, err));
 	GT_TRY(take_fd_variable("GTRAIN_BOARD_FD", &board, err));

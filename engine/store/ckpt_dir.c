@@ -165,12 +165,7 @@ enum gt_code gt_ckpt_dir_open(const char *path, struct gt_ckpt_dir **out, struct
 	enum gt_code code = open_dir(d, path, err);
 	if (code) {
 		gt_ckpt_dir_close(d);
-		if (code == GT_EIO) { /* the caller asked whether the directory is writable, so the code says that it is not */
-			code = GT_ECANTCREAT;
-			if (err)
-				err->code = code;
-		}
-		return code;
+		return gt_code_replace(code, GT_EIO, GT_ECANTCREAT, err); /* the caller asked whether the directory is writable */
 	}
 	*out = d;
 	return GT_OK;

@@ -167,8 +167,7 @@ enum gt_code gt_ckpt_dir_continue(struct gt_ckpt_dir *d, const struct gt_ckpt *f
 	if (d->back) {
 		format_steps(e, later, steps, sizeof steps);
 		snprintf(text, size, "going back to step %" PRId64 ": when the first new checkpoint is committed, the later checkpoint%s "
-		         "(%s), metrics.jsonl and config.cfg move to %s/history-%" PRId64,
-		         d->step, later == 1 ? "" : "s", steps, d->path, *next);
+		         "(%s), metrics.jsonl and config.cfg move to %s/history-%" PRId64, d->step, later == 1 ? "" : "s", steps, d->path, *next);
 	}
 	free(e);
 	return GT_OK;

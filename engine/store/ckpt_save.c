@@ -227,11 +227,7 @@ enum gt_code gt_ckpt_save(struct gt_ckpt_dir *d, const struct gt_ckpt_meta *m, c
 	enum gt_code code = gt_digest_open(&s->digest, err);
 	if (!code)
 		code = save_checkpoint(s, err);
-	if (code == GT_ECANTCREAT) { /* the directory was writable when the run began, so this is a failure of the device */
-		code = GT_EIO;
-		if (err)
-			err->code = code;
-	}
+	code = gt_code_replace(code, GT_ECANTCREAT, GT_EIO, err); /* the directory was writable when the run began, so the device has failed */
 	if (!code && (size_t)snprintf(path, size, "%s", s->to) >= size)
 		code = gt_fail(err, GT_EINTERNAL, "%s: expected a path of less than %zu bytes", s->to, size);
 	gt_digest_close(s->digest);

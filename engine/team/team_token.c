@@ -142,8 +142,7 @@ static enum gt_code fail_name_taken(const struct gt_world *w, const struct socka
 		return fail_foreign_owner(w, &by, err);
 	if (!reached)
 		return gt_fail(err, GT_EPEER, "rank 0: a process that does not answer occupies the socket name through which the ranks that %s "
-		               "started find each other: let gtrain start the ranks (--nproc)",
-		               w->how);
+		               "started find each other: let gtrain start the ranks (--nproc)", w->how);
 	return gt_fail(err, GT_EUSAGE, "two processes claim to be rank 0 of the ranks that %s started; the other one is process %d",
 	               w->how, (int)by.pid);
 }

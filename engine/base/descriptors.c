@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 static int count_open(void)
 {
@@ -33,6 +34,13 @@ enum gt_code gt_descriptors_reserve(int need, int want, const char *who, struct 
 		return gt_fail(err, GT_EFAIL, "%s: cannot raise the limit of open files to %llu: %s", who, (unsigned long long)l.rlim_cur,
 		               strerror(errno));
 	return GT_OK;
+}
+
+void gt_fd_close(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
 }
 
 int gt_poll(struct pollfd *p, int n, double wait_s)

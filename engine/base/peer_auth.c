@@ -98,9 +98,7 @@ int gt_auth_listen(const char *addr, int port, struct sockaddr_storage *at, int 
 		if (fd >= 0 && !bind(fd, a->ai_addr, a->ai_addrlen) && !listen(fd, BACKLOG) && (!at || !getsockname(fd, (struct sockaddr *)at, &n)))
 			break;
 		*error = errno;
-		if (fd >= 0)
-			close(fd);
-		fd = -1;
+		gt_fd_close(&fd);
 	}
 	if (list)
 		freeaddrinfo(list);
@@ -210,8 +208,8 @@ int gt_auth_take(struct gt_auth *a, struct gt_peer_auth *p, unsigned char sessio
 
 void gt_auth_close(struct gt_peer_auth *p)
 {
-	if (p->state != GT_AUTH_NONE && p->fd >= 0)
-		close(p->fd); /* closing a descriptor removes it from epoll */
+	if (p->state != GT_AUTH_NONE)
+		gt_fd_close(&p->fd); /* closing a descriptor removes it from epoll */
 	*p = (struct gt_peer_auth){0};
 }
 
@@ -226,7 +224,7 @@ void gt_auth_shut(struct gt_auth *a)
 {
 	for (int i = 0; i < GT_AUTH_PENDING; i++)
 		gt_auth_close(&a->pending[i]);
-	if (a->magic && a->epoll >= 0)
-		close(a->epoll);
+	if (a->magic)
+		gt_fd_close(&a->epoll);
 	*a = (struct gt_auth){0};
 }

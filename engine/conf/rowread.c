@@ -253,12 +253,6 @@ static bool is_generic_key(const char *word)
 	return !strcmp(word, "type") || !strcmp(word, "name") || !strcmp(word, "mode");
 }
 
-static const char *last_component(const char *path)
-{
-	const char *dot = strrchr(path, '.');
-	return dot ? dot + 1 : path;
-}
-
 static bool has_key(const struct gt_row *rows, const char *const *words, const char *key)
 {
 	for (; words && *words; words++)
@@ -291,7 +285,7 @@ enum gt_code gt_conf_unknown(const struct gt_cnode *n, const char *shown, const 
                              const char *const *words, struct gt_err *err)
 {
 	char at[2 * PATH], level[80][40], all[512], cut[64], lower[PATH];
-	size_t prefix = (size_t)(last_component(path) - path), len = 0;
+	size_t prefix = (size_t)(gt_row_name(path) - path), len = 0;
 	int nlevel = 0;
 	const char *name = gt_utf8_truncate(n->name, cut, sizeof cut);
 	struct gt_guess g = gt_guess_open(name);
@@ -305,7 +299,7 @@ enum gt_code gt_conf_unknown(const struct gt_cnode *n, const char *shown, const 
 	if (rows == gt_rows && !prefix && suggest_section(n, rows, lower, sizeof lower)) /* the group of another section, "optimizer" */
 		return gt_conf_fail(err, n->loc, at, "unknown key; did you mean %s?", lower);
 	for (const struct gt_row *r = rows; r && r->path; r++) /* suggests a key of this name in a group below */
-		if (!strncmp(r->path, path, prefix) && strchr(r->path + prefix, '.') && !strcmp(last_component(r->path), name) &&
+		if (!strncmp(r->path, path, prefix) && strchr(r->path + prefix, '.') && !strcmp(gt_row_name(r->path), name) &&
 		    !is_generic_key(name))
 			return gt_conf_fail(err, n->loc, at, "unknown key; did you mean %s%s?", shown, r->path);
 	for (const struct gt_row *r = rows; r && r->path && nlevel < 64; r++) {
@@ -322,7 +316,7 @@ enum gt_code gt_conf_unknown(const struct gt_cnode *n, const char *shown, const 
 	if (g.best)
 		return gt_conf_fail(err, n->loc, at, "unknown key; did you mean %s%.*s%s?", shown, (int)prefix, path, g.best);
 	for (const struct gt_row *r = rows; r && r->path; r++) /* suggests a key of this name in another section */
-		if (!strcmp(last_component(r->path), name) && !is_generic_key(name))
+		if (!strcmp(gt_row_name(r->path), name) && !is_generic_key(name))
 			return gt_conf_fail(err, n->loc, at, "unknown key; did you mean %s%s?", shown, r->path);
 	all[0] = 0;
 	for (int i = 0; i < nlevel && len + 48 < sizeof all; i++)

@@ -9,6 +9,7 @@
 #include "conf/ctree.h"
 #include "ir/op.h"
 #include "losses.h"
+#include <string.h>
 
 enum gt_row_type {
 	GT_T_INT,     /* int64_t */
@@ -71,6 +72,12 @@ extern const struct gt_row gt_rows_template[];  /* keys of an entry of model.blo
 
 const struct gt_row *gt_row_find(const struct gt_row *rows, const char *path); /* returns NULL if no row has this path */
 #define GT_ROW_IS 256
+/* Returns the last component of a path: "betas" of "train.optimizer.betas". */
+static inline const char *gt_row_name(const char *path)
+{
+	const char *dot = strrchr(path, '.');
+	return dot ? dot + 1 : path;
+}
 /* Returns gt_row.is. For a key with types or loss_uses, writes the types, or the losses, that have the key into buf (GT_ROW_IS bytes) and
  * returns buf. */
 const char *gt_row_is(const struct gt_row *r, char *buf, size_t size);

@@ -176,8 +176,7 @@ static enum gt_code start_rank(struct gt_attempt *a, int local, struct gt_cpu_in
 	}
 	free(b.env);
 	close(b.link);
-	if (b.out >= 0)
-		close(b.out);
+	gt_fd_close(&b.out);
 	return code;
 }
 
@@ -195,9 +194,7 @@ enum gt_code gt_attempt_open(struct gt_attempt *a, char *const *argv, const sigs
 	GT_TRY(open_shared_resources(a, err));
 	for (int i = 0; i < n; i++)
 		GT_TRY(start_rank(a, i, place, nplaces, argv, mask, err));
-	if (a->listen_fd >= 0)
-		close(a->listen_fd); /* rank 0 owns the listener from now on, so that its port is free when rank 0 ends */
-	a->listen_fd = -1;
+	gt_fd_close(&a->listen_fd); /* rank 0 owns the listener from now on, so that its port is free when rank 0 ends */
 	return GT_OK;
 }
 
@@ -211,23 +208,18 @@ void gt_attempt_close(struct gt_attempt *a)
 			while (waitpid(c->pid, NULL, 0) < 0 && errno == EINTR)
 				;
 		}
-		if (c->link >= 0)
-			close(c->link);
-		if (c->out >= 0)
-			close(c->out);
+		gt_fd_close(&c->link);
+		gt_fd_close(&c->out);
 	}
 	gt_hosts_close(a->hosts);
 	a->hosts = NULL;
-	int fds[] = {a->board_fd, a->listen_fd};
-	for (int i = 0; i < 2; i++)
-		if (fds[i] >= 0)
-			close(fds[i]);
+	gt_fd_close(&a->board_fd);
+	gt_fd_close(&a->listen_fd);
 	if (a->board)
 		munmap(a->board, a->board_bytes);
 	free(a->child);
 	a->child = NULL;
 	a->board = NULL;
-	a->board_fd = a->listen_fd = -1;
 }
 
 bool gt_launch_is_transient(enum gt_code code)

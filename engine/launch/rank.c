@@ -1,4 +1,5 @@
 /* The functions of launch/launcher.h that a rank calls: it reports progress and errors to the launcher that started it. */
+#include "base/descriptors.h"
 #include "launch/launcher_parts.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -115,10 +116,8 @@ void gt_rank_close(struct gt_rank_link *l)
 		return;
 	if (l->board)
 		munmap(l->board, l->board_bytes);
-	int fds[] = {l->sock, l->listener};
-	for (int i = 0; i < 2; i++)
-		if (fds[i] >= 0)
-			close(fds[i]);
+	gt_fd_close(&l->sock);
+	gt_fd_close(&l->listener);
 	free(l);
 }
 

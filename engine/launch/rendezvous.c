@@ -48,7 +48,7 @@ static enum gt_code collect_values(struct gt_rendezvous *r, const char *key, uns
 				continue;
 			if (!gt_rdv_recv_frame(&r->conn[i], true, 1 + KEY + GT_RENDEZVOUS_MAX, &value[i], &len[i], until) || len[i] < 1 + KEY ||
 			    value[i][0]) {
-				gt_rdv_close(&r->conn[i].fd);
+				gt_fd_close(&r->conn[i].fd);
 				code = gt_rdv_fail(r, GT_EPEER, err, "rank %d closed its connection before it exchanged \"%s\"", i, key);
 			} else if (value[i][KEY] || strcmp((char *)value[i] + 1, key)) {
 				value[i][KEY] = 0;
@@ -109,7 +109,7 @@ static enum gt_code serve_exchange(struct gt_rendezvous *r, const struct gt_rend
 	}
 	for (int i = 1; code == GT_OK && i < world; i++)
 		if (!gt_rdv_send_frame(&r->conn[i], true, all, total, gt_clock() + r->timeout)) {
-			gt_rdv_close(&r->conn[i].fd);
+			gt_fd_close(&r->conn[i].fd);
 			code = gt_rdv_fail(r, GT_EPEER, err, "rank %d closed its connection while it exchanged \"%s\"", i, key);
 		}
 	for (int i = 0; value && i < world; i++)
@@ -253,7 +253,7 @@ void gt_rendezvous_close(struct gt_rendezvous *r)
 	if (!r)
 		return;
 	for (int i = 0; r->conn && i < (gt_rdv_is_server(r) ? r->world.world : 1); i++)
-		gt_rdv_close(&r->conn[i].fd);
+		gt_fd_close(&r->conn[i].fd);
 	free(r->conn);
 	free(r->all);
 	explicit_bzero(r, sizeof *r);

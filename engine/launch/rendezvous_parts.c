@@ -2,6 +2,7 @@
 #include "launch/rendezvous_parts.h"
 #include "base/bytes.h"
 #include "base/clock.h"
+#include "base/descriptors.h"
 #include <errno.h>
 #include <poll.h>
 #include <stdarg.h>
@@ -94,20 +95,13 @@ bool gt_rdv_recv_frame(struct gt_rdv_conn *c, bool server, size_t cap, unsigned 
 }
 
 /* ---- end and failure ---------------------------------------------------------------------------------------------------------------- */
-void gt_rdv_close(int *fd)
-{
-	if (*fd >= 0)
-		close(*fd);
-	*fd = -1;
-}
-
 void gt_rdv_drain_close(int *fd, double until)
 {
 	char sink[4096];
 	while (*fd >= 0 && gt_rdv_recv(*fd, sink, 1, until))
 		while (recv(*fd, sink, sizeof sink, MSG_DONTWAIT) > 0)
 			;
-	gt_rdv_close(fd);
+	gt_fd_close(fd);
 }
 
 static void drain_connections(struct gt_rendezvous *r)
@@ -142,7 +136,7 @@ enum gt_code gt_rdv_fail(struct gt_rendezvous *r, enum gt_code code, struct gt_e
 	if (gt_rdv_is_server(r))
 		drain_connections(r);
 	else
-		gt_rdv_close(&r->conn[0].fd);
+		gt_fd_close(&r->conn[0].fd);
 	return gt_fail(err, code, "%s", r->err.msg);
 }
 

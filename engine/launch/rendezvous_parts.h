@@ -50,7 +50,6 @@ bool gt_rdv_recv(int fd, void *data, size_t n, double until);
 bool gt_rdv_send_frame(struct gt_rdv_conn *c, bool server, const void *data, size_t n, double until);
 bool gt_rdv_recv_frame(struct gt_rdv_conn *c, bool server, size_t cap, unsigned char **out, size_t *n, double until);
 
-void gt_rdv_close(int *fd); /* closes *fd if it is >= 0, and sets it to -1 */
 /* Reads and discards data until the peer has closed the connection or the time `until` (gt_clock) has passed, then closes the socket.
  * Closing a socket with unread bytes would reset the connection, and an error message on its way to the peer would be lost. */
 void gt_rdv_drain_close(int *fd, double until);

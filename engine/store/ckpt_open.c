@@ -208,12 +208,6 @@ static enum gt_code open_latest(struct search *s, struct gt_ckpt **out, struct g
 	return code;
 }
 
-static int compare_steps(const void *a, const void *b)
-{
-	const struct gt_ckpt_entry *x = a, *y = b;
-	return (x->step > y->step) - (x->step < y->step);
-}
-
 #define LISTED 10 /* number of the lowest and of the highest steps that an error lists */
 
 /* Reports that none of the n entries is the checkpoint of a step, and lists the steps that there are. Sorts the entries. */
@@ -226,7 +220,7 @@ static enum gt_code fail_no_step(const char *dir, int64_t step, struct gt_ckpt_e
 			e[steps++] = e[i];
 	if (!steps)
 		return gt_fail(err, GT_ENOINPUT, "%s: there is no checkpoint", dir);
-	qsort(e, (size_t)steps, sizeof *e, compare_steps);
+	qsort(e, (size_t)steps, sizeof *e, gt_ckpt_compare_steps);
 	for (int i = 0; i < steps; i++) {
 		size_t at = strlen(list);
 		bool skips = steps > 2 * LISTED && i == LISTED;

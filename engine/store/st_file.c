@@ -1,4 +1,5 @@
 #include "store/st_file.h"
+#include "base/descriptors.h"
 #include "base/fileio.h"
 #include <errno.h>
 #include <stddef.h>
@@ -182,8 +183,7 @@ void gt_st_close(struct gt_st_file *f)
 		return;
 	if (f->map != MAP_FAILED)
 		munmap(f->map, (size_t)f->bytes);
-	if (f->fd >= 0)
-		close(f->fd);
+	gt_fd_close(&f->fd);
 	gt_arena_close(f->arena);
 }
 

@@ -180,8 +180,7 @@ static enum gt_code join_rendezvous(struct gt_team *t, const struct gt_team_spec
 		code = open_communicator(&m, r, s, spec.all, err);
 		gt_rendezvous_close(r);
 	}
-	if (m.boot.fd >= 0)
-		close(m.boot.fd); /* every rank has opened the segment by now, or has failed to */
+	gt_fd_close(&m.boot.fd); /* every rank has opened the segment by now, or has failed to */
 	free(spec.all);
 	return code;
 }
@@ -262,8 +261,7 @@ void gt_team_close(struct gt_team *t)
 			;
 		pthread_join(o->listens, NULL);
 	}
-	if (o->closing >= 0)
-		close(o->closing);
+	gt_fd_close(&o->closing);
 	if (t->comm)
 		t->comm->api->close(t->comm);
 	free(o);

@@ -136,8 +136,7 @@ static enum gt_code fail_name_taken(const struct gt_world *w, const struct socka
 	struct ucred by;
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	bool reached = fd >= 0 && !connect(fd, (const struct sockaddr *)at, n), ours = reached && is_same_user(fd, &by);
-	if (fd >= 0)
-		close(fd);
+	gt_fd_close(&fd);
 	if (reached && !ours)
 		return fail_foreign_owner(w, &by, err);
 	if (!reached)
@@ -210,8 +209,7 @@ static enum gt_code serve_token(struct gt_world *w, const struct sockaddr_un *at
 		                           : gt_fail(err, GT_EFAIL, "cannot listen for the other ranks: %s", strerror(errno));
 	else
 		code = send_tokens(fd, w, &a, until, err);
-	if (fd >= 0)
-		close(fd);
+	gt_fd_close(&fd);
 	explicit_bzero(&a, sizeof a);
 	return code;
 }
@@ -257,9 +255,7 @@ enum gt_code gt_team_token(struct gt_world *w, double timeout_s, unsigned char t
 	*listener = -1;
 	strcpy(w->addr, "127.0.0.1");
 	enum gt_code code = w->rank ? request_token(w, &at, n, until + 2, token, err) : serve_token(w, &at, n, until, token, listener, err);
-	if (code != GT_OK && *listener >= 0) {
-		close(*listener);
-		*listener = -1;
-	}
+	if (code != GT_OK)
+		gt_fd_close(listener);
 	return code;
 }

@@ -260,7 +260,7 @@ enum gt_code gt_file_replace(const char *path, unsigned mode, const void *data, 
 	if (!code)
 		code = gt_file_rename(tmp, path, err);
 	if (code)
-		unlink(tmp); /* fails without harm if only the sync of the folder failed, because tmp was renamed */
+		unlink(tmp); /* fails without harm if only the sync of the directory failed, because tmp was renamed */
 	return code;
 }
 

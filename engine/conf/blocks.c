@@ -19,7 +19,7 @@ static enum gt_code read_defaults(struct gt_expand *x, const struct gt_scope *s,
 			continue;
 		snprintf(path, sizeof path, "%s.%s", at, r->path);
 		GT_TRY(gt_scope_value(x, s, inst->kid[i], path, &v, err));
-		GT_TRY(gt_row_read(x->rd->arena, r, v, path, proto, err));
+		GT_TRY(gt_row_read(r, v, path, proto, err));
 	}
 	return GT_OK;
 }
@@ -87,7 +87,7 @@ static enum gt_code expand_block(struct gt_expand *x, const struct gt_scope *s, 
 	if ((n = gt_cnode_find(inst, "repeat"))) {
 		snprintf(path, sizeof path, "%s.repeat", at);
 		GT_TRY(gt_scope_value(x, s, n, path, &v, err));
-		GT_TRY(gt_row_read(a, gt_row_find(gt_rows_block, "repeat"), v, path, &repeat, err));
+		GT_TRY(gt_row_read(gt_row_find(gt_rows_block, "repeat"), v, path, &repeat, err));
 	}
 	GT_TRY(read_defaults(x, s, inst, at, &common, err));
 	snprintf(path, sizeof path, "%s.in", at);

@@ -55,7 +55,7 @@ static enum gt_code read_transforms(struct gt_reading *rd, const char *path, str
 	return GT_OK;
 }
 
-/* Makes a relative path of a data file absolute. It is relative to the folder of the file that contains the key, as with @include, and to
+/* Makes a relative path of a data file absolute. It is relative to the directory of the file that has the key, as with @include, and to
  * the working directory if it is from --set. Text in memory is that of a checkpoint, whose paths are absolute already. */
 static enum gt_code make_path_absolute(struct gt_reading *rd, const char *key, const char **path, struct gt_err *err)
 {

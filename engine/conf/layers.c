@@ -113,9 +113,9 @@ static enum gt_code read_key(struct gt_expand *x, const struct gt_scope *s, cons
 	}
 	GT_TRY(gt_scope_value(x, s, n, path, &v, err));
 	if (r)
-		return gt_row_read(x->rd->arena, r, v, path, l, err);
+		return gt_row_read(r, v, path, l, err);
 	struct gt_row row = gt_row_of_attr(d, def);
-	return gt_row_read(x->rd->arena, &row, v, path, l->attr, err);
+	return gt_row_read(&row, v, path, l->attr, err);
 }
 
 enum gt_code gt_layer_add(struct gt_expand *x, const struct gt_scope *s, const struct gt_cnode *entry, const char *at, int index,

@@ -124,7 +124,7 @@ const struct gt_row gt_rows[] = {
     {"data.name", GT_T_STRING, AT(data.name), "\"\"",
      .help = "name of the dataset: \"fashion-mnist\", \"mnist\", \"cifar10\", \"cifar100\", \"synthetic\", or any name for your own files"},
     {"data.root", GT_T_STRING, AT(data.root), "\"\"",
-     .help = "folder of the data files, relative to the folder of the config; \"\": the first of $GTRAIN_DATA/NAME, the user's cache and "
+     .help = "directory of the data files, relative to that of the config; \"\": the first of $GTRAIN_DATA/NAME, the user's cache and "
              "/usr/share/datasets/NAME that exists"},
     {"data.format", GT_T_CHOICE, AT(data.format), "\"auto\"", .values = "auto" GT_FORMAT_VALUES,
      .help = "format of the files; auto: recognised by their names or their content; folder: images in folders train/CLASS, valid/CLASS "
@@ -136,10 +136,10 @@ const struct gt_row gt_rows[] = {
              "model.inputs; text: texts (.txt) in folders like those of images"},
     {"data.train", GT_T_STRINGS, AT(data.train), "[]",
      .help = "files of the training split, relative to root or, without root, to the "
-             "folder of the config; []: the usual file names of the format"},
+             "directory of the config; []: the usual file names of the format"},
     {"data.test", GT_T_STRINGS, AT(data.test), "[]", .help = "files of the test split, like those of train"},
     {"data.path_column", GT_T_STRING, AT(data.path_column), "\"\"", .when = "data.format", .is = "list",
-     .help = "name of the column of paths, which are relative to root or, without root, to the folder of the list; \"\": path, file, "
+     .help = "name of the column of paths, which are relative to root or, without root, to the directory of the list; \"\": path, file, "
              "filename, file_name, fname or image"},
     {"data.label_column", GT_T_STRING, AT(data.label_column), "\"\"", .when = "data.format", .is = "list",
      .help = "name of the column of labels; \"\": label, labels, class, target or category"},
@@ -232,7 +232,7 @@ const struct gt_row gt_rows[] = {
     {"data.max_vocab", GT_T_INT, AT(data.text.max_vocab), "60000", 3, 1 << 24, WORDS,
      .help = "maximum number of tokens in the vocabulary; the most frequent words are in it"},
     {"data.vocab", GT_T_STRING, AT(data.text.vocab), "\"\"", .when = "data.tokenizer", .is = "wordpiece",
-     .help = "the file vocab.txt of a published BERT model (uncased), relative to the folder of the config"},
+     .help = "the file vocab.txt of a published BERT model (uncased), relative to the directory of the config"},
     {"data.ngrams", GT_T_INT, AT(data.text.ngrams), "1", 1, 8, WORDS,
      .help = "number of words of the longest n-grams that are tokens too, behind those of the text, for an embedding_bag; 1: none"},
     {"data.hash_buckets", GT_T_INT, AT(data.text.hash_buckets), "0", 0, 1 << 30, WORDS,
@@ -257,8 +257,8 @@ const struct gt_row gt_rows[] = {
     {"model.blocks", GT_T_OTHER, .values = "group", .def = "{ }", .help = "templates that entries of model.layers instantiate"},
     {"model.layers", GT_T_OTHER, .values = "list", .flags = GT_R_REQUIRED, .help = "the layers: a list of groups"},
     {"model.pretrained.file", GT_T_STRING, AT(pretrained.file), "\"\"",
-     .help = "safetensors file from which a new run takes the tensors that it has for the model, by name, relative to the folder of the "
-             "config; all other tensors keep the values of init; a resumed run does not read it; \"\": none"},
+     .help = "safetensors file from which a new run takes the tensors that it has for the model, by name, relative to the directory of "
+             "the config; all other tensors keep the values of init; a resumed run does not read it; \"\": none"},
     {"model.pretrained.map", GT_T_OTHER, .values = "list", .entries = gt_rows_rename, .def = "[]",
      .help = "names that differ between the file and the model: a list of groups, of which the first that matches a name counts; the other "
              "names are the same in both"},

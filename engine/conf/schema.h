@@ -129,8 +129,7 @@ enum gt_code gt_conf_collect(struct gt_reading *rd, enum gt_code code, const str
 /* Writes the default of a row, if it has one, to its field in base. */
 enum gt_code gt_row_default(struct gt_arena *a, const struct gt_row *r, void *base, struct gt_err *err);
 /* Checks the value n of key r and writes it to its field in base. path: name of the key in messages. */
-enum gt_code gt_row_read(struct gt_arena *a, const struct gt_row *r, const struct gt_cnode *n, const char *path, void *base,
-                         struct gt_err *err);
+enum gt_code gt_row_read(const struct gt_row *r, const struct gt_cnode *n, const char *path, void *base, struct gt_err *err);
 /* Reads a group of the config into the struct `base`: sets all defaults, then reads all keys. Collects errors on unknown keys, wrong
  * types, values out of range, keys that do not apply, and missing keys. A field whose key has an error keeps its default. shown: the
  * beginning of paths in messages ("data.augment[0]."). Rows of type GT_T_OTHER are skipped. */

@@ -196,7 +196,7 @@ static bool has_only_start_files(const char *path, bool remove)
 	return only;
 }
 
-/* Removes the folders that were created for a run that failed before it began. While the lock is held, no other run can write. */
+/* Removes the directories that were created for a run that failed before it began. While the lock is held, no other run can write. */
 static void remove_unused(const char *path, size_t existed, bool locked)
 {
 	char lock[GT_PATH_SIZE];

@@ -105,7 +105,7 @@ static enum gt_code write_all(struct save *s, struct gt_err *err)
 	GT_TRY(gt_path_join(s->tmp, s->dir->path, name, err));
 	s->manifest = (struct gt_ckpt_manifest){.meta = *s->meta, .serial = s->dir->serial + 1, .parent = s->dir->parent};
 	if (mkdir(s->tmp, 0777))
-		return gt_fail(err, GT_EIO, "%s: cannot create folder: %s", s->tmp, strerror(errno));
+		return gt_fail(err, GT_EIO, "%s: cannot create directory: %s", s->tmp, strerror(errno));
 	GT_TRY(write_tensors(s, GT_CKPT_MODEL, err));
 	GT_TRY(write_tensors(s, GT_CKPT_OPTIMIZER, err));
 	GT_TRY(write_listed_text(s, GT_CKPT_CONFIG, s->meta->config, err));

@@ -82,6 +82,12 @@ const char *gt_cnode_text(const struct gt_cnode *n, char *buf, size_t size)
 	return buf;
 }
 
+enum gt_code gt_conf_expect(struct gt_err *err, const struct gt_cnode *n, const char *path, const char *what)
+{
+	char got[64];
+	return gt_conf_fail(err, n->loc, path, "expected %s, got %s", what, gt_cnode_text(n, got, sizeof got));
+}
+
 enum gt_code gt_cnode_new(struct gt_arena *a, enum gt_ctype type, const char *name, struct gt_source_loc loc, struct gt_cnode **out,
                           struct gt_err *err)
 {

@@ -36,10 +36,10 @@ static const struct gt_cnode *group_of(const struct gt_cnode *entry, const char 
                                        enum gt_code *code)
 {
 	const struct gt_cnode *n = gt_cnode_find(entry, key);
-	char path[128], got[64];
+	char path[128];
 	if (n && n->type != GT_C_GROUP) {
 		snprintf(path, sizeof path, "%s%s", shown, key);
-		*code = gt_conf_fail(err, n->loc, path, "expected a group { }, got %s", gt_cnode_text(n, got, sizeof got));
+		*code = gt_conf_expect(err, n, path, "a group { }");
 	}
 	return n;
 }

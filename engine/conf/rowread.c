@@ -374,9 +374,8 @@ static enum gt_code read_keys(struct gt_reading *rd, const struct gt_row *rows, 
 			continue;
 		}
 		if (n->type != GT_C_GROUP) {
-			char got[64];
 			n->bad = true;
-			GT_COLLECT(rd, err, gt_conf_fail(err, n->loc, at, "expected a group { }, got %s", gt_cnode_text(n, got, sizeof got)));
+			GT_COLLECT(rd, err, gt_conf_expect(err, n, at, "a group { }"));
 			continue;
 		}
 		path[len] = '.';
@@ -480,7 +479,7 @@ enum gt_code gt_list_read(struct gt_reading *rd, const char *path, int max, size
 		bool group = e->type == GT_C_GROUP;
 		snprintf(shown, sizeof shown, "%s[%d]%s", path, i, group ? "." : "");
 		GT_COLLECT(rd, err, group ? fn(rd, e, shown, (char *)*out + (size_t)i * size, err)
-		                          : gt_conf_fail(err, e->loc, shown, "expected a group { }, got %s", gt_cnode_text(e, got, sizeof got)));
+		                          : gt_conf_expect(err, e, shown, "a group { }"));
 	}
 	*n = list->nkids;
 	return GT_OK;

@@ -73,7 +73,7 @@ static enum gt_code count_words(const struct gt_texts *t, const int64_t *row, in
 	return code;
 }
 
-enum gt_code gt_texts_learn(const struct gt_texts *t, const struct gt_text_spec *spec, const int64_t *row, int64_t nrows,
+enum gt_code gt_texts_fit(const struct gt_texts *t, const struct gt_text_spec *spec, const int64_t *row, int64_t nrows,
                             struct gt_vocab **out, struct gt_err *err)
 {
 	struct gt_vocab_counter *c;

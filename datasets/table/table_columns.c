@@ -75,8 +75,8 @@ static enum gt_table_store given_store(const struct gt_table_spec *s, const char
 	}
 }
 
-/* With facts: what is learned decides. */
-static enum gt_table_store learned_store(const struct gt_table_reader *r, const struct gt_table_fact *f)
+/* With facts: these decide. */
+static enum gt_table_store fitted_store(const struct gt_table_reader *r, const struct gt_table_fact *f)
 {
 	switch (f->type) {
 	case GT_COLUMN_CONTINUOUS: return GT_STORE_NUMBERS;
@@ -185,14 +185,14 @@ static enum gt_code make_columns(struct gt_table_reader *r, const struct gt_csv_
 	return check_names(r, err);
 }
 
-static enum gt_code make_learned_columns(struct gt_table_reader *r, bool header, struct gt_err *err)
+static enum gt_code make_fitted_columns(struct gt_table_reader *r, bool header, struct gt_err *err)
 {
 	GT_TRY(alloc_columns(r, r->facts->ncolumns, err));
 	r->table->header = header;
 	for (int k = 0; k < r->facts->ncolumns; k++) {
 		if (!(r->table->column[k].name = strdup(r->facts->column[k].name)))
 			return gt_fail_memory(err, 0);
-		set_reading(r, k, learned_store(r, &r->facts->column[k]), r->facts->column[k].type, 1u << r->facts->column[k].order);
+		set_reading(r, k, fitted_store(r, &r->facts->column[k]), r->facts->column[k].type, 1u << r->facts->column[k].order);
 	}
 	return GT_OK;
 }
@@ -324,7 +324,7 @@ enum gt_code gt_table_map_columns(struct gt_table_reader *r, const struct gt_csv
 	if (first && !r->facts && r->spec->header == GT_HEADER_AUTO)
 		GT_TRY(looks_like_header(rec, is_header, err));
 	if (first)
-		GT_TRY(r->facts ? make_learned_columns(r, *is_header, err) : make_columns(r, *is_header ? rec : NULL, err));
+		GT_TRY(r->facts ? make_fitted_columns(r, *is_header, err) : make_columns(r, *is_header ? rec : NULL, err));
 	if (*is_header)
 		return map_names(r, rec, err);
 	GT_TRY(map_positions(r, err));

@@ -92,7 +92,7 @@ static enum gt_code turn_to_texts(struct gt_table_reader *r, int k, struct gt_er
 static enum gt_code add_word(struct gt_table_reader *r, int k, const char *text, size_t len, int32_t *code, struct gt_err *err)
 {
 	struct gt_table_column *c = &r->table->column[k];
-	if (r->facts) { /* words that were not learned are all the same */
+	if (r->facts) { /* words that the facts lack are all the same */
 		const struct gt_table_fact *f = &r->facts->column[k];
 		if (gt_table_lookup(f, &r->spec->notation, text, len) < 0) {
 			if (f->type == GT_COLUMN_TARGET)

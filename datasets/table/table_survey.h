@@ -1,4 +1,4 @@
-/* Inside the learning of facts: what the values of a column are, over the rows of the training split. */
+/* Inside the fit of facts: what the values of a column are, over the rows of the training split. */
 #ifndef GT_DATASETS_TABLE_SURVEY_H
 #define GT_DATASETS_TABLE_SURVEY_H
 

@@ -3,7 +3,7 @@
 #include "gtrain.h"
 #include "gtrain_report.h"
 #include "ir/op.h"
-#include "learned.h"
+#include "fitted.h"
 #include "par/strategy.h"
 #include "report/report_ranks.h"
 #include "session/schedule.h"
@@ -156,7 +156,7 @@ static enum gt_code list_blocks(struct gt_report *r, const struct gt_session *s,
 /* Describes texts, and the lengths of sequences. */
 static enum gt_code describe_texts(struct gt_report *r, const struct gt_session *s, struct gt_err *err)
 {
-	const struct gt_learned *l = s->data.files->learned;
+	const struct gt_fitted *l = s->data.files->learned;
 	const struct gt_text_counts *n = &s->data.set[GT_TRAIN].texts;
 	GT_NEW(r->lengths, r->arena, s->data.lengths.n + 1, err);
 	for (; r->nlengths < s->data.lengths.n; r->nlengths++)
@@ -186,7 +186,7 @@ static enum gt_code explain_given_type(struct gt_report *r, const struct gt_tabl
 /* Lists the columns of a table. */
 static enum gt_code list_columns(struct gt_report *r, const struct gt_session *s, struct gt_err *err)
 {
-	const struct gt_learned *l = s->data.files->learned;
+	const struct gt_fitted *l = s->data.files->learned;
 	if (!l)
 		return GT_OK;
 	r->reading = s->data.files->reading;

@@ -125,8 +125,8 @@ enum gt_code gt_data_facts_read(const struct gt_ckpt *c, struct gt_arena *a, str
 }
 
 /* Reads the part of a format. */
-static enum gt_code get_learned(const struct gt_ckpt *c, const struct gt_json_value *v, const char *path, const struct gt_learning *by,
-                                struct gt_learned *out, struct gt_err *err)
+static enum gt_code get_learned(const struct gt_ckpt *c, const struct gt_json_value *v, const char *path, const struct gt_fitting *by,
+                                struct gt_fitted *out, struct gt_err *err)
 {
 	if (!gt_json_member(v, by->json_member))
 		return gt_fail(err, GT_EDATA, "%s: expected what was learned from data of format \"%s\", got a checkpoint without it",
@@ -147,7 +147,7 @@ static enum gt_code get_learned(const struct gt_ckpt *c, const struct gt_json_va
 	return code;
 }
 
-enum gt_code gt_data_facts_learned(const struct gt_ckpt *c, const struct gt_learning *by, struct gt_learned **out, struct gt_err *err)
+enum gt_code gt_data_facts_learned(const struct gt_ckpt *c, const struct gt_fitting *by, struct gt_fitted **out, struct gt_err *err)
 {
 	struct gt_arena *a;
 	const struct gt_json_value *v;
@@ -156,12 +156,12 @@ enum gt_code gt_data_facts_learned(const struct gt_ckpt *c, const struct gt_lear
 	GT_TRY(gt_arena_open(&a, err));
 	enum gt_code code = parse_data_json(c, a, &path, &v, err);
 	if (code == GT_OK)
-		code = gt_learned_new(by, out, err);
+		code = gt_fitted_new(by, out, err);
 	if (code == GT_OK)
 		code = get_learned(c, v, path, by, *out, err);
 	gt_arena_close(a);
 	if (code != GT_OK) {
-		gt_learned_free(*out);
+		gt_fitted_free(*out);
 		*out = NULL;
 	}
 	return code;

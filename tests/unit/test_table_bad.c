@@ -322,7 +322,7 @@ TEST(bad_predictions)
 	float v[1];
 	f.column[0].std = 1e-30;
 	CHECK_OK(read_as("x,k,m\n1e38,a,u\n", &plain, &f, false, &u), e);
-	CHECK(gt_table_apply(&u, &f, &(struct gt_table_fields){.values = v}, &e) == GT_EDATA && strstr(e.msg,
+	CHECK(gt_table_transform(&u, &f, &(struct gt_table_fields){.values = v}, &e) == GT_EDATA && strstr(e.msg,
 	                                                                                               "u.csv:2: column \"x\": the number is"));
 	gt_table_free(&u);
 	gt_table_facts_free(&f);
@@ -331,7 +331,7 @@ TEST(bad_predictions)
 	CHECK_OK(learn_text("1.5,a,0\n2.5,b,1\n", &(struct gt_table_spec){.target = (const char *const[]){"c3"}, .ntarget = 1}, &t, &f), e);
 	int32_t codes[1];
 	CHECK_OK(read_as("2,b\n", &plain, &f, false, &u), e);
-	CHECK(gt_table_apply(&u, &f, &(struct gt_table_fields){.codes = codes}, &e) == GT_OK && codes[0] == 3);
+	CHECK(gt_table_transform(&u, &f, &(struct gt_table_fields){.codes = codes}, &e) == GT_OK && codes[0] == 3);
 	gt_table_free(&u);
 	CHECK(read_as("2\n", &plain, &f, false, &u) == GT_EDATA &&
 	      strstr(e.msg, "expected 3 fields, as in the training data, or 2 without"));

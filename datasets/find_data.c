@@ -56,8 +56,7 @@ const struct gt_fitting *gt_dataset_fitting(const struct gt_dataset_spec *spec)
 
 enum gt_code gt_fitted_new(const struct gt_fitting *by, struct gt_fitted **out, struct gt_err *err)
 {
-	if (!(*out = calloc(1, sizeof **out)))
-		return gt_fail_memory(err, sizeof **out);
+	GT_CALLOC(*out, 1, err);
 	(*out)->by = by;
 	return GT_OK;
 }
@@ -170,9 +169,8 @@ static enum gt_code detect_format(const char *path, const struct gt_format **out
 static enum gt_code search_dirs(const struct gt_dataset_spec *spec, enum gt_split split, const struct gt_known_dataset *known,
                                 const struct gt_format **format, struct gt_paths *paths, char *where, size_t size, struct gt_err *err)
 {
-	struct dirs *d = calloc(1, sizeof *d);
-	if (!d)
-		return gt_fail_memory(err, sizeof *d);
+	struct dirs *d;
+	GT_CALLOC(d, 1, err);
 	list_dirs(spec, known, d);
 	enum gt_code rc = GT_OK;
 	for (int i = 0; i < d->n && rc == GT_OK && !paths->n; i++) {

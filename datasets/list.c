@@ -216,10 +216,11 @@ static enum gt_code read_training_classes(const struct gt_dataset_spec *spec, st
 	return code;
 }
 
-/* A row of targets that labels are set in. */
+/* Where the labels of a sample are set. */
 struct target_row {
 	const struct gt_class_list *classes;
-	float *v;
+	float *v;               /* [classes] of several labels a sample; NULL: one */
+	int64_t label;          /* the last one */
 	const char *csv, *file; /* for messages */
 };
 
@@ -230,7 +231,9 @@ static enum gt_code set_label(void *user, const char *label, size_t len, struct 
 	if (k < 0)
 		return gt_fail(err, GT_EDATA, "%.400s: the class \"%.*s\" of %.300s does not occur in the training split", t->csv,
 		               len < 100 ? (int)len : 100, label, t->file);
-	t->v[k] = 1;
+	t->label = k;
+	if (t->v)
+		t->v[k] = 1;
 	return GT_OK;
 }
 
@@ -241,10 +244,9 @@ static enum gt_code make_multi_hot(const struct list *l, const struct gt_class_l
 	size_t count = (size_t)l->source->n * (size_t)classes->n;
 	if (classes->n && (size_t)l->source->n > SIZE_MAX / sizeof **out / (size_t)classes->n)
 		return gt_fail_memory(err, SIZE_MAX);
-	if (!(*out = calloc(count ? count : 1, sizeof **out)))
-		return gt_fail_memory(err, count * sizeof **out);
+	GT_CALLOC(*out, count ? count : 1, err);
 	for (int64_t i = 0; i < l->source->n; i++) {
-		struct target_row row = {classes, *out + i * classes->n, csv, gt_source_path(l->source, i)};
+		struct target_row row = {classes, *out + i * classes->n, 0, csv, gt_source_path(l->source, i)};
 		GT_TRY(for_each_label(l->spec, l->label[i], &row, set_label, err));
 	}
 	return GT_OK;
@@ -291,11 +293,9 @@ static enum gt_code load_split(const struct gt_dataset_spec *spec, enum gt_split
 	for (int64_t i = 0; code == GT_OK && i < l.source->n && width; i++)
 		l.source->file[i].label = (int32_t)i;
 	for (int64_t i = 0; code == GT_OK && i < l.source->n && !width; i++) {
-		int64_t k = gt_class_list_find(&classes, l.label[i], strlen(l.label[i]));
-		if (k < 0)
-			code = gt_fail(err, GT_EDATA, "%.400s: the class \"%.100s\" of %.300s does not occur in the training split", paths->path[0],
-			               l.label[i], gt_source_path(l.source, i));
-		l.source->file[i].label = (int32_t)k;
+		struct target_row row = {.classes = &classes, .csv = paths->path[0], .file = gt_source_path(l.source, i)};
+		code = set_label(&row, l.label[i], strlen(l.label[i]), err);
+		l.source->file[i].label = (int32_t)row.label;
 	}
 	if (code == GT_OK && !l.source->n)
 		code = gt_fail(err, GT_EDATA, "%.600s: expected at least one image, got none", paths->path[0]);

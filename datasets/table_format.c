@@ -49,9 +49,8 @@ static enum gt_code read_raw(const struct gt_dataset_spec *spec, char *const *pa
 	ts.max_bytes = spec->max_bytes;
 	ts.skipped = spec->skipped;
 	ts.set = set;
-	struct gt_data_table *t = calloc(1, sizeof *t);
-	if (!t)
-		return gt_fail_memory(err, sizeof *t);
+	struct gt_data_table *t;
+	GT_CALLOC(t, 1, err);
 	enum gt_code code = facts ? gt_table_read_as((const char *const *)path, n, &ts, facts, targets, t, err)
 	                          : gt_table_read((const char *const *)path, n, &ts, t, err);
 	if (code != GT_OK) {

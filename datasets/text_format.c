@@ -69,7 +69,7 @@ static enum gt_code read_texts(const struct gt_dataset_spec *spec, enum gt_split
 		struct gt_err why = {0};
 		code = read_text(spec, raw, i, &buf, &scratch, &why);
 		if (code == GT_EDATA && spec->skipped) {
-			code = gt_skipped_add(spec->skipped, (int)split, i, why.msg, err);
+			code = gt_skipped_add(spec->skipped, (int)split, i, "sample", NULL, why.msg, err);
 			continue;
 		}
 		if (code == GT_EDATA)
@@ -90,8 +90,7 @@ static enum gt_code read_texts(const struct gt_dataset_spec *spec, enum gt_split
 
 static enum gt_code alloc_raw(struct gt_dataset *out, struct raw **raw, struct gt_err *err)
 {
-	if (!(*raw = calloc(1, sizeof **raw)))
-		return gt_fail_memory(err, sizeof **raw);
+	GT_CALLOC(*raw, 1, err);
 	out->raw = *raw;
 	out->fitting = gt_format_text.fitting;
 	return GT_OK;
@@ -111,8 +110,7 @@ static enum gt_code find_strata(const struct gt_dataset_spec *spec, const struct
 
 static enum gt_code copy_names(char *const *from, int64_t n, char ***to, int64_t *nto, struct gt_err *err)
 {
-	if (!(*to = calloc((size_t)n + 1, sizeof **to)))
-		return gt_fail_memory(err, (size_t)n * sizeof **to);
+	GT_CALLOC(*to, n, err);
 	for (*nto = 0; *nto < n; ++*nto)
 		if (!((*to)[*nto] = strdup(from[*nto])))
 			return gt_fail_memory(err, strlen(from[*nto]));

@@ -42,8 +42,7 @@ static enum gt_code collect_contents(const struct gt_sample_list *a, const struc
 	size_t most = (size_t)(a->n + (b ? b->n : 0));
 	free(*out);
 	*n = 0;
-	if (!(*out = malloc((most + 1) * sizeof **out)))
-		return gt_fail_memory(err, most * sizeof **out);
+	GT_CALLOC(*out, most + 1, err);
 	for (int k = 0; k < 2 && from[k]; k++)
 		for (int64_t i = 0; i < from[k]->n; i++)
 			if (from[k]->mark[i].content)

@@ -9,7 +9,7 @@
  *
  *     table.csv --> csv.h: records --> parse_cell.h: missing, number or word --> columns: f64, i32 + words, or texts
  *
- * A column whose type is not given is read as numbers, or as words if its first value is none. After all rows, table_odd.h decides what it
+ * A column whose type is not given is read as numbers, or as words if its first value is none. After all rows, table_odd.c decides what it
  * is: of numbers, even if a few cells are none, or of words; a number with leading zeros makes it one of words (parse_cell.h). Numbers have
  * not kept their text, so the files are then read a second time, with this column as what it is. A column of words with more than
  * GT_TABLE_MAX_WORDS different ones is read once more, as texts. */

@@ -1,4 +1,4 @@
-#include "table/table_columns.h"
+#include "table/table_reader.h"
 #include "base/arena.h"
 #include "base/json.h"
 #include "table/parse_cell.h"
@@ -151,10 +151,8 @@ static bool names_all_fields(const struct gt_table_spec *s, int nfields)
 
 static enum gt_code alloc_columns(struct gt_table_reader *r, int n, struct gt_err *err)
 {
-	r->table->column = calloc((size_t)n, sizeof *r->table->column);
-	r->reading = calloc((size_t)n, sizeof *r->reading);
-	if (!r->table->column || !r->reading)
-		return gt_fail_memory(err, (size_t)n * sizeof *r->table->column);
+	GT_CALLOC(r->table->column, n, err);
+	GT_CALLOC(r->reading, n, err);
 	r->table->ncolumns = n;
 	return GT_OK;
 }
@@ -205,9 +203,8 @@ static enum gt_code map_names(struct gt_table_reader *r, const struct gt_csv_rec
 	char list[500] = "", shown[GT_CELL_SHOWN];
 	int32_t k, missing = 0;
 	enum gt_code code = GT_OK;
-	bool *found = calloc((size_t)t->ncolumns, sizeof *found);
-	if (!found)
-		return gt_fail_memory(err, (size_t)t->ncolumns);
+	bool *found;
+	GT_CALLOC(found, t->ncolumns, err);
 	for (int i = 0; i < t->ncolumns && code == GT_OK; i++) {
 		code = gt_words_add(&names, t->column[i].name, strlen(t->column[i].name), &k, err);
 		if (code == GT_OK && k != i)

@@ -57,9 +57,8 @@ static enum gt_code fit_numbers(struct fit *l, struct gt_table_fact *f, struct g
 	int64_t present = 0, below = 0;
 	uint64_t next = UINT64_MAX;
 	double sum = 0, squares = 0;
-	uint64_t *key = calloc((size_t)l->n, sizeof *key);
-	if (!key)
-		return gt_fail_memory(err, (size_t)l->n * sizeof *key);
+	uint64_t *key;
+	GT_CALLOC(key, l->n, err);
 	for (int64_t i = 0; i < l->n; i++)
 		if (!isnan(l->v[i]))
 			key[present++] = sort_key(l->v[i]);

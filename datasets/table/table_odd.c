@@ -1,4 +1,4 @@
-#include "table/table_odd.h"
+#include "table/table_reader.h"
 #include "base/arena.h"
 #include "skipped.h"
 #include "table/table_survey.h"
@@ -29,10 +29,9 @@ static enum gt_code find_dates(struct gt_table_reader *r, int k, struct gt_err *
 	struct gt_table_column *c = &r->table->column[k];
 	struct gt_table_reading *how = &r->reading[k];
 	int64_t dates = 0, present = 0, most = 0;
-	uint8_t *orders = malloc((size_t)c->words.n + 1);
+	uint8_t *orders;
 	bool any = false;
-	if (!orders)
-		return gt_fail_memory(err, (size_t)c->words.n + 1);
+	GT_CALLOC(orders, c->words.n, err);
 	for (int32_t i = 0; i < c->words.n && (any || i < 100); i++) {
 		orders[i] = (uint8_t)gt_date_orders(gt_words_text(&c->words, i), gt_words_len(&c->words, i));
 		any |= orders[i] != 0;
@@ -88,10 +87,9 @@ static enum gt_code count_words(const struct gt_table_reader *r, int k, struct g
 	const struct gt_table_column *c = &r->table->column[k];
 	struct gt_table_reading *how = &r->reading[k];
 	enum { WORD, LIKE, NUMBER };
-	char *kind = malloc((size_t)c->words.n + 1);
+	char *kind;
 	bool any = false, code = false;
-	if (!kind)
-		return gt_fail_memory(err, (size_t)c->words.n + 1);
+	GT_CALLOC(kind, c->words.n, err);
 	for (int32_t i = 0; i < c->words.n; i++) {
 		double v;
 		size_t len = gt_words_len(&c->words, i);
@@ -239,7 +237,7 @@ enum gt_code gt_table_skip(struct gt_table_reader *r, const char *noun, int64_t 
 	char *got = strstr(kind, ", got \"");
 	if (got)
 		*got = 0;
-	return gt_skipped_add_row(r->spec->skipped, r->spec->set, r->records, noun, kind, why, err);
+	return gt_skipped_add(r->spec->skipped, r->spec->set, r->records, noun, kind, why, err);
 }
 
 enum gt_code gt_table_odd_error(const struct gt_table_reader *r, struct gt_err *err)

@@ -18,8 +18,7 @@ static const char *const special[] = {"<pad>", "<unk>"}; /* ids 0 and 1 of GT_VO
 /* Allocates a vocabulary without tokens, whose words take at most max_bytes. */
 static enum gt_code make_vocab(enum gt_vocab_kind kind, size_t max_bytes, struct gt_vocab **out, struct gt_err *err)
 {
-	if (!(*out = calloc(1, sizeof **out)))
-		return gt_fail_memory(err, sizeof **out);
+	GT_CALLOC(*out, 1, err);
 	(*out)->kind = kind;
 	enum gt_code code = gt_words_open(&(*out)->words, max_bytes, err);
 	if (code != GT_OK) {
@@ -196,8 +195,7 @@ struct gt_vocab_counter {
 
 enum gt_code gt_vocab_counter_open(size_t max_bytes, struct gt_vocab_counter **out, struct gt_err *err)
 {
-	if (!(*out = calloc(1, sizeof **out)))
-		return gt_fail_memory(err, sizeof **out);
+	GT_CALLOC(*out, 1, err);
 	enum gt_code code = gt_words_open(&(*out)->words, max_bytes, err);
 	if (code != GT_OK) {
 		gt_vocab_counter_close(*out);

@@ -231,7 +231,7 @@ static enum gt_code convert_channels(struct gt_image_work *k, struct gt_err *err
 	if ((p->c != 1 && p->c != 3) || (k->c != 1 && k->c != 3))
 		return gt_fail(err, GT_EDATA, "%s: expected an image of %d channels, got %d", k->name, k->c, p->c);
 	GT_TRY(gt_scratch_take(k->s, GT_BUF_A, (size_t)(p->h * p->w * k->c), &to, err));
-	gt_pixels_convert(p->data, p->c, to, k->c, (size_t)(p->h * p->w));
+	gt_pixels_convert(p->data, p->c, to, (size_t)(p->h * p->w));
 	p->data = to;
 	p->c = k->c;
 	k->owned = true;

@@ -70,7 +70,7 @@ static enum gt_table_store given_store(const struct gt_table_spec *s, const char
 	case GT_COLUMN_DATE:
 	case GT_COLUMN_TEXT: return GT_STORE_TEXT;
 	case GT_COLUMN_IGNORE: return GT_STORE_SKIP;
-	case GT_COLUMN_TARGET: return s->task == GT_TASK_CLASSES || s->classes ? GT_STORE_WORDS : GT_STORE_NUMBERS;
+	case GT_COLUMN_TARGET: return s->task == GT_TASK_CLASSES ? GT_STORE_WORDS : GT_STORE_NUMBERS;
 	default: return GT_STORE_NUMBERS;
 	}
 }
@@ -99,7 +99,7 @@ static void set_reading(struct gt_table_reader *r, int k, enum gt_table_store st
 static bool is_type_open(const struct gt_table_spec *s, const char *name)
 {
 	enum gt_column_type type = gt_table_given_type(s, name);
-	return type == GT_COLUMN_AUTO || (type == GT_COLUMN_TARGET && s->task == GT_TASK_AUTO && !s->classes);
+	return type == GT_COLUMN_AUTO || (type == GT_COLUMN_TARGET && s->task == GT_TASK_AUTO);
 }
 
 /* Checks that a name in a list of the spec is that of a column. */

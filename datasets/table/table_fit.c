@@ -166,33 +166,13 @@ static void infer_type(struct gt_table_fact *f, const struct gt_table_survey *s,
 	}
 }
 
-static enum gt_code fit_classes(struct fit *l, int k, struct gt_table_fact *f, struct gt_err *err)
-{
-	const struct gt_table_spec *s = l->spec;
-	double v;
-	int32_t at;
-	if (!s->classes)
-		return gt_table_collect(l->t, k, l->row, l->n, false, &f->words, &f->whole, err);
-	f->whole = true;
-	for (int64_t i = 0; i < s->nclasses; i++) {
-		size_t len = strlen(s->classes[i]);
-		GT_TRY(gt_words_add(&f->words, s->classes[i], len, &at, err));
-		if (at != i)
-			return gt_fail(err, GT_ECONFIG, "data.classes: the class \"%.40s\" appears twice", s->classes[i]);
-		char buf[32];
-		f->whole &= gt_cell_number(s->classes[i], len, &v) == GT_CELL_NUMBER && gt_cell_is_whole(v);
-		f->whole = f->whole && snprintf(buf, sizeof buf, "%lld", (long long)v) == (int)len && !strcmp(buf, s->classes[i]);
-	}
-	return GT_OK;
-}
-
 static enum gt_code fit_target(struct fit *l, int k, enum gt_table_task task, const struct gt_table_survey *s, struct gt_table_fact *f,
                                  struct gt_err *err)
 {
 	if (s->missing)
 		return gt_table_fail(l->t, k, s->first_missing, GT_TARGET_MISSING, err);
 	if (task == GT_TASK_CLASSES) {
-		GT_TRY(fit_classes(l, k, f, err));
+		GT_TRY(gt_table_collect(l->t, k, l->row, l->n, false, &f->words, &f->whole, err));
 		return f->words.n > 1 ? GT_OK : gt_table_fail(l->t, k, -1, "the target is the same in every row of the training split", err);
 	}
 	GT_TRY(gt_table_numbers(l->t, k, l->row, l->n, l->v, err));
@@ -208,8 +188,6 @@ static enum gt_table_task find_task(const struct gt_table_spec *spec, int ntarge
 {
 	if (spec->task != GT_TASK_AUTO)
 		return spec->task;
-	if (spec->classes)
-		return GT_TASK_CLASSES;
 	return ntargets == 1 && (!s->numbers || (s->whole && s->different <= GT_TABLE_FEW)) ? GT_TASK_CLASSES : GT_TASK_NUMBERS;
 }
 

@@ -12,8 +12,8 @@ bool gt_table_few_odd(int64_t good, int64_t odd)
 	return odd * 99 <= good || (odd == 1 && good >= 20);
 }
 
-/* Sets the orders in which most cells are dates. */
-static void choose_orders(struct gt_table_reading *how)
+/* Sets the orders in which most cells are dates. Returns the number of these cells. */
+static int64_t choose_orders(struct gt_table_reading *how)
 {
 	int64_t most = 0;
 	for (int o = 1; o < GT_DATE_ORDERS; o++)
@@ -21,6 +21,7 @@ static void choose_orders(struct gt_table_reading *how)
 	how->orders = 0;
 	for (int o = 1; o < GT_DATE_ORDERS; o++)
 		how->orders |= most && how->dates[o] == most ? 1u << o : 0;
+	return most;
 }
 
 /* Looks whether the words of a column are dates. The first cell decides for most columns. */
@@ -28,7 +29,7 @@ static enum gt_code find_dates(struct gt_table_reader *r, int k, struct gt_err *
 {
 	struct gt_table_column *c = &r->table->column[k];
 	struct gt_table_reading *how = &r->reading[k];
-	int64_t dates = 0, present = 0, most = 0;
+	int64_t dates = 0, present = 0;
 	uint8_t *orders;
 	bool any = false;
 	GT_CALLOC(orders, c->words.n, err);
@@ -44,9 +45,7 @@ static enum gt_code find_dates(struct gt_table_reader *r, int k, struct gt_err *
 			how->dates[x] += o >> x & 1;
 	}
 	free(orders);
-	choose_orders(how);
-	for (int x = 1; x < GT_DATE_ORDERS; x++)
-		most = how->dates[x] > most ? how->dates[x] : most;
+	int64_t most = choose_orders(how);
 	if (!dates || !gt_table_few_odd(most, present - most))
 		return GT_OK;
 	c->orders = how->orders;

@@ -285,7 +285,6 @@ TEST(bad_specs)
 	refused(text, &(struct gt_table_spec){.column = c, .ncolumns = 2}, GT_ECONFIG, "data.columns: the column \"x\" appears twice");
 	refused(text, &(struct gt_table_spec){.column = c, .ncolumns = 1, .target = xy, .ntarget = 1}, GT_ECONFIG, "type \"continuous\"");
 	refused(text, &(struct gt_table_spec){.delimiter = '"'}, GT_ECONFIG, "data.delimiter");
-	refused(text, &(struct gt_table_spec){.classes = xy, .nclasses = 2}, GT_ECONFIG, "data.classes: the class \"x\" appears twice");
 	refused(text, &(struct gt_table_spec){.target = target_y, .ntarget = 1, .max_bytes = 1000}, GT_EDATA, "more than the 1000 bytes");
 }
 

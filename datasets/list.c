@@ -192,6 +192,16 @@ static enum gt_code open_base(const struct gt_dataset_spec *spec, const char *cs
 	return gt_source_open(base, fd, false, out, err);
 }
 
+/* Opens the base of the paths and reads the lists. */
+static enum gt_code read_lists(const struct gt_paths *paths, struct list *l, struct gt_err *err)
+{
+	if (paths->n)
+		GT_TRY(open_base(l->spec, paths->path[0], &l->source, err));
+	for (int i = 0; i < paths->n; i++)
+		GT_TRY(read_list(l->spec, paths->path[i], l, err));
+	return GT_OK;
+}
+
 /* The classes are those of the lists of the training split, also for other splits. */
 static enum gt_code read_training_classes(const struct gt_dataset_spec *spec, struct gt_class_list *out, struct gt_err *err)
 {
@@ -200,10 +210,8 @@ static enum gt_code read_training_classes(const struct gt_dataset_spec *spec, st
 	enum gt_code code = GT_OK;
 	for (int i = 0; i < spec->ntrain && code == GT_OK; i++)
 		code = gt_paths_add(&paths, spec->root, spec->train[i], err);
-	if (code == GT_OK && paths.n)
-		code = open_base(spec, paths.path[0], &l.source, err);
-	for (int i = 0; i < paths.n && code == GT_OK; i++)
-		code = read_list(spec, paths.path[i], &l, err);
+	if (code == GT_OK)
+		code = read_lists(&paths, &l, err);
 	if (code == GT_OK)
 		code = gt_class_list_check(&l.classes, paths.n ? paths.path[0] : "data.train", err);
 	if (code == GT_OK) {
@@ -276,9 +284,7 @@ static enum gt_code load_split(const struct gt_dataset_spec *spec, enum gt_split
 	struct gt_class_list classes = {0};
 	float *rows = NULL;
 	bool several = spec->label_separator && *spec->label_separator && !spec->ntargets;
-	enum gt_code code = open_base(spec, paths->path[0], &l.source, err);
-	for (int i = 0; i < paths->n && code == GT_OK; i++)
-		code = read_list(spec, paths->path[i], &l, err);
+	enum gt_code code = read_lists(paths, &l, err);
 	if (code == GT_OK && !spec->ntargets && (split == GT_TRAIN || spec->known)) {
 		code = spec->known ? gt_class_list_use(&l.classes, spec->known, spec->nknown, paths->path[0], err)
 		                   : gt_class_list_check(&l.classes, paths->path[0], err);

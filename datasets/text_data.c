@@ -60,19 +60,6 @@ static enum gt_code read_vocab(const struct gt_text_spec *spec, struct gt_vocab 
 	return code;
 }
 
-static enum gt_code count_words(const struct gt_texts *t, const int64_t *row, int64_t nrows, struct gt_vocab_counter *c, struct gt_err *err)
-{
-	struct gt_text_scratch scratch = {0};
-	enum gt_code code = GT_OK;
-	for (int64_t i = 0; i < nrows && code == GT_OK; i++) {
-		size_t n;
-		const char *text = gt_texts_get(t, row ? row[i] : i, &n);
-		code = gt_words_count(text, n, &scratch, c, err);
-	}
-	gt_text_scratch_close(&scratch);
-	return code;
-}
-
 enum gt_code gt_texts_fit(const struct gt_texts *t, const struct gt_text_spec *spec, const int64_t *row, int64_t nrows,
                             struct gt_vocab **out, struct gt_err *err)
 {
@@ -82,8 +69,15 @@ enum gt_code gt_texts_fit(const struct gt_texts *t, const struct gt_text_spec *s
 		return GT_OK;
 	if (spec->tokenizer == GT_TOK_WORDPIECE)
 		return read_vocab(spec, out, err);
+	struct gt_text_scratch scratch = {0};
 	GT_TRY(gt_vocab_counter_open(MAX_WORDS, &c, err));
-	enum gt_code code = count_words(t, row, nrows, c, err);
+	enum gt_code code = GT_OK;
+	for (int64_t i = 0; i < nrows && code == GT_OK; i++) {
+		size_t n;
+		const char *text = gt_texts_get(t, row ? row[i] : i, &n);
+		code = gt_words_count(text, n, &scratch, c, err);
+	}
+	gt_text_scratch_close(&scratch);
 	if (code == GT_OK)
 		code = gt_vocab_build(c, spec->min_freq, spec->max_vocab, out, err);
 	if (code == GT_EDATA)

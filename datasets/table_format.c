@@ -80,9 +80,9 @@ static enum gt_code fit_facts(const struct gt_dataset_spec *spec, const struct g
 		return GT_OK;
 	enum gt_code code = gt_table_texts(d->raw, &out->table, &own, &texts, err);
 	if (code == GT_OK)
-		code = gt_texts_fit(texts, &spec->text, row, n, &out->text.vocab, err);
+		code = gt_texts_fit(texts, &spec->text, row, n, &out->text, err);
 	gt_texts_free(&own);
-	return code == GT_OK ? gt_texts_ids(&spec->text, out->text.vocab, &out->text.ids, err) : code;
+	return code;
 }
 
 /* ---- datasets ------------------------------------------------------------------------------------------------------------------- */
@@ -115,7 +115,7 @@ static enum gt_code describe_fields(const struct gt_dataset_spec *spec, const st
 		    .name = "codes", .dtype = GT_I32, .width = f->ncodes, .codes = f->cardinality, .ncodes = f->ncodes};
 	if (f->ntexts) {
 		struct gt_field *tokens = &out->field[out->nfields++], *lengths = &out->field[out->nfields++];
-		GT_TRY(gt_texts_describe(&spec->text, l->text.vocab, &l->text.ids, tokens, lengths, err));
+		GT_TRY(gt_texts_describe(&spec->text, &l->text, tokens, lengths, err));
 	}
 	if (f->task == GT_TASK_NUMBERS)
 		out->target = (struct gt_field){.name = "target", .dtype = GT_F32, .width = f->ntargets};

@@ -122,8 +122,7 @@ static enum gt_code fit_facts(const struct gt_dataset_spec *spec, const struct g
 {
 	const struct raw *raw = d->raw;
 	GT_TRY(copy_names(raw->classes.v, raw->classes.n, &out->text.class, &out->text.nclasses, err));
-	GT_TRY(gt_texts_fit(&raw->texts, &spec->text, row, n, &out->text.vocab, err));
-	return gt_texts_ids(&spec->text, out->text.vocab, &out->text.ids, err);
+	return gt_texts_fit(&raw->texts, &spec->text, row, n, &out->text, err);
 }
 
 static void free_facts(struct gt_fitted *l)
@@ -141,7 +140,7 @@ static enum gt_code describe_fields(const struct gt_dataset_spec *spec, const st
 	if (spec->classes > 0 && l->text.nclasses > spec->classes)
 		return gt_fail(err, GT_ECONFIG, "data.classes: expected at least %lld, one for each class of the training split, got %lld",
 		               (long long)l->text.nclasses, (long long)spec->classes);
-	GT_TRY(gt_texts_describe(&spec->text, l->text.vocab, &l->text.ids, &out->field[0], &out->field[1], err));
+	GT_TRY(gt_texts_describe(&spec->text, &l->text, &out->field[0], &out->field[1], err));
 	out->nfields = 2;
 	out->classes = spec->classes > 0 ? spec->classes : l->text.nclasses;
 	return copy_names(l->text.class, l->text.nclasses, &out->class_name, &out->nclass_names, err);

@@ -2,16 +2,9 @@
 #include "text/vocab.h"
 #include "base/arena.h"
 #include "text/text_utf8.h"
-#include "text/word_set.h"
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-
-struct gt_vocab {
-	struct gt_words words; /* token i has id i */
-	enum gt_vocab_kind kind;
-	size_t longest;        /* bytes of the longest token */
-};
 
 static const char *const special[] = {"<pad>", "<unk>"}; /* ids 0 and 1 of GT_VOCAB_WORDS */
 
@@ -34,36 +27,6 @@ void gt_vocab_close(struct gt_vocab *v)
 		return;
 	gt_words_free(&v->words);
 	free(v);
-}
-
-enum gt_vocab_kind gt_vocab_kind_of(const struct gt_vocab *v)
-{
-	return v->kind;
-}
-
-int32_t gt_vocab_size(const struct gt_vocab *v)
-{
-	return v->words.n;
-}
-
-size_t gt_vocab_bytes(const struct gt_vocab *v)
-{
-	return sizeof *v + gt_words_bytes(&v->words);
-}
-
-size_t gt_vocab_text_bytes(const struct gt_vocab *v)
-{
-	return (size_t)v->words.offset[v->words.n];
-}
-
-size_t gt_vocab_longest(const struct gt_vocab *v)
-{
-	return v->longest;
-}
-
-int32_t gt_vocab_find(const struct gt_vocab *v, const char *token, size_t n)
-{
-	return gt_words_find(&v->words, token, n);
 }
 
 const char *gt_vocab_token(const struct gt_vocab *v, int32_t id, size_t *n)

@@ -165,7 +165,7 @@ static enum gt_code describe_texts(struct gt_report *r, const struct gt_session 
 		return GT_OK;
 	double tokens = n->tokens > 0 ? (double)n->tokens : 1;
 	r->texts = (struct gt_check_texts){.tokenizer = gt_tokenizer_names[s->conf->data.text.tokenizer], .ids = l->text.ids,
-	                                   .vocabulary = l->text.vocab ? gt_vocab_size(l->text.vocab) : 0, .texts = n->texts,
+	                                   .vocabulary = l->text.vocab ? l->text.vocab->words.n : 0, .texts = n->texts,
 	                                   .max_tokens = s->conf->data.text.max_tokens, .mean = tokens / (double)n->texts,
 	                                   .unknown = (double)n->unknown / tokens, .truncated = (double)n->truncated / (double)n->texts};
 	return GT_OK;

@@ -4,7 +4,7 @@
 #include "setup/init_text.h"
 #include "base/arena.h"
 #include "folder.h"
-#include "learned.h"
+#include "fitted.h"
 #include "setup/init_template.h"
 #include "skipped.h"
 #include "text/tokenizer.h"
@@ -92,7 +92,7 @@ static enum gt_code find_pairs(struct look *l, const struct gt_dataset_spec *dat
 {
 	int64_t groups = 0;
 	int32_t *group = malloc(((size_t)d->n + 1) * sizeof *group);
-	enum gt_code code = group ? d->learning->strata(data, d, group, &groups, err) : gt_fail_memory(err, (size_t)d->n * sizeof *group);
+	enum gt_code code = group ? d->fitting->strata(data, d, group, &groups, err) : gt_fail_memory(err, (size_t)d->n * sizeof *group);
 	bool *seen = code == GT_OK ? calloc((size_t)groups + 1, sizeof *seen) : NULL;
 	if (code == GT_OK && !seen)
 		code = gt_fail_memory(err, (size_t)groups);

@@ -126,7 +126,7 @@ enum gt_code gt_data_facts_read(const struct gt_ckpt *c, struct gt_arena *a, str
 }
 
 /* Reads the part of a format. */
-static enum gt_code get_learned(const struct gt_ckpt *c, const struct data_json *d, const struct gt_learning *by, struct gt_learned *out,
+static enum gt_code get_learned(const struct gt_ckpt *c, const struct data_json *d, const struct gt_fitting *by, struct gt_fitted *out,
                                 struct gt_err *err)
 {
 	struct gt_data_facts facts;
@@ -144,18 +144,18 @@ static enum gt_code get_learned(const struct gt_ckpt *c, const struct data_json 
 	return GT_OK;
 }
 
-enum gt_code gt_data_facts_learned(const struct gt_ckpt *c, const struct gt_learning *by, struct gt_learned **out, struct gt_err *err)
+enum gt_code gt_data_facts_learned(const struct gt_ckpt *c, const struct gt_fitting *by, struct gt_fitted **out, struct gt_err *err)
 {
 	struct data_json d;
 	*out = NULL;
 	enum gt_code code = parse_data_json(c, &d, err);
 	if (code == GT_OK)
-		code = gt_learned_new(by, out, err);
+		code = gt_fitted_new(by, out, err);
 	if (code == GT_OK)
 		code = get_learned(c, &d, by, *out, err);
 	gt_arena_close(d.arena);
 	if (code != GT_OK) {
-		gt_learned_free(*out);
+		gt_fitted_free(*out);
 		*out = NULL;
 	}
 	return code;

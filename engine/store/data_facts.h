@@ -11,9 +11,13 @@
 #ifndef GT_STORE_DATA_FACTS_H
 #define GT_STORE_DATA_FACTS_H
 
+<<<<<<< HEAD
 #include "base/json.h"
 #include "base/json_read.h"
 #include "learned.h"
+=======
+#include "fitted.h"
+>>>>>>> data
 #include "store/ckpt.h"
 #include "used_samples.h"
 
@@ -23,7 +27,7 @@ struct gt_data_facts {
 	const char *const *class; /* [nclasses] */
 	int64_t nweights;         /* 0: the weights of the classes are not computed */
 	const double *weights;    /* [nweights]; NULL: none */
-	const struct gt_learned *learned; /* what a format has learned; NULL: nothing. gt_data_facts_read does not set it */
+	const struct gt_fitted *learned; /* what a format has learned; NULL: nothing. gt_data_facts_read does not set it */
 	const struct gt_used_samples *samples; /* the samples of the run; NULL: none. gt_data_facts_read does not set it */
 };
 
@@ -31,8 +35,8 @@ struct gt_data_facts {
 enum gt_code gt_data_facts_print(const struct gt_data_facts *f, struct gt_arena *a, const char **text, struct gt_err *err);
 /* Reads the facts of a checkpoint; all zero if it has no data.json. Strings are in the arena. */
 enum gt_code gt_data_facts_read(const struct gt_ckpt *c, struct gt_arena *a, struct gt_data_facts *out, struct gt_err *err);
-/* Reads what the format `by` has learned. The caller frees *out with gt_learned_free. GT_EDATA: the checkpoint does not have it. */
-enum gt_code gt_data_facts_learned(const struct gt_ckpt *c, const struct gt_learning *by, struct gt_learned **out, struct gt_err *err);
+/* Reads what the format `by` has learned. The caller frees *out with gt_fitted_free. GT_EDATA: the checkpoint does not have it. */
+enum gt_code gt_data_facts_learned(const struct gt_ckpt *c, const struct gt_fitting *by, struct gt_fitted **out, struct gt_err *err);
 /* Reads the samples that the run of the checkpoint used. The caller frees *out with gt_used_free. */
 enum gt_code gt_data_facts_samples(const struct gt_ckpt *c, struct gt_used_samples *out, struct gt_err *err);
 /* Checks that the data now has the classes of the checkpoint. GT_EDATA names the first difference. where: the data, for the message. */

@@ -1,6 +1,6 @@
 /* Predicts the rows of tables, and texts, which are converted as the training split has taught. */
 #include "use/predictor.h"
-#include "learned.h"
+#include "fitted.h"
 #include "session/session_data.h"
 #include "use/table_rows.h"
 #include <errno.h>

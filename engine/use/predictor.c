@@ -1,6 +1,6 @@
 /* Batches of inputs through the model. */
 #include "use/predictor.h"
-#include "learned.h"
+#include "fitted.h"
 #include "session/session_data.h"
 #include "store/convert.h"
 #include "use/table_rows.h"
@@ -41,7 +41,7 @@ static bool is_finite(const struct gt_predictor *p, const float *z)
  * class. */
 static void fill_prediction(const struct gt_predictor *p, const float *z, struct gt_prediction *out)
 {
-	const struct gt_learned *learned = p->s->data.files->learned;
+	const struct gt_fitted *learned = p->s->data.files->learned;
 	double max = -INFINITY, sum = 0;
 	bool finite = is_finite(p, z);
 	out->row = learned && learned->table.ncolumns;

@@ -32,8 +32,8 @@ static enum gt_code print_json(struct gt_cli *cli, const struct gt_eval_result *
 {
 	struct gt_json *j = &cli->json;
 	gt_json_object(j, NULL);
-	gt_json_add(j, GT_STR("event", "eval"), GT_INT("step", r->step), GT_STR("split", r->split), GT_INT("samples", r->samples),
-	            GT_NUM("loss", r->loss, 9), GT_NUM("acc", r->acc, 9), GT_NUM("top5", r->top5, 9));
+	gt_json_add(j, GT_STR("event", "eval"), GT_INT("step", r->step), GT_STR("split", r->split), GT_INT("samples", r->scores.samples),
+	            GT_NUM("loss", r->scores.loss, 9), GT_NUM("acc", r->scores.acc, 9), GT_NUM("top5", r->scores.top5, 9));
 	gt_cli_scores_json(j, &r->scores);
 	gt_json_double(j, "seconds", r->seconds, 6);
 	if (r->report)
@@ -47,13 +47,14 @@ static enum gt_code print_json(struct gt_cli *cli, const struct gt_eval_result *
 static enum gt_code print_text(struct gt_cli *cli, const struct gt_eval_result *r, struct gt_err *err)
 {
 	char acc[48] = "", top5[48] = "", more[GT_UNITS_SCORES], samples[GT_UNITS], step[GT_UNITS], took[GT_UNITS], loss[GT_UNITS];
-	if (!isnan(r->acc))
-		snprintf(acc, sizeof acc, "accuracy %.4f  ", r->acc);
-	if (!isnan(r->top5) && (!r->classes || r->classes > 5)) /* of five classes, the label is always among the first five */
-		snprintf(top5, sizeof top5, "top-5 %.4f  ", r->top5);
+	if (!isnan(r->scores.acc))
+		snprintf(acc, sizeof acc, "accuracy %.4f  ", r->scores.acc);
+	if (!isnan(r->scores.top5) && (!r->classes || r->classes > 5)) /* of five classes, the label is always among the first five */
+		snprintf(top5, sizeof top5, "top-5 %.4f  ", r->scores.top5);
 	gt_units_scores(more, &r->scores, "  ");
-	gt_out(cli, "%s %s%sloss %s%s%s  (%s samples, step %s, %s)\n", r->split, acc, top5, gt_units_loss(loss, r->loss),
-	       *more ? "  " : "", more, gt_units_count(samples, r->samples), gt_units_count(step, r->step), gt_units_seconds(took, r->seconds));
+	gt_out(cli, "%s %s%sloss %s%s%s  (%s samples, step %s, %s)\n", r->split, acc, top5, gt_units_loss(loss, r->scores.loss),
+	       *more ? "  " : "", more, gt_units_count(samples, r->scores.samples), gt_units_count(step, r->step),
+	       gt_units_seconds(took, r->seconds));
 	if (r->value_report)
 		return gt_cli_value_text(cli, r->value_report, err);
 	return r->report ? gt_cli_class_text(cli, r->report, err) : GT_OK;

@@ -42,7 +42,7 @@ struct gt_lr_curve {
 	int ngroups;
 	struct gt_arena *arena;
 };
-/* Trains a config for some steps with growing learning rates, as setup/lr_find.h describes. It uses these fields of o: device, nproc, argv,
+/* Trains a config for some steps with growing learning rates, as setup/lr_find.c describes. It uses these fields of o: device, nproc, argv,
  * link, say, init, and observe for TRAIN, WARN and PRETRAINED events. Ranks are started as by gt_run. Only rank 0 gets a result; on the
  * other ranks, and in the process that started them, *out is NULL. Creates and changes no file. */
 enum gt_code gt_lr_find(struct gt_conf *c, const struct gt_run_opts *o, const struct gt_lr_find_spec *spec, struct gt_lr_curve **out,

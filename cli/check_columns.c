@@ -15,7 +15,7 @@ enum gt_code gt_cli_columns_text(struct gt_cli *cli, const struct gt_json_value 
 	if (!gt_json_first(f, "columns"))
 		return GT_OK;
 	gt_table_init(&t, cli->arena, "llrll");
-	gt_table_head(&t, (const char *[]){"column", "type", "missing", "values", "why"});
+	gt_table_head(&t, "column", "type", "missing", "values", "why");
 	for (const struct gt_json_value *c = gt_json_first(f, "columns"); c; c = c->next) {
 		char name[256], missing[GT_UNITS] = "", values[2 * GT_UNITS + 16] = "", a[GT_UNITS], b[GT_UNITS];
 		const char *why = gt_json_str(c, "why");
@@ -28,8 +28,8 @@ enum gt_code gt_cli_columns_text(struct gt_cli *cli, const struct gt_json_value 
 			         gt_units_number(b, gt_json_num(c, "std")));
 		if (gt_json_count(c, "missing"))
 			gt_units_count(missing, gt_json_count(c, "missing"));
-		gt_table_add(&t, (const char *[]){gt_text_fit(cli, gt_json_str(c, "name"), NAME, name, sizeof name), gt_json_str(c, "type"),
-		                                  missing, values, *why ? why : "given"});
+		gt_table_add(&t, gt_text_fit(cli, gt_json_str(c, "name"), NAME, name, sizeof name), gt_json_str(c, "type"), missing, values,
+		             *why ? why : "given");
 	}
 	gt_out(cli, "\n");
 	GT_TRY(gt_table_print(cli, &t, err));
@@ -49,11 +49,11 @@ void gt_cli_texts_facts(struct gt_table *table, const struct gt_json_value *f)
 		snprintf(text, sizeof text, "%s; %s tokens in the vocabulary%s%s", gt_json_str(t, "tokenizer"),
 		         gt_units_count(a, vocabulary ? vocabulary : tokens), grams ? ", and those of n-grams: " : "",
 		         grams ? gt_units_count(b, tokens - vocabulary) : "");
-		gt_table_add(table, (const char *[]){"tokens", text});
+		gt_table_add(table, "tokens", text);
 		snprintf(text, sizeof text, "%s tokens on average; %s%% of the tokens are unknown, %s%% of the texts are cut off at %" PRId64,
 		         gt_units_number(a, gt_json_num(t, "mean_tokens")), gt_units_number(b, 100 * gt_json_num(t, "unknown")),
 		         gt_units_number(c, 100 * gt_json_num(t, "truncated")), gt_json_count(t, "max_tokens"));
-		gt_table_add(table, (const char *[]){"texts", text});
+		gt_table_add(table, "texts", text);
 	}
 	if (!first)
 		return;
@@ -61,5 +61,5 @@ void gt_cli_texts_facts(struct gt_table *table, const struct gt_json_value *f)
 	for (const struct gt_json_value *l = first; l && n < (int)sizeof text; l = l->next)
 		n += snprintf(text + n, sizeof text - (size_t)n, "%s%.0f%s", l == first ? "" : l->next ? ", " : " or ", l->number,
 		              l->next ? "" : " tokens");
-	gt_table_add(table, (const char *[]){"lengths", text});
+	gt_table_add(table, "lengths", text);
 }

@@ -187,8 +187,10 @@ struct gt_table {
 	bool no_memory;
 };
 void gt_table_init(struct gt_table *t, struct gt_arena *arena, const char *align);
-void gt_table_head(struct gt_table *t, const char *const *cell); /* printed in bold, followed by a rule */
-void gt_table_add(struct gt_table *t, const char *const *cell);  /* copies the cells */
+/* The cells of a row, one for each column, are copied. A head is printed in bold, and followed by a rule. */
+#define gt_table_head(t, ...) gt_table_add_cells((t), true, (const char *[]){__VA_ARGS__})
+#define gt_table_add(t, ...) gt_table_add_cells((t), false, (const char *[]){__VA_ARGS__})
+void gt_table_add_cells(struct gt_table *t, bool head, const char *const *cell);
 void gt_table_rule(struct gt_table *t);
 enum gt_code gt_table_print(struct gt_cli *cli, const struct gt_table *t, struct gt_err *err);
 int gt_text_width(const char *s); /* returns the width of s on a terminal: its number of code points */

@@ -39,12 +39,12 @@ static enum gt_code run_configs(struct gt_cli *cli, struct gt_err *err)
 		return print_file(cli, cli->args.operands.v[0], err);
 	GT_TRY(gt_bundled_list(cli->arena, &rows, &n, err));
 	gt_table_init(&t, cli->arena, "lll");
-	gt_table_head(&t, (const char *[]){"config", "dataset", "description"});
+	gt_table_head(&t, "config", "dataset", "description");
 	for (int i = 0; i < n; i++) {
 		if (cli->args.json)
 			GT_TRY(print_json(cli, &rows[i], err));
 		else
-			gt_table_add(&t, (const char *[]){rows[i].name, rows[i].dataset, rows[i].summary});
+			gt_table_add(&t, rows[i].name, rows[i].dataset, rows[i].summary);
 	}
 	return cli->args.json ? GT_OK : gt_table_print(cli, &t, err);
 }

@@ -100,8 +100,8 @@ static const char *class_text(const struct gt_cli *cli, const struct gt_class_re
 static void add_mean_row(struct gt_table *t, const char *name, const struct gt_class_mean *m, double auc, int64_t support)
 {
 	char precision[GT_UNITS], recall[GT_UNITS], f1[GT_UNITS], area[GT_UNITS], count[GT_UNITS];
-	gt_table_add(t, (const char *[]){name, format_score(m->precision, precision), format_score(m->recall, recall), format_score(m->f1, f1),
-	                                 gt_units_count(count, support), format_score(auc, area)});
+	gt_table_add(t, name, format_score(m->precision, precision), format_score(m->recall, recall), format_score(m->f1, f1),
+	             gt_units_count(count, support), format_score(auc, area));
 }
 
 struct ranked {
@@ -136,7 +136,7 @@ static enum gt_code print_scores(struct gt_cli *cli, const struct gt_class_repor
 	gt_table_init(&t, cli->arena, space >= 8 ? "lrrrrr" : "lrrrr"); /* or 37 without the area, for which a narrow terminal has no space */
 	space = space >= 8 ? space : space + 9;
 	space = space < 8 ? 8 : space > NAME ? NAME : space;
-	gt_table_head(&t, (const char *[]){"class", "precision", "recall", "F1", "support", "ROC AUC"});
+	gt_table_head(&t, "class", "precision", "recall", "F1", "support", "ROC AUC");
 	for (int64_t i = 0; i < shown; i++) {
 		const struct gt_class_score *s = &r->score[order[i].c];
 		add_mean_row(&t, class_text(cli, r, order[i].c, space, name, sizeof name), &(struct gt_class_mean){s->precision, s->recall, s->f1},
@@ -208,13 +208,12 @@ static enum gt_code print_confused_pairs(struct gt_cli *cli, const struct gt_cla
 	space = space < 4 ? 4 : space > NAME ? NAME : space;
 	gt_out(cli, "\nThe most frequent confusions, %" PRId64 " of %" PRId64 " pairs:\n", shown, r->nconfused);
 	gt_table_init(&t, cli->arena, "llrr");
-	gt_table_head(&t, (const char *[]){"class", "prediction", "samples", "of class"});
+	gt_table_head(&t, "class", "prediction", "samples", "of class");
 	for (int64_t i = 0; i < shown; i++) {
 		const struct gt_confusion_cell *x = &r->confused[i];
 		snprintf(share, sizeof share, "%.1f%%", 100 * (double)x->n / (double)r->score[x->label].support);
-		gt_table_add(&t, (const char *[]){class_text(cli, r, x->label, space, label, sizeof label),
-		                                  class_text(cli, r, x->predicted, space, predicted, sizeof predicted),
-		                                  gt_units_count(count, x->n), share});
+		gt_table_add(&t, class_text(cli, r, x->label, space, label, sizeof label),
+		             class_text(cli, r, x->predicted, space, predicted, sizeof predicted), gt_units_count(count, x->n), share);
 	}
 	return gt_table_print(cli, &t, err);
 }
@@ -266,12 +265,12 @@ enum gt_code gt_cli_value_text(struct gt_cli *cli, const struct gt_value_report 
 	struct gt_table t;
 	char name[160], mae[GT_UNITS], rmse[GT_UNITS], r2[GT_UNITS];
 	gt_table_init(&t, cli->arena, "lrrr");
-	gt_table_head(&t, (const char *[]){"column", "MAE", "RMSE", "R2"});
+	gt_table_head(&t, "column", "MAE", "RMSE", "R2");
 	for (int64_t i = 0; i < r->values; i++) {
 		const struct gt_value_score *s = &r->score[i];
 		snprintf(mae, sizeof mae, "%.6g", s->mae);
 		snprintf(rmse, sizeof rmse, "%.6g", s->rmse);
-		gt_table_add(&t, (const char *[]){gt_text_fit(cli, s->name, NAME, name, sizeof name), mae, rmse, format_score(s->r2, r2)});
+		gt_table_add(&t, gt_text_fit(cli, s->name, NAME, name, sizeof name), mae, rmse, format_score(s->r2, r2));
 	}
 	gt_out(cli, "\n");
 	return gt_table_print(cli, &t, err);

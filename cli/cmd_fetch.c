@@ -60,23 +60,7 @@ static enum gt_code run_fetch(struct gt_cli *cli, struct gt_err *err)
 {
 	const struct gt_args *g = &cli->args;
 	const struct fetch_args *a = cli->options;
-	const char *name = g->operands.v[0], *known[64];
-	int n = 0;
-	for (; n < 64 && gt_fetch_name(n); n++)
-		known[n] = gt_fetch_name(n);
-	bool found = false;
-	char list[512] = "";
-	for (int i = 0; i < n; i++) {
-		found |= strcmp(known[i], name) == 0;
-		size_t len = strlen(list);
-		snprintf(list + len, sizeof list - len, "%s%s", i ? ", " : "", known[i]);
-	}
-	if (!found) {
-		const char *near = gt_fetch_near(name);
-		if (near)
-			return gt_fail(err, GT_EUSAGE, "unknown dataset '%.60s'; did you mean '%s'?", name, near);
-		return gt_fail(err, GT_EUSAGE, "unknown dataset '%.60s'; known datasets: %s", name, list);
-	}
+	const char *name = g->operands.v[0];
 	struct showing s = {.cli = cli};
 	enum gt_code code = gt_fetch(name, a->dir, a->url, show_transfer, &s, err);
 	gt_status_erase(cli);

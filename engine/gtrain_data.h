@@ -79,12 +79,11 @@ struct gt_init_spec {
 enum gt_code gt_init_config(const struct gt_init_spec *spec, char **text, struct gt_err *err);
 
 /* Downloads a dataset. dir: folder for the files; NULL: the user's cache. base_url: URL of a mirror; NULL: the known mirrors. progress:
- * called with the number of bytes of a file that have arrived and its total number (0: not known); NULL: not called. */
+ * called with the number of bytes of a file that have arrived and its total number (0: not known); NULL: not called. GT_EUSAGE: no dataset
+ * has this name; the sentence suggests a similar one. */
 enum gt_code gt_fetch(const char *dataset, const char *dir, const char *base_url,
                       void (*progress)(void *user, const char *file, uint64_t done, uint64_t total), void *user, struct gt_err *err);
 /* Returns the name of dataset i, from 0, of those that gt_fetch can download; NULL after the last one. */
 const char *gt_fetch_name(int i);
-/* Returns the dataset that gt_fetch can download and that a misspelled or abbreviated name means, or NULL. */
-const char *gt_fetch_near(const char *name);
 
 #endif

@@ -13,8 +13,7 @@ static const struct gt_option options[] = {
 	GT_OPT_SET(struct bench_args),
 	GT_OPT_DEVICE(struct bench_args),
 	GT_OPT_NPROC(struct bench_args),
-	{"steps", 0, GT_OPTION_INT, OFFSET(steps), "N", GT_COMPLETE_NONE, NULL, 1, 1000000, "number of training steps to time; default: "
-	 "100"},
+	{"steps", 0, GT_OPTION_INT, OFFSET(steps), "N", GT_COMPLETE_NONE, NULL, 1, 1000000, "number of training steps to time; default: 100"},
 	{0},
 };
 

@@ -20,14 +20,14 @@ struct eval_args {
 #define OFFSET(member) offsetof(struct eval_args, member)
 
 static const struct gt_option options[] = {
-	{"split", 0, GT_OPTION_CHOICE, OFFSET(split), "SPLIT", GT_COMPLETE_CHOICE, "train|valid|test", 0, 0,
-	 "split to use: train, valid or test; default: test, or valid if the data has no split test"},
-	{"report", 0, GT_OPTION_FLAG, OFFSET(report), NULL, GT_COMPLETE_NONE, NULL, 0, 0,
-	 "also show precision, recall, F1 and ROC AUC of each class, and which classes are confused; for columns of numbers, their errors"},
-	{"csv", 0, GT_OPTION_FLAG, OFFSET(csv), NULL, GT_COMPLETE_NONE, NULL, 0, 0,
-	 "with --report, print only the scores of the classes, as CSV"},
-	{"predictions", 0, GT_OPTION_STRING, OFFSET(predictions), "FILE", GT_COMPLETE_FILE, NULL, 0, 0,
-	 "write the path, label, prediction, probabilities and loss of each sample to this CSV file"},
+	{"split", 0, GT_OPTION_CHOICE, OFFSET(split), "SPLIT", GT_COMPLETE_CHOICE, "train|valid|test",
+	 .help = "split to use: train, valid or test; default: test, or valid if the data has no split test"},
+	{"report", 0, GT_OPTION_FLAG, OFFSET(report),
+	 .help = "also show precision, recall, F1 and ROC AUC of each class, and which classes are confused; for columns of numbers, their "
+	 "errors"},
+	{"csv", 0, GT_OPTION_FLAG, OFFSET(csv), .help = "with --report, print only the scores of the classes, as CSV"},
+	{"predictions", 0, GT_OPTION_STRING, OFFSET(predictions), "FILE", GT_COMPLETE_FILE,
+	 .help = "write the path, label, prediction, probabilities and loss of each sample to this CSV file"},
 	GT_OPT_SET(struct eval_args),
 	GT_OPT_DEVICE(struct eval_args),
 	{"nproc", 0, GT_OPTION_INT, OFFSET(job.nproc), "N", GT_COMPLETE_NONE, NULL, 1, 65536,

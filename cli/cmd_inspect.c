@@ -10,7 +10,7 @@ struct inspect_args {
 #define OFFSET(member) offsetof(struct inspect_args, member)
 
 static const struct gt_option options[] = {
-	{"verify", 0, GT_OPTION_FLAG, OFFSET(verify), NULL, GT_COMPLETE_NONE, NULL, 0, 0, "read all files and verify their digests"},
+	{"verify", 0, GT_OPTION_FLAG, OFFSET(verify), .help = "read all files and verify their digests"},
 	{0},
 };
 

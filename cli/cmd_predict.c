@@ -15,15 +15,14 @@ struct predict_args {
 static const struct gt_option options[] = {
 	{"top", 0, GT_OPTION_INT, OFFSET(top), "N", GT_COMPLETE_NONE, NULL, 1, GT_TOP, "number of most likely classes to show, 1 to 10; "
 	 "default: 1"},
-	{"list", 0, GT_OPTION_LIST, OFFSET(lists), "FILE", GT_COMPLETE_FILE, NULL, 0, 0,
-	 "also classify the files that FILE lists, one path on each line; -: standard input; can be repeated"},
-	{"text", 0, GT_OPTION_LIST, OFFSET(texts), "TEXT", GT_COMPLETE_NONE, NULL, 0, 0,
-	 "classify this text with a model of texts; can be repeated"},
-	{"append", 0, GT_OPTION_FLAG, OFFSET(append), NULL, GT_COMPLETE_NONE, NULL, 0, 0,
-	 "with a model of tables, print all columns of the input, and then the prediction"},
-	{"keep", 0, GT_OPTION_LIST, OFFSET(keep), "COLUMNS", GT_COMPLETE_NONE, NULL, 0, 0,
-	 "the same with these columns only, names with commas between them; can be repeated"},
-	{"csv", 0, GT_OPTION_FLAG, OFFSET(csv), NULL, GT_COMPLETE_NONE, NULL, 0, 0, "print CSV with a header line"},
+	{"list", 0, GT_OPTION_LIST, OFFSET(lists), "FILE", GT_COMPLETE_FILE,
+	 .help = "also classify the files that FILE lists, one path on each line; -: standard input; can be repeated"},
+	{"text", 0, GT_OPTION_LIST, OFFSET(texts), "TEXT", .help = "classify this text with a model of texts; can be repeated"},
+	{"append", 0, GT_OPTION_FLAG, OFFSET(append),
+	 .help = "with a model of tables, print all columns of the input, and then the prediction"},
+	{"keep", 0, GT_OPTION_LIST, OFFSET(keep), "COLUMNS",
+	 .help = "the same with these columns only, names with commas between them; can be repeated"},
+	{"csv", 0, GT_OPTION_FLAG, OFFSET(csv), .help = "print CSV with a header line"},
 	GT_OPT_DEVICE(struct predict_args),
 	{0},
 };

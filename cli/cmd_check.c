@@ -326,7 +326,7 @@ static enum gt_code check_data(struct gt_cli *cli, struct gt_conf *conf, bool wh
 	if (code != GT_OK)
 		gt_json_reset(&cli->json);
 	GT_TRY(code);
-	if (!d.skips) /* a run ends at a cell, too */
+	if (!d.skips) /* a bad cell ends a run, too */
 		d.bad += d.cells, d.cells = 0;
 	gt_units_count(n, d.samples);
 	gt_units_count(cells, d.cells);

@@ -3,7 +3,7 @@
 #include "base/clock.h"
 #include "comm.h"
 #include "gtrain_report.h"
-#include "par/pipe.h"
+#include "plan/mode_pipe.h"
 #include "session/session_pipe.h"
 #include "session/world_plan.h"
 #include "train/rank_session.h"

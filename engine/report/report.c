@@ -4,7 +4,7 @@
 #include "gtrain_report.h"
 #include "ir/op.h"
 #include "learned.h"
-#include "par/strategy.h"
+#include "plan/strategy.h"
 #include "report/report_ranks.h"
 #include "session/schedule.h"
 #include "session/session_data.h"

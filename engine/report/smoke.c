@@ -8,7 +8,7 @@
 #include "base/json_read.h"
 #include "launch/launcher_parts.h"
 #include "launch/signals.h"
-#include "par/strategy.h"
+#include "plan/strategy.h"
 #include "report/smoke_plan.h"
 #include "store/ckpt_scan.h"
 #include "train/run_ranks.h"

@@ -7,7 +7,7 @@
 #include "gtrain_report.h"
 #include "known.h"
 #include "launch/launcher_parts.h"
-#include "par/strategy.h"
+#include "plan/strategy.h"
 #include "session/session_data.h"
 #include "stand_in.h"
 #include "team/team.h"

@@ -3,8 +3,9 @@
  *     look: classes, splits, sizes of texts  -->  choose: tokens, epochs  -->  write the text */
 #include "setup/init_text.h"
 #include "base/arena.h"
-#include "folder.h"
 #include "fitted.h"
+#include "folder.h"
+#include "setup/init_found.h"
 #include "setup/init_template.h"
 #include "skipped.h"
 #include "text/tokenizer.h"
@@ -30,24 +31,9 @@ struct look {
 	struct gt_text_sizes sizes;
 };
 
-static enum gt_code count_files(const char *root, const struct gt_folder_kind *kind, enum gt_split split, int64_t *n, struct gt_err *err)
-{
-	struct gt_source *s;
-	struct gt_class_list classes;
-	*n = 0;
-	GT_TRY(gt_folder_split(root, kind, split, NULL, &s, &classes, err));
-	*n = s->n;
-	gt_source_close(s);
-	gt_class_list_free(&classes);
-	return GT_OK;
-}
-
 bool gt_init_is_text(const char *path)
 {
-	int64_t n;
-	if (count_files(path, &gt_folder_images, GT_TRAIN, &n, NULL) == GT_OK && n)
-		return false;
-	return count_files(path, &gt_folder_texts, GT_TRAIN, &n, NULL) == GT_OK && n;
+	return !gt_init_count_files(path, &gt_folder_images, NULL) && gt_init_count_files(path, &gt_folder_texts, NULL);
 }
 
 struct gt_text_sizes gt_text_sizes_of(int64_t *bytes, int64_t n)

@@ -11,13 +11,9 @@
 #ifndef GT_STORE_DATA_FACTS_H
 #define GT_STORE_DATA_FACTS_H
 
-<<<<<<< HEAD
 #include "base/json.h"
 #include "base/json_read.h"
-#include "learned.h"
-=======
 #include "fitted.h"
->>>>>>> data
 #include "store/ckpt.h"
 #include "used_samples.h"
 

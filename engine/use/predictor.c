@@ -266,16 +266,10 @@ static void fill_row(struct gt_predictor *p, const struct gt_dataset *d, int64_t
 	}
 }
 
-enum gt_code gt_predictor_add_row(struct gt_predictor *p, const char *file, const struct gt_dataset *d, int64_t i, struct gt_err *err)
+enum gt_code gt_predictor_add_row(struct gt_predictor *p, const char *file, int64_t index, const char *text, const struct gt_dataset *d,
+                                  int64_t i, struct gt_err *err)
 {
 	fill_row(p, d, i);
-	return add_pending(p, file, i, false, NULL, err);
-}
-
-enum gt_code gt_predictor_add_text(struct gt_predictor *p, const char *file, int64_t index, const char *text, const struct gt_dataset *d,
-                                   struct gt_err *err)
-{
-	fill_row(p, d, 0);
 	return add_pending(p, file, index, false, text, err);
 }
 

@@ -162,7 +162,6 @@ static enum gt_code check_operands(struct gt_dev *dev, const struct gt_kernel *k
 static enum gt_code cuda_launch(struct gt_dev *dev, struct gt_kernel *k, const struct gt_launch *a, struct gt_err *err)
 {
 	cudaStream_t s;
-	GT_TRY(gt_cuda_use(dev, err));
 	GT_TRY(gt_cuda_stream(dev, a->stream, &s, err));
 	GT_TRY(check_operands(dev, k, a, err));
 	return k->launch(dev, k, a, s, err);
@@ -179,7 +178,6 @@ static enum gt_code cuda_copy_async(struct gt_dev *dev, void *dst, const void *s
 	cudaStream_t s;
 	if (dev->capturing && dir != GT_COPY_D2D)
 		return gt_fail(err, GT_EINTERNAL, "%s: cannot copy to or from the host while a graph is captured", dev->id);
-	GT_TRY(gt_cuda_use(dev, err));
 	GT_TRY(gt_cuda_stream(dev, stream, &s, err));
 	GT_CUDA(dev, cudaMemcpyAsync(dst, src, bytes, kinds[dir], s), "cudaMemcpyAsync", err);
 	return GT_OK;
@@ -189,7 +187,6 @@ static enum gt_code cuda_copy(struct gt_dev *dev, void *dst, const void *src, si
                               struct gt_err *err)
 {
 	cudaStream_t s;
-	GT_TRY(gt_cuda_use(dev, err));
 	GT_TRY(gt_cuda_stream(dev, stream, &s, err));
 	/* in a copy to pageable memory the runtime itself waits for the stream, without a deadline */
 	if (dev->watch && !dev->capturing && dir == GT_COPY_D2H)
@@ -203,7 +200,6 @@ static enum gt_code cuda_copy(struct gt_dev *dev, void *dst, const void *src, si
 static enum gt_code cuda_zero(struct gt_dev *dev, void *dst, size_t bytes, int stream, struct gt_err *err)
 {
 	cudaStream_t s;
-	GT_TRY(gt_cuda_use(dev, err));
 	GT_TRY(gt_cuda_stream(dev, stream, &s, err));
 	GT_CUDA(dev, cudaMemsetAsync(dst, 0, bytes, s), "cudaMemsetAsync", err);
 	return GT_OK;
@@ -212,7 +208,6 @@ static enum gt_code cuda_zero(struct gt_dev *dev, void *dst, size_t bytes, int s
 static enum gt_code cuda_sync(struct gt_dev *dev, int stream, struct gt_err *err)
 {
 	cudaStream_t s;
-	GT_TRY(gt_cuda_use(dev, err));
 	GT_TRY(gt_cuda_stream(dev, stream, &s, err));
 	return gt_cuda_wait(dev, s, err);
 }

@@ -222,6 +222,7 @@ enum gt_code gt_cuda_stream(struct gt_dev *dev, int stream, cudaStream_t *out, s
 {
 	if (stream < 0 || stream >= GT_CUDA_STREAMS)
 		return gt_fail(err, GT_EINTERNAL, "%s: stream %d does not exist", dev->id, stream);
+	GT_TRY(gt_cuda_use(dev, err));
 	if (!dev->stream[stream]) {
 		/* The streams other than the compute stream carry copies, collectives and small kernels that other work will wait for. They should
 		 * start as soon as they can. */

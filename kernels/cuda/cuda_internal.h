@@ -83,6 +83,7 @@ enum gt_code gt_cuda_probe(struct gt_devinfo *out, int cap, int *n, struct gt_er
 enum gt_code gt_cuda_open(const struct gt_dev_opts *opts, struct gt_dev **out, struct gt_err *err);
 void gt_cuda_close(struct gt_dev *dev);
 enum gt_code gt_cuda_use(struct gt_dev *dev, struct gt_err *err); /* selects dev as the calling thread's device */
+/* Selects dev as the calling thread's device and returns a stream of it, which is created on first use. */
 enum gt_code gt_cuda_stream(struct gt_dev *dev, int stream, cudaStream_t *out, struct gt_err *err);
 /* Blocks the host until the stream has done its work, and reports faults that kernels found in their data. */
 enum gt_code gt_cuda_wait(struct gt_dev *dev, cudaStream_t s, struct gt_err *err);

@@ -118,12 +118,14 @@ enum gt_code gt_cuda_upload_chunks(struct gt_dev *dev, const struct gt_seg *seg,
 /* For families whose calls all have one counter, or all read the numbers of a step. */
 static inline int64_t gt_cu_one_counter(const struct gt_opcall *op)
 {
-	return op != NULL;
+	(void)op;
+	return 1;
 }
 
 static inline bool gt_cu_always(const struct gt_opcall *op)
 {
-	return op != NULL;
+	(void)op;
+	return true;
 }
 
 /* Defines the prepare function of a family. */

@@ -126,30 +126,34 @@ static enum gt_code fail_outside(int64_t sample, struct gt_err *err)
 static void gather_samples(const void *ctx, int64_t begin, int64_t end)
 {
 	struct gather *k = (struct gather *)ctx;
+	const uint8_t *images = k->images;
+	const int64_t *index = k->index;
+	char *x = k->x;
+	int64_t stride = k->stride, samples = k->look.samples, all = k->look.all;
 	int64_t row = (int64_t)k->w * k->c, size = row * k->h;
 	uint8_t buf[MAX_ROW];
 	for (int64_t n = begin; n < end; n++) {
-		int64_t view = n / k->look.samples, s = n - view * k->look.samples, at = k->index[s * k->stride];
-		if (at < 0 || at >= k->look.all) {
+		int64_t view = n / samples, s = n - view * samples, at = index[s * stride];
+		if (at < 0 || at >= all) {
 			atomic_store(&k->bad, s);
 			return;
 		}
-		const uint8_t *image = k->images + at * size;
+		const uint8_t *image = images + at * size;
 		if (!view && k->target)
 			k->target[s] = k->labels[at];
-		if (n + AHEAD < end && s + AHEAD < k->look.samples &&
+		if (n + AHEAD < end && s + AHEAD < samples &&
 		    /* the samples that follow may be anywhere in memory, so they are prefetched */
-		    (uint64_t)k->index[(s + AHEAD) * k->stride] < (uint64_t)k->look.all)
+		    (uint64_t)index[(s + AHEAD) * stride] < (uint64_t)all)
 			for (int64_t i = 0; i < size && i < 4096; i += 64)
-				__builtin_prefetch(k->images + k->index[(s + AHEAD) * k->stride] * size + i);
+				__builtin_prefetch(images + index[(s + AHEAD) * stride] * size + i);
 		if (!k->move) {
-			convert_pixels(k, k->x, n * size, image, size);
+			convert_pixels(k, x, n * size, image, size);
 			continue;
 		}
 		struct gt_aug a = gt_aug_of(&k->attr, k->step_args->seed, k->step_args->epoch, (uint64_t)at, (int)view);
 		for (int32_t y = 0; y < k->h; y++) {
 			move_row(k, a, image, y, buf);
-			convert_pixels(k, k->x, n * size + y * row, buf, row);
+			convert_pixels(k, x, n * size + y * row, buf, row);
 		}
 	}
 }

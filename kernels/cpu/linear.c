@@ -33,52 +33,45 @@ static bool in_tiles(const struct gt_tdesc *w)
 	return !w->any && gt_tdesc_equal(&t, w);
 }
 
-/* The operands of one launch. Several threads work on a launch, each with its own copy. */
-struct operands {
+static const struct gt_operand_slot fwd_slots[] = {GT_SLOTS(gt_gemm, x, w, b, y)};
+static const struct gt_operand_slot dx_slots[] = {GT_SLOTS(gt_gemm, dy, w, dx), GT_SLOT_AS(gt_gemm, "y", mask)};
+static const struct gt_operand_slot dw_slots[] = {GT_SLOTS(gt_gemm, dy, x, dw, db)};
+
+/* Does a thread's part of a product. Several threads work on one launch, so each has a copy of the arguments. */
+static void part_product(struct gt_dev *dev, struct gt_kernel *head, const struct gt_launch *a, int thread, int threads)
+{
+	const struct linear *k = (const struct linear *)head;
+	struct gt_gemm g = k->g;
+	(void)dev;
+	gt_binding_apply(&k->binding, &g, a->in, a->out);
+	g.scratch = a->scratch;
+	k->product(&g, thread, threads);
+}
+
+struct update_operands {
 	struct gt_gemm g;
-	const struct gt_scalars *scalars; /* this and the members below: of linear.dw+update */
+	const struct gt_scalars *scalars;
 	float *w;
 	void *state[GT_MAX_STATES];
 };
 
-static const struct gt_operand_slot fwd_slots[] = {
-    GT_SLOT_AS(operands, "x", g.x), GT_SLOT_AS(operands, "w", g.w), GT_SLOT_AS(operands, "b", g.b), GT_SLOT_AS(operands, "y", g.y)};
-static const struct gt_operand_slot dx_slots[] = {
-    GT_SLOT_AS(operands, "dy", g.dy), GT_SLOT_AS(operands, "w", g.w), GT_SLOT_AS(operands, "y", g.mask), GT_SLOT_AS(operands, "dx", g.dx)};
-static const struct gt_operand_slot dw_slots[] = {
-    GT_SLOT_AS(operands, "dy", g.dy), GT_SLOT_AS(operands, "x", g.x), GT_SLOT_AS(operands, "dw", g.dw), GT_SLOT_AS(operands, "db", g.db)};
 static const struct gt_operand_slot update_slots[] = {
-    GT_SLOTS(operands, w, scalars), GT_SLOT_AS(operands, "dy", g.dy), GT_SLOT_AS(operands, "x", g.x),
-    GT_SLOT_AS(operands, "s0", state[0]), GT_SLOT_AS(operands, "s1", state[1]), GT_SLOT_AS(operands, "s2", state[2]),
-    GT_SLOT_AS(operands, "db", g.db)};
-
-static struct operands bind_operands(const struct linear *k, const struct gt_launch *a)
-{
-	struct operands o = {.g = k->g};
-	gt_binding_apply(&k->binding, &o, a->in, a->out);
-	o.g.scratch = a->scratch;
-	return o;
-}
-
-static void part_product(struct gt_dev *dev, struct gt_kernel *head, const struct gt_launch *a, int thread, int threads)
-{
-	const struct linear *k = (const struct linear *)head;
-	struct operands o = bind_operands(k, a);
-	(void)dev;
-	k->product(&o.g, thread, threads);
-}
+    GT_SLOTS(update_operands, scalars, w), GT_SLOT_AS(update_operands, "dy", g.dy), GT_SLOT_AS(update_operands, "x", g.x),
+    GT_SLOT_AS(update_operands, "db", g.db), GT_SLOT_AS(update_operands, "s0", state[0]), GT_SLOT_AS(update_operands, "s1", state[1]),
+    GT_SLOT_AS(update_operands, "s2", state[2])};
 
 /* Does a thread's part of linear.dw+update: it updates w with each tile of dw as soon as the tile is computed. The bias gradient is
  * stored. */
 static void part_dw_update(struct gt_dev *dev, struct gt_kernel *head, const struct gt_launch *a, int thread, int threads)
 {
-	struct linear *k = (struct linear *)head;
-	struct operands o = bind_operands(k, a);
+	const struct linear *k = (const struct linear *)head;
+	struct update_operands o = {.g = k->g};
 	(void)dev;
+	gt_binding_apply(&k->binding, &o, a->in, a->out);
 	if (o.scalars && o.scalars->skip)
 		return;
 	struct gt_cpu_apply apply = gt_cpu_apply_make(k->optimizer, &k->update, a->step_args, o.scalars, o.w, o.state);
-	o.g.apply = gt_cpu_apply_run, o.g.ctx = &apply;
+	o.g.scratch = a->scratch, o.g.apply = gt_cpu_apply_run, o.g.ctx = &apply;
 	o.g.first = k->part * threads; /* the threads of the other parts belong to other ranks */
 	k->product(&o.g, o.g.first + thread, threads * k->parts);
 }

@@ -39,28 +39,9 @@ static const struct gt_operand_slot slots[] = {
     GT_SLOTS(bn, x, dy, res, gamma, beta, rmean, rvar, nbt),
     GT_SLOTS(bn, y, mean, rstd, dgamma, dbeta, part, sums, dx, g)};
 
-#define P float
-#define A float
-#define S float
-#define LD(x) (x)
-#define ST(x) (x)
-#define N(name) name##_f32
-#include "cpu/batchnorm.inc"
-#undef S
-#undef LD
-#undef ST
-#undef N
-#define S uint16_t
-#define LD(x) gt_bf16_to_f32(x)
-#define ST(x) gt_bf16_from_f32(x)
-#define N(name) name##_bf16
-#include "cpu/batchnorm.inc"
-#undef P
-#undef A
-#undef S
-#undef LD
-#undef ST
-#undef N
+#define GT_WITHOUT_F64
+#define GT_TYPED "cpu/batchnorm.inc"
+#include "cpu/typed.inc"
 
 /* The arrays in the scratch memory: two sums and six numbers per channel, and two sums per piece and channel. */
 struct parts {

@@ -36,24 +36,9 @@ struct row {
 	int64_t limit; /* number of elements from the image's first one that may be accessed */
 };
 
-#define S float
-#define LD(x) (x)
-#define ST(x) (x)
-#define N(name) name##_f32
-#include "cpu/pool.inc"
-#undef S
-#undef LD
-#undef ST
-#undef N
-#define S uint16_t
-#define LD(x) gt_bf16_to_f32(x)
-#define ST(x) gt_bf16_from_f32(x)
-#define N(name) name##_bf16
-#include "cpu/pool.inc"
-#undef S
-#undef LD
-#undef ST
-#undef N
+#define GT_WITHOUT_F64
+#define GT_TYPED "cpu/pool.inc"
+#include "cpu/typed.inc"
 
 GT_CLONES static void narrow_bf16(const float *restrict from, uint16_t *restrict to, int64_t n)
 {

@@ -104,8 +104,7 @@ enum gt_code gt_cpu_linear_dw_update(struct gt_dev *dev, const struct gt_opcall 
 		return gt_opcall_refuse(call, err, "it supports f32, small batches and weights in tiles only");
 	w->layout = tiles;
 	w->any = false;
-	if (!(k = calloc(1, sizeof *k)))
-		return gt_fail(err, GT_EFAIL, "out of memory");
+	GT_KERNEL_NEW(k, err);
 	k->product = isa->dw;
 	k->g = (struct gt_gemm){.m = x->dim[0], .in = x->dim[1], .out = dy->dim[1]};
 	gt_binding_make(&k->binding, update_slots, sizeof update_slots / sizeof *update_slots, call);
@@ -166,7 +165,8 @@ static enum gt_code prepare_masked(struct gt_dev *dev, const struct gt_opcall *c
 	                 relu = {.code = GT_OP_RELU_DX, .name = call->name, .nin = 2, .nout = 1, .in = {dx, y}, .out = {dx}};
 	struct masked *k;
 	plain.nin = 2;
-	GT_KERNEL_NEW(k, launch_masked, NULL, err);
+	GT_KERNEL_NEW(k, err);
+	k->head.launch = launch_masked;
 	k->head.release = release_masked;
 	gt_binding_make(&k->binding, relu_slots, 2, call);
 	enum gt_code code = gt_dnnl_linear(dev, &plain, &k->dx, err);
@@ -199,8 +199,7 @@ enum gt_code gt_cpu_linear(struct gt_dev *dev, const struct gt_opcall *call, str
 		w->layout = tiles;
 		w->any = false;
 	}
-	if (!(k = calloc(1, sizeof *k)))
-		return gt_fail(err, GT_EFAIL, "out of memory");
+	GT_KERNEL_NEW(k, err);
 	k->product = fwd ? isa->fwd : dw ? isa->dw : isa->dx;
 	k->g = (struct gt_gemm){.m = x->dim[0], .in = w->dim[1], .out = w->dim[0], .relu = attr->act == GT_ACT_RELU};
 	k->g.add_dw = gt_opcall_adds(call, "dw");

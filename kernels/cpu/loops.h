@@ -70,11 +70,16 @@ struct gt_cpu_loop {
 	struct gt_binding binding;
 };
 
-/* Allocates a kernel whose first member is struct gt_cpu_loop loop. slots is an array with all operands of the operations of the family. */
-#define GT_LOOP_NEW(k, slots, call, text, err)                                                                                             \
+/* Allocates a kernel, with zeros. */
+#define GT_KERNEL_NEW(k, err)                                                                                                              \
 	do {                                                                                                                                   \
 		if (!((k) = calloc(1, sizeof *(k))))                                                                                               \
 			return gt_fail(err, GT_EFAIL, "out of memory");                                                                                \
+	} while (0)
+/* Allocates a kernel whose first member is struct gt_cpu_loop loop. slots is an array with all operands of the operations of the family. */
+#define GT_LOOP_NEW(k, slots, call, text, err)                                                                                             \
+	do {                                                                                                                                   \
+		GT_KERNEL_NEW(k, err);                                                                                                             \
 		gt_cpu_loop_init(&(k)->loop, slots, sizeof(slots) / sizeof *(slots), call, text);                                                  \
 	} while (0)
 void gt_cpu_loop_init(struct gt_cpu_loop *k, const struct gt_operand_slot *slots, size_t n, const struct gt_opcall *call, const char *text);
@@ -92,14 +97,5 @@ static inline void *gt_cpu_loop_bind(struct gt_kernel *head, const struct gt_lau
 	gt_binding_apply(&((struct gt_cpu_loop *)head)->binding, head, a->in, a->out);
 	return head;
 }
-
-/* Allocates a kernel whose first member is struct gt_kernel head, and sets launch and describe. */
-#define GT_KERNEL_NEW(k, fn, text, err)                                                                                                    \
-	do {                                                                                                                                   \
-		if (!((k) = calloc(1, sizeof *(k))))                                                                                               \
-			return gt_fail(err, GT_EFAIL, "out of memory");                                                                                \
-		(k)->head.launch = (fn);                                                                                                           \
-		(k)->head.describe = (text);                                                                                                       \
-	} while (0)
 
 #endif

@@ -193,8 +193,7 @@ enum gt_code gt_cpu_update(struct gt_dev *dev, const struct gt_opcall *call, str
 		return gt_opcall_refuse(call, err, why);
 	if (work && work->dtype != GT_BF16)
 		return gt_opcall_refuse(call, err, "the work copy must be bf16");
-	if (!(k = calloc(1, sizeof *k)))
-		return gt_fail(err, GT_EFAIL, "out of memory");
+	GT_KERNEL_NEW(k, err);
 	size_t n = gt_update_slots(call->code, slots, 4, offsetof(struct update, args.state));
 	gt_cpu_loop_init(&k->loop, slots, n, call, gt_opcode_name(call->code));
 	k->loop.head.launch = launch_update;

@@ -207,24 +207,17 @@ template <class S, int GATES> __global__ void __launch_bounds__(BLOCK, 2) rnn_st
 /* ---- launchers ------------------------------------------------------------------------------------------------------------------- */
 typedef void rnn_fn(const rnn_args);
 
-template <class S> static rnn_fn *find_kernel(int code)
-{
-	switch (code) {
-	case GT_OP_LSTM_STEPS:
-		return rnn_steps<S, 4>;
-	case GT_OP_GRU_STEPS:
-		return rnn_steps<S, 3>;
-	case GT_OP_LSTM_STEPS_DX:
-		return rnn_steps_dx<S, 4>;
-	case GT_OP_GRU_STEPS_DX:
-		return rnn_steps_dx<S, 3>;
-	}
-	return NULL;
-}
-
 static bool is_back(const struct gt_opcall *op)
 {
 	return op->code == GT_OP_LSTM_STEPS_DX || op->code == GT_OP_GRU_STEPS_DX;
+}
+
+template <class S> static rnn_fn *find_kernel(const struct gt_opcall *op)
+{
+	bool lstm = op->code == GT_OP_LSTM_STEPS || op->code == GT_OP_LSTM_STEPS_DX;
+	if (is_back(op))
+		return lstm ? rnn_steps_dx<S, 4> : rnn_steps_dx<S, 3>;
+	return lstm ? rnn_steps<S, 4> : rnn_steps<S, 3>;
 }
 
 /* Bytes of the transposed weights, which come before the states. */
@@ -270,8 +263,8 @@ static cudaError_t start_call(const struct gt_cu_call *c, cudaStream_t s)
 		a.w = c->scratch;
 	}
 	int64_t blocks = ceil_div(a.n, ROWS);
-	rnn_fn *fn = OF_TYPE(c->type, find_kernel)(op->code);
-	if (!fn || !grid_fits(blocks))
+	rnn_fn *fn = OF_TYPE(c->type, find_kernel)(op);
+	if (!grid_fits(blocks))
 		return cudaErrorInvalidValue;
 	return launch(fn, dim3((unsigned)blocks), dim3(BLOCK), s, a);
 }

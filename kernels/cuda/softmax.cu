@@ -69,17 +69,10 @@ typedef void softmax_fn(const softmax_args, int);
 
 template <class S> static softmax_fn *find_kernel(int code)
 {
-	switch (code) {
-	case GT_OP_SOFTMAX:
-		return softmax_rows<S, false>;
-	case GT_OP_LOG_SOFTMAX:
-		return softmax_rows<S, true>;
-	case GT_OP_SOFTMAX_DX:
-		return softmax_dx<S, false>;
-	case GT_OP_LOG_SOFTMAX_DX:
-		return softmax_dx<S, true>;
-	}
-	return NULL;
+	bool log = code == GT_OP_LOG_SOFTMAX || code == GT_OP_LOG_SOFTMAX_DX;
+	if (code == GT_OP_SOFTMAX || code == GT_OP_LOG_SOFTMAX)
+		return log ? softmax_rows<S, true> : softmax_rows<S, false>;
+	return log ? softmax_dx<S, true> : softmax_dx<S, false>;
 }
 
 static cudaError_t start_call(const struct gt_cu_call *c, cudaStream_t s)
@@ -97,7 +90,7 @@ static cudaError_t start_call(const struct gt_cu_call *c, cudaStream_t s)
 	int team = team_for(a.cols);
 	int64_t blocks = ceil_div(a.rows, TEAM_BLOCK / team);
 	softmax_fn *fn = OF_TYPE(c->type, find_kernel)(c->op->code);
-	if (!fn || !grid_fits(blocks))
+	if (!grid_fits(blocks))
 		return cudaErrorInvalidValue;
 	return blocks ? launch(fn, dim3((unsigned)blocks), dim3(TEAM_BLOCK), s, a, team) : cudaSuccess;
 }

@@ -36,7 +36,7 @@ endif
 # ---- what is compiled: every .c of a room ------------------------------------------------------------------------------------
 COMM_SRC   := kernels/comm_call.c kernels/comm_reduce.c# only for the plugins that communicate on host memory: cpu.so, ref.so, gloo.so
 BASE_SRC   := $(filter-out $(COMM_SRC),$(wildcard engine/base/*.c kernels/*.c))
-ENGINE_SRC := $(wildcard engine/ir/*.c engine/conf/*.c engine/plan/*.c engine/par/*.c engine/store/*.c engine/launch/*.c engine/exec/*.c \
+ENGINE_SRC := $(wildcard engine/ir/*.c engine/conf/*.c engine/plan/*.c engine/store/*.c engine/launch/*.c engine/exec/*.c \
               engine/team/*.c engine/session/*.c engine/score/*.c engine/train/*.c engine/report/*.c engine/use/*.c engine/setup/*.c)
 DATA_SRC   := $(wildcard datasets/*.c datasets/image/*.c datasets/table/*.c datasets/text/*.c)
 CLI_SRC    := $(wildcard cli/*.c)
@@ -173,10 +173,10 @@ check:
 	@scripts/deps.sh test
 	@$(MAKE) --no-print-directory -j$(shell nproc) tests
 	@$(MAKE) --no-print-directory check-deps check-headers
-	@echo '$(words $(TESTS) $(TEST_SH)) test programs: about 20 minutes on two idle cores (make check-quick: only the most telling ones)'
+	@echo '$(words $(TESTS) $(TEST_SH)) test programs: about 20 minutes on two idle cores (make check-quick: only the most important ones)'
 	@tests/run $(BUILD) $(TESTS) $(TEST_SH)
 
-## check-quick: builds without CUDA, runs only the most telling tests
+## check-quick: builds without CUDA, runs only the most important tests
 .PHONY: check-quick
 check-quick:
 	@scripts/deps.sh quick

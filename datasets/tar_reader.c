@@ -8,7 +8,8 @@ enum { BLOCK = 512, MAX_PAX = 1 << 20 };
 /* A header block: offsets of the fields of POSIX.1-1988 ustar. */
 enum { NAME = 0, SIZE = 124, CHECKSUM = 148, TYPE = 156, MAGIC = 257, PREFIX = 345 };
 
-/* What 'L' and 'x' headers say of the next member. The path is in the reader; "": the member's own header has it. */
+/* What 'L' and 'x' headers say of the next member. The reader holds the announced path; "": none, the
+ * path is that of the member's own header. */
 struct announced {
 	uint64_t size; /* UINT64_MAX: the member's own header has it */
 	bool sparse;
@@ -148,8 +149,7 @@ static void header_path(const uint8_t *h, char *path)
 	path[n + name] = 0;
 }
 
-/* Removes what does not change a path: "./" and further slashes, as in "./a//b". */
-static void clean_path(char *path)
+void gt_tar_clean_path(char *path)
 {
 	char *to = path;
 	bool begin = true;
@@ -200,7 +200,7 @@ enum gt_code gt_tar_next(struct gt_tar_reader *t, struct gt_tar_member *out, str
 		if (!t->path[0])
 			header_path(h, t->path);
 		if (t->path[0] != '/')
-			clean_path(t->path);
+			gt_tar_clean_path(t->path);
 		*out = (struct gt_tar_member){.path = t->path, .offset = content, .size = size, .type = type, .sparse = type == 'S' || next.sparse};
 		return GT_OK;
 	}

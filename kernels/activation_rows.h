@@ -29,13 +29,13 @@
 	X(__VA_ARGS__, SILU, silu, x, 0, 16384, none, "x * sigmoid(x)", "swish")                                                               \
 	X(__VA_ARGS__, MISH, mish, x, 0, 12288, none, "x * tanh(log(1 + exp(x)))", NULL)                                                       \
 	X(__VA_ARGS__, ELU, elu, x, 1, 16384, act, "x, or alpha * (exp(x) - 1) where x is negative", NULL,                                     \
-	  GT_NUMBER(0, "alpha", 1, 0, 1e6, "minus the limit of y where x is very negative"))                                                   \
+	  GT_NUMBER(0, "alpha", 1, 0, 1e6, "y tends to -alpha where x is very negative"))                                                      \
 	X(__VA_ARGS__, RELU6, relu6, y, 0, 65536, none, "min(max(0, x), 6)", NULL)                                                             \
 	X(__VA_ARGS__, HARDSIGMOID, hardsigmoid, x, 0, 65536, none, "min(max(0, x + 3), 6) / 6", "hard_sigmoid")                               \
 	X(__VA_ARGS__, HARDSWISH, hardswish, x, 0, 65536, none, "x * min(max(0, x + 3), 6) / 6", "hard_swish|hswish")                          \
 	X(__VA_ARGS__, SOFTPLUS, softplus, x, 2, 12288, act, "log(1 + exp(beta * x)) / beta, or x where beta * x is above threshold", NULL,    \
 	  GT_NUMBER(0, "beta", 1, 1e-6, 1e6, "a larger number makes the bend narrower"),                                                       \
-	  GT_NUMBER(1, "threshold", 20, -1e6, 1e6, "beta * x from which y is x"))                                                              \
+	  GT_NUMBER(1, "threshold", 20, -1e6, 1e6, "where beta * x is above it, y is x"))                                                      \
 	X(__VA_ARGS__, SELU, selu, x, 0, 16384, none, "1.0507 * x, or 1.7581 * (exp(x) - 1) where x is negative", NULL)
 
 /* The two rows of an activation in GT_OPCODES (opcall.h). */

@@ -42,7 +42,7 @@
 	  "Kullback-Leibler divergence of the target probabilities from those of the model, for a model that ends in log_softmax (a sum over " \
 	  "the classes and a mean over the samples, PyTorch's batchmean)")
 
-/* The keys of the losses that are numbers: X(name, i, key, default, minimum, maximum, flags, help). The key train.<key>, a float, is
+/* The numeric keys of the losses: X(name, i, key, default, minimum, maximum, flags, help). The key train.<key>, a float, is
  * number i of the loss; `flags` is of enum gt_row_flag (engine/conf/schema.h). */
 #define GT_LOSS_KEYS(X)                                                                                                                    \
 	X(cross_entropy, 0, "label_smoothing", "0.0", 0, 1, 0, "share of the target probability that is spread over all classes")              \

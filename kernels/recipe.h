@@ -91,7 +91,7 @@ static inline const char *gt_recipe_refuses(const struct gt_attr_recipes *a, con
 	    rows->dim[1] % 16)
 		return "a row has a recipe and the pixels of an image";
 	if (a->resize && x->dim[2] + x->dim[3] > GT_RECIPE_SIDES)
-		return "the height and the width of images that it resizes are at most 1024 together";
+		return "it resizes only images whose height plus width is at most 1024";
 	return a->gather.views > 2 && (x->dim[2] < 2 || x->dim[3] < 2) ? "the padding reaches past the mirrored image" : NULL;
 }
 

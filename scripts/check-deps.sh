@@ -16,23 +16,22 @@ datasets/image:base kernels image
 datasets/text:base text
 engine/ir:base kernels ir
 engine/conf:base kernels datasets image table text ir conf
-engine/plan:base kernels ir plan
-engine/par:base kernels ir conf plan par
+engine/plan:base kernels ir conf plan
 engine/store:base kernels datasets image table text store
 engine/launch:base launch
 engine/exec:base kernels datasets image table text conf plan launch exec
 engine/team:base kernels launch exec team
-engine/session:base kernels datasets image table text ir conf plan par store exec team session
+engine/session:base kernels datasets image table text ir conf plan store exec team session
 engine/score:base kernels ir conf plan store exec team session score gtrain
-engine/train:base kernels datasets image table text ir conf par store launch exec team session score train gtrain
-engine/report:base kernels datasets image table text ir conf par store launch exec team session train report gtrain
+engine/train:base kernels datasets image table text ir conf plan store launch exec team session score train gtrain
+engine/report:base kernels datasets image table text ir conf plan store launch exec team session train report gtrain
 engine/use:base kernels datasets image table text ir conf store exec session score train use gtrain
 engine/setup:base kernels datasets image table text ir conf store exec session train setup gtrain
 cli:base gtrain cli
 '
 room_of() { # the room an include names
 	case $1 in
-	base/* | ir/* | conf/* | plan/* | par/* | store/* | launch/* | exec/* | team/* | session/* | score/* | train/* | report/* | use/* | \
+	base/* | ir/* | conf/* | plan/* | store/* | launch/* | exec/* | team/* | session/* | score/* | train/* | report/* | use/* | \
 	setup/*)
 		echo "${1%%/*}" ;;
 	image/* | table/* | text/* | cpu/* | cuda/* | gloo/* | null/*) echo "${1%%/*}" ;;

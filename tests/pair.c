@@ -257,10 +257,14 @@ struct seen {
  * number near 1, and in 16 bits one step of a result below 4 whose rounding falls on the other side of a tie. */
 static double tolerance(const struct pair_job *j, bool half, enum gt_dtype t, double tol)
 {
-	static const enum gt_opcode codes[] = {GT_OP_SIGMOID, GT_OP_SIGMOID_DX, GT_OP_TANH, GT_OP_TANH_DX, GT_OP_GELU, GT_OP_GELU_DX,
-	                                       GT_OP_SILU,    GT_OP_SILU_DX,    GT_OP_MISH, GT_OP_MISH_DX, GT_OP_ELU,  GT_OP_ELU_DX};
-	for (size_t i = 0; i < sizeof codes / sizeof *codes && tol == 0 && getenv("PAIR_GPU"); i++)
-		if (j->call.code == codes[i])
+#define CODE_GRAIN(_, CODE, name, saved, numbers, grain, ...)                                                                              \
+	{GT_OP_##CODE, grain}, {GT_OP_##CODE##_DX, GT_ACTIVATION_GRAIN_##saved(grain)},
+	static const struct {
+		enum gt_opcode code;
+		int grain; /* 65536: without an exponential */
+	} rows[] = {GT_ACTIVATIONS(CODE_GRAIN, )};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows && tol == 0 && getenv("PAIR_GPU"); i++)
+		if (j->call.code == rows[i].code && rows[i].grain != 65536)
 			return !half ? 0x1p-20 : t == GT_BF16 ? 0x1p-7 : 0x1p-10;
 	return tol;
 }

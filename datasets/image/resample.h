@@ -33,7 +33,7 @@ struct gt_resample {
 };
 
 void gt_resample_range(struct gt_resample *r);
-/* Also does what gt_resample_range does. */
+/* Calls gt_resample_range(r), then computes the weights of both axes in the memory of s. */
 enum gt_code gt_resample_prepare(struct gt_resample *r, struct gt_image_scratch *s, struct gt_err *err);
 /* Returns whether columns are scaled before rows: if the height shrinks by more than twice what the width does. The bits depend on it. */
 bool gt_resample_columns_first(const struct gt_resample *r);

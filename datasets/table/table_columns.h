@@ -9,7 +9,7 @@
 struct gt_odd_cells {
 	int64_t n;
 	char *first;    /* "t.csv:7: column "x": expected a number"; malloc'ed; NULL: n is 0 */
-	char *text;     /* of the first one, for a message; malloc'ed */
+	char *text;     /* text of the first odd cell, for messages; malloc'ed */
 	char also[160]; /* lines and texts of the next ones: "line 9 ("--")" */
 };
 

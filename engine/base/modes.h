@@ -1,11 +1,11 @@
 /* The parallel modes, one row each: X(NAME, name, RANKS). From these rows are made enum gt_mode, the values of the config key parallel.mode
- * and of --mode, the modes to which the keys of the section parallel apply (conf/schema.c), and the table of strategies (par/strategy.c).
+ * and of --mode, the modes to which the keys of the section parallel apply (conf/schema.c), and the table of strategies (plan/strategy.c).
  *
  *	NAME    the enumerator is GT_MODE_NAME
- *	name    the word of parallel.mode; the row of functions is gt_strategy_name (par/strategy.h)
+ *	name    the word of parallel.mode; the row of functions is gt_strategy_name (plan/strategy.h)
  *	RANKS   what a rank is: GT_RANKS_RANKS
  *
- * To add a mode: a row here, and a file in engine/par that defines gt_strategy_name. Keys of its own: conf/conf.h and conf/schema.c. */
+ * To add a mode: a row here, and a file in engine/plan that defines gt_strategy_name. Keys of its own: conf/conf.h and conf/schema.c. */
 #ifndef GT_BASE_MODES_H
 #define GT_BASE_MODES_H
 

@@ -17,7 +17,7 @@
 #include "losses.h"
 #include "optimizer.h"
 #include "table/table_spec.h"
-#include "text/text_spec.h"
+#include "text/tokenizer.h"
 
 enum gt_reproducible { GT_REPRO_NONE, GT_REPRO_RUN, GT_REPRO_WORLD };
 enum gt_precision { GT_PREC_FP32, GT_PREC_TF32, GT_PREC_BF16, GT_PREC_FP16 };

@@ -234,7 +234,7 @@ const struct gt_row gt_rows[] = {
     {"data.vocab", GT_T_STRING, AT(data.text.vocab), "\"\"", .when = "data.tokenizer", .is = "wordpiece",
      .help = "the file vocab.txt of a published BERT model (uncased), relative to the directory of the config"},
     {"data.ngrams", GT_T_INT, AT(data.text.ngrams), "1", 1, 8, WORDS,
-     .help = "number of words of the longest n-grams that are tokens too, behind those of the text, for an embedding_bag; 1: none"},
+     .help = "longest n-gram, in words; n-grams are appended as tokens after those of the text, for an embedding_bag; 1: none"},
     {"data.hash_buckets", GT_T_INT, AT(data.text.hash_buckets), "0", 0, 1 << 30, WORDS,
      .help = "number of tokens that the n-grams share by their hashes; 0: 1048576 beside ngrams"},
     {"data.lengths", GT_T_FLOATS, AT(data.lengths), "[]", 1, 65536,
@@ -257,8 +257,8 @@ const struct gt_row gt_rows[] = {
     {"model.blocks", GT_T_OTHER, .values = "group", .def = "{ }", .help = "templates that entries of model.layers instantiate"},
     {"model.layers", GT_T_OTHER, .values = "list", .flags = GT_R_REQUIRED, .help = "the layers: a list of groups"},
     {"model.pretrained.file", GT_T_STRING, AT(pretrained.file), "\"\"",
-     .help = "safetensors file from which a new run takes the tensors that it has for the model, by name, relative to the directory of "
-             "the config; all other tensors keep the values of init; a resumed run does not read it; \"\": none"},
+     .help = "safetensors file from which a new run takes every tensor whose name the model has too, relative to the directory of the "
+             "config; all other tensors keep the values of init; a resumed run does not read it; \"\": none"},
     {"model.pretrained.map", GT_T_OTHER, .values = "list", .entries = gt_rows_rename, .def = "[]",
      .help = "names that differ between the file and the model: a list of groups, of which the first that matches a name counts; the other "
              "names are the same in both"},
@@ -269,7 +269,8 @@ const struct gt_row gt_rows[] = {
      .help = "number of optimizer steps after which the run ends, whatever train.epochs says; 0: train.epochs ends the run"},
     {"train.loss", GT_T_CHOICE, AT(train.loss), "\"cross_entropy\"", .values = LOSS_WORDS,
      .help = "loss function that training minimises" LOSS_HELP "; where a loss compares outputs with numbers, a label means its one-hot "
-             "vector"}, GT_LOSS_KEYS(LOSS_ROW)
+             "vector"},
+    GT_LOSS_KEYS(LOSS_ROW)
     {"train.class_weights", GT_T_WEIGHTS, AT(train.class_weights), "[]", 0, INFINITY, LOSSES(weights_classes),
      .beside = "bce has train.pos_weight",
      .help = "weight of the samples of each class; the mean loss is divided by the sum of the weights of its samples; []: 1; \"auto\": "

@@ -14,8 +14,7 @@ const struct gt_row gt_rows_augment[] = {
              "contrast, saturation and hue at random; grayscale: replace its colours by grey; random_erasing: fill a random rectangle; "
              "trivial_augment: apply one random operation of random strength, as torchvision's TrivialAugmentWide; rand_augment: apply "
              "random operations of a given strength, as torchvision's RandAugment; mixup: blend each image of a batch and its target with "
-             "another one, where each byte of the result is rounded to the nearest, so that it differs from the blend of real numbers by "
-             "at most 1/510 of the range; cutmix: paste a random rectangle of another image of the batch"},
+             "another one, rounded to whole byte values; cutmix: paste a random rectangle of another image of the batch"},
     {"size", GT_T_SIZE, AUG(size), NULL, 1, 65500, GT_R_REQUIRED, TYPE("random_resized_crop|resize|center_crop"),
      .help = "size of the result in pixels; one number: height and width, but for resize the shorter side"},
     {"scale", GT_T_PAIR, AUG(scale), "([0.08, 1.0]; random_erasing: [0.02, 0.33])", 0, 1, GT_R_ABOVE,
@@ -75,7 +74,7 @@ const struct gt_row gt_rows_input[] = {
     {"type", GT_T_ENUM, INPUT(type), "(the name, if it is one of these words)", .values = GT_INPUT_WORDS,
      .help = "image: pixels; values: numbers; codes: categories; tokens: words of a text; lengths: the number of tokens of a text"},
     {"shape", GT_T_DIMS, INPUT(shape), "(that of the data)", 1, 65536,
-     .help = "shape of a sample: [channels, height, width] of images, else the number of its numbers"},
+     .help = "shape of a sample: [channels, height, width] of images, else how many numbers it has"},
     {"vocabulary", GT_T_INT, INPUT(vocabulary), "(that of the data)", 2, INT32_MAX - 1,
      .help = "the codes or tokens are below this number"},
     {NULL},
@@ -124,7 +123,7 @@ const struct gt_row gt_rows_layer[] = {
 
 const struct gt_row gt_rows_block[] = {
     {"block", GT_T_OTHER, .values = "string", .flags = GT_R_REQUIRED, .help = "name of a template in model.blocks, instead of type"},
-    {"repeat", GT_T_INT, .def = "(once, without a number in the names)", .min = 1, .max = 10000,
+    {"repeat", GT_T_INT, .def = "(one instance, named NAME without a number)", .min = 1, .max = 10000,
      .help = "number of instances in a row, named NAME.0, NAME.1, …"},
     {"first", GT_T_OTHER, .values = "group", .def = "{ }", .help = "parameters that differ in the first instance"},
     {NULL},

@@ -107,12 +107,12 @@ enum gt_code gt_exec_metrics(struct gt_exec *x, bool clear, struct gt_metrics *o
 
 /* Finds the cause of a skipped step: runs the step of p again, with the samples at l's current position, up to the first tensor that holds
  * NaN or infinity. step_args: the step's numbers, nmicro entries. Always returns GT_EDIVERGED, with a sentence that names the layer, the
- * operation and, for activations, the sample. No window may be queued. */
+ * operation and, for activations, the sample. No step may be queued. */
 enum gt_code gt_exec_diagnose(struct gt_exec *x, const struct gt_prog *p, struct gt_loader *l, const struct gt_step_args *step_args,
                               int64_t step, struct gt_err *err);
 /* Evaluates one batch again: runs p, a program without a CHECK step, with the samples at l's current position. Writes to `why` a clause
  * that names the layer, the operation and the sample of the first output with NaN or infinity; "" if there is none. step_args: nmicro
- * entries. With several ranks, all of them call it for the same batch. No window may be queued. */
+ * entries. With several ranks, all of them call it for the same batch. No step may be queued. */
 enum gt_code gt_exec_diagnose_eval(struct gt_exec *x, const struct gt_prog *p, struct gt_loader *l, const struct gt_step_args *step_args,
                                    char *why, size_t size, struct gt_err *err);
 /* Sets *bad to whether an output of plan->call[call], which has just been run, holds NaN or infinity. */

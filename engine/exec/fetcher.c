@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct slot {
+struct batch {
 	uint64_t epoch;
 	int64_t *sample;   /* [spec.rows] */
 	bool *absent;      /* [spec.rows] */
@@ -17,7 +17,7 @@ struct slot {
 
 struct gt_fetcher {
 	struct gt_fetcher_spec spec;
-	struct slot *slot; /* [spec.slots]; the batches are slot[first], …, cyclically */
+	struct batch *batch; /* [spec.batches]; the queued ones are batch[first], …, cyclically */
 	int first, queued;
 	int64_t running;   /* number of rows that threads read now */
 	bool stop;
@@ -30,10 +30,10 @@ struct gt_fetcher {
 };
 
 /* Returns the oldest batch that has rows to take; NULL: none. */
-static struct slot *find_work(struct gt_fetcher *f)
+static struct batch *find_work(struct gt_fetcher *f)
 {
 	for (int i = 0; i < f->queued; i++) {
-		struct slot *s = &f->slot[(f->first + i) % f->spec.slots];
+		struct batch *s = &f->batch[(f->first + i) % f->spec.batches];
 		if (s->taken < s->n)
 			return s;
 	}
@@ -46,7 +46,7 @@ static void *fetch_rows(void *arg)
 	pthread_mutex_lock(&f->lock);
 	int id = f->next_id++;
 	for (;;) {
-		struct slot *s;
+		struct batch *s;
 		while (!(s = find_work(f)) && !f->stop)
 			pthread_cond_wait(&f->work, &f->lock);
 		if (f->stop)
@@ -54,7 +54,7 @@ static void *fetch_rows(void *arg)
 		struct gt_err err = {0};
 		bool absent = false;
 		int64_t row = s->taken++;
-		uint8_t *to = f->spec.memory + ((size_t)(s - f->slot) * (size_t)f->spec.rows + (size_t)row) * f->spec.bytes;
+		uint8_t *to = f->spec.memory + ((size_t)(s - f->batch) * (size_t)f->spec.rows + (size_t)row) * f->spec.bytes;
 		f->running++;
 		pthread_mutex_unlock(&f->lock);
 		enum gt_code code = f->spec.fetch.sample(f->spec.fetch.user, id, s->sample[row], s->epoch, to, &absent, &err);
@@ -72,11 +72,11 @@ static void *fetch_rows(void *arg)
 	return NULL;
 }
 
-int gt_fetcher_add(struct gt_fetcher *f, uint64_t epoch, const int64_t *samples, int64_t n)
+int64_t gt_fetcher_add(struct gt_fetcher *f, uint64_t epoch, const int64_t *samples, int64_t n)
 {
 	pthread_mutex_lock(&f->lock);
-	int at = (f->first + f->queued) % f->spec.slots;
-	struct slot *s = &f->slot[at];
+	int at = (f->first + f->queued) % f->spec.batches;
+	struct batch *s = &f->batch[at];
 	s->epoch = epoch;
 	s->n = s->bad = n;
 	s->done = s->taken = 0;
@@ -84,7 +84,7 @@ int gt_fetcher_add(struct gt_fetcher *f, uint64_t epoch, const int64_t *samples,
 	f->queued++;
 	pthread_cond_broadcast(&f->work);
 	pthread_mutex_unlock(&f->lock);
-	return at;
+	return at * f->spec.rows;
 }
 
 int gt_fetcher_queued(const struct gt_fetcher *f)
@@ -94,13 +94,13 @@ int gt_fetcher_queued(const struct gt_fetcher *f)
 
 enum gt_code gt_fetcher_wait(struct gt_fetcher *f, int i, struct gt_fetched *out, struct gt_err *err)
 {
-	int at = (f->first + i) % f->spec.slots;
-	struct slot *s = &f->slot[at];
+	int at = (f->first + i) % f->spec.batches;
+	struct batch *s = &f->batch[at];
 	pthread_mutex_lock(&f->lock);
 	while (s->done < s->n)
 		pthread_cond_wait(&f->complete, &f->lock);
 	pthread_mutex_unlock(&f->lock);
-	*out = (struct gt_fetched){.slot = at,
+	*out = (struct gt_fetched){.first = at * f->spec.rows,
 	                           .n = s->n,
 	                           .absent = s->absent,
 	                           .rows = f->spec.memory + (size_t)at * (size_t)f->spec.rows * f->spec.bytes};
@@ -114,7 +114,7 @@ enum gt_code gt_fetcher_wait(struct gt_fetcher *f, int i, struct gt_fetched *out
 void gt_fetcher_drop(struct gt_fetcher *f)
 {
 	pthread_mutex_lock(&f->lock);
-	f->first = (f->first + 1) % f->spec.slots;
+	f->first = (f->first + 1) % f->spec.batches;
 	f->queued--;
 	pthread_mutex_unlock(&f->lock);
 }
@@ -138,13 +138,13 @@ enum gt_code gt_fetcher_open(const struct gt_fetcher_spec *spec, struct gt_fetch
 	pthread_mutex_init(&f->lock, NULL);
 	pthread_cond_init(&f->work, NULL);
 	pthread_cond_init(&f->complete, NULL);
-	f->slot = calloc((size_t)spec->slots, sizeof *f->slot);
+	f->batch = calloc((size_t)spec->batches, sizeof *f->batch);
 	f->thread = calloc((size_t)spec->threads, sizeof *f->thread);
-	enum gt_code code = f->slot && f->thread ? GT_OK : gt_fail_memory(err, 0);
-	for (int i = 0; i < spec->slots && code == GT_OK; i++) {
-		f->slot[i].sample = malloc((size_t)spec->rows * sizeof(int64_t));
-		f->slot[i].absent = malloc((size_t)spec->rows * sizeof(bool));
-		if (!f->slot[i].sample || !f->slot[i].absent)
+	enum gt_code code = f->batch && f->thread ? GT_OK : gt_fail_memory(err, 0);
+	for (int i = 0; i < spec->batches && code == GT_OK; i++) {
+		f->batch[i].sample = malloc((size_t)spec->rows * sizeof(int64_t));
+		f->batch[i].absent = malloc((size_t)spec->rows * sizeof(bool));
+		if (!f->batch[i].sample || !f->batch[i].absent)
 			code = gt_fail_memory(err, (size_t)spec->rows * sizeof(int64_t));
 	}
 	for (int i = 0; i < spec->threads && code == GT_OK; i++) {
@@ -171,11 +171,11 @@ void gt_fetcher_close(struct gt_fetcher *f)
 	pthread_mutex_unlock(&f->lock);
 	for (int i = 0; i < f->nthreads; i++)
 		pthread_join(f->thread[i], NULL);
-	for (int i = 0; f->slot && i < f->spec.slots; i++) {
-		free(f->slot[i].sample);
-		free(f->slot[i].absent);
+	for (int i = 0; f->batch && i < f->spec.batches; i++) {
+		free(f->batch[i].sample);
+		free(f->batch[i].absent);
 	}
-	free(f->slot);
+	free(f->batch);
 	free(f->thread);
 	pthread_mutex_destroy(&f->lock);
 	pthread_cond_destroy(&f->work);

@@ -1,6 +1,6 @@
 /* Threads that read samples ahead of the training: for datasets that are not in memory. They fill a ring of batches in host memory.
  *
- *     gt_fetcher_add(f, epoch, samples, n);                 queues a batch; at most spec.slots batches are queued at a time
+ *     gt_fetcher_add(f, epoch, samples, n);                 queues a batch; at most spec.batches of them are queued at a time
  *     gt_fetcher_wait(f, 0, &batch, err);                   waits until the oldest batch is complete
  *     gt_fetcher_drop(f);                                   its memory may be reused
  *
@@ -30,15 +30,15 @@ struct gt_fetch {
 struct gt_fetcher_spec {
 	struct gt_fetch fetch;
 	int threads;     /* number of threads, at least 1 */
-	int slots;       /* number of batches in the ring */
+	int batches;     /* number of batches in the ring */
 	int64_t rows;    /* maximum number of samples of a batch */
 	size_t bytes;    /* bytes of a row */
-	uint8_t *memory; /* slots * rows * bytes bytes for the ring; not owned */
+	uint8_t *memory; /* batches * rows * bytes bytes for the ring; not owned */
 };
 
 /* A complete batch. */
 struct gt_fetched {
-	int slot;            /* index of the batch in the ring */
+	int64_t first;       /* index of its first row among all rows of the ring */
 	const uint8_t *rows; /* n rows */
 	const bool *absent;  /* [n] whether the row has no sample */
 	int64_t n;
@@ -49,8 +49,9 @@ struct gt_fetcher;
 enum gt_code gt_fetcher_open(const struct gt_fetcher_spec *spec, struct gt_fetcher **out, struct gt_err *err);
 void gt_fetcher_close(struct gt_fetcher *f); /* does nothing if f is NULL */
 
-/* Queues n samples as the next batch, and returns its slot. The caller has checked that fewer than spec.slots batches are queued. */
-int gt_fetcher_add(struct gt_fetcher *f, uint64_t epoch, const int64_t *samples, int64_t n);
+/* Queues n samples as the next batch, and returns the index of its first row among all rows of the ring. The caller has checked that
+ * fewer than spec.batches are queued. */
+int64_t gt_fetcher_add(struct gt_fetcher *f, uint64_t epoch, const int64_t *samples, int64_t n);
 /* Returns the number of batches that are queued or complete and not dropped. */
 int gt_fetcher_queued(const struct gt_fetcher *f);
 /* Waits for queued batch number i; 0 is the oldest. On failure, *err is that of the first sample of the batch that cannot be read. */

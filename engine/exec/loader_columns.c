@@ -70,8 +70,7 @@ void gt_loader_close_columns(struct gt_loader *l)
 				l->be->release(l->dev, l->gather[i].kernel[k]);
 	for (int c = 0; c < l->ncolumns; c++) {
 		for (int i = 0; l->column[c].out && i < l->nbuf; i++)
-			if (l->column[c].out[i])
-				l->be->free(l->dev, l->column[c].out[i]);
+			gt_loader_device_free(l, l->column[c].out[i]);
 		free(l->column[c].out);
 	}
 }
@@ -83,7 +82,7 @@ static enum gt_code prepare_images(struct gt_loader *l, int64_t n, int64_t all, 
                                    struct gt_err *err)
 {
 	const struct gt_dataset *d = l->spec.view->data;
-	const int64_t *shape = l->fetcher ? l->spec.shape : (int64_t[]){d->c, d->h, d->w};
+	const int64_t *shape = l->fetch ? l->spec.shape : (int64_t[]){d->c, d->h, d->w};
 	struct gt_tdesc images = gt_tdesc_make(GT_U8, 4, (int64_t[]){all, shape[0], shape[1], shape[2]}, true);
 	const struct gt_recipe_split *split = &l->spec.split;
 	struct gt_attr_recipes recipes = {.gather = l->spec.attr, .ops = split->ops, .resize = split->resize, .contrasts = split->contrasts};
@@ -95,7 +94,7 @@ static enum gt_code prepare_images(struct gt_loader *l, int64_t n, int64_t all, 
 	bool with_labels = l->column[0].operand == 0;
 	struct gt_opcall oc = {.code = GT_OP_GATHER, .name = "data", .attr = &l->spec.attr, .nin = 3, .nout = 2,
 	                       .in = {&images, with_labels ? &labels : NULL, index}, .out = {&x, with_labels ? &target : NULL}};
-	if (l->fetcher && split->on) {
+	if (l->fetch && split->on) {
 		images = gt_tdesc_make(GT_U8, 2, (int64_t[]){all, split->row}, false);
 		oc.code = GT_OP_GATHER_RECIPES;
 		oc.attr = &recipes;
@@ -130,8 +129,8 @@ static enum gt_code prepare_sequences(struct gt_loader *l, int c, int64_t n, int
 
 static enum gt_code prepare_size(struct gt_loader *l, int64_t n, int64_t length, struct gt_err *err)
 {
-	bool whole = l->fetcher && !l->map; /* the operands are a batch, in the order of the batch */
-	int64_t order[2] = {2, l->row}, all = whole ? l->most : l->map ? l->ring_parts * l->most : l->spec.view->data->n;
+	bool whole = l->fetch && !l->ring; /* the operands are a batch, in the order of the batch */
+	int64_t order[2] = {2, l->row}, all = whole ? l->most : l->ring ? l->ring->parts * l->most : l->spec.view->data->n;
 	struct gt_tdesc index = whole ? gt_tdesc_make(GT_I64, 1, &n, false) : gt_tdesc_make(GT_I64, 2, order, false);
 	for (int i = 0; i < l->nsizes; i++)
 		if (l->gather[i].n == n && l->gather[i].length == length)
@@ -165,27 +164,25 @@ enum gt_code gt_loader_prepare_size(struct gt_loader *l, int64_t n, struct gt_er
 }
 
 enum gt_code gt_loader_gather(struct gt_loader *l, int64_t n, int64_t length, const struct gt_step_args *step_args,
-                              const struct gt_fetched *from, void *x, int slot, int stream, struct gt_err *err)
+                              const struct gt_fetched *from, void *x, int buffer, int stream, struct gt_err *err)
 {
 	const struct gt_loader_size *g = NULL;
-	void *rows[GT_MAX_COLUMNS], *images = l->ring_rows ? l->ring_rows : l->spec.view->at->images;
-	void *index = from && !l->ring_rows ? l->iota : l->orders_dev;
+	const struct gt_loader_fetch *f = l->fetch;
+	void *rows[GT_MAX_COLUMNS], *index = from ? f->iota : l->orders_dev;
+	void *images = from ? (void *)(uintptr_t)from->rows : l->ring ? l->ring->images : l->spec.view->at->images;
 	for (int i = 0; i < l->nsizes; i++)
 		if (l->gather[i].n == n && l->gather[i].length == length)
 			g = &l->gather[i];
 	if (!g)
 		return gt_fail(err, GT_EINTERNAL, "loader: no kernel was prepared for a batch of %lld samples", (long long)n);
-	if (from && !l->ring_rows)
-		images = (void *)(uintptr_t)from->rows;
 	for (int c = 0; c < l->ncolumns; c++) {
-		const struct gt_loader_column *col = &l->column[c];
-		rows[c] = col->ring ? col->ring : l->spec.view->at->column[c];
-		if (from && !col->ring && col->staged)
-			rows[c] = col->staged + (size_t)(from->slot * l->rows) * gt_column_bytes(&col->of);
+		rows[c] = l->ring ? l->ring->column[c] : l->spec.view->at->column[c];
+		if (from && f->column[c])
+			rows[c] = f->column[c] + (size_t)from->first * gt_column_bytes(&l->column[c].of);
 	}
 	if (g->kernel[0]) {
 		bool labels = l->column[0].operand == 0;
-		void *in[3] = {images, labels ? rows[0] : NULL, index}, *out[2] = {x, labels ? l->column[0].out[slot] : NULL};
+		void *in[3] = {images, labels ? rows[0] : NULL, index}, *out[2] = {x, labels ? l->column[0].out[buffer] : NULL};
 		struct gt_launch a = {.in = in, .out = out, .step_args = step_args, .stream = stream};
 		GT_TRY(l->be->launch(l->dev, g->kernel[0], &a, err));
 	}
@@ -193,7 +190,7 @@ enum gt_code gt_loader_gather(struct gt_loader *l, int64_t n, int64_t length, co
 		if (l->column[c].operand <= 0)
 			continue;
 		void *in[3] = {rows[c], l->column[c].of.start ? l->spec.view->at->start[c] : index, index};
-		struct gt_launch a = {.in = in, .out = &l->column[c].out[slot], .step_args = step_args, .stream = stream};
+		struct gt_launch a = {.in = in, .out = &l->column[c].out[buffer], .step_args = step_args, .stream = stream};
 		GT_TRY(l->be->launch(l->dev, g->kernel[l->column[c].operand], &a, err));
 	}
 	return GT_OK;

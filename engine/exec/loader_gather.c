@@ -5,6 +5,39 @@
 
 #define MAX_DEPTH 16
 
+enum gt_code gt_loader_host_alloc(struct gt_loader *l, size_t bytes, void *out, struct gt_err *err)
+{
+	void *p = NULL;
+	if (!l->be->host_memory)
+		GT_TRY(l->be->host_alloc(l->dev, bytes, &p, err));
+	else if (!(p = malloc(bytes)))
+		return gt_fail_memory(err, bytes);
+	memcpy(out, &p, sizeof p);
+	return GT_OK;
+}
+
+void gt_loader_host_free(struct gt_loader *l, void *p)
+{
+	if (l->be->host_memory)
+		free(p);
+	else if (p)
+		l->be->host_free(l->dev, p);
+}
+
+enum gt_code gt_loader_device_alloc(struct gt_loader *l, size_t bytes, void *out, struct gt_err *err)
+{
+	void *p;
+	GT_TRY(l->be->alloc(l->dev, bytes, &p, err));
+	memcpy(out, &p, sizeof p);
+	return GT_OK;
+}
+
+void gt_loader_device_free(struct gt_loader *l, void *p)
+{
+	if (p)
+		l->be->free(l->dev, p);
+}
+
 static size_t row_bytes(const struct gt_loader *l)
 {
 	return gt_tdesc_bytes(&l->spec.x) / (size_t)l->spec.x.dim[0];
@@ -33,146 +66,79 @@ static void fill_missing_rows(const struct gt_loader *l, struct gt_batch *b)
 }
 
 /* Sets the addresses of a batch. x: of its images. */
-static void set_buffers(const struct gt_loader *l, int slot, void *x, struct gt_batch *b)
+static void set_buffers(const struct gt_loader *l, int buffer, void *x, struct gt_batch *b)
 {
 	b->x = b->input[0] = x;
-	b->target = l->column[0].out[slot];
+	b->target = l->column[0].out[buffer];
 	for (int i = 0; i < l->spec.ninputs; i++)
-		b->input[i] = l->spec.input_column[i] ? l->column[l->spec.input_column[i]].out[slot] : x;
+		b->input[i] = l->spec.input_column[i] ? l->column[l->spec.input_column[i]].out[buffer] : x;
 }
 
-/* Gathers a batch. The caller has set epoch, cursor, n and stride; the function sets the addresses. */
-static enum gt_code gather_batch(struct gt_loader *l, struct gt_batch *b, int slot, int stream, struct gt_err *err)
+enum gt_code gt_loader_gather_batch(struct gt_loader *l, struct gt_batch *b, int buffer, int stream, struct gt_err *err)
 {
 	struct gt_step_args step_args = {
 	    .seed = l->spec.seed, .epoch = (uint64_t)b->epoch, .sample0 = (uint64_t)b->cursor, .stride = (uint64_t)b->stride};
-	char *x = l->x ? l->x[slot] : NULL;
+	char *x = l->x ? l->x[buffer] : NULL;
 	if (x && l->spec.rows)
 		x += (size_t)(rows_of(l, b) * l->spec.slice.part0) * row_bytes(l);
-	set_buffers(l, slot, x, b);
+	set_buffers(l, buffer, x, b);
 	GT_TRY(gt_loader_make_order(l, b->epoch, err));
 	b->length = gt_loader_length_at(l, l->order[b->epoch & 1].host, b->micro);
-	if (l->fetcher)
-		GT_TRY(gt_loader_gather_fetched(l, b, &step_args, slot, err));
+	if (l->fetch)
+		GT_TRY(gt_loader_gather_fetched(l, b, &step_args, buffer, err));
 	else if (b->n)
-		GT_TRY(gt_loader_gather(l, b->n, b->length, &step_args, NULL, b->x, slot, stream, err));
+		GT_TRY(gt_loader_gather(l, b->n, b->length, &step_args, NULL, b->x, buffer, stream, err));
 	if (l->spec.fill)
 		fill_missing_rows(l, b);
 	return GT_OK;
 }
 
-static void *produce_batches(void *arg)
-{
-	struct gt_loader *l = arg;
-	int slot = 0;
-	pthread_mutex_lock(&l->lock);
-	for (;;) {
-		/* the order of a third epoch would overwrite the one that the consumer still uses */
-		while (!l->stop && (l->count + l->lent >= l->nbuf || l->ahead.epoch > l->next.epoch + 1))
-			pthread_cond_wait(&l->freed, &l->lock);
-		if (l->stop)
-			break;
-		struct gt_batch b = gt_loader_next_part(l, &l->ahead);
-		pthread_mutex_unlock(&l->lock);
-		enum gt_code code = gather_batch(l, &b, slot, 1, &l->failure);
-		pthread_mutex_lock(&l->lock);
-		if (code != GT_OK) {
-			l->stop = true;
-			pthread_cond_signal(&l->filled);
-			break;
-		}
-		slot = (slot + 1) % l->nbuf;
-		l->ring[(l->head + l->count) % l->nbuf] = b;
-		l->count++;
-		gt_loader_advance(l, &l->ahead);
-		pthread_cond_signal(&l->filled);
-	}
-	pthread_mutex_unlock(&l->lock);
-	return NULL;
-}
-
 void gt_loader_stop(struct gt_loader *l)
 {
-	if (l->fetcher)
-		gt_fetcher_clear(l->fetcher);
-	if (!l->threaded)
-		return;
-	pthread_mutex_lock(&l->lock);
-	l->stop = true;
-	pthread_cond_signal(&l->freed);
-	pthread_mutex_unlock(&l->lock);
-	pthread_join(l->thread, NULL);
-	l->threaded = false;
+	if (l->fetch && l->fetch->fetcher)
+		gt_fetcher_clear(l->fetch->fetcher);
+	if (l->thread)
+		gt_loader_stop_thread(l);
 }
 
 enum gt_code gt_loader_start(struct gt_loader *l, int64_t epoch, int64_t cursor, struct gt_err *err)
 {
 	gt_loader_stop(l);
-	l->next = l->ahead = (struct gt_loader_place){epoch, cursor, l->spec.slice.part0};
-	l->head = l->count = l->lent = l->slot = 0;
-	l->stop = false;
-	l->failure = (struct gt_err){0};
-	if (l->map) { /* what the device has of the orders depends on where the loader starts */
-		GT_TRY(l->be->sync(l->dev, 0, err));
-		GT_TRY(l->be->sync(l->dev, GT_STREAM_FETCH, err));
-		l->begin = l->next;
-		l->order[0].epoch = l->order[1].epoch = -1;
-		l->staged_parts = l->copying = 0;
-	}
+	l->next = (struct gt_loader_place){epoch, cursor, l->spec.slice.part0};
+	l->buffer = 0;
+	if (l->ring)
+		GT_TRY(gt_loader_start_ring(l, err));
 	GT_TRY(gt_loader_make_order(l, epoch, err));
-	if (l->fetcher)
-		return gt_loader_fetch_ahead(l, 0, err);
-	if (l->spec.depth > 0) {
-		if (pthread_create(&l->thread, NULL, produce_batches, l))
-			return gt_fail(err, GT_EFAIL, "cannot start the loader's thread");
-		l->threaded = true;
-	}
-	return GT_OK;
+	if (l->thread)
+		return gt_loader_start_thread(l, err);
+	if (!l->fetch)
+		return GT_OK;
+	l->fetch->ahead = l->next;
+	return gt_loader_fetch_ahead(l, 0, err);
 }
 
 enum gt_code gt_loader_next(struct gt_loader *l, struct gt_batch *out, struct gt_err *err)
 {
-	if (!l->threaded) {
-		*out = gt_loader_next_part(l, &l->next);
-		GT_TRY(gather_batch(l, out, l->slot, 0, err));
-		l->slot = (l->slot + 1) % l->nbuf;
-		gt_loader_advance(l, &l->next);
-		return l->fetcher ? gt_loader_fetch_ahead(l, 0, err) : GT_OK;
-	}
-	pthread_mutex_lock(&l->lock);
-	if (l->lent == l->spec.keep)
-		l->lent--;
-	pthread_cond_signal(&l->freed);
-	while (!l->count && !l->stop)
-		pthread_cond_wait(&l->filled, &l->lock);
-	if (!l->count) {
-		pthread_mutex_unlock(&l->lock);
-		if (err)
-			*err = l->failure;
-		return l->failure.code;
-	}
-	*out = l->ring[l->head];
-	l->head = (l->head + 1) % l->nbuf;
-	l->count--;
-	l->lent++;
-	gt_loader_next_part(l, &l->next);
+	if (l->thread)
+		return gt_loader_take_batch(l, out, err);
+	*out = gt_loader_next_part(l, &l->next);
+	GT_TRY(gt_loader_gather_batch(l, out, l->buffer, 0, err));
+	l->buffer = (l->buffer + 1) % l->nbuf;
 	gt_loader_advance(l, &l->next);
-	pthread_cond_signal(&l->freed);
-	pthread_mutex_unlock(&l->lock);
-	return GT_OK;
+	return l->fetch ? gt_loader_fetch_ahead(l, 0, err) : GT_OK;
 }
 
 enum gt_code gt_loader_skip_part(struct gt_loader *l, struct gt_batch *out, struct gt_err *err)
 {
-	if (l->threaded)
+	if (l->thread)
 		return gt_fail(err, GT_EINTERNAL, "loader: a batch cannot be skipped while a thread gathers batches ahead");
 	*out = gt_loader_next_part(l, &l->next);
 	GT_TRY(gt_loader_make_order(l, out->epoch, err));
-	if (l->fetcher) { /* the skipped part may be queued already */
+	if (l->fetch) { /* the skipped part may be queued already */
 		struct gt_fetched unused;
 		GT_TRY(gt_loader_fetch_ahead(l, 1, err));
-		GT_TRY(gt_fetcher_wait(l->fetcher, 0, &unused, err));
-		gt_fetcher_drop(l->fetcher);
+		GT_TRY(gt_fetcher_wait(l->fetch->fetcher, 0, &unused, err));
+		gt_fetcher_drop(l->fetch->fetcher);
 	}
 	gt_loader_advance(l, &l->next);
 	return GT_OK;
@@ -182,33 +148,33 @@ enum gt_code gt_loader_take_parts(struct gt_loader *l, int nmicro, struct gt_ste
 {
 	if (l->be->host_memory)
 		return GT_OK;
-	if (l->map)
+	if (l->ring)
 		GT_TRY(gt_loader_end_copies(l, err));
 	for (int i = 0; i < nmicro; i++) {
 		struct gt_batch b = gt_loader_part_at(l, &l->next);
 		GT_TRY(gt_loader_make_order(l, b.epoch, err));
-		if (l->map && b.n)
-			GT_TRY(gt_loader_stage(l, &b, err));
+		if (l->ring && b.n)
+			GT_TRY(gt_loader_copy_part(l, &b, err));
 		step_args[i].epoch = (uint64_t)b.epoch;
 		step_args[i].sample0 = (uint64_t)b.cursor;
 		step_args[i].stride = (uint64_t)b.stride;
 		gt_loader_advance(l, &l->next);
 	}
-	if (!l->copying)
+	if (!l->ring || !l->ring->copying)
 		return GT_OK;
 	GT_TRY(l->be->record(l->dev, l->spec.event + 2, GT_STREAM_FETCH, err));
 	GT_TRY(l->be->wait(l->dev, l->spec.event + 2, 0, err)); /* the window, on stream 0, starts after the copies */
-	return gt_loader_fetch_ahead(l, l->copying, err);
+	return gt_loader_fetch_ahead(l, l->ring->copying, err);
 }
 
 enum gt_code gt_loader_launch(struct gt_loader *l, int64_t n, int64_t length, const struct gt_step_args *step_args, int stream,
                               struct gt_batch *out, struct gt_err *err)
 {
-	int slot = l->slot; /* a graph that replays the kernels uses the same buffers as when it was captured */
-	l->slot = (slot + 1) % l->nbuf;
+	int buffer = l->buffer; /* a graph that replays the kernels uses the same buffers as when it was captured */
+	l->buffer = (buffer + 1) % l->nbuf;
 	*out = (struct gt_batch){.n = n, .length = length, .epoch = -1, .cursor = -1};
-	set_buffers(l, slot, l->x ? l->x[slot] : NULL, out);
-	return gt_loader_gather(l, n, length, step_args, NULL, out->x, slot, stream, err);
+	set_buffers(l, buffer, l->x ? l->x[buffer] : NULL, out);
+	return gt_loader_gather(l, n, length, step_args, NULL, out->x, buffer, stream, err);
 }
 
 enum gt_code gt_loader_order_next_epoch(struct gt_loader *l, struct gt_err *err)
@@ -235,22 +201,17 @@ static enum gt_code open_parts(struct gt_loader *l, struct gt_err *err)
 	l->most = most;
 	GT_TRY(gt_loader_open_columns(l, err));
 	if (s->fetch.sample)
-		GT_TRY(gt_loader_open_fetcher(l, err));
+		GT_TRY(gt_loader_open_fetch(l, err));
 	GT_TRY(prepare_parts(l, s->micro < l->samples ? s->micro : l->samples, err));
 	if (tail >= s->micro)
 		GT_TRY(prepare_parts(l, s->micro, err));
 	if (tail % s->micro)
 		GT_TRY(prepare_parts(l, tail % s->micro, err));
-	if (l->be->host_memory) {
-		if (!(l->orders = l->orders_dev = malloc(2 * order)))
-			return gt_fail_memory(err, 2 * order);
-	} else {
-		void *p;
-		GT_TRY(l->be->host_alloc(l->dev, 2 * order, &p, err));
-		l->orders = p;
-		GT_TRY(l->be->alloc(l->dev, 2 * order, &p, err));
-		l->orders_dev = p;
-	}
+	GT_TRY(gt_loader_host_alloc(l, 2 * order, &l->orders, err));
+	if (l->be->host_memory)
+		l->orders_dev = l->orders;
+	else
+		GT_TRY(gt_loader_device_alloc(l, 2 * order, &l->orders_dev, err));
 	l->counted.epoch = -1;
 	if (l->spec.depth > 0 && (gt_loader_weighs_labels(l) || l->sequences) && !(l->counted.host = malloc(order)))
 		return gt_fail_memory(err, order);
@@ -258,8 +219,8 @@ static enum gt_code open_parts(struct gt_loader *l, struct gt_err *err)
 		l->order[i].epoch = -1;
 		l->order[i].host = l->orders + i * l->row;
 	}
-	if (!(l->ring = calloc((size_t)l->nbuf, sizeof *l->ring)))
-		return gt_fail_memory(err, (size_t)l->nbuf * sizeof *l->ring);
+	if (l->spec.depth > 0)
+		GT_TRY(gt_loader_open_thread(l, err));
 	if (!s->view->data->c)
 		return GT_OK;
 	if (!(l->x = calloc((size_t)l->nbuf, sizeof *l->x)))
@@ -308,9 +269,6 @@ enum gt_code gt_loader_open(const struct gt_loader_spec *spec, struct gt_loader 
 		l->spec.slice = (struct gt_batch_slice){.parts = 1, .nparts = 1};
 	l->row = gt_epoch_positions(spec->view->n, l->spec.slice.parts, spec->pad, false, spec->batch);
 	l->samples = gt_epoch_positions(spec->view->n, l->spec.slice.parts, spec->pad, spec->drop_last, spec->batch);
-	pthread_mutex_init(&l->lock, NULL);
-	pthread_cond_init(&l->filled, NULL);
-	pthread_cond_init(&l->freed, NULL);
 	enum gt_code code = l->samples > 0 ? open_parts(l, err)
 	                                   : gt_fail(err, GT_ECONFIG, "data.drop_last: expected at least data.batch = %lld samples, got %lld",
 	                                             (long long)spec->batch, (long long)spec->view->n);
@@ -328,27 +286,19 @@ void gt_loader_close(struct gt_loader *l)
 	if (!l)
 		return;
 	gt_loader_stop(l);
-	gt_loader_close_fetcher(l);
+	gt_loader_close_thread(l);
+	gt_loader_close_fetch(l);
 	if (l->spec.fetch.close)
 		l->spec.fetch.close(l->spec.fetch.user);
 	gt_loader_close_columns(l);
 	free(l->counted.host);
-	if (l->be->host_memory) {
-		free(l->orders);
-	} else {
+	if (!l->be->host_memory) {
 		l->be->sync(l->dev, 0, NULL); /* the copy of an order to the device may still be queued */
-		if (l->orders_dev)
-			l->be->free(l->dev, l->orders_dev);
-		if (l->orders)
-			l->be->host_free(l->dev, l->orders);
+		gt_loader_device_free(l, l->orders_dev);
 	}
-	for (int i = 0; i < l->nbuf; i++)
-		if (l->x && l->x[i] && !l->spec.rows)
-			l->be->free(l->dev, l->x[i]);
+	gt_loader_host_free(l, l->orders);
+	for (int i = 0; l->x && !l->spec.rows && i < l->nbuf; i++)
+		gt_loader_device_free(l, l->x[i]);
 	free(l->x);
-	free(l->ring);
-	pthread_mutex_destroy(&l->lock);
-	pthread_cond_destroy(&l->filled);
-	pthread_cond_destroy(&l->freed);
 	free(l);
 }

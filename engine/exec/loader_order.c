@@ -78,22 +78,6 @@ static enum gt_code fill_order(const struct gt_loader *l, int64_t epoch, int64_t
 	return l->spec.sorted ? gt_order_sorted(&how, row, err) : gt_order_buckets(&how, row, err);
 }
 
-/* Fills the map of an epoch: part number k since the start of the loader is in part k % ring_parts of the ring on the device. */
-static const int64_t *make_map(struct gt_loader *l, struct gt_order *o, int64_t epoch)
-{
-	const struct gt_order *before = &l->order[(epoch + 1) & 1];
-	struct gt_loader_place p = epoch == l->begin.epoch ? l->begin : (struct gt_loader_place){epoch, 0, l->spec.slice.part0};
-	int64_t *map = l->map + (epoch & 1) * l->row;
-	o->part = epoch == l->begin.epoch ? 0 : before->part;
-	for (; p.epoch == epoch; gt_loader_advance(l, &p)) {
-		struct gt_batch b = gt_loader_part_at(l, &p);
-		for (int64_t i = 0; i < b.n; i++)
-			map[b.cursor + i * b.stride] = o->part % l->ring_parts * l->most + i;
-		o->part += b.n > 0;
-	}
-	return map;
-}
-
 enum gt_code gt_loader_make_order(struct gt_loader *l, int64_t epoch, struct gt_err *err)
 {
 	struct gt_order *o = &l->order[epoch & 1];
@@ -104,7 +88,7 @@ enum gt_code gt_loader_make_order(struct gt_loader *l, int64_t epoch, struct gt_
 		GT_TRY(l->be->host_wait(l->dev, l->spec.event + (int)(epoch & 1), err));
 	GT_TRY(fill_order(l, epoch, o->host, err));
 	if (l->orders_dev != l->orders) {
-		const int64_t *from = l->map ? make_map(l, o, epoch) : o->host;
+		const int64_t *from = l->ring ? gt_loader_map_epoch(l, epoch) : o->host;
 		GT_TRY(l->be->copy_async(l->dev, l->orders_dev + (epoch & 1) * l->row, from, (size_t)l->row * sizeof *from, GT_COPY_H2D, 0, err));
 		GT_TRY(l->be->record(l->dev, l->spec.event + (int)(epoch & 1), 0, err));
 		o->sent = true;

@@ -1,9 +1,11 @@
 /* The parts of the loader (loader.h) that its files share.
  *
- *     loader_order.c   the sequence of parts, and the orders of epochs
- *     loader_fetch.c   samples that are fetched: batches that threads read ahead, and their copies to the device
- *     loader_columns.c the kernels that gather images, targets and other numbers of the samples
- *     loader_gather.c  the loader itself: gathers batches, with or without a thread that works ahead */
+ *     loader_gather.c   the loader itself: gathers batches, one after the other
+ *     loader_order.c    the sequence of parts, and the orders of epochs
+ *     loader_columns.c  the kernels that gather images, targets and other numbers of the samples
+ *     loader_thread.c   with gt_loader_spec.depth: a thread that gathers batches of a resident dataset ahead
+ *     loader_fetch.c    with gt_loader_spec.fetch: batches that threads read ahead into host memory
+ *     loader_ring.c     with fetch on a device with its own memory: the copies of these batches on the device */
 #ifndef GT_EXEC_LOADER_PARTS_H
 #define GT_EXEC_LOADER_PARTS_H
 
@@ -17,8 +19,7 @@
 struct gt_order {
 	int64_t epoch;
 	int64_t *host;
-	bool sent;    /* the copy of this order to the device is queued */
-	int64_t part; /* with fetch on a device: number of non-empty parts from the start of the loader to the end of this epoch */
+	bool sent; /* the copy of this order to the device is queued */
 };
 
 /* A position in the sequence of parts that the loader delivers, epoch after epoch. */
@@ -34,8 +35,6 @@ struct gt_loader_column {
 	                        read it */
 	enum gt_dtype to;    /* dtype in a batch */
 	void **out;          /* [nbuf] */
-	char *staged;        /* with fetch: [slots][gt_loader.rows] in host memory: the rows of batches that are read ahead */
-	char *ring;          /* [ring_parts][most], in device memory; NULL: the device uses host memory */
 };
 
 /* The kernels that gather a batch of n samples: of the images, then of columns. */
@@ -44,54 +43,83 @@ struct gt_loader_size {
 	struct gt_kernel *kernel[1 + GT_MAX_COLUMNS];
 };
 
+/* A thread that gathers batches ahead. `lock` protects the members after it. */
+struct gt_loader_thread {
+	pthread_t id;
+	bool running;
+	pthread_mutex_t lock;
+	pthread_cond_t filled, freed;
+	bool stop;
+	struct gt_loader_place ahead; /* the part that the thread gathers next */
+	struct gt_batch *batch;       /* [nbuf], cyclically */
+	int head, count;              /* index of the first ready batch; number of ready batches */
+	int lent;                     /* number of batches before head that have been delivered and must stay valid */
+	struct gt_err failure;
+};
+
+/* The batches that are read ahead, in host memory. */
+struct gt_loader_fetch {
+	struct gt_fetcher *fetcher;
+	struct gt_loader_place ahead;  /* the next part to queue */
+	int64_t rows;                  /* maximum number of rows that are read for a part: with mixing, its partners too */
+	size_t image;                  /* bytes of an image */
+	uint8_t *images;               /* [batches][rows] */
+	char *column[GT_MAX_COLUMNS];  /* [batches][rows]; NULL: the model does not read the column */
+	int64_t *list;                 /* [rows] the samples of the batch that is queued next */
+	int64_t *iota;                 /* 0, 1, …, most - 1: the operand index of a gather from a batch */
+	/* With mixing of labels: those of the rows of each batch, from which the target's column is computed, and those of one part. */
+	int32_t *labels, *part_labels; /* [batches][rows]; [rows] */
+};
+
+/* The parts that have been copied to the device, which has the row of the ring for each position in place of the order of an epoch. */
+struct gt_loader_ring {
+	int parts;                    /* number of parts in the ring */
+	uint8_t *images;              /* [parts][most], in device memory */
+	char *column[GT_MAX_COLUMNS]; /* [parts][most], in device memory; NULL: the model does not read the column */
+	int64_t *map;                 /* [2 * row], in host memory: the row of the ring for each position of two epochs */
+	int64_t end[2];               /* for the epochs in map: number of non-empty parts from the loader's start to the end of the epoch */
+	struct gt_loader_place begin; /* where the loader started */
+	int64_t copied;               /* number of parts that have been copied since the start */
+	int copying;                  /* number of the fetcher's oldest batches that a copy may still read */
+};
+
 struct gt_loader {
 	struct gt_loader_spec spec;
 	const struct gt_backend *be;
 	struct gt_dev *dev;
-	bool longest;    /* all sequences are padded to the longest length */
-	int64_t samples; /* number of samples that are used in an epoch */
-	int64_t row;     /* number of positions in the order of an epoch; at least samples */
+	struct gt_loader_thread *thread; /* NULL: the caller's thread gathers, or the device */
+	struct gt_loader_fetch *fetch;   /* NULL: the dataset is resident */
+	struct gt_loader_ring *ring;     /* NULL: the dataset is resident, or the device uses host memory */
+
+	/* The order of the samples. */
+	int64_t samples;              /* number of samples that are used in an epoch */
+	int64_t row;                  /* number of positions in the order of an epoch; at least samples */
+	int64_t most;                 /* maximum number of samples of a part */
+	struct gt_loader_place next;  /* the part that the caller of gt_loader_next gets next */
 	struct gt_order order[2];
-	struct gt_order counted; /* the order that gt_loader_weight uses, because the producer thread may write the two others at any time */
+	struct gt_order counted;      /* with a thread, which may write the two others at any time: the order that gt_loader_weight uses */
 	int64_t *orders, *orders_dev; /* [2 * row]: the orders in host memory and in device memory; equal if the device uses host memory */
-	struct gt_loader_size gather[GT_LOADER_SIZES];
-	int nsizes;
+	bool longest;                 /* all sequences are padded to the longest length */
+
+	/* The buffers of batches, and the kernels that fill them. */
+	int nbuf, buffer;   /* buffer: without a thread, index of the next one */
+	void **x;           /* [nbuf] images; NULL: samples have no image */
 	struct gt_loader_column column[GT_MAX_COLUMNS]; /* the target, then the dataset's fields */
 	int ncolumns;
 	const struct gt_column *sequences; /* the column whose rows have different lengths; NULL: there is none */
-	int nbuf;
-	void **x;           /* [nbuf] buffers of images; NULL: samples have no image */
-	int slot;           /* without a producer thread: index of the next buffer */
-	struct gt_loader_place next; /* the part that the caller of gt_loader_next gets next */
-
-	/* State of the producer. If the producer is a thread, `lock` protects it. */
-	pthread_t thread;
-	bool threaded, stop;
-	pthread_mutex_t lock;
-	pthread_cond_t filled, freed;
-	struct gt_loader_place ahead;              /* the part that the producer gathers next */
-	struct gt_batch *ring;           /* [nbuf] batches */
-	int head, count;                 /* index of the first ready batch; number of ready batches */
-	int lent;                        /* number of batches before head that have been delivered and must stay valid */
-	struct gt_err failure;
-
-	/* With gt_loader_spec.fetch: the batches that are read ahead. They have the host's memory; ahead is the next part to queue. */
-	struct gt_fetcher *fetcher;      /* NULL: the dataset is resident */
-	uint8_t *staged;                 /* [slots][rows] images */
-	int64_t *iota;                   /* 0, 1, …, most - 1: the operand index of a gather from a staged batch */
-	int64_t most;                    /* maximum number of samples of a part */
-	int64_t rows;                    /* maximum number of rows that are read for a part: with mixing, its partners too */
-	int64_t *list;                   /* [rows] */
-	/* With mixing of labels: those of the rows of each slot, from which the target's column is computed, and those of one part. */
-	int32_t *staged_labels, *labels; /* [slots][rows]; [rows] */
-	/* On a device with its own memory: the ring of parts there, and the rows of the ring in place of orders_dev. */
-	uint8_t *ring_rows;              /* [ring_parts][most] images, in device memory; NULL: the device uses host memory */
-	int64_t *map;                    /* [2 * row], in host memory: the row of the ring for each position; copied to orders_dev */
-	int ring_parts;
-	int64_t staged_parts;            /* number of parts that have been copied to the ring since the start */
-	int copying;                     /* number of the fetcher's oldest batches that a copy may still read */
-	struct gt_loader_place begin;              /* where the loader started */
+	struct gt_loader_size gather[GT_LOADER_SIZES];
+	int nsizes;
 };
+
+/* ---- loader_gather.c ----------------------------------------------------------------------------------------------------------- */
+/* Gathers a batch into the buffers with index `buffer`. The caller has set epoch, cursor, n and stride; the function sets the addresses. */
+enum gt_code gt_loader_gather_batch(struct gt_loader *l, struct gt_batch *b, int buffer, int stream, struct gt_err *err);
+/* Allocates host memory from which a device with its own memory can copy, and sets the pointer *out to it. */
+enum gt_code gt_loader_host_alloc(struct gt_loader *l, size_t bytes, void *out, struct gt_err *err);
+void gt_loader_host_free(struct gt_loader *l, void *p); /* does nothing if p is NULL */
+/* Allocates device memory, and sets the pointer *out to it. */
+enum gt_code gt_loader_device_alloc(struct gt_loader *l, size_t bytes, void *out, struct gt_err *err);
+void gt_loader_device_free(struct gt_loader *l, void *p); /* does nothing if p is NULL */
 
 /* ---- loader_order.c ------------------------------------------------------------------------------------------------------------ */
 /* Returns the part at position p: number of samples, and their position in the order of the epoch; x and target are NULL. */
@@ -107,16 +135,39 @@ int64_t gt_loader_length_at(const struct gt_loader *l, const int64_t *order, int
 /* Returns whether the weight of a sample depends on its label. */
 bool gt_loader_weighs_labels(const struct gt_loader *l);
 
+/* ---- loader_thread.c ----------------------------------------------------------------------------------------------------------- */
+enum gt_code gt_loader_open_thread(struct gt_loader *l, struct gt_err *err);
+void gt_loader_close_thread(struct gt_loader *l); /* does nothing if there is none */
+enum gt_code gt_loader_start_thread(struct gt_loader *l, struct gt_err *err);
+void gt_loader_stop_thread(struct gt_loader *l);
+/* Takes the next batch that the thread has gathered. */
+enum gt_code gt_loader_take_batch(struct gt_loader *l, struct gt_batch *out, struct gt_err *err);
+
 /* ---- loader_fetch.c ------------------------------------------------------------------------------------------------------------ */
-enum gt_code gt_loader_open_fetcher(struct gt_loader *l, struct gt_err *err);
-void gt_loader_close_fetcher(struct gt_loader *l); /* does nothing if the dataset is resident */
+enum gt_code gt_loader_open_fetch(struct gt_loader *l, struct gt_err *err);
+void gt_loader_close_fetch(struct gt_loader *l); /* does nothing if the dataset is resident */
 /* Queues batches for the fetcher until gt_loader_spec.ahead batches are queued beyond those that `used` counts. */
 enum gt_code gt_loader_fetch_ahead(struct gt_loader *l, int used, struct gt_err *err);
-/* Gathers batch b into b->x, whose buffer has index slot, from the samples that were read for it. The device uses host memory. */
-enum gt_code gt_loader_gather_fetched(struct gt_loader *l, const struct gt_batch *b, const struct gt_step_args *step_args, int slot,
+/* Waits for batch i of the fetcher, which must have the rows of part b, and completes its columns. */
+enum gt_code gt_loader_wait_fetched(struct gt_loader *l, int i, const struct gt_batch *b, struct gt_fetched *out, struct gt_err *err);
+/* Gathers batch b into b->x and the columns of `buffer` from the samples that were read for it. The device uses host memory. */
+enum gt_code gt_loader_gather_fetched(struct gt_loader *l, const struct gt_batch *b, const struct gt_step_args *step_args, int buffer,
                                       struct gt_err *err);
-/* Queues the copy of a fetched part to the ring on the device. */
-enum gt_code gt_loader_stage(struct gt_loader *l, const struct gt_batch *b, struct gt_err *err);
+
+/* ---- loader_ring.c ------------------------------------------------------------------------------------------------------------- */
+/* Returns the number of parts in the ring: those of two windows; 0: there is no ring. */
+static inline int gt_loader_ring_parts(const struct gt_loader_spec *s)
+{
+	return 2 * s->window * s->units;
+}
+enum gt_code gt_loader_open_ring(struct gt_loader *l, struct gt_err *err);
+void gt_loader_close_ring(struct gt_loader *l); /* does nothing if there is none */
+/* Starts anew at l->next. */
+enum gt_code gt_loader_start_ring(struct gt_loader *l, struct gt_err *err);
+/* Fills the map of an epoch, and returns it: part number k since the start of the loader is in part k % ring.parts of the ring. */
+const int64_t *gt_loader_map_epoch(struct gt_loader *l, int64_t epoch);
+/* Queues the copy of a fetched part to the ring. */
+enum gt_code gt_loader_copy_part(struct gt_loader *l, const struct gt_batch *b, struct gt_err *err);
 /* Makes the batches reusable that have been copied to the device. The copies wait for nothing on the device, so this takes no longer than
  * they do. */
 enum gt_code gt_loader_end_copies(struct gt_loader *l, struct gt_err *err);
@@ -130,6 +181,6 @@ enum gt_code gt_loader_prepare_size(struct gt_loader *l, int64_t n, struct gt_er
 /* Queues the kernels that gather n samples into x and the columns. step_args is in host or device memory. from: the fetched samples; NULL:
  * the dataset is resident, or the samples are in the ring on the device. */
 enum gt_code gt_loader_gather(struct gt_loader *l, int64_t n, int64_t length, const struct gt_step_args *step_args,
-                              const struct gt_fetched *from, void *x, int slot, int stream, struct gt_err *err);
+                              const struct gt_fetched *from, void *x, int buffer, int stream, struct gt_err *err);
 
 #endif

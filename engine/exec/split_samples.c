@@ -6,8 +6,8 @@
 /* A class, or all samples. Samples of the same id are one here, because they are in the same split. */
 struct stratum {
 	int64_t n, valid;      /* samples, and those in "valid" */
-	int64_t least, most;   /* samples of the smallest and the largest number; -1: none */
-	double low, high;      /* these numbers */
+	int64_t least, most;   /* indices of the samples with the lowest and the highest target; -1: none */
+	double low, high;      /* targets of these samples */
 };
 
 static double draw_uniform(uint64_t key, uint64_t id)

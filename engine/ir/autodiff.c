@@ -77,7 +77,7 @@ static enum gt_code add_backward_nodes(struct walk *w, int i, struct gt_err *err
 
 /* Moves all nodes that make the gradient `grad` of a tied parameter to the last one of them, which is that of the layer that owns it, and
  * makes them a part of that layer. So the gradient is made at one time, as memory that several buckets of gradients share in turn requires
- * (par/zero.c), and on one pipeline stage. No other node reads their outputs. */
+ * (plan/mode_zero.c), and on one pipeline stage. No other node reads their outputs. */
 static enum gt_code join_tied_gradients(struct gt_graph *g, gt_vid grad, struct gt_err *err)
 {
 	int last = g->values[grad].producer, n = 0, moved = 0;

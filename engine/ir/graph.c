@@ -154,8 +154,8 @@ static enum gt_code add_alias(struct gt_graph *g, struct gt_param *p, const char
 	return GT_OK;
 }
 
-/* Appends the weight of the layer that spec.tie names to n's inputs. half: n reads the work copy. draws: numbers that PyTorch draws for the
- * weight that n does not have. */
+/* Appends the weight of the layer that spec.tie names to n's inputs. half: n reads the work copy. draws: how many random
+ * numbers PyTorch draws for the weight that n would have. */
 static enum gt_code tied_param(struct gt_graph *g, struct gt_node *n, const int64_t *dim, bool half, int64_t draws, struct gt_err *err)
 {
 	const struct gt_layer_spec *s = g->spec;

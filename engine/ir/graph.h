@@ -199,7 +199,7 @@ enum gt_input_type { GT_INPUT_IMAGE, GT_INPUT_VALUES, GT_INPUT_CODES, GT_INPUT_T
 struct gt_model_input {
 	const char *name;  /* of the data's field, by which layers read it */
 	int type;          /* enum gt_input_type. An image and values have the compute dtype; codes, tokens and lengths are i32 */
-	int64_t shape[3];  /* of a sample: channels, height, width of an image; else the number of its numbers, 1, 1, and 0, 1, 1 for a single
+	int64_t shape[3];  /* of a sample: channels, height, width of an image; else how many numbers it has, 1, 1, and 0, 1, 1 for a single
 	                      number, whose batch has one dimension. All 0: it is taken from the data */
 	int64_t vocabulary;   /* codes and tokens are below this number; 0: it is taken from the data */
 	const int64_t *codes; /* the same as the data says it: of each column of codes, or one number for all tokens; NULL: not known */

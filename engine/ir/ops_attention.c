@@ -43,7 +43,7 @@ static enum gt_code positional_gradient(GT_GRADIENT_ARGS)
 static const struct gt_attr_def positional_attrs[] = {
     GT_KEY(gt_attr_positional, "kind", kind, GT_ATTR_ENUM, .def = 0, .max = 2, .values = "learned|sinusoidal|same",
            .help = "learned: a row of a table for each position; sinusoidal: sines and cosines (Vaswani et al., 2017); same: the first row "
-                   "of a table for all positions, as the token types of BERT are for single texts"),
+                   "of a table for all positions, like the token types of BERT with a single text"),
     GT_KEY(gt_attr_positional, "max_len", max, GT_ATTR_INT, .def = 512, .min = 1, .max = GT_MAX_FEATURES,
            .help = "rows of the table of the kinds learned and same"),
     GT_KEYS_END,

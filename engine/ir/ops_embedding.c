@@ -227,7 +227,7 @@ static double table_dw_flops(const struct gt_graph *g, const struct gt_node *n)
 static const struct gt_attr_def bag_attrs[] = {
     NUM, DIM, PADDING("a token that does not count, whose row starts at 0; -1: none"),
     GT_KEY(gt_attr_embedding, "mode", mode, GT_ATTR_ENUM, .def = 0, .max = 2, .values = "mean|sum|max",
-           .help = "what becomes of the rows of the tokens of a sample"),
+           .help = "how the rows of the tokens of a sample are combined"),
     GT_KEYS_END,
 };
 

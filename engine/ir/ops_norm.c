@@ -248,7 +248,7 @@ static const struct gt_attr_def layernorm_attrs[] = {
     EPS,
     AFFINE,
     GT_KEY(gt_attr_norm, "dims", dims, GT_ATTR_INT, .def = 0, .min = 0, .max = 3,
-           .help = "number of last dimensions over which it normalises, at most all but the batch; 0: the features of each token of "
+           .help = "number of last dimensions over which it normalises, never the batch dimension; 0: the features of each token of "
                    "[batch, tokens, features], and all dimensions but the batch of other inputs"),
     GT_KEYS_END,
 };

@@ -29,7 +29,7 @@ static enum gt_code new_shape(const struct gt_tdesc *x, const struct gt_ints *sh
 	int open = -1;
 	char buf[96];
 	if (shape->n < 1 || shape->n > 3)
-		return gt_fail(err, GT_ECONFIG, "shape: expected one to three sizes, those of a sample, got %d", shape->n);
+		return gt_fail(err, GT_ECONFIG, "shape: expected one to three sizes, without the batch, got %d", shape->n);
 	dim[0] = x->dim[0];
 	for (int i = 0; i < shape->n; i++) {
 		dim[i + 1] = shape->v[i];
@@ -78,7 +78,7 @@ static enum gt_code reshape_expand(struct gt_graph *g, const struct gt_layer_spe
 
 static const struct gt_attr_def reshape_attrs[] = {
     GT_KEY(attr_reshape, "shape", shape, GT_ATTR_INTS, .def = GT_REQUIRED, .min = -1, .max = GT_MAX_FEATURES,
-           .help = "one to three sizes, those of a sample; -1, at most once: whatever is left"),
+           .help = "one to three sizes, without the batch; -1, at most once: whatever is left"),
     GT_KEYS_END,
 };
 
@@ -119,7 +119,7 @@ static enum gt_code permute_gradient(GT_GRADIENT_ARGS)
 
 static const struct gt_attr_def permute_attrs[] = {
     GT_KEY(gt_attr_permute, "dims", dims, GT_ATTR_INTS, .def = GT_REQUIRED, .min = -3, .max = 3,
-           .help = "for each dimension of the output, that of the input, as in torch.permute; the first is 0, the batch"),
+           .help = "for each dimension of the output, its dimension in the input, as in torch.permute; the first is 0, the batch"),
     GT_KEYS_END,
 };
 

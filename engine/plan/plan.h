@@ -18,7 +18,7 @@
  *	gt_graph --- fuse.h, recompute.h, syncbn.h, image_padding.c, backend_fusion.c, fused_update.c rewrite it
  *	    |  lower.c: choose layouts, prepare one kernel a node; layout.c: offsets of parameters; memory.c: offsets of activations
  *	gt_plan --- calls with operands, in execution order
- *	    |  par/: the strategy adds loads, collectives, transfers and the optimizer's update
+ *	    |  mode_*.c: the strategy (strategy.h) adds loads, collectives, transfers and the optimizer's update
  *	gt_prog --- list of steps of one rank (step.h), which exec/execute.c executes */
 #ifndef GT_PLAN_PLAN_H
 #define GT_PLAN_PLAN_H
@@ -88,8 +88,8 @@ enum gt_sync_method {
 /* "all_reduce", "rank0_update", "sharded_update", "factored_update" */
 const char *gt_sync_method_name(enum gt_sync_method m);
 
-/* How the flat arenas are divided into buckets and shards. The strategy (par/) fills it in before the first plan is made. All zero means
- * one bucket and one rank. */
+/* How the flat arenas are divided into buckets and shards. The strategy (strategy.h) fills it in before the first plan is made. All zero
+ * means one bucket and one rank. */
 struct gt_shard_spec {
 	int64_t bucket_bytes; /* a bucket is closed when it has at least this number of bytes; 0: no limit */
 	int64_t first_bytes;  /* the first bucket is closed when it has at least this number of bytes, usually fewer than bucket_bytes; 0: no

@@ -1,5 +1,5 @@
-/* A program: the list of steps that one rank executes for one optimizer step, or for one batch of an evaluation. Strategies (par/) make
- * programs, the executor (exec/execute.c) executes them without knowing the strategy, and dump.c prints them.
+/* A program: the list of steps that one rank executes for one optimizer step, or for one batch of an evaluation. Strategies (strategy.h)
+ * make programs, the executor (exec/execute.c) executes them without knowing the strategy, and dump.c prints them.
  *
  * An example: one rank of two in mode ddp, one micro-batch, on a device with streams. The all-reduce of a bucket overlaps with the rest of
  * the backward pass (gtrain plan prints such lists):

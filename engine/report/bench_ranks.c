@@ -1,7 +1,7 @@
 /* gt_bench on several ranks: starts them and combines their measurements. */
 #include "report/bench.h"
 #include "comm.h"
-#include "par/pipe.h"
+#include "plan/mode_pipe.h"
 #include "session/session_pipe.h"
 #include "session/world_plan.h"
 #include "train/rank_session.h"

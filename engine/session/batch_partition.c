@@ -1,5 +1,5 @@
 #include "session/batch_partition.h"
-#include "par/pipe.h"
+#include "plan/mode_pipe.h"
 #include "session/session_pipe.h"
 
 static bool has_virtual_shards(const struct gt_session *s)

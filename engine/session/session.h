@@ -18,7 +18,7 @@
 #include "exec/exec.h"
 #include "exec/loader.h"
 #include "image/transform.h"
-#include "par/strategy.h"
+#include "plan/strategy.h"
 #include "session/optim.h"
 #include "store/data_facts.h"
 #include "team/team.h"

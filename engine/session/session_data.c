@@ -318,7 +318,7 @@ static void describe_changes(struct gt_session_files *out)
 		              (long long)c->samples, (long long)c->missing, c->missing == 1 ? "is" : "are", (long long)c->changed,
 		              c->changed == 1 ? "has" : "have", (long long)c->added, c->added == 1 ? "is" : "are");
 	if (out->stayed && !out->was.changed)
-		append_change(out, "%s%lld sample%s in the split that the run had, train or valid, although data.valid and seed name the other one",
+		append_change(out, "%s%lld sample%s in the run's earlier split, train or valid, although data.valid and seed now give the other",
 		              *out->changed ? "; " : "", (long long)out->stayed, out->stayed == 1 ? " stays" : "s stay");
 	for (int i = 0; i < GT_SPLITS; i++)
 		if (out->left_out[i])

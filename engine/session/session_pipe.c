@@ -1,5 +1,5 @@
 #include "session/session_pipe.h"
-#include "par/pipe.h"
+#include "plan/mode_pipe.h"
 
 enum gt_code gt_session_pipe_open(struct gt_session *s, bool train, struct gt_err *err)
 {

@@ -1,7 +1,7 @@
 /* The programs of a session: the optimizer step and the evaluations, with the loaders that feed them. */
 #include "session/session_programs.h"
 #include "ir/op.h"
-#include "par/pipe.h"
+#include "plan/mode_pipe.h"
 #include "samples.h"
 #include "session/batch_partition.h"
 #include "session/session_data.h"

@@ -8,8 +8,8 @@
 #ifndef GT_SESSION_WORLD_PLAN_H
 #define GT_SESSION_WORLD_PLAN_H
 
-#include "par/pipeline_schedule.h"
-#include "par/verify_comm.h"
+#include "plan/pipeline_schedule.h"
+#include "plan/verify_comm.h"
 #include "session/session.h"
 
 #define GT_WORLD_PLAN_MAX 4096 /* maximum number of ranks; each takes half a megabyte for a ResNet */

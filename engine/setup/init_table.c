@@ -7,9 +7,8 @@
 #include "setup/init_template.h"
 #include "setup/init_text.h"
 #include "skipped.h"
-#include "table/cell.h"
+#include "table/parse_cell.h"
 #include "table/table_facts.h"
-#include "table/table_guess.h"
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
@@ -244,7 +243,7 @@ static void choose_settings(const struct look *l, struct choice *c)
 {
 	int64_t n = l->ntrain;
 	c->batch = n < 32 ? n : n < 4000 ? 32 : n < 20000 ? 64 : n < 200000 ? 256 : 1024;
-	/* Rows shown in a run. Small tables are learned by heart soon; the best checkpoint is kept. */
+	/* Trains on about 300,000 rows. A net overfits a small table soon; the best checkpoint is kept. */
 	c->epochs = (int64_t)fmin(fmax(round(300000 / (double)n), 4), 40);
 	c->width[0] = n < 2000 ? 64 : 200;
 	c->width[1] = n < 2000 ? 32 : 100;

@@ -10,9 +10,9 @@
 
 #include "gtrain_data.h"
 
-/* Returns the factor of the moving average of the loss in a test of this number of steps: fastai's 0.98 for 100 steps, and with other
- * numbers the factor that averages over the same share of the test. The average lags behind the loss; if it lagged by a fixed number of
- * steps, the suggestion would depend on their number. */
+/* Returns the factor of the moving average of the loss in a test of this number of steps: fastai's 0.98 for 100 steps, else
+ * 0.98^(100 / steps), so that it always averages over the same share of the test. The average lags behind the loss; if it lagged
+ * by a fixed number of steps, the suggestion would depend on their number. */
 double gt_lr_smooth(int steps);
 /* Fills in c->suggestion from the points of the curve and c->steps, the length of the whole test. The first tenth of that length and the
  * last five points do not count. A rate is NAN if fewer than two points count or if the loss never falls. GT_EFAIL: no memory. */

@@ -148,7 +148,7 @@ struct search {
 	void (*warn)(void *user, const char *text);
 	void *user;
 	struct gt_err first; /* the reason why the newest checkpoint is not usable */
-	bool vanished;       /* a candidate was removed during the search, by the retention of a run */
+	bool vanished;       /* a run removed a candidate, as old, during the search */
 };
 
 /* Opens the newest usable checkpoint of the n entries e, which gt_ckpt_scan has sorted. GT_ENOINPUT: none of them is a checkpoint. */

@@ -1,5 +1,5 @@
 #include "train/rank_session.h"
-#include "par/strategy.h"
+#include "plan/strategy.h"
 #include "session/session_data.h"
 #include "session/world_plan.h"
 #include "train/run_ranks.h"

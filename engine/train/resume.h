@@ -10,7 +10,7 @@ struct gt_resume_notes {
 	char best[512], stop[512], plateau[512], schedule[320];
 };
 
-/* Sets t->state, t->shift and the reductions of the schedule plateau from a checkpoint. t->s is open. */
+/* Sets t->state, t->shift and the plateau schedule's count of reductions from a checkpoint. t->s must be open. */
 void gt_resume_state(struct gt_trainer *t, const struct gt_ckpt_meta *from, struct gt_resume_notes *out);
 
 #endif

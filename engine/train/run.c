@@ -4,7 +4,7 @@
 #include "launch/launcher.h"
 #include "launch/rendezvous.h"
 #include "launch/signals.h"
-#include "par/strategy.h"
+#include "plan/strategy.h"
 #include "session/session_data.h"
 #include "session/world_plan.h"
 #include "store/ckpt_scan.h"

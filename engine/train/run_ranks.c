@@ -3,7 +3,7 @@
 #include "exec/device.h"
 #include "launch/launcher_parts.h"
 #include "launch/rendezvous.h"
-#include "par/strategy.h"
+#include "plan/strategy.h"
 #include "store/ckpt.h"
 #include "team/team.h"
 #include "train/trainer.h"

@@ -10,7 +10,7 @@
  *     exchange_stop_signals()   ranks agree on signals and time limits
  *     evaluate_and_save_if_due()  evaluate_weights(): score/measured_eval.c; save_checkpoint(): train/state.c, store/ckpt_save.c
  *
- * `gtrain plan CFG` prints the list that gt_exec_launch() executes. engine/par/ writes it before the first step. */
+ * `gtrain plan CFG` prints the list that gt_exec_launch() executes. engine/plan/ writes it before the first step. */
 #include "train/trainer.h"
 #include "base/clock.h"
 #include "conf/metric_name.h"

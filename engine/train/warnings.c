@@ -9,7 +9,7 @@
 #include "skipped.h"
 #include "store/ckpt.h"
 #include "store/safetensors.h"
-#include "table/cell.h"
+#include "table/parse_cell.h"
 #include "team/team.h"
 #include <math.h>
 #include <sched.h>

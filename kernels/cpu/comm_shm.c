@@ -140,7 +140,7 @@ static enum gt_code open_segment(struct shm_root *r, const struct gt_comm_boot *
 	if (base == MAP_FAILED)
 		return gt_fail(
 		    err, GT_EFAIL,
-		    "rank %d cannot reserve %zu bytes of address space for shared memory (what the machine has, and 1 GiB): %s; raise the limit "
+		    "rank %d cannot reserve %zu bytes of address space for shared memory (the machine's memory plus 1 GiB): %s; raise the limit "
 		    "(ulimit -v unlimited)",
 		    r->rank, r->reserve, strerror(errno));
 	madvise(base, r->reserve, MADV_DONTDUMP);

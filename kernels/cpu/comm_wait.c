@@ -129,7 +129,7 @@ static enum gt_code look_for_dead(struct shm_comm *c, gt_shm_doing *doing, const
 		if ((!dead && !left) || has_reached(&c->slot[r], c->phase))
 			continue;
 		doing(c, ctx, text, sizeof text);
-		return gt_shm_break(c, err, "rank %d has %s: it %s", c->member[r], left ? "closed its communicator" : "died", text);
+		return gt_shm_break(c, err, "rank %d %s: it %s", c->member[r], left ? "has closed its communicator" : "has died", text);
 	}
 	return GT_OK;
 }

@@ -98,8 +98,11 @@ $(BUILD)/obj/%.o: %.cu Makefile kernels/cuda/cuda.mk
 		mkdir -p $(BUILD)/ptx/$$a && mv $$p $(BUILD)/ptx/$$a/$(*F).ptx; done
 	@rm -rf $(@:.o=.keep)
 
+# PTX of a source that is gone would define a kernel twice.
+PTX_OF_GONE = $(filter-out $(foreach s,$(wildcard kernels/cuda/*.cu),%/$(notdir $(s:.cu=.ptx))),$(wildcard $(BUILD)/ptx/*/*.ptx))
 $(BUILD)/lib/gtrain/cuda.so: $(CUDA_OBJ) $(BASE_OBJ)
 	@mkdir -p $(@D)
+	@rm -f $(PTX_OF_GONE)
 	$(CXX) -shared -pthread $^ -o $@ $(HARDEN_LD) $(LDFLAGS) $(CUDART) -Wl,-rpath,'$(CUDA_RPATH)' \
 		-Wl,--exclude-libs,ALL -Wl,-z,defs -ldl -lrt -lm
 

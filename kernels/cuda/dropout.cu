@@ -14,7 +14,7 @@ template <class S> __device__ static inline void scale_elements(const S *x, S *y
 			y[j] = from_float<S>(to_float(x[j]) * keep[j]);
 }
 
-/* __stcg, because the compiler makes single elements of the vector of a plain store here. */
+/* __stcg, because the compiler splits a plain store of the vector into stores of its elements here. */
 __device__ static inline void scale_vector(const float *x, float *y, const float *keep)
 {
 	float4 v = *(const float4 *)x;

@@ -23,6 +23,7 @@ later = random.Random(-1 - seed)  # for layer types that were added later: the r
 latest = random.Random(-3 - 5 * seed)  # and for those that came after these
 recent = random.Random(-7 - 11 * seed)  # for recurrent layers
 biases = random.Random(-19 - 23 * seed)  # for biases of attention
+updates = random.Random(-29 - 31 * seed)  # for optimizers and schedules that were added later
 texts = random.Random(-13 - 17 * seed)  # for nets that read tokens, codes and numbers instead of images
 layers, shapes, params = [], {}, []  # text; name → shape of a sample; names of layers that learn
 
@@ -314,14 +315,28 @@ opt = {"sgd": 'lr = 0.005; momentum = 0.9; ' + r.choice(["", "nesterov = true; "
 opt += r.choice(["", "", "decay_bias = false; "])
 if kind != "sgd":  # muon: this is the optimizer of the tensors that it does not take
     opt += f"eps = {EPS}; "
+if kind not in ("sgd", "muon") and updates.random() < 0.5:  # with the eps and the bias key drawn above
+    kind, lr, more = updates.choice([("adam", 0.001, "amsgrad = true; "), ("adamw", 0.001, "amsgrad = true; "), ("nadam", 0.001, ""),
+                                     ("nadam", 0.001, "decoupled_weight_decay = true; weight_decay = 0.01; "), ("radam", 0.001, ""),
+                                     ("radam", 0.001, "weight_decay = 0.01; "), ("adagrad", 0.005, "lr_decay = 0.01; "),
+                                     ("adagrad", 0.005, "initial_accumulator_value = 0.1; "), ("lamb", 0.002, ""),
+                                     ("lamb", 0.002, "always_adapt = true; trust_clip = true; ")])
+    opt = f"lr = {lr}; {more}" + ("decay_bias = false; " if "decay_bias" in opt else "") + f"eps = {EPS}; "
+if updates.random() < 0.1 and "clip_norm = 0.5" not in train:
+    train.append("clip_value = 0.05")
 muon = ""
 if kind == "muon":  # takes matrices only
     muon = f'{{ match = ["linear*.weight", "conv*.weight"]; optimizer = {{ type = "muon"; lr = {r.choice([0.002, 0.01])}; }}; }}'
     kind = "adamw"
 train.append(f'optimizer = {{ type = "{kind}"; {opt}}}')
-train.append("schedule = { " + r.choice(['type = "constant"; ', 'type = "cosine"; unit = "step"; warmup = 3.0; ',
-                                         'type = "onecycle"; unit = "step"; ',
-                                         'type = "step"; unit = "step"; step_size = 5.0; gamma = 0.5; ']) + "}")
+schedule = r.choice(['type = "constant"; ', 'type = "cosine"; unit = "step"; warmup = 3.0; ', 'type = "onecycle"; unit = "step"; ',
+                     'type = "step"; unit = "step"; step_size = 5.0; gamma = 0.5; '])
+if updates.random() < 0.2:
+    schedule = updates.choice(['type = "cosine_restarts"; unit = "step"; t_0 = 3.0; t_mult = 2; ',
+                               'type = "cyclic"; unit = "step"; base_lr = 0.0002; step_size_up = 4.0; '])
+if kind == "nadam" and ("onecycle" in schedule or "cyclic" in schedule):
+    schedule += "cycle_momentum = false; "
+train.append(f"schedule = {{ {schedule}}}")
 if muon:
     train.append(f"groups = ( {muon} )")
 elif r.random() < 0.25:

@@ -1,7 +1,7 @@
 /* parallel.mode = "dp": the lists of all replicas, the loss curve against one rank's, running statistics, and threads that fail. All in
  * this process, as in a run: replicas are its threads. */
 #include "gtrain.h"
-#include "par/verify_comm.h"
+#include "plan/verify_comm.h"
 #include "session/session.h"
 #include "store/safetensors.h"
 #include "test.h"

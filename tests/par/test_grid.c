@@ -1,5 +1,5 @@
-/* Pipeline schedules (par/pipeline_schedule.h): complete, free of deadlock, within their memory, and as idle as theory says. */
-#include "par/pipeline_schedule.h"
+/* Pipeline schedules (plan/pipeline_schedule.h): complete, free of deadlock, within their memory, and as idle as theory says. */
+#include "plan/pipeline_schedule.h"
 #include "test.h"
 #include <math.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
-/* The proof that programs fit together (par/verify_comm.h): good ones pass, with the room their sends need; every mutation is caught. */
-#include "par/pipeline_schedule.h"
-#include "par/verify_comm.h"
+/* The proof that programs fit together (plan/verify_comm.h): good ones pass, with the room their sends need; every mutation is caught. */
+#include "plan/pipeline_schedule.h"
+#include "plan/verify_comm.h"
 #include "test.h"
 #include <stdarg.h>
 #include <stdlib.h>

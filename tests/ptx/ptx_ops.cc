@@ -160,6 +160,15 @@ static void fma_down(ptx_thread &t, const ptx_ins &i)
 	t.out<float>(i.dst[0], r);
 }
 
+static void add_toward_zero(ptx_thread &t, const ptx_ins &i)
+{
+	volatile float a = t.in<float>(i.src[0]), b = t.in<float>(i.src[1]), r;
+	fesetround(FE_TOWARDZERO);
+	r = a + b;
+	fesetround(FE_TONEAREST);
+	t.out<float>(i.dst[0], r);
+}
+
 static float flushed(float x)
 {
 	return std::fabs(x) < 1.17549435e-38f ? std::copysign(0.0f, x) : x;
@@ -508,6 +517,8 @@ static ptx_step *arithmetic(const string &op, const vector<string> &how, ptx_typ
 			return !f32 ? ftz ? reciprocal_f64 : NULL : ftz ? reciprocal<true> : reciprocal<false>;
 		if (op == "fma" && f32 && how.size() == 1 && how[0] == "rm")
 			return fma_down;
+		if (op == "add" && f32 && how.size() == 1 && how[0] == "rz")
+			return add_toward_zero;
 		return op == "add" && rn          ? FLOATING(binary, op_add)
 		       : op == "sub" && rn        ? FLOATING(binary, op_sub)
 		       : op == "mul" && rn        ? FLOATING(binary, op_mul)

@@ -172,7 +172,7 @@ static enum gt_code add_bucket(struct gt_report *r, const struct gt_session *s, 
 	const struct gt_space *sp = s->space;
 	struct gt_check_bucket *k = &r->buckets[r->nbuckets++];
 	int first = -1, last = -1;
-	*k = (struct gt_check_bucket){.pipe_rank = s->at.pipe, .learned = sp->shards.bucket[b].learned};
+	*k = (struct gt_check_bucket){.pipe_rank = s->at.pipe, .learned = sp->shards.bucket[b].trainable};
 	for (int i = 0; i < sp->layout.first->nparams; i++) {
 		if (!param_in_bucket(sp, i, b))
 			continue;

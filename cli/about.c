@@ -28,14 +28,8 @@ enum gt_code gt_cli_version(struct gt_cli *cli, struct gt_err *err)
 	const char *has = *parts ? parts + 2 : "none";
 	if (cli->args.json) {
 		struct gt_json *j = &cli->json;
-		gt_json_object(j, NULL);
-		gt_json_string(j, "version", GT_VERSION);
-		gt_json_string(j, "commit", commit);
-		gt_json_string(j, "compiler", COMPILER);
-		gt_json_string(j, "libraries", libraries);
-		gt_json_string(j, "plugins", has);
-		gt_json_string(j, "processor", b.processor);
-		gt_json_end(j);
+		gt_json_row(j, NULL, GT_STR("version", GT_VERSION), GT_STR("commit", commit), GT_STR("compiler", COMPILER),
+		            GT_STR("libraries", libraries), GT_STR("plugins", has), GT_STR("processor", b.processor));
 		return gt_out_json(cli, err);
 	}
 	gt_out(cli, "gtrain %s\n", GT_VERSION);

@@ -10,8 +10,8 @@
 
 struct gt_class_report;
 struct gt_conf;
+struct gt_json_value;
 struct gt_rank_link;
-struct gt_report;
 struct gt_run_opts;
 struct gt_value_report;
 
@@ -150,6 +150,8 @@ void gt_out(struct gt_cli *cli, const char *fmt, ...) __attribute__((format(prin
 bool gt_out_bytes(struct gt_cli *cli, const void *data, size_t n); /* like gt_out; returns false if the output cannot be written */
 void gt_out_line(struct gt_cli *cli, const char *line); /* writes the line and a newline, and flushes */
 enum gt_code gt_out_json(struct gt_cli *cli, struct gt_err *err); /* writes cli->json as a line, and resets it */
+/* Takes what is in cli->json, a whole report, as values in cli->arena from which the text is printed. */
+enum gt_code gt_out_facts(struct gt_cli *cli, const struct gt_json_value **out, struct gt_err *err);
 enum gt_code gt_out_finish(struct gt_cli *cli, struct gt_err *err); /* flushes stdout; GT_EIO: output was lost */
 /* Writes a text as a field of a CSV file (RFC 4180): in quotation marks if it has a comma, a quotation mark or a line break. On a terminal,
  * what gt_cli_printable replaces is replaced. */
@@ -235,19 +237,13 @@ void gt_cli_value_csv(struct gt_cli *cli, const struct gt_value_report *r);
 /* Adds the scores of gt_units_scores to a JSON object. */
 void gt_cli_scores_json(struct gt_json *j, const struct gt_scores *s);
 
-/* check_columns.c: the columns of a table; prints nothing for other data. */
-void gt_cli_columns_json(struct gt_json *j, const struct gt_report *r);
-enum gt_code gt_cli_columns_text(struct gt_cli *cli, const struct gt_report *r, struct gt_err *err);
-/* The same for what texts have, and the lengths of sequences: as members of an open object, and as lines of a table of two columns. */
-void gt_cli_texts_json(struct gt_json *j, const struct gt_report *r);
-void gt_cli_texts_facts(struct gt_table *table, const struct gt_report *r);
-
-/* check_ranks.c. Prints memory, buckets, stages and traffic of the ranks as text. */
-enum gt_code gt_cli_ranks_text(struct gt_cli *cli, const struct gt_report *r, struct gt_err *err);
-/* Writes the summary line about the ranks to buf. */
-void gt_cli_ranks_line(const struct gt_report *r, char *buf, size_t size);
-/* Adds the members about the ranks to a JSON object. */
-void gt_cli_ranks_json(struct gt_json *j, const struct gt_report *r);
+/* The report of `gtrain check` as text. f: the object that --json prints. check_columns.c: the columns of a table, nothing for other data;
+ * what texts have, and the lengths of sequences, as lines of a table of two columns. */
+enum gt_code gt_cli_columns_text(struct gt_cli *cli, const struct gt_json_value *f, struct gt_err *err);
+void gt_cli_texts_facts(struct gt_table *table, const struct gt_json_value *f);
+/* check_ranks.c: memory, buckets, stages and traffic of the ranks; and a line about the ranks in buf. */
+enum gt_code gt_cli_ranks_text(struct gt_cli *cli, const struct gt_json_value *f, struct gt_err *err);
+void gt_cli_ranks_line(const struct gt_json_value *f, char *buf, size_t size);
 
 /* Rows of option tables. type: the command's struct of options, which has a struct gt_job_args as its member `job`. */
 #define GT_OPT_SET(type)                                                                                               \

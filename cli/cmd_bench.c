@@ -21,65 +21,38 @@ static const struct gt_option options[] = {
 static void ranks_json(struct gt_json *j, const struct gt_bench *b)
 {
 	gt_json_array(j, "ranks");
-	for (int i = 0; i < b->nranks; i++) {
-		gt_json_object(j, NULL);
-		gt_json_int(j, "rank", i);
-		gt_json_int(j, "copy", b->ranks[i].copy);
-		gt_json_int(j, "place", b->ranks[i].pipe_rank);
-		gt_json_double(j, "step_ms", b->ranks[i].step_ms, 6);
-		gt_json_double(j, "wait_ms", b->ranks[i].wait_ms, 6);
-		gt_json_end(j);
-	}
+	for (int i = 0; i < b->nranks; i++)
+		gt_json_row(j, NULL, GT_INT("rank", i), GT_INT("copy", b->ranks[i].copy), GT_INT("place", b->ranks[i].pipe_rank),
+		            GT_NUM("step_ms", b->ranks[i].step_ms, 6), GT_NUM("wait_ms", b->ranks[i].wait_ms, 6));
 	gt_json_end(j);
 	gt_json_double(j, "wait", b->wait, 6);
 	if (!b->nstages)
 		return;
 	gt_json_int(j, "micro_batches", b->micros);
 	gt_json_array(j, "stages");
-	for (int i = 0; i < b->nstages; i++) {
-		gt_json_object(j, NULL);
-		gt_json_int(j, "place", b->stages[i].pipe_rank);
-		gt_json_string(j, "first", b->stages[i].first);
-		gt_json_double(j, "forward_ms", b->stages[i].forward_ms, 6);
-		gt_json_double(j, "backward_ms", b->stages[i].backward_ms, 6);
-		gt_json_double(j, "weights_ms", b->stages[i].weights_ms, 6);
-		gt_json_end(j);
-	}
+	for (int i = 0; i < b->nstages; i++)
+		gt_json_row(j, NULL, GT_INT("place", b->stages[i].pipe_rank), GT_STR("first", b->stages[i].first),
+		            GT_NUM("forward_ms", b->stages[i].forward_ms, 6), GT_NUM("backward_ms", b->stages[i].backward_ms, 6),
+		            GT_NUM("weights_ms", b->stages[i].weights_ms, 6));
 	gt_json_end(j);
-	gt_json_double(j, "bubble", b->bubble, 6);
-	gt_json_double(j, "bubble_even", b->even, 6);
+	gt_json_add(j, GT_NUM("bubble", b->bubble, 6), GT_NUM("bubble_even", b->even, 6));
 }
 
 static enum gt_code print_json(struct gt_cli *cli, const struct gt_bench *b, struct gt_err *err)
 {
 	struct gt_json *j = &cli->json;
 	gt_json_object(j, NULL);
-	gt_json_string(j, "device", b->device);
-	gt_json_double(j, "step_ms", b->step_ms, 6);
-	gt_json_double(j, "samples_per_s", b->samples_per_s, 6);
-	gt_json_double(j, "gflops", b->gflops, 6);
-	gt_json_double(j, "peak_mb", b->peak_mb, 6);
+	gt_json_add(j, GT_STR("device", b->device), GT_NUM("step_ms", b->step_ms, 6), GT_NUM("samples_per_s", b->samples_per_s, 6),
+	            GT_NUM("gflops", b->gflops, 6), GT_NUM("peak_mb", b->peak_mb, 6));
 	gt_json_array(j, "phases");
-	for (int i = 0; i < b->nphases; i++) {
-		gt_json_object(j, NULL);
-		gt_json_string(j, "when", b->phases[i].when);
-		gt_json_double(j, "step_ms", b->phases[i].step_ms, 6);
-		gt_json_double(j, "samples_per_s", b->phases[i].samples_per_s, 6);
-		gt_json_double(j, "gflops", b->phases[i].gflops, 6);
-		gt_json_end(j);
-	}
+	for (int i = 0; i < b->nphases; i++)
+		gt_json_row(j, NULL, GT_STR("when", b->phases[i].when), GT_NUM("step_ms", b->phases[i].step_ms, 6),
+		            GT_NUM("samples_per_s", b->phases[i].samples_per_s, 6), GT_NUM("gflops", b->phases[i].gflops, 6));
 	gt_json_end(j);
 	gt_json_array(j, "kernels");
-	for (int i = 0; i < b->nrows; i++) {
-		gt_json_object(j, NULL);
-		gt_json_string(j, "op", b->rows[i].op);
-		gt_json_string(j, "layer", b->rows[i].layer);
-		gt_json_string(j, "impl", b->rows[i].impl);
-		gt_json_double(j, "ms", b->rows[i].ms, 6);
-		gt_json_double(j, "gflops", b->rows[i].gflops, 6);
-		gt_json_double(j, "share", b->rows[i].share, 6);
-		gt_json_end(j);
-	}
+	for (int i = 0; i < b->nrows; i++)
+		gt_json_row(j, NULL, GT_STR("op", b->rows[i].op), GT_STR("layer", b->rows[i].layer), GT_STR("impl", b->rows[i].impl),
+		            GT_NUM("ms", b->rows[i].ms, 6), GT_NUM("gflops", b->rows[i].gflops, 6), GT_NUM("share", b->rows[i].share, 6));
 	gt_json_end(j);
 	if (b->nranks)
 		ranks_json(j, b);

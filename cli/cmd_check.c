@@ -1,9 +1,9 @@
 #include "commands.h"
+#include "base/json_read.h"
 #include "gtrain.h"
 #include "gtrain_data.h"
 #include "gtrain_report.h"
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -30,268 +30,175 @@ static const struct gt_option options[] = {
 	{0},
 };
 
-/* Writes the learning rates, or the momenta, at the five times of a report. */
-static void rates_json(struct gt_json *j, const char *key, const double rate[5])
-{
-	gt_json_array(j, key);
-	for (int i = 0; i < 5; i++)
-		gt_json_double(j, NULL, rate[i], 9);
-	gt_json_end(j);
-}
-
-/* step_s: seconds of a measured step; 0: none was measured */
-static enum gt_code print_json(struct gt_cli *cli, const struct gt_report_opts *o, const struct gt_report *r, double step_s,
-                               struct gt_err *err)
-{
-	struct gt_json *j = &cli->json;
-	gt_json_object(j, NULL);
-	gt_json_string(j, "name", r->name);
-	gt_json_string(j, "device", o->device ? r->device : NULL); /* without --device, no device is opened */
-	gt_json_string(j, "mode", r->mode);
-	gt_json_int(j, "world", r->world);
-	if (r->world_is_auto)
-		gt_json_bool(j, "world_is_auto", true);
-	gt_json_string(j, "precision", r->precision);
-	if (r->native)
-		gt_json_string(j, "native", r->native);
-	gt_json_array(j, "layers");
-	for (int i = 0; i < r->nlayers; i++) {
-		gt_json_object(j, NULL);
-		gt_json_string(j, "name", r->layers[i].name);
-		gt_json_string(j, "type", r->layers[i].type);
-		gt_json_string(j, "shape", r->layers[i].shape);
-		gt_json_int(j, "params", r->layers[i].params);
-		gt_json_double(j, "flops", r->layers[i].flops, 15);
-		gt_json_end(j);
-	}
-	gt_json_end(j);
-	gt_cli_ranks_json(j, r);
-	gt_json_int(j, "params", r->params);
-	gt_json_int(j, "buffers", r->buffers);
-	gt_json_double(j, "flops_forward", r->flops_forward, 15);
-	gt_json_double(j, "flops_train", r->flops_train, 15);
-	gt_json_array(j, "phases");
-	for (int i = 0; i < r->nphases; i++) {
-		const struct gt_check_phase *p = &r->phases[i];
-		gt_json_object(j, NULL);
-		gt_json_string(j, "when", p->when);
-		gt_json_int(j, "steps", p->steps);
-		gt_json_double(j, "flops_forward", p->flops_forward, 15);
-		gt_json_double(j, "flops_train", p->flops_train, 15);
-		gt_json_end(j);
-	}
-	gt_json_end(j);
-	gt_json_string(j, "data", r->data);
-	if (r->gpu_transforms) {
-		gt_json_object(j, "transforms");
-		gt_json_string(j, "threads", r->thread_transforms);
-		gt_json_string(j, "gpu", r->gpu_transforms);
-		gt_json_end(j);
-	}
-	gt_cli_columns_json(j, r);
-	gt_cli_texts_json(j, r);
-	gt_json_object(j, "samples");
-	const struct { const char *split; int64_t n; } split[] = {
-		{"train", r->train_samples}, {"valid", r->valid_samples}, {"test", r->test_samples}};
-	for (int i = 0; i < 3; i++) {
-		if (split[i].n >= 0)
-			gt_json_int(j, split[i].split, split[i].n);
-		else
-			gt_json_null(j, split[i].split);
-	}
-	gt_json_end(j);
-	if (r->pretrained) {
-		gt_json_object(j, "pretrained");
-		gt_pretrained_json(j, r->pretrained);
-		gt_json_end(j);
-	}
-	gt_json_int(j, "batch", r->batch);
-	gt_json_int(j, "micro_batch", r->micro_batch);
-	gt_json_int(j, "steps_per_epoch", r->steps_per_epoch);
-	gt_json_int(j, "steps", r->steps);
-	rates_json(j, "lr", r->lr);
-	if (!isnan(r->momentum[0]))
-		rates_json(j, "momentum", r->momentum);
-	if (r->nblocks)
-		gt_json_array(j, "layer_decay");
-	for (int i = 0; i < r->nblocks; i++) {
-		gt_json_object(j, NULL);
-		gt_json_string(j, "block", r->blocks[i].name);
-		gt_json_double(j, "factor", r->blocks[i].factor, 15);
-		gt_json_end(j);
-	}
-	if (r->nblocks)
-		gt_json_end(j);
-	if (step_s > 0) {
-		gt_json_object(j, "time");
-		gt_json_double(j, "step_s", step_s, 6);
-		gt_json_double(j, "epoch_s", step_s * (double)r->steps_per_epoch, 6);
-		gt_json_double(j, "run_s", step_s * (double)r->steps, 6);
-		gt_json_end(j);
-	}
-	gt_json_array(j, "warnings");
-	for (int i = 0; i < r->warnings.n; i++)
-		gt_json_string(j, NULL, r->warnings.v[i].text);
-	for (int i = 0; i < r->skipped.n; i++)
-		gt_json_string(j, NULL, r->skipped.v[i].text);
-	gt_json_end(j);
-	if (r->ngroups)
-		gt_json_array(j, "groups");
-	for (int i = 0; i < r->ngroups; i++) {
-		gt_json_object(j, NULL);
-		gt_json_string(j, "match", r->groups[i].match);
-		gt_json_bool(j, "frozen", r->groups[i].frozen);
-		gt_json_double(j, "frozen_until", r->groups[i].frozen_until, 15);
-		gt_json_double(j, "freeze_after", r->groups[i].freeze_after, 15);
-		gt_json_bool(j, "frozen_stats", r->groups[i].frozen_stats);
-		rates_json(j, "lr", r->groups[i].lr);
-		if (!isnan(r->groups[i].momentum[0]))
-			rates_json(j, "momentum", r->groups[i].momentum);
-		gt_json_end(j);
-	}
-	if (r->ngroups)
-		gt_json_end(j);
-	gt_json_end(j);
-	return gt_out_json(cli, err);
-}
-
-static enum gt_code print_layers(struct gt_cli *cli, const struct gt_report *r, struct gt_err *err)
+/* ---- the report as text: f is the object that --json prints ----------------------------------------------------------------------- */
+static enum gt_code print_layers(struct gt_cli *cli, const struct gt_json_value *f, struct gt_err *err)
 {
 	char params[GT_UNITS], flops[GT_UNITS], output[64];
 	struct gt_table t;
 	double total = 0;
 	gt_table_init(&t, cli->arena, "lllrr");
-	snprintf(output, sizeof output, r->part == r->batch ? "output" : "output, of %" PRId64 " samples", r->part);
+	snprintf(output, sizeof output, gt_json_count(f, "part") == gt_json_count(f, "batch") ? "output" : "output, of %" PRId64 " samples",
+	         gt_json_count(f, "part"));
 	gt_table_head(&t, (const char *[]){"layer", "type", output, "parameters", "FLOP"});
-	for (int i = 0; i < r->nlayers; i++) {
-		const struct gt_check_layer *l = &r->layers[i];
-		total += l->flops;
-		gt_table_add(&t, (const char *[]){l->name, l->type, l->shape, l->params ? gt_units_count(params, l->params) : "",
-		                                  l->flops > 0 ? gt_units_si(flops, l->flops, "") : ""});
+	for (const struct gt_json_value *l = gt_json_first(f, "layers"); l; l = l->next) {
+		double flop = gt_json_num(l, "flops");
+		int64_t n = gt_json_count(l, "params");
+		total += flop;
+		gt_table_add(&t, (const char *[]){gt_json_str(l, "name"), gt_json_str(l, "type"), gt_json_str(l, "shape"),
+		                                  n ? gt_units_count(params, n) : "", flop > 0 ? gt_units_si(flops, flop, "") : ""});
 	}
 	gt_table_rule(&t);
-	gt_table_add(&t, (const char *[]){"total", "", "", gt_units_count(params, r->params), gt_units_si(flops, total, "")});
+	gt_table_add(&t, (const char *[]){"total", "", "", gt_units_count(params, gt_json_count(f, "params")), gt_units_si(flops, total, "")});
 	return gt_table_print(cli, &t, err);
 }
 
 /* Writes "60,000 train, 10,000 test", or "" if the data is missing. */
-static void describe_samples(const struct gt_report *r, char *buf, size_t size)
+static void describe_samples(const struct gt_json_value *f, char *buf, size_t size)
 {
-	const struct { const char *split; int64_t n; } split[] = {
-		{"train", r->train_samples}, {"valid", r->valid_samples}, {"test", r->test_samples}};
 	int n = 0;
 	buf[0] = '\0';
-	for (int i = 0; i < 3; i++) {
+	for (const struct gt_json_value *s = gt_json_first(f, "samples"); s; s = s->next) {
 		char count[GT_UNITS];
-		if (split[i].n > 0)
-			n += snprintf(buf + n, size - (size_t)n, "%s%s %s", n ? ", " : "", gt_units_count(count, split[i].n), split[i].split);
+		if (s->type == GT_JSON_NUMBER && s->number > 0)
+			n += snprintf(buf + n, size - (size_t)n, "%s%s %s", n ? ", " : "", gt_units_count(count, (int64_t)s->number), s->key);
 	}
 }
 
 /* Writes the learning rate, or the momentum, over the run: "0.1 at 0%, 0.05 at 25%, …". */
-static void describe_rates(const struct gt_report *r, const double *rate, char *buf, size_t size)
+static void describe_rates(const struct gt_json_value *of, const char *key, char *buf, size_t size)
 {
-	int n = 0;
-	if (r->steps <= 0)
-		snprintf(buf, size, "unknown without the data");
-	for (int i = 0; i < 5 && r->steps > 0; i++) {
+	int n = 0, percent = 0;
+	for (const struct gt_json_value *v = gt_json_first(of, key); v && v->type == GT_JSON_NUMBER; v = v->next, percent += 25) {
 		char a[GT_UNITS];
-		n += snprintf(buf + n, size - (size_t)n, "%s%s at %d%%", i ? ", " : "", gt_units_number(a, rate[i]), i * 25);
+		n += snprintf(buf + n, size - (size_t)n, "%s%s at %d%%", n ? ", " : "", gt_units_number(a, v->number), percent);
 	}
+	if (!n)
+		snprintf(buf, size, "unknown without the data");
 }
 
-static enum gt_code print_facts(struct gt_cli *cli, const struct gt_report_opts *o, const struct gt_report *r, double step_s,
-                                struct gt_err *err)
+/* Writes "frozen for 2 epochs, then 0.1 at 0%, …  (head.*)". run: the momentum of the run */
+static void describe_group(const struct gt_json_value *g, const char *run, char *buf, size_t size)
 {
-	char text[640], a[GT_UNITS], b[GT_UNITS], samples[192], data[512], loaded[2048];
-	struct gt_table t;
-	gt_table_init(&t, cli->arena, "ll");
-	describe_samples(r, samples, sizeof samples);
-	snprintf(data, sizeof data, "%s", r->data ? r->data : "");
-	snprintf(text, sizeof text, "%s%s%s", samples, *samples && *data ? "  from " : "", data);
-	gt_table_add(&t, (const char *[]){"data", text});
-	if (r->native) {
+	double frozen_until = gt_json_num(g, "frozen_until"), freeze_after = gt_json_num(g, "freeze_after");
+	char rates[256], momentum[256], cycle[280] = "", until[64] = "", after[64] = "";
+	describe_rates(g, "lr", rates, sizeof rates);
+	describe_rates(g, "momentum", momentum, sizeof momentum);
+	if (gt_json_member(g, "momentum") && strcmp(momentum, run) != 0)
+		snprintf(cycle, sizeof cycle, "; momentum %s", momentum);
+	if (frozen_until > 0)
+		snprintf(until, sizeof until, "frozen for %g epoch%s, then ", frozen_until, frozen_until == 1 ? "" : "s");
+	if (freeze_after > 0)
+		snprintf(after, sizeof after, ", frozen after %g epoch%s", freeze_after, freeze_after == 1 ? "" : "s");
+	snprintf(buf, size, "%s%s%s%s%s  (%s)", until, gt_json_true(g, "frozen") ? "frozen" : rates, cycle, after,
+	         gt_json_true(g, "frozen_stats") ? ", statistics frozen" : "", gt_json_str(g, "match"));
+}
+
+/* Adds the FLOPs of a sample: of the run, or of a phase of it. */
+static void add_flops(struct gt_table *t, const char *label, const struct gt_json_value *v, const char *when)
+{
+	char text[256], a[GT_UNITS], b[GT_UNITS];
+	snprintf(text, sizeof text, "%s forward, %s to train%s%s", gt_units_si(a, gt_json_num(v, "flops_forward"), "FLOP"),
+	         gt_units_si(b, gt_json_num(v, "flops_train"), "FLOP"), *when ? " " : "", when);
+	gt_table_add(t, (const char *[]){label, text});
+}
+
+/* Adds the lines about the data. */
+static void add_data(struct gt_table *t, const struct gt_json_value *f, const struct gt_report *r)
+{
+	const struct gt_json_value *transforms = gt_json_member(f, "transforms");
+	const char *threads = gt_json_str(transforms, "threads"), *native = gt_json_str(f, "native");
+	char text[2048], a[GT_UNITS], samples[192];
+	describe_samples(f, samples, sizeof samples);
+	snprintf(text, 640, "%s%s%.511s", samples, *samples && *r->data ? "  from " : "", r->data);
+	gt_table_add(t, (const char *[]){"data", text});
+	if (*native) {
 		snprintf(text, sizeof text, "%s%s; this machine has arithmetic for %s", r->precision,
-		         r->computes_in_f32 ? ", computed in fp32 (slower than fp32, less memory)" : "", r->native);
-		gt_table_add(&t, (const char *[]){"precision", text});
+		         r->computes_in_f32 ? ", computed in fp32 (slower than fp32, less memory)" : "", native);
+		gt_table_add(t, (const char *[]){"precision", text});
 	}
 	if (r->reading) {
 		snprintf(text, sizeof text, "%s of host memory before training, while the training split is converted",
 		         gt_units_bytes(a, r->reading));
-		gt_table_add(&t, (const char *[]){"reading", text});
+		gt_table_add(t, (const char *[]){"reading", text});
 	}
-	if (r->gpu_transforms) {
-		snprintf(text, sizeof text, "%s%s%s on the GPU", r->thread_transforms, *r->thread_transforms ? " by threads; " : "",
-		         r->gpu_transforms);
-		gt_table_add(&t, (const char *[]){"transforms", text});
+	if (transforms) {
+		snprintf(text, sizeof text, "%s%s%s on the GPU", threads, *threads ? " by threads; " : "", gt_json_str(transforms, "gpu"));
+		gt_table_add(t, (const char *[]){"transforms", text});
 	}
-	gt_cli_texts_facts(&t, r);
+	gt_cli_texts_facts(t, f);
 	if (r->pretrained)
-		gt_table_add(&t, (const char *[]){"pretrained", gt_pretrained_text(r->pretrained, loaded, sizeof loaded)});
-	if (r->micro_batch > 0 && r->micro_batch < r->batch)
-		snprintf(text, sizeof text, "%" PRId64 " samples per step, in micro-batches of %" PRId64, r->batch, r->micro_batch);
-	else
-		snprintf(text, sizeof text, "%" PRId64 " samples per step", r->batch);
-	if (r->copies > 1) {
-		size_t len = strlen(text);
-		snprintf(text + len, sizeof text - len, r->world > r->copies ? ", over %d copies of the model" : ", over %d ranks", r->copies);
+		gt_table_add(t, (const char *[]){"pretrained", gt_pretrained_text(r->pretrained, text, sizeof text)});
+}
+
+/* Adds the lines about the batch, the ranks and the steps. */
+static void add_steps(struct gt_table *t, const struct gt_json_value *f, const struct gt_report_opts *o)
+{
+	int64_t batch = gt_json_count(f, "batch"), micro = gt_json_count(f, "micro_batch"), copies = gt_json_count(f, "copies");
+	int64_t world = gt_json_count(f, "world"), steps = gt_json_count(f, "steps"), of_epoch = gt_json_count(f, "steps_per_epoch");
+	char text[640], a[GT_UNITS], b[GT_UNITS];
+	int n = snprintf(text, sizeof text, micro > 0 && micro < batch ? "%" PRId64 " samples per step, in micro-batches of %" PRId64
+	                                                               : "%" PRId64 " samples per step", batch, micro);
+	if (copies > 1)
+		snprintf(text + n, sizeof text - (size_t)n, world > copies ? ", over %" PRId64 " copies of the model" : ", over %" PRId64 " ranks",
+		         copies);
+	gt_table_add(t, (const char *[]){"batch", text});
+	if (world > 1) {
+		gt_cli_ranks_line(f, text, sizeof text);
+		gt_table_add(t, (const char *[]){"ranks", text});
 	}
-	gt_table_add(&t, (const char *[]){"batch", text});
-	if (r->world > 1) {
-		gt_cli_ranks_line(r, text, sizeof text);
-		gt_table_add(&t, (const char *[]){"ranks", text});
-	}
-	if (r->world_is_auto) {
+	if (gt_json_member(f, "world_is_auto")) {
 		snprintf(text, sizeof text, "1 here; a run has as many as its machine decides (parallel.nproc = \"auto\"); %s shows N ranks",
 		         o->dry_run ? "--nproc N" : "--world N");
-		gt_table_add(&t, (const char *[]){"ranks", text});
+		gt_table_add(t, (const char *[]){"ranks", text});
 	}
-	if (r->steps_per_epoch > 0)
-		snprintf(text, sizeof text, "%s (%s per epoch)", gt_units_count(a, r->steps), gt_units_count(b, r->steps_per_epoch));
+	if (of_epoch > 0)
+		snprintf(text, sizeof text, "%s (%s per epoch)", gt_units_count(a, steps), gt_units_count(b, of_epoch));
 	else
-		snprintf(text, sizeof text, "%s", r->steps > 0 ? gt_units_count(a, r->steps) : "unknown without the data");
-	gt_table_add(&t, (const char *[]){"steps", text});
-	snprintf(text, sizeof text, "%s forward, %s to train", gt_units_si(a, r->flops_forward, "FLOP"),
-	         gt_units_si(b, r->flops_train, "FLOP"));
-	gt_table_add(&t, (const char *[]){"per sample", text});
-	for (int i = 0; i < r->nphases; i++) {
-		snprintf(text, sizeof text, "%s forward, %s to train %s", gt_units_si(a, r->phases[i].flops_forward, "FLOP"),
-		         gt_units_si(b, r->phases[i].flops_train, "FLOP"), r->phases[i].when);
-		gt_table_add(&t, (const char *[]){"", text});
+		snprintf(text, sizeof text, "%s", steps > 0 ? gt_units_count(a, steps) : "unknown without the data");
+	gt_table_add(t, (const char *[]){"steps", text});
+}
+
+/* Adds the lines about the learning rates and momenta. */
+static void add_rates(struct gt_table *t, const struct gt_json_value *f)
+{
+	char text[1024], momentum[640], factors[2048] = "", older[1900], label[32], a[GT_UNITS];
+	int i = 0;
+	describe_rates(f, "lr", text, sizeof text);
+	gt_table_add(t, (const char *[]){"lr", text});
+	describe_rates(f, "momentum", momentum, sizeof momentum);
+	if (gt_json_member(f, "momentum"))
+		gt_table_add(t, (const char *[]){"momentum", momentum});
+	for (const struct gt_json_value *b = gt_json_first(f, "layer_decay"); b; b = b->next) { /* the last block first */
+		snprintf(older, sizeof older, "%s", factors);
+		snprintf(factors, sizeof factors, "%s %s%s%s", gt_json_str(b, "block"), gt_units_number(a, gt_json_num(b, "factor")),
+		         *older ? ", " : "", older);
 	}
-	describe_rates(r, r->lr, text, sizeof text);
-	gt_table_add(&t, (const char *[]){"lr", text});
-	if (!isnan(r->momentum[0])) {
-		describe_rates(r, r->momentum, text, sizeof text);
-		gt_table_add(&t, (const char *[]){"momentum", text});
+	if (*factors)
+		gt_table_add(t, (const char *[]){"lr factors", factors});
+	for (const struct gt_json_value *g = gt_json_first(f, "groups"); g; g = g->next) {
+		describe_group(g, momentum, text, sizeof text);
+		snprintf(label, sizeof label, "  groups[%d]", i++);
+		gt_table_add(t, (const char *[]){label, text});
 	}
-	size_t n = 0;
-	for (int i = r->nblocks; i-- > 0 && n < sizeof loaded;) {
-		n += (size_t)snprintf(loaded + n, sizeof loaded - n, "%s%s %s", n ? ", " : "", r->blocks[i].name,
-		                      gt_units_number(a, r->blocks[i].factor));
-	}
-	if (r->nblocks)
-		gt_table_add(&t, (const char *[]){"lr factors", loaded});
-	for (int i = 0; i < r->ngroups; i++) {
-		const struct gt_check_group *g = &r->groups[i];
-		char rates[256], momentum[256], cycle[280] = "", until[64] = "", after[64] = "";
-		describe_rates(r, g->lr, rates, sizeof rates);
-		describe_rates(r, g->momentum, momentum, sizeof momentum);
-		if (!isnan(g->momentum[0]) && memcmp(g->momentum, r->momentum, sizeof g->momentum) != 0)
-			snprintf(cycle, sizeof cycle, "; momentum %s", momentum);
-		if (g->frozen_until > 0)
-			snprintf(until, sizeof until, "frozen for %g epoch%s, then ", g->frozen_until, g->frozen_until == 1 ? "" : "s");
-		if (g->freeze_after > 0)
-			snprintf(after, sizeof after, ", frozen after %g epoch%s", g->freeze_after, g->freeze_after == 1 ? "" : "s");
-		snprintf(text, sizeof text, "%s%s%s%s%s  (%s)", until, g->frozen ? "frozen" : rates, cycle, after,
-		         g->frozen_stats ? ", statistics frozen" : "", g->match);
-		snprintf(data, sizeof data, "  groups[%d]", i);
-		gt_table_add(&t, (const char *[]){data, text});
-	}
+}
+
+static enum gt_code print_facts(struct gt_cli *cli, const struct gt_report_opts *o, const struct gt_json_value *f,
+                                const struct gt_report *r, struct gt_err *err)
+{
+	double step_s = gt_json_num(gt_json_member(f, "time"), "step_s");
+	char text[640], epoch[GT_UNITS], run[GT_UNITS], step[GT_UNITS];
+	struct gt_table t;
+	gt_table_init(&t, cli->arena, "ll");
+	add_data(&t, f, r);
+	add_steps(&t, f, o);
+	add_flops(&t, "per sample", f, "");
+	for (const struct gt_json_value *p = gt_json_first(f, "phases"); p; p = p->next)
+		add_flops(&t, "", p, gt_json_str(p, "when"));
+	add_rates(&t, f);
 	if (step_s > 0) {
-		char run[GT_UNITS], step[GT_UNITS];
+		const struct gt_json_value *time = gt_json_member(f, "time");
 		snprintf(text, sizeof text, "%s per epoch, %s for the run on this machine, without evaluations (%d steps of %s were measured)",
-		         gt_units_seconds(a, step_s * (double)r->steps_per_epoch), gt_units_seconds(run, step_s * (double)r->steps), MEASURED,
+		         gt_units_seconds(epoch, gt_json_num(time, "epoch_s")), gt_units_seconds(run, gt_json_num(time, "run_s")), MEASURED,
 		         gt_units_seconds(step, step_s));
 		gt_table_add(&t, (const char *[]){"time", text});
 	}
@@ -299,10 +206,29 @@ static enum gt_code print_facts(struct gt_cli *cli, const struct gt_report_opts 
 	return gt_table_print(cli, &t, err);
 }
 
-/* Measures some steps of training on this machine. *step_s: seconds of one of them. */
-static enum gt_code measure_steps(struct gt_cli *cli, struct gt_conf *c, const struct gt_report_opts *opts, const struct gt_report *r,
-                                  bool elsewhere, double *step_s, struct gt_err *err)
+/* Prints the report, which is cli->json, as text. */
+static enum gt_code print_report(struct gt_cli *cli, const struct gt_report_opts *o, const struct gt_report *r, struct gt_err *err)
 {
+	char title[512], buffers[GT_UNITS], note[96] = "";
+	const struct gt_json_value *f;
+	GT_TRY(gt_out_facts(cli, &f, err));
+	if (r->buffers > 0)
+		snprintf(note, sizeof note, ", %s elements of buffers", gt_units_count(buffers, r->buffers));
+	const char *device = gt_json_str(f, "device");
+	snprintf(title, sizeof title, "%s: %s%s%s, %s%s", r->name, device, *device ? ", " : "", r->mode, r->precision, note);
+	gt_out(cli, "%s%s%s\n\n", gt_style(cli->color_out, GT_STYLE_BOLD), gt_cli_printable(title, title, sizeof title),
+	       gt_style(cli->color_out, GT_STYLE_NONE));
+	GT_TRY(print_layers(cli, f, err));
+	GT_TRY(gt_cli_columns_text(cli, f, err));
+	GT_TRY(gt_cli_ranks_text(cli, f, err));
+	return print_facts(cli, o, f, r, err);
+}
+
+/* Measures some steps of training on this machine, and adds to the report how long one, an epoch and the run take. */
+static enum gt_code measure_steps(struct gt_cli *cli, struct gt_conf *c, const struct gt_report_opts *opts, const struct gt_report *r,
+                                  bool elsewhere, struct gt_err *err)
+{
+	struct gt_json *j = &cli->json;
 	struct gt_run_opts o = {.device = opts->device};
 	struct gt_bench *b = NULL;
 	if (elsewhere)
@@ -310,13 +236,14 @@ static enum gt_code measure_steps(struct gt_cli *cli, struct gt_conf *c, const s
 		               opts->dry_run ? "--dry-run" : "--device null");
 	if (r->world > 1)
 		return gt_fail(err, GT_EUSAGE,
-		               "--time measures one rank, and this plan has %" PRId64 "; to measure them, write gtrain bench %s --nproc %" PRId64,
-		               r->world, cli->args.operands.v[0], r->world);
+		               "--time measures one rank, and this plan has %d; to measure them, write gtrain bench %s --nproc %d", r->world,
+		               cli->args.operands.v[0], r->world);
 	if (r->steps <= 0)
 		return gt_fail(err, GT_ENOINPUT, "--time: the number of steps is not known without the data: %.800s", r->data ? r->data : "");
 	enum gt_code code = gt_bench(c, &o, MEASURED, &b, err);
-	if (code == GT_OK)
-		*step_s = b->step_ms * 1e-3;
+	if (code == GT_OK && b->step_ms > 0)
+		gt_json_row(j, "time", GT_NUM("step_s", b->step_ms * 1e-3, 6), GT_NUM("epoch_s", b->step_ms * 1e-3 * (double)r->steps_per_epoch, 6),
+		            GT_NUM("run_s", b->step_ms * 1e-3 * (double)r->steps, 6));
 	gt_bench_free(b);
 	return code;
 }
@@ -337,35 +264,19 @@ static enum gt_code fail_on_warnings(const struct gt_report *r, struct gt_err *e
 enum gt_code gt_cli_report(struct gt_cli *cli, struct gt_conf *c, int world, const struct gt_report_opts *o, struct gt_err *err)
 {
 	struct gt_report *r = NULL;
-	char title[512], clean[512], buffers[GT_UNITS], note[96] = "";
-	double step_s = 0;
-	GT_TRY(gt_check(c, o->device, world, &r, err));
 	bool elsewhere = o->dry_run || (o->device && !strcmp(o->device, "null")); /* device "null" needs no machine */
-	enum gt_code code = elsewhere ? GT_OK : gt_check_machine(c, o->device, r, err);
+	cli->json.exact = !cli->args.json; /* the text is made of these numbers */
+	GT_TRY(gt_check(c, o->device, world, !elsewhere, &cli->json, &r, err));
 	for (int i = 0; i < r->warnings.n; i++)
 		gt_cli_warn(cli, r->warnings.v[i].text);
 	for (int i = 0; i < r->skipped.n && !o->listed; i++)
 		gt_cli_warn(cli, r->skipped.v[i].text);
-	if (code == GT_OK && o->time)
-		code = measure_steps(cli, c, o, r, elsewhere, &step_s, err);
-	if (code == GT_OK && cli->args.json) {
-		code = print_json(cli, o, r, step_s, err);
-	} else if (code == GT_OK) {
-		if (r->buffers > 0)
-			snprintf(note, sizeof note, ", %s elements of buffers", gt_units_count(buffers, r->buffers));
-		/* without --device, no device is opened and the plan has no device name */
-		const char *device = o->device ? r->device : "";
-		snprintf(title, sizeof title, "%s: %s%s%s, %s%s", r->name, device, *device ? ", " : "", r->mode, r->precision, note);
-		gt_out(cli, "%s%s%s\n\n", gt_style(cli->color_out, GT_STYLE_BOLD), gt_cli_printable(title, clean, sizeof clean),
-		       gt_style(cli->color_out, GT_STYLE_NONE));
-		code = print_layers(cli, r, err);
-		if (code == GT_OK)
-			code = gt_cli_columns_text(cli, r, err);
-		if (code == GT_OK)
-			code = gt_cli_ranks_text(cli, r, err);
-		if (code == GT_OK)
-			code = print_facts(cli, o, r, step_s, err);
-	}
+	enum gt_code code = o->time ? measure_steps(cli, c, o, r, elsewhere, err) : GT_OK;
+	gt_json_end(&cli->json);
+	if (code == GT_OK)
+		code = cli->args.json ? gt_out_json(cli, err) : print_report(cli, o, r, err);
+	else
+		gt_json_reset(&cli->json);
 	if (code == GT_OK && o->strict)
 		code = fail_on_warnings(r, err);
 	gt_report_free(r);
@@ -384,10 +295,7 @@ static void list_unreadable(void *user, const char *split, const char *why)
 {
 	struct data_list *l = user;
 	if (l->cli->args.json) {
-		gt_json_object(&l->cli->json, NULL);
-		gt_json_string(&l->cli->json, "split", split);
-		gt_json_string(&l->cli->json, "why", why);
-		gt_json_end(&l->cli->json);
+		gt_json_row(&l->cli->json, NULL, GT_STR("split", split), GT_STR("why", why));
 	} else if (l->n++ < LISTED) {
 		gt_cli_warn(l->cli, why);
 	}
@@ -397,8 +305,7 @@ static enum gt_code end_data_json(struct gt_cli *cli, const struct gt_data_check
 {
 	struct gt_json *j = &cli->json;
 	gt_json_end(j);
-	gt_json_int(j, "checked", d->samples);
-	gt_json_int(j, "bad", d->bad);
+	gt_json_add(j, GT_INT("checked", d->samples), GT_INT("bad", d->bad));
 	if (d->cells)
 		gt_json_int(j, "cells", d->cells);
 	gt_json_end(j);

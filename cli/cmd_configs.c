@@ -26,12 +26,7 @@ static enum gt_code print_file(struct gt_cli *cli, const char *name, struct gt_e
 static enum gt_code print_json(struct gt_cli *cli, const struct gt_bundled *r, struct gt_err *err)
 {
 	struct gt_json *j = &cli->json;
-	gt_json_object(j, NULL);
-	gt_json_string(j, "name", r->name);
-	gt_json_string(j, "dataset", r->dataset);
-	gt_json_string(j, "summary", r->summary);
-	gt_json_string(j, "path", r->path);
-	gt_json_end(j);
+	gt_json_row(j, NULL, GT_STR("name", r->name), GT_STR("dataset", r->dataset), GT_STR("summary", r->summary), GT_STR("path", r->path));
 	return gt_out_json(cli, err);
 }
 

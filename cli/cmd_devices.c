@@ -7,15 +7,8 @@
 static enum gt_code print_json(struct gt_cli *cli, const struct gt_device_row *r, struct gt_err *err)
 {
 	struct gt_json *j = &cli->json;
-	gt_json_object(j, NULL);
-	gt_json_string(j, "backend", r->backend);
-	gt_json_string(j, "id", r->id);
-	gt_json_bool(j, "usable", r->usable);
-	gt_json_string(j, "name", r->name);
-	gt_json_string(j, "detail", r->detail);
-	gt_json_string(j, "native", r->native);
-	gt_json_uint(j, "bytes", r->bytes);
-	gt_json_end(j);
+	gt_json_row(j, NULL, GT_STR("backend", r->backend), GT_STR("id", r->id), GT_BOOL("usable", r->usable), GT_STR("name", r->name),
+	            GT_STR("detail", r->detail), GT_STR("native", r->native), GT_UINT("bytes", r->bytes));
 	return gt_out_json(cli, err);
 }
 

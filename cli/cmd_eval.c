@@ -32,13 +32,8 @@ static enum gt_code print_json(struct gt_cli *cli, const struct gt_eval_result *
 {
 	struct gt_json *j = &cli->json;
 	gt_json_object(j, NULL);
-	gt_json_string(j, "event", "eval");
-	gt_json_int(j, "step", r->step);
-	gt_json_string(j, "split", r->split);
-	gt_json_int(j, "samples", r->samples);
-	gt_json_double(j, "loss", r->loss, 9);
-	gt_json_double(j, "acc", r->acc, 9);
-	gt_json_double(j, "top5", r->top5, 9);
+	gt_json_add(j, GT_STR("event", "eval"), GT_INT("step", r->step), GT_STR("split", r->split), GT_INT("samples", r->samples),
+	            GT_NUM("loss", r->loss, 9), GT_NUM("acc", r->acc, 9), GT_NUM("top5", r->top5, 9));
 	gt_cli_scores_json(j, &r->scores);
 	gt_json_double(j, "seconds", r->seconds, 6);
 	if (r->report)

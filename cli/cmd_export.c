@@ -49,10 +49,7 @@ static enum gt_code run_export(struct gt_cli *cli, struct gt_err *err)
 	GT_TRY(check_name(a->out, err));
 	GT_TRY(gt_export(cli->args.operands.v[0], a->out, err));
 	if (cli->args.json) {
-		gt_json_object(&cli->json, NULL);
-		gt_json_string(&cli->json, "checkpoint", cli->args.operands.v[0]);
-		gt_json_string(&cli->json, "path", a->out);
-		gt_json_end(&cli->json);
+		gt_json_row(&cli->json, NULL, GT_STR("checkpoint", cli->args.operands.v[0]), GT_STR("path", a->out));
 		return gt_out_json(cli, err);
 	}
 	if (!cli->args.quiet)

@@ -83,10 +83,7 @@ static enum gt_code run_fetch(struct gt_cli *cli, struct gt_err *err)
 	if (code != GT_OK)
 		return code;
 	if (g->json) {
-		gt_json_object(&cli->json, NULL);
-		gt_json_string(&cli->json, "dataset", name);
-		gt_json_string(&cli->json, "status", "ok");
-		gt_json_end(&cli->json);
+		gt_json_row(&cli->json, NULL, GT_STR("dataset", name), GT_STR("status", "ok"));
 		return gt_out_json(cli, err);
 	}
 	if (!g->quiet)

@@ -37,19 +37,12 @@ static enum gt_code print_json(struct gt_cli *cli, const struct gt_lr_curve *c, 
 {
 	struct gt_json *j = &cli->json;
 	gt_json_object(j, NULL);
-	gt_json_string(j, "name", c->name);
-	gt_json_string(j, "device", c->device);
-	gt_json_string(j, "precision", c->precision);
-	gt_json_int(j, "steps", c->steps);
-	gt_json_string(j, "ended", c->ended);
+	gt_json_add(j, GT_STR("name", c->name), GT_STR("device", c->device), GT_STR("precision", c->precision), GT_INT("steps", c->steps),
+	            GT_STR("ended", c->ended));
 	gt_json_array(j, "curve");
-	for (int i = 0; i < c->n; i++) {
-		gt_json_object(j, NULL);
-		gt_json_double(j, "lr", c->point[i].lr, 17);
-		gt_json_double(j, "loss", c->point[i].loss, 9);
-		gt_json_double(j, "smooth", c->point[i].smooth, 17);
-		gt_json_end(j);
-	}
+	for (int i = 0; i < c->n; i++)
+		gt_json_row(j, NULL, GT_NUM("lr", c->point[i].lr, 17), GT_NUM("loss", c->point[i].loss, 9),
+		            GT_NUM("smooth", c->point[i].smooth, 17));
 	gt_json_end(j);
 	gt_json_double(j, "suggestion", c->suggestion[GT_LR_VALLEY].lr, 17);
 	gt_json_object(j, "suggestions");

@@ -40,9 +40,7 @@ struct printing {
 
 static void class_json(struct gt_json *j, const struct gt_prediction *p, int i)
 {
-	gt_json_int(j, "class", p->top[i].label);
-	gt_json_string(j, "name", p->top[i].name);
-	gt_json_double(j, "probability", p->top[i].p, 9);
+	gt_json_add(j, GT_INT("class", p->top[i].label), GT_STR("name", p->top[i].name), GT_NUM("probability", p->top[i].p, 9));
 }
 
 static enum gt_code print_json(struct gt_cli *cli, const struct gt_prediction *p, struct gt_err *err)

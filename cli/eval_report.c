@@ -16,11 +16,7 @@
 
 static void mean_json(struct gt_json *j, const char *key, const struct gt_class_mean *m)
 {
-	gt_json_object(j, key);
-	gt_json_double(j, "precision", m->precision, 17);
-	gt_json_double(j, "recall", m->recall, 17);
-	gt_json_double(j, "f1", m->f1, 17);
-	gt_json_end(j);
+	gt_json_row(j, key, GT_NUM("precision", m->precision, 17), GT_NUM("recall", m->recall, 17), GT_NUM("f1", m->f1, 17));
 }
 
 void gt_cli_scores_json(struct gt_json *j, const struct gt_scores *s)
@@ -35,11 +31,8 @@ void gt_cli_scores_json(struct gt_json *j, const struct gt_scores *s)
 void gt_cli_class_json(struct gt_json *j, const struct gt_class_report *r)
 {
 	gt_json_object(j, "report");
-	gt_json_int(j, "samples", r->samples);
-	gt_json_double(j, "accuracy", r->accuracy, 17);
-	gt_json_double(j, "top5", r->top5, 17);
-	gt_json_double(j, "log_loss", r->log_loss, 17);
-	gt_json_double(j, "auc", r->auc, 17);
+	gt_json_add(j, GT_INT("samples", r->samples), GT_NUM("accuracy", r->accuracy, 17), GT_NUM("top5", r->top5, 17),
+	            GT_NUM("log_loss", r->log_loss, 17), GT_NUM("auc", r->auc, 17));
 	mean_json(j, "macro", &r->macro);
 	mean_json(j, "weighted", &r->weighted);
 	if (r->several)
@@ -47,26 +40,15 @@ void gt_cli_class_json(struct gt_json *j, const struct gt_class_report *r)
 	gt_json_array(j, "classes");
 	for (int64_t c = 0; c < r->classes; c++) {
 		const struct gt_class_score *s = &r->score[c];
-		gt_json_object(j, NULL);
-		gt_json_int(j, "class", c);
-		gt_json_string(j, "name", s->name);
-		gt_json_double(j, "precision", s->precision, 17);
-		gt_json_double(j, "recall", s->recall, 17);
-		gt_json_double(j, "f1", s->f1, 17);
-		gt_json_double(j, "auc", s->auc, 17);
-		gt_json_int(j, "support", s->support);
-		gt_json_int(j, "predicted", s->predicted);
-		gt_json_end(j);
+		gt_json_row(j, NULL, GT_INT("class", c), GT_STR("name", s->name), GT_NUM("precision", s->precision, 17),
+		            GT_NUM("recall", s->recall, 17), GT_NUM("f1", s->f1, 17), GT_NUM("auc", s->auc, 17), GT_INT("support", s->support),
+		            GT_INT("predicted", s->predicted));
 	}
 	gt_json_end(j);
 	gt_json_array(j, "confused");
-	for (int64_t i = 0; i < r->nconfused && i < JSON_PAIRS; i++) {
-		gt_json_object(j, NULL);
-		gt_json_int(j, "class", r->confused[i].label);
-		gt_json_int(j, "predicted", r->confused[i].predicted);
-		gt_json_int(j, "samples", r->confused[i].n);
-		gt_json_end(j);
-	}
+	for (int64_t i = 0; i < r->nconfused && i < JSON_PAIRS; i++)
+		gt_json_row(j, NULL, GT_INT("class", r->confused[i].label), GT_INT("predicted", r->confused[i].predicted),
+		            GT_INT("samples", r->confused[i].n));
 	gt_json_end(j);
 	if (r->matrix)
 		gt_json_array(j, "confusion");
@@ -260,14 +242,9 @@ void gt_cli_value_json(struct gt_json *j, const struct gt_value_report *r)
 	gt_json_object(j, "report");
 	gt_json_int(j, "samples", r->samples);
 	gt_json_array(j, "values");
-	for (int64_t i = 0; i < r->values; i++) {
-		gt_json_object(j, NULL);
-		gt_json_string(j, "name", r->score[i].name);
-		gt_json_double(j, "mae", r->score[i].mae, 17);
-		gt_json_double(j, "rmse", r->score[i].rmse, 17);
-		gt_json_double(j, "r2", r->score[i].r2, 17);
-		gt_json_end(j);
-	}
+	for (int64_t i = 0; i < r->values; i++)
+		gt_json_row(j, NULL, GT_STR("name", r->score[i].name), GT_NUM("mae", r->score[i].mae, 17), GT_NUM("rmse", r->score[i].rmse, 17),
+		            GT_NUM("r2", r->score[i].r2, 17));
 	gt_json_end(j);
 	gt_json_end(j);
 }

@@ -1,4 +1,5 @@
 #include "status_line.h"
+#include "base/json_read.h"
 #include "base/shell_word.h"
 #include <errno.h>
 #include <langinfo.h>
@@ -73,6 +74,15 @@ enum gt_code gt_out_json(struct gt_cli *cli, struct gt_err *err)
 	const char *line;
 	GT_TRY(gt_json_finish(&cli->json, &line, err));
 	gt_out_line(cli, line);
+	gt_json_reset(&cli->json);
+	return GT_OK;
+}
+
+enum gt_code gt_out_facts(struct gt_cli *cli, const struct gt_json_value **out, struct gt_err *err)
+{
+	const char *line;
+	GT_TRY(gt_json_finish(&cli->json, &line, err));
+	GT_TRY(gt_json_parse(line, strlen(line), "the report", GT_JSON_READ_DEPTH, SIZE_MAX, cli->arena, out, err));
 	gt_json_reset(&cli->json);
 	return GT_OK;
 }

@@ -71,33 +71,18 @@ static void text_line(struct view *v, const struct gt_smoke *s)
 static void phase_json(struct gt_json *j, const struct gt_smoke *s)
 {
 	if (!strcmp(s->phase, "plan")) {
-		gt_json_string(j, "name", s->name);
-		gt_json_string(j, "mode", s->mode);
-		gt_json_string(j, "precision", s->precision);
-		gt_json_int(j, "ranks", s->ranks);
-		gt_json_int(j, "config_ranks", s->config_ranks);
-		gt_json_int(j, "steps", s->steps);
-		gt_json_int(j, "saved", s->saved);
-		gt_json_int(j, "batch", s->batch);
-		gt_json_int(j, "config_batch", s->config_batch);
-		gt_json_int(j, "samples", s->samples);
-		gt_json_string(j, "data", s->data);
-		gt_json_bool(j, "synthetic", s->synthetic);
-		gt_json_string(j, "why", s->why);
-		gt_json_string(j, "weights", s->weights);
+		gt_json_add(j, GT_STR("name", s->name), GT_STR("mode", s->mode), GT_STR("precision", s->precision), GT_INT("ranks", s->ranks),
+		            GT_INT("config_ranks", s->config_ranks), GT_INT("steps", s->steps), GT_INT("saved", s->saved),
+		            GT_INT("batch", s->batch), GT_INT("config_batch", s->config_batch), GT_INT("samples", s->samples),
+		            GT_STR("data", s->data), GT_BOOL("synthetic", s->synthetic), GT_STR("why", s->why), GT_STR("weights", s->weights));
 	} else if (!strcmp(s->phase, "train")) {
-		gt_json_string(j, "start", s->start);
-		gt_json_double(j, "first_loss", s->first_loss, 9);
-		gt_json_double(j, "last_loss", s->last_loss, 9);
+		gt_json_add(j, GT_STR("start", s->start), GT_NUM("first_loss", s->first_loss, 9), GT_NUM("last_loss", s->last_loss, 9));
 	} else if (!strcmp(s->phase, "evaluate")) {
-		gt_json_string(j, "split", s->split);
-		gt_json_double(j, "loss", s->loss, 9);
-		gt_json_double(j, "acc", s->acc, 9);
+		gt_json_add(j, GT_STR("split", s->split), GT_NUM("loss", s->loss, 9), GT_NUM("acc", s->acc, 9));
 	} else if (!strcmp(s->phase, "checkpoint")) {
 		gt_json_uint(j, "bytes", s->bytes);
 	} else if (!strcmp(s->phase, "compare")) {
-		gt_json_string(j, "model", s->model);
-		gt_json_string(j, "optimizer", s->optimizer);
+		gt_json_add(j, GT_STR("model", s->model), GT_STR("optimizer", s->optimizer));
 	}
 }
 
@@ -112,9 +97,7 @@ static void on_phase(void *user, const struct gt_smoke *s)
 		return;
 	}
 	gt_json_object(j, NULL);
-	gt_json_string(j, "event", "smoke");
-	gt_json_string(j, "phase", s->phase);
-	gt_json_double(j, "seconds", s->seconds, 6);
+	gt_json_add(j, GT_STR("event", "smoke"), GT_STR("phase", s->phase), GT_NUM("seconds", s->seconds, 6));
 	phase_json(j, s);
 	gt_json_end(j);
 	if (gt_out_json(v->cli, &err) != GT_OK)
@@ -140,11 +123,8 @@ static enum gt_code report_end(struct view *v, enum gt_code code, struct gt_err 
 		return code;
 	}
 	gt_json_object(&cli->json, NULL);
-	gt_json_string(&cli->json, "event", "smoke");
-	gt_json_string(&cli->json, "phase", "end");
-	gt_json_double(&cli->json, "seconds", seconds, 6);
-	gt_json_string(&cli->json, "status", code == GT_OK ? "ok" : "failed");
-	gt_json_int(&cli->json, "code", code);
+	gt_json_add(&cli->json, GT_STR("event", "smoke"), GT_STR("phase", "end"), GT_NUM("seconds", seconds, 6),
+	            GT_STR("status", code == GT_OK ? "ok" : "failed"), GT_INT("code", code));
 	if (code != GT_OK)
 		gt_json_string(&cli->json, "error", err->msg);
 	gt_json_end(&cli->json);

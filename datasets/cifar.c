@@ -4,9 +4,8 @@
 #include "base/arena.h"
 #include "format.h"
 #include "gzfile.h"
+#include "threads.h"
 #include <limits.h>
-#include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +26,6 @@ struct work {
 	int n, label_bytes;
 	int64_t classes, total; /* total: samples that fit in out */
 	struct gt_dataset *out;
-	atomic_int next;
 	atomic_bool again; /* the size of a file was not what its gzip trailer says, so another pass is needed */
 };
 
@@ -86,27 +84,12 @@ static enum gt_code run_job(struct work *w, struct job *j)
 	return rc;
 }
 
-static void *run_jobs(void *arg)
+static bool run_job_of(void *user, int thread, int64_t i)
 {
-	struct work *w = arg;
-	for (int i; (i = w->next++) < w->n;)
-		w->jobs[i].rc = run_job(w, &w->jobs[i]);
-	return NULL;
-}
-
-static void run_threads(struct work *w)
-{
-	pthread_t t[MAX_THREADS];
-	cpu_set_t set;
-	int n = 0, want = sched_getaffinity(0, sizeof set, &set) ? 1 : CPU_COUNT(&set);
-	w->next = 0;
-	want = want > MAX_THREADS ? MAX_THREADS : want > w->n ? w->n : want;
-	for (; n < want - 1; n++) /* this thread works too; a thread that cannot be started is not needed */
-		if (pthread_create(&t[n], NULL, run_jobs, w))
-			break;
-	run_jobs(w);
-	while (n > 0)
-		pthread_join(t[--n], NULL);
+	struct work *w = user;
+	(void)thread;
+	w->jobs[i].rc = run_job(w, &w->jobs[i]);
+	return true;
 }
 
 /* Computes the offset of each file. A hint that is not a whole number of records is ignored. */
@@ -137,7 +120,7 @@ static enum gt_code read_files(struct work *w, const struct gt_dataset_spec *spe
 		if (!d->images || !d->labels)
 			return gt_fail_memory(err, (size_t)d->n * PIXELS);
 		w->again = false;
-		run_threads(w);
+		gt_threads_run(gt_threads_for(w->n, 1, MAX_THREADS), w->n, 1, run_job_of, w);
 		for (int i = 0; i < w->n; i++) {
 			if (w->jobs[i].rc != GT_OK) {
 				if (err)

@@ -118,8 +118,8 @@ static enum gt_code convert_to_utf8(struct gt_csv *c, enum gt_encoding encoding,
 	return GT_OK;
 }
 
-static enum gt_code open_file(const char *path, char delimiter, enum gt_encoding encoding, size_t window, struct gt_csv **out,
-                              struct gt_err *err)
+enum gt_code gt_csv_open(const char *path, char delimiter, enum gt_encoding encoding, size_t window, struct gt_csv **out,
+                         struct gt_err *err)
 {
 	struct gt_csv *c = calloc(1, sizeof *c);
 	*out = NULL;
@@ -129,7 +129,7 @@ static enum gt_code open_file(const char *path, char delimiter, enum gt_encoding
 	c->line = 1;
 	enum gt_code code = gt_gzfile_open(path, GT_DEFAULT_MAX_BYTES, &c->file, err);
 	if (code == GT_OK)
-		code = load_first_window(c, window < 3 ? 3 : window, err);
+		code = load_first_window(c, !window ? WINDOW : window < 3 ? 3 : window, err);
 	size_t n = code == GT_OK ? (size_t)(c->end - c->at) : 0;
 	bool is_utf8 = n >= 3 && !memcmp(c->at, "\xef\xbb\xbf", 3); /* its byte order mark, whatever the encoding of other files */
 	if (code == GT_OK && !is_utf8 && (encoding != GT_UTF_8 || gt_encoding_is_utf16(c->at, n)))
@@ -142,21 +142,6 @@ static enum gt_code open_file(const char *path, char delimiter, enum gt_encoding
 	}
 	*out = c;
 	return GT_OK;
-}
-
-enum gt_code gt_csv_open_window(const char *path, char delimiter, size_t window, struct gt_csv **out, struct gt_err *err)
-{
-	return open_file(path, delimiter, GT_UTF_8, window, out, err);
-}
-
-enum gt_code gt_csv_open(const char *path, char delimiter, struct gt_csv **out, struct gt_err *err)
-{
-	return open_file(path, delimiter, GT_UTF_8, WINDOW, out, err);
-}
-
-enum gt_code gt_csv_open_as(const char *path, char delimiter, enum gt_encoding encoding, struct gt_csv **out, struct gt_err *err)
-{
-	return open_file(path, delimiter, encoding, WINDOW, out, err);
 }
 
 void gt_csv_close(struct gt_csv *c)

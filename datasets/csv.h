@@ -4,7 +4,7 @@
  * is decompressed whole, and text that is not UTF-8 is converted whole.
  *
  *     struct gt_csv *csv;
- *     GT_TRY(gt_csv_open("train.csv", ',', &csv, err));
+ *     GT_TRY(gt_csv_open("train.csv", ',', GT_UTF_8, 0, &csv, err));
  *     while ((code = gt_csv_next(csv, &rec, err)) == GT_OK && rec.n)
  *         ... rec.field[0 ... rec.n - 1], rec.line ...
  *     gt_csv_close(csv);
@@ -30,12 +30,10 @@ struct gt_csv_record {
 
 struct gt_csv;
 
-/* GT_ENOINPUT: the file does not exist or cannot be read. GT_EDATA: it is empty or no regular file, or damaged UTF-16. */
-enum gt_code gt_csv_open(const char *path, char delimiter, struct gt_csv **out, struct gt_err *err);
-/* The same for a file in another encoding than UTF-8, which becomes UTF-8. */
-enum gt_code gt_csv_open_as(const char *path, char delimiter, enum gt_encoding encoding, struct gt_csv **out, struct gt_err *err);
-/* The same, with the number of bytes that are read at a time from a plain file; tests use few. */
-enum gt_code gt_csv_open_window(const char *path, char delimiter, size_t window, struct gt_csv **out, struct gt_err *err);
+/* Opens a file, whose text becomes UTF-8. window: number of bytes that are read at a time from a plain file; 0: a megabyte; tests use few.
+ * GT_ENOINPUT: the file does not exist or cannot be read. GT_EDATA: it is empty or no regular file, or damaged UTF-16. */
+enum gt_code gt_csv_open(const char *path, char delimiter, enum gt_encoding encoding, size_t window, struct gt_csv **out,
+                         struct gt_err *err);
 void gt_csv_close(struct gt_csv *c); /* does nothing if c is NULL */
 
 /* Returns the path for messages; a long path is shortened. Valid until gt_csv_close. */

@@ -14,7 +14,7 @@
 #include "base/types.h"
 #include "image/transform.h"
 #include "table/table_spec.h"
-#include "text/text_spec.h"
+#include "text/tokenizer.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

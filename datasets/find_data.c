@@ -1,6 +1,7 @@
-/* Finds a dataset by its name, in a folder, or by its files, and reads it with its format. */
+/* The table of formats. Finds a dataset by its name, in a folder, or by its files, and reads it with its format. */
 #include "dataset.h"
 #include "base/arena.h"
+#include "folder.h"
 #include "format.h"
 #include "gzfile.h"
 #include "known.h"
@@ -18,6 +19,56 @@
 
 const char *const gt_split_names[GT_SPLITS] = {"train", "valid", "test"};
 enum { MAX_DIRS = 8 };
+
+/* ---- formats ------------------------------------------------------------------------------------------------------------------ */
+const struct gt_format *const gt_formats[] = {
+#define X(name) &gt_format_##name,
+	GT_FORMATS(X)
+#undef X
+	NULL,
+};
+
+const struct gt_format *gt_format_find(const char *word)
+{
+	for (int i = 0; word && gt_formats[i]; i++)
+		if (!strcmp(gt_formats[i]->name, word))
+			return gt_formats[i];
+	return NULL;
+}
+
+enum gt_content gt_format_content(const char *word)
+{
+	const struct gt_format *f = gt_format_find(word);
+	return f ? f->content : GT_CONTENT_UNKNOWN;
+}
+
+const struct gt_folder_kind *gt_format_input(const char *word)
+{
+	const struct gt_format *f = gt_format_find(word);
+	return f && f->input ? f->input : &gt_folder_images;
+}
+
+const struct gt_learning *gt_dataset_learning(const struct gt_dataset_spec *spec)
+{
+	const struct gt_format *f = gt_format_find(spec->format);
+	return f ? f->learning : NULL;
+}
+
+enum gt_code gt_learned_new(const struct gt_learning *by, struct gt_learned **out, struct gt_err *err)
+{
+	if (!(*out = calloc(1, sizeof **out)))
+		return gt_fail_memory(err, sizeof **out);
+	(*out)->by = by;
+	return GT_OK;
+}
+
+void gt_learned_free(struct gt_learned *l)
+{
+	if (!l)
+		return;
+	l->by->forget(l);
+	free(l);
+}
 
 /* ---- search ----------------------------------------------------------------------------------------------------------------- */
 enum gt_code gt_dataset_cache(const char *name, char *buf, size_t size, struct gt_err *err)

@@ -4,18 +4,13 @@
  *     ROOT/valid/CLASS/…           or val/: the split "valid", if there is one
  *     ROOT/test/CLASS/…            the test split, if there is one
  *
- * folder_names.c has further names of these folders. Without ROOT/train, the other folders of ROOT are the classes of the training split.
+ * `split_names` has further names of these folders. Without ROOT/train, the other folders of ROOT are the classes of the training split.
  * In an archive, ROOT may be one folder that has everything. A folder without files of the kind is no class. Classes are numbered in the
  * order of their names, as bytes; the samples of a split are ordered by class, then by path. */
 #include "base/arena.h"
-#include "class_list.h"
 #include "folder.h"
-#include "folder_names.h"
 #include "format.h"
 #include "sample_mark.h"
-#include "source.h"
-#include "tar.h"
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -23,121 +18,45 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-enum { MAX_DEPTH = 32 };
+/* ---- names of splits ------------------------------------------------------------------------------------------------------------ */
+/* The names of a split's folder have ranks; of several folders, the one with the smallest rank is used. */
+static const char *const split_names[GT_SPLITS][7] = {
+	[GT_TRAIN] = {"train", NULL, "train", "training"},
+	[GT_VALID] = {"valid", "val", "valid", "val", "validation", "dev", "eval"},
+	[GT_TEST] = {"test", NULL, "test", "testing"},
+};
+/* Ranks below USUAL are those of "train", "valid", "val" and "test", written so; the other names are also names that classes have. */
+enum { USUAL = 2, MOST = sizeof split_names[0] / sizeof *split_names[0] };
 
-const struct gt_folder_kind gt_folder_images = {gt_is_image_name, "images (.jpg, .jpeg, .png or .webp)"};
-
-bool gt_is_image_name(const char *path)
+/* Returns the rank of a folder's name for a split: 0 is the best, -1: it is no name of the split. */
+static int split_rank(enum gt_split split, const char *name, size_t len)
 {
-	static const char *const ends[] = {".jpg", ".jpeg", ".png", ".webp"};
-	const char *slash = strrchr(path, '/'), *dot = strrchr(path, '.');
-	if ((slash ? slash[1] : path[0]) == '.') /* a hidden file, such as the "._x.jpg" that macOS adds */
-		return false;
-	for (size_t i = 0; dot && i < sizeof ends / sizeof *ends; i++)
-		if (!strcasecmp(dot, ends[i]))
+	for (int k = 0; k < MOST; k++) {
+		const char *one = split_names[split][k];
+		if (one && strlen(one) == len && !(k < USUAL ? strncmp : strncasecmp)(one, name, len))
+			return k;
+	}
+	return -1;
+}
+
+/* Returns whether a name is one of any split; usual: of a rank below USUAL. */
+static bool is_split_name(const char *name, size_t len, bool usual)
+{
+	for (int s = 0; s < GT_SPLITS; s++) {
+		int rank = split_rank((enum gt_split)s, name, len);
+		if (rank >= 0 && (!usual || rank < USUAL))
 			return true;
+	}
 	return false;
 }
 
 /* ---- folders on disk ---------------------------------------------------------------------------------------------------------- */
-/* The folders from the root of a walk to the current one, to detect links that lead back. */
-struct trail {
-	struct {
-		dev_t dev;
-		ino_t ino;
-	} at[MAX_DEPTH + 1];
-	int depth;
-};
-
-static enum gt_code fail_read(const char *root, const char *path, struct gt_err *err)
-{
-	return gt_fail(err, gt_errno_code(errno, GT_ENOINPUT), "%.400s%s%.300s: cannot read the folder: %s", root, *path ? "/" : "", path,
-	               strerror(errno));
-}
-
-static DIR *open_folder(int root, const char *path)
-{
-	int fd = openat(root, *path ? path : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *d = fd < 0 ? NULL : fdopendir(fd);
-	if (!d && fd >= 0) {
-		int why = errno;
-		close(fd);
-		errno = why;
-	}
-	return d;
-}
-
-static bool is_folder(int root, const char *path)
-{
-	struct stat st;
-	return !fstatat(root, path, &st, 0) && S_ISDIR(st.st_mode);
-}
-
-/* Adds all files of a kind below the folder `path` of the source's root. path has room for PATH_MAX bytes and is unchanged on return. any:
- * not NULL: adds no file, but sets *any and ends at the first one. */
-static enum gt_code walk_folder(struct gt_source *s, const struct gt_folder_kind *kind, char *path, struct trail *trail, bool *any,
-                                struct gt_err *err)
-{
-	DIR *d = open_folder(s->fd, path);
-	struct stat st;
-	size_t len = strlen(path);
-	enum gt_code code = GT_OK;
-	if (!d)
-		return fail_read(s->root, path, err);
-	if (fstat(dirfd(d), &st))
-		code = fail_read(s->root, path, err);
-	for (int i = 0; code == GT_OK && i < trail->depth; i++)
-		if (trail->at[i].dev == st.st_dev && trail->at[i].ino == st.st_ino)
-			code = gt_fail(err, GT_EDATA, "%.400s/%.300s: a symbolic link leads back to a folder that contains it; remove the link",
-			               s->root, path);
-	if (code == GT_OK && trail->depth > MAX_DEPTH)
-		code = gt_fail(err, GT_EDATA, "%.400s/%.300s: expected at most %d nested folders", s->root, path, MAX_DEPTH);
-	if (code == GT_OK) {
-		trail->at[trail->depth].dev = st.st_dev;
-		trail->at[trail->depth++].ino = st.st_ino;
-		for (;;) {
-			errno = 0;
-			struct dirent *e = readdir(d);
-			if (!e) {
-				code = errno ? fail_read(s->root, path, err) : GT_OK;
-				break;
-			}
-			if (gt_folder_ignored(e->d_name, strlen(e->d_name)))
-				continue;
-			bool of_kind = kind->wanted(e->d_name);
-			if (of_kind && e->d_type == DT_REG) {
-				/* most files: their type is known without a call of stat */
-			} else if (e->d_type != DT_DIR && e->d_type != DT_LNK && e->d_type != DT_UNKNOWN && !of_kind) {
-				continue;
-			}
-			if ((size_t)snprintf(path + len, PATH_MAX - len, "%s%s", len ? "/" : "", e->d_name) >= PATH_MAX - len) {
-				path[len] = 0;
-				code = gt_fail(err, GT_EDATA, "%.400s/%.300s: a path in this folder has more than %d bytes", s->root, path, PATH_MAX - 1);
-				break;
-			}
-			if (e->d_type == DT_DIR || (e->d_type != DT_REG && is_folder(s->fd, path)))
-				code = walk_folder(s, kind, path, trail, any, err);
-			else if (of_kind && any)
-				*any = true;
-			else if (of_kind)
-				code = gt_source_add(s, path, 0, 0, err);
-			path[len] = 0;
-			if (code != GT_OK || (any && *any))
-				break;
-		}
-		trail->depth--;
-	}
-	closedir(d);
-	return code;
-}
-
 /* The folders of the splits, relative to the root. */
 struct layout {
 	char base[GT_SPLITS][PATH_MAX]; /* each with a slash at its end; of TRAIN without a folder of its own, "" or that of an archive */
-	int rank[GT_SPLITS];            /* of the folder's name (folder_names.h); -1: the split has no folder */
+	int rank[GT_SPLITS];            /* of the folder's name; -1: the split has no folder */
 	bool others;                    /* beside them there are folders with other names */
 };
 
@@ -145,23 +64,23 @@ struct layout {
 static void record_folder(struct layout *l, const char *name, size_t len)
 {
 	for (int s = 0; s < GT_SPLITS; s++) {
-		int rank = gt_folder_rank((enum gt_split)s, name, len), old = l->rank[s];
+		int rank = split_rank((enum gt_split)s, name, len), old = l->rank[s];
 		if (rank < 0 || (old >= 0 && (old < rank || (old == rank && strncmp(l->base[s], name, len) < 0))))
 			continue;
 		l->rank[s] = rank;
 		snprintf(l->base[s], sizeof l->base[s], "%.*s/", (int)len, name);
 	}
-	l->others |= !gt_folder_is_split(name, len, false);
+	l->others |= !is_split_name(name, len, false);
 }
 
 /* Decides which folders are splits. Unusual names are those of splits if there is a folder of the training split. An unusual name of that
  * one counts only if all folders have names of splits; otherwise they may be classes. */
 static void resolve_split_names(struct layout *l)
 {
-	if (l->rank[GT_TRAIN] >= GT_FOLDER_USUAL && l->others)
+	if (l->rank[GT_TRAIN] >= USUAL && l->others)
 		l->rank[GT_TRAIN] = -1;
 	for (int s = 0; s < GT_SPLITS; s++)
-		if (l->rank[GT_TRAIN] < 0 && l->rank[s] >= GT_FOLDER_USUAL)
+		if (l->rank[GT_TRAIN] < 0 && l->rank[s] >= USUAL)
 			l->rank[s] = -1;
 	for (int s = 0; s < GT_SPLITS; s++)
 		if (l->rank[s] < 0)
@@ -170,18 +89,13 @@ static void resolve_split_names(struct layout *l)
 
 static const struct layout no_layout = {.rank = {-1, -1, -1}};
 
-static bool is_folder_entry(int fd, const struct dirent *e, const char *path)
-{
-	return e->d_type == DT_DIR || ((e->d_type == DT_LNK || e->d_type == DT_UNKNOWN) && is_folder(fd, path));
-}
-
 /* Returns whether a folder has folders in it. */
 static bool has_folders(int root, const char *path)
 {
-	DIR *d = open_folder(root, path);
+	DIR *d = gt_folder_dir(root, path);
 	bool found = false;
-	for (struct dirent *e; d && !found && (e = readdir(d));)
-		found = !gt_folder_ignored(e->d_name, strlen(e->d_name)) && is_folder_entry(dirfd(d), e, e->d_name);
+	for (struct dirent *e; d && !found && (e = gt_folder_next(d));)
+		found = gt_folder_is_dir(dirfd(d), e, e->d_name);
 	if (d)
 		closedir(d);
 	return found;
@@ -189,16 +103,16 @@ static bool has_folders(int root, const char *path)
 
 static enum gt_code find_folder_layout(const char *root, int fd, struct layout *l, struct gt_err *err)
 {
-	DIR *d = open_folder(fd, "");
+	DIR *d = gt_folder_dir(fd, "");
 	*l = no_layout;
 	if (!d)
-		return fail_read(root, "", err);
-	for (struct dirent *e; (errno = 0, e = readdir(d));)
-		if (!gt_folder_ignored(e->d_name, strlen(e->d_name)) && is_folder_entry(fd, e, e->d_name))
+		return gt_folder_fail_read(root, "", err);
+	for (struct dirent *e; (e = gt_folder_next(d));)
+		if (gt_folder_is_dir(fd, e, e->d_name))
 			record_folder(l, e->d_name, strlen(e->d_name));
-	enum gt_code code = errno ? fail_read(root, "", err) : GT_OK;
+	enum gt_code code = errno ? gt_folder_fail_read(root, "", err) : GT_OK;
 	closedir(d);
-	if (l->rank[GT_TRAIN] >= GT_FOLDER_USUAL && !has_folders(fd, l->base[GT_TRAIN])) /* a class */
+	if (l->rank[GT_TRAIN] >= USUAL && !has_folders(fd, l->base[GT_TRAIN])) /* a class */
 		l->others = true;
 	resolve_split_names(l);
 	return code;
@@ -207,29 +121,27 @@ static enum gt_code find_folder_layout(const char *root, int fd, struct layout *
 /* Adds the names of the folders in the training split: the classes. Those without files of the kind are no classes, unless no folder has
  * any: then another split may be all that is left of the data, of which a checkpoint is evaluated. */
 static enum gt_code list_folder_classes(struct gt_source *s, const struct gt_folder_kind *kind, const struct layout *l,
-                                        const struct gt_folder_terms *terms, struct gt_class_list *out, struct gt_err *err)
+                                        const struct gt_dataset_spec *spec, struct gt_class_list *out, struct gt_err *err)
 {
 	char path[PATH_MAX];
 	const char *base = l->base[GT_TRAIN];
 	struct gt_class_list empty = {0};
-	struct trail trail = {0};
-	DIR *d = open_folder(s->fd, base);
+	DIR *d = gt_folder_dir(s->fd, base);
 	enum gt_code code = GT_OK;
 	if (!d)
-		return fail_read(s->root, base, err);
-	for (struct dirent *e; code == GT_OK && (errno = 0, e = readdir(d));) {
+		return gt_folder_fail_read(s->root, base, err);
+	for (struct dirent *e; code == GT_OK && (e = gt_folder_next(d));) {
 		size_t len = strlen(e->d_name);
 		bool any = false;
-		if (gt_folder_ignored(e->d_name, len) || (l->rank[GT_TRAIN] < 0 && gt_folder_is_split(e->d_name, len, true)))
+		if ((l->rank[GT_TRAIN] < 0 && is_split_name(e->d_name, len, true)) ||
+		    (size_t)snprintf(path, sizeof path, "%s%s", base, e->d_name) >= sizeof path || !gt_folder_is_dir(s->fd, e, path))
 			continue;
-		if ((size_t)snprintf(path, sizeof path, "%s%s", base, e->d_name) >= sizeof path || !is_folder_entry(s->fd, e, path))
-			continue;
-		code = walk_folder(s, kind, path, &trail, &any, err);
-		if (code == GT_OK && (any || !terms->known)) /* those of a checkpoint are classes without files too */
+		code = gt_folder_walk(s, kind, path, &any, err);
+		if (code == GT_OK && (any || !spec->known)) /* those of a checkpoint are classes without files too */
 			code = gt_class_list_add(any ? out : &empty, e->d_name, len, err);
 	}
 	if (code == GT_OK && errno)
-		code = fail_read(s->root, base, err);
+		code = gt_folder_fail_read(s->root, base, err);
 	closedir(d);
 	if (code == GT_OK && out->n)
 		gt_class_list_text(&empty, s->left_out, sizeof s->left_out);
@@ -246,14 +158,13 @@ static enum gt_code scan_folder(struct gt_source *s, const struct gt_folder_kind
                                 const struct gt_class_list *classes, struct gt_err *err)
 {
 	char path[PATH_MAX];
-	struct trail trail = {0};
 	if (l->rank[split] >= 0) {
 		snprintf(path, sizeof path, "%.*s", (int)strlen(l->base[split]) - 1, l->base[split]);
-		return walk_folder(s, kind, path, &trail, NULL, err);
+		return gt_folder_walk(s, kind, path, NULL, err);
 	}
 	for (int64_t i = 0; i < classes->n; i++) {
 		snprintf(path, sizeof path, "%s", classes->v[i]);
-		GT_TRY(walk_folder(s, kind, path, &trail, NULL, err));
+		GT_TRY(gt_folder_walk(s, kind, path, NULL, err));
 	}
 	return GT_OK;
 }
@@ -264,22 +175,12 @@ static size_t first_part_len(const char *path)
 	return strcspn(path, "/");
 }
 
-/* Leaves out the files that are not part of the data. */
-static void drop_ignored(struct gt_source *s)
-{
-	int64_t kept = 0;
-	for (int64_t i = 0; i < s->n; i++)
-		if (!gt_folder_ignored_path(gt_source_path(s, i)))
-			s->file[kept++] = s->file[i];
-	s->n = kept;
-}
-
 /* Returns the length of the folder, with its slash, that contains all files and is no class: the N of N/train/… or N/CLASS/x.jpg. */
 static size_t common_folder_len(const struct gt_source *s)
 {
 	const char *first = s->n ? gt_source_path(s, 0) : "";
 	size_t len = first_part_len(first);
-	if (!first[len] || gt_folder_is_split(first, len, true) || gt_folder_rank(GT_TRAIN, first, len) >= 0)
+	if (!first[len] || is_split_name(first, len, true) || split_rank(GT_TRAIN, first, len) >= 0)
 		return 0;
 	for (int64_t i = 0; i < s->n; i++) {
 		const char *p = gt_source_path(s, i);
@@ -302,7 +203,7 @@ static void find_archive_layout(const struct gt_source *s, struct layout *l)
 		if (!p[len])
 			continue;
 		record_folder(l, p, len);
-		classes |= gt_folder_rank(GT_TRAIN, p, len) >= 0 && strchr(p + len + 1, '/');
+		classes |= split_rank(GT_TRAIN, p, len) >= 0 && strchr(p + len + 1, '/');
 	}
 	l->others |= !classes;
 	resolve_split_names(l);
@@ -321,7 +222,7 @@ static enum gt_code list_archive_classes(const struct gt_source *s, const struct
 	for (int64_t i = 0; i < s->n; i++) {
 		const char *p = gt_source_path(s, i);
 		size_t len = strncmp(p, base, skip) ? 0 : first_part_len(p + skip);
-		if (!len || !p[skip + len] || (direct && gt_folder_is_split(p + skip, len, true)))
+		if (!len || !p[skip + len] || (direct && is_split_name(p + skip, len, true)))
 			continue;
 		GT_TRY(gt_class_list_add(out, p + skip, len, err));
 	}
@@ -338,7 +239,7 @@ static int by_label_and_path(const void *a, const void *b, void *user)
 
 /* Keeps the files of a split, sets their labels and sorts them. */
 static enum gt_code label_files(struct gt_source *s, const struct layout *l, enum gt_split split, const struct gt_class_list *classes,
-                                const struct gt_folder_terms *terms, struct gt_err *err)
+                                const struct gt_dataset_spec *spec, struct gt_err *err)
 {
 	const char *base = l->base[split];
 	size_t skip = strlen(base);
@@ -347,10 +248,10 @@ static enum gt_code label_files(struct gt_source *s, const struct layout *l, enu
 	for (int64_t i = 0; i < s->n; i++) {
 		const char *p = gt_source_path(s, i);
 		size_t len = strncmp(p, base, skip) ? 0 : first_part_len(p + skip);
-		if (!len || !p[skip + len] || (direct && gt_folder_is_split(p + skip, len, true)))
+		if (!len || !p[skip + len] || (direct && is_split_name(p + skip, len, true)))
 			continue;
 		int64_t k = gt_class_list_find(classes, p + skip, len);
-		if (k < 0 && terms->known)
+		if (k < 0 && spec->known)
 			return gt_class_list_unknown(classes, p + skip, len, s->root, err);
 		if (k < 0)
 			return gt_fail(err, GT_EDATA, "%.400s%s%.300s: the class \"%.*s\" has no folder with files in the training split", s->root,
@@ -382,10 +283,10 @@ static enum gt_code reject_splits(const struct gt_source *s, const struct layout
 
 /* Lists the classes that the files have; those of a checkpoint are not checked here. */
 static enum gt_code find_classes(struct gt_source *s, const struct gt_folder_kind *kind, const struct layout *l,
-                                 const struct gt_folder_terms *terms, struct gt_class_list *classes, struct gt_err *err)
+                                 const struct gt_dataset_spec *spec, struct gt_class_list *classes, struct gt_err *err)
 {
-	GT_TRY(s->archive ? list_archive_classes(s, l, classes, err) : list_folder_classes(s, kind, l, terms, classes, err));
-	enum gt_code code = terms->known ? GT_OK : gt_class_list_check(classes, s->root, err);
+	GT_TRY(s->archive ? list_archive_classes(s, l, classes, err) : list_folder_classes(s, kind, l, spec, classes, err));
+	enum gt_code code = spec->known ? GT_OK : gt_class_list_check(classes, s->root, err);
 	if (code == GT_OK || !*s->left_out || !err)
 		return code;
 	struct gt_err why = *err;
@@ -393,84 +294,40 @@ static enum gt_code find_classes(struct gt_source *s, const struct gt_folder_kin
 }
 
 static enum gt_code list_split(struct gt_source *s, const struct gt_folder_kind *kind, enum gt_split split,
-                               const struct gt_folder_terms *terms, struct gt_class_list *classes, struct layout *l, struct gt_err *err)
+                               const struct gt_dataset_spec *spec, struct gt_class_list *classes, struct layout *l, struct gt_err *err)
 {
 	if (s->archive) {
-		GT_TRY(gt_tar_list(s, kind->wanted, err));
-		drop_ignored(s);
+		GT_TRY(gt_folder_list(s, kind, err));
 		find_archive_layout(s, l);
 	} else {
 		GT_TRY(find_folder_layout(s->root, s->fd, l, err));
 	}
-	if (terms->all)
+	if (spec->all)
 		GT_TRY(reject_splits(s, l, err));
-	bool there = terms->all || split == GT_TRAIN || l->rank[split] >= 0;
-	GT_TRY(find_classes(s, kind, l, terms, classes, err));
+	bool there = spec->all || split == GT_TRAIN || l->rank[split] >= 0;
+	GT_TRY(find_classes(s, kind, l, spec, classes, err));
 	if (there && !s->archive)
 		GT_TRY(scan_folder(s, kind, l, split, classes, err));
-	if (terms->known) /* not before: folders are scanned by their own names */
-		GT_TRY(gt_class_list_use(classes, terms->known, terms->nknown, s->root, err));
+	if (spec->known) /* not before: folders are scanned by their own names */
+		GT_TRY(gt_class_list_use(classes, spec->known, spec->nknown, s->root, err));
 	if (!there) {
 		s->n = 0;
 		return GT_OK;
 	}
-	GT_TRY(label_files(s, l, split, classes, terms, err));
+	GT_TRY(label_files(s, l, split, classes, spec, err));
 	if (!s->n)
 		return gt_fail(err, GT_EDATA, "%s: expected folders of %s, one for each class, got none", s->root, kind->what);
 	return GT_OK;
 }
 
-enum gt_code gt_folder_open(const char *root, struct gt_source **out, struct gt_err *err)
+enum gt_code gt_folder_split(const char *root, const struct gt_folder_kind *kind, enum gt_split split, const struct gt_dataset_spec *spec,
+                             struct gt_source **out, struct gt_class_list *classes, struct gt_err *err)
 {
-	struct stat st;
-	int fd = open(root, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	if (fd < 0 || fstat(fd, &st)) {
-		int why = errno;
-		if (fd >= 0)
-			close(fd);
-		return gt_fail(err, gt_errno_code(why, GT_ENOINPUT), "%s: cannot open: %s", root, strerror(why));
-	}
-	return gt_source_open(root, fd, !S_ISDIR(st.st_mode), out, err);
-}
-
-static int by_path(const void *a, const void *b, void *names)
-{
-	return strcmp((char *)names + ((const struct gt_source_file *)a)->name, (char *)names + ((const struct gt_source_file *)b)->name);
-}
-
-enum gt_code gt_folder_list(struct gt_source *s, struct gt_err *err)
-{
-	char path[PATH_MAX] = "";
-	struct trail trail = {0};
-	GT_TRY(s->archive ? gt_tar_list(s, gt_is_image_name, err) : walk_folder(s, &gt_folder_images, path, &trail, NULL, err));
-	if (s->archive)
-		drop_ignored(s);
-	if (s->n)
-		qsort_r(s->file, (size_t)s->n, sizeof *s->file, by_path, s->names);
-	return GT_OK;
-}
-
-bool gt_folder_is_source(const char *path)
-{
-	struct stat st;
-	size_t n = strlen(path);
-	return !stat(path, &st) && (S_ISDIR(st.st_mode) || (S_ISREG(st.st_mode) && n > 4 && !strcmp(path + n - 4, ".tar")));
-}
-
-enum gt_code gt_folder_split(const char *root, const struct gt_folder_kind *kind, enum gt_split split, struct gt_source **out,
-                             struct gt_class_list *classes, struct gt_err *err)
-{
-	return gt_folder_split_as(root, kind, split, &(struct gt_folder_terms){0}, out, classes, err);
-}
-
-enum gt_code gt_folder_split_as(const char *root, const struct gt_folder_kind *kind, enum gt_split split,
-                                const struct gt_folder_terms *terms, struct gt_source **out, struct gt_class_list *classes,
-                                struct gt_err *err)
-{
+	static const struct gt_dataset_spec none;
 	*classes = (struct gt_class_list){0};
 	GT_TRY(gt_folder_open(root, out, err));
 	struct layout *l = malloc(sizeof *l);
-	enum gt_code code = l ? list_split(*out, kind, split, terms, classes, l, err) : gt_fail_memory(err, sizeof *l);
+	enum gt_code code = l ? list_split(*out, kind, split, spec ? spec : &none, classes, l, err) : gt_fail_memory(err, sizeof *l);
 	free(l);
 	if (code == GT_OK)
 		return GT_OK;
@@ -480,60 +337,59 @@ enum gt_code gt_folder_split_as(const char *root, const struct gt_folder_kind *k
 	return code;
 }
 
+enum gt_code gt_folder_find(const char *dir, enum gt_split split, struct gt_paths *paths, struct gt_err *err)
+{
+	(void)split;
+	return gt_folder_is_source(dir) ? gt_paths_add(paths, "", dir, err) : GT_OK;
+}
+
 static enum gt_code load_split(const struct gt_dataset_spec *spec, enum gt_split split, const struct gt_paths *paths, bool headers_only,
                                struct gt_dataset *out, struct gt_err *err)
 {
 	(void)headers_only; /* the names are all that is read, for gtrain check too */
 	struct gt_class_list classes;
 	struct gt_source *source;
-	struct gt_folder_terms terms = {spec->known, spec->nknown, spec->all};
-	GT_TRY(gt_folder_split_as(paths->path[0], &gt_folder_images, split, &terms, &source, &classes, err));
+	GT_TRY(gt_folder_split(paths->path[0], &gt_folder_images, split, spec, &source, &classes, err));
 	return gt_dataset_take_source(spec, source, &classes, paths->path[0], out, err);
 }
 
-/* Sets *found if a folder has a folder train, or a folder that has an image. A folder that cannot be read is an error if nothing was found
- * in the others. */
+/* Sets *found if dir is an archive, or a folder that has a folder train, or a folder that has an image. A folder that cannot be read is an
+ * error if nothing was found in the others. */
 static enum gt_code looks_like_images(const char *dir, bool *found, struct gt_err *err)
 {
-	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	DIR *d = gt_folder_dir(AT_FDCWD, dir);
 	enum gt_code code = GT_OK;
 	*found = false;
-	if (!d) {
-		bool absent = fd < 0 && (errno == ENOENT || errno == ENOTDIR);
-		code = absent ? GT_OK : fail_read(dir, "", err);
-		if (fd >= 0)
-			close(fd);
-		return code;
+	if (!d && (errno == ENOENT || errno == ENOTDIR)) {
+		*found = gt_folder_is_source(dir); /* an archive */
+		return GT_OK;
 	}
-	for (struct dirent *e; !*found && (errno = 0, e = readdir(d));) {
-		size_t len = strlen(e->d_name);
-		if (gt_folder_ignored(e->d_name, len) || !is_folder_entry(fd, e, e->d_name))
+	if (!d)
+		return gt_folder_fail_read(dir, "", err);
+	for (struct dirent *e; !*found && (e = gt_folder_next(d));) {
+		if (!gt_folder_is_dir(dirfd(d), e, e->d_name))
 			continue;
-		DIR *sub = open_folder(fd, e->d_name);
-		bool train = gt_folder_rank(GT_TRAIN, e->d_name, len) >= 0;
+		DIR *sub = gt_folder_dir(dirfd(d), e->d_name);
+		bool train = split_rank(GT_TRAIN, e->d_name, strlen(e->d_name)) >= 0;
 		if (!sub)
-			code = code == GT_OK ? fail_read(dir, e->d_name, err) : code;
-		for (struct dirent *f; sub && !*found && (f = readdir(sub));)
-			*found = gt_is_image_name(f->d_name) ||
-			         (train && !gt_folder_ignored(f->d_name, strlen(f->d_name)) && is_folder_entry(dirfd(sub), f, f->d_name));
+			code = code == GT_OK ? gt_folder_fail_read(dir, e->d_name, err) : code;
+		for (struct dirent *f; sub && !*found && (f = gt_folder_next(sub));)
+			*found = gt_folder_wants(&gt_folder_images, f->d_name) || (train && gt_folder_is_dir(dirfd(sub), f, f->d_name));
 		if (sub)
 			closedir(sub);
 	}
 	if (!*found && code == GT_OK && errno)
-		code = fail_read(dir, "", err);
+		code = gt_folder_fail_read(dir, "", err);
 	closedir(d);
 	return *found ? GT_OK : code;
 }
 
-static enum gt_code find_root(const char *dir, enum gt_split split, struct gt_paths *paths, struct gt_err *err)
+static enum gt_code find_images(const char *dir, enum gt_split split, struct gt_paths *paths, struct gt_err *err)
 {
-	(void)split;
-	bool found = gt_folder_is_source(dir) && !is_folder(AT_FDCWD, dir); /* an archive */
-	if (!found)
-		GT_TRY(looks_like_images(dir, &found, err));
-	return found ? gt_paths_add(paths, "", dir, err) : GT_OK;
+	bool found;
+	GT_TRY(looks_like_images(dir, &found, err));
+	return found ? gt_folder_find(dir, split, paths, err) : GT_OK;
 }
 
 const struct gt_format gt_format_folder = {
-	.name = "folder", .content = GT_CONTENT_FILES, .find = find_root, .load = load_split, .has_valid = true};
+	.name = "folder", .content = GT_CONTENT_FILES, .find = find_images, .load = load_split, .has_valid = true};

@@ -51,9 +51,6 @@ enum gt_code gt_dataset_take_source(const struct gt_dataset_spec *spec, struct g
 /* Makes out->mark from the files of a source. */
 enum gt_code gt_dataset_mark_files(const struct gt_source *source, struct gt_dataset *out, struct gt_err *err);
 
-/* Returns whether a path ends like an image that the formats read (.jpg, .jpeg, .png, .webp), and is not hidden. */
-bool gt_is_image_name(const char *path);
-
 /* Checks that the model's input, spec->shape, has the shape of the images in file; does nothing if shape[0] is 0. GT_ECONFIG: the shapes
  * differ. */
 enum gt_code gt_dataset_check_shape(const struct gt_dataset_spec *spec, const struct gt_dataset *d, const char *file, struct gt_err *err);

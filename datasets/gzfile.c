@@ -1,5 +1,6 @@
 #include "gzfile.h"
 #include "base/arena.h"
+#include "base/fileio.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <libdeflate.h>
@@ -40,22 +41,6 @@ static bool has_gzip_magic(const uint8_t *p, uint64_t n)
 	return n >= 2 && p[0] == 0x1f && p[1] == 0x8b;
 }
 
-static enum gt_code read_at(const struct gt_gzfile *f, void *dst, uint64_t size, uint64_t at, struct gt_err *err)
-{
-	for (uint64_t done = 0; done < size;) {
-		size_t want = size - done > 256 * MIB ? 256 * MIB : size - done;
-		ssize_t n = pread(f->fd, (char *)dst + done, want, (off_t)(at + done));
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return gt_fail(err, GT_EIO, "%s: %s", f->shown, strerror(errno));
-		if (!n)
-			return gt_fail(err, GT_EDATA, "%s: the file became shorter while it was read", f->shown);
-		done += (uint64_t)n;
-	}
-	return GT_OK;
-}
-
 enum gt_code gt_gzfile_open(const char *path, uint64_t max_bytes, struct gt_gzfile *f, struct gt_err *err)
 {
 	struct stat st;
@@ -85,7 +70,7 @@ enum gt_code gt_gzfile_open(const char *path, uint64_t max_bytes, struct gt_gzfi
 	else if (!st.st_size)
 		rc = gt_fail(err, GT_EDATA, "%s: the file is empty", f->shown);
 	else
-		rc = read_at(f, first, st.st_size < 2 ? 1 : 2, 0, err);
+		rc = gt_file_pread(f->fd, f->shown, first, st.st_size < 2 ? 1 : 2, 0, err);
 	if (rc != GT_OK) {
 		gt_gzfile_close(f);
 		return rc;
@@ -120,21 +105,12 @@ static enum gt_code fail_zlib(const struct gt_gzfile *f, int rc, const char *msg
 	               f->shown, (unsigned long long)at, msg ? msg : "bad data");
 }
 
-static enum gt_code fail_truncated(const struct gt_gzfile *f, struct gt_err *err)
-{
-	return gt_fail(err, GT_EDATA, "%s: gzip: the file is truncated after %llu bytes", f->shown, (unsigned long long)f->size);
-}
-
-enum gt_code gt_gzfile_head(const struct gt_gzfile *f, void *buf, size_t want, size_t *got, struct gt_err *err)
+/* Decompresses the file from offset `at` on into buf[want] by zlib, which names the reasons of errors. diagnose: a member begins there that
+ * libdeflate cannot decompress; finds out why, and always fails. */
+static enum gt_code inflate_from(const struct gt_gzfile *f, uint64_t at, bool diagnose, void *buf, size_t want, size_t *got,
+                                 struct gt_err *err)
 {
 	enum { IN = 64 * 1024, IN_TOTAL = 1024 * 1024 };
-	*got = 0;
-	if (!f->gz) {
-		size_t n = want < f->size ? want : (size_t)f->size;
-		GT_TRY(read_at(f, buf, n, 0, err));
-		*got = n;
-		return GT_OK;
-	}
 	uint8_t *in = malloc(IN);
 	z_stream z = {.next_out = buf, .avail_out = (uInt)want};
 	if (!in || inflateInit2(&z, 15 + 16) != Z_OK) {
@@ -142,31 +118,32 @@ enum gt_code gt_gzfile_head(const struct gt_gzfile *f, void *buf, size_t want, s
 		return gt_fail_memory(err, IN);
 	}
 	enum gt_code rc = GT_OK;
-	uint64_t at = 0;
 	while (z.avail_out && rc == GT_OK) {
 		if (!z.avail_in) {
 			uint64_t n = f->size - at < IN ? f->size - at : IN;
-			if (!n) {
-				rc = fail_truncated(f, err);
-				break;
-			}
-			if (at >= IN_TOTAL) { /* the file has only empty members, or a header field without an end, so far */
+			if (!n)
+				rc = gt_fail(err, GT_EDATA, "%s: gzip: the file is truncated after %llu bytes", f->shown, (unsigned long long)f->size);
+			else if (at >= IN_TOTAL && !diagnose) /* the file has only empty members, or a header field without an end, so far */
 				rc = gt_fail(err, GT_EDATA, "%s: gzip: the first %d KiB contain no data", f->shown, IN_TOTAL / 1024);
-				break;
-			}
-			rc = read_at(f, in, n, at, err);
+			else
+				rc = gt_file_pread(f->fd, f->shown, in, n, at, err);
 			at += n;
 			z.next_in = in;
 			z.avail_in = (uInt)n;
 			continue;
 		}
 		int zr = inflate(&z, Z_NO_FLUSH);
-		if (zr == Z_STREAM_END) {
+		if (diagnose && (zr == Z_STREAM_END || z.total_out > f->limit)) {
+			rc = gt_fail(err, GT_EDATA, "%s: gzip: bad data", f->shown);
+		} else if (zr == Z_STREAM_END) {
 			if (at == f->size && !z.avail_in)
 				break; /* the content is shorter than requested; gt_gzfile_read checks its end */
 			inflateReset(&z);
 		} else if (zr != Z_OK && zr != Z_BUF_ERROR) {
 			rc = fail_zlib(f, zr, z.msg, at - z.avail_in, err);
+		} else if (diagnose) { /* the bytes are not needed */
+			z.next_out = buf;
+			z.avail_out = (uInt)want;
 		}
 	}
 	*got = want - z.avail_out;
@@ -175,12 +152,23 @@ enum gt_code gt_gzfile_head(const struct gt_gzfile *f, void *buf, size_t want, s
 	return rc;
 }
 
+enum gt_code gt_gzfile_head(const struct gt_gzfile *f, void *buf, size_t want, size_t *got, struct gt_err *err)
+{
+	*got = 0;
+	if (f->gz)
+		return inflate_from(f, 0, false, buf, want, got, err);
+	size_t n = want < f->size ? want : (size_t)f->size;
+	GT_TRY(gt_file_pread(f->fd, f->shown, buf, n, 0, err));
+	*got = n;
+	return GT_OK;
+}
+
 uint64_t gt_gzfile_hint(const struct gt_gzfile *f)
 {
 	uint8_t t[4];
 	if (!f->gz)
 		return f->size;
-	if (f->size < GZ_MIN || read_at(f, t, 4, f->size - 4, NULL) != GT_OK)
+	if (f->size < GZ_MIN || gt_file_pread(f->fd, f->shown, t, 4, f->size - 4, NULL) != GT_OK)
 		return 0;
 	uint64_t n = (uint64_t)t[0] | (uint64_t)t[1] << 8 | (uint64_t)t[2] << 16 | (uint64_t)t[3] << 24;
 	/* Deflate expands data by at most 5 bytes per 16 KiB, so a smaller size in the trailer means several members or more than 4 GiB. */
@@ -206,41 +194,6 @@ enum gt_code gt_gzfile_expect(const struct gt_gzfile *f, uint64_t size, struct g
 	               f->gz ? "; it may be a decompression bomb; if it is not, decompress it with gunzip" : "");
 }
 
-/* Finds the reason of an error. libdeflate only reports "bad data", so zlib reads the member at `in` again and its output is discarded. */
-static enum gt_code diagnose_bad_data(const struct gt_gzfile *f, const uint8_t *raw, uint64_t in, struct gt_err *err)
-{
-	enum { OUT = 64 * 1024 };
-	uint8_t *out = malloc(OUT);
-	z_stream z = {0};
-	if (!out || inflateInit2(&z, 15 + 16) != Z_OK) {
-		free(out);
-		return gt_fail_memory(err, OUT);
-	}
-	enum gt_code rc = GT_OK;
-	uint64_t at = in, made = 0;
-	while (rc == GT_OK) {
-		if (!z.avail_in) {
-			uint64_t n = f->size - at < 256 * MIB ? f->size - at : 256 * MIB;
-			z.next_in = (Bytef *)(uintptr_t)(raw + at);
-			z.avail_in = (uInt)n;
-			at += n;
-		}
-		z.next_out = out;
-		z.avail_out = OUT;
-		int zr = inflate(&z, Z_NO_FLUSH);
-		made += OUT - z.avail_out;
-		if (zr == Z_STREAM_END || made > f->limit)
-			rc = gt_fail(err, GT_EDATA, "%s: gzip: bad data", f->shown);
-		else if (zr == Z_BUF_ERROR || (zr == Z_OK && !z.avail_in && at == f->size && z.avail_out))
-			rc = fail_truncated(f, err);
-		else if (zr != Z_OK)
-			rc = fail_zlib(f, zr, z.msg, at - z.avail_in, err);
-	}
-	inflateEnd(&z);
-	free(out);
-	return rc;
-}
-
 /* Decompresses the gzip members of raw from offset *in to offset *out of dst, and advances both offsets. Stops at the end, at an error, or
  * when a member does not fit into dst: then it sets *full, and the offsets are those before this member. */
 static enum gt_code decompress_members(const struct gt_gzfile *f, struct libdeflate_decompressor *d, const uint8_t *raw, uint64_t *in,
@@ -249,6 +202,7 @@ static enum gt_code decompress_members(const struct gt_gzfile *f, struct libdefl
 	*full = false;
 	while (*in < f->size) {
 		size_t used, made;
+		char ignored[1024];
 		if (!has_gzip_magic(raw + *in, f->size - *in) && *in)
 			return gt_fail(err, GT_EDATA, "%s: gzip: %llu bytes of other data follow the compressed data", f->shown,
 			               (unsigned long long)(f->size - *in));
@@ -259,7 +213,7 @@ static enum gt_code decompress_members(const struct gt_gzfile *f, struct libdefl
 			*full = true;
 			return GT_OK;
 		default:
-			return diagnose_bad_data(f, raw, *in, err);
+			return inflate_from(f, *in, true, ignored, sizeof ignored, &made, err);
 		}
 		*in += used;
 		*out += made;
@@ -273,7 +227,7 @@ static enum gt_code read_compressed(const struct gt_gzfile *f, uint8_t **raw, st
 	*d = NULL;
 	if (!(*raw = gt_big_alloc(f->size)))
 		return gt_fail_memory(err, f->size);
-	enum gt_code rc = read_at(f, *raw, f->size, 0, err);
+	enum gt_code rc = gt_file_pread(f->fd, f->shown, *raw, f->size, 0, err);
 	if (rc == GT_OK && !(*d = libdeflate_alloc_decompressor()))
 		rc = gt_fail_memory(err, 0);
 	if (rc != GT_OK)
@@ -285,7 +239,7 @@ enum gt_code gt_gzfile_read(const struct gt_gzfile *f, uint8_t *dst, uint64_t si
 {
 	GT_TRY(gt_gzfile_expect(f, size, err));
 	if (!f->gz)
-		return read_at(f, dst, size, 0, err);
+		return gt_file_pread(f->fd, f->shown, dst, size, 0, err);
 	uint8_t *raw;
 	struct libdeflate_decompressor *d;
 	GT_TRY(read_compressed(f, &raw, &d, err));
@@ -317,7 +271,7 @@ enum gt_code gt_gzfile_load(const struct gt_gzfile *f, uint8_t **out, uint64_t *
 	struct libdeflate_decompressor *d = NULL;
 	if (!buf)
 		return gt_fail_memory(err, cap);
-	enum gt_code rc = f->gz ? read_compressed(f, &raw, &d, err) : read_at(f, buf, cap, 0, err);
+	enum gt_code rc = f->gz ? read_compressed(f, &raw, &d, err) : gt_file_pread(f->fd, f->shown, buf, cap, 0, err);
 	uint64_t in = 0, made = f->gz ? 0 : cap;
 	while (rc == GT_OK && f->gz) {
 		bool full;

@@ -5,12 +5,11 @@
 #include "base/err.h"
 #include <stdint.h>
 
-/* A file to download. Digests are lower-case hexadecimal. One of md5 and sha256 may be NULL and is then not checked. */
+/* A file to download. */
 struct gt_known_file {
 	const char *name;
 	uint64_t size;
-	const char *md5;    /* the digest that the authors of the dataset published */
-	const char *sha256; /* the digest that other projects record for the file */
+	const char *sha256; /* the digest that other projects record for the file, in lower-case hexadecimal digits */
 };
 
 /* A file in a downloaded .tar.gz. Other members of the archive are skipped. */
@@ -26,6 +25,7 @@ struct gt_known_dataset {
 	const char *folders[3]; /* possible names of its folder in the searched directories; NULL ends the list */
 	const char *format;
 	int64_t classes;
+	const char *const *class_name;    /* [classes] by label */
 	const char *mirrors[3];           /* base URLs, tried in this order; NULL ends the list */
 	struct gt_known_file file[4];     /* name NULL ends the list */
 	struct gt_known_member member[8]; /* members of file[0] if that is an archive; it is removed after they are extracted */
@@ -40,7 +40,7 @@ const struct gt_known_dataset *gt_known_find(const char *name);
 const char *gt_known_near(const char *name);
 
 /* ---- lib/gtrain/fetch.so -------------------------------------------------------------------------------------------------- */
-#define GT_FETCH_ABI 1
+#define GT_FETCH_ABI 2
 #define GT_FETCH_SYMBOL "gt_fetch_plugin"
 
 struct gt_fetch_plugin {

@@ -152,7 +152,7 @@ static enum gt_code load_split(const struct gt_dataset_spec *spec, enum gt_split
 	GT_TRY(compile_pattern(spec, &re, err));
 	enum gt_code code = gt_folder_open(paths->path[0], &s, err);
 	if (code == GT_OK)
-		code = gt_folder_list(s, err);
+		code = gt_folder_list(s, &gt_folder_images, err);
 	if (code == GT_OK && !s->n)
 		code = gt_fail(err, GT_EDATA, "%s: expected images (.jpg, .jpeg, .png or .webp), got none", s->root);
 	if (code == GT_OK)
@@ -165,11 +165,5 @@ static enum gt_code load_split(const struct gt_dataset_spec *spec, enum gt_split
 	return code;
 }
 
-static enum gt_code find_root(const char *dir, enum gt_split split, struct gt_paths *paths, struct gt_err *err)
-{
-	(void)split;
-	return gt_folder_is_source(dir) ? gt_paths_add(paths, "", dir, err) : GT_OK;
-}
-
 const struct gt_format gt_format_pattern = {
-	.name = "pattern", .content = GT_CONTENT_FILES, .by_name = true, .find = find_root, .load = load_split};
+	.name = "pattern", .content = GT_CONTENT_FILES, .by_name = true, .find = gt_folder_find, .load = load_split};

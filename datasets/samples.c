@@ -51,20 +51,21 @@ enum gt_code gt_samples_read(struct gt_samples *r, int thread, int64_t i, uint64
 	struct worker *w = &r->worker[thread];
 	struct gt_sample_key key = {.seed = s->seed, .epoch = epoch, .sample = (uint64_t)i};
 	char name[720];
+	struct gt_image_job job = {.name = name, .list = s->list, .split = &s->split, .key = &key, .c = (int)s->c, .h = s->h, .w = s->w,
+	                           .scratch = w->scratch, .out = out};
 	if (!d->source) {
-		const uint8_t *pixels = d->images + (size_t)(i * d->h * d->w * d->c);
 		snprintf(name, sizeof name, "sample %lld of %.400s", (long long)i, d->where);
-		return s->split.on ? gt_recipe_transform(pixels, d->h, d->w, (int)d->c, name, s->list, &s->split, &key, (int)s->c, s->h, s->w,
-		                                         w->scratch, out, err)
-		                   : gt_image_transform(pixels, d->h, d->w, (int)d->c, name, s->list, &key, (int)s->c, s->h, s->w, w->scratch, out,
-		                                        err);
+		job.pixels = d->images + (size_t)(i * d->h * d->w * d->c);
+		job.ih = d->h;
+		job.iw = d->w;
+		job.ic = (int)d->c;
+		return gt_image_make(&job, err);
 	}
 	GT_TRY(gt_source_read(d->source, i, &w->file, err));
 	gt_source_name(d->source, i, name, sizeof name);
-	enum gt_code code = s->split.on ? gt_recipe_load(w->file.data, w->file.size, name, s->list, &s->split, &key, (int)s->c, s->h, s->w,
-	                                                 w->scratch, out, err)
-	                                : gt_image_load(w->file.data, w->file.size, name, s->list, &key, (int)s->c, s->h, s->w, w->scratch,
-	                                                out, err);
+	job.raw = w->file.data;
+	job.size = w->file.size;
+	enum gt_code code = gt_image_make(&job, err);
 	if (w->file.cap > GT_SOURCE_KEEP) {
 		free(w->file.data);
 		w->file = (struct gt_bytes_buf){0};

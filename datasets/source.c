@@ -1,6 +1,8 @@
 #include "source.h"
 #include "base/arena.h"
+#include "base/fileio.h"
 #include "sample_mark.h"
+#include "threads.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -102,48 +104,52 @@ enum gt_code gt_source_read_head(const struct gt_source *s, int64_t i, size_t mo
 	if (!size || size > GT_SOURCE_MAX_FILE)
 		code = gt_fail(err, GT_EDATA, "%s: expected 1 byte to %d MiB, got %llu bytes", gt_source_name(s, i, name, sizeof name),
 		               (int)(GT_SOURCE_MAX_FILE >> 20), (unsigned long long)size);
-	if (size > most)
-		size = most;
-	if (code == GT_OK && size > buf->cap) {
+	buf->size = size < most ? (size_t)size : most;
+	if (code == GT_OK && buf->size > buf->cap) {
 		free(buf->data);
-		buf->cap = size + size / 4;
+		buf->cap = buf->size + buf->size / 4;
 		if (!(buf->data = malloc(buf->cap))) {
 			code = gt_fail_memory(err, buf->cap);
 			buf->cap = 0;
 		}
 	}
-	for (buf->size = 0; code == GT_OK && buf->size < size;) {
-		ssize_t got = pread(fd, buf->data + buf->size, size - buf->size, (off_t)(offset + buf->size));
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got <= 0)
-			code = gt_fail(err, GT_EDATA, "%s: %s", gt_source_name(s, i, name, sizeof name),
-			               got ? strerror(errno) : "the file became shorter while it was read");
-		else
-			buf->size += (size_t)got;
-	}
+	struct gt_err why;
+	if (code == GT_OK && gt_file_pread(fd, gt_source_name(s, i, name, sizeof name), buf->data, buf->size, offset, &why) != GT_OK)
+		code = gt_fail(err, GT_EDATA, "%s", why.msg);
 	if (!s->archive)
 		close(fd);
 	return code;
 }
 
-bool gt_source_tail(const struct gt_source *s, int64_t i, uint8_t *tail, size_t *n, uint64_t *size)
+struct hashing {
+	const struct gt_source *s;
+	struct gt_sample_mark *mark;
+};
+
+/* Sets the content of mark i from the last bytes of its file and their number. */
+static bool hash_content(void *user, int thread, int64_t i)
 {
-	uint64_t offset;
+	enum { TAIL = 4096 };
+	const struct hashing *h = user;
+	uint8_t tail[TAIL];
+	uint64_t offset, size;
 	int fd;
-	if (locate_content(s, i, &fd, &offset, size, NULL) != GT_OK)
-		return false;
-	*n = *size < GT_SOURCE_TAIL ? (size_t)*size : GT_SOURCE_TAIL;
-	ssize_t got = 0;
-	size_t done = 0;
-	while (done < *n && (got = pread(fd, tail + done, *n - done, (off_t)(offset + *size - *n + done))) != 0)
-		if (got > 0)
-			done += (size_t)got;
-		else if (errno != EINTR)
-			break;
-	if (!s->archive)
+	(void)thread;
+	if (locate_content(h->s, i, &fd, &offset, &size, NULL) != GT_OK)
+		return true;
+	size_t n = size < TAIL ? (size_t)size : TAIL;
+	if (n && gt_file_pread(fd, "", tail, n, offset + size - n, NULL) == GT_OK)
+		h->mark[i].content = gt_mark_hash(tail, n, size);
+	if (!h->s->archive)
 		close(fd);
-	return *n && done == *n;
+	return true;
+}
+
+void gt_source_contents(const struct gt_source *s, struct gt_sample_mark *mark, int64_t n)
+{
+	enum { CHUNK = 512, MAX_THREADS = 16 };
+	struct hashing h = {s, mark};
+	gt_threads_run(gt_threads_for(n, CHUNK, MAX_THREADS), n, CHUNK, hash_content, &h);
 }
 
 void gt_source_thin_out(struct gt_source *s, int64_t limit)

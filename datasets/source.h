@@ -68,11 +68,6 @@ enum gt_code gt_source_read(const struct gt_source *s, int64_t i, struct gt_byte
 /* The same, but reads only the first `most` bytes of a longer file. */
 enum gt_code gt_source_read_head(const struct gt_source *s, int64_t i, size_t most, struct gt_bytes_buf *buf, struct gt_err *err);
 
-/* Reads the last bytes of file i, at most GT_SOURCE_TAIL, to tail, and sets their number and the size of the file. Returns false if it
- * cannot be read. Thread-safe. */
-#define GT_SOURCE_TAIL 4096
-bool gt_source_tail(const struct gt_source *s, int64_t i, uint8_t *tail, size_t *n, uint64_t *size);
-
 struct gt_sample_mark;
 /* Sets the content of n marks from the files of a source, with several threads; that of a file that cannot be read stays 0. */
 void gt_source_contents(const struct gt_source *s, struct gt_sample_mark *mark, int64_t n);

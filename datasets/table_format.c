@@ -9,36 +9,12 @@
 #include "base/arena.h"
 #include "folder.h"
 #include "format.h"
-#include "learned.h"
 #include "sample_mark.h"
-#include "table/cell.h"
-#include "table/table_json.h"
-#include "table/table_marks.h"
+#include "table/parse_cell.h"
 #include "text_data.h"
-#include "text_json.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
-
-static bool is_table_name(const char *path)
-{
-	static const char *const ends[] = {".csv", ".tsv", ".csv.gz", ".tsv.gz"};
-	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-	size_t n = strlen(name);
-	for (size_t i = 0; i < sizeof ends / sizeof *ends && *name != '.'; i++)
-		if (n > strlen(ends[i]) && !strcasecmp(name + n - strlen(ends[i]), ends[i]))
-			return true;
-	return false;
-}
-
-const struct gt_folder_kind gt_folder_tables = {is_table_name, "tables (.csv, .tsv, or these with .gz)"};
-
-static struct gt_table_spec make_table_spec(const struct gt_dataset_spec *spec)
-{
-	struct gt_table_spec t = spec->table;
-	t.max_bytes = spec->max_bytes;
-	return t;
-}
 
 static void free_raw(void *raw)
 {
@@ -53,8 +29,7 @@ static uint64_t count_raw_bytes(const void *raw, const struct gt_learned *l)
 
 static enum gt_code set_row_ids(const struct gt_data_table *t, struct gt_dataset *d, struct gt_err *err)
 {
-	if (!(d->mark = calloc((size_t)t->n + 1, sizeof *d->mark)))
-		return gt_fail_memory(err, (size_t)t->n * sizeof *d->mark);
+	GT_CALLOC(d->mark, t->n, err);
 	for (int64_t i = 0; i < t->n; i++)
 		d->mark[i].id = t->row_id[i];
 	return GT_OK;
@@ -62,13 +37,7 @@ static enum gt_code set_row_ids(const struct gt_data_table *t, struct gt_dataset
 
 static enum gt_code set_content_marks(const struct gt_learned *l, struct gt_dataset *d, struct gt_err *err)
 {
-	const struct gt_data_table *t = d->raw;
-	uint64_t *hash = malloc(((size_t)t->n + 1) * sizeof *hash);
-	enum gt_code code = hash ? gt_table_marks(t, &l->table, hash, err) : gt_fail_memory(err, ((size_t)t->n + 1) * sizeof *hash);
-	for (int64_t i = 0; i < t->n && code == GT_OK; i++)
-		d->mark[i].content = hash[i];
-	free(hash);
-	return code;
+	return gt_table_marks(d->raw, &l->table, d->mark, err);
 }
 
 /* Reads files into out->raw: as facts say, or if these are NULL as the spec says. set: of the list of skipped rows and cells, the split or
@@ -76,7 +45,8 @@ static enum gt_code set_content_marks(const struct gt_learned *l, struct gt_data
 static enum gt_code read_raw(const struct gt_dataset_spec *spec, char *const *path, int n, const struct gt_table_facts *facts, bool targets,
                              int set, struct gt_dataset *out, struct gt_err *err)
 {
-	struct gt_table_spec ts = make_table_spec(spec);
+	struct gt_table_spec ts = spec->table;
+	ts.max_bytes = spec->max_bytes;
 	ts.skipped = spec->skipped;
 	ts.set = set;
 	struct gt_data_table *t = calloc(1, sizeof *t);
@@ -98,17 +68,15 @@ static enum gt_code read_raw(const struct gt_dataset_spec *spec, char *const *pa
 static enum gt_code find_strata(const struct gt_dataset_spec *spec, const struct gt_dataset *d, int32_t *out, int64_t *groups,
                                 struct gt_err *err)
 {
-	struct gt_table_spec ts = make_table_spec(spec);
-	return gt_table_strata(d->raw, &ts, out, groups, err);
+	return gt_table_strata(d->raw, &spec->table, out, groups, err);
 }
 
 static enum gt_code learn_facts(const struct gt_dataset_spec *spec, const struct gt_dataset *d, const int64_t *row, int64_t n,
                                 struct gt_learned *out, struct gt_err *err)
 {
-	struct gt_table_spec ts = make_table_spec(spec);
 	struct gt_texts own;
 	const struct gt_texts *texts;
-	GT_TRY(gt_table_learn(d->raw, &ts, row, n, &out->table, err));
+	GT_TRY(gt_table_learn(d->raw, &spec->table, row, n, &out->table, err));
 	if (!out->table.ntexts)
 		return GT_OK;
 	enum gt_code code = gt_table_texts(d->raw, &out->table, &own, &texts, err);
@@ -119,14 +87,6 @@ static enum gt_code learn_facts(const struct gt_dataset_spec *spec, const struct
 }
 
 /* ---- datasets ------------------------------------------------------------------------------------------------------------------- */
-static enum gt_code add_class_name(struct gt_dataset *out, const char *name, struct gt_err *err)
-{
-	if (!(out->class_name[out->nclass_names] = strdup(name)))
-		return gt_fail_memory(err, strlen(name));
-	out->nclass_names++;
-	return GT_OK;
-}
-
 static enum gt_code set_class_names(const struct gt_dataset_spec *spec, const struct gt_table_facts *f, struct gt_dataset *out,
                                     struct gt_err *err)
 {
@@ -137,11 +97,10 @@ static enum gt_code set_class_names(const struct gt_dataset_spec *spec, const st
 	if (spec->classes > 0 && n > spec->classes)
 		return gt_fail(err, GT_ECONFIG, "data.classes: expected at least %lld, one for each class of the target, got %lld", (long long)n,
 		               (long long)spec->classes);
-	if (!(out->class_name = calloc((size_t)n, sizeof *out->class_name)))
-		return gt_fail_memory(err, (size_t)n * sizeof *out->class_name);
-	for (int64_t i = 0; i < n; i++)
-		GT_TRY(add_class_name(out, f->task == GT_TASK_CLASSES ? gt_words_text(&target->words, (int32_t)i)
-		                                                       : f->column[gt_table_target_column(f, (int)i)].name, err));
+	GT_CALLOC(out->class_name, n, err);
+	for (int64_t i = 0; i < n; i++, out->nclass_names++)
+		GT_NEW_STR(out->class_name[i], strdup(f->task == GT_TASK_CLASSES ? gt_words_text(&target->words, (int32_t)i)
+		                                      : f->column[gt_table_target_column(f, (int)i)].name), err);
 	out->classes = spec->classes > 0 ? spec->classes : n;
 	return GT_OK;
 }
@@ -181,16 +140,12 @@ static enum gt_code check_columns(const struct gt_data_table *t, const struct gt
 /* Targets of labels are 0 or 1, or between them. */
 static enum gt_code check_labels(const struct gt_data_table *t, const struct gt_table_facts *f, const float *v, struct gt_err *err)
 {
-	char shown[GT_CELL_SHOWN];
+	char why[120];
 	for (int64_t i = 0; i < t->n * f->ntargets; i++) {
-		int64_t line;
 		if (v[i] >= 0 && v[i] <= 1)
 			continue;
-		const char *path = gt_table_where(t, i / f->ntargets, &line);
-		return gt_fail(err, GT_EDATA,
-		               "%.400s:%lld: column \"%s\": expected a number from 0 to 1, which losses such as \"bce\" need, got %g", path,
-		               (long long)line, gt_cell_shown(f->column[gt_table_target_column(f, (int)(i % f->ntargets))].name, shown),
-		               (double)v[i]);
+		snprintf(why, sizeof why, "expected a number from 0 to 1, which losses such as \"bce\" need, got %g", (double)v[i]);
+		return gt_table_fail(t, gt_table_target_column(f, (int)(i % f->ntargets)), i / f->ntargets, why, err);
 	}
 	return GT_OK;
 }

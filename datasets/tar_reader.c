@@ -149,8 +149,7 @@ static void header_path(const uint8_t *h, char *path)
 	path[n + name] = 0;
 }
 
-/* Removes what does not change a path: "./" and further slashes, as in "./a//b". */
-static void clean_path(char *path)
+void gt_tar_clean_path(char *path)
 {
 	char *to = path;
 	bool begin = true;
@@ -201,7 +200,7 @@ enum gt_code gt_tar_next(struct gt_tar_reader *t, struct gt_tar_member *out, str
 		if (!t->path[0])
 			header_path(h, t->path);
 		if (t->path[0] != '/')
-			clean_path(t->path);
+			gt_tar_clean_path(t->path);
 		*out = (struct gt_tar_member){.path = t->path, .offset = content, .size = size, .type = type, .sparse = type == 'S' || next.sparse};
 		return GT_OK;
 	}

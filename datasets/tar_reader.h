@@ -42,6 +42,9 @@ struct gt_tar_member {
 /* Reads up to the next member. The archive ends with a block of zeros, or exactly after a member. GT_EDATA: it is damaged. */
 enum gt_code gt_tar_next(struct gt_tar_reader *t, struct gt_tar_member *out, struct gt_err *err);
 
+/* Removes what does not change a path: "./" and further slashes, as in "./a//b". */
+void gt_tar_clean_path(char *path);
+
 /* Returns whether the content of m in the archive is the content of a regular file. */
 bool gt_tar_is_file(const struct gt_tar_member *m);
 

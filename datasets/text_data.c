@@ -1,7 +1,6 @@
 #include "text_data.h"
 #include "base/arena.h"
 #include "base/fileio.h"
-#include "text/ngrams.h"
 #include "text/tokenizer.h"
 #include <limits.h>
 #include <stdlib.h>
@@ -90,9 +89,9 @@ enum gt_code gt_texts_learn(const struct gt_texts *t, const struct gt_text_spec 
 	if (code == GT_EDATA)
 		gt_fail_prefix(err, "data.tokenizer");
 	gt_vocab_counter_close(c);
-	if (code == GT_OK && gt_vocab_bytes(*out) > MAX_VOCAB)
+	if (code == GT_OK && gt_vocab_text_bytes(*out) > MAX_VOCAB)
 		code = gt_fail(err, GT_EDATA, "data.max_vocab: expected a vocabulary of at most %d MiB, which a checkpoint can store, got %zu; "
-		               "write a smaller number", (int)(MAX_VOCAB >> 20), gt_vocab_bytes(*out) >> 20);
+		               "write a smaller number", (int)(MAX_VOCAB >> 20), gt_vocab_text_bytes(*out) >> 20);
 	return code;
 }
 
@@ -115,7 +114,7 @@ enum gt_code gt_texts_describe(const struct gt_text_spec *spec, const struct gt_
 	int64_t now;
 	GT_TRY(gt_texts_ids(spec, vocab, &now, err));
 	GT_TRY(gt_tokenizer_init(&t, (enum gt_tokenizer_kind)spec->tokenizer, vocab, err));
-	if (gt_token_limit_check(&t, (struct gt_token_limit){.max = (int32_t)spec->max_tokens}, err) != GT_OK)
+	if (gt_tokenizer_check_max(&t, spec->max_tokens, err) != GT_OK)
 		return gt_fail_prefix(err, "data.max_tokens");
 	if (now != *ids)
 		return gt_fail(err, GT_ECONFIG, "data.tokenizer: expected the %lld different tokens with which the model was trained, got %lld",
@@ -144,8 +143,7 @@ static enum gt_code convert_text(struct work *w, int64_t i, int64_t *out, struct
 	size_t n;
 	const char *text = gt_texts_get(w->t, i, &n);
 	bool grams = w->spec->ngrams > 1;
-	struct gt_token_limit limit = {.max = (int32_t)w->spec->max_tokens};
-	GT_TRY(gt_tokenize(&w->by, text, n, limit, &w->scratch, w->id, grams ? w->hash : NULL, &got, err));
+	GT_TRY(gt_tokenize(&w->by, text, n, (int32_t)w->spec->max_tokens, &w->scratch, w->id, grams ? w->hash : NULL, &got, err));
 	for (int32_t k = 0; k < got.n; k++)
 		counts->unknown += w->id[k] == w->by.unk;
 	counts->texts++;
@@ -202,4 +200,66 @@ enum gt_code gt_texts_fields(const struct gt_texts *t, const struct gt_text_spec
 	free(w.id);
 	gt_text_scratch_close(&w.scratch);
 	return code;
+}
+
+/* ---- JSON ------------------------------------------------------------------------------------------------------------------------- */
+enum gt_code gt_text_json_put(struct gt_json *j, const char *key, const struct gt_text_facts *f, struct gt_err *err)
+{
+	char *text = NULL;
+	size_t n;
+	if (f->vocab)
+		GT_TRY(gt_vocab_text(f->vocab, &text, &n, err));
+	char *whole = text ? realloc(text, n + 1) : NULL;
+	if (text && !whole) {
+		free(text);
+		return gt_fail_memory(err, n);
+	}
+	gt_json_object(j, key);
+	gt_json_int(j, "ids", f->ids);
+	if (whole) {
+		whole[n] = 0;
+		if (gt_vocab_kind_of(f->vocab) == GT_VOCAB_BERT)
+			gt_json_string(j, "kind", "bert");
+		gt_json_string(j, "vocabulary", whole);
+	}
+	gt_json_end(j);
+	free(whole);
+	return GT_OK;
+}
+
+enum gt_code gt_text_json_get(const struct gt_json_value *v, const char *path, struct gt_text_facts *out, struct gt_err *err)
+{
+	const struct gt_json_value *vocab = gt_json_member(v, "vocabulary");
+	const char *kind = gt_json_text(gt_json_member(v, "kind")), *text = gt_json_text(vocab);
+	if (!gt_json_whole(gt_json_member(v, "ids"), &out->ids) || out->ids < 1 || out->ids >= INT32_MAX)
+		return gt_fail(err, GT_EDATA, "%s: expected \"text\" with the number \"ids\" of different tokens", path);
+	if (vocab && !text)
+		return gt_fail(err, GT_EDATA, "%s: expected \"vocabulary\" to be a text", path);
+	if (!vocab)
+		return GT_OK;
+	enum gt_vocab_kind k = kind && !strcmp(kind, "bert") ? GT_VOCAB_BERT : GT_VOCAB_WORDS;
+	if (gt_vocab_parse("vocabulary", text, strlen(text), k, &out->vocab, err) != GT_OK)
+		return gt_fail_prefix(err, "%s", path);
+	if (out->ids < gt_vocab_size(out->vocab))
+		return gt_fail(err, GT_EDATA, "%s: expected \"ids\" to be at least the %d tokens of \"vocabulary\", got %lld", path,
+		               gt_vocab_size(out->vocab), (long long)out->ids);
+	return GT_OK;
+}
+
+enum gt_code gt_text_json_compare(const struct gt_text_facts *ckpt, const struct gt_text_facts *now, const char *where, const char *path,
+                                  struct gt_err *err)
+{
+	int32_t n = ckpt->vocab ? gt_vocab_size(ckpt->vocab) : 0, m = now->vocab ? gt_vocab_size(now->vocab) : 0;
+	for (int32_t i = 0; i < n && i < m; i++) {
+		size_t a, b;
+		const char *p = gt_vocab_token(ckpt->vocab, i, &a), *q = gt_vocab_token(now->vocab, i, &b);
+		if (a != b || memcmp(p, q, a))
+			return gt_fail(err, GT_EDATA, "%.300s: expected token %d of the vocabulary to be \"%.*s\", as in the checkpoint %.300s, got "
+			               "\"%.*s\"", where, i, (int)(a < 80 ? a : 80), p, path,
+			               (int)(b < 80 ? b : 80), q);
+	}
+	if (n != m || ckpt->ids != now->ids)
+		return gt_fail(err, GT_EDATA, "%.300s: expected a vocabulary of %d tokens and %lld ids, as in the checkpoint %.300s, got %d and "
+		               "%lld", where, n, (long long)ckpt->ids, path, m, (long long)now->ids);
+	return GT_OK;
 }

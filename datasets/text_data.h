@@ -7,15 +7,16 @@
  *     GT_TRY(gt_texts_fields(&t, &spec, vocab, name_of, files, &tokens, &lengths, &counts, err));
  *     gt_texts_free(&t);
  *
- * With n-grams, the sequence of a text has its tokens and then its hashed n-grams (datasets/text/ngrams.h), whose ids follow those of the
- * vocabulary. */
+ * With n-grams, the sequence of a text has its tokens and then its hashed n-grams (datasets/text/tokenizer.h), whose ids follow those of
+ * the vocabulary. */
 #ifndef GT_DATASETS_TEXT_DATA_H
 #define GT_DATASETS_TEXT_DATA_H
 
-#include "dataset.h"
-#include "text/text_spec.h"
+#include "base/json.h"
+#include "base/json_read.h"
+#include "learned.h"
 #include "text/texts.h"
-#include "text/vocab.h"
+#include "text/tokenizer.h"
 
 /* Writes the name of text i for messages to buf. */
 typedef const char *gt_text_name(const void *user, int64_t i, char *buf, size_t size);
@@ -36,5 +37,21 @@ enum gt_code gt_texts_describe(const struct gt_text_spec *spec, const struct gt_
 enum gt_code gt_texts_fields(const struct gt_texts *t, const struct gt_text_spec *spec, const struct gt_vocab *vocab, gt_text_name *name,
                              const void *user, struct gt_field *tokens, struct gt_field *lengths, struct gt_text_counts *counts,
                              struct gt_err *err);
+
+/* ---- JSON ----------------------------------------------------------------------------------------------------------------------- */
+/* What was learned from texts, as a member of data.json in a checkpoint:
+ *   {"ids":30002,"vocabulary":"<pad>\n<unk>\nthe\n…"}
+ * ids         number of different tokens, those of n-grams included.
+ * vocabulary  in the text form of datasets/text/vocab.h; absent if the tokenizer has none (bytes).
+ * kind        "bert" if it is the vocabulary of a BERT model, else absent. */
+
+/* Appends the facts as the member `key` of an open object. */
+enum gt_code gt_text_json_put(struct gt_json *j, const char *key, const struct gt_text_facts *f, struct gt_err *err);
+/* Reads them back from a parsed text, which may be hostile. `path` begins the message. The caller frees *out with gt_learned_free. The
+ * names of the classes are not part of it. GT_EDATA: v does not have this form. */
+enum gt_code gt_text_json_get(const struct gt_json_value *v, const char *path, struct gt_text_facts *out, struct gt_err *err);
+/* GT_EDATA names the first difference. For a resumed run, whose training data must be the same. */
+enum gt_code gt_text_json_compare(const struct gt_text_facts *ckpt, const struct gt_text_facts *now, const char *where, const char *path,
+                                  struct gt_err *err);
 
 #endif

@@ -6,16 +6,13 @@
 #include "base/fileio.h"
 #include "folder.h"
 #include "format.h"
-#include "learned.h"
 #include "sample_mark.h"
 #include "skipped.h"
 #include "text/tokenizer.h"
 #include "text_data.h"
-#include "text_json.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 /* gt_dataset.raw */
 struct raw {
@@ -24,14 +21,6 @@ struct raw {
 	const char *path;             /* without files: the only file */
 	struct gt_class_list classes; /* of the training split */
 };
-
-static bool is_text_name(const char *path)
-{
-	const char *slash = strrchr(path, '/'), *dot = strrchr(path, '.');
-	return (slash ? slash[1] : path[0]) != '.' && dot && !strcasecmp(dot, ".txt");
-}
-
-const struct gt_folder_kind gt_folder_texts = {is_text_name, "texts (.txt)"};
 
 static void free_raw(void *p)
 {
@@ -204,7 +193,7 @@ static enum gt_code read_inputs(const struct gt_dataset_spec *spec, const char *
 {
 	char *text;
 	size_t n;
-	if (gt_folder_tables.wanted(path))
+	if (gt_folder_wants(&gt_folder_tables, path))
 		return gt_fail(err, GT_EDATA, "%.400s: expected a text, because the model has learned from files of one text each, got the name of "
 		               "a table; write each text to a file of its own (.txt), or train with data.format = \"csv\"", path);
 	size_t len = strlen(path);
@@ -223,8 +212,7 @@ static enum gt_code load_split(const struct gt_dataset_spec *spec, enum gt_split
 	struct raw *raw;
 	(void)headers_only; /* the vocabulary and the lengths need the whole texts */
 	GT_TRY(alloc_raw(out, &raw, err));
-	struct gt_folder_terms terms = {spec->known, spec->nknown, spec->all};
-	GT_TRY(gt_folder_split_as(paths->path[0], &gt_folder_texts, split, &terms, &raw->files, &raw->classes, err));
+	GT_TRY(gt_folder_split(paths->path[0], &gt_folder_texts, split, spec, &raw->files, &raw->classes, err));
 	memcpy(out->left_out, raw->files->left_out, sizeof out->left_out);
 	gt_source_thin_out(raw->files, spec->limit);
 	int64_t found = raw->files->n;
@@ -239,12 +227,6 @@ static enum gt_code load_split(const struct gt_dataset_spec *spec, enum gt_split
 	if (found && !out->n)
 		return gt_fail(err, GT_EDATA, "%.400s: expected texts that can be read, got none", raw->files->root);
 	return spec->learned && out->n ? convert_texts(spec, spec->learned, true, out, err) : GT_OK;
-}
-
-static enum gt_code find_root(const char *dir, enum gt_split split, struct gt_paths *paths, struct gt_err *err)
-{
-	(void)split;
-	return gt_folder_is_source(dir) ? gt_paths_add(paths, "", dir, err) : GT_OK;
 }
 
 /* Writes the facts as members of data.json. */
@@ -282,7 +264,7 @@ static const struct gt_learning learning = {.format = "text",
 const struct gt_format gt_format_text = {.name = "text",
                                          .content = GT_CONTENT_TEXTS,
                                          .by_name = true,
-                                         .find = find_root,
+                                         .find = gt_folder_find,
                                          .load = load_split,
                                          .has_valid = true,
                                          .input = &gt_folder_texts,

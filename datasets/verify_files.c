@@ -2,25 +2,21 @@
 #include "base/arena.h"
 #include "image/decode.h"
 #include "image/transform.h"
-#include <pthread.h>
-#include <stdatomic.h>
+#include "threads.h"
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-enum { MAX_THREADS = 32, AT_ONCE = 16 }; /* AT_ONCE: number of files that a thread takes at a time */
+enum { AT_ONCE = 16 };           /* number of files that a thread takes at a time */
 #define HEAD ((size_t)64 << 10)          /* bytes that usually have the header */
 
 struct work {
 	const struct gt_source *s;
 	struct gt_verified *out;
 	bool whole;
-	atomic_llong next; /* first file that no thread has taken */
-	atomic_bool ends;  /* a thread has failed */
+	struct worker *worker;
 };
 
 struct worker {
-	struct work *work;
 	struct gt_image_scratch *scratch;
 	struct gt_bytes_buf file;
 	enum gt_code code;
@@ -38,9 +34,8 @@ static enum gt_code decode_image(const struct gt_bytes_buf *file, const char *na
 	return gt_decode_pixels(file->data, file->size, name, head, &part, s, &pixels, err);
 }
 
-static enum gt_code check_file(struct worker *w, int64_t i, struct gt_image_head *head, struct gt_err *err)
+static enum gt_code check_file(const struct work *k, struct worker *w, int64_t i, struct gt_image_head *head, struct gt_err *err)
 {
-	const struct work *k = w->work;
 	char name[720];
 	gt_source_name(k->s, i, name, sizeof name);
 	if (!k->whole) {
@@ -54,79 +49,39 @@ static enum gt_code check_file(struct worker *w, int64_t i, struct gt_image_head
 	return k->whole ? decode_image(&w->file, name, head, w->scratch, err) : GT_OK;
 }
 
-static enum gt_code check_and_record(struct worker *w, int64_t i)
+static bool check_and_record(void *user, int thread, int64_t i)
 {
-	struct gt_verified *out = w->work->out;
+	const struct work *k = user;
+	struct worker *w = &k->worker[thread];
 	struct gt_image_head head;
 	struct gt_err why = {0};
-	enum gt_code code = check_file(w, i, &head, &why);
-	if (code == GT_OK) {
-		out->shape[i] = (struct gt_image_shape){(int32_t)head.h, (int32_t)head.w, head.c};
-		return GT_OK;
-	}
-	if (code != GT_EDATA) {
+	w->code = check_file(k, w, i, &head, &why);
+	if (w->code == GT_OK) {
+		k->out->shape[i] = (struct gt_image_shape){(int32_t)head.h, (int32_t)head.w, head.c};
+	} else if (w->code != GT_EDATA) {
 		w->err = why;
-		return code;
+	} else {
+		k->out->why[i] = strdup(why.msg);
+		w->code = k->out->why[i] ? GT_OK : gt_fail_memory(&w->err, strlen(why.msg));
 	}
-	out->why[i] = strdup(why.msg);
-	return out->why[i] ? GT_OK : gt_fail_memory(&w->err, strlen(why.msg));
-}
-
-static void *run_worker(void *arg)
-{
-	struct worker *w = arg;
-	struct work *k = w->work;
-	while (w->code == GT_OK && !k->ends) {
-		int64_t first = atomic_fetch_add(&k->next, AT_ONCE);
-		if (first >= k->s->n)
-			break;
-		for (int64_t i = first; i < first + AT_ONCE && i < k->s->n && w->code == GT_OK; i++)
-			w->code = check_and_record(w, i);
-	}
-	if (w->code != GT_OK)
-		k->ends = true;
-	return NULL;
-}
-
-/* Runs the workers, each in a thread; what threads that cannot be started would do, the first one does. */
-static enum gt_code run_workers(struct worker *w, int n, struct gt_err *err)
-{
-	pthread_t thread[MAX_THREADS];
-	bool started[MAX_THREADS] = {false};
-	for (int i = 1; i < n; i++)
-		started[i] = !pthread_create(&thread[i], NULL, run_worker, &w[i]);
-	run_worker(&w[0]);
-	for (int i = 1; i < n; i++)
-		if (started[i])
-			pthread_join(thread[i], NULL);
-	for (int i = 0; i < n; i++) {
-		if (w[i].code == GT_OK)
-			continue;
-		if (err)
-			*err = w[i].err;
-		return w[i].code;
-	}
-	return GT_OK;
+	return w->code == GT_OK;
 }
 
 enum gt_code gt_source_verify(const struct gt_source *s, bool whole, struct gt_verified *out, struct gt_err *err)
 {
-	long cores = sysconf(_SC_NPROCESSORS_ONLN);
-	int64_t most = (s->n + AT_ONCE - 1) / AT_ONCE;
-	int n = (int)(cores < 1 ? 1 : cores > MAX_THREADS ? MAX_THREADS : cores);
-	n = most < n ? (int)(most > 1 ? most : 1) : n;
-	struct work work = {.s = s, .out = out, .whole = whole};
-	struct worker w[MAX_THREADS] = {0};
+	int n = gt_threads_for(s->n, AT_ONCE, GT_THREADS_MAX);
+	struct worker w[GT_THREADS_MAX] = {0};
+	struct work work = {.s = s, .out = out, .whole = whole, .worker = w};
 	*out = (struct gt_verified){.n = s->n, .why = calloc((size_t)s->n + 1, sizeof *out->why),
 	                            .shape = calloc((size_t)s->n + 1, sizeof *out->shape)};
 	enum gt_code code = out->why && out->shape ? GT_OK : gt_fail_memory(err, (size_t)s->n * sizeof *out->shape);
-	for (int i = 0; i < n && code == GT_OK; i++) {
-		w[i].work = &work;
+	for (int i = 0; i < n && code == GT_OK; i++)
 		code = gt_image_scratch_open(&w[i].scratch, err);
-	}
 	if (code == GT_OK)
-		code = run_workers(w, n, err);
+		gt_threads_run(n, s->n, AT_ONCE, check_and_record, &work);
 	for (int i = 0; i < n; i++) {
+		if (code == GT_OK && w[i].code != GT_OK)
+			code = gt_fail(err, w[i].code, "%s", w[i].err.msg);
 		gt_image_scratch_close(w[i].scratch);
 		free(w[i].file.data);
 	}

@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 struct gt_arena;
+struct gt_json;
 struct gt_run_opts;
 
 /* ---- use of a checkpoint ---------------------------------------------------------------------------------------------------- */
@@ -132,30 +133,8 @@ struct gt_predict_spec {
 enum gt_code gt_predict(const struct gt_predict_spec *spec, bool (*fn)(void *user, const struct gt_prediction *p), void *user,
                         struct gt_err *err);
 
-struct gt_inspect_tensor {
-	const char *file, *name, *dtype;
-	char shape[96];
-	uint64_t bytes;
-};
-struct gt_inspect {
-	char path[512];
-	int64_t format, step, epoch, world;
-	const char *name;
-	double seconds;     /* duration of training until the checkpoint, in seconds, summed over all resumes */
-	bool has_best;      /* the run had a best result when the checkpoint was saved */
-	const char *best_metric; /* metric of the best result (checkpoint.best.metric); NULL: an earlier version did not save it */
-	double best;        /* best value of best_metric */
-	int64_t best_step, best_epoch; /* step, and epoch (from 1), of the best result; best_epoch -1: the checkpoint does not have it */
-	const char *const *class_name; /* [nclasses]: names of the classes that the data has given, by label */
-	int64_t nclasses;   /* 0: the checkpoint has no names of classes */
-	bool verified;      /* every digest was recomputed and matched */
-	struct gt_inspect_tensor *tensors;
-	int ntensors;
-	struct gt_arena *arena;
-};
-/* Describes a checkpoint. If verify is true, recomputes and compares all digests. The caller frees *out with gt_inspect_free. */
-enum gt_code gt_inspect(const char *ckpt, bool verify, struct gt_inspect **out, struct gt_err *err);
-void gt_inspect_free(struct gt_inspect *r);
+/* Describes a checkpoint, and writes what it contains to *j as an object. If verify is true, recomputes and compares all digests. */
+enum gt_code gt_inspect(const char *ckpt, bool verify, struct gt_json *j, struct gt_err *err);
 
 /* Copies model.safetensors of a checkpoint to path, atomically. */
 enum gt_code gt_export(const char *ckpt, const char *path, struct gt_err *err);

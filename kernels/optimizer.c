@@ -82,11 +82,11 @@ const struct gt_optimizer_row gt_optimizer_rows[GT_OPT_COUNT] = {
 #undef GT_X
 };
 
-const struct gt_optimizer_key *gt_optimizer_key(const struct gt_optimizer_row *row, const char *key)
+const struct gt_type_key *gt_type_key_find(const struct gt_type_key *list, const char *key)
 {
-	for (const struct gt_optimizer_key *k = row->key; k->key; k++)
-		if (!strcmp(k->key, key))
-			return k;
+	for (; list->key; list++)
+		if (!strcmp(list->key, key))
+			return list;
 	return NULL;
 }
 

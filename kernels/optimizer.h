@@ -61,8 +61,9 @@ enum gt_optimizer {
 	GT_OPT_COUNT
 };
 
-struct gt_optimizer_key {
-	const char *key; /* name of the key in train.optimizer: "betas"; NULL: end of the list */
+/* A key that not every type of an optimizer, or of a schedule, accepts, or whose default differs for a type. */
+struct gt_type_key {
+	const char *key; /* name of the key: "betas"; NULL: end of the list */
 	const char *def; /* default as written in a config, "[0.9, 0.99]"; NULL: the default that all types share */
 };
 
@@ -70,12 +71,12 @@ struct gt_optimizer_row {
 	const char *word;      /* value of train.optimizer.type: "adamw" */
 	enum gt_opcode update; /* operation that applies the optimizer's step: GT_OP_ADAM */
 	bool decoupled;        /* value of gt_attr_update.decoupled: true for AdamW */
-	struct gt_optimizer_key key[12]; /* the keys that not every type accepts or whose default differs for this type; ends with key NULL */
+	struct gt_type_key key[12]; /* ends with key NULL */
 };
 
 extern const struct gt_optimizer_row gt_optimizer_rows[GT_OPT_COUNT]; /* indexed by enum gt_optimizer */
 
-/* Finds a key in a row. Returns NULL if the row does not list it. */
-const struct gt_optimizer_key *gt_optimizer_key(const struct gt_optimizer_row *row, const char *key);
+/* Finds a key in the list of a row. Returns NULL if the list does not have it. */
+const struct gt_type_key *gt_type_key_find(const struct gt_type_key *list, const char *key);
 
 #endif

@@ -1,24 +1,17 @@
-/* The three parts of a download, inside fetch.so: transfer.c downloads a file, published.c verifies its digests, untar.c unpacks an
+/* The parts of a download, inside fetch.so: fetch_plugin.c verifies files by their digests, transfer.c downloads one, untar.c unpacks an
  * archive. */
 #ifndef GT_DATASETS_FETCH_PARTS_H
 #define GT_DATASETS_FETCH_PARTS_H
 
 #include "known.h"
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #define GT_FETCH_PATH 4096
 
-/* ---- published.c ------------------------------------------------------------------------------------------------------------ */
-struct gt_published; /* computes MD5 and SHA-256 together, or one of them */
-enum gt_code gt_published_open(const char *md5, const char *sha256, struct gt_published **out, struct gt_err *err);
-void gt_published_add(struct gt_published *d, const void *data, size_t n);
-bool gt_published_close(struct gt_published *d); /* returns whether all digests are the expected ones; NULL: false */
-
-/* *good: whether the file fd has exactly `size` bytes with these digests. Fails if it cannot be read. */
-enum gt_code gt_published_file(int fd, const char *path, uint64_t size, const char *md5, const char *sha256, bool *good,
-                               struct gt_err *err);
+/* *good: whether the file fd has exactly `size` bytes with this digest; sha256 NULL: whether it has this size. Fails if it cannot be
+ * read. */
+enum gt_code gt_published_file(int fd, const char *path, uint64_t size, const char *sha256, bool *good, struct gt_err *err);
 
 /* ---- transfer.c ------------------------------------------------------------------------------------------------------------- */
 struct gt_transfer {

@@ -1,10 +1,11 @@
 /* lib/gtrain/fetch.so: downloads a known dataset from its mirrors. It is a plugin so that only `gtrain fetch` loads libcurl. */
+#include "base/fileio.h"
 #include "fetch/fetch_parts.h"
 #include <curl/curl.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <openssl/evp.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -21,37 +22,33 @@ struct fetch {
 	int dirfd; /* locked, so that only one process downloads into a folder */
 };
 
-/* *made receives the length of the path of the outermost folder that was created, 0 if all were there. */
-static enum gt_code make_dirs(const char *dir, size_t *made, struct gt_err *err)
+static enum gt_code add_to_digest(void *digest, const void *data, size_t n, struct gt_err *err)
 {
-	char path[GT_FETCH_PATH];
-	if ((size_t)snprintf(path, sizeof path, "%s", dir) >= sizeof path || !*dir)
-		return gt_fail(err, GT_ECANTCREAT, "\"%.100s\" cannot be the name of a folder", dir);
-	for (char *s = path + 1;; s++) {
-		const char end = *s;
-		if (end && end != '/')
-			continue;
-		*s = '\0';
-		if (!mkdir(path, 0777))
-			*made = *made ? *made : strlen(path);
-		else if (errno != EEXIST)
-			return gt_fail(err, GT_ECANTCREAT, "%.500s: %s", path, strerror(errno));
-		if (!end)
-			return GT_OK;
-		*s = end;
-	}
+	return EVP_DigestUpdate(digest, data, n) == 1 ? GT_OK : gt_fail(err, GT_EFAIL, "libcrypto cannot compute a SHA-256");
 }
 
-/* Removes the folders that make_dirs() created, as far as they are empty. */
-static void remove_dirs(const char *dir, size_t made)
+enum gt_code gt_published_file(int fd, const char *path, uint64_t size, const char *sha256, bool *good, struct gt_err *err)
 {
-	char path[GT_FETCH_PATH];
-	for (size_t n = strlen(dir); made && n >= made; n--) {
-		if (dir[n] && dir[n] != '/')
-			continue;
-		snprintf(path, sizeof path, "%.*s", (int)n, dir);
-		rmdir(path); /* fails if a file is in it */
+	struct stat st;
+	unsigned char digest[EVP_MAX_MD_SIZE];
+	char hex[2 * EVP_MAX_MD_SIZE + 1] = "";
+	unsigned n = 0;
+	*good = false;
+	if (fstat(fd, &st))
+		return gt_fail(err, GT_EIO, "%s: %s", path, strerror(errno));
+	if (!S_ISREG(st.st_mode) || (uint64_t)st.st_size != size || !sha256) {
+		*good = !sha256 && (uint64_t)st.st_size == size;
+		return GT_OK;
 	}
+	EVP_MD_CTX *of = EVP_MD_CTX_new();
+	enum gt_code rc = of && EVP_DigestInit_ex(of, EVP_sha256(), NULL) == 1 ? gt_file_each(fd, path, size, add_to_digest, of, err)
+	                                                                       : gt_fail(err, GT_EFAIL, "libcrypto has no SHA-256");
+	if (rc == GT_OK && EVP_DigestFinal_ex(of, digest, &n) == 1)
+		for (unsigned k = 0; k < n; k++)
+			snprintf(hex + 2 * k, 3, "%02x", digest[k]);
+	EVP_MD_CTX_free(of);
+	*good = rc == GT_OK && !strcmp(hex, sha256);
+	return rc;
 }
 
 /* Locks the folder itself, so that no lock file remains, and the lock ends with the process. */
@@ -71,9 +68,8 @@ static enum gt_code lock_dir(struct fetch *f, struct gt_err *err)
 	return GT_OK;
 }
 
-/* *good: whether dir/name exists and has the expected digests. */
-static enum gt_code is_there(const struct fetch *f, const char *name, uint64_t size, const char *md5, const char *sha256, bool *good,
-                             struct gt_err *err)
+/* *good: whether dir/name exists and has the expected size and digest. */
+static enum gt_code is_there(const struct fetch *f, const char *name, uint64_t size, const char *sha256, bool *good, struct gt_err *err)
 {
 	struct stat st;
 	*good = false;
@@ -82,11 +78,7 @@ static enum gt_code is_there(const struct fetch *f, const char *name, uint64_t s
 	int fd = openat(f->dirfd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (fd < 0)
 		return GT_OK;
-	enum gt_code rc = GT_OK;
-	if (md5 || sha256)
-		rc = gt_published_file(fd, name, size, md5, sha256, good, err);
-	else
-		*good = (uint64_t)st.st_size == size;
+	enum gt_code rc = gt_published_file(fd, name, size, sha256, good, err);
 	close(fd);
 	return rc;
 }
@@ -129,7 +121,7 @@ static enum gt_code from_mirror(const struct fetch *f, const struct gt_known_fil
 			continue;
 		}
 		bool good;
-		enum gt_code rc = gt_published_file(fd, part, file->size, file->md5, file->sha256, &good, err);
+		enum gt_code rc = gt_published_file(fd, part, file->size, file->sha256, &good, err);
 		*stop = rc != GT_OK;
 		if (rc != GT_OK || good)
 			return rc;
@@ -175,7 +167,7 @@ static enum gt_code from_mirrors(const struct fetch *f, const struct gt_known_fi
 static enum gt_code fetch_file(const struct fetch *f, const struct gt_known_file *file, struct gt_err *err)
 {
 	bool good;
-	GT_TRY(is_there(f, file->name, file->size, file->md5, file->sha256, &good, err));
+	GT_TRY(is_there(f, file->name, file->size, file->sha256, &good, err));
 	if (good) {
 		if (f->progress)
 			f->progress(f->user, file->name, file->size, file->size);
@@ -206,7 +198,7 @@ static enum gt_code fetch_archive(const struct fetch *f, struct gt_err *err)
 	for (; n < 8 && m[n].path; n++) {
 		bool good = false;
 		if (all)
-			GT_TRY(is_there(f, m[n].name, m[n].size, NULL, m[n].sha256, &good, err));
+			GT_TRY(is_there(f, m[n].name, m[n].size, m[n].sha256, &good, err));
 		all &= good;
 	}
 	if (all)
@@ -227,8 +219,8 @@ static enum gt_code fetch_dataset(const struct gt_known_dataset *row, const char
 	struct gt_err tries = {0}; /* failures before a success are not reported */
 	if (base_url && strncmp(base_url, "http://", 7) && strncmp(base_url, "https://", 8))
 		return gt_fail(err, GT_EUSAGE, "expected a URL that begins with http:// or https://, got %.200s", base_url);
-	size_t made = 0;
-	enum gt_code rc = make_dirs(dir, &made, err);
+	size_t existed = 0;
+	enum gt_code rc = gt_dir_make(dir, &existed, err);
 	if (rc == GT_OK)
 		GT_TRY(lock_dir(&f, err)); /* without the lock the folder can be another process's by now, and stays */
 	if (rc == GT_OK && curl_global_init(CURL_GLOBAL_DEFAULT))
@@ -240,7 +232,7 @@ static enum gt_code fetch_dataset(const struct gt_known_dataset *row, const char
 			*err = tries;
 	}
 	if (rc != GT_OK)
-		remove_dirs(dir, made);
+		gt_dir_unmake(dir, existed);
 	if (f.dirfd >= 0)
 		close(f.dirfd);
 	return rc;

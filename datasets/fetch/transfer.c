@@ -1,3 +1,4 @@
+#include "base/fileio.h"
 #include "fetch/fetch_parts.h"
 #include <curl/curl.h>
 #include <errno.h>
@@ -14,7 +15,7 @@ struct state {
 	uint64_t range_start; /* start in Content-Range of the reply; UINT64_MAX: none */
 	bool placed;          /* `at` is determined, by the status of the reply */
 	uint64_t other_size;  /* size of the server's file if it is not the expected one */
-	int disk_errno;
+	struct gt_err disk;   /* failure to write; its code is GT_OK if there is none */
 	bool too_long, wrong_range;
 };
 
@@ -64,8 +65,8 @@ static size_t on_body(char *data, size_t size, size_t n, void *user)
 			s->other_size = s->at + (uint64_t)rest;
 			return 0;
 		}
-		if (ftruncate(t->fd, (off_t)s->at)) {
-			s->disk_errno = errno;
+		if (ftruncate(t->fd, (off_t)s->at) || lseek(t->fd, (off_t)s->at, SEEK_SET) < 0) {
+			gt_fail(&s->disk, GT_EIO, "%s: %s", t->path, strerror(errno));
 			return 0;
 		}
 		s->placed = true;
@@ -74,16 +75,8 @@ static size_t on_body(char *data, size_t size, size_t n, void *user)
 		s->too_long = true;
 		return 0;
 	}
-	for (size_t done = 0; done < len;) {
-		ssize_t w = pwrite(t->fd, data + done, len - done, (off_t)(s->at + done));
-		if (w < 0 && errno == EINTR)
-			continue;
-		if (w < 0) {
-			s->disk_errno = errno;
-			return 0;
-		}
-		done += (size_t)w;
-	}
+	if (gt_file_write(t->fd, t->path, data, len, &s->disk) != GT_OK)
+		return 0;
 	s->at += len;
 	if (t->progress)
 		t->progress(t->user, t->name, s->at, t->size);
@@ -109,8 +102,8 @@ static enum gt_transfer_end classify_result(struct state *s, CURLcode rc, const 
 {
 	const struct gt_transfer *t = s->t;
 	long status = status_of(s);
-	if (s->disk_errno) {
-		gt_fail(err, GT_EIO, "%s: %s", t->path, strerror(s->disk_errno));
+	if (s->disk.code) {
+		gt_fail(err, s->disk.code, "%s", s->disk.msg);
 		return GT_TRANSFER_NEVER;
 	}
 	if (s->other_size) {

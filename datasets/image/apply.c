@@ -265,46 +265,11 @@ static enum gt_code load_image(struct gt_image_work *k, const uint8_t *raw, size
 	return apply_transforms(k, v.next, err);
 }
 
-enum gt_code gt_work_load(struct gt_image_work *k, const uint8_t *raw, size_t size, struct gt_err *err)
+enum gt_code gt_work_run(struct gt_image_work *k, const uint8_t *raw, size_t size, struct gt_err *err)
 {
-	enum gt_code rc = load_image(k, raw, size, err);
-	gt_scratch_trim(k->s);
-	return rc;
-}
-
-enum gt_code gt_work_transform(struct gt_image_work *k, struct gt_err *err)
-{
-	enum gt_code rc = convert_channels(k, err);
-	if (rc == GT_OK)
+	enum gt_code rc = raw ? load_image(k, raw, size, err) : convert_channels(k, err);
+	if (rc == GT_OK && !raw)
 		rc = apply_transforms(k, 0, err);
 	gt_scratch_trim(k->s);
 	return rc;
-}
-
-enum gt_code gt_image_load(const uint8_t *raw, size_t size, const char *name, struct gt_transform_list list,
-                           const struct gt_sample_key *key, int c, int64_t h, int64_t w, struct gt_image_scratch *s, uint8_t *out,
-                           struct gt_err *err)
-{
-	struct gt_image_work k = {.s = s, .list = list, .key = key, .name = name, .out = out, .h = h, .w = w, .c = c};
-	return gt_work_load(&k, raw, size, err);
-}
-
-enum gt_code gt_image_transform(const uint8_t *pixels, int64_t ih, int64_t iw, int ic, const char *name, struct gt_transform_list list,
-                                const struct gt_sample_key *key, int c, int64_t h, int64_t w, struct gt_image_scratch *s, uint8_t *out,
-                                struct gt_err *err)
-{
-	struct gt_image_work k = {.s = s, .list = list, .key = key, .name = name, .out = out, .h = h, .w = w, .c = c};
-	k.px = (struct gt_pixels){.w = iw, .h = ih, .c = ic, .data = pixels};
-	return gt_work_transform(&k, err);
-}
-
-enum gt_code gt_image_probe(const uint8_t *raw, size_t size, const char *name, struct gt_image_scratch *s, int64_t *h, int64_t *w, int *c,
-                            struct gt_err *err)
-{
-	struct gt_image_head head;
-	GT_TRY(gt_decode_head(raw, size, name, s, &head, err));
-	*h = head.h;
-	*w = head.w;
-	*c = head.c;
-	return GT_OK;
 }

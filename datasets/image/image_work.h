@@ -21,9 +21,8 @@ struct gt_image_work {
 	int64_t slot;             /* with a recipe: maximum bytes of that part */
 };
 
-/* Decode and transform an image, whose members s, list, key, name, out, h, w and c the caller has set; and px, if it is an array. */
-enum gt_code gt_work_load(struct gt_image_work *k, const uint8_t *raw, size_t size, struct gt_err *err);
-enum gt_code gt_work_transform(struct gt_image_work *k, struct gt_err *err);
+/* Decodes and transforms an image, whose members s, list, key, name, out, h, w and c the caller has set; raw NULL: px is the image. */
+enum gt_code gt_work_run(struct gt_image_work *k, const uint8_t *raw, size_t size, struct gt_err *err);
 
 /* Sets *to to memory for an image of h x w pixels other than that of the present one: the output if it has this size, else a buffer. */
 enum gt_code gt_work_take(struct gt_image_work *k, int64_t h, int64_t w, uint8_t **to, struct gt_err *err);

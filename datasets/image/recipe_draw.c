@@ -111,37 +111,23 @@ static void draw_operations(const struct gt_image_work *k, struct gt_transform_l
 	memcpy(row + sizeof *r, op, (size_t)r->n * sizeof *op);
 }
 
-/* What the two functions that write a row have in common. pixels: an image that is an array; NULL: raw has an encoded one. */
-static enum gt_code make_row(const uint8_t *raw, size_t size, const struct gt_pixels *pixels, const char *name,
-                             struct gt_transform_list list, const struct gt_recipe_split *split, const struct gt_sample_key *key, int c,
-                             int64_t h, int64_t w, struct gt_image_scratch *s, uint8_t *row, struct gt_err *err)
+enum gt_code gt_image_make(const struct gt_image_job *j, struct gt_err *err)
 {
+	const struct gt_recipe_split *split = j->split && j->split->on ? j->split : NULL;
 	struct gt_recipe r = {0};
-	uint8_t *out = row + gt_recipe_pixels_at(split->ops);
-	struct gt_image_work k = {.s = s, .list = {list.t, split->first}, .key = key, .name = name, .out = out, .h = h, .w = w, .c = c};
-	if (split->resize) {
+	struct gt_image_work k = {.s = j->scratch, .list = j->list, .key = j->key, .name = j->name, .out = j->out, .h = j->h, .w = j->w,
+	                          .c = j->c, .px = {.w = j->iw, .h = j->ih, .c = j->ic, .data = j->pixels}};
+	if (split) {
+		k.list.n = split->first;
+		k.out = j->out + gt_recipe_pixels_at(split->ops);
+		draw_operations(&k, j->list, split, &r, j->out);
+	}
+	if (split && split->resize) {
 		k.recipe = &r;
 		k.slot = split->row - gt_recipe_pixels_at(split->ops);
 	}
-	draw_operations(&k, list, split, &r, row);
-	if (pixels)
-		k.px = *pixels;
-	enum gt_code code = pixels ? gt_work_transform(&k, err) : gt_work_load(&k, raw, size, err);
-	memcpy(row, &r, sizeof r);
+	enum gt_code code = gt_work_run(&k, j->raw, j->size, err);
+	if (split)
+		memcpy(j->out, &r, sizeof r);
 	return code;
-}
-
-enum gt_code gt_recipe_load(const uint8_t *raw, size_t size, const char *name, struct gt_transform_list list,
-                            const struct gt_recipe_split *split, const struct gt_sample_key *key, int c, int64_t h, int64_t w,
-                            struct gt_image_scratch *s, uint8_t *row, struct gt_err *err)
-{
-	return make_row(raw, size, NULL, name, list, split, key, c, h, w, s, row, err);
-}
-
-enum gt_code gt_recipe_transform(const uint8_t *pixels, int64_t ih, int64_t iw, int ic, const char *name, struct gt_transform_list list,
-                                 const struct gt_recipe_split *split, const struct gt_sample_key *key, int c, int64_t h, int64_t w,
-                                 struct gt_image_scratch *s, uint8_t *row, struct gt_err *err)
-{
-	struct gt_pixels px = {.w = iw, .h = ih, .c = ic, .data = pixels};
-	return make_row(NULL, 0, &px, name, list, split, key, c, h, w, s, row, err);
 }

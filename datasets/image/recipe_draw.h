@@ -2,7 +2,7 @@
  * the others when it gathers the batch (kernels/recipe.h). The pixels are the same for any division.
  *
  *     struct gt_recipe_split split = gt_recipe_split_of(list, c, h, w);
- *     gt_recipe_load(file, bytes, "a.jpg", list, &split, &key, c, h, w, scratch, row, err);         row: split.row bytes
+ *     gt_image_make(&(struct gt_image_job){.list = list, .split = &split, .out = row, …}, err);     row: split.row bytes
  */
 #ifndef GT_IMAGE_RECIPE_DRAW_H
 #define GT_IMAGE_RECIPE_DRAW_H
@@ -23,13 +23,5 @@ struct gt_recipe_split {
 /* Leaves as many transforms to gather.recipes as it can apply to images of c x h x w. All of the list's transforms work on single
  * images. */
 struct gt_recipe_split gt_recipe_split_of(struct gt_transform_list list, int c, int64_t h, int64_t w);
-
-/* gt_image_load and gt_image_transform (transform.h) for a divided list: write a row. */
-enum gt_code gt_recipe_load(const uint8_t *raw, size_t size, const char *name, struct gt_transform_list list,
-                            const struct gt_recipe_split *split, const struct gt_sample_key *key, int c, int64_t h, int64_t w,
-                            struct gt_image_scratch *s, uint8_t *row, struct gt_err *err);
-enum gt_code gt_recipe_transform(const uint8_t *pixels, int64_t ih, int64_t iw, int ic, const char *name, struct gt_transform_list list,
-                                 const struct gt_recipe_split *split, const struct gt_sample_key *key, int c, int64_t h, int64_t w,
-                                 struct gt_image_scratch *s, uint8_t *row, struct gt_err *err);
 
 #endif

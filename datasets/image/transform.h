@@ -4,7 +4,7 @@
  *     gt_image_scratch_open(&scratch, err);                                  one for each thread
  *     struct gt_transform_list list = {conf->data.augment, conf->data.naugment};
  *     struct gt_sample_key key = {seed, epoch, sample};
- *     gt_image_load(file, bytes, "a.jpg", list, &key, 3, 128, 128, scratch, out, err);
+ *     gt_image_make(&(struct gt_image_job){.name = "a.jpg", .raw = file, .size = bytes, .list = list, .key = &key, .c = 3, …}, err);
  *     gt_image_scratch_close(scratch);
  *
  *     encoded file ── decoder ──> u8 [H, W, C] ── transform 0 ── transform 1 ── … ──> out, u8 [h, w, c]
@@ -88,21 +88,26 @@ void gt_image_scratch_close(struct gt_image_scratch *s); /* accepts NULL */
 #define GT_IMAGE_SCRATCH_KEEP ((size_t)24 << 20)
 size_t gt_image_scratch_bytes(const struct gt_image_scratch *s);
 
-/* Decodes an encoded image of `size` bytes (JPEG, PNG or WebP, recognised by its content), converts it to c = 1 or 3 channels, applies the
- * list, and writes h * w * c bytes to out, channels last. key may be NULL if no transform of the list is random. An empty list requires
- * that the image has h x w pixels. GT_EDATA: the file is damaged, has another format, or its size after the list is not h x w; the message
- * begins with `name`. Files in which damage lies in a part that the list does not need may be accepted. */
-enum gt_code gt_image_load(const uint8_t *raw, size_t size, const char *name, struct gt_transform_list list,
-                           const struct gt_sample_key *key, int c, int64_t h, int64_t w, struct gt_image_scratch *s, uint8_t *out,
-                           struct gt_err *err);
-/* The same for an image that is an array of ih * iw * ic bytes, channels last. Any number of channels is possible if ic equals c and no
- * transform works on colours. */
-enum gt_code gt_image_transform(const uint8_t *pixels, int64_t ih, int64_t iw, int ic, const char *name, struct gt_transform_list list,
-                                const struct gt_sample_key *key, int c, int64_t h, int64_t w, struct gt_image_scratch *s, uint8_t *out,
-                                struct gt_err *err);
-/* Reads only the header of an encoded image: its size after rotation by its Exif orientation, and its channels (1 or 3). */
-enum gt_code gt_image_probe(const uint8_t *raw, size_t size, const char *name, struct gt_image_scratch *s, int64_t *h, int64_t *w, int *c,
-                            struct gt_err *err);
+struct gt_recipe_split;
+/* An image, and what is made of it. */
+struct gt_image_job {
+	const char *name;                    /* of the image; messages begin with it */
+	const uint8_t *raw;                  /* an encoded file of `size` bytes (JPEG, PNG or WebP, recognised by its content); NULL: pixels */
+	size_t size;
+	const uint8_t *pixels;               /* without raw: an array of ih * iw * ic bytes, channels last */
+	int64_t ih, iw;
+	int ic;
+	struct gt_transform_list list;       /* empty: the image must have h x w pixels */
+	const struct gt_sample_key *key;     /* NULL: no transform of the list is random */
+	const struct gt_recipe_split *split; /* how the list is divided (recipe_draw.h); NULL: all of it is applied here */
+	int c;                               /* the result: 1 or 3 channels; any number if it is ic and no transform works on colours */
+	int64_t h, w;
+	struct gt_image_scratch *scratch;
+	uint8_t *out;                        /* h * w * c bytes, channels last; with split->on, a row of split->row bytes */
+};
+/* Decodes an image, converts it to c channels, applies the list, and writes the result to out. GT_EDATA: the file is damaged, has another
+ * format, or its size after the list is not h x w. Files in which damage lies in a part that the list does not need may be accepted. */
+enum gt_code gt_image_make(const struct gt_image_job *job, struct gt_err *err);
 
 /* Checks that the list can be applied and gives images of c x h x w. ih, iw: size of all input images; 0: they have any size. On failure
  * returns GT_ECONFIG, sets *at to the index of the wrong transform, or to list.n if the result as a whole is wrong, and writes to `why` a

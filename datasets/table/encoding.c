@@ -1,17 +1,12 @@
 #include "table/encoding.h"
 #include "base/arena.h"
+#include "text/text_utf8.h"
 #include <stdlib.h>
 #include <string.h>
 
-/* Characters of the bytes 0x80 ... 0x9f in Windows-1252; 0: there is none. The other bytes are those of Latin-1.
- * https://www.unicode.org/Public/MAPPINGS/VENDORS/MICSFT/WINDOWS/CP1252.TXT */
-static const uint16_t windows[32] = {0x20ac, 0,      0x201a, 0x0192, 0x201e, 0x2026, 0x2020, 0x2021, 0x02c6, 0x2030, 0x0160,
-                                     0x2039, 0x0152, 0,      0x017d, 0,      0,      0x2018, 0x2019, 0x201c, 0x201d, 0x2022,
-                                     0x2013, 0x2014, 0x02dc, 0x2122, 0x0161, 0x203a, 0x0153, 0,      0x017e, 0x0178};
-
 bool gt_encoding_has_windows(uint8_t byte)
 {
-	return byte < 0x80 || byte >= 0xa0 || windows[byte - 0x80];
+	return byte < 0x80 || byte >= 0xa0 || gt_windows_1252[byte - 0x80];
 }
 
 bool gt_encoding_is_utf16(const void *text, size_t n)
@@ -22,22 +17,10 @@ bool gt_encoding_is_utf16(const void *text, size_t n)
 /* Appends a character at p, which has room for 4 bytes. */
 static char *put_utf8(char *p, uint32_t c)
 {
-	if (c < 0x80) {
-		*p++ = (char)c;
-	} else if (c < 0x800) {
-		*p++ = (char)(0xc0 | c >> 6);
-		*p++ = (char)(0x80 | (c & 0x3f));
-	} else if (c < 0x10000) {
-		*p++ = (char)(0xe0 | c >> 12);
-		*p++ = (char)(0x80 | (c >> 6 & 0x3f));
-		*p++ = (char)(0x80 | (c & 0x3f));
-	} else {
-		*p++ = (char)(0xf0 | c >> 18);
-		*p++ = (char)(0x80 | (c >> 12 & 0x3f));
-		*p++ = (char)(0x80 | (c >> 6 & 0x3f));
-		*p++ = (char)(0x80 | (c & 0x3f));
-	}
-	return p;
+	if (c >= 0x80)
+		return p + gt_utf8_put((int32_t)c, p);
+	*p = (char)c;
+	return p + 1;
 }
 
 static enum gt_code fail_at_line(const char *path, int64_t line, const char *why, struct gt_err *err)
@@ -50,7 +33,7 @@ static enum gt_code from_bytes(enum gt_encoding from, const uint8_t *s, size_t n
 	int64_t line = 1;
 	for (size_t i = 0; i < n; i++) {
 		bool special = from == GT_WINDOWS_1252 && s[i] >= 0x80 && s[i] < 0xa0;
-		uint32_t c = special ? windows[s[i] - 0x80] : s[i];
+		uint32_t c = special ? gt_windows_1252[s[i] - 0x80] : s[i];
 		if (special && !c)
 			return gt_fail(err, GT_EDATA, "%.400s:%lld: expected Windows-1252, got the byte 0x%02x, which it does not have", path,
 			               (long long)line, s[i]);

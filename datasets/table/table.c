@@ -1,6 +1,6 @@
 #include "table/table.h"
 #include "base/arena.h"
-#include "table/cell.h"
+#include "table/parse_cell.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -147,6 +147,16 @@ static enum gt_code parse_words(const struct gt_data_table *t, const struct gt_w
 		}
 	*out = v;
 	return GT_OK;
+}
+
+enum gt_code gt_table_fail(const struct gt_data_table *t, int k, int64_t row, const char *why, struct gt_err *err)
+{
+	char shown[GT_CELL_SHOWN];
+	int64_t line;
+	const char *path = gt_table_where(t, row < 0 ? 0 : row, &line);
+	gt_cell_shown(t->column[k].name, shown);
+	return row < 0 ? gt_fail(err, GT_EDATA, "%.400s: column \"%s\": %s", path, shown, why)
+	               : gt_fail(err, GT_EDATA, "%.400s:%lld: column \"%s\": %s", path, (long long)line, shown, why);
 }
 
 static enum gt_code fail_not_number(const struct gt_data_table *t, int k, int64_t row, const char *word, bool range, struct gt_err *err)

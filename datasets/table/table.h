@@ -7,17 +7,17 @@
  *     ... t.column[k].number[row] ...
  *     gt_table_free(&t);
  *
- *     table.csv --> csv.h: records --> cell.h: missing, number or word --> columns: f64, i32 + words, or texts
+ *     table.csv --> csv.h: records --> parse_cell.h: missing, number or word --> columns: f64, i32 + words, or texts
  *
  * A column whose type is not given is read as numbers, or as words if its first value is none. After all rows, table_odd.h decides what it
- * is: of numbers, even if a few cells are none, or of words; a number with leading zeros makes it one of words (cell.h). Numbers have not
- * kept their text, so the files are then read a second time, with this column as what it is. A column of words with more than
+ * is: of numbers, even if a few cells are none, or of words; a number with leading zeros makes it one of words (parse_cell.h). Numbers have
+ * not kept their text, so the files are then read a second time, with this column as what it is. A column of words with more than
  * GT_TABLE_MAX_WORDS different ones is read once more, as texts. */
 #ifndef GT_DATASETS_TABLE_H
 #define GT_DATASETS_TABLE_H
 
 #include "table/table_spec.h"
-#include "table/word_set.h"
+#include "text/word_set.h"
 #include "text/texts.h"
 
 #define GT_TABLE_MAX_WORDS (1 << 20) /* maximum number of different words of a column */
@@ -90,6 +90,9 @@ const char *gt_table_text(const struct gt_data_table *t, int k, int64_t row, siz
 
 /* Returns the file of a row, and in *line the line at which it begins. */
 const char *gt_table_where(const struct gt_data_table *t, int64_t row, int64_t *line);
+
+/* Returns GT_EDATA with a message about the cell of a row in column k, or with row -1 about the column. */
+enum gt_code gt_table_fail(const struct gt_data_table *t, int k, int64_t row, const char *why, struct gt_err *err);
 
 /* Writes the numbers of rows `row` of column k to out[n]; NaN: missing. row NULL: the rows 0 ... n - 1. GT_EDATA: a cell is a word, or a
  * number out of range. GT_EINTERNAL: the column was skipped. */

@@ -1,30 +1,27 @@
-/* Converts the rows of a table with the facts that were learned, column by column. */
+/* Converts the rows of a table with the facts that were learned, column by column, and marks them by what the facts use of them. */
 #include "base/arena.h"
-#include "table/cell.h"
+#include "sample_mark.h"
+#include "table/parse_cell.h"
 #include "table/table_facts.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-static enum gt_code fail_cell(const struct gt_data_table *t, int k, int64_t row, const char *why, struct gt_err *err)
+/* Writes the numbers of column k to out[0], out[stride], …, normalised or as they are. A missing one becomes the median and a 1 in na, if
+ * na is not NULL; of a target it is an error. v: memory for a column. */
+static enum gt_code put_numbers(const struct gt_data_table *t, int k, const struct gt_table_fact *f, double *v, bool normalize, float *out,
+                                float *na, int64_t stride, struct gt_err *err)
 {
-	char shown[GT_CELL_SHOWN];
-	int64_t line;
-	const char *path = gt_table_where(t, row, &line);
-	return gt_fail(err, GT_EDATA, "%.400s:%lld: column \"%s\": %s", path, (long long)line, gt_cell_shown(t->column[k].name, shown), why);
-}
-
-/* Writes continuous column k to out[0], out[stride], …, and where it is missing to na in the same way, if na is not NULL. */
-static enum gt_code put_values(const struct gt_data_table *t, int k, const struct gt_table_fact *f, double *v, float *out, float *na,
-                               int64_t stride, struct gt_err *err)
-{
-	double scale = f->std > 0 ? f->std : 1;
+	double mean = normalize ? f->mean : 0, scale = normalize && f->std > 0 ? f->std : 1;
 	GT_TRY(gt_table_numbers(t, k, NULL, t->n, v, err));
 	for (int64_t i = 0; i < t->n; i++) {
 		bool missing = isnan(v[i]);
-		float x = (float)(((missing ? f->median : v[i]) - f->mean) / scale);
+		if (missing && f->type == GT_COLUMN_TARGET)
+			return gt_table_fail(t, k, i, GT_TARGET_MISSING, err);
+		float x = (float)(((missing ? f->median : v[i]) - mean) / scale);
 		if (!isfinite(x))
-			return fail_cell(t, k, i, "the number is too far from those of the training data", err);
+			return gt_table_fail(t, k, i, "the number is too far from those of the training data", err);
 		out[i * stride] = x;
 		if (na)
 			na[i * stride] = missing;
@@ -41,7 +38,7 @@ static enum gt_code put_dates(const struct gt_data_table *t, int k, const struct
 		size_t len;
 		const char *text = gt_table_text(t, k, i, &len);
 		if (len && !gt_date_parse(text, len, f->order, &seconds))
-			return fail_cell(t, k, i, "expected a date in the order of the other dates of the column", err);
+			return gt_table_fail(t, k, i, "expected a date in the order of the other dates of the column", err);
 		if (len)
 			gt_date_parts(seconds, part);
 		for (int p = 0; p < GT_DATE_PARTS; p++) {
@@ -69,11 +66,10 @@ static enum gt_code put_codes(const struct gt_data_table *t, int k, const struct
                               int32_t unknown, int32_t *out, int64_t stride, struct gt_err *err)
 {
 	const struct gt_table_column *c = &t->column[k];
-	int32_t *map = malloc(((size_t)c->words.n + 1) * sizeof *map), last = -1;
+	int32_t *map, last = -1;
 	double last_number = NAN;
 	enum gt_code code = GT_OK;
-	if (!map)
-		return gt_fail_memory(err, ((size_t)c->words.n + 1) * sizeof *map);
+	GT_CALLOC(map, c->words.n, err);
 	for (int32_t i = 0; i < c->words.n; i++)
 		map[i] = gt_table_lookup(f, &t->notation, gt_words_text(&c->words, i), gt_words_len(&c->words, i));
 	for (int64_t i = 0; i < t->n && code == GT_OK; i++) {
@@ -92,7 +88,7 @@ static enum gt_code put_codes(const struct gt_data_table *t, int k, const struct
 		}
 		int32_t result = at >= 0 ? at + first : absent ? missing : unknown;
 		if (result < 0)
-			code = fail_cell(t, k, i, absent ? GT_TARGET_MISSING : "the class does not occur in the training split",
+			code = gt_table_fail(t, k, i, absent ? GT_TARGET_MISSING : "the class does not occur in the training split",
 			                 err);
 		out[i * stride] = result;
 	}
@@ -100,28 +96,12 @@ static enum gt_code put_codes(const struct gt_data_table *t, int k, const struct
 	return code;
 }
 
-static enum gt_code put_targets(const struct gt_data_table *t, int k, const struct gt_table_fact *f, double *v, bool normalize, float *out,
-                                int64_t stride, struct gt_err *err)
-{
-	double mean = normalize ? f->mean : 0, scale = normalize && f->std > 0 ? f->std : 1;
-	GT_TRY(gt_table_numbers(t, k, NULL, t->n, v, err));
-	for (int64_t i = 0; i < t->n; i++) {
-		if (isnan(v[i]))
-			return fail_cell(t, k, i, GT_TARGET_MISSING, err);
-		out[i * stride] = (float)((v[i] - mean) / scale);
-		if (!isfinite(out[i * stride]))
-			return fail_cell(t, k, i, "the number is too far from those of the training data", err);
-	}
-	return GT_OK;
-}
-
 enum gt_code gt_table_apply(const struct gt_data_table *t, const struct gt_table_facts *f, const struct gt_table_fields *out,
                             struct gt_err *err)
 {
 	int value = 0, na = 0, codes = 0, target = 0;
-	double *v = malloc(((size_t)t->n + 1) * sizeof *v);
-	if (!v)
-		return gt_fail_memory(err, ((size_t)t->n + 1) * sizeof *v);
+	double *v;
+	GT_CALLOC(v, t->n, err);
 	for (int k = 0; k < f->ncolumns; k++)
 		na += gt_table_values(&f->column[k]);
 	enum gt_code code = GT_OK;
@@ -129,7 +109,7 @@ enum gt_code gt_table_apply(const struct gt_data_table *t, const struct gt_table
 		const struct gt_table_fact *c = &f->column[k];
 		if (c->type == GT_COLUMN_CONTINUOUS) {
 			if (out->values)
-				code = put_values(t, k, c, v, out->values + value, c->na ? out->values + na : NULL, f->nvalues, err);
+				code = put_numbers(t, k, c, v, true, out->values + value, c->na ? out->values + na : NULL, f->nvalues, err);
 			value++;
 			na += c->na;
 		} else if (c->type == GT_COLUMN_DATE) {
@@ -145,7 +125,7 @@ enum gt_code gt_table_apply(const struct gt_data_table *t, const struct gt_table
 			if (f->task == GT_TASK_CLASSES && out->labels)
 				code = put_codes(t, k, c, 0, -1, -1, out->labels, 1, err);
 			else if (f->task == GT_TASK_NUMBERS && out->targets)
-				code = put_targets(t, k, c, v, out->normalize, out->targets + target, f->ntargets, err);
+				code = put_numbers(t, k, c, v, out->normalize, out->targets + target, NULL, f->ntargets, err);
 			target++;
 		}
 	}
@@ -207,5 +187,68 @@ enum gt_code gt_table_texts(const struct gt_data_table *t, const struct gt_table
 	GT_TRY(gt_texts_reserve(own, t->n, bytes > ends ? (int64_t)(bytes - ends) : 0, err));
 	for (int64_t i = 0; i < t->n; i++)
 		GT_TRY(join_row_texts(t, f, i, own, err));
+	return GT_OK;
+}
+
+/* ---- marks ----------------------------------------------------------------------------------------------------------------------- */
+enum { NUMBER_MAX = 63 }; /* maximum bytes of a text that may be a number */
+
+static uint64_t hash_number(double v, uint64_t seed)
+{
+	v += 0.0; /* -0 is 0 */
+	return gt_mark_hash(&v, sizeof v, seed + 1);
+}
+
+/* Returns the hash of a cell. The text need not end with a NUL. */
+static uint64_t hash_text(const struct gt_notation *notation, const char *text, size_t n, uint64_t seed)
+{
+	char copy[NUMBER_MAX + 1];
+	double v;
+	if (n && n <= NUMBER_MAX) {
+		memcpy(copy, text, n);
+		copy[n] = 0;
+		enum gt_number_kind kind = gt_cell_parse(notation, copy, n, &v);
+		if (kind == GT_CELL_NUMBER || kind == GT_CELL_CODE)
+			return hash_number(v, seed);
+	}
+	return gt_mark_hash(text, n, seed);
+}
+
+static enum gt_code add_words(const struct gt_data_table *t, const struct gt_table_column *c, uint64_t seed, struct gt_sample_mark *mark,
+                              struct gt_err *err)
+{
+	uint64_t *word;
+	GT_CALLOC(word, c->words.n, err);
+	for (int32_t i = 0; i < c->words.n; i++)
+		word[i] = hash_text(&t->notation, gt_words_text(&c->words, i), gt_words_len(&c->words, i), seed);
+	for (int64_t i = 0; i < t->n; i++)
+		mark[i].content += c->code[i] >= 0 ? word[c->code[i]] : c->code[i] == GT_CODE_OTHER ? seed + 2 : 0;
+	free(word);
+	return GT_OK;
+}
+
+enum gt_code gt_table_marks(const struct gt_data_table *t, const struct gt_table_facts *facts, struct gt_sample_mark *mark,
+                            struct gt_err *err)
+{
+	for (int64_t i = 0; i < t->n; i++)
+		mark[i].content = 0;
+	for (int k = 0; k < t->ncolumns; k++) {
+		const struct gt_table_column *c = &t->column[k];
+		/* the sum of the hashes of cells is that of the row: a column counts by its name, so that the order of columns does not matter */
+		uint64_t seed = gt_mark_hash(c->name, strlen(c->name), 0);
+		if (c->store == GT_STORE_SKIP || k >= facts->ncolumns || facts->column[k].type == GT_COLUMN_IGNORE)
+			continue;
+		if (c->store == GT_STORE_WORDS)
+			GT_TRY(add_words(t, c, seed, mark, err));
+		for (int64_t i = 0; i < t->n && c->store == GT_STORE_NUMBERS; i++)
+			mark[i].content += isnan(c->number[i]) ? 0 : hash_number(c->number[i], seed);
+		for (int64_t i = 0; i < t->n && c->store == GT_STORE_TEXT; i++) {
+			size_t n;
+			const char *text = gt_texts_get(&c->text, i, &n);
+			mark[i].content += n ? hash_text(&t->notation, text, n, seed) : 0;
+		}
+	}
+	for (int64_t i = 0; i < t->n; i++)
+		mark[i].content = gt_mark_hash(&mark[i].content, sizeof mark[i].content, 0);
 	return GT_OK;
 }

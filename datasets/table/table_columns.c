@@ -1,7 +1,7 @@
 #include "table/table_columns.h"
 #include "base/arena.h"
 #include "base/json.h"
-#include "table/cell.h"
+#include "table/parse_cell.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -89,6 +89,13 @@ static enum gt_table_store learned_store(const struct gt_table_reader *r, const 
 	}
 }
 
+static void set_reading(struct gt_table_reader *r, int k, enum gt_table_store store, enum gt_column_type type, unsigned orders)
+{
+	r->table->column[k].store = store;
+	r->reading[k] = (struct gt_table_reading){.store = store, .target = type == GT_COLUMN_TARGET, .date = type == GT_COLUMN_DATE,
+	                                          .orders = orders, .inferred = type == GT_COLUMN_AUTO};
+}
+
 static bool is_type_open(const struct gt_table_spec *s, const char *name)
 {
 	enum gt_column_type type = gt_table_given_type(s, name);
@@ -171,13 +178,9 @@ static enum gt_code make_columns(struct gt_table_reader *r, const struct gt_csv_
 			if ((uint8_t)*p < 0x20 || *p == 0x7f)
 				return gt_fail(err, GT_EDATA, "%.400s:%lld: expected names of columns without control characters, got \"%s\"",
 				               gt_csv_path(r->csv), (long long)r->first_line, gt_cell_shown(name, shown));
-		r->table->column[i].store = r->reading[i].store = given_store(s, name);
-		r->reading[i].target = gt_table_given_type(s, name) == GT_COLUMN_TARGET;
 		enum gt_date_order order = gt_table_given_order(s, name);
-		r->reading[i].date = gt_table_given_type(s, name) == GT_COLUMN_DATE;
-		r->reading[i].orders = order != GT_DATE_AUTO ? 1u << order : ALL_ORDERS;
+		set_reading(r, i, given_store(s, name), gt_table_given_type(s, name), order != GT_DATE_AUTO ? 1u << order : ALL_ORDERS);
 		r->reading[i].open = is_type_open(s, name);
-		r->reading[i].inferred = gt_table_given_type(s, name) == GT_COLUMN_AUTO;
 	}
 	return check_names(r, err);
 }
@@ -189,10 +192,7 @@ static enum gt_code make_learned_columns(struct gt_table_reader *r, bool header,
 	for (int k = 0; k < r->facts->ncolumns; k++) {
 		if (!(r->table->column[k].name = strdup(r->facts->column[k].name)))
 			return gt_fail_memory(err, 0);
-		r->table->column[k].store = r->reading[k].store = learned_store(r, &r->facts->column[k]);
-		r->reading[k].target = r->facts->column[k].type == GT_COLUMN_TARGET;
-		r->reading[k].date = r->facts->column[k].type == GT_COLUMN_DATE;
-		r->reading[k].orders = 1u << r->facts->column[k].order;
+		set_reading(r, k, learned_store(r, &r->facts->column[k]), r->facts->column[k].type, 1u << r->facts->column[k].order);
 	}
 	return GT_OK;
 }

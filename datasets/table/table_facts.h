@@ -6,7 +6,7 @@
  *     GT_TRY(gt_table_apply(&table, &f, &(struct gt_table_fields){values, codes, labels, NULL}, err));
  *     gt_table_facts_free(&f);
  *
- * Types that are not given (over the rows of the training split; a column is of numbers if every value in it is one, see cell.h):
+ * Types that are not given (over the rows of the training split; a column is of numbers if every value in it is one, see parse_cell.h):
  *     no value, or a single value and none missing           ignore
  *     whole numbers, more than GT_TABLE_FEW, each that of
  *       the row before plus 1, or all different in a column
@@ -123,6 +123,13 @@ enum gt_code gt_table_texts(const struct gt_data_table *t, const struct gt_table
 /* Returns the bytes of memory that *own takes at most. */
 uint64_t gt_table_texts_bytes(const struct gt_data_table *t, const struct gt_table_facts *f);
 
+struct gt_sample_mark;
+/* Sets mark[t->n].content (sample_mark.h) to a hash of 48 bits, not 0, of what a model sees of each row: its values in the columns that the
+ * facts use, targets included. A row has the same hash in every table that has it, whatever the order of the columns, the delimiter and the
+ * words for missing values are: a number counts by its value, another text by its bytes. */
+enum gt_code gt_table_marks(const struct gt_data_table *t, const struct gt_table_facts *facts, struct gt_sample_mark *mark,
+                            struct gt_err *err);
+
 /* For a stratified split, before anything is learned: writes a number for each value of the target column to out[t->n], the same for equal
  * values, 0 ... *groups - 1. *groups becomes 0, and out is not written, if the target has no classes or there are several. */
 enum gt_code gt_table_strata(const struct gt_data_table *t, const struct gt_table_spec *spec, int32_t *out, int64_t *groups,
@@ -131,5 +138,31 @@ enum gt_code gt_table_strata(const struct gt_data_table *t, const struct gt_tabl
 /* Appends the setting "columns = ( … );" of a config to *text, a line a column, with comments; each line begins with `indent`. The caller
  * frees *text. */
 enum gt_code gt_table_columns_text(const struct gt_table_facts *f, const char *indent, char **text, struct gt_err *err);
+
+/* ---- JSON ----------------------------------------------------------------------------------------------------------------------- */
+/* The facts that were learned about a table, as a member of data.json in a checkpoint:
+ *   {"header":true,"task":"classes","columns":[
+ *     {"name":"age","type":"continuous","mean":38.6,"std":13.7,"median":37,"missing":true},
+ *     {"name":"job","type":"categorical","words":["clerk","cook"]},
+ *     {"name":"day","type":"date","order":"dmy","parts":[2023,0.5,2023, …]},
+ *     {"name":"id","type":"ignore"},
+ *     {"name":"income","type":"target","words":["high","low"]}]}
+ * task     "classes", or "numbers": a target then has mean, std and median instead of words.
+ * words    by code; "whole":true beside them if they are compared as whole numbers.
+ * parts    mean, std and median of each part of a date (date.h).
+ * missing  whether the model has an input NAME_na. */
+struct gt_json;
+struct gt_json_value;
+/* Appends the facts as the member `key` of an open object. */
+void gt_table_json_put(struct gt_json *j, const char *key, const struct gt_table_facts *f);
+
+/* Reads them back from a parsed text, which may be hostile; it must have been parsed with a depth of at least 5. `path` begins the message.
+ * The caller frees *out with gt_table_facts_free; on failure it is empty. GT_EDATA: v does not have this form. */
+enum gt_code gt_table_json_get(const struct gt_json_value *v, const char *path, struct gt_table_facts *out, struct gt_err *err);
+
+/* Compares what two facts say about a model's inputs and targets: GT_EDATA names the first difference. For a resumed run, whose training
+ * data must be the same. where: the data, for the message. */
+enum gt_code gt_table_json_compare(const struct gt_table_facts *ckpt, const struct gt_table_facts *now, const char *where, const char *path,
+                                   struct gt_err *err);
 
 #endif

@@ -1,4 +1,3 @@
-#include "table/table_guess.h"
 #include "base/arena.h"
 #include "base/json.h"
 #include "csv.h"
@@ -30,7 +29,7 @@ static void count_numbers(const struct gt_table_spec *spec, const struct gt_csv_
 			continue;
 		t[i].present++;
 		for (int k = 0; k < NOTATIONS; k++) {
-			enum gt_cell cell = gt_cell_parse(&notations[k], text, len, &v);
+			enum gt_number_kind cell = gt_cell_parse(&notations[k], text, len, &v);
 			t[i].numbers[k] += cell == GT_CELL_NUMBER || cell == GT_CELL_RANGE;
 		}
 	}
@@ -57,7 +56,7 @@ enum gt_code gt_table_guess_notation(const char *path, const struct gt_table_spe
 	*ambiguous = false;
 	if (!delimiter)
 		GT_TRY(gt_csv_delimiter(path, &delimiter, err));
-	GT_TRY(gt_csv_open_as(path, delimiter, spec->encoding, &csv, err));
+	GT_TRY(gt_csv_open(path, delimiter, spec->encoding, 0, &csv, err));
 	enum gt_code code = gt_csv_next(csv, &rec, err);
 	if (code == GT_OK && rec.n && !(t = calloc((size_t)(n = rec.n), sizeof *t)))
 		code = gt_fail_memory(err, (size_t)n * sizeof *t);

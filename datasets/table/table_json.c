@@ -1,13 +1,13 @@
-#include "table/table_json.h"
 #include "base/arena.h"
 #include "base/json_fields.h"
-#include "table/cell.h"
+#include "table/parse_cell.h"
+#include "table/table_facts.h"
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_COLUMNS = 65536 };
+enum { MAX_COLUMNS = 65536, PART_NUMBERS = 3 * GT_DATE_PARTS }; /* mean, std and median of each part of a date */
 
 #define COLUMN(member) offsetof(struct gt_table_fact, member)
 
@@ -60,11 +60,8 @@ void gt_table_json_put(struct gt_json *j, const char *key, const struct gt_table
 		if (c->type == GT_COLUMN_DATE) {
 			gt_json_put_fields(j, date, c);
 			gt_json_array(j, "parts");
-			for (int i = 0; i < GT_DATE_PARTS; i++) {
-				gt_json_double(j, NULL, c->part[i].mean, 17);
-				gt_json_double(j, NULL, c->part[i].std, 17);
-				gt_json_double(j, NULL, c->part[i].median, 17);
-			}
+			for (int i = 0; i < PART_NUMBERS; i++)
+				gt_json_double(j, NULL, (&c->part[0].mean)[i], 17);
 			gt_json_end(j);
 		}
 		gt_json_put_fields(j, flags, c);
@@ -121,13 +118,10 @@ static bool get_date(const struct gt_json_value *v, struct gt_table_fact *c)
 	const struct gt_json_value *list = gt_json_member(v, "parts"), *e = gt_json_is(list, GT_JSON_ARRAY) ? list->child : NULL;
 	if (gt_json_get_fields(v, date, c))
 		return false;
-	for (int i = 0; i < GT_DATE_PARTS; i++) {
-		double *const to[] = {&c->part[i].mean, &c->part[i].std, &c->part[i].median};
-		for (int k = 0; k < 3; k++, e = e->next) {
-			if (!gt_json_is(e, GT_JSON_NUMBER))
-				return false;
-			*to[k] = e->number;
-		}
+	for (int i = 0; i < PART_NUMBERS; i++, e = e->next) {
+		if (!gt_json_is(e, GT_JSON_NUMBER))
+			return false;
+		(&c->part[0].mean)[i] = e->number;
 	}
 	return !e;
 }

@@ -1,6 +1,6 @@
 /* Learns the facts of each column from the rows of the training split. */
 #include "base/arena.h"
-#include "table/cell.h"
+#include "table/parse_cell.h"
 #include "table/table_survey.h"
 #include <math.h>
 #include <stdio.h>
@@ -167,17 +167,6 @@ static void infer_type(struct gt_table_fact *f, const struct gt_table_survey *s,
 	}
 }
 
-static enum gt_code fail_column(const struct lesson *l, int k, int64_t row, const char *why, struct gt_err *err)
-{
-	char shown[GT_CELL_SHOWN];
-	int64_t line;
-	const char *path = gt_table_where(l->t, row < 0 ? 0 : row, &line);
-	gt_cell_shown(l->t->column[k].name, shown);
-	if (row < 0)
-		return gt_fail(err, GT_EDATA, "%.400s: column \"%s\": %s", path, shown, why);
-	return gt_fail(err, GT_EDATA, "%.400s:%lld: column \"%s\": %s", path, (long long)line, shown, why);
-}
-
 static enum gt_code learn_classes(struct lesson *l, int k, struct gt_table_fact *f, struct gt_err *err)
 {
 	const struct gt_table_spec *s = l->spec;
@@ -202,17 +191,17 @@ static enum gt_code learn_target(struct lesson *l, int k, enum gt_table_task tas
                                  struct gt_err *err)
 {
 	if (s->missing)
-		return fail_column(l, k, s->first_missing, GT_TARGET_MISSING, err);
+		return gt_table_fail(l->t, k, s->first_missing, GT_TARGET_MISSING, err);
 	if (task == GT_TASK_CLASSES) {
 		GT_TRY(learn_classes(l, k, f, err));
-		return f->words.n > 1 ? GT_OK : fail_column(l, k, -1, "the target is the same in every row of the training split", err);
+		return f->words.n > 1 ? GT_OK : gt_table_fail(l->t, k, -1, "the target is the same in every row of the training split", err);
 	}
 	GT_TRY(gt_table_numbers(l->t, k, l->row, l->n, l->v, err));
 	GT_TRY(learn_numbers(l, f, err));
 	for (int64_t i = 1; i < l->n; i++)
 		if (l->v[i] != l->v[0])
 			return GT_OK;
-	return fail_column(l, k, -1, "the target is the same in every row of the training split", err);
+	return gt_table_fail(l->t, k, -1, "the target is the same in every row of the training split", err);
 }
 
 /* Decides what the targets are. */
@@ -231,9 +220,9 @@ static enum gt_code learn_dates(struct lesson *l, int k, const struct gt_table_s
 	f->order = single_order(l->t->column[k].orders);
 	f->na = s->missing > 0;
 	if (!s->present)
-		return fail_column(l, k, -1, "expected dates, got no value in the training split; give it the type \"ignore\"", err);
+		return gt_table_fail(l->t, k, -1, "expected dates, got no value in the training split; give it the type \"ignore\"", err);
 	if (f->order == GT_DATE_AUTO)
-		return fail_column(l, k, -1, "expected dates whose day and month can be told apart; write order = \"dmy\" or \"mdy\" beside "
+		return gt_table_fail(l->t, k, -1, "expected dates whose day and month can be told apart; write order = \"dmy\" or \"mdy\" beside "
 		                             "its type in data.columns", err);
 	for (int p = 0; p < GT_DATE_PARTS; p++) {
 		for (int64_t i = 0; i < l->n; i++) {
@@ -242,7 +231,7 @@ static enum gt_code learn_dates(struct lesson *l, int k, const struct gt_table_s
 			size_t len;
 			const char *text = gt_table_text(l->t, k, row, &len);
 			if (len && !gt_date_parse(text, len, f->order, &seconds))
-				return fail_column(l, k, row, "expected a date in the order of the other dates of the column", err);
+				return gt_table_fail(l->t, k, row, "expected a date in the order of the other dates of the column", err);
 			if (len)
 				gt_date_parts(seconds, part);
 			l->v[i] = len ? part[p] : NAN;
@@ -273,10 +262,9 @@ static enum gt_code learn_column(struct lesson *l, int k, const struct gt_table_
 	if (f->type != GT_COLUMN_CONTINUOUS && f->type != GT_COLUMN_TEXT)
 		return GT_OK;
 	if (!s->present)
-		return fail_column(l, k, -1, f->type == GT_COLUMN_TEXT ? "expected texts, got no value in the training split; give it the type "
-		                                                         "\"ignore\""
-		                                                       : "expected numbers, got no value in the training split; give it the "
-		                                                         "type \"ignore\"", err);
+		return gt_table_fail(l->t, k, -1, f->type == GT_COLUMN_TEXT
+		                     ? "expected texts, got no value in the training split; give it the type \"ignore\""
+		                     : "expected numbers, got no value in the training split; give it the type \"ignore\"", err);
 	if (f->type == GT_COLUMN_TEXT)
 		return GT_OK;
 	f->na = s->missing > 0;

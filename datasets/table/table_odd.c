@@ -1,6 +1,7 @@
 #include "table/table_odd.h"
 #include "base/arena.h"
 #include "skipped.h"
+#include "table/table_survey.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,37 +63,23 @@ static enum gt_code find_dates(struct gt_table_reader *r, int k, struct gt_err *
 	return GT_OK;
 }
 
-/* Numbers of a column, as long as few differ. */
-struct few {
-	int n;
-	bool whole;
-	double v[GT_TABLE_FEW + 1];
-};
-
-static void add_distinct(struct few *f, double v)
-{
-	f->whole &= gt_cell_is_whole(v);
-	for (int i = 0; i < f->n; i++)
-		if (f->v[i] == v)
-			return;
-	if (f->n <= GT_TABLE_FEW)
-		f->v[f->n++] = v;
-}
-
-/* Returns whether the numbers of a column are few different whole ones, which are categories, so that other cells are further categories.
- * */
+/* Returns whether the numbers of a column are few different whole ones, which are categories, so that other cells are further
+ * categories. */
 static bool has_few_numbers(const struct gt_table_reader *r, int k)
 {
 	const struct gt_table_column *c = &r->table->column[k];
-	struct few few = {.whole = true};
+	bool numbers = c->store == GT_STORE_NUMBERS;
+	struct gt_few few = {0};
 	double v;
-	for (int64_t i = 0; i < r->table->n && c->store == GT_STORE_NUMBERS && few.whole && few.n <= GT_TABLE_FEW; i++)
-		if (!isnan(c->number[i]))
-			add_distinct(&few, c->number[i]);
-	for (int32_t i = 0; i < c->words.n && c->store == GT_STORE_WORDS && few.whole && few.n <= GT_TABLE_FEW; i++)
-		if (gt_cell_parse(&r->spec->notation, gt_words_text(&c->words, i), gt_words_len(&c->words, i), &v) == GT_CELL_NUMBER)
-			add_distinct(&few, v);
-	return few.whole && few.n <= GT_TABLE_FEW;
+	for (int64_t i = 0; i < (numbers ? r->table->n : c->words.n) && few.n <= GT_TABLE_FEW; i++) {
+		const char *word = numbers ? NULL : gt_words_text(&c->words, (int32_t)i);
+		if (numbers ? isnan(v = c->number[i]) : gt_cell_parse(&r->spec->notation, word, strlen(word), &v) != GT_CELL_NUMBER)
+			continue;
+		if (!gt_cell_is_whole(v))
+			return false;
+		gt_few_add(&few, v);
+	}
+	return few.n <= GT_TABLE_FEW;
 }
 
 /* Counts the cells of a column that became one of words at its first value, unless one is a code such as 007. */
@@ -109,7 +96,7 @@ static enum gt_code count_words(const struct gt_table_reader *r, int k, struct g
 		double v;
 		size_t len = gt_words_len(&c->words, i);
 		const char *text = gt_words_text(&c->words, i);
-		enum gt_cell cell = gt_cell_parse(&r->spec->notation, text, len, &v);
+		enum gt_number_kind cell = gt_cell_parse(&r->spec->notation, text, len, &v);
 		bool like = cell == GT_CELL_RANGE || gt_cell_almost(&r->spec->notation, text, len);
 		kind[i] = cell == GT_CELL_NUMBER ? NUMBER : like ? LIKE : WORD;
 		any |= kind[i] != WORD;
@@ -159,7 +146,7 @@ enum gt_code gt_table_settle_column(struct gt_table_reader *r, int k, struct gt_
 	return GT_OK;
 }
 
-const char *gt_table_no_number(const struct gt_notation *n, const char *text, size_t len, enum gt_cell cell)
+const char *gt_table_no_number(const struct gt_notation *n, const char *text, size_t len, enum gt_number_kind cell)
 {
 	return cell == GT_CELL_RANGE           ? "expected a number of a magnitude of at most 3.4e38"
 	       : gt_cell_is_infinite(text, len) ? "expected a finite number"

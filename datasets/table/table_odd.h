@@ -13,7 +13,7 @@
 #ifndef GT_DATASETS_TABLE_ODD_H
 #define GT_DATASETS_TABLE_ODD_H
 
-#include "table/cell.h"
+#include "table/parse_cell.h"
 #include "table/table_columns.h"
 
 /* Returns whether `odd` cells beside `good` ones are so few that they are more likely wrong than a sign of another type: one in a hundred,
@@ -24,7 +24,7 @@ bool gt_table_few_odd(int64_t good, int64_t odd);
 enum gt_code gt_table_settle_column(struct gt_table_reader *r, int k, struct gt_err *err);
 
 /* Returns what is expected in place of a text of len bytes that gt_cell_parse has classified as no number. */
-const char *gt_table_no_number(const struct gt_notation *n, const char *text, size_t len, enum gt_cell cell);
+const char *gt_table_no_number(const struct gt_notation *n, const char *text, size_t len, enum gt_number_kind cell);
 
 /* Takes a cell that does not fit its column, as missing or as an error. GT_OK: the caller stores a missing value. GT_EDATA: bad rows are
  * not skipped, and the type was given; or bad rows are skipped, and the column is a target. */

@@ -5,7 +5,7 @@
 #include "format.h"
 #include "sample_mark.h"
 #include "skipped.h"
-#include "table/cell.h"
+#include "table/parse_cell.h"
 #include "table/table_columns.h"
 #include "table/table_odd.h"
 #include <math.h>
@@ -26,6 +26,17 @@ static enum gt_code fail_too_large(struct gt_table_reader *r, struct gt_err *err
 	               "not needed the type \"ignore\"", gt_csv_path(r->csv), (unsigned long long)byte_limit(r), (long long)r->table->n);
 }
 
+/* Changes the room of a column to `cap` rows. */
+static bool resize_column(struct gt_table_column *c, int64_t cap)
+{
+	void **p = c->store == GT_STORE_NUMBERS ? (void **)&c->number : (void **)&c->code;
+	if (c->store != GT_STORE_NUMBERS && c->store != GT_STORE_WORDS)
+		return true;
+	void *now = realloc(*p, (size_t)cap * (c->store == GT_STORE_NUMBERS ? sizeof *c->number : sizeof *c->code));
+	*p = now ? now : *p;
+	return now;
+}
+
 static enum gt_code grow_rows(struct gt_table_reader *r, struct gt_err *err)
 {
 	struct gt_data_table *t = r->table;
@@ -35,19 +46,9 @@ static enum gt_code grow_rows(struct gt_table_reader *r, struct gt_err *err)
 		row += t->column[k].store == GT_STORE_NUMBERS ? sizeof(double) : t->column[k].store == GT_STORE_WORDS ? sizeof(int32_t) : 0;
 	if (fixed + (uint64_t)(cap - t->cap) * row > byte_limit(r))
 		return fail_too_large(r, err);
-	for (int k = 0; k < t->ncolumns; k++) {
-		struct gt_table_column *c = &t->column[k];
-		size_t each = c->store == GT_STORE_NUMBERS ? sizeof *c->number : sizeof *c->code;
-		if (c->store != GT_STORE_NUMBERS && c->store != GT_STORE_WORDS)
-			continue;
-		void *grown = realloc(c->store == GT_STORE_NUMBERS ? (void *)c->number : c->code, (size_t)cap * each);
-		if (!grown)
-			return gt_fail_memory(err, (size_t)cap * each);
-		if (c->store == GT_STORE_NUMBERS)
-			c->number = grown;
-		else
-			c->code = grown;
-	}
+	for (int k = 0; k < t->ncolumns; k++)
+		if (!resize_column(&t->column[k], cap))
+			return gt_fail_memory(err, (size_t)cap * sizeof(double));
 	uint64_t *ids = realloc(t->row_id, (size_t)cap * sizeof *ids);
 	if (!ids)
 		return gt_fail_memory(err, (size_t)cap * sizeof *ids);
@@ -146,7 +147,7 @@ static enum gt_code put_number(struct gt_table_reader *r, int k, const char *tex
 {
 	struct gt_table_reading *how = &r->reading[k];
 	const struct gt_notation *notation = &r->spec->notation;
-	enum gt_cell cell = gt_cell_parse(notation, text, len, to);
+	enum gt_number_kind cell = gt_cell_parse(notation, text, len, to);
 	*is_word = cell == GT_CELL_CODE && how->open;
 	if (cell == GT_CELL_NUMBER || cell == GT_CELL_CODE) {
 		how->numbers += how->open && !*is_word;
@@ -284,7 +285,7 @@ static enum gt_code read_file(struct gt_table_reader *r, const char *path, struc
 	struct gt_csv_record rec;
 	if (!delimiter)
 		GT_TRY(gt_csv_delimiter(path, &delimiter, err));
-	GT_TRY(gt_csv_open_as(path, delimiter, r->spec->encoding, &r->csv, err));
+	GT_TRY(gt_csv_open(path, delimiter, r->spec->encoding, 0, &r->csv, err));
 	t->path[t->nfiles] = strdup(gt_csv_path(r->csv));
 	enum gt_code code = t->path[t->nfiles++] ? gt_csv_next(r->csv, &rec, err) : gt_fail_memory(err, strlen(path));
 	bool is_header = false, leaves_out = r->spec->skipped && (!r->facts || r->targets);
@@ -340,18 +341,8 @@ static void shrink_columns(struct gt_data_table *t)
 	int64_t cap = t->n ? t->n : 1;
 	uint64_t *ids = realloc(t->row_id, (size_t)cap * sizeof *ids);
 	t->row_id = ids ? ids : t->row_id;
-	for (int k = 0; k < t->ncolumns; k++) {
-		struct gt_table_column *c = &t->column[k];
-		void *p = c->number ? realloc(c->number, (size_t)cap * sizeof *c->number)
-		          : c->code ? realloc(c->code, (size_t)cap * sizeof *c->code)
-		                    : NULL;
-		if (!p)
-			continue;
-		if (c->number)
-			c->number = p;
-		else
-			c->code = p;
-	}
+	for (int k = 0; k < t->ncolumns; k++)
+		resize_column(&t->column[k], cap);
 	t->cap = cap;
 }
 

@@ -1,5 +1,5 @@
 #include "table/table_spec.h"
-#include "table/cell.h"
+#include "table/parse_cell.h"
 #include <string.h>
 
 const char *const gt_column_type_names[] = {

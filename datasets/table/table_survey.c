@@ -1,6 +1,6 @@
 #include "table/table_survey.h"
 #include "base/arena.h"
-#include "table/cell.h"
+#include "table/parse_cell.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,28 +13,11 @@ struct tally {
 	const char *text; /* NULL: only the number is known */
 };
 
-/* Numbers that differ, as long as there are few. */
-struct few {
-	int n;
-	double v[GT_TABLE_FEW + 1];
-};
-
-static inline void add_distinct(struct few *f, double v)
-{
-	if (f->n > GT_TABLE_FEW || (f->n && f->v[f->n - 1] == v))
-		return;
-	for (int i = 0; i < f->n; i++)
-		if (f->v[i] == v)
-			return;
-	f->v[f->n++] = v;
-}
-
 /* Counts the rows of each word of a column of words. */
 static enum gt_code count_words(const struct gt_table_column *c, const int64_t *row, int64_t n, int64_t **out, struct gt_err *err)
 {
-	int64_t *count = calloc((size_t)c->words.n + 1, sizeof *count);
-	if (!count)
-		return gt_fail_memory(err, ((size_t)c->words.n + 1) * sizeof *count);
+	int64_t *count;
+	GT_CALLOC(count, c->words.n, err);
 	for (int64_t i = 0; i < n; i++) {
 		int32_t code = c->code[row ? row[i] : i];
 		if (code >= 0)
@@ -61,20 +44,20 @@ static enum gt_code survey_words(const struct gt_data_table *t, const struct gt_
                                  struct gt_table_survey *out, struct gt_err *err)
 {
 	int64_t *count;
-	struct few few = {0};
+	struct gt_few few = {0};
 	double v;
 	GT_TRY(count_words(c, row, n, &count, err));
 	for (int32_t i = 0; i < c->words.n; i++) {
 		if (!count[i])
 			continue;
-		enum gt_cell cell = gt_cell_parse(&t->notation, gt_words_text(&c->words, i), gt_words_len(&c->words, i), &v);
+		enum gt_number_kind cell = gt_cell_parse(&t->notation, gt_words_text(&c->words, i), gt_words_len(&c->words, i), &v);
 		out->present += count[i];
 		out->different++;
 		out->parts += count_parts(gt_words_text(&c->words, i), gt_words_len(&c->words, i));
 		out->numbers &= cell == GT_CELL_NUMBER || cell == GT_CELL_RANGE;
 		out->whole &= cell == GT_CELL_NUMBER && gt_cell_is_whole(v);
 		if (cell == GT_CELL_NUMBER)
-			add_distinct(&few, v);
+			gt_few_add(&few, v);
 	}
 	if (out->numbers && out->whole)
 		out->different = few.n;
@@ -86,7 +69,7 @@ enum gt_code gt_table_look(const struct gt_data_table *t, int k, const int64_t *
                            struct gt_err *err)
 {
 	const struct gt_table_column *c = &t->column[k];
-	struct few few = {0};
+	struct gt_few few = {0};
 	bool by_one = true;
 	*out = (struct gt_table_survey){.numbers = true, .whole = true, .first_missing = -1};
 	if (c->store == GT_STORE_SKIP)
@@ -117,7 +100,7 @@ enum gt_code gt_table_look(const struct gt_data_table *t, int k, const int64_t *
 		out->present++;
 		out->whole &= gt_cell_is_whole(c->number[r]);
 		by_one &= c->number[r] - (double)r == c->number[row ? row[0] : 0] - (double)(row ? row[0] : 0);
-		add_distinct(&few, c->number[r]);
+		gt_few_add(&few, c->number[r]);
 	}
 	if (c->store == GT_STORE_NUMBERS)
 		out->different = few.n;
@@ -125,14 +108,10 @@ enum gt_code gt_table_look(const struct gt_data_table *t, int k, const int64_t *
 	return GT_OK;
 }
 
-static int compare_numbers(double x, double y)
-{
-	return (x > y) - (x < y);
-}
-
 static int by_number(const void *a, const void *b)
 {
-	return compare_numbers(((const struct tally *)a)->number, ((const struct tally *)b)->number);
+	double x = ((const struct tally *)a)->number, y = ((const struct tally *)b)->number;
+	return (x > y) - (x < y);
 }
 
 static int by_text(const void *a, const void *b)
@@ -156,10 +135,9 @@ static int by_count_then_number(const void *a, const void *b)
 static enum gt_code tally_numbers(const struct gt_table_column *c, const int64_t *row, int64_t n, struct tally **out, int64_t *nout,
                                   struct gt_err *err)
 {
-	struct tally *v = malloc(((size_t)n + 1) * sizeof *v);
+	struct tally *v;
 	int64_t m = 0;
-	if (!v)
-		return gt_fail_memory(err, ((size_t)n + 1) * sizeof *v);
+	GT_CALLOC(v, n, err);
 	for (int64_t i = 0; i < n; i++) {
 		double x = c->number[row ? row[i] : i];
 		if (!isnan(x))
@@ -174,26 +152,20 @@ static enum gt_code tally_words(const struct gt_data_table *t, const struct gt_t
                                 struct tally **out, int64_t *nout, bool *whole, struct gt_err *err)
 {
 	int64_t *count, m = 0;
+	GT_TRY(count_words(c, row, n, &count, err));
 	struct tally *v = malloc(((size_t)c->words.n + 1) * sizeof *v);
-	if (!v)
-		return gt_fail_memory(err, ((size_t)c->words.n + 1) * sizeof *v);
-	enum gt_code code = count_words(c, row, n, &count, err);
-	if (code != GT_OK) {
-		free(v);
-		return code;
-	}
-	for (int32_t i = 0; i < c->words.n; i++) {
+	for (int32_t i = 0; v && i < c->words.n; i++) {
 		double x = 0;
 		if (!count[i])
 			continue;
-		enum gt_cell cell = gt_cell_parse(&t->notation, gt_words_text(&c->words, i), gt_words_len(&c->words, i), &x);
+		enum gt_number_kind cell = gt_cell_parse(&t->notation, gt_words_text(&c->words, i), gt_words_len(&c->words, i), &x);
 		*whole &= cell == GT_CELL_NUMBER && gt_cell_is_whole(x);
 		v[m++] = (struct tally){count[i], x, gt_words_text(&c->words, i)};
 	}
 	free(count);
 	*out = v;
 	*nout = m;
-	return GT_OK;
+	return v ? GT_OK : gt_fail_memory(err, ((size_t)c->words.n + 1) * sizeof *v);
 }
 
 /* Adds up values of the same number. */

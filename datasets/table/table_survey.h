@@ -4,6 +4,21 @@
 
 #include "table/table_facts.h"
 
+/* Numbers that differ, as long as there are few. */
+struct gt_few {
+	int n; /* GT_TABLE_FEW + 1: more than few */
+	double v[GT_TABLE_FEW + 1];
+};
+static inline void gt_few_add(struct gt_few *f, double v)
+{
+	if (f->n > GT_TABLE_FEW || (f->n && f->v[f->n - 1] == v))
+		return;
+	for (int i = 0; i < f->n; i++)
+		if (f->v[i] == v)
+			return;
+	f->v[f->n++] = v;
+}
+
 struct gt_table_survey {
 	int64_t missing, present; /* rows without and with a value */
 	int64_t different;        /* number of different values; of numbers, not above GT_TABLE_FEW + 1 */

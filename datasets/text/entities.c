@@ -1,4 +1,5 @@
 /* The character entities of HTML 4 (W3C Recommendation, section 24: "Character entity references in HTML 4"), and apos of XML. */
+#include "text/text_utf8.h"
 #include "text/token_sink.h"
 #include <string.h>
 
@@ -46,14 +47,6 @@ static const struct entity entities[] = {
     {"weierp", 8472}, {"xi", 958}, {"yacute", 253}, {"yen", 165}, {"yuml", 255}, {"zeta", 950}, {"zwj", 8205}, {"zwnj", 8204},
 };
 
-/* What the numbers 128 to 159 mean in HTML 5: the characters of Windows-1252. 0: no character. */
-static const uint16_t windows[32] = {
-    0x20ac, 0x0000, 0x201a, 0x0192, 0x201e, 0x2026, 0x2020, 0x2021,
-    0x02c6, 0x2030, 0x0160, 0x2039, 0x0152, 0x0000, 0x017d, 0x0000,
-    0x0000, 0x2018, 0x2019, 0x201c, 0x201d, 0x2022, 0x2013, 0x2014,
-    0x02dc, 0x2122, 0x0161, 0x203a, 0x0153, 0x0000, 0x017e, 0x0178,
-};
-
 /* Returns the value of a digit; -1: it is none in this base. */
 static int digit_value(char c, int base)
 {
@@ -72,8 +65,8 @@ static int32_t by_number(const char *p, size_t n, size_t *bytes)
 	if (i == first || i == n || p[i] != ';')
 		return 0;
 	*bytes = i + 1;
-	if (c >= 128 && c < 160)
-		return windows[c - 128];
+	if (c >= 128 && c < 160) /* as in HTML 5 */
+		return gt_windows_1252[c - 128];
 	return c > 0x10ffff || (c >= 0xd800 && c < 0xe000) ? 0 : c;
 }
 

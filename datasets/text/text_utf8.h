@@ -12,6 +12,8 @@
  * UTF-16 or gzip if the text begins as such a file does. The caller puts the name of the file before the message. */
 enum gt_code gt_utf8_check(const char *text, size_t n, struct gt_err *err);
 
+extern const uint16_t gt_windows_1252[32]; /* characters of the bytes 0x80 ... 0x9f in Windows-1252; 0: there is none */
+
 /* Returns the code point at p, which must be the first byte of a character in valid UTF-8, and sets *bytes to its length, 1 to 4. */
 static inline int32_t gt_utf8_get(const char *p, int *bytes)
 {
@@ -31,6 +33,8 @@ static inline int32_t gt_utf8_get(const char *p, int *bytes)
 	*bytes = 4;
 	return (u[0] & 7) << 18 | (u[1] & 0x3f) << 12 | (u[2] & 0x3f) << 6 | (u[3] & 0x3f);
 }
+
+size_t gt_utf8_put(int32_t c, char *to); /* writes a character, of which the length is returned */
 
 /* Whether c is in one of the eight blocks of ideographs that BERT's tokenizers put spaces around: CJK Unified Ideographs, their extensions
  * A to E, and the two blocks of compatibility ideographs. */

@@ -1,32 +1,27 @@
-/* Where the tokenizers put ids: the list of the caller, of which the last part is a ring while a text is longer than the list.
- *
- *     first | head ...... | tail (ring) .... | last        first and last: special tokens, if there are any */
+/* The ids that the tokenizers find in a text, and the steps of dividing it, inside datasets/text/. */
 #ifndef GT_TEXT_TOKEN_SINK_H
 #define GT_TEXT_TOKEN_SINK_H
 
-#include "text/ngrams.h"
 #include "text/tokenizer.h"
 
 struct gt_token_sink {
 	const struct gt_tokenizer *t;
-	int32_t *ids;      /* behind the first special token */
-	uint32_t *hash;    /* of ids; NULL: not asked for */
-	int64_t head, tail; /* room for tokens without the special ones */
-	int64_t seen;      /* number of tokens of the text so far */
+	int32_t *ids;   /* [room] behind the first special token */
+	uint32_t *hash; /* of ids; NULL: not asked for */
+	int32_t room;   /* number of tokens without the special ones */
+	int32_t n;      /* number of tokens so far */
+	bool truncated; /* the text has more than room */
 };
 
-/* Adds a token, which is the text p of n bytes. Returns false if no further token can change the result. */
+/* Adds a token, which is the text p of n bytes. Returns false if there is no room for it. */
 static inline bool gt_sink_put(struct gt_token_sink *s, int32_t id, const char *p, size_t n)
 {
-	int64_t at = s->seen++;
-	if (at >= s->head) {
-		if (!s->tail)
-			return false;
-		at = s->head + (at - s->head) % s->tail;
-	}
-	s->ids[at] = id;
+	s->truncated = s->n == s->room;
+	if (s->truncated)
+		return false;
 	if (s->hash)
-		s->hash[at] = gt_token_hash(p, n);
+		s->hash[s->n] = gt_token_hash(p, n);
+	s->ids[s->n++] = id;
 	return true;
 }
 

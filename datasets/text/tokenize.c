@@ -43,36 +43,11 @@ void gt_text_scratch_close(struct gt_text_scratch *s)
 	*s = (struct gt_text_scratch){0};
 }
 
-static int32_t max_text_tokens(const struct gt_tokenizer *t, struct gt_token_limit limit)
+enum gt_code gt_tokenizer_check_max(const struct gt_tokenizer *t, int64_t max, struct gt_err *err)
 {
-	return limit.max - (t->first >= 0) - (t->last >= 0);
-}
-
-enum gt_code gt_token_limit_check(const struct gt_tokenizer *t, struct gt_token_limit limit, struct gt_err *err)
-{
-	int32_t special = (t->first >= 0) + (t->last >= 0);
-	if (limit.max <= special)
-		return gt_fail(err, GT_ECONFIG, "expected a maximum length of at least %d tokens, got %d", special + 1, limit.max);
-	if (limit.tail < 0 || limit.tail > max_text_tokens(t, limit))
-		return gt_fail(err, GT_ECONFIG, "expected 0 to %d tokens from the end of a text, got %d", max_text_tokens(t, limit), limit.tail);
-	return GT_OK;
-}
-
-static void reverse_ids(int32_t *v, int64_t n)
-{
-	for (int64_t i = 0, j = n - 1; i < j; i++, j--) {
-		int32_t keep = v[i];
-		v[i] = v[j];
-		v[j] = keep;
-	}
-}
-
-/* Moves the first `by` of n numbers to the end. */
-static void rotate_ids(int32_t *v, int64_t n, int64_t by)
-{
-	reverse_ids(v, by);
-	reverse_ids(v + by, n - by);
-	reverse_ids(v, n);
+	int special = (t->first >= 0) + (t->last >= 0);
+	return max > special ? GT_OK : gt_fail(err, GT_ECONFIG, "expected a maximum length of at least %d tokens, got %lld", special + 1,
+	                                       (long long)max);
 }
 
 static bool put_word(void *user, const char *p, size_t n)
@@ -89,14 +64,13 @@ static void put_bytes(const char *text, size_t n, struct gt_token_sink *to)
 			return;
 }
 
-enum gt_code gt_tokenize(const struct gt_tokenizer *t, const char *text, size_t n, struct gt_token_limit limit, struct gt_text_scratch *s,
-                         int32_t *ids, uint32_t *hash, struct gt_tokens *out, struct gt_err *err)
+enum gt_code gt_tokenize(const struct gt_tokenizer *t, const char *text, size_t n, int32_t max, struct gt_text_scratch *s, int32_t *ids,
+                         uint32_t *hash, struct gt_tokens *out, struct gt_err *err)
 {
 	*out = (struct gt_tokens){0};
-	int32_t room = max_text_tokens(t, limit), first = t->first >= 0;
-	assert(room > 0 && limit.tail >= 0 && limit.tail <= room);
-	struct gt_token_sink to = {
-	    .t = t, .ids = ids + first, .hash = hash ? hash + first : NULL, .head = room - limit.tail, .tail = limit.tail};
+	int32_t first = t->first >= 0, room = max - first - (t->last >= 0);
+	assert(room > 0);
+	struct gt_token_sink to = {.t = t, .ids = ids + first, .hash = hash ? hash + first : NULL, .room = room};
 	GT_TRY(gt_utf8_check(text, n, err));
 	switch (t->kind) {
 	case GT_TOK_WORDS:
@@ -108,15 +82,8 @@ enum gt_code gt_tokenize(const struct gt_tokenizer *t, const char *text, size_t 
 	case GT_TOK_WORDPIECE:
 		gt_wordpiece(text, n, &to);
 	}
-	out->truncated = to.seen > room;
-	int32_t len = out->truncated ? room : (int32_t)to.seen;
-	if (out->truncated && to.tail) {
-		int64_t oldest = (to.seen - to.head) % to.tail;
-		rotate_ids(to.ids + to.head, to.tail, oldest);
-		if (hash)
-			rotate_ids((int32_t *)to.hash + to.head, to.tail, oldest);
-	}
-	const int32_t special[] = {t->first, t->last}, at[] = {0, first + len};
+	out->truncated = to.truncated;
+	const int32_t special[] = {t->first, t->last}, at[] = {0, first + to.n};
 	for (int i = 0; i < 2; i++)
 		if (special[i] >= 0) {
 			size_t bytes;
@@ -125,7 +92,7 @@ enum gt_code gt_tokenize(const struct gt_tokenizer *t, const char *text, size_t 
 			if (hash)
 				hash[at[i]] = gt_token_hash(p, bytes);
 		}
-	out->n = first + len + (t->last >= 0);
+	out->n = first + to.n + (t->last >= 0);
 	return GT_OK;
 }
 
@@ -164,4 +131,26 @@ enum gt_code gt_text_has_tokens(enum gt_tokenizer_kind kind, const char *text, s
 	GT_TRY(gt_utf8_check(text, n, err));
 	*some = kind == GT_TOK_WORDPIECE || (kind == GT_TOK_BYTES && n);
 	return kind == GT_TOK_WORDS ? gt_words_each(text, n, s, stop_at_first_word, some, err) : GT_OK;
+}
+
+/* ---- n-grams ------------------------------------------------------------------------------------------------------------------ */
+int64_t gt_ngrams_count(int32_t n, int32_t longest)
+{
+	int64_t count = 0;
+	for (int32_t k = 2; k <= longest && k <= n; k++)
+		count += n - k + 1;
+	return count;
+}
+
+int64_t gt_ngrams(const uint32_t *hash, int32_t n, int32_t longest, int32_t first, uint32_t buckets, int32_t *out)
+{
+	int64_t count = 0;
+	for (int32_t i = 0; i < n; i++) {
+		uint64_t h = (uint64_t)(int32_t)hash[i];
+		for (int32_t j = i + 1; j < n && j - i < longest; j++) {
+			h = h * 116049371u + (uint64_t)(int32_t)hash[j];
+			out[count++] = first + (int32_t)(h % buckets);
+		}
+	}
+	return count;
 }

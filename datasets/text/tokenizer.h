@@ -6,7 +6,7 @@
  *     struct gt_text_scratch scratch = {0};
  *     int32_t ids[256];
  *     struct gt_tokens got;
- *     GT_TRY(gt_tokenize(&t, text, n, (struct gt_token_limit){.max = 256}, &scratch, ids, NULL, &got, err));
+ *     GT_TRY(gt_tokenize(&t, text, n, 256, &scratch, ids, NULL, &got, err));
  *     ... ids[0 ... got.n - 1] ...
  *     gt_text_scratch_close(&scratch);
  *
@@ -55,6 +55,23 @@
 
 enum gt_tokenizer_kind { GT_TOK_WORDS, GT_TOK_BYTES, GT_TOK_WORDPIECE };
 
+/* How texts become tokens: the keys of a config. */
+struct gt_text_spec {
+	int tokenizer;         /* enum gt_tokenizer_kind */
+	int64_t max_tokens;    /* maximum number of tokens of a text, special ones included */
+	int64_t min_freq;      /* words: how often a word must occur in the training split to be in the vocabulary */
+	int64_t max_vocab;     /* words: maximum number of ids, special ones included */
+	const char *vocab;     /* wordpiece: the file of the vocabulary */
+	int64_t ngrams;        /* words: number of tokens of the longest n-grams; 1: none */
+	int64_t hash_buckets;  /* number of ids of n-grams */
+};
+
+/* What was found in texts. */
+struct gt_text_counts {
+	int64_t texts, truncated; /* number of texts, and of those that have more tokens than a sequence */
+	int64_t tokens, unknown;  /* number of tokens in the sequences, n-grams not counted, and of those that the vocabulary lacks */
+};
+
 extern const char *const gt_tokenizer_names[]; /* "words", "bytes", "wordpiece" */
 
 struct gt_tokenizer {
@@ -76,25 +93,20 @@ struct gt_text_scratch {
 };
 void gt_text_scratch_close(struct gt_text_scratch *s);
 
-/* How a long text is cut. Special tokens count and are always there. */
-struct gt_token_limit {
-	int32_t max;  /* maximum number of ids */
-	int32_t tail; /* how many of them, special ones not counted, are the last ones of a longer text; 0: only its first ones */
-};
-
-/* GT_ECONFIG: max has no room for a token beside the special ones, or tail is negative or above that room. */
-enum gt_code gt_token_limit_check(const struct gt_tokenizer *t, struct gt_token_limit limit, struct gt_err *err);
+/* GT_ECONFIG: max, a number of ids, has no room for a token beside the special ones. */
+enum gt_code gt_tokenizer_check_max(const struct gt_tokenizer *t, int64_t max, struct gt_err *err);
 
 struct gt_tokens {
 	int32_t n;      /* number of ids, special ones included */
 	bool truncated; /* the text has more */
 };
 
-/* Writes at most limit.max ids of the n bytes at text, each in [0, t->size), and, if hash is not NULL, for each id the hash of the token
- * (ngrams.h). A text without tokens gives no ids but the special ones. limit must have passed gt_token_limit_check. GT_EDATA: the text is
- * not UTF-8; the message begins with the byte offset, and the caller puts file and line before it. GT_EFAIL: out of memory. */
-enum gt_code gt_tokenize(const struct gt_tokenizer *t, const char *text, size_t n, struct gt_token_limit limit, struct gt_text_scratch *s,
-                         int32_t *ids, uint32_t *hash, struct gt_tokens *out, struct gt_err *err);
+/* Writes the first ids of the n bytes at text, at most max, special tokens included, each in [0, t->size), and, if hash is not NULL, for
+ * each id the hash of the token. A text without tokens gives no ids but the special ones. max must have passed gt_tokenizer_check_max.
+ * GT_EDATA: the text is not UTF-8; the message begins with the byte offset, and the caller puts file and line before it. GT_EFAIL: out of
+ * memory. */
+enum gt_code gt_tokenize(const struct gt_tokenizer *t, const char *text, size_t n, int32_t max, struct gt_text_scratch *s, int32_t *ids,
+                         uint32_t *hash, struct gt_tokens *out, struct gt_err *err);
 
 /* Sets *some to whether a text has a token, special ones included, for any vocabulary. Errors of gt_tokenize. */
 enum gt_code gt_text_has_tokens(enum gt_tokenizer_kind kind, const char *text, size_t n, struct gt_text_scratch *s, bool *some,
@@ -102,5 +114,32 @@ enum gt_code gt_text_has_tokens(enum gt_tokenizer_kind kind, const char *text, s
 
 /* Counts the words of a text, as GT_TOK_WORDS divides it. Errors of gt_tokenize and of gt_vocab_count. */
 enum gt_code gt_words_count(const char *text, size_t n, struct gt_text_scratch *s, struct gt_vocab_counter *counter, struct gt_err *err);
+
+/* ---- n-grams ------------------------------------------------------------------------------------------------------------------ */
+/* Hashed n-grams of words, for a bag of embeddings: sequences of 2 to `longest` tokens become ids of a fixed number of buckets, behind
+ * those of a vocabulary. The hashes are fastText's, so that a text has the buckets that it has there.
+ *
+ *     gt_tokenize(&t, text, n, max, &scratch, ids, hash, &got, err);
+ *     int32_t n = got.n + (int32_t)gt_ngrams(hash, got.n, 2, t.size, 1 << 20, ids + got.n);         ids [max + gt_ngrams_count(max, 2)]
+ *
+ * Source: P. Bojanowski et al., "Enriching Word Vectors with Subword Information" (2017); github.com/facebookresearch/fastText,
+ * Dictionary::hash and Dictionary::addWordNgrams. */
+
+/* FNV-1a with 32 bits of n bytes, each extended as a signed number, as fastText does. (For ASCII this is plain FNV-1a.) */
+static inline uint32_t gt_token_hash(const char *p, size_t n)
+{
+	uint32_t h = 2166136261u;
+	for (size_t i = 0; i < n; i++)
+		h = (h ^ (uint32_t)(int32_t)(int8_t)p[i]) * 16777619u;
+	return h;
+}
+
+/* Number of n-grams of 2 to `longest` tokens in a list of n tokens. */
+int64_t gt_ngrams_count(int32_t n, int32_t longest);
+
+/* Writes the ids of all n-grams of 2 to `longest` tokens of a list: first by their first token, then by their length. Token i has the hash
+ * hash[i]; an id is first + (hash of the n-gram modulo buckets). out has room for gt_ngrams_count(n, longest), which is returned. The
+ * caller ensures that first + buckets fits into an int32_t, and that buckets is positive. */
+int64_t gt_ngrams(const uint32_t *hash, int32_t n, int32_t longest, int32_t first, uint32_t buckets, int32_t *out);
 
 #endif

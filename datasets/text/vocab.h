@@ -45,6 +45,7 @@ const char *gt_vocab_token(const struct gt_vocab *v, int32_t id, size_t *n);
  * 40 bytes for each byte of the text, plus 4 KiB; limit n when the file is read. */
 enum gt_code gt_vocab_parse(const char *name, const char *text, size_t n, enum gt_vocab_kind kind, struct gt_vocab **out,
                             struct gt_err *err);
+size_t gt_vocab_text_bytes(const struct gt_vocab *v); /* bytes of the text form, without escapes */
 /* Writes the text form. Sets *text to memory from malloc, which the caller frees, and *n to its length. gt_vocab_parse of it gives the same
  * ids. */
 enum gt_code gt_vocab_text(const struct gt_vocab *v, char **text, size_t *n, struct gt_err *err);

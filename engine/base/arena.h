@@ -35,6 +35,13 @@ enum gt_code gt_fail_memory(struct gt_err *err, size_t bytes); /* fills err with
 			return gt_fail_memory((err), 0);       \
 	} while (0)
 
+/* Sets ptr to n zeroed elements of its type, which the caller frees, or returns the error "out of memory" from the calling function. */
+#define GT_CALLOC(ptr, n, err)                                                           \
+	do {                                                                                 \
+		if (!((ptr) = calloc((size_t)(n) + !(n), sizeof *(ptr))))                        \
+			return gt_fail_memory((err), (size_t)(n) * sizeof *(ptr));                   \
+	} while (0)
+
 /* ---- arrays of malloc, which grow by one element after the other ------------------------------------------------------------------
  *
  *     struct list { struct item *v; int64_t n, cap; } l = {0};

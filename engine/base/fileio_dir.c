@@ -81,8 +81,7 @@ void gt_dir_unmake(const char *path, size_t existed)
 		if (buf[n] && buf[n] != '/')
 			continue;
 		buf[n] = 0;
-		if (rmdir(buf) && errno != ENOENT)
-			return;
+		rmdir(buf); /* fails if it is not empty */
 	}
 }
 

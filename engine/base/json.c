@@ -188,12 +188,36 @@ void gt_json_double(struct gt_json *j, const char *key, double value, int digits
 		gt_json_null(j, key);
 		return;
 	}
-	int n = snprintf(buf, sizeof buf, "%.*g", digits < 1 ? 1 : digits > 17 ? 17 : digits, value);
+	int n = snprintf(buf, sizeof buf, "%.*g", j->exact || digits > 17 ? 17 : digits < 1 ? 1 : digits, value);
 	for (int i = 0; i < n; i++)
 		if (buf[i] == ',') /* replaces the decimal comma of some locales */
 			buf[i] = '.';
 	begin_value(j, key);
 	put_bytes(j, buf, (size_t)n);
+}
+
+void gt_json_write(struct gt_json *j, const struct gt_json_item *item)
+{
+	for (const struct gt_json_item *i = item; i->kind; i++) {
+		if (i->kind == 's')
+			gt_json_string(j, i->key, i->text);
+		else if (i->kind == 'i')
+			gt_json_int(j, i->key, i->whole);
+		else if (i->kind == 'u')
+			gt_json_uint(j, i->key, i->bytes);
+		else if (i->kind == 'b')
+			gt_json_bool(j, i->key, i->is);
+		else
+			gt_json_double(j, i->key, i->number, i->digits);
+	}
+}
+
+void gt_json_numbers(struct gt_json *j, const char *key, const double *v, int n, int digits)
+{
+	gt_json_array(j, key);
+	for (int i = 0; i < n; i++)
+		gt_json_double(j, NULL, v[i], digits);
+	gt_json_end(j);
 }
 
 enum gt_code gt_json_finish(struct gt_json *j, const char **text, struct gt_err *err)

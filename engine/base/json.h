@@ -29,6 +29,7 @@ struct gt_json {
 	int depth;
 	char close[GT_JSON_DEPTH]; /* the bracket, '}' or ']', that closes each open object or array */
 	bool comma;                /* whether a comma must precede the next value */
+	bool exact;                /* numbers have 17 digits, whatever their calls say: what reads the text needs the same doubles */
 	bool no_memory, misused;
 };
 
@@ -44,6 +45,32 @@ void gt_json_null(struct gt_json *j, const char *key);
 /* Writes a number with `digits` significant digits, 1..17; with 17, reading the text gives the same double. NaN and infinities become
  * null. */
 void gt_json_double(struct gt_json *j, const char *key, double value, int digits);
+
+/* Several members in one call: gt_json_add writes them to the open object, gt_json_row an object of them.
+ *
+ *   gt_json_row(j, NULL, GT_STR("name", l->name), GT_INT("params", l->params), GT_NUM("flops", l->flops, 15)); */
+#define GT_STR(name, value) {.kind = 's', .key = (name), .text = (value)}
+#define GT_INT(name, value) {.kind = 'i', .key = (name), .whole = (value)}
+#define GT_UINT(name, value) {.kind = 'u', .key = (name), .bytes = (value)}
+#define GT_BOOL(name, value) {.kind = 'b', .key = (name), .is = (value)}
+#define GT_NUM(name, value, n) {.kind = 'n', .key = (name), .number = (value), .digits = (n)}
+#define gt_json_add(j, ...) gt_json_write((j), (const struct gt_json_item[]){__VA_ARGS__, {0}})
+#define gt_json_row(j, key, ...) (gt_json_object((j), (key)), gt_json_add((j), __VA_ARGS__), gt_json_end(j))
+struct gt_json_item {
+	const char *key;
+	char kind; /* the macro that made it */
+	int digits;
+	union {
+		const char *text;
+		int64_t whole;
+		uint64_t bytes;
+		double number;
+		bool is;
+	};
+};
+void gt_json_write(struct gt_json *j, const struct gt_json_item *item); /* an item without a kind ends the list */
+/* Writes an array of n numbers. */
+void gt_json_numbers(struct gt_json *j, const char *key, const double *v, int n, int digits);
 
 /* Returns the length of the UTF-8 sequence at s, of which `left` bytes may be read; 0: not a valid sequence (RFC 3629: no overlong forms,
  * no surrogates, at most U+10FFFF). */

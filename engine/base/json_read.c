@@ -304,6 +304,35 @@ const char *gt_json_text(const struct gt_json_value *v)
 	return v ? v->text : NULL;
 }
 
+double gt_json_num(const struct gt_json_value *v, const char *key)
+{
+	const struct gt_json_value *m = gt_json_member(v, key);
+	return gt_json_is(m, GT_JSON_NUMBER) ? m->number : NAN;
+}
+
+int64_t gt_json_count(const struct gt_json_value *v, const char *key)
+{
+	int64_t n;
+	return gt_json_whole(gt_json_member(v, key), &n) ? n : -1;
+}
+
+const char *gt_json_str(const struct gt_json_value *v, const char *key)
+{
+	const char *text = gt_json_text(gt_json_member(v, key));
+	return text ? text : "";
+}
+
+bool gt_json_true(const struct gt_json_value *v, const char *key)
+{
+	return gt_json_is(gt_json_member(v, key), GT_JSON_TRUE);
+}
+
+const struct gt_json_value *gt_json_first(const struct gt_json_value *v, const char *key)
+{
+	const struct gt_json_value *m = gt_json_member(v, key);
+	return m ? m->child : NULL;
+}
+
 bool gt_json_whole(const struct gt_json_value *v, int64_t *out)
 {
 	if (!gt_json_is(v, GT_JSON_NUMBER) || !(v->number >= 0 && v->number <= 0x1p53) || v->number != floor(v->number))

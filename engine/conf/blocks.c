@@ -32,7 +32,7 @@ static enum gt_code find_template(struct gt_expand *x, const struct gt_scope *s,
 	size_t len = 0;
 	int depth = 0;
 	snprintf(path, sizeof path, "%s.block", at);
-	const char *name = n->raw ? n->raw : gt_cnode_string(n);
+	const char *name = gt_cnode_word(n);
 	if (!name)
 		return gt_conf_fail(err, n->loc, path, "expected the name of a block, got %s", gt_cnode_text(n, got, sizeof got));
 	*out = x->blocks ? gt_cnode_find(x->blocks, name) : NULL;
@@ -95,7 +95,7 @@ static enum gt_code expand_block(struct gt_expand *x, const struct gt_scope *s, 
 	if (in) {
 		if (in->nkids == 1)
 			in = in->kid[0];
-		const char *word = in->raw ? in->raw : gt_cnode_string(in);
+		const char *word = gt_cnode_word(in);
 		if (!word)
 			return gt_conf_fail(err, in->loc, path, "expected the name of one layer, because a block has one input");
 		GT_TRY(gt_layer_resolve(x, s, word, in->loc, path, &input, err));

@@ -11,21 +11,17 @@
 
 #include "base/modes.h"
 #include "base/problems.h"
+#include "conf/schedule_rows.h"
 #include "image/transform.h"
 #include "ir/graph.h"
 #include "losses.h"
 #include "optimizer.h"
 #include "table/table_spec.h"
-#include "text/text_spec.h"
+#include "text/tokenizer.h"
 
 enum gt_reproducible { GT_REPRO_NONE, GT_REPRO_RUN, GT_REPRO_WORLD };
 enum gt_precision { GT_PREC_FP32, GT_PREC_TF32, GT_PREC_BF16, GT_PREC_FP16 };
 enum gt_sampler { GT_SAMPLER_GTRAIN, GT_SAMPLER_TORCH, GT_SAMPLER_TORCH_RANDOM };
-enum gt_schedule { GT_SCHED_CONSTANT, GT_SCHED_STEP, GT_SCHED_MULTISTEP, GT_SCHED_EXPONENTIAL, GT_SCHED_COSINE, GT_SCHED_POLYNOMIAL,
-	GT_SCHED_ONECYCLE, GT_SCHED_FLAT_COSINE, GT_SCHED_PLATEAU, GT_SCHED_COSINE_RESTARTS, GT_SCHED_CYCLIC };
-enum gt_cyclic_mode { GT_CYCLIC_TRIANGULAR, GT_CYCLIC_TRIANGULAR2, GT_CYCLIC_EXP_RANGE };
-enum gt_anneal { GT_ANNEAL_COS, GT_ANNEAL_LINEAR };
-enum gt_sched_unit { GT_UNIT_EPOCH, GT_UNIT_STEP };
 enum gt_on_error { GT_ON_ERROR_STOP, GT_ON_ERROR_SKIP };
 /* What a sample's target is: one class; several labels, a number 0 or 1 for each; or numbers that the model predicts. */
 enum gt_targets { GT_TARGETS_CLASS, GT_TARGETS_LABELS, GT_TARGETS_NUMBERS };
@@ -90,32 +86,6 @@ struct gt_conf_optimizer {
 	int adjust;          /* enum gt_muon_adjust */
 	bool normalize;
 	bool decay_bias, decay_norm; /* whether biases, and parameters of normalisations, have weight decay */
-};
-
-struct gt_conf_schedule {
-	int type, unit; /* enum gt_schedule; enum gt_sched_unit of step_size, milestones, t_max and warmup */
-	double warmup;            /* length of the warm-up, in epochs or steps (unit) */
-	double warmup_start;      /* learning rate at the first step, as a factor of lr */
-	double step_size, gamma;  /* schedule step: both; exponential and multistep: gamma only */
-	struct gt_floats milestones;
-	double t_max;             /* cosine, polynomial, onecycle: length of the schedule; 0: until the end of the run */
-	double min_lr;            /* cosine, polynomial: lowest learning rate (not a factor of lr) */
-	double t_0;               /* cosine_restarts: length of the first part, and factor of the length of each next one */
-	int64_t t_mult;
-	double power;
-	double pct_flat;          /* flat_cosine: share of the schedule with a constant rate */
-	const char *metric;       /* plateau: metric of an evaluation that decides, "valid/loss" */
-	double factor, threshold; /* plateau: factor of a reduction; relative change that counts as an improvement */
-	int64_t patience, cooldown; /* plateau: number of evaluations without an improvement, and after a reduction */
-	/* onecycle, whose maximum is lr */
-	double pct_start, div_factor, final_div_factor;
-	bool three_phase;
-	int anneal;               /* enum gt_anneal */
-	/* cyclic, whose maximum is lr: lowest rate, lengths of the rising and of the falling part (0: as the rising one) */
-	double base_lr, step_size_up, step_size_down;
-	int mode;                 /* enum gt_cyclic_mode */
-	bool cycle_momentum;      /* onecycle, cyclic: the momentum, or beta1, goes from max_momentum to base_momentum and back */
-	double base_momentum, max_momentum;
 };
 
 struct gt_conf_loss_scale {

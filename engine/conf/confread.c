@@ -31,34 +31,27 @@ static void mixing_defaults(const struct gt_cnode *list, struct gt_transform *t)
 			t[i].p = (i && t[i - 1].type >= GT_TF_MIXUP) || (i + 1 < list->nkids && t[i + 1].type >= GT_TF_MIXUP) ? 0.5 : 1;
 }
 
+static enum gt_code read_transform(struct gt_reading *rd, const struct gt_cnode *entry, const char *shown, void *element,
+                                   struct gt_err *err)
+{
+	struct gt_transform *t = element;
+	char path[96], got[64];
+	GT_TRY(gt_object_read(rd, gt_rows_augment, entry, shown, t, err));
+	augment_defaults(t, entry, &rd->conf->data.mean);
+	if (t->type < GT_TF_MIXUP || !strncmp(shown, "data.augment", 12))
+		return GT_OK;
+	snprintf(path, sizeof path, "%stype", shown);
+	return gt_conf_fail(err, entry->loc, path, "expected a transform of single images, got \"%s\", which is for data.augment",
+	                    gt_transform_word(t->type, got));
+}
+
 /* Reads the list of transforms with this path into t, which has room for GT_MAX_TRANSFORMS. */
 static enum gt_code read_transforms(struct gt_reading *rd, const char *path, struct gt_transform *t, int *n, struct gt_err *err)
 {
-	const struct gt_cnode *list = gt_conf_given(rd->root, path);
-	char shown[64], got[64];
-	if (!list || (list->type == GT_C_ARRAY && !list->nkids))
-		return GT_OK;
-	if (list->type != GT_C_LIST || list->nkids > GT_MAX_TRANSFORMS)
-		return gt_conf_fail(err, list->loc, path, "expected a list ( ) of at most %d groups, got %s", GT_MAX_TRANSFORMS,
-		                    gt_cnode_text(list, got, sizeof got));
-	for (int i = 0; i < list->nkids; i++) {
-		snprintf(shown, sizeof shown, "%s[%d]", path, i);
-		if (list->kid[i]->type != GT_C_GROUP) {
-			GT_COLLECT(rd, err, gt_conf_fail(err, list->kid[i]->loc, shown, "expected a group { }, got %s",
-			                                 gt_cnode_text(list->kid[i], got, sizeof got)));
-			continue;
-		}
-		strcat(shown, ".");
-		GT_TRY(gt_object_read(rd, gt_rows_augment, list->kid[i], shown, &t[i], err));
-		augment_defaults(&t[i], list->kid[i], &rd->conf->data.mean);
-		if (t[i].type >= GT_TF_MIXUP && strcmp(path, "data.augment")) {
-			strcat(shown, "type");
-			GT_COLLECT(rd, err, gt_conf_fail(err, list->kid[i]->loc, shown, "expected a transform of single images, got \"%s\", which is "
-			                                 "for data.augment", gt_transform_word(t[i].type, got)));
-		}
-	}
-	mixing_defaults(list, t);
-	*n = list->nkids;
+	void *to = t;
+	GT_TRY(gt_list_read(rd, path, GT_MAX_TRANSFORMS, sizeof *t, read_transform, &to, n, err));
+	if (*n)
+		mixing_defaults(gt_conf_given(rd->root, path), t);
 	return GT_OK;
 }
 
@@ -156,8 +149,9 @@ enum gt_code gt_conf_read(struct gt_reading *rd, struct gt_err *err)
 		                    gt_cnode_text(schema, got, sizeof got));
 	GT_TRY(gt_object_read(rd, gt_rows, rd->root, "", c, err));
 	/* Sets the defaults that depend on other keys. */
-	GT_TRY(gt_conf_optimizer_defaults(rd, gt_conf_given(rd->root, "train.optimizer"), &c->train.optimizer, err));
-	gt_conf_schedule_defaults(rd, gt_conf_given(rd->root, "train.schedule"), &c->train.optimizer, &c->train.schedule);
+	const struct gt_cnode *opt = gt_conf_given(rd->root, "train.optimizer"), *sched = gt_conf_given(rd->root, "train.schedule");
+	GT_TRY(gt_conf_type_defaults(rd, gt_rows_optimizer, c->train.optimizer.type, opt, &c->train.optimizer, err));
+	GT_TRY(gt_conf_schedule_defaults(rd, sched, &c->train.optimizer, &c->train.schedule, err));
 	if (!gt_conf_given(rd->root, "checkpoint.best.mode"))
 		c->checkpoint.best_mode = gt_metric_falls(c->checkpoint.best_metric);
 	GT_COLLECT(rd, err, data_paths(rd, err));

@@ -28,6 +28,27 @@ static void put_float(FILE *f, double v)
 	fprintf(f, "%.*s%s%s", (int)mantissa, s, memchr(s, '.', mantissa) ? "" : ".0", s + mantissa);
 }
 
+/* Writes n integers, in brackets unless one may stand for all. */
+static void put_ints(FILE *f, const int64_t *v, int n, bool bare)
+{
+	fputs(bare ? "" : "[", f);
+	for (int i = 0; i < n; i++) {
+		fputs(i ? ", " : "", f);
+		put_int(f, v[i]);
+	}
+	fputs(bare ? "" : "]", f);
+}
+
+static void put_floats(FILE *f, const double *v, int n)
+{
+	fputc('[', f);
+	for (int i = 0; i < n; i++) {
+		fputs(i ? ", " : "", f);
+		put_float(f, v[i]);
+	}
+	fputc(']', f);
+}
+
 static void put_value(FILE *f, const struct gt_row *r, const void *base)
 {
 	const void *at = (const char *)base + r->offset;
@@ -59,27 +80,15 @@ static void put_value(FILE *f, const struct gt_row *r, const void *base)
 		else
 			fputs("\"auto\"", f);
 		break;
-	case GT_T_WEIGHTS:
-		if (fl->n == GT_FLOATS_AUTO) {
-			fputs("\"auto\"", f);
-			break;
-		}
-		/* fall through */
 	case GT_T_FLOATS:
-		fputc('[', f);
-		for (int i = 0; i < fl->n; i++) {
-			fputs(i ? ", " : "", f);
-			put_float(f, fl->v[i]);
-		}
-		fputc(']', f);
+	case GT_T_WEIGHTS:
+		if (fl->n == GT_FLOATS_AUTO)
+			fputs("\"auto\"", f);
+		else
+			put_floats(f, fl->v, fl->n);
 		break;
 	case GT_T_INTS:
-		fputc('[', f);
-		for (int i = 0; i < in->n; i++) {
-			fputs(i ? ", " : "", f);
-			put_int(f, in->v[i]);
-		}
-		fputc(']', f);
+		put_ints(f, in->v, in->n, false);
 		break;
 	case GT_T_STRINGS:
 		fputc('[', f);
@@ -90,29 +99,16 @@ static void put_value(FILE *f, const struct gt_row *r, const void *base)
 		fputc(']', f);
 		break;
 	case GT_T_PAIR:
-		fputc('[', f);
-		put_float(f, ((const double *)at)[0]);
-		fputs(", ", f);
-		put_float(f, ((const double *)at)[1]);
-		fputc(']', f);
+		put_floats(f, at, 2);
 		break;
 	case GT_T_DIMS:
-		if (v[1] == 1 && v[2] == 1)
-			fprintf(f, "[%" PRId64 "]", v[0]);
-		else
-			fprintf(f, "[%" PRId64 ", %" PRId64 ", %" PRId64 "]", v[0], v[1], v[2]);
+		put_ints(f, v, v[1] == 1 && v[2] == 1 ? 1 : 3, false);
 		break;
 	case GT_T_INT2:
-		if (v[0] == v[1])
-			put_int(f, v[0]);
-		else
-			fprintf(f, "[%" PRId64 ", %" PRId64 "]", v[0], v[1]);
+		put_ints(f, v, v[0] == v[1] ? 1 : 2, v[0] == v[1]);
 		break;
 	case GT_T_SIZE:
-		if (!v[1])
-			put_int(f, v[0]);
-		else
-			fprintf(f, "[%" PRId64 ", %" PRId64 "]", v[0], v[1]);
+		put_ints(f, v, v[1] ? 2 : 1, !v[1]);
 		break;
 	case GT_T_OTHER:
 		break;
@@ -133,72 +129,55 @@ const char *gt_row_deciding(const struct gt_row *rows, const struct gt_row *r, c
 
 bool gt_row_applies(const struct gt_row *rows, const struct gt_row *r, const void *base)
 {
-	char word[48], is[128];
+	char word[48], is[GT_ROW_IS];
 	return !r->when || (gt_row_applies(rows, gt_row_find(rows, r->when), base) &&
 	                    gt_values_index(gt_row_is(r, is, sizeof is), gt_row_deciding(rows, r, base, word)) >= 0);
 }
 
+static void put_key(FILE *f, const struct gt_row *r, const void *base)
+{
+	fprintf(f, " %s = ", r->path);
+	put_value(f, r, base);
+	fputc(';', f);
+}
+
+/* Returns whether a key without a fixed default has no value of its own: a number of the data or of the optimizer applies. */
+static bool is_unset(const struct gt_row *r, const void *base)
+{
+	const void *at = (const char *)base + r->offset;
+	if (!r->def || *r->def != '(')
+		return false;
+	return r->type == GT_T_FLOAT ? isnan(*(const double *)at) : (r->type == GT_T_INT || r->type == GT_T_DIMS) && !*(const int64_t *)at;
+}
+
 static void put_keys(FILE *f, const struct gt_row *rows, const void *base)
 {
-	for (const struct gt_row *r = rows; r->path; r++) {
-		if (r->type == GT_T_OTHER || !gt_row_applies(rows, r, base))
-			continue;
-		fprintf(f, " %s = ", r->path);
-		put_value(f, r, base);
-		fputc(';', f);
-	}
+	for (const struct gt_row *r = rows; r->path; r++)
+		if (r->type != GT_T_OTHER && gt_row_applies(rows, r, base) && !is_unset(r, base))
+			put_key(f, r, base);
 }
 
-static void put_transforms(FILE *f, const char *key, const struct gt_transform *t, int n)
+static void put_indent(FILE *f, int depth)
 {
-	fprintf(f, "\t%s = (", key);
+	while (depth-- > 0)
+		fputc('\t', f);
+}
+
+/* Writes a list of n groups, of `size` bytes each, with the name of the key `path`. */
+static void put_entries(FILE *f, int depth, const char *path, const struct gt_row *rows, const void *list, size_t size, int n)
+{
+	put_indent(f, depth);
+	fprintf(f, "%s = (", strrchr(path, '.') + 1);
 	for (int i = 0; i < n; i++) {
-		fprintf(f, "%s\n\t\t{", i ? "," : "");
-		put_keys(f, gt_rows_augment, &t[i]);
+		fputs(i ? ",\n" : "\n", f);
+		put_indent(f, depth + 1);
+		fputc('{', f);
+		put_keys(f, rows, (const char *)list + (size_t)i * size);
 		fputs(" }", f);
 	}
-	fputs(n ? "\n\t);\n" : ");\n", f);
-}
-
-static void put_columns(FILE *f, const struct gt_conf *c)
-{
-	fputs("\tcolumns = (", f);
-	for (int i = 0; i < c->data.ncolumns; i++) {
-		fprintf(f, "%s\n\t\t{", i ? "," : "");
-		put_keys(f, gt_rows_column, &c->data.columns[i]);
-		fputs(" }", f);
-	}
-	fputs(c->data.ncolumns ? "\n\t);\n" : ");\n", f);
-}
-
-static void put_inputs(FILE *f, const struct gt_conf *c)
-{
-	fputs("\tinputs = (", f);
-	for (int i = 0; i < c->model.ninputs; i++) {
-		const struct gt_model_input *in = &c->model.inputs[i];
-		fprintf(f, "%s\n\t\t{", i ? "," : "");
-		for (const struct gt_row *r = gt_rows_input; r->path; r++) {
-			if ((!strcmp(r->path, "shape") && !in->shape[0]) || (!strcmp(r->path, "vocabulary") && !in->vocabulary))
-				continue;
-			fprintf(f, " %s = ", r->path);
-			put_value(f, r, in);
-			fputc(';', f);
-		}
-		fputs(" }", f);
-	}
-	fputs("\n\t);\n", f);
-}
-
-static void put_map(FILE *f, const struct gt_conf *c)
-{
-	const struct gt_conf_pretrained *p = &c->pretrained;
-	fputs("\t\tmap = (", f);
-	for (int i = 0; i < p->nmap; i++) {
-		fprintf(f, "%s\n\t\t\t{", i ? "," : "");
-		put_keys(f, gt_rows_rename, &p->map[i]);
-		fputs(" }", f);
-	}
-	fputs(p->nmap ? "\n\t\t);\n" : ");\n", f);
+	fputs(n ? "\n" : "", f);
+	put_indent(f, n ? depth : 0);
+	fputs(");\n", f);
 }
 
 static void put_groups(FILE *f, const struct gt_conf *c)
@@ -207,20 +186,13 @@ static void put_groups(FILE *f, const struct gt_conf *c)
 	fputs("\tgroups = (", f);
 	for (int i = 0; i < t->ngroups; i++) {
 		const struct gt_conf_group *g = &t->group[i];
-		fprintf(f, "%s\n\t\t{ match = ", i ? "," : "");
-		put_value(f, gt_row_find(gt_rows_group, "match"), g);
-		fputs(";", f);
-		if (g->frozen) {
-			fputs(g->frozen_stats ? " frozen = true; frozen_stats = true; }" : " frozen = true; }", f);
-			continue;
-		}
+		fprintf(f, "%s\n\t\t{", i ? "," : "");
 		for (const struct gt_row *r = gt_rows_group; r->path; r++) {
-			if (r->type == GT_T_OTHER || !strcmp(r->path, "match") || !strcmp(r->path, "frozen") ||
-			    (!strcmp(r->path, "weight_decay") && isnan(g->weight_decay)))
-				continue;
-			fprintf(f, " %s = ", r->path);
-			put_value(f, r, g);
-			fputc(';', f);
+			/* frozen parameters have no other keys than these three */
+			bool first = !strcmp(r->path, "match"), frozen = !strcmp(r->path, "frozen");
+			bool stats = g->frozen_stats && !strcmp(r->path, "frozen_stats");
+			if (r->type != GT_T_OTHER && (g->frozen ? first || frozen || stats : !frozen && !is_unset(r, g)))
+				put_key(f, r, g);
 		}
 		if (g->own_optimizer) {
 			fputs("\n\t\t\toptimizer = {", f);
@@ -251,9 +223,7 @@ static void put_layer(FILE *f, const struct gt_layer_spec *l)
 	for (const struct gt_attr_def *d = l->op->attrs; d && d->key; d++) {
 		char def[48];
 		struct gt_row r = gt_row_of_attr(d, def);
-		fprintf(f, " %s = ", d->key);
-		put_value(f, &r, l->attr);
-		fputc(';', f);
+		put_key(f, &r, l->attr);
 	}
 	for (const struct gt_row *r = gt_rows_layer; r->path; r++) {
 		/* common keys of a layer are written only if they differ from the default */
@@ -262,9 +232,7 @@ static void put_layer(FILE *f, const struct gt_layer_spec *l)
 		    (!strcmp(r->path, "init") && l->init < 0) || (!strcmp(r->path, "init_std") && l->init_std == 0) ||
 		    (!strncmp(r->path, "init_", 5) && strcmp(r->path, "init_std") && l->init != GT_INIT_WHITENING))
 			continue;
-		fprintf(f, " %s = ", r->path);
-		put_value(f, r, l);
-		fputc(';', f);
+		put_key(f, r, l);
 	}
 	fputs(" }", f);
 }
@@ -277,12 +245,6 @@ static void put_layers(FILE *f, const struct gt_conf *c)
 		fputs(i + 1 < c->model.nlayers ? ",\n" : "\n", f);
 	}
 	fputs("\t);\n", f);
-}
-
-static void put_indent(FILE *f, int depth)
-{
-	while (depth-- > 0)
-		fputc('\t', f);
 }
 
 /* Closes the groups of path `from` that do not contain path `to`, then opens the remaining groups of `to`. Returns the number of open
@@ -327,21 +289,21 @@ enum gt_code gt_conf_write(struct gt_conf *c, struct gt_err *err)
 		group = r->path;
 		if (!strcmp(r->path, c->model.ninputs ? "model.input" : "model.inputs"))
 			continue;
-		if (!strcmp(r->path, "model.inputs")) {
-			put_inputs(f, c);
-		} else if (!strcmp(r->path, "data.augment")) {
-			put_transforms(f, "augment", c->data.augment, c->data.naugment);
-		} else if (!strcmp(r->path, "data.columns")) {
-			put_columns(f, c);
-		} else if (!strcmp(r->path, "eval.transforms")) {
-			put_transforms(f, "transforms", c->eval.transforms, c->eval.ntransforms);
-		} else if (!strcmp(r->path, "model.pretrained.map")) {
-			put_map(f, c);
-		} else if (!strcmp(r->path, "train.groups")) {
+		if (!strcmp(r->path, "model.inputs"))
+			put_entries(f, depth, r->path, gt_rows_input, c->model.inputs, sizeof *c->model.inputs, c->model.ninputs);
+		else if (!strcmp(r->path, "data.augment"))
+			put_entries(f, depth, r->path, gt_rows_augment, c->data.augment, sizeof *c->data.augment, c->data.naugment);
+		else if (!strcmp(r->path, "data.columns"))
+			put_entries(f, depth, r->path, gt_rows_column, c->data.columns, sizeof *c->data.columns, c->data.ncolumns);
+		else if (!strcmp(r->path, "eval.transforms"))
+			put_entries(f, depth, r->path, gt_rows_augment, c->eval.transforms, sizeof *c->eval.transforms, c->eval.ntransforms);
+		else if (!strcmp(r->path, "model.pretrained.map"))
+			put_entries(f, depth, r->path, gt_rows_rename, c->pretrained.map, sizeof *c->pretrained.map, c->pretrained.nmap);
+		else if (!strcmp(r->path, "train.groups"))
 			put_groups(f, c);
-		} else if (!strcmp(r->path, "model.layers")) {
+		else if (!strcmp(r->path, "model.layers"))
 			put_layers(f, c);
-		} else {
+		else {
 			put_indent(f, depth);
 			fprintf(f, "%s = ", strrchr(r->path, '.') ? strrchr(r->path, '.') + 1 : r->path);
 			put_value(f, r, c);

@@ -53,6 +53,11 @@ static inline const char *gt_cnode_string(const struct gt_cnode *n)
 {
 	return n->type == GT_C_STRING ? n->s : NULL;
 }
+/* Returns the text of a value that stands for a word: of a string, or of anything without quotes in --set; else NULL. */
+static inline const char *gt_cnode_word(const struct gt_cnode *n)
+{
+	return n->raw ? n->raw : gt_cnode_string(n);
+}
 /* Writes the value n as text into buf, for "got …" in errors: "ten" (with quotes), 3, a group { }, …; 64 bytes suffice. Returns buf. */
 const char *gt_cnode_text(const struct gt_cnode *n, char *buf, size_t size);
 /* Copies s into buf and truncates it if necessary, never inside of a UTF-8 character. Returns buf. */

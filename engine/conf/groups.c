@@ -4,36 +4,32 @@
 #include <math.h>
 #include <stdio.h>
 
-enum gt_code gt_conf_optimizer_defaults(struct gt_reading *rd, const struct gt_cnode *given, struct gt_conf_optimizer *o,
-                                        struct gt_err *err)
+enum gt_code gt_conf_type_defaults(struct gt_reading *rd, const struct gt_row *r, int type, const struct gt_cnode *given, void *base,
+                                   struct gt_err *err)
 {
-	for (const struct gt_row *r = gt_rows_optimizer; r->path; r++) {
+	for (; r->path; r++) {
 		struct gt_row own = *r;
-		own.def = gt_row_default_of(r, o->type);
+		own.def = gt_row_default_of(r, type);
 		if (own.def != r->def && !(given && gt_cnode_find(given, r->path)))
-			GT_TRY(gt_row_default(rd->arena, &own, o, err));
+			GT_TRY(gt_row_default(rd->arena, &own, base, err));
 	}
 	return GT_OK;
 }
 
 bool gt_conf_has_momentum(const struct gt_conf_optimizer *o)
 {
-	const struct gt_optimizer_row *row = &gt_optimizer_rows[o->type];
-	return gt_optimizer_key(row, "betas") || (gt_optimizer_key(row, "momentum") && o->momentum > 0);
+	const struct gt_type_key *keys = gt_optimizer_rows[o->type].key;
+	return gt_type_key_find(keys, "betas") || (gt_type_key_find(keys, "momentum") && o->momentum > 0);
 }
 
-void gt_conf_schedule_defaults(const struct gt_reading *rd, const struct gt_cnode *given, const struct gt_conf_optimizer *o,
-                               struct gt_conf_schedule *s)
+enum gt_code gt_conf_schedule_defaults(struct gt_reading *rd, const struct gt_cnode *given, const struct gt_conf_optimizer *o,
+                                       struct gt_conf_schedule *s, struct gt_err *err)
 {
 	/* every resolved config of a cycle has pct_start */
 	bool before = rd->resolved && given && gt_cnode_find(given, "pct_start");
-	bool cycles = s->type == GT_SCHED_ONECYCLE || s->type == GT_SCHED_CYCLIC;
 	if (!given || !gt_cnode_find(given, "cycle_momentum"))
-		s->cycle_momentum = cycles && !before && gt_conf_has_momentum(o);
-	if (!given || !gt_cnode_find(given, "base_momentum"))
-		s->base_momentum = s->type == GT_SCHED_CYCLIC ? 0.8 : 0.85;
-	if (!given || !gt_cnode_find(given, "max_momentum"))
-		s->max_momentum = s->type == GT_SCHED_CYCLIC ? 0.9 : 0.95;
+		s->cycle_momentum = gt_schedule_has(s->type, "cycle_momentum") && !before && gt_conf_has_momentum(o);
+	return gt_conf_type_defaults(rd, gt_rows_schedule, s->type, given, s, err);
 }
 
 static const struct gt_cnode *group_of(const struct gt_cnode *entry, const char *key, const char *shown, struct gt_err *err,
@@ -48,9 +44,9 @@ static const struct gt_cnode *group_of(const struct gt_cnode *entry, const char 
 	return n;
 }
 
-static enum gt_code read_group(struct gt_reading *rd, const struct gt_cnode *entry, const char *shown, struct gt_conf_group *g,
-                               struct gt_err *err)
+static enum gt_code read_group(struct gt_reading *rd, const struct gt_cnode *entry, const char *shown, void *element, struct gt_err *err)
 {
+	struct gt_conf_group *g = element;
 	static const char *const trains[] = {"frozen_until", "freeze_after", "lr_mul", "weight_decay", "optimizer", "schedule"};
 	const struct gt_conf_train *t = &rd->conf->train;
 	enum gt_code code = GT_OK;
@@ -92,12 +88,12 @@ static enum gt_code read_group(struct gt_reading *rd, const struct gt_cnode *ent
 	if (opt) {
 		snprintf(path, sizeof path, "%soptimizer.", shown);
 		GT_TRY(gt_object_read(rd, gt_rows_optimizer, opt, path, &g->optimizer, err));
-		GT_TRY(gt_conf_optimizer_defaults(rd, opt, &g->optimizer, err));
+		GT_TRY(gt_conf_type_defaults(rd, gt_rows_optimizer, g->optimizer.type, opt, &g->optimizer, err));
 	}
 	if (sched) {
 		snprintf(path, sizeof path, "%sschedule.", shown);
 		GT_TRY(gt_object_read(rd, gt_rows_schedule, sched, path, &g->schedule, err));
-		gt_conf_schedule_defaults(rd, sched, &g->optimizer, &g->schedule);
+		GT_TRY(gt_conf_schedule_defaults(rd, sched, &g->optimizer, &g->schedule, err));
 		if (g->schedule.type == GT_SCHED_PLATEAU)
 			return gt_conf_fail(err, gt_conf_location(sched, "type"), path,
 			                    "expected a type whose rates are known before the run, got \"plateau\"; write it in train.schedule, which "
@@ -108,32 +104,17 @@ static enum gt_code read_group(struct gt_reading *rd, const struct gt_cnode *ent
 
 enum gt_code gt_conf_groups(struct gt_reading *rd, struct gt_err *err)
 {
-	const struct gt_cnode *list = gt_conf_given(rd->root, "train.groups");
 	struct gt_conf_train *t = &rd->conf->train;
 	struct gt_param_group *match;
-	struct gt_conf_group *group;
-	char shown[64], got[64];
-	if (!list || (list->type == GT_C_ARRAY && !list->nkids))
-		return GT_OK;
-	if (list->type != GT_C_LIST || list->nkids > GT_MAX_PGROUPS)
-		return gt_conf_fail(err, list->loc, "train.groups", "expected a list ( ) of at most %d groups, got %s", GT_MAX_PGROUPS,
-		                    gt_cnode_text(list, got, sizeof got));
-	GT_NEW(group, rd->arena, list->nkids ? list->nkids : 1, err);
-	GT_NEW(match, rd->arena, list->nkids ? list->nkids : 1, err);
-	for (int i = 0; i < list->nkids; i++) {
-		snprintf(shown, sizeof shown, "train.groups[%d]", i);
-		if (list->kid[i]->type != GT_C_GROUP) {
-			GT_COLLECT(rd, err,
-			           gt_conf_fail(err, list->kid[i]->loc, shown, "expected a group { }, got %s",
-			                        gt_cnode_text(list->kid[i], got, sizeof got)));
-			continue;
-		}
-		snprintf(shown, sizeof shown, "train.groups[%d].", i);
-		GT_COLLECT(rd, err, read_group(rd, list->kid[i], shown, &group[i], err));
-		match[i] = (struct gt_param_group){group[i].match.v, group[i].match.n, group[i].frozen, group[i].frozen_stats};
-	}
+	void *group = NULL;
+	GT_TRY(gt_list_read(rd, "train.groups", GT_MAX_PGROUPS, sizeof *t->group, read_group, &group, &t->ngroups, err));
 	t->group = group;
-	t->ngroups = rd->conf->model.ngroups = list->nkids;
+	GT_NEW(match, rd->arena, t->ngroups + 1, err);
+	for (int i = 0; i < t->ngroups; i++) {
+		const struct gt_conf_group *g = &t->group[i];
+		match[i] = (struct gt_param_group){g->match.v, g->match.n, g->frozen, g->frozen_stats};
+	}
+	rd->conf->model.ngroups = t->ngroups;
 	rd->conf->model.groups = match;
 	return GT_OK;
 }

@@ -12,7 +12,7 @@ enum gt_code gt_layer_fullname(struct gt_expand *x, const struct gt_scope *s, co
 	char got[64];
 	if (n)
 		GT_TRY(gt_scope_value(x, s, n, path, &n, err));
-	const char *name = n && n->raw ? n->raw : n && n->type == GT_C_STRING ? n->s : NULL;
+	const char *name = n ? gt_cnode_word(n) : NULL;
 	if (n && (!name || !gt_layer_name_fits(name)))
 		return gt_conf_fail(err, n->loc, path, "expected a name of letters, digits, _ . -, got %s", gt_cnode_text(n, got, sizeof got));
 	if (n)
@@ -32,7 +32,7 @@ static enum gt_code unknown_type(const struct gt_cnode *n, const char *path, con
 	size_t len = 0;
 	const struct gt_op *op;
 	struct gt_guess g = gt_guess_open(gt_utf8_truncate(type, cut, sizeof cut));
-	const struct gt_synonym *syn = gt_synonym_of_layer_type(type);
+	const struct gt_synonym *syn = gt_synonym_find(GT_SYN_LAYER_TYPE, type);
 	if (syn)
 		return gt_conf_fail(err, n->loc, path, "expected a layer type, got \"%s\"; %s", cut, syn->reason);
 	if ((op = gt_op_find_also(type)))
@@ -60,7 +60,7 @@ static enum gt_code read_in(struct gt_expand *x, const struct gt_scope *s, const
 		return gt_conf_fail(err, n->loc, path, "expected 1 to %d names, got %d", GT_MAX_LAYER_IN, len);
 	for (int i = 0; i < len; i++) {
 		const struct gt_cnode *e = many ? n->kid[i] : n;
-		const char *name = e->raw ? e->raw : e->type == GT_C_STRING ? e->s : NULL;
+		const char *name = gt_cnode_word(e);
 		if (!name)
 			return gt_conf_fail(err, e->loc, path, "expected the name of a layer, got %s", gt_cnode_text(e, got, sizeof got));
 		GT_TRY(gt_layer_resolve(x, s, name, e->loc, path, &l->in[i], err));
@@ -75,7 +75,7 @@ static enum gt_code read_tie(struct gt_expand *x, const struct gt_scope *s, cons
 	const struct gt_cnode *v;
 	char got[64];
 	GT_TRY(gt_scope_value(x, s, n, path, &v, err));
-	const char *name = v->raw ? v->raw : v->type == GT_C_STRING ? v->s : NULL;
+	const char *name = gt_cnode_word(v);
 	if (!name)
 		return gt_conf_fail(err, n->loc, path, "expected the name of a layer, got %s", gt_cnode_text(v, got, sizeof got));
 	return gt_layer_resolve(x, s, name, n->loc, path, &l->tie, err);
@@ -146,7 +146,7 @@ enum gt_code gt_layer_add(struct gt_expand *x, const struct gt_scope *s, const s
 	if (!type)
 		return gt_conf_fail(err, entry->loc, path, "expected the type of this layer, or block = \"…\", got neither");
 	GT_TRY(gt_scope_value(x, s, type, path, &v, err));
-	const char *word = v->raw ? v->raw : v->type == GT_C_STRING ? v->s : NULL;
+	const char *word = gt_cnode_word(v);
 	if (!word)
 		return gt_conf_fail(err, v->loc, path, "expected a layer type, got %s", gt_cnode_text(v, got, sizeof got));
 	if (!(l.op = gt_op_find_layer(word)))

@@ -10,6 +10,14 @@
 #include "base/scores.h"
 #include "dataset.h"
 
+/* The metrics of a split as the values of a key, each after a "|": those of training steps, and those of evaluations. */
+#define GT_METRIC_TRAIN(score, ...) "|train/" #score
+#define GT_METRIC_VALID(score, ...) "|valid/" #score
+#define GT_METRIC_TEST(score, ...) "|test/" #score
+#define GT_METRICS_TRAINED GT_SCORES_OF_STEPS(GT_METRIC_TRAIN)
+#define GT_METRICS_EVALUATED GT_SCORES(GT_METRIC_VALID) GT_SCORES(GT_METRIC_TEST)
+#define GT_METRICS_DIRECTION "losses and errors must fall, the others must rise" /* what an improvement is */
+
 struct gt_metric {
 	enum gt_split split;
 	enum gt_score score;

@@ -11,9 +11,9 @@ static int count_stars(const char *s)
 	return n;
 }
 
-static enum gt_code read_entry(struct gt_reading *rd, const struct gt_cnode *entry, const char *shown, struct gt_conf_rename *r,
-                               struct gt_err *err)
+static enum gt_code read_entry(struct gt_reading *rd, const struct gt_cnode *entry, const char *shown, void *element, struct gt_err *err)
 {
+	struct gt_conf_rename *r = element;
 	char path[128];
 	r->from = r->to = "";
 	GT_TRY(gt_object_read(rd, gt_rows_rename, entry, shown, r, err));
@@ -38,27 +38,10 @@ enum gt_code gt_conf_pretrained_map(struct gt_reading *rd, struct gt_err *err)
 {
 	const struct gt_cnode *list = gt_conf_given(rd->root, "model.pretrained.map");
 	struct gt_conf_pretrained *p = &rd->conf->pretrained;
-	struct gt_conf_rename *map;
-	char shown[64], got[64];
-	if (!list || (list->type == GT_C_ARRAY && !list->nkids))
-		return GT_OK;
-	if (list->type != GT_C_LIST || list->nkids > GT_MAX_RENAMES)
-		return gt_conf_fail(err, list->loc, "model.pretrained.map", "expected a list ( ) of at most %d groups, got %s", GT_MAX_RENAMES,
-		                    gt_cnode_text(list, got, sizeof got));
-	if (list->nkids && !*p->file && !gt_conf_refused(rd->root, "model.pretrained.file"))
+	void *map = NULL;
+	if (list && list->type == GT_C_LIST && list->nkids && !*p->file && !gt_conf_refused(rd->root, "model.pretrained.file"))
 		return gt_conf_fail(err, list->loc, "model.pretrained.map", "expected model.pretrained.file, whose names this key maps, got none");
-	GT_NEW(map, rd->arena, list->nkids ? list->nkids : 1, err);
-	for (int i = 0; i < list->nkids; i++) {
-		snprintf(shown, sizeof shown, "model.pretrained.map[%d]", i);
-		if (list->kid[i]->type != GT_C_GROUP) {
-			GT_COLLECT(rd, err, gt_conf_fail(err, list->kid[i]->loc, shown, "expected a group { }, got %s",
-			                                 gt_cnode_text(list->kid[i], got, sizeof got)));
-			continue;
-		}
-		strcat(shown, ".");
-		GT_COLLECT(rd, err, read_entry(rd, list->kid[i], shown, &map[i], err));
-	}
+	GT_TRY(gt_list_read(rd, "model.pretrained.map", GT_MAX_RENAMES, sizeof *p->map, read_entry, &map, &p->nmap, err));
 	p->map = map;
-	p->nmap = list->nkids;
 	return GT_OK;
 }

@@ -68,83 +68,7 @@ enum gt_code gt_conf_collect(struct gt_reading *rd, enum gt_code code, const str
 	return rd->errors->n < GT_CONF_MAX_ERRORS ? GT_OK : GT_ECONFIG;
 }
 
-/* Reads the numbers of a default, "[1.5, 2]". */
-static void read_floats(const char *text, struct gt_floats *f)
-{
-	char *end;
-	f->n = 0;
-	for (text++; *text != ']' && f->n < GT_MAX_LIST; text = end + strspn(end, ", "))
-		f->v[f->n++] = strtod(text, &end);
-}
-
-/* Reads the strings of a default, ["a", "b"], which have no escapes. */
-static enum gt_code read_strings(struct gt_arena *a, const char *text, struct gt_strings *t, struct gt_err *err)
-{
-	t->n = 0;
-	for (const char *p = strchr(text, '"'); p && t->n < GT_MAX_LIST; p = strchr(p, '"')) {
-		const char *end = strchr(++p, '"');
-		GT_NEW_STR(t->v[t->n], gt_arena_printf(a, "%.*s", (int)(end - p), p), err);
-		t->n++;
-		p = end + 1;
-	}
-	return GT_OK;
-}
-
 /* ---- one value ------------------------------------------------------------------------------------------------------------ */
-enum gt_code gt_row_default(struct gt_arena *a, const struct gt_row *r, void *base, struct gt_err *err)
-{
-	void *to = (char *)base + r->offset;
-	const char *d = r->def;
-	char word[64];
-	if (!d || d[0] == '(' || r->type == GT_T_OTHER)
-		return GT_OK;
-	snprintf(word, sizeof word, "%.*s", (int)strcspn(d + (d[0] == '"'), "\""), d + (d[0] == '"'));
-	switch (r->type) {
-	case GT_T_INT:
-		*(int64_t *)to = strtoll(d, NULL, 10);
-		break;
-	case GT_T_INT2:
-		((int64_t *)to)[0] = ((int64_t *)to)[1] = strtoll(d, NULL, 10);
-		break;
-	case GT_T_FLOAT:
-		*(double *)to = strtod(d, NULL);
-		break;
-	case GT_T_BOOL:
-		*(bool *)to = d[0] == 't';
-		break;
-	case GT_T_STRING:
-	case GT_T_CHOICE:
-		GT_NEW_STR(*(const char **)to, gt_arena_strdup(a, word), err);
-		break;
-	case GT_T_ENUM:
-		*(int *)to = gt_values_index(r->values, word);
-		break;
-	case GT_T_AUTO:
-		*(int64_t *)to = 0;
-		break;
-	case GT_T_FLOATS:
-	case GT_T_WEIGHTS:
-		read_floats(d, to);
-		break;
-	case GT_T_INTS:
-		((struct gt_ints *)to)->n = 0;
-		break;
-	case GT_T_STRINGS:
-		return read_strings(a, d, to, err);
-	case GT_T_PAIR:
-		sscanf(d, "[%lf, %lf]", (double *)to, (double *)to + 1);
-		break;
-	case GT_T_SIZE:
-		((int64_t *)to)[0] = strtoll(d, NULL, 10);
-		((int64_t *)to)[1] = 0;
-		break;
-	case GT_T_DIMS:
-	case GT_T_OTHER:
-		break;
-	}
-	return GT_OK;
-}
-
 static bool in_range(const struct gt_row *r, double v)
 {
 	if (r->min == 0 && r->max == 0)
@@ -168,11 +92,6 @@ static bool get_integer(const struct gt_row *r, const struct gt_cnode *n, int64_
 	return in_range(r, (double)n->i);
 }
 
-static const char *get_string(const struct gt_cnode *n)
-{
-	return n->raw ? n->raw : n->type == GT_C_STRING ? n->s : NULL;
-}
-
 /* Returns value i of n, or n itself if it is a scalar. */
 static const struct gt_cnode *get_element(const struct gt_cnode *n, int i)
 {
@@ -188,7 +107,7 @@ static int count_elements(const struct gt_cnode *n)
 static bool read_value(const struct gt_row *r, const struct gt_cnode *n, void *to)
 {
 	int len = count_elements(n), i = 0;
-	const char *s = get_string(n);
+	const char *s = gt_cnode_word(n);
 	struct gt_floats *f = to;
 	struct gt_ints *w = to;
 	struct gt_strings *t = to;
@@ -226,7 +145,7 @@ static bool read_value(const struct gt_row *r, const struct gt_cnode *n, void *t
 			;
 		return i == len;
 	case GT_T_STRINGS:
-		for (t->n = len; len <= GT_MAX_LIST && i < len && (t->v[i] = get_string(get_element(n, i))); i++)
+		for (t->n = len; len <= GT_MAX_LIST && i < len && (t->v[i] = gt_cnode_word(get_element(n, i))); i++)
 			;
 		return i == len;
 	case GT_T_PAIR:
@@ -247,6 +166,44 @@ static bool read_value(const struct gt_row *r, const struct gt_cnode *n, void *t
 	return false;
 }
 
+/* Makes the node of a scalar of a default, such as 1, 0.5, true or "word" (without escapes), and moves *p behind it. */
+static enum gt_code parse_scalar(struct gt_arena *a, const char **p, struct gt_cnode *n, struct gt_err *err)
+{
+	const char *from = *p;
+	char *end;
+	*n = (struct gt_cnode){.type = *from == '"' ? GT_C_STRING : *from == 't' || *from == 'f' ? GT_C_BOOL : GT_C_FLOAT, .b = *from == 't'};
+	if (n->type == GT_C_STRING) {
+		size_t len = strcspn(from + 1, "\"");
+		GT_NEW_STR(n->s, gt_arena_printf(a, "%.*s", (int)len, from + 1), err);
+		*p = from + len + 2;
+	} else if (n->type == GT_C_FLOAT) {
+		n->f = strtod(from, &end);
+		n->i = fabs(n->f) < 1e15 ? (int64_t)n->f : 0;
+		n->type = (double)n->i == n->f ? GT_C_INT : GT_C_FLOAT;
+		*p = end;
+	}
+	return GT_OK;
+}
+
+enum gt_code gt_row_default(struct gt_arena *a, const struct gt_row *r, void *base, struct gt_err *err)
+{
+	struct gt_cnode value, elements[GT_MAX_LIST], *kid[GT_MAX_LIST], list = {.type = GT_C_ARRAY, .kid = kid};
+	const char *p = r->def;
+	if (!p || p[0] == '(' || r->type == GT_T_OTHER)
+		return GT_OK;
+	if (*p != '[') {
+		GT_TRY(parse_scalar(a, &p, &value, err));
+		read_value(r, &value, (char *)base + r->offset);
+		return GT_OK;
+	}
+	for (p++; *p != ']'; p += strspn(p, ", ")) {
+		kid[list.nkids] = &elements[list.nkids];
+		GT_TRY(parse_scalar(a, &p, kid[list.nkids++], err));
+	}
+	read_value(r, &list, (char *)base + r->offset);
+	return GT_OK;
+}
+
 enum gt_code gt_row_read(struct gt_arena *a, const struct gt_row *r, const struct gt_cnode *n, const char *path, void *base,
                          struct gt_err *err)
 {
@@ -262,15 +219,15 @@ enum gt_code gt_row_read(struct gt_arena *a, const struct gt_row *r, const struc
 		for (int i = 0; i < n->nkids; i++) {
 			const struct gt_cnode *e = n->kid[i];
 			double v;
-			bool fine = r->type == GT_T_STRINGS             ? get_string(e) != NULL
+			bool fine = r->type == GT_T_STRINGS             ? gt_cnode_word(e) != NULL
 			            : floats || r->type == GT_T_PAIR ? get_number(r, e, &v)
 			                                             : e->type == GT_C_INT && get_number(r, e, &v);
 			if (!fine && r->type >= GT_T_FLOATS && r->type != GT_T_OTHER)
 				return gt_conf_fail(err, e->loc, path, "expected %s, got %s as element %d", want, gt_cnode_text(e, got, sizeof got), i);
 		}
 	}
-	const char *s = get_string(n);
-	const struct gt_synonym *syn = s ? gt_synonym_of_value(path, s) : NULL;
+	const char *s = gt_cnode_word(n);
+	const struct gt_synonym *syn = s ? gt_synonym_find(path, s) : NULL;
 	if (syn && !syn->meant)
 		return gt_conf_fail(err, n->loc, path, "expected %s, got \"%s\"; %s", want, gt_utf8_truncate(s, word, sizeof word), syn->reason);
 	if (syn)
@@ -339,7 +296,7 @@ enum gt_code gt_conf_unknown(const struct gt_cnode *n, const char *shown, const 
 	const char *name = gt_utf8_truncate(n->name, cut, sizeof cut);
 	struct gt_guess g = gt_guess_open(name);
 	bool layer = rows == gt_rows_layer;
-	const struct gt_synonym *syn = layer ? gt_synonym_of_layer_key(name) : gt_synonym_of_key(name);
+	const struct gt_synonym *syn = gt_synonym_find(layer ? GT_SYN_LAYER_KEY : GT_SYN_KEY, name);
 	snprintf(at, sizeof at, "%s%.*s%s", shown, (int)prefix, path, name);
 	if (syn && !syn->meant)
 		return gt_conf_fail(err, n->loc, at, "unknown key; %s", syn->reason);
@@ -487,7 +444,7 @@ static enum gt_code check_row(const struct gt_reading *rd, const struct gt_row *
 	if (is_undecided(rows, r, group) || gt_conf_refused(group, r->path))
 		return GT_OK;
 	const struct gt_cnode *n = gt_conf_given(group, r->path);
-	char at[2 * PATH], text[512], value[48] = "", is[128];
+	char at[2 * PATH], text[512], value[48] = "", is[GT_ROW_IS];
 	bool applies = gt_row_applies(rows, r, base);
 	snprintf(at, sizeof at, "%s%s", shown, r->path);
 	if (n && !applies) {
@@ -517,5 +474,29 @@ enum gt_code gt_object_read(struct gt_reading *rd, const struct gt_row *rows, co
 	GT_TRY(read_keys(rd, rows, group, "", shown, base, err));
 	for (const struct gt_row *r = rows; r->path; r++)
 		GT_COLLECT(rd, err, check_row(rd, rows, r, group, shown, base, err));
+	return GT_OK;
+}
+
+enum gt_code gt_list_read(struct gt_reading *rd, const char *path, int max, size_t size, gt_entry_fn *fn, void **out, int *n,
+                          struct gt_err *err)
+{
+	const struct gt_cnode *list = gt_conf_given(rd->root, path);
+	char shown[64], got[64], most[32] = "";
+	if (!list || (list->type == GT_C_ARRAY && !list->nkids))
+		return GT_OK;
+	if (max)
+		snprintf(most, sizeof most, "at most %d ", max);
+	if (list->type != GT_C_LIST || (max && list->nkids > max))
+		return gt_conf_fail(err, list->loc, path, "expected a list ( ) of %sgroups, got %s", most, gt_cnode_text(list, got, sizeof got));
+	if (!*out && !(*out = gt_arena_alloc(rd->arena, (size_t)list->nkids + 1, size)))
+		return gt_fail_memory(err, (size_t)list->nkids * size);
+	for (int i = 0; i < list->nkids; i++) {
+		const struct gt_cnode *e = list->kid[i];
+		bool group = e->type == GT_C_GROUP;
+		snprintf(shown, sizeof shown, "%s[%d]%s", path, i, group ? "." : "");
+		GT_COLLECT(rd, err, group ? fn(rd, e, shown, (char *)*out + (size_t)i * size, err)
+		                          : gt_conf_fail(err, e->loc, shown, "expected a group { }, got %s", gt_cnode_text(e, got, sizeof got)));
+	}
+	*n = list->nkids;
 	return GT_OK;
 }

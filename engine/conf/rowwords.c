@@ -1,5 +1,6 @@
-/* Describes rows in words, and finds similar words for "did you mean". */
+/* Finds rows, describes them in words, and finds similar words for "did you mean". */
 #include "conf/schema.h"
+#include "base/public.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -45,30 +46,7 @@ const char *gt_row_typename(const struct gt_row *r)
 	    [GT_T_PAIR] = "float[2]",     [GT_T_DIMS] = "int[]",     [GT_T_INT2] = "int|int[2]",
 	    [GT_T_SIZE] = "int|int[2]",   [GT_T_INTS] = "int[]",     [GT_T_WEIGHTS] = "float[]|\"auto\"",
 	};
-	static const struct {
-		const char *path, *type;
-	} others[] = {{"data.augment", "list"},
-	              {"data.columns", "list"},
-	              {"eval.transforms", "list"},
-	              {"model.inputs", "list"},
-	              {"model.blocks", "group"},
-	              {"train.groups", "list"},
-	              {"optimizer", "group"},
-	              {"schedule", "group"},
-	              {"model.layers", "list"},
-	              {"in", "string|string[]"},
-	              {"first", "group"},
-	              {"params", "string[]"},
-	              {"defaults", "group"},
-	              {"layers", "list"}};
-	if (r->values)
-		return r->values;
-	if (r->type != GT_T_OTHER)
-		return names[r->type];
-	for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-		if (!strcmp(others[i].path, r->path))
-			return others[i].type;
-	return "string";
+	return r->values ? r->values : names[r->type];
 }
 
 static const char *print_limit(double v, bool whole, char *buf, size_t size)
@@ -177,4 +155,136 @@ void gt_guess_try(struct gt_guess *g, const char *candidate)
 		g->distance = d;
 		g->best = candidate;
 	}
+}
+
+/* ---- rows ---------------------------------------------------------------------------------------------------------------- */
+const struct gt_row *gt_row_find(const struct gt_row *rows, const char *path)
+{
+	for (; rows->path; rows++)
+		if (!strcmp(rows->path, path))
+			return rows;
+	return NULL;
+}
+
+/* Returns the last component of a path: "betas" of "train.optimizer.betas". */
+static const char *last_component(const char *path)
+{
+	const char *dot = strrchr(path, '.');
+	return dot ? dot + 1 : path;
+}
+
+/* Returns the word of type i, or of loss i, if it has key r, and "" if it does not; NULL: there are fewer. *key: its entry for the key. */
+static const char *find_user(const struct gt_row *r, int i, const struct gt_type_key **key)
+{
+	const char *name = last_component(r->path);
+	*key = NULL;
+	if (r->loss_uses)
+		return i >= GT_LOSS_COUNT ? NULL : r->loss_uses(&gt_loss_rows[i]) ? gt_loss_rows[i].word : "";
+	if (r->types == GT_TYPES_ANY || i >= (r->types == GT_TYPES_SCHEDULE ? (int)GT_SCHED_COUNT : (int)GT_OPT_COUNT))
+		return NULL;
+	bool schedule = r->types == GT_TYPES_SCHEDULE;
+	*key = gt_type_key_find(schedule ? gt_schedule_rows[i].key : gt_optimizer_rows[i].key, name);
+	return !*key ? "" : schedule ? gt_schedule_rows[i].word : gt_optimizer_rows[i].word;
+}
+
+const char *gt_row_is(const struct gt_row *r, char *buf, size_t size)
+{
+	const struct gt_type_key *key;
+	const char *word;
+	size_t n = 0;
+	if (r->types == GT_TYPES_ANY && !r->loss_uses)
+		return r->is;
+	buf[0] = 0;
+	for (int i = 0; (word = find_user(r, i, &key)) && n < size; i++)
+		if (*word)
+			n += (size_t)snprintf(buf + n, size - n, "%s%s", n ? "|" : "", word);
+	return buf;
+}
+
+const char *gt_row_default_of(const struct gt_row *r, int type)
+{
+	const struct gt_type_key *key = NULL;
+	if (type >= 0)
+		find_user(r, type, &key);
+	return key && key->def ? key->def : r->def;
+}
+
+/* Writes the default of a key for gt_schema_key.def, with the defaults of those types that have another one: "(0.0; muon: 0.95)". */
+static const char *default_words(const struct gt_row *r, char *buf, size_t size)
+{
+	const struct gt_type_key *key;
+	const char *word;
+	size_t n = 0;
+	for (int i = 0; (word = find_user(r, i, &key)) && n < size; i++)
+		if (key && key->def)
+			n += (size_t)snprintf(buf + n, size - n, "%s%s; %s: %s", n ? "" : "(", n ? "" : r->def, word, key->def);
+	if (!n)
+		return r->def ? r->def : "";
+	snprintf(buf + n, n < size ? size - n : 0, ")");
+	return buf;
+}
+
+struct gt_row gt_row_of_attr(const struct gt_attr_def *d, char def[48])
+{
+	static const enum gt_row_type types[] = {[GT_ATTR_INT] = GT_T_INT,
+	                                         [GT_ATTR_INT2] = GT_T_INT2,
+	                                         [GT_ATTR_INTS] = GT_T_INTS,
+	                                         [GT_ATTR_FLOAT] = GT_T_FLOAT,
+	                                         [GT_ATTR_BOOL] = GT_T_BOOL,
+	                                         [GT_ATTR_ENUM] = GT_T_ENUM};
+	struct gt_row r = {
+	    .path = d->key, .type = types[d->type], .offset = d->offset, .min = d->min, .max = d->max, .values = d->values, .help = d->help};
+	if (isnan(d->def)) {
+		r.flags = GT_R_REQUIRED;
+		return r;
+	}
+	char word[40];
+	if (d->type == GT_ATTR_ENUM)
+		snprintf(def, 48, "\"%s\"", gt_values_word(d->values, (int)d->def, word, sizeof word));
+	else if (d->type == GT_ATTR_BOOL)
+		snprintf(def, 48, "%s", d->def ? "true" : "false");
+	else if (d->type == GT_ATTR_INTS)
+		snprintf(def, 48, "[]");
+	else if (d->type == GT_ATTR_FLOAT)
+		snprintf(def, 48, d->def == floor(d->def) && fabs(d->def) < 1e15 ? "%.1f" : "%.15g", d->def);
+	else
+		snprintf(def, 48, "%.0f", d->def);
+	r.def = def;
+	return r;
+}
+
+/* ---- functions of gtrain.h ------------------------------------------------------------------------------------------------ */
+static void each_row(const struct gt_row *rows, const char *prefix, void (*fn)(void *, const struct gt_schema_key *), void *user)
+{
+	char path[128], range[64], def_words[160], at[136];
+	for (const struct gt_row *r = rows; r->path; r++) {
+		snprintf(path, sizeof path, "%s%s", prefix, r->path);
+		struct gt_schema_key k = {path, gt_row_typename(r), default_words(r, def_words, sizeof def_words),
+		                          gt_row_range(r, range, sizeof range), r->help};
+		fn(user, &k);
+		if (r->entries) {
+			snprintf(at, sizeof at, "%s[].", path);
+			each_row(r->entries, at, fn, user);
+		} else if (!strcmp(r->path, "model.layers")) {
+			each_row(gt_rows_template, "model.blocks.NAME.", fn, user);
+			each_row(gt_rows_layer, "model.layers[].", fn, user);
+			each_row(gt_rows_block, "model.layers[].", fn, user);
+			const struct gt_op *op;
+			for (int i = 0; (op = gt_op_at(i)); i++) {
+				if (!(op->flags & GT_OPF_LAYER))
+					continue;
+				for (const struct gt_attr_def *d = op->attrs; d && d->key; d++) {
+					char def[48];
+					struct gt_row rows1[2] = {gt_row_of_attr(d, def)};
+					snprintf(at, sizeof at, "model.layers[].%s.", gt_op_name(op));
+					each_row(rows1, at, fn, user);
+				}
+			}
+		}
+	}
+}
+
+void gt_schema_each(void (*fn)(void *user, const struct gt_schema_key *key), void *user)
+{
+	each_row(gt_rows, "", fn, user);
 }

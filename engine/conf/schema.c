@@ -1,20 +1,15 @@
 /* The table of keys. Its order is that of the manual and of the resolved config. */
 #include "conf/schema.h"
-#include "base/public.h"
 #include "conf/metric_name.h"
 #include "formats.h"
-#include "ir/op.h"
 #include "losses.h"
 #include "omp_threads.h"
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 #define AT(member) .offset = offsetof(struct gt_conf, member)
 #define AT_OPTIMIZER(member) AT(train.optimizer.member)
 #define AT_SCHEDULE(member) AT(train.schedule.member)
-#define OPT(P) .when = P "type", .by_optimizer = true /* the key exists for the optimizer types whose row in optimizer_rows.h names it */
-#define SCHED(P, types) .when = P "type", .is = types
+#define OPT(P) .when = P "type", .types = GT_TYPES_OPTIMIZER
 #define LOSSES(users) .when = "train.loss", .loss_uses = users /* the key exists for the losses for which users() returns true */
 #define TEXT .when = "data.format", .is = "text|csv"
 #define WORDS .when = "data.tokenizer", .is = "words"
@@ -23,15 +18,7 @@
 #define MODE(modes) .when = "parallel.mode", .is = modes
 #define WORLD .when = "reproducible", .is = "world"
 #define INITS "torch-default|torch|kaiming-normal|kaiming-uniform|xavier-normal|xavier-uniform"
-#define NO_ONECYCLE "constant|step|multistep|exponential|cosine|polynomial|flat_cosine|plateau|cosine_restarts"
-
-/* The metrics of a split as the values of a key, each after a "|": IN_TRAIN of the training steps, EVALUATED of evaluations. */
-#define IN_TRAIN(score, ...) "|train/" #score
-#define IN_VALID(score, ...) "|valid/" #score
-#define IN_TEST(score, ...) "|test/" #score
-#define EVALUATED GT_SCORES(IN_VALID) GT_SCORES(IN_TEST)
 #define HELP_OF_SCORE(score, label, falls, kinds, help) help
-#define DIRECTION "losses and errors must fall, the others must rise"
 
 /* Two strings made from the table in optimizer_rows.h. OPTIMIZER_WORDS: the types of optimizer, "sgd|adam|…". OPTIMIZER_HELP: their
  * descriptions for the help text, "; sgd: torch.optim.SGD; …". */
@@ -39,6 +26,14 @@
 #define HELP(NAME, word, UPDATE, decoupled, help, ...) "; " word ": " help
 #define OPTIMIZER_WORDS &(GT_OPTIMIZERS(WORD))[1]
 #define OPTIMIZER_HELP GT_OPTIMIZERS(HELP)
+
+/* The same of schedule_rows.h. SCHEDULE_ROW: the row of a key of GT_SCHEDULE_KEYS. */
+#define SCHEDULE_WORD(NAME, word, ...) "|" #word
+#define SCHEDULE_TEXT(NAME, word, counted, also, help, ...) "; " #word ": " help
+#define SCHEDULE_WORDS &(GT_SCHEDULES(SCHEDULE_WORD))[1]
+#define SCHEDULE_HELP GT_SCHEDULES(SCHEDULE_TEXT)
+#define SCHEDULE_ROW(P, A, TYPE, key, words, def, min, max, row_flags, text) \
+    {P #key, GT_T_##TYPE, A(key), def, min, max, row_flags, words, P "type", .types = GT_TYPES_SCHEDULE, .help = text},
 
 /* The same of loss_rows.h. LOSS_ROW: the row of a key that is a number of one loss. */
 #define LOSS_WORD(arg, CODE, name, ...) "|" #name
@@ -75,7 +70,7 @@ static bool weights_outputs(const struct gt_loss_row *row)
     {P "lr", GT_T_FLOAT, A(lr), NULL, 0, INFINITY, GT_R_REQUIRED, \
      .help = "learning rate, before the schedule"}, \
     GT_OPTIMIZER_KEYS(KEY_ROW, P, A) \
-    {P "weight_decay", GT_T_FLOAT, A(weight_decay), "0.0", 0, INFINITY, .by_optimizer = true, \
+    {P "weight_decay", GT_T_FLOAT, A(weight_decay), "0.0", 0, INFINITY, .types = GT_TYPES_OPTIMIZER, \
      .help = "factor of the L2 penalty, which is added to the gradient unless type describes it as decoupled"}, \
     {P "decay_bias", GT_T_BOOL, A(decay_bias), "true", .help = "apply weight decay to biases, as PyTorch does"}, \
     {P "decay_norm", GT_T_BOOL, A(decay_norm), "true", \
@@ -91,82 +86,17 @@ static bool weights_outputs(const struct gt_loss_row *row)
     {P "normalize", GT_T_BOOL, A(normalize), "false", OPT(P), \
      .help = "scale each weight matrix to the norm sqrt(out) before its update"},
 #define SCHEDULE_ROWS(P, A) \
-    {P "type", GT_T_ENUM, A(type), "\"constant\"", \
-     .values = "constant|step|multistep|exponential|cosine|polynomial|onecycle|flat_cosine|plateau|cosine_restarts|cyclic", \
-     .help = "shape of the learning rate over the run; flat_cosine: constant, then a half cosine; plateau: " \
-             "torch.optim.lr_scheduler.ReduceLROnPlateau, the only type whose rates depend on results of the run; cosine_restarts: " \
-             "CosineAnnealingWarmRestarts, half cosines one after the other, each from lr; cyclic: CyclicLR, again and again from " \
-             "base_lr up to lr and back"}, \
+    {P "type", GT_T_ENUM, A(type), "\"constant\"", .values = SCHEDULE_WORDS, \
+     .help = "shape of the learning rate over the run, by its name in torch.optim.lr_scheduler if it has one there" SCHEDULE_HELP}, \
     {P "unit", GT_T_ENUM, A(unit), "\"epoch\"", .values = "epoch|step", \
      .help = "unit of the lengths below: an epoch or one optimizer step"}, \
-    {P "warmup", GT_T_FLOAT, A(warmup), "0.0", 0, INFINITY, SCHED(P, NO_ONECYCLE), \
-     .help = "length of a linear warm-up before the schedule"}, \
-    {P "warmup_start", GT_T_FLOAT, A(warmup_start), "0.0", 0, 1, SCHED(P, NO_ONECYCLE), \
-     .help = "learning rate at the first step of the warm-up, as a factor of lr"}, \
-    {P "step_size", GT_T_FLOAT, A(step_size), NULL, 0, INFINITY, GT_R_ABOVE | GT_R_REQUIRED, SCHED(P, "step"), \
-     .help = "interval after which the learning rate is multiplied by gamma"}, \
-    {P "milestones", GT_T_FLOATS, A(milestones), NULL, 0, INFINITY, GT_R_ABOVE | GT_R_REQUIRED, \
-     SCHED(P, "multistep"), .help = "ascending times at which the learning rate is multiplied by gamma"}, \
-    {P "gamma", GT_T_FLOAT, A(gamma), "0.1", 0, INFINITY, SCHED(P, "step|multistep|exponential|cyclic"), \
-     .help = "factor of the learning rate; exponential applies it once per unit and requires this key, as mode exp_range of cyclic does"}, \
-    {P "t_max", GT_T_FLOAT, A(t_max), "0.0", 0, INFINITY, SCHED(P, "cosine|polynomial|onecycle|flat_cosine"), \
-     .help = "length of the decay; 0: until the end of the run"}, \
-    {P "t_0", GT_T_FLOAT, A(t_0), NULL, 0, INFINITY, GT_R_ABOVE | GT_R_REQUIRED, SCHED(P, "cosine_restarts"), \
-     .help = "length of the first half cosine"}, \
-    {P "t_mult", GT_T_INT, A(t_mult), "1", 1, 1 << 20, SCHED(P, "cosine_restarts"), \
-     .help = "factor by which each half cosine is longer than the one before it"}, \
-    {P "min_lr", GT_T_FLOAT, A(min_lr), "0.0", 0, INFINITY, SCHED(P, "cosine|polynomial|flat_cosine|plateau|cosine_restarts"), \
-     .help = "learning rate at the end of the decay; plateau: lowest learning rate"}, \
-    {P "pct_flat", GT_T_FLOAT, A(pct_flat), "0.75", 0, 1, GT_R_BELOW, SCHED(P, "flat_cosine"), \
-     .help = "share of the schedule in which the learning rate is constant, as pct_start of fastai's fit_flat_cos"}, \
-    {P "metric", GT_T_CHOICE, A(metric), "\"valid/loss\"", .values = &(EVALUATED)[1], SCHED(P, "plateau"), \
-     .help = "metric that must improve; " DIRECTION}, \
-    {P "factor", GT_T_FLOAT, A(factor), "0.1", 0, 1, GT_R_ABOVE | GT_R_BELOW, SCHED(P, "plateau"), \
-     .help = "factor of the learning rate at a reduction"}, \
-    {P "patience", GT_T_INT, A(patience), "10", 0, 1 << 30, SCHED(P, "plateau"), \
-     .help = "number of evaluations without an improvement that are tolerated before a reduction"}, \
-    {P "threshold", GT_T_FLOAT, A(threshold), "1.0e-4", 0, INFINITY, SCHED(P, "plateau"), \
-     .help = "smallest relative change of the metric that is an improvement"}, \
-    {P "cooldown", GT_T_INT, A(cooldown), "0", 0, 1 << 30, SCHED(P, "plateau"), \
-     .help = "number of evaluations after a reduction that do not count"}, \
-    {P "power", GT_T_FLOAT, A(power), "1.0", 0, INFINITY, GT_R_ABOVE, SCHED(P, "polynomial"), \
-     .help = "exponent of the decay; 1: linear decay"}, \
-    {P "pct_start", GT_T_FLOAT, A(pct_start), "0.3", 0, 1, SCHED(P, "onecycle"), \
-     .help = "share of the cycle in which the learning rate rises to lr"}, \
-    {P "div_factor", GT_T_FLOAT, A(div_factor), "25.0", 0, INFINITY, GT_R_ABOVE, SCHED(P, "onecycle"), \
-     .help = "the cycle begins at a learning rate of lr / div_factor"}, \
-    {P "final_div_factor", GT_T_FLOAT, A(final_div_factor), "10000.0", 0, INFINITY, GT_R_ABOVE, \
-     SCHED(P, "onecycle"), .help = "the cycle ends at a learning rate of lr / div_factor / final_div_factor"}, \
-    {P "three_phase", GT_T_BOOL, A(three_phase), "false", SCHED(P, "onecycle"), \
-     .help = "fall to lr / div_factor as fast as the learning rate rose, then to the end of the cycle"}, \
-    {P "anneal_strategy", GT_T_ENUM, A(anneal), "\"cos\"", .values = "cos|linear", SCHED(P, "onecycle"), \
-     .help = "shape of each part of the cycle"}, \
-    {P "base_lr", GT_T_FLOAT, A(base_lr), NULL, 0, INFINITY, GT_R_REQUIRED, SCHED(P, "cyclic"), \
-     .help = "learning rate at the beginning of each cycle, whose highest one is lr"}, \
-    {P "step_size_up", GT_T_FLOAT, A(step_size_up), NULL, 0, INFINITY, GT_R_ABOVE | GT_R_REQUIRED, SCHED(P, "cyclic"), \
-     .help = "length of the part of a cycle in which the learning rate rises"}, \
-    {P "step_size_down", GT_T_FLOAT, A(step_size_down), "0.0", 0, INFINITY, SCHED(P, "cyclic"), \
-     .help = "length of the part in which it falls; 0: that of step_size_up"}, \
-    {P "mode", GT_T_ENUM, A(mode), "\"triangular\"", .values = "triangular|triangular2|exp_range", SCHED(P, "cyclic"), \
-     .help = "triangular: all cycles are equal; triangular2: each rises half as far as the one before it; exp_range: how far it rises is " \
-             "multiplied by gamma once per unit"}, \
-    {P "cycle_momentum", GT_T_BOOL, A(cycle_momentum), "(true, if the optimizer has betas or a momentum)", SCHED(P, "onecycle|cyclic"), \
-     .help = "let the momentum, or the first of betas, go from max_momentum to base_momentum while the learning rate rises, and back " \
-             "while it falls; the optimizer's own value then has no effect. The config of a checkpoint from before gtrain had this key " \
-             "means false"}, \
-    {P "base_momentum", GT_T_FLOAT, A(base_momentum), "(0.85; cyclic: 0.8)", 0, 1, GT_R_ABOVE | GT_R_BELOW, \
-     SCHED(P, "onecycle|cyclic"), \
-     .help = "momentum at the highest learning rate"}, \
-    {P "max_momentum", GT_T_FLOAT, A(max_momentum), "(0.95; cyclic: 0.9)", 0, 1, GT_R_ABOVE | GT_R_BELOW, \
-     SCHED(P, "onecycle|cyclic"), \
-     .help = "momentum at the beginning and at the end of the cycle"},
+    GT_SCHEDULE_KEYS(SCHEDULE_ROW, P, A)
 
 const struct gt_row gt_rows[] = {
     {"schema", GT_T_INT, AT(schema), "1", 1, 1, .help = "version of the config language"},
     {"name", GT_T_STRING, AT(name), "\"run\"", .help = "name of the run in messages and logs"},
     {"seed", GT_T_INT, AT(seed), "0", 0, INFINITY,
-     .help = "seed of all random numbers: initial weights, order of samples, augmentation, "
-             "dropout"},
+     .help = "seed of all random numbers: initial weights, order of samples, augmentation, dropout"},
     {"reproducible", GT_T_ENUM, AT(reproducible), "\"none\"", .values = "none|run|world",
      .help = "run: the same command on the same number of threads and ranks gives the same bits; world: any number of ranks and any "
              "parallel mode give the same bits"},
@@ -227,7 +157,7 @@ const struct gt_row gt_rows[] = {
     {"data.normalize_target", GT_T_BOOL, AT(data.normalize_target), "false", CSV,
      .help = "train with (target - mean) / standard deviation, both of the training split, in place of numbers as they are; the loss is "
              "then that of these; predictions and reports have the numbers of the table"},
-    {"data.columns", GT_T_OTHER, .def = "[]", CSV,
+    {"data.columns", GT_T_OTHER, .values = "list", .entries = gt_rows_column, .def = "[]", CSV,
      .help = "types of columns, a list of groups; of files without a header, an entry for each column gives their names too; the type of "
              "a column without an entry follows from the training split, as gtrain check shows"},
     {"data.ignore", GT_T_STRINGS, AT(data.ignore), "[]", CSV, .help = "names of columns that are not used"},
@@ -251,11 +181,9 @@ const struct gt_row gt_rows[] = {
     {"data.batch_per_rank", GT_T_INT, AT(data.batch_per_rank), "0", 0, 1 << 24,
      .help = "number of samples in one optimizer step on each rank, which is the batch_size of PyTorch's DataLoader"},
     {"data.eval_batch", GT_T_INT, AT(data.eval_batch), "0", 0, 1 << 24,
-     .help = "number of samples in a batch of an evaluation; 0: as in "
-             "training"},
+     .help = "number of samples in a batch of an evaluation; 0: as in training"},
     {"data.shuffle", GT_T_BOOL, AT(data.shuffle), "true",
-     .help = "shuffle the samples in every epoch; the order is a function of seed "
-             "and epoch"},
+     .help = "shuffle the samples in every epoch; the order is a function of seed and epoch"},
     {"data.drop_last", GT_T_BOOL, AT(data.drop_last), "false", .help = "skip the last batch of an epoch if it is not full"},
     {"data.sampler", GT_T_ENUM, AT(data.sampler), "\"gtrain\"", .values = "gtrain|torch|torch-random",
      .help = "order of the samples; gtrain: gtrain's own; torch: that of PyTorch's DistributedSampler(seed = seed); torch-random: that "
@@ -268,21 +196,18 @@ const struct gt_row gt_rows[] = {
      .help = "a class of which the share `valid` is half a sample or more has a sample in valid, and every class one in train; of arrays, "
              "take the share `valid` of every class"},
     {"data.mean", GT_T_FLOATS, AT(data.mean), "[]",
-     .help = "mean that is subtracted from the pixels, whose values are 0..1; one number, "
-             "or one per channel; []: 0"},
+     .help = "mean that is subtracted from the pixels, whose values are 0..1; one number, or one per channel; []: 0"},
     {"data.std", GT_T_FLOATS, AT(data.std), "[]", 0, INFINITY, GT_R_ABOVE,
      .help = "standard deviation by which the difference is divided; one number, or one per channel; []: 1"},
     {"data.classes", GT_T_INT, AT(data.classes), "0", 0, 1 << 20,
-     .help = "number of classes; 0: as known for the dataset, else from the "
-             "labels"},
+     .help = "number of classes; 0: as known for the dataset, else from the labels"},
     {"data.samples", GT_T_INT, AT(data.samples), "0", 0, 1 << 30, .help = "number of training samples of synthetic data"},
     {"data.samples_test", GT_T_INT, AT(data.samples_test), "0", 0, 1 << 30, .help = "number of test samples of synthetic data"},
     {"data.limit", GT_T_INT, AT(data.limit), "0", 0, INFINITY,
      .help = "maximum number of samples that are used of each split: the first ones, or of folders and tables ones at equal distances; "
              "0: all"},
     {"data.prefetch", GT_T_INT, AT(data.prefetch), "-1", -1, 64,
-     .help = "number of batches that a thread prepares in advance; 0: none; "
-             "-1: chosen for this machine"},
+     .help = "number of batches that a thread prepares in advance; 0: none; -1: chosen for this machine"},
     {"data.on_error", GT_T_ENUM, AT(data.on_error), "\"stop\"", .values = "stop|skip",
      .help = "what happens when an image file cannot be read or decoded, a text is not UTF-8 or has no tokens, a row of a table cannot be "
              "read or has no target, or a cell is no number in a column of numbers; stop: the run ends with an error; skip: the image "
@@ -319,28 +244,28 @@ const struct gt_row gt_rows[] = {
     {"data.buckets", GT_T_INT, AT(data.buckets), "-1", -1, 1 << 20,
      .help = "number of batches whose token sequences are sorted by length together, so that those of a batch have similar lengths; the "
              "batches are then in a random order, a function of seed and epoch; 0: none; -1: 50, or 0 beside another sampler than gtrain"},
-    {"data.augment", GT_T_OTHER, .def = "[]", .help = "augmentations of training images, applied in this order: a list of groups"},
+    {"data.augment", GT_T_OTHER, .values = "list", .entries = gt_rows_augment, .def = "[]",
+     .help = "augmentations of training images, applied in this order: a list of groups"},
 
     {"model.input", GT_T_DIMS, AT(model.input), "(model.inputs)", 1, 65536,
      .help = "shape of an image: [channels, height, width], or [features]; either this or model.inputs is required"},
-    {"model.inputs", GT_T_OTHER, .def = "[]",
+    {"model.inputs", GT_T_OTHER, .values = "list", .entries = gt_rows_input, .def = "[]",
      .help = "several inputs of the model, or inputs that are not images: a list of groups; layers read them by their names"},
     {"model.init", GT_T_ENUM, AT(model.init), "\"torch-default\"",
      .values = INITS,
      .help = "distribution of the initial weights; torch-default: PyTorch's distributions with gtrain's random numbers; torch: exactly "
              "PyTorch's numbers for the same seed"},
-    {"model.blocks", GT_T_OTHER, .def = "{ }", .help = "templates that entries of model.layers instantiate"},
-    {"model.layers", GT_T_OTHER, .flags = GT_R_REQUIRED, .help = "the layers: a list of groups"},
+    {"model.blocks", GT_T_OTHER, .values = "group", .def = "{ }", .help = "templates that entries of model.layers instantiate"},
+    {"model.layers", GT_T_OTHER, .values = "list", .flags = GT_R_REQUIRED, .help = "the layers: a list of groups"},
     {"model.pretrained.file", GT_T_STRING, AT(pretrained.file), "\"\"",
      .help = "safetensors file from which a new run takes every tensor whose name the model has too, relative to the directory of the "
              "config; all other tensors keep the values of init; a resumed run does not read it; \"\": none"},
-    {"model.pretrained.map", GT_T_OTHER, .def = "[]",
+    {"model.pretrained.map", GT_T_OTHER, .values = "list", .entries = gt_rows_rename, .def = "[]",
      .help = "names that differ between the file and the model: a list of groups, of which the first that matches a name counts; the other "
              "names are the same in both"},
 
     {"train.epochs", GT_T_INT, AT(train.epochs), "0", 0, 1 << 30,
-     .help = "number of passes over the training split; 0: train.steps ends "
-             "the run"},
+     .help = "number of passes over the training split; 0: train.steps ends the run"},
     {"train.steps", GT_T_INT, AT(train.steps), "0", 0, INFINITY,
      .help = "number of optimizer steps after which the run ends, whatever train.epochs says; 0: train.epochs ends the run"},
     {"train.loss", GT_T_CHOICE, AT(train.loss), "\"cross_entropy\"", .values = LOSS_WORDS,
@@ -363,8 +288,7 @@ const struct gt_row gt_rows[] = {
      .help = "which activations the backward pass computes again instead of keeping them in memory; cheap: outputs of normalisations and "
              "activation functions, which cost no more than reading their operands; single layers have a key recompute too"},
     {"train.clip_norm", GT_T_FLOAT, AT(train.clip_norm), "0.0", 0, INFINITY,
-     .help = "maximum global norm of the gradient, to which "
-             "larger gradients are scaled down; 0: no clipping"},
+     .help = "maximum global norm of the gradient, to which larger gradients are scaled down; 0: no clipping"},
     {"train.clip_value", GT_T_FLOAT, AT(train.clip_value), "0.0", 0, INFINITY,
      .help = "maximum magnitude of each element of the gradient, to which larger ones are set; 0: no clipping"},
     {"train.layer_decay", GT_T_FLOAT, AT(train.layer_decay), "1.0", 0, 1, GT_R_ABOVE,
@@ -375,15 +299,14 @@ const struct gt_row gt_rows[] = {
      .help = "number of epochs between evaluations; 0: only at the end"},
     {"train.eval_every_steps", GT_T_INT, AT(train.eval_every_steps), "0", 0, INFINITY,
      .help = "number of optimizer steps between evaluations; 0: none by steps"},
-    {"train.groups", GT_T_OTHER, .def = "[]",
-     .help = "groups of parameters with an optimizer or a schedule of their own: a list of "
-             "groups"},
+    {"train.groups", GT_T_OTHER, .values = "list", .entries = gt_rows_group, .def = "[]",
+     .help = "groups of parameters with an optimizer or a schedule of their own: a list of groups"},
 
     OPTIMIZER_ROWS("train.optimizer.", AT_OPTIMIZER)
     SCHEDULE_ROWS("train.schedule.", AT_SCHEDULE)
 
-    {"train.early_stop.metric", GT_T_CHOICE, AT(train.early_stop.metric), "\"\"", .values = EVALUATED,
-     .help = "metric whose evaluations end the run when it no longer improves; " DIRECTION "; \"\": none"},
+    {"train.early_stop.metric", GT_T_CHOICE, AT(train.early_stop.metric), "\"\"", .values = GT_METRICS_EVALUATED,
+     .help = "metric whose evaluations end the run when it no longer improves; " GT_METRICS_DIRECTION "; \"\": none"},
     {"train.early_stop.patience", GT_T_INT, AT(train.early_stop.patience), "10", 1, 1 << 30,
      .help = "number of evaluations in a row without an improvement after which the run ends"},
     {"train.early_stop.min_delta", GT_T_FLOAT, AT(train.early_stop.min_delta), "0.0", 0, INFINITY,
@@ -409,11 +332,10 @@ const struct gt_row gt_rows[] = {
     {"eval.tta", GT_T_ENUM, AT(eval.tta), "\"none\"", .values = "none|mirror|mirror_translate",
      .help = "test-time augmentation; mirror: average the logits of an image and its mirror image; mirror_translate: average those of "
              "copies shifted by one pixel as well"},
-    {"eval.transforms", GT_T_OTHER, .def = "[]",
+    {"eval.transforms", GT_T_OTHER, .values = "list", .def = "[]",
      .help = "transforms of images for evaluation and prediction, a list of groups as in data.augment; training images get them before "
              "data.augment, unless data.augment determines the size; []: for images from files, resize to 8/7 of model.input and "
-                            "center_crop "
-             "(resize alone if model.input is not square), else none"},
+             "center_crop (resize alone if model.input is not square), else none"},
 
     {"parallel.mode", GT_T_ENUM, AT(parallel.mode), "\"single\"", .values = GT_MODE_WORDS,
      .help = "parallel mode: how ranks share the work"},
@@ -422,11 +344,9 @@ const struct gt_row gt_rows[] = {
     {"parallel.stage", GT_T_INT, AT(parallel.stage), "1", 1, 3, MODE("zero"),
      .help = "what is sharded over the ranks; 1: optimizer state; 2: gradients too; 3: parameters too"},
     {"parallel.chunks", GT_T_INT, AT(parallel.chunks), "4", 1, 65536, MODE("pipe"),
-     .help = "number of micro-batches into which a batch "
-             "is divided for the pipeline"},
+     .help = "number of micro-batches into which a batch is divided for the pipeline"},
     {"parallel.replicas", GT_T_INT, AT(parallel.replicas), "1", 1, 65536, MODE("pipe"),
-     .help = "number of data-parallel copies of the "
-             "pipeline"},
+     .help = "number of data-parallel copies of the pipeline"},
     {"parallel.across", GT_T_ENUM, AT(parallel.across), "\"ddp\"", .values = "ddp|zero", MODE("pipe"),
      .help = "how copies of the pipeline share the work; ddp: gradients are summed; zero: in addition, the optimizer state of a stage is "
              "sharded over the copies"},
@@ -443,8 +363,7 @@ const struct gt_row gt_rows[] = {
      .help = "number of virtual shards of a batch, whose gradients are computed separately and summed in a fixed order; a power of two, "
              "and a multiple of every number of ranks"},
     {"parallel.sync_bn", GT_T_BOOL, AT(parallel.sync_bn), "false", MODE(GT_MODE_WORDS_OF_PROCESSES),
-     .help = "compute the batch statistics of batch "
-             "normalisation over all ranks"},
+     .help = "compute the batch statistics of batch normalisation over all ranks"},
     {"parallel.bucket_mb", GT_T_FLOAT, AT(parallel.bucket_mb), "25.0", 0, 4096, GT_R_ABOVE, MODE(GT_MODE_WORDS_OF_PROCESSES),
      .help = "size of a gradient bucket in MiB; the gradients of a bucket are reduced together"},
     {"parallel.timeout", GT_T_FLOAT, AT(parallel.timeout), "30.0", 0, 1.0e6, GT_R_ABOVE, MODE(GT_MODE_WORDS_OF_PROCESSES),
@@ -460,18 +379,16 @@ const struct gt_row gt_rows[] = {
     {"checkpoint.every_minutes", GT_T_FLOAT, AT(checkpoint.every_minutes), "0.0", 0, INFINITY,
      .help = "minutes between checkpoints; 0: none by time"},
     {"checkpoint.keep", GT_T_INT, AT(checkpoint.keep), "3", 1, 1 << 30,
-     .help = "number of newest checkpoints that are kept; the best "
-             "one is kept too"},
+     .help = "number of newest checkpoints that are kept; the best one is kept too"},
     {"checkpoint.best.metric", GT_T_CHOICE, AT(checkpoint.best_metric), "\"\"",
-     .values = EVALUATED GT_SCORES_OF_STEPS(IN_TRAIN),
+     .values = GT_METRICS_EVALUATED GT_METRICS_TRAINED,
      .help = "metric that determines the best checkpoint; train: of the training steps of an epoch; " GT_SCORES(HELP_OF_SCORE)
              "scores of targets that are numbers have the unit of the target and, with several targets, are means over the targets; "
              "\"\": no checkpoint is kept as the best"},
     {"checkpoint.best.mode", GT_T_ENUM, AT(checkpoint.best_mode), "(\"min\" for losses and errors, else \"max\")", .values = "max|min",
      .help = "whether the largest or the smallest value of the metric is the best"},
     {"checkpoint.on_signal", GT_T_BOOL, AT(checkpoint.on_signal), "true",
-     .help = "save a checkpoint when SIGTERM, SIGINT or SIGUSR1 "
-             "ends the run"},
+     .help = "save a checkpoint when SIGTERM, SIGINT or SIGUSR1 ends the run"},
 
     {"log.every_steps", GT_T_INT, AT(log.every_steps), "50", 1, 1 << 30, .help = "number of steps between training lines in metrics.jsonl"},
     {"log.tensorboard", GT_T_BOOL, AT(log.tensorboard), "false", .help = "write TensorBoard event files too"},
@@ -586,10 +503,9 @@ const struct gt_row gt_rows_group[] = {
              "backward pass; batch normalisations still update their running statistics; 0: never"},
     {"lr_mul", GT_T_FLOAT, GROUP(lr_mul), "1.0", 0, INFINITY, .help = "factor of the learning rate, in addition to lr_mul of a layer"},
     {"weight_decay", GT_T_FLOAT, GROUP(weight_decay), "(the optimizer's)", 0, INFINITY,
-     .help = "weight decay instead of the "
-             "optimizer's; weight_decay of a layer takes precedence"},
-    {"optimizer", GT_T_OTHER, .def = "(train.optimizer)", .help = "a group with the keys of train.optimizer"},
-    {"schedule", GT_T_OTHER, .def = "(train.schedule)", .help = "a group with the keys of train.schedule"},
+     .help = "weight decay instead of the optimizer's; weight_decay of a layer takes precedence"},
+    {"optimizer", GT_T_OTHER, .values = "group", .def = "(train.optimizer)", .help = "a group with the keys of train.optimizer"},
+    {"schedule", GT_T_OTHER, .values = "group", .def = "(train.schedule)", .help = "a group with the keys of train.schedule"},
     {NULL},
 };
 #define OPTIMIZER(member) .offset = offsetof(struct gt_conf_optimizer, member)
@@ -599,11 +515,12 @@ const struct gt_row gt_rows_schedule[] = {SCHEDULE_ROWS("", SCHEDULE){NULL}};
 
 #define LAYER(member) .offset = offsetof(struct gt_layer_spec, member)
 const struct gt_row gt_rows_layer[] = {
-    {"type", GT_T_OTHER, .flags = GT_R_REQUIRED, .help = "the operation: one of the layer types below"},
-    {"name", GT_T_OTHER, .def = "(its index in the list)",
+    {"type", GT_T_OTHER, .values = "string", .flags = GT_R_REQUIRED, .help = "the operation: one of the layer types below"},
+    {"name", GT_T_OTHER, .values = "string", .def = "(its index in the list)",
      .help = "name of the layer, with which the names of its parameters begin, as in a PyTorch state dict; letters, digits, _ . -"},
-    {"in", GT_T_OTHER, .def = "(the layer before)", .help = "name or list of names of earlier layers; \"input\" is the model's input"},
-    {"tie", GT_T_OTHER, .def = "(its own weight)",
+    {"in", GT_T_OTHER, .values = "string|string[]", .def = "(the layer before)",
+     .help = "name or list of names of earlier layers; \"input\" is the model's input"},
+    {"tie", GT_T_OTHER, .values = "string", .def = "(its own weight)",
      .help = "for a linear or embedding layer: name of an earlier layer whose weight, of the same shape, is also the weight of this one"},
     {"lr_mul", GT_T_FLOAT, LAYER(lr_mul), "1.0", 0, INFINITY, .help = "factor of the learning rate for its parameters"},
     {"weight_decay", GT_T_FLOAT, LAYER(weight_decay), "(train.optimizer's)", 0, INFINITY, .help = "weight decay of its parameters"},
@@ -613,157 +530,38 @@ const struct gt_row gt_rows_layer[] = {
              "results have the same bits"},
     {"init", GT_T_ENUM, LAYER(init), "(model.init)",
      .values = INITS "|dirac|whitening|zeros",
-     .help = "distribution of its initial weights; zeros: the weight is 0, as that of the last normalisation of a residual block often "
-             "is; dirac: the first filters of a convolution copy their channel, the others are "
-             "initialised by model.init; whitening: the filters of the first convolution make the patches of the training "
-             "images uncorrelated"},
+     .help = "distribution of its initial weights; zeros: the weight is 0, as that of the last normalisation of a residual block often is; "
+             "dirac: the first filters of a convolution copy their channel, the others are initialised by model.init; whitening: the "
+             "filters of the first convolution make the patches of the training images uncorrelated"},
     {"init_std", GT_T_FLOAT, LAYER(init_std), "0.0", 0, 1e6,
      .help = "standard deviation to which its initial weights are scaled; 0: not scaled"},
     {"init_eps", GT_T_FLOAT, LAYER(init_eps), "5.0e-4", 0, 1e6,
-     .help = "whitening: number added to the variances before the division by "
-             "their square roots"},
+     .help = "whitening: number added to the variances before the division by their square roots"},
     {"init_samples", GT_T_INT, LAYER(init_samples), "5000", 1, 1 << 30,
-     .help = "whitening: number of training images, from the first "
-             "on, whose patches are used"},
+     .help = "whitening: number of training images, from the first on, whose patches are used"},
     {NULL},
 };
 
 const struct gt_row gt_rows_block[] = {
-    {"block", GT_T_OTHER, .flags = GT_R_REQUIRED, .help = "name of a template in model.blocks, instead of type"},
+    {"block", GT_T_OTHER, .values = "string", .flags = GT_R_REQUIRED, .help = "name of a template in model.blocks, instead of type"},
     {"repeat", GT_T_INT, .def = "(one instance, named NAME without a number)", .min = 1, .max = 10000,
      .help = "number of instances in a row, named NAME.0, NAME.1, …"},
-    {"first", GT_T_OTHER, .def = "{ }", .help = "parameters that differ in the first instance"},
+    {"first", GT_T_OTHER, .values = "group", .def = "{ }", .help = "parameters that differ in the first instance"},
     {NULL},
 };
 
 const struct gt_row gt_rows_template[] = {
-    {"params", GT_T_OTHER, .def = "[]", .help = "names of the template's parameters; in its layers, \"$NAME\" stands for the value"},
-    {"defaults", GT_T_OTHER, .def = "{ }", .help = "default values of parameters"},
-    {"layers", GT_T_OTHER, .flags = GT_R_REQUIRED, .help = "layers of the block, as in model.layers; \"$in\" is the input of the block"},
+    {"params", GT_T_OTHER, .values = "string[]", .def = "[]",
+     .help = "names of the template's parameters; in its layers, \"$NAME\" stands for the value"},
+    {"defaults", GT_T_OTHER, .values = "group", .def = "{ }", .help = "default values of parameters"},
+    {"layers", GT_T_OTHER, .values = "list", .flags = GT_R_REQUIRED,
+     .help = "layers of the block, as in model.layers; \"$in\" is the input of the block"},
     {NULL},
 };
 
-const struct gt_row *gt_row_find(const struct gt_row *rows, const char *path)
-{
-	for (; rows->path; rows++)
-		if (!strcmp(rows->path, path))
-			return rows;
-	return NULL;
-}
-
-/* Returns the last component of a path: "betas" of "train.optimizer.betas". */
-static const char *last_component(const char *path)
-{
-	const char *dot = strrchr(path, '.');
-	return dot ? dot + 1 : path;
-}
-
-const char *gt_row_is(const struct gt_row *r, char *buf, size_t size)
-{
-	size_t n = 0;
-	if (!r->by_optimizer && !r->loss_uses)
-		return r->is;
-	buf[0] = 0;
-	for (int i = 0; r->loss_uses && i < GT_LOSS_COUNT && n < size; i++)
-		if (r->loss_uses(&gt_loss_rows[i]))
-			n += (size_t)snprintf(buf + n, size - n, "%s%s", n ? "|" : "", gt_loss_rows[i].word);
-	if (r->loss_uses)
-		return buf;
-	for (int i = 0; i < GT_OPT_COUNT && n < size; i++)
-		if (gt_optimizer_key(&gt_optimizer_rows[i], last_component(r->path)))
-			n += (size_t)snprintf(buf + n, size - n, "%s%s", n ? "|" : "", gt_optimizer_rows[i].word);
-	return buf;
-}
-
-const char *gt_row_default_of(const struct gt_row *r, int type)
-{
-	const struct gt_optimizer_key *k =
-	    r->by_optimizer && type >= 0 ? gt_optimizer_key(&gt_optimizer_rows[type], last_component(r->path)) : NULL;
-	return k && k->def ? k->def : r->def;
-}
-
-/* Writes the default of a key for gt_schema_key.def, with the defaults of those optimizers that have another one: "(0.0; muon: 0.95)". */
-static const char *default_words(const struct gt_row *r, char *buf, size_t size)
-{
-	size_t n = 0;
-	for (int i = 0; r->by_optimizer && i < GT_OPT_COUNT && n < size; i++)
-		if (gt_row_default_of(r, i) != r->def)
-			n += (size_t)snprintf(buf + n, size - n, "%s%s; %s: %s", n ? "" : "(", n ? "" : r->def,
-			                      gt_optimizer_rows[i].word, gt_row_default_of(r, i));
-	if (!n)
-		return r->def ? r->def : "";
-	snprintf(buf + n, n < size ? size - n : 0, ")");
-	return buf;
-}
-
-struct gt_row gt_row_of_attr(const struct gt_attr_def *d, char def[48])
-{
-	static const enum gt_row_type types[] = {[GT_ATTR_INT] = GT_T_INT,
-	                                         [GT_ATTR_INT2] = GT_T_INT2,
-	                                         [GT_ATTR_INTS] = GT_T_INTS,
-	                                         [GT_ATTR_FLOAT] = GT_T_FLOAT,
-	                                         [GT_ATTR_BOOL] = GT_T_BOOL,
-	                                         [GT_ATTR_ENUM] = GT_T_ENUM};
-	struct gt_row r = {
-	    .path = d->key, .type = types[d->type], .offset = d->offset, .min = d->min, .max = d->max, .values = d->values, .help = d->help};
-	if (isnan(d->def)) {
-		r.flags = GT_R_REQUIRED;
-		return r;
-	}
-	char word[40];
-	if (d->type == GT_ATTR_ENUM)
-		snprintf(def, 48, "\"%s\"", gt_values_word(d->values, (int)d->def, word, sizeof word));
-	else if (d->type == GT_ATTR_BOOL)
-		snprintf(def, 48, "%s", d->def ? "true" : "false");
-	else if (d->type == GT_ATTR_INTS)
-		snprintf(def, 48, "[]");
-	else if (d->type == GT_ATTR_FLOAT)
-		snprintf(def, 48, d->def == floor(d->def) && fabs(d->def) < 1e15 ? "%.1f" : "%.15g", d->def);
-	else
-		snprintf(def, 48, "%.0f", d->def);
-	r.def = def;
-	return r;
-}
-
-/* ---- functions of gtrain.h ------------------------------------------------------------------------------------------------ */
-static void each_row(const struct gt_row *rows, const char *prefix, void (*fn)(void *, const struct gt_schema_key *), void *user)
-{
-	char path[128], range[64], def_words[160];
-	for (const struct gt_row *r = rows; r->path; r++) {
-		snprintf(path, sizeof path, "%s%s", prefix, r->path);
-		struct gt_schema_key k = {path, gt_row_typename(r), default_words(r, def_words, sizeof def_words),
-		                          gt_row_range(r, range, sizeof range), r->help};
-		fn(user, &k);
-		if (!strcmp(r->path, "data.augment")) {
-			each_row(gt_rows_augment, "data.augment[].", fn, user);
-		} else if (!strcmp(r->path, "data.columns")) {
-			each_row(gt_rows_column, "data.columns[].", fn, user);
-		} else if (!strcmp(r->path, "model.pretrained.map")) {
-			each_row(gt_rows_rename, "model.pretrained.map[].", fn, user);
-		} else if (!strcmp(r->path, "model.inputs")) {
-			each_row(gt_rows_input, "model.inputs[].", fn, user);
-		} else if (!strcmp(r->path, "train.groups")) {
-			each_row(gt_rows_group, "train.groups[].", fn, user);
-		} else if (!strcmp(r->path, "model.layers")) {
-			each_row(gt_rows_template, "model.blocks.NAME.", fn, user);
-			each_row(gt_rows_layer, "model.layers[].", fn, user);
-			each_row(gt_rows_block, "model.layers[].", fn, user);
-			const struct gt_op *op;
-			for (int i = 0; (op = gt_op_at(i)); i++) {
-				if (!(op->flags & GT_OPF_LAYER))
-					continue;
-				for (const struct gt_attr_def *d = op->attrs; d && d->key; d++) {
-					char def[48], at[80];
-					struct gt_row rows1[2] = {gt_row_of_attr(d, def)};
-					snprintf(at, sizeof at, "model.layers[].%s.", gt_op_name(op));
-					each_row(rows1, at, fn, user);
-				}
-			}
-		}
-	}
-}
-
-void gt_schema_each(void (*fn)(void *user, const struct gt_schema_key *key), void *user)
-{
-	each_row(gt_rows, "", fn, user);
-}
+const struct gt_schedule_row gt_schedule_rows[GT_SCHED_COUNT] = {
+#define GT_X(NAME, name, is_counted, words, help, ...) \
+	[GT_SCHED_##NAME] = {.word = #name, .counted = is_counted, .also = words, .key = {__VA_ARGS__}},
+    GT_SCHEDULES(GT_X)
+#undef GT_X
+};

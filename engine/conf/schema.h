@@ -43,13 +43,15 @@ struct gt_row {
 	                    the key is required */
 	double min, max; /* range of every number in the value; both 0: any number */
 	unsigned flags;
-	const char *values; /* ENUM, CHOICE: the allowed words, "a|b" */
+	const char *values; /* ENUM, CHOICE: the allowed words, "a|b"; OTHER: the type, for the manual */
 	const char *when;   /* path of another key, an ENUM, whose value determines whether this key applies; NULL: it always applies */
 	const char *is;     /* with `when`: values "a|b" of the other key for which this key applies */
-	bool by_optimizer;  /* key of an optimizer: the table in optimizer_rows.h, instead of `is`, lists the optimizer types that have the
-	                       key, and its defaults */
+	/* key of an optimizer or of a schedule: the rows of optimizer_rows.h or schedule_rows.h say, instead of `is`, which types have the key,
+	   and with which defaults */
+	enum gt_row_types { GT_TYPES_ANY, GT_TYPES_OPTIMIZER, GT_TYPES_SCHEDULE } types;
 	const char *beside; /* what the error says about other keys, if this one does not apply; NULL: nothing */
 	bool (*loss_uses)(const struct gt_loss_row *row); /* key of a loss: instead of `is`, returns whether a loss has the key; else NULL */
+	const struct gt_row *entries; /* OTHER: the keys of an entry of a list of groups, for the manual; NULL: none */
 	const char *help;
 };
 
@@ -67,10 +69,12 @@ extern const struct gt_row gt_rows_block[];     /* keys of an instance of a bloc
 extern const struct gt_row gt_rows_template[];  /* keys of an entry of model.blocks */
 
 const struct gt_row *gt_row_find(const struct gt_row *rows, const char *path); /* returns NULL if no row has this path */
-/* Returns gt_row.is. For a key with by_optimizer or loss_uses, writes the optimizer types, or the losses, that have the key into buf (128
- * bytes suffice) and returns buf. */
+#define GT_ROW_IS 256
+/* Returns gt_row.is. For a key with types or loss_uses, writes the types, or the losses, that have the key into buf (GT_ROW_IS bytes) and
+ * returns buf. */
 const char *gt_row_is(const struct gt_row *r, char *buf, size_t size);
-/* Returns the default of a key of an optimizer. type: enum gt_optimizer; -1: not known, because the config names an unknown optimizer. */
+/* Returns the default of a key of an optimizer or a schedule. type: enum gt_optimizer or gt_schedule; -1: not known, because the config
+ * names an unknown type. */
 const char *gt_row_default_of(const struct gt_row *r, int type);
 /* Returns whether key r applies to the struct `base`: the key named by r->when applies, and has one of the values in r->is. */
 bool gt_row_applies(const struct gt_row *rows, const struct gt_row *r, const void *base);
@@ -124,10 +128,23 @@ enum gt_code gt_row_read(struct gt_arena *a, const struct gt_row *r, const struc
  * beginning of paths in messages ("data.augment[0]."). Rows of type GT_T_OTHER are skipped. */
 enum gt_code gt_object_read(struct gt_reading *rd, const struct gt_row *rows, const struct gt_cnode *group, const char *shown, void *base,
                             struct gt_err *err);
+/* Reads the list of groups at a path, of at most max entries (0: any number): calls fn for each, whose element has `size` bytes, and sets
+ * *n to their number. *out: the array; NULL: it is allocated. shown: the beginning of paths in messages ("data.augment[0]."). Collects
+ * errors. Without the list, *out and *n stay as they are. */
+typedef enum gt_code gt_entry_fn(struct gt_reading *rd, const struct gt_cnode *entry, const char *shown, void *element,
+                                 struct gt_err *err);
+enum gt_code gt_list_read(struct gt_reading *rd, const char *path, int max, size_t size, gt_entry_fn *fn, void **out, int *n,
+                          struct gt_err *err);
 /* Returns the node of a path ("train.optimizer.lr"); NULL: the config does not have it. */
 const struct gt_cnode *gt_conf_given(const struct gt_cnode *group, const char *path);
 /* Returns the file and line of a path ("train.groups[2].match"), or of the nearest group above it that the config has. */
 struct gt_source_loc gt_conf_location(const struct gt_cnode *group, const char *path);
+/* Adds an error about a key, with its line, to the list of errors, unless it only follows from another one. */
+#define GT_REFUSE_KEY(rd, path, ...) \
+	do { \
+		if (!gt_conf_refused((rd)->root, (path))) \
+			GT_COLLECT((rd), err, gt_conf_fail(err, gt_conf_location((rd)->root, (path)), (path), __VA_ARGS__)); \
+	} while (0)
 /* Fills err with "unknown key" and a suggestion for the key n. Its full path is `shown` followed by `path`. words: further keys that may be
  * suggested, or NULL. */
 enum gt_code gt_conf_unknown(const struct gt_cnode *n, const char *shown, const char *path, const struct gt_row *rows,
@@ -144,15 +161,12 @@ enum gt_code gt_conf_table(struct gt_reading *rd, struct gt_err *err);
 enum gt_code gt_conf_pretrained_map(struct gt_reading *rd, struct gt_err *err);
 /* groups.c: reads train.groups, and sets the defaults that depend on the type of an optimizer. */
 enum gt_code gt_conf_groups(struct gt_reading *rd, struct gt_err *err);
-/* Sets those defaults of an optimizer that depend on its type. given: the optimizer's group in the config, whose keys keep their values, or
- * NULL. */
-enum gt_code gt_conf_optimizer_defaults(struct gt_reading *rd, const struct gt_cnode *given, struct gt_conf_optimizer *o,
-                                        struct gt_err *err);
-/* Sets the default of cycle_momentum, which depends on the optimizer and on the age of a resolved config, and those of base_momentum and
- * max_momentum, which depend on the type. given: the schedule's group in
- * the config, or NULL. */
-void gt_conf_schedule_defaults(const struct gt_reading *rd, const struct gt_cnode *given, const struct gt_conf_optimizer *o,
-                               struct gt_conf_schedule *s);
+/* Sets those defaults of the keys r that depend on the type. given: the group in the config, whose keys keep their values, or NULL. */
+enum gt_code gt_conf_type_defaults(struct gt_reading *rd, const struct gt_row *r, int type, const struct gt_cnode *given, void *base,
+                                   struct gt_err *err);
+/* Does so for a schedule, and sets the default of cycle_momentum, which depends on the optimizer and on the age of a resolved config. */
+enum gt_code gt_conf_schedule_defaults(struct gt_reading *rd, const struct gt_cnode *given, const struct gt_conf_optimizer *o,
+                                       struct gt_conf_schedule *s, struct gt_err *err);
 /* Checks that the keys of an optimizer and its schedule do not contradict each other. shown: the beginning of paths in messages. */
 enum gt_code gt_conf_check_optimizer(struct gt_reading *rd, const char *shown, const struct gt_cnode *root, const char *opt,
                                      const char *sched, const struct gt_conf_optimizer *o, const struct gt_conf_schedule *s,

@@ -1,192 +1,102 @@
 #include "conf/synonyms.h"
+#include "conf/schedule_rows.h"
 #include "loss_rows.h"
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
-#define INFERRED "the size of a layer's input is inferred; leave the key out"
-
+#define NOT_HERE(what) "gtrain does not have this " what
 #define RMSE "write \"mse\", whose minimum over all data is the same; a root is not a mean over samples, so batches would not add up"
-#define BCE "write \"bce\", which takes logits, and leave out a sigmoid at the end of the model"
-#define NO_LOSS "gtrain does not have this loss"
-#define NO_OPTIMIZER "gtrain does not have this optimizer"
-#define NO_SCHEDULE "gtrain does not have this schedule"
+#define A_LOSS(word) "a loss is not a layer; write train.loss = \"" word "\""
 
-static const struct gt_synonym layer_keys[] = {
-	{"in_features", NULL, INFERRED},
-	{"in_channels", NULL, INFERRED},
-	{"num_features", NULL, INFERRED},
-	{"normalized_shape", NULL, INFERRED},
-	{"inplace", NULL, "the planner decides what is computed in place; leave the key out"},
-	{"device", NULL, "all layers use one device; write device at the top of the config"},
-	{"dtype", NULL, "all layers use one data type; write precision at the top of the config"},
-	{"out_features", "out", NULL},
-	{"out_channels", "out", NULL},
-	{"units", "out", NULL},
-	{"filters", "out", NULL},
-	{"kernel_size", "kernel", NULL},
-	{"strides", "stride", NULL},
-	{"padding_size", "padding", NULL},
-	{"use_bias", "bias", NULL},
-	{"input", "in", NULL},
-	{"inputs", "in", NULL},
-	{"layer", "type", NULL},
-	{"tie_weights", "tie", NULL},
-	{"tied_to", "tie", NULL},
-	{0},
-};
+/* Other names of existing layer types are in the rows of the operations (gt_op.also). */
+static const struct gt_synonym synonyms[] = {
+	{GT_SYN_LAYER_KEY, "in_features|in_channels|num_features|normalized_shape", NULL,
+	 "the size of a layer's input is inferred; leave the key out"},
+	{GT_SYN_LAYER_KEY, "inplace", NULL, "the planner decides what is computed in place; leave the key out"},
+	{GT_SYN_LAYER_KEY, "device", NULL, "all layers use one device; write device at the top of the config"},
+	{GT_SYN_LAYER_KEY, "dtype", NULL, "all layers use one data type; write precision at the top of the config"},
+	{GT_SYN_LAYER_KEY, "out_features|out_channels|units|filters", "out"},
+	{GT_SYN_LAYER_KEY, "kernel_size", "kernel"},
+	{GT_SYN_LAYER_KEY, "strides", "stride"},
+	{GT_SYN_LAYER_KEY, "padding_size", "padding"},
+	{GT_SYN_LAYER_KEY, "use_bias", "bias"},
+	{GT_SYN_LAYER_KEY, "input|inputs", "in"},
+	{GT_SYN_LAYER_KEY, "layer", "type"},
+	{GT_SYN_LAYER_KEY, "tie_weights|tied_to", "tie"},
 
-static const struct gt_synonym keys[] = {
-	{"learning_rate", "train.optimizer.lr", NULL},
-	{"base_lr", "train.optimizer.lr", NULL},
-	{"batch_size", "data.batch", NULL},
-	{"train_batch_size", "data.batch", NULL},
-	{"test_batch_size", "data.eval_batch", NULL},
-	{"eval_batch_size", "data.eval_batch", NULL},
-	{"num_epochs", "train.epochs", NULL},
-	{"n_epochs", "train.epochs", NULL},
-	{"max_epochs", "train.epochs", NULL},
-	{"max_steps", "train.steps", NULL},
-	{"criterion", "train.loss", NULL},
-	{"loss_fn", "train.loss", NULL},
-	{"patience", "train.early_stop.patience", NULL},
-	{"early_stopping", "train.early_stop", NULL},
-	{"scheduler", "train.schedule", NULL},
-	{"lr_scheduler", "train.schedule", NULL},
-	{"accumulate_grad_batches", "train.accumulate", NULL},
-	{"gradient_accumulation_steps", "train.accumulate", NULL},
-	{"clip_grad_norm", "train.clip_norm", NULL},
-	{"clip_grad_value", "train.clip_value", NULL},
-	{"max_grad_norm", "train.clip_norm", NULL},
-	{"optim", "train.optimizer", NULL},
-	{"dataset", "data.name", NULL},
-	{"path", "data.root", NULL},
-	{"data_dir", "data.root", NULL},
-	{"transform", "data.augment", NULL},
-	{"transforms", "data.augment", NULL},
-	{"num_workers", "data.prefetch", NULL},
-	{"num_classes", "data.classes", NULL},
-	{"input_shape", "model.input", NULL},
-	{"dtype", "precision", NULL},
-	{"amp", "precision", NULL},
-	{"gpus", "parallel.nproc", NULL},
-	{"world_size", "parallel.nproc", NULL},
-	{"nproc_per_node", "parallel.nproc", NULL},
-	{"strategy", "parallel.mode", NULL},
-	{"save_dir", "checkpoint.dir", NULL},
-	{"output_dir", "checkpoint.dir", NULL},
-	{"checkpoint_dir", "checkpoint.dir", NULL},
-	{"manual_seed", "seed", NULL},
-	{"pin_memory", NULL, "copies to a GPU always use pinned memory; leave the key out"},
-	{0},
-};
+	{GT_SYN_LAYER_TYPE, "crossentropyloss", NULL, A_LOSS("cross_entropy")},
+	{GT_SYN_LAYER_TYPE, "mseloss", NULL, A_LOSS("mse")},
+	{GT_SYN_LAYER_TYPE, "nllloss", NULL, A_LOSS("nll")},
+	{GT_SYN_LAYER_TYPE, "sequential", NULL,
+	 "write the layers one after another in model.layers, or define a template for several layers in model.blocks"},
 
-/* Words that are no layer type, with advice. Other names of existing layer types are in the rows of the operations (gt_op.also). */
-static const struct gt_synonym layer_types[] = {
-	{"crossentropyloss", NULL, "a loss is not a layer; write train.loss = \"cross_entropy\""},
-	{"mseloss", NULL, "a loss is not a layer; write train.loss = \"mse\""},
-	{"nllloss", NULL, "a loss is not a layer; write train.loss = \"nll\""},
-	{"sequential", NULL, "write the layers one after another in model.layers, or define a template for several layers in model.blocks"},
-	{0},
-};
+	{GT_SYN_KEY, "learning_rate|base_lr", "train.optimizer.lr"},
+	{GT_SYN_KEY, "batch_size|train_batch_size", "data.batch"},
+	{GT_SYN_KEY, "test_batch_size|eval_batch_size", "data.eval_batch"},
+	{GT_SYN_KEY, "num_epochs|n_epochs|max_epochs", "train.epochs"},
+	{GT_SYN_KEY, "max_steps", "train.steps"},
+	{GT_SYN_KEY, "criterion|loss_fn", "train.loss"},
+	{GT_SYN_KEY, "patience", "train.early_stop.patience"},
+	{GT_SYN_KEY, "early_stopping", "train.early_stop"},
+	{GT_SYN_KEY, "scheduler|lr_scheduler", "train.schedule"},
+	{GT_SYN_KEY, "accumulate_grad_batches|gradient_accumulation_steps", "train.accumulate"},
+	{GT_SYN_KEY, "clip_grad_norm|max_grad_norm", "train.clip_norm"},
+	{GT_SYN_KEY, "clip_grad_value", "train.clip_value"},
+	{GT_SYN_KEY, "optim", "train.optimizer"},
+	{GT_SYN_KEY, "dataset", "data.name"},
+	{GT_SYN_KEY, "path|data_dir", "data.root"},
+	{GT_SYN_KEY, "transform|transforms", "data.augment"},
+	{GT_SYN_KEY, "num_workers", "data.prefetch"},
+	{GT_SYN_KEY, "num_classes", "data.classes"},
+	{GT_SYN_KEY, "input_shape", "model.input"},
+	{GT_SYN_KEY, "dtype|amp", "precision"},
+	{GT_SYN_KEY, "gpus|world_size|nproc_per_node", "parallel.nproc"},
+	{GT_SYN_KEY, "strategy", "parallel.mode"},
+	{GT_SYN_KEY, "save_dir|output_dir|checkpoint_dir", "checkpoint.dir"},
+	{GT_SYN_KEY, "manual_seed", "seed"},
+	{GT_SYN_KEY, "pin_memory", NULL, "copies to a GPU always use pinned memory; leave the key out"},
 
-static const struct {
-	const char *path;
-	struct gt_synonym is;
-} values[] = {
-	{"device", {"gpu", "cuda", NULL}},
-	{"device", {"nvidia", "cuda", NULL}},
-	{"device", {"host", "cpu", NULL}},
-	{"precision", {"float32", "fp32", NULL}},
-	{"precision", {"float", "fp32", NULL}},
-	{"precision", {"f32", "fp32", NULL}},
-	{"precision", {"32", "fp32", NULL}},
-	{"precision", {"float16", "fp16", NULL}},
-	{"precision", {"half", "fp16", NULL}},
-	{"precision", {"16", "fp16", NULL}},
-	{"precision", {"bfloat16", "bf16", NULL}},
-	{"precision", {"amp", "bf16", NULL}},
-	{"precision", {"mixed", "bf16", NULL}},
-	{"train.loss", {"rmse", NULL, RMSE}},
-	{"train.loss", {"root_mean_squared_error", NULL, RMSE}},
-	{"train.loss", {"BCELoss", NULL, BCE}},
-	{"train.loss", {"bce_loss", NULL, BCE}},
-	{"train.loss", {"binary_crossentropy", NULL, BCE}},
-	{"train.loss", {"binary_cross_entropy", NULL, BCE}},
-	{"train.loss", {"hinge", NULL, NO_LOSS}},
-	{"train.loss", {"hinge_loss", NULL, NO_LOSS}},
-	{"train.loss", {"ctc", NULL, NO_LOSS}},
-	{"train.loss", {"dice", NULL, NO_LOSS}},
-	{"train.loss", {"mape", NULL, NO_LOSS}},
-	{"train.loss", {"msle", NULL, NO_LOSS}},
-	{"train.optimizer.type", {"momentum", NULL, "write type = \"sgd\" and the key momentum"}},
-	{"train.optimizer.type", {"nesterov", NULL, "write type = \"sgd\" and the keys momentum and nesterov"}},
-	{"train.optimizer.type", {"adamax", NULL, NO_OPTIMIZER}},
-	{"train.optimizer.type", {"adadelta", NULL, NO_OPTIMIZER}},
-	{"train.optimizer.type", {"adafactor", NULL, NO_OPTIMIZER}},
-	{"train.optimizer.type", {"amsgrad", NULL, "write type = \"adam\" and amsgrad = true"}},
-	{"train.optimizer.type", {"asgd", NULL, NO_OPTIMIZER}},
-	{"train.optimizer.type", {"lars", NULL, NO_OPTIMIZER}},
-	{"train.optimizer.type", {"lbfgs", NULL, NO_OPTIMIZER}},
-	{"train.schedule.type", {"StepLR", "step", NULL}},
-	{"train.schedule.type", {"MultiStepLR", "multistep", NULL}},
-	{"train.schedule.type", {"ExponentialLR", "exponential", NULL}},
-	{"train.schedule.type", {"CosineAnnealingLR", "cosine", NULL}},
-	{"train.schedule.type", {"cosine_annealing", "cosine", NULL}},
-	{"train.schedule.type", {"CosineAnnealingWarmRestarts", "cosine_restarts", NULL}},
-	{"train.schedule.type", {"cosine_annealing_warm_restarts", "cosine_restarts", NULL}},
-	{"train.schedule.type", {"cosine_with_restarts", "cosine_restarts", NULL}},
-	{"train.schedule.type", {"CyclicLR", "cyclic", NULL}},
-	{"train.schedule.type", {"ReduceLROnPlateau", "plateau", NULL}},
-	{"train.schedule.type", {"reduce_lr_on_plateau", "plateau", NULL}},
-	{"train.schedule.type", {"reduce_on_plateau", "plateau", NULL}},
-	{"train.schedule.type", {"none", "constant", NULL}},
-	{"train.schedule.type", {"PolynomialLR", "polynomial", NULL}},
-	{"train.schedule.type", {"linear", "polynomial", NULL}},
-	{"train.schedule.type", {"OneCycleLR", "onecycle", NULL}},
-	{"parallel.mode", {"DataParallel", "dp", NULL}},
-	{"parallel.mode", {"DistributedDataParallel", "ddp", NULL}},
-	{"parallel.mode", {"fsdp", "zero", NULL}},
-	{"parallel.mode", {"deepspeed", "zero", NULL}},
-	{"parallel.mode", {"pipeline", "pipe", NULL}},
-	{"parallel.mode", {"none", "single", NULL}},
-	{"data.augment.type", {"RandomHorizontalFlip", "hflip", NULL}},
-	{"data.augment.type", {"flip", "hflip", NULL}},
-	{"data.augment.type", {"RandomCrop", "pad_crop", NULL}},
-	{"data.augment.type", {"crop", "pad_crop", NULL}},
-	{"data.augment.type", {"RandomVerticalFlip", "vflip", NULL}},
-	{"data.augment.type", {"RandomResizedCrop", "random_resized_crop", NULL}},
-	{"data.augment.type", {"CenterCrop", "center_crop", NULL}},
-	{"data.augment.type", {"RandomRotation", "rotate", NULL}},
-	{"data.augment.type", {"ColorJitter", "color_jitter", NULL}},
-	{"data.augment.type", {"RandomGrayscale", "grayscale", NULL}},
-	{"data.augment.type", {"RandomErasing", "random_erasing", NULL}},
-	{"data.augment.type", {"cutout", "random_erasing", NULL}},
-	{"data.augment.type", {"TrivialAugmentWide", "trivial_augment", NULL}},
-	{"data.augment.type", {"TrivialAugment", "trivial_augment", NULL}},
-	{"data.augment.type", {"RandAugment", "rand_augment", NULL}},
-	{"data.augment.type", {"MixUp", "mixup", NULL}},
-	{"data.augment.type", {"CutMix", "cutmix", NULL}},
-	{"data.augment.type", {"Normalize", NULL, "data.mean and data.std normalise the pixels"}},
-	{"data.augment.type", {"ToTensor", NULL, "pixels always become numbers from 0 to 1; leave the entry out"}},
-	{"eval.transforms.type", {"RandomHorizontalFlip", "hflip", NULL}},
-	{"eval.transforms.type", {"flip", "hflip", NULL}},
-	{"eval.transforms.type", {"RandomCrop", "pad_crop", NULL}},
-	{"eval.transforms.type", {"crop", "pad_crop", NULL}},
-	{"eval.transforms.type", {"RandomVerticalFlip", "vflip", NULL}},
-	{"eval.transforms.type", {"RandomResizedCrop", "random_resized_crop", NULL}},
-	{"eval.transforms.type", {"CenterCrop", "center_crop", NULL}},
-	{"eval.transforms.type", {"RandomRotation", "rotate", NULL}},
-	{"eval.transforms.type", {"ColorJitter", "color_jitter", NULL}},
-	{"eval.transforms.type", {"RandomGrayscale", "grayscale", NULL}},
-	{"eval.transforms.type", {"RandomErasing", "random_erasing", NULL}},
-	{"eval.transforms.type", {"cutout", "random_erasing", NULL}},
-	{"eval.transforms.type", {"TrivialAugmentWide", "trivial_augment", NULL}},
-	{"eval.transforms.type", {"TrivialAugment", "trivial_augment", NULL}},
-	{"eval.transforms.type", {"RandAugment", "rand_augment", NULL}},
-	{"train.class_weights", {"balanced", "auto", NULL}},
-	{"eval.transforms.type", {"Normalize", NULL, "data.mean and data.std normalise the pixels"}},
-	{"eval.transforms.type", {"ToTensor", NULL, "pixels always become numbers from 0 to 1; leave the entry out"}},
+	{"device", "gpu|nvidia", "cuda"},
+	{"device", "host", "cpu"},
+	{"precision", "float32|float|f32|32", "fp32"},
+	{"precision", "float16|half|16", "fp16"},
+	{"precision", "bfloat16|amp|mixed", "bf16"},
+	{"train.loss", "rmse|root_mean_squared_error", NULL, RMSE},
+	{"train.loss", "BCELoss|bce_loss|binary_crossentropy|binary_cross_entropy", NULL,
+	 "write \"bce\", which takes logits, and leave out a sigmoid at the end of the model"},
+	{"train.loss", "hinge|hinge_loss|ctc|dice|mape|msle", NULL, NOT_HERE("loss")},
+	{"train.optimizer.type", "momentum", NULL, "write type = \"sgd\" and the key momentum"},
+	{"train.optimizer.type", "nesterov", NULL, "write type = \"sgd\" and the keys momentum and nesterov"},
+	{"train.optimizer.type", "amsgrad", NULL, "write type = \"adam\" and amsgrad = true"},
+	{"train.optimizer.type", "adamax|adadelta|adafactor|asgd|lars|lbfgs", NULL, NOT_HERE("optimizer")},
+	{"parallel.mode", "DataParallel", "dp"},
+	{"parallel.mode", "DistributedDataParallel", "ddp"},
+	{"parallel.mode", "fsdp|deepspeed", "zero"},
+	{"parallel.mode", "pipeline", "pipe"},
+	{"parallel.mode", "none", "single"},
+	{"data.augment.type", "RandomHorizontalFlip|flip", "hflip"},
+	{"data.augment.type", "RandomCrop|crop", "pad_crop"},
+	{"data.augment.type", "RandomVerticalFlip", "vflip"},
+	{"data.augment.type", "RandomResizedCrop", "random_resized_crop"},
+	{"data.augment.type", "CenterCrop", "center_crop"},
+	{"data.augment.type", "RandomRotation", "rotate"},
+	{"data.augment.type", "ColorJitter", "color_jitter"},
+	{"data.augment.type", "RandomGrayscale", "grayscale"},
+	{"data.augment.type", "RandomErasing|cutout", "random_erasing"},
+	{"data.augment.type", "TrivialAugmentWide|TrivialAugment", "trivial_augment"},
+	{"data.augment.type", "RandAugment", "rand_augment"},
+	{"data.augment.type", "MixUp", "mixup"},
+	{"data.augment.type", "CutMix", "cutmix"},
+	{"data.augment.type", "Normalize", NULL, "data.mean and data.std normalise the pixels"},
+	{"data.augment.type", "ToTensor", NULL, "pixels always become numbers from 0 to 1; leave the entry out"},
+	{"train.class_weights", "balanced", "auto"},
+#define GT_X(arg, CODE, name, kind, output, target, weight, numbers, also, help) {"train.loss", also, #name},
+	GT_LOSSES(GT_X)
+#undef GT_X
+#define GT_X(NAME, word, counted, also, ...) {"train.schedule.type", also, #word},
+	GT_SCHEDULES(GT_X)
+#undef GT_X
 };
 
 const struct gt_removed_key gt_removed_keys[] = {
@@ -196,29 +106,6 @@ const struct gt_removed_key gt_removed_keys[] = {
 	{"update_stream", NULL, "this key was removed; delete it: muon is one update after the backward pass, with the same results", ""},
 	{0},
 };
-
-static const struct gt_synonym *find_synonym(const struct gt_synonym *list, const char *word)
-{
-	for (; list->word; list++)
-		if (!strcasecmp(list->word, word))
-			return list;
-	return NULL;
-}
-
-const struct gt_synonym *gt_synonym_of_layer_key(const char *word)
-{
-	return find_synonym(layer_keys, word);
-}
-
-const struct gt_synonym *gt_synonym_of_key(const char *word)
-{
-	return find_synonym(keys, word);
-}
-
-const struct gt_synonym *gt_synonym_of_layer_type(const char *word)
-{
-	return find_synonym(layer_types, word);
-}
 
 /* Compares a path with one of the table, which has no indices: "data.augment[0].type" equals "data.augment.type". */
 static int same_path(const char *table, const char *path)
@@ -240,34 +127,29 @@ static bool is_among(const char *words, const char *word)
 	return false;
 }
 
-const struct gt_synonym *gt_synonym_of_value(const char *path, const char *word)
+const struct gt_synonym *gt_synonym_find(const char *of, const char *word)
 {
-	/* The words of a row are separated by "|". */
-	static const struct gt_synonym losses[] = {
-#define GT_X(arg, CODE, name, kind, output, target, weight, numbers, also, help) {also, #name, NULL},
-	    GT_LOSSES(GT_X)
-#undef GT_X
-	};
-	static const char group[] = "train.groups[";
+	/* lists whose entries have the values of another one */
+	static const struct {
+		const char *list, *like;
+	} same[] = {{"train.groups[", "train"}, {"eval.transforms[", "data.augment"}};
 	char like[128];
-	if (!strncmp(path, group, strlen(group)) && strchr(path, ']')) { /* an optimizer of a group has the values of train.optimizer */
-		snprintf(like, sizeof like, "train%s", strchr(path, ']') + 1);
-		path = like;
-	}
-	for (unsigned i = 0; i < sizeof losses / sizeof *losses && !strcmp(path, "train.loss"); i++)
-		if (is_among(losses[i].word, word))
-			return &losses[i];
-	for (unsigned i = 0; i < sizeof values / sizeof *values; i++)
-		if (same_path(values[i].path, path) && !strcasecmp(values[i].is.word, word))
-			return &values[i].is;
+	for (size_t i = 0; i < sizeof same / sizeof *same; i++)
+		if (!strncmp(of, same[i].list, strlen(same[i].list)) && strchr(of, ']')) {
+			snprintf(like, sizeof like, "%s%s", same[i].like, strchr(of, ']') + 1);
+			of = like;
+		}
+	for (size_t i = 0; i < sizeof synonyms / sizeof *synonyms; i++)
+		if (same_path(synonyms[i].of, of) && is_among(synonyms[i].words, word))
+			return &synonyms[i];
 	return NULL;
 }
 
 static bool values_match(const char *value, const struct gt_cnode *n)
 {
 	char buf[64];
-	const char *text = n->raw ? n->raw : n->type == GT_C_STRING ? n->s : gt_cnode_text(n, buf, sizeof buf);
-	return !strcmp(value, text);
+	const char *word = gt_cnode_word(n);
+	return !strcmp(value, word ? word : gt_cnode_text(n, buf, sizeof buf));
 }
 
 const struct gt_removed_key *gt_removed_key_find(const struct gt_removed_key *list, const char *path, const struct gt_cnode *n)

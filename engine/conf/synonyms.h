@@ -6,17 +6,17 @@
 #include "conf/ctree.h"
 
 struct gt_synonym {
-	const char *word;   /* the foreign word; compared without regard to case */
-	const char *meant;  /* what to suggest: the path or name of a key, a layer type, or a value; NULL: `reason` tells what to do */
+	const char *of;     /* the path of the key whose value the words are, or GT_SYN_... */
+	const char *words;  /* foreign words, "a|b"; compared without regard to case */
+	const char *meant;  /* what to suggest: the path or name of a key, or a value; NULL: `reason` tells what to do */
 	const char *reason; /* if meant is NULL: text for the error that says why there is nothing to suggest and what to do instead */
 };
 
-/* Each function looks up a foreign word and returns its entry, or NULL if it is unknown: the word for a key of a layer, for another key,
- * for a layer type, or for a value of the key `path`. */
-const struct gt_synonym *gt_synonym_of_layer_key(const char *word);
-const struct gt_synonym *gt_synonym_of_key(const char *word);
-const struct gt_synonym *gt_synonym_of_layer_type(const char *word);
-const struct gt_synonym *gt_synonym_of_value(const char *path, const char *word);
+#define GT_SYN_KEY "a key"
+#define GT_SYN_LAYER_KEY "a key of a layer"
+#define GT_SYN_LAYER_TYPE "a type of layers"
+/* Looks up a foreign word. Returns its entry, or NULL if it is unknown. of: gt_synonym.of; a path may have indices. */
+const struct gt_synonym *gt_synonym_find(const char *of, const char *word);
 
 /* A key that gtrain had once, or a value of a key that still exists. A config that has it is refused with one sentence. */
 struct gt_removed_key {

@@ -8,12 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Adds an error about a key, with its line, to the list of errors, and continues. */
-#define FAIL(rd, path, ...)                                                                                       \
-	do {                                                                                                        \
-		if (!gt_conf_refused((rd)->root, (path)))                                                                 \
-			GT_COLLECT((rd), err, gt_conf_fail(err, gt_conf_location((rd)->root, (path)), (path), __VA_ARGS__));       \
-	} while (0)
+#define FAIL GT_REFUSE_KEY
 
 static enum gt_code check_batch(struct gt_reading *rd, struct gt_err *err)
 {
@@ -344,7 +339,7 @@ static enum gt_code check_run(struct gt_reading *rd, struct gt_err *err)
 	const char *metric = c->checkpoint.best_metric;
 	const struct gt_conf_parallel *p = &c->parallel;
 	if (!device_fits(c->device)) {
-		const struct gt_synonym *syn = gt_synonym_of_value("device", c->device);
+		const struct gt_synonym *syn = gt_synonym_find("device", c->device);
 		FAIL(rd, "device", "expected \"auto\", \"cpu\", \"cuda\" or \"cuda:0\", got \"%.60s\"%s%s%s", c->device,
 		     syn ? "; did you mean \"" : "", syn ? syn->meant : "", syn ? "\"?" : "");
 	}

@@ -22,9 +22,16 @@ static bool is_own_param(const struct gt_graph *g, gt_vid v)
 	return param >= 0 && g->params[param].cls != GT_PARAM_BUFFER;
 }
 
-/* Adds one row per layer of the config. The output of a layer is that of its last forward node. Nodes with which a pipeline sends values
+/* What the nodes of all graphs add up to in a layer. */
+struct layer {
+	char shape[96]; /* of its output for one batch, as text */
+	int64_t params; /* number of elements of its parameters */
+	double flops;   /* of a forward pass over one batch */
+};
+
+/* Adds the nodes of a graph to the layers. The output of a layer is that of its last forward node. Nodes with which a pipeline sends values
  * and tied weights are not counted. */
-static void add_graph(struct gt_report *r, const struct gt_graph *g)
+static void add_graph(struct gt_report *r, const struct gt_graph *g, struct layer *layer, int nlayers)
 {
 	r->params += gt_graph_num_params(g);
 	for (int i = 0; i < g->nparams; i++)
@@ -36,9 +43,9 @@ static void add_graph(struct gt_report *r, const struct gt_graph *g)
 		r->flops_train += flops / (double)g->batch;
 		if (!n->backward)
 			r->flops_forward += flops / (double)g->batch;
-		if (n->backward || n->layer < 0 || n->layer >= r->nlayers || n->op->code == GT_OP_COMM || n->op->code == GT_OP_CAST)
+		if (n->backward || n->layer < 0 || n->layer >= nlayers || n->op->code == GT_OP_COMM || n->op->code == GT_OP_CAST)
 			continue;
-		struct gt_check_layer *l = &r->layers[n->layer];
+		struct layer *l = &layer[n->layer];
 		gt_tdesc_text(gt_graph_desc(g, n->out[0]), l->shape, sizeof l->shape);
 		l->flops += flops;
 		for (int k = n->ndata; k < n->nin; k++)
@@ -47,209 +54,298 @@ static void add_graph(struct gt_report *r, const struct gt_graph *g)
 	}
 }
 
-static enum gt_code list_layers(struct gt_report *r, const struct gt_world_plan *world_plan, struct gt_err *err)
+static enum gt_code write_layers(struct gt_json *j, struct gt_report *r, const struct gt_world_plan *world_plan, struct gt_err *err)
 {
-	const struct gt_conf *c = world_plan->rank[0]->conf;
-	r->nlayers = c->model.nlayers;
-	GT_NEW(r->layers, r->arena, r->nlayers ? r->nlayers : 1, err);
-	for (int i = 0; i < r->nlayers; i++) {
-		r->layers[i].name = c->model.layers[i].name;
-		r->layers[i].type = gt_op_name(c->model.layers[i].op);
-	}
+	const struct gt_model_spec *m = &world_plan->rank[0]->conf->model;
+	struct layer *layer;
+	GT_NEW(layer, r->arena, m->nlayers ? m->nlayers : 1, err);
 	for (int i = 0; i < world_plan->stages; i++) {
 		const struct gt_graph *g = gt_world_plan_graph(world_plan, i, 0);
 		if (!g)
 			continue;
-		add_graph(r, g);
+		add_graph(r, g, layer, m->nlayers);
 		if (g->output >= 0) { /* this rank has the last stage, and so the last layer */
 			const struct gt_tdesc *d = gt_graph_desc(g, g->output);
 			r->outputs = d->dim[0] > 0 ? gt_tdesc_count(d) / d->dim[0] : 0;
 		}
 	}
+	gt_json_array(j, "layers");
+	for (int i = 0; i < m->nlayers; i++)
+		gt_json_row(j, NULL, GT_STR("name", m->layers[i].name), GT_STR("type", gt_op_name(m->layers[i].op)),
+		            GT_STR("shape", layer[i].shape), GT_INT("params", layer[i].params), GT_NUM("flops", layer[i].flops, 15));
+	gt_json_end(j);
 	return GT_OK;
 }
 
-/* Lists the phases of the run in which other parameters are frozen, with the FLOPs of a sample. */
-static enum gt_code list_phases(struct gt_report *r, const struct gt_world_plan *world_plan, struct gt_err *err)
+/* Writes the parts of the run in which other parameters are frozen, with the FLOPs of a sample. A part that the run does not reach is left
+ * out. steps: 0 if the steps of an epoch are not known */
+static void write_phases(struct gt_json *j, const struct gt_world_plan *world_plan)
 {
 	const struct gt_session *s = world_plan->rank[0];
 	char when[64];
-	GT_NEW(r->phases, r->arena, s->optim.nphases + 1, err);
+	gt_json_array(j, "phases");
 	for (int k = 0; k < s->optim.nphases; k++) {
 		const struct gt_train_phase *p = &s->prog.phase[k];
-		struct gt_check_phase *out = &r->phases[r->nphases];
 		int64_t end = p->end < s->batch.steps ? p->end : s->batch.steps;
+		double train = 0, forward = 0;
 		if (!gt_optim_reaches(&s->optim, 1 + k) || !gt_world_plan_graph(world_plan, 0, 1 + k))
 			continue;
-		*out = (struct gt_check_phase){.index = k, .steps = end > p->begin ? end - p->begin : 0};
-		GT_NEW_STR(out->when, gt_arena_strdup(r->arena, gt_optim_phase_text(&s->optim, 1 + k, when, sizeof when)), err);
 		for (int i = 0; i < world_plan->stages; i++) {
 			const struct gt_graph *g = gt_world_plan_graph(world_plan, i, 1 + k);
 			for (int n = 0; g && n < g->nnodes; n++) {
 				double flops = gt_node_flops(g, &g->nodes[n]) / (double)g->batch;
-				out->flops_train += flops;
-				out->flops_forward += g->nodes[n].backward ? 0 : flops;
+				train += flops;
+				forward += g->nodes[n].backward ? 0 : flops;
 			}
 		}
-		r->nphases++;
+		gt_json_row(j, NULL, GT_STR("when", gt_optim_phase_text(&s->optim, 1 + k, when, sizeof when)),
+		            GT_INT("steps", end > p->begin ? end - p->begin : 0), GT_NUM("flops_forward", forward, 15),
+		            GT_NUM("flops_train", train, 15));
 	}
-	return GT_OK;
+	gt_json_end(j);
 }
 
-/* Fills in the groups, and the momenta of the run. */
-static enum gt_code list_groups(struct gt_report *r, const struct gt_session *s, struct gt_err *err)
+/* The learning rates and the momenta, or beta1, of the run or of an entry of train.groups at 0, 25, 50, 75 and 100 % of the run. NAN: the
+ * length of the run is not known, or the schedule does not change the momentum. */
+struct rates {
+	double lr[5], momentum[5];
+};
+
+static enum gt_code list_rates(const struct gt_session *s, struct gt_arena *a, struct rates *run, struct rates **group, struct gt_err *err)
 {
 	const struct gt_conf_train *t = &s->conf->train;
-	GT_NEW(r->groups, r->arena, t->ngroups + 1, err);
-	for (int i = 0; i < t->ngroups; i++) {
-		struct gt_check_group *g = &r->groups[r->ngroups++];
-		const struct gt_strings *m = &t->group[i].match;
-		size_t size = 1, n = 0;
-		for (int k = 0; k < m->n; k++)
-			size += strlen(m->v[k]) + 2;
-		char *text;
-		GT_NEW(text, r->arena, size, err);
-		for (int k = 0; k < m->n; k++)
-			n += (size_t)snprintf(text + n, size - n, "%s%s", k ? ", " : "", m->v[k]);
-		g->match = text;
-		g->frozen = t->group[i].frozen;
-		g->frozen_until = t->group[i].frozen_until;
-		g->freeze_after = t->group[i].freeze_after;
-		g->frozen_stats = t->group[i].frozen_stats;
-	}
+	bool known = s->batch.steps > 0;
+	GT_NEW(*group, a, t->ngroups + 1, err);
 	for (int k = 0; k < 5; k++) {
 		double lr[GT_MAX_LR], shown[GT_MAX_LR], momentum[GT_MAX_LR];
-		int64_t at = s->batch.steps > 0 ? (s->batch.steps - 1) * k / 4 : 0;
+		int64_t at = known ? (s->batch.steps - 1) * k / 4 : 0;
 		gt_optim_rates(&s->optim, at, s->batch.steps, s->batch.steps_per_epoch, lr);
 		gt_optim_momenta(&s->optim, at, s->batch.steps, s->batch.steps_per_epoch, momentum);
-		r->momentum[k] = s->batch.steps > 0 && momentum[0] > 0 ? momentum[0] : NAN;
+		run->lr[k] = known ? gt_schedule_lr(t, at, s->batch.steps, s->batch.steps_per_epoch) : NAN;
+		run->momentum[k] = known && momentum[0] > 0 ? momentum[0] : NAN;
 		gt_optim_group_rates(&s->optim, lr, shown);
 		for (int i = 0; i < t->ngroups; i++) {
-			r->groups[i].lr[k] = s->batch.steps > 0 ? shown[i] : NAN;
-			r->groups[i].momentum[k] = s->batch.steps > 0 && momentum[1 + i] > 0 && !t->group[i].frozen ? momentum[1 + i] : NAN;
+			(*group)[i].lr[k] = known ? shown[i] : NAN;
+			(*group)[i].momentum[k] = known && momentum[1 + i] > 0 && !t->group[i].frozen ? momentum[1 + i] : NAN;
 		}
 	}
 	return GT_OK;
 }
 
-/* Lists the blocks of the model with their factors of the learning rate. */
-static enum gt_code list_blocks(struct gt_report *r, const struct gt_session *s, struct gt_err *err)
+static void write_rates(struct gt_json *j, const struct rates *r)
+{
+	gt_json_numbers(j, "lr", r->lr, 5, 9);
+	if (!isnan(r->momentum[0]))
+		gt_json_numbers(j, "momentum", r->momentum, 5, 9);
+}
+
+static enum gt_code write_groups(struct gt_json *j, const struct gt_session *s, const struct rates *rates, struct gt_arena *a,
+                                 struct gt_err *err)
+{
+	const struct gt_conf_train *t = &s->conf->train;
+	if (!t->ngroups)
+		return GT_OK;
+	gt_json_array(j, "groups");
+	for (int i = 0; i < t->ngroups; i++) {
+		const struct gt_strings *m = &t->group[i].match;
+		const char *match = "";
+		for (int k = 0; k < m->n; k++)
+			GT_NEW_STR(match, gt_arena_printf(a, "%s%s%s", match, k ? ", " : "", m->v[k]), err);
+		gt_json_object(j, NULL);
+		gt_json_add(j, GT_STR("match", match), GT_BOOL("frozen", t->group[i].frozen), GT_NUM("frozen_until", t->group[i].frozen_until, 15),
+		            GT_NUM("freeze_after", t->group[i].freeze_after, 15), GT_BOOL("frozen_stats", t->group[i].frozen_stats));
+		write_rates(j, &rates[i]);
+		gt_json_end(j);
+	}
+	gt_json_end(j);
+	return GT_OK;
+}
+
+/* Writes the blocks of the model with their factors of the learning rate, in the order of the model. */
+static enum gt_code write_blocks(struct gt_json *j, const struct gt_session *s, struct gt_arena *a, struct gt_err *err)
 {
 	const struct gt_graph *g = s->space->layout.first;
 	double decay = s->conf->train.layer_decay;
 	if (decay >= 1)
 		return GT_OK;
-	GT_NEW(r->blocks, r->arena, g->nparams + 1, err);
+	gt_json_array(j, "layer_decay");
 	for (int i = 0, last = -1, len; i < g->nparams; i++) {
 		int depth = gt_graph_depth(g, i);
 		if (depth == last)
 			continue;
-		const char *name = gt_graph_block(g, i, &len);
-		struct gt_check_block *b = &r->blocks[r->nblocks++];
-		GT_NEW_STR(b->name, gt_arena_printf(r->arena, "%.*s", len, name), err);
-		b->factor = pow(decay, depth);
+		const char *name = gt_graph_block(g, i, &len), *block;
+		GT_NEW_STR(block, gt_arena_printf(a, "%.*s", len, name), err);
+		gt_json_row(j, NULL, GT_STR("block", block), GT_NUM("factor", pow(decay, depth), 15));
 		last = depth;
 	}
+	gt_json_end(j);
 	return GT_OK;
 }
 
-/* Describes texts, and the lengths of sequences. */
-static enum gt_code describe_texts(struct gt_report *r, const struct gt_session *s, struct gt_err *err)
+/* Writes the lengths to which batches of sequences are padded, and how the model reads the texts of the training files. */
+static void write_texts(struct gt_json *j, const struct gt_session *s, uint64_t reading)
 {
 	const struct gt_learned *l = s->data.files->learned;
 	const struct gt_text_counts *n = &s->data.set[GT_TRAIN].texts;
-	GT_NEW(r->lengths, r->arena, s->data.lengths.n + 1, err);
-	for (; r->nlengths < s->data.lengths.n; r->nlengths++)
-		r->lengths[r->nlengths] = s->data.lengths.at[r->nlengths];
+	if (s->data.lengths.n) {
+		gt_json_array(j, "lengths");
+		for (int i = 0; i < s->data.lengths.n; i++)
+			gt_json_int(j, NULL, s->data.lengths.at[i]);
+		gt_json_end(j);
+	}
 	if (!l || !l->text.ids || !n->texts)
-		return GT_OK;
+		return;
 	double tokens = n->tokens > 0 ? (double)n->tokens : 1;
-	r->texts = (struct gt_check_texts){.tokenizer = gt_tokenizer_names[s->conf->data.text.tokenizer], .ids = l->text.ids,
-	                                   .vocabulary = l->text.vocab ? gt_vocab_size(l->text.vocab) : 0, .texts = n->texts,
-	                                   .max_tokens = s->conf->data.text.max_tokens, .mean = tokens / (double)n->texts,
-	                                   .unknown = (double)n->unknown / tokens, .truncated = (double)n->truncated / (double)n->texts};
-	return GT_OK;
+	/* tokens: those of n-grams included; unknown, truncated: shares of the tokens and of the texts */
+	gt_json_row(j, "texts", GT_STR("tokenizer", gt_tokenizer_names[s->conf->data.text.tokenizer]),
+	            GT_INT("vocabulary", l->text.vocab ? gt_vocab_size(l->text.vocab) : 0), GT_INT("tokens", l->text.ids),
+	            GT_INT("max_tokens", s->conf->data.text.max_tokens), GT_NUM("mean_tokens", tokens / (double)n->texts, 6),
+	            GT_NUM("unknown", (double)n->unknown / tokens, 6), GT_NUM("truncated", (double)n->truncated / (double)n->texts, 6),
+	            GT_UINT("reading_bytes", reading));
 }
 
-/* Says what the type of a column would be if it was not given. */
-static enum gt_code explain_given_type(struct gt_report *r, const struct gt_table_fact *f, const char **out, struct gt_err *err)
+/* Says why a column has its type and, if the config gives it, what it would be otherwise. NULL: nobody knows. */
+static const char *explain_type(const struct gt_table_fact *f, char *buf, size_t size)
 {
-	char text[200] = "given";
-	if (f->inferred == f->type && f->why)
-		snprintf(text, sizeof text, "given; %s", f->why);
-	else if (f->why)
-		snprintf(text, sizeof text, "given; else %s: %s", gt_column_type_names[f->inferred], f->why);
-	GT_NEW_STR(*out, gt_arena_strdup(r->arena, text), err);
-	return GT_OK;
+	if (!f->given)
+		return f->why;
+	snprintf(buf, size, "given");
+	if (f->type != GT_COLUMN_TARGET && f->inferred == f->type && f->why)
+		snprintf(buf, size, "given; %s", f->why);
+	else if (f->type != GT_COLUMN_TARGET && f->why)
+		snprintf(buf, size, "given; else %s: %s", gt_column_type_names[f->inferred], f->why);
+	return buf;
 }
 
-/* Lists the columns of a table. */
-static enum gt_code list_columns(struct gt_report *r, const struct gt_session *s, struct gt_err *err)
+/* Writes the columns of a table, in the order of its files, with what the training split has taught about them. different: number of
+ * different words or classes; mean and std: of numbers */
+static void write_columns(struct gt_json *j, const struct gt_learned *l, uint64_t reading)
 {
-	const struct gt_learned *l = s->data.files->learned;
-	if (!l)
-		return GT_OK;
-	r->reading = s->data.files->reading;
-	GT_NEW(r->columns, r->arena, l->table.ncolumns + 1, err);
+	if (!l || !l->table.ncolumns)
+		return;
+	gt_json_array(j, "columns");
 	for (int i = 0; i < l->table.ncolumns; i++) {
 		const struct gt_table_fact *f = &l->table.column[i];
 		bool numbers = f->type == GT_COLUMN_CONTINUOUS || (f->type == GT_COLUMN_TARGET && l->table.task == GT_TASK_NUMBERS);
 		bool words = !numbers && (f->type == GT_COLUMN_CATEGORICAL || f->type == GT_COLUMN_TARGET);
-		struct gt_check_column *c = &r->columns[r->ncolumns++];
-		*c = (struct gt_check_column){.type = gt_column_type_names[f->type], .why = f->why, .missing = f->missing,
-		                              .different = words ? f->words.n : -1,
-		                              .mean = numbers ? f->mean : NAN, .std = numbers ? f->std : NAN};
-		GT_NEW_STR(c->name, gt_arena_strdup(r->arena, f->name), err);
-		if (f->given && f->type == GT_COLUMN_TARGET)
-			c->why = "given";
-		else if (f->given)
-			GT_TRY(explain_given_type(r, f, &c->why, err));
+		char why[200];
+		gt_json_object(j, NULL);
+		gt_json_add(j, GT_STR("name", f->name), GT_STR("type", gt_column_type_names[f->type]),
+		            GT_STR("why", explain_type(f, why, sizeof why)), GT_INT("missing", f->missing));
+		if (words)
+			gt_json_int(j, "different", f->words.n);
+		if (numbers && !isnan(f->mean)) {
+			gt_json_add(j, GT_NUM("mean", f->mean, 17), GT_NUM("std", f->std, 17));
+		}
+		gt_json_end(j);
+	}
+	gt_json_end(j);
+	gt_json_uint(j, "reading_bytes", reading);
+}
+
+/* Writes what the data has: its place, the division of the transforms, the columns or texts, and the number of samples. */
+static enum gt_code write_data(struct gt_json *j, const struct gt_report *r, const struct gt_session *s, struct gt_err *err)
+{
+	const struct { const char *split; int64_t n; } split[] = {
+		{"train", r->train_samples}, {"valid", r->valid_samples}, {"test", r->test_samples}};
+	struct gt_session_division divided;
+	GT_TRY(gt_session_divided(s, r->arena, &divided, err));
+	gt_json_string(j, "data", r->data);
+	if (divided.device)
+		gt_json_row(j, "transforms", GT_STR("threads", divided.threads), GT_STR("gpu", divided.device));
+	write_columns(j, s->data.files->learned, r->reading);
+	write_texts(j, s, r->reading);
+	gt_json_object(j, "samples");
+	for (int i = 0; i < 3; i++) {
+		if (split[i].n >= 0)
+			gt_json_int(j, split[i].split, split[i].n);
+		else
+			gt_json_null(j, split[i].split);
+	}
+	gt_json_end(j);
+	if (r->pretrained) {
+		gt_json_object(j, "pretrained");
+		gt_pretrained_json(j, r->pretrained);
+		gt_json_end(j);
 	}
 	return GT_OK;
 }
 
-static enum gt_code fill_report(struct gt_report *r, const struct gt_world_plan *world_plan, struct gt_err *err)
+/* Fills in all members but those that write_layers does, and the warnings. */
+static enum gt_code fill_report(struct gt_report *r, struct gt_conf *c, const struct gt_session *s, struct gt_err *err)
 {
-	const struct gt_session *s = world_plan->rank[0];
-	const struct gt_conf *c = s->conf;
-	const struct gt_graph *g = s->space->layout.first;
 	GT_NEW_STR(r->name, gt_arena_strdup(r->arena, c->name), err);
-	GT_NEW_STR(r->device, gt_arena_strdup(r->arena, s->device.info.name), err);
 	GT_NEW_STR(r->data, gt_arena_strdup(r->arena, s->data.note ? s->data.note : s->data.set[0].where), err);
-	enum gt_code missing = gt_pretrained_check(c, g, r->arena, &r->pretrained, err);
-	if (missing != GT_ENOINPUT) /* gt_check_machine reports a missing file */
+	enum gt_code missing = gt_pretrained_check(c, s->space->layout.first, r->arena, &r->pretrained, err);
+	if (missing != GT_ENOINPUT) /* gt_machine_lacks reports a missing file */
 		GT_TRY(missing);
 	r->mode = s->strategy->name;
 	r->precision = gt_precision_names[c->precision];
-	r->world = world_plan->world;
-	GT_TRY(list_layers(r, world_plan, err));
-	GT_TRY(gt_report_ranks(r, world_plan, err));
-	r->part = g->batch / g->views;
+	r->world = s->at.world;
 	r->train_samples = s->data.view[GT_TRAIN].n;
 	r->valid_samples = s->data.view[GT_VALID].n;
 	r->test_samples = s->data.view[GT_TEST].n;
-	struct gt_session_division divided;
-	GT_TRY(gt_session_divided(s, r->arena, &divided, err));
-	r->thread_transforms = divided.threads;
-	r->gpu_transforms = divided.device;
 	r->batch = s->batch.size;
-	r->micro_batch = s->batch.micro;
 	r->steps_per_epoch = s->batch.steps_per_epoch;
 	r->steps = s->batch.steps;
-	for (int i = 0; i < 5; i++)
-		r->lr[i] =
-		    s->batch.steps > 0 ? gt_schedule_lr(&c->train, (s->batch.steps - 1) * i / 4, s->batch.steps, s->batch.steps_per_epoch) : NAN;
-	GT_TRY(list_phases(r, world_plan, err));
-	GT_TRY(list_groups(r, s, err));
-	GT_TRY(list_blocks(r, s, err));
-	GT_TRY(list_columns(r, s, err));
-	GT_TRY(describe_texts(r, s, err));
-	r->warnings.arena = r->arena;
+	r->reading = s->data.files->learned ? s->data.files->reading : 0;
+	r->warnings.arena = r->skipped.arena = r->arena;
 	GT_TRY(gt_warnings(s, c->checkpoint.dir, &r->warnings, err));
-	gt_problems_sort(&r->warnings, c->path);
-	r->skipped.arena = r->arena;
 	GT_TRY(gt_warn_skipped(s, &r->skipped, err));
 	return s->data.note ? GT_OK : gt_session_check_metrics(s, err);
+}
+
+static void write_warnings(struct gt_json *j, const struct gt_report *r)
+{
+	gt_json_array(j, "warnings");
+	for (int i = 0; i < r->warnings.n; i++)
+		gt_json_string(j, NULL, r->warnings.v[i].text);
+	for (int i = 0; i < r->skipped.n; i++)
+		gt_json_string(j, NULL, r->skipped.v[i].text);
+	gt_json_end(j);
+}
+
+/* native: the types for which the machine's device has arithmetic; "": no machine was checked */
+static enum gt_code write_report(struct gt_json *j, struct gt_report *r, const struct gt_world_plan *world_plan, const char *device,
+                                 bool is_auto, const char *native, struct gt_err *err)
+{
+	const struct gt_session *s = world_plan->rank[0];
+	const struct gt_graph *g = s->space->layout.first;
+	struct rates run, *group;
+	gt_json_object(j, NULL);
+	gt_json_string(j, "name", r->name);
+	gt_json_string(j, "device", device ? s->device.info.name : NULL); /* without a name, no device is opened */
+	gt_json_add(j, GT_STR("mode", r->mode), GT_INT("world", r->world));
+	if (is_auto) /* a run may have more ranks: parallel.nproc is "auto" and depends on its machine */
+		gt_json_bool(j, "world_is_auto", true);
+	gt_json_string(j, "precision", r->precision);
+	if (*native)
+		gt_json_string(j, "native", native);
+	GT_TRY(write_layers(j, r, world_plan, err));
+	GT_TRY(gt_report_ranks(j, world_plan, g->batch / g->views, err));
+	gt_json_add(j, GT_INT("params", r->params), GT_INT("buffers", r->buffers), GT_NUM("flops_forward", r->flops_forward, 15),
+	            GT_NUM("flops_train", r->flops_train, 15));
+	write_phases(j, world_plan);
+	GT_TRY(write_data(j, r, s, err));
+	gt_json_add(j, GT_INT("batch", r->batch), GT_INT("micro_batch", s->batch.micro), GT_INT("steps_per_epoch", r->steps_per_epoch),
+	            GT_INT("steps", r->steps));
+	GT_TRY(list_rates(s, r->arena, &run, &group, err));
+	write_rates(j, &run);
+	GT_TRY(write_blocks(j, s, r->arena, err));
+	write_warnings(j, r);
+	return write_groups(j, s, group, r->arena, err);
+}
+
+static enum gt_code make_report(struct gt_conf *c, const struct gt_world_plan *world_plan, const char *device, bool is_auto, bool machine,
+                                struct gt_json *j, struct gt_report *r, struct gt_err *err)
+{
+	struct gt_devinfo info = {0};
+	GT_TRY(fill_report(r, c, world_plan->rank[0], err));
+	if (machine)
+		GT_TRY(gt_machine_lacks(c, device, r->train_samples < 0 || r->test_samples < 0 ? r->data : NULL, &info, &r->warnings, err));
+	r->computes_in_f32 = machine && gt_computes_in_f32(c, &info);
+	gt_problems_sort(&r->warnings, c->path);
+	return write_report(j, r, world_plan, device, is_auto, info.native, err);
 }
 
 int gt_conf_world(const struct gt_conf *c)
@@ -257,40 +353,29 @@ int gt_conf_world(const struct gt_conf *c)
 	return gt_strategy_of(c->parallel.mode)->ranks != GT_RANKS_ONE && c->parallel.nproc > 1 ? (int)c->parallel.nproc : 1;
 }
 
-enum gt_code gt_check(struct gt_conf *c, const char *device, int world, struct gt_report **out, struct gt_err *err)
+enum gt_code gt_check(struct gt_conf *c, const char *device, int world, bool machine, struct gt_json *j, struct gt_report **out,
+                      struct gt_err *err)
 {
 	struct gt_world_plan *world_plan;
 	struct gt_arena *a;
 	*out = NULL;
 	bool is_auto = !world && gt_strategy_of(c->parallel.mode)->ranks != GT_RANKS_ONE && !c->parallel.nproc;
-	world = world ? world : gt_conf_world(c);
-	GT_TRY(gt_world_plan_open(c, device, !device, world, &world_plan, err));
+	GT_TRY(gt_world_plan_open(c, device, !device, world ? world : gt_conf_world(c), &world_plan, err));
 	enum gt_code code = gt_arena_open(&a, err);
 	if (code == GT_OK) {
 		struct gt_report *r = gt_arena_alloc(a, 1, sizeof *r);
 		if (r)
 			r->arena = a;
-		code = r ? fill_report(r, world_plan, err) : gt_fail_memory(err, sizeof *r);
-		if (code == GT_OK)
-			r->world_is_auto = is_auto;
-		if (code == GT_OK)
+		code = r ? make_report(c, world_plan, device, is_auto, machine, j, r, err) : gt_fail_memory(err, sizeof *r);
+		if (code == GT_OK) {
 			*out = r;
-		else
+		} else {
+			gt_json_reset(j);
 			gt_arena_close(a);
+		}
 	}
 	gt_world_plan_close(world_plan);
 	return code;
-}
-
-enum gt_code gt_check_machine(struct gt_conf *c, const char *device, struct gt_report *r, struct gt_err *err)
-{
-	struct gt_devinfo info;
-	GT_TRY(gt_machine_lacks(c, device, r->train_samples < 0 || r->test_samples < 0 ? r->data : NULL, &info, &r->warnings, err));
-	if (*info.native)
-		GT_NEW_STR(r->native, gt_arena_strdup(r->arena, info.native), err);
-	r->computes_in_f32 = gt_computes_in_f32(c, &info);
-	gt_problems_sort(&r->warnings, c->path);
-	return GT_OK;
 }
 
 void gt_report_free(struct gt_report *r)

@@ -62,33 +62,37 @@ static bool is_shared_by_ranks(const struct gt_session *s, int row)
 	return row < GT_A_COUNT && gt_space_is_shared(s->space, (enum gt_arena_id)row);
 }
 
-static enum gt_code list_memory(struct gt_report *r, const struct gt_world_plan *world_plan, struct gt_err *err)
+/* The memory of all ranks: bytes[rank][row]. */
+struct memory {
+	uint64_t (*bytes)[ROWS];
+	bool shown[ROWS];
+	int largest; /* the rank that needs the most memory */
+};
+
+static enum gt_code sum_memory(const struct gt_world_plan *world_plan, struct memory *m, struct gt_err *err)
 {
-	GT_NEW(r->memory, r->arena, ROWS, err);
-	for (int i = 0; i < world_plan->world; i++)
-		GT_NEW(r->ranks[i].memory, r->arena, ROWS, err);
-	for (int row = 0; row < ROWS; row++) {
-		bool some = row == ROW_BATCH;
-		for (int i = 0; i < world_plan->world; i++) {
-			uint64_t n = row_bytes(world_plan->rank[i], row);
-			some |= n > 0;
-			r->ranks[i].memory[r->nmemory] = n;
-			r->ranks[i].total += n;
-		}
-		if (some)
-			r->memory[r->nmemory++] = (struct gt_check_memory){.arena = row_name(world_plan, row),
-			                                                   .common = is_shared_by_ranks(world_plan->rank[0], row)};
-	}
+	uint64_t most = 0;
+	GT_NEW(m->bytes, world_plan->arena, world_plan->world, err);
+	m->shown[ROW_BATCH] = true;
 	for (int i = 0; i < world_plan->world; i++) {
-		r->largest = r->ranks[i].total > r->ranks[r->largest].total ? i : r->largest;
-		r->smallest = r->ranks[i].total < r->ranks[r->smallest].total ? i : r->smallest;
-	}
-	r->decoding = world_plan->rank[r->largest]->prog.decoding_bytes;
-	for (int k = 0; k < r->nmemory; k++) {
-		r->memory[k].bytes = r->ranks[r->largest].memory[k];
-		r->memory[k].least = r->ranks[r->smallest].memory[k];
+		uint64_t total = 0;
+		for (int row = 0; row < ROWS; row++) {
+			total += m->bytes[i][row] = row_bytes(world_plan->rank[i], row);
+			m->shown[row] |= m->bytes[i][row] > 0;
+		}
+		m->largest = total > most ? i : m->largest;
+		most = total > most ? total : most;
 	}
 	return GT_OK;
+}
+
+static void write_memory(struct gt_json *j, const struct gt_world_plan *world_plan, const struct memory *m, int rank)
+{
+	gt_json_object(j, "memory");
+	for (int row = 0; row < ROWS; row++)
+		if (m->shown[row])
+			gt_json_uint(j, row_name(world_plan, row), m->bytes[rank][row]);
+	gt_json_end(j);
 }
 
 /* ---- what a rank sends and does -------------------------------------------------------------------------------------------------- */
@@ -122,40 +126,64 @@ static uint64_t bytes_sent(const struct gt_session *s, const struct gt_call *c)
 	}
 }
 
-static enum gt_code add_traffic(struct gt_check_rank *k, const struct gt_session *s, const struct gt_call *c)
+/* The communication of a rank in one optimizer step, summed over the calls of the same kind in the same group of ranks. */
+struct traffic {
+	const char *kind, *group;
+	int64_t calls;
+	/* Bytes that the rank sends with an algorithm that sends the fewest bytes. For n bytes on W ranks: all_reduce 2 n (W - 1) / W,
+	 * reduce_scatter and all_gather n (W - 1) / W, broadcast n. */
+	uint64_t bytes;
+};
+
+static void write_traffic(struct gt_json *j, const struct gt_session *s)
 {
-	const char *kind = gt_comm_name(c->comm), *group = gt_group_name(c->comm->group);
-	int i = 0;
-	while (i < k->ntraffic && (strcmp(k->traffic[i].kind, kind) || strcmp(k->traffic[i].group, group)))
-		i++;
-	if (i == k->ntraffic)
-		k->traffic[k->ntraffic++] = (struct gt_check_traffic){.kind = kind, .group = group};
-	k->traffic[i].calls++;
-	k->traffic[i].bytes += bytes_sent(s, c);
-	k->sent += bytes_sent(s, c);
-	return GT_OK;
+	struct traffic sum[(GT_COMM_RECV + 1) * GT_GROUP_COUNT] = {{0}};
+	int n = 0;
+	for (int i = 0; i < s->prog.full.n; i++) {
+		const struct gt_step *t = &s->prog.full.step[i];
+		int k = 0;
+		if (t->kind != GT_STEP_COMM)
+			continue;
+		const char *kind = gt_comm_name(t->call->comm), *group = gt_group_name(t->call->comm->group);
+		while (k < n && (strcmp(sum[k].kind, kind) || strcmp(sum[k].group, group)))
+			k++;
+		if (k == n)
+			sum[n++] = (struct traffic){.kind = kind, .group = group};
+		sum[k].calls++;
+		sum[k].bytes += bytes_sent(s, t->call);
+	}
+	gt_json_array(j, "traffic");
+	for (int i = 0; i < n; i++)
+		gt_json_row(j, NULL, GT_STR("kind", sum[i].kind), GT_STR("group", sum[i].group), GT_INT("calls", sum[i].calls),
+		            GT_UINT("bytes_sent", sum[i].bytes));
+	gt_json_end(j);
 }
 
-static enum gt_code fill_rank(struct gt_report *r, const struct gt_session *s, struct gt_check_rank *k, struct gt_err *err)
+/* place: number of the rank within its copy of the model, 0 except in a pipeline; steps, samples, flops, traffic: of an optimizer step */
+static enum gt_code write_rank(struct gt_json *j, const struct gt_world_plan *world_plan, const struct memory *m, int rank,
+                               struct gt_err *err)
 {
+	const struct gt_session *s = world_plan->rank[rank];
 	const struct gt_prog *p = &s->prog.full;
+	int64_t samples = 0;
+	double flops = 0;
 	bool *seen;
-	k->copy = s->at.data;
-	k->pipe_rank = s->at.pipe;
-	k->steps = p->n;
-	GT_NEW(k->traffic, r->arena, (GT_COMM_RECV + 1) * GT_GROUP_COUNT, err);
-	GT_NEW(seen, r->arena, p->nmicro + 1, err);
+	GT_NEW(seen, world_plan->arena, p->nmicro + 1, err);
 	for (int i = 0; i < p->n; i++) {
 		const struct gt_step *t = &p->step[i];
 		if (t->kind == GT_STEP_LOAD && !seen[t->micro]) { /* the stages of one rank share the batch */
 			seen[t->micro] = true;
-			k->samples += t->plan->graph->batch / t->plan->graph->views;
+			samples += t->plan->graph->batch / t->plan->graph->views;
 		}
 		if (t->kind == GT_STEP_LAUNCH)
-			k->flops += t->call->flops;
-		if (t->kind == GT_STEP_COMM)
-			GT_TRY(add_traffic(k, s, t->call));
+			flops += t->call->flops;
 	}
+	gt_json_object(j, NULL);
+	gt_json_add(j, GT_INT("rank", rank), GT_INT("copy", s->at.data), GT_INT("place", s->at.pipe), GT_INT("steps", p->n),
+	            GT_INT("samples", samples), GT_NUM("flops", flops, 15));
+	write_memory(j, world_plan, m, rank);
+	write_traffic(j, s);
+	gt_json_end(j);
 	return GT_OK;
 }
 
@@ -167,29 +195,33 @@ static bool param_in_bucket(const struct gt_space *s, int param, int bucket)
 	return s->layout.first->params[param].cls != GT_PARAM_BUFFER && p->offset >= 0 && gt_space_bucket_of(s, p->offset) == bucket;
 }
 
-static enum gt_code add_bucket(struct gt_report *r, const struct gt_session *s, int b, struct gt_err *err)
+/* Writes a bucket: consecutive parameters whose gradients are communicated together, in the order in which the backward pass completes
+ * them. learned: its parameters have gradients; shard_bytes: bytes of one rank's shard, if it is sharded. */
+static void write_bucket(struct gt_json *j, const struct gt_session *s, int b)
 {
 	const struct gt_space *sp = s->space;
-	struct gt_check_bucket *k = &r->buckets[r->nbuckets++];
-	int first = -1, last = -1;
-	*k = (struct gt_check_bucket){.pipe_rank = s->at.pipe, .learned = sp->shards.bucket[b].trainable};
+	const struct gt_param *param = sp->layout.first->params;
+	int first = -1, last = -1, n = 0;
 	for (int i = 0; i < sp->layout.first->nparams; i++) {
 		if (!param_in_bucket(sp, i, b))
 			continue;
-		k->nparams++;
+		n++;
 		first = first < 0 || sp->layout.param[i].offset < sp->layout.param[first].offset ? i : first;
 		last = last < 0 || sp->layout.param[i].offset > sp->layout.param[last].offset ? i : last;
 	}
-	k->bytes = gt_space_element(sp, GT_A_GRAD, sp->shards.bucket[b].end - sp->shards.bucket[b].begin).offset;
-	k->shard = gt_space_sharded(sp, GT_A_STATE) ? k->bytes / (uint64_t)sp->shards.spec.shards : 0;
-	if (first < 0)
-		return GT_OK;
-	GT_NEW_STR(k->first, gt_arena_strdup(r->arena, sp->layout.first->params[first].name), err);
-	GT_NEW_STR(k->last, gt_arena_strdup(r->arena, sp->layout.first->params[last].name), err);
-	return GT_OK;
+	uint64_t bytes = gt_space_element(sp, GT_A_GRAD, sp->shards.bucket[b].end - sp->shards.bucket[b].begin).offset;
+	uint64_t shard = gt_space_sharded(sp, GT_A_STATE) ? bytes / (uint64_t)sp->shards.spec.shards : 0;
+	gt_json_object(j, NULL);
+	gt_json_add(j, GT_INT("place", s->at.pipe), GT_BOOL("learned", sp->shards.bucket[b].trainable), GT_INT("parameters", n),
+	            GT_STR("first", first < 0 ? NULL : param[first].name), GT_STR("last", first < 0 ? NULL : param[last].name),
+	            GT_UINT("bytes", bytes));
+	if (shard)
+		gt_json_uint(j, "shard_bytes", shard);
+	gt_json_end(j);
 }
 
-static enum gt_code add_owners(struct gt_report *r, const struct gt_session *s, struct gt_err *err)
+/* Writes which ranks, among those that share a bucket, have the shards of each parameter. nbuckets: buckets of the ranks before. */
+static void write_owners(struct gt_json *j, const struct gt_session *s, int nbuckets)
 {
 	const struct gt_space *sp = s->space;
 	for (int i = 0; i < sp->layout.first->nparams && gt_space_sharded(sp, GT_A_STATE); i++) {
@@ -198,60 +230,69 @@ static enum gt_code add_owners(struct gt_report *r, const struct gt_session *s, 
 			continue;
 		int b = gt_space_bucket_of(sp, p->offset);
 		int64_t at = p->offset - sp->shards.bucket[b].begin, shard = gt_space_shard(sp, b);
-		struct gt_check_owner *o = &r->owners[r->nowners++];
-		*o = (struct gt_check_owner){.bucket = r->nbuckets + b, .first = (int)(at / shard), .last = (int)((at + p->count - 1) / shard)};
-		GT_NEW_STR(o->name, gt_arena_strdup(r->arena, sp->layout.first->params[i].name), err);
+		gt_json_row(j, NULL, GT_STR("parameter", sp->layout.first->params[i].name), GT_INT("bucket", nbuckets + b),
+		            GT_INT("first", at / shard), GT_INT("last", (at + p->count - 1) / shard));
 	}
-	return GT_OK;
 }
 
-static enum gt_code list_buckets(struct gt_report *r, const struct gt_world_plan *world_plan, struct gt_err *err)
+/* Writes the buckets and owners of the first copy of the model, over all its ranks. */
+static void write_buckets(struct gt_json *j, const struct gt_world_plan *world_plan)
 {
 	static const char *const sharded[] = {[GT_SHARD_NONE] = "",
 	                                      [GT_SHARD_STATE] = "optimizer state",
 	                                      [GT_SHARD_STATE_GRADS] = "optimizer state, gradients",
 	                                      [GT_SHARD_STATE_PARAMS] = "optimizer state, parameters",
 	                                      [GT_SHARD_ALL] = "optimizer state, gradients, parameters"};
+	const struct gt_shard_spec *spec = &world_plan->rank[0]->space->shards.spec;
 	int n = 0;
+	gt_json_array(j, "buckets");
 	for (int i = 0; i < world_plan->world; i++)
-		n += world_plan->rank[i]->at.data ? 0 : world_plan->rank[i]->space->shards.nbuckets;
-	GT_NEW(r->buckets, r->arena, n + 1, err);
-	GT_NEW(r->owners, r->arena, world_plan->rank[0]->space->layout.first->nparams * world_plan->ranks + 1, err);
+		for (int b = 0; !world_plan->rank[i]->at.data && b < world_plan->rank[i]->space->shards.nbuckets; b++)
+			write_bucket(j, world_plan->rank[i], b);
+	gt_json_end(j);
+	gt_json_string(j, "sync", world_plan->copies > 1 ? gt_sync_method_name(spec->sync) : ""); /* how copies make one update */
+	gt_json_string(j, "sharded", sharded[spec->sharding]);
+	gt_json_array(j, "owners");
 	for (int i = 0; i < world_plan->world; i++) {
-		const struct gt_session *s = world_plan->rank[i];
-		if (s->at.data)
+		if (world_plan->rank[i]->at.data)
 			continue;
-		GT_TRY(add_owners(r, s, err));
-		for (int b = 0; b < s->space->shards.nbuckets; b++)
-			GT_TRY(add_bucket(r, s, b, err));
+		write_owners(j, world_plan->rank[i], n);
+		n += world_plan->rank[i]->space->shards.nbuckets;
 	}
-	r->sync = world_plan->copies > 1 ? gt_sync_method_name(world_plan->rank[0]->space->shards.spec.sync) : "";
-	r->sharded = sharded[world_plan->rank[0]->space->shards.spec.sharding];
-	return GT_OK;
+	gt_json_end(j);
 }
 
 /* ---- pipeline ----------------------------------------------------------------------------------------------------------------------- */
 
-static void fill_stage(struct gt_check_stage *k, const struct gt_graph *g, const int *stage_of, const struct gt_model_spec *m)
+static double stage_flops(const struct gt_graph *g)
 {
-	int first = 0, last = m->nlayers - 1;
-	for (int i = 0; i < g->nnodes; i++)
-		k->share += gt_node_flops(g, &g->nodes[i]) / (double)g->batch;
+	double flops = 0;
+	for (int i = 0; g && i < g->nnodes; i++)
+		flops += gt_node_flops(g, &g->nodes[i]) / (double)g->batch;
+	return flops;
+}
+
+/* slots: number of micro-batches whose activations the stage keeps at the same time */
+static void write_stage(struct gt_json *j, const struct gt_world_plan *world_plan, int stage, double all, int slots)
+{
+	const struct gt_graph *g = gt_world_plan_graph(world_plan, stage, 0);
+	const struct gt_model_spec *m = &world_plan->rank[0]->conf->model;
+	const int *stage_of = world_plan->rank[0]->pipe.stage_of;
+	int first = 0, last = g ? m->nlayers - 1 : -1;
+	int64_t params = 0;
 	while (first <= last && stage_of[first] != g->stage)
 		first++;
 	while (last >= first && stage_of[last] != g->stage)
 		last--;
-	for (int i = 0; i < g->nparams; i++)
+	for (int i = 0; g && i < g->nparams; i++)
 		if (g->params[i].cls != GT_PARAM_BUFFER && g->params[i].value >= 0)
-			k->params += gt_tdesc_count(&g->params[i].desc);
-	if (last < first)
-		return;
-	k->first = m->layers[first].name;
-	k->last = m->layers[last].name;
-	k->nlayers = last - first + 1;
+			params += gt_tdesc_count(&g->params[i].desc);
+	gt_json_row(j, NULL, GT_INT("place", stage % world_plan->ranks), GT_INT("layers", last - first + 1),
+	            GT_STR("first", last < first ? NULL : m->layers[first].name), GT_STR("last", last < first ? NULL : m->layers[last].name),
+	            GT_INT("params", params), GT_NUM("flop_share", all > 0 ? stage_flops(g) / all : 0, 6), GT_INT("slots", slots));
 }
 
-static enum gt_code list_stages(struct gt_report *r, const struct gt_world_plan *world_plan, struct gt_err *err)
+static enum gt_code write_stages(struct gt_json *j, const struct gt_world_plan *world_plan, struct gt_err *err)
 {
 	struct gt_world_plan_schedule grid;
 	char *text;
@@ -260,40 +301,39 @@ static enum gt_code list_stages(struct gt_report *r, const struct gt_world_plan 
 	GT_TRY(gt_world_plan_schedule(world_plan, &grid, err));
 	if (!grid.grid)
 		return GT_OK;
-	r->bubble = grid.bubble;
-	r->even = grid.even;
+	for (int i = 0; i < world_plan->stages; i++)
+		all += stage_flops(gt_world_plan_graph(world_plan, i, 0));
+	gt_json_array(j, "stages");
+	for (int i = 0; i < world_plan->stages; i++)
+		write_stage(j, world_plan, i, all, grid.grid->slots[i]);
+	gt_json_end(j);
+	gt_json_string(j, "balance", world_plan->rank[0]->conf->parallel.cuts.n ? "by hand" : "computed");
 	GT_TRY(gt_grid_text(world_plan->arena, grid.grid, 138, &text, &len, err));
-	r->grid = gt_arena_strdup(r->arena, text);
+	gt_json_string(j, "grid", text);
 	free(text);
-	if (!r->grid)
-		return gt_fail_memory(err, len);
-	GT_NEW(r->stages, r->arena, world_plan->stages, err);
-	r->nstages = world_plan->stages;
-	r->balance = world_plan->rank[0]->conf->parallel.cuts.n ? "by hand" : "computed";
-	for (int i = 0; i < r->nstages; i++) {
-		const struct gt_graph *g = gt_world_plan_graph(world_plan, i, 0);
-		r->stages[i] = (struct gt_check_stage){.pipe_rank = i % world_plan->ranks, .slots = grid.grid->slots[i]};
-		if (g)
-			fill_stage(&r->stages[i], g, world_plan->rank[0]->pipe.stage_of, &world_plan->rank[0]->conf->model);
-		all += r->stages[i].share;
-	}
-	for (int i = 0; i < r->nstages; i++)
-		r->stages[i].share = all > 0 ? r->stages[i].share / all : 0;
+	gt_json_add(j, GT_NUM("bubble", grid.bubble, 6), GT_NUM("bubble_even", grid.even, 6));
 	return GT_OK;
 }
 
-enum gt_code gt_report_ranks(struct gt_report *r, const struct gt_world_plan *world_plan, struct gt_err *err)
+enum gt_code gt_report_ranks(struct gt_json *j, const struct gt_world_plan *world_plan, int64_t part, struct gt_err *err)
 {
 	struct gt_world_report proof;
-	r->copies = world_plan->copies;
-	GT_NEW(r->ranks, r->arena, world_plan->world, err);
-	for (int i = 0; i < world_plan->world; i++)
-		GT_TRY(fill_rank(r, world_plan->rank[i], &r->ranks[i], err));
-	GT_TRY(list_memory(r, world_plan, err));
-	GT_TRY(list_buckets(r, world_plan, err));
-	GT_TRY(list_stages(r, world_plan, err));
+	struct memory m = {0};
+	GT_TRY(sum_memory(world_plan, &m, err));
 	GT_TRY(gt_world_plan_verify(world_plan, &proof, err));
-	r->collectives = proof.collectives;
-	r->transfers = proof.transfers;
-	return GT_OK;
+	write_memory(j, world_plan, &m, m.largest);
+	gt_json_uint(j, "decoding", world_plan->rank[m.largest]->prog.decoding_bytes); /* decoder buffers of a rank */
+	gt_json_array(j, "common"); /* arenas of which all ranks of a host share one copy */
+	for (int row = 0; row < ROWS; row++)
+		if (m.shown[row] && is_shared_by_ranks(world_plan->rank[0], row))
+			gt_json_string(j, NULL, row_name(world_plan, row));
+	gt_json_end(j);
+	gt_json_add(j, GT_INT("copies", world_plan->copies), GT_INT("part", part), GT_INT("collectives", proof.collectives),
+	            GT_INT("transfers", proof.transfers));
+	gt_json_array(j, "ranks");
+	for (int i = 0; i < world_plan->world; i++)
+		GT_TRY(write_rank(j, world_plan, &m, i, err));
+	gt_json_end(j);
+	write_buckets(j, world_plan);
+	return write_stages(j, world_plan, err);
 }

@@ -43,38 +43,26 @@ static void report_phase(struct smoke *s, const char *phase, double seconds)
 }
 
 /* ---- what a run writes: its events, one JSON object a line -------------------------------------------------------------------------- */
-static const char *event_text(const struct gt_json_value *e, const char *key)
-{
-	const char *text = gt_json_text(gt_json_member(e, key));
-	return text ? text : "";
-}
-
-static double event_number(const struct gt_json_value *e, const char *key)
-{
-	const struct gt_json_value *v = gt_json_member(e, key);
-	return gt_json_is(v, GT_JSON_NUMBER) ? v->number : NAN;
-}
-
 static void on_event(struct smoke *s, const struct gt_json_value *e)
 {
-	const char *what = event_text(e, "event");
-	double now = gt_clock(), took = now - s->heard, step = event_number(e, "step");
+	const char *what = gt_json_str(e, "event");
+	double now = gt_clock(), took = now - s->heard, step = gt_json_num(e, "step");
 	s->heard = now;
 	s->step = isnan(step) ? s->step : (int64_t)step;
 	if (!strcmp(what, "start") && !s->shown.start) {
 		s->train_s += took;
-		s->shown.start = gt_arena_strdup(s->arena, event_text(e, "text"));
+		s->shown.start = gt_arena_strdup(s->arena, gt_json_str(e, "text"));
 		s->no_memory |= !s->shown.start;
 	} else if (!strcmp(what, "train")) {
 		s->train_s += took;
-		s->shown.last_loss = event_number(e, "loss");
+		s->shown.last_loss = gt_json_num(e, "loss");
 		if (s->step == 1)
 			s->shown.first_loss = s->shown.last_loss;
 	} else if (!strcmp(what, "eval")) {
 		s->eval_s += took;
-		snprintf(s->shown.split, sizeof s->shown.split, "%s", event_text(e, "split"));
-		s->shown.loss = event_number(e, "loss");
-		s->shown.acc = event_number(e, "acc");
+		snprintf(s->shown.split, sizeof s->shown.split, "%s", gt_json_str(e, "split"));
+		s->shown.loss = gt_json_num(e, "loss");
+		s->shown.acc = gt_json_num(e, "acc");
 	} else if (!strcmp(what, "checkpoint")) {
 		s->save_s += took;
 	}

@@ -191,12 +191,13 @@ static enum gt_code make_data(const struct gt_conf *c, const char *dir, int rank
 
 /* Sets *r to the report of the config, or of one that reads made-up data, which *made then is. */
 static enum gt_code report_or_make_data(struct gt_conf *c, const char *dir, struct gt_arena *a, struct gt_smoke_plan *p,
-                                        struct gt_smoke *shown, struct gt_report **r, struct gt_conf **made, struct gt_err *err)
+                                        struct gt_smoke *shown, struct gt_json *json, struct gt_report **r, struct gt_conf **made,
+                                        struct gt_err *err)
 {
 	struct gt_err why = {0};
 	enum gt_content content = gt_format_content(c->data.format);
 	bool table = content == GT_CONTENT_TABLE, text = content == GT_CONTENT_TEXTS;
-	enum gt_code code = gt_check(c, NULL, p->ranks, r, &why);
+	enum gt_code code = gt_check(c, NULL, p->ranks, false, json, r, &why);
 	if (code == GT_ENOINPUT && table && !c->data.ncolumns) {
 		struct gt_err said = why;
 		gt_fail(&why, code, "%.700s; a smoke test makes rows if data.columns lists the columns, as `gtrain init` writes them", said.msg);
@@ -207,7 +208,7 @@ static enum gt_code report_or_make_data(struct gt_conf *c, const char *dir, stru
 		return code;
 	}
 	GT_TRY(make_data(c, dir, p->ranks, &why, a, p, shown, made, err));
-	return gt_check(*made, NULL, p->ranks, r, err);
+	return gt_check(*made, NULL, p->ranks, false, json, r, err);
 }
 
 /* Starts from initial weights if the file of model.pretrained is not there. */
@@ -316,16 +317,18 @@ enum gt_code gt_smoke_check(const struct gt_run_opts *o, struct gt_err *err)
 enum gt_code gt_smoke_plan(struct gt_conf *c, const struct gt_run_opts *o, const char *dir, struct gt_arena *a, struct gt_smoke_plan *out,
                            struct gt_smoke *shown, struct gt_err *err)
 {
+	struct gt_json json = {0}; /* the report for users, which is not needed here */
 	struct gt_report *r = NULL;
 	struct gt_conf *made = NULL;
 	*out = (struct gt_smoke_plan){0};
 	GT_TRY(gt_strategy_check_nproc(c, o->nproc, err));
 	out->ranks = choose_ranks(c, o);
-	enum gt_code code = report_or_make_data(c, dir, a, out, shown, &r, &made, err);
+	enum gt_code code = report_or_make_data(c, dir, a, out, shown, &json, &r, &made, err);
 	if (code == GT_OK) {
 		code = fill_plan(made ? made : c, o, a, r, out, shown, err);
 		gt_report_free(r);
 	}
+	gt_json_free(&json);
 	gt_conf_free(made);
 	return code;
 }

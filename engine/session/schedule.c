@@ -1,6 +1,14 @@
 #include "session/schedule.h"
 #include <math.h>
 
+/* What the formula of a schedule gets. */
+struct instant {
+	double lr;     /* the base learning rate */
+	double x;      /* steps since the end of the warm-up */
+	double unit;   /* steps of a unit of the lengths */
+	double length; /* steps of the whole schedule, of the types with t_max */
+};
+
 /* The position of a step in the cycle of OneCycleLR. */
 struct cycle_position {
 	int part;    /* 0: the learning rate rises; 1: it falls; 2: with three phases, it falls from its first value to the end */
@@ -20,29 +28,9 @@ static struct cycle_position cycle_at(const struct gt_conf_schedule *s, double x
 
 static double anneal_value(const struct gt_conf_schedule *s, double from, double to, double done)
 {
-	if (s->anneal == GT_ANNEAL_LINEAR)
+	if (s->anneal_strategy == GT_ANNEAL_LINEAR)
 		return (to - from) * done + from;
 	return to + (from - to) / 2 * (1 + cos(M_PI * done));
-}
-
-/* Returns the learning rate of OneCycleLR. */
-static double one_cycle(const struct gt_conf_schedule *s, double max_lr, double x, double length)
-{
-	double first = max_lr / s->div_factor, last = first / s->final_div_factor;
-	const double from[3] = {first, max_lr, first}, to[3] = {max_lr, s->three_phase ? first : last, last};
-	struct cycle_position p = cycle_at(s, x, length);
-	return anneal_value(s, from[p.part], to[p.part], p.done);
-}
-
-/* Returns the learning rate of CosineAnnealingWarmRestarts. first: length of the first half cosine in steps. */
-static double with_restarts(const struct gt_conf_schedule *s, double lr, double x, double first)
-{
-	double length = first;
-	if (s->t_mult == 1)
-		x -= length * floor(x / length + 1e-9);
-	for (; s->t_mult > 1 && x + 1e-9 >= length; length *= (double)s->t_mult)
-		x -= length;
-	return s->min_lr + (lr - s->min_lr) * (1 + cos(M_PI * x / length)) / 2;
 }
 
 /* Returns how high the learning rate of CyclicLR is above base_lr, 0 ... 1, relative to the highest one of all cycles. */
@@ -58,6 +46,98 @@ static double cyclic_height(const struct gt_conf_schedule *s, double x, double u
 	return s->mode == GT_CYCLIC_TRIANGULAR2 ? height * pow(2, -cycle) : height;
 }
 
+/* ---- the formulas of the types, rate_<word> ------------------------------------------------------------------------------- */
+static double rate_constant(const struct gt_conf_schedule *s, const struct instant *t)
+{
+	(void)s;
+	return t->lr;
+}
+
+static double rate_step(const struct gt_conf_schedule *s, const struct instant *t)
+{
+	return t->lr * pow(s->gamma, floor(t->x / t->unit / s->step_size + 1e-9)); /* step_size may be a fraction of epochs */
+}
+
+static double rate_multistep(const struct gt_conf_schedule *s, const struct instant *t)
+{
+	int passed = 0;
+	for (int i = 0; i < s->milestones.n; i++)
+		passed += t->x / t->unit + 1e-9 >= s->milestones.v[i];
+	return t->lr * pow(s->gamma, passed);
+}
+
+static double rate_exponential(const struct gt_conf_schedule *s, const struct instant *t)
+{
+	return t->lr * pow(s->gamma, floor(t->x / t->unit + 1e-9));
+}
+
+/* Returns the rate x steps after the begin of a half cosine from lr to min_lr. */
+static double half_cosine(const struct gt_conf_schedule *s, double lr, double x, double length)
+{
+	return s->min_lr + (lr - s->min_lr) * (1 + cos(M_PI * x / length)) / 2;
+}
+
+static double rate_cosine(const struct gt_conf_schedule *s, const struct instant *t)
+{
+	return t->length <= 0 || t->x >= t->length ? s->min_lr : half_cosine(s, t->lr, t->x, t->length);
+}
+
+static double rate_polynomial(const struct gt_conf_schedule *s, const struct instant *t)
+{
+	if (t->length <= 0 || t->x >= t->length)
+		return s->min_lr;
+	return s->min_lr + (t->lr - s->min_lr) * pow(1 - t->x / t->length, s->power);
+}
+
+static double rate_onecycle(const struct gt_conf_schedule *s, const struct instant *t)
+{
+	double first = t->lr / s->div_factor, last = first / s->final_div_factor;
+	const double from[3] = {first, t->lr, first}, to[3] = {t->lr, s->three_phase ? first : last, last};
+	struct cycle_position p = cycle_at(s, t->x, t->length);
+	return anneal_value(s, from[p.part], to[p.part], p.done);
+}
+
+static double rate_flat_cosine(const struct gt_conf_schedule *s, const struct instant *t)
+{
+	double flat = s->pct_flat * t->length;
+	if (t->x < flat)
+		return t->lr;
+	return t->length <= 0 || t->x >= t->length ? s->min_lr : half_cosine(s, t->lr, t->x - flat, t->length - flat);
+}
+
+static double rate_plateau(const struct gt_conf_schedule *s, const struct instant *t)
+{
+	return rate_constant(s, t); /* gt_schedule_reduced has reduced lr */
+}
+
+static double rate_cosine_restarts(const struct gt_conf_schedule *s, const struct instant *t)
+{
+	double length = s->t_0 * t->unit, x = t->x;
+	if (s->t_mult == 1)
+		x -= length * floor(x / length + 1e-9);
+	for (; s->t_mult > 1 && x + 1e-9 >= length; length *= (double)s->t_mult)
+		x -= length;
+	return half_cosine(s, t->lr, x, length);
+}
+
+static double rate_cyclic(const struct gt_conf_schedule *s, const struct instant *t)
+{
+	return s->base_lr + (t->lr - s->base_lr) * cyclic_height(s, t->x, t->unit);
+}
+
+static double rate_inverse_sqrt(const struct gt_conf_schedule *s, const struct instant *t)
+{
+	double scale = s->timescale > 0 ? s->timescale * t->unit : s->warmup > 0 ? s->warmup * t->unit : 10000;
+	return t->lr / sqrt((t->x + scale) / scale);
+}
+
+static double (*const formulas[GT_SCHED_COUNT])(const struct gt_conf_schedule *, const struct instant *) = {
+#define GT_X(NAME, word, ...) [GT_SCHED_##NAME] = rate_##word,
+    GT_SCHEDULES(GT_X)
+#undef GT_X
+};
+
+/* ---- functions of schedule.h ---------------------------------------------------------------------------------------------- */
 /* Returns the length of the smooth schedules in steps. unit: steps of their unit; warm: steps of the warm-up. */
 static double length_of(const struct gt_conf_schedule *s, int64_t total, double unit, double warm)
 {
@@ -71,7 +151,7 @@ static double unit_of(const struct gt_conf_schedule *s, int64_t per_epoch)
 
 bool gt_schedule_cycles_momentum(const struct gt_conf_schedule *s, const struct gt_conf_optimizer *o)
 {
-	return (s->type == GT_SCHED_ONECYCLE || s->type == GT_SCHED_CYCLIC) && s->cycle_momentum && gt_conf_has_momentum(o);
+	return gt_schedule_has(s->type, "cycle_momentum") && s->cycle_momentum && gt_conf_has_momentum(o);
 }
 
 double gt_schedule_momentum(const struct gt_conf_schedule *s, int64_t step, int64_t total, int64_t per_epoch)
@@ -90,48 +170,8 @@ double gt_schedule_rate(const struct gt_conf_schedule *s, double lr, int64_t ste
 	double warm = s->warmup * unit;
 	if ((double)step < warm)
 		return lr * (s->warmup_start + (1 - s->warmup_start) * (double)step / warm);
-	double x = (double)step - warm; /* steps since the start of the schedule */
-	double length = length_of(s, total, unit, warm);
-	double units = floor(x / unit + 1e-9);
-	switch ((enum gt_schedule)s->type) {
-	case GT_SCHED_CONSTANT:
-		return lr;
-	case GT_SCHED_STEP:
-		return lr * pow(s->gamma, floor(x / unit / s->step_size + 1e-9)); /* step_size may be a fraction of epochs */
-	case GT_SCHED_MULTISTEP: {
-		int passed = 0;
-		for (int i = 0; i < s->milestones.n; i++)
-			passed += x / unit + 1e-9 >= s->milestones.v[i];
-		return lr * pow(s->gamma, passed);
-	}
-	case GT_SCHED_EXPONENTIAL:
-		return lr * pow(s->gamma, units);
-	case GT_SCHED_COSINE:
-		if (length <= 0 || x >= length)
-			return s->min_lr;
-		return s->min_lr + (lr - s->min_lr) * (1 + cos(M_PI * x / length)) / 2;
-	case GT_SCHED_POLYNOMIAL:
-		if (length <= 0 || x >= length)
-			return s->min_lr;
-		return s->min_lr + (lr - s->min_lr) * pow(1 - x / length, s->power);
-	case GT_SCHED_FLAT_COSINE: {
-		double flat = s->pct_flat * length;
-		if (x < flat)
-			return lr;
-		if (length <= 0 || x >= length)
-			return s->min_lr;
-		return s->min_lr + (lr - s->min_lr) * (1 + cos(M_PI * (x - flat) / (length - flat))) / 2;
-	}
-	case GT_SCHED_PLATEAU:
-		return lr;
-	case GT_SCHED_ONECYCLE:
-		return one_cycle(s, lr, x, length);
-	case GT_SCHED_COSINE_RESTARTS:
-		return with_restarts(s, lr, x, s->t_0 * unit);
-	case GT_SCHED_CYCLIC:
-		return s->base_lr + (lr - s->base_lr) * cyclic_height(s, x, unit);
-	}
-	return lr;
+	struct instant t = {lr, (double)step - warm, unit, length_of(s, total, unit, warm)};
+	return formulas[s->type](s, &t);
 }
 
 double gt_schedule_reduced(const struct gt_conf_schedule *s, double lr, int64_t drops)

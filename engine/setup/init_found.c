@@ -2,7 +2,6 @@
 #include "base/arena.h"
 #include "base/shell_word.h"
 #include "folder.h"
-#include "folder_names.h"
 #include <dirent.h>
 #include <limits.h>
 #include <stdio.h>
@@ -26,7 +25,7 @@ struct count {
 static void count_file(struct count *c, const char *name, bool direct)
 {
 	const char *dot = strrchr(name, '.');
-	bool image = gt_folder_images.wanted(name), text = gt_folder_texts.wanted(name);
+	bool image = gt_folder_wants(&gt_folder_images, name), text = gt_folder_wants(&gt_folder_texts, name);
 	c->f->images += image;
 	c->f->texts += text;
 	c->f->direct += direct && (image || text);
@@ -80,7 +79,7 @@ static int64_t count_training_files(const char *path, const struct gt_folder_kin
 {
 	struct gt_source *s;
 	struct gt_class_list classes;
-	if (gt_folder_split(path, kind, GT_TRAIN, &s, &classes, err) != GT_OK)
+	if (gt_folder_split(path, kind, GT_TRAIN, NULL, &s, &classes, err) != GT_OK)
 		return 0;
 	int64_t n = s->n;
 	gt_source_close(s);

@@ -7,9 +7,8 @@
 #include "setup/init_template.h"
 #include "setup/init_text.h"
 #include "skipped.h"
-#include "table/cell.h"
+#include "table/parse_cell.h"
 #include "table/table_facts.h"
-#include "table/table_guess.h"
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>

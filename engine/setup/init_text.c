@@ -35,7 +35,7 @@ static enum gt_code count_files(const char *root, const struct gt_folder_kind *k
 	struct gt_source *s;
 	struct gt_class_list classes;
 	*n = 0;
-	GT_TRY(gt_folder_split(root, kind, split, &s, &classes, err));
+	GT_TRY(gt_folder_split(root, kind, split, NULL, &s, &classes, err));
 	*n = s->n;
 	gt_source_close(s);
 	gt_class_list_free(&classes);
@@ -63,7 +63,7 @@ static enum gt_code sample_text_sizes(struct look *l, struct gt_err *err)
 	struct gt_source *s;
 	struct gt_class_list classes;
 	struct gt_bytes_buf file = {0};
-	GT_TRY(gt_folder_split(l->root, &gt_folder_texts, GT_TRAIN, &s, &classes, err));
+	GT_TRY(gt_folder_split(l->root, &gt_folder_texts, GT_TRAIN, NULL, &s, &classes, err));
 	int64_t n = s->n < PROBES ? s->n : PROBES;
 	for (int64_t i = 0; i < n; i++)
 		if (gt_source_read(s, i * s->n / n, &file, NULL) == GT_OK)

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define JSON_LEVELS 6 /* data.json has objects in a list in an object (table_json.h) */
+#define JSON_LEVELS 6 /* data.json has objects in a list in an object (table_facts.h) */
 
 enum gt_code gt_data_facts_print(const struct gt_data_facts *f, struct gt_arena *a, const char **text, struct gt_err *err)
 {

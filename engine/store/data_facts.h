@@ -4,7 +4,7 @@
  * classes  the names of the classes, by label. Evaluation, prediction and resumed runs use these, and the data that they read must have the
  *          same ones.
  * class_weights  the weights of the classes in the loss that train.class_weights = "auto" has computed.
- * table    what was learned about the columns of a table (datasets/table/table_json.h).
+ * table    what was learned about the columns of a table (datasets/table/table_facts.h).
  * samples  the samples that the run used, for data whose samples have marks (sample_json.h).
  * text     what was learned from texts, or from columns of texts: "vocabulary", in the text form of datasets/text/vocab.h (NULL: the
  *          tokenizer has none), and "ids", the number of different tokens. */

@@ -44,9 +44,7 @@ static void keep_metric_watch(struct gt_ckpt_watch *w, const char *key, const ch
 /* Returns whether a schedule has a length or a mark that is counted in epochs. */
 static bool is_by_epochs(const struct gt_conf_schedule *s)
 {
-	bool marks = s->type == GT_SCHED_STEP || s->type == GT_SCHED_MULTISTEP || s->type == GT_SCHED_EXPONENTIAL ||
-	             s->type == GT_SCHED_COSINE_RESTARTS || s->type == GT_SCHED_CYCLIC;
-	return s->unit == GT_UNIT_EPOCH && (marks || s->t_max > 0 || s->warmup > 0);
+	return s->unit == GT_UNIT_EPOCH && (gt_schedule_rows[s->type].counted || s->t_max > 0 || s->warmup > 0);
 }
 
 /* Returns whether anything of the run depends on the epoch: a schedule with unit = "epoch", or a group that is frozen for some epochs. */

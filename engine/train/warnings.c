@@ -9,7 +9,7 @@
 #include "skipped.h"
 #include "store/ckpt.h"
 #include "store/safetensors.h"
-#include "table/cell.h"
+#include "table/parse_cell.h"
 #include "team/team.h"
 #include <math.h>
 #include <sched.h>
@@ -178,12 +178,6 @@ static enum gt_code warn_ended_schedule(const struct list *l)
 
 #define TRIAL 10 /* a run with train.steps below this is a trial, such as a smoke test, and no training */
 
-static bool has_length(const struct gt_conf_schedule *s)
-{
-	return s->t_max > 0 && (s->type == GT_SCHED_COSINE || s->type == GT_SCHED_POLYNOMIAL || s->type == GT_SCHED_ONECYCLE ||
-	                        s->type == GT_SCHED_FLAT_COSINE);
-}
-
 /* Warns of a schedule that the run leaves before its end, for example with train.epochs = 3 beside t_max = 60: the learning rate is then
  * still high, or has never risen. path: the schedule. lr: the rate of its optimizer. */
 static enum gt_code warn_cut_schedule(const struct list *l, const char *path, const struct gt_conf_schedule *s, double lr)
@@ -194,7 +188,7 @@ static enum gt_code warn_cut_schedule(const struct list *l, const char *path, co
 	/* steps of an epoch are not known without the data, but the epochs of the run are */
 	double unit = b->steps_per_epoch > 0 ? (double)b->steps_per_epoch : t->steps > 0 ? 0 : 1;
 	double run = b->steps_per_epoch > 0 ? (double)b->steps : t->steps > 0 ? (double)t->steps : (double)t->epochs;
-	double warm = s->warmup * (epochs ? unit : 1), length = has_length(s) ? s->t_max * (epochs ? unit : 1) : 0;
+	double warm = s->warmup * (epochs ? unit : 1), length = s->t_max * (epochs ? unit : 1);
 	char key[96], rate[64] = "", lasts[64], ends[64];
 	if (t->steps > 0 && t->steps < TRIAL)
 		return GT_OK;
@@ -205,7 +199,7 @@ static enum gt_code warn_cut_schedule(const struct list *l, const char *path, co
 	if (b->steps_per_epoch > 0)
 		snprintf(rate, sizeof rate, ", at a learning rate of %.3g of %g",
 		         gt_schedule_rate(s, lr, b->steps - 1, b->steps, b->steps_per_epoch), lr);
-	snprintf(lasts, sizeof lasts, "%g %s", s->warmup + (warms || !has_length(s) ? 0 : s->t_max), epochs ? "epochs" : "steps");
+	snprintf(lasts, sizeof lasts, "%g %s", s->warmup + (warms ? 0 : s->t_max), epochs ? "epochs" : "steps");
 	if (t->steps > 0 || !epochs)
 		snprintf(ends, sizeof ends, "%lld steps", (long long)(t->steps > 0 ? t->steps : b->steps));
 	else

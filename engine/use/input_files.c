@@ -3,8 +3,8 @@
 #include "base/fileio.h"
 #include "format.h"
 #include "gzfile.h"
-#include "table/cell.h"
-#include "table/word_set.h"
+#include "table/parse_cell.h"
+#include "text/word_set.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -95,7 +95,7 @@ static enum gt_code walk_entry(struct walk *w, size_t len, const char *name, str
 	/* a link to a missing file is left to the reader, which names it */
 	if (!stat(w->path, &st) && S_ISDIR(st.st_mode))
 		return walk_folder(w, err);
-	return w->in->kind->wanted(name) ? append_input(w->in, w->path, NULL, err) : GT_OK;
+	return gt_folder_wants(w->in->kind, name) ? append_input(w->in, w->path, NULL, err) : GT_OK;
 }
 
 /* Adds all files of the kind below the folder w->path, which has the same value on return. */

@@ -1,6 +1,7 @@
 /* gt_inspect and gt_export of gtrain_use.h: shows the contents of a checkpoint, and writes its weights to a file. */
 #include "base/arena.h"
 #include "base/fileio.h"
+#include "base/json.h"
 #include "gtrain_use.h"
 #include "store/ckpt_scan.h"
 #include "store/data_facts.h"
@@ -12,75 +13,68 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static enum gt_code describe_checkpoint(const struct gt_ckpt *c, struct gt_inspect *r, struct gt_err *err)
+/* epoch of the best result: the checkpoints of an earlier version do not have it, nor the metric */
+static void write_best(struct gt_json *j, const struct gt_ckpt_meta *m)
+{
+	if (!m->has_best) {
+		gt_json_null(j, "best");
+		return;
+	}
+	gt_json_object(j, "best");
+	if (m->best_metric)
+		gt_json_string(j, "metric", m->best_metric);
+	gt_json_add(j, GT_NUM("value", m->best, 9), GT_INT("step", m->best_step));
+	if (m->best_epoch >= 0)
+		gt_json_int(j, "epoch", m->best_epoch);
+	gt_json_end(j);
+}
+
+/* classes: the names that the data has given, by label */
+static enum gt_code write_checkpoint(const struct gt_ckpt *c, bool verified, struct gt_arena *a, struct gt_json *j, struct gt_err *err)
 {
 	const struct gt_ckpt_meta *m = gt_ckpt_meta(c);
-	struct gt_ckpt_tensor t;
-	if ((size_t)snprintf(r->path, sizeof r->path, "%s", gt_ckpt_path(c)) >= sizeof r->path)
-		return gt_fail(err, GT_EFAIL, "%s: the path is too long", gt_ckpt_path(c));
-	r->format = gt_ckpt_format(c);
-	r->step = m->step;
-	r->epoch = m->epoch + (m->cursor > 0);
-	r->world = m->world;
-	r->seconds = m->seconds;
-	r->has_best = m->has_best;
-	r->best = m->best;
-	r->best_step = m->best_step;
-	r->best_epoch = m->best_epoch;
-	if (m->has_best && m->best_metric)
-		GT_NEW_STR(r->best_metric, gt_arena_strdup(r->arena, m->best_metric), err);
-	GT_NEW_STR(r->name, gt_arena_strdup(r->arena, m->name), err);
 	struct gt_data_facts facts;
-	GT_TRY(gt_data_facts_read(c, r->arena, &facts, err));
-	r->class_name = facts.class;
-	r->nclasses = facts.nclasses;
-	int n = 0;
-	for (int file = 0; file < 2; file++)
-		for (int i = 0; gt_ckpt_tensor_at(c, file, i, &t); i++)
-			n++;
-	GT_NEW(r->tensors, r->arena, n, err);
+	struct gt_ckpt_tensor t;
+	GT_TRY(gt_data_facts_read(c, a, &facts, err));
+	gt_json_object(j, NULL);
+	gt_json_add(j, GT_STR("path", gt_ckpt_path(c)), GT_STR("name", m->name), GT_INT("format", gt_ckpt_format(c)), GT_INT("step", m->step),
+	            GT_INT("epoch", m->epoch + (m->cursor > 0)), GT_INT("world", m->world), GT_NUM("seconds", m->seconds, 6));
+	write_best(j, m);
+	gt_json_bool(j, "verified", verified);
+	if (facts.nclasses) {
+		gt_json_array(j, "classes");
+		for (int64_t i = 0; i < facts.nclasses; i++)
+			gt_json_string(j, NULL, facts.class[i]);
+		gt_json_end(j);
+	} else {
+		gt_json_null(j, "classes");
+	}
+	gt_json_array(j, "tensors");
 	for (int file = 0; file < 2; file++) {
 		for (int i = 0; gt_ckpt_tensor_at(c, file, i, &t); i++) {
-			struct gt_inspect_tensor *row = &r->tensors[r->ntensors++];
-			row->file = gt_ckpt_file_name(file);
-			GT_NEW_STR(row->name, gt_arena_strdup(r->arena, t.name), err);
-			row->dtype = gt_dtype_name(t.desc.dtype);
-			gt_tdesc_text(&t.desc, row->shape, sizeof row->shape);
-			row->bytes = gt_tdesc_bytes(&t.desc);
+			char shape[96];
+			gt_tdesc_text(&t.desc, shape, sizeof shape);
+			gt_json_row(j, NULL, GT_STR("file", gt_ckpt_file_name(file)), GT_STR("name", t.name),
+			            GT_STR("dtype", gt_dtype_name(t.desc.dtype)), GT_STR("shape", shape), GT_UINT("bytes", gt_tdesc_bytes(&t.desc)));
 		}
 	}
+	gt_json_end(j);
+	gt_json_end(j);
 	return GT_OK;
 }
 
-enum gt_code gt_inspect(const char *ckpt, bool verify, struct gt_inspect **out, struct gt_err *err)
+enum gt_code gt_inspect(const char *ckpt, bool verify, struct gt_json *j, struct gt_err *err)
 {
 	struct gt_ckpt *c;
 	struct gt_arena *a;
-	*out = NULL;
 	GT_TRY(gt_ckpt_open(ckpt, NULL, verify, NULL, NULL, &c, err));
 	enum gt_code code = gt_arena_open(&a, err);
-	if (!code) {
-		struct gt_inspect *r = gt_arena_alloc(a, 1, sizeof *r);
-		if (r) {
-			r->arena = a;
-			r->verified = verify;
-			code = describe_checkpoint(c, r, err);
-		} else {
-			code = gt_fail_memory(err, sizeof *r);
-		}
-		if (code)
-			gt_arena_close(a);
-		else
-			*out = r;
+	if (code == GT_OK) {
+		code = write_checkpoint(c, verify, a, j, err);
+		gt_arena_close(a);
 	}
 	gt_ckpt_close(c);
 	return code;
-}
-
-void gt_inspect_free(struct gt_inspect *r)
-{
-	if (r)
-		gt_arena_close(r->arena);
 }
 
 struct copy {

@@ -1,7 +1,7 @@
 #include "use/table_rows.h"
 #include "base/arena.h"
 #include "csv.h"
-#include "table/cell.h"
+#include "table/parse_cell.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -124,7 +124,7 @@ enum gt_code gt_table_rows_file(struct gt_table_rows *r, const char *path, struc
 	r->csv = NULL;
 	if (!delimiter)
 		GT_TRY(gt_csv_delimiter(path, &delimiter, err));
-	GT_TRY(gt_csv_open_as(path, delimiter, r->spec.encoding, &r->csv, err));
+	GT_TRY(gt_csv_open(path, delimiter, r->spec.encoding, 0, &r->csv, err));
 	GT_TRY(gt_csv_next(r->csv, &r->rec, err));
 	GT_TRY(copy_column_names(r, &names, err));
 	GT_TRY(select_columns(r, names, gt_csv_path(r->csv), err));

@@ -1,6 +1,7 @@
 /* Memory that runs out while a config is read, checked and planned, and while a table is read: the Nth allocation fails, once or from then
  * on, for every N. A clean error, or the right result; no crash, no leak. Allocations of libconfig, which it does not check, are left
  * alone: conf/ctree.c reserves what they need, and config_under_limit shows that the reserve holds under a limit on the address space. */
+#include "base/json.h"
 #include "conf/conf.h"
 #include "gtrain_report.h"
 #include "skipped.h"
@@ -80,7 +81,9 @@ static enum gt_code once(enum what what, char *got, size_t size, struct gt_err *
 {
 	const char *t = what == LOAD_WRONG ? wrong : text;
 	struct gt_conf *c;
+	struct gt_json json = {0};
 	struct gt_report *r;
+	const char *line;
 	char *plan;
 	enum gt_code code = gt_conf_load_text("oom.cfg", t, strlen(t), NULL, 0, &c, e);
 	if (code != GT_OK)
@@ -88,10 +91,13 @@ static enum gt_code once(enum what what, char *got, size_t size, struct gt_err *
 	if (what == LOAD) {
 		snprintf(got, size, "%s", c->text);
 	} else if (what == CHECK_IT) {
-		if (!(code = gt_check(c, NULL, 1, &r, e))) {
-			snprintf(got, size, "%lld %lld %s", (long long)r->params, (long long)r->steps, r->layers[0].shape);
+		if (!(code = gt_check(c, NULL, 1, false, &json, &r, e))) {
+			gt_json_end(&json);
+			code = gt_json_finish(&json, &line, e);
+			snprintf(got, size, "%s", code ? "" : line);
 			gt_report_free(r);
 		}
+		gt_json_free(&json);
 	} else if (!(code = gt_plan_text(c, NULL, 1, 0, false, &plan, e))) {
 		snprintf(got, size, "%s", plan);
 		free(plan);

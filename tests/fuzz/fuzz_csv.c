@@ -22,7 +22,7 @@ static void compare_windows(const char *path, size_t window)
 	struct gt_csv_record r, q;
 	struct gt_err e = {0}, f = {0};
 	enum gt_code rc, rd;
-	FUZZ_ASSERT((rc = gt_csv_open(path, ',', &a, &e)) == (rd = gt_csv_open_window(path, ',', window, &b, &f)));
+	FUZZ_ASSERT((rc = gt_csv_open(path, ',', GT_UTF_8, 0, &a, &e)) == (rd = gt_csv_open(path, ',', GT_UTF_8, window, &b, &f)));
 	if (rc != GT_OK)
 		return;
 	do {
@@ -47,7 +47,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!size || (size > 1 && data[0] == 0x1f && data[1] == 0x8b)) /* gzip has a target of its own */
 		return 0;
 	compare_windows(fuzz_put(&file, data, size), size % 7 + 1);
-	enum gt_code rc = gt_csv_open(file.path, ',', &csv, &e);
+	enum gt_code rc = gt_csv_open(file.path, ',', GT_UTF_8, 0, &csv, &e);
 	if (rc != GT_OK) { /* UTF-16 */
 		FUZZ_ASSERT(rc == GT_EDATA && e.msg[0]);
 		return 0;
@@ -64,7 +64,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			to = put_quoted(to, r.field[i]);
 			*to++ = i + 1 < r.n ? ',' : '\n';
 		}
-		FUZZ_ASSERT(gt_csv_open(fuzz_put(&again, (const uint8_t *)text, (size_t)(to - text)), ',', &second, &e) == GT_OK);
+		FUZZ_ASSERT(gt_csv_open(fuzz_put(&again, (const uint8_t *)text, (size_t)(to - text)), ',', GT_UTF_8, 0, &second, &e) == GT_OK);
 		FUZZ_ASSERT(gt_csv_next(second, &q, &e) == GT_OK && q.n == r.n);
 		for (int i = 0; i < r.n; i++)
 			FUZZ_ASSERT(!strcmp(q.field[i], r.field[i]));

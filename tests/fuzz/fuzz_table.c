@@ -6,10 +6,12 @@
  * codes, facts that are written and read again are equal, and the rows read again with these facts give the same inputs, also one at a
  * time. */
 #include "base/arena.h"
+#include "base/json.h"
+#include "base/json_read.h"
 #include "fuzz_file.h"
 #include "skipped.h"
-#include "table/table_json.h"
-#include "table/cell.h"
+#include "table/parse_cell.h"
+#include "table/table_facts.h"
 #include <math.h>
 #include <string.h>
 

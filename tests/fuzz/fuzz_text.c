@@ -2,7 +2,6 @@
  * same way; ids are in range, and cutting a text keeps its first and last ids. Words are counted, and the vocabulary is written and read
  * again. */
 #include "fuzz_file.h"
-#include "text/ngrams.h"
 #include "text/tokenizer.h"
 #include <string.h>
 
@@ -27,12 +26,10 @@ static void tokenize(const struct gt_tokenizer *t, const char *text, size_t n, u
 	static struct gt_text_scratch s;
 	struct gt_tokens got, cut;
 	struct gt_err e = {0}, again = {0};
-	int32_t special = (t->first >= 0) + (t->last >= 0);
-	struct gt_token_limit whole = {.max = ROOM}, limit = {.max = special + 1 + choice % 32};
-	limit.tail = choice / 32 % (limit.max - special + 1);
-	FUZZ_ASSERT(gt_token_limit_check(t, limit, &e) == GT_OK);
-	enum gt_code code = gt_tokenize(t, text, n, whole, &s, all, hash, &got, &e);
-	FUZZ_ASSERT(gt_tokenize(t, text, n, limit, &s, some, NULL, &cut, &again) == code);
+	int32_t special = (t->first >= 0) + (t->last >= 0), max = special + 1 + choice % 32;
+	FUZZ_ASSERT(gt_tokenizer_check_max(t, max, &e) == GT_OK);
+	enum gt_code code = gt_tokenize(t, text, n, ROOM, &s, all, hash, &got, &e);
+	FUZZ_ASSERT(gt_tokenize(t, text, n, max, &s, some, NULL, &cut, &again) == code);
 	if (code != GT_OK) {
 		/* "byte N: …", or "expected UTF-8, got UTF-16" and the like, for files that are recognised by their first bytes */
 		bool named = !strncmp(e.msg, "byte ", 5) || !strncmp(e.msg, "expected UTF-8, got ", 20);
@@ -41,10 +38,10 @@ static void tokenize(const struct gt_tokenizer *t, const char *text, size_t n, u
 	}
 	/* a text can have more tokens than the list has room for; the list then has the first ones and the last special one */
 	FUZZ_ASSERT(got.truncated ? got.n == ROOM : got.n >= special);
-	FUZZ_ASSERT(cut.truncated == (got.n > limit.max) && cut.n == (cut.truncated ? limit.max : got.n));
+	FUZZ_ASSERT(cut.truncated == (got.n > max) && cut.n == (cut.truncated ? max : got.n));
 	for (int32_t i = 0; i < got.n; i++)
 		FUZZ_ASSERT(all[i] >= 0 && all[i] < t->size);
-	int32_t tail = cut.truncated ? limit.tail + (t->last >= 0) : 0, head = cut.n - tail;
+	int32_t tail = cut.truncated && t->last >= 0, head = cut.n - tail;
 	FUZZ_ASSERT(!memcmp(some, all, (size_t)head * sizeof *all));
 	FUZZ_ASSERT(got.truncated || !memcmp(some + head, all + got.n - tail, (size_t)tail * sizeof *all));
 	int64_t n_grams = gt_ngrams(hash, got.n, 3, t->size, 1000, grams);

@@ -1,6 +1,7 @@
 /* Any file as an image for training: the first two bytes select a list of transforms, the result must be complete and a pure function. */
 #include "fuzz_file.h"
 #include "image/recipe_draw.h"
+#include "../unit/image_calls.h"
 #include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -34,16 +35,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct gt_transform_list list = {t, 4};
 	struct gt_sample_key key = {1, 2, data[1]};
 	int c = data[0] >> 5 & 1 ? 1 : 3;
-	enum gt_code rc = gt_image_load(data + 2, size - 2, "x", list, &key, c, SIDE, SIDE, s, out, &e);
+	enum gt_code rc = image_load(data + 2, size - 2, "x", list, &key, c, SIDE, SIDE, s, out, &e);
 	if (rc != GT_OK) {
 		FUZZ_ASSERT(rc == GT_EDATA && e.code == rc && !strncmp(e.msg, "x: ", 3) && !strchr(e.msg, '\n'));
 		return 0;
 	}
-	FUZZ_ASSERT(gt_image_load(data + 2, size - 2, "x", list, &key, c, SIDE, SIDE, s, again, &e) == GT_OK);
+	FUZZ_ASSERT(image_load(data + 2, size - 2, "x", list, &key, c, SIDE, SIDE, s, again, &e) == GT_OK);
 	FUZZ_ASSERT(!memcmp(out, again, (size_t)(SIDE * SIDE * c)));
 	struct gt_recipe_split split = gt_recipe_split_of(list, c, SIDE, SIDE);
 	FUZZ_ASSERT(split.row <= (int64_t)sizeof row);
 	if (split.on)
-		FUZZ_ASSERT(gt_recipe_load(data + 2, size - 2, "x", list, &split, &key, c, SIDE, SIDE, s, row, &e) == GT_OK);
+		FUZZ_ASSERT(recipe_load(data + 2, size - 2, "x", list, &split, &key, c, SIDE, SIDE, s, row, &e) == GT_OK);
 	return 0;
 }

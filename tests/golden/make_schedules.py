@@ -49,5 +49,14 @@ for mode, gamma in (("triangular", 1.0), ("triangular2", 1.0), ("exp_range", 0.9
     for key, name in (("lr", ""), ("momentum", "momentum:")):
         curve(f"{name}cyclic-{mode}", lambda o: CyclicLR(o, 0.01, 0.1, 6, 10 if mode != "triangular" else None, mode, gamma), False, key,
               50, momentum=0.9)
+# the function that transformers' get_inverse_sqrt_schedule passes to LambdaLR; 10000 is its timescale without a warm-up
+def inverse_sqrt(optimizer, warmup=0, timescale=None):
+    scale = timescale or warmup or 10_000
+    return LambdaLR(optimizer, lambda t: t / max(1, warmup) if t < warmup else 1.0 / math.sqrt((t + scale - warmup) / scale))
+
+
+curve("inverse-sqrt", lambda o: inverse_sqrt(o, timescale=16), False)
+curve("inverse-sqrt-warmup", lambda o: inverse_sqrt(o, 8), False)
+curve("inverse-sqrt-default", lambda o: inverse_sqrt(o), False)
 curve("warmup-cosine", lambda o: SequentialLR(o, [LinearLR(o, 0.1, 1.0, 8), CosineAnnealingLR(o, 32)], [8]), False)
 curve("warmup-step", lambda o: SequentialLR(o, [LinearLR(o, 0.25, 1.0, 5), StepLR(o, 10, 0.5)], [5]), False)

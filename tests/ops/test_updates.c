@@ -31,7 +31,7 @@ static const struct gt_optimizer_row *optimizer_of(const struct opcase *c)
 /* Sets an attribute from the key of the case or, without one, from the optimizer's default, which is PyTorch's. */
 static double number_of(const struct opcase *c, const struct gt_optimizer_row *row, const char *key, const char *def)
 {
-	const struct gt_optimizer_key *k = gt_optimizer_key(row, key);
+	const struct gt_type_key *k = gt_type_key_find(row->key, key);
 	return opcase_number(c, key, strtod(k && k->def ? k->def : def, NULL));
 }
 

@@ -332,7 +332,8 @@ train.append(f'optimizer = {{ type = "{kind}"; {opt}}}')
 schedule = r.choice(['type = "constant"; ', 'type = "cosine"; unit = "step"; warmup = 3.0; ', 'type = "onecycle"; unit = "step"; ',
                      'type = "step"; unit = "step"; step_size = 5.0; gamma = 0.5; '])
 if updates.random() < 0.2:
-    schedule = updates.choice(['type = "cosine_restarts"; unit = "step"; t_0 = 3.0; t_mult = 2; ', 'type = "cyclic"; unit = "step"; base_lr = 0.0002; step_size_up = 4.0; '])
+    schedule = updates.choice(['type = "cosine_restarts"; unit = "step"; t_0 = 3.0; t_mult = 2; ',
+                               'type = "cyclic"; unit = "step"; base_lr = 0.0002; step_size_up = 4.0; '])
 if kind == "nadam" and ("onecycle" in schedule or "cyclic" in schedule):
     schedule += "cycle_momentum = false; "
 train.append(f"schedule = {{ {schedule}}}")

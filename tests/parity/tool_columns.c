@@ -6,7 +6,9 @@
  *       reads a file: fewest seconds, fewest of the processor, rows, bytes of the table, bytes of the process at its peak. With TARGET
  *       also the processor's seconds of learning and converting */
 #include "base/clock.h"
-#include "table/table_json.h"
+#include "base/json.h"
+#include "base/json_read.h"
+#include "table/table_facts.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

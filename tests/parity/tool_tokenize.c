@@ -98,9 +98,9 @@ int main(int argc, char **argv)
 		check(gt_vocab_parse(argv[2], text, n, kind == GT_TOK_WORDS ? GT_VOCAB_WORDS : GT_VOCAB_BERT, &vocab, &e));
 	}
 	check(gt_tokenizer_init(&tok, kind, vocab, &e));
-	struct gt_token_limit limit = {.max = atoi(argv[3])};
-	check(gt_token_limit_check(&tok, limit, &e));
-	int32_t *ids = malloc((size_t)limit.max * sizeof *ids);
+	int32_t max = atoi(argv[3]);
+	check(gt_tokenizer_check_max(&tok, max, &e));
+	int32_t *ids = malloc((size_t)max * sizeof *ids);
 	struct gt_tokens got;
 	double best = 1e9;
 	int64_t total = 0;
@@ -109,7 +109,7 @@ int main(int argc, char **argv)
 		double begin = processor_time();
 		total = 0;
 		for (int i = 0; i < t.n; i++) {
-			check(gt_tokenize(&tok, t.text[i], t.len[i], limit, &scratch, ids, NULL, &got, &e));
+			check(gt_tokenize(&tok, t.text[i], t.len[i], max, &scratch, ids, NULL, &got, &e));
 			total += got.n;
 		}
 		double took = processor_time() - begin;
@@ -118,7 +118,7 @@ int main(int argc, char **argv)
 	if (repeat)
 		printf("%.6f %lld\n", best, (long long)total);
 	for (int i = 0; i < t.n && !repeat; i++) {
-		check(gt_tokenize(&tok, t.text[i], t.len[i], limit, &scratch, ids, NULL, &got, &e));
+		check(gt_tokenize(&tok, t.text[i], t.len[i], max, &scratch, ids, NULL, &got, &e));
 		for (int k = 0; k < got.n; k++)
 			printf("%d%c", ids[k], k + 1 < got.n ? ' ' : '\n');
 		if (!got.n)

@@ -2,12 +2,13 @@
  *
  *     tool_transform CONFIG EPOCH OUT FILE...       writes c * h * w bytes of each image to OUT, and to stdout one line an image with the
  *                                                   parameters that each transform drew
- *     tool_transform --speed CONFIG ROUNDS FILE...  images a second of libjpeg's full decode of the files, of gt_image_load, and of the
+ *     tool_transform --speed CONFIG ROUNDS FILE...  images a second of libjpeg's full decode of the files, of gt_image_make, and of the
  *                                                   part of it that is left to a thread if a GPU does the rest, on one thread; the
  *                                                   three take turns */
 #include "base/err.h"
 #include "conf/conf.h"
-#include "image/recipe_draw.h"
+#include "image/decode.h"
+#include "../unit/image_calls.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -129,10 +130,10 @@ static int speed(int argc, char **argv)
 					if (what == 0)
 						decode(&f[m], &px, &room);
 					else if (what == 2 && split.on)
-						check(gt_recipe_load(f[m].raw, f[m].size, f[m].name, list, &split, &key, (int)in[0], in[1], in[2], s, out, &err),
+						check(recipe_load(f[m].raw, f[m].size, f[m].name, list, &split, &key, (int)in[0], in[1], in[2], s, out, &err),
 						      &err);
 					else
-						check(gt_image_load(f[m].raw, f[m].size, f[m].name, list, &key, (int)in[0], in[1], in[2], s, out, &err), &err);
+						check(image_load(f[m].raw, f[m].size, f[m].name, list, &key, (int)in[0], in[1], in[2], s, out, &err), &err);
 				}
 				t[what] = now() - from;
 			}
@@ -144,7 +145,7 @@ static int speed(int argc, char **argv)
 			ratio[chunks++] = t[0] / t[1];
 		}
 	qsort(ratio, (size_t)chunks, sizeof *ratio, by_value);
-	printf("# libjpeg %.0f images/s, gt_image_load %.0f images/s, ratio %.3f (median of pairs %.3f)\n", chunks * CHUNK / sum[0],
+	printf("# libjpeg %.0f images/s, gt_image_make %.0f images/s, ratio %.3f (median of pairs %.3f)\n", chunks * CHUNK / sum[0],
 	       chunks * CHUNK / sum[1], sum[0] / sum[1], ratio[chunks / 2]);
 	printf("# with the last %d of %d transforms on a GPU: %.0f images/s, %.2f times as many\n", list.n - (split.resize ? 0 : split.first),
 	       list.n, chunks * CHUNK / sum[2], sum[1] / sum[2]);
@@ -172,13 +173,12 @@ int main(int argc, char **argv)
 	uint8_t *out = malloc(bytes);
 	for (int i = 0; i < argc - 4; i++) {
 		struct gt_sample_key key = {(uint64_t)c->seed, strtoull(argv[2], NULL, 10), (uint64_t)i};
-		int64_t h, w;
-		int channels;
-		check(gt_image_probe(f[i].raw, f[i].size, f[i].name, s, &h, &w, &channels, &err), &err);
-		check(gt_image_load(f[i].raw, f[i].size, f[i].name, list, &key, (int)in[0], in[1], in[2], s, out, &err), &err);
+		struct gt_image_head head;
+		check(gt_decode_head(f[i].raw, f[i].size, f[i].name, s, &head, &err), &err);
+		check(image_load(f[i].raw, f[i].size, f[i].name, list, &key, (int)in[0], in[1], in[2], s, out, &err), &err);
 		if (fwrite(out, 1, bytes, to) != bytes)
 			return 74;
-		print_draws(list, &key, h, w, c);
+		print_draws(list, &key, head.h, head.w, c);
 		free(f[i].raw);
 	}
 	gt_image_scratch_close(s);

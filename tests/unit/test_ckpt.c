@@ -1,6 +1,7 @@
 #include "test.h"
 #include "../crash/ckpt_fixture.h"
 #include "base/fileio.h"
+#include "base/json.h"
 #include "base/public.h"
 #include "gtrain_use.h"
 #include "store/ckpt_manifest.h"
@@ -352,22 +353,24 @@ TEST(ckpt_dir_that_cannot_be)
 TEST(inspect_and_export)
 {
 	const char *dir = fresh();
-	struct gt_inspect *r;
+	struct gt_json j = {0};
+	const char *line;
 	struct gt_st_file *st;
 	struct gt_err e;
 	struct stat s;
 	save_steps(dir, 1, 4, 0);
-	CHECK_OK(gt_inspect(dir, true, &r, &e), e);
-	CHECK(r->verified && r->step == 3 && r->format == GT_CKPT_FORMAT && r->world == 1 && !strcmp(r->name, "fixture") && r->ntensors == 4);
-	CHECK(strstr(r->path, "step-00000003")); /* of a run: its best */
-	CHECK(!strcmp(r->tensors[2].name, "fc.weight") && !strcmp(r->tensors[2].shape, "[11, 3]") && !strcmp(r->tensors[2].dtype, "f32") &&
-	      r->tensors[2].bytes == 132 && !strcmp(r->tensors[2].file, "model.safetensors"));
-	CHECK(!strcmp(r->tensors[3].file, "optimizer.safetensors"));
-	gt_inspect_free(r);
+	CHECK_OK(gt_inspect(dir, true, &j, &e), e);
+	CHECK_OK(gt_json_finish(&j, &line, &e), e);
+	CHECK(strstr(line, "step-00000003\",\"name\":\"fixture\"")); /* of a run: its best */
+	CHECK(strstr(line, "\"step\":3,") && strstr(line, "\"world\":1,") && strstr(line, "\"verified\":true"));
+	CHECK(strstr(line, "{\"file\":\"model.safetensors\",\"name\":\"fc.weight\",\"dtype\":\"f32\",\"shape\":\"[11, 3]\",\"bytes\":132},"
+	                   "{\"file\":\"optimizer.safetensors\""));
+	gt_json_reset(&j);
 	CHECK(!unlink(in(dir, "best")));
-	CHECK_OK(gt_inspect(dir, false, &r, &e), e);
-	CHECK(!r->verified && r->step == 4); /* none marked: the latest */
-	gt_inspect_free(r);
+	CHECK_OK(gt_inspect(dir, false, &j, &e), e);
+	CHECK_OK(gt_json_finish(&j, &line, &e), e);
+	CHECK(strstr(line, "\"verified\":false") && strstr(line, "\"step\":4,")); /* none marked: the latest */
+	gt_json_free(&j);
 	CHECK(!symlink("step-00000003", in(dir, "best")));
 	/* Over an old file, too. */
 	const char *out = in(dir, "out.safetensors");
@@ -388,8 +391,8 @@ TEST(inspect_and_export)
 	CHECK(gt_export(dir, in(dir, "no/where"), &e) == GT_ECANTCREAT);
 	CHECK(gt_export(in(dir, "step-00000002"), out, &e) == GT_OK);
 	CHECK(!truncate(in(dir, "step-00000002/model.safetensors"), 8));
-	CHECK(gt_export(in(dir, "step-00000002"), out, &e) == GT_EDATA && gt_inspect(in(dir, "step-00000002"), false, &r, &e) == GT_EDATA);
-	CHECK(gt_inspect(in(dir, "nowhere"), false, &r, &e) == GT_ENOINPUT);
+	CHECK(gt_export(in(dir, "step-00000002"), out, &e) == GT_EDATA && gt_inspect(in(dir, "step-00000002"), false, &j, &e) == GT_EDATA);
+	CHECK(gt_inspect(in(dir, "nowhere"), false, &j, &e) == GT_ENOINPUT);
 	CHECK(entries(dir, ".tmp-") == 0);
 }
 

@@ -29,7 +29,7 @@ static void list_types(const char *key, char *buf, size_t size)
 	int n = 0;
 	size_t len = 0;
 	for (int i = 0; i < GT_OPT_COUNT; i++)
-		if (!key || gt_optimizer_key(&gt_optimizer_rows[i], key))
+		if (!key || gt_type_key_find(gt_optimizer_rows[i].key, key))
 			word[n++] = gt_optimizer_rows[i].word;
 	for (int i = 0; i < n; i++)
 		len += (size_t)snprintf(buf + len, size - len, key ? "%s%s" : "%s\"%s\"",

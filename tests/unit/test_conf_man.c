@@ -149,7 +149,7 @@ static void item(const char *name, const char *type, const char *range, const ch
 	fputc('\n', out);
 	text(help);
 	if (row && row->when) {
-		char only[256], value[48], next[48], buf[128];
+		char only[256], value[48], next[48], buf[GT_ROW_IS];
 		const char *is = gt_row_is(row, buf, sizeof buf);
 		size_t len = (size_t)snprintf(only, sizeof only, "Only with %s", strrchr(row->when, '.') ? strrchr(row->when, '.') + 1 : row->when);
 		for (int i = 0; gt_values_word(is, i, value, sizeof value) && len < sizeof only; i++)

@@ -144,7 +144,7 @@ static const char *server_url(void)
 enum { NA = 300000, NB = 5000 };
 static uint8_t a[NA + 10], b[NB];
 static struct gt_known_dataset row;
-static char sha_a[65], sha_b[65], md5_b[33];
+static char sha_a[65], sha_b[65];
 static const struct gt_fetch_plugin *plugin;
 static uint64_t seen_done, seen_total;
 
@@ -178,8 +178,7 @@ static void start(enum mode mode)
 			b[i] = (uint8_t)(i * 13 + 5);
 		digest("sha256sum", a, NA, sha_a, 64);
 		digest("sha256sum", b, NB, sha_b, 64);
-		digest("md5sum", b, NB, md5_b, 32);
-		row = (struct gt_known_dataset){.name = "t", .format = "idx", .file = {{"a.gz", NA, NULL, sha_a}, {"b.gz", NB, md5_b, sha_b}}};
+		row = (struct gt_known_dataset){.name = "t", .format = "idx", .file = {{"a.gz", NA, sha_a}, {"b.gz", NB, sha_b}}};
 	}
 	server_url();
 	server.mode = mode;
@@ -326,11 +325,10 @@ TEST(fetch_wrong_content)
 	CHECK(size_of("wrong", "a.gz") < 0 && size_of("wrong", "a.gz.part") < 0);
 	server.mode = NORMAL;
 	server.file[0].size = NA;
-	const char *keep = row.file[1].md5;
-	row.file[1].md5 = "00000000000000000000000000000000"; /* the SHA-256 alone is not enough if an MD5 is known */
+	b[77] ^= 1; /* the second file of the data set */
 	CHECK(fetch("wrong", &e) == GT_EDATA);
 	CHECK(is("wrong", "a.gz", a, NA) && size_of("wrong", "b.gz") < 0);
-	row.file[1].md5 = keep;
+	b[77] ^= 1;
 }
 
 TEST(fetch_refusals)
@@ -438,7 +436,7 @@ static void publish(size_t cut)
 	fclose(f);
 	digest("sha256sum", tgz, ntgz, sha_tgz, 64);
 	server.file[0].name = "x.tar.gz", server.file[0].data = tgz, server.file[0].size = ntgz;
-	row.file[0] = (struct gt_known_file){"x.tar.gz", ntgz, NULL, sha_tgz};
+	row.file[0] = (struct gt_known_file){"x.tar.gz", ntgz, sha_tgz};
 	row.file[1].name = NULL;
 }
 
@@ -554,7 +552,7 @@ TEST(fetch_by_name)
 	for (const struct gt_known_dataset *k = gt_known_datasets; k->name; k++) {
 		CHECK(k->mirrors[0] && k->file[0].name && k->classes > 0);
 		for (int i = 0; i < 4 && k->file[i].name; i++)
-			CHECK(k->file[i].size && strlen(k->file[i].md5) == 32 && strlen(k->file[i].sha256) == 64);
+			CHECK(k->file[i].size && strlen(k->file[i].sha256) == 64);
 	}
 	/* into the user's cache, from a server that has another file under that name */
 	start(NORMAL);

@@ -3,6 +3,7 @@
 #include "image/recipe_draw.h"
 #include "recipe.h"
 #include "test.h"
+#include "image_calls.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -118,14 +119,14 @@ TEST(the_bytes_of_the_threads)
 		for (int64_t k = 0; k < c * ih * iw; k++)
 			in[k] = (uint8_t)(i % 5 ? next(&state) : next(&state) % 3 * 100); /* also few colours, and equal ones */
 		struct gt_recipe_split split = gt_recipe_split_of(list, c, h, w);
-		CHECK_OK(gt_image_transform(in, ih, iw, c, "x", list, &key, c, h, w, s, want, &e), e);
+		CHECK_OK(image_transform(in, ih, iw, c, "x", list, &key, c, h, w, s, want, &e), e);
 		if (!split.on) {
 			CHECK(split.first == n);
 			continue;
 		}
 		CHECK(split.row % 16 == 0 && split.row <= (int64_t)sizeof row);
 		memset(row, 0xa5, sizeof row);
-		CHECK_OK(gt_recipe_transform(in, ih, iw, c, "x", list, &split, &key, c, h, w, s, row, &e), e);
+		CHECK_OK(recipe_transform(in, ih, iw, c, "x", list, &split, &key, c, h, w, s, row, &e), e);
 		cook(row, &split, c, (int32_t)h, (int32_t)w, got);
 		CHECK_MSG(!memcmp(got, want, (size_t)(c * h * w)), "list %d of %d transforms, %d by the threads, images of %d x %lld x %lld", i, n,
 		          split.first, c, (long long)h, (long long)w);
@@ -197,8 +198,8 @@ TEST(parts_of_files)
 		struct gt_sample_key key = {1, 2, (uint64_t)i};
 		struct gt_recipe_split split = gt_recipe_split_of(list, c, H, W);
 		CHECK(split.on && split.resize && split.first == (i % 3 ? 1 : 2));
-		CHECK_OK(gt_image_load(raw, size, "x", list, &key, c, H, W, s, want, &e), e);
-		CHECK_OK(gt_recipe_load(raw, size, "x", list, &split, &key, c, H, W, s, row, &e), e);
+		CHECK_OK(image_load(raw, size, "x", list, &key, c, H, W, s, want, &e), e);
+		CHECK_OK(recipe_load(raw, size, "x", list, &split, &key, c, H, W, s, row, &e), e);
 		cook(row, &split, c, H, W, got);
 		CHECK_MSG(!memcmp(got, want, (size_t)(c * H * W)), "file %d", i);
 		free(raw);

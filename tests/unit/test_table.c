@@ -1,10 +1,11 @@
 /* Tables (datasets/table/): reading CSV files into columns, types and statistics of columns, and the inputs of a model. The expected
  * numbers are worked out by hand. Tables that must be refused: test_table_bad.c. */
 #include "base/arena.h"
+#include "base/json.h"
+#include "base/json_read.h"
 #include "csv.h"
-#include "table/table_json.h"
-#include "table/cell.h"
-#include "table/table_guess.h"
+#include "table/parse_cell.h"
+#include "table/table_facts.h"
 #include "table_files.h"
 #include "test.h"
 #include <math.h>
@@ -12,7 +13,7 @@
 #include <string.h>
 
 /* ---- cells ---------------------------------------------------------------------------------------------------------------------- */
-static enum gt_cell cell(const char *s, double *v)
+static enum gt_number_kind cell(const char *s, double *v)
 {
 	return gt_cell_number(s, strlen(s), v);
 }
@@ -58,7 +59,7 @@ TEST(cells_in_a_notation)
 	         {{',', 0}, "", NAN},            {{',', 0}, "1,5x", NAN},          {{',', '.'}, "1.", NAN},       {{0, 0}, "1.5", 1.5}};
 	for (size_t i = 0; i < sizeof c / sizeof *c; i++) {
 		double v = NAN;
-		enum gt_cell got = gt_cell_parse(&c[i].n, c[i].text, strlen(c[i].text), &v);
+		enum gt_number_kind got = gt_cell_parse(&c[i].n, c[i].text, strlen(c[i].text), &v);
 		CHECK_MSG((got == GT_CELL_WORD) == isnan(c[i].v), "%s: %d", c[i].text, got);
 		CHECK_MSG(got == GT_CELL_WORD || v == c[i].v, "%s: %.17g", c[i].text, v);
 	}

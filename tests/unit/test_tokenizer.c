@@ -1,7 +1,6 @@
 /* Tokenizers: the words of hand-made texts, ids, truncation, hashed n-grams, hostile texts, and WordPiece against the reference's ids. */
 #include "base/fileio.h"
 #include "test.h"
-#include "text/ngrams.h"
 #include "text/text_utf8.h"
 #include "text/token_sink.h"
 #include <pthread.h>
@@ -100,23 +99,23 @@ static struct gt_vocab *vocab_of(const char *text, size_t n, enum gt_vocab_kind 
 	return v;
 }
 
-static bool ids_are(const struct gt_tokenizer *t, const char *text, size_t n, struct gt_token_limit limit, const int32_t *want, int nwant)
+static bool ids_are(const struct gt_tokenizer *t, const char *text, size_t n, int32_t max, const int32_t *want, int nwant)
 {
 	int32_t ids[64];
 	struct gt_tokens got;
 	struct gt_text_scratch s = {0};
-	CHECK_OK(gt_token_limit_check(t, limit, &e), e);
-	CHECK_OK(gt_tokenize(t, text, n, limit, &s, ids, NULL, &got, &e), e);
+	CHECK_OK(gt_tokenizer_check_max(t, max, &e), e);
+	CHECK_OK(gt_tokenize(t, text, n, max, &s, ids, NULL, &got, &e), e);
 	bool same = got.n == nwant && (!nwant || !memcmp(ids, want, (size_t)nwant * sizeof *ids));
 	for (int i = 0; !same && i < got.n; i++)
 		printf("# id %d: %d\n", i, ids[i]);
 	gt_text_scratch_close(&s);
 	return same;
 }
-#define IDS(t, text, limit, ...) \
-	CHECK(ids_are(t, text, sizeof(text) - 1, limit, (const int32_t[]){__VA_ARGS__}, sizeof((const int32_t[]){__VA_ARGS__}) / 4))
+#define IDS(t, text, max, ...) \
+	CHECK(ids_are(t, text, sizeof(text) - 1, max, (const int32_t[]){__VA_ARGS__}, sizeof((const int32_t[]){__VA_ARGS__}) / 4))
 
-static const struct gt_token_limit any = {.max = 64};
+static const int32_t any = 64;
 
 TEST(tokenizer_words)
 {
@@ -141,7 +140,7 @@ TEST(tokenizer_bytes)
 	IDS(&t, "A\0\xc3\xa9", any, 66, 1, 0xc3 + 1, 0xa9 + 1);
 }
 
-/* Text that is cut keeps its head, or its head and its tail. */
+/* A text that is cut keeps its head. */
 TEST(tokenizer_truncates)
 {
 	static const char bert[] = "[PAD]\n[UNK]\n[CLS]\n[SEP]\na\nb\nc\nd\ne\nf\ng\n";
@@ -150,33 +149,27 @@ TEST(tokenizer_truncates)
 	CHECK_OK(gt_tokenizer_init(&t, GT_TOK_WORDPIECE, v, &e), e);
 	CHECK_OK(gt_tokenizer_init(&bytes, GT_TOK_BYTES, NULL, &e), e);
 	IDS(&t, "a b c d e f g", any, 2, 4, 5, 6, 7, 8, 9, 10, 3);
-	IDS(&t, "a b c d e f g", ((struct gt_token_limit){.max = 5}), 2, 4, 5, 6, 3);
-	IDS(&t, "a b c d e f g", ((struct gt_token_limit){.max = 6, .tail = 3}), 2, 4, 8, 9, 10, 3);
-	IDS(&t, "a b c d e f g", ((struct gt_token_limit){.max = 6, .tail = 4}), 2, 7, 8, 9, 10, 3);
-	IDS(&t, "a b c", ((struct gt_token_limit){.max = 5, .tail = 2}), 2, 4, 5, 6, 3);
+	IDS(&t, "a b c d e f g", 5, 2, 4, 5, 6, 3);
 	IDS(&t, "", any, 2, 3);
-	CHECK(gt_token_limit_check(&t, (struct gt_token_limit){.max = 2}, &e) == GT_ECONFIG && strstr(e.msg, "at least 3 tokens, got 2"));
-	CHECK(gt_token_limit_check(&t, (struct gt_token_limit){.max = 5, .tail = 4}, &e) == GT_ECONFIG && strstr(e.msg, "0 to 3 tokens"));
-	CHECK(gt_token_limit_check(&t, (struct gt_token_limit){.max = 5, .tail = -1}, &e) == GT_ECONFIG);
-	/* every length, limit and tail, against all ids of the text */
+	CHECK(gt_tokenizer_check_max(&t, 2, &e) == GT_ECONFIG && strstr(e.msg, "at least 3 tokens, got 2"));
+	/* every length and limit, against all ids of the text */
 	char text[40];
 	struct gt_text_scratch s = {0};
 	struct gt_tokens got;
 	int wrong = 0;
 	for (int n = 0; n <= 40; n++)
-		for (int max = 1; max <= 12; max++)
-			for (int tail = 0; tail <= max; tail++) {
-				int32_t ids[12];
-				uint32_t hash[12];
-				for (int i = 0; i < n; i++)
-					text[i] = (char)(i + 1);
-				CHECK_OK(gt_tokenize(&bytes, text, (size_t)n, (struct gt_token_limit){max, tail}, &s, ids, hash, &got, &e), e);
-				wrong += got.n != (n < max ? n : max) || got.truncated != (n > max);
-				for (int i = 0; i < got.n; i++) {
-					char c = (char)(n > max && i >= max - tail ? n - max + i + 1 : i + 1);
-					wrong += ids[i] != 1 + c || hash[i] != gt_token_hash(&c, 1);
-				}
+		for (int max = 1; max <= 12; max++) {
+			int32_t ids[12];
+			uint32_t hash[12];
+			for (int i = 0; i < n; i++)
+				text[i] = (char)(i + 1);
+			CHECK_OK(gt_tokenize(&bytes, text, (size_t)n, max, &s, ids, hash, &got, &e), e);
+			wrong += got.n != (n < max ? n : max) || got.truncated != (n > max);
+			for (int i = 0; i < got.n; i++) {
+				char c = (char)(i + 1);
+				wrong += ids[i] != 1 + c || hash[i] != gt_token_hash(&c, 1);
 			}
+		}
 	CHECK_MSG(!wrong, "%d results differ", wrong);
 	gt_text_scratch_close(&s);
 	gt_vocab_close(v);
@@ -220,7 +213,7 @@ TEST(wordpiece_golden)
 		char *stop = memchr(p, '\n', (size_t)(end - p)), *next = stop + 1;
 		int32_t ids[1024];
 		struct gt_tokens got;
-		CHECK_OK(gt_tokenize(&t, p, (size_t)(stop - p), (struct gt_token_limit){.max = 1024}, &s, ids, NULL, &got, &e), e);
+		CHECK_OK(gt_tokenize(&t, p, (size_t)(stop - p), 1024, &s, ids, NULL, &got, &e), e);
 		bool same = true;
 		for (int i = 0; i < got.n; i++)
 			same &= ids[i] == strtol(next, &next, 10);
@@ -311,7 +304,7 @@ TEST(tokenizer_rejects_other_encodings)
 		if (bad[i].what)
 			snprintf(want, sizeof want, "%s", bad[i].what);
 		/* even if the limit is reached before the byte */
-		CHECK(gt_tokenize(&t, bad[i].text, bad[i].n, (struct gt_token_limit){.max = 1}, &s, ids, NULL, &got, &e) == GT_EDATA && !got.n);
+		CHECK(gt_tokenize(&t, bad[i].text, bad[i].n, 1, &s, ids, NULL, &got, &e) == GT_EDATA && !got.n);
 		CHECK_MSG(!strncmp(e.msg, want, strlen(want)), "expected \"%s\", got \"%s\"", want, e.msg);
 		CHECK(gt_words_count(bad[i].text, bad[i].n, &s, c, &e) == GT_EDATA && !strncmp(e.msg, want, strlen(want)));
 	}
@@ -343,7 +336,7 @@ TEST(tokenizer_long_texts)
 			struct gt_tokens got;
 			int32_t ids[100];
 			CHECK_OK(gt_tokenizer_init(&t, k ? GT_TOK_WORDPIECE : GT_TOK_WORDS, v[k], &e), e);
-			CHECK_OK(gt_tokenize(&t, text, n, (struct gt_token_limit){.max = 100, .tail = 40}, &s, ids, NULL, &got, &e), e);
+			CHECK_OK(gt_tokenize(&t, text, n, 100, &s, ids, NULL, &got, &e), e);
 			CHECK(got.n <= 100);
 		}
 		CHECK_OK(gt_words_count(text, n, &s, c, &e), e);

@@ -1,7 +1,8 @@
-/* gt_image_load and gt_image_transform: geometry, determinism, and the static check of lists. */
+/* gt_image_make: geometry, determinism, and the static check of lists. */
 #include "aug.h"
 #include "image/decode.h"
 #include "image/transform.h"
+#include "image_calls.h"
 #include "test.h"
 #include <math.h>
 #include <pthread.h>
@@ -44,7 +45,7 @@ TEST(as_the_gather_kernel)
 					    column = gt_aug_source((g.flip ? W - 1 - x : x) + g.dx, W, a.pad_reflect);
 					want[(y * W + x) * 3 + c] = row < 0 || column < 0 ? 0 : in[(row * W + column) * 3 + c];
 				}
-		CHECK_OK(gt_image_transform(in, H, W, 3, "x", i & 4 ? LIST(crop, flip) : LIST(flip, crop), &key, 3, H, W, s, out, &e), e);
+		CHECK_OK(image_transform(in, H, W, 3, "x", i & 4 ? LIST(crop, flip) : LIST(flip, crop), &key, 3, H, W, s, out, &e), e);
 		CHECK_MSG(!memcmp(out, want, sizeof want), "case %d", i);
 	}
 	CHECK(flips > 150 && flips < 250);
@@ -66,14 +67,14 @@ TEST(fused_views)
 	for (int c = 1; c <= 3; c += 2)
 		for (int k = 0; k < 2; k++) {
 			int h = k ? 41 : 31, w = k ? 29 : 31 * W / H;
-			CHECK_OK(gt_image_transform(in, H, W, c, "x", LIST(k ? exact : resize), &key, c, h, w, s, one, &e), e);
-			CHECK_OK(gt_image_transform(one, h, w, c, "x", LIST(crop), &key, c, 23, 26, s, two, &e), e);
-			CHECK_OK(gt_image_transform(in, H, W, c, "x", LIST(k ? exact : resize, crop), &key, c, 23, 26, s, three, &e), e);
+			CHECK_OK(image_transform(in, H, W, c, "x", LIST(k ? exact : resize), &key, c, h, w, s, one, &e), e);
+			CHECK_OK(image_transform(one, h, w, c, "x", LIST(crop), &key, c, 23, 26, s, two, &e), e);
+			CHECK_OK(image_transform(in, H, W, c, "x", LIST(k ? exact : resize, crop), &key, c, 23, 26, s, three, &e), e);
 			CHECK_MSG(!memcmp(two, three, (size_t)(23 * 26 * c)), "%d channels, case %d", c, k);
-			CHECK_OK(gt_image_transform(two, 23, 26, c, "x", LIST(flip), &key, c, 23, 26, s, one, &e), e);
-			CHECK_OK(gt_image_transform(in, H, W, c, "x", LIST(k ? exact : resize, crop, flip), &key, c, 23, 26, s, three, &e), e);
+			CHECK_OK(image_transform(two, 23, 26, c, "x", LIST(flip), &key, c, 23, 26, s, one, &e), e);
+			CHECK_OK(image_transform(in, H, W, c, "x", LIST(k ? exact : resize, crop, flip), &key, c, 23, 26, s, three, &e), e);
 			CHECK_MSG(!memcmp(one, three, (size_t)(23 * 26 * c)), "%d channels, case %d, flipped", c, k);
-			CHECK_OK(gt_image_transform(one, 23, 26, c, "x", LIST(vflip, flip), &key, c, 23, 26, s, three, &e), e);
+			CHECK_OK(image_transform(one, 23, 26, c, "x", LIST(vflip, flip), &key, c, 23, 26, s, three, &e), e);
 			for (int i = 0; i < 23 * 26; i++)
 				CHECK(!memcmp(three + i * c, two + ((22 - i / 26) * 26 + i % 26) * c, (size_t)c));
 		}
@@ -89,10 +90,10 @@ TEST(center_crop_pads)
 	struct gt_transform crop = {.type = GT_TF_CENTER_CROP, .size = {5}};
 	pattern(in, sizeof in);
 	CHECK_OK(gt_image_scratch_open(&s, &e), e);
-	CHECK_OK(gt_image_transform(in, 3, 2, 1, "x", LIST(crop), NULL, 1, 5, 5, s, out, &e), e);
+	CHECK_OK(image_transform(in, 3, 2, 1, "x", LIST(crop), NULL, 1, 5, 5, s, out, &e), e);
 	for (int i = 0; i < 25; i++)
 		CHECK_MSG(out[i] == (want[i] ? in[(i / 5 - 1) * 2 + i % 5 - 1] : 0), "pixel %d", i);
-	CHECK(gt_image_transform(in, 3, 2, 1, "x", LIST(crop), NULL, 1, 5, 4, s, out, &e) == GT_EDATA && strstr(e.msg, "x: expected"));
+	CHECK(image_transform(in, 3, 2, 1, "x", LIST(crop), NULL, 1, 5, 4, s, out, &e) == GT_EDATA && strstr(e.msg, "x: expected"));
 	gt_image_scratch_close(s);
 }
 
@@ -167,7 +168,7 @@ static void one_sample(struct gt_image_scratch *s, int i, uint8_t *out)
 	struct gt_err e;
 	struct gt_sample_key key = {9, 4, (uint64_t)i};
 	struct gt_transform_list list = {recipe, 7};
-	CHECK_OK(gt_image_load(files[i % 6], sizes[i % 6], names[i % 6], list, &key, 3, 32, 32, s, out, &e), e);
+	CHECK_OK(image_load(files[i % 6], sizes[i % 6], names[i % 6], list, &key, 3, 32, 32, s, out, &e), e);
 }
 
 static void *every_fourth(void *arg)
@@ -192,7 +193,7 @@ TEST(scratch_is_trimmed)
 	static uint8_t out[OUT * OUT * 3];
 	uint8_t *pixels = calloc(SIDE * SIDE, 3);
 	CHECK_OK(gt_image_scratch_open(&s, &e), e);
-	CHECK_OK(gt_image_transform(pixels, SIDE, SIDE, 3, "x", (struct gt_transform_list){t, 3}, &(struct gt_sample_key){1, 2, 3}, 3, OUT, OUT,
+	CHECK_OK(image_transform(pixels, SIDE, SIDE, 3, "x", (struct gt_transform_list){t, 3}, &(struct gt_sample_key){1, 2, 3}, 3, OUT, OUT,
 	                            s, out, &e), e);
 	CHECK_MSG(gt_image_scratch_bytes(s) <= GT_IMAGE_SCRATCH_KEEP, "%zu bytes", gt_image_scratch_bytes(s));
 	gt_image_scratch_close(s);
@@ -243,7 +244,7 @@ TEST(reduced_and_rotated)
 	uint8_t *raw = corpus("jpeg-reduced", &size); /* 190 x 121 */
 	struct gt_transform t = RESIZE(H, W), swapped = RESIZE(W, H);
 	CHECK_OK(gt_image_scratch_open(&s, &e), e);
-	CHECK_OK(gt_image_load(raw, size, "a", LIST(t), NULL, 3, H, W, s, upright, &e), e);
+	CHECK_OK(image_load(raw, size, "a", LIST(t), NULL, 3, H, W, s, upright, &e), e);
 	for (int o = 2; o <= 8; o++) {
 		int worst = 0;
 		memcpy(turned, raw, 2);
@@ -251,7 +252,7 @@ TEST(reduced_and_rotated)
 		turned[2 + 28] = (uint8_t)o;
 		memcpy(turned + 2 + sizeof head, raw + 2, size - 2);
 		bool swap = o > 4;
-		CHECK_OK(gt_image_load(turned, size + sizeof head, "a", LIST(swap ? swapped : t), NULL, 3, swap ? W : H, swap ? H : W, s, got,
+		CHECK_OK(image_load(turned, size + sizeof head, "a", LIST(swap ? swapped : t), NULL, 3, swap ? W : H, swap ? H : W, s, got,
 		                       &e), e);
 		for (int y = 0; y < H; y++)
 			for (int x = 0; x < W; x++) { /* where the stored pixel (x, y) is in the upright image */
@@ -328,7 +329,7 @@ TEST(formats)
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		size_t size;
 		uint8_t *raw = corpus(cases[i].name, &size);
-		enum gt_code rc = gt_image_load(raw, size, cases[i].name, LIST(crop), NULL, 3, 16, 16, s, out, &e);
+		enum gt_code rc = image_load(raw, size, cases[i].name, LIST(crop), NULL, 3, 16, 16, s, out, &e);
 		CHECK_MSG(rc == (cases[i].word ? GT_EDATA : GT_OK), "%s: code %d: %s", cases[i].name, (int)rc, rc ? e.msg : "");
 		CHECK_MSG(!cases[i].word || (strstr(e.msg, cases[i].word) && !strncmp(e.msg, cases[i].name, strlen(cases[i].name))), "%s", e.msg);
 		free(raw);
@@ -341,15 +342,14 @@ TEST(formats)
 	for (int k = 0; k < 2; k++) {
 		uint8_t *raw;
 		size_t size = k ? WebPEncodeLosslessRGBA(four, 24, 40, 24 * 4, &raw) : WebPEncodeLosslessRGB(px, 24, 40, 24 * 3, &raw);
-		int64_t h, w;
-		int c;
+		struct gt_image_head head;
 		CHECK(size > 0);
-		CHECK_OK(gt_image_probe(raw, size, "a.webp", s, &h, &w, &c, &e), e);
-		CHECK(h == 40 && w == 24 && c == 3);
-		CHECK_OK(gt_image_load(raw, size, "a.webp", (struct gt_transform_list){NULL, 0}, NULL, 3, 40, 24, s, out, &e), e);
+		CHECK_OK(gt_decode_head(raw, size, "a.webp", s, &head, &e), e);
+		CHECK(head.h == 40 && head.w == 24 && head.c == 3);
+		CHECK_OK(image_load(raw, size, "a.webp", (struct gt_transform_list){NULL, 0}, NULL, 3, 40, 24, s, out, &e), e);
 		CHECK(!memcmp(out, px, sizeof px));
 		for (size_t cut = 0; cut < size; cut++)
-			CHECK_MSG(gt_image_load(raw, cut, "a.webp", (struct gt_transform_list){NULL, 0}, NULL, 3, 40, 24, s, out, &e) == GT_EDATA,
+			CHECK_MSG(image_load(raw, cut, "a.webp", (struct gt_transform_list){NULL, 0}, NULL, 3, 40, 24, s, out, &e) == GT_EDATA,
 			          "cut at %zu", cut);
 		WebPFree(raw);
 	}

@@ -2,6 +2,7 @@
 #include "conf/conf.h"
 #include "image/transform.h"
 #include "test.h"
+#include "image_calls.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,7 +49,7 @@ TEST(as_torchvision)
 						    (uint8_t)((3 * x + 2 * y + 70 * k) % 200 + (x * x * 31 + y * 17 + k * 7 + x * y * 13) / 8 % 56);
 			struct gt_transform_list list = {c->data.augment, c->data.naugment};
 			struct gt_sample_key key = {5, 3, (uint64_t)i};
-			CHECK_OK(gt_image_transform(in, ih, iw, 3, "picture", list, &key, 3, h, w, s, out, &e), e);
+			CHECK_OK(image_transform(in, ih, iw, 3, "picture", list, &key, 3, h, w, s, out, &e), e);
 			got = crc32(got, out, (uInt)(h * w * 3));
 			free(in);
 		}

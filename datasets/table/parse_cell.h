@@ -3,15 +3,20 @@
  * A number is decimal: [+-] digits [. digits] [e [+-] digits], with digits before or after the point. Hexadecimal numbers, "inf" and
  * "infinity" are words. A number of a magnitude above 3.4e38, the largest f32, is out of range, such as 1e999; one that is too small for a
  * double is 0. A table may write its numbers in another notation (struct gt_notation), such as 1.234,50. */
-#ifndef GT_DATASETS_TABLE_CELL_H
-#define GT_DATASETS_TABLE_CELL_H
+#ifndef GT_DATASETS_TABLE_PARSE_CELL_H
+#define GT_DATASETS_TABLE_PARSE_CELL_H
 
-#include "table/notation.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-enum gt_cell {
+/* How the numbers of a table are written. All zero: as in C. */
+struct gt_notation {
+	char decimal;   /* '.' or ','; 0: '.' */
+	char thousands; /* between groups of three digits before it: '.', ',', '\'' (also ’) or ' ' (also spaces that do not break); 0: none */
+};
+
+enum gt_number_kind {
 	GT_CELL_WORD,   /* no number */
 	GT_CELL_CODE,   /* a whole number with leading zeros, such as 007: a number, but likely a code, whose zeros are part of it */
 	GT_CELL_NUMBER,
@@ -19,10 +24,10 @@ enum gt_cell {
 };
 
 /* Classifies a text of len bytes, which a NUL ends, and stores its number unless it is a word. The double is the nearest one. */
-enum gt_cell gt_cell_number(const char *text, size_t len, double *out);
+enum gt_number_kind gt_cell_number(const char *text, size_t len, double *out);
 
 /* The same for a number in a notation. Groups of three digits may also be written without a separator. */
-enum gt_cell gt_cell_parse(const struct gt_notation *n, const char *text, size_t len, double *out);
+enum gt_number_kind gt_cell_parse(const struct gt_notation *n, const char *text, size_t len, double *out);
 
 /* Returns whether a word in a notation is almost a number: one in another notation, or an infinite one. */
 bool gt_cell_almost(const struct gt_notation *n, const char *text, size_t len);

@@ -1,4 +1,4 @@
-#include "table/cell.h"
+#include "table/parse_cell.h"
 #include "base/json.h"
 #include <float.h>
 #include <math.h>
@@ -44,7 +44,7 @@ static inline const char *read_digits(const char *p, uint64_t *digits)
 	return p;
 }
 
-enum gt_cell gt_cell_number(const char *text, size_t len, double *out)
+enum gt_number_kind gt_cell_number(const char *text, size_t len, double *out)
 {
 	const char *p = text, *end = text + len;
 	bool negative = *p == '-';
@@ -180,7 +180,7 @@ static size_t write_plain_number(const struct gt_notation *f, const char *text, 
 	return n;
 }
 
-enum gt_cell gt_cell_parse(const struct gt_notation *f, const char *text, size_t len, double *out)
+enum gt_number_kind gt_cell_parse(const struct gt_notation *f, const char *text, size_t len, double *out)
 {
 	char buf[128];
 	if (f->decimal != ',' && !f->thousands)

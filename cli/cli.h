@@ -8,12 +8,10 @@
 #include "base/json.h"
 #include "base/public.h"
 
-struct gt_class_report;
 struct gt_conf;
 struct gt_json_value;
 struct gt_rank_link;
 struct gt_run_opts;
-struct gt_value_report;
 
 /* The type of an operand or of the argument of an option, for the completions. */
 enum gt_complete {
@@ -187,8 +185,10 @@ struct gt_table {
 	bool no_memory;
 };
 void gt_table_init(struct gt_table *t, struct gt_arena *arena, const char *align);
-void gt_table_head(struct gt_table *t, const char *const *cell); /* printed in bold, followed by a rule */
-void gt_table_add(struct gt_table *t, const char *const *cell);  /* copies the cells */
+/* The cells of a row, one for each column, are copied. A head is printed in bold, and followed by a rule. */
+#define gt_table_head(t, ...) gt_table_add_cells((t), true, (const char *[]){__VA_ARGS__})
+#define gt_table_add(t, ...) gt_table_add_cells((t), false, (const char *[]){__VA_ARGS__})
+void gt_table_add_cells(struct gt_table *t, bool head, const char *const *cell);
 void gt_table_rule(struct gt_table *t);
 enum gt_code gt_table_print(struct gt_cli *cli, const struct gt_table *t, struct gt_err *err);
 int gt_text_width(const char *s); /* returns the width of s on a terminal: its number of code points */
@@ -227,21 +227,11 @@ struct gt_report_opts {
 };
 enum gt_code gt_cli_report(struct gt_cli *cli, struct gt_conf *c, int world, const struct gt_report_opts *o, struct gt_err *err);
 
-/* eval_report.c. Prints the report by class of `gtrain eval --report`: as text, as a member of a JSON object, or as CSV. */
-enum gt_code gt_cli_class_text(struct gt_cli *cli, const struct gt_class_report *r, struct gt_err *err);
-void gt_cli_class_json(struct gt_json *j, const struct gt_class_report *r);
-void gt_cli_class_csv(struct gt_cli *cli, const struct gt_class_report *r);
-enum gt_code gt_cli_value_text(struct gt_cli *cli, const struct gt_value_report *r, struct gt_err *err);
-void gt_cli_value_json(struct gt_json *j, const struct gt_value_report *r);
-void gt_cli_value_csv(struct gt_cli *cli, const struct gt_value_report *r);
-/* Adds the scores of gt_units_scores to a JSON object. */
-void gt_cli_scores_json(struct gt_json *j, const struct gt_scores *s);
-
-/* The report of `gtrain check` as text. f: the object that --json prints. check_columns.c: the columns of a table, nothing for other data;
- * what texts have, and the lengths of sequences, as lines of a table of two columns. */
+/* check_text.c. The report of `gtrain check` as text. f: the object that --json prints. The columns of a table, nothing for other data;
+ * what texts have, and the lengths of sequences, as lines of a table of two columns; memory, buckets, stages and traffic of the ranks; and
+ * a line about the ranks in buf. */
 enum gt_code gt_cli_columns_text(struct gt_cli *cli, const struct gt_json_value *f, struct gt_err *err);
 void gt_cli_texts_facts(struct gt_table *table, const struct gt_json_value *f);
-/* check_ranks.c: memory, buckets, stages and traffic of the ranks; and a line about the ranks in buf. */
 enum gt_code gt_cli_ranks_text(struct gt_cli *cli, const struct gt_json_value *f, struct gt_err *err);
 void gt_cli_ranks_line(const struct gt_json_value *f, char *buf, size_t size);
 

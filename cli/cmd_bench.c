@@ -13,8 +13,7 @@ static const struct gt_option options[] = {
 	GT_OPT_SET(struct bench_args),
 	GT_OPT_DEVICE(struct bench_args),
 	GT_OPT_NPROC(struct bench_args),
-	{"steps", 0, GT_OPTION_INT, OFFSET(steps), "N", GT_COMPLETE_NONE, NULL, 1, 1000000, "number of training steps to time; default: "
-	 "100"},
+	{"steps", 0, GT_OPTION_INT, OFFSET(steps), "N", GT_COMPLETE_NONE, NULL, 1, 1000000, "number of training steps to time; default: 100"},
 	{0},
 };
 
@@ -65,14 +64,13 @@ static enum gt_code print_stages(struct gt_cli *cli, const struct gt_bench *b, s
 	char number[32], place[32], f[GT_UNITS], back[GT_UNITS], w[GT_UNITS];
 	struct gt_table t;
 	gt_table_init(&t, cli->arena, "rrlrrr");
-	gt_table_head(&t, (const char *[]){"stage", "place", "from layer", "forward", "backward", "weights"});
+	gt_table_head(&t, "stage", "place", "from layer", "forward", "backward", "weights");
 	for (int i = 0; i < b->nstages; i++) {
 		const struct gt_bench_stage *s = &b->stages[i];
 		snprintf(number, sizeof number, "%d", i);
 		snprintf(place, sizeof place, "%d", s->pipe_rank);
-		gt_table_add(&t, (const char *[]){number, place, s->first, gt_units_seconds(f, s->forward_ms * 1e-3),
-		                                  gt_units_seconds(back, s->backward_ms * 1e-3),
-		                                  s->weights_ms > 0 ? gt_units_seconds(w, s->weights_ms * 1e-3) : ""});
+		gt_table_add(&t, number, place, s->first, gt_units_seconds(f, s->forward_ms * 1e-3), gt_units_seconds(back, s->backward_ms * 1e-3),
+		             s->weights_ms > 0 ? gt_units_seconds(w, s->weights_ms * 1e-3) : "");
 	}
 	gt_out(cli, "\n");
 	GT_TRY(gt_table_print(cli, &t, err));
@@ -85,13 +83,12 @@ static enum gt_code print_ranks(struct gt_cli *cli, const struct gt_bench *b, st
 	char number[32], step[GT_UNITS], wait[GT_UNITS], share[32];
 	struct gt_table t;
 	gt_table_init(&t, cli->arena, "rrrr");
-	gt_table_head(&t, (const char *[]){"rank", "step", "communication", "share"});
+	gt_table_head(&t, "rank", "step", "communication", "share");
 	for (int i = 0; i < b->nranks; i++) {
 		const struct gt_bench_rank *r = &b->ranks[i];
 		snprintf(number, sizeof number, "%d", i);
 		snprintf(share, sizeof share, "%.1f%%", r->step_ms > 0 ? 100 * r->wait_ms / r->step_ms : 0);
-		gt_table_add(&t,
-		             (const char *[]){number, gt_units_seconds(step, r->step_ms * 1e-3), gt_units_seconds(wait, r->wait_ms * 1e-3), share});
+		gt_table_add(&t, number, gt_units_seconds(step, r->step_ms * 1e-3), gt_units_seconds(wait, r->wait_ms * 1e-3), share);
 	}
 	gt_out(cli, "\n");
 	GT_TRY(gt_table_print(cli, &t, err));
@@ -110,21 +107,20 @@ static enum gt_code print_text(struct gt_cli *cli, const struct gt_bench *b, str
 	char ms[GT_UNITS], gflops[GT_UNITS], share[GT_UNITS], a[GT_UNITS];
 	struct gt_table t;
 	gt_table_init(&t, cli->arena, "lllrrr");
-	gt_table_head(&t, (const char *[]){"layer", "operation", "implementation", "time", "FLOP/s", "share"});
+	gt_table_head(&t, "layer", "operation", "implementation", "time", "FLOP/s", "share");
 	for (int i = 0; i < b->nrows; i++) {
 		const struct gt_bench_row *r = &b->rows[i];
 		snprintf(share, sizeof share, "%.1f%%", 100 * r->share);
-		gt_table_add(&t, (const char *[]){r->layer, r->op, r->impl, gt_units_seconds(ms, r->ms * 1e-3),
-		                                  r->gflops > 0 ? gt_units_si(gflops, r->gflops * 1e9, "") : "", share});
+		gt_table_add(&t, r->layer, r->op, r->impl, gt_units_seconds(ms, r->ms * 1e-3),
+		             r->gflops > 0 ? gt_units_si(gflops, r->gflops * 1e9, "") : "", share);
 	}
 	gt_table_rule(&t);
-	gt_table_add(&t,
-	             (const char *[]){"step", "", "", gt_units_seconds(ms, b->step_ms * 1e-3), gt_units_si(gflops, b->gflops * 1e9, ""), ""});
+	gt_table_add(&t, "step", "", "", gt_units_seconds(ms, b->step_ms * 1e-3), gt_units_si(gflops, b->gflops * 1e9, ""), "");
 	for (int i = 0; i < b->nphases; i++) {
 		char when[GT_UNITS + 64];
 		snprintf(when, sizeof when, "step %s", b->phases[i].when);
-		gt_table_add(&t, (const char *[]){when, "", "", gt_units_seconds(ms, b->phases[i].step_ms * 1e-3),
-		                                  gt_units_si(gflops, b->phases[i].gflops * 1e9, ""), ""});
+		gt_table_add(&t, when, "", "", gt_units_seconds(ms, b->phases[i].step_ms * 1e-3),
+		             gt_units_si(gflops, b->phases[i].gflops * 1e9, ""), "");
 	}
 	GT_TRY(gt_table_print(cli, &t, err));
 	if (b->nranks)

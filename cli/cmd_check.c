@@ -20,13 +20,12 @@ static const struct gt_option options[] = {
 	GT_OPT_DEVICE(struct check_args),
 	GT_OPT_WORLD(struct check_args),
 	GT_OPT_MODE(struct check_args),
-	{"data", 0, GT_OPTION_FLAG, OFFSET(data), NULL, GT_COMPLETE_NONE, NULL, 0, 0,
-	 "read all texts or rows, or the headers of all images, and list those that cannot be read"},
-	{"verify", 0, GT_OPTION_FLAG, OFFSET(verify), NULL, GT_COMPLETE_NONE, NULL, 0, 0, "as --data, but decode every image completely"},
-	{"time", 0, GT_OPTION_FLAG, OFFSET(time), NULL, GT_COMPLETE_NONE, NULL, 0, 0,
-	 "measure some steps on this machine, and show how long an epoch and the run take"},
-	{"strict", 0, GT_OPTION_FLAG, OFFSET(strict), NULL, GT_COMPLETE_NONE, NULL, 0, 0,
-	 "fail if there is a warning, for example about data or a device that this machine does not have"},
+	{"data", 0, GT_OPTION_FLAG, OFFSET(data),
+	 .help = "read all texts or rows, or the headers of all images, and list those that cannot be read"},
+	{"verify", 0, GT_OPTION_FLAG, OFFSET(verify), .help = "as --data, but decode every image completely"},
+	{"time", 0, GT_OPTION_FLAG, OFFSET(time), .help = "measure some steps on this machine, and show how long an epoch and the run take"},
+	{"strict", 0, GT_OPTION_FLAG, OFFSET(strict),
+	 .help = "fail if there is a warning, for example about data or a device that this machine does not have"},
 	{0},
 };
 
@@ -39,16 +38,16 @@ static enum gt_code print_layers(struct gt_cli *cli, const struct gt_json_value 
 	gt_table_init(&t, cli->arena, "lllrr");
 	snprintf(output, sizeof output, gt_json_count(f, "part") == gt_json_count(f, "batch") ? "output" : "output, of %" PRId64 " samples",
 	         gt_json_count(f, "part"));
-	gt_table_head(&t, (const char *[]){"layer", "type", output, "parameters", "FLOP"});
+	gt_table_head(&t, "layer", "type", output, "parameters", "FLOP");
 	for (const struct gt_json_value *l = gt_json_first(f, "layers"); l; l = l->next) {
 		double flop = gt_json_num(l, "flops");
 		int64_t n = gt_json_count(l, "params");
 		total += flop;
-		gt_table_add(&t, (const char *[]){gt_json_str(l, "name"), gt_json_str(l, "type"), gt_json_str(l, "shape"),
-		                                  n ? gt_units_count(params, n) : "", flop > 0 ? gt_units_si(flops, flop, "") : ""});
+		gt_table_add(&t, gt_json_str(l, "name"), gt_json_str(l, "type"), gt_json_str(l, "shape"), n ? gt_units_count(params, n) : "",
+		             flop > 0 ? gt_units_si(flops, flop, "") : "");
 	}
 	gt_table_rule(&t);
-	gt_table_add(&t, (const char *[]){"total", "", "", gt_units_count(params, gt_json_count(f, "params")), gt_units_si(flops, total, "")});
+	gt_table_add(&t, "total", "", "", gt_units_count(params, gt_json_count(f, "params")), gt_units_si(flops, total, ""));
 	return gt_table_print(cli, &t, err);
 }
 
@@ -99,7 +98,7 @@ static void add_flops(struct gt_table *t, const char *label, const struct gt_jso
 	char text[256], a[GT_UNITS], b[GT_UNITS];
 	snprintf(text, sizeof text, "%s forward, %s to train%s%s", gt_units_si(a, gt_json_num(v, "flops_forward"), "FLOP"),
 	         gt_units_si(b, gt_json_num(v, "flops_train"), "FLOP"), *when ? " " : "", when);
-	gt_table_add(t, (const char *[]){label, text});
+	gt_table_add(t, label, text);
 }
 
 /* Adds the lines about the data. */
@@ -110,24 +109,24 @@ static void add_data(struct gt_table *t, const struct gt_json_value *f, const st
 	char text[2048], a[GT_UNITS], samples[192];
 	describe_samples(f, samples, sizeof samples);
 	snprintf(text, 640, "%s%s%.511s", samples, *samples && *r->data ? "  from " : "", r->data);
-	gt_table_add(t, (const char *[]){"data", text});
+	gt_table_add(t, "data", text);
 	if (*native) {
 		snprintf(text, sizeof text, "%s%s; this machine has arithmetic for %s", r->precision,
 		         r->computes_in_f32 ? ", computed in fp32 (slower than fp32, less memory)" : "", native);
-		gt_table_add(t, (const char *[]){"precision", text});
+		gt_table_add(t, "precision", text);
 	}
 	if (r->reading) {
 		snprintf(text, sizeof text, "%s of host memory before training, while the training split is converted",
 		         gt_units_bytes(a, r->reading));
-		gt_table_add(t, (const char *[]){"reading", text});
+		gt_table_add(t, "reading", text);
 	}
 	if (transforms) {
 		snprintf(text, sizeof text, "%s%s%s on the GPU", threads, *threads ? " by threads; " : "", gt_json_str(transforms, "gpu"));
-		gt_table_add(t, (const char *[]){"transforms", text});
+		gt_table_add(t, "transforms", text);
 	}
 	gt_cli_texts_facts(t, f);
 	if (r->pretrained)
-		gt_table_add(t, (const char *[]){"pretrained", gt_pretrained_text(r->pretrained, text, sizeof text)});
+		gt_table_add(t, "pretrained", gt_pretrained_text(r->pretrained, text, sizeof text));
 }
 
 /* Adds the lines about the batch, the ranks and the steps. */
@@ -141,21 +140,21 @@ static void add_steps(struct gt_table *t, const struct gt_json_value *f, const s
 	if (copies > 1)
 		snprintf(text + n, sizeof text - (size_t)n, world > copies ? ", over %" PRId64 " copies of the model" : ", over %" PRId64 " ranks",
 		         copies);
-	gt_table_add(t, (const char *[]){"batch", text});
+	gt_table_add(t, "batch", text);
 	if (world > 1) {
 		gt_cli_ranks_line(f, text, sizeof text);
-		gt_table_add(t, (const char *[]){"ranks", text});
+		gt_table_add(t, "ranks", text);
 	}
 	if (gt_json_member(f, "world_is_auto")) {
 		snprintf(text, sizeof text, "1 here; a run has as many as its machine decides (parallel.nproc = \"auto\"); %s shows N ranks",
 		         o->dry_run ? "--nproc N" : "--world N");
-		gt_table_add(t, (const char *[]){"ranks", text});
+		gt_table_add(t, "ranks", text);
 	}
 	if (of_epoch > 0)
 		snprintf(text, sizeof text, "%s (%s per epoch)", gt_units_count(a, steps), gt_units_count(b, of_epoch));
 	else
 		snprintf(text, sizeof text, "%s", steps > 0 ? gt_units_count(a, steps) : "unknown without the data");
-	gt_table_add(t, (const char *[]){"steps", text});
+	gt_table_add(t, "steps", text);
 }
 
 /* Adds the lines about the learning rates and momenta. */
@@ -164,21 +163,21 @@ static void add_rates(struct gt_table *t, const struct gt_json_value *f)
 	char text[1024], momentum[640], factors[2048] = "", older[1900], label[32], a[GT_UNITS];
 	int i = 0;
 	describe_rates(f, "lr", text, sizeof text);
-	gt_table_add(t, (const char *[]){"lr", text});
+	gt_table_add(t, "lr", text);
 	describe_rates(f, "momentum", momentum, sizeof momentum);
 	if (gt_json_member(f, "momentum"))
-		gt_table_add(t, (const char *[]){"momentum", momentum});
+		gt_table_add(t, "momentum", momentum);
 	for (const struct gt_json_value *b = gt_json_first(f, "layer_decay"); b; b = b->next) { /* the last block first */
 		snprintf(older, sizeof older, "%s", factors);
 		snprintf(factors, sizeof factors, "%s %s%s%s", gt_json_str(b, "block"), gt_units_number(a, gt_json_num(b, "factor")),
 		         *older ? ", " : "", older);
 	}
 	if (*factors)
-		gt_table_add(t, (const char *[]){"lr factors", factors});
+		gt_table_add(t, "lr factors", factors);
 	for (const struct gt_json_value *g = gt_json_first(f, "groups"); g; g = g->next) {
 		describe_group(g, momentum, text, sizeof text);
 		snprintf(label, sizeof label, "  groups[%d]", i++);
-		gt_table_add(t, (const char *[]){label, text});
+		gt_table_add(t, label, text);
 	}
 }
 
@@ -200,7 +199,7 @@ static enum gt_code print_facts(struct gt_cli *cli, const struct gt_report_opts 
 		snprintf(text, sizeof text, "%s per epoch, %s for the run on this machine, without evaluations (%d steps of %s were measured)",
 		         gt_units_seconds(epoch, gt_json_num(time, "epoch_s")), gt_units_seconds(run, gt_json_num(time, "run_s")), MEASURED,
 		         gt_units_seconds(step, step_s));
-		gt_table_add(&t, (const char *[]){"time", text});
+		gt_table_add(&t, "time", text);
 	}
 	gt_out(cli, "\n");
 	return gt_table_print(cli, &t, err);

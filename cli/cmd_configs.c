@@ -23,13 +23,6 @@ static enum gt_code print_file(struct gt_cli *cli, const char *name, struct gt_e
 	return failed ? gt_fail(err, GT_EIO, "%s: cannot read the file", path) : GT_OK;
 }
 
-static enum gt_code print_json(struct gt_cli *cli, const struct gt_bundled *r, struct gt_err *err)
-{
-	struct gt_json *j = &cli->json;
-	gt_json_row(j, NULL, GT_STR("name", r->name), GT_STR("dataset", r->dataset), GT_STR("summary", r->summary), GT_STR("path", r->path));
-	return gt_out_json(cli, err);
-}
-
 static enum gt_code run_configs(struct gt_cli *cli, struct gt_err *err)
 {
 	struct gt_bundled *rows;
@@ -39,12 +32,16 @@ static enum gt_code run_configs(struct gt_cli *cli, struct gt_err *err)
 		return print_file(cli, cli->args.operands.v[0], err);
 	GT_TRY(gt_bundled_list(cli->arena, &rows, &n, err));
 	gt_table_init(&t, cli->arena, "lll");
-	gt_table_head(&t, (const char *[]){"config", "dataset", "description"});
+	gt_table_head(&t, "config", "dataset", "description");
 	for (int i = 0; i < n; i++) {
-		if (cli->args.json)
-			GT_TRY(print_json(cli, &rows[i], err));
-		else
-			gt_table_add(&t, (const char *[]){rows[i].name, rows[i].dataset, rows[i].summary});
+		const struct gt_bundled *r = &rows[i];
+		if (!cli->args.json) {
+			gt_table_add(&t, r->name, r->dataset, r->summary);
+			continue;
+		}
+		gt_json_row(&cli->json, NULL, GT_STR("name", r->name), GT_STR("dataset", r->dataset), GT_STR("summary", r->summary),
+		            GT_STR("path", r->path));
+		GT_TRY(gt_out_json(cli, err));
 	}
 	return cli->args.json ? GT_OK : gt_table_print(cli, &t, err);
 }

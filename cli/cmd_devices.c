@@ -20,14 +20,14 @@ static enum gt_code run_devices(struct gt_cli *cli, struct gt_err *err)
 	GT_NEW(rows, cli->arena, MAX_DEVICES, err);
 	GT_TRY(gt_devices(rows, MAX_DEVICES, &n, err));
 	gt_table_init(&t, cli->arena, "llrll");
-	gt_table_head(&t, (const char *[]){"device", "name", "memory", "precision", "detail"});
+	gt_table_head(&t, "device", "name", "memory", "precision", "detail");
 	for (int i = 0; i < n && i < MAX_DEVICES; i++) {
 		char bytes[GT_UNITS];
 		if (cli->args.json)
 			GT_TRY(print_json(cli, &rows[i], err));
 		else
-			gt_table_add(&t, (const char *[]){rows[i].usable ? rows[i].id : rows[i].backend, rows[i].usable ? rows[i].name : "none",
-			                                  rows[i].bytes ? gt_units_bytes(bytes, rows[i].bytes) : "", rows[i].native, rows[i].detail});
+			gt_table_add(&t, rows[i].usable ? rows[i].id : rows[i].backend, rows[i].usable ? rows[i].name : "none",
+			             rows[i].bytes ? gt_units_bytes(bytes, rows[i].bytes) : "", rows[i].native, rows[i].detail);
 	}
 	return cli->args.json ? GT_OK : gt_table_print(cli, &t, err);
 }

@@ -1,9 +1,16 @@
 #include "commands.h"
 #include "gtrain.h"
 #include "gtrain_use.h"
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+#define MOST_CLASSES 40 /* with more classes, the table shows only the worst ones */
+#define WORST 20        /* number of the worst classes, and of the most confused pairs, to show */
+#define JSON_PAIRS 100  /* number of the most confused pairs in a JSON object */
+#define NAME 24         /* maximum width of a name */
 
 struct eval_args {
 	struct gt_job_args job;
@@ -13,14 +20,14 @@ struct eval_args {
 #define OFFSET(member) offsetof(struct eval_args, member)
 
 static const struct gt_option options[] = {
-	{"split", 0, GT_OPTION_CHOICE, OFFSET(split), "SPLIT", GT_COMPLETE_CHOICE, "train|valid|test", 0, 0,
-	 "split to use: train, valid or test; default: test, or valid if the data has no split test"},
-	{"report", 0, GT_OPTION_FLAG, OFFSET(report), NULL, GT_COMPLETE_NONE, NULL, 0, 0,
-	 "also show precision, recall, F1 and ROC AUC of each class, and which classes are confused; for columns of numbers, their errors"},
-	{"csv", 0, GT_OPTION_FLAG, OFFSET(csv), NULL, GT_COMPLETE_NONE, NULL, 0, 0,
-	 "with --report, print only the scores of the classes, as CSV"},
-	{"predictions", 0, GT_OPTION_STRING, OFFSET(predictions), "FILE", GT_COMPLETE_FILE, NULL, 0, 0,
-	 "write the path, label, prediction, probabilities and loss of each sample to this CSV file"},
+	{"split", 0, GT_OPTION_CHOICE, OFFSET(split), "SPLIT", GT_COMPLETE_CHOICE, "train|valid|test",
+	 .help = "split to use: train, valid or test; default: test, or valid if the data has no split test"},
+	{"report", 0, GT_OPTION_FLAG, OFFSET(report),
+	 .help = "also show precision, recall, F1 and ROC AUC of each class, and which classes are confused; for columns of numbers, their "
+	 "errors"},
+	{"csv", 0, GT_OPTION_FLAG, OFFSET(csv), .help = "with --report, print only the scores of the classes, as CSV"},
+	{"predictions", 0, GT_OPTION_STRING, OFFSET(predictions), "FILE", GT_COMPLETE_FILE,
+	 .help = "write the path, label, prediction, probabilities and loss of each sample to this CSV file"},
 	GT_OPT_SET(struct eval_args),
 	GT_OPT_DEVICE(struct eval_args),
 	{"nproc", 0, GT_OPTION_INT, OFFSET(job.nproc), "N", GT_COMPLETE_NONE, NULL, 1, 65536,
@@ -28,18 +35,283 @@ static const struct gt_option options[] = {
 	{0},
 };
 
+/* ---- the report as JSON and CSV ------------------------------------------------------------------------------------------------- */
+
+static void mean_json(struct gt_json *j, const char *key, const struct gt_class_mean *m)
+{
+	gt_json_row(j, key, GT_NUM("precision", m->precision, 17), GT_NUM("recall", m->recall, 17), GT_NUM("f1", m->f1, 17));
+}
+
+static void write_scores(struct gt_json *j, const struct gt_scores *s)
+{
+	for (int i = 0; i < GT_SCORE_COUNT; i++) {
+		double v = gt_score_get(s, (enum gt_score)i);
+		if (!gt_score_rows[i].of_steps && !isnan(v))
+			gt_json_double(j, gt_score_rows[i].word, v, 9);
+	}
+}
+
+static void write_class_report(struct gt_json *j, const struct gt_class_report *r)
+{
+	gt_json_object(j, "report");
+	gt_json_add(j, GT_INT("samples", r->samples), GT_NUM("accuracy", r->accuracy, 17), GT_NUM("top5", r->top5, 17),
+	            GT_NUM("log_loss", r->log_loss, 17), GT_NUM("auc", r->auc, 17));
+	mean_json(j, "macro", &r->macro);
+	mean_json(j, "weighted", &r->weighted);
+	if (r->several)
+		mean_json(j, "micro", &r->micro);
+	gt_json_array(j, "classes");
+	for (int64_t c = 0; c < r->classes; c++) {
+		const struct gt_class_score *s = &r->score[c];
+		gt_json_row(j, NULL, GT_INT("class", c), GT_STR("name", s->name), GT_NUM("precision", s->precision, 17),
+		            GT_NUM("recall", s->recall, 17), GT_NUM("f1", s->f1, 17), GT_NUM("auc", s->auc, 17), GT_INT("support", s->support),
+		            GT_INT("predicted", s->predicted));
+	}
+	gt_json_end(j);
+	gt_json_array(j, "confused");
+	for (int64_t i = 0; i < r->nconfused && i < JSON_PAIRS; i++)
+		gt_json_row(j, NULL, GT_INT("class", r->confused[i].label), GT_INT("predicted", r->confused[i].predicted),
+		            GT_INT("samples", r->confused[i].n));
+	gt_json_end(j);
+	if (r->matrix)
+		gt_json_array(j, "confusion");
+	else
+		gt_json_null(j, "confusion");
+	for (int64_t c = 0; r->matrix && c < r->classes; c++) {
+		gt_json_array(j, NULL);
+		for (int64_t p = 0; p < r->classes; p++)
+			gt_json_int(j, NULL, r->matrix[c * r->classes + p]);
+		gt_json_end(j);
+	}
+	if (r->matrix)
+		gt_json_end(j);
+	gt_json_end(j);
+}
+
+static void print_class_csv(struct gt_cli *cli, const struct gt_class_report *r)
+{
+	gt_out(cli, "class,name,precision,recall,f1,auc,support,predicted\n");
+	for (int64_t c = 0; c < r->classes; c++) {
+		const struct gt_class_score *s = &r->score[c];
+		gt_out(cli, "%" PRId64 ",", c);
+		gt_out_csv(cli, s->name ? s->name : "");
+		gt_out(cli, ",%.17g,%.17g,%.17g,", s->precision, s->recall, s->f1);
+		if (!isnan(s->auc)) /* an empty field: the class has no samples, or all of them */
+			gt_out(cli, "%.17g", s->auc);
+		gt_out(cli, ",%" PRId64 ",%" PRId64 "\n", s->support, s->predicted);
+	}
+}
+
+/* ---- the report as text ------------------------------------------------------------------------------------------------------------- */
+
+static const char *format_score(double v, char *buf)
+{
+	if (isnan(v))
+		return "";
+	snprintf(buf, GT_UNITS, "%.4f", v);
+	return buf;
+}
+
+/* Writes "3 Dress", or "3" if the class has no name, in at most `width` columns. */
+static const char *class_text(const struct gt_cli *cli, const struct gt_class_report *r, int64_t c, int width, char *buf, size_t size)
+{
+	char all[256];
+	snprintf(all, sizeof all, "%" PRId64 "%s%s", c, r->score[c].name ? " " : "", r->score[c].name ? r->score[c].name : "");
+	return gt_text_fit(cli, all, width, buf, size);
+}
+
+static void add_mean_row(struct gt_table *t, const char *name, const struct gt_class_mean *m, double auc, int64_t support)
+{
+	char precision[GT_UNITS], recall[GT_UNITS], f1[GT_UNITS], area[GT_UNITS], count[GT_UNITS];
+	gt_table_add(t, name, format_score(m->precision, precision), format_score(m->recall, recall), format_score(m->f1, f1),
+	             gt_units_count(count, support), format_score(auc, area));
+}
+
+struct ranked {
+	double f1;
+	int64_t c;
+};
+
+static int compare_f1(const void *a, const void *b)
+{
+	const struct ranked *x = a, *y = b;
+	return x->f1 != y->f1 ? (x->f1 < y->f1 ? -1 : 1) : x->c < y->c ? -1 : 1;
+}
+
+/* Prints the scores of all classes, or of the worst ones, and the means. */
+static enum gt_code print_scores(struct gt_cli *cli, const struct gt_class_report *r, int width, struct gt_err *err)
+{
+	struct ranked *order;
+	struct gt_table t;
+	char name[160];
+	int64_t n = 0, shown, support = 0; /* support: of all classes, which is the number of samples if each has one label */
+	GT_NEW(order, cli->arena, r->classes + 1, err);
+	for (int64_t c = 0; c < r->classes; c++)
+		if (r->classes <= MOST_CLASSES || r->score[c].support)
+			order[n++] = (struct ranked){r->score[c].f1, c};
+	shown = n;
+	if (r->classes > MOST_CLASSES) {
+		qsort(order, (size_t)n, sizeof *order, compare_f1);
+		shown = n < WORST ? n : WORST;
+		gt_out(cli, "\nThe %" PRId64 " classes of %" PRId64 " with the lowest F1:\n", shown, r->classes);
+	}
+	int space = width - 46;                                         /* the columns of numbers have 46 characters, */
+	gt_table_init(&t, cli->arena, space >= 8 ? "lrrrrr" : "lrrrr"); /* or 37 without the area, for which a narrow terminal has no space */
+	space = space >= 8 ? space : space + 9;
+	space = space < 8 ? 8 : space > NAME ? NAME : space;
+	gt_table_head(&t, "class", "precision", "recall", "F1", "support", "ROC AUC");
+	for (int64_t i = 0; i < shown; i++) {
+		const struct gt_class_score *s = &r->score[order[i].c];
+		add_mean_row(&t, class_text(cli, r, order[i].c, space, name, sizeof name), &(struct gt_class_mean){s->precision, s->recall, s->f1},
+		             s->auc, s->support);
+	}
+	gt_table_rule(&t);
+	for (int64_t c = 0; c < r->classes; c++)
+		support += r->score[c].support;
+	if (r->several)
+		add_mean_row(&t, space >= 16 ? "micro average" : "micro", &r->micro, NAN, support);
+	add_mean_row(&t, space >= 16 ? "macro average" : "macro", &r->macro, r->auc, support);
+	add_mean_row(&t, space >= 16 ? "weighted average" : "weighted", &r->weighted, NAN, support);
+	gt_out(cli, "\n");
+	return gt_table_print(cli, &t, err);
+}
+
+static int count_digits(int64_t n)
+{
+	return snprintf(NULL, 0, "%" PRId64, n);
+}
+
+/* Prints the confusion matrix if it fits into `width` columns; else returns false. */
+static bool print_matrix(struct gt_cli *cli, const struct gt_class_report *r, int width)
+{
+	int64_t k = r->classes, most = k - 1;
+	int name = 0;
+	char text[160];
+	if (!r->matrix || k > MOST_CLASSES)
+		return false;
+	for (int64_t i = 0; i < k * k; i++)
+		most = r->matrix[i] > most ? r->matrix[i] : most;
+	for (int64_t c = 0; c < k; c++) {
+		int w = gt_text_width(class_text(cli, r, c, NAME, text, sizeof text));
+		name = w > name ? w : name;
+	}
+	int cell = count_digits(most), space = width - (int)k * (cell + 1);
+	int least = count_digits(k - 1) + 4; /* a name may be cut to three letters */
+	if (space < (least < name ? least : name))
+		return false;
+	name = name < space ? name : space;
+	gt_out(cli, "\nConfusion (row: class, column: prediction)\n%s%*s", gt_style(cli->color_out, GT_STYLE_BOLD), name,
+	       "");
+	for (int64_t p = 0; p < k; p++)
+		gt_out(cli, " %*" PRId64, cell, p);
+	gt_out(cli, "%s\n", gt_style(cli->color_out, GT_STYLE_NONE));
+	for (int64_t c = 0; c < k; c++) {
+		class_text(cli, r, c, name, text, sizeof text);
+		gt_out(cli, "%s%*s", text, name - gt_text_width(text), "");
+		for (int64_t p = 0; p < k; p++) {
+			int64_t n = r->matrix[c * k + p];
+			const char *style = gt_style(cli->color_out, c == p ? GT_STYLE_GREEN : n ? GT_STYLE_YELLOW : GT_STYLE_DIM);
+			char count[32] = ".";
+			if (n)
+				snprintf(count, sizeof count, "%" PRId64, n);
+			gt_out(cli, " %s%*s%s", style, cell, count, gt_style(cli->color_out, GT_STYLE_NONE));
+		}
+		gt_out(cli, "\n");
+	}
+	return true;
+}
+
+/* Prints the pairs of classes that are confused most often. */
+static enum gt_code print_confused_pairs(struct gt_cli *cli, const struct gt_class_report *r, int width, struct gt_err *err)
+{
+	struct gt_table t;
+	char label[160], predicted[160], count[GT_UNITS], share[GT_UNITS];
+	int64_t shown = r->nconfused < WORST ? r->nconfused : WORST;
+	int space = (width - 24) / 2;
+	space = space < 4 ? 4 : space > NAME ? NAME : space;
+	gt_out(cli, "\nThe most frequent confusions, %" PRId64 " of %" PRId64 " pairs:\n", shown, r->nconfused);
+	gt_table_init(&t, cli->arena, "llrr");
+	gt_table_head(&t, "class", "prediction", "samples", "of class");
+	for (int64_t i = 0; i < shown; i++) {
+		const struct gt_confusion_cell *x = &r->confused[i];
+		snprintf(share, sizeof share, "%.1f%%", 100 * (double)x->n / (double)r->score[x->label].support);
+		gt_table_add(&t, class_text(cli, r, x->label, space, label, sizeof label),
+		             class_text(cli, r, x->predicted, space, predicted, sizeof predicted), gt_units_count(count, x->n), share);
+	}
+	return gt_table_print(cli, &t, err);
+}
+
+static enum gt_code print_class_report(struct gt_cli *cli, const struct gt_class_report *r, struct gt_err *err)
+{
+	int width = gt_out_columns();
+	char loss[GT_UNITS];
+	GT_TRY(print_scores(cli, r, width, err));
+	gt_out(cli, "\n");
+	if (r->several)
+		gt_out(cli, "all labels correct %.4f  ", r->accuracy);
+	gt_out(cli, "log loss %s", gt_units_loss(loss, r->log_loss));
+	if (!isnan(r->auc))
+		gt_out(cli, "  ROC AUC %.4f", r->auc);
+	gt_out(cli, "\n");
+	if (r->several)
+		return GT_OK;
+	return print_matrix(cli, r, width) || !r->nconfused ? GT_OK : print_confused_pairs(cli, r, width, err);
+}
+
+/* ---- columns of numbers -------------------------------------------------------------------------------------------------------- */
+static void write_value_report(struct gt_json *j, const struct gt_value_report *r)
+{
+	gt_json_object(j, "report");
+	gt_json_int(j, "samples", r->samples);
+	gt_json_array(j, "values");
+	for (int64_t i = 0; i < r->values; i++)
+		gt_json_row(j, NULL, GT_STR("name", r->score[i].name), GT_NUM("mae", r->score[i].mae, 17), GT_NUM("rmse", r->score[i].rmse, 17),
+		            GT_NUM("r2", r->score[i].r2, 17));
+	gt_json_end(j);
+	gt_json_end(j);
+}
+
+static void print_value_csv(struct gt_cli *cli, const struct gt_value_report *r)
+{
+	gt_out(cli, "name,mae,rmse,r2\n");
+	for (int64_t i = 0; i < r->values; i++) {
+		gt_out_csv(cli, r->score[i].name);
+		gt_out(cli, ",%.17g,%.17g,", r->score[i].mae, r->score[i].rmse);
+		if (!isnan(r->score[i].r2)) /* an empty field: there are fewer than two samples */
+			gt_out(cli, "%.17g", r->score[i].r2);
+		gt_out(cli, "\n");
+	}
+}
+
+static enum gt_code print_value_report(struct gt_cli *cli, const struct gt_value_report *r, struct gt_err *err)
+{
+	struct gt_table t;
+	char name[160], mae[GT_UNITS], rmse[GT_UNITS], r2[GT_UNITS];
+	gt_table_init(&t, cli->arena, "lrrr");
+	gt_table_head(&t, "column", "MAE", "RMSE", "R2");
+	for (int64_t i = 0; i < r->values; i++) {
+		const struct gt_value_score *s = &r->score[i];
+		snprintf(mae, sizeof mae, "%.6g", s->mae);
+		snprintf(rmse, sizeof rmse, "%.6g", s->rmse);
+		gt_table_add(&t, gt_text_fit(cli, s->name, NAME, name, sizeof name), mae, rmse, format_score(s->r2, r2));
+	}
+	gt_out(cli, "\n");
+	return gt_table_print(cli, &t, err);
+}
+
+/* ---- the scores --------------------------------------------------------------------------------------------------------------- */
 static enum gt_code print_json(struct gt_cli *cli, const struct gt_eval_result *r, struct gt_err *err)
 {
 	struct gt_json *j = &cli->json;
 	gt_json_object(j, NULL);
-	gt_json_add(j, GT_STR("event", "eval"), GT_INT("step", r->step), GT_STR("split", r->split), GT_INT("samples", r->samples),
-	            GT_NUM("loss", r->loss, 9), GT_NUM("acc", r->acc, 9), GT_NUM("top5", r->top5, 9));
-	gt_cli_scores_json(j, &r->scores);
+	gt_json_add(j, GT_STR("event", "eval"), GT_INT("step", r->step), GT_STR("split", r->split), GT_INT("samples", r->scores.samples),
+	            GT_NUM("loss", r->scores.loss, 9), GT_NUM("acc", r->scores.acc, 9), GT_NUM("top5", r->scores.top5, 9));
+	write_scores(j, &r->scores);
 	gt_json_double(j, "seconds", r->seconds, 6);
 	if (r->report)
-		gt_cli_class_json(j, r->report);
+		write_class_report(j, r->report);
 	if (r->value_report)
-		gt_cli_value_json(j, r->value_report);
+		write_value_report(j, r->value_report);
 	gt_json_end(j);
 	return gt_out_json(cli, err);
 }
@@ -47,16 +319,17 @@ static enum gt_code print_json(struct gt_cli *cli, const struct gt_eval_result *
 static enum gt_code print_text(struct gt_cli *cli, const struct gt_eval_result *r, struct gt_err *err)
 {
 	char acc[48] = "", top5[48] = "", more[GT_UNITS_SCORES], samples[GT_UNITS], step[GT_UNITS], took[GT_UNITS], loss[GT_UNITS];
-	if (!isnan(r->acc))
-		snprintf(acc, sizeof acc, "accuracy %.4f  ", r->acc);
-	if (!isnan(r->top5) && (!r->classes || r->classes > 5)) /* of five classes, the label is always among the first five */
-		snprintf(top5, sizeof top5, "top-5 %.4f  ", r->top5);
+	if (!isnan(r->scores.acc))
+		snprintf(acc, sizeof acc, "accuracy %.4f  ", r->scores.acc);
+	if (!isnan(r->scores.top5) && (!r->classes || r->classes > 5)) /* of five classes, the label is always among the first five */
+		snprintf(top5, sizeof top5, "top-5 %.4f  ", r->scores.top5);
 	gt_units_scores(more, &r->scores, "  ");
-	gt_out(cli, "%s %s%sloss %s%s%s  (%s samples, step %s, %s)\n", r->split, acc, top5, gt_units_loss(loss, r->loss),
-	       *more ? "  " : "", more, gt_units_count(samples, r->samples), gt_units_count(step, r->step), gt_units_seconds(took, r->seconds));
+	gt_out(cli, "%s %s%sloss %s%s%s  (%s samples, step %s, %s)\n", r->split, acc, top5, gt_units_loss(loss, r->scores.loss),
+	       *more ? "  " : "", more, gt_units_count(samples, r->scores.samples), gt_units_count(step, r->step),
+	       gt_units_seconds(took, r->seconds));
 	if (r->value_report)
-		return gt_cli_value_text(cli, r->value_report, err);
-	return r->report ? gt_cli_class_text(cli, r->report, err) : GT_OK;
+		return print_value_report(cli, r->value_report, err);
+	return r->report ? print_class_report(cli, r->report, err) : GT_OK;
 }
 
 static void print_note(void *user, const char *line)
@@ -93,9 +366,9 @@ static enum gt_code run_eval(struct gt_cli *cli, struct gt_err *err)
 	if (!a->split && !strcmp(r->split, "valid") && !g->quiet)
 		gt_cli_note(cli, "the data has no split \"test\"; evaluating \"%s\"", r->split);
 	if (a->csv && r->value_report)
-		gt_cli_value_csv(cli, r->value_report);
+		print_value_csv(cli, r->value_report);
 	else if (a->csv)
-		gt_cli_class_csv(cli, r->report);
+		print_class_csv(cli, r->report);
 	else
 		code = g->json ? print_json(cli, r, err) : print_text(cli, r, err);
 	if (a->predictions && !g->quiet && !g->json)

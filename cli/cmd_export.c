@@ -10,7 +10,7 @@ struct export_args {
 #define OFFSET(member) offsetof(struct export_args, member)
 
 static const struct gt_option options[] = {
-	{"out", 'o', GT_OPTION_STRING, OFFSET(out), "FILE", GT_COMPLETE_FILE, NULL, 0, 0, "the file to write; -: standard output", true},
+	{"out", 'o', GT_OPTION_STRING, OFFSET(out), "FILE", GT_COMPLETE_FILE, .help = "the file to write; -: standard output", true},
 	{0},
 };
 

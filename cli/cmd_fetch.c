@@ -13,9 +13,8 @@ struct fetch_args {
 #define OFFSET(member) offsetof(struct fetch_args, member)
 
 static const struct gt_option options[] = {
-	{"dir", 0, GT_OPTION_STRING, OFFSET(dir), "DIR", GT_COMPLETE_DIR, NULL, 0, 0, "folder to download to; default: the user's cache"},
-	{"url", 0, GT_OPTION_STRING, OFFSET(url), "URL", GT_COMPLETE_NONE, NULL, 0, 0, "address to download from, instead of the known "
-	 "mirrors"},
+	{"dir", 0, GT_OPTION_STRING, OFFSET(dir), "DIR", GT_COMPLETE_DIR, .help = "folder to download to; default: the user's cache"},
+	{"url", 0, GT_OPTION_STRING, OFFSET(url), "URL", .help = "address to download from, instead of the known mirrors"},
 	{0},
 };
 
@@ -60,23 +59,7 @@ static enum gt_code run_fetch(struct gt_cli *cli, struct gt_err *err)
 {
 	const struct gt_args *g = &cli->args;
 	const struct fetch_args *a = cli->options;
-	const char *name = g->operands.v[0], *known[64];
-	int n = 0;
-	for (; n < 64 && gt_fetch_name(n); n++)
-		known[n] = gt_fetch_name(n);
-	bool found = false;
-	char list[512] = "";
-	for (int i = 0; i < n; i++) {
-		found |= strcmp(known[i], name) == 0;
-		size_t len = strlen(list);
-		snprintf(list + len, sizeof list - len, "%s%s", i ? ", " : "", known[i]);
-	}
-	if (!found) {
-		const char *near = gt_fetch_near(name);
-		if (near)
-			return gt_fail(err, GT_EUSAGE, "unknown dataset '%.60s'; did you mean '%s'?", name, near);
-		return gt_fail(err, GT_EUSAGE, "unknown dataset '%.60s'; known datasets: %s", name, list);
-	}
+	const char *name = g->operands.v[0];
 	struct showing s = {.cli = cli};
 	enum gt_code code = gt_fetch(name, a->dir, a->url, show_transfer, &s, err);
 	gt_status_erase(cli);

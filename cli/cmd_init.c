@@ -14,11 +14,11 @@ struct init_args {
 #define OFFSET(member) offsetof(struct init_args, member)
 
 static const struct gt_option options[] = {
-	{"out", 'o', GT_OPTION_STRING, OFFSET(out), "FILE", GT_COMPLETE_FILE, NULL, 0, 0, "file to write; default and -: standard output"},
-	{"target", 0, GT_OPTION_LIST, OFFSET(targets), "COLUMN", GT_COMPLETE_NONE, NULL, 0, 0,
-	 "of a table: column to predict; can be repeated for several columns of numbers"},
-	{"pretrained", 0, GT_OPTION_STRING, OFFSET(pretrained), "FILE", GT_COMPLETE_FILE, NULL, 0, 0,
-	 "safetensors file with the weights of a ResNet of torchvision to start from"},
+	{"out", 'o', GT_OPTION_STRING, OFFSET(out), "FILE", GT_COMPLETE_FILE, .help = "file to write; default and -: standard output"},
+	{"target", 0, GT_OPTION_LIST, OFFSET(targets), "COLUMN",
+	 .help = "of a table: column to predict; can be repeated for several columns of numbers"},
+	{"pretrained", 0, GT_OPTION_STRING, OFFSET(pretrained), "FILE", GT_COMPLETE_FILE,
+	 .help = "safetensors file with the weights of a ResNet of torchvision to start from"},
 	{0},
 };
 

@@ -10,7 +10,7 @@ struct inspect_args {
 #define OFFSET(member) offsetof(struct inspect_args, member)
 
 static const struct gt_option options[] = {
-	{"verify", 0, GT_OPTION_FLAG, OFFSET(verify), NULL, GT_COMPLETE_NONE, NULL, 0, 0, "read all files and verify their digests"},
+	{"verify", 0, GT_OPTION_FLAG, OFFSET(verify), .help = "read all files and verify their digests"},
 	{0},
 };
 
@@ -64,15 +64,15 @@ static enum gt_code print_text(struct gt_cli *cli, struct gt_err *err)
 	print_classes(cli, gt_json_first(f, "classes"));
 	gt_out(cli, "\n");
 	gt_table_init(&t, cli->arena, "llllr");
-	gt_table_head(&t, (const char *[]){"file", "tensor", "type", "shape", "bytes"});
+	gt_table_head(&t, "file", "tensor", "type", "shape", "bytes");
 	for (const struct gt_json_value *x = gt_json_first(f, "tensors"); x; x = x->next) {
 		uint64_t n = (uint64_t)gt_json_count(x, "bytes");
 		total += n;
-		gt_table_add(&t, (const char *[]){gt_json_str(x, "file"), gt_json_str(x, "name"), gt_json_str(x, "dtype"),
-		                                  gt_json_str(x, "shape"), gt_units_bytes(bytes, n)});
+		gt_table_add(&t, gt_json_str(x, "file"), gt_json_str(x, "name"), gt_json_str(x, "dtype"), gt_json_str(x, "shape"),
+		             gt_units_bytes(bytes, n));
 	}
 	gt_table_rule(&t);
-	gt_table_add(&t, (const char *[]){"total", "", "", "", gt_units_bytes(bytes, total)});
+	gt_table_add(&t, "total", "", "", "", gt_units_bytes(bytes, total));
 	return gt_table_print(cli, &t, err);
 }
 

@@ -24,8 +24,8 @@ struct lr_find_args {
 
 static const struct gt_option options[] = {
 	GT_OPT_SET(struct lr_find_args),
-	{"from", 0, GT_OPTION_NUMBER, OFFSET(from), "LR", GT_COMPLETE_NONE, NULL, 0, 0, "learning rate of the first step; default: 1e-7"},
-	{"to", 0, GT_OPTION_NUMBER, OFFSET(to), "LR", GT_COMPLETE_NONE, NULL, 0, 0, "learning rate of the last step; default: 10"},
+	{"from", 0, GT_OPTION_NUMBER, OFFSET(from), "LR", .help = "learning rate of the first step; default: 1e-7"},
+	{"to", 0, GT_OPTION_NUMBER, OFFSET(to), "LR", .help = "learning rate of the last step; default: 10"},
 	{"steps", 0, GT_OPTION_INT, OFFSET(steps), "N", GT_COMPLETE_NONE, NULL, 10, 100000, "number of training steps; default: 100"},
 	GT_OPT_DEVICE(struct lr_find_args),
 	GT_OPT_INIT(struct lr_find_args),

@@ -15,15 +15,14 @@ struct predict_args {
 static const struct gt_option options[] = {
 	{"top", 0, GT_OPTION_INT, OFFSET(top), "N", GT_COMPLETE_NONE, NULL, 1, GT_TOP, "number of most likely classes to show, 1 to 10; "
 	 "default: 1"},
-	{"list", 0, GT_OPTION_LIST, OFFSET(lists), "FILE", GT_COMPLETE_FILE, NULL, 0, 0,
-	 "also classify the files that FILE lists, one path on each line; -: standard input; can be repeated"},
-	{"text", 0, GT_OPTION_LIST, OFFSET(texts), "TEXT", GT_COMPLETE_NONE, NULL, 0, 0,
-	 "classify this text with a model of texts; can be repeated"},
-	{"append", 0, GT_OPTION_FLAG, OFFSET(append), NULL, GT_COMPLETE_NONE, NULL, 0, 0,
-	 "with a model of tables, print all columns of the input, and then the prediction"},
-	{"keep", 0, GT_OPTION_LIST, OFFSET(keep), "COLUMNS", GT_COMPLETE_NONE, NULL, 0, 0,
-	 "the same with these columns only, names with commas between them; can be repeated"},
-	{"csv", 0, GT_OPTION_FLAG, OFFSET(csv), NULL, GT_COMPLETE_NONE, NULL, 0, 0, "print CSV with a header line"},
+	{"list", 0, GT_OPTION_LIST, OFFSET(lists), "FILE", GT_COMPLETE_FILE,
+	 .help = "also classify the files that FILE lists, one path on each line; -: standard input; can be repeated"},
+	{"text", 0, GT_OPTION_LIST, OFFSET(texts), "TEXT", .help = "classify this text with a model of texts; can be repeated"},
+	{"append", 0, GT_OPTION_FLAG, OFFSET(append),
+	 .help = "with a model of tables, print all columns of the input, and then the prediction"},
+	{"keep", 0, GT_OPTION_LIST, OFFSET(keep), "COLUMNS",
+	 .help = "the same with these columns only, names with commas between them; can be repeated"},
+	{"csv", 0, GT_OPTION_FLAG, OFFSET(csv), .help = "print CSV with a header line"},
 	GT_OPT_DEVICE(struct predict_args),
 	{0},
 };
@@ -89,32 +88,6 @@ static enum gt_code print_json(struct gt_cli *cli, const struct gt_prediction *p
 	return gt_out_json(cli, err);
 }
 
-/* The names of the columns of the prediction. Beside those of the input, they begin with "predicted_". */
-struct columns {
-	void (*add)(void *user, const char *name);
-	void *user;
-	const char *prefix;
-};
-
-static void add_column(const struct columns *c, const char *name)
-{
-	char text[1100];
-	snprintf(text, sizeof text, "%s%s", c->prefix, name);
-	c->add(c->user, text);
-}
-
-/* The columns of a table's rows: the class, unless a row can have several labels, and the probability of every class. */
-static void row_columns(const struct columns *c, const struct gt_prediction *p)
-{
-	char name[1024];
-	if (p->target)
-		add_column(c, p->target);
-	for (int64_t i = 0; i < p->nclasses; i++) {
-		snprintf(name, sizeof name, "probability_%s", p->class_name[i] ? p->class_name[i] : "");
-		c->add(c->user, name);
-	}
-}
-
 static void print_row(struct gt_cli *cli, const struct gt_prediction *p)
 {
 	if (p->target) {
@@ -132,59 +105,60 @@ static bool every_class(const struct gt_prediction *p, int top)
 	return p->row && !p->nvalues && !top;
 }
 
-static void each_column(const struct gt_prediction *p, int top, void (*add)(void *user, const char *name), void *user)
+/* The names of the columns of the prediction. Beside those of the input, they begin with "predicted_". */
+struct columns {
+	struct gt_arena *arena;
+	const char *prefix, **name;
+	int n;
+};
+
+static enum gt_code add_column(struct columns *c, const char *prefix, const char *name, int number, struct gt_err *err)
 {
-	static const char *const of_class[] = {"class", "name", "probability"};
-	struct columns c = {add, user, p->ncolumns ? "predicted_" : ""};
-	char name[32];
-	if (every_class(p, top)) {
-		row_columns(&c, p);
-		return;
-	}
-	for (int i = 0; i < p->nvalues; i++)
-		add_column(&c, p->value_name[i]);
-	for (int i = 1; (i == 1 || i <= top) && !p->nvalues; i++)
-		for (int k = 0; k < 3; k++) {
-			snprintf(name, sizeof name, "%s_%d", of_class[k], i);
-			add_column(&c, i == 1 ? of_class[k] : name);
-		}
+	GT_NEW_STR(c->name[c->n++], number > 1 ? gt_arena_printf(c->arena, "%s%s_%d", prefix, name, number)
+	                                       : gt_arena_printf(c->arena, "%s%s", prefix, name), err);
+	return GT_OK;
 }
 
-static void print_name(void *user, const char *name)
+/* Lists the columns: of a table's rows the class, unless a row can have several labels, and the probability of every class. */
+static enum gt_code list_columns(struct columns *c, const struct gt_prediction *p, int top, struct gt_err *err)
 {
-	gt_out(user, ",");
-	gt_out_csv(user, name);
+	static const char *const of_class[] = {"class", "name", "probability"};
+	GT_NEW(c->name, c->arena, p->nclasses + p->nvalues + 3 * GT_TOP + 1, err);
+	if (every_class(p, top)) {
+		if (p->target)
+			GT_TRY(add_column(c, c->prefix, p->target, 1, err));
+		for (int64_t i = 0; i < p->nclasses; i++)
+			GT_TRY(add_column(c, "probability_", p->class_name[i] ? p->class_name[i] : "", 1, err));
+		return GT_OK;
+	}
+	for (int i = 0; i < p->nvalues; i++)
+		GT_TRY(add_column(c, c->prefix, p->value_name[i], 1, err));
+	for (int i = 1; (i == 1 || i <= top) && !p->nvalues; i++)
+		for (int k = 0; k < 3; k++)
+			GT_TRY(add_column(c, c->prefix, of_class[k], i, err));
+	return GT_OK;
 }
 
 /* The columns of the input, if any, must have other names than those of the prediction. */
-struct clash {
-	const struct gt_prediction *p;
-	enum gt_code code;
-	struct gt_err *err;
-};
-
-static void find_clash(void *user, const char *name)
-{
-	struct clash *c = user;
-	for (int i = 0; i < c->p->ncolumns && c->code == GT_OK; i++)
-		if (!strcmp(c->p->column_name[i], name))
-			c->code = gt_fail(c->err, GT_EUSAGE, "--append: the input has a column \"%.200s\", which the prediction has, too; name the "
-			                  "columns to print with --keep", name);
-}
-
 static enum gt_code csv_header(struct gt_cli *cli, const struct gt_prediction *p, int top, struct gt_err *err)
 {
-	struct clash c = {.p = p, .err = err};
-	each_column(p, top, find_clash, &c);
-	if (c.code != GT_OK)
-		return c.code;
+	struct columns c = {.arena = cli->arena, .prefix = p->ncolumns ? "predicted_" : ""};
+	GT_TRY(list_columns(&c, p, top, err));
+	for (int i = 0; i < c.n; i++)
+		for (int k = 0; k < p->ncolumns; k++)
+			if (!strcmp(p->column_name[k], c.name[i]))
+				return gt_fail(err, GT_EUSAGE, "--append: the input has a column \"%.200s\", which the prediction has, too; name the "
+				               "columns to print with --keep", c.name[i]);
 	for (int i = 0; i < p->ncolumns; i++) {
 		gt_out(cli, i ? "," : "");
 		gt_out_csv(cli, p->column_name[i]);
 	}
 	if (!p->ncolumns)
 		gt_out(cli, "path,index");
-	each_column(p, top, print_name, cli);
+	for (int i = 0; i < c.n; i++) {
+		gt_out(cli, ",");
+		gt_out_csv(cli, c.name[i]);
+	}
 	gt_out(cli, "\n");
 	return GT_OK;
 }

@@ -10,8 +10,8 @@ struct resume_args {
 #define OFFSET(member) offsetof(struct resume_args, member)
 
 static const struct gt_option options[] = {
-	{"from", 0, GT_OPTION_STRING, OFFSET(from), "WHICH", GT_COMPLETE_CHOICE, "latest|best", 0, 0,
-	 "checkpoint to continue from: latest (the newest one that is not damaged), best, or the number of a step"},
+	{"from", 0, GT_OPTION_STRING, OFFSET(from), "WHICH", GT_COMPLETE_CHOICE, "latest|best",
+	 .help = "checkpoint to continue from: latest (the newest one that is not damaged), best, or the number of a step"},
 	GT_OPT_SET(struct resume_args),
 	GT_OPT_DEVICE(struct resume_args),
 	GT_OPT_TIME_LIMIT(struct resume_args),

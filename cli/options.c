@@ -12,16 +12,14 @@
 #define GLOBAL(member) offsetof(struct gt_args, member)
 
 const struct gt_option gt_global_options[] = {
-	{"json", 0, GT_OPTION_FLAG, GLOBAL(json), NULL, GT_COMPLETE_NONE, NULL, 0, 0, "print JSON on standard output, one object per line"},
-	{"quiet", 'q', GT_OPTION_FLAG, GLOBAL(quiet), NULL, GT_COMPLETE_NONE, NULL, 0, 0, "print only results, warnings and errors"},
-	{"verbose", 'v', GT_OPTION_FLAG, GLOBAL(verbose), NULL, GT_COMPLETE_NONE, NULL, 0, 0, "report more details"},
-	{"color", 0, GT_OPTION_CHOICE, GLOBAL(color), "WHEN", GT_COMPLETE_CHOICE, "auto|always|never", 0, 0, "use of colours: auto, always "
-	 "or never"},
-	{"no-progress", 0, GT_OPTION_FLAG, GLOBAL(no_progress), NULL, GT_COMPLETE_NONE, NULL, 0, 0, "print no progress line and no periodic "
-	 "lines"},
-	{"help", 'h', GT_OPTION_FLAG, GLOBAL(help), NULL, GT_COMPLETE_NONE, NULL, 0, 0, "print this help"},
-	{"version", 0, GT_OPTION_FLAG, GLOBAL(version), NULL, GT_COMPLETE_NONE, NULL, 0, 0, "print the version, and how "
-	 "gtrain was built"},
+	{"json", 0, GT_OPTION_FLAG, GLOBAL(json), .help = "print JSON on standard output, one object per line"},
+	{"quiet", 'q', GT_OPTION_FLAG, GLOBAL(quiet), .help = "print only results, warnings and errors"},
+	{"verbose", 'v', GT_OPTION_FLAG, GLOBAL(verbose), .help = "report more details"},
+	{"color", 0, GT_OPTION_CHOICE, GLOBAL(color), "WHEN", GT_COMPLETE_CHOICE, "auto|always|never",
+	 .help = "use of colours: auto, always or never"},
+	{"no-progress", 0, GT_OPTION_FLAG, GLOBAL(no_progress), .help = "print no progress line and no periodic lines"},
+	{"help", 'h', GT_OPTION_FLAG, GLOBAL(help), .help = "print this help"},
+	{"version", 0, GT_OPTION_FLAG, GLOBAL(version), .help = "print the version, and how gtrain was built"},
 	{0},
 };
 

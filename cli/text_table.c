@@ -57,7 +57,7 @@ static struct gt_table_row *append_row(struct gt_table *t)
 	return r;
 }
 
-static void add_cells(struct gt_table *t, const char *const *cell, bool head)
+void gt_table_add_cells(struct gt_table *t, bool head, const char *const *cell)
 {
 	struct gt_table_row *r = append_row(t);
 	if (!r)
@@ -73,17 +73,8 @@ static void add_cells(struct gt_table *t, const char *const *cell, bool head)
 		gt_cli_printable(s, s, strlen(s) + 1);
 		r->cell[i] = s;
 	}
-}
-
-void gt_table_head(struct gt_table *t, const char *const *cell)
-{
-	add_cells(t, cell, true);
-	gt_table_rule(t);
-}
-
-void gt_table_add(struct gt_table *t, const char *const *cell)
-{
-	add_cells(t, cell, false);
+	if (head)
+		gt_table_rule(t);
 }
 
 void gt_table_rule(struct gt_table *t)

@@ -177,9 +177,7 @@ static enum gt_code load_files(const struct gt_dataset_spec *spec, const struct 
 	out->h = out->w = 32;
 	out->classes = spec->classes > 0 ? spec->classes : most;
 	struct work w = {.label_bytes = label_bytes, .classes = out->classes, .out = out};
-	w.jobs = calloc((size_t)paths->n, sizeof *w.jobs);
-	if (!w.jobs)
-		return gt_fail_memory(err, (size_t)paths->n * sizeof *w.jobs);
+	GT_CALLOC(w.jobs, paths->n, err);
 	enum gt_code rc = gt_dataset_check_shape(spec, out, paths->path[0], err);
 	for (int64_t sum = 0; rc == GT_OK && w.n < paths->n && (spec->limit <= 0 || sum < spec->limit); w.n++) {
 		struct job *j = &w.jobs[w.n];

@@ -68,6 +68,17 @@ static enum gt_code refill_window(struct gt_csv *c, struct gt_err *err)
 	return GT_OK;
 }
 
+/* Makes n bytes at text, which has room for PAD more, the window with all of the file. */
+static void take_text(struct gt_csv *c, char *text, size_t n)
+{
+	free(c->text);
+	c->text = c->at = text;
+	c->cap = n;
+	c->end = text + n;
+	*c->end = 0;
+	c->whole = true;
+}
+
 static enum gt_code load_first_window(struct gt_csv *c, size_t window, struct gt_err *err)
 {
 	uint8_t *text;
@@ -80,16 +91,12 @@ static enum gt_code load_first_window(struct gt_csv *c, size_t window, struct gt
 		return refill_window(c, err);
 	}
 	GT_TRY(gt_gzfile_load(&c->file, &text, &size, err));
-	c->text = realloc(text, size + PAD);
-	if (!c->text) {
+	char *padded = realloc(text, size + PAD);
+	if (!padded) {
 		free(text);
 		return gt_fail_memory(err, size + PAD);
 	}
-	c->cap = size;
-	c->at = c->text;
-	c->end = c->text + size;
-	*c->end = 0;
-	c->whole = true;
+	take_text(c, padded, size);
 	return GT_OK;
 }
 
@@ -97,25 +104,16 @@ static enum gt_code load_first_window(struct gt_csv *c, size_t window, struct gt
 static enum gt_code convert_to_utf8(struct gt_csv *c, enum gt_encoding encoding, struct gt_err *err)
 {
 	uint8_t *raw = NULL;
-	uint64_t size = 0;
+	uint64_t size = (uint64_t)(c->end - c->at);
 	char *text;
 	size_t n;
-	if (c->whole) { /* all of it is in memory */
-		size = (uint64_t)(c->end - c->at);
-		GT_TRY(gt_encoding_convert(encoding, c->at, (size_t)size, PAD, c->file.shown, &text, &n, err));
-	} else {
+	if (!c->whole)
 		GT_TRY(gt_gzfile_load(&c->file, &raw, &size, err));
-		enum gt_code code = gt_encoding_convert(encoding, raw, (size_t)size, PAD, c->file.shown, &text, &n, err);
-		free(raw);
-		GT_TRY(code);
-	}
-	free(c->text);
-	c->text = c->at = text;
-	c->cap = n;
-	c->end = text + n;
-	*c->end = 0;
-	c->whole = true;
-	return GT_OK;
+	enum gt_code code = gt_encoding_convert(encoding, raw ? (char *)raw : c->at, (size_t)size, PAD, c->file.shown, &text, &n, err);
+	free(raw);
+	if (code == GT_OK)
+		take_text(c, text, n);
+	return code;
 }
 
 enum gt_code gt_csv_open(const char *path, char delimiter, enum gt_encoding encoding, size_t window, struct gt_csv **out,

@@ -39,8 +39,8 @@ struct gt_field {
 };
 
 struct gt_data_table;
-struct gt_learned;
-struct gt_learning;
+struct gt_fitted;
+struct gt_fitting;
 struct gt_skipped;
 
 /* Which data to read. All strings are owned by the caller and must outlive the calls below. */
@@ -66,7 +66,7 @@ struct gt_dataset_spec {
 	struct gt_text_spec text;   /* formats "text" and "csv": how texts become tokens */
 	struct gt_skipped *skipped; /* formats "text" and "csv": samples that cannot be read are left out, and added to this list; NULL: such a
 	                               sample is an error */
-	const struct gt_learned *learned; /* formats that learn (learned.h): what the training split taught; NULL: a split is only read */
+	const struct gt_fitted *fitted; /* formats that are fitted (fitted.h): the facts of the training split; NULL: a split is only read */
 	int64_t shape[3];          /* C, H, W of the model's input. Synthetic data gets this shape; files of another shape are a GT_ECONFIG.
 	                              A flat input of F values is F, 0 or 1, 0 or 1. If all are 0, the shape is not checked */
 	const char *const *known;  /* [nknown] the names of the classes of a checkpoint, by label: the files may have no others; NULL: the
@@ -106,7 +106,7 @@ struct gt_dataset {
 	struct gt_field target; /* the targets, if they are numbers: f32 [n, width]; all zero if they are classes */
 	struct gt_field field[GT_MAX_FIELDS]; /* further inputs */
 	int nfields;
-	const struct gt_learning *learning; /* the format learns (learned.h); NULL: it does not */
+	const struct gt_fitting *fitting; /* the format is fitted (fitted.h); NULL: it is not */
 	struct gt_text_counts texts; /* formats "text" and "csv": what the texts have; all 0 without texts */
 	void *raw;        /* what its files contain, before fields are made of it; else NULL */
 	struct gt_sample_mark *mark; /* [n], also after gt_dataset_probe; NULL: the samples are identified by their numbers (sample_mark.h) */

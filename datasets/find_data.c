@@ -5,7 +5,7 @@
 #include "format.h"
 #include "gzfile.h"
 #include "known.h"
-#include "learned.h"
+#include "fitted.h"
 #include "sample_mark.h"
 #include "source.h"
 #include "table/table.h"
@@ -48,21 +48,20 @@ const struct gt_folder_kind *gt_format_input(const char *word)
 	return f && f->input ? f->input : &gt_folder_images;
 }
 
-const struct gt_learning *gt_dataset_learning(const struct gt_dataset_spec *spec)
+const struct gt_fitting *gt_dataset_fitting(const struct gt_dataset_spec *spec)
 {
 	const struct gt_format *f = gt_format_find(spec->format);
-	return f ? f->learning : NULL;
+	return f ? f->fitting : NULL;
 }
 
-enum gt_code gt_learned_new(const struct gt_learning *by, struct gt_learned **out, struct gt_err *err)
+enum gt_code gt_fitted_new(const struct gt_fitting *by, struct gt_fitted **out, struct gt_err *err)
 {
-	if (!(*out = calloc(1, sizeof **out)))
-		return gt_fail_memory(err, sizeof **out);
+	GT_CALLOC(*out, 1, err);
 	(*out)->by = by;
 	return GT_OK;
 }
 
-void gt_learned_free(struct gt_learned *l)
+void gt_fitted_free(struct gt_fitted *l)
 {
 	if (!l)
 		return;
@@ -170,9 +169,8 @@ static enum gt_code detect_format(const char *path, const struct gt_format **out
 static enum gt_code search_dirs(const struct gt_dataset_spec *spec, enum gt_split split, const struct gt_known_dataset *known,
                                 const struct gt_format **format, struct gt_paths *paths, char *where, size_t size, struct gt_err *err)
 {
-	struct dirs *d = calloc(1, sizeof *d);
-	if (!d)
-		return gt_fail_memory(err, sizeof *d);
+	struct dirs *d;
+	GT_CALLOC(d, 1, err);
 	list_dirs(spec, known, d);
 	enum gt_code rc = GT_OK;
 	for (int i = 0; i < d->n && rc == GT_OK && !paths->n; i++) {
@@ -287,7 +285,7 @@ static void free_samples(struct gt_dataset *d)
 	d->text_files = NULL;
 	d->row_lines = NULL;
 	if (d->raw)
-		d->learning->drop(d->raw);
+		d->fitting->drop(d->raw);
 	d->raw = NULL;
 	d->source = NULL;
 	d->labels = NULL;
@@ -323,7 +321,7 @@ uint64_t gt_dataset_bytes(const struct gt_dataset *d)
 		ragged += gt_source_bytes(d->text_files);
 	if (d->row_lines)
 		ragged += gt_table_bytes(d->row_lines);
-	return (uint64_t)d->n * each + ragged + d->file_bytes + (d->raw ? d->learning->raw_bytes(d->raw, NULL) : 0);
+	return (uint64_t)d->n * each + ragged + d->file_bytes + (d->raw ? d->fitting->raw_bytes(d->raw, NULL) : 0);
 }
 
 const char *gt_dataset_sample_name(const struct gt_dataset *d, int64_t i, char *buf, size_t size)

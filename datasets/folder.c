@@ -214,17 +214,25 @@ static void find_archive_layout(const struct gt_source *s, struct layout *l)
 	}
 }
 
+/* Returns the name of the class in a path, of *len bytes, if the file is of this split; NULL: it is not. Without a folder of the training
+ * split, the folders of other splits are beside the classes. */
+static const char *find_class_name(const struct layout *l, enum gt_split split, const char *path, size_t *len)
+{
+	size_t skip = strlen(l->base[split]);
+	const char *name = path + skip;
+	if (strncmp(path, l->base[split], skip))
+		return NULL;
+	*len = first_part_len(name);
+	return *len && name[*len] && (l->rank[split] >= 0 || !is_split_name(name, *len, true)) ? name : NULL;
+}
+
 static enum gt_code list_archive_classes(const struct gt_source *s, const struct layout *l, struct gt_class_list *out, struct gt_err *err)
 {
-	const char *base = l->base[GT_TRAIN];
-	size_t skip = strlen(base);
-	bool direct = l->rank[GT_TRAIN] < 0; /* then the folders of other splits are beside the classes */
 	for (int64_t i = 0; i < s->n; i++) {
-		const char *p = gt_source_path(s, i);
-		size_t len = strncmp(p, base, skip) ? 0 : first_part_len(p + skip);
-		if (!len || !p[skip + len] || (direct && is_split_name(p + skip, len, true)))
-			continue;
-		GT_TRY(gt_class_list_add(out, p + skip, len, err));
+		size_t len;
+		const char *name = find_class_name(l, GT_TRAIN, gt_source_path(s, i), &len);
+		if (name)
+			GT_TRY(gt_class_list_add(out, name, len, err));
 	}
 	return GT_OK;
 }
@@ -241,23 +249,20 @@ static int by_label_and_path(const void *a, const void *b, void *user)
 static enum gt_code label_files(struct gt_source *s, const struct layout *l, enum gt_split split, const struct gt_class_list *classes,
                                 const struct gt_dataset_spec *spec, struct gt_err *err)
 {
-	const char *base = l->base[split];
-	size_t skip = strlen(base);
 	int64_t kept = 0;
-	bool direct = l->rank[split] < 0;
 	for (int64_t i = 0; i < s->n; i++) {
-		const char *p = gt_source_path(s, i);
-		size_t len = strncmp(p, base, skip) ? 0 : first_part_len(p + skip);
-		if (!len || !p[skip + len] || (direct && is_split_name(p + skip, len, true)))
+		size_t len;
+		const char *p = gt_source_path(s, i), *name = find_class_name(l, split, p, &len);
+		if (!name)
 			continue;
-		int64_t k = gt_class_list_find(classes, p + skip, len);
+		int64_t k = gt_class_list_find(classes, name, len);
 		if (k < 0 && spec->known)
-			return gt_class_list_unknown(classes, p + skip, len, s->root, err);
+			return gt_class_list_unknown(classes, name, len, s->root, err);
 		if (k < 0)
 			return gt_fail(err, GT_EDATA, "%.400s%s%.300s: the class \"%.*s\" has no folder with files in the training split", s->root,
-			               s->archive ? ": " : "/", p, (int)(len > 100 ? 100 : len), p + skip);
+			               s->archive ? ": " : "/", p, (int)(len > 100 ? 100 : len), name);
 		s->file[kept] = s->file[i];
-		s->file[kept].id = gt_mark_path(p + skip);
+		s->file[kept].id = gt_mark_path(name);
 		s->file[kept++].label = (int32_t)k;
 	}
 	s->n = kept;

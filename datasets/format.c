@@ -97,8 +97,7 @@ enum gt_code gt_dataset_take_source(const struct gt_dataset_spec *spec, struct g
 enum gt_code gt_dataset_mark_files(const struct gt_source *source, struct gt_dataset *out, struct gt_err *err)
 {
 	free(out->mark);
-	if (!(out->mark = calloc((size_t)source->n + 1, sizeof *out->mark)))
-		return gt_fail_memory(err, (size_t)source->n * sizeof *out->mark);
+	GT_CALLOC(out->mark, source->n, err);
 	for (int64_t i = 0; i < source->n; i++) {
 		const struct gt_source_file *f = &source->file[i];
 		out->mark[i] = (struct gt_sample_mark){.id = f->id, .label = f->label_hash, .stratum = f->label};

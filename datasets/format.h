@@ -18,7 +18,7 @@ bool gt_paths_find(struct gt_paths *p, const char *dir, const char *name);
 enum gt_code gt_paths_add(struct gt_paths *p, const char *dir, const char *name, struct gt_err *err);
 void gt_paths_free(struct gt_paths *p);
 
-struct gt_learning;
+struct gt_fitting;
 struct gt_format {
 	const char *name;
 	enum gt_content content;
@@ -32,7 +32,7 @@ struct gt_format {
 	bool by_name;   /* the format is used only if data.format names it, because nothing in the files shows it */
 	bool has_valid; /* the format has a split "valid"; if not, it is not asked for one */
 	const struct gt_folder_kind *input;   /* the files that a model takes for prediction; NULL: images */
-	const struct gt_learning *learning;   /* NULL: the format learns nothing from the training split (learned.h) */
+	const struct gt_fitting *fitting;   /* NULL: the format is not fitted (fitted.h) */
 };
 
 #define X(name) extern const struct gt_format gt_format_##name;

@@ -192,6 +192,16 @@ static enum gt_code open_base(const struct gt_dataset_spec *spec, const char *cs
 	return gt_source_open(base, fd, false, out, err);
 }
 
+/* Opens the base of the paths and reads the lists. */
+static enum gt_code read_lists(const struct gt_paths *paths, struct list *l, struct gt_err *err)
+{
+	if (paths->n)
+		GT_TRY(open_base(l->spec, paths->path[0], &l->source, err));
+	for (int i = 0; i < paths->n; i++)
+		GT_TRY(read_list(l->spec, paths->path[i], l, err));
+	return GT_OK;
+}
+
 /* The classes are those of the lists of the training split, also for other splits. */
 static enum gt_code read_training_classes(const struct gt_dataset_spec *spec, struct gt_class_list *out, struct gt_err *err)
 {
@@ -200,10 +210,8 @@ static enum gt_code read_training_classes(const struct gt_dataset_spec *spec, st
 	enum gt_code code = GT_OK;
 	for (int i = 0; i < spec->ntrain && code == GT_OK; i++)
 		code = gt_paths_add(&paths, spec->root, spec->train[i], err);
-	if (code == GT_OK && paths.n)
-		code = open_base(spec, paths.path[0], &l.source, err);
-	for (int i = 0; i < paths.n && code == GT_OK; i++)
-		code = read_list(spec, paths.path[i], &l, err);
+	if (code == GT_OK)
+		code = read_lists(&paths, &l, err);
 	if (code == GT_OK)
 		code = gt_class_list_check(&l.classes, paths.n ? paths.path[0] : "data.train", err);
 	if (code == GT_OK) {
@@ -216,10 +224,11 @@ static enum gt_code read_training_classes(const struct gt_dataset_spec *spec, st
 	return code;
 }
 
-/* A row of targets that labels are set in. */
+/* Where the labels of a sample are set. */
 struct target_row {
 	const struct gt_class_list *classes;
-	float *v;
+	float *v;               /* [classes] of several labels a sample; NULL: one */
+	int64_t label;          /* the last one */
 	const char *csv, *file; /* for messages */
 };
 
@@ -230,7 +239,9 @@ static enum gt_code set_label(void *user, const char *label, size_t len, struct 
 	if (k < 0)
 		return gt_fail(err, GT_EDATA, "%.400s: the class \"%.*s\" of %.300s does not occur in the training split", t->csv,
 		               len < 100 ? (int)len : 100, label, t->file);
-	t->v[k] = 1;
+	t->label = k;
+	if (t->v)
+		t->v[k] = 1;
 	return GT_OK;
 }
 
@@ -241,10 +252,9 @@ static enum gt_code make_multi_hot(const struct list *l, const struct gt_class_l
 	size_t count = (size_t)l->source->n * (size_t)classes->n;
 	if (classes->n && (size_t)l->source->n > SIZE_MAX / sizeof **out / (size_t)classes->n)
 		return gt_fail_memory(err, SIZE_MAX);
-	if (!(*out = calloc(count ? count : 1, sizeof **out)))
-		return gt_fail_memory(err, count * sizeof **out);
+	GT_CALLOC(*out, count ? count : 1, err);
 	for (int64_t i = 0; i < l->source->n; i++) {
-		struct target_row row = {classes, *out + i * classes->n, csv, gt_source_path(l->source, i)};
+		struct target_row row = {classes, *out + i * classes->n, 0, csv, gt_source_path(l->source, i)};
 		GT_TRY(for_each_label(l->spec, l->label[i], &row, set_label, err));
 	}
 	return GT_OK;
@@ -274,9 +284,7 @@ static enum gt_code load_split(const struct gt_dataset_spec *spec, enum gt_split
 	struct gt_class_list classes = {0};
 	float *rows = NULL;
 	bool several = spec->label_separator && *spec->label_separator && !spec->ntargets;
-	enum gt_code code = open_base(spec, paths->path[0], &l.source, err);
-	for (int i = 0; i < paths->n && code == GT_OK; i++)
-		code = read_list(spec, paths->path[i], &l, err);
+	enum gt_code code = read_lists(paths, &l, err);
 	if (code == GT_OK && !spec->ntargets && (split == GT_TRAIN || spec->known)) {
 		code = spec->known ? gt_class_list_use(&l.classes, spec->known, spec->nknown, paths->path[0], err)
 		                   : gt_class_list_check(&l.classes, paths->path[0], err);
@@ -291,11 +299,9 @@ static enum gt_code load_split(const struct gt_dataset_spec *spec, enum gt_split
 	for (int64_t i = 0; code == GT_OK && i < l.source->n && width; i++)
 		l.source->file[i].label = (int32_t)i;
 	for (int64_t i = 0; code == GT_OK && i < l.source->n && !width; i++) {
-		int64_t k = gt_class_list_find(&classes, l.label[i], strlen(l.label[i]));
-		if (k < 0)
-			code = gt_fail(err, GT_EDATA, "%.400s: the class \"%.100s\" of %.300s does not occur in the training split", paths->path[0],
-			               l.label[i], gt_source_path(l.source, i));
-		l.source->file[i].label = (int32_t)k;
+		struct target_row row = {.classes = &classes, .csv = paths->path[0], .file = gt_source_path(l.source, i)};
+		code = set_label(&row, l.label[i], strlen(l.label[i]), err);
+		l.source->file[i].label = (int32_t)row.label;
 	}
 	if (code == GT_OK && !l.source->n)
 		code = gt_fail(err, GT_EDATA, "%.600s: expected at least one image, got none", paths->path[0]);

@@ -25,8 +25,7 @@ struct gt_skipped {
 
 enum gt_code gt_skipped_open(struct gt_skipped **out, struct gt_err *err)
 {
-	if (!(*out = calloc(1, sizeof **out)))
-		return gt_fail_memory(err, sizeof **out);
+	GT_CALLOC(*out, 1, err);
 	pthread_mutex_init(&(*out)->lock, NULL);
 	return GT_OK;
 }
@@ -62,22 +61,14 @@ static enum gt_code append_entry(struct gt_skipped *l, int set, int64_t i, const
 	return GT_OK;
 }
 
-enum gt_code gt_skipped_add(struct gt_skipped *l, int set, int64_t i, const char *why, struct gt_err *err)
+enum gt_code gt_skipped_add(struct gt_skipped *l, int set, int64_t i, const char *noun, const char *kind, const char *why,
+                            struct gt_err *err)
 {
 	pthread_mutex_lock(&l->lock);
 	bool known = false;
-	for (int64_t k = 0; i < l->next[set] && k < l->n && !known; k++)
+	for (int64_t k = 0; !kind && i < l->next[set] && k < l->n && !known; k++)
 		known = l->entry[k].set == set && l->entry[k].sample == i;
-	enum gt_code code = known ? GT_OK : append_entry(l, set, i, "sample", NULL, why, err);
-	pthread_mutex_unlock(&l->lock);
-	return code;
-}
-
-enum gt_code gt_skipped_add_row(struct gt_skipped *l, int set, int64_t i, const char *noun, const char *kind, const char *why,
-                                struct gt_err *err)
-{
-	pthread_mutex_lock(&l->lock);
-	enum gt_code code = append_entry(l, set, i, noun, kind, why, err);
+	enum gt_code code = known ? GT_OK : append_entry(l, set, i, noun, kind, why, err);
 	pthread_mutex_unlock(&l->lock);
 	return code;
 }

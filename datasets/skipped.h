@@ -10,13 +10,11 @@ struct gt_skipped;
 enum gt_code gt_skipped_open(struct gt_skipped **out, struct gt_err *err);
 void gt_skipped_close(struct gt_skipped *l); /* does nothing if l is NULL */
 
-/* Adds sample i of a dataset, which `set` (0 ... 7) identifies, with the reason; it does nothing if the sample is in the list already. */
-enum gt_code gt_skipped_add(struct gt_skipped *l, int set, int64_t i, const char *why, struct gt_err *err);
-
-/* Adds a row of a table, or a cell of one, without looking whether it is in the list. noun: "row" or "cell". kind: the reason without line
- * and text; entries of a dataset with the same noun and kind are reported together. */
-enum gt_code gt_skipped_add_row(struct gt_skipped *l, int set, int64_t i, const char *noun, const char *kind, const char *why,
-                                struct gt_err *err);
+/* Adds sample i of a dataset, which `set` (0 ... 7) identifies, with the reason. noun: "sample", "row" or "cell". kind: of rows and cells
+ * of a table, the reason without line and text; entries of a dataset with the same noun and kind are reported together. NULL: the sample is
+ * reported by itself, and added only once. */
+enum gt_code gt_skipped_add(struct gt_skipped *l, int set, int64_t i, const char *noun, const char *kind, const char *why,
+                            struct gt_err *err);
 
 /* Removes the samples of a dataset, which is read again. */
 void gt_skipped_drop(struct gt_skipped *l, int set);

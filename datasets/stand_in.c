@@ -58,11 +58,6 @@ static enum gt_code close_file(FILE *f, const char *path, struct gt_err *err)
 }
 
 /* ---- tables ---------------------------------------------------------------------------------------------------------------------- */
-static bool is_target(const struct gt_table_spec *s, const char *name)
-{
-	return gt_table_given_type(s, name) == GT_COLUMN_TARGET;
-}
-
 static bool is_listed(const struct gt_table_spec *s, const char *name)
 {
 	for (int i = 0; i < s->ncolumns; i++)
@@ -121,7 +116,7 @@ static void put_row(struct made_up *m, const struct gt_table_spec *s, enum gt_st
 		put_field(m, s, s->column[i].name, target, classes, row);
 	}
 	for (int i = 0; i < s->ntarget; i++)
-		if (!is_listed(s, s->target[i]) && is_target(s, s->target[i])) {
+		if (!is_listed(s, s->target[i]) && gt_table_given_type(s, s->target[i]) == GT_COLUMN_TARGET) {
 			fputs(lead, m->f);
 			put_field(m, s, s->target[i], target, classes, row);
 			lead = separator;

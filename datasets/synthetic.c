@@ -100,16 +100,12 @@ static enum gt_code make_sequences(const struct gt_dataset_spec *spec, uint32_t 
 {
 	struct gt_field *f = &d->field[k];
 	uint64_t key = gt_rng_key(spec->seed, GT_RNG_SYNTH, 2 + (uint32_t)k);
-	size_t bytes = (size_t)(d->n + 1) * sizeof *f->start;
-	if (!(f->start = malloc(bytes)))
-		return gt_fail_memory(err, bytes);
-	f->start[0] = 0;
+	int32_t *id;
+	GT_CALLOC(f->start, d->n + 1, err);
 	for (int64_t i = 0; i < d->n; i++)
 		f->start[i + 1] = f->start[i] + 1 + (int64_t)(gt_rng_draw(key, split, (uint32_t)i, 0, 2).v[0] % (uint32_t)f->width);
-	bytes = (size_t)f->start[d->n] * sizeof(int32_t);
-	int32_t *id = f->data = malloc(bytes);
-	if (!id)
-		return gt_fail_memory(err, bytes);
+	GT_CALLOC(id, f->start[d->n], err);
+	f->data = id;
 	for (int64_t i = 0; i < d->n; i++)
 		for (uint32_t j = 0; id < (int32_t *)f->data + f->start[i + 1]; j++) {
 			struct gt_philox own = gt_rng_draw(key, split, (uint32_t)i, j, 0),
@@ -122,10 +118,9 @@ static enum gt_code make_sequences(const struct gt_dataset_spec *spec, uint32_t 
 /* Makes field k, the lengths of the sequences. */
 static enum gt_code make_lengths(struct gt_dataset *d, const int64_t *start, int k, struct gt_err *err)
 {
-	size_t bytes = (size_t)d->n * sizeof(int32_t);
-	int32_t *n = d->field[k].data = malloc(bytes);
-	if (!n)
-		return gt_fail_memory(err, bytes);
+	int32_t *n;
+	GT_CALLOC(n, d->n, err);
+	d->field[k].data = n;
 	for (int64_t i = 0; i < d->n; i++)
 		n[i] = (int32_t)(start[i + 1] - start[i]);
 	return GT_OK;

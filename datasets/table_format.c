@@ -5,7 +5,7 @@
  *     tokens   i32 [length], and lengths: the columns of texts
  *     target   i32 a class, or f32 [columns]
  *
- * datasets/table/ reads tables, learns and converts; this file makes datasets of them. */
+ * datasets/table/ reads tables, fits facts and transforms; this file makes datasets of them. */
 #include "base/arena.h"
 #include "folder.h"
 #include "format.h"
@@ -22,7 +22,7 @@ static void free_raw(void *raw)
 	free(raw);
 }
 
-static uint64_t count_raw_bytes(const void *raw, const struct gt_learned *l)
+static uint64_t count_raw_bytes(const void *raw, const struct gt_fitted *l)
 {
 	return gt_table_bytes(raw) + (l ? gt_table_texts_bytes(raw, &l->table) : 0);
 }
@@ -35,7 +35,7 @@ static enum gt_code set_row_ids(const struct gt_data_table *t, struct gt_dataset
 	return GT_OK;
 }
 
-static enum gt_code set_content_marks(const struct gt_learned *l, struct gt_dataset *d, struct gt_err *err)
+static enum gt_code set_content_marks(const struct gt_fitted *l, struct gt_dataset *d, struct gt_err *err)
 {
 	return gt_table_marks(d->raw, &l->table, d->mark, err);
 }
@@ -49,9 +49,8 @@ static enum gt_code read_raw(const struct gt_dataset_spec *spec, char *const *pa
 	ts.max_bytes = spec->max_bytes;
 	ts.skipped = spec->skipped;
 	ts.set = set;
-	struct gt_data_table *t = calloc(1, sizeof *t);
-	if (!t)
-		return gt_fail_memory(err, sizeof *t);
+	struct gt_data_table *t;
+	GT_CALLOC(t, 1, err);
 	enum gt_code code = facts ? gt_table_read_as((const char *const *)path, n, &ts, facts, targets, t, err)
 	                          : gt_table_read((const char *const *)path, n, &ts, t, err);
 	if (code != GT_OK) {
@@ -60,7 +59,7 @@ static enum gt_code read_raw(const struct gt_dataset_spec *spec, char *const *pa
 	}
 	code = gt_table_thin_out(t, spec->limit, err);
 	out->raw = t;
-	out->learning = gt_format_csv.learning;
+	out->fitting = gt_format_csv.fitting;
 	out->n = t->n;
 	return code != GT_OK || !targets ? code : set_row_ids(t, out, err);
 }
@@ -71,19 +70,19 @@ static enum gt_code find_strata(const struct gt_dataset_spec *spec, const struct
 	return gt_table_strata(d->raw, &spec->table, out, groups, err);
 }
 
-static enum gt_code learn_facts(const struct gt_dataset_spec *spec, const struct gt_dataset *d, const int64_t *row, int64_t n,
-                                struct gt_learned *out, struct gt_err *err)
+static enum gt_code fit_facts(const struct gt_dataset_spec *spec, const struct gt_dataset *d, const int64_t *row, int64_t n,
+                                struct gt_fitted *out, struct gt_err *err)
 {
 	struct gt_texts own;
 	const struct gt_texts *texts;
-	GT_TRY(gt_table_learn(d->raw, &spec->table, row, n, &out->table, err));
+	GT_TRY(gt_table_fit(d->raw, &spec->table, row, n, &out->table, err));
 	if (!out->table.ntexts)
 		return GT_OK;
 	enum gt_code code = gt_table_texts(d->raw, &out->table, &own, &texts, err);
 	if (code == GT_OK)
-		code = gt_texts_learn(texts, &spec->text, row, n, &out->text.vocab, err);
+		code = gt_texts_fit(texts, &spec->text, row, n, &out->text, err);
 	gt_texts_free(&own);
-	return code == GT_OK ? gt_texts_ids(&spec->text, out->text.vocab, &out->text.ids, err) : code;
+	return code;
 }
 
 /* ---- datasets ------------------------------------------------------------------------------------------------------------------- */
@@ -105,7 +104,7 @@ static enum gt_code set_class_names(const struct gt_dataset_spec *spec, const st
 	return GT_OK;
 }
 
-static enum gt_code describe_fields(const struct gt_dataset_spec *spec, const struct gt_learned *l, struct gt_dataset *out,
+static enum gt_code describe_fields(const struct gt_dataset_spec *spec, const struct gt_fitted *l, struct gt_dataset *out,
                                     struct gt_err *err)
 {
 	const struct gt_table_facts *f = &l->table;
@@ -116,14 +115,14 @@ static enum gt_code describe_fields(const struct gt_dataset_spec *spec, const st
 		    .name = "codes", .dtype = GT_I32, .width = f->ncodes, .codes = f->cardinality, .ncodes = f->ncodes};
 	if (f->ntexts) {
 		struct gt_field *tokens = &out->field[out->nfields++], *lengths = &out->field[out->nfields++];
-		GT_TRY(gt_texts_describe(&spec->text, l->text.vocab, &l->text.ids, tokens, lengths, err));
+		GT_TRY(gt_texts_describe(&spec->text, &l->text, tokens, lengths, err));
 	}
 	if (f->task == GT_TASK_NUMBERS)
 		out->target = (struct gt_field){.name = "target", .dtype = GT_F32, .width = f->ntargets};
 	return set_class_names(spec, f, out, err);
 }
 
-/* A table for training may have other columns than those that were learned, if the file of a checkpoint has changed. */
+/* A table for training may have other columns than the facts, if the file of a checkpoint has changed. */
 static enum gt_code check_columns(const struct gt_data_table *t, const struct gt_table_facts *f, struct gt_err *err)
 {
 	char shown[2][GT_CELL_SHOWN];
@@ -159,7 +158,7 @@ static enum gt_code alloc_rows(int64_t n, int64_t width, size_t each, void **out
 }
 
 /* Makes the tokens of the texts, and their lengths: the last two fields. */
-static enum gt_code convert_texts(const struct gt_dataset_spec *spec, const struct gt_learned *l, struct gt_dataset *d, struct gt_err *err)
+static enum gt_code convert_texts(const struct gt_dataset_spec *spec, const struct gt_fitted *l, struct gt_dataset *d, struct gt_err *err)
 {
 	struct gt_texts own;
 	const struct gt_texts *texts;
@@ -171,7 +170,7 @@ static enum gt_code convert_texts(const struct gt_dataset_spec *spec, const stru
 	return code;
 }
 
-static enum gt_code convert_rows(const struct gt_dataset_spec *spec, const struct gt_learned *l, bool targets, struct gt_dataset *d,
+static enum gt_code convert_rows(const struct gt_dataset_spec *spec, const struct gt_fitted *l, bool targets, struct gt_dataset *d,
                                  struct gt_err *err)
 {
 	const struct gt_data_table *t = d->raw;
@@ -193,7 +192,7 @@ static enum gt_code convert_rows(const struct gt_dataset_spec *spec, const struc
 		GT_TRY(alloc_rows(d->n, f->ntargets, sizeof(float), &d->target.data, err));
 		to.targets = d->target.data;
 	}
-	GT_TRY(gt_table_apply(t, f, &to, err));
+	GT_TRY(gt_table_transform(t, f, &to, err));
 	if (to.targets && spec->target_labels)
 		GT_TRY(check_labels(t, f, to.targets, err));
 	if (f->ntexts)
@@ -204,43 +203,43 @@ static enum gt_code convert_rows(const struct gt_dataset_spec *spec, const struc
 	return GT_OK;
 }
 
-static enum gt_code apply_facts(const struct gt_dataset_spec *spec, const struct gt_learned *l, struct gt_dataset *d, struct gt_err *err)
+static enum gt_code transform_facts(const struct gt_dataset_spec *spec, const struct gt_fitted *l, struct gt_dataset *d, struct gt_err *err)
 {
 	return convert_rows(spec, l, true, d, err);
 }
 
 static enum gt_code read_inputs(const struct gt_dataset_spec *spec, const char *path, struct gt_dataset *out, struct gt_err *err)
 {
-	enum gt_code code = read_raw(spec, (char *const[]){(char *)(uintptr_t)path}, 1, &spec->learned->table, false, GT_SPLITS, out, err);
-	return code == GT_OK ? convert_rows(spec, spec->learned, false, out, err) : code;
+	enum gt_code code = read_raw(spec, (char *const[]){(char *)(uintptr_t)path}, 1, &spec->fitted->table, false, GT_SPLITS, out, err);
+	return code == GT_OK ? convert_rows(spec, spec->fitted, false, out, err) : code;
 }
 
-static void free_facts(struct gt_learned *l)
+static void free_facts(struct gt_fitted *l)
 {
 	gt_table_facts_free(&l->table);
 	gt_vocab_close(l->text.vocab);
 }
 
-/* If spec->learned is NULL, the table is kept in out->raw as it was read. */
+/* If spec->fitted is NULL, the table is kept in out->raw as it was read. */
 static enum gt_code load_split(const struct gt_dataset_spec *spec, enum gt_split split, const struct gt_paths *paths, bool headers_only,
                                struct gt_dataset *out, struct gt_err *err)
 {
 	(void)headers_only; /* the number of rows and the types of columns need the whole file */
-	GT_TRY(read_raw(spec, paths->path, paths->n, spec->learned ? &spec->learned->table : NULL, true, (int)split, out, err));
-	if (!spec->learned)
+	GT_TRY(read_raw(spec, paths->path, paths->n, spec->fitted ? &spec->fitted->table : NULL, true, (int)split, out, err));
+	if (!spec->fitted)
 		return GT_OK;
-	GT_TRY(set_content_marks(spec->learned, out, err));
-	return convert_rows(spec, spec->learned, true, out, err);
+	GT_TRY(set_content_marks(spec->fitted, out, err));
+	return convert_rows(spec, spec->fitted, true, out, err);
 }
 
 /* Writes the facts as members of data.json. */
-static enum gt_code put_json(const struct gt_learned *l, struct gt_json *j, struct gt_err *err)
+static enum gt_code put_json(const struct gt_fitted *l, struct gt_json *j, struct gt_err *err)
 {
 	gt_table_json_put(j, "table", &l->table);
 	return l->text.ids ? gt_text_json_put(j, "text", &l->text, err) : GT_OK;
 }
 
-static enum gt_code get_json(const struct gt_json_value *v, const char *path, struct gt_learned *out, struct gt_err *err)
+static enum gt_code get_json(const struct gt_json_value *v, const char *path, struct gt_fitted *out, struct gt_err *err)
 {
 	const struct gt_json_value *text = gt_json_member(v, "text");
 	GT_TRY(gt_table_json_get(gt_json_member(v, "table"), path, &out->table, err));
@@ -251,19 +250,19 @@ static enum gt_code get_json(const struct gt_json_value *v, const char *path, st
 	return gt_text_json_get(text, path, &out->text, err);
 }
 
-static enum gt_code compare_facts(const struct gt_learned *ckpt, const struct gt_learned *now, const char *where, const char *path,
+static enum gt_code compare_facts(const struct gt_fitted *ckpt, const struct gt_fitted *now, const char *where, const char *path,
                                   struct gt_err *err)
 {
 	GT_TRY(gt_table_json_compare(&ckpt->table, &now->table, where, path, err));
 	return gt_text_json_compare(&ckpt->text, &now->text, where, path, err);
 }
 
-static const struct gt_learning learning = {.format = "csv",
+static const struct gt_fitting fitting = {.format = "csv",
                                             .strata = find_strata,
                                             .mark = set_content_marks,
-                                            .learn = learn_facts,
+                                            .fit = fit_facts,
                                             .describe = describe_fields,
-                                            .apply = apply_facts,
+                                            .transform = transform_facts,
                                             .inputs = read_inputs,
                                             .json_member = "table",
                                             .put_json = put_json,
@@ -277,4 +276,4 @@ const struct gt_format gt_format_csv = {.name = "csv",
                                         .by_name = true,
                                         .load = load_split,
                                         .input = &gt_folder_tables,
-                                        .learning = &learning};
+                                        .fitting = &fitting};

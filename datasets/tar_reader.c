@@ -58,14 +58,6 @@ static bool checksum_is_right(const uint8_t *h)
 	return parse_number(h + CHECKSUM, 8, &want) && want == sum;
 }
 
-static bool all_zero(const uint8_t *h)
-{
-	for (int i = 0; i < BLOCK; i++)
-		if (h[i])
-			return false;
-	return true;
-}
-
 /* Parses a number of n decimal digits below 2^63. */
 static bool parse_decimal(const char *p, size_t n, uint64_t *out)
 {
@@ -173,7 +165,7 @@ enum gt_code gt_tar_next(struct gt_tar_reader *t, struct gt_tar_member *out, str
 		uint64_t size;
 		size_t got;
 		GT_TRY(t->read(t->user, t->at, h, BLOCK, &got, err));
-		if (!got || (got == BLOCK && all_zero(h)))
+		if (!got || (got == BLOCK && !*h && !memcmp(h, h + 1, BLOCK - 1)) /* all bytes are 0 */)
 			return GT_OK;
 		if (got < BLOCK)
 			return refuse_damaged(t, "it ends inside a member", err);

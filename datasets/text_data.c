@@ -30,9 +30,9 @@ static enum gt_code check_tokens(const char *name, const struct gt_vocab *v, str
 	size_t n;
 	if (gt_tokenizer_init(&t, GT_TOK_WORDPIECE, v, err) != GT_OK)
 		return gt_fail_prefix(err, "%.400s", name);
-	for (int32_t i = 0; i < gt_vocab_size(v); i++) {
+	for (int32_t i = 0; i < v->words.n; i++) {
 		const char *token = gt_vocab_token(v, i, &n);
-		int32_t last = gt_vocab_find(v, token, n);
+		int32_t last = gt_words_find(&v->words, token, n);
 		if (last != i)
 			return gt_fail(err, GT_EDATA, "%.400s:%d: expected a new token, got \"%.*s\", that of line %d, again; rename one of them, for "
 			               "example to [unused0]", name, last + 1, (int)(n > 60 ? 60 : n), token, i + 1);
@@ -60,43 +60,8 @@ static enum gt_code read_vocab(const struct gt_text_spec *spec, struct gt_vocab 
 	return code;
 }
 
-static enum gt_code count_words(const struct gt_texts *t, const int64_t *row, int64_t nrows, struct gt_vocab_counter *c, struct gt_err *err)
-{
-	struct gt_text_scratch scratch = {0};
-	enum gt_code code = GT_OK;
-	for (int64_t i = 0; i < nrows && code == GT_OK; i++) {
-		size_t n;
-		const char *text = gt_texts_get(t, row ? row[i] : i, &n);
-		code = gt_words_count(text, n, &scratch, c, err);
-	}
-	gt_text_scratch_close(&scratch);
-	return code;
-}
-
-enum gt_code gt_texts_learn(const struct gt_texts *t, const struct gt_text_spec *spec, const int64_t *row, int64_t nrows,
-                            struct gt_vocab **out, struct gt_err *err)
-{
-	struct gt_vocab_counter *c;
-	*out = NULL;
-	if (spec->tokenizer == GT_TOK_BYTES)
-		return GT_OK;
-	if (spec->tokenizer == GT_TOK_WORDPIECE)
-		return read_vocab(spec, out, err);
-	GT_TRY(gt_vocab_counter_open(MAX_WORDS, &c, err));
-	enum gt_code code = count_words(t, row, nrows, c, err);
-	if (code == GT_OK)
-		code = gt_vocab_build(c, spec->min_freq, spec->max_vocab, out, err);
-	if (code == GT_EDATA)
-		gt_fail_prefix(err, "data.tokenizer");
-	gt_vocab_counter_close(c);
-	if (code == GT_OK && gt_vocab_text_bytes(*out) > MAX_VOCAB)
-		code = gt_fail(err, GT_EDATA, "data.max_vocab: expected a vocabulary of at most %d MiB, which a checkpoint can store, got %zu; "
-		               "write a smaller number", (int)(MAX_VOCAB >> 20), gt_vocab_text_bytes(*out) >> 20);
-	return code;
-}
-
-/* ---- fields ---------------------------------------------------------------------------------------------------------------------- */
-enum gt_code gt_texts_ids(const struct gt_text_spec *spec, const struct gt_vocab *vocab, int64_t *ids, struct gt_err *err)
+/* Sets *ids to the number of different tokens, those of n-grams included. */
+static enum gt_code count_ids(const struct gt_text_spec *spec, const struct gt_vocab *vocab, int64_t *ids, struct gt_err *err)
 {
 	struct gt_tokenizer t;
 	GT_TRY(gt_tokenizer_init(&t, (enum gt_tokenizer_kind)spec->tokenizer, vocab, err));
@@ -107,21 +72,56 @@ enum gt_code gt_texts_ids(const struct gt_text_spec *spec, const struct gt_vocab
 	return GT_OK;
 }
 
-enum gt_code gt_texts_describe(const struct gt_text_spec *spec, const struct gt_vocab *vocab, const int64_t *ids, struct gt_field *tokens,
+static enum gt_code build_vocab(const struct gt_texts *t, const struct gt_text_spec *spec, const int64_t *row, int64_t nrows,
+                                struct gt_vocab **out, struct gt_err *err)
+{
+	struct gt_vocab_counter *c;
+	struct gt_text_scratch scratch = {0};
+	GT_TRY(gt_vocab_counter_open(MAX_WORDS, &c, err));
+	enum gt_code code = GT_OK;
+	for (int64_t i = 0; i < nrows && code == GT_OK; i++) {
+		size_t n;
+		const char *text = gt_texts_get(t, row ? row[i] : i, &n);
+		code = gt_words_count(text, n, &scratch, c, err);
+	}
+	gt_text_scratch_close(&scratch);
+	if (code == GT_OK)
+		code = gt_vocab_build(c, spec->min_freq, spec->max_vocab, out, err);
+	if (code == GT_EDATA)
+		gt_fail_prefix(err, "data.tokenizer");
+	gt_vocab_counter_close(c);
+	if (code == GT_OK && (size_t)(*out)->words.offset[(*out)->words.n] > MAX_VOCAB)
+		code = gt_fail(err, GT_EDATA, "data.max_vocab: expected a vocabulary of at most %d MiB, which a checkpoint can store, got %zu; "
+		               "write a smaller number", (int)(MAX_VOCAB >> 20), (size_t)(*out)->words.offset[(*out)->words.n] >> 20);
+	return code;
+}
+
+enum gt_code gt_texts_fit(const struct gt_texts *t, const struct gt_text_spec *spec, const int64_t *row, int64_t nrows,
+                          struct gt_text_facts *out, struct gt_err *err)
+{
+	if (spec->tokenizer == GT_TOK_WORDPIECE)
+		GT_TRY(read_vocab(spec, &out->vocab, err));
+	else if (spec->tokenizer == GT_TOK_WORDS)
+		GT_TRY(build_vocab(t, spec, row, nrows, &out->vocab, err));
+	return count_ids(spec, out->vocab, &out->ids, err);
+}
+
+/* ---- fields ---------------------------------------------------------------------------------------------------------------------- */
+enum gt_code gt_texts_describe(const struct gt_text_spec *spec, const struct gt_text_facts *facts, struct gt_field *tokens,
                                struct gt_field *lengths, struct gt_err *err)
 {
 	struct gt_tokenizer t;
 	int64_t now;
-	GT_TRY(gt_texts_ids(spec, vocab, &now, err));
-	GT_TRY(gt_tokenizer_init(&t, (enum gt_tokenizer_kind)spec->tokenizer, vocab, err));
+	GT_TRY(count_ids(spec, facts->vocab, &now, err));
+	GT_TRY(gt_tokenizer_init(&t, (enum gt_tokenizer_kind)spec->tokenizer, facts->vocab, err));
 	if (gt_tokenizer_check_max(&t, spec->max_tokens, err) != GT_OK)
 		return gt_fail_prefix(err, "data.max_tokens");
-	if (now != *ids)
+	if (now != facts->ids)
 		return gt_fail(err, GT_ECONFIG, "data.tokenizer: expected the %lld different tokens with which the model was trained, got %lld",
-		               (long long)*ids, (long long)now);
+		               (long long)facts->ids, (long long)now);
 	int64_t width = spec->max_tokens + gt_ngrams_count((int32_t)spec->max_tokens, (int32_t)spec->ngrams);
 	*tokens = (struct gt_field){
-	    .name = "tokens", .dtype = GT_I32, .width = width, .ragged = true, .pad = t.pad, .codes = ids, .ncodes = 1};
+	    .name = "tokens", .dtype = GT_I32, .width = width, .ragged = true, .pad = t.pad, .codes = &facts->ids, .ncodes = 1};
 	*lengths = (struct gt_field){.name = "lengths", .dtype = GT_I32};
 	return GT_OK;
 }
@@ -218,7 +218,7 @@ enum gt_code gt_text_json_put(struct gt_json *j, const char *key, const struct g
 	gt_json_int(j, "ids", f->ids);
 	if (whole) {
 		whole[n] = 0;
-		if (gt_vocab_kind_of(f->vocab) == GT_VOCAB_BERT)
+		if (f->vocab->kind == GT_VOCAB_BERT)
 			gt_json_string(j, "kind", "bert");
 		gt_json_string(j, "vocabulary", whole);
 	}
@@ -240,16 +240,16 @@ enum gt_code gt_text_json_get(const struct gt_json_value *v, const char *path, s
 	enum gt_vocab_kind k = kind && !strcmp(kind, "bert") ? GT_VOCAB_BERT : GT_VOCAB_WORDS;
 	if (gt_vocab_parse("vocabulary", text, strlen(text), k, &out->vocab, err) != GT_OK)
 		return gt_fail_prefix(err, "%s", path);
-	if (out->ids < gt_vocab_size(out->vocab))
+	if (out->ids < out->vocab->words.n)
 		return gt_fail(err, GT_EDATA, "%s: expected \"ids\" to be at least the %d tokens of \"vocabulary\", got %lld", path,
-		               gt_vocab_size(out->vocab), (long long)out->ids);
+		               out->vocab->words.n, (long long)out->ids);
 	return GT_OK;
 }
 
 enum gt_code gt_text_json_compare(const struct gt_text_facts *ckpt, const struct gt_text_facts *now, const char *where, const char *path,
                                   struct gt_err *err)
 {
-	int32_t n = ckpt->vocab ? gt_vocab_size(ckpt->vocab) : 0, m = now->vocab ? gt_vocab_size(now->vocab) : 0;
+	int32_t n = ckpt->vocab ? ckpt->vocab->words.n : 0, m = now->vocab ? now->vocab->words.n : 0;
 	for (int32_t i = 0; i < n && i < m; i++) {
 		size_t a, b;
 		const char *p = gt_vocab_token(ckpt->vocab, i, &a), *q = gt_vocab_token(now->vocab, i, &b);

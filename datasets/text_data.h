@@ -1,10 +1,9 @@
-/* Texts as the inputs of a model: a vocabulary is learned from some of them, and each becomes a sequence of tokens.
+/* Texts as the inputs of a model: a vocabulary is fitted to some of them, and each becomes a sequence of tokens.
  *
  *     gt_texts_add(&t, bytes, n, err);                                 for every text
- *     GT_TRY(gt_texts_learn(&t, &spec, rows, nrows, &vocab, err));
- *     GT_TRY(gt_texts_ids(&spec, vocab, &ids, err));
- *     GT_TRY(gt_texts_describe(&spec, vocab, &ids, &tokens, &lengths, err));
- *     GT_TRY(gt_texts_fields(&t, &spec, vocab, name_of, files, &tokens, &lengths, &counts, err));
+ *     GT_TRY(gt_texts_fit(&t, &spec, rows, nrows, &facts, err));
+ *     GT_TRY(gt_texts_describe(&spec, &facts, &tokens, &lengths, err));
+ *     GT_TRY(gt_texts_fields(&t, &spec, facts.vocab, name_of, files, &tokens, &lengths, &counts, err));
  *     gt_texts_free(&t);
  *
  * With n-grams, the sequence of a text has its tokens and then its hashed n-grams (datasets/text/tokenizer.h), whose ids follow those of
@@ -14,23 +13,22 @@
 
 #include "base/json.h"
 #include "base/json_read.h"
-#include "learned.h"
+#include "fitted.h"
 #include "text/texts.h"
 #include "text/tokenizer.h"
 
 /* Writes the name of text i for messages to buf. */
 typedef const char *gt_text_name(const void *user, int64_t i, char *buf, size_t size);
 
-/* Makes the vocabulary of the tokenizer from the texts row[0 ... nrows - 1]; row NULL: from all; or reads it from spec->vocab. NULL: the
- * tokenizer has none. The caller closes it. */
-enum gt_code gt_texts_learn(const struct gt_texts *t, const struct gt_text_spec *spec, const int64_t *row, int64_t nrows,
-                            struct gt_vocab **out, struct gt_err *err);
+/* Makes the vocabulary of the tokenizer from the texts row[0 ... nrows - 1]; row NULL: from all; or reads it from spec->vocab; and counts
+ * the ids. out->vocab remains NULL if the tokenizer has none. The caller closes it, also after a failure. GT_ECONFIG: there are too many
+ * ids. */
+enum gt_code gt_texts_fit(const struct gt_texts *t, const struct gt_text_spec *spec, const int64_t *row, int64_t nrows,
+                          struct gt_text_facts *out, struct gt_err *err);
 
-/* Sets *ids to the number of different tokens, those of n-grams included. GT_ECONFIG: there are too many. */
-enum gt_code gt_texts_ids(const struct gt_text_spec *spec, const struct gt_vocab *vocab, int64_t *ids, struct gt_err *err);
-/* Sets the names, types and widths of the fields. ids: number of different tokens with which the model was trained, to which tokens->codes
- * points. GT_ECONFIG: the keys of the spec do not fit the vocabulary or ids. */
-enum gt_code gt_texts_describe(const struct gt_text_spec *spec, const struct gt_vocab *vocab, const int64_t *ids, struct gt_field *tokens,
+/* Sets the names, types and widths of the fields. tokens->codes points to facts->ids. GT_ECONFIG: the keys of the spec do not fit the
+ * facts. */
+enum gt_code gt_texts_describe(const struct gt_text_spec *spec, const struct gt_text_facts *facts, struct gt_field *tokens,
                                struct gt_field *lengths, struct gt_err *err);
 /* Fills the data of fields that gt_texts_describe has described. GT_EDATA: a text has no tokens; the message names it. name NULL: such a
  * text becomes one token of padding. */
@@ -39,7 +37,7 @@ enum gt_code gt_texts_fields(const struct gt_texts *t, const struct gt_text_spec
                              struct gt_err *err);
 
 /* ---- JSON ----------------------------------------------------------------------------------------------------------------------- */
-/* What was learned from texts, as a member of data.json in a checkpoint:
+/* Facts that were fitted to texts, as a member of data.json in a checkpoint:
  *   {"ids":30002,"vocabulary":"<pad>\n<unk>\nthe\n…"}
  * ids         number of different tokens, those of n-grams included.
  * vocabulary  in the text form of datasets/text/vocab.h; absent if the tokenizer has none (bytes).
@@ -47,7 +45,7 @@ enum gt_code gt_texts_fields(const struct gt_texts *t, const struct gt_text_spec
 
 /* Appends the facts as the member `key` of an open object. */
 enum gt_code gt_text_json_put(struct gt_json *j, const char *key, const struct gt_text_facts *f, struct gt_err *err);
-/* Reads them back from a parsed text, which may be hostile. `path` begins the message. The caller frees *out with gt_learned_free. The
+/* Reads them back from a parsed text, which may be hostile. `path` begins the message. The caller frees *out with gt_fitted_free. The
  * names of the classes are not part of it. GT_EDATA: v does not have this form. */
 enum gt_code gt_text_json_get(const struct gt_json_value *v, const char *path, struct gt_text_facts *out, struct gt_err *err);
 /* GT_EDATA names the first difference. For a resumed run, whose training data must be the same. */

@@ -1,7 +1,7 @@
 /* The format "text": files of one text each, in a folder or a .tar archive of train/CLASS/x.txt as in folder.c. The fields are the tokens
  * of a text and their number; the target is the class.
  *
- * text_data.c learns vocabularies and converts texts; this file makes datasets of them. */
+ * text_data.c fits vocabularies and converts texts; this file makes datasets of them. */
 #include "base/arena.h"
 #include "base/fileio.h"
 #include "folder.h"
@@ -31,7 +31,7 @@ static void free_raw(void *p)
 	free(raw);
 }
 
-static uint64_t count_raw_bytes(const void *p, const struct gt_learned *l)
+static uint64_t count_raw_bytes(const void *p, const struct gt_fitted *l)
 {
 	(void)l;
 	const struct raw *raw = p;
@@ -69,7 +69,7 @@ static enum gt_code read_texts(const struct gt_dataset_spec *spec, enum gt_split
 		struct gt_err why = {0};
 		code = read_text(spec, raw, i, &buf, &scratch, &why);
 		if (code == GT_EDATA && spec->skipped) {
-			code = gt_skipped_add(spec->skipped, (int)split, i, why.msg, err);
+			code = gt_skipped_add(spec->skipped, (int)split, i, "sample", NULL, why.msg, err);
 			continue;
 		}
 		if (code == GT_EDATA)
@@ -90,10 +90,9 @@ static enum gt_code read_texts(const struct gt_dataset_spec *spec, enum gt_split
 
 static enum gt_code alloc_raw(struct gt_dataset *out, struct raw **raw, struct gt_err *err)
 {
-	if (!(*raw = calloc(1, sizeof **raw)))
-		return gt_fail_memory(err, sizeof **raw);
+	GT_CALLOC(*raw, 1, err);
 	out->raw = *raw;
-	out->learning = gt_format_text.learning;
+	out->fitting = gt_format_text.fitting;
 	return GT_OK;
 }
 
@@ -111,24 +110,22 @@ static enum gt_code find_strata(const struct gt_dataset_spec *spec, const struct
 
 static enum gt_code copy_names(char *const *from, int64_t n, char ***to, int64_t *nto, struct gt_err *err)
 {
-	if (!(*to = calloc((size_t)n + 1, sizeof **to)))
-		return gt_fail_memory(err, (size_t)n * sizeof **to);
+	GT_CALLOC(*to, n, err);
 	for (*nto = 0; *nto < n; ++*nto)
 		if (!((*to)[*nto] = strdup(from[*nto])))
 			return gt_fail_memory(err, strlen(from[*nto]));
 	return GT_OK;
 }
 
-static enum gt_code learn_facts(const struct gt_dataset_spec *spec, const struct gt_dataset *d, const int64_t *row, int64_t n,
-                                struct gt_learned *out, struct gt_err *err)
+static enum gt_code fit_facts(const struct gt_dataset_spec *spec, const struct gt_dataset *d, const int64_t *row, int64_t n,
+                                struct gt_fitted *out, struct gt_err *err)
 {
 	const struct raw *raw = d->raw;
 	GT_TRY(copy_names(raw->classes.v, raw->classes.n, &out->text.class, &out->text.nclasses, err));
-	GT_TRY(gt_texts_learn(&raw->texts, &spec->text, row, n, &out->text.vocab, err));
-	return gt_texts_ids(&spec->text, out->text.vocab, &out->text.ids, err);
+	return gt_texts_fit(&raw->texts, &spec->text, row, n, &out->text, err);
 }
 
-static void free_facts(struct gt_learned *l)
+static void free_facts(struct gt_fitted *l)
 {
 	gt_vocab_close(l->text.vocab);
 	for (int64_t i = 0; i < l->text.nclasses; i++)
@@ -137,20 +134,20 @@ static void free_facts(struct gt_learned *l)
 }
 
 /* ---- datasets -------------------------------------------------------------------------------------------------------------------- */
-static enum gt_code describe_fields(const struct gt_dataset_spec *spec, const struct gt_learned *l, struct gt_dataset *out,
+static enum gt_code describe_fields(const struct gt_dataset_spec *spec, const struct gt_fitted *l, struct gt_dataset *out,
                                     struct gt_err *err)
 {
 	if (spec->classes > 0 && l->text.nclasses > spec->classes)
 		return gt_fail(err, GT_ECONFIG, "data.classes: expected at least %lld, one for each class of the training split, got %lld",
 		               (long long)l->text.nclasses, (long long)spec->classes);
-	GT_TRY(gt_texts_describe(&spec->text, l->text.vocab, &l->text.ids, &out->field[0], &out->field[1], err));
+	GT_TRY(gt_texts_describe(&spec->text, &l->text, &out->field[0], &out->field[1], err));
 	out->nfields = 2;
 	out->classes = spec->classes > 0 ? spec->classes : l->text.nclasses;
 	return copy_names(l->text.class, l->text.nclasses, &out->class_name, &out->nclass_names, err);
 }
 
 /* Converts the texts. Without targets, their files have no classes. */
-static enum gt_code convert_texts(const struct gt_dataset_spec *spec, const struct gt_learned *l, bool targets, struct gt_dataset *d,
+static enum gt_code convert_texts(const struct gt_dataset_spec *spec, const struct gt_fitted *l, bool targets, struct gt_dataset *d,
                                   struct gt_err *err)
 {
 	struct raw *raw = d->raw;
@@ -172,7 +169,7 @@ static enum gt_code convert_texts(const struct gt_dataset_spec *spec, const stru
 	return GT_OK;
 }
 
-static enum gt_code apply_facts(const struct gt_dataset_spec *spec, const struct gt_learned *l, struct gt_dataset *d, struct gt_err *err)
+static enum gt_code transform_facts(const struct gt_dataset_spec *spec, const struct gt_fitted *l, struct gt_dataset *d, struct gt_err *err)
 {
 	return convert_texts(spec, l, true, d, err);
 }
@@ -186,7 +183,7 @@ static enum gt_code convert_one_text(const struct gt_dataset_spec *spec, const c
 	GT_TRY(gt_text_check(text, n, name, err));
 	GT_TRY(gt_texts_add(&raw->texts, text, n, err));
 	out->n = 1;
-	return convert_texts(spec, spec->learned, false, out, err);
+	return convert_texts(spec, spec->fitted, false, out, err);
 }
 
 static enum gt_code read_inputs(const struct gt_dataset_spec *spec, const char *path, struct gt_dataset *out, struct gt_err *err)
@@ -205,7 +202,7 @@ static enum gt_code read_inputs(const struct gt_dataset_spec *spec, const char *
 	return code;
 }
 
-/* If spec->learned is NULL, the texts are kept in out->raw as raw bytes. */
+/* If spec->fitted is NULL, the texts are kept in out->raw as raw bytes. */
 static enum gt_code load_split(const struct gt_dataset_spec *spec, enum gt_split split, const struct gt_paths *paths, bool headers_only,
                                struct gt_dataset *out, struct gt_err *err)
 {
@@ -226,31 +223,31 @@ static enum gt_code load_split(const struct gt_dataset_spec *spec, enum gt_split
 	}
 	if (found && !out->n)
 		return gt_fail(err, GT_EDATA, "%.400s: expected texts that can be read, got none", raw->files->root);
-	return spec->learned && out->n ? convert_texts(spec, spec->learned, true, out, err) : GT_OK;
+	return spec->fitted && out->n ? convert_texts(spec, spec->fitted, true, out, err) : GT_OK;
 }
 
 /* Writes the facts as members of data.json. */
-static enum gt_code put_json(const struct gt_learned *l, struct gt_json *j, struct gt_err *err)
+static enum gt_code put_json(const struct gt_fitted *l, struct gt_json *j, struct gt_err *err)
 {
 	return l->text.ids ? gt_text_json_put(j, "text", &l->text, err) : GT_OK;
 }
 
-static enum gt_code get_json(const struct gt_json_value *v, const char *path, struct gt_learned *out, struct gt_err *err)
+static enum gt_code get_json(const struct gt_json_value *v, const char *path, struct gt_fitted *out, struct gt_err *err)
 {
 	return gt_text_json_get(gt_json_member(v, "text"), path, &out->text, err);
 }
 
-static enum gt_code compare_facts(const struct gt_learned *ckpt, const struct gt_learned *now, const char *where, const char *path,
+static enum gt_code compare_facts(const struct gt_fitted *ckpt, const struct gt_fitted *now, const char *where, const char *path,
                                   struct gt_err *err)
 {
 	return gt_text_json_compare(&ckpt->text, &now->text, where, path, err);
 }
 
-static const struct gt_learning learning = {.format = "text",
+static const struct gt_fitting fitting = {.format = "text",
                                             .strata = find_strata,
-                                            .learn = learn_facts,
+                                            .fit = fit_facts,
                                             .describe = describe_fields,
-                                            .apply = apply_facts,
+                                            .transform = transform_facts,
                                             .inputs = read_inputs,
                                             .text = convert_one_text,
                                             .json_member = "text",
@@ -268,4 +265,4 @@ const struct gt_format gt_format_text = {.name = "text",
                                          .load = load_split,
                                          .has_valid = true,
                                          .input = &gt_folder_texts,
-                                         .learning = &learning};
+                                         .fitting = &fitting};

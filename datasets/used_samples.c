@@ -1,7 +1,24 @@
 #include "used_samples.h"
 #include "base/arena.h"
+#include "tar_reader.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
+
+uint64_t gt_mark_hash(const void *data, size_t n, uint64_t seed)
+{
+	uint64_t h = XXH3_64bits_withSeed(data, n, seed) >> 16;
+	return h ? h : 1;
+}
+
+uint64_t gt_mark_path(const char *path)
+{
+	char clean[4096];
+	snprintf(clean, sizeof clean, "%s", path);
+	gt_tar_clean_path(clean);
+	return gt_mark_hash(clean, strlen(clean), 0);
+}
 
 enum gt_code gt_used_add(struct gt_sample_list *l, const struct gt_sample_mark *mark, int64_t n, struct gt_err *err)
 {
@@ -42,8 +59,7 @@ static enum gt_code collect_contents(const struct gt_sample_list *a, const struc
 	size_t most = (size_t)(a->n + (b ? b->n : 0));
 	free(*out);
 	*n = 0;
-	if (!(*out = malloc((most + 1) * sizeof **out)))
-		return gt_fail_memory(err, most * sizeof **out);
+	GT_CALLOC(*out, most + 1, err);
 	for (int k = 0; k < 2 && from[k]; k++)
 		for (int64_t i = 0; i < from[k]->n; i++)
 			if (from[k]->mark[i].content)

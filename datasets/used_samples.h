@@ -2,7 +2,7 @@
  * measured.
  *
  *     struct gt_used_samples u = {0};
- *     gt_used_add(&u.list[GT_TRAIN], &mark, 1, err); ...             or from a checkpoint (engine/store/sample_json.h)
+ *     gt_used_add(&u.list[GT_TRAIN], &mark, 1, err); ...             or from a checkpoint (engine/store/data_facts.h)
  *     GT_TRY(gt_used_index(&u, err));
  *     gt_used_measures(&u, GT_TEST, &mark)                           may this sample be measured?
  *     gt_used_compare(lists, nlists, marks, n, &changes, err);       what was added, is missing, or has changed

@@ -42,7 +42,7 @@ struct gt_lr_curve {
 	int ngroups;
 	struct gt_arena *arena;
 };
-/* Trains a config for some steps with growing learning rates, as setup/lr_find.h describes. It uses these fields of o: device, nproc, argv,
+/* Trains a config for some steps with growing learning rates, as setup/lr_find.c describes. It uses these fields of o: device, nproc, argv,
  * link, say, init, and observe for TRAIN, WARN and PRETRAINED events. Ranks are started as by gt_run. Only rank 0 gets a result; on the
  * other ranks, and in the process that started them, *out is NULL. Creates and changes no file. */
 enum gt_code gt_lr_find(struct gt_conf *c, const struct gt_run_opts *o, const struct gt_lr_find_spec *spec, struct gt_lr_curve **out,
@@ -79,12 +79,11 @@ struct gt_init_spec {
 enum gt_code gt_init_config(const struct gt_init_spec *spec, char **text, struct gt_err *err);
 
 /* Downloads a dataset. dir: folder for the files; NULL: the user's cache. base_url: URL of a mirror; NULL: the known mirrors. progress:
- * called with the number of bytes of a file that have arrived and its total number (0: not known); NULL: not called. */
+ * called with the number of bytes of a file that have arrived and its total number (0: not known); NULL: not called. GT_EUSAGE: no dataset
+ * has this name; the sentence suggests a similar one. */
 enum gt_code gt_fetch(const char *dataset, const char *dir, const char *base_url,
                       void (*progress)(void *user, const char *file, uint64_t done, uint64_t total), void *user, struct gt_err *err);
 /* Returns the name of dataset i, from 0, of those that gt_fetch can download; NULL after the last one. */
 const char *gt_fetch_name(int i);
-/* Returns the dataset that gt_fetch can download and that a misspelled or abbreviated name means, or NULL. */
-const char *gt_fetch_near(const char *name);
 
 #endif

@@ -67,9 +67,8 @@ struct gt_value_report {
 
 struct gt_eval_result {
 	char split[16];                  /* "train", "valid", "test", or "data" for the file or folder that was named */
-	int64_t samples;
-	double loss, acc, top5, seconds; /* scores as in struct gt_scores; duration of the evaluation in seconds */
-	struct gt_scores scores;         /* all scores */
+	struct gt_scores scores;
+	double seconds;                  /* duration of the evaluation */
 	int64_t step;                    /* number of optimizer steps after which the checkpoint was saved */
 	int64_t classes;                 /* number of classes between which the model chooses; 0: not known */
 	struct gt_class_report *report;  /* NULL: none was requested, or the targets are columns of numbers */

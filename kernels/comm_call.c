@@ -117,6 +117,23 @@ void gt_comm_call_stage_out(const struct gt_comm_call *k, size_t at, size_t n, c
 	}
 }
 
+/* ---- split ------------------------------------------------------------------------------------------------------------------------- */
+int gt_split_members(const struct gt_split_request *w, int rank, int world, int of[GT_COMM_RANKS], int *own)
+{
+	int n = 0;
+	for (int r = 0; r < world; r++) {
+		if (w[r].color != w[rank].color)
+			continue;
+		int at = n++;
+		for (; at > 0 && w[of[at - 1]].key > w[r].key; at--)
+			of[at] = of[at - 1];
+		of[at] = r;
+	}
+	for (int i = 0; i < n; i++)
+		*own = of[i] == rank ? i : *own;
+	return n;
+}
+
 /* ---- messages of exchange() --------------------------------------------------------------------------------------------------------- */
 struct gt_p2p_head gt_p2p_sign(const struct gt_p2p *x, uint32_t seq)
 {

@@ -45,6 +45,14 @@ size_t gt_comm_call_stage_in(const struct gt_comm_call *k, size_t at, size_t n, 
 /* Forms the same elements of this rank's result. from: for each rank, what its gt_comm_call_stage_in() has written. */
 void gt_comm_call_stage_out(const struct gt_comm_call *k, size_t at, size_t n, char *const *from);
 
+/* What a rank sends to all others in split(). */
+struct gt_split_request {
+	int32_t color, key;
+	uint64_t id; /* a number of the transport */
+};
+/* Lists the ranks of the new group of `rank`, in the order of their keys. Returns their number, and sets *own to that of `rank`. */
+int gt_split_members(const struct gt_split_request *w, int rank, int world, int of[GT_COMM_RANKS], int *own);
+
 /* The signature of one message of exchange(), which precedes its data. */
 struct gt_p2p_head {
 	uint64_t count; /* elements */

@@ -9,120 +9,77 @@
 
 #define SUM(a, b) ((a) + (b))
 #define MAX(a, b) ((a) > (b) || (a) != (a) ? (a) : (b)) /* a NaN wins, because no comparison with it is true */
+#define LARGER(a, b) ((a) > (b) ? (a) : (b)) /* of integers */
+#define SUM_U8(a, b) ((uint8_t)((a) + (b)))
 #define SAME(x) (x)
 
-#define S float
-#define A float
-#define LD SAME
-#define ST SAME
-#define N sum_f32
-#define OP SUM
-#include "comm_reduce.inc"
-#undef N
-#undef OP
-#define N max_f32
-#define OP MAX
-#include "comm_reduce.inc"
-#undef N
-#undef OP
-#undef S
-#undef LD
-#undef ST
+/* Defines the function for one reduction and one dtype. S: the type in memory; A: the type of the arithmetic; LD and ST: the conversions
+ * from S to A and back; OP(a, b): the reduction. `in` and `out` may be the same memory: an element is stored after it has been read from
+ * every rank. */
+#define GT_REDUCTION(name, S, A, LD, ST, OP)                                                                                               \
+	GT_CLONES static void name(void *const *out, int nout, const void *const *in, int nin, size_t n)                                       \
+	{                                                                                                                                      \
+		if (nin == 2 && nout <= 2) { /* groups of two ranks are the most frequent, and they need no blocks */                              \
+			const S *a = in[0], *b = in[1];                                                                                                \
+			S *p = out[0], *q = out[nout - 1];                                                                                             \
+			_Pragma("GCC ivdep") for (size_t i = 0; i < n; i++) {                                                                          \
+				S s = ST(OP(LD(a[i]), LD(b[i])));                                                                                          \
+				p[i] = s;                                                                                                                  \
+				q[i] = s;                                                                                                                  \
+			}                                                                                                                              \
+			return;                                                                                                                        \
+		}                                                                                                                                  \
+		A level[LEVELS][BLOCK]; /* level[k] is the sum of a complete subtree; the largest one comes first */                               \
+		for (size_t at = 0; at < n; at += BLOCK) {                                                                                         \
+			size_t m = n - at < BLOCK ? n - at : BLOCK;                                                                                    \
+			int top = 0;                                                                                                                   \
+			for (int r = 0; r < nin; r++) {                                                                                                \
+				const S *x = (const S *)in[r] + at;                                                                                        \
+				int pairs = r + 1; /* this leaf completes one subtree for each trailing zero of its number */                              \
+				if (r & 1) {                                                                                                               \
+					A *d = level[top - 1];                                                                                                 \
+					_Pragma("GCC ivdep") for (size_t i = 0; i < m; i++)                                                                    \
+						d[i] = OP(d[i], LD(x[i]));                                                                                         \
+					pairs >>= 1;                                                                                                           \
+				} else {                                                                                                                   \
+					A *d = level[top++];                                                                                                   \
+					_Pragma("GCC ivdep") for (size_t i = 0; i < m; i++)                                                                    \
+						d[i] = LD(x[i]);                                                                                                   \
+				}                                                                                                                          \
+				for (; (r & 1) && !(pairs & 1); pairs >>= 1) {                                                                             \
+					A *d = level[--top - 1], *y = level[top];                                                                              \
+					_Pragma("GCC ivdep") for (size_t i = 0; i < m; i++)                                                                    \
+						d[i] = OP(d[i], y[i]);                                                                                             \
+				}                                                                                                                          \
+			}                                                                                                                              \
+			while (top > 1) {                                                                                                              \
+				A *d = level[--top - 1], *y = level[top];                                                                                  \
+				_Pragma("GCC ivdep") for (size_t i = 0; i < m; i++)                                                                        \
+					d[i] = OP(d[i], y[i]);                                                                                                 \
+			}                                                                                                                              \
+			S *first = (S *)out[0] + at;                                                                                                   \
+			_Pragma("GCC ivdep") for (size_t i = 0; i < m; i++)                                                                            \
+				first[i] = ST(level[0][i]);                                                                                                \
+			for (int r = 1; r < nout; r++)                                                                                                 \
+				memcpy((S *)out[r] + at, first, m * sizeof(S));                                                                            \
+		}                                                                                                                                  \
+	}
 
-#define S uint16_t
-#define LD gt_bf16_to_f32
-#define ST gt_bf16_from_f32
-#define N sum_bf16
-#define OP SUM
-#include "comm_reduce.inc"
-#undef N
-#undef OP
-#define N max_bf16
-#define OP MAX
-#include "comm_reduce.inc"
-#undef N
-#undef OP
-#undef LD
-#undef ST
-#define LD gt_f16_to_f32
-#define ST gt_f16_from_f32
-#define N sum_f16
-#define OP SUM
-#include "comm_reduce.inc"
-#undef N
-#undef OP
-#define N max_f16
-#define OP MAX
-#include "comm_reduce.inc"
-#undef N
-#undef OP
-#undef S
-#undef A
-#undef LD
-#undef ST
-
-#define S double
-#define A double
-#define LD SAME
-#define ST SAME
-#define N sum_f64
-#define OP SUM
-#include "comm_reduce.inc"
-#undef N
-#undef OP
-#define N max_f64
-#define OP MAX
-#include "comm_reduce.inc"
-#undef N
-#undef OP
-#undef S
-#undef A
-
+GT_REDUCTION(sum_f32, float, float, SAME, SAME, SUM)
+GT_REDUCTION(max_f32, float, float, SAME, SAME, MAX)
+GT_REDUCTION(sum_bf16, uint16_t, float, gt_bf16_to_f32, gt_bf16_from_f32, SUM)
+GT_REDUCTION(max_bf16, uint16_t, float, gt_bf16_to_f32, gt_bf16_from_f32, MAX)
+GT_REDUCTION(sum_f16, uint16_t, float, gt_f16_to_f32, gt_f16_from_f32, SUM)
+GT_REDUCTION(max_f16, uint16_t, float, gt_f16_to_f32, gt_f16_from_f32, MAX)
+GT_REDUCTION(sum_f64, double, double, SAME, SAME, SUM)
+GT_REDUCTION(max_f64, double, double, SAME, SAME, MAX)
 /* Sums of integers use unsigned types, which wrap around by definition. In two's complement these are the signed sums. */
-#define S uint32_t
-#define A uint32_t
-#define N sum_i32
-#define OP SUM
-#include "comm_reduce.inc"
-#undef N
-#undef OP
-#undef S
-#undef A
-#define S uint64_t
-#define A uint64_t
-#define N sum_i64
-#define OP SUM
-#include "comm_reduce.inc"
-#undef N
-#undef OP
-#undef S
-#undef A
-#define S uint8_t
-#define A uint8_t
-#define N sum_u8
-#define OP(a, b) ((uint8_t)((a) + (b)))
-#include "comm_reduce.inc"
-#undef N
-#undef OP
-#define N max_u8
-#define OP(a, b) ((a) > (b) ? (a) : (b))
-#include "comm_reduce.inc"
-#undef N
-#undef S
-#undef A
-#define S int32_t
-#define A int32_t
-#define N max_i32
-#include "comm_reduce.inc"
-#undef N
-#undef S
-#undef A
-#define S int64_t
-#define A int64_t
-#define N max_i64
-#include "comm_reduce.inc"
-#undef N
-#undef OP
+GT_REDUCTION(sum_i32, uint32_t, uint32_t, SAME, SAME, SUM)
+GT_REDUCTION(sum_i64, uint64_t, uint64_t, SAME, SAME, SUM)
+GT_REDUCTION(sum_u8, uint8_t, uint8_t, SAME, SAME, SUM_U8)
+GT_REDUCTION(max_u8, uint8_t, uint8_t, SAME, SAME, LARGER)
+GT_REDUCTION(max_i32, int32_t, int32_t, SAME, SAME, LARGER)
+GT_REDUCTION(max_i64, int64_t, int64_t, SAME, SAME, LARGER)
 
 gt_reduce_fn *gt_comm_reduce(enum gt_reduction op, enum gt_dtype t)
 {

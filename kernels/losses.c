@@ -1,4 +1,5 @@
 #include "losses.h"
+#include "opsig.h"
 #include <string.h>
 #include <strings.h>
 
@@ -35,7 +36,7 @@ bool gt_loss_has_classes(const struct gt_loss_row *row)
 const char *gt_loss_check(const struct gt_opcall *call, bool *dense)
 {
 	const struct gt_attr_loss *attr = call->attr;
-	const struct gt_tdesc *x = call->in[0], *t = call->in[1];
+	const struct gt_tdesc *x = gt_opcall_operand(call, "x"), *t = gt_opcall_operand(call, "target");
 	bool labels = t->dtype == GT_I32 && t->rank == 1;
 	*dense = t->dtype == GT_F32 && t->rank == 2 && t->dim[1] == x->dim[1];
 	if (!labels && !*dense)

@@ -13,7 +13,8 @@
 static const char *refuse_linear_loss(const struct gt_opcall *call)
 {
 	const struct gt_attr_linear_loss *attr = call->attr;
-	int64_t n = call->in[0]->dim[0], in = call->in[0]->dim[1], cols = attr->linear.out;
+	const struct gt_tdesc *x = gt_opcall_operand(call, "x");
+	int64_t n = x->dim[0], in = x->dim[1], cols = attr->linear.out;
 	if (attr->linear.act != GT_ACT_NONE)
 		return "no activation may follow it";
 	return cols > GT_CU_HEAD_COLS || n > ROWS || cols * in > WEIGHTS
@@ -22,14 +23,15 @@ static const char *refuse_linear_loss(const struct gt_opcall *call)
 
 static const char *refuse_linear_back(const struct gt_opcall *call)
 {
-	int64_t n = call->in[1]->dim[0], in = call->in[1]->dim[1], cols = call->in[0]->dim[1];
+	const struct gt_tdesc *x = gt_opcall_operand(call, "x");
+	int64_t n = x->dim[0], in = x->dim[1], cols = gt_opcall_operand(call, "dy")->dim[1];
 	return cols > GT_CU_HEAD_COLS || n > BACK_ROWS || in > BACK_IN
 	           ? "it supports few outputs and small batches only; larger layers use two matrix products" : NULL;
 }
 
 static const char *refuse_attention(const struct gt_opcall *call)
 {
-	const struct gt_tdesc *y = call->code == GT_OP_ATTENTION ? call->out[0] : call->in[0];
+	const struct gt_tdesc *y = gt_opcall_operand(call, "y");
 	int64_t heads = ((const struct gt_attr_attention *)call->attr)->heads;
 	return heads < 1 || y->dim[2] % heads || y->dim[2] / heads > HEAD_FEATURES
 	           ? "expected heads of the same size, of at most 128 features (--device cpu takes 256)" : NULL;
@@ -37,32 +39,30 @@ static const char *refuse_attention(const struct gt_opcall *call)
 
 static const char *refuse_check(const struct gt_opcall *call)
 {
-	bool sums = call->nin > 4 && call->in[4];
-	return sums && ((const struct gt_attr_check *)call->attr)->ranks > 1 ? "its gradients must belong to one rank" : NULL;
+	bool several = ((const struct gt_attr_check *)call->attr)->ranks > 1;
+	return several && gt_opcall_operand(call, "g") ? "its gradients must belong to one rank" : NULL;
 }
 
 /* batchnorm and batchnorm.y: the kernel for a residual has no gelu, whose registers would cost it a quarter of its blocks. */
 static const char *refuse_norm(const struct gt_opcall *call)
 {
-	int res = call->code == GT_OP_BATCHNORM ? 6 : 5;
 	bool gelu = ((const struct gt_attr_norm *)call->attr)->act > GT_ACT_RELU;
-	return gelu && call->nin > res && call->in[res] ? "a gelu may not follow a residual" : NULL;
+	return gelu && gt_opcall_operand(call, "res") ? "a gelu may not follow a residual" : NULL;
 }
 
 /* batchnorm.dx and batchnorm.sums with a gelu, whose derivative is computed from bn(x). */
 static const char *refuse_norm_gradient(const struct gt_opcall *call)
 {
-	int more = call->code == GT_OP_BATCHNORM_SUMS ? 7 : 8;
 	if (((const struct gt_attr_norm *)call->attr)->act <= GT_ACT_RELU)
 		return NULL;
-	if (call->nin > 6 && call->in[6])
+	if (gt_opcall_operand(call, "y"))
 		return "a gelu may not follow a sum";
-	return call->nin > more && call->in[more] ? "a gradient in two parts through a gelu would need more registers than there are" : NULL;
+	return gt_opcall_operand(call, "more") ? "a gradient in two parts through a gelu would need more registers than there are" : NULL;
 }
 
 static const char *refuse_max_pool(const struct gt_opcall *call)
 {
-	const struct gt_tdesc *idx = call->code == GT_OP_MAXPOOL2D_DX ? call->in[1] : call->nout > 1 ? call->out[1] : NULL;
+	const struct gt_tdesc *idx = gt_opcall_operand(call, "idx");
 	const struct gt_attr_pool2d *attr = call->code == GT_OP_ADAPTIVE_MAXPOOL2D ? NULL : call->attr;
 	if (!idx || idx->dtype == GT_I32)
 		return NULL;
@@ -85,7 +85,7 @@ const char *gt_cuda_refuses(const struct gt_opcall *call)
 	const struct gt_tdesc *padded = gt_opcall_padded(call);
 	const char *why = padded ? refuse_padded_channels(call, padded) : NULL;
 	bool any = call->code == GT_OP_CHECK || call->code == GT_OP_BATCHNORM_MERGE; /* their operands are f64 in every graph */
-	if (!any && call->in[0] && call->in[0]->dtype == GT_F64)
+	if (!any && gt_opcall_input(call) && gt_opcall_input(call)->dtype == GT_F64)
 		return "f64 is not supported by the cuda backend";
 	if (why)
 		return why;

@@ -221,7 +221,7 @@
 	  "rows:u8(M,_) [labels:i32(M)] index:i64 -> x(_,_,_,_)~ [target:i32(_)]") \
 	X(GT_OP_GATHER_ROWS, "gather.rows", gather_rows, views, "rows:any(M,..) index:i64 -> y:any(_,..)") \
 	X(GT_OP_GATHER_RAGGED, "gather.ragged", gather_ragged, ragged, "rows:i32(T) start:i64(M) index:i64 -> y:i32(_,L)") \
-	X(GT_OP_SUMSQ, "sumsq", update, none, "flat:f -> scalar:f64()+") \
+	X(GT_OP_SUMSQ, "sumsq", sumsq, none, "flat:f -> scalar:f64()+") \
 	X(GT_OP_BOUND, "bound", bound, scale, "dy(N,_) x(N,_) -> scalar:f64()!") \
 	X(GT_OP_CHECK, "check", check, check, "scalars:f64(SCALARS)! scaler:f64(SCALER)! [numbers:u8!] [parts:f64(_,SCALARS)!] [g:f] ->") \
 	GT_ACTIVATIONS(GT_ACTIVATION_OPCODES, X) \

@@ -3,7 +3,6 @@
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 struct gt_attr_none {
 	char unused[0];
@@ -300,33 +299,79 @@ static bool is_operand_name(const char *name)
 	return false;
 }
 
-static int find_name(const struct gt_operand *o, int n, struct gt_tdesc *const *d, int nd, const char *name)
+/* Returns the index of the operand `name` in the list at s, or -1 if it is absent. */
+static int find_name(const char *s, struct gt_tdesc *const *d, int nd, const char *name)
 {
-	for (int i = 0; i < n && i < nd; i++)
-		if (!strcmp(o[i].name, name))
+	size_t n = strlen(name);
+	for (int i = 0; i < nd && *s && *s != '-'; i++) {
+		s += *s == '[';
+		if (!strncmp(s, name, n) && strchr(":(]!+*~ ", s[n]))
 			return d[i] ? i : -1;
+		s += strcspn(s, " ");
+		s += strspn(s, " ");
+	}
 	return -1;
 }
 
-struct gt_operand_ref gt_opcall_find(const struct gt_opcall *call, const char *name)
+static int find_input(const struct gt_opcall *call, const char *name)
 {
-	struct gt_opsig sig;
-	gt_opsig_read(call->code, &sig);
-	int in = find_name(sig.in, sig.nin, call->in, call->nin, name), out = find_name(sig.out, sig.nout, call->out, call->nout, name);
-	assert(in >= 0 || out >= 0 || is_operand_name(name));
-	return in >= 0 ? (struct gt_operand_ref){in, false} : (struct gt_operand_ref){out, true};
+	return find_name(rows[call->code].text, call->in, call->nin, name);
+}
+
+static int find_output(const struct gt_opcall *call, const char *name)
+{
+	const char *outputs = strstr(rows[call->code].text, "->") + 2;
+	return find_name(outputs + strspn(outputs, " "), call->out, call->nout, name);
 }
 
 struct gt_tdesc *gt_opcall_operand(const struct gt_opcall *call, const char *name)
 {
-	struct gt_operand_ref r = gt_opcall_find(call, name);
-	return r.index < 0 ? NULL : r.output ? call->out[r.index] : call->in[r.index];
+	int in = find_input(call, name), out = in < 0 ? find_output(call, name) : -1;
+	assert(in >= 0 || out >= 0 || is_operand_name(name));
+	return in >= 0 ? call->in[in] : out >= 0 ? call->out[out] : NULL;
+}
+
+struct gt_tdesc *gt_opcall_input(const struct gt_opcall *call)
+{
+	return call->nin ? call->in[0] : NULL;
+}
+
+struct gt_tdesc *gt_opcall_output(const struct gt_opcall *call)
+{
+	return call->nout ? call->out[0] : NULL;
 }
 
 bool gt_opcall_adds(const struct gt_opcall *call, const char *name)
 {
-	struct gt_operand_ref r = gt_opcall_find(call, name);
-	return r.index >= 0 && r.output && call->accumulate & 1u << r.index;
+	int out = find_output(call, name);
+	return out >= 0 && call->accumulate & 1u << out;
+}
+
+void gt_binding_make(struct gt_binding *b, const struct gt_operand_slot *slots, size_t n, const struct gt_opcall *call)
+{
+	b->n = 0;
+	for (int outputs = 0; outputs < 2; outputs++) {
+		b->nin = b->n;
+		for (size_t i = 0; i < n; i++) {
+			int from = outputs ? find_output(call, slots[i].name) : find_input(call, slots[i].name);
+			assert(from >= 0 || is_operand_name(slots[i].name));
+			if (from < 0)
+				continue;
+			assert(b->n < 2 * GT_MAX_IO && slots[i].at <= UINT16_MAX);
+			b->slot[b->n].from = (uint16_t)from;
+			b->slot[b->n++].to = (uint16_t)slots[i].at;
+		}
+	}
+}
+
+enum gt_code gt_opcall_refuse(const struct gt_opcall *call, struct gt_err *err, const char *why)
+{
+	char shape[96] = "";
+	const struct gt_tdesc *in = gt_opcall_input(call), *d = in ? in : gt_opcall_output(call);
+	if (d)
+		gt_tdesc_text(d, shape, sizeof shape);
+	return gt_fail(err, GT_EUNAVAILABLE, "%s (%s) of %s %s: %s", gt_opcode_name(call->code), call->name ? call->name : "?",
+	               d ? gt_dtype_name(d->dtype) : "", shape, why);
 }
 
 const struct gt_tdesc *gt_opcall_padded(const struct gt_opcall *call)

@@ -9,6 +9,8 @@
 #define GT_KERNELS_OPSIG_H
 
 #include "opcall.h"
+#include <stddef.h>
+#include <string.h>
 
 /* The type of an operand. A type >= GT_OPERAND_DTYPE requires the dtype (enum gt_dtype) whose number is type - GT_OPERAND_DTYPE. */
 enum gt_operand_type { GT_OPERAND_ACT, GT_OPERAND_WEIGHT, GT_OPERAND_PARAM, GT_OPERAND_ANY, GT_OPERAND_DTYPE };
@@ -47,18 +49,72 @@ size_t gt_opcode_attr_size(enum gt_opcode code); /* bytes of the operation's att
  * gtrain. */
 enum gt_code gt_opcall_check(const struct gt_opcall *call, struct gt_err *err);
 
-/* An operand of a call: in[index], or out[index] if output is true. index is -1 if the operand is absent or the operation has none of this
- * name. Backends look for operands by name when they prepare a call, and keep the index for launches. */
-struct gt_operand_ref {
-	int index;
-	bool output;
-};
-struct gt_operand_ref gt_opcall_find(const struct gt_opcall *call, const char *name);
-
 /* Returns the descriptor of an operand, NULL if it is absent: gt_opcall_operand(call, "gamma"). */
 struct gt_tdesc *gt_opcall_operand(const struct gt_opcall *call, const char *name);
+/* Returns the descriptor of the first input, which every operation that backends get has, and of the first output; NULL: absent. */
+struct gt_tdesc *gt_opcall_input(const struct gt_opcall *call);
+struct gt_tdesc *gt_opcall_output(const struct gt_opcall *call);
 /* Returns whether the call adds to an output (gt_opcall.accumulate). */
 bool gt_opcall_adds(const struct gt_opcall *call, const char *name);
+
+/* The address of an operand: an operand's name, and the offset of the member of the kernel's arguments that gets its address:
+ *
+ *     struct args { const void *x; void *y; };
+ *     static const struct gt_operand_slot slots[] = {GT_SLOTS(args, x, y)};
+ *     gt_binding_make(&k->binding, slots, 2, call);                 when the kernel is prepared
+ *     gt_binding_apply(&k->binding, &args, a->in, a->out);          at a launch: args.x and args.y */
+struct gt_operand_slot {
+	const char *name;
+	size_t at;
+};
+#ifdef __cplusplus
+#define GT_SLOT_TYPE(tag) tag
+#else
+#define GT_SLOT_TYPE(tag) struct tag
+#endif
+#define GT_SLOT_AS(tag, name, member)                                                                                                      \
+	{                                                                                                                                      \
+		name, offsetof(GT_SLOT_TYPE(tag), member)                                                                                          \
+	}
+/* Slots for 2 to 13 members that have the names of their operands. */
+#define GT_SLOTS(tag, ...) GT_SLOTS_COUNT(__VA_ARGS__, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1)(tag, __VA_ARGS__)
+#define GT_SLOTS_COUNT(a, b, c, d, e, f, g, h, i, j, k, l, m, n, ...) GT_SLOTS_##n
+#define GT_SLOTS_1(tag, m) GT_SLOT_AS(tag, #m, m)
+#define GT_SLOTS_2(tag, m, ...) GT_SLOTS_1(tag, m), GT_SLOTS_1(tag, __VA_ARGS__)
+#define GT_SLOTS_3(tag, m, ...) GT_SLOTS_1(tag, m), GT_SLOTS_2(tag, __VA_ARGS__)
+#define GT_SLOTS_4(tag, m, ...) GT_SLOTS_1(tag, m), GT_SLOTS_3(tag, __VA_ARGS__)
+#define GT_SLOTS_5(tag, m, ...) GT_SLOTS_1(tag, m), GT_SLOTS_4(tag, __VA_ARGS__)
+#define GT_SLOTS_6(tag, m, ...) GT_SLOTS_1(tag, m), GT_SLOTS_5(tag, __VA_ARGS__)
+#define GT_SLOTS_7(tag, m, ...) GT_SLOTS_1(tag, m), GT_SLOTS_6(tag, __VA_ARGS__)
+#define GT_SLOTS_8(tag, m, ...) GT_SLOTS_1(tag, m), GT_SLOTS_7(tag, __VA_ARGS__)
+#define GT_SLOTS_9(tag, m, ...) GT_SLOTS_1(tag, m), GT_SLOTS_8(tag, __VA_ARGS__)
+#define GT_SLOTS_10(tag, m, ...) GT_SLOTS_1(tag, m), GT_SLOTS_9(tag, __VA_ARGS__)
+#define GT_SLOTS_11(tag, m, ...) GT_SLOTS_1(tag, m), GT_SLOTS_10(tag, __VA_ARGS__)
+#define GT_SLOTS_12(tag, m, ...) GT_SLOTS_1(tag, m), GT_SLOTS_11(tag, __VA_ARGS__)
+#define GT_SLOTS_13(tag, m, ...) GT_SLOTS_1(tag, m), GT_SLOTS_12(tag, __VA_ARGS__)
+
+/* The slots of the operands that a call has, those of its inputs before those of its outputs. */
+struct gt_binding {
+	int nin, n;
+	struct {
+		uint16_t from, to; /* index of the operand; offset of the member */
+	} slot[2 * GT_MAX_IO];
+};
+
+void gt_binding_make(struct gt_binding *b, const struct gt_operand_slot *slots, size_t n, const struct gt_opcall *call);
+
+/* Sets the members to the addresses of a launch. The members of operands that the call does not have are left as they are. */
+static inline void gt_binding_apply(const struct gt_binding *b, void *args, void *const *in, void *const *out)
+{
+	int i = 0;
+	for (; i < b->nin; i++)
+		memcpy((char *)args + b->slot[i].to, &in[b->slot[i].from], sizeof *in);
+	for (; i < b->n; i++)
+		memcpy((char *)args + b->slot[i].to, &out[b->slot[i].from], sizeof *out);
+}
+
+/* Fails with GT_EUNAVAILABLE and a sentence: "conv2d (layer1.0.conv1) of f16 [32, 3, 32, 32]: not supported by the cpu backend". */
+enum gt_code gt_opcall_refuse(const struct gt_opcall *call, struct gt_err *err, const char *why);
 
 /* Returns the operand of a checked call whose channels are padded; NULL: there is none. */
 const struct gt_tdesc *gt_opcall_padded(const struct gt_opcall *call);

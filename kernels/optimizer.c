@@ -44,35 +44,34 @@ bool gt_update_has(const struct gt_update_row *row, const struct gt_attr_update 
 	return false;
 }
 
-static const struct gt_tdesc *input_at(const struct gt_opcall *call, int i)
-{
-	return i < call->nin ? call->in[i] : NULL;
-}
-
-const char *gt_update_check(const struct gt_opcall *call, struct gt_update_inputs *out)
+const char *gt_update_check(const struct gt_opcall *call)
 {
 	const struct gt_update_row *row = gt_update_row(call->code);
 	const struct gt_attr_update *attr = call->attr;
-	int64_t n = gt_tdesc_padded(call->in[0]), at = 0;
-	if (!row || row->matrix)
-		return "it is no update of flat parameters";
+	int64_t n = gt_tdesc_padded(gt_opcall_operand(call, "p")), at = 0;
 	for (int i = 0; i < row->nslots; i++)
-		if (!input_at(call, 2 + i) != !gt_update_has(row, attr, i))
+		if (!gt_opcall_operand(call, row->state[i].name) != !gt_update_has(row, attr, i))
 			return "the number of state tensors does not match the attributes";
-	*out = (struct gt_update_inputs){row->nslots, 2 + row->nslots, 3 + row->nslots};
-	const struct gt_tdesc *scalars = input_at(call, out->scalars), *work = input_at(call, out->work);
-	if (!scalars && attr->clip_norm > 0)
+	if (!gt_opcall_operand(call, "scalars") && attr->clip_norm > 0)
 		return "clipping needs the scalars of the step";
-	for (int s = 0; s < attr->nseg; s++) {
-		if (attr->seg[s].begin < at || attr->seg[s].end < attr->seg[s].begin || attr->seg[s].end > n)
+	for (int i = 0; i < attr->nseg; i++) {
+		const struct gt_seg *s = &attr->seg[i];
+		const struct gt_tdesc *d = row->matrix ? ((const struct gt_attr_muon *)call->attr)->desc[i] : NULL;
+		if (s->begin < at || s->end < s->begin || s->end > n)
 			return "the segments must be ascending and inside the parameters";
-		at = attr->seg[s].end;
+		if (d && (d->rank < 2 || gt_tdesc_padded(d) != s->end - s->begin))
+			return "the segments must be matrices";
+		at = s->end;
 	}
-	if (!scalars)
-		out->scalars = -1;
-	if (!work)
-		out->work = -1;
 	return NULL;
+}
+
+size_t gt_update_slots(enum gt_opcode code, struct gt_operand_slot *slots, size_t n, size_t at)
+{
+	const struct gt_update_row *row = gt_update_row(code);
+	for (int i = 0; i < row->nslots; i++)
+		slots[n++] = (struct gt_operand_slot){row->state[i].name, at + (size_t)i * sizeof(void *)};
+	return n;
 }
 
 const struct gt_optimizer_row gt_optimizer_rows[GT_OPT_COUNT] = {

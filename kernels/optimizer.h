@@ -6,7 +6,7 @@
 #ifndef GT_KERNELS_OPTIMIZER_H
 #define GT_KERNELS_OPTIMIZER_H
 
-#include "opcall.h"
+#include "opsig.h"
 
 /* The condition for which an optimizer keeps a state (such as Adam's exp_avg) for each parameter: never, always, or if the attribute
  * that GT_STATE_IF_key names is not 0 (GT_STATE_IF_momentum, ...). */
@@ -42,16 +42,11 @@ bool gt_update_touches_only(enum gt_opcode code, const struct gt_attr_update *at
  * embedding_bag.dw+update); NULL: there is none, or the call is another operation. */
 const char *gt_update_refuses_fused(const struct gt_opcall *call);
 
-/* The positions of the inputs in a call of an update of flat parameters. */
-struct gt_update_inputs {
-	/* number of states, which are inputs 2 ... 1 + nslots; if a state does not exist, its input is NULL or has an index >= nin */
-	int nslots;
-	int scalars; /* index of the input with the scalars of the step (struct gt_scalars); -1: absent */
-	int work;    /* index of the input with the 16-bit copy of the parameters; -1: absent */
-};
-/* Checks the rules for an update of flat parameters that its signature (opsig.h) cannot express, except the dtype of the work copy, and
- * fills *out. Returns NULL, or the reason why a backend must reject the call: one is that the update is of matrices. */
-const char *gt_update_check(const struct gt_opcall *call, struct gt_update_inputs *out);
+/* Checks the rules for an update that its signature (opsig.h) cannot express, except the dtype of the work copy. Returns NULL, or the
+ * reason why a backend must reject the call. */
+const char *gt_update_check(const struct gt_opcall *call);
+/* Adds the operands of the states to a list of n slots; `at` is the offset of an array of GT_MAX_STATES addresses. Returns the new n. */
+size_t gt_update_slots(enum gt_opcode code, struct gt_operand_slot *slots, size_t n, size_t at);
 
 /* ---- train.optimizer.type ------------------------------------------------------------------------------------------------ */
 enum gt_optimizer {

@@ -1,4 +1,5 @@
 #include "strided.h"
+#include "opsig.h"
 
 /* Writes the distance in memory between neighbours in each dimension, in elements. */
 static void steps_of(const struct gt_tdesc *d, int64_t *step)
@@ -12,7 +13,7 @@ static void steps_of(const struct gt_tdesc *d, int64_t *step)
 
 const char *gt_strided_make(const struct gt_opcall *call, struct gt_strided *out)
 {
-	const struct gt_tdesc *x = call->in[0], *y = call->out[0];
+	const struct gt_tdesc *x = gt_opcall_input(call), *y = gt_opcall_output(call);
 	const struct gt_attr_permute *p = call->attr;
 	const struct gt_attr_select *s = call->attr;
 	bool permute = call->code == GT_OP_PERMUTE, back = call->code == GT_OP_SELECT_DX;

@@ -3,16 +3,13 @@
 #include <curl/curl.h>
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <unistd.h>
 
 struct state {
 	const struct gt_transfer *t;
 	CURL *curl;
 	uint64_t at;          /* offset of the next byte */
-	uint64_t range_start; /* start in Content-Range of the reply; UINT64_MAX: none */
 	bool placed;          /* `at` is determined, by the status of the reply */
 	uint64_t other_size;  /* size of the server's file if it is not the expected one */
 	struct gt_err disk;   /* failure to write; its code is GT_OK if there is none */
@@ -26,22 +23,13 @@ static long status_of(struct state *s)
 	return code;
 }
 
-static size_t on_header(char *line, size_t size, size_t n, void *user)
+/* Returns whether a reply with status 206 continues at the end of the partial file. */
+static bool continues_file(struct state *s)
 {
-	struct state *s = user;
-	size_t len = size * n;
-	static const char key[] = "content-range: bytes ";
-	if (len >= 5 && !strncmp(line, "HTTP/", 5)) /* a new reply after a redirection */
-		s->range_start = UINT64_MAX;
-	if (len > sizeof key && !strncasecmp(line, key, sizeof key - 1)) {
-		char digits[24] = "";
-		size_t k = 0;
-		for (const char *p = line + sizeof key - 1; p < line + len && *p >= '0' && *p <= '9' && k < 20; p++)
-			digits[k++] = *p;
-		if (k)
-			s->range_start = strtoull(digits, NULL, 10);
-	}
-	return len;
+	struct curl_header *range;
+	unsigned long long start;
+	return curl_easy_header(s->curl, "Content-Range", 0, CURLH_HEADER, -1, &range) == CURLHE_OK &&
+	       sscanf(range->value, "bytes %20llu", &start) == 1 && start == s->t->have;
 }
 
 /* Receives data. The body of status 200 is the whole file, that of 206 the rest; other bodies are error pages. */
@@ -55,7 +43,7 @@ static size_t on_body(char *data, size_t size, size_t n, void *user)
 		return len;
 	if (!s->placed) {
 		s->at = status == 206 ? t->have : 0;
-		if (status == 206 && s->range_start != t->have) {
+		if (status == 206 && !continues_file(s)) {
 			s->wrong_range = true;
 			return 0;
 		}
@@ -141,7 +129,7 @@ enum gt_transfer_end gt_transfer(const struct gt_transfer *t, struct gt_err *err
 {
 	char detail[CURL_ERROR_SIZE] = "", range[32];
 	CURL *c = curl_easy_init();
-	struct state s = {.t = t, .curl = c, .at = t->have, .range_start = UINT64_MAX};
+	struct state s = {.t = t, .curl = c, .at = t->have};
 	if (!c) {
 		gt_fail(err, GT_EFAIL, "libcurl: out of memory");
 		return GT_TRANSFER_NEVER;
@@ -157,8 +145,6 @@ enum gt_transfer_end gt_transfer(const struct gt_transfer *t, struct gt_err *err
 	curl_easy_setopt(c, CURLOPT_LOW_SPEED_LIMIT, 100L); /* less than 100 bytes per second for 30 s: the transfer is stuck */
 	curl_easy_setopt(c, CURLOPT_LOW_SPEED_TIME, 30L);
 	curl_easy_setopt(c, CURLOPT_ERRORBUFFER, detail);
-	curl_easy_setopt(c, CURLOPT_HEADERFUNCTION, on_header);
-	curl_easy_setopt(c, CURLOPT_HEADERDATA, &s);
 	curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, on_body);
 	curl_easy_setopt(c, CURLOPT_WRITEDATA, &s);
 	if (t->have) { /* not CURLOPT_RESUME_FROM, which fails if the server replies with the whole file */

@@ -21,11 +21,6 @@ static bool changes_size(const struct gt_transform *t)
 	return t->type == GT_TF_RESIZE || t->type == GT_TF_RANDOM_RESIZED_CROP || t->type == GT_TF_CENTER_CROP;
 }
 
-static int64_t target_height(const struct gt_transform *t)
-{
-	return t->size[0];
-}
-
 static int64_t target_width(const struct gt_transform *t)
 {
 	return t->size[1] ? t->size[1] : t->size[0];
@@ -45,7 +40,7 @@ static struct view make_view(const struct gt_image_work *k, int i, int64_t h, in
 	struct gt_resample_axis *x = &v.r.x, *y = &v.r.y;
 	struct gt_transform_draw d;
 	if (t->type == GT_TF_CENTER_CROP) {
-		v.height = target_height(t);
+		v.height = t->size[0];
 		v.width = target_width(t);
 		v.top = centre_offset(v.height, h);
 		v.left = centre_offset(v.width, w);
@@ -53,7 +48,7 @@ static struct view make_view(const struct gt_image_work *k, int i, int64_t h, in
 	}
 	v.resample = true;
 	v.r.interpolation = t->interpolation;
-	y->out = target_height(t);
+	y->out = t->size[0];
 	x->out = target_width(t);
 	if (t->type == GT_TF_RANDOM_RESIZED_CROP) {
 		gt_transform_draw(k->list, i, k->key, h, w, &d);
@@ -67,10 +62,10 @@ static struct view make_view(const struct gt_image_work *k, int i, int64_t h, in
 	}
 	y->end = y->out;
 	x->end = x->out;
-	if (then && then->type == GT_TF_CENTER_CROP && target_height(then) <= y->out && target_width(then) <= x->out) {
-		y->begin = centre_offset(target_height(then), y->out);
+	if (then && then->type == GT_TF_CENTER_CROP && then->size[0] <= y->out && target_width(then) <= x->out) {
+		y->begin = centre_offset(then->size[0], y->out);
 		x->begin = centre_offset(target_width(then), x->out);
-		y->end = y->begin + target_height(then);
+		y->end = y->begin + then->size[0];
 		x->end = x->begin + target_width(then);
 		v.next++;
 		then = v.next < k->list.n ? then + 1 : NULL;
@@ -236,7 +231,7 @@ static enum gt_code convert_channels(struct gt_image_work *k, struct gt_err *err
 	if ((p->c != 1 && p->c != 3) || (k->c != 1 && k->c != 3))
 		return gt_fail(err, GT_EDATA, "%s: expected an image of %d channels, got %d", k->name, k->c, p->c);
 	GT_TRY(gt_scratch_take(k->s, GT_BUF_A, (size_t)(p->h * p->w * k->c), &to, err));
-	gt_pixels_convert(p->data, p->c, to, k->c, (size_t)(p->h * p->w));
+	gt_pixels_convert(p->data, p->c, to, (size_t)(p->h * p->w));
 	p->data = to;
 	p->c = k->c;
 	k->owned = true;

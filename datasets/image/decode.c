@@ -76,15 +76,10 @@ enum gt_code gt_decode_pixels(const uint8_t *raw, size_t size, const char *name,
 	return gt_pixels_orient(out, head->orientation, s, err);
 }
 
-void gt_pixels_convert(const uint8_t *in, int from, uint8_t *out, int to, size_t pixels)
+void gt_pixels_convert(const uint8_t *in, int from, uint8_t *out, size_t pixels)
 {
-	if (from == to) {
-		memcpy(out, in, pixels * (size_t)from);
-	} else if (from == 1) {
-		for (size_t i = 0; i < pixels; i++)
-			out[3 * i] = out[3 * i + 1] = out[3 * i + 2] = in[i];
-	} else {
-		for (size_t i = 0; i < pixels; i++)
-			out[i] = (uint8_t)((in[3 * i] * 19595u + in[3 * i + 1] * 38470u + in[3 * i + 2] * 7471u + 0x8000u) >> 16);
-	}
+	for (size_t i = 0; i < pixels && from == 1; i++)
+		out[3 * i] = out[3 * i + 1] = out[3 * i + 2] = in[i];
+	for (size_t i = 0; i < pixels && from == 3; i++)
+		out[i] = (uint8_t)((in[3 * i] * 19595u + in[3 * i + 1] * 38470u + in[3 * i + 2] * 7471u + 0x8000u) >> 16);
 }

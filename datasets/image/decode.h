@@ -56,9 +56,9 @@ enum gt_code gt_decode_head(const uint8_t *raw, size_t size, const char *name, s
 enum gt_code gt_decode_pixels(const uint8_t *raw, size_t size, const char *name, const struct gt_image_head *head,
                               const struct gt_decode_part *part, struct gt_image_scratch *s, struct gt_pixels *out, struct gt_err *err);
 
-/* Converts pixels from `from` to `to` channels, 1 or 3. Grey to RGB repeats the value; RGB to grey computes ITU-R 601-2 luma in 16 bits, as
- * PIL's convert("L"). in and out must not overlap. */
-void gt_pixels_convert(const uint8_t *in, int from, uint8_t *out, int to, size_t pixels);
+/* Converts pixels from `from` channels to the other number, 1 or 3. Grey to RGB repeats the value; RGB to grey computes ITU-R 601-2 luma in
+ * 16 bits, as PIL's convert("L"). in and out must not overlap. */
+void gt_pixels_convert(const uint8_t *in, int from, uint8_t *out, size_t pixels);
 
 /* ---- for the decoders ----------------------------------------------------------------------------------------------------- */
 /* Returns the Exif orientation, 1 to 8, from the body of segment APP1 of a JPEG, chunk eXIf of a PNG or chunk EXIF of a WebP; 1 (upright)

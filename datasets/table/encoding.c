@@ -23,11 +23,6 @@ static char *put_utf8(char *p, uint32_t c)
 	return p + 1;
 }
 
-static enum gt_code fail_at_line(const char *path, int64_t line, const char *why, struct gt_err *err)
-{
-	return gt_fail(err, GT_EDATA, "%.400s:%lld: %s", path, (long long)line, why);
-}
-
 static enum gt_code from_bytes(enum gt_encoding from, const uint8_t *s, size_t n, const char *path, char **at, struct gt_err *err)
 {
 	int64_t line = 1;
@@ -48,13 +43,14 @@ static enum gt_code from_utf16(const uint8_t *s, size_t n, const char *path, cha
 	bool big = *s == 0xfe;
 	int64_t line = 1;
 	uint32_t high = 0; /* the first half of a surrogate pair */
+	size_t i = 2;
 	if (n % 2)
 		return gt_fail(err, GT_EDATA, "%.400s: expected UTF-16, got an odd number of bytes", path);
-	for (size_t i = 2; i < n; i += 2) {
+	for (; i < n; i += 2) {
 		uint32_t c = big ? (uint32_t)s[i] << 8 | s[i + 1] : (uint32_t)s[i + 1] << 8 | s[i];
 		bool low = c >= 0xdc00 && c < 0xe000;
 		if (low != (high != 0))
-			return fail_at_line(path, line, "expected UTF-16, got half a surrogate pair", err);
+			break;
 		if (c >= 0xd800 && c < 0xdc00) {
 			high = c;
 			continue;
@@ -63,7 +59,7 @@ static enum gt_code from_utf16(const uint8_t *s, size_t n, const char *path, cha
 		high = 0;
 		line += c == '\n';
 	}
-	return high ? fail_at_line(path, line, "expected UTF-16, got half a surrogate pair", err) : GT_OK;
+	return i < n || high ? gt_fail(err, GT_EDATA, "%.400s:%lld: expected UTF-16, got half a surrogate pair", path, (long long)line) : GT_OK;
 }
 
 enum gt_code gt_encoding_convert(enum gt_encoding from, const void *text, size_t n, size_t pad, const char *path, char **out, size_t *len,

@@ -94,9 +94,8 @@ static int64_t kept_row_index(const struct gt_data_table *t, int64_t limit, int6
 
 static enum gt_code keep_lines(struct gt_data_table *t, int64_t limit, struct gt_err *err)
 {
-	struct gt_table_line *line = malloc((size_t)limit * sizeof *line);
-	if (!line)
-		return gt_fail_memory(err, (size_t)limit * sizeof *line);
+	struct gt_table_line *line;
+	GT_CALLOC(line, limit, err);
 	for (int64_t i = 0; i < limit; i++) {
 		int64_t row = kept_row_index(t, limit, i);
 		const struct gt_table_line *l = find_line(t, row);
@@ -135,9 +134,8 @@ enum gt_code gt_table_thin_out(struct gt_data_table *t, int64_t limit, struct gt
 /* Parses each word of a column once. NaN: it is no number; HUGE_VAL: it is out of range. */
 static enum gt_code parse_words(const struct gt_data_table *t, const struct gt_words *w, double **out, struct gt_err *err)
 {
-	double *v = malloc(((size_t)w->n + 1) * sizeof *v);
-	if (!v)
-		return gt_fail_memory(err, ((size_t)w->n + 1) * sizeof *v);
+	double *v;
+	GT_CALLOC(v, w->n, err);
 	for (int32_t i = 0; i < w->n; i++)
 		switch (gt_cell_parse(&t->notation, gt_words_text(w, i), gt_words_len(w, i), &v[i])) {
 		case GT_CELL_NUMBER:

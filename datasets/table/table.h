@@ -3,13 +3,13 @@
  *
  *     struct gt_data_table t;
  *     GT_TRY(gt_table_read(paths, n, &spec, &t, err));                 training: the columns are those of the first file
- *     GT_TRY(gt_table_read_as(paths, n, &spec, facts, true, &t, err)); evaluation, prediction: the columns that were learned
+ *     GT_TRY(gt_table_read_as(paths, n, &spec, facts, true, &t, err)); evaluation, prediction: the columns of the facts
  *     ... t.column[k].number[row] ...
  *     gt_table_free(&t);
  *
  *     table.csv --> csv.h: records --> parse_cell.h: missing, number or word --> columns: f64, i32 + words, or texts
  *
- * A column whose type is not given is read as numbers, or as words if its first value is none. After all rows, table_odd.h decides what it
+ * A column whose type is not given is read as numbers, or as words if its first value is none. After all rows, table_odd.c decides what it
  * is: of numbers, even if a few cells are none, or of words; a number with leading zeros makes it one of words (parse_cell.h). Numbers have
  * not kept their text, so the files are then read a second time, with this column as what it is. A column of words with more than
  * GT_TABLE_MAX_WORDS different ones is read once more, as texts. */
@@ -29,7 +29,7 @@ enum gt_table_store {
 	GT_STORE_TEXT,
 };
 #define GT_CODE_MISSING (-1) /* a missing value */
-#define GT_CODE_OTHER (-2)   /* gt_table_read_as: a word that was not learned */
+#define GT_CODE_OTHER (-2)   /* gt_table_read_as: a word that the facts lack */
 
 struct gt_table_column {
 	char *name;
@@ -67,10 +67,10 @@ struct gt_table_facts;
 enum gt_code gt_table_read(const char *const *path, int nfiles, const struct gt_table_spec *spec, struct gt_data_table *out,
                            struct gt_err *err);
 
-/* Reads files for facts that were learned: column k of *out is facts->column[k]. Ignored columns, other columns and, unless `targets` is
+/* Reads files for fitted facts: column k of *out is facts->column[k]. Ignored columns, other columns and, unless `targets` is
  * set, target columns need not be there. Of the spec only delimiter, notation, na and max_bytes are used. Files without a header have
  * either all columns of the training data, or all but the targets. GT_EDATA: the sentence names missing columns, or the class of a target
- * that was not learned. */
+ * that the facts lack. */
 enum gt_code gt_table_read_as(const char *const *path, int nfiles, const struct gt_table_spec *spec, const struct gt_table_facts *facts,
                               bool targets, struct gt_data_table *out, struct gt_err *err);
 void gt_table_free(struct gt_data_table *t);

@@ -1,4 +1,4 @@
-#include "table/table_columns.h"
+#include "table/table_reader.h"
 #include "base/arena.h"
 #include "base/json.h"
 #include "table/parse_cell.h"
@@ -70,13 +70,13 @@ static enum gt_table_store given_store(const struct gt_table_spec *s, const char
 	case GT_COLUMN_DATE:
 	case GT_COLUMN_TEXT: return GT_STORE_TEXT;
 	case GT_COLUMN_IGNORE: return GT_STORE_SKIP;
-	case GT_COLUMN_TARGET: return s->task == GT_TASK_CLASSES || s->classes ? GT_STORE_WORDS : GT_STORE_NUMBERS;
+	case GT_COLUMN_TARGET: return s->task == GT_TASK_CLASSES ? GT_STORE_WORDS : GT_STORE_NUMBERS;
 	default: return GT_STORE_NUMBERS;
 	}
 }
 
-/* With facts: what is learned decides. */
-static enum gt_table_store learned_store(const struct gt_table_reader *r, const struct gt_table_fact *f)
+/* With facts: these decide. */
+static enum gt_table_store fitted_store(const struct gt_table_reader *r, const struct gt_table_fact *f)
 {
 	switch (f->type) {
 	case GT_COLUMN_CONTINUOUS: return GT_STORE_NUMBERS;
@@ -99,7 +99,7 @@ static void set_reading(struct gt_table_reader *r, int k, enum gt_table_store st
 static bool is_type_open(const struct gt_table_spec *s, const char *name)
 {
 	enum gt_column_type type = gt_table_given_type(s, name);
-	return type == GT_COLUMN_AUTO || (type == GT_COLUMN_TARGET && s->task == GT_TASK_AUTO && !s->classes);
+	return type == GT_COLUMN_AUTO || (type == GT_COLUMN_TARGET && s->task == GT_TASK_AUTO);
 }
 
 /* Checks that a name in a list of the spec is that of a column. */
@@ -151,10 +151,8 @@ static bool names_all_fields(const struct gt_table_spec *s, int nfields)
 
 static enum gt_code alloc_columns(struct gt_table_reader *r, int n, struct gt_err *err)
 {
-	r->table->column = calloc((size_t)n, sizeof *r->table->column);
-	r->reading = calloc((size_t)n, sizeof *r->reading);
-	if (!r->table->column || !r->reading)
-		return gt_fail_memory(err, (size_t)n * sizeof *r->table->column);
+	GT_CALLOC(r->table->column, n, err);
+	GT_CALLOC(r->reading, n, err);
 	r->table->ncolumns = n;
 	return GT_OK;
 }
@@ -185,14 +183,14 @@ static enum gt_code make_columns(struct gt_table_reader *r, const struct gt_csv_
 	return check_names(r, err);
 }
 
-static enum gt_code make_learned_columns(struct gt_table_reader *r, bool header, struct gt_err *err)
+static enum gt_code make_fitted_columns(struct gt_table_reader *r, bool header, struct gt_err *err)
 {
 	GT_TRY(alloc_columns(r, r->facts->ncolumns, err));
 	r->table->header = header;
 	for (int k = 0; k < r->facts->ncolumns; k++) {
 		if (!(r->table->column[k].name = strdup(r->facts->column[k].name)))
 			return gt_fail_memory(err, 0);
-		set_reading(r, k, learned_store(r, &r->facts->column[k]), r->facts->column[k].type, 1u << r->facts->column[k].order);
+		set_reading(r, k, fitted_store(r, &r->facts->column[k]), r->facts->column[k].type, 1u << r->facts->column[k].order);
 	}
 	return GT_OK;
 }
@@ -205,9 +203,8 @@ static enum gt_code map_names(struct gt_table_reader *r, const struct gt_csv_rec
 	char list[500] = "", shown[GT_CELL_SHOWN];
 	int32_t k, missing = 0;
 	enum gt_code code = GT_OK;
-	bool *found = calloc((size_t)t->ncolumns, sizeof *found);
-	if (!found)
-		return gt_fail_memory(err, (size_t)t->ncolumns);
+	bool *found;
+	GT_CALLOC(found, t->ncolumns, err);
 	for (int i = 0; i < t->ncolumns && code == GT_OK; i++) {
 		code = gt_words_add(&names, t->column[i].name, strlen(t->column[i].name), &k, err);
 		if (code == GT_OK && k != i)
@@ -324,7 +321,7 @@ enum gt_code gt_table_map_columns(struct gt_table_reader *r, const struct gt_csv
 	if (first && !r->facts && r->spec->header == GT_HEADER_AUTO)
 		GT_TRY(looks_like_header(rec, is_header, err));
 	if (first)
-		GT_TRY(r->facts ? make_learned_columns(r, *is_header, err) : make_columns(r, *is_header ? rec : NULL, err));
+		GT_TRY(r->facts ? make_fitted_columns(r, *is_header, err) : make_columns(r, *is_header ? rec : NULL, err));
 	if (*is_header)
 		return map_names(r, rec, err);
 	GT_TRY(map_positions(r, err));

@@ -121,8 +121,7 @@ enum gt_code gt_table_facts_finish(struct gt_table_facts *f, const char *where, 
 			bytes += json_string_bytes(gt_words_text(&c->words, i));
 	}
 	free(f->cardinality);
-	if (!(f->cardinality = calloc((size_t)f->ncodes + 1, sizeof *f->cardinality)))
-		return gt_fail_memory(err, (size_t)f->ncodes * sizeof *f->cardinality);
+	GT_CALLOC(f->cardinality, f->ncodes, err);
 	for (int i = 0; i < f->ncodes; i++)
 		f->cardinality[i] = gt_table_cardinality(f, gt_table_code_column(f, i));
 	if (!f->ntargets)

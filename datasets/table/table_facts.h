@@ -1,9 +1,9 @@
-/* What is learned about the columns of a table from the rows of the training split, and how rows become the inputs of a model with it.
+/* Facts of the columns of a table, fitted to the rows of the training split, and how rows become the inputs of a model with it.
  *
  *     struct gt_table_facts f;
- *     GT_TRY(gt_table_learn(&table, &spec, rows, nrows, &f, err));
+ *     GT_TRY(gt_table_fit(&table, &spec, rows, nrows, &f, err));
  *     float *values = malloc(n * f.nvalues * sizeof *values); ...
- *     GT_TRY(gt_table_apply(&table, &f, &(struct gt_table_fields){values, codes, labels, NULL}, err));
+ *     GT_TRY(gt_table_transform(&table, &f, &(struct gt_table_fields){values, codes, labels, NULL}, err));
  *     gt_table_facts_free(&f);
  *
  * Types that are not given (over the rows of the training split; a column is of numbers if every value in it is one, see parse_cell.h):
@@ -80,10 +80,10 @@ struct gt_table_facts {
 	int64_t nrows;                /* rows of the training split; 0 in facts from a checkpoint */
 };
 
-/* Learns from the rows `row` of t, ascending; NULL: all nrows rows. Takes 16 bytes of memory for each of them while it runs.
+/* Fits facts to the rows `row` of t, ascending; NULL: all nrows rows. Takes 16 bytes of memory for each of them while it runs.
  * GT_ECONFIG: the spec has no target, or classes as the targets of several columns. GT_EDATA: a sentence with file and line. On failure
  * *out is empty. */
-enum gt_code gt_table_learn(const struct gt_data_table *t, const struct gt_table_spec *spec, const int64_t *row, int64_t nrows,
+enum gt_code gt_table_fit(const struct gt_data_table *t, const struct gt_table_spec *spec, const int64_t *row, int64_t nrows,
                             struct gt_table_facts *out, struct gt_err *err);
 void gt_table_facts_free(struct gt_table_facts *f);
 
@@ -102,7 +102,7 @@ int gt_table_target_column(const struct gt_table_facts *f, int i);
 /* Returns the number of codes of a categorical column, which are 0 ... the result - 1; of a target, the number of classes. */
 int64_t gt_table_cardinality(const struct gt_table_facts *f, int column);
 
-/* Arrays that gt_table_apply fills, row by row; NULL: not wanted. All are owned by the caller. */
+/* Arrays that gt_table_transform fills, row by row; NULL: not wanted. All are owned by the caller. */
 struct gt_table_fields {
 	float *values;   /* [n, nvalues] */
 	int32_t *codes;  /* [n, ncodes] */
@@ -112,8 +112,8 @@ struct gt_table_fields {
 };
 
 /* Converts all rows of a table whose columns are those of the facts. A row does not depend on other rows. Takes 8 bytes of memory for each
- * row while it runs. GT_EDATA: one sentence with file and line: a cell is no number, a target is missing, or a class was not learned. */
-enum gt_code gt_table_apply(const struct gt_data_table *t, const struct gt_table_facts *f, const struct gt_table_fields *out,
+ * row while it runs. GT_EDATA: one sentence with file and line: a cell is no number, a target is missing, or the facts lack a class. */
+enum gt_code gt_table_transform(const struct gt_data_table *t, const struct gt_table_facts *f, const struct gt_table_fields *out,
                             struct gt_err *err);
 
 /* Makes the texts of all rows of a table: those of its column of texts, to which *out then points, or, of several columns, joined ones in
@@ -130,7 +130,7 @@ struct gt_sample_mark;
 enum gt_code gt_table_marks(const struct gt_data_table *t, const struct gt_table_facts *facts, struct gt_sample_mark *mark,
                             struct gt_err *err);
 
-/* For a stratified split, before anything is learned: writes a number for each value of the target column to out[t->n], the same for equal
+/* For a stratified split, before anything is fitted: writes a number for each value of the target column to out[t->n], the same for equal
  * values, 0 ... *groups - 1. *groups becomes 0, and out is not written, if the target has no classes or there are several. */
 enum gt_code gt_table_strata(const struct gt_data_table *t, const struct gt_table_spec *spec, int32_t *out, int64_t *groups,
                              struct gt_err *err);
@@ -140,7 +140,7 @@ enum gt_code gt_table_strata(const struct gt_data_table *t, const struct gt_tabl
 enum gt_code gt_table_columns_text(const struct gt_table_facts *f, const char *indent, char **text, struct gt_err *err);
 
 /* ---- JSON ----------------------------------------------------------------------------------------------------------------------- */
-/* The facts that were learned about a table, as a member of data.json in a checkpoint:
+/* The fitted facts of a table, as a member of data.json in a checkpoint:
  *   {"header":true,"task":"classes","columns":[
  *     {"name":"age","type":"continuous","mean":38.6,"std":13.7,"median":37,"missing":true},
  *     {"name":"job","type":"categorical","words":["clerk","cook"]},

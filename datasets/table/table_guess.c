@@ -3,7 +3,7 @@
 #include "csv.h"
 #include "format.h"
 #include "gzfile.h"
-#include "table/table_odd.h"
+#include "table/table_reader.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -167,8 +167,7 @@ static enum gt_code parse_table(const struct gt_json_value *v, const char *path,
 		n++;
 	if (n < 1 || n > MAX_COLUMNS)
 		return gt_fail(err, GT_EDATA, "%.400s: expected a table of 1 to %d columns, got %lld", path, MAX_COLUMNS, (long long)n);
-	if (!(out->column = calloc((size_t)n, sizeof *out->column)))
-		return gt_fail_memory(err, (size_t)n * sizeof *out->column);
+	GT_CALLOC(out->column, n, err);
 	out->ncolumns = (int)n;
 	enum gt_code rc = GT_OK;
 	int k = 0;

@@ -1,4 +1,4 @@
-#include "table/table_odd.h"
+#include "table/table_reader.h"
 #include "base/arena.h"
 #include "skipped.h"
 #include "table/table_survey.h"
@@ -12,8 +12,8 @@ bool gt_table_few_odd(int64_t good, int64_t odd)
 	return odd * 99 <= good || (odd == 1 && good >= 20);
 }
 
-/* Sets the orders in which most cells are dates. */
-static void choose_orders(struct gt_table_reading *how)
+/* Sets the orders in which most cells are dates. Returns the number of these cells. */
+static int64_t choose_orders(struct gt_table_reading *how)
 {
 	int64_t most = 0;
 	for (int o = 1; o < GT_DATE_ORDERS; o++)
@@ -21,6 +21,7 @@ static void choose_orders(struct gt_table_reading *how)
 	how->orders = 0;
 	for (int o = 1; o < GT_DATE_ORDERS; o++)
 		how->orders |= most && how->dates[o] == most ? 1u << o : 0;
+	return most;
 }
 
 /* Looks whether the words of a column are dates. The first cell decides for most columns. */
@@ -28,11 +29,10 @@ static enum gt_code find_dates(struct gt_table_reader *r, int k, struct gt_err *
 {
 	struct gt_table_column *c = &r->table->column[k];
 	struct gt_table_reading *how = &r->reading[k];
-	int64_t dates = 0, present = 0, most = 0;
-	uint8_t *orders = malloc((size_t)c->words.n + 1);
+	int64_t dates = 0, present = 0;
+	uint8_t *orders;
 	bool any = false;
-	if (!orders)
-		return gt_fail_memory(err, (size_t)c->words.n + 1);
+	GT_CALLOC(orders, c->words.n, err);
 	for (int32_t i = 0; i < c->words.n && (any || i < 100); i++) {
 		orders[i] = (uint8_t)gt_date_orders(gt_words_text(&c->words, i), gt_words_len(&c->words, i));
 		any |= orders[i] != 0;
@@ -45,9 +45,7 @@ static enum gt_code find_dates(struct gt_table_reader *r, int k, struct gt_err *
 			how->dates[x] += o >> x & 1;
 	}
 	free(orders);
-	choose_orders(how);
-	for (int x = 1; x < GT_DATE_ORDERS; x++)
-		most = how->dates[x] > most ? how->dates[x] : most;
+	int64_t most = choose_orders(how);
 	if (!dates || !gt_table_few_odd(most, present - most))
 		return GT_OK;
 	c->orders = how->orders;
@@ -88,10 +86,9 @@ static enum gt_code count_words(const struct gt_table_reader *r, int k, struct g
 	const struct gt_table_column *c = &r->table->column[k];
 	struct gt_table_reading *how = &r->reading[k];
 	enum { WORD, LIKE, NUMBER };
-	char *kind = malloc((size_t)c->words.n + 1);
+	char *kind;
 	bool any = false, code = false;
-	if (!kind)
-		return gt_fail_memory(err, (size_t)c->words.n + 1);
+	GT_CALLOC(kind, c->words.n, err);
 	for (int32_t i = 0; i < c->words.n; i++) {
 		double v;
 		size_t len = gt_words_len(&c->words, i);
@@ -239,7 +236,7 @@ enum gt_code gt_table_skip(struct gt_table_reader *r, const char *noun, int64_t 
 	char *got = strstr(kind, ", got \"");
 	if (got)
 		*got = 0;
-	return gt_skipped_add_row(r->spec->skipped, r->spec->set, r->records, noun, kind, why, err);
+	return gt_skipped_add(r->spec->skipped, r->spec->set, r->records, noun, kind, why, err);
 }
 
 enum gt_code gt_table_odd_error(const struct gt_table_reader *r, struct gt_err *err)

@@ -6,8 +6,7 @@
 #include "sample_mark.h"
 #include "skipped.h"
 #include "table/parse_cell.h"
-#include "table/table_columns.h"
-#include "table/table_odd.h"
+#include "table/table_reader.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -92,7 +91,7 @@ static enum gt_code turn_to_texts(struct gt_table_reader *r, int k, struct gt_er
 static enum gt_code add_word(struct gt_table_reader *r, int k, const char *text, size_t len, int32_t *code, struct gt_err *err)
 {
 	struct gt_table_column *c = &r->table->column[k];
-	if (r->facts) { /* words that were not learned are all the same */
+	if (r->facts) { /* words that the facts lack are all the same */
 		const struct gt_table_fact *f = &r->facts->column[k];
 		if (gt_table_lookup(f, &r->spec->notation, text, len) < 0) {
 			if (f->type == GT_COLUMN_TARGET)
@@ -134,8 +133,7 @@ static enum gt_code turn_to_words(struct gt_table_reader *r, int k, struct gt_er
 		return GT_OK;
 	}
 	c->store = GT_STORE_WORDS;
-	if (!(c->code = malloc((size_t)r->table->cap * sizeof *c->code)))
-		return gt_fail_memory(err, (size_t)r->table->cap * sizeof *c->code);
+	GT_CALLOC(c->code, r->table->cap, err);
 	for (int64_t i = 0; i < r->table->n; i++)
 		c->code[i] = GT_CODE_MISSING;
 	return GT_OK;
@@ -369,8 +367,7 @@ static enum gt_code read_table(struct gt_table_reader *r, const char *const *pat
 		r->na_first[c] = gt_table_na_begins(r->spec, (char)c);
 	if (nfiles < 1)
 		return gt_fail(err, GT_ECONFIG, "data.files: expected at least one file, got none");
-	if (!(t->path = calloc((size_t)nfiles, sizeof *t->path)))
-		return gt_fail_memory(err, (size_t)nfiles * sizeof *t->path);
+	GT_CALLOC(t->path, nfiles, err);
 	enum gt_code code = read_files(r, path, nfiles, err);
 	for (int pass = 2; code == GT_OK && r->again; pass++) { /* numbers turn to words in the first, and these to texts in the second */
 		if (pass > 3) {

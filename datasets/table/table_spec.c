@@ -100,11 +100,5 @@ enum gt_code gt_table_spec_check(const struct gt_table_spec *s, struct gt_err *e
 			return gt_fail(err, GT_ECONFIG, "data.ignore: the column \"%s\" has the type \"%s\" in data.columns; remove one of them",
 			               gt_cell_shown(c->name, shown), gt_column_type_names[c->type]);
 	}
-	for (int64_t i = 0; i < s->nclasses; i++)
-		for (int64_t k = 0; k < i && s->nclasses <= 4096; k++) /* longer lists come from files, whose reader checks them */
-			if (!strcmp(s->classes[k], s->classes[i]))
-				return gt_fail(err, GT_ECONFIG, "data.classes: the class \"%s\" appears twice", gt_cell_shown(s->classes[i], shown));
-	if (s->nclasses == 1)
-		return gt_fail(err, GT_ECONFIG, "data.classes: expected at least two classes, got one");
 	return GT_OK;
 }

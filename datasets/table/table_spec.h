@@ -65,8 +65,6 @@ struct gt_table_spec {
 	const char *const *ignore;           /* [nignore] names of columns: the same as the type ignore */
 	int nignore;
 	enum gt_table_task task;
-	const char *const *classes;          /* [nclasses] names of the classes in order; NULL: those of the training split, sorted */
-	int64_t nclasses;
 	/* receives odd cells, which count as missing, and rows that cannot be read, which are left out; NULL: both are errors. Rows to predict
 	 * (gt_table_read_as without targets) are never left out. */
 	struct gt_skipped *skipped;
@@ -82,7 +80,7 @@ bool gt_table_na_begins(const struct gt_table_spec *s, char c);
 enum gt_column_type gt_table_given_type(const struct gt_table_spec *s, const char *name);
 /* Returns the order of a column's dates; GT_DATE_AUTO: it is not given. */
 enum gt_date_order gt_table_given_order(const struct gt_table_spec *s, const char *name);
-/* Checks a spec by itself. GT_ECONFIG names the keys data.columns, data.target, data.ignore, data.delimiter and data.classes of a
+/* Checks a spec by itself. GT_ECONFIG names the keys data.columns, data.target, data.ignore and data.delimiter of a
  * contradiction, such as a column of two types. */
 enum gt_code gt_table_spec_check(const struct gt_table_spec *s, struct gt_err *err);
 

@@ -108,27 +108,16 @@ enum gt_code gt_table_look(const struct gt_data_table *t, int k, const int64_t *
 	return GT_OK;
 }
 
-static int by_number(const void *a, const void *b)
-{
-	double x = ((const struct tally *)a)->number, y = ((const struct tally *)b)->number;
-	return (x > y) - (x < y);
-}
-
-static int by_text(const void *a, const void *b)
-{
-	return strcmp(((const struct tally *)a)->text, ((const struct tally *)b)->text);
-}
-
-static int by_count_then_text(const void *a, const void *b)
+static int by_value(const void *a, const void *b)
 {
 	const struct tally *x = a, *y = b;
-	return x->count != y->count ? (x->count < y->count ? 1 : -1) : by_text(a, b);
+	return x->text ? strcmp(x->text, y->text) : (x->number > y->number) - (x->number < y->number);
 }
 
-static int by_count_then_number(const void *a, const void *b)
+static int by_count(const void *a, const void *b)
 {
 	const struct tally *x = a, *y = b;
-	return x->count != y->count ? (x->count < y->count ? 1 : -1) : by_number(a, b);
+	return x->count != y->count ? (x->count < y->count ? 1 : -1) : by_value(a, b);
 }
 
 /* Lists the different numbers of a column of numbers, ascending. */
@@ -172,7 +161,9 @@ static enum gt_code tally_words(const struct gt_data_table *t, const struct gt_t
 static int64_t merge_numbers(struct tally *v, int64_t n)
 {
 	int64_t kept = 0;
-	qsort(v, (size_t)n, sizeof *v, by_number);
+	for (int64_t i = 0; i < n; i++)
+		v[i].text = NULL;
+	qsort(v, (size_t)n, sizeof *v, by_value);
 	for (int64_t i = 0; i < n; i++)
 		if (kept && v[kept - 1].number == v[i].number)
 			v[kept - 1].count += v[i].count;
@@ -181,8 +172,8 @@ static int64_t merge_numbers(struct tally *v, int64_t n)
 	return kept;
 }
 
-enum gt_code gt_table_collect(const struct gt_data_table *t, int k, const int64_t *row, int64_t n, bool by_count, struct gt_words *words,
-                              bool *whole, struct gt_err *err)
+enum gt_code gt_table_collect(const struct gt_data_table *t, int k, const int64_t *row, int64_t n, bool frequent_first,
+                              struct gt_words *words, bool *whole, struct gt_err *err)
 {
 	const struct gt_table_column *c = &t->column[k];
 	bool numbers = c->store == GT_STORE_NUMBERS;
@@ -201,10 +192,8 @@ enum gt_code gt_table_collect(const struct gt_data_table *t, int k, const int64_
 	if (numbers || *whole)
 		m = merge_numbers(v, m);
 	bool text = !numbers && !*whole;
-	if (by_count && m)
-		qsort(v, (size_t)m, sizeof *v, text ? by_count_then_text : by_count_then_number);
-	else if (text && m)
-		qsort(v, (size_t)m, sizeof *v, by_text);
+	if (m)
+		qsort(v, (size_t)m, sizeof *v, frequent_first ? by_count : by_value);
 	enum gt_code code = GT_OK;
 	for (int64_t i = 0; i < m && code == GT_OK; i++) {
 		if (*whole)

@@ -1,4 +1,4 @@
-/* Inside the learning of facts: what the values of a column are, over the rows of the training split. */
+/* Inside the fit of facts: what the values of a column are, over the rows of the training split. */
 #ifndef GT_DATASETS_TABLE_SURVEY_H
 #define GT_DATASETS_TABLE_SURVEY_H
 
@@ -36,7 +36,7 @@ enum gt_code gt_table_look(const struct gt_data_table *t, int k, const int64_t *
 
 /* Collects the different values of a column into *words: by descending frequency and then by name, or by name only. *whole: all are whole
  * numbers without leading zeros; then they are written as "%lld", and "by name" means by number. */
-enum gt_code gt_table_collect(const struct gt_data_table *t, int k, const int64_t *row, int64_t n, bool by_count, struct gt_words *words,
-                              bool *whole, struct gt_err *err);
+enum gt_code gt_table_collect(const struct gt_data_table *t, int k, const int64_t *row, int64_t n, bool frequent_first,
+                              struct gt_words *words, bool *whole, struct gt_err *err);
 
 #endif

@@ -8,7 +8,7 @@
 
 static enum gt_code find_special_token(const struct gt_vocab *v, const char *token, int32_t *id, struct gt_err *err)
 {
-	*id = gt_vocab_find(v, token, strlen(token));
+	*id = gt_words_find(&v->words, token, strlen(token));
 	if (*id < 0)
 		return gt_fail(err, GT_EDATA, "expected the special token %s in the vocabulary, got none", token);
 	return GT_OK;
@@ -24,10 +24,10 @@ enum gt_code gt_tokenizer_init(struct gt_tokenizer *t, enum gt_tokenizer_kind ki
 		return GT_OK;
 	}
 	bool bert = kind == GT_TOK_WORDPIECE;
-	if ((gt_vocab_kind_of(vocab) == GT_VOCAB_BERT) != bert)
+	if ((vocab->kind == GT_VOCAB_BERT) != bert)
 		return gt_fail(err, GT_EDATA, "expected a vocabulary of %s, got one of %s", bert ? "WordPiece" : "words",
 		               bert ? "words" : "WordPiece");
-	t->size = gt_vocab_size(vocab);
+	t->size = vocab->words.n;
 	GT_TRY(find_special_token(vocab, bert ? "[PAD]" : "<pad>", &t->pad, err));
 	GT_TRY(find_special_token(vocab, bert ? "[UNK]" : "<unk>", &t->unk, err));
 	if (bert) {
@@ -53,7 +53,7 @@ enum gt_code gt_tokenizer_check_max(const struct gt_tokenizer *t, int64_t max, s
 static bool put_word(void *user, const char *p, size_t n)
 {
 	struct gt_token_sink *to = user;
-	int32_t id = n <= GT_TOKEN_MAX ? gt_vocab_find(to->t->vocab, p, n) : -1;
+	int32_t id = n <= GT_TOKEN_MAX ? gt_words_find(&to->t->vocab->words, p, n) : -1;
 	return gt_sink_put(to, id < 0 ? to->t->unk : id, p, n);
 }
 

@@ -2,24 +2,16 @@
 #include "text/vocab.h"
 #include "base/arena.h"
 #include "text/text_utf8.h"
-#include "text/word_set.h"
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-
-struct gt_vocab {
-	struct gt_words words; /* token i has id i */
-	enum gt_vocab_kind kind;
-	size_t longest;        /* bytes of the longest token */
-};
 
 static const char *const special[] = {"<pad>", "<unk>"}; /* ids 0 and 1 of GT_VOCAB_WORDS */
 
 /* Allocates a vocabulary without tokens, whose words take at most max_bytes. */
 static enum gt_code make_vocab(enum gt_vocab_kind kind, size_t max_bytes, struct gt_vocab **out, struct gt_err *err)
 {
-	if (!(*out = calloc(1, sizeof **out)))
-		return gt_fail_memory(err, sizeof **out);
+	GT_CALLOC(*out, 1, err);
 	(*out)->kind = kind;
 	enum gt_code code = gt_words_open(&(*out)->words, max_bytes, err);
 	if (code != GT_OK) {
@@ -35,36 +27,6 @@ void gt_vocab_close(struct gt_vocab *v)
 		return;
 	gt_words_free(&v->words);
 	free(v);
-}
-
-enum gt_vocab_kind gt_vocab_kind_of(const struct gt_vocab *v)
-{
-	return v->kind;
-}
-
-int32_t gt_vocab_size(const struct gt_vocab *v)
-{
-	return v->words.n;
-}
-
-size_t gt_vocab_bytes(const struct gt_vocab *v)
-{
-	return sizeof *v + gt_words_bytes(&v->words);
-}
-
-size_t gt_vocab_text_bytes(const struct gt_vocab *v)
-{
-	return (size_t)v->words.offset[v->words.n];
-}
-
-size_t gt_vocab_longest(const struct gt_vocab *v)
-{
-	return v->longest;
-}
-
-int32_t gt_vocab_find(const struct gt_vocab *v, const char *token, size_t n)
-{
-	return gt_words_find(&v->words, token, n);
 }
 
 const char *gt_vocab_token(const struct gt_vocab *v, int32_t id, size_t *n)
@@ -196,8 +158,7 @@ struct gt_vocab_counter {
 
 enum gt_code gt_vocab_counter_open(size_t max_bytes, struct gt_vocab_counter **out, struct gt_err *err)
 {
-	if (!(*out = calloc(1, sizeof **out)))
-		return gt_fail_memory(err, sizeof **out);
+	GT_CALLOC(*out, 1, err);
 	enum gt_code code = gt_words_open(&(*out)->words, max_bytes, err);
 	if (code != GT_OK) {
 		gt_vocab_counter_close(*out);

@@ -6,7 +6,7 @@
  *     for each word: GT_TRY(gt_vocab_count(counter, word, n, err));
  *     GT_TRY(gt_vocab_build(counter, 3, 60000, &vocab, err));
  *     gt_vocab_counter_close(counter);
- *     int32_t id = gt_vocab_find(vocab, "film", 4);                                     -1: not there
+ *     int32_t id = gt_words_find(&vocab->words, "film", 4);                                     -1: not there
  *
  * The text form has one token a line. Each line ends with LF, and its number, from 0, is the id. There are two kinds:
  *
@@ -20,7 +20,7 @@
 #ifndef GT_TEXT_VOCAB_H
 #define GT_TEXT_VOCAB_H
 
-#include "base/err.h"
+#include "text/word_set.h"
 #include <stddef.h>
 #include <stdint.h>
 
@@ -28,16 +28,15 @@
 
 enum gt_vocab_kind { GT_VOCAB_WORDS, GT_VOCAB_BERT };
 
-struct gt_vocab; /* owned by the caller of gt_vocab_build or gt_vocab_parse */
+/* Owned by the caller of gt_vocab_build or gt_vocab_parse. */
+struct gt_vocab {
+	struct gt_words words; /* token i has id i; gt_words_find finds the id of a token */
+	enum gt_vocab_kind kind;
+	size_t longest;        /* bytes of the longest token */
+};
 
 void gt_vocab_close(struct gt_vocab *v); /* does nothing if v is NULL */
-enum gt_vocab_kind gt_vocab_kind_of(const struct gt_vocab *v);
-int32_t gt_vocab_size(const struct gt_vocab *v);   /* number of ids, special tokens included */
-size_t gt_vocab_bytes(const struct gt_vocab *v);   /* its memory, in bytes */
-size_t gt_vocab_longest(const struct gt_vocab *v); /* length of its longest token, in bytes */
-/* Returns the id of a token of n bytes; -1: the vocabulary does not have it. */
-int32_t gt_vocab_find(const struct gt_vocab *v, const char *token, size_t n);
-/* Returns the token of an id below gt_vocab_size. It has no NUL at its end; *n is its length in bytes. Owned by the vocabulary. */
+/* Returns the token of an id below words.n. It has no NUL at its end; *n is its length in bytes. Owned by the vocabulary. */
 const char *gt_vocab_token(const struct gt_vocab *v, int32_t id, size_t *n);
 
 /* ---- text form ------------------------------------------------------------------------------------------------------------ */
@@ -45,7 +44,6 @@ const char *gt_vocab_token(const struct gt_vocab *v, int32_t id, size_t *n);
  * 40 bytes for each byte of the text, plus 4 KiB; limit n when the file is read. */
 enum gt_code gt_vocab_parse(const char *name, const char *text, size_t n, enum gt_vocab_kind kind, struct gt_vocab **out,
                             struct gt_err *err);
-size_t gt_vocab_text_bytes(const struct gt_vocab *v); /* bytes of the text form, without escapes */
 /* Writes the text form. Sets *text to memory from malloc, which the caller frees, and *n to its length. gt_vocab_parse of it gives the same
  * ids. */
 enum gt_code gt_vocab_text(const struct gt_vocab *v, char **text, size_t *n, struct gt_err *err);

@@ -46,9 +46,8 @@ static enum gt_code double_slots(struct gt_words *w, struct gt_err *err)
 {
 	uint32_t slots = w->slots ? 2 * w->slots : FIRST_SLOTS;
 	GT_TRY(gt_words_reserve(w, slots * sizeof *w->slot, err));
-	struct gt_word_slot *now = calloc(slots, sizeof *now);
-	if (!now)
-		return gt_fail_memory(err, slots * sizeof *now);
+	struct gt_word_slot *now;
+	GT_CALLOC(now, slots, err);
 	for (uint32_t i = 0; i < w->slots; i++) {
 		uint32_t at = w->slot[i].hash & (slots - 1);
 		while (w->slot[i].number && now[at].number)

@@ -37,7 +37,7 @@ static void put_token(struct word *w, int32_t id)
 static void put_pieces(struct word *w)
 {
 	const struct gt_vocab *v = w->to->t->vocab;
-	size_t longest = gt_vocab_longest(v), n = (size_t)w->bytes;
+	size_t longest = v->longest, n = (size_t)w->bytes;
 	int32_t id[MAX_BYTES];
 	int pieces = 0;
 	for (size_t at = 0; at < n; pieces++) {
@@ -48,7 +48,7 @@ static void put_pieces(struct word *w)
 		if (len > longest)
 			len = longest;
 		int32_t found = -1;
-		while (len > prefix && (found = gt_vocab_find(v, p, len)) < 0)
+		while (len > prefix && (found = gt_words_find(&v->words, p, len)) < 0)
 			len--;
 		if (found < 0) {
 			put_token(w, w->to->t->unk);

@@ -95,6 +95,22 @@ size_t gt_arena_bytes(const struct gt_arena *a)
 	return a->bytes;
 }
 
+enum gt_code gt_arena_grow(struct gt_arena *a, void *array, int n, int *cap, size_t size, struct gt_err *err)
+{
+	void *old, *grown;
+	int more = *cap ? 2 * *cap : 8;
+	if (n < *cap)
+		return GT_OK;
+	if (!(grown = gt_arena_alloc(a, (size_t)more, size)))
+		return gt_fail_memory(err, (size_t)more * size);
+	memcpy(&old, array, sizeof old);
+	if (n)
+		memcpy(grown, old, (size_t)n * size);
+	memcpy(array, &grown, sizeof grown);
+	*cap = more;
+	return GT_OK;
+}
+
 enum { FIRST = 64 }; /* elements of an array of gt_grown at first */
 
 void *gt_grown(void *p, int64_t *cap, int64_t need, size_t size)

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 static int count_open(void)
 {
@@ -12,7 +13,7 @@ static int count_open(void)
 		n++;
 	if (d)
 		closedir(d);
-	return n > 3 ? n - 3 : 3; /* does not count ".", ".." and the descriptor of the folder itself */
+	return n > 3 ? n - 3 : 3; /* does not count ".", ".." and the descriptor of the directory itself */
 }
 
 enum gt_code gt_descriptors_reserve(int need, int want, const char *who, struct gt_err *err)
@@ -33,6 +34,13 @@ enum gt_code gt_descriptors_reserve(int need, int want, const char *who, struct 
 		return gt_fail(err, GT_EFAIL, "%s: cannot raise the limit of open files to %llu: %s", who, (unsigned long long)l.rlim_cur,
 		               strerror(errno));
 	return GT_OK;
+}
+
+void gt_fd_close(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
 }
 
 int gt_poll(struct pollfd *p, int n, double wait_s)
@@ -67,7 +75,6 @@ enum gt_code gt_fail_shared(struct gt_err *err, size_t bytes, int error)
 {
 	if (error == EFBIG)
 		return gt_fail(err, GT_EIO, "cannot get shared memory of %zu bytes: %s: the limit on the size of files (ulimit -f) "
-		               "applies to it too; raise it",
-		               bytes, strerror(error));
+		               "applies to it too; raise it", bytes, strerror(error));
 	return gt_fail(err, GT_EFAIL, "cannot get shared memory of %zu bytes: %s", bytes, strerror(error));
 }

@@ -14,6 +14,8 @@
  * limit is too low. */
 enum gt_code gt_descriptors_reserve(int need, int want, const char *who, struct gt_err *err);
 
+void gt_fd_close(int *fd); /* closes *fd if it is >= 0, and sets it to -1 */
+
 /* Calls poll(2) on the entries of p[0 … n) whose fd is not negative, for at most wait_s seconds. poll(2) itself also counts unused entries,
  * and fails with EINVAL if there are more entries than allowed descriptors. Returns the number of entries with events: 0 after the
  * time or after a signal, -1 after an error, which is in errno. */

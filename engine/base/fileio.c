@@ -1,5 +1,6 @@
 #include "base/fileio.h"
 #include "base/arena.h"
+#include "base/descriptors.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -117,13 +118,11 @@ enum gt_code gt_file_open(const char *path, int *fd, uint64_t *bytes, struct gt_
 		code = gt_fail(err, GT_EIO, "%s: cannot stat: %s", path, strerror(errno));
 	else if (!S_ISREG(st.st_mode))
 		code = gt_fail(err, GT_EDATA, "%s: expected a regular file", path);
-	if (code) {
-		close(*fd);
-		*fd = -1;
-		return code;
-	}
-	*bytes = (uint64_t)st.st_size;
-	return GT_OK;
+	if (code)
+		gt_fd_close(fd);
+	else
+		*bytes = (uint64_t)st.st_size;
+	return code;
 }
 
 enum gt_code gt_file_open_own(const char *path, int *fd, uint64_t *bytes, struct gt_err *err)
@@ -142,9 +141,7 @@ enum gt_code gt_file_open_own(const char *path, int *fd, uint64_t *bytes, struct
 	if (*fd < 0 || fstat(*fd, &st) || !S_ISREG(st.st_mode)) { /* the file has changed meanwhile, or cannot be read */
 		enum gt_code code =
 		    gt_fail(err, GT_EFAIL, "%s: cannot open: %s", path, *fd < 0 ? strerror(errno) : "it is no longer a regular file");
-		if (*fd >= 0)
-			close(*fd);
-		*fd = -1;
+		gt_fd_close(fd);
 		return code;
 	}
 	*bytes = (uint64_t)st.st_size;
@@ -263,7 +260,7 @@ enum gt_code gt_file_replace(const char *path, unsigned mode, const void *data, 
 	if (!code)
 		code = gt_file_rename(tmp, path, err);
 	if (code)
-		unlink(tmp); /* fails without harm if only the sync of the folder failed, because tmp was renamed */
+		unlink(tmp); /* fails without harm if only the sync of the directory failed, because tmp was renamed */
 	return code;
 }
 
@@ -298,8 +295,7 @@ enum gt_code gt_lock_take(const char *path, int *fd, bool *held, long *holder, s
 			*held = true;
 			*holder = strtol(text, NULL, 10);
 		}
-		close(*fd);
-		*fd = -1;
+		gt_fd_close(fd);
 		return e == EWOULDBLOCK ? GT_OK : gt_fail(err, GT_ECANTCREAT, "%s: cannot lock: %s", path, strerror(e));
 	}
 	if (!fstat(*fd, &st) && !st.st_nlink) { /* the process that held the lock has removed the file since it was opened here */
@@ -314,15 +310,11 @@ enum gt_code gt_lock_take(const char *path, int *fd, bool *held, long *holder, s
 		return GT_OK;
 	if (!fstat(*fd, &st) && !st.st_size) /* nobody else has used it, because this process has the lock */
 		unlink(path);
-	close(*fd);
-	*fd = -1;
-	if (err)
-		err->code = GT_ECANTCREAT;
-	return GT_ECANTCREAT;
+	gt_fd_close(fd);
+	return gt_code_replace(code, GT_EIO, GT_ECANTCREAT, err);
 }
 
 void gt_lock_drop(int fd)
 {
-	if (fd >= 0)
-		close(fd);
+	gt_fd_close(&fd);
 }

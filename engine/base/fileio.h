@@ -21,7 +21,7 @@
 
 /* Writes "dir/name" into buf (GT_PATH_SIZE bytes). Returns GT_ECANTCREAT if it does not fit. */
 enum gt_code gt_path_join(char *buf, const char *dir, const char *name, struct gt_err *err);
-/* Writes the parent folder of path into buf (GT_PATH_SIZE bytes); "." if path has no slash. */
+/* Writes the parent directory of path into buf (GT_PATH_SIZE bytes); "." if path has no slash. */
 enum gt_code gt_path_parent(char *buf, const char *path, struct gt_err *err);
 /* Writes 16 random hexadecimal digits, for the names of temporary files. */
 void gt_nonce(char buf[GT_NONCE_SIZE]);
@@ -54,24 +54,25 @@ enum gt_code gt_file_each(int fd, const char *path, uint64_t bytes,
 /* Reads a whole regular file of at most cap bytes. Sets *data to memory from malloc, which has a NUL after the *n bytes; the caller
  * frees it. */
 enum gt_code gt_file_read(const char *path, size_t cap, char **data, size_t *n, struct gt_err *err);
-/* Replaces a file atomically: writes and syncs a temporary file, renames it, and syncs the folder. After a failure the old file is
+/* Replaces a file atomically: writes and syncs a temporary file, renames it, and syncs the directory. After a failure the old file is
  * unchanged. */
 enum gt_code gt_file_replace(const char *path, unsigned mode, const void *data, size_t n, struct gt_err *err);
-/* Renames a file and syncs the folder of `to`. */
+/* Renames a file and syncs the directory of `to`. */
 enum gt_code gt_file_rename(const char *from, const char *to, struct gt_err *err);
 /* Replaces the symbolic link `path` by one to target: creates it under a temporary name and renames it. Does not sync. */
 enum gt_code gt_link_replace(const char *target, const char *path, struct gt_err *err);
 
-/* ---- folders -------------------------------------------------------------------------------------------------------------- */
-/* Creates a folder and its parents with mode 0777 less the umask, and syncs the parent of each new one. It is not an error if the folder
- * exists. If `existed` is not NULL, *existed becomes the length of the part of path that existed before; it is set on failure too. */
+/* ---- directories ---------------------------------------------------------------------------------------------------------- */
+/* Creates a directory and its parents with mode 0777 less the umask, and syncs the parent of each new one. It is not an error if the
+ * directory exists. If `existed` is not NULL, *existed becomes the length of the part of path that existed before; it is set on failure
+ * too. */
 enum gt_code gt_dir_make(const char *path, size_t *existed, struct gt_err *err);
-/* Removes the folders that gt_dir_make has made, from the last one on, as long as they are empty. Failures are ignored. */
+/* Removes the directories that gt_dir_make has made, from the last one on, as long as they are empty. Failures are ignored. */
 void gt_dir_unmake(const char *path, size_t existed);
-/* Syncs the entries of a folder. A file system that cannot sync folders (EINVAL) is assumed not to need it. */
+/* Syncs the entries of a directory. A file system that cannot sync directories (EINVAL) is assumed not to need it. */
 enum gt_code gt_dir_sync(const char *path, struct gt_err *err);
-/* Removes a file, a symbolic link, or a folder with its content. Never follows a symbolic link. It is not an error if path does not exist.
- * Continues after a failure and returns the first one. */
+/* Removes a file, a symbolic link, or a directory with its content. Never follows a symbolic link. It is not an error if path does not
+ * exist. Continues after a failure and returns the first one. */
 enum gt_code gt_tree_remove(const char *path, struct gt_err *err);
 
 /* ---- lock ----------------------------------------------------------------------------------------------------------------- */

@@ -1,4 +1,4 @@
-/* Creates folders with their parents, and removes trees without following symbolic links. */
+/* Creates directories with their parents, and removes trees without following symbolic links. */
 #include "base/arena.h"
 #include "base/fileio.h"
 #include <dirent.h>
@@ -9,12 +9,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define TRIES 5      /* number of further attempts to create folders whose parents are removed meanwhile */
+#define TRIES 5      /* number of further attempts to create directories whose parents are removed meanwhile */
 #define DEPTH_MAX 64 /* maximum depth of a tree to remove; those of gtrain have two levels */
 
-/* *made becomes true if the folder did not exist. *why becomes the errno of a failed mkdir, or ENOENT if the folder existed then, but not
- * any more. */
-static enum gt_code make_folder(const char *path, bool *made, int *why, struct gt_err *err)
+/* *made becomes true if the directory did not exist. *why becomes the errno of a failed mkdir, or ENOENT if the directory existed then, but
+ * not any more. */
+static enum gt_code make_directory(const char *path, bool *made, int *why, struct gt_err *err)
 {
 	char parent[GT_PATH_SIZE];
 	struct stat st;
@@ -30,11 +30,11 @@ static enum gt_code make_folder(const char *path, bool *made, int *why, struct g
 		e = ENOTDIR;
 	}
 	*why = e == EEXIST ? ENOENT : e;
-	return gt_fail(err, GT_ECANTCREAT, "%s: cannot create folder: %s", path, strerror(e));
+	return gt_fail(err, GT_ECANTCREAT, "%s: cannot create directory: %s", path, strerror(e));
 }
 
-/* Creates the folders of a path of n bytes. Lowers *existed to the length of the part before the first one that did not exist. */
-static enum gt_code make_folders(const char *path, size_t n, size_t *existed, int *why, struct gt_err *err)
+/* Creates the directories of a path of n bytes. Lowers *existed to the length of the part before the first one that did not exist. */
+static enum gt_code make_directories(const char *path, size_t n, size_t *existed, int *why, struct gt_err *err)
 {
 	char buf[GT_PATH_SIZE];
 	size_t before = 0;
@@ -44,7 +44,7 @@ static enum gt_code make_folders(const char *path, size_t n, size_t *existed, in
 		if (i < n && (buf[i] != '/' || buf[i - 1] == '/'))
 			continue;
 		buf[i] = 0;
-		enum gt_code code = make_folder(buf, &made, why, err);
+		enum gt_code code = make_directory(buf, &made, why, err);
 		if (made && before < *existed)
 			*existed = before;
 		if (code)
@@ -64,7 +64,7 @@ enum gt_code gt_dir_make(const char *path, size_t *existed, struct gt_err *err)
 		return gt_fail(err, GT_ECANTCREAT, "%.200s: %s", path, n ? "path is too long" : "empty path");
 	for (int tries = 0;; tries++) {
 		int why = 0;
-		enum gt_code code = make_folders(path, n, existed, &why, err);
+		enum gt_code code = make_directories(path, n, existed, &why, err);
 		if (!code || why != ENOENT || tries == TRIES) /* ENOENT: another process may have removed a parent by gt_dir_unmake */
 			return code;
 	}
@@ -85,10 +85,10 @@ void gt_dir_unmake(const char *path, size_t existed)
 	}
 }
 
-/* Removes `name` in the open folder `at`. path: for messages. */
+/* Removes `name` in the open directory `at`. path: for messages. */
 static enum gt_code remove_at(int at, const char *name, const char *path, int depth, struct gt_err *err)
 {
-	/* Most entries are files, so try unlink first. EISDIR (Linux) or EPERM (POSIX) means that it is a folder. */
+	/* Most entries are files, so try unlink first. EISDIR (Linux) or EPERM (POSIX) means that it is a directory. */
 	if (!unlinkat(at, name, 0) || errno == ENOENT)
 		return GT_OK;
 	if (errno != EISDIR && errno != EPERM)

@@ -10,23 +10,13 @@ static void put_bytes(struct gt_json *j, const char *s, size_t n)
 {
 	if (j->no_memory)
 		return;
-	if (j->cap - j->len <= n) { /* `<=` keeps space for the NUL */
-		size_t cap = j->cap ? j->cap : 256;
-		while (cap - j->len <= n) {
-			if (cap > SIZE_MAX / 4) {
-				j->no_memory = true;
-				return;
-			}
-			cap *= 2;
-		}
-		char *text = realloc(j->text, cap);
-		if (!text) {
-			j->no_memory = true;
-			return;
-		}
-		j->text = text;
-		j->cap = cap;
+	int64_t need = (int64_t)(j->len + n) + 1;
+	char *text = need > j->cap ? gt_grown(j->text, &j->cap, need, 1) : j->text;
+	if (!text) {
+		j->no_memory = true;
+		return;
 	}
+	j->text = text;
 	memcpy(j->text + j->len, s, n);
 	j->len += n;
 	j->text[j->len] = 0;

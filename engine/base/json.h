@@ -25,7 +25,8 @@
 
 struct gt_json {
 	char *text; /* NUL-terminated after the first write */
-	size_t len, cap;
+	size_t len;
+	int64_t cap;
 	int depth;
 	char close[GT_JSON_DEPTH]; /* the bracket, '}' or ']', that closes each open object or array */
 	bool comma;                /* whether a comma must precede the next value */

@@ -4,13 +4,16 @@
 #include "base/descriptors.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
 #include <unistd.h>
 
 #define NONCE GT_SHA256_SIZE
+#define BACKLOG 256        /* maximum number of connections that wait for accept(2) */
 #define CLAIMS (8 + NONCE) /* bytes of the proof before its mac */
 #define POLL_S 0.5         /* maximum seconds of one poll, so that pending connections on which nothing arrives are closed in time */
 
@@ -77,6 +80,29 @@ static void advance_handshake(struct gt_auth *a, struct gt_peer_auth *p)
 	} else if (p->state == GT_AUTH_NEEDS_ANSWER && read_message(p, p->answer, sizeof p->answer)) {
 		p->state = gt_mac_equal(p->wanted, p->answer) ? GT_AUTH_DONE : GT_AUTH_OTHER_SECRET;
 	}
+}
+
+/* ---- listening ---------------------------------------------------------------------------------------------------------------------- */
+int gt_auth_listen(const char *addr, int port, struct sockaddr_storage *at, int *error)
+{
+	struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE}, *list = NULL;
+	char digits[12];
+	int fd = -1, on = 1;
+	snprintf(digits, sizeof digits, "%d", port);
+	*error = getaddrinfo(addr, digits, &hints, &list);
+	for (struct addrinfo *a = list; a && fd < 0; a = a->ai_next) {
+		socklen_t n = sizeof *at;
+		fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+		if (fd >= 0 && port)
+			setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on); /* connections in TIME_WAIT must not make the bind fail */
+		if (fd >= 0 && !bind(fd, a->ai_addr, a->ai_addrlen) && !listen(fd, BACKLOG) && (!at || !getsockname(fd, (struct sockaddr *)at, &n)))
+			break;
+		*error = errno;
+		gt_fd_close(&fd);
+	}
+	if (list)
+		freeaddrinfo(list);
+	return fd;
 }
 
 /* ---- connections -------------------------------------------------------------------------------------------------------------------- */
@@ -182,8 +208,8 @@ int gt_auth_take(struct gt_auth *a, struct gt_peer_auth *p, unsigned char sessio
 
 void gt_auth_close(struct gt_peer_auth *p)
 {
-	if (p->state != GT_AUTH_NONE && p->fd >= 0)
-		close(p->fd); /* closing a descriptor removes it from epoll */
+	if (p->state != GT_AUTH_NONE)
+		gt_fd_close(&p->fd); /* closing a descriptor removes it from epoll */
 	*p = (struct gt_peer_auth){0};
 }
 
@@ -198,7 +224,7 @@ void gt_auth_shut(struct gt_auth *a)
 {
 	for (int i = 0; i < GT_AUTH_PENDING; i++)
 		gt_auth_close(&a->pending[i]);
-	if (a->magic && a->epoll >= 0)
-		close(a->epoll);
+	if (a->magic)
+		gt_fd_close(&a->epoll);
 	*a = (struct gt_auth){0};
 }

@@ -69,6 +69,9 @@ struct gt_auth {
 	int events, next; /* number of entries of event; index of the one that gt_auth_next() handles next */
 };
 
+/* Returns a socket that listens on an address and a port; port 0: the kernel selects one. Writes its name to *at, unless at is NULL. If it
+ * fails, returns -1, and *error is an errno value or, if the address has no name, a negative EAI_ value of getaddrinfo(3). */
+int gt_auth_listen(const char *addr, int port, struct sockaddr_storage *at, int *error);
 /* Opens an acceptor on a listening socket, a connector (listener -1), or both. The caller keeps ownership of listener and secret. Returns
  * false with errno if no descriptor is left; a must be shut in this case too. */
 bool gt_auth_open(struct gt_auth *a, const char *magic, const void *secret, size_t bytes, int listener);

@@ -14,7 +14,7 @@ static bool is_valid_name(const char *name)
 	return n > 0 && n < 64 && strspn(name, set) == n;
 }
 
-/* If the binary was replaced, the link reads "/dir/gtrain (deleted)"; its folder is still correct. */
+/* If the binary was replaced, the link reads "/dir/gtrain (deleted)"; its directory is still correct. */
 enum gt_code gt_exe_dir(char *buf, size_t size, struct gt_err *err)
 {
 	ssize_t n = readlink("/proc/self/exe", buf, size - 1);
@@ -37,7 +37,7 @@ enum gt_code gt_plugin_open(const char *name, const char *symbol, void **out, st
 		return gt_fail(err, GT_EUNAVAILABLE, "\"%.64s\" is not the name of a plugin", name);
 	GT_TRY(gt_exe_dir(dir, sizeof dir, err));
 	size_t i;
-	for (i = 0; i < sizeof up / sizeof up[0]; i++) { /* takes the nearest folder; one further up belongs to another build */
+	for (i = 0; i < sizeof up / sizeof up[0]; i++) { /* takes the nearest directory; one further up belongs to another build */
 		snprintf(path, sizeof path, "%s/%s/lib/gtrain", dir, up[i]);
 		if (!access(path, F_OK))
 			break;

@@ -12,7 +12,7 @@
  * ends; a second call gives the same address. GT_EUNAVAILABLE: it does not exist or cannot be loaded (the message has the reason of the
  * loader, such as a missing library). GT_EINTERNAL: it has no such symbol. */
 enum gt_code gt_plugin_open(const char *name, const char *symbol, void **out, struct gt_err *err);
-/* Writes the path of the folder of the running program, without a slash at its end. Returns GT_EUNAVAILABLE if it cannot be found. */
+/* Writes the path of the directory of the running program, without a slash at its end. Returns GT_EUNAVAILABLE if it cannot be found. */
 enum gt_code gt_exe_dir(char *buf, size_t size, struct gt_err *err);
 
 #endif

@@ -15,15 +15,7 @@ enum gt_code gt_problems_add(struct gt_problems *p, const struct gt_err *err)
 	for (int i = 0; i < p->n; i++)
 		if (same_subject(&p->v[i], err))
 			return GT_OK;
-	if (p->n == p->cap) {
-		int cap = p->cap ? 2 * p->cap : 8;
-		struct gt_problem *v;
-		GT_NEW(v, p->arena, cap, NULL);
-		if (p->n)
-			memcpy(v, p->v, (size_t)p->n * sizeof *v);
-		p->v = v;
-		p->cap = cap;
-	}
+	GT_TRY(gt_arena_grow(p->arena, &p->v, p->n, &p->cap, sizeof *p->v, NULL));
 	char *text = gt_arena_strdup(p->arena, err->msg);
 	if (!text)
 		return GT_EFAIL;

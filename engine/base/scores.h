@@ -33,7 +33,7 @@
 	X(f1, "F1", false, GT_KIND_CLASS | GT_KIND_LABELS, "f1: macro F1; ")                            \
 	X(mcc, "MCC", false, GT_KIND_CLASS, "mcc: Matthews correlation coefficient; ")              \
 	X(balanced_acc, "balanced accuracy", false, GT_KIND_CLASS, "balanced_acc: mean recall of the classes; ")
-/* Scores that rank all samples by their outputs: score/auc.h. */
+/* Scores that rank all samples by their outputs: score/class_report.h. */
 #define GT_SCORES_OF_RANKS(X) X(auc, "AUC", false, GT_KIND_CLASS | GT_KIND_LABELS, "auc: area under the ROC curve; ")
 /* Errors of predicted numbers, in the unit of the target, and the mean over the targets if there are several: score/value_tally.h. */
 #define GT_SCORES_OF_NUMBERS(X)                                          \

@@ -19,7 +19,7 @@ static enum gt_code read_defaults(struct gt_expand *x, const struct gt_scope *s,
 			continue;
 		snprintf(path, sizeof path, "%s.%s", at, r->path);
 		GT_TRY(gt_scope_value(x, s, inst->kid[i], path, &v, err));
-		GT_TRY(gt_row_read(x->rd->arena, r, v, path, proto, err));
+		GT_TRY(gt_row_read(r, v, path, proto, err));
 	}
 	return GT_OK;
 }
@@ -28,13 +28,13 @@ static enum gt_code find_template(struct gt_expand *x, const struct gt_scope *s,
                                   const struct gt_cnode **out, struct gt_err *err)
 {
 	const struct gt_cnode *n = gt_cnode_find(inst, "block");
-	char path[320], got[64], cut[64], all[512] = "";
+	char path[320], cut[64], all[512] = "";
 	size_t len = 0;
 	int depth = 0;
 	snprintf(path, sizeof path, "%s.block", at);
 	const char *name = gt_cnode_word(n);
 	if (!name)
-		return gt_conf_fail(err, n->loc, path, "expected the name of a block, got %s", gt_cnode_text(n, got, sizeof got));
+		return gt_conf_expect(err, n, path, "the name of a block");
 	*out = x->blocks ? gt_cnode_find(x->blocks, name) : NULL;
 	if (!*out) {
 		struct gt_guess g = gt_guess_open(gt_utf8_truncate(name, cut, sizeof cut));
@@ -43,8 +43,7 @@ static enum gt_code find_template(struct gt_expand *x, const struct gt_scope *s,
 		if (!g.best && (!x->blocks || !x->blocks->nkids))
 			return gt_conf_fail(err, n->loc, path,
 			                    "expected the name of a block, got \"%s\", but the config defines no blocks; define it in model.blocks, "
-			                    "or use type",
-			                    cut);
+			                    "or use type", cut);
 		if (!g.best) {
 			for (int i = 0; i < x->blocks->nkids && len + 70 < sizeof all; i++)
 				len += (size_t)snprintf(all + len, sizeof all - len, "%s%.64s", i ? ", " : "", x->blocks->kid[i]->name);
@@ -69,7 +68,7 @@ static enum gt_code expand_block(struct gt_expand *x, const struct gt_scope *s, 
 	const struct gt_cnode *tmpl = NULL, *n, *v, *first = gt_cnode_find(inst, "first"), *in = gt_cnode_find(inst, "in");
 	struct gt_layer_spec common = *proto;
 	const char *name, *input = index == 0 && s ? s->input : x->last;
-	char path[320], got[64];
+	char path[320];
 	int64_t repeat = 0;
 	GT_TRY(find_template(x, s, inst, at, &tmpl, err));
 	if (tmpl->bad) { /* the template's error has been reported, and the layers of its instances are unknown */
@@ -82,13 +81,13 @@ static enum gt_code expand_block(struct gt_expand *x, const struct gt_scope *s, 
 	if (first) {
 		snprintf(path, sizeof path, "%s.first", at);
 		if (first->type != GT_C_GROUP)
-			return gt_conf_fail(err, first->loc, path, "expected a group { }, got %s", gt_cnode_text(first, got, sizeof got));
+			return gt_conf_expect(err, first, path, "a group { }");
 		GT_TRY(gt_block_check_keys(first, tmpl, path, true, err));
 	}
 	if ((n = gt_cnode_find(inst, "repeat"))) {
 		snprintf(path, sizeof path, "%s.repeat", at);
 		GT_TRY(gt_scope_value(x, s, n, path, &v, err));
-		GT_TRY(gt_row_read(a, gt_row_find(gt_rows_block, "repeat"), v, path, &repeat, err));
+		GT_TRY(gt_row_read(gt_row_find(gt_rows_block, "repeat"), v, path, &repeat, err));
 	}
 	GT_TRY(read_defaults(x, s, inst, at, &common, err));
 	snprintf(path, sizeof path, "%s.in", at);
@@ -126,16 +125,14 @@ static enum gt_code expand_block(struct gt_expand *x, const struct gt_scope *s, 
 static enum gt_code expand_list(struct gt_expand *x, const struct gt_scope *s, const struct gt_cnode *list, const char *path,
                                 const struct gt_layer_spec *proto, struct gt_err *err)
 {
-	char at[256], got[64];
+	char at[256];
 	if (list->type != GT_C_LIST || !list->nkids)
-		return gt_conf_fail(err, list->loc, path, "expected a list ( ) of one or more layers, got %s",
-		                    gt_cnode_text(list, got, sizeof got));
+		return gt_conf_expect(err, list, path, "a list ( ) of one or more layers");
 	for (int i = 0; i < list->nkids; i++) {
 		const struct gt_cnode *e = list->kid[i];
 		snprintf(at, sizeof at, "%.200s[%d]", path, i);
 		if (e->type != GT_C_GROUP) {
-			GT_COLLECT(x->rd, err,
-			           gt_conf_fail(err, e->loc, at, "expected a layer { type = \"…\"; … }, got %s", gt_cnode_text(e, got, sizeof got)));
+			GT_COLLECT(x->rd, err, gt_conf_expect(err, e, at, "a layer { type = \"…\"; … }"));
 			continue;
 		}
 		enum gt_code code = gt_cnode_find(e, "block") ? expand_block(x, s, e, at, i, proto, err) : gt_layer_add(x, s, e, at, i, proto, err);

@@ -1,5 +1,6 @@
 /* Loads a config from a file or from text in memory: source check, libconfig, --set, schema, resolved text. */
 #include "conf/conf.h"
+#include "base/descriptors.h"
 #include "conf/schema.h"
 #include "conf/source_reader.h"
 #include "ir/op.h"
@@ -10,14 +11,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-
-/* Reads the whole tree. Collects errors in rd->errors. */
-static enum gt_code read_tree(struct gt_reading *rd, const char *const *sets, int nsets, struct gt_err *err)
-{
-	for (int i = 0; i < nsets; i++)
-		GT_COLLECT(rd, err, gt_conf_set(rd->arena, rd->root, sets[i], err));
-	return gt_conf_read(rd, err);
-}
 
 /* Where a config comes from. */
 struct source {
@@ -46,7 +39,10 @@ static enum gt_code load_conf(struct gt_conf *c, const struct source *s, struct 
 	rd.root->loc = (struct gt_source_loc){c->path, 1}; /* errors about missing keys name line 1 */
 	rd.from_file = !s->text;
 	c->tree = rd.root;
-	code = read_tree(&rd, s->sets, s->nsets, err);
+	for (int i = 0; i < s->nsets && code == GT_OK; i++)
+		code = gt_conf_collect(&rd, gt_conf_set(rd.arena, rd.root, s->sets[i], err), err);
+	if (code == GT_OK)
+		code = gt_conf_read(&rd, err);
 	if (code == GT_OK && !errors->n)
 		return gt_conf_write(c, err);
 	gt_problems_sort(errors, c->path);
@@ -121,8 +117,8 @@ enum gt_code gt_conf_keep_stream(const char *path, int *fd, struct gt_err *err)
 	}
 	if (from > 0)
 		close(from);
-	if (code != GT_OK && *fd >= 0)
-		close(*fd);
+	if (code != GT_OK)
+		gt_fd_close(fd);
 	return code;
 }
 

@@ -55,7 +55,7 @@ static enum gt_code read_transforms(struct gt_reading *rd, const char *path, str
 	return GT_OK;
 }
 
-/* Makes a relative path of a data file absolute. It is relative to the folder of the file that contains the key, as with @include, and to
+/* Makes a relative path of a data file absolute. It is relative to the directory of the file that has the key, as with @include, and to
  * the working directory if it is from --set. Text in memory is that of a checkpoint, whose paths are absolute already. */
 static enum gt_code make_path_absolute(struct gt_reading *rd, const char *key, const char **path, struct gt_err *err)
 {
@@ -109,7 +109,7 @@ static enum gt_code read_inputs(struct gt_reading *rd, struct gt_err *err)
 		const struct gt_cnode *e = list->kid[i];
 		snprintf(shown, sizeof shown, "model.inputs[%d]", i);
 		if (e->type != GT_C_GROUP)
-			return gt_conf_fail(err, e->loc, shown, "expected a group { }, got %s", gt_cnode_text(e, got, sizeof got));
+			return gt_conf_expect(err, e, shown, "a group { }");
 		strcat(shown, ".");
 		GT_TRY(gt_object_read(rd, gt_rows_input, e, shown, &in[i], err));
 		if (!in[i].name) /* gt_object_read has reported it */
@@ -142,11 +142,9 @@ enum gt_code gt_conf_read(struct gt_reading *rd, struct gt_err *err)
 {
 	struct gt_conf *c = rd->conf;
 	const struct gt_cnode *schema = gt_conf_given(rd->root, "schema");
-	char got[64];
 	/* The version is checked first, because a file of another version would cause errors about unknown keys. */
 	if (schema && (schema->type != GT_C_INT || schema->i != 1))
-		return gt_conf_fail(err, schema->loc, "schema", "expected 1, the version that this gtrain reads, got %s",
-		                    gt_cnode_text(schema, got, sizeof got));
+		return gt_conf_expect(err, schema, "schema", "1, the version that this gtrain reads");
 	GT_TRY(gt_object_read(rd, gt_rows, rd->root, "", c, err));
 	/* Sets the defaults that depend on other keys. */
 	const struct gt_cnode *opt = gt_conf_given(rd->root, "train.optimizer"), *sched = gt_conf_given(rd->root, "train.schedule");

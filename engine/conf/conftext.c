@@ -167,7 +167,7 @@ static void put_indent(FILE *f, int depth)
 static void put_entries(FILE *f, int depth, const char *path, const struct gt_row *rows, const void *list, size_t size, int n)
 {
 	put_indent(f, depth);
-	fprintf(f, "%s = (", strrchr(path, '.') + 1);
+	fprintf(f, "%s = (", gt_row_name(path));
 	for (int i = 0; i < n; i++) {
 		fputs(i ? ",\n" : "\n", f);
 		put_indent(f, depth + 1);
@@ -305,7 +305,7 @@ enum gt_code gt_conf_write(struct gt_conf *c, struct gt_err *err)
 			put_layers(f, c);
 		else {
 			put_indent(f, depth);
-			fprintf(f, "%s = ", strrchr(r->path, '.') ? strrchr(r->path, '.') + 1 : r->path);
+			fprintf(f, "%s = ", gt_row_name(r->path));
 			put_value(f, r, c);
 			fputs(";\n", f);
 		}

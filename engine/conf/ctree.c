@@ -1,5 +1,7 @@
 /* Parses a config with libconfig; no other file uses it. lexer.c has checked the text, so that duplicate names are the only remaining error
- * of libconfig. */
+ * of libconfig. The lexer knows the grammar and could build the tree itself, which would save about 100 lines here and the dependency. But
+ * libconfig defines the language of gtrain's configs: that its own parser reads every config that gtrain accepts is what this pass ensures,
+ * so that other programs with libconfig can read and write configs, and so that the language cannot drift away from it. */
 #include "conf/ctree.h"
 #include <inttypes.h>
 #include <libconfig.h>
@@ -80,6 +82,12 @@ const char *gt_cnode_text(const struct gt_cnode *n, char *buf, size_t size)
 	return buf;
 }
 
+enum gt_code gt_conf_expect(struct gt_err *err, const struct gt_cnode *n, const char *path, const char *what)
+{
+	char got[64];
+	return gt_conf_fail(err, n->loc, path, "expected %s, got %s", what, gt_cnode_text(n, got, sizeof got));
+}
+
 enum gt_code gt_cnode_new(struct gt_arena *a, enum gt_ctype type, const char *name, struct gt_source_loc loc, struct gt_cnode **out,
                           struct gt_err *err)
 {
@@ -95,15 +103,7 @@ enum gt_code gt_cnode_new(struct gt_arena *a, enum gt_ctype type, const char *na
 
 enum gt_code gt_cnode_add(struct gt_arena *a, struct gt_cnode *parent, struct gt_cnode *kid, struct gt_err *err)
 {
-	if (parent->nkids == parent->cap) {
-		int cap = parent->cap ? 2 * parent->cap : 8;
-		struct gt_cnode **grown;
-		GT_NEW(grown, a, cap, err);
-		if (parent->nkids)
-			memcpy(grown, parent->kid, (size_t)parent->nkids * sizeof *grown);
-		parent->kid = grown;
-		parent->cap = cap;
-	}
+	GT_TRY(gt_arena_grow(a, &parent->kid, parent->nkids, &parent->cap, sizeof *parent->kid, err));
 	parent->kid[parent->nkids++] = kid;
 	return GT_OK;
 }

@@ -66,6 +66,8 @@ const char *gt_utf8_truncate(const char *s, char *buf, size_t size);
 /* Fills err with "file:line: path: …" and returns GT_ECONFIG. path may be NULL. */
 enum gt_code gt_conf_fail(struct gt_err *err, struct gt_source_loc at, const char *path, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
+/* Fills err with "expected …, got …", where n is what the config has, and returns GT_ECONFIG. */
+enum gt_code gt_conf_expect(struct gt_err *err, const struct gt_cnode *n, const char *path, const char *what);
 
 /* Returns "libconfig" and its version, for `gtrain --version`. */
 const char *gt_ctree_library(char *buf, size_t size);

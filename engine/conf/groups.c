@@ -36,10 +36,10 @@ static const struct gt_cnode *group_of(const struct gt_cnode *entry, const char 
                                        enum gt_code *code)
 {
 	const struct gt_cnode *n = gt_cnode_find(entry, key);
-	char path[128], got[64];
+	char path[128];
 	if (n && n->type != GT_C_GROUP) {
 		snprintf(path, sizeof path, "%s%s", shown, key);
-		*code = gt_conf_fail(err, n->loc, path, "expected a group { }, got %s", gt_cnode_text(n, got, sizeof got));
+		*code = gt_conf_expect(err, n, path, "a group { }");
 	}
 	return n;
 }
@@ -75,15 +75,13 @@ static enum gt_code read_group(struct gt_reading *rd, const struct gt_cnode *ent
 		return gt_conf_fail(
 		    err, gt_conf_location(entry, "frozen_stats"), path,
 		    "frozen_stats = true and freeze_after = %g do not go together, because statistics are frozen for the whole run; remove one of "
-		    "them",
-		    g->freeze_after);
+		    "them", g->freeze_after);
 	}
 	if (g->freeze_after > 0 && g->freeze_after <= g->frozen_until) {
 		snprintf(path, sizeof path, "%sfreeze_after", shown);
 		return gt_conf_fail(err, gt_conf_location(entry, "freeze_after"), path,
 		                    "expected more than frozen_until = %g epochs, got %g: these parameters would never be trained; write frozen = "
-		                    "true",
-		                    g->frozen_until, g->freeze_after);
+		                    "true", g->frozen_until, g->freeze_after);
 	}
 	if (opt) {
 		snprintf(path, sizeof path, "%soptimizer.", shown);

@@ -9,20 +9,18 @@ enum gt_code gt_layer_fullname(struct gt_expand *x, const struct gt_scope *s, co
                                const char **out, struct gt_err *err)
 {
 	const struct gt_cnode *n = gt_cnode_find(entry, "name");
-	char got[64];
 	if (n)
 		GT_TRY(gt_scope_value(x, s, n, path, &n, err));
 	const char *name = n ? gt_cnode_word(n) : NULL;
 	if (n && (!name || !gt_layer_name_fits(name)))
-		return gt_conf_fail(err, n->loc, path, "expected a name of letters, digits, _ . -, got %s", gt_cnode_text(n, got, sizeof got));
+		return gt_conf_expect(err, n, path, "a name of letters, digits, _ . -");
 	if (n)
 		GT_NEW_STR(*out, gt_arena_printf(x->rd->arena, "%s%s", s ? s->prefix : "", name), err);
 	else
 		GT_NEW_STR(*out, gt_arena_printf(x->rd->arena, "%s%d", s ? s->prefix : "", index), err);
 	if (strlen(*out) > GT_CONF_MAX_NAME)
 		return gt_conf_fail(err, n ? n->loc : entry->loc, path, "expected at most %d bytes for this name with the names of its blocks "
-		                    "before it, got %zu",
-		                    GT_CONF_MAX_NAME, strlen(*out));
+		                    "before it, got %zu", GT_CONF_MAX_NAME, strlen(*out));
 	return GT_OK;
 }
 
@@ -55,14 +53,13 @@ static enum gt_code read_in(struct gt_expand *x, const struct gt_scope *s, const
 {
 	bool many = n->type == GT_C_ARRAY || n->type == GT_C_LIST;
 	int len = many ? n->nkids : 1;
-	char got[64];
 	if (len < 1 || len > GT_MAX_LAYER_IN)
 		return gt_conf_fail(err, n->loc, path, "expected 1 to %d names, got %d", GT_MAX_LAYER_IN, len);
 	for (int i = 0; i < len; i++) {
 		const struct gt_cnode *e = many ? n->kid[i] : n;
 		const char *name = gt_cnode_word(e);
 		if (!name)
-			return gt_conf_fail(err, e->loc, path, "expected the name of a layer, got %s", gt_cnode_text(e, got, sizeof got));
+			return gt_conf_expect(err, e, path, "the name of a layer");
 		GT_TRY(gt_layer_resolve(x, s, name, e->loc, path, &l->in[i], err));
 	}
 	l->nin = len;
@@ -114,25 +111,9 @@ static enum gt_code read_key(struct gt_expand *x, const struct gt_scope *s, cons
 	}
 	GT_TRY(gt_scope_value(x, s, n, path, &v, err));
 	if (r)
-		return gt_row_read(x->rd->arena, r, v, path, l, err);
+		return gt_row_read(r, v, path, l, err);
 	struct gt_row row = gt_row_of_attr(d, def);
-	return gt_row_read(x->rd->arena, &row, v, path, l->attr, err);
-}
-
-static enum gt_code grow_layers(struct gt_expand *x, struct gt_source_loc at, const char *path, struct gt_err *err)
-{
-	if (x->n == GT_CONF_MAX_LAYERS)
-		return gt_conf_fail(err, at, path, "expected at most %d layers, got more", GT_CONF_MAX_LAYERS);
-	if (x->n < x->cap)
-		return GT_OK;
-	int cap = x->cap ? 2 * x->cap : 32;
-	struct gt_layer_spec *spec;
-	GT_NEW(spec, x->rd->arena, cap, err);
-	if (x->n)
-		memcpy(spec, x->spec, (size_t)x->n * sizeof *spec);
-	x->spec = spec;
-	x->cap = cap;
-	return GT_OK;
+	return gt_row_read(&row, v, path, l->attr, err);
 }
 
 enum gt_code gt_layer_add(struct gt_expand *x, const struct gt_scope *s, const struct gt_cnode *entry, const char *at, int index,
@@ -140,7 +121,7 @@ enum gt_code gt_layer_add(struct gt_expand *x, const struct gt_scope *s, const s
 {
 	struct gt_layer_spec l = *proto;
 	const struct gt_cnode *type = gt_cnode_find(entry, "type"), *v, *name = gt_cnode_find(entry, "name");
-	char path[320], got[64];
+	char path[320];
 	bool unknown = false;
 	snprintf(path, sizeof path, "%s.type", at);
 	if (!type)
@@ -148,10 +129,12 @@ enum gt_code gt_layer_add(struct gt_expand *x, const struct gt_scope *s, const s
 	GT_TRY(gt_scope_value(x, s, type, path, &v, err));
 	const char *word = gt_cnode_word(v);
 	if (!word)
-		return gt_conf_fail(err, v->loc, path, "expected a layer type, got %s", gt_cnode_text(v, got, sizeof got));
+		return gt_conf_expect(err, v, path, "a layer type");
 	if (!(l.op = gt_op_find_layer(word)))
 		return unknown_type(v, path, word, err);
-	GT_TRY(grow_layers(x, entry->loc, at, err));
+	if (x->n == GT_CONF_MAX_LAYERS)
+		return gt_conf_fail(err, entry->loc, at, "expected at most %d layers, got more", GT_CONF_MAX_LAYERS);
+	GT_TRY(gt_arena_grow(x->rd->arena, &x->spec, x->n, &x->cap, sizeof *x->spec, err));
 	size_t size = gt_op_attr_size(l.op);
 	l.attr = gt_arena_alloc(x->rd->arena, 1, size ? size : 1);
 	if (!l.attr)

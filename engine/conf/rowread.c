@@ -8,54 +8,51 @@
 
 #define PATH 256
 
-const struct gt_cnode *gt_conf_given(const struct gt_cnode *n, const char *path)
+/* Returns the member of n that the first component of *path names, and moves *path to the next one. stop: what ends a component. */
+static const struct gt_cnode *enter_member(const struct gt_cnode *n, const char **path, const char *stop)
 {
 	char part[PATH];
-	while (n && *path) {
-		size_t len = strcspn(path, ".");
-		snprintf(part, sizeof part, "%.*s", (int)len, path);
-		n = gt_cnode_find(n, part);
-		path += len + (path[len] == '.');
-	}
+	size_t len = strcspn(*path, stop);
+	snprintf(part, sizeof part, "%.*s", (int)len, *path);
+	*path += len + ((*path)[len] == '.');
+	return gt_cnode_find(n, part);
+}
+
+const struct gt_cnode *gt_conf_given(const struct gt_cnode *n, const char *path)
+{
+	while (n && *path)
+		n = enter_member(n, &path, ".");
 	return n;
 }
 
 struct gt_source_loc gt_conf_location(const struct gt_cnode *n, const char *path)
 {
-	char part[PATH], *end;
-	for (;;) {
-		size_t len = strcspn(path, ".[");
-		snprintf(part, sizeof part, "%.*s", (int)len, path);
-		const struct gt_cnode *kid = *path ? gt_cnode_find(n, part) : NULL;
-		if (!kid)
-			return n->loc;
+	const struct gt_cnode *kid;
+	while (*path && (kid = enter_member(n, &path, ".["))) {
 		n = kid;
-		path += len;
-		if (*path == '[') {
-			long i = strtol(path + 1, &end, 10);
-			if (i < 0 || i >= n->nkids)
-				return n->loc;
-			n = n->kid[i];
-			path = end + (*end == ']');
-		}
+		if (*path != '[')
+			continue;
+		char *end;
+		long i = strtol(path + 1, &end, 10);
+		if (i < 0 || i >= n->nkids)
+			break;
+		n = n->kid[i];
+		path = end + (*end == ']');
 		path += *path == '.';
 	}
+	return n->loc;
 }
 
 bool gt_conf_refused(const struct gt_cnode *n, const char *path)
 {
-	char part[PATH];
 	while (*path) {
-		size_t len = strcspn(path, ".");
-		snprintf(part, sizeof part, "%.*s", (int)len, path);
-		const struct gt_cnode *kid = gt_cnode_find(n, part);
+		const struct gt_cnode *kid = enter_member(n, &path, ".");
 		for (int i = 0; !kid && n->type == GT_C_GROUP && i < n->nkids; i++)
 			if (n->kid[i]->unknown)
 				return true;
 		if (!kid || kid->bad)
 			return kid != NULL;
 		n = kid;
-		path += len + (path[len] == '.');
 	}
 	return false;
 }
@@ -204,11 +201,9 @@ enum gt_code gt_row_default(struct gt_arena *a, const struct gt_row *r, void *ba
 	return GT_OK;
 }
 
-enum gt_code gt_row_read(struct gt_arena *a, const struct gt_row *r, const struct gt_cnode *n, const char *path, void *base,
-                         struct gt_err *err)
+enum gt_code gt_row_read(const struct gt_row *r, const struct gt_cnode *n, const char *path, void *base, struct gt_err *err)
 {
-	char want[512], got[64], word[48];
-	(void)a;
+	char want[512], got[64], word[48], words[16][48];
 	if (read_value(r, n, (char *)base + r->offset))
 		return GT_OK;
 	gt_row_expects(r, n, want, sizeof want);
@@ -228,22 +223,18 @@ enum gt_code gt_row_read(struct gt_arena *a, const struct gt_row *r, const struc
 	}
 	const char *s = gt_cnode_word(n);
 	const struct gt_synonym *syn = s ? gt_synonym_find(path, s) : NULL;
-	if (syn && !syn->meant)
-		return gt_conf_fail(err, n->loc, path, "expected %s, got \"%s\"; %s", want, gt_utf8_truncate(s, word, sizeof word), syn->reason);
-	if (syn)
-		return gt_conf_fail(err, n->loc, path, "expected %s, got \"%s\"; did you mean \"%s\"?", want,
-		                    gt_utf8_truncate(s, word, sizeof word), syn->meant);
-	if (s && r->values) {
+	const char *meant = syn ? syn->meant : NULL;
+	if (s && r->values && !syn) {
 		struct gt_guess g = gt_guess_open(s);
-		char near[48], words[16][48];
 		for (int i = 0; i < 16 && gt_values_word(r->values, i, words[i], sizeof words[i]); i++)
 			gt_guess_try(&g, words[i]);
-		if (g.best && g.best[0]) {
-			snprintf(near, sizeof near, "%s", g.best);
-			return gt_conf_fail(err, n->loc, path, "expected %s, got \"%s\"; did you mean \"%s\"?", want,
-			                    gt_utf8_truncate(s, word, sizeof word), near);
-		}
+		meant = g.best && g.best[0] ? g.best : NULL;
 	}
+	if (meant)
+		return gt_conf_fail(err, n->loc, path, "expected %s, got \"%s\"; did you mean \"%s\"?", want,
+		                    gt_utf8_truncate(s, word, sizeof word), meant);
+	if (syn)
+		return gt_conf_fail(err, n->loc, path, "expected %s, got \"%s\"; %s", want, gt_utf8_truncate(s, word, sizeof word), syn->reason);
 	return gt_conf_fail(err, n->loc, path, "expected %s, got %s", want, gt_cnode_text(n, got, sizeof got));
 }
 
@@ -251,12 +242,6 @@ enum gt_code gt_row_read(struct gt_arena *a, const struct gt_row *r, const struc
 static bool is_generic_key(const char *word)
 {
 	return !strcmp(word, "type") || !strcmp(word, "name") || !strcmp(word, "mode");
-}
-
-static const char *last_component(const char *path)
-{
-	const char *dot = strrchr(path, '.');
-	return dot ? dot + 1 : path;
 }
 
 static bool has_key(const struct gt_row *rows, const char *const *words, const char *key)
@@ -291,7 +276,7 @@ enum gt_code gt_conf_unknown(const struct gt_cnode *n, const char *shown, const 
                              const char *const *words, struct gt_err *err)
 {
 	char at[2 * PATH], level[80][40], all[512], cut[64], lower[PATH];
-	size_t prefix = (size_t)(last_component(path) - path), len = 0;
+	size_t prefix = (size_t)(gt_row_name(path) - path), len = 0;
 	int nlevel = 0;
 	const char *name = gt_utf8_truncate(n->name, cut, sizeof cut);
 	struct gt_guess g = gt_guess_open(name);
@@ -305,7 +290,7 @@ enum gt_code gt_conf_unknown(const struct gt_cnode *n, const char *shown, const 
 	if (rows == gt_rows && !prefix && suggest_section(n, rows, lower, sizeof lower)) /* the group of another section, "optimizer" */
 		return gt_conf_fail(err, n->loc, at, "unknown key; did you mean %s?", lower);
 	for (const struct gt_row *r = rows; r && r->path; r++) /* suggests a key of this name in a group below */
-		if (!strncmp(r->path, path, prefix) && strchr(r->path + prefix, '.') && !strcmp(last_component(r->path), name) &&
+		if (!strncmp(r->path, path, prefix) && strchr(r->path + prefix, '.') && !strcmp(gt_row_name(r->path), name) &&
 		    !is_generic_key(name))
 			return gt_conf_fail(err, n->loc, at, "unknown key; did you mean %s%s?", shown, r->path);
 	for (const struct gt_row *r = rows; r && r->path && nlevel < 64; r++) {
@@ -322,7 +307,7 @@ enum gt_code gt_conf_unknown(const struct gt_cnode *n, const char *shown, const 
 	if (g.best)
 		return gt_conf_fail(err, n->loc, at, "unknown key; did you mean %s%.*s%s?", shown, (int)prefix, path, g.best);
 	for (const struct gt_row *r = rows; r && r->path; r++) /* suggests a key of this name in another section */
-		if (!strcmp(last_component(r->path), name) && !is_generic_key(name))
+		if (!strcmp(gt_row_name(r->path), name) && !is_generic_key(name))
 			return gt_conf_fail(err, n->loc, at, "unknown key; did you mean %s%s?", shown, r->path);
 	all[0] = 0;
 	for (int i = 0; i < nlevel && len + 48 < sizeof all; i++)
@@ -334,7 +319,7 @@ enum gt_code gt_conf_unknown(const struct gt_cnode *n, const char *shown, const 
 static enum gt_code read_key(struct gt_reading *rd, const struct gt_row *r, struct gt_cnode *n, const char *at, void *base,
                              struct gt_err *err)
 {
-	enum gt_code code = gt_row_read(rd->arena, r, n, at, base, err);
+	enum gt_code code = gt_row_read(r, n, at, base, err);
 	if (code != GT_ECONFIG)
 		return code;
 	n->bad = true;
@@ -389,9 +374,8 @@ static enum gt_code read_keys(struct gt_reading *rd, const struct gt_row *rows, 
 			continue;
 		}
 		if (n->type != GT_C_GROUP) {
-			char got[64];
 			n->bad = true;
-			GT_COLLECT(rd, err, gt_conf_fail(err, n->loc, at, "expected a group { }, got %s", gt_cnode_text(n, got, sizeof got)));
+			GT_COLLECT(rd, err, gt_conf_expect(err, n, at, "a group { }"));
 			continue;
 		}
 		path[len] = '.';
@@ -495,7 +479,7 @@ enum gt_code gt_list_read(struct gt_reading *rd, const char *path, int max, size
 		bool group = e->type == GT_C_GROUP;
 		snprintf(shown, sizeof shown, "%s[%d]%s", path, i, group ? "." : "");
 		GT_COLLECT(rd, err, group ? fn(rd, e, shown, (char *)*out + (size_t)i * size, err)
-		                          : gt_conf_fail(err, e->loc, shown, "expected a group { }, got %s", gt_cnode_text(e, got, sizeof got)));
+		                          : gt_conf_expect(err, e, shown, "a group { }"));
 	}
 	*n = list->nkids;
 	return GT_OK;

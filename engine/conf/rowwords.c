@@ -166,17 +166,10 @@ const struct gt_row *gt_row_find(const struct gt_row *rows, const char *path)
 	return NULL;
 }
 
-/* Returns the last component of a path: "betas" of "train.optimizer.betas". */
-static const char *last_component(const char *path)
-{
-	const char *dot = strrchr(path, '.');
-	return dot ? dot + 1 : path;
-}
-
 /* Returns the word of type i, or of loss i, if it has key r, and "" if it does not; NULL: there are fewer. *key: its entry for the key. */
 static const char *find_user(const struct gt_row *r, int i, const struct gt_type_key **key)
 {
-	const char *name = last_component(r->path);
+	const char *name = gt_row_name(r->path);
 	*key = NULL;
 	if (r->loss_uses)
 		return i >= GT_LOSS_COUNT ? NULL : r->loss_uses(&gt_loss_rows[i]) ? gt_loss_rows[i].word : "";

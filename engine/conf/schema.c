@@ -17,7 +17,6 @@
 #define FP16 .when = "precision", .is = "fp16"
 #define MODE(modes) .when = "parallel.mode", .is = modes
 #define WORLD .when = "reproducible", .is = "world"
-#define INITS "torch-default|torch|kaiming-normal|kaiming-uniform|xavier-normal|xavier-uniform"
 #define HELP_OF_SCORE(score, label, falls, kinds, help) help
 
 /* Two strings made from the table in optimizer_rows.h. OPTIMIZER_WORDS: the types of optimizer, "sgd|adam|…". OPTIMIZER_HELP: their
@@ -125,7 +124,7 @@ const struct gt_row gt_rows[] = {
     {"data.name", GT_T_STRING, AT(data.name), "\"\"",
      .help = "name of the dataset: \"fashion-mnist\", \"mnist\", \"cifar10\", \"cifar100\", \"synthetic\", or any name for your own files"},
     {"data.root", GT_T_STRING, AT(data.root), "\"\"",
-     .help = "folder of the data files, relative to the folder of the config; \"\": the first of $GTRAIN_DATA/NAME, the user's cache and "
+     .help = "directory of the data files, relative to that of the config; \"\": the first of $GTRAIN_DATA/NAME, the user's cache and "
              "/usr/share/datasets/NAME that exists"},
     {"data.format", GT_T_CHOICE, AT(data.format), "\"auto\"", .values = "auto" GT_FORMAT_VALUES,
      .help = "format of the files; auto: recognised by their names or their content; folder: images in folders train/CLASS, valid/CLASS "
@@ -137,10 +136,10 @@ const struct gt_row gt_rows[] = {
              "model.inputs; text: texts (.txt) in folders like those of images"},
     {"data.train", GT_T_STRINGS, AT(data.train), "[]",
      .help = "files of the training split, relative to root or, without root, to the "
-             "folder of the config; []: the usual file names of the format"},
+             "directory of the config; []: the usual file names of the format"},
     {"data.test", GT_T_STRINGS, AT(data.test), "[]", .help = "files of the test split, like those of train"},
     {"data.path_column", GT_T_STRING, AT(data.path_column), "\"\"", .when = "data.format", .is = "list",
-     .help = "name of the column of paths, which are relative to root or, without root, to the folder of the list; \"\": path, file, "
+     .help = "name of the column of paths, which are relative to root or, without root, to the directory of the list; \"\": path, file, "
              "filename, file_name, fname or image"},
     {"data.label_column", GT_T_STRING, AT(data.label_column), "\"\"", .when = "data.format", .is = "list",
      .help = "name of the column of labels; \"\": label, labels, class, target or category"},
@@ -233,7 +232,7 @@ const struct gt_row gt_rows[] = {
     {"data.max_vocab", GT_T_INT, AT(data.text.max_vocab), "60000", 3, 1 << 24, WORDS,
      .help = "maximum number of tokens in the vocabulary; the most frequent words are in it"},
     {"data.vocab", GT_T_STRING, AT(data.text.vocab), "\"\"", .when = "data.tokenizer", .is = "wordpiece",
-     .help = "the file vocab.txt of a published BERT model (uncased), relative to the folder of the config"},
+     .help = "the file vocab.txt of a published BERT model (uncased), relative to the directory of the config"},
     {"data.ngrams", GT_T_INT, AT(data.text.ngrams), "1", 1, 8, WORDS,
      .help = "longest n-gram, in words; n-grams are appended as tokens after those of the text, for an embedding_bag; 1: none"},
     {"data.hash_buckets", GT_T_INT, AT(data.text.hash_buckets), "0", 0, 1 << 30, WORDS,
@@ -252,14 +251,14 @@ const struct gt_row gt_rows[] = {
     {"model.inputs", GT_T_OTHER, .values = "list", .entries = gt_rows_input, .def = "[]",
      .help = "several inputs of the model, or inputs that are not images: a list of groups; layers read them by their names"},
     {"model.init", GT_T_ENUM, AT(model.init), "\"torch-default\"",
-     .values = INITS,
+     .values = GT_INIT_WORDS,
      .help = "distribution of the initial weights; torch-default: PyTorch's distributions with gtrain's random numbers; torch: exactly "
              "PyTorch's numbers for the same seed"},
     {"model.blocks", GT_T_OTHER, .values = "group", .def = "{ }", .help = "templates that entries of model.layers instantiate"},
     {"model.layers", GT_T_OTHER, .values = "list", .flags = GT_R_REQUIRED, .help = "the layers: a list of groups"},
     {"model.pretrained.file", GT_T_STRING, AT(pretrained.file), "\"\"",
-     .help = "safetensors file from which a new run takes every tensor whose name the model has too, relative to the directory of the "
-             "config; all other tensors keep the values of init; a resumed run does not read it; \"\": none"},
+     .help = "safetensors file from which a new run takes every tensor whose name the model has too, relative to the directory of "
+             "the config; all other tensors keep the values of init; a resumed run does not read it; \"\": none"},
     {"model.pretrained.map", GT_T_OTHER, .values = "list", .entries = gt_rows_rename, .def = "[]",
      .help = "names that differ between the file and the model: a list of groups, of which the first that matches a name counts; the other "
              "names are the same in both"},
@@ -270,8 +269,7 @@ const struct gt_row gt_rows[] = {
      .help = "number of optimizer steps after which the run ends, whatever train.epochs says; 0: train.epochs ends the run"},
     {"train.loss", GT_T_CHOICE, AT(train.loss), "\"cross_entropy\"", .values = LOSS_WORDS,
      .help = "loss function that training minimises" LOSS_HELP "; where a loss compares outputs with numbers, a label means its one-hot "
-             "vector"},
-    GT_LOSS_KEYS(LOSS_ROW)
+             "vector"}, GT_LOSS_KEYS(LOSS_ROW)
     {"train.class_weights", GT_T_WEIGHTS, AT(train.class_weights), "[]", 0, INFINITY, LOSSES(weights_classes),
      .beside = "bce has train.pos_weight",
      .help = "weight of the samples of each class; the mean loss is divided by the sum of the weights of its samples; []: 1; \"auto\": "
@@ -395,95 +393,6 @@ const struct gt_row gt_rows[] = {
     {NULL},
 };
 
-#define AUG(member) .offset = offsetof(struct gt_transform, member)
-#define TYPE(types) .when = "type", .is = types
-const struct gt_row gt_rows_augment[] = {
-    {"type", GT_T_ENUM, AUG(type), NULL, .flags = GT_R_REQUIRED,
-     .values = GT_TRANSFORM_WORDS,
-     .help = "pad_crop: pad the image, then crop it to its old size at a random position; hflip: mirror it horizontally; "
-             "random_resized_crop: crop a random part and resize it; resize: resize the image; center_crop: crop its centre, padded with "
-             "black if it is smaller; vflip: mirror it vertically; rotate: rotate it by a random angle; color_jitter: change brightness, "
-             "contrast, saturation and hue at random; grayscale: replace its colours by grey; random_erasing: fill a random rectangle; "
-             "trivial_augment: apply one random operation of random strength, as torchvision's TrivialAugmentWide; rand_augment: apply "
-             "random operations of a given strength, as torchvision's RandAugment; mixup: blend each image of a batch and its target with "
-             "another one, rounded to whole byte values; cutmix: paste a random rectangle of another image of the batch"},
-    {"size", GT_T_SIZE, AUG(size), NULL, 1, 65500, GT_R_REQUIRED, TYPE("random_resized_crop|resize|center_crop"),
-     .help = "size of the result in pixels; one number: height and width, but for resize the shorter side"},
-    {"scale", GT_T_PAIR, AUG(scale), "([0.08, 1.0]; random_erasing: [0.02, 0.33])", 0, 1, GT_R_ABOVE,
-     TYPE("random_resized_crop|random_erasing"), .help = "lowest and highest area of the random part, as a share of the image's area"},
-    {"ratio", GT_T_PAIR, AUG(ratio), "([0.75, 1.3333333333333333]; random_erasing: [0.3, 3.3])", 0, 1000, GT_R_ABOVE,
-     TYPE("random_resized_crop|random_erasing"), .help = "lowest and highest ratio of the width to the height of the random part"},
-    {"interpolation", GT_T_ENUM, AUG(interpolation), "(\"bilinear\"; rotate, trivial_augment and rand_augment: \"nearest\")",
-     .values = "nearest|bilinear|bicubic", TYPE("random_resized_crop|resize|rotate|trivial_augment|rand_augment"),
-     .help = "how pixels are computed; resizing: bilinear or bicubic, with antialiasing; rotation and shear: nearest or bilinear"},
-    {"pad", GT_T_INT, AUG(pad), NULL, 1, 1024, GT_R_REQUIRED, TYPE("pad_crop"), .help = "number of pixels added on every side"},
-    {"mode", GT_T_ENUM, AUG(mode), "\"constant\"", .values = "constant|reflect", TYPE("pad_crop"),
-     .help = "constant: pad with black; reflect: pad with the mirrored edge"},
-    {"p", GT_T_FLOAT, AUG(p), "(0.5; grayscale: 0.1; mixup or cutmix alone: 1)", 0, 1,
-     TYPE("hflip|vflip|grayscale|random_erasing|mixup|cutmix"),
-     .help = "probability; of mixup and cutmix, the probability that a batch is mixed in this way"},
-    {"alpha", GT_T_FLOAT, AUG(alpha), "1.0", 0, 1000, GT_R_ABOVE, TYPE("mixup|cutmix"),
-     .help = "the share of an image is drawn from the distribution Beta(alpha, alpha)"},
-    {"alternate", GT_T_BOOL, AUG(alternate), "false", TYPE("hflip"),
-     .help = "draw once for each image in the first epoch, then mirror the image in every other epoch, so that two epochs in a row never "
-             "show the same version"},
-    {"degrees", GT_T_FLOAT, AUG(degrees), NULL, 0, 180, GT_R_REQUIRED, TYPE("rotate"),
-     .help = "largest angle; the angle is drawn from -degrees to degrees"},
-    {"brightness", GT_T_FLOAT, AUG(brightness), "0.0", 0, 100, TYPE("color_jitter"),
-     .help = "the factor of the brightness is drawn from max(0, 1 - x) to 1 + x; 0: unchanged"},
-    {"contrast", GT_T_FLOAT, AUG(contrast), "0.0", 0, 100, TYPE("color_jitter"), .help = "the same for the contrast"},
-    {"saturation", GT_T_FLOAT, AUG(saturation), "0.0", 0, 100, TYPE("color_jitter"), .help = "the same for the saturation"},
-    {"hue", GT_T_FLOAT, AUG(hue), "0.0", 0, 0.5, TYPE("color_jitter"),
-     .help = "the shift of the hue is drawn from -x to x, in turns of the colour wheel; 0: unchanged"},
-    {"ops", GT_T_INT, AUG(ops), "2", 1, GT_MAX_DRAWN_OPS, TYPE("rand_augment"), .help = "number of operations"},
-    {"magnitude", GT_T_INT, AUG(magnitude), "9", 0, 1000, TYPE("rand_augment"),
-     .help = "index of the strength of the operations; less than bins"},
-    {"bins", GT_T_INT, AUG(bins), "31", 2, 1001, TYPE("trivial_augment|rand_augment"), .help = "number of strengths of each operation"},
-    {"random", GT_T_BOOL, AUG(random), "false", TYPE("random_erasing"), .help = "fill with random bytes"},
-    {"fill", GT_T_FLOATS, AUG(fill), "[]", 0, 1, TYPE("random_erasing|rotate|trivial_augment|rand_augment"),
-     .help = "colour of new pixels, whose values are 0..1; one number, or one per channel; []: black, and data.mean for random_erasing"},
-    {NULL},
-};
-
-#define COLUMN(member) .offset = offsetof(struct gt_column_spec, member)
-const struct gt_row gt_rows_column[] = {
-    {"name", GT_T_STRING, COLUMN(name), NULL, .flags = GT_R_REQUIRED, .help = "name of the column"},
-    {"type", GT_T_ENUM, COLUMN(type), "\"auto\"", .values = GT_COLUMN_TYPE_WORDS,
-     .help = "continuous: a number, normalised; categorical: one of several words or whole numbers; date: a date, with or without a time, "
-             "such as 2023-05-18, 18.05.2023 or 05/18/2023 1:30 PM, which becomes nine numbers, each normalised: year, month, day, day of "
-             "the week, day of the year, whether it is the first and the last day of its month, days since 1970, and the time of the "
-             "day; text: a text, whose tokens follow from data.tokenizer and the keys after it; ignore: not used; target: as in "
-             "data.target; auto: inferred"},
-    {"order", GT_T_ENUM, COLUMN(order), "\"auto\"", .values = GT_DATE_ORDER_WORDS,
-     .help = "order of day (d), month (m) and year (y) in a date; auto: the one in which all dates of the column can be read"},
-    {NULL},
-};
-
-#define INPUT(member) .offset = offsetof(struct gt_model_input, member)
-const struct gt_row gt_rows_input[] = {
-    {"name", GT_T_STRING, INPUT(name), NULL, .flags = GT_R_REQUIRED,
-     .help = "name of the data's field, by which layers read it: \"image\", or as the format of the data says"},
-    {"type", GT_T_ENUM, INPUT(type), "(the name, if it is one of these words)", .values = GT_INPUT_WORDS,
-     .help = "image: pixels; values: numbers; codes: categories; tokens: words of a text; lengths: the number of tokens of a text"},
-    {"shape", GT_T_DIMS, INPUT(shape), "(that of the data)", 1, 65536,
-     .help = "shape of a sample: [channels, height, width] of images, else how many numbers it has"},
-    {"vocabulary", GT_T_INT, INPUT(vocabulary), "(that of the data)", 2, INT32_MAX - 1,
-     .help = "the codes or tokens are below this number"},
-    {NULL},
-};
-
-#define RENAME(member) .offset = offsetof(struct gt_conf_rename, member)
-const struct gt_row gt_rows_rename[] = {
-    {"from", GT_T_STRING, RENAME(from), NULL, .flags = GT_R_REQUIRED,
-     .help = "name of a tensor in the file, or a pattern of names with one *, which stands for any characters"},
-    {"to", GT_T_STRING, RENAME(to), NULL, .flags = GT_R_REQUIRED,
-     .help = "name of the tensor in the model, where * stands for what the * of from matched; \"\": the tensor is not loaded"},
-    {"part", GT_T_INTS, RENAME(part), "[]", 0, GT_MAX_PARTS,
-     .help = "[i, n]: the tensor is part i, from 0 to n - 1, of n equal parts of that in the model along its first dimension, as queries, "
-             "keys and values are of in_proj_weight; []: it is the whole"},
-    {NULL},
-};
-
 #define GROUP(member) .offset = offsetof(struct gt_conf_group, member)
 const struct gt_row gt_rows_group[] = {
     {"match", GT_T_STRINGS, GROUP(match), NULL, .flags = GT_R_REQUIRED,
@@ -512,52 +421,6 @@ const struct gt_row gt_rows_group[] = {
 #define SCHEDULE(member) .offset = offsetof(struct gt_conf_schedule, member)
 const struct gt_row gt_rows_optimizer[] = {OPTIMIZER_ROWS("", OPTIMIZER){NULL}};
 const struct gt_row gt_rows_schedule[] = {SCHEDULE_ROWS("", SCHEDULE){NULL}};
-
-#define LAYER(member) .offset = offsetof(struct gt_layer_spec, member)
-const struct gt_row gt_rows_layer[] = {
-    {"type", GT_T_OTHER, .values = "string", .flags = GT_R_REQUIRED, .help = "the operation: one of the layer types below"},
-    {"name", GT_T_OTHER, .values = "string", .def = "(its index in the list)",
-     .help = "name of the layer, with which the names of its parameters begin, as in a PyTorch state dict; letters, digits, _ . -"},
-    {"in", GT_T_OTHER, .values = "string|string[]", .def = "(the layer before)",
-     .help = "name or list of names of earlier layers; \"input\" is the model's input"},
-    {"tie", GT_T_OTHER, .values = "string", .def = "(its own weight)",
-     .help = "for a linear or embedding layer: name of an earlier layer whose weight, of the same shape, is also the weight of this one"},
-    {"lr_mul", GT_T_FLOAT, LAYER(lr_mul), "1.0", 0, INFINITY, .help = "factor of the learning rate for its parameters"},
-    {"weight_decay", GT_T_FLOAT, LAYER(weight_decay), "(train.optimizer's)", 0, INFINITY, .help = "weight decay of its parameters"},
-    {"frozen", GT_T_BOOL, LAYER(frozen), "false", .help = "do not train its parameters"},
-    {"recompute", GT_T_BOOL, LAYER(recompute), "false",
-     .help = "compute its output again in the backward pass instead of keeping it; for a block, all outputs but that of the block; the "
-             "results have the same bits"},
-    {"init", GT_T_ENUM, LAYER(init), "(model.init)",
-     .values = INITS "|dirac|whitening|zeros",
-     .help = "distribution of its initial weights; zeros: the weight is 0, as that of the last normalisation of a residual block often is; "
-             "dirac: the first filters of a convolution copy their channel, the others are initialised by model.init; whitening: the "
-             "filters of the first convolution make the patches of the training images uncorrelated"},
-    {"init_std", GT_T_FLOAT, LAYER(init_std), "0.0", 0, 1e6,
-     .help = "standard deviation to which its initial weights are scaled; 0: not scaled"},
-    {"init_eps", GT_T_FLOAT, LAYER(init_eps), "5.0e-4", 0, 1e6,
-     .help = "whitening: number added to the variances before the division by their square roots"},
-    {"init_samples", GT_T_INT, LAYER(init_samples), "5000", 1, 1 << 30,
-     .help = "whitening: number of training images, from the first on, whose patches are used"},
-    {NULL},
-};
-
-const struct gt_row gt_rows_block[] = {
-    {"block", GT_T_OTHER, .values = "string", .flags = GT_R_REQUIRED, .help = "name of a template in model.blocks, instead of type"},
-    {"repeat", GT_T_INT, .def = "(one instance, named NAME without a number)", .min = 1, .max = 10000,
-     .help = "number of instances in a row, named NAME.0, NAME.1, …"},
-    {"first", GT_T_OTHER, .values = "group", .def = "{ }", .help = "parameters that differ in the first instance"},
-    {NULL},
-};
-
-const struct gt_row gt_rows_template[] = {
-    {"params", GT_T_OTHER, .values = "string[]", .def = "[]",
-     .help = "names of the template's parameters; in its layers, \"$NAME\" stands for the value"},
-    {"defaults", GT_T_OTHER, .values = "group", .def = "{ }", .help = "default values of parameters"},
-    {"layers", GT_T_OTHER, .values = "list", .flags = GT_R_REQUIRED,
-     .help = "layers of the block, as in model.layers; \"$in\" is the input of the block"},
-    {NULL},
-};
 
 const struct gt_schedule_row gt_schedule_rows[GT_SCHED_COUNT] = {
 #define GT_X(NAME, name, is_counted, words, help, ...) \

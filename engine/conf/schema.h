@@ -9,6 +9,7 @@
 #include "conf/ctree.h"
 #include "ir/op.h"
 #include "losses.h"
+#include <string.h>
 
 enum gt_row_type {
 	GT_T_INT,     /* int64_t */
@@ -55,7 +56,8 @@ struct gt_row {
 	const char *help;
 };
 
-/* The tables of keys. The last row of each has path NULL. */
+#define GT_INIT_WORDS "torch-default|torch|kaiming-normal|kaiming-uniform|xavier-normal|xavier-uniform" /* values of model.init */
+/* The tables of keys, in schema.c and schema_entries.c. The last row of each has path NULL. */
 extern const struct gt_row gt_rows[];           /* keys of the whole config, read into struct gt_conf */
 extern const struct gt_row gt_rows_augment[];   /* keys of an entry of data.augment, read into struct gt_transform */
 extern const struct gt_row gt_rows_column[];    /* keys of an entry of data.columns, read into struct gt_column_spec */
@@ -70,6 +72,12 @@ extern const struct gt_row gt_rows_template[];  /* keys of an entry of model.blo
 
 const struct gt_row *gt_row_find(const struct gt_row *rows, const char *path); /* returns NULL if no row has this path */
 #define GT_ROW_IS 256
+/* Returns the last component of a path: "betas" of "train.optimizer.betas". */
+static inline const char *gt_row_name(const char *path)
+{
+	const char *dot = strrchr(path, '.');
+	return dot ? dot + 1 : path;
+}
 /* Returns gt_row.is. For a key with types or loss_uses, writes the types, or the losses, that have the key into buf (GT_ROW_IS bytes) and
  * returns buf. */
 const char *gt_row_is(const struct gt_row *r, char *buf, size_t size);
@@ -121,8 +129,7 @@ enum gt_code gt_conf_collect(struct gt_reading *rd, enum gt_code code, const str
 /* Writes the default of a row, if it has one, to its field in base. */
 enum gt_code gt_row_default(struct gt_arena *a, const struct gt_row *r, void *base, struct gt_err *err);
 /* Checks the value n of key r and writes it to its field in base. path: name of the key in messages. */
-enum gt_code gt_row_read(struct gt_arena *a, const struct gt_row *r, const struct gt_cnode *n, const char *path, void *base,
-                         struct gt_err *err);
+enum gt_code gt_row_read(const struct gt_row *r, const struct gt_cnode *n, const char *path, void *base, struct gt_err *err);
 /* Reads a group of the config into the struct `base`: sets all defaults, then reads all keys. Collects errors on unknown keys, wrong
  * types, values out of range, keys that do not apply, and missing keys. A field whose key has an error keeps its default. shown: the
  * beginning of paths in messages ("data.augment[0]."). Rows of type GT_T_OTHER are skipped. */

@@ -5,7 +5,7 @@
  *     net.cfg + included files -> source_reader.c -> lexer.c -> struct gt_clean -> libconfig (ctree.c) -> struct gt_cnode
  *
  * The language is that of libconfig with these rules:
- * - @include "file" is the only text on its line. A relative name is relative to the folder of the including file. A file closes the
+ * - @include "file" is the only text on its line. A relative name is relative to the directory of the including file. A file closes the
  *   brackets that it opens.
  * - Integers have 64 bits, with or without L. An integer that does not fit is an error, and so are leading zeros and floats that a double
  *   cannot hold.

@@ -53,20 +53,18 @@ static enum gt_code check_uses(const struct gt_cnode *tmpl, const struct gt_cnod
 static enum gt_code check_params(const struct gt_cnode *tmpl, const char *at, struct gt_err *err)
 {
 	const struct gt_cnode *params = gt_cnode_find(tmpl, "params");
-	char path[256], got[64];
+	char path[256];
 	snprintf(path, sizeof path, "%s.params", at);
 	if (!params)
 		return GT_OK;
 	if ((params->type != GT_C_ARRAY && params->type != GT_C_LIST) || params->nkids > 64)
-		return gt_conf_fail(err, params->loc, path, "expected an array of at most 64 names, got %s",
-		                    gt_cnode_text(params, got, sizeof got));
+		return gt_conf_expect(err, params, path, "an array of at most 64 names");
 	for (int i = 0; i < params->nkids; i++) {
 		const struct gt_cnode *p = params->kid[i];
 		const char *name = gt_cnode_string(p);
 		size_t n = name ? strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-") : 0;
 		if (!n || name[n] || n > 40 || strchr("0123456789_-", name[0]))
-			return gt_conf_fail(err, p->loc, path, "expected a name of letters, digits, _ and -, got %s",
-			                    gt_cnode_text(p, got, sizeof got));
+			return gt_conf_expect(err, p, path, "a name of letters, digits, _ and -");
 		if (is_reserved(name))
 			return gt_conf_fail(err, p->loc, path, "expected another name, got \"%s\", which is a key of every layer", name);
 		for (int k = 0; k < i; k++)
@@ -84,7 +82,7 @@ static enum gt_code check_template(const struct gt_cnode *tmpl, struct gt_err *e
 	int uses = 0;
 	snprintf(at, sizeof at, "model.blocks.%.64s", tmpl->name);
 	if (tmpl->type != GT_C_GROUP)
-		return gt_conf_fail(err, tmpl->loc, at, "expected a group { params; layers }, got %s", gt_cnode_text(tmpl, got, sizeof got));
+		return gt_conf_expect(err, tmpl, at, "a group { params; layers }");
 	for (int i = 0; i < tmpl->nkids; i++) {
 		snprintf(path, sizeof path, "%s.", at);
 		if (!gt_row_find(gt_rows_template, tmpl->kid[i]->name))
@@ -101,12 +99,11 @@ static enum gt_code check_template(const struct gt_cnode *tmpl, struct gt_err *e
 		GT_TRY(check_uses(tmpl, layers, path, gt_cnode_string(params->kid[i]), &uses, err));
 		if (!uses)
 			return gt_conf_fail(err, params->kid[i]->loc, at, "the parameter \"%s\" is not used by any layer of the block; remove it "
-			                    "from params",
-			                    gt_cnode_string(params->kid[i]));
+			                    "from params", gt_cnode_string(params->kid[i]));
 	}
 	snprintf(path, sizeof path, "%s.defaults", at);
 	if (defaults && defaults->type != GT_C_GROUP)
-		return gt_conf_fail(err, defaults->loc, path, "expected a group { }, got %s", gt_cnode_text(defaults, got, sizeof got));
+		return gt_conf_expect(err, defaults, path, "a group { }");
 	for (int i = 0; defaults && i < defaults->nkids; i++)
 		if (!has_param(tmpl, defaults->kid[i]->name))
 			return refuse_unknown_param(defaults->kid[i], tmpl, path, defaults->kid[i]->name, err);
@@ -115,10 +112,8 @@ static enum gt_code check_template(const struct gt_cnode *tmpl, struct gt_err *e
 
 enum gt_code gt_blocks_check(const struct gt_expand *x, struct gt_err *err)
 {
-	char got[64];
 	if (x->blocks && x->blocks->type != GT_C_GROUP)
-		return gt_conf_fail(err, x->blocks->loc, "model.blocks", "expected a group { }, got %s",
-		                    gt_cnode_text(x->blocks, got, sizeof got));
+		return gt_conf_expect(err, x->blocks, "model.blocks", "a group { }");
 	for (int i = 0; x->blocks && i < x->blocks->nkids; i++) {
 		enum gt_code code = check_template(x->blocks->kid[i], err);
 		x->blocks->kid[i]->bad = code == GT_ECONFIG;

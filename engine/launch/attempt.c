@@ -3,7 +3,7 @@
 #include "base/descriptors.h"
 #include "launch/hosts.h"
 #include "launch/launcher_parts.h"
-#include <arpa/inet.h>
+#include "launch/rendezvous.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -26,20 +26,6 @@ static enum gt_code create_memory_file(const char *name, uint64_t bytes, int *fd
 	return *fd < 0 || (bytes && ftruncate(*fd, (off_t)bytes)) ? gt_fail_shared(err, bytes, errno) : GT_OK;
 }
 
-/* Opens a listening socket on a loopback port that the kernel selects. */
-static enum gt_code open_loopback_listener(struct gt_attempt *a, struct gt_err *err)
-{
-	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	socklen_t n = sizeof at;
-	a->listen_fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (a->listen_fd < 0 || bind(a->listen_fd, (struct sockaddr *)&at, n) || listen(a->listen_fd, GT_LAUNCH_MAX) ||
-	    getsockname(a->listen_fd, (struct sockaddr *)&at, &n))
-		return gt_fail(err, GT_EFAIL, "cannot listen on 127.0.0.1: %s", strerror(errno));
-	strcpy(a->board->addr, "127.0.0.1");
-	a->board->port = ntohs(at.sin_port);
-	return GT_OK;
-}
-
 static enum gt_code open_shared_resources(struct gt_attempt *a, struct gt_err *err)
 {
 	const struct gt_launch_spec *s = a->spec;
@@ -57,7 +43,7 @@ static enum gt_code open_shared_resources(struct gt_attempt *a, struct gt_err *e
 	else if (getrandom(b->token, sizeof b->token, 0) != sizeof b->token)
 		return gt_fail(err, GT_EFAIL, "cannot get random numbers: %s", strerror(errno));
 	if (s->nnodes <= 1)
-		return open_loopback_listener(a, err);
+		return gt_loopback_listen(&a->listen_fd, b->addr, &b->port, err);
 	snprintf(b->addr, sizeof b->addr, "%s", s->addr);
 	b->port = s->port;
 	return gt_hosts_open(s, b->token, &a->listen_fd, &a->hosts, err);
@@ -190,8 +176,7 @@ static enum gt_code start_rank(struct gt_attempt *a, int local, struct gt_cpu_in
 	}
 	free(b.env);
 	close(b.link);
-	if (b.out >= 0)
-		close(b.out);
+	gt_fd_close(&b.out);
 	return code;
 }
 
@@ -209,9 +194,7 @@ enum gt_code gt_attempt_open(struct gt_attempt *a, char *const *argv, const sigs
 	GT_TRY(open_shared_resources(a, err));
 	for (int i = 0; i < n; i++)
 		GT_TRY(start_rank(a, i, place, nplaces, argv, mask, err));
-	if (a->listen_fd >= 0)
-		close(a->listen_fd); /* rank 0 owns the listener from now on, so that its port is free when rank 0 ends */
-	a->listen_fd = -1;
+	gt_fd_close(&a->listen_fd); /* rank 0 owns the listener from now on, so that its port is free when rank 0 ends */
 	return GT_OK;
 }
 
@@ -225,23 +208,18 @@ void gt_attempt_close(struct gt_attempt *a)
 			while (waitpid(c->pid, NULL, 0) < 0 && errno == EINTR)
 				;
 		}
-		if (c->link >= 0)
-			close(c->link);
-		if (c->out >= 0)
-			close(c->out);
+		gt_fd_close(&c->link);
+		gt_fd_close(&c->out);
 	}
 	gt_hosts_close(a->hosts);
 	a->hosts = NULL;
-	int fds[] = {a->board_fd, a->listen_fd};
-	for (int i = 0; i < 2; i++)
-		if (fds[i] >= 0)
-			close(fds[i]);
+	gt_fd_close(&a->board_fd);
+	gt_fd_close(&a->listen_fd);
 	if (a->board)
 		munmap(a->board, a->board_bytes);
 	free(a->child);
 	a->child = NULL;
 	a->board = NULL;
-	a->board_fd = a->listen_fd = -1;
 }
 
 bool gt_launch_is_transient(enum gt_code code)

@@ -68,7 +68,7 @@ static void watch_fd(struct gt_hosts *h, int fd, int number)
 
 static void close_conn(struct host_conn *l)
 {
-	gt_rdv_close(&l->c.fd); /* closing a descriptor removes it from epoll */
+	gt_fd_close(&l->c.fd); /* closing a descriptor removes it from epoll */
 }
 
 /* ---- messages ----------------------------------------------------------------------------------------------------------------------- */
@@ -205,7 +205,7 @@ static void advance_handshakes(struct gt_hosts *h)
 		broadcast_messages(h);
 	}
 	if (h->auth.error) /* the listener would stay readable; without it, hosts report only what their ranks observed */
-		gt_rdv_close(&h->listener);
+		gt_fd_close(&h->listener);
 }
 
 /* Closes the listener if a connection waits that belongs to the next attempt. */
@@ -213,7 +213,7 @@ static void close_late_listener(struct gt_hosts *h)
 {
 	struct pollfd p = {.fd = h->listener, .events = POLLIN};
 	if (h->news[FAILED].known && !gt_hosts_pending(h) && gt_poll(&p, 1, 0) > 0)
-		gt_rdv_close(&h->listener);
+		gt_fd_close(&h->listener);
 }
 
 bool gt_hosts_receive(struct gt_hosts *h, struct gt_host_message *out)
@@ -334,8 +334,8 @@ void gt_hosts_close(struct gt_hosts *h)
 		gt_rdv_drain_close(&h->line[i].c.fd, until);
 	gt_auth_close(&h->node0);
 	gt_auth_shut(&h->auth);
-	gt_rdv_close(&h->listener);
-	gt_rdv_close(&h->epoll);
+	gt_fd_close(&h->listener);
+	gt_fd_close(&h->epoll);
 	if (h->at)
 		freeaddrinfo(h->at);
 	free(h->line);

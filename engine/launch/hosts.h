@@ -11,7 +11,7 @@
  * ranks have observed.
  *
  * Protocol: the handshake of base/peer_auth.h with the token as the secret, "gtrain-hosts-2" as the magic, and node and nnodes as the
- * claims; then frames as in launch/rendezvous_wire.h, each a struct gt_host_message.
+ * claims; then frames as in launch/rendezvous_parts.h, each a struct gt_host_message.
  * The token of the run authenticates both sides. Unauthenticated connections are rejected and do not affect the run. */
 #ifndef GT_LAUNCH_HOSTS_H
 #define GT_LAUNCH_HOSTS_H

@@ -72,8 +72,7 @@ static void restore_signals(const sigset_t *mask, const struct sigaction *chld, 
 	struct signalfd_siginfo si;
 	while (signal_fd >= 0 && read(signal_fd, &si, sizeof si) == sizeof si) /* discards signals that arrived while the run ended */
 		;
-	if (signal_fd >= 0)
-		close(signal_fd);
+	gt_fd_close(&signal_fd);
 	sigaction(SIGCHLD, chld, NULL);
 	sigprocmask(SIG_SETMASK, mask, NULL);
 }

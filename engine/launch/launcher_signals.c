@@ -1,5 +1,6 @@
 /* Signals of a launcher, which it passes on to its ranks and to the launchers of other hosts. */
 #include "base/clock.h"
+#include "base/descriptors.h"
 #include "launch/hosts.h"
 #include "launch/launcher_parts.h"
 #include <math.h>
@@ -89,8 +90,7 @@ void gt_attempt_announce_stop(struct gt_attempt *a, double seconds)
 	int rendezvous = -1;
 	if (s->nnodes <= 1 || gt_hosts_open(s, s->token, &rendezvous, &a->hosts, NULL) != GT_OK)
 		return;
-	if (rendezvous >= 0)
-		close(rendezvous);
+	gt_fd_close(&rendezvous);
 	gt_hosts_stop(a->hosts, a->stop_signal, false, seconds);
 	while (gt_hosts_pending(a->hosts) && a->interrupts < 2) {
 		struct pollfd p[2] = {{.fd = a->signal_fd, .events = POLLIN}, {.fd = gt_hosts_fd(a->hosts), .events = POLLIN}};

@@ -1,4 +1,5 @@
 /* The functions of launch/launcher.h that a rank calls: it reports progress and errors to the launcher that started it. */
+#include "base/descriptors.h"
 #include "launch/launcher_parts.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -77,9 +78,7 @@ static enum gt_code open_link(struct gt_rank_link *l, struct gt_err *err)
 	GT_TRY(read_variable("GTRAIN_NNODES", GT_WORLD_MAX, &w->nnodes, err));
 	if (w->local_rank >= w->local_world || w->rank >= w->world)
 		return gt_fail(err, GT_EUSAGE, "GTRAIN_RANK=%d, GTRAIN_WORLD=%d, GTRAIN_LOCAL_RANK=%d and GTRAIN_LOCAL_WORLD=%d in the "
-		               "environment contradict each other",
-		               w->rank,
-		               w->world, w->local_rank, w->local_world);
+		               "environment contradict each other", w->rank, w->world, w->local_rank, w->local_world);
 	if (getenv("GTRAIN_LISTEN_FD"))
 		GT_TRY(take_fd_variable("GTRAIN_LISTEN_FD", &l->listener, err));
 	GT_TRY(take_fd_variable("GTRAIN_BOARD_FD", &board, err));
@@ -117,10 +116,8 @@ void gt_rank_close(struct gt_rank_link *l)
 		return;
 	if (l->board)
 		munmap(l->board, l->board_bytes);
-	int fds[] = {l->sock, l->listener};
-	for (int i = 0; i < 2; i++)
-		if (fds[i] >= 0)
-			close(fds[i]);
+	gt_fd_close(&l->sock);
+	gt_fd_close(&l->listener);
 	free(l);
 }
 

@@ -26,7 +26,7 @@ static enum gt_code collect_values(struct gt_rendezvous *r, const char *key, uns
 	double until = gt_clock() + r->timeout;
 	struct pollfd *p = calloc((size_t)world, sizeof *p);
 	bool *there = calloc((size_t)world, sizeof *there);
-	char msg[400], who[160];
+	char who[160];
 	enum gt_code code = p && there ? GT_OK : gt_rdv_fail(r, GT_EFAIL, err, "rank 0 is out of memory");
 	if (code == GT_OK)
 		there[0] = true;
@@ -36,13 +36,11 @@ static enum gt_code collect_values(struct gt_rendezvous *r, const char *key, uns
 		double rest = until - gt_clock();
 		if (rest <= 0) {
 			gt_rdv_list_missing(there, world, who, sizeof who);
-			snprintf(msg, sizeof msg, "%s did not exchange \"%s\" within %.3g s", who, key, r->timeout);
-			code = gt_rdv_fail(r, GT_EPEER, err, msg);
+			code = gt_rdv_fail(r, GT_EPEER, err, "%s did not exchange \"%s\" within %.3g s", who, key, r->timeout);
 			break;
 		}
 		if (gt_poll(p, world, rest) < 0) {
-			snprintf(msg, sizeof msg, "rank 0 cannot wait for the other ranks: %s", strerror(errno));
-			code = gt_rdv_fail(r, GT_EFAIL, err, msg);
+			code = gt_rdv_fail(r, GT_EFAIL, err, "rank 0 cannot wait for the other ranks: %s", strerror(errno));
 			break;
 		}
 		for (int i = 1; i < world && code == GT_OK; i++) {
@@ -50,13 +48,12 @@ static enum gt_code collect_values(struct gt_rendezvous *r, const char *key, uns
 				continue;
 			if (!gt_rdv_recv_frame(&r->conn[i], true, 1 + KEY + GT_RENDEZVOUS_MAX, &value[i], &len[i], until) || len[i] < 1 + KEY ||
 			    value[i][0]) {
-				snprintf(msg, sizeof msg, "rank %d closed its connection before it exchanged \"%s\"", i, key);
-				gt_rdv_close(&r->conn[i].fd);
-				code = gt_rdv_fail(r, GT_EPEER, err, msg);
+				gt_fd_close(&r->conn[i].fd);
+				code = gt_rdv_fail(r, GT_EPEER, err, "rank %d closed its connection before it exchanged \"%s\"", i, key);
 			} else if (value[i][KEY] || strcmp((char *)value[i] + 1, key)) {
 				value[i][KEY] = 0;
-				snprintf(msg, sizeof msg, "rank %d exchanges \"%s\" while rank 0 exchanges \"%s\"", i, (char *)value[i] + 1, key);
-				code = gt_rdv_fail(r, GT_EINTERNAL, err, msg);
+				code = gt_rdv_fail(r, GT_EINTERNAL, err, "rank %d exchanges \"%s\" while rank 0 exchanges \"%s\"", i,
+				                   (char *)value[i] + 1, key);
 			}
 			there[i] = true;
 			left--;
@@ -80,7 +77,7 @@ static enum gt_code compute_answer(struct gt_rendezvous *r, const struct gt_rend
 		all[i] = (struct gt_rdv_value){value[i] + 1 + KEY, len[i] - 1 - KEY};
 	enum gt_code code = s->answer(s->user, all, out, n, &why);
 	free(all);
-	return code == GT_OK ? GT_OK : gt_rdv_fail(r, code, err, why.msg);
+	return code == GT_OK ? GT_OK : gt_rdv_fail(r, code, err, "%s", why.msg);
 }
 
 /* Rank 0's side of an exchange. spec: given in the first exchange, otherwise NULL. */
@@ -112,10 +109,8 @@ static enum gt_code serve_exchange(struct gt_rendezvous *r, const struct gt_rend
 	}
 	for (int i = 1; code == GT_OK && i < world; i++)
 		if (!gt_rdv_send_frame(&r->conn[i], true, all, total, gt_clock() + r->timeout)) {
-			char msg[200];
-			snprintf(msg, sizeof msg, "rank %d closed its connection while it exchanged \"%s\"", i, key);
-			gt_rdv_close(&r->conn[i].fd);
-			code = gt_rdv_fail(r, GT_EPEER, err, msg);
+			gt_fd_close(&r->conn[i].fd);
+			code = gt_rdv_fail(r, GT_EPEER, err, "rank %d closed its connection while it exchanged \"%s\"", i, key);
 		}
 	for (int i = 0; value && i < world; i++)
 		free(value[i]);
@@ -133,7 +128,6 @@ static enum gt_code request_exchange(struct gt_rendezvous *r, const char *key, c
 {
 	double until = gt_clock() + r->timeout + LATE_S;
 	unsigned char *frame = calloc(1, 1 + KEY + n);
-	char msg[200];
 	size_t cap = 1 + (size_t)r->world.world * (4 + GT_RENDEZVOUS_MAX);
 	if (!frame)
 		return gt_fail(err, GT_EFAIL, "out of memory");
@@ -147,14 +141,12 @@ static enum gt_code request_exchange(struct gt_rendezvous *r, const char *key, c
 	free(r->all);
 	r->all = NULL;
 	if (!gt_rdv_recv_frame(&r->conn[0], false, cap, &r->all, bytes, until) || *bytes < 1) {
-		bool late = errno == ETIMEDOUT;
-		snprintf(msg, sizeof msg, late ? "rank 0 did not exchange \"%s\" in time" : "rank 0 closed its connection before it exchanged "
-		         "\"%s\"",
-		         key);
-		return gt_rdv_fail(r, GT_EPEER, err, msg);
+		if (errno == ETIMEDOUT)
+			return gt_rdv_fail(r, GT_EPEER, err, "rank 0 did not exchange \"%s\" in time", key);
+		return gt_rdv_fail(r, GT_EPEER, err, "rank 0 closed its connection before it exchanged \"%s\"", key);
 	}
 	if (r->all[0] && *bytes >= 5)
-		return gt_rdv_fail(r, (enum gt_code)gt_get_u32(r->all + 1), err, (char *)r->all + 5);
+		return gt_rdv_fail(r, (enum gt_code)gt_get_u32(r->all + 1), err, "%s", (char *)r->all + 5);
 	return GT_OK;
 }
 
@@ -261,7 +253,7 @@ void gt_rendezvous_close(struct gt_rendezvous *r)
 	if (!r)
 		return;
 	for (int i = 0; r->conn && i < (gt_rdv_is_server(r) ? r->world.world : 1); i++)
-		gt_rdv_close(&r->conn[i].fd);
+		gt_fd_close(&r->conn[i].fd);
 	free(r->conn);
 	free(r->all);
 	explicit_bzero(r, sizeof *r);

@@ -21,6 +21,7 @@
 
 #include "launch/world.h"
 #include <stddef.h>
+#include <stdint.h>
 
 #define GT_RENDEZVOUS_MAX (64 << 10) /* maximum bytes of one value */
 /* rank 0 listens on the first free one of this number of ports, from world->port on; torchrun's own store uses the first */
@@ -63,11 +64,15 @@ void gt_rendezvous_close(struct gt_rendezvous *r); /* r may be NULL */
  * failure every later call fails with the same message. */
 enum gt_code gt_rendezvous_exchange(struct gt_rendezvous *r, const char *key, const void *data, size_t n, struct gt_rdv_value *all,
                                     struct gt_err *err);
+
 /* Number of exchanges so far, including the one of gt_rendezvous_open. */
 int gt_rendezvous_exchanges(const struct gt_rendezvous *r);
 
 /* Writes the numeric address at which the other ranks can reach this host: the local address of this rank's connection. */
 enum gt_code gt_rendezvous_address(const struct gt_rendezvous *r, char *out, size_t size, struct gt_err *err);
+
+/* Opens a socket that listens on a port of 127.0.0.1, which the kernel selects, for the rendezvous of ranks on one host. */
+enum gt_code gt_loopback_listen(int *fd, char addr[GT_ADDR_SIZE], int32_t *port, struct gt_err *err);
 
 /* Reads a token for ranks that no launcher of gtrain starts: a file of 64 hexadecimal digits that only its owner may read (GT_EUSAGE
  * otherwise). */

@@ -1,6 +1,5 @@
 /* Connects the ranks of a rendezvous: rank 0 accepts connections until every rank has proven its identity; the others connect to its
  * port. */
-#include "base/bytes.h"
 #include "base/clock.h"
 #include "base/descriptors.h"
 #include "base/peer_auth.h"
@@ -24,30 +23,32 @@
 int gt_rdv_listen(const struct gt_world *w, struct gt_err *err)
 {
 	int fd = -1, error = 0;
-	for (int k = 0; k < GT_RENDEZVOUS_PORTS && w->port + k <= 65535; k++) {
-		struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE}, *list, *a;
-		char port[12];
-		snprintf(port, sizeof port, "%d", w->port + k);
-		int rc = getaddrinfo(w->addr, port, &hints, &list);
-		if (rc) {
-			gt_fail(err, GT_EPEER, "cannot listen on %s: %s", w->addr, gai_strerror(rc));
-			return -1;
-		}
-		for (a = list; a && fd < 0; a = a->ai_next) {
-			int on = 1;
-			fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-			setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on); /* connections in TIME_WAIT must not make the bind fail */
-			if (bind(fd, a->ai_addr, a->ai_addrlen) || listen(fd, 128)) {
-				error = errno;
-				gt_rdv_close(&fd);
-			}
-		}
-		freeaddrinfo(list);
-		if (fd >= 0)
-			return fd;
-	}
-	gt_fail(err, GT_EPEER, "cannot listen on %s port %d or one of the following ports: %s", w->addr, w->port, strerror(error));
-	return -1;
+	for (int k = 0; k < GT_RENDEZVOUS_PORTS && w->port + k <= 65535 && fd < 0 && error >= 0; k++)
+		fd = gt_auth_listen(w->addr, w->port + k, NULL, &error);
+	if (fd < 0 && error < 0)
+		gt_fail(err, GT_EPEER, "cannot listen on %s: %s", w->addr, gai_strerror(error));
+	else if (fd < 0)
+		gt_fail(err, GT_EPEER, "cannot listen on %s port %d or one of the following ports: %s", w->addr, w->port, strerror(error));
+	return fd;
+}
+
+static int get_local_port(int fd)
+{
+	struct sockaddr_storage at;
+	socklen_t n = sizeof at;
+	if (getsockname(fd, (struct sockaddr *)&at, &n))
+		return 0;
+	return ntohs(at.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&at)->sin6_port : ((struct sockaddr_in *)&at)->sin_port);
+}
+
+enum gt_code gt_loopback_listen(int *fd, char addr[GT_ADDR_SIZE], int32_t *port, struct gt_err *err)
+{
+	int error;
+	strcpy(addr, "127.0.0.1");
+	if ((*fd = gt_auth_listen(addr, 0, NULL, &error)) < 0)
+		return gt_fail(err, GT_EFAIL, "cannot listen on %s: %s", addr, error < 0 ? gai_strerror(error) : strerror(error));
+	*port = get_local_port(*fd);
+	return GT_OK;
 }
 
 static void report_warning(const struct gt_rendezvous *r, const char *text)
@@ -87,16 +88,10 @@ static enum gt_code add_rank(struct gt_rendezvous *r, struct gt_auth *a, struct 
 		snprintf(msg, sizeof msg, "rank %u expects %u ranks, but rank 0 expects %d", rank, world, r->world.world);
 	else
 		snprintf(msg, sizeof msg, "two processes claim to be rank %u", rank);
-	struct gt_rdv_conn was = r->conn[0]; /* the second process that claims the rank gets the message too */
-	r->conn[0] = c;
-	unsigned char frame[5 + sizeof msg] = {1};
-	gt_put_u32(frame + 1, GT_EUSAGE);
-	memcpy(frame + 5, msg, strlen(msg));
-	gt_rdv_send_frame(&r->conn[0], true, frame, 5 + strlen(msg), gt_clock() + 1);
+	gt_rdv_send_failure(&c, GT_EUSAGE, msg); /* the second process that claims the rank gets the message too */
 	shutdown(c.fd, SHUT_WR);
-	gt_rdv_drain_close(&r->conn[0].fd, gt_clock() + 1);
-	r->conn[0] = was;
-	return gt_rdv_fail(r, GT_EUSAGE, err, msg);
+	gt_rdv_drain_close(&c.fd, gt_clock() + 1);
+	return gt_rdv_fail(r, GT_EUSAGE, err, "%s", msg);
 }
 
 static void list_missing_ranks(const struct gt_rendezvous *r, char *out, size_t size)
@@ -111,15 +106,6 @@ static void list_missing_ranks(const struct gt_rendezvous *r, char *out, size_t 
 	free(there);
 }
 
-static int get_local_port(int fd)
-{
-	struct sockaddr_storage at;
-	socklen_t n = sizeof at;
-	if (getsockname(fd, (struct sockaddr *)&at, &n))
-		return 0;
-	return ntohs(at.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&at)->sin6_port : ((struct sockaddr_in *)&at)->sin_port);
-}
-
 enum gt_code gt_rdv_accept_all(struct gt_rendezvous *r, const unsigned char *token, int listener, struct gt_err *err)
 {
 	struct gt_auth a;
@@ -132,9 +118,8 @@ enum gt_code gt_rdv_accept_all(struct gt_rendezvous *r, const unsigned char *tok
 		double left = until - gt_clock();
 		if (left <= 0) {
 			list_missing_ranks(r, who, sizeof who);
-			snprintf(msg, sizeof msg, "%s did not reach the rendezvous within %.3g s%s%s",
-			         who, r->timeout, *r->rejected ? "; " : "", r->rejected);
-			code = gt_rdv_fail(r, GT_EPEER, err, msg);
+			code = gt_rdv_fail(r, GT_EPEER, err, "%s did not reach the rendezvous within %.3g s%s%s", who, r->timeout,
+			                   *r->rejected ? "; " : "", r->rejected);
 			break;
 		}
 		if (gt_clock() > silent && !*r->rejected) {
@@ -145,8 +130,7 @@ enum gt_code gt_rdv_accept_all(struct gt_rendezvous *r, const unsigned char *tok
 			silent = until;
 		}
 		if (!good || gt_auth_poll(&a, left) < 0) {
-			snprintf(msg, sizeof msg, "rank 0 cannot wait for the other ranks: %s", strerror(errno));
-			code = gt_rdv_fail(r, GT_EFAIL, err, msg);
+			code = gt_rdv_fail(r, GT_EFAIL, err, "rank 0 cannot wait for the other ranks: %s", strerror(errno));
 			break;
 		}
 		for (struct gt_peer_auth *p; code == GT_OK && (p = gt_auth_next(&a));) {
@@ -156,10 +140,8 @@ enum gt_code gt_rdv_accept_all(struct gt_rendezvous *r, const unsigned char *tok
 				report_wrong_token(r, p->fd, p->claim[0]);
 			gt_auth_close(p);
 		}
-		if (code == GT_OK && a.error) {
-			snprintf(msg, sizeof msg, "rank 0 cannot accept the other ranks: %s", strerror(a.error));
-			code = gt_rdv_fail(r, GT_EFAIL, err, msg);
-		}
+		if (code == GT_OK && a.error)
+			code = gt_rdv_fail(r, GT_EFAIL, err, "rank 0 cannot accept the other ranks: %s", strerror(a.error));
 		here = 1;
 		for (int i = 1; i < r->world.world; i++)
 			here += r->conn[i].fd >= 0;

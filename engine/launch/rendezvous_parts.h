@@ -2,8 +2,17 @@
 #ifndef GT_LAUNCH_RENDEZVOUS_PARTS_H
 #define GT_LAUNCH_RENDEZVOUS_PARTS_H
 
-#include "launch/rendezvous_wire.h"
+#include "base/sha256.h"
 #include "launch/world.h"
+#include <stdint.h>
+
+#define GT_RDV_MAGIC "gtrain-rdv-3\0\0\0" /* 16 bytes including the last NUL */
+
+struct gt_rdv_conn {
+	int fd; /* -1: none */
+	unsigned char key[GT_SHA256_SIZE]; /* the session key */
+	uint32_t sent, got; /* number of frames sent and received */
+};
 
 struct gt_rendezvous {
 	struct gt_world world;
@@ -30,13 +39,25 @@ enum gt_code gt_rdv_connect(struct gt_rendezvous *r, const unsigned char *token,
 /* Returns a socket that listens on the address and port of rank 0; -1 if that failed, with the reason in err. */
 int gt_rdv_listen(const struct gt_world *w, struct gt_err *err);
 
-/* rendezvous_parts.c */
-void gt_rdv_close(int *fd); /* closes *fd if it is >= 0, and sets it to -1 */
+/* ---- rendezvous_parts.c: frames with a deadline, which follow the handshake of base/peer_auth.h. Sockets are non-blocking ---------- */
+/* gt_rdv_send and gt_rdv_recv transfer exactly n bytes before the time `until` (gt_clock). They return false if the peer has closed the
+ * connection, or if the deadline has passed (errno = ETIMEDOUT). */
+bool gt_rdv_send(int fd, const void *data, size_t n, double until);
+bool gt_rdv_recv(int fd, void *data, size_t n, double until);
+
+/* gt_rdv_send_frame and gt_rdv_recv_frame transfer one frame. server: this rank is the server of the connection. *out receives the payload,
+ * which the caller frees with free(). A frame longer than cap, or with a wrong mac, counts as a closed connection. */
+bool gt_rdv_send_frame(struct gt_rdv_conn *c, bool server, const void *data, size_t n, double until);
+bool gt_rdv_recv_frame(struct gt_rdv_conn *c, bool server, size_t cap, unsigned char **out, size_t *n, double until);
+
 /* Reads and discards data until the peer has closed the connection or the time `until` (gt_clock) has passed, then closes the socket.
  * Closing a socket with unread bytes would reset the connection, and an error message on its way to the peer would be lost. */
 void gt_rdv_drain_close(int *fd, double until);
+/* Sends a rank the failure of the rendezvous, as a message of less than sizeof gt_err.msg bytes. */
+void gt_rdv_send_failure(struct gt_rdv_conn *c, enum gt_code code, const char *msg);
 /* Stores the failure of the rendezvous in r; rank 0 also sends it to all other ranks. Returns code. */
-enum gt_code gt_rdv_fail(struct gt_rendezvous *r, enum gt_code code, struct gt_err *err, const char *msg);
+enum gt_code gt_rdv_fail(struct gt_rendezvous *r, enum gt_code code, struct gt_err *err, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
 /* Lists the ranks whose entry in `there` is false: "rank 3", "ranks 1, 2, 5". */
 void gt_rdv_list_missing(const bool *there, int world, char *out, size_t size);
 

@@ -64,8 +64,7 @@ static bool read_output(const struct watch *w, int local, size_t cap)
 		if (n < 0 && errno == EAGAIN)
 			return false;
 		if (n <= 0) { /* all writers of the pipe have closed it */
-			close(c->out);
-			c->out = -1;
+			gt_fd_close(&c->out);
 			break;
 		}
 		cap -= (size_t)n;
@@ -89,8 +88,7 @@ static void read_error(struct gt_child *c)
 		if (n < 0 && errno == EAGAIN)
 			return;
 		if (n <= 0) {
-			close(c->link);
-			c->link = -1;
+			gt_fd_close(&c->link);
 		} else if (n == sizeof got && !c->has_error) {
 			c->error = got;
 			c->error.text[sizeof c->error.text - 1] = 0;
@@ -337,9 +335,7 @@ static void reap_rank(struct watch *w, int local)
 		read_output(w, local, TAIL);
 		if (c->nline)
 			forward_line(w, local);
-		if (c->out >= 0)
-			close(c->out);
-		c->out = -1;
+		gt_fd_close(&c->out);
 	}
 }
 

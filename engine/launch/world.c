@@ -80,8 +80,7 @@ static enum gt_code check_consistency(const struct family *f, struct gt_world *w
 {
 	if (w->rank >= w->world)
 		return gt_fail(err, GT_EUSAGE, "%s=%d and %s=%d in the environment contradict each other: ranks are counted from 0",
-		               f->rank, w->rank, f->world,
-		               w->world);
+		               f->rank, w->rank, f->world, w->world);
 	if (w->local_rank >= w->local_world)
 		return gt_fail(err, GT_EUSAGE, "%s=%d in the environment, but there are %d ranks on this host", f->local_rank, w->local_rank,
 		               w->local_world);
@@ -90,16 +89,14 @@ static enum gt_code check_consistency(const struct family *f, struct gt_world *w
 		               w->local_world, f->world, w->world);
 	if (w->local_rank > w->rank || w->local_world - w->local_rank > w->world - w->rank)
 		return gt_fail(err, GT_EUSAGE, "%s=%d and %s=%d in the environment contradict each other (%d ranks on this host, %d in all)",
-		               f->rank, w->rank,
-		               f->local_rank, w->local_rank, w->local_world, w->world);
+		               f->rank, w->rank, f->local_rank, w->local_rank, w->local_world, w->world);
 	if (w->node < 0 && w->nnodes < 0 && w->world % w->local_world == 0 && (w->rank - w->local_rank) % w->local_world == 0) {
 		w->node = w->rank / w->local_world;
 		w->nnodes = w->world / w->local_world;
 	}
 	if (w->node >= 0 && w->nnodes >= 0 && w->node >= w->nnodes)
 		return gt_fail(err, GT_EUSAGE, "%s=%d in the environment must be less than %s=%d: nodes are counted from 0",
-		               f->node, w->node, f->nnodes,
-		               w->nnodes);
+		               f->node, w->node, f->nnodes, w->nnodes);
 	return GT_OK;
 }
 

@@ -1,13 +1,26 @@
-/* gt_bench on one rank: measures the time of each kernel of an optimizer step with the data and the plan of the config, and the time of
- * communication. */
-#include "report/bench.h"
+/* gt_bench: measures the time of each kernel of an optimizer step with the data and the plan of the config, and the time of communication;
+ * starts the ranks and combines their measurements. */
 #include "base/clock.h"
 #include "comm.h"
+#include "gtrain_report.h"
+#include "plan/mode_pipe.h"
+#include "session/session_pipe.h"
+#include "session/world_plan.h"
+#include "train/rank_session.h"
 #include "train/trainer.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+
+#define MEASURE_STAGES 64 /* maximum number of stages of a rank, the maximum of parallel.virtual_stages */
+
+/* The measurements of one rank, which the ranks exchange. All times are in seconds. */
+struct measured {
+	double step, wait; /* time of an optimizer step; time that the rank spends in communication in a step */
+	double rest; /* time in a step of kernels that belong to no cell of the pipeline: the check and the update */
+	double cell[MEASURE_STAGES][GT_PHASE_COUNT]; /* time of one micro-batch in each phase of each stage of the rank */
+};
 
 static int by_time(const void *a, const void *b)
 {
@@ -107,7 +120,7 @@ static bool is_communication(const struct gt_step *st)
 }
 
 /* Assigns the time of each step to a cell of the pipeline schedule, to communication, or to the rest. */
-static void assign_times(const struct gt_session *s, const double *times, int steps, struct gt_measured *out)
+static void assign_times(const struct gt_session *s, const double *times, int steps, struct measured *out)
 {
 	const struct gt_prog *p = &s->prog.full;
 	int micros = p->nmicro > 0 ? p->nmicro : 1;
@@ -149,7 +162,7 @@ static enum gt_code time_steps(struct gt_session *s, const struct gt_prog *p, in
 
 /* Measures the time of communication. With host memory, a call of the communicator has finished when it returns, so its time is measured in
  * a pass like that of training. Otherwise it is that of the pass in which the host waits for every step. */
-static enum gt_code measure_comm_wait(struct gt_session *s, int steps, const double *times, struct gt_measured *out, struct gt_err *err)
+static enum gt_code measure_comm_wait(struct gt_session *s, int steps, const double *times, struct measured *out, struct gt_err *err)
 {
 	const struct gt_prog *p = &s->prog.full;
 	out->step = out->wait = 0;
@@ -200,12 +213,13 @@ static enum gt_code measure_phases(struct gt_bench *b, struct gt_session *s, int
 	return GT_OK;
 }
 
-enum gt_code gt_bench_session(struct gt_session *s, int steps, struct gt_bench *b, struct gt_measured *out, struct gt_err *err)
+/* Runs the benchmark on the session of this rank. Fills *out, and the members of b that describe one rank. */
+static enum gt_code bench_session(struct gt_session *s, int steps, struct gt_bench *b, struct measured *out, struct gt_err *err)
 {
 	const struct gt_prog *p = &s->prog.full;
 	double *times, seconds;
 	struct rusage ru;
-	*out = (struct gt_measured){0};
+	*out = (struct measured){0};
 	GT_TRY(gt_session_init(s, err));
 	GT_NEW(times, b->arena, s->prog.full.n, err);
 	GT_TRY(warm_up(s, p, steps, err));
@@ -223,4 +237,138 @@ enum gt_code gt_bench_session(struct gt_session *s, int steps, struct gt_bench *
 	b->peak_mb = (double)ru.ru_maxrss / 1e3;
 	GT_TRY(sum_rows(b, s, times, steps, err));
 	return measure_phases(b, s, steps, err);
+}
+
+/* ---- several ranks: the measurements of all ---------------------------------------------------------------------------------------- */
+
+/* Computes the mean over the copies of the pipeline for each stage. all: one measurement per rank. */
+static enum gt_code average_stages(const struct gt_session *s, const struct measured *all, struct gt_bench *b, struct gt_err *err)
+{
+	int npipe = s->at.npipe;
+	b->nstages = npipe * gt_pipe_stages(s->conf, npipe);
+	b->micros = s->prog.full.nmicro;
+	GT_NEW(b->stages, b->arena, b->nstages, err);
+	for (int i = 0; i < b->nstages; i++) {
+		double mean[GT_PHASE_COUNT] = {0};
+		const char *first;
+		GT_NEW_STR(first, gt_arena_strdup(b->arena, gt_session_pipe_first_layer(s, i)), err);
+		for (int r = 0; r < s->at.world; r++)
+			for (int k = 0; b->ranks[r].pipe_rank == i % npipe && k < GT_PHASE_COUNT; k++)
+				mean[k] += 1e3 * all[r].cell[i / npipe][k] / s->at.ndata;
+		b->stages[i] = (struct gt_bench_stage){.pipe_rank = i % npipe,
+		                                       .first = first,
+		                                       .forward_ms = mean[GT_PHASE_F],
+		                                       .backward_ms = mean[GT_PHASE_B],
+		                                       .weights_ms = mean[GT_PHASE_W]};
+	}
+	return GT_OK;
+}
+
+/* Computes the idle share of a step by the schedule with the measured times of the stages. All ranks start the work after the schedule
+ * together. */
+static enum gt_code predict_bubble(const struct gt_session *s, const struct measured *all, struct gt_bench *b, struct gt_err *err)
+{
+	struct gt_grid *g;
+	struct gt_grid_time t;
+	struct gt_grid_cost cost = {0};
+	double *part[GT_PHASE_COUNT], busy = 0, rest = 0;
+	GT_TRY(gt_session_pipe_grid(s, b->arena, &g, err));
+	GT_TRY(gt_grid_time(b->arena, g, &cost, &t, err));
+	b->even = t.bubble;
+	for (int k = 0; k < GT_PHASE_COUNT; k++)
+		GT_NEW(part[k], b->arena, b->nstages, err);
+	for (int i = 0; i < b->nstages; i++) {
+		part[GT_PHASE_F][i] = b->stages[i].forward_ms;
+		part[GT_PHASE_B][i] = b->stages[i].backward_ms;
+		part[GT_PHASE_W][i] = b->stages[i].weights_ms;
+	}
+	cost = (struct gt_grid_cost){.f = part[GT_PHASE_F], .b = part[GT_PHASE_B], .w = part[GT_PHASE_W]};
+	GT_TRY(gt_grid_time(b->arena, g, &cost, &t, err));
+	for (int r = 0; r < s->at.world; r++) {
+		busy += (1 - t.idle[b->ranks[r].pipe_rank]) * t.span + 1e3 * all[r].rest;
+		rest = 1e3 * all[r].rest > rest ? 1e3 * all[r].rest : rest;
+	}
+	b->bubble = t.span + rest > 0 ? 1 - busy / s->at.world / (t.span + rest) : 0;
+	return GT_OK;
+}
+
+/* Exchanges the measurements, and fills the members of b that describe all ranks. All ranks call it. */
+static enum gt_code exchange_measurements(struct gt_session *s, const struct measured *own, struct gt_bench *b, struct gt_err *err)
+{
+	const struct gt_comm *c = s->team ? s->team->comm : NULL;
+	struct measured *all;
+	struct { int32_t copy, pipe_rank; } at = {s->at.data, s->at.pipe}, *places;
+	double step = 0, wait = 0;
+	if (!c)
+		return GT_OK;
+	GT_NEW(all, b->arena, s->at.world, err);
+	GT_NEW(places, b->arena, s->at.world, err);
+	struct gt_coll x = {.what = "times", .in = own, .out = all, .count = sizeof *own, .dtype = GT_U8};
+	struct gt_coll y = {.what = "places", .in = &at, .out = places, .count = sizeof at, .dtype = GT_U8};
+	GT_TRY(c->api->all_gather(s->team->comm, &x, err));
+	GT_TRY(c->api->all_gather(s->team->comm, &y, err));
+	b->nranks = s->at.world;
+	GT_NEW(b->ranks, b->arena, b->nranks, err);
+	for (int r = 0; r < b->nranks; r++) {
+		b->ranks[r] = (struct gt_bench_rank){.copy = places[r].copy, .pipe_rank = places[r].pipe_rank, .step_ms = 1e3 * all[r].step,
+		                                     .wait_ms = 1e3 * all[r].wait};
+		step += all[r].step;
+		wait += all[r].wait;
+	}
+	b->wait = step > 0 ? wait / step : 0;
+	if (s->at.npipe < 2)
+		return GT_OK;
+	GT_TRY(average_stages(s, all, b, err));
+	return predict_bubble(s, all, b, err);
+}
+
+/* ---- the ranks ----------------------------------------------------------------------------------------------------------------------- */
+
+struct job {
+	struct gt_conf *c;
+	int steps;
+	struct gt_bench *result; /* result of rank 0 */
+};
+
+static enum gt_code measure_session(void *user, struct gt_session *s, struct gt_err *err)
+{
+	struct job *j = user;
+	struct gt_arena *a;
+	struct measured own;
+	if (!s->prog.full.n)
+		return gt_conf_refuse(j->c, "data.batch", err, "expected at most as many samples as the training split has, got a batch of %lld",
+		                      (long long)s->batch.size);
+	GT_TRY(gt_arena_open(&a, err));
+	struct gt_bench *b = gt_arena_alloc(a, 1, sizeof *b);
+	enum gt_code code = b ? GT_OK : gt_fail_memory(err, sizeof *b);
+	if (code == GT_OK) {
+		b->arena = a;
+		code = bench_session(s, j->steps, b, &own, err);
+	}
+	if (code == GT_OK)
+		code = exchange_measurements(s, &own, b, err);
+	if (code == GT_OK && s->at.rank == 0)
+		j->result = b;
+	else
+		gt_arena_close(a);
+	return code;
+}
+
+enum gt_code gt_bench(struct gt_conf *c, const struct gt_run_opts *o, int steps, struct gt_bench **out, struct gt_err *err)
+{
+	struct job j = {.c = c, .steps = steps};
+	struct gt_rank_session r = {
+	    .conf = c, .opts = o, .spec = {.train = true}, .start = "a benchmark", .body = measure_session, .user = &j};
+	*out = NULL;
+	if (steps <= 0)
+		return gt_fail(err, GT_EUSAGE, "--steps: expected an integer > 0, got %d", steps);
+	GT_TRY(gt_rank_session_run(&r, err));
+	*out = j.result;
+	return GT_OK;
+}
+
+void gt_bench_free(struct gt_bench *b)
+{
+	if (b)
+		gt_arena_close(b->arena);
 }

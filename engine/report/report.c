@@ -3,7 +3,7 @@
 #include "gtrain.h"
 #include "gtrain_report.h"
 #include "ir/op.h"
-#include "learned.h"
+#include "fitted.h"
 #include "plan/strategy.h"
 #include "report/report_ranks.h"
 #include "session/schedule.h"
@@ -185,7 +185,7 @@ static enum gt_code write_blocks(struct gt_json *j, const struct gt_session *s, 
 /* Writes the lengths to which batches of sequences are padded, and how the model reads the texts of the training files. */
 static void write_texts(struct gt_json *j, const struct gt_session *s, uint64_t reading)
 {
-	const struct gt_learned *l = s->data.files->learned;
+	const struct gt_fitted *l = s->data.files->learned;
 	const struct gt_text_counts *n = &s->data.set[GT_TRAIN].texts;
 	if (s->data.lengths.n) {
 		gt_json_array(j, "lengths");
@@ -198,7 +198,7 @@ static void write_texts(struct gt_json *j, const struct gt_session *s, uint64_t 
 	double tokens = n->tokens > 0 ? (double)n->tokens : 1;
 	/* tokens: those of n-grams included; unknown, truncated: shares of the tokens and of the texts */
 	gt_json_row(j, "texts", GT_STR("tokenizer", gt_tokenizer_names[s->conf->data.text.tokenizer]),
-	            GT_INT("vocabulary", l->text.vocab ? gt_vocab_size(l->text.vocab) : 0), GT_INT("tokens", l->text.ids),
+	            GT_INT("vocabulary", l->text.vocab ? l->text.vocab->words.n : 0), GT_INT("tokens", l->text.ids),
 	            GT_INT("max_tokens", s->conf->data.text.max_tokens), GT_NUM("mean_tokens", tokens / (double)n->texts, 6),
 	            GT_NUM("unknown", (double)n->unknown / tokens, 6), GT_NUM("truncated", (double)n->truncated / (double)n->texts, 6),
 	            GT_UINT("reading_bytes", reading));
@@ -219,7 +219,7 @@ static const char *explain_type(const struct gt_table_fact *f, char *buf, size_t
 
 /* Writes the columns of a table, in the order of its files, with what the training split has taught about them. different: number of
  * different words or classes; mean and std: of numbers */
-static void write_columns(struct gt_json *j, const struct gt_learned *l, uint64_t reading)
+static void write_columns(struct gt_json *j, const struct gt_fitted *l, uint64_t reading)
 {
 	if (!l || !l->table.ncolumns)
 		return;

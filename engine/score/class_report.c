@@ -1,8 +1,93 @@
 #include "score/class_report.h"
-#include "score/roc.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* ---- ratios, means and areas ------------------------------------------------------------------------------------------------------ */
+
+static double ratio_or_zero(int64_t a, int64_t b)
+{
+	return b ? (double)a / (double)b : 0;
+}
+
+/* Computes the scores of a class from its counts. */
+static void set_ratios(struct gt_class_score *s)
+{
+	s->precision = ratio_or_zero(s->correct, s->predicted);
+	s->recall = ratio_or_zero(s->correct, s->support);
+	s->f1 = ratio_or_zero(2 * s->correct, s->support + s->predicted);
+}
+
+static void add_weighted(struct gt_class_mean *m, double weight, const struct gt_class_score *s)
+{
+	m->precision += weight * s->precision;
+	m->recall += weight * s->recall;
+	m->f1 += weight * s->f1;
+}
+
+/* Returns the mean area over the classes that have one. */
+static double mean_area(const struct gt_class_report *r)
+{
+	double sum = 0;
+	int64_t n = 0;
+	for (int64_t c = 0; c < r->classes; c++) {
+		sum += isnan(r->score[c].auc) ? 0 : r->score[c].auc;
+		n += !isnan(r->score[c].auc);
+	}
+	return n ? sum / (double)n : NAN;
+}
+
+static enum gt_code open_report(int64_t classes, int64_t samples, struct gt_arena *a, struct gt_class_report **out, struct gt_err *err)
+{
+	GT_NEW(*out, a, 1, err);
+	GT_NEW((*out)->score, a, classes, err);
+	(*out)->classes = classes;
+	(*out)->samples = samples;
+	return GT_OK;
+}
+
+static int by_value(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+	return x < y ? -1 : x > y;
+}
+
+/* Counts the values < v (<= v if `equal`) in the ascending array sorted[n]. */
+static int64_t count_below(const double *sorted, int64_t n, double v, bool equal)
+{
+	int64_t lo = 0, hi = n;
+	while (lo < hi) {
+		int64_t mid = lo + (hi - lo) / 2;
+		if (sorted[mid] < v || (equal && sorted[mid] == v))
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+/* Returns the probability that a positive sample has a larger score than a negative one, where an equal score counts half (Mann-Whitney;
+ * the sum is exact). NAN: one of the two has no samples. p, positive: [all]. own: memory for as many numbers as there are positive
+ * samples. */
+static double roc_area(const double *p, const bool *positive, int64_t all, double *own)
+{
+	int64_t n = 0, halves = 0;
+	for (int64_t i = 0; i < all; i++)
+		if (positive[i])
+			own[n++] = p[i];
+	if (n == 0 || n == all)
+		return NAN;
+	qsort(own, (size_t)n, sizeof *own, by_value);
+	for (int64_t i = 0; i < all; i++) {
+		if (positive[i])
+			continue;
+		int64_t above = n - count_below(own, n, p[i], false);
+		halves += above + (above && own[n - above] == p[i] ? n - count_below(own, n, p[i], true) : above);
+	}
+	return 0.5 * (double)halves / ((double)n * (double)(all - n));
+}
+
+/* ---- one label for each sample --------------------------------------------------------------------------------------------------- */
 
 struct gt_class_tally {
 	int64_t classes, ignore, cap; /* cap: number of samples for which there is memory */
@@ -96,9 +181,8 @@ enum gt_code gt_class_tally_add(struct gt_class_tally *t, const float *z, const 
 static enum gt_code compute_areas(const struct gt_class_tally *t, struct gt_class_report *r, struct gt_err *err)
 {
 	size_t rows = (size_t)t->n + 1;
-	double *p = malloc((BLOCK + 1) * rows * sizeof *p), sum = 0;
+	double *p = malloc((BLOCK + 1) * rows * sizeof *p);
 	bool *own = malloc(rows * sizeof *own);
-	int64_t n = 0;
 	if (!p || !own) {
 		free(p);
 		free(own);
@@ -112,18 +196,14 @@ static enum gt_code compute_areas(const struct gt_class_tally *t, struct gt_clas
 		for (int64_t c = 0; c < k; c++) {
 			for (int64_t i = 0; i < t->n; i++)
 				own[i] = t->label[i] == c0 + c;
-			r->score[c0 + c].auc = gt_roc_area(p + (size_t)c * rows, own, t->n, p + BLOCK * rows);
+			r->score[c0 + c].auc = roc_area(p + (size_t)c * rows, own, t->n, p + BLOCK * rows);
 		}
 	}
 	free(p);
 	free(own);
 	if (t->classes == 2) /* the areas are the same but for their last bits */
 		r->score[0].auc = r->score[1].auc;
-	for (int64_t c = 0; c < t->classes; c++) {
-		sum += isnan(r->score[c].auc) ? 0 : r->score[c].auc;
-		n += !isnan(r->score[c].auc);
-	}
-	r->auc = n ? sum / (double)n : NAN;
+	r->auc = mean_area(r);
 	return GT_OK;
 }
 
@@ -171,11 +251,6 @@ static enum gt_code compute_confusion(const struct gt_class_tally *t, struct gt_
 
 /* ---- the report ------------------------------------------------------------------------------------------------------------------ */
 
-static double ratio_or_zero(int64_t a, int64_t b)
-{
-	return b ? (double)a / (double)b : 0;
-}
-
 static void compute_scores(const struct gt_class_tally *t, struct gt_class_report *r)
 {
 	int64_t correct = 0, seen = 0;
@@ -186,20 +261,13 @@ static void compute_scores(const struct gt_class_tally *t, struct gt_class_repor
 	}
 	for (int64_t c = 0; c < t->classes; c++) {
 		struct gt_class_score *s = &r->score[c];
-		s->precision = ratio_or_zero(s->correct, s->predicted);
-		s->recall = ratio_or_zero(s->correct, s->support);
-		s->f1 = ratio_or_zero(2 * s->correct, s->support + s->predicted);
+		set_ratios(s);
 		correct += s->correct;
 		if (!s->support && !s->predicted)
 			continue;
-		double w = ratio_or_zero(s->support, t->n);
 		seen++;
-		r->macro.precision += s->precision;
-		r->macro.recall += s->recall;
-		r->macro.f1 += s->f1;
-		r->weighted.precision += w * s->precision;
-		r->weighted.recall += w * s->recall;
-		r->weighted.f1 += w * s->f1;
+		add_weighted(&r->macro, 1, s);
+		add_weighted(&r->weighted, ratio_or_zero(s->support, t->n), s);
 	}
 	r->macro.precision /= seen ? (double)seen : NAN;
 	r->macro.recall /= seen ? (double)seen : NAN;
@@ -212,13 +280,158 @@ static void compute_scores(const struct gt_class_tally *t, struct gt_class_repor
 enum gt_code gt_class_tally_report(struct gt_class_tally *t, struct gt_arena *a, struct gt_class_report **out, struct gt_err *err)
 {
 	struct gt_class_report *r;
-	GT_NEW(r, a, 1, err);
-	GT_NEW(r->score, a, t->classes, err);
-	r->classes = t->classes;
-	r->samples = t->n;
+	GT_TRY(open_report(t->classes, t->n, a, &r, err));
 	compute_scores(t, r);
 	GT_TRY(compute_confusion(t, a, r, err));
 	GT_TRY(compute_areas(t, r, err));
 	*out = r;
 	return GT_OK;
+}
+
+/* ---- several labels --------------------------------------------------------------------------------------------------------------- */
+
+struct gt_target_tally {
+	int64_t width, cap, n; /* cap: number of samples for which there is memory */
+	float *z, *target;     /* [n][width] */
+};
+
+enum gt_code gt_target_tally_open(int64_t samples, int64_t width, struct gt_target_tally **out, struct gt_err *err)
+{
+	struct gt_target_tally *t = calloc(1, sizeof *t);
+	size_t bytes;
+	*out = t;
+	if (!t)
+		return gt_fail_memory(err, sizeof *t);
+	t->width = width;
+	t->cap = samples;
+	if (__builtin_mul_overflow((size_t)(samples > 0 ? samples : 1), (size_t)width * sizeof *t->z, &bytes))
+		return gt_fail_memory(err, SIZE_MAX);
+	t->z = malloc(bytes);
+	t->target = malloc(bytes);
+	return t->z && t->target ? GT_OK : gt_fail_memory(err, 2 * bytes);
+}
+
+void gt_target_tally_close(struct gt_target_tally *t)
+{
+	if (!t)
+		return;
+	free(t->z);
+	free(t->target);
+	free(t);
+}
+
+enum gt_code gt_target_tally_add(struct gt_target_tally *t, const float *z, const float *target, int64_t n, struct gt_err *err)
+{
+	size_t count = (size_t)(n * t->width);
+	if (t->n + n > t->cap)
+		return gt_fail(err, GT_EINTERNAL, "an evaluation of %lld samples returned more outputs", (long long)t->cap);
+	for (size_t i = 0; i < count; i++)
+		if (!isfinite(z[i]))
+			return gt_fail(err, GT_EDIVERGED, "sample %lld of the split: an output of the model is not a finite number",
+			               (long long)t->n + (long long)i / (long long)t->width);
+	memcpy(t->z + t->n * t->width, z, count * sizeof *z);
+	memcpy(t->target + t->n * t->width, target, count * sizeof *target);
+	t->n += n;
+	return GT_OK;
+}
+
+static bool has_label(const struct gt_target_tally *t, int64_t i)
+{
+	return t->target[i] > 0.5f;
+}
+
+/* Counts each label, and the samples whose labels are all predicted correctly. */
+static int64_t count_labels(const struct gt_target_tally *t, struct gt_class_report *r)
+{
+	int64_t exact = 0;
+	for (int64_t i = 0; i < t->n; i++) {
+		bool all = true;
+		for (int64_t c = 0; c < t->width; c++) {
+			bool there = has_label(t, i * t->width + c), predicted = t->z[i * t->width + c] > 0;
+			r->score[c].support += there;
+			r->score[c].predicted += predicted;
+			r->score[c].correct += there && predicted;
+			all &= there == predicted;
+		}
+		exact += all;
+	}
+	return exact;
+}
+
+static void compute_label_means(const struct gt_target_tally *t, struct gt_class_report *r)
+{
+	int64_t correct = 0, support = 0, predicted = 0;
+	for (int64_t c = 0; c < t->width; c++)
+		support += r->score[c].support;
+	for (int64_t c = 0; c < t->width; c++) {
+		struct gt_class_score *s = &r->score[c];
+		set_ratios(s);
+		add_weighted(&r->macro, 1 / (double)t->width, s);
+		add_weighted(&r->weighted, ratio_or_zero(s->support, support), s);
+		correct += s->correct;
+		predicted += s->predicted;
+	}
+	r->micro = (struct gt_class_mean){ratio_or_zero(correct, predicted), ratio_or_zero(correct, support),
+	                                  ratio_or_zero(2 * correct, support + predicted)};
+}
+
+/* Sets the areas of all labels and their mean, and the mean loss: the binary cross entropy of all labels. */
+static enum gt_code compute_label_areas(const struct gt_target_tally *t, struct gt_class_report *r, struct gt_err *err)
+{
+	size_t n = (size_t)t->n + 1;
+	double *p = malloc(2 * n * sizeof *p), loss = 0;
+	bool *there = malloc(n * sizeof *there);
+	for (int64_t c = 0; c < t->width && p && there; c++) {
+		for (int64_t i = 0; i < t->n; i++) {
+			double z = (double)t->z[i * t->width + c];
+			p[i] = z; /* in the order of the probabilities */
+			there[i] = has_label(t, i * t->width + c);
+			loss += (z > 0 ? z : 0) - z * (double)t->target[i * t->width + c] + log1p(exp(-fabs(z)));
+		}
+		r->score[c].auc = roc_area(p, there, t->n, p + n);
+	}
+	bool enough = p && there;
+	free(p);
+	free(there);
+	r->auc = mean_area(r);
+	r->log_loss = t->n ? loss / (double)(t->n * t->width) : NAN;
+	return enough ? GT_OK : gt_fail_memory(err, 2 * n * sizeof *p);
+}
+
+enum gt_code gt_target_tally_labels(struct gt_target_tally *t, struct gt_arena *a, struct gt_class_report **out, struct gt_err *err)
+{
+	struct gt_class_report *r;
+	GT_TRY(open_report(t->width, t->n, a, &r, err));
+	r->several = true;
+	r->accuracy = t->n ? ratio_or_zero(count_labels(t, r), t->n) : NAN;
+	r->top5 = NAN;
+	compute_label_means(t, r);
+	GT_TRY(compute_label_areas(t, r, err));
+	*out = r;
+	return GT_OK;
+}
+
+/* ---- either of the two ------------------------------------------------------------------------------------------------------------ */
+
+enum gt_code gt_report_tally_add(struct gt_report_tally *t, const struct gt_output_rows *rows, struct gt_err *err)
+{
+	if (rows->target) {
+		if (!t->labels)
+			GT_TRY(gt_target_tally_open(t->samples, rows->classes, &t->labels, err));
+		return gt_target_tally_add(t->labels, rows->z, rows->target, rows->n, err);
+	}
+	if (!t->classes)
+		GT_TRY(gt_class_tally_open(t->samples, rows->classes, t->ignore, &t->classes, err));
+	return gt_class_tally_add(t->classes, rows->z, rows->label, rows->n, err);
+}
+
+enum gt_code gt_report_tally_report(const struct gt_report_tally *t, struct gt_arena *a, struct gt_class_report **out, struct gt_err *err)
+{
+	return t->labels ? gt_target_tally_labels(t->labels, a, out, err) : gt_class_tally_report(t->classes, a, out, err);
+}
+
+void gt_report_tally_free(struct gt_report_tally *t)
+{
+	gt_class_tally_close(t->classes);
+	gt_target_tally_close(t->labels);
 }

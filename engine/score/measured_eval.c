@@ -1,8 +1,8 @@
 #include "score/measured_eval.h"
 #include "base/public.h"
 #include "conf/metric_name.h"
-#include "score/auc.h"
 #include "score/class_counts.h"
+#include "score/class_report.h"
 #include "score/value_tally.h"
 #include "team/team.h"
 #include <math.h>
@@ -11,7 +11,7 @@
 struct measuring {
 	bool counts, auc, values;
 	struct gt_class_counts class_counts;
-	struct gt_auc_tally auc_tally;
+	struct gt_report_tally auc_tally;
 	struct gt_value_tally *value_tally;
 	enum gt_code (*also)(void *user, const struct gt_output_rows *rows, struct gt_err *err);
 	void *user;
@@ -30,12 +30,28 @@ static enum gt_code add_rows(void *user, const struct gt_output_rows *rows, stru
 	if (m->counts)
 		GT_TRY(gt_class_counts_add(&m->class_counts, rows, err));
 	if (m->auc)
-		GT_TRY(gt_auc_tally_add(&m->auc_tally, rows, err));
+		GT_TRY(gt_report_tally_add(&m->auc_tally, rows, err));
 	if (m->values && !m->value_tally)
 		GT_TRY(gt_value_tally_open(rows->classes, &m->value_tally, err));
 	if (m->values)
 		gt_value_tally_add(m->value_tally, rows->z, rows->target, rows->n);
 	return m->also ? m->also(m->user, rows, err) : GT_OK;
+}
+
+/* The area under the ROC curve, as struct gt_class_report has it. NAN: no class has an area. */
+static enum gt_code compute_auc(const struct gt_report_tally *t, double *out, struct gt_err *err)
+{
+	struct gt_class_report *r;
+	struct gt_arena *a;
+	*out = NAN;
+	if (!t->classes && !t->labels)
+		return GT_OK;
+	GT_TRY(gt_arena_open(&a, err));
+	enum gt_code code = gt_report_tally_report(t, a, &r, err);
+	if (code == GT_OK)
+		*out = r->auc;
+	gt_arena_close(a);
+	return code;
 }
 
 /* Computes the scores on rank 0, and sends them to the others. */
@@ -52,7 +68,7 @@ static enum gt_code compute_and_broadcast_scores(struct gt_session *s, struct me
 		if (m->value_tally)
 			gt_value_tally_means(m->value_tally, s->data.value_scale, &own);
 		if (m->auc)
-			code = gt_auc_tally_score(&m->auc_tally, &own.auc, err);
+			code = compute_auc(&m->auc_tally, &own.auc, err);
 	}
 	if (code == GT_OK && s->team)
 		code = gt_team_broadcast(s->team, &own, sizeof own, 0, "scores of outputs", err);
@@ -80,7 +96,7 @@ enum gt_code gt_measured_eval_also(struct gt_session *s, enum gt_split split,
 	if (code == GT_OK)
 		code = compute_and_broadcast_scores(s, &m, out, err);
 	gt_class_counts_free(&m.class_counts);
-	gt_auc_tally_free(&m.auc_tally);
+	gt_report_tally_free(&m.auc_tally);
 	gt_value_tally_close(m.value_tally);
 	return code;
 }

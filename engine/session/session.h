@@ -27,7 +27,7 @@
 extern const char *const gt_precision_names[]; /* config words, by enum gt_precision */
 
 struct gt_session;
-struct gt_learned;
+struct gt_fitted;
 struct gt_scores; /* base/public.h */
 
 /* The data of a session: session_data.c. Ranks that are threads of one process share it. */
@@ -35,7 +35,7 @@ struct gt_session_files {
 	struct gt_dataset set[GT_SPLITS]; /* the data of each split; empty if the session does not need it, or if there is none */
 	int64_t *index[GT_SPLITS], count[GT_SPLITS]; /* of data.valid: the samples of set[GT_TRAIN] in the splits "train" and "valid", and
 	                                                their number; malloc'ed. NULL: the split has all samples of its dataset */
-	struct gt_learned *learned;       /* what the training split has taught; NULL: the format does not learn */
+	struct gt_fitted *learned;       /* what the training split has taught; NULL: the format does not learn */
 	struct gt_dataset like;           /* with learned: fields, targets and classes of all splits, without samples */
 	uint64_t reading;                 /* with learned: bytes of memory while the training split is converted */
 	struct gt_skipped *skipped;       /* texts and rows that were left out because they cannot be read; NULL: none may be */

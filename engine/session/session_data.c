@@ -2,7 +2,7 @@
 #include "exec/permute.h"
 #include "exec/split_samples.h"
 #include "formats.h"
-#include "learned.h"
+#include "fitted.h"
 #include "skipped.h"
 #include "source.h"
 #include <pthread.h>
@@ -100,7 +100,7 @@ static enum gt_code measure_all_samples(const struct gt_session_spec *spec, bool
                                         struct gt_err *err)
 {
 	const char *path = spec->measure, **test;
-	bool learns = gt_dataset_learning(ds), rows = gt_format_content(ds->format) == GT_CONTENT_TABLE;
+	bool learns = gt_dataset_fitting(ds), rows = gt_format_content(ds->format) == GT_CONTENT_TABLE;
 	bool list = ends_with(path, ".csv") || ends_with(path, ".csv.gz");
 	ds->limit = 0;
 	ds->all = true;
@@ -182,7 +182,7 @@ static enum gt_code find_groups(const struct gt_dataset_spec *ds, const struct g
 {
 	*groups = 0;
 	if (d->raw)
-		return d->learning->strata(ds, d, group, groups, err);
+		return d->fitting->strata(ds, d, group, groups, err);
 	if (!d->labels && !d->mark)
 		return GT_OK;
 	for (int64_t i = 0; i < d->n; i++)
@@ -351,16 +351,16 @@ static bool is_split_wanted(const struct gt_session_spec *spec, enum gt_split sp
 
 /* ---- formats that learn from the training split -------------------------------------------------------------------------------- */
 /* Learns from the training samples. */
-static enum gt_code learn_rows(const struct gt_dataset_spec *ds, const struct gt_session_files *files, struct gt_learned **now,
+static enum gt_code learn_rows(const struct gt_dataset_spec *ds, const struct gt_session_files *files, struct gt_fitted **now,
                                struct gt_err *err)
 {
-	const struct gt_learning *by = gt_dataset_learning(ds);
+	const struct gt_fitting *by = gt_dataset_fitting(ds);
 	const struct gt_dataset *d = &files->set[GT_TRAIN];
 	const int64_t *row = files->index[GT_TRAIN];
 	if (!d->raw)
 		return gt_fail(err, GT_EINTERNAL, "the training split was not read, from which the format learns");
-	GT_TRY(gt_learned_new(by, now, err));
-	return by->learn(ds, d, row, row ? files->count[GT_TRAIN] : d->n, *now, err);
+	GT_TRY(gt_fitted_new(by, now, err));
+	return by->fit(ds, d, row, row ? files->count[GT_TRAIN] : d->n, *now, err);
 }
 
 /* Checks that the training samples teach what the checkpoint has. A run that resumes ends if they do not; an evaluation goes on with what
@@ -368,12 +368,12 @@ static enum gt_code learn_rows(const struct gt_dataset_spec *ds, const struct gt
 static enum gt_code compare_learned(const struct gt_session_spec *spec, const struct gt_dataset_spec *ds, struct gt_session_files *out,
                                     struct gt_err *err)
 {
-	struct gt_learned *now = NULL;
+	struct gt_fitted *now = NULL;
 	struct gt_err why = {0};
 	enum gt_code code = learn_rows(ds, out, &now, &why);
 	if (code == GT_OK)
 		code = now->by->compare(out->learned, now, out->set[GT_TRAIN].where, gt_ckpt_path(spec->ckpt), &why);
-	gt_learned_free(now);
+	gt_fitted_free(now);
 	if (code == GT_OK)
 		return GT_OK;
 	if ((code == GT_EDATA || code == GT_ENOINPUT) && !spec->train) { /* GT_ENOINPUT: data.vocab is missing, which the checkpoint has */
@@ -401,7 +401,7 @@ static enum gt_code learn_or_load(const struct gt_session_spec *spec, const stru
 }
 
 /* Refuses keys of texts for a table without texts. */
-static enum gt_code check_texts(const struct gt_conf *c, const struct gt_learned *l, struct gt_err *err)
+static enum gt_code check_texts(const struct gt_conf *c, const struct gt_fitted *l, struct gt_err *err)
 {
 	if (!c->data.text_key || !l->table.ncolumns || l->table.ntexts)
 		return GT_OK;
@@ -409,30 +409,30 @@ static enum gt_code check_texts(const struct gt_conf *c, const struct gt_learned
 	                      "column the type \"text\" in data.columns, or remove this key");
 }
 
-/* Reads the training split, learns from it, and sets ds->learned, with which the other splits are read. */
+/* Reads the training split, learns from it, and sets ds->fitted, with which the other splits are read. */
 static enum gt_code read_and_learn(const struct gt_session_spec *spec, struct gt_dataset_spec *ds, struct gt_session_files *out,
                                    struct gt_err *err)
 {
 	struct gt_dataset *d = &out->set[GT_TRAIN];
 	if (spec->ckpt)
-		GT_TRY(gt_data_facts_learned(spec->ckpt, gt_dataset_learning(ds), &out->learned, err));
+		GT_TRY(gt_data_facts_learned(spec->ckpt, gt_dataset_fitting(ds), &out->learned, err));
 	if (out->wanted[GT_TRAIN]) {
 		GT_TRY(gt_dataset_read(ds, GT_TRAIN, d, err));
-		if (spec->ckpt && d->learning->mark)
-			GT_TRY(d->learning->mark(out->learned, d, err));
+		if (spec->ckpt && d->fitting->mark)
+			GT_TRY(d->fitting->mark(out->learned, d, err));
 		GT_TRY(split_train(spec->conf, ds, out, err));
 		GT_TRY(compare_split(spec, out, GT_TRAIN, err));
 	}
 	GT_TRY(learn_or_load(spec, ds, out, err));
-	if (d->raw && !spec->ckpt && d->learning->mark)
-		GT_TRY(d->learning->mark(out->learned, d, err));
+	if (d->raw && !spec->ckpt && d->fitting->mark)
+		GT_TRY(d->fitting->mark(out->learned, d, err));
 	GT_TRY(check_texts(spec->conf, out->learned, err));
-	ds->learned = out->learned;
-	out->reading = d->raw ? d->learning->raw_bytes(d->raw, out->learned) : 0;
+	ds->fitted = out->learned;
+	out->reading = d->raw ? d->fitting->raw_bytes(d->raw, out->learned) : 0;
 	GT_TRY(out->learned->by->describe(ds, out->learned, &out->like, err));
 	if (!d->raw)
 		return GT_OK;
-	GT_TRY(out->learned->by->apply(ds, out->learned, d, err));
+	GT_TRY(out->learned->by->transform(ds, out->learned, d, err));
 	/* the column that is converted, and the numbers of the samples of each split */
 	out->reading += gt_dataset_bytes(d) + (uint64_t)d->n * (sizeof(double) + (out->index[GT_TRAIN] ? sizeof(int64_t) : 0));
 	return GT_OK;
@@ -475,7 +475,7 @@ static enum gt_code read_splits(const struct gt_session_spec *spec, struct gt_se
 	GT_TRY(read_known(spec, &ds, out, err));
 	struct job job[GT_SPLITS] = {0};
 	struct gt_err why = {0};
-	if (gt_dataset_learning(&ds)) {
+	if (gt_dataset_fitting(&ds)) {
 		enum gt_code code = read_and_learn(spec, &ds, out, &why);
 		if (code != GT_OK)
 			gt_conf_at_key(spec->conf, &why);
@@ -547,7 +547,7 @@ void gt_session_free_data(struct gt_session_files *f)
 		free(f->index[i]);
 	}
 	gt_dataset_free(&f->like);
-	gt_learned_free(f->learned);
+	gt_fitted_free(f->learned);
 	gt_used_free(&f->was);
 	gt_used_free(&f->used);
 	gt_arena_close(f->memory);
@@ -559,10 +559,10 @@ enum gt_code gt_session_read_inputs(const struct gt_session *s, const char *path
 {
 	struct gt_dataset_spec ds = dataset_spec(s->conf);
 	*out = (struct gt_dataset){0};
-	ds.learned = s->data.files->learned;
+	ds.fitted = s->data.files->learned;
 	ds.limit = 0;
 	ds.skipped = s->data.files->skipped;
-	enum gt_code code = ds.learned->by->inputs(&ds, path, out, err);
+	enum gt_code code = ds.fitted->by->inputs(&ds, path, out, err);
 	if (code != GT_OK)
 		gt_dataset_free(out);
 	return code;
@@ -573,8 +573,8 @@ enum gt_code gt_session_read_text(const struct gt_session *s, const char *name, 
 {
 	struct gt_dataset_spec ds = dataset_spec(s->conf);
 	*out = (struct gt_dataset){0};
-	ds.learned = s->data.files->learned;
-	enum gt_code code = ds.learned->by->text(&ds, name, text, n, out, err);
+	ds.fitted = s->data.files->learned;
+	enum gt_code code = ds.fitted->by->text(&ds, name, text, n, out, err);
 	if (code != GT_OK)
 		gt_dataset_free(out);
 	return code;

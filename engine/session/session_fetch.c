@@ -157,7 +157,7 @@ static enum gt_code fetch_sample(void *user, int thread, int64_t sample, uint64_
 	if (code == GT_EDATA && f->skipped) {
 		memset(row, 0, f->bytes);
 		*absent = true;
-		return gt_skipped_add(f->skipped, f->set, sample, why.msg, err);
+		return gt_skipped_add(f->skipped, f->set, sample, "sample", NULL, why.msg, err);
 	}
 	if (code == GT_EDATA && f->may_skip)
 		return gt_fail(err, code, "%.800s; to leave out such files, write data.on_error = \"skip\"; `gtrain check CFG --data --verify` "
@@ -348,7 +348,7 @@ static enum gt_code add_texts(struct gt_skipped *list, const char *text, size_t 
 		long long i;
 		len = strnlen(text, size - 1) + 1;
 		if (sscanf(text, "%d %lld %n", &set, &i, &at) == 2 && at)
-			GT_TRY(gt_skipped_add(list, set, i, text + at, err));
+			GT_TRY(gt_skipped_add(list, set, i, "sample", NULL, text + at, err));
 	}
 	return GT_OK;
 }

@@ -40,7 +40,7 @@ static enum gt_code set_view(struct gt_session *s, enum gt_split split, struct g
 static enum gt_code name_values(struct gt_session *s, struct gt_err *err)
 {
 	const struct gt_strings *given = &s->conf->data.target_columns;
-	const struct gt_learned *l = s->data.files->learned;
+	const struct gt_fitted *l = s->data.files->learned;
 	int n = s->conf->data.targets != GT_TARGETS_NUMBERS ? 0 : l ? l->table.ntargets : given->n;
 	GT_NEW(s->data.value_name, s->arena, n + 1, err);
 	GT_NEW(s->data.value_scale, s->arena, n + 1, err);

@@ -14,24 +14,19 @@ const char *gt_fetch_name(int i)
 	return NULL;
 }
 
-const char *gt_fetch_near(const char *name)
-{
-	return gt_known_near(name);
-}
-
 enum gt_code gt_fetch(const char *dataset, const char *dir, const char *base_url,
                       void (*progress)(void *user, const char *file, uint64_t done, uint64_t total), void *user, struct gt_err *err)
 {
 	const struct gt_known_dataset *row = gt_known_find(dataset);
 	char cache[PATH_MAX];
 	void *symbol;
-	if (!row && !strcmp(dataset, "synthetic"))
-		return gt_fail(err, GT_EUSAGE, "synthetic data is generated from the seed, so there is nothing to download");
+	if (!row && gt_known_near(dataset))
+		return gt_fail(err, GT_EUSAGE, "unknown dataset '%.60s'; did you mean '%s'?", dataset, gt_known_near(dataset));
 	if (!row) {
-		char names[256] = "";
+		char names[512] = "";
 		for (int i = 0; gt_fetch_name(i) && strlen(names) < sizeof names - 64; i++)
 			strcat(strcat(names, i ? ", " : ""), gt_fetch_name(i));
-		return gt_fail(err, GT_EUSAGE, "\"%.64s\" cannot be downloaded; expected one of %s", dataset, names);
+		return gt_fail(err, GT_EUSAGE, "unknown dataset '%.60s'; known datasets: %s", dataset, names);
 	}
 	if (!dir) {
 		GT_TRY(gt_dataset_cache(row->name, cache, sizeof cache, err));

@@ -74,8 +74,7 @@ void gt_init_foreign_text(const char *path, const struct gt_init_found *f, char 
 }
 
 /* ---- folders -------------------------------------------------------------------------------------------------------------------- */
-/* Returns the number of training files of a kind, or 0 with the reason in err. */
-static int64_t count_training_files(const char *path, const struct gt_folder_kind *kind, struct gt_err *err)
+int64_t gt_init_count_files(const char *path, const struct gt_folder_kind *kind, struct gt_err *err)
 {
 	struct gt_source *s;
 	struct gt_class_list classes;
@@ -100,7 +99,7 @@ static bool find_below(char *path, const struct gt_folder_kind *kind, int levels
 			    (size_t)snprintf(sub, sizeof sub, "%s/%s", path, e->d_name) >= sizeof sub || lstat(sub, &st) || !S_ISDIR(st.st_mode))
 				continue;
 			++*tried;
-			found = pass ? find_below(sub, kind, levels - 1, tried, n) : (*n = count_training_files(sub, kind, NULL)) > 0;
+			found = pass ? find_below(sub, kind, levels - 1, tried, n) : (*n = gt_init_count_files(sub, kind, NULL)) > 0;
 		}
 		if (d)
 			closedir(d);
@@ -129,7 +128,7 @@ enum gt_code gt_init_nothing(const char *path, struct gt_err *err)
 	if (!f.images && !f.texts && f.foreign)
 		return gt_fail(err, GT_EDATA, "%s", text);
 	int64_t nested = f.images + f.texts - f.direct;
-	if (!count_training_files(path, kind, &why) && (nested || why.code == GT_EFAIL || why.code == GT_ENOINPUT))
+	if (!gt_init_count_files(path, kind, &why) && (nested || why.code == GT_EFAIL || why.code == GT_ENOINPUT))
 		return gt_fail(err, why.code, "%s", why.msg);
 	snprintf(text, sizeof text, "; found %lld %s in the folder itself: put those of each class into a folder of their own",
 	         (long long)f.direct, what);

@@ -3,6 +3,7 @@
 #define GT_SETUP_INIT_FOUND_H
 
 #include "base/err.h"
+#include "folder.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -15,6 +16,8 @@ struct gt_init_found {
 	const char *end;       /* the end of their names: ".bmp"; static */
 };
 
+/* Returns the number of training files of a kind in folders of classes, or 0 with the reason in err. */
+int64_t gt_init_count_files(const char *path, const struct gt_folder_kind *kind, struct gt_err *err);
 /* Counts the files below a folder. What cannot be opened is left out. */
 void gt_init_find(const char *path, struct gt_init_found *out);
 /* Writes how to convert the foreign files below a folder: "bmp has 3 .bmp files, which gtrain does not read; convert them, …". */

@@ -122,10 +122,10 @@ static enum gt_code learn_facts(struct look *l, struct gt_table_spec *spec, stru
 	if (code == GT_OK)
 		code = divide_rows(l, group, spec->task == GT_TASK_CLASSES ? groups : 0, train, err);
 	if (code == GT_OK)
-		code = gt_table_learn(&l->table, spec, train, l->ntrain, &l->facts, err);
+		code = gt_table_fit(&l->table, spec, train, l->ntrain, &l->facts, err);
 	if (code == GT_OK && make_sparse_numbers_continuous(l, spec)) {
 		gt_table_facts_free(&l->facts);
-		code = gt_table_learn(&l->table, spec, train, l->ntrain, &l->facts, err);
+		code = gt_table_fit(&l->table, spec, train, l->ntrain, &l->facts, err);
 	}
 	free(train);
 	free(group);

@@ -3,8 +3,9 @@
  *     look: classes, splits, sizes of texts  -->  choose: tokens, epochs  -->  write the text */
 #include "setup/init_text.h"
 #include "base/arena.h"
+#include "fitted.h"
 #include "folder.h"
-#include "learned.h"
+#include "setup/init_found.h"
 #include "setup/init_template.h"
 #include "skipped.h"
 #include "text/tokenizer.h"
@@ -30,24 +31,9 @@ struct look {
 	struct gt_text_sizes sizes;
 };
 
-static enum gt_code count_files(const char *root, const struct gt_folder_kind *kind, enum gt_split split, int64_t *n, struct gt_err *err)
-{
-	struct gt_source *s;
-	struct gt_class_list classes;
-	*n = 0;
-	GT_TRY(gt_folder_split(root, kind, split, NULL, &s, &classes, err));
-	*n = s->n;
-	gt_source_close(s);
-	gt_class_list_free(&classes);
-	return GT_OK;
-}
-
 bool gt_init_is_text(const char *path)
 {
-	int64_t n;
-	if (count_files(path, &gt_folder_images, GT_TRAIN, &n, NULL) == GT_OK && n)
-		return false;
-	return count_files(path, &gt_folder_texts, GT_TRAIN, &n, NULL) == GT_OK && n;
+	return !gt_init_count_files(path, &gt_folder_images, NULL) && gt_init_count_files(path, &gt_folder_texts, NULL);
 }
 
 struct gt_text_sizes gt_text_sizes_of(int64_t *bytes, int64_t n)
@@ -92,7 +78,7 @@ static enum gt_code find_pairs(struct look *l, const struct gt_dataset_spec *dat
 {
 	int64_t groups = 0;
 	int32_t *group = malloc(((size_t)d->n + 1) * sizeof *group);
-	enum gt_code code = group ? d->learning->strata(data, d, group, &groups, err) : gt_fail_memory(err, (size_t)d->n * sizeof *group);
+	enum gt_code code = group ? d->fitting->strata(data, d, group, &groups, err) : gt_fail_memory(err, (size_t)d->n * sizeof *group);
 	bool *seen = code == GT_OK ? calloc((size_t)groups + 1, sizeof *seen) : NULL;
 	if (code == GT_OK && !seen)
 		code = gt_fail_memory(err, (size_t)groups);

@@ -1,5 +1,15 @@
-#include "setup/lr_find.h"
+/* The learning-rate range test (Smith 2015, "Cyclical Learning Rates for Training Neural Networks"), as fastai's lr_find does it.
+ *
+ *     step i of n:  rate = from * (to / from)^(i / (n - 1));  forward, backward, update with this rate
+ *     loss  --> moving average (gt_lr_smooth), corrected for its start --> curve --> setup/lr_suggest.h
+ *     end:  after n steps, when the average exceeds 4 times its minimum, or when a loss or a gradient is not finite
+ *
+ * All rates of the config change by the same factor: rate / train.optimizer.lr. Schedules do not count. The test trains as the first step
+ * of a run does: a parameter that is frozen then stays frozen. It uses full batches only, unless the data is smaller than one batch. In
+ * fp16, a step whose gradients overflow is repeated with the next batch and the same rate. */
 #include "base/clock.h"
+#include "gtrain.h"
+#include "gtrain_data.h"
 #include "session/session_data.h"
 #include "setup/lr_suggest.h"
 #include "train/pretrained.h"
@@ -143,9 +153,10 @@ static enum gt_code collect_step(struct test *t, struct gt_err *err)
 	return GT_OK;
 }
 
-/* One step is a window, so that all ranks queue the same steps, and end after the same one, because they have the same losses. */
-enum gt_code gt_lr_find_session(struct gt_session *s, const struct gt_lr_find_spec *spec, gt_observer observe, void *user,
-                                struct gt_lr_curve *c, struct gt_err *err)
+/* Runs the test on one rank, with a session that has its first weights. One step is a window, so that all ranks queue the same steps, and
+ * end after the same one, because they have the same losses. GT_EDIVERGED: the first step has a loss or a gradient that is not finite. */
+static enum gt_code test_session(struct gt_session *s, const struct gt_lr_find_spec *spec, gt_observer observe, void *user,
+                                 struct gt_lr_curve *c, struct gt_err *err)
 {
 	struct test t = {.s = s, .spec = spec, .curve = c, .observe = observe, .user = user, .least = INFINITY, .start = gt_clock(),
 	                 .smooth = gt_lr_smooth(spec->steps)};
@@ -243,7 +254,7 @@ static enum gt_code find_rate(void *user, struct gt_session *s, struct gt_err *e
 	enum gt_code code = c ? GT_OK : gt_fail_memory(err, sizeof *c);
 	if (code == GT_OK) {
 		*c = (struct gt_lr_curve){.steps = j->spec->steps, .arena = a};
-		code = gt_lr_find_session(s, j->spec, observe, j->opts->user, c, err);
+		code = test_session(s, j->spec, observe, j->opts->user, c, err);
 	}
 	if (code == GT_OK)
 		code = gt_session_skipped(s, warn_of_skipped, NULL, (void *)j->opts, err);

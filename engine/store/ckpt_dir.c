@@ -165,12 +165,7 @@ enum gt_code gt_ckpt_dir_open(const char *path, struct gt_ckpt_dir **out, struct
 	enum gt_code code = open_dir(d, path, err);
 	if (code) {
 		gt_ckpt_dir_close(d);
-		if (code == GT_EIO) { /* the caller asked whether the directory is writable, so the code says that it is not */
-			code = GT_ECANTCREAT;
-			if (err)
-				err->code = code;
-		}
-		return code;
+		return gt_code_replace(code, GT_EIO, GT_ECANTCREAT, err); /* the caller asked whether the directory is writable */
 	}
 	*out = d;
 	return GT_OK;
@@ -201,7 +196,7 @@ static bool has_only_start_files(const char *path, bool remove)
 	return only;
 }
 
-/* Removes the folders that were created for a run that failed before it began. While the lock is held, no other run can write. */
+/* Removes the directories that were created for a run that failed before it began. While the lock is held, no other run can write. */
 static void remove_unused(const char *path, size_t existed, bool locked)
 {
 	char lock[GT_PATH_SIZE];

@@ -137,16 +137,10 @@ static void format_steps(const struct gt_ckpt_entry *e, int n, char *buf, size_t
 	enum { NAMED = 6 };
 	int shown = n > NAMED ? NAMED - 1 : n;
 	size_t at = (size_t)snprintf(buf, size, "step%s", n == 1 ? "" : "s");
-	for (int i = n - 1; i >= n - shown && at < size; i--)
-		at += (size_t)snprintf(buf + at, size - at, "%s%" PRId64, i == n - 1 ? " " : i == 0 ? " and " : ", ", e[i].step);
+	for (int i = 0; i < shown && at < size; i++)
+		at += (size_t)snprintf(buf + at, size - at, "%s%" PRId64, i == 0 ? " " : i == n - 1 ? " and " : ", ", e[i].step);
 	if (shown < n && at < size)
 		snprintf(buf + at, size - at, " and %d others", n - shown);
-}
-
-static int compare_steps_descending(const void *a, const void *b)
-{
-	int64_t x = ((const struct gt_ckpt_entry *)a)->step, y = ((const struct gt_ckpt_entry *)b)->step;
-	return x < y ? 1 : x > y ? -1 : 0;
 }
 
 enum gt_code gt_ckpt_dir_continue(struct gt_ckpt_dir *d, const struct gt_ckpt *from, int64_t *next, char *text, size_t size,
@@ -161,14 +155,13 @@ enum gt_code gt_ckpt_dir_continue(struct gt_ckpt_dir *d, const struct gt_ckpt *f
 	for (int i = 0; i < n; i++)
 		if (e[i].kind == GT_CKPT_STEP && is_off_line(&e[i], INT64_MAX, d->parent, d->step))
 			e[later++] = e[i];
-	qsort(e, (size_t)later, sizeof *e, compare_steps_descending);
+	qsort(e, (size_t)later, sizeof *e, gt_ckpt_compare_steps);
 	d->back = later > 0;
 	*next = d->back ? d->serial + 1 : 0;
 	if (d->back) {
 		format_steps(e, later, steps, sizeof steps);
 		snprintf(text, size, "going back to step %" PRId64 ": when the first new checkpoint is committed, the later checkpoint%s "
-		         "(%s), metrics.jsonl and config.cfg move to %s/history-%" PRId64,
-		         d->step, later == 1 ? "" : "s", steps, d->path, *next);
+		         "(%s), metrics.jsonl and config.cfg move to %s/history-%" PRId64, d->step, later == 1 ? "" : "s", steps, d->path, *next);
 	}
 	free(e);
 	return GT_OK;

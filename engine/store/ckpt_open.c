@@ -18,16 +18,6 @@ struct gt_ckpt {
 
 /* ---- one checkpoint ----------------------------------------------------------------------------------------------------------------- */
 
-/* Turns the code "no input" into "damaged data", because every file that a checkpoint names has to exist. */
-static enum gt_code convert_absent_to_damage(enum gt_code code, struct gt_err *err)
-{
-	if (code != GT_ENOINPUT)
-		return code;
-	if (err)
-		err->code = GT_EDATA;
-	return GT_EDATA;
-}
-
 static enum gt_code check_length(const struct gt_ckpt *c, int file, uint64_t bytes, const char *path, struct gt_err *err)
 {
 	if (bytes != (uint64_t)c->manifest.file[file].bytes)
@@ -58,7 +48,8 @@ static enum gt_code open_tensors(struct gt_ckpt *c, int file, bool verify, struc
 	if (!c->manifest.file[file].there)
 		return GT_OK;
 	GT_TRY(gt_path_join(path, c->path, gt_ckpt_file_name(file), err));
-	GT_TRY(convert_absent_to_damage(gt_st_open_unmapped(path, &c->file[file], err), err));
+	/* every file that a manifest names has to exist */
+	GT_TRY(gt_code_replace(gt_st_open_unmapped(path, &c->file[file], err), GT_ENOINPUT, GT_EDATA, err));
 	GT_TRY(check_length(c, file, gt_st_bytes(c->file[file]), path, err));
 	if (!verify)
 		return GT_OK;
@@ -79,7 +70,7 @@ static enum gt_code open_text(struct gt_ckpt *c, int file, const char **out, str
 	if (!c->manifest.file[file].there)
 		return GT_OK;
 	GT_TRY(gt_path_join(path, c->path, gt_ckpt_file_name(file), err));
-	GT_TRY(convert_absent_to_damage(gt_file_read(path, GT_CKPT_TEXT_MAX, &text, &n, err), err));
+	GT_TRY(gt_code_replace(gt_file_read(path, GT_CKPT_TEXT_MAX, &text, &n, err), GT_ENOINPUT, GT_EDATA, err));
 	gt_digest_bytes(text, n, hex);
 	enum gt_code code = check_length(c, file, n, path, err);
 	if (!code)
@@ -95,7 +86,7 @@ static enum gt_code open_text(struct gt_ckpt *c, int file, const char **out, str
 static enum gt_code open_contents(struct gt_ckpt *c, const char *path, bool verify, struct gt_err *err)
 {
 	GT_NEW_STR(c->path, gt_arena_strdup(c->arena, path), err);
-	GT_TRY(convert_absent_to_damage(gt_ckpt_manifest_read(path, c->arena, &c->manifest, err), err));
+	GT_TRY(gt_code_replace(gt_ckpt_manifest_read(path, c->arena, &c->manifest, err), GT_ENOINPUT, GT_EDATA, err));
 	GT_TRY(open_text(c, GT_CKPT_CONFIG, &c->manifest.meta.config, err));
 	GT_TRY(open_text(c, GT_CKPT_DATA, &c->manifest.meta.data, err));
 	GT_TRY(open_tensors(c, GT_CKPT_MODEL, verify, err));
@@ -217,12 +208,6 @@ static enum gt_code open_latest(struct search *s, struct gt_ckpt **out, struct g
 	return code;
 }
 
-static int compare_steps(const void *a, const void *b)
-{
-	const struct gt_ckpt_entry *x = a, *y = b;
-	return (x->step > y->step) - (x->step < y->step);
-}
-
 #define LISTED 10 /* number of the lowest and of the highest steps that an error lists */
 
 /* Reports that none of the n entries is the checkpoint of a step, and lists the steps that there are. Sorts the entries. */
@@ -235,7 +220,7 @@ static enum gt_code fail_no_step(const char *dir, int64_t step, struct gt_ckpt_e
 			e[steps++] = e[i];
 	if (!steps)
 		return gt_fail(err, GT_ENOINPUT, "%s: there is no checkpoint", dir);
-	qsort(e, (size_t)steps, sizeof *e, compare_steps);
+	qsort(e, (size_t)steps, sizeof *e, gt_ckpt_compare_steps);
 	for (int i = 0; i < steps; i++) {
 		size_t at = strlen(list);
 		bool skips = steps > 2 * LISTED && i == LISTED;
@@ -354,8 +339,7 @@ enum gt_code gt_ckpt_run_dir(const char *path, char *dir, int64_t *step, struct 
 		return gt_path_parent(dir, real, err);
 	*step = -1;
 	return gt_fail(err, GT_EUSAGE, "%s: expected a checkpoint in the directory of a run: copy it to an empty directory under the name "
-	               "step-<its step> (8 digits) and resume that directory",
-	               path);
+	               "step-<its step> (8 digits) and resume that directory", path);
 }
 
 enum gt_code gt_ckpt_open(const char *path, const char *which, bool verify, void (*warn)(void *user, const char *text), void *user,

@@ -105,7 +105,7 @@ static enum gt_code write_all(struct save *s, struct gt_err *err)
 	GT_TRY(gt_path_join(s->tmp, s->dir->path, name, err));
 	s->manifest = (struct gt_ckpt_manifest){.meta = *s->meta, .serial = s->dir->serial + 1, .parent = s->dir->parent};
 	if (mkdir(s->tmp, 0777))
-		return gt_fail(err, GT_EIO, "%s: cannot create folder: %s", s->tmp, strerror(errno));
+		return gt_fail(err, GT_EIO, "%s: cannot create directory: %s", s->tmp, strerror(errno));
 	GT_TRY(write_tensors(s, GT_CKPT_MODEL, err));
 	GT_TRY(write_tensors(s, GT_CKPT_OPTIMIZER, err));
 	GT_TRY(write_listed_text(s, GT_CKPT_CONFIG, s->meta->config, err));
@@ -227,11 +227,7 @@ enum gt_code gt_ckpt_save(struct gt_ckpt_dir *d, const struct gt_ckpt_meta *m, c
 	enum gt_code code = gt_digest_open(&s->digest, err);
 	if (!code)
 		code = save_checkpoint(s, err);
-	if (code == GT_ECANTCREAT) { /* the directory was writable when the run began, so this is a failure of the device */
-		code = GT_EIO;
-		if (err)
-			err->code = code;
-	}
+	code = gt_code_replace(code, GT_ECANTCREAT, GT_EIO, err); /* the directory was writable when the run began, so the device has failed */
 	if (!code && (size_t)snprintf(path, size, "%s", s->to) >= size)
 		code = gt_fail(err, GT_EINTERNAL, "%s: expected a path of less than %zu bytes", s->to, size);
 	gt_digest_close(s->digest);

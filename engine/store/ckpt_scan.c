@@ -65,6 +65,12 @@ static int compare_age(const void *pa, const void *pb)
 	return strcmp(a->name, b->name);
 }
 
+int gt_ckpt_compare_steps(const void *a, const void *b)
+{
+	const struct gt_ckpt_entry *x = a, *y = b;
+	return (x->step > y->step) - (x->step < y->step);
+}
+
 static enum gt_code read_serial(const char *dir, struct gt_ckpt_entry *e, struct gt_err *err)
 {
 	char path[GT_PATH_SIZE];

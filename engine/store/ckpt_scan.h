@@ -47,6 +47,8 @@ void gt_ckpt_name_print(char name[GT_CKPT_NAME], int64_t step);
  * highest first. If `manifests` is false, no manifest is read and serial is 0 in every entry. */
 enum gt_code gt_ckpt_scan(const char *dir, bool manifests, struct gt_ckpt_entry **out, int *n, struct gt_err *err);
 
+int gt_ckpt_compare_steps(const void *a, const void *b); /* orders entries by their steps, for qsort(3) */
+
 /* Sets *step to the step of the checkpoint to which the symlink dir/link points, or to -1 if there is no such link or it does not name a
  * checkpoint. */
 enum gt_code gt_ckpt_link_step(const char *dir, const char *link, int64_t *step, struct gt_err *err);

@@ -40,7 +40,7 @@ static enum gt_code check_parent(const char *path, struct gt_err *err)
 		why = errno;
 	else
 		why = S_ISDIR(st.st_mode) ? get_write_error(parent) : ENOTDIR;
-	return why ? gt_fail(err, GT_ECANTCREAT, "%s: cannot create folder: %s", at, strerror(why)) : GT_OK;
+	return why ? gt_fail(err, GT_ECANTCREAT, "%s: cannot create directory: %s", at, strerror(why)) : GT_OK;
 }
 
 /* Checks whether another process holds the lock. It requests a shared lock and releases it at once, which does not change the file. */
@@ -70,12 +70,12 @@ enum gt_code gt_ckpt_dir_check(const char *path, struct gt_err *err)
 		return gt_fail(err, GT_ECANTCREAT, "%.200s…: path is too long", path);
 	if (stat(path, &st)) {
 		if (errno == ENOENT && !lstat(path, &st))
-			return gt_fail(err, GT_ECANTCREAT, "%s: cannot create folder: %s", path, strerror(EEXIST));
+			return gt_fail(err, GT_ECANTCREAT, "%s: cannot create directory: %s", path, strerror(EEXIST));
 		return errno == ENOENT || errno == ENOTDIR ? check_parent(path, err)
-		                                           : gt_fail(err, GT_ECANTCREAT, "%s: cannot create folder: %s", path, strerror(errno));
+		                                           : gt_fail(err, GT_ECANTCREAT, "%s: cannot create directory: %s", path, strerror(errno));
 	}
 	if (!S_ISDIR(st.st_mode))
-		return gt_fail(err, GT_ECANTCREAT, "%s: cannot create folder: %s", path, strerror(ENOTDIR));
+		return gt_fail(err, GT_ECANTCREAT, "%s: cannot create directory: %s", path, strerror(ENOTDIR));
 	GT_TRY(check_lock(path, err));
 	int why = get_write_error(path);
 	return why ? gt_fail(err, GT_ECANTCREAT, "%s: cannot write here: %s", path, strerror(why)) : GT_OK;

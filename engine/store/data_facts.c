@@ -1,7 +1,4 @@
 #include "store/data_facts.h"
-#include "base/json.h"
-#include "base/json_read.h"
-#include "store/sample_json.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,21 +68,28 @@ static enum gt_code read_weights(const struct gt_ckpt *c, const struct gt_json_v
 	return GT_OK;
 }
 
-/* Parses data.json; *out is NULL if there is none. */
-static enum gt_code parse_data_json(const struct gt_ckpt *c, struct gt_arena *a, const char **path, const struct gt_json_value **out,
-                                    struct gt_err *err)
+/* data.json of a checkpoint, parsed. v is NULL if there is none. */
+struct data_json {
+	struct gt_arena *arena; /* apart from the facts, because what was learned can have many words, which the facts do not need */
+	const char *path;
+	const struct gt_json_value *v;
+};
+
+/* Parses data.json. The caller closes the arena, also after a failure. */
+static enum gt_code parse_data_json(const struct gt_ckpt *c, struct data_json *d, struct gt_err *err)
 {
 	const char *text = gt_ckpt_meta(c)->data;
 	int64_t format;
-	*out = NULL;
+	*d = (struct data_json){0};
+	GT_TRY(gt_arena_open(&d->arena, err));
 	if (!text)
 		return GT_OK;
-	GT_NEW_STR(*path, gt_arena_printf(a, "%s/data.json", gt_ckpt_path(c)), err);
-	GT_TRY(gt_json_parse(text, strlen(text), *path, JSON_LEVELS, strlen(text), a, out, err));
-	if (!gt_json_whole(gt_json_member(*out, "format"), &format))
+	GT_NEW_STR(d->path, gt_arena_printf(d->arena, "%s/data.json", gt_ckpt_path(c)), err);
+	GT_TRY(gt_json_parse(text, strlen(text), d->path, JSON_LEVELS, strlen(text), d->arena, &d->v, err));
+	if (!gt_json_whole(gt_json_member(d->v, "format"), &format))
 		return fail_damaged(c, "expected a member \"format\"", err);
 	if (format != 1)
-		return gt_fail(err, GT_EDATA, "%s: expected format 1, got %lld, which a newer gtrain has written", *path, (long long)format);
+		return gt_fail(err, GT_EDATA, "%s: expected format 1, got %lld, which a newer gtrain has written", d->path, (long long)format);
 	return GT_OK;
 }
 
@@ -112,56 +116,46 @@ static enum gt_code get_facts(const struct gt_ckpt *c, const struct gt_json_valu
 
 enum gt_code gt_data_facts_read(const struct gt_ckpt *c, struct gt_arena *a, struct gt_data_facts *out, struct gt_err *err)
 {
-	struct gt_arena *parsed; /* what was learned can have many words, which the facts do not need */
-	const struct gt_json_value *v;
-	const char *path = NULL;
+	struct data_json d;
 	*out = (struct gt_data_facts){0};
-	GT_TRY(gt_arena_open(&parsed, err));
-	enum gt_code code = parse_data_json(c, parsed, &path, &v, err);
-	if (code == GT_OK && v)
-		code = get_facts(c, v, a, out, err);
-	gt_arena_close(parsed);
+	enum gt_code code = parse_data_json(c, &d, err);
+	if (code == GT_OK && d.v)
+		code = get_facts(c, d.v, a, out, err);
+	gt_arena_close(d.arena);
 	return code;
 }
 
 /* Reads the part of a format. */
-static enum gt_code get_learned(const struct gt_ckpt *c, const struct gt_json_value *v, const char *path, const struct gt_learning *by,
-                                struct gt_learned *out, struct gt_err *err)
+static enum gt_code get_learned(const struct gt_ckpt *c, const struct data_json *d, const struct gt_fitting *by, struct gt_fitted *out,
+                                struct gt_err *err)
 {
-	if (!gt_json_member(v, by->json_member))
+	struct gt_data_facts facts;
+	if (!gt_json_member(d->v, by->json_member))
 		return gt_fail(err, GT_EDATA, "%s: expected what was learned from data of format \"%s\", got a checkpoint without it",
 		               gt_ckpt_path(c), by->format);
-	struct gt_data_facts facts;
-	struct gt_arena *a;
-	GT_TRY(by->get_json(v, path, out, err));
+	GT_TRY(by->get_json(d->v, d->path, out, err));
 	if (!by->names_classes)
 		return GT_OK;
-	GT_TRY(gt_arena_open(&a, err));
-	enum gt_code code = get_facts(c, v, a, &facts, err);
-	if (code == GT_OK && !(out->text.class = calloc((size_t)facts.nclasses + 1, sizeof *out->text.class)))
-		code = gt_fail_memory(err, (size_t)facts.nclasses);
-	for (int64_t i = 0; i < facts.nclasses && code == GT_OK; i++, out->text.nclasses++)
-		if (!(out->text.class[i] = strdup(facts.class[i])))
-			code = gt_fail_memory(err, strlen(facts.class[i]));
-	gt_arena_close(a);
-	return code;
+	GT_TRY(get_facts(c, d->v, d->arena, &facts, err));
+	if (!(out->text.class = calloc((size_t)facts.nclasses + 1, sizeof *out->text.class)))
+		return gt_fail_memory(err, (size_t)facts.nclasses);
+	for (int64_t i = 0; i < facts.nclasses; i++, out->text.nclasses++)
+		GT_NEW_STR(out->text.class[i], strdup(facts.class[i]), err);
+	return GT_OK;
 }
 
-enum gt_code gt_data_facts_learned(const struct gt_ckpt *c, const struct gt_learning *by, struct gt_learned **out, struct gt_err *err)
+enum gt_code gt_data_facts_learned(const struct gt_ckpt *c, const struct gt_fitting *by, struct gt_fitted **out, struct gt_err *err)
 {
-	struct gt_arena *a;
-	const struct gt_json_value *v;
-	const char *path = NULL;
+	struct data_json d;
 	*out = NULL;
-	GT_TRY(gt_arena_open(&a, err));
-	enum gt_code code = parse_data_json(c, a, &path, &v, err);
+	enum gt_code code = parse_data_json(c, &d, err);
 	if (code == GT_OK)
-		code = gt_learned_new(by, out, err);
+		code = gt_fitted_new(by, out, err);
 	if (code == GT_OK)
-		code = get_learned(c, v, path, by, *out, err);
-	gt_arena_close(a);
+		code = get_learned(c, &d, by, *out, err);
+	gt_arena_close(d.arena);
 	if (code != GT_OK) {
-		gt_learned_free(*out);
+		gt_fitted_free(*out);
 		*out = NULL;
 	}
 	return code;
@@ -169,15 +163,12 @@ enum gt_code gt_data_facts_learned(const struct gt_ckpt *c, const struct gt_lear
 
 enum gt_code gt_data_facts_samples(const struct gt_ckpt *c, struct gt_used_samples *out, struct gt_err *err)
 {
-	struct gt_arena *a;
-	const struct gt_json_value *v;
-	const char *path = NULL;
+	struct data_json d;
 	*out = (struct gt_used_samples){0};
-	GT_TRY(gt_arena_open(&a, err));
-	enum gt_code code = parse_data_json(c, a, &path, &v, err);
+	enum gt_code code = parse_data_json(c, &d, err);
 	if (code == GT_OK)
-		code = gt_sample_json_get(gt_json_member(v, "samples"), path, out, err);
-	gt_arena_close(a);
+		code = gt_sample_json_get(gt_json_member(d.v, "samples"), d.path, out, err);
+	gt_arena_close(d.arena);
 	return code;
 }
 
@@ -189,8 +180,7 @@ enum gt_code gt_data_facts_compare(const struct gt_data_facts *ckpt, const struc
 	for (int64_t i = 0; i < ckpt->nclasses && i < now->nclasses; i++)
 		if (strcmp(ckpt->class[i], now->class[i]))
 			return gt_fail(err, GT_EDATA, "%.300s: expected class %lld to be \"%.100s\", as in the checkpoint %.300s, got \"%.100s\"",
-			               where,
-			               (long long)i, ckpt->class[i], path, now->class[i]);
+			               where, (long long)i, ckpt->class[i], path, now->class[i]);
 	if (ckpt->nclasses != now->nclasses)
 		return gt_fail(err, GT_EDATA, "%.300s: expected %lld classes, as in the checkpoint %.300s, got %lld", where,
 		               (long long)ckpt->nclasses, path, (long long)now->nclasses);

@@ -1,4 +1,12 @@
-#include "store/sample_json.h"
+/* The samples that a run used (datasets/used_samples.h), as a member of data.json in a checkpoint:
+ *   {"split":"identity","train":{"id":"…","content":"…","label":"…"},"valid":{…},"test":{…},"past":{…}}
+ * split    "identity": samples were divided by what identifies them (engine/exec/split_samples.h); "number": by their numbers, as in a
+ *          checkpoint without this member.
+ * changed  true if gt_used_samples.changed, else absent.
+ * train …  the samples of each split; absent if it has none. Without any, there were too many to be listed.
+ * id       6 bytes a sample, in base64, least significant byte first; content likewise, absent if it is that of id; label has 3 bytes,
+ *          absent if all are 0. */
+#include "store/data_facts.h"
 #include "base/arena.h"
 #include <stdlib.h>
 #include <string.h>
@@ -106,8 +114,7 @@ static bool get_part(const struct gt_json_value *v, enum part part, struct gt_sa
 	return true;
 }
 
-static enum gt_code get_list(const struct gt_json_value *v, const char *path, const char *key, struct gt_sample_list *l,
-                             struct gt_err *err)
+static enum gt_code get_list(const struct gt_json_value *v, const char *path, const char *key, struct gt_sample_list *l, struct gt_err *err)
 {
 	const struct gt_json_value *part[3];
 	for (int i = 0; i < 3; i++)

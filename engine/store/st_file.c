@@ -1,6 +1,6 @@
 #include "store/st_file.h"
+#include "base/descriptors.h"
 #include "base/fileio.h"
-#include "store/st_header.h"
 #include <errno.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -95,8 +95,7 @@ static enum gt_code reject_other_format(const char *path, const unsigned char fi
 		               "%.200s: expected a safetensors file, got a file of PyTorch (torch.save); convert it: python3 -c 'import torch, "
 		               "safetensors.torch; w = torch.load(\"%s\", map_location=\"cpu\", weights_only=True); "
 		               "safetensors.torch.save_file({k: v.clone().contiguous() for k, v in w.get(\"state_dict\", w).items()}, "
-		               "\"%.*s.safetensors\")'",
-		               path, shown, stem, shown);
+		               "\"%.*s.safetensors\")'", path, shown, stem, shown);
 	}
 	for (size_t i = 0; i < sizeof others / sizeof *others; i++)
 		if (!memcmp(first, others[i].magic, strlen(others[i].magic)))
@@ -117,9 +116,7 @@ static enum gt_code read_header(struct gt_st_file *f, struct gt_err *err)
 		n |= (uint64_t)length[i] << 8 * i;
 	if (n > GT_ST_HEADER_MAX || n > f->bytes - 8)
 		return gt_fail(err, GT_EDATA, "%s: expected a complete safetensors file, got one whose header announces %llu bytes in a file of "
-		               "%llu",
-		               f->path,
-		               (unsigned long long)n, (unsigned long long)f->bytes);
+		               "%llu", f->path, (unsigned long long)n, (unsigned long long)f->bytes);
 	char *json = malloc((size_t)n + 1);
 	if (!json)
 		return gt_fail_memory(err, (size_t)n + 1);
@@ -186,8 +183,7 @@ void gt_st_close(struct gt_st_file *f)
 		return;
 	if (f->map != MAP_FAILED)
 		munmap(f->map, (size_t)f->bytes);
-	if (f->fd >= 0)
-		close(f->fd);
+	gt_fd_close(&f->fd);
 	gt_arena_close(f->arena);
 }
 

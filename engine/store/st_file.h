@@ -4,6 +4,7 @@
 #define GT_STORE_ST_FILE_H
 
 #include "base/digest.h"
+#include "base/json.h"
 #include "store/safetensors.h"
 
 /* Writes n tensors to an open descriptor, sorted by element size, largest first, then by name. metadata is NULL, or a list of alternating
@@ -20,5 +21,27 @@ uint64_t gt_st_bytes(const struct gt_st_file *f); /* size of the file */
 /* Calls fn with consecutive blocks of the whole file, for digests and copies. Stops at the first error and returns it. */
 enum gt_code gt_st_each(const struct gt_st_file *f, enum gt_code (*fn)(void *user, const void *data, size_t n, struct gt_err *err),
                         void *user, struct gt_err *err);
+
+/* ---- st_header.c: the JSON header in memory, without file access, so that a fuzzer can test it ---------------------------- */
+#define GT_ST_HEADER_MAX 100000000u /* maximum bytes of JSON, by the format */
+#define GT_ST_TENSORS_MAX 400000    /* maximum number of tensors, by gtrain: bounds the memory that an untrusted header can take */
+
+struct gt_st_slot { /* one tensor of a header */
+	const char *name;
+	struct gt_tdesc desc;
+	uint64_t begin, end; /* its bytes [begin, end), counted from the end of the header */
+};
+
+/* Parses a header of n bytes of JSON and makes every check of the format. data_bytes: length of the data after the header. *slots receives
+ * an array of *count tensors, sorted by name; the array and the names are in the arena. GT_EDATA: the header is wrong; the sentence names
+ * path and tensor. */
+enum gt_code gt_st_header_parse(const char *json, size_t n, uint64_t data_bytes, const char *path, struct gt_arena *a,
+                                struct gt_st_slot **slots, int *count, struct gt_err *err);
+
+/* Prints the header of n tensors. order[n] receives the indices of the tensors in the order of the file: by element size, largest first,
+ * then by name. j, which must be zeroed, receives the whole header: its length, and the JSON padded to a multiple of 8 bytes. GT_EINTERNAL:
+ * two tensors have the same name, or one is not in plain layout. */
+enum gt_code gt_st_header_print(const struct gt_st_tensor *t, int n, const char *const *metadata, int *order, struct gt_json *j,
+                                struct gt_err *err);
 
 #endif

@@ -1,4 +1,4 @@
-#include "store/st_header.h"
+#include "store/st_file.h"
 #include "base/json_read.h"
 #include <stdlib.h>
 #include <string.h>
@@ -52,8 +52,7 @@ static enum gt_code read_slot(const struct gt_json_value *v, const char *path, u
 		return gt_fail(err, GT_EDATA, "%s: tensor \"%.200s\": expected two whole numbers in data_offsets", path, s->name);
 	if (begin > end || (uint64_t)end > data_bytes)
 		return gt_fail(err, GT_EDATA, "%s: tensor \"%.200s\": data_offsets [%lld, %lld] are outside of the %llu bytes of data",
-		               path, s->name,
-		               (long long)begin, (long long)end, (unsigned long long)data_bytes);
+		               path, s->name, (long long)begin, (long long)end, (unsigned long long)data_bytes);
 	s->begin = (uint64_t)begin;
 	s->end = (uint64_t)end;
 	return read_shape(shape, path, s, err);

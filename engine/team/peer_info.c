@@ -1,4 +1,4 @@
-#include "team/peer_info.h"
+#include "team/team_parts.h"
 #include "base/public.h"
 #include "launch/launcher_parts.h"
 #include "omp_threads.h"
@@ -68,11 +68,21 @@ enum gt_code gt_peers_agree(const struct gt_rdv_value *all, int world, bool *one
 	return GT_OK;
 }
 
-void gt_team_set_affinity(struct gt_team *t, const struct gt_rdv_value *all, const struct gt_peer_info *own)
+void gt_team_pin(struct gt_team *t, int local, int n)
 {
 	struct gt_cpu_info place[CPU_SETSIZE];
 	cpu_set_t set;
-	int cores, local = 0, here = 0;
+	int cores, np = gt_cpu_list(place);
+	if (gt_cpu_share(place, np, local, n, &set, &cores))
+		sched_setaffinity(0, sizeof set, &set);
+	else
+		cores = 1;
+	t->threads = gt_omp_threads(getenv("OMP_NUM_THREADS")) ? 0 : cores > 0 ? cores : 1;
+}
+
+void gt_team_set_affinity(struct gt_team *t, const struct gt_rdv_value *all, const struct gt_peer_info *own)
+{
+	int local = 0, here = 0;
 	if (t->link)
 		return;
 	for (int i = 0; i < t->world.world; i++) {
@@ -84,12 +94,6 @@ void gt_team_set_affinity(struct gt_team *t, const struct gt_rdv_value *all, con
 		local += i < t->world.rank;
 		here++;
 	}
-	if (here < 2)
-		return;
-	int n = gt_cpu_list(place);
-	if (gt_cpu_share(place, n, local, here, &set, &cores))
-		sched_setaffinity(0, sizeof set, &set);
-	else
-		cores = 1;
-	t->threads = gt_omp_threads(getenv("OMP_NUM_THREADS")) ? 0 : cores > 0 ? cores : 1;
+	if (here > 1)
+		gt_team_pin(t, local, here);
 }

@@ -9,15 +9,21 @@ static bool is_single_rank(const struct gt_team *t)
 	return !t || !t->comm;
 }
 
-enum gt_code gt_team_max(const struct gt_team *t, int64_t *v, int n, struct gt_err *err)
+typedef enum gt_code collective(struct gt_comm *c, const struct gt_coll *x, struct gt_err *err);
+
+/* Runs a collective; meanwhile the launcher knows that this rank waits for others. */
+static enum gt_code run_collective(const struct gt_team *t, collective *fn, const struct gt_coll *x, struct gt_err *err)
 {
-	if (is_single_rank(t))
-		return GT_OK;
-	struct gt_coll x = {.what = "decisions", .in = v, .out = v, .count = (size_t)n, .dtype = GT_I64, .op = GT_REDUCE_MAX};
 	gt_rank_set_waiting(t->link, true);
-	enum gt_code code = t->comm->api->all_reduce(t->comm, &x, err);
+	enum gt_code code = fn(t->comm, x, err);
 	gt_rank_set_waiting(t->link, false);
 	return code;
+}
+
+enum gt_code gt_team_max(const struct gt_team *t, int64_t *v, int n, struct gt_err *err)
+{
+	struct gt_coll x = {.what = "decisions", .in = v, .out = v, .count = (size_t)n, .dtype = GT_I64, .op = GT_REDUCE_MAX};
+	return is_single_rank(t) ? GT_OK : run_collective(t, t->comm->api->all_reduce, &x, err);
 }
 
 double gt_team_set_timeout(const struct gt_team *t, double timeout_s)
@@ -27,13 +33,8 @@ double gt_team_set_timeout(const struct gt_team *t, double timeout_s)
 
 enum gt_code gt_team_broadcast(const struct gt_team *t, void *p, size_t n, int root, const char *what, struct gt_err *err)
 {
-	if (is_single_rank(t))
-		return GT_OK;
 	struct gt_coll x = {.what = what, .in = p, .out = p, .count = n, .dtype = GT_U8, .root = root};
-	gt_rank_set_waiting(t->link, true);
-	enum gt_code code = t->comm->api->broadcast(t->comm, &x, err);
-	gt_rank_set_waiting(t->link, false);
-	return code;
+	return is_single_rank(t) ? GT_OK : run_collective(t, t->comm->api->broadcast, &x, err);
 }
 
 enum gt_code gt_team_gather(const struct gt_team *t, const void *p, size_t n, const char *what, char **all, size_t *block,
@@ -54,9 +55,7 @@ enum gt_code gt_team_gather(const struct gt_team *t, const void *p, size_t n, co
 	if (code == GT_OK) {
 		if (n)
 			memcpy(own, p, n);
-		gt_rank_set_waiting(t->link, true);
-		code = t->comm->api->gather(t->comm, &x, err);
-		gt_rank_set_waiting(t->link, false);
+		code = run_collective(t, t->comm->api->gather, &x, err);
 	}
 	free(own);
 	if (code == GT_OK)

@@ -4,9 +4,7 @@
 #include "exec/device.h"
 #include "launch/launcher_parts.h"
 #include "launch/rendezvous.h"
-#include "team/peer_info.h"
-#include "team/team.h"
-#include "team/team_token.h"
+#include "team/team_parts.h"
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -31,16 +29,10 @@ struct opened {
 /* ---- communicator ------------------------------------------------------------------------------------------------------------------- */
 static enum gt_code load_comm_api(bool one_host, int world, const struct gt_comm_api **out, struct gt_err *err)
 {
-	void *p;
-	enum gt_code code = one_host ? gt_device_plugin("cpu", "gt_comm_shm", &p, err) : gt_device_plugin("gloo", "gt_comm_gloo", &p, err);
-	if (code == GT_EUNAVAILABLE && !one_host)
+	enum gt_code code = one_host ? gt_team_comm_api("cpu", "gt_comm_shm", out, err) : gt_team_comm_api("gloo", "gt_comm_gloo", out, err);
+	if (code == GT_EUNAVAILABLE && !one_host && !*out)
 		return err ? gt_fail_prefix(err, "the ranks run on several hosts, and communication between hosts needs the gloo plugin") : code;
 	GT_TRY(code);
-	*out = p;
-	if ((*out)->abi != GT_COMM_ABI)
-		return gt_fail(err, GT_EUNAVAILABLE, "the communicator %s has interface version %u, but this gtrain needs %u: install both from "
-		               "one build",
-		               (*out)->name, (*out)->abi, GT_COMM_ABI);
 	if ((*out)->max_world && world > (*out)->max_world)
 		return gt_fail(err, GT_EUSAGE, "%d ranks: the communicator %s supports at most %d", world, (*out)->name, (*out)->max_world);
 	return GT_OK;
@@ -188,8 +180,7 @@ static enum gt_code join_rendezvous(struct gt_team *t, const struct gt_team_spec
 		code = open_communicator(&m, r, s, spec.all, err);
 		gt_rendezvous_close(r);
 	}
-	if (m.boot.fd >= 0)
-		close(m.boot.fd); /* every rank has opened the segment by now, or has failed to */
+	gt_fd_close(&m.boot.fd); /* every rank has opened the segment by now, or has failed to */
 	free(spec.all);
 	return code;
 }
@@ -217,13 +208,9 @@ static void *listen_for_end(void *ctx)
 
 static enum gt_code start_end_listener(struct opened *o, struct gt_err *err)
 {
-	sigset_t every, before;
 	if ((o->closing = eventfd(0, EFD_CLOEXEC)) < 0)
 		return gt_fail(err, GT_EFAIL, "cannot start the thread that watches for the end of the run: %s", strerror(errno));
-	sigfillset(&every); /* the new thread blocks all signals, because the main thread handles them */
-	pthread_sigmask(SIG_SETMASK, &every, &before);
-	int rc = pthread_create(&o->listens, NULL, listen_for_end, o);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	int rc = gt_team_thread(&o->listens, listen_for_end, o);
 	if (rc)
 		return gt_fail(err, GT_EFAIL, "cannot start the thread that watches for the end of the run: %s", strerror(rc));
 	o->listening = true;
@@ -274,8 +261,7 @@ void gt_team_close(struct gt_team *t)
 			;
 		pthread_join(o->listens, NULL);
 	}
-	if (o->closing >= 0)
-		close(o->closing);
+	gt_fd_close(&o->closing);
 	if (t->comm)
 		t->comm->api->close(t->comm);
 	free(o);

@@ -1,8 +1,7 @@
 /* Ranks that are threads of one process. They communicate through shared memory, as the processes of one host do. */
 #include "exec/device.h"
 #include "launch/launcher_parts.h"
-#include "omp_threads.h"
-#include "team/team.h"
+#include "team/team_parts.h"
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -33,17 +32,26 @@ struct rank_thread {
 	struct gt_err err;
 };
 
-/* Gives the thread whole cores of its own if there are at least as many processors as ranks. */
-static void pin_to_cores(struct gt_team *t)
+enum gt_code gt_team_comm_api(const char *plugin, const char *symbol, const struct gt_comm_api **out, struct gt_err *err)
 {
-	struct gt_cpu_info place[CPU_SETSIZE];
-	cpu_set_t set;
-	int cores, n = gt_cpu_list(place);
-	if (gt_cpu_share(place, n, t->world.local_rank, t->world.local_world, &set, &cores))
-		sched_setaffinity(0, sizeof set, &set); /* the mask applies to this thread and to the threads that it starts */
-	else
-		cores = 1;
-	t->threads = gt_omp_threads(getenv("OMP_NUM_THREADS")) ? 0 : cores > 0 ? cores : 1;
+	void *p;
+	*out = NULL;
+	GT_TRY(gt_device_plugin(plugin, symbol, &p, err));
+	*out = p;
+	if ((*out)->abi == GT_COMM_ABI)
+		return GT_OK;
+	return gt_fail(err, GT_EUNAVAILABLE, "the communicator %s has interface version %u, but this gtrain needs %u: install both from one "
+	               "build", (*out)->name, (*out)->abi, GT_COMM_ABI);
+}
+
+int gt_team_thread(pthread_t *thread, void *(*fn)(void *), void *arg)
+{
+	sigset_t every, before;
+	sigfillset(&every);
+	pthread_sigmask(SIG_SETMASK, &every, &before);
+	int rc = pthread_create(thread, NULL, fn, arg);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return rc;
 }
 
 /* Records the failure of a rank and breaks the communicator, so that no other rank waits for it. */
@@ -65,7 +73,7 @@ static void run_rank(struct rank_thread *h)
 	struct thread_group *c = h->group;
 	struct gt_comm_spec spec = {
 	    .name = "world", .rank = h->team.world.rank, .world = h->team.world.world, .timeout_s = OPEN_S, .boot = &c->boot};
-	pin_to_cores(&h->team);
+	gt_team_pin(&h->team, h->team.world.local_rank, h->team.world.local_world);
 	h->code = c->api->open(&spec, &h->team.comm, &h->err);
 	if (h->code == GT_OK) {
 		gt_team_set_timeout(&h->team, FOREVER);
@@ -94,13 +102,9 @@ static void *thread_main(void *arg)
 /* Runs all ranks; rank 0 runs on the calling thread. */
 static enum gt_code run_all_ranks(struct thread_group *c, struct rank_thread *h, int n, struct gt_err *err)
 {
-	sigset_t every, before;
 	int started = 1, rc = 0;
-	sigfillset(&every); /* the new threads block all signals, because the main thread handles them */
-	pthread_sigmask(SIG_SETMASK, &every, &before);
-	while (started < n && !(rc = pthread_create(&h[started].thread, NULL, thread_main, &h[started])))
+	while (started < n && !(rc = gt_team_thread(&h[started].thread, thread_main, &h[started])))
 		started++;
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	pthread_mutex_lock(&c->lock);
 	c->go = rc ? -1 : 1;
 	pthread_cond_broadcast(&c->opened);
@@ -128,7 +132,6 @@ enum gt_code gt_team_threads(int n, struct gt_rank_link *link, gt_rank_body *bod
 	    .body = body, .user = user, .first = -1, .lock = PTHREAD_MUTEX_INITIALIZER, .opened = PTHREAD_COND_INITIALIZER};
 	struct rank_thread *h = calloc((size_t)n, sizeof *h);
 	cpu_set_t cpus;
-	void *p;
 	if (!h)
 		return gt_fail(err, GT_EFAIL, "out of memory");
 	for (int i = 0; i < n; i++) {
@@ -136,14 +139,9 @@ enum gt_code gt_team_threads(int n, struct gt_rank_link *link, gt_rank_body *bod
 		h[i].team = (struct gt_team){.world = {.how = "gtrain", .rank = i, .world = n, .local_rank = i, .local_world = n, .nnodes = 1},
 		                             .link = i ? NULL : link};
 	}
-	enum gt_code code = gt_device_plugin("cpu", "gt_comm_shm", &p, err);
-	if (code == GT_OK) {
-		c.api = p;
-		code = c.api->abi == GT_COMM_ABI ? c.api->create(n, &c.boot, err)
-		                                 : gt_fail(err, GT_EUNAVAILABLE, "the communicator %s has interface version %u, but this gtrain "
-		                                           "needs %u: install both from one build",
-		                                           c.api->name, c.api->abi, GT_COMM_ABI);
-	}
+	enum gt_code code = gt_team_comm_api("cpu", "gt_comm_shm", &c.api, err);
+	if (code == GT_OK)
+		code = c.api->create(n, &c.boot, err);
 	if (code == GT_OK) {
 		bool had = !sched_getaffinity(0, sizeof cpus, &cpus);
 		code = run_all_ranks(&c, h, n, err);

@@ -1,9 +1,17 @@
-#include "team/team_token.h"
+/* The token and the address of rank 0 for ranks of one host that something other than gtrain started (torchrun, mpirun, srun).
+ *
+ * Rank 0 listens on a socket in Linux' abstract namespace. The name of the socket is derived from data that only the ranks of one start
+ * share: the starter's process, and what only its user can read of that process; for ranks that a script starts with torchrun's variables,
+ * only the address and the port. The socket has no file and disappears with its process. The kernel reports the user of each end, and a
+ * connection from another user is rejected. If another user has taken the name, which requires guessing it, the error names that process.
+ * Rank 0 sends the token and a loopback port that the kernel chose:
+ *   client -> rank world, u32      server -> token[32] port u32, or closes the connection if the client does not belong to the start */
+#include "team/team_parts.h"
 #include "base/clock.h"
 #include "base/descriptors.h"
 #include "base/sha256.h"
-#include "launch/launcher_parts.h"
-#include <arpa/inet.h>
+#include "launch/launcher.h"
+#include "launch/rendezvous.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -128,14 +136,12 @@ static enum gt_code fail_name_taken(const struct gt_world *w, const struct socka
 	struct ucred by;
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	bool reached = fd >= 0 && !connect(fd, (const struct sockaddr *)at, n), ours = reached && is_same_user(fd, &by);
-	if (fd >= 0)
-		close(fd);
+	gt_fd_close(&fd);
 	if (reached && !ours)
 		return fail_foreign_owner(w, &by, err);
 	if (!reached)
 		return gt_fail(err, GT_EPEER, "rank 0: a process that does not answer occupies the socket name through which the ranks that %s "
-		               "started find each other: let gtrain start the ranks (--nproc)",
-		               w->how);
+		               "started find each other: let gtrain start the ranks (--nproc)", w->how);
 	return gt_fail(err, GT_EUSAGE, "two processes claim to be rank 0 of the ranks that %s started; the other one is process %d",
 	               w->how, (int)by.pid);
 }
@@ -146,17 +152,6 @@ static void set_short_timeouts(int fd)
 	struct timeval t = {.tv_sec = 2};
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &t, sizeof t);
 	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &t, sizeof t);
-}
-
-static enum gt_code listen_tcp(struct gt_world *w, int *out, struct gt_err *err)
-{
-	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	socklen_t n = sizeof at;
-	*out = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (*out < 0 || bind(*out, (struct sockaddr *)&at, n) || listen(*out, 128) || getsockname(*out, (struct sockaddr *)&at, &n))
-		return gt_fail(err, GT_EFAIL, "cannot listen on 127.0.0.1: %s", strerror(errno));
-	w->port = ntohs(at.sin_port);
-	return GT_OK;
 }
 
 /* Rank 0: sends the token to each of the other ranks, and fails if one of them does not connect in time. */
@@ -204,7 +199,7 @@ static enum gt_code serve_token(struct gt_world *w, const struct sockaddr_un *at
 	struct answer a;
 	if (getrandom(token, GT_TOKEN_SIZE, 0) != GT_TOKEN_SIZE)
 		return gt_fail(err, GT_EFAIL, "cannot get random numbers: %s", strerror(errno));
-	GT_TRY(listen_tcp(w, listener, err));
+	GT_TRY(gt_loopback_listen(listener, w->addr, &w->port, err));
 	memcpy(a.token, token, sizeof a.token);
 	a.port = (uint32_t)w->port;
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -214,8 +209,7 @@ static enum gt_code serve_token(struct gt_world *w, const struct sockaddr_un *at
 		                           : gt_fail(err, GT_EFAIL, "cannot listen for the other ranks: %s", strerror(errno));
 	else
 		code = send_tokens(fd, w, &a, until, err);
-	if (fd >= 0)
-		close(fd);
+	gt_fd_close(&fd);
 	explicit_bzero(&a, sizeof a);
 	return code;
 }
@@ -261,9 +255,7 @@ enum gt_code gt_team_token(struct gt_world *w, double timeout_s, unsigned char t
 	*listener = -1;
 	strcpy(w->addr, "127.0.0.1");
 	enum gt_code code = w->rank ? request_token(w, &at, n, until + 2, token, err) : serve_token(w, &at, n, until, token, listener, err);
-	if (code != GT_OK && *listener >= 0) {
-		close(*listener);
-		*listener = -1;
-	}
+	if (code != GT_OK)
+		gt_fd_close(listener);
 	return code;
 }

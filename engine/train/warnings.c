@@ -3,7 +3,7 @@
 #include "exec/device.h"
 #include "gtrain.h"
 #include "ir/op.h"
-#include "learned.h"
+#include "fitted.h"
 #include "omp_threads.h"
 #include "session/schedule.h"
 #include "skipped.h"

@@ -4,7 +4,6 @@
 #include "ir/op.h"
 #include "score/class_report.h"
 #include "score/measured_eval.h"
-#include "score/target_report.h"
 #include "score/value_tally.h"
 #include "session/session_data.h"
 #include "train/rank_session.h"
@@ -22,12 +21,10 @@ struct job {
 	const char *data;              /* a file or folder that is measured in place of a split; NULL: a split */
 	bool moved;                    /* -s names other data than that of the run */
 	struct gt_sample_table *table; /* rank 0, with opts->predictions */
-	struct gt_class_tally *tally;  /* rank 0, with report; opened for the first outputs, if targets are labels */
-	struct gt_target_tally *labels; /* the same, if a sample can have several labels */
-	struct gt_value_tally *values; /* the same, if targets are columns of numbers */
-	bool numbers;                  /* rank 0: the last of the three */
+	struct gt_report_tally tally;  /* rank 0, with report, if targets are labels */
+	struct gt_value_tally *values; /* the same, if targets are columns of numbers; opened for the first outputs */
+	bool numbers;                  /* rank 0: targets are numbers */
 	enum gt_split split;           /* rank 0: the split that is evaluated */
-	int64_t samples, ignore;       /* of the split; label that does not count */
 	struct gt_eval_result *result; /* result of rank 0 */
 };
 
@@ -45,14 +42,7 @@ static enum gt_code add_outputs(void *user, const struct gt_output_rows *rows, s
 		gt_value_tally_add(j->values, rows->z, rows->target, rows->n);
 		return GT_OK;
 	}
-	if (rows->target) {
-		if (!j->labels)
-			GT_TRY(gt_target_tally_open(j->samples, rows->classes, &j->labels, err));
-		return gt_target_tally_add(j->labels, rows->z, rows->target, rows->n, err);
-	}
-	if (!j->tally)
-		GT_TRY(gt_class_tally_open(j->samples, rows->classes, j->ignore, &j->tally, err));
-	return gt_class_tally_add(j->tally, rows->z, rows->label, rows->n, err);
+	return gt_report_tally_add(&j->tally, rows, err);
 }
 
 /* gt_session.watch: an evaluation that advances is not a hang. */
@@ -84,10 +74,7 @@ static enum gt_code make_report(struct job *j, const struct gt_session *s, struc
 		}
 		return GT_OK;
 	}
-	if (j->labels)
-		GT_TRY(gt_target_tally_labels(j->labels, r->arena, &r->report, err));
-	else
-		GT_TRY(gt_class_tally_report(j->tally, r->arena, &r->report, err));
+	GT_TRY(gt_report_tally_report(&j->tally, r->arena, &r->report, err));
 	for (int64_t i = 0; i < r->report->classes; i++) {
 		const char *name = gt_session_class_name(s, i);
 		if (name)
@@ -117,8 +104,7 @@ static enum gt_code make_result(struct job *j, const struct gt_session *s, const
 	struct gt_eval_result *r = gt_arena_alloc(a, 1, sizeof *r);
 	enum gt_code code = r ? GT_OK : gt_fail_memory(err, sizeof *r);
 	if (code == GT_OK) {
-		*r = (struct gt_eval_result){.samples = scores->samples, .loss = scores->loss, .acc = scores->acc, .top5 = scores->top5,
-		                             .scores = *scores, .step = gt_ckpt_meta(j->ckpt)->step, .classes = count_classes(s, j->split),
+		*r = (struct gt_eval_result){.scores = *scores, .step = gt_ckpt_meta(j->ckpt)->step, .classes = count_classes(s, j->split),
 		                             .arena = a};
 		snprintf(r->split, sizeof r->split, "%s", j->data ? "data" : gt_split_names[j->split]);
 		double start = gt_clock();
@@ -193,8 +179,8 @@ static enum gt_code evaluate_split(void *user, struct gt_session *s, struct gt_e
 	GT_TRY(gt_state_load(s, j->ckpt, false, err));
 	if (s->at.rank == 0) {
 		j->split = (enum gt_split)split;
-		j->samples = s->data.view[split].n;
-		j->ignore = gt_session_ignored_label(s);
+		j->tally.samples = s->data.view[split].n;
+		j->tally.ignore = gt_session_ignored_label(s);
 		j->numbers = s->data.nvalues > 0;
 		if (j->opts->predictions)
 			GT_TRY(gt_sample_table_open(s, j->split, j->opts->predictions, &j->table, err));
@@ -243,8 +229,7 @@ enum gt_code gt_eval(const char *path, const char *data, const char *split, bool
 	else
 		gt_eval_free(j.result);
 	gt_sample_table_close(j.table);
-	gt_class_tally_close(j.tally);
-	gt_target_tally_close(j.labels);
+	gt_report_tally_free(&j.tally);
 	gt_value_tally_close(j.values);
 	gt_ckpt_close(ckpt);
 	gt_conf_free(j.c);

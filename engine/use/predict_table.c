@@ -1,6 +1,6 @@
 /* Predicts the rows of tables, and texts, which are converted as the training split has taught. */
 #include "use/predictor.h"
-#include "learned.h"
+#include "fitted.h"
 #include "session/session_data.h"
 #include "use/table_rows.h"
 #include <errno.h>
@@ -19,7 +19,7 @@ static enum gt_code add_text(struct gt_predictor *p, const char *file, int64_t i
 	*bad = code == GT_EDATA;
 	if (code != GT_OK)
 		return code;
-	code = gt_predictor_add_text(p, file, index, text, &d, err);
+	code = gt_predictor_add_row(p, file, index, text, &d, 0, err);
 	gt_dataset_free(&d);
 	return code;
 }
@@ -63,7 +63,7 @@ static enum gt_code predict_rows(struct gt_predictor *p, const struct gt_input *
 	if (p->rows_of_files)
 		GT_TRY(gt_table_rows_file(p->rows_of_files, file->path, err));
 	for (int64_t i = 0; i < d->n && !p->ended; i++)
-		GT_TRY(gt_predictor_add_row(p, file->name, d, i, err));
+		GT_TRY(gt_predictor_add_row(p, file->name, i, NULL, d, i, err));
 	return p->rows_of_files ? gt_predictor_flush(p, err) : GT_OK;
 }
 

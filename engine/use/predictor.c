@@ -1,6 +1,6 @@
 /* Batches of inputs through the model. */
 #include "use/predictor.h"
-#include "learned.h"
+#include "fitted.h"
 #include "session/session_data.h"
 #include "store/convert.h"
 #include "use/table_rows.h"
@@ -41,7 +41,7 @@ static bool is_finite(const struct gt_predictor *p, const float *z)
  * class. */
 static void fill_prediction(const struct gt_predictor *p, const float *z, struct gt_prediction *out)
 {
-	const struct gt_learned *learned = p->s->data.files->learned;
+	const struct gt_fitted *learned = p->s->data.files->learned;
 	double max = -INFINITY, sum = 0;
 	bool finite = is_finite(p, z);
 	out->row = learned && learned->table.ncolumns;
@@ -266,16 +266,10 @@ static void fill_row(struct gt_predictor *p, const struct gt_dataset *d, int64_t
 	}
 }
 
-enum gt_code gt_predictor_add_row(struct gt_predictor *p, const char *file, const struct gt_dataset *d, int64_t i, struct gt_err *err)
+enum gt_code gt_predictor_add_row(struct gt_predictor *p, const char *file, int64_t index, const char *text, const struct gt_dataset *d,
+                                  int64_t i, struct gt_err *err)
 {
 	fill_row(p, d, i);
-	return add_pending(p, file, i, false, NULL, err);
-}
-
-enum gt_code gt_predictor_add_text(struct gt_predictor *p, const char *file, int64_t index, const char *text, const struct gt_dataset *d,
-                                   struct gt_err *err)
-{
-	fill_row(p, d, 0);
 	return add_pending(p, file, index, false, text, err);
 }
 

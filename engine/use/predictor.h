@@ -2,7 +2,7 @@
  *
  *     GT_TRY(gt_predictor_open(p, err));                               p->s, ckpt, top, fn and user are set
  *     gt_predictor_add_image(p, file, 0, false, pixels, err);
- *     gt_predictor_add_row(p, file, i, &table, i, err);
+ *     gt_predictor_add_row(p, file, i, NULL, &table, i, err);
  *     gt_predictor_add_error(p, file, "why", err);
  *     gt_predictor_flush(p, err);                                       the last batch
  *     gt_predictor_close(p);
@@ -58,11 +58,9 @@ enum gt_code gt_predictor_open(struct gt_predictor *p, struct gt_err *err);
 void gt_predictor_close(struct gt_predictor *p); /* also after a failed open */
 enum gt_code gt_predictor_add_image(struct gt_predictor *p, const char *file, int64_t index, bool scaled, const uint8_t *pixels,
                                     struct gt_err *err);
-/* Adds row i of d, which has the fields of the training data. */
-enum gt_code gt_predictor_add_row(struct gt_predictor *p, const char *file, const struct gt_dataset *d, int64_t i, struct gt_err *err);
-/* The same with the text that the row is. */
-enum gt_code gt_predictor_add_text(struct gt_predictor *p, const char *file, int64_t index, const char *text, const struct gt_dataset *d,
-                                   struct gt_err *err);
+/* Adds row i of d, which has the fields of the training data. index: its number in the file. text: the text that the row is; NULL: none. */
+enum gt_code gt_predictor_add_row(struct gt_predictor *p, const char *file, int64_t index, const char *text, const struct gt_dataset *d,
+                                  int64_t i, struct gt_err *err);
 enum gt_code gt_predictor_add_error(struct gt_predictor *p, const char *file, const char *why, struct gt_err *err);
 enum gt_code gt_predictor_flush(struct gt_predictor *p, struct gt_err *err);
 

@@ -1,7 +1,8 @@
 #include "use/sample_table.h"
 #include "base/fileio.h"
+#include "ew.h"
 #include "ir/op.h"
-#include "score/sample_loss.h"
+#include "losses.h"
 #include "session/session_data.h"
 #include <errno.h>
 #include <inttypes.h>
@@ -54,6 +55,58 @@ void gt_sample_table_close(struct gt_sample_table *t)
 		unlink(t->temporary);
 	free(t->probability);
 	free(t);
+}
+
+/* ---- loss ------------------------------------------------------------------------------------------------------------------------ */
+/* The target of output i. */
+static double target_of(int64_t i, int32_t label, const float *target)
+{
+	return target ? (double)target[i] : i == label;
+}
+
+static double cross_entropy(const struct gt_attr_loss *a, const float *z, int64_t n, int32_t label, const float *target)
+{
+	double max = -INFINITY, sum = 0, loss = 0;
+	for (int64_t i = 0; i < n; i++)
+		max = (double)z[i] > max ? (double)z[i] : max;
+	for (int64_t i = 0; i < n; i++)
+		sum += exp((double)z[i] - max);
+	for (int64_t i = 0; i < n; i++) {
+		double share = gt_ce_share_f64(target_of(i, label, target), a->nweights ? a->weights[i] : 1, (double)n, a->number[0]);
+		loss += share == 0 ? 0 : share * (log(sum) - ((double)z[i] - max)); /* 0 times an infinite logarithm counts as 0 */
+	}
+	return loss;
+}
+
+/* Returns the loss of one sample from the n outputs z, computed in double with the formulas of the kernels (kernels/ew.inc). It has the
+ * weight of the sample's class, as in PyTorch with reduction="none". The sum over a split, divided by the number of samples that count, or
+ * by the sum of the weights of their classes, is the loss that an evaluation reports, up to the rounding of the kernels. target: [n]
+ * targets that are numbers; NULL: the target is label. NAN: the label does not count. */
+static double sample_loss(const struct gt_loss_spec *loss, const float *z, int64_t n, int32_t label, const float *target)
+{
+	const struct gt_attr_loss *a = &loss->attr;
+	const double n0 = a->number[0], n1 = a->number[1];
+	double sum = 0;
+	(void)n0, (void)n1;
+	if (!target && gt_loss_ignores(loss) && label == a->ignore_index)
+		return NAN;
+	if (loss->op->code == GT_OP_CROSS_ENTROPY)
+		return cross_entropy(a, z, n, label, target);
+	if (loss->op->code == GT_OP_NLL)
+		return -(a->nweights ? a->weights[label] : 1) * (double)z[label];
+	for (int64_t i = 0; i < n; i++) { /* the other losses are means or sums over the outputs */
+		double v = z[i], t = target_of(i, label, target), w = a->nweights ? a->weights[i] : 1;
+		(void)w;
+		switch ((int)loss->op->code) {
+#define GT_X(CODE, name, is_sum, ...)                                                                                                      \
+	case GT_OP_##CODE:                                                                                                                     \
+		sum += gt_##name##_loss_f64(v, t __VA_ARGS__);                                                                                     \
+		break;
+			GT_LOSS_POINTWISE(GT_X)
+#undef GT_X
+		}
+	}
+	return gt_loss_row(loss->op->code)->kind == GT_LOSS_SUM ? sum : sum / (double)n;
 }
 
 /* ---- cells ----------------------------------------------------------------------------------------------------------------------- */
@@ -152,7 +205,7 @@ static void put_row(struct gt_sample_table *t, const float *z, int64_t n, int32_
 	t->n++;
 	if (!target && is_absent(t, v->data, sample, label))
 		return;
-	double loss = gt_sample_loss(&t->s->loss, z, n, label, target);
+	double loss = sample_loss(&t->s->loss, z, n, label, target);
 	put_cell(t->f, "", gt_dataset_sample_name(v->data, sample, name, sizeof name));
 	if (gt_session_predicts_numbers(t->s)) {
 		put_numbers(t, target, n, true);

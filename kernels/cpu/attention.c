@@ -26,8 +26,7 @@ struct attention {
 	double scale;
 };
 
-static const struct gt_cpu_slot slots[] = {GT_SLOT(attention, qkv), GT_SLOT(attention, dy),  GT_SLOT(attention, lengths),
-                                           GT_SLOT(attention, y),   GT_SLOT(attention, lse), GT_SLOT(attention, dqkv)};
+static const struct gt_operand_slot slots[] = {GT_SLOTS(attention, qkv, dy, lengths, y, lse, dqkv)};
 
 static inline int64_t length_of(const struct attention *k, int64_t sample)
 {
@@ -57,9 +56,9 @@ enum gt_code gt_cpu_attention(struct gt_dev *dev, const struct gt_opcall *call, 
 	struct attention *k;
 	(void)dev;
 	if (qkv->dim[2] != 3 * y->dim[2] || a->heads < 1 || y->dim[2] % a->heads || y->dim[2] / a->heads > MAX_D)
-		return gt_cpu_refuse(call, err, "expected heads of the same size, of at most 256 features");
+		return gt_opcall_refuse(call, err, "expected heads of the same size, of at most 256 features");
 	if (!gt_opcall_operand(call, "lse"))
-		return gt_cpu_refuse(call, err, "expected the output lse");
+		return gt_opcall_refuse(call, err, "expected the output lse");
 	GT_LOOP_NEW(k, slots, call, "tiles", err);
 	k->samples = y->dim[0];
 	k->tokens = y->dim[1];

@@ -35,33 +35,13 @@ struct bn {
 	bool add_gamma, add_beta;
 };
 
-static const struct gt_cpu_slot slots[] = {
-    GT_SLOT(bn, x),     GT_SLOT(bn, dy),   GT_SLOT(bn, res),  GT_SLOT(bn, gamma), GT_SLOT(bn, beta), GT_SLOT(bn, rmean),
-    GT_SLOT(bn, rvar),  GT_SLOT(bn, nbt),  GT_SLOT(bn, y),    GT_SLOT(bn, mean),  GT_SLOT(bn, rstd), GT_SLOT(bn, dgamma),
-    GT_SLOT(bn, dbeta), GT_SLOT(bn, part), GT_SLOT(bn, sums), GT_SLOT(bn, dx),    GT_SLOT(bn, g)};
+static const struct gt_operand_slot slots[] = {
+    GT_SLOTS(bn, x, dy, res, gamma, beta, rmean, rvar, nbt),
+    GT_SLOTS(bn, y, mean, rstd, dgamma, dbeta, part, sums, dx, g)};
 
-#define P float
-#define A float
-#define S float
-#define LD(x) (x)
-#define ST(x) (x)
-#define N(name) name##_f32
-#include "cpu/batchnorm.inc"
-#undef S
-#undef LD
-#undef ST
-#undef N
-#define S uint16_t
-#define LD(x) gt_bf16_to_f32(x)
-#define ST(x) gt_bf16_from_f32(x)
-#define N(name) name##_bf16
-#include "cpu/batchnorm.inc"
-#undef P
-#undef A
-#undef S
-#undef LD
-#undef ST
-#undef N
+#define GT_WITHOUT_F64
+#define GT_TYPED "cpu/batchnorm.inc"
+#include "cpu/typed.inc"
 
 /* The arrays in the scratch memory: two sums and six numbers per channel, and two sums per piece and channel. */
 struct parts {
@@ -450,7 +430,7 @@ enum gt_code gt_cpu_batchnorm(struct gt_dev *dev, const struct gt_opcall *call, 
 	int i = 0;
 	(void)dev;
 	if (attr->act > GT_ACT_RELU || (backward && gt_opcall_operand(call, "more")))
-		return gt_cpu_refuse(call, err, "a gelu and the sum of two gradients are calls of their own");
+		return gt_opcall_refuse(call, err, "a gelu and the sum of two gradients are calls of their own");
 	while (ops[i].code != call->code)
 		i++;
 	if (call->code == GT_OP_BATCHNORM_STATS && attr->empty) {
@@ -480,7 +460,7 @@ enum gt_code gt_cpu_batchnorm(struct gt_dev *dev, const struct gt_opcall *call, 
 	    (size_t)k->c * 2 * sizeof(double) + (size_t)k->c * 6 * sizeof(float) + (size_t)(k->npieces * k->c) * 2 * sizeof(float);
 	if (forward && k->attr.train && k->count == 1) {
 		free(k);
-		return gt_cpu_refuse(call, err, "batch statistics need more than one value per channel");
+		return gt_opcall_refuse(call, err, "batch statistics need more than one value per channel");
 	}
 	*out = &k->loop.head;
 	return GT_OK;

@@ -24,9 +24,8 @@ struct channels {
 	bool f64, add;
 };
 
-static const struct gt_cpu_slot slots[] = {GT_SLOT(channels, x),          GT_SLOT(channels, dy), GT_SLOT(channels, v),
-                                           GT_SLOT_AS(channels, "w", v),  GT_SLOT(channels, y),  GT_SLOT_AS(channels, "dx", y),
-                                           GT_SLOT_AS(channels, "dv", y), GT_SLOT(channels, dw)};
+static const struct gt_operand_slot slots[] = {
+    GT_SLOTS(channels, x, dy, v, y, dw), GT_SLOT_AS(channels, "w", v), GT_SLOT_AS(channels, "dx", y), GT_SLOT_AS(channels, "dv", y)};
 
 #define GT_TYPED "cpu/channels.inc"
 #include "cpu/typed.inc"
@@ -80,7 +79,7 @@ enum gt_code gt_cpu_channels(struct gt_dev *dev, const struct gt_opcall *call, s
 	struct channels *k;
 	(void)dev;
 	if (w ? count != 1 && count != cols : count != x->dim[0] * cols)
-		return gt_cpu_refuse(call, err, "expected one number for each channel");
+		return gt_opcall_refuse(call, err, "expected one number for each channel");
 	GT_LOOP_NEW(k, slots, call, "loop", err);
 	k->loop.head.launch = launch_channels;
 	k->cols = cols;

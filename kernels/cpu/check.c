@@ -8,7 +8,7 @@ struct check {
 	struct gt_attr_check attr;
 };
 
-static const struct gt_cpu_slot slots[] = {GT_SLOT(check, scalars), GT_SLOT(check, scaler), GT_SLOT(check, numbers), GT_SLOT(check, parts)};
+static const struct gt_operand_slot slots[] = {GT_SLOTS(check, scalars, scaler, numbers, parts)};
 
 static enum gt_code launch_check(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, struct gt_err *err)
 {
@@ -25,11 +25,11 @@ enum gt_code gt_cpu_check(struct gt_dev *dev, const struct gt_opcall *call, stru
 	struct check *k;
 	(void)dev;
 	if (attr->scaling && !gt_opcall_operand(call, "numbers"))
-		return gt_cpu_refuse(call, err, "a loss scale needs the arguments of the following steps");
+		return gt_opcall_refuse(call, err, "a loss scale needs the arguments of the following steps");
 	if (attr->ranks > 1 && (!parts || parts->dim[0] != attr->ranks))
-		return gt_cpu_refuse(call, err, "with several ranks it needs the scalars of every rank");
+		return gt_opcall_refuse(call, err, "with several ranks it needs the scalars of every rank");
 	if (gt_opcall_operand(call, "g"))
-		return gt_cpu_refuse(call, err, "the sum of squares is a separate call in this backend");
+		return gt_opcall_refuse(call, err, "the sum of squares is a separate call in this backend");
 	GT_LOOP_NEW(k, slots, call, "check", err);
 	k->loop.head.launch = launch_check;
 	k->attr = *attr;

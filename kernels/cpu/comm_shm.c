@@ -281,39 +281,14 @@ static enum gt_code open_comm(const struct gt_comm_spec *spec, struct gt_comm **
 }
 
 /* ---- split ------------------------------------------------------------------------------------------------------------------- */
-struct wish {
-	int32_t color, key;
-};
-
-/* Lists the members of this rank's group in the order of their keys. */
-static void list_members(const struct wish *w, int rank, int world, struct shm_comm *s, const struct shm_comm *c, int *leader)
-{
-	int n = 0, of[GT_COMM_RANKS] = {0};
-	for (int r = 0; r < world; r++) {
-		if (w[r].color != w[rank].color)
-			continue;
-		int at = n++;
-		for (; at > 0 && w[of[at - 1]].key > w[r].key; at--)
-			of[at] = of[at - 1];
-		of[at] = r;
-	}
-	s->pub.world = n;
-	*leader = of[0];
-	for (int i = 0; i < n; i++) {
-		s->member[i] = c->member[of[i]];
-		if (of[i] == rank)
-			s->pub.rank = i;
-	}
-}
-
 static enum gt_code split_group(struct gt_comm *pub, const char *name, int color, int key, struct gt_comm **out, struct gt_err *err)
 {
 	struct shm_comm *c = (struct shm_comm *)pub;
-	struct wish mine = {color < 0 ? -1 : color, key}, wish[GT_COMM_RANKS];
+	struct gt_split_request mine = {color < 0 ? -1 : color, key, 0}, request[GT_COMM_RANKS];
 	int64_t off = 0, offs[GT_COMM_RANKS];
-	int leader = 0;
+	int of[GT_COMM_RANKS] = {0};
 	*out = NULL;
-	struct gt_coll x = {.what = "split", .in = &mine, .out = wish, .count = sizeof mine, .dtype = GT_U8};
+	struct gt_coll x = {.what = "split", .in = &mine, .out = request, .count = sizeof mine, .dtype = GT_U8};
 	GT_TRY(gt_shm_coll(&c->pub, GT_COLL_ALL_GATHER, &x, err));
 	struct shm_comm *s = calloc(1, sizeof *s);
 	struct gt_err bad = {0};
@@ -324,9 +299,11 @@ static enum gt_code split_group(struct gt_comm *pub, const char *name, int color
 		s->root = c->root;
 		s->spin = c->root->spin;
 		snprintf(s->pub.name, sizeof s->pub.name, "%s", name ? name : "split");
-		list_members(wish, pub->rank, pub->world, s, c, &leader);
+		s->pub.world = gt_split_members(request, pub->rank, pub->world, of, &s->pub.rank);
+		for (int i = 0; i < s->pub.world; i++)
+			s->member[i] = c->member[of[i]];
 		uint64_t at;
-		if (leader == pub->rank && gt_shm_alloc(c->root, place_group(s->pub.world).bytes, &at, &bad) == GT_OK)
+		if (of[0] == pub->rank && gt_shm_alloc(c->root, place_group(s->pub.world).bytes, &at, &bad) == GT_OK)
 			off = (int64_t)at;
 	}
 	enum gt_code code = GT_OK;
@@ -341,7 +318,7 @@ static enum gt_code split_group(struct gt_comm *pub, const char *name, int color
 		free(s);
 		return code;
 	}
-	use_group(s, (uint64_t)offs[leader]);
+	use_group(s, (uint64_t)offs[of[0]]);
 	*out = &s->pub;
 	return GT_OK;
 }

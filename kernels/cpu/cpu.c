@@ -60,16 +60,6 @@ static gt_cpu_prepare *const table[GT_OP_COUNT] = {
 	[GT_OP_MUON] = gt_cpu_muon,
 };
 
-enum gt_code gt_cpu_refuse(const struct gt_opcall *call, struct gt_err *err, const char *why)
-{
-	char shape[96] = "";
-	const struct gt_tdesc *d = call->nin && call->in[0] ? call->in[0] : call->nout ? call->out[0] : NULL;
-	if (d)
-		gt_tdesc_text(d, shape, sizeof shape);
-	return gt_fail(err, GT_EUNAVAILABLE, "%s (%s) of %s %s: %s", gt_opcode_name(call->code), call->name ? call->name : "?",
-	               d ? gt_dtype_name(d->dtype) : "", shape, why);
-}
-
 /* The families that compute in f32 and bf16 only: their loops are made for these types, or they are oneDNN's. */
 static bool lacks_f64(enum gt_opcode code)
 {
@@ -94,7 +84,7 @@ static bool has_dtype(const struct gt_opcall *call, enum gt_dtype t)
 enum gt_code gt_cpu_none(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
 {
 	(void)dev, (void)out;
-	return gt_cpu_refuse(call, err, "not supported by the cpu backend");
+	return gt_opcall_refuse(call, err, "not supported by the cpu backend");
 }
 
 static enum gt_code cpu_prepare(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
@@ -102,11 +92,11 @@ static enum gt_code cpu_prepare(struct gt_dev *dev, const struct gt_opcall *call
 	*out = NULL;
 	GT_TRY(gt_opcall_check(call, err));
 	if (has_dtype(call, GT_F16))
-		return gt_cpu_refuse(call, err, "f16 is not supported by the cpu backend");
-	if (lacks_f64(call->code) && call->in[0]->dtype == GT_F64)
-		return gt_cpu_refuse(call, err, "f64 is not supported by the cpu backend");
+		return gt_opcall_refuse(call, err, "f16 is not supported by the cpu backend");
+	if (lacks_f64(call->code) && gt_opcall_input(call)->dtype == GT_F64)
+		return gt_opcall_refuse(call, err, "f64 is not supported by the cpu backend");
 	if (gt_opcall_padded(call))
-		return gt_cpu_refuse(call, err, "padded channels are not supported by the cpu backend");
+		return gt_opcall_refuse(call, err, "padded channels are not supported by the cpu backend");
 	omp_set_num_threads(dev->threads);
 	return table[call->code](dev, call, out, err);
 }

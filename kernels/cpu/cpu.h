@@ -4,6 +4,7 @@
 
 #include "backend.h"
 #include "cpu/team_choice.h"
+#include "opsig.h"
 
 struct gt_dev; /* A CPU device: its threads and oneDNN handles. Only cpu.c defines the struct, so that only dnnl_*.c include oneDNN */
 int gt_cpu_threads(const struct gt_dev *dev);
@@ -48,14 +49,11 @@ gt_cpu_prepare gt_cpu_none; /* prepares no kernel and refuses the call */
 #define GT_X(code, name, family, ...) gt_cpu_prepare gt_cpu_##family;
 GT_OPCODES(GT_X)
 #undef GT_X
-gt_cpu_prepare gt_cpu_muon; /* dnnl_muon.c */
+gt_cpu_prepare gt_cpu_update, gt_cpu_muon; /* the updates: update.c, dnnl_muon.c */
 gt_cpu_prepare gt_dnnl_wino;   /* gt_cpu_conv calls it (dnnl_wino.c); it sets *out to NULL if Winograd's algorithm does not suit the call */
 gt_cpu_prepare gt_dnnl_linear; /* gt_cpu_linear calls it (dnnl_conv.c) */
 
 /* launch_list.c: implements gt_backend.launch_list. */
 enum gt_code gt_cpu_launch_list(struct gt_dev *dev, int n, struct gt_kernel *const *k, const struct gt_launch *args, struct gt_err *err);
-
-/* Returns GT_EUNAVAILABLE with a sentence: "conv2d (layer1.0.conv1): f16 is not supported by the cpu backend". */
-enum gt_code gt_cpu_refuse(const struct gt_opcall *call, struct gt_err *err, const char *why);
 
 #endif

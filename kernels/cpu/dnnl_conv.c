@@ -148,7 +148,7 @@ static enum gt_code operand_in(struct job *j, struct gt_dnnl_kernel *k, const st
 	return GT_OK;
 }
 
-/* Adds out[0], of which every part of the batch has its own elements, or the f32 tensor that is rounded to it. */
+/* Adds the first output, of which every part of the batch has its own elements, or the f32 tensor that is rounded to it. */
 static enum gt_code operand_out(struct job *j, struct gt_dnnl_kernel *k, const struct gt_tdesc *t, const struct gt_dnnl_md *md,
                                 dnnl_memory_t *mem, struct gt_err *err)
 {
@@ -232,7 +232,7 @@ static enum gt_code build_kernel(struct job *j, struct gt_dnnl_kernel *k, dnnl_p
 		GT_TRY(gt_dnnl_step_add(dev, k, pd, args, o.b ? 4 : 3, err));
 		if (j->wide)
 			GT_TRY(gt_dnnl_narrow_add(k, o.y, gt_tdesc_padded(j->y) / j->parts, err));
-		return j->act == GT_ACT_RELU ? gt_dnnl_relu_add(k, j->call->out[0], true, err) : GT_OK;
+		return j->act == GT_ACT_RELU ? gt_dnnl_relu_add(k, gt_opcall_output(j->call), true, err) : GT_OK;
 	}
 	if (j->pass == GT_DNNL_DX) {
 		dnnl_exec_arg_t args[] = {{DNNL_ARG_DIFF_DST, o.y}, {DNNL_ARG_WEIGHTS, o.w}, {DNNL_ARG_DIFF_SRC, o.x}};
@@ -336,7 +336,7 @@ static enum gt_code prepare_kernel(struct job *j, struct gt_kernel **out, struct
 			w->layout = j->w->layout, w->any = false;
 	}
 	if (!pd)
-		return gt_cpu_refuse(j->call, err, "oneDNN has no implementation on this processor");
+		return gt_opcall_refuse(j->call, err, "oneDNN has no implementation on this processor");
 	if ((code = gt_dnnl_kernel_make(&k, err)) != GT_OK) {
 		dnnl_primitive_desc_destroy(pd);
 		return code;

@@ -4,6 +4,7 @@
 #include "cpu/dnnl_util.h"
 #include "cpu/loops.h"
 #include "ew.h"
+#include "optimizer.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,14 +17,19 @@ struct matrix {
 };
 
 struct muon {
-	struct gt_kernel head;
+	struct gt_cpu_loop loop; /* of one matrix after the other */
+	char *p, *buf;
+	const char *g;
+	const struct gt_scalars *scalars;
+	uint16_t *work;
 	struct gt_attr_muon attr;
 	bool f64;
 	int n;
 	struct matrix *m;
 	int64_t most, side; /* most: number of elements of the largest matrix; side: largest of the shorter sides of the matrices */
-	int scalars, work;  /* indices of the inputs `scalars` and `work`; -1: absent */
 };
+
+static const struct gt_operand_slot slots[] = {GT_SLOTS(muon, p, g, scalars, work), GT_SLOT_AS(muon, "momentum_buffer", buf)};
 
 /* The arguments of one matrix at one step. */
 struct args {
@@ -69,24 +75,23 @@ static enum gt_code gemm_f64(char ta, char tb, int64_t m, int64_t n, int64_t k, 
 #undef T
 #undef F
 
-static enum gt_code launch_muon(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, struct gt_err *err)
+static enum gt_code launch_muon(struct gt_dev *dev, struct gt_kernel *head, const struct gt_launch *a, struct gt_err *err)
 {
-	struct muon *k = (struct muon *)kernel;
-	const struct gt_scalars *scalars = k->scalars >= 0 ? a->in[k->scalars] : NULL;
-	if (scalars && scalars->skip)
+	struct muon *k = gt_cpu_loop_bind(head, a);
+	if (k->scalars && k->scalars->skip)
 		return GT_OK;
 	for (int i = 0; i < k->n; i++) {
 		const struct matrix *m = &k->m[i];
-		struct gt_opt_f32 h = gt_opt_make_f32(GT_OP_MUON, &k->attr.update, &m->hyper, a->step_args, scalars);
-		struct gt_opt_f64 hd = gt_opt_make_f64(GT_OP_MUON, &k->attr.update, &m->hyper, a->step_args, scalars);
+		struct gt_opt_f32 h = gt_opt_make_f32(GT_OP_MUON, &k->attr.update, &m->hyper, a->step_args, k->scalars);
+		struct gt_opt_f64 hd = gt_opt_make_f64(GT_OP_MUON, &k->attr.update, &m->hyper, a->step_args, k->scalars);
 		size_t at = (size_t)m->begin * (k->f64 ? sizeof(double) : sizeof(float));
 		struct args c = {.k = k,
 		                 .m = m,
 		                 .opt = k->f64 ? (const void *)&hd : &h,
-		                 .p = (char *)a->in[0] + at,
-		                 .g = (const char *)a->in[1] + at,
-		                 .buf = (char *)a->in[2] + at,
-		                 .work = k->work >= 0 ? (uint16_t *)a->in[k->work] + m->begin : NULL};
+		                 .p = k->p + at,
+		                 .g = k->g + at,
+		                 .buf = k->buf + at,
+		                 .work = k->work ? k->work + m->begin : NULL};
 		GT_TRY((k->f64 ? matrix_f64 : matrix_f32)(dev, &c, a->scratch, hd.shrink, -hd.neg_lr * m->adjust, err));
 	}
 	return GT_OK;
@@ -99,24 +104,6 @@ static void release_muon(struct gt_kernel *kernel)
 		free(k->m[i].map);
 	free(k->m);
 	free(k);
-}
-
-static enum gt_code check_call(const struct gt_opcall *call, const struct gt_attr_muon *attr, struct gt_err *err)
-{
-	int64_t n = gt_tdesc_padded(call->in[0]), at = 0;
-	if (call->nin < 3 || !call->in[2])
-		return gt_cpu_refuse(call, err, "the momentum is required");
-	if ((call->nin < 4 || !call->in[3]) && attr->update.clip_norm > 0)
-		return gt_cpu_refuse(call, err, "clipping needs the scalars of the step");
-	if (call->nin > 4 && call->in[4] && call->in[4]->dtype != GT_BF16)
-		return gt_cpu_refuse(call, err, "the work copy must be bf16");
-	for (int i = 0; i < attr->update.nseg; i++) {
-		const struct gt_seg *s = &attr->update.seg[i];
-		if (s->begin < at || s->end > n || gt_tdesc_padded(attr->desc[i]) != s->end - s->begin || attr->desc[i]->rank < 2)
-			return gt_cpu_refuse(call, err, "the segments must be matrices inside the parameters, in ascending order");
-		at = s->end;
-	}
-	return GT_OK;
 }
 
 /* Allocates a list of the offsets in memory of the logical elements. Sets *out to NULL if the layout is plain. */
@@ -139,18 +126,20 @@ static enum gt_code make_map(const struct gt_tdesc *d, int64_t **out, struct gt_
 enum gt_code gt_cpu_muon(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
 {
 	const struct gt_attr_muon *attr = call->attr;
-	bool f64 = call->in[0]->dtype == GT_F64;
+	const struct gt_tdesc *work = gt_opcall_operand(call, "work");
+	bool f64 = gt_opcall_operand(call, "p")->dtype == GT_F64;
+	const char *why = gt_update_check(call);
 	struct muon *k;
 	enum gt_code code = GT_OK;
 	(void)dev;
-	GT_TRY(check_call(call, attr, err));
-	GT_KERNEL_NEW(k, launch_muon, f64 ? "muon:f64" : "muon:sgemm", err);
-	k->head.release = release_muon;
+	if (why || (work && work->dtype != GT_BF16))
+		return gt_opcall_refuse(call, err, why ? why : "the work copy must be bf16");
+	GT_LOOP_NEW(k, slots, call, f64 ? "muon:f64" : "muon:sgemm", err);
+	k->loop.head.launch = launch_muon;
+	k->loop.head.release = release_muon;
 	k->attr = *attr;
 	k->f64 = f64;
 	k->n = attr->update.nseg;
-	k->scalars = call->nin > 3 && call->in[3] ? 3 : -1;
-	k->work = call->nin > 4 && call->in[4] ? 4 : -1;
 	k->m = calloc((size_t)k->n + 1, sizeof *k->m);
 	if (!k->m)
 		code = gt_fail(err, GT_EFAIL, "out of memory");
@@ -167,12 +156,12 @@ enum gt_code gt_cpu_muon(struct gt_dev *dev, const struct gt_opcall *call, struc
 		code = make_map(d, &m->map, err);
 	}
 	if (code != GT_OK) {
-		release_muon(&k->head);
+		release_muon(&k->loop.head);
 		return code;
 	}
 	k->attr.update.seg = NULL; /* the segments belong to the caller, so the kernel keeps no pointer to them */
 	k->attr.desc = NULL;
-	k->head.scratch = (size_t)(3 * k->most + 2 * k->side * k->side) * (f64 ? sizeof(double) : sizeof(float));
-	*out = &k->head;
+	k->loop.head.scratch = (size_t)(3 * k->most + 2 * k->side * k->side) * (f64 ? sizeof(double) : sizeof(float));
+	*out = &k->loop.head;
 	return GT_OK;
 }

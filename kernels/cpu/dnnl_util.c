@@ -89,7 +89,7 @@ enum gt_code gt_dnnl_check(dnnl_status_t s, const struct gt_opcall *call, const 
 		return gt_fail(err, GT_EFAIL, "out of memory in oneDNN (%s)", what);
 	snprintf(why, sizeof why, s == dnnl_unimplemented ? "oneDNN has no %s for these shapes and "
 	         "types" : "oneDNN: %s: status %d", what, (int)s);
-	return gt_cpu_refuse(call, err, why);
+	return gt_opcall_refuse(call, err, why);
 }
 
 /* dnnl_data_type_undef: oneDNN lacks this dtype. */
@@ -275,7 +275,7 @@ static void loop_step(struct gt_dev *dev, const struct gt_dnnl_kernel *k, const 
 		break;
 	case GT_DNNL_RELU:
 		if (s->moves || slice == k->slices - 1)
-			gt_cpu_relu(dev, s->type, (char *)a->out[0] + (size_t)at * gt_dtype_size(s->type), s->count);
+			gt_cpu_relu(dev, s->type, (char *)a->out[s->operand] + (size_t)at * gt_dtype_size(s->type), s->count);
 		break;
 	case GT_DNNL_WIDEN:
 		gt_cpu_widen(dev, scratch, (const uint16_t *)a->in[s->operand] + at, s->count);

@@ -43,7 +43,7 @@ struct gt_dnnl_tensor {
 enum gt_dnnl_action {
 	GT_DNNL_EXECUTE, /* executes prim */
 	GT_DNNL_SUM,     /* out[operand] += the f32 elements at `offset` in the workspace */
-	GT_DNNL_RELU,    /* out[0] = relu(out[0]) */
+	GT_DNNL_RELU,    /* y = relu(y), of the first output */
 	GT_DNNL_WIDEN,   /* f32 elements at `offset` in the workspace = the bf16 elements of in[operand] */
 	GT_DNNL_NARROW,  /* the bf16 elements of out[operand] = the f32 elements at `offset` in the workspace, rounded to nearest even */
 };
@@ -59,7 +59,7 @@ struct gt_dnnl_step {
 	int64_t count;      /* number of elements for one slice */
 	bool moves;         /* true: every slice has its own `count` elements of the operand; false: all slices have the same elements */
 	bool add;           /* GT_DNNL_SUM without moves: true: the first slice adds to the output, as the others do; false: it overwrites it */
-	enum gt_dtype type; /* GT_DNNL_RELU: type of out[0] */
+	enum gt_dtype type; /* GT_DNNL_RELU: type of the output */
 };
 
 struct gt_dnnl_kernel {
@@ -89,8 +89,9 @@ enum gt_code gt_dnnl_reorder_add(struct gt_dev *dev, struct gt_dnnl_kernel *k, d
  * own count elements of out[index]; otherwise all slices add to the same elements, which the first slice overwrites if add is false. */
 enum gt_code gt_dnnl_sum_add(struct gt_dnnl_kernel *k, int index, dnnl_memory_t mem, int64_t count, bool add, bool moves,
                              struct gt_err *err);
-/* Adds the step out[0] = relu(out[0]) over y's elements. If moves is true, each slice of the batch has its own consecutive elements;
- * otherwise the last slice processes all elements. oneDNN's relu, as a primitive or as a post-op, turns NaN into 0; PyTorch's keeps it. */
+/* Adds the step y = relu(y) over the elements of y, the first output. If moves is true, each slice of the batch has its own consecutive
+ * elements; otherwise the last slice processes all elements. oneDNN's relu, as a primitive or as a post-op, turns NaN into 0;
+ * PyTorch's keeps it. */
 enum gt_code gt_dnnl_relu_add(struct gt_dnnl_kernel *k, const struct gt_tdesc *y, bool moves, struct gt_err *err);
 /* Sets the number of bytes by which the address of a tensor of k advances from one slice of the batch to the next. */
 void gt_dnnl_slice(struct gt_dnnl_kernel *k, dnnl_memory_t mem, size_t stride);
@@ -99,8 +100,8 @@ void gt_dnnl_slice(struct gt_dnnl_kernel *k, dnnl_memory_t mem, size_t stride);
  * one copies them. */
 enum gt_code gt_dnnl_widen_add(struct gt_dev *dev, struct gt_dnnl_kernel *k, const struct gt_dnnl_md *md, int index, int64_t count,
                                bool moves, dnnl_memory_t *mem, struct gt_err *err);
-/* Adds the step that copies the scratch tensor mem, of f32, to the bf16 operand out[0], of the same layout. Every slice has its own count
- * elements of out[0]. */
+/* Adds the step that copies the scratch tensor mem, of f32, to the first output, of bf16 and of the same layout. Every slice has its own
+ * count elements of it. */
 enum gt_code gt_dnnl_narrow_add(struct gt_dnnl_kernel *k, dnnl_memory_t mem, int64_t count, struct gt_err *err);
 /* Describes the part of a tensor that has only the first n entries of dimension i. */
 enum gt_code gt_dnnl_md_part(const struct gt_tdesc *d, int i, int64_t n, struct gt_dnnl_md *md, struct gt_err *err);

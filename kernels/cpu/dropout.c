@@ -18,7 +18,7 @@ struct dropout {
 	uint64_t key, epoch, sample0, stride; /* of the step */
 };
 
-static const struct gt_cpu_slot slots[] = {GT_SLOT(dropout, x), GT_SLOT(dropout, y)};
+static const struct gt_operand_slot slots[] = {GT_SLOTS(dropout, x, y)};
 
 #define GT_TYPED "cpu/dropout.inc"
 #include "cpu/typed.inc"
@@ -49,7 +49,7 @@ enum gt_code gt_cpu_dropout(struct gt_dev *dev, const struct gt_opcall *call, st
 	struct dropout *k;
 	(void)dev;
 	if (n < 1 || n / 4 > UINT32_MAX)
-		return gt_cpu_refuse(call, err, "a sample is too big");
+		return gt_opcall_refuse(call, err, "a sample is too big");
 	GT_LOOP_NEW(k, slots, call, "philox", err);
 	k->loop.head.launch = launch_dropout;
 	k->n = n;

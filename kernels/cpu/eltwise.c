@@ -9,9 +9,9 @@
 #define CAST_GRAIN 65536 /* elements that take about 8 us on one core */
 
 struct args {
-	const void *in[GT_MAX_IO];
+	const void *x[GT_MAX_IO]; /* the inputs */
 	void *out;
-	int nin;
+	int n; /* number of inputs */
 	double number[2]; /* of an activation (gt_attr_act.number); number[0] is the factor of scale */
 };
 
@@ -23,7 +23,7 @@ struct args {
 	GT_CLONES static void cast_##from##_##to(const void *ctx, int64_t begin, int64_t end)                                                  \
 	{                                                                                                                                      \
 		const struct args *c = ctx;                                                                                                        \
-		const S *in = c->in[0];                                                                                                            \
+		const S *in = c->x[0];                                                                                                             \
 		D *restrict out = c->out;                                                                                                          \
 		for (int64_t i = begin; i < end; i++) {                                                                                            \
 			S x = in[i];                                                                                                                   \
@@ -43,10 +43,7 @@ static gt_range_fn *const casts[GT_T_COUNT][GT_T_COUNT] = {
 };
 
 /* ---- table ------------------------------------------------------------------------------------------------------------------- */
-#define ROW(op)                                                                                                                            \
-	{                                                                                                                                      \
-		loop_##op##_f32, loop_##op##_bf16, loop_##op##_f64                                                                                 \
-	}
+#define ROW(op) GT_TYPES(loop_##op)
 /* grain is the number of elements that take about 8 µs on one core. A smaller call does not use a second core, because starting a thread
  * would cost more. */
 static const struct row {
@@ -67,88 +64,75 @@ static const struct row row_gelu_tanh = {ROW(gelu_tanh), 8192}, row_gelu_tanh_dx
 
 void gt_cpu_relu(const struct gt_dev *dev, enum gt_dtype type, void *y, int64_t n)
 {
-	struct args c = {.in = {y}, .out = y, .nin = 1};
+	struct args c = {.x = {y}, .out = y, .n = 1};
 	gt_cpu_for(dev, n, rows[GT_OP_RELU].grain, 64, rows[GT_OP_RELU].fn[gt_cpu_type(type)], &c);
 }
 
 void gt_cpu_widen(const struct gt_dev *dev, float *y, const uint16_t *x, int64_t n)
 {
-	struct args c = {.in = {x}, .out = y, .nin = 1};
+	struct args c = {.x = {x}, .out = y, .n = 1};
 	gt_cpu_for(dev, n, CAST_GRAIN, 64, cast_bf16_f32, &c);
 }
 
 void gt_cpu_narrow(const struct gt_dev *dev, uint16_t *y, const float *x, int64_t n)
 {
-	struct args c = {.in = {x}, .out = y, .nin = 1};
+	struct args c = {.x = {x}, .out = y, .n = 1};
 	gt_cpu_for(dev, n, CAST_GRAIN, 64, cast_f32_bf16, &c);
 }
 
 struct eltwise {
-	struct gt_kernel head;
-	gt_range_fn *fn; /* the loop of the operation; NULL: the operation copies its input */
-	int64_t n, grain;
+	struct gt_cpu_loop loop; /* fn is NULL: the operation copies its input */
+	struct args args;
 	size_t bytes;
-	int nin;
-	double number[2];
 };
 
-static enum gt_code launch_eltwise(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, struct gt_err *err)
+static enum gt_code launch_eltwise(struct gt_dev *dev, struct gt_kernel *head, const struct gt_launch *a, struct gt_err *err)
 {
-	const struct eltwise *k = (const struct eltwise *)kernel;
-	struct args c = {.out = a->out[0], .nin = k->nin, .number = {k->number[0], k->number[1]}};
+	struct eltwise *k = gt_cpu_loop_bind(head, a);
+	struct args *c = &k->args;
 	(void)err;
-	if (!k->fn) {
-		if (a->out[0] != a->in[0])
-			memcpy(a->out[0], a->in[0], k->bytes);
-		return GT_OK;
-	}
-	for (int i = 0; i < k->nin; i++)
-		c.in[i] = a->in[i];
-	gt_cpu_for(dev, k->n, k->grain, 64, k->fn, &c);
+	for (int i = 0; i < c->n; i++)
+		c->x[i] = a->in[i];
+	if (k->loop.fn)
+		gt_cpu_for(dev, k->loop.n, k->loop.grain, 64, k->loop.fn, c);
+	else if (c->out != c->x[0])
+		memcpy(c->out, c->x[0], k->bytes);
 	return GT_OK;
 }
 
 enum gt_code gt_cpu_eltwise(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
 {
-	const struct gt_tdesc *x = call->in[0];
-	struct gt_tdesc *y = call->out[0];
-	int type = gt_cpu_type(x->dtype), nin = call->nin;
-	gt_range_fn *fn;
+	/* outputs are bound after inputs, so that `out` is dx in the gradient of an activation, of which y may be an input */
+	static const struct gt_operand_slot slots[] = {GT_SLOT_AS(eltwise, "y", args.out), GT_SLOT_AS(eltwise, "dx", args.out)};
+	const struct gt_tdesc *x = gt_opcall_input(call);
+	struct gt_tdesc *y = gt_opcall_output(call);
+	int type = gt_cpu_type(x->dtype), to = gt_cpu_type(y->dtype);
 	const struct row *row = &rows[call->code];
-	int64_t grain = row->grain;
-	double number[2] = {0};
+	const struct gt_attr_gelu *gelu = call->code == GT_OP_GELU || call->code == GT_OP_GELU_DX ? call->attr : NULL;
+	bool cast = call->code == GT_OP_CAST;
+	struct eltwise *k;
 	(void)dev;
-	if (call->code == GT_OP_CAST) {
-		int to = gt_cpu_type(y->dtype);
+	if (cast) {
 		if (y->any)
 			y->layout = x->layout, y->any = false;
-		fn = type < 0 || to < 0 ? NULL : casts[type][to];
-		if (!fn && to != type)
-			return gt_cpu_refuse(call, err, "this conversion is not supported");
-		grain = CAST_GRAIN;
-	} else {
-		if (call->code == GT_OP_GELU && ((const struct gt_attr_gelu *)call->attr)->approximate)
-			row = &row_gelu_tanh;
-		else if (call->code == GT_OP_GELU_DX && ((const struct gt_attr_gelu *)call->attr)->approximate)
-			row = &row_gelu_tanh_dx;
-		else if (call->code == GT_OP_ADD && nin > 2)
-			row = &row_addn;
-		fn = row->fn[type];
-		grain = row->grain;
-		for (int i = 0; i < row->numbers; i++)
-			number[i] = ((const struct gt_attr_act *)call->attr)->number[i];
-		if (call->code == GT_OP_SCALE)
-			number[0] = ((const struct gt_attr_scale *)call->attr)->factor;
+		if (to != type && (type < 0 || to < 0 || !casts[type][to]))
+			return gt_opcall_refuse(call, err, "this conversion is not supported");
 	}
-	struct eltwise *k;
-	GT_KERNEL_NEW(k, launch_eltwise, type == GT_T_F64 ? "loop:f64" : "loop", err);
-	k->fn = fn;
-	k->n = gt_tdesc_padded(x);
+	if (gelu && gelu->approximate)
+		row = call->code == GT_OP_GELU ? &row_gelu_tanh : &row_gelu_tanh_dx;
+	else if (call->code == GT_OP_ADD && call->nin > 2)
+		row = &row_addn;
+	GT_LOOP_NEW(k, slots, call, type == GT_T_F64 ? "loop:f64" : "loop", err);
+	k->loop.head.launch = launch_eltwise;
+	gt_range_fn *fn = !cast ? row->fn[type] : type < 0 ? NULL : casts[type][to];
+	gt_cpu_loop_over(&k->loop, fn, gt_tdesc_padded(x), cast ? CAST_GRAIN : row->grain);
 	k->bytes = gt_tdesc_bytes(x);
-	k->grain = grain;
-	k->nin = nin;
-	memcpy(k->number, number, sizeof number);
-	k->head.small = gt_cpu_alone(k->n, k->grain);
-	*out = &k->head;
+	k->args.n = call->nin;
+	for (int i = 0; i < row->numbers; i++)
+		k->args.number[i] = ((const struct gt_attr_act *)call->attr)->number[i];
+	if (call->code == GT_OP_SCALE)
+		k->args.number[0] = ((const struct gt_attr_scale *)call->attr)->factor;
+	k->loop.head.small = gt_cpu_alone(k->loop.n, k->loop.grain);
+	*out = &k->loop.head;
 	return GT_OK;
 }

@@ -41,17 +41,9 @@ struct embedding {
 	const struct gt_cpu_apply *apply;
 };
 
-static const struct gt_cpu_slot slots[] = {GT_SLOT(embedding, tokens),
-                                           GT_SLOT(embedding, lengths),
-                                           GT_SLOT(embedding, idx),
-                                           GT_SLOT(embedding, w),
-                                           GT_SLOT(embedding, y),
-                                           GT_SLOT(embedding, dw),
-                                           GT_SLOT(embedding, dy),
-                                           GT_SLOT(embedding, scalars),
-                                           GT_SLOT_AS(embedding, "s0", state[0]),
-                                           GT_SLOT_AS(embedding, "s1", state[1]),
-                                           GT_SLOT_AS(embedding, "s2", state[2])};
+static const struct gt_operand_slot slots[] = {
+    GT_SLOTS(embedding, tokens, lengths, idx, w, y, dw, dy, scalars), GT_SLOT_AS(embedding, "s0", state[0]),
+    GT_SLOT_AS(embedding, "s1", state[1]), GT_SLOT_AS(embedding, "s2", state[2])};
 
 static inline int64_t length_of(const struct embedding *k, int64_t sample)
 {
@@ -212,7 +204,7 @@ enum gt_code gt_cpu_embedding(struct gt_dev *dev, const struct gt_opcall *call, 
 	const char *why = init_common(k, call, a, of, table);
 	if (why || !gt_tdesc_plain(table)) {
 		free(k);
-		return gt_cpu_refuse(call, err, why ? why : "the table must be plain");
+		return gt_opcall_refuse(call, err, why ? why : "the table must be plain");
 	}
 	if (dy) {
 		k->loop.head.launch = launch_gradient;
@@ -236,13 +228,13 @@ enum gt_code gt_cpu_embedding_update(struct gt_dev *dev, const struct gt_opcall 
 	(void)dev;
 	const char *why = gt_update_refuses_fused(call);
 	if (why)
-		return gt_cpu_refuse(call, err, why);
+		return gt_opcall_refuse(call, err, why);
 	if (dy->dtype == GT_F64 || !gt_tdesc_plain(table))
-		return gt_cpu_refuse(call, err, "it supports plain tables in f32 only");
+		return gt_opcall_refuse(call, err, "it supports plain tables in f32 only");
 	GT_LOOP_NEW(k, slots, call, "rows", err);
 	if ((why = init_common(k, call, &a->table, dy, table))) {
 		free(k);
-		return gt_cpu_refuse(call, err, why);
+		return gt_opcall_refuse(call, err, why);
 	}
 	if (a->parts) {
 		k->begin = k->rows * a->part / a->parts;

@@ -21,7 +21,15 @@ struct lookup {
 };
 
 struct gather {
-	struct gt_kernel head;
+	struct gt_cpu_loop loop; /* over the rows of the result */
+	const uint8_t *images;
+	const int32_t *labels;
+	const int64_t *index; /* of the first sample of the batch, after find_first_index */
+	char *x;
+	int32_t *target;
+	int64_t stride;
+	const struct gt_step_args *step_args;
+	_Atomic int64_t bad; /* position of an index outside the dataset; -1: none */
 	struct gt_attr_gather attr;
 	struct lookup look;
 	int32_t c, h, w;
@@ -29,18 +37,6 @@ struct gather {
 	bool move; /* true if an augmentation crops or flips images */
 	bool reflect;
 	float *scale, *shift; /* one entry for each byte that is converted at a time: the bytes of a row if move is true, else of an image */
-};
-
-struct job {
-	const struct gather *k;
-	const uint8_t *images;
-	const int32_t *labels;
-	const int64_t *index;
-	int64_t stride;
-	char *x;
-	int32_t *target;
-	const struct gt_step_args *step_args;
-	_Atomic int64_t *bad; /* position of an index outside the dataset; -1: none */
 };
 
 GT_CLONES static void row_f32(float *restrict y, const uint8_t *restrict u, const float *restrict scale, const float *restrict shift,
@@ -129,55 +125,50 @@ static enum gt_code fail_outside(int64_t sample, struct gt_err *err)
 
 static void gather_samples(const void *ctx, int64_t begin, int64_t end)
 {
-	const struct job *j = ctx;
-	const struct gather *k = j->k;
+	struct gather *k = (struct gather *)ctx;
+	const uint8_t *images = k->images;
+	const int64_t *index = k->index;
+	char *x = k->x;
+	int64_t stride = k->stride, samples = k->look.samples, all = k->look.all;
 	int64_t row = (int64_t)k->w * k->c, size = row * k->h;
 	uint8_t buf[MAX_ROW];
 	for (int64_t n = begin; n < end; n++) {
-		int64_t view = n / k->look.samples, s = n - view * k->look.samples, at = j->index[s * j->stride];
-		if (at < 0 || at >= k->look.all) {
-			atomic_store(j->bad, s);
+		int64_t view = n / samples, s = n - view * samples, at = index[s * stride];
+		if (at < 0 || at >= all) {
+			atomic_store(&k->bad, s);
 			return;
 		}
-		const uint8_t *image = j->images + at * size;
-		if (!view && j->target)
-			j->target[s] = j->labels[at];
-		if (n + AHEAD < end && s + AHEAD < k->look.samples &&
+		const uint8_t *image = images + at * size;
+		if (!view && k->target)
+			k->target[s] = k->labels[at];
+		if (n + AHEAD < end && s + AHEAD < samples &&
 		    /* the samples that follow may be anywhere in memory, so they are prefetched */
-		    (uint64_t)j->index[(s + AHEAD) * j->stride] < (uint64_t)k->look.all)
+		    (uint64_t)index[(s + AHEAD) * stride] < (uint64_t)all)
 			for (int64_t i = 0; i < size && i < 4096; i += 64)
-				__builtin_prefetch(j->images + j->index[(s + AHEAD) * j->stride] * size + i);
+				__builtin_prefetch(images + index[(s + AHEAD) * stride] * size + i);
 		if (!k->move) {
-			convert_pixels(k, j->x, n * size, image, size);
+			convert_pixels(k, x, n * size, image, size);
 			continue;
 		}
-		struct gt_aug a = gt_aug_of(&k->attr, j->step_args->seed, j->step_args->epoch, (uint64_t)at, (int)view);
+		struct gt_aug a = gt_aug_of(&k->attr, k->step_args->seed, k->step_args->epoch, (uint64_t)at, (int)view);
 		for (int32_t y = 0; y < k->h; y++) {
 			move_row(k, a, image, y, buf);
-			convert_pixels(k, j->x, n * size + y * row, buf, row);
+			convert_pixels(k, x, n * size + y * row, buf, row);
 		}
 	}
 }
 
 static enum gt_code gather_launch(struct gt_dev *dev, struct gt_kernel *head, const struct gt_launch *a, struct gt_err *err)
 {
-	const struct gather *k = (const struct gather *)head;
-	_Atomic int64_t bad = -1;
-	struct job j = {.k = k,
-	                .images = a->in[0],
-	                .labels = a->in[1],
-	                .index = a->in[2],
-	                .x = a->out[0],
-	                .target = a->out[1],
-	                .step_args = a->step_args,
-	                .bad = &bad};
-	int64_t size = (int64_t)k->w * k->c * k->h, grain = (1 << 18) / size; /* a second thread is worthwhile from 256 Ki pixels on */
-	GT_TRY(find_first_index(&k->look, a->step_args, &j.index, &j.stride, err));
+	struct gather *k = gt_cpu_loop_bind(head, a);
+	k->bad = -1;
+	k->step_args = a->step_args;
+	GT_TRY(find_first_index(&k->look, a->step_args, &k->index, &k->stride, err));
 	if (a->stream) /* on other streams than 0, the loader's thread runs alone beside a step that uses all other threads */
-		gather_samples(&j, 0, k->look.n);
+		gather_samples(k, 0, k->loop.n);
 	else
-		gt_cpu_for(dev, k->look.n, grain > 0 ? grain : 1, 1, gather_samples, &j);
-	return bad >= 0 ? fail_outside(j.index[bad * j.stride], err) : GT_OK;
+		gt_cpu_for(dev, k->loop.n, k->loop.grain, 1, gather_samples, k);
+	return k->bad >= 0 ? fail_outside(k->index[k->bad * k->stride], err) : GT_OK;
 }
 
 static void gather_release(struct gt_kernel *head)
@@ -189,6 +180,7 @@ static void gather_release(struct gt_kernel *head)
 
 enum gt_code gt_cpu_gather(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
 {
+	static const struct gt_operand_slot slots[] = {GT_SLOTS(gather, images, labels, index, x, target)};
 	const struct gt_attr_gather *a = call->attr;
 	const struct gt_tdesc *d = gt_opcall_operand(call, "images"), *x = gt_opcall_operand(call, "x");
 	struct gather *k;
@@ -196,19 +188,22 @@ enum gt_code gt_cpu_gather(struct gt_dev *dev, const struct gt_opcall *call, str
 	int pad = a->views > 2 ? 1 : a->views > 1 ? 0 : a->pad;
 	(void)dev;
 	if (d->dim[1] > GT_MAX_CHANNELS)
-		return gt_cpu_refuse(call, err, "images have more than 16 channels");
-	GT_KERNEL_NEW(k, gather_launch, "loops:gather", err);
+		return gt_opcall_refuse(call, err, "images have more than 16 channels");
+	GT_LOOP_NEW(k, slots, call, "loops:gather", err);
+	k->loop.head.launch = gather_launch;
 	k->attr = *a;
 	k->look = lookup_of(d, gt_opcall_operand(call, "index"), x->dim[0], a->views);
 	k->c = (int32_t)d->dim[1], k->h = (int32_t)d->dim[2], k->w = (int32_t)d->dim[3];
 	k->t = x->dtype;
 	k->move = !gt_aug_none(a);
 	k->reflect = a->views > 1 || a->pad_reflect;
-	k->head.release = gather_release;
+	k->loop.head.release = gather_release;
+	int64_t grain = (1 << 18) / (row * k->h); /* a second thread is worthwhile from 256 Ki pixels on */
+	gt_cpu_loop_over(&k->loop, gather_samples, k->look.n, grain > 0 ? grain : 1);
 	if (!k->move)
 		row *= k->h;
 	if (!(k->scale = malloc(sizeof(float) * 2 * (size_t)row))) {
-		gather_release(&k->head);
+		gather_release(&k->loop.head);
 		return gt_fail(err, GT_EFAIL, "out of memory");
 	}
 	k->shift = k->scale + row;
@@ -217,17 +212,22 @@ enum gt_code gt_cpu_gather(struct gt_dev *dev, const struct gt_opcall *call, str
 		k->shift[i] = a->shift[i % k->c];
 	}
 	if (k->move && (row > MAX_ROW || (k->reflect && (pad >= k->h || pad >= k->w)))) {
-		gather_release(&k->head);
-		return gt_cpu_refuse(call, err, row > MAX_ROW ? "augmentation supports image "
+		gather_release(&k->loop.head);
+		return gt_opcall_refuse(call, err, row > MAX_ROW ? "augmentation supports image "
 		                     "rows of at most 4096 values" : "the padding reaches past the mirrored image");
 	}
-	*out = &k->head;
+	*out = &k->loop.head;
 	return GT_OK;
 }
 
 /* ---- images with recipes -------------------------------------------------------------------------------------------------------- */
 struct gather_recipes {
-	struct gt_kernel head;
+	struct gt_cpu_loop loop;
+	const uint8_t *rows;
+	const int32_t *labels;
+	const int64_t *index;
+	void *x;
+	int32_t *target;
 	struct gt_attr_recipes attr;
 	struct lookup look;
 	int64_t row; /* bytes of a row */
@@ -235,8 +235,9 @@ struct gather_recipes {
 	enum gt_dtype t;
 };
 
-static void put_pixel(const struct gather_recipes *k, void *x, int64_t at, const int32_t *v)
+static void put_pixel(const struct gather_recipes *k, int64_t at, const int32_t *v)
 {
+	void *x = k->x;
 	for (int i = 0; i < k->c; i++) {
 		float f = (float)v[i] * k->attr.gather.scale[i] + k->attr.gather.shift[i];
 		if (k->t == GT_F32)
@@ -248,7 +249,7 @@ static void put_pixel(const struct gather_recipes *k, void *x, int64_t at, const
 	}
 }
 
-static void recipe_image(const struct gather_recipes *k, const uint8_t *row, int view, void *x, int64_t at)
+static void recipe_image(const struct gather_recipes *k, const uint8_t *row, int view, int64_t at)
 {
 	struct gt_recipe r;
 	struct gt_recipe_op op[GT_RECIPE_MAX_OPS];
@@ -278,14 +279,14 @@ static void recipe_image(const struct gather_recipes *k, const uint8_t *row, int
 		int32_t y = gt_aug_source(p / k->w + g.dy, k->h, 1), x0 = p % k->w,
 		        from = gt_aug_source((g.flip ? k->w - 1 - x0 : x0) + g.dx, k->w, 1);
 		gt_recipe_pixel(op, r.n, grey, &im, k->c, y, from, v);
-		put_pixel(k, x, at + (int64_t)p * k->c, v);
+		put_pixel(k, at + (int64_t)p * k->c, v);
 	}
 }
 
 static enum gt_code gather_recipes_launch(struct gt_dev *dev, struct gt_kernel *head, const struct gt_launch *a, struct gt_err *err)
 {
-	const struct gather_recipes *k = (const struct gather_recipes *)head;
-	const int64_t *index = a->in[2];
+	const struct gather_recipes *k = gt_cpu_loop_bind(head, a);
+	const int64_t *index = k->index;
 	int64_t stride;
 	(void)dev;
 	GT_TRY(find_first_index(&k->look, a->step_args, &index, &stride, err));
@@ -293,35 +294,40 @@ static enum gt_code gather_recipes_launch(struct gt_dev *dev, struct gt_kernel *
 		int64_t view = n / k->look.samples, s = n - view * k->look.samples, at = index[s * stride];
 		if (at < 0 || at >= k->look.all)
 			return fail_outside(at, err);
-		recipe_image(k, (const uint8_t *)a->in[0] + at * k->row, (int)view, a->out[0], n * k->h * k->w * k->c);
-		if (!view && a->out[1])
-			((int32_t *)a->out[1])[s] = ((const int32_t *)a->in[1])[at];
+		recipe_image(k, k->rows + at * k->row, (int)view, n * k->h * k->w * k->c);
+		if (!view && k->target)
+			k->target[s] = k->labels[at];
 	}
 	return GT_OK;
 }
 
 enum gt_code gt_cpu_gather_recipes(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
 {
+	static const struct gt_operand_slot slots[] = {GT_SLOTS(gather_recipes, rows, labels, index, x, target)};
 	const struct gt_attr_recipes *a = call->attr;
 	const struct gt_tdesc *d = gt_opcall_operand(call, "rows"), *x = gt_opcall_operand(call, "x");
 	struct gather_recipes *k;
 	(void)dev;
 	const char *why = gt_recipe_refuses(a, d, x);
 	if (why)
-		return gt_cpu_refuse(call, err, why);
-	GT_KERNEL_NEW(k, gather_recipes_launch, "loops:recipes", err);
+		return gt_opcall_refuse(call, err, why);
+	GT_LOOP_NEW(k, slots, call, "loops:recipes", err);
+	k->loop.head.launch = gather_recipes_launch;
 	k->attr = *a;
 	k->look = lookup_of(d, gt_opcall_operand(call, "index"), x->dim[0], a->gather.views);
 	k->row = d->dim[1];
 	k->c = (int32_t)x->dim[1], k->h = (int32_t)x->dim[2], k->w = (int32_t)x->dim[3];
 	k->t = x->dtype;
-	*out = &k->head;
+	*out = &k->loop.head;
 	return GT_OK;
 }
 
 /* ---- rows of numbers ---------------------------------------------------------------------------------------------------------- */
 struct gather_rows {
-	struct gt_kernel head;
+	struct gt_cpu_loop loop;
+	const float *rows;
+	const int64_t *index;
+	char *y;
 	struct lookup look;
 	int64_t width; /* numbers in a row */
 	enum gt_dtype t;
@@ -329,8 +335,8 @@ struct gather_rows {
 
 static enum gt_code gather_rows_launch(struct gt_dev *dev, struct gt_kernel *head, const struct gt_launch *a, struct gt_err *err)
 {
-	const struct gather_rows *k = (const struct gather_rows *)head;
-	const int64_t *index = a->in[1];
+	const struct gather_rows *k = gt_cpu_loop_bind(head, a);
+	const int64_t *index = k->index;
 	int64_t stride;
 	size_t to = gt_dtype_size(k->t) * (size_t)k->width;
 	(void)dev;
@@ -339,8 +345,8 @@ static enum gt_code gather_rows_launch(struct gt_dev *dev, struct gt_kernel *hea
 		int64_t at = index[i % k->look.samples * stride];
 		if (at < 0 || at >= k->look.all)
 			return fail_outside(at, err);
-		const float *from = (const float *)a->in[0] + at * k->width;
-		char *y = (char *)a->out[0] + (size_t)i * to;
+		const float *from = k->rows + at * k->width;
+		char *y = k->y + (size_t)i * to;
 		if (k->t == GT_F32 || k->t == GT_I32)
 			memcpy(y, from, to);
 		for (int64_t e = 0; e < k->width && k->t == GT_BF16; e++)
@@ -353,24 +359,29 @@ static enum gt_code gather_rows_launch(struct gt_dev *dev, struct gt_kernel *hea
 
 enum gt_code gt_cpu_gather_rows(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
 {
+	static const struct gt_operand_slot slots[] = {GT_SLOTS(gather_rows, rows, index, y)};
 	const struct gt_tdesc *d = gt_opcall_operand(call, "rows"), *y = gt_opcall_operand(call, "y");
 	struct gather_rows *k;
 	bool fits = d->dtype == GT_I32 ? y->dtype == GT_I32
 	                               : d->dtype == GT_F32 && (y->dtype == GT_F32 || y->dtype == GT_BF16 || y->dtype == GT_F64);
 	(void)dev;
 	if (!fits)
-		return gt_cpu_refuse(call, err, "rows of i32 stay i32, and rows of f32 become f32, bf16 or f64");
-	GT_KERNEL_NEW(k, gather_rows_launch, "loops:gather", err);
+		return gt_opcall_refuse(call, err, "rows of i32 stay i32, and rows of f32 become f32, bf16 or f64");
+	GT_LOOP_NEW(k, slots, call, "loops:gather", err);
+	k->loop.head.launch = gather_rows_launch;
 	k->width = gt_tdesc_count(d) / d->dim[0];
 	k->look = lookup_of(d, gt_opcall_operand(call, "index"), y->dim[0], ((const struct gt_attr_views *)call->attr)->views);
 	k->t = y->dtype;
-	*out = &k->head;
+	*out = &k->loop.head;
 	return GT_OK;
 }
 
 /* ---- sequences of different lengths ------------------------------------------------------------------------------------------------ */
 struct gather_ragged {
-	struct gt_kernel head;
+	struct gt_cpu_loop loop;
+	const int32_t *rows;
+	const int64_t *start, *index;
+	int32_t *y;
 	struct lookup look;
 	int64_t total; /* numbers of all sequences */
 	int64_t width; /* numbers of a row of the result */
@@ -379,22 +390,21 @@ struct gather_ragged {
 
 static enum gt_code gather_ragged_launch(struct gt_dev *dev, struct gt_kernel *head, const struct gt_launch *a, struct gt_err *err)
 {
-	const struct gather_ragged *k = (const struct gather_ragged *)head;
-	const int32_t *rows = a->in[0];
-	const int64_t *start = a->in[1], *index = a->in[2];
+	const struct gather_ragged *k = gt_cpu_loop_bind(head, a);
+	const int64_t *index = k->index;
 	int64_t stride;
 	(void)dev;
 	GT_TRY(find_first_index(&k->look, a->step_args, &index, &stride, err));
 	for (int64_t i = 0; i < k->look.n; i++) {
 		int64_t at = index[i % k->look.samples * stride];
-		int32_t *y = (int32_t *)a->out[0] + i * k->width;
+		int32_t *y = k->y + i * k->width;
 		if (at < 0 || at >= k->look.all)
 			return fail_outside(at, err);
-		int64_t from = start[at], n = start[at + 1] - from;
+		int64_t from = k->start[at], n = k->start[at + 1] - from;
 		if (from < 0 || n < 0 || n > k->width || from + n > k->total)
 			return gt_fail(err, GT_EINTERNAL, "gather: sample %lld has %lld numbers, but a row has %lld", (long long)at, (long long)n,
 			               (long long)k->width);
-		memcpy(y, rows + from, (size_t)n * sizeof *y);
+		memcpy(y, k->rows + from, (size_t)n * sizeof *y);
 		for (int64_t e = n; e < k->width; e++)
 			y[e] = k->pad;
 	}
@@ -403,16 +413,18 @@ static enum gt_code gather_ragged_launch(struct gt_dev *dev, struct gt_kernel *h
 
 enum gt_code gt_cpu_gather_ragged(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
 {
+	static const struct gt_operand_slot slots[] = {GT_SLOTS(gather_ragged, rows, start, index, y)};
 	const struct gt_tdesc *y = gt_opcall_operand(call, "y");
 	const struct gt_attr_ragged *attr = call->attr;
 	struct gather_ragged *k;
 	(void)dev;
-	GT_KERNEL_NEW(k, gather_ragged_launch, "loops:gather", err);
+	GT_LOOP_NEW(k, slots, call, "loops:gather", err);
+	k->loop.head.launch = gather_ragged_launch;
 	k->look = lookup_of(gt_opcall_operand(call, "start"), gt_opcall_operand(call, "index"), y->dim[0], attr->views);
 	k->look.all--; /* start has the end of the last sequence too */
 	k->total = gt_opcall_operand(call, "rows")->dim[0];
 	k->width = y->dim[1];
 	k->pad = attr->pad;
-	*out = &k->head;
+	*out = &k->loop.head;
 	return GT_OK;
 }

@@ -93,19 +93,6 @@ static inline __attribute__((always_inline)) void transpose_avx512(const float *
 
 #include "cpu/gemm_tile.inc"
 #pragma GCC pop_options
-#undef V
-#undef VW
-#undef LOAD
-#undef STORE
-#undef BCAST
-#undef FMA
-#undef RELU
-#undef ZERO
-#undef N
-#undef MR
-#undef NB
-#undef WR
-#undef TRANSPOSE
 
 #pragma GCC push_options
 #pragma GCC target("avx2,fma")

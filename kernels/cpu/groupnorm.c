@@ -25,9 +25,7 @@ struct groupnorm {
 	double eps;
 };
 
-static const struct gt_cpu_slot slots[] = {
-    GT_SLOT(groupnorm, x),    GT_SLOT(groupnorm, dy), GT_SLOT(groupnorm, gamma), GT_SLOT(groupnorm, beta),   GT_SLOT(groupnorm, mean),
-    GT_SLOT(groupnorm, rstd), GT_SLOT(groupnorm, y),  GT_SLOT(groupnorm, dx),    GT_SLOT(groupnorm, dgamma), GT_SLOT(groupnorm, dbeta)};
+static const struct gt_operand_slot slots[] = {GT_SLOTS(groupnorm, x, dy, gamma, beta, mean, rstd, y, dx, dgamma, dbeta)};
 
 /* ---- loops ----------------------------------------------------------------------------------------------------------------- */
 GT_LANE float load_element(const void *p, int64_t i, const bool half)

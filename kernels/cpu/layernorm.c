@@ -25,9 +25,7 @@ struct layernorm {
 	gt_range_fn *params; /* the gradients of gamma and beta */
 };
 
-static const struct gt_cpu_slot slots[] = {
-    GT_SLOT(layernorm, x),    GT_SLOT(layernorm, dy), GT_SLOT(layernorm, gamma), GT_SLOT(layernorm, beta),   GT_SLOT(layernorm, mean),
-    GT_SLOT(layernorm, rstd), GT_SLOT(layernorm, y),  GT_SLOT(layernorm, dx),    GT_SLOT(layernorm, dgamma), GT_SLOT(layernorm, dbeta)};
+static const struct gt_operand_slot slots[] = {GT_SLOTS(layernorm, x, dy, gamma, beta, mean, rstd, y, dx, dgamma, dbeta)};
 
 /* Returns the index in gamma and beta of column j of a row. */
 GT_LANE int64_t param_index(const struct layernorm *c, int64_t j)
@@ -108,7 +106,7 @@ enum gt_code gt_cpu_layernorm(struct gt_dev *dev, const struct gt_opcall *call, 
 			if (params_of[i] && param_order(x, params_of[i]) != order)
 				order = -1;
 		if (order < 0 || (!back && !beta))
-			return gt_cpu_refuse(call, err, "gamma, beta and their gradients must have the same layout, plain or channels last");
+			return gt_opcall_refuse(call, err, "gamma, beta and their gradients must have the same layout, plain or channels last");
 	}
 	GT_LOOP_NEW(k, slots, call, "loop", err);
 	k->loop.head.launch = back ? launch_backward : launch_forward;

@@ -14,10 +14,9 @@
 
 struct linear {
 	struct gt_kernel head;
-	const struct gt_gemm_isa *isa;
+	void (*product)(const struct gt_gemm *g, int thread, int threads); /* of struct gt_gemm_isa */
 	struct gt_gemm g; /* shapes of the product; each launch sets the pointers */
-	bool bias, mask;
-	bool scalars;               /* the call linear.dw+update has the operand `scalars` */
+	struct gt_binding binding;
 	enum gt_opcode optimizer;   /* the optimizer of a call of linear.dw+update */
 	struct gt_attr_update update;
 	struct gt_seg seg;
@@ -34,47 +33,47 @@ static bool in_tiles(const struct gt_tdesc *w)
 	return !w->any && gt_tdesc_equal(&t, w);
 }
 
-static void part_fwd(struct gt_dev *dev, struct gt_kernel *head, const struct gt_launch *a, int thread, int threads)
+static const struct gt_operand_slot fwd_slots[] = {GT_SLOTS(gt_gemm, x, w, b, y)};
+static const struct gt_operand_slot dx_slots[] = {GT_SLOTS(gt_gemm, dy, w, dx), GT_SLOT_AS(gt_gemm, "y", mask)};
+static const struct gt_operand_slot dw_slots[] = {GT_SLOTS(gt_gemm, dy, x, dw, db)};
+
+/* Does a thread's part of a product. Several threads work on one launch, so each has a copy of the arguments. */
+static void part_product(struct gt_dev *dev, struct gt_kernel *head, const struct gt_launch *a, int thread, int threads)
 {
-	struct linear *k = (struct linear *)head;
+	const struct linear *k = (const struct linear *)head;
 	struct gt_gemm g = k->g;
 	(void)dev;
-	g.x = a->in[0], g.w = a->in[1], g.b = k->bias ? a->in[2] : NULL, g.y = a->out[0];
-	k->isa->fwd(&g, thread, threads);
+	gt_binding_apply(&k->binding, &g, a->in, a->out);
+	g.scratch = a->scratch;
+	k->product(&g, thread, threads);
 }
 
-static void part_dx(struct gt_dev *dev, struct gt_kernel *head, const struct gt_launch *a, int thread, int threads)
-{
-	struct linear *k = (struct linear *)head;
-	struct gt_gemm g = k->g;
-	(void)dev;
-	g.dy = a->in[0], g.w = a->in[1], g.dx = a->out[0], g.mask = k->mask ? a->in[2] : NULL;
-	k->isa->dx(&g, thread, threads);
-}
+struct update_operands {
+	struct gt_gemm g;
+	const struct gt_scalars *scalars;
+	float *w;
+	void *state[GT_MAX_STATES];
+};
 
-static void part_dw(struct gt_dev *dev, struct gt_kernel *head, const struct gt_launch *a, int thread, int threads)
-{
-	struct linear *k = (struct linear *)head;
-	struct gt_gemm g = k->g;
-	(void)dev;
-	g.dy = a->in[0], g.x = a->in[1], g.dw = a->out[0], g.db = k->bias ? a->out[1] : NULL, g.scratch = a->scratch;
-	k->isa->dw(&g, thread, threads);
-}
+static const struct gt_operand_slot update_slots[] = {
+    GT_SLOTS(update_operands, scalars, w), GT_SLOT_AS(update_operands, "dy", g.dy), GT_SLOT_AS(update_operands, "x", g.x),
+    GT_SLOT_AS(update_operands, "db", g.db), GT_SLOT_AS(update_operands, "s0", state[0]), GT_SLOT_AS(update_operands, "s1", state[1]),
+    GT_SLOT_AS(update_operands, "s2", state[2])};
 
 /* Does a thread's part of linear.dw+update: it updates w with each tile of dw as soon as the tile is computed. The bias gradient is
  * stored. */
 static void part_dw_update(struct gt_dev *dev, struct gt_kernel *head, const struct gt_launch *a, int thread, int threads)
 {
-	struct linear *k = (struct linear *)head;
-	struct gt_gemm g = k->g;
-	const struct gt_scalars *scalars = k->scalars ? a->in[3] : NULL;
+	const struct linear *k = (const struct linear *)head;
+	struct update_operands o = {.g = k->g};
 	(void)dev;
-	if (scalars && scalars->skip)
+	gt_binding_apply(&k->binding, &o, a->in, a->out);
+	if (o.scalars && o.scalars->skip)
 		return;
-	struct gt_cpu_apply apply = gt_cpu_apply_make(k->optimizer, &k->update, a->step_args, scalars, a->in[2], a->in + 4);
-	g.dy = a->in[0], g.x = a->in[1], g.db = k->bias ? a->out[0] : NULL, g.scratch = a->scratch, g.apply = gt_cpu_apply_run, g.ctx = &apply;
-	g.first = k->part * threads; /* the threads of the other parts belong to other ranks */
-	k->isa->dw(&g, g.first + thread, threads * k->parts);
+	struct gt_cpu_apply apply = gt_cpu_apply_make(k->optimizer, &k->update, a->step_args, o.scalars, o.w, o.state);
+	o.g.scratch = a->scratch, o.g.apply = gt_cpu_apply_run, o.g.ctx = &apply;
+	o.g.first = k->part * threads; /* the threads of the other parts belong to other ranks */
+	k->product(&o.g, o.g.first + thread, threads * k->parts);
 }
 
 static enum gt_code launch_parts(struct gt_dev *dev, struct gt_kernel *k, const struct gt_launch *a, struct gt_err *err)
@@ -100,17 +99,16 @@ enum gt_code gt_cpu_linear_dw_update(struct gt_dev *dev, const struct gt_opcall 
 	struct linear *k;
 	const char *why = gt_update_refuses_fused(call);
 	if (why)
-		return gt_cpu_refuse(call, err, why);
+		return gt_opcall_refuse(call, err, why);
 	if (!isa || x->dtype != GT_F32 || x->dim[0] > GT_GEMM_APPLY_M || !(w->any || in_tiles(w)))
-		return gt_cpu_refuse(call, err, "it supports f32, small batches and weights in tiles only");
+		return gt_opcall_refuse(call, err, "it supports f32, small batches and weights in tiles only");
 	w->layout = tiles;
 	w->any = false;
 	if (!(k = calloc(1, sizeof *k)))
 		return gt_fail(err, GT_EFAIL, "out of memory");
-	k->isa = isa;
+	k->product = isa->dw;
 	k->g = (struct gt_gemm){.m = x->dim[0], .in = x->dim[1], .out = dy->dim[1]};
-	k->bias = gt_opcall_operand(call, "db");
-	k->scalars = gt_opcall_operand(call, "scalars");
+	gt_binding_make(&k->binding, update_slots, sizeof update_slots / sizeof *update_slots, call);
 	k->optimizer = attr->optimizer;
 	k->update = attr->update;
 	k->seg = attr->update.seg[0];
@@ -130,12 +128,16 @@ enum gt_code gt_cpu_linear_dw_update(struct gt_dev *dev, const struct gt_opcall 
 struct masked {
 	struct gt_kernel head;
 	struct gt_kernel *dx, *relu;
+	struct gt_binding binding; /* the inputs of relu */
 };
+
+static const struct gt_operand_slot relu_slots[] = {{"dx", 0}, {"y", sizeof(void *)}};
 
 static enum gt_code launch_masked(struct gt_dev *dev, struct gt_kernel *head, const struct gt_launch *a, struct gt_err *err)
 {
 	struct masked *k = (struct masked *)head;
-	void *in[2] = {a->out[0], a->in[2]};
+	void *in[GT_MAX_IO];
+	gt_binding_apply(&k->binding, in, a->in, a->out);
 	struct gt_launch relu = {.in = in, .out = a->out, .scratch = a->scratch, .step_args = a->step_args, .stream = a->stream};
 	GT_TRY(k->dx->launch(dev, k->dx, a, err));
 	return k->relu->launch(dev, k->relu, &relu, err);
@@ -159,16 +161,14 @@ static void release_masked(struct gt_kernel *head)
 
 static enum gt_code prepare_masked(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
 {
-	struct gt_opcall plain = *call, relu = {.code = GT_OP_RELU_DX,
-	                                        .name = call->name,
-	                                        .nin = 2,
-	                                        .nout = 1,
-	                                        .in = {call->out[0], call->in[2]},
-	                                        .out = {call->out[0]}};
+	struct gt_tdesc *dx = gt_opcall_operand(call, "dx"), *y = gt_opcall_operand(call, "y");
+	struct gt_opcall plain = *call,
+	                 relu = {.code = GT_OP_RELU_DX, .name = call->name, .nin = 2, .nout = 1, .in = {dx, y}, .out = {dx}};
 	struct masked *k;
 	plain.nin = 2;
 	GT_KERNEL_NEW(k, launch_masked, NULL, err);
 	k->head.release = release_masked;
+	gt_binding_make(&k->binding, relu_slots, 2, call);
 	enum gt_code code = gt_dnnl_linear(dev, &plain, &k->dx, err);
 	if (code == GT_OK)
 		code = gt_cpu_eltwise(dev, &relu, &k->relu, err);
@@ -192,7 +192,7 @@ enum gt_code gt_cpu_linear(struct gt_dev *dev, const struct gt_opcall *call, str
 	struct gt_tdesc *w = gt_opcall_operand(call, dw ? "dw" : "w");
 	struct linear *k;
 	if (fwd && call->nout > 1) /* the output of relu serves as a mask without cost, because it is in the cache */
-		return gt_cpu_refuse(call, err, "this backend does not write masks of bits");
+		return gt_opcall_refuse(call, err, "this backend does not write masks of bits");
 	if (!isa || x->dtype != GT_F32 || (w->any ? x->dim[0] > SMALL_BATCH : !in_tiles(w)))
 		return mask ? prepare_masked(dev, call, out, err) : gt_dnnl_linear(dev, call, out, err);
 	if (w->any) {
@@ -201,14 +201,13 @@ enum gt_code gt_cpu_linear(struct gt_dev *dev, const struct gt_opcall *call, str
 	}
 	if (!(k = calloc(1, sizeof *k)))
 		return gt_fail(err, GT_EFAIL, "out of memory");
-	k->isa = isa;
+	k->product = fwd ? isa->fwd : dw ? isa->dw : isa->dx;
 	k->g = (struct gt_gemm){.m = x->dim[0], .in = w->dim[1], .out = w->dim[0], .relu = attr->act == GT_ACT_RELU};
 	k->g.add_dw = gt_opcall_adds(call, "dw");
 	k->g.add_db = gt_opcall_adds(call, "db");
-	k->mask = mask;
-	k->bias = gt_opcall_operand(call, fwd ? "b" : "db");
+	gt_binding_make(&k->binding, fwd ? fwd_slots : dw ? dw_slots : dx_slots, sizeof fwd_slots / sizeof *fwd_slots, call);
 	k->head.launch = launch_parts;
-	k->head.part = fwd ? part_fwd : dw ? part_dw : part_dx;
+	k->head.part = part_product;
 	k->head.scratch = dw ? gt_gemm_scratch_dw(k->g.m, k->g.out, gt_cpu_threads(dev)) : 0;
 	snprintf(k->text, sizeof k->text, "gemm_small:%s", isa->name);
 	k->head.describe = k->text;

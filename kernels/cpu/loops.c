@@ -1,7 +1,5 @@
 #include "cpu/loops.h"
-#include <assert.h>
 #include <omp.h>
-#include <string.h>
 
 void gt_cpu_for(const struct gt_dev *dev, int64_t n, int64_t grain, int64_t align, gt_range_fn *fn, const void *ctx)
 {
@@ -24,16 +22,6 @@ void gt_cpu_for(const struct gt_dev *dev, int64_t n, int64_t grain, int64_t alig
 	}
 }
 
-void *gt_cpu_loop_bind(struct gt_kernel *head, const struct gt_launch *a)
-{
-	struct gt_cpu_loop *k = (struct gt_cpu_loop *)head;
-	for (int i = 0; i < k->nslots; i++) {
-		void *p = (k->slot[i].from.output ? a->out : a->in)[k->slot[i].from.index];
-		memcpy((char *)k + k->slot[i].to, &p, sizeof p);
-	}
-	return k;
-}
-
 static enum gt_code launch_loop(struct gt_dev *dev, struct gt_kernel *head, const struct gt_launch *a, struct gt_err *err)
 {
 	struct gt_cpu_loop *k = gt_cpu_loop_bind(head, a);
@@ -42,17 +30,10 @@ static enum gt_code launch_loop(struct gt_dev *dev, struct gt_kernel *head, cons
 	return GT_OK;
 }
 
-void gt_cpu_loop_init(struct gt_cpu_loop *k, const struct gt_cpu_slot *slots, size_t n, const struct gt_opcall *call, const char *text)
+void gt_cpu_loop_init(struct gt_cpu_loop *k, const struct gt_operand_slot *slots, size_t n, const struct gt_opcall *call, const char *text)
 {
 	k->head.launch = launch_loop;
 	k->head.describe = text;
 	k->align = 1;
-	for (size_t i = 0; i < n; i++) {
-		struct gt_operand_ref from = gt_opcall_find(call, slots[i].name);
-		if (from.index < 0)
-			continue;
-		assert(k->nslots < 2 * GT_MAX_IO);
-		k->slot[k->nslots].from = from;
-		k->slot[k->nslots++].to = slots[i].at;
-	}
+	gt_binding_make(&k->binding, slots, n, call);
 }

@@ -55,7 +55,7 @@ static inline int gt_cpu_type(enum gt_dtype t)
  *         void *y;
  *         int64_t cols;
  *     };
- *     static const struct gt_cpu_slot slots[] = {GT_SLOT(softmax, x), GT_SLOT(softmax, y)};
+ *     static const struct gt_operand_slot slots[] = {GT_SLOTS(softmax, x, y)};
  *
  *     GT_LOOP_NEW(k, slots, call, "loop", err);
  *     k->cols = x->dim[1];
@@ -67,22 +67,8 @@ struct gt_cpu_loop {
 	struct gt_kernel head;
 	gt_range_fn *fn; /* the loop over [0, n); the members have the meaning of the arguments of gt_cpu_for */
 	int64_t n, grain, align;
-	int nslots;
-	struct {
-		struct gt_operand_ref from;
-		size_t to;         /* offset in the kernel of the member for the address */
-	} slot[2 * GT_MAX_IO]; /* the operands that the call has */
+	struct gt_binding binding;
 };
-
-struct gt_cpu_slot {
-	const char *name; /* of an operand */
-	size_t at;        /* offset in the kernel of the member for its address */
-};
-#define GT_SLOT(kernel, name) GT_SLOT_AS(kernel, #name, name)
-#define GT_SLOT_AS(kernel, name, member)                                                                                                   \
-	{                                                                                                                                      \
-		name, offsetof(struct kernel, member)                                                                                              \
-	}
 
 /* Allocates a kernel whose first member is struct gt_cpu_loop loop. slots is an array with all operands of the operations of the family. */
 #define GT_LOOP_NEW(k, slots, call, text, err)                                                                                             \
@@ -91,7 +77,7 @@ struct gt_cpu_slot {
 			return gt_fail(err, GT_EFAIL, "out of memory");                                                                                \
 		gt_cpu_loop_init(&(k)->loop, slots, sizeof(slots) / sizeof *(slots), call, text);                                                  \
 	} while (0)
-void gt_cpu_loop_init(struct gt_cpu_loop *k, const struct gt_cpu_slot *slots, size_t n, const struct gt_opcall *call, const char *text);
+void gt_cpu_loop_init(struct gt_cpu_loop *k, const struct gt_operand_slot *slots, size_t n, const struct gt_opcall *call, const char *text);
 
 static inline void gt_cpu_loop_over(struct gt_cpu_loop *k, gt_range_fn *fn, int64_t n, int64_t grain)
 {
@@ -101,7 +87,11 @@ static inline void gt_cpu_loop_over(struct gt_cpu_loop *k, gt_range_fn *fn, int6
 }
 
 /* Sets the addresses of the operands and returns the kernel. */
-void *gt_cpu_loop_bind(struct gt_kernel *head, const struct gt_launch *a);
+static inline void *gt_cpu_loop_bind(struct gt_kernel *head, const struct gt_launch *a)
+{
+	gt_binding_apply(&((struct gt_cpu_loop *)head)->binding, head, a->in, a->out);
+	return head;
+}
 
 /* Allocates a kernel whose first member is struct gt_kernel head, and sets launch and describe. */
 #define GT_KERNEL_NEW(k, fn, text, err)                                                                                                    \

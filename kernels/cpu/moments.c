@@ -16,8 +16,7 @@ struct merge {
 	bool f64; /* statistics are f64, otherwise f32 */
 };
 
-static const struct gt_cpu_slot slots[] = {GT_SLOT(merge, parts), GT_SLOT(merge, rmean), GT_SLOT(merge, rvar), GT_SLOT(merge, nbt),
-                                           GT_SLOT(merge, mean),  GT_SLOT(merge, rstd)};
+static const struct gt_operand_slot slots[] = {GT_SLOTS(merge, parts, rmean, rvar, nbt, mean, rstd)};
 
 static double load_stat(const struct merge *k, const void *p, int64_t i)
 {
@@ -69,9 +68,9 @@ enum gt_code gt_cpu_moments(struct gt_dev *dev, const struct gt_opcall *call, st
 	struct merge *k;
 	(void)dev;
 	if (n < 1 || n >= GT_MOMENTS_PARTS || p->dim[p->rank - 2] != 3)
-		return gt_cpu_refuse(call, err, "parts are [k, 3, C], k from 1 to 1023");
+		return gt_opcall_refuse(call, err, "parts are [k, 3, C], k from 1 to 1023");
 	if (!has_width(rmean, c) || !rmean != !rvar || !has_width(mean, c) || !has_width(rstd, c))
-		return gt_cpu_refuse(call, err, "statistics are [C], both running ones or none");
+		return gt_opcall_refuse(call, err, "statistics are [C], both running ones or none");
 	GT_LOOP_NEW(k, slots, call, "loops:batchnorm.merge", err);
 	k->loop.head.launch = launch_merge;
 	k->loop.head.small = true;

@@ -24,8 +24,7 @@ struct pool {
 	struct range *rows, *cols; /* the windows of all output rows [oh] and columns [ow], in one allocation */
 };
 
-static const struct gt_cpu_slot slots[] = {GT_SLOT(pool, x), GT_SLOT_AS(pool, "dy", x), GT_SLOT(pool, y), GT_SLOT_AS(pool, "dx", y),
-                                           GT_SLOT(pool, idx)};
+static const struct gt_operand_slot slots[] = {GT_SLOTS(pool, x, y, idx), GT_SLOT_AS(pool, "dy", x), GT_SLOT_AS(pool, "dx", y)};
 
 #define MANY 32 /* number of channels from which on a window is processed tap by tap */
 
@@ -37,24 +36,9 @@ struct row {
 	int64_t limit; /* number of elements from the image's first one that may be accessed */
 };
 
-#define S float
-#define LD(x) (x)
-#define ST(x) (x)
-#define N(name) name##_f32
-#include "cpu/pool.inc"
-#undef S
-#undef LD
-#undef ST
-#undef N
-#define S uint16_t
-#define LD(x) gt_bf16_to_f32(x)
-#define ST(x) gt_bf16_from_f32(x)
-#define N(name) name##_bf16
-#include "cpu/pool.inc"
-#undef S
-#undef LD
-#undef ST
-#undef N
+#define GT_WITHOUT_F64
+#define GT_TYPED "cpu/pool.inc"
+#include "cpu/typed.inc"
 
 GT_CLONES static void narrow_bf16(const float *restrict from, uint16_t *restrict to, int64_t n)
 {
@@ -151,9 +135,9 @@ enum gt_code gt_cpu_pool(struct gt_dev *dev, const struct gt_opcall *call, struc
 	const struct gt_tdesc *y = gt_opcall_operand(call, dx ? "dy" : "y"), *idx = gt_opcall_operand(call, "idx");
 	struct pool *k;
 	if (max && (!idx || idx->dtype != GT_I32))
-		return gt_cpu_refuse(call, err, "indices are i32 and always written");
+		return gt_opcall_refuse(call, err, "indices are i32 and always written");
 	if (x->dim[2] * x->dim[3] > INT32_MAX)
-		return gt_cpu_refuse(call, err, "the image has more than 2^31 pixels");
+		return gt_opcall_refuse(call, err, "the image has more than 2^31 pixels");
 	GT_LOOP_NEW(k, slots, call, dx ? "loops:pool.dx" : "loops:pool", err);
 	k->loop.head.release = release_pool;
 	k->n = x->dim[0], k->c = x->dim[1], k->h = x->dim[2], k->w = x->dim[3];
@@ -170,7 +154,7 @@ enum gt_code gt_cpu_pool(struct gt_dev *dev, const struct gt_opcall *call, struc
 	for (int64_t o = 0; (!dx || !max) && o < k->oh + k->ow; o++)
 		if (k->rows[o].begin >= k->rows[o].end) {
 			release_pool(&k->loop.head);
-			return gt_cpu_refuse(call, err, "a window has no pixel of the image");
+			return gt_opcall_refuse(call, err, "a window has no pixel of the image");
 		}
 	if (dx) {
 		k->loop.head.launch = launch_backward;

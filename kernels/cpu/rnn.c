@@ -14,12 +14,11 @@ struct rnn {
 	char text[24];
 };
 
-static const struct gt_cpu_slot slots[] = {
-    GT_SLOT_AS(rnn, "x", shape.x),           GT_SLOT_AS(rnn, "lengths", lengths), GT_SLOT_AS(rnn, "w", shape.w),
-    GT_SLOT_AS(rnn, "b", shape.b),           GT_SLOT_AS(rnn, "y", shape.y),       GT_SLOT_AS(rnn, "gates", shape.gate_values),
-    GT_SLOT_AS(rnn, "cells", shape.cells),   GT_SLOT_AS(rnn, "dy", shape.dy),     GT_SLOT_AS(rnn, "dx", shape.dx),
-    GT_SLOT_AS(rnn, "before", shape.before), GT_SLOT_AS(rnn, "dh", shape.dh),
-};
+static const struct gt_operand_slot slots[] = {
+    GT_SLOT_AS(rnn, "x", shape.x), GT_SLOT_AS(rnn, "lengths", lengths), GT_SLOT_AS(rnn, "w", shape.w), GT_SLOT_AS(rnn, "b", shape.b),
+    GT_SLOT_AS(rnn, "y", shape.y), GT_SLOT_AS(rnn, "gates", shape.gate_values), GT_SLOT_AS(rnn, "cells", shape.cells),
+    GT_SLOT_AS(rnn, "dy", shape.dy), GT_SLOT_AS(rnn, "dx", shape.dx), GT_SLOT_AS(rnn, "before", shape.before),
+    GT_SLOT_AS(rnn, "dh", shape.dh)};
 
 /* Sorts the samples by length, the longest first, those of the same length by number (counting sort). Lengths beyond the tokens count as
  * all tokens. count: t + 2 elements of workspace. */
@@ -78,11 +77,11 @@ enum gt_code gt_cpu_rnn(struct gt_dev *dev, const struct gt_opcall *call, struct
 	if (w->any)
 		*w = gt_tdesc_make(w->dtype, w->rank, w->dim, false);
 	if (!gt_tdesc_plain(w))
-		return gt_cpu_refuse(call, err, "it supports weights in the plain layout only");
+		return gt_opcall_refuse(call, err, "it supports weights in the plain layout only");
 	if (w->dim[0] != w->dim[1] * (lstm ? 4 : 3))
-		return gt_cpu_refuse(call, err, "the weights do not have the rows of all gates");
+		return gt_opcall_refuse(call, err, "the weights do not have the rows of all gates");
 	if (y->dim[0] > INT32_MAX || y->dim[1] > INT32_MAX - 2)
-		return gt_cpu_refuse(call, err, "it supports up to 2^31 samples and tokens");
+		return gt_opcall_refuse(call, err, "it supports up to 2^31 samples and tokens");
 	GT_LOOP_NEW(k, slots, call, NULL, err);
 	k->loop.head.launch = launch_rnn;
 	k->isa = gt_rnn_isa();

@@ -39,15 +39,6 @@ static int32_t sample_of(const struct gt_rnn *r, int64_t group, int64_t i, int32
 #define MR 6
 #include "cpu/rnn_step.inc"
 #pragma GCC pop_options
-#undef V
-#undef VW
-#undef LOAD
-#undef STORE
-#undef BCAST
-#undef FMA
-#undef ZERO
-#undef N
-#undef MR
 
 #pragma GCC push_options
 #pragma GCC target("avx2,fma")
@@ -62,15 +53,6 @@ static int32_t sample_of(const struct gt_rnn *r, int64_t group, int64_t i, int32
 #define MR 3
 #include "cpu/rnn_step.inc"
 #pragma GCC pop_options
-#undef V
-#undef VW
-#undef LOAD
-#undef STORE
-#undef BCAST
-#undef FMA
-#undef ZERO
-#undef N
-#undef MR
 #endif
 
 /* Any processor: vectors of four, which the compiler maps to what there is. */

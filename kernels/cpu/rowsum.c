@@ -17,8 +17,7 @@ struct rowsum {
 	bool f64, add;
 };
 
-static const struct gt_cpu_slot slots[] = {GT_SLOT(rowsum, x), GT_SLOT_AS(rowsum, "dy", x), GT_SLOT(rowsum, y),
-                                           GT_SLOT_AS(rowsum, "db", y)};
+static const struct gt_operand_slot slots[] = {GT_SLOTS(rowsum, x, y), GT_SLOT_AS(rowsum, "dy", x), GT_SLOT_AS(rowsum, "db", y)};
 
 #define GT_TYPED "cpu/rowsum.inc"
 #include "cpu/typed.inc"

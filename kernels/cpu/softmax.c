@@ -9,7 +9,7 @@ struct softmax {
 	int64_t cols;
 };
 
-static const struct gt_cpu_slot slots[] = {GT_SLOT(softmax, x), GT_SLOT(softmax, dy), GT_SLOT(softmax, y), GT_SLOT(softmax, dx)};
+static const struct gt_operand_slot slots[] = {GT_SLOTS(softmax, x, dy, y, dx)};
 
 #define GT_TYPED "cpu/softmax.inc"
 #include "cpu/typed.inc"

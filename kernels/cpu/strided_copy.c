@@ -10,8 +10,8 @@ struct strided {
 	struct gt_strided s;
 };
 
-static const struct gt_cpu_slot slots[] = {GT_SLOT_AS(strided, "x", in), GT_SLOT_AS(strided, "dy", in), GT_SLOT_AS(strided, "y", out),
-                                           GT_SLOT_AS(strided, "dx", out)};
+static const struct gt_operand_slot slots[] = {
+    GT_SLOT_AS(strided, "x", in), GT_SLOT_AS(strided, "dy", in), GT_SLOT_AS(strided, "y", out), GT_SLOT_AS(strided, "dx", out)};
 
 #define GT_ROWS(name, type)                                                                                                                \
 	GT_CLONES static void name(const void *ctx, int64_t begin, int64_t end)                                                                \
@@ -26,7 +26,7 @@ static const struct gt_cpu_slot slots[] = {GT_SLOT_AS(strided, "x", in), GT_SLOT
 			if (s->guard >= 0 && (s->guard == 3 || at[s->guard] != s->index)) {                                                            \
 				memset(out, 0, (size_t)n * sizeof *out);                                                                                   \
 				if (s->guard == 3)                                                                                                         \
-					out[s->index] = in[0];                                                                                                 \
+					out[s->index] = *in;                                                                                                  \
 			} else if (step == 1) {                                                                                                        \
 				memcpy(out, in, (size_t)n * sizeof *out);                                                                                  \
 			} else {                                                                                                                       \
@@ -43,11 +43,11 @@ enum gt_code gt_cpu_strided(struct gt_dev *dev, const struct gt_opcall *call, st
 {
 	struct gt_strided s;
 	const char *why = gt_strided_make(call, &s);
-	size_t size = gt_dtype_size(call->in[0]->dtype);
+	size_t size = gt_dtype_size(gt_opcall_input(call)->dtype);
 	struct strided *k;
 	(void)dev;
 	if (why)
-		return gt_cpu_refuse(call, err, why);
+		return gt_opcall_refuse(call, err, why);
 	GT_LOOP_NEW(k, slots, call, "copy", err);
 	k->s = s;
 	gt_cpu_loop_over(&k->loop, size == 2 ? rows_2 : size == 4 ? rows_4 : rows_8, s.dim[0] * s.dim[1] * s.dim[2], 32768 / s.dim[3] + 1);

@@ -23,9 +23,8 @@ struct tokens {
 	double *wave; /* sinusoidal: the table, [tokens, cols] */
 };
 
-static const struct gt_cpu_slot slots[] = {GT_SLOT(tokens, x),          GT_SLOT_AS(tokens, "dy", x), GT_SLOT(tokens, w),
-                                           GT_SLOT(tokens, lengths),    GT_SLOT(tokens, idx),        GT_SLOT(tokens, y),
-                                           GT_SLOT_AS(tokens, "dx", y), GT_SLOT_AS(tokens, "dw", y)};
+static const struct gt_operand_slot slots[] = {
+    GT_SLOTS(tokens, x, w, lengths, idx, y), GT_SLOT_AS(tokens, "dy", x), GT_SLOT_AS(tokens, "dx", y), GT_SLOT_AS(tokens, "dw", y)};
 
 static inline int64_t length_of(const struct tokens *k, int64_t sample)
 {
@@ -67,10 +66,10 @@ static enum gt_code prepare_positional(const struct gt_opcall *call, struct toke
 			gt_cpu_loop_over(&k->loop, dw[type], k->cols, 32768 / (k->tokens * k->samples) + 1);
 			k->loop.align = 16;
 		}
-		return k->rows < k->period ? gt_cpu_refuse(call, err, "the table has fewer rows than there are tokens") : GT_OK;
+		return k->rows < k->period ? gt_opcall_refuse(call, err, "the table has fewer rows than there are tokens") : GT_OK;
 	}
 	if (!w != (a->kind == GT_POSITIONAL_SINUSOIDAL) || (w && (w->dim[0] < k->period || !gt_tdesc_plain(w))))
-		return gt_cpu_refuse(call, err, "expected a plain table with a row for each token, or none for a sinusoidal one");
+		return gt_opcall_refuse(call, err, "expected a plain table with a row for each token, or none for a sinusoidal one");
 	gt_cpu_loop_over(&k->loop, w ? learned[type] : wave[type], x->dim[0] * x->dim[1], 32768 / k->cols + 1);
 	if (w)
 		return GT_OK;
@@ -95,7 +94,7 @@ static enum gt_code prepare_pool(const struct gt_opcall *call, struct tokens *k,
 	k->mode = a->mode;
 	gt_cpu_loop_over(&k->loop, dx ? pool_dx[a->mode][type] : pool[a->mode][type], k->samples, 32768 / (k->cols * k->tokens) + 1);
 	if (dx && a->mode == GT_POOL_MAX && !gt_opcall_operand(call, "idx"))
-		return gt_cpu_refuse(call, err, "the gradient of the maximum needs idx");
+		return gt_opcall_refuse(call, err, "the gradient of the maximum needs idx");
 	return GT_OK;
 }
 

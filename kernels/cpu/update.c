@@ -10,7 +10,14 @@
 #define SUM_CHUNK 4096 /* number of elements of one partial sum; the last bits of the result depend on it */
 #define SUM_LANES 32
 
-struct args;
+/* The operands of an update and its flag, for the loops. */
+struct args {
+	void *p, *state[GT_MAX_STATES];
+	const void *g;
+	uint16_t *work;
+	bool nesterov;
+};
+
 typedef void run_fn(const struct args *c, const void *opt, int64_t begin, int64_t end);
 /* Updates the states of at most SUM_CHUNK elements, and sums the squares of the parameters and of the directions. */
 typedef void sums_fn(const struct args *c, const void *opt, int64_t begin, int64_t end, double part[2]);
@@ -21,36 +28,30 @@ struct chunk {
 };
 
 struct update {
-	struct gt_kernel head;
+	struct gt_cpu_loop loop; /* over the elements of all segments */
+	struct args args;
+	const struct gt_scalars *scalars;
 	enum gt_opcode code;
 	run_fn *run;
 	sums_fn *sums;       /* NULL: the update is element-wise */
 	struct chunk *chunk; /* of an update by norms: the elements of each segment in chunks of SUM_CHUNK */
 	int64_t nchunks;
+	double *part;        /* two sums for each chunk of an update by norms */
 	struct gt_attr_update attr;
 	bool f64;
-	int64_t total; /* number of elements of all segments */
 	struct gt_seg *seg;
 	int64_t *start; /* for each segment, the number of elements of all segments before it */
 	char *opt;      /* the scalars of each segment at this step, as struct gt_opt_f32 or gt_opt_f64 */
 	size_t opt_size;
-	int nstate;        /* number of states, which are inputs 2 ... 1 + nstate */
-	int scalars, work; /* indices of the inputs `scalars` and `work`; -1: absent */
 };
 
-struct args {
-	const struct update *k;
-	void *p, *state[GT_MAX_STATES];
-	const void *g;
-	uint16_t *work;
-	double *part; /* two sums for each chunk of an update by norms */
-	bool nesterov;
-};
-
-struct sum_args {
-	const void *x;
-	int64_t n;
-	double *part;
+struct sumsq {
+	struct gt_cpu_loop loop; /* over chunks */
+	const void *flat;
+	double *scalar;
+	double *part; /* the sum of each chunk */
+	int64_t count;
+	bool add;
 };
 
 #define T float
@@ -67,33 +68,31 @@ struct sum_args {
 /* Updates elements [begin, end) of the concatenated segments. */
 static void run_range(const void *ctx, int64_t begin, int64_t end)
 {
-	const struct args *c = ctx;
-	const struct update *k = c->k;
+	const struct update *k = ctx;
 	for (int s = 0; s < k->attr.nseg; s++) {
 		int64_t n = k->seg[s].end - k->seg[s].begin, b = begin - k->start[s], e = end - k->start[s];
 		b = b > 0 ? b : 0;
 		e = e < n ? e : n;
 		if (b < e)
-			k->run(c, k->opt + (size_t)s * k->opt_size, k->seg[s].begin + b, k->seg[s].begin + e);
+			k->run(&k->args, k->opt + (size_t)s * k->opt_size, k->seg[s].begin + b, k->seg[s].begin + e);
 	}
 }
 
 /* Computes the sums of chunks [begin, end). */
 static void run_sums(const void *ctx, int64_t begin, int64_t end)
 {
-	const struct args *c = ctx;
-	const struct update *k = c->k;
+	const struct update *k = ctx;
 	for (int64_t i = begin; i < end; i++)
-		k->sums(c, k->opt + (size_t)k->chunk[i].seg * k->opt_size, k->chunk[i].begin, k->chunk[i].end, c->part + 2 * i);
+		k->sums(&k->args, k->opt + (size_t)k->chunk[i].seg * k->opt_size, k->chunk[i].begin, k->chunk[i].end, k->part + 2 * i);
 }
 
 /* Adds up the sums of the chunks of each segment, and fills in the ratios. */
-static void fill_ratios(const struct update *k, double *part)
+static void fill_ratios(const struct update *k)
 {
 	int64_t first = 0;
 	for (int s = 0; s < k->attr.nseg; s++) {
 		int64_t n = (k->seg[s].end - k->seg[s].begin + SUM_CHUNK - 1) / SUM_CHUNK;
-		double *x = part + 2 * first;
+		double *x = k->part + 2 * first;
 		for (int64_t w = 1; w < n; w *= 2)
 			for (int64_t i = 0; i + w < n; i += 2 * w) {
 				x[2 * i] += x[2 * (i + w)];
@@ -107,34 +106,24 @@ static void fill_ratios(const struct update *k, double *part)
 	}
 }
 
-static enum gt_code launch_update(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, struct gt_err *err)
+static enum gt_code launch_update(struct gt_dev *dev, struct gt_kernel *head, const struct gt_launch *a, struct gt_err *err)
 {
-	struct update *k = (struct update *)kernel;
-	const struct gt_scalars *scalars = k->scalars >= 0 ? a->in[k->scalars] : NULL;
-	struct args c = {
-	    .k = k,
-	    .p = a->in[0],
-	    .g = a->in[1],
-	    .work = k->work >= 0 ? a->in[k->work] : NULL,
-	    .nesterov = k->attr.nesterov,
-	};
+	struct update *k = gt_cpu_loop_bind(head, a);
 	(void)err;
-	if (scalars && scalars->skip)
+	if (k->scalars && k->scalars->skip)
 		return GT_OK;
-	for (int i = 0; i < k->nstate; i++)
-		c.state[i] = a->in[2 + i];
 	for (int s = 0; s < k->attr.nseg; s++) {
 		if (k->f64)
-			((struct gt_opt_f64 *)k->opt)[s] = gt_opt_make_f64(k->code, &k->attr, &k->seg[s], a->step_args, scalars);
+			((struct gt_opt_f64 *)k->opt)[s] = gt_opt_make_f64(k->code, &k->attr, &k->seg[s], a->step_args, k->scalars);
 		else
-			((struct gt_opt_f32 *)k->opt)[s] = gt_opt_make_f32(k->code, &k->attr, &k->seg[s], a->step_args, scalars);
+			((struct gt_opt_f32 *)k->opt)[s] = gt_opt_make_f32(k->code, &k->attr, &k->seg[s], a->step_args, k->scalars);
 	}
 	if (k->sums) {
-		c.part = a->scratch;
-		gt_cpu_for(dev, k->nchunks, 8, 1, run_sums, &c);
-		fill_ratios(k, c.part);
+		k->part = a->scratch;
+		gt_cpu_for(dev, k->nchunks, 8, 1, run_sums, k);
+		fill_ratios(k);
 	}
-	gt_cpu_for(dev, k->total, 32768, 64, run_range, &c);
+	gt_cpu_for(dev, k->loop.n, k->loop.grain, 64, run_range, k);
 	return GT_OK;
 }
 
@@ -183,53 +172,61 @@ static enum gt_code make_chunks(struct update *k, struct gt_err *err)
 			int64_t end = at + SUM_CHUNK < k->seg[s].end ? at + SUM_CHUNK : k->seg[s].end;
 			k->chunk[k->nchunks++] = (struct chunk){at, end, s};
 		}
-	k->head.scratch = (size_t)k->nchunks * 2 * sizeof(double);
+	k->loop.head.scratch = (size_t)k->nchunks * 2 * sizeof(double);
 	return GT_OK;
 }
 
-static enum gt_code prepare_update(const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
+enum gt_code gt_cpu_update(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
 {
+	struct gt_operand_slot slots[4 + GT_MAX_STATES] = {
+	    GT_SLOT_AS(update, "scalars", scalars), GT_SLOT_AS(update, "p", args.p), GT_SLOT_AS(update, "g", args.g),
+	    GT_SLOT_AS(update, "work", args.work)};
 	const struct gt_attr_update *attr = call->attr;
 	const struct row *row = row_of(call->code);
-	bool f64 = call->in[0]->dtype == GT_F64;
-	struct gt_update_inputs inputs;
-	const char *why = gt_update_check(call, &inputs);
+	const struct gt_tdesc *work = gt_opcall_operand(call, "work");
+	bool f64 = gt_opcall_operand(call, "p")->dtype == GT_F64;
+	const char *why = gt_update_check(call);
 	int nseg = attr->nseg;
 	struct update *k;
+	(void)dev;
 	if (why)
-		return gt_cpu_refuse(call, err, why);
-	if (inputs.work >= 0 && call->in[inputs.work]->dtype != GT_BF16)
-		return gt_cpu_refuse(call, err, "the work copy must be bf16");
-	GT_KERNEL_NEW(k, launch_update, gt_opcode_name(call->code), err);
-	k->head.release = release_update;
+		return gt_opcall_refuse(call, err, why);
+	if (work && work->dtype != GT_BF16)
+		return gt_opcall_refuse(call, err, "the work copy must be bf16");
+	if (!(k = calloc(1, sizeof *k)))
+		return gt_fail(err, GT_EFAIL, "out of memory");
+	size_t n = gt_update_slots(call->code, slots, 4, offsetof(struct update, args.state));
+	gt_cpu_loop_init(&k->loop, slots, n, call, gt_opcode_name(call->code));
+	k->loop.head.launch = launch_update;
+	k->loop.head.release = release_update;
 	k->code = call->code;
 	k->attr = *attr;
+	k->args.nesterov = attr->nesterov;
 	k->f64 = f64;
 	k->run = f64 ? row->f64 : row->f32;
 	k->sums = f64 ? row->sums_f64 : row->sums_f32;
 	k->opt_size = f64 ? sizeof(struct gt_opt_f64) : sizeof(struct gt_opt_f32);
-	k->nstate = inputs.nslots < call->nin - 2 ? inputs.nslots : call->nin - 2;
-	k->scalars = inputs.scalars;
-	k->work = inputs.work;
 	k->seg = calloc((size_t)nseg + 1, sizeof *k->seg);
 	k->start = calloc((size_t)nseg + 1, sizeof *k->start);
 	k->opt = calloc((size_t)nseg + 1, k->opt_size);
 	if (!k->seg || !k->start || !k->opt) {
-		release_update(&k->head);
+		release_update(&k->loop.head);
 		return gt_fail(err, GT_EFAIL, "out of memory");
 	}
+	int64_t total = 0;
 	for (int s = 0; s < nseg; s++) {
 		k->seg[s] = attr->seg[s];
-		k->start[s] = k->total;
-		k->total += attr->seg[s].end - attr->seg[s].begin;
+		k->start[s] = total;
+		total += attr->seg[s].end - attr->seg[s].begin;
 	}
 	k->attr.seg = k->seg;
 	if (k->sums && make_chunks(k, err) != GT_OK) {
-		release_update(&k->head);
+		release_update(&k->loop.head);
 		return GT_EFAIL;
 	}
-	k->head.small = gt_cpu_alone(k->total, 32768) && gt_cpu_alone(k->nchunks, 8);
-	*out = &k->head;
+	gt_cpu_loop_over(&k->loop, run_range, total, 32768);
+	k->loop.head.small = gt_cpu_alone(total, 32768) && gt_cpu_alone(k->nchunks, 8);
+	*out = &k->loop.head;
 	return GT_OK;
 }
 
@@ -257,43 +254,33 @@ void gt_cpu_apply_run(const void *ctx, const float *g, int64_t at, int64_t n)
 }
 
 /* ---- sumsq ------------------------------------------------------------------------------------------------------------------- */
-struct sumsq {
-	struct gt_kernel head;
-	gt_range_fn *run;
-	int64_t n, chunks;
-	bool add;
-};
-
-static enum gt_code launch_sumsq(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, struct gt_err *err)
+static enum gt_code launch_sumsq(struct gt_dev *dev, struct gt_kernel *head, const struct gt_launch *a, struct gt_err *err)
 {
-	const struct sumsq *k = (const struct sumsq *)kernel;
-	struct sum_args c = {a->in[0], k->n, a->scratch};
+	struct sumsq *k = gt_cpu_loop_bind(head, a);
+	int64_t n = k->loop.n;
 	(void)err;
-	gt_cpu_for(dev, k->chunks, 16, 1, k->run, &c);
-	for (int64_t w = 1; w < k->chunks; w *= 2)
-		for (int64_t i = 0; i + w < k->chunks; i += 2 * w)
-			c.part[i] += c.part[i + w];
-	*(double *)a->out[0] = (k->add ? *(double *)a->out[0] : 0) + (k->chunks ? c.part[0] : 0);
+	k->part = a->scratch;
+	gt_cpu_for(dev, n, 16, 1, k->loop.fn, k);
+	for (int64_t w = 1; w < n; w *= 2)
+		for (int64_t i = 0; i + w < n; i += 2 * w)
+			k->part[i] += k->part[i + w];
+	*k->scalar = (k->add ? *k->scalar : 0) + (n ? k->part[0] : 0);
 	return GT_OK;
 }
 
-static enum gt_code prepare_sumsq(const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
+enum gt_code gt_cpu_sumsq(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
 {
-	const struct gt_tdesc *x = call->in[0];
+	static const struct gt_operand_slot slots[] = {GT_SLOTS(sumsq, flat, scalar)};
+	const struct gt_tdesc *x = gt_opcall_operand(call, "flat");
 	struct sumsq *k;
-	GT_KERNEL_NEW(k, launch_sumsq, "sumsq", err);
-	k->add = call->accumulate & 1;
-	k->n = gt_tdesc_padded(x);
-	k->chunks = (k->n + SUM_CHUNK - 1) / SUM_CHUNK;
-	k->run = x->dtype == GT_F64 ? run_sumsq_f64 : run_sumsq_f32;
-	k->head.scratch = (size_t)k->chunks * sizeof(double);
-	k->head.small = gt_cpu_alone(k->chunks, 16);
-	*out = &k->head;
-	return GT_OK;
-}
-
-enum gt_code gt_cpu_update(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
-{
 	(void)dev;
-	return call->code == GT_OP_SUMSQ ? prepare_sumsq(call, out, err) : prepare_update(call, out, err);
+	GT_LOOP_NEW(k, slots, call, "sumsq", err);
+	k->loop.head.launch = launch_sumsq;
+	k->add = gt_opcall_adds(call, "scalar");
+	k->count = gt_tdesc_padded(x);
+	gt_cpu_loop_over(&k->loop, x->dtype == GT_F64 ? run_sumsq_f64 : run_sumsq_f32, (k->count + SUM_CHUNK - 1) / SUM_CHUNK, 16);
+	k->loop.head.scratch = (size_t)k->loop.n * sizeof(double);
+	k->loop.head.small = gt_cpu_alone(k->loop.n, k->loop.grain);
+	*out = &k->loop.head;
+	return GT_OK;
 }

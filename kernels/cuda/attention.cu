@@ -291,23 +291,18 @@ template <class S, class T> __global__ void __launch_bounds__(BLOCK, 3) backward
 }
 
 /* ---- launchers ------------------------------------------------------------------------------------------------------------------- */
-static const struct gt_tdesc *y_of(const struct gt_opcall *op)
-{
-	return op->code == GT_OP_ATTENTION_DX ? op->in[0] : op->out[0];
-}
-
 static const char *refuse_call(const struct gt_opcall *op)
 {
-	const struct gt_tdesc *y = y_of(op), *qkv = op->in[op->code == GT_OP_ATTENTION_DX];
+	const struct gt_tdesc *y = gt_opcall_operand(op, "y"), *qkv = gt_opcall_operand(op, "qkv");
 	if (qkv->dim[2] != 3 * y->dim[2])
 		return "expected queries, keys and values of as many features as y";
-	return op->code == GT_OP_ATTENTION && !(op->nout > 1 && op->out[1]) ? "expected the output lse" : NULL;
+	return gt_opcall_operand(op, "lse") ? NULL : "expected the output lse";
 }
 
 static size_t scratch_bytes(const struct gt_opcall *op)
 {
 	const struct gt_attr_attention *attr = (const struct gt_attr_attention *)op->attr;
-	const struct gt_tdesc *y = y_of(op);
+	const struct gt_tdesc *y = gt_opcall_operand(op, "y");
 	return op->code == GT_OP_ATTENTION_DX ? (size_t)(y->dim[0] * attr->heads * y->dim[1]) * sizeof(float) : 0;
 }
 
@@ -337,21 +332,22 @@ template <class S> static cudaError_t launch_kernels(const attention_args &a, bo
 
 static cudaError_t start_call(const struct gt_cu_call *c, cudaStream_t s)
 {
+	static const struct gt_operand_slot slots[] = {
+	    GT_SLOTS(attention_args, qkv, dy, y, lengths, lse), GT_SLOT_AS(attention_args, "dqkv", out)};
 	const struct gt_opcall *op = c->op;
 	const struct gt_attr_attention *attr = (const struct gt_attr_attention *)op->attr;
-	const struct gt_tdesc *y = y_of(op);
+	const struct gt_tdesc *y = gt_opcall_operand(op, "y");
 	bool gradient = op->code == GT_OP_ATTENTION_DX;
 	attention_args a = {};
+	GT_CU_BIND(c, slots, &a);
 	a.samples = y->dim[0], a.tokens = y->dim[1], a.heads = attr->heads;
 	a.d = (int)(y->dim[2] / attr->heads);
 	a.scale = (float)(1.0 / sqrt((double)a.d));
 	a.causal = attr->causal;
-	a.qkv = gt_cu_in(c, gradient);
-	a.lengths = (const int32_t *)gt_cu_in(c, gradient ? 3 : 1);
-	a.out = gt_cu_out(c, 0);
-	a.lse = (float *)(gradient ? gt_cu_in(c, 4) : gt_cu_out(c, 1));
 	if (gradient)
-		a.dy = gt_cu_in(c, 0), a.y = gt_cu_in(c, 2), a.delta = (float *)c->scratch;
+		a.delta = (float *)c->scratch;
+	else
+		a.out = (void *)a.y;
 	return OF_TYPE(c->type, launch_kernels)(a, gradient, s);
 }
 

@@ -282,11 +282,6 @@ static const struct gt_attr_norm *norm_attr(const struct gt_opcall *op)
 	return (const struct gt_attr_norm *)op->attr;
 }
 
-static const struct gt_tdesc *input_of(const struct gt_opcall *op, int i) /* NULL: absent */
-{
-	return i < op->nin ? op->in[i] : NULL;
-}
-
 static bool is_gradient(int code)
 {
 	return code == GT_OP_BATCHNORM_DX || code == GT_OP_BATCHNORM_SUMS;
@@ -304,26 +299,26 @@ static bool is_empty(const struct gt_opcall *op)
 
 static int64_t channels_of(const struct gt_opcall *op)
 {
-	return op->code == GT_OP_BATCHNORM_STATS ? op->out[0]->dim[1] : op->in[is_gradient(op->code)]->dim[1];
+	return gt_opcall_operand(op, op->code == GT_OP_BATCHNORM_STATS ? "part" : "x")->dim[1];
 }
 
 static int64_t rows_of(const struct gt_opcall *op)
 {
-	return gt_tdesc_count(op->in[is_gradient(op->code)]) / channels_of(op);
+	return gt_tdesc_count(gt_opcall_operand(op, "x")) / channels_of(op);
 }
 
 /* Checks what the signature of batch normalisation (opsig.h) cannot express. */
 static const char *refuse_batchnorm(const struct gt_opcall *op)
 {
 	const struct gt_attr_norm *attr = norm_attr(op);
-	const struct gt_tdesc *x = op->in[0];
-	if (op->code == GT_OP_BATCHNORM_STATS && !attr->empty && op->out[0]->dim[1] != x->dim[1])
+	const struct gt_tdesc *x = gt_opcall_operand(op, "x");
+	if (op->code == GT_OP_BATCHNORM_STATS && !attr->empty && channels_of(op) != x->dim[1])
 		return "a partial sum must be [3, C]";
-	if (op->code == GT_OP_BATCHNORM_DX && input_of(op, 7) && input_of(op, 8))
+	if (op->code == GT_OP_BATCHNORM_DX && gt_opcall_operand(op, "sums") && gt_opcall_operand(op, "more"))
 		return "sums that are given cover the whole gradient";
 	if (op->code != GT_OP_BATCHNORM)
 		return NULL;
-	if (!uses_batch(attr) && (!input_of(op, 3) || !input_of(op, 4)))
+	if (!uses_batch(attr) && (!gt_opcall_operand(op, "rmean") || !gt_opcall_operand(op, "rvar")))
 		return "evaluation needs the running statistics";
 	return attr->train && gt_tdesc_count(x) == x->dim[1] ? "batch statistics need more than one value per channel" : NULL;
 }
@@ -342,37 +337,28 @@ static int64_t count_counters(const struct gt_opcall *op)
 /* Returns the gradient of the activation that a call applies to dy: GT_CU_MASK_... */
 static int mask_of(const struct gt_opcall *op)
 {
-	int act = norm_attr(op)->act, more = op->code == GT_OP_BATCHNORM_SUMS ? 7 : 8;
-	if (op->nin <= 5 || (input_of(op, more) && !act) || (op->code == GT_OP_BATCHNORM_DX && input_of(op, 7)))
+	int act = norm_attr(op)->act;
+	bool given = op->code == GT_OP_BATCHNORM_DX && gt_opcall_operand(op, "sums");
+	if (op->nin <= 5 || (gt_opcall_operand(op, "more") && !act) || given)
 		return GT_CU_MASK_NONE;
 	if (act > GT_ACT_RELU)
 		return act == GT_ACT_GELU ? GT_CU_MASK_GELU : GT_CU_MASK_GELU_TANH;
-	return input_of(op, 6) ? GT_CU_MASK_Y : GT_CU_MASK_BN;
+	return gt_opcall_operand(op, "y") ? GT_CU_MASK_Y : GT_CU_MASK_BN;
 }
 
 static cudaError_t start_gradient(const struct gt_cu_call *c, cudaStream_t s)
 {
-	bool sums = c->op->code == GT_OP_BATCHNORM_SUMS;
+	typedef batchnorm_dx_args args;
+	static const struct gt_operand_slot slots[] = {GT_SLOTS(args, dy, x, gamma, mean, rstd, beta, y, more, sums, dx, dgamma, dbeta, g)};
 	batchnorm_dx_args a = {};
-	a.dy = gt_cu_in(c, 0);
-	a.x = gt_cu_in(c, 1);
-	a.gamma = (const float *)gt_cu_in(c, 2);
-	a.mean = (const float *)gt_cu_in(c, 3);
-	a.rstd = (const float *)gt_cu_in(c, 4);
-	a.beta = (const float *)gt_cu_in(c, 5);
-	a.y = gt_cu_in(c, 6);
-	a.more = gt_cu_in(c, sums ? 7 : 8);
-	a.given = sums ? NULL : (const double *)gt_cu_in(c, 7);
-	a.sums = sums ? (double *)gt_cu_out(c, 0) : NULL;
-	a.dx = sums ? NULL : gt_cu_out(c, 0);
-	a.dgamma = (float *)gt_cu_out(c, 1);
-	a.dbeta = (float *)gt_cu_out(c, 2);
-	a.g = gt_cu_out(c, 3);
+	GT_CU_BIND(c, slots, &a);
+	if (c->op->code == GT_OP_BATCHNORM_DX) /* sums is an input */
+		a.given = a.sums, a.sums = NULL;
 	a.rows = rows_of(c->op), a.c = channels_of(c->op);
 	a.mask = mask_of(c->op);
 	a.batch = uses_batch(norm_attr(c->op));
-	a.add_gamma = c->op->accumulate & 2;
-	a.add_beta = c->op->accumulate & 4;
+	a.add_gamma = gt_opcall_adds(c->op, "dgamma");
+	a.add_beta = gt_opcall_adds(c->op, "dbeta");
 	a.scratch = (float *)c->scratch;
 	a.counter = c->counter;
 	return gt_cu_batchnorm_dx_start(c->type, a, s);
@@ -380,38 +366,23 @@ static cudaError_t start_gradient(const struct gt_cu_call *c, cudaStream_t s)
 
 static cudaError_t start_batchnorm(const struct gt_cu_call *c, cudaStream_t s)
 {
+	typedef batchnorm_args args;
+	static const struct gt_operand_slot slots[] = {GT_SLOTS(args, x, gamma, beta, rmean, rvar, nbt, res, y, mean, rstd, part)};
 	const struct gt_attr_norm *attr = norm_attr(c->op);
-	if (is_empty(c->op))
-		return cudaMemsetAsync(gt_cu_out(c, 0), 0, (size_t)channels_of(c->op) * 3 * sizeof(double), s);
 	if (is_gradient(c->op->code))
 		return start_gradient(c, s);
 	batchnorm_args a = {};
-	a.x = gt_cu_in(c, 0);
+	GT_CU_BIND(c, slots, &a);
+	if (is_empty(c->op))
+		return cudaMemsetAsync(a.part, 0, (size_t)channels_of(c->op) * 3 * sizeof(double), s);
 	a.rows = rows_of(c->op), a.c = channels_of(c->op);
 	a.scratch = (float *)c->scratch;
 	a.counter = c->counter;
-	a.gamma = (const float *)gt_cu_in(c, 1);
-	a.beta = (const float *)gt_cu_in(c, 2);
 	a.act = attr->act;
-	if (c->op->code == GT_OP_BATCHNORM_STATS) {
-		a.part = (double *)gt_cu_out(c, 0);
-		a.batch = true;
-	} else if (c->op->code == GT_OP_BATCHNORM_Y) {
-		a.y = gt_cu_out(c, 0);
-		a.again = true;
-		a.mean = (float *)gt_cu_in(c, 3);
-		a.rstd = (float *)gt_cu_in(c, 4);
-		a.res = gt_cu_in(c, 5);
-	} else {
-		a.y = gt_cu_out(c, 0);
-		a.rmean = (float *)gt_cu_in(c, 3);
-		a.rvar = (float *)gt_cu_in(c, 4);
-		a.nbt = (int64_t *)gt_cu_in(c, 5);
-		a.res = gt_cu_in(c, 6);
-		a.mean = (float *)gt_cu_out(c, 1);
-		a.rstd = (float *)gt_cu_out(c, 2);
+	a.again = c->op->code == GT_OP_BATCHNORM_Y;
+	a.batch = a.part || (!a.again && uses_batch(attr));
+	if (c->op->code == GT_OP_BATCHNORM) {
 		a.eps = attr->eps, a.momentum = attr->momentum;
-		a.batch = uses_batch(attr);
 		a.update = attr->train && attr->track && a.rmean;
 	}
 	return a.rows ? OF_TYPE(c->type, launch_any)(a, s) : cudaSuccess;
@@ -428,25 +399,22 @@ static bool table_fits(const struct gt_tdesc *d, int64_t n)
 
 static const char *refuse_merge(const struct gt_opcall *op)
 {
-	const struct gt_tdesc *p = op->in[0], *mean = op->nout > 0 ? op->out[0] : NULL, *rstd = op->nout > 1 ? op->out[1] : NULL;
+	const struct gt_tdesc *p = gt_opcall_operand(op, "parts"), *rmean = gt_opcall_operand(op, "rmean");
 	int64_t c = p->rank < 2 ? 0 : p->dim[p->rank - 1], n = c ? gt_tdesc_count(p) / (3 * c) : 0;
 	if (n < 1 || n >= GT_MOMENTS_PARTS || p->dim[p->rank - 2] != 3)
 		return "parts are [k, 3, C], k from 1 to 1023";
-	if (!table_fits(input_of(op, 1), c) || !input_of(op, 1) != !input_of(op, 2) || !table_fits(mean, c) || !table_fits(rstd, c))
+	if (!table_fits(rmean, c) || !rmean != !gt_opcall_operand(op, "rvar") || !table_fits(gt_opcall_operand(op, "mean"), c) ||
+	    !table_fits(gt_opcall_operand(op, "rstd"), c))
 		return "statistics are [C], both running ones or none";
 	return NULL;
 }
 
 static cudaError_t start_merge(const struct gt_cu_call *c, cudaStream_t s)
 {
-	const struct gt_tdesc *p = c->op->in[0];
+	static const struct gt_operand_slot slots[] = {GT_SLOTS(merge_args, parts, rmean, rvar, nbt, mean, rstd)};
+	const struct gt_tdesc *p = gt_opcall_operand(c->op, "parts");
 	merge_args a = {};
-	a.parts = (const double *)gt_cu_in(c, 0);
-	a.rmean = (float *)gt_cu_in(c, 1);
-	a.rvar = (float *)gt_cu_in(c, 2);
-	a.nbt = (int64_t *)gt_cu_in(c, 3);
-	a.mean = (float *)gt_cu_out(c, 0);
-	a.rstd = (float *)gt_cu_out(c, 1);
+	GT_CU_BIND(c, slots, &a);
 	a.c = p->dim[p->rank - 1];
 	a.n = (int)(gt_tdesc_count(p) / (3 * a.c));
 	a.eps = norm_attr(c->op)->eps, a.momentum = norm_attr(c->op)->momentum;

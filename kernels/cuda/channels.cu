@@ -184,40 +184,35 @@ template <class S> static cudaError_t launch_kernels(const struct gt_cu_call *c,
 /* ---- calls ----------------------------------------------------------------------------------------------------------------------- */
 static const struct gt_tdesc *vector_of(const struct gt_opcall *op)
 {
-	return makes_dv(op->code) ? op->out[0] : op->in[op->code == GT_OP_PRELU_DX ? 2 : 1];
+	return makes_dv(op->code) ? gt_opcall_operand(op, "dv") : gt_cu_operand(op, "v", "w");
 }
 
 static const char *refuse_call(const struct gt_opcall *op)
 {
-	int64_t count = gt_tdesc_count(vector_of(op)), cols = op->in[0]->dim[1];
+	const struct gt_tdesc *x = gt_opcall_input(op);
+	int64_t count = gt_tdesc_count(vector_of(op)), cols = x->dim[1];
 	bool learned = op->code == GT_OP_PRELU || op->code == GT_OP_PRELU_DX;
-	return (learned ? count == 1 || count == cols : count == op->in[0]->dim[0] * cols) ? NULL : "expected one number for each channel";
-}
-
-static bool wants_dw(const struct gt_opcall *op)
-{
-	return op->code == GT_OP_PRELU_DX && op->nout > 1 && op->out[1];
+	return (learned ? count == 1 || count == cols : count == x->dim[0] * cols) ? NULL : "expected one number for each channel";
 }
 
 static size_t scratch_bytes(const struct gt_opcall *op)
 {
-	int64_t cols = op->in[0]->dim[1];
-	return wants_dw(op) ? (size_t)(cols + tiling_floats(gt_tdesc_count(op->in[0]) / cols, cols, 1)) * sizeof(float) : 0;
+	const struct gt_tdesc *x = gt_opcall_input(op);
+	int64_t cols = x->dim[1];
+	return gt_opcall_operand(op, "dw") ? (size_t)(cols + tiling_floats(gt_tdesc_count(x) / cols, cols, 1)) * sizeof(float) : 0;
 }
 
 static cudaError_t start_call(const struct gt_cu_call *c, cudaStream_t s)
 {
-	const struct gt_tdesc *x = c->op->in[0];
-	bool back = makes_dv(c->op->code) || c->op->code == GT_OP_PRELU_DX;
+	static const struct gt_operand_slot slots[] = {
+	    GT_SLOTS(channels_args, x, dy, v, y, dw), GT_SLOT_AS(channels_args, "w", v), GT_SLOT_AS(channels_args, "dx", y),
+	    GT_SLOT_AS(channels_args, "dv", y)};
+	const struct gt_tdesc *x = gt_opcall_input(c->op);
 	channels_args a = {};
+	GT_CU_BIND(c, slots, &a);
 	a.n = gt_tdesc_count(x), a.cols = x->dim[1], a.rows = a.n / a.cols, a.pixels = a.rows / x->dim[0];
-	a.y = gt_cu_out(c, 0);
-	a.dy = back ? gt_cu_in(c, 0) : NULL;
-	a.x = gt_cu_in(c, back);
-	a.v = gt_cu_in(c, back ? 2 : 1);
 	a.one = gt_tdesc_count(vector_of(c->op)) == 1;
-	if (wants_dw(c->op))
-		a.dw = (float *)gt_cu_out(c, 1), a.add_dw = c->op->accumulate & 2;
+	a.add_dw = gt_opcall_adds(c->op, "dw");
 	return OF_TYPE(c->type, launch_kernels)(c, a, s);
 }
 

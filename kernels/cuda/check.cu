@@ -15,15 +15,16 @@ __global__ void __launch_bounds__(32) check_step(const gt_cu_check a)
 /* Returns the gradients whose squares the call adds up first, or NULL. */
 static const struct gt_tdesc *gradients_of(const struct gt_opcall *op)
 {
-	return op->nin > 4 ? op->in[4] : NULL;
+	return gt_opcall_operand(op, "g");
 }
 
 static const char *refuse_call(const struct gt_opcall *op)
 {
 	const struct gt_attr_check *attr = (const struct gt_attr_check *)op->attr;
-	if (attr->scaling && (op->nin < 3 || !op->in[2]))
+	const struct gt_tdesc *parts = gt_opcall_operand(op, "parts");
+	if (attr->scaling && !gt_opcall_operand(op, "numbers"))
 		return "a loss scale needs the arguments of the following steps";
-	if (attr->ranks > 1 && (op->nin < 4 || !op->in[3] || op->in[3]->dim[0] != attr->ranks))
+	if (attr->ranks > 1 && (!parts || parts->dim[0] != attr->ranks))
 		return "with several ranks it needs the scalars of every rank";
 	return NULL;
 }
@@ -46,16 +47,23 @@ static int64_t count_counters(const struct gt_opcall *op)
 
 static cudaError_t start_call(const struct gt_cu_call *c, cudaStream_t s)
 {
+	struct args {
+		gt_cu_check check;
+		const float *g;
+	} a = {};
+	static const struct gt_operand_slot slots[] = {
+	    GT_SLOT_AS(args, "g", g), GT_SLOT_AS(args, "scalars", check.scalars), GT_SLOT_AS(args, "scaler", check.scaler),
+	    GT_SLOT_AS(args, "numbers", check.numbers), GT_SLOT_AS(args, "parts", check.parts)};
 	const struct gt_tdesc *g = gradients_of(c->op);
-	gt_cu_check a = {};
-	a.attr = *(const struct gt_attr_check *)c->op->attr;
-	a.scalars = (struct gt_scalars *)c->in[0];
-	a.scaler = (struct gt_scaler *)c->in[1];
-	a.numbers = a.attr.scaling ? (struct gt_step_args *)c->in[2] : NULL;
-	a.parts = a.attr.ranks > 1 ? (struct gt_scalars *)c->in[3] : NULL;
+	GT_CU_BIND(c, slots, &a);
+	a.check.attr = *(const struct gt_attr_check *)c->op->attr;
+	if (!a.check.attr.scaling)
+		a.check.numbers = NULL;
+	if (a.check.attr.ranks <= 1)
+		a.check.parts = NULL;
 	if (g)
-		return gt_cu_sumsq_check_start((const float *)c->in[4], gt_tdesc_padded(g), (double *)c->scratch, c->counter, &a, s);
-	return launch(check_step, dim3(1), dim3(32), s, a);
+		return gt_cu_sumsq_check_start(a.g, gt_tdesc_padded(g), (double *)c->scratch, c->counter, &a.check, s);
+	return launch(check_step, dim3(1), dim3(32), s, a.check);
 }
 
 GT_CU_FAMILY(check, start_call, scratch_bytes, refuse_call, NULL, count_counters, NULL, name_variant)

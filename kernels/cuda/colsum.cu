@@ -144,7 +144,7 @@ template <class S> static cudaError_t launch_views(const void *x, void *y, int64
 /* Dimension 1 is contiguous in a rank-4 tensor (NHWC) too, so that every tensor consists of rows of C elements. */
 static int64_t count_rows(const struct gt_opcall *op)
 {
-	return gt_tdesc_count(op->in[0]) / op->in[0]->dim[1];
+	return gt_tdesc_count(gt_opcall_input(op)) / gt_opcall_input(op)->dim[1];
 }
 
 static const char *name_variant(const struct gt_opcall *op)
@@ -154,17 +154,23 @@ static const char *name_variant(const struct gt_opcall *op)
 
 static size_t scratch_bytes(const struct gt_opcall *op)
 {
-	return op->code == GT_OP_VIEWS_MEAN ? 0 : gt_cu_colsum_scratch(count_rows(op), op->in[0]->dim[1]);
+	return op->code == GT_OP_VIEWS_MEAN ? 0 : gt_cu_colsum_scratch(count_rows(op), gt_opcall_input(op)->dim[1]);
 }
 
 static cudaError_t start_call(const struct gt_cu_call *c, cudaStream_t s)
 {
+	struct args {
+		const void *x;
+		void *y;
+	} a = {};
+	static const struct gt_operand_slot slots[] = {GT_SLOTS(args, x, y), GT_SLOT_AS(args, "dy", x), GT_SLOT_AS(args, "db", y)};
 	const struct gt_opcall *op = c->op;
+	int64_t rows = count_rows(op), cols = gt_opcall_input(op)->dim[1];
+	GT_CU_BIND(c, slots, &a);
 	if (op->code != GT_OP_VIEWS_MEAN)
-		return gt_cu_colsum_start(c->type, gt_cu_in(c, 0), (float *)gt_cu_out(c, 0), count_rows(op), op->in[0]->dim[1], op->accumulate & 1,
-		                          c->scratch, s);
-	return OF_TYPE(c->type, launch_views)(gt_cu_in(c, 0), gt_cu_out(c, 0), gt_tdesc_count(op->out[0]),
-	                                      ((const struct gt_attr_views *)op->attr)->views, s);
+		return gt_cu_colsum_start(c->type, a.x, (float *)a.y, rows, cols, gt_opcall_adds(op, "db"), c->scratch, s);
+	int views = ((const struct gt_attr_views *)op->attr)->views;
+	return OF_TYPE(c->type, launch_views)(a.x, a.y, gt_tdesc_count(gt_opcall_output(op)), views, s);
 }
 
 GT_CU_FAMILY(rowsum, start_call, scratch_bytes, NULL, NULL, NULL, NULL, name_variant)

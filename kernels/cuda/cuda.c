@@ -18,7 +18,7 @@ static gt_cuda_prepare *const table[GT_OP_COUNT] = {
 enum gt_code gt_cuda_none(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
 {
 	(void)dev, (void)out;
-	return gt_cuda_refuse(call, err, GT_CU_ABSENT);
+	return gt_opcall_refuse(call, err, GT_CU_ABSENT);
 }
 
 /* ---- families that are whole in one .cu file ------------------------------------------------------------------------------------ */
@@ -26,8 +26,10 @@ struct family {
 	struct gt_kernel head;
 	const struct gt_cu_family *f;
 	struct gt_opcall op;
+	struct gt_binding binding;
+	struct gt_cu_table table[GT_CU_TABLES];
 	struct gt_tdesc desc[2 * GT_MAX_IO];
-	struct gt_seg seg; /* the segment of an update of an embedding */
+	struct gt_seg seg; /* the segment of an update of an embedding; the attributes of other updates have none at a launch */
 	int type;
 	bool reads_step_args;
 	max_align_t attr[]; /* the attribute struct of op */
@@ -36,13 +38,21 @@ struct family {
 static enum gt_code launch_family(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, cudaStream_t s,
                                   struct gt_err *err)
 {
-	const struct family *k = (const struct family *)kernel;
-	struct gt_cu_call c = {.op = &k->op, .type = k->type, .in = a->in, .out = a->out, .scratch = a->scratch, .counter = kernel->counter,
-	                       .fault = dev->fault};
+	struct family *k = (struct family *)kernel;
+	struct gt_cu_call c = {.op = &k->op, .type = k->type, .in = a->in, .out = a->out, .scratch = a->scratch, .binding = &k->binding,
+	                       .table = k->table, .counter = kernel->counter, .fault = dev->fault};
 	if (k->reads_step_args)
 		GT_TRY(gt_cuda_step_args(dev, a, &c.step_args, err));
 	GT_CUDA(dev, k->f->start(&c, s), gt_opcode_name(k->op.code), err);
 	return GT_OK;
+}
+
+static void release_family(struct gt_dev *dev, struct gt_kernel *kernel)
+{
+	struct family *k = (struct family *)kernel;
+	for (int i = 0; i < GT_CU_TABLES; i++)
+		gt_cuda_free(dev, k->table[i].p);
+	free(k);
 }
 
 /* Copies a call into k, with all that it points to, because the memory of a call belongs to the caller. */
@@ -51,7 +61,7 @@ static void copy_call(struct family *k, const struct gt_opcall *call)
 	size_t size = gt_opcode_attr_size(call->code);
 	k->op = *call;
 	k->op.name = NULL;
-	k->op.attr = size ? memcpy(k->attr, call->attr, size) : NULL;
+	k->op.attr = size && call->attr ? memcpy(k->attr, call->attr, size) : NULL;
 	if (call->code == GT_OP_EMBEDDING_DW_UPDATE || call->code == GT_OP_EMBEDDING_BAG_DW_UPDATE) {
 		struct gt_attr_embedding_update *attr = (struct gt_attr_embedding_update *)k->attr;
 		k->seg = *attr->update.seg;
@@ -73,22 +83,25 @@ enum gt_code gt_cuda_family(struct gt_dev *dev, const struct gt_opcall *call, co
 	enum gt_code code = GT_OK;
 	struct family *k;
 	if (why)
-		return gt_cuda_refuse(call, err, why);
+		return gt_opcall_refuse(call, err, why);
 	if (!(k = calloc(1, sizeof *k + gt_opcode_attr_size(call->code))))
 		return gt_fail(err, GT_EFAIL, "out of memory");
 	k->head.launch = launch_family;
+	k->head.release = release_family;
 	k->head.describe = f->variant ? f->variant(call) : f->describe;
 	k->head.scratch = f->scratch ? f->scratch(call) : 0;
 	k->f = f;
-	k->type = gt_cuda_type(call->in[0]->dtype);
+	k->type = gt_cuda_type(gt_opcall_input(call)->dtype);
 	k->reads_step_args = f->reads_step_args && f->reads_step_args(call);
 	copy_call(k, call);
-	if (counters)
+	if (f->tables)
+		code = f->tables(dev, call, k->table, err);
+	if (counters && code == GT_OK)
 		code = gt_cuda_counters(dev, &k->head, counters, err);
 	if (code == GT_OK)
 		*out = &k->head;
 	else
-		free(k);
+		release_family(dev, &k->head);
 	return code;
 }
 
@@ -99,7 +112,7 @@ static enum gt_code cuda_prepare(struct gt_dev *dev, const struct gt_opcall *cal
 	GT_TRY(gt_opcall_check(call, err));
 	const char *why = gt_cuda_refuses(call);
 	if (why)
-		return gt_cuda_refuse(call, err, why);
+		return gt_opcall_refuse(call, err, why);
 	GT_TRY(gt_cuda_use(dev, err));
 	GT_TRY(table[call->code](dev, call, out, err));
 	(*out)->nin = call->nin;
@@ -149,7 +162,6 @@ static enum gt_code check_operands(struct gt_dev *dev, const struct gt_kernel *k
 static enum gt_code cuda_launch(struct gt_dev *dev, struct gt_kernel *k, const struct gt_launch *a, struct gt_err *err)
 {
 	cudaStream_t s;
-	GT_TRY(gt_cuda_use(dev, err));
 	GT_TRY(gt_cuda_stream(dev, a->stream, &s, err));
 	GT_TRY(check_operands(dev, k, a, err));
 	return k->launch(dev, k, a, s, err);
@@ -166,7 +178,6 @@ static enum gt_code cuda_copy_async(struct gt_dev *dev, void *dst, const void *s
 	cudaStream_t s;
 	if (dev->capturing && dir != GT_COPY_D2D)
 		return gt_fail(err, GT_EINTERNAL, "%s: cannot copy to or from the host while a graph is captured", dev->id);
-	GT_TRY(gt_cuda_use(dev, err));
 	GT_TRY(gt_cuda_stream(dev, stream, &s, err));
 	GT_CUDA(dev, cudaMemcpyAsync(dst, src, bytes, kinds[dir], s), "cudaMemcpyAsync", err);
 	return GT_OK;
@@ -176,7 +187,6 @@ static enum gt_code cuda_copy(struct gt_dev *dev, void *dst, const void *src, si
                               struct gt_err *err)
 {
 	cudaStream_t s;
-	GT_TRY(gt_cuda_use(dev, err));
 	GT_TRY(gt_cuda_stream(dev, stream, &s, err));
 	/* in a copy to pageable memory the runtime itself waits for the stream, without a deadline */
 	if (dev->watch && !dev->capturing && dir == GT_COPY_D2H)
@@ -190,7 +200,6 @@ static enum gt_code cuda_copy(struct gt_dev *dev, void *dst, const void *src, si
 static enum gt_code cuda_zero(struct gt_dev *dev, void *dst, size_t bytes, int stream, struct gt_err *err)
 {
 	cudaStream_t s;
-	GT_TRY(gt_cuda_use(dev, err));
 	GT_TRY(gt_cuda_stream(dev, stream, &s, err));
 	GT_CUDA(dev, cudaMemsetAsync(dst, 0, bytes, s), "cudaMemsetAsync", err);
 	return GT_OK;
@@ -199,7 +208,6 @@ static enum gt_code cuda_zero(struct gt_dev *dev, void *dst, size_t bytes, int s
 static enum gt_code cuda_sync(struct gt_dev *dev, int stream, struct gt_err *err)
 {
 	cudaStream_t s;
-	GT_TRY(gt_cuda_use(dev, err));
 	GT_TRY(gt_cuda_stream(dev, stream, &s, err));
 	return gt_cuda_wait(dev, s, err);
 }

@@ -17,6 +17,7 @@
 struct conv {
 	struct gt_kernel head;
 	struct gt_dnn_plan plan; /* the plan is unused if the call computes only db */
+	struct gt_binding binding;
 	int type;
 	int64_t rows, cols; /* number of pixels and of channels of dy */
 	int64_t weights;    /* number of elements of the weights */
@@ -29,19 +30,35 @@ struct conv {
 	char text[96];
 };
 
+/* The addresses of the operands (opcall.h). */
+struct operands {
+	void *at[GT_DNN_TENSORS]; /* of cuDNN's tensors, which are the operands or their gradients */
+	void *bias;               /* b or db */
+};
+
+static const struct gt_operand_slot slots[] = {
+    GT_SLOT_AS(operands, "x", at[GT_DNN_X]), GT_SLOT_AS(operands, "dx", at[GT_DNN_X]), GT_SLOT_AS(operands, "w", at[GT_DNN_W]),
+    GT_SLOT_AS(operands, "y", at[GT_DNN_Y]), GT_SLOT_AS(operands, "dy", at[GT_DNN_Y]), GT_SLOT_AS(operands, "dw", at[GT_DNN_W]),
+    GT_SLOT_AS(operands, "b", bias), GT_SLOT_AS(operands, "db", bias)};
+
+static struct operands bind_operands(const struct conv *k, const struct gt_launch *a)
+{
+	struct operands o = {0};
+	gt_binding_apply(&k->binding, &o, a->in, a->out);
+	return o;
+}
+
 static enum gt_code launch_fwd(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, cudaStream_t s, struct gt_err *err)
 {
 	struct conv *k = (struct conv *)kernel;
-	void *at[GT_DNN_TENSORS] = {[GT_DNN_X] = a->in[0], [GT_DNN_W] = a->in[1], [GT_DNN_Y] = a->out[0], [GT_DNN_BIAS] = k->zeros};
-	if (k->bias && k->type == GT_CU_F32) {
-		at[GT_DNN_BIAS] = a->in[2];
-	} else if (k->bias) {
-		at[GT_DNN_BIAS] = (char *)a->scratch + k->half;
-		GT_CUDA(dev, gt_cu_cast_start(GT_CU_F32, k->type, a->in[2], at[GT_DNN_BIAS], k->cols, s), "conv2d: bias", err);
-	}
+	struct operands o = bind_operands(k, a);
+	void **at = o.at, *w = at[GT_DNN_W];
+	at[GT_DNN_BIAS] = !k->bias ? k->zeros : k->type == GT_CU_F32 ? o.bias : (char *)a->scratch + k->half;
+	if (k->bias && k->type != GT_CU_F32)
+		GT_CUDA(dev, gt_cu_cast_start(GT_CU_F32, k->type, o.bias, at[GT_DNN_BIAS], k->cols, s), "conv2d: bias", err);
 	if (k->ld) {
 		at[GT_DNN_W] = (char *)a->scratch + k->padded;
-		GT_CUDA(dev, gt_cu_pad_rows_start(a->in[1], k->in, at[GT_DNN_W], k->ld, k->weights / k->in, s), "conv2d: weights", err);
+		GT_CUDA(dev, gt_cu_pad_rows_start(w, k->in, at[GT_DNN_W], k->ld, k->weights / k->in, s), "conv2d: weights", err);
 	}
 	return gt_dnn_plan_run(dev, &k->plan, at, a->scratch, s, err);
 }
@@ -49,25 +66,27 @@ static enum gt_code launch_fwd(struct gt_dev *dev, struct gt_kernel *kernel, con
 static enum gt_code launch_dx(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, cudaStream_t s, struct gt_err *err)
 {
 	struct conv *k = (struct conv *)kernel;
-	void *at[GT_DNN_TENSORS] = {[GT_DNN_X] = a->out[0], [GT_DNN_W] = a->in[1], [GT_DNN_Y] = a->in[0]};
-	return gt_dnn_plan_run(dev, &k->plan, at, a->scratch, s, err);
+	struct operands o = bind_operands(k, a);
+	return gt_dnn_plan_run(dev, &k->plan, o.at, a->scratch, s, err);
 }
 
 static enum gt_code launch_dw(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, cudaStream_t s, struct gt_err *err)
 {
 	struct conv *k = (struct conv *)kernel;
+	struct operands o = bind_operands(k, a);
+	void *dw = o.at[GT_DNN_W], *half = (char *)a->scratch + k->half;
 	if (k->dw) {
-		void *dw = k->type == GT_CU_F32 ? a->out[0] : (char *)a->scratch + k->half;
-		void *at[GT_DNN_TENSORS] = {[GT_DNN_X] = a->in[1], [GT_DNN_W] = dw, [GT_DNN_Y] = a->in[0]};
-		GT_TRY(gt_dnn_plan_run(dev, &k->plan, at, a->scratch, s, err));
+		if (k->type != GT_CU_F32)
+			o.at[GT_DNN_W] = half;
+		GT_TRY(gt_dnn_plan_run(dev, &k->plan, o.at, a->scratch, s, err));
 		if (k->ld)
-			GT_CUDA(dev, gt_cu_widen_rows_start(k->type, dw, k->ld, a->out[0], k->weights / k->in, k->in, k->add_dw, s),
+			GT_CUDA(dev, gt_cu_widen_rows_start(k->type, half, k->ld, dw, k->weights / k->in, k->in, k->add_dw, s),
 			        "conv2d.dw: padded to f32", err);
 		else if (k->type != GT_CU_F32)
-			GT_CUDA(dev, gt_cu_widen_start(k->type, dw, a->out[0], k->weights, k->add_dw, s), "conv2d.dw: to f32", err);
+			GT_CUDA(dev, gt_cu_widen_start(k->type, half, dw, k->weights, k->add_dw, s), "conv2d.dw: to f32", err);
 	}
 	if (k->bias)
-		GT_CUDA(dev, gt_cu_colsum_start(k->type, a->in[0], a->out[1], k->rows, k->cols, k->add_db, (char *)a->scratch + k->part, s),
+		GT_CUDA(dev, gt_cu_colsum_start(k->type, o.at[GT_DNN_Y], o.bias, k->rows, k->cols, k->add_db, (char *)a->scratch + k->part, s),
 		        "conv2d.dw: bias", err);
 	return GT_OK;
 }
@@ -93,10 +112,10 @@ static enum gt_code check_shapes(const struct gt_opcall *call, const struct gt_t
 	if (w && w->any)
 		*w = gt_tdesc_make(w->dtype, w->rank, w->dim, true);
 	if (y->dim[1] != a->out || x->dim[1] % a->groups)
-		return gt_cuda_refuse(call, err, "the groups divide the channels");
+		return gt_opcall_refuse(call, err, "the groups divide the channels");
 	if (w && (!is_nhwc(w) || w->dim[0] != a->out || w->dim[1] != x->dim[1] / a->groups || w->dim[2] != a->kernel[0] ||
 	          w->dim[3] != a->kernel[1]))
-		return gt_cuda_refuse(call, err, "weights are [out, in/groups, kh, kw], channels last");
+		return gt_opcall_refuse(call, err, "weights are [out, in/groups, kh, kw], channels last");
 	return GT_OK;
 }
 
@@ -125,7 +144,7 @@ static enum gt_code make_plan(struct gt_dev *dev, const struct gt_opcall *call, 
 		c.x[1] = c.w[1] = k->ld;
 	enum gt_code code = gt_dnn_plan_make(dev, &c, &k->plan, &why);
 	if (code == GT_EUNAVAILABLE)
-		return gt_cuda_refuse(call, err, why.msg);
+		return gt_opcall_refuse(call, err, why.msg);
 	if (code != GT_OK)
 		return gt_fail(err, code, "%s", why.msg);
 	if (relu && !k->bias)
@@ -161,9 +180,8 @@ static void write_description(struct conv *k)
 enum gt_code gt_cuda_conv(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
 {
 	bool fwd = call->code == GT_OP_CONV2D, dw = call->code == GT_OP_CONV2D_DW;
-	const struct gt_tdesc *x = fwd ? call->in[0] : dw ? call->in[1] : call->out[0], *y = fwd ? call->out[0] : call->in[0];
-	const struct gt_tdesc *b = fwd ? (call->nin > 2 ? call->in[2] : NULL) : dw && call->nout > 1 ? call->out[1] : NULL;
-	struct gt_tdesc *w = dw ? call->out[0] : call->in[1];
+	const struct gt_tdesc *x = gt_opcall_operand(call, fwd || dw ? "x" : "dx"), *y = gt_opcall_operand(call, fwd ? "y" : "dy");
+	struct gt_tdesc *w = gt_opcall_operand(call, dw ? "dw" : "w");
 	struct conv *k;
 	enum gt_code code = GT_OK;
 	GT_TRY(check_shapes(call, x, w, y, err));
@@ -174,10 +192,11 @@ enum gt_code gt_cuda_conv(struct gt_dev *dev, const struct gt_opcall *call, stru
 	k->weights = w ? gt_tdesc_count(w) : 0;
 	k->in = (int32_t)x->dim[1];
 	k->ld = gt_cuda_padded_channels(x);
-	k->bias = b != NULL;
+	k->bias = gt_opcall_operand(call, fwd ? "b" : "db");
+	gt_binding_make(&k->binding, slots, sizeof slots / sizeof *slots, call);
 	k->dw = dw && w;
-	k->add_dw = dw && (call->accumulate & 1);
-	k->add_db = dw && (call->accumulate & 2);
+	k->add_dw = gt_opcall_adds(call, "dw");
+	k->add_db = gt_opcall_adds(call, "db");
 	if (w)
 		code = make_plan(dev, call, k, x, w, y, err);
 	if (code != GT_OK) {
@@ -206,7 +225,7 @@ void gt_cuda_conv_close(struct gt_dev *dev)
 enum gt_code gt_cuda_conv(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
 {
 	(void)dev, (void)out;
-	return gt_cuda_refuse(call, err, "this build was made without cuDNN's headers");
+	return gt_opcall_refuse(call, err, "this build was made without cuDNN's headers");
 }
 
 void gt_cuda_conv_close(struct gt_dev *dev)

@@ -40,16 +40,6 @@ enum gt_code gt_cuda_fail(struct gt_dev *dev, cudaError_t e, const char *what, s
 	return gt_fail(err, GT_EFAIL, "%s: %s: %s (%s)", dev ? dev->id : "cuda", what, cudaGetErrorString(e), cudaGetErrorName(e));
 }
 
-enum gt_code gt_cuda_refuse(const struct gt_opcall *call, struct gt_err *err, const char *why)
-{
-	char shape[96] = "";
-	const struct gt_tdesc *d = call->nin && call->in[0] ? call->in[0] : call->nout ? call->out[0] : NULL;
-	if (d)
-		gt_tdesc_text(d, shape, sizeof shape);
-	return gt_fail(err, GT_EUNAVAILABLE, "%s (%s) of %s %s: %s", gt_opcode_name(call->code), call->name ? call->name : "?",
-	               d ? gt_dtype_name(d->dtype) : "", shape, why);
-}
-
 /* ---- detection ---------------------------------------------------------------------------------------------------------------------- */
 /* The release of NVIDIA's driver for Linux from which on programs of a major version of CUDA run (CUDA release notes, "CUDA Toolkit and
  * Minimum Required Driver Version for CUDA Minor Version Compatibility"); 0: not known here. */
@@ -232,6 +222,7 @@ enum gt_code gt_cuda_stream(struct gt_dev *dev, int stream, cudaStream_t *out, s
 {
 	if (stream < 0 || stream >= GT_CUDA_STREAMS)
 		return gt_fail(err, GT_EINTERNAL, "%s: stream %d does not exist", dev->id, stream);
+	GT_TRY(gt_cuda_use(dev, err));
 	if (!dev->stream[stream]) {
 		/* The streams other than the compute stream carry copies, collectives and small kernels that other work will wait for. They should
 		 * start as soon as they can. */
@@ -342,6 +333,27 @@ enum gt_code gt_cuda_upload(struct gt_dev *dev, const void *src, size_t bytes, v
 	GT_TRY(gt_cuda_alloc(dev, bytes, out, err));
 	GT_CUDA(dev, cudaMemcpyAsync(*out, src, bytes, cudaMemcpyHostToDevice, dev->stream[0]), "cudaMemcpyAsync", err);
 	return gt_cuda_finish(dev, dev->stream[0], NULL, err); /* the host waits, because a launch on any stream may follow */
+}
+
+enum gt_code gt_cuda_upload_chunks(struct gt_dev *dev, const struct gt_seg *seg, int nseg, struct gt_cu_table *out, struct gt_err *err)
+{
+	int64_t n = 0, at = 0;
+	for (int i = 0; i < nseg; i++)
+		n += (seg[i].end - seg[i].begin + GT_CU_CHUNK - 1) / GT_CU_CHUNK;
+	if (n > INT32_MAX)
+		return gt_fail(err, GT_EUNAVAILABLE, "%s: more than 2^31 chunks of parameters", dev->id);
+	struct gt_cu_chunk *chunk = calloc((size_t)n + 1, sizeof *chunk);
+	if (!chunk)
+		return gt_fail(err, GT_EFAIL, "out of memory: %zu bytes", (size_t)n * sizeof *chunk);
+	for (int i = 0; i < nseg; i++)
+		for (int64_t begin = seg[i].begin; begin < seg[i].end; begin += GT_CU_CHUNK) {
+			int64_t left = seg[i].end - begin;
+			chunk[at++] = (struct gt_cu_chunk){begin, (int32_t)(left < GT_CU_CHUNK ? left : GT_CU_CHUNK), i};
+		}
+	out->n = n;
+	enum gt_code code = gt_cuda_upload(dev, chunk, (size_t)(n ? n : 1) * sizeof *chunk, &out->p, err);
+	free(chunk);
+	return code;
 }
 
 enum gt_code gt_cuda_counters(struct gt_dev *dev, struct gt_kernel *k, int64_t n, struct gt_err *err)

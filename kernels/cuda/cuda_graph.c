@@ -16,7 +16,6 @@ enum gt_code gt_cuda_record(struct gt_dev *dev, int event, int stream, struct gt
 {
 	cudaStream_t s;
 	cudaEvent_t e;
-	GT_TRY(gt_cuda_use(dev, err));
 	GT_TRY(gt_cuda_stream(dev, stream, &s, err));
 	GT_TRY(event_of(dev, event, &e, err));
 	GT_CUDA(dev, cudaEventRecord(e, s), "cudaEventRecord", err);
@@ -27,7 +26,6 @@ enum gt_code gt_cuda_wait_event(struct gt_dev *dev, int event, int stream, struc
 {
 	cudaStream_t s;
 	cudaEvent_t e;
-	GT_TRY(gt_cuda_use(dev, err));
 	GT_TRY(gt_cuda_stream(dev, stream, &s, err));
 	GT_TRY(event_of(dev, event, &e, err));
 	GT_CUDA(dev, cudaStreamWaitEvent(s, e, 0), "cudaStreamWaitEvent", err);
@@ -39,7 +37,6 @@ enum gt_code gt_cuda_mark(struct gt_dev *dev, int mark, int stream, struct gt_er
 	cudaStream_t s;
 	if (mark < 0 || mark >= GT_MARKS || dev->capturing)
 		return gt_fail(err, GT_EINTERNAL, "%s: timing mark %d does not exist, or a graph is being captured", dev->id, mark);
-	GT_TRY(gt_cuda_use(dev, err));
 	GT_TRY(gt_cuda_stream(dev, stream, &s, err));
 	if (!dev->mark[mark])
 		GT_CUDA(dev, cudaEventCreateWithFlags(&dev->mark[mark], cudaEventDefault), "cudaEventCreateWithFlags", err);

@@ -1,7 +1,7 @@
 /* Internal header of the CUDA backend. There are three kinds of files:
  *   <family>.cu       a family of operations: its kernels, the functions that start them, and the checks of a call (GT_CU_FAMILY)
- *   cuda_<family>.c   prepare and launch of a family that needs a vendor library or a table in device memory (plain C, no kernels); its
- *                     kernels, if it has any, are in <family>.cu behind the functions of launch.h
+ *   cuda_<family>.c   prepare and launch of a family that needs a vendor library (plain C, no kernels); its kernels, if it has any, are
+ *                     in <family>.cu behind the functions of launch.h
  *   cuda.c            the functions of backend.h; cuda_dev.c has the device, memory, streams and events
  * Vendor libraries are loaded at run time, each as a table of functions: cuBLASLt with the device, cuDNN with the first convolution.
  *
@@ -13,6 +13,7 @@
 
 #include "backend.h"
 #include "cuda/launch.h"
+#include "opsig.h"
 #include <cuda_runtime_api.h>
 
 #define GT_CUDA_STREAMS 8 /* number of streams */
@@ -70,11 +71,10 @@ typedef enum gt_code gt_cuda_prepare(struct gt_dev *dev, const struct gt_opcall 
 gt_cuda_prepare gt_cuda_none; /* refuses the call */
 #define gt_cuda_linear_dw_update gt_cuda_none
 #define gt_cuda_embedding_update gt_cuda_embedding
-#define gt_cuda_bound gt_cuda_update
 #define GT_X(code, name, family, ...) gt_cuda_prepare gt_cuda_##family;
 GT_OPCODES(GT_X)
 #undef GT_X
-gt_cuda_prepare gt_cuda_muon;
+gt_cuda_prepare gt_cuda_update, gt_cuda_muon;
 
 void gt_cuda_conv_close(struct gt_dev *dev); /* closes cuDNN if a convolution has loaded it */
 
@@ -83,6 +83,7 @@ enum gt_code gt_cuda_probe(struct gt_devinfo *out, int cap, int *n, struct gt_er
 enum gt_code gt_cuda_open(const struct gt_dev_opts *opts, struct gt_dev **out, struct gt_err *err);
 void gt_cuda_close(struct gt_dev *dev);
 enum gt_code gt_cuda_use(struct gt_dev *dev, struct gt_err *err); /* selects dev as the calling thread's device */
+/* Selects dev as the calling thread's device and returns a stream of it, which is created on first use. */
 enum gt_code gt_cuda_stream(struct gt_dev *dev, int stream, cudaStream_t *out, struct gt_err *err);
 /* Blocks the host until the stream has done its work, and reports faults that kernels found in their data. */
 enum gt_code gt_cuda_wait(struct gt_dev *dev, cudaStream_t s, struct gt_err *err);
@@ -94,9 +95,6 @@ void gt_cuda_host_free(struct gt_dev *dev, void *p);
 enum gt_code gt_cuda_host_wait(struct gt_dev *dev, int event, struct gt_err *err);
 /* Returns whether [p, p + bytes) is inside one allocation of alloc(). */
 bool gt_cuda_owns(const struct gt_dev *dev, const void *p, size_t bytes);
-
-/* Copies a table of the host to new device memory, which the caller frees with gt_cuda_free. */
-enum gt_code gt_cuda_upload(struct gt_dev *dev, const void *src, size_t bytes, void **out, struct gt_err *err);
 
 /* Allocates n 32-bit counters, initially 0, with which a kernel counts its finished blocks. Each prepared kernel has its own, because
  * another stream may run another call at the same time. */
@@ -136,9 +134,6 @@ void gt_cuda_drop_graphs(struct gt_dev *dev);
 /* ---- errors ------------------------------------------------------------------------------------------------------------------ */
 /* "cuda:0: cudaMemcpyAsync: an illegal memory access was encountered": GT_EFAIL. Sets dev->lost if the error is of that kind. */
 enum gt_code gt_cuda_fail(struct gt_dev *dev, cudaError_t e, const char *what, struct gt_err *err);
-/* "conv2d (layer1.0.conv1) of f32 [32, 3, 32, 32]: not supported by the cuda backend": GT_EUNAVAILABLE */
-enum gt_code gt_cuda_refuse(const struct gt_opcall *call, struct gt_err *err, const char *why);
-
 #define GT_CUDA(dev, call, what, err)                                                                                                      \
 	do {                                                                                                                                   \
 		cudaError_t gt_cuda_error = (call);                                                                                                \

@@ -12,6 +12,7 @@
 struct linear {
 	struct gt_kernel head;
 	struct gt_lt_gemm gemm;
+	struct gt_binding binding;
 	enum gt_opcode code;
 	int type;
 	int64_t n, in, out;
@@ -25,16 +26,31 @@ struct linear {
 	char text[48];
 };
 
+/* The addresses of the operands (opcall.h). */
+struct operands {
+	void *x, *dy, *w, *b, *y, *mask, *dx, *dw, *db;
+};
+
+static const struct gt_operand_slot slots[] = {GT_SLOTS(operands, x, dy, w, b, y, mask, dx, dw, db)};
+
+static struct operands bind_operands(const struct linear *k, const struct gt_launch *a)
+{
+	struct operands o = {0};
+	gt_binding_apply(&k->binding, &o, a->in, a->out);
+	return o;
+}
+
 static enum gt_code launch_fwd(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, cudaStream_t s, struct gt_err *err)
 {
 	const struct linear *k = (const struct linear *)kernel;
-	const void *bias = k->bias ? a->in[2] : NULL;
+	const struct operands o = bind_operands(k, a);
+	const void *bias = o.b;
 	if (bias && k->type != GT_CU_F32) {
 		void *rounded = (char *)a->scratch + k->bias16;
 		GT_CUDA(dev, gt_cu_cast_start(GT_CU_F32, k->type, bias, rounded, k->out, s), "linear: bias", err);
 		bias = rounded;
 	}
-	return gt_lt_run(dev, &k->gemm, a->in[1], a->in[0], a->out[0], a->out[0], bias, k->bits ? a->out[1] : NULL, a->scratch, s, err);
+	return gt_lt_run(dev, &k->gemm, o.w, o.x, o.y, o.y, bias, o.mask, a->scratch, s, err);
 }
 
 /* Launches the forward pass without an epilogue: y = bias, y += x w', y = relu(y). */
@@ -42,13 +58,13 @@ static enum gt_code launch_plain(struct gt_dev *dev, struct gt_kernel *kernel, c
                                  struct gt_err *err)
 {
 	const struct linear *k = (const struct linear *)kernel;
-	void *y = a->out[0];
-	if (k->bias)
-		GT_CUDA(dev, gt_cu_fill_rows_start(k->type, a->in[2], y, k->n, k->out, s), "linear: bias", err);
-	GT_TRY(gt_lt_run(dev, &k->gemm, a->in[1], a->in[0], y, y, NULL, NULL, a->scratch, s, err));
+	const struct operands o = bind_operands(k, a);
+	if (o.b)
+		GT_CUDA(dev, gt_cu_fill_rows_start(k->type, o.b, o.y, k->n, k->out, s), "linear: bias", err);
+	GT_TRY(gt_lt_run(dev, &k->gemm, o.w, o.x, o.y, o.y, NULL, NULL, a->scratch, s, err));
 	if (!k->relu)
 		return GT_OK;
-	struct gt_cu_eltwise c = {{y}, y, k->n * k->out, 1, {0}, true}; /* gt_lt_run has checked the alignment of y already */
+	struct gt_cu_eltwise c = {{o.y}, o.y, k->n * k->out, 1, {0}, true}; /* gt_lt_run has checked the alignment of y already */
 	GT_CUDA(dev, gt_cu_eltwise_start(GT_OP_RELU, false, k->type, &c, s), "linear: relu", err);
 	return GT_OK;
 }
@@ -56,10 +72,11 @@ static enum gt_code launch_plain(struct gt_dev *dev, struct gt_kernel *kernel, c
 static enum gt_code launch_dx(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, cudaStream_t s, struct gt_err *err)
 {
 	const struct linear *k = (const struct linear *)kernel;
-	GT_TRY(gt_lt_run(dev, &k->gemm, a->in[1], a->in[0], a->out[0], a->out[0], NULL, k->bits ? a->in[2] : NULL, a->scratch, s, err));
+	const struct operands o = bind_operands(k, a);
+	GT_TRY(gt_lt_run(dev, &k->gemm, o.w, o.dy, o.dx, o.dx, NULL, k->bits ? o.y : NULL, a->scratch, s, err));
 	if (!k->mask)
 		return GT_OK;
-	struct gt_cu_eltwise c = {{a->out[0], a->in[2]}, a->out[0], k->n * k->in, 2, {0}, (uintptr_t)a->in[2] % 16 == 0};
+	struct gt_cu_eltwise c = {{o.dx, o.y}, o.dx, k->n * k->in, 2, {0}, (uintptr_t)o.y % 16 == 0};
 	GT_CUDA(dev, gt_cu_eltwise_start(GT_OP_RELU_DX, false, k->type, &c, s), "linear.dx: mask", err);
 	return GT_OK;
 }
@@ -67,11 +84,11 @@ static enum gt_code launch_dx(struct gt_dev *dev, struct gt_kernel *kernel, cons
 static enum gt_code launch_dw(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, cudaStream_t s, struct gt_err *err)
 {
 	const struct linear *k = (const struct linear *)kernel;
-	if (!k->no_dw)
-		GT_TRY(gt_lt_run(dev, &k->gemm, a->in[1], a->in[0], a->out[0], a->out[0], k->bias && !k->own_db ? a->out[1] : NULL, NULL,
-		                 a->scratch, s, err));
-	if (k->bias && k->own_db)
-		GT_CUDA(dev, gt_cu_colsum_start(k->type, a->in[0], a->out[1], k->n, k->out, k->add_db, (char *)a->scratch + k->colsum, s),
+	const struct operands o = bind_operands(k, a);
+	if (o.dw)
+		GT_TRY(gt_lt_run(dev, &k->gemm, o.x, o.dy, o.dw, o.dw, k->own_db ? NULL : o.db, NULL, a->scratch, s, err));
+	if (o.db && k->own_db)
+		GT_CUDA(dev, gt_cu_colsum_start(k->type, o.dy, o.db, k->n, k->out, k->add_db, (char *)a->scratch + k->colsum, s),
 		        "linear.dw: bias", err);
 	return GT_OK;
 }
@@ -84,7 +101,7 @@ static void release_linear(struct gt_dev *dev, struct gt_kernel *kernel)
 
 static struct gt_lt_spec spec_of(const struct linear *k, const struct gt_opcall *call)
 {
-	enum gt_dtype t = call->in[0]->dtype;
+	enum gt_dtype t = gt_opcall_input(call)->dtype;
 	struct gt_lt_spec s = {.batch = 1, .alpha = 1, .in = t, .out = t, .bias = t, .epilogue = CUBLASLT_EPILOGUE_DEFAULT};
 	if (k->code == GT_OP_LINEAR) {
 		static const cublasLtEpilogue_t epilogue[3][2] = {{CUBLASLT_EPILOGUE_DEFAULT, CUBLASLT_EPILOGUE_BIAS},
@@ -101,7 +118,7 @@ static struct gt_lt_spec spec_of(const struct linear *k, const struct gt_opcall 
 	} else {
 		s.m = k->in, s.n = k->out, s.k = k->n, s.tb = true;
 		s.out = s.bias = GT_F32;
-		s.beta = call->accumulate & 1 ? 1 : 0;
+		s.beta = gt_opcall_adds(call, "dw") ? 1 : 0;
 		s.epilogue = k->bias && !k->own_db ? CUBLASLT_EPILOGUE_BGRADB : CUBLASLT_EPILOGUE_DEFAULT;
 	}
 	return s;
@@ -113,14 +130,14 @@ static enum gt_code make_gemm(struct gt_dev *dev, const struct gt_opcall *call, 
 	bool found;
 	GT_TRY(gt_lt_make(dev, &s, &k->gemm, &found, err));
 	if (!found && k->bits) /* after this refusal the planner uses y itself as the mask (engine/plan/backend_fusion.c) */
-		return gt_cuda_refuse(call, err, "cuBLASLt has no algorithm with a mask of bits for it");
+		return gt_opcall_refuse(call, err, "cuBLASLt has no algorithm with a mask of bits for it");
 	if (!found && s.epilogue != CUBLASLT_EPILOGUE_DEFAULT) {
 		k->own_act = k->code == GT_OP_LINEAR;
 		k->own_db = k->code == GT_OP_LINEAR_DW;
 		s = spec_of(k, call);
 		GT_TRY(gt_lt_make(dev, &s, &k->gemm, &found, err));
 	}
-	return found ? GT_OK : gt_cuda_refuse(call, err, "cuBLASLt has no algorithm for it");
+	return found ? GT_OK : gt_opcall_refuse(call, err, "cuBLASLt has no algorithm for it");
 }
 
 /* Checks the operands; weights must be plain. A bias gradient that is added to an existing one cannot come from the epilogue, which
@@ -129,7 +146,7 @@ static enum gt_code check_weights(const struct gt_opcall *call, struct gt_tdesc 
 {
 	if (w && w->any)
 		*w = gt_tdesc_make(w->dtype, w->rank, w->dim, false);
-	return !w || gt_tdesc_plain(w) ? GT_OK : gt_cuda_refuse(call, err, "weights are plain [out, in]");
+	return !w || gt_tdesc_plain(w) ? GT_OK : gt_opcall_refuse(call, err, "weights are plain [out, in]");
 }
 
 /* Prepares a linear operation: checks bias and mask, selects the product and its epilogue, and plans own kernels for everything that the
@@ -137,32 +154,29 @@ static enum gt_code check_weights(const struct gt_opcall *call, struct gt_tdesc 
 enum gt_code gt_cuda_linear(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
 {
 	bool fwd = call->code == GT_OP_LINEAR, dw = call->code == GT_OP_LINEAR_DW;
-	const struct gt_tdesc *x = fwd ? call->in[0] : dw ? call->in[1] : call->out[0], *y = fwd ? call->out[0] : call->in[0];
-	const struct gt_tdesc *b = fwd ? (call->nin > 2 ? call->in[2] : NULL) : dw && call->nout > 1 ? call->out[1] : NULL;
-	struct gt_tdesc *w = dw ? call->out[0] : call->in[1];
+	const struct gt_tdesc *x = gt_opcall_operand(call, fwd || dw ? "x" : "dx"), *y = gt_opcall_operand(call, fwd ? "y" : "dy");
+	const struct gt_tdesc *mask = gt_opcall_operand(call, fwd ? "mask" : "y"), *like = fwd ? y : x;
+	struct gt_tdesc *w = gt_opcall_operand(call, dw ? "dw" : "w");
 	struct linear *k;
 	enum gt_code code;
 	GT_TRY(check_weights(call, w, err));
-	const struct gt_tdesc *mask = fwd                    ? (call->nout > 1 ? call->out[1] : NULL)
-	                              : !dw && call->nin > 2 ? call->in[2]
-	                                                     : NULL,
-	                      *like = fwd ? y : x;
 	bool bits = mask && mask->dtype == GT_U8;
 	if (bits ? gt_tdesc_count(mask) != like->dim[0] * gt_mask_bytes(like->dim[1]) : mask && (fwd || !gt_tdesc_equal(mask, x)))
-		return gt_cuda_refuse(call, err, "the mask must have the shape of the gradient, or one bit per element");
+		return gt_opcall_refuse(call, err, "the mask must have the shape of the gradient, or one bit per element");
 	if (bits && fwd && ((const struct gt_attr_linear *)call->attr)->act != GT_ACT_RELU)
-		return gt_cuda_refuse(call, err, "a mask of bits belongs to a relu");
+		return gt_opcall_refuse(call, err, "a mask of bits belongs to a relu");
 	GT_CUDA_NEW(k, fwd ? launch_fwd : dw ? launch_dw : launch_dx, NULL, err);
 	k->head.release = release_linear;
 	k->code = call->code;
 	k->type = gt_cuda_type(x->dtype);
 	k->n = x->dim[0], k->in = x->dim[1], k->out = y->dim[1];
-	k->bias = b != NULL;
+	k->bias = gt_opcall_operand(call, fwd ? "b" : "db");
+	gt_binding_make(&k->binding, slots, sizeof slots / sizeof *slots, call);
 	k->mask = mask && !bits;
 	k->bits = bits;
 	k->relu = fwd && ((const struct gt_attr_linear *)call->attr)->act == GT_ACT_RELU;
 	k->no_dw = dw && !w;
-	k->add_db = call->accumulate & 2;
+	k->add_db = gt_opcall_adds(call, "db");
 	k->own_db = k->add_db || k->no_dw;
 	code = k->no_dw ? GT_OK : make_gemm(dev, call, k, err);
 	if (code != GT_OK) {

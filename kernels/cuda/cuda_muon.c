@@ -29,13 +29,13 @@ struct muon {
 	struct gt_kernel head;
 	struct gt_attr_muon attr;
 	enum gt_dtype type;            /* type of the operands of the Newton-Schulz iteration */
-	/* n: number of matrices; nshapes: number of shapes; scalars, work: indices of these inputs, -1: absent */
-	int n, nshapes, scalars, work;
+	struct gt_binding binding;
+	int n, nshapes; /* number of matrices, and of their shapes */
 	struct gt_cu_muon_matrix *matrix;
 	int *of; /* index of the shape of each matrix */
 	struct shape *shape;
-	void *dmatrix, *dchunk, *dfill; /* lists in device memory: matrices, chunks of the arena, chunks of the operands */
-	int nchunks, nfill;
+	void *dmatrix; /* the matrices in device memory */
+	struct gt_cu_table chunk, fill; /* chunks of the arena, chunks of the operands of the products */
 	size_t part, factor, x, y, a, p, workspace; /* offsets of the kernels' arrays in the scratch memory, in bytes */
 	char text[80];
 };
@@ -72,20 +72,16 @@ static enum gt_code fill_arguments(struct gt_dev *dev, const struct muon *k, con
                                    struct gt_err *err)
 {
 	*c = (struct gt_cu_muon){
-	    .p = a->in[0],
-	    .g = a->in[1],
-	    .buf = a->in[2],
-	    .scalars = k->scalars >= 0 ? a->in[k->scalars] : NULL,
-	    .work = k->work >= 0 ? a->in[k->work] : NULL,
 	    .matrix = k->dmatrix,
-	    .chunk = k->dchunk,
-	    .fill = k->dfill,
-	    .nchunks = k->nchunks,
-	    .nfill = k->nfill,
+	    .chunk = k->chunk.p,
+	    .fill = k->fill.p,
+	    .nchunks = (int)k->chunk.n,
+	    .nfill = (int)k->fill.n,
 	    .attr = k->attr.update,
 	    .normalize = k->attr.normalize,
 	    .counter = k->head.counter,
 	};
+	gt_binding_apply(&k->binding, c, a->in, a->out);
 	return gt_cuda_step_args(dev, a, &c->step_args, err);
 }
 
@@ -118,34 +114,26 @@ static void release_muon(struct gt_dev *dev, struct gt_kernel *kernel)
 		gt_lt_drop(dev, &k->shape[i].next);
 	}
 	gt_cuda_free(dev, k->dmatrix);
-	gt_cuda_free(dev, k->dchunk);
-	gt_cuda_free(dev, k->dfill);
+	gt_cuda_free(dev, k->chunk.p);
+	gt_cuda_free(dev, k->fill.p);
 	free(k->matrix);
 	free(k->of);
 	free(k->shape);
 	free(k);
 }
 
-static enum gt_code check_call(const struct gt_opcall *call, const struct muon *k, struct gt_err *err)
+static enum gt_code check_call(const struct gt_opcall *call, struct gt_err *err)
 {
 	const struct gt_attr_muon *attr = call->attr;
-	int64_t n = gt_tdesc_padded(call->in[0]), at = 0;
-	if (call->nin < 3 || !call->in[2])
-		return gt_cuda_refuse(call, err, "the momentum is required");
-	if (k->scalars < 0 && attr->update.clip_norm > 0)
-		return gt_cuda_refuse(call, err, "clipping needs the scalars of the step");
-	const struct gt_tdesc *d = k->work >= 0 ? call->in[k->work] : NULL;
-	if (d && ((d->dtype != GT_BF16 && d->dtype != GT_F16) || d->dtype != attr->update.work_dtype))
-		return gt_cuda_refuse(call, err, "the work copy must be bf16 or f16, as its attribute says");
-	for (int i = 0; i < attr->update.nseg; i++) {
-		const struct gt_seg *s = &attr->update.seg[i];
-		d = attr->desc[i];
-		if (s->begin < at || s->end > n || d->rank < 2 || gt_tdesc_padded(d) != s->end - s->begin)
-			return gt_cuda_refuse(call, err, "the segments must be matrices inside the parameters, in ascending order");
-		if (d->layout.nblk || d->layout.order[0] != 0 || s->end - s->begin > INT32_MAX)
-			return gt_cuda_refuse(call, err, "a matrix must be stored row by row and have less than 2^31 elements");
-		at = s->end;
-	}
+	const struct gt_tdesc *work = gt_opcall_operand(call, "work");
+	const char *why = gt_update_check(call);
+	if (why)
+		return gt_opcall_refuse(call, err, why);
+	if (work && ((work->dtype != GT_BF16 && work->dtype != GT_F16) || work->dtype != attr->update.work_dtype))
+		return gt_opcall_refuse(call, err, "the work copy must be bf16 or f16, as its attribute says");
+	for (int i = 0; i < attr->update.nseg; i++)
+		if (attr->desc[i]->layout.nblk || attr->desc[i]->layout.order[0] != 0 || gt_tdesc_padded(attr->desc[i]) > INT32_MAX)
+			return gt_opcall_refuse(call, err, "a matrix must be stored row by row and have less than 2^31 elements");
 	return GT_OK;
 }
 
@@ -194,38 +182,31 @@ static enum gt_code make_gemms(struct gt_dev *dev, const struct gt_opcall *call,
 				s.m = c, s.n = r, s.alpha = 1, s.beta = (float)ns[0];
 			GT_TRY(gt_lt_make(dev, &s, gemm[i], &found, err));
 			if (!found)
-				return gt_cuda_refuse(call, err, "cuBLASLt has no algorithm for a batch of its products");
+				return gt_opcall_refuse(call, err, "cuBLASLt has no algorithm for a batch of its products");
 			*workspace = gemm[i]->workspace > *workspace ? gemm[i]->workspace : *workspace;
 		}
 	}
 	return GT_OK;
 }
 
-/* Makes a list of chunks of the matrices in device memory: of the arena or, if fill is true, of the operands of the products. */
-static enum gt_code make_chunks(struct gt_dev *dev, struct muon *k, bool fill, void **out, int *count, struct gt_err *err)
+/* Makes the lists of chunks, of the arena and of the operands of the products, in device memory. */
+static enum gt_code make_chunks(struct gt_dev *dev, struct muon *k, struct gt_err *err)
 {
-	int64_t n = 0, at = 0;
-	for (int i = 0; i < k->n; i++) {
-		const struct shape *g = &k->shape[k->of[i]];
-		n += round_up(fill ? g->rows * g->cols : k->matrix[i].hyper.end - k->matrix[i].hyper.begin, GT_CU_CHUNK) / GT_CU_CHUNK;
-	}
-	if (n > INT32_MAX)
-		return gt_fail(err, GT_EUNAVAILABLE, "%s: more than 2^31 chunks of parameters", dev->id);
-	struct gt_cu_chunk *chunk = calloc((size_t)n + 1, sizeof *chunk);
-	if (!chunk)
-		return gt_fail(err, GT_EFAIL, "out of memory: %zu bytes", (size_t)n * sizeof *chunk);
+	struct gt_seg *fill = calloc((size_t)k->n + 1, sizeof *fill);
+	int32_t at = 0;
+	if (!fill)
+		return gt_fail(err, GT_EFAIL, "out of memory");
 	for (int i = 0; i < k->n; i++) {
 		struct gt_cu_muon_matrix *m = &k->matrix[i];
-		const struct shape *g = &k->shape[k->of[i]];
-		int64_t begin = fill ? 0 : m->hyper.begin, end = fill ? g->rows * g->cols : m->hyper.end, first = at;
-		for (; begin < end; begin += GT_CU_CHUNK)
-			chunk[at++] = (struct gt_cu_chunk){begin, (int32_t)(end - begin < GT_CU_CHUNK ? end - begin : GT_CU_CHUNK), i};
-		if (!fill)
-			m->first = (int32_t)first, m->chunks = (int32_t)(at - first);
+		fill[i].end = k->shape[k->of[i]].rows * k->shape[k->of[i]].cols;
+		m->first = at;
+		m->chunks = (int32_t)(round_up(m->hyper.end - m->hyper.begin, GT_CU_CHUNK) / GT_CU_CHUNK);
+		at += m->chunks;
 	}
-	*count = (int)n;
-	enum gt_code code = gt_cuda_upload(dev, chunk, ((size_t)n + 1) * sizeof *chunk, out, err);
-	free(chunk);
+	enum gt_code code = gt_cuda_upload_chunks(dev, k->attr.update.seg, k->n, &k->chunk, err);
+	if (code == GT_OK)
+		code = gt_cuda_upload_chunks(dev, fill, k->n, &k->fill, err);
+	free(fill);
 	return code;
 }
 
@@ -241,7 +222,7 @@ static void make_scratch(struct muon *k, size_t workspace)
 	}
 	const struct {
 		size_t *offset, bytes;
-	} parts[] = {{&k->part, (size_t)k->nchunks * 2 * sizeof(double)},
+	} parts[] = {{&k->part, (size_t)k->chunk.n * 2 * sizeof(double)},
 	             {&k->factor, (size_t)k->n * sizeof(struct gt_cu_muon_factor)},
 	             {&k->x, all},
 	             {&k->y, all},
@@ -265,8 +246,7 @@ static enum gt_code build_muon(struct gt_dev *dev, const struct gt_opcall *call,
 		return gt_fail(err, GT_EFAIL, "out of memory");
 	sort_shapes(k);
 	GT_TRY(make_gemms(dev, call, k, &workspace, err));
-	GT_TRY(make_chunks(dev, k, false, &k->dchunk, &k->nchunks, err));
-	GT_TRY(make_chunks(dev, k, true, &k->dfill, &k->nfill, err));
+	GT_TRY(make_chunks(dev, k, err));
 	GT_TRY(gt_cuda_upload(dev, k->matrix, n * sizeof *k->matrix, &k->dmatrix, err));
 	make_scratch(k, workspace);
 	return gt_cuda_counters(dev, &k->head, k->n, err);
@@ -279,14 +259,15 @@ static const char *precision_name(const struct gt_dev *dev, const struct muon *k
 
 static enum gt_code prepare_muon(struct gt_dev *dev, const struct gt_opcall *call, struct muon *k, struct gt_err *err)
 {
+	static const struct gt_operand_slot slots[] = {
+	    GT_SLOTS(gt_cu_muon, p, g, scalars, work), GT_SLOT_AS(gt_cu_muon, "momentum_buffer", buf)};
 	const struct gt_attr_muon *attr = call->attr;
 	k->head.release = release_muon;
 	k->attr = *attr;
 	k->n = attr->update.nseg;
-	k->scalars = call->nin > 3 && call->in[3] ? 3 : -1;
-	k->work = call->nin > 4 && call->in[4] ? 4 : -1;
-	k->type = k->work >= 0 ? GT_BF16 : GT_F32;
-	GT_TRY(check_call(call, k, err));
+	gt_binding_make(&k->binding, slots, sizeof slots / sizeof *slots, call);
+	k->type = gt_opcall_operand(call, "work") ? GT_BF16 : GT_F32;
+	GT_TRY(check_call(call, err));
 	GT_TRY(build_muon(dev, call, k, err));
 	k->attr.update.seg = NULL; /* the segments belong to the caller, so the kernel keeps no pointer to them */
 	k->attr.desc = NULL;

@@ -5,6 +5,17 @@
 #define BLOCK 256
 #define MAX_Y 65535
 
+struct dropout_args {
+	const void *x;
+	void *y;
+	int64_t samples, n; /* number of samples; number of elements of a sample */
+	int64_t cols;       /* number of channels, if whole channels are dropped; 1: whole samples are; 0: single elements */
+	uint32_t layer, threshold;
+	float scale;
+	bool aligned; /* x and y are aligned to 16 bytes */
+	struct gt_cu_step_args step_args;
+};
+
 /* ---- kernels --------------------------------------------------------------------------------------------------------------------- */
 template <class S> __device__ static inline void scale_elements(const S *x, S *y, const float *keep, int n)
 {
@@ -30,7 +41,7 @@ template <class H> __device__ static inline void scale_vector(const H *x, H *y, 
 	__stcg((uint2 *)y, make_uint2(to_pair(v[0] * keep[0], v[1] * keep[1], H()), to_pair(v[2] * keep[2], v[3] * keep[3], H())));
 }
 
-template <class S> __global__ void __launch_bounds__(BLOCK) apply_dropout(const gt_cu_dropout a)
+template <class S> __global__ void __launch_bounds__(BLOCK) apply_dropout(const dropout_args a)
 {
 	after_previous();
 	__shared__ uint64_t shared_key;
@@ -74,14 +85,44 @@ template <class S> __global__ void __launch_bounds__(BLOCK) apply_dropout(const 
 	}
 }
 
-/* ---- launchers ------------------------------------------------------------------------------------------------------------------- */
-cudaError_t gt_cu_dropout_start(int type, const struct gt_cu_dropout *a, cudaStream_t s)
+/* ---- calls ----------------------------------------------------------------------------------------------------------------------- */
+/* Returns the number of elements of a sample. */
+static int64_t sample_size(const struct gt_tdesc *x)
 {
-	int64_t blocks = ceil_div(ceil_div(a->n, 4), BLOCK);
+	return gt_tdesc_count(x) / (x->rank && x->dim[0] ? x->dim[0] : 1);
+}
+
+static const char *refuse_call(const struct gt_opcall *op)
+{
+	int64_t n = sample_size(gt_opcall_operand(op, "x"));
+	return n < 1 || n / 4 > UINT32_MAX ? "a sample is too big" : NULL;
+}
+
+static bool reads_step_args(const struct gt_opcall *op)
+{
+	return ((const struct gt_attr_dropout *)op->attr)->train;
+}
+
+static cudaError_t start_call(const struct gt_cu_call *c, cudaStream_t s)
+{
+	static const struct gt_operand_slot slots[] = {GT_SLOTS(dropout_args, x, y)};
+	const struct gt_attr_dropout *attr = (const struct gt_attr_dropout *)c->op->attr;
+	const struct gt_tdesc *x = gt_opcall_operand(c->op, "x");
+	dropout_args a = {};
+	GT_CU_BIND(c, slots, &a);
+	if (!attr->train)
+		return a.x != a.y ? cudaMemcpyAsync(a.y, a.x, gt_tdesc_bytes(x), cudaMemcpyDeviceToDevice, s) : cudaSuccess;
+	a.samples = x->dim[0], a.n = sample_size(x);
+	a.cols = attr->unit == GT_DROP_CHANNELS ? x->dim[1] : attr->unit == GT_DROP_SAMPLES ? 1 : 0;
+	a.layer = attr->layer, a.threshold = gt_dropout_threshold(attr->p);
+	a.scale = (float)gt_dropout_scale(attr->p);
+	a.aligned = ((uintptr_t)a.x | (uintptr_t)a.y) % 16 == 0;
+	a.step_args = c->step_args;
+	int64_t blocks = ceil_div(ceil_div(a.n, 4), BLOCK);
 	if (!grid_fits(blocks))
 		return cudaErrorInvalidValue;
-	dim3 grid((unsigned)blocks, (unsigned)(a->samples < MAX_Y ? a->samples : MAX_Y));
-	if (!blocks || !a->samples)
-		return cudaSuccess;
-	return launch(OF_TYPE(type, apply_dropout), grid, dim3(BLOCK), s, *a);
+	dim3 grid((unsigned)blocks, (unsigned)(a.samples < MAX_Y ? a.samples : MAX_Y));
+	return a.samples ? launch(OF_TYPE(c->type, apply_dropout), grid, dim3(BLOCK), s, a) : cudaSuccess;
 }
+
+GT_CU_FAMILY(dropout, start_call, NULL, refuse_call, "philox", NULL, reads_step_args)

@@ -1,4 +1,5 @@
-/* Element-wise operations: a thread computes one 16-byte vector of the output. */
+/* Element-wise operations and cast: a thread computes one 16-byte vector of the output. The kernels walk through tensors in memory order,
+ * so all operands must have the same layout. */
 #include "cuda/device.cuh"
 
 #define BLOCK 256
@@ -40,9 +41,9 @@ template <class S, class Op> __global__ void __launch_bounds__(BLOCK) eltwise(co
 	if (i >= a.n)
 		return;
 	float x[V], y[V] = {};
-	load_vector<S>(x, a.in[0], i, a.n, a.aligned, 0);
+	load_vector<S>(x, a.x[0], i, a.n, a.aligned, 0);
 	if (Op::nin == 2)
-		load_vector<S>(y, a.in[1], i, a.n, a.aligned, 0);
+		load_vector<S>(y, a.x[1], i, a.n, a.aligned, 0);
 #pragma unroll
 	for (int j = 0; j < V; j++)
 		x[j] = Op::f(x[j], y[j], a.number[0], a.number[1]);
@@ -58,13 +59,13 @@ template <class S> __global__ void __launch_bounds__(BLOCK) add(const gt_cu_eltw
 	if (i >= a.n)
 		return;
 	float sum[V];
-	load_vector<S>(sum, a.in[0], i, a.n, a.aligned, 0);
+	load_vector<S>(sum, a.x[0], i, a.n, a.aligned, 0);
 #pragma unroll
 	for (int k = 1; k < GT_MAX_IO; k++) {
 		float x[V];
 		if (k >= a.nin)
 			break;
-		load_vector<S>(x, a.in[k], i, a.n, a.aligned, 0);
+		load_vector<S>(x, a.x[k], i, a.n, a.aligned, 0);
 #pragma unroll
 		for (int j = 0; j < V; j++)
 			sum[j] += x[j];
@@ -164,3 +165,71 @@ cudaError_t gt_cu_cast_start(int from, int to, const void *in, void *out, int64_
 		return cudaErrorInvalidValue;
 	return blocks ? launch(fn, dim3((unsigned)blocks), dim3(BLOCK), s, in, out, n, aligned) : cudaSuccess;
 }
+
+/* ---- calls ----------------------------------------------------------------------------------------------------------------------- */
+/* How many numbers of gt_attr_act an activation takes. */
+static int numbers_of(int code)
+{
+	switch (code) {
+#define GT_X(arg, CODE, name, saved, numbers, ...) \
+	case GT_OP_##CODE: \
+	case GT_OP_##CODE##_DX: \
+		return numbers;
+		GT_ACTIVATIONS(GT_X)
+#undef GT_X
+	}
+	return 0;
+}
+
+static const char *refuse_call(const struct gt_opcall *op)
+{
+	const struct gt_tdesc *x = gt_opcall_input(op);
+	struct gt_tdesc *y = gt_opcall_output(op);
+	if (gt_cuda_type(x->dtype) < 0 || gt_cuda_type(y->dtype) < 0)
+		return "this type is not supported";
+	if (y->any)
+		y->layout = x->layout, y->any = false;
+	struct gt_tdesc like = *y;
+	like.dtype = x->dtype;
+	/* only a cast can fail here, because the other operations have the standard layout */
+	return gt_tdesc_equal(x, &like) ? NULL : "input and output must have the same layout";
+}
+
+static const char *name_variant(const struct gt_opcall *op)
+{
+	return op->code == GT_OP_CAST ? "cast" : "eltwise";
+}
+
+static cudaError_t start_cast(const struct gt_cu_call *c, const void *x, void *y, cudaStream_t s)
+{
+	const struct gt_tdesc *d = gt_opcall_input(c->op);
+	int to = gt_cuda_type(gt_opcall_output(c->op)->dtype);
+	if (c->type != to)
+		return gt_cu_cast_start(c->type, to, x, y, gt_tdesc_padded(d), s);
+	return x != y ? cudaMemcpyAsync(y, x, gt_tdesc_bytes(d), cudaMemcpyDeviceToDevice, s) : cudaSuccess;
+}
+
+static cudaError_t start_call(const struct gt_cu_call *c, cudaStream_t s)
+{
+	const struct gt_opcall *op = c->op;
+	struct gt_cu_eltwise a = {};
+	bool gelu = op->code == GT_OP_GELU || op->code == GT_OP_GELU_DX;
+	uintptr_t at = (uintptr_t)*c->out;
+	for (int i = 0; i < op->nin; i++) {
+		a.x[i] = c->in[i];
+		at |= (uintptr_t)a.x[i];
+	}
+	a.out = *c->out;
+	if (op->code == GT_OP_CAST)
+		return start_cast(c, a.x[0], a.out, s);
+	a.n = gt_tdesc_padded(gt_opcall_input(op));
+	a.nin = op->nin;
+	a.aligned = at % 16 == 0;
+	for (int i = 0; i < numbers_of(op->code); i++)
+		a.number[i] = (float)((const struct gt_attr_act *)op->attr)->number[i];
+	if (op->code == GT_OP_SCALE)
+		a.number[0] = (float)((const struct gt_attr_scale *)op->attr)->factor;
+	return gt_cu_eltwise_start(op->code, gelu && ((const struct gt_attr_gelu *)op->attr)->approximate, c->type, &a, s);
+}
+
+GT_CU_FAMILY(eltwise, start_call, NULL, refuse_call, NULL, NULL, NULL, name_variant)

@@ -332,18 +332,6 @@ static bool is_forward(int code)
 	return code == GT_OP_EMBEDDING || code == GT_OP_EMBEDDING_BAG;
 }
 
-/* Indices of the inputs, which the operations have in different orders. Optional ones may be absent. */
-struct operands {
-	int tokens, table, lengths, idx, scalars;
-};
-
-static operands operands_of(int code)
-{
-	bool bags = is_bag(code), forward = is_forward(code);
-	int first = forward ? 1 : 2 + is_update(code);
-	return operands{forward ? 0 : 1, forward ? 1 + bags : 2, first, first + 1, bags ? 5 : 3};
-}
-
 static const struct gt_attr_embedding *table_attr(const struct gt_opcall *op)
 {
 	return is_update(op->code) ? &((const struct gt_attr_embedding_update *)op->attr)->table : (const struct gt_attr_embedding *)op->attr;
@@ -354,8 +342,7 @@ static embedding_args shape_args(const struct gt_opcall *op)
 {
 	bool bags = is_bag(op->code), update = is_update(op->code), forward = is_forward(op->code);
 	const struct gt_attr_embedding *attr = table_attr(op);
-	const operands at = operands_of(op->code);
-	const struct gt_tdesc *tokens = op->in[at.tokens], *table = forward || update ? op->in[at.table] : op->out[0];
+	const struct gt_tdesc *tokens = gt_opcall_operand(op, "tokens"), *table = gt_cu_operand(op, "w", "dw");
 	int64_t width = tokens->dim[tokens->rank - 1];
 	embedding_args a = {};
 	a.mode = bags ? attr->mode : GT_BAG_SUM;
@@ -366,7 +353,7 @@ static embedding_args shape_args(const struct gt_opcall *op)
 	a.rows = a.end = table->dim[0];
 	a.cols = table->dim[1];
 	a.padding = attr->padding;
-	a.zero = !forward && !update && !(op->accumulate & 1);
+	a.zero = !forward && !update && !gt_opcall_adds(op, "dw");
 	if (!update)
 		return a;
 	const struct gt_attr_embedding_update *up = (const struct gt_attr_embedding_update *)op->attr;
@@ -384,8 +371,7 @@ static embedding_args shape_args(const struct gt_opcall *op)
 static const char *refuse_call(const struct gt_opcall *op)
 {
 	bool bags = is_bag(op->code), forward = is_forward(op->code);
-	const operands at = operands_of(op->code);
-	const struct gt_tdesc *rows = forward ? op->out[0] : op->in[0], *tokens = op->in[at.tokens]; /* rows: y or dy */
+	const struct gt_tdesc *rows = gt_cu_operand(op, "y", "dy"), *tokens = gt_opcall_operand(op, "tokens");
 	int64_t column = table_attr(op)->column;
 	if (rows->dtype == GT_F64)
 		return "f64 is not supported by the cuda backend (the cpu backend has it)";
@@ -396,7 +382,7 @@ static const char *refuse_call(const struct gt_opcall *op)
 		return "there is not one row for each token, or for each bag";
 	if (a.rows >= INT32_MAX || a.entries >= INT32_MAX / 2)
 		return "there are too many rows, or tokens in a batch";
-	if (!forward && a.mode == GT_BAG_MAX && !(at.idx < op->nin && op->in[at.idx]))
+	if (!forward && a.mode == GT_BAG_MAX && !gt_opcall_operand(op, "idx"))
 		return "the gradient of the maximum needs idx";
 	return NULL;
 }
@@ -415,29 +401,22 @@ static bool reads_step_args(const struct gt_opcall *op)
 
 static cudaError_t start_call(const struct gt_cu_call *c, cudaStream_t s)
 {
+	static const struct gt_operand_slot slots[] = {GT_SLOTS(embedding_args, tokens, lengths, idx, w, y, dy, dw, scalars)};
 	const struct gt_opcall *op = c->op;
-	bool bags = is_bag(op->code), forward = is_forward(op->code);
-	const operands at = operands_of(op->code);
-	int type = gt_cuda_type((forward ? op->out[0] : op->in[0])->dtype);
+	int type = gt_cuda_type(gt_cu_operand(op, "y", "dy")->dtype);
 	embedding_args a = shape_args(op);
-	a.tokens = (const int32_t *)gt_cu_in(c, at.tokens);
-	a.lengths = bags ? (const int32_t *)gt_cu_in(c, at.lengths) : NULL;
+	GT_CU_BIND(c, slots, &a);
 	a.fault = c->fault;
-	if (a.mode == GT_BAG_MAX)
-		a.idx = (int32_t *)(forward ? gt_cu_out(c, 1) : gt_cu_in(c, at.idx));
-	if (forward) {
-		a.w = (const float *)gt_cu_in(c, at.table);
-		a.y = gt_cu_out(c, 0);
-		return OF_TYPE(type, launch_forward)(a, bags, s);
-	}
-	a.dy = gt_cu_in(c, 0);
-	a.dw = (float *)(a.update ? gt_cu_in(c, at.table) : gt_cu_out(c, 0));
+	if (a.mode != GT_BAG_MAX)
+		a.idx = NULL;
+	if (is_forward(op->code))
+		return OF_TYPE(type, launch_forward)(a, is_bag(op->code), s);
 	a.tile = (uint64_t *)c->scratch;
 	a.sorted = a.tile + a.entries;
 	a.part = (float *)(void *)(a.sorted + a.entries);
 	a.share = a.part + ceil_div(a.entries, CHUNK) * 2 * a.cols;
 	if (a.update) {
-		a.scalars = (const struct gt_scalars *)gt_cu_in(c, at.scalars);
+		a.dw = (float *)a.w;
 		a.step_args = c->step_args;
 	}
 	return OF_TYPE(type, launch_gradient)(a, s);

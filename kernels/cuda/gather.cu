@@ -125,11 +125,11 @@ static bool draws_augmentation(const struct gt_attr_gather *attr)
 static const char *refuse_gather(const struct gt_opcall *op)
 {
 	const struct gt_attr_gather *attr = (const struct gt_attr_gather *)op->attr;
-	const struct gt_tdesc *d = op->in[0];
+	const struct gt_tdesc *d = gt_opcall_operand(op, "images");
 	int pad = attr->views > 2 ? 1 : draws_augmentation(attr) && attr->pad_reflect ? attr->pad : 0;
 	if (d->dim[1] > GT_MAX_CHANNELS || d->dim[2] * d->dim[3] > INT32_MAX / GT_MAX_CHANNELS)
 		return "images have at most 16 channels and 2^27 pixels";
-	if (gt_cuda_type(op->out[0]->dtype) < 0)
+	if (gt_cuda_type(gt_opcall_operand(op, "x")->dtype) < 0)
 		return "the output of images must be f32, bf16 or f16";
 	if (pad > 0 && (pad >= d->dim[2] || pad >= d->dim[3]))
 		return "the padding reaches past the mirrored image";
@@ -138,7 +138,7 @@ static const char *refuse_gather(const struct gt_opcall *op)
 
 static bool gather_reads_step_args(const struct gt_opcall *op)
 {
-	return draws_augmentation((const struct gt_attr_gather *)op->attr) || index_has_epochs(op, 2);
+	return draws_augmentation((const struct gt_attr_gather *)op->attr) || index_has_epochs(op);
 }
 
 /* Returns the grid of a kernel whose blocks in x have the elements of a sample. */
@@ -149,17 +149,16 @@ static dim3 sample_grid(int64_t blocks, const sample_lookup &look)
 
 static cudaError_t start_gather(const struct gt_cu_call *c, cudaStream_t s)
 {
-	const struct gt_tdesc *d = c->op->in[0], *x = c->op->out[0];
+	static const struct gt_operand_slot slots[] = {
+	    GT_SLOTS(gather_args, images, labels, x, target), GT_SLOT_AS(gather_args, "index", look.index)};
+	const struct gt_tdesc *d = gt_opcall_operand(c->op, "images"), *x = gt_opcall_operand(c->op, "x");
 	int type = gt_cuda_type(x->dtype);
 	gather_args a = {};
-	a.images = (const uint8_t *)gt_cu_in(c, 0);
-	a.labels = (const int32_t *)gt_cu_in(c, 1);
-	a.x = gt_cu_out(c, 0);
-	a.target = (int32_t *)gt_cu_out(c, 1);
+	GT_CU_BIND(c, slots, &a);
 	a.c = (int32_t)d->dim[1], a.h = (int32_t)d->dim[2], a.w = (int32_t)d->dim[3];
 	a.ld = gt_cuda_padded_channels(x);
 	a.attr = *(const struct gt_attr_gather *)c->op->attr;
-	a.look = lookup_of(c, d->dim[0], 2, x->dim[0], a.attr.views);
+	a.look = lookup_of(c, a.look.index, d->dim[0], x->dim[0], a.attr.views);
 	int64_t blocks = ceil_div((int64_t)a.h * a.w, BLOCK);
 	dim3 grid = sample_grid(blocks, a.look);
 	if (!blocks || !a.look.n)
@@ -176,25 +175,21 @@ GT_CU_FAMILY(gather, start_gather, NULL, refuse_gather, "gather", NULL, gather_r
 /* ---- rows of numbers ------------------------------------------------------------------------------------------------------------- */
 static const char *refuse_rows(const struct gt_opcall *op)
 {
-	const struct gt_tdesc *d = op->in[0], *y = op->out[0];
+	const struct gt_tdesc *d = gt_opcall_operand(op, "rows"), *y = gt_opcall_operand(op, "y");
 	bool refused = d->dtype == GT_I32 ? y->dtype != GT_I32 : d->dtype != GT_F32 || gt_cuda_type(y->dtype) < 0;
 	return refused ? "rows of i32 stay i32, and rows of f32 become f32, bf16 or f16" : NULL;
 }
 
-static bool rows_read_step_args(const struct gt_opcall *op)
-{
-	return index_has_epochs(op, 1);
-}
-
 static cudaError_t start_rows(const struct gt_cu_call *c, cudaStream_t s)
 {
-	const struct gt_tdesc *d = c->op->in[0], *y = c->op->out[0];
+	static const struct gt_operand_slot slots[] = {
+	    GT_SLOT_AS(rows_args, "y", y), GT_SLOT_AS(rows_args, "rows", from), GT_SLOT_AS(rows_args, "index", look.index)};
+	const struct gt_tdesc *d = gt_opcall_operand(c->op, "rows"), *y = gt_opcall_operand(c->op, "y");
 	int type = gt_cuda_type(y->dtype);
 	rows_args a = {};
-	a.from = gt_cu_in(c, 0);
-	a.y = gt_cu_out(c, 0);
+	GT_CU_BIND(c, slots, &a);
 	a.width = gt_tdesc_count(d) / d->dim[0];
-	a.look = lookup_of(c, d->dim[0], 1, y->dim[0], ((const struct gt_attr_views *)c->op->attr)->views);
+	a.look = lookup_of(c, a.look.index, d->dim[0], y->dim[0], ((const struct gt_attr_views *)c->op->attr)->views);
 	int64_t blocks = ceil_div(a.width, BLOCK);
 	dim3 grid = sample_grid(blocks, a.look);
 	if (!blocks || !a.look.n)
@@ -205,29 +200,25 @@ static cudaError_t start_rows(const struct gt_cu_call *c, cudaStream_t s)
 	return launch(kernel, grid, dim3(BLOCK), s, a);
 }
 
-GT_CU_FAMILY(gather_rows, start_rows, NULL, refuse_rows, "gather.rows", NULL, rows_read_step_args)
+GT_CU_FAMILY(gather_rows, start_rows, NULL, refuse_rows, "gather.rows", NULL, index_has_epochs)
 
 /* ---- sequences of different lengths ---------------------------------------------------------------------------------------------- */
-static bool ragged_reads_step_args(const struct gt_opcall *op)
-{
-	return index_has_epochs(op, 2);
-}
-
 static cudaError_t start_ragged(const struct gt_cu_call *c, cudaStream_t s)
 {
 	const struct gt_attr_ragged *attr = (const struct gt_attr_ragged *)c->op->attr;
-	const struct gt_tdesc *y = c->op->out[0];
+	static const struct gt_operand_slot slots[] = {
+	    GT_SLOTS(ragged_args, start, y), GT_SLOT_AS(ragged_args, "rows", from), GT_SLOT_AS(ragged_args, "index", look.index)};
+	const struct gt_tdesc *y = gt_opcall_operand(c->op, "y");
+	int64_t all = gt_opcall_operand(c->op, "start")->dim[0] - 1; /* start has the end of the last sequence too */
 	ragged_args a = {};
-	a.from = (const int32_t *)gt_cu_in(c, 0);
-	a.start = (const int64_t *)gt_cu_in(c, 1);
-	a.y = (int32_t *)gt_cu_out(c, 0);
+	GT_CU_BIND(c, slots, &a);
 	a.width = y->dim[1];
 	a.pad = attr->pad;
-	a.look = lookup_of(c, c->op->in[1]->dim[0] - 1, 2, y->dim[0], attr->views); /* start has the end of the last sequence too */
+	a.look = lookup_of(c, a.look.index, all, y->dim[0], attr->views);
 	int64_t blocks = ceil_div(a.width, BLOCK);
 	if (!blocks || !a.look.n)
 		return cudaSuccess;
 	return launch(gather_ragged, sample_grid(blocks, a.look), dim3(BLOCK), s, a);
 }
 
-GT_CU_FAMILY(gather_ragged, start_ragged, NULL, NULL, "gather.ragged", NULL, ragged_reads_step_args)
+GT_CU_FAMILY(gather_ragged, start_ragged, NULL, NULL, "gather.ragged", NULL, index_has_epochs)

@@ -168,7 +168,7 @@ static bool backward_call(const struct gt_opcall *op)
 
 static bool wants_sums(const struct gt_opcall *op)
 {
-	return backward_call(op) && ((op->nout > 1 && op->out[1]) || (op->nout > 2 && op->out[2]));
+	return gt_cu_operand(op, "dgamma", "dbeta") != NULL;
 }
 
 static int64_t pixels_of(const struct gt_tdesc *x)
@@ -204,40 +204,32 @@ template <class S> static cudaError_t launch_kernels(const struct gt_cu_call *c,
 /* ---- calls ----------------------------------------------------------------------------------------------------------------------- */
 static const char *refuse_call(const struct gt_opcall *op)
 {
-	const struct gt_tdesc *x = op->in[backward_call(op)];
-	if (!backward_call(op) && !(op->nin > 1 && op->in[1]) != !(op->nin > 2 && op->in[2]))
+	const struct gt_tdesc *x = gt_opcall_operand(op, "x");
+	if (!backward_call(op) && !gt_opcall_operand(op, "gamma") != !gt_opcall_operand(op, "beta"))
 		return "gamma and beta must both be present or absent";
 	return pixels_of(x) * x->dim[1] > INT32_MAX / 2 ? "a sample has more than 2^30 elements" : NULL;
 }
 
 static size_t scratch_bytes(const struct gt_opcall *op)
 {
-	const struct gt_tdesc *x = op->in[backward_call(op)];
+	const struct gt_tdesc *x = gt_opcall_operand(op, "x");
 	return wants_sums(op) ? (size_t)tiling_floats(x->dim[0] * pixels_of(x), x->dim[1], 2) * sizeof(float) : 0;
 }
 
 static cudaError_t start_call(const struct gt_cu_call *c, cudaStream_t s)
 {
+	static const struct gt_operand_slot slots[] = {
+	    GT_SLOTS(groupnorm_args, x, dy, y, gamma, beta, mean, rstd, dgamma, dbeta), GT_SLOT_AS(groupnorm_args, "dx", y)};
 	const struct gt_attr_norm *attr = (const struct gt_attr_norm *)c->op->attr;
-	bool back = backward_call(c->op);
-	const struct gt_tdesc *x = c->op->in[back];
+	const struct gt_tdesc *x = gt_opcall_operand(c->op, "x");
 	groupnorm_args a = {};
+	GT_CU_BIND(c, slots, &a);
 	a.samples = x->dim[0], a.pixels = pixels_of(x), a.groups = (int32_t)attr->groups, a.width = (int32_t)(x->dim[1] / attr->groups);
 	a.count = (int32_t)a.pixels * a.width;
 	a.eps = attr->eps;
-	a.x = gt_cu_in(c, back), a.y = gt_cu_out(c, 0);
-	a.gamma = (const float *)gt_cu_in(c, back ? 2 : 1);
-	if (back) {
-		a.dy = gt_cu_in(c, 0);
-		a.mean = (float *)gt_cu_in(c, 3), a.rstd = (float *)gt_cu_in(c, 4);
-		a.dgamma = (float *)gt_cu_out(c, 1), a.dbeta = (float *)gt_cu_out(c, 2);
-		a.add_gamma = c->op->accumulate & 2, a.add_beta = c->op->accumulate & 4;
-	} else {
-		a.beta = (const float *)gt_cu_in(c, 2);
-		a.mean = (float *)gt_cu_out(c, 1), a.rstd = (float *)gt_cu_out(c, 2);
-		if (!a.mean || !a.rstd) /* both or none */
-			a.mean = a.rstd = NULL;
-	}
+	a.add_gamma = gt_opcall_adds(c->op, "dgamma"), a.add_beta = gt_opcall_adds(c->op, "dbeta");
+	if (!a.mean || !a.rstd) /* both or none; the gradient has both */
+		a.mean = a.rstd = NULL;
 	return OF_TYPE(c->type, launch_kernels)(c, a, s);
 }
 

@@ -14,7 +14,7 @@ struct head_args {
 	const float *bias; /* NULL: none */
 	void *y;
 	int64_t in;
-	struct gt_cu_loss loss; /* arguments of the loss, whose x is the member y of this struct */
+	loss_args loss; /* arguments of the loss, whose x is the member y of this struct */
 };
 
 /* The gradients of a linear layer with few outputs: dx = dy w, but 0 where mask <= 0; dw = dy' x; db = the column sums of dy. If add_dw or
@@ -184,42 +184,29 @@ static void set_open_layout(struct gt_tdesc *d)
 
 static const char *refuse_head(const struct gt_opcall *op)
 {
-	set_open_layout(op->in[1]);
-	return gt_tdesc_plain(op->in[1]) ? NULL : "its weights are plain";
+	struct gt_tdesc *w = gt_opcall_operand(op, "w");
+	set_open_layout(w);
+	return gt_tdesc_plain(w) ? NULL : "its weights are plain";
 }
 
-/* The loss of a row and its rank; see gt_cu_loss. */
+/* The loss of a row and its rank; see loss_args. */
 static size_t head_scratch(const struct gt_opcall *op)
 {
-	return (size_t)op->in[0]->dim[0] * (sizeof(double) + sizeof(int32_t));
-}
-
-static int64_t count_counters(const struct gt_opcall *)
-{
-	return 1;
-}
-
-static bool reads_step_args(const struct gt_opcall *)
-{
-	return true;
+	return (size_t)gt_opcall_operand(op, "x")->dim[0] * (sizeof(double) + sizeof(int32_t));
 }
 
 static cudaError_t start_head(const struct gt_cu_call *c, cudaStream_t s)
 {
+	static const struct gt_operand_slot slots[] = {
+	    GT_SLOTS(head_args, x, w, y), GT_SLOT_AS(head_args, "b", bias), GT_SLOT_AS(head_args, "target", loss.target),
+	    GT_SLOT_AS(head_args, "scale", loss.scale), GT_SLOT_AS(head_args, "metrics", loss.metrics), GT_SLOT_AS(head_args, "dy", loss.dx)};
 	const struct gt_attr_linear_loss *attr = (const struct gt_attr_linear_loss *)c->op->attr;
-	const struct gt_tdesc *x = c->op->in[0];
+	const struct gt_tdesc *x = gt_opcall_operand(c->op, "x");
 	int64_t rows = x->dim[0], vector = c->type == GT_CU_F32 ? width<float>::n : width<bf16>::n;
 	head_args a = {};
-	a.x = gt_cu_in(c, 0);
-	a.w = gt_cu_in(c, 1);
-	a.bias = (const float *)gt_cu_in(c, 2);
-	a.y = gt_cu_out(c, 0);
+	GT_CU_BIND(c, slots, &a);
 	a.in = x->dim[1];
 	a.loss.x = a.y;
-	a.loss.target = (const int32_t *)gt_cu_in(c, 3);
-	a.loss.scale = (const double *)gt_cu_in(c, 4);
-	a.loss.dx = gt_cu_out(c, 2);
-	a.loss.metrics = (struct gt_metrics *)gt_cu_out(c, 1);
 	a.loss.loss = (double *)c->scratch;
 	a.loss.rank = (int32_t *)(a.loss.loss + rows);
 	a.loss.counter = c->counter;
@@ -236,29 +223,25 @@ static cudaError_t start_head(const struct gt_cu_call *c, cudaStream_t s)
 	return rows ? launch(fn, dim3((unsigned)rows), dim3(TEAM_BLOCK), s, a, attr->code, aligned) : cudaSuccess;
 }
 
-GT_CU_FAMILY(head, start_head, head_scratch, refuse_head, "rows", count_counters, reads_step_args)
+GT_CU_FAMILY(head, start_head, head_scratch, refuse_head, "rows", gt_cu_one_counter, gt_cu_always)
 
 static const char *refuse_head_back(const struct gt_opcall *op)
 {
-	set_open_layout(op->in[2]);
-	set_open_layout(op->out[1]);
-	return gt_tdesc_plain(op->in[2]) && gt_tdesc_plain(op->out[1]) ? NULL : "weights and their gradients are plain";
+	struct gt_tdesc *w = gt_opcall_operand(op, "w"), *dw = gt_opcall_operand(op, "dw");
+	set_open_layout(w);
+	set_open_layout(dw);
+	return gt_tdesc_plain(w) && gt_tdesc_plain(dw) ? NULL : "weights and their gradients are plain";
 }
 
 static cudaError_t start_head_back(const struct gt_cu_call *c, cudaStream_t s)
 {
-	const struct gt_tdesc *x = c->op->in[1];
+	static const struct gt_operand_slot slots[] = {GT_SLOTS(head_back_args, dy, x, w, dx, dw, db), GT_SLOT_AS(head_back_args, "y", mask)};
+	const struct gt_tdesc *x = gt_opcall_operand(c->op, "x");
 	head_back_args a = {};
-	a.dy = gt_cu_in(c, 0);
-	a.x = gt_cu_in(c, 1);
-	a.w = gt_cu_in(c, 2);
-	a.mask = gt_cu_in(c, 3);
-	a.dx = gt_cu_out(c, 0);
-	a.dw = (float *)gt_cu_out(c, 1);
-	a.db = (float *)gt_cu_out(c, 2);
-	a.rows = x->dim[0], a.in = x->dim[1], a.cols = c->op->in[0]->dim[1];
-	a.add_dw = c->op->accumulate & 2;
-	a.add_db = c->op->accumulate & 4;
+	GT_CU_BIND(c, slots, &a);
+	a.rows = x->dim[0], a.in = x->dim[1], a.cols = gt_opcall_operand(c->op, "dy")->dim[1];
+	a.add_dw = gt_opcall_adds(c->op, "dw");
+	a.add_db = gt_opcall_adds(c->op, "db");
 	int64_t blocks = ceil_div(a.in, COLS);
 	head_back_fn *fn = a.cols <= 16 ? OF_TYPE(c->type, head_back, 16) : OF_TYPE(c->type, head_back, GT_CU_HEAD_COLS);
 	if (a.cols > GT_CU_HEAD_COLS || !grid_fits(blocks))

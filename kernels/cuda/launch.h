@@ -1,7 +1,7 @@
 /* The interface between the C files of the CUDA backend and its kernels, for C and C++: the frame of families that are whole in one .cu
  * file, and for the others arguments and functions that start a kernel on a stream.
  *
- *     struct gt_cu_eltwise a = {.in = {x}, .out = y, .n = n, .nin = 1};
+ *     struct gt_cu_eltwise a = {.x = {x}, .out = y, .n = n, .nin = 1};
  *     cudaError_t e = gt_cu_eltwise_start(GT_OP_RELU, false, GT_CU_BF16, &a, stream);
  *
  * Pointers are device memory. Each function returns cudaSuccess or the error of the launch; an error inside a kernel appears at the next
@@ -16,8 +16,12 @@
 extern "C" {
 #endif
 
+#include "losses.h"
 #include "offers.h"
+#include "optimizer.h"
 
+struct gt_dev;
+struct gt_kernel;
 enum { GT_CU_F32, GT_CU_BF16, GT_CU_F16, GT_CU_TYPES }; /* dtypes of activations */
 
 /* The numbers of a step. Kernels read *dev if dev is not NULL, so that a replayed graph sees new values, else host. */
@@ -36,24 +40,39 @@ struct gt_cu_fault {
 };
 
 /* ---- families that are whole in one .cu file ----------------------------------------------------------------------------------------- */
+/* A table that a call reads besides its operands, in device memory. */
+struct gt_cu_table {
+	void *p;
+	int64_t n; /* number of entries */
+};
+#define GT_CU_TABLES 3 /* maximum number of tables of a call */
+
 /* The call that gt_cu_family.start receives: operands and their device addresses. */
 struct gt_cu_call {
 	const struct gt_opcall *op; /* a copy of the call that was prepared, which has the signature of its operation (opsig.h) */
 	int type;                   /* dtype of input 0: GT_CU_F32, ...; -1: it is not a dtype of activations */
 	void *const *in, *const *out, *scratch;
+	struct gt_binding *binding;       /* of GT_CU_BIND, which finds the operands at the first launch */
 	uint32_t *counter;                /* as many counters as gt_cu_family.counters returned */
+	const struct gt_cu_table *table;  /* what gt_cu_family.tables has uploaded */
 	struct gt_cu_step_args step_args; /* set if gt_cu_family.reads_step_args returned true */
 	struct gt_cu_fault *fault;
 };
 
-static inline void *gt_cu_in(const struct gt_cu_call *c, int i) /* device address of input i; NULL: absent */
+/* Sets the members of args that the array slots names to the addresses of the operands; those of absent operands stay as they are. */
+#define GT_CU_BIND(c, slots, args) gt_cu_bind(c, slots, sizeof(slots) / sizeof *(slots), args)
+static inline void gt_cu_bind(const struct gt_cu_call *c, const struct gt_operand_slot *slots, size_t n, void *args)
 {
-	return i < c->op->nin && c->op->in[i] ? c->in[i] : NULL;
+	if (!c->binding->n)
+		gt_binding_make(c->binding, slots, n, c->op);
+	gt_binding_apply(c->binding, args, c->in, c->out);
 }
 
-static inline void *gt_cu_out(const struct gt_cu_call *c, int i)
+/* Returns the descriptor of the operand that an operation and its gradient name differently: "x", "dx". */
+static inline struct gt_tdesc *gt_cu_operand(const struct gt_opcall *op, const char *name, const char *gradient)
 {
-	return i < c->op->nout && c->op->out[i] ? c->out[i] : NULL;
+	struct gt_tdesc *d = gt_opcall_operand(op, name);
+	return d ? d : gt_opcall_operand(op, gradient);
 }
 
 /* Returns the index of a dtype in the tables of kernels (GT_CU_F32, ...), or -1 if the kernels do not support it. */
@@ -79,11 +98,35 @@ struct gt_cu_family {
 	int64_t (*counters)(const struct gt_opcall *op);    /* returns the number of counters of a call; NULL: no call needs any */
 	bool (*reads_step_args)(const struct gt_opcall *op); /* returns whether a call reads the numbers of a step; NULL: none does */
 	const char *(*variant)(const struct gt_opcall *op); /* name of the implementation of a call; NULL: describe */
+	/* Uploads the tables of a call: table[0] and on, whose members are 0 before. They are freed with the kernel. NULL: there are none. */
+	enum gt_code (*tables)(struct gt_dev *dev, const struct gt_opcall *op, struct gt_cu_table *table, struct gt_err *err);
 };
-struct gt_dev;
-struct gt_kernel;
 enum gt_code gt_cuda_family(struct gt_dev *dev, const struct gt_opcall *call, const struct gt_cu_family *f, struct gt_kernel **out,
                             struct gt_err *err); /* cuda.c */
+
+/* Copies a table of the host to new device memory, which the caller frees with gt_cuda_free. */
+enum gt_code gt_cuda_upload(struct gt_dev *dev, const void *src, size_t bytes, void **out, struct gt_err *err);
+
+/* Divides segments of the flat arena into chunks and uploads the list of these. */
+#define GT_CU_CHUNK 4096 /* elements of the flat arena that one block updates, all of one segment */
+struct gt_cu_chunk {
+	int64_t begin;
+	int32_t n, seg;
+};
+enum gt_code gt_cuda_upload_chunks(struct gt_dev *dev, const struct gt_seg *seg, int nseg, struct gt_cu_table *out, struct gt_err *err);
+
+/* For families whose calls all have one counter, or all read the numbers of a step. */
+static inline int64_t gt_cu_one_counter(const struct gt_opcall *op)
+{
+	(void)op;
+	return 1;
+}
+
+static inline bool gt_cu_always(const struct gt_opcall *op)
+{
+	(void)op;
+	return true;
+}
 
 /* Defines the prepare function of a family. */
 #define GT_CU_FAMILY(name, ...)                                                                                                            \
@@ -95,9 +138,9 @@ enum gt_code gt_cuda_family(struct gt_dev *dev, const struct gt_opcall *call, co
 
 /* ---- eltwise.cu -------------------------------------------------------------------------------------------------------------- */
 /* The arguments of an element-wise operation. code is an operation of GT_ACTIVATIONS (activation_rows.h), GT_OP_SCALE, GT_OP_MUL or
- * GT_OP_ADD. gelu_tanh is true if gt_attr_gelu.approximate is 1. out may be the same memory as in[0]. */
+ * GT_OP_ADD. gelu_tanh is true if gt_attr_gelu.approximate is 1. out may be the same memory as x[0]. */
 struct gt_cu_eltwise {
-	const void *in[GT_MAX_IO];
+	const void *x[GT_MAX_IO]; /* the inputs */
 	void *out;
 	int64_t n; /* number of elements */
 	int nin;
@@ -110,42 +153,9 @@ cudaError_t gt_cu_cast_start(int from, int to, const void *in, void *out, int64_
 /* Sets every row of y[rows, cols] to the f32 vector row[cols], rounded to y's dtype. */
 cudaError_t gt_cu_fill_rows_start(int type, const float *row, void *y, int64_t rows, int64_t cols, cudaStream_t s);
 
-/* ---- dropout.cu -------------------------------------------------------------------------------------------------------------- */
-struct gt_cu_dropout {
-	const void *x;
-	void *y;
-	int64_t samples, n; /* number of samples; number of elements of a sample */
-	int64_t cols;       /* number of channels, if whole channels are dropped; 1: whole samples are; 0: single elements */
-	uint32_t layer, threshold;
-	float scale;
-	bool aligned; /* x and y are aligned to 16 bytes */
-	struct gt_cu_step_args step_args;
-};
-cudaError_t gt_cu_dropout_start(int type, const struct gt_cu_dropout *a, cudaStream_t s);
-
 /* ---- shape.cu ---------------------------------------------------------------------------------------------------------------- */
 /* Transposes `batch` matrices of rows x cols elements. size is the number of bytes of an element: 2 or 4. */
 cudaError_t gt_cu_transpose_start(size_t size, const void *in, void *out, int64_t batch, int64_t rows, int64_t cols, cudaStream_t s);
-
-/* ---- loss.cu ----------------------------------------------------------------------------------------------------------------- */
-struct gt_cu_loss {
-	const void *x;
-	const int32_t *target; /* label of each row; not used if dense is given */
-	const float *dense;    /* target of each output, [rows, cols]; NULL: labels */
-	const float *weights;  /* gt_attr_loss.weights; NULL: 1 */
-	bool by_class;         /* the weights are those of the classes: a row counts with the weight of its label */
-	const double *scale; /* factor of the gradient; NULL: 1 */
-	void *dx; /* gradient of x; may be the same memory as x; NULL: no gradient is computed */
-	struct gt_metrics *metrics;
-	double *loss;  /* workspace: the loss of each row */
-	int32_t *rank; /* workspace: the rank of the target in each row; -1: the row does not count; INT32_MAX: its target has no class */
-	uint32_t *counter; /* one counter, which is 0 before a launch */
-	int64_t rows, cols, ignore; /* ignore: gt_attr_loss.ignore_index */
-	double number[GT_LOSS_NUMBERS]; /* gt_attr_loss.number */
-	struct gt_cu_fault *fault;
-	struct gt_cu_step_args step_args;
-};
-cudaError_t gt_cu_loss_start(int code, int type, const struct gt_cu_loss *a, cudaStream_t s);
 
 /* ---- update.cu --------------------------------------------------------------------------------------------------------------- */
 /* The operation check. */
@@ -157,49 +167,11 @@ struct gt_cu_check {
 	struct gt_scalars *parts;     /* the scalars of several ranks; else NULL */
 };
 
-#define GT_CU_CHUNK 4096 /* elements of the flat arena that one block updates, all of one segment */
-struct gt_cu_chunk {
-	int64_t begin;
-	int32_t n, seg;
-};
-struct gt_cu_update {
-	float *p, *state[GT_MAX_STATES];
-	const float *g;
-	uint16_t *work;                   /* 16-bit copy of p in attr.work_dtype, bf16 or f16; NULL: none */
-	const struct gt_scalars *scalars; /* NULL: no clipping, no loss scale, and the step is never skipped */
-	const struct gt_seg *seg;         /* device memory */
-	const struct gt_cu_chunk *chunk; /* device memory */
-	int nchunks;
-	/* An update by norms: the index of the first chunk of each segment and the number of chunks, in device memory; workspace of two
-	 * sums for each chunk and of a ratio for each segment. */
-	const int32_t *first;
-	double *part;
-	float *ratio;
-	struct gt_attr_update attr; /* without seg */
-	struct gt_cu_step_args step_args;
-};
-cudaError_t gt_cu_update_start(int code, const struct gt_cu_update *a, cudaStream_t s);
-
-/* Computes the sum of squares with the same chunks, lanes and tree as the CPU backend, and so the same bits. part is workspace of one
- * double for each chunk of 4096 elements, at least one. counter points to one counter, which is 0 before and after. */
-cudaError_t gt_cu_sumsq_start(const float *x, int64_t n, double *part, double *out, bool add, uint32_t *counter, cudaStream_t s);
-/* Computes the sum of squares as gt_cu_sumsq_start does and stores it in check's scalars. The last block to finish then does the operation
- * check. */
+/* Computes the sum of squares with the same chunks, lanes and tree as the CPU backend, and so the same bits, and stores it in check's
+ * scalars. The last block to finish then does the operation check. part is workspace of one double for each chunk of 4096 elements, at
+ * least one. counter points to one counter, which is 0 before and after. */
 cudaError_t gt_cu_sumsq_check_start(const float *x, int64_t n, double *part, uint32_t *counter, const struct gt_cu_check *check,
                                     cudaStream_t s);
-
-/* Raises *out to rows * max|dy| * max(1, max|x|), with a NaN above all (the operation bound). dy and x are of the same type, and may be the
- * same memory. part is workspace of GT_CU_BOUND_PARTS pairs; counter as above. */
-#define GT_CU_BOUND_PARTS 1024
-struct gt_cu_bound {
-	const void *dy, *x;
-	int64_t ndy, nx; /* numbers of elements */
-	double rows;
-	uint32_t *part;
-	double *out;
-	uint32_t *counter;
-};
-cudaError_t gt_cu_bound_start(int type, const struct gt_cu_bound *a, cudaStream_t s);
 
 /* ---- muon.cu ----------------------------------------------------------------------------------------------------------------- */
 /* A weight [out, ...] in whose memory `out` is the slowest-changing dimension. The order of the other dimensions does not affect the

@@ -239,14 +239,11 @@ static int param_order(const struct gt_tdesc *x, struct gt_tdesc *p)
 /* Returns the element order that all parameters of a call have, or -1 if they differ. */
 static int order_of(const struct gt_opcall *op)
 {
-	bool back = backward_call(op);
-	struct gt_tdesc *const params[3] = {back ? op->in[2] : op->nin > 1 ? op->in[1] : NULL,
-	                                    back ? (op->nout > 1 ? op->out[1] : NULL) : op->nin > 2 ? op->in[2] : NULL,
-	                                    back && op->nout > 2 ? op->out[2] : NULL};
+	static const char *const names[] = {"gamma", "beta", "dgamma", "dbeta"};
 	int order = -2; /* none seen */
-	for (int i = 0; i < 3; i++)
-		if (params[i]) {
-			int o = param_order(op->in[back], params[i]);
+	for (const char *name : names)
+		if (struct gt_tdesc *p = gt_opcall_operand(op, name)) {
+			int o = param_order(gt_opcall_operand(op, "x"), p);
 			order = order == -2 || order == o ? o : -1;
 		}
 	return order == -2 ? 1 : order;
@@ -254,37 +251,35 @@ static int order_of(const struct gt_opcall *op)
 
 static const char *refuse_call(const struct gt_opcall *op)
 {
-	if (!backward_call(op) && !(op->nin > 1 && op->in[1]) != !(op->nin > 2 && op->in[2]))
+	if (!backward_call(op) && !gt_opcall_operand(op, "gamma") != !gt_opcall_operand(op, "beta"))
 		return "gamma and beta must both be present or absent";
 	return order_of(op) < 0 ? "gamma, beta and their gradients must have the same layout, plain or channels last" : NULL;
 }
 
 static size_t scratch_bytes(const struct gt_opcall *op)
 {
-	bool sums = backward_call(op) && ((op->nout > 1 && op->out[1]) || (op->nout > 2 && op->out[2]));
-	return sums ? (size_t)tiling_floats(op->in[1]->dim[0], cols_of(op->in[1]), 2) * sizeof(float) : 0;
+	const struct gt_tdesc *x = gt_opcall_operand(op, "x");
+	bool sums = gt_cu_operand(op, "dgamma", "dbeta") != NULL;
+	return sums ? (size_t)tiling_floats(x->dim[0], cols_of(x), 2) * sizeof(float) : 0;
 }
 
 static cudaError_t start_call(const struct gt_cu_call *c, cudaStream_t s)
 {
+	static const struct gt_operand_slot slots[] = {GT_SLOTS(layernorm_args, x, y, gamma, beta, mean, rstd)};
+	static const struct gt_operand_slot slots_dx[] = {GT_SLOTS(layernorm_dx_args, dy, x, dx, gamma, mean, rstd, dgamma, dbeta)};
 	const struct gt_opcall *op = c->op;
-	bool back = backward_call(op);
-	const struct gt_tdesc *x = op->in[back];
+	const struct gt_tdesc *x = gt_opcall_operand(op, "x");
 	int64_t pixels = order_of(op) ? 0 : x->dim[2] * x->dim[3];
-	if (back) {
+	if (backward_call(op)) {
 		layernorm_dx_args a = {};
-		a.dy = gt_cu_in(c, 0), a.x = gt_cu_in(c, 1), a.dx = gt_cu_out(c, 0);
-		a.gamma = (const float *)gt_cu_in(c, 2), a.mean = (const float *)gt_cu_in(c, 3), a.rstd = (const float *)gt_cu_in(c, 4);
-		a.dgamma = (float *)gt_cu_out(c, 1), a.dbeta = (float *)gt_cu_out(c, 2);
+		GT_CU_BIND(c, slots_dx, &a);
 		a.rows = x->dim[0], a.cols = cols_of(x), a.pixels = pixels;
-		a.add_gamma = op->accumulate & 2, a.add_beta = op->accumulate & 4;
+		a.add_gamma = gt_opcall_adds(op, "dgamma"), a.add_beta = gt_opcall_adds(op, "dbeta");
 		a.scratch = (float *)c->scratch;
 		return OF_TYPE(c->type, launch_gradient)(&a, s);
 	}
 	layernorm_args a = {};
-	a.x = gt_cu_in(c, 0), a.y = gt_cu_out(c, 0);
-	a.gamma = (const float *)gt_cu_in(c, 1), a.beta = (const float *)gt_cu_in(c, 2);
-	a.mean = (float *)gt_cu_out(c, 1), a.rstd = (float *)gt_cu_out(c, 2);
+	GT_CU_BIND(c, slots, &a);
 	a.rows = x->dim[0], a.cols = cols_of(x), a.pixels = pixels;
 	a.eps = ((const struct gt_attr_norm *)op->attr)->eps;
 	if (!a.mean || !a.rstd) /* both or none */

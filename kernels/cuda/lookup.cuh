@@ -14,17 +14,18 @@ struct sample_lookup {
 };
 
 /* Returns true if the operand index lists the orders of epochs: the numbers of the step tell which entries are the batch's. */
-static inline bool index_has_epochs(const struct gt_opcall *op, int index)
+static inline bool index_has_epochs(const struct gt_opcall *op)
 {
-	return op->in[index]->rank == 2 && op->in[index]->dim[0];
+	const struct gt_tdesc *index = gt_opcall_operand(op, "index");
+	return index->rank == 2 && index->dim[0];
 }
 
-/* all: number of samples of the dataset. index: number of the operand index. n: number of rows of the result. */
-static inline sample_lookup lookup_of(const struct gt_cu_call *c, int64_t all, int index, int64_t n, int views)
+/* index: address of the operand. all: number of samples of the dataset. n: number of rows of the result. */
+static inline sample_lookup lookup_of(const struct gt_cu_call *c, const int64_t *index, int64_t all, int64_t n, int views)
 {
-	const struct gt_tdesc *d = c->op->in[index];
+	const struct gt_tdesc *d = gt_opcall_operand(c->op, "index");
 	sample_lookup l = {};
-	l.index = (const int64_t *)gt_cu_in(c, index);
+	l.index = index;
 	l.n = n, l.samples = n / (views > 1 ? views : 1), l.all = all;
 	if (d->rank == 2)
 		l.rows = d->dim[0], l.length = d->dim[1];

@@ -1,9 +1,10 @@
 /* The losses. A team of threads computes the loss and the rank of one row and stores them in the scratch memory. The last
  * block adds them up in a fixed order. */
 #include "cuda/loss.cuh"
+#include <stdlib.h>
 
 /* ---- kernels --------------------------------------------------------------------------------------------------------------------- */
-template <class S, class Loss> __global__ void __launch_bounds__(TEAM_BLOCK) loss_rows(const gt_cu_loss a, int team)
+template <class S, class Loss> __global__ void __launch_bounds__(TEAM_BLOCK) loss_rows(const loss_args a, int team)
 {
 	after_previous();
 	int64_t r = (int64_t)blockIdx.x * (TEAM_BLOCK / team) + threadIdx.x / team;
@@ -14,7 +15,7 @@ template <class S, class Loss> __global__ void __launch_bounds__(TEAM_BLOCK) los
 }
 
 /* Losses, and calls with weights or numbers as targets, that loss_row does not compute. */
-template <class S> __global__ void __launch_bounds__(TEAM_BLOCK) other_rows(const gt_cu_loss a, int code, int team)
+template <class S> __global__ void __launch_bounds__(TEAM_BLOCK) other_rows(const loss_args a, int code, int team)
 {
 	after_previous();
 	int64_t r = (int64_t)blockIdx.x * (TEAM_BLOCK / team) + threadIdx.x / team;
@@ -25,7 +26,7 @@ template <class S> __global__ void __launch_bounds__(TEAM_BLOCK) other_rows(cons
 }
 
 /* ---- launchers ------------------------------------------------------------------------------------------------------------------- */
-typedef void loss_fn(const gt_cu_loss, int);
+typedef void loss_fn(const loss_args, int);
 
 template <class S> static loss_fn *find_kernel(int code)
 {
@@ -40,16 +41,66 @@ template <class S> static loss_fn *find_kernel(int code)
 	return NULL;
 }
 
-cudaError_t gt_cu_loss_start(int code, int type, const struct gt_cu_loss *a, cudaStream_t s)
+/* ---- calls ----------------------------------------------------------------------------------------------------------------------- */
+static const char *refuse_call(const struct gt_opcall *op)
 {
-	int team = team_for(a->cols);
-	int64_t blocks = ceil_div(a->rows, TEAM_BLOCK / team);
-	loss_fn *fn = OF_TYPE(type, find_kernel)(code);
+	bool dense;
+	return gt_loss_check(op, &dense);
+}
+
+static size_t scratch_bytes(const struct gt_opcall *op)
+{
+	return (size_t)gt_opcall_operand(op, "x")->dim[0] * (sizeof(double) + sizeof(int32_t));
+}
+
+/* Copies the weights to the device as f32. */
+static enum gt_code upload_weights(struct gt_dev *dev, const struct gt_opcall *op, struct gt_cu_table *table, struct gt_err *err)
+{
+	const struct gt_attr_loss *attr = (const struct gt_attr_loss *)op->attr;
+	if (!attr || !attr->nweights)
+		return GT_OK;
+	size_t bytes = (size_t)attr->nweights * sizeof(float);
+	float *w = (float *)malloc(bytes);
+	if (!w)
+		return gt_fail(err, GT_EFAIL, "out of memory");
+	for (int64_t i = 0; i < attr->nweights; i++)
+		w[i] = (float)attr->weights[i];
+	enum gt_code code = gt_cuda_upload(dev, w, bytes, &table->p, err);
+	free(w);
+	return code;
+}
+
+static cudaError_t start_call(const struct gt_cu_call *c, cudaStream_t s)
+{
+	static const struct gt_operand_slot slots[] = {GT_SLOTS(loss_args, x, target, scale, metrics, dx)};
+	const struct gt_attr_loss *attr = (const struct gt_attr_loss *)c->op->attr;
+	const struct gt_tdesc *x = gt_opcall_operand(c->op, "x");
+	const struct gt_loss_row *row = gt_loss_row(c->op->code);
+	loss_args a = {};
+	GT_CU_BIND(c, slots, &a);
+	if (gt_opcall_operand(c->op, "target")->dtype == GT_F32)
+		a.dense = (const float *)a.target, a.target = NULL;
+	a.rows = x->dim[0], a.cols = x->dim[1];
+	a.weights = (const float *)c->table->p;
+	a.by_class = a.weights && row->weight == GT_WEIGHT_BY_CLASS;
+	a.loss = (double *)c->scratch;
+	a.rank = (int32_t *)(a.loss + a.rows);
+	a.counter = c->counter;
+	for (int i = 0; attr && i < row->numbers; i++)
+		a.number[i] = attr->number[i];
+	a.ignore = attr && gt_loss_has_classes(row) ? attr->ignore_index : INT64_MIN;
+	a.fault = c->fault;
+	a.step_args = c->step_args;
+	int team = team_for(a.cols);
+	int64_t blocks = ceil_div(a.rows, TEAM_BLOCK / team);
+	loss_fn *fn = OF_TYPE(c->type, find_kernel)(c->op->code);
 	if (!grid_fits(blocks))
 		return cudaErrorInvalidValue;
 	if (!blocks)
 		return cudaSuccess;
-	if (!fn || a->weights || a->dense)
-		return launch(OF_TYPE(type, other_rows), dim3((unsigned)blocks), dim3(TEAM_BLOCK), s, *a, code, team);
-	return launch(fn, dim3((unsigned)blocks), dim3(TEAM_BLOCK), s, *a, team);
+	if (!fn || a.weights || a.dense)
+		return launch(OF_TYPE(c->type, other_rows), dim3((unsigned)blocks), dim3(TEAM_BLOCK), s, a, c->op->code, team);
+	return launch(fn, dim3((unsigned)blocks), dim3(TEAM_BLOCK), s, a, team);
 }
+
+GT_CU_FAMILY(loss, start_call, scratch_bytes, refuse_call, "rows", gt_cu_one_counter, gt_cu_always, NULL, upload_weights)

@@ -4,6 +4,25 @@
 
 #include "cuda/device.cuh"
 
+/* The arguments of a loss. */
+struct loss_args {
+	const void *x;
+	const int32_t *target; /* label of each row; not used if dense is given */
+	const float *dense;    /* target of each output, [rows, cols]; NULL: labels */
+	const float *weights;  /* gt_attr_loss.weights; NULL: 1 */
+	bool by_class;         /* the weights are those of the classes: a row counts with the weight of its label */
+	const double *scale; /* factor of the gradient; NULL: 1 */
+	void *dx; /* gradient of x; may be the same memory as x; NULL: no gradient is computed */
+	struct gt_metrics *metrics;
+	double *loss;  /* workspace: the loss of each row */
+	int32_t *rank; /* workspace: the rank of the target in each row; -1: the row does not count; INT32_MAX: its target has no class */
+	uint32_t *counter; /* one counter, which is 0 before a launch */
+	int64_t rows, cols, ignore; /* ignore: gt_attr_loss.ignore_index */
+	double number[GT_LOSS_NUMBERS]; /* gt_attr_loss.number */
+	struct gt_cu_fault *fault;
+	struct gt_cu_step_args step_args;
+};
+
 /* Returns the number of elements of a row that come before the target in descending order. For ties the lower index is first; a NaN is
  * before all numbers. */
 template <class S> __device__ static inline int row_rank(const S *x, int64_t n, int64_t target, float t, int lane, int team)
@@ -40,7 +59,7 @@ struct loss_mse {
 
 /* A team of threads computes the loss and the rank of the target in row r and, if a.dx is not NULL, the row's gradient. An ignored label
  * counts nothing; one outside of the classes is reported as a fault. */
-template <class S, class Loss> __device__ static inline void loss_row(const gt_cu_loss &a, int64_t r, int lane, int team)
+template <class S, class Loss> __device__ static inline void loss_row(const loss_args &a, int64_t r, int lane, int team)
 {
 	int64_t n = a.cols;
 	const S *x = (const S *)a.x + r * n;
@@ -102,18 +121,18 @@ template <class S, class Loss> __device__ static inline void loss_row(const gt_c
 }
 
 /* The target of output j of row r. */
-__device__ static inline float target_of(const gt_cu_loss &a, int64_t r, int64_t j)
+__device__ static inline float target_of(const loss_args &a, int64_t r, int64_t j)
 {
 	return a.dense ? a.dense[r * a.cols + j] : (float)(j == a.target[r]);
 }
 
-__device__ static inline float share_of(const gt_cu_loss &a, int64_t r, int64_t j)
+__device__ static inline float share_of(const loss_args &a, int64_t r, int64_t j)
 {
 	return gt_ce_share_f32(target_of(a, r, j), a.weights ? a.weights[j] : 1, (float)a.cols, (float)a.number[0]);
 }
 
 /* Returns the first of the largest targets of row r. The index is exact in f32, because a layer has at most 2^24 outputs. */
-__device__ static inline int64_t class_of(const gt_cu_loss &a, int64_t r, int lane, int team)
+__device__ static inline int64_t class_of(const loss_args &a, int64_t r, int lane, int team)
 {
 	float most = -INFINITY, first = -INFINITY;
 	for (int64_t j = lane; j < a.cols; j += team)
@@ -144,7 +163,7 @@ __device__ static inline bool has_classes(int code)
 }
 
 /* Cross entropy with weights of classes, or with a probability for each class as the target. */
-template <class S> __device__ static inline double shares_row(const gt_cu_loss &a, int64_t r, int lane, int team, float scale)
+template <class S> __device__ static inline double shares_row(const loss_args &a, int64_t r, int lane, int team, float scale)
 {
 	const S *x = (const S *)a.x + r * a.cols;
 	S *dx = a.dx ? (S *)a.dx + r * a.cols : NULL;
@@ -171,7 +190,7 @@ template <class S> __device__ static inline double shares_row(const gt_cu_loss &
 
 /* A loss that is the mean over the outputs, or the sum over classes. divisor: the number of outputs, or 1. */
 template <class S>
-__device__ static inline double pointwise_row(const gt_cu_loss &a, int code, int64_t r, int lane, int team, double inv_weight,
+__device__ static inline double pointwise_row(const loss_args &a, int code, int64_t r, int lane, int team, double inv_weight,
                                               double divisor)
 {
 	const S *x = (const S *)a.x + r * a.cols;
@@ -199,7 +218,7 @@ __device__ static inline double pointwise_row(const gt_cu_loss &a, int code, int
 }
 
 /* As loss_row, for every loss, with or without weights and numbers as targets. */
-template <class S> __device__ static inline void other_row(const gt_cu_loss &a, int code, int64_t r, int lane, int team)
+template <class S> __device__ static inline void other_row(const loss_args &a, int code, int64_t r, int lane, int team)
 {
 	int64_t n = a.cols;
 	const S *x = (const S *)a.x + r * n;
@@ -233,7 +252,7 @@ template <class S> __device__ static inline void other_row(const gt_cu_loss &a, 
 }
 
 /* Adds up the losses of a batch in one block: each thread sums a strided part of the rows in order, then a tree adds the threads. */
-__device__ static inline void loss_total(const gt_cu_loss &a)
+__device__ static inline void loss_total(const loss_args &a)
 {
 	double sum = 0, weight = 0;
 	int64_t count = 0, correct = 0, top5 = 0;

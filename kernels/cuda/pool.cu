@@ -280,8 +280,7 @@ static bool windows_fit(const struct gt_attr_pool2d *attr, int d, int64_t in, in
 
 static const char *refuse_call(const struct gt_opcall *op)
 {
-	bool back = is_gradient(op->code);
-	const struct gt_tdesc *x = back ? op->out[0] : op->in[0], *y = back ? op->in[0] : op->out[0];
+	const struct gt_tdesc *x = gt_cu_operand(op, "x", "dx"), *y = gt_cu_operand(op, "y", "dy");
 	const struct gt_attr_pool2d *attr = windows_attr(op);
 	if (!windows_fit(attr, 0, x->dim[2], y->dim[2]) || !windows_fit(attr, 1, x->dim[3], y->dim[3]))
 		return "a window has no pixel of the image, or the image is too big";
@@ -299,15 +298,16 @@ static const char *name_variant(const struct gt_opcall *op)
 
 static cudaError_t start_call(const struct gt_cu_call *c, cudaStream_t s)
 {
+	static const struct gt_operand_slot slots[] = {
+	    GT_SLOT_AS(pool_args, "idx", idx), GT_SLOT_AS(pool_args, "x", in), GT_SLOT_AS(pool_args, "dy", in),
+	    GT_SLOT_AS(pool_args, "y", out), GT_SLOT_AS(pool_args, "dx", out)};
 	const struct gt_opcall *op = c->op;
 	bool max = is_max(op->code), back = is_gradient(op->code);
-	const struct gt_tdesc *x = back ? op->out[0] : op->in[0], *y = back ? op->in[0] : op->out[0];
+	const struct gt_tdesc *x = gt_cu_operand(op, "x", "dx"), *y = gt_cu_operand(op, "y", "dy");
 	const struct gt_attr_pool2d *attr = windows_attr(op);
 	pool_args a = {};
-	a.in = gt_cu_in(c, 0);
-	a.out = gt_cu_out(c, 0);
-	a.idx = !max ? NULL : back ? gt_cu_in(c, 1) : gt_cu_out(c, 1);
-	a.bytes = a.idx && (back ? op->in[1] : op->out[1])->dtype == GT_U8;
+	GT_CU_BIND(c, slots, &a);
+	a.bytes = a.idx && gt_opcall_operand(op, "idx")->dtype == GT_U8;
 	a.n = x->dim[0], a.c = x->dim[1];
 	a.h = (int32_t)x->dim[2], a.w = (int32_t)x->dim[3];
 	a.oh = (int32_t)y->dim[2], a.ow = (int32_t)y->dim[3];

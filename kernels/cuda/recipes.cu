@@ -119,27 +119,22 @@ template <int C, bool RESIZE> static cudaError_t launch_gather(int type, const r
 /* ---- calls ----------------------------------------------------------------------------------------------------------------------- */
 static const char *refuse_call(const struct gt_opcall *op)
 {
-	const char *why = gt_recipe_refuses((const struct gt_attr_recipes *)op->attr, op->in[0], op->out[0]);
-	if (!why && gt_cuda_type(op->out[0]->dtype) < 0)
+	const char *why = gt_recipe_refuses((const struct gt_attr_recipes *)op->attr, gt_opcall_operand(op, "rows"),
+	                                    gt_opcall_operand(op, "x"));
+	if (!why && gt_cuda_type(gt_opcall_operand(op, "x")->dtype) < 0)
 		why = "the output of images must be f32, bf16 or f16";
 	return why;
-}
-
-static bool reads_step_args(const struct gt_opcall *op)
-{
-	return index_has_epochs(op, 2);
 }
 
 static cudaError_t start_call(const struct gt_cu_call *c, cudaStream_t s)
 {
 	const struct gt_attr_recipes *attr = (const struct gt_attr_recipes *)c->op->attr;
-	const struct gt_tdesc *d = c->op->in[0], *x = c->op->out[0];
+	static const struct gt_operand_slot slots[] = {
+	    GT_SLOTS(recipes_args, rows, labels, x, target), GT_SLOT_AS(recipes_args, "index", look.index)};
+	const struct gt_tdesc *d = gt_opcall_operand(c->op, "rows"), *x = gt_opcall_operand(c->op, "x");
 	int type = gt_cuda_type(x->dtype);
 	recipes_args a = {};
-	a.rows = (const uint8_t *)gt_cu_in(c, 0);
-	a.labels = (const int32_t *)gt_cu_in(c, 1);
-	a.x = gt_cu_out(c, 0);
-	a.target = (int32_t *)gt_cu_out(c, 1);
+	GT_CU_BIND(c, slots, &a);
 	a.row = d->dim[1];
 	a.c = (int32_t)x->dim[1], a.h = (int32_t)x->dim[2], a.w = (int32_t)x->dim[3];
 	a.ld = gt_cuda_padded_channels(x);
@@ -147,7 +142,7 @@ static cudaError_t start_call(const struct gt_cu_call *c, cudaStream_t s)
 	a.resize = attr->resize;
 	memcpy(a.scale, attr->gather.scale, sizeof a.scale);
 	memcpy(a.shift, attr->gather.shift, sizeof a.shift);
-	a.look = lookup_of(c, d->dim[0], 2, x->dim[0], a.views);
+	a.look = lookup_of(c, a.look.index, d->dim[0], x->dim[0], a.views);
 	int64_t blocks = a.contrasts ? 1 : ceil_div((int64_t)a.h * a.w, BLOCK * (a.resize ? RESIZED : PIXELS));
 	dim3 grid((unsigned)blocks, (unsigned)(a.look.n < MAX_Y ? a.look.n : MAX_Y));
 	if (!a.look.n)
@@ -157,4 +152,4 @@ static cudaError_t start_call(const struct gt_cu_call *c, cudaStream_t s)
 	return a.c == 3 ? launch_gather<3, false>(type, a, grid, s) : launch_gather<1, false>(type, a, grid, s);
 }
 
-GT_CU_FAMILY(gather_recipes, start_call, NULL, refuse_call, "gather.recipes", NULL, reads_step_args)
+GT_CU_FAMILY(gather_recipes, start_call, NULL, refuse_call, "gather.recipes", NULL, index_has_epochs)

@@ -227,27 +227,22 @@ static bool is_back(const struct gt_opcall *op)
 	return op->code == GT_OP_LSTM_STEPS_DX || op->code == GT_OP_GRU_STEPS_DX;
 }
 
-static const struct gt_tdesc *weights_of(const struct gt_opcall *op)
-{
-	return op->in[is_back(op) ? 5 : 2];
-}
-
 /* Bytes of the transposed weights, which come before the states. */
 static size_t transposed_bytes(const struct gt_opcall *op)
 {
-	return is_back(op) ? 0 : (gt_tdesc_bytes(weights_of(op)) + 255) / 256 * 256;
+	return is_back(op) ? 0 : (gt_tdesc_bytes(gt_opcall_operand(op, "w")) + 255) / 256 * 256;
 }
 
 static size_t scratch_bytes(const struct gt_opcall *op)
 {
-	const struct gt_tdesc *w = weights_of(op);
+	const struct gt_tdesc *w = gt_opcall_operand(op, "w");
 	int64_t states = is_back(op) ? 2 + w->dim[0] / w->dim[1] : 3;
-	return transposed_bytes(op) + (size_t)(ceil_div(op->in[0]->dim[0], ROWS) * ROWS * states * w->dim[1]) * sizeof(float);
+	return transposed_bytes(op) + (size_t)(ceil_div(gt_opcall_input(op)->dim[0], ROWS) * ROWS * states * w->dim[1]) * sizeof(float);
 }
 
 static const char *refuse_call(const struct gt_opcall *op)
 {
-	struct gt_tdesc *w = op->in[is_back(op) ? 5 : 2];
+	struct gt_tdesc *w = gt_opcall_operand(op, "w");
 	bool lstm = op->code == GT_OP_LSTM_STEPS || op->code == GT_OP_LSTM_STEPS_DX;
 	if (w->any)
 		*w = gt_tdesc_make(w->dtype, w->rank, w->dim, false);
@@ -258,21 +253,17 @@ static const char *refuse_call(const struct gt_opcall *op)
 
 static cudaError_t start_call(const struct gt_cu_call *c, cudaStream_t s)
 {
+	static const struct gt_operand_slot slots[] = {GT_SLOTS(rnn_args, x, lengths, w, b, y, gates, cells, dy, dx, before, dh)};
 	const struct gt_opcall *op = c->op;
-	const struct gt_tdesc *w = weights_of(op), *x = op->in[0];
-	bool back = is_back(op);
+	const struct gt_tdesc *w = gt_opcall_operand(op, "w"), *x = gt_opcall_input(op);
 	rnn_args a = {};
+	GT_CU_BIND(c, slots, &a);
 	a.n = x->dim[0], a.t = x->dim[1], a.h = w->dim[1];
 	a.reverse = ((const struct gt_attr_rnn *)op->attr)->reverse;
-	a.lengths = (const int32_t *)gt_cu_in(c, back ? 4 : 1);
-	a.w = gt_cu_in(c, back ? 5 : 2);
 	a.state = (float *)((char *)c->scratch + transposed_bytes(op));
-	if (back) {
-		a.dy = gt_cu_in(c, 0), a.y0 = gt_cu_in(c, 1), a.gates = (float *)gt_cu_in(c, 2), a.cells = (float *)gt_cu_in(c, 3);
-		a.dx = gt_cu_out(c, 0), a.before = gt_cu_out(c, 1), a.dh = gt_cu_out(c, 2);
+	if (is_back(op)) {
+		a.y0 = a.y, a.y = NULL;
 	} else {
-		a.x = gt_cu_in(c, 0), a.b = (const float *)gt_cu_in(c, 3), a.y = gt_cu_out(c, 0);
-		a.gates = (float *)gt_cu_out(c, 1), a.cells = (float *)gt_cu_out(c, 2);
 		cudaError_t e = gt_cu_transpose_start(gt_dtype_size(w->dtype), a.w, c->scratch, 1, w->dim[0], w->dim[1], s);
 		if (e != cudaSuccess)
 			return e;

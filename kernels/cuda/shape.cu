@@ -102,9 +102,9 @@ static cudaError_t launch_concat(size_t unit, const concat_args &a, cudaStream_t
 static cudaError_t start_flatten(const struct gt_cu_call *c, cudaStream_t s)
 {
 	bool back = c->op->code == GT_OP_FLATTEN_DX;
-	const struct gt_tdesc *x = back ? c->op->out[0] : c->op->in[0];
-	const void *in = gt_cu_in(c, 0);
-	void *out = gt_cu_out(c, 0);
+	const struct gt_tdesc *x = gt_opcall_operand(c->op, back ? "dx" : "x");
+	const void *in = *c->in;
+	void *out = *c->out;
 	int64_t pixels = 1;
 	for (int i = 2; i < x->rank; i++)
 		pixels *= x->dim[i];
@@ -124,7 +124,7 @@ static bool is_concat(int code)
 static const char *divide_rows(const struct gt_opcall *op, concat_args *a)
 {
 	bool back = op->code == GT_OP_CONCAT_DX;
-	const struct gt_tdesc *y = back ? op->in[0] : op->out[0];
+	const struct gt_tdesc *y = gt_opcall_operand(op, back ? "dy" : "y");
 	struct gt_tdesc *const *part = back ? op->out : op->in;
 	int n = back ? op->nout : op->nin, unknown = -1;
 	int64_t width[GT_MAX_IO] = {0}, sum = 0, token = y->rank == 3 ? y->dim[2] : 1;
@@ -156,11 +156,12 @@ static cudaError_t start_concat(const struct gt_cu_call *c, cudaStream_t s)
 	concat_args a;
 	if (divide_rows(c->op, &a))
 		return cudaErrorInvalidValue;
-	a.whole = a.join ? gt_cu_out(c, 0) : gt_cu_in(c, 0);
-	int64_t size = (int64_t)gt_dtype_size((a.join ? c->op->out[0] : c->op->in[0])->dtype);
+	void *const *parts = a.join ? c->in : c->out;
+	a.whole = a.join ? *c->out : *c->in;
+	int64_t size = (int64_t)gt_dtype_size(gt_opcall_operand(c->op, a.join ? "y" : "dy")->dtype);
 	uintptr_t at = (uintptr_t)a.whole;
 	for (int i = 0; i < a.nparts; i++) {
-		a.part[i] = a.join ? gt_cu_in(c, i) : gt_cu_out(c, i);
+		a.part[i] = (a.join ? c->op->in[i] : c->op->out[i]) ? parts[i] : NULL;
 		at |= (uintptr_t)a.part[i] | (uintptr_t)(a.start[i + 1] * size);
 	}
 	int64_t unit = at % 16 == 0 ? 16 : at % 4 == 0 ? 4 : 2;
@@ -175,7 +176,7 @@ static const char *refuse_call(const struct gt_opcall *op)
 	concat_args a;
 	if (is_concat(op->code))
 		return divide_rows(op, &a);
-	return gt_tdesc_count(op->in[0]) == gt_tdesc_count(op->out[0]) ? NULL : "the output has another number of elements";
+	return gt_tdesc_count(gt_opcall_input(op)) == gt_tdesc_count(gt_opcall_output(op)) ? NULL : "the output has another number of elements";
 }
 
 static const char *name_variant(const struct gt_opcall *op)

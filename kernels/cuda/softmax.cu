@@ -3,7 +3,7 @@
 
 /* Dimension 1 is contiguous in a rank-4 tensor (NHWC) too, so that every tensor consists of rows of C elements. */
 struct softmax_args {
-	const void *in[2]; /* the input x; in a gradient, dy and y */
+	const void *x, *y; /* x: the input, or dy; y: of the gradient */
 	void *out;
 	int64_t rows, cols;
 };
@@ -31,7 +31,7 @@ template <class S, bool LOG> __global__ void __launch_bounds__(TEAM_BLOCK) softm
 	int lane = (int)threadIdx.x % team;
 	if (r < 0)
 		return;
-	const S *x = (const S *)a.in[0] + r * n;
+	const S *x = (const S *)a.x + r * n;
 	S *y = (S *)a.out + r * n;
 	float max = row_max(x, n, lane, team), sum = 0;
 	for (int64_t i = lane; i < n; i += team)
@@ -52,7 +52,7 @@ template <class S, bool LOG> __global__ void __launch_bounds__(TEAM_BLOCK) softm
 	int lane = (int)threadIdx.x % team;
 	if (r < 0)
 		return;
-	const S *dy = (const S *)a.in[0] + r * n, *y = (const S *)a.in[1] + r * n;
+	const S *dy = (const S *)a.x + r * n, *y = (const S *)a.y + r * n;
 	S *dx = (S *)a.out + r * n;
 	float sum = 0;
 	for (int64_t i = lane; i < n; i += team)
@@ -84,8 +84,14 @@ template <class S> static softmax_fn *find_kernel(int code)
 
 static cudaError_t start_call(const struct gt_cu_call *c, cudaStream_t s)
 {
-	const struct gt_tdesc *x = c->op->in[0];
-	softmax_args a = {{gt_cu_in(c, 0), gt_cu_in(c, 1)}, gt_cu_out(c, 0), 1, x->dim[1]};
+	static const struct gt_operand_slot slots[] = {
+	    GT_SLOTS(softmax_args, x, y), GT_SLOT_AS(softmax_args, "dy", x), GT_SLOT_AS(softmax_args, "dx", out)};
+	const struct gt_tdesc *x = gt_opcall_input(c->op);
+	softmax_args a = {};
+	GT_CU_BIND(c, slots, &a);
+	if (!a.out) /* y is the output */
+		a.out = (void *)a.y;
+	a.rows = 1, a.cols = x->dim[1];
 	for (int i = 0; i < x->rank; i++)
 		a.rows *= i == 1 ? 1 : x->dim[i];
 	int team = team_for(a.cols);

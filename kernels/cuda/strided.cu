@@ -33,14 +33,21 @@ static const char *refuse_call(const struct gt_opcall *op)
 
 static cudaError_t start_call(const struct gt_cu_call *c, cudaStream_t s)
 {
+	struct args {
+		const void *in;
+		void *out;
+	} a = {};
+	static const struct gt_operand_slot slots[] = {
+	    GT_SLOT_AS(args, "x", in), GT_SLOT_AS(args, "dy", in), GT_SLOT_AS(args, "y", out), GT_SLOT_AS(args, "dx", out)};
 	struct gt_strided how;
-	int64_t n = gt_tdesc_count(c->op->out[0]), blocks = ceil_div(n, BLOCK);
+	int64_t n = gt_tdesc_count(gt_opcall_output(c->op)), blocks = ceil_div(n, BLOCK);
 	if (gt_strided_make(c->op, &how) || !grid_fits(blocks))
 		return cudaErrorInvalidValue;
 	dim3 grid((unsigned)blocks), block(BLOCK);
+	GT_CU_BIND(c, slots, &a);
 	if (c->type == GT_CU_F32)
-		return launch(copy_strided<uint32_t>, grid, block, s, (const uint32_t *)gt_cu_in(c, 0), (uint32_t *)gt_cu_out(c, 0), n, how);
-	return launch(copy_strided<uint16_t>, grid, block, s, (const uint16_t *)gt_cu_in(c, 0), (uint16_t *)gt_cu_out(c, 0), n, how);
+		return launch(copy_strided<uint32_t>, grid, block, s, (const uint32_t *)a.in, (uint32_t *)a.out, n, how);
+	return launch(copy_strided<uint16_t>, grid, block, s, (const uint16_t *)a.in, (uint16_t *)a.out, n, how);
 }
 
 GT_CU_FAMILY(strided, start_call, NULL, refuse_call, "copy")

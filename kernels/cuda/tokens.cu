@@ -113,18 +113,18 @@ template <class S> __global__ void __launch_bounds__(BLOCK) pool_dx(const tokens
 /* ---- launchers ------------------------------------------------------------------------------------------------------------------- */
 static const char *refuse_call(const struct gt_opcall *op)
 {
+	const struct gt_tdesc *x = gt_cu_operand(op, "x", "dy"), *w = gt_opcall_operand(op, "w"), *dw = gt_opcall_operand(op, "dw");
 	if (op->code == GT_OP_POSITIONAL) {
 		int kind = ((const struct gt_attr_positional *)op->attr)->kind;
-		bool table = op->nin > 1 && op->in[1];
-		return table != (kind != GT_POSITIONAL_SINUSOIDAL) || (kind == GT_POSITIONAL_LEARNED && op->in[1]->dim[0] < op->in[0]->dim[1])
+		return !w != (kind == GT_POSITIONAL_SINUSOIDAL) || (kind == GT_POSITIONAL_LEARNED && w->dim[0] < x->dim[1])
 		           ? "expected a plain table with a row for each token, or none for a sinusoidal one"
 		           : NULL;
 	}
 	if (op->code == GT_OP_POSITIONAL_DW)
-		return ((const struct gt_attr_positional *)op->attr)->kind == GT_POSITIONAL_LEARNED && op->out[0]->dim[0] < op->in[0]->dim[1]
+		return ((const struct gt_attr_positional *)op->attr)->kind == GT_POSITIONAL_LEARNED && dw->dim[0] < x->dim[1]
 		           ? "the table has fewer rows than there are tokens" : NULL;
 	bool max = ((const struct gt_attr_pool_tokens *)op->attr)->mode == GT_POOL_MAX;
-	return op->code == GT_OP_POOL_TOKENS_DX && max && !(op->nin > 2 && op->in[2]) ? "the gradient of the maximum needs idx" : NULL;
+	return op->code == GT_OP_POOL_TOKENS_DX && max && !gt_opcall_operand(op, "idx") ? "the gradient of the maximum needs idx" : NULL;
 }
 
 template <class S> static cudaError_t launch_kernel(const tokens_args &a, int code, cudaStream_t s)
@@ -152,25 +152,19 @@ template <class S> static cudaError_t launch_kernel(const tokens_args &a, int co
 
 static cudaError_t start_call(const struct gt_cu_call *c, cudaStream_t s)
 {
+	static const struct gt_operand_slot slots[] = {
+	    GT_SLOTS(tokens_args, x, w, lengths, idx, y), GT_SLOT_AS(tokens_args, "dy", x), GT_SLOT_AS(tokens_args, "dx", y),
+	    GT_SLOT_AS(tokens_args, "dw", y)};
 	const struct gt_opcall *op = c->op;
 	bool back = op->code == GT_OP_POOL_TOKENS_DX, pools = back || op->code == GT_OP_POOL_TOKENS;
-	const struct gt_tdesc *x = back ? op->out[0] : op->in[0];
+	const struct gt_tdesc *x = back ? gt_opcall_operand(op, "dx") : gt_opcall_input(op), *dw = gt_opcall_operand(op, "dw");
 	tokens_args a = {};
+	GT_CU_BIND(c, slots, &a);
 	a.samples = x->dim[0], a.tokens = x->dim[1], a.cols = x->dim[2];
-	a.x = gt_cu_in(c, 0), a.y = gt_cu_out(c, 0);
-	a.add = op->accumulate & 1;
-	a.period = a.tokens;
-	if (!pools && ((const struct gt_attr_positional *)op->attr)->kind == GT_POSITIONAL_SAME)
-		a.period = 1;
-	if (pools) {
-		a.mode = ((const struct gt_attr_pool_tokens *)op->attr)->mode;
-		a.lengths = (const int32_t *)gt_cu_in(c, 1);
-		a.idx = (int32_t *)(back ? gt_cu_in(c, 2) : gt_cu_out(c, 1));
-	} else if (op->code == GT_OP_POSITIONAL) {
-		a.w = (const float *)gt_cu_in(c, 1);
-	} else {
-		a.rows = op->out[0]->dim[0];
-	}
+	a.add = gt_opcall_adds(op, "dw");
+	a.rows = dw ? dw->dim[0] : 0;
+	a.period = !pools && ((const struct gt_attr_positional *)op->attr)->kind == GT_POSITIONAL_SAME ? 1 : a.tokens;
+	a.mode = pools ? ((const struct gt_attr_pool_tokens *)op->attr)->mode : 0;
 	return OF_TYPE(c->type, launch_kernel)(a, op->code, s);
 }
 

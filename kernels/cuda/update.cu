@@ -1,14 +1,44 @@
 /* Optimizer updates of the flat parameter arena. One kernel updates all segments; a block handles one chunk. One pass reads gradient and
  * state and writes parameter, state and the 16-bit copy. This file also has sumsq, for clipping and the check for NaN, and bound. */
 #include "cuda/optim_step.cuh"
+#include <stdlib.h>
 
 #define BLOCK 256
 #define TREE 2048 /* number of partial sums that fit into the shared memory of a chunk */
 
+struct update_args {
+	float *p, *state[GT_MAX_STATES];
+	const float *g;
+	uint16_t *work;                   /* 16-bit copy of p in attr.work_dtype, bf16 or f16; NULL: none */
+	const struct gt_scalars *scalars; /* NULL: no clipping, no loss scale, and the step is never skipped */
+	const struct gt_seg *seg;         /* device memory */
+	const struct gt_cu_chunk *chunk; /* device memory */
+	int nchunks;
+	/* An update by norms: the index of the first chunk of each segment and the number of chunks, in device memory; workspace of two
+	 * sums for each chunk and of a ratio for each segment. */
+	const int32_t *first;
+	double *part;
+	float *ratio;
+	struct gt_attr_update attr; /* without seg */
+	struct gt_cu_step_args step_args;
+};
+
+/* Raises *out to rows * max|dy| * max(1, max|x|), with a NaN above all (the operation bound). dy and x are of the same type, and may be the
+ * same memory. part is workspace of BOUND_PARTS pairs; counter as above. */
+#define BOUND_PARTS 1024
+struct bound_args {
+	const void *dy, *x;
+	int64_t ndy, nx; /* numbers of elements */
+	double rows;
+	uint32_t *part;
+	double *out;
+	uint32_t *counter;
+};
+
 /* ---- kernels --------------------------------------------------------------------------------------------------------------------- */
 /* Updates the elements i .. i + 3, or only the first n of them if n < 4. */
 template <class Step>
-__device__ static inline void update_quad(const gt_cu_update &a, const gt_opt_f32 &h, int64_t i, int n, bool vector)
+__device__ static inline void update_quad(const update_args &a, const gt_opt_f32 &h, int64_t i, int n, bool vector)
 {
 	bool half = a.attr.work_dtype == GT_F16;
 	float p[4], g[4], s[3][4] = {};
@@ -56,14 +86,14 @@ __device__ static inline void update_quad(const gt_cu_update &a, const gt_opt_f3
 }
 
 /* Computes the factors of segment s of an update. */
-__device__ static inline gt_opt_f32 factors_of(int code, const gt_cu_update &a, int s)
+__device__ static inline gt_opt_f32 factors_of(int code, const update_args &a, int s)
 {
 	const struct gt_seg seg = a.seg[s];
 	int64_t step_number = a.step_args.dev ? a.step_args.dev->step : a.step_args.host.step;
 	return opt_of(code, &a.attr, seg, step_number, rate_of(a.step_args, seg.lr), momentum_of(a.step_args, seg.lr), a.scalars);
 }
 
-template <int CODE, int HAS> __global__ void __launch_bounds__(BLOCK) update(const gt_cu_update a, bool aligned)
+template <int CODE, int HAS> __global__ void __launch_bounds__(BLOCK) update(const update_args a, bool aligned)
 {
 	after_previous();
 	__shared__ gt_opt_f32 shared_opt;
@@ -81,7 +111,7 @@ template <int CODE, int HAS> __global__ void __launch_bounds__(BLOCK) update(con
 
 /* Updates by norms: the first kernel updates the states of a chunk, and sums the squares of its parameters and directions as sumsq does;
  * the second one adds up the sums of a segment and computes its ratio; the third one computes the directions again and takes the step. */
-template <int CODE> __global__ void __launch_bounds__(BLOCK) norms(const gt_cu_update a)
+template <int CODE> __global__ void __launch_bounds__(BLOCK) norms(const update_args a)
 {
 	after_previous();
 	__shared__ gt_opt_f32 shared_opt;
@@ -122,7 +152,7 @@ template <int CODE> __global__ void __launch_bounds__(BLOCK) norms(const gt_cu_u
 		a.part[2 * (int64_t)blockIdx.x + which] = sum;
 }
 
-template <int CODE> __global__ void __launch_bounds__(BLOCK) ratios(const gt_cu_update a)
+template <int CODE> __global__ void __launch_bounds__(BLOCK) ratios(const update_args a)
 {
 	after_previous();
 	int64_t first = a.first[blockIdx.x], n = a.first[blockIdx.x + 1] - first;
@@ -143,7 +173,7 @@ template <int CODE> __global__ void __launch_bounds__(BLOCK) ratios(const gt_cu_
 	a.ratio[blockIdx.x] = h.ratio;
 }
 
-template <int CODE> __global__ void __launch_bounds__(BLOCK) scaled(const gt_cu_update a)
+template <int CODE> __global__ void __launch_bounds__(BLOCK) scaled(const update_args a)
 {
 	after_previous();
 	__shared__ gt_opt_f32 shared_opt;
@@ -257,7 +287,7 @@ template <class S> __device__ static inline uint32_t largest_bits(const S *x, in
 }
 
 /* The blocks find the largest magnitude of their elements of dy, and of x if it is another operand; the last block those of all. */
-template <class S> __global__ void __launch_bounds__(BLOCK) bound(const gt_cu_bound a)
+template <class S> __global__ void __launch_bounds__(BLOCK) bound(const bound_args a)
 {
 	after_previous();
 	bool both = a.x != a.dy;
@@ -284,7 +314,7 @@ template <class S> __global__ void __launch_bounds__(BLOCK) bound(const gt_cu_bo
 }
 
 /* ---- launchers ------------------------------------------------------------------------------------------------------------------- */
-typedef void update_fn(const gt_cu_update, bool);
+typedef void update_fn(const update_args, bool);
 
 /* Returns the kernel of an update with the states in the bit mask `has`. Kernels exist only for states that the update can have. */
 template <int CODE> static update_fn *kernel_of(int has)
@@ -296,7 +326,7 @@ template <int CODE> static update_fn *kernel_of(int has)
 	return (has & ~all) == 0 && (has & must) == must ? fn[has] : NULL;
 }
 
-static update_fn *find_kernel(int code, const struct gt_cu_update *a)
+static update_fn *find_kernel(int code, const update_args *a)
 {
 	int has = (a->state[0] ? 1 : 0) | (a->state[1] ? 2 : 0) | (a->state[2] ? 4 : 0);
 	switch (code) {
@@ -309,38 +339,12 @@ static update_fn *find_kernel(int code, const struct gt_cu_update *a)
 	return NULL;
 }
 
-template <int CODE> static cudaError_t start_by_norms(const struct gt_cu_update *a, cudaStream_t s)
+template <int CODE> static cudaError_t start_by_norms(const update_args *a, cudaStream_t s)
 {
 	dim3 chunks((unsigned)a->nchunks), segments((unsigned)a->attr.nseg), block(BLOCK);
 	cudaError_t code = launch(norms<CODE>, chunks, block, s, *a);
 	code = code == cudaSuccess ? launch(ratios<CODE>, segments, block, s, *a) : code;
 	return code == cudaSuccess ? launch(scaled<CODE>, chunks, block, s, *a) : code;
-}
-
-cudaError_t gt_cu_update_start(int code, const struct gt_cu_update *a, cudaStream_t s)
-{
-	switch (code) {
-#define GT_X(NAME, ...)                                                                                                               \
-	case GT_OP_##NAME:                                                                                                                \
-		return a->nchunks ? start_by_norms<GT_OP_##NAME>(a, s) : cudaSuccess;
-		GT_NORM_UPDATES(GT_X)
-#undef GT_X
-	}
-	update_fn *fn = find_kernel(code, a);
-	uintptr_t at = (uintptr_t)a->p | (uintptr_t)a->g | (uintptr_t)a->work;
-	for (int i = 0; i < 3; i++)
-		at |= (uintptr_t)a->state[i];
-	if (!fn)
-		return cudaErrorInvalidValue;
-	return a->nchunks ? launch(fn, dim3((unsigned)a->nchunks), dim3(BLOCK), s, *a, at % 16 == 0) : cudaSuccess;
-}
-
-cudaError_t gt_cu_sumsq_start(const float *x, int64_t n, double *part, double *out, bool add, uint32_t *counter, cudaStream_t s)
-{
-	int64_t chunks = n > 0 ? ceil_div(n, GT_CU_CHUNK) : 1; /* without elements, one block stores the sum 0 */
-	if (!grid_fits(chunks))
-		return cudaErrorInvalidValue;
-	return launch(sumsq<false>, dim3((unsigned)chunks), dim3(BLOCK), s, x, n, part, out, add, counter, gt_cu_check());
 }
 
 cudaError_t gt_cu_sumsq_check_start(const float *x, int64_t n, double *part, uint32_t *counter, const struct gt_cu_check *check,
@@ -352,9 +356,140 @@ cudaError_t gt_cu_sumsq_check_start(const float *x, int64_t n, double *part, uin
 	return launch(sumsq<true>, dim3((unsigned)chunks), dim3(BLOCK), s, x, n, part, &check->scalars->sumsq, false, counter, *check);
 }
 
-cudaError_t gt_cu_bound_start(int type, const struct gt_cu_bound *a, cudaStream_t s)
+/* ---- calls: updates -------------------------------------------------------------------------------------------------------------- */
+static const char *refuse_update(const struct gt_opcall *op)
 {
-	int64_t n = a->ndy > a->nx ? a->ndy : a->nx, blocks = ceil_div(n, BLOCK * 8);
-	blocks = blocks < 1 ? 1 : blocks > GT_CU_BOUND_PARTS ? GT_CU_BOUND_PARTS : blocks;
-	return launch(OF_TYPE(type, bound), dim3((unsigned)blocks), dim3(BLOCK), s, *a);
+	const struct gt_tdesc *work = gt_opcall_operand(op, "work");
+	const char *why = gt_update_check(op);
+	bool half = !work || ((work->dtype == GT_BF16 || work->dtype == GT_F16) &&
+	                      (int)work->dtype == (int)((const struct gt_attr_update *)op->attr)->work_dtype);
+	return why || half ? why : "the work copy must be bf16 or f16, as its attribute says";
 }
+
+/* Returns the number of chunks of the first nseg segments. */
+static int64_t count_chunks(const struct gt_attr_update *attr, int nseg)
+{
+	int64_t n = 0;
+	for (int i = 0; i < nseg; i++)
+		n += ceil_div(attr->seg[i].end - attr->seg[i].begin, GT_CU_CHUNK);
+	return n;
+}
+
+static size_t update_scratch(const struct gt_opcall *op)
+{
+	const struct gt_attr_update *attr = (const struct gt_attr_update *)op->attr;
+	size_t norms = (size_t)count_chunks(attr, attr->nseg) * 2 * sizeof(double) + (size_t)attr->nseg * sizeof(float);
+	return gt_update_row(op->code)->whole ? norms : 0;
+}
+
+/* The tables are the segments, their chunks and, of an update by norms, the index of the first chunk of each segment. */
+static enum gt_code upload_lists(struct gt_dev *dev, const struct gt_opcall *op, struct gt_cu_table *table, struct gt_err *err)
+{
+	const struct gt_attr_update *attr = (const struct gt_attr_update *)op->attr;
+	if (attr->nseg)
+		GT_TRY(gt_cuda_upload(dev, attr->seg, (size_t)attr->nseg * sizeof *attr->seg, &table[0].p, err));
+	GT_TRY(gt_cuda_upload_chunks(dev, attr->seg, attr->nseg, &table[1], err));
+	if (!gt_update_row(op->code)->whole)
+		return GT_OK;
+	size_t bytes = ((size_t)attr->nseg + 1) * sizeof(int32_t);
+	int32_t *first = (int32_t *)malloc(bytes);
+	if (!first)
+		return gt_fail(err, GT_EFAIL, "out of memory: %zu bytes", bytes);
+	for (int i = 0; i <= attr->nseg; i++)
+		first[i] = (int32_t)count_chunks(attr, i);
+	enum gt_code code = gt_cuda_upload(dev, first, bytes, &table[2].p, err);
+	free(first);
+	return code;
+}
+
+static cudaError_t start_update(const struct gt_cu_call *c, cudaStream_t s)
+{
+	int code = c->op->code;
+	update_args a = {};
+	if (!c->binding->n) {
+		struct gt_operand_slot slots[4 + GT_MAX_STATES] = {GT_SLOTS(update_args, p, g, work, scalars)};
+		gt_binding_make(c->binding, slots, gt_update_slots(c->op->code, slots, 4, offsetof(update_args, state)), c->op);
+	}
+	gt_binding_apply(c->binding, &a, c->in, c->out);
+	a.attr = *(const struct gt_attr_update *)c->op->attr;
+	a.attr.seg = NULL;
+	a.seg = (const struct gt_seg *)c->table[0].p;
+	a.chunk = (const struct gt_cu_chunk *)c->table[1].p;
+	a.nchunks = (int)c->table[1].n;
+	a.first = (const int32_t *)c->table[2].p;
+	a.part = (double *)c->scratch;
+	a.ratio = (float *)(a.part + 2 * (size_t)a.nchunks);
+	a.step_args = c->step_args;
+	if (!a.nchunks)
+		return cudaSuccess;
+	switch (code) {
+#define GT_X(NAME, ...)                                                                                                               \
+	case GT_OP_##NAME:                                                                                                                \
+		return start_by_norms<GT_OP_##NAME>(&a, s);
+		GT_NORM_UPDATES(GT_X)
+#undef GT_X
+	}
+	update_fn *fn = find_kernel(code, &a);
+	uintptr_t at = (uintptr_t)a.p | (uintptr_t)a.g | (uintptr_t)a.work;
+	for (int i = 0; i < 3; i++)
+		at |= (uintptr_t)a.state[i];
+	return fn ? launch(fn, dim3((unsigned)a.nchunks), dim3(BLOCK), s, a, at % 16 == 0) : cudaErrorInvalidValue;
+}
+
+static const char *name_update(const struct gt_opcall *op)
+{
+	return gt_opcode_name(op->code);
+}
+
+GT_CU_FAMILY(update, start_update, update_scratch, refuse_update, NULL, NULL, gt_cu_always, name_update, upload_lists)
+
+/* ---- calls: sumsq and bound ------------------------------------------------------------------------------------------------------ */
+static size_t sumsq_scratch(const struct gt_opcall *op)
+{
+	return (size_t)(gt_tdesc_padded(gt_opcall_operand(op, "flat")) / GT_CU_CHUNK + 1) * sizeof(double);
+}
+
+static cudaError_t start_sumsq(const struct gt_cu_call *c, cudaStream_t s)
+{
+	struct args {
+		const float *flat;
+		double *scalar;
+	} a = {};
+	static const struct gt_operand_slot slots[] = {GT_SLOTS(args, flat, scalar)};
+	int64_t n = gt_tdesc_padded(gt_opcall_operand(c->op, "flat")), chunks = n > 0 ? ceil_div(n, GT_CU_CHUNK) : 1;
+	GT_CU_BIND(c, slots, &a);
+	if (!grid_fits(chunks)) /* without elements, one block stores the sum 0 */
+		return cudaErrorInvalidValue;
+	return launch(sumsq<false>, dim3((unsigned)chunks), dim3(BLOCK), s, a.flat, n, (double *)c->scratch, a.scalar,
+	              gt_opcall_adds(c->op, "scalar"), c->counter, gt_cu_check());
+}
+
+GT_CU_FAMILY(sumsq, start_sumsq, sumsq_scratch, NULL, "sumsq", gt_cu_one_counter)
+
+static const char *refuse_bound(const struct gt_opcall *op)
+{
+	const struct gt_tdesc *dy = gt_opcall_operand(op, "dy"), *x = gt_opcall_operand(op, "x");
+	return dy->dtype != x->dtype || gt_cuda_type(dy->dtype) < 0 ? "it takes two operands of one type of activations" : NULL;
+}
+
+static size_t bound_scratch(const struct gt_opcall *)
+{
+	return 2 * BOUND_PARTS * sizeof(uint32_t);
+}
+
+static cudaError_t start_bound(const struct gt_cu_call *c, cudaStream_t s)
+{
+	static const struct gt_operand_slot slots[] = {GT_SLOTS(bound_args, dy, x), GT_SLOT_AS(bound_args, "scalar", out)};
+	const struct gt_tdesc *dy = gt_opcall_operand(c->op, "dy");
+	bound_args a = {};
+	GT_CU_BIND(c, slots, &a);
+	a.ndy = gt_tdesc_padded(dy), a.nx = gt_tdesc_padded(gt_opcall_operand(c->op, "x"));
+	a.rows = (double)dy->dim[0] * ((const struct gt_attr_scale *)c->op->attr)->factor;
+	a.part = (uint32_t *)c->scratch;
+	a.counter = c->counter;
+	int64_t n = a.ndy > a.nx ? a.ndy : a.nx, blocks = ceil_div(n, BLOCK * 8);
+	blocks = blocks < 1 ? 1 : blocks > BOUND_PARTS ? BOUND_PARTS : blocks;
+	return launch(OF_TYPE(c->type, bound), dim3((unsigned)blocks), dim3(BLOCK), s, a);
+}
+
+GT_CU_FAMILY(bound, start_bound, bound_scratch, refuse_bound, "bound", gt_cu_one_counter)

@@ -20,7 +20,7 @@
  *
  * Security. Tensor traffic is neither authenticated nor encrypted. Connections are authenticated: the two ends prove to each other that
  * they know the group's random number (gloo_meet.c), and only then does gloo get the descriptor. gloo ends the process on unexpected data,
- * so it never listens itself (gloo_pairs.cc). Whoever can read the rendezvous between the hosts learns the random number, and whoever can
+ * so it never listens itself (gloo_link.cc). Whoever can read the rendezvous between the hosts learns the random number, and whoever can
  * forge TCP segments does not need it: the network between the hosts must be trusted, as for any tensor traffic. */
 #ifndef GT_KERNELS_GLOO_GLOO_H
 #define GT_KERNELS_GLOO_GLOO_H

@@ -352,31 +352,12 @@ static enum gt_code open_comm(const struct gt_comm_spec *spec, struct gt_comm **
 }
 
 /* ---- split and buffer --------------------------------------------------------------------------------------------------------------- */
-struct split_request {
-	int32_t color, key;
-	uint64_t id; /* the lowest group number that this rank has not used */
-};
-
-/* Lists the members of this rank's group in the order of their keys. */
-static int list_members(const struct split_request *w, int rank, int world, int of[GT_COMM_RANKS])
-{
-	int n = 0;
-	for (int r = 0; r < world; r++) {
-		if (w[r].color != w[rank].color)
-			continue;
-		int at = n++;
-		for (; at > 0 && w[of[at - 1]].key > w[r].key; at--)
-			of[at] = of[at - 1];
-		of[at] = r;
-	}
-	return n;
-}
-
 static enum gt_code split_comm(struct gt_comm *pub, const char *name, int color, int key, struct gt_comm **out, struct gt_err *err)
 {
 	struct gloo_comm *c = (struct gloo_comm *)pub, *s = NULL;
 	struct gloo_root *r = c->root;
-	struct split_request mine = {color < 0 ? -1 : color, key, r->next_id}, request[GT_COMM_RANKS];
+	/* id is the lowest group number that this rank has not used */
+	struct gt_split_request mine = {color < 0 ? -1 : color, key, r->next_id}, request[GT_COMM_RANKS];
 	*out = NULL;
 	struct gt_coll x = {.what = "split", .in = &mine, .out = request, .count = sizeof mine, .dtype = GT_U8};
 	GT_TRY(gt_gloo_coll(&c->pub, GT_COLL_ALL_GATHER, &x, err));
@@ -387,9 +368,7 @@ static enum gt_code split_comm(struct gt_comm *pub, const char *name, int color,
 	r->next_id = id + 1;
 	enum gt_code code = GT_OK;
 	if (color >= 0) {
-		int of[GT_COMM_RANKS], n = list_members(request, pub->rank, pub->world, of), rank = 0;
-		for (int i = 0; i < n; i++)
-			rank = of[i] == pub->rank ? i : rank;
+		int of[GT_COMM_RANKS], rank = 0, n = gt_split_members(request, pub->rank, pub->world, of, &rank);
 		struct gt_err bad = {0};
 		s = new_group(r, rank, n, name ? name : "split");
 		code = s ? GT_OK : gt_fail(&bad, GT_EFAIL, "out of memory");

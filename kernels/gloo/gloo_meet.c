@@ -8,6 +8,7 @@
 #include "gloo/gloo.h"
 #include <errno.h>
 #include <netdb.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,24 +31,12 @@ struct mesh_setup {
 /* ---- listening ----------------------------------------------------------------------------------------------------------------- */
 int gt_gloo_listen(const char *addr, struct gloo_place *at, char why[GL_WHY])
 {
-	struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE}, *list = NULL;
-	int fd = -1, rc = getaddrinfo(addr, "0", &hints, &list);
-	snprintf(why, GL_WHY, "%s", rc ? gai_strerror(rc) : "no address");
-	for (struct addrinfo *a = list; a && fd < 0; a = a->ai_next) {
-		socklen_t n = sizeof at->to;
-		memset(at, 0, sizeof *at);
-		fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-		if (fd >= 0 && !bind(fd, a->ai_addr, a->ai_addrlen) && !listen(fd, 128) && !getsockname(fd, (struct sockaddr *)&at->to, &n)) {
-			at->bytes = n;
-			break;
-		}
-		snprintf(why, GL_WHY, "%s", strerror(errno));
-		if (fd >= 0)
-			close(fd);
-		fd = -1;
-	}
-	if (list)
-		freeaddrinfo(list);
+	int error;
+	memset(at, 0, sizeof *at);
+	int fd = gt_auth_listen(addr, 0, &at->to, &error);
+	if (fd < 0)
+		snprintf(why, GL_WHY, "%s", error < 0 ? gai_strerror(error) : strerror(error));
+	at->bytes = at->to.ss_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
 	return fd;
 }
 

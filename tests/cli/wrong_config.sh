@@ -162,7 +162,7 @@ wrong_configs() {
 		'7s/synthetic/cifar100/; 12,13s/.*//; 11s/4/100/; 18s/1, 8, 8/3, 32, 32/; 24s/4/100/' run -n %
 	wrong "nproc beside single, as an option" 36 78 'parallel.mode = "single" do not go together' 'add -s parallel.mode=ddp' '1s/^//' run \
 		-n % --nproc 2
-	wrong "directory that cannot be" 37 73 'cannot create folder' 'Not a directory' '37s/RUN/base.cfg\/run/' run -n %
+	wrong "directory that cannot be" 37 73 'cannot create directory' 'Not a directory' '37s/RUN/base.cfg\/run/' run -n %
 	wrong "device that is absent" 3 69 'expected "auto" or "cpu" on this machine' 'got "cuda"' '3s/cpu/cuda/' run -n %
 	wrong "tensorboard without a directory" 38 78 'expected false without checkpoint.dir' 'write a checkpoint.dir' \
 		'37s/dir = "RUN"; //; 37s/$/\nlog = { tensorboard = true; };/' run -n %

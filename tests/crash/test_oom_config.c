@@ -157,7 +157,7 @@ static enum gt_code learn_table(const char *path, struct gt_err *e)
 	GT_TRY(gt_skipped_open(&spec.skipped, e));
 	enum gt_code code = gt_table_read(&path, 1, &spec, &t, e);
 	if (code == GT_OK) {
-		code = gt_table_learn(&t, &spec, NULL, t.n, &f, e);
+		code = gt_table_fit(&t, &spec, NULL, t.n, &f, e);
 		if (code == GT_OK)
 			gt_table_facts_free(&f);
 		gt_table_free(&t);

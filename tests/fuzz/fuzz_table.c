@@ -71,7 +71,8 @@ static enum gt_code apply(const struct gt_data_table *t, const struct gt_table_f
 	in->codes = calloc(n * (size_t)f->ncodes + 1, sizeof *in->codes);
 	in->labels = calloc(n + 1, sizeof *in->labels);
 	in->targets = calloc(n * (size_t)f->ntargets + 1, sizeof *in->targets);
-	return gt_table_apply(t, f, &(struct gt_table_fields){in->values, in->codes, targets ? in->labels : NULL, targets ? in->targets : NULL},
+	return gt_table_transform(t, f, &(struct gt_table_fields){in->values, in->codes, targets ? in->labels : NULL,
+	                          targets ? in->targets : NULL},
 	                      &table_err);
 }
 
@@ -156,7 +157,7 @@ static void fuzz_learn(const char *path, const struct gt_table_spec *spec, struc
 	FUZZ_ASSERT(gt_table_strata(t, spec, group, &groups, &table_err) == GT_OK);
 	for (int64_t i = 0; groups && i < t->n; i++)
 		FUZZ_ASSERT(group[i] >= 0 && group[i] < groups);
-	enum gt_code code = gt_table_learn(t, spec, row, n, &f, &table_err);
+	enum gt_code code = gt_table_fit(t, spec, row, n, &f, &table_err);
 	FUZZ_ASSERT(code == GT_OK || ((code == GT_EDATA || code == GT_ECONFIG) && table_err.msg[0] && !f.column));
 	if (code == GT_OK) {
 		facts_round_trip(&f, &again);

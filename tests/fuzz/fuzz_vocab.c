@@ -16,18 +16,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		FUZZ_ASSERT(code == GT_EDATA && !strncmp(e.msg, "v:", 2) && !v);
 		return 0;
 	}
-	int32_t n = gt_vocab_size(v), lines = 0;
+	int32_t n = v->words.n, lines = 0;
 	for (size_t i = 1; i < size; i++)
 		lines += data[i] == '\n';
-	FUZZ_ASSERT(n == lines + (data[size - 1] != '\n') && gt_vocab_bytes(v) <= 40 * size + 4096);
+	FUZZ_ASSERT(n == lines + (data[size - 1] != '\n') && (size_t)gt_words_bytes(&v->words) <= 40 * size + 4096);
 	char *text, *second;
 	size_t n_text, n_second, len;
 	FUZZ_ASSERT(gt_vocab_text(v, &text, &n_text, &e) == GT_OK);
-	FUZZ_ASSERT(gt_vocab_parse("v", text, n_text, kind, &again, &e) == GT_OK && gt_vocab_size(again) == n);
+	FUZZ_ASSERT(gt_vocab_parse("v", text, n_text, kind, &again, &e) == GT_OK && again->words.n == n);
 	for (int32_t i = 0; i < n; i++) {
 		const char *p = gt_vocab_token(v, i, &len);
-		int32_t id = gt_vocab_find(v, p, len);
-		FUZZ_ASSERT(len && len <= GT_TOKEN_MAX && (id == i || (kind == GT_VOCAB_BERT && id > i)) && gt_vocab_find(again, p, len) == id);
+		int32_t id = gt_words_find(&v->words, p, len);
+		FUZZ_ASSERT(len && len <= GT_TOKEN_MAX && (id == i || (kind == GT_VOCAB_BERT && id > i)) && gt_words_find(&again->words, p,
+		            len) == id);
 	}
 	FUZZ_ASSERT(gt_vocab_text(again, &second, &n_second, &e) == GT_OK && n_second == n_text && !memcmp(text, second, n_text));
 	free(text);

@@ -177,7 +177,7 @@ sed -i 's/mode = "single"/mode = "ddp"/' ddp.cfg
 # ---- errors are said once, by the exit status of the rank at fault ----
 start "$gtrain" run ddp.cfg --nproc 3 -o /dev/null/x >cannot.out 2>&1
 rc=$?
-if [ $rc = 73 ] && [ "$(grep -c . cannot.out)" = 1 ] && grep -q "^gtrain: rank 0: /dev/null: cannot create folder" cannot.out; then
+if [ $rc = 73 ] && [ "$(grep -c . cannot.out)" = 1 ] && grep -q "^gtrain: rank 0: /dev/null: cannot create directory" cannot.out; then
 	pass said_once
 else
 	fail said_once "status $rc: $(cat cannot.out)"

@@ -3,7 +3,7 @@
 #include "base/peer_auth.h"
 #include "launch/launcher_parts.h"
 #include "launch/rendezvous.h"
-#include "launch/rendezvous_wire.h"
+#include "launch/rendezvous_parts.h"
 #include "test.h"
 #include <arpa/inet.h>
 #include <signal.h>

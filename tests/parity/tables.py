@@ -32,7 +32,7 @@ def whole(v):
 
 
 def kind(train):
-    """The rule of gt_table_learn, for a column of strings with None where the value is missing."""
+    """The rule of gt_table_fit, for a column of strings with None where the value is missing."""
     s = train.dropna()
     if len(s) == 0 or (s.nunique() == 1 and train.notna().all()):
         return "ignore", None

@@ -55,10 +55,10 @@ static void learn(char **argv)
 	for (int64_t i = 0; i < t.n; i++)
 		if (i % 5 != 4)
 			row[n++] = i;
-	need(gt_table_learn(&t, &spec, row, n, &f, &err));
+	need(gt_table_fit(&t, &spec, row, n, &f, &err));
 	size_t rows = (size_t)t.n, nv = rows * (size_t)f.nvalues * 4, nc = rows * (size_t)f.ncodes * 4, nt = rows * (size_t)f.ntargets * 4;
 	struct gt_table_fields in = {calloc(nv + 1, 1), calloc(nc + 1, 1), calloc(rows * 4 + 1, 1), calloc(nt + 1, 1)};
-	need(gt_table_apply(&t, &f, &in, &err));
+	need(gt_table_transform(&t, &f, &in, &err));
 	dump(argv[5], "values", in.values, nv);
 	dump(argv[5], "codes", in.codes, nc);
 	dump(argv[5], "labels", in.labels, rows * 4);
@@ -101,11 +101,11 @@ static void speed(int argc, char **argv)
 	if (argc > 4) {
 		struct gt_table_facts f;
 		double from = (double)clock() / CLOCKS_PER_SEC;
-		need(gt_table_learn(&t, &spec, NULL, t.n, &f, &err));
+		need(gt_table_fit(&t, &spec, NULL, t.n, &f, &err));
 		double learned = (double)clock() / CLOCKS_PER_SEC;
 		float *values = malloc((size_t)(t.n * f.nvalues) * 4 + 4);
 		int32_t *codes = malloc((size_t)(t.n * f.ncodes) * 4 + 4);
-		need(gt_table_apply(&t, &f, &(struct gt_table_fields){.values = values, .codes = codes}, &err));
+		need(gt_table_transform(&t, &f, &(struct gt_table_fields){.values = values, .codes = codes}, &err));
 		printf("learn: processor %.3f s, apply: processor %.3f s\n", learned - from,
 		       (double)clock() / CLOCKS_PER_SEC - learned);
 	}

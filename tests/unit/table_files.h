@@ -36,7 +36,7 @@ static inline enum gt_code learn_text(const char *text, const struct gt_table_sp
 {
 	*f = (struct gt_table_facts){0};
 	enum gt_code code = read_text(text, spec, t);
-	return code == GT_OK ? gt_table_learn(t, spec, NULL, t->n, f, &e) : code;
+	return code == GT_OK ? gt_table_fit(t, spec, NULL, t->n, f, &e) : code;
 }
 
 static const char *const target_y[] = {"y"};

@@ -1,7 +1,7 @@
 /* datasets/: finding, reading, the real FashionMNIST and CIFAR-10 where they are. Damaged files: test_dataset_bad.c. */
 #include "dataset.h"
 #include "format.h"
-#include "learned.h"
+#include "fitted.h"
 #include "unit/data_files.h"
 #include "base/philox.h"
 #include <math.h>
@@ -285,9 +285,9 @@ TEST(tables_learn)
 	struct gt_dataset_spec s = {.format = "csv", .train = list, .ntrain = 1,
 	                            .table = {.target = target, .ntarget = 1, .column = types, .ncolumns = 1, .task = GT_TASK_CLASSES}};
 	struct gt_dataset d;
-	struct gt_learned *learned = NULL;
+	struct gt_fitted *learned = NULL;
 	struct gt_err e;
-	const struct gt_learning *by = gt_dataset_learning(&s);
+	const struct gt_fitting *by = gt_dataset_fitting(&s);
 	int32_t group[5];
 	int64_t groups;
 	CHECK(by && !strcmp(by->format, "csv"));
@@ -295,9 +295,9 @@ TEST(tables_learn)
 	CHECK(d.n == 5 && d.raw && !d.nfields && !d.labels && by->raw_bytes(d.raw, NULL) > 0);
 	CHECK_OK(by->strata(&s, &d, group, &groups, &e), e);
 	CHECK(groups == 2 && group[0] == group[2] && group[0] == group[4] && group[1] == group[3] && group[0] != group[1]);
-	CHECK_OK(gt_learned_new(by, &learned, &e), e);
-	CHECK_OK(by->learn(&s, &d, rows, 4, learned, &e), e);
-	CHECK_OK(by->apply(&s, learned, &d, &e), e);
+	CHECK_OK(gt_fitted_new(by, &learned, &e), e);
+	CHECK_OK(by->fit(&s, &d, rows, 4, learned, &e), e);
+	CHECK_OK(by->transform(&s, learned, &d, &e), e);
 	CHECK(!d.raw && d.nfields == 2 && d.classes == 2 && d.nclass_names == 2 && !strcmp(d.class_name[1], "q"));
 	const float *v = d.field[0].data;
 	const int32_t *c = d.field[1].data;
@@ -306,7 +306,7 @@ TEST(tables_learn)
 	CHECK(d.field[1].width == 1 && c[0] == 2 && c[1] == 3 && c[2] == 2 && c[4] == 1); /* z is unknown */
 	CHECK(d.labels[0] == 0 && d.labels[1] == 1 && d.labels[4] == 0);
 	gt_dataset_free(&d);
-	s.learned = learned;
+	s.fitted = learned;
 	CHECK_OK(gt_dataset_read(&s, GT_TEST, &d, &e), e);
 	CHECK(!d.n && !strcmp(d.where, "csv: ")); /* there is no such split */
 	gt_dataset_free(&d);
@@ -323,7 +323,7 @@ TEST(tables_learn)
 	CHECK_OK(by->describe(&s, learned, &d, &e), e);
 	CHECK(!d.n && d.nfields == 2 && !d.field[0].data && d.field[0].width == 2 && d.classes == 2);
 	gt_dataset_free(&d);
-	gt_learned_free(learned);
+	gt_fitted_free(learned);
 }
 
 TEST(real_fashion_mnist)

@@ -179,7 +179,7 @@ TEST(fileio_dir_make_again)
 		CHECK(stat(parent, &st));
 	}
 	CHECK(!symlink("nowhere", parent)); /* a name that exists and leads nowhere is an error, not an endless loop */
-	CHECK(gt_dir_make(path, &existed, &e) == GT_ECANTCREAT && strstr(e.msg, "g: cannot create folder: File exists"));
+	CHECK(gt_dir_make(path, &existed, &e) == GT_ECANTCREAT && strstr(e.msg, "g: cannot create directory: File exists"));
 	unlink(parent);
 }
 

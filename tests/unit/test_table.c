@@ -411,12 +411,13 @@ TEST(learns_only_from_training_rows)
 	struct gt_data_table t;
 	struct gt_table_facts f;
 	CHECK_OK(read_text("x,k,y\n1.5,a,0\n2.5,b,1\nword,c,0\n3.5,a,1\n1000.5,d,1\n", &plain, &t), e);
-	CHECK_OK(gt_table_learn(&t, &plain, (const int64_t[]){0, 1, 3}, 3, &f, &e), e);
+	CHECK_OK(gt_table_fit(&t, &plain, (const int64_t[]){0, 1, 3}, 3, &f, &e), e);
 	CHECK(f.column[0].type == GT_COLUMN_CONTINUOUS && f.column[0].mean == 2.5 && f.column[0].median == 2.5);
 	CHECK(f.column[1].words.n == 2 && !strcmp(gt_words_text(&f.column[1].words, 0), "a"));
 	float values[5];
 	struct gt_table_fields out = {.values = values};
-	CHECK(gt_table_apply(&t, &f, &out, &e) == GT_EDATA && strstr(e.msg, "t.csv:4: expected a number in the column \"x\", got \"word\""));
+	CHECK(gt_table_transform(&t, &f, &out, &e) == GT_EDATA &&
+	      strstr(e.msg, "t.csv:4: expected a number in the column \"x\", got \"word\""));
 	gt_table_facts_free(&f);
 	gt_table_free(&t);
 }
@@ -437,7 +438,7 @@ TEST(statistics_of_numbers)
 	CHECK(f.nvalues == 3 && !f.column[1].na);
 	float v[15];
 	int32_t labels[5];
-	CHECK_OK(gt_table_apply(&t, &f, &(struct gt_table_fields){.values = v, .labels = labels}, &e), e);
+	CHECK_OK(gt_table_transform(&t, &f, &(struct gt_table_fields){.values = v, .labels = labels}, &e), e);
 	CHECK(v[0] == (float)((1 - x->mean) / x->std) && v[2] == 0 && v[8] == 1 && v[6] == (float)((3 - x->mean) / x->std));
 	CHECK(labels[0] == 0 && labels[1] == 1 && labels[4] == 0);
 	gt_table_facts_free(&f);
@@ -445,7 +446,8 @@ TEST(statistics_of_numbers)
 	/* one value in every row: std 0, and the input is x - mean */
 	CHECK_OK(learn_text("x,k,y\n5,a,0\n5,b,1\n", &(struct gt_table_spec){.target = target_y, .ntarget = 1,
 	                    .column = (const struct gt_column_spec[]){{"x", GT_COLUMN_CONTINUOUS}}, .ncolumns = 1}, &t, &f), e);
-	CHECK(f.column[0].std == 0 && gt_table_apply(&t, &f, &(struct gt_table_fields){.values = v}, &e) == GT_OK && v[0] == 0 && v[1] == 0);
+	CHECK(f.column[0].std == 0 && gt_table_transform(&t, &f, &(struct gt_table_fields){.values = v}, &e) == GT_OK && v[0] == 0 &&
+	      v[1] == 0);
 	gt_table_facts_free(&f);
 	gt_table_free(&t);
 }
@@ -486,12 +488,12 @@ TEST(codes_by_frequency_then_name)
 	CHECK(n->whole && n->words.n == 3 && !strcmp(gt_words_text(&n->words, 0), "2") && !strcmp(gt_words_text(&n->words, 1), "10"));
 	CHECK(gt_table_cardinality(&f, 0) == 5 && gt_table_cardinality(&f, 2) == 2);
 	int32_t codes[12], labels[6];
-	CHECK_OK(gt_table_apply(&t, &f, &(struct gt_table_fields){.codes = codes, .labels = labels}, &e), e);
+	CHECK_OK(gt_table_transform(&t, &f, &(struct gt_table_fields){.codes = codes, .labels = labels}, &e), e);
 	static const int32_t want[] = {2, 3, 3, 2, 2, 2, 4, 3, 0, 4, 3, 2};
 	CHECK(!memcmp(codes, want, sizeof want) && labels[0] == 0 && labels[1] == 1);
 	/* words that were not learned; numbers that are written in another way; the target is not there; a further column; another order */
 	CHECK_OK(read_as("n,more,k\n10.0,x,a\n+2,x,zzz\n4,x,NA\nword,x,b\n,x,c\n", &plain, &f, false, &u), e);
-	CHECK_OK(gt_table_apply(&u, &f, &(struct gt_table_fields){.codes = codes}, &e), e);
+	CHECK_OK(gt_table_transform(&u, &f, &(struct gt_table_fields){.codes = codes}, &e), e);
 	static const int32_t then[] = {4, 3, 1, 2, 0, 1, 2, 1, 3, 0};
 	CHECK(u.n == 5 && !memcmp(codes, then, sizeof then));
 	CHECK(u.column[0].words.n == 3 && u.column[0].code[1] == GT_CODE_OTHER); /* other words take no memory */
@@ -511,30 +513,26 @@ TEST(targets)
 	CHECK_OK(learn_text("x,y\n0.5,10\n1.5,9\n2.5,-1\n", &plain, &t, &f), e);
 	CHECK(f.task == GT_TASK_CLASSES && !strcmp(gt_words_text(&f.column[1].words, 0), "-1") &&
 	      !strcmp(gt_words_text(&f.column[1].words, 1), "9"));
-	CHECK(gt_table_apply(&t, &f, &(struct gt_table_fields){.labels = labels}, &e) == GT_OK && labels[0] == 2 && labels[1] == 1 &&
+	CHECK(gt_table_transform(&t, &f, &(struct gt_table_fields){.labels = labels}, &e) == GT_OK && labels[0] == 2 && labels[1] == 1 &&
 	      !labels[2]);
 	gt_table_facts_free(&f);
 	gt_table_free(&t);
 	/* two columns of numbers */
 	CHECK_OK(learn_text("u,x,v\n1,0.5,2.5\n3,1.5,4.5\n", &(struct gt_table_spec){.target = two, .ntarget = 2}, &t, &f), e);
 	CHECK(f.task == GT_TASK_NUMBERS && f.ntargets == 2 && gt_table_target_column(&f, 1) == 2);
-	CHECK(gt_table_apply(&t, &f, &(struct gt_table_fields){.targets = targets}, &e) == GT_OK && targets[0] == 1 && targets[1] == 2.5f &&
+	CHECK(gt_table_transform(&t, &f, &(struct gt_table_fields){.targets = targets}, &e) == GT_OK && targets[0] == 1 && targets[1] == 2.5f &&
 	      targets[2] == 3 && targets[3] == 4.5f);
 	gt_table_facts_free(&f);
 	gt_table_free(&t);
-	/* classes in the order that the config gives */
-	static const char *const names[] = {"yes", "no", "perhaps"};
-	struct gt_table_spec given = {.target = target_y, .ntarget = 1, .classes = names, .nclasses = 3};
-	CHECK_OK(learn_text("x,y\n0.5,no\n1.5,yes\n", &given, &t, &f), e);
-	CHECK(f.column[1].words.n == 3 && gt_table_apply(&t, &f, &(struct gt_table_fields){.labels = labels}, &e) == GT_OK && labels[0] == 1 &&
-	      labels[1] == 0);
-	gt_table_facts_free(&f);
-	gt_table_free(&t);
-	CHECK_OK(learn_text("x,y\n0.5,no\n1.5,maybe\n", &given, &t, &f), e);
-	CHECK(gt_table_apply(&t, &f, &(struct gt_table_fields){.labels = labels}, &e) == GT_EDATA &&
+	/* a class that the training data lacks */
+	struct gt_data_table u;
+	CHECK_OK(learn_text("x,y\n0.5,no\n1.5,yes\n", &plain, &t, &f), e);
+	CHECK_OK(read_text("x,y\n0.5,no\n1.5,maybe\n", &plain, &u), e);
+	CHECK(gt_table_transform(&u, &f, &(struct gt_table_fields){.labels = labels}, &e) == GT_EDATA &&
 	      strstr(e.msg, "t.csv:3: column \"y\": the class"));
 	gt_table_facts_free(&f);
 	gt_table_free(&t);
+	gt_table_free(&u);
 }
 
 TEST(strata_are_the_classes)
@@ -566,7 +564,7 @@ TEST(one_row_equals_the_table)
 	float *values = malloc((size_t)(t.n * f.nvalues) * sizeof *values), v[2];
 	int32_t *codes = malloc((size_t)(t.n * f.ncodes) * sizeof *codes), c[2];
 	CHECK(f.nvalues == 2 && f.ncodes == 2);
-	CHECK_OK(gt_table_apply(&t, &f, &(struct gt_table_fields){.values = values, .codes = codes}, &e), e);
+	CHECK_OK(gt_table_transform(&t, &f, &(struct gt_table_fields){.values = values, .codes = codes}, &e), e);
 	char *line = text, *next;
 	for (int64_t i = -1; i < t.n; i++, line = next) {
 		next = strchr(line, '\n') + 1;
@@ -574,7 +572,7 @@ TEST(one_row_equals_the_table)
 			continue;
 		snprintf(one, sizeof one, "x,k,n,y\n%.*s", (int)(next - line), line);
 		CHECK_OK(read_as(one, &plain, &f, false, &u), e);
-		CHECK_OK(gt_table_apply(&u, &f, &(struct gt_table_fields){.values = v, .codes = c}, &e), e);
+		CHECK_OK(gt_table_transform(&u, &f, &(struct gt_table_fields){.values = v, .codes = c}, &e), e);
 		CHECK(!memcmp(v, values + 2 * i, sizeof v) && !memcmp(c, codes + 2 * i, sizeof c));
 		gt_table_free(&u);
 	}
@@ -642,7 +640,7 @@ TEST(columns_of_dates)
 	/* 1, 2 and 3 January 2023, the last of 3 rows missing: means and deviations of scikit-learn after the median */
 	CHECK_OK(learn_text("d,x,y\n31.12.2022,0.5,a\n02.01.2023 12:00,1.5,b\n?,2.5,a\n", &s, &t, &f), e);
 	CHECK(f.column[0].type == GT_COLUMN_DATE && f.column[0].order == GT_DATE_DMY && f.column[0].na && f.nvalues == 11);
-	CHECK_OK(gt_table_apply(&t, &f, &(struct gt_table_fields){.values = v}, &e), e);
+	CHECK_OK(gt_table_transform(&t, &f, &(struct gt_table_fields){.values = v}, &e), e);
 	CHECK(fabsf(v[0] + 1.2247449f) < 1e-6f && fabsf(v[11] - 1.2247449f) < 1e-6f && v[22] == 0); /* years -1/2, 1/2, 0 around the mean */
 	CHECK(v[10] == 0 && v[21] == 0 && v[32] == 1 && v[31] > 1.2f);
 	CHECK_OK(gt_table_columns_text(&f, "", &text, &e), e);
@@ -659,7 +657,7 @@ TEST(columns_of_dates)
 	gt_json_free(&j);
 	CHECK_OK(gt_table_json_compare(&f, &again, "a", "b", &e), e);
 	CHECK_OK(read_as("d,x\n01.02.2023,1\n", &s, &again, false, &u), e);
-	CHECK_OK(gt_table_apply(&u, &again, &(struct gt_table_fields){.values = v}, &e), e);
+	CHECK_OK(gt_table_transform(&u, &again, &(struct gt_table_fields){.values = v}, &e), e);
 	gt_table_free(&u);
 	CHECK(read_as("d,x\n2023-02-01,1\n", &s, &again, false, &u) == GT_EDATA &&
 	      strstr(e.msg, "u.csv:2: column \"d\": expected a date such as 18.05.2023 or 18/05/2023, got \"2023-02-01\""));
@@ -671,7 +669,7 @@ TEST(columns_of_dates)
 	s.ncolumns = 1;
 	CHECK_OK(learn_text("d,x,y\n2023-01-31,0.5,a\n2023-02-01,1.5,b\n2023-02-02 11:00,2.5,a\n", &s, &t, &f), e);
 	CHECK(t.column[0].store == GT_STORE_TEXT && f.column[0].order == GT_DATE_YMD && f.nvalues == 10);
-	CHECK_OK(gt_table_apply(&t, &f, &(struct gt_table_fields){.values = v}, &e), e);
+	CHECK_OK(gt_table_transform(&t, &f, &(struct gt_table_fields){.values = v}, &e), e);
 	gt_table_facts_free(&f);
 	gt_table_free(&t);
 	s = plain;

@@ -285,7 +285,6 @@ TEST(bad_specs)
 	refused(text, &(struct gt_table_spec){.column = c, .ncolumns = 2}, GT_ECONFIG, "data.columns: the column \"x\" appears twice");
 	refused(text, &(struct gt_table_spec){.column = c, .ncolumns = 1, .target = xy, .ntarget = 1}, GT_ECONFIG, "type \"continuous\"");
 	refused(text, &(struct gt_table_spec){.delimiter = '"'}, GT_ECONFIG, "data.delimiter");
-	refused(text, &(struct gt_table_spec){.classes = xy, .nclasses = 2}, GT_ECONFIG, "data.classes: the class \"x\" appears twice");
 	refused(text, &(struct gt_table_spec){.target = target_y, .ntarget = 1, .max_bytes = 1000}, GT_EDATA, "more than the 1000 bytes");
 }
 
@@ -322,7 +321,7 @@ TEST(bad_predictions)
 	float v[1];
 	f.column[0].std = 1e-30;
 	CHECK_OK(read_as("x,k,m\n1e38,a,u\n", &plain, &f, false, &u), e);
-	CHECK(gt_table_apply(&u, &f, &(struct gt_table_fields){.values = v}, &e) == GT_EDATA && strstr(e.msg,
+	CHECK(gt_table_transform(&u, &f, &(struct gt_table_fields){.values = v}, &e) == GT_EDATA && strstr(e.msg,
 	                                                                                               "u.csv:2: column \"x\": the number is"));
 	gt_table_free(&u);
 	gt_table_facts_free(&f);
@@ -331,7 +330,7 @@ TEST(bad_predictions)
 	CHECK_OK(learn_text("1.5,a,0\n2.5,b,1\n", &(struct gt_table_spec){.target = (const char *const[]){"c3"}, .ntarget = 1}, &t, &f), e);
 	int32_t codes[1];
 	CHECK_OK(read_as("2,b\n", &plain, &f, false, &u), e);
-	CHECK(gt_table_apply(&u, &f, &(struct gt_table_fields){.codes = codes}, &e) == GT_OK && codes[0] == 3);
+	CHECK(gt_table_transform(&u, &f, &(struct gt_table_fields){.codes = codes}, &e) == GT_OK && codes[0] == 3);
 	gt_table_free(&u);
 	CHECK(read_as("2\n", &plain, &f, false, &u) == GT_EDATA &&
 	      strstr(e.msg, "expected 3 fields, as in the training data, or 2 without"));

@@ -1,5 +1,5 @@
-/* The scores of targets that are numbers (score/target_report.h, score/value_tally.h). The wanted values are scikit-learn's. */
-#include "score/target_report.h"
+/* The scores of targets that are numbers (score/class_report.h, score/value_tally.h). The wanted values are scikit-learn's. */
+#include "score/class_report.h"
 #include "score/value_tally.h"
 #include "test.h"
 #include <math.h>

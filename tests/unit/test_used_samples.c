@@ -1,7 +1,7 @@
 /* Samples that are recognised by what they are: the division by identity, the list in a checkpoint, and what is measured. */
 #include "base/arena.h"
 #include "exec/split_samples.h"
-#include "store/sample_json.h"
+#include "store/data_facts.h"
 #include "test.h"
 #include <stdlib.h>
 #include <string.h>

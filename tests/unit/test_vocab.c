@@ -43,7 +43,7 @@ static bool text_is(const struct gt_vocab *v, const char *want)
 
 static int32_t find(const struct gt_vocab *v, const char *word)
 {
-	return gt_vocab_find(v, word, strlen(word));
+	return gt_words_find(&v->words, word, strlen(word));
 }
 
 TEST(vocab_orders_by_frequency_then_bytes)
@@ -58,11 +58,11 @@ TEST(vocab_orders_by_frequency_then_bytes)
 	count(c, "most", 7);
 	count(c, "<unk>", 9); /* a word like a special token does not become a second one */
 	CHECK_OK(gt_vocab_build(c, 1, 100, &v, &e), e);
-	CHECK(gt_vocab_size(v) == 8);
+	CHECK(v->words.n == 8);
 	gt_vocab_close(v);
 	CHECK_OK(gt_vocab_build(c, 2, 100, &v, &e), e);
 	CHECK(text_is(v, "<pad>\n<unk>\nmost\na\nb\nba\n\xc3\xa9\n"));
-	CHECK(gt_vocab_size(v) == 7 && gt_vocab_longest(v) == 5 && gt_vocab_kind_of(v) == GT_VOCAB_WORDS);
+	CHECK(v->words.n == 7 && v->longest == 5 && v->kind == GT_VOCAB_WORDS);
 	CHECK(find(v, "<pad>") == 0 && find(v, "<unk>") == 1 && find(v, "most") == 2 && find(v, "rare") == -1 && find(v, "") == -1);
 	gt_vocab_close(v);
 	CHECK_OK(gt_vocab_build(c, 1, 4, &v, &e), e);
@@ -89,19 +89,19 @@ TEST(vocab_of_many_words_is_found_again)
 		count(c, word, 1 + i % 3);
 	}
 	CHECK_OK(gt_vocab_build(c, 1, N + 2, &v, &e), e);
-	CHECK(gt_vocab_size(v) == N + 2);
+	CHECK(v->words.n == N + 2);
 	size_t n, len;
 	char *text = text_of(v, &n);
 	CHECK_OK(gt_vocab_parse("v", text, n, GT_VOCAB_WORDS, &again, &e), e);
 	int wrong = 0;
-	for (int32_t i = 0; i < gt_vocab_size(v); i++) {
+	for (int32_t i = 0; i < v->words.n; i++) {
 		const char *p = gt_vocab_token(v, i, &len);
-		wrong += gt_vocab_find(v, p, len) != i || gt_vocab_find(again, p, len) != i;
+		wrong += gt_words_find(&v->words, p, len) != i || gt_words_find(&again->words, p, len) != i;
 	}
 	CHECK_MSG(!wrong, "%d tokens have another id", wrong);
 	CHECK(find(v, "w1") == -1);
-	CHECK(gt_vocab_bytes(again) <= 40 * n + 4096 + 64);
-	printf("# %d words, %zu bytes of text: %zu bytes in memory\n", N, n, gt_vocab_bytes(v));
+	CHECK((size_t)gt_words_bytes(&again->words) <= 40 * n + 4096 + 64);
+	printf("# %d words, %zu bytes of text: %zu bytes in memory\n", N, n, (size_t)gt_words_bytes(&v->words));
 	free(text);
 	gt_vocab_close(v);
 	gt_vocab_close(again);
@@ -134,7 +134,7 @@ TEST(vocab_counter_keeps_its_limit)
 	CHECK_MSG(most <= before + LIMIT + 4 * 4096, "%zu bytes", most - before); /* malloc rounds each of its few blocks up to pages */
 	/* counts of the words before are intact */
 	CHECK_OK(gt_vocab_build(c, 1, 1000000, &v, &e), e);
-	CHECK(gt_vocab_size(v) >= i - 1);
+	CHECK(v->words.n >= i - 1);
 	gt_vocab_close(v);
 	gt_vocab_counter_close(c);
 	CHECK(gt_vocab_counter_open(16, &c, &e) == GT_EDATA && !c);
@@ -150,7 +150,7 @@ TEST(vocab_long_words_are_not_counted)
 	CHECK(gt_vocab_build(c, 1, 100, &v, &e) == GT_EDATA);
 	CHECK_OK(gt_vocab_count(c, word, GT_TOKEN_MAX, &e), e);
 	CHECK_OK(gt_vocab_build(c, 1, 100, &v, &e), e);
-	CHECK(gt_vocab_size(v) == 3);
+	CHECK(v->words.n == 3);
 	gt_vocab_close(v);
 	free(word);
 	gt_vocab_counter_close(c);
@@ -167,7 +167,7 @@ TEST(vocab_escapes)
 	const char *want = "<pad>\n<unk>\na\\\\nb\na\\nb\n\\r\n";
 	CHECK(text_is(v, want));
 	CHECK_OK(gt_vocab_parse("v", want, strlen(want), GT_VOCAB_WORDS, &again, &e), e);
-	CHECK(find(again, "a\\nb") == 2 && find(again, "a\nb") == 3 && find(again, "\r") == 4 && gt_vocab_size(again) == 5);
+	CHECK(find(again, "a\\nb") == 2 && find(again, "a\nb") == 3 && find(again, "\r") == 4 && again->words.n == 5);
 	gt_vocab_close(v);
 	gt_vocab_close(again);
 	gt_vocab_counter_close(c);
@@ -178,7 +178,7 @@ TEST(vocab_of_bert)
 	struct gt_vocab *v;
 	const char *text = "[PAD]\r\n[UNK]\r\n\\\n##s\nthe\nthe\nend";
 	CHECK_OK(gt_vocab_parse("vocab.txt", text, strlen(text), GT_VOCAB_BERT, &v, &e), e);
-	CHECK(gt_vocab_size(v) == 7 && gt_vocab_kind_of(v) == GT_VOCAB_BERT);
+	CHECK(v->words.n == 7 && v->kind == GT_VOCAB_BERT);
 	CHECK(find(v, "[PAD]") == 0 && find(v, "\\") == 2 && find(v, "##s") == 3 && find(v, "end") == 6);
 	CHECK(find(v, "the") == 5); /* as in the reference, the last of equal lines */
 	CHECK(text_is(v, "[PAD]\n[UNK]\n\\\n##s\nthe\nthe\nend\n"));

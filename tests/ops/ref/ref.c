@@ -40,7 +40,7 @@ static enum gt_code ref_prepare(struct gt_dev *dev, const struct gt_opcall *call
 	*out = NULL;
 	GT_TRY(gt_opcall_check(call, err));
 	if (gt_opcall_padded(call))
-		return gt_cpu_refuse(call, err, "padded channels are not supported by the ref backend");
+		return gt_opcall_refuse(call, err, "padded channels are not supported by the ref backend");
 	return reference(dev, call, out, err);
 }
 

@@ -137,11 +137,11 @@ enum gt_code gt_ref_batchnorm(struct gt_dev *dev, const struct gt_opcall *call, 
 	bool more = back && has_operand(call->in, call->nin, call->code == GT_OP_BATCHNORM_DX ? 8 : 7);
 	if ((attr->act != GT_ACT_NONE && !stats) || (again && has_operand(call->in, call->nin, 5)) ||
 	    (forward && has_operand(call->in, call->nin, 6)) || more)
-		return gt_cpu_refuse(call, err, "f64 graphs are not fused");
+		return gt_opcall_refuse(call, err, "f64 graphs are not fused");
 	if (forward && !batch && !running)
-		return gt_cpu_refuse(call, err, "evaluation needs the running statistics");
+		return gt_opcall_refuse(call, err, "evaluation needs the running statistics");
 	if (forward && attr->train && gt_tdesc_count(x) == x->dim[1])
-		return gt_cpu_refuse(call, err, "batch statistics need more than one value per channel");
+		return gt_opcall_refuse(call, err, "batch statistics need more than one value per channel");
 	if (!(k = calloc(1, sizeof *k)))
 		return gt_fail(err, GT_EFAIL, "out of memory");
 	k->head.launch = back ? launch_backward : again ? launch_recompute : stats ? launch_stats : launch_forward;

@@ -90,7 +90,7 @@ enum gt_code gt_ref_conv(struct gt_dev *dev, const struct gt_opcall *call, struc
 	if (w && w->any)
 		*w = gt_tdesc_make(w->dtype, w->rank, w->dim, false);
 	if (w && !gt_tdesc_plain(w))
-		return gt_cpu_refuse(call, err, "the f64 reference supports plain weights only");
+		return gt_opcall_refuse(call, err, "the f64 reference supports plain weights only");
 	if (!(k = calloc(1, sizeof *k)))
 		return gt_fail(err, GT_EFAIL, "out of memory");
 	k->head.launch = launch_conv;

@@ -68,9 +68,9 @@ enum gt_code gt_ref_linear(struct gt_dev *dev, const struct gt_opcall *call, str
 	if (w && w->any)
 		*w = gt_tdesc_make(w->dtype, w->rank, w->dim, false);
 	if ((w && !gt_tdesc_plain(w)) || !gt_tdesc_plain(x))
-		return gt_cpu_refuse(call, err, "the f64 reference supports plain layouts only");
+		return gt_opcall_refuse(call, err, "the f64 reference supports plain layouts only");
 	if (call->code == GT_OP_LINEAR_DX && call->nin > 2 && call->in[2])
-		return gt_cpu_refuse(call, err, "f64 graphs are not fused");
+		return gt_opcall_refuse(call, err, "f64 graphs are not fused");
 	if (!(k = calloc(1, sizeof *k)))
 		return gt_fail(err, GT_EFAIL, "out of memory");
 	k->head.launch = launch_linear;

@@ -117,7 +117,7 @@ enum gt_code gt_ref_pool(struct gt_dev *dev, const struct gt_opcall *call, struc
 	const struct gt_tdesc *idx = call->code == GT_OP_MAXPOOL2D_DX ? call->in[1] : call->nout > 1 ? call->out[1] : NULL;
 	(void)dev;
 	if (idx && idx->dtype != GT_I32)
-		return gt_cpu_refuse(call, err, "indices are i32");
+		return gt_opcall_refuse(call, err, "indices are i32");
 	if (!(k = calloc(1, sizeof *k)))
 		return gt_fail(err, GT_EFAIL, "out of memory");
 	k->head.launch = launch_pool;

@@ -128,9 +128,9 @@ enum gt_code gt_ref_rnn(struct gt_dev *dev, const struct gt_opcall *call, struct
 	if (w->any)
 		*w = gt_tdesc_make(w->dtype, w->rank, w->dim, false);
 	if (!gt_tdesc_plain(w))
-		return gt_cpu_refuse(call, err, "the f64 reference supports plain weights only");
+		return gt_opcall_refuse(call, err, "the f64 reference supports plain weights only");
 	if (w->dim[0] != w->dim[1] * (lstm ? 4 : 3))
-		return gt_cpu_refuse(call, err, "the weights do not have the rows of all gates");
+		return gt_opcall_refuse(call, err, "the weights do not have the rows of all gates");
 	if (!(k = calloc(1, sizeof *k)))
 		return gt_fail(err, GT_EFAIL, "out of memory");
 	k->head.launch = launch_rnn;

@@ -1,4 +1,4 @@
-/* Converts the rows of a table with the facts that were learned, column by column, and marks them by what the facts use of them. */
+/* Converts the rows of a table with fitted facts, column by column, and marks them by what the facts use of them. */
 #include "base/arena.h"
 #include "sample_mark.h"
 #include "table/parse_cell.h"
@@ -60,8 +60,8 @@ static int32_t find_number_code(const struct gt_table_fact *f, double v)
 	return gt_words_find(&f->words, buf, (size_t)snprintf(buf, sizeof buf, "%lld", (long long)v));
 }
 
-/* Writes the index of the word of each row of column k to out[0], out[stride], …, plus `first`. Missing values and words that were not
- * learned get the codes `missing` and `unknown`; if these are negative, they are errors. */
+/* Writes the index of the word of each row of column k to out[0], out[stride], …, plus `first`. Missing values and words that the
+ * facts lack get the codes `missing` and `unknown`; if these are negative, they are errors. */
 static enum gt_code put_codes(const struct gt_data_table *t, int k, const struct gt_table_fact *f, int32_t first, int32_t missing,
                               int32_t unknown, int32_t *out, int64_t stride, struct gt_err *err)
 {
@@ -96,7 +96,7 @@ static enum gt_code put_codes(const struct gt_data_table *t, int k, const struct
 	return code;
 }
 
-enum gt_code gt_table_apply(const struct gt_data_table *t, const struct gt_table_facts *f, const struct gt_table_fields *out,
+enum gt_code gt_table_transform(const struct gt_data_table *t, const struct gt_table_facts *f, const struct gt_table_fields *out,
                             struct gt_err *err)
 {
 	int value = 0, na = 0, codes = 0, target = 0;

@@ -1,9 +1,71 @@
-/* The output of `gtrain check` about ranks: memory, buckets, stages and traffic. */
+/* The text of `gtrain check` about the columns of a table, texts, and ranks. */
 #include "cli.h"
 #include "base/json_read.h"
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
+
+#define MOST 60 /* number of columns that the text shows */
+#define NAME 32 /* maximum width of a name */
+
+enum gt_code gt_cli_columns_text(struct gt_cli *cli, const struct gt_json_value *f, struct gt_err *err)
+{
+	struct gt_table t;
+	int n = 0;
+	if (!gt_json_first(f, "columns"))
+		return GT_OK;
+	gt_table_init(&t, cli->arena, "llrll");
+	gt_table_head(&t, "column", "type", "missing", "values", "why");
+	for (const struct gt_json_value *c = gt_json_first(f, "columns"); c; c = c->next) {
+		char name[256], missing[GT_UNITS] = "", values[2 * GT_UNITS + 16] = "", a[GT_UNITS], b[GT_UNITS];
+		const char *why = gt_json_str(c, "why");
+		if (n++ >= MOST)
+			continue;
+		if (gt_json_member(c, "different"))
+			snprintf(values, sizeof values, "%s different", gt_units_count(a, gt_json_count(c, "different")));
+		else if (gt_json_member(c, "mean"))
+			snprintf(values, sizeof values, "mean %s, std %s", gt_units_number(a, gt_json_num(c, "mean")),
+			         gt_units_number(b, gt_json_num(c, "std")));
+		if (gt_json_count(c, "missing"))
+			gt_units_count(missing, gt_json_count(c, "missing"));
+		gt_table_add(&t, gt_text_fit(cli, gt_json_str(c, "name"), NAME, name, sizeof name), gt_json_str(c, "type"), missing, values,
+		             *why ? why : "given");
+	}
+	gt_out(cli, "\n");
+	GT_TRY(gt_table_print(cli, &t, err));
+	if (n > MOST)
+		gt_out(cli, "and %d more\n", n - MOST);
+	return GT_OK;
+}
+
+void gt_cli_texts_facts(struct gt_table *table, const struct gt_json_value *f)
+{
+	const struct gt_json_value *t = gt_json_member(f, "texts"), *first = gt_json_first(f, "lengths");
+	char text[256], a[GT_UNITS], b[GT_UNITS], c[GT_UNITS];
+	int n;
+	if (t) {
+		int64_t vocabulary = gt_json_count(t, "vocabulary"), tokens = gt_json_count(t, "tokens");
+		bool grams = vocabulary && tokens > vocabulary;
+		snprintf(text, sizeof text, "%s; %s tokens in the vocabulary%s%s", gt_json_str(t, "tokenizer"),
+		         gt_units_count(a, vocabulary ? vocabulary : tokens), grams ? ", and those of n-grams: " : "",
+		         grams ? gt_units_count(b, tokens - vocabulary) : "");
+		gt_table_add(table, "tokens", text);
+		snprintf(text, sizeof text, "%s tokens on average; %s%% of the tokens are unknown, %s%% of the texts are cut off at %" PRId64,
+		         gt_units_number(a, gt_json_num(t, "mean_tokens")), gt_units_number(b, 100 * gt_json_num(t, "unknown")),
+		         gt_units_number(c, 100 * gt_json_num(t, "truncated")), gt_json_count(t, "max_tokens"));
+		gt_table_add(table, "texts", text);
+	}
+	if (!first)
+		return;
+	n = snprintf(text, sizeof text, "batches are padded to ");
+	for (const struct gt_json_value *l = first; l && n < (int)sizeof text; l = l->next)
+		n += snprintf(text + n, sizeof text - (size_t)n, "%s%.0f%s", l == first ? "" : l->next ? ", " : " or ", l->number,
+		              l->next ? "" : " tokens");
+	gt_table_add(table, "lengths", text);
+}
+
+/* ---- ranks ----------------------------------------------------------------------------------------------------------------------- */
 
 /* Returns the bytes of all arenas of a rank. */
 static uint64_t total_bytes(const struct gt_json_value *rank)
@@ -36,15 +98,15 @@ static enum gt_code print_memory(struct gt_cli *cli, const struct gt_json_value 
 	gt_table_init(&t, cli->arena, two ? "lrr" : "lr");
 	snprintf(most_head, sizeof most_head, "rank %" PRId64 ", most", gt_json_count(most, "rank"));
 	snprintf(least_head, sizeof least_head, "rank %" PRId64 ", least", gt_json_count(least, "rank"));
-	gt_table_head(&t, (const char *[]){gt_json_count(f, "world") > 1 ? "memory per rank" : "memory", two ? most_head : "", least_head});
+	gt_table_head(&t, gt_json_count(f, "world") > 1 ? "memory per rank" : "memory", two ? most_head : "", least_head);
 	const struct gt_json_value *l = gt_json_first(least, "memory");
 	for (const struct gt_json_value *m = gt_json_first(most, "memory"); m; m = m->next, l = l->next) {
 		char name[64];
 		snprintf(name, sizeof name, "%s%s", m->key, is_common(f, m->key) ? " *" : "");
-		gt_table_add(&t, (const char *[]){name, gt_units_bytes(a, (uint64_t)m->number), gt_units_bytes(b, (uint64_t)l->number)});
+		gt_table_add(&t, name, gt_units_bytes(a, (uint64_t)m->number), gt_units_bytes(b, (uint64_t)l->number));
 	}
 	gt_table_rule(&t);
-	gt_table_add(&t, (const char *[]){"total", gt_units_bytes(a, total_bytes(most)), gt_units_bytes(b, total_bytes(least))});
+	gt_table_add(&t, "total", gt_units_bytes(a, total_bytes(most)), gt_units_bytes(b, total_bytes(least)));
 	gt_out(cli, "\n");
 	GT_TRY(gt_table_print(cli, &t, err));
 	if (gt_json_first(f, "common"))
@@ -83,8 +145,7 @@ static enum gt_code print_buckets(struct gt_cli *cli, const struct gt_json_value
 		return GT_OK;
 	gt_table_init(&t, cli->arena, "lrrrlr");
 	snprintf(head, sizeof head, "1/%" PRId64, copies);
-	gt_table_head(&t, (const char *[]){"bucket", pipe ? "place" : "", "parameters", "bytes", "parameters, in this order",
-	                                   *sharded ? head : ""});
+	gt_table_head(&t, "bucket", pipe ? "place" : "", "parameters", "bytes", "parameters, in this order", *sharded ? head : "");
 	for (const struct gt_json_value *b = gt_json_first(f, "buckets"); b; b = b->next) {
 		int64_t place = gt_json_count(b, "place"), n = gt_json_count(b, "parameters");
 		k = place == before ? k + 1 : 1;
@@ -95,8 +156,8 @@ static enum gt_code print_buckets(struct gt_cli *cli, const struct gt_json_value
 		*part = '\0';
 		if (gt_json_member(b, "shard_bytes"))
 			gt_units_bytes(part, (uint64_t)gt_json_count(b, "shard_bytes"));
-		gt_table_add(&t, (const char *[]){number, pipe ? rank : "", gt_units_count(count, n),
-		                                  gt_units_bytes(bytes, (uint64_t)gt_json_count(b, "bytes")), range, part});
+		gt_table_add(&t, number, pipe ? rank : "", gt_units_count(count, n), gt_units_bytes(bytes, (uint64_t)gt_json_count(b, "bytes")),
+		             range, part);
 	}
 	gt_out(cli, "\n");
 	GT_TRY(gt_table_print(cli, &t, err));
@@ -113,9 +174,8 @@ static void add_traffic_rows(struct gt_table *t, const struct gt_json_value *k, 
 	char who[48], times[GT_UNITS], bytes[GT_UNITS];
 	snprintf(who, sizeof who, first == end ? "%" PRId64 : "%" PRId64 " to %" PRId64, first, end);
 	for (const struct gt_json_value *x = gt_json_first(k, "traffic"); x; x = x->next)
-		gt_table_add(t, (const char *[]){x == gt_json_first(k, "traffic") ? who : "", gt_json_str(x, "kind"), gt_json_str(x, "group"),
-		                                 gt_units_count(times, gt_json_count(x, "calls")),
-		                                 gt_units_bytes(bytes, (uint64_t)gt_json_count(x, "bytes_sent"))});
+		gt_table_add(t, x == gt_json_first(k, "traffic") ? who : "", gt_json_str(x, "kind"), gt_json_str(x, "group"),
+		             gt_units_count(times, gt_json_count(x, "calls")), gt_units_bytes(bytes, (uint64_t)gt_json_count(x, "bytes_sent")));
 }
 
 static bool is_same_traffic(const struct gt_json_value *a, const struct gt_json_value *b)
@@ -132,7 +192,7 @@ static enum gt_code print_traffic(struct gt_cli *cli, const struct gt_json_value
 {
 	struct gt_table t;
 	gt_table_init(&t, cli->arena, "lllrr");
-	gt_table_head(&t, (const char *[]){"rank", "communication in a step", "among", "times", "sends"});
+	gt_table_head(&t, "rank", "communication in a step", "among", "times", "sends");
 	for (const struct gt_json_value *r = gt_json_first(f, "ranks"), *last; r; r = last->next) {
 		for (last = r; last->next && is_same_traffic(r, last->next);)
 			last = last->next;
@@ -151,7 +211,7 @@ static enum gt_code print_stages(struct gt_cli *cli, const struct gt_json_value 
 	if (!gt_json_first(f, "stages"))
 		return GT_OK;
 	gt_table_init(&t, cli->arena, "rllrrr");
-	gt_table_head(&t, (const char *[]){"stage", copies > 1 ? "ranks" : "rank", "layers", "parameters", "FLOP", "micro-batches kept"});
+	gt_table_head(&t, "stage", copies > 1 ? "ranks" : "rank", "layers", "parameters", "FLOP", "micro-batches kept");
 	for (const struct gt_json_value *s = gt_json_first(f, "stages"); s; s = s->next) {
 		int64_t first = gt_json_count(s, "place") * copies, n = gt_json_count(s, "layers");
 		snprintf(number, sizeof number, "%d", i++);
@@ -160,7 +220,7 @@ static enum gt_code print_stages(struct gt_cli *cli, const struct gt_json_value 
 		         gt_json_str(s, "last"));
 		snprintf(share, sizeof share, "%.1f%%", 100 * gt_json_num(s, "flop_share"));
 		snprintf(slots, sizeof slots, "%" PRId64, gt_json_count(s, "slots"));
-		gt_table_add(&t, (const char *[]){number, rank, layers, gt_units_count(params, gt_json_count(s, "params")), share, slots});
+		gt_table_add(&t, number, rank, layers, gt_units_count(params, gt_json_count(s, "params")), share, slots);
 	}
 	gt_out(cli, "\n");
 	GT_TRY(gt_table_print(cli, &t, err));

@@ -1,4 +1,4 @@
-/* Learns the facts of each column from the rows of the training split. */
+/* Fits the facts of each column to the rows of the training split. */
 #include "base/arena.h"
 #include "table/parse_cell.h"
 #include "table/table_survey.h"
@@ -8,8 +8,8 @@
 #include <string.h>
 #include <strings.h>
 
-/* The rows that are learned from. */
-struct lesson {
+/* The rows to which facts are fitted. */
+struct fit {
 	const struct gt_data_table *t;
 	const struct gt_table_spec *spec;
 	const int64_t *row; /* [n]; NULL: the first n */
@@ -51,15 +51,14 @@ static uint64_t kth_smallest(uint64_t *key, int64_t n, int64_t k)
 	return key[0];
 }
 
-/* Learns from l->v[n], in which NaN stands for a missing value. */
-static enum gt_code learn_numbers(struct lesson *l, struct gt_table_fact *f, struct gt_err *err)
+/* Fits the statistics of l->v[n], in which NaN stands for a missing value. */
+static enum gt_code fit_numbers(struct fit *l, struct gt_table_fact *f, struct gt_err *err)
 {
 	int64_t present = 0, below = 0;
 	uint64_t next = UINT64_MAX;
 	double sum = 0, squares = 0;
-	uint64_t *key = calloc((size_t)l->n, sizeof *key);
-	if (!key)
-		return gt_fail_memory(err, (size_t)l->n * sizeof *key);
+	uint64_t *key;
+	GT_CALLOC(key, l->n, err);
 	for (int64_t i = 0; i < l->n; i++)
 		if (!isnan(l->v[i]))
 			key[present++] = sort_key(l->v[i]);
@@ -117,7 +116,7 @@ static bool all_different(double *v, int64_t n)
 static const char row_numbers[] = "row numbers: each is 1 more than the one before", keys[] = "a key by its name, all different";
 
 /* Ignores a column of row numbers or keys, with which a model can only learn the order of the rows. */
-static enum gt_code infer_keys(struct lesson *l, int k, const struct gt_table_survey *s, struct gt_table_fact *f, struct gt_err *err)
+static enum gt_code infer_keys(struct fit *l, int k, const struct gt_table_survey *s, struct gt_table_fact *f, struct gt_err *err)
 {
 	if (!s->numbers || !s->whole || s->missing || s->different <= GT_TABLE_FEW)
 		return GT_OK;
@@ -167,37 +166,17 @@ static void infer_type(struct gt_table_fact *f, const struct gt_table_survey *s,
 	}
 }
 
-static enum gt_code learn_classes(struct lesson *l, int k, struct gt_table_fact *f, struct gt_err *err)
-{
-	const struct gt_table_spec *s = l->spec;
-	double v;
-	int32_t at;
-	if (!s->classes)
-		return gt_table_collect(l->t, k, l->row, l->n, false, &f->words, &f->whole, err);
-	f->whole = true;
-	for (int64_t i = 0; i < s->nclasses; i++) {
-		size_t len = strlen(s->classes[i]);
-		GT_TRY(gt_words_add(&f->words, s->classes[i], len, &at, err));
-		if (at != i)
-			return gt_fail(err, GT_ECONFIG, "data.classes: the class \"%.40s\" appears twice", s->classes[i]);
-		char buf[32];
-		f->whole &= gt_cell_number(s->classes[i], len, &v) == GT_CELL_NUMBER && gt_cell_is_whole(v);
-		f->whole = f->whole && snprintf(buf, sizeof buf, "%lld", (long long)v) == (int)len && !strcmp(buf, s->classes[i]);
-	}
-	return GT_OK;
-}
-
-static enum gt_code learn_target(struct lesson *l, int k, enum gt_table_task task, const struct gt_table_survey *s, struct gt_table_fact *f,
+static enum gt_code fit_target(struct fit *l, int k, enum gt_table_task task, const struct gt_table_survey *s, struct gt_table_fact *f,
                                  struct gt_err *err)
 {
 	if (s->missing)
 		return gt_table_fail(l->t, k, s->first_missing, GT_TARGET_MISSING, err);
 	if (task == GT_TASK_CLASSES) {
-		GT_TRY(learn_classes(l, k, f, err));
+		GT_TRY(gt_table_collect(l->t, k, l->row, l->n, false, &f->words, &f->whole, err));
 		return f->words.n > 1 ? GT_OK : gt_table_fail(l->t, k, -1, "the target is the same in every row of the training split", err);
 	}
 	GT_TRY(gt_table_numbers(l->t, k, l->row, l->n, l->v, err));
-	GT_TRY(learn_numbers(l, f, err));
+	GT_TRY(fit_numbers(l, f, err));
 	for (int64_t i = 1; i < l->n; i++)
 		if (l->v[i] != l->v[0])
 			return GT_OK;
@@ -209,12 +188,10 @@ static enum gt_table_task find_task(const struct gt_table_spec *spec, int ntarge
 {
 	if (spec->task != GT_TASK_AUTO)
 		return spec->task;
-	if (spec->classes)
-		return GT_TASK_CLASSES;
 	return ntargets == 1 && (!s->numbers || (s->whole && s->different <= GT_TABLE_FEW)) ? GT_TASK_CLASSES : GT_TASK_NUMBERS;
 }
 
-static enum gt_code learn_dates(struct lesson *l, int k, const struct gt_table_survey *s, struct gt_table_fact *f, struct gt_err *err)
+static enum gt_code fit_dates(struct fit *l, int k, const struct gt_table_survey *s, struct gt_table_fact *f, struct gt_err *err)
 {
 	struct gt_table_fact one = {0};
 	f->order = single_order(l->t->column[k].orders);
@@ -236,13 +213,13 @@ static enum gt_code learn_dates(struct lesson *l, int k, const struct gt_table_s
 				gt_date_parts(seconds, part);
 			l->v[i] = len ? part[p] : NAN;
 		}
-		GT_TRY(learn_numbers(l, &one, err));
+		GT_TRY(fit_numbers(l, &one, err));
 		f->part[p] = (struct gt_date_fact){one.mean, one.std, one.median};
 	}
 	return GT_OK;
 }
 
-static enum gt_code learn_column(struct lesson *l, int k, const struct gt_table_survey *s, struct gt_table_fact *f, struct gt_err *err)
+static enum gt_code fit_column(struct fit *l, int k, const struct gt_table_survey *s, struct gt_table_fact *f, struct gt_err *err)
 {
 	enum gt_column_type given = gt_table_given_type(l->spec, f->name);
 	f->missing = s->missing;
@@ -258,7 +235,7 @@ static enum gt_code learn_column(struct lesson *l, int k, const struct gt_table_
 	if (f->type == GT_COLUMN_CATEGORICAL)
 		return gt_table_collect(l->t, k, l->row, l->n, true, &f->words, &f->whole, err);
 	if (f->type == GT_COLUMN_DATE)
-		return learn_dates(l, k, s, f, err);
+		return fit_dates(l, k, s, f, err);
 	if (f->type != GT_COLUMN_CONTINUOUS && f->type != GT_COLUMN_TEXT)
 		return GT_OK;
 	if (!s->present)
@@ -269,11 +246,11 @@ static enum gt_code learn_column(struct lesson *l, int k, const struct gt_table_
 		return GT_OK;
 	f->na = s->missing > 0;
 	GT_TRY(gt_table_numbers(l->t, k, l->row, l->n, l->v, err));
-	return learn_numbers(l, f, err);
+	return fit_numbers(l, f, err);
 }
 
-/* A table whose only inputs are row numbers or keys is learned from them: it may be a series. */
-static enum gt_code use_keys_as_inputs(struct lesson *l, struct gt_table_facts *out, struct gt_err *err)
+/* A table whose only inputs are row numbers or keys is fitted to them: it may be a series. */
+static enum gt_code use_keys_as_inputs(struct fit *l, struct gt_table_facts *out, struct gt_err *err)
 {
 	for (int k = 0; k < out->ncolumns; k++)
 		if (out->column[k].type != GT_COLUMN_IGNORE && out->column[k].type != GT_COLUMN_TARGET)
@@ -285,12 +262,12 @@ static enum gt_code use_keys_as_inputs(struct lesson *l, struct gt_table_facts *
 		f->type = GT_COLUMN_CONTINUOUS;
 		f->why = "row numbers or a key, but there is no other input";
 		GT_TRY(gt_table_numbers(l->t, k, l->row, l->n, l->v, err));
-		GT_TRY(learn_numbers(l, f, err));
+		GT_TRY(fit_numbers(l, f, err));
 	}
 	return GT_OK;
 }
 
-static enum gt_code learn_columns(struct lesson *l, struct gt_table_facts *out, struct gt_err *err)
+static enum gt_code fit_columns(struct fit *l, struct gt_table_facts *out, struct gt_err *err)
 {
 	int ntargets = 0;
 	for (int k = 0; k < l->t->ncolumns; k++)
@@ -301,20 +278,20 @@ static enum gt_code learn_columns(struct lesson *l, struct gt_table_facts *out, 
 		if (!(f->name = strdup(l->t->column[k].name)))
 			return gt_fail_memory(err, 0);
 		GT_TRY(gt_table_look(l->t, k, l->row, l->n, &s, err));
-		GT_TRY(learn_column(l, k, &s, f, err));
+		GT_TRY(fit_column(l, k, &s, f, err));
 		if (f->type == GT_COLUMN_TARGET) {
 			out->task = find_task(l->spec, ntargets, &s);
-			GT_TRY(learn_target(l, k, out->task, &s, f, err));
+			GT_TRY(fit_target(l, k, out->task, &s, f, err));
 		}
 	}
 	GT_TRY(use_keys_as_inputs(l, out, err));
 	return gt_table_facts_finish(out, l->t->path[0], err);
 }
 
-enum gt_code gt_table_learn(const struct gt_data_table *t, const struct gt_table_spec *spec, const int64_t *row, int64_t nrows,
+enum gt_code gt_table_fit(const struct gt_data_table *t, const struct gt_table_spec *spec, const int64_t *row, int64_t nrows,
                             struct gt_table_facts *out, struct gt_err *err)
 {
-	struct lesson l = {t, spec, row, nrows, malloc(((size_t)nrows + 1) * sizeof *l.v)};
+	struct fit l = {t, spec, row, nrows, malloc(((size_t)nrows + 1) * sizeof *l.v)};
 	*out = (struct gt_table_facts){.header = t->header, .nrows = nrows, .column = calloc((size_t)t->ncolumns, sizeof *out->column)};
 	enum gt_code code = l.v && out->column ? GT_OK : gt_fail_memory(err, (size_t)nrows * sizeof *l.v);
 	if (code == GT_OK) {
@@ -322,7 +299,7 @@ enum gt_code gt_table_learn(const struct gt_data_table *t, const struct gt_table
 		if (nrows < 1)
 			code = gt_fail(err, GT_EDATA, "%.400s: expected rows in the training split, got none", t->path[0]);
 		else
-			code = learn_columns(&l, out, err);
+			code = fit_columns(&l, out, err);
 	}
 	free(l.v);
 	if (code != GT_OK)

@@ -1,0 +1,86 @@
+/* Formats that are fitted to the training split. What such a format gives a model, for example the mean of a column or the code of a
+ * category, follows from the samples of the training split, and from no other sample. A checkpoint keeps what was fitted.
+ *
+ *     const struct gt_fitting *f = gt_dataset_fitting(&spec);           NULL: the format is not fitted
+ *     gt_dataset_read(&spec, GT_TRAIN, &train, err);                    train.raw: what the files contain; no fields and targets yet
+ *     gt_fitted_new(f, &fitted, err)                                    or take it from a checkpoint
+ *     f->fit(&spec, &train, rows, nrows, fitted, err);
+ *     f->transform(&spec, fitted, &train, err);                         fields and targets; raw is freed
+ *     spec.fitted = fitted;
+ *     gt_dataset_read(&spec, GT_TEST, &test, err);                      fields and targets
+ *     gt_fitted_free(fitted);
+ *
+ *     train files --> raw --> split: train | valid --> fit to train --> transform both
+ *                                                           |
+ *     test files ---------------------------------------> transform
+ */
+#ifndef GT_DATASETS_FITTED_H
+#define GT_DATASETS_FITTED_H
+
+#include "dataset.h"
+#include "table/table_facts.h"
+#include "text/vocab.h"
+
+/* Facts that were fitted to texts: those of format "text", or of columns of a table. */
+struct gt_text_facts {
+	struct gt_vocab *vocab; /* NULL: the tokenizer has none */
+	int64_t ids;            /* number of different tokens, those of n-grams included */
+	char **class;           /* format "text": the names of the classes */
+	int64_t nclasses;
+};
+
+/* The facts of the training split. A format fills its own part. */
+struct gt_fitted {
+	const struct gt_fitting *by; /* the format */
+	struct gt_table_facts table;  /* format "csv" */
+	struct gt_text_facts text;    /* formats "text" and "csv"; ids is 0 without texts */
+};
+
+struct gt_json;
+struct gt_json_value;
+
+/* The functions of a format that is fitted. */
+struct gt_fitting {
+	const char *format; /* word of data.format */
+	/* For a stratified split, before anything is fitted: writes the number of each sample's class to out[d->n], 0 ... *groups - 1. *groups
+	 * becomes 0 if the targets are no classes. */
+	enum gt_code (*strata)(const struct gt_dataset_spec *spec, const struct gt_dataset *d, int32_t *out, int64_t *groups,
+	                       struct gt_err *err);
+	/* Fits the facts to the samples row[n], ascending, of d, which is raw; row NULL: all of them. */
+	enum gt_code (*fit)(const struct gt_dataset_spec *spec, const struct gt_dataset *d, const int64_t *row, int64_t n,
+	                      struct gt_fitted *out, struct gt_err *err);
+	/* Sets the contents in d->mark, which is raw, by the fitted facts; NULL: they are set. */
+	enum gt_code (*mark)(const struct gt_fitted *l, struct gt_dataset *d, struct gt_err *err);
+	/* Sets the fields, the targets and the classes of a dataset without samples. */
+	enum gt_code (*describe)(const struct gt_dataset_spec *spec, const struct gt_fitted *l, struct gt_dataset *out, struct gt_err *err);
+	/* Makes fields and targets of what d has raw. */
+	enum gt_code (*transform)(const struct gt_dataset_spec *spec, const struct gt_fitted *l, struct gt_dataset *d, struct gt_err *err);
+	/* Reads a file for prediction with spec->fitted: fields without targets, which the file need not have. */
+	enum gt_code (*inputs)(const struct gt_dataset_spec *spec, const char *path, struct gt_dataset *out, struct gt_err *err);
+	/* Converts one text of n bytes for prediction with spec->fitted; name: for messages. NULL: the format has no such samples. */
+	enum gt_code (*text)(const struct gt_dataset_spec *spec, const char *name, const char *text, size_t n, struct gt_dataset *out,
+	                     struct gt_err *err);
+	const char *json_member; /* member of data.json in a checkpoint that has the fitted facts; there can be others */
+	bool names_classes;      /* gt_fitted.text.class has the classes of data.json, which get_json does not set */
+	/* Writes the fitted facts as members of data.json, the open object of j. */
+	enum gt_code (*put_json)(const struct gt_fitted *l, struct gt_json *j, struct gt_err *err);
+	/* Reads it from data.json, which may be hostile; it has json_member. path: the file, for messages. */
+	enum gt_code (*get_json)(const struct gt_json_value *v, const char *path, struct gt_fitted *out, struct gt_err *err);
+	/* Checks that facts fitted now are those of the checkpoint. GT_EDATA names the first difference. where: the data, path: the
+	 * checkpoint, for messages. */
+	enum gt_code (*compare)(const struct gt_fitted *ckpt, const struct gt_fitted *now, const char *where, const char *path,
+	                        struct gt_err *err);
+	/* Returns the bytes of memory of gt_dataset.raw, and of what its conversion with l takes besides fields and
+	 * targets; l NULL: without that. */
+	uint64_t (*raw_bytes)(const void *raw, const struct gt_fitted *l);
+	void (*drop)(void *raw);                /* frees gt_dataset.raw */
+	void (*forget)(struct gt_fitted *l);   /* frees the format's part */
+};
+
+/* Returns the functions of the spec's format; NULL: it is not fitted. */
+const struct gt_fitting *gt_dataset_fitting(const struct gt_dataset_spec *spec);
+
+enum gt_code gt_fitted_new(const struct gt_fitting *by, struct gt_fitted **out, struct gt_err *err);
+void gt_fitted_free(struct gt_fitted *l); /* does nothing if l is NULL */
+
+#endif

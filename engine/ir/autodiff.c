@@ -1,6 +1,6 @@
-/* Reverse-mode differentiation: walks from the gradient of the loss back to the first learned parameter. A value that several nodes read
+/* Reverse-mode differentiation: walks from the gradient of the loss back to the first trainable parameter. A value that several nodes read
  * gets one gradient from each; they are summed in one `add` node just before the value's producer is differentiated. Values that depend on
- * no learned parameter need no gradient: the first layer gets no dx, and frozen first layers get no backward nodes at all. Several nodes
+ * no trainable parameter need no gradient: the first layer gets no dx, and frozen first layers get no backward nodes at all. Several nodes
  * make the gradient of a tied parameter, one for each of its layers. */
 #include "ir/rows.h"
 

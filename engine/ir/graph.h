@@ -26,9 +26,9 @@
 enum gt_vkind {
 	GT_V_INPUT,   /* an input of the model: images, or numbers of the samples */
 	GT_V_TARGET,  /* labels */
-	GT_V_PARAM,   /* learned parameters: master values in the parameter arena, f32 (f64 in an f64 graph) */
+	GT_V_PARAM,   /* trainable parameters: master values in the parameter arena, f32 (f64 in an f64 graph) */
 	GT_V_WORK,    /* the 16-bit copy of a parameter, which the optimizer writes */
-	GT_V_BUFFER,  /* state that is not learned: running statistics */
+	GT_V_BUFFER,  /* state that is not trained: running statistics */
 	GT_V_GRAD,    /* gradient of a parameter, in the gradient arena */
 	GT_V_ACT,     /* every other intermediate value: activations and their gradients */
 	GT_V_METRICS, /* the metrics that the loss node adds up (struct gt_metrics) */
@@ -98,7 +98,7 @@ struct gt_param {
 	double lr_mul;              /* factor by which the learning rate is multiplied for this parameter */
 	double weight_decay;        /* weight decay of this parameter; NAN: that of the optimizer */
 	gt_vid value, work, grad;   /* values of the graph: the master values, their 16-bit copy, their gradient; -1: the graph has none */
-	bool frozen;                /* the parameter is not learned */
+	bool frozen;                /* the parameter is not trained */
 	bool tied;                  /* further layers have it as their weight too (gt_layer_spec.tie). Its layout is plain, and its gradient is
 	                               the sum of those of all layers: several nodes make it, one after the other */
 	const char *const *alias;   /* [naliases] names that the weights of these layers have in a PyTorch state dict, beside `name` */
@@ -175,7 +175,7 @@ struct gt_layer_spec {
 	const char *tie;                   /* name of an earlier layer, whose weight this layer has too; NULL: it has its own */
 	double lr_mul;                     /* factor by which the learning rate of its parameters is multiplied; default 1 */
 	double weight_decay;               /* weight decay of its parameters; NAN: that of the optimizer */
-	bool frozen;                       /* its parameters are not learned */
+	bool frozen;                       /* its parameters are not trained */
 	bool recompute;                    /* the output of the layer is not kept for the backward pass, which computes it again */
 	int init;                          /* enum gt_init_method; -1: the model's method */
 	double init_std, init_eps;         /* same meaning as in struct gt_param */
@@ -243,10 +243,10 @@ enum gt_code gt_graph_views(struct gt_graph *g, int views, struct gt_err *err);
 /* Adds the loss node after the output. In a training graph the node also makes the gradient of the output. */
 enum gt_code gt_graph_loss(struct gt_graph *g, const struct gt_loss_spec *loss, struct gt_err *err);
 
-/* Appends the backward nodes, from the loss back to the first learned parameter (autodiff.c). */
+/* Appends the backward nodes, from the loss back to the first trainable parameter (autodiff.c). */
 enum gt_code gt_graph_differentiate(struct gt_graph *g, struct gt_err *err);
 
-/* Checks the invariants: every input is made before it is used, every description is complete, every learned parameter has one gradient,
+/* Checks the invariants: every input is made before it is used, every description is complete, every trainable parameter has one gradient,
  * and so on. GT_EINTERNAL: an invariant does not hold, which is a bug in gtrain. */
 enum gt_code gt_graph_verify(const struct gt_graph *g, struct gt_err *err);
 
@@ -261,7 +261,7 @@ double gt_node_flops(const struct gt_graph *g, const struct gt_node *n); /* floa
 /* Returns whether the output of n is only another description of its input's memory (GT_OPF_ALIAS). */
 bool gt_node_alias(const struct gt_graph *g, const struct gt_node *n);
 gt_vid gt_graph_source(const struct gt_graph *g, gt_vid v); /* returns the value of which v is an alias, or v; -1 for -1 */
-int64_t gt_graph_num_params(const struct gt_graph *g); /* sum of the numbers of elements of all learned parameters */
+int64_t gt_graph_num_params(const struct gt_graph *g); /* sum of the numbers of elements of all trainable parameters */
 
 /* ---- for the rows' infer and gradient functions --------------------------------------------------------------------------- */
 /* Appends a node. name and attr are kept, not copied: they must be in the arena or static. */

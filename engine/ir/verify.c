@@ -76,7 +76,7 @@ static enum gt_code check_node(const struct gt_graph *g, int i, bool *made, stru
 static enum gt_code check_param(const struct gt_graph *g, int i, bool differentiated, struct gt_err *err)
 {
 	const struct gt_param *p = &g->params[i];
-	bool learned = p->cls != GT_PARAM_BUFFER && !p->frozen;
+	bool trainable = p->cls != GT_PARAM_BUFFER && !p->frozen;
 	bool half = gt_dtype_size(g->compute) == 2 && (p->cls == GT_PARAM_WEIGHT || (p->tied && p->work >= 0));
 	if (g->stages && p->name && p->value < 0 && p->work < 0 && p->grad < 0) /* the parameter belongs to another pipeline stage */
 		return GT_OK;
@@ -84,7 +84,7 @@ static enum gt_code check_param(const struct gt_graph *g, int i, bool differenti
 		return gt_fail(err, GT_EINTERNAL, "verify: parameter %d (%s) and its value differ", i, p->name ? p->name : "?");
 	if ((p->work >= 0) != half || (half && (g->values[p->work].desc.dtype != g->compute || g->values[p->work].kind != GT_V_WORK)))
 		return gt_fail(err, GT_EINTERNAL, "verify: parameter %d (%s): wrong work copy", i, p->name);
-	if ((p->grad >= 0) != (learned && differentiated))
+	if ((p->grad >= 0) != (trainable && differentiated))
 		return gt_fail(err, GT_EINTERNAL, "verify: parameter %d (%s) has %s gradient", i, p->name, p->grad >= 0 ? "a" : "no");
 	if (p->grad >= 0 && (g->values[p->grad].kind != GT_V_GRAD || !gt_tdesc_equal(&g->values[p->grad].desc, &p->desc)))
 		return gt_fail(err, GT_EINTERNAL, "verify: parameter %d (%s): its gradient has another shape or type", i, p->name);

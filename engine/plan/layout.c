@@ -24,13 +24,13 @@ static void place_flat(struct gt_space *s, int i)
 }
 
 /* Closes the bucket that is being filled, unless it is empty. It begins at the end of the last closed bucket. */
-static void close_bucket(struct gt_space *s, bool learned)
+static void close_bucket(struct gt_space *s, bool trainable)
 {
 	int64_t begin = s->shards.nbuckets ? s->shards.bucket[s->shards.nbuckets - 1].end : 0;
 	if (s->layout.elements == begin)
 		return;
 	s->layout.elements = round_up(s->layout.elements, param_alignment(s) * gt_at_least_one(s->shards.spec.shards));
-	s->shards.bucket[s->shards.nbuckets++] = (struct gt_bucket){begin, s->layout.elements, learned};
+	s->shards.bucket[s->shards.nbuckets++] = (struct gt_bucket){begin, s->layout.elements, trainable};
 }
 
 static bool bucket_full(const struct gt_space *s)

@@ -52,7 +52,7 @@ static void clear_gaps(struct gt_emit *e, int b, int unit)
 	const struct gt_plan *own = e->job->unit[unit].plan;
 	const struct gt_graph *g = (own && own->graph->batch > 0 ? own : e->job->like)->graph;
 	const struct gt_bucket *k = &s->shards.bucket[b];
-	if ((s->shards.nbuckets == 1 || !s->shards.bucket[1].learned) && !e->job->update->nstale)
+	if ((s->shards.nbuckets == 1 || !s->shards.bucket[1].trainable) && !e->job->update->nstale)
 		return;
 	for (int64_t at = k->begin, next, after; at < k->end; at = after) {
 		next = after = k->end;

@@ -59,7 +59,7 @@ struct gt_param_slot {
  * in which the backward pass finishes their gradients. */
 struct gt_bucket {
 	int64_t begin, end; /* elements [begin, end) of the flat arenas; multiples of the number of shards if there are shards */
-	bool learned;       /* true: its parameters have gradients; false: its parameters are frozen */
+	bool trainable;     /* true: its parameters have gradients; false: its parameters are frozen */
 };
 
 /* The tensors of which a rank stores only its own shards. It stores all other tensors whole. */

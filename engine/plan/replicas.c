@@ -71,7 +71,7 @@ void gt_replicas_scatter(struct gt_emit *e, int bucket, int unit, const char *na
 
 bool gt_replicas_trains(const struct gt_job *job, int b)
 {
-	return job->space->shards.bucket[b].learned && job->update && !(job->update->idle && job->update->idle[b]);
+	return job->space->shards.bucket[b].trainable && job->update && !(job->update->idle && job->update->idle[b]);
 }
 
 /* Returns how many of the first n buckets are reduced. */
@@ -113,7 +113,7 @@ void gt_replicas_update(struct gt_emit *e)
 		return;
 	}
 	for (int b = 0; b < s->shards.nbuckets; b++) {
-		if (!s->shards.bucket[b].learned)
+		if (!s->shards.bucket[b].trainable)
 			continue;
 		for (int i = 0; i < u->nupdates; i++)
 			if (u->bucket[i] == b)
@@ -163,10 +163,10 @@ static void reduce_bucket(struct gt_emit *e, const struct gt_pass_hooks *how, in
 }
 
 /* Returns the number of buckets that have gradients in any phase of the run; they are the first ones. */
-static int count_learned(const struct gt_space *s)
+static int count_trainable(const struct gt_space *s)
 {
 	int n = 0;
-	while (n < s->shards.nbuckets && s->shards.bucket[n].learned)
+	while (n < s->shards.nbuckets && s->shards.bucket[n].trainable)
 		n++;
 	return n;
 }
@@ -180,7 +180,7 @@ static enum gt_code append_pass(struct gt_emit *e, const struct gt_pass_hooks *h
 	struct gt_plan *own = job->unit[unit].plan;
 	bool there = own && own->graph->batch > 0, sums = job->unit[unit].carry > 0;
 	struct gt_plan *p = there ? own : job->like;
-	int n = reduces ? count_learned(job->space) : 0, b = 0, span = 0, idle = 0, *ready;
+	int n = reduces ? count_trainable(job->space) : 0, b = 0, span = 0, idle = 0, *ready;
 	GT_NEW(ready, job->arena, job->space->shards.nbuckets + 1, e->err);
 	if (n)
 		gt_emit_bucket_ready(p, ready);

@@ -90,7 +90,7 @@ struct gt_update {
 	const struct gt_elements *stale;
 	int nstale;
 	/* [number of buckets]: whether this program trains no parameter of the bucket, so that its gradients are 0 on every rank and are not
-	 * reduced, and its parameters stay as they are and are not gathered; NULL: it trains parameters of every learned bucket */
+	 * reduced, and its parameters stay as they are and are not gathered; NULL: it trains parameters of every trainable bucket */
 	const bool *idle;
 	struct gt_call *add; /* with sharded gradients, one call for each bucket: adds a reduced shard to the shard that this rank keeps */
 };

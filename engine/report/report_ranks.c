@@ -212,7 +212,7 @@ static void write_bucket(struct gt_json *j, const struct gt_session *s, int b)
 	uint64_t bytes = gt_space_element(sp, GT_A_GRAD, sp->shards.bucket[b].end - sp->shards.bucket[b].begin).offset;
 	uint64_t shard = gt_space_sharded(sp, GT_A_STATE) ? bytes / (uint64_t)sp->shards.spec.shards : 0;
 	gt_json_object(j, NULL);
-	gt_json_add(j, GT_INT("place", s->at.pipe), GT_BOOL("learned", sp->shards.bucket[b].learned), GT_INT("parameters", n),
+	gt_json_add(j, GT_INT("place", s->at.pipe), GT_BOOL("learned", sp->shards.bucket[b].trainable), GT_INT("parameters", n),
 	            GT_STR("first", first < 0 ? NULL : param[first].name), GT_STR("last", first < 0 ? NULL : param[last].name),
 	            GT_UINT("bytes", bytes));
 	if (shard)

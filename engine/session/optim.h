@@ -2,7 +2,8 @@
  * rates, decay and schedules share one call. Every group has its own entry in gt_step_args.lr.
  *
  *     gt_optim_init(&o, &conf->train);                                    operations, hyper-parameters, number of states
- *     gt_optim_prepare(&o, conf, space, deterministic, err);              after the first plan; o.steps is part of the program
+ *     gt_optim_check(&o, conf, graph, err);                               after the first plan
+ *     gt_optim_prepare(&o, space, deterministic, err);                    o.steps is part of the program
  *     gt_optim_bind(&o, space);                                           after gt_space_alloc
  *     gt_optim_rates(&o, step, total, per_epoch, step_args->lr);                every step
  *     gt_optim_close(&o, space);
@@ -72,10 +73,12 @@ bool gt_optim_fused_update(const struct gt_optim *o);
 /* Describes the optimizer of each parameter of graph g, in the form that gt_plan_fuse_updates takes, in memory of g. */
 enum gt_code gt_optim_update_spec(const struct gt_optim *o, const struct gt_graph *g, const struct gt_update_spec **out,
                                   struct gt_err *err);
+/* Rejects groups that match no parameter of graph g, and optimizers of whole matrices (muon) for parameters that are not weights. Errors
+ * name lines of the config c. */
+enum gt_code gt_optim_check(const struct gt_optim *o, const struct gt_conf *c, const struct gt_graph *g, struct gt_err *err);
 /* Call it after the first plan is made. Divides the parameters into segments of equal hyper-parameters, and prepares the kernel calls of
- * the update and of the sum of squares, which clipping and the check for finite gradients read. Errors name lines of the config c.
- * GT_ECONFIG: a group matches no parameter, or an optimizer cannot update a parameter. */
-enum gt_code gt_optim_prepare(struct gt_optim *o, const struct gt_conf *c, struct gt_space *s, bool deterministic, struct gt_err *err);
+ * the update and of the sum of squares, which clipping and the check for finite gradients read. */
+enum gt_code gt_optim_prepare(struct gt_optim *o, struct gt_space *s, bool deterministic, struct gt_err *err);
 /* Sets the operand addresses of the prepared calls. Call it after gt_space_alloc. */
 void gt_optim_bind(struct gt_optim *o, struct gt_space *s);
 void gt_optim_close(struct gt_optim *o, struct gt_space *s);

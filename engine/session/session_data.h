@@ -1,6 +1,7 @@
 /* The data of a session.
  *
- *     session_data.c    reads the dataset, splits it and makes it resident on the device
+ *     session_data.c    reads the dataset, splits it, and compares it with the samples of a checkpoint
+ *     session_view.c    the splits as the session uses them: resident on the device, with names and facts
  *     session_inputs.c  the inputs of the model and what the data has for them
  *     session_fetch.c   the transforms of samples, and how a loader reads samples that are not resident */
 #ifndef GT_SESSION_SESSION_DATA_H

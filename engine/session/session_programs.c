@@ -17,8 +17,10 @@ static enum gt_code build_train_prog(struct gt_session *s, int64_t n, struct gt_
 	                     .schedule = (enum gt_pipe_schedule)s->conf->parallel.schedule, .nstages = gt_pipe_stages(s->conf, s->at.npipe),
 	                     .queues = s->queues};
 	GT_TRY(gt_batch_train_units(s, n, &job, err));
-	if (!s->optim.check.kernel)
-		GT_TRY(gt_optim_prepare(&s->optim, s->conf, s->space, s->conf->reproducible != GT_REPRO_NONE, err));
+	if (!s->optim.check.kernel) {
+		GT_TRY(gt_optim_check(&s->optim, s->conf, s->space->layout.first, err));
+		GT_TRY(gt_optim_prepare(&s->optim, s->space, s->conf->reproducible != GT_REPRO_NONE, err));
+	}
 	GT_TRY(s->strategy->schedule(&job, out, err));
 	struct gt_session_division divided;
 	GT_TRY(gt_session_divided(s, s->arena, &divided, err));

@@ -2,7 +2,7 @@
  * each of them takes, the words of PyTorch for "did you mean" and the text of the manual are made.
  *
  * To add a schedule: a row in GT_SCHEDULES; if it has keys that no other one has, a row for each in GT_SCHEDULE_KEYS; its formula
- * rate_<word> in session/schedule.c; and a curve in tests/golden/make_schedules.py and tests/unit/test_schedule.c. */
+ * rate_<word> in session/lr_schedule.c; and a curve in tests/golden/make_schedules.py and tests/unit/test_schedule.c. */
 #ifndef GT_CONF_SCHEDULE_ROWS_H
 #define GT_CONF_SCHEDULE_ROWS_H
 

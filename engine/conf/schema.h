@@ -1,6 +1,6 @@
 /* The table of all keys: each row has the path, type, offset in struct gt_conf, default, range and help text of one key. Reading
- * (rowread.c), the resolved config (conftext.c), the checks of --set, suggestions and gtrain.cfg(5) follow from it. The keys of a layer
- * type are the attributes of its operation (ir/op.h). */
+ * (read_rows.c), the resolved config (write_config.c), the checks of --set, suggestions and gtrain.cfg(5) follow from it. The keys of a
+ * layer type are the attributes of its operation (ir/op.h). */
 #ifndef GT_CONF_SCHEMA_H
 #define GT_CONF_SCHEMA_H
 
@@ -112,7 +112,7 @@ struct gt_guess {
 struct gt_guess gt_guess_open(const char *word);
 void gt_guess_try(struct gt_guess *g, const char *candidate); /* the string is not copied */
 
-/* ---- reading, rowread.c -------------------------------------------------------------------------------------------------- */
+/* ---- reading, read_rows.c -------------------------------------------------------------------------------------------------- */
 #define GT_CONF_MAX_ERRORS 20 /* reading stops after this number of errors */
 struct gt_reading {
 	struct gt_arena *arena;
@@ -159,7 +159,7 @@ enum gt_code gt_conf_unknown(const struct gt_cnode *n, const char *shown, const 
 /* Returns whether an error about path would only follow from an earlier error: path or a group above it had an error, or path is missing
  * but its group has an unknown key that may be a misspelling of it. */
 bool gt_conf_refused(const struct gt_cnode *group, const char *path);
-/* confread.c: reads and checks the whole config. Returns GT_OK even if errors were collected. */
+/* read_config.c: reads and checks the whole config. Returns GT_OK even if errors were collected. */
 enum gt_code gt_conf_read(struct gt_reading *rd, struct gt_err *err);
 
 /* table_keys.c: reads data.columns, and finds out what the targets are. */
@@ -180,8 +180,8 @@ enum gt_code gt_conf_check_optimizer(struct gt_reading *rd, const char *shown, c
                                      struct gt_err *err);
 enum gt_code gt_conf_layers(struct gt_reading *rd, struct gt_err *err);     /* blocks.c: reads model.layers and model.blocks */
 enum gt_code gt_conf_validate(struct gt_reading *rd, struct gt_err *err); /* validate.c: finds keys that contradict each other */
-enum gt_code gt_conf_set(struct gt_arena *a, struct gt_cnode *root, const char *arg, struct gt_err *err); /* set.c: applies one --set */
-enum gt_code gt_conf_write(struct gt_conf *c, struct gt_err *err);                                        /* conftext.c: writes c->text */
+enum gt_code gt_conf_set(struct gt_arena *a, struct gt_cnode *root, const char *arg, struct gt_err *err); /* override.c: apply one --set */
+enum gt_code gt_conf_write(struct gt_conf *c, struct gt_err *err);                                        /* write_config.c: c->text */
 
 /* A function of gtrain.h: calls fn for every key, including layer attributes, in the order of the manual. */
 struct gt_schema_key;

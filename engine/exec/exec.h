@@ -1,4 +1,4 @@
-/* The executor: runs programs (plan/step.h) on a device. It knows steps, kernels and buffers, but no parallel mode, model or optimizer.
+/* The executor: runs programs (plan/program.h) on a device. It knows steps, kernels and buffers, but no parallel mode, model or optimizer.
  *
  *     gt_exec_open(&x, err);                                 the caller has set x.be, x.dev and x.space
  *     int n = gt_exec_window_size(&x, prog, steps_left);
@@ -27,7 +27,7 @@
 
 #include "exec/loader.h"
 #include "launch/launcher.h"
-#include "plan/step.h"
+#include "plan/program.h"
 
 #define GT_WINDOW 64     /* maximum number of steps in a window */
 #define GT_LANES 32      /* number of lanes: gt_attr_comm.lane is 0 ... GT_LANES - 1 */

@@ -1,5 +1,5 @@
 #include "exec/lengths.h"
-#include "exec/permute.h"
+#include "exec/epoch_order.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 #include "exec/loader_parts.h"
-#include "exec/permute.h"
+#include "exec/epoch_order.h"
 
 bool gt_loader_weighs_labels(const struct gt_loader *l)
 {

@@ -1,5 +1,5 @@
 /* Prints programs as text or JSON. */
-#include "plan/step.h"
+#include "plan/program.h"
 #include "base/memstream.h"
 #include <stdio.h>
 #include <stdlib.h>

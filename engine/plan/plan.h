@@ -19,7 +19,7 @@
  *	    |  lower.c: choose layouts, prepare one kernel a node; layout.c: offsets of parameters; memory.c: offsets of activations
  *	gt_plan --- calls with operands, in execution order
  *	    |  mode_*.c: the strategy (strategy.h) adds loads, collectives, transfers and the optimizer's update
- *	gt_prog --- list of steps of one rank (step.h), which exec/execute.c executes */
+ *	gt_prog --- list of steps of one rank (program.h), which exec/execute.c executes */
 #ifndef GT_PLAN_PLAN_H
 #define GT_PLAN_PLAN_H
 

@@ -1,4 +1,4 @@
-/* Internal to engine/plan: functions that space.c, layout.c, lower.c and bind.c share. */
+/* Internal to engine/plan: functions that param_arenas.c, layout.c, lower.c and bind.c share. */
 #ifndef GT_PLAN_PLAN_PARTS_H
 #define GT_PLAN_PLAN_PARTS_H
 
@@ -12,7 +12,7 @@ static inline int gt_at_least_one(int n)
 	return n ? n : 1;
 }
 
-/* space.c */
+/* param_arenas.c */
 /* Sets *yes to whether the backend supports a call. Returns an error if memory runs out: *yes is not false then, because a plan must not
  * depend on the amount of free memory. */
 enum gt_code gt_call_supported(struct gt_space *s, const struct gt_opcall *oc, bool *yes, struct gt_err *err);

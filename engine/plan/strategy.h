@@ -15,7 +15,7 @@
 #define GT_PLAN_STRATEGY_H
 
 #include "conf/conf.h"
-#include "plan/step.h"
+#include "plan/program.h"
 
 /* Position of a rank in the world. The world is ndata copies of the model, each divided into npipe pipeline stages. */
 struct gt_rank_position {

@@ -11,7 +11,7 @@
 #ifndef GT_PLAN_VERIFY_COMM_H
 #define GT_PLAN_VERIFY_COMM_H
 
-#include "plan/step.h"
+#include "plan/program.h"
 
 /* Coordinates of a rank of the world: its group and its rank within the group, for each kind of group (enum gt_group). */
 struct gt_rank_coords {

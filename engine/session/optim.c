@@ -1,5 +1,5 @@
 #include "session/optim.h"
-#include "session/schedule.h"
+#include "session/lr_schedule.h"
 #include <fnmatch.h>
 #include <math.h>
 #include <stdio.h>

@@ -13,7 +13,7 @@
 
 #include "conf/conf.h"
 #include "optimizer.h"
-#include "plan/step.h"
+#include "plan/program.h"
 
 /* A run in fp16 counts as diverged after this number of consecutive skipped steps. A dynamic scale is then smaller by the factor 2^64. */
 #define GT_SKIPS 64

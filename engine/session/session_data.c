@@ -1,8 +1,8 @@
 #include "session/session_data.h"
-#include "exec/permute.h"
+#include "exec/epoch_order.h"
 #include "exec/split_samples.h"
-#include "formats.h"
 #include "fitted.h"
+#include "formats.h"
 #include "skipped.h"
 #include "source.h"
 #include <pthread.h>

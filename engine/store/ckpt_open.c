@@ -1,7 +1,7 @@
 /* Opens and reads checkpoints: checks a directory against its manifest, and searches the newest complete checkpoint of a run. */
 #include "base/fileio.h"
 #include "store/ckpt_scan.h"
-#include "store/st_file.h"
+#include "store/safetensors_file.h"
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>

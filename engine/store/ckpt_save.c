@@ -1,7 +1,7 @@
 /* Commits a checkpoint: writes its files and its manifest into a temporary directory, makes them durable, then renames the directory. */
 #include "base/fileio.h"
 #include "store/ckpt_scan.h"
-#include "store/st_file.h"
+#include "store/safetensors_file.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-#include "store/st_file.h"
+#include "store/safetensors_file.h"
 #include "base/json_read.h"
 #include <stdlib.h>
 #include <string.h>

@@ -16,7 +16,7 @@
 #include "conf/metric_name.h"
 #include "launch/signals.h"
 #include "score/measured_eval.h"
-#include "session/schedule.h"
+#include "session/lr_schedule.h"
 #include "session/session_data.h"
 #include "train/ema.h"
 #include "train/metric_watch.h"

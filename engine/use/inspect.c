@@ -5,7 +5,7 @@
 #include "gtrain_use.h"
 #include "store/ckpt_scan.h"
 #include "store/data_facts.h"
-#include "store/st_file.h"
+#include "store/safetensors_file.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

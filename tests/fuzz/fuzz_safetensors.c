@@ -1,6 +1,6 @@
 /* libFuzzer target: the header of a safetensors file (make fuzz F=safetensors). Corpus: tests/corpus/checkpoint, which test_corpus.c
  * replays. */
-#include "store/st_file.h"
+#include "store/safetensors_file.h"
 #include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -3,7 +3,7 @@
 #include "cpu_raw.h"
 #include "ew.h"
 #include "optimizer.h"
-#include "session/schedule.h"
+#include "session/lr_schedule.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

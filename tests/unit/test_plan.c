@@ -1,7 +1,7 @@
 /* Plans on the null backend: memory that no two live tensors share, layouts, parameters. */
 #include "base/plugin.h"
 #include "ir_net.h"
-#include "plan/step.h"
+#include "plan/program.h"
 #include "test.h"
 
 static struct gt_space *space_on(const char *backend, int nstates)

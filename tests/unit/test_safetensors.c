@@ -1,6 +1,6 @@
 #include "test.h"
 #include "base/fileio.h"
-#include "store/st_file.h"
+#include "store/safetensors_file.h"
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>

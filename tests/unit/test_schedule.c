@@ -1,10 +1,10 @@
 /* Learning-rate curves against PyTorch's (golden/make_schedules.py), and the orders of epochs. */
 #include "base/public.h"
-#include "exec/permute.h"
-#include "session/schedule.h"
 #include "conf/metric_name.h"
-#include "train/metric_watch.h"
+#include "exec/epoch_order.h"
+#include "session/lr_schedule.h"
 #include "test.h"
+#include "train/metric_watch.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -18,8 +18,8 @@
  *	comm    all_gather of the scalars
  *	check   are loss and gradients finite?
  *	update  weights */
-#ifndef GT_PLAN_STEP_H
-#define GT_PLAN_STEP_H
+#ifndef GT_PLAN_PROGRAM_H
+#define GT_PLAN_PROGRAM_H
 
 #include "plan/plan.h"
 

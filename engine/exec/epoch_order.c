@@ -1,4 +1,4 @@
-#include "exec/permute.h"
+#include "exec/epoch_order.h"
 #include "base/mt19937.h"
 #include "base/philox.h"
 #include <stdlib.h>

@@ -2,8 +2,8 @@
  *
  *     gt_permute(GT_SAMPLER_GTRAIN, seed, epoch, n, perm, err);     sample i of the epoch is perm[i] of the dataset
  */
-#ifndef GT_EXEC_PERMUTE_H
-#define GT_EXEC_PERMUTE_H
+#ifndef GT_EXEC_EPOCH_ORDER_H
+#define GT_EXEC_EPOCH_ORDER_H
 
 #include "conf/conf.h"
 

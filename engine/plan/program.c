@@ -1,5 +1,5 @@
 /* Names of steps, and the operand addresses of a program. */
-#include "plan/step.h"
+#include "plan/program.h"
 
 const char *gt_step_name(enum gt_step_kind k)
 {

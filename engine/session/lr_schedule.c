@@ -1,4 +1,4 @@
-#include "session/schedule.h"
+#include "session/lr_schedule.h"
 #include <math.h>
 
 /* What the formula of a schedule gets. */
@@ -137,7 +137,7 @@ static double (*const formulas[GT_SCHED_COUNT])(const struct gt_conf_schedule *,
 #undef GT_X
 };
 
-/* ---- functions of schedule.h ---------------------------------------------------------------------------------------------- */
+/* ---- functions of lr_schedule.h ---------------------------------------------------------------------------------------------- */
 /* Returns the length of the smooth schedules in steps. unit: steps of their unit; warm: steps of the warm-up. */
 static double length_of(const struct gt_conf_schedule *s, int64_t total, double unit, double warm)
 {

@@ -1,8 +1,8 @@
 /* Writes the resolved config: every key that applies with its value, so that loading it gives the same struct even if a later version has
  * other defaults. Blocks are written in expanded form. gt_conf_each_scalar calls a function with the values of the same keys. */
 #include "conf/conf_string.h"
-#include "conf/schema.h"
 #include "base/memstream.h"
+#include "conf/schema.h"
 #include "ir/op.h"
 #include <inttypes.h>
 #include <math.h>

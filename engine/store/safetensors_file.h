@@ -1,7 +1,7 @@
 /* Functions on safetensors files that checkpoints need in addition to safetensors.h. Reading uses pread(2) instead of a memory map: a disk
  * error, or a file that another process has truncated, is then an error and not a SIGBUS. */
-#ifndef GT_STORE_ST_FILE_H
-#define GT_STORE_ST_FILE_H
+#ifndef GT_STORE_SAFETENSORS_FILE_H
+#define GT_STORE_SAFETENSORS_FILE_H
 
 #include "base/digest.h"
 #include "base/json.h"

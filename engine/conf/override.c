@@ -1,7 +1,7 @@
 /* --set path=value: changes the tree before the schema reads it, so that the value is checked like one of the file. */
 #include "conf/conf_string.h"
-#include "conf/source_reader.h"
 #include "conf/schema.h"
+#include "conf/source_reader.h"
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>

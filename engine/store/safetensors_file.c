@@ -1,4 +1,4 @@
-#include "store/st_file.h"
+#include "store/safetensors_file.h"
 #include "base/descriptors.h"
 #include "base/fileio.h"
 #include <errno.h>

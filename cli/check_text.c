@@ -112,7 +112,7 @@ static enum gt_code print_memory(struct gt_cli *cli, const struct gt_json_value 
 	if (gt_json_first(f, "common"))
 		gt_out(cli, "* shared by all ranks of a host\n");
 	if (gt_json_count(f, "decoding"))
-		gt_out(cli, "besides, threads that decode images keep at most %s from one image to the next\n",
+		gt_out(cli, "image decoding threads: at most %s more\n",
 		       gt_units_bytes(a, (uint64_t)gt_json_count(f, "decoding")));
 	return GT_OK;
 }

@@ -5,8 +5,8 @@
 #include <string.h>
 
 /* ---- asking the backend ------------------------------------------------------------------------------------------------------------ */
-/* Returns the description of value v that lower.c will pass to the backend. The layout of a parameter is the one that a kernel has
- * chosen, or not chosen yet (gt_tdesc.any). */
+/* Returns the description of value v that lower.c will pass to the backend. The layout of a parameter is the layout that a kernel has
+ * chosen, or gt_tdesc.any if no kernel has chosen yet. */
 static struct gt_tdesc desc_of(const struct gt_fusion *f, gt_vid v)
 {
 	const struct gt_value *val = &f->g->values[v];
@@ -98,8 +98,8 @@ static enum gt_code both_gradients(struct gt_fusion *f, int i, struct gt_err *er
 	return GT_OK;
 }
 
-/* If the result of linear.dx is masked by the output of a relu that is fused into a linear, makes that linear write one bit for each output
- * element too, and masks with these bits. */
+/* If linear.dx masks its result by the output of a relu that is fused into a linear node, makes that node also write one bit for each
+ * output element, and masks by these bits. */
 static enum gt_code mask_of_bits(struct gt_fusion *f, int i, struct gt_err *err)
 {
 	struct gt_graph *g = f->g;
@@ -143,7 +143,7 @@ static enum gt_code layer_and_loss(struct gt_fusion *f, int i, struct gt_err *er
 		return GT_OK;
 	if (((const struct gt_attr_loss *)loss->attr)->nweights || gt_graph_desc(g, loss->in[1])->dtype != GT_I32)
 		return GT_OK;
-	for (int k = p + 1; k < i; k++) /* no node that stands between the two and is kept may read y */
+	for (int k = p + 1; k < i; k++) /* no node between the two, except aliases, may read y */
 		if (!gt_node_alias(g, &g->nodes[k]))
 			for (int o = 0; o < g->nodes[k].nin; o++)
 				if (gt_graph_source(g, g->nodes[k].in[o]) == y)

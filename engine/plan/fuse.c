@@ -19,7 +19,7 @@ static int sole_reader(const struct gt_graph *g, gt_vid v)
 	return reader;
 }
 
-/* Turns a node that another one has absorbed into an identity of its first input. */
+/* Turns a node that another node has absorbed into an identity of its first input. */
 static void make_identity(struct gt_node *n)
 {
 	n->op = gt_op_get(GT_OP_IDENTITY);
@@ -43,7 +43,7 @@ static enum gt_code act_epilogue(struct gt_graph *g, int i, struct gt_err *err)
 	return GT_OK;
 }
 
-/* linear.dx → relu.dx: applies the mask of the layer before when dx is stored. */
+/* linear.dx → relu.dx: applies the relu mask of the preceding layer when dx is stored. */
 static enum gt_code mask_epilogue(struct gt_graph *g, int i, struct gt_err *err)
 {
 	struct gt_node *n = &g->nodes[i];
@@ -56,7 +56,7 @@ static enum gt_code mask_epilogue(struct gt_graph *g, int i, struct gt_err *err)
 	return GT_OK;
 }
 
-/* Returns the index of the relu.dx node whose mask is y; -1: there is none. */
+/* Returns the index of the relu.dx node whose mask is y; -1: no such node. */
 static int relu_gradient(const struct gt_graph *g, gt_vid y)
 {
 	for (int i = 0; i < g->nnodes; i++)
@@ -116,7 +116,7 @@ static enum gt_code batchnorm_epilogue(struct gt_graph *g, int i, struct gt_err 
 		residual = true;
 		y = add->out[0];
 		r = sole_reader(g, y);
-		if (g->train && r < 0) /* read by relu.dx's successor or by several layers: fuse only the add */
+		if (g->train && r < 0) /* y has no sole reader: only the add is fused */
 			return GT_OK;
 	}
 	if (r < 0 || g->nodes[r].op->code != GT_OP_RELU)
@@ -128,7 +128,7 @@ static enum gt_code batchnorm_epilogue(struct gt_graph *g, int i, struct gt_err 
 }
 
 static const struct {
-	enum gt_opcode code; /* opcode of the node that absorbs another one */
+	enum gt_opcode code; /* opcode of the node that absorbs the other node */
 	enum gt_code (*apply)(struct gt_graph *g, int node, struct gt_err *err);
 } patterns[] = {
 	{GT_OP_LINEAR, act_epilogue},

@@ -3,8 +3,8 @@
  * 2. An element-wise node overwrites its input if no later node reads it.
  * 3. The remaining blocks get offsets. The workspace of each call is a block too, which lives while the call runs. Blocks are placed in
  *    order of size, the largest first, each at the lowest offset that is free during its lifetime. Blocks that other ranks read are
- *    placed in an arena of their own, where every rank must have them at the same offsets: their lifetimes come from a graph that is the
- *    same on every rank.
+ *    placed in an arena of their own, where their offsets must be equal on all ranks: their lifetimes come from a graph that is the same on
+ *    every rank.
  * Largest-first placement is within a few per cent of the lower bound for networks (Pisarchyk & Lee, "Efficient memory management for deep
  * neural net inference", 2020, greedy by size). */
 #include "plan/plan.h"
@@ -31,7 +31,7 @@ static int by_size(const void *a, const void *b)
 	return x->call ? x->first - y->first : x->root - y->root;
 }
 
-/* Returns whether node i may overwrite an input, and sets *to to that input and *from to the output that does. */
+/* Returns whether node i may overwrite an input, and sets *to to that input and *from to the overwriting output. */
 static bool find_reusable_input(const struct gt_graph *g, const struct gt_slot *slot, const int *last, int i, gt_vid *to, gt_vid *from)
 {
 	const struct gt_node *n = &g->nodes[i];
@@ -59,7 +59,7 @@ static size_t assign_offsets(struct block *block, int n)
 	for (int i = 0; i < n; i++) {
 		struct block *b = &block[i];
 		bool moved = true;
-		while (moved) { /* moves the block behind every placed block with which it overlaps in time and in memory */
+		while (moved) { /* moves the block after each placed block with which it overlaps in time and in memory */
 			moved = false;
 			for (int j = 0; j < i; j++) {
 				size_t o = block[j].offset, e = o + block[j].bytes;
@@ -75,7 +75,7 @@ static size_t assign_offsets(struct block *block, int n)
 	return (top + ALIGN - 1) / ALIGN * ALIGN;
 }
 
-/* Finds the blocks that other ranks read too (GT_OP_ROWS). Each holds the parts of all ranks of one value, one after the other. */
+/* Finds the blocks that other ranks read too (GT_OP_ROWS). Each block holds one value: the parts of all ranks, one after the other. */
 static enum gt_code find_shared_blocks(struct gt_plan *p, const int *first, const int *last, struct block *rows, int *nrows,
                                        struct gt_err *err)
 {

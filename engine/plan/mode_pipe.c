@@ -59,7 +59,7 @@ static void shard_arenas(const struct gt_conf *c, const struct gt_rank_position 
 	out->pipeline_stages = at->npipe > 1;
 }
 
-/* For the copies of a pipeline. */
+/* Chooses the method for the copies of a pipeline. */
 static enum gt_sync_method choose_sync(const struct gt_conf *c, const struct gt_offers *offers)
 {
 	(void)offers;
@@ -125,7 +125,7 @@ static struct gt_plan *plan_of_cell(struct pipe *p, const struct gt_cell *c)
 	return *at;
 }
 
-/* Whether a plan reads images or labels. */
+/* Returns whether a plan reads images or labels. */
 static bool reads_batch(const struct gt_plan *p)
 {
 	return gt_graph_reads_batch(p->graph);
@@ -148,7 +148,7 @@ static void append_load(struct pipe *p, const struct gt_cell *c, struct gt_plan 
 }
 
 /* For a transfer from one stage of this rank to another: returns the call at the other end, which is in the other stage's plan of the same
- * micro-batch. NULL: there is none. */
+ * micro-batch. NULL: no such call. */
 static struct gt_call *other_end(struct pipe *p, int micro, const struct gt_plan *q, const struct gt_call *c)
 {
 	for (int k = 0; k < p->job->nstages; k++) {

@@ -6,7 +6,7 @@
  *      unless they share them.
  *   2: In every micro-batch, a bucket's gradients are reduced into the owners' shards as soon as they are finished, and the next bucket
  *      reuses their memory.
- *   3: A bucket's parameters are gathered when they are needed, in the forward and in the backward pass; no gather follows the update. */
+ *   3: A bucket's parameters are gathered before each use, in the forward and in the backward pass; no gather follows the update. */
 #include "plan/replicas.h"
 
 static enum gt_code find_position(const struct gt_conf *c, int rank, int world, struct gt_rank_position *out, struct gt_err *err)

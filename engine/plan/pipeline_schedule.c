@@ -45,8 +45,8 @@ static void put_1f1b(struct gt_grid *g, int rank)
 }
 
 /* Appends the k-th forward (or backward) cell of a rank. Micro-batches form groups of p, and each group passes all stages of the rank. The
- * last group is treated as a full one, and cells of micro-batches that do not exist are left out. This keeps the order of a schedule that
- * is free of deadlocks; a shorter last group is not: with 4 ranks, 3 stages on each and 5 micro-batches the ranks would wait for each
+ * last group is treated as a full one, and cells of micro-batches that do not exist are left out. This keeps the order of a schedule
+ * without deadlocks. A shorter last group may deadlock: with 4 ranks, 3 stages on each and 5 micro-batches the ranks would wait for each
  * other. */
 static void put_interleaved_cell(struct gt_grid *g, int rank, int k, bool backward)
 {

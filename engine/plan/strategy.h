@@ -20,7 +20,7 @@
 /* Position of a rank in the world. The world is ndata copies of the model, each divided into npipe pipeline stages. */
 struct gt_rank_position {
 	int rank, world;
-	int data, ndata; /* the data group, that is the ranks with the same part of the model: index of this rank in it, number of its ranks */
+	int data, ndata; /* the data group (ranks with the same part of the model): index of this rank in the group, size of the group */
 	int pipe, npipe; /* the ranks that form one copy of the model, in the order of their stages: index of this rank, number of ranks */
 };
 
@@ -34,7 +34,7 @@ struct gt_unit {
 	int level;              /* level of GRAD that the unit's gradients are written or added to */
 	int carry;              /* number of additions of levels of GRAD after the unit: `level` to level - 1, then level - 1 to level - 2, … */
 	bool clears;            /* `level` of GRAD is set to 0 before the unit, because no unit with samples writes to it */
-	struct gt_plan **stage; /* mode pipe: the plans of this rank's stages, in ascending order; plan is the first one */
+	struct gt_plan **stage; /* mode pipe: the plans of this rank's stages, in ascending order; the member `plan` is stage[0] */
 };
 
 /* The work of one program: one optimizer step, or one batch of an evaluation. */
@@ -71,7 +71,7 @@ struct gt_strategy {
 	void (*shard)(const struct gt_conf *c, const struct gt_rank_position *at, const struct gt_offers *offers, struct gt_shard_spec *out);
 	/* Chooses the method by which the ranks that have the same parameters make an update, for gt_replicas_shard. NULL if shard is NULL. */
 	enum gt_sync_method (*sync)(const struct gt_conf *c, const struct gt_offers *offers);
-	/* Returns the size of the smallest micro-batch, over all ranks, in which every part of it has a sample. */
+	/* Returns the smallest size of a micro-batch, over all ranks, at which every part has at least one sample. */
 	int64_t (*least_micro)(const struct gt_conf *c, int64_t ranks);
 	/* Makes the list of steps of this rank, in memory of job->arena. */
 	enum gt_code (*schedule)(const struct gt_job *job, struct gt_prog *out, struct gt_err *err);
@@ -92,8 +92,8 @@ GT_MODES(GT_STRATEGY_EXTERN)
 /* The strategy of a mode. Never NULL. */
 const struct gt_strategy *gt_strategy_of(enum gt_mode mode);
 
-/* Checks that a mode with one rank is not asked for several. nproc: the argument of --nproc; 0: it was not given, and parallel.nproc
- * counts. GT_ECONFIG: the error names both settings. */
+/* Rejects several ranks for a mode that runs one rank only. nproc: the argument of --nproc; 0: not given, parallel.nproc is used.
+ * GT_ECONFIG: the error names both settings. */
 enum gt_code gt_strategy_check_nproc(const struct gt_conf *c, int nproc, struct gt_err *err);
 
 #endif

@@ -22,15 +22,15 @@ int64_t gt_session_ignored_label(const struct gt_session *s)
 struct evaluation {
 	struct gt_eval_prog *e;
 	int64_t all;    /* number of batches */
-	bool diagnoses; /* the batches are evaluated once more, up to the first output that is not finite */
-	char why[512];  /* with diagnoses: describes this output; "": none was found until now */
+	bool diagnoses; /* the batches are evaluated again, up to the first output that is not finite */
+	char why[512];  /* with diagnoses: describes this output; "": not found yet */
 };
 
-/* Evaluates the next batch once more and fills in v->why, the same text on all ranks. */
+/* Evaluates the next batch again and sets v->why to the same text on all ranks. */
 static enum gt_code diagnose_batch(struct gt_session *s, struct evaluation *v, const struct gt_prog *p, const struct gt_step_args *numbers,
                                    struct gt_err *err)
 {
-	int64_t first = 0; /* world - number of the first rank that has found an output; 0: none has */
+	int64_t first = 0; /* world - (first rank that has found such an output); 0: no rank has */
 	GT_TRY(gt_exec_diagnose_eval(&s->exec, p, v->e->loader, numbers, v->why, sizeof v->why, err));
 	if (s->at.world == 1)
 		return GT_OK;
@@ -164,7 +164,7 @@ static const char *list_metrics(const struct gt_metric *m, unsigned kinds, char 
 	return buf;
 }
 
-/* Refuses a metric that the run never measures. key: where the config names it. */
+/* Rejects a metric that the run never measures. key: the config key that names the metric. */
 static enum gt_code check_metric(const struct gt_session *s, const char *key, const char *metric, struct gt_err *err)
 {
 	static const char *const what[] = {[GT_KIND_CLASS] = "one class for each sample",

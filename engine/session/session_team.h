@@ -5,8 +5,8 @@
 #include "session/session.h"
 
 /* Creates the executor's communicators, registers the memory that ranks share, and verifies that all ranks have the same step sizes and
- * place parameters at the same offsets. With one rank it does nothing. Call it before gt_space_alloc. GT_ECONFIG: reproducible = "world"
- * with a communicator that has no fixed order of sums, or ranks that differ. */
+ * parameter offsets. With one rank it does nothing. Call it before gt_space_alloc. GT_ECONFIG: reproducible = "world" with a communicator
+ * that has no fixed summation order, or the ranks differ. */
 enum gt_code gt_session_comm_open(struct gt_session *s, struct gt_err *err);
 /* Returns whether the ranks of the spec share memory or, if it is dry and they do not run, would share it. */
 bool gt_session_shares_memory(const struct gt_session_spec *spec, const struct gt_conf *c, const struct gt_backend *be);

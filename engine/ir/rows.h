@@ -1,5 +1,5 @@
-/* Internal to engine/ir: macros and functions that the files of rows (ops_*.c) share. A file has one family (op.h): an array of rows, the
- * layers in the manual's order, then their gradients and what else only the engine adds. */
+/* Internal to engine/ir: macros and functions that the files of rows (ops_*.c) share. A file has one family (op.h): an array of rows: the
+ * layers in the manual's order, then their gradients and other internal operations. */
 #ifndef GT_IR_ROWS_H
 #define GT_IR_ROWS_H
 
@@ -39,16 +39,16 @@ enum gt_code gt_graph_unflatten(struct gt_graph *g, const char *name, gt_vid v, 
 /* Checks that input number `input` of n is i32 of this rank. what: the input in words. */
 enum gt_code gt_expect_integers(const struct gt_graph *g, const struct gt_node *n, int input, int rank, const char *what,
                                  struct gt_err *err);
-/* For a node whose data inputs are its first input and perhaps, as number `input`, the lengths of the samples: checks the lengths, or
- * appends an absent input if the layer has none. */
+/* For a node with one data input and optionally, as input number `input`, the lengths of the samples: checks the lengths, or appends an
+ * absent input. */
 enum gt_code gt_expect_lengths(struct gt_graph *g, struct gt_node *n, int input, struct gt_err *err);
 /* Appends n's lengths, or an absent input, to the backward node b, whose inputs so far are data. */
 void gt_pass_lengths(const struct gt_node *n, int input, struct gt_node *b);
-/* The projections of attention: linear operations with other names and first values of their parameters (ops_linear.c). */
+/* The projections of attention: linear operations whose parameters have other names and initial values (ops_linear.c). */
 extern const struct gt_op gt_op_in_proj, gt_op_out_proj;
 /* Number of positions of a sliding window in one dimension, as in torch.nn.Conv2d and MaxPool2d. n: input length; k: window length (kernel
- * size); s: stride; p: padding on both sides; d: dilation. ceil: rounds up, so that the last window may reach beyond the padded input (even
- * a single window may), but it must begin inside the input or the padding before it. A result below 1 means that no window fits. */
+ * size); s: stride; p: padding on both sides; d: dilation. ceil: rounds up, so that the last (or only) window may reach beyond the padded
+ * input, but must begin inside the input or the padding before it. A result below 1 means that no window fits. */
 int64_t gt_window_out(int64_t n, int64_t k, int64_t s, int64_t p, int64_t d, bool ceil);
 bool gt_alias_always(const struct gt_graph *g, const struct gt_node *n); /* for gt_op.alias: returns true */
 double gt_flops_none(const struct gt_graph *g, const struct gt_node *n); /* for gt_op.flops: returns 0 */

@@ -1,5 +1,5 @@
 /* Backend fusion: replaces neighbouring nodes by one node where the backend supports it. Unlike fusion (fuse.h), which every backend
- * supports and which changes no bit, this may change rounding, because sums may be added in another order. */
+ * supports and which changes no bit, backend fusion may change the rounding, because the order of sums may change. */
 #include "plan/plan_parts.h"
 #include "ir/op.h"
 #include <string.h>
@@ -75,7 +75,7 @@ static enum gt_code both_gradients(struct gt_fusion *f, int i, struct gt_err *er
 		dw--;
 	if (dw < 0 || g->nodes[dw].layer != dx->layer || g->nodes[dw].deferred != dx->deferred || g->nodes[dw].out[0] < 0)
 		return GT_OK;
-	if (g->params[g->values[g->nodes[dw].out[0]].param].tied) /* several nodes make its gradient, one right after the other */
+	if (g->params[g->values[g->nodes[dw].out[0]].param].tied) /* several adjacent nodes make the gradient of a tied parameter */
 		return GT_OK;
 	struct gt_node n = *dx;
 	n.op = gt_op_get(GT_OP_LINEAR_BACK);
@@ -107,7 +107,7 @@ static enum gt_code mask_of_bits(struct gt_fusion *f, int i, struct gt_err *err)
 	int p = y < 0 ? -1 : g->values[y].producer;
 	if (p < 0 || g->nodes[p].op->code != GT_OP_LINEAR || ((const struct gt_attr_linear *)g->nodes[p].attr)->act != GT_ACT_RELU)
 		return GT_OK;
-	struct gt_node linear = g->nodes[p], dx = g->nodes[i]; /* copies of the two nodes, because the backend may refuse the changed ones */
+	struct gt_node linear = g->nodes[p], dx = g->nodes[i]; /* copies of the two nodes, because the backend may refuse the changed nodes */
 	const struct gt_tdesc *d = gt_graph_desc(g, y);
 	if (linear.nout > 1) {
 		mask = linear.out[1];

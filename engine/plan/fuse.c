@@ -65,8 +65,8 @@ static int relu_gradient(const struct gt_graph *g, gt_vid y)
 	return -1;
 }
 
-/* The gradient of batchnorm_epilogue: merges relu.dx (node r) into the batchnorm.dx that reads it first. With a residual, other nodes read
- * the masked gradient too; batchnorm.dx then also writes it. */
+/* The gradient of batchnorm_epilogue: merges relu.dx (node r) into the batchnorm.dx that reads its result. With a residual, other nodes
+ * also read the masked gradient, so batchnorm.dx also writes it. */
 static enum gt_code batchnorm_mask(struct gt_graph *g, const struct gt_node *bn, int r, bool residual, struct gt_err *err)
 {
 	gt_vid masked = g->nodes[r].out[0], dy = g->nodes[r].in[0], y = g->nodes[r].in[1], unused;

@@ -25,7 +25,7 @@ static enum gt_code check_offer(struct gt_space *s, const struct gt_graph *g, co
 	                       .in = {&dy, &x, &w, &scalars}};
 	dy.dim[0] *= ranks;
 	x.dim[0] *= ranks;
-	*yes = false; /* a weight whose layout is still open (w.any) gets the one that the update needs */
+	*yes = false; /* a weight whose layout is undecided (w.any) gets the layout that the update needs */
 	if (place) {
 		if (!place->fused_update) /* the first plan of the space decides for all plans */
 			return GT_OK;
@@ -88,7 +88,7 @@ struct fused {
 	struct gt_attr_dw_update *attr;
 };
 
-/* Appends a backward node to the layer of node `like`, after all others. */
+/* Appends a backward node to the layer of node `like`, at the end of the list. */
 static enum gt_code append_node(struct gt_graph *g, enum gt_opcode code, const void *attr, int like, struct gt_node **n, struct gt_err *err)
 {
 	int layer = g->nodes[like].layer;
@@ -313,7 +313,7 @@ enum gt_code gt_plan_factors_pay(struct gt_space *s, struct gt_graph *g, const s
 			moved += n->in[k] < 0 ? 0 : ranks * gt_tdesc_count(gt_graph_desc(g, n->in[k]));
 	}
 	/* A factor is written once and read by every rank; a gradient that is summed is written, added up, read and applied. Factors pay if
-	 * they have less than a quarter of the gradients' elements. Rank 0 alone updates the other parameters, so these must be few. */
+	 * they have less than a quarter of the gradients' elements. Only rank 0 updates the other parameters, so these must be few. */
 	*out = moved * 4 < made && made * 20 > gt_graph_num_params(g) * 19;
 	return GT_OK;
 }
@@ -352,7 +352,7 @@ static enum gt_code copy_operand(struct gt_graph *g, const struct sharing *how, 
 	return gt_graph_output(g, n, "copy", &d, v, err);
 }
 
-/* Replaces *v, a value with the rows of this rank, by a value with the rows of all ranks (GT_OP_ROWS). node: a node of its layer. */
+/* Replaces *v, a value with the rows of this rank, by a value with the rows of all ranks (GT_OP_ROWS). node: a node of the layer of *v. */
 static enum gt_code share_rows(struct gt_graph *g, const struct sharing *how, int node, gt_vid *v, struct gt_err *err)
 {
 	struct gt_attr_rows *attr;

@@ -1,5 +1,5 @@
-/* Assigns offsets to parameters, gradients and buffers. The first graph decides them, in the order in which its backward pass finishes
- * gradients. */
+/* Assigns offsets to parameters, gradients and buffers. The first graph decides the offsets: they ascend in the order in which its backward
+ * pass finishes gradients. */
 #include "plan/plan_parts.h"
 #include "ir/op.h"
 
@@ -23,7 +23,7 @@ static void place_flat(struct gt_space *s, int i)
 	s->layout.elements = round_up(s->layout.elements + p->count, param_alignment(s));
 }
 
-/* Closes the bucket that is being filled, unless it is empty. It begins at the end of the last closed bucket. */
+/* Closes the bucket that is being filled, unless it is empty. A bucket begins at the end of the last closed bucket. */
 static void close_bucket(struct gt_space *s, bool trainable)
 {
 	int64_t begin = s->shards.nbuckets ? s->shards.bucket[s->shards.nbuckets - 1].end : 0;

@@ -43,7 +43,7 @@ static bool find_reusable_input(const struct gt_graph *g, const struct gt_slot *
 	if (g->values[root].kind != GT_V_ACT || last[root] != i || y->kind != GT_V_ACT ||
 	    gt_tdesc_bytes(&x->desc) != gt_tdesc_bytes(&y->desc) || gt_tdesc_bytes(&g->values[root].desc) < gt_tdesc_bytes(&y->desc))
 		return false;
-	for (int k = 0; k < n->nin; k++) /* the node might read another operand in the same memory after it has overwritten it */
+	for (int k = 0; k < n->nin; k++) /* the node might overwrite this memory before it has read another operand there */
 		if (k != in && n->in[k] >= 0 && slot[n->in[k]].root == root)
 			return false;
 	*to = root;
@@ -51,7 +51,7 @@ static bool find_reusable_input(const struct gt_graph *g, const struct gt_slot *
 	return true;
 }
 
-/* Gives every block its offset. Returns the number of bytes that all blocks take. */
+/* Assigns an offset to every block. Returns the number of bytes that all blocks take. */
 static size_t assign_offsets(struct block *block, int n)
 {
 	size_t top = 0;
@@ -88,7 +88,7 @@ static enum gt_code find_shared_blocks(struct gt_plan *p, const int *first, cons
 		gt_vid r = p->slot[n->in[0]].root;
 		size_t bytes = gt_tdesc_bytes(&g->values[n->in[0]].desc);
 		p->slot[n->out[0]].shift = -(ptrdiff_t)bytes * attr->part;
-		/* the batch gets no block, because the loader has its memory; a value that two layers read gets only one */
+		/* the batch gets no block, because the loader owns its memory; a value that two layers read gets one block */
 		if (g->values[r].kind != GT_V_ACT || p->slot[r].arena == GT_A_SHARED_ACT)
 			continue;
 		if (gt_tdesc_bytes(&g->values[r].desc) != bytes)
@@ -103,8 +103,8 @@ static enum gt_code find_shared_blocks(struct gt_plan *p, const int *first, cons
 	return GT_OK;
 }
 
-/* Steps: resolve aliases; find the first and last use of each root; let nodes overwrite inputs; collect the blocks; place them; store the
- * offsets. */
+/* Steps: resolve aliases; find the first and last use of each root; let nodes overwrite inputs; collect the blocks; assign their offsets;
+ * store the offsets. */
 enum gt_code gt_memory_plan(struct gt_plan *p, struct gt_err *err)
 {
 	const struct gt_graph *g = p->graph;

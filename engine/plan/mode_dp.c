@@ -6,8 +6,8 @@
  * torch gathers the logits on device 0 and computes one loss there. Here every replica computes the loss of its own samples with the
  * normaliser of the whole batch (gt_step_args.inv_weight); the sum of these losses equals that loss. The results are the same, without the
  * transfer of the logits and without the load on device 0. Parameters are replicated after the update instead of before each forward pass,
- * so that evaluations read them too; CPU replicas read the parameters of rank 0 directly. Running statistics are those of rank 0, as in
- * torch, which discards those of the other replicas. */
+ * so that evaluations read them too; CPU replicas read the parameters of rank 0 directly. As in torch, the running statistics of rank 0 are
+ * used and the statistics of the other replicas are discarded. */
 #include "plan/replicas.h"
 
 static enum gt_sync_method choose_sync(const struct gt_conf *c, const struct gt_offers *offers)

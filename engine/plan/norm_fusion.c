@@ -4,7 +4,7 @@
 #include "ir/op.h"
 
 /* ---- batch normalisation ------------------------------------------------------------------------------------------------------- */
-/* Gives n a copy of its attributes with another activation. */
+/* Replaces the attributes of n by a copy with another activation. */
 static enum gt_code norm_with(struct gt_graph *g, struct gt_node *n, int act, struct gt_err *err)
 {
 	struct gt_attr_norm *attr;
@@ -120,7 +120,7 @@ enum gt_code gt_fuse_sum_of_gradients(struct gt_fusion *f, int i, struct gt_err 
 }
 
 /* ---- pooling --------------------------------------------------------------------------------------------------------------------- */
-/* maxpool2d and maxpool2d.dx: the indices of the maxima take one byte if they count the pixels of a window instead of the image. */
+/* maxpool2d and maxpool2d.dx: the indices of the maxima take one byte each if they are relative to the window instead of the image. */
 enum gt_code gt_fuse_pool_indices(struct gt_fusion *f, int i, struct gt_err *err)
 {
 	struct gt_graph *g = f->g;

@@ -3,8 +3,8 @@
  * pass, or once for both if no other bucket is needed in between. */
 #include "plan/plan.h"
 
-/* Returns the span that a call of the given pass (forward or backward) extends when it reads bucket b: the last span of b, if it belongs
- * to the same pass or if no other bucket was gathered after it. */
+/* Returns the span of bucket b that a call of the given pass (forward or backward) extends: the last span of b, if this span is of the same
+ * pass or no other bucket was gathered after it. */
 static struct gt_gather_span *open_span(struct gt_plan *p, int b, bool backward)
 {
 	for (int k = p->nspans - 1; k >= 0; k--) {

@@ -107,7 +107,7 @@ static void append_wait(struct streams *s)
 	s->nsent = 0;
 }
 
-/* Appends the transfers [i, end) of the old list on their stream, with the events around them. */
+/* Appends the transfers [i, end) of the old list on the transfer stream, with events before and after them. */
 static void append_transfers(struct streams *s, const struct gt_step *old, int i, int end)
 {
 	int before = gt_emit_event(s->e);

@@ -1,4 +1,4 @@
-/* Partitions a graph into pipeline stages: finds the values that cross, then copies the nodes of a stage into a graph of its own. */
+/* Partitions a graph into pipeline stages: finds the values that stages exchange, then copies the nodes of a stage into a new graph. */
 #include "plan/pipeline_partition.h"
 #include "ir/op.h"
 #include <string.h>
@@ -86,8 +86,8 @@ static enum gt_code check_one_stage(const struct gt_partition *c, int *home, gt_
 	return GT_OK;
 }
 
-/* Records that stage t reads v in a phase. use[value][stage]: 1 + the phase in which the stage receives the value; 0: it does not
- * receive it. */
+/* Records that stage t reads v in a phase. use[value][stage]: 1 + the phase in which the stage receives the value; 0: the stage does
+ * not. */
 static enum gt_code record_use(struct gt_partition *c, uint8_t *use, gt_vid v, int t, enum gt_phase reader, struct gt_err *err)
 {
 	const struct gt_graph *g = c->full;

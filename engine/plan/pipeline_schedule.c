@@ -26,7 +26,7 @@ static void put_gpipe(struct gt_grid *g, int rank)
 		put_cell(g, rank, GT_CELL_BW, rank, i);
 }
 
-/* 1f1b, and zero-bubble (ZB-H1), which is 1f1b with each backward pass in two parts, W running `rank` micro-batches after B. */
+/* Makes 1f1b, and zero-bubble (ZB-H1): 1f1b with each backward pass in two parts; W runs `rank` micro-batches after B. */
 static void put_1f1b(struct gt_grid *g, int rank)
 {
 	bool split = g->schedule == GT_PIPE_ZERO_BUBBLE;

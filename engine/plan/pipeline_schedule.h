@@ -71,7 +71,7 @@ struct gt_grid_cost {
 };
 
 struct gt_grid_time {
-	double span;           /* time from the start of the first cell to the end of the last one */
+	double span;           /* time from the start of the first cell to the end of the last cell */
 	double *idle;          /* [rank]: share of span in which the rank is idle, 0 … 1 */
 	double bubble;         /* mean of idle over all ranks, 0 … 1 */
 	double **start, **end; /* [rank][i]: times at which cell i of the rank starts and ends */

@@ -2,8 +2,8 @@
  *
  * A gt_space holds what all graphs of a model share: the memory arenas and, for each parameter, the offsets of its master values, its
  * gradient, its optimizer state and its 16-bit copy. The arenas PARAM, GRAD, WORK and each slot of STATE are flat: they use the same
- * element offsets, in the order in which the backward pass finishes gradients. One range of elements therefore means the same parameters
- * in all of them, and a gradient bucket (gt_bucket) is one such range.
+ * element offsets, in the order in which the backward pass finishes gradients. A range of elements therefore has the same parameters in all
+ * these arenas. A gradient bucket (gt_bucket) is such a range.
  *
  * A gt_plan is one graph lowered onto a device: a list of prepared kernels in execution order, and an arena and an offset for every value.
  * Activations share memory by lifetime (memory.c). All plans of a space share its arenas; they run one after the other, never at once.
@@ -52,7 +52,7 @@ struct gt_param_slot {
 	int64_t offset;       /* of a parameter: offset in elements, the same in PARAM, GRAD, WORK and each slot of STATE; of a buffer: byte
 	                         offset in BUFFER; -1 if another pipeline stage has the parameter or buffer */
 	int64_t count;        /* number of elements, padding included */
-	bool fused_update;    /* the kernel that makes its gradient also applies the optimizer update (fused_update.c) */
+	bool fused_update;    /* the kernel that makes the gradient also applies the optimizer update (fused_update.c) */
 };
 
 /* A gradient bucket: a range of the flat arenas whose gradients are reduced together. No parameter is divided between buckets. Buckets are
@@ -80,10 +80,10 @@ enum gt_sync_method {
 	GT_SYNC_ALL_REDUCE,      /* every rank gets the sum of all gradients and makes the whole update; also used with one rank */
 	GT_SYNC_RANK0_UPDATE,    /* gradients are summed, and rank 0 makes the update; the other ranks have no optimizer state */
 	GT_SYNC_SHARDED_UPDATE,  /* each rank gets the sum of its shard of every bucket, has the optimizer state of that shard only, and updates
-	                            that shard of the parameters; enum gt_sharding says what else is sharded */
+	                            that shard of the parameters; enum gt_sharding lists the other sharded tensors */
 	GT_SYNC_FACTORED_UPDATE, /* weight gradients are not summed: ranks share the PARAM, WORK and STATE arenas and the two factors of each
-	                            weight gradient; each rank computes and applies a part of it (gt_plan_factors), and rank 0 updates the
-	                            other parameters */
+	                            weight gradient; each rank computes and applies a part of each gradient (gt_plan_factors), and rank 0
+	                            updates the other parameters */
 };
 /* "all_reduce", "rank0_update", "sharded_update", "factored_update" */
 const char *gt_sync_method_name(enum gt_sync_method m);
@@ -140,7 +140,7 @@ struct gt_memory {
 	int act_slots[2];         /* number of activation slots in ACT: graphs that may run at the same time; [0] in an evaluation, [1] in a
 	                             training step; 0 means 1 */
 	size_t act_slot_bytes[2]; /* bytes of one activation slot; [0] in an evaluation, [1] in a training step. The largest graph determines
-	                             them */
+	                             it */
 	int ranks;                /* number of ranks whose scalars are merged in every step; 0 means 1 */
 	int slots;                /* maximum number of steps that may be queued on the device; each has its own gt_scalars and gt_step_args.
 	                             Set it before gt_space_alloc; 0 means 1 */
@@ -192,8 +192,8 @@ struct gt_slot {
 	gt_vid root;
 	enum gt_arena_id arena; /* for a root only: ACT, or SHARED_ACT if other ranks read the value */
 	size_t offset;          /* for a root only: byte offset from the start of the activation slot or of SHARED_ACT */
-	ptrdiff_t shift;        /* bytes from the root's address to this value's address. It is 0 except for outputs of GT_OP_ROWS: the root
-	                           is this rank's rows, and the rows of all ranks begin before them */
+	ptrdiff_t shift;        /* bytes from the root's address to this value's address. It is 0 except for outputs of GT_OP_ROWS: the root is
+	                           this rank's rows, and the rows of all ranks begin before the root */
 	int first, last;        /* for a root only: index of the first node that writes its memory, and of the last node that reads it; -1:
 	                           none */
 };
@@ -235,9 +235,9 @@ void gt_space_close(struct gt_space *s); /* the caller must have closed all plan
 enum gt_code gt_plan_fuse_updates(struct gt_space *s, struct gt_graph *g, const struct gt_update_spec *apply, struct gt_err *err);
 
 /* backend_fusion.c: where the backend supports it, replaces neighbouring nodes by one node (the last layer and the loss; both gradients
- * of a layer), or a large operand by a smaller one (one bit for each element of a relu instead of its output). It tries a table of
- * patterns. For each pattern it asks the backend's prepare(); if that refuses, the graph is unchanged. Call it on a graph that is
- * otherwise finished, before gt_plan_fuse_updates. accumulate and deterministic are the values that gt_plan_make will get. */
+ * of a layer), or a large operand by a smaller operand (one bit for each element instead of the output of a relu). It tries a table of
+ * patterns. For each pattern it asks the backend's prepare(); if that refuses, the graph is unchanged. Call it on a graph that is otherwise
+ * finished, before gt_plan_fuse_updates. accumulate and deterministic are the values that gt_plan_make will get. */
 enum gt_code gt_plan_fuse_for_backend(struct gt_space *s, struct gt_graph *g, bool accumulate, bool deterministic, struct gt_err *err);
 
 /* image_padding.c: where the backend supports it and only convolutions without groups read the images, pads the channels of the images to
@@ -272,8 +272,8 @@ void gt_plan_close(struct gt_plan *p);
  * plan, which must stay open while it is used. */
 enum gt_code gt_plan_instance(struct gt_plan *p, int act_slot, int level, int copy, struct gt_plan **out, struct gt_err *err);
 
-/* Prepares one call outside a graph, for example the optimizer's. The caller releases its kernel before the device closes. Its workspace
- * is in GT_A_SCRATCH. */
+/* Prepares one call outside a graph, for example an optimizer update. The caller releases its kernel before the device closes. Its
+ * workspace is in GT_A_SCRATCH. */
 enum gt_code gt_call_prepare(struct gt_space *s, const struct gt_opcall *oc, struct gt_call *out, struct gt_err *err);
 /* Prepares one call like gt_call_prepare, but reserves no workspace: the caller must provide out->scratch bytes. */
 enum gt_code gt_kernel_prepare(struct gt_space *s, const struct gt_opcall *oc, struct gt_call *out, struct gt_err *err);
@@ -316,7 +316,7 @@ struct gt_range gt_space_element(const struct gt_space *s, enum gt_arena_id a, i
 /* Position of this rank's shard of bucket b, whether the arena is sharded or whole. */
 struct gt_range gt_space_own_shard(const struct gt_space *s, enum gt_arena_id a, int b);
 int64_t gt_space_shard(const struct gt_space *s, int b); /* number of elements of one shard of bucket b */
-/* Position of the whole bucket b. If the arena is sharded, this is gather slot `slot`, which is behind the shards. */
+/* Position of the whole bucket b. If the arena is sharded, this is gather slot `slot`, after the shards. */
 struct gt_range gt_space_bucket(const struct gt_space *s, enum gt_arena_id a, int b, int slot);
 int gt_space_bucket_of(const struct gt_space *s, int64_t element);
 bool gt_space_sharded(const struct gt_space *s, enum gt_arena_id a);

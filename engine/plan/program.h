@@ -78,7 +78,7 @@ struct gt_elements {
 struct gt_update {
 	struct gt_call *const *sumsq; /* calls that sum the squares of the stored gradients, for clipping and for the check that gradients
 	                                 are finite: one call, or one for each bucket if each rank sums only its shards */
-	int nsumsq;                   /* length of sumsq; 0: no gradients are stored, or the kernel of `check` computes the sum itself */
+	int nsumsq;                   /* length of sumsq; 0: no gradients are stored, or the kernel of `check` also computes the sum */
 	struct gt_call *check;
 	struct gt_call *const *update; /* optimizer calls: one for each optimizer; with sharded state, one for each pair of optimizer and
 	                                  bucket */

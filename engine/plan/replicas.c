@@ -130,7 +130,7 @@ void gt_replicas_update(struct gt_emit *e)
 	gt_emit_stream_wait(e, 1, 0);
 }
 
-/* Appends the calls of plan p of a rank without samples, from call *at on, up to and including the next communication. If all is true,
+/* Appends the calls of plan p of a rank without samples, starting at call *at, up to and including the next communication. If all is true,
  * appends all remaining calls. */
 static void append_idle_calls(struct gt_emit *e, int unit, struct gt_plan *p, int *at, bool all)
 {

@@ -25,12 +25,12 @@ struct gt_rank_position {
 };
 
 /* A unit: the part of one micro-batch that a rank processes at once. With reproducible = "world" the batch is divided into virtual
- * shards, and a unit belongs to one of them. The gradients of each virtual shard are computed in a free level (copy) of the arena GRAD
- * and then summed in the fixed tree of comm.h: when a shard is complete, its level is added to the level below, and so on for each level
- * below that is complete too. */
+ * shards, and a unit belongs to one shard. The gradients of each virtual shard are computed in a free level (copy) of the arena GRAD and
+ * then summed in the fixed tree of comm.h: when a shard is complete, its level is added to the level below, and so on for each level below
+ * that is complete too. */
 struct gt_unit {
-	struct gt_plan *plan;   /* the plan that the unit executes. NULL: the unit has no samples and no work. A plan with batch 0: it has no
-	                           samples, but takes part in communication that needs every rank (plan/syncbn.h) */
+	struct gt_plan *plan;   /* the plan that the unit executes. NULL: the unit has no samples and no work. A plan with batch 0: the unit has
+	                           no samples, but takes part in communication that needs every rank (plan/syncbn.h) */
 	int level;              /* level of GRAD that the unit's gradients are written or added to */
 	int carry;              /* number of additions of levels of GRAD after the unit: `level` to level - 1, then level - 1 to level - 2, … */
 	bool clears;            /* `level` of GRAD is set to 0 before the unit, because no unit with samples writes to it */
@@ -54,7 +54,7 @@ struct gt_job {
 	                           after the other, in the order of the list */
 };
 
-/* What the device and the model offer to gt_strategy.shard. */
+/* Properties of the device and the model on which gt_strategy.shard decides. */
 struct gt_offers {
 	bool shared_memory; /* the ranks of a data group can share one PARAM and one WORK arena */
 	bool factors_pay;   /* GT_SYNC_FACTORED_UPDATE is possible and moves fewer bytes than the sum of gradients (gt_plan_factors_pay) */

@@ -11,8 +11,8 @@
  *
  * A rank may have no samples, because a tail batch may be smaller than the number of ranks. It must still take part in the same exchanges
  * and update its running statistics. Its graph (gt_graph_sync_bn_idle) is the other ranks' graph reduced to three kinds of nodes: partial
- * statistics and sums of no values (zeros, which change no bit of the other ranks' results), the exchanges, and batchnorm.merge. It makes
- * no gradients: the caller sets them to 0 before they are added up. */
+ * statistics and sums over no samples (zeros, which change no bit of the other ranks' results), the exchanges, and batchnorm.merge. It
+ * makes no gradients: the caller sets them to 0 before they are added up. */
 #ifndef GT_PLAN_SYNCBN_H
 #define GT_PLAN_SYNCBN_H
 

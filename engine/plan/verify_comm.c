@@ -46,7 +46,7 @@ struct sim {
 	struct coll_group *coll_group;
 	int ncoll_groups;
 	int *at;       /* [rank]: index of its next event */
-	bool *posted;  /* [rank]: its current event, or group of simultaneous transfers, has begun and is not complete */
+	bool *posted;  /* [rank]: its current event, or current group of simultaneous transfers, has begun but is not complete */
 	int *joined;   /* [rank * GT_GROUP_COUNT + group]: number of collectives that the rank has completed */
 	size_t room;   /* maximum number of unread bytes in a channel; a send that would exceed it waits */
 };
@@ -387,8 +387,8 @@ static enum gt_code refuse_deadlock(const struct sim *s, int r, struct gt_err *e
 	return gt_fail(err, GT_EINTERNAL, "deadlock: %s waits for rank %d, which is at %s", describe_event(e, r, one), other, two);
 }
 
-/* Finds the smallest sim.room with which all ranks reach the end of their programs. It starts at 0 and grows, at each deadlock, to the size
- * with which one of the waiting sends can continue. */
+/* Finds the smallest sim.room with which all ranks reach the end of their programs. The search starts at 0. At each deadlock, it increases
+ * room so that one of the waiting sends can continue. */
 static size_t least_room(struct sim *s)
 {
 	restart_sim(s, 0);

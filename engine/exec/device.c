@@ -87,7 +87,7 @@ static enum gt_code open_one(const char *name, int index, const struct gt_dev_op
 	return code;
 }
 
-/* Returns whether a device file of the NVIDIA driver exists; the second file is that of WSL. */
+/* Returns whether a device file of the NVIDIA driver exists, which is /dev/dxg on WSL. */
 static bool gpu_is_there(void)
 {
 	return !access("/dev/nvidiactl", F_OK) || !access("/dev/dxg", F_OK);

@@ -49,10 +49,10 @@ struct gt_window {
 /* The executor's own data about a program. */
 struct gt_exec_prog {
 	const struct gt_prog *prog;
-	bool train;    /* true: the program has a CHECK step, and each of its executions has its own scalars; false: it is an evaluation */
+	bool train;    /* true: the program has a CHECK step, and each of its executions has its own scalars; false: an evaluation */
 	bool warm;     /* the program has been launched before. A first launch may load libraries, which is not possible during a capture */
 	double step_s; /* measured seconds of one step; 0: not measured yet */
-	void *graph[GT_EXEC_SIZES]; /* for each size of a window, the CUDA graph that was captured; NULL: not captured yet */
+	void *graph[GT_EXEC_SIZES]; /* the captured CUDA graph for each window size; NULL: not captured yet */
 };
 
 struct gt_exec {
@@ -74,7 +74,7 @@ struct gt_exec {
 	 * first window; 0: already set. */
 	double timeout_s;
 	double rank0_step_s; /* seconds of one training step, measured on rank 0 and sent to all ranks; 0: not measured yet */
-	bool lockstep;     /* the host must read the results of a window before it can fill in the step arguments of the next one */
+	bool lockstep;     /* the host must read the results of a window before it can fill in the step arguments of the next window */
 	int depth;         /* number of windows that may be queued: 1 with lockstep or if the device uses host memory, else 2 */
 	struct gt_window ring[2];
 	int next, queued;  /* next: index in ring of the next window; queued: number of windows that wait for gt_exec_collect */

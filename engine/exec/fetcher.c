@@ -17,7 +17,7 @@ struct batch {
 
 struct gt_fetcher {
 	struct gt_fetcher_spec spec;
-	struct batch *batch; /* [spec.batches]; the queued ones are batch[first], …, cyclically */
+	struct batch *batch; /* [spec.batches]; queued batches are batch[first], …, cyclically */
 	int first, queued;
 	int64_t running;   /* number of rows that threads are reading */
 	bool stop;

@@ -1,4 +1,4 @@
-/* Sequences of different lengths: the few lengths to which batches are padded, and orders in which samples of similar lengths are together.
+/* Sequences of different lengths: the few lengths to which batches are padded, and orders that keep samples of similar lengths together.
  *
  *     gt_lengths_choose(count, longest, GT_AUTO_LENGTHS, &lengths);       count[k]: number of samples of length k
  *     gt_order_buckets(&what, row);                                       row: the order of an epoch, which is changed

@@ -72,7 +72,7 @@ struct gt_resident {
 	void *images, *column[GT_MAX_COLUMNS], *start[GT_MAX_COLUMNS];
 };
 
-/* A split: the samples of a dataset that belong to it, resident on a device. */
+/* A split: the samples of a dataset that belong to the split, resident on a device. */
 struct gt_view {
 	const struct gt_dataset *data; /* not owned */
 	const struct gt_resident *at;  /* addresses of the data on the device; not owned */
@@ -149,9 +149,9 @@ struct gt_loader_spec {
 	struct gt_fetch fetch;     /* how samples are read if they are not resident; the loader calls close. All zero: samples are resident */
 	int workers;               /* with fetch: number of threads that read samples, at least 1 */
 	int ahead;                 /* with fetch: number of batches that are read ahead */
-	int window, units;         /* with fetch, on a device with its own memory: maximum number of steps in a window, and of parts in a
-	                              step; else 0 */
-	bool one_epoch;            /* with fetch: read nothing ahead of the end of the epoch, as in an evaluation */
+	int window, units;         /* with fetch, on a device with its own memory: maximum number of steps in a window, and maximum number of
+	                              parts in a step; else 0 */
+	bool one_epoch;            /* with fetch: do not read ahead beyond the end of the epoch, as in an evaluation */
 	int event;                 /* index of the first of GT_LOADER_EVENTS device events that the loader uses if the device copies
 	                              asynchronously */
 };
@@ -213,7 +213,7 @@ enum gt_code gt_loader_weight(struct gt_loader *l, int64_t epoch, int64_t cursor
  * number of consecutive full batches from there on that have the same length, at most `most`; both are 0 without sequences. */
 enum gt_code gt_loader_length(struct gt_loader *l, int64_t epoch, int64_t cursor, int64_t most, int *index, int64_t *run,
                               struct gt_err *err);
-/* From the next start on, all batches get the longest length: for commands that repeat one program. */
+/* After the next start, all batches get the longest length. For commands that repeat one program. */
 void gt_loader_use_longest(struct gt_loader *l);
 
 /* Returns the index in the dataset of the sample at position `cursor` of the current epoch, for messages. */

@@ -122,7 +122,7 @@ enum gt_code gt_loader_gather_fetched(struct gt_loader *l, const struct gt_batch
 	return GT_OK;
 }
 
-/* Returns the maximum number of rows that are read for a part. With mixing, partners that are in other parts need rows too. */
+/* Returns the maximum number of rows that are read for a part. With mixing, these include partners from other parts. */
 static int64_t count_rows(const struct gt_loader_spec *s)
 {
 	int64_t most = gt_part_size(s->micro, s->slice.parts ? s->slice.parts : 1, 0, NULL);

@@ -14,7 +14,7 @@ static int64_t micro_at(const struct gt_loader *l, int64_t cursor)
 	int64_t in_batch = l->spec.batch - cursor % l->spec.batch, n = l->spec.micro;
 	if (in_batch > l->samples - cursor)
 		in_batch = l->samples - cursor;
-	/* the last batch of an epoch is divided like a full one: into full micro-batches and a rest */
+	/* the last batch of an epoch is divided like a full batch: into full micro-batches and a rest */
 	return n < in_batch ? n : in_batch;
 }
 

@@ -31,8 +31,8 @@ struct gt_loader_place {
 /* A column as the loader delivers it. */
 struct gt_loader_column {
 	struct gt_column of; /* the column of the dataset; with mixing of labels, the mixed targets, and of.host is NULL */
-	int operand;         /* index in gt_loader_size.kernel; 0: the kernel of the images gathers this column too; -1: the model does not
-	                        read it */
+	int operand;         /* index in gt_loader_size.kernel; 0: the kernel of the images also gathers this column; -1: the model does not
+	                        read the column */
 	enum gt_dtype to;    /* dtype in a batch */
 	void **out;          /* [nbuf] */
 };
@@ -137,7 +137,7 @@ bool gt_loader_weighs_labels(const struct gt_loader *l);
 
 /* ---- loader_thread.c ----------------------------------------------------------------------------------------------------------- */
 enum gt_code gt_loader_open_thread(struct gt_loader *l, struct gt_err *err);
-void gt_loader_close_thread(struct gt_loader *l); /* does nothing if there is none */
+void gt_loader_close_thread(struct gt_loader *l); /* does nothing without a thread */
 enum gt_code gt_loader_start_thread(struct gt_loader *l, struct gt_err *err);
 void gt_loader_stop_thread(struct gt_loader *l);
 /* Takes the next batch that the thread has gathered. */
@@ -146,7 +146,7 @@ enum gt_code gt_loader_take_batch(struct gt_loader *l, struct gt_batch *out, str
 /* ---- loader_fetch.c ------------------------------------------------------------------------------------------------------------ */
 enum gt_code gt_loader_open_fetch(struct gt_loader *l, struct gt_err *err);
 void gt_loader_close_fetch(struct gt_loader *l); /* does nothing if the dataset is resident */
-/* Queues batches for the fetcher until gt_loader_spec.ahead batches are queued beyond those that `used` counts. */
+/* Queues batches for the fetcher until `used` + gt_loader_spec.ahead batches are queued. */
 enum gt_code gt_loader_fetch_ahead(struct gt_loader *l, int used, struct gt_err *err);
 /* Waits for batch i of the fetcher, which must have the rows of part b, and completes its columns. */
 enum gt_code gt_loader_wait_fetched(struct gt_loader *l, int i, const struct gt_batch *b, struct gt_fetched *out, struct gt_err *err);
@@ -161,7 +161,7 @@ static inline int gt_loader_ring_parts(const struct gt_loader_spec *s)
 	return 2 * s->window * s->units;
 }
 enum gt_code gt_loader_open_ring(struct gt_loader *l, struct gt_err *err);
-void gt_loader_close_ring(struct gt_loader *l); /* does nothing if there is none */
+void gt_loader_close_ring(struct gt_loader *l); /* does nothing without a ring */
 /* Restarts the ring at l->next. */
 enum gt_code gt_loader_start_ring(struct gt_loader *l, struct gt_err *err);
 /* Fills the map of an epoch, and returns it: part number k since the start of the loader is in part k % ring.parts of the ring. */

@@ -75,7 +75,7 @@ void gt_mix_draw(const struct gt_mixing *m, uint64_t seed, uint64_t epoch, uint6
 	out->lambda = draw_beta(&d, out->cut ? m->cutmix_alpha : m->mixup_alpha);
 	if (!out->cut)
 		return;
-	/* torchvision.transforms.v2.CutMix: the box around a random pixel, cut off at the image's edges; lambda follows from its area */
+	/* torchvision.transforms.v2.CutMix: the box around a random pixel, cut off at the image's edges; lambda is computed from its area */
 	int64_t x = (int64_t)(draw_uniform(&d) * (double)w), y = (int64_t)(draw_uniform(&d) * (double)h);
 	double r = 0.5 * sqrt(1 - out->lambda);
 	int64_t half_w = (int64_t)(r * (double)w), half_h = (int64_t)(r * (double)h);

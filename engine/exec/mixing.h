@@ -16,7 +16,7 @@
 /* Which batches are mixed, and how. All zero: no batches are mixed. */
 struct gt_mixing {
 	double mixup_p, mixup_alpha;   /* probability that a batch is mixed by mixup; parameter of the distribution of lambda */
-	double cutmix_p, cutmix_alpha; /* the same for cutmix. The sum of both probabilities is at most 1 */
+	double cutmix_p, cutmix_alpha; /* the same for cutmix; mixup_p + cutmix_p is at most 1 */
 	int64_t classes;               /* number of classes, which is the length of a mixed target; 0: nothing is mixed */
 };
 

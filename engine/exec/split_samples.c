@@ -86,7 +86,7 @@ enum gt_code gt_split_samples(uint64_t seed, double share, const struct gt_sampl
 		if (strata)
 			count_sample(&s[stratum[i]], i, u, is_valid[i]);
 	}
-	/* with a checkpoint, samples of a class stay where they were, even if all of those in "valid" have been removed */
+	/* with a checkpoint, samples of a class keep their split, even if all validation samples of the class have been removed */
 	for (int64_t k = 0; k < strata && !known; k++)
 		moves += move_if_one_sided(&s[k], share * (double)s[k].n, mark, &m[moves]);
 	apply_moves(m, moves, mark, n, is_valid);

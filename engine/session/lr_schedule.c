@@ -71,7 +71,7 @@ static double rate_exponential(const struct gt_conf_schedule *s, const struct in
 	return t->lr * pow(s->gamma, floor(t->x / t->unit + 1e-9));
 }
 
-/* Returns the rate x steps after the begin of a half cosine from lr to min_lr. */
+/* Returns the learning rate at step x of a half cosine from lr to min_lr. */
 static double half_cosine(const struct gt_conf_schedule *s, double lr, double x, double length)
 {
 	return s->min_lr + (lr - s->min_lr) * (1 + cos(M_PI * x / length)) / 2;

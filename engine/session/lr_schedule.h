@@ -3,7 +3,7 @@
  *
  * The formulas are the closed forms in PyTorch's torch/optim/lr_scheduler.py. Warm-up is LinearLR, followed by the schedule from its own
  * step 0, as in SequentialLR. With unit = "epoch", step, multistep and exponential change at epoch boundaries, as PyTorch's do; the smooth
- * schedules (cosine, polynomial, cycles) change at every step, with their lengths given in epochs. */
+ * schedules (cosine, polynomial, cycles) change at every step; only their lengths are given in epochs. */
 #ifndef GT_SESSION_LR_SCHEDULE_H
 #define GT_SESSION_LR_SCHEDULE_H
 

@@ -33,7 +33,7 @@ struct gt_optim_phase {
 };
 #define GT_MAX_PHASES (2 * GT_MAX_LR)
 
-/* Which key of an entry of train.groups freezes its parameters in a phase. */
+/* The key of an entry of train.groups that freezes its parameters in a phase. */
 enum gt_freeze { GT_FREEZE_NONE, GT_FREEZE_UNTIL, GT_FREEZE_AFTER };
 
 /* One kernel of an optimizer: over all of its parameters or, if the state is sharded, over this rank's shard of one bucket. */

@@ -43,7 +43,7 @@ static int64_t max_gap(const struct gt_space *s)
 	return 256 / (int64_t)gt_dtype_size(s->layout.work);
 }
 
-/* Returns whether the optimizer of parameter i may update it on this rank. */
+/* Returns whether this rank may update parameter i by the optimizer. */
 static bool is_updated(const struct gt_space *s, int i)
 {
 	const struct gt_param *w = &s->layout.first->params[i];
@@ -60,8 +60,8 @@ static struct gt_tdesc describe_scalars(int64_t words)
 	return gt_tdesc_make(GT_F64, 1, &words, false);
 }
 
-/* Lists the trainable parameters of call k by their offset, relative to [p->begin, p->begin + p->n). Neighbours with equal hyper-parameters
- * become one segment, unless the optimizer needs whole parameters. The padding between two parameters is zero and stays zero. */
+/* Lists the trainable parameters of call p->of by their offset, relative to [p->begin, p->begin + p->n). Neighbours with equal
+ * hyper-parameters become one segment, unless the optimizer needs whole parameters. Padding between parameters is always zero. */
 static enum gt_code list_segments(struct gt_optim *o, struct gt_optim_part *p, int phase, struct gt_space *s, struct gt_err *err)
 {
 	const struct gt_graph *g = s->layout.first;
@@ -94,7 +94,7 @@ static enum gt_code list_segments(struct gt_optim *o, struct gt_optim_part *p, i
 	p->attr = o->call[p->of].attr;
 	if (o->call[p->of].row->whole)
 		m = n - 1;
-	for (int i = m + 1; i < n; i++) { /* frozen parameters and those with a fused update come after all others in the arena */
+	for (int i = m + 1; i < n; i++) { /* frozen parameters and parameters with a fused update are at the end of the arena */
 		if (seg[m].lr_mul == seg[i].lr_mul && seg[m].weight_decay == seg[i].weight_decay && seg[m].lr == seg[i].lr &&
 		    seg[m].since == seg[i].since && seg[i].begin - seg[m].end < max_gap(s))
 			seg[m].end = seg[i].end;

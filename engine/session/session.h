@@ -32,7 +32,7 @@ struct gt_scores; /* base/public.h */
 
 /* The data of a session: session_data.c. Ranks that are threads of one process share it. */
 struct gt_session_files {
-	struct gt_dataset set[GT_SPLITS]; /* the data of each split; empty if the session does not need it, or if there is none */
+	struct gt_dataset set[GT_SPLITS]; /* the data of each split; empty if the session does not need it, or the split does not exist */
 	int64_t *index[GT_SPLITS], count[GT_SPLITS]; /* with data.valid: indices in set[GT_TRAIN] of the samples of the splits "train" and
 	                                                "valid", and their count; malloc'ed. NULL: the split has all samples of its dataset */
 	struct gt_fitted *learned;       /* facts learned from the training split (vocabulary, statistics); NULL: the format learns nothing */
@@ -40,7 +40,7 @@ struct gt_session_files {
 	uint64_t reading;                 /* with learned: peak bytes while the training split is converted */
 	struct gt_skipped *skipped;       /* texts and rows that were skipped because they cannot be read; NULL: skipping is not allowed */
 	struct gt_used_samples was;       /* the samples that the run of spec->ckpt used; empty without a checkpoint */
-	struct gt_used_samples used;      /* training: the samples that this run uses, for checkpoints; listed is false if they have no marks */
+	struct gt_used_samples used;      /* training: the samples of this run, for checkpoints; listed is false if samples have no marks */
 	struct gt_arena *memory;          /* memory of the data that was read from spec->ckpt; NULL: none */
 	int64_t stayed;                   /* samples that keep their split although data.valid and seed would now choose the other split */
 	struct gt_data_changes changes;   /* how the samples differ from the samples of the checkpoint's run */
@@ -48,7 +48,7 @@ struct gt_session_files {
 	bool differs;                     /* samples were added, are missing or have changed since the run of the checkpoint */
 	int64_t trained;                  /* with spec->measure: number of measured samples that are in the training split of the run */
 	char changed[1024];               /* message about differences from the checkpoint's data and their consequences; "": none */
-	bool wanted[GT_SPLITS];           /* the splits that the session uses or reads for others; the data may have no samples for them */
+	bool wanted[GT_SPLITS];           /* the splits that the session uses, or reads to make another split; some may have no samples */
 	bool missing[GT_SPLITS];          /* a dry session did not find the split */
 	char note[1024];                  /* reason why a split was not found; "": all were found */
 };
@@ -68,7 +68,7 @@ struct gt_session_spec {
 	/* Called when all sizes are known and before memory is allocated; NULL: not called. An error ends gt_session_open. */
 	enum gt_code (*sized)(void *user, const struct gt_session *s, struct gt_err *err);
 	void *user;              /* first argument of sized */
-	const struct gt_ckpt *ckpt; /* the checkpoint whose state the session will load; not owned. NULL: there is none */
+	const struct gt_ckpt *ckpt; /* the checkpoint whose state the session will load; not owned. NULL: no checkpoint */
 	const char *measure;     /* with eval[GT_TEST]: file or folder whose samples are all evaluated instead of the split test; NULL: none */
 	bool dry;                /* the session only plans: checks that the data exists but does not read it, allocates no device memory */
 };
@@ -86,10 +86,10 @@ struct gt_eval_prog {
 struct gt_plan_key {
 	int64_t n;       /* number of samples of this rank; if idle is set, of another rank */
 	int64_t length;  /* length to which sequences are padded; 0: the model reads none */
-	int64_t all;     /* samples over all ranks, if the ranks normalise together (sync_bn) */
+	int64_t all;     /* samples over all ranks, if batch statistics cover all ranks (sync_bn) */
 	bool train;      /* the plan has a backward pass, for the optimizer step */
 	bool loss;       /* the plan computes the loss */
-	bool accumulate; /* the plan adds parameter gradients to those in memory instead of overwriting them */
+	bool accumulate; /* the plan adds parameter gradients to the gradients in memory instead of overwriting them */
 	bool idle;       /* the plan is for a rank without samples, which takes part in the communication of the other ranks (plan/syncbn.h) */
 	int level, copy; /* index of the copy of the arena GRAD, and index of the copy of the arena BUFFER, that the plan uses */
 	int stage;       /* mode pipe: the stage of the model that the plan computes */
@@ -121,7 +121,7 @@ struct gt_session_data {
 	int nvalues;                    /* 0: targets are classes or labels */
 	const char *facts_text;         /* text of data.json for checkpoints; NULL: none */
 	struct gt_transform_list train_list, eval_list; /* transforms of training samples, and of samples for evaluation and prediction */
-	struct gt_mixing mixing;        /* how training samples are mixed in pairs (mixup, cutmix); classes is that of the data */
+	struct gt_mixing mixing;        /* how training samples are mixed in pairs (mixup, cutmix); classes: number of classes of the data */
 	struct gt_skipped *skipped;     /* samples that could not be read; NULL: such a sample ends the run */
 	const char *note;               /* the reason why a dry session did not find the data; NULL: found */
 };
@@ -137,8 +137,8 @@ struct gt_batch_partition {
 	int64_t steps_per_epoch, steps;
 };
 
-/* The communicators that a session opens and closes in addition to that of its team (session_team.c). A pointer is NULL if the session
- * does not need that communicator. Programs use the communicators in gt_session.exec. */
+/* The communicators that a session opens and closes in addition to its team's communicator (session_team.c). A pointer is NULL if the
+ * session does not need that communicator. Programs use the communicators in gt_session.exec. */
 struct gt_session_comm {
 	struct gt_comm *split[GT_GROUP_COUNT];        /* groups on host memory, split from the team's communicator */
 	struct gt_comm *lane[GT_LANES];               /* communicators of GT_GROUP_PIPE on host memory for the lanes 1, 2, … */
@@ -173,8 +173,8 @@ struct gt_session_programs {
 	                                 They apply outside of all phases, and decide the layout even if phases cover the whole run */
 	struct gt_train_phase *phase; /* [optim.nphases], in the order of time */
 	struct gt_prog *shorter;      /* shorter variants of `full`, as in gt_train_phase */
-	int64_t length;               /* while programs are built: the length of their sequences, as in gt_plan_key */
-	int building;                 /* while programs are built: the phase of their plans, as in gt_plan_key */
+	int64_t length;               /* while programs are built: gt_plan_key.length of their plans */
+	int building;                 /* while programs are built: gt_plan_key.phase of their plans */
 	struct gt_loader *loader;     /* loader of the training split; NULL without gt_session_spec.train and in a dry session */
 	struct gt_range rows;         /* with factored updates: location of the loader's batches in the arena GT_A_SHARED_ACT */
 	struct gt_eval_prog eval[GT_SPLITS]; /* all zero for a split that is not evaluated */
@@ -189,7 +189,7 @@ struct gt_session {
 	const struct gt_team *team;         /* not owned; NULL: there is one rank */
 	const struct gt_strategy *strategy; /* the strategy of parallel.mode */
 	struct gt_rank_position at;         /* the position of this rank in the world */
-	bool sync_bn;                       /* parallel.sync_bn is set and there are ranks to share statistics with */
+	bool sync_bn;                       /* parallel.sync_bn is set and there are several ranks to share statistics */
 	struct gt_loss_spec loss;           /* train.loss with its keys */
 	struct gt_device device;            /* owned; only the arena is closed after it */
 	const char *family;                 /* kind of device: "cpu", "cuda"; "null": a plan without a device, for either kind */

@@ -409,7 +409,7 @@ static enum gt_code check_texts(const struct gt_conf *c, const struct gt_fitted 
 	                      "column the type \"text\" in data.columns, or remove this key");
 }
 
-/* Reads the training split, learns from it, and sets ds->fitted, with which the other splits are read. */
+/* Reads the training split, learns from it, and sets ds->fitted, which is used to read the other splits. */
 static enum gt_code read_and_learn(const struct gt_session_spec *spec, struct gt_dataset_spec *ds, struct gt_session_files *out,
                                    struct gt_err *err)
 {
@@ -439,7 +439,7 @@ static enum gt_code read_and_learn(const struct gt_session_spec *spec, struct gt
 }
 
 /* ---- reading ------------------------------------------------------------------------------------------------------------------- */
-/* Reads all wanted splits that have not been read, each in a thread of its own. */
+/* Reads all wanted splits that have not been read, each in its own thread. */
 static void read_all(const struct gt_session_spec *spec, const struct gt_dataset_spec *ds, struct gt_session_files *out, struct job *job)
 {
 	pthread_t thread[GT_SPLITS];

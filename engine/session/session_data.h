@@ -17,7 +17,7 @@ void gt_session_free_data(struct gt_session_files *f);
 
 /* Reads a file for prediction, with the facts learned from the training split: fields without targets. The caller frees *out. */
 enum gt_code gt_session_read_inputs(const struct gt_session *s, const char *path, struct gt_dataset *out, struct gt_err *err);
-/* The same with one text of n bytes; name: for messages. */
+/* Like gt_session_read_inputs, for one text of n bytes. name: for messages. */
 enum gt_code gt_session_read_text(const struct gt_session *s, const char *name, const char *text, size_t n, struct gt_dataset *out,
                                   struct gt_err *err);
 
@@ -28,8 +28,8 @@ void gt_session_data_close(struct gt_session *s);
 /* Returns how many variants of each image (original, mirrored, shifted) an evaluation averages according to eval.tta. */
 int gt_session_tta_views(const struct gt_conf *c);
 
-/* Fills the attributes of the gather kernel, which assembles batches: normalisation, and the transforms of the list, for which
- * gt_transform_in_kernel is true. */
+/* Fills the attributes of the gather kernel, which assembles batches: normalisation, and the transforms of `list`, for which
+ * gt_transform_in_kernel must be true. */
 enum gt_code gt_session_gather_attr(const struct gt_conf *c, struct gt_transform_list list, struct gt_attr_gather *out, struct gt_err *err);
 
 /* Fills in how a loader of the split reads and transforms samples: the attributes of the gather kernel and, if samples are fetched, the
@@ -44,11 +44,11 @@ bool gt_session_fetches(const struct gt_session *s);
 /* How the transforms of training samples are divided between the threads that read them and the gather kernel. */
 struct gt_session_division {
 	struct gt_recipe_split split; /* on = false: not divided; threads or the gather kernel make all transforms */
-	const char *threads, *device; /* the transforms of each: "hflip, color_jitter"; NULL if they are not divided */
+	const char *threads, *device; /* names of the transforms of threads and device: "hflip, color_jitter"; NULL if not divided */
 };
 enum gt_code gt_session_divided(const struct gt_session *s, struct gt_arena *a, struct gt_session_division *out, struct gt_err *err);
-/* Returns the maximum number of steps in a window on a GPU, if samples are fetched: 8, or less if a rank's samples of two windows, which
- * are in device memory, would take more than 1 GiB. It is the same on all ranks. */
+/* Returns the maximum number of steps in a window on a GPU, if samples are fetched: 8, or less if the samples of two windows would take
+ * more than 1 GiB of device memory on a rank. It is the same on all ranks. */
 int gt_session_fetch_window(const struct gt_session *s);
 
 /* Returns the number of threads that read samples: data.workers or, if that is 0, the number of the device's threads, or 4 for a GPU. */

@@ -117,7 +117,7 @@ enum gt_code gt_session_eval(struct gt_session *s, enum gt_split split, struct g
 	s->exec.graphs &= !s->after_batch; /* a replayed CUDA graph does not set exec.loaded_batches */
 	enum gt_code code = run_eval_batches(s, &v, err);
 	s->exec.graphs = graphs;
-	if (code == GT_EDIVERGED && s->at.world == 1) /* after_batch has met an output that is not finite */
+	if (code == GT_EDIVERGED && s->at.world == 1) /* after_batch has found an output that is not finite */
 		return refuse_nonfinite(s, split, &v, err);
 	GT_TRY(code);
 	gt_loader_stop(e->loader);
@@ -150,7 +150,7 @@ static bool is_split_measured(const struct gt_session *s, enum gt_split split)
 	return split == GT_TRAIN ? s->prog.full.n || s->prog.tail.n : s->prog.eval[split].nfull > 0;
 }
 
-/* Writes the metrics of the split that the targets have: "valid/loss", "valid/acc" or "valid/top5". */
+/* Writes the metrics of the split that these kinds of targets allow: "valid/loss", "valid/acc" or "valid/top5". */
 static const char *list_metrics(const struct gt_metric *m, unsigned kinds, char *buf, size_t size)
 {
 	const char *name[GT_SCORE_COUNT];

@@ -57,7 +57,7 @@ enum gt_code gt_session_set_eval_list(struct gt_session *s, bool files, struct g
 	return files && !eval->n ? default_eval_list(s, eval, err) : GT_OK;
 }
 
-/* Training samples get the transforms for evaluation first if data.augment does not determine their size. */
+/* If data.augment does not determine the image size, training samples first get the transforms for evaluation. */
 enum gt_code gt_session_set_lists(struct gt_session *s, const struct gt_dataset *d, struct gt_err *err)
 {
 	const struct gt_conf_data *c = &s->conf->data;
@@ -217,7 +217,7 @@ enum gt_code gt_session_fetch_spec(const struct gt_session *s, enum gt_split spl
 	spec->fetch.sample = fetch_sample;
 	spec->split = divide_transforms(s, train);
 	spec->workers = gt_session_workers(s);
-	/* Ahead of the training by two batches, or with small batches by enough samples to keep all threads reading. */
+	/* Threads read two batches ahead or, if batches are small, enough samples to keep all threads busy. */
 	int64_t few = part > 0 ? (4 * spec->workers + part - 1) / part : 2;
 	spec->ahead = s->conf->data.prefetch >= 0 ? (int)s->conf->data.prefetch : (int)(few > 2 ? few : 2);
 	return GT_OK;

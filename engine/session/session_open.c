@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Finds the position of this rank in the world. Rejects settings that the schema allows but that cannot be combined, and names both. */
+/* Finds the position of this rank in the world. Rejects settings that are valid but cannot be combined; the error names both. */
 static enum gt_code find_position(struct gt_session *s, const struct gt_session_spec *spec, struct gt_err *err)
 {
 	const struct gt_conf *c = s->conf;
@@ -71,7 +71,7 @@ static enum gt_code open_exec(struct gt_session *s, bool train, struct gt_err *e
 	s->exec.dev = s->device.dev;
 	s->exec.space = s->space;
 	/* Communication through the host cannot be recorded. Graphs of several GPUs in one process may deadlock: cudaGraphLaunch can block
-	 * before all of them are launched (NCCL user guide, "Using NCCL with CUDA Graphs"). */
+	 * before all graphs are launched (NCCL user guide, "Using NCCL with CUDA Graphs"). */
 	s->exec.graphs = c->cuda_graphs && (!world || (world->api->async && s->strategy->ranks != GT_RANKS_THREADS));
 	s->exec.max_window_steps = (int)c->window;
 	s->exec.lockstep = gt_session_scales_loss(s);

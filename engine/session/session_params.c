@@ -89,8 +89,8 @@ static enum gt_code gather_pieces(struct gt_session *s, int i, int state, size_t
 	return n ? c->api->exchange(c, list, n, 0, err) : GT_OK;
 }
 
-/* Copies a tensor between the device and plain host memory. Tensors in host memory with plain layout need no intermediate copy; others go
- * through a copy in their memory order. */
+/* Copies a tensor between the device and plain host memory. Tensors in host memory with plain layout need no intermediate copy; other
+ * tensors need an intermediate copy in memory order. */
 static enum gt_code transfer_tensor(struct gt_session *s, int i, int state, void *get, const void *put, struct gt_err *err)
 {
 	const struct gt_tdesc *d = &s->space->layout.param[i].desc;

@@ -182,7 +182,7 @@ static enum gt_code build_eval_progs(struct gt_session *s, enum gt_split split, 
 	return GT_OK;
 }
 
-/* Returns the index of the layer whose `out` is the number of the model's outputs. */
+/* Returns the index of the layer whose key `out` sets the number of model outputs. */
 static int last_with_out(const struct gt_conf *c)
 {
 	for (int i = c->model.nlayers - 1; i > 0; i--)
@@ -192,8 +192,8 @@ static int last_with_out(const struct gt_conf *c)
 	return 0;
 }
 
-/* Checks that every label that counts is one of the model's outputs. This reports an error now, not at the first such label in a kernel.
- * The readers have checked that labels are below the dataset's number of classes. */
+/* Checks that every label that counts is one of the model's outputs. So a wrong label is an error before the first step. The readers have
+ * checked that labels are below the dataset's number of classes. */
 static enum gt_code check_classes(const struct gt_session *s, struct gt_err *err)
 {
 	const struct gt_graph *g = s->space->layout.first;

@@ -3,7 +3,7 @@
 #include "ir/op.h"
 #include <string.h>
 
-#define PROVEN 64 /* maximum number of ranks whose programs are compared before a start; each takes a millisecond or two */
+#define PROVEN 64 /* maximum number of ranks whose programs are compared before a start; comparing one rank takes a millisecond or two */
 
 struct gt_session_spec gt_world_plan_spec(struct gt_conf *c, const char *device, bool paper, int rank, int world)
 {

@@ -4,7 +4,7 @@
  * Several nodes make the gradient of a tied parameter, one for each of its layers. */
 #include "ir/rows.h"
 
-/* An entry in the list of the gradients of a value, which are summed. */
+/* An entry in the list of gradients of a value; the gradients are summed. */
 struct part {
 	struct part *next;
 	gt_vid v;

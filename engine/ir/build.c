@@ -1,4 +1,4 @@
-/* Builds the forward graph from layer specs: resolves names, checks numbers of inputs, infers shapes, and adds the loss. */
+/* Builds the forward graph from layer specs: resolves names, checks the number of inputs, infers shapes, and adds the loss. */
 #include "ir/rows.h"
 #include <string.h>
 
@@ -114,8 +114,8 @@ enum gt_code gt_graph_layer(struct gt_graph *g, const struct gt_layer_spec *s, i
 	return gt_graph_view(g, s->name, *out, 3, (int64_t[]){x.dim[0], x.dim[1], gt_graph_desc(g, *out)->dim[1]}, out, err);
 }
 
-/* Adds layer i: checks its name, resolves its inputs, checks their number, and adds its nodes. y: the output of each layer so far; used:
- * whether a later layer reads it. */
+/* Adds layer i: checks its name, resolves and counts its inputs, and adds its nodes. y: the output of each layer so far; used: whether a
+ * later layer reads it. */
 static enum gt_code build_layer(struct gt_graph *g, const struct names *t, int i, gt_vid *y, bool *used, struct gt_err *err)
 {
 	const struct gt_layer_spec *s = &t->layers[i];

@@ -4,7 +4,7 @@
 #include <fnmatch.h>
 #include <string.h>
 
-/* A larger tensor is a typing error in the config, and products of a few such sizes would overflow. */
+/* A larger tensor is probably a typing error in the config, and products of such sizes could overflow. */
 #define MAX_ELEMENTS ((int64_t)1 << 40)
 
 /* Returns the array with space for one more item. The old array stays in the arena, so pointers into it may be outdated but never

@@ -11,8 +11,8 @@
  *	conv1.weight +                      fc.weight +                    v
  *	conv1.weight.grad <-- [conv2d.dw] <-- [relu.dx] <-- [linear.dx] <-- gradient of output
  *
- * Parameters and buffers are named as in a PyTorch state dict: "<layer>.weight". Their order is that of the layers and does not depend on
- * batch size or purpose, so parameter i is the same tensor in every graph of a model.
+ * Parameters and buffers are named as in a PyTorch state dict: "<layer>.weight". They are in the order of the layers, whatever the batch
+ * size or purpose, so parameter i is the same tensor in every graph of a model.
  *
  * Adding a value, node or parameter may move its array. Pointers into the old array stay readable, but changes made later are not visible
  * through them. Ids (array indices) stay valid. An input, output or gradient that is absent has the id -1 at its position in gt_node.in or
@@ -43,7 +43,7 @@ enum gt_init_method {
 	GT_INIT_KAIMING_UNIFORM,
 	GT_INIT_XAVIER_NORMAL,
 	GT_INIT_XAVIER_UNIFORM,
-	/* The methods below are for single layers. They start from the values that the model's method draws. */
+	/* The methods below are set for single layers. They change values that the method of the model has drawn. */
 	GT_INIT_DIRAC,     /* replaces the first min(in, out) filters of a convolution by the identity (torch.nn.init.dirac_) */
 	GT_INIT_WHITENING, /* computes all filters from the training data (session/whiten.h) */
 	GT_INIT_ZEROS      /* sets the weight of any layer to 0 (torch.nn.init.zeros_), as for the last batch normalisation of a block */
@@ -62,7 +62,7 @@ enum gt_param_class {
 	GT_PARAM_BIAS,
 	GT_PARAM_NORM,
 	GT_PARAM_BUFFER,
-	GT_PARAM_TABLE /* rows that integers select: plain, f32 (f64 in an f64 graph), without a 16-bit copy */
+	GT_PARAM_TABLE /* table of rows that are selected by integers: plain layout, f32 (f64 in an f64 graph), without a 16-bit copy */
 };
 
 struct gt_value {
@@ -95,8 +95,8 @@ struct gt_param {
 	                               discards a weight for a layer that shares another layer's weight (gt_layer_spec.tie) */
 	int64_t fan_in, fan_out;    /* fan-in and fan-out of the weight tensor, as torch.nn.init computes them */
 	double lr_mul;              /* factor by which the learning rate is multiplied for this parameter */
-	double weight_decay;        /* weight decay of this parameter; NAN: that of the optimizer */
-	gt_vid value, work, grad;   /* values of the graph: the master values, their 16-bit copy, their gradient; -1: the graph has none */
+	double weight_decay;        /* weight decay of this parameter; NAN: as set for the optimizer */
+	gt_vid value, work, grad;   /* values of the graph: master values, 16-bit copy, gradient; -1: the graph has no such value */
 	bool frozen;                /* the parameter is not trained */
 	bool tied;                  /* other layers share this weight (gt_layer_spec.tie). The layout is plain. The gradient is the sum of the
 	                               gradients of all these layers: several nodes make it, one after the other */
@@ -172,7 +172,7 @@ struct gt_layer_spec {
 	int nin;                           /* number of names in `in`; 0: the input is the output of the preceding layer */
 	const char *tie;                   /* name of an earlier layer, whose weight this layer shares; NULL: the layer has its own weight */
 	double lr_mul;                     /* factor by which the learning rate of its parameters is multiplied; default 1 */
-	double weight_decay;               /* weight decay of its parameters; NAN: that of the optimizer */
+	double weight_decay;               /* weight decay of its parameters; NAN: as set for the optimizer */
 	bool frozen;                       /* its parameters are not trained */
 	bool recompute;                    /* the output is not kept; the backward pass computes it again */
 	int init;                          /* enum gt_init_method; -1: the model's method */
@@ -229,13 +229,13 @@ bool gt_loss_ignores(const struct gt_loss_spec *loss); /* whether samples with t
 /* Returns the weight of each class in the divisor of the mean loss (attr.nweights of them); NULL: 1. */
 const double *gt_loss_class_weights(const struct gt_loss_spec *loss);
 
-/* Builds the forward graph and infers all shapes. The output of every layer must be used; that of the last layer is the model's output.
- * Returns GT_ECONFIG, with a message of the form "file:line: model.layers[3] (fc1): …", if a layer does not fit. */
+/* Builds the forward graph and infers all shapes. The output of every layer must be used; the output of the last layer is the model's
+ * output. Returns GT_ECONFIG, with a message of the form "file:line: model.layers[3] (fc1): …", if a layer does not fit. */
 enum gt_code gt_graph_build(struct gt_arena *a, const struct gt_model_spec *m, int64_t batch, enum gt_dtype compute, bool train,
                             struct gt_graph **out, struct gt_err *err);
 
 /* For test-time augmentation, where a batch has several views (augmented copies) of each of N samples: averages the output, [views * N, C],
- * over the views of each sample. Its rows are sorted by view, then by sample. */
+ * over the views of each sample. The rows of the output are sorted by view, then by sample. */
 enum gt_code gt_graph_views(struct gt_graph *g, int views, struct gt_err *err);
 
 /* Adds the loss node after the output. In a training graph the node also makes the gradient of the output. */
@@ -250,13 +250,13 @@ enum gt_code gt_graph_verify(const struct gt_graph *g, struct gt_err *err);
 
 /* layer_depth.c. A block is a sequence of parameters whose layers' names have the same part before the first dot ("layer1" of
  * "layer1.0.conv1"); a sequence of only normalisation parameters belongs to the preceding block. gt_graph_depth returns the number of
- * blocks after that of a parameter: 0 for the last block, the head. gt_graph_block returns the name of a parameter's block, of which
+ * blocks after the block of a parameter: 0 for the last block, the head. gt_graph_block returns the name of a parameter's block, of which
  * *length bytes count. */
 int gt_graph_depth(const struct gt_graph *g, int param);
 const char *gt_graph_block(const struct gt_graph *g, int param, int *length);
 
 double gt_node_flops(const struct gt_graph *g, const struct gt_node *n); /* floating-point operations of a node; 0 for an alias */
-/* Returns whether the output of n is only another description of its input's memory (GT_OPF_ALIAS). */
+/* Returns whether the output of n shares the memory of its input under another description (GT_OPF_ALIAS). */
 bool gt_node_alias(const struct gt_graph *g, const struct gt_node *n);
 gt_vid gt_graph_source(const struct gt_graph *g, gt_vid v); /* returns the value that v aliases, or v if v is no alias; -1 for -1 */
 int64_t gt_graph_num_params(const struct gt_graph *g); /* total number of elements of all trainable parameters */
@@ -290,7 +290,7 @@ enum gt_code gt_graph_param(struct gt_graph *g, struct gt_node *n, const char *s
 enum gt_code gt_graph_group(struct gt_graph *g, const struct gt_node *n, const char *suffix, int *out, struct gt_err *err);
 /* Appends the gradient of a parameter to n's outputs, and adds the gradient value on first use. param: the parameter's value or work copy;
  * if it is -1 or frozen, the output is absent (-1). n must be the newest node. If several nodes make the gradient of a tied parameter, the
- * first one writes it and the others add to it; gt_value.producer is the last one. */
+ * first node writes it and the others add to it; gt_value.producer is the last node. */
 enum gt_code gt_graph_grad(struct gt_graph *g, struct gt_node *n, gt_vid param, struct gt_err *err);
 /* init.c: returns how many generator outputs PyTorch uses for n values of type t: 64-bit outputs for f64, else 32-bit outputs. After an odd
  * n < 16 of normal values PyTorch also keeps one value for the next such tensor; it is not counted. */
@@ -299,7 +299,7 @@ bool gt_graph_learns(const struct gt_graph *g, gt_vid param); /* whether param i
                                                                  present (not -1) and not frozen */
 bool gt_graph_borrows(const struct gt_graph *g, const struct gt_node *n, gt_vid param); /* whether param, a parameter or its work copy, is
                                                                                           the weight of another layer than n's */
-/* Returns whether node i adds to gradient v, which it makes, because an earlier node makes it too. */
+/* Returns whether node i, which makes gradient v, adds to v, because an earlier node makes v too. */
 bool gt_graph_grad_adds(const struct gt_graph *g, int i, gt_vid v);
 void gt_node_input(struct gt_node *n, gt_vid v); /* appends an input to n; v = -1: the input is absent */
 const struct gt_tdesc *gt_graph_desc(const struct gt_graph *g, gt_vid v);

@@ -3,7 +3,7 @@
  *                    (seed, parameter, element), so any rank can draw any part of any parameter
  *   torch            the same distributions from PyTorch's own generator. The values are, bit for bit, those of torch.manual_seed(seed)
  *                    followed by the construction of the modules in the layers' order (weight before bias; normalisations draw nothing);
- *                    those of tables of embeddings, N(0, 1), differ by about 1e-6 (mt19937.h). Every method draws tables in this way
+ *                    the values of embedding tables, N(0, 1), differ by about 1e-6 (mt19937.h). Every method draws tables in this way
  *   kaiming-normal   N(0, sqrt(2 / fan_in)), kaiming-uniform U(±sqrt(6 / fan_in)), xavier-normal N(0, sqrt(2 / (fan_in + fan_out))),
  *   …                xavier-uniform U(±sqrt(6 / (fan_in + fan_out))): weights as in torch.nn.init with the gain of ReLU (kaiming) or 1
  *                    (xavier); biases are 0

@@ -23,7 +23,7 @@ enum gt_opflag {
 	GT_OPF_LOSS = 1 << 1,    /* is a loss of train.loss in the config */
 	GT_OPF_INPLACE = 1 << 2, /* an output may overwrite an input if no later node reads the input: gt_op.inplace */
 	GT_OPF_ALIAS = 1 << 3,   /* if alias() returns true, out[0] is the memory of in[0] with another description; the node is not lowered */
-	GT_OPF_CHEAP = 1 << 4,   /* computing out[0] again costs about as much as reading its operands (plan/recompute.h) */
+	GT_OPF_CHEAP = 1 << 4,   /* computing out[0] again costs about as much as reading the operands (plan/recompute.h) */
 	GT_OPF_ONCE = 1 << 5,    /* must not be recomputed, because it changes state or communicates with other ranks */
 	GT_OPF_TOKENS = 1 << 8,  /* a layer whose inputs may have rank 3: [batch, tokens, features] */
 	GT_OPF_CODES = 1 << 9,   /* a layer that has an input of integers (i32): codes, tokens or lengths */
@@ -39,7 +39,7 @@ struct gt_attr_def {
 	enum gt_attr_type type;
 	size_t offset;      /* byte offset in the operation's attribute struct, of an int64_t, int64_t[2], struct gt_ints, double, bool or
 	                       int (ENUM) */
-	double def;         /* default value; NAN: the key is required; INTS: 0 is the empty list */
+	double def;         /* default value; NAN: the key is required; INTS: 0 means the empty list */
 	double min, max;    /* range of the value, inclusive */
 	const char *values; /* ENUM: the allowed words, "a|b"; the stored value is the index of the word */
 	const char *help;   /* text for gtrain.cfg(5) and shell completion */

@@ -105,7 +105,7 @@ struct attr_embeddings {
 	struct gt_ints num, dim; /* one entry for each column; empty: num from the data, dim by width_of() */
 };
 
-/* fastai's rule for the features of a column with n different codes. */
+/* Returns the number of features of a column with n different codes, by the rule of fastai. */
 static int64_t width_of(int64_t n)
 {
 	double w = round(1.6 * pow((double)n, 0.56));

@@ -85,7 +85,7 @@ static enum gt_code out_proj_infer(struct gt_graph *g, struct gt_node *n, struct
 const struct gt_op gt_op_in_proj = {.code = GT_OP_LINEAR, .infer = in_proj_infer, .gradient = linear_gradient, .flops = linear_flops};
 const struct gt_op gt_op_out_proj = {.code = GT_OP_LINEAR, .infer = out_proj_infer, .gradient = linear_gradient, .flops = linear_flops};
 
-/* Counts the operations of the linear layer and those of the loss (ops_loss.c). */
+/* Counts the operations of the linear layer and of the loss (ops_loss.c). */
 static double linear_loss_flops(const struct gt_graph *g, const struct gt_node *n)
 {
 	return linear_flops(g, n) + 5.0 * (double)gt_tdesc_count(gt_graph_desc(g, n->out[0]));

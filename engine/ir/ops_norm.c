@@ -61,7 +61,7 @@ static enum gt_code batchnorm_infer(struct gt_graph *g, struct gt_node *n, struc
 	int still; /* the group that freezes the running statistics; -1: none */
 	GT_TRY(find_frozen_stats_group(g, n, a->track, &still, err));
 	a->train = (g->train && still < 0) || !a->track;
-	/* The variance of a single value is 0, so no result would be meaningful. */
+	/* The variance of a single value is 0, so the result would be meaningless. */
 	if (!g->train && !a->track && gt_tdesc_count(&x) == channels)
 		return gt_fail(err, GT_ECONFIG,
 		               "expected more than one value per channel in an evaluation without running statistics (track_running_stats = "

@@ -89,7 +89,7 @@ static double steps_flops(const struct gt_graph *g, const struct gt_node *n)
 	return (double)gt_tdesc_count(x) * (2.0 * (double)w->dim[1] + 10.0);
 }
 
-/* The steps read weight_hh in the plain layout, which no other operation may choose. v: its value, or its 16-bit copy. */
+/* The steps read weight_hh in the plain layout, so no other operation may choose its layout. v: the weight or its 16-bit copy. */
 static void require_plain_layout(struct gt_graph *g, gt_vid v)
 {
 	struct gt_param *p = &g->params[g->values[v].param];

@@ -30,13 +30,13 @@
 /* shared.c */
 /* Checks that the first input of n has `rank` dimensions. Returns GT_ECONFIG if not. */
 enum gt_code gt_expect_rank(const struct gt_graph *g, const struct gt_node *n, int rank, struct gt_err *err);
-/* Appends a node whose output *out is an alias of v, an activation, with another shape of as many elements. Rank 4 (NHWC) is not allowed on
- * either side. */
+/* Appends a node whose output *out is an alias of v, an activation, with another shape and the same number of elements. Rank 4 (NHWC) is
+ * not allowed on either side. */
 enum gt_code gt_graph_view(struct gt_graph *g, const char *name, gt_vid v, int rank, const int64_t *dim, gt_vid *out, struct gt_err *err);
-/* Appends a node whose output *out is v, [batch, elements], with the elements in PyTorch's order, as NHWC with the dimensions dim[4]: the
- * inverse of flatten. */
+/* Appends a node whose output *out is v, [batch, elements], with the elements in PyTorch's order, converted to NHWC with the dimensions
+ * dim[4]: the inverse of flatten. */
 enum gt_code gt_graph_unflatten(struct gt_graph *g, const char *name, gt_vid v, const int64_t *dim, gt_vid *out, struct gt_err *err);
-/* Checks that input number `input` of n is i32 of this rank. what: the input in words. */
+/* Checks that input number `input` of n is i32 with `rank` dimensions. what: name of the input in errors. */
 enum gt_code gt_expect_integers(const struct gt_graph *g, const struct gt_node *n, int input, int rank, const char *what,
                                  struct gt_err *err);
 /* For a node with one data input and optionally, as input number `input`, the lengths of the samples: checks the lengths, or appends an
@@ -63,7 +63,7 @@ enum gt_code gt_gradient_weighted(GT_GRADIENT_ARGS, enum gt_opcode code_dx, enum
 enum gt_code gt_backward_node(struct gt_graph *g, const struct gt_node *n, enum gt_opcode code, gt_vid dy, struct gt_node **out,
                               struct gt_err *err);
 /* Return the distributions from which PyTorch draws the weights, and the biases, of linear and convolution layers by default. The bound for
- * weights is that of kaiming_uniform_(a = sqrt(5)), computed in PyTorch's order of operations. */
+ * weights is computed as in kaiming_uniform_(a = sqrt(5)), in PyTorch's order of operations. */
 struct gt_init gt_init_weight_default(int64_t fan_in);
 struct gt_init gt_init_bias_default(int64_t fan_in);
 

@@ -139,7 +139,7 @@ enum gt_code gt_fuse_pool_indices(struct gt_fusion *f, int i, struct gt_err *err
 	return code;
 }
 
-/* Indices that nobody reads, as in an evaluation, are not written. */
+/* Does not write indices that no node reads, as in an evaluation. */
 enum gt_code gt_fuse_pool_without_indices(struct gt_fusion *f, int i, struct gt_err *err)
 {
 	struct gt_node n = f->g->nodes[i];

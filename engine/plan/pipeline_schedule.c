@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_CELLS ((int64_t)1 << 26) /* so many cells (struct gt_cell) take one gigabyte */
+#define MAX_CELLS ((int64_t)1 << 26) /* maximum number of cells (struct gt_cell); they take one gigabyte */
 
 /* Appends a cell to the list of a rank. */
 static void put_cell(struct gt_grid *g, int rank, enum gt_cell_kind kind, int stage, int micro)
@@ -142,14 +142,14 @@ static double duration_of(const double *cost, int stage)
 	return cost ? cost[stage] : 1;
 }
 
-/* The time at which the result of `stage` for a micro-batch is available on rank `rank`; -1: not known yet. */
+/* Returns the time at which the result of `stage` for a micro-batch is available on rank `rank`; -1: not known yet. */
 static double arrival_time(const struct timeline *p, int backward, int stage, int micro, int rank)
 {
 	double t = p->done[backward][(int64_t)stage * p->g->micros + micro];
 	return t < 0 || stage % p->g->ranks == rank ? t : t + p->cost->transfer;
 }
 
-/* The earliest start of a cell; -1: not known yet. */
+/* Returns the earliest start of a cell; -1: not known yet. */
 static double earliest_start(const struct timeline *p, const struct gt_cell *c, int rank)
 {
 	double own = arrival_time(p, c->kind == GT_CELL_W, c->stage, c->micro, rank), other;

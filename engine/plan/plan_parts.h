@@ -17,7 +17,7 @@ static inline int gt_at_least_one(int n)
  * amount of free memory. */
 enum gt_code gt_call_supported(struct gt_space *s, const struct gt_opcall *oc, bool *yes, struct gt_err *err);
 size_t gt_element_size(const struct gt_space *s, enum gt_arena_id a); /* bytes of one element of a flat arena */
-/* Device address of a parameter in gather slot `slot` of arena a, where its whole bucket is. NULL before gt_space_alloc. */
+/* Returns the device address of a parameter in gather slot `slot` of arena a, where its whole bucket is. NULL before gt_space_alloc. */
 void *gt_space_gathered_param(const struct gt_space *s, int param, enum gt_arena_id a, int slot);
 
 /* backend_fusion.c: shared by the patterns of backend fusion */

@@ -21,7 +21,7 @@
 struct gt_rank_position {
 	int rank, world;
 	int data, ndata; /* the data group (ranks with the same part of the model): index of this rank in the group, size of the group */
-	int pipe, npipe; /* the ranks that form one copy of the model, in the order of their stages: index of this rank, number of ranks */
+	int pipe, npipe; /* the ranks of one copy of the model, in the order of their stages: index of this rank, number of these ranks */
 };
 
 /* A unit: the part of one micro-batch that a rank processes at once. With reproducible = "world" the batch is divided into virtual

@@ -154,7 +154,7 @@ enum gt_code gt_batch_train_units(struct gt_session *s, int64_t n, struct gt_job
 		                           .loss = true,
 		                           .length = s->prog.length, .phase = s->prog.building,
 		                           .accumulate =
-		                               some && !gt_space_sharded(s->space, GT_A_GRAD)}; /* shards are summed after reduction */
+		                               some && !gt_space_sharded(s->space, GT_A_GRAD)}; /* shards are summed after their reduction */
 		if (!own && s->sync_bn)
 			want = (struct gt_plan_key){.n = like.n, .all = all, .train = true, .loss = true, .idle = true, .length = like.length,
 			                            .phase = like.phase};

@@ -118,7 +118,7 @@ static enum gt_code transfer_tensor(struct gt_session *s, int i, int state, void
 	return code;
 }
 
-/* Mode pipe: rank 0 receives a tensor of another stage. The copies of that stage may each have parts of it. */
+/* Mode pipe: rank 0 receives a tensor of another stage. The copies of that stage may each have parts of the tensor. */
 static enum gt_code get_from_home(struct gt_session *s, int i, int state, void *plain, struct gt_err *err)
 {
 	int home = gt_session_pipe_rank_of(s, i);

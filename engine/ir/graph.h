@@ -152,9 +152,9 @@ struct gt_graph {
 	int ngroups;
 	int layer;                        /* gt_graph_node copies this to gt_node.layer of each new node */
 	bool backward;                    /* gt_graph_node copies this to gt_node.backward of each new node */
-	int stage, stages;                /* pipeline stage that this graph is (gt_partition_stage), and number of stages; stages = 0: a
-	                                     whole graph. In the graph of a stage, parameters of other stages have no values, and input,
-	                                     target, output and metrics may be absent (-1) */
+	int stage, stages;                /* index of the pipeline stage of this graph (gt_partition_stage); number of stages; stages = 0: a
+	                                     whole graph. In the graph of a stage, parameters of other stages have no values, and input, target,
+	                                     output and metrics may be absent (-1) */
 };
 
 static inline enum gt_phase gt_node_phase(const struct gt_node *n)

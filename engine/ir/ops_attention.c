@@ -86,7 +86,7 @@ static const struct gt_attr_def pool_attrs[] = {
 };
 
 /* ---- attention ------------------------------------------------------------------------------------------------------------------- */
-/* The internal operation: qkv is [N, T, 3 C], y [N, T, C]. */
+/* Infers the internal operation: qkv is [N, T, 3 C], and y is [N, T, C]. */
 static enum gt_code attention_infer(struct gt_graph *g, struct gt_node *n, struct gt_err *err)
 {
 	const struct gt_attr_attention *a = n->attr;

@@ -46,7 +46,7 @@ static enum gt_code table_param(struct gt_graph *g, struct gt_node *n, struct gt
 }
 
 /* ---- embedding ------------------------------------------------------------------------------------------------------------------- */
-/* The internal operation: y is [number of tokens, dim]. */
+/* Infers the internal operation: y is [number of tokens, dim]. */
 static enum gt_code embedding_infer(struct gt_graph *g, struct gt_node *n, struct gt_err *err)
 {
 	const struct gt_attr_embedding *a = n->attr;

@@ -311,8 +311,7 @@ static enum gt_code end_data_json(struct gt_cli *cli, const struct gt_data_check
 	return gt_out_json(cli, err);
 }
 
-/* Lists the unreadable samples and, if `whole` is set, the images that cannot be decoded. They are an error unless a run would skip them.
- * */
+/* Lists the unreadable samples and, if `whole` is set, the images that cannot be decoded. They are an error unless a run skips them. */
 static enum gt_code check_data(struct gt_cli *cli, struct gt_conf *conf, bool whole, struct gt_err *err)
 {
 	struct data_list list = {.cli = cli};

@@ -1,14 +1,14 @@
-/* `gtrain --version`: what a report of a fault needs about the build and the machine. */
+/* `gtrain --version`: prints the facts about the build and the machine that a bug report needs. */
 #include "cli.h"
 #include "gtrain_report.h"
 #include <stdio.h>
 #include <string.h>
 
 #ifndef GT_COMMIT
-#define GT_COMMIT "" /* the Makefile passes the commit that was built; "": it was built without git, as from an archive */
+#define GT_COMMIT "" /* the commit of the build, from the Makefile; "": built outside git, for example from an archive */
 #endif
 #ifndef GT_CUDA_VERSIONS
-#define GT_CUDA_VERSIONS "" /* cuda.mk passes the versions of the toolkit, cuDNN and NCCL of the build; "": it was built without CUDA */
+#define GT_CUDA_VERSIONS "" /* versions of CUDA, cuDNN and NCCL at build time, from cuda.mk; "": built without CUDA */
 #endif
 #ifdef __clang__
 #define COMPILER "clang " __clang_version__

@@ -1,4 +1,4 @@
-/* The text of `gtrain check` about the columns of a table, texts, and ranks. */
+/* Prints the parts of the report of `gtrain check` about table columns, texts and ranks. */
 #include "cli.h"
 #include "base/json_read.h"
 #include <inttypes.h>
@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define MOST 60 /* number of columns that the text shows */
-#define NAME 32 /* maximum width of a name */
+#define MOST 60 /* maximum number of table columns to print */
+#define NAME 32 /* maximum width of a printed name */
 
 enum gt_code gt_cli_columns_text(struct gt_cli *cli, const struct gt_json_value *f, struct gt_err *err)
 {
@@ -67,7 +67,7 @@ void gt_cli_texts_facts(struct gt_table *table, const struct gt_json_value *f)
 
 /* ---- ranks ----------------------------------------------------------------------------------------------------------------------- */
 
-/* Returns the bytes of all arenas of a rank. */
+/* Returns the total size in bytes of a rank's arenas. */
 static uint64_t total_bytes(const struct gt_json_value *rank)
 {
 	uint64_t n = 0;
@@ -84,7 +84,7 @@ static bool is_common(const struct gt_json_value *f, const char *arena)
 	return c;
 }
 
-/* Prints the memory of the rank that needs the most, and of the one that needs the least. */
+/* Prints the memory of the rank with the largest need and of the rank with the smallest need. */
 static enum gt_code print_memory(struct gt_cli *cli, const struct gt_json_value *f, struct gt_err *err)
 {
 	const struct gt_json_value *most = gt_json_first(f, "ranks"), *least = most;
@@ -117,7 +117,7 @@ static enum gt_code print_memory(struct gt_cli *cli, const struct gt_json_value 
 	return GT_OK;
 }
 
-/* Returns a sentence about how the copies of the model make one update. It begins with the method's name. */
+/* Returns a sentence that explains how the model replicas are kept in sync. It begins with the name of the method. */
 static const char *sync_sentence(const char *sync)
 {
 	static const struct {
@@ -167,7 +167,7 @@ static enum gt_code print_buckets(struct gt_cli *cli, const struct gt_json_value
 	return GT_OK;
 }
 
-/* Adds the rows for the ranks from k to last, which all send the same. */
+/* Adds the rows for the ranks from k to last, which all have the same traffic. */
 static void add_traffic_rows(struct gt_table *t, const struct gt_json_value *k, const struct gt_json_value *last)
 {
 	int64_t first = gt_json_count(k, "rank"), end = gt_json_count(last, "rank");

@@ -1,6 +1,5 @@
-/* The command line. A table has one row per command and per option, from which parsing, `-h` and the completions follow; tests/cli/
- * compares the manual with the tables. cli/ is the only room that prints or exits. Of the engine it includes gtrain.h, its parts gtrain_*.h
- * and engine/base/ only. */
+/* The command line. Tables with one row per command and per option drive parsing, `-h` and the completions; tests/cli/ compares the manual
+ * with the tables. Only the folder cli/ prints or exits. From the engine, cli/ includes only gtrain.h, gtrain_*.h and engine/base/. */
 #ifndef GT_CLI_CLI_H
 #define GT_CLI_CLI_H
 
@@ -16,7 +15,7 @@ struct gt_run_opts;
 /* The type of an operand or of the argument of an option, for the completions. */
 enum gt_complete {
 	GT_COMPLETE_NONE,
-	GT_COMPLETE_CONFIG,     /* the files *.cfg of the working directory; if there are none, as GT_COMPLETE_BUNDLED */
+	GT_COMPLETE_CONFIG,     /* the *.cfg files in the working directory; without such files, the same as GT_COMPLETE_BUNDLED */
 	GT_COMPLETE_BUNDLED,    /* the configs that come with gtrain */
 	GT_COMPLETE_DIR,
 	GT_COMPLETE_FILE,
@@ -30,7 +29,7 @@ enum gt_complete {
 
 enum gt_option_kind {
 	GT_OPTION_FLAG,     /* bool */
-	GT_OPTION_STRING,   /* const char *: a text that is not empty */
+	GT_OPTION_STRING,   /* const char *: a non-empty string */
 	GT_OPTION_CHOICE,   /* const char *: one of gt_option.choices */
 	GT_OPTION_LIST,     /* struct gt_strlist: the option can be repeated */
 	GT_OPTION_INT,      /* int64_t from gt_option.min to gt_option.max */
@@ -46,15 +45,15 @@ struct gt_strlist {
 	int n;
 };
 
-/* The operands, and the values of the options of every command; zero if an option is not given. Strings point into argv. */
+/* The operands, and the values of the options that every command has; zero if an option is not given. Strings point into argv. */
 struct gt_args {
 	bool json, quiet, verbose, no_progress, help, version;
 	const char *color;
 	struct gt_strlist operands;
 };
 
-/* The options that several commands have (the GT_OPT_ rows below), and those of `gtrain run` on which the config and the command lines of
- * ranks depend. A command that has some of them has this struct as the member `job` of its own struct of options. */
+/* Options that several commands share (the GT_OPT_ rows below), and the options of `gtrain run` that affect the config and the command
+ * lines of ranks. A command with such options has this struct as the member `job` of its own options struct. */
 struct gt_job_args {
 	struct gt_strlist sets;
 	const char *device, *init, *mode, *out;
@@ -65,7 +64,7 @@ struct gt_job_args {
 };
 
 struct gt_option {
-	const char *name; /* without dashes; NULL ends a table */
+	const char *name; /* long name without dashes; NULL ends the table */
 	char letter;      /* the short form, for example 's' for -s; 0: the option has none */
 	enum gt_option_kind kind;
 	size_t offset;    /* offset of the option's member in the command's struct of options; of a global option, in struct gt_args */
@@ -86,10 +85,10 @@ struct gt_command {
 	const char *about;    /* a paragraph for -h, with line breaks */
 	const char *example;
 	int min_operands, max_operands; /* max_operands -1: any number */
-	enum gt_complete first, rest;   /* types of the first operand and of the others */
+	enum gt_complete first, rest;   /* types of the first operand and of the following operands */
 	const char *choices;            /* possible words of the first operand, if its type is GT_COMPLETE_CHOICE */
 	const struct gt_option *options;
-	size_t args_size;               /* size of the struct into which `options` is parsed, which is first zeroed; 0: no options */
+	size_t args_size;               /* size of the options struct, which is zeroed before parsing; 0: no options */
 	enum gt_code (*run)(struct gt_cli *cli, struct gt_err *err);
 };
 
@@ -100,7 +99,7 @@ enum gt_code gt_command_unknown(const char *name, struct gt_err *err); /* return
 
 /* The state of the program. main() creates it and passes it to all functions. */
 struct gt_cli {
-	struct gt_arena *arena; /* memory of everything that lives as long as the process */
+	struct gt_arena *arena; /* memory for objects that live until the process ends */
 	struct gt_args args;
 	const struct gt_command *command;
 	void *options;          /* the struct of options of `command`, in the arena; it is command->args_size bytes long */
@@ -109,7 +108,7 @@ struct gt_cli {
 	struct gt_json json;    /* the JSON line that gt_out_json prints */
 	bool color_out, color_err;
 	bool terminal_out;      /* stdout is a terminal */
-	bool animate;           /* stderr shows a progress line that is rewritten */
+	bool animate;           /* a progress line on stderr is rewritten in place */
 	bool painted;           /* the progress line is on the terminal now, without a newline (status_line.h) */
 	bool utf8;
 	int out_errno;          /* errno of the first failed write to stdout; 0: none */
@@ -119,8 +118,8 @@ struct gt_cli {
 /* Parses the words from index *pos to n - 1 into cli->args and cli->options. If command is NULL, it parses global options only, and stops
  * at the first other word. */
 enum gt_code gt_options_parse(struct gt_cli *cli, const struct gt_command *command, char **words, int n, int *pos, struct gt_err *err);
-/* Finds an option of a command (NULL: none), or else a global one, by its letter or, if letter is 0, by the first len bytes of name.
- * Returns NULL if there is none. */
+/* Finds an option of a command (NULL: no command) or else a global option, by its letter or, if letter is 0, by the first len bytes of
+ * name. Returns NULL if no option matches. */
 const struct gt_option *gt_option_find(const struct gt_command *command, const char *name, size_t len, char letter);
 /* Returns the one of n candidates that is most similar to word; NULL if none is similar enough. */
 const char *gt_cli_nearest(const char *word, const char *const *candidates, int n);
@@ -128,8 +127,8 @@ const char *gt_cli_nearest(const char *word, const char *const *candidates, int 
 double gt_cli_duration_parse(const char *s);
 
 /* ---- help.c ------------------------------------------------------------------------------------------------------------- */
-/* Prints `head` and, from column `indent` on, text, broken at spaces so that no line is wider than `width` columns unless one word is. If
- * head is too long, the text begins on the next line. */
+/* Prints `head` and, from column `indent` on, text, broken at spaces into lines of at most `width` columns (a longer word is not broken).
+ * If head is too long, the text begins on the next line. */
 void gt_out_wrapped(struct gt_cli *cli, const char *head, int indent, const char *text, int width);
 void gt_help_program(struct gt_cli *cli);
 /* Explains the config keys that a topic names: a key by its path, all keys of a group, or all keys with this last word. Returns the number
@@ -148,17 +147,17 @@ void gt_out(struct gt_cli *cli, const char *fmt, ...) __attribute__((format(prin
 bool gt_out_bytes(struct gt_cli *cli, const void *data, size_t n); /* like gt_out; returns false if the output cannot be written */
 void gt_out_line(struct gt_cli *cli, const char *line); /* writes the line and a newline, and flushes */
 enum gt_code gt_out_json(struct gt_cli *cli, struct gt_err *err); /* writes cli->json as a line, and resets it */
-/* Takes what is in cli->json, a whole report, as values in cli->arena from which the text is printed. */
+/* Parses the complete report in cli->json into values in cli->arena. The report as text is printed from these values. */
 enum gt_code gt_out_facts(struct gt_cli *cli, const struct gt_json_value **out, struct gt_err *err);
 enum gt_code gt_out_finish(struct gt_cli *cli, struct gt_err *err); /* flushes stdout; GT_EIO: output was lost */
 /* Writes a text as a field of a CSV file (RFC 4180): in quotation marks if it has a comma, a quotation mark or a line break. On a terminal,
- * what gt_cli_printable replaces is replaced. */
+ * characters are replaced as by gt_cli_printable. */
 void gt_out_csv(struct gt_cli *cli, const char *text);
 /* Returns the number of columns to use on stdout: $COLUMNS, the width of the terminal, or 80. */
 int gt_out_columns(void);
-bool gt_out_terminal(void); /* whether lines on stdout have this width: it is a terminal, or $COLUMNS says how wide it is */
-/* Prints a text at column `indent`, where the cursor is, broken at spaces so that no line ends after column `width` unless one word does;
- * further lines begin at `indent`. */
+bool gt_out_terminal(void); /* whether the width of stdout is known: stdout is a terminal, or $COLUMNS is set */
+/* Prints a text from the cursor, which is at column `indent`, broken at spaces so that lines end before column `width` (a longer word is
+ * not broken). Further lines begin at `indent`. */
 void gt_out_words(struct gt_cli *cli, const char *text, int indent, int width);
 /* Prints a message on stderr like gt_cli_note, broken at spaces if stderr is a terminal, for sentences without commands to copy. */
 void gt_cli_note_words(struct gt_cli *cli, const char *text);
@@ -172,8 +171,8 @@ const char *gt_style(bool color, enum gt_style s); /* returns the escape sequenc
 /* Writes to buf the name of this program for commands that are suggested to the user: the path that the user typed, as a word for a shell,
  * or "gtrain". Returns buf. */
 const char *gt_cli_program(const struct gt_cli *cli, char *buf, size_t size);
-/* Copies s into buf, which can be s, and replaces by '?' what could control a terminal: control characters, marks of direction, and bytes
- * that are not UTF-8. Cuts between characters. Returns buf. */
+/* Copies s into buf (buf may be s) and replaces each of these by '?': control characters, text direction marks, and bytes that are not
+ * UTF-8. If s is too long, truncates it between two characters. Returns buf. */
 const char *gt_cli_printable(const char *s, char *buf, size_t size);
 
 /* ---- text_table.c: aligned columns on stdout ------------------------------------------------------------------------------ */
@@ -185,15 +184,15 @@ struct gt_table {
 	bool no_memory;
 };
 void gt_table_init(struct gt_table *t, struct gt_arena *arena, const char *align);
-/* The cells of a row, one for each column, are copied. A head is printed in bold, and followed by a rule. */
+/* Adds a row with one cell per column; the texts are copied. A head row is printed in bold, with a horizontal rule below it. */
 #define gt_table_head(t, ...) gt_table_add_cells((t), true, (const char *[]){__VA_ARGS__})
 #define gt_table_add(t, ...) gt_table_add_cells((t), false, (const char *[]){__VA_ARGS__})
 void gt_table_add_cells(struct gt_table *t, bool head, const char *const *cell);
 void gt_table_rule(struct gt_table *t);
 enum gt_code gt_table_print(struct gt_cli *cli, const struct gt_table *t, struct gt_err *err);
 int gt_text_width(const char *s); /* returns the width of s on a terminal: its number of code points */
-/* Copies at most `width` code points of s to buf, of which the last is an ellipsis if s is longer, with control characters replaced by '?'.
- * Returns buf. */
+/* Copies at most `width` code points of s to buf and replaces control characters by '?'. If s is longer, the last code point is an
+ * ellipsis. Returns buf. */
 const char *gt_text_fit(const struct gt_cli *cli, const char *s, int width, char *buf, size_t size);
 
 /* ---- units.c: numbers as text. Each function writes into buf (GT_UNITS bytes suffice) and returns it ------------------------- */
@@ -205,31 +204,31 @@ const char *gt_units_seconds(char *buf, double s);             /* 4.1 s, 2 min 0
 const char *gt_units_clock(char *buf, double s);               /* 0:07, 12:34, 1:02:34, 3 d 04 h */
 const char *gt_units_number(char *buf, double v);              /* 0.001, 3e-05: at most four significant digits */
 const char *gt_units_loss(char *buf, double v);                 /* 2.3026, 0.3301, 0.01234, 8.300e-05, 2.7e+29 */
-/* "MAE 1.523 RMSE 2.211 R2 0.5713": the scores that were measured besides loss and accuracy, "" if there are none. between: " ". buf:
- * GT_UNITS_SCORES bytes. */
+/* "MAE 1.523 RMSE 2.211 R2 0.5713": the measured scores other than loss and accuracy; "" without such scores. between: the separator, for
+ * example " ". buf: GT_UNITS_SCORES bytes. */
 #define GT_UNITS_SCORES 160
 const char *gt_units_scores(char *buf, const struct gt_scores *s, const char *between);
 
 /* ---- shared by commands --------------------------------------------------------------------------------------------------- */
 /* Loads the config that the first operand names, and applies options such as --set and --nproc to it. */
 enum gt_code gt_cli_conf(struct gt_cli *cli, const struct gt_job_args *job, struct gt_conf **out, struct gt_err *err);
-/* Returns GT_ENOINPUT for a name of which there is neither a file nor a config that comes with gtrain, and suggests a similar one. */
+/* Returns GT_ENOINPUT for a name that is neither a file nor a config that comes with gtrain, and suggests a similar name. */
 enum gt_code gt_cli_no_config(struct gt_cli *cli, const char *name, struct gt_err *err);
 /* Copies the options about ranks to *o, with the command lines that start and restart ranks. */
 enum gt_code gt_cli_ranks(struct gt_cli *cli, const struct gt_job_args *job, struct gt_run_opts *o, struct gt_err *err);
 /* Prints the report of `gtrain check`, or of a dry run. */
 struct gt_report_opts {
-	const char *device; /* the device to plan for, which is opened; NULL: the config's, which is not */
-	bool dry_run;       /* a dry run has checked this machine already */
-	bool time;          /* also measure some steps */
+	const char *device; /* the device to open and plan for; NULL: plan for the config's device without opening it */
+	bool dry_run;       /* this is a dry run, which has already checked this machine */
+	bool time;          /* also measure the duration of some steps */
 	bool strict;        /* fail if there is a warning */
-	bool listed;        /* the samples that cannot be read have been listed already */
+	bool listed;        /* the unreadable samples have already been listed */
 };
 enum gt_code gt_cli_report(struct gt_cli *cli, struct gt_conf *c, int world, const struct gt_report_opts *o, struct gt_err *err);
 
-/* check_text.c. The report of `gtrain check` as text. f: the object that --json prints. The columns of a table, nothing for other data;
- * what texts have, and the lengths of sequences, as lines of a table of two columns; memory, buckets, stages and traffic of the ranks; and
- * a line about the ranks in buf. */
+/* check_text.c. The report of `gtrain check` as text. f: the object that --json prints. The functions print the columns of a data table
+ * (nothing for other data), add rows with facts about texts and sequence lengths to a text table, print memory, buckets, stages and traffic
+ * of the ranks, and write a line about the ranks to buf. */
 enum gt_code gt_cli_columns_text(struct gt_cli *cli, const struct gt_json_value *f, struct gt_err *err);
 void gt_cli_texts_facts(struct gt_table *table, const struct gt_json_value *f);
 enum gt_code gt_cli_ranks_text(struct gt_cli *cli, const struct gt_json_value *f, struct gt_err *err);

@@ -92,7 +92,7 @@ static void describe_group(const struct gt_json_value *g, const char *run, char 
 	         gt_json_true(g, "frozen_stats") ? ", statistics frozen" : "", gt_json_str(g, "match"));
 }
 
-/* Adds the FLOPs of a sample: of the run, or of a phase of it. */
+/* Adds the FLOPs per sample, of the whole run or of one phase of the run. */
 static void add_flops(struct gt_table *t, const char *label, const struct gt_json_value *v, const char *when)
 {
 	char text[256], a[GT_UNITS], b[GT_UNITS];
@@ -223,7 +223,7 @@ static enum gt_code print_report(struct gt_cli *cli, const struct gt_report_opts
 	return print_facts(cli, o, f, r, err);
 }
 
-/* Measures some steps of training on this machine, and adds to the report how long one, an epoch and the run take. */
+/* Measures some training steps on this machine, and adds the durations of a step, an epoch and the run to the report. */
 static enum gt_code measure_steps(struct gt_cli *cli, struct gt_conf *c, const struct gt_report_opts *opts, const struct gt_report *r,
                                   bool elsewhere, struct gt_err *err)
 {
@@ -263,8 +263,8 @@ static enum gt_code fail_on_warnings(const struct gt_report *r, struct gt_err *e
 enum gt_code gt_cli_report(struct gt_cli *cli, struct gt_conf *c, int world, const struct gt_report_opts *o, struct gt_err *err)
 {
 	struct gt_report *r = NULL;
-	bool elsewhere = o->dry_run || (o->device && !strcmp(o->device, "null")); /* device "null" needs no machine */
-	cli->json.exact = !cli->args.json; /* the text is made of these numbers */
+	bool elsewhere = o->dry_run || (o->device && !strcmp(o->device, "null")); /* the device "null" does not check this machine */
+	cli->json.exact = !cli->args.json; /* exact values, because the text is printed from them */
 	GT_TRY(gt_check(c, o->device, world, !elsewhere, &cli->json, &r, err));
 	for (int i = 0; i < r->warnings.n; i++)
 		gt_cli_warn(cli, r->warnings.v[i].text);
@@ -283,7 +283,7 @@ enum gt_code gt_cli_report(struct gt_cli *cli, struct gt_conf *c, int world, con
 }
 
 /* ---- --data --------------------------------------------------------------------------------------------------------------------- */
-enum { LISTED = 10 }; /* maximum number of samples that cannot be read of which the user is told one by one */
+enum { LISTED = 10 }; /* maximum number of unreadable samples to list individually */
 
 struct data_list {
 	struct gt_cli *cli;
@@ -311,8 +311,7 @@ static enum gt_code end_data_json(struct gt_cli *cli, const struct gt_data_check
 	return gt_out_json(cli, err);
 }
 
-/* Lists the samples that cannot be read, with `whole` also the images that cannot be decoded. They are an error, unless a run leaves
- * them out. */
+/* Lists the unreadable samples and, if `whole` is set, the images that cannot be decoded. They are an error unless a run skips them. */
 static enum gt_code check_data(struct gt_cli *cli, struct gt_conf *conf, bool whole, struct gt_err *err)
 {
 	struct data_list list = {.cli = cli};
@@ -326,7 +325,7 @@ static enum gt_code check_data(struct gt_cli *cli, struct gt_conf *conf, bool wh
 	if (code != GT_OK)
 		gt_json_reset(&cli->json);
 	GT_TRY(code);
-	if (!d.skips) /* a bad cell ends a run, too */
+	if (!d.skips) /* without data.on_error = "skip", a bad cell also stops a run */
 		d.bad += d.cells, d.cells = 0;
 	gt_units_count(n, d.samples);
 	gt_units_count(cells, d.cells);

@@ -1,7 +1,7 @@
 #include "commands.h"
 #include <string.h>
 
-/* Each script asks `gtrain completion words` (commands.h), which gives the words of all shells. */
+/* Each script calls `gtrain completion words` (commands.h), which prints the same words for all shells. */
 static const struct {
 	const char *shell, *script;
 } scripts[] = {

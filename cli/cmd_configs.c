@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Prints a config with its comments, as a start for a new one. */
+/* Prints a config with its comments, as a template for a new config. */
 static enum gt_code print_file(struct gt_cli *cli, const char *name, struct gt_err *err)
 {
 	const char *path;

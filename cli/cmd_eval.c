@@ -96,7 +96,7 @@ static void print_class_csv(struct gt_cli *cli, const struct gt_class_report *r)
 		gt_out(cli, "%" PRId64 ",", c);
 		gt_out_csv(cli, s->name ? s->name : "");
 		gt_out(cli, ",%.17g,%.17g,%.17g,", s->precision, s->recall, s->f1);
-		if (!isnan(s->auc)) /* an empty field: the class has no samples, or all of them */
+		if (!isnan(s->auc)) /* NAN gives an empty field: the class has no samples, or all samples are of this class */
 			gt_out(cli, "%.17g", s->auc);
 		gt_out(cli, ",%" PRId64 ",%" PRId64 "\n", s->support, s->predicted);
 	}
@@ -144,7 +144,7 @@ static enum gt_code print_scores(struct gt_cli *cli, const struct gt_class_repor
 	struct ranked *order;
 	struct gt_table t;
 	char name[160];
-	int64_t n = 0, shown, support = 0; /* support: of all classes, which is the number of samples if each has one label */
+	int64_t n = 0, shown, support = 0; /* support: sum over all classes; equal to the number of samples if each sample has one label */
 	GT_NEW(order, cli->arena, r->classes + 1, err);
 	for (int64_t c = 0; c < r->classes; c++)
 		if (r->classes <= MOST_CLASSES || r->score[c].support)
@@ -156,7 +156,7 @@ static enum gt_code print_scores(struct gt_cli *cli, const struct gt_class_repor
 		gt_out(cli, "\nThe %" PRId64 " classes of %" PRId64 " with the lowest F1:\n", shown, r->classes);
 	}
 	int space = width - 46;                                         /* the columns of numbers have 46 characters, */
-	gt_table_init(&t, cli->arena, space >= 8 ? "lrrrrr" : "lrrrr"); /* or 37 without the area, for which a narrow terminal has no space */
+	gt_table_init(&t, cli->arena, space >= 8 ? "lrrrrr" : "lrrrr"); /* or 37 without the AUC column, which a narrow terminal omits */
 	space = space >= 8 ? space : space + 9;
 	space = space < 8 ? 8 : space > NAME ? NAME : space;
 	gt_table_head(&t, "class", "precision", "recall", "F1", "support", "ROC AUC");
@@ -277,7 +277,7 @@ static void print_value_csv(struct gt_cli *cli, const struct gt_value_report *r)
 	for (int64_t i = 0; i < r->values; i++) {
 		gt_out_csv(cli, r->score[i].name);
 		gt_out(cli, ",%.17g,%.17g,", r->score[i].mae, r->score[i].rmse);
-		if (!isnan(r->score[i].r2)) /* an empty field: there are fewer than two samples */
+		if (!isnan(r->score[i].r2)) /* NAN gives an empty field: there are fewer than two samples */
 			gt_out(cli, "%.17g", r->score[i].r2);
 		gt_out(cli, "\n");
 	}
@@ -321,7 +321,7 @@ static enum gt_code print_text(struct gt_cli *cli, const struct gt_eval_result *
 	char acc[48] = "", top5[48] = "", more[GT_UNITS_SCORES], samples[GT_UNITS], step[GT_UNITS], took[GT_UNITS], loss[GT_UNITS];
 	if (!isnan(r->scores.acc))
 		snprintf(acc, sizeof acc, "accuracy %.4f  ", r->scores.acc);
-	if (!isnan(r->scores.top5) && (!r->classes || r->classes > 5)) /* of five classes, the label is always among the first five */
+	if (!isnan(r->scores.top5) && (!r->classes || r->classes > 5)) /* with at most five classes, top-5 accuracy is always 1 */
 		snprintf(top5, sizeof top5, "top-5 %.4f  ", r->scores.top5);
 	gt_units_scores(more, &r->scores, "  ");
 	gt_out(cli, "%s %s%sloss %s%s%s  (%s samples, step %s, %s)\n", r->split, acc, top5, gt_units_loss(loss, r->scores.loss),

@@ -59,8 +59,8 @@ static enum gt_code print_json(struct gt_cli *cli, const struct gt_lr_curve *c, 
 	return gt_out_json(cli, err);
 }
 
-/* The plot ends at the top where the loss rises above its value before the descent by a quarter of the descent: the values of a run that
- * diverges would make the rest of the curve a flat line. */
+/* The upper limit of the plot is the loss before the descent plus a quarter of the descent. Without this limit, the huge losses of a
+ * diverging run would flatten the rest of the curve. */
 static enum gt_code plot_losses(struct gt_cli *cli, const struct gt_lr_curve *c, struct gt_err *err)
 {
 	double *x, *y, mark[GT_LR_METHODS], top = -INFINITY;
@@ -92,7 +92,7 @@ static const char *format_rate(double lr, char *buf)
 	return isnan(lr) ? "none" : buf;
 }
 
-/* Prints a word of a command. */
+/* Prints an option and its argument as part of a command. */
 static enum gt_code print_word(struct gt_cli *cli, const char *option, const char *word, struct gt_err *err)
 {
 	size_t size = 4 * strlen(word) + 8;
@@ -102,7 +102,7 @@ static enum gt_code print_word(struct gt_cli *cli, const char *option, const cha
 	return GT_OK;
 }
 
-/* Prints the command that runs the config with the valley, after the options with which the test ran. */
+/* Prints the command that runs the config with the suggested learning rate (the valley) and the options of this test. */
 static enum gt_code print_command(struct gt_cli *cli, const struct gt_lr_curve *c, struct gt_err *err)
 {
 	const struct lr_find_args *args = cli->options;

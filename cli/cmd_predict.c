@@ -31,7 +31,7 @@ struct printing {
 	struct gt_cli *cli;
 	int top;                /* 0: --top is not given */
 	bool csv;
-	int64_t images, scaled; /* number of images, and of those that were scaled */
+	int64_t images, scaled; /* number of all images, and of scaled images */
 	char name[1024];        /* file of the first image that was scaled */
 	enum gt_code code;
 	struct gt_err *err;
@@ -99,13 +99,13 @@ static void print_row(struct gt_cli *cli, const struct gt_prediction *p)
 	gt_out(cli, "\n");
 }
 
-/* Rows of tables have the probability of every class, unless --top selects the most likely classes. */
+/* Returns whether to print the probability of every class: for table rows, unless --top is given. */
 static bool every_class(const struct gt_prediction *p, int top)
 {
 	return p->row && !p->nvalues && !top;
 }
 
-/* The names of the columns of the prediction. Beside those of the input, they begin with "predicted_". */
+/* Names of the prediction's columns. If the output also has the input's columns, these names begin with "predicted_". */
 struct columns {
 	struct gt_arena *arena;
 	const char *prefix, **name;
@@ -119,7 +119,7 @@ static enum gt_code add_column(struct columns *c, const char *prefix, const char
 	return GT_OK;
 }
 
-/* Lists the columns: of a table's rows the class, unless a row can have several labels, and the probability of every class. */
+/* Lists the columns. For table rows: the class, unless a row can have several labels, and the probability of every class. */
 static enum gt_code list_columns(struct columns *c, const struct gt_prediction *p, int top, struct gt_err *err)
 {
 	static const char *const of_class[] = {"class", "name", "probability"};
@@ -139,7 +139,7 @@ static enum gt_code list_columns(struct columns *c, const struct gt_prediction *
 	return GT_OK;
 }
 
-/* The columns of the input, if any, must have other names than those of the prediction. */
+/* Prints the CSV header. Fails if a column of the input has the same name as a column of the prediction. */
 static enum gt_code csv_header(struct gt_cli *cli, const struct gt_prediction *p, int top, struct gt_err *err)
 {
 	struct columns c = {.arena = cli->arena, .prefix = p->ncolumns ? "predicted_" : ""};
@@ -180,7 +180,7 @@ static void print_csv(struct gt_cli *cli, const struct gt_prediction *p, int top
 	for (int i = 0; i < p->nvalues; i++)
 		gt_out(cli, ",%.9g", (double)p->value[i]);
 	for (int i = 0; (i == 0 || i < top) && !p->nvalues; i++) {
-		if (i >= p->n) { /* the model has fewer classes, or an output is not finite */
+		if (i >= p->n) { /* fewer classes than columns, or an output is not finite */
 			gt_out(cli, i ? ",,," : ",,,nan");
 			continue;
 		}
@@ -210,7 +210,7 @@ static void print_text(struct gt_cli *cli, const struct gt_prediction *p)
 	gt_out(cli, "\n");
 }
 
-/* Returns false if the output cannot be written any more. */
+/* Returns false if stdout can no longer be written. */
 static bool print_prediction(void *user, const struct gt_prediction *p)
 {
 	struct printing *s = user;

@@ -36,7 +36,7 @@ static enum gt_code report_dry_run(struct gt_cli *cli, struct gt_conf *conf, str
 	return gt_cli_report(cli, conf, a->nnodes > 1 ? nproc * (int)a->nnodes : nproc, &report, err);
 }
 
-/* Chooses the directory of a run with --new. Ranks, which get the command line of this process, get the choice as its last --out. */
+/* Chooses the directory of a run with --new. Other ranks get this directory as the last --out of their command line. */
 static enum gt_code choose_new_dir(struct gt_cli *cli, struct gt_conf *conf, struct gt_err *err)
 {
 	struct run_args *args = cli->options;

@@ -1,5 +1,5 @@
-/* `gtrain completion words -- WORD...`: what the last word can be, from the tables of commands and options. The words before it are read as
- * options.c reads them. A completion script passes the words that the user has typed, and prints the answer in its shell's way. */
+/* `gtrain completion words -- WORD...`: finds candidates for the last word in the tables of commands and options. The words before the last
+ * word are parsed as in options.c. A completion script passes the words that the user has typed, and hands the candidates to its shell. */
 #include "commands.h"
 #include "gtrain.h"
 #include "gtrain_data.h"
@@ -9,11 +9,11 @@
 
 struct completion {
 	struct gt_cli *cli;
-	const char *word, *value; /* the last word, and the part of it that is completed: after "--out=", or all of it */
+	const char *word, *value; /* word: the last word. value: the part to complete: the text after "--out=", or the whole word */
 };
 
-/* Returns the option of a word that takes an argument; NULL: the word has none. *value: the argument in this word; NULL: the next word is
- * the argument. */
+/* Returns the option in a word, if the option takes an argument; else NULL. *value: the argument in this word; NULL: the argument is the
+ * next word. */
 static const struct gt_option *option_with_argument(const struct gt_command *c, const char *word, const char **value)
 {
 	*value = NULL;
@@ -112,7 +112,7 @@ static enum gt_code print_candidates(struct completion *t, enum gt_complete type
 {
 	static const char *const shell_type[] = {
 		[GT_COMPLETE_CONFIG] = "configs", [GT_COMPLETE_DIR] = "dirs", [GT_COMPLETE_CHECKPOINT] = "dirs", [GT_COMPLETE_FILE] = "files",
-		[GT_COMPLETE_CHOICE] = NULL, /* the last one, which gives the array its length */
+		[GT_COMPLETE_CHOICE] = NULL, /* last index; sets the length of the array */
 	};
 	print_type(t, shell_type[type] ? shell_type[type] : "words");
 	switch (type) {

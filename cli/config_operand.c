@@ -19,7 +19,7 @@ static bool is_file_name(const char *name)
 	return strchr(name, '/') || (n > 4 && strcmp(name + n - 4, ".cfg") == 0);
 }
 
-/* Returns the config in the folder of `path` whose name is similar to its name, or NULL. The result is a path in the same folder. */
+/* Searches the folder of `path` for a config with a similar name. Sets *out to the path of this config, or to NULL. */
 static enum gt_code similar_file(struct gt_cli *cli, const char *path, const char **out, struct gt_err *err)
 {
 	enum { MAX = 256 };
@@ -43,7 +43,7 @@ static enum gt_code similar_file(struct gt_cli *cli, const char *path, const cha
 	return GT_OK;
 }
 
-/* Returns the name, of those of the configs that come with gtrain, that is similar to the first n bytes of a name, or NULL. */
+/* Sets *out to the config that comes with gtrain whose name is similar to the first n bytes of a name, or to NULL. */
 static enum gt_code similar_bundled(struct gt_cli *cli, const char *name, int n, const char **out, struct gt_err *err)
 {
 	struct gt_bundled *rows;
@@ -60,7 +60,7 @@ static enum gt_code similar_bundled(struct gt_cli *cli, const char *name, int n,
 	return GT_OK;
 }
 
-/* Fails for a file name of which there is no file. */
+/* Fails because a file of this name does not exist. */
 static enum gt_code no_file(struct gt_cli *cli, const char *name, struct gt_err *err)
 {
 	const char *base = strrchr(name, '/') ? strrchr(name, '/') + 1 : name, *near, *bundled;
@@ -91,7 +91,7 @@ enum gt_code gt_cli_no_config(struct gt_cli *cli, const char *name, struct gt_er
 }
 
 /* Finds the file of an operand: the file with this name or, for a name without a slash and without .cfg, the config of this name that comes
- * with gtrain. In the second case it prints the path. */
+ * with gtrain. Prints the path of a bundled config. */
 static enum gt_code find_path(struct gt_cli *cli, const char *name, const char **path, struct gt_err *err)
 {
 	*path = name;
@@ -107,8 +107,8 @@ static enum gt_code find_path(struct gt_cli *cli, const char *name, const char *
 	return GT_OK;
 }
 
-/* Sets *fd to a descriptor of the config if the operand is standard input or a pipe, else to -1. A rank gets the text that the process
- * which started it has read, because a pipe can be read once. */
+/* Sets *fd to a descriptor of the config if the operand is standard input or a pipe, else to -1. A pipe can be read only once, so a rank
+ * gets the text from the process that started the rank. */
 static enum gt_code open_stream(struct gt_cli *cli, const char *name, int *fd, struct gt_err *err)
 {
 	const char *given = getenv(STREAM_FD);
@@ -137,7 +137,7 @@ enum gt_code gt_cli_conf(struct gt_cli *cli, const struct gt_job_args *job, stru
 	GT_NEW(sets, cli->arena, n + 3, err);
 	if (n)
 		memcpy(sets, job->sets.v, (size_t)n * sizeof *sets);
-	/* "auto" has no number in gt_run_opts, so it is set in the config. */
+	/* gt_run_opts cannot hold "auto", so "auto" is set in the config. */
 	if (job->nproc == GT_NPROC_AUTO)
 		sets[n++] = "parallel.nproc=auto";
 	if (job->dry_run && job->out)
@@ -151,7 +151,7 @@ enum gt_code gt_cli_conf(struct gt_cli *cli, const struct gt_job_args *job, stru
 	if (fd < 0)
 		GT_TRY(find_path(cli, operand, &path, err));
 	enum gt_code code = fd < 0 ? gt_conf_load_all(path, sets, n, &errors, out, err) : gt_conf_load_fd(fd, "-", sets, n, &errors, out, err);
-	/* main() reports the last error. In a rank, the launcher has reported the others. */
+	/* main() reports the last error. If this process is a rank, the launcher has reported the earlier errors. */
 	for (int i = 0; code == GT_ECONFIG && i + 1 < errors.n && !cli->link; i++)
 		gt_cli_complain(cli, errors.v[i].text);
 	if (code == GT_ECONFIG && errors.n)

@@ -25,9 +25,9 @@ const struct gt_command *gt_command_find(const char *name)
 	return NULL;
 }
 
-/* Words that people type who know other programs, with what gtrain has. They come before similar words: "info" is not "init". */
+/* Command names of other programs, with gtrain's equivalents. They have priority over similar words: "info" does not suggest "init". */
 static const struct {
-	const char *word, *command; /* command: the command that does it; NULL: `advice` says what does */
+	const char *word, *command; /* command: the equivalent command; NULL: print `advice` */
 	const char *advice;
 } foreign[] = {
 	{"train", "run", NULL},
@@ -93,8 +93,8 @@ enum gt_code gt_command_unknown(const char *name, struct gt_err *err)
 	return gt_fail(err, GT_EUSAGE, "unknown command '%.60s'", name);
 }
 
-/* Opens descriptors 0..2 if they are closed, because the next opened file, such as a checkpoint, would get their numbers. The replacement
- * of stdout cannot be written, so that lost output is reported. */
+/* Opens descriptors 0..2 if they are closed; otherwise the next opened file, such as a checkpoint, would become stdin, stdout or stderr.
+ * The substitute for stdout is not writable, so that lost output is reported. */
 static void hold_standard_descriptors(void)
 {
 	for (int fd = 0; fd <= 2; fd++)
@@ -108,7 +108,7 @@ static enum gt_code run_command(struct gt_cli *cli, int argc, char **argv, struc
 	GT_TRY(gt_options_parse(cli, NULL, argv, argc, &pos, err));
 	gt_output_style(cli);
 	if (!cli->args.version && pos >= argc && !cli->args.help) {
-		for (int i = 0; gt_commands[i] && !cli->args.json; i++) /* an error: not on standard output */
+		for (int i = 0; gt_commands[i] && !cli->args.json; i++) /* the list belongs to an error, so it goes to stderr */
 			gt_cli_note(cli, "  %-12s%s", gt_commands[i]->name, gt_commands[i]->summary);
 		return gt_fail(err, GT_EUSAGE, "expected a command, got none");
 	}
@@ -136,13 +136,13 @@ static int finish_process(struct gt_cli *cli, enum gt_code code, struct gt_err *
 {
 	struct gt_err out = {0};
 	enum gt_code flushed = gt_out_finish(cli, &out);
-	/* If the reader of a pipe has closed it, which ends a training by SIGTERM (progress.c), end silently with the code of SIGPIPE. Other
-	 * failures are printed as usual. */
+	/* If the reader of stdout has closed the pipe (which stops a training by SIGTERM, see progress.c), exits silently with the code of
+	 * SIGPIPE. Other errors are printed as usual. */
 	if ((code == GT_OK || code == (enum gt_code)(128 + SIGTERM)) && flushed != GT_OK && cli->out_errno == EPIPE) {
 		gt_rank_report_error(cli->link, BROKEN_PIPE, out.msg);
 		return BROKEN_PIPE;
 	}
-	if (code == BROKEN_PIPE) /* a rank ended in the same way */
+	if (code == BROKEN_PIPE) /* a rank has exited because of a broken pipe */
 		return (int)code;
 	if (code != GT_OK && cli->link) /* the launcher prints the error, once */
 		gt_rank_report_error(cli->link, code, err->msg[0] ? err->msg : gt_code_text(code));

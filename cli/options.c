@@ -25,8 +25,8 @@ const struct gt_option gt_global_options[] = {
 
 const char *gt_cli_nearest(const char *word, const char *const *candidates, int n)
 {
-	/* Up to a third of the word can differ, but never all of it. A word is also similar to the only candidate that begins with it, and to
-	 * one with which it begins. */
+	/* A candidate is similar if at most a third of the word differs, but never the whole word. A candidate is also similar if it is the
+	 * only candidate that begins with the word, or if the word begins with it. */
 	int len = (int)strlen(word), best = len < 3 ? 2 : len / 3 + 2;
 	const char *found = NULL, *begins = NULL, *within = NULL;
 	int nbegins = 0;
@@ -61,7 +61,7 @@ double gt_cli_duration_parse(const char *s)
 		double v = strtod(s, &end);
 		if (memchr(s, 'x', (size_t)(end - s)) || memchr(s, 'X', (size_t)(end - s)))
 			return -1;
-		if (!*end) /* a bare number is seconds, but not after a unit: 1h30 is unclear */
+		if (!*end) /* a number without unit means seconds; after a unit it is an error: 1h30 is unclear */
 			return next == 0 && v <= 1e9 ? v : -1;
 		while (next < 4 && unit[next].unit != *end)
 			next++;
@@ -158,7 +158,7 @@ static bool is_choice(const char *choices, const char *value)
 
 static enum gt_code append_word(struct gt_cli *cli, struct gt_strlist *l, const char *s, struct gt_err *err)
 {
-	if ((l->n & (l->n - 1)) == 0) { /* the array is full whenever its length is a power of two */
+	if ((l->n & (l->n - 1)) == 0) { /* the array is full if its length is a power of two */
 		const char **v;
 		GT_NEW(v, cli->arena, l->n ? 2 * l->n : 1, err);
 		if (l->n)
@@ -283,7 +283,7 @@ enum gt_code gt_options_parse(struct gt_cli *cli, const struct gt_command *c, ch
 		const char *w = words[*pos];
 		if (!only_operands && strcmp(w, "--") == 0) {
 			only_operands = true;
-			if (!c) { /* `gtrain -- run`: the command follows */
+			if (!c) { /* `gtrain -- run`: the command comes after `--` */
 				++*pos;
 				return GT_OK;
 			}

@@ -13,7 +13,7 @@
 
 void gt_output_init(struct gt_cli *cli)
 {
-	/* Only the character set is that of the locale; numbers always have a decimal point. */
+	/* Only the character set comes from the locale; numbers always have a decimal point. */
 	setlocale(LC_CTYPE, "");
 	cli->utf8 = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
 	cli->terminal_out = isatty(STDOUT_FILENO);
@@ -87,8 +87,8 @@ enum gt_code gt_out_facts(struct gt_cli *cli, const struct gt_json_value **out, 
 	return GT_OK;
 }
 
-/* Returns the length of the character at s and sets whether a terminal may get it: no control character of ASCII or of Unicode (U+0080 to
- * U+009F), no mark that ends a line or changes its direction (U+2028 to U+202E, U+2066 to U+2069), and no byte that is not UTF-8. */
+/* Returns the length of the character at s. *harmless becomes false for control characters (ASCII and U+0080 to U+009F), for characters
+ * that end a line or change the text direction (U+2028 to U+202E, U+2066 to U+2069), and for bytes that are not UTF-8. */
 static int next_character(const char *s, bool *harmless)
 {
 	const unsigned char *c = (const unsigned char *)s;
@@ -166,7 +166,7 @@ const char *gt_cli_program(const struct gt_cli *cli, char *buf, size_t size)
 	return gt_shell_word(strchr(typed, '/') ? typed : "gtrain", buf, size);
 }
 
-/* Writes a line with one call, so that lines of several processes are not mixed. */
+/* Writes a line with one system call, so that lines of several processes are not mixed. */
 static void put_err(struct gt_cli *cli, const char *prefix, const char *text)
 {
 	char clean[2048], line[2304];

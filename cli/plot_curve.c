@@ -3,15 +3,15 @@
 #include <stdio.h>
 #include <string.h>
 
-#define LABEL 9 /* columns of the labels on the left, with a space behind them */
+#define LABEL 9 /* columns of the labels on the left and the space after them */
 #define LEAST 16 /* minimum number of columns of the curve */
 
 struct canvas {
 	const struct gt_plot *p;
-	int w, h;             /* characters */
-	int across, down;     /* dots of a character */
-	unsigned char *dots;  /* [w * h]: a bit for each dot: Braille's numbers, or 1 */
-	char *letter;         /* [w * h]: a letter instead of dots; 0: none */
+	int w, h;             /* size in characters */
+	int across, down;     /* dots per character, horizontally and vertically */
+	unsigned char *dots;  /* [w * h] one bit per dot, as in `braille`; 1 without Braille */
+	char *letter;         /* [w * h] a letter in place of the dots; 0: no letter */
 };
 
 static double column_of(const struct canvas *c, double x, int columns)
@@ -43,7 +43,7 @@ static void draw_segment(struct canvas *c, int i)
 	const struct gt_plot *p = c->p;
 	double x0 = column_of(c, p->x[i], c->w * c->across), x1 = column_of(c, p->x[i + 1], c->w * c->across);
 	double y0 = row_of(c, p->y[i], c->h * c->down), y1 = row_of(c, p->y[i + 1], c->h * c->down);
-	double most = 4.0 * c->h * c->down; /* a line that is this far outside is steep enough */
+	double most = 4.0 * c->h * c->down; /* points outside the plot are clipped to this distance */
 	int steps = 1 + (int)fmin(fmax(fabs(x1 - x0), fabs(y1 - y0)), most);
 	for (int k = 0; k <= steps; k++) {
 		double t = (double)k / steps;

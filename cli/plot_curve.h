@@ -1,5 +1,5 @@
-/* A plot of a curve in text, as wide as the terminal: with dots of Braille (2 by 4 in a character) if the character set is UTF-8, else with
- * asterisks. It uses no colours and no cursor movement, so that it can be printed to a file.
+/* Plots a curve as text, as wide as the terminal: with Braille dots (2 by 4 per character) if the character set is UTF-8, else with
+ * asterisks. The plot uses no colours and no cursor movement, so that it can be printed to a file.
  *
  *     2.31 |*****
  *          |     ***
@@ -14,9 +14,9 @@
 struct gt_plot {
 	const double *x, *y; /* [n], finite, x ascending */
 	int n;
-	/* Range of y in the plot. The curve leaves the plot where it is outside. */
+	/* Range of y in the plot. Parts of the curve outside this range are not drawn. */
 	double low, high;
-	const double *mark;  /* [nmarks]: values of x at which a letter is printed on the curve; NAN: none */
+	const double *mark;  /* [nmarks]: values of x at which a letter is printed on the curve; NAN: no letter */
 	const char *letter;  /* [nmarks] */
 	int nmarks;
 	int columns, rows;   /* size of the plot with its labels */

@@ -80,8 +80,8 @@ static void show_parts(struct gt_progress *p, const struct gt_parts *parts)
 		gt_cli_note(p->cli, "%s", text);
 }
 
-/* Handles a failed write to stdout. After a broken pipe, ends the run with a checkpoint if its signal handler is installed. After another
- * failure, such as a full disk, prints a warning; training continues, and the exit status is 74. */
+/* Handles a failed write to stdout. After a broken pipe, stops the run with a checkpoint if the run's signal handler is installed. After
+ * another failure, such as a full disk, prints a warning; training continues, and the exit status is 74. */
 static void handle_lost_output(struct gt_progress *p)
 {
 	struct sigaction sa;
@@ -97,7 +97,7 @@ static void handle_lost_output(struct gt_progress *p)
 	}
 }
 
-/* Adds "test acc 0.8650 loss 0.4000" as two parts, and a third one with the scores of gt_units_scores. */
+/* Adds "test acc 0.8650 loss 0.4000" as two parts, and the scores of gt_units_scores as a third part. */
 static void add_scores(struct gt_parts *parts, int rank, const char *name, const struct gt_scores *s)
 {
 	char loss[GT_UNITS];
@@ -147,7 +147,7 @@ static void observe_eval(struct gt_progress *p, const struct gt_event *ev)
 	struct gt_progress_eval e = {.scores = ev->scores, .step = ev->step, .epoch = ev->epoch};
 	struct gt_progress_row *r = &p->row;
 	snprintf(e.split, sizeof e.split, "%s", ev->split ? ev->split : "eval");
-	/* the result of a run is that of the test split if there is one */
+	/* the run's result is the evaluation of the test split, if the data has a test split */
 	if (!p->eval.split[0] || strcmp(p->eval.split, e.split) == 0 || strcmp(e.split, "test") == 0)
 		p->eval = e;
 	if (p->cli->args.quiet || p->cli->args.json)
@@ -183,7 +183,7 @@ static void observe_phase(struct gt_progress *p, const struct gt_event *ev)
 {
 	const struct gt_args *a = &p->cli->args;
 	struct gt_parts parts;
-	bool early = !p->steps; /* before the start event: shown on a terminal only */
+	bool early = !p->steps; /* before the start event, phases are shown on a terminal only */
 	double now = gt_clock(), wait = !p->cli->animate ? PLAIN_EVERY : early ? 0 : ev->share > 0 ? DRAW_EVERY : PHASE_AFTER;
 	if (a->quiet || a->no_progress || ((a->json || early) && !p->cli->animate) || now - p->last < wait)
 		return;
@@ -322,8 +322,8 @@ static const char *run_dir(const struct gt_progress *p, char *buf, size_t size)
 
 enum { AGAIN = 320 };
 
-/* Writes the options of this command, each with a space before it, that a later command needs again because no checkpoint keeps them: the
- * device and, if `ranks` is true, the number of ranks. Several hosts need more than these. Returns buf (AGAIN bytes). */
+/* Writes the options of this command, each with a space before it, that a later command needs again because checkpoints do not store them:
+ * the device and, if `ranks` is true, the number of ranks. Runs on several hosts need further options. Returns buf (AGAIN bytes). */
 static const char *options_again(const struct gt_progress *p, bool ranks, char *buf)
 {
 	const struct gt_job_args *a = p->job;
@@ -358,7 +358,7 @@ static void suggest_next(struct gt_progress *p)
 	gt_cli_program(p->cli, gtrain, sizeof gtrain);
 	if (p->best_metric[0] && p->result.best_step != p->step)
 		snprintf(best, sizeof best, "; the best is step-%08" PRId64, p->result.best_step);
-	if (p->stopped) /* more epochs would not continue it */
+	if (p->stopped) /* early stopping would also end a run with more epochs */
 		snprintf(more, sizeof more, "train.early_stop.metric=");
 	else if (p->epochs > 0)
 		snprintf(more, sizeof more, "train.epochs=%" PRId64, 2 * p->epochs);
@@ -384,7 +384,7 @@ enum gt_code gt_progress_finish(struct gt_progress *p, enum gt_code code)
 	if (p->early && !a->quiet && p->cli->out_errno != EPIPE)
 		suggest_resume(p);
 	if (code == GT_OK && p->ended && !p->early && !a->quiet && !a->json) {
-		fflush(stdout); /* the result is printed first if both are one terminal */
+		fflush(stdout); /* prints the result before messages on stderr if both are the same terminal */
 		suggest_next(p);
 	}
 	return code;
@@ -393,7 +393,7 @@ enum gt_code gt_progress_finish(struct gt_progress *p, enum gt_code code)
 void gt_progress_say(void *user, const char *line)
 {
 	struct gt_progress *p = user;
-	if (p->cli->animate) /* rank 0, another process, rewrites its status line later */
+	if (p->cli->animate) /* rank 0 is another process and rewrites its status line later */
 		p->cli->painted = true;
 	gt_cli_note(p->cli, "%s", line);
 }

@@ -1,7 +1,7 @@
 /* The output of `run` and `resume` during training. On a terminal, one line of stderr is rewritten at most ten times per second, with the
  * epoch, a bar for the whole run, elapsed and remaining time, the loss, and further values if the terminal is wide enough. If stderr is not
- * a terminal, a plain line is printed every few seconds. Each epoch, and each evaluation within one, leaves one line. With --json, the
- * lines of metrics.jsonl are printed on stdout. */
+ * a terminal, a plain line is printed every few seconds. Each epoch, and each evaluation within an epoch, leaves a permanent line. With
+ * --json, the lines of metrics.jsonl are printed on stdout. */
 #ifndef GT_CLI_PROGRESS_H
 #define GT_CLI_PROGRESS_H
 
@@ -11,14 +11,14 @@
 #define GT_PROGRESS_EVALS 2 /* number of splits that are evaluated: valid and test */
 
 struct gt_progress_eval {
-	char split[16]; /* the split that was evaluated; "": no evaluation */
+	char split[16]; /* the evaluated split; "": no evaluation yet */
 	struct gt_scores scores;
 	int64_t step, epoch;
 };
 
 /* The next permanent line: the scores of an epoch and the evaluations after it. */
 struct gt_progress_row {
-	/* have: whether there is a line to print. whole: whether it is about a complete epoch, not about evaluations within an epoch */
+	/* have: there is a line to print. whole: the line is about a complete epoch, not about evaluations within an epoch */
 	bool have, whole;
 	int64_t step, epoch;
 	struct gt_scores train;
@@ -33,15 +33,15 @@ struct gt_progress {
 	double start, last; /* times (gt_clock) at which the display began, and at which the last progress line was shown */
 	bool shown;         /* an event was shown; false in a launcher and in ranks other than 0, which print no result */
 	bool out_told;      /* the warning that output to stdout is lost was printed */
-	int64_t step, steps, epoch, epochs; /* steps and epochs until now, and of the run; epochs is 0 if the number of steps ends the run */
+	int64_t step, steps, epoch, epochs; /* progress, and totals of the run; epochs is 0 if the run's length is given in steps */
 	double loss;        /* loss of the last training step */
 	struct gt_progress_row row;
-	struct gt_progress_eval eval;       /* the last evaluation, of the test split if there is one */
+	struct gt_progress_eval eval;       /* the last evaluation; of the test split if it is evaluated */
 	bool ended;                         /* the run has ended, and `result` is set */
 	struct gt_run_result result;
 	char best_metric[32];               /* result.best_metric */
 	char checkpoint[1024]; /* path of the last committed checkpoint; "": none */
-	bool complete;         /* the run was complete before the command, which printed this instead of a result */
+	bool complete;         /* the run was already complete, and a message about this was printed in place of a result */
 	bool stopped;          /* train.early_stop ended the run */
 	bool early;            /* a signal or the time limit ended the run before its last step */
 };
@@ -49,8 +49,8 @@ struct gt_progress {
 void gt_progress_init(struct gt_progress *p, struct gt_cli *cli, const struct gt_job_args *job);
 void gt_progress_observe(void *user, const struct gt_event *ev); /* a gt_observer; user: struct gt_progress */
 void gt_progress_say(void *user, const char *line); /* prints a line from another rank or from the launcher */
-/* Ends the display of a command with exit code `code`. After a success, prints the result on stdout, the path of the checkpoint, and
- * commands that can follow. Returns code. */
+/* Ends the progress display; `code` is the command's exit code. After a success, prints the result on stdout, the path of the checkpoint,
+ * and suggested next commands. Returns code. */
 enum gt_code gt_progress_finish(struct gt_progress *p, enum gt_code code);
 
 #endif

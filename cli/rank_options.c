@@ -1,4 +1,4 @@
-/* The options about ranks, and the command lines with which ranks are started and restarted. */
+/* The options about ranks, and the command lines that start and restart ranks. */
 #include "cli.h"
 #include "gtrain.h"
 #include <stdarg.h>
@@ -45,9 +45,9 @@ static void add_word(struct words *w, const char *fmt, ...)
 	w->v[w->n] = NULL;
 }
 
-/* Builds the command line of `command`, without operand, time limit and --from, which the engine adds. A `resume` gets neither --init
- * nor --out, because the resumed directory fixes both. A smoke test reads the events of its runs, and sets their directories and numbers
- * of ranks. */
+/* Builds the command line of `command` without operand, time limit and --from, which the engine adds. `resume` gets neither --init nor
+ * --out, because the resumed directory determines both. A smoke test reads the events of its runs, and sets their directories and rank
+ * counts. */
 static enum gt_code build_command_line(struct gt_cli *cli, const struct gt_job_args *job, const char *command, char *const **out,
                                        struct gt_err *err)
 {

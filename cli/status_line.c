@@ -11,7 +11,7 @@
 #define WRAP_ON "\033[?7h"
 #define MAX_LINE 1024
 
-enum { BAR_LEAST = 10, BAR_MOST = 40 }; /* with its brackets */
+enum { BAR_LEAST = 10, BAR_MOST = 40 }; /* width of the bar in columns, brackets included */
 
 int gt_status_columns(void)
 {
@@ -115,6 +115,6 @@ void gt_parts_join(const struct gt_parts *p, int columns, char *buf, size_t size
 		else if (n < size)
 			n += (size_t)draw_bar(buf + n, size - n, t->bar, bar < BAR_MOST ? bar : BAR_MOST);
 	}
-	if (columns > 0 && strlen(buf) > (size_t)columns) /* the last part that is left; ASCII */
+	if (columns > 0 && strlen(buf) > (size_t)columns) /* truncates the only remaining part, which is ASCII */
 		buf[columns] = '\0';
 }

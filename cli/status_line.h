@@ -17,7 +17,7 @@ void gt_status_erase(struct gt_cli *cli);
 struct gt_part {
 	int rank;    /* the part with the highest rank is left out first */
 	bool tight;  /* one space, instead of two, separates the part from the one before it */
-	double bar;  /* share of the bar that is filled, 0 ... 1, if the part is a bar, which takes the remaining width; NAN: it is a text */
+	double bar;  /* filled share, 0 ... 1, of a part that is a bar with the remaining width; NAN: the part is a text */
 	char text[GT_PART_TEXT];
 };
 struct gt_parts {

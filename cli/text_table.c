@@ -4,7 +4,7 @@
 
 #define GAP 2
 #define MAX_COLS 12
-#define MIN_ROOM 20 /* columns below which a text is not broken into lines */
+#define MIN_ROOM 20 /* texts are not broken into lines of fewer columns than this */
 
 struct gt_table_row {
 	const char *cell[MAX_COLS]; /* texts of the cells of a row; if all are NULL, the row is a horizontal rule */
@@ -115,7 +115,7 @@ enum gt_code gt_table_print(struct gt_cli *cli, const struct gt_table *t, struct
 				w[c] = gt_text_width(t->row[i].cell[c]);
 	for (int c = 0; c < t->cols; c++)
 		total += w[c] + GAP;
-	/* On a terminal, texts in the last column are broken if the table is too wide. Programs that read a pipe get a line for each row. */
+	/* On a terminal, texts in the last column are broken into lines if the table is too wide. In a pipe or file, each row is one line. */
 	int indent = total - w[last], room = gt_out_columns() - indent;
 	bool wrap = t->align[last] == 'l' && total > indent + room && room >= MIN_ROOM && gt_out_terminal();
 	if (wrap)
@@ -130,7 +130,7 @@ enum gt_code gt_table_print(struct gt_cli *cli, const struct gt_table *t, struct
 			continue;
 		}
 		gt_out(cli, "%s", r->head ? gt_style(cli->color_out, GT_STYLE_BOLD) : "");
-		int blank = 0; /* spaces that are printed before the next text, so that none are at the end of a line */
+		int blank = 0; /* pending spaces, printed only before a further text, so that no line ends with spaces */
 		for (int c = 0; c < t->cols; c++) {
 			int pad = w[c] - gt_text_width(r->cell[c]);
 			if (t->align[c] == 'r')

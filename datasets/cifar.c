@@ -1,6 +1,6 @@
-/* CIFAR, the binary version (https://www.cs.toronto.edu/~kriz/cifar.html): records of 1 label (CIFAR-10) or a coarse and a fine
- * label (CIFAR-100; the fine one is used), then 1,024 bytes each of R, G, B. Plain or gzip, any number of records a file.
- * Files are decompressed in parallel, one per thread: the five gzip files of CIFAR-10 took 0.21 s on two idle cores. */
+/* CIFAR, the binary version (https://www.cs.toronto.edu/~kriz/cifar.html): records of 1 label (CIFAR-10) or a coarse and a fine label
+ * (CIFAR-100; the fine one is used), then 1,024 bytes each of R, G, B. Plain or gzip, any number of records per file. Files are
+ * decompressed in parallel, one per thread: the five gzip files of CIFAR-10 took 0.21 s on two idle cores. */
 #include "base/arena.h"
 #include "format.h"
 #include "gzfile.h"
@@ -24,9 +24,9 @@ struct job {
 struct work {
 	struct job *jobs;
 	int n, label_bytes;
-	int64_t classes, total; /* total: samples that fit in out */
+	int64_t classes, total; /* total: number of samples that fit in out */
 	struct gt_dataset *out;
-	atomic_bool again; /* the size of a file was not what its gzip trailer says, so another pass is needed */
+	atomic_bool again; /* the size of a file differs from its gzip trailer, so another pass is needed */
 };
 
 static enum gt_code check_size(const struct job *j, int label_bytes, struct gt_err *err)
@@ -72,7 +72,7 @@ static enum gt_code run_job(struct work *w, struct job *j)
 	uint64_t size;
 	GT_TRY(gt_gzfile_load(&j->file, &raw, &size, &j->err));
 	enum gt_code rc = GT_OK;
-	if (size != j->size) { /* several gzip members: the size is known now, and the next pass has the correct offsets */
+	if (size != j->size) { /* several gzip members: the exact size is known only now, and the next pass computes the correct offsets */
 		j->size = size;
 		w->again = true;
 	} else {
@@ -134,7 +134,7 @@ static enum gt_code read_files(struct work *w, const struct gt_dataset_spec *spe
 	return gt_fail(err, GT_EDATA, "%s or another file of the split changed while it was read", w->jobs[0].file.shown);
 }
 
-/* Checks the first record of a file, which shows another format or an invalid label. */
+/* Checks the first record of a file, to detect a file of another format or an invalid label. */
 static enum gt_code check_head(const struct job *j, int label_bytes, int64_t classes, struct gt_err *err)
 {
 	uint8_t head[2];
@@ -209,7 +209,7 @@ static bool is_pickle(const char *path)
 	return yes;
 }
 
-/* Finds the files in this folder, or in the folder of an unpacked archive. */
+/* Finds the files in dir, or in the subfolder of an unpacked archive. */
 static enum gt_code find_files(const char *dir, enum gt_split split, int label_bytes, struct gt_paths *paths, struct gt_err *err)
 {
 	static const char *const sub10[] = {"", "/cifar-10-batches-bin"}, *const sub100[] = {"", "/cifar-100-binary"};

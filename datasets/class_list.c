@@ -18,7 +18,7 @@ void gt_class_list_free(struct gt_class_list *c)
 
 enum gt_code gt_class_list_add(struct gt_class_list *c, const char *name, size_t len, struct gt_err *err)
 {
-	if (c->n && !strncmp(c->v[c->n - 1], name, len) && !c->v[c->n - 1][len]) /* mostly, names come class by class */
+	if (c->n && !strncmp(c->v[c->n - 1], name, len) && !c->v[c->n - 1][len]) /* fast path: files are usually listed class by class */
 		return GT_OK;
 	GT_GROW(c->v, c->cap, c->n + 1, err);
 	if (!(c->v[c->n] = strndup(name, len)))
@@ -53,7 +53,7 @@ static void remove_duplicates(struct gt_class_list *c)
 enum gt_code gt_class_list_check(struct gt_class_list *c, const char *where, struct gt_err *err)
 {
 	remove_duplicates(c);
-	for (int64_t i = 0; i < c->n; i++) /* a checkpoint has the names as JSON */
+	for (int64_t i = 0; i < c->n; i++) /* checkpoints store the names as JSON */
 		if (!gt_utf8_valid(c->v[i]))
 			return gt_fail(err, GT_EDATA, "%s: expected names of classes that are UTF-8 text, got \"%.100s\"; rename the class", where,
 			               c->v[i]);
@@ -131,7 +131,7 @@ void gt_class_list_text(struct gt_class_list *c, char *buf, size_t size)
 			snprintf(buf + n, size - n, " and %lld more", (long long)(c->n - i));
 			return;
 		}
-		int room = (int)(size - n) - MORE - 2; /* only the first name can be longer */
+		int room = (int)(size - n) - MORE - 2; /* only the first name can be longer than the buffer */
 		n += (size_t)snprintf(buf + n, size - n, "%s%.*s", i ? ", " : "", room, c->v[i]);
 	}
 }

@@ -1,4 +1,4 @@
-/* The names of the classes of a dataset, which the files give: collected in any order, then sorted.
+/* The class names of a dataset, collected from its files in any order, then sorted.
  *
  *     gt_class_list_add(&list, "rose", 4, err);          for every file or folder; duplicates are removed
  *     gt_class_list_check(&list, "flowers", err);
@@ -17,16 +17,17 @@ struct gt_class_list {
 	int64_t n, cap;
 };
 
-/* Adds a name of len bytes; the same name as the last one is not added again. */
+/* Adds a name of len bytes, unless it equals the last added name. */
 enum gt_code gt_class_list_add(struct gt_class_list *c, const char *name, size_t len, struct gt_err *err);
-/* Sorts the names and removes duplicates. GT_EDATA: there is only one, there are more than 2^20, two differ only in their case, or one is
- * not UTF-8. where: the data, for the message. An empty list is no error. */
+/* Sorts the names and removes duplicates. GT_EDATA: there is only one class, there are more than 2^20, two names differ only in case, or a
+ * name is not UTF-8. where: the data's name for messages. An empty list is no error. */
 enum gt_code gt_class_list_check(struct gt_class_list *c, const char *where, struct gt_err *err);
-/* Returns GT_EDATA, with a message that names a class of len bytes which the classes of a checkpoint do not have, and these. */
+/* Returns GT_EDATA. The message names a class (len bytes) that is not a class of the checkpoint, and lists the checkpoint's classes. */
 enum gt_code gt_class_list_unknown(const struct gt_class_list *c, const char *name, size_t len, const char *where, struct gt_err *err);
-/* Replaces the names by those that a checkpoint has. GT_EDATA: a name is not among them. where: the data, for the message. */
+/* Replaces the names by the class names of a checkpoint. GT_EDATA: the checkpoint lacks a name of the list. where: the data's name for
+ * messages. */
 enum gt_code gt_class_list_use(struct gt_class_list *c, const char *const *known, int64_t nknown, const char *where, struct gt_err *err);
-/* Returns the index of a name of len bytes in a list that was checked; -1: it is not there. */
+/* Returns the index of a name of len bytes in a checked list; -1: the list lacks the name. */
 int64_t gt_class_list_find(const struct gt_class_list *c, const char *name, size_t len);
 /* Writes the names for a message: "a, b and 3 more"; "" if there are none. Sorts the list. size: at least 64. */
 void gt_class_list_text(struct gt_class_list *c, char *buf, size_t size);

@@ -1,5 +1,5 @@
-/* A record is scanned twice: first its fields are found, without a change of the text, then each field is ended by a NUL and unquoted in
- * place. So a scan that reaches the end of the window before the end of the record is begun again after more of the file was read.
+/* A record is scanned twice: the first scan finds the fields and does not change the text; then each field gets a terminating NUL and is
+ * unquoted in place. So a scan that reaches the end of the window within a record can be repeated after more of the file was read.
  *
  *     text      at (next record)          end
  *      | used ... | record ... | rec ...   | free ...  cap     refill: moves [at, end) to text, then reads the file to fill the window */
@@ -15,16 +15,16 @@
 #include <emmintrin.h>
 #endif
 
-enum { WINDOW = 1 << 20, PAD = 16 }; /* PAD: bytes that are compared at a time, and of memory after the window */
+enum { WINDOW = 1 << 20, PAD = 16 }; /* PAD: bytes that are compared at a time; size of the padding after the window */
 
 struct gt_csv {
 	struct gt_gzfile file; /* closed once the window has the end of the file */
-	char *text;            /* [cap + PAD]; *end is a NUL, at which every scan stops */
+	char *text;            /* [cap + PAD]; *end is NUL, which stops every scan */
 	char *at, *end;
 	size_t cap;
 	uint64_t done;         /* bytes of a plain file that were read */
 	bool whole;            /* the window has the end of the file */
-	int64_t line;          /* of *at, from 1 */
+	int64_t line;          /* line number of *at, from 1 */
 	char delimiter;
 	char **field;          /* [field_cap] */
 	uint32_t *len;         /* [len_cap]; while a record is scanned, DOUBLED is added if the field has doubled quotes */
@@ -33,7 +33,7 @@ struct gt_csv {
 #define DOUBLED (1u << 31)
 _Static_assert(GT_CSV_MAX_FIELD < DOUBLED, "the bytes of a field and the mark DOUBLED share 32 bits");
 
-/* What scanning a record came to. */
+/* The result of scanning a record. */
 enum scan { SCAN_END, SCAN_MORE, SCAN_WRONG };
 
 static enum gt_code fail_at_line(const struct gt_csv *c, int64_t line, const char *why, struct gt_err *err)
@@ -68,7 +68,7 @@ static enum gt_code refill_window(struct gt_csv *c, struct gt_err *err)
 	return GT_OK;
 }
 
-/* Makes n bytes at text, which has room for PAD more, the window with all of the file. */
+/* Replaces the window by the n bytes at text, which are the whole file. text has PAD further bytes of memory. */
 static void take_text(struct gt_csv *c, char *text, size_t n)
 {
 	free(c->text);
@@ -100,7 +100,7 @@ static enum gt_code load_first_window(struct gt_csv *c, size_t window, struct gt
 	return GT_OK;
 }
 
-/* Replaces the content of the file by its UTF-8. */
+/* Converts the content of the file to UTF-8. */
 static enum gt_code convert_to_utf8(struct gt_csv *c, enum gt_encoding encoding, struct gt_err *err)
 {
 	uint8_t *raw = NULL;
@@ -129,7 +129,7 @@ enum gt_code gt_csv_open(const char *path, char delimiter, enum gt_encoding enco
 	if (code == GT_OK)
 		code = load_first_window(c, !window ? WINDOW : window < 3 ? 3 : window, err);
 	size_t n = code == GT_OK ? (size_t)(c->end - c->at) : 0;
-	bool is_utf8 = n >= 3 && !memcmp(c->at, "\xef\xbb\xbf", 3); /* its byte order mark, whatever the encoding of other files */
+	bool is_utf8 = n >= 3 && !memcmp(c->at, "\xef\xbb\xbf", 3); /* a UTF-8 byte order mark overrides the given encoding */
 	if (code == GT_OK && !is_utf8 && (encoding != GT_UTF_8 || gt_encoding_is_utf16(c->at, n)))
 		code = convert_to_utf8(c, encoding, err);
 	else if (is_utf8)
@@ -177,14 +177,14 @@ enum gt_code gt_csv_delimiter(const char *path, char *out, struct gt_err *err)
 		code = gt_gzfile_head(&f, head, 1 << 16, &n, err);
 		gt_gzfile_close(&f);
 	}
-	if (code == GT_OK && gt_encoding_is_utf16(head, n)) { /* the delimiters are ASCII: one byte of each two */
+	if (code == GT_OK && gt_encoding_is_utf16(head, n)) { /* reduce UTF-16 to one byte per unit, because the delimiters are ASCII */
 		size_t to = 0;
 		for (size_t i = 2, low = *head == '\xff' ? 0 : 1; i + 1 < n; i += 2)
 			head[to++] = head[i + 1 - low] ? 'x' : head[i + low];
 		n = to;
 	}
 	bool inside = false, any = false;
-	size_t decimal = 0; /* commas between two digits */
+	size_t decimal = 0; /* number of commas between two digits */
 	for (size_t i = 0; i < n; i++) {
 		const char *at = head[i] ? strchr(candidates, head[i]) : NULL;
 		if (head[i] == '"')
@@ -196,7 +196,7 @@ enum gt_code gt_csv_delimiter(const char *path, char *out, struct gt_err *err)
 		decimal += at == candidates && !inside && i && is_digit(head[i - 1]) && i + 1 < n && is_digit(head[i + 1]);
 		any |= head[i] != '\n' && head[i] != '\r';
 	}
-	if (decimal == count[0] && count[1] + count[2] + count[3]) /* 0,5;1,5 are two numbers with decimal commas */
+	if (decimal == count[0] && count[1] + count[2] + count[3]) /* 0,5;1,5 contains two numbers with decimal commas */
 		count[0] = 0;
 	for (size_t i = 1; candidates[i]; i++)
 		if (count[i] > count[best])
@@ -228,7 +228,7 @@ static inline enum gt_code add_field(struct gt_csv *c, int *n, char *begin, size
 	return GT_OK;
 }
 
-/* Tells whether the NUL at p ends the window or is a byte of the file, which is an error. The field began at `begin`. */
+/* Distinguishes the NUL at the end of the window from a NUL in the file, which is an error. The field begins at `begin`. */
 static enum scan classify_nul(struct gt_csv *c, const char *p, const char *begin, int64_t line, struct gt_err *err)
 {
 	if (p < c->end)
@@ -259,7 +259,7 @@ static inline char *find_special(const struct gt_csv *c, char *p)
 #endif
 }
 
-/* Scans a field in quotes; *at is after the opening quote, and becomes the first byte after the closing one. */
+/* Scans a quoted field. *at points behind the opening quote, and is moved behind the closing quote. */
 static enum scan scan_quoted(struct gt_csv *c, char **at, int64_t *line, int *n, struct gt_err *err)
 {
 	char *begin = *at, *p = begin;
@@ -287,13 +287,13 @@ static enum scan scan_quoted(struct gt_csv *c, char **at, int64_t *line, int *n,
 	}
 	*at = p + 1;
 	size_t len = (size_t)(p - begin);
-	if (len - doubled > GT_CSV_MAX_FIELD) /* the marked length may be longer */
+	if (len - doubled > GT_CSV_MAX_FIELD) /* checked again, because the scan also counts the doubled quotes */
 		return fail_at_line(c, first, "expected fields of at most 1 MiB, got a longer one; a closing quote may be missing", err),
 		       SCAN_WRONG;
 	return add_field(c, n, begin, len - doubled, doubled ? DOUBLED : 0, err) == GT_OK ? SCAN_END : SCAN_WRONG;
 }
 
-/* Scans the fields of a record from *at, which becomes the begin of the next record. */
+/* Scans the fields of the record at *at, and moves *at to the next record. */
 static enum scan scan_record(struct gt_csv *c, char **at, int64_t *line, int *n, struct gt_err *err)
 {
 	for (char *p = *at;; p++) {
@@ -323,7 +323,7 @@ static enum scan scan_record(struct gt_csv *c, char **at, int64_t *line, int *n,
 		}
 		if (*p == c->delimiter)
 			continue;
-		if (!*p) { /* the end of the file, or of the window after a closing quote */
+		if (!*p) { /* end of the file, or end of the window after a closing quote */
 			enum scan s = classify_nul(c, p, p, *line, err);
 			*at = p;
 			return s;

@@ -1,7 +1,7 @@
 /* Reads a CSV file record by record (RFC 4180): fields are separated by a delimiter; a field in double quotes may contain delimiters, line
  * breaks and doubled quotes. Lines end with LF or CRLF. A byte order mark at the beginning, and empty lines, are skipped. The file may be
- * compressed with gzip. A plain file is read in pieces: the memory is a megabyte, or twice the longest record if that is more. A gzip file
- * is decompressed whole, and text that is not UTF-8 is converted whole.
+ * compressed with gzip. A plain file is read in pieces: the buffer has 1 MiB, or up to twice the longest record if this is more. A gzip
+ * file is decompressed whole, and text that is not UTF-8 is converted whole.
  *
  *     struct gt_csv *csv;
  *     GT_TRY(gt_csv_open("train.csv", ',', GT_UTF_8, 0, &csv, err));
@@ -30,8 +30,8 @@ struct gt_csv_record {
 
 struct gt_csv;
 
-/* Opens a file, whose text becomes UTF-8. window: number of bytes that are read at a time from a plain file; 0: a megabyte; tests use few.
- * GT_ENOINPUT: the file does not exist or cannot be read. GT_EDATA: it is empty or no regular file, or damaged UTF-16. */
+/* Opens a file and converts its text to UTF-8. window: number of bytes of a plain file to read at a time; 0: 1 MiB; tests use small values.
+ * GT_ENOINPUT: the file does not exist or cannot be read. GT_EDATA: the file is empty, not a regular file, or damaged UTF-16. */
 enum gt_code gt_csv_open(const char *path, char delimiter, enum gt_encoding encoding, size_t window, struct gt_csv **out,
                          struct gt_err *err);
 void gt_csv_close(struct gt_csv *c); /* does nothing if c is NULL */
@@ -39,8 +39,8 @@ void gt_csv_close(struct gt_csv *c); /* does nothing if c is NULL */
 /* Returns the path for messages; a long path is shortened. Valid until gt_csv_close. */
 const char *gt_csv_path(const struct gt_csv *c);
 
-/* Finds out the delimiter of a file from the first line that is not empty: the one of , ; tab | that occurs most often in it outside of
- * quotes; a comma if none occurs. If each comma is between two digits and another of these characters occurs, commas are decimal commas. */
+/* Detects the delimiter of a file: which of , ; tab | occurs most often outside of quotes in the first non-empty line; a comma if none
+ * occurs. If every comma is between two digits and another of these characters occurs, commas are decimal commas. */
 enum gt_code gt_csv_delimiter(const char *path, char *out, struct gt_err *err);
 
 /* Reads the next record. GT_EDATA names file and line: a quoted field does not end, text follows a closing quote, a quote is in a field

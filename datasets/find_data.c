@@ -74,7 +74,7 @@ enum gt_code gt_dataset_cache(const char *name, char *buf, size_t size, struct g
 {
 	const char *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
 	int n;
-	if (xdg && *xdg == '/') /* the XDG specification: a relative path is to be ignored */
+	if (xdg && *xdg == '/') /* the XDG specification requires that relative paths are ignored */
 		n = snprintf(buf, size, "%s/gtrain/%s", xdg, name);
 	else if (home && *home)
 		n = snprintf(buf, size, "%s/.cache/gtrain/%s", home, name);
@@ -199,7 +199,7 @@ static enum gt_code use_given_files(const struct gt_dataset_spec *spec, enum gt_
 		GT_TRY(gt_paths_add(paths, spec->root, list[i], err));
 	if (!*format)
 		GT_TRY(detect_format(paths->path[0], format, err));
-	if (n > 1 && *format != &gt_format_idx) /* of IDX, the second file has the labels of the first */
+	if (n > 1 && *format != &gt_format_idx) /* for IDX, the second file has the labels of the first file */
 		snprintf(where, size, "%s and %d more file%s", paths->path[0], n - 1, n == 2 ? "" : "s");
 	else
 		snprintf(where, size, "%s", paths->path[0]);
@@ -245,7 +245,7 @@ static enum gt_code read_split(const struct gt_dataset_spec *given, enum gt_spli
 	struct gt_dataset_spec spec = *given;
 	struct gt_paths paths = {0};
 	const struct gt_format *format;
-	char where[sizeof out->where - 16] = ""; /* a split that the files do not have */
+	char where[sizeof out->where - 16] = ""; /* the files lack this split */
 	*out = (struct gt_dataset){0};
 	spec.name = spec.name ? spec.name : "";
 	spec.root = spec.root ? spec.root : "";
@@ -273,7 +273,7 @@ enum gt_code gt_dataset_read(const struct gt_dataset_spec *spec, enum gt_split s
 	return read_split(spec, split, false, out, err);
 }
 
-/* Frees what a dataset has of every sample. */
+/* Frees the per-sample data of a dataset. */
 static void free_samples(struct gt_dataset *d)
 {
 	free(d->memory);

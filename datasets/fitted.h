@@ -1,5 +1,5 @@
-/* Formats that are fitted to the training split. What such a format gives a model, for example the mean of a column or the code of a
- * category, follows from the samples of the training split, and from no other sample. A checkpoint keeps what was fitted.
+/* Formats that are fitted to the training split. The facts of such a format, for example the mean of a column or the code of a category,
+ * are computed from the training split only, never from other samples. A checkpoint stores the fitted facts.
  *
  *     const struct gt_fitting *f = gt_dataset_fitting(&spec);           NULL: the format is not fitted
  *     gt_dataset_read(&spec, GT_TRAIN, &train, err);                    train.raw: what the files contain; no fields and targets yet
@@ -21,10 +21,10 @@
 #include "table/table_facts.h"
 #include "text/vocab.h"
 
-/* Facts that were fitted to texts: those of format "text", or of columns of a table. */
+/* Facts fitted to texts: the texts of format "text", or of the text columns of a table. */
 struct gt_text_facts {
 	struct gt_vocab *vocab; /* NULL: the tokenizer has none */
-	int64_t ids;            /* number of different tokens, those of n-grams included */
+	int64_t ids;            /* number of token ids, n-gram ids included */
 	char **class;           /* format "text": the names of the classes */
 	int64_t nclasses;
 };
@@ -42,42 +42,42 @@ struct gt_json_value;
 /* The functions of a format that is fitted. */
 struct gt_fitting {
 	const char *format; /* word of data.format */
-	/* For a stratified split, before anything is fitted: writes the number of each sample's class to out[d->n], 0 ... *groups - 1. *groups
-	 * becomes 0 if the targets are no classes. */
+	/* For a stratified split, called before fitting: writes the class index of each sample, 0 ... *groups - 1, to out[d->n]. *groups
+	 * becomes 0 if the targets are not classes. */
 	enum gt_code (*strata)(const struct gt_dataset_spec *spec, const struct gt_dataset *d, int32_t *out, int64_t *groups,
 	                       struct gt_err *err);
-	/* Fits the facts to the samples row[n], ascending, of d, which is raw; row NULL: all of them. */
+	/* Fits the facts to the samples row[n] (ascending indices) of d, which has only raw data; row NULL: to all samples. */
 	enum gt_code (*fit)(const struct gt_dataset_spec *spec, const struct gt_dataset *d, const int64_t *row, int64_t n,
 	                      struct gt_fitted *out, struct gt_err *err);
-	/* Sets the contents in d->mark, which is raw, by the fitted facts; NULL: they are set. */
+	/* Computes `content` of d->mark from raw data with the fitted facts; NULL: reading has already set it. */
 	enum gt_code (*mark)(const struct gt_fitted *l, struct gt_dataset *d, struct gt_err *err);
 	/* Sets the fields, the targets and the classes of a dataset without samples. */
 	enum gt_code (*describe)(const struct gt_dataset_spec *spec, const struct gt_fitted *l, struct gt_dataset *out, struct gt_err *err);
-	/* Makes fields and targets of what d has raw. */
+	/* Converts d->raw into fields and targets. */
 	enum gt_code (*transform)(const struct gt_dataset_spec *spec, const struct gt_fitted *l, struct gt_dataset *d, struct gt_err *err);
-	/* Reads a file for prediction with spec->fitted: fields without targets, which the file need not have. */
+	/* Reads a file for prediction with spec->fitted into fields; the file may lack the targets. */
 	enum gt_code (*inputs)(const struct gt_dataset_spec *spec, const char *path, struct gt_dataset *out, struct gt_err *err);
-	/* Converts one text of n bytes for prediction with spec->fitted; name: for messages. NULL: the format has no such samples. */
+	/* Converts one text of n bytes for prediction with spec->fitted; name: for messages. NULL: not supported by the format. */
 	enum gt_code (*text)(const struct gt_dataset_spec *spec, const char *name, const char *text, size_t n, struct gt_dataset *out,
 	                     struct gt_err *err);
-	const char *json_member; /* member of data.json in a checkpoint that has the fitted facts; there can be others */
-	bool names_classes;      /* gt_fitted.text.class has the classes of data.json, which get_json does not set */
+	const char *json_member; /* a member of data.json that a checkpoint with fitted facts of this format has */
+	bool names_classes;      /* the class names of data.json belong into gt_fitted.text.class; get_json does not set them */
 	/* Writes the fitted facts as members of data.json, the open object of j. */
 	enum gt_code (*put_json)(const struct gt_fitted *l, struct gt_json *j, struct gt_err *err);
-	/* Reads it from data.json, which may be hostile; it has json_member. path: the file, for messages. */
+	/* Reads the facts from data.json, which may be hostile and has json_member. path: the file, for messages. */
 	enum gt_code (*get_json)(const struct gt_json_value *v, const char *path, struct gt_fitted *out, struct gt_err *err);
-	/* Checks that facts fitted now are those of the checkpoint. GT_EDATA names the first difference. where: the data, path: the
+	/* Checks that newly fitted facts equal the facts of the checkpoint. GT_EDATA names the first difference. where: the data, path: the
 	 * checkpoint, for messages. */
 	enum gt_code (*compare)(const struct gt_fitted *ckpt, const struct gt_fitted *now, const char *where, const char *path,
 	                        struct gt_err *err);
-	/* Returns the bytes of memory of gt_dataset.raw, and of what its conversion with l takes besides fields and
-	 * targets; l NULL: without that. */
+	/* Returns the memory of gt_dataset.raw in bytes, plus the temporary memory of its conversion with l (without fields and targets); l
+	 * NULL: of gt_dataset.raw only. */
 	uint64_t (*raw_bytes)(const void *raw, const struct gt_fitted *l);
 	void (*drop)(void *raw);                /* frees gt_dataset.raw */
 	void (*forget)(struct gt_fitted *l);   /* frees the format's part */
 };
 
-/* Returns the functions of the spec's format; NULL: it is not fitted. */
+/* Returns the functions of the spec's format; NULL: the format is not fitted. */
 const struct gt_fitting *gt_dataset_fitting(const struct gt_dataset_spec *spec);
 
 enum gt_code gt_fitted_new(const struct gt_fitting *by, struct gt_fitted **out, struct gt_err *err);

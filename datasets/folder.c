@@ -1,12 +1,12 @@
 /* Folders of files, as torchvision.datasets.ImageFolder reads images, and .tar archives of such folders.
  *
  *     ROOT/train/CLASS/…/x.jpg     the training split; a class is a folder, and its files may be at any depth below it
- *     ROOT/valid/CLASS/…           or val/: the split "valid", if there is one
- *     ROOT/test/CLASS/…            the test split, if there is one
+ *     ROOT/valid/CLASS/…           or val/: the split "valid" (optional)
+ *     ROOT/test/CLASS/…            the test split (optional)
  *
- * `split_names` has further names of these folders. Without ROOT/train, the other folders of ROOT are the classes of the training split.
- * In an archive, ROOT may be one folder that has everything. A folder without files of the kind is no class. Classes are numbered in the
- * order of their names, as bytes; the samples of a split are ordered by class, then by path. */
+ * `split_names` has alternative names of these folders. Without ROOT/train, the other folders of ROOT are the classes of the training
+ * split. In an archive, ROOT may be a single top folder. A folder without files of the requested kind is not a class. Classes are numbered
+ * in the order of their names, as bytes; the samples of a split are ordered by class, then by path. */
 #include "base/arena.h"
 #include "folder.h"
 #include "format.h"
@@ -21,16 +21,16 @@
 #include <unistd.h>
 
 /* ---- names of splits ------------------------------------------------------------------------------------------------------------ */
-/* The names of a split's folder have ranks; of several folders, the one with the smallest rank is used. */
+/* The possible folder names of a split, best first; the index is the rank. If several folders exist, the smallest rank wins. */
 static const char *const split_names[GT_SPLITS][7] = {
 	[GT_TRAIN] = {"train", NULL, "train", "training"},
 	[GT_VALID] = {"valid", "val", "valid", "val", "validation", "dev", "eval"},
 	[GT_TEST] = {"test", NULL, "test", "testing"},
 };
-/* Ranks below USUAL are those of "train", "valid", "val" and "test", written so; the other names are also names that classes have. */
+/* Ranks below USUAL are the exact names "train", "valid", "val" and "test"; the other names may also be names of classes. */
 enum { USUAL = 2, MOST = sizeof split_names[0] / sizeof *split_names[0] };
 
-/* Returns the rank of a folder's name for a split: 0 is the best, -1: it is no name of the split. */
+/* Returns the rank of a folder's name for a split: 0 is the best, -1: not a name of the split. */
 static int split_rank(enum gt_split split, const char *name, size_t len)
 {
 	for (int k = 0; k < MOST; k++) {
@@ -41,7 +41,7 @@ static int split_rank(enum gt_split split, const char *name, size_t len)
 	return -1;
 }
 
-/* Returns whether a name is one of any split; usual: of a rank below USUAL. */
+/* Returns whether a folder name denotes a split; usual: only names with a rank below USUAL. */
 static bool is_split_name(const char *name, size_t len, bool usual)
 {
 	for (int s = 0; s < GT_SPLITS; s++) {
@@ -55,12 +55,12 @@ static bool is_split_name(const char *name, size_t len, bool usual)
 /* ---- folders on disk ---------------------------------------------------------------------------------------------------------- */
 /* The folders of the splits, relative to the root. */
 struct layout {
-	char base[GT_SPLITS][PATH_MAX]; /* each with a slash at its end; of TRAIN without a folder of its own, "" or that of an archive */
-	int rank[GT_SPLITS];            /* of the folder's name; -1: the split has no folder */
-	bool others;                    /* beside them there are folders with other names */
+	char base[GT_SPLITS][PATH_MAX]; /* each ends with a slash; TRAIN without an own folder: "", or the top folder of an archive */
+	int rank[GT_SPLITS];            /* rank of the folder's name; -1: the split has no folder */
+	bool others;                    /* there are also folders with other names */
 };
 
-/* Records a folder of the root. Of names that are equal but for their case, the first one in the order of bytes counts. */
+/* Records a folder of the root. If two names differ only in case, the first in byte order is used. */
 static void record_folder(struct layout *l, const char *name, size_t len)
 {
 	for (int s = 0; s < GT_SPLITS; s++) {
@@ -73,8 +73,8 @@ static void record_folder(struct layout *l, const char *name, size_t len)
 	l->others |= !is_split_name(name, len, false);
 }
 
-/* Decides which folders are splits. Unusual names are those of splits if there is a folder of the training split. An unusual name of that
- * one counts only if all folders have names of splits; otherwise they may be classes. */
+/* Decides which folders are splits. An unusual name of a training folder counts only if all folders have split names; otherwise the folders
+ * may be classes. Other unusual names count only if there is a training folder. */
 static void resolve_split_names(struct layout *l)
 {
 	if (l->rank[GT_TRAIN] >= USUAL && l->others)
@@ -118,8 +118,8 @@ static enum gt_code find_folder_layout(const char *root, int fd, struct layout *
 	return code;
 }
 
-/* Adds the names of the folders in the training split: the classes. Those without files of the kind are no classes, unless no folder has
- * any: then another split may be all that is left of the data, of which a checkpoint is evaluated. */
+/* Adds the folder names of the training split as classes. Folders without files of the requested kind are not classes, unless all folders
+ * are empty: then a checkpoint may be evaluated on another split, while the training files were removed. */
 static enum gt_code list_folder_classes(struct gt_source *s, const struct gt_folder_kind *kind, const struct layout *l,
                                         const struct gt_dataset_spec *spec, struct gt_class_list *out, struct gt_err *err)
 {
@@ -137,7 +137,7 @@ static enum gt_code list_folder_classes(struct gt_source *s, const struct gt_fol
 		    (size_t)snprintf(path, sizeof path, "%s%s", base, e->d_name) >= sizeof path || !gt_folder_is_dir(s->fd, e, path))
 			continue;
 		code = gt_folder_walk(s, kind, path, &any, err);
-		if (code == GT_OK && (any || !spec->known)) /* those of a checkpoint are classes without files too */
+		if (code == GT_OK && (any || !spec->known)) /* classes of a checkpoint may have no files */
 			code = gt_class_list_add(any ? out : &empty, e->d_name, len, err);
 	}
 	if (code == GT_OK && errno)
@@ -175,7 +175,7 @@ static size_t first_part_len(const char *path)
 	return strcspn(path, "/");
 }
 
-/* Returns the length of the folder, with its slash, that contains all files and is no class: the N of N/train/… or N/CLASS/x.jpg. */
+/* Returns the length, slash included, of the top folder that contains all files and is not a class: N in N/train/… or N/CLASS/x.jpg. */
 static size_t common_folder_len(const struct gt_source *s)
 {
 	const char *first = s->n ? gt_source_path(s, 0) : "";
@@ -195,7 +195,7 @@ static void find_archive_layout(const struct gt_source *s, struct layout *l)
 {
 	size_t common = common_folder_len(s);
 	const char *first = s->n ? gt_source_path(s, 0) : "";
-	bool classes = false; /* the folder of the training split has folders */
+	bool classes = false; /* the folder of the training split has subfolders */
 	*l = no_layout;
 	for (int64_t i = 0; i < s->n; i++) {
 		const char *p = gt_source_path(s, i) + common;
@@ -214,8 +214,8 @@ static void find_archive_layout(const struct gt_source *s, struct layout *l)
 	}
 }
 
-/* Returns the name of the class in a path, of *len bytes, if the file is of this split; NULL: it is not. Without a folder of the training
- * split, the folders of other splits are beside the classes. */
+/* Returns the name of the class in a path, of *len bytes, if the file belongs to this split; else NULL. Without a training folder, the
+ * folders of other splits are siblings of the classes. */
 static const char *find_class_name(const struct layout *l, enum gt_split split, const char *path, size_t *len)
 {
 	size_t skip = strlen(l->base[split]);
@@ -286,7 +286,7 @@ static enum gt_code reject_splits(const struct gt_source *s, const struct layout
 	return GT_OK;
 }
 
-/* Lists the classes that the files have; those of a checkpoint are not checked here. */
+/* Lists the classes of the files; the classes of a checkpoint are not checked here. */
 static enum gt_code find_classes(struct gt_source *s, const struct gt_folder_kind *kind, const struct layout *l,
                                  const struct gt_dataset_spec *spec, struct gt_class_list *classes, struct gt_err *err)
 {
@@ -313,7 +313,7 @@ static enum gt_code list_split(struct gt_source *s, const struct gt_folder_kind 
 	GT_TRY(find_classes(s, kind, l, spec, classes, err));
 	if (there && !s->archive)
 		GT_TRY(scan_folder(s, kind, l, split, classes, err));
-	if (spec->known) /* not before: folders are scanned by their own names */
+	if (spec->known) /* only now, because folders are scanned by the names on disk */
 		GT_TRY(gt_class_list_use(classes, spec->known, spec->nknown, s->root, err));
 	if (!there) {
 		s->n = 0;
@@ -351,15 +351,15 @@ enum gt_code gt_folder_find(const char *dir, enum gt_split split, struct gt_path
 static enum gt_code load_split(const struct gt_dataset_spec *spec, enum gt_split split, const struct gt_paths *paths, bool headers_only,
                                struct gt_dataset *out, struct gt_err *err)
 {
-	(void)headers_only; /* the names are all that is read, for gtrain check too */
+	(void)headers_only; /* only file names are read, also for gtrain check */
 	struct gt_class_list classes;
 	struct gt_source *source;
 	GT_TRY(gt_folder_split(paths->path[0], &gt_folder_images, split, spec, &source, &classes, err));
 	return gt_dataset_take_source(spec, source, &classes, paths->path[0], out, err);
 }
 
-/* Sets *found if dir is an archive, or a folder that has a folder train, or a folder that has an image. A folder that cannot be read is an
- * error if nothing was found in the others. */
+/* Sets *found if dir is an archive, or has a folder train, or has a folder with an image. An unreadable folder is an error if the other
+ * folders have no image. */
 static enum gt_code looks_like_images(const char *dir, bool *found, struct gt_err *err)
 {
 	DIR *d = gt_folder_dir(AT_FDCWD, dir);

@@ -10,29 +10,29 @@
 /* The files that a format reads from directories. */
 struct gt_folder_kind {
 	const char *what;        /* for messages: "images (.jpg, .jpeg, .png or .webp)" */
-	const char *const end[5]; /* ends of their names, in lower or upper case; NULL ends the list */
+	const char *const end[5]; /* file name extensions, in lower or upper case; NULL ends the list */
 };
 extern const struct gt_folder_kind gt_folder_images, gt_folder_texts, gt_folder_tables;
-/* Returns whether the name of a file shows that it is one of the kind, and not hidden. */
+/* Returns whether a file name has an extension of the kind and is not hidden. */
 bool gt_folder_wants(const struct gt_folder_kind *kind, const char *path);
 
 /* Opens a directory, or a .tar archive, as a source without files. GT_ENOINPUT: it does not exist or cannot be read. */
 enum gt_code gt_folder_open(const char *root, struct gt_source **out, struct gt_err *err);
-/* Adds all files of a kind in it, at any depth, and sorts them by path; their labels are 0. Of members of an archive with the same path,
- * the last one counts, as tar extracts them. GT_EDATA: an archive is damaged or truncated, or a member of the kind is a link or sparse, or
- * has an absolute path or one with "..". */
+/* Adds all files of a kind in the source, at any depth, with label 0, sorted by path. If archive members have the same path, the last
+ * member counts, as with tar. GT_EDATA: the archive is damaged or truncated, or a member of the kind is a link or sparse, or its path is
+ * absolute or contains "..". */
 enum gt_code gt_folder_list(struct gt_source *s, const struct gt_folder_kind *kind, struct gt_err *err);
 
 /* Opens a directory or archive of train/CLASS/…, valid/CLASS/… (or val) and test/CLASS/…, or of CLASS/…, and adds the files of a split with
- * their labels, sorted by class, then by path. *out has no files if there is no such split. classes: the folders of the training split, or
- * with spec->known these; then a folder of another class is GT_EDATA. spec NULL: neither `known` nor `all`. The caller closes *out and
+ * their labels, sorted by class, then by path. *out has no files if the split does not exist. classes: the folders of the training split,
+ * or the classes spec->known; then a folder with another name is GT_EDATA. spec NULL: neither `known` nor `all`. The caller closes *out and
  * frees *classes, which are empty after an error. */
 enum gt_code gt_folder_split(const char *root, const struct gt_folder_kind *kind, enum gt_split split, const struct gt_dataset_spec *spec,
                              struct gt_source **out, struct gt_class_list *classes, struct gt_err *err);
 /* Returns whether path is a directory or a file whose name ends with ".tar". */
 bool gt_folder_is_source(const char *path);
 struct gt_paths;
-/* A function gt_format.find, which adds dir if it is such a path. */
+/* Implements gt_format.find: adds dir if gt_folder_is_source accepts it. */
 enum gt_code gt_folder_find(const char *dir, enum gt_split split, struct gt_paths *paths, struct gt_err *err);
 /* Returns whether a directory or file is not part of the data: it is hidden (its name begins with a dot), or an operating system or an
  * archive program has made it (__MACOSX, lost+found, …). */
@@ -40,13 +40,13 @@ bool gt_folder_ignored(const char *name, size_t len);
 
 /* ---- walks over directories, inside datasets/ ------------------------------------------------------------------------------------ */
 DIR *gt_folder_dir(int root, const char *path); /* opens a directory below root; "": root itself. NULL: errno says why */
-/* Returns the next entry that is part of the data; NULL: there are no more, or errno is not 0. */
+/* Returns the next entry that is part of the data; NULL: no more entries, or an error (errno is not 0). */
 struct dirent *gt_folder_next(DIR *d);
-/* Returns whether an entry, whose path is relative to the open directory fd, is a directory or a link to one. */
+/* Returns whether an entry is a directory or a link to a directory; its path is relative to the open directory fd. */
 bool gt_folder_is_dir(int fd, const struct dirent *e, const char *path);
 enum gt_code gt_folder_fail_read(const char *root, const char *path, struct gt_err *err); /* by errno */
 /* Adds all files of a kind below the directory `path` of the source's root. path has room for PATH_MAX bytes and is unchanged on return.
- * any: not NULL: adds no file, but sets *any and ends at the first one. */
+ * any: if not NULL, adds no file, but sets *any at the first file and returns. */
 enum gt_code gt_folder_walk(struct gt_source *s, const struct gt_folder_kind *kind, char *path, bool *any, struct gt_err *err);
 
 #endif

@@ -22,16 +22,16 @@ struct gt_fitting;
 struct gt_format {
 	const char *name;
 	enum gt_content content;
-	/* Searches a folder for files with the usual names of the format. If there are none, it returns GT_OK with paths->n == 0. It returns an
-	 * error, which ends the search, if it finds files that cannot be used, for example another edition of the dataset. NULL: the format
-	 * has no files. */
+	/* Searches a folder for files with the usual names of the format. If there are none, it returns GT_OK with paths->n == 0. If it finds
+	 * unusable files, for example another edition of the dataset, it returns an error, which ends the search. NULL: the format has no
+	 * files. */
 	enum gt_code (*find)(const char *dir, enum gt_split split, struct gt_paths *paths, struct gt_err *err);
-	/* Reads the files of a split or, if headers_only is set, only their headers. The caller has replaced a spec->max_bytes of 0. */
+	/* Reads the files of a split or, if headers_only is set, only their headers. The caller has replaced spec->max_bytes = 0. */
 	enum gt_code (*load)(const struct gt_dataset_spec *spec, enum gt_split split, const struct gt_paths *paths, bool headers_only,
 	                     struct gt_dataset *out, struct gt_err *err);
-	bool by_name;   /* the format is used only if data.format names it, because nothing in the files shows it */
-	bool has_valid; /* the format has a split "valid"; if not, it is not asked for one */
-	const struct gt_folder_kind *input;   /* the files that a model takes for prediction; NULL: images */
+	bool by_name;   /* the format is used only if data.format names it, because it cannot be detected from the files */
+	bool has_valid; /* the format supports a split "valid"; if false, this split is never requested */
+	const struct gt_folder_kind *input;   /* kind of files that predict accepts; NULL: images */
 	const struct gt_fitting *fitting;   /* NULL: the format is not fitted (fitted.h) */
 };
 
@@ -43,12 +43,12 @@ const struct gt_format *gt_format_find(const char *word); /* returns NULL if no 
 
 struct gt_source;
 struct gt_class_list;
-/* Builds *out from a source of labelled images and its class list, and always takes ownership of both; on failure, the caller frees *out.
- * Checks model.input and data.classes against them, and applies data.limit. */
+/* Builds *out from a source of labelled images and its class list, and always takes ownership of source and list; on failure, the caller
+ * frees *out. Checks model.input and data.classes, and applies data.limit. */
 enum gt_code gt_dataset_take_source(const struct gt_dataset_spec *spec, struct gt_source *source, struct gt_class_list *classes,
                                     const char *where, struct gt_dataset *out, struct gt_err *err);
 
-/* Makes out->mark from the files of a source. */
+/* Creates out->mark from the files of a source. */
 enum gt_code gt_dataset_mark_files(const struct gt_source *source, struct gt_dataset *out, struct gt_err *err);
 
 /* Checks that the model's input, spec->shape, has the shape of the images in file; does nothing if shape[0] is 0. GT_ECONFIG: the shapes
@@ -62,7 +62,7 @@ bool gt_product4(int64_t a, int64_t b, int64_t c, int64_t d, uint64_t *out);
 struct gt_idx {
 	int type, rank; /* type of the elements (0x08 is u8, 0x0b is i16, 0x0c is i32), and number of dimensions */
 	uint32_t dim[4];
-	/* bytes of the header, number of elements, bytes of an element, and bytes of header and data together */
+	/* header size in bytes, number of elements, element size in bytes, and total size of header and data in bytes */
 	uint64_t header, count, item, bytes;
 };
 struct gt_gzfile;

@@ -18,20 +18,20 @@
 #define GT_FORMAT_VALUE(name) "|" #name
 #define GT_FORMAT_VALUES GT_FORMATS(GT_FORMAT_VALUE)
 
-/* What the samples of a format are. */
+/* The kind of samples of a format. */
 enum gt_content {
 	GT_CONTENT_UNKNOWN, /* "auto" before the files are found */
-	GT_CONTENT_ARRAYS,  /* images of one size, many in a file */
-	GT_CONTENT_FILES,   /* encoded images of any size, each in a file */
+	GT_CONTENT_ARRAYS,  /* images of the same size, many per file */
+	GT_CONTENT_FILES,   /* encoded images of any size, one per file */
 	GT_CONTENT_TABLE,
 	GT_CONTENT_TEXTS,
 	GT_CONTENT_MADE     /* images made from the seed */
 };
-/* Returns what the samples of data.format = word are. */
+/* Returns the kind of samples of data.format = word. */
 enum gt_content gt_format_content(const char *word);
 
 struct gt_folder_kind;
-/* Returns the files that a model of data.format = word takes for prediction. */
+/* Returns the kind of files that predict accepts for a model of data.format = word. */
 const struct gt_folder_kind *gt_format_input(const char *word);
 
 #endif

@@ -1,6 +1,6 @@
 /* Reads a data file, plain or gzip; a gzip file is recognised by its first two bytes. The file is treated as hostile: it must be a regular
- * file. Before memory is allocated for a size that a header in the file announces, the reader checks that a file of this length can contain
- * that much.
+ * file. Before the reader allocates memory for a size from a header in the file, it checks that a file of this length can contain so much
+ * data.
  *
  * A gzip file (RFC 1952) is a sequence of members: 1f 8b 08 flags …, deflate data, CRC-32, length mod 2^32. The CRC and length of each
  * member are checked, and bytes after the last member are an error. (gzread of zlib accepts truncated files and extra bytes silently.) */
@@ -12,8 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The path of an open file of this process is GT_FD_PATH and its number. Messages call it "standard input", of which it has a copy
- * (engine/use/input_files.h). */
+/* GT_FD_PATH and a descriptor are the path of an open file of this process. Messages call this file "standard input", because it has a copy
+ * of standard input (engine/use/input_files.h). */
 #define GT_FD_PATH "/proc/self/fd/"
 
 struct gt_gzfile {
@@ -22,7 +22,7 @@ struct gt_gzfile {
 	int fd;
 	uint64_t size;   /* bytes of the file on disk, compressed if it is a gzip file */
 	uint64_t limit;  /* maximum bytes of the content, after decompression */
-	char shown[400]; /* the path for messages; if it is long, its beginning is left out */
+	char shown[400]; /* the path for messages; the beginning of a long path is left out */
 };
 
 /* Opens a file. Reading it fails later if its content is longer than max_bytes, or if a gzip file expands to more than 64 MiB and more than
@@ -34,11 +34,11 @@ void gt_gzfile_close(struct gt_gzfile *f); /* does nothing if *f is zeroed or al
 enum gt_code gt_gzfile_head(const struct gt_gzfile *f, void *buf, size_t want, size_t *got, struct gt_err *err);
 
 /* Returns the size of the content in bytes. For a plain file it is exact. For a gzip file it is the size in the trailer of the last member,
- * which only reading can verify; 0 if that size cannot be the whole content, as in a file of several members or of more than 4 GiB. */
+ * which is verified when the file is read; 0 if it cannot be the whole content, for example with several members or more than 4 GiB. */
 uint64_t gt_gzfile_hint(const struct gt_gzfile *f);
 
-/* Checks that a file of this length can contain `size` bytes of content, the size that a header in it announces, and that max_bytes of
- * gt_gzfile_open allows it. GT_EDATA: one of these is not so. Call it before memory is allocated for the content. */
+/* Checks that a file of this length can contain `size` bytes of content (a size from a header in the file), and that `size` is at most
+ * max_bytes of gt_gzfile_open. GT_EDATA: a check failed. Call it before memory is allocated for the content. */
 enum gt_code gt_gzfile_expect(const struct gt_gzfile *f, uint64_t size, struct gt_err *err);
 
 /* Reads the whole content into dst. GT_EDATA: the content does not have exactly `size` bytes, or the gzip data is damaged. */
@@ -47,8 +47,8 @@ enum gt_code gt_gzfile_read(const struct gt_gzfile *f, uint8_t *dst, uint64_t si
 /* Reads the whole content, whose length is unknown, into *out, which is allocated by malloc; the caller frees it. */
 enum gt_code gt_gzfile_load(const struct gt_gzfile *f, uint8_t **out, uint64_t *size, struct gt_err *err);
 
-/* Allocates memory for the samples of a dataset; the caller frees it with free(). Uses huge pages if possible, because filling memory of
- * small pages takes more time for page faults than for the copy. */
+/* Allocates memory for the samples of a dataset; the caller frees it with free(). Uses huge pages if possible, because with small pages,
+ * page faults take more time than the copy. */
 void *gt_big_alloc(size_t bytes);
 
 /* Returns "zlib 1.3.1, libdeflate 1.23", for `gtrain --version`. */

@@ -71,7 +71,7 @@ enum gt_code gt_idx_open(const char *path, uint64_t max_bytes, struct gt_gzfile 
 static enum gt_code find_files(const char *dir, enum gt_split split, struct gt_paths *paths, struct gt_err *err)
 {
 	/* The files are searched in the folder itself and in the subfolders of torchvision, under the published names and under names with a
-	 * dot, which some programs write when they unpack the files. */
+	 * dot, which some unpacking programs write. */
 	static const char *const sub[] = {"", "/raw", "/FashionMNIST/raw", "/MNIST/raw"};
 	static const char *const names[2][2][2] = {
 	    {{"train-images-idx3-ubyte", "train-labels-idx1-ubyte"}, {"train-images.idx3-ubyte", "train-labels.idx1-ubyte"}},
@@ -162,7 +162,7 @@ static enum gt_code read_images(struct pair *p, struct gt_dataset *out, struct g
 		return rc;
 	}
 	out->memory = raw;
-	out->images = raw + h->header; /* one channel: the file already has the order NHWC, so the pixels stay where they are */
+	out->images = raw + h->header; /* one channel: the pixels in the file already are in NHWC order, so they are not copied */
 	if (out->c == 1)
 		return GT_OK;
 	size_t plane = (size_t)(out->h * out->w), c = (size_t)out->c;

@@ -10,7 +10,7 @@ static const char *const fashion[] = {"T-shirt/top", "Trouser", "Pullover", "Dre
                                       "Sandal",      "Shirt",   "Sneaker",  "Bag",   "Ankle boot"};
 static const char *const digits[] = {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"};
 static const char *const cifar10[] = {"airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"};
-/* The fine labels, which are trained on (fine_label_names.txt of the binary version). */
+/* The fine labels, which are the targets (fine_label_names.txt of the binary version). */
 static const char *const cifar100[] = {
 	"apple", "aquarium_fish", "baby", "bear", "beaver", "bed", "bee", "beetle", "bicycle", "bottle", "bowl", "boy", "bridge", "bus",
 	"butterfly", "camel", "can", "castle", "caterpillar", "cattle", "chair", "chimpanzee", "clock", "cloud", "cockroach", "couch",

@@ -1,13 +1,13 @@
-/* Images that a CSV file lists: a column of paths, and a column of class names, or columns of numbers to predict.
+/* Images that a CSV file lists: a column of paths, and either a column of class names or numeric target columns.
  *
  *     file,label                file,labels                 file,age,weight
  *     cats/1.jpg,cat            1.jpg,sea sky               1.jpg,3.5,80
  *
- * With data.label_separator (here a space), an image has any number of labels, also none. The target is then f32 [classes], 1 for each
- * label that the image has. With data.target_columns, it is the numbers of these columns.
+ * With data.label_separator (here a space), an image has zero or more labels. The target is then f32 [classes], 1 for each label of the
+ * image, else 0. With data.target_columns, the target is a row of values from these columns.
  *
  * The paths are relative to data.root or, without it, to the folder of the CSV file. The first record is a header unless its first field is
- * the name of an image. The columns are found by their names; a file without a header has the path first, then the label. */
+ * the name of an image. Columns are found by name; without a header, the path is first, then the label. */
 #include "base/arena.h"
 #include "class_list.h"
 #include "csv.h"
@@ -30,14 +30,14 @@ static const char *const label_names[] = {"label", "labels", "class", "target", 
 
 #define MAX_TARGETS 256
 
-/* What is read of a list before the labels are known. */
+/* The content of a list before labels are mapped to classes. */
 struct list {
 	const struct gt_dataset_spec *spec;
 	struct gt_source *source;
 	struct gt_class_list classes;
-	char **label;  /* [source->n], malloc'ed; NULL: the targets are numbers */
+	char **label;  /* [source->n], malloc'ed; NULL: the targets are numeric */
 	float *number; /* [source->n, spec->ntargets]; NULL: the targets are labels */
-	int64_t cap;   /* room in label or number */
+	int64_t cap;   /* number of rows allocated in label or number */
 };
 
 static void free_list(struct list *l)
@@ -49,7 +49,7 @@ static void free_list(struct list *l)
 	gt_class_list_free(&l->classes);
 }
 
-/* Returns the index of the column with a name: the config's, else the first of the usual ones. -1: there is none. */
+/* Returns the index of the column with the name `given` or, without it, of the first column with a usual name. -1: no such column. */
 static int find_column(const struct gt_csv_record *r, const char *given, const char *const *usual)
 {
 	const char *const one[] = {given, NULL};
@@ -82,7 +82,7 @@ static enum gt_code find_columns(const struct gt_dataset_spec *spec, const char 
 	return GT_OK;
 }
 
-/* Calls fn with each label of a cell: the parts between separators that are not empty; without a separator, the whole cell. */
+/* Calls fn with each label of a cell: each non-empty part between separators; without data.label_separator, the whole cell. */
 static enum gt_code for_each_label(const struct gt_dataset_spec *spec, const char *cell, void *user,
                                    enum gt_code (*fn)(void *user, const char *label, size_t len, struct gt_err *err), struct gt_err *err)
 {
@@ -101,7 +101,7 @@ static enum gt_code add_class(void *user, const char *label, size_t len, struct 
 	return gt_class_list_add(user, label, len, err);
 }
 
-/* Parses the targets of a record into the row of the file that is added next. */
+/* Parses the numeric targets of a record, for the file that is added to the source next. */
 static enum gt_code add_numbers(struct list *l, const char *csv, const struct gt_csv_record *r, const int *at, struct gt_err *err)
 {
 	GT_GROW(l->number, l->cap, (l->source->n + 1) * l->spec->ntargets, err);
@@ -178,7 +178,7 @@ static enum gt_code read_list(const struct gt_dataset_spec *spec, const char *pa
 	return code;
 }
 
-/* Opens the folder to which the paths are relative: data.root, else that of the CSV file. */
+/* Opens the folder to which the paths are relative: data.root, else the folder of the CSV file. */
 static enum gt_code open_base(const struct gt_dataset_spec *spec, const char *csv, struct gt_source **out, struct gt_err *err)
 {
 	char base[PATH_MAX];
@@ -202,7 +202,7 @@ static enum gt_code read_lists(const struct gt_paths *paths, struct list *l, str
 	return GT_OK;
 }
 
-/* The classes are those of the lists of the training split, also for other splits. */
+/* Reads the classes from the lists of the training split, which also define the classes of other splits. */
 static enum gt_code read_training_classes(const struct gt_dataset_spec *spec, struct gt_class_list *out, struct gt_err *err)
 {
 	struct list l = {.spec = spec};
@@ -224,11 +224,11 @@ static enum gt_code read_training_classes(const struct gt_dataset_spec *spec, st
 	return code;
 }
 
-/* Where the labels of a sample are set. */
+/* Destination of the labels of a sample. */
 struct target_row {
 	const struct gt_class_list *classes;
-	float *v;               /* [classes] of several labels a sample; NULL: one */
-	int64_t label;          /* the last one */
+	float *v;               /* [classes] multi-hot row; NULL: a sample has one label */
+	int64_t label;          /* the label set last */
 	const char *csv, *file; /* for messages */
 };
 
@@ -245,7 +245,7 @@ static enum gt_code set_label(void *user, const char *label, size_t len, struct 
 	return GT_OK;
 }
 
-/* Makes the targets of several labels a sample: f32 [n, classes]. The rows are in the order of the list. */
+/* Creates multi-hot targets, f32 [n, classes], with rows in the order of the list. */
 static enum gt_code make_multi_hot(const struct list *l, const struct gt_class_list *classes, const char *csv, float **out,
                                    struct gt_err *err)
 {
@@ -260,7 +260,7 @@ static enum gt_code make_multi_hot(const struct list *l, const struct gt_class_l
 	return GT_OK;
 }
 
-/* Gives a dataset targets of numbers in place of labels, which are the rows of `rows`, in the order of the list. Takes rows over. */
+/* Replaces the labels of a dataset by numeric targets, `rows`, which are in the order of the list. Takes ownership of rows. */
 static enum gt_code take_number_targets(struct gt_dataset *d, float *rows, int64_t width, struct gt_err *err)
 {
 	size_t count = (size_t)(d->n * width);

@@ -1,5 +1,5 @@
-/* Images in one folder whose file names have their class, as in the Oxford-IIIT Pet dataset ("Abyssinian_1.jpg"). data.pattern is a POSIX
- * extended regular expression with one group, which is the class. It is applied to the name of the file without its folder. */
+/* Images in one folder with the class in the file name, as in the Oxford-IIIT Pet dataset ("Abyssinian_1.jpg"). data.pattern is a POSIX
+ * extended regular expression with one group, which is the class. It is matched against the file name without folder. */
 #include "base/arena.h"
 #include "class_list.h"
 #include "folder.h"
@@ -11,9 +11,9 @@
 
 enum { MAX_PATTERN = 400, MAX_PARTS = 256 };
 
-/* Returns the number by which a repetition at *p multiplies what it repeats, when the C library writes it out: x+ becomes xx*, x{2,3}
- * becomes xxx?. Every repetition of a group counts as two at least, because repetitions inside each other multiply the time. Moves *p
- * behind it. 1: there is no repetition at *p. */
+/* Returns the factor by which a repetition operator at *p lengthens the repeated part when the C library expands it: x+ becomes xx*, x{2,3}
+ * becomes xxx?. The factor of a group is at least 2, because nested repetitions multiply the time. Moves *p behind the operator. 1: the
+ * length does not change. */
 static double parse_repetition(const char **p, bool group)
 {
 	long most = 0;
@@ -31,7 +31,7 @@ static double parse_repetition(const char **p, bool group)
 	return most > 1 ? (double)most : group ? 2 : 1;
 }
 
-/* Returns the end of a bracket expression that begins at p. A bracket first in it is a character. */
+/* Returns the end of a bracket expression that begins at p. A ] at its start is an ordinary character. */
 static const char *find_bracket_end(const char *p)
 {
 	p += 1 + (p[1] == '^');
@@ -41,10 +41,10 @@ static const char *find_bracket_end(const char *p)
 	return p + (*p == ']');
 }
 
-/* Returns the number of characters of an expression when all repetitions are written out. The C library does so, without a limit. */
+/* Returns the length of an expression after all repetitions are expanded, as the C library does without a limit. */
 static double expanded_length(const char *p)
 {
-	double sum[MAX_PATTERN + 1] = {0}; /* of each group that is open */
+	double sum[MAX_PATTERN + 1] = {0}; /* length so far of each open group */
 	int depth = 0;
 	while (*p) {
 		double atom = 1;
@@ -64,7 +64,7 @@ static double expanded_length(const char *p)
 	return sum[0];
 }
 
-/* Returns what makes an expression cost exponential time or memory in the C library; NULL: nothing does. */
+/* Returns a construct with exponential time or memory in the C library, for a message; NULL: the expression has no such construct. */
 static const char *find_costly_construct(const char *begin)
 {
 	bool repeated = false; /* a repetition ends before p */
@@ -144,7 +144,7 @@ static enum gt_code load_split(const struct gt_dataset_spec *spec, enum gt_split
 	struct gt_class_list classes = {0};
 	struct gt_source *s = NULL;
 	regex_t re;
-	if (split != GT_TRAIN && !spec->all) /* the folder is one split; data.valid divides it */
+	if (split != GT_TRAIN && !spec->all) /* the folder has only a training split; data.valid divides it */
 		return GT_OK;
 	if (!spec->pattern || !*spec->pattern)
 		return gt_fail(err, GT_ECONFIG, "data.pattern: expected a regular expression with a group for the class, because data.format is "

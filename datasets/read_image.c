@@ -10,7 +10,7 @@
 
 #define MAX_FILE ((uint64_t)256 << 20) /* maximum size of an encoded image */
 
-/* What is read, and the result (gt_image_read). */
+/* The arguments and the result of gt_image_read. */
 struct reading {
 	struct gt_gzfile f;
 	struct gt_image_job job; /* without the image */

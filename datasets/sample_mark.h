@@ -1,15 +1,15 @@
-/* Marks of samples: by which they are recognised when their data is read again, whatever their number in it is.
+/* Marks identify samples when the data is read again, even if the index of a sample has changed.
  *
  *     gt_dataset_read(&spec, GT_TRAIN, &d, err);     d.mark[i].id: what identifies sample i
- *     gt_source_contents(d.source, d.mark, d.n);     d.mark[i].content, of images; texts and rows have it already
+ *     gt_source_contents(d.source, d.mark, d.n);     d.mark[i].content, for images; for texts and rows it is already set
  *
- * What a sample is:
+ * What the hashes cover:
  *     image or text in a file   id: its path in the split (class folder and name, or the path in the list)
- *                               content: of an image, the size and the last 4 KiB of its file; of a text, all of it
+ *                               content: of an image, the size and the last 4 KiB of its file; of a text, the whole text
  *     row of a table            id: the texts of all columns, whatever their types; equal rows have the same id
  *                               content: the values of the columns that the model uses
- * In the content of a row, a number counts by its value, so that 1 and 1.0 are the same. Arrays (IDX, CIFAR, synthetic data) have no marks:
- * their samples are identified by their numbers. */
+ * In `content` of a row, a number is hashed by value, so that 1 and 1.0 are equal. Arrays (IDX, CIFAR, synthetic data) have no marks:
+ * their samples are identified by index. */
 #ifndef GT_DATASETS_SAMPLE_MARK_H
 #define GT_DATASETS_SAMPLE_MARK_H
 
@@ -19,8 +19,8 @@
 struct gt_sample_mark {
 	uint64_t id;      /* hash of 48 bits */
 	uint64_t content; /* hash of 48 bits; 0: not known */
-	uint32_t label;   /* hash of 24 bits of the labels or targets that a list gives; 0: the data has no list */
-	int32_t stratum;  /* class of the sample, for a stratified split; 0 if it has none */
+	uint32_t label;   /* 24-bit hash of the labels or targets in a list file; 0: the data has no list file */
+	int32_t stratum;  /* class of the sample, for a stratified split; 0 if there are no classes */
 };
 
 /* Returns the hash of n bytes, 48 bits and not 0. */

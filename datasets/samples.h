@@ -15,15 +15,15 @@ struct gt_samples_spec {
 	const struct gt_dataset *data; /* not owned */
 	struct gt_transform_list list; /* the transforms; not owned */
 	int64_t c, h, w;               /* shape of the result */
-	struct gt_recipe_split split;  /* how the list is divided */
+	struct gt_recipe_split split;  /* which transforms of the list are applied here */
 	uint64_t seed;
 	int threads;                   /* number of threads that read */
 };
 
-/* Maximum bytes of memory that each thread keeps from one sample to the next; while it reads one, it has what this one needs. */
+/* Maximum bytes of buffers that each thread keeps between two samples. While a thread reads a sample, it may use more. */
 #define GT_SAMPLES_KEEP (GT_IMAGE_SCRATCH_KEEP + GT_SOURCE_KEEP)
 
-/* Returns the bytes of a sample that is read: h * w * c or, with split.on, a recipe and pixels (kernels/recipe.h). */
+/* Returns the bytes of an output row: h * w * c or, with split.on, a recipe and pixels (kernels/recipe.h). */
 static inline size_t gt_samples_row(const struct gt_samples_spec *s)
 {
 	return (size_t)(s->split.on ? s->split.row : s->c * s->h * s->w);
@@ -34,8 +34,8 @@ struct gt_samples;
 enum gt_code gt_samples_open(const struct gt_samples_spec *spec, struct gt_samples **out, struct gt_err *err);
 void gt_samples_close(struct gt_samples *r); /* does nothing if r is NULL */
 
-/* Writes sample i (0 ... data->n - 1), as the epoch shows it, to out. GT_EDATA: it cannot be read or decoded; the message names its
- * file. */
+/* Writes sample i (0 ... data->n - 1) to out, transformed with the random draws of the epoch. GT_EDATA: the sample cannot be read or
+ * decoded; the message names its file. */
 enum gt_code gt_samples_read(struct gt_samples *r, int thread, int64_t i, uint64_t epoch, uint8_t *out, struct gt_err *err);
 
 #endif

@@ -11,7 +11,7 @@
 struct entry {
 	int set;
 	int64_t sample;
-	char *why, *kind; /* malloc'ed; kind NULL: reported by itself */
+	char *why, *kind; /* malloc'ed; kind NULL: the entry is reported individually */
 	const char *noun; /* static */
 };
 
@@ -19,7 +19,7 @@ struct gt_skipped {
 	pthread_mutex_t lock;
 	struct entry *entry;
 	int64_t n, cap;
-	int64_t next[SETS]; /* of each set: 1 + the largest sample in the list */
+	int64_t next[SETS]; /* for each set: 1 + the largest sample index in the list */
 	int64_t reported; /* number of entries that gt_skipped_new has passed on */
 };
 
@@ -102,7 +102,7 @@ int64_t gt_skipped_new(struct gt_skipped *l, void (*fn)(void *user, int set, int
 	return n;
 }
 
-/* Entries of one kind. */
+/* The new entries of one kind. */
 struct group {
 	const struct entry *first;
 	int64_t n;
@@ -117,7 +117,7 @@ int64_t gt_skipped_report(struct gt_skipped *l, void (*fn)(void *user, const cha
                           void *user)
 {
 	enum { GROUPS = 32 };
-	struct group group[GROUPS]; /* more kinds than these are reported one by one */
+	struct group group[GROUPS]; /* entries of further kinds are reported one by one */
 	int groups = 0;
 	char text[1200];
 	pthread_mutex_lock(&l->lock);

@@ -75,7 +75,7 @@ static enum gt_code locate_content(const struct gt_source *s, int64_t i, int *fd
 		return GT_OK;
 	*fd = openat(s->fd, gt_source_path(s, i), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (*fd < 0)
-		/* a process without free descriptors or memory says nothing about the file */
+		/* if the process lacks descriptors or memory, the file may be good: keep the error code of errno */
 		return gt_fail(err, gt_errno_code(errno, GT_EDATA), "%s: cannot open: %s", gt_source_name(s, i, name, sizeof name),
 		               strerror(errno));
 	int failed = fstat(*fd, &st) ? errno : 0;
@@ -126,7 +126,7 @@ struct hashing {
 	struct gt_sample_mark *mark;
 };
 
-/* Sets the content of mark i from the last bytes of its file and their number. */
+/* Sets `content` of mark i to a hash of the size and the last bytes of its file. */
 static bool hash_content(void *user, int thread, int64_t i)
 {
 	enum { TAIL = 4096 };

@@ -1,5 +1,5 @@
-/* Samples in files: the list of the encoded images of one split with their labels. Only names are kept in memory; a file is read when a
- * batch needs it. The files are in a folder, or they are members of a .tar archive, which is read in place.
+/* A source is the list of the encoded files of one split with their labels. Only names are kept in memory; a file is read when a batch
+ * needs it. The files are in a folder, or they are members of a .tar archive, which is read in place.
  *
  *     gt_source_add(s, "rose/1.jpg", 0, 0, err);            for every file
  *     gt_source_read(s, i, &buf, err);                      buf.data[0 ... buf.size - 1]: the bytes of sample i; any number of threads
@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #define GT_SOURCE_MAX_FILE ((uint64_t)256 << 20) /* maximum bytes of one encoded sample */
-#define GT_SOURCE_KEEP ((size_t)8 << 20) /* maximum bytes of a buffer that is kept from one file to the next */
+#define GT_SOURCE_KEEP ((size_t)8 << 20) /* maximum bytes of a buffer that is kept between two files */
 
 /* A file of a source. */
 struct gt_source_file {
@@ -22,7 +22,7 @@ struct gt_source_file {
 	uint64_t offset, size; /* archive: location of its content in the archive, in bytes; a file in a folder has both 0 */
 	int32_t label;         /* index of its class */
 	uint32_t label_hash;   /* gt_sample_mark.label */
-	uint64_t id;           /* gt_sample_mark.id: that of the path, unless the format sets another */
+	uint64_t id;           /* gt_sample_mark.id: a hash of the path, unless the format sets another id */
 };
 
 struct gt_source {
@@ -33,16 +33,16 @@ struct gt_source {
 	struct gt_source_file *file; /* sorted by label, then by path */
 	char *names;                 /* the paths, relative to root, each ended by a NUL */
 	int64_t names_size, names_cap; /* bytes used of names[], and its room */
-	char left_out[200];            /* folders of classes that have no files and are no classes: "a, b and 3 more"; "": none */
+	char left_out[200];            /* folders without files, which are not classes: "a, b and 3 more"; "": none */
 };
 
-/* Memory that is reused for the content of one file after the other. All zero: empty. The owner frees data. */
+/* A buffer that is reused for the content of successive files. All zero: empty. The owner frees data. */
 struct gt_bytes_buf {
 	uint8_t *data;
 	size_t size, cap;
 };
 
-/* Makes an empty source. root is copied. fd, which the source owns from now on, is the open folder or archive. */
+/* Makes an empty source. root is copied. fd is the open folder or archive; the source takes ownership of fd. */
 enum gt_code gt_source_open(const char *root, int fd, bool archive, struct gt_source **out, struct gt_err *err);
 void gt_source_close(struct gt_source *s); /* does nothing if s is NULL */
 
@@ -56,20 +56,20 @@ static inline const char *gt_source_path(const struct gt_source *s, int64_t i)
 }
 const char *gt_source_name(const struct gt_source *s, int64_t i, char *buf, size_t size);
 
-/* data.limit: keeps at most `limit` files, at equal distances, so that all classes stay; 0: all. */
+/* data.limit: keeps at most `limit` files, at equal distances, so that all classes remain; 0: keeps all files. */
 void gt_source_thin_out(struct gt_source *s, int64_t limit);
 
 /* Returns the bytes of memory of s. */
 uint64_t gt_source_bytes(const struct gt_source *s);
 
-/* Reads the content of file i. Thread-safe. GT_EDATA: the file is missing, empty, longer than GT_SOURCE_MAX_FILE or no regular file, or
- * reading it failed; the message names it. */
+/* Reads the content of file i. Thread-safe. GT_EDATA: the file is missing, empty, longer than GT_SOURCE_MAX_FILE or not regular, or a read
+ * failed; the message names the file. */
 enum gt_code gt_source_read(const struct gt_source *s, int64_t i, struct gt_bytes_buf *buf, struct gt_err *err);
-/* The same, but reads only the first `most` bytes of a longer file. */
+/* Like gt_source_read, but reads at most the first `most` bytes. */
 enum gt_code gt_source_read_head(const struct gt_source *s, int64_t i, size_t most, struct gt_bytes_buf *buf, struct gt_err *err);
 
 struct gt_sample_mark;
-/* Sets the content of n marks from the files of a source, with several threads; that of a file that cannot be read stays 0. */
+/* Sets `content` of n marks from the files of a source, with several threads; it stays 0 for unreadable files. */
 void gt_source_contents(const struct gt_source *s, struct gt_sample_mark *mark, int64_t n);
 
 #endif

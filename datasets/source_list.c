@@ -22,7 +22,7 @@ bool gt_folder_wants(const struct gt_folder_kind *kind, const char *path)
 {
 	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
 	size_t n = strlen(name), len;
-	for (int i = 0; kind->end[i] && *name != '.'; i++) /* a hidden file is none, such as the "._x.jpg" that macOS adds */
+	for (int i = 0; kind->end[i] && *name != '.'; i++) /* hidden files are excluded, such as "._x.jpg" from macOS */
 		if (n > (len = strlen(kind->end[i])) && !strcasecmp(name + n - len, kind->end[i]))
 			return true;
 	return false;
@@ -38,7 +38,7 @@ bool gt_folder_ignored(const char *name, size_t len)
 }
 
 /* ---- directories -------------------------------------------------------------------------------------------------------------- */
-/* The directories from the root of a walk to the current one, to detect links that lead back. */
+/* The directories from the root of a walk to the current directory, to detect symbolic links that form a loop. */
 struct trail {
 	struct {
 		dev_t dev;
@@ -110,7 +110,7 @@ static enum gt_code walk_directory(struct gt_source *s, const struct gt_folder_k
 				code = gt_fail(err, GT_EDATA, "%.400s/%.300s: a path in this folder has more than %d bytes", s->root, path, PATH_MAX - 1);
 				break;
 			}
-			if (e->d_type != DT_REG && gt_folder_is_dir(s->fd, e, path)) /* the type of most files is known without a call of stat */
+			if (e->d_type != DT_REG && gt_folder_is_dir(s->fd, e, path)) /* d_type avoids a call of stat for most files */
 				code = walk_directory(s, kind, path, trail, any, err);
 			else if (of_kind && any)
 				*any = true;
@@ -183,7 +183,7 @@ static bool is_path_ignored(const char *path)
 	return false;
 }
 
-/* Of members of the same path, keeps the last one, which tar would leave on the disk; leaves out those that are not part of the data. */
+/* Keeps only the last of several members with the same path, as tar would; drops members that are not part of the data. */
 static void drop_members(struct gt_source *s)
 {
 	int64_t kept = 0;

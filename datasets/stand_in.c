@@ -5,7 +5,7 @@
 #include <string.h>
 
 #define WORDS 60    /* number of different words */
-#define SHORTEST 3  /* words of a text */
+#define SHORTEST 3  /* minimum number of words of a text */
 #define LONGEST 60
 #define CATEGORIES 4
 
@@ -15,7 +15,7 @@ struct made_up {
 	uint64_t state;
 };
 
-/* Returns a number from 0 to n - 1 (Knuth's linear congruential generator, of which the upper bits are good). */
+/* Returns a random integer from 0 to n - 1 (Knuth's linear congruential generator; only its upper bits are used). */
 static int draw_below(struct made_up *m, int n)
 {
 	m->state = m->state * 6364136223846793005u + 1442695040888963407u;
@@ -75,7 +75,7 @@ static void put_quoted(FILE *f, const char *s)
 	fputc('"', f);
 }
 
-/* Writes a date whose order is clear. */
+/* Writes a date whose order of day and month is unambiguous. */
 static void put_date(struct made_up *m, enum gt_date_order order)
 {
 	int year = 2000 + draw_below(m, 24), month = 1 + draw_below(m, 12), day = 13 + draw_below(m, 16);

@@ -1,8 +1,8 @@
-/* Files with made-up content that have the form of a dataset, for a smoke test on a machine that does not have the dataset: the readers of
- * tables and texts then do their work as with real files. The content depends on nothing but the arguments.
+/* Writes generated files in the format of a dataset, for a smoke test on a machine without the dataset. The readers of tables and texts
+ * then run as with real files. The content depends only on the arguments.
  *
- *     DIR/rows.csv              a header, and rows with a value for each column: gt_stand_in_table
- *     DIR/train/class0/0.txt    texts of 3 to 60 made-up words in folders of classes: gt_stand_in_texts
+ *     DIR/rows.csv              a header, and rows with a value in every column: gt_stand_in_table
+ *     DIR/train/class0/0.txt    texts of 3 to 60 generated words in class folders: gt_stand_in_texts
  *     DIR/vocab.txt             these words and the special tokens of BERT: gt_stand_in_vocab
  */
 #ifndef GT_DATASETS_STAND_IN_H
@@ -11,10 +11,10 @@
 #include "table/table_spec.h"
 #include <stdint.h>
 
-/* What the values of a target column are. */
+/* The kind of values in a target column. */
 enum gt_stand_in_target { GT_STAND_IN_WORDS, GT_STAND_IN_BITS, GT_STAND_IN_NUMBERS };
 
-/* Writes n rows of the columns that the spec names. Numbers are whole, categories are four words, a target of words is one of `classes`. */
+/* Writes n rows of the columns that the spec names. Numbers are whole, a category is one of four words, words one of `classes`. */
 enum gt_code gt_stand_in_table(const char *path, const struct gt_table_spec *spec, enum gt_stand_in_target target, int64_t classes,
                                int64_t n, struct gt_err *err);
 /* Writes n texts into folders of classes below dir, which it creates. */

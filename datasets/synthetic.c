@@ -1,11 +1,10 @@
-/* Images made from the seed: every class has a smooth random pattern, a sample is its class's pattern plus noise. Learnable (a
- * linear model separates the classes once there are a few samples of each), and the same on every machine: integers only.
- * Fields are made in the same way: each class has a value from -1 to 1, or a code from 0 to 7, in each column; a sample has it with noise,
- * or for three of four samples.
- * Tokens are sequences of 1 to width numbers from 1 to 8, of which each class has four that repeat; "lengths" is their length.
- * model.inputs.vocabulary sets another number above all codes, or above all tokens.
- * Draws: GT_RNG_SYNTH, stream 0: samples (split, sample, element / 4, 0) and labels (split, sample, 0, 1); stream 1: patterns; stream
- * 2 + k: field k, (split, sample, column, 0) and its classes (class, column, 0, 1). */
+/* Images made from the seed: every class has a smooth random pattern; a sample is the pattern of its class plus noise. A linear model can
+ * separate the classes with a few samples of each class. The data is the same on every machine, because only integers are used. Fields are
+ * made in the same way: each class has a value from -1 to 1, or a code from 0 to 7, in each column. A sample has the value plus noise, or
+ * the code with probability 3/4. Token sequences have 1 to width ids from 1 to 8, mostly repetitions of four ids of the class; "lengths" is
+ * their length. model.inputs.vocabulary sets another upper limit of codes or tokens. Draws: GT_RNG_SYNTH, stream 0: samples (split, sample,
+ * element / 4, 0) and labels (split, sample, 0, 1); stream 1: patterns; stream 2 + k: field k, (split, sample, column, 0) and its classes
+ * (class, column, 0, 1). */
 #include "base/arena.h"
 #include "base/philox.h"
 #include "format.h"
@@ -14,7 +13,7 @@
 #include <string.h>
 
 #define GRID 5        /* a pattern is GRID x GRID random values per channel, interpolated */
-#define NOISE_SHIFT 2 /* shift of the sum of four random bytes, -510..510, which gives noise of -127..127 with standard deviation 37 */
+#define NOISE_SHIFT 2 /* noise is the sum of four random bytes (-510..510) shifted by this: -127..127, standard deviation 37 */
 
 /* Returns a value of the grid of (class, channel), 32..223, so that noise rarely exceeds the range of a byte. */
 static int32_t draw_grid_value(uint64_t key, uint32_t class, uint32_t channel, uint32_t y, uint32_t x)
@@ -73,7 +72,7 @@ static void make_samples(uint64_t key, uint32_t split, const uint8_t *patterns, 
 
 static const int64_t codes = 8, tokens = 9;
 
-/* Makes field k of all samples. */
+/* Creates field k of all samples. */
 static enum gt_code make_field(const struct gt_dataset_spec *spec, uint32_t split, int k, struct gt_dataset *d, struct gt_err *err)
 {
 	struct gt_field *f = &d->field[k];
@@ -94,8 +93,8 @@ static enum gt_code make_field(const struct gt_dataset_spec *spec, uint32_t spli
 	return GT_OK;
 }
 
-/* Makes field k of all samples, which has sequences of 1 to width tokens. A token is 1 + a code; id 0 is for padding. Draws: lengths
- * (split, sample, 0, 2), tokens and those of the classes as for other fields. */
+/* Creates field k of all samples: sequences of 1 to width tokens. A token is 1 + a code; id 0 is for padding. Draws: lengths (split,
+ * sample, 0, 2), tokens and those of the classes as for other fields. */
 static enum gt_code make_sequences(const struct gt_dataset_spec *spec, uint32_t split, int k, struct gt_dataset *d, struct gt_err *err)
 {
 	struct gt_field *f = &d->field[k];
@@ -115,7 +114,7 @@ static enum gt_code make_sequences(const struct gt_dataset_spec *spec, uint32_t 
 	return GT_OK;
 }
 
-/* Makes field k, the lengths of the sequences. */
+/* Creates field k, the lengths of the sequences. */
 static enum gt_code make_lengths(struct gt_dataset *d, const int64_t *start, int k, struct gt_err *err)
 {
 	int32_t *n;

@@ -1,11 +1,11 @@
-/* The format "csv": files that are one table, whose columns are the inputs of a model and its targets.
+/* The format "csv": files that form one table, whose columns are the inputs and targets of a model.
  *
  *     values   f32 [k]  the continuous columns, normalised
  *     codes    i32 [k]  the categorical columns
- *     tokens   i32 [length], and lengths: the columns of texts
+ *     tokens   i32 [length], and lengths: the text columns
  *     target   i32 a class, or f32 [columns]
  *
- * datasets/table/ reads tables, fits facts and transforms; this file makes datasets of them. */
+ * datasets/table/ reads tables, fits facts and transforms; this file converts tables into datasets. */
 #include "base/arena.h"
 #include "folder.h"
 #include "format.h"
@@ -40,8 +40,8 @@ static enum gt_code set_content_marks(const struct gt_fitted *l, struct gt_datas
 	return gt_table_marks(d->raw, &l->table, d->mark, err);
 }
 
-/* Reads files into out->raw: as facts say, or if these are NULL as the spec says. set: of the list of skipped rows and cells, the split or
- * GT_SPLITS. */
+/* Reads files into out->raw, with the columns of facts, or of the spec if facts is NULL. set: the split, or GT_SPLITS, in the list of
+ * skipped rows and cells. */
 static enum gt_code read_raw(const struct gt_dataset_spec *spec, char *const *path, int n, const struct gt_table_facts *facts, bool targets,
                              int set, struct gt_dataset *out, struct gt_err *err)
 {
@@ -122,7 +122,7 @@ static enum gt_code describe_fields(const struct gt_dataset_spec *spec, const st
 	return set_class_names(spec, f, out, err);
 }
 
-/* A table for training may have other columns than the facts, if the file of a checkpoint has changed. */
+/* Fails if the columns of a training table differ from the facts, because a checkpoint's data file has changed. */
 static enum gt_code check_columns(const struct gt_data_table *t, const struct gt_table_facts *f, struct gt_err *err)
 {
 	char shown[2][GT_CELL_SHOWN];
@@ -136,7 +136,7 @@ static enum gt_code check_columns(const struct gt_data_table *t, const struct gt
 	return GT_OK;
 }
 
-/* Targets of labels are 0 or 1, or between them. */
+/* Checks that label targets are in [0, 1]. */
 static enum gt_code check_labels(const struct gt_data_table *t, const struct gt_table_facts *f, const float *v, struct gt_err *err)
 {
 	char why[120];
@@ -157,7 +157,7 @@ static enum gt_code alloc_rows(int64_t n, int64_t width, size_t each, void **out
 	return GT_OK;
 }
 
-/* Makes the tokens of the texts, and their lengths: the last two fields. */
+/* Converts the texts to the last two fields, tokens and lengths. */
 static enum gt_code convert_texts(const struct gt_dataset_spec *spec, const struct gt_fitted *l, struct gt_dataset *d, struct gt_err *err)
 {
 	struct gt_texts own;
@@ -220,11 +220,11 @@ static void free_facts(struct gt_fitted *l)
 	gt_vocab_close(l->text.vocab);
 }
 
-/* If spec->fitted is NULL, the table is kept in out->raw as it was read. */
+/* If spec->fitted is NULL, out->raw gets the unconverted table. */
 static enum gt_code load_split(const struct gt_dataset_spec *spec, enum gt_split split, const struct gt_paths *paths, bool headers_only,
                                struct gt_dataset *out, struct gt_err *err)
 {
-	(void)headers_only; /* the number of rows and the types of columns need the whole file */
+	(void)headers_only; /* the row count and the column types depend on the whole file */
 	GT_TRY(read_raw(spec, paths->path, paths->n, spec->fitted ? &spec->fitted->table : NULL, true, (int)split, out, err));
 	if (!spec->fitted)
 		return GT_OK;

@@ -5,13 +5,12 @@
 
 enum { BLOCK = 512, MAX_PAX = 1 << 20 };
 
-/* A header block: offsets of the fields of POSIX.1-1988 ustar. */
+/* Offsets of the fields in a header block of POSIX.1-1988 ustar. */
 enum { NAME = 0, SIZE = 124, CHECKSUM = 148, TYPE = 156, MAGIC = 257, PREFIX = 345 };
 
-/* What 'L' and 'x' headers say of the next member. The reader holds the announced path; "": none, the
- * path is that of the member's own header. */
+/* Facts about the next member from 'L' and 'x' headers. The reader holds the path; "": use the path in the member's own header. */
 struct announced {
-	uint64_t size; /* UINT64_MAX: the member's own header has it */
+	uint64_t size; /* UINT64_MAX: use the size in the member's own header */
 	bool sparse;
 };
 
@@ -71,7 +70,7 @@ static bool parse_decimal(const char *p, size_t n, uint64_t *out)
 	return n > 0;
 }
 
-/* Reads the records "LENGTH KEY=VALUE\n" of an 'x' header for the next member. */
+/* Reads the records "LENGTH KEY=VALUE\n" of an 'x' header, which describe the next member. */
 static enum gt_code read_pax(struct gt_tar_reader *t, uint64_t size, struct announced *next, struct gt_err *err)
 {
 	if (size > MAX_PAX)
@@ -176,7 +175,7 @@ enum gt_code gt_tar_next(struct gt_tar_reader *t, struct gt_tar_member *out, str
 		bool extends = type == 'x' || type == 'g' || type == 'L' || type == 'K';
 		if (!extends && next.size != UINT64_MAX)
 			size = next.size;
-		if (type == '1' || type == '2' || type == '5') /* links and folders have no content, whatever their header says */
+		if (type == '1' || type == '2' || type == '5') /* links and folders have no content, whatever size is in their header */
 			size = 0;
 		if (t->bytes - t->at < BLOCK || size > t->bytes - t->at - BLOCK)
 			return refuse_damaged(t, "a member is longer than the rest of the archive", err);

@@ -27,22 +27,22 @@ struct gt_tar_reader {
 	uint64_t bytes;         /* size of the archive in bytes; UINT64_MAX: not known */
 	gt_tar_read *read;
 	void *user;
-	uint64_t at;            /* offset of the next header; 0 at first, like all members below, which belong to gt_tar_next */
+	uint64_t at;            /* offset of the next header; initially 0, like all members below, which only gt_tar_next uses */
 	uint64_t headers;       /* number of headers so far */
 	char path[GT_TAR_PATH];
 };
 
 struct gt_tar_member {
-	const char *path;       /* without "./" and repeated slashes; in the reader, valid until the next call; NULL: the archive has ended */
-	uint64_t offset, size;  /* the content in the archive; size is 0 for links and folders */
+	const char *path;       /* without "./" and repeated slashes; valid until the next call; NULL: end of the archive */
+	uint64_t offset, size;  /* location of the content in the archive, in bytes; size is 0 for links and folders */
 	char type;              /* type in the header: '0', '7' or NUL is a regular file, '1' a hard link, '2' a symbolic one, '5' a folder */
-	bool sparse;            /* GNU's sparse format: the content in the archive is not that of the file */
+	bool sparse;            /* GNU sparse format: the content in the archive differs from the file's content */
 };
 
 /* Reads up to the next member. The archive ends with a block of zeros, or exactly after a member. GT_EDATA: it is damaged. */
 enum gt_code gt_tar_next(struct gt_tar_reader *t, struct gt_tar_member *out, struct gt_err *err);
 
-/* Removes what does not change a path: "./" and further slashes, as in "./a//b". */
+/* Removes redundant parts of a path: "./a//b" becomes "a/b". */
 void gt_tar_clean_path(char *path);
 
 /* Returns whether the content of m in the archive is the content of a regular file. */

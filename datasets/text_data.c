@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_WORDS ((size_t)4 << 30)     /* maximum bytes of all different words of the training split */
+#define MAX_WORDS ((size_t)4 << 30)     /* maximum bytes of all distinct words of the training split */
 #define MAX_VOCAB ((uint64_t)64 << 20)  /* maximum bytes of the file of a vocabulary */
 
 /* ---- vocabularies --------------------------------------------------------------------------------------------------------------- */
@@ -23,7 +23,7 @@ static enum gt_code reject_other_formats(const char *name, const char *text, siz
 	return GT_OK;
 }
 
-/* Checks that a vocabulary has the special tokens, and no token twice: the rows of one of two equal lines would never be used. */
+/* Checks that a vocabulary has the special tokens, and no duplicate tokens: the embedding row of a duplicate would never be used. */
 static enum gt_code check_tokens(const char *name, const struct gt_vocab *v, struct gt_err *err)
 {
 	struct gt_tokenizer t;
@@ -60,7 +60,7 @@ static enum gt_code read_vocab(const struct gt_text_spec *spec, struct gt_vocab 
 	return code;
 }
 
-/* Sets *ids to the number of different tokens, those of n-grams included. */
+/* Sets *ids to the number of token ids, n-gram ids included. */
 static enum gt_code count_ids(const struct gt_text_spec *spec, const struct gt_vocab *vocab, int64_t *ids, struct gt_err *err)
 {
 	struct gt_tokenizer t;
@@ -126,14 +126,14 @@ enum gt_code gt_texts_describe(const struct gt_text_spec *spec, const struct gt_
 	return GT_OK;
 }
 
-/* What a conversion needs. */
+/* State of a conversion. */
 struct work {
 	const struct gt_texts *t;
 	const struct gt_text_spec *spec;
 	struct gt_tokenizer by;
 	struct gt_text_scratch scratch;
 	uint32_t *hash; /* [max_tokens] */
-	int32_t *id;    /* [width]: the tokens of one text */
+	int32_t *id;    /* [width] token ids of one text */
 };
 
 /* Writes the sequence of text i to w->id, and returns its length. */

@@ -1,7 +1,7 @@
 /* The format "text": files of one text each, in a folder or a .tar archive of train/CLASS/x.txt as in folder.c. The fields are the tokens
- * of a text and their number; the target is the class.
+ * of a text and the token count; the target is the class.
  *
- * text_data.c fits vocabularies and converts texts; this file makes datasets of them. */
+ * text_data.c fits vocabularies and converts texts; this file creates datasets from them. */
 #include "base/arena.h"
 #include "base/fileio.h"
 #include "folder.h"
@@ -17,9 +17,9 @@
 /* gt_dataset.raw */
 struct raw {
 	struct gt_texts texts;
-	struct gt_source *files;      /* text i is that of file i */
-	const char *path;             /* without files: the only file */
-	struct gt_class_list classes; /* of the training split */
+	struct gt_source *files;      /* text i is the content of file i */
+	const char *path;             /* if files is NULL: the path of the only file */
+	struct gt_class_list classes; /* classes of the training split */
 };
 
 static void free_raw(void *p)
@@ -58,7 +58,7 @@ static enum gt_code read_text(const struct gt_dataset_spec *spec, const struct r
 	return some ? GT_OK : gt_fail(err, GT_EDATA, "%.600s: expected a text with at least one token, got none", where);
 }
 
-/* Reads all texts. With spec->skipped, files that are no texts leave the list. */
+/* Reads all texts. With spec->skipped, unreadable files are removed from the list. */
 static enum gt_code read_texts(const struct gt_dataset_spec *spec, enum gt_split split, struct raw *raw, struct gt_err *err)
 {
 	struct gt_bytes_buf buf = {0};
@@ -146,7 +146,7 @@ static enum gt_code describe_fields(const struct gt_dataset_spec *spec, const st
 	return copy_names(l->text.class, l->text.nclasses, &out->class_name, &out->nclass_names, err);
 }
 
-/* Converts the texts. Without targets, their files have no classes. */
+/* Converts the texts. targets: also sets the labels from the classes of the files. */
 static enum gt_code convert_texts(const struct gt_dataset_spec *spec, const struct gt_fitted *l, bool targets, struct gt_dataset *d,
                                   struct gt_err *err)
 {
@@ -202,12 +202,12 @@ static enum gt_code read_inputs(const struct gt_dataset_spec *spec, const char *
 	return code;
 }
 
-/* If spec->fitted is NULL, the texts are kept in out->raw as raw bytes. */
+/* If spec->fitted is NULL, out->raw gets the unconverted texts. */
 static enum gt_code load_split(const struct gt_dataset_spec *spec, enum gt_split split, const struct gt_paths *paths, bool headers_only,
                                struct gt_dataset *out, struct gt_err *err)
 {
 	struct raw *raw;
-	(void)headers_only; /* the vocabulary and the lengths need the whole texts */
+	(void)headers_only; /* the vocabulary and the lengths depend on the whole texts */
 	GT_TRY(alloc_raw(out, &raw, err));
 	GT_TRY(gt_folder_split(paths->path[0], &gt_folder_texts, split, spec, &raw->files, &raw->classes, err));
 	memcpy(out->left_out, raw->files->left_out, sizeof out->left_out);

@@ -7,7 +7,7 @@ struct run {
 	int64_t n, chunk;
 	bool (*fn)(void *user, int thread, int64_t i);
 	void *user;
-	atomic_llong next; /* first element that no thread has taken */
+	atomic_llong next; /* index of the first element that no thread has taken */
 	atomic_bool ends;
 };
 

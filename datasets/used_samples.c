@@ -51,7 +51,7 @@ static void sort_marks(struct gt_sample_mark *mark, int64_t n)
 		qsort(mark, (size_t)n, sizeof *mark, by_id);
 }
 
-/* Makes the sorted array of the contents of two lists; b NULL: of one. */
+/* Creates a sorted array of the contents in a and b; b NULL: only in a. */
 static enum gt_code collect_contents(const struct gt_sample_list *a, const struct gt_sample_list *b, uint64_t **out, int64_t *n,
                                      struct gt_err *err)
 {
@@ -111,7 +111,7 @@ bool gt_used_trained(const struct gt_used_samples *u, uint64_t content)
 	return contains_content(u->trained, u->ntrained, content);
 }
 
-/* Returns whether a list has the sample with this content; one whose content is not known now counts by its id alone. */
+/* Returns whether a list has a sample with this id and content; if m->content is unknown (0), the id suffices. */
 static bool list_has_sample(const struct gt_sample_list *l, const struct gt_sample_mark *m)
 {
 	const struct gt_sample_mark *k = gt_used_find(l, m->id), *end = l->mark + l->n;

@@ -1,11 +1,10 @@
-/* The samples that a run used, as a checkpoint has them: how changed data is recognised, and how no sample that was trained on is ever
- * measured.
+/* The samples that a run used, as stored in a checkpoint. They serve to detect changed data, and to never evaluate on a training sample.
  *
  *     struct gt_used_samples u = {0};
  *     gt_used_add(&u.list[GT_TRAIN], &mark, 1, err); ...             or from a checkpoint (engine/store/data_facts.h)
  *     GT_TRY(gt_used_index(&u, err));
  *     gt_used_measures(&u, GT_TEST, &mark)                           may this sample be measured?
- *     gt_used_compare(lists, nlists, marks, n, &changes, err);       what was added, is missing, or has changed
+ *     gt_used_compare(lists, nlists, marks, n, &changes, err);       counts added, missing and changed samples
  *     gt_used_free(&u);
  */
 #ifndef GT_DATASETS_USED_SAMPLES_H
@@ -16,18 +15,18 @@
 #include "sample_mark.h"
 
 struct gt_sample_list {
-	struct gt_sample_mark *mark; /* after gt_used_index sorted by id, then by content */
+	struct gt_sample_mark *mark; /* sorted by id, then by content, after gt_used_index */
 	int64_t n, cap;
 };
 
 struct gt_used_samples {
-	bool by_number;  /* the samples were divided by their numbers, as versions before this file did */
-	bool changed;    /* the run was resumed with other samples, data.valid or seed: its split is that of the lists, and what it has learned
-	                    from the data is of earlier samples */
+	bool by_number;  /* the samples were split by index, as in early versions */
+	bool changed;    /* the run was resumed with other samples, data.valid or seed: the split comes from the lists, and the fitted facts
+	                    come from earlier samples */
 	bool listed;     /* the lists are complete; false: there were too many samples for a checkpoint, and the lists are empty */
 	struct gt_sample_list list[GT_SPLITS]; /* the samples of each split that the run read */
-	struct gt_sample_list past;            /* samples that were trained on, and that the data lacked when the run was last resumed */
-	uint64_t *trained, *held;              /* the contents of list[GT_TRAIN] and past, and of list[GT_VALID], sorted */
+	struct gt_sample_list past;            /* trained samples that were missing from the data when the run was last resumed */
+	uint64_t *trained, *held;              /* sorted contents of list[GT_TRAIN] and past, and of list[GT_VALID] */
 	int64_t ntrained, nheld;
 };
 
@@ -36,22 +35,23 @@ enum gt_code gt_used_add(struct gt_sample_list *l, const struct gt_sample_mark *
 enum gt_code gt_used_index(struct gt_used_samples *u, struct gt_err *err);
 void gt_used_free(struct gt_used_samples *u); /* leaves no samples */
 
-/* Returns the first sample of a list with this id; NULL: there is none. */
+/* Returns the first sample of a list with this id; NULL: no sample has the id. */
 const struct gt_sample_mark *gt_used_find(const struct gt_sample_list *l, uint64_t id);
-/* Returns whether a sample of this content was trained on; false for content 0, which is not known. */
+/* Returns whether a sample with this content was trained on; false for content 0 (unknown). */
 bool gt_used_trained(const struct gt_used_samples *u, uint64_t content);
 
-/* Returns whether a sample of the split valid or test may be measured: the run has measured it, or has not trained on its content. */
+/* Returns whether a sample of the split valid or test may be evaluated: the run has used it in this split, or has not trained on its
+ * content. */
 bool gt_used_measures(const struct gt_used_samples *u, enum gt_split split, const struct gt_sample_mark *m);
 
-/* Returns in which split data.valid has put a sample: 1: valid; 0: train; -1: the run does not know the sample. */
+/* Returns the split that data.valid chose for a sample: 1: valid; 0: train; -1: the sample is new to the run. */
 int gt_used_part(const struct gt_used_samples *u, const struct gt_sample_mark *m);
 
 struct gt_data_changes {
 	int64_t samples;                 /* of the lists */
-	int64_t added, missing, changed; /* changed: the same id with another content or label */
+	int64_t added, missing, changed; /* changed: same id, but other content or label */
 };
-/* Adds the differences between the samples of lists and n others to *out. */
+/* Adds the differences between the samples of lists and n samples of the data to *out. */
 enum gt_code gt_used_compare(const struct gt_sample_list *const *list, int nlists, const struct gt_sample_mark *mark, int64_t n,
                              struct gt_data_changes *out, struct gt_err *err);
 

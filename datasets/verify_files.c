@@ -7,7 +7,7 @@
 #include <string.h>
 
 enum { AT_ONCE = 16 };           /* number of files that a thread takes at a time */
-#define HEAD ((size_t)64 << 10)          /* bytes that usually have the header */
+#define HEAD ((size_t)64 << 10)          /* bytes to read first, which usually contain the header */
 
 struct work {
 	const struct gt_source *s;
@@ -23,7 +23,7 @@ struct worker {
 	struct gt_err err;
 };
 
-/* Decodes an image. Of a JPEG an eighth of the size is computed, for which all of its data is read. */
+/* Decodes an image. A JPEG is decoded at 1/8 scale, which still reads all of its data. */
 static enum gt_code decode_image(const struct gt_bytes_buf *file, const char *name, const struct gt_image_head *head,
                                  struct gt_image_scratch *s, struct gt_err *err)
 {

@@ -1,4 +1,4 @@
-/* The parts of a download, inside fetch.so: fetch_plugin.c verifies files by their digests, transfer.c downloads one, untar.c unpacks an
+/* The parts of a download, inside fetch.so: fetch_plugin.c verifies files by their digests, transfer.c downloads a file, untar.c unpacks an
  * archive. */
 #ifndef GT_DATASETS_FETCH_PARTS_H
 #define GT_DATASETS_FETCH_PARTS_H
@@ -9,8 +9,8 @@
 
 #define GT_FETCH_PATH 4096
 
-/* *good: whether the file fd has exactly `size` bytes with this digest; sha256 NULL: whether it has this size. Fails if it cannot be
- * read. */
+/* Sets *good to whether the file fd has exactly `size` bytes and this digest; sha256 NULL: only the size is checked. Fails if the file is
+ * unreadable. */
 enum gt_code gt_published_file(int fd, const char *path, uint64_t size, const char *sha256, bool *good, struct gt_err *err);
 
 /* ---- transfer.c ------------------------------------------------------------------------------------------------------------- */

@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { TRIES = 4, PROGRESS = 1 << 20 }; /* an attempt that received PROGRESS bytes does not count: a bad connection can break often */
+enum { TRIES = 4, PROGRESS = 1 << 20 }; /* attempts that receive PROGRESS bytes do not count as tries: a bad connection can break often */
 
 struct fetch {
 	const struct gt_known_dataset *row;
@@ -73,7 +73,7 @@ static enum gt_code is_there(const struct fetch *f, const char *name, uint64_t s
 {
 	struct stat st;
 	*good = false;
-	if (fstatat(f->dirfd, name, &st, 0) || !S_ISREG(st.st_mode)) /* before open: a FIFO would block */
+	if (fstatat(f->dirfd, name, &st, 0) || !S_ISREG(st.st_mode)) /* checked before open, which would block on a FIFO */
 		return GT_OK;
 	int fd = openat(f->dirfd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (fd < 0)
@@ -90,7 +90,7 @@ static void wait_ms(long ms)
 		;
 }
 
-/* Downloads a file from one mirror, with further attempts until it is complete and its digest matches, or another attempt is useless. */
+/* Downloads a file from one mirror. Repeats the attempt until the digest matches or a further attempt is useless. */
 static enum gt_code from_mirror(const struct fetch *f, const struct gt_known_file *file, const char *base, int fd, const char *part,
                                 bool *stop, struct gt_err *err)
 {
@@ -105,7 +105,7 @@ static enum gt_code from_mirror(const struct fetch *f, const struct gt_known_fil
 		if (fstat(fd, &st))
 			return gt_fail(err, GT_EIO, "%s: %s", part, strerror(errno));
 		uint64_t have = (uint64_t)st.st_size;
-		if (have > file->size && !ftruncate(fd, 0)) /* the partial file is longer than the file, so it belongs to another one */
+		if (have > file->size && !ftruncate(fd, 0)) /* the partial file is too long, so it belongs to another download */
 			have = 0;
 		if (have >= last + PROGRESS) {
 			last = have;
@@ -126,7 +126,7 @@ static enum gt_code from_mirror(const struct fetch *f, const struct gt_known_fil
 		if (rc != GT_OK || good)
 			return rc;
 		gt_fail(err, GT_EDATA, "%s: the digest differs from that of the published %s; the file was removed", url, file->name);
-		if (ftruncate(fd, 0) || !have) /* the partial file can be from elsewhere: once more from the beginning */
+		if (ftruncate(fd, 0) || !have) /* the partial file may be from another source: download again from the beginning */
 			return GT_EDATA;
 	}
 	return err->code;
@@ -157,7 +157,7 @@ static enum gt_code from_mirrors(const struct fetch *f, const struct gt_known_fi
 		enum gt_code one_rc = from_mirror(f, file, mirrors[tried], fd, part, &stop, err);
 		if (one_rc == GT_OK || stop)
 			return one_rc;
-		rc = !tried || rc == one_rc ? one_rc : GT_EIO; /* of different reasons: one of them may pass */
+		rc = !tried || rc == one_rc ? one_rc : GT_EIO; /* different failures: some may be temporary, hence GT_EIO */
 		if (n < sizeof all)
 			n += (size_t)snprintf(all + n, sizeof all - n, "%s%.280s", tried ? "; " : "", err->msg);
 	}
@@ -222,7 +222,7 @@ static enum gt_code fetch_dataset(const struct gt_known_dataset *row, const char
 	size_t existed = 0;
 	enum gt_code rc = gt_dir_make(dir, &existed, err);
 	if (rc == GT_OK)
-		GT_TRY(lock_dir(&f, err)); /* without the lock the folder can be another process's by now, and stays */
+		GT_TRY(lock_dir(&f, err)); /* without the lock, another process may use the folder, so it is not removed */
 	if (rc == GT_OK && curl_global_init(CURL_GLOBAL_DEFAULT))
 		rc = gt_fail(err, GT_EFAIL, "cannot initialise libcurl");
 	bool archive = row->member[0].path;

@@ -10,9 +10,9 @@ struct state {
 	const struct gt_transfer *t;
 	CURL *curl;
 	uint64_t at;          /* offset of the next byte */
-	bool placed;          /* `at` is determined, by the status of the reply */
-	uint64_t other_size;  /* size of the server's file if it is not the expected one */
-	struct gt_err disk;   /* failure to write; its code is GT_OK if there is none */
+	bool placed;          /* `at` has been set from the status of the reply */
+	uint64_t other_size;  /* size of the server's file if it differs from the expected size */
+	struct gt_err disk;   /* write error; code GT_OK: no error */
 	bool too_long, wrong_range;
 };
 
@@ -32,7 +32,7 @@ static bool continues_file(struct state *s)
 	       sscanf(range->value, "bytes %20llu", &start) == 1 && start == s->t->have;
 }
 
-/* Receives data. The body of status 200 is the whole file, that of 206 the rest; other bodies are error pages. */
+/* Receives data. The body of status 200 is the whole file, the body of status 206 is the rest of the file; other bodies are error pages. */
 static size_t on_body(char *data, size_t size, size_t n, void *user)
 {
 	struct state *s = user;
@@ -105,7 +105,7 @@ static enum gt_transfer_end classify_result(struct state *s, CURLcode rc, const 
 		        t->url, (unsigned long long)t->size, t->name);
 		return give_up(t);
 	}
-	if (s->wrong_range || status == 416) { /* the partial file does not match that of the server: start again */
+	if (s->wrong_range || status == 416) { /* the partial file does not match the server's file: start again */
 		gt_fail(err, GT_EIO, "%s: the server does not continue at byte %llu", t->url, (unsigned long long)t->have);
 		return t->have && !ftruncate(t->fd, 0) ? GT_TRANSFER_AGAIN : GT_TRANSFER_NEVER;
 	}
@@ -142,7 +142,7 @@ enum gt_transfer_end gt_transfer(const struct gt_transfer *t, struct gt_err *err
 	curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
 	curl_easy_setopt(c, CURLOPT_USERAGENT, "gtrain");
 	curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT, 20L);
-	curl_easy_setopt(c, CURLOPT_LOW_SPEED_LIMIT, 100L); /* less than 100 bytes per second for 30 s: the transfer is stuck */
+	curl_easy_setopt(c, CURLOPT_LOW_SPEED_LIMIT, 100L); /* abort a transfer that is slower than 100 bytes per second for 30 s */
 	curl_easy_setopt(c, CURLOPT_LOW_SPEED_TIME, 30L);
 	curl_easy_setopt(c, CURLOPT_ERRORBUFFER, detail);
 	curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, on_body);

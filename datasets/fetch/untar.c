@@ -1,4 +1,4 @@
-/* Members of a tar archive inside gzip. The archive is decompressed once, from its begin to the last member that is wanted. */
+/* Extracts members of a .tar.gz archive. The archive is decompressed once, from its beginning to the last listed member. */
 #include "base/arena.h"
 #include "base/fileio.h"
 #include "fetch/fetch_parts.h"
@@ -19,7 +19,7 @@ struct stream {
 	unsigned char out[CHUNK];
 };
 
-/* A gt_tar_read: decompresses and drops what comes before `offset`. */
+/* A gt_tar_read: decompresses the archive and discards the data before `offset`. */
 static enum gt_code pull_at(void *user, uint64_t offset, void *buf, size_t n, size_t *got, struct gt_err *err)
 {
 	struct stream *s = user;
@@ -46,7 +46,7 @@ static enum gt_code copy_content(struct stream *s, const struct gt_tar_member *m
 	return GT_OK;
 }
 
-/* Writes a member to dir, through a partial file. */
+/* Writes a member to a partial file in dir, then renames the file. */
 static enum gt_code write_member(struct stream *s, const struct gt_tar_member *found, const char *dir, const struct gt_known_member *m,
                                  struct gt_err *err)
 {

@@ -61,7 +61,7 @@ enum gt_code gt_decode_pixels(const uint8_t *raw, size_t size, const char *name,
 {
 	struct gt_decode_part stored = *part;
 	*out = (struct gt_pixels){0};
-	if (head->orientation > 1) { /* the part is that of the upright image, so the whole image is decoded */
+	if (head->orientation > 1) { /* the part refers to the upright image, so the whole image is decoded and rotated first */
 		bool swapped = head->orientation > 4;
 		stored.x0 = stored.y0 = 0;
 		stored.x1 = ((swapped ? head->h : head->w) + part->reduce - 1) / part->reduce;

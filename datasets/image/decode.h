@@ -1,4 +1,4 @@
-/* Decoders of single images. They write into the buffers of a scratch, and reject what is damaged.
+/* Decoders of single images. They write into the buffers of a scratch, and reject damaged files.
  *
  *     struct gt_image_head head;
  *     gt_decode_head(raw, size, name, scratch, &head, err);               format and size, from the header
@@ -17,21 +17,21 @@
 #define GT_IMAGE_MAX_PIXELS ((int64_t)1 << 26) /* 64 Mi: 192 MiB of RGB */
 
 struct gt_image_scratch;
-struct gt_jpeg; /* the state of libjpeg in a scratch */
+struct gt_jpeg; /* libjpeg's state in a scratch */
 
 enum gt_image_format { GT_IMAGE_UNKNOWN, GT_IMAGE_JPEG, GT_IMAGE_PNG, GT_IMAGE_WEBP };
 
 struct gt_image_head {
 	enum gt_image_format format;
-	int64_t w, h;    /* upright, in pixels */
+	int64_t w, h;    /* size of the upright image in pixels */
 	int c;           /* number of channels that the decoder gives: 1 (grey) or 3 (RGB) */
 	int orientation; /* Exif orientation of the stored pixels, 1 (upright) to 8 */
 };
 
-/* What to decode: the image reduced by `reduce`, of which at least the pixels x0 <= x < x1, y0 <= y < y1 are needed. */
+/* What to decode: at least the pixels x0 <= x < x1, y0 <= y < y1 of the image after a reduction by `reduce`. */
 struct gt_decode_part {
-	int reduce;             /* 1, 2, 4 or 8: a pixel is the mean of reduce x reduce pixels, by a smaller DCT. Only a JPEG can be
-	                           reduced. */
+	int reduce;             /* 1, 2, 4 or 8: a pixel is the mean of reduce x reduce pixels, computed by a smaller DCT; 1 for formats other
+	                           than JPEG. */
 	int64_t x0, y0, x1, y1; /* in pixels of the reduced image, whose size is rounded up */
 };
 
@@ -46,17 +46,17 @@ struct gt_pixels {
 enum gt_image_format gt_image_format_of(const uint8_t *raw, size_t size);
 struct gt_decode_part gt_decode_whole(const struct gt_image_head *head);
 
-/* Decode an image of `size` bytes. Errors name it by `name`. A grey image remains grey. Any other becomes 8-bit RGB as by PIL's
- * convert("RGB"): alpha is dropped, the high byte of 16-bit values is used, CMYK is converted, and colour profiles are ignored. (PIL clamps
- * 16-bit grey to 255; these functions use its high byte, as for colours.) The image is rotated by its Exif orientation, as by PIL's
- * ImageOps.exif_transpose. GT_EDATA: the image is damaged or truncated. gt_decode_pixels follows gt_decode_head at once, with the same
- * scratch. The pixels of a part are those of the whole image; damage behind a part may remain unnoticed. */
+/* Decode an image of `size` bytes; `name` is for error messages. A grey image remains grey. Any other image becomes 8-bit RGB as by PIL's
+ * convert("RGB"): alpha is dropped, 16-bit values are reduced to their high byte, CMYK is converted, and colour profiles are ignored. (PIL
+ * clamps 16-bit grey to 255; these functions use the high byte.) The image is rotated by its Exif orientation, as by PIL's
+ * ImageOps.exif_transpose. GT_EDATA: the image is damaged or truncated. Call gt_decode_pixels directly after gt_decode_head, with the same
+ * scratch. A part has the same pixels as in the whole image; damage after the part may remain unnoticed. */
 enum gt_code gt_decode_head(const uint8_t *raw, size_t size, const char *name, struct gt_image_scratch *s, struct gt_image_head *head,
                             struct gt_err *err);
 enum gt_code gt_decode_pixels(const uint8_t *raw, size_t size, const char *name, const struct gt_image_head *head,
                               const struct gt_decode_part *part, struct gt_image_scratch *s, struct gt_pixels *out, struct gt_err *err);
 
-/* Converts pixels from `from` channels to the other number, 1 or 3. Grey to RGB repeats the value; RGB to grey computes ITU-R 601-2 luma in
+/* Converts pixels from `from` channels (1 or 3) to 3 or 1 channels. Grey to RGB repeats the value; RGB to grey computes ITU-R 601-2 luma in
  * 16 bits, as PIL's convert("L"). in and out must not overlap. */
 void gt_pixels_convert(const uint8_t *in, int from, uint8_t *out, size_t pixels);
 
@@ -64,15 +64,15 @@ void gt_pixels_convert(const uint8_t *in, int from, uint8_t *out, size_t pixels)
 /* Returns the Exif orientation, 1 to 8, from the body of segment APP1 of a JPEG, chunk eXIf of a PNG or chunk EXIF of a WebP; 1 (upright)
  * if the body has none or is damaged. */
 int gt_exif_orientation(const uint8_t *p, size_t n);
-/* Sets whether the columns (x) and rows (y) of the upright image run against the axis of the stored image from which they come. */
+/* Sets whether the columns (x) and rows (y) of the upright image are in reverse order along their axis of the stored image. */
 void gt_orientation_mirrors(int orientation, bool *x, bool *y);
-/* Rotates and mirrors an image that is stored with this orientation so that it is upright. */
+/* Rotates and mirrors an image with this stored orientation so that it becomes upright. */
 enum gt_code gt_pixels_orient(struct gt_pixels *p, int orientation, struct gt_image_scratch *s, struct gt_err *err);
 
 /* Rejects an image whose size is zero or too large. Call it before memory is allocated for the pixels. */
 enum gt_code gt_image_check_size(const char *name, int64_t w, int64_t h, struct gt_err *err);
 
-/* The decoders of the formats: *_head fills all but `format`; w and h are those of the stored image. */
+/* The decoders of the formats: *_head fills all members except `format`; w and h are the size of the stored image. */
 enum gt_code gt_jpeg_head(const uint8_t *raw, size_t size, const char *name, struct gt_image_scratch *s, struct gt_image_head *head,
                           struct gt_err *err);
 enum gt_code gt_jpeg_pixels(const char *name, const struct gt_decode_part *part, struct gt_image_scratch *s, struct gt_pixels *out,

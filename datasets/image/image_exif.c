@@ -35,9 +35,9 @@ int gt_exif_orientation(const uint8_t *p, size_t n)
 	return 1;
 }
 
-/* 1..8: where row 0 and column 0 of what is stored belong, as the standard's table has it. */
+/* Orientations 1..8: the positions of row 0 and column 0 of the stored image in the upright image, from the table in the standard. */
 static const struct {
-	bool swapped, right, bottom; /* rows are columns; column 0 belongs right; row 0 belongs to the bottom (both before the swap) */
+	bool swapped, right, bottom; /* swapped: rows become columns; right, bottom: column 0 is right, row 0 at the bottom (before the swap) */
 } how[] = {{false, false, false}, {false, true, false}, {false, true, true}, {false, false, true},
            {true, false, false},  {true, false, true},  {true, true, true},  {true, true, false}};
 

@@ -8,7 +8,7 @@
 #include <jpeglib.h>
 #include <jerror.h>
 
-enum { MAX_SCANS = 500 }; /* a progressive image has about ten scans, each of which covers the whole image */
+enum { MAX_SCANS = 500 }; /* a usual progressive image has about ten scans; each scan may cover the whole image */
 
 struct catcher {
 	struct jpeg_error_mgr mgr; /* must be the first member: libjpeg passes a pointer to it */
@@ -17,7 +17,7 @@ struct catcher {
 	char why[JMSG_LENGTH_MAX];
 };
 
-/* The state of libjpeg, which lives from image to image. */
+/* libjpeg's state, reused for all images of a thread. */
 struct gt_jpeg {
 	struct jpeg_decompress_struct j;
 	struct catcher c;
@@ -33,7 +33,7 @@ static void on_error(j_common_ptr cinfo)
 	longjmp(c->back, 1);
 }
 
-/* libjpeg only warns of damaged pixels and fills them with grey. These warnings are errors here. */
+/* libjpeg reports damaged pixels as warnings and fills them with grey. Here these warnings are errors. */
 static void on_message(j_common_ptr cinfo, int level)
 {
 	static const int harmful[] = {JWRN_JPEG_EOF,          JWRN_HIT_MARKER,     JWRN_HUFF_BAD_CODE, JWRN_MUST_RESYNC,
@@ -54,8 +54,8 @@ static void on_progress(j_common_ptr cinfo)
 	}
 }
 
-/* Adobe's programs store CMYK inverted, and PIL takes every file as theirs: what libjpeg gives is 255 - C and so on. With that, PIL's
- * K' - C K' / 255 for red, rounded, where K' is 255 - K (ConvertCMYK, libImaging/Convert.c). */
+/* Adobe's programs store inverted CMYK, and PIL assumes this for every file: libjpeg gives 255 - C and so on. Red is, as in PIL, K' - C K'
+ * / 255, rounded, where K' = 255 - K (ConvertCMYK, libImaging/Convert.c). */
 static void from_cmyk(const uint8_t *in, uint8_t *out, size_t pixels)
 {
 	for (size_t i = 0; i < pixels; i++, in += 4, out += 3)
@@ -123,8 +123,8 @@ enum gt_code gt_jpeg_head(const uint8_t *raw, size_t size, const char *name, str
 {
 	if (!s->jpeg && !(s->jpeg = calloc(1, sizeof *s->jpeg)))
 		return gt_fail_memory(err, sizeof *s->jpeg);
-	/* A decoder keeps its tables from image to image, for files that have none. Such a file would show the tables of the image that its
-	 * thread happened to read before, so each image gets a new decoder. */
+	/* libjpeg keeps its tables for later files without tables. Such a file would be decoded with the tables of the image that the thread
+	 * read before, so each image gets a new decoder. */
 	jpeg_destroy_decompress(&s->jpeg->j);
 	GT_TRY(create_decompressor(s->jpeg, err));
 	s->jpeg->c.why[0] = 0;
@@ -133,8 +133,8 @@ enum gt_code gt_jpeg_head(const uint8_t *raw, size_t size, const char *name, str
 	return read_head(s->jpeg, name, head, err);
 }
 
-/* Returns whether the end marker follows the position of the reader. It cannot be part of compressed pixels. Decoding that stops early uses
- * it to notice a truncated file. */
+/* Returns whether the end marker follows the position of the reader. The marker cannot occur in compressed pixels. Decoding that stops
+ * early uses this check to detect a truncated file. */
 static bool has_end_marker(const struct gt_jpeg *p)
 {
 	const uint8_t *from = p->j.src->next_input_byte, *end = p->raw + p->size;
@@ -149,7 +149,7 @@ static bool has_end_marker(const struct gt_jpeg *p)
 	return false;
 }
 
-/* Chroma is interpolated from a neighbour, so libjpeg computes other values at the sides of a part than in the whole image. */
+/* Chroma is interpolated between neighbours, so at the sides of a part libjpeg computes other values than in the whole image. */
 enum { MARGIN = 2 };
 
 static enum gt_code read_pixels(struct gt_jpeg *p, const char *name, const struct gt_decode_part *part, struct gt_image_scratch *s,
@@ -173,7 +173,7 @@ static enum gt_code read_pixels(struct gt_jpeg *p, const char *name, const struc
 	}
 	if (part->y0 > 0)
 		jpeg_skip_scanlines(j, (JDIMENSION)part->y0);
-	if (!end) /* a whole image can lack its end marker, and is read to its end to see that */
+	if (!end) /* an image without end marker is accepted only if all its data can be read */
 		y1 = j->output_height;
 	out->w = j->output_width;
 	out->h = part->y1 - part->y0;

@@ -30,7 +30,7 @@ static void on_error(png_structp png, png_const_charp why)
 
 static void on_warning(png_structp png, png_const_charp why)
 {
-	(void)png, (void)why; /* libpng warns of unusual metadata, which is ignored; it reports damaged pixels as errors */
+	(void)png, (void)why; /* libpng's warnings are about unusual metadata and are ignored; damaged pixels are errors */
 }
 
 /* Finds the first chunk of a type, and returns the size of its body; NULL: there is none. */
@@ -57,13 +57,13 @@ enum gt_code gt_png_head(const uint8_t *raw, size_t size, const char *name, stru
 		return gt_fail(err, GT_EDATA, size < 33 ? "%s: PNG: the file is truncated" : "%s: PNG: the header is damaged", name);
 	head->w = (int64_t)p[0] << 24 | p[1] << 16 | p[2] << 8 | p[3];
 	head->h = (int64_t)p[4] << 24 | p[5] << 16 | p[6] << 8 | p[7];
-	head->c = p[9] & PNG_COLOR_MASK_COLOR ? 3 : 1; /* a palette has this bit too */
+	head->c = p[9] & PNG_COLOR_MASK_COLOR ? 3 : 1; /* also set for palettes */
 	p = find_chunk(raw, size, "eXIf", &n);
 	head->orientation = p ? gt_exif_orientation(p, n) : 1;
 	return gt_image_check_size(name, head->w, head->h, err);
 }
 
-/* Decodes an image. libpng's errors leave this function by longjmp, so its memory is that of the scratch. */
+/* Decodes an image. libpng's errors leave this function by longjmp, so all its memory belongs to the scratch. */
 static enum gt_code decode_pixels(png_structp png, png_infop info, struct source *src, const char *name, struct gt_image_scratch *s,
                                   struct gt_pixels *out, struct gt_err *err)
 {

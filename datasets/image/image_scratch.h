@@ -1,6 +1,6 @@
 /* Memory of one thread for images in progress: buffers that are reused from image to image, the state of libjpeg, and tables of weights.
  *
- *     GT_TRY(gt_scratch_take(s, GT_BUF_A, bytes, &p, err));       bytes, and GT_BUF_SLACK more that may be used
+ *     GT_TRY(gt_scratch_take(s, GT_BUF_A, bytes, &p, err));       a buffer of bytes + GT_BUF_SLACK usable bytes
  */
 #ifndef GT_IMAGE_IMAGE_SCRATCH_H
 #define GT_IMAGE_IMAGE_SCRATCH_H
@@ -13,11 +13,11 @@
 
 enum gt_scratch_buf {
 	GT_BUF_DECODED, /* pixels of a decoder */
-	GT_BUF_UPRIGHT, /* the same after rotation by the Exif orientation */
-	GT_BUF_A,       /* results of transforms, in turn with B */
+	GT_BUF_UPRIGHT, /* these pixels after rotation by the Exif orientation */
+	GT_BUF_A,       /* results of transforms, alternating with B */
 	GT_BUF_B,
 	GT_BUF_MID,     /* the image between the two passes of a resize */
-	GT_BUF_BLOCK,   /* some rows of it, transposed */
+	GT_BUF_BLOCK,   /* some rows of an image, transposed */
 	GT_BUF_ROW,     /* one row */
 	GT_BUF_TAPS_X,  /* weights of a resize */
 	GT_BUF_TAPS_Y,
@@ -36,13 +36,13 @@ struct gt_image_scratch {
 		uint8_t *p;
 		size_t bytes;
 	} buf[GT_BUF_COUNT];
-	struct gt_taps_key taps[2]; /* of GT_BUF_TAPS_X and GT_BUF_TAPS_Y; all 0: none */
+	struct gt_taps_key taps[2]; /* parameters of the tables in GT_BUF_TAPS_X and GT_BUF_TAPS_Y; all 0: no table */
 	struct gt_jpeg *jpeg;       /* NULL until the first JPEG (decode.h) */
 };
 
 /* Sets *out to a buffer of at least n bytes plus slack, whose content is undefined if it had to grow. */
 enum gt_code gt_scratch_take(struct gt_image_scratch *s, enum gt_scratch_buf which, size_t n, uint8_t **out, struct gt_err *err);
-/* Frees the largest buffers until all together have at most GT_IMAGE_SCRATCH_KEEP bytes. */
+/* Frees the largest buffers until the sum of all buffers is at most GT_IMAGE_SCRATCH_KEEP bytes. */
 void gt_scratch_trim(struct gt_image_scratch *s);
 
 #endif

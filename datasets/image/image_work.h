@@ -11,30 +11,30 @@ struct gt_image_work {
 	struct gt_transform_list list;
 	const struct gt_sample_key *key;
 	const char *name;    /* of the image, in messages */
-	struct gt_pixels px; /* the image as it is now; its channels are those of the result */
+	struct gt_pixels px; /* the current image, with the channel count of the result */
 	bool owned;          /* px.data may be changed */
-	uint8_t *out;        /* the result, h * w * c bytes; every image of this size may be stored there */
+	uint8_t *out;        /* the result, h * w * c bytes; may also hold intermediate images of this size */
 	int64_t h, w;
 	int c;
-	struct gt_recipe *recipe; /* not NULL: if the list is one view with a resize, out may receive only the part of the image that the view
-	                             needs, and the recipe the remaining work on it (kernels/recipe.h) */
-	int64_t slot;             /* with a recipe: maximum bytes of that part */
+	struct gt_recipe *recipe; /* if not NULL, and the list is one view with a resize, out may receive only the image part that the view
+	                             needs, and *recipe the remaining operations (kernels/recipe.h) */
+	int64_t slot;             /* with a recipe: maximum bytes of this part */
 };
 
 /* Decodes and transforms an image, whose members s, list, key, name, out, h, w and c the caller has set; raw NULL: px is the image. */
 enum gt_code gt_work_run(struct gt_image_work *k, const uint8_t *raw, size_t size, struct gt_err *err);
 
-/* Sets *to to memory for an image of h x w pixels other than that of the present one: the output if it has this size, else a buffer. */
+/* Sets *to to memory for an image of h x w pixels, never the memory of the current image: the output if its size fits, else a buffer. */
 enum gt_code gt_work_take(struct gt_image_work *k, int64_t h, int64_t w, uint8_t **to, struct gt_err *err);
-/* Makes `data`, memory of gt_work_take, the present image. */
+/* Makes `data`, memory from gt_work_take, the current image. */
 void gt_work_set(struct gt_image_work *k, int64_t h, int64_t w, uint8_t *data);
 
-/* Converts a colour of a config, for value i of a pixel. Empty: black. */
+/* Returns channel i of a config's colour as u8. Empty: black. */
 uint8_t gt_transform_colour(const struct gt_floats *f, int i);
 
 /* Applies transform i, which keeps the size of the image. */
 enum gt_code gt_work_apply_one(struct gt_image_work *k, int i, struct gt_err *err);
-/* Applies the whole list, which gt_transform_in_kernel accepts, as the gather kernel does: it crops first, whatever their order. */
+/* Applies the whole list, which gt_transform_in_kernel accepts, in the order of the gather kernel: it always crops before it mirrors. */
 enum gt_code gt_work_apply_as_kernel(struct gt_image_work *k, struct gt_err *err);
 
 #endif

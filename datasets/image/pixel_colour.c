@@ -1,4 +1,4 @@
-/* Changes of colours. An operation that maps each value alone fills a table of 256 values first. */
+/* Colour operations. An operation that maps each value independently first fills a table of 256 values. */
 #include "clones.h"
 #include "image/decode.h"
 #include "image/pixel_ops.h"
@@ -25,7 +25,7 @@ GT_CLONES static void blend_all(uint8_t *px, int64_t n, int from, float factor)
 GT_CLONES static int64_t sum_luma(const uint8_t *px, int64_t n, int c)
 {
 	int64_t sum = 0;
-	for (int64_t i = 0; i < n;) { /* sums of 32 bits for up to 2^20 pixels */
+	for (int64_t i = 0; i < n;) { /* a 32-bit sum cannot overflow within 2^20 pixels */
 		uint32_t part = 0;
 		int64_t end = n - i < 1 << 20 ? n : i + (1 << 20);
 		if (c == 3)
@@ -69,7 +69,7 @@ void gt_px_grey(uint8_t *px, int64_t n, int c)
 		px[0] = px[1] = px[2] = (uint8_t)pixel_luma(px);
 }
 
-/* Up to CHUNK pixels at a time: the conversion in the middle vectorises because its values are not interleaved. */
+/* Number of pixels per step: the conversion loop vectorises because its channels are not interleaved. */
 enum { CHUNK = 256 };
 GT_CLONES static void shift_hue(uint8_t *restrict px, int n, int by)
 {
@@ -188,7 +188,7 @@ GT_CLONES static void sharpen_row(const uint8_t *in, int64_t row, uint8_t *out, 
 void gt_px_sharpness(const uint8_t *in, uint8_t *out, int64_t h, int64_t w, int c, double factor)
 {
 	int64_t row = w * c;
-	memcpy(out, in, (size_t)(h * row)); /* the border, whose blend with itself is itself */
+	memcpy(out, in, (size_t)(h * row)); /* the border pixels stay unchanged */
 	for (int64_t y = 1; y < h - 1; y++)
 		sharpen_row(in + y * row, row, out + y * row, c, row - c, c, (float)factor);
 }

@@ -1,12 +1,12 @@
 /* Operations on the colours and the geometry of u8 pixels, channels last, with the arithmetic of Pillow's ImageEnhance, ImageOps and
- * Image.transform. Those with one image work in place. n: number of pixels. Colours have c = 1 or 3 channels unless a comment says more. */
+ * Image.transform. Functions without `out` work in place. n: number of pixels. Colours have c = 1 or 3 channels unless stated otherwise. */
 #ifndef GT_IMAGE_PIXEL_OPS_H
 #define GT_IMAGE_PIXEL_OPS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The factor 1 leaves an image as it is; 0 makes it black, uniformly grey, or grey in each pixel. */
+/* Factor 1 leaves the image unchanged; 0 makes it black (brightness), uniformly grey (contrast), or greyscale (saturation). */
 void gt_px_brightness(uint8_t *px, int64_t n, int c, double factor);
 void gt_px_contrast(uint8_t *px, int64_t n, int c, double factor);
 void gt_px_saturation(uint8_t *px, int64_t n, int c, double factor); /* c = 1: does nothing */
@@ -15,11 +15,11 @@ void gt_px_hue(uint8_t *px, int64_t n, int c, double shift);
 void gt_px_grey(uint8_t *px, int64_t n, int c); /* all channels get the luma */
 
 void gt_px_posterize(uint8_t *px, int64_t n, int c, int bits); /* keeps the `bits` highest bits, 0 ... 8 */
-void gt_px_solarize(uint8_t *px, int64_t n, int c, double threshold); /* inverts the values from the threshold on */
+void gt_px_solarize(uint8_t *px, int64_t n, int c, double threshold); /* inverts the values >= threshold */
 void gt_px_autocontrast(uint8_t *px, int64_t n, int c);
 void gt_px_equalize(uint8_t *px, int64_t n, int c);
 
-/* Factor 0: a smoothed image; 1: the image; above 1: a sharpened one. out must not overlap in. */
+/* Factor 0: smoothed; 1: unchanged; above 1: sharpened. out must not overlap in. */
 void gt_px_sharpness(const uint8_t *in, uint8_t *out, int64_t h, int64_t w, int c, double factor);
 
 /* Output pixel (x, y) is the input pixel at (m[0] x + m[1] y + m[2], m[3] x + m[4] y + m[5]), where pixel centres are at half-integers;

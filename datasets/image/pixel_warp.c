@@ -1,5 +1,5 @@
 /* Affine maps of an image: Pillow's Image.transform(AFFINE). Its arithmetic depends on the map: whole pixels for a map without rotation and
- * shear, 16.16 fixed point for other maps of images of a usual size, f64 for larger ones and for the bilinear filter. */
+ * shear, 16.16 fixed point for other maps, f64 for very large images and for the bilinear filter. */
 #include "clones.h"
 #include "image/pixel_ops.h"
 #include <math.h>

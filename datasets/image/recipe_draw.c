@@ -4,8 +4,8 @@
 #include <assert.h>
 #include <string.h>
 
-/* Returns the maximum number of operations into which a transform is divided for images of c channels; -1: gather.recipes cannot apply
- * it. Colours of images with one channel have no saturation and no hue. */
+/* Returns the maximum number of operations of a transform for images of c channels; -1: gather.recipes cannot apply the transform. Images
+ * with one channel have no saturation and no hue. */
 static int max_operations(const struct gt_transform *t, int c)
 {
 	switch (t->type) {
@@ -23,7 +23,7 @@ static int max_operations(const struct gt_transform *t, int c)
 	}
 }
 
-/* Returns whether the list begins with a view that gather.recipes can compute, which has n transforms. */
+/* Returns whether the first n transforms are a view (crop or resize) that gather.recipes can compute. */
 static bool begins_with_view(struct gt_transform_list list, int n, int64_t h, int64_t w)
 {
 	if (n < 1 || n > 2 || (list.t[0].type != GT_TF_RANDOM_RESIZED_CROP && list.t[0].type != GT_TF_RESIZE))
@@ -102,7 +102,7 @@ static void draw_operations(const struct gt_image_work *k, struct gt_transform_l
                             struct gt_recipe *r, uint8_t *row)
 {
 	struct gt_recipe_op op[GT_RECIPE_MAX_OPS];
-	bool crop_first = gt_transform_in_kernel(list); /* as the gather kernel, which crops first, whatever their order */
+	bool crop_first = gt_transform_in_kernel(list); /* as the gather kernel, which always crops before it mirrors */
 	for (int pass = 0; pass < (crop_first ? 2 : 1); pass++)
 		for (int i = split->first; i < list.n; i++)
 			if (!crop_first || (list.t[i].type == GT_TF_PAD_CROP) == (pass == 0))

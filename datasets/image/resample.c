@@ -1,5 +1,5 @@
-/* Two passes, over rows and over columns: each output pixel is a weighted sum of a run of pixels, in fixed point with 22 bits of
- * weight and 8 bits between the passes (Pillow, "Concepts: Filters"; Resample.c). */
+/* Two passes, over rows and over columns: each output pixel is a weighted sum of adjacent pixels, with 22-bit fixed-point weights and 8-bit
+ * values between the passes (Pillow, "Concepts: Filters"; Resample.c). */
 #include "image/resample.h"
 #include "clones.h"
 #include "image/transform.h"
@@ -23,7 +23,7 @@ static void make_weights(struct gt_resample_axis *t, int interpolation, int32_t 
 	}
 }
 
-/* Sets what can be known of an axis without its weights. */
+/* Sets the members of an axis that do not depend on the weights. */
 static void set_range(struct gt_resample_axis *t, int interpolation)
 {
 	struct gt_taps taps = gt_taps_of(t->from, t->to, t->in, t->out, interpolation == GT_INTERP_BICUBIC);
@@ -44,7 +44,7 @@ static enum gt_code prepare_axis(struct gt_resample_axis *t, int axis, int inter
 	struct gt_taps_key key;
 	size_t n = (size_t)(t->end - t->begin);
 	uint8_t *memory;
-	memset(&key, 0, sizeof key); /* padding is compared too */
+	memset(&key, 0, sizeof key); /* keys are compared with memcmp, padding included */
 	key.from = t->from;
 	key.to = t->to;
 	key.in = t->in;
@@ -73,8 +73,8 @@ enum gt_code gt_resample_prepare(struct gt_resample *r, struct gt_image_scratch 
 }
 
 /* ---- passes --------------------------------------------------------------------------------------------------------------- */
-/* Computes one row of n bytes as a weighted sum of `count` rows. Most results have up to four weights. sum: n elements of scratch memory,
- * used for more weights. */
+/* Computes one row of n bytes as a weighted sum of `count` rows. Most sums have at most four weights. sum: n elements of scratch memory,
+ * used for more than four weights. */
 GT_CLONES static void sum_rows(const uint8_t *restrict in, int64_t stride, const int32_t *weight, int64_t count, uint8_t *restrict out,
                                int64_t n, int32_t *restrict sum)
 {
@@ -109,7 +109,7 @@ GT_CLONES static void sum_rows(const uint8_t *restrict in, int64_t stride, const
 	}
 }
 
-/* Transposes 16 x 16 bytes: four times, a row and the one eight rows below it are interleaved. */
+/* Transposes 16 x 16 bytes: interleaves each row with the row eight rows below it, four times. */
 typedef uint8_t v16 __attribute__((vector_size(16)));
 static inline void transpose_16(const uint8_t *const *in, uint8_t *const *out)
 {
@@ -127,8 +127,8 @@ static inline void transpose_16(const uint8_t *const *in, uint8_t *const *out)
 		memcpy(out[i], &a[i], 16);
 }
 
-/* Transposes a block: byte j of row r, r < rows, goes to out[j * out_stride + r]. Where a dimension is no multiple of 16, the last 16 are
- * transposed once more; below 16, single bytes are. */
+/* Transposes a block: byte j of row r, r < rows, goes to out[j * out_stride + r]. If a dimension is not a multiple of 16, the last 16 rows
+ * or columns are transposed again; if it is below 16, bytes are copied singly. */
 GT_CLONES static void transpose_bytes(const uint8_t *in, int64_t stride, int64_t rows, int64_t n, uint8_t *out, int64_t out_stride)
 {
 	if (rows < 16 || n < 16) {
@@ -159,8 +159,8 @@ static void scale_columns(const struct gt_resample_axis *y, const uint8_t *in, i
 		sum_rows(in + (y->start[i] - y->first) * stride, stride, y->weight + i * y->most, y->count[i], out + i * out_stride, n, sum);
 }
 
-/* Scales n rows, whose pixel x->first is at `in`. ROWS rows at a time are transposed, so that a pixel of all of them is one row, scaled,
- * and transposed back. block: memory for ROWS bytes of each input and output value of a row. */
+/* Scales n rows, whose pixel x->first is at `in`. ROWS rows at a time are transposed, so that each pixel column becomes a row; they are
+ * scaled, and transposed back. block: memory for ROWS bytes of each input and output value of a row. */
 static void scale_rows(const struct gt_resample_axis *x, const uint8_t *in, int64_t stride, int64_t n, int c, uint8_t *out,
                        int64_t out_stride, uint8_t *block, int32_t *sum)
 {
@@ -168,14 +168,14 @@ static void scale_rows(const struct gt_resample_axis *x, const uint8_t *in, int6
 	uint8_t *scaled = block + from * ROWS;
 	for (int64_t i = 0; i < n; i += ROWS) {
 		int64_t rows = n - i < ROWS ? n - i : ROWS;
-		int64_t step = (rows + 15) / 16 * 16; /* bytes of a column, some of which may be unused */
+		int64_t step = (rows + 15) / 16 * 16; /* bytes per column; the last bytes may be unused */
 		transpose_bytes(in + i * stride, stride, rows, from, block, step);
 		scale_columns(x, block, step * c, step * c, scaled, step * c, sum);
 		transpose_bytes(scaled, step, to, rows, out + i * out_stride, out_stride);
 	}
 }
 
-/* The choice of Pillow 13. transforms.py compares the results. */
+/* The same choice as Pillow 13; transforms.py compares the results. */
 bool gt_resample_columns_first(const struct gt_resample *r)
 {
 	const struct gt_resample_axis *x = &r->x, *y = &r->y;

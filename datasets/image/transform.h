@@ -38,7 +38,7 @@ enum gt_transform_type {
 	GT_TF_RANDOM_ERASING,
 	GT_TF_TRIVIAL_AUGMENT,
 	GT_TF_RAND_AUGMENT,
-	GT_TF_MIXUP, /* this and the next one mix pairs of images of a batch: see gt_transform_single */
+	GT_TF_MIXUP, /* mixup and cutmix mix pairs of images of a batch: see gt_transform_single */
 	GT_TF_CUTMIX,
 	GT_TF_COUNT
 };
@@ -47,8 +47,8 @@ enum gt_interpolation { GT_INTERP_NEAREST, GT_INTERP_BILINEAR, GT_INTERP_BICUBIC
 /* One entry of a list of transforms in a config. A field that the type does not use is 0. */
 struct gt_transform {
 	int type;               /* enum gt_transform_type */
-	int64_t size[2];        /* random_resized_crop, resize, center_crop: height and width in pixels; [1] = 0: one number was given, which is
-	                           the shorter side for resize, and the height and the width of a square for crops */
+	int64_t size[2];        /* random_resized_crop, resize, center_crop: height and width in pixels; [1] = 0: a single size was given, which
+	                           is the shorter side for resize, and the side of a square for crops */
 	double scale[2];        /* random_resized_crop, random_erasing: lowest and highest share of the image's area */
 	double ratio[2];        /* random_resized_crop, random_erasing: lowest and highest ratio of the width to the height */
 	int interpolation;      /* enum gt_interpolation; random_resized_crop, resize: bilinear or bicubic, with antialiasing; rotate,
@@ -65,9 +65,9 @@ struct gt_transform {
 	int64_t ops, magnitude; /* rand_augment: number of operations; index of their strength, less than bins */
 	int64_t bins;           /* trivial_augment, rand_augment: number of strengths of each operation */
 	bool random;            /* random_erasing: fill with random bytes */
-	struct gt_floats fill;  /* random_erasing, rotate, trivial_augment, rand_augment: colour of new pixels, 0 ... 1, for each channel or
-	                           one for all; empty: data.mean for random_erasing, else black */
-	struct gt_floats mean;  /* random_erasing: data.mean. It is not a key. */
+	struct gt_floats fill;  /* random_erasing, rotate, trivial_augment, rand_augment: colour of new pixels, 0 ... 1, one value per channel
+	                           or one for all; empty: data.mean for random_erasing, else black */
+	struct gt_floats mean;  /* random_erasing: copy of data.mean, not a key of the config */
 };
 
 struct gt_transform_list {
@@ -75,12 +75,12 @@ struct gt_transform_list {
 	int n;
 };
 
-/* Identifies a sample in a run. gt_aug_of (kernels/aug.h) draws from the same three numbers. */
+/* Identifies a sample in a run. gt_aug_of (kernels/aug.h) uses the same triple. */
 struct gt_sample_key {
 	uint64_t seed, epoch, sample; /* sample: index in the dataset */
 };
 
-/* Memory for images in progress. It grows with the largest image and is reused from sample to sample. Each thread needs its own. */
+/* Memory for images in progress. It grows with the largest image and is reused for all samples. Each thread needs its own scratch. */
 struct gt_image_scratch;
 enum gt_code gt_image_scratch_open(struct gt_image_scratch **out, struct gt_err *err);
 void gt_image_scratch_close(struct gt_image_scratch *s); /* accepts NULL */
@@ -89,9 +89,9 @@ void gt_image_scratch_close(struct gt_image_scratch *s); /* accepts NULL */
 size_t gt_image_scratch_bytes(const struct gt_image_scratch *s);
 
 struct gt_recipe_split;
-/* An image, and what is made of it. */
+/* An image, and the transforms to apply to it. */
 struct gt_image_job {
-	const char *name;                    /* of the image; messages begin with it */
+	const char *name;                    /* name of the image, at the beginning of messages */
 	const uint8_t *raw;                  /* an encoded file of `size` bytes (JPEG, PNG or WebP, recognised by its content); NULL: pixels */
 	size_t size;
 	const uint8_t *pixels;               /* without raw: an array of ih * iw * ic bytes, channels last */
@@ -99,23 +99,23 @@ struct gt_image_job {
 	int ic;
 	struct gt_transform_list list;       /* empty: the image must have h x w pixels */
 	const struct gt_sample_key *key;     /* NULL: no transform of the list is random */
-	const struct gt_recipe_split *split; /* how the list is divided (recipe_draw.h); NULL: all of it is applied here */
-	int c;                               /* the result: 1 or 3 channels; any number if it is ic and no transform works on colours */
+	const struct gt_recipe_split *split; /* division of the list (recipe_draw.h); NULL: apply the whole list here */
+	int c;                               /* channels of the result: 1 or 3; if c = ic and no transform changes colours, any count */
 	int64_t h, w;
 	struct gt_image_scratch *scratch;
 	uint8_t *out;                        /* h * w * c bytes, channels last; with split->on, a row of split->row bytes */
 };
 /* Decodes an image, converts it to c channels, applies the list, and writes the result to out. GT_EDATA: the file is damaged, has another
- * format, or its size after the list is not h x w. Files in which damage lies in a part that the list does not need may be accepted. */
+ * format, or its size after the list is not h x w. A file may be accepted if the damage is in a part that the list does not need. */
 enum gt_code gt_image_make(const struct gt_image_job *job, struct gt_err *err);
 
-/* Checks that the list can be applied and gives images of c x h x w. ih, iw: size of all input images; 0: they have any size. On failure
- * returns GT_ECONFIG, sets *at to the index of the wrong transform, or to list.n if the result as a whole is wrong, and writes to `why` a
- * sentence that begins with "expected". */
+/* Checks that the list can be applied and gives images of c x h x w. ih, iw: common size of the input images; 0: they can have any size. On
+ * failure returns GT_ECONFIG, sets *at to the index of the wrong transform, or to list.n if the result as a whole is wrong, and writes to
+ * `why` a sentence that begins with "expected". */
 enum gt_code gt_transform_check(struct gt_transform_list list, int64_t ih, int64_t iw, int c, int64_t h, int64_t w, int *at, char *why,
                                 size_t size);
 /* Returns the part of a list that works on single images: mixup and cutmix, which mix pairs of images of a batch, are at its end
- * (gt_transform_check). The functions above take such a part only. */
+ * (gt_transform_check). Pass only this part to the functions above. */
 struct gt_transform_list gt_transform_single(struct gt_transform_list list);
 /* Returns whether the gather kernel of the backend can apply the list: it has at most one pad_crop and one hflip, and nothing else. */
 bool gt_transform_in_kernel(struct gt_transform_list list);
@@ -144,12 +144,12 @@ enum gt_augment_op {
 /* The parameters that a transform draws for one sample; 0 where the type does not use a field. */
 #define GT_MAX_DRAWN_OPS 16
 struct gt_transform_draw {
-	bool apply;                       /* hflip, vflip, grayscale, random_erasing: false: the image stays as it is */
+	bool apply;                       /* hflip, vflip, grayscale, random_erasing: false: the image stays unchanged */
 	int64_t top, left, height, width; /* random_resized_crop, random_erasing: a box in pixels; pad_crop: position of the crop in the
 	                                     unpadded image, which is negative in the padding */
 	double angle;                     /* rotate: degrees, counter-clockwise */
 	int order[4];                     /* color_jitter: order of 0 brightness, 1 contrast, 2 saturation, 3 hue */
-	double factor[4];                 /* color_jitter: factor of each, by its number; hue: the shift in turns */
+	double factor[4];                 /* color_jitter: factors, indexed by 0 ... 3 as in `order`; for hue the shift in turns */
 	int nops;                         /* trivial_augment, rand_augment: number of operations */
 	int op[GT_MAX_DRAWN_OPS];         /* enum gt_augment_op */
 	double strength[GT_MAX_DRAWN_OPS]; /* magnitude of each operation, with its sign */

@@ -1,19 +1,19 @@
-/* Applies a list of transforms to one image. A transform that changes the size describes what it needs of its input first (view_make), so
- * that only this part is decoded; the transforms behind it work on the result. */
+/* Applies a list of transforms to one image. A transform that changes the size first describes the input part that it needs (make_view), so
+ * that only this part is decoded; later transforms work on the result. */
 #include "image/image_scratch.h"
 #include "image/image_work.h"
 #include "image/resample.h"
 #include <math.h>
 #include <string.h>
 
-/* What a transform that changes the size reads of an image, and how many transforms of the list this covers. */
+/* The part of an image that a transform with a change of size reads, and the range of transforms that the view covers. */
 struct view {
 	int next;                         /* index of the first transform that is not part of the view */
 	bool resample;                    /* false: only a crop */
-	int64_t top, left, height, width; /* the crop; it can exceed the image, whose surroundings are black. With resample, it is the box that
-	                                     is resized, within the image. */
+	int64_t top, left, height, width; /* the crop; pixels outside the image are black. With resample, the box to resize, always inside the
+	                                     image. */
 	struct gt_resample r;
-	int64_t row, column; /* with resample: the pixel of the (reduced) image at which r counts from 0 */
+	int64_t row, column; /* with resample: the pixel of the (reduced) image that is pixel 0 of r */
 };
 
 static bool changes_size(const struct gt_transform *t)
@@ -32,7 +32,7 @@ static int64_t centre_offset(int64_t crop, int64_t size)
 	return crop <= size ? (int64_t)rint((double)(size - crop) / 2) : -((crop - size) / 2);
 }
 
-/* Describes transform i, and those behind it that can be computed with it, for an image of h x w pixels. */
+/* Describes transform i, and the next transforms that can be combined with it, for an image of h x w pixels. */
 static struct view make_view(const struct gt_image_work *k, int i, int64_t h, int64_t w)
 {
 	const struct gt_transform *t = &k->list.t[i], *then = i + 1 < k->list.n ? t + 1 : NULL;
@@ -56,7 +56,7 @@ static struct view make_view(const struct gt_image_work *k, int i, int64_t h, in
 		v.left = d.left;
 		v.height = d.height;
 		v.width = d.width;
-	} else if (!t->size[1]) { /* the shorter side has the size; the longer one is rounded down */
+	} else if (!t->size[1]) { /* size[0] is the shorter side; the longer side is rounded down */
 		y->out = h <= w ? t->size[0] : t->size[0] * h / w;
 		x->out = w <= h ? t->size[0] : t->size[0] * w / h;
 	}
@@ -78,8 +78,8 @@ static struct view make_view(const struct gt_image_work *k, int i, int64_t h, in
 	return v;
 }
 
-/* Sets the box [begin, begin + n) of an axis with `size` pixels, which is reduced. mirrored: the stored axis runs the other way, so that a
- * pixel that covers less than `reduce` pixels is the first one instead of the last one. */
+/* Sets the box [begin, begin + n) of an axis with `size` pixels, which is reduced. mirrored: the stored axis has the reverse direction, so
+ * that an incomplete pixel (of fewer than `reduce` pixels) is first, not last. */
 static void set_box(struct gt_resample_axis *a, int64_t *origin, int64_t begin, int64_t n, int64_t size, int reduce, bool mirrored)
 {
 	int64_t most = (size + reduce - 1) / reduce, shift = mirrored ? most * reduce - size : 0, end = begin + shift + n;
@@ -91,7 +91,7 @@ static void set_box(struct gt_resample_axis *a, int64_t *origin, int64_t begin, 
 }
 
 /* Finishes a view of an image of h x w pixels that is stored with an orientation and reduced by `reduce`, and sets the part of the reduced
- * image that it needs. */
+ * image that the view needs. */
 static enum gt_code prepare_view(struct view *v, struct gt_image_work *k, int64_t h, int64_t w, int orientation, int reduce,
                                  struct gt_decode_part *part, struct gt_err *err)
 {
@@ -116,7 +116,7 @@ static enum gt_code prepare_view(struct view *v, struct gt_image_work *k, int64_
 	return GT_OK;
 }
 
-/* Returns the largest reduction of a JPEG at which the box has at least the pixels of the result. */
+/* Returns the largest JPEG reduction at which the box is not smaller than the result. */
 static int choose_reduction(const struct view *v)
 {
 	int reduce = 1;
@@ -172,8 +172,8 @@ static enum gt_code apply_view(struct view *v, struct gt_image_work *k, struct g
 	return GT_OK;
 }
 
-/* Leaves a view to gather.recipes, if that can compute it: copies the part of the image that it needs to out, and describes it in the
- * recipe. Returns false, and does nothing, if not. */
+/* Leaves a view to gather.recipes: copies the needed image part to out, and describes the view in the recipe. Returns false, and does
+ * nothing, if gather.recipes cannot compute the view. */
 static bool leave_view_to_recipe(const struct view *v, struct gt_image_work *k)
 {
 	const struct gt_resample_axis *x = &v->r.x, *y = &v->r.y;

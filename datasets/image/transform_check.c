@@ -1,4 +1,4 @@
-/* What can be known about a list of transforms before there is an image. */
+/* Checks a list of transforms before any image is read. */
 #include "image/decode.h"
 #include "image/transform.h"
 #include "opcall.h"
@@ -69,7 +69,7 @@ static enum gt_code check_one(struct gt_transform_list list, int i, int c, char 
 	return GT_OK;
 }
 
-/* Follows the size of an image through the transforms. 0: it depends on the file. */
+/* Computes the size of an image after each transform; 0: the size depends on the file. */
 enum gt_code gt_transform_check(struct gt_transform_list list, int64_t ih, int64_t iw, int c, int64_t h, int64_t w, int *at, char *why,
                                 size_t size)
 {
@@ -79,7 +79,7 @@ enum gt_code gt_transform_check(struct gt_transform_list list, int64_t ih, int64
 		*at = i;
 		if (check_one(list, i, c, why, size) != GT_OK)
 			return GT_ECONFIG;
-		if (t->type == GT_TF_RESIZE && !t->size[1] && ih) { /* the shorter side; the other in proportion */
+		if (t->type == GT_TF_RESIZE && !t->size[1] && ih) { /* resize the shorter side; the other side keeps the proportion */
 			int64_t shorter = ih < iw ? ih : iw, longer = ih < iw ? iw : ih, side = t->size[0] * longer / shorter;
 			bool wide = iw > ih;
 			ih = wide ? t->size[0] : side;

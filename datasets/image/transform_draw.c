@@ -1,5 +1,5 @@
-/* The random parameters of transforms. Each transform of a list has its own stream of numbers, so that a change of one entry leaves the
- * others as they are. pad_crop and hflip draw the numbers of the gather kernel (kernels/aug.h), whatever their index. */
+/* The random parameters of transforms. Each transform of a list has its own random stream, so that a change of one entry does not change
+ * the draws of other entries. pad_crop and hflip draw the same values as the gather kernel (kernels/aug.h), whatever their index. */
 #include "aug.h"
 #include "image/image_work.h"
 #include <math.h>
@@ -7,7 +7,7 @@
 
 struct numbers {
 	uint64_t key, epoch, sample;
-	uint32_t drawn; /* number of numbers that were drawn */
+	uint32_t drawn; /* count of random values drawn so far */
 	struct gt_philox block;
 };
 
@@ -28,7 +28,7 @@ static double draw_uniform(struct numbers *n, double from, double to)
 	return from + (to - from) * ((double)next_number(n) * 0x1p-32);
 }
 
-/* Draws an integer 0 ... count - 1. */
+/* Draws an integer from 0 ... count - 1. */
 static int64_t draw_below(struct numbers *n, int64_t count)
 {
 	return (int64_t)((uint64_t)next_number(n) * (uint64_t)count >> 32);
@@ -66,7 +66,7 @@ static void draw_erasing(const struct gt_transform *t, struct numbers *n, int64_
 	for (int i = 0; i < 10; i++) {
 		double area = (double)h * (double)w * draw_uniform(n, t->scale[0], t->scale[1]);
 		double ratio = exp(draw_uniform(n, log(t->ratio[0]), log(t->ratio[1])));
-		/* torchvision calls the height over the width its ratio here, in contrast to RandomResizedCrop */
+		/* here torchvision's ratio is height / width, in contrast to RandomResizedCrop */
 		double height = rint(sqrt(area * ratio)), width = rint(sqrt(area / ratio));
 		if (height >= (double)h || width >= (double)w)
 			continue;
@@ -96,8 +96,8 @@ static void draw_jitter(const struct gt_transform *t, struct numbers *n, struct 
 	d->factor[3] = draw_uniform(n, -t->hue, t->hue);
 }
 
-/* The strengths of torchvision's RandAugment and TrivialAugmentWide (_augmentation_space). Those of one operation are evenly spaced from
- * `from` to `to`; translations are in pixels, or in shares of the image. */
+/* The strengths of torchvision's RandAugment and TrivialAugmentWide (_augmentation_space). The strengths of an operation are evenly spaced
+ * from `from` to `to`; translations are in pixels, or relative to the image size. */
 struct operation {
 	bool has_strength, has_sign;
 	double rand_from, rand_to, wide_from, wide_to;
@@ -111,7 +111,7 @@ static const struct operation operations[GT_AUG_OP_COUNT] = {
     [GT_AUG_SOLARIZE] = {true, false, 255, 0, 255, 0},
 };
 
-/* torch.linspace(from, to, bins)[i], which is in f32 and counts from the nearer end. */
+/* torch.linspace(from, to, bins)[i], which computes in f32 and starts from the nearer end. */
 static double linspace_at(double from, double to, int64_t bins, int64_t i)
 {
 	float a = (float)from, b = (float)to, step = (b - a) / (float)(bins - 1);
@@ -122,7 +122,7 @@ static double operation_strength(const struct gt_transform *t, int op, int64_t i
 {
 	bool wide = t->type == GT_TF_TRIVIAL_AUGMENT;
 	const struct operation *o = &operations[op];
-	if (op == GT_AUG_POSTERIZE) /* bits that remain; removed are up to 6, or 4 */
+	if (op == GT_AUG_POSTERIZE) /* remaining bits; at most 6 or 4 bits are removed */
 		return 8 - (double)rintf((float)i / (float)((double)(t->bins - 1) / (wide ? 6 : 4)));
 	if (!wide && (op == GT_AUG_TRANSLATE_X || op == GT_AUG_TRANSLATE_Y))
 		return linspace_at(0, 150.0 / 331.0 * (double)(op == GT_AUG_TRANSLATE_X ? w : h), t->bins, i);

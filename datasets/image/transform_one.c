@@ -23,7 +23,7 @@ static inline __attribute__((always_inline)) void crop_and_mirror_pixels(const s
 	}
 }
 
-/* A random crop of the padded image and a mirror image of it, as the gather kernel makes them. */
+/* Crops the padded image at random and mirrors the result, as the gather kernel does. */
 static enum gt_code crop_and_mirror(struct gt_image_work *k, struct gt_aug g, const struct gt_transform *crop, struct gt_err *err)
 {
 	const struct gt_pixels *p = &k->px;
@@ -54,7 +54,7 @@ static enum gt_code flip_vertically(struct gt_image_work *k, struct gt_err *err)
 	return GT_OK;
 }
 
-/* Copies the pixels of a foreign image, so that they can be changed. Returns them in *px. */
+/* Copies the pixels unless the work owns them, so that they can be changed. Sets *px to the pixels. */
 static enum gt_code make_writable(struct gt_image_work *k, uint8_t **px, struct gt_err *err)
 {
 	if (k->owned) {

@@ -14,7 +14,8 @@ static int days_in_month(int year, int month)
 	return days[month - 1] + (month == 2 && leap);
 }
 
-/* Returns the days from 1970-01-01 to a date of the Gregorian calendar. Years begin in March here, so that the leap day is the last one. */
+/* Returns the days from 1970-01-01 to a date of the Gregorian calendar. The computation uses years that begin in March, so that the leap
+ * day is the last day of a year. */
 static int64_t days_since_1970(int year, int month, int day)
 {
 	int64_t y = year - (month <= 2), era = y / 400, of_era = y - era * 400; /* y >= 0 */
@@ -68,7 +69,7 @@ static bool read_time(const char *p, const char *end, double *out)
 	return p == end && hour < 24 && minute < 60 && second < 61;
 }
 
-/* The three numbers of a date, and the time after them. */
+/* The three integers of a date, and the time after them. */
 struct fields {
 	int v[3];
 	bool year_first;

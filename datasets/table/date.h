@@ -1,11 +1,11 @@
-/* Dates as people write them, and the numbers that a model gets of one (after add_datepart of fastai).
+/* Parses dates as people write them, and divides a date into the numeric inputs of a model (as add_datepart of fastai).
  *
  *     2023-05-18   2023/05/18   2023.05.18           year, month, day
  *     18.05.2023   18/05/2023   18-05-2023           day, month, year
  *                  05/18/2023   05-18-2023           month, day, year
  *
  * A time may follow after a space or a T: 12:30, 12:30:59.25, with AM or PM, and with Z or an offset from UTC such as +02:00, which is
- * taken off. */
+ * subtracted. */
 #ifndef GT_DATASETS_TABLE_DATE_H
 #define GT_DATASETS_TABLE_DATE_H
 
@@ -17,10 +17,10 @@ enum gt_date_order { GT_DATE_AUTO, GT_DATE_YMD, GT_DATE_DMY, GT_DATE_MDY, GT_DAT
 #define GT_DATE_ORDER_WORDS "auto|ymd|dmy|mdy" /* the words of a config and of a checkpoint, in this order */
 extern const char *const gt_date_order_names[GT_DATE_ORDERS];
 
-/* Returns the orders in which a text of len bytes is a date, 1 << order each; 0: it is none. */
+/* Returns a bit mask of the orders in which a text of len bytes is a date, 1 << order each; 0: not a date. */
 unsigned gt_date_orders(const char *text, size_t len);
 
-/* Sets *out to the seconds from 1970-01-01 00:00 to a date. Returns false if the text is no date in this order. */
+/* Sets *out to the seconds from 1970-01-01 00:00 to a date. Returns false if the text is not a date in this order. */
 bool gt_date_parse(const char *text, size_t len, enum gt_date_order order, double *out);
 
 #define GT_DATE_PARTS 9

@@ -66,7 +66,7 @@ enum gt_code gt_encoding_convert(enum gt_encoding from, const void *text, size_t
                                  struct gt_err *err)
 {
 	bool utf16 = gt_encoding_is_utf16(text, n);
-	size_t most = utf16 ? n / 2 * 3 : from == GT_LATIN_1 ? 2 * n : 3 * n; /* a surrogate pair has 4 bytes and becomes 4 */
+	size_t most = utf16 ? n / 2 * 3 : from == GT_LATIN_1 ? 2 * n : 3 * n; /* a surrogate pair (4 bytes) becomes 4 bytes */
 	*out = malloc(most + pad + 1);
 	if (!*out)
 		return gt_fail_memory(err, most + pad + 1);

@@ -1,5 +1,5 @@
-/* The bytes of texts that are not UTF-8. A file that begins with the byte order mark of UTF-16, as spreadsheets save "Unicode text", is
- * converted in any case, and one with that of UTF-8 is not. The other encodings cannot be recognised for certain: the user names them. */
+/* Converts text in other encodings to UTF-8. A file that begins with a UTF-16 byte order mark, as spreadsheets save "Unicode text", is
+ * always converted; a file with a UTF-8 byte order mark never is. Other encodings cannot be detected reliably, so the user names them. */
 #ifndef GT_DATASETS_TABLE_ENCODING_H
 #define GT_DATASETS_TABLE_ENCODING_H
 
@@ -16,10 +16,10 @@ enum gt_encoding { GT_UTF_8, GT_LATIN_1, GT_WINDOWS_1252 };
 	"write data.encoding = \"windows-1252\" if it comes from a spreadsheet on Windows, or convert the file with `iconv -f WINDOWS-1252 " \
 	"-t UTF-8`"
 
-bool gt_encoding_is_utf16(const void *text, size_t n); /* it begins with a byte order mark */
+bool gt_encoding_is_utf16(const void *text, size_t n); /* returns whether text begins with a UTF-16 byte order mark */
 
-/* Converts n bytes to UTF-8, in *out of malloc with room for `pad` more bytes after its *len bytes; a byte order mark is left out. UTF-16
- * comes before `from`. path: for messages. GT_EDATA: file and line of a byte that does not exist in the encoding. */
+/* Converts n bytes to UTF-8, into *out, which is malloc'ed and has *len bytes plus `pad` unused bytes; a byte order mark is removed. A
+ * UTF-16 byte order mark overrides `from`. path: for messages. GT_EDATA: file and line of a byte that does not exist in the encoding. */
 enum gt_code gt_encoding_convert(enum gt_encoding from, const void *text, size_t n, size_t pad, const char *path, char **out, size_t *len,
                                  struct gt_err *err);
 

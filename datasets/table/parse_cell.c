@@ -6,16 +6,16 @@
 #include <string.h>
 #include <strings.h>
 
-/* 10^0 ... 10^22 are doubles, without rounding. */
+/* 10^0 ... 10^22 are exact as doubles. */
 static const double power[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
                                1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
 
-/* Computes the double nearest to digits * 10^exponent. Returns false if it cannot tell: the caller asks strtod, which takes ten times as
- * long.
+/* Computes the double nearest to digits * 10^exponent. Returns false if the result is not certain: the caller then uses strtod, which takes
+ * ten times as long.
  *
  * A product or quotient of two numbers without rounding errors is rounded correctly (W. D. Clinger, How to read floating point numbers
- * accurately, PLDI 1990). With 64 bits, the second rounding to 53 bits is the right one unless the first result is next to the middle
- * between two doubles. */
+ * accurately, PLDI 1990). With 64 bits, the second rounding to 53 bits is correct unless the first result is next to the midpoint between
+ * two doubles. */
 static bool scale_digits(uint64_t digits, int exponent, double *out)
 {
 	if (exponent < -22 || exponent > 22)
@@ -91,7 +91,7 @@ bool gt_cell_has_commas(const char *text, size_t len)
 	uint64_t ignored = 0;
 	const char *p = text + (*text == '-' || *text == '+'), *end = text + len, *from = p;
 	p = read_digits(p, &ignored);
-	bool three = p - from >= 1 && p - from <= 3; /* all groups so far can be groups of three digits */
+	bool three = p - from >= 1 && p - from <= 3; /* all groups of digits so far fit a thousands notation */
 	char between = *p;
 	int64_t groups = 0;
 	if (p == from || (between != ',' && between != '.'))
@@ -121,7 +121,7 @@ bool gt_cell_is_infinite(const char *text, size_t len)
 	return (len - sign == 3 && !strcasecmp(text + sign, "inf")) || (len - sign == 8 && !strcasecmp(text + sign, "infinity"));
 }
 
-/* Returns the bytes of a separator of thousands at p; 0: there is none. */
+/* Returns the length in bytes of a thousands separator at p; 0: no separator. */
 static size_t separator_length(char thousands, const char *p)
 {
 	if (!thousands)
@@ -137,13 +137,13 @@ static size_t separator_length(char thousands, const char *p)
 	return 0;
 }
 
-/* Writes a number as gt_cell_number reads it. Returns the number of bytes; 0: the text is no number in this notation. */
+/* Writes a number as gt_cell_number reads it. Returns the number of bytes; 0: the text is not a number in this notation. */
 static size_t write_plain_number(const struct gt_notation *f, const char *text, size_t len, char *to, size_t size)
 {
 	const char *p = text, *end = text + len;
 	char decimal = f->decimal ? f->decimal : '.';
 	size_t n = 0, step;
-	int digits = 0; /* since the last separator */
+	int digits = 0; /* number of digits since the last separator */
 	bool grouped = false;
 	if (len >= size)
 		return 0;

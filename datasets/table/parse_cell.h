@@ -1,8 +1,8 @@
 /* The text of one cell of a table: missing, a number, or a word. Spaces and tabs around the text do not belong to it.
  *
  * A number is decimal: [+-] digits [. digits] [e [+-] digits], with digits before or after the point. Hexadecimal numbers, "inf" and
- * "infinity" are words. A number of a magnitude above 3.4e38, the largest f32, is out of range, such as 1e999; one that is too small for a
- * double is 0. A table may write its numbers in another notation (struct gt_notation), such as 1.234,50. */
+ * "infinity" are words. A number with a magnitude above 3.4e38, the largest f32, is out of range, such as 1e999; a number that is too small
+ * for a double is 0. A table may write its numbers in another notation (struct gt_notation), such as 1.234,50. */
 #ifndef GT_DATASETS_TABLE_PARSE_CELL_H
 #define GT_DATASETS_TABLE_PARSE_CELL_H
 
@@ -17,19 +17,19 @@ struct gt_notation {
 };
 
 enum gt_number_kind {
-	GT_CELL_WORD,   /* no number */
-	GT_CELL_CODE,   /* a whole number with leading zeros, such as 007: a number, but likely a code, whose zeros are part of it */
+	GT_CELL_WORD,   /* not a number */
+	GT_CELL_CODE,   /* a whole number with leading zeros, such as 007: probably a code whose zeros matter */
 	GT_CELL_NUMBER,
 	GT_CELL_RANGE,  /* a number out of range */
 };
 
-/* Classifies a text of len bytes, which a NUL ends, and stores its number unless it is a word. The double is the nearest one. */
+/* Classifies a text of len bytes, which a NUL ends, and stores its number unless it is a word. The number is the nearest double. */
 enum gt_number_kind gt_cell_number(const char *text, size_t len, double *out);
 
-/* The same for a number in a notation. Groups of three digits may also be written without a separator. */
+/* Like gt_cell_number, for a number in a notation. Groups of three digits may also be written without a separator. */
 enum gt_number_kind gt_cell_parse(const struct gt_notation *n, const char *text, size_t len, double *out);
 
-/* Returns whether a word in a notation is almost a number: one in another notation, or an infinite one. */
+/* Returns whether a word is almost a number: a number in another notation, or an infinite number. */
 bool gt_cell_almost(const struct gt_notation *n, const char *text, size_t len);
 
 /* Returns whether a text of len bytes is a number that is written with commas: with a decimal comma (1,5 and 1.234,5), or with commas
@@ -40,8 +40,8 @@ bool gt_cell_has_commas(const char *text, size_t len);
  * sign. Such a text is a word to gt_cell_number. */
 bool gt_cell_is_infinite(const char *text, size_t len);
 
-/* Removes spaces and tabs at both ends. The byte after the text becomes NUL if it ended with one of them; a text that was trimmed before
- * may be trimmed again with the length that it had. */
+/* Removes spaces and tabs at both ends. If spaces or tabs were removed at the end, the byte after the text becomes NUL. A trimmed text may
+ * be trimmed again with its original length. */
 static inline const char *gt_cell_trim(char *text, size_t *len)
 {
 	size_t n = *len;
@@ -57,7 +57,7 @@ static inline const char *gt_cell_trim(char *text, size_t *len)
 	return text;
 }
 
-/* Returns whether v is a whole number below 2^53, the range in which every whole number is a double of its own. */
+/* Returns whether v is a whole number below 2^53, the range in which a double can represent every whole number. */
 static inline bool gt_cell_is_whole(double v)
 {
 	return v > -0x1p53 && v < 0x1p53 && v == (double)(int64_t)v;

@@ -65,7 +65,7 @@ const char *gt_table_text(const struct gt_data_table *t, int k, int64_t row, siz
 	return gt_words_text(&c->words, c->code[row]);
 }
 
-/* Returns the last entry that begins at a row or before it; NULL: there is none. */
+/* Returns the last entry whose first row is at or before `row`; NULL: no such entry. */
 static const struct gt_table_line *find_line(const struct gt_data_table *t, int64_t row)
 {
 	int64_t lo = 0, hi = t->nlines;
@@ -131,7 +131,7 @@ enum gt_code gt_table_thin_out(struct gt_data_table *t, int64_t limit, struct gt
 	return GT_OK;
 }
 
-/* Parses each word of a column once. NaN: it is no number; HUGE_VAL: it is out of range. */
+/* Parses each word of a column once. NaN: the word is not a number; HUGE_VAL: the number is out of range. */
 static enum gt_code parse_words(const struct gt_data_table *t, const struct gt_words *w, double **out, struct gt_err *err)
 {
 	double *v;

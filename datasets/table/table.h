@@ -1,5 +1,5 @@
-/* Reads CSV files that are one table into memory, column by column. A column is an array of numbers (f64), of words (i32 codes and a set
- * of the different words), or of texts.
+/* Reads CSV files that together form one table into memory, by columns. A column is an array of numbers (f64), of words (i32 codes and a
+ * set of the distinct words), or of texts.
  *
  *     struct gt_data_table t;
  *     GT_TRY(gt_table_read(paths, n, &spec, &t, err));                 training: the columns are those of the first file
@@ -9,10 +9,10 @@
  *
  *     table.csv --> csv.h: records --> parse_cell.h: missing, number or word --> columns: f64, i32 + words, or texts
  *
- * A column whose type is not given is read as numbers, or as words if its first value is none. After all rows, table_odd.c decides what it
- * is: of numbers, even if a few cells are none, or of words; a number with leading zeros makes it one of words (parse_cell.h). Numbers have
- * not kept their text, so the files are then read a second time, with this column as what it is. A column of words with more than
- * GT_TABLE_MAX_WORDS different ones is read once more, as texts. */
+ * A column without a given type is first read as numbers, or as words if its first value is not a number. After all rows, table_odd.c
+ * decides: a column of numbers may have a few other cells; a number with leading zeros (parse_cell.h) makes the column one of words. If the
+ * decision differs, the files are read a second time with the decided type, because numbers do not keep their text. A column with more than
+ * GT_TABLE_MAX_WORDS distinct words is read once more, as texts. */
 #ifndef GT_DATASETS_TABLE_H
 #define GT_DATASETS_TABLE_H
 
@@ -29,7 +29,7 @@ enum gt_table_store {
 	GT_STORE_TEXT,
 };
 #define GT_CODE_MISSING (-1) /* a missing value */
-#define GT_CODE_OTHER (-2)   /* gt_table_read_as: a word that the facts lack */
+#define GT_CODE_OTHER (-2)   /* gt_table_read_as: the facts lack the word */
 
 struct gt_table_column {
 	char *name;
@@ -38,10 +38,10 @@ struct gt_table_column {
 	int32_t *code;         /* [n] for GT_STORE_WORDS: index in words, or GT_CODE_MISSING or GT_CODE_OTHER */
 	struct gt_words words; /* UTF-8 */
 	struct gt_texts text;  /* [n] for GT_STORE_TEXT: UTF-8; a missing value is empty */
-	unsigned orders;       /* of words and texts that are dates: in which all can be read, 1 << enum gt_date_order each; else 0 */
+	unsigned orders;       /* for columns of dates: orders in which all dates can be read, 1 << enum gt_date_order each; else 0 */
 };
 
-/* The line at which a row begins in its file. Until the next entry, each row begins one line after the row before. */
+/* The line at which a row begins in its file. Until the next entry, each row begins one line after the previous row. */
 struct gt_table_line {
 	int64_t row, line;
 	int file; /* index in gt_data_table.path */
@@ -51,9 +51,9 @@ struct gt_data_table {
 	int64_t n;                      /* number of rows */
 	int ncolumns;
 	struct gt_table_column *column; /* [ncolumns] */
-	uint64_t *row_id;               /* [n] a hash of 48 bits of each row: of the texts of all its columns, ignored ones included */
+	uint64_t *row_id;               /* [n] 48-bit hash of each row: of the texts of all columns, ignored columns included */
 	bool header;                    /* the first file has a header */
-	struct gt_notation notation;    /* of the numbers among words */
+	struct gt_notation notation;    /* notation of numbers in columns of words */
 	int nfiles;
 	char **path;                    /* [nfiles] */
 	struct gt_table_line *line;     /* [nlines], ascending rows */
@@ -67,10 +67,10 @@ struct gt_table_facts;
 enum gt_code gt_table_read(const char *const *path, int nfiles, const struct gt_table_spec *spec, struct gt_data_table *out,
                            struct gt_err *err);
 
-/* Reads files for fitted facts: column k of *out is facts->column[k]. Ignored columns, other columns and, unless `targets` is
- * set, target columns need not be there. Of the spec only delimiter, notation, na and max_bytes are used. Files without a header have
- * either all columns of the training data, or all but the targets. GT_EDATA: the sentence names missing columns, or the class of a target
- * that the facts lack. */
+/* Reads files with the columns of fitted facts: column k of *out is facts->column[k]. The files may lack ignored columns and, unless
+ * `targets` is set, target columns; further columns are skipped. Of the spec only delimiter, notation, na and max_bytes are used. Files
+ * without a header have either all columns of the training data, or all but the targets. GT_EDATA: the sentence names missing columns, or
+ * the class of a target that the facts lack. */
 enum gt_code gt_table_read_as(const char *const *path, int nfiles, const struct gt_table_spec *spec, const struct gt_table_facts *facts,
                               bool targets, struct gt_data_table *out, struct gt_err *err);
 void gt_table_free(struct gt_data_table *t);
@@ -79,19 +79,19 @@ void gt_table_drop_columns(struct gt_data_table *t);
 
 uint64_t gt_table_bytes(const struct gt_data_table *t); /* bytes of memory of t */
 
-/* Returns the index of a column; -1: there is none of this name. */
+/* Returns the index of a column; -1: no column has this name. */
 int gt_table_find(const struct gt_data_table *t, const char *name);
 
-/* data.limit: keeps at most `limit` rows, at equal distances, so that tables that are sorted by class keep all classes; 0: all. */
+/* data.limit: keeps at most `limit` rows, at equal distances, so that a table sorted by class keeps all classes; 0: keeps all rows. */
 enum gt_code gt_table_thin_out(struct gt_data_table *t, int64_t limit, struct gt_err *err);
 
-/* Returns the text of a row of column k, which has words or texts: *len bytes, not always ended by a NUL; empty if it is missing. */
+/* Returns the text of a row in column k (words or texts): *len bytes, not always NUL-terminated; empty for a missing value. */
 const char *gt_table_text(const struct gt_data_table *t, int k, int64_t row, size_t *len);
 
 /* Returns the file of a row, and in *line the line at which it begins. */
 const char *gt_table_where(const struct gt_data_table *t, int64_t row, int64_t *line);
 
-/* Returns GT_EDATA with a message about the cell of a row in column k, or with row -1 about the column. */
+/* Returns GT_EDATA with a message about the cell of a row in column k, or, if row is -1, about the column. */
 enum gt_code gt_table_fail(const struct gt_data_table *t, int k, int64_t row, const char *why, struct gt_err *err);
 
 /* Writes the numbers of rows `row` of column k to out[n]; NaN: missing. row NULL: the rows 0 ... n - 1. GT_EDATA: a cell is a word, or a

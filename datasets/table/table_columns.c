@@ -14,7 +14,7 @@ static bool has_non_ascii(const char *s)
 	return *s;
 }
 
-/* Adds a quoted name to a list for a message, of which at most 8 are written. */
+/* Adds a quoted name to a list for a message; names after the 8th are omitted. */
 static void append_name(char *list, size_t size, int i, const char *name)
 {
 	char shown[GT_CELL_SHOWN];
@@ -26,9 +26,9 @@ static void append_name(char *list, size_t size, int i, const char *name)
 }
 
 #define ALL_ORDERS (1u << GT_DATE_YMD | 1u << GT_DATE_DMY | 1u << GT_DATE_MDY)
-#define MAX_NAME 255 /* maximum bytes of a field that may be the name of a column; longer ones are texts */
+#define MAX_NAME 255 /* maximum bytes of a column name in a header; longer fields are texts */
 
-/* A record that may be a header: no field is a number, a date or longer than MAX_NAME, and those that are not empty differ. */
+/* Sets *out if a record may be a header: no field is a number, a date or longer than MAX_NAME, and all non-empty fields differ. */
 static enum gt_code looks_like_header(const struct gt_csv_record *rec, bool *out, struct gt_err *err)
 {
 	double v;
@@ -53,7 +53,7 @@ static enum gt_code looks_like_header(const struct gt_csv_record *rec, bool *out
 	return code;
 }
 
-/* Writes the name of column i, from 0, of the record of a header; an empty one is called c1, c2, … by its number. NULL: no memory. */
+/* Returns a copy of the name of column i (from 0) in a header; for an empty name c1, c2, …, by position. NULL: out of memory. */
 static char *column_name(const struct gt_csv_record *rec, int i)
 {
 	char buf[16];
@@ -75,7 +75,7 @@ static enum gt_table_store given_store(const struct gt_table_spec *s, const char
 	}
 }
 
-/* With facts: these decide. */
+/* Returns how to store a column when facts are given. */
 static enum gt_table_store fitted_store(const struct gt_table_reader *r, const struct gt_table_fact *f)
 {
 	switch (f->type) {
@@ -102,7 +102,7 @@ static bool is_type_open(const struct gt_table_spec *s, const char *name)
 	return type == GT_COLUMN_AUTO || (type == GT_COLUMN_TARGET && s->task == GT_TASK_AUTO);
 }
 
-/* Checks that a name in a list of the spec is that of a column. */
+/* Checks that a name in a list of the spec is the name of a column. */
 static enum gt_code check_name(const struct gt_table_reader *r, const char *key, const char *name, struct gt_err *err)
 {
 	char list[500] = "", shown[GT_CELL_SHOWN], like[GT_CELL_SHOWN];
@@ -114,7 +114,7 @@ static enum gt_code check_name(const struct gt_table_reader *r, const char *key,
 			               gt_cell_shown(name, shown), gt_cell_shown(r->table->column[k].name, like));
 		append_name(list, sizeof list, k, r->table->column[k].name);
 	}
-	bool decoded = false; /* by another encoding than UTF-8, as the file may have been before */
+	bool decoded = false; /* decode with another encoding than UTF-8, as the file may have had before */
 	for (const char *p = name; *p; p++)
 		decoded |= (*p & 0x80) && r->spec->encoding != GT_UTF_8;
 	bool taken_for_data = !r->table->header && r->spec->header == GT_HEADER_AUTO;
@@ -137,8 +137,8 @@ static enum gt_code check_names(const struct gt_table_reader *r, struct gt_err *
 	return GT_OK;
 }
 
-/* Returns whether data.columns names the fields of files without a header: one name a field, and not all of them c1, c2, …, by which
- * gtrain names columns without names, and which may be listed in any order. */
+/* Returns whether data.columns names the fields of files without a header: one name per field, and not only the names c1, c2, …, which
+ * gtrain gives to unnamed columns, and which may be listed in any order. */
 static bool names_all_fields(const struct gt_table_spec *s, int nfields)
 {
 	int numbered = 0;
@@ -172,7 +172,7 @@ static enum gt_code make_columns(struct gt_table_reader *r, const struct gt_csv_
 		if (!gt_utf8_valid(name))
 			return gt_fail(err, GT_EDATA, "%.400s:%lld: expected names of columns in UTF-8, got \"%s\"; " GT_USE_ENCODING,
 			               gt_csv_path(r->csv), (long long)r->first_line, gt_cell_shown(name, shown));
-		for (const char *p = name; *p; p++) /* no config can name such a column */
+		for (const char *p = name; *p; p++) /* a config cannot contain such a name */
 			if ((uint8_t)*p < 0x20 || *p == 0x7f)
 				return gt_fail(err, GT_EDATA, "%.400s:%lld: expected names of columns without control characters, got \"%s\"",
 				               gt_csv_path(r->csv), (long long)r->first_line, gt_cell_shown(name, shown));
@@ -240,7 +240,7 @@ static enum gt_code map_names(struct gt_table_reader *r, const struct gt_csv_rec
 	return code;
 }
 
-/* Finds the column of each field by its position: all columns, or all but the targets where these are not needed. */
+/* Finds the column of each field by its position: all columns or, if targets are not needed, all except the targets. */
 static enum gt_code map_positions(struct gt_table_reader *r, struct gt_err *err)
 {
 	int n = r->table->ncolumns, ntargets = r->facts ? r->facts->ntargets : 0;
@@ -257,15 +257,15 @@ static enum gt_code map_positions(struct gt_table_reader *r, struct gt_err *err)
 	return GT_OK;
 }
 
-/* What the first record of a file says about a header that the table must not have. */
+/* Signs that the first record of a file is a header, in a table that must not have headers. */
 struct header_signs {
-	int words;  /* words that are no values of their columns: the training data does not have them */
-	bool number; /* one of them is in a column of numbers */
-	bool value; /* a field is a value of its column */
+	int words;  /* count of words that the training data does not have in their columns */
+	bool number; /* one of these words is in a column of numbers */
+	bool value; /* a field is a valid value of its column */
 	bool names; /* the fields are the names of their columns */
 };
 
-/* Looks at the field of column k, whose text has len bytes. */
+/* Updates the signs for the field of column k, whose text has len bytes. */
 static void note_header_signs(const struct gt_table_reader *r, int k, const char *text, size_t len, struct header_signs *h)
 {
 	const struct gt_table_fact *f = r->facts ? &r->facts->column[k] : NULL;
@@ -278,12 +278,12 @@ static void note_header_signs(const struct gt_table_reader *r, int k, const char
 		return;
 	if (words && gt_table_lookup(f, &r->spec->notation, text, len) >= 0)
 		h->value = true;
-	else if (words || numbers) /* the caller has seen that no field is a number */
+	else if (words || numbers) /* the caller has checked that no field is a number */
 		h->words++;
 	h->number |= numbers;
 }
 
-/* A header in a file that must not have one would be taken for a row, in which every word is unknown. */
+/* Rejects a header in a file that must not have a header. Otherwise the header would be read as a row of unknown words. */
 static enum gt_code reject_header(const struct gt_table_reader *r, const struct gt_csv_record *rec, struct gt_err *err)
 {
 	struct header_signs h = {.names = true};
@@ -299,7 +299,7 @@ static enum gt_code reject_header(const struct gt_table_reader *r, const struct 
 		if (r->to[i] >= 0)
 			note_header_signs(r, r->to[i], text, len, &h);
 	}
-	/* One word that is not known says little: a table may have a single column of words. */
+	/* A single unknown word is weak evidence: a table may have only one column of words. */
 	if (!h.names && (h.value || (!h.number && h.words < 2)))
 		return GT_OK;
 	return gt_fail(err, GT_EDATA, "%.400s:%lld: expected a row, because the %s no header, got what looks like one: %s; remove the line%s",

@@ -31,7 +31,7 @@ int32_t gt_table_lookup(const struct gt_table_fact *f, const struct gt_notation 
 	return gt_words_find(&f->words, buf, (size_t)snprintf(buf, sizeof buf, "%lld", (long long)v));
 }
 
-/* Returns the index of the i-th column of a type, from 0; -1: there are fewer. */
+/* Returns the index of the i-th column (from 0) of a type; -1: there are fewer columns of the type. */
 static int nth_of_type(const struct gt_table_facts *f, enum gt_column_type type, int i)
 {
 	for (int k = 0; k < f->ncolumns; k++)
@@ -61,7 +61,7 @@ int64_t gt_table_cardinality(const struct gt_table_facts *f, int column)
 	return c->words.n + (c->type == GT_COLUMN_CATEGORICAL ? GT_CODE_OF_WORDS : 0);
 }
 
-/* Returns the bytes of a text as a string of JSON, with its comma. */
+/* Returns the length of a text in bytes as a JSON string followed by a comma. */
 static uint64_t json_string_bytes(const char *s)
 {
 	uint64_t n = 3;
@@ -92,7 +92,7 @@ static enum gt_code check_column(const struct gt_table_facts *f, int k, const ch
 	return GT_OK;
 }
 
-/* No column is an input. Names the first one that was found to be none. Words that are all different can be the paths of images. */
+/* Fails because no column is an input. Names the first ignored column. Words that are all different may be paths of images. */
 static enum gt_code fail_no_inputs(const struct gt_table_facts *f, const char *where, struct gt_err *err)
 {
 	char shown[GT_CELL_SHOWN], ignored[256] = "";
@@ -139,7 +139,7 @@ enum gt_code gt_table_facts_finish(struct gt_table_facts *f, const char *where, 
 }
 
 /* ---- text of a config ------------------------------------------------------------------------------------------------------------- */
-/* Writes a string of libconfig. The names of columns have no control characters. */
+/* Writes a libconfig string. Column names have no control characters. */
 static void put_string(FILE *f, const char *s)
 {
 	fputc('"', f);
@@ -151,7 +151,7 @@ static void put_string(FILE *f, const char *s)
 	fputc('"', f);
 }
 
-/* Says what the type comes from, for a comment after a column. */
+/* Writes the reason for the type as a comment after a column. */
 static void put_comment(FILE *f, const struct gt_table_facts *facts, const struct gt_table_fact *c)
 {
 	bool numbers = c->type == GT_COLUMN_CONTINUOUS || (c->type == GT_COLUMN_TARGET && facts->task == GT_TASK_NUMBERS);

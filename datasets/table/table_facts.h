@@ -1,4 +1,4 @@
-/* Facts of the columns of a table, fitted to the rows of the training split, and how rows become the inputs of a model with it.
+/* Fits facts (types, statistics, codes) of table columns to the rows of the training split, and converts rows into model inputs.
  *
  *     struct gt_table_facts f;
  *     GT_TRY(gt_table_fit(&table, &spec, rows, nrows, &f, err));
@@ -6,7 +6,7 @@
  *     GT_TRY(gt_table_transform(&table, &f, &(struct gt_table_fields){values, codes, labels, NULL}, err));
  *     gt_table_facts_free(&f);
  *
- * Types that are not given (over the rows of the training split; a column is of numbers if every value in it is one, see parse_cell.h):
+ * Inferred types (from the rows of the training split; a column has numbers if every value in it is a number, see parse_cell.h):
  *     no value, or a single value and none missing           ignore
  *     whole numbers, more than GT_TABLE_FEW, each that of
  *       the row before plus 1, or all different in a column
@@ -22,7 +22,7 @@
  *     other words                                            categorical
  * (The limit of whole numbers is that of cont_cat_split in fastai.)
  *
- * continuous    A missing value becomes the median of the values that are there. mean and std are those of all rows after that; std
+ * continuous    A missing value becomes the median of the present values. After that, mean and std are computed over all rows; std
  *               divides by the number of rows (as in scikit-learn's StandardScaler after SimpleImputer). The input is (x - mean) / std;
  *               if std is 0, x - mean. If a value is missing in the training split, a further column NAME_na is 1 where it is missing,
  *               else 0.
@@ -30,10 +30,10 @@
  * categorical   Code 0 is a missing value, code 1 a word that the training split does not have; its words follow by descending frequency,
  *               then by name. If all words are whole numbers without leading zeros, they are compared as numbers, so that 1 and 1.0 are the
  *               same, and sorted as numbers.
- * text          A text, which becomes tokens outside of this folder (datasets/text/). The texts of several columns are one: a line for
+ * text          A text, which datasets/text/ converts to tokens. The texts of several columns are joined: one line for
  *               each that is not missing, in the order of the columns.
- * target        Classes are sorted by name, by number if all are whole numbers, as in scikit-learn and fastai. Numbers are kept as they
- *               are. No row may lack its target; a reader that skips bad rows leaves such a row out. */
+ * target        Classes are sorted by name, or by value if all are whole numbers, as in scikit-learn and fastai. Numbers are unchanged.
+ *               A row without a target is an error, or is left out if bad rows are skipped. */
 #ifndef GT_DATASETS_TABLE_FACTS_H
 #define GT_DATASETS_TABLE_FACTS_H
 
@@ -41,7 +41,7 @@
 
 #define GT_TABLE_FEW 20 /* maximum number of different whole numbers of an inferred categorical column */
 #define GT_TABLE_PROSE 8 /* fewest parts between spaces of an inferred column of texts, on average */
-#define GT_TABLE_MAX_TEXT ((uint64_t)48 << 20) /* maximum bytes of all names and words as JSON, so that a checkpoint can be read again */
+#define GT_TABLE_MAX_TEXT ((uint64_t)48 << 20) /* maximum bytes of all names and words as JSON, so that checkpoints stay readable */
 #define GT_NO_TARGET "the target is missing"             /* end of the reason why a row is left out */
 #define GT_AMBIGUOUS_DATES "dates whose day and month cannot be told apart: write type = \"date\"; order = \"dmy\" or \"mdy\""
 #define GT_CELL_MISSING "the cell counts as missing"     /* end of the reason why a cell is left out */
@@ -55,15 +55,15 @@ struct gt_table_fact {
 	enum gt_date_order order;  /* date */
 	struct gt_date_fact {
 		double mean, std, median;
-	} part[GT_DATE_PARTS];     /* date: of each part */
+	} part[GT_DATE_PARTS];     /* date: statistics of each part */
 	bool na;                   /* continuous, date: there is a column NAME_na */
 	bool whole;                /* the words are whole numbers, as "%lld" writes them */
 	struct gt_words words;     /* categorical: word i has code i + GT_CODE_OF_WORDS; target of classes: word i is class i */
 	/* for people; 0 or NULL in facts from a checkpoint */
 	int64_t missing;           /* rows of the training split without a value */
 	bool given;                /* the type was given */
-	enum gt_column_type inferred; /* given: the type that would be inferred; GT_COLUMN_AUTO: not known, as the column was not read so */
-	const char *why;           /* why a type was, or would be, inferred; NULL: none */
+	enum gt_column_type inferred; /* given: the type that would be inferred; GT_COLUMN_AUTO: not known */
+	const char *why;           /* reason for the inferred type; NULL: no reason */
 };
 
 struct gt_table_facts {
@@ -80,9 +80,8 @@ struct gt_table_facts {
 	int64_t nrows;                /* rows of the training split; 0 in facts from a checkpoint */
 };
 
-/* Fits facts to the rows `row` of t, ascending; NULL: all nrows rows. Takes 16 bytes of memory for each of them while it runs.
- * GT_ECONFIG: the spec has no target, or classes as the targets of several columns. GT_EDATA: a sentence with file and line. On failure
- * *out is empty. */
+/* Fits facts to the rows row[nrows] (ascending) of t; NULL: to all nrows rows. Needs 16 bytes of temporary memory per row. GT_ECONFIG: the
+ * spec has no target, or classes as the targets of several columns. GT_EDATA: a sentence with file and line. On failure *out is empty. */
 enum gt_code gt_table_fit(const struct gt_data_table *t, const struct gt_table_spec *spec, const int64_t *row, int64_t nrows,
                             struct gt_table_facts *out, struct gt_err *err);
 void gt_table_facts_free(struct gt_table_facts *f);
@@ -91,18 +90,18 @@ void gt_table_facts_free(struct gt_table_facts *f);
  * message. */
 enum gt_code gt_table_facts_finish(struct gt_table_facts *f, const char *where, struct gt_err *err);
 
-/* Returns the index of a text, without spaces around it, among the words of a column; -1: it is not there. notation: of numbers. */
+/* Returns the index of a text (without spaces around it) in the words of a column; -1: the column lacks the text. notation: of numbers. */
 int32_t gt_table_lookup(const struct gt_table_fact *f, const struct gt_notation *notation, const char *text, size_t len);
 
-/* Returns the number of values of a column, without NAME_na: 1, those of a date, or 0. */
+/* Returns the number of values of a column, without NAME_na: 1, GT_DATE_PARTS, or 0. */
 int gt_table_values(const struct gt_table_fact *f);
-/* Both functions return the column of code or target i, from 0. */
+/* Both functions return the column index of code or target i, from 0. */
 int gt_table_code_column(const struct gt_table_facts *f, int i);
 int gt_table_target_column(const struct gt_table_facts *f, int i);
 /* Returns the number of codes of a categorical column, which are 0 ... the result - 1; of a target, the number of classes. */
 int64_t gt_table_cardinality(const struct gt_table_facts *f, int column);
 
-/* Arrays that gt_table_transform fills, row by row; NULL: not wanted. All are owned by the caller. */
+/* Row-major arrays that gt_table_transform fills; NULL: do not compute. All are owned by the caller. */
 struct gt_table_fields {
 	float *values;   /* [n, nvalues] */
 	int32_t *codes;  /* [n, ncodes] */
@@ -111,32 +110,32 @@ struct gt_table_fields {
 	bool normalize;  /* targets become (target - mean) / std */
 };
 
-/* Converts all rows of a table whose columns are those of the facts. A row does not depend on other rows. Takes 8 bytes of memory for each
- * row while it runs. GT_EDATA: one sentence with file and line: a cell is no number, a target is missing, or the facts lack a class. */
+/* Converts all rows of a table whose columns match the facts. The result of a row does not depend on other rows. Needs 8 bytes of temporary
+ * memory per row. GT_EDATA: one sentence with file and line: a cell is not a number, a target is missing, or the facts lack a class. */
 enum gt_code gt_table_transform(const struct gt_data_table *t, const struct gt_table_facts *f, const struct gt_table_fields *out,
                             struct gt_err *err);
 
-/* Makes the texts of all rows of a table: those of its column of texts, to which *out then points, or, of several columns, joined ones in
- * *own, which the caller frees. */
+/* Sets *out to the texts of all rows: to the only text column of the table or, with several text columns, to joined texts in *own, which
+ * the caller frees. */
 enum gt_code gt_table_texts(const struct gt_data_table *t, const struct gt_table_facts *f, struct gt_texts *own,
                             const struct gt_texts **out, struct gt_err *err);
-/* Returns the bytes of memory that *own takes at most. */
+/* Returns the maximum memory of *own in bytes. */
 uint64_t gt_table_texts_bytes(const struct gt_data_table *t, const struct gt_table_facts *f);
 
 struct gt_sample_mark;
-/* Sets mark[t->n].content (sample_mark.h) to a hash of 48 bits, not 0, of what a model sees of each row: its values in the columns that the
- * facts use, targets included. A row has the same hash in every table that has it, whatever the order of the columns, the delimiter and the
- * words for missing values are: a number counts by its value, another text by its bytes. */
+/* Sets mark[t->n].content (sample_mark.h) to a 48-bit hash, not 0, of each row's values in the columns that the facts use, targets
+ * included. The hash does not depend on the order of the columns, the delimiter or the words for missing values: a number is hashed by
+ * value, another text by its bytes. */
 enum gt_code gt_table_marks(const struct gt_data_table *t, const struct gt_table_facts *facts, struct gt_sample_mark *mark,
                             struct gt_err *err);
 
-/* For a stratified split, before anything is fitted: writes a number for each value of the target column to out[t->n], the same for equal
- * values, 0 ... *groups - 1. *groups becomes 0, and out is not written, if the target has no classes or there are several. */
+/* For a stratified split, called before fitting: writes a group index, 0 ... *groups - 1, for each row to out[t->n]; rows with equal
+ * targets have equal indices. If the target has no classes or there are several targets, *groups becomes 0 and out is not written. */
 enum gt_code gt_table_strata(const struct gt_data_table *t, const struct gt_table_spec *spec, int32_t *out, int64_t *groups,
                              struct gt_err *err);
 
-/* Appends the setting "columns = ( … );" of a config to *text, a line a column, with comments; each line begins with `indent`. The caller
- * frees *text. */
+/* Appends the setting "columns = ( … );" of a config to *text, one line per column, with comments; each line begins with `indent`. The
+ * caller frees *text. */
 enum gt_code gt_table_columns_text(const struct gt_table_facts *f, const char *indent, char **text, struct gt_err *err);
 
 /* ---- JSON ----------------------------------------------------------------------------------------------------------------------- */
@@ -148,7 +147,7 @@ enum gt_code gt_table_columns_text(const struct gt_table_facts *f, const char *i
  *     {"name":"id","type":"ignore"},
  *     {"name":"income","type":"target","words":["high","low"]}]}
  * task     "classes", or "numbers": a target then has mean, std and median instead of words.
- * words    by code; "whole":true beside them if they are compared as whole numbers.
+ * words    by code; with "whole":true, they are compared as whole numbers.
  * parts    mean, std and median of each part of a date (date.h).
  * missing  whether the model has an input NAME_na. */
 struct gt_json;
@@ -156,12 +155,12 @@ struct gt_json_value;
 /* Appends the facts as the member `key` of an open object. */
 void gt_table_json_put(struct gt_json *j, const char *key, const struct gt_table_facts *f);
 
-/* Reads them back from a parsed text, which may be hostile; it must have been parsed with a depth of at least 5. `path` begins the message.
- * The caller frees *out with gt_table_facts_free; on failure it is empty. GT_EDATA: v does not have this form. */
+/* Reads the facts from parsed JSON, which may be hostile; parse the JSON with a depth of at least 5. `path` begins the message. The caller
+ * frees *out with gt_table_facts_free; on failure it is empty. GT_EDATA: v does not have this form. */
 enum gt_code gt_table_json_get(const struct gt_json_value *v, const char *path, struct gt_table_facts *out, struct gt_err *err);
 
-/* Compares what two facts say about a model's inputs and targets: GT_EDATA names the first difference. For a resumed run, whose training
- * data must be the same. where: the data, for the message. */
+/* Compares two facts as far as a model's inputs and targets depend on them: GT_EDATA names the first difference. For a resumed run, whose
+ * training data must be unchanged. where: the data's name for messages. */
 enum gt_code gt_table_json_compare(const struct gt_table_facts *ckpt, const struct gt_table_facts *now, const char *where, const char *path,
                                    struct gt_err *err);
 

@@ -12,7 +12,7 @@
 struct fit {
 	const struct gt_data_table *t;
 	const struct gt_table_spec *spec;
-	const int64_t *row; /* [n]; NULL: the first n */
+	const int64_t *row; /* [n] row indices; NULL: the first n rows */
 	int64_t n;
 	double *v;          /* [n] the numbers of a column */
 };
@@ -32,7 +32,7 @@ static double key_to_number(uint64_t key)
 	return v;
 }
 
-/* Returns the k-th smallest of n keys, from 0. Finds 8 bits of it after the other, and keeps only the keys that have them. */
+/* Returns the k-th smallest (from 0) of n keys. Finds 8 bits of the result per pass, and keeps only the keys with these bits. */
 static uint64_t kth_smallest(uint64_t *key, int64_t n, int64_t k)
 {
 	for (int shift = 56; shift >= 0; shift -= 8) {
@@ -64,7 +64,7 @@ static enum gt_code fit_numbers(struct fit *l, struct gt_table_fact *f, struct g
 			key[present++] = sort_key(l->v[i]);
 	uint64_t low = kth_smallest(key, present, (present - 1) / 2);
 	free(key);
-	/* of an even number of values, the next one is in the middle too, unless it is the same */
+	/* for an even count, the median is the mean of `low` and the next larger value, unless that value equals low */
 	for (int64_t i = 0; i < l->n; i++) {
 		uint64_t other = isnan(l->v[i]) ? UINT64_MAX : sort_key(l->v[i]);
 		below += other <= low;
@@ -82,7 +82,7 @@ static enum gt_code fit_numbers(struct fit *l, struct gt_table_fact *f, struct g
 	return GT_OK;
 }
 
-/* Returns whether a column has a name that people give to keys: a word of the list, or one that ends with id. */
+/* Returns whether the column name is typical of keys: a word of the list, or a name that ends with id. */
 static bool is_key_name(const char *name)
 {
 	static const char *const words[] = {"id", "index", "idx", "no", "no.", "nr", "nr.", "num", "number", "key", "row", "rowid", "pk", "#",
@@ -103,7 +103,7 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Returns whether no two of n numbers are the same. Sorts them. */
+/* Returns whether n numbers are all different. Sorts the numbers. */
 static bool all_different(double *v, int64_t n)
 {
 	qsort(v, (size_t)n, sizeof *v, by_value);
@@ -115,7 +115,7 @@ static bool all_different(double *v, int64_t n)
 
 static const char row_numbers[] = "row numbers: each is 1 more than the one before", keys[] = "a key by its name, all different";
 
-/* Ignores a column of row numbers or keys, with which a model can only learn the order of the rows. */
+/* Ignores a column of row numbers or keys, because a model could only learn the order of the rows from it. */
 static enum gt_code infer_keys(struct fit *l, int k, const struct gt_table_survey *s, struct gt_table_fact *f, struct gt_err *err)
 {
 	if (!s->numbers || !s->whole || s->missing || s->different <= GT_TABLE_FEW)
@@ -130,7 +130,7 @@ static enum gt_code infer_keys(struct fit *l, int k, const struct gt_table_surve
 	return GT_OK;
 }
 
-/* Returns the order of a set of one; GT_DATE_AUTO: there are several, or none. */
+/* Returns the order if the bit mask has a single order; else GT_DATE_AUTO. */
 static enum gt_date_order single_order(unsigned orders)
 {
 	for (int o = 1; o < GT_DATE_ORDERS; o++)
@@ -139,7 +139,7 @@ static enum gt_date_order single_order(unsigned orders)
 	return GT_DATE_AUTO;
 }
 
-/* The type of a column that is not given, from what its values are. orders: of its dates; 0: they are none. */
+/* Infers the type of a column from its values. orders: date orders of the values; 0: the values are not dates. */
 static void infer_type(struct gt_table_fact *f, const struct gt_table_survey *s, unsigned orders)
 {
 	bool all_different = !s->numbers && s->different == s->present && s->present > GT_TABLE_FEW;
@@ -183,7 +183,7 @@ static enum gt_code fit_target(struct fit *l, int k, enum gt_table_task task, co
 	return gt_table_fail(l->t, k, -1, "the target is the same in every row of the training split", err);
 }
 
-/* Decides what the targets are. */
+/* Decides whether the targets are classes or numbers. */
 static enum gt_table_task find_task(const struct gt_table_spec *spec, int ntargets, const struct gt_table_survey *s)
 {
 	if (spec->task != GT_TASK_AUTO)
@@ -249,7 +249,7 @@ static enum gt_code fit_column(struct fit *l, int k, const struct gt_table_surve
 	return fit_numbers(l, f, err);
 }
 
-/* A table whose only inputs are row numbers or keys is fitted to them: it may be a series. */
+/* If row numbers or keys are the only possible inputs, uses them as inputs: the table may be a time series. */
 static enum gt_code use_keys_as_inputs(struct fit *l, struct gt_table_facts *out, struct gt_err *err)
 {
 	for (int k = 0; k < out->ncolumns; k++)

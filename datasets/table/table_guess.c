@@ -7,14 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROWS = 20000 }; /* number of rows that are looked at */
+enum { ROWS = 20000 }; /* maximum number of rows to examine */
 
-/* The first is preferred to later ones that make as many columns numbers. */
+/* If several notations give the same count of number columns, the first of them is chosen. */
 static const struct gt_notation notations[] = {{0, 0},     {',', 0},   {'.', ','},  {',', '.'}, {',', ' '},
                                                {'.', ' '}, {'.', '\''}, {',', '\''}};
 enum { PLAIN, COMMA, COMMA_THOUSANDS, NOTATIONS = sizeof notations / sizeof *notations };
 
-/* Counts of a column. */
+/* Counts for one column. */
 struct tally {
 	int64_t present, numbers[NOTATIONS];
 };
@@ -35,7 +35,7 @@ static void count_numbers(const struct gt_table_spec *spec, const struct gt_csv_
 	}
 }
 
-/* Returns the number of columns that are of numbers in a notation. */
+/* Returns the count of columns whose values are numbers in a notation. */
 static int count_number_columns(const struct tally *t, int n, int notation)
 {
 	int found = 0;

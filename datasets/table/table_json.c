@@ -18,7 +18,7 @@ static const struct gt_json_field table_fields[] = {
     {"task", GT_FIELD_WORD, offsetof(struct gt_table_facts, task), .words = tasks, .nwords = 3},
     {NULL}};
 
-/* A column has the members of head, numbers (has_numbers), those of a date, flags, and words (has_words), in this order. */
+/* A column has the members `head`, `numbers` (has_numbers), date members, `flags`, and words (has_words), in this order. */
 static const struct gt_json_field head[] = {
     {"name", GT_FIELD_TEXT, COLUMN(name)},
     {"type", GT_FIELD_WORD, COLUMN(type), .words = gt_column_type_names, .nwords = GT_COLUMN_TYPE_COUNT},
@@ -129,7 +129,7 @@ static bool get_date(const struct gt_json_value *v, struct gt_table_fact *c)
 static enum gt_code get_column(const struct gt_json_value *v, const char *path, int k, struct gt_table_facts *f, struct gt_err *err)
 {
 	struct gt_table_fact *c = &f->column[k];
-	struct gt_table_fact read = {0}; /* its name belongs to the parsed text */
+	struct gt_table_fact read = {0}; /* the name belongs to the parsed JSON */
 	const char *bad = gt_json_get_fields(v, head, &read);
 	if ((bad && !strcmp(bad, "name")) || !*read.name)
 		return fail_damaged_column(path, k, "a member \"name\"", err);
@@ -186,7 +186,7 @@ enum gt_code gt_table_json_get(const struct gt_json_value *v, const char *path, 
 {
 	*out = (struct gt_table_facts){0};
 	enum gt_code code = parse_table(v, path, out, err);
-	if (code == GT_ECONFIG) /* the facts have no target: that is no fault of a config here */
+	if (code == GT_ECONFIG) /* the facts have no target, which here is an error in the checkpoint, not in a config */
 		code = gt_fail(err, GT_EDATA, "%.400s: expected one target column of classes, or target columns of numbers", path);
 	if (code != GT_OK)
 		gt_table_facts_free(out);

@@ -12,7 +12,7 @@ bool gt_table_few_odd(int64_t good, int64_t odd)
 	return odd * 99 <= good || (odd == 1 && good >= 20);
 }
 
-/* Sets the orders in which most cells are dates. Returns the number of these cells. */
+/* Sets the orders in which the most cells are dates. Returns the count of these cells. */
 static int64_t choose_orders(struct gt_table_reading *how)
 {
 	int64_t most = 0;
@@ -24,7 +24,7 @@ static int64_t choose_orders(struct gt_table_reading *how)
 	return most;
 }
 
-/* Looks whether the words of a column are dates. The first cell decides for most columns. */
+/* Checks whether the words of a column are dates. For most columns, the first cell decides. */
 static enum gt_code find_dates(struct gt_table_reader *r, int k, struct gt_err *err)
 {
 	struct gt_table_column *c = &r->table->column[k];
@@ -50,7 +50,7 @@ static enum gt_code find_dates(struct gt_table_reader *r, int k, struct gt_err *
 		return GT_OK;
 	c->orders = how->orders;
 	how->date = true;
-	how->store = GT_STORE_TEXT; /* in another pass, if there is one */
+	how->store = GT_STORE_TEXT; /* takes effect only in a further pass */
 	if (present == most)
 		return GT_OK;
 	how->numbers = most;
@@ -61,8 +61,7 @@ static enum gt_code find_dates(struct gt_table_reader *r, int k, struct gt_err *
 	return GT_OK;
 }
 
-/* Returns whether the numbers of a column are few different whole ones, which are categories, so that other cells are further
- * categories. */
+/* Returns whether a column has few distinct numbers, all whole. They are categories, so other cells are further categories. */
 static bool has_few_numbers(const struct gt_table_reader *r, int k)
 {
 	const struct gt_table_column *c = &r->table->column[k];
@@ -80,7 +79,7 @@ static bool has_few_numbers(const struct gt_table_reader *r, int k)
 	return few.n <= GT_TABLE_FEW;
 }
 
-/* Counts the cells of a column that became one of words at its first value, unless one is a code such as 007. */
+/* Counts the cells of a column that became words at its first value, unless a cell is a code such as 007. */
 static enum gt_code count_words(const struct gt_table_reader *r, int k, struct gt_err *err)
 {
 	const struct gt_table_column *c = &r->table->column[k];
@@ -130,7 +129,7 @@ enum gt_code gt_table_settle_column(struct gt_table_reader *r, int k, struct gt_
 	bool numbers = !how->words || gt_table_few_odd(how->numbers + how->like, how->words);
 	bool tolerant = numbers && gt_table_few_odd(how->numbers, how->words + how->like);
 	if (tolerant && has_few_numbers(r, k)) {
-		numbers = how->target; /* a class of its own would hide a wrong cell */
+		numbers = how->target; /* a separate class would hide a wrong cell */
 		tolerant = false;
 	}
 	if (!numbers && c->store == GT_STORE_WORDS)
@@ -155,7 +154,7 @@ const char *gt_table_no_number(const struct gt_notation *n, const char *text, si
 	                                              : "expected a number with a decimal comma and without a separator of thousands";
 }
 
-/* Returns what a user can do about odd cells, after a comma. */
+/* Returns advice for the user about odd cells; the text begins with a comma. */
 static const char *suggest_remedy(const struct gt_table_reader *r, int k, const char *text)
 {
 	const struct gt_table_reading *how = &r->reading[k];
@@ -164,7 +163,7 @@ static const char *suggest_remedy(const struct gt_table_reader *r, int k, const 
 	double v;
 	bool word = gt_cell_parse(n, text, len, &v) == GT_CELL_WORD && !gt_cell_almost(n, text, len);
 	word |= how->date;
-	bool other = !word && gt_cell_parse(n, text, len, &v) == GT_CELL_WORD && !gt_cell_is_infinite(text, len); /* another notation */
+	bool other = !word && gt_cell_parse(n, text, len, &v) == GT_CELL_WORD && !gt_cell_is_infinite(text, len); /* other notation */
 	if (other && r->facts)
 		return "; the training data has numbers in this notation";
 	if (other && !n->thousands && n->decimal != ',' && (!how->odd || !how->tolerant))
@@ -175,7 +174,7 @@ static const char *suggest_remedy(const struct gt_table_reader *r, int k, const 
 		return how->target ? "; write data.decimal and data.thousands if the table has another notation"
 		                   : "; write data.decimal and data.thousands if the table has another notation, or give the column the type "
 		                     "\"categorical\" or \"ignore\" in data.columns";
-	if (r->facts && !r->targets) /* the config of a checkpoint is fixed */
+	if (r->facts && !r->targets) /* prediction: the config of a checkpoint cannot be changed */
 		return "; correct it, or leave the cell empty if the value is missing";
 	if (r->facts)
 		return word ? "; add the word to data.na if it stands for a missing value" : "";
@@ -192,7 +191,7 @@ static const char *suggest_remedy(const struct gt_table_reader *r, int k, const 
 	              "or \"ignore\" in data.columns";
 }
 
-/* Notes an odd cell, so that an error can name several. */
+/* Records an odd cell, so that an error can name several cells. */
 static enum gt_code record_cell(struct gt_table_reader *r, int k, const char *text, const char *why, struct gt_err *err)
 {
 	struct gt_odd_cells *odd = &r->reading[k].noted;

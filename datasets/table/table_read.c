@@ -25,7 +25,7 @@ static enum gt_code fail_too_large(struct gt_table_reader *r, struct gt_err *err
 	               "not needed the type \"ignore\"", gt_csv_path(r->csv), (unsigned long long)byte_limit(r), (long long)r->table->n);
 }
 
-/* Changes the room of a column to `cap` rows. */
+/* Resizes the memory of a column to `cap` rows. */
 static bool resize_column(struct gt_table_column *c, int64_t cap)
 {
 	void **p = c->store == GT_STORE_NUMBERS ? (void **)&c->number : (void **)&c->code;
@@ -56,7 +56,7 @@ static enum gt_code grow_rows(struct gt_table_reader *r, struct gt_err *err)
 	return GT_OK;
 }
 
-/* Notes the line of a row unless it follows that of the row before. */
+/* Records the line of a row unless the line follows directly after the line of the previous row. */
 static enum gt_code record_line(struct gt_data_table *t, int64_t line, struct gt_err *err)
 {
 	int file = t->nfiles - 1;
@@ -75,8 +75,8 @@ static enum gt_code fail_cell(const struct gt_table_reader *r, int k, const char
 	               gt_cell_shown(r->table->column[k].name, shown[0]), why, gt_cell_shown(text, shown[1]));
 }
 
-/* A column whose type is not given has too many words for a set of them: identifiers or texts, or numbers after a first cell that is none.
- * The files are read again. */
+/* Handles a column without given type that has too many distinct words: identifiers or texts, or numbers after a first cell that is not a
+ * number. The files are read again. */
 static enum gt_code turn_to_texts(struct gt_table_reader *r, int k, struct gt_err *err)
 {
 	if (r->reading[k].open)
@@ -91,7 +91,7 @@ static enum gt_code turn_to_texts(struct gt_table_reader *r, int k, struct gt_er
 static enum gt_code add_word(struct gt_table_reader *r, int k, const char *text, size_t len, int32_t *code, struct gt_err *err)
 {
 	struct gt_table_column *c = &r->table->column[k];
-	if (r->facts) { /* words that the facts lack are all the same */
+	if (r->facts) { /* all words that the facts lack are equivalent */
 		const struct gt_table_fact *f = &r->facts->column[k];
 		if (gt_table_lookup(f, &r->spec->notation, text, len) < 0) {
 			if (f->type == GT_COLUMN_TARGET)
@@ -117,8 +117,8 @@ static enum gt_code add_word(struct gt_table_reader *r, int k, const char *text,
 	return r->word_bytes > byte_limit(r) ? fail_too_large(r, err) : GT_OK;
 }
 
-/* A column whose type is not given has a word or a code such as 007. Without a value before, it becomes one of words here; else the files
- * are read again. */
+/* Handles a word or a code such as 007 in a column without given type. If this is its first value, the column becomes words now; else the
+ * files are read again. */
 static enum gt_code turn_to_words(struct gt_table_reader *r, int k, struct gt_err *err)
 {
 	struct gt_table_column *c = &r->table->column[k];
@@ -139,7 +139,7 @@ static enum gt_code turn_to_words(struct gt_table_reader *r, int k, struct gt_er
 	return GT_OK;
 }
 
-/* Reads a number; *is_word: the column becomes one of words. */
+/* Reads a number. *is_word: the column becomes a column of words. */
 static enum gt_code put_number(struct gt_table_reader *r, int k, const char *text, size_t len, double *to, bool *is_word,
                                struct gt_err *err)
 {
@@ -171,7 +171,7 @@ static enum gt_code add_text(struct gt_table_reader *r, int k, const char *text,
 	return r->word_bytes > byte_limit(r) ? fail_too_large(r, err) : gt_texts_add(&r->table->column[k].text, text, len, err);
 }
 
-/* Looks at a cell of a column of dates. *missing: it is none, and counts as missing. */
+/* Checks a cell of a date column. *missing: the cell is not a date, and counts as missing. */
 static enum gt_code put_date(struct gt_table_reader *r, int k, const char *text, size_t len, bool *missing, struct gt_err *err)
 {
 	struct gt_table_reading *how = &r->reading[k];
@@ -231,7 +231,7 @@ static enum gt_code put_record(struct gt_table_reader *r, const struct gt_csv_re
 		GT_TRY(grow_rows(r, err));
 	GT_TRY(record_line(t, rec->line, err));
 	r->line = rec->line;
-	uint64_t sum = 0; /* of the fields, each by the name of its column, so that the order of columns does not matter */
+	uint64_t sum = 0; /* sum of the field hashes, each seeded by its column name, so that the order of columns does not matter */
 	for (int i = 0; i < rec->n; i++) {
 		size_t len = rec->len[i];
 		const char *text = gt_cell_trim(rec->field[i], &len);
@@ -245,7 +245,7 @@ static enum gt_code put_record(struct gt_table_reader *r, const struct gt_csv_re
 	return GT_OK;
 }
 
-/* Leaves a row out that cannot be read. Its words stay in the sets of the columns, where nothing counts them. */
+/* Reads a row; leaves out an unreadable row. Its words stay in the word sets of the columns, but are not counted. */
 static enum gt_code put_or_skip(struct gt_table_reader *r, const struct gt_csv_record *rec, struct gt_err *err)
 {
 	struct gt_err why = {0};
@@ -305,7 +305,7 @@ static enum gt_code read_file(struct gt_table_reader *r, const char *path, struc
 	return code;
 }
 
-/* Empties the rows for another pass over the files; the columns stay. */
+/* Removes the rows before another pass over the files, and keeps the columns. */
 static void drop_rows(struct gt_table_reader *r)
 {
 	struct gt_data_table *t = r->table;
@@ -333,7 +333,7 @@ static void drop_rows(struct gt_table_reader *r)
 		gt_skipped_drop(r->spec->skipped, r->spec->set);
 }
 
-/* Returns unused memory of the columns. */
+/* Frees unused memory of the columns. */
 static void shrink_columns(struct gt_data_table *t)
 {
 	int64_t cap = t->n ? t->n : 1;
@@ -369,7 +369,7 @@ static enum gt_code read_table(struct gt_table_reader *r, const char *const *pat
 		return gt_fail(err, GT_ECONFIG, "data.files: expected at least one file, got none");
 	GT_CALLOC(t->path, nfiles, err);
 	enum gt_code code = read_files(r, path, nfiles, err);
-	for (int pass = 2; code == GT_OK && r->again; pass++) { /* numbers turn to words in the first, and these to texts in the second */
+	for (int pass = 2; code == GT_OK && r->again; pass++) { /* pass 1 may turn numbers to words, pass 2 words to texts */
 		if (pass > 3) {
 			code = gt_fail(err, GT_EDATA, "%.400s: the file changed while it was read", t->path[0]);
 			break;

@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A different value of a column. */
+/* A distinct value of a column. */
 struct tally {
 	int64_t count;
-	double number;    /* its number; unspecified if it has none */
-	const char *text; /* NULL: only the number is known */
+	double number;    /* numeric value; unspecified for a word */
+	const char *text; /* NULL: only `number` is known */
 };
 
 /* Counts the rows of each word of a column of words. */
@@ -27,7 +27,7 @@ static enum gt_code count_words(const struct gt_table_column *c, const int64_t *
 	return GT_OK;
 }
 
-/* Returns the number of parts of a text between spaces and line breaks. */
+/* Returns the count of parts of a text between spaces and line breaks. */
 static int64_t count_parts(const char *text, size_t len)
 {
 	int64_t n = 0;
@@ -120,7 +120,7 @@ static int by_count(const void *a, const void *b)
 	return x->count != y->count ? (x->count < y->count ? 1 : -1) : by_value(a, b);
 }
 
-/* Lists the different numbers of a column of numbers, ascending. */
+/* Lists the distinct values of a column of numbers, ascending. */
 static enum gt_code tally_numbers(const struct gt_table_column *c, const int64_t *row, int64_t n, struct tally **out, int64_t *nout,
                                   struct gt_err *err)
 {
@@ -157,7 +157,7 @@ static enum gt_code tally_words(const struct gt_data_table *t, const struct gt_t
 	return v ? GT_OK : gt_fail_memory(err, ((size_t)c->words.n + 1) * sizeof *v);
 }
 
-/* Adds up values of the same number. */
+/* Merges entries with the same number and adds their counts. */
 static int64_t merge_numbers(struct tally *v, int64_t n)
 {
 	int64_t kept = 0;

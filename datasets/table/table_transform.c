@@ -1,4 +1,4 @@
-/* Converts the rows of a table with fitted facts, column by column, and marks them by what the facts use of them. */
+/* Converts the rows of a table with fitted facts, column by column, and hashes the row contents that the facts use. */
 #include "base/arena.h"
 #include "sample_mark.h"
 #include "table/parse_cell.h"
@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Writes the numbers of column k to out[0], out[stride], …, normalised or as they are. A missing one becomes the median and a 1 in na, if
- * na is not NULL; of a target it is an error. v: memory for a column. */
+/* Writes the numbers of column k to out[0], out[stride], …, normalised or unchanged. A missing number becomes the median, and 1 in na if na
+ * is not NULL; a missing target is an error. v: memory for a column. */
 static enum gt_code put_numbers(const struct gt_data_table *t, int k, const struct gt_table_fact *f, double *v, bool normalize, float *out,
                                 float *na, int64_t stride, struct gt_err *err)
 {
@@ -29,7 +29,7 @@ static enum gt_code put_numbers(const struct gt_data_table *t, int k, const stru
 	return GT_OK;
 }
 
-/* Writes the parts of the dates of column k to out[0 ... GT_DATE_PARTS - 1], out[stride ...], …, and where they are missing to na. */
+/* Writes the parts of the dates of column k to out[0 ... GT_DATE_PARTS - 1], out[stride ...], …, and 1 to na for missing dates. */
 static enum gt_code put_dates(const struct gt_data_table *t, int k, const struct gt_table_fact *f, float *out, float *na, int64_t stride,
                               struct gt_err *err)
 {
@@ -51,7 +51,7 @@ static enum gt_code put_dates(const struct gt_data_table *t, int k, const struct
 	return GT_OK;
 }
 
-/* Returns the index of the word of a number; -1: there is none. */
+/* Returns the index of the word with a numeric value; -1: no such word. */
 static int32_t find_number_code(const struct gt_table_fact *f, double v)
 {
 	char buf[32];
@@ -60,8 +60,8 @@ static int32_t find_number_code(const struct gt_table_fact *f, double v)
 	return gt_words_find(&f->words, buf, (size_t)snprintf(buf, sizeof buf, "%lld", (long long)v));
 }
 
-/* Writes the index of the word of each row of column k to out[0], out[stride], …, plus `first`. Missing values and words that the
- * facts lack get the codes `missing` and `unknown`; if these are negative, they are errors. */
+/* Writes `first` plus the word index of each row of column k to out[0], out[stride], …. Missing values and words that the facts lack get
+ * the codes `missing` and `unknown`; if these are negative, they are errors. */
 static enum gt_code put_codes(const struct gt_data_table *t, int k, const struct gt_table_fact *f, int32_t first, int32_t missing,
                               int32_t unknown, int32_t *out, int64_t stride, struct gt_err *err)
 {
@@ -134,7 +134,7 @@ enum gt_code gt_table_transform(const struct gt_data_table *t, const struct gt_t
 }
 
 /* ---- texts ----------------------------------------------------------------------------------------------------------------------- */
-/* Returns the only column of texts, if it has been read as texts; -1: their rows have to be joined, or copied from a set of words. */
+/* Returns the index of the only text column, if it is stored as texts; -1: texts must be joined, or copied from a set of words. */
 static int find_whole_text_column(const struct gt_data_table *t, const struct gt_table_facts *f)
 {
 	for (int k = 0; k < f->ncolumns && f->ntexts == 1; k++)
@@ -234,7 +234,7 @@ enum gt_code gt_table_marks(const struct gt_data_table *t, const struct gt_table
 		mark[i].content = 0;
 	for (int k = 0; k < t->ncolumns; k++) {
 		const struct gt_table_column *c = &t->column[k];
-		/* the sum of the hashes of cells is that of the row: a column counts by its name, so that the order of columns does not matter */
+		/* the row's hash is the sum of its cells' hashes, seeded by column names, so that the order of columns does not matter */
 		uint64_t seed = gt_mark_hash(c->name, strlen(c->name), 0);
 		if (c->store == GT_STORE_SKIP || k >= facts->ncolumns || facts->column[k].type == GT_COLUMN_IGNORE)
 			continue;

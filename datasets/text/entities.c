@@ -8,7 +8,7 @@ struct entity {
 	uint16_t character;
 };
 
-/* In the order of their names' bytes. */
+/* Sorted by the bytes of the names. */
 static const struct entity entities[] = {
     {"AElig", 198}, {"Aacute", 193}, {"Acirc", 194}, {"Agrave", 192}, {"Alpha", 913}, {"Aring", 197}, {"Atilde", 195},
     {"Auml", 196}, {"Beta", 914}, {"Ccedil", 199}, {"Chi", 935}, {"Dagger", 8225}, {"Delta", 916}, {"ETH", 208},
@@ -47,7 +47,7 @@ static const struct entity entities[] = {
     {"weierp", 8472}, {"xi", 958}, {"yacute", 253}, {"yen", 165}, {"yuml", 255}, {"zeta", 950}, {"zwj", 8205}, {"zwnj", 8204},
 };
 
-/* Returns the value of a digit; -1: it is none in this base. */
+/* Returns the value of a digit; -1: not a digit in this base. */
 static int digit_value(char c, int base)
 {
 	int v = c >= '0' && c <= '9' ? c - '0' : (c | 0x20) >= 'a' && (c | 0x20) <= 'f' ? (c | 0x20) - 'a' + 10 : 16;

@@ -3,13 +3,13 @@
 #include <stdio.h>
 #include <utf8proc.h>
 
-/* Characters of the bytes 0x80 ... 0x9f in Windows-1252; 0: there is none. The other bytes are those of Latin-1.
+/* Characters of the bytes 0x80 ... 0x9f in Windows-1252; 0: undefined. All other bytes are as in Latin-1.
  * https://www.unicode.org/Public/MAPPINGS/VENDORS/MICSFT/WINDOWS/CP1252.TXT */
 const uint16_t gt_windows_1252[32] = {0x20ac, 0,      0x201a, 0x0192, 0x201e, 0x2026, 0x2020, 0x2021, 0x02c6, 0x2030, 0x0160,
                                       0x2039, 0x0152, 0,      0x017d, 0,      0,      0x2018, 0x2019, 0x201c, 0x201d, 0x2022,
                                       0x2013, 0x2014, 0x02dc, 0x2122, 0x0161, 0x203a, 0x0153, 0,      0x017e, 0x0178};
 
-/* Reports byte i, which is not UTF-8, of a text. */
+/* Reports that byte i of a text is not UTF-8. */
 static enum gt_code fail_not_utf8(const uint8_t *p, size_t n, size_t i, struct gt_err *err)
 {
 	if (n >= 2 && (!memcmp(p, "\xff\xfe", 2) || !memcmp(p, "\xfe\xff", 2)))

@@ -72,7 +72,7 @@ const char *gt_texts_get(const struct gt_texts *t, int64_t i, size_t *n)
 	return t->text + begin;
 }
 
-/* The lines are checked one by one only if a text is bad, so that the message can name the line. */
+/* If the text is invalid, checks each line to find the line number for the message. */
 enum gt_code gt_text_check(const char *text, size_t n, const char *where, struct gt_err *err)
 {
 	if (gt_utf8_check(text, n, NULL) == GT_OK)

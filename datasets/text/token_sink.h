@@ -1,4 +1,4 @@
-/* The ids that the tokenizers find in a text, and the steps of dividing it, inside datasets/text/. */
+/* Internal header of datasets/text/: the sink for token ids, and the steps of the tokenizers. */
 #ifndef GT_TEXT_TOKEN_SINK_H
 #define GT_TEXT_TOKEN_SINK_H
 
@@ -6,11 +6,11 @@
 
 struct gt_token_sink {
 	const struct gt_tokenizer *t;
-	int32_t *ids;   /* [room] behind the first special token */
-	uint32_t *hash; /* of ids; NULL: not asked for */
-	int32_t room;   /* number of tokens without the special ones */
+	int32_t *ids;   /* [room] output, after the first special token */
+	uint32_t *hash; /* hash of each token; NULL: not requested */
+	int32_t room;   /* maximum number of tokens, special tokens not counted */
 	int32_t n;      /* number of tokens so far */
-	bool truncated; /* the text has more than room */
+	bool truncated; /* the text has more than `room` tokens */
 };
 
 /* Adds a token, which is the text p of n bytes. Returns false if there is no room for it. */
@@ -32,10 +32,10 @@ void gt_wordpiece(const char *text, size_t n, struct gt_token_sink *to);
 enum gt_code gt_words_each(const char *text, size_t n, struct gt_text_scratch *s, bool (*fn)(void *user, const char *p, size_t n),
                            void *user, struct gt_err *err);
 
-/* Folds a text as tokenizer.h says. *out, *len: the result, in the scratch. */
+/* Folds a text as described in tokenizer.h. *out, *len: the result, in the scratch. */
 enum gt_code gt_words_fold(const char *text, size_t n, struct gt_text_scratch *s, const char **out, size_t *len, struct gt_err *err);
 
-/* Returns the character of a character entity, whose text begins with '&'; 0: there is none. *bytes: the length of the entity. */
+/* Returns the character of a character entity that begins with '&' at p; 0: not an entity. *bytes: the length of the entity. */
 int32_t gt_html_entity(const char *p, size_t n, size_t *bytes);
 
 #endif

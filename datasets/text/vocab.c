@@ -35,7 +35,7 @@ const char *gt_vocab_token(const struct gt_vocab *v, int32_t id, size_t *n)
 	return gt_words_text(&v->words, id);
 }
 
-/* Adds a token. *id: its number, or that of an equal one before. */
+/* Adds a token. *id: the id of the token, or of an equal earlier token. */
 static enum gt_code add_token(struct gt_vocab *v, const char *p, size_t n, int32_t *id, struct gt_err *err)
 {
 	v->longest = n > v->longest ? n : v->longest;
@@ -62,7 +62,7 @@ static ptrdiff_t unescape_token(const char *p, size_t n, char *to)
 	return to - begin;
 }
 
-/* Adds the token of a line, whose number is from 1. */
+/* Adds the token of a line; line numbers begin at 1. */
 static enum gt_code add_line(struct gt_vocab *v, const char *name, int64_t line, const char *p, size_t n, struct gt_err *err)
 {
 	char token[2 * GT_TOKEN_MAX];
@@ -152,7 +152,7 @@ enum gt_code gt_vocab_text(const struct gt_vocab *v, char **text, size_t *n, str
 /* ---- counting ----------------------------------------------------------------------------------------------------------------- */
 struct gt_vocab_counter {
 	struct gt_words words;
-	int64_t *count; /* [cap] of each word */
+	int64_t *count; /* [cap] count of each word */
 	int32_t cap;
 };
 
@@ -176,7 +176,7 @@ void gt_vocab_counter_close(struct gt_vocab_counter *c)
 	free(c);
 }
 
-/* Makes room for the counts of all words that the set has room for. */
+/* Grows the array of counts to the capacity of the word set. */
 static enum gt_code grow_counts(struct gt_vocab_counter *c, struct gt_err *err)
 {
 	size_t old = (size_t)c->cap * sizeof *c->count, bytes = (size_t)c->words.room * sizeof *c->count;
@@ -223,7 +223,7 @@ enum gt_code gt_vocab_build(const struct gt_vocab_counter *c, int64_t min_freq, 
 	int32_t *order = malloc(bytes), n = 0, id;
 	if (!order)
 		return gt_fail_memory(err, bytes);
-	for (int32_t i = 0; i < c->words.n && i < c->cap; i++) /* the last one has no count if there was no memory for it */
+	for (int32_t i = 0; i < c->words.n && i < c->cap; i++) /* the last word has no count if memory ran out */
 		if (c->count[i] >= min_freq)
 			order[n++] = i;
 	if (n)
@@ -233,7 +233,7 @@ enum gt_code gt_vocab_build(const struct gt_vocab_counter *c, int64_t min_freq, 
 	                                "none", (long long)min_freq);
 	for (int i = 0; i < 2 && code == GT_OK; i++)
 		code = add_token(*out, special[i], strlen(special[i]), &id, err);
-	for (int32_t i = 0; i < n && code == GT_OK && (*out)->words.n < max_vocab; i++) /* nothing is added for a word like a special token */
+	for (int32_t i = 0; i < n && code == GT_OK && (*out)->words.n < max_vocab; i++) /* a word that equals a special token adds nothing */
 		code = add_token(*out, gt_words_text(&c->words, order[i]), gt_words_len(&c->words, order[i]), &id, err);
 	free(order);
 	if (code != GT_OK) {

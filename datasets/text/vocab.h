@@ -1,14 +1,14 @@
-/* Vocabularies: the ids of tokens. One is built by counting the words of the training split, or read from a file: a vocabulary that a
- * checkpoint stores, or the vocab.txt of a published BERT model. It is constant from then on, so that any number of threads may use it.
+/* Vocabularies: the ids of tokens. A vocabulary is built by counting the words of the training split, or read from a file: from a
+ * checkpoint, or from the vocab.txt of a published BERT model. Afterwards it is constant, so that any number of threads may use it.
  *
  *     struct gt_vocab_counter *counter;
  *     GT_TRY(gt_vocab_counter_open(1 << 30, &counter, err));
  *     for each word: GT_TRY(gt_vocab_count(counter, word, n, err));
  *     GT_TRY(gt_vocab_build(counter, 3, 60000, &vocab, err));
  *     gt_vocab_counter_close(counter);
- *     int32_t id = gt_words_find(&vocab->words, "film", 4);                                     -1: not there
+ *     int32_t id = gt_words_find(&vocab->words, "film", 4);                                     -1: unknown word
  *
- * The text form has one token a line. Each line ends with LF, and its number, from 0, is the id. There are two kinds:
+ * The text form has one token per line. Each line ends with LF, and its number, from 0, is the id. There are two kinds:
  *
  *     GT_VOCAB_WORDS  what gt_vocab_build makes. The first lines are <pad> and <unk>. `\\` is a backslash, `\n` a line feed, `\r` a
  *                     carriage return. Any other escape, and a token that occurs twice, are errors.
@@ -40,12 +40,12 @@ void gt_vocab_close(struct gt_vocab *v); /* does nothing if v is NULL */
 const char *gt_vocab_token(const struct gt_vocab *v, int32_t id, size_t *n);
 
 /* ---- text form ------------------------------------------------------------------------------------------------------------ */
-/* Reads n bytes of the text form. GT_EDATA: "name:line: …" for what is listed above, and for a text without tokens. Its memory is at most
- * 40 bytes for each byte of the text, plus 4 KiB; limit n when the file is read. */
+/* Reads n bytes of the text form. GT_EDATA: "name:line: …" for the errors listed above, or the text has no tokens. The vocabulary takes at
+ * most 40 bytes of memory per byte of the text, plus 4 KiB; limit n when the file is read. */
 enum gt_code gt_vocab_parse(const char *name, const char *text, size_t n, enum gt_vocab_kind kind, struct gt_vocab **out,
                             struct gt_err *err);
-/* Writes the text form. Sets *text to memory from malloc, which the caller frees, and *n to its length. gt_vocab_parse of it gives the same
- * ids. */
+/* Writes the text form. Sets *text to memory from malloc, which the caller frees, and *n to its length. gt_vocab_parse restores the same
+ * ids from the text. */
 enum gt_code gt_vocab_text(const struct gt_vocab *v, char **text, size_t *n, struct gt_err *err);
 
 /* ---- counting ------------------------------------------------------------------------------------------------------------- */
@@ -54,13 +54,13 @@ struct gt_vocab_counter; /* owned by the caller of gt_vocab_counter_open; one th
 /* max_bytes limits the memory of all different words, their counts and their index. */
 enum gt_code gt_vocab_counter_open(size_t max_bytes, struct gt_vocab_counter **out, struct gt_err *err);
 void gt_vocab_counter_close(struct gt_vocab_counter *c); /* does nothing if c is NULL */
-/* Counts a token of n bytes once: UTF-8, not empty and without NUL, as tokenizers make them. Tokens of more than GT_TOKEN_MAX bytes are
- * not counted, so that they are unknown words. GT_EDATA: the limit is reached. */
+/* Counts a token of n bytes once: UTF-8, not empty and without NUL, as tokenizers make them. Tokens of more than GT_TOKEN_MAX bytes are not
+ * counted, and so become unknown words. GT_EDATA: the limit is reached. */
 enum gt_code gt_vocab_count(struct gt_vocab_counter *c, const char *token, size_t n, struct gt_err *err);
 
-/* Makes a vocabulary (GT_VOCAB_WORDS): <pad> has id 0 and <unk> id 1; then come the tokens that were counted at least min_freq times, the
- * most frequent first, and equally frequent ones in the order of their bytes. It has at most max_vocab ids, special ones included. The
- * result does not depend on the order of counting. GT_EDATA: no token is frequent enough, or max_vocab leaves no room for one. */
+/* Makes a vocabulary (GT_VOCAB_WORDS): <pad> has id 0 and <unk> id 1; then come the tokens with a count of at least min_freq, by descending
+ * count, then in byte order. It has at most max_vocab ids, special ones included. The result does not depend on the order of counting.
+ * GT_EDATA: no token is frequent enough, or max_vocab leaves no room for one. */
 enum gt_code gt_vocab_build(const struct gt_vocab_counter *c, int64_t min_freq, int64_t max_vocab, struct gt_vocab **out,
                             struct gt_err *err);
 

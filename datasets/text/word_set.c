@@ -64,13 +64,13 @@ static enum gt_code double_slots(struct gt_words *w, struct gt_err *err)
 enum gt_code gt_words_open(struct gt_words *w, size_t max_bytes, struct gt_err *err)
 {
 	*w = (struct gt_words){.max_bytes = max_bytes};
-	/* Without random numbers (an old kernel, a sandbox) the seed is 0: slower on texts made for that, and nothing else. */
+	/* Without random numbers (an old kernel, a sandbox) the seed is 0: then only texts made to cause collisions are slower. */
 	if (getrandom(&w->seed, sizeof w->seed, GRND_NONBLOCK) != (ssize_t)sizeof w->seed)
 		w->seed = 0;
 	return double_slots(w, err);
 }
 
-/* Returns the slot of a word or, if it is not there, the free slot where it belongs. */
+/* Returns the slot of a word or, if the set lacks the word, the free slot for it. */
 static inline struct gt_word_slot *find_slot(const struct gt_words *w, const char *word, size_t len, uint32_t hash)
 {
 	for (uint32_t i = hash & (w->slots - 1);; i = (i + 1) & (w->slots - 1)) {

@@ -6,8 +6,8 @@
 
 enum { MAX_CHARS = 100, MAX_BYTES = 4 * MAX_CHARS, PREFIX = 2 };
 
-/* What an ASCII character does: 0: it is removed, ' ': it separates words, '!': it is a word of punctuation; else it is part of a word, in
- * lower case. */
+/* Class of each ASCII character: 0: removed, ' ': separates words, '!': a punctuation word; else part of a word, and the entry is its lower
+ * case. */
 static const char ascii[] = "\0\0\0\0\0\0\0\0\0  \0\0 \0\0"
                             "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"
                             " !!!!!!!!!!!!!!!"
@@ -21,8 +21,8 @@ struct word {
 	struct gt_token_sink *to;
 	bool more;                       /* the sink takes further tokens */
 	int chars;                       /* number of characters; above MAX_CHARS: too many */
-	int bytes;                       /* their length in `text` */
-	int run;                         /* where the characters begin that a combining character may be sorted among (canonical order) */
+	int bytes;                       /* bytes of these characters */
+	int run;                         /* offset from which combining characters are sorted (canonical order) */
 	char buf[PREFIX + MAX_BYTES + 4]; /* room for "##", and the word */
 };
 
@@ -33,7 +33,7 @@ static void put_token(struct word *w, int32_t id)
 	w->more = gt_sink_put(w->to, id, p, n) && w->more;
 }
 
-/* Writes the ids of the pieces of a word; all or none of them, because the rest of a word may be unknown. */
+/* Writes the ids of all pieces of a word, or [UNK] if a piece is unknown. */
 static void put_pieces(struct word *w)
 {
 	const struct gt_vocab *v = w->to->t->vocab;
@@ -41,7 +41,7 @@ static void put_pieces(struct word *w)
 	int32_t id[MAX_BYTES];
 	int pieces = 0;
 	for (size_t at = 0; at < n; pieces++) {
-		/* "##" overwrites the end of the piece before, which is known already. */
+		/* "##" overwrites the end of the previous piece, which has already been looked up. */
 		size_t prefix = at ? PREFIX : 0, len = n - at + prefix;
 		char *p = w->buf + PREFIX + at - prefix;
 		memcpy(p, "##", prefix);
@@ -70,7 +70,7 @@ static void end_word(struct word *w)
 	w->chars = w->bytes = w->run = 0;
 }
 
-/* Adds a character to the word, in front of those of the run that have a higher combining class. */
+/* Adds a character to the word, before the characters of the run with a higher combining class. */
 static void add_char(struct word *w, int32_t c, int combining)
 {
 	if (w->chars == MAX_CHARS)
@@ -98,7 +98,7 @@ static bool is_punctuation(int32_t c, int category)
 	return c < 128 ? ascii[c] == '!' : category >= UTF8PROC_CATEGORY_PC && category <= UTF8PROC_CATEGORY_PO;
 }
 
-/* Adds a character that is neither ASCII nor removed nor white space. */
+/* Adds a non-ASCII character that is neither removed nor white space. */
 static void add_decomposed(struct word *w, int32_t c)
 {
 	utf8proc_int32_t part[32]; /* the canonical decomposition of a character has at most 4 */

@@ -4,9 +4,9 @@
 #include <string.h>
 #include <utf8proc.h>
 
-enum kind { SPACE, WORD, ALONE, ATTACHED, SYMBOL }; /* of a character */
+enum kind { SPACE, WORD, ALONE, ATTACHED, SYMBOL }; /* kinds of characters */
 
-/* ASCII: ' ': it separates words, '!': punctuation, '0': a digit, 'a': a letter (there are no capitals in folded text). */
+/* Class of each ASCII character: ' ': separates words, '!': punctuation, '0': digit, 'a': letter (folded text has no capitals). */
 static const char ascii[] = "                "
                             "                "
                             " !!!!!!!!!!!!!!!"
@@ -86,8 +86,7 @@ static bool is_regional_indicator(int32_t c)
 	return c >= 0x1f1e6 && c <= 0x1f1ff;
 }
 
-/* Returns the end of the token that begins with the symbol at p, which is not ASCII: marks and modifiers belong to it, and what is joined.
- * */
+/* Returns the end of the token that begins with the non-ASCII symbol at p: marks, modifiers and joined symbols belong to the token. */
 static const char *find_symbol_end(const char *p, const char *end)
 {
 	int bytes;
@@ -105,7 +104,7 @@ static const char *find_symbol_end(const char *p, const char *end)
 	return p;
 }
 
-/* Returns the length of the contraction at the end of a word; 0: there is none, or nothing but it. */
+/* Returns the length of the contraction at the end of a word; 0: no contraction, or the whole word is one. */
 static size_t contraction_length(const char *p, size_t n)
 {
 	static const char *const known[] = {"n't", "'s", "'m", "'d", "'ll", "'re", "'ve"};

@@ -1,5 +1,5 @@
 /* The first step of GT_TOK_WORDS: HTML breaks and entities, case folding, NFC. ASCII is copied; other characters pass through a segment
- * that is normalised as a whole. A segment ends where no composition can reach over: before every character that begins anew. */
+ * that is normalised as a whole. A segment ends before each character that cannot combine with earlier characters. */
 #include "base/arena.h"
 #include "text/text_utf8.h"
 #include "text/token_sink.h"
@@ -14,7 +14,7 @@ struct fold {
 	struct gt_text_scratch *s;
 	size_t used;
 	int n;       /* number of characters in the segment */
-	bool mapped; /* composition may change them: one was decomposed or folded, or a mark follows another character */
+	bool mapped; /* composition may change the segment: a character was decomposed or folded, or a mark follows a character */
 	utf8proc_int32_t part[SEGMENT];
 };
 
@@ -68,7 +68,7 @@ static enum gt_code put_ascii(struct fold *f, int32_t c, struct gt_err *err)
 	return GT_OK;
 }
 
-/* Whether a character may combine with those before it: marks, and vowels and final consonants of conjoining Hangul. */
+/* Returns whether a character may combine with earlier characters: marks, and vowels and final consonants of conjoining Hangul. */
 static bool joins_previous(int32_t c, const utf8proc_property_t *is)
 {
 	return is->combining_class || is->category == UTF8PROC_CATEGORY_MN || is->category == UTF8PROC_CATEGORY_MC ||
@@ -110,7 +110,7 @@ static enum gt_code put_char(struct fold *f, int32_t c, struct gt_err *err)
 	return GT_OK;
 }
 
-/* Returns the length of a line break in HTML that begins with p[0] = '<'; 0: it is none. */
+/* Returns the length of a line break in HTML that begins with p[0] = '<'; 0: not a line break. */
 static size_t html_break_length(const char *p, size_t n)
 {
 	size_t i = 3;
@@ -123,7 +123,7 @@ static size_t html_break_length(const char *p, size_t n)
 	return i < n && p[i] == '>' ? i + 1 : 0;
 }
 
-/* Copies bytes in lower case up to a character that needs more than that, and returns their number. to has room for n bytes. */
+/* Copies ASCII in lower case up to the first character that needs further work, and returns the count of bytes. to has room for n bytes. */
 static size_t copy_ascii(const char *p, size_t n, char *to)
 {
 	size_t i = 0;

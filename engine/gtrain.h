@@ -1,6 +1,6 @@
-/* The public interface of the engine: configs, and training. Three further headers have the rest, and cli/ includes no other header of the
- * engine's rooms. No function prints or exits; long calls report their progress to an observer. Every function that can fail returns an
- * exit code (base/err.h) and fills err with one sentence.
+/* The public interface of the engine: configs, and training. Three further headers declare the rest; cli/ includes no other header of
+ * engine/. No function prints or exits; long calls report their progress to an observer. Every function that can fail returns an exit code
+ * (base/err.h) and fills err with one sentence.
  *
  *     struct gt_conf *c;
  *     GT_TRY(gt_conf_load("fmnist_mlp.cfg", NULL, 0, &c, err));
@@ -35,15 +35,15 @@ enum gt_code gt_conf_load_all(const char *path, const char *const *sets, int nse
  * label: its name in messages. */
 enum gt_code gt_conf_load_fd(int fd, const char *label, const char *const *sets, int nsets, struct gt_problems *errors,
                              struct gt_conf **out, struct gt_err *err);
-/* Reads a config from standard input ("-") or a pipe, at most a little more than a config can have, and keeps it in memory behind a
- * descriptor for gt_conf_load_fd, which processes that this one starts inherit. The caller closes it. */
+/* Reads a config from standard input ("-") or a pipe into a memory file, and sets *fd to its descriptor, for gt_conf_load_fd. Child
+ * processes inherit the descriptor. Stops reading above the maximum size of a config. The caller closes *fd. */
 enum gt_code gt_conf_keep_stream(const char *path, int *fd, struct gt_err *err);
 void gt_conf_free(struct gt_conf *c);
 /* Returns the number of ranks on each host that the config requests: 1 in mode "single" and if parallel.nproc is "auto". */
 int gt_conf_world(const struct gt_conf *c);
 
 /* Finds a directory for a new run: `out` or, if it is NULL, the config's checkpoint.dir; if that exists, the first of DIR-2, DIR-3, ...
- * that does not. GT_EUSAGE: several processes would choose, each for itself: nnodes > 1, or another program started this one as a rank. */
+ * that does not. GT_EUSAGE: several processes would choose directories: nnodes > 1, or another program started this rank. */
 enum gt_code gt_run_new_dir(const struct gt_conf *c, const char *out, int nnodes, struct gt_arena *a, const char **dir, struct gt_err *err);
 
 /* ---- configs that come with gtrain ------------------------------------------------------------------------------------------ */
@@ -54,8 +54,8 @@ struct gt_bundled {
 };
 /* Lists all configs that come with gtrain, sorted by name, in arena memory. Returns GT_ENOINPUT if they are not installed. */
 enum gt_code gt_bundled_list(struct gt_arena *a, struct gt_bundled **rows, int *n, struct gt_err *err);
-/* Sets *path to the path, in arena memory, of the config that comes with gtrain and has this name, with or without ".cfg"; NULL if there is
- * none. */
+/* Sets *path to the path, in arena memory, of the config that comes with gtrain and has this name, with or without ".cfg"; NULL: no config
+ * has this name. */
 enum gt_code gt_bundled_find(struct gt_arena *a, const char *name, const char **path, struct gt_err *err);
 
 /* ---- schema, for --set completion and the manual ------------------------------------------------------------------------- */
@@ -64,12 +64,12 @@ void gt_schema_each(void (*fn)(void *user, const struct gt_schema_key *key), voi
 
 /* ---- run and resume ------------------------------------------------------------------------------------------------------- */
 enum gt_event_kind { GT_EV_START, GT_EV_TRAIN, GT_EV_EVAL, GT_EV_CHECKPOINT, GT_EV_RESUME, GT_EV_WARN, GT_EV_END,
-	GT_EV_SKIP,  /* fp16: gradients overflowed and the step was not applied; step: the number that it would have had */
+	GT_EV_SKIP,  /* fp16: gradients overflowed and the step was not applied; step: number of the skipped step */
 	GT_EV_EPOCH, /* an epoch of training is complete; its evaluations, if any, follow */
 	GT_EV_PHASE, /* progress of an evaluation or of a save, in text and share; never a line of metrics.jsonl */
 	GT_EV_PRETRAINED, /* a new run has loaded weights from a file (model.pretrained) */
 	GT_EV_COMPLETE, /* a resume of a run that is already complete; text says so and how to prolong it. There are no other events then */
-	GT_EV_DETAIL /* one of the rows or cells that the warning after it sums up; never a line of metrics.jsonl */ };
+	GT_EV_DETAIL /* one of the rows or cells that the next warning counts; never a line of metrics.jsonl */ };
 
 struct gt_run_result {
 	double seconds;       /* duration of training in seconds, summed over all resumes */
@@ -83,7 +83,7 @@ struct gt_run_result {
 	int64_t peak_epoch;   /* epoch, from 1, of the evaluation with the highest accuracy; 0: no evaluation had an accuracy */
 };
 
-/* What model.pretrained loads: names of the model, and names of the file. */
+/* What model.pretrained loads, by names in the model and names in the file. */
 struct gt_pretrained_report {
 	const char *file;            /* path of the file */
 	int loaded, tensors;         /* number of the model's tensors that the file has; number of all tensors of the model */
@@ -95,16 +95,16 @@ struct gt_pretrained_report {
 	const char *const *unused;   /* all other names in the file that the model does not have */
 	int ninitial, ndropped, nunused;
 };
-/* Writes a report as one line of text, with at most six names of each list, to buf (2048 bytes suffice), and returns buf; and as members
- * of the open JSON object, with all names. */
+/* gt_pretrained_text writes a report as one line of text, with at most six names of each list, to buf (2048 bytes suffice) and returns buf.
+ * gt_pretrained_json writes it, with all names, as members of the open JSON object. */
 const char *gt_pretrained_text(const struct gt_pretrained_report *r, char *buf, size_t size);
 void gt_pretrained_json(struct gt_json *j, const struct gt_pretrained_report *r);
 
 /* An event of a run. A field whose comment begins with kinds of events is set for these kinds only. */
 struct gt_event {
 	enum gt_event_kind kind;
-	int64_t step, steps;   /* step: number of optimizer steps done; steps: number of the whole run */
-	int64_t epoch, epochs; /* epoch: of the last step done, from 1 (0: no step is done); epochs: of the run (0: train.steps ends it) */
+	int64_t step, steps;   /* optimizer steps done; optimizer steps of the whole run */
+	int64_t epoch, epochs; /* epoch of the last step done, from 1 (0: no step is done); epochs of the run (0: train.steps is set) */
 	double loss, lr;       /* TRAIN: loss: mean loss of the batch; lr: learning rate */
 	double acc, top5;      /* TRAIN: scores of the batch, as in struct gt_scores; NAN if no sample counts */
 	struct gt_scores scores; /* EVAL: scores of the evaluation; EPOCH: scores on the training batches of the epoch */
@@ -180,7 +180,7 @@ struct gt_smoke {
 	const char *data;        /* where the data was found, or what replaces it */
 	bool synthetic;          /* the data is generated from the seed, because the config's data was not found */
 	const char *why;         /* if synthetic is set: why the config's data was not found */
-	const char *weights;     /* why the first weights are initial ones, although the config has model.pretrained; NULL: they are not */
+	const char *weights;     /* why the run uses initial weights although the config has model.pretrained; NULL: it does not */
 	const char *start;       /* "train": the first line of the run, with parameters, device and ranks */
 	double first_loss, last_loss; /* "train": loss of the first and of the last step */
 	char split[16];          /* "evaluate": the last split that was evaluated */

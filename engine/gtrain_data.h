@@ -28,7 +28,7 @@ struct gt_lr_point {
 enum gt_lr_method { GT_LR_VALLEY, GT_LR_STEEP, GT_LR_MINIMUM, GT_LR_METHODS };
 struct gt_lr_suggestion {
 	const char *method; /* "valley", "steep" or "minimum/10" */
-	double lr;          /* NAN: the curve gives none */
+	double lr;          /* NAN: the curve gives no rate */
 };
 struct gt_lr_curve {
 	const char *name, *device, *precision; /* name and precision of the config; name of the device */
@@ -37,8 +37,8 @@ struct gt_lr_curve {
 	int n;                      /* number of points: at most steps */
 	const char *ended;          /* "range": after all steps; "rise": the smoothed loss rose above 4 times its minimum; "diverged" */
 	struct gt_lr_suggestion suggestion[GT_LR_METHODS]; /* by enum gt_lr_method; the valley is the one to use */
-	double *group;              /* [ngroups]: rate of each entry of train.groups that belongs to the valley; NAN: frozen, or no valley */
-	bool *own;                  /* [ngroups]: the entry has an optimizer of its own, whose rate is a key of its own */
+	double *group;              /* [ngroups]: learning rate of each entry of train.groups at the valley; NAN: it is frozen, or no valley */
+	bool *own;                  /* [ngroups]: the entry has its own optimizer, and so its own key for the rate */
 	int ngroups;
 	struct gt_arena *arena;
 };
@@ -49,16 +49,16 @@ enum gt_code gt_lr_find(struct gt_conf *c, const struct gt_run_opts *o, const st
                         struct gt_err *err);
 void gt_lr_curve_free(struct gt_lr_curve *c);
 
-/* What gt_check_data has found. */
+/* Result of gt_check_data. */
 struct gt_data_check {
-	int64_t samples; /* number of samples of all splits, with those that cannot be read */
+	int64_t samples; /* number of samples of all splits, including unreadable samples */
 	int64_t bad;     /* number of samples that cannot be read */
-	int64_t cells;   /* number of cells of tables that are no numbers; with `skips` they count as missing, and their rows are used */
+	int64_t cells;   /* number of table cells without the required number; with `skips` they count as missing, and their rows are used */
 	bool files;      /* the samples are images in files */
-	bool skips;      /* the config says to leave out what cannot be read (data.on_error = "skip"); otherwise a run ends there */
+	bool skips;      /* a run skips unreadable samples (data.on_error = "skip"); otherwise the first one ends the run */
 };
-/* Reads all samples of a config: texts and tables as a run does; of images in files the headers or, if `whole`, all of them. Calls found
- * with each one that cannot be read and the reason, which names it. Returns GT_OK also if there are some. */
+/* Reads all samples of a config: texts and tables as a run does; of image files only the headers, or with `whole` all bytes. Calls found
+ * for each unreadable sample, with a reason that names it. Unreadable samples are no error: GT_OK. */
 enum gt_code gt_check_data(const struct gt_conf *c, bool whole, void (*found)(void *user, const char *split, const char *why), void *user,
                            struct gt_data_check *out, struct gt_err *err);
 
@@ -71,15 +71,15 @@ struct gt_init_spec {
 	int ntargets;
 	const char *out;            /* the file to which the caller writes the config: the paths of data near it become relative to its
 	                               folder; NULL: not known, and paths are absolute */
-	void (*warn)(void *user, const char *text); /* called with what was left out, such as files that cannot be read; NULL: not called */
+	void (*warn)(void *user, const char *text); /* receives warnings about skipped data, such as unreadable files; NULL: not called */
 	void *user;
 };
-/* Looks at data and writes a config that trains on it, with comments, to *text, which the caller frees. GT_ENOINPUT: there is no data that
+/* Examines data, and writes a commented config that trains on them to *text, which the caller frees. GT_ENOINPUT: there is no data that
  * gtrain can read. */
 enum gt_code gt_init_config(const struct gt_init_spec *spec, char **text, struct gt_err *err);
 
 /* Downloads a dataset. dir: folder for the files; NULL: the user's cache. base_url: URL of a mirror; NULL: the known mirrors. progress:
- * called with the number of bytes of a file that have arrived and its total number (0: not known); NULL: not called. GT_EUSAGE: no dataset
+ * called with the number of bytes of a file that have arrived and the file's size (0: not known); NULL: not called. GT_EUSAGE: no dataset
  * has this name; the sentence suggests a similar one. */
 enum gt_code gt_fetch(const char *dataset, const char *dir, const char *base_url,
                       void (*progress)(void *user, const char *file, uint64_t done, uint64_t total), void *user, struct gt_err *err);

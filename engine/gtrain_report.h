@@ -21,15 +21,15 @@ struct gt_run_opts;
 struct gt_pretrained_report;
 
 /* ---- look before running -------------------------------------------------------------------------------------------------- */
-/* What gt_check finds out, as far as programs need it; the JSON object has more. */
+/* The part of gt_check's result that programs need; the JSON object has more. */
 struct gt_report {
 	const char *name, *mode, *precision;
-	bool computes_in_f32;                /* the machine's device stores precision's type and computes in f32 */
+	bool computes_in_f32;                /* the machine's device only stores the type of `precision`; it computes in f32 */
 	int64_t params, buffers;             /* number of elements of parameters and of buffers */
 	int64_t outputs;                     /* number of values of the model's output for one sample */
 	double flops_forward, flops_train;   /* floating-point operations for one sample: forward pass only; whole training step */
 	int64_t train_samples, valid_samples, test_samples; /* number of samples of each split; -1: not known, because the data was not found */
-	int64_t batch, steps_per_epoch, steps; /* samples of an optimizer step over all ranks; numbers of steps, 0: not known */
+	int64_t batch, steps_per_epoch, steps; /* samples of a step over all ranks; steps of an epoch and of the run, 0: not known */
 	int world;                           /* number of ranks */
 	const char *data;                    /* where the data was found, or why it was not */
 	uint64_t reading;                    /* bytes of host memory that a table or texts take while they are read, before training; 0: none */
@@ -61,21 +61,21 @@ struct gt_bench_row {
 	double ms, gflops, share; /* time in milliseconds in one step; speed in GFLOP/s; share of the step's time, 0 ... 1 */
 };
 struct gt_bench_rank {
-	int copy, pipe_rank;      /* number of its copy of the model, and of the rank within this copy, from 0 */
+	int copy, pipe_rank;      /* index of the rank's copy of the model, and index of the rank within this copy */
 	double step_ms, wait_ms;  /* milliseconds of a step; milliseconds of it in communication, including waiting for other ranks */
 };
 struct gt_bench_stage {      /* times of a pipeline stage for one micro-batch */
-	int pipe_rank;            /* number, within each copy of the model, of the rank that runs it */
+	int pipe_rank;            /* index, within each copy of the model, of the rank that runs the stage */
 	const char *first;        /* name of its first layer */
 	double forward_ms, backward_ms, weights_ms; /* weights_ms: weight gradients, if a zero-bubble schedule computes them separately */
 };
-/* A step in a part of the run in which parameters are frozen that are trained in another part (frozen_until, freeze_after). */
+/* A step in a phase of the run in which other parameters are frozen than in the rest of the run (frozen_until, freeze_after). */
 struct gt_bench_phase {
 	const char *when; /* "in the epochs after 1" */
 	double step_ms, samples_per_s, gflops;
 };
 struct gt_bench {
-	struct gt_bench_phase *phases; /* those that the run reaches, in the order of time; all other fields describe steps outside of them */
+	struct gt_bench_phase *phases; /* phases that the run reaches, in order of time; all other fields describe steps outside of them */
 	int nphases;
 	struct gt_bench_row *rows; /* one row for each kernel of rank 0 */
 	int nrows;
@@ -86,8 +86,8 @@ struct gt_bench {
 	double wait;               /* share of a step in communication, 0 ... 1, as a mean over the ranks */
 	struct gt_bench_stage *stages; /* stages of a pipeline */
 	int nstages, micros;       /* micros: number of micro-batches of a step */
-	/* Share of time that the ranks of a pipeline are idle by its schedule, 0 ... 1. bubble: with the measured times of the stages; even:
-	 * if all stages took equally long. */
+	/* Share of time, 0 ... 1, in which the schedule leaves the ranks of a pipeline idle. bubble: with the measured times of the stages;
+	 * even: if all stages took equally long. */
 	double bubble, even;
 	struct gt_arena *arena;
 };

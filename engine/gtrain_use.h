@@ -26,7 +26,7 @@ struct gt_class_score {
 	int64_t predicted;     /* number of samples that the model assigns to the class */
 	int64_t correct;       /* number of samples of the class that the model assigns to it */
 	double precision, recall, f1; /* correct / predicted; correct / support; harmonic mean of the two */
-	double auc;            /* area under the ROC curve of this class against all others; NAN: one of the two has no samples */
+	double auc;            /* area under the ROC curve of this class against all others; NAN: no samples in the class or outside of it */
 };
 struct gt_class_mean {
 	double precision, recall, f1;
@@ -42,23 +42,23 @@ struct gt_class_report {
 	struct gt_class_score *score;    /* [classes] */
 	struct gt_class_mean macro;      /* mean over the classes that are the label or the prediction of a sample */
 	struct gt_class_mean weighted;   /* mean over the samples, each with the scores of its class */
-	bool several;                    /* a sample can have several labels, or none: score[] are those of the labels, accuracy is the share
+	bool several;                    /* a sample can have several labels, or none: score[] has one entry per label, accuracy is the share
 	                                    of samples whose labels are all correct, top5 is NAN, log_loss is the binary cross entropy of all
 	                                    labels, auc is the mean area, and there is no confusion */
 	struct gt_class_mean micro;      /* with several: the scores of all labels of all samples together */
 	double accuracy, top5;           /* shares of the samples, 0 ... 1 */
 	double log_loss;                 /* mean of -log(probability of the label), without label smoothing */
-	double auc;                      /* two classes: the area of class 1; more: the mean area over the classes that have one */
+	double auc;                      /* two classes: the area of class 1; more: the mean over the classes that have an area */
 	int64_t *matrix;                 /* [classes * classes]: number of samples by label, then by prediction; NULL: too many classes */
 	struct gt_confusion_cell *confused; /* all pairs of a label and another prediction that occur, most frequent first */
 	int64_t nconfused;
 };
 
-/* Scores of predicted numbers, by column. */
+/* Errors of the predictions for one target column. */
 struct gt_value_score {
 	const char *name;
 	double mae, rmse; /* mean absolute error; root of the mean squared error */
-	double r2;        /* 1 minus the share of the targets' variance that is left; NAN: all targets are equal */
+	double r2;        /* R squared: 1 - squared error / squared deviation of the targets from their mean; NAN: fewer than 2 samples */
 };
 struct gt_value_report {
 	int64_t values, samples;
@@ -66,19 +66,19 @@ struct gt_value_report {
 };
 
 struct gt_eval_result {
-	char split[16];                  /* "train", "valid", "test", or "data" for the file or folder that was named */
+	char split[16];                  /* "train", "valid", "test"; "data": a file or folder was evaluated */
 	struct gt_scores scores;
 	double seconds;                  /* duration of the evaluation */
 	int64_t step;                    /* number of optimizer steps after which the checkpoint was saved */
 	int64_t classes;                 /* number of classes between which the model chooses; 0: not known */
 	struct gt_class_report *report;  /* NULL: none was requested, or the targets are columns of numbers */
-	struct gt_value_report *value_report; /* the report, if they are */
+	struct gt_value_report *value_report; /* the report if the targets are columns of numbers; else NULL */
 	struct gt_arena *arena;          /* owns this struct and the report */
 };
 /* Evaluates a checkpoint on a split, or on all samples of a file or folder. ckpt: a run directory (selects its best checkpoint, else the
  * latest) or a step-... directory.
  * data: a folder of classes, a .tar archive, a CSV file or an IDX file of images, all of whose samples are evaluated; split is then NULL.
- * NULL: the samples of a split are.
+ * NULL: a split is evaluated.
  * split: train, valid or test; NULL: test, or valid if the data has no split test.
  * report: also make a report by class, from the outputs of all samples. It uses these fields of o: device, nproc (0: one rank, whatever the
  * config says), argv, link, say, and observe for WARN events. Ranks are started as by gt_run, and all of them call it. Only rank 0 gets a
@@ -93,7 +93,7 @@ struct gt_prediction {
 	const char *error;  /* why the file cannot be classified; NULL: it was classified */
 	int64_t index;      /* number of the image or row in the file, from 0 */
 	bool scaled;        /* the image had another size than the model's input and was scaled */
-	int n;              /* entries of top; 0: the model predicts numbers, or an output of it is not finite */
+	int n;              /* number of entries of top; 0: the model predicts numbers, or an output is not finite */
 	struct { int label; double p; const char *name; } top[GT_TOP]; /* the most probable classes, with number, probability and name (NULL:
 	                                                                  not known) */
 	const float *value; /* [nvalues]: the outputs of a model whose targets are columns of numbers; top is then empty */
@@ -106,7 +106,7 @@ struct gt_prediction {
 	int ncolumns;
 	bool several;        /* a sample can have several labels, whose probabilities are independent */
 	const char *target;  /* of a row: name of the column of classes that was the target; NULL: none */
-	const double *probability;     /* [nclasses]: of each class; NULL: value is set */
+	const double *probability;     /* [nclasses]: probability of each class; NULL: value is set */
 	const char *const *class_name; /* [nclasses]; an entry is NULL if the name is not known */
 	int64_t nclasses;
 };
@@ -117,10 +117,10 @@ struct gt_predict_spec {
 	int ninputs;
 	const char *const *lists;  /* files with one path on each line, after the inputs; "-": standard input */
 	int nlists;
-	const char *const *texts;  /* texts themselves, for a model of texts */
+	const char *const *texts;  /* texts to classify, for a model of texts */
 	int ntexts;
-	bool append;               /* of a model of tables: results have the columns of the input, */
-	const char *const *keep;   /* or those that these names list, with commas between them; [nkeep] */
+	bool append;               /* model of tables: results have all columns of the input */
+	const char *const *keep;   /* [nkeep]: comma-separated names of the only input columns that results have */
 	int nkeep;
 	int top;                   /* number of classes for each image or row, 1 ... GT_TOP; 0: 1. An error if the model predicts numbers */
 	const char *device;        /* device, instead of the config's; NULL: the config decides */

@@ -1,5 +1,5 @@
-/* The element-wise activations, one row each: the list from which the operation codes, the layer types of the config, the loops of the CPU
- * backend, the kernels of the CUDA backend and the lists of the tests are made.
+/* The element-wise activations, one row each. The operation codes, the layer types of the config, the loops of the CPU backend, the kernels
+ * of the CUDA backend and the lists of the tests are generated from these rows.
  *
  * To add an activation: a row here; in ew.inc its function gt_<name> and its derivative gt_<name>_dx; cases in tests/ops/cases.txt and the
  * PyTorch module in tests/golden/make_ops.py. */
@@ -9,13 +9,13 @@
 /* X(arg, CODE, name, saved, numbers, grain, attr, help, also, keys...). The operations are GT_OP_<CODE> and GT_OP_<CODE>_DX. ew.inc has
  * gt_<name>(x, numbers...) and gt_<name>_dx(dy, saved, numbers...).
  *   arg      the second argument of GT_ACTIVATIONS, for an X that expands another macro (opcall.h); else empty
- *   saved    what the gradient reads: x, the input; or y, the output, so that the forward pass may run in place
- *   numbers  how many numbers of gt_attr_act the function takes: 0, 1 or 2
- *   grain    elements that take about 8 us on one core of a CPU: 65536 if the function needs no exponential. The gradient takes as long
- *            if it reads x; if it reads y, it needs no exponential
- *   attr     its struct is gt_attr_<attr>: act if there are numbers, else none
+ *   saved    the tensor that the gradient reads: x, the input; or y, the output, so that the forward pass may run in place
+ *   numbers  how many parameters (gt_attr_act.number) the function takes: 0, 1 or 2
+ *   grain    elements that take about 8 us on one core of a CPU: 65536 if the function needs no exponential. The gradient has the same
+ *            grain if it reads x, and 65536 if it reads y
+ *   attr     the attribute struct is gt_attr_<attr>: act if the function takes parameters, else none
  *   help, also, keys   gt_op.help, .also and .attrs (engine/ir/op.h). GT_NUMBER(i, key, default, minimum, maximum, help) is the key of
- *            number i, in engine/ir/ops_act.c
+ *            parameter i, in engine/ir/ops_act.c
  * An attribute of gelu selects between two formulas; the second one is gt_gelu_tanh. */
 #define GT_ACTIVATIONS(X, ...)                                                                                                             \
 	X(__VA_ARGS__, RELU, relu, y, 0, 65536, none, "max(0, x)", NULL)                                                                       \
@@ -43,7 +43,7 @@
 	X(GT_OP_##CODE, #name, eltwise, attr, "x(..) -> y(..)")                                                                                \
 	X(GT_OP_##CODE##_DX, #name ".dx", eltwise, attr, "dy(..) " #saved "(..) -> dx(..)")
 
-/* The further arguments of an activation's function: the values n0 and n1 of the loop or kernel that calls it. */
+/* The arguments for an activation's parameters: the variables n0 and n1 of the calling loop or kernel. */
 #define GT_ACTIVATION_NUMBERS_0
 #define GT_ACTIVATION_NUMBERS_1 , n0
 #define GT_ACTIVATION_NUMBERS_2 , n0, n1

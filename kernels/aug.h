@@ -27,7 +27,7 @@ GT_HD struct gt_aug gt_aug_draw(uint64_t seed, uint64_t epoch, uint64_t sample, 
 	return a;
 }
 
-/* View v of a sample in an evaluation (gt_attr_gather.views): up to three positions, each unmirrored (even v) and mirrored (odd v). */
+/* Returns view v of a sample in an evaluation (gt_attr_gather.views): up to 3 positions, each unmirrored (even v) and mirrored (odd v). */
 GT_HD struct gt_aug gt_aug_view(int v)
 {
 	struct gt_aug a;
@@ -36,8 +36,8 @@ GT_HD struct gt_aug gt_aug_view(int v)
 	return a;
 }
 
-/* Weight of view v in the mean over `views` views. With 6 views the unshifted image and its mirror image have half of the weight
- * together. */
+/* Returns the weight of view v in the mean over `views` views. With 6 views, the unshifted image and its mirror image together have half of
+ * the weight. */
 GT_HD float gt_aug_view_weight(int views, int v)
 {
 	return views <= 2 ? 1.0f / (float)views : v < 2 ? 0.25f : 0.125f;
@@ -49,7 +49,7 @@ GT_HD bool gt_aug_none(const struct gt_attr_gather *a)
 	return a->views <= 1 && !(a->augment && (a->pad > 0 || a->hflip > 0));
 }
 
-/* The transformation of one sample, or of view `view` (0 ... views - 1) of it in an evaluation. */
+/* Returns the transformation of one sample or, in an evaluation, of its view `view` (0 ... views - 1). */
 GT_HD struct gt_aug gt_aug_of(const struct gt_attr_gather *a, uint64_t seed, uint64_t epoch, uint64_t sample, int view)
 {
 	if (a->views > 1)

@@ -25,14 +25,14 @@
 
 #include "opcall.h"
 
-/* Version of this interface. It also changes with the number of operations, because a row that is added to GT_OPCODES moves the numbers of
- * those after it, and with the keys of optimizers, which are members of struct gt_attr_update. */
+/* Version of this interface. It also changes with the number of operations, because a new row in GT_OPCODES changes the codes of the rows
+ * after it, and with the keys of optimizers, which are members of struct gt_attr_update. */
 #define GT_BACKEND_ABI (10u << 24 | (unsigned)sizeof(struct gt_attr_update) << 16 | (unsigned)GT_OP_COUNT)
 /* Number of events: record() and wait() take 0 ... GT_EVENTS - 1. The last GT_EVENTS_ENGINE are reserved for the executor and the
  * loaders. */
 #define GT_EVENTS 1024
 #define GT_EVENTS_ENGINE 16
-#define GT_STREAM_FETCH 7 /* the stream of copies of samples that the host has read; nothing else uses it */
+#define GT_STREAM_FETCH 7 /* the stream on which the loader copies samples to the device; nothing else uses it */
 #define GT_MARKS 8192 /* number of time marks: mark() takes 0 ... GT_MARKS - 1 */
 
 struct gt_dev;    /* an open device; owned by the caller of open */
@@ -44,12 +44,12 @@ struct gt_devinfo {
 	/* number of host threads that the device computes with if gt_dev_opts.threads is 0; 0: the device does not compute on the host */
 	int threads;
 	char detail[256];  /* text for people: versions of the libraries, and features of the device */
-	/* The values of the config key `precision` for which the device has arithmetic of its own, as in "fp32, bf16". A backend may accept
-	 * others, whose values it stores in that type and computes in f32. "": not known, as the device only makes plans */
+	/* The values of the config key `precision` in which the device's hardware computes: "fp32, bf16". A backend may accept other types: it
+	 * stores values in them and computes in f32. "": not known, because the device only makes plans */
 	char native[40];
 	uint64_t bytes;    /* size of the device's memory in bytes */
 	char pci_bus_id[32]; /* PCI bus id of a GPU: equal for two ranks of a host that share the GPU; empty: not a GPU */
-	char note[160];      /* a sentence about the start on this device that the user should read; empty: none */
+	char note[160];      /* a sentence for the user about the start on this device; empty: none */
 };
 
 struct gt_dev_opts {
@@ -69,10 +69,10 @@ struct gt_launch {
 	void *const *in;  /* device addresses of the inputs in the order of the opcall; NULL for absent ones */
 	void *const *out; /* device addresses of the outputs in the order of the opcall; NULL for absent ones */
 	void *scratch;    /* workspace of at least scratch() bytes, aligned to 64 bytes (256 on CUDA); other kernels use the same memory */
-	/* The numbers of the step, such as the learning rates. They are in host memory, which launch reads before it returns, or in alloc()
+	/* The values of the step, such as the learning rates. They are in host memory, which launch reads before it returns, or in alloc()
 	 * memory, which the kernel reads when it runs. A replayed graph repeats the launch, so a captured launch needs alloc() memory: one
 	 * gt_step_args for each micro-batch, copied there (GT_COPY_H2D, stream 0) before each replay. A backend whose device works
-	 * asynchronously distinguishes the two by address. */
+	 * asynchronously distinguishes both kinds of memory by the address. */
 	const struct gt_step_args *step_args;
 	/* stream of the launch; on the CPU, all threads run the kernel on stream 0, and the calling thread alone on other streams */
 	int stream;

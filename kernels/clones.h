@@ -1,8 +1,8 @@
 /* GT_CLONES before a function compiles it for several instruction sets; the loader of the program selects one at the start.
  * GT_CPU_AVX512 and GT_CPU_AVX2 are true if this processor can run code that is written for AVX-512 (F, BW, DQ, VL) and for AVX2 with FMA.
  *
- * With GT_NO_CLONES, code is compiled only for the compiler's -march, and hand-written code uses no more than that, to test and compare
- * instruction sets (`make check-isa`). */
+ * With GT_NO_CLONES, compiled and hand-written code uses only the instruction set of the compiler's -march. `make check-isa` tests and
+ * compares instruction sets this way. */
 #ifndef GT_KERNELS_CLONES_H
 #define GT_KERNELS_CLONES_H
 

@@ -23,15 +23,15 @@
  *
  * Completion. If api->async is false (shm, gloo), a call has completed its work when it returns, and it ignores `stream`. If api->async is
  * true (NCCL), a call queues its work on the device's stream: the caller must not touch the operands until the stream has passed that work.
- * check() reports failures that occur after the call; whoever waits for the device must poll it.
+ * check() reports failures that occur after the call; a thread that waits for the device must poll check().
  *
  * Failure. Every exchange between ranks has a deadline of spec.timeout_s. If a rank dies, closes its communicator early, misses the
  * deadline or makes a different call, the call returns GT_EPEER with one sentence that names the rank by its number in the group that
- * open() created: "rank 2 has not reached all_reduce #17 of gradients (world) after 30 s". A rank that is late only because it waits for
- * another rank is not the one that is named. After the first failure or abort(), every call on every rank of the group, and of all groups
+ * open() created: "rank 2 has not reached all_reduce #17 of gradients (world) after 30 s". The sentence does not name a rank that is late
+ * only because it waits for another rank. After the first failure or abort(), every call on every rank of the group, and of all groups
  * split from it, returns GT_EPEER with the same sentence at once. A broken group is never repaired; a restarted run creates a new one. A
  * call with invalid arguments returns GT_EINTERNAL (a bug in the program) and also breaks the group, because the other ranks are waiting
- * for this one. After a failure the contents of outputs are undefined.
+ * for this rank. After a failure the contents of outputs are undefined.
  *
  * Result. The sum (or maximum) of the elements x_0 ... x_{n-1} of n ranks is computed in one fixed tree, which does not depend on the size,
  * the timing or the memory address, and every rank receives the same bits:
@@ -39,7 +39,7 @@
  * For 8 ranks the sum is ((0+1)+(2+3))+((4+5)+(6+7)), for 3 ranks (0+1)+2. If each of n ranks has already summed 2^k consecutive shards
  * with the same tree, the result is T over all shards and does not depend on n. bf16 and f16 are added in f32 and rounded once, at the end.
  * Integers wrap around on overflow. The maximum of floats is NaN if one of them is NaN. A transport that cannot follow the tree (NCCL with
- * more than two ranks) sets fixed_tree = false; there the maximum of a NaN and a number may be either. */
+ * more than two ranks) sets fixed_tree = false; there the maximum of a NaN and a number may be either of them. */
 #ifndef GT_KERNELS_COMM_H
 #define GT_KERNELS_COMM_H
 
@@ -123,7 +123,7 @@ struct gt_comm {
 };
 
 /* The boot record: create() fills it and open() reads it. The process that called create() closes fd (if >= 0) after every rank has opened
- * the group or has failed to. */
+ * the group or has failed to open it. */
 struct gt_comm_boot {
 	/* file descriptor of shm's shared segment, with close-on-exec set; -1: no segment, or the descriptor was not inherited */
 	int fd;
@@ -150,7 +150,7 @@ struct gt_comm_spec {
 	 * it from the thread that called open(), the same number of times on every rank, and not after open() has returned. */
 	enum gt_code (*exchange)(void *user, const char *key, const void *mine, size_t n, void *all, struct gt_err *err);
 	void *user;         /* first argument of exchange */
-	const char *addr;   /* gloo: address this rank listens on, a number or a host name that all other ranks can reach; NULL: 127.0.0.1 */
+	const char *addr;   /* gloo: address this rank listens on, an IP address or host name that all other ranks can reach; NULL: 127.0.0.1 */
 };
 
 struct gt_comm_api {
@@ -199,8 +199,8 @@ struct gt_comm_api {
 	/* Reports the state of the group without waiting: GT_OK, or GT_EPEER with the sentence of the failure that broke it (if api->async is
 	 * true, also a failure of queued work). */
 	enum gt_code (*check)(struct gt_comm *c, struct gt_err *err);
-	/* Sets the deadline (in seconds) of this rank's exchanges from now on, in c and in all groups that share an open() with it. Returns the
-	 * previous one. Use it when all ranks know that one of them does something slow. */
+	/* Sets the deadline (in seconds) of this rank's exchanges from now on, in c and in all groups of the same open() call. Returns the
+	 * previous deadline. Use this function when all ranks know that one rank will be slow. */
 	double (*set_timeout)(struct gt_comm *c, double timeout_s);
 	/* Optional (NULL: sends need no buffer). Sets gt_comm_spec.pair_bytes for groups that are split later; all ranks must set the same
 	 * value. */

@@ -4,7 +4,7 @@
 #include "ew.h"
 #include <string.h>
 
-#define BLOCK 512 /* elements of a block; a block of every level stays in the L1 cache, and the result does not depend on this number */
+#define BLOCK 512 /* elements of a block; a block of every level stays in the L1 cache, and the result does not depend on this size */
 #define LEVELS 7  /* number of levels of the tree over GT_COMM_RANKS leaves: log2(64) + 1 */
 
 #define SUM(a, b) ((a) + (b))
@@ -29,7 +29,7 @@
 			}                                                                                                                              \
 			return;                                                                                                                        \
 		}                                                                                                                                  \
-		A level[LEVELS][BLOCK]; /* level[k] is the sum of a complete subtree; the largest one comes first */                               \
+		A level[LEVELS][BLOCK]; /* level[k] is the sum of a complete subtree, the largest subtree first */                               \
 		for (size_t at = 0; at < n; at += BLOCK) {                                                                                         \
 			size_t m = n - at < BLOCK ? n - at : BLOCK;                                                                                    \
 			int top = 0;                                                                                                                   \

@@ -12,10 +12,10 @@
  * result therefore does not depend on the instruction set of the function clone that runs.
  *
  * exp, tanh, erf and log1p in f32 are polynomials, because a call of the C library would prevent vectorisation. The coefficients of log1p
- * are those of its series; the others are minimax fits by Lawson's iteration in 40-digit arithmetic, in which each coefficient is rounded
- * to f32 before the next ones are fitted. Ranges, the splitting of ln 2 and the handling of subnormals follow Muller, "Elementary
- * Functions", 3rd ed., chapters 3 and 11. The error is at most 2 ulp, also for NaN, infinities and subnormal results; tests/ops/test_ew.c
- * has the measured errors. f64 calls the C library and serves as the reference in tests. */
+ * come from its series; all others are minimax fits by Lawson's iteration in 40-digit arithmetic, in which each coefficient is rounded to
+ * f32 before the next ones are fitted. Ranges, the splitting of ln 2 and the handling of subnormals follow Muller, "Elementary Functions",
+ * 3rd ed., chapters 3 and 11. The error is at most 2 ulp, also for NaN, infinities and subnormal results; tests/ops/test_ew.c has the
+ * measured errors. f64 calls the C library and serves as the reference in tests. */
 #ifndef GT_KERNELS_EW_H
 #define GT_KERNELS_EW_H
 
@@ -261,7 +261,7 @@ GT_EW double gt_log1p_f64(double x)
 /* ---- dropout --------------------------------------------------------------------------------------------------------------
  * The mask is a pure function of (seed, layer, epoch, position of the sample in the epoch, element), so every split into micro-batches,
  * rank count and restart draws the same mask. `element` is the offset in the memory of one sample (NHWC for rank 4). One random draw serves
- * four elements. Where channels or whole samples are dropped, `element` is the number of the channel, or 0. */
+ * four elements. If channels or whole samples are dropped, `element` is the index of the channel, or 0. */
 GT_EW uint64_t gt_dropout_key(uint64_t seed, uint32_t layer)
 {
 	return gt_rng_key(seed, GT_RNG_DROPOUT, layer);
@@ -307,12 +307,12 @@ GT_HD double *gt_rate_at(struct gt_step_args *a, int k)
 	return k < GT_MAX_LR ? &a->lr[k] : &a->momentum[k - GT_MAX_LR];
 }
 
-/* After a skipped step, shifts the step counts, learning rates and momenta of the queued steps by one: the step after next uses those that
- * were meant for the next step. numbers[0] belongs to the skipped step. */
+/* After a skipped step, moves the step counts, learning rates and momenta of the queued steps on by one step: each queued step then uses
+ * the values of the step before it. numbers[0] belongs to the skipped step. */
 GT_HD void gt_check_move(struct gt_step_args *numbers)
 {
 	int64_t left = numbers[0].left;
-	for (int k = 0; k < 2 * GT_MAX_LR; k++) { /* one number at a time, which takes fewer registers of a GPU */
+	for (int k = 0; k < 2 * GT_MAX_LR; k++) { /* one value at a time, which takes fewer registers of a GPU */
 		double rate = *gt_rate_at(&numbers[0], k), rate_here = rate;
 		int64_t here = numbers[0].step;
 		for (int64_t i = 1; i <= left; i++) {

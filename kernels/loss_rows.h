@@ -1,5 +1,5 @@
-/* The losses, one row each: the list from which the operation codes, the words and keys of train.loss, the kernels' loops and the lists of
- * the tests are made. losses.h has the same rows as structs.
+/* The losses, one row each. The operation codes, the values and keys of train.loss, the kernels' loops and the lists of the tests are
+ * generated from these rows. losses.h has the same rows as structs.
  *
  * To add a loss that is a mean over outputs: a row in GT_LOSSES; its keys in GT_LOSS_KEYS; in ew.inc its function gt_<name>_loss and its
  * derivative gt_<name>_grad; cases in tests/ops/cases.txt and PyTorch's function in tests/golden/make_ops.py. */
@@ -8,16 +8,16 @@
 
 /* X(arg, CODE, name, kind, output, target, weight, numbers, also, help). The operation is GT_OP_<CODE>.
  *   arg      the second argument of GT_LOSSES, for an X that expands another macro (opcall.h); else empty
- *   kind     how the loss of a sample follows from its outputs:
+ *   kind     how the loss of a sample is computed from the sample's outputs:
  *            MEAN: the mean over the outputs of gt_<name>_loss(output, target, weight..., numbers...); its derivative is gt_<name>_grad
- *            SUM: the sum of the same. The outputs are classes of which one is right
- *            ROWS: each backend has code of its own
- *   output   what the outputs of the model are (enum gt_loss_output): LOGITS or LOG_PROBABILITIES of classes, of which one is right;
- *            LABELS, logits of labels that do not exclude each other; VALUES
- *   target   ANY: a label for each sample, which means its one-hot vector, or a number for each output; LABEL: labels only
- *   weight   which weights the loss takes, one for each output (gt_attr_loss.weights): BY_CLASS, of the samples of a class
- *            (train.class_weights); BY_OUTPUT, of the targets that are 1 (train.pos_weight), an argument of the function; NONE
- *   numbers  how many numbers of gt_attr_loss the loss takes: 0, 1 or 2
+ *            SUM: the sum instead of the mean. The outputs are classes, and one class is correct
+ *            ROWS: each backend has its own code
+ *   output   meaning of the model's outputs (enum gt_loss_output): LOGITS or LOG_PROBABILITIES of classes, one of which is correct; LABELS,
+ *            logits of labels that do not exclude each other; VALUES
+ *   target   ANY: a label for each sample, used as its one-hot vector, or a value for each output; LABEL: labels only
+ *   weight   the loss's weights, one for each output (gt_attr_loss.weights): BY_CLASS, factors of samples by class (train.class_weights);
+ *            BY_OUTPUT, factors of targets that are 1 (train.pos_weight), an argument of the function; NONE
+ *   numbers  how many parameters (gt_attr_loss.number) the loss takes: 0, 1 or 2
  *   also     other names, "a|b", for which an error suggests this loss; NULL: none
  *   help     one line for gtrain.cfg(5) */
 #define GT_LOSSES(X, ...)                                                                                                                  \
@@ -42,8 +42,8 @@
 	  "Kullback-Leibler divergence of the target probabilities from those of the model, for a model that ends in log_softmax (a sum over " \
 	  "the classes and a mean over the samples, PyTorch's batchmean)")
 
-/* The numeric keys of the losses: X(name, i, key, default, minimum, maximum, flags, help). The key train.<key>, a float, is
- * number i of the loss; `flags` is of enum gt_row_flag (engine/conf/schema.h). */
+/* The numeric keys of the losses: X(name, i, key, default, minimum, maximum, flags, help). The key train.<key>, a float, is parameter i of
+ * the loss; `flags` is of enum gt_row_flag (engine/conf/schema.h). */
 #define GT_LOSS_KEYS(X)                                                                                                                    \
 	X(cross_entropy, 0, "label_smoothing", "0.0", 0, 1, 0, "share of the target probability that is spread over all classes")              \
 	X(smooth_l1, 0, "smooth_l1_beta", "1.0", 0, INFINITY, 0, "difference from which the loss is linear; below it is quadratic")            \
@@ -52,7 +52,7 @@
 	  "weight of targets that are 1; that of the others is 1 - focal_alpha; < 0: no weights")                                              \
 	X(focal, 1, "focal_gamma", "2.0", 0, INFINITY, 0, "a larger number gives less weight to outputs that are right already; 0: bce")
 
-#define GT_LOSS_NUMBERS 2 /* most numbers of a loss */
+#define GT_LOSS_NUMBERS 2 /* maximum number of parameters of a loss */
 
 /* The row of a loss in GT_OPCODES (opcall.h). */
 #define GT_LOSS_OPCODES(X, CODE, name, kind, output, target, ...)                                                                          \
@@ -60,7 +60,7 @@
 #define GT_LOSS_TARGET_ANY "any(N,..)"
 #define GT_LOSS_TARGET_LABEL "i32(N)"
 
-/* The further arguments of a loss's functions: the variables w, n0 and n1 of the loop or kernel that calls them. */
+/* The arguments for a loss's weight and parameters: the variables w, n0 and n1 of the calling loop or kernel. */
 #define GT_LOSS_ARGS_NONE
 #define GT_LOSS_ARGS_BY_CLASS
 #define GT_LOSS_ARGS_BY_OUTPUT , w

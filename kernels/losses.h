@@ -14,7 +14,7 @@ enum gt_loss {
 	GT_LOSS_COUNT
 };
 
-/* The members of a row are those of GT_LOSSES, which explains them. */
+/* GT_LOSSES explains the members of a row. */
 enum gt_loss_kind { GT_LOSS_MEAN, GT_LOSS_SUM, GT_LOSS_ROWS };
 enum gt_loss_output { GT_OUTPUT_LOGITS, GT_OUTPUT_LOG_PROBABILITIES, GT_OUTPUT_LABELS, GT_OUTPUT_VALUES };
 enum gt_loss_weight { GT_WEIGHT_NONE, GT_WEIGHT_BY_CLASS, GT_WEIGHT_BY_OUTPUT };
@@ -24,7 +24,7 @@ struct gt_loss_row {
 	const char *word; /* value of train.loss: "cross_entropy" */
 	enum gt_loss_kind kind;
 	enum gt_loss_output output;
-	bool labels_only; /* targets are labels, never numbers */
+	bool labels_only; /* targets are labels, never values */
 	enum gt_loss_weight weight;
 	int numbers;
 	const char *also, *help;
@@ -32,11 +32,11 @@ struct gt_loss_row {
 
 extern const struct gt_loss_row gt_loss_rows[GT_LOSS_COUNT]; /* indexed by enum gt_loss */
 
-const struct gt_loss_row *gt_loss_row(enum gt_opcode code); /* NULL: the operation is no loss */
+const struct gt_loss_row *gt_loss_row(enum gt_opcode code); /* NULL: the operation is not a loss */
 const struct gt_loss_row *gt_loss_find(const char *word);   /* NULL: no loss has this word */
-/* Returns whether the outputs are classes of which one is right: a label may then be ignored (gt_attr_loss.ignore_index). */
+/* Returns whether the outputs are classes, one of which is correct: a label may then be ignored (gt_attr_loss.ignore_index). */
 bool gt_loss_has_classes(const struct gt_loss_row *row);
-/* Checks the rules for a call of a loss that its signature (opsig.h) cannot express. Sets *dense to whether the targets are numbers, not
+/* Checks the rules for a call of a loss that its signature (opsig.h) cannot express. Sets *dense to true if the targets are values, not
  * labels. Returns NULL, or the reason why a backend must reject the call. */
 const char *gt_loss_check(const struct gt_opcall *call, bool *dense);
 

@@ -4,7 +4,7 @@
  *     part of rank 1: f64 [3, C] ---+--> gt_moments_tree(parts, 3, C, i) --> mean, m2, n of channel i
  *     part of rank 2: f64 [3, C] --'
  *
- * A part is f64 [3, C]: the means, the sums of squared deviations from the means, and the numbers of values. A part without values is all
+ * A part is f64 [3, C]: the means, the sums of squared deviations from the means, and the counts of values. A part without values is all
  * zeros, and merging it changes no bit of the other part. Parts are f64 whatever the dtype of the activations: a single part then
  * reproduces batchnorm's own statistics bit for bit, nearly equal means do not cancel, and counts are exact. */
 #ifndef GT_KERNELS_MOMENTS_H

@@ -2,8 +2,8 @@
 #include "opsig.h"
 #include "optimizer.h"
 
-/* Limits of the fused operations of a last layer with few outputs, for which the libraries' kernels would mostly cost their launch. Measure
- * on a GPU before these limits are changed, against separate calls at N = 32, 128, 512 and 1024. */
+/* Limits of the fused operations of a last layer with few outputs, for which most of a library kernel's cost would be its launch. Before
+ * you change these limits, measure on a GPU against separate calls at N = 32, 128, 512 and 1024. */
 #define ROWS 1024         /* maximum number of rows of linear+loss: each row has a block, which reads all weights */
 #define WEIGHTS (1 << 15) /* maximum number of elements of the weights, so that they fit into a cache beside the rows */
 #define BACK_ROWS 512     /* maximum number of rows of linear.dx+dw: a thread reads an eighth of them one after the other */
@@ -43,7 +43,7 @@ static const char *refuse_check(const struct gt_opcall *call)
 	return several && gt_opcall_operand(call, "g") ? "its gradients must belong to one rank" : NULL;
 }
 
-/* batchnorm and batchnorm.y: the kernel for a residual has no gelu, whose registers would cost it a quarter of its blocks. */
+/* batchnorm and batchnorm.y: the kernel for a residual supports no gelu, because gelu's registers would cost a quarter of the blocks. */
 static const char *refuse_norm(const struct gt_opcall *call)
 {
 	bool gelu = ((const struct gt_attr_norm *)call->attr)->act > GT_ACT_RELU;
@@ -70,7 +70,7 @@ static const char *refuse_max_pool(const struct gt_opcall *call)
 	           ? "indices are i32, or u8 in windows of at most 256 pixels" : NULL;
 }
 
-/* x: images whose channels are padded. */
+/* Checks a call that reads or writes x, images with padded channels. */
 static const char *refuse_padded_channels(const struct gt_opcall *call, const struct gt_tdesc *x)
 {
 	if (gt_dtype_size(x->dtype) != 2)
@@ -84,7 +84,7 @@ const char *gt_cuda_refuses(const struct gt_opcall *call)
 {
 	const struct gt_tdesc *padded = gt_opcall_padded(call);
 	const char *why = padded ? refuse_padded_channels(call, padded) : NULL;
-	bool any = call->code == GT_OP_CHECK || call->code == GT_OP_BATCHNORM_MERGE; /* their operands are f64 in every graph */
+	bool any = call->code == GT_OP_CHECK || call->code == GT_OP_BATCHNORM_MERGE; /* the operands of these two are f64 in every graph */
 	if (!any && gt_opcall_input(call) && gt_opcall_input(call)->dtype == GT_F64)
 		return "f64 is not supported by the cuda backend";
 	if (why)

@@ -1,4 +1,4 @@
-/* The variable OMP_NUM_THREADS, which the CPU backend follows where the config has no number of threads. */
+/* The environment variable OMP_NUM_THREADS, which the CPU backend uses if the config sets no number of threads. */
 #ifndef GT_KERNELS_OMP_THREADS_H
 #define GT_KERNELS_OMP_THREADS_H
 
@@ -8,8 +8,8 @@
 
 #define GT_MAX_THREADS 4096 /* maximum number of CPU threads of a rank; the key `threads` of a config has the same limit */
 
-/* Returns the number of threads in a value of OMP_NUM_THREADS, which may be a list ("4,2"), of which the first number counts. 0: the
- * variable is not set (NULL), or it has no number from 1 to GT_MAX_THREADS, and is not followed. */
+/* Returns the number of threads in a value of OMP_NUM_THREADS. In a list ("4,2"), the first number counts. 0: the variable is not set
+ * (NULL), or is ignored because the number is not from 1 to GT_MAX_THREADS. */
 static inline int gt_omp_threads(const char *value)
 {
 	char *end;

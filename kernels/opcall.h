@@ -1,4 +1,4 @@
-/* The interface between the engine and a kernel: operation codes and their operands, attributes, the shapes of one call, and the numbers
+/* The interface between the engine and a kernel: operation codes and their operands, attributes, the shapes of one call, and the values
  * that change with every step.
  *
  * A gt_opcall describes one call to a backend's prepare() (backend.h):
@@ -10,10 +10,10 @@
  * Conventions for all operations:
  * - Shapes are PyTorch's. The compute dtype is f32, bf16, f16 or f64.
  * - x and y are activations; w and b are weight and bias; dx, dy, dw and db are gradients. A target is a class index.
- * - A kernel overwrites its outputs, except those marked in gt_opcall.accumulate, to which it adds; `part` is merged with the statistics
+ * - A kernel adds to the outputs marked in gt_opcall.accumulate and overwrites all others; a marked `part` is merged with the statistics
  *   that the memory already holds.
- * - An operation with GT_OPF_INPLACE in its row (gt_op.inplace) must also work if that output is the memory of that input: out[0] of in[0]
- *   where it is element-wise; gates of x, and dx of gates, in the steps of lstm and gru. */
+ * - An operation with GT_OPF_INPLACE in its row (gt_op.inplace) must also work if an output uses the memory of an input: out[0] that of
+ *   in[0] if it is element-wise; in the steps of lstm and gru, gates that of x, and dx that of gates. */
 #ifndef GT_KERNELS_OPCALL_H
 #define GT_KERNELS_OPCALL_H
 
@@ -24,97 +24,97 @@
 #include "optimizer_rows.h"
 
 /* The operations: X(code, name, family, attr, signature).
- *   family     the function of a backend that prepares the calls: gt_cpu_<family>, gt_cuda_<family>. none: no backend gets a call.
+ *   family     the function of a backend that prepares the calls: gt_cpu_<family>, gt_cuda_<family>. none: no backend receives a call.
  *   attr       gt_opcall.attr points to a struct gt_attr_<attr>; none: it is not read
- *   signature  the operands, "inputs -> outputs". opsig.h reads it: the engine verifies its graphs, backends their calls with it.
+ *   signature  the operands, "inputs -> outputs". opsig.h reads it; the engine verifies graphs and backends verify calls with it.
  *
- * An operand is NAME[:TYPE][(SHAPE)][MARKS]. In brackets, it may be absent (pointer and gt_tdesc are NULL, or its index is nin or more).
+ * An operand is NAME[:TYPE][(SHAPE)][MARKS]. An operand in brackets may be absent (pointer and gt_tdesc are NULL, or the index is >= nin).
  *   TYPE   nothing: an activation or its gradient: the compute dtype; NHWC if of rank 4, else plain of rank 1, 2 or 3
  *          w: weights in the compute dtype, in the layout that the backend chose
  *          f: f32, or f64 in an f64 graph, in any layout: parameters, their gradients, saved statistics
  *          f64, i32, i64, u8: that dtype; NHWC if of rank 4, else plain      any: any dtype and layout
- *   SHAPE  sizes, separated by commas: a letter is one size in the whole signature, a number or a name in capitals is a constant, _ is any
- *          size, and .. at the end is any number of further sizes, the same ones in the whole signature. (): one element, of any rank.
- *          Without parentheses: any shape. An activation (N,C,..), C being a letter, is not of rank 3, whose dimension 1, the tokens, is
- *          not contiguous as channels are
+ *   SHAPE  sizes, separated by commas: a letter is the same size in the whole signature, a number or a name in capitals is a constant, _ is
+ *          any size, and .. at the end is any number of further sizes, the same ones in the whole signature. (): one element, of any rank.
+ *          Without parentheses: any shape. An activation (N,C,..), where C is a letter, must not have rank 3: dimension 1 is then the
+ *          tokens, which are not contiguous as channels are
  *   MARKS  ! the operation updates it in place.  + it may be accumulated.  * one or more operands of this kind
  *          ~ its channels may be padded to a multiple of GT_CHANNEL_PAD, if the backend supports it (gather)
  *
  * linear            mask is u8 [N, gt_mask_bytes(out)]: one bit for each element of y, set if y > 0, in an order that the backend chooses.
  *                   It is written only with act = relu.
- * linear.dx         With y, dx is 0 where y <= 0: the gradient of the relu before. The operand y may also be the mask that linear wrote.
- * bias.db           The bias gradient of a layer whose weights are frozen.
+ * linear.dx         If y is given, dx is 0 where y <= 0: the gradient of the preceding relu. The operand y may also be linear's mask.
+ * bias.db           Computes the bias gradient of a layer whose weights are frozen.
  * linear.dw+update  Computes dw and updates w with it at once; dw is never stored. s0, s1 and s2 are the states of the optimizer.
  * linear+loss       The last layer and the loss in one kernel (gt_attr_linear_loss).
- * linear.dx+dw      linear.dx and linear.dw in one kernel.
- * maxpool2d         idx is the offset h * W + w of the maximum in its input plane, i32, or, u8, the offset in its pooling window, of which
- *                   pixels of the padding are part. The gradient of adaptive_maxpool2d is maxpool2d.dx; its idx is i32.
+ * linear.dx+dw      Computes linear.dx and linear.dw in one kernel.
+ * maxpool2d         idx is the position of the maximum: i32, the offset h * W + w in the input plane, or u8, the offset in the pooling
+ *                   window, which includes padding pixels. The gradient of adaptive_maxpool2d is maxpool2d.dx; its idx is i32.
  * batchnorm         y = act(bn(x) + res). In training it updates rmean, rvar and nbt in place.
  * batchnorm.y       Recomputes the y that batchnorm returned.
- * batchnorm.dx      A 6th operand, beta, means that an activation follows, act, or relu if act is none. With relu, dy counts only where
- *                   y > 0 or, if y is absent, where bn(x) > 0; with a gelu, dy is multiplied by its derivative at bn(x). A 9th operand,
- *                   more, is added to dy before that; an activation then follows only if act is not none. g is the dy that results.
- *                   An 8th operand, sums, holds the sums over the whole batch: only dx is computed, from them; the 6th and 7th operand are
- *                   then absent without meaning, because dy is already masked.
- * batchnorm.stats   part: the statistics of these samples (moments.h), for batchnorm.merge.
+ * batchnorm.dx      If the 6th operand, beta, is given, an activation follows: act, or relu if act is none. With relu, dy counts only where
+ *                   y > 0 or, if y is absent, where bn(x) > 0; with a gelu, dy is multiplied by its derivative at bn(x). The 9th operand,
+ *                   more, is added to dy first; with it, an activation follows only if act is not none. g receives the resulting dy.
+ *                   The 8th operand, sums, holds the sums over the whole batch: only dx is computed, from these sums; the 6th and 7th
+ *                   operand may then be absent, because dy is already masked.
+ * batchnorm.stats   part: the statistics of the call's samples (moments.h), for batchnorm.merge.
  * batchnorm.merge   parts is [k, 3, C] or [3, C]. Merges all parts in the fixed tree of comm.h. Updates rmean, rvar and nbt in place if
  *                   they are present, unless the parts contain no values.
  * batchnorm.sums    sums: the sum of dy, the sum of dy * (x - mean), and the number of values. The other operands are as in batchnorm.dx,
- *                   for these samples. The sums, added up over the ranks, are the 8th operand of batchnorm.dx.
+ *                   for the call's samples. The sums, added up over the ranks, are the 8th operand of batchnorm.dx.
  * prelu             K is 1 or C.
  * softmax           Normalises over dimension 1; so does log_softmax.
- * dropout           Drops elements, channels or samples (gt_attr_dropout.unit). It is its own gradient: a call dy -> dx draws the same mask
- *                   again.
+ * dropout           Drops elements, channels or samples (gt_attr_dropout.unit). The gradient is the same operation: a call dy -> dx draws
+ *                   the same mask again.
  * flatten           Writes the elements in PyTorch's order.
- * scale             Multiplies by a factor. It is its own gradient.
+ * scale             Multiplies by a factor. The gradient is the same operation.
  * mul.channels      v is [N,C] or [N,C,1,1]: y = x * v at every pixel; add.channels: y = x + v. dv is the gradient of v, a sum over pixels.
- * concat            Along dimension 1. At most 8 inputs, as for add.
- * view              The same elements in another shape. Never lowered to a kernel: y is an alias of x. Neither x nor y is NHWC.
+ * concat            Concatenates along dimension 1. At most 8 inputs, as for add.
+ * view              y has the elements of x in another shape. Never lowered to a kernel: y is an alias of x. Neither x nor y is NHWC.
  * permute           y.dim[i] = x.dim[dims[i]] (torch.permute).
- * select            y is x at one index of a dimension, which y lacks (torch.select). select.dx: dx is 0 at the other indices.
- * embedding         y has the row of the table w for each of the tokens, in order, or for the codes of one column of tokens [N,columns]
+ * select            y is x at one index of a dimension; y lacks this dimension (torch.select). select.dx: dx is 0 at the other indices.
+ * embedding         y has one row of the table w for each token, in order, or for each code in one column of tokens [N,columns]
  *                   (gt_attr_embedding.column). A token is 0 ... V - 1.
  * embedding.dw+update, embedding_bag.dw+update  Computes the gradient of the rows that the tokens name, and updates these rows at once. The
- *                   optimizer must leave rows without a gradient as they are (gt_update_touches_only). `none` does not exist.
- * embedding_bag     The mean, sum or maximum of the rows of a sample's tokens, of the first lengths[n] or of all. idx is, for the
- *                   maximum, the place of its token in the sample; -1: there is none.
- * positional        Adds row t of w to token t, or row 0 to every token (GT_POSITIONAL_SAME). Without w: sines and cosines (gt_sinusoid in
- *                   ew.inc).
- * pool_tokens       Mean, maximum, the first or the last, of the tokens of a sample within its length; of a sample of length 0, the last
- *                   one is the first one. idx as in embedding_bag.
+ *                   optimizer must not change rows without a gradient (gt_update_touches_only). `none` is always NULL.
+ * embedding_bag     The mean, sum or maximum of the table rows of a sample's tokens: of the first lengths[n] tokens, or of all. For the
+ *                   maximum, idx is the position of its token in the sample; -1: no token.
+ * positional        Adds row t of w to token t, or row 0 to every token (GT_POSITIONAL_SAME). Without w, it adds sines and cosines
+ *                   (gt_sinusoid in ew.h).
+ * pool_tokens       The mean, the maximum, the first or the last of a sample's tokens within its length. If the length is 0, the last token
+ *                   is token 0. idx as in embedding_bag.
  * attention         Scaled dot-product attention of a sequence to itself: qkv has queries, keys and values, C features each, in that order,
  *                   and the features of head h follow those of h - 1. Keys from lengths[n] on are not attended to. lse is the logarithm
  *                   of the sum of the exponentials of a query's scores, for the gradient; infinite if the length is 0, and y is then 0.
  * lstm.steps        One direction of one layer of an LSTM over time (torch.nn.LSTM), without the products with the layer's input: x is the
  *                   input times weight_ih plus bias_ih; w and b are weight_hh and bias_hh. The gates are i, f, g, o, in that order, and G
- *                   is 4 H. y is the hidden state of each step, 0 from lengths[n] on; backwards (gt_attr_rnn.reverse) a sample begins at
- *                   its own end. gates: the values of the gates; cells: the cell states, both for the gradient.
- * lstm.steps.dx     dx is the gradient of x, and of the product of w and the hidden state before the step, which is `before`. The gradient
- *                   of w is therefore that of a linear layer (linear.dw) with the input `before`.
- * gru.steps         The same for torch.nn.GRU: the gates are r, z, n, and G is 3 H. cells: n's product with the hidden state, with its
- *                   bias, before it is multiplied by r. In gru.steps.dx, dh is the gradient of the product of w and `before`.
+ *                   is 4 H. y is the hidden state of each step, 0 from lengths[n] on; with gt_attr_rnn.reverse, a sample begins at its own
+ *                   last token. gates: the values of the gates; cells: the cell states, both for the gradient.
+ * lstm.steps.dx     dx is the gradient of x, and also of the product of w and `before`, the hidden state before the step. The gradient of w
+ *                   is therefore dw of a linear layer (linear.dw) with the input `before`.
+ * gru.steps         The same for torch.nn.GRU: the gates are r, z, n, and G is 3 H. cells: n's product with the hidden state, with bias,
+ *                   before the multiplication by r. In gru.steps.dx, dh is the gradient of the product of w and `before`.
  * views.mean        The weighted mean over the views of each sample (aug.h): x is [views * N, C].
  * identity          Never lowered to a kernel: the planner makes y an alias of x.
  * comm              A collective or a transfer between ranks (gt_attr_comm). No backend receives it: the executor calls the communicator.
- * rows              all: the rows of all ranks, in memory that the ranks share; x is this rank's block of it (gt_attr_rows). Never lowered.
+ * rows              all: the rows of all ranks, in memory that the ranks share; x is this rank's block (gt_attr_rows). Never lowered.
  * cast              Converts to another dtype in the same layout.
  * losses            metrics is a struct gt_metrics. scale multiplies the gradient, not the loss. The target is i32 [N], a label for each
- *                   sample, or f32 [N,K], a number for each output (gt_loss_target). loss_rows.h describes each loss.
+ *                   sample, or f32 [N,K], a value for each output (gt_loss_target). loss_rows.h describes each loss.
  * gather            images are NHWC in memory. index is [N], or [R,L]: then sample n of the batch is
- *                   index[epoch % R][sample0 + n * stride], with the numbers of gt_step_args. With views, x is [views*N,C,H,W]: all samples
+ *                   index[epoch % R][sample0 + n * stride], with the values of gt_step_args. With views, x is [views*N,C,H,W]: all samples
  *                   of the first view, then all samples of the next one. labels and target are both present or both absent.
  *                   If a backend accepts an x with padded channels, it writes zeros into the padding, and its conv2d and conv2d.dw without
- *                   groups read such an x.
- * gather.recipes    gather for images that are not transformed yet: a row has the transforms of its image and its pixels (recipe.h). index,
+ *                   groups accept such an x.
+ * gather.recipes    gather for images that are not transformed yet: a row has the transforms and the pixels of an image (recipe.h). index,
  *                   views and padded channels as in gather.
- * gather.rows       Rows of numbers: i32 becomes i32, and f32 becomes f32 or the compute dtype. y has all rows of the batch once for each
- *                   view. index as in gather.
- * gather.ragged     Sequences of different lengths: sample i is rows[start[i] ... start[i + 1] - 1], at most L numbers. The rest of its
- *                   row of y is gt_attr_ragged.pad. index and views as in gather.
- * sumsq             The sum of squares, of a flat tensor. It is NaN or infinite if an element is.
+ * gather.rows       Gathers rows of values: i32 stays i32, and f32 becomes f32 or the compute dtype. y has all rows of the batch once for
+ *                   each view. index as in gather.
+ * gather.ragged     Gathers sequences of different lengths: sample i is rows[start[i] ... start[i + 1] - 1], at most L values. The rest of
+ *                   its row of y is filled with gt_attr_ragged.pad. index and views as in gather.
+ * sumsq             The sum of squares of a flat tensor. It is NaN or infinite if an element is.
  * bound             Raises scalar to factor * N * max|dy| * max(1, max|x|): with factor 1, an upper bound of the elements of dw and db. A
  *                   NaN stays NaN.
- * check             Decides, in place, whether the step is applied and by which number its gradients are divided (ew.h). With g (one rank
+ * check             Decides, in place, whether the step is applied and by which factor its gradients are divided (ew.h). With g (one rank
  *                   only) it first computes sumsq of g and stores it in scalars.sumsq.
  *
  * The updates of the optimizers follow; optimizer_rows.h lists them with their operands. */
@@ -241,7 +241,7 @@ const char *gt_opcode_name(enum gt_opcode code);
 
 /* ---- attributes: gt_opcall.attr points to the struct of the operation; a gradient uses the struct of its forward operation --- */
 
-/* An activation that is fused into another operation. Only batch normalisation has a gelu, exact or the approximation by tanh. */
+/* An activation that is fused into another operation. Only batch normalisation supports gelu, exact or approximated by tanh. */
 enum gt_act { GT_ACT_NONE, GT_ACT_RELU, GT_ACT_GELU, GT_ACT_GELU_TANH };
 
 struct gt_attr_linear {
@@ -280,7 +280,7 @@ struct gt_attr_adaptive {
 struct gt_attr_norm {
 	double eps;
 	int64_t groups;  /* groupnorm: number of groups; divides the channels */
-	int64_t dims;    /* layernorm: key of the config, which only the graph reads */
+	int64_t dims;    /* layernorm: value of the config key; only the graph reads it */
 	double momentum; /* batchnorm: running = (1 - momentum) * old + momentum * new */
 	bool affine;     /* false: gamma and beta are absent (NULL) */
 	bool track;      /* batchnorm: running statistics exist; false: evaluation uses batch statistics too */
@@ -289,7 +289,7 @@ struct gt_attr_norm {
 	bool empty;      /* batchnorm.stats: if true, write the statistics of no samples; x is not read and may be any tensor */
 };
 
-/* The numbers of an activation, such as the slope of leaky_relu, in the order of its keys (activation_rows.h). */
+/* The parameters of an activation, such as the slope of leaky_relu, in the order of its keys (activation_rows.h). */
 struct gt_attr_act {
 	double number[2];
 };
@@ -306,11 +306,11 @@ struct gt_attr_scale {
 	double factor;
 };
 
-/* What becomes of the rows of the tokens of a sample. */
+/* How embedding_bag combines the rows of a sample's tokens. */
 enum gt_bag { GT_BAG_MEAN, GT_BAG_SUM, GT_BAG_MAX };
 struct gt_attr_embedding {
 	int64_t num, dim; /* rows and columns of the table */
-	int64_t padding;  /* token whose row gets no gradient, and which no bag counts; -1: none */
+	int64_t padding;  /* padding token: its row gets no gradient, and bags skip it; -1: none */
 	int64_t column;   /* column of the tokens that is read; -1: all tokens */
 	int mode;         /* embedding_bag: enum gt_bag */
 };
@@ -328,17 +328,17 @@ struct gt_attr_pool_tokens {
 
 struct gt_attr_attention {
 	int64_t heads; /* divides the features */
-	bool bias;     /* of the projections, which are operations of their own */
+	bool bias;     /* the projections, which are separate operations, have a bias */
 	bool causal;   /* a token attends to itself and to earlier ones only */
 };
 
 struct gt_attr_permute {
-	struct gt_ints dims; /* for each dimension of y, that of x; the first one is 0 */
+	struct gt_ints dims; /* for each dimension of y, the dimension of x; dims.v[0] is 0 */
 };
 
 struct gt_attr_select {
-	int64_t dim;   /* 1 ... rank - 1; in the config also -1 ... */
-	int64_t index; /* 0 ... size - 1; in the config also -1 ... */
+	int64_t dim;   /* 1 ... rank - 1; a config may also count back from the last one, -1 */
+	int64_t index; /* 0 ... size - 1; a config may also count back from the last one, -1 */
 };
 
 struct gt_attr_rnn {
@@ -351,23 +351,23 @@ struct gt_attr_views {
 
 struct gt_attr_ragged {
 	int views;   /* number of views of each sample; see gt_attr_gather.views */
-	int32_t pad; /* number behind the end of a sequence */
+	int32_t pad; /* value that fills a row after the end of its sequence */
 };
 
-/* What dropout drops at once: single elements, channels of a sample, or whole samples. */
+/* The unit that dropout drops: single elements, channels of a sample, or whole samples. */
 enum gt_drop { GT_DROP_ELEMENTS, GT_DROP_CHANNELS, GT_DROP_SAMPLES };
 struct gt_attr_dropout {
 	double p;       /* probability that a unit becomes 0; 0 ... 1 */
 	int unit;       /* enum gt_drop */
-	uint32_t layer; /* number of the layer's random stream */
+	uint32_t layer; /* index of the layer's random stream */
 	bool train;     /* false: y = x */
 };
 
 struct gt_attr_loss {
-	double number[GT_LOSS_NUMBERS]; /* in the order of the loss's keys (GT_LOSS_KEYS): of cross_entropy, the label smoothing */
-	int64_t ignore_index;           /* of a loss over classes: samples with this label have weight 0 */
-	const double *weights;          /* one for each output; the row of the loss says of what. NULL: 1 */
-	int64_t nweights;               /* number of weights: the outputs, or 0 */
+	double number[GT_LOSS_NUMBERS]; /* parameters in the order of the loss's keys (GT_LOSS_KEYS); cross_entropy: label smoothing */
+	int64_t ignore_index;           /* for losses over classes: samples with this label have weight 0 */
+	const double *weights;          /* one weight for each output (see `weight` in loss_rows.h). NULL: all 1 */
+	int64_t nweights;               /* number of weights: the number of outputs, or 0 */
 };
 
 struct gt_attr_linear_loss {
@@ -377,14 +377,14 @@ struct gt_attr_linear_loss {
 };
 
 #define GT_MAX_CHANNELS 16
-#define GT_CHANNEL_PAD 8 /* number of 16-bit channels in the 16 bytes that tensor cores are fed with */
+#define GT_CHANNEL_PAD 8 /* number of 16-bit channels in 16 bytes, the unit that tensor cores require */
 struct gt_attr_gather {
 	float scale[GT_MAX_CHANNELS], shift[GT_MAX_CHANNELS]; /* per channel: x = u8 * scale + shift, which is (u8/255 - mean) / std */
 	int pad;              /* random crop (pad_crop): the image is shifted by -pad ... pad pixels in both directions; 0: off */
 	bool pad_reflect;     /* true: the padding mirrors the image. false: it is black (byte 0) and then normalised, as in torchvision's
 	                       * RandomCrop before Normalize */
 	double hflip;         /* probability of mirroring left to right, 0 ... 1; 0: off */
-	bool hflip_alternate; /* use the random decision of epoch 0 in every epoch, and mirror all images once more in odd epochs */
+	bool hflip_alternate; /* use the random flips of epoch 0 in every epoch, and flip all images once more in odd epochs */
 	bool augment;         /* false: pad and hflip are off */
 	/* Number of views of each sample in an evaluation, which replace augmentation. 0 or 1: only the image. 2: also its mirror image. 6:
 	 * also the image shifted by (-1, -1) and by (1, 1) pixels over a reflected edge, and the mirror image of each (gt_aug_view). */
@@ -395,7 +395,7 @@ struct gt_attr_recipes {
 	struct gt_attr_gather gather; /* scale, shift and views; without augmentation */
 	int ops;                      /* number of operations for which a row has memory, at most GT_RECIPE_MAX_OPS */
 	bool resize;                  /* images may be resized; rows then have memory for more pixels than an image */
-	int contrasts;                /* maximum number of them that change the contrast, each of which reads the whole image once more */
+	int contrasts;                /* maximum number of operations that change the contrast; each reads the whole image once more */
 };
 
 /* A segment: consecutive elements of the flat parameter arena with the same hyper-parameters. */
@@ -404,7 +404,7 @@ struct gt_seg {
 	double lr_mul;       /* factor of the learning rate */
 	double weight_decay;
 	int lr;              /* index into gt_step_args.lr: 0 ... GT_MAX_LR - 1 */
-	int64_t since;       /* number of optimizer steps before the first one that updates the segment; its own steps count from there */
+	int64_t since;       /* number of optimizer steps before the segment's first update; the segment's own steps count from there */
 };
 
 #define GT_MEMBER_NUMBER(key) double key;
@@ -412,7 +412,7 @@ struct gt_seg {
 #define GT_MEMBER_BETAS(key) double beta1, beta2;
 struct gt_attr_update {
 	/* The keys of GT_OPTIMIZER_KEYS. gt_step_args.momentum replaces momentum and beta1; whether there is a momentum buffer depends on
-	 * momentum here. EMA: alpha is the decay; nesterov: with a warm-up. */
+	 * momentum here. For EMA, alpha is the decay, and nesterov enables a warm-up. */
 #define GT_X(P, A, KIND, key, ...) GT_MEMBER_##KIND(key)
 	GT_OPTIMIZER_KEYS(GT_X, , )
 #undef GT_X
@@ -446,7 +446,7 @@ struct gt_attr_muon {
 	bool normalize;                     /* scale p to the norm sqrt(out) before each update */
 };
 
-/* ---- numbers that change from step to step, in memory that the kernel can read -------------------------------------------- */
+/* ---- values that change from step to step, in memory that the kernel can read --------------------------------------------- */
 #define GT_MAX_LR 16
 struct gt_step_args {
 	uint64_t seed;
@@ -455,8 +455,8 @@ struct gt_step_args {
 	uint64_t stride;      /* positions from one sample to the next: 1, or the world size with sampler = "torch" */
 	int64_t step;         /* number of optimizer steps, including this one: Adam's t */
 	double lr[GT_MAX_LR]; /* learning rates of the parameter groups, indexed by gt_seg.lr */
-	/* momentum of sgd, rmsprop and muon, or beta1 of adam and lion, of the parameter groups in this step, indexed by gt_seg.lr; 0: that of
-	 * gt_attr_update */
+	/* momentum of sgd, rmsprop and muon, or beta1 of adam and lion, of the parameter groups in this step, indexed by gt_seg.lr; 0: use the
+	 * value of gt_attr_update */
 	double momentum[GT_MAX_LR];
 	double inv_weight;    /* 1 / sum of the target weights of the effective batch; turns sums into PyTorch's mean */
 	/* number of gt_step_args that follow this one in memory, for micro-batches that are already queued on the device; after a skipped step,
@@ -467,7 +467,7 @@ struct gt_step_args {
 /* The sums that the losses update. The executor zeroes them at the start of a step or an evaluation. */
 struct gt_metrics {
 	double loss;     /* sum of the losses of the samples, not divided */
-	double weight;   /* divisor of the mean loss: the sum of the weights of the samples; without class weights each has 1, 0 if ignored */
+	double weight;   /* divisor of the mean loss: sum of the samples' weights; without class weights, a sample has 1, an ignored one 0 */
 	int64_t correct; /* samples with argmax == target */
 	int64_t top5;    /* samples whose target is among the five largest outputs */
 	int64_t count;   /* samples whose target is not ignored and has a class; 0 with targets f32 [N,K] of a loss that is not over classes */
@@ -495,8 +495,8 @@ struct gt_scaler {
 #define GT_SCALER_WORDS ((int64_t)(sizeof(struct gt_scaler) / sizeof(double)))
 
 /* Attributes of check. With scaling, as in torch.amp.GradScaler, a step whose gradients overflow is skipped and the scale decreases;
- * without it, such a step halts the run. The operand `numbers`, which scaling requires, is the gt_step_args of this micro-batch and the
- * `left` ones after it, as bytes (u8 [n]). */
+ * without it, such a step halts the run. The operand `numbers`, which scaling requires, holds the gt_step_args of this micro-batch and of
+ * the `left` micro-batches after it, as bytes (u8 [n]). */
 struct gt_attr_check {
 	bool scaling, dynamic;  /* scaling: the loss is multiplied by a scale; dynamic, only with scaling: the scale changes during the run */
 	double growth, backoff; /* factors of the scale: after `interval` good steps, and after an overflow */

@@ -64,7 +64,7 @@ static int64_t read_dim(const char *s, size_t n)
 	return *s == '_' ? GT_DIM_FREE : -*s;
 }
 
-/* Reads one operand at s; returns where the next one begins. */
+/* Reads one operand at s; returns a pointer to the next operand. */
 static const char *read_operand(const char *s, struct gt_operand *o)
 {
 	*o = (struct gt_operand){.optional = *s == '['};
@@ -132,7 +132,7 @@ struct bound {
 	const struct gt_opcall *call;
 	int compute;         /* enum gt_dtype of the activations; -1: not known */
 	int param;           /* dtype of operands of type f; -1: not known */
-	int64_t letter[26];  /* size that each letter of the signature means; 0: not known */
+	int64_t letter[26];  /* size for which each letter of the signature stands; 0: not known */
 	int64_t rest[GT_MAX_RANK];
 	int nrest;           /* -1: not known */
 };
@@ -193,7 +193,7 @@ static bool fits_shape(const struct gt_operand *o, const struct gt_tdesc *d, str
 	return d->rank - o->ndim == b->nrest && !memcmp(b->rest, d->dim + o->ndim, (size_t)b->nrest * sizeof *b->rest);
 }
 
-/* Returns whether operand o may have d's layout. If the operand has the standard layout, an open layout is set to it. Vectors of type f
+/* Returns whether operand o may have d's layout. If the operand needs the standard layout, sets an open layout to it. Vectors of type f
  * have no padding. */
 static bool fits_layout(const struct gt_operand *o, struct gt_tdesc *d)
 {
@@ -227,7 +227,7 @@ static void put_dim(char *buf, size_t size, size_t *n, int64_t dim, const struct
 		*n += (size_t)snprintf(buf + *n, size - *n, "%s%c", comma, dim < 0 ? (char)-dim : '_');
 }
 
-/* Writes the shape that the operand must have, as far as it is known: "[4, C, 5, 5]". */
+/* Writes the required shape of the operand, with letters for unknown sizes: "[4, C, 5, 5]". */
 static void expected_shape(const struct gt_operand *o, const struct bound *b, char *buf, size_t size)
 {
 	size_t n = 0;

@@ -1,5 +1,5 @@
 /* The signatures of opcall.h as structs, and the check that a call has the operands of its operation. The graph's verification and both
- * backends use the check; a backend then checks only what it cannot compute.
+ * backends use the check; a backend then checks only which calls it cannot compute.
  *
  *     struct gt_opsig sig;
  *     gt_opsig_read(GT_OP_LAYERNORM, &sig);          sig.in[1].name is "gamma", sig.in[1].optional is true
@@ -12,9 +12,9 @@
 #include <stddef.h>
 #include <string.h>
 
-/* The type of an operand. A type >= GT_OPERAND_DTYPE requires the dtype (enum gt_dtype) whose number is type - GT_OPERAND_DTYPE. */
+/* The type of an operand. A type >= GT_OPERAND_DTYPE requires the dtype (enum gt_dtype) whose value is type - GT_OPERAND_DTYPE. */
 enum gt_operand_type { GT_OPERAND_ACT, GT_OPERAND_WEIGHT, GT_OPERAND_PARAM, GT_OPERAND_ANY, GT_OPERAND_DTYPE };
-/* an entry of gt_operand.dim that allows any size; a positive entry requires that size; a negative entry is minus the letter of the size */
+/* an entry of gt_operand.dim that allows any size; a positive entry requires that size; a negative entry is the negated letter of a size */
 enum { GT_DIM_FREE = 0 };
 
 struct gt_operand {
@@ -26,7 +26,7 @@ struct gt_operand {
 	bool padded;     /* its channels may be padded */
 	bool repeated;   /* this entry stands for one or more operands; it is the last of the inputs or outputs */
 	bool shaped;     /* the members below describe the shape; false: any shape */
-	bool rest;       /* further sizes follow those of dim */
+	bool rest;       /* further sizes follow the sizes in dim */
 	int ndim;        /* number of entries in dim; 0 without rest: a tensor of one element, of any rank */
 	int64_t dim[GT_MAX_RANK];
 };
@@ -44,20 +44,20 @@ const struct gt_operand *gt_opsig_output(const struct gt_opsig *sig, int i);
 
 size_t gt_opcode_attr_size(enum gt_opcode code); /* bytes of the operation's attribute struct; 0: it has none */
 
-/* Checks numbers, presence, dtypes, shapes and layouts of a call's operands and gt_opcall.accumulate. An open layout (gt_tdesc.any) of an
- * operand that has the standard layout is set to it. Returns GT_EINTERNAL if the call does not fit the signature, which is a bug in
+/* Checks count, presence, dtypes, shapes and layouts of a call's operands, and gt_opcall.accumulate. Sets the standard layout of operands
+ * that need it and whose layout is open (gt_tdesc.any). Returns GT_EINTERNAL if the call does not fit the signature, which is a bug in
  * gtrain. */
 enum gt_code gt_opcall_check(const struct gt_opcall *call, struct gt_err *err);
 
 /* Returns the descriptor of an operand, NULL if it is absent: gt_opcall_operand(call, "gamma"). */
 struct gt_tdesc *gt_opcall_operand(const struct gt_opcall *call, const char *name);
-/* Returns the descriptor of the first input, which every operation that backends get has, and of the first output; NULL: absent. */
+/* Returns the descriptor of the first input, which every operation of a backend has, and of the first output; NULL: absent. */
 struct gt_tdesc *gt_opcall_input(const struct gt_opcall *call);
 struct gt_tdesc *gt_opcall_output(const struct gt_opcall *call);
 /* Returns whether the call adds to an output (gt_opcall.accumulate). */
 bool gt_opcall_adds(const struct gt_opcall *call, const char *name);
 
-/* The address of an operand: an operand's name, and the offset of the member of the kernel's arguments that gets its address:
+/* The destination of an operand's address: the operand's name, and the offset of a member of the kernel's argument struct:
  *
  *     struct args { const void *x; void *y; };
  *     static const struct gt_operand_slot slots[] = {GT_SLOTS(args, x, y)};
@@ -93,7 +93,7 @@ struct gt_operand_slot {
 #define GT_SLOTS_12(tag, m, ...) GT_SLOTS_1(tag, m), GT_SLOTS_11(tag, __VA_ARGS__)
 #define GT_SLOTS_13(tag, m, ...) GT_SLOTS_1(tag, m), GT_SLOTS_12(tag, __VA_ARGS__)
 
-/* The slots of the operands that a call has, those of its inputs before those of its outputs. */
+/* The slots of the operands that are present in a call, inputs before outputs. */
 struct gt_binding {
 	int nin, n;
 	struct {
@@ -103,7 +103,7 @@ struct gt_binding {
 
 void gt_binding_make(struct gt_binding *b, const struct gt_operand_slot *slots, size_t n, const struct gt_opcall *call);
 
-/* Sets the members to the addresses of a launch. The members of operands that the call does not have are left as they are. */
+/* Sets the members to the addresses of a launch. The members of absent operands keep their values. */
 static inline void gt_binding_apply(const struct gt_binding *b, void *args, void *const *in, void *const *out)
 {
 	int i = 0;
@@ -116,7 +116,7 @@ static inline void gt_binding_apply(const struct gt_binding *b, void *args, void
 /* Fails with GT_EUNAVAILABLE and a sentence: "conv2d (layer1.0.conv1) of f16 [32, 3, 32, 32]: not supported by the cpu backend". */
 enum gt_code gt_opcall_refuse(const struct gt_opcall *call, struct gt_err *err, const char *why);
 
-/* Returns the operand of a checked call whose channels are padded; NULL: there is none. */
+/* Returns the operand of a checked call whose channels are padded; NULL: no channels are padded. */
 const struct gt_tdesc *gt_opcall_padded(const struct gt_opcall *call);
 
 #endif

@@ -4,7 +4,7 @@
 #define STATE_NONE() {NULL, GT_STATE_NONE}
 #define STATE_ALWAYS(text) {text, GT_STATE_ALWAYS}
 #define STATE_IF(key, text) {text, GT_STATE_IF_##key}
-/* gt_update_row.matrix and .whole */
+/* values of gt_update_row.matrix and .whole */
 #define NEEDS_PLAIN false, false
 #define NEEDS_FIRST_NESTEROV false, false
 #define NEEDS_NORMS false, true

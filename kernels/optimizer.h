@@ -8,8 +8,8 @@
 
 #include "opsig.h"
 
-/* The condition for which an optimizer keeps a state (such as Adam's exp_avg) for each parameter: never, always, or if the attribute
- * that GT_STATE_IF_key names is not 0 (GT_STATE_IF_momentum, ...). */
+/* The condition under which an optimizer keeps a state (such as Adam's exp_avg) for each parameter: never, always, or if the attribute that
+ * GT_STATE_IF_key names is not 0 (GT_STATE_IF_momentum, ...). */
 enum gt_state_when {
 	GT_STATE_NONE,
 	GT_STATE_ALWAYS,
@@ -38,8 +38,8 @@ bool gt_update_has(const struct gt_update_row *row, const struct gt_attr_update 
 /* Returns whether a step with the gradient 0 leaves an element as it is, so that only elements with a gradient need a step: sgd without
  * momentum and weight decay. */
 bool gt_update_touches_only(enum gt_opcode code, const struct gt_attr_update *attr);
-/* Returns the reason why no backend can apply the optimizer of a call where it makes a gradient (linear.dw+update, embedding.dw+update,
- * embedding_bag.dw+update); NULL: there is none, or the call is another operation. */
+/* Returns the reason why no backend can fuse the optimizer of a call with the gradient (linear.dw+update, embedding.dw+update,
+ * embedding_bag.dw+update); NULL: backends can, or the call is another operation. */
 const char *gt_update_refuses_fused(const struct gt_opcall *call);
 
 /* Checks the rules for an update that its signature (opsig.h) cannot express, except the dtype of the work copy. Returns NULL, or the
@@ -56,7 +56,7 @@ enum gt_optimizer {
 	GT_OPT_COUNT
 };
 
-/* A key that not every type of an optimizer, or of a schedule, accepts, or whose default differs for a type. */
+/* A config key that only some types of optimizer or schedule accept, or whose default depends on the type. */
 struct gt_type_key {
 	const char *key; /* name of the key: "betas"; NULL: end of the list */
 	const char *def; /* default as written in a config, "[0.9, 0.99]"; NULL: the default that all types share */

@@ -1,16 +1,16 @@
-/* The optimizers, one row each: the lists from which the operation codes, the config's words, the kernels' tables and the checkpoint's
- * names are made. optimizer.h has the same rows as structs.
+/* The optimizers, one row each. The operation codes, the config's values, the kernels' tables and the names in checkpoints are generated
+ * from these lists. optimizer.h has the same rows as structs.
  *
- * To add an optimizer: a row in GT_OPTIMIZERS; if it has keys that no other one has, a row for each in GT_OPTIMIZER_KEYS; if no update
- * operation here has its formula, a row in GT_ELEMENT_UPDATES, and its scalars and its step in optim.inc. The CPU and CUDA kernels, the
+ * To add an optimizer: a row in GT_OPTIMIZERS; for each key that no other optimizer has, a row in GT_OPTIMIZER_KEYS; if no update operation
+ * here has its formula, a row in GT_ELEMENT_UPDATES, and functions for scalars and step in optim.inc. The CPU and CUDA kernels, the
  * attributes of the operation, the schema, the manual's text, the state dict and linear.dw+update follow. */
 #ifndef GT_KERNELS_OPTIMIZER_ROWS_H
 #define GT_KERNELS_OPTIMIZER_ROWS_H
 
 /* Update operations: X(NAME, name, state 0, state 1, state 2, loops). The code is GT_OP_NAME; optim.inc has gt_scalars_name and
- * gt_step_name, or what NORMS says below. The operands are p g [state 0] [state 1] [state 2] [scalars] [work]; a state that is NONE() in
- * the row has no operand. All operands are flat. p, the states and work are updated in place, unless scalars.skip is set.
- * state: the name of the state in PyTorch's state dict, and the condition for which the state exists:
+ * gt_step_name, or the functions listed at NORMS below. The operands are p g [state 0] [state 1] [state 2] [scalars] [work]; a state that
+ * is NONE() in the row has no operand. All operands are flat. p, the states and work are updated in place, unless scalars.skip is set.
+ * state: the name of the state in PyTorch's state dict, and the condition under which the state exists:
  *   ALWAYS(name), IF(key, name): if attr.key, a NUMBER or a FLAG of GT_OPTIMIZER_KEYS, is not 0, NONE().
  * loops: the flags of a launch for which a CPU kernel has a loop of its own:
  *   PLAIN: no flag. FIRST_NESTEROV: if state 0 exists, two flags: whether this is the first step, and attr.nesterov.
@@ -19,8 +19,8 @@
  *     again from the updated states, and gt_ratio_name computes the ratio from the norms of parameter and direction.
  *   MATRIX: the update is not element by element; a backend has a kernel of its own for it.
  * EMA is no optimizer: its p is the moving average of the parameters (train.ema), and its g the parameters.
- * An element of an element-wise update depends on the operands of that element only. So its parameters may be cut anywhere: into shards of
- * ranks, and into tiles that linear.dw+update applies. NORMS and MATRIX updates need whole parameters, each in a segment of its own. */
+ * An element of an element-wise update depends on the operands of that element only. So its parameters may be divided anywhere: into shards
+ * of ranks, and into tiles that linear.dw+update applies. NORMS and MATRIX updates need whole parameters, each in a segment of its own. */
 #define GT_ELEMENT_UPDATES(X)                                                                                               \
 	X(SGD, sgd, IF(momentum, "momentum_buffer"), NONE(), NONE(), FIRST_NESTEROV)                                            \
 	X(ADAM, adam, ALWAYS("exp_avg"), ALWAYS("exp_avg_sq"), IF(amsgrad, "max_exp_avg_sq"), PLAIN)                            \
@@ -41,7 +41,7 @@
 /* Keys of train.optimizer that are attributes of the update operation: X(P, A, KIND, key, default, max, help). The member of struct
  * gt_attr_update and of struct gt_conf_optimizer has the name of the key. Values are at least 0 and at most max. P and A are passed to X.
  * KIND:
- *   NUMBER: double.  FLAG: bool; max is 0.  BETAS: two numbers less than max, which are beta1 and beta2 in gt_attr_update.
+ *   NUMBER: double.  FLAG: bool; max is 0.  BETAS: two values less than max, which are beta1 and beta2 in gt_attr_update.
  * A key exists for the types whose row in GT_OPTIMIZERS names it. */
 #define GT_OPTIMIZER_KEYS(X, P, A)                                                                                          \
 	X(P, A, NUMBER, momentum, "0.0", 1, "factor of the previous direction in the momentum")                                 \
@@ -62,8 +62,8 @@
 	X(P, A, FLAG, decoupled_weight_decay, "false", 0, "let the weight decay shrink parameters, as in adamw, not change gradients")
 
 /* Values of train.optimizer.type: X(NAME, word, UPDATE, decoupled, help, keys…). The enumerator is GT_OPT_NAME, the operation
- * GT_OP_UPDATE with attr.decoupled = decoupled. keys: the keys of train.optimizer that only some types take, of those that this one takes:
- * {"key"}, and any key with a default that is not the usual one: {"key", "default"}. */
+ * GT_OP_UPDATE with attr.decoupled = decoupled. keys: the keys of train.optimizer that this type accepts but not every type does, {"key"},
+ * and keys whose default differs from the usual default, {"key", "default"}. */
 #define GT_OPTIMIZERS(X)                                                                                                    \
 	X(SGD, "sgd", SGD, false, "torch.optim.SGD", {"momentum"}, {"dampening"}, {"nesterov"})                                 \
 	X(ADAM, "adam", ADAM, false, "torch.optim.Adam", {"betas"}, {"eps"}, {"amsgrad"})                                       \
@@ -96,11 +96,11 @@
 #define GT_STATE_MUST_IF(key, name) 0
 #define GT_STATES_ALL(s0, s1, s2) (GT_STATE_ALL_##s0 | GT_STATE_ALL_##s1 << 1 | GT_STATE_ALL_##s2 << 2)
 #define GT_STATES_MUST(s0, s1, s2) (GT_STATE_MUST_##s0 | GT_STATE_MUST_##s1 << 1 | GT_STATE_MUST_##s2 << 2)
-/* The text of one state in a signature (opcall.h). A state that a row names is an optional operand, also where the state does not exist. */
+/* The text of one state in a signature (opcall.h). A state that a row names is an optional operand, also in calls without the state. */
 #define GT_STATE_SIG_NONE()
 #define GT_STATE_SIG_ALWAYS(name) "[" name ":f(E)!] "
 #define GT_STATE_SIG_IF(key, name) GT_STATE_SIG_ALWAYS(name)
-/* The number of operands for states: one for each state that a row names, also where the state does not exist. */
+/* The number of operands for states: one for each state that a row names, also in calls without the state. */
 #define GT_STATES_SLOTS(s0, s1, s2) (GT_STATE_ALL_##s0 + GT_STATE_ALL_##s1 + GT_STATE_ALL_##s2)
 
 #endif

@@ -5,11 +5,11 @@
 
 #include "base/philox.h"
 
-/* Pillow's Image.blend: from + alpha (to - from) in f32, truncated; beyond 0 ... 1 it is clipped too. */
+/* Pillow's Image.blend: from + alpha (to - from) in f32, truncated; for alpha outside 0 ... 1, also clipped. */
 GT_HD uint8_t gt_pixel_blend(int from, int to, float alpha)
 {
 	float v = (float)from + alpha * (float)(to - from);
-	v = v < 255 ? v : 255; /* in this form, gcc makes a minimum and a maximum of it */
+	v = v < 255 ? v : 255; /* gcc compiles this form to a minimum and a maximum */
 	v = v > 0 ? v : 0;
 	return (uint8_t)(int)v;
 }
@@ -20,14 +20,14 @@ GT_HD int gt_pixel_luma(int r, int g, int b)
 	return (int)(((uint32_t)r * 19595u + (uint32_t)g * 38470u + (uint32_t)b * 7471u + 0x8000u) >> 16);
 }
 
-/* Returns the grey into which the contrast of an image blends: the mean of the lumas of its n pixels. */
+/* Returns the grey value with which a change of contrast blends an image: the mean of the lumas of its n pixels. */
 GT_HD int gt_pixel_mean(int64_t sum, int64_t n)
 {
 	return (int)((double)sum / (double)n + 0.5);
 }
 
-/* To Pillow's HSV (libImaging/Convert.c), a shift of H by `by` modulo 256, and back. Each step is rounded as there. It selects values
- * instead of branching, so that a loop over it vectorises. */
+/* Converts a pixel to Pillow's HSV (libImaging/Convert.c), shifts H by `by` modulo 256, and converts it back, rounding each step as Pillow
+ * does. The code selects values instead of branching, so that a loop over pixels vectorises. */
 GT_HD void gt_pixel_shift_hue(int *red, int *green, int *blue, int by)
 {
 	int r = *red, g = *green, b = *blue, most = r > g ? r : g, least = r < g ? r : g;
@@ -58,7 +58,7 @@ GT_HD void gt_pixel_shift_hue(int *red, int *green, int *blue, int by)
 	*blue = (most & grey) | (nb & ~grey);
 }
 
-/* Returns the block of random numbers that has byte `at` of the noise with this key, and 15 others. */
+/* Returns the block of random bits that contains byte `at` of the noise with this key, and 15 other bytes. */
 GT_HD struct gt_philox gt_pixel_noise(uint64_t key, int64_t at)
 {
 	return gt_rng_draw(key, (uint32_t)(at / 16), 0, 0, 0);

@@ -1,5 +1,5 @@
-/* The transforms of an image, with the numbers that they drew: a recipe. A thread of the host draws it
- * (datasets/image/recipe_draw.h) and writes it before the pixels that it has decoded; the operation gather.recipes computes the transformed
+/* A recipe: the transforms of an image with their drawn random values. A host thread draws a recipe
+ * (datasets/image/recipe_draw.h) and writes it in front of the decoded pixels; the operation gather.recipes computes the transformed
  * pixels. Compiled by gcc and by nvcc.
  *
  *     row of a sample:  | struct gt_recipe | gt_recipe_op [ops] | memory for pixels, u8 |     a multiple of 16 bytes: gt_recipe_row
@@ -24,20 +24,20 @@
 #define GT_RECIPE_TAPS 9                            /* maximum number of weights of a pixel along an axis */
 #define GT_RECIPE_TAP_INTS (GT_RECIPE_TAPS + 2)     /* integers of a pixel in a table of weights: see gt_recipe_taps */
 #define GT_RECIPE_SIDES 1024                        /* maximum height plus width of a result, for which a kernel has tables */
-#define GT_RECIPE_SLOT 3                            /* a row of resized images has memory for a part of this many images' bytes */
+#define GT_RECIPE_SLOT 3                            /* pixel memory of a row of resized images, in units of an image's bytes */
 
 enum gt_recipe_kind {
 	GT_RECIPE_CROP,         /* the image shifted by (-top, -left) pixels, with a black edge */
-	GT_RECIPE_CROP_REFLECT, /* the same with an edge that mirrors the image; the shift is smaller than the image */
+	GT_RECIPE_CROP_REFLECT, /* as CROP, with an edge that mirrors the image; the shift is smaller than the image */
 	GT_RECIPE_FLIP_X,       /* left to right */
 	GT_RECIPE_FLIP_Y,
-	GT_RECIPE_BRIGHTNESS,   /* these three by factor */
+	GT_RECIPE_BRIGHTNESS,   /* these three use `factor` */
 	GT_RECIPE_CONTRAST,
 	GT_RECIPE_SATURATION,
-	GT_RECIPE_HUE,          /* by shift */
+	GT_RECIPE_HUE,          /* uses `shift` */
 	GT_RECIPE_GREY,
-	GT_RECIPE_FILL,         /* the box gets the colour fill */
-	GT_RECIPE_NOISE         /* the box gets random bytes */
+	GT_RECIPE_FILL,         /* fills the box with the colour `fill` */
+	GT_RECIPE_NOISE         /* fills the box with random bytes */
 };
 
 struct gt_recipe_op {
@@ -45,16 +45,16 @@ struct gt_recipe_op {
 	int32_t kind;                     /* enum gt_recipe_kind */
 	float factor;
 	int32_t top, left, height, width; /* the box, in pixels */
-	int32_t shift;                    /* in 255ths of a turn, modulo 256 */
-	uint8_t fill[4];                  /* of each channel */
+	int32_t shift;                    /* of the hue, in 1/255 of a full turn, modulo 256 */
+	uint8_t fill[4];                  /* colour: a byte for each channel */
 };
 
-/* How an axis of the part becomes an axis of the image: its box [from, to) becomes `out` pixels, of which the image has those from `begin`
- * on (gt_taps_of). */
+/* How an axis of the part is resized to an axis of the image: its box [from, to) becomes `out` pixels; the image consists of the pixels
+ * from `begin` on (gt_taps_of). */
 struct gt_recipe_axis {
 	double from, to;
 	int32_t in, out, begin;
-	int32_t first; /* number of the first pixel that the part has; the box counts from 0 */
+	int32_t first; /* index of the first pixel in the part; the box counts from pixel 0 */
 };
 
 /* The order in which axes are resized: the result is rounded to bytes in between. */
@@ -62,7 +62,7 @@ enum gt_recipe_resize { GT_RECIPE_AS_IT_IS, GT_RECIPE_ROWS_FIRST, GT_RECIPE_COLU
 
 struct gt_recipe {
 	int32_t n;       /* number of operations: at most as many as the row has memory for */
-	int32_t resize;  /* enum gt_recipe_resize; GT_RECIPE_AS_IT_IS: the pixels are the image, and the members below mean nothing */
+	int32_t resize;  /* enum gt_recipe_resize; GT_RECIPE_AS_IT_IS: the pixels are the image, and the members below are unused */
 	int32_t bicubic; /* 0: bilinear */
 	int32_t stride;  /* bytes of a row of pixels */
 	struct gt_recipe_axis x, y;
@@ -95,9 +95,9 @@ static inline const char *gt_recipe_refuses(const struct gt_attr_recipes *a, con
 	return a->gather.views > 2 && (x->dim[2] < 2 || x->dim[3] < 2) ? "the padding reaches past the mirrored image" : NULL;
 }
 
-/* Follows pixel (*y, *x) of the result of the operations back to the pixel of the (resized) image from which it comes. Returns the number
- * of the first operation whose result that pixel is: 0 if it is one of the image, else 1 + the number of the operation that painted it;
- * painted[] then has its colour. */
+/* Traces pixel (*y, *x) of the result back through the operations to its source pixel in the (resized) image. Returns 0 if there is a
+ * source pixel, or 1 + the index of the operation that painted the pixel; painted[] then has its colour. Operations from the returned index
+ * on still apply. */
 GT_HD int gt_recipe_origin(const struct gt_recipe_op *op, int n, int32_t h, int32_t w, int c, int32_t *y, int32_t *x, int32_t *painted)
 {
 	for (int i = n; i-- > 0;) {
@@ -164,13 +164,13 @@ GT_HD void gt_recipe_colour(const struct gt_recipe_op *o, int32_t grey, int c, i
 	}
 }
 
-/* Writes the weights of pixel i of an axis of the image: the first pixel of the part, their number, and the weights. */
+/* Writes the weights of pixel i of an axis of the image: the first pixel of the part, the number of weights, and the weights. */
 GT_HD void gt_recipe_taps(const struct gt_recipe_axis *a, bool bicubic, int32_t i, int32_t *to)
 {
 	struct gt_taps t = gt_taps_of(a->from, a->to, a->in, a->out, bicubic);
 	struct gt_taps_span s = gt_taps_span(&t, a->begin + i);
 	int32_t n = (int32_t)(s.last - s.first);
-	n = n < GT_RECIPE_TAPS ? n : GT_RECIPE_TAPS; /* the host resizes images that need more */
+	n = n < GT_RECIPE_TAPS ? n : GT_RECIPE_TAPS; /* the host resizes images that need more weights */
 	to[0] = (int32_t)s.first - a->first;
 	to[1] = n;
 	for (int32_t k = 0; k < n; k++)
@@ -213,8 +213,8 @@ GT_HD void gt_recipe_fetch(const struct gt_recipe_image *im, int c, int32_t y, i
 		v[k] = gt_taps_clip(v[k]);
 }
 
-/* Computes the c values of pixel (y, x) after the first n operations. grey[i]: if operation i, i < n, changes the contrast, the mean luma
- * of the image before it. */
+/* Computes the c values of pixel (y, x) after the first n operations. grey[i]: if operation i (i < n) changes the contrast, the mean luma
+ * of the image before operation i. */
 GT_HD void gt_recipe_pixel(const struct gt_recipe_op *op, int n, const int32_t *grey, const struct gt_recipe_image *im, int c, int32_t y,
                            int32_t x, int32_t *v)
 {

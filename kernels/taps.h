@@ -25,7 +25,7 @@ struct gt_taps {
 
 /* The input pixels first <= x < last of an output pixel. */
 struct gt_taps_span {
-	double centre, sum; /* sum: of the weights before they are normalised */
+	double centre, sum; /* sum: sum of the weights before they are normalised */
 	int64_t first, last;
 };
 
@@ -82,7 +82,7 @@ GT_HD int32_t gt_taps_weight(const struct gt_taps *t, const struct gt_taps_span 
 GT_HD uint8_t gt_taps_clip(int32_t sum)
 {
 	sum >>= GT_TAPS_BITS;
-	sum = sum < 255 ? sum : 255; /* in this form, gcc makes a minimum and a maximum of it */
+	sum = sum < 255 ? sum : 255; /* gcc compiles this form to a minimum and a maximum */
 	sum = sum > 0 ? sum : 0;
 	return (uint8_t)sum;
 }

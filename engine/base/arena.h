@@ -19,7 +19,7 @@ char *gt_arena_strdup(struct gt_arena *a, const char *s);
 char *gt_arena_printf(struct gt_arena *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 size_t gt_arena_bytes(const struct gt_arena *a); /* number of bytes allocated so far */
 
-/* Makes room for element n of an array of the arena. array: the address of the pointer to it. cap: its room in elements, which doubles. */
+/* Makes room for element n of an array of the arena. array: address of its pointer. cap: its capacity in elements, which doubles. */
 enum gt_code gt_arena_grow(struct gt_arena *a, void *array, int n, int *cap, size_t size, struct gt_err *err);
 
 enum gt_code gt_fail_memory(struct gt_err *err, size_t bytes); /* fills err with "out of memory", returns GT_EFAIL */
@@ -45,17 +45,17 @@ enum gt_code gt_fail_memory(struct gt_err *err, size_t bytes); /* fills err with
 			return gt_fail_memory((err), (size_t)(n) * sizeof *(ptr));                   \
 	} while (0)
 
-/* ---- arrays of malloc, which grow by one element after the other ------------------------------------------------------------------
+/* ---- malloc'ed arrays that grow one element at a time ----------------------------------------------------------------------------
  *
  *     struct list { struct item *v; int64_t n, cap; } l = {0};
  *     GT_GROW(l.v, l.cap, l.n + 1, err);       now l.v[l.n] can be written
  *     free(l.v);
  */
-/* Returns the memory of an array, reallocated with room for `need` elements of `size` bytes or more, and sets *cap to its room in elements.
- * Each time the room at least doubles, so that n elements are copied fewer than 2n times. NULL: out of memory, and p is as it was. */
+/* Reallocates array p for at least `need` elements of `size` bytes, returns it, and sets *cap to its capacity in elements. The capacity at
+ * least doubles, so that n elements are copied fewer than 2n times. NULL: out of memory; p is unchanged. */
 void *gt_grown(void *p, int64_t *cap, int64_t need, size_t size);
 
-/* Makes room for `need` elements in ptr, a malloc'ed array with room for `cap` (int64_t), or returns the error "out of memory" from the
+/* Makes room for `need` elements in ptr, a malloc'ed array of capacity `cap` (int64_t), or returns the error "out of memory" from the
  * calling function. */
 #define GT_GROW(ptr, cap, need, err)                                                         \
 	do {                                                                                     \

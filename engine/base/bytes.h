@@ -1,4 +1,4 @@
-/* Sizes of memory as text for people, and numbers in messages. */
+/* Memory sizes as text, and u32 integers in network messages. */
 #ifndef GT_BASE_BYTES_H
 #define GT_BASE_BYTES_H
 

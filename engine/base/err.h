@@ -43,7 +43,7 @@ enum gt_code gt_fail(struct gt_err *err, enum gt_code code, const char *fmt, ...
 /* Puts "text: " before the message in err, for callers that know the file or the layer of an error. Returns its code. */
 enum gt_code gt_fail_prefix(struct gt_err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* Returns code, but `to` if it is `from`, and then sets it in err too: for a caller that knows what the failure means. */
+/* If code is `from`, returns `to` and sets it in err; else returns code. For a caller that knows a more precise code. */
 static inline enum gt_code gt_code_replace(enum gt_code code, enum gt_code from, enum gt_code to, struct gt_err *err)
 {
 	if (code == from && err)
@@ -51,8 +51,8 @@ static inline enum gt_code gt_code_replace(enum gt_code code, enum gt_code from,
 	return code == from ? to : code;
 }
 
-/* Returns the code for a failed call about a file: GT_EFAIL if errno, `number`, says that the process or the machine lacks descriptors or
- * memory, which says nothing about the file; else `otherwise`. */
+/* Returns the code for a failed call on a file. number: errno. GT_EFAIL: the process or the machine lacks descriptors or memory, so the
+ * file may be correct. All other failures: `otherwise`. */
 enum gt_code gt_errno_code(int number, enum gt_code otherwise);
 
 /* Returns the meaning of a code, for messages and the table in the manual. */

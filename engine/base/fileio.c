@@ -59,7 +59,7 @@ static int open_retrying(const char *path, int flags, unsigned mode)
 	}
 }
 
-/* shown: the name in an error. */
+/* shown: the file's name in errors. */
 static enum gt_code create_new_file(const char *path, const char *shown, unsigned mode, int *fd, struct gt_err *err)
 {
 	*fd = open_retrying(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode);
@@ -217,7 +217,7 @@ enum gt_code gt_dir_sync(const char *path, struct gt_err *err)
 	if (fd < 0)
 		return gt_fail(err, GT_EIO, "%s: cannot open: %s", path, strerror(errno));
 	int e = fsync(fd) ? errno : 0;
-	close(fd); /* nothing was written through fd, so an error of close means no loss */
+	close(fd); /* nothing was written through fd, so a failed close loses no data */
 	if (e && e != EINVAL)
 		return gt_fail(err, GT_EIO, "%s: cannot fsync: %s", path, strerror(e));
 	return GT_OK;
@@ -302,13 +302,13 @@ enum gt_code gt_lock_take(const char *path, int *fd, bool *held, long *holder, s
 		close(*fd);
 		return gt_lock_take(path, fd, held, holder, err);
 	}
-	/* The process id is only for the error above. The lock is that of the kernel and cannot become stale. */
+	/* The process id is only for the error above. The kernel holds the lock, so it cannot become stale. */
 	int n = snprintf(text, sizeof text, "%ld\n", (long)getpid());
 	enum gt_code code = ftruncate(*fd, 0) ? gt_fail(err, GT_EIO, "%s: cannot write: %s", path, strerror(errno))
 	                                      : gt_file_write(*fd, path, text, (size_t)n, err);
 	if (code == GT_OK)
 		return GT_OK;
-	if (!fstat(*fd, &st) && !st.st_size) /* nobody else has used it, because this process has the lock */
+	if (!fstat(*fd, &st) && !st.st_size) /* no other process has used it, because this process has the lock */
 		unlink(path);
 	gt_fd_close(fd);
 	return gt_code_replace(code, GT_EIO, GT_ECANTCREAT, err);

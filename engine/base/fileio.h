@@ -46,7 +46,7 @@ enum gt_code gt_file_open(const char *path, int *fd, uint64_t *bytes, struct gt_
 enum gt_code gt_file_open_own(const char *path, int *fd, uint64_t *bytes, struct gt_err *err);
 /* Reads exactly n bytes at offset. Returns GT_EDATA if the file ends before. */
 enum gt_code gt_file_pread(int fd, const char *path, void *buf, size_t n, uint64_t offset, struct gt_err *err);
-/* Calls fn with the first `bytes` bytes of the file in pieces, in order. Stops at the first failure, which can be that of fn. */
+/* Calls fn with the first `bytes` bytes of the file in pieces, in order. Stops at the first failure, also of fn. */
 enum gt_code gt_file_each(int fd, const char *path, uint64_t bytes,
                           enum gt_code (*fn)(void *user, const void *data, size_t n, struct gt_err *err), void *user, struct gt_err *err);
 
@@ -67,7 +67,7 @@ enum gt_code gt_link_replace(const char *target, const char *path, struct gt_err
  * directory exists. If `existed` is not NULL, *existed becomes the length of the part of path that existed before; it is set on failure
  * too. */
 enum gt_code gt_dir_make(const char *path, size_t *existed, struct gt_err *err);
-/* Removes the directories that gt_dir_make has made, from the last one on, as long as they are empty. Failures are ignored. */
+/* Removes the directories that gt_dir_make has made, deepest first, as long as they are empty. Failures are ignored. */
 void gt_dir_unmake(const char *path, size_t existed);
 /* Syncs the entries of a directory. A file system that cannot sync directories (EINVAL) is assumed not to need it. */
 enum gt_code gt_dir_sync(const char *path, struct gt_err *err);

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #define TRIES 5      /* number of further attempts to create directories whose parents are removed meanwhile */
-#define DEPTH_MAX 64 /* maximum depth of a tree to remove; those of gtrain have two levels */
+#define DEPTH_MAX 64 /* maximum depth of a tree to remove; gtrain's trees have two levels */
 
 /* *made becomes true if the directory did not exist. *why becomes the errno of a failed mkdir, or ENOENT if the directory existed then, but
  * not any more. */
@@ -33,7 +33,7 @@ static enum gt_code make_directory(const char *path, bool *made, int *why, struc
 	return gt_fail(err, GT_ECANTCREAT, "%s: cannot create directory: %s", path, strerror(e));
 }
 
-/* Creates the directories of a path of n bytes. Lowers *existed to the length of the part before the first one that did not exist. */
+/* Creates the directories of a path of n bytes. Lowers *existed to the length of the path before the first directory that did not exist. */
 static enum gt_code make_directories(const char *path, size_t n, size_t *existed, int *why, struct gt_err *err)
 {
 	char buf[GT_PATH_SIZE];

@@ -30,7 +30,7 @@ struct gt_json {
 	int depth;
 	char close[GT_JSON_DEPTH]; /* the bracket, '}' or ']', that closes each open object or array */
 	bool comma;                /* whether a comma must precede the next value */
-	bool exact;                /* numbers have 17 digits, whatever their calls say: what reads the text needs the same doubles */
+	bool exact;                /* write every number with 17 digits, so that readers get the same doubles */
 	bool no_memory, misused;
 };
 
@@ -59,7 +59,7 @@ void gt_json_double(struct gt_json *j, const char *key, double value, int digits
 #define gt_json_row(j, key, ...) (gt_json_object((j), (key)), gt_json_add((j), __VA_ARGS__), gt_json_end(j))
 struct gt_json_item {
 	const char *key;
-	char kind; /* the macro that made it */
+	char kind; /* the macro that made the item */
 	int digits;
 	union {
 		const char *text;

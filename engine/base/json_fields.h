@@ -36,13 +36,13 @@ struct gt_json_field {
 	enum gt_field_type type;
 	size_t offset;             /* in the struct of the object */
 	enum gt_field_rule rule;
-	int64_t none;              /* WHOLE: value of an absent member; the others have false or NULL */
+	int64_t none;              /* WHOLE: value of an absent member; other kinds use false or NULL */
 	const char *const *words;  /* WORD: [nwords] */
 	int nwords;
 	const struct gt_json_field *fields; /* OBJECT */
-	/* OBJECT: what says whether there is an object. An optional one that does not exist is absent, a required one is null. */
+	/* OBJECT: flag and count tell whether the object exists. If not, an optional member is absent and a required one is null. */
 	size_t flag;               /* offset of a bool, which a reader sets; 0: none */
-	size_t count;              /* without a flag: offset of a member of type int64_t that is 0 if there is no object; 0: always one */
+	size_t count;              /* without a flag: offset of an int64_t that is 0 if the object does not exist; 0: it always exists */
 };
 
 /* Appends the members to an open object, in the order of the table. from: the struct. */

@@ -36,8 +36,8 @@ enum gt_code gt_json_parse(const char *text, size_t n, const char *path, int dep
 const struct gt_json_value *gt_json_member(const struct gt_json_value *v, const char *key);
 bool gt_json_is(const struct gt_json_value *v, enum gt_json_type type); /* returns false if v is NULL */
 const char *gt_json_text(const struct gt_json_value *v);                /* returns NULL unless v is a string */
-/* Each returns a member of object v: a number, NAN if there is none; a whole number, -1 if there is none; a text, "" if there is none;
- * whether it is true; the first element of an array or member of an object, NULL if there is none. */
+/* Each returns a member of object v, or a default if v lacks it: a number (NAN), a whole number (-1), a text (""), whether it is true
+ * (false), the first element of an array or member of an object (NULL). */
 double gt_json_num(const struct gt_json_value *v, const char *key);
 int64_t gt_json_count(const struct gt_json_value *v, const char *key);
 const char *gt_json_str(const struct gt_json_value *v, const char *key);

@@ -57,7 +57,7 @@ double gt_mt19937_uniform64(struct gt_mt19937 *m, double lo, double hi)
 	return fma(x, hi - lo, lo);
 }
 
-/* One number of N(0, 1), as PyTorch draws those of tensors with fewer than 16 elements. */
+/* Draws one value from N(0, 1), as PyTorch does for tensors with fewer than 16 elements. */
 static double normal_of_pair(struct gt_mt19937 *m)
 {
 	if (m->has_normal) {
@@ -70,8 +70,8 @@ static double normal_of_pair(struct gt_mt19937 *m)
 	return radius * cos(angle);
 }
 
-/* PyTorch fills larger tensors with uniform numbers first and then transforms them in blocks of 16, of which the last one, which is drawn
- * again, may overlap the one before. */
+/* PyTorch fills larger tensors with uniform values and then transforms them in blocks of 16. It draws the last block again; that block may
+ * overlap the block before it. */
 #define GT_NORMAL(name, T, uniform)                                                                                                        \
 	static void name##_block(T std, T *x)                                                                                                  \
 	{                                                                                                                                      \

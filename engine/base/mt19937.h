@@ -1,5 +1,5 @@
-/* PyTorch's random numbers on the CPU: the Mersenne twister MT19937 with the seed of torch.manual_seed(). It is used only where numbers
- * must be those of PyTorch (sampler and init = "torch"); everything else uses base/philox.h.
+/* PyTorch's random numbers on the CPU: the Mersenne twister MT19937 with the seed of torch.manual_seed(). It is used only where the values
+ * must equal PyTorch's (sampler and init = "torch"); everything else uses base/philox.h.
  * Source: Matsumoto and Nishimura, ACM TOMACS 8(1), 1998; distributions: PyTorch, aten/src/ATen/core/DistributionsHelper.h. */
 #ifndef GT_BASE_MT19937_H
 #define GT_BASE_MT19937_H
@@ -10,7 +10,7 @@
 struct gt_mt19937 {
 	uint32_t state[624];
 	int next; /* index in state of the next word to use; 624: all are used, so new ones are generated first */
-	bool has_normal; /* PyTorch draws two numbers at once for small tensors: `normal` is the second one, for the next of them */
+	bool has_normal; /* `normal` is the unused second value of a pair: PyTorch draws pairs for small tensors */
 	double normal;
 };
 

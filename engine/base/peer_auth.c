@@ -130,7 +130,7 @@ void gt_auth_connect(struct gt_auth *a, struct gt_peer_auth *p, const struct soc
 	}
 }
 
-/* Returns an unused entry; if there is none, or if `used` is true, the oldest used one; NULL if `used` is true and there is none. */
+/* Returns an unused entry or, if all are used, the oldest entry. With `used`: returns the oldest used entry, or NULL. */
 static struct gt_peer_auth *choose_entry(struct gt_auth *a, bool used)
 {
 	struct gt_peer_auth *oldest = NULL;

@@ -50,8 +50,8 @@ struct gt_peer_auth { /* one connection until it is authenticated */
 	enum gt_auth_state state;
 	int fd;            /* -1: gt_auth_connect() could not make a socket */
 	int error;         /* errno of the failed connection attempt; 0: none */
-	double until;      /* time (gt_clock) at which the time of the connection is over; gt_auth_poll() closes those of the acceptor then */
-	uint32_t claim[2]; /* numbers that the connector claims, such as its rank; the caller of the acceptor checks them */
+	double until;      /* deadline (gt_clock) of the handshake, after which gt_auth_poll() closes an acceptor's connection */
+	uint32_t claim[2]; /* values that the connector claims, such as its rank; the caller of the acceptor checks them */
 	size_t got;        /* bytes of the expected message that have arrived */
 	unsigned char hello[GT_AUTH_MAGIC + GT_SHA256_SIZE], proof[8 + 2 * GT_SHA256_SIZE], answer[GT_SHA256_SIZE];
 	unsigned char wanted[GT_SHA256_SIZE]; /* the mac that the other side must send */
@@ -60,7 +60,7 @@ struct gt_peer_auth { /* one connection until it is authenticated */
 struct gt_auth {
 	int epoll; /* readable when gt_auth_poll() has work to do */
 	int listener;
-	int error; /* errno of a failed accept(2), if the process has no descriptor left and no pending connection to close; 0: none */
+	int error; /* errno of a failed accept(2) if no descriptor is left and no pending connection can be closed; 0: none */
 	const char *magic;  /* GT_AUTH_MAGIC bytes that name the use of the connections */
 	const void *secret;
 	size_t bytes;
@@ -76,8 +76,8 @@ int gt_auth_listen(const char *addr, int port, struct sockaddr_storage *at, int 
  * false with errno if no descriptor is left; a must be shut in this case too. */
 bool gt_auth_open(struct gt_auth *a, const char *magic, const void *secret, size_t bytes, int listener);
 void gt_auth_shut(struct gt_auth *a); /* closes the pending connections of the acceptor; a may be zeroed */
-/* Closes pending connections whose time is over, and waits at most wait_s seconds, but no more than 0.5, for events. Returns their number;
- * -1 with errno after an error. */
+/* Closes pending connections after their deadline, and waits for events for at most wait_s seconds, but no more than 0.5. Returns the
+ * number of events; -1 with errno after an error. */
 int gt_auth_poll(struct gt_auth *a, double wait_s);
 /* Continues the handshakes that have events. Returns a connection whose state is GT_AUTH_PROVEN or a later one, which the caller takes or
  * closes; NULL if the events of the last poll are handled. */
@@ -89,6 +89,6 @@ void gt_auth_connect(struct gt_auth *a, struct gt_peer_auth *p, const struct soc
 /* In state GT_AUTH_PROVEN or GT_AUTH_DONE: returns the descriptor, which the caller then owns; -1 if the connection was lost. session
  * receives the session key, and may be NULL. */
 int gt_auth_take(struct gt_auth *a, struct gt_peer_auth *p, unsigned char session[GT_SHA256_SIZE]);
-void gt_auth_close(struct gt_peer_auth *p); /* does nothing in state GT_AUTH_NONE, to which gt_auth_take() leads too */
+void gt_auth_close(struct gt_peer_auth *p); /* does nothing in state GT_AUTH_NONE, which gt_auth_take() sets too */
 
 #endif

@@ -1,5 +1,5 @@
 /* Philox4x32-10: counter-based random numbers (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC'11; Random123).
- * Every number is a pure function of seed, purpose and counters. There is no state, so a number does not depend on the number of ranks or
+ * Every value is a pure function of seed, purpose and counters. There is no state, so a value does not depend on the number of ranks or
  * threads, on the division into micro-batches, or on where a run was interrupted. Compiled by gcc and by nvcc. */
 #ifndef GT_BASE_PHILOX_H
 #define GT_BASE_PHILOX_H

@@ -37,7 +37,7 @@ enum gt_code gt_plugin_open(const char *name, const char *symbol, void **out, st
 		return gt_fail(err, GT_EUNAVAILABLE, "\"%.64s\" is not the name of a plugin", name);
 	GT_TRY(gt_exe_dir(dir, sizeof dir, err));
 	size_t i;
-	for (i = 0; i < sizeof up / sizeof up[0]; i++) { /* takes the nearest directory; one further up belongs to another build */
+	for (i = 0; i < sizeof up / sizeof up[0]; i++) { /* takes the nearest directory; a directory further up belongs to another build */
 		snprintf(path, sizeof path, "%s/%s/lib/gtrain", dir, up[i]);
 		if (!access(path, F_OK))
 			break;

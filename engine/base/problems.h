@@ -28,8 +28,8 @@ struct gt_problems {
 
 /* Appends a copy of err to the list. Returns GT_EFAIL if memory runs out. */
 enum gt_code gt_problems_add(struct gt_problems *p, const struct gt_err *err);
-/* Sorts by file, then by line; entries of one line keep their order. Entries without a line come first, then those of the file `main`, then
- * those of other files in the order of their first entries. */
+/* Sorts by file, then by line; entries of one line keep their order. Entries without a line come first, then entries of the file `main`,
+ * then entries of other files, ordered by each file's first entry. */
 void gt_problems_sort(struct gt_problems *p, const char *main);
 /* Copies entry i into an error. */
 void gt_problems_get(const struct gt_problems *p, int i, struct gt_err *out);

@@ -7,8 +7,8 @@
  *     word   the name in a config and in JSON, and the member of struct gt_scores
  *     label  the name in the output of commands
  *     falls  a lower value is better
- *     kinds  the targets that have it, as bits GT_KIND_...
- *     help   for the manual, ends with "; "; "" if the word says it */
+ *     kinds  kinds of targets that have the score, as bits GT_KIND_...
+ *     help   for the manual, ends with "; "; "": the word needs no explanation */
 #ifndef GT_BASE_SCORES_H
 #define GT_BASE_SCORES_H
 
@@ -16,26 +16,26 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What the targets of a model are, as bits. */
+/* Kinds of targets of a model, as bits. */
 #define GT_KIND_CLASS 1   /* one class for each sample */
 #define GT_KIND_LABELS 2  /* several labels for each sample */
 #define GT_KIND_NUMBERS 4 /* columns of numbers */
 #define GT_KIND_ANY 7
 
-/* Scores that the loss kernel sums up, also over the training steps of an epoch: the mean loss, and the shares (0 ... 1) of the samples
- * whose label has the largest output, and one of the five largest outputs. */
+/* The loss kernel sums up these scores, also over the training steps of an epoch: the mean loss, and the shares (0 ... 1) of samples whose
+ * label has the largest output (acc) or one of the five largest outputs (top5). */
 #define GT_SCORES_OF_STEPS(X)                                \
 	X(loss, "loss", true, GT_KIND_ANY, "")                   \
 	X(acc, "accuracy", false, GT_KIND_CLASS, "")             \
 	X(top5, "top-5 accuracy", false, GT_KIND_CLASS, "")
-/* Scores from the numbers of samples by class and prediction: gt_counts_WORD() of score/class_counts.h. */
+/* Scores computed from sample counts by class and by prediction: gt_counts_WORD() of score/class_counts.h. */
 #define GT_SCORES_OF_COUNTS(X)                                                                  \
 	X(f1, "F1", false, GT_KIND_CLASS | GT_KIND_LABELS, "f1: macro F1; ")                            \
 	X(mcc, "MCC", false, GT_KIND_CLASS, "mcc: Matthews correlation coefficient; ")              \
 	X(balanced_acc, "balanced accuracy", false, GT_KIND_CLASS, "balanced_acc: mean recall of the classes; ")
 /* Scores that rank all samples by their outputs: score/class_report.h. */
 #define GT_SCORES_OF_RANKS(X) X(auc, "AUC", false, GT_KIND_CLASS | GT_KIND_LABELS, "auc: area under the ROC curve; ")
-/* Errors of predicted numbers, in the unit of the target, and the mean over the targets if there are several: score/value_tally.h. */
+/* Errors of predicted values, in the unit of the target; with several targets, the mean over them: score/value_tally.h. */
 #define GT_SCORES_OF_NUMBERS(X)                                          \
 	X(mae, "MAE", true, GT_KIND_NUMBERS, "mae: mean absolute error; ")       \
 	X(rmse, "RMSE", true, GT_KIND_NUMBERS, "rmse: root mean squared error; ") \
@@ -60,7 +60,7 @@ enum gt_score {
 struct gt_score_row {
 	const char *word, *label;
 	bool falls;
-	bool of_steps; /* it is one of GT_SCORES_OF_STEPS */
+	bool of_steps; /* the score is in GT_SCORES_OF_STEPS */
 	unsigned kinds;
 	size_t offset; /* of the member of struct gt_scores */
 };

@@ -16,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Short lists with a fixed capacity, as keys of a config have them. */
+/* Short lists with a fixed capacity, for values of config keys. */
 #define GT_MAX_LIST 64
 struct gt_floats { int n; double v[GT_MAX_LIST]; };
 struct gt_ints { int n; int64_t v[GT_MAX_LIST]; };
@@ -65,7 +65,7 @@ struct gt_tdesc {
 /* Returns a description of a tensor. The layout is NHWC if channels_last is true and the rank is 4, otherwise plain. */
 struct gt_tdesc gt_tdesc_make(enum gt_dtype t, int rank, const int64_t *dim, bool channels_last);
 
-/* Returns d of rank 4, channels last, with its channels padded to a multiple of n; without padding if they are one. */
+/* Returns d, of rank 4 and channels last, with its channels padded to a multiple of n, unless their count already is a multiple. */
 struct gt_tdesc gt_tdesc_pad_channels(const struct gt_tdesc *d, int n);
 
 int64_t gt_tdesc_count(const struct gt_tdesc *d);  /* number of logical elements; rank 0 has one */

@@ -111,7 +111,7 @@ static enum gt_code expand_block(struct gt_expand *x, const struct gt_scope *s, 
 		snprintf(inner, sizeof inner, "model.blocks.%.64s.layers", tmpl->name);
 		int errors = x->rd->errors->seen;
 		GT_TRY(expand_list(x, &scope, gt_cnode_find(tmpl, "layers"), inner, &common, err));
-		if (x->rd->errors->seen > errors) { /* other instances of the template would only repeat its errors */
+		if (x->rd->errors->seen > errors) { /* other instances would only repeat the template's errors */
 			gt_cnode_find(x->blocks, tmpl->name)->bad = true;
 			break;
 		}

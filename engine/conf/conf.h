@@ -23,7 +23,7 @@ enum gt_reproducible { GT_REPRO_NONE, GT_REPRO_RUN, GT_REPRO_WORLD };
 enum gt_precision { GT_PREC_FP32, GT_PREC_TF32, GT_PREC_BF16, GT_PREC_FP16 };
 enum gt_sampler { GT_SAMPLER_GTRAIN, GT_SAMPLER_TORCH, GT_SAMPLER_TORCH_RANDOM };
 enum gt_on_error { GT_ON_ERROR_STOP, GT_ON_ERROR_SKIP };
-/* What a sample's target is: one class; several labels, a number 0 or 1 for each; or numbers that the model predicts. */
+/* Kinds of targets of a sample: one class; several labels, each 0 or 1; or values that the model predicts (regression). */
 enum gt_targets { GT_TARGETS_CLASS, GT_TARGETS_LABELS, GT_TARGETS_NUMBERS };
 enum gt_tta { GT_TTA_NONE, GT_TTA_MIRROR, GT_TTA_MIRROR_TRANSLATE };
 enum gt_across { GT_ACROSS_DDP, GT_ACROSS_ZERO };
@@ -56,16 +56,16 @@ struct gt_conf_data {
 	bool stratify;                 /* take that share of every class */
 	int on_error;                  /* enum gt_on_error */
 	int64_t workers;               /* number of threads that read and decode samples; 0: chosen automatically */
-	bool gpu_transforms;           /* a GPU transforms the images that threads have decoded, as far as it can */
-	struct gt_floats mean, std;    /* one number for each channel or one for all, for pixel values 0 … 1; empty: mean 0, std 1 */
+	bool gpu_transforms;           /* the GPU does the transforms that it supports, after threads have decoded the images */
+	struct gt_floats mean, std;    /* one value for each channel or one for all, for pixel values 0 … 1; empty: mean 0, std 1 */
 	struct gt_transform augment[GT_MAX_TRANSFORMS];
 	int naugment;
 	int64_t classes, samples, samples_test; /* of a synthetic dataset: number of classes, training samples and test samples */
 	int64_t limit;
 	struct gt_text_spec text;      /* of the formats "text" and "csv" */
 	const char *text_key;          /* the first key of texts whose value is not the default; NULL: none */
-	struct gt_floats lengths;      /* whole, ascending: lengths to which batches of sequences are padded; empty: chosen automatically */
-	int64_t buckets;               /* batches whose sequences are sorted by length together; 0: none; -1: chosen automatically */
+	struct gt_floats lengths;      /* integers, ascending: lengths to which batches of sequences are padded; empty: chosen automatically */
+	int64_t buckets;               /* number of batches whose sequences are sorted by length together; 0: none; -1: chosen automatically */
 	int64_t prefetch;              /* batches that a thread prepares in advance; 0: the step prepares its own; -1: chosen automatically */
 };
 
@@ -102,7 +102,7 @@ struct gt_conf_group {
 	double frozen_until; /* number of epochs for which the group is frozen at the beginning; 0: not at all */
 	double freeze_after; /* number of epochs after which the group is frozen; 0: never */
 	double lr_mul;
-	double weight_decay; /* NAN: the optimizer's */
+	double weight_decay; /* NAN: the optimizer's value */
 	struct gt_conf_optimizer optimizer;
 	struct gt_conf_schedule schedule;
 	const char *file; /* file and line of the entry in the config */
@@ -114,7 +114,7 @@ struct gt_conf_group {
 struct gt_conf_rename {
 	const char *from; /* pattern of names in the file, with at most one '*' */
 	const char *to;   /* name in the model, in which '*' stands for what the '*' of `from` matched; "": the tensor is not loaded */
-	struct gt_ints part; /* {i, n}: the tensor is part i, 0 ... n - 1, of n equal parts of the first dimension of that in the model; empty:
+	struct gt_ints part; /* {i, n}: the tensor is part i, from 0, of the model's tensor, whose first dimension has n equal parts; empty:
 	                        it is the whole tensor */
 };
 #define GT_MAX_PARTS 8
@@ -129,8 +129,8 @@ struct gt_conf_train {
 	int64_t epochs;
 	int64_t steps; /* > 0: number of optimizer steps of the run */
 	const char *loss;
-	double loss_number[GT_LOSS_COUNT][GT_LOSS_NUMBERS]; /* the numbers of each loss (GT_LOSS_KEYS), indexed by enum gt_loss */
-	/* One number for each output of the model; empty: 1. class_weights.n may be GT_FLOATS_AUTO: computed from the training split */
+	double loss_number[GT_LOSS_COUNT][GT_LOSS_NUMBERS]; /* parameters of each loss (GT_LOSS_KEYS), indexed by enum gt_loss */
+	/* One weight for each output of the model; empty: 1. class_weights.n may be GT_FLOATS_AUTO: computed from the training split */
 	struct gt_floats class_weights, pos_weight;
 	int64_t ignore_index;
 	int64_t accumulate;
@@ -227,8 +227,8 @@ enum gt_code gt_conf_keep_stream(const char *path, int *fd, struct gt_err *err);
  * name in messages. */
 enum gt_code gt_conf_load_text(const char *label, const char *text, size_t n, const char *const *sets, int nsets, struct gt_conf **out,
                                struct gt_err *err);
-/* Loads the config of a checkpoint like gt_conf_load_text. gtrain has written it with all keys that it knew then, so a key of today that
- * is missing has the value that keeps the run as it was, and a removed key may have no effect (gt_removed_key.ignored). */
+/* Loads the config of a checkpoint like gt_conf_load_text. The text has all keys of the version that wrote it. A newer key gets the value
+ * that keeps the run unchanged. A removed key may have no effect (gt_removed_key.ignored). */
 enum gt_code gt_conf_load_resolved(const char *label, const char *text, size_t n, const char *const *sets, int nsets, struct gt_conf **out,
                                    struct gt_err *err);
 void gt_conf_free(struct gt_conf *c);

@@ -15,7 +15,7 @@
 /* Where a config comes from. */
 struct source {
 	const char *path; /* the file; with text, its name in messages */
-	const char *text; /* n bytes; NULL: the text is that of the file */
+	const char *text; /* n bytes of text; NULL: read the file */
 	size_t n;
 	int fd;           /* descriptor of the file, if text is NULL; -1: the file is opened by its path */
 	bool resolved;    /* gt_conf_load_resolved */
@@ -107,7 +107,7 @@ enum gt_code gt_conf_keep_stream(const char *path, int *fd, struct gt_err *err)
 	*fd = from < 0 ? -1 : memfd_create("gtrain-config", 0); /* ranks inherit it */
 	if (*fd < 0)
 		code = gt_fail(err, GT_ENOINPUT, "%s: cannot read this config: %s", path, strerror(errno));
-	while (code == GT_OK && n && total <= GT_CONF_MAX_BYTES) { /* the reader refuses what is longer */
+	while (code == GT_OK && n && total <= GT_CONF_MAX_BYTES) { /* the reader refuses longer text */
 		n = read(from, buf, sizeof buf);
 		if (n < 0 && errno != EINTR)
 			code = gt_fail(err, GT_ENOINPUT, "%s: cannot read this config: %s", path, strerror(errno));

@@ -5,10 +5,10 @@
 #include <stddef.h>
 #include <stdio.h>
 
-/* Returns what a config string must not have, if these n bytes have it: "a control character" or "bytes that are not UTF-8"; else NULL. */
+/* Returns the fault of a string of n bytes: "a control character" or "bytes that are not UTF-8"; NULL: the string is valid. */
 const char *gt_string_fault(const char *s, size_t n);
 
-/* Writes a string without such a fault as a config has it: between quotes, with backslashes before quotes and backslashes. */
+/* Writes a valid string in the syntax of a config: between quotes, with backslashes before quotes and backslashes. */
 void gt_string_write(FILE *f, const char *s);
 
 #endif

@@ -1,7 +1,7 @@
 /* Parses a config with libconfig; no other file uses it. lexer.c has checked the text, so that duplicate names are the only remaining error
  * of libconfig. The lexer knows the grammar and could build the tree itself, which would save about 100 lines here and the dependency. But
- * libconfig defines the language of gtrain's configs: that its own parser reads every config that gtrain accepts is what this pass ensures,
- * so that other programs with libconfig can read and write configs, and so that the language cannot drift away from it. */
+ * libconfig defines the language of gtrain's configs. This pass ensures that libconfig's own parser reads every config that gtrain accepts,
+ * so that other programs with libconfig can read and write configs, and both languages stay the same. */
 #include "conf/ctree.h"
 #include <inttypes.h>
 #include <libconfig.h>

@@ -1,5 +1,5 @@
 /* The parsed config as a tree in an arena. ctree.c builds it with libconfig, and is the only file that uses a type of libconfig. Each node
- * has its file and line. --set changes the tree, and then the values are read from it by the rows of the schema. */
+ * has its file and line. --set changes the tree; then read_rows.c reads the values by the rows of the schema. */
 #ifndef GT_CONF_CTREE_H
 #define GT_CONF_CTREE_H
 
@@ -47,13 +47,13 @@ enum gt_code gt_ctree_parse(struct gt_arena *a, const struct gt_clean *c, struct
 enum gt_code gt_cnode_new(struct gt_arena *a, enum gt_ctype type, const char *name, struct gt_source_loc loc, struct gt_cnode **out,
                           struct gt_err *err);
 enum gt_code gt_cnode_add(struct gt_arena *a, struct gt_cnode *parent, struct gt_cnode *kid, struct gt_err *err);
-struct gt_cnode *gt_cnode_find(const struct gt_cnode *group, const char *name); /* NULL: `group` is no group or lacks it */
+struct gt_cnode *gt_cnode_find(const struct gt_cnode *group, const char *name); /* NULL: `group` is no group or lacks the key */
 /* Returns the text of the string n; NULL if n is not a string. */
 static inline const char *gt_cnode_string(const struct gt_cnode *n)
 {
 	return n->type == GT_C_STRING ? n->s : NULL;
 }
-/* Returns the text of a value that stands for a word: of a string, or of anything without quotes in --set; else NULL. */
+/* Returns the text of a string, or of any unquoted value of --set; else NULL. */
 static inline const char *gt_cnode_word(const struct gt_cnode *n)
 {
 	return n->raw ? n->raw : gt_cnode_string(n);
@@ -66,7 +66,7 @@ const char *gt_utf8_truncate(const char *s, char *buf, size_t size);
 /* Fills err with "file:line: path: …" and returns GT_ECONFIG. path may be NULL. */
 enum gt_code gt_conf_fail(struct gt_err *err, struct gt_source_loc at, const char *path, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
-/* Fills err with "expected …, got …", where n is what the config has, and returns GT_ECONFIG. */
+/* Fills err with "expected …, got …", where n is the node in the config, and returns GT_ECONFIG. */
 enum gt_code gt_conf_expect(struct gt_err *err, const struct gt_cnode *n, const char *path, const char *what);
 
 /* Returns "libconfig" and its version, for `gtrain --version`. */

@@ -139,7 +139,7 @@ const char *gt_row_expects(const struct gt_row *r, const struct gt_cnode *got, c
 
 struct gt_guess gt_guess_open(const char *word)
 {
-	size_t n = strlen(word); /* in a short word one letter may differ, since two would make "bce" of "dice" */
+	size_t n = strlen(word); /* in a short word only one letter may differ: with two, "bce" would match "dice" */
 	return (struct gt_guess){.word = word, .distance = (n > 1) + (n > 4 ? (int)n / 3 : 0)};
 }
 
@@ -166,7 +166,7 @@ const struct gt_row *gt_row_find(const struct gt_row *rows, const char *path)
 	return NULL;
 }
 
-/* Returns the word of type i, or of loss i, if it has key r, and "" if it does not; NULL: there are fewer. *key: its entry for the key. */
+/* Returns the word of type i, or of loss i, if that type has key r, else ""; NULL: i is too large. *key: the type's entry for r. */
 static const char *find_user(const struct gt_row *r, int i, const struct gt_type_key **key)
 {
 	const char *name = gt_row_name(r->path);
@@ -202,7 +202,7 @@ const char *gt_row_default_of(const struct gt_row *r, int type)
 	return key && key->def ? key->def : r->def;
 }
 
-/* Writes the default of a key for gt_schema_key.def, with the defaults of those types that have another one: "(0.0; muon: 0.95)". */
+/* Writes the default of a key for gt_schema_key.def, followed by the types that have another default: "(0.0; muon: 0.95)". */
 static const char *default_words(const struct gt_row *r, char *buf, size_t size)
 {
 	const struct gt_type_key *key;

@@ -6,8 +6,8 @@
  *
  * An instance is replaced by the layers of its template, named "layer1.0.conv1", "layer1.1.conv1" (without repeat: "layer1.conv1"). "$ch"
  * is replaced by the parameter of the instance; `first` overrides parameters in the first repetition. `in` names a layer of the same
- * instance, otherwise of the blocks around it, otherwise of the model; "$in" is the input of the block, "input" that of the model. The name
- * of an instance is that of its last layer. The keys frozen, init, lr_mul and weight_decay of an instance are the defaults of its layers.
+ * instance, otherwise of an enclosing block, otherwise of the model; "$in" is the input of the block, "input" that of the model. The name
+ * of an instance refers to its last layer. The keys frozen, init, lr_mul and weight_decay of an instance are the defaults of its layers.
  */
 #ifndef GT_CONF_LAYERS_H
 #define GT_CONF_LAYERS_H

@@ -104,7 +104,7 @@ static enum gt_code begin_value(struct gt_lexer *lx, enum gt_ctype kind, const c
 	}
 	if (f->count >= GT_CONF_MAX_ELEMENTS)
 		return gt_conf_fail(err, lx->at, NULL, "expected at most %d elements, got more", GT_CONF_MAX_ELEMENTS);
-	if (f->count++) /* the comma is written before the next element, so that none precedes a closing bracket */
+	if (f->count++) /* the comma is written before the next element, so that no comma precedes a closing bracket */
 		GT_TRY(put_text(lx, ",", 1, err));
 	f->state = COMMA;
 	return begin_line(lx, err);

@@ -10,7 +10,7 @@
 #include "base/scores.h"
 #include "dataset.h"
 
-/* The metrics of a split as the values of a key, each after a "|": those of training steps, and those of evaluations. */
+/* The metrics of a split as values of a key, each after a "|": metrics of training steps, and metrics of evaluations. */
 #define GT_METRIC_TRAIN(score, ...) "|train/" #score
 #define GT_METRIC_VALID(score, ...) "|valid/" #score
 #define GT_METRIC_TEST(score, ...) "|test/" #score
@@ -23,11 +23,11 @@ struct gt_metric {
 	enum gt_score score;
 };
 
-/* Returns false if the text is no metric, as "" is none. */
+/* Returns false if the text is no metric, such as "". */
 bool gt_metric_parse(const char *text, struct gt_metric *out);
 /* Returns whether a lower value of the metric is better. */
 bool gt_metric_falls(const char *text);
-/* Returns whether the metric is of this score of any split. */
+/* Returns whether the metric is this score, on any split. */
 bool gt_metric_is(const char *text, enum gt_score score);
 
 #endif

@@ -1,4 +1,4 @@
-/* --set path=value: changes the tree before the schema reads it, so that the value is checked like one of the file. */
+/* --set path=value: changes the tree before the schema reads it, so that the value is checked like a value in the file. */
 #include "conf/conf_string.h"
 #include "conf/schema.h"
 #include "conf/source_reader.h"

@@ -56,7 +56,7 @@ static enum gt_code read_transforms(struct gt_reading *rd, const char *path, str
 }
 
 /* Makes a relative path of a data file absolute. It is relative to the directory of the file that has the key, as with @include, and to
- * the working directory if it is from --set. Text in memory is that of a checkpoint, whose paths are absolute already. */
+ * the working directory if it is from --set. Text in memory comes from a checkpoint, whose paths are absolute. */
 static enum gt_code make_path_absolute(struct gt_reading *rd, const char *key, const char **path, struct gt_err *err)
 {
 	const struct gt_cnode *n = gt_conf_given(rd->root, key);

@@ -8,7 +8,7 @@
 
 #define PATH 256
 
-/* Returns the member of n that the first component of *path names, and moves *path to the next one. stop: what ends a component. */
+/* Returns the member of n that the first component of *path names, and moves *path on. stop: characters that end a component. */
 static const struct gt_cnode *enter_member(const struct gt_cnode *n, const char **path, const char *stop)
 {
 	char part[PATH];
@@ -163,7 +163,7 @@ static bool read_value(const struct gt_row *r, const struct gt_cnode *n, void *t
 	return false;
 }
 
-/* Makes the node of a scalar of a default, such as 1, 0.5, true or "word" (without escapes), and moves *p behind it. */
+/* Makes the node of a scalar of a default, such as 1, 0.5, true or "word" (without escapes), and moves *p after it. */
 static enum gt_code parse_scalar(struct gt_arena *a, const char **p, struct gt_cnode *n, struct gt_err *err)
 {
 	const char *from = *p;
@@ -252,8 +252,8 @@ static bool has_key(const struct gt_row *rows, const char *const *words, const c
 	return gt_row_find(rows, key) != NULL;
 }
 
-/* Finds the group named like n inside a section, as train.optimizer of "optimizer", and writes its path. If n is a group with one key,
- * which that group has, too, the path is that of the key. */
+/* Finds the group named like n inside a section, as train.optimizer of "optimizer", and writes its path. If n is a group with one key that
+ * the other group has too, writes the path of that key. */
 static bool suggest_section(const struct gt_cnode *n, const struct gt_row *rows, char *out, size_t size)
 {
 	size_t len = strlen(n->name);
@@ -398,8 +398,8 @@ static const char *list_users(const char *is, char *buf, size_t size)
 	return buf;
 }
 
-/* Returns whether key r does not apply because of --set: --set changed the key named by r->when, on which r depends, or one on which
- * that key depends in turn. */
+/* Returns whether key r does not apply because of --set: --set changed the key named by r->when, on which r depends, or a key on which
+ * r->when depends. */
 static bool ruled_out_by_set(const struct gt_row *rows, const struct gt_row *r, const struct gt_cnode *group, const void *base)
 {
 	for (; r->when && !gt_row_applies(rows, r, base); r = gt_row_find(rows, r->when)) {
@@ -410,7 +410,7 @@ static bool ruled_out_by_set(const struct gt_row *rows, const struct gt_row *r, 
 	return false;
 }
 
-/* Returns whether it is unknown if key r applies, because a key on which it depends has an error or is missing. */
+/* Returns true if it is unknown whether key r applies, because a key on which it depends has an error or is missing. */
 static bool is_undecided(const struct gt_row *rows, const struct gt_row *r, const struct gt_cnode *group)
 {
 	for (; r->when; r = gt_row_find(rows, r->when)) {
@@ -432,7 +432,7 @@ static enum gt_code check_row(const struct gt_reading *rd, const struct gt_row *
 	bool applies = gt_row_applies(rows, r, base);
 	snprintf(at, sizeof at, "%s%s", shown, r->path);
 	if (n && !applies) {
-		const struct gt_row *top = r; /* the key that decides may itself not apply */
+		const struct gt_row *top = r; /* the deciding key may not apply either */
 		while (!gt_row_applies(rows, gt_row_find(rows, top->when), base))
 			top = gt_row_find(rows, top->when);
 		/* A version in which the key applied may have written it to the config of a checkpoint, with the default as its value. */

@@ -1,7 +1,7 @@
-/* The schedules of the learning rate, one row each: the list from which the enumeration, the values of train.schedule.type, the keys that
- * each of them takes, the words of PyTorch for "did you mean" and the text of the manual are made.
+/* The schedules of the learning rate, one row each. The enumeration, the values of train.schedule.type, the keys of each type, the words of
+ * PyTorch for "did you mean" and the text of the manual follow from these rows.
  *
- * To add a schedule: a row in GT_SCHEDULES; if it has keys that no other one has, a row for each in GT_SCHEDULE_KEYS; its formula
+ * To add a schedule: a row in GT_SCHEDULES; if it has keys that no other schedule has, a row for each in GT_SCHEDULE_KEYS; its formula
  * rate_<word> in session/lr_schedule.c; and a curve in tests/golden/make_schedules.py and tests/unit/test_schedule.c. */
 #ifndef GT_CONF_SCHEDULE_ROWS_H
 #define GT_CONF_SCHEDULE_ROWS_H
@@ -14,8 +14,8 @@
 /* Values of train.schedule.type: X(NAME, word, counted, also, help, keys...). The enumerator is GT_SCHED_NAME.
  *   counted  a key other than t_max and warmup is a length, or a factor for each length, in the unit of train.schedule.unit
  *   also     words that mean this schedule elsewhere, "a|b"; upper and lower case are the same
- *   help     for the manual: the name in torch.optim.lr_scheduler, if there is one, and what the keys do not say
- *   keys     the keys that only some types take, of those that this one takes: {"key"}, or {"key", "its own default"} */
+ *   help     for the manual: the name in torch.optim.lr_scheduler, if any, and facts that the keys do not show
+ *   keys     keys of this type that not all types have: {"key"}, or {"key", "default for this type"} */
 #define GT_SCHED_WARMUP {"warmup"}, {"warmup_start"}
 #define GT_SCHEDULES(X)                                                                                                                    \
 	X(CONSTANT, constant, false, "none", "lr", GT_SCHED_WARMUP)                                                                            \

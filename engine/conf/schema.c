@@ -26,7 +26,7 @@
 #define OPTIMIZER_WORDS &(GT_OPTIMIZERS(WORD))[1]
 #define OPTIMIZER_HELP GT_OPTIMIZERS(HELP)
 
-/* The same of schedule_rows.h. SCHEDULE_ROW: the row of a key of GT_SCHEDULE_KEYS. */
+/* The same for schedule_rows.h. SCHEDULE_ROW: the row of a key of GT_SCHEDULE_KEYS. */
 #define SCHEDULE_WORD(NAME, word, ...) "|" #word
 #define SCHEDULE_TEXT(NAME, word, counted, also, help, ...) "; " #word ": " help
 #define SCHEDULE_WORDS &(GT_SCHEDULES(SCHEDULE_WORD))[1]
@@ -34,7 +34,7 @@
 #define SCHEDULE_ROW(P, A, TYPE, key, words, def, min, max, row_flags, text) \
     {P #key, GT_T_##TYPE, A(key), def, min, max, row_flags, words, P "type", .types = GT_TYPES_SCHEDULE, .help = text},
 
-/* The same of loss_rows.h. LOSS_ROW: the row of a key that is a number of one loss. */
+/* The same for loss_rows.h. LOSS_ROW: the row of a key that is a parameter of one loss. */
 #define LOSS_WORD(arg, CODE, name, ...) "|" #name
 #define LOSS_TEXT(arg, CODE, name, kind, output, target, weight, numbers, also, help) "; " #name ": " help
 #define LOSS_WORDS &(GT_LOSSES(LOSS_WORD))[1]

@@ -27,7 +27,7 @@ enum gt_row_type {
 	GT_T_DIMS,    /* int64_t[3]: the config has one number or three */
 	GT_T_INT2,    /* int64_t[2]: the config has two numbers, or one number for both */
 	GT_T_SIZE,    /* int64_t[2]: the config has two numbers, or one number, with which the second is 0 */
-	GT_T_OTHER    /* a list or group that a function of its own reads; gt_row.offset is not used */
+	GT_T_OTHER    /* a list or group that a special function reads; gt_row.offset is not used */
 };
 
 enum gt_row_flag {
@@ -50,7 +50,7 @@ struct gt_row {
 	/* key of an optimizer or of a schedule: the rows of optimizer_rows.h or schedule_rows.h say, instead of `is`, which types have the key,
 	   and with which defaults */
 	enum gt_row_types { GT_TYPES_ANY, GT_TYPES_OPTIMIZER, GT_TYPES_SCHEDULE } types;
-	const char *beside; /* what the error says about other keys, if this one does not apply; NULL: nothing */
+	const char *beside; /* text about other keys in the error if this key does not apply; NULL: none */
 	bool (*loss_uses)(const struct gt_loss_row *row); /* key of a loss: instead of `is`, returns whether a loss has the key; else NULL */
 	const struct gt_row *entries; /* OTHER: the keys of an entry of a list of groups, for the manual; NULL: none */
 	const char *help;
@@ -98,7 +98,7 @@ const char *gt_row_typename(const struct gt_row *r);
 /* Converts the description of a layer's key to a row. def: memory for the text of the default. */
 struct gt_row gt_row_of_attr(const struct gt_attr_def *d, char def[48]);
 
-/* Returns the index of word in "a|b|c"; -1: it is not one of them. */
+/* Returns the index of word in "a|b|c"; -1: word is not in it. */
 int gt_values_index(const char *values, const char *word);
 /* Copies word i of values into buf and returns buf; NULL: there are fewer words. */
 const char *gt_values_word(const char *values, int i, char *buf, size_t size);
@@ -135,9 +135,9 @@ enum gt_code gt_row_read(const struct gt_row *r, const struct gt_cnode *n, const
  * beginning of paths in messages ("data.augment[0]."). Rows of type GT_T_OTHER are skipped. */
 enum gt_code gt_object_read(struct gt_reading *rd, const struct gt_row *rows, const struct gt_cnode *group, const char *shown, void *base,
                             struct gt_err *err);
-/* Reads the list of groups at a path, of at most max entries (0: any number): calls fn for each, whose element has `size` bytes, and sets
- * *n to their number. *out: the array; NULL: it is allocated. shown: the beginning of paths in messages ("data.augment[0]."). Collects
- * errors. Without the list, *out and *n stay as they are. */
+/* Reads the list of groups at a path, of at most max entries (0: any number): calls fn for each entry, with an array element of `size`
+ * bytes, and sets *n to the number of entries. *out: the array; NULL: it is allocated. shown: the beginning of paths in messages
+ * ("data.augment[0]."). Collects errors. Without the list, *out and *n are unchanged. */
 typedef enum gt_code gt_entry_fn(struct gt_reading *rd, const struct gt_cnode *entry, const char *shown, void *element,
                                  struct gt_err *err);
 enum gt_code gt_list_read(struct gt_reading *rd, const char *path, int max, size_t size, gt_entry_fn *fn, void **out, int *n,
@@ -146,7 +146,7 @@ enum gt_code gt_list_read(struct gt_reading *rd, const char *path, int max, size
 const struct gt_cnode *gt_conf_given(const struct gt_cnode *group, const char *path);
 /* Returns the file and line of a path ("train.groups[2].match"), or of the nearest group above it that the config has. */
 struct gt_source_loc gt_conf_location(const struct gt_cnode *group, const char *path);
-/* Adds an error about a key, with its line, to the list of errors, unless it only follows from another one. */
+/* Adds an error about a key, with its line, to the list of errors, unless it only follows from another error. */
 #define GT_REFUSE_KEY(rd, path, ...) \
 	do { \
 		if (!gt_conf_refused((rd)->root, (path))) \
@@ -162,7 +162,7 @@ bool gt_conf_refused(const struct gt_cnode *group, const char *path);
 /* read_config.c: reads and checks the whole config. Returns GT_OK even if errors were collected. */
 enum gt_code gt_conf_read(struct gt_reading *rd, struct gt_err *err);
 
-/* table_keys.c: reads data.columns, and finds out what the targets are. */
+/* table_keys.c: reads data.columns, and determines the kind of the targets. */
 enum gt_code gt_conf_table(struct gt_reading *rd, struct gt_err *err);
 /* pretrained_map.c: reads model.pretrained.map. */
 enum gt_code gt_conf_pretrained_map(struct gt_reading *rd, struct gt_err *err);

@@ -1,12 +1,12 @@
-/* Words that gtrain does not know, and what errors say about them: words of PyTorch and other trainers for keys, layer types and values,
- * whose spelling is too different for a suggestion; and keys and values that gtrain had once. */
+/* Words that gtrain does not know, and texts for the errors about them: words of PyTorch and other trainers for keys, layer types and
+ * values, whose spelling is too different for a suggestion; and keys and values of earlier versions. */
 #ifndef GT_CONF_SYNONYMS_H
 #define GT_CONF_SYNONYMS_H
 
 #include "conf/ctree.h"
 
 struct gt_synonym {
-	const char *of;     /* the path of the key whose value the words are, or GT_SYN_... */
+	const char *of;     /* the path of the key that has the words as values, or GT_SYN_... */
 	const char *words;  /* foreign words, "a|b"; compared without regard to case */
 	const char *meant;  /* what to suggest: the path or name of a key, or a value; NULL: `reason` tells what to do */
 	const char *reason; /* if meant is NULL: text for the error that says why there is nothing to suggest and what to do instead */
@@ -18,7 +18,7 @@ struct gt_synonym {
 /* Looks up a foreign word. Returns its entry, or NULL if it is unknown. of: gt_synonym.of; a path may have indices. */
 const struct gt_synonym *gt_synonym_find(const char *of, const char *word);
 
-/* A key that gtrain had once, or a value of a key that still exists. A config that has it is refused with one sentence. */
+/* A removed key, or a removed value of a key that still exists. A config that has it is refused with one sentence. */
 struct gt_removed_key {
 	const char *path;     /* path of the key, without indices: "data.augment.type" */
 	const char *value;    /* the removed value, without quotation marks; NULL: the key itself was removed */

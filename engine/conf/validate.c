@@ -55,14 +55,14 @@ static enum gt_code check_augment(struct gt_reading *rd, struct gt_err *err)
 	return GT_OK;
 }
 
-/* Returns whether the format reads texts and rows, of which bad ones are left out before the samples are numbered. */
+/* Returns whether the format reads texts or rows. The reader drops unreadable ones before it numbers the samples. */
 static bool reads_texts(const struct gt_conf_data *d)
 {
 	enum gt_content content = gt_format_content(d->format);
 	return content == GT_CONTENT_TEXTS || content == GT_CONTENT_TABLE;
 }
 
-/* Refuses keys of images if model.inputs has none. */
+/* Refuses keys of images if model.inputs has no image. */
 static enum gt_code check_no_images(struct gt_reading *rd, struct gt_err *err)
 {
 	const struct gt_conf *c = rd->conf;
@@ -211,7 +211,7 @@ static enum gt_code check_data(struct gt_reading *rd, struct gt_err *err)
 		     in[1], in[2]);
 	if (known && d->naugment && !image)
 		FAIL(rd, "data.augment", "expected images, but model.input is [%" PRId64 "]", in[0]);
-	else if (known && d->naugment && !may_be_files(d)) /* of files, gt_session_data_open checks the lists, when it knows the images */
+	else if (known && d->naugment && !may_be_files(d)) /* for files, gt_session_data_open checks the lists when it knows the images */
 		GT_TRY(check_augment(rd, err));
 	return GT_OK;
 }

@@ -28,7 +28,7 @@ static void put_float(FILE *f, double v)
 	fprintf(f, "%.*s%s%s", (int)mantissa, s, memchr(s, '.', mantissa) ? "" : ".0", s + mantissa);
 }
 
-/* Writes n integers, in brackets unless one may stand for all. */
+/* Writes n integers, in brackets unless one integer may stand for the list. */
 static void put_ints(FILE *f, const int64_t *v, int n, bool bare)
 {
 	fputs(bare ? "" : "[", f);
@@ -141,7 +141,7 @@ static void put_key(FILE *f, const struct gt_row *r, const void *base)
 	fputc(';', f);
 }
 
-/* Returns whether a key without a fixed default has no value of its own: a number of the data or of the optimizer applies. */
+/* Returns whether a key without a fixed default has no value of its own: a value of the data or of the optimizer applies. */
 static bool is_unset(const struct gt_row *r, const void *base)
 {
 	const void *at = (const char *)base + r->offset;
@@ -188,7 +188,7 @@ static void put_groups(FILE *f, const struct gt_conf *c)
 		const struct gt_conf_group *g = &t->group[i];
 		fprintf(f, "%s\n\t\t{", i ? "," : "");
 		for (const struct gt_row *r = gt_rows_group; r->path; r++) {
-			/* frozen parameters have no other keys than these three */
+			/* an entry with frozen parameters has only three keys */
 			bool first = !strcmp(r->path, "match"), frozen = !strcmp(r->path, "frozen");
 			bool stats = g->frozen_stats && !strcmp(r->path, "frozen_stats");
 			if (r->type != GT_T_OTHER && (g->frozen ? first || frozen || stats : !frozen && !is_unset(r, g)))

@@ -15,9 +15,9 @@
 #define MAX_DEVICES 64
 
 /* Limits how long idle OpenMP threads spin. libgomp reads this variable when the cpu backend loads it. By default its threads spin for
- * milliseconds before they sleep. If another process uses the core, a spinning thread takes it from the very thread for which it waits: an
- * MLP step of 0.3 ms took 54 ms on a shared machine, and 4 to 6 ms with this count, which still covers the gaps between two loops of a
- * step. */
+ * milliseconds before they sleep. If another process uses the core, a spinning thread takes the core from the very thread for which it
+ * waits: an MLP step of 0.3 ms took 54 ms on a shared machine, and 4 to 6 ms with this count, which still covers the gaps between two loops
+ * of a step. */
 static void threads_sleep_early(void)
 {
 	if (!getenv("OMP_WAIT_POLICY"))
@@ -87,7 +87,7 @@ static enum gt_code open_one(const char *name, int index, const struct gt_dev_op
 	return code;
 }
 
-/* Returns whether a device file of the NVIDIA driver exists; WSL has the second of the two. */
+/* Returns whether a device file of the NVIDIA driver exists, which is /dev/dxg on WSL. */
 static bool gpu_is_there(void)
 {
 	return !access("/dev/nvidiactl", F_OK) || !access("/dev/dxg", F_OK);
@@ -197,7 +197,7 @@ enum gt_code gt_devices(struct gt_device_row *rows, int cap, int *n, struct gt_e
 	return GT_OK;
 }
 
-/* Returns whether the plugin of this name is beside the program, without loading it: a vendor library may take seconds. */
+/* Returns whether the plugin of this name is installed with the program. Does not load it, because a vendor library may take seconds. */
 static bool is_built(const char *name)
 {
 	char dir[4096], path[sizeof dir + 64];

@@ -17,9 +17,9 @@ struct gt_device {
 	char note[512]; /* if "auto" chose the CPU although the machine seems to have a GPU: the reason; else info.note */
 };
 
-/* Opens a device. word: "auto" (the first GPU if it can be used, else the CPU), "cpu", "cuda", "cuda:N", "null" (it computes
- * nothing), or "null:cuda" (the same, planned as if for a GPU). opts->index is ignored; the index comes from word. Returns
- * GT_EUNAVAILABLE, with the reason, if the device cannot be used. */
+/* Opens a device. word: "auto" (the first GPU if it can be used, else the CPU), "cpu", "cuda", "cuda:N", "null" (plans only, computes
+ * nothing), or "null:cuda" (the same, but plans as for a GPU). opts->index is ignored; the index comes from word. Returns GT_EUNAVAILABLE,
+ * with the reason, if the device cannot be used. */
 enum gt_code gt_device_open(const char *word, const struct gt_dev_opts *opts, struct gt_device *out, struct gt_err *err);
 void gt_device_close(struct gt_device *d);
 
@@ -30,7 +30,7 @@ enum gt_code gt_device_plugin(const char *name, const char *symbol, void **out, 
  * the word names one GPU, 1 for "null", and 0 for the CPU. */
 int gt_device_choice(const char *word);
 
-/* Functions of gtrain_report.h, which describes them. */
+/* These functions are documented in gtrain_report.h. */
 struct gt_device_row;
 struct gt_build_info;
 enum gt_code gt_devices(struct gt_device_row *rows, int cap, int *n, struct gt_err *err);

@@ -45,10 +45,10 @@ static enum gt_code bad_parameter(struct gt_exec *x, int64_t step, struct gt_err
 /* An output of a kernel that holds NaN or infinity. */
 struct bad_output {
 	const struct gt_value *v; /* NULL: all outputs of the kernel are finite */
-	int64_t row;              /* index, among the samples of the batch, of the first one with such an element; -1: not known */
+	int64_t row;              /* index, among the samples of the batch, of the first sample with such an element; -1: not known */
 };
 
-/* Looks for NaN and infinity in the outputs of the kernel that step s has run. Metrics are not looked at. */
+/* Looks for NaN and infinity in the outputs of the kernel that step s has run, except metrics. */
 static enum gt_code find_bad_output(struct gt_exec *x, const struct gt_step *s, struct bad_output *bad, struct gt_err *err)
 {
 	*bad = (struct bad_output){.row = -1};
@@ -113,7 +113,7 @@ enum gt_code gt_exec_diagnose_eval(struct gt_exec *x, const struct gt_prog *p, s
 	memcpy(step_args, numbers, (size_t)p->nmicro * sizeof *step_args);
 	GT_TRY(gt_loader_take_parts(l, p->nmicro, step_args, err));
 	GT_TRY(gt_exec_send(x, p, 1, err));
-	for (int i = 0; i < p->n; i++) { /* to the end, because other ranks wait for the transfers of this one */
+	for (int i = 0; i < p->n; i++) { /* to the end, because other ranks wait for the transfers of this rank */
 		const struct gt_step *s = &p->step[i];
 		struct bad_output bad;
 		GT_TRY(gt_exec_step(x, p, i, 0, 1, l, err));

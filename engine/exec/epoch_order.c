@@ -23,7 +23,7 @@ static void shuffle_indices(uint64_t key, uint32_t c1, uint32_t c2, int64_t n, i
 }
 
 /* The order of PyTorch's RandomSampler in torch/utils/data. Each iterator of a DataLoader draws an int64 to seed its workers. RandomSampler
- * then draws randperm(n), and a second randperm of which it uses num_samples % n = 0 elements. */
+ * then draws randperm(n), and a second randperm, of which it uses no elements (num_samples % n = 0). */
 static void random_sampler(uint64_t seed, uint64_t epoch, int64_t n, int64_t *perm)
 {
 	struct gt_mt19937 mt;
@@ -60,7 +60,7 @@ void gt_permute_batches(uint64_t seed, uint64_t epoch, int64_t n, int64_t *perm)
 	shuffle_indices(gt_rng_key(seed, GT_RNG_SHUFFLE, 1), (uint32_t)epoch, (uint32_t)(epoch >> 32), n, perm);
 }
 
-/* Writes the numbers of the samples that are, and of those that are not, validation samples. */
+/* Writes the indices of validation samples to valid, and all other indices to train. */
 static void write_parts(const char *is_valid, int64_t n, int64_t *train, int64_t *valid)
 {
 	for (int64_t i = 0; i < n; i++)
@@ -86,10 +86,10 @@ enum gt_code gt_permute_split(uint64_t seed, int64_t n, int64_t nvalid, int64_t 
 	return code;
 }
 
-/* A class in gt_permute_split_classes. */
+/* One class in gt_permute_split_classes. */
 struct stratum {
-	int64_t n, take; /* number of samples, and of those that become validation samples */
-	int64_t rest;    /* n * nvalid modulo the number of all samples: what rounding down leaves out */
+	int64_t n, take; /* number of samples; number of validation samples among them */
+	int64_t rest;    /* n * nvalid modulo the number of all samples: the remainder of rounding down */
 	int64_t class;
 };
 
@@ -136,7 +136,7 @@ enum gt_code gt_permute_split_classes(uint64_t seed, const int32_t *labels, int6
 			s[labels[i]].n++;
 		divide_among_classes(s, classes, n, nvalid);
 		shuffle_indices(gt_rng_key(seed, GT_RNG_SPLIT, 0), 0, 0, n, perm);
-		for (int64_t i = n; i-- > 0;) { /* from the end, as gt_permute_split */
+		for (int64_t i = n; i-- > 0;) { /* from the end, as in gt_permute_split */
 			struct stratum *c = &s[labels[perm[i]]];
 			if (c->take > 0) {
 				is_valid[perm[i]] = 1;

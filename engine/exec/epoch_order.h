@@ -10,20 +10,20 @@
 /* Fills perm[0 ... n - 1] with a permutation of 0 ... n - 1.
  *   GT_SAMPLER_GTRAIN        drawn from Philox
  *   GT_SAMPLER_TORCH         torch.randperm(n) with a generator seeded by seed + epoch (DistributedSampler.set_epoch)
- *   GT_SAMPLER_TORCH_RANDOM  DataLoader(shuffle=True, generator=torch.Generator().manual_seed(seed)) in its iteration number `epoch`;
- *                            replays the draws of all earlier epochs, 2 n for each */
+ *   GT_SAMPLER_TORCH_RANDOM  DataLoader(shuffle=True, generator=torch.Generator().manual_seed(seed)) in iteration `epoch`; replays the
+ *                            random draws of all earlier epochs, 2 n per epoch */
 enum gt_code gt_permute(enum gt_sampler sampler, uint64_t seed, uint64_t epoch, int64_t n, int64_t *perm, struct gt_err *err);
 
 /* Fills perm[0 ... n - 1] with a permutation of the n full batches of an epoch, for gt_order_buckets. */
 void gt_permute_batches(uint64_t seed, uint64_t epoch, int64_t n, int64_t *perm);
 
 /* Splits n samples: the last `nvalid` samples of a permutation that depends only on the seed become validation samples. Writes the sample
- * numbers of both parts in ascending order to train (n - nvalid entries) and valid (nvalid entries). */
+ * indices of both parts in ascending order to train (n - nvalid entries) and valid (nvalid entries). */
 enum gt_code gt_permute_split(uint64_t seed, int64_t n, int64_t nvalid, int64_t *train, int64_t *valid, struct gt_err *err);
 
-/* Splits n samples as gt_permute_split does, but takes the same share of every class, rounded so that the sum is nvalid: a class gets one
- * more sample the larger the fraction is that rounding down leaves out; at equal fractions, classes with lower numbers come first. labels:
- * n values in 0 ... classes - 1. */
+/* Splits n samples as gt_permute_split does, but takes the same share of every class. Shares are rounded down; the samples then missing to
+ * nvalid come from the classes with the largest fractions, at equal fractions from the classes with the lowest indices. labels: n values in
+ * 0 ... classes - 1. */
 enum gt_code gt_permute_split_classes(uint64_t seed, const int32_t *labels, int64_t n, int64_t classes, int64_t nvalid, int64_t *train,
                                       int64_t *valid, struct gt_err *err);
 

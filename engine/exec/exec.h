@@ -3,25 +3,25 @@
  *     gt_exec_open(&x, err);                                 the caller has set x.be, x.dev and x.space
  *     int n = gt_exec_window_size(&x, prog, steps_left);
  *     gt_exec_step_args(&x, &step_args, err);                the caller fills in n * prog->nmicro entries
- *     for (int i = 0; i < n; i++)                            fills in the positions of the samples
+ *     for (int i = 0; i < n; i++)                            fills in the sample positions
  *         gt_loader_take_parts(loader, prog->nmicro, &step_args[i * prog->nmicro], err);
  *     gt_exec_launch(&x, prog, loader, n, err);
  *     gt_exec_collect(&x, &window, err);                     waits; the results are window->scalars[0 ... n - 1]
  *     gt_exec_close(&x);
  *
- * Windows. The executor queues steps in windows: up to GT_WINDOW consecutive executions of one program. Each execution has its own step
- * arguments (gt_step_args) and scalars in device memory, called a slot, so that the device does not wait for the host between steps. A
- * window costs one copy of its step arguments to the device, one graph launch, and one copy of its scalars back, which the host reads while
- * the next window runs:
+ * Windows. The executor queues steps in windows. A window is up to GT_WINDOW consecutive executions of one program. Each execution has its
+ * own step arguments (gt_step_args) and scalars in device memory, called a slot, so that the device does not wait for the host between
+ * steps. A window costs one copy of its step arguments to the device, one graph launch, and one copy of its scalars back, which the host
+ * reads while the next window runs:
  *
  *     host     fill 0, launch 0 | fill 1, launch 1 | wait and collect 0 | fill 2, launch 2 | wait and collect 1 | ...
  *     device                    | window 0 ------------------ | window 1 ------------------------------ | window 2 ...
  *
  *     window   copy step arguments to the device | step 0 | step 1 | ... | step n - 1 | copy scalars to the host
  *
- * At most `depth` windows are queued. On a device whose memory is the host's, a window is one step; the launch itself executes it, on the
- * same code path without the copies. The windows of an evaluation all add to the scalars of slot 0. They are not collected:
- * gt_exec_metrics reads the sum. */
+ * At most `depth` windows are queued. On a device that uses host memory, a window is one step; the launch itself executes the step, on the
+ * same code path without the copies. The windows of an evaluation all add to the scalars of slot 0. They are not collected: gt_exec_metrics
+ * reads the sum. */
 #ifndef GT_EXEC_EXEC_H
 #define GT_EXEC_EXEC_H
 
@@ -42,17 +42,17 @@ struct gt_window {
 	const struct gt_scaler *scaler;   /* host memory; after gt_exec_collect: the scaler's state at the end of the window */
 	const struct gt_scalars *scalars; /* host memory; after gt_exec_collect: n entries, one for each step */
 	bool busy;                        /* the device may still read or write the host memory of this window */
-	bool cold;                        /* first window of its program: includes the loading of libraries, so its time is not used */
+	bool cold;                        /* first window of its program: its time includes the loading of libraries and is not used */
 	double start;                     /* time of the launch, in seconds (gt_clock) */
 };
 
 /* The executor's own data about a program. */
 struct gt_exec_prog {
 	const struct gt_prog *prog;
-	bool train;    /* true: the program has a CHECK step, and each of its executions has its own scalars; false: it is an evaluation */
+	bool train;    /* true: the program has a CHECK step, and each of its executions has its own scalars; false: an evaluation */
 	bool warm;     /* the program has been launched before. A first launch may load libraries, which is not possible during a capture */
 	double step_s; /* measured seconds of one step; 0: not measured yet */
-	void *graph[GT_EXEC_SIZES]; /* for each size of a window, the CUDA graph that was captured; NULL: not captured yet */
+	void *graph[GT_EXEC_SIZES]; /* the captured CUDA graph for each window size; NULL: not captured yet */
 };
 
 struct gt_exec {
@@ -63,19 +63,19 @@ struct gt_exec {
 	struct gt_comm *group[GT_GROUP_COUNT]; /* one communicator for each enum gt_group; NULL: there is one rank */
 	struct gt_batch *loaded_batches; /* the batches that the running program has loaded, one entry for each micro-batch; owned */
 	struct gt_rank_link *link; /* connection to the launcher that watches this rank; NULL: none */
-	double *times;     /* for bench: total seconds of each step of the program, which then runs without graphs; NULL: not measured */
-	double *waited;    /* for bench: total seconds in which this rank's thread was in communication; NULL: not measured */
+	double *times;     /* for bench: total seconds of each program step, measured without graphs; NULL: not measured */
+	double *waited;    /* for bench: total seconds that this rank's thread spent in communication; NULL: not measured */
 	bool graphs;       /* capture and replay graphs, if the backend can */
-	int max_window_steps; /* maximum number of steps in a window; 0: the number of steps that take about 0.1 s */
+	int max_window_steps; /* maximum number of steps in a window; 0: as many steps as take about 0.1 s */
 	/* True if there are several ranks. All ranks must queue the same number of steps in a window, so gt_exec_window_size then uses
 	 * rank0_step_s instead of this rank's own measurement. */
 	bool uses_rank0_time;
-	/* The groups begin with a longer deadline than that of the run (GT_PATIENCE). This is the run's, in seconds, which the executor sets
-	 * when the first window is complete; 0: it is set. */
+	/* Communicators start with a longer timeout (GT_PATIENCE). This is the final timeout in seconds, which the executor sets after the
+	 * first window; 0: already set. */
 	double timeout_s;
 	double rank0_step_s; /* seconds of one training step, measured on rank 0 and sent to all ranks; 0: not measured yet */
-	bool lockstep;     /* the host must read the results of a window before it can fill in the step arguments of the next one */
-	int depth;         /* number of windows that may be queued: 1 with lockstep or if the device's memory is the host's, else 2 */
+	bool lockstep;     /* the host must read the results of a window before it can fill in the step arguments of the next window */
+	int depth;         /* number of windows that may be queued: 1 with lockstep or if the device uses host memory, else 2 */
 	struct gt_window ring[2];
 	int next, queued;  /* next: index in ring of the next window; queued: number of windows that wait for gt_exec_collect */
 	double collected;  /* time of the last gt_exec_collect, in seconds (gt_clock) */
@@ -87,8 +87,8 @@ struct gt_exec {
 enum gt_code gt_exec_open(struct gt_exec *x, struct gt_err *err);
 void gt_exec_close(struct gt_exec *x);
 
-/* Returns the number of steps that the next window of program p should have, that is to be queued on the device at once. It is at most
- * `want`, the number of steps that remain, which is >= 1. */
+/* Returns the number of steps for the next window of program p, which are queued on the device at once; at most `want`. want: number of
+ * remaining steps, >= 1. */
 int gt_exec_window_size(struct gt_exec *x, const struct gt_prog *p, int64_t want);
 /* Returns the seconds of one step of program p by the latest measurement; 0: not measured yet, or the device does not queue steps. */
 double gt_exec_step_s(struct gt_exec *x, const struct gt_prog *p);
@@ -106,13 +106,13 @@ enum gt_code gt_exec_drain(struct gt_exec *x, struct gt_err *err);
 enum gt_code gt_exec_metrics(struct gt_exec *x, bool clear, struct gt_metrics *out, struct gt_err *err);
 
 /* Finds the cause of a skipped step: runs the step of p again, with the samples at l's current position, up to the first tensor that holds
- * NaN or infinity. step_args: the step's numbers, nmicro entries. Always returns GT_EDIVERGED, with a sentence that names the layer, the
- * operation and, for activations, the sample. No step may be queued. */
+ * NaN or infinity. step_args: the arguments of the step, nmicro entries. Always returns GT_EDIVERGED, with a sentence that names the layer,
+ * the operation and, for activations, the sample. No step may be queued. */
 enum gt_code gt_exec_diagnose(struct gt_exec *x, const struct gt_prog *p, struct gt_loader *l, const struct gt_step_args *step_args,
                               int64_t step, struct gt_err *err);
 /* Evaluates one batch again: runs p, a program without a CHECK step, with the samples at l's current position. Writes to `why` a clause
- * that names the layer, the operation and the sample of the first output with NaN or infinity; "" if there is none. step_args: nmicro
- * entries. With several ranks, all of them call it for the same batch. No step may be queued. */
+ * that names the layer, the operation and the sample of the first output with NaN or infinity; "" if all outputs are finite. step_args:
+ * nmicro entries. With several ranks, all ranks call it for the same batch. No step may be queued. */
 enum gt_code gt_exec_diagnose_eval(struct gt_exec *x, const struct gt_prog *p, struct gt_loader *l, const struct gt_step_args *step_args,
                                    char *why, size_t size, struct gt_err *err);
 /* Sets *bad to whether an output of plan->call[call], which has just been run, holds NaN or infinity. */

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #define WINDOW_S 0.1 /* maximum length of a window in seconds, so that signals, time limits and the progress line are handled in time */
-/* maximum number of program steps in one graph: each is a node, which costs about a kilobyte of device memory and a microsecond */
+/* maximum number of program steps in one graph; each step costs a node of about a kilobyte of device memory, and a microsecond */
 #define GRAPH_STEPS 16384
 #define LIST 64 /* maximum number of kernels that one call of the backend launches */
 #define EVENT (GT_EVENTS - 2) /* index of the first of two device events, one for each window in gt_exec.ring */
@@ -12,8 +12,8 @@
 static const int sizes[GT_EXEC_SIZES] = {64, 8, 1};
 
 /* ---- open and close ----------------------------------------------------------------------------------------------------------------- */
-/* Returns the bytes of the scaler and the scalars of n steps. They follow each other in device memory (GT_A_METRICS in plan.h), and each
- * window has a copy of them in host memory. */
+/* Returns the bytes of the scaler and the scalars of n steps. They are adjacent in device memory (GT_A_METRICS in plan.h), and each window
+ * has a copy in host memory. */
 static size_t scalars_bytes(int n)
 {
 	return GT_SCALER_BYTES + (size_t)n * sizeof(struct gt_scalars);
@@ -248,8 +248,8 @@ static enum gt_code run_steps(struct gt_exec *x, const struct gt_prog *p, struct
 	return GT_OK;
 }
 
-/* Runs the program and measures each of its steps with device events, because the host is some steps ahead of the device. The time of a
- * step includes the gaps between its kernels. */
+/* Runs the program and measures each of its steps with device events, because the host queues steps ahead of the device. The time of a step
+ * includes the gaps between its kernels. */
 static enum gt_code run_marked(struct gt_exec *x, const struct gt_prog *p, struct gt_loader *l, struct gt_err *err)
 {
 	for (int i = 0; i < p->n; i++) {
@@ -336,7 +336,7 @@ enum gt_code gt_exec_launch(struct gt_exec *x, const struct gt_prog *p, struct g
 	return GT_OK;
 }
 
-/* Sets the run's deadline of communication. Call it when a window is complete: its kernels are loaded then, and the ranks connected. */
+/* Sets the final timeout of communication. Call it when a window is complete: kernels are then loaded and ranks connected. */
 static void end_patience(struct gt_exec *x)
 {
 	struct gt_comm *world = x->group[GT_GROUP_WORLD];

@@ -9,17 +9,17 @@ struct batch {
 	uint64_t epoch;
 	int64_t *sample;   /* [spec.rows] */
 	bool *absent;      /* [spec.rows] */
-	int64_t n, done;   /* number of rows, and of those that are complete */
+	int64_t n, done;   /* number of rows; number of complete rows */
 	int64_t taken;     /* number of rows that threads have taken */
-	int64_t bad;       /* the first row that could not be read; n: none */
+	int64_t bad;       /* the first row that could not be read; n: all were read */
 	struct gt_err why; /* its error */
 };
 
 struct gt_fetcher {
 	struct gt_fetcher_spec spec;
-	struct batch *batch; /* [spec.batches]; the queued ones are batch[first], …, cyclically */
+	struct batch *batch; /* [spec.batches]; queued batches are batch[first], …, cyclically */
 	int first, queued;
-	int64_t running;   /* number of rows that threads read now */
+	int64_t running;   /* number of rows that threads are reading */
 	bool stop;
 	pthread_mutex_t lock;
 	pthread_cond_t work;     /* a row can be taken, or the threads stop */

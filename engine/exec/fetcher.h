@@ -7,7 +7,7 @@
  *     add -->  | row row row | row row row | row row row |  --> wait, drop
  *                newest batch   threads fill rows   oldest
  *
- * Threads take row after row, so that all of them work on the oldest batch that is not complete. What a row holds depends only on the
+ * Threads take row after row, so that all of them work on the oldest batch that is not complete. The contents of a row depend only on the
  * sample and the epoch, never on the thread. */
 #ifndef GT_EXEC_FETCHER_H
 #define GT_EXEC_FETCHER_H
@@ -19,9 +19,9 @@
 
 /* How samples are read. */
 struct gt_fetch {
-	/* Writes a sample of the dataset, as the epoch shows it, to row. Sets *absent, which is false, to true if the sample cannot be read
-	 * but the run goes on without it. thread: index of the calling thread, below gt_fetcher_spec.threads. NULL: samples are not fetched,
-	 * because they are in memory. */
+	/* Writes a sample of the dataset to row, transformed as in this epoch. Sets *absent, which is false, to true if the sample cannot be
+	 * read but the run goes on without it. thread: index of the calling thread, below gt_fetcher_spec.threads. NULL: samples are not
+	 * fetched, because they are in memory. */
 	enum gt_code (*sample)(void *user, int thread, int64_t sample, uint64_t epoch, uint8_t *row, bool *absent, struct gt_err *err);
 	void (*close)(void *user); /* frees user; called by the owner of this struct; NULL: user is not owned */
 	void *user;
@@ -40,7 +40,7 @@ struct gt_fetcher_spec {
 struct gt_fetched {
 	int64_t first;       /* index of its first row among all rows of the ring */
 	const uint8_t *rows; /* n rows */
-	const bool *absent;  /* [n] whether the row has no sample */
+	const bool *absent;  /* [n] true: the row has no sample */
 	int64_t n;
 };
 
@@ -49,12 +49,12 @@ struct gt_fetcher;
 enum gt_code gt_fetcher_open(const struct gt_fetcher_spec *spec, struct gt_fetcher **out, struct gt_err *err);
 void gt_fetcher_close(struct gt_fetcher *f); /* does nothing if f is NULL */
 
-/* Queues n samples as the next batch, and returns the index of its first row among all rows of the ring. The caller has checked that
- * fewer than spec.batches are queued. */
+/* Queues n samples as the next batch, and returns the index of its first row among all rows of the ring. The caller has checked that fewer
+ * than spec.batches batches are queued. */
 int64_t gt_fetcher_add(struct gt_fetcher *f, uint64_t epoch, const int64_t *samples, int64_t n);
 /* Returns the number of batches that are queued or complete and not dropped. */
 int gt_fetcher_queued(const struct gt_fetcher *f);
-/* Waits for queued batch number i; 0 is the oldest. On failure, *err is that of the first sample of the batch that cannot be read. */
+/* Waits for queued batch number i; 0 is the oldest. On failure, *err is the error of the first sample of the batch that cannot be read. */
 enum gt_code gt_fetcher_wait(struct gt_fetcher *f, int i, struct gt_fetched *out, struct gt_err *err);
 /* Drops the oldest batch. */
 void gt_fetcher_drop(struct gt_fetcher *f);

@@ -3,13 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define STEP 8         /* lengths are multiples of it: kernels like them */
+#define STEP 8         /* lengths are multiples of STEP, which kernels process faster */
 #define CANDIDATES 128 /* maximum number of lengths among which gt_lengths_choose chooses */
 
-/* cost[k][c]: the least sum of padded lengths of all samples that are not longer than candidate c, if it is the k-th length that is chosen;
- * from[k][c]: the length chosen before it. Every choice ends with the last candidate. */
+/* cost[k][c]: the least sum of padded lengths of all samples up to the length of candidate c, if c is the k-th chosen length; from[k][c]:
+ * the length chosen before c. Every choice ends with the last candidate. */
 struct choice {
-	int64_t at[CANDIDATES], below[CANDIDATES]; /* a candidate, and the number of samples that are not longer */
+	int64_t at[CANDIDATES], below[CANDIDATES]; /* a candidate length; the number of samples not longer than it */
 	double cost[GT_MAX_LENGTHS][CANDIDATES];
 	int from[GT_MAX_LENGTHS][CANDIDATES];
 };
@@ -40,7 +40,7 @@ enum gt_code gt_lengths_choose(const int64_t *count, int64_t longest, int n, str
 	for (int k = 1; k < n; k++)
 		for (int i = 0; i <= last; i++) {
 			c->cost[k][i] = c->cost[k - 1][i];
-			c->from[k][i] = -1; /* fewer lengths do */
+			c->from[k][i] = -1; /* fewer lengths suffice */
 			for (int j = 0; j < i; j++) {
 				double cost = c->cost[k - 1][j] + (double)c->at[i] * (double)(c->below[i] - c->below[j]);
 				if (cost < c->cost[k][i]) {

@@ -1,4 +1,4 @@
-/* Sequences of different lengths: the few lengths to which batches are padded, and orders in which samples of similar lengths are together.
+/* Sequences of different lengths: the few lengths to which batches are padded, and orders that keep samples of similar lengths together.
  *
  *     gt_lengths_choose(count, longest, GT_AUTO_LENGTHS, &lengths);       count[k]: number of samples of length k
  *     gt_order_buckets(&what, row);                                       row: the order of an epoch, which is changed
@@ -10,17 +10,17 @@
 
 #include "conf/conf.h"
 
-#define GT_AUTO_LENGTHS 5 /* number of lengths that are chosen if the config has none */
+#define GT_AUTO_LENGTHS 5 /* number of lengths that are chosen if the config lists none */
 struct gt_lengths {
 	int n;                       /* 0: there are no sequences */
-	int64_t at[GT_MAX_LENGTHS];  /* ascending; no sequence is longer than the last one */
+	int64_t at[GT_MAX_LENGTHS];  /* ascending; no sequence is longer than the last entry */
 };
 
-/* Chooses at most n lengths, multiples of 8 but for the last one, which is `longest`, such that the sum of the lengths to which samples
- * are padded is small. count[0 ... longest]: number of samples of each length. */
+/* Chooses at most n lengths that make the sum of all padded lengths small. The last length is `longest`; all other lengths are multiples of
+ * 8. count[0 ... longest]: number of samples of each length. */
 enum gt_code gt_lengths_choose(const int64_t *count, int64_t longest, int n, struct gt_lengths *out, struct gt_err *err);
 
-/* Returns the index of the shortest length that is not below `length`; of the last one if there is none. */
+/* Returns the index of the shortest length that is at least `length`; if all are shorter, the last index. */
 static inline int gt_lengths_index(const struct gt_lengths *l, int64_t length)
 {
 	int i = 0;
@@ -29,7 +29,7 @@ static inline int gt_lengths_index(const struct gt_lengths *l, int64_t length)
 	return i;
 }
 
-/* An order of samples. */
+/* How the samples of an epoch are ordered. */
 struct gt_order_spec {
 	const int64_t *start; /* sample i has the length start[i + 1] - start[i] */
 	int64_t longest;      /* no sample is longer */

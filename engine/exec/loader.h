@@ -9,7 +9,7 @@
  *
  * A loader delivers micro-batch after micro-batch, epoch after epoch, from any starting point. If the host can read the device's memory,
  * the loader works in one of two ways, which deliver the same bytes:
- * - depth > 0: a thread gathers ahead into a ring of buffers, of which the newest `keep` batches that were delivered stay valid.
+ * - depth > 0: a thread gathers ahead into a ring of buffers, in which the newest `keep` delivered batches stay valid.
  * - depth = 0: the caller's thread gathers in gt_loader_next; for small images this costs less than waking a thread.
  *
  *     dataset --> gather --> | ready | ready | empty |  kept  | in use |  --> gt_loader_next
@@ -26,19 +26,19 @@
  * gt_loader_launch queues this kernel, or records it in a graph. The device holds the orders of two epochs; the host copies the next one
  * while the device works.
  *
- * Fetched samples are bytes too, and the same kernel normalises them. Its images are then a batch that the fetcher has completed:
+ * Fetched samples are bytes too, and the same kernel normalises them. The kernel then reads a batch that the fetcher has completed:
  *
  *     files --> threads --> ring of batches (u8 rows) --> mixup, cutmix (mixing.h) --> gather(rows, labels) --> x, target
  *
- * Images whose last transforms are left to the device have a recipe before their bytes (gt_loader_spec.split), and are gathered by
- * gather.recipes, which transforms them.
+ * If the device makes the last transforms of images, each row has a recipe before its bytes (gt_loader_spec.split), and the kernel
+ * gather.recipes gathers and transforms the images.
  *
- * On a device with its own memory, the batches of a window are copied before the window starts, on a stream of their own, into a ring that
- * has room for two windows: one that runs, and one that is being prepared. In place of the order of an epoch, the device then has the
- * row of this ring for every position of the epoch that this loader delivers.
+ * On a device with its own memory, the batches of a window are copied before the window starts, on a separate stream, into a ring with room
+ * for two windows: the running window and the next window. In place of the order of an epoch, the device then has a table with the row of
+ * this ring for every position of the epoch that this loader delivers.
  *
- * A batch has columns beside the images: the target, and the dataset's fields. The kernel of the images gathers labels too; each other
- * column has a kernel of its own (gather.rows). */
+ * In addition to the images, a batch has columns: the target and the dataset's fields. The kernel of the images also gathers labels; each
+ * other column has its own kernel (gather.rows). */
 #ifndef GT_EXEC_LOADER_H
 #define GT_EXEC_LOADER_H
 
@@ -50,14 +50,14 @@
 #include "exec/mixing.h"
 #include "image/recipe_draw.h"
 
-/* A column: the numbers of all samples that a batch has beside the images. Column 0 is the target, the others are the dataset's fields. */
+/* A column: values of the samples in addition to the images. Column 0 is the target, the other columns are the dataset's fields. */
 #define GT_MAX_COLUMNS (1 + GT_MAX_FIELDS)
 struct gt_column {
 	enum gt_dtype dtype; /* GT_F32 or GT_I32 */
-	int64_t width;       /* numbers of a sample; 0: one, and the column has one dimension, as labels have */
-	const void *host;    /* [n, width]; with start, the sequences one after the other */
-	const int64_t *start; /* [n + 1]: sample i has the numbers start[i] ... start[i + 1] - 1, at most width; NULL: all have width numbers */
-	int32_t pad;         /* with start: number behind the end of a sequence */
+	int64_t width;       /* values per sample; 0: one value per sample, and the column has one dimension, like labels */
+	const void *host;    /* [n, width]; if start is set, the sequences one after the other */
+	const int64_t *start; /* [n + 1]: sample i has the values start[i] ... start[i + 1] - 1, at most width; NULL: width values each */
+	int32_t pad;         /* if start is set: padding value after the end of a sequence */
 };
 /* Fills the columns of a dataset and returns their number. */
 int gt_columns_of(const struct gt_dataset *d, struct gt_column out[GT_MAX_COLUMNS]);
@@ -72,11 +72,11 @@ struct gt_resident {
 	void *images, *column[GT_MAX_COLUMNS], *start[GT_MAX_COLUMNS];
 };
 
-/* A split: the samples of a dataset that belong to it, resident on a device. */
+/* A split: the samples of a dataset that belong to the split, resident on a device. */
 struct gt_view {
 	const struct gt_dataset *data; /* not owned */
-	const struct gt_resident *at;  /* the same on the device; not owned */
-	const int64_t *index;   /* numbers of the samples in the dataset; NULL: all samples in order. Owned by the session */
+	const struct gt_resident *at;  /* addresses of the data on the device; not owned */
+	const int64_t *index;   /* indices of the samples in the dataset; NULL: all samples in order. Owned by the session */
 	int64_t n;              /* number of samples; -1: not known, because the data was not found (gt_session_spec.dry) */
 };
 
@@ -93,9 +93,9 @@ struct gt_batch_slice {
 	bool strided; /* true: part p has the samples p, p + parts, p + 2 * parts, ...; false: each part has consecutive samples */
 };
 
-/* Returns the number of samples in part p (0 ... parts - 1) of n samples, and in *first (if not NULL) the position of its first sample, as
- * torch.tensor_split does: the first n % parts parts have one sample more than the others, so no part is larger than part 0. A part is
- * empty only if n < parts. */
+/* Returns the number of samples in part p (0 ... parts - 1) of n samples, and sets *first (if not NULL) to the position of its first
+ * sample. As in torch.tensor_split, the first n % parts parts have one sample more than the other parts, so no part is larger than part 0.
+ * A part is empty only if n < parts. */
 static inline int64_t gt_part_size(int64_t n, int parts, int p, int64_t *first)
 {
 	int64_t q = n / parts, more = n % parts;
@@ -115,27 +115,27 @@ struct gt_loader_spec {
 	const struct gt_view *view;
 	struct gt_attr_gather attr;
 	struct gt_tdesc x;         /* the images of one micro-batch; the loader sets dim[0] */
-	/* The inputs of the model: input_column[i] is 0 for the images, else the column. Other columns than 0 need a place here to be read.
-	 * input_type[i]: the dtype of a column in a batch. ninputs 0: the images alone. */
+	/* The inputs of the model: input_column[i] is 0 for the images, else the index of the column. Only column 0 and columns listed here are
+	 * read. input_type[i]: the dtype of a column in a batch. ninputs 0: only the images. */
 	int ninputs, input_column[GT_MAX_INPUTS];
 	enum gt_dtype input_type[GT_MAX_INPUTS];
-	int64_t shape[3];          /* with fetch: C, H, W of a sample that it reads */
-	/* With fetch, without mixing: the transforms that threads leave to the device; a row that fetch.sample writes then has split.row bytes,
-	 * with a recipe (kernels/recipe.h). on = false: rows are C * H * W bytes. */
+	int64_t shape[3];          /* with fetch: C, H, W of a fetched sample */
+	/* With fetch, without mixing: the transforms that the device makes instead of the threads; a row that fetch.sample writes then has
+	 * split.row bytes, with a recipe (kernels/recipe.h). on = false: rows are C * H * W bytes. */
 	struct gt_recipe_split split;
-	/* The lengths to which a column of sequences is padded; n is 0 if there is none. All samples of a step get the same length: that of
-	 * its longest one, rounded up, and in the last, short batch of an epoch the longest length. */
+	/* The lengths to which a column of sequences is padded; n is 0 without sequences. All samples of a step get the same length: the length
+	 * of its longest sample, rounded up; in the last, short batch of an epoch the longest length. */
 	struct gt_lengths lengths;
-	int64_t buckets;           /* number of batches whose samples are sorted by length together, and then shuffled; 0: they are not */
+	int64_t buckets;           /* number of batches whose samples are sorted by length together; then batches are shuffled; 0: not */
 	bool sorted;               /* all samples are sorted by length, as in an evaluation */
 	int64_t batch, micro;      /* samples of one step and of one micro-batch, over all parts; micro divides batch, and parts <= micro */
 	struct gt_batch_slice slice; /* the parts that this loader delivers */
 	bool shuffle, drop_last;
-	bool pad;                  /* the first samples are repeated until all parts have equally many (gt_epoch_positions) */
-	/* If true, every part gets as many rows as part 0 has: a row without a sample has the input 0 and the label fill_target. Allowed
-	 * only if the device's memory is the host's. */
+	bool pad;                  /* the first samples are repeated until all parts have the same size (gt_epoch_positions) */
+	/* If true, every part gets as many rows as part 0: rows without a sample have the input 0 and the label fill_target. Allowed only if
+	 * the device uses host memory. */
 	bool fill;
-	int32_t fill_target; /* also the label of a fetched sample that is absent. Targets that are numbers get 0 */
+	int32_t fill_target; /* also the label of an absent fetched sample. Targets that are not labels get 0 */
 	struct gt_mixing mixing; /* with fetch: how samples are mixed. Then targets are f32 [N, mixing.classes] */
 	/* Only with fill: memory for the inputs, that is gt_loader_buffers() buffers of gt_loader_rows() bytes. Each buffer has one block
 	 * for each of slice.parts parts, and this loader writes block slice.part0. Not owned. NULL: the loader allocates the inputs. */
@@ -146,12 +146,12 @@ struct gt_loader_spec {
 	const double *class_weights; /* weight of each label, for gt_loader_weight; NULL: 1 */
 	int depth;                 /* number of batches that a thread gathers ahead; 0: no thread */
 	int keep;                  /* number of delivered batches that stay valid, including the newest one; 0 means 1 */
-	struct gt_fetch fetch;     /* how samples are read if they are not resident; the loader calls close. All zero: they are resident */
+	struct gt_fetch fetch;     /* how samples are read if they are not resident; the loader calls close. All zero: samples are resident */
 	int workers;               /* with fetch: number of threads that read samples, at least 1 */
 	int ahead;                 /* with fetch: number of batches that are read ahead */
-	int window, units;         /* with fetch, on a device with its own memory: maximum number of steps in a window, and of parts in a
-	                              step; else 0 */
-	bool one_epoch;            /* with fetch: read nothing ahead of the end of the epoch, as in an evaluation */
+	int window, units;         /* with fetch, on a device with its own memory: maximum number of steps in a window, and maximum number of
+	                              parts in a step; else 0 */
+	bool one_epoch;            /* with fetch: do not read ahead beyond the end of the epoch, as in an evaluation */
 	int event;                 /* index of the first of GT_LOADER_EVENTS device events that the loader uses if the device copies
 	                              asynchronously */
 };
@@ -159,11 +159,11 @@ struct gt_loader_spec {
 /* A micro-batch, or a part of one. */
 struct gt_batch {
 	void *x, *target;        /* device addresses of the images and targets; owned by the loader. x is NULL if samples have no image */
-	void *input[GT_MAX_INPUTS]; /* the inputs of the model: x, or columns */
+	void *input[GT_MAX_INPUTS]; /* the inputs of the model: each is x or a column */
 	int64_t n;               /* number of samples, including rows that `fill` adds; x has n rows for each augmented view of the samples
 	                            (gt_attr_gather.views) */
 	int64_t epoch, cursor;   /* epoch of the first sample, and its position in the order of that epoch, from 0 */
-	int64_t length;          /* numbers of each sample in the column of sequences; 0: there is none */
+	int64_t length;          /* values per sample in the column of sequences; 0: no sequences */
 	int64_t micro;           /* position, in the order of the epoch, of the first sample of the whole micro-batch */
 	int64_t stride;          /* number of positions from one sample to the next */
 };
@@ -198,8 +198,8 @@ enum gt_code gt_loader_skip_part(struct gt_loader *l, struct gt_batch *out, stru
  * step_args[0 ... nmicro - 1], and queues the copy of the epoch's order to the device before all work that is queued later. On other
  * devices it does nothing, because gt_loader_next takes the parts. */
 enum gt_code gt_loader_take_parts(struct gt_loader *l, int nmicro, struct gt_step_args *step_args, struct gt_err *err);
-/* Queues the kernel that gathers n samples, with sequences of `length` (0: there are none). It reads their position from step_args, in
- * device memory, when it runs. *out stays valid until the keep-th gather after this one. */
+/* Queues the kernel that gathers n samples, with sequences of `length` (0: no sequences). The kernel reads the position of the samples from
+ * step_args, in device memory, when it runs. *out stays valid until the keep-th gather after this one. */
 enum gt_code gt_loader_launch(struct gt_loader *l, int64_t n, int64_t length, const struct gt_step_args *step_args, int stream,
                               struct gt_batch *out, struct gt_err *err);
 /* Computes the order of the next epoch and queues its copy to the device, unless that has been done. */
@@ -210,13 +210,13 @@ enum gt_code gt_loader_order_next_epoch(struct gt_loader *l, struct gt_err *err)
 enum gt_code gt_loader_weight(struct gt_loader *l, int64_t epoch, int64_t cursor, int64_t n, double *out, struct gt_err *err);
 
 /* With sequences: sets *index to the index in gt_loader_spec.lengths of the batch that begins at `cursor` of `epoch`, and *run to the
- * number of full batches from there on in the epoch that have the same length, at most `most`; both are 0 without sequences. */
+ * number of consecutive full batches from there on that have the same length, at most `most`; both are 0 without sequences. */
 enum gt_code gt_loader_length(struct gt_loader *l, int64_t epoch, int64_t cursor, int64_t most, int *index, int64_t *run,
                               struct gt_err *err);
-/* From the next start on, all batches get the longest length: for commands that repeat one program. */
+/* After the next start, all batches get the longest length. For commands that repeat one program. */
 void gt_loader_use_longest(struct gt_loader *l);
 
-/* Returns the number in the dataset of the sample at position `cursor` of the current epoch, for messages. */
+/* Returns the index in the dataset of the sample at position `cursor` of the current epoch, for messages. */
 int64_t gt_loader_sample(struct gt_loader *l, int64_t cursor);
 
 #endif

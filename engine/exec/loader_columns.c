@@ -22,7 +22,7 @@ static struct gt_tdesc rows_desc(enum gt_dtype t, int64_t n, int64_t width)
 	return gt_tdesc_make(t, width ? 2 : 1, (int64_t[]){n, width}, false);
 }
 
-/* Returns the index of the model's input that is column c; -1: none. */
+/* Returns the index of the model's input that reads column c; -1: no input. */
 static int input_of(const struct gt_loader_spec *s, int c)
 {
 	for (int i = 0; i < s->ninputs; i++)
@@ -76,8 +76,8 @@ void gt_loader_close_columns(struct gt_loader *l)
 }
 
 /* ---- kernels ------------------------------------------------------------------------------------------------------------------------ */
-/* Prepares the kernel that gathers images, and labels if the target is a label. index: its operand. all: number of samples that the
- * operands have. */
+/* Prepares the kernel that gathers images, and labels if the target is a label. index: the operand `index`. all: number of samples in the
+ * operands. */
 static enum gt_code prepare_images(struct gt_loader *l, int64_t n, int64_t all, struct gt_tdesc *index, struct gt_kernel **out,
                                    struct gt_err *err)
 {
@@ -87,7 +87,7 @@ static enum gt_code prepare_images(struct gt_loader *l, int64_t n, int64_t all, 
 	const struct gt_recipe_split *split = &l->spec.split;
 	struct gt_attr_recipes recipes = {.gather = l->spec.attr, .ops = split->ops, .resize = split->resize, .contrasts = split->contrasts};
 	struct gt_tdesc labels = rows_desc(GT_I32, all, 0), target = rows_desc(GT_I32, n, 0);
-	/* an input of two dimensions, [N, C], has the same bytes */
+	/* an input with two dimensions, [N, C], has the same bytes */
 	struct gt_tdesc x = gt_tdesc_make(l->spec.x.dtype, 4, (int64_t[]){n * count_views(l), shape[0], shape[1], shape[2]}, true);
 	if (l->spec.x.rank == 4) /* its channels may be padded */
 		x.layout = l->spec.x.layout;
@@ -129,7 +129,7 @@ static enum gt_code prepare_sequences(struct gt_loader *l, int c, int64_t n, int
 
 static enum gt_code prepare_size(struct gt_loader *l, int64_t n, int64_t length, struct gt_err *err)
 {
-	bool whole = l->fetch && !l->ring; /* the operands are a batch, in the order of the batch */
+	bool whole = l->fetch && !l->ring; /* the operands are one batch, already in its order */
 	int64_t order[2] = {2, l->row}, all = whole ? l->most : l->ring ? l->ring->parts * l->most : l->spec.view->data->n;
 	struct gt_tdesc index = whole ? gt_tdesc_make(GT_I64, 1, &n, false) : gt_tdesc_make(GT_I64, 2, order, false);
 	for (int i = 0; i < l->nsizes; i++)

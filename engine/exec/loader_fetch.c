@@ -10,20 +10,20 @@ static size_t image_bytes(const struct gt_loader_spec *s)
 }
 
 /* ---- rows of a part ------------------------------------------------------------------------------------------------------------- */
-/* Returns the position in the epoch of the sample with which that at position `at` is mixed: the one before in the same batch. */
+/* Returns the position of the sample with which the sample at position `at` is mixed: the preceding sample of the same batch. */
 static int64_t mix_partner(const struct gt_loader *l, int64_t at)
 {
 	int64_t first = at - at % l->spec.batch, after = first + l->spec.batch;
 	return at > first ? at - 1 : (after < l->samples ? after : l->samples) - 1;
 }
 
-/* Returns whether the sample with which the first one of a part is mixed is the last one of the part. */
+/* Returns whether the mixing partner of the first sample of a part is the last sample of the part. */
 static bool is_mixed_within(const struct gt_loader *l, const struct gt_batch *b)
 {
 	return b->stride == 1 && mix_partner(l, b->cursor) == b->cursor + b->n - 1;
 }
 
-/* Fills fetch->list with the samples to read for part b, and returns their number: its own and, with mixing, partners of them. */
+/* Fills fetch->list with the samples to read for part b, and returns their number: samples of b and, with mixing, their partners. */
 static int64_t list_rows(struct gt_loader *l, const struct gt_batch *b)
 {
 	const int64_t *order = l->order[b->epoch & 1].host;
@@ -43,7 +43,7 @@ enum gt_code gt_loader_fetch_ahead(struct gt_loader *l, int used, struct gt_err 
 	while (gt_fetcher_queued(f->fetcher) < l->spec.ahead + used) {
 		struct gt_loader_place at = f->ahead;
 		struct gt_batch b = gt_loader_next_part(l, &f->ahead);
-		/* the order of a third epoch would overwrite the one that is used now */
+		/* the order of a third epoch would overwrite the order in use */
 		if (b.epoch > l->next.epoch + (l->spec.one_epoch ? 0 : 1)) {
 			f->ahead = at;
 			return GT_OK;
@@ -122,15 +122,15 @@ enum gt_code gt_loader_gather_fetched(struct gt_loader *l, const struct gt_batch
 	return GT_OK;
 }
 
-/* Returns the maximum number of rows that are read for a part. With mixing, partners that are in other parts need rows too. */
+/* Returns the maximum number of rows that are read for a part. With mixing, these include partners from other parts. */
 static int64_t count_rows(const struct gt_loader_spec *s)
 {
 	int64_t most = gt_part_size(s->micro, s->slice.parts ? s->slice.parts : 1, 0, NULL);
 	return !s->mixing.classes ? most : s->slice.strided ? 2 * most : most + 1;
 }
 
-/* Returns the number of batches in the ring: those that are read ahead, and the one that is used or, on a device with its own memory, those
- * of a step, which are copied together. */
+/* Returns the number of batches in the ring: batches that are read ahead, and the batch in use or, on a device with its own memory, the
+ * batches of a step, which are copied together. */
 static int count_batches(const struct gt_loader_spec *s)
 {
 	return s->ahead + (s->units > 1 ? s->units : 1);

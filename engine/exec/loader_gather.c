@@ -65,7 +65,7 @@ static void fill_missing_rows(const struct gt_loader *l, struct gt_batch *b)
 		((int32_t *)b->target)[b->n] = l->spec.fill_target;
 }
 
-/* Sets the addresses of a batch. x: of its images. */
+/* Sets the addresses of a batch. x: address of its images. */
 static void set_buffers(const struct gt_loader *l, int buffer, void *x, struct gt_batch *b)
 {
 	b->x = b->input[0] = x;

@@ -14,7 +14,7 @@ static int64_t micro_at(const struct gt_loader *l, int64_t cursor)
 	int64_t in_batch = l->spec.batch - cursor % l->spec.batch, n = l->spec.micro;
 	if (in_batch > l->samples - cursor)
 		in_batch = l->samples - cursor;
-	/* the last batch of an epoch is divided like a full one: into full micro-batches and a rest */
+	/* the last batch of an epoch is divided like a full batch: into full micro-batches and a rest */
 	return n < in_batch ? n : in_batch;
 }
 
@@ -57,7 +57,7 @@ int64_t gt_epoch_positions(int64_t n, int parts, bool pad, bool drop_last, int64
 	return drop_last ? n - n % batch : n;
 }
 
-/* Writes the order of the samples of an epoch, as numbers of samples in the dataset. */
+/* Writes the order of the samples of an epoch, as indices in the dataset. */
 static enum gt_code fill_order(const struct gt_loader *l, int64_t epoch, int64_t *row, struct gt_err *err)
 {
 	const struct gt_view *v = l->spec.view;
@@ -84,7 +84,7 @@ enum gt_code gt_loader_make_order(struct gt_loader *l, int64_t epoch, struct gt_
 	if (o->epoch == epoch)
 		return GT_OK;
 	o->epoch = -1;
-	if (o->sent) /* waits for the copy of the order that had this row before, which was queued two epochs ago */
+	if (o->sent) /* waits for the copy of the previous order in this row, queued two epochs ago */
 		GT_TRY(l->be->host_wait(l->dev, l->spec.event + (int)(epoch & 1), err));
 	GT_TRY(fill_order(l, epoch, o->host, err));
 	if (l->orders_dev != l->orders) {

@@ -2,7 +2,7 @@
  *
  *     loader_gather.c   the loader itself: gathers batches, one after the other
  *     loader_order.c    the sequence of parts, and the orders of epochs
- *     loader_columns.c  the kernels that gather images, targets and other numbers of the samples
+ *     loader_columns.c  the kernels that gather images, targets and fields of the samples
  *     loader_thread.c   with gt_loader_spec.depth: a thread that gathers batches of a resident dataset ahead
  *     loader_fetch.c    with gt_loader_spec.fetch: batches that threads read ahead into host memory
  *     loader_ring.c     with fetch on a device with its own memory: the copies of these batches on the device */
@@ -12,7 +12,7 @@
 #include "exec/loader.h"
 #include <pthread.h>
 
-/* maximum number of different sizes of a part, in full micro-batches and in the last one of an epoch, for each length of sequences */
+/* maximum number of different sizes of a part, in full and last micro-batches of an epoch, for each length of sequences */
 #define GT_LOADER_SIZES (8 * GT_MAX_LENGTHS)
 
 /* The order of the samples in one epoch. It is in row epoch % 2 of the arrays loader.orders (host) and orders_dev (device). */
@@ -30,16 +30,16 @@ struct gt_loader_place {
 
 /* A column as the loader delivers it. */
 struct gt_loader_column {
-	struct gt_column of; /* what the dataset has; with mixing of labels, what is computed from them, and of.host is NULL */
-	int operand;         /* index in gt_loader_size.kernel; 0: the kernel of the images gathers this column too; -1: the model does not
-	                        read it */
+	struct gt_column of; /* the column of the dataset; with mixing of labels, the mixed targets, and of.host is NULL */
+	int operand;         /* index in gt_loader_size.kernel; 0: the kernel of the images also gathers this column; -1: the model does not
+	                        read the column */
 	enum gt_dtype to;    /* dtype in a batch */
 	void **out;          /* [nbuf] */
 };
 
-/* The kernels that gather a batch of n samples: of the images, then of columns. */
+/* The kernels that gather a batch of n samples: first of the images, then of the columns. */
 struct gt_loader_size {
-	int64_t n, length; /* length: numbers of each sample in the column of sequences; 0: there is none */
+	int64_t n, length; /* length: values per sample in the column of sequences; 0: no sequences */
 	struct gt_kernel *kernel[1 + GT_MAX_COLUMNS];
 };
 
@@ -61,17 +61,17 @@ struct gt_loader_thread {
 struct gt_loader_fetch {
 	struct gt_fetcher *fetcher;
 	struct gt_loader_place ahead;  /* the next part to queue */
-	int64_t rows;                  /* maximum number of rows that are read for a part: with mixing, its partners too */
+	int64_t rows;                  /* maximum number of rows that are read for a part, including mixing partners */
 	size_t image;                  /* bytes of an image */
 	uint8_t *images;               /* [batches][rows] */
 	char *column[GT_MAX_COLUMNS];  /* [batches][rows]; NULL: the model does not read the column */
 	int64_t *list;                 /* [rows] the samples of the batch that is queued next */
 	int64_t *iota;                 /* 0, 1, …, most - 1: the operand index of a gather from a batch */
-	/* With mixing of labels: those of the rows of each batch, from which the target's column is computed, and those of one part. */
+	/* With mixing of labels: the labels of the rows of each batch, from which the targets are computed, and the labels of one part. */
 	int32_t *labels, *part_labels; /* [batches][rows]; [rows] */
 };
 
-/* The parts that have been copied to the device, which has the row of the ring for each position in place of the order of an epoch. */
+/* The parts that were copied to the device. In place of an epoch's order, the device has a map of positions to rows of the ring. */
 struct gt_loader_ring {
 	int parts;                    /* number of parts in the ring */
 	uint8_t *images;              /* [parts][most], in device memory */
@@ -87,7 +87,7 @@ struct gt_loader {
 	struct gt_loader_spec spec;
 	const struct gt_backend *be;
 	struct gt_dev *dev;
-	struct gt_loader_thread *thread; /* NULL: the caller's thread gathers, or the device */
+	struct gt_loader_thread *thread; /* NULL: the caller's thread or the device gathers */
 	struct gt_loader_fetch *fetch;   /* NULL: the dataset is resident */
 	struct gt_loader_ring *ring;     /* NULL: the dataset is resident, or the device uses host memory */
 
@@ -97,16 +97,16 @@ struct gt_loader {
 	int64_t most;                 /* maximum number of samples of a part */
 	struct gt_loader_place next;  /* the part that the caller of gt_loader_next gets next */
 	struct gt_order order[2];
-	struct gt_order counted;      /* with a thread, which may write the two others at any time: the order that gt_loader_weight uses */
+	struct gt_order counted;      /* with a thread, which may write `order` at any time: the order that gt_loader_weight uses */
 	int64_t *orders, *orders_dev; /* [2 * row]: the orders in host memory and in device memory; equal if the device uses host memory */
 	bool longest;                 /* all sequences are padded to the longest length */
 
 	/* The buffers of batches, and the kernels that fill them. */
-	int nbuf, buffer;   /* buffer: without a thread, index of the next one */
+	int nbuf, buffer;   /* buffer: without a thread, index of the next buffer */
 	void **x;           /* [nbuf] images; NULL: samples have no image */
 	struct gt_loader_column column[GT_MAX_COLUMNS]; /* the target, then the dataset's fields */
 	int ncolumns;
-	const struct gt_column *sequences; /* the column whose rows have different lengths; NULL: there is none */
+	const struct gt_column *sequences; /* the column whose rows have different lengths; NULL: no such column */
 	struct gt_loader_size gather[GT_LOADER_SIZES];
 	int nsizes;
 };
@@ -126,18 +126,18 @@ void gt_loader_device_free(struct gt_loader *l, void *p); /* does nothing if p i
 struct gt_batch gt_loader_part_at(const struct gt_loader *l, const struct gt_loader_place *p);
 /* Moves p to the next part of this loader. */
 void gt_loader_advance(const struct gt_loader *l, struct gt_loader_place *p);
-/* Does the same as gt_loader_part_at for the first part from position p on that is not empty (with fill: for the part at p). */
+/* Works like gt_loader_part_at for the first part from position p on that is not empty (with fill: for the part at p). */
 struct gt_batch gt_loader_next_part(const struct gt_loader *l, struct gt_loader_place *p);
 /* Computes the order of an epoch and queues its copy to the device, unless that has been done. */
 enum gt_code gt_loader_make_order(struct gt_loader *l, int64_t epoch, struct gt_err *err);
-/* Returns the length of the sequences in the batch that has position `cursor`, in an order of the samples; 0: there are none. */
+/* Returns the length of the sequences in the batch at position `cursor` of an order of samples; 0: no sequences. */
 int64_t gt_loader_length_at(const struct gt_loader *l, const int64_t *order, int64_t cursor);
 /* Returns whether the weight of a sample depends on its label. */
 bool gt_loader_weighs_labels(const struct gt_loader *l);
 
 /* ---- loader_thread.c ----------------------------------------------------------------------------------------------------------- */
 enum gt_code gt_loader_open_thread(struct gt_loader *l, struct gt_err *err);
-void gt_loader_close_thread(struct gt_loader *l); /* does nothing if there is none */
+void gt_loader_close_thread(struct gt_loader *l); /* does nothing without a thread */
 enum gt_code gt_loader_start_thread(struct gt_loader *l, struct gt_err *err);
 void gt_loader_stop_thread(struct gt_loader *l);
 /* Takes the next batch that the thread has gathered. */
@@ -146,7 +146,7 @@ enum gt_code gt_loader_take_batch(struct gt_loader *l, struct gt_batch *out, str
 /* ---- loader_fetch.c ------------------------------------------------------------------------------------------------------------ */
 enum gt_code gt_loader_open_fetch(struct gt_loader *l, struct gt_err *err);
 void gt_loader_close_fetch(struct gt_loader *l); /* does nothing if the dataset is resident */
-/* Queues batches for the fetcher until gt_loader_spec.ahead batches are queued beyond those that `used` counts. */
+/* Queues batches for the fetcher until `used` + gt_loader_spec.ahead batches are queued. */
 enum gt_code gt_loader_fetch_ahead(struct gt_loader *l, int used, struct gt_err *err);
 /* Waits for batch i of the fetcher, which must have the rows of part b, and completes its columns. */
 enum gt_code gt_loader_wait_fetched(struct gt_loader *l, int i, const struct gt_batch *b, struct gt_fetched *out, struct gt_err *err);
@@ -155,21 +155,20 @@ enum gt_code gt_loader_gather_fetched(struct gt_loader *l, const struct gt_batch
                                       struct gt_err *err);
 
 /* ---- loader_ring.c ------------------------------------------------------------------------------------------------------------- */
-/* Returns the number of parts in the ring: those of two windows; 0: there is no ring. */
+/* Returns the number of parts in the ring, which holds two windows; 0: no ring. */
 static inline int gt_loader_ring_parts(const struct gt_loader_spec *s)
 {
 	return 2 * s->window * s->units;
 }
 enum gt_code gt_loader_open_ring(struct gt_loader *l, struct gt_err *err);
-void gt_loader_close_ring(struct gt_loader *l); /* does nothing if there is none */
-/* Starts anew at l->next. */
+void gt_loader_close_ring(struct gt_loader *l); /* does nothing without a ring */
+/* Restarts the ring at l->next. */
 enum gt_code gt_loader_start_ring(struct gt_loader *l, struct gt_err *err);
 /* Fills the map of an epoch, and returns it: part number k since the start of the loader is in part k % ring.parts of the ring. */
 const int64_t *gt_loader_map_epoch(struct gt_loader *l, int64_t epoch);
 /* Queues the copy of a fetched part to the ring. */
 enum gt_code gt_loader_copy_part(struct gt_loader *l, const struct gt_batch *b, struct gt_err *err);
-/* Makes the batches reusable that have been copied to the device. The copies wait for nothing on the device, so this takes no longer than
- * they do. */
+/* Waits for the copies to the device and makes the copied batches reusable. The copies do not wait for other work on the device. */
 enum gt_code gt_loader_end_copies(struct gt_loader *l, struct gt_err *err);
 
 /* ---- loader_columns.c ---------------------------------------------------------------------------------------------------------- */

@@ -5,13 +5,13 @@
 #include <string.h>
 
 /* ---- random numbers --------------------------------------------------------------------------------------------------------------- */
-/* The draws of one batch, one after the other. */
+/* The random draws of one batch, one after the other. */
 struct draws {
 	uint64_t key;
 	uint32_t epoch, batch, n;
 };
 
-/* Returns a number in (0, 1). */
+/* Returns a random draw from (0, 1). */
 static double draw_uniform(struct draws *d)
 {
 	struct gt_philox r = gt_rng_draw(d->key, d->epoch, d->batch, d->n++, 0);
@@ -24,14 +24,14 @@ static double draw_normal(struct draws *d)
 	return radius * cos(2 * M_PI * draw_uniform(d));
 }
 
-/* A number of the gamma distribution with scale 1, as the product of two factors. The first one may be below the smallest double. */
+/* A draw from the gamma distribution with scale 1, as the product of two factors. The first factor may be below the smallest double. */
 struct gamma_draw {
-	double factor;     /* 0 if it is below the smallest double */
+	double factor;     /* 0 if the factor is below the smallest double */
 	double log_factor; /* alpha * the logarithm of the first factor */
 	double rest;       /* the other factor, about alpha + 1 if alpha is below 1, else alpha */
 };
 
-/* Draws by the method of Marsaglia and Tsang (2000): with alpha < 1, a number for alpha + 1 times u^(1 / alpha). */
+/* Draws by the method of Marsaglia and Tsang (2000): with alpha < 1, a draw for alpha + 1 times u^(1 / alpha). */
 static struct gamma_draw draw_gamma(struct draws *d, double alpha)
 {
 	struct gamma_draw g = {.factor = 1};
@@ -54,8 +54,8 @@ static struct gamma_draw draw_gamma(struct draws *d, double alpha)
 	}
 }
 
-/* Returns a number of the distribution Beta(alpha, alpha): x / (x + y) of two numbers of the gamma distribution. With a tiny alpha both are
- * often below the smallest double; their ratio then follows from the logarithms. */
+/* Returns a draw from Beta(alpha, alpha): x / (x + y) of two draws x, y from the gamma distribution. With a tiny alpha, x and y are often
+ * below the smallest double; their ratio is then computed from logarithms. */
 static double draw_beta(struct draws *d, double alpha)
 {
 	struct gamma_draw g = draw_gamma(d, alpha), h = draw_gamma(d, alpha);
@@ -75,7 +75,7 @@ void gt_mix_draw(const struct gt_mixing *m, uint64_t seed, uint64_t epoch, uint6
 	out->lambda = draw_beta(&d, out->cut ? m->cutmix_alpha : m->mixup_alpha);
 	if (!out->cut)
 		return;
-	/* torchvision.transforms.v2.CutMix: the box around a random pixel, cut off at the image's edges; lambda follows from its area */
+	/* torchvision.transforms.v2.CutMix: the box around a random pixel, cut off at the image's edges; lambda is computed from its area */
 	int64_t x = (int64_t)(draw_uniform(&d) * (double)w), y = (int64_t)(draw_uniform(&d) * (double)h);
 	double r = 0.5 * sqrt(1 - out->lambda);
 	int64_t half_w = (int64_t)(r * (double)w), half_h = (int64_t)(r * (double)h);

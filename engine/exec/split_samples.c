@@ -3,11 +3,11 @@
 #include "base/philox.h"
 #include <stdlib.h>
 
-/* A class, or all samples. Samples of the same id are one here, because they are in the same split. */
+/* A class, or all samples. Samples with the same id count as one sample, because they are in the same split. */
 struct stratum {
-	int64_t n, valid;      /* samples, and those in "valid" */
-	int64_t least, most;   /* indices of the samples with the lowest and the highest target; -1: none */
-	double low, high;      /* targets of these samples */
+	int64_t n, valid;      /* number of samples; number of samples in "valid" */
+	int64_t least, most;   /* indices of the samples with the lowest and the highest draw; -1: none */
+	double low, high;      /* random draws of these samples */
 };
 
 static double draw_uniform(uint64_t key, uint64_t id)
@@ -38,8 +38,8 @@ struct move {
 	char to;
 };
 
-/* Adds a move to m if a class, or all samples, have none in one of the splits. expected: number of samples in "valid" by the share. Returns
- * the number of moves. */
+/* Adds a move to m if a class, or all samples, have no sample in one of the splits. expected: number of samples in "valid" by the share.
+ * Returns the number of moves. */
 static int64_t move_if_one_sided(const struct stratum *s, double expected, const struct gt_sample_mark *mark, struct move *m)
 {
 	bool all = s->n && s->valid == s->n, none = s->n && !s->valid && expected >= 0.5 && s->low < s->high;
@@ -86,12 +86,12 @@ enum gt_code gt_split_samples(uint64_t seed, double share, const struct gt_sampl
 		if (strata)
 			count_sample(&s[stratum[i]], i, u, is_valid[i]);
 	}
-	/* with a checkpoint, samples of a class stay where they were, even if all of those in "valid" have been removed */
+	/* with a checkpoint, samples of a class keep their split, even if all validation samples of the class have been removed */
 	for (int64_t k = 0; k < strata && !known; k++)
 		moves += move_if_one_sided(&s[k], share * (double)s[k].n, mark, &m[moves]);
 	apply_moves(m, moves, mark, n, is_valid);
 	for (int64_t i = 0; i < n && !known; i++)
-		if (!strata || s[stratum[i]].low < s[stratum[i]].high) /* a class of one sample is trained */
+		if (!strata || s[stratum[i]].low < s[stratum[i]].high) /* a class with one sample stays in "train" */
 			count_sample(&all, i, draw_uniform(key, mark[i].id), is_valid[i]);
 	if (!known)
 		apply_moves(m, move_if_one_sided(&all, share * (double)n, mark, m), mark, n, is_valid);

@@ -1,4 +1,4 @@
-/* Builds the forward graph from layer specs: resolves names, checks numbers of inputs, infers shapes, and adds the loss. */
+/* Builds the forward graph from layer specs: resolves names, checks the number of inputs, infers shapes, and adds the loss. */
 #include "ir/rows.h"
 #include <string.h>
 
@@ -27,7 +27,7 @@ static int *find_slot(const struct names *t, const char *name)
 	return &t->slot[i];
 }
 
-/* Puts the layer and its source location in front of an error. */
+/* Prepends the layer and its source location to an error. */
 static enum gt_code prefix_layer_error(const struct gt_layer_spec *s, int i, enum gt_code code, struct gt_err *err)
 {
 	if (code == GT_OK || code != GT_ECONFIG)
@@ -68,7 +68,7 @@ static enum gt_code check_arity(const struct gt_op *op, int nin, struct gt_err *
 	return gt_fail(err, GT_ECONFIG, "in: %s expected %d to %d inputs, got %d", gt_op_name(op), op->min_in, op->max_in, nin);
 }
 
-/* Returns the index of an input of the model; -1: there is none of this name. */
+/* Returns the index of an input of the model; -1: no input has this name. */
 static int find_input(const struct names *t, const char *name)
 {
 	for (int i = 0; i < t->ninputs; i++)
@@ -114,8 +114,8 @@ enum gt_code gt_graph_layer(struct gt_graph *g, const struct gt_layer_spec *s, i
 	return gt_graph_view(g, s->name, *out, 3, (int64_t[]){x.dim[0], x.dim[1], gt_graph_desc(g, *out)->dim[1]}, out, err);
 }
 
-/* Adds layer i: checks its name, resolves its inputs, checks their number, and adds its nodes. y: the output of each layer so far; used:
- * whether a later layer reads it. */
+/* Adds layer i: checks its name, resolves and counts its inputs, and adds its nodes. y: the output of each layer so far; used: whether a
+ * later layer reads it. */
 static enum gt_code build_layer(struct gt_graph *g, const struct names *t, int i, gt_vid *y, bool *used, struct gt_err *err)
 {
 	const struct gt_layer_spec *s = &t->layers[i];
@@ -261,7 +261,7 @@ enum gt_code gt_graph_views(struct gt_graph *g, int views, struct gt_err *err)
 	return gt_graph_output(g, n, NULL, &d, &g->output, err);
 }
 
-/* Puts the key before an error of the loss, unless the error begins with one. */
+/* Prepends the config key to an error of the loss, unless the error begins with a key. */
 static void prefix_loss_key(struct gt_err *err)
 {
 	if (err && strncmp(err->msg, "train.", 6) != 0)

@@ -4,7 +4,7 @@
 #include <fnmatch.h>
 #include <string.h>
 
-/* A larger tensor is a typing error in the config, and products of a few such sizes would overflow. */
+/* A larger tensor is probably a typing error in the config, and products of such sizes could overflow. */
 #define MAX_ELEMENTS ((int64_t)1 << 40)
 
 /* Returns the array with space for one more item. The old array stays in the arena, so pointers into it may be outdated but never
@@ -129,7 +129,7 @@ static enum gt_code add_work_copy(struct gt_graph *g, int index, struct gt_err *
 	return GT_OK;
 }
 
-/* Returns the index of the parameter "<layer>.weight" that another layer may have too; -1: there is none. */
+/* Returns the index of the parameter "<layer>.weight", which another layer may share; -1: no such parameter. */
 static int find_weight(const struct gt_graph *g, const char *layer)
 {
 	for (int i = 0; i < g->nparams; i++) {
@@ -154,8 +154,8 @@ static enum gt_code add_alias(struct gt_graph *g, struct gt_param *p, const char
 	return GT_OK;
 }
 
-/* Appends the weight of the layer that spec.tie names to n's inputs. half: n reads the work copy. draws: how many random
- * numbers PyTorch draws for the weight that n would have. */
+/* Appends the weight of the layer that spec.tie names to n's inputs. half: n reads the work copy. draws: how many random draws PyTorch
+ * makes for the weight that n would have without the tie. */
 static enum gt_code tied_param(struct gt_graph *g, struct gt_node *n, const int64_t *dim, bool half, int64_t draws, struct gt_err *err)
 {
 	const struct gt_layer_spec *s = g->spec;

@@ -11,8 +11,8 @@
  *	conv1.weight +                      fc.weight +                    v
  *	conv1.weight.grad <-- [conv2d.dw] <-- [relu.dx] <-- [linear.dx] <-- gradient of output
  *
- * Parameters and buffers are named as in a PyTorch state dict: "<layer>.weight". Their order is that of the layers and does not depend on
- * batch size or purpose, so parameter i is the same tensor in every graph of a model.
+ * Parameters and buffers are named as in a PyTorch state dict: "<layer>.weight". They are in the order of the layers, whatever the batch
+ * size or purpose, so parameter i is the same tensor in every graph of a model.
  *
  * Adding a value, node or parameter may move its array. Pointers into the old array stay readable, but changes made later are not visible
  * through them. Ids (array indices) stay valid. An input, output or gradient that is absent has the id -1 at its position in gt_node.in or
@@ -24,7 +24,7 @@
 #include "ir/op.h"
 
 enum gt_vkind {
-	GT_V_INPUT,   /* an input of the model: images, or numbers of the samples */
+	GT_V_INPUT,   /* an input of the model: images, or other values of the samples */
 	GT_V_TARGET,  /* labels */
 	GT_V_PARAM,   /* trainable parameters: master values in the parameter arena, f32 (f64 in an f64 graph) */
 	GT_V_WORK,    /* the 16-bit copy of a parameter, which the optimizer writes */
@@ -43,7 +43,7 @@ enum gt_init_method {
 	GT_INIT_KAIMING_UNIFORM,
 	GT_INIT_XAVIER_NORMAL,
 	GT_INIT_XAVIER_UNIFORM,
-	/* The methods below are for single layers. They start from the values that the model's method draws. */
+	/* The methods below are set for single layers. They change values that the method of the model has drawn. */
 	GT_INIT_DIRAC,     /* replaces the first min(in, out) filters of a convolution by the identity (torch.nn.init.dirac_) */
 	GT_INIT_WHITENING, /* computes all filters from the training data (session/whiten.h) */
 	GT_INIT_ZEROS      /* sets the weight of any layer to 0 (torch.nn.init.zeros_), as for the last batch normalisation of a block */
@@ -51,7 +51,7 @@ enum gt_init_method {
 
 enum gt_init_kind { GT_INIT_CONST, GT_INIT_UNIFORM, GT_INIT_NORMAL };
 
-/* Distribution of a parameter's initial values. */
+/* Distribution of the initial values of a parameter. */
 struct gt_init {
 	enum gt_init_kind kind;
 	double value; /* CONST: the value; UNIFORM: the bound of U(-bound, bound); NORMAL: the standard deviation of N(0, std) */
@@ -62,7 +62,7 @@ enum gt_param_class {
 	GT_PARAM_BIAS,
 	GT_PARAM_NORM,
 	GT_PARAM_BUFFER,
-	GT_PARAM_TABLE /* rows that integers select: plain, f32 (f64 in an f64 graph), without a 16-bit copy */
+	GT_PARAM_TABLE /* table of rows that are selected by integers: plain layout, f32 (f64 in an f64 graph), without a 16-bit copy */
 };
 
 struct gt_value {
@@ -70,10 +70,9 @@ struct gt_value {
 	enum gt_vkind kind;
 	struct gt_tdesc desc;
 	int producer; /* index of the node that makes the value; -1 for inputs and parameters */
-	int param;    /* for the kinds PARAM, WORK, BUFFER and GRAD: index of the parameter in gt_graph.params; PART: that of the running
-	                 mean; else -1 */
-	const int64_t *codes; /* of an input of codes: the number of different ones of each column; of tokens: one number for all; 0: not known.
-	                         Else NULL */
+	int param;    /* for the kinds PARAM, WORK, BUFFER and GRAD: index of the parameter in gt_graph.params; else -1 */
+	const int64_t *codes; /* input of codes: number of different codes in each column; input of tokens: one vocabulary size; 0: not known.
+	                         Other values: NULL */
 	gt_vid again; /* if the value is recomputed in the backward pass: the forward value that it repeats (plan/recompute.h); else -1 */
 };
 
@@ -82,35 +81,35 @@ struct gt_param {
 	const char *layer; /* name of its layer: "layer1.0.conv1" */
 	enum gt_param_class cls;
 	struct gt_tdesc desc;       /* dtype and logical shape of the master values; the planner fills in the layout */
-	struct gt_init init;        /* initial distribution with method torch-default; the other methods compute theirs from fan_in and
-	                               fan_out (ir/init.h) */
+	struct gt_init init;        /* initial distribution with method torch-default; the other methods compute one from fan_in and fan_out
+	                               (ir/init.h) */
 	enum gt_init_method method; /* method by which the initial values are drawn */
-	enum gt_init_method then;   /* GT_INIT_DIRAC, WHITENING or ZEROS if that is applied after the draw; else equal to method */
+	enum gt_init_method then;   /* GT_INIT_DIRAC, WHITENING or ZEROS if applied after the draw; else equal to method */
 	double init_std;            /* if > 0: standard deviation to which the initial values are scaled at the end */
-	double init_eps;            /* GT_INIT_WHITENING: number >= 0 that is added to the variances */
+	double init_eps;            /* GT_INIT_WHITENING: value >= 0 that is added to the variances */
 	int64_t init_samples;       /* GT_INIT_WHITENING: number of training images that are used */
 	int64_t zero_row;           /* row of a table that starts at 0; -1: none */
-	int64_t torch_skip;         /* method `torch`: > 0: number of draws that are skipped before this parameter; -1: it is drawn from the
-	                               skipped ones; 0: it has the next draws */
-	int64_t torch_lost;         /* method `torch`: number of draws before this parameter that no parameter has: those of a layer that has
-	                               another layer's weight (gt_layer_spec.tie), which PyTorch draws and throws away */
+	int64_t torch_skip;         /* method `torch`: > 0: number of random draws to skip before this parameter; -1: the parameter uses the
+	                               skipped draws; 0: it uses the next draws */
+	int64_t torch_lost;         /* method `torch`: number of random draws before this parameter to discard, because PyTorch draws and
+	                               discards a weight for a layer that shares another layer's weight (gt_layer_spec.tie) */
 	int64_t fan_in, fan_out;    /* fan-in and fan-out of the weight tensor, as torch.nn.init computes them */
 	double lr_mul;              /* factor by which the learning rate is multiplied for this parameter */
-	double weight_decay;        /* weight decay of this parameter; NAN: that of the optimizer */
-	gt_vid value, work, grad;   /* values of the graph: the master values, their 16-bit copy, their gradient; -1: the graph has none */
+	double weight_decay;        /* weight decay of this parameter; NAN: as set for the optimizer */
+	gt_vid value, work, grad;   /* values of the graph: master values, 16-bit copy, gradient; -1: the graph has no such value */
 	bool frozen;                /* the parameter is not trained */
-	bool tied;                  /* further layers have it as their weight too (gt_layer_spec.tie). Its layout is plain, and its gradient is
-	                               the sum of those of all layers: several nodes make it, one after the other */
-	const char *const *alias;   /* [naliases] names that the weights of these layers have in a PyTorch state dict, beside `name` */
+	bool tied;                  /* other layers share this weight (gt_layer_spec.tie). The layout is plain. The gradient is the sum of the
+	                               gradients of all these layers: several nodes make it, one after the other */
+	const char *const *alias;   /* [naliases] names of this weight in these layers in a PyTorch state dict, in addition to `name` */
 	int naliases;
-	int group;                  /* index in gt_graph.groups of the first group that matches the name; -1: none. For running statistics: a
+	int group;                  /* index in gt_graph.groups of the first group that matches the name; -1: none. Of running statistics: a
 	                               group with frozen_stats, else -1 */
 };
 
 /* The parts of one micro-batch's work that a pipeline schedule orders separately. */
 enum gt_phase {
 	GT_PHASE_F, /* forward pass */
-	GT_PHASE_B, /* backward pass: what earlier stages wait for; the whole backward pass if it is not split */
+	GT_PHASE_B, /* backward pass: gradients for which earlier stages wait; the whole backward pass if it is not split */
 	GT_PHASE_W, /* backward pass: gradients of parameters, for which no other stage waits */
 	GT_PHASE_COUNT
 };
@@ -132,8 +131,7 @@ struct gt_graph {
 	struct gt_arena *arena; /* not owned */
 	bool train;             /* true: a training graph, with batch statistics, dropout and saved tensors; false: an evaluation graph */
 	int64_t batch;          /* number of rows of the input: samples of one execution, multiplied by views */
-	int64_t length;         /* numbers of a sample in the input that has sequences of different lengths, which are padded to it; 0: there is
-	                           none */
+	int64_t length;         /* length to which the sequences of an input are padded; 0: no input has sequences of different lengths */
 	int views;              /* number of augmented copies of each sample in the input, whose outputs are averaged before the loss
 	                           (test-time augmentation); 1: only the sample itself */
 	bool sync_bn;           /* batch statistics cover the samples of several ranks, so this rank may have a single value in a channel
@@ -154,9 +152,9 @@ struct gt_graph {
 	int ngroups;
 	int layer;                        /* gt_graph_node copies this to gt_node.layer of each new node */
 	bool backward;                    /* gt_graph_node copies this to gt_node.backward of each new node */
-	int stage, stages;                /* pipeline stage that this graph is (gt_partition_stage), and number of stages; stages = 0: a
-	                                     whole graph. In the graph of a stage, parameters of other stages have no values, and input,
-	                                     target, output and metrics may be absent (-1) */
+	int stage, stages;                /* index of the pipeline stage of this graph (gt_partition_stage); number of stages; stages = 0: a
+	                                     whole graph. In the graph of a stage, parameters of other stages have no values, and input, target,
+	                                     output and metrics may be absent (-1) */
 };
 
 static inline enum gt_phase gt_node_phase(const struct gt_node *n)
@@ -171,12 +169,12 @@ struct gt_layer_spec {
 	const struct gt_op *op;
 	void *attr;                        /* attribute struct, which conf/ fills in from the keys in op->attrs */
 	const char *in[GT_MAX_LAYER_IN];   /* names of earlier layers, or "input" for the model's input */
-	int nin;                           /* number of names in `in`; 0: the input is the output of the layer before */
-	const char *tie;                   /* name of an earlier layer, whose weight this layer has too; NULL: it has its own */
+	int nin;                           /* number of names in `in`; 0: the input is the output of the preceding layer */
+	const char *tie;                   /* name of an earlier layer, whose weight this layer shares; NULL: the layer has its own weight */
 	double lr_mul;                     /* factor by which the learning rate of its parameters is multiplied; default 1 */
-	double weight_decay;               /* weight decay of its parameters; NAN: that of the optimizer */
+	double weight_decay;               /* weight decay of its parameters; NAN: as set for the optimizer */
 	bool frozen;                       /* its parameters are not trained */
-	bool recompute;                    /* the output of the layer is not kept for the backward pass, which computes it again */
+	bool recompute;                    /* the output is not kept; the backward pass computes it again */
 	int init;                          /* enum gt_init_method; -1: the model's method */
 	double init_std, init_eps;         /* same meaning as in struct gt_param */
 	int64_t init_samples;              /* same meaning as in struct gt_param */
@@ -190,23 +188,23 @@ struct gt_param_group {
 	int nmatch;
 	bool frozen;
 	bool frozen_stats; /* batch normalisations use running statistics in training and do not update them */
-	bool any_stats;    /* with frozen_stats: a match of only one of weight and bias is no error, and has no effect on the statistics */
+	bool any_stats;    /* with frozen_stats: if only one of weight and bias matches, this is no error and has no effect on the statistics */
 };
 
 enum gt_input_type { GT_INPUT_IMAGE, GT_INPUT_VALUES, GT_INPUT_CODES, GT_INPUT_TOKENS, GT_INPUT_LENGTHS };
 #define GT_INPUT_WORDS "image|values|codes|tokens|lengths"
 /* One of several inputs of a model. */
 struct gt_model_input {
-	const char *name;  /* of the data's field, by which layers read it */
+	const char *name;  /* name of the data field; layers use it to read the input */
 	int type;          /* enum gt_input_type. An image and values have the compute dtype; codes, tokens and lengths are i32 */
-	int64_t shape[3];  /* of a sample: channels, height, width of an image; else how many numbers it has, 1, 1, and 0, 1, 1 for a single
-	                      number, whose batch has one dimension. All 0: it is taken from the data */
-	int64_t vocabulary;   /* codes and tokens are below this number; 0: it is taken from the data */
-	const int64_t *codes; /* the same as the data says it: of each column of codes, or one number for all tokens; NULL: not known */
+	int64_t shape[3];  /* shape of a sample: channels, height, width of an image; else number of values, 1, 1; 0, 1, 1 for a single value,
+	                      whose batch has one dimension. All 0: taken from the data */
+	int64_t vocabulary;   /* codes and tokens are below this value; 0: taken from the data */
+	const int64_t *codes; /* vocabulary sizes in the data: of each column of codes, or one for all tokens; NULL: not known */
 };
 
 struct gt_model_spec {
-	int64_t input[3]; /* of the images: channels, height, width; 1-D inputs are C, 1, 1. All 0: the model reads no images */
+	int64_t input[3]; /* shape of the images: channels, height, width; 1-D inputs are C, 1, 1. All 0: the model reads no images */
 	const struct gt_model_input *inputs; /* [ninputs] */
 	int ninputs;      /* 0: the model has one input, the images, with the name "input" */
 	const struct gt_param_group *groups;
@@ -219,25 +217,25 @@ struct gt_model_spec {
 
 struct gt_loss_spec {
 	const struct gt_op *op;
-	struct gt_attr_loss attr; /* weights are not copied: they live as long as the graphs */
-	bool dense;               /* the target of a sample is a number for each output; false: a label */
+	struct gt_attr_loss attr; /* weights are not copied and must live as long as the graphs */
+	bool dense;               /* the target of a sample has one value for each output; false: the target is a label */
 };
 
 /* Describes the target of a loss for `samples` samples and a model with `outputs` outputs: i32 [samples], or with loss->dense f32 [samples,
- * outputs]. Every loss takes labels; where it compares outputs with numbers, a label means its one-hot vector. GT_ECONFIG: the loss takes
- * labels only. */
+ * outputs]. Every loss takes labels; a loss that compares outputs with values takes a label as its one-hot vector. GT_ECONFIG: the loss
+ * takes labels only. */
 enum gt_code gt_loss_target(const struct gt_loss_spec *loss, int64_t samples, int64_t outputs, struct gt_tdesc *out, struct gt_err *err);
 bool gt_loss_ignores(const struct gt_loss_spec *loss); /* whether samples with the label attr.ignore_index have weight 0 */
 /* Returns the weight of each class in the divisor of the mean loss (attr.nweights of them); NULL: 1. */
 const double *gt_loss_class_weights(const struct gt_loss_spec *loss);
 
-/* Builds the forward graph and infers all shapes. The output of every layer must be used; that of the last layer is the model's output.
- * Returns GT_ECONFIG, with a message of the form "file:line: model.layers[3] (fc1): …", if a layer does not fit. */
+/* Builds the forward graph and infers all shapes. The output of every layer must be used; the output of the last layer is the model's
+ * output. Returns GT_ECONFIG, with a message of the form "file:line: model.layers[3] (fc1): …", if a layer does not fit. */
 enum gt_code gt_graph_build(struct gt_arena *a, const struct gt_model_spec *m, int64_t batch, enum gt_dtype compute, bool train,
                             struct gt_graph **out, struct gt_err *err);
 
 /* For test-time augmentation, where a batch has several views (augmented copies) of each of N samples: averages the output, [views * N, C],
- * over the views of each sample. Its rows are sorted by view, then by sample. */
+ * over the views of each sample. The rows of the output are sorted by view, then by sample. */
 enum gt_code gt_graph_views(struct gt_graph *g, int views, struct gt_err *err);
 
 /* Adds the loss node after the output. In a training graph the node also makes the gradient of the output. */
@@ -250,31 +248,31 @@ enum gt_code gt_graph_differentiate(struct gt_graph *g, struct gt_err *err);
  * and so on. GT_EINTERNAL: an invariant does not hold, which is a bug in gtrain. */
 enum gt_code gt_graph_verify(const struct gt_graph *g, struct gt_err *err);
 
-/* layer_depth.c. A block is a row of consecutive parameters whose layers' names have the same part before the first dot ("layer1" of
- * "layer1.0.conv1"); a normalisation that has a name of its own there belongs to the block before it. gt_graph_depth returns the number
- * of blocks after that of a parameter: 0 for the last block, the head. gt_graph_block returns the name of a parameter's block, of which
+/* layer_depth.c. A block is a sequence of parameters whose layers' names have the same part before the first dot ("layer1" of
+ * "layer1.0.conv1"); a sequence of only normalisation parameters belongs to the preceding block. gt_graph_depth returns the number of
+ * blocks after the block of a parameter: 0 for the last block, the head. gt_graph_block returns the name of a parameter's block, of which
  * *length bytes count. */
 int gt_graph_depth(const struct gt_graph *g, int param);
 const char *gt_graph_block(const struct gt_graph *g, int param, int *length);
 
 double gt_node_flops(const struct gt_graph *g, const struct gt_node *n); /* floating-point operations of a node; 0 for an alias */
-/* Returns whether the output of n is only another description of its input's memory (GT_OPF_ALIAS). */
+/* Returns whether the output of n shares the memory of its input under another description (GT_OPF_ALIAS). */
 bool gt_node_alias(const struct gt_graph *g, const struct gt_node *n);
-gt_vid gt_graph_source(const struct gt_graph *g, gt_vid v); /* returns the value of which v is an alias, or v; -1 for -1 */
-int64_t gt_graph_num_params(const struct gt_graph *g); /* sum of the numbers of elements of all trainable parameters */
+gt_vid gt_graph_source(const struct gt_graph *g, gt_vid v); /* returns the value that v aliases, or v if v is no alias; -1 for -1 */
+int64_t gt_graph_num_params(const struct gt_graph *g); /* total number of elements of all trainable parameters */
 
 /* ---- for the rows' infer and gradient functions --------------------------------------------------------------------------- */
 /* Appends a node. name and attr are kept, not copied: they must be in the arena or static. */
 enum gt_code gt_graph_node(struct gt_graph *g, enum gt_opcode code, const char *name, const void *attr, struct gt_node **out,
                            struct gt_err *err);
-/* Appends a node like gt_graph_node, for a row of the table of operations instead of an opcode, which several layer types may share. */
+/* Appends a node like gt_graph_node, but takes a row of the table of operations, because several layer types may share an opcode. */
 enum gt_code gt_graph_node_of(struct gt_graph *g, const struct gt_op *op, const char *name, const void *attr, struct gt_node **out,
                               struct gt_err *err);
 /* Appends one forward node and infers its outputs. attr is copied; NULL: the defaults of the operation. */
 enum gt_code gt_graph_apply(struct gt_graph *g, const struct gt_op *op, const char *name, const void *attr, int nin, const gt_vid *in,
                             gt_vid *out, struct gt_err *err);
-/* Adds one layer with the given inputs, and its parameters, to the forward graph: checks their number and types, and puts views around a
- * layer that works on each token by itself. s->name is kept, not copied. */
+/* Adds one layer with the given inputs, and its parameters, to the forward graph: checks number and types of the inputs, and adds views
+ * before and after a layer that processes each token separately. s->name is kept, not copied. */
 enum gt_code gt_graph_layer(struct gt_graph *g, const struct gt_layer_spec *s, int nin, const gt_vid *in, gt_vid *out, struct gt_err *err);
 /* Adds a value. name is kept, not copied. GT_ECONFIG: the tensor has no elements or more than 2^40. */
 enum gt_code gt_graph_value(struct gt_graph *g, const char *name, enum gt_vkind kind, const struct gt_tdesc *d, gt_vid *out,
@@ -282,26 +280,26 @@ enum gt_code gt_graph_value(struct gt_graph *g, const char *name, enum gt_vkind 
 /* Appends an output to n, named "<n->name>.<suffix>"; suffix NULL: named as n. n must be the newest node. */
 enum gt_code gt_graph_output(struct gt_graph *g, struct gt_node *n, const char *suffix, const struct gt_tdesc *d, gt_vid *out,
                              struct gt_err *err);
-/* Declares the parameter "<n->name>.<suffix>" and appends it to n's inputs. The input of a GT_PARAM_WEIGHT has the compute dtype (if that
- * has 16 bits, it is the work copy); other parameters are f32 (f64 in an f64 graph), and a buffer of rank 0 is an i64 counter. The layout
- * of a GT_PARAM_WEIGHT is chosen by the planner; a parameter of rank 3 ([C, H, W]) is stored as H, W, C, like the activations; all others
- * are plain. */
+/* Declares the parameter "<n->name>.<suffix>" and appends it to n's inputs. A GT_PARAM_WEIGHT is read in the compute dtype (with 16 bits,
+ * the work copy is read); other parameters are f32 (f64 in an f64 graph), and a buffer of rank 0 is an i64 counter. The layout of a
+ * GT_PARAM_WEIGHT is chosen by the planner; a parameter of rank 3 ([C, H, W]) is stored as H, W, C, like the activations; all others are
+ * plain. */
 enum gt_code gt_graph_param(struct gt_graph *g, struct gt_node *n, const char *suffix, enum gt_param_class cls, int rank,
                             const int64_t *dim, struct gt_init init, int64_t fan_in, int64_t fan_out, struct gt_err *err);
 /* Sets *out to the first of the model's groups that matches "<n->name>.<suffix>", whether such a parameter exists or not; -1: none. */
 enum gt_code gt_graph_group(struct gt_graph *g, const struct gt_node *n, const char *suffix, int *out, struct gt_err *err);
 /* Appends the gradient of a parameter to n's outputs, and adds the gradient value on first use. param: the parameter's value or work copy;
  * if it is -1 or frozen, the output is absent (-1). n must be the newest node. If several nodes make the gradient of a tied parameter, the
- * first one writes it and the others add to it; gt_value.producer is the last one. */
+ * first node writes it and the others add to it; gt_value.producer is the last node. */
 enum gt_code gt_graph_grad(struct gt_graph *g, struct gt_node *n, gt_vid param, struct gt_err *err);
-/* init.c: returns how many numbers of its generator PyTorch uses for n values of type t: numbers of 64 bits for f64, else of 32. After an
- * odd n < 16 of normal values it also keeps one for the next such tensor, which does not count. */
+/* init.c: returns how many generator outputs PyTorch uses for n values of type t: 64-bit outputs for f64, else 32-bit outputs. After an odd
+ * n < 16 of normal values PyTorch also keeps one value for the next such tensor; it is not counted. */
 int64_t gt_init_torch_draws(struct gt_init d, enum gt_dtype t, int64_t n);
 bool gt_graph_learns(const struct gt_graph *g, gt_vid param); /* whether param is a parameter, or its work copy, that is
                                                                  present (not -1) and not frozen */
 bool gt_graph_borrows(const struct gt_graph *g, const struct gt_node *n, gt_vid param); /* whether param, a parameter or its work copy, is
                                                                                           the weight of another layer than n's */
-/* Returns whether node i adds to gradient v, which it makes, because an earlier node makes it too. */
+/* Returns whether node i, which makes gradient v, adds to v, because an earlier node makes v too. */
 bool gt_graph_grad_adds(const struct gt_graph *g, int i, gt_vid v);
 void gt_node_input(struct gt_node *n, gt_vid v); /* appends an input to n; v = -1: the input is absent */
 const struct gt_tdesc *gt_graph_desc(const struct gt_graph *g, gt_vid v);

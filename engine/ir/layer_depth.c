@@ -1,4 +1,4 @@
-/* The distance of a parameter from the head of the model, in blocks, for learning rates that decay with it. */
+/* The distance of a parameter from the head of the model, in blocks, for learning rates that decay with this distance. */
 #include "ir/graph.h"
 #include <string.h>
 
@@ -13,8 +13,8 @@ static bool is_same_block(const char *a, const char *b)
 	return n == first_part_len(b) && !strncmp(a, b, n);
 }
 
-/* Returns whether parameter i begins a block: no earlier parameter in a row has the first part of its layer's name, and its layer is no
- * normalisation on its own. */
+/* Returns whether parameter i begins a block: parameter i - 1 has another first part of its layer's name, and the parameters with this
+ * part, from i on, do not all belong to normalisations. */
 static bool begins_block(const struct gt_graph *g, int i)
 {
 	const char *layer = g->params[i].layer;

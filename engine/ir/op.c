@@ -11,7 +11,7 @@ static const struct gt_op *const families[] = {
 };
 #define NFAMILIES ((int)(sizeof families / sizeof families[0]))
 
-/* Returns the first row for which `wanted` returns true; NULL: there is none. */
+/* Returns the first row for which `wanted` returns true; NULL: no such row. */
 static const struct gt_op *find_first(bool (*wanted)(const struct gt_op *op, void *what), void *what)
 {
 	for (int i = 0; i < NFAMILIES; i++)

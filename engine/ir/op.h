@@ -3,7 +3,7 @@
  * the layers' keys.
  *
  *	const struct gt_op *op = gt_op_find_layer("conv2d");
- *	gt_op_defaults(op, &attr);        the config then overwrites the keys that it gives
+ *	gt_op_defaults(op, &attr);        the config then overwrites the keys that it sets
  *	op->infer(g, node, err);          parameters and output shapes
  *	op->gradient(g, node, dy, want, dx, err);
  *
@@ -23,12 +23,12 @@ enum gt_opflag {
 	GT_OPF_LOSS = 1 << 1,    /* is a loss of train.loss in the config */
 	GT_OPF_INPLACE = 1 << 2, /* an output may overwrite an input if no later node reads the input: gt_op.inplace */
 	GT_OPF_ALIAS = 1 << 3,   /* if alias() returns true, out[0] is the memory of in[0] with another description; the node is not lowered */
-	GT_OPF_CHEAP = 1 << 4,   /* computing out[0] again costs about as much as reading its operands (plan/recompute.h) */
-	GT_OPF_ONCE = 1 << 5,    /* must not be recomputed, because it changes state or other ranks take part in it */
+	GT_OPF_CHEAP = 1 << 4,   /* computing out[0] again costs about as much as reading the operands (plan/recompute.h) */
+	GT_OPF_ONCE = 1 << 5,    /* must not be recomputed, because it changes state or communicates with other ranks */
 	GT_OPF_TOKENS = 1 << 8,  /* a layer whose inputs may have rank 3: [batch, tokens, features] */
 	GT_OPF_CODES = 1 << 9,   /* a layer that has an input of integers (i32): codes, tokens or lengths */
 	GT_OPF_UPDATES = 1 << 10, /* updates its third input, a parameter, with the gradient that it computes (plan/fused_update.c) */
-	GT_OPF_TIES = 1 << 11    /* a layer whose weight may be that of another layer (gt_layer_spec.tie) */
+	GT_OPF_TIES = 1 << 11    /* a layer that may share the weight of another layer (gt_layer_spec.tie) */
 };
 
 enum gt_attr_type { GT_ATTR_INT, GT_ATTR_INT2, GT_ATTR_INTS, GT_ATTR_FLOAT, GT_ATTR_BOOL, GT_ATTR_ENUM };
@@ -39,7 +39,7 @@ struct gt_attr_def {
 	enum gt_attr_type type;
 	size_t offset;      /* byte offset in the operation's attribute struct, of an int64_t, int64_t[2], struct gt_ints, double, bool or
 	                       int (ENUM) */
-	double def;         /* default value; NAN: the key is required; INTS: 0 is the empty list */
+	double def;         /* default value; NAN: the key is required; INTS: 0 means the empty list */
 	double min, max;    /* range of the value, inclusive */
 	const char *values; /* ENUM: the allowed words, "a|b"; the stored value is the index of the word */
 	const char *help;   /* text for gtrain.cfg(5) and shell completion */
@@ -47,7 +47,7 @@ struct gt_attr_def {
 
 struct gt_op {
 	enum gt_opcode code;    /* GT_OP_COUNT: a composite, which adds nodes of other operations and none of its own */
-	const char *name;       /* name of the layer type; NULL: it is the name of the opcode */
+	const char *name;       /* name of the layer type; NULL: the name of the opcode */
 	const char *help;       /* one line for gtrain.cfg(5); NULL for internal operations */
 	const char *also;       /* other names of the layer type, such as "dense|fc", for which an error suggests this type; NULL: none */
 	unsigned flags;         /* enum gt_opflag */
@@ -58,27 +58,27 @@ struct gt_op {
 		uint8_t out, in;
 	} inplace;              /* with GT_OPF_INPLACE: the output that may overwrite an input; both 0: out[0] may overwrite in[0] */
 
-	/* Returns whether the layer, whose attributes are given, works on each token of an input [N, T, C] by itself: its node then gets a view
-	 * [N * T, C] of the input. NULL: never. */
+	/* Returns whether a layer with these attributes processes each token of an input [N, T, C] separately. Its node then gets the input as
+	 * a view [N * T, C]. NULL: never. */
 	bool (*per_token)(const void *attr);
 
-	/* Completes attributes, checks input shapes, declares parameters (gt_graph_param) and outputs (gt_graph_output). An error says what was
-	 * expected and what was found; the caller puts the layer and its source location in front. */
+	/* Completes attributes, checks input shapes, declares parameters (gt_graph_param) and outputs (gt_graph_output). Errors name the
+	 * expected and the actual value; the caller prepends the layer and its source location. */
 	enum gt_code (*infer)(struct gt_graph *g, struct gt_node *n, struct gt_err *err);
 
 	/* Appends the backward nodes of n. dy: gradient of out[0]. Sets dx[i] to the gradient of data input i where want[i] is true. Gradients
 	 * of parameters are written to gt_param.grad through gt_graph_grad(). NULL: the operation is not differentiable. */
 	enum gt_code (*gradient)(struct gt_graph *g, struct gt_node *n, gt_vid dy, const bool *want, gt_vid *dx, struct gt_err *err);
 
-	/* For recomputation: appends a node that computes out[0] of n again in the backward pass, from n's inputs, which are available there,
-	 * and from its other outputs. NULL: a copy of n computes it. */
+	/* For recomputation: appends a node that computes out[0] of n again in the backward pass, from the inputs of n, which are available
+	 * there, and from the other outputs of n. NULL: a copy of n computes out[0]. */
 	enum gt_code (*again)(struct gt_graph *g, const struct gt_node *n, struct gt_node **out, struct gt_err *err);
 
 	/* With GT_OPF_ALIAS: returns whether out[0] of node n is an alias of in[0]. */
 	bool (*alias)(const struct gt_graph *g, const struct gt_node *n);
 
-	/* Adds the nodes of one layer (gt_graph_apply) and returns its output in *y. Composites have it, and operations that need other nodes
-	 * around theirs for some inputs. */
+	/* Adds the nodes of one layer (gt_graph_apply) and returns its output in *y. Set for composites, and for operations that need further
+	 * nodes for some inputs. */
 	enum gt_code (*expand)(struct gt_graph *g, const struct gt_layer_spec *s, const gt_vid *in, int nin, gt_vid *y, struct gt_err *err);
 	/* Returns the number of floating-point operations of a node; a multiply-add counts as two. NULL: one for each output element. */
 	double (*flops)(const struct gt_graph *g, const struct gt_node *n);

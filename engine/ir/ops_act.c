@@ -36,7 +36,7 @@ static const struct gt_attr_def scale_attrs[] = {
     GT_KEYS_END,
 };
 
-/* The rows of dropout differ in what is dropped at once, which infer sets. */
+/* The rows of dropout differ in the unit that is dropped (element, channel, …), which infer sets. */
 #define DROPOUT(type, names, text, keys, infer_fn)                                                                                         \
 	UNARY(GT_OP_DROPOUT, text, GT_OPF_INPLACE | GT_OPF_ALIAS | GT_OPF_CHEAP | GT_OPF_TOKENS, .name = type, .also = names, .attrs = keys,   \
 	      .infer = infer_fn, .gradient = dropout_gradient, .alias = dropout_alias)
@@ -91,7 +91,7 @@ static enum gt_code prelu_infer(struct gt_graph *g, struct gt_node *n, struct gt
 	return gt_infer_same(g, n, err);
 }
 
-/* One node makes dx and dw. It makes dx even if it is not wanted, because the weight is rarely all that learns. */
+/* One node makes dx and dw. It makes dx even if dx is not wanted, because rarely only this weight is trained. */
 static enum gt_code prelu_gradient(GT_GRADIENT_ARGS)
 {
 	struct gt_node *b;

@@ -1,4 +1,4 @@
-/* Operations on sequences of vectors: positional, pool_tokens, and attention (torch.nn.MultiheadAttention, of a sequence to itself). */
+/* Operations on sequences of vectors: positional, pool_tokens, and self-attention (torch.nn.MultiheadAttention). */
 #include "ir/rows.h"
 
 static enum gt_code expect_tokens(const struct gt_graph *g, const struct gt_node *n, struct gt_err *err)
@@ -86,7 +86,7 @@ static const struct gt_attr_def pool_attrs[] = {
 };
 
 /* ---- attention ------------------------------------------------------------------------------------------------------------------- */
-/* The internal operation: qkv is [N, T, 3 C], y [N, T, C]. */
+/* Infers the internal operation: qkv is [N, T, 3 C], and y is [N, T, C]. */
 static enum gt_code attention_infer(struct gt_graph *g, struct gt_node *n, struct gt_err *err)
 {
 	const struct gt_attr_attention *a = n->attr;
@@ -114,7 +114,7 @@ static enum gt_code attention_gradient(GT_GRADIENT_ARGS)
 	return gt_graph_output(g, b, "dx", &x, &dx[0], err);
 }
 
-/* Two products of [T, C/heads] for each head in the forward pass, and five in the backward pass; half of that if causal. */
+/* Counts two matrix products of [T, C/heads] for each head in the forward pass, and five in the backward pass; half as many if causal. */
 static double attention_flops(const struct gt_graph *g, const struct gt_node *n)
 {
 	const struct gt_attr_attention *a = n->attr;

@@ -14,7 +14,7 @@ enum gt_code gt_expect_integers(const struct gt_graph *g, const struct gt_node *
 	               gt_tdesc_text(d, buf, sizeof buf), g->values[n->in[input]].name);
 }
 
-/* Sets *rows to the number of rows of a table for the codes of input v: `given`, or what the data says. */
+/* Sets *rows to the number of rows of a table for the codes of input v: `given`, or the number in the data. */
 static enum gt_code table_rows(const struct gt_graph *g, gt_vid v, int64_t column, int64_t given, int64_t *rows, struct gt_err *err)
 {
 	const int64_t *codes = g->values[gt_graph_source(g, v)].codes;
@@ -40,13 +40,13 @@ static enum gt_code table_param(struct gt_graph *g, struct gt_node *n, struct gt
 		               (long long)a->padding);
 	GT_TRY(gt_graph_param(g, n, "weight", GT_PARAM_TABLE, 2, (int64_t[]){a->num, a->dim}, (struct gt_init){GT_INIT_NORMAL, 1},
 	                      a->dim, a->num, err));
-	if (!g->spec || !g->spec->tie) /* the layer that owns a tied table decides on its first values */
+	if (!g->spec || !g->spec->tie) /* the owner of a tied table decides its initial values */
 		g->params[g->nparams - 1].zero_row = a->padding;
 	return GT_OK;
 }
 
 /* ---- embedding ------------------------------------------------------------------------------------------------------------------- */
-/* The internal operation: y is [number of tokens, dim]. */
+/* Infers the internal operation: y is [number of tokens, dim]. */
 static enum gt_code embedding_infer(struct gt_graph *g, struct gt_node *n, struct gt_err *err)
 {
 	const struct gt_attr_embedding *a = n->attr;
@@ -102,10 +102,10 @@ static const struct gt_attr_def embedding_attrs[] = {
 
 /* ---- embeddings ------------------------------------------------------------------------------------------------------------------ */
 struct attr_embeddings {
-	struct gt_ints num, dim; /* one for each column; empty: from the data, and by the rule */
+	struct gt_ints num, dim; /* one entry for each column; empty: num from the data, dim by width_of() */
 };
 
-/* fastai's rule for the features of a column with n different codes. */
+/* Returns the number of features of a column with n different codes, by the rule of fastai. */
 static int64_t width_of(int64_t n)
 {
 	double w = round(1.6 * pow((double)n, 0.56));

@@ -70,7 +70,7 @@ static enum gt_code in_proj_infer(struct gt_graph *g, struct gt_node *n, struct 
 	struct gt_init xavier = {GT_INIT_UNIFORM, sqrt(6.0 / (double)(in + out))};
 	int first = g->nparams;
 	GT_TRY(infer_projection(g, n, "in_proj_weight", xavier, "in_proj_bias", err));
-	g->params[first].torch_skip = in * in + (bias ? in : 0); /* the output projection's; its bias becomes 0 afterwards */
+	g->params[first].torch_skip = in * in + (bias ? in : 0); /* the draws of the output projection; its bias is set to 0 */
 	return GT_OK;
 }
 
@@ -85,7 +85,7 @@ static enum gt_code out_proj_infer(struct gt_graph *g, struct gt_node *n, struct
 const struct gt_op gt_op_in_proj = {.code = GT_OP_LINEAR, .infer = in_proj_infer, .gradient = linear_gradient, .flops = linear_flops};
 const struct gt_op gt_op_out_proj = {.code = GT_OP_LINEAR, .infer = out_proj_infer, .gradient = linear_gradient, .flops = linear_flops};
 
-/* Counts the operations of the linear layer and those of the loss (ops_loss.c). */
+/* Counts the operations of the linear layer and of the loss (ops_loss.c). */
 static double linear_loss_flops(const struct gt_graph *g, const struct gt_node *n)
 {
 	return linear_flops(g, n) + 5.0 * (double)gt_tdesc_count(gt_graph_desc(g, n->out[0]));

@@ -25,8 +25,8 @@ static enum gt_code norm_outputs(struct gt_graph *g, struct gt_node *n, int rank
 	return gt_graph_output(g, n, "rstd", &d, &v, err);
 }
 
-/* Sets *out to the group with frozen_stats that matches both weight and bias of the batch normalisation n; -1: none. GT_ECONFIG: it matches
- * only one of them, or n has no running statistics. */
+/* Sets *out to the group with frozen_stats that matches both weight and bias of the batch normalisation n; -1: none. GT_ECONFIG: the group
+ * matches only one of the two, or n has no running statistics. */
 static enum gt_code find_frozen_stats_group(struct gt_graph *g, const struct gt_node *n, bool track, int *out, struct gt_err *err)
 {
 	int weight, bias;
@@ -61,7 +61,7 @@ static enum gt_code batchnorm_infer(struct gt_graph *g, struct gt_node *n, struc
 	int still; /* the group that freezes the running statistics; -1: none */
 	GT_TRY(find_frozen_stats_group(g, n, a->track, &still, err));
 	a->train = (g->train && still < 0) || !a->track;
-	/* The variance of a single value is 0, so no result would be meaningful. */
+	/* The variance of a single value is 0, so the result would be meaningless. */
 	if (!g->train && !a->track && gt_tdesc_count(&x) == channels)
 		return gt_fail(err, GT_ECONFIG,
 		               "expected more than one value per channel in an evaluation without running statistics (track_running_stats = "
@@ -104,8 +104,8 @@ static enum gt_code layernorm_infer(struct gt_graph *g, struct gt_node *n, struc
 	return norm_outputs(g, n, 1, x.dim, err);
 }
 
-/* The operation normalises over all dimensions but the first. If fewer are asked for, the dimensions before them are joined with the
- * batch; an image, whose elements NHWC has in another order, goes through flatten and back. */
+/* The operation normalises over all dimensions but the first. If the layer normalises over fewer, the dimensions before these are merged
+ * into the batch; an image is flattened first and unflattened afterwards, because NHWC has another order of elements. */
 static enum gt_code layernorm_expand(struct gt_graph *g, const struct gt_layer_spec *s, const gt_vid *in, int nin, gt_vid *y,
                                      struct gt_err *err)
 {
@@ -134,7 +134,7 @@ static enum gt_code layernorm_expand(struct gt_graph *g, const struct gt_layer_s
 	return gt_graph_unflatten(g, s->name, *y, x.dim, y, err);
 }
 
-/* Whether the layer takes [batch, tokens, features]. */
+/* Returns whether the layer takes [batch, tokens, features]. */
 static bool layernorm_per_token(const void *attr)
 {
 	(void)attr;
@@ -152,7 +152,7 @@ static enum gt_code groupnorm_infer(struct gt_graph *g, struct gt_node *n, struc
 	return norm_outputs(g, n, 2, (int64_t[]){x.dim[0], a->groups}, err);
 }
 
-/* Appends the backward node, with the inputs dy, x, gamma, mean, rstd and the outputs dx, dgamma, dbeta. The node makes dx even if it is
+/* Appends the backward node, with the inputs dy, x, gamma, mean, rstd and the outputs dx, dgamma, dbeta. The node makes dx even if dx is
  * not wanted, because one pass over the data makes all three. */
 static enum gt_code norm_gradient(struct gt_graph *g, struct gt_node *n, gt_vid dy, const bool *want, gt_vid *dx, enum gt_opcode code,
                                   struct gt_err *err)
@@ -205,7 +205,7 @@ static enum gt_code groupnorm_gradient(GT_GRADIENT_ARGS)
 	return norm_gradient(g, n, dy, want, dx, GT_OP_GROUPNORM_DX, err);
 }
 
-/* Counts the operations of scale and shift, and in training as many again for the statistics. */
+/* Counts the operations of scale and shift, and in training the same number for the statistics. */
 static double norm_flops(const struct gt_graph *g, const struct gt_node *n)
 {
 	const struct gt_attr_norm *a = n->attr;

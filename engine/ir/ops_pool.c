@@ -82,7 +82,7 @@ static enum gt_code maxpool_gradient(GT_GRADIENT_ARGS)
 	return gt_gradient_unary(g, n, dy, want, dx, err, GT_OP_MAXPOOL2D_DX, n->out[1]);
 }
 
-/* Uses maxpool2d.dx with kernel 0, 0, which means that the windows are given by idx only. */
+/* Uses maxpool2d.dx with kernel 0, 0: then only idx determines the windows. */
 static enum gt_code adaptive_max_gradient(GT_GRADIENT_ARGS)
 {
 	struct gt_attr_pool2d *a;
@@ -102,7 +102,7 @@ static enum gt_code adaptive_avg_gradient(GT_GRADIENT_ARGS)
 	return gt_gradient_unary(g, n, dy, want, dx, err, GT_OP_ADAPTIVE_AVGPOOL2D_DX, -1);
 }
 
-/* Counts one comparison or addition for each element of each window. In the backward pass the windows are those of dy (in[0]). */
+/* Counts one comparison or addition for each element of each window. In the backward pass each element of dy (in[0]) has one window. */
 static double pool_flops(const struct gt_graph *g, const struct gt_node *n)
 {
 	const struct gt_attr_pool2d *a = n->attr;

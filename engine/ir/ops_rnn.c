@@ -3,8 +3,8 @@
  *
  *	in [N,T,F] --> [linear, weight_ih, bias_ih] --> x [N,T,G] --> [steps, weight_hh, bias_hh] --> y [N,T,H]
  *
- * The steps are the only part that goes from token to token (opcall.h: lstm.steps, gru.steps). In the backward pass, steps.dx makes the
- * gradient of x, from which linear.dw and linear.dx make those of weight_ih and of the input, and linear.dw those of weight_hh and bias_hh.
+ * Only the steps work token by token (opcall.h: lstm.steps, gru.steps). In the backward pass, steps.dx makes the gradient of x, from which
+ * linear.dw and linear.dx make the gradients of weight_ih and of the input; linear.dw also makes the gradients of weight_hh and bias_hh.
  * The two directions are concatenated. */
 #include "ir/rows.h"
 
@@ -17,7 +17,7 @@ struct attr_rnn_layer {
 
 enum output { OUTPUT_TOKENS, OUTPUT_LAST };
 
-/* What the two types differ in. */
+/* The differences between the two types. */
 struct kind {
 	enum gt_opcode steps, steps_dx;
 	int gates;
@@ -60,7 +60,7 @@ static enum gt_code steps_gradient(const struct kind *kind, GT_GRADIENT_ARGS)
 	dh = dx[0];
 	if (kind == &gru)
 		GT_TRY(gt_graph_output(g, b, "dh", &x, &dh, err));
-	/* The gradients of w and of the bias are those of a linear layer with the input `before`. */
+	/* The gradients of w and of the bias are computed as in a linear layer with the input `before`. */
 	int64_t rows = x.dim[0] * x.dim[1];
 	struct gt_attr_linear *attr;
 	GT_NEW(attr, g->arena, 1, err);
@@ -89,7 +89,7 @@ static double steps_flops(const struct gt_graph *g, const struct gt_node *n)
 	return (double)gt_tdesc_count(x) * (2.0 * (double)w->dim[1] + 10.0);
 }
 
-/* The steps read weight_hh in the plain layout, which no other operation may choose. v: its value, or its 16-bit copy. */
+/* The steps read weight_hh in the plain layout, so no other operation may choose its layout. v: the weight or its 16-bit copy. */
 static void require_plain_layout(struct gt_graph *g, gt_vid v)
 {
 	struct gt_param *p = &g->params[g->values[v].param];
@@ -99,7 +99,7 @@ static void require_plain_layout(struct gt_graph *g, gt_vid v)
 }
 
 /* ---- the layers ------------------------------------------------------------------------------------------------------------------ */
-/* One direction of one layer: adds the parameters in PyTorch's order, the product with the input, [rows, F], and the steps. */
+/* Adds one direction of one layer: the parameters in PyTorch's order, the product with the input, [rows, F], and the steps. */
 static enum gt_code add_direction(struct gt_graph *g, const struct kind *kind, const struct attr_rnn_layer *a, const char *name, int layer,
                                   bool reverse, gt_vid in, gt_vid lengths, const int64_t *dim, gt_vid *y, struct gt_err *err)
 {
@@ -146,7 +146,7 @@ static enum gt_code add_direction(struct gt_graph *g, const struct kind *kind, c
 	return GT_OK;
 }
 
-/* Dropout between two layers. Each has a random stream of its own. A draw belongs to a sample, so dropout gets [N, T, H], not rows. */
+/* Adds dropout between two layers, with its own random stream. Draws depend on the sample, so dropout gets [N, T, H], not rows. */
 static enum gt_code add_dropout(struct gt_graph *g, const char *name, double p, int layer, const int64_t *dim, gt_vid *v,
                                 struct gt_err *err)
 {
@@ -159,7 +159,7 @@ static enum gt_code add_dropout(struct gt_graph *g, const char *name, double p, 
 	return gt_graph_view(g, name, *v, 2, (int64_t[]){dim[0] * dim[1], width}, v, err);
 }
 
-/* The state after the last step of each direction: that at the last token, and backwards that at the first. */
+/* Sets *y to the state after the last step of each direction: at the last token forwards, at the first token backwards. */
 static enum gt_code take_last_states(struct gt_graph *g, const char *name, const gt_vid *side, int64_t directions, gt_vid lengths,
                                      gt_vid *y, struct gt_err *err)
 {

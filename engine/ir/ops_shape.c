@@ -15,13 +15,13 @@ static enum gt_code flatten_gradient(GT_GRADIENT_ARGS)
 	return gt_gradient_unary(g, n, dy, want, dx, err, GT_OP_FLATTEN_DX, -1);
 }
 
-/* flatten.dx is also the forward operation that makes rank 4 of [batch, features] (reshape). */
+/* flatten.dx also serves as the forward operation that reshapes [batch, features] to rank 4. */
 static enum gt_code unflatten_gradient(GT_GRADIENT_ARGS)
 {
 	return gt_gradient_unary(g, n, dy, want, dx, err, GT_OP_FLATTEN, -1);
 }
 
-/* Returns whether the elements of an activation are in PyTorch's order. In NHWC they are with one channel or one pixel. */
+/* Returns whether the elements of an activation are in PyTorch's order. In NHWC this holds with one channel or one pixel. */
 static bool has_pytorch_order(const struct gt_tdesc *d)
 {
 	return d->rank < 4 || d->dim[1] == 1 || d->dim[2] * d->dim[3] == 1;
@@ -61,15 +61,15 @@ static enum gt_code same_shapes_infer(struct gt_graph *g, struct gt_node *n, str
 	return gt_infer_same(g, n, err);
 }
 
-/* Returns whether v has one number for each channel of x: [N, C] or [N, C, 1, 1] beside [N, C, H, W]. */
+/* Returns whether v has one value for each channel of x: v is [N, C] or [N, C, 1, 1], and x is [N, C, H, W]. */
 static bool is_per_channel(const struct gt_tdesc *x, const struct gt_tdesc *v)
 {
 	return x->rank == 4 && v->dim[0] == x->dim[0] && v->dim[1] == x->dim[1] &&
 	       (v->rank == 2 || (v->rank == 4 && v->dim[2] == 1 && v->dim[3] == 1));
 }
 
-/* Inputs of one shape, or two of which one has one number for each channel of the other: the node then becomes `code`, whose first input is
- * the larger one. */
+/* Accepts inputs of one shape, or two inputs of which one has one value for each channel of the other. The node then becomes `code`, with
+ * the larger input first. */
 static enum gt_code broadcast_infer(struct gt_graph *g, struct gt_node *n, enum gt_opcode code, struct gt_err *err)
 {
 	const struct gt_tdesc *a = gt_graph_desc(g, n->in[0]), *b = gt_graph_desc(g, n->in[1]);
@@ -99,7 +99,7 @@ static double add_flops(const struct gt_graph *g, const struct gt_node *n)
 	return (double)gt_tdesc_count(gt_graph_desc(g, n->out[0])) * (n->nin - 1);
 }
 
-/* d(ab)/da = b dy. If a and b are the same value, it gets both terms, which are summed. */
+/* d(ab)/da = b dy. If a and b are the same value, its gradient is the sum of both terms. */
 static enum gt_code mul_gradient(GT_GRADIENT_ARGS)
 {
 	for (int i = 0; i < 2; i++) {

@@ -22,7 +22,7 @@ struct attr_reshape {
 	struct gt_ints shape; /* sizes of the dimensions after the batch; at most one is -1 */
 };
 
-/* Writes the shape that the keys ask for, with the batch, to dim[4]. */
+/* Writes the shape that the keys request, with the batch, to dim[4]. */
 static enum gt_code new_shape(const struct gt_tdesc *x, const struct gt_ints *shape, int64_t *dim, struct gt_err *err)
 {
 	int64_t rest = gt_tdesc_count(x) / x->dim[0], known = 1;

@@ -1,5 +1,5 @@
-/* Internal to engine/ir: macros and functions that the files of rows (ops_*.c) share. A file has one family (op.h): an array of rows, the
- * layers in the manual's order, then their gradients and what else only the engine adds. */
+/* Internal to engine/ir: macros and functions that the files of rows (ops_*.c) share. A file has one family (op.h): an array of rows: the
+ * layers in the manual's order, then their gradients and other internal operations. */
 #ifndef GT_IR_ROWS_H
 #define GT_IR_ROWS_H
 
@@ -30,25 +30,25 @@
 /* shared.c */
 /* Checks that the first input of n has `rank` dimensions. Returns GT_ECONFIG if not. */
 enum gt_code gt_expect_rank(const struct gt_graph *g, const struct gt_node *n, int rank, struct gt_err *err);
-/* Appends a node whose output *out is an alias of v, an activation, with another shape of as many elements. Rank 4 (NHWC) is not allowed on
- * either side. */
+/* Appends a node whose output *out is an alias of v, an activation, with another shape and the same number of elements. Rank 4 (NHWC) is
+ * not allowed on either side. */
 enum gt_code gt_graph_view(struct gt_graph *g, const char *name, gt_vid v, int rank, const int64_t *dim, gt_vid *out, struct gt_err *err);
-/* Appends a node whose output *out is v, [batch, elements], with the elements in PyTorch's order, as NHWC with the dimensions dim[4]: the
- * inverse of flatten. */
+/* Appends a node whose output *out is v, [batch, elements], with the elements in PyTorch's order, converted to NHWC with the dimensions
+ * dim[4]: the inverse of flatten. */
 enum gt_code gt_graph_unflatten(struct gt_graph *g, const char *name, gt_vid v, const int64_t *dim, gt_vid *out, struct gt_err *err);
-/* Checks that input number `input` of n is i32 of this rank. what: the input in words. */
+/* Checks that input number `input` of n is i32 with `rank` dimensions. what: name of the input in errors. */
 enum gt_code gt_expect_integers(const struct gt_graph *g, const struct gt_node *n, int input, int rank, const char *what,
                                  struct gt_err *err);
-/* For a node whose data inputs are its first input and perhaps, as number `input`, the lengths of the samples: checks the lengths, or
- * appends an absent input if the layer has none. */
+/* For a node with one data input and optionally, as input number `input`, the lengths of the samples: checks the lengths, or appends an
+ * absent input. */
 enum gt_code gt_expect_lengths(struct gt_graph *g, struct gt_node *n, int input, struct gt_err *err);
 /* Appends n's lengths, or an absent input, to the backward node b, whose inputs so far are data. */
 void gt_pass_lengths(const struct gt_node *n, int input, struct gt_node *b);
-/* The projections of attention: linear operations with other names and first values of their parameters (ops_linear.c). */
+/* The projections of attention: linear operations whose parameters have other names and initial values (ops_linear.c). */
 extern const struct gt_op gt_op_in_proj, gt_op_out_proj;
 /* Number of positions of a sliding window in one dimension, as in torch.nn.Conv2d and MaxPool2d. n: input length; k: window length (kernel
- * size); s: stride; p: padding on both sides; d: dilation. ceil: rounds up, so that the last window may reach beyond the padded input (even
- * a single window may), but it must begin inside the input or the padding before it. A result below 1 means that no window fits. */
+ * size); s: stride; p: padding on both sides; d: dilation. ceil: rounds up, so that the last (or only) window may reach beyond the padded
+ * input, but must begin inside the input or the padding before it. A result below 1 means that no window fits. */
 int64_t gt_window_out(int64_t n, int64_t k, int64_t s, int64_t p, int64_t d, bool ceil);
 bool gt_alias_always(const struct gt_graph *g, const struct gt_node *n); /* for gt_op.alias: returns true */
 double gt_flops_none(const struct gt_graph *g, const struct gt_node *n); /* for gt_op.flops: returns 0 */
@@ -63,7 +63,7 @@ enum gt_code gt_gradient_weighted(GT_GRADIENT_ARGS, enum gt_opcode code_dx, enum
 enum gt_code gt_backward_node(struct gt_graph *g, const struct gt_node *n, enum gt_opcode code, gt_vid dy, struct gt_node **out,
                               struct gt_err *err);
 /* Return the distributions from which PyTorch draws the weights, and the biases, of linear and convolution layers by default. The bound for
- * weights is that of kaiming_uniform_(a = sqrt(5)), computed in PyTorch's order of operations. */
+ * weights is computed as in kaiming_uniform_(a = sqrt(5)), in PyTorch's order of operations. */
 struct gt_init gt_init_weight_default(int64_t fan_in);
 struct gt_init gt_init_bias_default(int64_t fan_in);
 

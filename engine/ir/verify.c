@@ -48,7 +48,7 @@ static enum gt_code check_node(const struct gt_graph *g, int i, bool *made, stru
 	const struct gt_node *n = &g->nodes[i];
 	if (!n->op || !n->name || n->op->code >= GT_OP_COUNT || (gt_op_attr_size(n->op) && !n->attr))
 		return gt_fail(err, GT_EINTERNAL, "verify: node %d has no operation, name or attributes", i);
-	int least = n->op->code != GT_OP_COMM; /* smallest number of inputs and of outputs: a send has no output, and a receive has no input */
+	int least = n->op->code != GT_OP_COMM; /* minimum of inputs and of outputs: a send has no output, a receive no input */
 	if (n->nin < least || n->nin > GT_MAX_IO || n->nout < least || n->nout > GT_MAX_IO || n->ndata < least || n->ndata > n->nin ||
 	    n->nin + n->nout < 1)
 		return gt_fail(err, GT_EINTERNAL, "verify: node %d (%s) has %d inputs (%d data) and %d outputs", i, n->name, n->nin, n->ndata,

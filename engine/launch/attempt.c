@@ -202,7 +202,7 @@ void gt_attempt_close(struct gt_attempt *a)
 {
 	for (int i = 0; a->child && i < a->spec->nproc; i++) {
 		struct gt_child *c = &a->child[i];
-		if (c->pid && !c->gone) { /* the rank still runs, because the start of the attempt failed half way */
+		if (c->pid && !c->gone) { /* the rank still runs, because the attempt failed after starting it */
 			kill(-c->pid, SIGKILL);
 			kill(c->pid, SIGKILL); /* the rank may not lead its process group yet */
 			while (waitpid(c->pid, NULL, 0) < 0 && errno == EINTR)

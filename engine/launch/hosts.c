@@ -24,7 +24,7 @@
 
 /* One authenticated connection to another launcher. */
 struct host_conn {
-	struct gt_rdv_conn c; /* c.fd -1: none */
+	struct gt_rdv_conn c; /* c.fd -1: not connected */
 	int node;
 	bool sent[2]; /* which of the two messages FAILED and STOPPED the other end has received */
 	bool here; /* both ends have authenticated this connection, so the other end sends GT_HOST_BYE before it closes it in order */
@@ -35,12 +35,12 @@ struct gt_hosts {
 	unsigned char token[GT_TOKEN_SIZE];
 	struct gt_auth auth;
 	struct gt_peer_auth node0; /* other nodes: the connection to node 0 until both ends have authenticated it */
-	struct host_conn *line;    /* node 0: [nnodes] with its own unused; other nodes: one, to node 0 */
+	struct host_conn *line;    /* node 0: [nnodes], its own entry unused; other nodes: one entry, for node 0 */
 	struct addrinfo *at; /* the addresses of node 0, which other nodes resolve once */
 	int port, next;      /* node 0's first port, and the index of the next port to try */
 	double again, pause;
 	struct host_message_state {
-		bool known;   /* a message of this kind has arrived; later ones are ignored, except that of a second SIGINT */
+		bool known;   /* a message of this kind has arrived; later messages are ignored, except a second SIGINT */
 		bool fresh;   /* gt_hosts_receive() has not yet returned this message */
 		double until; /* time until which hosts that connect receive this message */
 		struct gt_host_message word;
@@ -91,7 +91,7 @@ static void broadcast_messages(struct gt_hosts *h)
 		}
 }
 
-/* Stores a message about a failure or a stop, unless there is one already, and sends it to the other hosts. */
+/* Stores a message about a failure or a stop, unless one is stored already, and sends it to the other hosts. */
 static void record_message(struct gt_hosts *h, const struct gt_host_message *w, double late_s)
 {
 	int k = w->kind == GT_HOST_STOPS ? STOPPED : FAILED;
@@ -179,7 +179,7 @@ static void connect_to_node0(struct gt_hosts *h)
 }
 
 /* ---- one turn ----------------------------------------------------------------------------------------------------------------------- */
-/* Returns whether a peer that has proven that it holds the token is one that is missing. */
+/* Returns whether an authenticated peer is a host that is not connected yet. */
 static bool is_missing(const struct gt_hosts *h, const struct gt_peer_auth *p)
 {
 	uint32_t node = p->claim[0], nnodes = p->claim[1];
@@ -204,11 +204,11 @@ static void advance_handshakes(struct gt_hosts *h)
 			send_message(h, l, &here);
 		broadcast_messages(h);
 	}
-	if (h->auth.error) /* the listener would stay readable; without it, hosts report only what their ranks observed */
+	if (h->auth.error) /* the listener would stay readable; without a listener, hosts report only what their ranks observed */
 		gt_fd_close(&h->listener);
 }
 
-/* Closes the listener if a connection waits that belongs to the next attempt. */
+/* Closes the listener if a waiting connection belongs to the next attempt. */
 static void close_late_listener(struct gt_hosts *h)
 {
 	struct pollfd p = {.fd = h->listener, .events = POLLIN};

@@ -1,14 +1,14 @@
 /* Messages between the launchers of several hosts. They exchange the cause of a failed attempt, so that the last line on every host names
- * the cause and not only a lost peer; and the fact that the user has stopped the run on one host, so that no other host takes the end for a
- * failure and restarts.
+ * the cause and not only a lost peer. They also report that the user has stopped the run on one host, so that no other host takes the end
+ * for a failure and restarts.
  *
  *     launcher of node 1 --.
  *     launcher of node 2 ---+--> launcher of node 0 (listens), which forwards each message to all others
  *     launcher of node 3 --'
  *
  * The launcher of node 0 listens on the first free port after the rendezvous' port. The other launchers try the ports of the rendezvous
- * until they find it. No one waits for this connection: without it (a firewall) a run works, and the other hosts report what their own
- * ranks have observed.
+ * until they reach node 0. No launcher waits for this connection: if a firewall blocks it, a run works, and the other hosts report what
+ * their own ranks have observed.
  *
  * Protocol: the handshake of base/peer_auth.h with the token as the secret, "gtrain-hosts-2" as the magic, and node and nnodes as the
  * claims; then frames as in launch/rendezvous_parts.h, each a struct gt_host_message.

@@ -12,7 +12,7 @@
 #define GT_BOARD_MAGIC 0x67746264u /* "gtbd" */
 #define GT_BOARD_VERSION 2
 
-struct gt_board_slot { /* one for each rank of this host, which is its only writer */
+struct gt_board_slot { /* one for each rank of this host; only that rank writes it */
 	_Alignas(128) _Atomic uint64_t beats; /* number of progress reports */
 	_Atomic int64_t step;     /* optimizer steps done; -1: none yet */
 	_Atomic uint32_t waits;   /* 1: the rank waits in a collective */

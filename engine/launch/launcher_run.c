@@ -85,7 +85,7 @@ enum gt_code gt_launch_run(const struct gt_launch_spec *spec, struct gt_launch_e
 	sigset_t mask;
 	*end = (struct gt_launch_end){.rank = -1, .step = -1};
 	GT_TRY(check_spec(spec, err));
-	/* if one of these was closed at the start, /dev/null takes its number, so that no descriptor of ours gets it */
+	/* if one of these was closed at the start, /dev/null takes its number, so that no other file gets this number */
 	for (int fd = 0; fd >= 0 && fd <= 2;)
 		if ((fd = open("/dev/null", O_RDWR)) > 2)
 			close(fd);

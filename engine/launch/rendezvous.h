@@ -1,7 +1,7 @@
 /* The rendezvous: connects the ranks of a run before step 0 and exchanges small values between them. Rank 0 serves over TCP. Every other
  * rank connects, proves that it holds the token of the run, and sends its value (digests of config and program, its host). Rank 0 answers
- * all ranks at once (with what their communicator needs). That is one exchange, and usually the only one; each further exchange costs every
- * rank a round trip to rank 0. After a failure every connected rank gets the same sentence, which names the rank that caused it.
+ * all ranks at once, with the data that their communicator needs. This is one exchange, usually the only one; each further exchange costs
+ * every rank a round trip to rank 0. After a failure every connected rank gets the same sentence, which names the rank that caused it.
  *
  *     GT_TRY(gt_rendezvous_open(&spec, &r, err));                   spec.mine, .answer; spec.all[rank].data, .n
  *     GT_TRY(gt_rendezvous_exchange(r, "id", id, n, all, err));     all[rank].data, .n
@@ -42,11 +42,11 @@ struct gt_rendezvous_spec {
 	const void *mine; /* this rank's value: nmine bytes, at most GT_RENDEZVOUS_MAX */
 	size_t nmine;
 	/* Called on rank 0 when all ranks have connected, with the values of all ranks in all[0 ... world - 1]. It writes at most *n bytes to
-	 * out, which all ranks receive as rank 0's value, and sets *n to their number. If it fails, all ranks fail with the same message. NULL:
+	 * out, which all ranks receive as rank 0's value, and sets *n to the length. If it fails, all ranks fail with the same message. NULL:
 	 * all ranks receive `mine` of rank 0. */
 	enum gt_code (*answer)(void *user, const struct gt_rdv_value *all, void *out, size_t *n, struct gt_err *err);
 	void *user;       /* first argument of answer */
-	/* Called while ranks wait for each other, with a warning about a fact that the user may want to correct: a rank has another token, or
+	/* Called while ranks wait for each other, with a warning about a likely mistake of the user: a rank has another token, or
 	 * nothing listens at addr. Each warning comes once. NULL: not called. */
 	void (*warn)(void *user, const char *text);
 	void *warn_user;  /* first argument of warn */

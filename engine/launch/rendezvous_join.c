@@ -72,7 +72,7 @@ static void report_wrong_token(struct gt_rendezvous *r, int fd, uint32_t rank)
 	report_warning(r, text);
 }
 
-/* Makes an authenticated connection that of a rank. If it claims a rank or a world size that is wrong, the rendezvous fails. */
+/* Assigns an authenticated connection to its rank. If the peer claims a wrong rank or world size, the rendezvous fails. */
 static enum gt_code add_rank(struct gt_rendezvous *r, struct gt_auth *a, struct gt_peer_auth *p, struct gt_err *err)
 {
 	char msg[200];
@@ -151,8 +151,8 @@ enum gt_code gt_rdv_accept_all(struct gt_rendezvous *r, const unsigned char *tok
 }
 
 /* ---- other ranks: connect to rank 0 ------------------------------------------------------------------------------------------------- */
-/* Reasons why rank 0 was not reached, in the order of their value to the user: a later port that answers nothing says less than one that is
- * rank 0's. */
+/* Reasons why rank 0 was not reached, the least helpful first. The most helpful reason is reported: rank 0's own port tells more than a
+ * later port without an answer. */
 enum reason { NOBODY, NO_HOST, SILENT, NOT_OURS, OTHER_TOKEN };
 
 struct refusal {
@@ -200,7 +200,7 @@ static enum gt_code connect_to_address(struct gt_rendezvous *r, const unsigned c
 		record_refusal(why, SILENT, port, "the process that listens on this port does not answer");
 		break;
 	case GT_AUTH_STRANGER:
-		if (memcmp(p.hello, GT_HOSTS_MAGIC, GT_AUTH_MAGIC)) /* the launcher's own connections use a port beside the ranks' port */
+		if (memcmp(p.hello, GT_HOSTS_MAGIC, GT_AUTH_MAGIC)) /* the launcher's own connections use a port next to the ranks' port */
 			record_refusal(why, NOT_OURS, port, "the process that listens on this port is not gtrain");
 		break;
 	default:

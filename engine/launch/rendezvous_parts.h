@@ -55,7 +55,7 @@ bool gt_rdv_recv_frame(struct gt_rdv_conn *c, bool server, size_t cap, unsigned 
 void gt_rdv_drain_close(int *fd, double until);
 /* Sends a rank the failure of the rendezvous, as a message of less than sizeof gt_err.msg bytes. */
 void gt_rdv_send_failure(struct gt_rdv_conn *c, enum gt_code code, const char *msg);
-/* Stores the failure of the rendezvous in r; rank 0 also sends it to all other ranks. Returns code. */
+/* Stores the failure of the rendezvous in r; rank 0 also sends the failure to all other ranks. Returns code. */
 enum gt_code gt_rdv_fail(struct gt_rendezvous *r, enum gt_code code, struct gt_err *err, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 /* Lists the ranks whose entry in `there` is false: "rank 3", "ranks 1, 2, 5". */

@@ -20,7 +20,7 @@
 #define TICK_S 0.1       /* seconds between two checks of the board */
 #define PEER_WAIT_S 0.2  /* seconds in which the end of a lost peer has to be detected after a rank reported the loss */
 #define HOST_WAIT_S 0.7  /* seconds in which another host has to report the end of a lost peer */
-#define BURST (64 << 10) /* bytes that are read from one rank before the others have their turn */
+#define BURST (64 << 10) /* bytes that are read from one rank before other ranks are read */
 #define TAIL (1 << 20)   /* bytes that are read after a rank's end, because a process that left its group may go on writing */
 
 struct watch {
@@ -159,7 +159,7 @@ static void record_host_failure(struct watch *w, const struct gt_host_message *w
 	enum gt_code code = word->code > 0 && word->code < 256 ? (enum gt_code)word->code : GT_EPEER;
 	if (w->failed_at >= 0)
 		return;
-	/* A failure that another attempt may repair counts as a lost peer on this host. One that it cannot repair ends the run here too. */
+	/* A transient failure counts as a lost peer on this host. A permanent failure ends the run here too. */
 	e->code = gt_launch_is_transient(code) ? GT_EPEER : code;
 	e->rank = word->rank >= 0 ? word->rank : word->node * w->a->spec->nproc;
 	e->step = word->step;
@@ -216,7 +216,7 @@ static void classify_exit(struct watch *w, int local)
 	record_failure(w, local, (enum gt_code)code, what);
 }
 
-/* Decides about a rank that lost its peer, after the time in which the peer's own end has to be detected. True: that time is not over. */
+/* Decides about a rank that lost its peer, once the time for detecting the peer's own end is over. Returns true before. */
 static bool classify_lost_peer(struct watch *w, bool all_gone)
 {
 	struct gt_attempt *a = w->a;
@@ -300,7 +300,7 @@ void gt_attempt_kill_leftovers(void)
 			return;
 		if (si.si_pid)
 			continue;
-		/* some kernels lack this file; then this only waits for processes that were killed */
+		/* some kernels lack this file; the loop then only waits for processes that were killed */
 		FILE *f = fopen("/proc/thread-self/children", "re");
 		while (f && fscanf(f, "%d", &pid) == 1)
 			kill(pid, SIGKILL);
@@ -325,7 +325,7 @@ static void reap_rank(struct watch *w, int local)
 			si = (siginfo_t){0};
 			continue;
 		}
-		/* processes that the rank started are killed before the rank is reaped, so that the number of its group is still its own */
+		/* processes that the rank started are killed before the rank is reaped, so that no other group can have the group's number yet */
 		kill(-c->pid, SIGKILL);
 		waitid(P_PID, (id_t)c->pid, &si, WEXITED);
 		c->gone = true;
@@ -350,7 +350,7 @@ static bool wait_events(struct watch *w, bool more_output)
 		p[n++] = (struct pollfd){.fd = a->child[i].link, .events = POLLIN};
 		p[n++] = (struct pollfd){.fd = a->child[i].out, .events = POLLIN};
 	}
-	/* after a failure signals and ends are checked below all the same, after the same pause */
+	/* even if poll fails, the code below checks signals and ends, after the same pause */
 	if (gt_poll(p, n, more_output ? 0 : wait) < 0)
 		nanosleep(&(struct timespec){.tv_nsec = (long)(TICK_S * 1e9)}, NULL);
 	gt_attempt_signals(a);

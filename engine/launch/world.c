@@ -75,7 +75,7 @@ static bool is_loopback(const char *addr)
 	return !strncmp(addr, "127.", 4) || !strcmp(addr, "localhost") || !strcmp(addr, "::1");
 }
 
-/* Checks that the numbers agree with each other, and derives the node if it was not given. */
+/* Checks that ranks and counts are consistent, and derives the node if it was not given. */
 static enum gt_code check_consistency(const struct family *f, struct gt_world *w, struct gt_err *err)
 {
 	if (w->rank >= w->world)
@@ -159,7 +159,7 @@ static enum gt_code read_torchrun(const struct env *e, struct gt_world *w, struc
 	if (!w->addr[0])
 		strcpy(w->addr, "127.0.0.1");
 	if (!get_variable(e, f->local_rank) && !get_variable(e, f->local_world) && (is_loopback(w->addr) || w->world == 1)) {
-		w->local_rank = w->rank; /* a script that uses PyTorch's env:// sets only these by hand: all ranks are on this host */
+		w->local_rank = w->rank; /* a script with PyTorch's env:// sets only these by hand, and all its ranks are on this host */
 		w->local_world = w->world;
 		return GT_OK;
 	}

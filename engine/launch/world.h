@@ -4,8 +4,8 @@
  *   Open MPI   OMPI_COMM_WORLD_{RANK,SIZE,LOCAL_RANK,LOCAL_SIZE}
  *   MPICH      PMI_RANK PMI_SIZE MPI_LOCALRANKID MPI_LOCALNRANKS
  *   Slurm      a step of srun: SLURM_PROCID SLURM_NTASKS SLURM_LOCALID SLURM_NODEID SLURM_STEP_NODELIST ... (srun(1))
- * MPI provides no address: MASTER_ADDR does, or it is 127.0.0.1 if all ranks are on one host. The port is the first of GT_RENDEZVOUS_PORTS
- * ports that rank 0 tries. */
+ * MPI provides no address: MASTER_ADDR sets it; if all ranks are on one host, 127.0.0.1 is the default. The port is the first of
+ * GT_RENDEZVOUS_PORTS ports that rank 0 tries. */
 #ifndef GT_LAUNCH_WORLD_H
 #define GT_LAUNCH_WORLD_H
 

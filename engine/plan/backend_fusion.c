@@ -1,12 +1,12 @@
 /* Backend fusion: replaces neighbouring nodes by one node where the backend supports it. Unlike fusion (fuse.h), which every backend
- * supports and which changes no bit, this may change rounding, because sums may be added in another order. */
+ * supports and which changes no bit, backend fusion may change the rounding, because the order of sums may change. */
 #include "plan/plan_parts.h"
 #include "ir/op.h"
 #include <string.h>
 
 /* ---- asking the backend ------------------------------------------------------------------------------------------------------------ */
-/* Returns the description of value v that lower.c will pass to the backend. The layout of a parameter is the one that a kernel has
- * chosen, or not chosen yet (gt_tdesc.any). */
+/* Returns the description of value v that lower.c will pass to the backend. The layout of a parameter is the layout that a kernel has
+ * chosen, or gt_tdesc.any if no kernel has chosen yet. */
 static struct gt_tdesc desc_of(const struct gt_fusion *f, gt_vid v)
 {
 	const struct gt_value *val = &f->g->values[v];
@@ -75,7 +75,7 @@ static enum gt_code both_gradients(struct gt_fusion *f, int i, struct gt_err *er
 		dw--;
 	if (dw < 0 || g->nodes[dw].layer != dx->layer || g->nodes[dw].deferred != dx->deferred || g->nodes[dw].out[0] < 0)
 		return GT_OK;
-	if (g->params[g->values[g->nodes[dw].out[0]].param].tied) /* several nodes make its gradient, one right after the other */
+	if (g->params[g->values[g->nodes[dw].out[0]].param].tied) /* several adjacent nodes make the gradient of a tied parameter */
 		return GT_OK;
 	struct gt_node n = *dx;
 	n.op = gt_op_get(GT_OP_LINEAR_BACK);
@@ -98,8 +98,8 @@ static enum gt_code both_gradients(struct gt_fusion *f, int i, struct gt_err *er
 	return GT_OK;
 }
 
-/* If the result of linear.dx is masked by the output of a relu that is fused into a linear, makes that linear write one bit for each output
- * element too, and masks with these bits. */
+/* If linear.dx masks its result by the output of a relu that is fused into a linear node, makes that node also write one bit for each
+ * output element, and masks by these bits. */
 static enum gt_code mask_of_bits(struct gt_fusion *f, int i, struct gt_err *err)
 {
 	struct gt_graph *g = f->g;
@@ -107,7 +107,7 @@ static enum gt_code mask_of_bits(struct gt_fusion *f, int i, struct gt_err *err)
 	int p = y < 0 ? -1 : g->values[y].producer;
 	if (p < 0 || g->nodes[p].op->code != GT_OP_LINEAR || ((const struct gt_attr_linear *)g->nodes[p].attr)->act != GT_ACT_RELU)
 		return GT_OK;
-	struct gt_node linear = g->nodes[p], dx = g->nodes[i]; /* copies of the two nodes, because the backend may refuse the changed ones */
+	struct gt_node linear = g->nodes[p], dx = g->nodes[i]; /* copies of the two nodes, because the backend may refuse the changed nodes */
 	const struct gt_tdesc *d = gt_graph_desc(g, y);
 	if (linear.nout > 1) {
 		mask = linear.out[1];
@@ -143,7 +143,7 @@ static enum gt_code layer_and_loss(struct gt_fusion *f, int i, struct gt_err *er
 		return GT_OK;
 	if (((const struct gt_attr_loss *)loss->attr)->nweights || gt_graph_desc(g, loss->in[1])->dtype != GT_I32)
 		return GT_OK;
-	for (int k = p + 1; k < i; k++) /* no node that stands between the two and is kept may read y */
+	for (int k = p + 1; k < i; k++) /* no node between the two, except aliases, may read y */
 		if (!gt_node_alias(g, &g->nodes[k]))
 			for (int o = 0; o < g->nodes[k].nin; o++)
 				if (gt_graph_source(g, g->nodes[k].in[o]) == y)

@@ -64,7 +64,7 @@ static enum gt_code list_edges(const struct gt_graph *g, struct edge **out, int 
 }
 
 /* Fills in both tables. It adds up the costs by layer, sorts the edges by their reading layer, and then extends each possible stage layer
- * by layer: bytes(i, j + 1) is bytes(i, j) plus the activations that layer j is the first one of the stage to read. */
+ * by layer: bytes(i, j + 1) is bytes(i, j) plus the activations that layer j reads and no earlier layer of the stage reads. */
 static enum gt_code fill_tables(const struct gt_graph *g, const double *cost, struct table *t, struct gt_err *err)
 {
 	int n = t->layers, nedges, *seen, *first;

@@ -1,7 +1,7 @@
 /* Computes the device addresses of a plan's values and binds them to its calls, after memory is allocated. */
 #include "plan/plan_parts.h"
 
-/* An arena has n equal copies, one after the other, and `at` is an address in the first one. Returns the corresponding address in copy
+/* An arena has n equal copies, one after the other, and `at` is an address in the first copy. Returns the corresponding address in copy
  * i. */
 static void *arena_copy(void *at, size_t bytes, int n, int i)
 {
@@ -87,7 +87,7 @@ void gt_plan_bind(struct gt_plan *p)
 	}
 }
 
-/* Returns the address of the batch that value v is; NULL: it is none. */
+/* If value v is an input or the target, returns its address in the batch; otherwise NULL. */
 static void *batch_of(const struct gt_plan *p, gt_vid v, void *const *input, void *target)
 {
 	const struct gt_graph *g = p->graph;

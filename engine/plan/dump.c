@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 /* Prints an operand: name, shape, "~8" if its channels are padded to a multiple of 8, and for activations "@" with the byte offset ("@all+"
- * in the arena that all ranks share). Absent: "-". */
+ * in the arena that all ranks share). An absent operand is "-". */
 static void print_operand(FILE *f, const struct gt_plan *p, gt_vid v)
 {
 	char shape[96];

@@ -1,4 +1,4 @@
-/* Appends steps to a program: the parts that all strategies use. */
+/* Appends to a program the steps that all strategies use. */
 #include "plan/emit.h"
 #include <string.h>
 

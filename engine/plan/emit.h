@@ -16,7 +16,7 @@
 struct gt_emit {
 	const struct gt_job *job;
 	struct gt_step *step;
-	int n, cap;        /* number of steps in use, and number of steps for which there is memory */
+	int n, cap;        /* number of steps in use; allocated number of steps */
 	int event;         /* number of events handed out so far (gt_emit_event) */
 	enum gt_code code; /* code of the first failure; GT_OK: none */
 	struct gt_err *err;
@@ -26,7 +26,7 @@ void gt_emit_begin(struct gt_emit *e, const struct gt_job *job, struct gt_err *e
 enum gt_code gt_emit_end(struct gt_emit *e, struct gt_prog *out);
 
 void gt_emit_step(struct gt_emit *e, struct gt_step s);
-/* Appends the first steps of an optimizer step: they set to 0 its scalars and the gradients of gt_update.stale. */
+/* Appends the first steps of an optimizer step: they set the scalars of the step and the gradients of gt_update.stale to 0. */
 void gt_emit_zero(struct gt_emit *e);
 void gt_emit_load(struct gt_emit *e, int unit);
 /* Appends a call (a kernel or a communication) of the unit's plan. */

@@ -19,7 +19,7 @@ static int sole_reader(const struct gt_graph *g, gt_vid v)
 	return reader;
 }
 
-/* Turns a node that another one has absorbed into an identity of its first input. */
+/* Turns a node that another node has absorbed into an identity of its first input. */
 static void make_identity(struct gt_node *n)
 {
 	n->op = gt_op_get(GT_OP_IDENTITY);
@@ -43,7 +43,7 @@ static enum gt_code act_epilogue(struct gt_graph *g, int i, struct gt_err *err)
 	return GT_OK;
 }
 
-/* linear.dx → relu.dx: applies the mask of the layer before when dx is stored. */
+/* linear.dx → relu.dx: applies the relu mask of the preceding layer when dx is stored. */
 static enum gt_code mask_epilogue(struct gt_graph *g, int i, struct gt_err *err)
 {
 	struct gt_node *n = &g->nodes[i];
@@ -56,7 +56,7 @@ static enum gt_code mask_epilogue(struct gt_graph *g, int i, struct gt_err *err)
 	return GT_OK;
 }
 
-/* Returns the index of the relu.dx node whose mask is y; -1: there is none. */
+/* Returns the index of the relu.dx node whose mask is y; -1: no such node. */
 static int relu_gradient(const struct gt_graph *g, gt_vid y)
 {
 	for (int i = 0; i < g->nnodes; i++)
@@ -65,8 +65,8 @@ static int relu_gradient(const struct gt_graph *g, gt_vid y)
 	return -1;
 }
 
-/* The gradient of batchnorm_epilogue: merges relu.dx (node r) into the batchnorm.dx that reads it first. With a residual, other nodes read
- * the masked gradient too; batchnorm.dx then also writes it. */
+/* The gradient of batchnorm_epilogue: merges relu.dx (node r) into the batchnorm.dx that reads its result. With a residual, other nodes
+ * also read the masked gradient, so batchnorm.dx also writes it. */
 static enum gt_code batchnorm_mask(struct gt_graph *g, const struct gt_node *bn, int r, bool residual, struct gt_err *err)
 {
 	gt_vid masked = g->nodes[r].out[0], dy = g->nodes[r].in[0], y = g->nodes[r].in[1], unused;
@@ -116,7 +116,7 @@ static enum gt_code batchnorm_epilogue(struct gt_graph *g, int i, struct gt_err 
 		residual = true;
 		y = add->out[0];
 		r = sole_reader(g, y);
-		if (g->train && r < 0) /* read by relu.dx's successor or by several layers: fuse only the add */
+		if (g->train && r < 0) /* y has no sole reader: only the add is fused */
 			return GT_OK;
 	}
 	if (r < 0 || g->nodes[r].op->code != GT_OP_RELU)
@@ -128,7 +128,7 @@ static enum gt_code batchnorm_epilogue(struct gt_graph *g, int i, struct gt_err 
 }
 
 static const struct {
-	enum gt_opcode code; /* opcode of the node that absorbs another one */
+	enum gt_opcode code; /* opcode of the node that absorbs the other node */
 	enum gt_code (*apply)(struct gt_graph *g, int node, struct gt_err *err);
 } patterns[] = {
 	{GT_OP_LINEAR, act_epilogue},

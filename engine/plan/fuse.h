@@ -1,4 +1,4 @@
-/* Fusion: merges element-wise nodes into the node before them, in a finished graph. It leaves every number the same, bit for bit, and every
+/* Fusion: merges element-wise nodes into the node before them, in a finished graph. The results stay the same, bit for bit, and every
  * backend supports the merged nodes (backend_fusion.c makes the fusions that only some backends offer).
  *
  * fuse.c tries a table of patterns. The node that is absorbed becomes an identity, which the planner aliases away:

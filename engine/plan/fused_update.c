@@ -1,11 +1,11 @@
-/* Fused updates: the kernel that makes a weight gradient of a linear layer also applies it, on one rank, or on several ranks that each make
- * a part (plan.h). The backward node of the layer is replaced by two nodes, and the update runs after the CHECK:
+/* Fused updates: the kernel that computes a weight gradient of a linear layer also updates the weight, on one rank, or on several ranks
+ * that each update a part of it (plan.h). The backward node of the layer is replaced by two nodes, and the update runs after the CHECK:
  *
  *	linear.dw -> dw      becomes      bound (at the same place)   …   linear.dw+update (at the end of the list)
  *
- * The same is done for the table of an embedding or of bags where the optimizer changes no row that has no gradient: embedding.dw+update
- * reads and writes only the rows that the batch names, so that a step costs the same for a table of any size. The gradient of a tied
- * parameter is a sum of several products, so its update is not fused. */
+ * The table of an embedding or of bags gets a fused update too if the optimizer leaves rows without a gradient unchanged:
+ * embedding.dw+update reads and writes only the rows that the batch names, so that a step costs the same for a table of any size. The
+ * gradient of a tied parameter is a sum of several products, so its update is not fused. */
 #include "plan/plan_parts.h"
 #include "ir/op.h"
 
@@ -25,7 +25,7 @@ static enum gt_code check_offer(struct gt_space *s, const struct gt_graph *g, co
 	                       .in = {&dy, &x, &w, &scalars}};
 	dy.dim[0] *= ranks;
 	x.dim[0] *= ranks;
-	*yes = false; /* a weight whose layout is still open (w.any) gets the one that the update needs */
+	*yes = false; /* a weight whose layout is undecided (w.any) gets the layout that the update needs */
 	if (place) {
 		if (!place->fused_update) /* the first plan of the space decides for all plans */
 			return GT_OK;
@@ -50,7 +50,7 @@ static bool is_dw(const struct gt_graph *g, const struct gt_node *n)
 	return n->op->code == GT_OP_LINEAR_DW && n->out[0] >= 0 && !is_tied(g, n);
 }
 
-/* Returns the operation that is node n and the update of its table in one; GT_OP_COUNT: n is no gradient of a table. */
+/* Returns the operation that combines node n with the update of its table; GT_OP_COUNT: n computes no gradient of a table. */
 static enum gt_opcode table_update(const struct gt_node *n)
 {
 	return n->op->code == GT_OP_EMBEDDING_DW       ? GT_OP_EMBEDDING_DW_UPDATE
@@ -88,7 +88,7 @@ struct fused {
 	struct gt_attr_dw_update *attr;
 };
 
-/* Appends a backward node to the layer of node `like`, after all others. */
+/* Appends a backward node to the layer of node `like`, at the end of the list. */
 static enum gt_code append_node(struct gt_graph *g, enum gt_opcode code, const void *attr, int like, struct gt_node **n, struct gt_err *err)
 {
 	int layer = g->nodes[like].layer;
@@ -98,7 +98,7 @@ static enum gt_code append_node(struct gt_graph *g, enum gt_opcode code, const v
 	return GT_OK;
 }
 
-/* Turns node dw, which makes a gradient of no more than factor * (number of its rows) products, into a BOUND node, which computes an upper
+/* Turns node dw, whose gradient elements are sums of at most factor * (number of rows) products, into a BOUND node, which computes an upper
  * bound of the gradient. */
 static enum gt_code make_bound(struct gt_graph *g, struct gt_node *dw, int64_t factor, gt_vid bound, struct gt_err *err)
 {
@@ -198,8 +198,8 @@ static enum gt_code table_attributes(const struct gt_graph *g, const struct gt_n
 	return GT_OK;
 }
 
-/* Turns gradient node i of a table into a BOUND node. A row of the gradient is a sum of rows of dy: of bags, once for each of their
- * tokens. */
+/* Turns gradient node i of a table into a BOUND node. A row of the gradient is a sum of rows of dy; with bags, a row counts once for each
+ * token of its bag. */
 static enum gt_code bound_of_table(struct gt_graph *g, int i, gt_vid bound, struct gt_err *err)
 {
 	struct gt_node *dw = &g->nodes[i];
@@ -208,7 +208,7 @@ static enum gt_code bound_of_table(struct gt_graph *g, int i, gt_vid bound, stru
 	return make_bound(g, dw, factor, bound, err);
 }
 
-/* Appends the fused update of the table whose gradient node i made; dw is that node, as it was. */
+/* Appends the fused update of the table whose gradient node i made; dw: a copy of that node as it was before. */
 static enum gt_code update_table(struct gt_graph *g, int i, const struct gt_node *dw, const struct gt_attr_embedding_update *attr,
                                  struct gt_err *err)
 {
@@ -276,7 +276,7 @@ enum gt_code gt_plan_fuse_updates(struct gt_space *s, struct gt_graph *g, const 
 }
 
 /* ---- on several ranks -------------------------------------------------------------------------------------------------------------- */
-/* Whether each row of an activation depends on one sample only, so that padding rows change no result. */
+/* Returns whether each row of an activation depends on one sample only, so that padding rows change no result. */
 static bool rows_independent(const struct gt_graph *g)
 {
 	for (int i = 0; i < g->nnodes; i++)
@@ -313,19 +313,19 @@ enum gt_code gt_plan_factors_pay(struct gt_space *s, struct gt_graph *g, const s
 			moved += n->in[k] < 0 ? 0 : ranks * gt_tdesc_count(gt_graph_desc(g, n->in[k]));
 	}
 	/* A factor is written once and read by every rank; a gradient that is summed is written, added up, read and applied. Factors pay if
-	 * they have less than a quarter of the gradients' elements. Rank 0 alone updates the other parameters, so these must be few. */
+	 * they have less than a quarter of the gradients' elements. Only rank 0 updates the other parameters, so these must be few. */
 	*out = moved * 4 < made && made * 20 > gt_graph_num_params(g) * 19;
 	return GT_OK;
 }
 
-/* What the functions below need to share a value between the ranks. */
+/* Settings with which the functions below share a value between ranks. */
 struct sharing {
 	int rank, ranks;
 	bool copies; /* inputs of the model are copied first */
 	int first;   /* index of the first node that is appended */
 };
 
-/* Returns whether a value may have the memory of an input of the model. */
+/* Returns whether a value may share the memory of an input of the model. */
 static bool from_input(const struct gt_graph *g, gt_vid v)
 {
 	int at = g->values[v].producer;
@@ -336,7 +336,7 @@ static bool from_input(const struct gt_graph *g, gt_vid v)
 	return g->values[v].kind == GT_V_INPUT;
 }
 
-/* Replaces *v by its copy. Tables that read the same tokens share one. */
+/* Replaces *v by its copy. Tables that read the same tokens share one copy. */
 static enum gt_code copy_operand(struct gt_graph *g, const struct sharing *how, int node, gt_vid *v, struct gt_err *err)
 {
 	struct gt_tdesc d = *gt_graph_desc(g, *v);
@@ -352,7 +352,7 @@ static enum gt_code copy_operand(struct gt_graph *g, const struct sharing *how, 
 	return gt_graph_output(g, n, "copy", &d, v, err);
 }
 
-/* Replaces *v, a value with the rows of this rank, by a value with the rows of all ranks (GT_OP_ROWS). node: a node of its layer. */
+/* Replaces *v, a value with the rows of this rank, by a value with the rows of all ranks (GT_OP_ROWS). node: a node of the layer of *v. */
 static enum gt_code share_rows(struct gt_graph *g, const struct sharing *how, int node, gt_vid *v, struct gt_err *err)
 {
 	struct gt_attr_rows *attr;
@@ -369,7 +369,7 @@ static enum gt_code share_rows(struct gt_graph *g, const struct sharing *how, in
 	return gt_graph_output(g, n, "of all ranks", &d, v, err);
 }
 
-/* Replaces this rank's factors by those of all ranks, and appends a node for the bias gradient of this rank's samples. */
+/* Replaces this rank's factors by the factors of all ranks, and appends a node for the bias gradient of this rank's samples. */
 static enum gt_code share_factors(struct gt_graph *g, const struct sharing *how, struct fused *e, struct gt_err *err)
 {
 	struct gt_node *n;
@@ -385,7 +385,7 @@ static enum gt_code share_factors(struct gt_graph *g, const struct sharing *how,
 	return GT_OK;
 }
 
-/* One gradient of a table: its node, as it was, but with the operands of all ranks. */
+/* The gradient of one table: a copy of its original node, with the operands of all ranks. */
 struct fused_table {
 	int node;
 	struct gt_node dw;

@@ -1,5 +1,5 @@
-/* Assigns offsets to parameters, gradients and buffers. The first graph decides them, in the order in which its backward pass finishes
- * gradients. */
+/* Assigns offsets to parameters, gradients and buffers. The first graph decides the offsets: they ascend in the order in which its backward
+ * pass finishes gradients. */
 #include "plan/plan_parts.h"
 #include "ir/op.h"
 
@@ -23,7 +23,7 @@ static void place_flat(struct gt_space *s, int i)
 	s->layout.elements = round_up(s->layout.elements + p->count, param_alignment(s));
 }
 
-/* Closes the bucket that is being filled, unless it is empty. It begins at the end of the last closed bucket. */
+/* Closes the bucket that is being filled, unless it is empty. A bucket begins at the end of the last closed bucket. */
 static void close_bucket(struct gt_space *s, bool trainable)
 {
 	int64_t begin = s->shards.nbuckets ? s->shards.bucket[s->shards.nbuckets - 1].end : 0;
@@ -40,7 +40,7 @@ static bool bucket_full(const struct gt_space *s)
 	return limit > 0 && (s->layout.elements - begin) * (int64_t)gt_dtype_size(s->layout.master) >= limit;
 }
 
-/* Returns the bytes of one flat arena on this rank: if it is sharded, this rank's shards and `gather_slots` gather slots behind them;
+/* Returns the bytes of one flat arena on this rank: if it is sharded, this rank's shards, followed by `gather_slots` gather slots;
  * otherwise the whole arena. */
 static size_t arena_bytes(const struct gt_space *s, enum gt_arena_id a, int gather_slots)
 {
@@ -63,10 +63,10 @@ void gt_layout_bytes(struct gt_space *s)
 	}
 }
 
-/* Assigns offsets to the parameters and buffers that g uses and that have none. The kernels of g have chosen the layouts before. The first
- * graph uses all of them, unless it is a pipeline stage: then the next stage's graph adds those that it uses, and those that no stage of
- * this rank uses get no memory. Steps: parameters with gradients, bucket by bucket, in the order in which nodes finish the gradients;
- * frozen parameters in a bucket of their own; buffers; partial statistics behind the buffers. */
+/* Assigns offsets to the parameters and buffers of g that have no offset yet. The kernels of g have chosen the layouts before. The first
+ * graph uses all parameters, unless it is a pipeline stage: then the next stage's graph adds its own parameters, and parameters that no
+ * stage of this rank uses get no memory. Steps: parameters with gradients, bucket by bucket, in the order in which nodes finish the
+ * gradients; frozen parameters in a bucket of their own; buffers. */
 enum gt_code gt_layout_assign(struct gt_space *s, const struct gt_graph *g, struct gt_err *err)
 {
 	size_t buffers = s->memory.bytes[GT_A_BUFFER] / (size_t)gt_at_least_one(s->memory.copies);
@@ -90,7 +90,7 @@ enum gt_code gt_layout_assign(struct gt_space *s, const struct gt_graph *g, stru
 		struct gt_param_slot *p = &s->layout.param[i];
 		if (g->params[i].value < 0)
 			continue;
-		p->desc.any = false; /* no kernel has chosen a layout, so the parameter keeps the plain one */
+		p->desc.any = false; /* no kernel has chosen a layout, so the parameter keeps the plain layout */
 		if (g->params[i].cls == GT_PARAM_BUFFER && p->offset < 0) {
 			p->count = gt_tdesc_padded(&p->desc);
 			p->offset = (int64_t)buffers;

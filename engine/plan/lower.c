@@ -29,7 +29,7 @@ static void store_layout(struct gt_space *s, const struct gt_value *v, const str
 	p->any = false;
 }
 
-/* Makes the call of a communication node. Its count is that of one rank's block: the smaller of its two operands. */
+/* Makes the call of a communication node. Its count is the size of one rank's block, which is the smaller operand. */
 static void lower_comm(const struct gt_graph *g, int i, struct gt_call *c)
 {
 	const struct gt_node *n = &g->nodes[i];
@@ -106,8 +106,8 @@ static enum gt_code lower_node(struct gt_plan *p, int i, bool deterministic, str
 	return GT_OK;
 }
 
-/* Steps: start the parameters' layouts if g is the first graph; lower every node that is no alias; assign offsets to parameters that have
- * none; find when sharded parameters are gathered; plan the memory of activations; grow the arenas to what this plan needs. */
+/* Steps: start the parameters' layouts if g is the first graph; lower every node that is no alias; assign the missing offsets of
+ * parameters; find when sharded parameters are gathered; plan the memory of activations; grow the arenas to what this plan needs. */
 enum gt_code gt_plan_make(struct gt_space *s, struct gt_graph *g, bool accumulate, bool deterministic, struct gt_plan **out,
                           struct gt_err *err)
 {

@@ -3,8 +3,8 @@
  * 2. An element-wise node overwrites its input if no later node reads it.
  * 3. The remaining blocks get offsets. The workspace of each call is a block too, which lives while the call runs. Blocks are placed in
  *    order of size, the largest first, each at the lowest offset that is free during its lifetime. Blocks that other ranks read are
- *    placed in an arena of their own, where every rank must have them at the same offsets: their lifetimes come from a graph that is the
- *    same on every rank.
+ *    placed in an arena of their own, where their offsets must be equal on all ranks: their lifetimes come from a graph that is the same on
+ *    every rank.
  * Largest-first placement is within a few per cent of the lower bound for networks (Pisarchyk & Lee, "Efficient memory management for deep
  * neural net inference", 2020, greedy by size). */
 #include "plan/plan.h"
@@ -31,7 +31,7 @@ static int by_size(const void *a, const void *b)
 	return x->call ? x->first - y->first : x->root - y->root;
 }
 
-/* Returns whether node i may overwrite an input, and sets *to to that input and *from to the output that does. */
+/* Returns whether node i may overwrite an input, and sets *to to that input and *from to the overwriting output. */
 static bool find_reusable_input(const struct gt_graph *g, const struct gt_slot *slot, const int *last, int i, gt_vid *to, gt_vid *from)
 {
 	const struct gt_node *n = &g->nodes[i];
@@ -43,7 +43,7 @@ static bool find_reusable_input(const struct gt_graph *g, const struct gt_slot *
 	if (g->values[root].kind != GT_V_ACT || last[root] != i || y->kind != GT_V_ACT ||
 	    gt_tdesc_bytes(&x->desc) != gt_tdesc_bytes(&y->desc) || gt_tdesc_bytes(&g->values[root].desc) < gt_tdesc_bytes(&y->desc))
 		return false;
-	for (int k = 0; k < n->nin; k++) /* the node might read another operand in the same memory after it has overwritten it */
+	for (int k = 0; k < n->nin; k++) /* the node might overwrite this memory before it has read another operand there */
 		if (k != in && n->in[k] >= 0 && slot[n->in[k]].root == root)
 			return false;
 	*to = root;
@@ -51,7 +51,7 @@ static bool find_reusable_input(const struct gt_graph *g, const struct gt_slot *
 	return true;
 }
 
-/* Gives every block its offset. Returns the number of bytes that all blocks take. */
+/* Assigns an offset to every block. Returns the number of bytes that all blocks take. */
 static size_t assign_offsets(struct block *block, int n)
 {
 	size_t top = 0;
@@ -59,7 +59,7 @@ static size_t assign_offsets(struct block *block, int n)
 	for (int i = 0; i < n; i++) {
 		struct block *b = &block[i];
 		bool moved = true;
-		while (moved) { /* moves the block behind every placed block with which it overlaps in time and in memory */
+		while (moved) { /* moves the block after each placed block with which it overlaps in time and in memory */
 			moved = false;
 			for (int j = 0; j < i; j++) {
 				size_t o = block[j].offset, e = o + block[j].bytes;
@@ -75,7 +75,7 @@ static size_t assign_offsets(struct block *block, int n)
 	return (top + ALIGN - 1) / ALIGN * ALIGN;
 }
 
-/* Finds the blocks that other ranks read too (GT_OP_ROWS). Each holds the parts of all ranks of one value, one after the other. */
+/* Finds the blocks that other ranks read too (GT_OP_ROWS). Each block holds one value: the parts of all ranks, one after the other. */
 static enum gt_code find_shared_blocks(struct gt_plan *p, const int *first, const int *last, struct block *rows, int *nrows,
                                        struct gt_err *err)
 {
@@ -88,7 +88,7 @@ static enum gt_code find_shared_blocks(struct gt_plan *p, const int *first, cons
 		gt_vid r = p->slot[n->in[0]].root;
 		size_t bytes = gt_tdesc_bytes(&g->values[n->in[0]].desc);
 		p->slot[n->out[0]].shift = -(ptrdiff_t)bytes * attr->part;
-		/* the batch gets no block, because the loader has its memory; a value that two layers read gets only one */
+		/* the batch gets no block, because the loader owns its memory; a value that two layers read gets one block */
 		if (g->values[r].kind != GT_V_ACT || p->slot[r].arena == GT_A_SHARED_ACT)
 			continue;
 		if (gt_tdesc_bytes(&g->values[r].desc) != bytes)
@@ -103,8 +103,8 @@ static enum gt_code find_shared_blocks(struct gt_plan *p, const int *first, cons
 	return GT_OK;
 }
 
-/* Steps: resolve aliases; find the first and last use of each root; let nodes overwrite inputs; collect the blocks; place them; store the
- * offsets. */
+/* Steps: resolve aliases; find the first and last use of each root; let nodes overwrite inputs; collect the blocks; assign their offsets;
+ * store the offsets. */
 enum gt_code gt_memory_plan(struct gt_plan *p, struct gt_err *err)
 {
 	const struct gt_graph *g = p->graph;

@@ -6,12 +6,12 @@
  * Ranks that share memory (CPU ranks of one host) have one copy of the parameters. Each rank then makes its part of the update for all
  * ranks, as in stage 1 of mode "zero", and nothing has to be gathered. The results are the same bits.
  *
- * Running statistics are those of rank 0: evaluations and checkpoints take its copy, and no one reads the other ranks' copies. */
+ * Only the running statistics of rank 0 are used: evaluations and checkpoints read them. Nothing reads the copies of the other ranks. */
 #include "plan/emit.h"
 #include "plan/replicas.h"
 
 /* Returns whether the update must not be sharded: an optimizer needs whole matrices, or the clipping norm of all gradients must not depend
- * in its last bits on how they are sharded (reproducible = "world"). */
+ * in its last bits on the sharding (reproducible = "world"). */
 static bool needs_whole(const struct gt_conf *c)
 {
 	return gt_replicas_whole_optimizer(c) || (c->train.clip_norm > 0 && c->reproducible == GT_REPRO_WORLD);

@@ -59,7 +59,7 @@ static void shard_arenas(const struct gt_conf *c, const struct gt_rank_position 
 	out->pipeline_stages = at->npipe > 1;
 }
 
-/* For the copies of a pipeline. */
+/* Chooses the method for the copies of a pipeline. */
 static enum gt_sync_method choose_sync(const struct gt_conf *c, const struct gt_offers *offers)
 {
 	(void)offers;
@@ -99,7 +99,7 @@ struct pipe {
 	int *act_slot;           /* [k]: first activation slot of stage k of this rank */
 	struct gt_plan **plan;   /* [micro * nstages + k]: instance of the stage's plan; NULL: not made yet */
 	int micros;              /* number of micro-batches in the schedule: units that have a plan */
-	int before;              /* number of units whose steps that clear and add up levels of GRAD (flush_grad_levels) have been appended */
+	int before;              /* number of units for which flush_grad_levels has appended steps */
 	gt_reduce *reduce;       /* reduction over the copies of the pipeline; NULL: there is one copy */
 	bool sums;               /* some units add up levels of GRAD (gt_unit.carry), so gradients are complete only after all units */
 	int bucket;              /* index of the next bucket to reduce */
@@ -113,7 +113,7 @@ static struct gt_plan *plan_of_cell(struct pipe *p, const struct gt_cell *c)
 	struct gt_plan **at = &p->plan[c->micro * job->nstages + k], *base = job->unit[p->unit[c->micro]].stage[k];
 	int act_slot = p->act_slot[k] + c->slot, act_slots = job->space->memory.act_slots[base->graph->train];
 	act_slots = act_slots ? act_slots : 1;
-	for (int m = 0; !*at && m < c->micro; m++) { /* an earlier micro-batch may have the same kernels and memory */
+	for (int m = 0; !*at && m < c->micro; m++) { /* reuse the instance of an earlier micro-batch with the same kernels and memory */
 		struct gt_plan *q = p->plan[m * job->nstages + k];
 		if (q && q->act_slot == act_slot && q->of == (base->of ? base->of : base) && q->level == base->level && q->copy == base->copy)
 			*at = q;
@@ -125,7 +125,7 @@ static struct gt_plan *plan_of_cell(struct pipe *p, const struct gt_cell *c)
 	return *at;
 }
 
-/* Whether a plan reads images or labels. */
+/* Returns whether a plan reads images or labels. */
 static bool reads_batch(const struct gt_plan *p)
 {
 	return gt_graph_reads_batch(p->graph);
@@ -148,7 +148,7 @@ static void append_load(struct pipe *p, const struct gt_cell *c, struct gt_plan 
 }
 
 /* For a transfer from one stage of this rank to another: returns the call at the other end, which is in the other stage's plan of the same
- * micro-batch. NULL: there is none. */
+ * micro-batch. NULL: no such call. */
 static struct gt_call *other_end(struct pipe *p, int micro, const struct gt_plan *q, const struct gt_call *c)
 {
 	for (int k = 0; k < p->job->nstages; k++) {
@@ -163,7 +163,7 @@ static struct gt_call *other_end(struct pipe *p, int micro, const struct gt_plan
 
 /* Appends a transfer. A transfer within the rank is one copy: in the forward pass the receiver makes it, in the backward pass the sender.
  * The SEND of a forward copy is in the backward pass (plan/pipeline_partition.h), only to keep the value until then; it makes no step,
- * because the receiver's memory may hold another value by then. */
+ * because the memory of the receiver may be reused by then. */
 static void append_transfer(struct pipe *p, const struct gt_cell *cell, struct gt_plan *q, struct gt_call *c)
 {
 	struct gt_call *end = NULL;
@@ -238,7 +238,7 @@ static void append_cell(struct pipe *p, const struct gt_cell *c)
 		struct gt_call *k = &q->call[i];
 		if (!gt_cell_has(c, k->phase))
 			continue;
-		/* The batch is loaded after the receives, because these may run at the same time as the sends of the cell before. */
+		/* The batch is loaded after the receives, because the receives may run at the same time as the sends of the preceding cell. */
 		if (loads && !(k->comm && k->comm->kind == GT_COMM_RECV)) {
 			append_load(p, c, q);
 			loads = false;

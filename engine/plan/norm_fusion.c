@@ -4,7 +4,7 @@
 #include "ir/op.h"
 
 /* ---- batch normalisation ------------------------------------------------------------------------------------------------------- */
-/* Gives n a copy of its attributes with another activation. */
+/* Replaces the attributes of n by a copy with another activation. */
 static enum gt_code norm_with(struct gt_graph *g, struct gt_node *n, int act, struct gt_err *err)
 {
 	struct gt_attr_norm *attr;
@@ -15,8 +15,8 @@ static enum gt_code norm_with(struct gt_graph *g, struct gt_node *n, int act, st
 	return GT_OK;
 }
 
-/* Counts the operands of nodes that are value v under any of its names; the model's output counts too. An alias is no reader. *first is the
- * first node with such an operand, or -1. */
+/* Counts how often nodes read value v or an alias of v. Alias nodes do not count; the model's output does. Sets *first to the first such
+ * node, or -1. */
 static int count_readers(const struct gt_graph *g, gt_vid v, int *first)
 {
 	int n = gt_graph_source(g, g->output) == v;
@@ -30,7 +30,7 @@ static int count_readers(const struct gt_graph *g, gt_vid v, int *first)
 	return n;
 }
 
-/* Returns the index of the node gelu.dx that reads y, the output of a batch normalisation; -1: there is none; -2: another node than gelu.dx
+/* Returns the index of the node gelu.dx that reads y, the output of a batch normalisation; -1: no such node; -2: a node other than gelu.dx
  * and the gelu reads y. */
 static int gelu_gradient(const struct gt_graph *g, gt_vid y, int gelu)
 {
@@ -43,7 +43,7 @@ static int gelu_gradient(const struct gt_graph *g, gt_vid y, int gelu)
 }
 
 /* batchnorm → gelu and gelu.dx → batchnorm.dx: the normalisation writes the gelu of its result only. Its gradient computes the result again
- * from x, which it reads in any case. The numbers are the same, bit for bit. */
+ * from x, which it reads in any case. The results are the same, bit for bit. */
 enum gt_code gt_fuse_gelu_of_norm(struct gt_fusion *f, int i, struct gt_err *err)
 {
 	struct gt_graph *g = f->g;
@@ -82,7 +82,7 @@ enum gt_code gt_fuse_gelu_of_norm(struct gt_fusion *f, int i, struct gt_err *err
 }
 
 /* add → batchnorm.dx: the two gradients of a normalisation's output, as at a residual connection, are added as they are read. If other
- * nodes read the sum too, batchnorm.dx writes it. The numbers are the same, bit for bit. */
+ * nodes read the sum too, batchnorm.dx writes it. The results are the same, bit for bit. */
 enum gt_code gt_fuse_sum_of_gradients(struct gt_fusion *f, int i, struct gt_err *err)
 {
 	struct gt_graph *g = f->g;
@@ -112,7 +112,7 @@ enum gt_code gt_fuse_sum_of_gradients(struct gt_fusion *f, int i, struct gt_err 
 	if (!yes)
 		return GT_OK;
 	gt_fusion_put(g, at, &dx);
-	for (int k = g->nnodes - 1; n == 1 && k > i; k--) /* names of the sum, which does not exist any more */
+	for (int k = g->nnodes - 1; n == 1 && k > i; k--) /* aliases of the sum, which no longer exists */
 		if (gt_node_alias(g, &g->nodes[k]) && gt_graph_source(g, g->nodes[k].in[0]) == sum)
 			gt_fusion_drop(g, k);
 	gt_fusion_drop(g, i);
@@ -120,7 +120,7 @@ enum gt_code gt_fuse_sum_of_gradients(struct gt_fusion *f, int i, struct gt_err 
 }
 
 /* ---- pooling --------------------------------------------------------------------------------------------------------------------- */
-/* maxpool2d and maxpool2d.dx: the indices of the maxima take one byte if they count the pixels of a window instead of the image. */
+/* maxpool2d and maxpool2d.dx: the indices of the maxima take one byte each if they are relative to the window instead of the image. */
 enum gt_code gt_fuse_pool_indices(struct gt_fusion *f, int i, struct gt_err *err)
 {
 	struct gt_graph *g = f->g;
@@ -139,7 +139,7 @@ enum gt_code gt_fuse_pool_indices(struct gt_fusion *f, int i, struct gt_err *err
 	return code;
 }
 
-/* Indices that nobody reads, as in an evaluation, are not written. */
+/* Does not write indices that no node reads, as in an evaluation. */
 enum gt_code gt_fuse_pool_without_indices(struct gt_fusion *f, int i, struct gt_err *err)
 {
 	struct gt_node n = f->g->nodes[i];

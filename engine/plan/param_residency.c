@@ -1,10 +1,10 @@
 /* Decides when sharded parameters are whole (ZeRO stage 3, where every rank keeps only its shards). A bucket is gathered for the first call
- * that reads one of its parameters and released after the last one. This happens once for the forward pass and once for the backward pass,
- * or once for both if no other bucket is needed in between. */
+ * that reads one of its parameters and released after the last such call. This happens once for the forward pass and once for the backward
+ * pass, or once for both if no other bucket is needed in between. */
 #include "plan/plan.h"
 
-/* Returns the span that a call of the given pass (forward or backward) extends when it reads bucket b: the last span of b, if it belongs
- * to the same pass or if no other bucket was gathered after it. */
+/* Returns the span of bucket b that a call of the given pass (forward or backward) extends: the last span of b, if this span is of the same
+ * pass or no other bucket was gathered after it. */
 static struct gt_gather_span *open_span(struct gt_plan *p, int b, bool backward)
 {
 	for (int k = p->nspans - 1; k >= 0; k--) {

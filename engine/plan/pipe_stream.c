@@ -15,7 +15,7 @@ static bool is_transfer(const struct gt_step *s)
 	       (s->call->comm->kind == GT_COMM_SEND || s->call->comm->kind == GT_COMM_RECV);
 }
 
-/* The memory of value v of a plan. The range is empty if v is not an activation. */
+/* Returns the memory of value v of a plan. The range is empty if v is not an activation. */
 static struct range range_of(const struct gt_plan *p, gt_vid v)
 {
 	gt_vid root = v < 0 ? -1 : p->slot[v].root;
@@ -72,7 +72,7 @@ struct streams {
 	int event;          /* event recorded after the transfers in progress; -1: kernels have waited for all transfers */
 };
 
-/* Whether r overlaps with memory of a send in progress. */
+/* Returns whether r overlaps with memory of a send in progress. */
 static bool overlaps_send(const struct streams *s, const struct range *r)
 {
 	for (int i = 0; i < s->nsent; i++)
@@ -81,14 +81,14 @@ static bool overlaps_send(const struct streams *s, const struct range *r)
 	return false;
 }
 
-/* Whether a step may write memory that a send in progress reads. */
+/* Returns whether a step may write memory that a send in progress reads. */
 static bool overwrites_send(const struct streams *s, const struct gt_step *t)
 {
 	if (!t->call || !t->plan || t->call->node < 0) /* a step of another kind uses other arenas */
 		return false;
 	const struct gt_node *n = &t->plan->graph->nodes[t->call->node];
 	struct range scratch = {t->plan->act_slot, t->call->scratch_offset, t->call->scratch_offset + t->call->scratch};
-	if (t->end) /* a copy from one stage of this rank to another stage of it, into another activation slot */
+	if (t->end) /* a copy between two stages of this rank, into another activation slot */
 		return true;
 	for (int k = 0; k < n->nout; k++) {
 		struct range r = range_of(t->plan, n->out[k]);
@@ -107,7 +107,7 @@ static void append_wait(struct streams *s)
 	s->nsent = 0;
 }
 
-/* Appends the transfers [i, end) of the old list on their stream, with the events around them. */
+/* Appends the transfers [i, end) of the old list on the transfer stream, with events before and after them. */
 static void append_transfers(struct streams *s, const struct gt_step *old, int i, int end)
 {
 	int before = gt_emit_event(s->e);

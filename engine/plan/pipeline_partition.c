@@ -1,4 +1,4 @@
-/* Partitions a graph into pipeline stages: finds the values that cross, then copies the nodes of a stage into a graph of its own. */
+/* Partitions a graph into pipeline stages: finds the values that stages exchange, then copies the nodes of a stage into a new graph. */
 #include "plan/pipeline_partition.h"
 #include "ir/op.h"
 #include <string.h>
@@ -86,8 +86,8 @@ static enum gt_code check_one_stage(const struct gt_partition *c, int *home, gt_
 	return GT_OK;
 }
 
-/* Records that stage t reads v in a phase. use[value][stage]: 1 + the phase in which the stage receives the value; 0: it does not
- * receive it. */
+/* Records that stage t reads v in a phase. use[value][stage]: 1 + the phase in which the stage receives the value; 0: the stage does
+ * not. */
 static enum gt_code record_use(struct gt_partition *c, uint8_t *use, gt_vid v, int t, enum gt_phase reader, struct gt_err *err)
 {
 	const struct gt_graph *g = c->full;
@@ -104,7 +104,7 @@ static enum gt_code record_use(struct gt_partition *c, uint8_t *use, gt_vid v, i
 	return GT_OK;
 }
 
-/* Checks every operand of every live node, and lists those that another stage makes in the order of gt_partition.cross. */
+/* Checks every operand of every live node, and lists the operands that another stage makes, in the order of gt_partition.cross. */
 static enum gt_code find_crossings(struct gt_partition *c, struct gt_err *err)
 {
 	const struct gt_graph *g = c->full;
@@ -218,7 +218,7 @@ static enum gt_code copy_param(struct build *b, int param, struct gt_err *err)
 static enum gt_code copy_node(struct build *b, int i, struct gt_err *err);
 
 /* Sets *out to the stage's copy of v. Parameters, inputs and aliases are copied on first use; a value that another stage recomputes is
- * replaced by the value that it repeats. Any other value must be there already. */
+ * replaced by the value that it repeats. Any other value must have been copied already. */
 static enum gt_code stage_value(struct build *b, gt_vid v, gt_vid *out, struct gt_err *err)
 {
 	const struct gt_graph *g = b->c->full;
@@ -319,8 +319,8 @@ static enum gt_code append_late_sends(struct build *b, struct gt_err *err)
 	return GT_OK;
 }
 
-/* Appends all nodes of one phase: late sends (phase B), receives, then the stage's nodes. Sends follow the node that makes the value in
- * phase B, and all nodes in phase F. */
+/* Appends all nodes of one phase: late sends (phase B), receives, then the stage's nodes. In phase B a send follows the node that makes its
+ * value; in phase F sends come last. */
 static enum gt_code append_phase(struct build *b, enum gt_phase phase, struct gt_err *err)
 {
 	const struct gt_partition *c = b->c;

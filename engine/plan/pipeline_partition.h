@@ -1,8 +1,8 @@
 /* Partitions a graph into the stages of a pipeline. The input is the finished training graph (differentiated, fused, with recomputation). A
- * map assigns each layer to a stage. The graph of a stage has the forward and backward nodes of its layers. It receives the values that it
- * needs from other stages through RECV nodes and sends the values that they need through SEND nodes (GT_OP_COMM, GT_GROUP_PIPE). A value
- * is sent directly from the stage that makes it to each stage that reads it; for example, the stages between the two ends of a skip
- * connection do not relay it. No node is changed, so the numbers are those of the whole graph, bit for bit.
+ * map assigns each layer to a stage. The graph of a stage has the forward and backward nodes of its layers. RECV nodes receive values from
+ * other stages, and SEND nodes send values to other stages (GT_OP_COMM, GT_GROUP_PIPE). A value is sent directly from the stage that makes
+ * it to each stage that reads it; for example, the stages between the two ends of a skip connection do not relay it. No node is changed, so
+ * the results equal those of the whole graph, bit for bit.
  *
  *	gt_partition_make(full, stage_of, 2, 2, false, &c, err);     finds the crossing values a and da
  *	gt_partition_stage(c, 0, &g0, err);
@@ -20,16 +20,16 @@
  * - Parameters keep their indices: parameter i is the same tensor in the whole graph and in the graph of every stage. It has values only on
  *   the stage that uses it, and a space gives it memory only there.
  * - A tied parameter (gt_param.tied) belongs to the stage of the layer that owns it. gt_graph_send_tied, before the partition, gives layers
- *   of other stages a copy of it, which is sent like an activation; the nodes that make its gradient are all on the owner's stage
- *   (ir/autodiff.c), which receives their operands. So the sums have the same order as without a pipeline.
+ *   of other stages a copy of the parameter, which is sent like an activation; the nodes that make its gradient are all on the owner's
+ *   stage (ir/autodiff.c), which receives their operands. So the sums have the same order as without a pipeline.
  * - Images and labels are never sent: a stage that reads them loads them. Metrics stay on the last stage.
  * - A value that shares another value's memory (gt_node_alias) is not sent. The value that owns the memory is sent, and the receiving stage
  *   makes the alias again.
- * - A value that is recomputed for the backward pass (recompute.h) is recomputed on its own stage only. Another stage keeps what it
- *   received.
+ * - A value that is recomputed for the backward pass (recompute.h) is recomputed on its own stage only. A stage that receives the value
+ *   keeps it.
  * - Both ends order their transfers in the same way: within one phase of a micro-batch, in the order of gt_partition.cross. A stage
- *   receives what a phase needs at the start of the phase; the memory is not used for anything else before, so data may also arrive early.
- *   A stage sends at the end of the forward pass, together with what it receives next, and in the backward pass right after the node that
+ *   receives the values for a phase at the start of the phase; their memory has no earlier use, so data may also arrive early. In the
+ *   forward pass a stage sends at the end, together with its next receives; in the backward pass it sends a value right after the node that
  *   makes the value.
  * - The nodes of a stage are in the order of the phases: forward, backward, and with `split` the nodes that make only gradients of
  *   parameters (gt_node_phase: W), whose operands are kept until then. The results do not depend on this order. */
@@ -88,8 +88,8 @@ int gt_graph_layers(const struct gt_graph *g); /* number of config layers that h
 void gt_partition_costs(const struct gt_graph *g, double flops_per_byte, double *cost);
 
 /* Divides the layers into consecutive stages of at least one layer each, so that the cost of the most expensive stage is as low as
- * possible. Among such divisions it takes the one that sends the fewest bytes of activations from stage to stage (gradients take the same
- * ways back). cost: one entry for each node, forward and backward, from gt_partition_costs. The result is optimal; computing it takes
+ * possible. Among such divisions it takes the one that sends the fewest bytes of activations from stage to stage (gradients return on the
+ * same paths). cost: one entry for each node, forward and backward, from gt_partition_costs. The result is optimal; computing it takes
  * O(stages * layers^2) time. Returns GT_ECONFIG if there are fewer layers than stages. */
 enum gt_code gt_partition_balance(const struct gt_graph *g, const double *cost, int stages, int *stage_of, struct gt_err *err);
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_CELLS ((int64_t)1 << 26) /* so many cells (struct gt_cell) take one gigabyte */
+#define MAX_CELLS ((int64_t)1 << 26) /* maximum number of cells (struct gt_cell); they take one gigabyte */
 
 /* Appends a cell to the list of a rank. */
 static void put_cell(struct gt_grid *g, int rank, enum gt_cell_kind kind, int stage, int micro)
@@ -26,7 +26,7 @@ static void put_gpipe(struct gt_grid *g, int rank)
 		put_cell(g, rank, GT_CELL_BW, rank, i);
 }
 
-/* 1f1b, and zero-bubble (ZB-H1), which is 1f1b with each backward pass in two parts, W running `rank` micro-batches after B. */
+/* Makes 1f1b, and zero-bubble (ZB-H1): 1f1b with each backward pass in two parts; W runs `rank` micro-batches after B. */
 static void put_1f1b(struct gt_grid *g, int rank)
 {
 	bool split = g->schedule == GT_PIPE_ZERO_BUBBLE;
@@ -45,8 +45,8 @@ static void put_1f1b(struct gt_grid *g, int rank)
 }
 
 /* Appends the k-th forward (or backward) cell of a rank. Micro-batches form groups of p, and each group passes all stages of the rank. The
- * last group is treated as a full one, and cells of micro-batches that do not exist are left out. This keeps the order of a schedule that
- * is free of deadlocks; a shorter last group is not: with 4 ranks, 3 stages on each and 5 micro-batches the ranks would wait for each
+ * last group is treated as a full one, and cells of micro-batches that do not exist are left out. This keeps the order of a schedule
+ * without deadlocks. A shorter last group may deadlock: with 4 ranks, 3 stages on each and 5 micro-batches the ranks would wait for each
  * other. */
 static void put_interleaved_cell(struct gt_grid *g, int rank, int k, bool backward)
 {
@@ -142,14 +142,14 @@ static double duration_of(const double *cost, int stage)
 	return cost ? cost[stage] : 1;
 }
 
-/* The time at which the result of `stage` for a micro-batch is available on rank `rank`; -1: not known yet. */
+/* Returns the time at which the result of `stage` for a micro-batch is available on rank `rank`; -1: not known yet. */
 static double arrival_time(const struct timeline *p, int backward, int stage, int micro, int rank)
 {
 	double t = p->done[backward][(int64_t)stage * p->g->micros + micro];
 	return t < 0 || stage % p->g->ranks == rank ? t : t + p->cost->transfer;
 }
 
-/* The earliest start of a cell; -1: not known yet. */
+/* Returns the earliest start of a cell; -1: not known yet. */
 static double earliest_start(const struct timeline *p, const struct gt_cell *c, int rank)
 {
 	double own = arrival_time(p, c->kind == GT_CELL_W, c->stage, c->micro, rank), other;

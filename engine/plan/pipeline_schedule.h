@@ -1,5 +1,5 @@
 /* Pipeline schedules: the order in which each rank works on the micro-batches of one optimizer step. A schedule is a pure function of three
- * numbers: p ranks, v stages on each rank (stage s runs on rank s % p), and m micro-batches. A cell is one phase of one micro-batch on one
+ * counts: p ranks, v stages on each rank (stage s runs on rank s % p), and m micro-batches. A cell is one phase of one micro-batch on one
  * stage.
  *
  *   gpipe        all forward passes, then all backward passes (Huang et al., "GPipe", 2019)
@@ -18,7 +18,7 @@
  *	rank 1 .  F0 F1 .  .  B0 B0 F2 B1 B1 F3 B2 B2 F4 B3 B3 .  B4 B4 .  .
  *	rank 2 .  .  F0 B0 B0 F1 B1 B1 F2 B2 B2 F3 B3 B3 F4 B4 B4 .  .  .  .
  *
- * zero-bubble with the same numbers; B: gradients of activations, W: gradients of parameters:
+ * zero-bubble with the same p and m; B: gradients of activations, W: gradients of parameters:
  *
  *	rank 0 F0 F1 F2 .  .  B0 W0 F3 B1 W1 F4 B2 W2 B3 W3 B4 W4
  *	rank 1 .  F0 F1 .  B0 F2 B1 W0 F3 B2 W1 F4 B3 W2 B4 W3 W4
@@ -50,11 +50,11 @@ struct gt_grid {
 	int stages;            /* ranks * chunks */
 	struct gt_cell **cell; /* [rank][i], in execution order */
 	int *ncells;           /* [rank]: number of cells of the rank */
-	int *slots;            /* [stage]: number of its activation slots, that is of the micro-batches whose activations it keeps at once */
+	int *slots;            /* [stage]: number of activation slots: micro-batches whose activations the stage keeps at the same time */
 };
 
 /* Makes a schedule in arena memory. chunks: number of stages on each rank, which is 1 unless the schedule is interleaved. Returns
- * GT_EINTERNAL if a number is out of range. */
+ * GT_EINTERNAL if an argument is out of range. */
 enum gt_code gt_grid_make(struct gt_arena *a, enum gt_pipe_schedule schedule, int ranks, int chunks, int micros, struct gt_grid **out,
                           struct gt_err *err);
 
@@ -71,7 +71,7 @@ struct gt_grid_cost {
 };
 
 struct gt_grid_time {
-	double span;           /* time from the start of the first cell to the end of the last one */
+	double span;           /* time from the start of the first cell to the end of the last cell */
 	double *idle;          /* [rank]: share of span in which the rank is idle, 0 … 1 */
 	double bubble;         /* mean of idle over all ranks, 0 … 1 */
 	double **start, **end; /* [rank][i]: times at which cell i of the rank starts and ends */

@@ -2,8 +2,8 @@
  *
  * A gt_space holds what all graphs of a model share: the memory arenas and, for each parameter, the offsets of its master values, its
  * gradient, its optimizer state and its 16-bit copy. The arenas PARAM, GRAD, WORK and each slot of STATE are flat: they use the same
- * element offsets, in the order in which the backward pass finishes gradients. One range of elements therefore means the same parameters
- * in all of them, and a gradient bucket (gt_bucket) is one such range.
+ * element offsets, in the order in which the backward pass finishes gradients. A range of elements therefore has the same parameters in all
+ * these arenas. A gradient bucket (gt_bucket) is such a range.
  *
  * A gt_plan is one graph lowered onto a device: a list of prepared kernels in execution order, and an arena and an offset for every value.
  * Activations share memory by lifetime (memory.c). All plans of a space share its arenas; they run one after the other, never at once.
@@ -52,11 +52,11 @@ struct gt_param_slot {
 	int64_t offset;       /* of a parameter: offset in elements, the same in PARAM, GRAD, WORK and each slot of STATE; of a buffer: byte
 	                         offset in BUFFER; -1 if another pipeline stage has the parameter or buffer */
 	int64_t count;        /* number of elements, padding included */
-	bool fused_update;    /* the kernel that makes its gradient also applies the optimizer update (fused_update.c) */
+	bool fused_update;    /* the kernel that makes the gradient also applies the optimizer update (fused_update.c) */
 };
 
-/* A gradient bucket: a range of the flat arenas whose gradients are reduced together. It holds whole parameters. Buckets are in the order
- * in which the backward pass finishes their gradients. */
+/* A gradient bucket: a range of the flat arenas whose gradients are reduced together. No parameter is divided between buckets. Buckets are
+ * in the order in which the backward pass finishes their gradients. */
 struct gt_bucket {
 	int64_t begin, end; /* elements [begin, end) of the flat arenas; multiples of the number of shards if there are shards */
 	bool trainable;     /* true: its parameters have gradients; false: its parameters are frozen */
@@ -66,11 +66,11 @@ struct gt_bucket {
 enum gt_sharding {
 	GT_SHARD_NONE,         /* nothing */
 	GT_SHARD_STATE,        /* the optimizer state (ZeRO stage 1) */
-	GT_SHARD_STATE_GRADS,  /* the optimizer state and the gradients (stage 2). The backward pass writes the whole gradients of a bucket
-	                          into memory behind the shards, which the next bucket reuses */
-	GT_SHARD_STATE_PARAMS, /* the optimizer state and the parameters. Whole buckets of parameters are gathered into memory behind the
-	                          shards while they are in use (gt_gather_span). This is stage 3 with reproducible = "world", whose summation
-	                          tree needs whole gradients */
+	GT_SHARD_STATE_GRADS,  /* the optimizer state and the gradients (stage 2). The backward pass writes the whole gradients of a bucket into
+	                          memory after the shards; the next bucket reuses it */
+	GT_SHARD_STATE_PARAMS, /* the optimizer state and the parameters. Whole buckets of parameters are gathered into memory after the shards
+	                          while they are in use (gt_gather_span). This is stage 3 with reproducible = "world", whose summation tree
+	                          needs whole gradients */
 	GT_SHARD_ALL           /* the optimizer state, the gradients and the parameters (stage 3) */
 };
 
@@ -80,10 +80,10 @@ enum gt_sync_method {
 	GT_SYNC_ALL_REDUCE,      /* every rank gets the sum of all gradients and makes the whole update; also used with one rank */
 	GT_SYNC_RANK0_UPDATE,    /* gradients are summed, and rank 0 makes the update; the other ranks have no optimizer state */
 	GT_SYNC_SHARDED_UPDATE,  /* each rank gets the sum of its shard of every bucket, has the optimizer state of that shard only, and updates
-	                            that shard of the parameters; enum gt_sharding says what else is sharded */
+	                            that shard of the parameters; enum gt_sharding lists the other sharded tensors */
 	GT_SYNC_FACTORED_UPDATE, /* weight gradients are not summed: ranks share the PARAM, WORK and STATE arenas and the two factors of each
-	                            weight gradient; each rank computes and applies a part of it (gt_plan_factors), and rank 0 updates the
-	                            other parameters */
+	                            weight gradient; each rank computes and applies a part of each gradient (gt_plan_factors), and rank 0
+	                            updates the other parameters */
 };
 /* "all_reduce", "rank0_update", "sharded_update", "factored_update" */
 const char *gt_sync_method_name(enum gt_sync_method m);
@@ -116,7 +116,7 @@ struct gt_param_layout {
 	enum gt_dtype master;        /* dtype of parameters, gradients and state: f32 or f64 */
 	enum gt_dtype work;          /* dtype of the copies in WORK: bf16 or f16; equal to master if there are no copies */
 	int nstates;                 /* number of optimizer state tensors of each parameter, 0 … 3; each is one slot of STATE */
-	int more_states;             /* number of slots of STATE behind these, which no optimizer reads */
+	int more_states;             /* number of further slots of STATE, which no optimizer reads */
 	int64_t elements;            /* number of elements of each flat arena, with padding; of a sharded arena, sum over all ranks */
 	int64_t checked;             /* the sum of squares covers elements [0, checked) of GRAD: all gradients that are stored before an
 	                                update */
@@ -137,10 +137,10 @@ struct gt_memory {
 	void *base[GT_A_COUNT];   /* device addresses; NULL before gt_space_alloc, and for arenas of 0 bytes */
 	int levels;               /* copies of GRAD, one for each level of the fixed summation tree; 0 means 1 */
 	int copies;               /* copies of BUFFER; 0 means 1 */
-	int act_slots[2];         /* number of activation slots in ACT, that is of graphs that may be in execution at once; [0] in an
-	                             evaluation, [1] in a training step; 0 means 1 */
+	int act_slots[2];         /* number of activation slots in ACT: graphs that may run at the same time; [0] in an evaluation, [1] in a
+	                             training step; 0 means 1 */
 	size_t act_slot_bytes[2]; /* bytes of one activation slot; [0] in an evaluation, [1] in a training step. The largest graph determines
-	                             them */
+	                             it */
 	int ranks;                /* number of ranks whose scalars are merged in every step; 0 means 1 */
 	int slots;                /* maximum number of steps that may be queued on the device; each has its own gt_scalars and gt_step_args.
 	                             Set it before gt_space_alloc; 0 means 1 */
@@ -149,7 +149,7 @@ struct gt_memory {
 	 * allocates this arena. The space does not free memory that comes from this function. NULL: the backend allocates every arena. */
 	enum gt_code (*shared)(void *user, enum gt_arena_id id, size_t bytes, void **out, struct gt_err *err);
 	void *user;               /* passed to shared */
-	bool lent[GT_A_COUNT];    /* the arena's memory came from shared */
+	bool lent[GT_A_COUNT];    /* the arena's memory came from the function `shared` */
 };
 
 struct gt_space {
@@ -176,24 +176,24 @@ struct gt_call {
 	struct gt_range from, to;        /* of a communication outside a graph: positions of the input in[0] and the output out[0] */
 	bool fused_update;               /* the kernel changes weights, so it must run after the CHECK step */
 	const char *op, *layer;          /* names of the operation and the layer, for dumps and messages */
-	int node;                        /* index of the call's node in the graph; -1: the call is not of a graph */
+	int node;                        /* index of the call's node in the graph; -1: the call belongs to no graph */
 	enum gt_phase phase;
 	int nin, nout;
 	void *in[GT_MAX_IO], *out[GT_MAX_IO]; /* device addresses of the operands; NULL: the operand is absent */
 	size_t scratch;        /* workspace size in bytes */
 	size_t scratch_offset; /* byte offset of the workspace in the activation slot, if the call belongs to a plan */
 	void *work;            /* device address of the workspace */
-	double flops;          /* of the call's node; 0: the call is not of a graph */
+	double flops;          /* floating-point operations of the call's node; 0: the call belongs to no graph */
 };
 
-/* Memory of one value that is not a parameter. A value's root is the value that owns its memory: the value itself, or the one that it
+/* Memory of one value that is not a parameter. A value's root is the value that owns its memory: the value itself, or the value that it
  * aliases or overwrites in place. */
 struct gt_slot {
 	gt_vid root;
 	enum gt_arena_id arena; /* for a root only: ACT, or SHARED_ACT if other ranks read the value */
 	size_t offset;          /* for a root only: byte offset from the start of the activation slot or of SHARED_ACT */
-	ptrdiff_t shift;        /* bytes from the root's address to this value's address. It is 0 except for outputs of GT_OP_ROWS: the root
-	                           is this rank's rows, and the rows of all ranks begin before them */
+	ptrdiff_t shift;        /* bytes from the root's address to this value's address. It is 0 except for outputs of GT_OP_ROWS: the root is
+	                           this rank's rows, and the rows of all ranks begin before the root */
 	int first, last;        /* for a root only: index of the first node that writes its memory, and of the last node that reads it; -1:
 	                           none */
 };
@@ -215,7 +215,7 @@ struct gt_plan {
 	int copy;              /* index of the copy of BUFFER that the plan uses */
 };
 
-/* The optimizer of one parameter, as far as the planner needs it. */
+/* The optimizer settings of one parameter that the planner reads. */
 struct gt_update_spec {
 	enum gt_opcode code;
 	struct gt_attr_update attr; /* hyper-parameters; its list of segments is empty */
@@ -227,17 +227,17 @@ struct gt_update_spec {
 enum gt_code gt_space_open(const struct gt_backend *be, struct gt_dev *dev, int nstates, struct gt_space **out, struct gt_err *err);
 void gt_space_close(struct gt_space *s); /* the caller must have closed all plans of the space */
 
-/* fused_update.c: where the backend supports it, replaces the kernel that computes a weight gradient by one that also updates the
- * weight. The gradient is then neither stored nor read again. These kernels move behind all others, so that one CHECK step can still
- * stop the update before any weight changes. The CHECK does not see the gradient's values; instead it uses an upper bound of them, which
- * a BOUND node computes from the gradient's two factors. Use it only for programs of one micro-batch on one rank, without gradient
- * clipping. apply has an entry for each parameter. */
+/* fused_update.c: where the backend supports it, replaces the kernel that computes a weight gradient by a kernel that also updates the
+ * weight. The gradient is then neither stored nor read again. These kernels run after all other kernels, so that one CHECK step can still
+ * stop the update before any weight changes. The CHECK does not see the gradient's values; it uses an upper bound of the values, which a
+ * BOUND node computes from the gradient's two factors. Use it only for programs of one micro-batch on one rank, without gradient clipping.
+ * apply has an entry for each parameter. */
 enum gt_code gt_plan_fuse_updates(struct gt_space *s, struct gt_graph *g, const struct gt_update_spec *apply, struct gt_err *err);
 
 /* backend_fusion.c: where the backend supports it, replaces neighbouring nodes by one node (the last layer and the loss; both gradients
- * of a layer), or a large operand by a smaller one (one bit for each element of a relu instead of its output). It tries a table of
- * patterns. For each pattern it asks the backend's prepare(); if that refuses, the graph is unchanged. Call it on a graph that is
- * otherwise finished, before gt_plan_fuse_updates. accumulate and deterministic are the values that gt_plan_make will get. */
+ * of a layer), or a large operand by a smaller operand (one bit for each element instead of the output of a relu). It tries a table of
+ * patterns. For each pattern it asks the backend's prepare(); if that refuses, the graph is unchanged. Call it on a graph that is otherwise
+ * finished, before gt_plan_fuse_updates. accumulate and deterministic are the values that gt_plan_make will get. */
 enum gt_code gt_plan_fuse_for_backend(struct gt_space *s, struct gt_graph *g, bool accumulate, bool deterministic, struct gt_err *err);
 
 /* image_padding.c: where the backend supports it and only convolutions without groups read the images, pads the channels of the images to
@@ -252,7 +252,7 @@ enum gt_code gt_plan_pad_images(struct gt_space *s, struct gt_graph *g, struct g
  * step order these accesses. The sum over the samples has the same order as on one rank. Every rank has the same number of rows; some may
  * be padding rows, whose dy is 0.
  *
- * The factors of the gradient of a table are dy and the tokens: each rank updates a block of its rows.
+ * For an embedding table the factors are dy and the tokens, and each rank updates a block of rows of the table.
  *
  * gt_plan_factors_pay sets *out to whether this is possible for g and the factors move fewer bytes than the gradients. gt_plan_factors
  * rewrites the graph of one rank. copies: the inputs of the model are not in memory that all ranks read, so the graph copies them there. */
@@ -260,9 +260,9 @@ enum gt_code gt_plan_factors_pay(struct gt_space *s, struct gt_graph *g, const s
                                  struct gt_err *err);
 enum gt_code gt_plan_factors(struct gt_graph *g, const struct gt_update_spec *apply, int ranks, int rank, bool copies, struct gt_err *err);
 
-/* Lowers g: chooses the layouts that are open, prepares a kernel for every node, plans the memory. The arena of g must outlive the plan.
- * The first plan of a space decides layouts and offsets of the parameters, so it must be the training graph if there is one. The graphs of
- * several pipeline stages (plan/pipeline_partition.h) may share a space: each decides the offsets of its own parameters.
+/* Lowers g: chooses the layouts that are still undecided, prepares a kernel for every node, plans the memory. The arena of g must outlive
+ * the plan. The first plan of a space decides layouts and offsets of the parameters, so it must be the training graph if there is one. The
+ * graphs of several pipeline stages (plan/pipeline_partition.h) may share a space: each decides the offsets of its own parameters.
  * accumulate: kernels add to the gradients of parameters instead of overwriting them. deterministic: use only kernels with a fixed order of
  * summation. */
 enum gt_code gt_plan_make(struct gt_space *s, struct gt_graph *g, bool accumulate, bool deterministic, struct gt_plan **out,
@@ -272,8 +272,8 @@ void gt_plan_close(struct gt_plan *p);
  * plan, which must stay open while it is used. */
 enum gt_code gt_plan_instance(struct gt_plan *p, int act_slot, int level, int copy, struct gt_plan **out, struct gt_err *err);
 
-/* Prepares one call outside a graph, for example the optimizer's. The caller releases its kernel before the device closes. Its workspace
- * is in GT_A_SCRATCH. */
+/* Prepares one call outside a graph, for example an optimizer update. The caller releases its kernel before the device closes. Its
+ * workspace is in GT_A_SCRATCH. */
 enum gt_code gt_call_prepare(struct gt_space *s, const struct gt_opcall *oc, struct gt_call *out, struct gt_err *err);
 /* Prepares one call like gt_call_prepare, but reserves no workspace: the caller must provide out->scratch bytes. */
 enum gt_code gt_kernel_prepare(struct gt_space *s, const struct gt_opcall *oc, struct gt_call *out, struct gt_err *err);
@@ -283,9 +283,9 @@ void gt_space_size(struct gt_space *s);
 /* Allocates every arena once. Call it after all plans are made. The error names the arena and what to change. */
 enum gt_code gt_space_alloc(struct gt_space *s, struct gt_err *err);
 
-/* gt_plan_bind fills in the operand pointers of a plan's calls, after gt_space_alloc. gt_plan_bind_batch sets only those operands that
- * are the batch: input[i] is the address of the graph's input i. It is cheap, and the executor calls it whenever a batch has another
- * address than the one before. */
+/* gt_plan_bind fills in the operand pointers of a plan's calls, after gt_space_alloc. gt_plan_bind_batch sets only the operands that are
+ * images or targets of a batch: input[i] is the address of the graph's input i. It is cheap, and the executor calls it whenever the address
+ * of the batch changes. */
 void gt_plan_bind(struct gt_plan *p);
 void gt_plan_bind_batch(struct gt_plan *p, void *const *input, void *target);
 
@@ -293,11 +293,11 @@ void gt_plan_bind_batch(struct gt_plan *p, void *const *input, void *target);
  *
  *	gt_scalars[ranks]        gathered from all ranks; only with several ranks
  *	gt_scaler                GT_SCALER_BYTES
- *	gt_scalars[slots]        this rank's, one for each queued step
+ *	gt_scalars[slots]        this rank's scalars, one entry for each queued step
  *	gt_step_args[slots * micros]   one for each micro-batch of each queued step
  *
- * A slot is the part for one of the steps that are queued at once. Kernels are bound to slot 0; for a step in another slot the executor
- * passes them addresses in that slot. The functions that return pointers return NULL before gt_space_alloc. */
+ * A slot has the entries of one queued step. Kernels are bound to slot 0; for a step in another slot the executor passes them addresses in
+ * that slot. The functions that return pointers return NULL before gt_space_alloc. */
 #define GT_SCALER_BYTES 64
 struct gt_range gt_space_all_scalars(const struct gt_space *s); /* position of the scalars of all ranks */
 struct gt_range gt_space_own_scalars(const struct gt_space *s); /* position of this rank's scalars in slot 0 */
@@ -316,7 +316,7 @@ struct gt_range gt_space_element(const struct gt_space *s, enum gt_arena_id a, i
 /* Position of this rank's shard of bucket b, whether the arena is sharded or whole. */
 struct gt_range gt_space_own_shard(const struct gt_space *s, enum gt_arena_id a, int b);
 int64_t gt_space_shard(const struct gt_space *s, int b); /* number of elements of one shard of bucket b */
-/* Position of the whole bucket b. If the arena is sharded, this is gather slot `slot`, which is behind the shards. */
+/* Position of the whole bucket b. If the arena is sharded, this is gather slot `slot`, after the shards. */
 struct gt_range gt_space_bucket(const struct gt_space *s, enum gt_arena_id a, int b, int slot);
 int gt_space_bucket_of(const struct gt_space *s, int64_t element);
 bool gt_space_sharded(const struct gt_space *s, enum gt_arena_id a);

@@ -6,21 +6,21 @@
 
 #define GT_ALIGN 256 /* bytes; alignment that every device needs for vector loads and DMA */
 
-/* Returns n, or 1 if n is 0. For fields that count copies, shards and the like, where 0 means 1. */
+/* Returns n, or 1 if n is 0. For fields such as numbers of copies or shards, where 0 means 1. */
 static inline int gt_at_least_one(int n)
 {
 	return n ? n : 1;
 }
 
 /* param_arenas.c */
-/* Sets *yes to whether the backend supports a call. Returns an error if memory runs out: *yes is not false then, because a plan must not
- * depend on the amount of free memory. */
+/* Sets *yes to whether the backend supports a call. Out of memory is an error and not *yes = false, because a plan must not depend on the
+ * amount of free memory. */
 enum gt_code gt_call_supported(struct gt_space *s, const struct gt_opcall *oc, bool *yes, struct gt_err *err);
 size_t gt_element_size(const struct gt_space *s, enum gt_arena_id a); /* bytes of one element of a flat arena */
-/* Device address of a parameter in gather slot `slot` of arena a, where its whole bucket is. NULL before gt_space_alloc. */
+/* Returns the device address of a parameter in gather slot `slot` of arena a, where its whole bucket is. NULL before gt_space_alloc. */
 void *gt_space_gathered_param(const struct gt_space *s, int param, enum gt_arena_id a, int slot);
 
-/* backend_fusion.c: what the patterns of backend fusion share */
+/* backend_fusion.c: shared by the patterns of backend fusion */
 struct gt_fusion {
 	struct gt_space *space;
 	struct gt_graph *g;
@@ -45,7 +45,7 @@ enum gt_code gt_fuse_pool_without_indices(struct gt_fusion *f, int i, struct gt_
 /* layout.c */
 /* Prepares the parameters' layouts for the first graph of a space. Call it before the first kernel is prepared. */
 enum gt_code gt_layout_start(struct gt_space *s, struct gt_graph *g, struct gt_err *err);
-/* Gives the parameters and buffers that g uses their offsets. Call it after the kernels of g are prepared. */
+/* Assigns offsets to the parameters and buffers that g uses. Call it after the kernels of g are prepared. */
 enum gt_code gt_layout_assign(struct gt_space *s, const struct gt_graph *g, struct gt_err *err);
 void gt_layout_bytes(struct gt_space *s); /* computes the sizes of the flat arenas */
 

@@ -26,7 +26,7 @@
 /* X(id, name in dumps) */
 #define GT_STEPS(X)                                                                                                 \
 	X(GT_STEP_LOAD, "load")     /* reads the images and labels of the next micro-batch for the plan */              \
-	X(GT_STEP_BIND, "bind")     /* gives the images and labels that a LOAD read to another plan too */              \
+	X(GT_STEP_BIND, "bind")     /* gives the images and labels of a LOAD also to a second plan */                   \
 	X(GT_STEP_PASS, "pass")     /* skips the next micro-batch, which only other ranks read */                       \
 	X(GT_STEP_LAUNCH, "launch") /* runs one kernel */                                                               \
 	X(GT_STEP_COMM, "comm")     /* runs the collective or transfer gt_call.comm */                                  \
@@ -49,11 +49,11 @@ struct gt_step {
 	enum gt_step_kind kind;
 	int stream;           /* all kinds: device stream; 0 for kernels, 1 for communication that overlaps with them */
 	int micro;            /* all kinds: micro-batch of the step, 0 … nmicro - 1; index into the executor's array of gt_step_args */
-	struct gt_plan *plan; /* LOAD, BIND: plan that gets the batch; LAUNCH, COMM: plan of the call, NULL if the call is not of a graph */
+	struct gt_plan *plan; /* LOAD, BIND: plan that gets the batch; LAUNCH, COMM: plan of the call, NULL if the call belongs to no graph */
 	struct gt_call *call; /* LAUNCH, COMM, CHECK, UPDATE: the call to run */
 	struct gt_call *end;  /* COMM: for a transfer within this rank, the call at its other end, which has no step of its own; else NULL */
 	int event;            /* RECORD, WAIT: index of the event */
-	bool apart;           /* COMM: the transfer begins after the transfers right before it have ended; false: at the same time */
+	bool apart;           /* COMM: the transfer begins after the transfers right before it have ended; false: they run at the same time */
 	struct gt_range range; /* CLEAR: position of the memory that is set to 0 */
 	size_t bytes;         /* CLEAR: number of bytes that are set to 0 */
 };
@@ -63,8 +63,8 @@ struct gt_prog {
 	int n;           /* number of steps */
 	int nmicro;      /* number of micro-batches of one execution */
 	int64_t samples; /* number of samples of one execution, over all ranks */
-	/* The names of the transforms that the kernel gather.recipes applies when it loads images, for people, and what it needs to know of
-	 * them. NULL: it does not load them. */
+	/* transforms: for messages, the names of the transforms that the kernel gather.recipes applies to images. NULL: another kernel loads
+	 * the images. recipes: the attributes of gather.recipes. */
 	const char *transforms;
 	struct gt_attr_recipes recipes;
 };
@@ -78,19 +78,19 @@ struct gt_elements {
 struct gt_update {
 	struct gt_call *const *sumsq; /* calls that sum the squares of the stored gradients, for clipping and for the check that gradients
 	                                 are finite: one call, or one for each bucket if each rank sums only its shards */
-	int nsumsq;                   /* length of sumsq; 0: no gradients are stored, or the kernel of `check` computes the sum itself */
+	int nsumsq;                   /* length of sumsq; 0: no gradients are stored, or the kernel of `check` also computes the sum */
 	struct gt_call *check;
-	struct gt_call *const *update; /* optimizer calls: one for each optimizer; with sharded state, one for each optimizer and bucket that
-	                                  it updates */
+	struct gt_call *const *update; /* optimizer calls: one for each optimizer; with sharded state, one for each pair of optimizer and
+	                                  bucket */
 	const int *bucket;             /* [nupdates]: bucket that each entry of update updates; -1: all buckets */
 	int nupdates;                  /* length of update; 0: all updates are fused into the kernels that compute the gradients */
 	struct gt_call *merge;         /* [levels - 1]: call i adds level i + 1 of GRAD to level i */
-	/* [nstale]: elements of GRAD that have gradients of earlier steps, but whose parameters this program no longer trains. They must be 0
-	 * before gradients are summed over ranks, or their squares for the norm. */
+	/* [nstale]: elements of GRAD that have gradients of earlier steps, but whose parameters this program no longer trains. They must be set
+	 * to 0 before gradients, or squares of gradients for the norm, are summed. */
 	const struct gt_elements *stale;
 	int nstale;
-	/* [number of buckets]: whether this program trains no parameter of the bucket, so that its gradients are 0 on every rank and are not
-	 * reduced, and its parameters stay as they are and are not gathered; NULL: it trains parameters of every trainable bucket */
+	/* [number of buckets]: true if this program trains no parameter of the bucket. Its gradients are then 0 on every rank and are not
+	 * reduced; its parameters do not change and are not gathered. NULL: the program trains parameters of every trainable bucket */
 	const bool *idle;
 	struct gt_call *add; /* with sharded gradients, one call for each bucket: adds a reduced shard to the shard that this rank keeps */
 };

@@ -5,9 +5,9 @@
 
 struct pass {
 	struct gt_graph *g;
-	gt_vid *root;  /* [value]: the value that owns its memory: the one of which it is an alias, or itself */
+	gt_vid *root;  /* [value]: the value that owns its memory: the value that it aliases, or itself */
 	bool *drop;    /* [value]: whether it is dropped after the forward pass and recomputed */
-	gt_vid *again; /* [value]: for a dropped value, the value that recomputes it; -1: there is none yet */
+	gt_vid *again; /* [value]: for a dropped value, the value that recomputes it; -1: not made yet */
 };
 
 /* Returns the index of the first backward node. The nodes before it are the forward pass; the last of them is the loss. */

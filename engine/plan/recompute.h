@@ -1,10 +1,10 @@
 /* Recomputation of activations: the backward pass computes some activations again instead of keeping them in memory since the forward pass
- * (Chen et al., "Training deep nets with sublinear memory cost", 2016). This rewrites a finished training graph and leaves every number
- * the same, bit for bit: the same kernels run twice on the same operands. Statistics of a batch are kept, and running statistics are not
+ * (Chen et al., "Training deep nets with sublinear memory cost", 2016). This rewrites a finished training graph and leaves all results the
+ * same, bit for bit: the same kernels run twice on the same operands. Statistics of a batch are kept, and running statistics are not
  * updated a second time.
  *
  * A value is dropped after the forward pass
- * - if its layer says `recompute = true`, whatever the computation costs (in a block instance: all layers but the last one, whose output is
+ * - if its layer sets `recompute = true`, whatever the computation costs (in a block instance: all layers but the last one, whose output is
  *   kept); or
  * - under `cheap`, if computing it costs no more than reading its operands (GT_OPF_CHEAP) and the backward pass needs these operands
  *   anyway.

@@ -130,7 +130,7 @@ void gt_replicas_update(struct gt_emit *e)
 	gt_emit_stream_wait(e, 1, 0);
 }
 
-/* Appends the calls of plan p of a rank without samples, from call *at on, up to and including the next communication. If all is true,
+/* Appends the calls of plan p of a rank without samples, starting at call *at, up to and including the next communication. If all is true,
  * appends all remaining calls. */
 static void append_idle_calls(struct gt_emit *e, int unit, struct gt_plan *p, int *at, bool all)
 {
@@ -150,8 +150,8 @@ static void clear_bucket(struct gt_emit *e, int b)
 	                                 .bytes = gt_space_element(s, GT_A_GRAD, s->shards.bucket[b].end - s->shards.bucket[b].begin).offset});
 }
 
-/* Appends the reduction of bucket b. Of a bucket that is not trained, a rank that keeps only its shard of the gradients has those of an
- * earlier phase of the run, which the sum of squares would include; they become 0. */
+/* Appends the reduction of bucket b. If the bucket is not trained, a rank that keeps only its shard of gradients may still hold gradients
+ * of an earlier phase of the run. They are set to 0, because the sum of squares would include them. */
 static void reduce_bucket(struct gt_emit *e, const struct gt_pass_hooks *how, int b, int unit)
 {
 	const struct gt_space *s = e->job->space;
@@ -162,7 +162,7 @@ static void reduce_bucket(struct gt_emit *e, const struct gt_pass_hooks *how, in
 		                                 .bytes = gt_space_element(s, GT_A_GRAD, gt_space_shard(s, b)).offset});
 }
 
-/* Returns the number of buckets that have gradients in any phase of the run; they are the first ones. */
+/* Returns the number of buckets that have gradients in any phase of the run; these come first. */
 static int count_trainable(const struct gt_space *s)
 {
 	int n = 0;

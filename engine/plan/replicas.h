@@ -14,8 +14,8 @@
  * fails. */
 enum gt_code gt_replicas_position(const struct gt_conf *c, int rank, int world, struct gt_rank_position *out, struct gt_err *err);
 
-/* gt_strategy.shard of dp and ddp; the functions of zero and pipe call it too. The method by which the ranks that have the same parameters
- * make an update (enum gt_sync_method) is that of the mode's gt_strategy.sync, the first of its row that is possible:
+/* gt_strategy.shard of dp and ddp; the functions of zero and pipe call it too. gt_strategy.sync chooses the method by which the ranks with
+ * the same parameters make an update (enum gt_sync_method): the first possible one in the mode's row:
  *
  *	mode   ranks that share memory (CPU, one host)        other ranks
  *	ddp    factored_update, sharded_update, all_reduce    all_reduce
@@ -23,7 +23,7 @@ enum gt_code gt_replicas_position(const struct gt_conf *c, int rank, int world, 
  *	zero   factored_update (stages 1, 2), sharded_update  sharded_update
  *	pipe   copies of a pipeline: sharded_update with parallel.across = "zero", otherwise all_reduce
  *
- * The size of a bucket is parallel.bucket_mb; that of the first bucket is at most 1 MiB, as in torch. */
+ * The size of a bucket is parallel.bucket_mb; the first bucket has at most 1 MiB, as in torch. */
 void gt_replicas_shard(const struct gt_conf *c, const struct gt_rank_position *at, const struct gt_offers *offers,
                        struct gt_shard_spec *out);
 /* For gt_strategy.sync: returns whether GT_SYNC_FACTORED_UPDATE is possible and moves fewer bytes than the sum of gradients. */
@@ -31,7 +31,7 @@ bool gt_replicas_factors_pay(const struct gt_offers *offers);
 /* gt_strategy.least_micro of a mode that divides a micro-batch into one part for each rank: one sample in each part and, with
  * reproducible = "world", in each virtual shard. */
 int64_t gt_replicas_least_micro(const struct gt_conf *c, int64_t ranks);
-/* Returns the name of the config's first optimizer that needs whole parameters, such as "muon"; NULL if there is none. */
+/* Returns the name of the config's first optimizer that needs whole parameters, such as "muon"; NULL: no optimizer does. */
 const char *gt_replicas_whole_optimizer(const struct gt_conf *c);
 /* A function that appends the reduction of one bucket's gradients over the ranks that have the same parameters. unit: index of the unit
  * (struct gt_unit) that has just finished these gradients. name: text for messages. */
@@ -40,8 +40,8 @@ typedef void gt_reduce(struct gt_emit *e, int bucket, int unit, const char *name
 /* The communication that gt_replicas_passes inserts between the kernels of the forward and backward passes, as functions that append its
  * steps to the program. */
 struct gt_pass_hooks {
-	gt_reduce *reduce; /* appends the reduction of a bucket; called for each bucket that is trained, in ascending order, when its gradients
-	                      are finished */
+	gt_reduce *reduce; /* appends the reduction of a bucket; called for each trained bucket, in ascending order, when its gradients are
+	                      finished */
 	bool every;        /* true: gradients are reduced in every unit (struct gt_unit); false: only in the last unit, because kernels add
 	                      up the gradients of the units */
 	/* Appends the gathers of a bucket's parameters; called before the first call that reads them (span->first). NULL: the parameters are

@@ -20,21 +20,21 @@
 /* Position of a rank in the world. The world is ndata copies of the model, each divided into npipe pipeline stages. */
 struct gt_rank_position {
 	int rank, world;
-	int data, ndata; /* the data group, that is the ranks with the same part of the model: index of this rank in it, number of its ranks */
-	int pipe, npipe; /* the ranks that form one copy of the model, in the order of their stages: index of this rank, number of ranks */
+	int data, ndata; /* the data group (ranks with the same part of the model): index of this rank in the group, size of the group */
+	int pipe, npipe; /* the ranks of one copy of the model, in the order of their stages: index of this rank, number of these ranks */
 };
 
 /* A unit: the part of one micro-batch that a rank processes at once. With reproducible = "world" the batch is divided into virtual
- * shards, and a unit belongs to one of them. The gradients of each virtual shard are computed in a free level (copy) of the arena GRAD
- * and then summed in the fixed tree of comm.h: when a shard is complete, its level is added to the level below, and so on for each level
- * below that is complete too. */
+ * shards, and a unit belongs to one shard. The gradients of each virtual shard are computed in a free level (copy) of the arena GRAD and
+ * then summed in the fixed tree of comm.h: when a shard is complete, its level is added to the level below, and so on for each level below
+ * that is complete too. */
 struct gt_unit {
-	struct gt_plan *plan;   /* the plan that the unit executes. NULL: the unit has no samples and no work. A plan with batch 0: it has no
-	                           samples, but takes part in communication that needs every rank (plan/syncbn.h) */
+	struct gt_plan *plan;   /* the plan that the unit executes. NULL: the unit has no samples and no work. A plan with batch 0: the unit has
+	                           no samples, but takes part in communication that needs every rank (plan/syncbn.h) */
 	int level;              /* level of GRAD that the unit's gradients are written or added to */
 	int carry;              /* number of additions of levels of GRAD after the unit: `level` to level - 1, then level - 1 to level - 2, … */
 	bool clears;            /* `level` of GRAD is set to 0 before the unit, because no unit with samples writes to it */
-	struct gt_plan **stage; /* mode pipe: the plans of this rank's stages, in ascending order; plan is the first one */
+	struct gt_plan **stage; /* mode pipe: the plans of this rank's stages, in ascending order; the member `plan` is stage[0] */
 };
 
 /* The work of one program: one optimizer step, or one batch of an evaluation. */
@@ -54,7 +54,7 @@ struct gt_job {
 	                           after the other, in the order of the list */
 };
 
-/* What the device and the model offer to gt_strategy.shard. */
+/* Properties of the device and the model on which gt_strategy.shard decides. */
 struct gt_offers {
 	bool shared_memory; /* the ranks of a data group can share one PARAM and one WORK arena */
 	bool factors_pay;   /* GT_SYNC_FACTORED_UPDATE is possible and moves fewer bytes than the sum of gradients (gt_plan_factors_pay) */
@@ -71,7 +71,7 @@ struct gt_strategy {
 	void (*shard)(const struct gt_conf *c, const struct gt_rank_position *at, const struct gt_offers *offers, struct gt_shard_spec *out);
 	/* Chooses the method by which the ranks that have the same parameters make an update, for gt_replicas_shard. NULL if shard is NULL. */
 	enum gt_sync_method (*sync)(const struct gt_conf *c, const struct gt_offers *offers);
-	/* Returns the size of the smallest micro-batch, over all ranks, in which every part of it has a sample. */
+	/* Returns the smallest size of a micro-batch, over all ranks, at which every part has at least one sample. */
 	int64_t (*least_micro)(const struct gt_conf *c, int64_t ranks);
 	/* Makes the list of steps of this rank, in memory of job->arena. */
 	enum gt_code (*schedule)(const struct gt_job *job, struct gt_prog *out, struct gt_err *err);
@@ -92,8 +92,8 @@ GT_MODES(GT_STRATEGY_EXTERN)
 /* The strategy of a mode. Never NULL. */
 const struct gt_strategy *gt_strategy_of(enum gt_mode mode);
 
-/* Checks that a mode with one rank is not asked for several. nproc: the argument of --nproc; 0: it was not given, and parallel.nproc
- * counts. GT_ECONFIG: the error names both settings. */
+/* Rejects several ranks for a mode that runs one rank only. nproc: the argument of --nproc; 0: not given, parallel.nproc is used.
+ * GT_ECONFIG: the error names both settings. */
 enum gt_code gt_strategy_check_nproc(const struct gt_conf *c, int nproc, struct gt_err *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* Rewrites batch normalisations for statistics of several ranks. */
+/* Rewrites batch normalisations so that their statistics cover several ranks. */
 #include "plan/syncbn.h"
 #include "ir/op.h"
 #include <string.h>

@@ -7,8 +7,8 @@ struct walk {
 	struct gt_graph *g;
 	const int *stage_of;
 	int stages;
-	gt_vid *copy; /* [value]: the copy of a parameter that other stages read; -1: there is none yet */
-	int *layer;   /* [parameter]: layer that owns it: the first one that reads it; -1: none yet */
+	gt_vid *copy; /* [value]: the copy of a parameter that other stages read; -1: not made yet */
+	int *layer;   /* [parameter]: layer that owns it: the first layer that reads it; -1: none yet */
 };
 
 static int stage_of_layer(const struct walk *w, int layer)
@@ -16,7 +16,7 @@ static int stage_of_layer(const struct walk *w, int layer)
 	return layer < 0 ? w->stages - 1 : w->stage_of[layer];
 }
 
-/* Replaces an operand of a node, *v, if it is a tied parameter of another stage, by the copy of it, which it appends if there is none. */
+/* If operand *v of a node is a tied parameter of another stage, replaces *v by the copy of it, and appends the copy on first use. */
 static enum gt_code borrow_param(struct walk *w, const struct gt_node *n, gt_vid *v, struct gt_err *err)
 {
 	struct gt_graph *g = w->g;

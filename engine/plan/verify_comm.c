@@ -29,10 +29,10 @@ struct channel {
 /* A group of ranks and its collectives. */
 struct coll_group {
 	int group, color, members;
-	int first;                 /* rank of the first member; every member must call the same collectives as this one */
+	int first;                 /* rank of the first member; every member must call the same collectives as this rank */
 	const struct event **list; /* the collectives of the first member, in the order of its program */
 	int n;
-	int arrived, round;        /* in the simulation: number of members that wait in the current collective; number of completed ones */
+	int arrived, round;        /* in the simulation: members that wait in the current collective; completed collectives */
 };
 
 struct sim {
@@ -46,9 +46,9 @@ struct sim {
 	struct coll_group *coll_group;
 	int ncoll_groups;
 	int *at;       /* [rank]: index of its next event */
-	bool *posted;  /* [rank]: its current event, or group of simultaneous transfers, has begun and is not complete */
+	bool *posted;  /* [rank]: its current event, or current group of simultaneous transfers, has begun but is not complete */
 	int *joined;   /* [rank * GT_GROUP_COUNT + group]: number of collectives that the rank has completed */
-	size_t room;   /* maximum number of unread bytes in a channel; a send waits while there would be more */
+	size_t room;   /* maximum number of unread bytes in a channel; a send that would exceed it waits */
 };
 
 struct gt_rank_coords gt_rank_coords_of(int rank, int world, int stages)
@@ -213,8 +213,8 @@ static bool same_operands(const struct gt_call *a, const struct gt_call *b)
 	return a->count == b->count && a->dtype == b->dtype;
 }
 
-/* Compares the k-th recv of a channel with its k-th send, and the k-th collective of a rank with that of its group. Then looks for sends
- * that no one receives and collectives that a member does not call. */
+/* Compares the k-th recv of a channel with its k-th send, and the k-th collective of a rank with the k-th collective of its group. Then
+ * looks for sends that no rank receives and collectives that a member does not call. */
 static enum gt_code match_calls(struct sim *s, struct gt_comm_report *out, struct gt_err *err)
 {
 	char one[256], two[256];
@@ -282,7 +282,7 @@ static void restart_sim(struct sim *s, size_t room)
 	s->room = room;
 }
 
-/* Index after the run of side-by-side transfers that begins at event i of rank r. */
+/* Returns the index after the group of simultaneous transfers that begins at event i of rank r. */
 static int run_end(const struct sim *s, int r, int i)
 {
 	for (i++; i < s->nevents[r] && s->event[r][i].beside; i++)
@@ -290,8 +290,8 @@ static int run_end(const struct sim *s, int r, int i)
 	return i;
 }
 
-/* Simulates the current run of transfers of rank r: all sends begin, and everything that has arrived is received. Returns whether anything
- * changed. */
+/* Simulates the current group of transfers of rank r: all sends begin, and everything that has arrived is received. Returns whether
+ * anything changed. */
 static bool advance_transfers(struct sim *s, int r)
 {
 	int end = run_end(s, r, s->at[r]);
@@ -356,7 +356,7 @@ static void run_ranks(struct sim *s, int held)
 	}
 }
 
-/* Returns a rank that is not at the end of its program; -1: there is none. */
+/* Returns a rank that is not at the end of its program; -1: no such rank. */
 static int find_waiting_rank(const struct sim *s)
 {
 	for (int r = 0; r < s->world; r++)
@@ -365,7 +365,7 @@ static int find_waiting_rank(const struct sim *s)
 	return -1;
 }
 
-/* The error of a deadlock: what rank r waits for, and where the rank it waits for is. */
+/* Returns the error of a deadlock: names the event for which rank r waits, and the position of the other rank. */
 static enum gt_code refuse_deadlock(const struct sim *s, int r, struct gt_err *err)
 {
 	char one[256], two[256] = "the end of its list";
@@ -387,8 +387,8 @@ static enum gt_code refuse_deadlock(const struct sim *s, int r, struct gt_err *e
 	return gt_fail(err, GT_EINTERNAL, "deadlock: %s waits for rank %d, which is at %s", describe_event(e, r, one), other, two);
 }
 
-/* Finds the smallest sim.room with which all ranks reach the end of their programs. It starts at 0 and grows, at each deadlock, to the size
- * with which one of the waiting sends can continue. */
+/* Finds the smallest sim.room with which all ranks reach the end of their programs. The search starts at 0. At each deadlock, it increases
+ * room so that one of the waiting sends can continue. */
 static size_t least_room(struct sim *s)
 {
 	restart_sim(s, 0);
@@ -407,7 +407,7 @@ static size_t least_room(struct sim *s)
 	}
 }
 
-/* The largest number of unread bytes in any channel to rank `held`: before each of its steps, the other ranks run as far as they can. */
+/* Returns the most unread bytes in any channel to rank `held`: before each step of this rank, the other ranks run as far as they can. */
 static size_t most_unread(struct sim *s, int held)
 {
 	size_t most = 0;

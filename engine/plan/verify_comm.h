@@ -1,13 +1,13 @@
-/* Verifies that the programs of all ranks of a world fit together, whatever strategy made them: every send has its receive, every member of
- * a group calls the same collectives in the same order with the same operands, and no rank waits for ever. A strategy is a pure function,
- * so any rank can make the programs of all ranks and verify them, on any machine.
+/* Verifies that the programs of all ranks of a world match, whatever strategy made them: every send has its receive, every member of a
+ * group calls the same collectives in the same order with the same operands, and no rank waits for ever. A strategy is a pure function, so
+ * any rank can make the programs of all ranks and verify them, on any machine.
  *
  *	rank 0:  all_reduce #0     send a -> rank 1      all_reduce #1      must match, in this order
  *	rank 1:  all_reduce #0     recv a <- rank 0      all_reduce #1
  *
- * The verification relies on the rules of comm.h: the collectives of a group are in one order; transfers between two ranks of a group in
- * one direction match in their order; a send may complete before its receive begins; a rank executes its steps in list order, and transfers
- * that follow each other run side by side (unless gt_step.apart is set). */
+ * The verification relies on the rules of comm.h: the collectives of a group are in one order; between two ranks of a group, the k-th send
+ * in one direction matches the k-th receive; a send may complete before its receive begins; a rank executes its steps in list order, and
+ * adjacent transfers run at the same time (unless gt_step.apart is set). */
 #ifndef GT_PLAN_VERIFY_COMM_H
 #define GT_PLAN_VERIFY_COMM_H
 

@@ -137,7 +137,7 @@ static void assign_times(const struct gt_session *s, const double *times, int st
 	}
 }
 
-/* Waits until all ranks are here, so that the measurement of one does not include earlier work of another. */
+/* Waits for all ranks, so that a measurement does not include earlier work of another rank. */
 static enum gt_code sync_ranks(const struct gt_session *s, struct gt_err *err)
 {
 	const struct gt_team *t = s->team;
@@ -161,7 +161,7 @@ static enum gt_code time_steps(struct gt_session *s, const struct gt_prog *p, in
 }
 
 /* Measures the time of communication. With host memory, a call of the communicator has finished when it returns, so its time is measured in
- * a pass like that of training. Otherwise it is that of the pass in which the host waits for every step. */
+ * a pass like that of training. Otherwise the time comes from the pass in which the host waits for every step. */
 static enum gt_code measure_comm_wait(struct gt_session *s, int steps, const double *times, struct measured *out, struct gt_err *err)
 {
 	const struct gt_prog *p = &s->prog.full;

@@ -22,11 +22,11 @@ static bool is_own_param(const struct gt_graph *g, gt_vid v)
 	return param >= 0 && g->params[param].cls != GT_PARAM_BUFFER;
 }
 
-/* What the nodes of all graphs add up to in a layer. */
+/* Totals of a layer over the nodes of all graphs. */
 struct layer {
-	char shape[96]; /* of its output for one batch, as text */
+	char shape[96]; /* shape of its output for one batch */
 	int64_t params; /* number of elements of its parameters */
-	double flops;   /* of a forward pass over one batch */
+	double flops;   /* FLOPs of a forward pass over one batch */
 };
 
 /* Adds the nodes of a graph to the layers. The output of a layer is that of its last forward node. Nodes with which a pipeline sends values
@@ -77,8 +77,8 @@ static enum gt_code write_layers(struct gt_json *j, struct gt_report *r, const s
 	return GT_OK;
 }
 
-/* Writes the parts of the run in which other parameters are frozen, with the FLOPs of a sample. A part that the run does not reach is left
- * out. steps: 0 if the steps of an epoch are not known */
+/* Writes the phases of the run, which differ in the frozen parameters, with the FLOPs of a sample. Skips phases that the run does not
+ * reach. steps: 0 if the steps of an epoch are not known */
 static void write_phases(struct gt_json *j, const struct gt_world_plan *world_plan)
 {
 	const struct gt_session *s = world_plan->rank[0];
@@ -204,7 +204,7 @@ static void write_texts(struct gt_json *j, const struct gt_session *s, uint64_t 
 	            GT_UINT("reading_bytes", reading));
 }
 
-/* Says why a column has its type and, if the config gives it, what it would be otherwise. NULL: nobody knows. */
+/* Returns the reason for a column's type and, if the config sets the type, the inferred type. NULL: unknown. */
 static const char *explain_type(const struct gt_table_fact *f, char *buf, size_t size)
 {
 	if (!f->given)
@@ -217,8 +217,8 @@ static const char *explain_type(const struct gt_table_fact *f, char *buf, size_t
 	return buf;
 }
 
-/* Writes the columns of a table, in the order of its files, with what the training split has taught about them. different: number of
- * different words or classes; mean and std: of numbers */
+/* Writes the columns of a table, in the order of its files, with facts learned from the training split. different: number of different
+ * words or classes; mean and std: of numeric columns */
 static void write_columns(struct gt_json *j, const struct gt_fitted *l, uint64_t reading)
 {
 	if (!l || !l->table.ncolumns)
@@ -243,7 +243,7 @@ static void write_columns(struct gt_json *j, const struct gt_fitted *l, uint64_t
 	gt_json_uint(j, "reading_bytes", reading);
 }
 
-/* Writes what the data has: its place, the division of the transforms, the columns or texts, and the number of samples. */
+/* Writes the path of the data, the division of the transforms, the columns or texts, and the number of samples. */
 static enum gt_code write_data(struct gt_json *j, const struct gt_report *r, const struct gt_session *s, struct gt_err *err)
 {
 	const struct { const char *split; int64_t n; } split[] = {
@@ -271,7 +271,7 @@ static enum gt_code write_data(struct gt_json *j, const struct gt_report *r, con
 	return GT_OK;
 }
 
-/* Fills in all members but those that write_layers does, and the warnings. */
+/* Fills in the warnings and all members except those of write_layers. */
 static enum gt_code fill_report(struct gt_report *r, struct gt_conf *c, const struct gt_session *s, struct gt_err *err)
 {
 	GT_NEW_STR(r->name, gt_arena_strdup(r->arena, c->name), err);

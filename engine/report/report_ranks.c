@@ -102,7 +102,7 @@ static int group_size(const struct gt_session *s, int group)
 	return group == GT_GROUP_DATA ? s->at.ndata : group == GT_GROUP_PIPE ? s->at.npipe : s->at.world;
 }
 
-/* Returns the bytes that a rank sends in a call. count is that of one rank's block if every rank has one. */
+/* Returns the bytes that a rank sends in a call. If every rank has a block, count is the size of one block. */
 static uint64_t bytes_sent(const struct gt_session *s, const struct gt_call *c)
 {
 	uint64_t n = c->count * gt_dtype_size(c->dtype), w = (uint64_t)group_size(s, c->comm->group);
@@ -130,7 +130,7 @@ static uint64_t bytes_sent(const struct gt_session *s, const struct gt_call *c)
 struct traffic {
 	const char *kind, *group;
 	int64_t calls;
-	/* Bytes that the rank sends with an algorithm that sends the fewest bytes. For n bytes on W ranks: all_reduce 2 n (W - 1) / W,
+	/* Minimum bytes that the rank has to send, with the best algorithm. For n bytes on W ranks: all_reduce 2 n (W - 1) / W,
 	 * reduce_scatter and all_gather n (W - 1) / W, broadcast n. */
 	uint64_t bytes;
 };
@@ -159,7 +159,7 @@ static void write_traffic(struct gt_json *j, const struct gt_session *s)
 	gt_json_end(j);
 }
 
-/* place: number of the rank within its copy of the model, 0 except in a pipeline; steps, samples, flops, traffic: of an optimizer step */
+/* place: index of the rank within its copy of the model, 0 except in a pipeline; steps, samples, flops, traffic: of an optimizer step */
 static enum gt_code write_rank(struct gt_json *j, const struct gt_world_plan *world_plan, const struct memory *m, int rank,
                                struct gt_err *err)
 {
@@ -220,7 +220,7 @@ static void write_bucket(struct gt_json *j, const struct gt_session *s, int b)
 	gt_json_end(j);
 }
 
-/* Writes which ranks, among those that share a bucket, have the shards of each parameter. nbuckets: buckets of the ranks before. */
+/* Writes which ranks, among those that share a bucket, have the shards of each parameter. nbuckets: number of buckets of lower ranks. */
 static void write_owners(struct gt_json *j, const struct gt_session *s, int nbuckets)
 {
 	const struct gt_space *sp = s->space;

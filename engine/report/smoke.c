@@ -1,7 +1,7 @@
 /* gt_smoke: runs and resumes the program in separate processes and compares the results. The directory:
  *   DIR/run/             directory of the run; at the end that of the resumed run
  *   DIR/uninterrupted/   last checkpoint of the first run, moved out of DIR/run before the resume
- *   DIR/made-up/         rows or texts that stand in for those of the config, if these are missing */
+ *   DIR/made-up/         generated rows or texts, if the data of the config is missing */
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/fileio.h"
@@ -112,7 +112,7 @@ static enum gt_code start_ranks(struct smoke *s, char *const *base, const char *
 	r.capture = true;
 	s->heard = gt_clock();
 	enum gt_code code = gt_ranks_launch(&r, s->conf, s->run, NULL, &o, err);
-	if (code != GT_OK && s->plan.ranks == 1 && err && !strncmp(err->msg, only, strlen(only))) /* with one rank, its number is of no use */
+	if (code != GT_OK && s->plan.ranks == 1 && err && !strncmp(err->msg, only, strlen(only))) /* with one rank, the number is useless */
 		memmove(err->msg, err->msg + strlen(only), strlen(err->msg + strlen(only)) + 1);
 	GT_TRY(code);
 	if (s->no_memory)

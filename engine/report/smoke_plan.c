@@ -62,7 +62,7 @@ static int choose_ranks(const struct gt_conf *c, const struct gt_run_opts *o)
 	return fits < 2 ? 1 : n;
 }
 
-/* Returns a number of which each batch must be a multiple, so that all ranks, micro-batches and virtual shards have the same size. */
+/* Returns the unit of which each batch must be a multiple, so that all ranks, micro-batches and virtual shards have equal sizes. */
 static int64_t batch_unit(const struct gt_conf *c, int ranks)
 {
 	return c->train.accumulate * gt_strategy_of(c->parallel.mode)->least_micro(c, ranks);
@@ -80,19 +80,19 @@ static int64_t choose_batch(const struct gt_conf *c, const struct gt_run_opts *o
 	return n < r->batch ? n : r->batch;
 }
 
-/* Returns how many training samples the smoke test reads: enough for GT_SMOKE_EPOCH batches after the validation split, if the config has
- * one, is taken from them. What is taken is close to its share, not exactly that (exec/split_samples.h), hence half a batch more. */
+/* Returns the number of training samples to read: enough for GT_SMOKE_EPOCH batches after the validation split, if the config has one, is
+ * taken out. The size of that split is only close to its share (exec/split_samples.h), hence half a batch more. */
 static int64_t choose_samples(const struct gt_conf *c, int64_t batch)
 {
 	double valid = c->data.valid, n = (double)(GT_SMOKE_EPOCH * batch);
 	if (valid > 0)
 		n = fmax(ceil((GT_SMOKE_EPOCH + 0.5) * (double)batch / (1 - valid)), ceil(2 / valid));
-	if (n > INT32_MAX) /* valid is next to 0 or to 1 */
+	if (n > INT32_MAX) /* data.valid is close to 0 or to 1 */
 		return c->data.limit;
 	return c->data.limit > 0 && c->data.limit < (int64_t)n ? c->data.limit : (int64_t)n;
 }
 
-/* Returns whether a whole batch is certain to be left of n samples after the validation split is taken from them: more than five standard
+/* Returns whether n samples leave a full batch after the validation split is taken out, with a margin of more than five standard
  * deviations. */
 static bool leaves_full_batch(const struct gt_conf *c, int64_t n, int64_t batch)
 {
@@ -113,7 +113,7 @@ static enum gt_code set_int(struct gt_smoke_plan *p, struct gt_arena *a, struct 
 	return GT_OK;
 }
 
-/* ---- what is missing ------------------------------------------------------------------------------------------------------------- */
+/* ---- missing data ---------------------------------------------------------------------------------------------------------------- */
 /* Adds KEY="PATH", or KEY=["PATH"]. */
 static enum gt_code set_path(struct gt_smoke_plan *p, struct gt_arena *a, struct gt_err *err, const char *key, const char *path, bool list)
 {
@@ -170,8 +170,8 @@ static enum gt_code make_texts(const struct gt_conf *c, const char *dir, int64_t
 	return set_path(p, a, err, "data.root", dir, false);
 }
 
-/* Writes files in the form of a table or of texts that the config reads, and sets *out to the config that reads them. why: the error about
- * the missing data. */
+/* Generates files like the table or texts of the config, and sets *out to a config that reads them. why: the error about the missing
+ * data. */
 static enum gt_code make_data(const struct gt_conf *c, const char *dir, int ranks, const struct gt_err *why, struct gt_arena *a,
                               struct gt_smoke_plan *p, struct gt_smoke *shown, struct gt_conf **out, struct gt_err *err)
 {
@@ -189,7 +189,7 @@ static enum gt_code make_data(const struct gt_conf *c, const char *dir, int rank
 	return gt_conf_load_text(c->path, c->text, strlen(c->text), p->sets, p->nsets, out, err);
 }
 
-/* Sets *r to the report of the config, or of one that reads made-up data, which *made then is. */
+/* Sets *r to the report of the config. If its data is missing, reports on *made, a config that reads generated data. */
 static enum gt_code report_or_make_data(struct gt_conf *c, const char *dir, struct gt_arena *a, struct gt_smoke_plan *p,
                                         struct gt_smoke *shown, struct gt_json *json, struct gt_report **r, struct gt_conf **made,
                                         struct gt_err *err)
@@ -273,8 +273,8 @@ static enum gt_code fill_plan(const struct gt_conf *c, const struct gt_run_opts 
 		GT_TRY(set_int(p, a, err, "data.limit", shown->samples));
 	if (c->data.valid > 0) {
 		int64_t n = r->train_samples + (r->valid_samples > 0 ? r->valid_samples : 0);
-		/* Of many classes, there is one sample of each, and classes of one sample have none in "valid". A table, whose classes are learned
-		 * from the training split, needs each of them there. */
+		/* With many classes, each has one sample, and such a class has none in "valid". A table needs a training sample of each class,
+		 * because it learns its classes from the training split. */
 		if (gt_format_content(c->data.format) != GT_CONTENT_TABLE)
 			GT_TRY(set_text(p, a, err, "data.stratify", "false"));
 		if (leaves_full_batch(c, !absent && n < shown->samples ? n : shown->samples, shown->batch))
@@ -295,7 +295,7 @@ static enum gt_code fill_plan(const struct gt_conf *c, const struct gt_run_opts 
 	return GT_OK;
 }
 
-/* ---- what is refused ------------------------------------------------------------------------------------------------------------ */
+/* ---- refused options ------------------------------------------------------------------------------------------------------------ */
 enum gt_code gt_smoke_check(const struct gt_run_opts *o, struct gt_err *err)
 {
 	struct gt_world w;

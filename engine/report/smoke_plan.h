@@ -24,9 +24,9 @@ struct gt_smoke_plan {
 
 /* Fails for options that a smoke test does not support. */
 enum gt_code gt_smoke_check(const struct gt_run_opts *o, struct gt_err *err);
-/* Fills the plan, and the members of `shown` that describe it. Fails if planning a run fails. What is missing on this machine is replaced:
- * images by synthetic ones; rows of a table whose columns the config lists, and texts, by made-up files in the folder dir, which
- * this creates; first weights in model.pretrained by initial ones. */
+/* Fills the plan, and the members of `shown` that describe it. Fails if planning a run fails. Replaces missing data: images by synthetic
+ * images; rows of a table whose columns the config lists, and texts, by generated files in the folder dir, which it creates; weights of
+ * model.pretrained by initial weights. */
 enum gt_code gt_smoke_plan(struct gt_conf *c, const struct gt_run_opts *o, const char *dir, struct gt_arena *a, struct gt_smoke_plan *out,
                            struct gt_smoke *shown, struct gt_err *err);
 

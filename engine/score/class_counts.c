@@ -9,7 +9,7 @@ enum gt_code gt_class_counts_add(struct gt_class_counts *t, const struct gt_outp
 		return gt_fail_memory(err, (size_t)rows->classes * sizeof *t->of);
 	for (int64_t i = 0; i < rows->n; i++) {
 		const float *z = rows->z + i * rows->classes;
-		for (int64_t c = 0; c < rows->classes && rows->target; c++) { /* several labels: each one is predicted or not */
+		for (int64_t c = 0; c < rows->classes && rows->target; c++) { /* several labels: each label is predicted or not */
 			bool there = rows->target[i * rows->classes + c] > 0.5f;
 			t->of[c].support += there;
 			t->of[c].predicted += z[c] > 0;

@@ -1,4 +1,4 @@
-/* Scores from the numbers of samples of each class and prediction, and not of each pair of them. Definitions are those of scikit-learn.
+/* Scores from sample counts by class and by prediction, without a count for each pair of the two. Definitions are those of scikit-learn.
  *
  *     struct gt_class_counts t = {.ignore = ignore_index};
  *     gt_class_counts_add(&t, rows, err);               for all samples
@@ -13,7 +13,7 @@
 #include "score/outputs.h"
 
 struct gt_class_count {
-	int64_t support, predicted, correct; /* samples of the class; samples assigned to it; both */
+	int64_t support, predicted, correct; /* number of samples of the class; assigned to it; correctly assigned */
 };
 
 struct gt_class_counts {

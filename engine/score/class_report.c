@@ -25,7 +25,7 @@ static void add_weighted(struct gt_class_mean *m, double weight, const struct gt
 	m->f1 += weight * s->f1;
 }
 
-/* Returns the mean area over the classes that have one. */
+/* Returns the mean area over the classes with an area. */
 static double mean_area(const struct gt_class_report *r)
 {
 	double sum = 0;
@@ -67,8 +67,7 @@ static int64_t count_below(const double *sorted, int64_t n, double v, bool equal
 }
 
 /* Returns the probability that a positive sample has a larger score than a negative one, where an equal score counts half (Mann-Whitney;
- * the sum is exact). NAN: one of the two has no samples. p, positive: [all]. own: memory for as many numbers as there are positive
- * samples. */
+ * the sum is exact). NAN: no positive or no negative sample. p, positive: [all]. own: memory for one value per positive sample. */
 static double roc_area(const double *p, const bool *positive, int64_t all, double *own)
 {
 	int64_t n = 0, halves = 0;
@@ -177,7 +176,7 @@ enum gt_code gt_class_tally_add(struct gt_class_tally *t, const float *z, const 
 
 #define BLOCK 16 /* number of classes whose probabilities are computed at once: their outputs are in one or two cache lines */
 
-/* Sets the areas of all classes, and their mean over the classes that have one. */
+/* Sets the areas of all classes, and their mean over the classes with an area. */
 static enum gt_code compute_areas(const struct gt_class_tally *t, struct gt_class_report *r, struct gt_err *err)
 {
 	size_t rows = (size_t)t->n + 1;
@@ -201,7 +200,7 @@ static enum gt_code compute_areas(const struct gt_class_tally *t, struct gt_clas
 	}
 	free(p);
 	free(own);
-	if (t->classes == 2) /* the areas are the same but for their last bits */
+	if (t->classes == 2) /* the areas are equal except for their last bits */
 		r->score[0].auc = r->score[1].auc;
 	r->auc = mean_area(r);
 	return GT_OK;
@@ -411,7 +410,7 @@ enum gt_code gt_target_tally_labels(struct gt_target_tally *t, struct gt_arena *
 	return GT_OK;
 }
 
-/* ---- either of the two ------------------------------------------------------------------------------------------------------------ */
+/* ---- one label or several --------------------------------------------------------------------------------------------------------- */
 
 enum gt_code gt_report_tally_add(struct gt_report_tally *t, const struct gt_output_rows *rows, struct gt_err *err)
 {

@@ -30,11 +30,11 @@ enum gt_code gt_class_tally_add(struct gt_class_tally *t, const float *z, const 
 enum gt_code gt_class_tally_report(struct gt_class_tally *t, struct gt_arena *a, struct gt_class_report **out, struct gt_err *err);
 
 /* The same for several labels of a sample, with losses such as bce: a label is predicted if its output is above 0, that is, its probability
- * above one half; it is there if its target is above one half. The scores are those of classification_report of indicators, of
+ * above one half; a sample has it if its target is above one half. The scores are those of classification_report of indicators, of
  * accuracy_score and of roc_auc_score. */
 struct gt_target_tally;
 
-/* samples: maximum number of samples that will be added. width: numbers of a sample. Takes 8 bytes for each number. */
+/* samples: maximum number of samples that will be added. width: number of labels. Takes 8 bytes for each label of a sample. */
 enum gt_code gt_target_tally_open(int64_t samples, int64_t width, struct gt_target_tally **out, struct gt_err *err);
 void gt_target_tally_close(struct gt_target_tally *t); /* t may be NULL */
 /* Adds n samples. GT_EDIVERGED: an output is not a number. */
@@ -42,7 +42,7 @@ enum gt_code gt_target_tally_add(struct gt_target_tally *t, const float *z, cons
 /* Computes the report in the arena. Names are not set. */
 enum gt_code gt_target_tally_labels(struct gt_target_tally *t, struct gt_arena *a, struct gt_class_report **out, struct gt_err *err);
 
-/* Either of the two, by the targets of the first outputs. At the beginning, samples and ignore (as above) are set. */
+/* One of the two tallies above, selected by the targets of the first outputs. At the beginning, samples and ignore (as above) are set. */
 struct gt_report_tally {
 	int64_t samples, ignore;
 	struct gt_class_tally *classes; /* owned, as labels is */

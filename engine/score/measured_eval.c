@@ -7,7 +7,7 @@
 #include "team/team.h"
 #include <math.h>
 
-/* What is measured, and on rank 0 the outputs until now. */
+/* State of an evaluation, with the outputs until now on rank 0. */
 struct measuring {
 	bool counts, auc, values;
 	struct gt_class_counts class_counts;
@@ -38,7 +38,7 @@ static enum gt_code add_rows(void *user, const struct gt_output_rows *rows, stru
 	return m->also ? m->also(m->user, rows, err) : GT_OK;
 }
 
-/* The area under the ROC curve, as struct gt_class_report has it. NAN: no class has an area. */
+/* The area under the ROC curve, as in struct gt_class_report. NAN: no class has an area. */
 static enum gt_code compute_auc(const struct gt_report_tally *t, double *out, struct gt_err *err)
 {
 	struct gt_class_report *r;

@@ -3,15 +3,15 @@
  *
  *     gt_measured_eval(s, GT_VALID, &scores, err);       all ranks; all get the same scores
  *
- * The scores besides loss and accuracy wait for the outputs of each batch, which makes an evaluation on a GPU slower, and rank 0 computes
- * them. For auc, rank 0 keeps the outputs of all samples. */
+ * Rank 0 computes scores other than loss and accuracy. They need the outputs of each batch, which slows down an evaluation on a GPU. For
+ * auc, rank 0 keeps the outputs of all samples. */
 #ifndef GT_SCORE_MEASURED_EVAL_H
 #define GT_SCORE_MEASURED_EVAL_H
 
 #include "score/outputs.h"
 
 enum gt_code gt_measured_eval(struct gt_session *s, enum gt_split split, struct gt_scores *out, struct gt_err *err);
-/* The same, and calls also(user, rows, err) with the outputs, as gt_outputs_open does; also NULL: as above. */
+/* The same, and calls also(user, rows, err) with the outputs, as gt_outputs_open does. also NULL: no call. */
 enum gt_code gt_measured_eval_also(struct gt_session *s, enum gt_split split,
                                    enum gt_code (*also)(void *user, const struct gt_output_rows *rows, struct gt_err *err), void *user,
                                    struct gt_scores *out, struct gt_err *err);

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a rank sends: this header, n labels or rows of targets, n rows of outputs. */
+/* Message of a rank: this header, n labels or rows of targets, n rows of outputs. */
 struct part {
 	int64_t first, n; /* position in the batch of the first sample, and number of samples; n is 0 on a rank without outputs */
 };
@@ -48,7 +48,7 @@ static const struct gt_plan *find_output_plan(const struct gt_prog *p)
 /* Sets the number of outputs of the model and the kind of its targets, which only some ranks of a pipeline know. */
 static enum gt_code find_classes(const struct gt_session *s, struct gt_outputs *o, struct gt_err *err)
 {
-	int64_t found[3] = {0, 0, 0}; /* dimensions; classes; whether targets are not labels */
+	int64_t found[3] = {0, 0, 0}; /* number of dimensions; classes; 1 if targets are not labels */
 	for (int i = 0; i < s->prog.nplans && !found[0]; i++) {
 		const struct gt_graph *g = s->prog.plan[i]->graph;
 		if (g->output < 0)

@@ -26,7 +26,7 @@ struct gt_output_rows {
 };
 
 /* Makes evaluations of the session call `take`. split: the split that will be evaluated. All ranks call it together. GT_ECONFIG: the output
- * of the model is not one number for each class. */
+ * of the model is not one value for each class. */
 enum gt_code gt_outputs_open(struct gt_session *s, enum gt_split split,
                              enum gt_code (*take)(void *user, const struct gt_output_rows *rows, struct gt_err *err), void *user,
                              struct gt_outputs **out, struct gt_err *err);

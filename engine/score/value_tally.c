@@ -10,7 +10,7 @@ struct sums {
 
 struct gt_value_tally {
 	int64_t width, n;
-	int64_t bad; /* number, from 1, of the first sample with an output that is not finite; 0: none */
+	int64_t bad; /* index, from 1, of the first sample with an output that is not finite; 0: none */
 	struct sums of[];
 };
 

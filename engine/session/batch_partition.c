@@ -12,8 +12,8 @@ struct gt_batch_slice gt_batch_eval_slice(const struct gt_session *s)
 	return (struct gt_batch_slice){.parts = s->at.ndata, .part0 = s->at.data, .nparts = 1};
 }
 
-/* Sets up virtual shards. The batch is divided into shards, and each shard, instead of the batch, into the pieces that train.accumulate
- * requests. A rank has consecutive shards. */
+/* Sets up virtual shards. The batch is divided into shards, and each shard into the number of pieces that train.accumulate sets. A rank has
+ * consecutive shards. */
 static enum gt_code partition_by_shards(struct gt_session *s, bool train, struct gt_err *err)
 {
 	const struct gt_conf *c = s->conf;
@@ -45,7 +45,7 @@ static enum gt_code partition_by_micros(struct gt_session *s, struct gt_err *err
 		                      (long long)accumulate);
 	s->batch.micro = s->batch.size / accumulate;
 	int pieces = 1;
-	if (gt_session_is_pipeline(s)) /* with fewer samples than chunks there are fewer chunks */
+	if (gt_session_is_pipeline(s)) /* at most one chunk per sample */
 		pieces = (int)(s->batch.micro / s->at.ndata < c->parallel.chunks ? s->batch.micro / s->at.ndata : c->parallel.chunks);
 	pieces = pieces ? pieces : 1;
 	s->batch.slice = (struct gt_batch_slice){.parts = s->at.ndata * pieces, .part0 = s->at.data * pieces, .nparts = pieces,
@@ -103,8 +103,8 @@ static int count_set_bits(int64_t n)
 }
 
 /* Sets unit i, which is a piece of one of this rank's shards. The first non-empty piece of a shard overwrites its level of the gradients;
- * the following ones are added to it. Running statistics come from the first shard of the run; those of other shards go into a copy that
- * nothing reads. */
+ * the following pieces are added to it. Running statistics come from the first shard of all ranks; the statistics of other shards go into
+ * an unused copy. */
 static enum gt_code set_shard_unit(struct gt_session *s, int i, int64_t own, bool *add, struct gt_unit *u, struct gt_err *err)
 {
 	int pieces = (int)s->conf->train.accumulate, shard = i / pieces, piece = i % pieces;
@@ -124,8 +124,7 @@ static enum gt_code set_shard_unit(struct gt_session *s, int i, int64_t own, boo
 	return GT_OK;
 }
 
-/* The first plan of a rank is that of part 0, on every rank. Part 0 is the largest, so the layouts that it determines are the same on all
- * ranks. */
+/* Every rank first makes the plan of part 0, the largest part, so that this plan determines the same layouts on all ranks. */
 enum gt_code gt_batch_train_units(struct gt_session *s, int64_t n, struct gt_job *job, struct gt_err *err)
 {
 	int64_t count = (n + s->batch.micro - 1) / s->batch.micro;
@@ -155,7 +154,7 @@ enum gt_code gt_batch_train_units(struct gt_session *s, int64_t n, struct gt_job
 		                           .loss = true,
 		                           .length = s->prog.length, .phase = s->prog.building,
 		                           .accumulate =
-		                               some && !gt_space_sharded(s->space, GT_A_GRAD)}; /* shards are added after their reduction */
+		                               some && !gt_space_sharded(s->space, GT_A_GRAD)}; /* shards are summed after their reduction */
 		if (!own && s->sync_bn)
 			want = (struct gt_plan_key){.n = like.n, .all = all, .train = true, .loss = true, .idle = true, .length = like.length,
 			                            .phase = like.phase};

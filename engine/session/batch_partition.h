@@ -10,7 +10,7 @@
 
 #include "session/session.h"
 
-/* Fills in s->batch from the config, the data and the rank. There is no function to close it. */
+/* Fills in s->batch from the config, the data and the rank. It need not be closed. */
 enum gt_code gt_batch_partition_open(struct gt_session *s, bool train, struct gt_err *err);
 
 /* Fill in job->unit for n samples of all ranks: gt_batch_train_units for an optimizer step, gt_batch_eval_units for an evaluation batch. A

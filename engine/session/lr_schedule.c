@@ -1,23 +1,23 @@
 #include "session/lr_schedule.h"
 #include <math.h>
 
-/* What the formula of a schedule gets. */
+/* The arguments of a schedule's formula. */
 struct instant {
 	double lr;     /* the base learning rate */
 	double x;      /* steps since the end of the warm-up */
-	double unit;   /* steps of a unit of the lengths */
-	double length; /* steps of the whole schedule, of the types with t_max */
+	double unit;   /* steps per unit (epoch or step) in which lengths are given */
+	double length; /* steps of the whole schedule, for types with t_max */
 };
 
 /* The position of a step in the cycle of OneCycleLR. */
 struct cycle_position {
-	int part;    /* 0: the learning rate rises; 1: it falls; 2: with three phases, it falls from its first value to the end */
+	int part;    /* 0: the learning rate rises; 1: it falls; 2: with three phases, it falls below its first value */
 	double done; /* share of the part that is done, 0 ... 1 */
 };
 
 static struct cycle_position cycle_at(const struct gt_conf_schedule *s, double x, double length)
 {
-	/* PyTorch has these ends, which begin to count at 0 */
+	/* ends of the parts as in PyTorch, counted from 0 */
 	double end[3] = {s->pct_start * length - 1, s->three_phase ? 2 * s->pct_start * length - 2 : length - 1, length - 1}, begin = 0;
 	int part = 0, parts = s->three_phase ? 3 : 2;
 	while (part < parts - 1 && x > end[part])
@@ -33,7 +33,7 @@ static double anneal_value(const struct gt_conf_schedule *s, double from, double
 	return to + (from - to) / 2 * (1 + cos(M_PI * done));
 }
 
-/* Returns how high the learning rate of CyclicLR is above base_lr, 0 ... 1, relative to the highest one of all cycles. */
+/* Returns how high the learning rate of CyclicLR is above base_lr, 0 ... 1, relative to the highest rate of all cycles. */
 static double cyclic_height(const struct gt_conf_schedule *s, double x, double unit)
 {
 	double up = s->step_size_up * unit, down = s->step_size_down > 0 ? s->step_size_down * unit : up;
@@ -71,7 +71,7 @@ static double rate_exponential(const struct gt_conf_schedule *s, const struct in
 	return t->lr * pow(s->gamma, floor(t->x / t->unit + 1e-9));
 }
 
-/* Returns the rate x steps after the begin of a half cosine from lr to min_lr. */
+/* Returns the learning rate at step x of a half cosine from lr to min_lr. */
 static double half_cosine(const struct gt_conf_schedule *s, double lr, double x, double length)
 {
 	return s->min_lr + (lr - s->min_lr) * (1 + cos(M_PI * x / length)) / 2;

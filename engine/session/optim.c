@@ -13,7 +13,7 @@ static struct gt_optim_call call_of(const struct gt_conf_optimizer *c, const str
 {
 	const struct gt_optimizer_row *row = &gt_optimizer_rows[c->type];
 	struct gt_optim_call o;
-	memset(&o, 0, sizeof o); /* clears the padding too, because calls are compared as bytes */
+	memset(&o, 0, sizeof o); /* also clears the padding, because calls are compared byte by byte */
 	o.row = gt_update_row(row->update);
 #define GT_X(P, A, KIND, key, ...) COPY_##KIND(&o.attr.update, c, key)
 	GT_OPTIMIZER_KEYS(GT_X, , )
@@ -31,7 +31,7 @@ static struct gt_optim_call call_of(const struct gt_conf_optimizer *c, const str
 	return o;
 }
 
-/* Adds a value to a list of n ascending values, unless it is there. Returns the new number of values. */
+/* Inserts a value into a list of n ascending values, unless the list has it. Returns the new number of values. */
 static int add_border(double *border, int n, double epochs)
 {
 	int at = 0;
@@ -83,7 +83,7 @@ enum gt_freeze gt_optim_frozen(const struct gt_optim *o, int group, int phase)
 bool gt_optim_reaches(const struct gt_optim *o, int phase)
 {
 	double begin = o->phase[phase - 1].begin;
-	if (o->conf->steps > 0) /* without the steps of an epoch all phases begin at 0 */
+	if (o->conf->steps > 0) /* all phases begin at 0 if the steps of an epoch are not known */
 		return gt_optim_steps(o, begin) < o->conf->steps;
 	return begin < (double)o->conf->epochs;
 }
@@ -166,7 +166,7 @@ bool gt_optim_fused_update(const struct gt_optim *o)
 	return o->conf->clip_norm == 0;
 }
 
-/* Rejects patterns that match only the name that a tied weight has in another layer than its own, unless the group has the weight. */
+/* Rejects patterns that match a tied weight only by its name in a layer that does not own it, unless the weight is in the group. */
 static enum gt_code check_tied(const struct gt_conf *c, const struct gt_graph *g, int group, struct gt_err *err)
 {
 	const struct gt_strings *match = &c->train.group[group].match;

@@ -15,7 +15,7 @@
 #include "optimizer.h"
 #include "plan/program.h"
 
-/* A run in fp16 counts as diverged after this number of consecutive skipped steps. A dynamic scale is then smaller by the factor 2^64. */
+/* A run in fp16 counts as diverged after this many consecutive skipped steps. A dynamic loss scale has then shrunk by the factor 2^64. */
 #define GT_SKIPS 64
 
 /* The optimizer of one or several groups. */
@@ -26,21 +26,21 @@ struct gt_optim_call {
 	const char *state[GT_MAX_STATES]; /* PyTorch's names of the states: "momentum_buffer", "exp_avg", ... */
 };
 
-/* A part of the run, in epochs, in which parameters are frozen that are trained in another part. It lasts from one value of frozen_until or
- * freeze_after in train.groups to the next one, so that the same parameters are frozen in all of it. */
+/* A phase: a part of the run, in epochs, in which some parameters are frozen that are trained in another part. It lasts from one value of
+ * frozen_until or freeze_after in train.groups to the next value, so the same parameters are frozen throughout. */
 struct gt_optim_phase {
 	double begin, end; /* end is INFINITY if the phase lasts until the end of the run */
 };
 #define GT_MAX_PHASES (2 * GT_MAX_LR)
 
-/* Which key of an entry of train.groups freezes its parameters in a phase. */
+/* The key of an entry of train.groups that freezes its parameters in a phase. */
 enum gt_freeze { GT_FREEZE_NONE, GT_FREEZE_UNTIL, GT_FREEZE_AFTER };
 
 /* One kernel of an optimizer: over all of its parameters or, if the state is sharded, over this rank's shard of one bucket. */
 struct gt_optim_part {
 	int of;              /* index in gt_optim.call of the optimizer to which this kernel belongs; -1: the moving average */
 	int bucket;          /* index of the bucket; -1: all buckets */
-	int64_t begin, n;    /* first element and number of elements, counted as if the arenas were whole */
+	int64_t begin, n;    /* first element and number of elements, counted in unsharded arenas */
 	struct gt_attr_muon attr;
 	struct gt_call call;
 };
@@ -49,10 +49,10 @@ struct gt_optim {
 	const struct gt_conf_train *conf;
 	struct gt_optim_call call[GT_MAX_LR];
 	int ncalls;
-	/* of[0] is the index in call[] of train.optimizer, and of[1 + g] that of entry g of train.groups; gt_step_args.lr has the same order */
+	/* of[0]: index in call[] of train.optimizer; of[1 + g]: index for entry g of train.groups; gt_step_args.lr has the same order */
 	int of[GT_MAX_LR];
 	int nstates;       /* maximum number of states of a call */
-	int64_t drops;     /* number of reductions by a schedule of type plateau until now; the caller sets it between two steps */
+	int64_t drops;     /* number of reductions so far by a schedule of type plateau; the caller sets it between two steps */
 	bool ema;          /* the parameters have a moving average, in the slot `nstates` of STATE */
 	struct gt_optim_phase phase[GT_MAX_PHASES]; /* [nphases], in the order of time */
 	int nphases;
@@ -66,7 +66,7 @@ struct gt_optim {
 	struct gt_update steps[1 + GT_MAX_PHASES];
 };
 
-/* Fills in what does not depend on the plan: operations, hyper-parameters, states. t must outlive o. */
+/* Fills in the members that do not depend on the plan: operations, hyper-parameters, states. t must outlive o. */
 void gt_optim_init(struct gt_optim *o, const struct gt_conf_train *t);
 /* Returns whether gt_plan_fuse_updates can apply the optimizers that the backend offers; if not, all gradients must be stored. */
 bool gt_optim_fused_update(const struct gt_optim *o);
@@ -85,10 +85,10 @@ void gt_optim_close(struct gt_optim *o, struct gt_space *s);
 
 /* Returns the number of optimizer steps in `epochs` epochs, rounded up. */
 int64_t gt_optim_steps(const struct gt_optim *o, double epochs);
-/* Returns what freezes an entry of train.groups (-1: none) in a phase, given as in gt_plan_key.phase. */
+/* Returns the key that freezes entry `group` of train.groups (-1: no entry) in a phase, given as in gt_plan_key.phase. */
 enum gt_freeze gt_optim_frozen(const struct gt_optim *o, int group, int phase);
-/* Returns whether a phase, given as in gt_plan_key.phase, begins before the end of the run, as far as the config says. A run that resumes
- * with larger batches has done more steps than its epochs have now, and may reach a later phase. */
+/* Returns whether a phase, given as in gt_plan_key.phase, begins before the end of the run according to the config. A run that resumes with
+ * larger batches may reach a later phase, because it has done more steps than these epochs now have. */
 bool gt_optim_reaches(const struct gt_optim *o, int phase);
 /* Returns whether any parameter of graph g is trained in a phase. */
 bool gt_optim_trains(const struct gt_optim *o, const struct gt_graph *g, int phase);

@@ -36,14 +36,14 @@ enum gt_code gt_optim_update_spec(const struct gt_optim *o, const struct gt_grap
 	return GT_OK;
 }
 
-/* Returns a number of elements that is larger than the padding between two parameters of the arenas, which comes from the planner's
- * alignment; another parameter takes at least as much. */
+/* Returns an exclusive upper bound, in elements, of the padding between two parameters of an arena (from the planner's alignment). A
+ * parameter takes at least as many elements. */
 static int64_t max_gap(const struct gt_space *s)
 {
 	return 256 / (int64_t)gt_dtype_size(s->layout.work);
 }
 
-/* Returns whether the optimizer of parameter i may update it on this rank. */
+/* Returns whether this rank may update parameter i by the optimizer. */
 static bool is_updated(const struct gt_space *s, int i)
 {
 	const struct gt_param *w = &s->layout.first->params[i];
@@ -60,8 +60,8 @@ static struct gt_tdesc describe_scalars(int64_t words)
 	return gt_tdesc_make(GT_F64, 1, &words, false);
 }
 
-/* Lists the trainable parameters of call k by their offset, relative to [p->begin, p->begin + p->n). Neighbours with equal hyper-parameters
- * become one segment, unless the optimizer needs whole parameters. The padding between two parameters is zero and stays zero. */
+/* Lists the trainable parameters of call p->of by their offset, relative to [p->begin, p->begin + p->n). Neighbours with equal
+ * hyper-parameters become one segment, unless the optimizer needs whole parameters. Padding between parameters is always zero. */
 static enum gt_code list_segments(struct gt_optim *o, struct gt_optim_part *p, int phase, struct gt_space *s, struct gt_err *err)
 {
 	const struct gt_graph *g = s->layout.first;
@@ -94,7 +94,7 @@ static enum gt_code list_segments(struct gt_optim *o, struct gt_optim_part *p, i
 	p->attr = o->call[p->of].attr;
 	if (o->call[p->of].row->whole)
 		m = n - 1;
-	for (int i = m + 1; i < n; i++) { /* frozen parameters and those with a fused update come after all others in the arena */
+	for (int i = m + 1; i < n; i++) { /* frozen parameters and parameters with a fused update are at the end of the arena */
 		if (seg[m].lr_mul == seg[i].lr_mul && seg[m].weight_decay == seg[i].weight_decay && seg[m].lr == seg[i].lr &&
 		    seg[m].since == seg[i].since && seg[i].begin - seg[m].end < max_gap(s))
 			seg[m].end = seg[i].end;
@@ -113,7 +113,7 @@ struct operand {
 	int state;
 };
 
-/* Lists the inputs of an update in the order of optimizer_rows.h. The arena has no slots for states that do not exist. */
+/* Lists the inputs of an update in the order of optimizer_rows.h. States that the optimizer lacks have no slot in STATE. */
 static int list_operands(const struct gt_optim_call *o, const struct gt_space *s, struct operand *x)
 {
 	int n = 0, state = 0;
@@ -160,7 +160,7 @@ static enum gt_code prepare_average(struct gt_optim *o, struct gt_optim_part *p,
 	return gt_call_prepare(s, &oc, &p->call, err);
 }
 
-/* Prepares the kernels of the updates, and the range of the arenas that each updates. */
+/* Prepares the update kernels, and the range of the arenas that each kernel updates. */
 static enum gt_code prepare_parts(struct gt_optim *o, int phase, struct gt_space *s, bool deterministic, struct gt_err *err)
 {
 	bool sharded = gt_space_sharded(s, GT_A_STATE);
@@ -201,7 +201,7 @@ static enum gt_code prepare_parts(struct gt_optim *o, int phase, struct gt_space
 	return GT_OK;
 }
 
-/* Lists the elements of the arena GRAD for which an earlier phase has computed gradients, but `phase` does not. */
+/* Lists the elements of GRAD for which an earlier phase computes gradients and `phase` does not. */
 static enum gt_code find_stale(struct gt_optim *o, int phase, struct gt_space *s, struct gt_err *err)
 {
 	const struct gt_graph *g = s->layout.first;
@@ -244,8 +244,8 @@ static enum gt_code find_idle(struct gt_optim *o, int phase, struct gt_space *s,
 	return GT_OK;
 }
 
-/* Prepares the sums of squares of the stored gradients. If gradients are sharded, these are the rank's shards, and each sum adds to the one
- * before it. */
+/* Prepares the sums of squares of the stored gradients. If gradients are sharded, the sums cover the rank's shards, and each sum adds to
+ * the sum before it. */
 static enum gt_code prepare_norms(struct gt_optim *o, struct gt_space *s, bool deterministic, struct gt_err *err)
 {
 	struct gt_tdesc flat = describe_flat(s, s->layout.checked), scalar = gt_tdesc_make(GT_F64, 0, NULL, false);
@@ -277,7 +277,7 @@ static enum gt_code prepare_norms(struct gt_optim *o, struct gt_space *s, bool d
 static enum gt_code prepare_check(struct gt_optim *o, struct gt_space *s, struct gt_err *err)
 {
 	const struct gt_conf_loss_scale *ls = &o->conf->loss_scale;
-	int64_t step_args = sizeof(struct gt_step_args) /* those of the first step */, parts[2] = {s->memory.ranks, GT_SCALARS_WORDS};
+	int64_t step_args = sizeof(struct gt_step_args) /* the arguments of the first step */, parts[2] = {s->memory.ranks, GT_SCALARS_WORDS};
 	struct gt_tdesc scalars = describe_scalars(GT_SCALARS_WORDS), scaler = describe_scalars(GT_SCALER_WORDS),
 	                numbers = gt_tdesc_make(GT_U8, 1, &step_args, false), gathered = gt_tdesc_make(GT_F64, 2, parts, false);
 	struct gt_attr_check attr = {.scaling = s->layout.first->compute == GT_F16,
@@ -305,7 +305,7 @@ static enum gt_code prepare_check(struct gt_optim *o, struct gt_space *s, struct
 	return gt_call_prepare(s, &check, &o->check, err);
 }
 
-/* Prepares a call that adds n gradients to n others. */
+/* Prepares a call that adds n gradients to n other gradients. */
 static enum gt_code prepare_add(struct gt_space *s, int64_t n, struct gt_call *out, struct gt_err *err)
 {
 	struct gt_tdesc flat = describe_flat(s, n);
@@ -313,8 +313,8 @@ static enum gt_code prepare_add(struct gt_space *s, int64_t n, struct gt_call *o
 	return gt_call_prepare(s, &add, out, err);
 }
 
-/* Prepares the additions of level i + 1 of the gradients to level i and, with sharded gradients, those of a shard of each bucket to the sum
- * of the rank's shard. */
+/* Prepares the additions of level i + 1 of the gradients to level i and, with sharded gradients, the addition of a reduced shard of each
+ * bucket to the rank's own shard. */
 static enum gt_code prepare_adds(struct gt_optim *o, struct gt_space *s, struct gt_err *err)
 {
 	int levels = s->memory.levels > 1 ? s->memory.levels - 1 : 0, buckets = gt_space_sharded(s, GT_A_GRAD) ? s->shards.nbuckets : 0;

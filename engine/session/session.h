@@ -32,25 +32,25 @@ struct gt_scores; /* base/public.h */
 
 /* The data of a session: session_data.c. Ranks that are threads of one process share it. */
 struct gt_session_files {
-	struct gt_dataset set[GT_SPLITS]; /* the data of each split; empty if the session does not need it, or if there is none */
-	int64_t *index[GT_SPLITS], count[GT_SPLITS]; /* of data.valid: the samples of set[GT_TRAIN] in the splits "train" and "valid", and
-	                                                their number; malloc'ed. NULL: the split has all samples of its dataset */
-	struct gt_fitted *learned;       /* what the training split has taught; NULL: the format does not learn */
+	struct gt_dataset set[GT_SPLITS]; /* the data of each split; empty if the session does not need it, or the split does not exist */
+	int64_t *index[GT_SPLITS], count[GT_SPLITS]; /* with data.valid: indices in set[GT_TRAIN] of the samples of the splits "train" and
+	                                                "valid", and their count; malloc'ed. NULL: the split has all samples of its dataset */
+	struct gt_fitted *learned;       /* facts learned from the training split (vocabulary, statistics); NULL: the format learns nothing */
 	struct gt_dataset like;           /* with learned: fields, targets and classes of all splits, without samples */
-	uint64_t reading;                 /* with learned: bytes of memory while the training split is converted */
-	struct gt_skipped *skipped;       /* texts and rows that were left out because they cannot be read; NULL: none may be */
+	uint64_t reading;                 /* with learned: peak bytes while the training split is converted */
+	struct gt_skipped *skipped;       /* texts and rows that were skipped because they cannot be read; NULL: skipping is not allowed */
 	struct gt_used_samples was;       /* the samples that the run of spec->ckpt used; empty without a checkpoint */
-	struct gt_used_samples used;      /* training: the samples that this run uses, for checkpoints; listed is false if they have no marks */
-	struct gt_arena *memory;          /* memory of what was read of spec->ckpt; NULL: none */
-	int64_t stayed;                   /* samples that data.valid and seed would put in the other one of the splits train and valid */
-	struct gt_data_changes changes;   /* how the samples differ from those of the run of the checkpoint */
-	int64_t left_out[GT_SPLITS];      /* samples of a split that are not measured, because that run has trained on them */
+	struct gt_used_samples used;      /* training: the samples of this run, for checkpoints; listed is false if samples have no marks */
+	struct gt_arena *memory;          /* memory of the data that was read from spec->ckpt; NULL: none */
+	int64_t stayed;                   /* samples that keep their split although data.valid and seed would now choose the other split */
+	struct gt_data_changes changes;   /* how the samples differ from the samples of the checkpoint's run */
+	int64_t left_out[GT_SPLITS];      /* samples of a split that are not evaluated, because the checkpoint's run has trained on them */
 	bool differs;                     /* samples were added, are missing or have changed since the run of the checkpoint */
-	int64_t trained;                  /* with spec->measure: number of its samples that are in the training split of the run */
-	char changed[1024];               /* how the data differs from that of the checkpoint, and what follows; "": it does not */
-	bool wanted[GT_SPLITS];           /* the splits that the session uses or reads for others; the data may have no samples for them */
+	int64_t trained;                  /* with spec->measure: number of measured samples that are in the training split of the run */
+	char changed[1024];               /* message about differences from the checkpoint's data and their consequences; "": none */
+	bool wanted[GT_SPLITS];           /* the splits that the session uses, or reads to make another split; some may have no samples */
 	bool missing[GT_SPLITS];          /* a dry session did not find the split */
-	char note[1024];                  /* why; "": everything was found */
+	char note[1024];                  /* reason why a split was not found; "": all were found */
 };
 
 /* What gt_session_open builds. */
@@ -68,35 +68,35 @@ struct gt_session_spec {
 	/* Called when all sizes are known and before memory is allocated; NULL: not called. An error ends gt_session_open. */
 	enum gt_code (*sized)(void *user, const struct gt_session *s, struct gt_err *err);
 	void *user;              /* first argument of sized */
-	const struct gt_ckpt *ckpt; /* the checkpoint whose state the session will load; not owned. NULL: there is none */
-	const char *measure;     /* with eval[GT_TEST]: a file or folder, all of whose samples are evaluated in place of the split test; NULL */
-	bool dry;                /* the session only plans: it looks for the data without reading it, and allocates no device memory */
+	const struct gt_ckpt *ckpt; /* the checkpoint whose state the session will load; not owned. NULL: no checkpoint */
+	const char *measure;     /* with eval[GT_TEST]: file or folder whose samples are all evaluated instead of the split test; NULL: none */
+	bool dry;                /* the session only plans: checks that the data exists but does not read it, allocates no device memory */
 };
 
 /* The programs that evaluate a split. */
 struct gt_eval_prog {
 	struct gt_loader *loader;
-	struct gt_prog full, tail; /* the programs of a full batch, and of the samples that remain after all full batches */
-	struct gt_prog *shorter;   /* [lengths.n - 1]: that of a full batch with each of the lengths but the last one, which `full` has */
+	struct gt_prog full, tail; /* the program of a full batch, and the program of the samples that remain after all full batches */
+	struct gt_prog *shorter;   /* [lengths.n - 1]: the program of a full batch with each length but the longest, which `full` has */
 	int64_t batch;        /* number of samples of a full batch, over all ranks */
 	int64_t nfull, ntail; /* number of full batches in the split; number of samples that `tail` evaluates, 0: none remain */
 };
 
 /* Describes a plan completely: a session has one plan for each key. */
 struct gt_plan_key {
-	int64_t n;       /* number of samples of this rank; with idle, of another rank */
+	int64_t n;       /* number of samples of this rank; if idle is set, of another rank */
 	int64_t length;  /* length to which sequences are padded; 0: the model reads none */
-	int64_t all;     /* samples over all ranks, if the ranks normalise together (sync_bn) */
+	int64_t all;     /* samples over all ranks, if batch statistics cover all ranks (sync_bn) */
 	bool train;      /* the plan has a backward pass, for the optimizer step */
 	bool loss;       /* the plan computes the loss */
-	bool accumulate; /* the plan adds parameter gradients to those in memory instead of overwriting them */
-	bool idle;       /* the plan is for a rank without samples, which takes part in the communication of the others (plan/syncbn.h) */
+	bool accumulate; /* the plan adds parameter gradients to the gradients in memory instead of overwriting them */
+	bool idle;       /* the plan is for a rank without samples, which takes part in the communication of the other ranks (plan/syncbn.h) */
 	int level, copy; /* index of the copy of the arena GRAD, and index of the copy of the arena BUFFER, that the plan uses */
 	int stage;       /* mode pipe: the stage of the model that the plan computes */
 	int phase;       /* with train: 1 + index of the phase in which the plan is used (gt_train_phase); 0: outside of all phases */
 };
 
-/* From an output of the model to a predicted number: output * std + mean (data.normalize_target). */
+/* Converts an output of the model to a predicted value: output * std + mean (data.normalize_target). */
 struct gt_value_scale {
 	double mean, std;
 };
@@ -105,25 +105,25 @@ struct gt_value_scale {
 struct gt_session_data {
 	const struct gt_session_files *files; /* gt_session_spec.data, or `own` */
 	struct gt_session_files own;    /* empty if the data belongs to the caller */
-	struct gt_dataset set[GT_SPLITS]; /* that of files, not owned. Without data of its own, the split "valid" can be a part of the training
-	                                     data */
+	struct gt_dataset set[GT_SPLITS]; /* the datasets of `files`, not owned. If the split "valid" has no dataset, it may be a part of the
+	                                     training data */
 	struct gt_resident resident[GT_SPLITS]; /* device addresses of the data of set[i]; NULL in a dry session, or if set[i] has a source */
 	struct gt_view view[GT_SPLITS]; /* the samples of each split; n is 0 if it is not used, -1 if a dry session did not find the data */
 	struct gt_model_input *input;   /* [conf->model.ninputs]: the model's inputs, with the shapes of the data */
-	int input_column[GT_MAX_INPUTS]; /* the column of the data (gt_columns_of) that each of them is; 0: the images */
+	int input_column[GT_MAX_INPUTS]; /* index of the data column (gt_columns_of) of each input; 0: the images */
 	struct gt_lengths lengths;      /* the lengths to which sequences are padded; n is 0 if the model reads none */
 	int sequences;                  /* with lengths: index of the model's input that has the sequences */
-	struct gt_data_facts facts;     /* of the training data, or those of the checkpoint that was loaded (gt_state_load) */
+	struct gt_data_facts facts;     /* facts of the training data, or of the checkpoint that was loaded (gt_state_load) */
 	const struct gt_ckpt *ckpt;     /* gt_session_spec.ckpt */
 	bool dry;                       /* gt_session_spec.dry */
-	const char **value_name;        /* [nvalues]: names of the columns of numbers that the model predicts */
+	const char **value_name;        /* [nvalues]: names of the columns whose values the model predicts */
 	struct gt_value_scale *value_scale; /* [nvalues] */
 	int nvalues;                    /* 0: targets are classes or labels */
 	const char *facts_text;         /* text of data.json for checkpoints; NULL: none */
-	struct gt_transform_list train_list, eval_list; /* transforms of training samples, and of those for evaluation and prediction */
-	struct gt_mixing mixing;        /* how training samples are mixed in pairs (mixup, cutmix); classes is that of the data */
+	struct gt_transform_list train_list, eval_list; /* transforms of training samples, and of samples for evaluation and prediction */
+	struct gt_mixing mixing;        /* how training samples are mixed in pairs (mixup, cutmix); classes: number of classes of the data */
 	struct gt_skipped *skipped;     /* samples that could not be read; NULL: such a sample ends the run */
-	const char *note;               /* the reason why a dry session did not find the data; NULL: it was found */
+	const char *note;               /* the reason why a dry session did not find the data; NULL: found */
 };
 
 /* How the samples of an optimizer step are divided among micro-batches and ranks: batch_partition.c. */
@@ -137,14 +137,14 @@ struct gt_batch_partition {
 	int64_t steps_per_epoch, steps;
 };
 
-/* The communicators that a session opens and closes in addition to that of its team (session_team.c). A pointer is NULL if the session
- * does not need that communicator. Programs use the communicators in gt_session.exec. */
+/* The communicators that a session opens and closes in addition to its team's communicator (session_team.c). A pointer is NULL if the
+ * session does not need that communicator. Programs use the communicators in gt_session.exec. */
 struct gt_session_comm {
 	struct gt_comm *split[GT_GROUP_COUNT];        /* groups on host memory, split from the team's communicator */
-	struct gt_comm *lane[GT_LANES];               /* further communicators of GT_GROUP_PIPE on host memory, one for each lane from 1 */
+	struct gt_comm *lane[GT_LANES];               /* communicators of GT_GROUP_PIPE on host memory for the lanes 1, 2, … */
 	struct gt_comm *device_world;                 /* communicator of all ranks on device memory, for GPUs that use NCCL */
 	struct gt_comm *device_group[GT_GROUP_COUNT]; /* groups on device memory, for devices with their own memory */
-	struct gt_comm *device_lane[GT_LANES];        /* further communicators of GT_GROUP_PIPE on device memory, one for each lane from 1 */
+	struct gt_comm *device_lane[GT_LANES];        /* communicators of GT_GROUP_PIPE on device memory for the lanes 1, 2, … */
 };
 
 /* Mode pipe: the stages of the model: session_pipe.c. All zero in other modes. */
@@ -153,15 +153,15 @@ struct gt_session_pipe {
 	int *home;                      /* the stage of each parameter */
 	bool reads;                     /* a stage of this rank reads images or labels, so the rank needs a loader */
 	int lanes;                      /* number of lanes; gt_attr_comm.lane is 0 ... lanes - 1; 0 means 1 */
-	size_t pair_bytes;              /* bytes of sent but unread data for which the communicator has room between two ranks; 0: default */
+	size_t pair_bytes;              /* buffer size between two ranks for sent but unread data, in bytes; 0: default */
 };
 
 #define GT_PLANS 1024 /* maximum number of plans in a session */
-/* A phase of the run in which parameters are frozen that are trained in another part of it (gt_optim_phase). */
+/* A phase of the run, in which some parameters are frozen that are trained in another phase (gt_optim_phase). */
 struct gt_train_phase {
 	int64_t begin, end;        /* the phase has the optimizer steps begin ... end - 1, from 0; 0 if the steps of an epoch are not known */
-	struct gt_prog full, tail; /* the optimizer step in the phase; n is 0 in both if the run ends before the phase, which trains nothing */
-	struct gt_prog *shorter;   /* [lengths.n - 1]: that of a full batch with each of the lengths but the last one, which `full` has */
+	struct gt_prog full, tail; /* the optimizer step in the phase; n is 0 in both if the run ends before the phase begins */
+	struct gt_prog *shorter;   /* [lengths.n - 1]: the program of a full batch with each length but the longest, which `full` has */
 };
 /* The plans of a session, and the programs that execute them: session_plan.c, session_programs.c. */
 struct gt_session_programs {
@@ -170,16 +170,16 @@ struct gt_session_programs {
 	int nplans;                   /* 0 ... GT_PLANS */
 	int64_t num_params;           /* number of trained elements of the whole model's parameters */
 	struct gt_prog full, tail;    /* the optimizer step on a full batch and on an epoch's short last batch; tail.n = 0: no short batch.
-	                                 They are those outside of all phases, and decide the layout even if phases fill the whole run */
+	                                 They apply outside of all phases, and decide the layout even if phases cover the whole run */
 	struct gt_train_phase *phase; /* [optim.nphases], in the order of time */
-	struct gt_prog *shorter;      /* of full, as in gt_train_phase */
-	int64_t length;               /* while programs are built: the length of their sequences, as in gt_plan_key */
-	int building;                 /* while programs are built: the phase of their plans, as in gt_plan_key */
-	struct gt_loader *loader;     /* of the training split; NULL without gt_session_spec.train and in a dry session */
+	struct gt_prog *shorter;      /* shorter variants of `full`, as in gt_train_phase */
+	int64_t length;               /* while programs are built: gt_plan_key.length of their plans */
+	int building;                 /* while programs are built: gt_plan_key.phase of their plans */
+	struct gt_loader *loader;     /* loader of the training split; NULL without gt_session_spec.train and in a dry session */
 	struct gt_range rows;         /* with factored updates: location of the loader's batches in the arena GT_A_SHARED_ACT */
 	struct gt_eval_prog eval[GT_SPLITS]; /* all zero for a split that is not evaluated */
 	size_t fetched_bytes;         /* bytes of the rings of fetched batches of all loaders; 0: the data is in memory */
-	size_t decoding_bytes;        /* maximum bytes that the threads which read samples keep from one sample to the next */
+	size_t decoding_bytes;        /* maximum bytes of decoder buffers that the threads which read samples keep */
 	struct gt_plan *predict;      /* the plan of gt_session_spec.predict; NULL: none */
 };
 
@@ -189,11 +189,11 @@ struct gt_session {
 	const struct gt_team *team;         /* not owned; NULL: there is one rank */
 	const struct gt_strategy *strategy; /* the strategy of parallel.mode */
 	struct gt_rank_position at;         /* the position of this rank in the world */
-	bool sync_bn;                       /* parallel.sync_bn is set and there are ranks to share statistics with */
+	bool sync_bn;                       /* parallel.sync_bn is set and there are several ranks to share statistics */
 	struct gt_loss_spec loss;           /* train.loss with its keys */
 	struct gt_device device;            /* owned; only the arena is closed after it */
-	const char *family;                 /* kind of device: "cpu", "cuda"; "null": a plan on paper for either */
-	bool queues;                        /* the device queues steps in streams, so that the host does not wait for each step */
+	const char *family;                 /* kind of device: "cpu", "cuda"; "null": a plan without a device, for either kind */
+	bool queues;                        /* the device queues steps in streams, so the host need not wait for each step */
 
 	struct gt_session_data data;
 	struct gt_batch_partition batch;
@@ -204,7 +204,7 @@ struct gt_session {
 	struct gt_optim optim;   /* the optimizer's calls; empty without gt_session_spec.train */
 	struct gt_space *space;  /* owned: parameters, shards and memory of all plans */
 	struct gt_exec exec;     /* executes the programs; has the communicators to use */
-	void (*watch)(void *user, double share); /* called during an evaluation with the share that is done, 0 ... 1; NULL: not called */
+	void (*watch)(void *user, double share); /* called during an evaluation with its progress, 0 ... 1; NULL: not called */
 	void *watch_user;                        /* first argument of watch */
 	/* Called after each batch of an evaluation, while the device still has its outputs and exec.loaded_batches its labels. p: the program
 	 * that has evaluated the batch. NULL: not called, and several batches may be queued at once. */
@@ -223,17 +223,17 @@ enum gt_code gt_device_for(const struct gt_conf *c, const char *word, const stru
  * precision. */
 enum gt_code gt_compute_dtype(const struct gt_conf *c, const char *backend, enum gt_dtype *out, struct gt_err *err);
 
-/* Returns whether the config's precision is one that the device computes in f32, as it has no arithmetic for it (gt_devinfo.native). */
+/* Returns whether the device computes the config's precision in f32, for lack of arithmetic in this precision (gt_devinfo.native). */
 bool gt_computes_in_f32(const struct gt_conf *c, const struct gt_devinfo *info);
 
 /* Returns the plan for a key; the first call for a key makes it. The session owns it. */
 enum gt_code gt_session_plan(struct gt_session *s, const struct gt_plan_key *w, struct gt_plan **out, struct gt_err *err);
 
-/* Returns the program of an optimizer step, from 0, with the longest sequences; tail: of a short last batch. *end: the step at which
- * another program begins, or INT64_MAX. */
+/* Returns the program of an optimizer step, from 0, with the longest sequences; tail: of a short last batch. *end: the first later step
+ * with another program, or INT64_MAX. */
 const struct gt_prog *gt_session_step_prog(const struct gt_session *s, int64_t step, bool tail, int64_t *end);
-/* Sets *out to the program of the optimizer step on the samples from position `cursor` of `epoch` on, and *n to the number of steps until
- * another one begins, at most `most`. */
+/* Sets *out to the program of the optimizer step on the samples from position `cursor` of `epoch` on, and *n to the number of steps with
+ * this program, at most `most`. */
 enum gt_code gt_session_next_prog(struct gt_session *s, int64_t step, int64_t epoch, int64_t cursor, int64_t most,
                                   const struct gt_prog **out, int64_t *n, struct gt_err *err);
 
@@ -242,7 +242,7 @@ enum gt_code gt_session_check_metrics(const struct gt_session *s, struct gt_err 
 
 /* Initialises parameters by the config's method and seed, and buffers to their constants. */
 enum gt_code gt_session_init(struct gt_session *s, struct gt_err *err);
-/* Checks that all parameters and buffers are finite. GT_EDIVERGED names the first that is not, the same one on all ranks. All ranks call
+/* Checks that all parameters and buffers are finite. GT_EDIVERGED names the first non-finite tensor, the same on all ranks. All ranks call
  * it, while no step is queued on the device. */
 enum gt_code gt_session_finite(struct gt_session *s, int64_t step, struct gt_err *err);
 /* Rewrites the 16-bit copies of the weights. Call it after changing the master weights from outside the optimizer. */
@@ -254,7 +254,7 @@ bool gt_session_scales_loss(const struct gt_session *s);
 enum gt_code gt_session_set_scale(struct gt_session *s, double scale, int64_t good, struct gt_err *err);
 
 /* gt_session_get copies one tensor from the device to plain host memory of gt_tdesc_count elements, and gt_session_put copies it back. i:
- * number of the parameter or buffer. state: -1 for the value itself, 0 ... for an optimizer state. gt_session_has_tensor returns whether
+ * index of the parameter or buffer. state: -1 for the value itself, 0 ... for an optimizer state. gt_session_has_tensor returns whether
  * rank 0 holds the whole tensor. If it does not, all ranks must call gt_session_get together, and rank 0 receives the whole tensor. */
 bool gt_session_has_tensor(const struct gt_session *s, int i, int state);
 enum gt_code gt_session_get(struct gt_session *s, int i, int state, void *plain, struct gt_err *err);
@@ -265,18 +265,17 @@ struct gt_tdesc gt_session_desc(const struct gt_session *s, int i);
 /* Evaluates a split on every sample once. GT_EDIVERGED: the loss is NaN or infinite; the message names the first operation whose output is
  * not finite. */
 enum gt_code gt_session_eval(struct gt_session *s, enum gt_split split, struct gt_scores *out, struct gt_err *err);
-/* Returns the number of samples whose scores m has, of `samples` that were computed: without a class, every sample counts. */
+/* Returns how many of `samples` evaluated samples are counted in m. If the loss uses no classes, every sample counts. */
 int64_t gt_session_counted(const struct gt_session *s, const struct gt_metrics *m, int64_t samples);
-/* Computes scores from sums; m->count: as gt_session_counted returns it. acc and top5 are NAN without a class or samples; the scores that
- * need outputs are NAN. */
+/* Computes scores from the sums m; m->count must be the result of gt_session_counted. acc and top5 are NAN without a class or samples; the
+ * scores that need outputs are NAN. */
 struct gt_scores gt_session_scores(const struct gt_session *s, const struct gt_metrics *m);
 
-/* Returns whether the loss compares the outputs of each sample with one class, so that outputs and label give a prediction that is right or
- * wrong. */
+/* Returns whether the loss compares the outputs of each sample with one class, so that a prediction is right or wrong. */
 bool gt_session_has_classes(const struct gt_session *s);
-/* Returns whether the outputs are predictions of the columns of numbers data.value_name[], apart from data.value_scale[]. */
+/* Returns whether the outputs predict the values of the columns data.value_name[], before scaling by data.value_scale[]. */
 bool gt_session_predicts_numbers(const struct gt_session *s);
-/* Returns the label of samples that do not count. */
+/* Returns the label that marks samples as ignored. */
 int64_t gt_session_ignored_label(const struct gt_session *s);
 
 #endif

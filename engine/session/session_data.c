@@ -95,7 +95,7 @@ static bool ends_with(const char *path, const char *end)
 	return n > m && !strcasecmp(path + n - m, end);
 }
 
-/* Makes the spec that of all samples of a file or folder, as its split "test": spec->measure. files: the run's images were files. */
+/* Changes ds so that its split "test" has all samples of the file or folder spec->measure. files: the run's images were files. */
 static enum gt_code measure_all_samples(const struct gt_session_spec *spec, bool files, struct gt_arena *a, struct gt_dataset_spec *ds,
                                         struct gt_err *err)
 {
@@ -133,7 +133,7 @@ static enum gt_code measure_all_samples(const struct gt_session_spec *spec, bool
 }
 
 /* ---- splits ------------------------------------------------------------------------------------------------------------------- */
-/* Divides the training samples by their numbers, stratified by group[n], 0 ... groups - 1, or not if groups is 0. */
+/* Divides the training samples by their indices, stratified by group[n], 0 ... groups - 1; groups 0: not stratified. */
 static enum gt_code divide_numbers(const struct gt_conf *c, int64_t nvalid, const int32_t *group, int64_t groups,
                                    struct gt_session_files *out, struct gt_err *err)
 {
@@ -149,7 +149,7 @@ static enum gt_code divide_numbers(const struct gt_conf *c, int64_t nvalid, cons
 	return gt_permute_split((uint64_t)c->seed, n, nvalid, train, valid, err);
 }
 
-/* Divides the training samples by what identifies them. */
+/* Divides the training samples by their ids. */
 static enum gt_code divide_marks(const struct gt_conf *c, const int32_t *group, int64_t groups, struct gt_session_files *out,
                                  struct gt_err *err)
 {
@@ -176,7 +176,7 @@ static enum gt_code divide_marks(const struct gt_conf *c, const int32_t *group, 
 	return code;
 }
 
-/* Writes the class of each training sample to group[n], and the number of classes to *groups; 0: they have none. */
+/* Writes the class of each training sample to group[n], and the number of classes to *groups; 0: no classes. */
 static enum gt_code find_groups(const struct gt_dataset_spec *ds, const struct gt_dataset *d, int32_t *group, int64_t *groups,
                                 struct gt_err *err)
 {
@@ -191,8 +191,8 @@ static enum gt_code find_groups(const struct gt_dataset_spec *ds, const struct g
 	return GT_OK;
 }
 
-/* Makes the split "valid" of data.valid of the training samples; without data.valid, the data may have a split of its own. Samples without
- * marks, and all samples if the run of the checkpoint did so, are divided by their numbers. */
+/* Splits "valid" off the training samples as data.valid requests; without data.valid, the data may have its own split "valid". Samples
+ * without marks are divided by their indices; so are all samples if the run of the checkpoint did so. */
 static enum gt_code split_train(const struct gt_conf *c, const struct gt_dataset_spec *ds, struct gt_session_files *out, struct gt_err *err)
 {
 	const struct gt_dataset *set = &out->set[GT_TRAIN];
@@ -214,7 +214,7 @@ static enum gt_code split_train(const struct gt_conf *c, const struct gt_dataset
 }
 
 /* ---- the samples of a checkpoint ------------------------------------------------------------------------------------------------ */
-/* Reads what the checkpoint has of samples and, for data whose classes are names of folders or in a list, its classes. */
+/* Reads the samples that the checkpoint lists and, if folders or a list name the classes, its classes. */
 static enum gt_code read_known(const struct gt_session_spec *spec, struct gt_dataset_spec *ds, struct gt_session_files *out,
                                struct gt_err *err)
 {
@@ -231,7 +231,7 @@ static enum gt_code read_known(const struct gt_session_spec *spec, struct gt_dat
 	return spec->measure ? measure_all_samples(spec, facts.files, out->memory, ds, err) : GT_OK;
 }
 
-/* Sets the contents in the marks of encoded images, if they are compared or stored. */
+/* Sets the content hashes in the marks of encoded images, if marks are compared or stored. */
 static void hash_contents(const struct gt_session_spec *spec, struct gt_session_files *out)
 {
 	for (int i = 0; i < GT_SPLITS; i++)
@@ -239,7 +239,7 @@ static void hash_contents(const struct gt_session_spec *spec, struct gt_session_
 			gt_source_contents(out->set[i].source, out->set[i].mark, out->set[i].n);
 }
 
-/* Leaves samples that the run has trained on out of a split that is measured. */
+/* Removes samples that the run has trained on from a split that is evaluated. */
 static enum gt_code leave_out_trained(struct gt_session_files *out, enum gt_split split, struct gt_err *err)
 {
 	const struct gt_dataset *d = &out->set[split];
@@ -261,7 +261,7 @@ static enum gt_code leave_out_trained(struct gt_session_files *out, enum gt_spli
 	                      d->where, gt_split_names[split]);
 }
 
-/* Returns whether the samples of the run's split "valid" are among those of the training split, and not in a split of their own. */
+/* Returns whether the samples of the run's split "valid" were taken from its training data, not from a separate split. */
 static bool is_valid_part_of_train(const struct gt_conf *c, const struct gt_session_files *out)
 {
 	const struct gt_sample_list *valid = &out->was.list[GT_VALID];
@@ -272,7 +272,7 @@ static bool is_valid_part_of_train(const struct gt_conf *c, const struct gt_sess
 	return c->data.valid > 0;
 }
 
-/* Compares the samples of a split with those of the checkpoint. */
+/* Compares the samples of a split with the samples of the checkpoint. */
 static enum gt_code compare_split(const struct gt_session_spec *spec, struct gt_session_files *out, enum gt_split split, struct gt_err *err)
 {
 	const struct gt_dataset *d = &out->set[split];
@@ -363,8 +363,8 @@ static enum gt_code learn_rows(const struct gt_dataset_spec *ds, const struct gt
 	return by->fit(ds, d, row, row ? files->count[GT_TRAIN] : d->n, *now, err);
 }
 
-/* Checks that the training samples teach what the checkpoint has. A run that resumes ends if they do not; an evaluation goes on with what
- * the checkpoint has, and out->changed says it. */
+/* Checks that the facts learned from the training samples equal the facts in the checkpoint. If not, a resumed run ends; an evaluation
+ * continues with the checkpoint's facts and writes a note to out->changed. */
 static enum gt_code compare_learned(const struct gt_session_spec *spec, const struct gt_dataset_spec *ds, struct gt_session_files *out,
                                     struct gt_err *err)
 {
@@ -376,7 +376,7 @@ static enum gt_code compare_learned(const struct gt_session_spec *spec, const st
 	gt_fitted_free(now);
 	if (code == GT_OK)
 		return GT_OK;
-	if ((code == GT_EDATA || code == GT_ENOINPUT) && !spec->train) { /* GT_ENOINPUT: data.vocab is missing, which the checkpoint has */
+	if ((code == GT_EDATA || code == GT_ENOINPUT) && !spec->train) { /* GT_ENOINPUT: data.vocab, which the checkpoint has, is missing */
 		append_change(out, "%.700s; %s", why.msg,
 		              out->was.listed ? "a key of data has another value than in the run"
 		                       : "the training data has changed, or data.valid, data.limit or seed, so the splits train and valid may have "
@@ -390,17 +390,17 @@ static enum gt_code compare_learned(const struct gt_session_spec *spec, const st
 	                               : "a resumed run needs the same training data, with the same data.valid, data.limit and seed");
 }
 
-/* Takes what the checkpoint has learned, or learns from the training samples. */
+/* Takes the learned facts from the checkpoint, or learns them from the training samples. */
 static enum gt_code learn_or_load(const struct gt_session_spec *spec, const struct gt_dataset_spec *ds, struct gt_session_files *out,
                                   struct gt_err *err)
 {
 	if (!spec->ckpt)
 		return learn_rows(ds, out, &out->learned, err);
-	/* what changed samples would teach says nothing: the run goes on with what the checkpoint has */
+	/* facts of changed samples cannot be compared: the run continues with the checkpoint's facts */
 	return !out->differs && !out->was.changed && (spec->train || out->set[GT_TRAIN].raw) ? compare_learned(spec, ds, out, err) : GT_OK;
 }
 
-/* Refuses keys of texts for a table without texts. */
+/* Rejects keys for texts if the table has no texts. */
 static enum gt_code check_texts(const struct gt_conf *c, const struct gt_fitted *l, struct gt_err *err)
 {
 	if (!c->data.text_key || !l->table.ncolumns || l->table.ntexts)
@@ -409,7 +409,7 @@ static enum gt_code check_texts(const struct gt_conf *c, const struct gt_fitted 
 	                      "column the type \"text\" in data.columns, or remove this key");
 }
 
-/* Reads the training split, learns from it, and sets ds->fitted, with which the other splits are read. */
+/* Reads the training split, learns from it, and sets ds->fitted, which is used to read the other splits. */
 static enum gt_code read_and_learn(const struct gt_session_spec *spec, struct gt_dataset_spec *ds, struct gt_session_files *out,
                                    struct gt_err *err)
 {
@@ -433,13 +433,13 @@ static enum gt_code read_and_learn(const struct gt_session_spec *spec, struct gt
 	if (!d->raw)
 		return GT_OK;
 	GT_TRY(out->learned->by->transform(ds, out->learned, d, err));
-	/* the column that is converted, and the numbers of the samples of each split */
+	/* the column that is converted, and the sample indices of each split */
 	out->reading += gt_dataset_bytes(d) + (uint64_t)d->n * (sizeof(double) + (out->index[GT_TRAIN] ? sizeof(int64_t) : 0));
 	return GT_OK;
 }
 
 /* ---- reading ------------------------------------------------------------------------------------------------------------------- */
-/* Reads all wanted splits that have not been read, each in a thread of its own. */
+/* Reads all wanted splits that have not been read, each in its own thread. */
 static void read_all(const struct gt_session_spec *spec, const struct gt_dataset_spec *ds, struct gt_session_files *out, struct job *job)
 {
 	pthread_t thread[GT_SPLITS];
@@ -507,7 +507,7 @@ static enum gt_code read_splits(const struct gt_session_spec *spec, struct gt_se
 	return list_used(spec, out, err);
 }
 
-/* Says what to do if the data of a checkpoint is no longer where its config has it. */
+/* Adds advice to the error if the data of a checkpoint is no longer at the path in its config. */
 static void explain_moved_data(const struct gt_conf *c, struct gt_err *err)
 {
 	const char *vocab = c->data.text.vocab;

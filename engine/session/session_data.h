@@ -2,39 +2,39 @@
  *
  *     session_data.c    reads the dataset, splits it, and compares it with the samples of a checkpoint
  *     session_view.c    the splits as the session uses them: resident on the device, with names and facts
- *     session_inputs.c  the inputs of the model and what the data has for them
+ *     session_inputs.c  the inputs of the model and the data fields that they read
  *     session_fetch.c   the transforms of samples, and how a loader reads samples that are not resident */
 #ifndef GT_SESSION_SESSION_DATA_H
 #define GT_SESSION_SESSION_DATA_H
 
 #include "session/session.h"
 
-/* Reads the splits in spec once for several sessions of one process, which take it as spec->data: divides the training split by
- * data.valid, and learns from it or takes what spec->ckpt has learned, if the format learns. The caller frees *out with
+/* Reads the splits in spec once for several sessions of one process, which take it as spec->data: divides the training split by data.valid
+ * and, if the format learns, learns from this split or takes the learned facts of spec->ckpt. The caller frees *out with
  * gt_session_free_data after the sessions are closed. On failure it is empty. */
 enum gt_code gt_session_read_data(const struct gt_session_spec *spec, struct gt_session_files *out, struct gt_err *err);
 void gt_session_free_data(struct gt_session_files *f);
 
-/* Reads a file for prediction, with what the training split has taught: fields without targets. The caller frees *out. */
+/* Reads a file for prediction, with the facts learned from the training split: fields without targets. The caller frees *out. */
 enum gt_code gt_session_read_inputs(const struct gt_session *s, const char *path, struct gt_dataset *out, struct gt_err *err);
-/* The same with one text of n bytes; name: for messages. */
+/* Like gt_session_read_inputs, for one text of n bytes. name: for messages. */
 enum gt_code gt_session_read_text(const struct gt_session *s, const char *name, const char *text, size_t n, struct gt_dataset *out,
                                   struct gt_err *err);
 
-/* Reads the data of the splits in spec (with dry: only looks for it, unless the format learns) and fills s->data. */
+/* Reads the data of the splits in spec (with dry: only checks that it exists, unless the format learns) and fills s->data. */
 enum gt_code gt_session_data_open(struct gt_session *s, const struct gt_session_spec *spec, struct gt_err *err);
 void gt_session_data_close(struct gt_session *s);
 
-/* Returns how many variants of each image (original, mirrored, shifted) an evaluation averages, as the config key eval.tta requests. */
+/* Returns how many variants of each image (original, mirrored, shifted) an evaluation averages according to eval.tta. */
 int gt_session_tta_views(const struct gt_conf *c);
 
-/* Fills the attributes of the gather kernel, which assembles batches: normalisation, and the transforms of the list, for which
- * gt_transform_in_kernel is true. */
+/* Fills the attributes of the gather kernel, which assembles batches: normalisation, and the transforms of `list`, for which
+ * gt_transform_in_kernel must be true. */
 enum gt_code gt_session_gather_attr(const struct gt_conf *c, struct gt_transform_list list, struct gt_attr_gather *out, struct gt_err *err);
 
-/* Fills in how a loader of the split transforms samples: the attributes of the gather kernel and, if the samples are fetched, that and how
- * far ahead. train: with the transforms of training. gt_session_fetch_open, which the caller of gt_loader_open calls before, opens what
- * reads them; on failure of gt_loader_open the caller calls spec->fetch.close. */
+/* Fills in how a loader of the split reads and transforms samples: the attributes of the gather kernel and, if samples are fetched, the
+ * read-ahead settings. train: with the transforms of training. Before gt_loader_open, the caller calls gt_session_fetch_open, which opens
+ * the reader of the samples; if gt_loader_open fails, the caller calls spec->fetch.close. */
 enum gt_code gt_session_fetch_spec(const struct gt_session *s, enum gt_split split, bool train, struct gt_loader_spec *spec,
                                    struct gt_err *err);
 enum gt_code gt_session_fetch_open(const struct gt_session *s, enum gt_split split, bool train, struct gt_loader_spec *spec,
@@ -43,24 +43,24 @@ enum gt_code gt_session_fetch_open(const struct gt_session *s, enum gt_split spl
 bool gt_session_fetches(const struct gt_session *s);
 /* How the transforms of training samples are divided between the threads that read them and the gather kernel. */
 struct gt_session_division {
-	struct gt_recipe_split split; /* on = false: not at all, because threads, or nobody, transform the samples */
-	const char *threads, *device; /* the transforms of each: "hflip, color_jitter"; NULL if they are not divided */
+	struct gt_recipe_split split; /* on = false: not divided; threads or the gather kernel make all transforms */
+	const char *threads, *device; /* names of the transforms of threads and device: "hflip, color_jitter"; NULL if not divided */
 };
 enum gt_code gt_session_divided(const struct gt_session *s, struct gt_arena *a, struct gt_session_division *out, struct gt_err *err);
-/* Returns the maximum number of steps in a window on a GPU, if samples are fetched: 8, or less if a rank's samples of two windows, which
- * are in device memory, would take more than 1 GiB. It is the same on all ranks. */
+/* Returns the maximum number of steps in a window on a GPU, if samples are fetched: 8, or less if the samples of two windows would take
+ * more than 1 GiB of device memory on a rank. It is the same on all ranks. */
 int gt_session_fetch_window(const struct gt_session *s);
 
 /* Returns the number of threads that read samples: data.workers or, if that is 0, the number of the device's threads, or 4 for a GPU. */
 int gt_session_workers(const struct gt_session *s);
 
-/* Sets the transforms of training samples and of those for evaluation of the data d, and checks them. */
+/* Sets and checks the transforms for training and for evaluation of the data d. */
 enum gt_code gt_session_set_lists(struct gt_session *s, const struct gt_dataset *d, struct gt_err *err);
-/* Completes the model's inputs by the data d; NULL: it was not found, and the config must have all shapes. */
+/* Completes the model's inputs from the data d; d NULL: the data was not found, and the config must have all shapes. */
 enum gt_code gt_session_match_inputs(struct gt_session *s, const struct gt_dataset *d, struct gt_err *err);
-/* Sets what a loader delivers as inputs of the model. */
+/* Sets which columns a loader delivers as inputs of the model. */
 void gt_session_loader_inputs(const struct gt_session *s, struct gt_loader_spec *spec);
-/* Returns the loss for training or evaluation. With mixed samples, targets in training are numbers. */
+/* Returns the loss for training or evaluation. With mixed samples, training targets are class shares instead of labels. */
 struct gt_loss_spec gt_session_loss(const struct gt_session *s, bool train);
 /* Returns whether training samples are mixed (mixup, cutmix). */
 bool gt_session_mixes(const struct gt_session *s);
@@ -69,12 +69,12 @@ bool gt_session_mixes(const struct gt_session *s);
 enum gt_code gt_session_set_eval_list(struct gt_session *s, bool files, struct gt_err *err);
 /* Returns the facts about a dataset that a checkpoint stores. They point into d. */
 struct gt_data_facts gt_session_facts_of(const struct gt_dataset *d);
-/* Returns the name of a class: that of the data or of the checkpoint, else that of a known dataset; NULL if it has none. */
+/* Returns the name of a class: from the data or the checkpoint, else from a known dataset; NULL: no name. */
 const char *gt_session_class_name(const struct gt_session *s, int64_t label);
 
 /* Calls fn, on rank 0, with the reason of each sample that a rank could not read since the last call (data.on_error = "skip"), each sample
- * once, and of texts and rows that were left out; rows of a table that were left out for the same reason are one call, and `each`, if it is
- * not NULL, is called with every one of them. All ranks call it together. */
+ * once, and of skipped texts and rows. Rows of a table that were skipped for the same reason are one call of fn; `each`, if not NULL, is
+ * called for every such row. All ranks call it together. */
 enum gt_code gt_session_skipped(struct gt_session *s, void (*fn)(void *user, const char *why), void (*each)(void *user, const char *why),
                                 void *user, struct gt_err *err);
 

@@ -22,15 +22,15 @@ int64_t gt_session_ignored_label(const struct gt_session *s)
 struct evaluation {
 	struct gt_eval_prog *e;
 	int64_t all;    /* number of batches */
-	bool diagnoses; /* the batches are evaluated once more, up to the first output that is not finite */
-	char why[512];  /* with diagnoses: describes this output; "": none was found until now */
+	bool diagnoses; /* the batches are evaluated again, up to the first output that is not finite */
+	char why[512];  /* with diagnoses: describes this output; "": not found yet */
 };
 
-/* Evaluates the next batch once more and fills in v->why, the same text on all ranks. */
+/* Evaluates the next batch again and sets v->why to the same text on all ranks. */
 static enum gt_code diagnose_batch(struct gt_session *s, struct evaluation *v, const struct gt_prog *p, const struct gt_step_args *numbers,
                                    struct gt_err *err)
 {
-	int64_t first = 0; /* world - number of the first rank that has found an output; 0: none has */
+	int64_t first = 0; /* world - (first rank that has found such an output); 0: no rank has */
 	GT_TRY(gt_exec_diagnose_eval(&s->exec, p, v->e->loader, numbers, v->why, sizeof v->why, err));
 	if (s->at.world == 1)
 		return GT_OK;
@@ -117,7 +117,7 @@ enum gt_code gt_session_eval(struct gt_session *s, enum gt_split split, struct g
 	s->exec.graphs &= !s->after_batch; /* a replayed CUDA graph does not set exec.loaded_batches */
 	enum gt_code code = run_eval_batches(s, &v, err);
 	s->exec.graphs = graphs;
-	if (code == GT_EDIVERGED && s->at.world == 1) /* after_batch has met an output that is not finite */
+	if (code == GT_EDIVERGED && s->at.world == 1) /* after_batch has found an output that is not finite */
 		return refuse_nonfinite(s, split, &v, err);
 	GT_TRY(code);
 	gt_loader_stop(e->loader);
@@ -150,7 +150,7 @@ static bool is_split_measured(const struct gt_session *s, enum gt_split split)
 	return split == GT_TRAIN ? s->prog.full.n || s->prog.tail.n : s->prog.eval[split].nfull > 0;
 }
 
-/* Writes the metrics of the split that the targets have: "valid/loss", "valid/acc" or "valid/top5". */
+/* Writes the metrics of the split that these kinds of targets allow: "valid/loss", "valid/acc" or "valid/top5". */
 static const char *list_metrics(const struct gt_metric *m, unsigned kinds, char *buf, size_t size)
 {
 	const char *name[GT_SCORE_COUNT];
@@ -164,7 +164,7 @@ static const char *list_metrics(const struct gt_metric *m, unsigned kinds, char 
 	return buf;
 }
 
-/* Refuses a metric that the run never measures. key: where the config names it. */
+/* Rejects a metric that the run never measures. key: the config key that names the metric. */
 static enum gt_code check_metric(const struct gt_session *s, const char *key, const char *metric, struct gt_err *err)
 {
 	static const char *const what[] = {[GT_KIND_CLASS] = "one class for each sample",

@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* ---- lists of transforms ---------------------------------------------------------------------------------------------------------- */
-/* Returns whether a list determines the size of the image whatever size it had. */
+/* Returns whether the transforms give images of every size the same output size. */
 static bool sets_size(struct gt_transform_list l)
 {
 	for (int i = 0; i < l.n; i++)
@@ -17,7 +17,7 @@ static bool sets_size(struct gt_transform_list l)
 	return false;
 }
 
-/* The transforms of image files for evaluation, if the config has none: those that torchvision's presets use with the ratio 256 / 224. */
+/* The transforms of image files for evaluation, if the config has none: as in torchvision's presets, with the ratio 256 / 224. */
 static enum gt_code default_eval_list(struct gt_session *s, struct gt_transform_list *out, struct gt_err *err)
 {
 	const int64_t *in = s->conf->model.input;
@@ -32,7 +32,7 @@ static enum gt_code default_eval_list(struct gt_session *s, struct gt_transform_
 	return GT_OK;
 }
 
-/* Checks a list for the images of d. key: where the config has it; its first entries, `before` of them, are eval.transforms. */
+/* Checks a list for the images of d. key: the config key of the list; the first `before` entries come from eval.transforms. */
 static enum gt_code check_list(const struct gt_session *s, const struct gt_dataset *d, struct gt_transform_list list, const char *key,
                                int before, struct gt_err *err)
 {
@@ -57,7 +57,7 @@ enum gt_code gt_session_set_eval_list(struct gt_session *s, bool files, struct g
 	return files && !eval->n ? default_eval_list(s, eval, err) : GT_OK;
 }
 
-/* Training samples get the transforms for evaluation first if data.augment does not determine their size. */
+/* If data.augment does not determine the image size, training samples first get the transforms for evaluation. */
 enum gt_code gt_session_set_lists(struct gt_session *s, const struct gt_dataset *d, struct gt_err *err)
 {
 	const struct gt_conf_data *c = &s->conf->data;
@@ -103,8 +103,8 @@ static bool is_fetched(const struct gt_session *s, enum gt_split split, bool tra
 	return d && (d->encoded || host);
 }
 
-/* Returns how the transforms of fetched samples are divided between the threads that read them and the device. Threads do all of them
- * where the device is the host, and before samples are mixed. */
+/* Returns how the transforms of fetched samples are divided between the threads that read them and the device. Threads make all transforms
+ * if the device is the host or if samples are mixed afterwards. */
 static struct gt_recipe_split divide_transforms(const struct gt_session *s, bool train)
 {
 	const int64_t *in = s->conf->model.input;
@@ -144,7 +144,7 @@ enum gt_code gt_session_divided(const struct gt_session *s, struct gt_arena *a, 
 struct fetch {
 	struct gt_samples *samples;
 	struct gt_skipped *skipped; /* NULL: a sample that cannot be read ends the run */
-	bool may_skip;              /* data.on_error = "skip" is allowed, and would let the run go on */
+	bool may_skip;              /* data.on_error = "skip" is allowed, and would let the run continue */
 	int set;                    /* index of the dataset in gt_session_data.set */
 	size_t bytes;               /* bytes of a sample */
 };
@@ -193,7 +193,7 @@ int gt_session_fetch_window(const struct gt_session *s)
 		row = is_fetched(s, (enum gt_split)i, i == GT_TRAIN) && bytes > row ? bytes : row;
 	}
 	while (window > 2 && 2 * window * ((batch + s->at.ndata - 1) / s->at.ndata) * row > (int64_t)1 << 30)
-		window /= 2; /* steps on such batches take so long that few of them in a window are enough */
+		window /= 2; /* steps on such batches take so long that a few steps in a window are enough */
 	return window;
 }
 
@@ -217,7 +217,7 @@ enum gt_code gt_session_fetch_spec(const struct gt_session *s, enum gt_split spl
 	spec->fetch.sample = fetch_sample;
 	spec->split = divide_transforms(s, train);
 	spec->workers = gt_session_workers(s);
-	/* Ahead of the training by two batches, or with small batches by enough samples to keep all threads reading. */
+	/* Threads read two batches ahead or, if batches are small, enough samples to keep all threads busy. */
 	int64_t few = part > 0 ? (4 * spec->workers + part - 1) / part : 2;
 	spec->ahead = s->conf->data.prefetch >= 0 ? (int)s->conf->data.prefetch : (int)(few > 2 ? few : 2);
 	return GT_OK;
@@ -317,7 +317,7 @@ enum gt_code gt_session_each_sample(const struct gt_session *s, enum gt_split sp
 }
 
 /* ---- samples that could not be read -------------------------------------------------------------------------------------------------- */
-/* The new entries of one rank's list: for each the numbers of its dataset and sample, and its reason, as text that ends with a NUL. */
+/* The new entries of one rank's list: each has the indices of dataset and sample, and the reason, as NUL-terminated text. */
 struct texts {
 	char *text;
 	int64_t size, cap;

@@ -1,10 +1,10 @@
-/* The inputs of the model and what the data has for them. */
+/* The inputs of the model and the data fields that they read. */
 #include "session/session_data.h"
 #include "session/session_plan.h"
 #include <stdio.h>
 #include <string.h>
 
-/* Writes the names of what a dataset has: "image, values". */
+/* Writes the names of the dataset's fields: "image, values". */
 static void list_fields(const struct gt_dataset *d, char *buf, size_t size)
 {
 	size_t n = (size_t)snprintf(buf, size, "%s", d->c ? "image" : "");
@@ -12,7 +12,7 @@ static void list_fields(const struct gt_dataset *d, char *buf, size_t size)
 		n += (size_t)snprintf(buf + n, size - n, "%s%s", n ? ", " : "", d->field[i].name);
 }
 
-/* Sets how many different codes or tokens the input has, as the data says it. Numbers that the config gives must be at least as large. */
+/* Sets the number of different codes or tokens of the input from the data. A number in the config must be at least as large. */
 static enum gt_code set_codes(struct gt_session *s, const char *path, const struct gt_field *f, struct gt_model_input *in,
                               struct gt_err *err)
 {
@@ -31,7 +31,7 @@ static enum gt_code set_codes(struct gt_session *s, const char *path, const stru
 	return GT_OK;
 }
 
-/* Finds the field of the data that input i is, and completes its shape. */
+/* Finds the data field that input i reads, and completes the shape of the input. */
 static enum gt_code match_input(struct gt_session *s, const struct gt_dataset *d, int i, struct gt_err *err)
 {
 	struct gt_model_input *in = &s->data.input[i];
@@ -72,8 +72,8 @@ static void count_lengths(const struct gt_view *v, const struct gt_field *f, int
 	}
 }
 
-/* Sets the lengths to which sequences are padded: those of the config, or lengths that fit the first split that was read. The last one is
- * the longest that the model reads. d: the data; NULL: it was not found. */
+/* Sets the lengths to which sequences are padded: the lengths in the config, or lengths that fit the first split that was read. The last
+ * length is the longest that the model reads. d: the data; NULL: not found. */
 static enum gt_code set_lengths(struct gt_session *s, const struct gt_dataset *d, struct gt_err *err)
 {
 	const struct gt_floats *given = &s->conf->data.lengths;
@@ -99,7 +99,7 @@ static enum gt_code set_lengths(struct gt_session *s, const struct gt_dataset *d
 	return gt_lengths_choose(count, longest, GT_AUTO_LENGTHS, l, err);
 }
 
-/* Without the data, only the config can say what the shape of an input is. */
+/* Without the data, only the config can set the shape of an input. */
 static enum gt_code refuse_no_shape(const struct gt_session *s, const char *path, struct gt_err *err)
 {
 	gt_conf_refuse(s->conf, path, err, "expected a shape, because the data was not found%s%s", s->data.note ? ": " : "",

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Finds the position of this rank in the world. Rejects settings that the schema allows but that cannot be combined, and names both. */
+/* Finds the position of this rank in the world. Rejects settings that are valid but cannot be combined; the error names both. */
 static enum gt_code find_position(struct gt_session *s, const struct gt_session_spec *spec, struct gt_err *err)
 {
 	const struct gt_conf *c = s->conf;
@@ -55,7 +55,7 @@ static enum gt_code open_space(struct gt_session *s, struct gt_err *err)
 static enum gt_code alloc_memory(struct gt_session *s, struct gt_err *err)
 {
 	enum gt_code code = gt_space_alloc(s->space, err);
-	if (err && code == GT_EFAIL) { /* no memory: the error names a key that reduces the memory of a run */
+	if (err && code == GT_EFAIL) { /* out of memory: the error names a config key that reduces memory use */
 		struct gt_err said = *err;
 		gt_conf_refuse(s->conf, "data.batch", err, "%s", said.msg);
 		err->code = code;
@@ -71,7 +71,7 @@ static enum gt_code open_exec(struct gt_session *s, bool train, struct gt_err *e
 	s->exec.dev = s->device.dev;
 	s->exec.space = s->space;
 	/* Communication through the host cannot be recorded. Graphs of several GPUs in one process may deadlock: cudaGraphLaunch can block
-	 * before all of them are launched (NCCL user guide, "Using NCCL with CUDA Graphs"). */
+	 * before all graphs are launched (NCCL user guide, "Using NCCL with CUDA Graphs"). */
 	s->exec.graphs = c->cuda_graphs && (!world || (world->api->async && s->strategy->ranks != GT_RANKS_THREADS));
 	s->exec.max_window_steps = (int)c->window;
 	s->exec.lockstep = gt_session_scales_loss(s);
@@ -133,7 +133,7 @@ enum gt_code gt_session_open(const struct gt_session_spec *spec, struct gt_sessi
 	return GT_OK;
 }
 
-/* After a failed gt_session_open, closes what it has opened: everything else is zero. */
+/* Also works after a failed gt_session_open, because members that were not opened are zero. */
 void gt_session_close(struct gt_session *s)
 {
 	if (!s)
@@ -143,7 +143,7 @@ void gt_session_close(struct gt_session *s)
 	if (s->space)
 		gt_optim_close(&s->optim, s->space);
 	gt_space_close(s->space);
-	gt_session_comm_close(s); /* after the space, which has memory of the communicators */
+	gt_session_comm_close(s); /* after the space, which uses memory of the communicators */
 	gt_session_data_close(s);
 	gt_device_close(&s->device);
 	gt_arena_close(s->arena);

@@ -26,8 +26,8 @@ static enum gt_arena_id arena_of(const struct gt_session *s, int i, int state)
 	return s->space->layout.first->params[i].cls == GT_PARAM_BUFFER ? GT_A_BUFFER : state < 0 ? GT_A_PARAM : GT_A_STATE;
 }
 
-/* Returns the part of parameter i that shard `shard` has in a sharded arena; for an optimizer state, in slot `state`. Its address `at` is
- * that in this rank's own shard. */
+/* Returns the part of parameter i in shard `shard` of a sharded arena; for an optimizer state, in slot `state`. The address `at` is an
+ * address in this rank's own shard. */
 static struct piece piece_of(const struct gt_session *s, int i, int state, int shard)
 {
 	const struct gt_space *sp = s->space;
@@ -89,8 +89,8 @@ static enum gt_code gather_pieces(struct gt_session *s, int i, int state, size_t
 	return n ? c->api->exchange(c, list, n, 0, err) : GT_OK;
 }
 
-/* Copies a tensor between the device and plain host memory. Tensors in host memory with plain layout need no intermediate copy; others go
- * through a copy in their memory order. */
+/* Copies a tensor between the device and plain host memory. Tensors in host memory with plain layout need no intermediate copy; other
+ * tensors need an intermediate copy in memory order. */
 static enum gt_code transfer_tensor(struct gt_session *s, int i, int state, void *get, const void *put, struct gt_err *err)
 {
 	const struct gt_tdesc *d = &s->space->layout.param[i].desc;
@@ -118,7 +118,7 @@ static enum gt_code transfer_tensor(struct gt_session *s, int i, int state, void
 	return code;
 }
 
-/* Mode pipe: rank 0 receives a tensor of another stage. The copies of that stage may each have parts of it. */
+/* Mode pipe: rank 0 receives a tensor of another stage. The copies of that stage may each have parts of the tensor. */
 static enum gt_code get_from_home(struct gt_session *s, int i, int state, void *plain, struct gt_err *err)
 {
 	int home = gt_session_pipe_rank_of(s, i);
@@ -138,7 +138,7 @@ enum gt_code gt_session_get(struct gt_session *s, int i, int state, void *plain,
 	return gt_session_is_pipeline(s) ? get_from_home(s, i, state, plain, err) : transfer_tensor(s, i, state, plain, NULL, err);
 }
 
-/* Returns whether another rank than this one writes the parameters that all ranks share. */
+/* Returns whether another rank writes the parameters that all ranks share. */
 static bool is_written_by_other_rank(const struct gt_session *s)
 {
 	return s->space->shards.spec.shared_params && s->at.data != 0;
@@ -172,7 +172,7 @@ enum gt_code gt_session_set_scale(struct gt_session *s, double scale, int64_t go
 	return s->device.be->copy(s->device.dev, gt_space_scaler(s->space), &c, sizeof c, GT_COPY_H2D, 0, err);
 }
 
-/* Casts all weights that this rank has to write to 16 bits. */
+/* Casts to 16 bits all weights that this rank is responsible for. */
 static enum gt_code cast_weights(struct gt_session *s, struct gt_err *err)
 {
 	struct gt_space *sp = s->space;
@@ -201,8 +201,8 @@ enum gt_code gt_session_cast_weights(struct gt_session *s, struct gt_err *err)
 }
 
 /* ---- finite values ------------------------------------------------------------------------------------------------------------------- */
-/* Sums the squares of all parameters of this rank on the device, unless it uses host memory. The sum is finite if and only if all
- * parameters are, because f64 can represent squares of f32. *sum: NaN if they are in host memory. */
+/* Sums the squares of all parameters of this rank on the device. The sum is finite if and only if all parameters are finite, because f64
+ * can represent squares of f32. *sum: NaN if the device uses host memory. */
 static enum gt_code sum_of_squares(struct gt_session *s, double *sum, struct gt_err *err)
 {
 	struct gt_space *sp = s->space;
@@ -257,7 +257,7 @@ static enum gt_code find_nonfinite(struct gt_session *s, int i, bool *bad, struc
 enum gt_code gt_session_finite(struct gt_session *s, int64_t step, struct gt_err *err)
 {
 	const struct gt_graph *g = s->space->layout.first;
-	int64_t first = 0; /* nparams - index of the first bad parameter of all ranks; 0: none */
+	int64_t first = 0; /* nparams - (lowest index of a non-finite parameter on any rank); 0: none */
 	double sum;
 	GT_TRY(sum_of_squares(s, &sum, err));
 	for (int i = 0; i < g->nparams && !first; i++) {

@@ -8,7 +8,7 @@
 #include "session/session_pipe.h"
 #include <string.h>
 
-/* Returns whether the plans of two keys have the same kernels; parts of their memory may differ. */
+/* Returns whether the plans of two keys have the same kernels; their copies of arenas may differ. */
 static bool has_same_kernels(const struct gt_plan_key *a, const struct gt_plan_key *b)
 {
 	if (a->idle || b->idle)
@@ -17,7 +17,7 @@ static bool has_same_kernels(const struct gt_plan_key *a, const struct gt_plan_k
 	       a->stage == b->stage && a->phase == b->phase;
 }
 
-/* Sets the groups of the model to those of a phase. The key frozen_until freezes the running statistics, too. */
+/* Sets the parameter groups of the model for a phase. The key frozen_until also freezes the running statistics. */
 static enum gt_code set_phase_groups(const struct gt_session *s, int phase, struct gt_model_spec *model, struct gt_err *err)
 {
 	struct gt_param_group *group;
@@ -49,9 +49,9 @@ static enum gt_code set_length(const struct gt_session *s, int64_t length, struc
 
 /* ---- train.class_weights = "auto" ---------------------------------------------------------------------------------------------- */
 /* The weight of class i is n / (k * count[i]), for n samples of the training split and k classes, as scikit-learn's
- * class_weight="balanced". A checkpoint keeps the weights (data.json), and a run that resumes from it and evaluations use those. */
+ * class_weight="balanced". A checkpoint keeps the weights (data.json), and evaluations and resumed runs use these weights. */
 
-/* Counts the samples of each class in the training split, but those that the loss ignores. Returns their number. */
+/* Counts the samples of each class in the training split, without samples that the loss ignores. Returns the total. */
 static int64_t count_labels(const struct gt_session *s, int64_t classes, int64_t *count)
 {
 	const struct gt_view *v = &s->data.view[GT_TRAIN];
@@ -83,7 +83,7 @@ static enum gt_code balanced_weights(struct gt_session *s, int64_t classes, doub
 	return GT_OK;
 }
 
-/* Sets *w to the weights in the checkpoint; NULL: it has none. */
+/* Sets *w to the class weights in the checkpoint; NULL: no weights. */
 static enum gt_code saved_weights(struct gt_session *s, const struct gt_ckpt *c, int64_t classes, const double **w, struct gt_err *err)
 {
 	struct gt_data_facts facts;
@@ -185,7 +185,7 @@ static enum gt_code build_graph(struct gt_session *s, const struct gt_plan_key *
 		GT_TRY(gt_session_pipe_stage(s, w, &g, err));
 	g->length = w->length;
 	*out = g;
-	if (c->reproducible != GT_REPRO_WORLD) /* which operations can be fused depends on the partition of a pipeline, and the bits must not */
+	if (c->reproducible != GT_REPRO_WORLD) /* the possible fusions depend on the pipeline partition, but the bits of the result must not */
 		GT_TRY(gt_plan_fuse_for_backend(s->space, g, w->accumulate, c->reproducible != GT_REPRO_NONE, err));
 	if (w->train && gt_space_factored(s->space)) {
 		GT_TRY(gt_optim_update_spec(&s->optim, g, &apply, err));
@@ -205,7 +205,7 @@ const struct gt_graph *gt_session_graph_of_samples(const struct gt_session *s)
 	return s->space->layout.first;
 }
 
-/* Checks that the images of g have the layout of those of the plans before it, because one loader writes them for several plans. */
+/* Checks that the images of g have the same layout as in earlier plans, because one loader writes the images for several plans. */
 static enum gt_code check_same_images(const struct gt_session *s, const struct gt_plan_key *w, const struct gt_graph *g, struct gt_err *err)
 {
 	const struct gt_graph *first = gt_session_graph_of_samples(s);
@@ -225,7 +225,7 @@ enum gt_code gt_session_factors_pay(struct gt_session *s, bool *out, struct gt_e
 	const struct gt_update_spec *apply;
 	struct gt_loss_spec loss = gt_session_loss(s, true);
 	*out = false;
-	/* A moving average is updated by one rank, and the other ranks would still be applying their parts of the gradients. */
+	/* One rank updates the moving average while other ranks may still apply their parts of the gradients. */
 	if (s->optim.ema || s->at.ndata == 1 || gt_session_is_pipeline(s) || s->batch.units > 1 || !gt_loss_ignores(&loss) ||
 	    s->conf->reproducible == GT_REPRO_WORLD || !gt_optim_fused_update(&s->optim))
 		return GT_OK;

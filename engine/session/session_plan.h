@@ -10,11 +10,11 @@ static inline int64_t gt_session_longest(const struct gt_session *s)
 	return s->data.lengths.n ? s->data.lengths.at[s->data.lengths.n - 1] : 0;
 }
 
-/* Returns a graph whose inputs are those of all graphs of the session that have samples. */
+/* Returns the first non-idle graph; all non-idle graphs of the session have the same inputs. */
 const struct gt_graph *gt_session_graph_of_samples(const struct gt_session *s);
 
-/* Sets *out to whether the ranks of the data group can make one update from the factors of their weight gradients (gt_plan_factors), and
- * whether that moves fewer bytes than the gradients would. Call it before the first plan is made. */
+/* Sets *out to whether the ranks of the data group can make one update from the factors of their weight gradients (gt_plan_factors), with
+ * fewer bytes than by exchanging gradients. Call it before the first plan is made. */
 enum gt_code gt_session_factors_pay(struct gt_session *s, bool *out, struct gt_err *err);
 
 #endif

@@ -40,8 +40,8 @@ static int loader_depth(const struct gt_conf *c, int64_t micro, bool augmented)
 	return augmented || bytes > 1 << 20 ? 2 : 0;
 }
 
-/* Returns how training samples are mixed. The number of classes is that of the model's outputs; if another stage of a pipeline has them,
- * that of the data, because then this rank does not use the targets. */
+/* Returns how training samples are mixed. The number of classes is the number of model outputs. If another pipeline stage has the outputs,
+ * it is the number of classes of the data; this rank then does not use the targets. */
 static struct gt_mixing find_mixing(const struct gt_session *s)
 {
 	struct gt_mixing m = s->data.mixing;
@@ -113,7 +113,7 @@ static enum gt_code open_loader(const struct gt_session *s, enum gt_split split,
 	return code;
 }
 
-/* Reserves memory for batches among the activations that all ranks read, if ranks apply weight gradients together. */
+/* Reserves memory for batches among the activations that all ranks read, if updates are factored. */
 static enum gt_code reserve_batches(struct gt_session *s, struct gt_err *err)
 {
 	struct gt_loader_spec spec;
@@ -182,7 +182,7 @@ static enum gt_code build_eval_progs(struct gt_session *s, enum gt_split split, 
 	return GT_OK;
 }
 
-/* Returns the index of the layer whose `out` is the number of the model's outputs. */
+/* Returns the index of the layer whose key `out` sets the number of model outputs. */
 static int last_with_out(const struct gt_conf *c)
 {
 	for (int i = c->model.nlayers - 1; i > 0; i--)
@@ -192,12 +192,12 @@ static int last_with_out(const struct gt_conf *c)
 	return 0;
 }
 
-/* Checks that every label that counts is one of the model's outputs. This reports an error now, not at the first such label in a kernel.
- * The readers have checked that labels are below the dataset's number of classes. */
+/* Checks that every label that counts is one of the model's outputs. So a wrong label is an error before the first step. The readers have
+ * checked that labels are below the dataset's number of classes. */
 static enum gt_code check_classes(const struct gt_session *s, struct gt_err *err)
 {
 	const struct gt_graph *g = s->space->layout.first;
-	const struct gt_tdesc *out = g->output < 0 ? NULL : gt_graph_desc(g, g->output); /* NULL: another stage of the pipeline has it */
+	const struct gt_tdesc *out = g->output < 0 ? NULL : gt_graph_desc(g, g->output); /* NULL: another pipeline stage has the output */
 	for (int i = 0; i < GT_SPLITS; i++) {
 		int64_t classes = s->data.set[i].classes, width = s->data.set[i].target.width;
 		if (out && out->rank == 2 && width && width != out->dim[1]) {
@@ -220,8 +220,8 @@ static enum gt_code check_classes(const struct gt_session *s, struct gt_err *err
 	return GT_OK;
 }
 
-/* Builds the programs of the optimizer step, for a full batch of each length and for the short last batch of an epoch, of the phase
- * s->prog.building. The longest sequences come first: the first plan decides the layout of the parameters. */
+/* Builds the programs of the optimizer step, for a full batch of each length and for the short last batch of an epoch, in phase
+ * s->prog.building. Programs of the longest sequences come first: the first plan decides the layout of the parameters. */
 static enum gt_code build_step_progs(struct gt_session *s, struct gt_prog *full, struct gt_prog *tail, struct gt_prog **shorter,
                                      struct gt_err *err)
 {
@@ -242,7 +242,7 @@ static enum gt_code build_step_progs(struct gt_session *s, struct gt_prog *full,
 	return GT_OK;
 }
 
-/* The programs outside of all phases come first, because the first plan decides the layout of the parameters, and it trains all of them. */
+/* The programs outside of all phases come first: the first plan decides the layout, and only these programs train all parameters. */
 static enum gt_code build_train_progs(struct gt_session *s, struct gt_err *err)
 {
 	const struct gt_optim *o = &s->optim;
@@ -260,7 +260,7 @@ static enum gt_code build_train_progs(struct gt_session *s, struct gt_err *err)
 	return GT_OK;
 }
 
-/* Returns the phase of an optimizer step; NULL: it is outside of all phases. *end: the step at which this ends, or INT64_MAX. */
+/* Returns the phase of an optimizer step; NULL: it is outside of all phases. *end: the step at which this state ends, or INT64_MAX. */
 static const struct gt_train_phase *phase_of(const struct gt_session *s, int64_t step, int64_t *end)
 {
 	for (int i = 0; i < s->optim.nphases; i++) {

@@ -43,8 +43,8 @@ static enum gt_code check_same_layout(struct gt_session *s, struct gt_err *err)
 	return code;
 }
 
-/* Splits the group of all ranks into the groups of a step. A group of all ranks is `world` itself. split[]: groups that the caller
- * closes. */
+/* Splits the group of all ranks into the groups that programs use. If a group has all ranks, it is `world` itself. split[]: groups that the
+ * caller must close. */
 static enum gt_code split_groups(struct gt_session *s, struct gt_comm *world, struct gt_comm **split, struct gt_comm **lane,
                                  struct gt_err *err)
 {
@@ -87,7 +87,7 @@ static enum gt_code check_own_gpus(struct gt_session *s, bool *out, struct gt_er
 	return GT_OK;
 }
 
-/* Opens NCCL groups for ranks with GPUs of their own; NCCL's id is sent over the hosts' group. */
+/* Opens NCCL groups for ranks with GPUs of their own; NCCL's id is sent over the host communicator. */
 static enum gt_code join_gpus(struct gt_session *s, struct gt_err *err)
 {
 	const struct gt_comm_api *api;
@@ -100,7 +100,7 @@ static enum gt_code join_gpus(struct gt_session *s, struct gt_err *err)
 	GT_TRY(gt_team_broadcast(s->team, boot.id, sizeof boot.id, 0, "NCCL's id", err));
 	struct gt_comm_spec spec = {.rank = s->at.rank,
 	                            .world = s->at.world,
-	                            .timeout_s = GT_PATIENCE * s->conf->parallel.timeout, /* ranks arrive at other times: cuDNN has trials */
+	                            .timeout_s = GT_PATIENCE * s->conf->parallel.timeout, /* ranks arrive at different times (cuDNN trials) */
 	                            .boot = &boot,
 	                            .dev = s->device.dev,
 	                            .host = s->team->comm};

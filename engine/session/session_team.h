@@ -5,14 +5,14 @@
 #include "session/session.h"
 
 /* Creates the executor's communicators, registers the memory that ranks share, and verifies that all ranks have the same step sizes and
- * place parameters at the same offsets. With one rank it does nothing. Call it before gt_space_alloc. GT_ECONFIG: reproducible = "world"
- * with a communicator that has no fixed order of sums, or ranks that differ. */
+ * parameter offsets. With one rank it does nothing. Call it before gt_space_alloc. GT_ECONFIG: reproducible = "world" with a communicator
+ * that has no fixed summation order, or the ranks differ. */
 enum gt_code gt_session_comm_open(struct gt_session *s, struct gt_err *err);
-/* Returns whether the ranks of the spec share memory or, if it is dry and they do not run, would share it. */
+/* Returns whether the ranks of the spec share memory or, in a dry session, would share memory. */
 bool gt_session_shares_memory(const struct gt_session_spec *spec, const struct gt_conf *c, const struct gt_backend *be);
-/* Returns the communicator, on host memory, of the ranks that hold the same parameters as this one; NULL: there is one rank. */
+/* Returns the communicator, on host memory, of the ranks that hold the same parameters as this rank; NULL: there is one rank. */
 struct gt_comm *gt_session_host_group(const struct gt_session *s);
-/* Waits until all ranks that hold the same parameters as this one have called it. */
+/* Waits until all ranks that hold the same parameters as this rank have called it. */
 enum gt_code gt_session_barrier(struct gt_session *s, struct gt_err *err);
 void gt_session_comm_close(struct gt_session *s); /* closes the communicators, after the space is closed */
 

@@ -1,4 +1,4 @@
-/* What a session has of the data that session_data.c has read: views of the splits, names, facts for checkpoints. */
+/* How a session uses the data that session_data.c has read: views of the splits, names, facts for checkpoints. */
 #include "session/session_data.h"
 #include "skipped.h"
 #include <string.h>
@@ -36,7 +36,7 @@ static enum gt_code set_view(struct gt_session *s, enum gt_split split, struct g
 	return GT_OK;
 }
 
-/* Names the columns of numbers that the model predicts. */
+/* Sets the names of the columns whose values the model predicts. */
 static enum gt_code name_values(struct gt_session *s, struct gt_err *err)
 {
 	const struct gt_strings *given = &s->conf->data.target_columns;

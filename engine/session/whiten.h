@@ -2,9 +2,9 @@
  * from eps, of equal variance.
  *
  * The filters are the rows of E / sqrt(lambda + eps), followed by the same rows with the opposite sign. lambda and E are the eigenvalues
- * and eigenvectors of the second moments of the patches, in ascending order; if the layer has fewer filters, those of the largest
- * eigenvalues. Sources: Page's page on CIFAR-10 training, "How to train your ResNet", part 8 (patch whitening); Jordan, "94% on CIFAR-10 in
- * 3.29 seconds on a single GPU", 2024, section 3.1. */
+ * and eigenvectors of the second moments of the patches, in ascending order; if the layer has fewer filters, it gets the rows of the
+ * largest eigenvalues. Sources: Page's page on CIFAR-10 training, "How to train your ResNet", part 8 (patch whitening); Jordan, "94% on
+ * CIFAR-10 in 3.29 seconds on a single GPU", 2024, section 3.1. */
 #ifndef GT_SESSION_WHITEN_H
 #define GT_SESSION_WHITEN_H
 

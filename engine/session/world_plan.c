@@ -3,7 +3,7 @@
 #include "ir/op.h"
 #include <string.h>
 
-#define PROVEN 64 /* maximum number of ranks whose programs are compared before a start; each takes a millisecond or two */
+#define PROVEN 64 /* maximum number of ranks whose programs are compared before a start; comparing one rank takes a millisecond or two */
 
 struct gt_session_spec gt_world_plan_spec(struct gt_conf *c, const char *device, bool paper, int rank, int world)
 {
@@ -86,7 +86,7 @@ static struct gt_rank_coords coords_of(const struct gt_rank_position *at)
 	return s;
 }
 
-/* Program k of a rank: the step and the last step of an epoch, then the evaluations and their last batches, then the steps of phases. */
+/* Program k of a rank: optimizer step, last step of an epoch, then evaluations and their last batches, then steps of phases. */
 #define PROGRAMS (2 + 2 * GT_SPLITS)
 static const struct gt_prog *select_program(const struct gt_session *s, int k)
 {
@@ -140,7 +140,7 @@ enum gt_code gt_world_plan_verify(const struct gt_world_plan *c, struct gt_world
 			prog[r] = select_program(c->rank[r], k);
 		GT_TRY(gt_verify_comm(c->arena, prog, coords, c->world, &proof, err));
 		out->ahead = proof.ahead > out->ahead ? proof.ahead : out->ahead;
-		if (proof.need > room) /* this limit was computed for the steps without collectives between them (session_pipe.c) */
+		if (proof.need > room) /* session_pipe.c computed this limit without the collectives between transfers */
 			return gt_fail(err, GT_EINTERNAL, "two ranks need a send buffer of %zu bytes, but the buffers have %zu", proof.need, room);
 		if (k)
 			continue;
@@ -211,7 +211,7 @@ static enum gt_code check_ready(const struct gt_session *s, gt_session_check *al
 	return s->data.note ? gt_fail(err, GT_ENOINPUT, "%s", s->data.note) : gt_session_check_metrics(s, err);
 }
 
-/* Runs the checks before step 0 that one process can do. If there are too many ranks, only the first one is checked. */
+/* Makes the checks before step 0 that one process can make. If there are too many ranks, only the first rank is checked. */
 enum gt_code gt_world_plan_preflight(struct gt_conf *c, const char *device, int world, gt_session_check *also, struct gt_err *err)
 {
 	struct gt_world_plan *world_plan = NULL;

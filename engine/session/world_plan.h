@@ -1,5 +1,5 @@
-/* Plans all ranks of a world in this process, without running them: `gtrain check` and `gtrain plan` show the result, and a run uses it to
- * find errors before it starts any rank. A strategy is a pure function, so the planned programs are the programs that the ranks will make.
+/* Plans all ranks of a world in this process, without running them: `gtrain check` and `gtrain plan` show the result; a run uses it to find
+ * errors before it starts the ranks. A strategy is a pure function, so the planned programs are the programs that the ranks will make.
  *
  *     gt_world_plan_open(conf, NULL, true, 4, &w, err);
  *     gt_world_plan_verify(w, &report, err);
@@ -37,11 +37,11 @@ struct gt_world_report {
 	size_t ahead;                   /* maximum number of sent but unread bytes between two ranks in any program (gt_comm_report.ahead) */
 };
 /* Verifies that the programs of all ranks match and that all ranks place parameters at the same offsets. GT_EINTERNAL: two ranks do not
- * match; the sentence names them. */
+ * match; the error names both. */
 enum gt_code gt_world_plan_verify(const struct gt_world_plan *c, struct gt_world_report *out, struct gt_err *err);
 
 /* Returns the training graph of a stage in the first copy of the model, for the largest part of a batch, in a phase given as in
- * gt_plan_key.phase; NULL: there is none, because the run ends before the phase. */
+ * gt_plan_key.phase; NULL: no such graph, because the run ends before the phase. */
 const struct gt_graph *gt_world_plan_graph(const struct gt_world_plan *c, int stage, int phase);
 
 /* The schedule of a pipeline and its idle time, in the arena of the world plan. */
@@ -52,11 +52,11 @@ struct gt_world_plan_schedule {
 	double bubble, even;
 };
 enum gt_code gt_world_plan_schedule(const struct gt_world_plan *c, struct gt_world_plan_schedule *out, struct gt_err *err);
-/* Computes the schedule of the pipeline of one session, as far as the config determines it. */
+/* Computes the pipeline schedule of one session from the config. */
 enum gt_code gt_session_pipe_grid(const struct gt_session *s, struct gt_arena *a, struct gt_grid **out, struct gt_err *err);
 
-/* Checks a run before its ranks are started: returns the error that a rank would return, once and without a rank's name. also: a further
- * check of the first rank's session; NULL: none. */
+/* Checks a run before its ranks are started: returns the error that a rank would return, once and without a rank's name. also: an
+ * additional check of the first rank's session; NULL: none. */
 typedef enum gt_code gt_session_check(const struct gt_session *s, struct gt_err *err);
 enum gt_code gt_world_plan_preflight(struct gt_conf *c, const char *device, int world, gt_session_check *also, struct gt_err *err);
 

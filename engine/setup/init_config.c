@@ -26,10 +26,10 @@
 #include <sys/stat.h>
 
 enum {
-	DECODED = 5000  /* maximum number of training images with which all images are decoded; with more, their headers are read */
+	DECODED = 5000  /* maximum number of training images for which images are decoded; else only headers are read */
 };
 
-/* What the data looks like. */
+/* Properties of the data. */
 struct look {
 	const struct gt_init_spec *spec;
 	struct gt_init_names names;
@@ -43,7 +43,7 @@ struct look {
 	double mean[3], std[3];   /* of the pixels, 0 ... 1; of files: those of ImageNet */
 };
 
-/* What the config says. */
+/* Values chosen for the config. */
 struct choice {
 	int64_t input[3], batch, epochs, width; /* width: channels of the first stage */
 	int blocks[4];
@@ -70,7 +70,7 @@ static enum gt_code drop_bad_files(struct look *l, struct gt_dataset *d, struct 
 	return GT_OK;
 }
 
-/* Takes the size of images and their channels from those of the training split. */
+/* Takes the size and the channels of images from the training split. */
 static enum gt_code measure_files(struct look *l, const struct gt_verified *v, struct gt_err *err)
 {
 	int64_t *side = malloc((size_t)(v->n + 1) * sizeof *side);
@@ -122,7 +122,7 @@ static void measure_array(struct look *l)
 	}
 }
 
-/* Finds the smallest class. Of files, a class of one sample is trained whole (exec/split_samples.h). */
+/* Finds the smallest class. With files, the only sample of a class is used for training (exec/split_samples.h). */
 static enum gt_code count_classes(struct look *l, struct gt_err *err)
 {
 	const struct gt_dataset *d = &l->train;
@@ -161,7 +161,7 @@ static enum gt_code inspect_other_splits(struct look *l, const struct gt_dataset
 	return GT_OK;
 }
 
-/* Warns of what was left out, except for the files that cannot be read. */
+/* Warns of skipped data other than unreadable files. */
 static void warn_of_left_out(struct look *l)
 {
 	struct gt_init_found found;
@@ -251,7 +251,7 @@ static void choose_settings(const struct look *l, struct choice *c)
 		c->width = n < 5000 || !c->imagenet_stem ? 32 : 64;
 	}
 	c->batch = n < 8 ? n : n < 40 ? 8 : n < 1000 ? 16 : n < 20000 ? 64 : 128;
-	/* Samples shown in a run: fewer with a pretrained network. */
+	/* Number of training samples over all epochs. A pretrained network needs fewer. */
 	double shown = c->pretrained ? 30000 : 120000;
 	c->epochs = (int64_t)fmin(fmax(round(shown / (double)n), 5), c->pretrained ? 20 : 60);
 }
@@ -314,7 +314,7 @@ static enum gt_code write_config(const struct look *l, const struct choice *c, c
 	return gt_init_template("images", values, text, err);
 }
 
-/* A config cannot have every path. */
+/* Rejects a path that a config cannot contain. */
 static enum gt_code check_path(const char *path, struct gt_err *err)
 {
 	const char *fault = gt_string_fault(path, strlen(path));
@@ -331,8 +331,8 @@ static bool is_table(const char *path)
 	return !stat(path, &st) && !S_ISDIR(st.st_mode) && !(n > 4 && !strcmp(path + n - 4, ".tar"));
 }
 
-/* Writes a remedy; of an archive, the commands that unpack it into a folder beside it and begin again. stem: length of the path without the
- * end of its name. */
+/* Writes a remedy; for an archive, the commands that unpack it into a folder next to it and start again. stem: length of the path without
+ * the file extension. */
 static void unpack_text(const char *path, size_t stem, const char *remedy, char *out, size_t size)
 {
 	char file[400], dir[400], folder[PATH_MAX];
@@ -354,7 +354,7 @@ static void unpack_text(const char *path, size_t stem, const char *remedy, char 
 		snprintf(out + n, size - n, "; then `gtrain init %s`", dir);
 }
 
-/* Refuses files by the ends of their names that no format reads and that would be taken for tables. */
+/* Refuses files, by extension, that no format reads and that would be treated as tables. */
 static enum gt_code check_file(const char *path, struct gt_err *err)
 {
 #define TAR "mkdir DIR && tar -xf FILE -C DIR"
@@ -414,7 +414,7 @@ enum gt_code gt_init_config(const struct gt_init_spec *spec, char **text, struct
 		                       : gt_fail(err, GT_ENOINPUT, "%s: cannot open: %s", spec->path, strerror(errno));
 	GT_TRY(check_path(root, err));
 	size_t n = (size_t)snprintf(path, sizeof path, "%s", spec->path);
-	while (n > 1 && n < sizeof path && path[n - 1] == '/') /* it begins the names of files in messages */
+	while (n > 1 && n < sizeof path && path[n - 1] == '/') /* file names in messages begin with this path */
 		path[--n] = 0;
 	struct look l = {.spec = spec, .root = path};
 	gt_init_names(spec, root, &l.names);

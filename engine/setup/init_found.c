@@ -18,7 +18,7 @@ enum { FOREIGN = sizeof foreign / sizeof *foreign };
 
 struct count {
 	struct gt_init_found *f;
-	int64_t foreign[FOREIGN]; /* number of files with each end */
+	int64_t foreign[FOREIGN]; /* number of files with each extension */
 	int64_t left;             /* number of files that may still be looked at */
 };
 

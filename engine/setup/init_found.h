@@ -1,4 +1,4 @@
-/* Inside `gtrain init`: the kind of data in a folder, and what to tell the user about a folder that has no data that gtrain can read. */
+/* Inside `gtrain init`: finds the kind of data in a folder, and explains to the user why gtrain can read no data in a folder. */
 #ifndef GT_SETUP_INIT_FOUND_H
 #define GT_SETUP_INIT_FOUND_H
 
@@ -11,14 +11,14 @@
 /* The files below a folder; symbolic links are not followed. */
 struct gt_init_found {
 	int64_t images, texts;
-	int64_t direct;        /* of these, those in the folder itself */
+	int64_t direct;        /* number of these files in the folder itself */
 	int64_t foreign;       /* image files that gtrain does not read, of the most frequent kind */
-	const char *end;       /* the end of their names: ".bmp"; static */
+	const char *end;       /* their file extension, ".bmp"; static */
 };
 
 /* Returns the number of training files of a kind in folders of classes, or 0 with the reason in err. */
 int64_t gt_init_count_files(const char *path, const struct gt_folder_kind *kind, struct gt_err *err);
-/* Counts the files below a folder. What cannot be opened is left out. */
+/* Counts the files below a folder. Unreadable entries are skipped. */
 void gt_init_find(const char *path, struct gt_init_found *out);
 /* Writes how to convert the foreign files below a folder: "bmp has 3 .bmp files, which gtrain does not read; convert them, …". */
 void gt_init_foreign_text(const char *path, const struct gt_init_found *f, char *buf, size_t size);

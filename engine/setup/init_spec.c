@@ -31,12 +31,12 @@ static bool find_folder(const char *file, char *out)
 	return realpath(*dir ? dir : "/", out) != NULL;
 }
 
-/* Writes root relative to a folder; both are real paths. Returns false if they are far from each other: if the way leads up more than
+/* Writes root relative to a folder; both are real paths. Returns false if they are far from each other: if the path leads up more than
  * MAX_UP folders, or through the root folder. */
 static bool make_relative_path(const char *root, const char *folder, char *out, size_t size)
 {
 	size_t common = 0, n = 0;
-	for (size_t i = 0;; i++) { /* the length of the folders that both have, without a slash at the end */
+	for (size_t i = 0;; i++) { /* length of the common parent folders, without a slash at the end */
 		char a = root[i] == '/' ? 0 : root[i], b = folder[i] == '/' ? 0 : folder[i];
 		if (!a && !b)
 			common = i;

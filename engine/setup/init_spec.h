@@ -1,4 +1,4 @@
-/* Inside `gtrain init`: what all kinds of data share. */
+/* Inside `gtrain init`: functions for all kinds of data. */
 #ifndef GT_SETUP_INIT_SPEC_H
 #define GT_SETUP_INIT_SPEC_H
 
@@ -6,7 +6,7 @@
 #include <limits.h>
 #include <stddef.h>
 
-/* How the config names the data and itself. */
+/* Names of the run, the data and the config file. */
 struct gt_init_names {
 	char run[64];         /* the name of the run: the last part of the path, with the characters that are safe in a file name */
 	char shown[PATH_MAX]; /* the path of the data: relative to the folder of the config if both are near each other, else absolute */
@@ -14,12 +14,12 @@ struct gt_init_names {
 };
 
 enum {
-	GT_INIT_LISTED = 10, /* maximum number of samples that cannot be read of which the user is told one by one */
+	GT_INIT_LISTED = 10, /* maximum number of unreadable samples that are reported one by one */
 	GT_INIT_LEAST = 10   /* minimum number of images or texts of which a fifth is kept for evaluation */
 };
 
 void gt_init_warn(const struct gt_init_spec *spec, const char *text);
-/* Warns of the samples beyond the GT_INIT_LISTED that were listed, if `bad` samples cannot be read. what: "image" or "text". */
+/* Warns of unreadable samples beyond the GT_INIT_LISTED listed ones. bad: number of unreadable samples. what: "image" or "text". */
 void gt_init_warn_of_more(const struct gt_init_spec *spec, int64_t bad, const char *what);
 void gt_init_sort(int64_t *v, int64_t n); /* ascending */
 

@@ -15,12 +15,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SEED 42     /* the config's */
+#define SEED 42     /* seed in the config */
 #define VALID 0.2   /* share of the rows that is evaluated */
-#define ROWS_EACH 100  /* fewest training rows for each value of a column of whole numbers that is one of categories */
-#define FEW_CLASSES 10 /* maximum number of different whole numbers of a target that is taken for one of classes */
+#define ROWS_EACH 100  /* minimum number of training rows per value with which an integer column is categorical */
+#define FEW_CLASSES 10 /* maximum number of different integers in a target that is treated as classes */
 
-/* What the table looks like. */
+/* Properties of the table. */
 struct look {
 	const struct gt_init_names *names;
 	const char *path, *name;  /* absolute path; name of the run */
@@ -32,17 +32,17 @@ struct look {
 	const struct gt_init_spec *init;
 	enum gt_encoding encoding;
 	struct gt_notation notation;
-	bool ambiguous;           /* the notation could be another one */
+	bool ambiguous;           /* the notation of numbers is ambiguous */
 	int64_t untargeted;       /* rows without a target, which are left out */
-	int64_t odd;              /* cells that are no numbers in columns of numbers, which count as missing */
+	int64_t odd;              /* non-numeric cells in numeric columns, which count as missing */
 	int64_t bad;              /* rows that cannot be read */
 	int64_t classes;          /* 0: the targets are numbers */
 	struct gt_text_sizes sizes; /* of the texts */
 	bool words;               /* the table is texts and their classes */
-	struct gt_column_spec *given; /* [table.ncolumns]: types that the config gives other than the inferred ones; malloc'ed */
+	struct gt_column_spec *given; /* [table.ncolumns]: types in the config that differ from the inferred types; malloc'ed */
 };
 
-/* What the config says. */
+/* Values chosen for the config. */
 struct choice {
 	int64_t batch, epochs, width[2];
 	double dropout, lr;
@@ -56,7 +56,7 @@ static enum gt_code fail_no_target(const struct look *l, struct gt_err *err)
 	return gt_fail(err, GT_EUSAGE, "--target: expected the column of %.300s to predict, one of: %s", l->path, list);
 }
 
-/* A target of many different whole numbers, such as marks, is more likely a number than a class, though inference calls it a class. */
+/* A target with many different integers, such as marks, is more likely a value than a class, though inference makes it a class. */
 static enum gt_table_task choose_task(const struct look *l, int64_t groups)
 {
 	int k = gt_table_find(&l->table, l->target[0]);
@@ -64,8 +64,8 @@ static enum gt_table_task choose_task(const struct look *l, int64_t groups)
 	return groups && (!number || groups <= FEW_CLASSES) ? GT_TASK_CLASSES : GT_TASK_NUMBERS;
 }
 
-/* Makes whole numbers with few rows for each value continuous: a vector for each value would be learned from too few rows, and its order
- * would be lost. Returns whether there are any. */
+/* Makes whole numbers with few rows for each value continuous: a vector for each value would be learned from too few rows, and the order of
+ * the values would be lost. Returns whether there are any. */
 static bool make_sparse_numbers_continuous(struct look *l, struct gt_table_spec *spec)
 {
 	for (int k = 0; k < l->facts.ncolumns; k++) {
@@ -173,7 +173,7 @@ static void warn_of_missing_cell(void *user, const char *text)
 		gt_init_warn(l->init, text);
 }
 
-/* Reads the table without the rows that have no target. Few cells that are no numbers in a column of numbers are missing. A row that cannot
+/* Reads the table without the rows that have no target. A few non-numeric cells in a numeric column count as missing. A row that cannot
  * be read is an error. */
 static enum gt_code read_rows(struct look *l, struct gt_table_spec *spec, struct gt_err *err)
 {

@@ -58,7 +58,7 @@ static void write_value(struct output *o, const struct gt_init_value *v)
 
 static void expand_text(struct output *o, const char *p, const char *end);
 
-/* Writes one of the two texts of ${NAME?yes|no} or ${NAME:one|many}. p: after the opening brace. Returns the end of all. */
+/* Writes one of the two texts of ${NAME?yes|no} or ${NAME:one|many}. p: after the opening brace. Returns the end of the choice. */
 static const char *expand_choice(struct output *o, const char *p, const char *end)
 {
 	const struct gt_init_value *v = find_value(o, p, name_length(p));

@@ -22,7 +22,7 @@
 
 struct gt_init_value {
 	const char *name;           /* NULL ends a list of values */
-	int64_t number;             /* for conditions; 0 of an empty text and of no strings. The value if the other members are NULL */
+	int64_t number;             /* for conditions, 0 if text or strings are empty; if both are NULL, this is the value */
 	const char *text;           /* written as it is */
 	const char *const *strings; /* [number]: written as strings of a config, with commas between them */
 };

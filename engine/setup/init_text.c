@@ -19,7 +19,7 @@ enum {
 };
 #define BYTES_A_TOKEN 5. /* of English texts, with their spaces */
 
-/* What the texts look like. */
+/* Properties of the texts. */
 struct look {
 	const char *root;
 	const struct gt_init_spec *spec;
@@ -58,7 +58,7 @@ static enum gt_code sample_text_sizes(struct look *l, struct gt_err *err)
 	l->classes = classes.n;
 	gt_source_close(s);
 	gt_class_list_free(&classes);
-	if (!known) /* those that can be read are all between those that were tried */
+	if (!known) /* all readable texts are between the texts that were tried */
 		bytes[known++] = 1000;
 	l->sizes = gt_text_sizes_of(bytes, known);
 	return GT_OK;

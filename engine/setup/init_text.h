@@ -1,4 +1,4 @@
-/* Inside `gtrain init`: configs for folders of texts, and the parts of them that a table of texts needs too. */
+/* Inside `gtrain init`: configs for folders of texts, and functions that configs for tables of texts share. */
 #ifndef GT_SETUP_INIT_TEXT_H
 #define GT_SETUP_INIT_TEXT_H
 
@@ -9,11 +9,11 @@
 
 /* Returns whether a folder or .tar archive has texts and no images. path: absolute. */
 bool gt_init_is_text(const char *path);
-/* Looks at the texts in it and writes a config that trains on them to *text, which the caller frees. */
+/* Examines the texts of a folder or archive and writes a config that trains on them to *text, which the caller frees. */
 enum gt_code gt_init_text(const char *path, const struct gt_init_spec *spec, const struct gt_init_names *names, char **text,
                           struct gt_err *err);
 
-/* Sizes of texts: the median, and what 98 of 100 have at most, in bytes. */
+/* Sizes of texts in bytes: the median and the 98th percentile. */
 struct gt_text_sizes {
 	int64_t median, most;
 };

@@ -19,7 +19,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define ENOUGH 100  /* with fewer steps, a warning: the suggestions for an MLP of FashionMNIST differ by 10 between 60 and 100 steps */
+#define ENOUGH 100  /* fewer steps cause a warning: suggestions for an MLP on FashionMNIST differ 10-fold between 60 and 100 steps */
 #define RISE 4      /* the test ends when the average is this multiple of its minimum */
 
 /* ---- the test on one rank ------------------------------------------------------------------------------------------------------ */
@@ -63,7 +63,7 @@ static bool epoch_ends(const struct test *t)
 	return t->cursor + t->prog->samples > t->s->batch.samples;
 }
 
-/* Returns whether the device takes another step now. The loader moves on to the next epoch only when no step is queued. */
+/* Returns whether another step can be queued now. The loader begins the next epoch only when no step is queued. */
 static bool can_queue(const struct test *t)
 {
 	const struct gt_exec *x = &t->s->exec;
@@ -153,8 +153,8 @@ static enum gt_code collect_step(struct test *t, struct gt_err *err)
 	return GT_OK;
 }
 
-/* Runs the test on one rank, with a session that has its first weights. One step is a window, so that all ranks queue the same steps, and
- * end after the same one, because they have the same losses. GT_EDIVERGED: the first step has a loss or a gradient that is not finite. */
+/* Runs the test on one rank, with a session that has its first weights. Steps are queued one at a time, so that all ranks queue the same
+ * steps, and end after the same step, with the same losses. GT_EDIVERGED: the first step has a loss or a gradient that is not finite. */
 static enum gt_code test_session(struct gt_session *s, const struct gt_lr_find_spec *spec, gt_observer observe, void *user,
                                  struct gt_lr_curve *c, struct gt_err *err)
 {

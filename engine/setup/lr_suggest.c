@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define LAST_POINTS 5 /* points at the end, where the loss may rise already, that do not count */
+#define LAST_POINTS 5 /* number of points at the end that do not count, because the loss may rise there */
 
 double gt_lr_smooth(int steps)
 {

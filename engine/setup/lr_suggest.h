@@ -11,8 +11,8 @@
 #include "gtrain_data.h"
 
 /* Returns the factor of the moving average of the loss in a test of this number of steps: fastai's 0.98 for 100 steps, else
- * 0.98^(100 / steps), so that it always averages over the same share of the test. The average lags behind the loss; if it lagged
- * by a fixed number of steps, the suggestion would depend on their number. */
+ * 0.98^(100 / steps), so that the average always covers the same share of the test. The average lags behind the loss; with a lag of a fixed
+ * number of steps, the suggestion would depend on `steps`. */
 double gt_lr_smooth(int steps);
 /* Fills in c->suggestion from the points of the curve and c->steps, the length of the whole test. The first tenth of that length and the
  * last five points do not count. A rate is NAN if fewer than two points count or if the loss never falls. GT_EFAIL: no memory. */

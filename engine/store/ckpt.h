@@ -4,14 +4,14 @@
  *   model.safetensors             parameters and buffers, with PyTorch's names, shapes and order of elements
  *   optimizer.safetensors         logical tensors named "<state>.<parameter>", e.g. "exp_avg.fc1.weight"; absent if there are none
  *   config.cfg                    the resolved config
- *   data.json                     what the run learned from its training data, such as the names of the classes; absent if nothing
+ *   data.json                     facts learned from the training data, such as the names of the classes; absent if there are none
  *   manifest.json                 written last: format, program version, step, epoch, cursor, seed, best, and for each file its length and
  *                                 XXH3-128 digest
  * <dir>/latest, <dir>/best        symlinks to step directories, replaced by rename; hints only
  * <dir>/.lock                     flock: one run uses a directory at a time
  * <dir>/history-<serial>/         the files that a run left behind when it went back to an earlier checkpoint: the later checkpoints,
- *                                 metrics.jsonl and config.cfg. <serial> is that of the checkpoint that replaced them. It is a run
- *                                 directory too
+ *                                 metrics.jsonl and config.cfg. <serial> is the serial of the checkpoint that replaced them. A history is a
+ *                                 run directory too
  *
  * The commit of a checkpoint. Until the rename, a kill leaves only a temporary directory, which is no checkpoint:
  *
@@ -26,8 +26,8 @@
  * Going back (ckpt_history.c): nothing moves until the first new checkpoint is committed. Its manifest names its parent, so that a later
  * writer can finish a move that a kill interrupted.
  *
- * Removal: an old checkpoint is renamed to step-N.old-<nonce> before its files are removed. The next run that holds the lock removes what
- * interrupted commits and removals have left. Loading executes nothing and takes no path from a file. (The protocols of SQLite and
+ * Removal: an old checkpoint is renamed to step-N.old-<nonce> before its files are removed. The next run that holds the lock removes the
+ * left-overs of interrupted commits and removals. Loading executes nothing and takes no path from a file. (The protocols of SQLite and
  * Orbax.)
  *
  *     gt_ckpt_dir_open(path, &d, err);
@@ -55,13 +55,13 @@ struct gt_ckpt_tensor {
 	int key;              /* second argument of read */
 };
 
-/* How a metric has developed, for train.early_stop and for the schedule plateau. */
+/* State of train.early_stop or of the schedule plateau: the history of its metric. */
 struct gt_ckpt_watch {
 	bool set;         /* a value was measured */
 	const char *metric; /* the metric whose value is `best`; NULL: unknown, because the checkpoint is of an earlier version */
 	double best;      /* best value */
-	int64_t bad;      /* evaluations since then */
-	int64_t cooldown; /* plateau: evaluations that will not count */
+	int64_t bad;      /* number of evaluations since `best` */
+	int64_t cooldown; /* plateau: number of next evaluations that do not count */
 	int64_t drops;    /* plateau: number of reductions of the learning rate */
 };
 
@@ -99,8 +99,8 @@ struct gt_ckpt_dir; /* an open, locked run directory */
 enum gt_code gt_ckpt_dir_open(const char *path, struct gt_ckpt_dir **out, struct gt_err *err);
 /* Closes the directory. If opening it has created it, and the run has failed before it wrote its config.cfg, removes it. */
 void gt_ckpt_dir_close(struct gt_ckpt_dir *d);
-/* The same for a process that starts ranks, one of which opens the directory and may be killed: returns the length of the part of path that
- * exists before the start; after a failure, removes the rest of path if it has only what a run that has not begun writes. */
+/* For a process that starts ranks; the rank that opens the directory may be killed. gt_ckpt_dir_existing: length of the part of path that
+ * exists before the start. gt_ckpt_dir_clean: after a failure, removes the rest of path if it has only files of a run that never began. */
 size_t gt_ckpt_dir_existing(const char *path);
 void gt_ckpt_dir_clean(const char *path, size_t existed);
 /* Checks whether gt_ckpt_dir_open would succeed now and returns its codes and sentences. Creates, changes and keeps nothing. */

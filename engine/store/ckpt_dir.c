@@ -83,7 +83,7 @@ static enum gt_code recover_run_dir(struct gt_ckpt_dir *d, struct gt_err *err)
 		d->serial = d->parent = newest->serial;
 		d->step = newest->step;
 	}
-	if (newest && !code) /* the run that committed the newest checkpoint may have been killed before it moved those that it left behind */
+	if (newest && !code) /* the run that committed the newest checkpoint may have been killed before it moved the later checkpoints */
 		code = gt_ckpt_history_move(d->path, newest->serial, newest->parent, INT64_MAX, err);
 	if (!code)
 		code = gt_ckpt_next_commit(d->path, d->serial, err);
@@ -178,7 +178,7 @@ static bool is_start_file(const char *name)
 	       strstr(name, ".tmp-") != NULL;
 }
 
-/* Returns whether the directory has nothing but what the start of a run writes. With `remove`, removes that, except for the lock. */
+/* Returns whether the directory has only files that the start of a run writes. With `remove`, removes them, except the lock. */
 static bool has_only_start_files(const char *path, bool remove)
 {
 	DIR *dir = opendir(path);
@@ -269,7 +269,7 @@ static enum gt_code remove_old_checkpoints(struct gt_ckpt_dir *d, struct gt_ckpt
 {
 	char path[GT_PATH_SIZE], gone[GT_PATH_SIZE], nonce[GT_NONCE_SIZE];
 	int victims = 0;
-	for (int i = n - 1; i >= 0; i--) { /* the oldest checkpoint is first, because whether one is kept depends on the newer ones */
+	for (int i = n - 1; i >= 0; i--) { /* oldest checkpoint first: newer checkpoints decide whether an older one is kept */
 		if (is_retained(e, i, keep, best))
 			continue;
 		GT_TRY(gt_path_join(path, d->path, e[i].name, err));

@@ -56,8 +56,8 @@ static const struct gt_json_field sums[] = {
     {"count", GT_FIELD_WHOLE, IN(gt_metrics, count)},
     {NULL}};
 
-/* Between the members format and version, which come first, and files and xxh3, which come last. A member that is added must not be
- * required, because checkpoints of earlier versions lack it. */
+/* All members except format and version, which come first, and files and xxh3, which come last. A new member must not be required, because
+ * checkpoints of earlier versions lack it. */
 static const struct gt_json_field members[] = {
     {"serial", GT_FIELD_WHOLE, IN(gt_ckpt_manifest, serial)},
     {"parent", GT_FIELD_WHOLE, IN(gt_ckpt_manifest, parent), GT_FIELD_ADDED, .none = -1},
@@ -79,7 +79,7 @@ static const struct gt_json_field members[] = {
     {"epoch_sums", GT_FIELD_OBJECT, META(epoch_sums), GT_FIELD_OPTIONAL, .fields = sums, .count = META(epoch_sums.count)},
     {NULL}};
 
-/* Gives members that follow from others the value `none`, with which they are not written. */
+/* Sets members that follow from other members to `none`, so that they are not written. */
 static void reset_derived(struct gt_ckpt_manifest *m)
 {
 	struct gt_ckpt_meta *t = &m->meta;
@@ -89,7 +89,7 @@ static void reset_derived(struct gt_ckpt_manifest *m)
 		t->best_metric = t->best_mode = NULL;
 }
 
-/* Derives members that are absent from others. */
+/* Computes absent members from other members. */
 static void set_derived(struct gt_ckpt_manifest *m)
 {
 	if (m->parent < 0)

@@ -73,7 +73,7 @@ const char *gt_ckpt_near(const char *path, char *buf, size_t size)
 		find_runs("runs", "runs/", f);
 		find_runs(".", "", f);
 	}
-	for (int i = 0; i < SHOWN && i < f->n && n < size; i++) { /* the newest ones */
+	for (int i = 0; i < SHOWN && i < f->n && n < size; i++) { /* the newest runs */
 		int next = -1;
 		for (int k = 0; k < f->n; k++)
 			if (*f->path[k] && (next < 0 || is_newer(f, k, next)))

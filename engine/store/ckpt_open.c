@@ -148,7 +148,7 @@ struct search {
 	void (*warn)(void *user, const char *text);
 	void *user;
 	struct gt_err first; /* the reason why the newest checkpoint is not usable */
-	bool vanished;       /* a run removed a candidate, as old, during the search */
+	bool vanished;       /* the retention of a run removed a candidate during the search */
 };
 
 /* Opens the newest usable checkpoint of the n entries e, which gt_ckpt_scan has sorted. GT_ENOINPUT: none of them is a checkpoint. */
@@ -210,7 +210,7 @@ static enum gt_code open_latest(struct search *s, struct gt_ckpt **out, struct g
 
 #define LISTED 10 /* number of the lowest and of the highest steps that an error lists */
 
-/* Reports that none of the n entries is the checkpoint of a step, and lists the steps that there are. Sorts the entries. */
+/* Reports that none of the n entries is the checkpoint of a step, and lists the existing steps. Sorts the entries. */
 static enum gt_code fail_no_step(const char *dir, int64_t step, struct gt_ckpt_entry *e, int n, struct gt_err *err)
 {
 	char list[600] = "";

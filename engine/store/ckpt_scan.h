@@ -77,8 +77,8 @@ const struct gt_st_file *gt_ckpt_file(const struct gt_ckpt *c, int file);
 int64_t gt_ckpt_format(const struct gt_ckpt *c);
 /* Returns the serial of an opened checkpoint: the number of checkpoints that its run directory had committed, including this one. */
 int64_t gt_ckpt_serial(const struct gt_ckpt *c);
-/* Writes the end of the error that `path` is no run: the newest runs in it, beside it, in runs/ or in the working directory, or how to make
- * one. Returns buf; 512 bytes suffice. */
+/* Writes the end of the error that `path` is no run: the newest runs in or next to path, in runs/ or in the working directory, or how to
+ * start a run. Returns buf; 512 bytes suffice. */
 const char *gt_ckpt_near(const char *path, char *buf, size_t size);
 /* Whether path is the directory of a checkpoint: it contains a manifest, or is named like a checkpoint. */
 bool gt_ckpt_is_step_dir(const char *path);

@@ -1,4 +1,4 @@
-/* Converts numbers of other float dtypes to f32: weights, which are kept in it, and outputs of a model. */
+/* Converts values of other float dtypes to f32: weights, which gtrain keeps in f32, and outputs of a model. */
 #ifndef GT_STORE_CONVERT_H
 #define GT_STORE_CONVERT_H
 

@@ -70,7 +70,7 @@ static enum gt_code read_weights(const struct gt_ckpt *c, const struct gt_json_v
 
 /* data.json of a checkpoint, parsed. v is NULL if there is none. */
 struct data_json {
-	struct gt_arena *arena; /* apart from the facts, because what was learned can have many words, which the facts do not need */
+	struct gt_arena *arena; /* not the arena of the facts, because learned data can have many words, which the facts do not need */
 	const char *path;
 	const struct gt_json_value *v;
 };
@@ -125,7 +125,7 @@ enum gt_code gt_data_facts_read(const struct gt_ckpt *c, struct gt_arena *a, str
 	return code;
 }
 
-/* Reads the part of a format. */
+/* Reads the data that a format has learned. */
 static enum gt_code get_learned(const struct gt_ckpt *c, const struct data_json *d, const struct gt_fitting *by, struct gt_fitted *out,
                                 struct gt_err *err)
 {

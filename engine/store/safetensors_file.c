@@ -84,7 +84,7 @@ static enum gt_code reject_other_format(const char *path, const unsigned char fi
 	    {"\x1f\x8b", "a gzip file"},
 	};
 	bool zip = !memcmp(first, "PK\3\4", 4), pickle = first[0] == 0x80 && first[1] >= 2 && first[1] <= 5;
-	if (first[8] == '{') /* the header of a safetensors file, whose length has such bytes */
+	if (first[8] == '{') /* a safetensors file: the bytes of its header length look like another format */
 		return GT_OK;
 	/* torch.save writes a zip archive whose first member is NAME/data.pkl, before version 1.6 a pickle. */
 	if (pickle || (zip && memmem(first + 30, FIRST - 30, "/data.pkl", 9))) {

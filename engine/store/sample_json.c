@@ -1,10 +1,10 @@
 /* The samples that a run used (datasets/used_samples.h), as a member of data.json in a checkpoint:
  *   {"split":"identity","train":{"id":"…","content":"…","label":"…"},"valid":{…},"test":{…},"past":{…}}
- * split    "identity": samples were divided by what identifies them (engine/exec/split_samples.h); "number": by their numbers, as in a
+ * split    "identity": samples were divided by their identity (engine/exec/split_samples.h); "number": by their indices, as in a
  *          checkpoint without this member.
  * changed  true if gt_used_samples.changed, else absent.
- * train …  the samples of each split; absent if it has none. Without any, there were too many to be listed.
- * id       6 bytes a sample, in base64, least significant byte first; content likewise, absent if it is that of id; label has 3 bytes,
+ * train …  the samples of each split; absent if it has none. If all are absent, there were too many to list.
+ * id       6 bytes a sample, in base64, least significant byte first; content too, absent if equal to id; label has 3 bytes,
  *          absent if all are 0. */
 #include "store/data_facts.h"
 #include "base/arena.h"

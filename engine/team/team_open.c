@@ -15,7 +15,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-/* Maximum number of descriptors of a rank beside its connections. That of the handshakes is closed before the run opens its files. */
+/* Maximum number of a rank's descriptors without connections. The handshakes' descriptor is closed before the run opens its files. */
 #define FILES 12
 #define SPARE 96 /* descriptors for processes that connect and are not ranks */
 

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/statvfs.h>
 
-#define HEADER 160 /* bytes of a tensor's entry in the header of its file, beside its name */
+#define HEADER 160 /* bytes of a tensor's entry in the header of its file, without its name */
 #define FILES 16384 /* bytes for manifest.json and for the last, partly filled block of each file */
 
 int64_t gt_state_bytes(const struct gt_session *s)
@@ -45,7 +45,7 @@ enum gt_code gt_state_check_space(const struct gt_session *s, const char *dir, b
 	int64_t bytes = gt_state_bytes(s), count = count_on_disk(s);
 	*text = 0;
 	snprintf(part, sizeof part, "%.*s", (int)gt_ckpt_dir_existing(dir), dir);
-	if (statvfs(*part ? part : ".", &fs) || !fs.f_blocks) /* a file system that does not say */
+	if (statvfs(*part ? part : ".", &fs) || !fs.f_blocks) /* the file system does not report its size */
 		return GT_OK;
 	uint64_t free_bytes = (uint64_t)fs.f_bavail * fs.f_frsize;
 	gt_bytes_text(need, sizeof need, (uint64_t)bytes);

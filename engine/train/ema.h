@@ -1,7 +1,7 @@
-/* The exponential moving average of the trained parameters (train.ema). It is one more slot of the optimizer state, behind those of the
- * optimizer: the operation EMA updates it after each optimizer step (session/optim.c), and it is sharded like them. Evaluations use it in
- * place of the parameters. In a checkpoint it is the model, with the trained parameters beside the optimizer's states. Buffers are those
- * of the trained model, as torch.optim.swa_utils.AveragedModel copies them.
+/* The exponential moving average of the trained parameters (train.ema). It is an additional optimizer state, stored after the states of the
+ * optimizer and sharded like them. The operation EMA updates it after each optimizer step (session/optim.c). Evaluations use it in place of
+ * the parameters. In a checkpoint, the model file has the average, and the optimizer file the trained parameters. Buffers are those of the
+ * trained model, as torch.optim.swa_utils.AveragedModel copies them.
  *
  *     gt_ema_start(s, err);                    after the first weights are set
  *     gt_ema_begin(s, &held, err);
@@ -16,7 +16,7 @@
 
 /* The parameters of this rank while an evaluation uses the average. */
 struct gt_ema_held {
-	bool on;      /* the average is in the place of the parameters */
+	bool on;      /* the average has replaced the parameters */
 	void *params; /* copy of the arena PARAM in host memory; NULL: another rank has the copy of parameters that ranks share */
 };
 

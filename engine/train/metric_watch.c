@@ -18,7 +18,7 @@ bool gt_watch_continue(struct gt_ckpt_watch *w, const char *metric)
 		return false;
 	w->set = false;
 	w->bad = 0;
-	begin_watch(w, metric); /* the state stays set, because a checkpoint only keeps the reductions of one that is */
+	begin_watch(w, metric); /* the state stays set, because a checkpoint stores the learning-rate reductions only of a set state */
 	return true;
 }
 
@@ -48,8 +48,8 @@ void gt_watch_plateau(const struct gt_conf_schedule *s, struct gt_ckpt_watch *w,
 {
 	bool low = gt_metric_falls(s->metric);
 	begin_watch(w, s->metric);
-	/* ReduceLROnPlateau multiplies the best value by 1 +- threshold. For a negative one, as r2 can be, it would count a value that is a
-	 * little worse as better. */
+	/* ReduceLROnPlateau multiplies the best value by 1 +- threshold. With a negative best value, as r2 can have, it would count a slightly
+	 * worse value as better. */
 	double share = isinf(w->best) ? 0 : w->best < 0 ? -s->threshold : s->threshold;
 	record_value(w, value, w->best * (low ? 1 - share : 1 + share), low);
 	if (w->cooldown > 0) {

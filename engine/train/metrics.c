@@ -20,7 +20,7 @@ struct gt_metrics_file {
 	struct gt_logfile *log;
 };
 
-/* ---- what is kept of an older file -------------------------------------------------------------------------------------------- */
+/* ---- kept lines of an older file ---------------------------------------------------------------------------------------------- */
 
 struct copy {
 	const struct gt_metrics_spec *spec;

@@ -1,5 +1,5 @@
 /* Compares the optimizers that wrote a checkpoint with those of the session that resumes it. The state of one optimizer means nothing to
- * another one, even where the names are equal: "exp_avg" of lion is not that of adam, "momentum_buffer" of muon not that of sgd. */
+ * another one, even where the names are equal: lion's "exp_avg" differs from adam's, and muon's "momentum_buffer" from sgd's. */
 #include "session/optim.h"
 #include "train/state.h"
 #include <fnmatch.h>
@@ -81,7 +81,7 @@ enum gt_code gt_state_check_optimizers(const struct gt_session *s, const struct 
 		gt_optim_init(o, &c->train);
 	for (int i = 0; i < g->nparams && code == GT_OK; i++) {
 		const struct gt_param *p = &g->params[i];
-		if (p->cls == GT_PARAM_BUFFER || p->frozen) /* a parameter that is frozen from now on needs no state */
+		if (p->cls == GT_PARAM_BUFFER || p->frozen) /* a parameter that is frozen now needs no state */
 			continue;
 		struct used was = find_optimizer(c, o, p), now = find_optimizer(s->conf, &s->optim, p);
 		if (!was.call || !has_same_state(was.call, now.call))

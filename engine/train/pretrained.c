@@ -32,7 +32,7 @@ static bool match_pattern(const char *pattern, const char *name, const char **pa
 	return true;
 }
 
-/* Sets *to to the name in the model of a name in the file, "" if the map drops it, and *entry to the entry that says so, or -1. */
+/* Sets *to to the name in the model of a name in the file, "" if the map drops it, and *entry to the entry that matches, or -1. */
 static enum gt_code map_name(const struct gt_conf_pretrained *p, const char *name, struct gt_arena *a, const char **to, int *entry,
                              struct gt_err *err)
 {
@@ -85,7 +85,7 @@ static bool can_load(const struct gt_param *p, const struct gt_st_tensor *t, int
 	       (n == 1 || whole.rank > 0) && gt_tdesc_same_shape(&whole, &p->desc);
 }
 
-/* Names every tensor whose shape differs, and what would skip the first of them. */
+/* Fails with all tensors whose shapes differ, and a map entry that would skip the first one. */
 static enum gt_code fail_shapes(const struct gt_conf *c, const struct gt_graph *g, const struct gt_st_file *f,
                                 const struct gt_pretrained_source *source, struct gt_err *err)
 {
@@ -112,7 +112,7 @@ static enum gt_code fail_shapes(const struct gt_conf *c, const struct gt_graph *
 	return add_location(c, GT_EDATA, err);
 }
 
-/* Adds tensor i of the file, or the part of the model's tensor `to` that it is, to the sources of that tensor. The file may have a tied
+/* Adds tensor i of the file, whole or as a part, to the sources of the model's tensor `to`. The file may have a tied
  * tensor several times. */
 static enum gt_code add_source(const struct gt_conf *c, const struct gt_st_file *f, int i, const struct gt_ints *part, const char *to,
                                bool tied, struct gt_pretrained_source *s, struct gt_err *err)

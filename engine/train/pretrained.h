@@ -14,7 +14,7 @@
 
 /* Tensors of the file that a tensor of the model is loaded from. */
 struct gt_pretrained_source {
-	int n;                    /* 0: none; 1: a whole one; more: parts of the first dimension */
+	int n;                    /* number of tensors; 0: none; 1: the whole tensor; more: parts of the first dimension */
 	int tensor[GT_MAX_PARTS]; /* [n] index in the file; -1: missing */
 };
 
@@ -25,7 +25,7 @@ struct gt_pretrained {
 
 /* Finds out which tensors of the open file f, which the config names, parameters and buffers of g are loaded from. Reads
  * values only to compare the tensors of a tied weight.
- * GT_EDATA, with the line of the config: the file does not fit. GT_ECONFIG: the map does not. */
+ * GT_EDATA, with the line of the config: the file does not fit. GT_ECONFIG: the map does not fit. */
 enum gt_code gt_pretrained_match(const struct gt_conf *c, const struct gt_graph *g, const struct gt_st_file *f, struct gt_arena *a,
                                  struct gt_pretrained *out, struct gt_err *err);
 

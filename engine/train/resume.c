@@ -3,8 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Keeps the best result only if it is a value of the metric that the config names now. text: a warning if it is not,
- * else "". */
+/* Discards the best result if the config now names another metric. text: a warning in this case, else "". */
 static void keep_best(struct gt_trainer *t, char *text, size_t size)
 {
 	const struct gt_conf_checkpoint *c = &t->s->conf->checkpoint;
@@ -14,7 +13,7 @@ static void keep_best(struct gt_trainer *t, char *text, size_t size)
 	*text = 0;
 	if (!at->has_best)
 		return;
-	/* A checkpoint of an earlier version has no epoch. The one that is computed here is correct if the batch has never changed. */
+	/* A checkpoint of an earlier version has no epoch. The epoch computed here is correct if the batch has never changed. */
 	if (at->best_epoch < 0)
 		at->best_epoch = (at->best_step + t->s->batch.steps_per_epoch - 1) / t->s->batch.steps_per_epoch;
 	if (!at->best_metric || (!strcmp(at->best_metric, c->best_metric) && !strcmp(at->best_mode, mode)))
@@ -28,8 +27,8 @@ static void keep_best(struct gt_trainer *t, char *text, size_t size)
 	at->has_best = false;
 }
 
-/* Keeps what train.early_stop or the schedule plateau has noted only if it is about the metric that the config names
- * now. key: the config's key of the metric. metric: "" without such a setting. text: a warning if it is not, else "". */
+/* Resets the state of train.early_stop or of the schedule plateau if the config now names another metric. key: the config's key of the
+ * metric. metric: "" without such a setting. text: a warning after a reset, else "". */
 static void keep_metric_watch(struct gt_ckpt_watch *w, const char *key, const char *metric, char *text, size_t size)
 {
 	const char *before = w->metric;
@@ -56,7 +55,7 @@ static bool has_epoch_schedule(const struct gt_session *s)
 	return any;
 }
 
-/* Returns whether the learning rate of a step depends on its place in the run. */
+/* Returns whether the learning rate of a step depends on its position in the run. */
 static bool has_schedule(const struct gt_session *s)
 {
 	bool any = has_epoch_schedule(s) || s->conf->train.schedule.type != GT_SCHED_CONSTANT || s->conf->train.schedule.warmup > 0;
@@ -65,9 +64,9 @@ static bool has_schedule(const struct gt_session *s)
 	return any;
 }
 
-/* Sets t->shift. If an epoch has another number of steps now, because the number of samples or data.batch has changed, a run that is
- * counted in epochs continues its schedules at the same place in epochs. Else they would jump, and a schedule of the whole run would end
- * too early or never. text: a warning if the number has changed, else "". */
+/* Sets t->shift. If the steps of an epoch have changed, because the number of samples or data.batch has changed, a run that is counted in
+ * epochs continues its schedules at the same epoch. Otherwise the learning rate would jump, and a schedule of the whole run would end too
+ * early or never. text: a warning if the steps have changed, else "". */
 static void keep_schedule(struct gt_trainer *t, char *text, size_t size)
 {
 	const struct gt_batch_partition *b = &t->s->batch;

@@ -1,11 +1,11 @@
-/* What a resumed run keeps of its checkpoint where the config or the data has changed: its best result, what early stopping and the
- * schedule plateau have noted, and the place in the schedules. */
+/* Restores the state of a checkpoint in a run whose config or data may have changed: the best result, the state of early stopping and of
+ * the schedule plateau, and the position in the schedules. */
 #ifndef GT_TRAIN_RESUME_H
 #define GT_TRAIN_RESUME_H
 
 #include "train/trainer.h"
 
-/* Warnings of what is not kept as it was; "": there is none. */
+/* Warnings about state that is not restored as it was; "": none. */
 struct gt_resume_notes {
 	char best[512], stop[512], plateau[512], schedule[320];
 };

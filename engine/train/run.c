@@ -87,8 +87,8 @@ static enum gt_code write_warning(struct gt_trainer *t, const char *text, struct
 	return gt_trainer_send_event(t, &ev, true, err);
 }
 
-/* Warns if the number of ranks has changed, because the results then differ in their last bits. It can come from the command line, so the
- * config of the checkpoint does not always have it. */
+/* Warns if the number of ranks has changed, because the results then differ in their last bits. The number can come from the command line,
+ * so the config of the checkpoint may lack it. */
 static enum gt_code warn_of_other_ranks(struct gt_trainer *t, int64_t wrote, struct gt_err *err)
 {
 	char text[200];
@@ -450,7 +450,7 @@ static bool stopped_early(const struct gt_conf *c, const struct gt_ckpt_meta *at
 	return gt_watch_stopped(&c->train, &at->early_stop) && (!metric || !strcmp(metric, c->train.early_stop.metric));
 }
 
-/* Says that a run has nothing left to do, and what to change to train longer. */
+/* Reports that a run is complete, and which settings to change to train longer. */
 static enum gt_code report_complete(const char *dir, const struct gt_conf *c, const struct gt_ckpt_meta *at, const struct gt_run_opts *o,
                                     struct gt_err *err)
 {
@@ -476,7 +476,7 @@ static enum gt_code report_complete(const char *dir, const struct gt_conf *c, co
 	return code;
 }
 
-/* Adds what to do to the error about a directory without checkpoints, if a run has left it that ended before its first one. */
+/* Adds a remedy to the error about a directory without checkpoints, if a run in it ended before its first checkpoint. */
 static enum gt_code explain_no_checkpoint(const char *dir, struct gt_err *err)
 {
 	char config[GT_PATH_SIZE];

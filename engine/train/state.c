@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The state of a save. A tensor's key consists of its parameter and the number of its state. Rank 0 writes. If a tensor has parts on
+/* The state of a save. A tensor's key combines the indices of its parameter and of its state. Rank 0 writes. If a tensor has parts on
  * several ranks, rank 0 sends its key to all, and all ranks take part in gathering it. */
 struct saving {
 	struct gt_session *s;
@@ -107,7 +107,7 @@ static enum gt_code write_checkpoint(struct saving *v, struct gt_ckpt_dir *dir, 
 
 	for (int i = 0; i < g->nparams && code == GT_OK; i++) {
 		const struct gt_param *p = &g->params[i];
-		/* the average, if there is one: no optimizer state otherwise */
+		/* the moving average if the run has one, else (state -1) the parameter */
 		model[nmodel++] = describe_tensor(v, i, gt_ema_state(s, i), p->name);
 		if (p->cls == GT_PARAM_BUFFER || p->frozen)
 			continue;
@@ -159,7 +159,7 @@ static enum gt_code load_facts(struct gt_session *s, const struct gt_ckpt *c, st
 		GT_TRY(gt_session_set_eval_list(s, facts.files, err));
 	if (!facts.nclasses && !facts.files && !s->data.facts.learned)
 		return GT_OK;
-	facts.weights = s->data.facts.weights; /* those that the session uses: train.class_weights may have changed */
+	facts.weights = s->data.facts.weights; /* the session's own weights: train.class_weights may have changed */
 	facts.nweights = s->data.facts.nweights;
 	facts.learned = s->data.facts.learned;
 	facts.samples = s->data.facts.samples;
@@ -167,8 +167,8 @@ static enum gt_code load_facts(struct gt_session *s, const struct gt_ckpt *c, st
 	return gt_data_facts_print(&facts, s->arena, &s->data.facts_text, err);
 }
 
-/* Loads what the moving average adds to a checkpoint: buf is the tensor of the model, which is the average of parameter i if the
- * checkpoint has one. A run that begins to average, or stops it, continues from the parameters. */
+/* Loads the moving average of parameter i. buf: the tensor of the model file, which is the average if `averaged` is true. A run that begins
+ * or stops averaging continues from the parameters. */
 static enum gt_code load_average(struct gt_session *s, const struct gt_ckpt *c, int i, bool averaged, void *buf, struct gt_err *err)
 {
 	struct gt_tdesc d = gt_session_desc(s, i);
@@ -267,7 +267,7 @@ enum gt_code gt_state_same_tensors(const char *path, const struct gt_st_tensor *
 	               "remove one of them from the file", path, a->name, b->name);
 }
 
-/* Finds the tensor of parameter p, by its name or those of the layers that it is tied to, and counts the tensors of the file that it is. */
+/* Finds the tensor of parameter p, by its name or the names of layers tied to it, and counts the file's tensors with these names. */
 static enum gt_code find_tensor(const char *path, const struct gt_st_file *f, const struct gt_param *p, const struct gt_st_tensor **out,
                                 int *count, struct gt_err *err)
 {

@@ -23,8 +23,8 @@ enum gt_code gt_state_load(struct gt_session *s, const struct gt_ckpt *c, bool o
 
 /* Returns the bytes of a checkpoint of the session, rounded up. */
 int64_t gt_state_bytes(const struct gt_session *s);
-/* Compares them with the space that is free for dir, which need not exist yet. GT_EIO: no checkpoint fits. text: a warning if one fits, but
- * not those that the run will keep; else "". A run that resumes has most of these on disk already, so it gets no warning. */
+/* Compares a checkpoint's size with the free space for dir, which need not exist yet. GT_EIO: no checkpoint fits. text: a warning if one
+ * fits, but not all that the run will keep; else "". A resumed run has most of them on disk already, so it gets no warning. */
 enum gt_code gt_state_check_space(const struct gt_session *s, const char *dir, bool resumes, char *text, size_t size, struct gt_err *err);
 
 /* Loads weights from a safetensors file. It must contain exactly the session's tensors, by name and shape, and every value must be finite.

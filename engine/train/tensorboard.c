@@ -249,7 +249,7 @@ static enum gt_code create_file(struct gt_tensorboard *t, const char *dir, int64
 		else
 			gt_fail(err, code, "%s: the file exists already", final);
 		if (code && lstat(path, &st) && lstat(final, &st))
-			break; /* the file cannot be created for another reason than that the name exists */
+			break; /* the file cannot be created, and not because the name exists */
 	}
 	return code;
 }

@@ -25,7 +25,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define SAVE_S 600.0 /* maximum time that ranks wait for the one that writes a checkpoint */
+#define SAVE_S 600.0 /* maximum seconds that ranks wait for the rank that writes a checkpoint */
 
 /* Warns of a log file that cannot be written. Training continues, and the exit status of the run reports the failure at the end. */
 static void warn_of_logs(struct gt_trainer *t)
@@ -100,7 +100,7 @@ static bool is_best_by_training(const struct gt_conf *c)
 	return !strncmp(c->checkpoint.best_metric, "train/", 6);
 }
 
-/* Fills in the arguments of the steps of the next window and queues it on the device. */
+/* Fills in the arguments of the next steps and queues these steps on the device. */
 static enum gt_code queue_next_window(struct gt_trainer *t, struct gt_err *err)
 {
 	struct gt_session *s = t->s;
@@ -109,7 +109,7 @@ static enum gt_code queue_next_window(struct gt_trainer *t, struct gt_err *err)
 	int64_t want, epoch = t->queued_position.epoch;
 	struct gt_step_args *step_args;
 	GT_TRY(next_window(t, &p, &want, err));
-	if (!p->n) /* the session has no program for it: gt_session_open */
+	if (!p->n) /* the session has no program for these steps: see gt_session_open */
 		return gt_conf_refuse(c, "train.steps", err,
 		                      "expected the data.batch of the checkpoint in a run that ends before the short last batch of its first "
 		                      "epoch, got another one");
@@ -207,7 +207,7 @@ static void advance_position(struct gt_trainer *t, int64_t samples)
 	}
 }
 
-/* count: number of samples whose scores m has. */
+/* count: number of samples that m covers. */
 static void add_sums(struct gt_metrics *to, const struct gt_metrics *m, int64_t count)
 {
 	to->loss += m->loss;
@@ -234,7 +234,7 @@ static enum gt_code report_epoch(struct gt_trainer *t, struct gt_err *err)
 	return gt_trainer_send_event(t, &ev, true, err);
 }
 
-/* Waits for the oldest queued window and reports its steps. */
+/* Waits for the steps that were queued first, and reports them. */
 static enum gt_code collect_oldest_window(struct gt_trainer *t, struct gt_err *err)
 {
 	const struct gt_session *s = t->s;
@@ -312,7 +312,7 @@ static void update_peak(struct gt_trainer *t, enum gt_split split, const struct 
 	t->state.peak_epoch = last_epoch(t);
 }
 
-/* Notes the scores of a split for train.early_stop and for the schedule plateau. All ranks have the same scores. */
+/* Passes the scores of a split to train.early_stop and to the schedule plateau. All ranks have the same scores. */
 static void update_watches(struct gt_trainer *t, enum gt_split split, const struct gt_scores *r)
 {
 	const struct gt_conf_train *c = &t->s->conf->train;
@@ -352,7 +352,7 @@ static enum gt_code check_finite(struct gt_trainer *t, struct gt_err *err)
 	return GT_OK;
 }
 
-/* due: train.eval_every_* asks for this evaluation. Otherwise it runs only because the run ends early, and does not count for
+/* due: train.eval_every_* asks for this evaluation. Otherwise the evaluation runs only because the run ends early, and does not count for
  * train.early_stop and the schedule plateau, so that a resume continues as if the run had not ended. */
 static enum gt_code evaluate_splits(struct gt_trainer *t, bool due, bool *best, struct gt_err *err)
 {
@@ -437,7 +437,7 @@ static enum gt_code exchange_stop_signals(struct gt_trainer *t, struct gt_err *e
 		if (t->s->at.rank == 0) {
 			int64_t end;
 			v[4] = (int64_t)(1e9 * gt_exec_step_s(x, gt_session_step_prog(t->s, t->state.step + t->shift, false, &end)));
-			if (!x->rank0_step_s && v[4]) /* now that the time of a step is known, windows get longer than they were until now */
+			if (!x->rank0_step_s && v[4]) /* now that the time of a step is known, more steps are queued at once than before */
 				window_s = AGREE_S;
 			if (window_s < AGREE_S)
 				v[3] = (int64_t)(AGREE_S / (window_s > 1e-6 ? window_s : 1e-6));
@@ -498,7 +498,7 @@ static void report_skipped(void *user, const char *why)
 	gt_trainer_send_event(user, &ev, false, NULL);
 }
 
-/* The work between two windows: evaluation and checkpoint. epoch: the epoch of the run before the window. */
+/* Evaluates and saves after queued steps are complete. epoch: the epoch of the run before these steps. */
 static enum gt_code evaluate_and_save_if_due(struct gt_trainer *t, int64_t epoch, int64_t step, struct gt_err *err)
 {
 	const struct gt_conf *c = t->s->conf;
@@ -554,7 +554,7 @@ enum gt_code gt_trainer_run(struct gt_trainer *t, struct gt_err *err)
 	while (!is_finished(t)) {
 		while (!t->due && !stop && x->queued < x->depth)
 			GT_TRY(queue_next_window(t, err));
-		GT_TRY(gt_loader_order_next_epoch(t->s->prog.loader, err)); /* while the device executes the window */
+		GT_TRY(gt_loader_order_next_epoch(t->s->prog.loader, err)); /* while the device executes the queued steps */
 		int64_t epoch = t->state.epoch, step = t->state.step;
 		GT_TRY(collect_oldest_window(t, err));
 		t->windows++;

@@ -158,7 +158,7 @@ static enum gt_code warn_zero_rate(const struct list *l)
 	return add_warning(l, "train.optimizer.lr", "a learning rate of 0 trains nothing; write a rate above 0, for example 0.1 or 1.0e-3");
 }
 
-/* Warns of steps that train next to nothing because the schedule has ended, for example in a run that was resumed for more epochs. */
+/* Warns of steps with almost no effect because the schedule has ended, for example in a run that was resumed for more epochs. */
 static enum gt_code warn_ended_schedule(const struct list *l)
 {
 	const struct gt_conf_train *t = &l->c->train;
@@ -178,7 +178,7 @@ static enum gt_code warn_ended_schedule(const struct list *l)
 
 #define TRIAL 10 /* a run with train.steps below this is a trial, such as a smoke test, and no training */
 
-/* Warns of a schedule that the run leaves before its end, for example with train.epochs = 3 beside t_max = 60: the learning rate is then
+/* Warns of a schedule that the run leaves before its end, for example with train.epochs = 3 and t_max = 60: the learning rate is then
  * still high, or has never risen. path: the schedule. lr: the rate of its optimizer. */
 static enum gt_code warn_cut_schedule(const struct list *l, const char *path, const struct gt_conf_schedule *s, double lr)
 {
@@ -221,14 +221,14 @@ static enum gt_code warn_cut_schedules(const struct list *l)
 	return GT_OK;
 }
 
-/* Whether the update of a table changes no row that has no gradient. */
+/* Returns whether the update of a table leaves rows without a gradient unchanged. */
 static bool updates_rows(const struct gt_conf_train *t, const struct gt_param *p)
 {
 	const struct gt_conf_optimizer *o = p->group < 0 ? &t->optimizer : &t->group[p->group].optimizer;
 	return o->type == GT_OPT_SGD && o->momentum == 0 && o->weight_decay == 0;
 }
 
-/* Warns of tables that one rank would update by the rows of a batch, but several ranks update whole. */
+/* Warns of tables of which one rank would update only the rows of a batch, but several ranks update all rows. */
 static enum gt_code warn_whole_tables(const struct list *l)
 {
 	const struct gt_session *s = l->s;
@@ -249,7 +249,7 @@ static enum gt_code warn_whole_tables(const struct list *l)
 	return GT_OK;
 }
 
-/* Returns the number of processors that this process may use, or, with several ranks, which may have parts of them, of the machine. */
+/* Returns the number of processors that this process may use; with several ranks, which may divide them, those of the machine. */
 static int num_processors(int world)
 {
 	cpu_set_t set;
@@ -257,7 +257,7 @@ static int num_processors(int world)
 	return world < 2 && !sched_getaffinity(0, sizeof set, &set) ? CPU_COUNT(&set) : (int)n;
 }
 
-/* Warns of a number of threads that the CPU backend cannot use, or that is larger than that of the processors. */
+/* Warns of a number of threads that the CPU backend cannot use, or that exceeds the number of processors. */
 static enum gt_code warn_too_many_threads(const struct list *l)
 {
 	const char *variable = getenv("OMP_NUM_THREADS");
@@ -325,7 +325,7 @@ static enum gt_code warn_low_memory(const struct list *l)
 	                    : "use a smaller model, or divide it over ranks with parallel.mode = \"zero\" or \"pipe\"");
 }
 
-/* session_open.c: open_exec */
+/* The condition is that of open_exec in session_open.c. */
 static enum gt_code warn_no_graphs_in_dp(const struct list *l)
 {
 	const struct gt_session *s = l->s;
@@ -378,7 +378,7 @@ enum gt_code gt_warn_skipped(const struct gt_session *s, struct gt_problems *out
 	return to.full ? gt_fail_memory(err, 0) : GT_OK;
 }
 
-/* ---- what this machine lacks ------------------------------------------------------------------------------------------------------- */
+/* ---- missing on this machine ------------------------------------------------------------------------------------------------------- */
 
 enum gt_code gt_refuse_used(const char *dir, struct gt_err *err)
 {

@@ -18,8 +18,8 @@ struct job {
 	struct gt_conf *c;
 	const struct gt_run_opts *opts;
 	bool report;
-	const char *data;              /* a file or folder that is measured in place of a split; NULL: a split */
-	bool moved;                    /* -s names other data than that of the run */
+	const char *data;              /* a file or folder to evaluate in place of a split; NULL: a split */
+	bool moved;                    /* -s selects other data than the run's */
 	struct gt_sample_table *table; /* rank 0, with opts->predictions */
 	struct gt_report_tally tally;  /* rank 0, with report, if targets are labels */
 	struct gt_value_tally *values; /* the same, if targets are columns of numbers; opened for the first outputs */
@@ -134,7 +134,7 @@ static void warn_of_skipped(void *user, const char *why)
 	emit_warning(user, text);
 }
 
-/* Warns of samples that are not those of the run, and of a split that is a part of the data. */
+/* Warns of samples that differ from the run's samples, and of a split that is a part of the data. */
 static void warn_of_data_changes(const struct job *j, const struct gt_session *s)
 {
 	const struct gt_session_files *f = s->data.files;

@@ -92,7 +92,7 @@ static enum gt_code walk_entry(struct walk *w, size_t len, const char *name, str
 		w->path[len] = 0;
 		return append_bad_folder(w, GT_EDATA, "a path in this folder is too long", err);
 	}
-	/* a link to a missing file is left to the reader, which names it */
+	/* the reader reports a link to a missing file */
 	if (!stat(w->path, &st) && S_ISDIR(st.st_mode))
 		return walk_folder(w, err);
 	return gt_folder_wants(w->in->kind, name) ? append_input(w->in, w->path, NULL, err) : GT_OK;
@@ -150,7 +150,7 @@ static enum gt_code add_folder(struct gt_inputs *in, const char *path, struct gt
 	return code;
 }
 
-/* Adds a file or a folder. *there becomes true unless there is nothing of this name. */
+/* Adds a file or a folder. *there becomes true if path exists. */
 static enum gt_code add_path(struct gt_inputs *in, const char *path, bool *there, struct gt_err *err)
 {
 	struct stat st;
@@ -162,7 +162,7 @@ static enum gt_code add_path(struct gt_inputs *in, const char *path, bool *there
 
 /* ---- lists ---------------------------------------------------------------------------------------------------------------------- */
 
-/* Returns what a user can do if a file that is not a list of paths was given as one. */
+/* Returns the remedy if the user passed a file as a list of paths that is no such list. */
 static const char *suggest_remedy(const struct gt_inputs *in, FILE *f)
 {
 	if (f != stdin)
@@ -171,7 +171,7 @@ static const char *suggest_remedy(const struct gt_inputs *in, FILE *f)
 	                                     : "to read rows or texts from standard input, write - without @ or --list";
 }
 
-/* No line names a file, so this is likely no list but a table or a text. One error is clearer than one for each of its lines. */
+/* No line names a file, so this is likely no list but a table or a text. One error is clearer than an error for each line. */
 static enum gt_code fail_not_list(const struct gt_inputs *in, FILE *f, const char *name, const char *first, int64_t lines,
                                   struct gt_err *err)
 {

@@ -7,7 +7,7 @@
  *     ... in.v[0 ... in.n - 1] ...
  *     gt_inputs_free(&in);
  *
- * From standard input, "-" reads the rows of a table, or a text on each line, or, where images are wanted, a list as "@-" does. The rows
+ * From standard input, "-" reads the rows of a table, or a text on each line, or, for a model of images, a list as "@-" does. The rows
  * are copied to memory, because the file of a table is read more than once.
  *
  * A folder stands for all files of the kind below it, such as images, sorted by their paths as bytes. Hidden files and folders are left

@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* epoch of the best result: the checkpoints of an earlier version do not have it, nor the metric */
+/* checkpoints of an earlier version lack the epoch and the metric of the best result */
 static void write_best(struct gt_json *j, const struct gt_ckpt_meta *m)
 {
 	if (!m->has_best) {

@@ -65,7 +65,7 @@ static void *read_files(void *arg)
 	return NULL;
 }
 
-/* Reads r->n files. Without more threads, this one reads them all. */
+/* Reads r->n files. The calling thread reads too, and reads all if no thread can start. */
 static void read_in_threads(struct reading *r, int threads)
 {
 	pthread_t thread[THREADS];
@@ -152,7 +152,7 @@ static enum gt_code find_inputs(const struct gt_predict_spec *spec, struct gt_in
 	return GT_OK;
 }
 
-/* Refuses options that the model has no use for. */
+/* Refuses options that the model cannot use. */
 static enum gt_code check_options(const struct gt_predict_spec *spec, const struct gt_folder_kind *kind, struct gt_err *err)
 {
 	if (spec->ntexts && kind != &gt_folder_texts)

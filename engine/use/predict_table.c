@@ -1,4 +1,4 @@
-/* Predicts the rows of tables, and texts, which are converted as the training split has taught. */
+/* Predicts the rows of tables, and texts, which are converted with facts learned from the training split. */
 #include "use/predictor.h"
 #include "fitted.h"
 #include "session/session_data.h"
@@ -24,7 +24,7 @@ static enum gt_code add_text(struct gt_predictor *p, const char *file, int64_t i
 	return code;
 }
 
-/* Predicts each line of standard input. The list of paths that the first line may begin is an error. */
+/* Predicts each line of standard input. If the first line is a path, the input is probably a list of paths: an error. */
 static enum gt_code predict_lines(struct gt_predictor *p, int64_t *failed, int64_t *all, struct gt_err *err)
 {
 	char *line = NULL, name[64];
@@ -57,7 +57,7 @@ static enum gt_code predict_lines(struct gt_predictor *p, int64_t *failed, int64
 }
 
 /* ---- files ----------------------------------------------------------------------------------------------------------------------- */
-/* Predicts the rows of a file. If results have its own columns, they are read again, row by row, while the results are reported. */
+/* Predicts the rows of a file. If results contain the file's columns, these are read again, row by row, while the results are reported. */
 static enum gt_code predict_rows(struct gt_predictor *p, const struct gt_input *file, const struct gt_dataset *d, struct gt_err *err)
 {
 	if (p->rows_of_files)
@@ -75,8 +75,8 @@ static void warn_of_cell(void *user, const char *why)
 		p->warn(p->user, why);
 }
 
-/* Checks that every file has the columns that results shall have, before the first result is reported. Files that cannot be read are
- * reported in their turn. */
+/* Checks that every file has the columns that results must have, before the first result is reported. Unreadable files are reported later,
+ * in order. */
 static enum gt_code check_columns(struct gt_predictor *p, const struct gt_inputs *in, struct gt_err *err)
 {
 	for (int64_t i = 0; p->rows_of_files && in->n > 1 && i < in->n; i++) {
@@ -90,7 +90,7 @@ static enum gt_code check_columns(struct gt_predictor *p, const struct gt_inputs
 	return GT_OK;
 }
 
-/* Predicts an input that is no line. *bad: it cannot be used, and err says why. */
+/* Predicts an input other than lines of standard input. *bad: it cannot be used, and err says why. */
 static enum gt_code predict_input(struct gt_predictor *p, const struct gt_input *in, bool *bad, struct gt_err *err)
 {
 	struct gt_dataset d = {0};

@@ -36,9 +36,8 @@ static bool is_finite(const struct gt_predictor *p, const float *z)
 	return true;
 }
 
-/* Fills in the outputs, if they predict columns of numbers, or else the probabilities of the classes: a softmax of the outputs z; with a
- * loss whose outputs are independent labels, the sigmoid of each output. If an output is not finite, all numbers are NAN, and there is no
- * class. */
+/* Fills in the predicted values or, for classes, the probabilities: the softmax of the outputs z, or the sigmoid of each output if the loss
+ * has independent labels. If an output is not finite, all values are NAN, and there is no class. */
 static void fill_prediction(const struct gt_predictor *p, const float *z, struct gt_prediction *out)
 {
 	const struct gt_fitted *learned = p->s->data.files->learned;
@@ -161,8 +160,8 @@ static enum gt_code copy_batch_to_device(struct gt_predictor *p, struct gt_err *
 	return GT_OK;
 }
 
-/* Computes the logits of the batch. Rows that are not filled have old inputs or zeros, and their outputs are not used. bad: is set to the
- * first call whose output is not finite, or to -1; NULL: outputs are not looked at. */
+/* Computes the logits of the batch. Rows that are not filled have old inputs or zeros, and their outputs are not used. *bad: index of the
+ * first call with an output that is not finite, or -1; NULL: outputs are not checked. */
 static enum gt_code run_batch(struct gt_predictor *p, int *bad, struct gt_err *err)
 {
 	struct gt_session *s = p->s;

@@ -38,10 +38,10 @@ struct gt_predictor {
 	void (*warn)(void *user, const char *text); /* gt_predict_spec.warn */
 	void *user;
 	bool ended;               /* fn wants no more results */
-	struct gt_table_rows *rows_of_files; /* the rows as the current file has them; NULL: results do not have them */
+	struct gt_table_rows *rows_of_files; /* reader of the input columns in results; NULL: results have none */
 	struct gt_dataset batch;  /* the images or fields of one batch */
 	struct gt_resident at;    /* the same on the device */
-	struct gt_view view;      /* all of them; the loader keeps a pointer to it */
+	struct gt_view view;      /* view of the whole batch; the loader keeps a pointer to it */
 	struct gt_loader *loader; /* reads the batch */
 	struct gt_predict_pending pending[GT_PREDICT_PENDING];
 	int npending, rows;       /* rows: those of the batch that are filled */
@@ -51,21 +51,21 @@ struct gt_predictor {
 	float *value;             /* [classes] of one result: predicted numbers */
 	const char **class_name;  /* [classes]; NULL: not known */
 	int64_t nonfinite;        /* number of results with an output that is NaN or infinite */
-	char why[2048];           /* describes the first of them, with the operation; "": there is none */
+	char why[2048];           /* describes the first such result, with the operation; "": none */
 };
 
 enum gt_code gt_predictor_open(struct gt_predictor *p, struct gt_err *err);
 void gt_predictor_close(struct gt_predictor *p); /* also after a failed open */
 enum gt_code gt_predictor_add_image(struct gt_predictor *p, const char *file, int64_t index, bool scaled, const uint8_t *pixels,
                                     struct gt_err *err);
-/* Adds row i of d, which has the fields of the training data. index: its number in the file. text: the text that the row is; NULL: none. */
+/* Adds row i of d, which has the fields of the training data. index: its number in the file. text: the row if it is a text; NULL: none. */
 enum gt_code gt_predictor_add_row(struct gt_predictor *p, const char *file, int64_t index, const char *text, const struct gt_dataset *d,
                                   int64_t i, struct gt_err *err);
 enum gt_code gt_predictor_add_error(struct gt_predictor *p, const char *file, const char *why, struct gt_err *err);
 enum gt_code gt_predictor_flush(struct gt_predictor *p, struct gt_err *err);
 
-/* predict_table.c: predicts the rows of the files in `in`. *failed and *all: number of files, or lines that are texts, that cannot be used,
- * and of all of them. */
+/* predict_table.c: predicts the rows of the files in `in`. *failed, *all: number of unusable files or lines of text, and of all files or
+ * lines of text. */
 enum gt_code gt_predict_tables(struct gt_predictor *p, const struct gt_inputs *in, int64_t *failed, int64_t *all, struct gt_err *err);
 
 #endif

@@ -78,10 +78,10 @@ static double cross_entropy(const struct gt_attr_loss *a, const float *z, int64_
 	return loss;
 }
 
-/* Returns the loss of one sample from the n outputs z, computed in double with the formulas of the kernels (kernels/ew.inc). It has the
- * weight of the sample's class, as in PyTorch with reduction="none". The sum over a split, divided by the number of samples that count, or
- * by the sum of the weights of their classes, is the loss that an evaluation reports, up to the rounding of the kernels. target: [n]
- * targets that are numbers; NULL: the target is label. NAN: the label does not count. */
+/* Returns the loss of one sample from the n outputs z, computed in double with the formulas of the kernels (kernels/ew.inc). The loss
+ * includes the weight of the sample's class, as in PyTorch with reduction="none". The sum over a split, divided by the number of samples
+ * that count, or by the sum of the weights of their classes, is the loss that an evaluation reports, up to the rounding of the kernels.
+ * target: [n] numeric targets; NULL: the target is label. NAN: the label does not count. */
 static double sample_loss(const struct gt_loss_spec *loss, const float *z, int64_t n, int32_t label, const float *target)
 {
 	const struct gt_attr_loss *a = &loss->attr;
@@ -94,7 +94,7 @@ static double sample_loss(const struct gt_loss_spec *loss, const float *z, int64
 		return cross_entropy(a, z, n, label, target);
 	if (loss->op->code == GT_OP_NLL)
 		return -(a->nweights ? a->weights[label] : 1) * (double)z[label];
-	for (int64_t i = 0; i < n; i++) { /* the other losses are means or sums over the outputs */
+	for (int64_t i = 0; i < n; i++) { /* all other losses are means or sums over the outputs */
 		double v = z[i], t = target_of(i, label, target), w = a->nweights ? a->weights[i] : 1;
 		(void)w;
 		switch ((int)loss->op->code) {
@@ -122,7 +122,7 @@ static void put_cell(FILE *f, const char *prefix, const char *text)
 	fputc('"', f);
 }
 
-/* Writes the name of output i: of a column of numbers, of a class, or the number of a class without a name. */
+/* Writes the name of output i: the name of a target column or of a class, or the index of a class without a name. */
 static void put_name(const struct gt_sample_table *t, const char *prefix, int64_t i)
 {
 	char number[24];
@@ -139,7 +139,7 @@ static void put_names(const struct gt_sample_table *t, const char *prefix, int64
 	}
 }
 
-/* Writes the first line. Targets that are numbers have a column for each. */
+/* Writes the first line. Each numeric target has a column. */
 static void put_header(const struct gt_sample_table *t, int64_t n, bool numbers)
 {
 	fputs("path", t->f);
@@ -191,7 +191,7 @@ static void put_prediction(const struct gt_sample_table *t, const float *z, int6
 		fprintf(t->f, ",%.9g", t->probability[i]);
 }
 
-/* Returns whether sample i could not be read, on any rank: its label is the one that does not count (exec/loader.h). */
+/* Returns whether sample i could not be read, on any rank: its label is the ignored label (exec/loader.h). */
 static bool is_absent(const struct gt_sample_table *t, const struct gt_dataset *d, int64_t i, int32_t label)
 {
 	return d->encoded && d->labels && gt_loss_ignores(&t->s->loss) && label == t->s->loss.attr.ignore_index && d->labels[i] != label;

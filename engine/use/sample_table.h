@@ -9,8 +9,8 @@
  *     labels    path, label_NAME..., prediction_NAME..., probability_NAME..., loss
  *     numbers   path, NAME..., predicted_NAME..., loss                       in the unit of the targets
  *
- * path is that of the file, FILE:LINE of a row, or FOLDER[i] of an array. The loss is that of the sample alone; it is empty if the
- * sample does not count. An image that cannot be read, and is skipped, has no row. */
+ * path is the path of a file, FILE:LINE for a row, or FOLDER[i] for an array. loss is the loss of the sample alone, and empty if the sample
+ * does not count. An unreadable image that is skipped has no row. */
 #ifndef GT_USE_SAMPLE_TABLE_H
 #define GT_USE_SAMPLE_TABLE_H
 

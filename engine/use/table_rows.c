@@ -14,7 +14,7 @@ struct gt_table_rows {
 	const char *first;      /* name of the first file; NULL: there was none */
 	const char **column_name; /* [n]: of the first file */
 	const char **column;    /* [n]: the cells of a row */
-	bool used;              /* rec is that of the row before */
+	bool used;              /* rec holds the previous row */
 	int *at;                /* [n]: the field of each column in the current file */
 	int n;
 };
@@ -145,7 +145,7 @@ enum gt_code gt_table_rows_next(struct gt_table_rows *r, struct gt_prediction *p
 		GT_TRY(gt_csv_next(r->csv, &r->rec, err));
 	r->used = true;
 	for (int i = 0; i < r->n; i++) {
-		if (r->at[i] >= r->rec.n) /* the reader of tables has seen as many fields in every row */
+		if (r->at[i] >= r->rec.n) /* the table reader has checked the number of fields in every row */
 			return gt_fail(err, GT_EDATA, "%s: the file changed while it was read", gt_csv_path(r->csv));
 		r->column[i] = r->rec.field[r->at[i]];
 	}

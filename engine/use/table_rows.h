@@ -1,4 +1,4 @@
-/* The rows of tables as their files have them, beside the predictions: `gtrain predict --append` and `--keep`.
+/* Reads the input columns that results contain next to the predictions: `gtrain predict --append` and `--keep`.
  *
  *     gt_table_rows_open(&spec, &rows, err);               the names of the columns that are wanted
  *     gt_table_rows_file(rows, "new.csv", err);  the next file

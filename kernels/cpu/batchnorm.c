@@ -7,7 +7,7 @@
  * as in PyTorch: y = x * (gamma * rstd) + (beta - mean * gamma * rstd).
  *
  * Over several ranks (sync_bn) each pass has two halves with an exchange between them: batchnorm.stats … batchnorm.y, and batchnorm.sums …
- * batchnorm.dx. The complete kernels use the same halves, so that one rank gets the same bits either way. */
+ * batchnorm.dx. The complete kernels use the same halves, so that with one rank both ways give the same bits. */
 #include "cpu/loops.h"
 #include "moments.h"
 #include <math.h>
@@ -23,7 +23,7 @@ struct bn {
 	int64_t *nbt;
 	void *y; /* output of the forward operations; in a gradient, the output of relu */
 	float *mean, *rstd, *dgamma, *dbeta;
-	double *part, *sums; /* sums: an operand of batchnorm.dx, if they are given */
+	double *part, *sums; /* sums: the operand of batchnorm.dx, if it is given */
 	void *dx, *g;
 	struct gt_attr_norm attr;
 	int64_t count;          /* number of values per channel */
@@ -43,7 +43,7 @@ static const struct gt_operand_slot slots[] = {
 #define GT_TYPED "cpu/batchnorm.inc"
 #include "cpu/typed.inc"
 
-/* The arrays in the scratch memory: two sums and six numbers per channel, and two sums per piece and channel. */
+/* The arrays in the scratch memory: two sums and six values per channel, and two sums per piece and channel. */
 struct parts {
 	const struct bn *k;
 	const void *x, *dy, *res; /* res: second summand of the output; in a gradient, the output of relu */

@@ -1,4 +1,4 @@
-/* Operations of an activation [N, C, H, W] with one number for each channel: mul and add with a second input [N, C] or [N, C, 1, 1], their
+/* Operations of an activation [N, C, H, W] with one value for each channel: mul and add with a second input [N, C] or [N, C, 1, 1], their
  * gradients, and prelu. Activations are channels last: a pixel is a row of C elements. Sums are made in an order that does not depend on
  * the number of threads. */
 #include "cpu/loops.h"
@@ -6,21 +6,21 @@
 
 #define GT_LANE static inline __attribute__((always_inline))
 #define COLS 256   /* number of channels that are summed on the stack at once */
-#define RUN 64     /* number of rows that are summed without double */
+#define RUN 64     /* number of rows that are summed in type A, not double */
 #define PIECE 1024 /* number of rows of a partial sum of prelu's dw; the last bits of the result depend on it */
 
-/* What is summed over the rows: dy, dy * x, or the gradient of prelu's weight. */
+/* The term that is summed over the rows: dy, dy * x, or the gradient of prelu's weight. */
 enum term { DY, DY_X, PRELU };
 
 struct channels {
-	struct gt_cpu_loop loop; /* over rows, or of dv over units; fn NULL: only dw is wanted */
+	struct gt_cpu_loop loop; /* over rows; for dv, over units; fn NULL: only dw is computed */
 	const void *x, *dy, *v;
 	void *y; /* y, dx or dv */
 	void *dw;
 	double *part; /* partial sums of dw, [pieces, cols] */
-	int64_t rows, cols, pixels /* rows of a sample */, step /* elements from the vector of a sample to that of the next one */;
+	int64_t rows, cols, pixels /* rows of a sample */, step /* elements between the vectors of two samples */;
 	gt_range_fn *sum_dw;
-	int64_t pieces, weights; /* of prelu's dw; 0 pieces: dw is not wanted */
+	int64_t pieces, weights; /* for prelu's dw; 0 pieces: dw is not computed */
 	bool f64, add;
 };
 
@@ -54,7 +54,7 @@ static enum gt_code launch_channels(struct gt_dev *dev, struct gt_kernel *kernel
 	struct channels *k = gt_cpu_loop_bind(kernel, a);
 	(void)err;
 	k->part = a->scratch;
-	if (k->pieces) { /* before dx, which may overwrite dy */
+	if (k->pieces) { /* computed before dx, because dx may overwrite dy */
 		gt_cpu_for(dev, k->pieces, 65536 / (PIECE * k->cols) + 1, 1, k->sum_dw, k);
 		finish_dw(k);
 	}

@@ -1,4 +1,4 @@
-/* The operation check, which decides whether the step is applied. It handles a few numbers per step, so it uses one thread. */
+/* The operation check, which decides whether the step is applied. It handles few values per step, so it uses one thread. */
 #include "cpu/loops.h"
 #include "ew.h"
 

@@ -138,8 +138,8 @@ static enum gt_code advance_transfers(struct shm_comm *c, struct transfer *t, in
 	return GT_OK;
 }
 
-/* Ends the call with a failure if a peer has ended or left, or if the deadline has passed. It is called only after a turn without progress
- * that began after the peer's end. */
+/* Ends the call with a failure if a peer has ended or left, or if the deadline has passed. Call it only after a turn without progress that
+ * began after the peer's end. */
 static enum gt_code give_up(struct shm_comm *c, const struct transfer *t, int n, const bool *gone, bool late, struct gt_err *err)
 {
 	for (int i = 0; i < n; i++) {

@@ -244,8 +244,8 @@ static enum gt_code open_root(struct shm_comm *c, const struct gt_comm_spec *spe
 	GT_TRY(await_ranks(c, err));
 	c->spin = r->spin = spin_limit(r);
 	use_group(c, round_up(sizeof(struct shm_head), PAGE));
-	/* Collective call #0 makes sure that no rank continues, and perhaps ends, before all ranks have opened the pidfds of all others. It
-	 * also compares the sizes of the rings, which must be equal. */
+	/* Collective call #0 makes sure that no rank continues, and perhaps ends, before all ranks have opened the pidfds of all other ranks.
+	 * It also compares the sizes of the rings, which must be equal. */
 	c->seq = UINT32_MAX;
 	uint64_t pair[GT_COMM_RANKS], mine = r->pair_bytes;
 	struct gt_coll x = {.what = "open", .in = &mine, .out = pair, .count = 1, .dtype = GT_I64};

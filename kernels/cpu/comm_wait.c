@@ -2,8 +2,8 @@
  * when the group is broken.
  *
  * A rank first spins (for ranks that finish within microseconds of each other), then yields its core a few times (the other rank may need
- * this core), then sleeps on a futex in slices and checks after each whether the others are alive. The length of the spin adapts: it
- * shrinks when it ends in sleep, so that oversubscribed ranks do not waste time. */
+ * this core), then sleeps on a futex in slices and checks after each slice whether the other ranks are alive. The length of the spin
+ * adapts: it shrinks when it ends in sleep, so that oversubscribed ranks do not waste time. */
 #include "base/clock.h"
 #include "cpu/comm_shm.h"
 #include <linux/futex.h>
@@ -124,7 +124,7 @@ static enum gt_code look_for_dead(struct shm_comm *c, gt_shm_doing *doing, const
 	for (int r = 0; r < c->pub.world; r++) {
 		if (has_reached(&c->slot[r], c->phase))
 			continue;
-		/* Both are read before the phase is checked again, because the rank may have reached the phase and then ended. */
+		/* Both flags are read before the phase is checked again, because the rank may have reached the phase and then ended. */
 		bool dead = gt_shm_dead(c->root, c->member[r]), left = __atomic_load_n(&c->slot[r].left, __ATOMIC_ACQUIRE);
 		if ((!dead && !left) || has_reached(&c->slot[r], c->phase))
 			continue;

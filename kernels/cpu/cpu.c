@@ -60,7 +60,7 @@ static gt_cpu_prepare *const table[GT_OP_COUNT] = {
 	[GT_OP_MUON] = gt_cpu_muon,
 };
 
-/* The families that compute in f32 and bf16 only: their loops are made for these types, or they are oneDNN's. */
+/* The families that compute in f32 and bf16 only: their loops are compiled for these types only, or oneDNN computes. */
 static bool lacks_f64(enum gt_opcode code)
 {
 	static gt_cpu_prepare *const without[] = {gt_cpu_linear, gt_cpu_conv, gt_cpu_pool, gt_cpu_batchnorm, gt_cpu_groupnorm, gt_cpu_rnn};

@@ -25,24 +25,24 @@ void gt_dnnl_version(char *buf, size_t size);        /* "oneDNN 2.6.3" */
 /* Returns whether oneDNN has kernels for bf16 products on this processor, other than reference loops (dnnl_conv.c). */
 bool gt_dnnl_has_bf16(void);
 
-/* The first member of every kernel struct. A family allocates its own struct with calloc and fills this. */
+/* The first member of every kernel struct. A family allocates its own struct with calloc and fills this member. */
 struct gt_kernel {
 	enum gt_code (*launch)(struct gt_dev *dev, struct gt_kernel *k, const struct gt_launch *a, struct gt_err *err);
 	/* For lists of launches (launch_list.c). part() does the work of thread `thread` of `threads`, without barriers between threads; it is
 	 * NULL if the kernel cannot be divided. small is true if there is too little work for two threads, so that launch uses one. A kernel
-	 * with neither ends the parallel region of the list. */
+	 * with neither part nor small ends the parallel region of the list. */
 	void (*part)(struct gt_dev *dev, struct gt_kernel *k, const struct gt_launch *a, int thread, int threads);
 	bool small;
 	struct gt_team_choice choice; /* the choice of threads for the list of launches that begins with this kernel */
-	void (*release)(struct gt_kernel *k); /* frees k and what it owns; NULL: free(k) is enough */
+	void (*release)(struct gt_kernel *k); /* frees k and its memory; NULL: free(k) is enough */
 	size_t scratch;       /* bytes of workspace */
 	const char *describe; /* name of the implementation: static memory, or freed by release */
 };
 
 typedef enum gt_code gt_cpu_prepare(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err);
 
-/* The families (opcall.h): a call of family F is prepared by gt_cpu_F, in f32 and bf16. Some also have f64, which no config reaches: the
- * tests check gradients with it, and for the families of which cpu_prepare refuses f64 they have a backend of their own. */
+/* The families (opcall.h): a call of family F is prepared by gt_cpu_F, in f32 and bf16. Some also support f64, which no config can select:
+ * the tests check gradients with it. For families without f64 (see cpu_prepare), the tests have their own backend. */
 gt_cpu_prepare gt_cpu_none; /* prepares no kernel and refuses the call */
 #define gt_cpu_head gt_cpu_none
 #define gt_cpu_head_back gt_cpu_none

@@ -53,8 +53,8 @@ struct gt_dnnl_window {
 	dnnl_dims_t stride, padding, dilation; /* dilation: 0 if the entries of the kernel are adjacent */
 };
 
-/* A request for a convolution or an inner product. In the gradient passes, x, w, b and y describe the gradient of an operand if the pass
- * uses that in its place. */
+/* A request for a convolution or an inner product. In a gradient pass, x, w, b and y describe the gradient of an operand where the pass
+ * uses the gradient. */
 struct gt_dnnl_request {
 	enum gt_dnnl_pass pass;
 	const struct gt_dnnl_window *window;    /* NULL: inner product */
@@ -62,7 +62,7 @@ struct gt_dnnl_request {
 	const_dnnl_primitive_attr_t attr;
 	const_dnnl_primitive_desc_t hint; /* descriptor of the forward primitive, which oneDNN's gradients require; NULL for GT_DNNL_FWD */
 	/* Optional; if NULL, the first implementation that oneDNN offers is used. It returns whether to use the implementation `name` instead
-	 * of that one, whose name is `first`. The first implementation for which it returns true is used. */
+	 * of the first one, named `first`. The first implementation for which it returns true is used. */
 	bool (*instead)(const char *first, const char *name);
 };
 

@@ -2,7 +2,7 @@
  * weights, bias and destination, and three primitives.
  *
  * The forward call lets oneDNN choose the layout of the weights, which becomes the layout of the parameter. The primitive of a gradient may
- * need another one; the call then reorders the weights, which costs little compared to the convolution.
+ * need another layout; the call then reorders the weights, which costs little compared to the convolution.
  *
  * oneDNN has bf16 kernels only for processors with AVX-512 (or AVX2-VNNI-2, for some passes). For all others, a call in bf16 is widened:
  * its operands are copied to f32, which is exact, oneDNN's f32 kernel computes, and the result is rounded to bf16. This is the definition
@@ -20,7 +20,7 @@ struct job {
 	int64_t groups;
 	int act;
 	int64_t parts; /* number of parts of the batch, executed one after the other; > 1 only in a forward pass with relu, or if wide */
-	const struct gt_tdesc *x, *y, *b; /* the operands as oneDNN computes with them */
+	const struct gt_tdesc *x, *y, *b; /* the operands with which oneDNN computes */
 	struct gt_tdesc *w;
 	struct gt_dnnl_md mx, my, mb;
 	bool wide; /* x, y and w are these f32 descriptions of the call's bf16 operands */
@@ -29,8 +29,8 @@ struct job {
 
 /* oneDNN 2.6 offers its batch-reduce kernels (brgconv) before its older jit ones. Measured on AVX-512 in NHWC, the older ones are up to
  * twice as fast for few input channels, for images of a few pixels (brgconv reads all weights once per image), for strided 1x1, and 3 to 10
- * % faster for most of bf16; brgconv wins by as much for the rest. tests/bench/bench_cpu.c has the shapes. oneDNN 3 names and orders its
- * kernels differently, so its first offer is used. */
+ * % faster for most of bf16; brgconv is faster by as much for the rest. tests/bench/bench_cpu.c has the shapes. oneDNN 3 names and orders
+ * its kernels differently, so its first offer is used. */
 static bool prefers_jit(const struct job *j)
 {
 	const struct gt_attr_conv2d *c = j->conv;
@@ -176,7 +176,7 @@ static enum gt_code weights_in(struct job *j, struct gt_dnnl_kernel *k, const st
 /* The memory of a pass. */
 struct operands {
 	dnnl_memory_t x, y;
-	dnnl_memory_t w;   /* weights in the layout that the primitive needs; of GT_DNNL_DW, their gradient */
+	dnnl_memory_t w;   /* weights in the layout that the primitive needs; for GT_DNNL_DW, their gradient */
 	dnnl_memory_t own; /* GT_DNNL_DW: the gradient in the layout of the parameter; the same as w if the layouts are equal */
 	dnnl_memory_t b;   /* bias, or its gradient; NULL: none */
 };

@@ -17,7 +17,7 @@ struct matrix {
 };
 
 struct muon {
-	struct gt_cpu_loop loop; /* of one matrix after the other */
+	struct gt_cpu_loop loop; /* over the elements of one matrix at a time */
 	char *p, *buf;
 	const char *g;
 	const struct gt_scalars *scalars;
@@ -42,7 +42,7 @@ struct args {
 	double scale, step; /* factors of the update p = p * scale - step * x */
 };
 
-/* Computes c[m, n] = alpha op(a) op(b) + beta c on contiguous matrices. */
+/* Computes c[m, n] = alpha op(a) op(b) + beta c for contiguous matrices. */
 static enum gt_code gemm_f32(char ta, char tb, int64_t m, int64_t n, int64_t k, float alpha, const float *a, const float *b, float beta,
                              float *c, struct gt_err *err)
 {

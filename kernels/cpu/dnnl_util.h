@@ -39,7 +39,7 @@ struct gt_dnnl_tensor {
 	size_t stride; /* bytes from one slice of the batch to the next; 0: all slices use the same memory */
 };
 
-/* What a step does: it executes a primitive, or it is a loop over consecutive elements of an operand, in memory order. */
+/* The kind of a step: it executes a primitive, or loops over consecutive elements of an operand, in memory order. */
 enum gt_dnnl_action {
 	GT_DNNL_EXECUTE, /* executes prim */
 	GT_DNNL_SUM,     /* out[operand] += the f32 elements at `offset` in the workspace */
@@ -58,7 +58,7 @@ struct gt_dnnl_step {
 	size_t offset;      /* byte offset in the workspace */
 	int64_t count;      /* number of elements for one slice */
 	bool moves;         /* true: every slice has its own `count` elements of the operand; false: all slices have the same elements */
-	bool add;           /* GT_DNNL_SUM without moves: true: the first slice adds to the output, as the others do; false: it overwrites it */
+	bool add;           /* GT_DNNL_SUM without moves: true: the first slice adds to the output, as all others do; false: it overwrites it */
 	enum gt_dtype type; /* GT_DNNL_RELU: type of the output */
 };
 
@@ -74,7 +74,7 @@ struct gt_dnnl_kernel {
 enum gt_code gt_dnnl_kernel_make(struct gt_dnnl_kernel **out, struct gt_err *err);
 void gt_dnnl_kernel_release(struct gt_kernel *k);
 /* Adds a tensor and returns its memory object in *mem, for the arguments of steps. where is GT_DNNL_IN, GT_DNNL_OUT or GT_DNNL_SCRATCH.
- * index is the number of the input or output; a scratch tensor gets an offset in the workspace instead. */
+ * index is that of the input or output; a scratch tensor gets an offset in the workspace instead. */
 enum gt_code gt_dnnl_tensor_add(struct gt_dev *dev, struct gt_dnnl_kernel *k, const struct gt_dnnl_md *md, int where, int index,
                                 dnnl_memory_t *mem, struct gt_err *err);
 /* Adds a scratch tensor with a descriptor of oneDNN. */
@@ -97,11 +97,11 @@ enum gt_code gt_dnnl_relu_add(struct gt_dnnl_kernel *k, const struct gt_tdesc *y
 void gt_dnnl_slice(struct gt_dnnl_kernel *k, dnnl_memory_t mem, size_t stride);
 /* Adds a scratch tensor *mem with the descriptor md, of f32, and the step that copies the bf16 operand in[index], of the same layout, into
  * it. count is the number of elements of one slice, with padding. If moves is false, all slices have the same elements and only the first
- * one copies them. */
+ * slice copies them. */
 enum gt_code gt_dnnl_widen_add(struct gt_dev *dev, struct gt_dnnl_kernel *k, const struct gt_dnnl_md *md, int index, int64_t count,
                                bool moves, dnnl_memory_t *mem, struct gt_err *err);
 /* Adds the step that copies the scratch tensor mem, of f32, to the first output, of bf16 and of the same layout. Every slice has its own
- * count elements of it. */
+ * count elements of this output. */
 enum gt_code gt_dnnl_narrow_add(struct gt_dnnl_kernel *k, dnnl_memory_t mem, int64_t count, struct gt_err *err);
 /* Describes the part of a tensor that has only the first n entries of dimension i. */
 enum gt_code gt_dnnl_md_part(const struct gt_tdesc *d, int i, int64_t n, struct gt_dnnl_md *md, struct gt_err *err);

@@ -1,7 +1,7 @@
 /* 3x3 convolutions in f32 by Winograd's F(4x4, 3x3) (Lavin & Gray, "Fast algorithms for convolutional neural networks", 2016), which needs
- * 2.25 times fewer multiplications. oneDNN 2.6 has it for AVX-512 in a blocked layout of its own only, so activations are reordered before
- * and after it, which costs a tenth of what it saves. Compared with direct convolution the results differ by about 1e-6 of their rms (f32
- * itself: 2e-7 to 5e-7). `winograd = false` in the config disables it. */
+ * 2.25 times fewer multiplications. oneDNN 2.6 has it only for AVX-512 and in its own blocked layout, so activations are reordered before
+ * and after it; this costs a tenth of the time that Winograd saves. Compared with direct convolution the results differ by about 1e-6 of
+ * their rms (f32 itself: 2e-7 to 5e-7). `winograd = false` in the config disables it. */
 #include "cpu/dnnl_util.h"
 #include "opsig.h"
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* Dropout, forward and gradient. Both draw the mask again (ew.h), so it is not stored. */
+/* Dropout, forward and gradient. Each draws the mask again (ew.h), so the mask is not stored. */
 #include "cpu/loops.h"
 #include "ew.h"
 #include <string.h>
@@ -15,7 +15,7 @@ struct dropout {
 	uint32_t layer, threshold;
 	double scale;
 	bool train;
-	uint64_t key, epoch, sample0, stride; /* of the step */
+	uint64_t key, epoch, sample0, stride; /* values of the current step */
 };
 
 static const struct gt_operand_slot slots[] = {GT_SLOTS(dropout, x, y)};

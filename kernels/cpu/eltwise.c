@@ -12,7 +12,7 @@ struct args {
 	const void *x[GT_MAX_IO]; /* the inputs */
 	void *out;
 	int n; /* number of inputs */
-	double number[2]; /* of an activation (gt_attr_act.number); number[0] is the factor of scale */
+	double number[2]; /* parameters of an activation (gt_attr_act.number); for scale, number[0] is the factor */
 };
 
 #define GT_TYPED "cpu/eltwise.inc"
@@ -49,7 +49,7 @@ static gt_range_fn *const casts[GT_T_COUNT][GT_T_COUNT] = {
 static const struct row {
 	gt_range_fn *fn[GT_T_COUNT];
 	int64_t grain;
-	int numbers; /* how many numbers of gt_attr_act an activation takes */
+	int numbers; /* how many parameters (gt_attr_act.number) an activation takes */
 } rows[GT_OP_COUNT] = {
 #define GT_X(arg, CODE, name, saved, numbers, grain, ...)                                                                                  \
 	[GT_OP_##CODE] = {ROW(name), grain, numbers}, [GT_OP_##CODE##_DX] = {ROW(name##_dx), GT_ACTIVATION_GRAIN_##saved(grain), numbers},
@@ -102,7 +102,7 @@ static enum gt_code launch_eltwise(struct gt_dev *dev, struct gt_kernel *head, c
 
 enum gt_code gt_cpu_eltwise(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
 {
-	/* outputs are bound after inputs, so that `out` is dx in the gradient of an activation, of which y may be an input */
+	/* outputs are bound after inputs: in an activation's gradient, y may be an input, and `out` must become dx */
 	static const struct gt_operand_slot slots[] = {GT_SLOT_AS(eltwise, "y", args.out), GT_SLOT_AS(eltwise, "dx", args.out)};
 	const struct gt_tdesc *x = gt_opcall_input(call);
 	struct gt_tdesc *y = gt_opcall_output(call);

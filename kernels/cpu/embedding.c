@@ -1,7 +1,7 @@
-/* embedding, embedding_bag and the gradients of their tables. A gradient first sorts the entries, the pairs of a token and its place, by
- * token, so that each row of the table is summed at once, in the order of the places, and written once. Threads divide the columns: no
- * result depends on their number. The cost of a call does not depend on the rows of the table, except that embedding.dw sets all rows to 0
- * unless it accumulates. */
+/* embedding, embedding_bag and the gradients of their tables. A gradient first sorts the entries, the pairs of a token and its position, by
+ * token, so that each row of the table is summed at once, in the order of the positions, and written once. Threads divide the columns:
+ * results do not depend on the number of threads. The cost of a call does not depend on the number of rows of the table, except that
+ * embedding.dw sets all rows to 0 unless it accumulates. */
 #include "cpu/loops.h"
 #include "cpu/update.h"
 #include "optimizer.h"
@@ -16,28 +16,28 @@
 struct embedding {
 	struct gt_cpu_loop loop;         /* forward: over entries or samples; a gradient: over columns */
 	const int32_t *tokens, *lengths; /* lengths NULL: every token counts */
-	int32_t *idx;                    /* mode max: the place of the largest element in the sample; -1: none */
+	int32_t *idx;                    /* mode max: the position of the largest element in the sample; -1: none */
 	void *w, *y, *dw;
 	const void *dy;
 	const struct gt_scalars *scalars;
-	void *state[3];         /* of the optimizer */
+	void *state[3];         /* states of the optimizer */
 	gt_range_fn *zero_fn;   /* NULL: the gradient is added to dw, or is not stored */
 	int64_t entries;        /* tokens that the call reads */
 	int64_t step, first;    /* entry e is tokens[e * step + first] */
 	int64_t bag;            /* entries of a sample, whose row in y or dy they share; 1 without bags */
 	int64_t rows, cols;     /* of the table */
-	int64_t begin, end;     /* the rows that a gradient covers; others are left out */
-	int64_t padding;        /* token without a gradient, which no bag counts; -1: none */
+	int64_t begin, end;     /* the range of rows that a gradient covers; other rows are skipped */
+	int64_t padding;        /* padding token: has no gradient, and bags skip it; -1: none */
 	int mode;               /* enum gt_bag */
 	bool updates;
 	enum gt_opcode optimizer;
 	struct gt_attr_update update;
 	struct gt_seg seg;
 	char name[64];
-	/* of a launch of a gradient */
+	/* set by each launch of a gradient */
 	const int32_t *token, *place; /* the sorted entries */
-	int64_t sorted;               /* number of them */
-	const double *share;          /* of each sample: 1 / number of its tokens that count; NULL: 1 */
+	int64_t sorted;               /* number of sorted entries */
+	const double *share;          /* for each sample, 1 / number of its tokens that count; NULL: all 1 */
 	const struct gt_cpu_apply *apply;
 };
 
@@ -162,7 +162,7 @@ static bool is_bag(const struct gt_opcall *call)
 	return call->code == GT_OP_EMBEDDING_BAG || call->code == GT_OP_EMBEDDING_BAG_DW || call->code == GT_OP_EMBEDDING_BAG_DW_UPDATE;
 }
 
-/* Fills in what all operations have. `of` is y or dy. */
+/* Fills in the members that all operations use. `of` is y or dy. */
 static const char *init_common(struct embedding *k, const struct gt_opcall *call, const struct gt_attr_embedding *a,
                                const struct gt_tdesc *of, const struct gt_tdesc *table)
 {

@@ -1,7 +1,7 @@
 /* Gathers a batch from the dataset in memory. Images: selects bytes by index, crops, flips, normalises and converts them; a row of an image
- * is first copied as bytes (shifted or mirrored), then one vector loop applies scale, shift and type. Images with recipes: pixel by pixel,
- * as the reference for GPUs; on the host, the threads that read the images transform them faster. Rows of numbers: copies them; sequences
- * of different lengths get padding at their ends. */
+ * is first copied as bytes (shifted or mirrored), then one vector loop applies scale, shift and type. Images with recipes: transforms them
+ * pixel by pixel, as the reference for GPUs; on the host, the reader threads transform images faster. Rows of values: copies them;
+ * sequences of different lengths get padding at their ends. */
 #include "aug.h"
 #include "cpu/loops.h"
 #include "ew.h"
@@ -13,7 +13,7 @@
 #define AHEAD 2      /* number of samples ahead that are prefetched */
 #define MAX_ROW 4096 /* maximum bytes of a row that moves through the stack at once */
 
-/* How a batch finds its samples in the dataset. */
+/* Describes where the samples of a batch are in the dataset. */
 struct lookup {
 	int64_t n, samples;   /* n: number of rows of the result, which holds the first view of all samples, then the next view */
 	int64_t all;          /* number of samples of the dataset */
@@ -24,7 +24,7 @@ struct gather {
 	struct gt_cpu_loop loop; /* over the rows of the result */
 	const uint8_t *images;
 	const int32_t *labels;
-	const int64_t *index; /* of the first sample of the batch, after find_first_index */
+	const int64_t *index; /* after find_first_index, points to the entry of the batch's first sample */
 	char *x;
 	int32_t *target;
 	int64_t stride;
@@ -102,7 +102,7 @@ static struct lookup lookup_of(const struct gt_tdesc *all, const struct gt_tdesc
 	return l;
 }
 
-/* Sets *index to the number of the batch's first sample in the operand index, and *stride to the distance of the next one. */
+/* Advances *index to the entry of the batch's first sample, and sets *stride to the distance between two entries. */
 static enum gt_code find_first_index(const struct lookup *l, const struct gt_step_args *a, const int64_t **index, int64_t *stride,
                                      struct gt_err *err)
 {
@@ -322,14 +322,14 @@ enum gt_code gt_cpu_gather_recipes(struct gt_dev *dev, const struct gt_opcall *c
 	return GT_OK;
 }
 
-/* ---- rows of numbers ---------------------------------------------------------------------------------------------------------- */
+/* ---- rows of values ---------------------------------------------------------------------------------------------------------- */
 struct gather_rows {
 	struct gt_cpu_loop loop;
 	const float *rows;
 	const int64_t *index;
 	char *y;
 	struct lookup look;
-	int64_t width; /* numbers in a row */
+	int64_t width; /* values in a row */
 	enum gt_dtype t;
 };
 
@@ -383,8 +383,8 @@ struct gather_ragged {
 	const int64_t *start, *index;
 	int32_t *y;
 	struct lookup look;
-	int64_t total; /* numbers of all sequences */
-	int64_t width; /* numbers of a row of the result */
+	int64_t total; /* total length of all sequences */
+	int64_t width; /* values in a row of the result */
 	int32_t pad;
 };
 
@@ -421,7 +421,7 @@ enum gt_code gt_cpu_gather_ragged(struct gt_dev *dev, const struct gt_opcall *ca
 	GT_LOOP_NEW(k, slots, call, "loops:gather", err);
 	k->loop.head.launch = gather_ragged_launch;
 	k->look = lookup_of(gt_opcall_operand(call, "start"), gt_opcall_operand(call, "index"), y->dim[0], attr->views);
-	k->look.all--; /* start has the end of the last sequence too */
+	k->look.all--; /* start also contains the end of the last sequence */
 	k->total = gt_opcall_operand(call, "rows")->dim[0];
 	k->width = y->dim[1];
 	k->pad = attr->pad;

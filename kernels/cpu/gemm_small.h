@@ -29,8 +29,8 @@ struct gt_gemm {
 	 * must be at most GT_GEMM_APPLY_M. */
 	void (*apply)(const void *ctx, const float *dw, int64_t at, int64_t n);
 	const void *ctx;
-	float *scratch;          /* workspace of gt_gemm_scratch_dw() bytes, for threads with numbers >= first */
-	int first;               /* number of the first thread that works on this product */
+	float *scratch;          /* workspace of gt_gemm_scratch_dw() bytes, for threads with indices >= first */
+	int first;               /* index of the first thread that works on this product */
 };
 
 struct gt_gemm_isa {

@@ -14,8 +14,8 @@ struct groupnorm {
 	const void *x, *dy;
 	const float *gamma, *beta; /* NULL: not affine */
 	float *mean, *rstd;        /* statistics of each group, [samples, groups]; in the forward pass, NULL if they are not stored */
-	void *y, *dx;              /* dx NULL: it is not computed */
-	float *dgamma, *dbeta;     /* NULL: not wanted */
+	void *y, *dx;              /* dx NULL: dx is not computed */
+	float *dgamma, *dbeta;     /* NULL: not computed */
 	bool add_gamma, add_beta;
 	double *part; /* backward: [2, samples, channels], for each channel the sums over its pixels of dy and of dy * xhat */
 	int64_t samples, channels, pixels, groups;
@@ -69,7 +69,7 @@ static struct block block_of(const struct groupnorm *c, int64_t sample, int64_t 
 	return (struct block){sample, first, sample * c->pixels * c->channels + first, (int)n};
 }
 
-/* Adds the numbers of a block's channels to the sums of their groups. `group` is the first group of the unit. */
+/* Adds the values of a block's channels to the sums of their groups. `group` is the first group of the unit. */
 GT_LANE void add_groups(const struct groupnorm *c, const struct block *b, int64_t group, const double *channel, double *sum)
 {
 	for (int j = 0; j < b->n; j++)

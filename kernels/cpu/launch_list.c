@@ -1,7 +1,7 @@
 /* Runs a list of launches in one team of threads. Small kernels take a few microseconds, and if OpenMP started and ended a team for each of
  * them, that would be a tenth of a small network's step. Here the threads of one parallel region process the list together: every thread
- * does its part of a kernel that has parts, the first thread runs small kernels alone, and a barrier separates a kernel from one that reads
- * its results.
+ * does its part of a kernel that has parts, the first thread runs small kernels alone, and a barrier separates a kernel from the next
+ * kernel that reads its results.
  *
  * A thread that waits spins for some microseconds, as long as a kernel takes, and then sleeps (futex), because on a shared machine the
  * thread for which it waits may not be running. If that happens often, one thread processes the list alone (team_choice.h). */
@@ -70,7 +70,7 @@ static enum gt_code launch_alone(struct gt_dev *dev, int n, struct gt_kernel *co
 	return GT_OK;
 }
 
-/* Executes a list whose kernels all join, with all threads. */
+/* Executes a list of kernels that all have `part` or `small`, with all threads. */
 static enum gt_code launch_in_team(struct gt_dev *dev, int n, struct gt_kernel *const *k, const struct gt_launch *args, struct gt_err *err)
 {
 	struct meeting m = {.round = 0};
@@ -85,7 +85,7 @@ static enum gt_code launch_in_team(struct gt_dev *dev, int n, struct gt_kernel *
 				code = k[i]->launch(dev, k[i], &args[i], err);
 				m.failed = code != GT_OK;
 			}
-			/* between two small kernels the first thread needs no barrier; the end of the region is one */
+			/* between two small kernels the first thread needs no barrier; the end of the region is a barrier */
 			if (i + 1 < n && (k[i]->part || k[i + 1]->part) && !wait_barrier(&m, threads))
 				break;
 		}
@@ -93,7 +93,7 @@ static enum gt_code launch_in_team(struct gt_dev *dev, int n, struct gt_kernel *
 	return code;
 }
 
-/* Executes the list with all threads: one parallel region for each run of kernels that join. */
+/* Executes the list with all threads: one parallel region for each sequence of kernels with `part` or `small`. */
 static enum gt_code launch_in_regions(struct gt_dev *dev, int n, struct gt_kernel *const *k, const struct gt_launch *args,
                                       struct gt_err *err)
 {

@@ -61,7 +61,7 @@ static enum gt_code launch_backward(struct gt_dev *dev, struct gt_kernel *kernel
 {
 	struct layernorm *k = gt_cpu_loop_bind(kernel, a);
 	(void)err;
-	if (k->dgamma || k->dbeta) /* before dx, which may overwrite dy */
+	if (k->dgamma || k->dbeta) /* computed before dx, because dx may overwrite dy */
 		gt_cpu_for(dev, k->cols, 16384 / k->rows + 1, COLS, k->params, k);
 	k->gamma = in_order(k, k->gamma, a->scratch);
 	if (k->dx)

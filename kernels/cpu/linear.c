@@ -1,5 +1,5 @@
 /* Linear layers: selects the implementation of a call and connects gemm_small.c to the backend. The forward call selects by the batch size
- * and thereby sets the layout of the weights. The gradients use the layout that they find. */
+ * and thereby sets the layout of the weights. The gradients use the layout that the weights have. */
 #include "cpu/cpu.h"
 #include "cpu/gemm_small.h"
 #include "cpu/loops.h"
@@ -21,7 +21,7 @@ struct linear {
 	struct gt_attr_update update;
 	struct gt_seg seg;
 	char text[40];
-	int part, parts; /* linear.dw+update: number of the part of dw that this call computes, and number of parts */
+	int part, parts; /* linear.dw+update: index of the part of dw that this call computes, and number of parts */
 };
 
 static const struct gt_layout tiles = {.order = {1, 0}, .nblk = 2, .blk_dim = {1, 0}, .blk = {16, 16}};
@@ -80,7 +80,7 @@ static enum gt_code launch_parts(struct gt_dev *dev, struct gt_kernel *k, const 
 {
 	int threads = gt_cpu_threads(dev);
 	(void)err;
-	if (gt_cpu_threads_now(dev) == 1) { /* one thread does the parts of all; the results have the same bits */
+	if (gt_cpu_threads_now(dev) == 1) { /* one thread does the parts of all threads; the results have the same bits */
 		for (int i = 0; i < threads; i++)
 			k->part(dev, k, a, i, threads);
 		return GT_OK;

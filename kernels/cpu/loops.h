@@ -46,8 +46,8 @@ static inline int gt_cpu_type(enum gt_dtype t)
 		op##_f32, op##_bf16, op##_f64                                                                                                      \
 	}
 
-/* A kernel of loops. Its struct has the shapes, which prepare fills in, and a member for the address of each operand, named as the operand
- * in opcall.h. A launch sets the addresses (NULL: the operand is absent), then runs the loop, which gets the kernel as its context:
+/* A kernel made of loops. Its struct has the shapes, which prepare fills in, and a member for the address of each operand, named as the
+ * operand in opcall.h. A launch sets the addresses (NULL: the operand is absent), then runs the loop, which gets the kernel as its context:
  *
  *     struct softmax {
  *         struct gt_cpu_loop loop;

@@ -5,14 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NO_CLASS INT32_MAX /* rank of a row whose target has no class: it has a loss, but counts for no accuracy */
+#define NO_CLASS INT32_MAX /* rank of a row whose target has no class: the row has a loss, but no accuracy */
 
 struct loss {
 	struct gt_cpu_loop loop;
 	const void *x;
 	const int32_t *target; /* label of each row; not used if dense is given */
 	const float *dense;    /* target of each output, [rows, cols]; NULL: labels */
-	const double *weights; /* gt_attr_loss.weights; NULL: 1 */
+	const double *weights; /* gt_attr_loss.weights; NULL: all 1 */
 	const double *scale;
 	void *dx; /* gradient; NULL: evaluation */
 	struct gt_metrics *metrics;
@@ -22,7 +22,7 @@ struct loss {
 	double *loss;  /* the loss of each row, in the scratch memory */
 	int32_t *rank; /* the rank of each row's target, in the scratch memory; -1: the row does not count */
 	bool may_ignore, by_class; /* by_class: the weights are those of the classes */
-	double copy[]; /* the numbers, then the weights */
+	double copy[]; /* the parameters, then the weights */
 };
 
 #define GT_TYPED "cpu/loss.inc"

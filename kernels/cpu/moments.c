@@ -1,4 +1,4 @@
-/* batchnorm.merge: combines the statistics of several ranks into those of a batch. These are a few thousand numbers, so one thread computes
+/* batchnorm.merge: combines the statistics of several ranks into those of a batch. These are a few thousand values, so one thread computes
  * them, in double. */
 #include "moments.h"
 #include "cpu/loops.h"

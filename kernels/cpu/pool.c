@@ -127,7 +127,7 @@ static void release_pool(struct gt_kernel *head)
 /* Prepares a pooling operation: finds its kind, checks the shape, and computes the windows of all rows and columns. */
 enum gt_code gt_cpu_pool(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
 {
-	/* The attribute of maxpool2d.dx may be that of either forward operation, because the indices suffice. */
+	/* The attribute of maxpool2d.dx may belong to either forward operation, because the indices suffice. */
 	bool plain = call->code == GT_OP_MAXPOOL2D || call->code == GT_OP_AVGPOOL2D || call->code == GT_OP_AVGPOOL2D_DX;
 	bool max = call->code == GT_OP_MAXPOOL2D || call->code == GT_OP_ADAPTIVE_MAXPOOL2D || call->code == GT_OP_MAXPOOL2D_DX;
 	const struct gt_attr_pool2d *attr = plain ? call->attr : NULL;

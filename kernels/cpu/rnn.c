@@ -6,11 +6,11 @@
 
 struct rnn {
 	struct gt_cpu_loop loop;
-	struct gt_rnn shape; /* and the addresses of most operands */
+	struct gt_rnn shape; /* sizes, and the addresses of most operands */
 	const int32_t *lengths;
 	const struct gt_rnn_isa *isa;
 	bool back;
-	size_t at_order, at_state; /* byte offsets in the workspace; the packed weights are at its begin */
+	size_t at_order, at_state; /* byte offsets in the workspace; the packed weights are at its start */
 	char text[24];
 };
 
@@ -20,8 +20,8 @@ static const struct gt_operand_slot slots[] = {
     GT_SLOT_AS(rnn, "dy", shape.dy), GT_SLOT_AS(rnn, "dx", shape.dx), GT_SLOT_AS(rnn, "before", shape.before),
     GT_SLOT_AS(rnn, "dh", shape.dh)};
 
-/* Sorts the samples by length, the longest first, those of the same length by number (counting sort). Lengths beyond the tokens count as
- * all tokens. count: t + 2 elements of workspace. */
+/* Sorts the samples by length, the longest first, equal lengths by index (counting sort). Lengths beyond the tokens count as all tokens.
+ * count: t + 2 elements of workspace. */
 static void sort_by_length(struct gt_rnn *r, const int32_t *lengths, int32_t *count)
 {
 	int32_t t = (int32_t)r->t;

@@ -1,11 +1,11 @@
-/* The steps of lstm and gru in f32 arithmetic (rnn.c). Samples are independent of each other, so a group of them goes through all steps on
- * one thread without a barrier. The samples of a group are sorted by length, the longest first: at each step those that have not ended are
- * the first ones. The product of the hidden states with weight_hh uses a packed copy of the weights, in panels of columns:
+/* The steps of lstm and gru in f32 arithmetic (rnn.c). Samples are independent of each other, so one thread takes a group of samples
+ * through all steps without a barrier. The samples of a group are sorted by length, the longest first: at each step, the samples that have
+ * not ended come first. The product of the hidden states with weight_hh uses a packed copy of the weights, in panels of columns:
  *
  *	forward    for each k in H, the weights of VW units, gate by gate     sum[row][gate] += h[row][k] * panel[k][gate]
  *	backward   for each k in G, the weights to 4 VW units of H            sum[row][j] += dgate[row][k] * panel[k][j]
  *
- * so that all gates of a unit are made in the registers of one tile. A sum goes over k in order: results do not depend on the number of
+ * so that all gates of a unit are computed in the registers of one tile. A sum goes over k in order: results do not depend on the number of
  * threads, the groups or the tiles. */
 #ifndef GT_CPU_RNN_H
 #define GT_CPU_RNN_H
@@ -39,7 +39,7 @@ struct gt_rnn_isa {
 	gt_range_fn *pack_forward, *pack_backward, *forward, *backward;
 };
 
-const struct gt_rnn_isa *gt_rnn_isa(void);                      /* the fastest one for this processor */
+const struct gt_rnn_isa *gt_rnn_isa(void);                      /* the fastest implementation for this processor */
 const struct gt_rnn_isa *gt_rnn_isa_named(const char *name);    /* "avx512", "avx2", "plain", for tests; NULL: not on this processor */
 
 #define GT_RNN_PANEL 64 /* units of the widest panel */

@@ -15,7 +15,7 @@ static int64_t rows_of(const struct gt_rnn *r, int64_t group)
 	return (r->n - group + r->groups - 1) / r->groups;
 }
 
-/* The sample in row i of a group, and its length. */
+/* Returns the sample in row i of a group, and its length. */
 static int32_t sample_of(const struct gt_rnn *r, int64_t group, int64_t i, int32_t *length)
 {
 	int64_t at = i * r->groups + group;
@@ -55,7 +55,7 @@ static int32_t sample_of(const struct gt_rnn *r, int64_t group, int64_t i, int32
 #pragma GCC pop_options
 #endif
 
-/* Any processor: vectors of four, which the compiler maps to what there is. */
+/* Any processor: vectors of four, which the compiler maps to available instructions. */
 typedef float vec4 __attribute__((vector_size(16)));
 #define V vec4
 #define VW 4

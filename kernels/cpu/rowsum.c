@@ -1,4 +1,4 @@
-/* Sums over rows of [rows, C]: bias.db (all rows into one) and views.mean (the weighted views of each sample). */
+/* Sums over rows of [rows, C]: bias.db sums all rows into one, views.mean the weighted views of each sample. */
 #include "aug.h"
 #include "cpu/loops.h"
 #include "ew.h"

@@ -7,7 +7,7 @@ struct shape {
 	struct gt_cpu_loop loop; /* over samples, or rows of a concatenation */
 	const void *in;
 	void *out;
-	void *const *parts; /* concatenation: the operands of which there are several */
+	void *const *parts; /* concatenation: the operands of the repeated kind */
 	int64_t rows, cols; /* shape of the transposition of one sample: rows x cols becomes cols x rows */
 	int nparts;
 	bool split;                  /* the gradient of a concatenation */

@@ -1,7 +1,7 @@
 #include "cpu/team_choice.h"
 
 #define WINDOW 0.02 /* seconds of a measurement; this is several time slices of Linux (3 ms) */
-#define GAIN 0.95   /* the other number of threads is chosen if it takes at most this share of the time */
+#define GAIN 0.95   /* the other choice (all threads, or one) is taken if it needs at most this share of the time */
 #define CHANGED 1.25
 #define WAIT_MIN 2
 #define WAIT_MAX 200 /* maximum of gt_team_choice.wait; a trial takes one window, which is 0.5 % of this number of windows */

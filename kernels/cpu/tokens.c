@@ -17,7 +17,7 @@ struct tokens {
 	void *y; /* or dx, or dw */
 	int64_t samples, tokens, cols;
 	int64_t rows;   /* positional.dw: rows of the table, of which the last rows - period have no gradient */
-	int64_t period; /* positional: after as many tokens, the rows of the table begin again: tokens, or 1 */
+	int64_t period; /* positional: number of tokens after which the rows of the table repeat: tokens, or 1 */
 	int mode;       /* enum gt_pool_tokens */
 	bool add;
 	double *wave; /* sinusoidal: the table, [tokens, cols] */
@@ -32,7 +32,7 @@ static inline int64_t length_of(const struct tokens *k, int64_t sample)
 	return n < 0 ? 0 : n > k->tokens ? k->tokens : n;
 }
 
-/* The token that GT_POOL_FIRST and GT_POOL_LAST read. */
+/* Returns the token that GT_POOL_FIRST and GT_POOL_LAST read. */
 static inline int64_t place_of(const struct tokens *k, int64_t sample)
 {
 	int64_t n = length_of(k, sample);

@@ -1,6 +1,6 @@
 /* sumsq and the updates of the flat parameter arena. One pass reads gradient and state and writes parameter, state and the bf16 copy. The
- * elements of all segments together are divided among the threads, so that short segments do not unbalance them. An update by norms has a
- * pass before, which updates the states and sums squares as sumsq does, in chunks that begin with the segment. */
+ * elements of all segments together are divided among the threads, so that short segments do not unbalance them. An update by norms first
+ * makes a pass that updates the states and sums squares as sumsq does, in chunks that begin with the segment. */
 #include "cpu/loops.h"
 #include "cpu/update.h"
 #include "optimizer.h"
@@ -40,7 +40,7 @@ struct update {
 	struct gt_attr_update attr;
 	bool f64;
 	struct gt_seg *seg;
-	int64_t *start; /* for each segment, the number of elements of all segments before it */
+	int64_t *start; /* for each segment, the number of elements in all segments before it */
 	char *opt;      /* the scalars of each segment at this step, as struct gt_opt_f32 or gt_opt_f64 */
 	size_t opt_size;
 };

@@ -9,11 +9,11 @@ struct gt_cpu_apply {
 	enum gt_opcode code; /* an element-wise update */
 	struct gt_opt_f32 opt;
 	bool nesterov;
-	float *p, *state[GT_MAX_STATES]; /* the parameters; the optimizer's states in the order of its own operation, NULL for an absent one */
+	float *p, *state[GT_MAX_STATES]; /* the parameters; the optimizer's states in the order of its update operation; NULL: absent */
 };
 
-/* Prepares an optimizer step with the numbers in step_args, for gt_cpu_apply_run. attr has one segment. scalars may be NULL. state holds
- * the states that exist, in order and without gaps. */
+/* Prepares an optimizer step with the values in step_args, for gt_cpu_apply_run. attr has one segment. scalars may be NULL. state holds the
+ * states that exist, in order and without gaps. */
 struct gt_cpu_apply gt_cpu_apply_make(enum gt_opcode code, const struct gt_attr_update *attr, const struct gt_step_args *step_args,
                                       const struct gt_scalars *scalars, float *p, void *const *state);
 

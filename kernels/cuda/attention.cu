@@ -3,10 +3,10 @@
  * the gradient of keys and values, and reads the tile's rows in order: results depend on the shape only. Arithmetic is f32.
  *
  * All teams of a warp read the same row of the tile at the same time, four features at once. So a thread that has many of its query's
- * features makes many products with each read, and a team of one thread needs no shuffle for a score. What limits this is registers:
+ * features makes many products with each read, and a team of one thread needs no shuffle for a score. Registers are the limit:
  * attention_forward() keeps 2 vectors of a query, backward_q() 3, and backward_kv() 4 of a key. A group of rows is scored before the first
- * of them is added up, because a score waits for its products and for the exponential function; the gradient keeps what it has read of
- * these rows. */
+ * of them is added up, because a score waits for its products and for the exponential function; the gradient keeps the values that it has
+ * read of these rows. */
 #include "cuda/device.cuh"
 
 #define BLOCK 128
@@ -16,14 +16,14 @@ struct attention_args {
 	const int32_t *lengths;
 	float *lse, *delta; /* [samples, heads, tokens]; delta: workspace, the sum of dy * y */
 	void *out;          /* y, or the gradient of qkv */
-	int64_t samples, tokens, heads, blocks; /* blocks: that share a sequence */
+	int64_t samples, tokens, heads, blocks; /* blocks: number of blocks that share a sequence */
 	int d;              /* features of a head */
 	float scale;
 	bool causal;
 };
 
 /* ---- kernels --------------------------------------------------------------------------------------------------------------------- */
-/* How a kernel is divided for heads of at most D features, of which a thread has WIDTH, and the tiles. */
+/* The division of a kernel, and its tiles, for heads of at most D features; a thread has WIDTH features. */
 template <int D, int WIDTH, int GROUP> struct division {
 	static constexpr int wide = D, width = WIDTH, group = GROUP; /* group: rows that are scored at once */
 	static constexpr int lanes = D / WIDTH, rows = BLOCK / lanes; /* lanes: threads of a team; rows: queries, or keys, of a block */
@@ -33,10 +33,10 @@ template <int D, int WIDTH, int GROUP> struct division {
 template <int D> using ahead = division<D, (D < 32 ? D : 32), 4>; /* of attention_forward() */
 template <int D> using back = division<D, 16, 2>;                 /* of the gradient */
 
-/* Where a team works: head h of a sample, and the token, which may be behind the last one. */
+/* The work of a team: head h of a sample, and a token, which may be past the last token. */
 struct spot {
 	int64_t sample, h, row, first, length; /* first: token of the block's first team */
-	int lane;                              /* of the thread in its team: it has every lanes-th group of four features, from here on */
+	int lane;                              /* index in the team; the thread has every lanes-th group of four features, from here on */
 };
 
 template <class T> __device__ static inline spot spot_of(const attention_args &a)
@@ -64,7 +64,7 @@ __device__ static inline int64_t y_offset(const attention_args &a, const spot &p
 	return ((p.sample * a.tokens + token) * a.heads + p.h) * a.d;
 }
 
-/* Copies `n` rows of features into a tile, whose rows are wider and longer: padded with zeros. `step` elements lie between two rows. */
+/* Copies `n` rows of features into a tile and pads the larger tile with zeros. `step` is the distance between two rows, in elements. */
 template <class S, class T> __device__ static inline void fill_tile(float (*tile)[T::wide], const S *from, int64_t step, int n, int d)
 {
 	constexpr int AHEAD = 4; /* elements that a thread reads before it writes the first */
@@ -84,13 +84,13 @@ template <class S, class T> __device__ static inline void fill_tile(float (*tile
 	}
 }
 
-/* The four features i of this thread in a row of a tile. */
+/* Returns this thread's group i of four features in a row of a tile. */
 template <class T> __device__ static inline float4 load_quad(const float *row, int i, int lane)
 {
 	return *(const float4 *)(row + (i * T::lanes + lane) * 4);
 }
 
-/* The dot products of a team's vector and a group of rows of a tile. All threads of a warp must call it. */
+/* Computes the dot products of a team's vector and a group of rows of a tile. All threads of a warp must call it. */
 template <class T> __device__ static inline void dot_rows(float (&s)[T::group], const float *v, const float (*rows)[T::wide], int lane)
 {
 #pragma unroll
@@ -125,13 +125,13 @@ template <class T> __device__ static inline void add_row(float *v, float factor,
 	}
 }
 
-/* Feature i of a thread. */
+/* Returns the index in the head of a thread's feature i. */
 template <class T> __device__ static inline int feature_index(int i, int lane)
 {
 	return (i / 4 * T::lanes + lane) * 4 + i % 4;
 }
 
-/* Loads a team's vector, times `factor`; zeros if `has` is false, and behind feature d. */
+/* Loads a team's vector, times `factor`; zeros if `has` is false, and from feature d on. */
 template <class T, class S> __device__ static inline void load_features(float *v, const S *from, bool has, int d, int lane, float factor)
 {
 #pragma unroll
@@ -147,7 +147,7 @@ template <class T, class S> __device__ static inline void put_row(S *to, const f
 			to[feature_index<T>(i, lane)] = from_float<S>(v[i] * factor);
 }
 
-/* Fills the tiles of keys and values from key j0 on, and returns how many there are before `end`. */
+/* Fills the tiles of keys and values from key j0 on, and returns the number of keys before `end`. */
 template <class S, class T>
 __device__ static inline int fill_keys(T &tiles, const attention_args &a, const spot &p, int64_t j0, int64_t end)
 {
@@ -160,7 +160,7 @@ __device__ static inline int fill_keys(T &tiles, const attention_args &a, const 
 	return n;
 }
 
-/* The end of the keys that some query of a block sees. */
+/* Returns the end of the keys that any query of a block sees. */
 template <class T> __device__ static inline int64_t end_of_keys(const attention_args &a, const spot &p)
 {
 	return a.causal && p.first + T::rows < p.length ? p.first + T::rows : p.length;
@@ -176,7 +176,7 @@ template <class S, class T> __global__ void __launch_bounds__(BLOCK, 4) attentio
 	load_features<T>(q, (const S *)a.qkv + (in ? qkv_offset(a, p, p.row, 0) : 0), in, a.d, p.lane, a.scale);
 	for (int64_t j0 = 0, end = end_of_keys<T>(a, p); j0 < end; j0 += T::tile) {
 		int n = fill_keys<S>(tiles, a, p, j0, end);
-		int sees = a.causal && p.row - j0 < n ? (int)(p.row - j0) + 1 : n; /* keys of the tile; the causal ones can be none or fewer */
+		int sees = a.causal && p.row - j0 < n ? (int)(p.row - j0) + 1 : n; /* keys of the tile that the query sees; <= 0: none */
 #pragma unroll 1
 		for (int j = 0; j < n; j += T::group) {
 			float s[T::group], most = top;
@@ -208,7 +208,7 @@ template <class S, class T> __global__ void __launch_bounds__(BLOCK, 4) attentio
 		a.lse[(p.sample * a.heads + p.h) * a.tokens + p.row] = sum > 0 ? top + gt_log_f32(sum) : INFINITY;
 }
 
-/* dq, and delta for the gradient of keys and values. */
+/* Computes dq, and delta for the gradient of keys and values. */
 template <class S, class T> __global__ void __launch_bounds__(BLOCK, 4) backward_q(const attention_args a)
 {
 	after_previous();
@@ -248,7 +248,7 @@ template <class S, class T> __global__ void __launch_bounds__(BLOCK, 4) backward
 		a.delta[row] = delta;
 }
 
-/* dk and dv: a team owns a key, and the tiles are those of queries and of dy. */
+/* Computes dk and dv: a team owns a key, and the tiles hold queries and dy. */
 template <class S, class T> __global__ void __launch_bounds__(BLOCK, 3) backward_kv(const attention_args a)
 {
 	after_previous();
@@ -306,7 +306,7 @@ static size_t scratch_bytes(const struct gt_opcall *op)
 	return op->code == GT_OP_ATTENTION_DX ? (size_t)(y->dim[0] * attr->heads * y->dim[1]) * sizeof(float) : 0;
 }
 
-/* Launches a kernel that is divided by T. */
+/* Launches a kernel with the division T. */
 template <class T> static cudaError_t launch_divided(void (*kernel)(attention_args), attention_args a, cudaStream_t s)
 {
 	a.blocks = ceil_div(a.tokens, T::rows);

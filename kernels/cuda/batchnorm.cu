@@ -1,10 +1,10 @@
 /* Batch normalisation over [rows, c] with the reductions of columns.cuh: the forward pass, which reads the data once for the statistics and
- * once to normalise. The second reading goes backwards, from the rows that the first one has left in the L2 cache. The last block of each
- * tile finishes the numbers of its channels, so that the pass takes two launches. batchnorm_dx.cu has the backward pass.
+ * once to normalise. The second reading goes backwards, from the rows that the first reading has left in the L2 cache. The last block of
+ * each tile computes the final statistics of its channels, so that the pass takes two launches. batchnorm_dx.cu has the backward pass.
  *
  * Statistics: a thread computes mean and squared distances of COL_AHEAD rows that it holds in registers. Such groups are combined, then
  * threads, then pieces (Chan, Golub, LeVeque, "Updating formulae and a pairwise algorithm for computing sample variances", 1979). This is a
- * single pass with the accuracy of two. Formulas and roundings are those of kernels/cpu/batchnorm.c. */
+ * single pass with the accuracy of two passes. Formulas and roundings are those of kernels/cpu/batchnorm.c. */
 #include "cuda/batchnorm.cuh"
 
 /* x and y are [rows, c]. A gamma of NULL counts as 1, a beta of NULL as 0. If batch is true, the statistics of the batch are used,
@@ -39,7 +39,7 @@ struct merge_args {
 };
 
 /* ---- kernels: statistics ----------------------------------------------------------------------------------------------------------- */
-/* Combines two groups of numbers: (n, mean, m2) += (nb, meanb, m2b). */
+/* Combines two groups of values: (n, mean, m2) += (nb, meanb, m2b). */
 __device__ static inline void combine_groups(float n, float &mean, float &m2, float nb, float meanb, float m2b)
 {
 	float share = nb / (n + nb), d = meanb - mean;
@@ -48,7 +48,7 @@ __device__ static inline void combine_groups(float n, float &mean, float &m2, fl
 }
 
 /* Computes the coefficients of y = x * scale + shift, and the saved and running statistics of a channel. The variance for normalisation is
- * biased, the running one is not. */
+ * biased, the running variance is not. */
 __device__ static inline void finish_channel(const batchnorm_args &a, float *coef, int64_t c, double mean, double var)
 {
 	double rstd = 1 / sqrt(var + a.eps), count = (double)a.rows;
@@ -68,8 +68,8 @@ __device__ static inline void finish_channel(const batchnorm_args &a, float *coe
 }
 
 /* Computes the statistics of a tile, which is a range of channels. Several blocks share a tile, and each has some of the rows. Each thread
- * makes partial statistics of four rows at a time. The block merges those of its threads. The block that finishes last merges those of all
- * blocks of the tile, and stores the mean and the scale of the tile's channels. */
+ * makes partial statistics of four rows at a time. The block merges the statistics of its threads. The block that finishes last merges
+ * those of all blocks of the tile, and stores the mean and the scale of the tile's channels. */
 template <class S, int V>
 __global__ void __launch_bounds__(COL_BLOCK, COL_RESIDENT) bn_stats(const batchnorm_args a, float *coef, float *part, const tiling t)
 {

@@ -5,7 +5,7 @@
 #include "cuda/columns.cuh"
 #include "moments.h"
 
-/* Indices of tables in the scratch memory with one number for each channel. The partial results follow the tables. */
+/* Indices of tables in the scratch memory with one value for each channel. The partial results follow the tables. */
 enum { C_SCALE, C_SHIFT, C_DOT, C_SUM, C_COUNT };
 
 static inline float *partials_of(float *scratch, int64_t c)
@@ -14,8 +14,8 @@ static inline float *partials_of(float *scratch, int64_t c)
 }
 
 /* The arguments of the gradient. x is [rows, c]. A gamma of NULL counts as 1, a beta of NULL as 0. more, if not NULL, is added to dy first.
- * mask is the gradient of an activation that follows. g, if not NULL, receives the dy that results. dx, dgamma and dbeta may be NULL. sums,
- * if not NULL, receives [3, c]: the sums of dy and of dy * (x - mean), and the number of values. given, if not NULL, holds such sums, from
+ * mask is the gradient of an activation that follows. g, if not NULL, receives the resulting dy. dx, dgamma and dbeta may be NULL. sums, if
+ * not NULL, receives [3, c]: the sums of dy and of dy * (x - mean), and the number of values. given, if not NULL, holds such sums, from
  * which dx is computed with mask 0. */
 enum {
 	GT_CU_MASK_NONE,

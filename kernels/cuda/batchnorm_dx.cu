@@ -2,8 +2,8 @@
  * and roundings are those of kernels/cpu/batchnorm.c. */
 #include "cuda/batchnorm.cuh"
 
-/* Rows that the gradient's kernels read at once: two of up to three tensors. Another tensor, or the derivative of a gelu, takes the
- * registers of the second row. */
+/* Number of rows that the gradient's kernels read at once: two, of up to three tensors. Another tensor, or the derivative of a gelu, takes
+ * the registers of the second row. */
 template <int MASK, bool MORE> __device__ static constexpr int ahead_dx()
 {
 	return MORE || MASK >= GT_CU_MASK_GELU ? 1 : 2;
@@ -50,7 +50,7 @@ template <int V> struct channels {
 	float mean[V], scale[V], shift[V];
 };
 
-/* Loads the numbers of the channels of a thread. bn(x) = x * scale + shift is computed as bn_finish does. */
+/* Loads the coefficients of a thread's channels. bn(x) = x * scale + shift is computed as bn_finish does. */
 template <int V, int MASK> __device__ static inline void load_channels(channels<V> &h, const batchnorm_dx_args &a, int64_t col)
 {
 	float rstd[V], gamma[V];
@@ -239,7 +239,7 @@ template <class S, int V> static cudaError_t launch_mask(const batchnorm_dx_args
 
 template <class S> static cudaError_t launch_any(const batchnorm_dx_args &a, cudaStream_t s)
 {
-	/* Tables of f32 are read in vectors of four columns too, so their addresses count. */
+	/* Tables of f32 are also read in vectors of four columns, so their addresses must be aligned too. */
 	uintptr_t at = (uintptr_t)a.x | (uintptr_t)a.dy | (uintptr_t)a.more | (uintptr_t)a.y | (uintptr_t)a.dx | (uintptr_t)a.g |
 	               (uintptr_t)a.mean | (uintptr_t)a.rstd | (uintptr_t)a.gamma | (uintptr_t)a.beta;
 	return columns_of<S>(a.c, at) == 1 ? launch_mask<S, 1>(a, s) : launch_mask<S, width<S>::n>(a, s);

@@ -1,4 +1,4 @@
-/* Operations of an activation [N, C, H, W] with one number for each channel: mul and add with a second input [N, C] or [N, C, 1, 1], their
+/* Operations of an activation [N, C, H, W] with one value for each channel: mul and add with a second input [N, C] or [N, C, 1, 1], their
  * gradients, and prelu. Activations are channels last: a pixel is a row of C elements. The order of a sum depends on the shape only. */
 #include "cuda/columns.cuh"
 
@@ -7,12 +7,12 @@
 #define LANES 8 /* rows that such a block reads at once */
 
 struct channels_args {
-	const void *x, *dy, *v; /* v: one number a channel; prelu's is f32 */
+	const void *x, *dy, *v; /* v: one value per channel; prelu's v is f32 */
 	void *y;                /* y, dx or dv */
-	float *dw;              /* NULL: not wanted */
+	float *dw;              /* NULL: not computed */
 	int64_t n;              /* elements of x */
 	int64_t rows, cols, pixels;
-	bool one, add_dw;       /* one: prelu has one weight for all channels */
+	bool one, add_dw;       /* one: prelu has a single weight for all channels */
 };
 
 /* ---- kernels --------------------------------------------------------------------------------------------------------------------- */
@@ -50,7 +50,7 @@ template <class S, int V, int CODE> __global__ void __launch_bounds__(BLOCK) app
 	store_packed<S, V>((S *)a.y + i, x);
 }
 
-/* dv: the sums over the pixels of a sample of dy or, if MUL is true, of dy * x. A block owns COLS channels of one sample. */
+/* Computes dv: the sums over the pixels of a sample of dy or, if MUL is true, of dy * x. A block owns COLS channels of one sample. */
 template <class S, bool MUL> __global__ void __launch_bounds__(COLS *LANES) channels_dv(const channels_args a, int64_t tiles)
 {
 	after_previous();
@@ -77,7 +77,7 @@ template <class S, bool MUL> __global__ void __launch_bounds__(COLS *LANES) chan
 	((S *)a.y)[sample * a.cols + c] = from_float<S>((float)sum);
 }
 
-/* Sums over pieces of the rows of the gradient of prelu's weight. */
+/* Sums the gradient of prelu's weight over pieces of the rows. */
 template <class S, int V>
 __global__ void __launch_bounds__(COL_BLOCK, COL_RESIDENT) prelu_pieces(const channels_args a, float *part, const tiling t)
 {
@@ -157,7 +157,7 @@ static bool makes_dv(int code)
 	return code == GT_OP_MUL_CHANNELS_DV || code == GT_OP_ADD_CHANNELS_DV;
 }
 
-/* The gradient of the weight first: dx may overwrite dy. */
+/* Computes the gradient of the weight first, because dx may overwrite dy. */
 template <class S> static cudaError_t launch_kernels(const struct gt_cu_call *c, const channels_args &a, cudaStream_t s)
 {
 	int code = c->op->code;

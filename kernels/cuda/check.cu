@@ -1,6 +1,6 @@
-/* The operation check, which decides whether the step is applied. One thread does it: the operands are a dozen numbers, and in a skipped
- * step also the numbers of the steps that follow. If gradients are an operand, the kernel that ends their sum of squares (update.cu) also
- * checks, which saves a kernel in every step. */
+/* The operation check, which decides whether the step is applied. One thread does it: the operands are a dozen values, and in a skipped
+ * step also the values of the queued steps. If gradients are an operand, the kernel that ends their sum of squares (update.cu) also checks,
+ * which saves a kernel in every step. */
 #include "cuda/device.cuh"
 
 /* ---- kernels --------------------------------------------------------------------------------------------------------------------- */

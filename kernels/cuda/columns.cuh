@@ -71,7 +71,7 @@ struct place {
 	bool in; /* true if the thread's columns exist */
 };
 
-/* The place of this thread in piece `split` of the rows. */
+/* Returns the rows and columns of this thread in piece `split` of the rows. */
 template <int V> __device__ static inline place place_of(const tiling &t, int split)
 {
 	place p;
@@ -93,8 +93,8 @@ template <int V> __device__ static inline place place_of(const tiling &t)
 }
 
 /* Like place_of, for a kernel that reads a tensor again: the blocks of a tile in reverse order, and row is the thread's last row, from
- * which it walks back in steps of -ty rows. The pass before has read these rows last, so that the L2 cache still holds them; in the same
- * order as before, a tensor larger than the cache would find none of its rows there. */
+ * which it walks back in steps of -ty rows. The previous pass has read these rows last, so the L2 cache still holds them. In the original
+ * order, a tensor larger than the cache would find none of its rows in the cache. */
 template <int V> __device__ static inline place place_back(const tiling &t)
 {
 	place p = place_of<V>(t, t.splits - 1 - (int)blockIdx.y);
@@ -135,7 +135,7 @@ template <class S, int V> __device__ static inline void store_packed(S *p, const
 		*(uint4 *)p = pack_vector<S>(v);
 }
 
-/* Reads V consecutive f32 numbers from p, which is aligned to 16 bytes if V > 1. */
+/* Reads V consecutive f32 values from p, which is aligned to 16 bytes if V > 1. */
 template <int V> __device__ static inline void get_f32(float *v, const float *p)
 {
 #pragma unroll
@@ -181,7 +181,7 @@ __device__ static inline bool last_of_tile(uint32_t *counter, const tiling &t)
 	return last_of(counter + blockIdx.x, (uint32_t)t.splits);
 }
 
-/* Reads W consecutive f32 numbers that other blocks have written. */
+/* Reads W consecutive f32 values that other blocks have written. */
 template <int W> __device__ static inline void get_written(float *v, const float *p)
 {
 	if constexpr (W == 1)

@@ -1,10 +1,10 @@
 /* The communicator between GPUs: NCCL (docs.nvidia.com/deeplearning/nccl, 2.28) with one GPU per rank. Work is queued on the device's
- * streams and can be captured in a graph. NCCL forms the sum of more than two ranks in an order of its own (fixed_tree = false). The
- * maximum of a NaN and a number may be either of them.
+ * streams and can be captured in a graph. NCCL forms the sum of more than two ranks in its own order (fixed_tree = false). The maximum of a
+ * NaN and a number may be either of them.
  *
- * The library is opened with the first group. Its communicators do not block (ncclConfig_t.blocking = 0), so that every call but the abort
- * has a deadline. Queued work has a deadline too: while the host waits for a stream (gt_cuda_finish), check_queued_work() asks for errors
- * of the group and of the hosts' group, which detects a rank that died. After the deadline it aborts the groups, which ends their
+ * The library is opened with the first group. Its communicators do not block (ncclConfig_t.blocking = 0), so that every call except the
+ * abort has a deadline. Queued work has a deadline too: while the host waits for a stream (gt_cuda_finish), check_queued_work() asks for
+ * errors of the group and of the hosts' group, which detects a rank that died. After the deadline it aborts the groups, which ends their
  * kernels. */
 #include "base/clock.h"
 #include "comm_call.h"
@@ -19,7 +19,7 @@ struct block { /* a block of memory that allocate_buffer() returned */
 	struct block *next;
 	void *p;
 	struct group *group; /* the group that it is registered with */
-	void *handle;        /* of the registration; NULL: none */
+	void *handle;        /* handle of the registration; NULL: none */
 };
 
 /* The state that the first group shares with all groups that are split from it. */
@@ -63,7 +63,7 @@ static enum gt_code report_failure(struct root *r, struct gt_err *err)
  * thread may be in a call of NCCL with them. ncclCommAbort blocks, whatever ncclConfig_t.blocking is, until
  * - no graph with captured calls of the communicator exists (commDestroySync in NCCL's source): they are destroyed first;
  * - the device is idle, because it frees device memory: one NCCL group sets the flags of all communicators before it waits for any.
- * After an error that makes every CUDA call fail, neither would come about, so the communicators are left as they are. The process ends
+ * After an error that makes every CUDA call fail, neither condition can become true, so the communicators are not aborted. The process ends
  * soon. */
 static void abort_groups(struct root *r)
 {
@@ -208,7 +208,7 @@ static void close_group(struct gt_comm *c)
 	free(g);
 }
 
-/* GTRAIN_NCCL_BLOCKING: communicators that block, for a trial on several GPUs (tests/gpu/README.md). Their calls have no deadline. */
+/* GTRAIN_NCCL_BLOCKING selects communicators that block, to try them on GPUs (tests/gpu/README.md). Their calls have no deadline. */
 static int is_blocking(void)
 {
 	return getenv("GTRAIN_NCCL_BLOCKING") != NULL;

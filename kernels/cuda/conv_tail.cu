@@ -1,5 +1,5 @@
 /* Kernels beside cuDNN's convolutions: widen converts 16-bit gradients of weights to f32, noise writes random operands for trials.
- * pad_rows and widen_rows do this for weights of few channels, which a convolution of images with padded channels needs padded too. */
+ * For images with padded channels, pad_rows pads the weights, and widen_rows converts their gradients without padding. */
 #include "cuda/device.cuh"
 
 /* ---- kernels --------------------------------------------------------------------------------------------------------------------- */

@@ -5,9 +5,9 @@
 #define TEXT2(x) #x
 #define TEXT(x) TEXT2(x)
 #define LIBRARY "libcublasLt.so." TEXT(CUBLAS_VER_MAJOR)
-#define ALIGN 256     /* alignment in bytes of all operands; the planner aligns every tensor so */
+#define ALIGN 256     /* alignment in bytes of all operands; the planner aligns every tensor to it */
 #define BIAS_ALIGN 16 /* alignment in bytes of the bias, which epilogues read in vectors */
-/* bytes that NVIDIA recommends for Hopper; the scratch arena grows only by what the chosen algorithm needs */
+/* bytes that NVIDIA recommends for Hopper; the scratch arena grows only by the bytes that the chosen algorithm needs */
 #define WORKSPACE ((size_t)32 << 20)
 
 static enum gt_code lt_fail(const struct gt_dev *dev, const struct gt_lt *lt, cublasStatus_t status, const char *what, struct gt_err *err)

@@ -8,7 +8,7 @@
  * - Forward: BIAS, RELU, RELU_BIAS; one kernel. For 16-bit outputs the manual's table of types requires a 16-bit bias: a kernel of a few
  *   hundred elements rounds it first. To measure: its share of a step (1.3 us in a graph). The flat work copy already holds the rounded
  *   bias, so the remedy is an additional operand, not another kernel.
- * - dw: BGRADB sums dy over N while the product reads it. If the heuristic has no algorithm with it (not known yet for f32 outputs of
+ * - dw: BGRADB sums dy over N while the product reads it. If the heuristic has no algorithm with BGRADB (not known yet for f32 outputs of
  * 16-bit
  *   inputs), or db is accumulated (the epilogue overwrites), colsum.cu computes db. To measure: BGRADB against the plain product with
  *   colsum; for N = 32 ... 128 colsum is one launch of some microseconds in addition to the product.

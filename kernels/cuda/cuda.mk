@@ -1,7 +1,7 @@
 # The CUDA backend, lib/gtrain/cuda.so. Built where a toolkit is found, absent elsewhere; everything else works without it.
 #   CUDA=DIR    the toolkit (DIR/bin/nvcc, DIR/include, DIR/lib64 or lib); CUDA= builds without
-#   CUDA_ARCH   machine code for these: by default 80 and 90, and 100 and 120 where nvcc knows them. The code for 90 and newer ones is made
-#               of the PTX of compute_90, which is always in: the driver compiles it for cards that have no code
+#   CUDA_ARCH   architectures with machine code: by default 80 and 90, and 100 and 120 if nvcc knows them. The code for 90 and newer is made
+#               from the PTX of compute_90, which is always included: the driver compiles it for cards without code
 # Without CUDA=: /usr/local/cuda, then python3's pip packages nvidia-cuda-nvcc, nvidia-cuda-crt, nvidia-nvvm, nvidia-cuda-runtime and
 # nvidia-cublas 13.x. The wheels of CUDA 12 hold no nvcc; their cuBLAS is still found at run time.
 ifeq ($(origin CUDA),undefined)
@@ -32,7 +32,7 @@ CUDNN_H  := $(firstword $(shell python3 -c 'import glob, site; \
 CUDNN_INC := $(if $(CUDNN_H),-isystem $(patsubst %/cudnn_graph.h,%,$(CUDNN_H)))
 endif
 
-# NCCL's header, likewise: without it GPUs are joined through their hosts only.
+# NCCL's header, likewise: without it, GPUs communicate through their hosts only.
 NCCL_H   := $(firstword $(wildcard $(CUDA)/include/nccl.h /usr/local/include/nccl.h /usr/include/nccl.h) \
 	$(shell python3 -c 'import glob, site; \
 	dirs = site.getsitepackages() + [site.getusersitepackages()]; \
@@ -48,18 +48,18 @@ CUDA_OBJ  = $(call obj,$(CUDA_C)) $(patsubst %.cu,$(BUILD)/obj/%.o,$(CUDA_CU))
 CUDA_INC := -isystem $(CUDA)/include $(CUDNN_INC) \
 	$(if $(NCCL_H),$(if $(filter $(CUDA)/include/nccl.h,$(NCCL_H)),,-isystem $(patsubst %/nccl.h,%,$(NCCL_H)))) \
 	$(if $(CUDNN_H),,-DGT_CUDA_NO_CUDNN)
-# The runtime is linked in where its archive is there: one library less to find at run time.
+# The runtime is linked statically if its archive exists: one library less to find at run time.
 CUDART   := $(firstword $(wildcard $(CUDA_LIB)/libcudart_static.a $(CUDA_LIB)/libcudart.so $(CUDA_LIB)/libcudart.so.*))
 # cuBLASLt is opened when a device is, cuDNN at the first convolution (they are a gigabyte that would cost every start), through this
 # list: the toolkit of the build, the plugin's folder, and pip's folders for a plugin in site-packages/gtrain/lib/gtrain. The
 # loader's own folders follow.
 CUDA_PIP   := $$ORIGIN/../../../nvidia
 CUDA_RPATH := $(abspath $(CUDA_LIB)):$$ORIGIN:$(CUDA_PIP)/cu13/lib:$(CUDA_PIP)/cublas/lib:$(CUDA_PIP)/cudnn/lib:$(CUDA_PIP)/nccl/lib
-# -fmad=false: as -ffp-contract=off for gcc (Makefile). A fused multiply-add is asked for by name.
+# -fmad=false: as -ffp-contract=off for gcc (Makefile). The code calls a fused multiply-add explicitly.
 NVCC      := $(CUDA)/bin/nvcc
 CUDA_ARCH ?= 80 90 $(filter 100 120,$(patsubst sm_%,%,$(shell $(NVCC) --list-gpu-code)))
 CUDA_ARCH := $(CUDA_ARCH)
-# the architectures of which PTX is made, and those whose code is made of the PTX of compute_90
+# the architectures with their own PTX, and those whose code is made from the PTX of compute_90
 CUDA_OLD  := $(filter 75 80 86 87 88 89,$(CUDA_ARCH))
 CUDA_NEW  := $(filter-out $(CUDA_OLD),$(CUDA_ARCH))
 comma     := ,
@@ -85,7 +85,7 @@ $(BUILD)/obj/cli/about.o: XFLAGS += -DGT_CUDA_VERSIONS='"$(strip $(CUDA_VERSIONS
 $(BUILD)/obj/kernels/cuda/%.o: XFLAGS += $(CUDA_INC)
 $(BUILD)/obj/kernels/cuda/cuda_dev.o: XFLAGS += '-DGT_CUDA_CODE=$(call cuda_list,$(CUDA_ARCH))'
 
-# What ptxas says of every kernel (registers, stack, spills) is kept beside the object: tests/cuda/test_ptxas.sh reads it. The PTX of each
+# ptxas's report on every kernel (registers, stack, spills) is kept beside the object: tests/cuda/test_ptxas.sh reads it. The PTX of each
 # architecture is kept in $(BUILD)/ptx: tests/ptx/ runs it.
 $(BUILD)/obj/%.o: %.cu Makefile kernels/cuda/cuda.mk
 	@mkdir -p $(@:.o=.keep)
@@ -98,7 +98,7 @@ $(BUILD)/obj/%.o: %.cu Makefile kernels/cuda/cuda.mk
 		mkdir -p $(BUILD)/ptx/$$a && mv $$p $(BUILD)/ptx/$$a/$(*F).ptx; done
 	@rm -rf $(@:.o=.keep)
 
-# PTX of a source that is gone would define a kernel twice.
+# PTX of a deleted source would define a kernel twice.
 PTX_OF_GONE = $(filter-out $(foreach s,$(wildcard kernels/cuda/*.cu),%/$(notdir $(s:.cu=.ptx))),$(wildcard $(BUILD)/ptx/*/*.ptx))
 $(BUILD)/lib/gtrain/cuda.so: $(CUDA_OBJ) $(BASE_OBJ)
 	@mkdir -p $(@D)
@@ -106,7 +106,7 @@ $(BUILD)/lib/gtrain/cuda.so: $(CUDA_OBJ) $(BASE_OBJ)
 	$(CXX) -shared -pthread $^ -o $@ $(HARDEN_LD) $(LDFLAGS) $(CUDART) -Wl,-rpath,'$(CUDA_RPATH)' \
 		-Wl,--exclude-libs,ALL -Wl,-z,defs -ldl -lrt -lm
 
-# Plans as the real cuDNN makes them for a card that is described, not there (tests/cuda/dnn_card.h).
+# Plans that the real cuDNN makes from a description of a card, without the card (tests/cuda/dnn_card.h).
 ifneq ($(CUDNN_H),)
 DNN_TESTS := $(BUILD)/tests/cuda/dnn_plans $(BUILD)/tests/cuda/dnn_fusions
 TOOLS += $(DNN_TESTS)

@@ -32,7 +32,7 @@ struct conv {
 
 /* The addresses of the operands (opcall.h). */
 struct operands {
-	void *at[GT_DNN_TENSORS]; /* of cuDNN's tensors, which are the operands or their gradients */
+	void *at[GT_DNN_TENSORS]; /* addresses of cuDNN's tensors: the operands or their gradients */
 	void *bias;               /* b or db */
 };
 

@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* ---- errors ------------------------------------------------------------------------------------------------------------------ */
-/* Returns whether all CUDA calls of the process fail after an error: those of which the CUDA Runtime API says "the process must be
+/* Returns whether all CUDA calls of the process fail after an error: errors for which the CUDA Runtime API documents "the process must be
  * terminated and relaunched". */
 static bool is_sticky(cudaError_t e)
 {
@@ -41,7 +41,7 @@ enum gt_code gt_cuda_fail(struct gt_dev *dev, cudaError_t e, const char *what, s
 }
 
 /* ---- detection ---------------------------------------------------------------------------------------------------------------------- */
-/* The release of NVIDIA's driver for Linux from which on programs of a major version of CUDA run (CUDA release notes, "CUDA Toolkit and
+/* Returns the oldest release of NVIDIA's driver for Linux that runs programs of a CUDA major version (CUDA release notes, "CUDA Toolkit and
  * Minimum Required Driver Version for CUDA Minor Version Compatibility"); 0: not known here. */
 static int driver_release(int major)
 {
@@ -84,7 +84,7 @@ static bool has_code(int cc)
 	return false;
 }
 
-/* Describes a device. One that does not answer, such as a GPU that has fallen off the bus, is in the list too, so that the others can be
+/* Describes a device. The list also has a device that does not answer, such as a GPU that has fallen off the bus, so that the others can be
  * used; opening it reports the error. */
 static void describe_device(int i, struct gt_devinfo *out)
 {
@@ -186,7 +186,7 @@ static enum gt_code open_parts(struct gt_dev *dev, struct gt_err *err)
 		               p.minor);
 	GT_CUDA(dev, cudaDriverGetVersion(&driver), "cudaDriverGetVersion", err);
 	GT_CUDA(dev, cudaRuntimeGetVersion(&runtime), "cudaRuntimeGetVersion", err);
-	if (!has_code(cc) && driver < runtime) /* CUDA Compatibility, "Minor Version Compatibility": not for PTX */
+	if (!has_code(cc) && driver < runtime) /* an older driver cannot compile PTX (CUDA Compatibility, "Minor Version Compatibility") */
 		return gt_fail(err, GT_EUNAVAILABLE, "%s: compute capability %d.%d needs kernels that the driver compiles, and for those a driver "
 		               "that supports CUDA %d.%d, but it supports %d.%d: update the NVIDIA driver, or build with CUDA_ARCH=%d",
 		               dev->id, p.major, p.minor, runtime / 1000, runtime % 1000 / 10, driver / 1000, driver % 1000 / 10, cc);
@@ -239,7 +239,7 @@ enum gt_code gt_cuda_stream(struct gt_dev *dev, int stream, cudaStream_t *out, s
 static enum gt_code check_fault(struct gt_dev *dev, struct gt_err *err)
 {
 	struct gt_cu_fault f = *(volatile struct gt_cu_fault *)dev->fault;
-	if (f.code <= 0) /* none, or one that a kernel is writing, for the next wait */
+	if (f.code <= 0) /* no fault, or a kernel is still writing it; the next wait reports it */
 		return GT_OK;
 	*dev->fault = (struct gt_cu_fault){0};
 	if (f.code == GT_CU_FAULT_LABEL)

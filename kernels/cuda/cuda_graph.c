@@ -56,7 +56,7 @@ enum gt_code gt_cuda_elapsed(struct gt_dev *dev, int from, int to, double *secon
 	return GT_OK;
 }
 
-/* Another stream joins the capture when it waits for an event of stream 0, and leaves it when stream 0 waits for one of its events. */
+/* Another stream joins the capture when it waits for an event of stream 0, and leaves it when stream 0 waits for that stream. */
 enum gt_code gt_cuda_capture_begin(struct gt_dev *dev, struct gt_err *err)
 {
 	if (dev->capturing)

@@ -1,7 +1,7 @@
 /* Internal header of the CUDA backend. There are three kinds of files:
  *   <family>.cu       a family of operations: its kernels, the functions that start them, and the checks of a call (GT_CU_FAMILY)
- *   cuda_<family>.c   prepare and launch of a family that needs a vendor library (plain C, no kernels); its kernels, if it has any, are
- *                     in <family>.cu behind the functions of launch.h
+ *   cuda_<family>.c   prepare and launch of a family that needs a vendor library (plain C, no kernels); its kernels, if it has any, are in
+ *                     <family>.cu, called through launch.h
  *   cuda.c            the functions of backend.h; cuda_dev.c has the device, memory, streams and events
  * Vendor libraries are loaded at run time, each as a table of functions: cuBLASLt with the device, cuDNN with the first convolution.
  *
@@ -56,13 +56,13 @@ struct gt_dev {
 	struct gt_cuda_watch *watch; /* list of watchers; NULL: no work on this device waits for other ranks */
 };
 
-/* The first member of every kernel struct. A family allocates its own struct with calloc and fills this. */
+/* The first member of every kernel struct. A family allocates its own struct with calloc and fills this member. */
 struct gt_kernel {
 	enum gt_code (*launch)(struct gt_dev *dev, struct gt_kernel *k, const struct gt_launch *a, cudaStream_t stream, struct gt_err *err);
 	void (*release)(struct gt_dev *dev, struct gt_kernel *k); /* NULL: free(k) is enough */
 	size_t scratch;       /* bytes of workspace */
 	const char *describe; /* name of the implementation: static memory, or inside the kernel */
-	int nin, nout;        /* numbers of inputs and outputs of the call */
+	int nin, nout;        /* number of inputs and of outputs of the call */
 	void *counter;        /* counters of finished blocks, from gt_cuda_counters; freed with the kernel */
 };
 

@@ -18,7 +18,7 @@ struct linear {
 	int64_t n, in, out;
 	bool bias;
 	bool own_act;        /* the epilogue of the forward product is replaced by kernels before and after it, which apply bias and relu */
-	bool own_db, add_db; /* own_db: the kernel colsum computes db, because the product cannot; add_db: db is added to the existing values */
+	bool own_db, add_db; /* own_db: colsum computes db, because the product cannot; add_db: db is added to the existing values */
 	bool no_dw, relu;
 	bool mask; /* in dx, a kernel after the product applies the gradient of the preceding relu, using the relu's output */
 	bool bits; /* the forward product writes a mask of bits, and the epilogue of the dx product reads it */

@@ -1,10 +1,10 @@
 /* The operation muon. One kernel computes momentum and directions of all matrices, cuBLASLt
  * computes the products of their Newton-Schulz iterations with the matrices of one shape in a batch, and one kernel updates all weights.
- * Nothing waits for the host, and the list of launches does not depend on a number of the step: a step that is skipped, or has a rate of 0,
- * does the products and leaves the weights.
+ * Nothing waits for the host, and the list of launches does not depend on values of the step: a skipped step, or one with learning rate 0,
+ * computes the products and keeps the weights.
  *
  * Precision of the iteration: with a 16-bit work copy (precision = "bf16", "fp16") its operands and results are bf16 and its sums f32, as
- * in the author's code and torch.optim.Muon. Otherwise it is f32, with products in tf32 if the config asks for them. Momentum and weights
+ * in the author's code and torch.optim.Muon. Otherwise it is f32, with products in tf32 if the config enables them. Momentum and weights
  * are always f32, sums of squares f64. The CPU backend iterates in f32 in every precision.
  *
  * X, [rows, cols] in row-major order, is a column-major Xc of [cols, rows]. If rows <= cols,
@@ -152,7 +152,7 @@ static void sort_shapes(struct muon *k)
 			j++;
 		k->shape[j].rows = r, k->shape[j].cols = c;
 		k->nshapes = j == k->nshapes ? j + 1 : k->nshapes;
-		k->matrix[i].x = k->shape[j].n++ * r * c; /* offset within the shape's memory; that of the shape is added below */
+		k->matrix[i].x = k->shape[j].n++ * r * c; /* offset within the shape's memory; the shape's offset is added below */
 		k->of[i] = j;
 	}
 	for (int j = 0; j < k->nshapes; j++) {

@@ -1,5 +1,5 @@
 /* Waits of the host for the device. With NCCL, work of a stream may wait for a rank that never comes. The host then polls the stream, and
- * the watch of the communicator (struct gt_cuda_watch) decides when it has waited long enough. */
+ * the watch of the communicator (struct gt_cuda_watch) decides when the host has waited long enough. */
 #include "base/clock.h"
 #include "cuda/cuda_internal.h"
 #include <time.h>

@@ -59,7 +59,7 @@ static void set_entry(struct gt_dnn_cache *c, const char *key, const struct gt_d
 }
 
 /* ---- parser ------------------------------------------------------------------------------------------------------------------------- */
-/* Parses a decimal number of the given range that is followed by `end`. *s moves behind that character. */
+/* Parses a decimal number of the given range that is followed by `end`. *s moves past that character. */
 static bool parse_number(char **s, char end, int64_t least, int64_t most, int64_t *out)
 {
 	char *stop;

@@ -6,8 +6,8 @@
  *
  * The file is a hint, and its contents are not trusted. If its first line differs, or if it is too long or not a regular file, it is
  * ignored; a line that does not match the format exactly is skipped. Whoever uses a choice from the cache must check it like a new one (its
- * numerical notes, its workspace), so that a wrong choice can only cost time. The file is replaced atomically, after merging what others
- * have added in the meantime: if two processes write at the same moment, one may lose its additions, but neither can damage the file. */
+ * numerical notes, its workspace), so that a wrong choice can only cost time. The file is replaced atomically, after merging choices that
+ * other processes have added: if two processes write at the same moment, one may lose its choices, but the file stays intact. */
 #ifndef GT_KERNELS_CUDNN_CACHE_H
 #define GT_KERNELS_CUDNN_CACHE_H
 

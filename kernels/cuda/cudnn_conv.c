@@ -11,8 +11,8 @@ static cudnnDataType_t data_type(enum gt_dtype t)
 	return t == GT_BF16 ? CUDNN_DATA_BFLOAT16 : t == GT_F16 ? CUDNN_DATA_HALF : CUDNN_DATA_FLOAT;
 }
 
-/* Describes a tensor of the operation graph. uid is the index of the tensor's pointer. A virtual tensor has a uid of its own and no
- * pointer, because it exists in registers only. */
+/* Describes a tensor of the operation graph. uid is the index of the tensor's pointer. A virtual tensor has its own uid and no pointer,
+ * because it exists in registers only. */
 static cudnnBackendDescriptor_t make_tensor(struct gt_dnn_set *s, int64_t uid, cudnnDataType_t type, const int64_t dim[4])
 {
 	int64_t stride[4] = {dim[1] * dim[2] * dim[3], 1, dim[3] * dim[1], dim[1]}, align = ALIGNMENT;

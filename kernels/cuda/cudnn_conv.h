@@ -31,7 +31,7 @@ enum gt_dnn_pass { GT_DNN_FWD, GT_DNN_DX, GT_DNN_DW };
 struct gt_dnn_conv {
 	enum gt_dnn_pass pass;
 	enum gt_dtype type;       /* dtype of every tensor: f32, bf16, f16; sums are f32 */
-	int64_t x[4], w[4], y[4]; /* logical shapes of x, w and y; in the gradients, those of dx, dw or dy in their place */
+	int64_t x[4], w[4], y[4]; /* logical shapes of x, w and y; in the gradients, of dx, dw or dy instead */
 	int64_t stride[2], padding[2], dilation[2];
 	bool bias, relu; /* for the forward pass: add a bias; apply relu, which requires bias */
 	bool add;        /* for the gradient by weights: add to the values in dw */
@@ -53,9 +53,9 @@ struct gt_dnn_plan {
 
 /* Chooses an engine and makes its plan. The cache's choice is used if it is still valid. Otherwise the candidates are the engines of the
  * heuristic (mode A, then fallback) that dev's options allow and that run. With dev->autotune, and if the run need not be reproducible, the
- * fastest is used; otherwise the first one on tensor cores or, if there is none, the first one. (In cuDNN 9.19 the first three engines for
- * a 1x1 convolution with stride 2 in 16 bits do not use tensor cores.) Returns GT_EUNAVAILABLE if no engine is allowed; err then has the
- * reasons, without the name of the call. */
+ * fastest engine is used; otherwise the first engine on tensor cores or, without such an engine, the first engine. (In cuDNN 9.19 the first
+ * three engines for a 1x1 convolution with stride 2 in 16 bits do not use tensor cores.) Returns GT_EUNAVAILABLE if no engine is allowed;
+ * err then has the reasons, without the name of the call. */
 enum gt_code gt_dnn_plan_make(struct gt_dev *dev, const struct gt_dnn_conv *c, struct gt_dnn_plan *out, struct gt_err *err);
 void gt_dnn_plan_drop(struct gt_dnn_plan *p); /* p may be zeroed */
 
@@ -84,9 +84,9 @@ enum gt_dnn_verdict {
  * If compiled is true, it allows engines whose kernels NVRTC compiles when the plan is made, which takes a second each in every process. */
 enum gt_dnn_verdict gt_dnn_realize(struct gt_dev *dev, struct gt_dnn_plan *p, const struct gt_dnn_conv *c,
                                    const struct gt_dnn_choice *choice, bool compiled);
-/* Runs the *n choices on memory of its own. Keeps in choice those that ran, and their number in *n: if timed is true, all of them, the
- * fastest first; otherwise only the first one that runs. Changes nothing during a capture, without a device, or if memory is too small.
- * Returns GT_EUNAVAILABLE if none runs. */
+/* Runs the *n choices on its own memory. Keeps in `choice` the choices that ran, and their count in *n: if timed is true, all, the fastest
+ * first; otherwise only the first that runs. Changes nothing during a capture, without a device, or if memory is too small. Returns
+ * GT_EUNAVAILABLE if none runs. */
 enum gt_code gt_dnn_try(struct gt_dev *dev, const struct gt_dnn_conv *c, struct gt_dnn_choice *choice, int *n, bool timed,
                         struct gt_err *err);
 

@@ -42,7 +42,7 @@ static enum gt_code time_plan(struct trial *w, struct gt_dnn_plan *p, double bes
 	return GT_OK;
 }
 
-/* Runs the choices one after the other and removes those that fail. Without timing it stops at the first that runs. */
+/* Runs the choices one after the other and removes those that fail. Without timing, it stops at the first choice that runs. */
 static enum gt_code run_all(struct trial *w, const struct gt_dnn_conv *c, struct gt_dnn_choice *choice, int *n, bool timed,
                             struct gt_err *err)
 {
@@ -72,11 +72,11 @@ static enum gt_code run_all(struct trial *w, const struct gt_dnn_conv *c, struct
 	return kept ? GT_OK : gt_fail(err, GT_EUNAVAILABLE, "%s", why.msg);
 }
 
-#define WAKE_S 0.03 /* seconds of work after which a device has left its idle clock, which can be a sixth of the other (H200: 345 MHz) */
+#define WAKE_S 0.03 /* seconds of work after which a device has left its idle clock (H200: 345 MHz, a sixth of the full clock) */
 
-/* Fills the n elements of the operands. Products of zeros take less power than products of other numbers, so that the card could raise
- * its clock: a trial on zeroed memory would measure a speed that training does not reach. The first time, it goes on until the card is
- * awake. */
+/* Fills the n elements of the operands. Products of zeros take less power than products of other values, so that the card could raise its
+ * clock: a trial on zeroed memory would measure a speed that training does not reach. The first call repeats the fill until the card has
+ * left its idle clock. */
 static cudaError_t fill_operands(struct trial *w, enum gt_dtype type, void *memory, int64_t n)
 {
 	double start = gt_clock();

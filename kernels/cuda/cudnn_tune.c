@@ -118,7 +118,7 @@ enum gt_dnn_verdict gt_dnn_realize(struct gt_dev *dev, struct gt_dnn_plan *p, co
 struct offer {
 	struct gt_dnn_choice choice[GT_DNN_CANDIDATES];
 	/* n: number of candidates; tensor_core: number of those on tensor cores; all: number of engines that the heuristic offered; refused:
-	 * number for each verdict */
+	 * number of engines for each verdict */
 	int n, tensor_core, all, refused[GT_DNN_VERDICTS];
 	char last[300]; /* cuDNN's message about the last engine that it refused */
 };

@@ -12,17 +12,17 @@
 /* Programmatic dependent launch (CUDA Programming Guide, "Programmatic Dependent Launch and Synchronization"; compute capability 9.0 and
  * higher): a kernel may be placed on the multiprocessors while the previous one still runs, and waits there. GTRAIN_CUDA_PDL=1 enables it.
  *
- * It is safe because every kernel here calls after_previous() before it touches memory. griddepcontrol.wait returns when all grids on which
- * this one depends have ended and their writes are visible; since they waited too, this includes the grids before them. Every thread has to
- * call it, because a thread that leaves earlier would count as finished for the next grid. launch_dependents, which follows it, lets the
- * next kernel start as soon as all blocks of this one have started. Kernels of cuBLASLt and cuDNN, copies and events do not have the
- * attribute: they wait for whole kernels, and kernels after them wait for them. A capture turns the attribute into a programmatic edge
- * between two kernels, which replaces the full edge. The simulator aborts a kernel that touches memory, reaches a barrier or leaves before
- * it has waited.
+ * This is safe because every kernel here calls after_previous() before it touches memory. griddepcontrol.wait returns when all grids on
+ * which this grid depends have ended and their writes are visible; since those grids waited too, this includes all earlier grids. Every
+ * thread has to call it, because a thread that leaves earlier would count as finished for the next grid. launch_dependents, which follows
+ * it, lets the next kernel start as soon as all blocks of this one have started. Kernels of cuBLASLt and cuDNN, copies and events do not
+ * have the attribute: they wait for whole kernels, and kernels after them wait for them. A capture turns the attribute into a programmatic
+ * edge between two kernels, which replaces the full edge. The simulator aborts a kernel that touches memory, reaches a barrier or leaves
+ * before it has waited.
  *
  * It is disabled by default: we found no documentation that a capture accepts such launches next to memory sets and joins of streams (a
  * report of "invalid resource handle" on compute capability 12.0: sgl-project/sglang, pull request 18596), and it has not run on a GPU.
- * bench-gpu measures both, check-gpu compares the bits. */
+ * `make bench-gpu` measures both settings, `make check-gpu` compares the result bits. */
 static inline bool overlap_wanted()
 {
 	const char *said = getenv("GTRAIN_CUDA_PDL");
@@ -110,7 +110,7 @@ template <> __device__ inline float from_float<float>(float x)
 	return x;
 }
 
-/* Rounds two numbers: one instruction from compute capability 8.0 on. a becomes the low half. */
+/* Rounds two values: one instruction from compute capability 8.0 on. a becomes the low half. */
 __device__ static inline uint32_t bf16_pair(float a, float b)
 {
 #ifdef __CUDA_ARCH__
@@ -222,7 +222,7 @@ template <class S> __device__ static inline void store_vector(void *p, const flo
 }
 
 /* A team handles one row of data: a warp (team = 32) or a whole block. A block of TEAM_BLOCK threads holds TEAM_BLOCK / team rows. All
- * threads of a team must call these functions. All get the result, whose order of additions depends on the team only. */
+ * threads of a team must call these functions. All threads get the result; its order of additions depends on the team size only. */
 #define TEAM_BLOCK 256
 
 struct op_sum {
@@ -293,14 +293,14 @@ __device__ static inline bool last_of(uint32_t *counter, uint32_t blocks)
 	return last;
 }
 
-/* ---- numbers of a step, and faults -------------------------------------------------------------------------------------------------- */
-/* Returns the numbers by value: the address of an argument would put a copy of it into local memory. */
+/* ---- values of a step, and faults --------------------------------------------------------------------------------------------------- */
+/* Returns the values of a step by value: taking an argument's address would put a copy of the argument into local memory. */
 __device__ static inline struct gt_step_args step_args_of(const struct gt_cu_step_args &d)
 {
 	return d.dev ? *d.dev : d.host;
 }
 
-/* Returns the learning rate and the momentum with this index. Numbers from host memory are kernel arguments, which a variable index would
+/* Returns the learning rate and the momentum with this index. Values from host memory are kernel arguments, which a variable index would
  * copy to the stack. */
 __device__ static inline double rate_of(const struct gt_cu_step_args &d, int index)
 {
@@ -323,7 +323,7 @@ __device__ static inline double momentum_of(const struct gt_cu_step_args &d, int
 	return momentum;
 }
 
-/* Reports a fault. The first thread that finds one describes it; the host reads it when it next waits for the device. */
+/* Reports a fault. The first thread that finds a fault describes it; the host reads it when it next waits for the device. */
 __device__ static inline void report_fault(struct gt_cu_fault *f, int code, int64_t value, int64_t at, int64_t limit)
 {
 	if (atomicCAS_system(&f->code, 0, -1) != 0)

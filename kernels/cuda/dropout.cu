@@ -1,5 +1,5 @@
-/* Dropout, forward and gradient. Both draw the mask again (ew.h), so it is not stored. A thread makes one draw, which serves four elements
- * of one sample; blocks in y walk through the samples. */
+/* Dropout, forward and gradient. Each draws the mask again (ew.h), so the mask is not stored. A thread makes one draw, which serves four
+ * elements of one sample; blocks in y walk through the samples. */
 #include "cuda/device.cuh"
 
 #define BLOCK 256
@@ -9,7 +9,7 @@ struct dropout_args {
 	const void *x;
 	void *y;
 	int64_t samples, n; /* number of samples; number of elements of a sample */
-	int64_t cols;       /* number of channels, if whole channels are dropped; 1: whole samples are; 0: single elements */
+	int64_t cols;       /* number of channels if channels are dropped; 1: samples are dropped; 0: elements are dropped */
 	uint32_t layer, threshold;
 	float scale;
 	bool aligned; /* x and y are aligned to 16 bytes */

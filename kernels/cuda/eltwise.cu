@@ -167,7 +167,7 @@ cudaError_t gt_cu_cast_start(int from, int to, const void *in, void *out, int64_
 }
 
 /* ---- calls ----------------------------------------------------------------------------------------------------------------------- */
-/* How many numbers of gt_attr_act an activation takes. */
+/* Returns how many parameters (gt_attr_act.number) an activation takes. */
 static int numbers_of(int code)
 {
 	switch (code) {

@@ -1,10 +1,10 @@
-/* embedding, embedding_bag, the gradients of their tables, and the updates of the rows that a batch names.
+/* embedding, embedding_bag, the gradients of their tables, and the updates of the rows of a batch's tokens.
  *
- * A gradient sorts its entries, the pairs of a token and its place, by token and then by place: tiles of TILE entries in shared memory,
- * then an entry's place among all others by searches in the other tiles. A run is the sorted entries of one token. A warp sums a chunk of
- * CHUNK sorted entries in 32 columns; where a run goes beyond a chunk, the sums of its chunks are added in order afterwards. So
- * no result depends on timing, a token that fills half of a batch is summed by many warps, and nothing but zeroing a stored gradient
- * depends on the number of rows of the table. */
+ * A gradient sorts its entries, the pairs of a token and its position, by token and then by position: first tiles of TILE entries in shared
+ * memory; then searches in the other tiles give an entry's final index. A run is the sorted entries of one token. A warp sums a chunk of
+ * CHUNK sorted entries in 32 columns; if a run crosses chunks, its sums in these chunks are added in order afterwards. So no result depends
+ * on timing, many warps sum a token that fills half of a batch, and only the zeroing of a stored gradient depends on the number of rows of
+ * the table. */
 #include "cuda/optim_step.cuh"
 
 #define BLOCK 256
@@ -19,12 +19,12 @@ struct embedding_args {
 	void *y;                         /* forward: the result */
 	const void *dy;                  /* NULL: a forward pass */
 	float *dw;                       /* the gradient, or the table that is updated */
-	uint64_t *tile, *sorted;         /* workspace: an element for each entry */
-	float *part, *share;             /* workspace: two rows of cols for each chunk of entries; an element for each sample */
+	uint64_t *tile, *sorted;         /* workspace: one element for each entry */
+	float *part, *share;             /* workspace: two rows of cols for each chunk of entries; one element for each sample */
 	int64_t entries, step, first;    /* entry e is tokens[e * step + first] */
 	int64_t bag;                     /* entries of a sample, whose row in y or dy they share; 1 without bags */
-	int64_t rows, cols, padding;     /* of the table; the token without a gradient, which no bag counts: -1: none */
-	int64_t begin, end;              /* the rows that a gradient covers */
+	int64_t rows, cols, padding;     /* size of the table; padding: token without a gradient that bags skip, -1: none */
+	int64_t begin, end;              /* the range of rows that a gradient covers */
 	int mode;                        /* enum gt_bag; GT_BAG_SUM without bags */
 	bool zero, update;               /* dw is set to 0 first; dw is the table, to which sgd without momentum applies the gradient */
 	struct gt_attr_update attr;      /* of the update, without seg */
@@ -35,7 +35,7 @@ struct embedding_args {
 };
 
 /* ---- the forward pass ------------------------------------------------------------------------------------------------------------ */
-/* Returns the token of entry e. One that the table lacks is reported, and counts as row 0. */
+/* Returns the token of entry e. A token outside the table is reported and replaced by 0. */
 __device__ static inline int64_t token_of(const embedding_args &a, int64_t e)
 {
 	int64_t id = a.tokens[e * a.step + a.first];
@@ -59,7 +59,7 @@ template <class S> __global__ void __launch_bounds__(BLOCK) lookup_rows(const em
 		((S *)a.y)[i] = from_float<S>(a.w[token_of(a, e) * a.cols + (i - e * a.cols)]);
 }
 
-/* A thread makes one element of y. */
+/* A thread computes one element of y. */
 template <class S> __global__ void __launch_bounds__(BLOCK) reduce_bags(const embedding_args a)
 {
 	after_previous();
@@ -89,7 +89,7 @@ template <class S> __global__ void __launch_bounds__(BLOCK) reduce_bags(const em
 }
 
 /* ---- the order of the entries ---------------------------------------------------------------------------------------------------- */
-/* Returns entry e with its token in the upper half. One without a gradient here has the token `rows`, and sorts behind all others. */
+/* Returns entry e with its token in the upper half. An entry without a gradient in this call gets the token `rows` and sorts last. */
 __device__ static inline uint64_t pair_of(const embedding_args &a, int64_t e)
 {
 	int64_t id = a.tokens[e * a.step + a.first];
@@ -127,7 +127,7 @@ __global__ void __launch_bounds__(TILE / 2) sort_tiles(const embedding_args a)
 			a.tile[begin + i] = pair[i];
 }
 
-/* Puts every entry at its place among all tiles: the number of smaller entries in each. */
+/* Puts every entry at its final index: the number of smaller entries in all tiles. */
 __global__ void __launch_bounds__(BLOCK) merge_tiles(const embedding_args a)
 {
 	after_previous();
@@ -175,7 +175,7 @@ template <class S> __device__ static inline float gradient_of(const embedding_ar
 	return a.mode == GT_BAG_MEAN ? g * a.share[s] : g;
 }
 
-/* What is done with the sum of a row: added to dw, or applied to the table by sgd without momentum. */
+/* The use of a row's sum: it is added to dw, or applied to the table by sgd without momentum. */
 struct add_to_row {
 	__device__ add_to_row(const embedding_args &) {}
 	__device__ float operator()(float dw, float sum) const
@@ -202,8 +202,8 @@ struct apply_to_row {
 	}
 };
 
-/* The two sums of a chunk that belong to runs beyond it: side 0 that of the run which began before it, 1 that of the run which begins in it
- * and goes on behind it. */
+/* The two sums of a chunk for runs that cross its ends. side 0: the run that began before the chunk; 1: the run that begins in the chunk
+ * and continues after it. */
 __device__ static inline float *part_of(const embedding_args &a, int64_t chunk, int side)
 {
 	return a.part + (chunk * 2 + side) * a.cols;
@@ -251,7 +251,7 @@ template <class S, class Use> __global__ void __launch_bounds__(BLOCK) sum_chunk
 	}
 }
 
-/* The chunk in which a run begins adds the sums of the chunks up to its end. */
+/* The chunk in which a run begins adds the run's sums in the later chunks. */
 template <class Use> __global__ void __launch_bounds__(BLOCK) join_chunks(const embedding_args a)
 {
 	after_previous();

@@ -17,7 +17,7 @@ struct gather_args {
 	sample_lookup look;
 };
 
-/* Rows of numbers. */
+/* Rows of values. */
 struct rows_args {
 	const void *from; /* [look.all, width] */
 	void *y;          /* [look.n, width] */
@@ -25,7 +25,7 @@ struct rows_args {
 	sample_lookup look;
 };
 
-/* Sequences of different lengths: from[start[i] ... start[i + 1] - 1], at most width numbers, then pad. */
+/* Sequences of different lengths: from[start[i] ... start[i + 1] - 1], at most width values, then pad. */
 struct ragged_args {
 	const int32_t *from;
 	const int64_t *start; /* [look.all + 1] */
@@ -172,7 +172,7 @@ static cudaError_t start_gather(const struct gt_cu_call *c, cudaStream_t s)
 
 GT_CU_FAMILY(gather, start_gather, NULL, refuse_gather, "gather", NULL, gather_reads_step_args)
 
-/* ---- rows of numbers ------------------------------------------------------------------------------------------------------------- */
+/* ---- rows of values -------------------------------------------------------------------------------------------------------------- */
 static const char *refuse_rows(const struct gt_opcall *op)
 {
 	const struct gt_tdesc *d = gt_opcall_operand(op, "rows"), *y = gt_opcall_operand(op, "y");
@@ -209,7 +209,7 @@ static cudaError_t start_ragged(const struct gt_cu_call *c, cudaStream_t s)
 	static const struct gt_operand_slot slots[] = {
 	    GT_SLOTS(ragged_args, start, y), GT_SLOT_AS(ragged_args, "rows", from), GT_SLOT_AS(ragged_args, "index", look.index)};
 	const struct gt_tdesc *y = gt_opcall_operand(c->op, "y");
-	int64_t all = gt_opcall_operand(c->op, "start")->dim[0] - 1; /* start has the end of the last sequence too */
+	int64_t all = gt_opcall_operand(c->op, "start")->dim[0] - 1; /* start also contains the end of the last sequence */
 	ragged_args a = {};
 	GT_CU_BIND(c, slots, &a);
 	a.width = y->dim[1];

@@ -8,7 +8,7 @@ struct groupnorm_args {
 	void *y;            /* output y; or gradient dx, which may be the memory of dy, or NULL if it is not computed */
 	const float *gamma, *beta; /* NULL: not affine */
 	float *mean, *rstd;        /* statistics of each group, [samples, groups]; in the forward pass, NULL if they are not stored */
-	float *dgamma, *dbeta;     /* NULL: not wanted */
+	float *dgamma, *dbeta;     /* NULL: not computed */
 	int64_t samples, pixels;
 	int32_t groups, width, count; /* count: elements of a group of one sample */
 	double eps;
@@ -16,7 +16,7 @@ struct groupnorm_args {
 };
 
 /* ---- kernels --------------------------------------------------------------------------------------------------------------------- */
-/* Returns the group of this thread's team, or -1 if there is none; then the whole warp returns. */
+/* Returns the group of this thread's team, or -1 if the team has no group; then the whole warp returns. */
 __device__ static inline int64_t group_of(const groupnorm_args &a, int team)
 {
 	int64_t r = (int64_t)blockIdx.x * (TEAM_BLOCK / team) + threadIdx.x / team;

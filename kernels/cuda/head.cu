@@ -1,5 +1,5 @@
-/* The last layer of a classifier. It has so few outputs that a library's product would mostly cost its launch. linear+loss computes a row
- * and its loss in one kernel, linear.dx+dw computes both gradients. Sums are f32, in an order that depends on the shape only.
+/* The last layer of a classifier. It has so few outputs that most of a library product's cost would be its launch. linear+loss computes a
+ * row and its loss in one kernel, linear.dx+dw computes both gradients. Sums are f32, in an order that depends on the shape only.
  * The limits of both are in offers.c. */
 #include "cuda/loss.cuh"
 
@@ -59,7 +59,7 @@ __device__ static inline void add_products(float (&sum)[GT_CU_HEAD_COLS], const 
 }
 
 /* A block computes one row. Its threads share the sum over `in`; lane c of the first warp adds up output c, and that warp computes the
- * row's loss. code: of the loss, which is a branch of that warp only. vector: rows of x and of the weights are whole vectors. */
+ * row's loss. code: operation of the loss, a branch in that warp only. vector: rows of x and of the weights are whole vectors. */
 template <class S> __global__ void __launch_bounds__(TEAM_BLOCK) head_loss(const head_args a, int code, bool vector)
 {
 	after_previous();
@@ -189,7 +189,7 @@ static const char *refuse_head(const struct gt_opcall *op)
 	return gt_tdesc_plain(w) ? NULL : "its weights are plain";
 }
 
-/* The loss of a row and its rank; see loss_args. */
+/* Returns the bytes for loss and rank of each row; see loss_args. */
 static size_t head_scratch(const struct gt_opcall *op)
 {
 	return (size_t)gt_opcall_operand(op, "x")->dim[0] * (sizeof(double) + sizeof(int32_t));

@@ -24,7 +24,7 @@ struct gt_dev;
 struct gt_kernel;
 enum { GT_CU_F32, GT_CU_BF16, GT_CU_F16, GT_CU_TYPES }; /* dtypes of activations */
 
-/* The numbers of a step. Kernels read *dev if dev is not NULL, so that a replayed graph sees new values, else host. */
+/* The values of a step. Kernels read *dev if dev is not NULL, so that a replayed graph sees new values, else `host`. */
 struct gt_cu_step_args {
 	const struct gt_step_args *dev;
 	struct gt_step_args host;
@@ -40,7 +40,7 @@ struct gt_cu_fault {
 };
 
 /* ---- families that are whole in one .cu file ----------------------------------------------------------------------------------------- */
-/* A table that a call reads besides its operands, in device memory. */
+/* A table that a call reads in addition to its operands, in device memory. */
 struct gt_cu_table {
 	void *p;
 	int64_t n; /* number of entries */
@@ -52,14 +52,14 @@ struct gt_cu_call {
 	const struct gt_opcall *op; /* a copy of the call that was prepared, which has the signature of its operation (opsig.h) */
 	int type;                   /* dtype of input 0: GT_CU_F32, ...; -1: it is not a dtype of activations */
 	void *const *in, *const *out, *scratch;
-	struct gt_binding *binding;       /* of GT_CU_BIND, which finds the operands at the first launch */
+	struct gt_binding *binding;       /* for GT_CU_BIND, which fills it at the first launch */
 	uint32_t *counter;                /* as many counters as gt_cu_family.counters returned */
 	const struct gt_cu_table *table;  /* what gt_cu_family.tables has uploaded */
 	struct gt_cu_step_args step_args; /* set if gt_cu_family.reads_step_args returned true */
 	struct gt_cu_fault *fault;
 };
 
-/* Sets the members of args that the array slots names to the addresses of the operands; those of absent operands stay as they are. */
+/* Sets the members of args that the array slots names to the addresses of the operands; members of absent operands keep their values. */
 #define GT_CU_BIND(c, slots, args) gt_cu_bind(c, slots, sizeof(slots) / sizeof *(slots), args)
 static inline void gt_cu_bind(const struct gt_cu_call *c, const struct gt_operand_slot *slots, size_t n, void *args)
 {
@@ -96,9 +96,9 @@ struct gt_cu_family {
 	const char *(*refuse)(const struct gt_opcall *op);
 	const char *describe;                               /* name of the implementation, as gt_backend.describe returns it */
 	int64_t (*counters)(const struct gt_opcall *op);    /* returns the number of counters of a call; NULL: no call needs any */
-	bool (*reads_step_args)(const struct gt_opcall *op); /* returns whether a call reads the numbers of a step; NULL: none does */
+	bool (*reads_step_args)(const struct gt_opcall *op); /* returns whether a call reads the values of a step; NULL: none does */
 	const char *(*variant)(const struct gt_opcall *op); /* name of the implementation of a call; NULL: describe */
-	/* Uploads the tables of a call: table[0] and on, whose members are 0 before. They are freed with the kernel. NULL: there are none. */
+	/* Uploads the tables of a call to table[0] and on, zeroed before. They are freed with the kernel. NULL: no call has tables. */
 	enum gt_code (*tables)(struct gt_dev *dev, const struct gt_opcall *op, struct gt_cu_table *table, struct gt_err *err);
 };
 enum gt_code gt_cuda_family(struct gt_dev *dev, const struct gt_opcall *call, const struct gt_cu_family *f, struct gt_kernel **out,
@@ -107,7 +107,7 @@ enum gt_code gt_cuda_family(struct gt_dev *dev, const struct gt_opcall *call, co
 /* Copies a table of the host to new device memory, which the caller frees with gt_cuda_free. */
 enum gt_code gt_cuda_upload(struct gt_dev *dev, const void *src, size_t bytes, void **out, struct gt_err *err);
 
-/* Divides segments of the flat arena into chunks and uploads the list of these. */
+/* Divides segments of the flat arena into chunks and uploads the list of chunks. */
 #define GT_CU_CHUNK 4096 /* elements of the flat arena that one block updates, all of one segment */
 struct gt_cu_chunk {
 	int64_t begin;
@@ -115,7 +115,7 @@ struct gt_cu_chunk {
 };
 enum gt_code gt_cuda_upload_chunks(struct gt_dev *dev, const struct gt_seg *seg, int nseg, struct gt_cu_table *out, struct gt_err *err);
 
-/* For families whose calls all have one counter, or all read the numbers of a step. */
+/* For families whose calls all have one counter, or all read the values of a step. */
 static inline int64_t gt_cu_one_counter(const struct gt_opcall *op)
 {
 	(void)op;
@@ -163,7 +163,7 @@ struct gt_cu_check {
 	struct gt_attr_check attr;
 	struct gt_scalars *scalars;
 	struct gt_scaler *scaler;
-	struct gt_step_args *numbers; /* the step's numbers for a run with a loss scale; else NULL */
+	struct gt_step_args *numbers; /* the step's values for a run with a loss scale; else NULL */
 	struct gt_scalars *parts;     /* the scalars of several ranks; else NULL */
 };
 
@@ -198,7 +198,7 @@ struct gt_cu_muon {
 	int nchunks, nfill;
 	struct gt_attr_update attr; /* without seg */
 	bool normalize;
-	double *part;                     /* workspace, two numbers for each chunk */
+	double *part;                     /* workspace, two sums for each chunk */
 	struct gt_cu_muon_factor *factor; /* workspace, one struct for each matrix */
 	uint32_t *counter;                /* one counter for each matrix */
 	void *x;                          /* the operands of the products: f32 or bf16 */
@@ -216,11 +216,11 @@ cudaError_t gt_cu_colsum_start(int type, const void *x, float *out, int64_t rows
 size_t gt_cu_colsum_scratch(int64_t rows, int64_t cols);
 
 /* ---- conv_tail.cu ------------------------------------------------------------------------------------------------------------ */
-/* Fills x with numbers in [-1, 1) that differ from element to element. */
+/* Fills x with values in [-1, 1) that differ from element to element. */
 cudaError_t gt_cu_noise_start(int type, void *x, int64_t n, uint32_t seed, cudaStream_t s);
 /* Converts x[n] to f32 and stores it in out[n], or adds it to out[n] if add is true. Both are aligned to 16 bytes. */
 cudaError_t gt_cu_widen_start(int type, const void *x, float *out, int64_t n, bool add, cudaStream_t s);
-/* The same for the first cols elements of each row of x[rows, ld], of 16 bits: out is [rows, cols]. */
+/* Does the same for the first cols elements of each row of x[rows, ld], of 16 bits: out is [rows, cols]. */
 cudaError_t gt_cu_widen_rows_start(int type, const void *x, int32_t ld, float *out, int64_t rows, int32_t cols, bool add, cudaStream_t s);
 /* Copies x[rows, cols], of 16 bits, to y[rows, ld] and fills the rows up with zeros. ld is a multiple of 8, and y aligned to 16 bytes. */
 cudaError_t gt_cu_pad_rows_start(const void *x, int32_t cols, void *y, int32_t ld, int64_t rows, cudaStream_t s);

@@ -3,7 +3,7 @@
 #include "cuda/columns.cuh"
 
 /* x and y are [rows, cols]. gamma and beta are NULL if the layer is not affine. If pixels is 0, the parameters have the element order of a
- * row; otherwise they are plain [cols / pixels, pixels] and a row is NHWC. mean and rstd have one number for each row, or are NULL. */
+ * row; otherwise they are plain [cols / pixels, pixels] and a row is NHWC. mean and rstd have one value for each row, or are NULL. */
 struct layernorm_args {
 	const void *x;
 	void *y;

@@ -1,4 +1,4 @@
-/* How a kernel finds the samples of a batch in the dataset. */
+/* Functions with which a kernel finds the samples of a batch in the dataset. */
 #ifndef GT_KERNELS_CUDA_LOOKUP_CUH
 #define GT_KERNELS_CUDA_LOOKUP_CUH
 
@@ -13,7 +13,7 @@ struct sample_lookup {
 	struct gt_cu_step_args step_args;
 };
 
-/* Returns true if the operand index lists the orders of epochs: the numbers of the step tell which entries are the batch's. */
+/* Returns true if the operand index lists the orders of epochs: gt_step_args then selects the entries of the batch. */
 static inline bool index_has_epochs(const struct gt_opcall *op)
 {
 	const struct gt_tdesc *index = gt_opcall_operand(op, "index");
@@ -34,8 +34,8 @@ static inline sample_lookup lookup_of(const struct gt_cu_call *c, const int64_t 
 	return l;
 }
 
-/* Returns the number in the dataset of sample `sample` of the batch, which the operand index has; -1: it has none, which the thread with
- * report = true reports. */
+/* Returns the dataset index of sample `sample` of the batch from the operand index; -1: it is invalid, which the thread with report = true
+ * reports. */
 __device__ static inline int64_t sample_at(const sample_lookup &l, const struct gt_step_args &step_args, int64_t sample, bool report)
 {
 	const int64_t *index = l.rows ? l.index + (int64_t)(step_args.epoch % (uint64_t)l.rows) * l.length : l.index;

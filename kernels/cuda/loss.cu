@@ -14,7 +14,7 @@ template <class S, class Loss> __global__ void __launch_bounds__(TEAM_BLOCK) los
 		loss_total(a);
 }
 
-/* Losses, and calls with weights or numbers as targets, that loss_row does not compute. */
+/* Computes the calls that loss_row does not support: other losses, weights, values as targets. */
 template <class S> __global__ void __launch_bounds__(TEAM_BLOCK) other_rows(const loss_args a, int code, int team)
 {
 	after_previous();

@@ -9,7 +9,7 @@ struct loss_args {
 	const void *x;
 	const int32_t *target; /* label of each row; not used if dense is given */
 	const float *dense;    /* target of each output, [rows, cols]; NULL: labels */
-	const float *weights;  /* gt_attr_loss.weights; NULL: 1 */
+	const float *weights;  /* gt_attr_loss.weights; NULL: all 1 */
 	bool by_class;         /* the weights are those of the classes: a row counts with the weight of its label */
 	const double *scale; /* factor of the gradient; NULL: 1 */
 	void *dx; /* gradient of x; may be the same memory as x; NULL: no gradient is computed */
@@ -23,8 +23,8 @@ struct loss_args {
 	struct gt_cu_step_args step_args;
 };
 
-/* Returns the number of elements of a row that come before the target in descending order. For ties the lower index is first; a NaN is
- * before all numbers. */
+/* Returns the number of elements of a row that come before the target in descending order. For ties the lower index is first; a NaN comes
+ * first. */
 template <class S> __device__ static inline int row_rank(const S *x, int64_t n, int64_t target, float t, int lane, int team)
 {
 	int before = 0;
@@ -58,7 +58,7 @@ struct loss_mse {
 };
 
 /* A team of threads computes the loss and the rank of the target in row r and, if a.dx is not NULL, the row's gradient. An ignored label
- * counts nothing; one outside of the classes is reported as a fault. */
+ * has no effect; a label outside the classes is reported as a fault. */
 template <class S, class Loss> __device__ static inline void loss_row(const loss_args &a, int64_t r, int lane, int team)
 {
 	int64_t n = a.cols;
@@ -120,7 +120,7 @@ template <class S, class Loss> __device__ static inline void loss_row(const loss
 	}
 }
 
-/* The target of output j of row r. */
+/* Returns the target of output j of row r. */
 __device__ static inline float target_of(const loss_args &a, int64_t r, int64_t j)
 {
 	return a.dense ? a.dense[r * a.cols + j] : (float)(j == a.target[r]);
@@ -217,7 +217,7 @@ __device__ static inline double pointwise_row(const loss_args &a, int code, int6
 	return team_sum(sum, team) / divisor;
 }
 
-/* As loss_row, for every loss, with or without weights and numbers as targets. */
+/* As loss_row, for every loss, with or without weights, and with labels or values as targets. */
 template <class S> __device__ static inline void other_row(const loss_args &a, int code, int64_t r, int lane, int team)
 {
 	int64_t n = a.cols;
@@ -228,7 +228,7 @@ template <class S> __device__ static inline void other_row(const loss_args &a, i
 	double inv_weight = step_args_of(a.step_args).inv_weight * (a.scale ? *a.scale : 1), loss = 0;
 	int rank = ignored || bad ? -1 : INT32_MAX;
 	float own = rank >= 0 && t >= 0 ? to_float(x[t]) : 0;
-	if (rank >= 0 && t >= 0) /* dx may be x: after this reduction no thread reads elements of another one */
+	if (rank >= 0 && t >= 0) /* dx may be x: after this reduction no thread reads elements of another thread */
 		rank = row_rank(x, n, t, own, lane, team);
 	if (rank < 0) {
 		if (bad && lane == 0)

@@ -1,7 +1,7 @@
 /* Pooling over NHWC. A thread computes V neighbouring channels (16 bytes) of one pixel of its output. Gradients are gathered: a pixel of
  * the input reads the windows that contain it, in ascending order. Nothing is added atomically, and the order is that of
- * kernels/cpu/pool.c. A mean multiplies by the reciprocal of its size: for a power of two this gives the same bits as a division, otherwise
- * it adds one rounding of f32. Rules for windows and divisors: PyTorch's MaxPoolKernel, AvgPoolKernel, AdaptivePooling (ATen/native). */
+ * kernels/cpu/pool.c. A mean multiplies by the reciprocal of its divisor: for a power of two the result is that of a division; else it has
+ * one more f32 rounding. Rules for windows and divisors: PyTorch's MaxPoolKernel, AvgPoolKernel, AdaptivePooling (ATen/native). */
 #include "cuda/columns.cuh"
 
 #define BLOCK 256
@@ -12,8 +12,8 @@
 struct pool_args {
 	const void *in; /* x, or dy */
 	void *out;      /* y, or dx */
-	/* maximum pooling: position of each maximum, which the forward pass writes and the backward pass reads: i32, in its input plane, or,
-	 * if `bytes` is true, u8, in its window */
+	/* maximum pooling: position of each maximum, which the forward pass writes and the backward pass reads: i32, in the input plane, or, if
+	 * `bytes` is true, u8, in the pooling window */
 	void *idx;
 	bool bytes;
 	int64_t n, c;
@@ -115,7 +115,7 @@ template <int V> __device__ static inline void get_idx(int32_t *v, const uint8_t
 		}
 }
 
-/* Returns the index of pixel (y, x) as the maximum of window (oy, ox): type I is that of the indices. */
+/* Returns the index of pixel (y, x) as the maximum of window (oy, ox). I is the type of the indices. */
 template <class I> __device__ static inline int32_t index_of(const pool_args &a, int32_t y, int32_t x, int32_t oy, int32_t ox)
 {
 	if (sizeof(I) > 1)

@@ -1,12 +1,12 @@
-/* Gathers images and transforms them by their recipes (recipe.h): resizes a part of what was decoded, crops, flips, changes colours, erases
- * boxes, and then does the work of the gather of cuda/gather.cu. A thread computes one pixel of the output after the other. If a recipe can
- * change the contrast, one block has a whole image, of which it first computes the mean before each such change. */
+/* Gathers images and transforms them by their recipes (recipe.h): resizes a part of the decoded pixels, crops, flips, changes colours,
+ * erases boxes, and then does the work of gather in cuda/gather.cu. A thread computes pixels of the output one after another. If a recipe
+ * can change the contrast, one block has a whole image, and first computes the image's mean before each such change. */
 #include "cuda/lookup.cuh"
 #include "recipe.h"
 
 #define BLOCK 512
 #define PIXELS 4 /* number of pixels of a thread, if several blocks share an image */
-#define RESIZED 16 /* the same, if images are resized: each block has to compute the weights */
+#define RESIZED 16 /* pixels of a thread if images are resized: each block has to compute the weights */
 #define MAX_Y 512 /* number of images at a time: a block takes one after the other */
 
 struct recipes_args {
@@ -14,7 +14,7 @@ struct recipes_args {
 	const int32_t *labels;
 	void *x;
 	int32_t *target; /* NULL: only images */
-	int64_t row;     /* bytes; a multiple of 16 */
+	int64_t row;     /* bytes of a row; a multiple of 16 */
 	int32_t c, h, w; /* c is 1 or 3 */
 	int32_t ld;      /* 0, or the number of channels of x: 8, of 16 bits; those from c on are set to 0 */
 	int32_t ops, contrasts, views; /* as in gt_attr_recipes */
@@ -33,7 +33,7 @@ __global__ void __launch_bounds__(BLOCK, 2) gather_recipes(const recipes_args a)
 	__shared__ struct gt_recipe_op op[GT_RECIPE_MAX_OPS];
 	__shared__ int32_t grey[GT_RECIPE_MAX_OPS];
 	__shared__ int32_t taps[RESIZE ? GT_RECIPE_SIDES * GT_RECIPE_TAP_INTS : 1];
-	__shared__ unsigned long long part[BLOCK / 32]; /* of the sum of the lumas, by warp */
+	__shared__ unsigned long long part[BLOCK / 32]; /* each warp's part of the sum of the lumas */
 	after_previous();
 	const struct gt_step_args step_args = step_args_of(a.look.step_args);
 	const int32_t pixels = a.h * a.w, step = (int32_t)(gridDim.x * BLOCK);

@@ -1,7 +1,7 @@
 /* lstm.steps, gru.steps and their gradients. A block takes a few samples through all steps, so that no block waits for another. At each
- * step a thread makes a unit of all of these samples: its products with the hidden states, which the block keeps in memory, and its cell.
- * The forward pass reads a transposed copy of the weights, in which the weights of neighbouring units are neighbours; for the gradient they
- * are neighbours in the weights themselves. */
+ * step a thread computes one unit of all of these samples: its products with the hidden states, which the block keeps in memory, and its
+ * cell. The forward pass reads a transposed copy of the weights, in which the weights of neighbouring units are neighbours; for the
+ * gradient they are neighbours in the weights themselves. */
 #include "cuda/device.cuh"
 
 #define BLOCK 128
@@ -30,7 +30,7 @@ __device__ static inline int64_t token_at(const rnn_args &a, int64_t sample, int
 	return sample * a.t + (a.reverse ? length - 1 - s : s);
 }
 
-/* Sets the tokens behind the ends of a block's samples to 0: rows of `width` elements. */
+/* Sets the tokens after the ends of a block's samples to 0: rows of `width` elements. */
 template <class S> __device__ static void clear_padding(const rnn_args &a, S *to, int64_t first, int64_t width)
 {
 	for (int r = 0; to && r < ROWS && first + r < a.n; r++)
@@ -38,7 +38,7 @@ template <class S> __device__ static void clear_padding(const rnn_args &a, S *to
 			to[(first + r) * a.t * width + i] = from_float<S>(0);
 }
 
-/* Makes unit u of one sample. sum: its products with the hidden state, x: those with the input; GATES of each. */
+/* Computes unit u of one sample. sum: its products with the hidden state, x: with the input; GATES of each. */
 template <class S, int GATES>
 __device__ static inline float compute_cell(const rnn_args &a, int64_t at, int64_t u, float *sum, const S *x, float *c, float before)
 {
@@ -88,7 +88,7 @@ template <class S, int GATES> __global__ void __launch_bounds__(BLOCK, 4) rnn_st
 		for (int64_t u = threadIdx.x; u < h; u += BLOCK) {
 			float sum[ROWS][GATES] = {};
 			const S *w = (const S *)a.w + u;
-			S x[ROWS][GATES]; /* read here, because they come from far away: they arrive while the products are computed */
+			S x[ROWS][GATES]; /* loaded early: they arrive from global memory while the products are computed */
 #pragma unroll
 			for (int r = 0; r < ROWS; r++)
 				if (s < length[r])
@@ -117,7 +117,7 @@ template <class S, int GATES> __global__ void __launch_bounds__(BLOCK, 4) rnn_st
 	}
 }
 
-/* What the gradient of a cell reads of the forward pass. */
+/* The values of the forward pass that the gradient of a cell reads. */
 template <class S, int GATES> struct saved {
 	float gate[GATES], c, c_before; /* the cell states after and before the step */
 	S dy, before;                   /* before: the hidden state before the step */
@@ -133,7 +133,7 @@ template <class S, int GATES> struct saved {
 	}
 };
 
-/* The gradient of unit u of one sample's cell. d receives the gradients of the sums that are products with the hidden state. */
+/* Computes the gradient of unit u of one sample's cell. d receives the gradients of the sums that are products with the hidden state. */
 template <class S, int GATES>
 __device__ static inline void compute_cell_gradient(const rnn_args &a, const saved<S, GATES> &q, int64_t at, int64_t u, float dh, float *dc,
                                                     float *d)

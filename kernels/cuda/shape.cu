@@ -7,9 +7,9 @@
 #define BLOCK 256
 #define MAX_Z 65535
 
-/* Joins or splits rows of start[nparts] units. Part i has the units start[i] ... start[i + 1] - 1 of every row, with start[0] = 0, and is
- * its own tensor. A unit has 2, 4 or 16 bytes; every pointer and width is a multiple of it. If join is true, the parts are copied to whole,
- * otherwise whole to the parts; a NULL part is left out. */
+/* Joins or splits rows of start[nparts] units. Part i has the units start[i] ... start[i + 1] - 1 of every row, with start[0] = 0, and is a
+ * separate tensor. A unit has 2, 4 or 16 bytes; every pointer and width is a multiple of it. If join is true, the parts are copied to
+ * whole, otherwise whole to the parts; a NULL part is left out. */
 struct concat_args {
 	void *part[GT_MAX_IO];
 	void *whole;

@@ -3,7 +3,7 @@
 
 /* Dimension 1 is contiguous in a rank-4 tensor (NHWC) too, so that every tensor consists of rows of C elements. */
 struct softmax_args {
-	const void *x, *y; /* x: the input, or dy; y: of the gradient */
+	const void *x, *y; /* x: the input, or dy; y: the forward output */
 	void *out;
 	int64_t rows, cols;
 };

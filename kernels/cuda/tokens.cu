@@ -65,7 +65,7 @@ template <class S> __global__ void __launch_bounds__(BLOCK) positional_dw(const 
 	*dw = (float)((a.add ? (double)*dw : 0) + sum);
 }
 
-/* A thread makes one feature of one sample. */
+/* A thread computes one feature of one sample. */
 template <class S> __global__ void __launch_bounds__(BLOCK) pool_features(const tokens_args a)
 {
 	after_previous();
@@ -139,7 +139,7 @@ template <class S> static cudaError_t launch_kernel(const tokens_args &a, int co
 	dim3 grid((unsigned)blocks), block(BLOCK);
 	switch (code) {
 	case GT_OP_POSITIONAL:
-		if (a.w) /* a sinusoid costs more than the samples that share it */
+		if (a.w) /* not for sinusoids: computing one costs more than the samples that share it */
 			grid.y = (unsigned)(a.samples < AHEAD ? 1 : a.samples / AHEAD < MAX_Y ? a.samples / AHEAD : MAX_Y);
 		return launch(add_positions<S>, grid, block, s, a);
 	case GT_OP_POSITIONAL_DW:

@@ -28,7 +28,7 @@ struct update_args {
 #define BOUND_PARTS 1024
 struct bound_args {
 	const void *dy, *x;
-	int64_t ndy, nx; /* numbers of elements */
+	int64_t ndy, nx; /* number of elements of dy, of x */
 	double rows;
 	uint32_t *part;
 	double *out;
@@ -202,8 +202,8 @@ template <int CODE> __global__ void __launch_bounds__(BLOCK) scaled(const update
 }
 
 /* A block handles a chunk of 4096 elements, which it reads at once. Lane j of its first warp adds the squares of elements j, j + 32, … in
- * order; then the upper half of the lanes is added to the lower half until one is left. The last block adds the sums of the chunks: part[i]
- * += part[i + w] for w = 1, 2, 4 … */
+ * order; then the upper half of the lanes is added to the lower half until one sum is left. The last block adds the sums of the chunks:
+ * part[i] += part[i + w] for w = 1, 2, 4 … */
 template <bool CHECK>
 __global__ void __launch_bounds__(BLOCK) sumsq(const float *x, int64_t n, double *part, double *out, bool add, uint32_t *counter,
                                                const gt_cu_check check)
@@ -286,7 +286,7 @@ template <class S> __device__ static inline uint32_t largest_bits(const S *x, in
 	return block_max(v);
 }
 
-/* The blocks find the largest magnitude of their elements of dy, and of x if it is another operand; the last block those of all. */
+/* Each block finds the largest magnitudes of its elements of dy and, if it is another operand, x; the last block those of all blocks. */
 template <class S> __global__ void __launch_bounds__(BLOCK) bound(const bound_args a)
 {
 	after_previous();

@@ -5,7 +5,7 @@
  * gloo_note), for lost connections, and for the deadline of a waiting thread; it works while the trainer computes. The watches of two ranks
  * send each other beats, so that a rank with a long deadline waits only for a rank that lives and can be reached.
  *
- * Collectives send from every rank directly to every other one. gloo's own collectives are not used, because they add in the order of a
+ * Collectives send from every rank directly to every other rank. gloo's own collectives are not used, because they add in the order of a
  * ring and assume that all ranks make the same call. First each rank sends its call to every other rank, with the data if they are small.
  * Larger data follow in parts:
  *
@@ -13,10 +13,10 @@
  *
  * This moves as few bytes as a ring, in two steps instead of 2 (n - 1).
  *
- * Failure. A rank that detects a failure sends a note to all others. Every rank then collects notes for SETTLE_S and selects the same one:
- * a rank's own message before a death, a death before a deadline, then that of the lowest rank. A rank that is reported as late and waits
- * itself replies for whom it waits; a rank that sends no such reply is the one that is named. Hosts that a cut cable has separated cannot
- * agree, and each names the other.
+ * Failure. A rank that detects a failure sends a note to all other ranks. Every rank then collects notes for SETTLE_S and selects the same
+ * note: a rank's own message before a death, a death before a deadline, then the note of the lowest rank. A rank that is reported as late,
+ * but waits itself, replies with the rank for which it waits; the sentence names a rank that sends no such reply. Hosts that a cut cable
+ * has separated cannot agree, and each host names the other.
  *
  * Security. Tensor traffic is neither authenticated nor encrypted. Connections are authenticated: the two ends prove to each other that
  * they know the group's random number (gloo_meet.c), and only then does gloo get the descriptor. gloo ends the process on unexpected data,
@@ -125,7 +125,7 @@ struct gloo_peer {
 	uint64_t ring_end, ring_begin;
 	/* bytes of the ring that each message body occupies until its send is complete, used cyclically; 0: none; [GT_GLOO_HEADS_OUT] */
 	uint64_t *size;
-	uint32_t sent, got; /* numbers of messages of exchange() sent to the peer and received from it */
+	uint32_t sent, got; /* counts of messages of exchange() sent to the peer and received from it */
 	uint32_t body_first;
 };
 
@@ -171,7 +171,7 @@ void gt_gloo_note(struct gloo_root *r, enum gloo_note_kind k, int grade, int bla
 bool gt_gloo_note_is_whole(const struct gloo_note *n, enum gloo_note_kind k);
 bool gt_gloo_is_broken(const struct gloo_root *r);
 enum gt_code gt_gloo_broken(struct gloo_root *r, struct gt_err *err); /* returns GT_EPEER with the sentence of the failure */
-/* Reports a failure that rank `blames` caused, and waits until all ranks have agreed on one; err gets that one. Returns GT_EPEER. */
+/* Reports a failure that rank `blames` caused, and waits until all ranks have agreed on one failure; err receives it. Returns GT_EPEER. */
 enum gt_code gt_gloo_break(struct gloo_root *r, enum gloo_grade grade, int blames, struct gt_err *err, const char *fmt, ...)
     __attribute__((format(printf, 5, 6)));
 void gt_gloo_say_broken(struct gloo_root *r, const char *text); /* breaks the group at once, without waiting for agreement */

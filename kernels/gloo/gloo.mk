@@ -1,5 +1,5 @@
 # The communicator across hosts, lib/gtrain/gloo.so. Built where gloo and a C++ compiler are found; everything else works without.
-#   GLOO=DIR    what holds include/gloo and lib/libgloo.so; GLOO= builds without. Without GLOO=: /usr
+#   GLOO=DIR    the folder with include/gloo and lib/libgloo.so; GLOO= builds without. Without GLOO=: /usr
 ifeq ($(origin GLOO),undefined)
 GLOO := $(if $(shell command -v $(firstword $(CXX))),$(patsubst %/include/gloo/transport/tcp/device.h,%,$(firstword \
 	$(wildcard /usr/include/gloo/transport/tcp/device.h /usr/local/include/gloo/transport/tcp/device.h))))

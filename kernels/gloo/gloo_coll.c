@@ -236,7 +236,7 @@ static enum gt_code post_transfers(const struct gt_comm_call *j, struct gt_err *
 }
 
 /* Moves large data: posts all transfers, copies the rank's own block, reduces and forwards pieces as they arrive, waits for the results of
- * the others, and at last for its own sends. */
+ * other ranks, and at last for its own sends. */
 static enum gt_code move_large_data(struct gt_comm_call *j, struct gt_err *err)
 {
 	int rank = j->c->rank, world = j->c->world;
@@ -244,7 +244,7 @@ static enum gt_code move_large_data(struct gt_comm_call *j, struct gt_err *err)
 	GT_TRY(post_transfers(j, err));
 	copy_own_block(j);
 	/* Handles this rank's part piece by piece: waits for the piece of every rank, reduces it, and sends the result to the others. All ranks
-	 * that send something to this one send the same number of bytes. */
+	 * that send data to this rank send the same number of bytes. */
 	size_t mine = 0;
 	for (int r = 0; r < world; r++)
 		mine = r != rank && flow_of(j, r).part_in > mine ? flow_of(j, r).part_in : mine;

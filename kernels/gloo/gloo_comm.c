@@ -311,7 +311,7 @@ static enum gt_code open_comm(const struct gt_comm_spec *spec, struct gt_comm **
 	if (atoi(spec->boot->id + 5) != spec->world)
 		return gt_fail(err, GT_EPEER, "the group was created for %d ranks, but this rank expects %d",
 		               atoi(spec->boot->id + 5), spec->world);
-	/* gloo writes to sockets with writev(2), which raises SIGPIPE when the peer has died. Its death must not end this process. */
+	/* gloo writes to sockets with writev(2), which raises SIGPIPE when the peer has died. The peer's death must not end this process. */
 	struct sigaction old;
 	if (!sigaction(SIGPIPE, NULL, &old) && old.sa_handler == SIG_DFL)
 		signal(SIGPIPE, SIG_IGN);
@@ -361,7 +361,7 @@ static enum gt_code split_comm(struct gt_comm *pub, const char *name, int color,
 	*out = NULL;
 	struct gt_coll x = {.what = "split", .in = &mine, .out = request, .count = sizeof mine, .dtype = GT_U8};
 	GT_TRY(gt_gloo_coll(&c->pub, GT_COLL_ALL_GATHER, &x, err));
-	/* The groups of one split share a number and have no member in common. Two ranks are therefore never in two groups of one number. */
+	/* The groups of one split share a number but no member. Two ranks are therefore never together in two groups of one number. */
 	uint64_t id = 0;
 	for (int i = 0; i < pub->world; i++)
 		id = request[i].id > id ? request[i].id : id;

@@ -4,7 +4,7 @@
  * interface accepts no existing connection either: a pair opens its own. A pair gets one of our connections in three steps:
  *   1. make_pairs() creates pairs, none of which ever accepts a connection (see below: this depends on the version of gloo).
  *   2. The pair connects to a socket of this process.
- *   3. dup3() replaces the pair's end of that connection, under the same descriptor number, by the connection that the pair is to have.
+ *   3. dup3() replaces the pair's end of that connection, under the same descriptor number, by our connection for this pair.
  * gloo's interface does not show its descriptors. They are found by the addresses of their sockets. */
 #include "gloo/gloo_link.h"
 #include <cerrno>

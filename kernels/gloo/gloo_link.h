@@ -7,8 +7,8 @@
  *
  * A message moves data from memory of one rank to memory of another. The two ends match by slot (a number that both know) and by the order
  * in which they were posted to the slot. Posting never waits: gloo's thread moves the data when both ends are posted. A message must not be
- * longer than the memory posted for it, because gloo would end the process; callers therefore exchange lengths before they send. A port
- * counts completed messages. There is one port for each peer, direction and kind of message, so that a count identifies the message.
+ * longer than the memory posted for it, because gloo would end the process. Callers therefore exchange lengths first. A port counts
+ * completed messages. There is one port for each peer, direction and kind of message, so that a count identifies the message.
  *
  * gloo's own time limit would close every connection of the process, so it is not used. gl_wait() returns when the message is complete, the
  * connection is lost, or another thread calls gl_wake(). */
@@ -30,7 +30,7 @@ struct gl_port;
 
 /* Starts gloo's thread, which receives no signals. It neither connects nor listens. Returns NULL if it fails, with the reason in why. */
 struct gl_net *gl_net_new(int rank, int world, double timeout_s, char why[GL_WHY]);
-void gl_net_free(struct gl_net *n); /* n may be NULL; free the ports of n before */
+void gl_net_free(struct gl_net *n); /* n may be NULL; the caller frees the ports of n before */
 /* Uses a connected TCP socket as the connection to a peer. gloo owns fd from now on, also after a failure. */
 bool gl_net_adopt(struct gl_net *n, int peer, int fd, char why[GL_WHY]);
 
@@ -43,8 +43,8 @@ enum gl_end { GL_DONE, GL_WOKEN, GL_LOST };
 enum gl_end
 gl_wait(struct gl_port *p);      /* GL_DONE: one more message is complete. GL_WOKEN: gl_wake() was called, possibly for an earlier wait */
 void gl_wake(struct gl_port *p); /* ends gl_wait() on this port; any thread may call it */
-/* Returns whether the connection of a port is lost, without waiting. One thread may call it, for a port on which no thread waits and of
- * which no message is complete. */
+/* Returns whether the connection of a port is lost, without waiting. One thread may call it, for a port on which no thread waits and that
+ * has no complete message. */
 bool gl_is_lost(struct gl_port *p);
 
 #ifdef __cplusplus

@@ -49,8 +49,8 @@ static enum gloo_end wait_send(struct gloo_comm *c, int peer, int lane, bool res
 	return end;
 }
 
-/* Returns true if n bytes fit into the ring in one piece. *skip receives the number of bytes at the end of the ring that stay unused for
- * that. */
+/* Returns true if n bytes fit into the ring in one piece. *skip receives the number of bytes at the end of the ring that then stay
+ * unused. */
 static bool has_room(const struct gloo_comm *c, struct gloo_peer *p, size_t n, size_t *skip)
 {
 	if (p->ring_begin == p->ring_end)
@@ -111,7 +111,7 @@ static enum gt_code start_send(struct gloo_comm *c, struct transfer *t, bool res
 	return GT_OK;
 }
 
-/* Waits for the end of a send. The bodies of a peer are sent in their order. */
+/* Waits for the end of a send. Bodies to one peer are sent in order. */
 static enum gt_code finish_send(struct gloo_comm *c, struct transfer *t, struct gt_err *err)
 {
 	struct gloo_peer *p = &c->peer[t->x->peer];

@@ -128,7 +128,7 @@ static const struct gloo_note *get_failure_note(const struct gloo_root *r, int r
 	return rank < r->world && r->peer[rank].seen[GLOO_BROKEN] ? &r->peer[rank].note[GLOO_BROKEN] : NULL;
 }
 
-/* Returns true if all failures that this rank knows are expired deadlines. */
+/* Returns true if all failures known to this rank are expired deadlines. */
 static bool has_only_timeouts(const struct gloo_root *r)
 {
 	for (int i = 0; i < r->world; i++) {
@@ -171,9 +171,9 @@ enum gt_code gt_gloo_break(struct gloo_root *r, enum gloo_grade grade, int blame
 	va_end(ap);
 	pthread_mutex_lock(&r->lock);
 	check_peers(r);
-	/* A rank that knows of another failure takes it as the cause of its own, which it then does not report. There are two exceptions: an
-	 * error of the rank itself (GLOO_SAID), and an expired deadline if all known failures are expired deadlines, because a late rank may
-	 * only be waiting for another one. */
+	/* A rank that knows of another failure takes that as the cause of its own failure, which it then does not report. There are two
+	 * exceptions: an error of the rank itself (GLOO_SAID), and an expired deadline if all known failures are expired deadlines, because a
+	 * late rank may only be waiting for another rank. */
 	if (!r->broken && !r->reported && (r->first_s == 0 || grade == GLOO_SAID || (grade == GLOO_LATE && has_only_timeouts(r)))) {
 		r->reported = true;
 		gt_gloo_note(r, GLOO_BROKEN, grade, blames, text);

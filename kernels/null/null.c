@@ -1,7 +1,7 @@
-/* A backend that plans and does not execute, for `gtrain check` and `gtrain plan` without a device, and for golden plans in tests. It
+/* A backend that makes plans and does not execute, for `gtrain check` and `gtrain plan` without a device, and for golden plans in tests. It
  * counts memory without allocating it; the addresses that alloc returns must not be accessed. It makes open layouts plain. It has two
  * devices: null:0 accepts every operation and fuses operations as the CPU does; null:1, which --device null:cuda selects, accepts and
- * refuses what the CUDA backend does (offers.h), for the predicted speed of a GPU that is not there. */
+ * refuses the same calls as the CUDA backend (offers.h), to predict the speed of an absent GPU. */
 #include "backend.h"
 #include "offers.h"
 #include "opsig.h"
@@ -11,7 +11,7 @@
 
 struct gt_dev {
 	uintptr_t next;
-	bool cuda; /* the device stands for a GPU */
+	bool cuda; /* the device represents a GPU */
 };
 
 struct gt_kernel {
@@ -70,7 +70,7 @@ static enum gt_code null_zero(struct gt_dev *dev, void *dst, size_t bytes, int s
 	return GT_OK;
 }
 
-/* Returns the reason why the CPU backend refuses a call, of those that shape a plan; NULL: it does not. */
+/* Returns the reason why the CPU backend refuses a call that affects a plan; NULL: the call is accepted. */
 static const char *cpu_refuses(const struct gt_opcall *call)
 {
 	if (gt_opcall_padded(call))

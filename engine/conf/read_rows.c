@@ -402,7 +402,7 @@ static const char *list_users(const char *is, char *buf, size_t size)
  * r->when depends. */
 static bool ruled_out_by_set(const struct gt_row *rows, const struct gt_row *r, const struct gt_cnode *group, const void *base)
 {
-	for (; r->when && !gt_row_applies(rows, r, base); r = gt_row_find(rows, r->when)) {
+	for (; r->when && !gt_row_applies(rows, r, base); r = gt_row_when(rows, r)) {
 		const struct gt_cnode *by = gt_conf_given(group, r->when);
 		if (by && by->set)
 			return true;
@@ -413,8 +413,8 @@ static bool ruled_out_by_set(const struct gt_row *rows, const struct gt_row *r, 
 /* Returns true if it is unknown whether key r applies, because a key on which it depends has an error or is missing. */
 static bool is_undecided(const struct gt_row *rows, const struct gt_row *r, const struct gt_cnode *group)
 {
-	for (; r->when; r = gt_row_find(rows, r->when)) {
-		const struct gt_row *sel = gt_row_find(rows, r->when);
+	for (; r->when; r = gt_row_when(rows, r)) {
+		const struct gt_row *sel = gt_row_when(rows, r);
 		if (gt_conf_refused(group, r->when) || (sel->flags & GT_R_REQUIRED && !gt_conf_given(group, r->when)))
 			return true;
 	}
@@ -433,8 +433,8 @@ static enum gt_code check_row(const struct gt_reading *rd, const struct gt_row *
 	snprintf(at, sizeof at, "%s%s", shown, r->path);
 	if (n && !applies) {
 		const struct gt_row *top = r; /* the deciding key may not apply either */
-		while (!gt_row_applies(rows, gt_row_find(rows, top->when), base))
-			top = gt_row_find(rows, top->when);
+		while (!gt_row_applies(rows, gt_row_when(rows, top), base))
+			top = gt_row_when(rows, top);
 		/* A version in which the key applied may have written it to the config of a checkpoint, with the default as its value. */
 		if (n->set || (!rd->resolved && !ruled_out_by_set(rows, r, group, base)))
 			return gt_conf_fail(err, n->loc, at, "%s = \"%s\" does not use this key; %s%s%s",

@@ -71,6 +71,8 @@ extern const struct gt_row gt_rows_block[];     /* keys of an instance of a bloc
 extern const struct gt_row gt_rows_template[];  /* keys of an entry of model.blocks */
 
 const struct gt_row *gt_row_find(const struct gt_row *rows, const char *path); /* returns NULL if no row has this path */
+/* Returns the row of r->when, which is not NULL. r is in rows. */
+const struct gt_row *gt_row_when(const struct gt_row *rows, const struct gt_row *r);
 #define GT_ROW_IS 256
 /* Returns the last component of a path: "betas" of "train.optimizer.betas". */
 static inline const char *gt_row_name(const char *path)

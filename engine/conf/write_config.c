@@ -117,7 +117,7 @@ static void put_value(FILE *f, const struct gt_row *r, const void *base)
 
 const char *gt_row_deciding(const struct gt_row *rows, const struct gt_row *r, const void *base, char word[48])
 {
-	const struct gt_row *sel = gt_row_find(rows, r->when);
+	const struct gt_row *sel = gt_row_when(rows, r);
 	const void *value = (const char *)base + sel->offset;
 	if (sel->type == GT_T_CHOICE) {
 		const char *text = *(const char *const *)value;
@@ -130,7 +130,7 @@ const char *gt_row_deciding(const struct gt_row *rows, const struct gt_row *r, c
 bool gt_row_applies(const struct gt_row *rows, const struct gt_row *r, const void *base)
 {
 	char word[48], is[GT_ROW_IS];
-	return !r->when || (gt_row_applies(rows, gt_row_find(rows, r->when), base) &&
+	return !r->when || (gt_row_applies(rows, gt_row_when(rows, r), base) &&
 	                    gt_values_index(gt_row_is(r, is, sizeof is), gt_row_deciding(rows, r, base, word)) >= 0);
 }
 

@@ -24,7 +24,7 @@ struct gt_pretrained_report;
 /* The part of gt_check's result that programs need; the JSON object has more. */
 struct gt_report {
 	const char *name, *mode, *precision;
-	bool computes_in_f32;                /* the machine's device only stores the type of `precision`; it computes in f32 */
+	bool computes_in_f32;                /* the machine's device uses the type of `precision` for storage only, and computes in f32 */
 	int64_t params, buffers;             /* number of elements of parameters and of buffers */
 	int64_t outputs;                     /* number of values of the model's output for one sample */
 	double flops_forward, flops_train;   /* floating-point operations for one sample: forward pass only; whole training step */

@@ -84,7 +84,7 @@ static enum gt_code check_input(const struct gt_graph *g, const struct gt_op *op
 	char buf[96];
 	if (d->dtype == GT_I32 && !(op->flags & GT_OPF_CODES))
 		return gt_fail(err, GT_ECONFIG,
-		               "in: expected an input of numbers, got the integers \"%s\": put a layer of type \"embedding\" before this one",
+		               "in: expected real values, got the integers \"%s\": put a layer of type \"embedding\" before this one",
 		               g->values[v].name);
 	if (d->dtype != GT_I32 && d->rank == 3 && !(op->flags & (GT_OPF_TOKENS | GT_OPF_CODES)) && !op->per_token)
 		return gt_fail(err, GT_ECONFIG,

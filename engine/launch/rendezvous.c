@@ -201,7 +201,7 @@ static enum gt_code connect_ranks(struct gt_rendezvous *r, const struct gt_rende
 	for (int i = 0; i < n; i++)
 		r->conn[i].fd = -1;
 	if (r->world.world > 1 && !spec->token)
-		return gt_fail(err, GT_EUSAGE, "%d ranks need a token by which they authenticate each other", r->world.world);
+		return gt_fail(err, GT_EUSAGE, "%d ranks need a shared token to authenticate each other", r->world.world);
 	if (!gt_rdv_is_server(r)) {
 		GT_TRY(gt_rdv_connect(r, spec->token, err));
 	} else if (r->world.world > 1) {

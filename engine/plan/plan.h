@@ -11,7 +11,7 @@
  *	gt_space_open(be, dev, nstates, &s, err);
  *	gt_plan_make(s, training_graph, false, false, &p, err);    the first plan decides the parameters' layouts and offsets
  *	gt_plan_make(s, evaluation_graph, false, false, &q, err);
- *	gt_call_prepare(s, &optimizer_opcall, &update, err);       a kernel outside the graphs
+ *	gt_call_prepare(s, &optimizer_opcall, &update, err);       a kernel that is in no graph
  *	gt_space_alloc(s, err);                                    allocates each arena once
  *	gt_plan_bind(p);                                           fills in the kernels' operand pointers
  *

@@ -40,7 +40,7 @@ enum gt_freeze { GT_FREEZE_NONE, GT_FREEZE_UNTIL, GT_FREEZE_AFTER };
 struct gt_optim_part {
 	int of;              /* index in gt_optim.call of the optimizer to which this kernel belongs; -1: the moving average */
 	int bucket;          /* index of the bucket; -1: all buckets */
-	int64_t begin, n;    /* first element and number of elements, counted in unsharded arenas */
+	int64_t begin, n;    /* first element (its index in the unsharded arena) and number of elements */
 	struct gt_attr_muon attr;
 	struct gt_call call;
 };

@@ -197,7 +197,7 @@ static const char *parse_next_name(const char *name, int64_t *serial)
 }
 
 /* Installs a file at the commit. name: "next-<serial>.<file>"; file: the part after the point. The existing file of that name moves to the
- * history. A kill may happen after each of the two renames. */
+ * history. A kill after either of the two renames does no harm. */
 static enum gt_code install_file(const char *dir, const char *name, const char *file, int64_t serial, struct gt_err *err)
 {
 	char history[GT_PATH_SIZE], from[GT_PATH_SIZE], to[GT_PATH_SIZE], as[512];

@@ -24,8 +24,8 @@ void gt_peer_info(const struct gt_team_spec *s, struct gt_peer_info *out);
 enum gt_code gt_peers_agree(const struct gt_rdv_value *all, int world, bool *one_host, struct gt_err *err);
 
 /* Divides the processors of this host among its ranks if something other than gtrain's launcher started them and all of them may use the
- * same processors. If the starter has bound them (mpirun does), or the host has one rank, it changes no affinity. Call it before the CPU
- * plugin is loaded, because its libraries read the number of processors then. Sets t->threads. */
+ * same processors. Changes no affinity if the program that started the ranks has bound them (mpirun does), or if the host has one rank.
+ * Call it before the CPU plugin is loaded, because its libraries read the number of processors then. Sets t->threads. */
 void gt_team_set_affinity(struct gt_team *t, const struct gt_rdv_value *all, const struct gt_peer_info *own);
 /* Gives the calling thread, and the threads that it starts, whole cores of its own, as rank `local` of n ranks on this host, if there are
  * at least as many processors as ranks. Sets t->threads. */

@@ -13,7 +13,7 @@ struct gt_ranks {
 	int nproc;                 /* number of ranks on this host */
 	bool capture;              /* pass the output of rank 0 to opts->say, as "[rank 0] …" */
 	int threads;               /* parallel.mode = "dp": number of ranks that are threads of the process; else 1 */
-	const char *token_file;    /* file of the token for ranks on several hosts; NULL: none */
+	const char *token_file;    /* file with the authentication token for ranks on several hosts; NULL: none */
 };
 
 /* Fills *out. GT_ECONFIG: parallel.mode and the number of ranks contradict each other. GT_EUSAGE: the options contradict each other. */

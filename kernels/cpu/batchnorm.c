@@ -13,7 +13,7 @@
 #include <math.h>
 #include <string.h>
 
-#define PIECE 16384 /* maximum number of elements of a piece */
+#define PIECE 16384 /* maximum number of elements in a piece of the rows */
 
 struct bn {
 	struct gt_cpu_loop loop;

@@ -19,7 +19,7 @@ struct args {
 };
 
 typedef void run_fn(const struct args *c, const void *opt, int64_t begin, int64_t end);
-/* Updates the states of at most SUM_CHUNK elements, and sums the squares of the parameters and of the directions. */
+/* Updates the states of at most SUM_CHUNK elements, and sums the squares of the parameters and of their directions. */
 typedef void sums_fn(const struct args *c, const void *opt, int64_t begin, int64_t end, double part[2]);
 
 struct chunk {

@@ -59,10 +59,11 @@ static enum gt_code report_failure(struct root *r, struct gt_err *err)
 	return gt_fail(err, GT_EPEER, "%s", r->why);
 }
 
-/* Aborts all groups, which ends kernels that wait for other ranks. Only the thread that uses the groups may call this, because no other
- * thread may be in a call of NCCL with them. ncclCommAbort blocks, whatever ncclConfig_t.blocking is, until
- * - no graph with captured calls of the communicator exists (commDestroySync in NCCL's source): they are destroyed first;
- * - the device is idle, because it frees device memory: one NCCL group sets the flags of all communicators before it waits for any.
+/* Aborts all groups, which ends kernels that wait for other ranks. Only the thread that uses the groups may call this: no other thread
+ * may be inside an NCCL call with them. Whatever ncclConfig_t.blocking is, ncclCommAbort blocks until
+ * - no graph with captured calls of the communicator exists (commDestroySync in NCCL's source), so these graphs are destroyed first;
+ * - the device is idle, because the abort frees device memory. All aborts are in one NCCL group, which sets the abort flags of all
+ *   communicators before it waits for any of them.
  * After an error that makes every CUDA call fail, neither condition can become true, so the communicators are not aborted. The process ends
  * soon. */
 static void abort_groups(struct root *r)

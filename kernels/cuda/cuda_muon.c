@@ -189,7 +189,7 @@ static enum gt_code make_gemms(struct gt_dev *dev, const struct gt_opcall *call,
 	return GT_OK;
 }
 
-/* Makes the lists of chunks, of the arena and of the operands of the products, in device memory. */
+/* Makes two lists of chunks in device memory: chunks of the arena, and chunks of the operands of the products. */
 static enum gt_code make_chunks(struct gt_dev *dev, struct muon *k, struct gt_err *err)
 {
 	struct gt_seg *fill = calloc((size_t)k->n + 1, sizeof *fill);

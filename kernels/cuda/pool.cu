@@ -47,7 +47,7 @@ template <int D> __device__ static inline span window_of(const pool_args &a, int
 	return span{begin, end, a.include_pad ? size : end - begin};
 }
 
-/* Returns the range [begin, end) of windows that contain pixel i in one direction. */
+/* Returns the range [begin, end) of windows that contain index i along one dimension. */
 template <int D> __device__ static inline span windows_of(const pool_args &a, int32_t i)
 {
 	int32_t in = D ? a.w : a.h, out = D ? a.ow : a.oh, begin, end;

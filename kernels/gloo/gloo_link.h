@@ -28,7 +28,8 @@ extern "C" {
 struct gl_net;
 struct gl_port;
 
-/* Starts gloo's thread, which receives no signals. It neither connects nor listens. Returns NULL if it fails, with the reason in why. */
+/* Starts gloo's thread, which receives no signals. The thread never connects or listens. Returns NULL if it fails, with the reason in
+ * why. */
 struct gl_net *gl_net_new(int rank, int world, double timeout_s, char why[GL_WHY]);
 void gl_net_free(struct gl_net *n); /* n may be NULL; the caller frees the ports of n before */
 /* Uses a connected TCP socket as the connection to a peer. gloo owns fd from now on, also after a failure. */

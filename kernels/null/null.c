@@ -76,7 +76,7 @@ static const char *cpu_refuses(const struct gt_opcall *call)
 	if (gt_opcall_padded(call))
 		return "channels are not padded in this backend, as on the CPU";
 	if (call->code == GT_OP_CHECK && gt_opcall_operand(call, "g"))
-		return "the sum of squares is a separate call in this backend, as on the CPU";
+		return "this backend computes the sum of squares in a call of its own";
 	if (call->code == GT_OP_LINEAR_LOSS || call->code == GT_OP_LINEAR_BACK || (call->code == GT_OP_LINEAR && call->nout > 1))
 		return "the update is separate from the product in this backend, as on the CPU";
 	const char *fused = gt_update_refuses_fused(call);

@@ -119,7 +119,7 @@ mkdir -p other && cp -r data/train other/ && mv other/train/rose other/train/zin
 gives folder_other_classes 65 err 'the data has the class "zinnia", which the checkpoint does not know: it knows aster, rose, tulip' \
 	eval first --split train -s data.root=other
 gives folder_check 0 out 'decoded batches' check net.cfg
-gives folder_check_threads 0 out 'threads that decode images keep at most' check net.cfg
+gives folder_check_threads 0 out 'image decoding threads: at most' check net.cfg
 gives folder_smoke 0 out 'nothing: there is no split' run net.cfg --smoke -s data.root=data/train -s checkpoint.best.metric=train/loss
 gives folder_no_test 66 err 'the split "test" has no samples; choose another split with --split' eval first --split test
 gives folder_valid_for_test 0 err 'the data has no split "test"; evaluating "valid"' eval first

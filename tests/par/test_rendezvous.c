@@ -427,7 +427,7 @@ TEST(token_file)
 	struct gt_rendezvous *r;
 	struct gt_rendezvous_spec s = spec_of(&w, 1, 2, -1, 1);
 	s.token = NULL;
-	CHECK(gt_rendezvous_open(&s, &r, &e) == GT_EUSAGE && strstr(e.msg, "need a token"));
+	CHECK(gt_rendezvous_open(&s, &r, &e) == GT_EUSAGE && strstr(e.msg, "need a shared token"));
 }
 
 RUN_TESTS()

@@ -321,11 +321,14 @@ DEST = $(DESTDIR)$(prefix)
 .PHONY: install
 install: all
 	install -d "$(DEST)/bin" "$(DEST)/lib/gtrain" "$(DEST)/share/man/man1" "$(DEST)/share/man/man5" "$(DEST)/share/man/man7" \
-		"$(DEST)/share/gtrain/configs" "$(DEST)/share/bash-completion/completions" "$(DEST)/share/zsh/site-functions" \
+		"$(DEST)/share/gtrain/configs" "$(DEST)/share/gtrain/deploy" \
+		"$(DEST)/share/bash-completion/completions" "$(DEST)/share/zsh/site-functions" \
 		"$(DEST)/share/fish/vendor_completions.d"
 	install -m 755 $(BUILD)/bin/gtrain "$(DEST)/bin"
 	install -m 644 $(PLUGINS) "$(DEST)/lib/gtrain"
 	install -m 644 configs/*.cfg "$(DEST)/share/gtrain/configs"
+	install -m 755 deploy/*.sh "$(DEST)/share/gtrain/deploy"
+	install -m 644 deploy/kubernetes.yaml "$(DEST)/share/gtrain/deploy"
 	install -m 644 man/*.1 "$(DEST)/share/man/man1"
 	install -m 644 man/*.5 "$(DEST)/share/man/man5"
 	install -m 644 man/*.7 "$(DEST)/share/man/man7"
@@ -340,6 +343,19 @@ uninstall:
 		"$(DEST)/share/bash-completion/completions/gtrain" \
 		"$(DEST)/share/zsh/site-functions/_gtrain" "$(DEST)/share/fish/vendor_completions.d/gtrain.fish"
 	rm -rf "$(DEST)/lib/gtrain" "$(DEST)/share/gtrain"
+
+## dist: the sources of HEAD as an archive, build/gtrain-VERSION.tar.gz
+.PHONY: dist
+dist:
+	@mkdir -p $(BUILD)
+	@version=$$(scripts/version.sh) && git archive --prefix="gtrain-$$version/" -o "$(BUILD)/gtrain-$$version.tar.gz" HEAD && \
+		echo "$(BUILD)/gtrain-$$version.tar.gz"
+
+## deb: installs what is missing, builds the Debian packages of HEAD into build/deb (DEB_BUILD_PROFILES=pkg.gtrain.cuda: with gtrain-cuda)
+.PHONY: deb
+deb:
+	@scripts/deps.sh deb
+	@env -u MAKEFLAGS -u MAKELEVEL scripts/deb.sh -b
 
 ## clean: removes every build folder
 .PHONY: clean

@@ -2,6 +2,7 @@
 # bare-root.sh RELEASE COMMAND: runs COMMAND, a line of shell, in a fresh clone of this repository's HEAD in a bare Debian root: RELEASE (12
 # or 13), git, make and CA certificates, and nothing else: no CUDA, no Python, no compiler. The exit status is COMMAND's; 77 and a sentence
 # if this machine cannot make such a root: it takes root, Debian's debootstrap (installed if missing) and the right to mount.
+# $BARE_SHARE, if set, is a directory of this machine that the command finds as /mnt.
 # The root is made once, in $BARE_ROOTS (/var/tmp/bare-roots). Each call works in an overlay of it, or in a copy, which is removed at the
 # end, so that nothing that an earlier call installed is there.
 set -euo pipefail
@@ -63,6 +64,7 @@ urandom 9"
 	mount -t devpts -o newinstance,ptmxmode=666,mode=620 devpts "$root/dev/pts"
 	ln -s pts/ptmx "$root/dev/ptmx"
 	mount -t tmpfs -o mode=1777 shm "$root/dev/shm"
+	[ -z "${BARE_SHARE:-}" ] || mount --bind "$BARE_SHARE" "$root/mnt"
 	mkdir -p "$root/root"
 	mv "$work/gtrain" "$root/root/gtrain"
 	exec chroot "$root" /usr/bin/env -i HOME=/root PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 \

@@ -1,6 +1,7 @@
 #!/bin/sh
 # Installs the Debian packages that are missing. deps.sh run: to build and train; deps.sh quick: what make check-quick uses as well; deps.sh
-# test: what all tests use. Where it may not install packages it says in one line what to run, and ends with 77; on other systems with 69.
+# test: what all tests use; deps.sh deb: to build the Debian packages. Where it may not install packages it says in one line what to run,
+# and ends with 77; on other systems with 69.
 set -eu
 pkgs="gcc libc6-dev make libconfig-dev libxxhash-dev libdeflate-dev zlib1g-dev libpng-dev libjpeg62-turbo-dev libwebp-dev
 libutf8proc-dev libdnnl-dev libcurl4-openssl-dev libssl-dev dataset-fashion-mnist"
@@ -8,6 +9,7 @@ if [ -x /usr/local/cuda/bin/nvcc ]; then
 	pkgs="$pkgs g++" # nvcc's host compiler
 fi
 case ${1:-run} in
+deb) pkgs="$pkgs build-essential libgloo-dev git debhelper" ;;
 quick) pkgs="$pkgs git python3" ;;
 test) pkgs="$pkgs g++ libgloo-dev git python3 mandoc strace procps shellcheck openmpi-bin mpich xz-utils" ;;
 esac

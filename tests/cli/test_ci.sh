@@ -1,8 +1,9 @@
 #!/bin/bash
-# .github/workflows/ci.yml and the README's workflow: YAML with the keys that GitHub wants, whose commands exist here.
+# .github/workflows/ci.yml, .gitlab-ci.yml and the README's workflow: YAML with the keys that GitHub and GitLab want, whose commands exist
+# here.
 # shellcheck source=tests/cli/cli.sh
 . "$(dirname "$0")/cli.sh"
-ci=$src/.github/workflows/ci.yml
+ci=$src/.github/workflows/ci.yml lab=$src/.gitlab-ci.yml
 awk '/^```/ { block = !block; next } block && /^on: push/ { on = 1 } !block { on = 0 } on' "$src/README.md" >"$tmp/readme.yml"
 python=
 for p in python3 /usr/bin/python3; do
@@ -21,6 +22,12 @@ for name, job in v["jobs"].items():
 PY
 		); then pass "yaml_$(basename "$f" .yml)"; else fail "yaml_$(basename "$f" .yml)" "$(tail -n 1 <<<"$why")"; fi
 	done
+	if why=$("$python" - "$lab" <<'PY' 2>&1
+import sys, yaml
+for name, job in yaml.safe_load(open(sys.argv[1])).items():
+    assert job["image"] and all(isinstance(line, str) for line in job["script"] + job["before_script"]), name
+PY
+	); then pass yaml_gitlab; else fail yaml_gitlab "$(tail -n 1 <<<"$why")"; fi
 else
 	skip yaml 'python3 has no yaml'
 fi
@@ -32,10 +39,10 @@ fi
 
 # Targets of make, and files, that the steps name.
 missing=
-for t in $(sed 's/#.*//' "$ci" | grep -o '\bmake [^|&;]*' | grep -o ' [a-z][a-z-]*' | sort -u) install; do
+for t in $(sed 's/#.*//' "$ci" "$lab" | grep -o '\bmake [^|&;]*' | grep -o ' [a-z][a-z-]*' | sort -u) install; do
 	grep -q "^$t:" "$src/Makefile" || missing="$missing make $t;"
 done
-for f in $(sed -n 's/^ *run: \([a-z]*\/[^ ]*\).*/\1/p' "$ci") scripts/deps.sh; do
+for f in $(sed -n 's/^ *\(run:\|-\) \([a-z]*\/[^ ]*\).*/\2/p' "$ci" "$lab") scripts/deps.sh; do
 	[ -x "$src/$f" ] || missing="$missing $f;"
 done
 if [ -z "$missing" ]; then pass commands_exist; else fail commands_exist "not here:$missing"; fi

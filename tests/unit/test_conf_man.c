@@ -93,12 +93,11 @@ static void word(const char *w, size_t n, bool macro_line)
 		else if ((unsigned char)w[i] == 0xE2) { /* …: the only one beyond ASCII */
 			fputs("...", out);
 			i += 2;
+		} else if (w[i] == '|' && n > 40 && i + 1 < n) { /* a page of 80 columns breaks a long list of values here */
+			fputs(" | \\&", out);
+			line += 4;
 		} else
 			fputc(w[i], out);
-		if (w[i] == '|' && n > 40 && i + 1 < n) { /* a page of 80 columns breaks a long list of values here */
-			fputs("\\:", out);
-			line += 2;
-		}
 	}
 }
 

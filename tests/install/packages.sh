@@ -42,12 +42,12 @@ $(stage 2)
 echo "installed in \$((SECONDS - start)) s"
 gtrain --version
 apt-get update -qq
-apt-get install -y -qq --no-install-recommends dataset-fashion-mnist python3-minimal >/dev/null
+apt-get install -y -qq --no-install-recommends dataset-fashion-mnist >/dev/null
 mkdir -p /tmp/use
 start=\$SECONDS
 AUTOPKGTEST_TMP=/tmp/use sh /root/gtrain/debian/tests/train
 echo "trained, resumed and evaluated in \$((SECONDS - start)) s"
-apt-get purge -y -qq gtrain gtrain-gloo dataset-fashion-mnist python3-minimal >/dev/null
+apt-get purge -y -qq gtrain gtrain-gloo dataset-fashion-mnist >/dev/null
 apt-get autoremove -y -qq --purge >/dev/null
 $(files) >/tmp/after
 if left=\$(diff /tmp/before /tmp/after | sed -n 's/^> //p' | grep -i gtrain); then echo "left behind: \$left"; exit 1; fi

@@ -234,6 +234,10 @@ void gt_cli_texts_facts(struct gt_table *table, const struct gt_json_value *f);
 enum gt_code gt_cli_ranks_text(struct gt_cli *cli, const struct gt_json_value *f, struct gt_err *err);
 void gt_cli_ranks_line(const struct gt_json_value *f, char *buf, size_t size);
 
+/* run_results.c. Writes the best result and the last scores of a run as members of the open object. */
+struct gt_run_record;
+void gt_cli_run_results(struct gt_json *j, const struct gt_run_record *r);
+
 /* Rows of option tables. type: the command's struct of options, which has a struct gt_job_args as its member `job`. */
 #define GT_OPT_SET(type)                                                                                               \
 	{"set", 's', GT_OPTION_LIST, offsetof(type, job.sets), "KEY=VALUE", GT_COMPLETE_KEY, NULL, 0, 0,                   \

@@ -27,7 +27,7 @@ engine/train:base kernels datasets image table text ir conf plan store launch ex
 engine/report:base kernels datasets image table text ir conf plan store launch exec team session train report gtrain
 engine/use:base kernels datasets image table text ir conf store exec session score train use gtrain
 engine/setup:base kernels datasets image table text ir conf store exec session train setup gtrain
-engine/view:base kernels datasets image table text ir conf plan store exec session score train use view gtrain
+engine/view:base kernels datasets conf store view gtrain
 engine/export:base kernels datasets image table text ir conf plan store session train export gtrain
 engine/track:base conf train track gtrain
 engine/sweep:base conf store view sweep gtrain

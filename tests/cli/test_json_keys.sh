@@ -69,6 +69,8 @@ write lr-find 2 net.cfg --steps 50 -s 'train.groups=({match="a.*";lr_mul=0.5;})'
 write check 6 net.cfg -s 'model.pretrained.file="net.safetensors"'
 write inspect 1 net
 write eval 1 net --report
+write runs 1 net
+write compare 1 net net
 
 # ---- tables and texts ------------------------------------------------------------------------------------------------------------------
 awk 'BEGIN { print "a,b,c,y,level,p,q"

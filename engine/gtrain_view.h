@@ -1,0 +1,62 @@
+/* A part of the public interface of the engine (gtrain.h): what the directories of runs say about the runs, while they train and after.
+ *
+ *     struct gt_run_record *runs;
+ *     GT_TRY(gt_runs_find("runs", arena, &runs, &n, err));
+ */
+#ifndef GT_GTRAIN_VIEW_H
+#define GT_GTRAIN_VIEW_H
+
+#include "base/err.h"
+#include "base/scores.h"
+#include <stddef.h>
+#include <stdint.h>
+
+struct gt_arena;
+
+struct gt_run_setting { /* a key of the resolved config */
+	const char *path;   /* "train.optimizer.lr", "model.layers[0].out" */
+	const char *value;  /* as in a config: "0.001", "\"adam\"", "[0.9, 0.999]" */
+};
+
+/* A run, from its metrics.jsonl, its newest checkpoint and its config.cfg. All memory belongs to the arena of the call that read it. */
+struct gt_run_record {
+	const char *dir;        /* run directory */
+	const char *name;       /* name of the run in its config */
+	/* "running": a process has locked the directory. "complete": the run has done all steps of its config. "early stop", "signal 15",
+	 * "time limit": how it ended. "interrupted": it has neither ended nor is it running, so its process was killed or has failed. */
+	const char *state;
+	int64_t step, steps;    /* optimizer steps done; steps of the whole run, 0: not known */
+	int64_t epoch, epochs;  /* epoch of the last step, from 1; epochs of the run, 0: train.steps is set, or not known */
+	double seconds;         /* training time in seconds up to the newest checkpoint, over all resumes; 0: there is no checkpoint */
+	double changed;         /* time of the last line of metrics.jsonl, in seconds since 1970 */
+	uint64_t bytes;         /* size of all files of the directory */
+	const char *best_metric; /* checkpoint.best.metric; NULL: none, or not measured so far */
+	double best;            /* best value of that metric */
+	int64_t best_step, best_epoch; /* when it was measured; epoch from 1, -1: not known */
+	double last[3][GT_SCORE_COUNT]; /* the last scores of the splits train (of an epoch), valid and test; NAN: not measured */
+	struct gt_run_setting *setting; /* [nsettings] the resolved config, in its order */
+	int nsettings;
+	int64_t damaged;        /* lines of metrics.jsonl that cannot be read and were left out */
+};
+extern const char *const gt_run_splits[3]; /* "train", "valid", "test": the rows of `last` */
+
+/* Reads a run. path: a run directory, or a checkpoint in one, which stands for its run. Changes nothing. GT_ENOINPUT: there is no run. */
+enum gt_code gt_run_read(const char *path, struct gt_arena *a, struct gt_run_record *out, struct gt_err *err);
+/* Reads all runs in and below dir, the one that has changed last first. Does not follow symbolic links, and leaves out the histories of
+ * runs. warn: receives a sentence for each run that cannot be read. */
+enum gt_code gt_runs_find(const char *dir, struct gt_arena *a, void (*warn)(void *user, const char *text), void *user,
+                          struct gt_run_record **out, int *n, struct gt_err *err);
+/* Returns the value of a key in the resolved config of a run; NULL: the config has no such key. */
+const char *gt_run_setting_find(const struct gt_run_record *r, const char *path);
+
+/* What differs between runs. Runs are in one group if their configs differ in the seed at most (name and checkpoint.dir do not count). */
+struct gt_run_comparison {
+	int *group;       /* [number of runs] the group of each run, from 0, in the order of their first runs */
+	int ngroups;
+	const char **key; /* [nkeys] the keys whose values differ between groups, in the order of the configs */
+	int nkeys;
+};
+enum gt_code gt_runs_compare(const struct gt_run_record *runs, int n, struct gt_arena *a, struct gt_run_comparison *out,
+                             struct gt_err *err);
+
+#endif

@@ -1,0 +1,114 @@
+#!/bin/bash
+# gtrain runs and gtrain compare: states of runs, order, sizes, damaged files, groups of seeds, values against metrics.jsonl.
+# shellcheck source=tests/cli/cli.sh
+. "$(dirname "$0")/cli.sh"
+cd "$tmp" || exit 1
+tiny_config
+sed -i 's/checkpoint = .*/checkpoint = { dir = "unused"; best = { metric = "test\/acc"; }; };/' tiny.cfg
+train() { "$gtrain" run tiny.cfg --device cpu -q --no-progress "$@" >train.out 2>&1 || fail train "$(tail -n 1 train.out)"; }
+
+mkdir empty
+gives no_run 0 err 'no run in empty' runs empty
+gives no_directory 66 err 'none: No such file or directory' runs none
+train -o all/a -s seed=1
+train -o all/b -s seed=2
+train -o all/deep/c -s train.optimizer.lr=0.1 -s train.epochs=3
+touch all/note.txt
+
+# newest first, in a directory and below
+"$gtrain" runs all --json >runs.json
+if [ "$(grep -o '"path":"[^"]*"' runs.json | tr '\n' ' ')" = '"path":"all/deep/c" "path":"all/b" "path":"all/a" ' ]; then pass newest_first
+else fail newest_first "$(cat runs.json)"; fi
+bytes=$(find all/b -type f -printf '%s\n' | awk '{ s += $1 } END { print s }')
+if sed -n 2p runs.json | grep -q "\"state\":\"complete\",\"step\":16,\"steps\":16,\"epoch\":2,\"epochs\":2,.*\"bytes\":$bytes,"; then
+	pass facts_of_a_run
+else
+	fail facts_of_a_run "$(sed -n 2p runs.json)"
+fi
+(cd all && "$gtrain" runs >../here.txt)
+if [ "$(cut -d' ' -f1 here.txt | tr '\n' ' ' | sed 's/─*//g')" = 'run  deep/c b a ' ]; then pass working_directory
+else fail working_directory "$(cat here.txt)"; fi
+
+# ended by a signal, running, killed
+slow=(-s train.epochs=100000 -s log.every_steps=1000 -s train.eval_every_epochs=0 -s checkpoint.every_epochs=1000)
+start() { # a run that goes on
+	"$gtrain" run tiny.cfg --device cpu -q --no-progress "${slow[@]}" -o "$1" >train.out 2>&1 &
+	pid=$!
+	for _ in $(seq 200); do
+		if [ "$(wc -l <"$1/metrics.jsonl" 2>/dev/null || echo 0)" -gt 3 ]; then break; fi
+		sleep 0.02
+	done
+} 2>/dev/null
+start all/s
+gives running 0 out '"state":"running"' runs all/s --json
+kill -TERM $pid
+wait $pid
+gives ended_by_a_signal 0 out '"state":"signal 15"' runs all/s --json
+start all/k
+kill -KILL $pid
+wait $pid 2>/dev/null
+gives killed 0 out '"state":"interrupted"' runs all/k --json
+run runs all/k --json
+before=$(find all -type f -printf '%p %s %T@\n' | sort | sha256sum)
+run runs all
+run compare all/a all/deep/c
+if [ "$before" = "$(find all -type f -printf '%p %s %T@\n' | sort | sha256sum)" ]; then pass changes_nothing
+else fail changes_nothing 'files differ'; fi
+
+# a run that goes on after an end is not complete any more
+"$gtrain" resume all/a -s train.epochs=4 -q --no-progress >train.out 2>&1 || fail resume "$(tail -n 1 train.out)"
+gives resumed 0 out '"step":32,"steps":32,"epoch":4,"epochs":4' runs all/a --json
+rm -rf all/a
+train -o all/a -s seed=1
+
+# compare: what differs, and the seeds as one column
+run compare all/a all/deep/c
+if [ "$rc" = 0 ] && grep -q 'train.optimizer.lr *0.01 *0.1$' "$tmp/out" && grep -q 'train.epochs *2 *3$' "$tmp/out" &&
+	[ "$(grep -c '^[a-z]*\.[a-z.]* ' "$tmp/out")" = 2 ]; then
+	pass keys_that_differ
+else
+	fail keys_that_differ "status $rc: $(cat "$tmp/out" "$tmp/err")"
+fi
+run compare all/a all/b all/deep/c --json
+mv "$tmp/out" compare.json
+if command -v python3 >/dev/null; then
+	if why=$(python3 - <<'PY' 2>&1
+import json, statistics
+c = json.loads(open("compare.json").read())
+assert [r["group"] for r in c["runs"]] == [0, 0, 1], c["runs"]
+def last(run):
+    events = [json.loads(l) for l in open(run + "/metrics.jsonl")]
+    return [e for e in events if e["event"] == "eval" and e["split"] == "test"][-1]
+def best(run):
+    return [json.loads(l) for l in open(run + "/metrics.jsonl")][-1]["best"]["value"]
+for key in "loss", "acc":
+    v = [last("all/a")[key], last("all/b")[key]]
+    g = c["groups"][0]["last"]["test/" + key]
+    assert g["n"] == 2 and abs(g["mean"] - statistics.mean(v)) < 1e-7 and abs(g["deviation"] - statistics.stdev(v)) < 1e-7, (key, g, v)
+    assert c["groups"][1]["last"]["test/" + key]["mean"] == last("all/deep/c")[key], key
+g = c["groups"][0]["best"]["test/acc"]
+assert abs(g["mean"] - (best("all/a") + best("all/b")) / 2) < 1e-7, g
+assert c["runs"][2]["settings"] == {"train.epochs": "3", "train.optimizer.lr": "0.1"}, c["runs"][2]
+PY
+	); then pass statistics; else fail statistics "$(tail -n 1 <<<"$why")"; fi
+else
+	skip statistics 'python3 is not installed'
+fi
+gives seeds 0 out '(2 seeds)' compare all/a all/b
+gives checkpoint_of_a_run 0 out 'last test/acc' compare all/a/latest all/b/step-00000008
+gives no_such_run 66 err 'empty: expected the directory of a run, with metrics.jsonl' compare empty
+
+# damaged files: a cut line, a line that is no JSON, a checkpoint without manifest, a config that is none
+cp -r all/b bad
+printf '{"event":"tra' >>bad/metrics.jsonl
+gives cut_line 0 out '"state":"complete"' runs bad --json
+sed -i '2s/.*/\x01nonsense/' bad/metrics.jsonl
+gives wrong_line 0 out '"damaged_lines":1' runs bad --json
+rm -rf bad/step-*
+gives no_checkpoint 0 out '"seconds":0' runs bad --json
+echo '@@' >bad/config.cfg
+gives wrong_config 0 err 'bad/config.cfg:1:' runs .
+if grep -q 'all/b' "$tmp/out"; then pass other_runs_are_listed; else fail other_runs_are_listed "$(cat "$tmp/out")"; fi
+cp -r all/b $'esc\e[31m'
+run runs .
+if [ "$rc" = 0 ] && ! grep -q $'\e\[31m' "$tmp/out"; then pass no_control_characters; else fail no_control_characters "status $rc"; fi

@@ -29,7 +29,12 @@ hint info '`gtrain devices` shows this machine'
 # shellcheck disable=SC2016
 hint version '`gtrain --version` prints it'
 hint plot 'RUN/metrics.jsonl has the curves'
-hint compare 'the last line of RUN/metrics.jsonl'
+# shellcheck disable=SC2016
+hint list '`gtrain configs` lists'
+# A verb of other programs that has become a command has no advice any more.
+words=$(sed -n 's/^\t{"\([a-z]*\)", .*/\1/p' "$src/cli/main.c")
+both=$(sed -n 's/^X(\([a-z]*\)).*/\1/p' "$src/cli/commands.inc" | grep -Fx "$words")
+[ -n "$words" ] && [ -z "$both" ] && pass no_advice_for_commands || fail no_advice_for_commands "$both"
 hint sweep 'start a run for each value'
 hint serve 'gtrain has no server'
 # shellcheck disable=SC2016

@@ -23,6 +23,7 @@ enum gt_complete {
 	GT_COMPLETE_KEY,        /* KEY=VALUE for the keys of a config */
 	GT_COMPLETE_DEVICE,     /* the devices of this machine */
 	GT_COMPLETE_DATASET,    /* the known datasets */
+	GT_COMPLETE_TOPIC,      /* the commands, and the topics of the config language */
 	GT_COMPLETE_COMMAND,
 	GT_COMPLETE_CHOICE      /* the words in `choices` of the option or command */
 };
@@ -131,9 +132,12 @@ double gt_cli_duration_parse(const char *s);
  * If head is too long, the text begins on the next line. */
 void gt_out_wrapped(struct gt_cli *cli, const char *head, int indent, const char *text, int width);
 void gt_help_program(struct gt_cli *cli);
-/* Explains the config keys that a topic names: a key by its path, all keys of a group, or all keys with this last word. Returns the number
- * of keys. */
-int gt_help_key(struct gt_cli *cli, const char *topic);
+/* help_topics.c. Explains what a topic names in the config language, as JSON with --json: a key by its path, all keys of a group or all
+ * keys with this last word; a layer type or another word that is a value; a list such as "layers"; or the name of one of these in PyTorch.
+ * Sets *found to the number of explanations. */
+enum gt_code gt_help_topic(struct gt_cli *cli, const char *topic, int *found, struct gt_err *err);
+/* Sets *near to the topic of the config language that is most similar, in cli->arena; NULL: none is similar enough. */
+enum gt_code gt_help_nearest(struct gt_cli *cli, const char *topic, const char **near, struct gt_err *err);
 /* about.c. Prints the version, and how and where the program was built. */
 enum gt_code gt_cli_version(struct gt_cli *cli, struct gt_err *err);
 void gt_help_command(struct gt_cli *cli, const struct gt_command *c);

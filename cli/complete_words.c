@@ -84,6 +84,17 @@ static void print_key(void *user, const struct gt_schema_key *key)
 		print_choices(t, before, strcmp(key->type, "bool") ? key->type : "true|false");
 }
 
+static void print_topic_word(void *user, const struct gt_schema_word *word)
+{
+	if (!strncmp(word->key, "model.layers[]", 14) || strstr(word->key, "type") || !strcmp(word->key, "train.loss"))
+		print_word(user, word->word, strlen(word->word), word->help);
+}
+
+static void print_topic_key(void *user, const struct gt_schema_key *key)
+{
+	print_word(user, key->path, strlen(key->path), key->help);
+}
+
 static enum gt_code print_devices(const struct completion *t, struct gt_err *err)
 {
 	enum { MAX = 64 };
@@ -132,6 +143,11 @@ static enum gt_code print_candidates(struct completion *t, enum gt_complete type
 	case GT_COMPLETE_DATASET:
 		for (int i = 0; gt_fetch_name(i); i++)
 			print_word(t, gt_fetch_name(i), strlen(gt_fetch_name(i)), "");
+		break;
+	case GT_COMPLETE_TOPIC:
+		print_commands(t);
+		gt_schema_words(print_topic_word, t);
+		gt_schema_each(print_topic_key, t);
 		break;
 	case GT_COMPLETE_COMMAND:
 		print_commands(t);

@@ -1,5 +1,4 @@
 #include "cli.h"
-#include "gtrain.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -38,8 +37,8 @@ void gt_help_program(struct gt_cli *cli)
 	print_heading(cli, "options of every command");
 	for (const struct gt_option *o = gt_global_options; o->name; o++)
 		print_option(cli, o);
-	gt_out(cli, "\n'gtrain COMMAND -h' explains a command, and 'gtrain help train.epochs' a key of a config;\n"
-	            "gtrain(1) and gtrain.cfg(5) are the manual.\n");
+	gt_out(cli, "\n'gtrain COMMAND -h' explains a command, 'gtrain help train.epochs' a key of a config, and\n"
+	            "'gtrain help layers' lists the layer types; gtrain(1) and gtrain.cfg(5) are the manual.\n");
 }
 
 /* Prints "usage: gtrain run [-n] [-o DIR] [-s KEY=VALUE]... CFG", wrapped at the width of the help. */
@@ -83,47 +82,4 @@ void gt_help_command(struct gt_cli *cli, const struct gt_command *c)
 		print_heading(cli, "example");
 		gt_out(cli, "  %s\n", c->example);
 	}
-}
-
-struct topic {
-	struct gt_cli *cli;
-	const char *word;
-	int found;
-	enum { WHOLE, BELOW, LAST } match;
-};
-
-static bool matches_topic(const struct topic *t, const char *path)
-{
-	size_t n = strlen(t->word);
-	bool begins = strncmp(path, t->word, n) == 0;
-	const char *last = strrchr(path, '.');
-	if (t->match == LAST)
-		return strcmp(last ? last + 1 : path, t->word) == 0;
-	return begins && (t->match == WHOLE ? !path[n] : strchr(".[", path[n]) != NULL);
-}
-
-static void explain_key(void *user, const struct gt_schema_key *key)
-{
-	struct topic *t = user;
-	if (!matches_topic(t, key->path))
-		return;
-	if (t->found++)
-		gt_out(t->cli, "\n");
-	gt_out(t->cli, "%s%s%s\n", gt_style(t->cli->color_out, GT_STYLE_BOLD), key->path, gt_style(t->cli->color_out, GT_STYLE_NONE));
-	const char *const rows[][2] = {{"value", key->type}, {"range", key->range}, {"default", *key->def ? key->def : "none: it is required"},
-	                               {"about", key->help}};
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-		char head[16];
-		snprintf(head, sizeof head, "  %s", rows[i][0]);
-		if (*rows[i][1])
-			gt_out_wrapped(t->cli, head, 11, rows[i][1], WIDTH);
-	}
-}
-
-int gt_help_key(struct gt_cli *cli, const char *topic)
-{
-	struct topic t = {.cli = cli, .word = topic};
-	for (t.match = WHOLE; t.match <= LAST && !t.found; t.match++)
-		gt_schema_each(explain_key, &t);
-	return t.found;
 }

@@ -59,9 +59,14 @@ enum gt_code gt_bundled_list(struct gt_arena *a, struct gt_bundled **rows, int *
  * has this name. */
 enum gt_code gt_bundled_find(struct gt_arena *a, const char *name, const char **path, struct gt_err *err);
 
-/* ---- schema, for --set completion and the manual ------------------------------------------------------------------------- */
+/* ---- schema, for help, completion of --set, editors and the manual ------------------------------------------------------- */
 /* Calls fn for every key, including layer attributes, in the order of the manual. */
 void gt_schema_each(void (*fn)(void *user, const struct gt_schema_key *key), void *user);
+/* Calls fn for every layer type, then for every word that is a value of another key. */
+void gt_schema_words(void (*fn)(void *user, const struct gt_schema_word *word), void *user);
+/* Copies the description of a key without those of its words into buf, or that of one word, "" if it has none. Both return buf. */
+const char *gt_schema_about(const struct gt_schema_key *key, char *buf, size_t size);
+const char *gt_schema_word_text(const struct gt_schema_key *key, const char *word, char *buf, size_t size);
 
 /* ---- run and resume ------------------------------------------------------------------------------------------------------- */
 enum gt_event_kind { GT_EV_START, GT_EV_TRAIN, GT_EV_EVAL, GT_EV_CHECKPOINT, GT_EV_RESUME, GT_EV_WARN, GT_EV_END,

@@ -16,7 +16,19 @@ struct gt_schema_key {
 	const char *type;    /* type of the value: "int", "float", "bool", "string", "int[]", or "a|b|c" for an enumeration */
 	const char *def;     /* default as written in a config, or in words in parentheses; "": the key is required */
 	const char *range;   /* allowed values, such as "0.." or "(0, 1]"; "": any value of the type */
-	const char *help;    /* one sentence that describes the key */
+	const char *help;    /* text that describes the key; of an enumeration, with its words: "about; a: text; b: text" */
+	const char *when;    /* path of another key that decides whether this key applies; "": it always applies */
+	const char *is;      /* values of that key with which it applies, "a|b" */
+	const char *also;    /* names of the key in PyTorch and other programs, "a|b"; "": none, or the same */
+	const char *example; /* a value as written in a config: "0.001", "[128, 256]"; "": none */
+};
+
+/* A word that is a value of a key, for gt_schema_words: a layer type, a loss, an optimizer, a parallel mode. */
+struct gt_schema_word {
+	const char *key;     /* path of the key; of a layer type: "model.layers[].type" */
+	const char *word;
+	const char *help;    /* what the word means; "": the description of the key says all */
+	const char *also;    /* names in PyTorch and other programs, "nn.Conv2d|conv"; "": none, or the same */
 };
 
 /* A device, or a backend that has none, for gt_devices. */

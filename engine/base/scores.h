@@ -30,16 +30,16 @@
 	X(top5, "top-5 accuracy", false, GT_KIND_CLASS, "")
 /* Scores computed from sample counts by class and by prediction: gt_counts_WORD() of score/class_counts.h. */
 #define GT_SCORES_OF_COUNTS(X)                                                                  \
-	X(f1, "F1", false, GT_KIND_CLASS | GT_KIND_LABELS, "f1: macro F1; ")                            \
-	X(mcc, "MCC", false, GT_KIND_CLASS, "mcc: Matthews correlation coefficient; ")              \
-	X(balanced_acc, "balanced accuracy", false, GT_KIND_CLASS, "balanced_acc: mean recall of the classes; ")
+	X(f1, "F1", false, GT_KIND_CLASS | GT_KIND_LABELS, "; f1: macro F1")                            \
+	X(mcc, "MCC", false, GT_KIND_CLASS, "; mcc: Matthews correlation coefficient")              \
+	X(balanced_acc, "balanced accuracy", false, GT_KIND_CLASS, "; balanced_acc: mean recall of the classes")
 /* Scores that rank all samples by their outputs: score/class_report.h. */
-#define GT_SCORES_OF_RANKS(X) X(auc, "AUC", false, GT_KIND_CLASS | GT_KIND_LABELS, "auc: area under the ROC curve; ")
+#define GT_SCORES_OF_RANKS(X) X(auc, "AUC", false, GT_KIND_CLASS | GT_KIND_LABELS, "; auc: area under the ROC curve")
 /* Errors of predicted values, in the unit of the target; with several targets, the mean over them: score/value_tally.h. */
 #define GT_SCORES_OF_NUMBERS(X)                                          \
-	X(mae, "MAE", true, GT_KIND_NUMBERS, "mae: mean absolute error; ")       \
-	X(rmse, "RMSE", true, GT_KIND_NUMBERS, "rmse: root mean squared error; ") \
-	X(r2, "R2", false, GT_KIND_NUMBERS, "r2: coefficient of determination; ")
+	X(mae, "MAE", true, GT_KIND_NUMBERS, "; mae: mean absolute error")       \
+	X(rmse, "RMSE", true, GT_KIND_NUMBERS, "; rmse: root mean squared error") \
+	X(r2, "R2", false, GT_KIND_NUMBERS, "; r2: coefficient of determination")
 #define GT_SCORES_OF_OUTPUTS(X) GT_SCORES_OF_COUNTS(X) GT_SCORES_OF_RANKS(X) GT_SCORES_OF_NUMBERS(X)
 #define GT_SCORES(X) GT_SCORES_OF_STEPS(X) GT_SCORES_OF_OUTPUTS(X)
 

@@ -1,6 +1,5 @@
 /* Finds rows, describes them in words, and finds similar words for "did you mean". */
 #include "conf/schema.h"
-#include "base/public.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -210,8 +209,7 @@ const char *gt_row_default_of(const struct gt_row *r, int type)
 	return key && key->def ? key->def : r->def;
 }
 
-/* Writes the default of a key for gt_schema_key.def, followed by the types that have another default: "(0.0; muon: 0.95)". */
-static const char *default_words(const struct gt_row *r, char *buf, size_t size)
+const char *gt_row_default_words(const struct gt_row *r, char *buf, size_t size)
 {
 	const struct gt_type_key *key;
 	const char *word;
@@ -252,40 +250,4 @@ struct gt_row gt_row_of_attr(const struct gt_attr_def *d, char def[48])
 		snprintf(def, 48, "%.0f", d->def);
 	r.def = def;
 	return r;
-}
-
-/* ---- functions of gtrain.h ------------------------------------------------------------------------------------------------ */
-static void each_row(const struct gt_row *rows, const char *prefix, void (*fn)(void *, const struct gt_schema_key *), void *user)
-{
-	char path[128], range[64], def_words[160], at[136];
-	for (const struct gt_row *r = rows; r->path; r++) {
-		snprintf(path, sizeof path, "%s%s", prefix, r->path);
-		struct gt_schema_key k = {path, gt_row_typename(r), default_words(r, def_words, sizeof def_words),
-		                          gt_row_range(r, range, sizeof range), r->help};
-		fn(user, &k);
-		if (r->entries) {
-			snprintf(at, sizeof at, "%s[].", path);
-			each_row(r->entries, at, fn, user);
-		} else if (!strcmp(r->path, "model.layers")) {
-			each_row(gt_rows_template, "model.blocks.NAME.", fn, user);
-			each_row(gt_rows_layer, "model.layers[].", fn, user);
-			each_row(gt_rows_block, "model.layers[].", fn, user);
-			const struct gt_op *op;
-			for (int i = 0; (op = gt_op_at(i)); i++) {
-				if (!(op->flags & GT_OPF_LAYER))
-					continue;
-				for (const struct gt_attr_def *d = op->attrs; d && d->key; d++) {
-					char def[48];
-					struct gt_row rows1[2] = {gt_row_of_attr(d, def)};
-					snprintf(at, sizeof at, "model.layers[].%s.", gt_op_name(op));
-					each_row(rows1, at, fn, user);
-				}
-			}
-		}
-	}
-}
-
-void gt_schema_each(void (*fn)(void *user, const struct gt_schema_key *key), void *user)
-{
-	each_row(gt_rows, "", fn, user);
 }

@@ -101,7 +101,9 @@ const struct gt_row gt_rows[] = {
              "parallel mode give the same bits"},
     {"precision", GT_T_ENUM, AT(precision), "\"fp32\"", .values = "fp32|tf32|bf16|fp16",
      .help = "number format of activations and of the operands of matrix products; weights and sums stay in fp32; a device without "
-             "arithmetic for bf16 stores bf16 and computes in fp32 (Precision and processors, above)"},
+             "arithmetic for bf16 stores bf16 and computes in fp32 (Precision and processors, above); fp32: 24 bits of precision; tf32: "
+             "fp32 with matrix products in tf32, of 11 bits, on a GPU; bf16: 8 bits, with the range of fp32, as "
+             "torch.autocast(dtype = bfloat16); fp16: 11 bits with a small range, as torch.amp with a GradScaler (train.loss_scale)"},
     {"winograd", GT_T_BOOL, AT(winograd), "true",
      .help = "allow Winograd's algorithm for 3x3 convolutions in f32 where oneDNN has it (2.x with AVX-512) and it is faster; its "
              "rounding error is about 1e-6 of the result"},
@@ -268,8 +270,8 @@ const struct gt_row gt_rows[] = {
     {"train.steps", GT_T_INT, AT(train.steps), "0", 0, INFINITY,
      .help = "number of optimizer steps after which the run ends, whatever train.epochs says; 0: train.epochs ends the run"},
     {"train.loss", GT_T_CHOICE, AT(train.loss), "\"cross_entropy\"", .values = LOSS_WORDS,
-     .help = "loss function that training minimises" LOSS_HELP "; where a loss compares outputs with numbers, a label means its one-hot "
-             "vector"}, GT_LOSS_KEYS(LOSS_ROW)
+     .help = "loss function that training minimises; where a loss compares outputs with numbers, a label means its one-hot "
+             "vector" LOSS_HELP}, GT_LOSS_KEYS(LOSS_ROW)
     {"train.class_weights", GT_T_WEIGHTS, AT(train.class_weights), "[]", 0, INFINITY, LOSSES(weights_classes),
      .beside = "bce has train.pos_weight",
      .help = "weight of the samples of each class; the mean loss is divided by the sum of the weights of its samples; []: 1; \"auto\": "
@@ -336,7 +338,10 @@ const struct gt_row gt_rows[] = {
              "center_crop (resize alone if model.input is not square), else none"},
 
     {"parallel.mode", GT_T_ENUM, AT(parallel.mode), "\"single\"", .values = GT_MODE_WORDS,
-     .help = "parallel mode: how ranks share the work"},
+     .help = "how ranks share the work; single: there is one rank; dp: ranks are threads of one process, as torch.nn.DataParallel; ddp: "
+             "ranks are processes, each with the whole model and a part of every batch, as DistributedDataParallel; zero: as ddp, and "
+             "stage says what else is sharded over the ranks, as ZeroRedundancyOptimizer; pipe: each rank has a part of the layers, as "
+             "torch.distributed.pipelining"},
     {"parallel.nproc", GT_T_AUTO, AT(parallel.nproc), "\"auto\"", 0, 65536, MODE(GT_MODE_WORDS_OF_RANKS),
      .help = "number of ranks on each host; \"auto\": one per GPU, or on CPUs one per NUMA node"},
     {"parallel.stage", GT_T_INT, AT(parallel.stage), "1", 1, 3, MODE("zero"),
@@ -380,9 +385,9 @@ const struct gt_row gt_rows[] = {
      .help = "number of newest checkpoints that are kept; the best one is kept too"},
     {"checkpoint.best.metric", GT_T_CHOICE, AT(checkpoint.best_metric), "\"\"",
      .values = GT_METRICS_EVALUATED GT_METRICS_TRAINED,
-     .help = "metric that determines the best checkpoint; train: of the training steps of an epoch; " GT_SCORES(HELP_OF_SCORE)
-             "scores of targets that are numbers have the unit of the target and, with several targets, are means over the targets; "
-             "\"\": no checkpoint is kept as the best"},
+     .help = "metric that determines the best checkpoint; \"\": no checkpoint is kept as the best; scores of targets that are numbers "
+             "have the unit of the target and, with several targets, are means over the targets; train: of the training steps of an "
+             "epoch" GT_SCORES(HELP_OF_SCORE)},
     {"checkpoint.best.mode", GT_T_ENUM, AT(checkpoint.best_mode), "(\"min\" for losses and errors, else \"max\")", .values = "max|min",
      .help = "whether the largest or the smallest value of the metric is the best"},
     {"checkpoint.on_signal", GT_T_BOOL, AT(checkpoint.on_signal), "true",

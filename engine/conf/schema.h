@@ -95,6 +95,9 @@ const char *gt_row_deciding(const struct gt_row *rows, const struct gt_row *r, c
 const char *gt_row_expects(const struct gt_row *r, const struct gt_cnode *got, char *buf, size_t size);
 /* Writes the range of a key, as in gt_schema_key.range ("0..", "(0, 1]", ""), into buf. Returns buf. */
 const char *gt_row_range(const struct gt_row *r, char *buf, size_t size);
+/* Writes the default of a key, as in gt_schema_key.def, into buf: "0.1", or with the types that have another default
+ * "(0.0; muon: 0.95)". Returns buf, or the text of the row. */
+const char *gt_row_default_words(const struct gt_row *r, char *buf, size_t size);
 /* Returns the type of a key, as in gt_schema_key.type: "int", "a|b", "float[]". */
 const char *gt_row_typename(const struct gt_row *r);
 /* Converts the description of a layer's key to a row. def: memory for the text of the default. */
@@ -185,8 +188,12 @@ enum gt_code gt_conf_validate(struct gt_reading *rd, struct gt_err *err); /* val
 enum gt_code gt_conf_set(struct gt_arena *a, struct gt_cnode *root, const char *arg, struct gt_err *err); /* override.c: apply one --set */
 enum gt_code gt_conf_write(struct gt_conf *c, struct gt_err *err);                                        /* write_config.c: c->text */
 
-/* A function of gtrain.h: calls fn for every key, including layer attributes, in the order of the manual. */
+/* Functions of gtrain.h, which is above this room. */
 struct gt_schema_key;
+struct gt_schema_word;
 void gt_schema_each(void (*fn)(void *user, const struct gt_schema_key *key), void *user);
+void gt_schema_words(void (*fn)(void *user, const struct gt_schema_word *word), void *user);
+const char *gt_schema_about(const struct gt_schema_key *key, char *buf, size_t size);
+const char *gt_schema_word_text(const struct gt_schema_key *key, const char *word, char *buf, size_t size);
 
 #endif

@@ -127,21 +127,37 @@ static bool is_among(const char *words, const char *word)
 	return false;
 }
 
-const struct gt_synonym *gt_synonym_find(const char *of, const char *word)
+/* Returns `of`, or the key that has the same values: for entries of train.groups and eval.transforms, that of train and data.augment. */
+static const char *same_values(const char *of, char *buf, size_t size)
 {
-	/* lists whose entries have the values of another one */
 	static const struct {
 		const char *list, *like;
 	} same[] = {{"train.groups[", "train"}, {"eval.transforms[", "data.augment"}};
-	char like[128];
 	for (size_t i = 0; i < sizeof same / sizeof *same; i++)
 		if (!strncmp(of, same[i].list, strlen(same[i].list)) && strchr(of, ']')) {
-			snprintf(like, sizeof like, "%s%s", same[i].like, strchr(of, ']') + 1);
-			of = like;
+			snprintf(buf, size, "%s%s", same[i].like, strchr(of, ']') + 1);
+			return buf;
 		}
+	return of;
+}
+
+const struct gt_synonym *gt_synonym_find(const char *of, const char *word)
+{
+	char like[128];
+	of = same_values(of, like, sizeof like);
 	for (size_t i = 0; i < sizeof synonyms / sizeof *synonyms; i++)
 		if (same_path(synonyms[i].of, of) && is_among(synonyms[i].words, word))
 			return &synonyms[i];
+	return NULL;
+}
+
+const char *gt_synonym_words(const char *of, const char *meant)
+{
+	char like[128];
+	of = same_values(of, like, sizeof like);
+	for (size_t i = 0; i < sizeof synonyms / sizeof *synonyms; i++)
+		if (synonyms[i].meant && synonyms[i].words && same_path(synonyms[i].of, of) && !strcmp(synonyms[i].meant, meant))
+			return synonyms[i].words;
 	return NULL;
 }
 

@@ -17,6 +17,8 @@ struct gt_synonym {
 #define GT_SYN_LAYER_TYPE "a type of layers"
 /* Looks up a foreign word. Returns its entry, or NULL if it is unknown. of: gt_synonym.of; a path may have indices. */
 const struct gt_synonym *gt_synonym_find(const char *of, const char *word);
+/* Returns the foreign words, "a|b", for which a key or a value is suggested; NULL: none. of: gt_synonym.of; an index is "[]". */
+const char *gt_synonym_words(const char *of, const char *meant);
 
 /* A removed key, or a removed value of a key that still exists. A config that has it is refused with one sentence. */
 struct gt_removed_key {

@@ -174,7 +174,7 @@ const struct gt_op gt_ops_attention[] = {
         .name = "attention",
         .help = "multi-head attention of a sequence to itself (torch.nn.MultiheadAttention); a second input gives the lengths: tokens "
                 "beyond them are not attended to",
-        .also = "multiheadattention|mha|self_attention",
+        .also = "nn.MultiheadAttention|multiheadattention|mha|self_attention",
         .flags = GT_OPF_LAYER | GT_OPF_TOKENS | GT_OPF_CODES,
         .min_in = 1,
         .max_in = 2,

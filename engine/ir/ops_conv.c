@@ -92,7 +92,7 @@ const struct gt_op gt_ops_conv[] = {
     {
         .code = GT_OP_CONV2D,
         .help = "two-dimensional convolution; takes [batch, channels, height, width]",
-        .also = "conv|convolution",
+        .also = "nn.Conv2d|conv|convolution",
         .flags = GT_OPF_LAYER,
         .min_in = 1,
         .max_in = 1,

@@ -236,6 +236,7 @@ const struct gt_op gt_ops_embedding[] = {
         .code = GT_OP_COUNT,
         .name = "embedding",
         .help = "a learned row of a table for each token: [batch, tokens] to [batch, tokens, embedding_dim]",
+        .also = "nn.Embedding",
         .flags = GT_OPF_LAYER | GT_OPF_CODES | GT_OPF_TIES,
         .min_in = 1,
         .max_in = 1,
@@ -258,7 +259,7 @@ const struct gt_op gt_ops_embedding[] = {
     {
         .code = GT_OP_EMBEDDING_BAG,
         .help = "the mean, sum or maximum of the rows of a sample's tokens (torch.nn.EmbeddingBag); a second input gives the lengths",
-        .also = "embeddingbag|bag",
+        .also = "nn.EmbeddingBag|embeddingbag|bag",
         .flags = GT_OPF_LAYER | GT_OPF_CODES,
         .min_in = 1,
         .max_in = 2,

@@ -103,7 +103,7 @@ const struct gt_op gt_ops_linear[] = {
         .code = GT_OP_LINEAR,
         .help = "fully connected layer, y = x W^T + b; takes [batch, features], or [batch, tokens, features] with the same weights for "
                 "each token",
-        .also = "dense|fc|fully_connected",
+        .also = "nn.Linear|dense|fc|fully_connected",
         .flags = GT_OPF_LAYER | GT_OPF_TIES,
         .min_in = 1,
         .max_in = 1,

@@ -288,14 +288,16 @@ static double batchnorm_stats_flops(const struct gt_graph *g, const struct gt_no
 
 
 const struct gt_op gt_ops_norm[] = {
-    NORM(GT_OP_BATCHNORM, "batchnorm1d", NULL, "batch normalisation of [batch, features]", batchnorm_attrs, batchnorm1d_infer,
+    NORM(GT_OP_BATCHNORM, "batchnorm1d", "nn.BatchNorm1d", "batch normalisation of [batch, features]", batchnorm_attrs, batchnorm1d_infer,
          batchnorm_gradient, recompute_batchnorm, norm_flops),
-    NORM(GT_OP_BATCHNORM, "batchnorm2d", "batchnorm|batch_norm|bn", "batch normalisation of [batch, channels, height, width]",
-         batchnorm_attrs, batchnorm2d_infer, batchnorm_gradient, recompute_batchnorm, norm_flops),
-    NORM(GT_OP_LAYERNORM, NULL, "layer_norm", "normalises each sample over all its dimensions, or each token over its features",
-         layernorm_attrs, layernorm_infer, layernorm_gradient, NULL, layernorm_flops,
+    NORM(GT_OP_BATCHNORM, "batchnorm2d", "nn.BatchNorm2d|batchnorm|batch_norm|bn",
+         "batch normalisation of [batch, channels, height, width]", batchnorm_attrs, batchnorm2d_infer, batchnorm_gradient,
+         recompute_batchnorm, norm_flops),
+    NORM(GT_OP_LAYERNORM, NULL, "nn.LayerNorm|layer_norm",
+         "normalises each sample over all its dimensions, or each token over its features", layernorm_attrs, layernorm_infer,
+         layernorm_gradient, NULL, layernorm_flops,
          .per_token = layernorm_per_token, .expand = layernorm_expand),
-    NORM(GT_OP_GROUPNORM, NULL, "group_norm|gn|instancenorm2d|instance_norm|instancenorm",
+    NORM(GT_OP_GROUPNORM, NULL, "nn.GroupNorm|group_norm|gn|instancenorm2d|instance_norm|instancenorm",
          "normalises groups of neighbouring channels of each sample (torch.nn.GroupNorm)", groupnorm_attrs, groupnorm_infer,
          groupnorm_gradient, NULL, layernorm_flops),
     {.code = GT_OP_BATCHNORM_Y, .flags = GT_OPF_CHEAP, .flops = batchnorm_y_flops},

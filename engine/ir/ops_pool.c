@@ -158,12 +158,16 @@ static const struct gt_attr_def adaptive_attrs[] = {
 	}
 
 const struct gt_op gt_ops_pool[] = {
-    POOL(GT_OP_MAXPOOL2D, "maxpool|max_pool2d", "largest value of each window", maxpool_attrs, maxpool_infer, maxpool_gradient, pool_flops),
-    POOL(GT_OP_AVGPOOL2D, "avgpool|avg_pool2d", "mean of each window", avgpool_attrs, avgpool_infer, avgpool_gradient, pool_flops),
-    POOL(GT_OP_ADAPTIVE_AVGPOOL2D, "adaptiveavgpool2d", "mean of windows that divide the input evenly, for an output of the given size",
-         adaptive_attrs, adaptive_avg_infer, adaptive_avg_gradient, adaptive_flops),
-    POOL(GT_OP_ADAPTIVE_MAXPOOL2D, NULL, "largest value of windows that divide the input evenly, for an output of the given size",
-         adaptive_attrs, adaptive_max_infer, adaptive_max_gradient, adaptive_flops),
+    POOL(GT_OP_MAXPOOL2D, "nn.MaxPool2d|maxpool|max_pool2d", "largest value of each window", maxpool_attrs, maxpool_infer,
+         maxpool_gradient, pool_flops),
+    POOL(GT_OP_AVGPOOL2D, "nn.AvgPool2d|avgpool|avg_pool2d", "mean of each window", avgpool_attrs, avgpool_infer, avgpool_gradient,
+         pool_flops),
+    POOL(GT_OP_ADAPTIVE_AVGPOOL2D, "nn.AdaptiveAvgPool2d|adaptiveavgpool2d",
+         "mean of windows that divide the input evenly, for an output of the given size", adaptive_attrs, adaptive_avg_infer,
+         adaptive_avg_gradient, adaptive_flops),
+    POOL(GT_OP_ADAPTIVE_MAXPOOL2D, "nn.AdaptiveMaxPool2d|adaptivemaxpool2d",
+         "largest value of windows that divide the input evenly, for an output of the given size", adaptive_attrs, adaptive_max_infer,
+         adaptive_max_gradient, adaptive_flops),
     {
         .code = GT_OP_ADAPTIVE_AVGPOOL2D,
         .name = "global_avgpool",

@@ -253,8 +253,8 @@ const struct gt_op gt_ops_rnn[] = {
     LAYER("lstm",
           "long short-term memory over [batch, tokens, features] (torch.nn.LSTM, batch_first); a second input gives the lengths: tokens "
           "beyond them are not read, and their outputs are 0",
-          "blstm|bilstm|rnn", lstm_expand),
-    LAYER("gru", "gated recurrent units over [batch, tokens, features] (torch.nn.GRU, batch_first); inputs as for lstm", "bigru",
+          "nn.LSTM|blstm|bilstm|rnn", lstm_expand),
+    LAYER("gru", "gated recurrent units over [batch, tokens, features] (torch.nn.GRU, batch_first); inputs as for lstm", "nn.GRU|bigru",
           gru_expand),
     /* A token's gates overwrite its part of x, and the gradient of this part overwrites the gates. */
     {.code = GT_OP_LSTM_STEPS, .flags = GT_OPF_INPLACE, .inplace = {1, 0}, .infer = steps_infer, .gradient = lstm_gradient,

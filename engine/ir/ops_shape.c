@@ -192,6 +192,7 @@ const struct gt_op gt_ops_shape[] = {
     {
         .code = GT_OP_FLATTEN,
         .help = "[batch, channels, height, width] or [batch, tokens, features] to [batch, features], in PyTorch's order",
+        .also = "nn.Flatten",
         .flags = GT_OPF_LAYER | GT_OPF_ALIAS | GT_OPF_TOKENS,
         .min_in = 1,
         .max_in = 1,
@@ -203,7 +204,7 @@ const struct gt_op gt_ops_shape[] = {
     {
         .code = GT_OP_ADD,
         .help = "sum of two to eight inputs of one shape, or of [N, C, H, W] and [N, C] or [N, C, 1, 1]",
-        .also = "residual|sum",
+        .also = "torch.add|residual|sum",
         .flags = GT_OPF_LAYER | GT_OPF_INPLACE | GT_OPF_CHEAP | GT_OPF_TOKENS,
         .min_in = 2,
         .max_in = GT_MAX_LAYER_IN,
@@ -224,7 +225,7 @@ const struct gt_op gt_ops_shape[] = {
     {
         .code = GT_OP_CONCAT,
         .help = "two to eight inputs joined along dimension 1 (channels or features; in [batch, tokens, features] the tokens)",
-        .also = "cat",
+        .also = "torch.cat|cat",
         .flags = GT_OPF_LAYER | GT_OPF_TOKENS,
         .min_in = 2,
         .max_in = GT_MAX_LAYER_IN,
@@ -235,6 +236,7 @@ const struct gt_op gt_ops_shape[] = {
     {
         .code = GT_OP_IDENTITY,
         .help = "passes its input through",
+        .also = "nn.Identity",
         .flags = GT_OPF_LAYER | GT_OPF_ALIAS | GT_OPF_TOKENS,
         .min_in = 1,
         .max_in = 1,

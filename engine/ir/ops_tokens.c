@@ -163,7 +163,7 @@ const struct gt_op gt_ops_tokens[] = {
         .code = GT_OP_COUNT,
         .name = "reshape",
         .help = "the same elements of a sample, in PyTorch's order, in another shape (torch.reshape)",
-        .also = "view|unflatten",
+        .also = "torch.reshape|view|unflatten",
         .flags = GT_OPF_LAYER | GT_OPF_TOKENS,
         .min_in = 1,
         .max_in = 1,
@@ -174,7 +174,7 @@ const struct gt_op gt_ops_tokens[] = {
     {
         .code = GT_OP_PERMUTE,
         .help = "the dimensions in another order (torch.permute)",
-        .also = "transpose",
+        .also = "torch.permute|transpose",
         .flags = GT_OPF_LAYER | GT_OPF_TOKENS,
         .min_in = 1,
         .max_in = 1,

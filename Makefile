@@ -72,7 +72,7 @@ LIBS     := -lconfig -lxxhash -ldeflate -lz -lpng -ljpeg -lwebp -lutf8proc -lm -
 -include tests/cudasim/cudasim.mk
 -include kernels/gloo/gloo.mk
 
-COMPLETIONS := $(addprefix $(BUILD)/completions/,gtrain.bash _gtrain gtrain.fish)
+COMPLETIONS := $(addprefix $(BUILD)/completions/,gtrain.bash _gtrain gtrain.fish gtrain.vim gtrain.vscode gtrain.json-schema)
 
 ## all: the program, every backend that this machine can build, and the completion scripts
 .PHONY: all
@@ -323,7 +323,8 @@ install: all
 	install -d "$(DEST)/bin" "$(DEST)/lib/gtrain" "$(DEST)/share/man/man1" "$(DEST)/share/man/man5" "$(DEST)/share/man/man7" \
 		"$(DEST)/share/gtrain/configs" "$(DEST)/share/gtrain/deploy" \
 		"$(DEST)/share/bash-completion/completions" "$(DEST)/share/zsh/site-functions" \
-		"$(DEST)/share/fish/vendor_completions.d"
+		"$(DEST)/share/fish/vendor_completions.d" "$(DEST)/share/vim/vimfiles/syntax" "$(DEST)/share/vim/vimfiles/ftdetect" \
+		"$(DEST)/share/gtrain/vscode"
 	install -m 755 $(BUILD)/bin/gtrain "$(DEST)/bin"
 	install -m 644 $(PLUGINS) "$(DEST)/lib/gtrain"
 	install -m 644 configs/*.cfg "$(DEST)/share/gtrain/configs"
@@ -335,13 +336,19 @@ install: all
 	install -m 644 $(BUILD)/completions/gtrain.bash "$(DEST)/share/bash-completion/completions/gtrain"
 	install -m 644 $(BUILD)/completions/_gtrain "$(DEST)/share/zsh/site-functions"
 	install -m 644 $(BUILD)/completions/gtrain.fish "$(DEST)/share/fish/vendor_completions.d"
+	install -m 644 $(BUILD)/completions/gtrain.vim "$(DEST)/share/vim/vimfiles/syntax"
+	install -m 644 cli/editors/ftdetect.vim "$(DEST)/share/vim/vimfiles/ftdetect/gtrain.vim"
+	install -m 644 cli/editors/*.json "$(DEST)/share/gtrain/vscode"
+	install -m 644 $(BUILD)/completions/gtrain.vscode "$(DEST)/share/gtrain/vscode/gtrain.tmLanguage.json"
+	install -m 644 $(BUILD)/completions/gtrain.json-schema "$(DEST)/share/gtrain/config.schema.json"
 
 ## uninstall: removes what install put there
 .PHONY: uninstall
 uninstall:
 	rm -f "$(DEST)/bin/gtrain" $(foreach p,$(notdir $(wildcard man/*.[157])),"$(DEST)/share/man/man$(subst .,,$(suffix $p))/$p") \
 		"$(DEST)/share/bash-completion/completions/gtrain" \
-		"$(DEST)/share/zsh/site-functions/_gtrain" "$(DEST)/share/fish/vendor_completions.d/gtrain.fish"
+		"$(DEST)/share/zsh/site-functions/_gtrain" "$(DEST)/share/fish/vendor_completions.d/gtrain.fish" \
+		"$(DEST)/share/vim/vimfiles/syntax/gtrain.vim" "$(DEST)/share/vim/vimfiles/ftdetect/gtrain.vim"
 	rm -rf "$(DEST)/lib/gtrain" "$(DEST)/share/gtrain"
 
 ## dist: the sources of HEAD as an archive, build/gtrain-VERSION.tar.gz

@@ -1,4 +1,5 @@
 #include "commands.h"
+#include "editor_files.h"
 #include <string.h>
 
 /* Each script calls `gtrain completion words` (commands.h), which prints the same words for all shells. */
@@ -88,6 +89,12 @@ static const struct {
 	 "complete -c gtrain -f -a '(__gtrain_complete)'\n"},
 };
 
+/* Files for editors. */
+static const struct {
+	const char *name;
+	enum gt_code (*print)(struct gt_cli *cli, struct gt_err *err);
+} files[] = {{"vim", gt_print_vim}, {"vscode", gt_print_vscode}, {"json-schema", gt_print_json_schema}};
+
 static enum gt_code run_completion(struct gt_cli *cli, struct gt_err *err)
 {
 	const struct gt_strlist *words = &cli->args.operands;
@@ -101,19 +108,23 @@ static enum gt_code run_completion(struct gt_cli *cli, struct gt_err *err)
 			gt_out(cli, "%s", scripts[i].script);
 			return GT_OK;
 		}
-	return gt_fail(err, GT_EUSAGE, "expected bash, zsh or fish as the shell, got '%.60s'", words->v[0]);
+	for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+		if (strcmp(words->v[0], files[i].name) == 0)
+			return files[i].print(cli, err);
+	return gt_fail(err, GT_EUSAGE, "expected bash, zsh, fish, vim, vscode or json-schema, got '%.60s'", words->v[0]);
 }
 
 const struct gt_command gt_cmd_completion = {
 	.name = "completion",
-	.operands = "SHELL",
-	.summary = "print the completion script for a shell",
-	.about = "Prints the completion script for bash, zsh or fish. make install installs all three\n"
-	         "where the shells look for them.",
+	.operands = "PROGRAM",
+	.summary = "print the completion script for a shell, or a file for an editor",
+	.about = "Prints the completion script for bash, zsh or fish; a syntax file of configs for vim\n"
+	         "or vscode; or a JSON schema of configs (json-schema). make install installs all of\n"
+	         "them where the shells and Vim look for them.",
 	.example = "source <(gtrain completion bash)",
 	.min_operands = 1,
-	.max_operands = -1, /* one shell; any number after `words` */
+	.max_operands = -1, /* one program; any number after `words` */
 	.first = GT_COMPLETE_CHOICE,
-	.choices = "bash|zsh|fish",
+	.choices = "bash|zsh|fish|vim|vscode|json-schema",
 	.run = run_completion,
 };

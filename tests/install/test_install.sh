@@ -15,7 +15,8 @@ else
 	for f in bin/gtrain lib/gtrain/cpu.so lib/gtrain/null.so $(cd "$src/man" &&
 		for p in *.[157]; do echo "share/man/man${p##*.}/$p"; done) \
 		share/gtrain/configs/fmnist_mlp.cfg share/bash-completion/completions/gtrain share/zsh/site-functions/_gtrain \
-		share/fish/vendor_completions.d/gtrain.fish; do
+		share/fish/vendor_completions.d/gtrain.fish share/vim/vimfiles/syntax/gtrain.vim \
+		share/vim/vimfiles/ftdetect/gtrain.vim share/gtrain/vscode/gtrain.tmLanguage.json share/gtrain/config.schema.json; do
 		[ -f "$root/$f" ] || why="$why $f"
 	done
 	[ "$(find "$tmp" -maxdepth 1 -mindepth 1 -name 'a*' | wc -l)" = 1 ] || why="$why something beside the folder"

@@ -1,8 +1,10 @@
 #include "commands.h"
 #include "base/fileio.h"
 #include "base/shell_word.h"
+#include "gtrain.h"
 #include "gtrain_data.h"
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -10,6 +12,7 @@
 struct init_args {
 	const char *out, *pretrained;
 	struct gt_strlist targets;
+	bool list;
 };
 #define OFFSET(member) offsetof(struct init_args, member)
 
@@ -19,8 +22,57 @@ static const struct gt_option options[] = {
 	 .help = "of a table: column to predict; can be repeated for several columns of numbers"},
 	{"pretrained", 0, GT_OPTION_STRING, OFFSET(pretrained), "FILE", GT_COMPLETE_FILE,
 	 .help = "safetensors file with the weights of a ResNet of torchvision to start from"},
+	{"list", 0, GT_OPTION_FLAG, OFFSET(list), NULL,
+	 .help = "list the kinds of data for which a config can be written, and the configs that come with gtrain for data of one's own"},
 	{0},
 };
+
+/* The kinds of data that gt_init_config recognises. */
+static const struct {
+	const char *data, *command, *network;
+} recipes[] = {
+	{"images, a folder for each class", "gtrain init FOLDER", "ResNet, its size chosen by the images"},
+	{"the same, from published weights", "gtrain init FOLDER --pretrained resnet18.safetensors", "ResNet of torchvision, fine-tuned"},
+	{"IDX or CIFAR files", "gtrain init FOLDER", "ResNet for small images"},
+	{"texts (.txt), a folder for each class", "gtrain init FOLDER", "mean of the embeddings of words and word pairs"},
+	{"table, to predict a class or a number", "gtrain init FILE.csv --target COLUMN", "layers with embeddings of categories and texts"},
+	{"table, to predict several numbers", "gtrain init FILE.csv --target A --target B", "the same with an output for each number"},
+};
+
+/* Returns whether a config is for data of one's own: its dataset is none that gtrain knows, but "images", "texts" or the like. */
+static bool is_own_data(const struct gt_bundled *config)
+{
+	return strcmp(config->dataset, "images") == 0 || strcmp(config->dataset, "texts") == 0;
+}
+
+static enum gt_code print_recipe(struct gt_cli *cli, const char *data, const char *command, const char *network, struct gt_err *err)
+{
+	char text[512];
+	if (cli->args.json) {
+		gt_json_row(&cli->json, NULL, GT_STR("data", data), GT_STR("command", command), GT_STR("network", network));
+		return gt_out_json(cli, err);
+	}
+	snprintf(text, sizeof text, "%s: %s", data, network);
+	gt_out(cli, "%s%s%s\n", gt_style(cli->color_out, GT_STYLE_BOLD), command, gt_style(cli->color_out, GT_STYLE_NONE));
+	gt_out_wrapped(cli, "  ", 4, text, 80);
+	return GT_OK;
+}
+
+static enum gt_code list_recipes(struct gt_cli *cli, struct gt_err *err)
+{
+	struct gt_bundled *config;
+	char command[96];
+	int n;
+	GT_TRY(gt_bundled_list(cli->arena, &config, &n, err));
+	for (size_t i = 0; i < sizeof recipes / sizeof *recipes; i++)
+		GT_TRY(print_recipe(cli, recipes[i].data, recipes[i].command, recipes[i].network, err));
+	for (int i = 0; i < n; i++) {
+		snprintf(command, sizeof command, "gtrain configs %.40s >mine.cfg", config[i].name);
+		if (is_own_data(&config[i]))
+			GT_TRY(print_recipe(cli, config[i].dataset, command, config[i].summary, err));
+	}
+	return GT_OK;
+}
 
 static void print_warning(void *user, const char *text)
 {
@@ -32,6 +84,10 @@ static enum gt_code run_init(struct gt_cli *cli, struct gt_err *err)
 	const struct init_args *a = cli->options;
 	const char *out = a->out && strcmp(a->out, "-") ? a->out : NULL; /* NULL: standard output */
 	char *text;
+	if (a->list)
+		return list_recipes(cli, err);
+	if (!cli->args.operands.n)
+		return gt_fail(err, GT_EUSAGE, "too few operands; usage: gtrain %s %s", cli->command->name, cli->command->operands);
 	if (out && !access(out, F_OK))
 		return gt_fail(err, GT_ECANTCREAT, "%s: the file exists; remove it or choose another name", out);
 	struct gt_init_spec spec = {.path = cli->args.operands.v[0], .pretrained = a->pretrained, .targets = a->targets.v,
@@ -60,9 +116,9 @@ const struct gt_command gt_cmd_init = {
 	         "comments. The folder has a folder for each class, or train/, valid/ and test/ with\n"
 	         "folders for each class; IDX and CIFAR files are recognised too. A folder of .txt\n"
 	         "files gets a config that classifies texts by their words. For a CSV file and the\n"
-	         "column to predict, writes a config with the types of its columns.",
+	         "column to predict, writes a config with the types of its columns. --list shows what\n"
+	         "there is a recipe for.",
 	.example = "gtrain init flowers -o flowers.cfg",
-	.min_operands = 1,
 	.max_operands = 1,
 	.first = GT_COMPLETE_FILE,
 	.options = options,

@@ -49,7 +49,7 @@ wrong too_few 'too few operands; usage: gtrain run CFG' run
 wrong too_many "unexpected operand 'b'" run a b
 wrong too_many_none "unexpected operand 'x'" devices x
 wrong predict_few 'expected a FILE, --list or --text, got none' predict x
-wrong shell "expected bash, zsh or fish as the shell, got 'csh'" completion csh
+wrong shell "expected bash, zsh, fish, vim, vscode or json-schema, got 'csh'" completion csh
 wrong dataset "unknown dataset 'cifar11'; did you mean 'cifar10" fetch cifar11
 wrong dataset_abbreviated "unknown dataset 'fmnist'; did you mean 'fashion-mnist'" fetch fmnist
 wrong dataset_other "unknown dataset 'kmnist'; known datasets" fetch kmnist

@@ -51,6 +51,9 @@ run help train.ema
 run help patience
 [ "$rc" = 0 ] && grep -qx train.early_stop.patience out && grep -qx train.schedule.patience out && pass help_last_word ||
 	fail help_last_word "$rc $(cat out err)"
+gives init_list 0 out 'gtrain init FILE.csv --target COLUMN' init --list
+gives init_list_own 0 out 'gtrain configs finetune_folder >mine.cfg' init --list
+gives init_nothing 64 err 'too few operands; usage: gtrain init PATH' init
 gives help_no_key 64 err "unknown key 'train.epoks'" help train.epoks
 wide=$("$gtrain" help model | awk 'length > 80 && / .* / { print; exit }' | grep -v '^  [a-z]* *[^ ]*$')
 [ -z "$wide" ] && pass help_width || fail help_width "$wide"

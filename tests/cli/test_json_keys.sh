@@ -53,6 +53,10 @@ train = { epochs = 4; optimizer = { type = "sgd"; lr = 0.01; momentum = 0.9; }; 
 checkpoint = { best = { metric = "valid/acc"; }; };
 CFG
 write devices 1
+write help 1 lstm
+write help 2 train.optimizer
+write help 3 optimizers
+write init 1 --list
 write check 1 net.cfg
 write check 2 net.cfg --world 4 --mode pipe -s parallel.chunks=2 -s parallel.replicas=2 -s 'train.groups=()'
 write check 3 net.cfg --world 2 --mode zero -s train.layer_decay=0.5 -s 'train.groups=()'

@@ -328,7 +328,7 @@ install: all
 	install -m 755 $(BUILD)/bin/gtrain "$(DEST)/bin"
 	install -m 644 $(PLUGINS) "$(DEST)/lib/gtrain"
 	install -m 644 configs/*.cfg "$(DEST)/share/gtrain/configs"
-	install -m 755 deploy/*.sh "$(DEST)/share/gtrain/deploy"
+	install -m 755 deploy/*.sh deploy/*.py "$(DEST)/share/gtrain/deploy"
 	install -m 644 deploy/kubernetes.yaml "$(DEST)/share/gtrain/deploy"
 	install -m 644 man/*.1 "$(DEST)/share/man/man1"
 	install -m 644 man/*.5 "$(DEST)/share/man/man5"

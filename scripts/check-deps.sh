@@ -23,13 +23,13 @@ engine/exec:base kernels datasets image table text conf plan launch exec
 engine/team:base kernels launch exec team
 engine/session:base kernels datasets image table text ir conf plan store exec team session
 engine/score:base kernels ir conf plan store exec team session score gtrain
-engine/train:base kernels datasets image table text ir conf plan store launch exec team session score train gtrain
+engine/track:base conf launch track gtrain
+engine/train:base kernels datasets image table text ir conf plan store launch exec team session score track train gtrain
 engine/report:base kernels datasets image table text ir conf plan store launch exec team session train report gtrain
 engine/use:base kernels datasets image table text ir conf store exec session score train use gtrain
 engine/setup:base kernels datasets image table text ir conf store exec session train setup gtrain
 engine/view:base kernels datasets conf store view gtrain
 engine/export:base kernels datasets image table text ir conf plan store session train export gtrain
-engine/track:base conf train track gtrain
 engine/sweep:base conf store view sweep gtrain
 cli:base gtrain cli
 '

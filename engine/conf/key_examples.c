@@ -181,6 +181,7 @@ static const struct {
 	{"checkpoint.every_minutes", "30"},
 	{"checkpoint.best.metric", "\"valid/acc\""},
 	{"checkpoint.best.mode", "\"max\""},
+	{"log.command", "\"python3 wandb_offline.py\""},
 };
 
 static const char *find_example(const char *path)

@@ -75,7 +75,7 @@ static enum gt_code report_start(struct gt_trainer *t, struct gt_err *err)
 static void on_warning(void *user, const char *text)
 {
 	struct gt_trainer *t = user;
-	struct gt_event ev = {.kind = GT_EV_WARN, .text = text};
+	struct gt_event ev = {.kind = GT_EV_WARN, .step = t->state.step, .text = text};
 	if (t->opts->observe)
 		t->opts->observe(t->opts->user, &ev);
 }
@@ -236,6 +236,8 @@ static enum gt_code train_rank(const struct job *j, struct gt_trainer *t, struct
 		return GT_OK;
 	if (t->dir)
 		GT_TRY(open_log_files(j, t, &say, err));
+	if (!w->rank)
+		GT_TRY(gt_tracker_start(c, dir, &t->tracker, err));
 	GT_TRY(gt_tensorboard_hparams(t->tensorboard, c, err));
 	if (gt_session_scales_loss(t->s) && t->state.loss_scale <= 0)
 		t->state.loss_scale = (double)(float)c->train.loss_scale.init;
@@ -267,6 +269,22 @@ static enum gt_code train_rank(const struct job *j, struct gt_trainer *t, struct
 	return gt_trainer_run(t, err);
 }
 
+#define TRACKERS_S 30.0      /* seconds that a run waits at its end for its trackers */
+#define TRACKERS_ENDED_S 5.0 /* the same after a signal or an error, because the machine may be about to stop */
+
+/* Waits, at the end of a run, for trackers that have not taken all events. */
+static void end_trackers(struct gt_trainer *t, bool failed)
+{
+	double wait_s = failed ? TRACKERS_ENDED_S : TRACKERS_S;
+	struct gt_event ev = {.kind = GT_EV_PHASE, .step = t->state.step, .text = "waiting for the trackers"};
+	if (!t->tracker)
+		return;
+	gt_rank_phase(t->team->link, ev.text, wait_s + TRACKERS_ENDED_S);
+	if (t->opts->observe)
+		t->opts->observe(t->opts->user, &ev);
+	gt_tracker_end(t->tracker, wait_s, on_warning, t);
+}
+
 /* gt_rank_body: trains one rank of a run, which can be the only one. */
 static enum gt_code run_rank(void *user, const struct gt_team *team, struct gt_err *err)
 {
@@ -290,6 +308,7 @@ static enum gt_code run_rank(void *user, const struct gt_team *team, struct gt_e
 	gt_json_free(&t.json);
 	gt_session_close(t.s);
 	gt_ckpt_dir_close(t.dir);
+	end_trackers(&t, code != GT_OK);
 	return code;
 }
 

@@ -27,13 +27,14 @@
 
 #define SAVE_S 600.0 /* maximum seconds that ranks wait for the rank that writes a checkpoint */
 
-/* Warns of a log file that cannot be written. Training continues, and the exit status of the run reports the failure at the end. */
+/* Warns of a log file that cannot be written, and of a tracker that has failed. Training continues, and the exit status of the run reports
+ * the failure of a log file at the end. */
 static void warn_of_logs(struct gt_trainer *t)
 {
-	const char *why[2] = {gt_metrics_error(t->metrics), gt_tensorboard_error(t->tensorboard)};
-	for (int i = 0; i < 2; i++) {
+	const char *why[3] = {gt_metrics_error(t->metrics), gt_tensorboard_error(t->tensorboard), gt_tracker_trouble(t->tracker)};
+	for (int i = 0; i < 3; i++) {
 		char text[700];
-		struct gt_event ev = {.kind = GT_EV_WARN, .text = text};
+		struct gt_event ev = {.kind = GT_EV_WARN, .step = t->state.step, .text = text};
 		snprintf(text, sizeof text, "%s; training continues", why[i] ? why[i] : "");
 		if (why[i] && t->opts->observe)
 			t->opts->observe(t->opts->user, &ev);
@@ -56,6 +57,7 @@ enum gt_code gt_trainer_send_event(struct gt_trainer *t, struct gt_event *ev, bo
 	if (line) {
 		GT_TRY(gt_metrics_write(t->metrics, &t->json, ev, err));
 		gt_tensorboard_write(t->tensorboard, ev);
+		gt_tracker_event(t->tracker, ev->json);
 		warn_of_logs(t);
 	}
 	if (t->opts->observe)

@@ -5,6 +5,7 @@
 #include "gtrain.h"
 #include "session/session.h"
 #include "store/ckpt.h"
+#include "track/tracker.h"
 #include "train/metrics.h"
 #include "train/tensorboard.h"
 
@@ -21,6 +22,7 @@ struct gt_trainer {
 	struct gt_ckpt_dir *dir;          /* directory of the checkpoints, on rank 0 */
 	struct gt_metrics_file *metrics;  /* NULL: no file */
 	struct gt_tensorboard *tensorboard; /* NULL: log.tensorboard = false */
+	struct gt_tracker *tracker;       /* NULL: the config names no tracker, or this is not rank 0 */
 	struct gt_json json;
 	struct gt_ckpt_meta state;        /* state of the training, as a checkpoint contains it */
 	struct gt_run_position queued_position; /* position after all steps that are queued on the device */

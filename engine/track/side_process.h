@@ -1,0 +1,36 @@
+/* A process that a run starts beside itself, with a pipe to its standard input. It never blocks the run: all calls but
+ * gt_side_wait() return at once. SIGPIPE must be ignored in this process, as main() does. */
+#ifndef GT_TRACK_SIDE_PROCESS_H
+#define GT_TRACK_SIDE_PROCESS_H
+
+#include "base/err.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+struct gt_side_process {
+	pid_t pid;
+	int in;      /* non-blocking end of the pipe to its standard input; -1: closed */
+	int out;     /* non-blocking end of the pipe from its standard output; -1: none, its output goes to our standard error */
+	bool ended;
+	int status;  /* if ended: as from waitpid(2) */
+};
+
+/* Starts argv[0], a path, in a process group of its own, so that a Ctrl-C on the terminal reaches the run only. variable: "NAME=value",
+ * which is added to the environment; NULL: none. read_output: open p->out. GT_EFAIL: the process cannot be started. */
+enum gt_code gt_side_start(char *const *argv, const char *variable, bool read_output, struct gt_side_process *p, struct gt_err *err);
+
+/* Returns whether the process has ended. */
+bool gt_side_ended(struct gt_side_process *p);
+
+/* Waits until the process has ended, for at most wait_s seconds, or until a signal asks this process to end. Returns whether the process
+ * has ended. */
+bool gt_side_wait(struct gt_side_process *p, double wait_s);
+
+/* Closes the pipes. Ends the process and those that it has started, if it still runs: with SIGTERM and, half a second later, SIGKILL. */
+void gt_side_kill(struct gt_side_process *p);
+
+/* Describes how the process has ended, such as "ended with status 2" or "was killed by signal 9 (Killed)". Returns buf. */
+const char *gt_side_end_text(const struct gt_side_process *p, char *buf, size_t size);
+
+#endif

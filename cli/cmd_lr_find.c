@@ -1,8 +1,9 @@
 #include "commands.h"
 #include "base/shell_word.h"
 #include "gtrain.h"
+#include "gtrain_chart.h"
 #include "gtrain_data.h"
-#include "plot_curve.h"
+#include "plot_chart.h"
 #include "progress.h"
 #include "status_line.h"
 #include <math.h>
@@ -12,13 +13,13 @@
 #define FROM 1e-7
 #define TO 10.0
 #define STEPS 100
-#define WIDEST 100 /* columns of the plot on a wide terminal */
-#define ROWS 18    /* lines of the plot */
+#define ROWS 16 /* lines of the plot above its axis */
 
 struct lr_find_args {
 	struct gt_job_args job;
 	double from, to; /* learning rates; 0: not given */
 	int64_t steps;
+	const char *out;
 };
 #define OFFSET(member) offsetof(struct lr_find_args, member)
 
@@ -27,6 +28,8 @@ static const struct gt_option options[] = {
 	{"from", 0, GT_OPTION_NUMBER, OFFSET(from), "LR", .help = "learning rate of the first step; default: 1e-7"},
 	{"to", 0, GT_OPTION_NUMBER, OFFSET(to), "LR", .help = "learning rate of the last step; default: 10"},
 	{"steps", 0, GT_OPTION_INT, OFFSET(steps), "N", GT_COMPLETE_NONE, NULL, 10, 100000, "number of training steps; default: 100"},
+	{"out", 'o', GT_OPTION_STRING, OFFSET(out), "FILE", GT_COMPLETE_FILE,
+	 .help = "also draw the curve into a file that ends in .svg or .png"},
 	GT_OPT_DEVICE(struct lr_find_args),
 	GT_OPT_INIT(struct lr_find_args),
 	GT_OPT_NPROC(struct lr_find_args),
@@ -59,37 +62,65 @@ static enum gt_code print_json(struct gt_cli *cli, const struct gt_lr_curve *c, 
 	return gt_out_json(cli, err);
 }
 
-/* The upper limit of the plot is the loss before the descent plus a quarter of the descent. Without this limit, the huge losses of a
- * diverging run would flatten the rest of the curve. */
-static enum gt_code plot_losses(struct gt_cli *cli, const struct gt_lr_curve *c, struct gt_err *err)
-{
-	double *x, *y, mark[GT_LR_METHODS], top = -INFINITY;
-	int least = 0, columns = gt_out_columns();
-	GT_NEW(x, cli->arena, c->n, err);
-	GT_NEW(y, cli->arena, c->n, err);
-	for (int i = 0; i < c->n; i++) {
-		x[i] = log10(c->point[i].lr);
-		y[i] = c->point[i].smooth;
-		least = y[i] < y[least] ? i : least;
-	}
-	for (int i = 0; i <= least; i++)
-		top = y[i] > top ? y[i] : top;
-	double high = top + (top - y[least]) / 4, most = y[0];
-	for (int i = 0; i < c->n; i++)
-		most = y[i] > most ? y[i] : most;
-	for (int i = 0; i < GT_LR_METHODS; i++)
-		mark[i] = log10(c->suggestion[i].lr);
-	struct gt_plot p = {.x = x, .y = y, .n = c->n, .low = y[least], .high = least && most > high ? high : most,
-	                    .mark = mark, .letter = "VSM", .nmarks = GT_LR_METHODS,
-	                    .columns = columns < WIDEST ? columns : WIDEST, .rows = ROWS};
-	gt_out(cli, "smoothed loss by learning rate\n");
-	return gt_plot_print(cli, &p, err);
-}
-
 static const char *format_rate(double lr, char *buf)
 {
 	snprintf(buf, GT_UNITS, "%.3g", lr);
 	return isnan(lr) ? "none" : buf;
+}
+
+struct lr_chart {
+	struct gt_chart chart;
+	struct gt_chart_panel panel;
+	struct gt_chart_line line[2];
+	struct gt_chart_mark mark[GT_LR_METHODS];
+};
+
+/* The upper limit of the chart is the loss before the descent plus a quarter of the descent. Without this limit, the huge losses of a
+ * diverging run would flatten the rest of the curve. */
+static double upper_limit(const struct gt_lr_curve *c, int least)
+{
+	double top = -INFINITY, most = -INFINITY;
+	for (int i = 0; i < c->n; i++) {
+		most = fmax(most, c->point[i].smooth);
+		top = i <= least ? most : top;
+	}
+	double high = top + (top - c->point[least].smooth) / 4;
+	return least && most > high ? high : most;
+}
+
+/* Describes the losses, pale, their average, and a mark at each suggestion. */
+static enum gt_code make_chart(struct gt_cli *cli, const struct gt_lr_curve *c, struct lr_chart *out, struct gt_err *err)
+{
+	double *x, *loss, *smooth;
+	int least = 0;
+	char number[GT_UNITS];
+	GT_NEW(x, cli->arena, 3 * c->n, err);
+	loss = x + c->n;
+	smooth = loss + c->n;
+	for (int i = 0; i < c->n; i++) {
+		x[i] = c->point[i].lr;
+		loss[i] = c->point[i].loss;
+		smooth[i] = c->point[i].smooth;
+		least = smooth[i] < smooth[least] ? i : least;
+	}
+	out->line[0] = (struct gt_chart_line){.name = "loss", .x = x, .y = loss, .n = c->n, .faint = true};
+	out->line[1] = (struct gt_chart_line){.name = "smoothed loss", .x = x, .y = smooth, .n = c->n};
+	for (int i = 0; i < GT_LR_METHODS; i++) {
+		out->mark[i] = (struct gt_chart_mark){.x = c->suggestion[i].lr, .letter = "VSM"[i]};
+		GT_NEW_STR(out->mark[i].text,
+		           gt_arena_printf(cli->arena, "%s %s", c->suggestion[i].method, format_rate(c->suggestion[i].lr, number)), err);
+	}
+	out->panel = (struct gt_chart_panel){.title = "smoothed loss", .low = smooth[least], .high = upper_limit(c, least), .line = out->line,
+	                                     .nlines = 2, .mark = out->mark, .nmarks = GT_LR_METHODS};
+	out->chart = (struct gt_chart){.title = c->name, .x_title = "learning rate", .log_x = true, .panel = &out->panel, .npanels = 1};
+	return GT_OK;
+}
+
+static enum gt_code plot_losses(struct gt_cli *cli, const struct gt_chart *chart, struct gt_err *err)
+{
+	int columns = gt_out_columns(), lines = 0;
+	struct gt_plot_size size = {columns < GT_PLOT_WIDEST ? columns : GT_PLOT_WIDEST, ROWS, 1};
+	return gt_plot_chart(cli, chart, size, cli->arena, &lines, err);
 }
 
 /* Prints an option and its argument as part of a command. */
@@ -139,7 +170,7 @@ static void print_suggestions(struct gt_cli *cli, const struct gt_lr_curve *c)
 	gt_out(cli, "\n");
 }
 
-static enum gt_code print_text(struct gt_cli *cli, const struct gt_lr_curve *c, struct gt_err *err)
+static enum gt_code print_text(struct gt_cli *cli, const struct gt_lr_curve *c, const struct gt_chart *chart, struct gt_err *err)
 {
 	char number[GT_UNITS];
 	if (!cli->args.quiet) {
@@ -148,12 +179,27 @@ static enum gt_code print_text(struct gt_cli *cli, const struct gt_lr_curve *c, 
 		       : !strcmp(c->ended, "rise") ? ", until the smoothed loss was 4 times its minimum"
 		                                   : ", until a loss or gradient was not finite");
 		if (c->n > 1)
-			GT_TRY(plot_losses(cli, c, err));
+			GT_TRY(plot_losses(cli, chart, err));
 	}
 	print_suggestions(cli, c);
 	for (int i = 0; i < c->ngroups && cli->args.verbose; i++)
 		gt_out(cli, "train.groups[%d]: %s\n", i, isnan(c->group[i]) ? "frozen" : format_rate(c->group[i], number));
 	return isnan(c->suggestion[GT_LR_VALLEY].lr) ? GT_OK : print_command(cli, c, err);
+}
+
+/* Prints the result, and writes the chart. */
+static enum gt_code show_result(struct gt_cli *cli, const struct gt_lr_curve *c, struct gt_err *err)
+{
+	const struct lr_find_args *a = cli->options;
+	struct lr_chart chart;
+	GT_TRY(make_chart(cli, c, &chart, err));
+	GT_TRY(cli->args.json ? print_json(cli, c, err) : print_text(cli, c, &chart.chart, err));
+	if (!a->out)
+		return GT_OK;
+	GT_TRY(gt_chart_write(&chart.chart, a->out, err));
+	if (!cli->args.quiet)
+		gt_cli_note(cli, "wrote %s", a->out);
+	return GT_OK;
 }
 
 static enum gt_code run_lr_find(struct gt_cli *cli, struct gt_err *err)
@@ -164,6 +210,8 @@ static enum gt_code run_lr_find(struct gt_cli *cli, struct gt_err *err)
 	struct gt_lr_curve *c = NULL;
 	struct gt_lr_find_spec spec = {.from = a->from > 0 ? a->from : FROM, .to = a->to > 0 ? a->to : TO,
 	                               .steps = a->steps ? (int)a->steps : STEPS};
+	if (a->out)
+		GT_TRY(gt_chart_check_path(a->out, "--out", err));
 	gt_progress_init(&progress, cli, &a->job);
 	GT_TRY(gt_cli_conf(cli, &a->job, &conf, err));
 	struct gt_run_opts o = {
@@ -173,7 +221,7 @@ static enum gt_code run_lr_find(struct gt_cli *cli, struct gt_err *err)
 		code = gt_lr_find(conf, &o, &spec, &c, err);
 	gt_status_erase(cli);
 	if (code == GT_OK && c) /* c is NULL if rank 0 is another process, which has printed the result */
-		code = cli->args.json ? print_json(cli, c, err) : print_text(cli, c, err);
+		code = show_result(cli, c, err);
 	if (code == GT_OK && c && isnan(c->suggestion[GT_LR_VALLEY].lr))
 		code = gt_fail(err, GT_EFAIL, "the curve gives no suggestion, because the loss does not fall in its %d steps between the learning "
 		               "rates %g and %g; try another range (--from, --to) or more steps (--steps)", c->n, spec.from, spec.to);
@@ -187,7 +235,7 @@ const struct gt_command gt_cmd_lr_find = {
 	.operands = "CFG",
 	.summary = "train with growing learning rates and suggest one",
 	.about = "Trains the model of CFG for 100 steps with a learning rate that grows from step to\n"
-	         "step, plots the loss, and suggests a learning rate. Writes no files.",
+	         "step, plots the loss, and suggests a learning rate. Writes no files but that of -o.",
 	.example = "gtrain lr-find configs/fmnist_cnn.cfg",
 	.min_operands = 1,
 	.max_operands = 1,

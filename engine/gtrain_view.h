@@ -8,6 +8,7 @@
 
 #include "base/err.h"
 #include "base/scores.h"
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -58,5 +59,54 @@ struct gt_run_comparison {
 };
 enum gt_code gt_runs_compare(const struct gt_run_record *runs, int n, struct gt_arena *a, struct gt_run_comparison *out,
                              struct gt_err *err);
+
+/* ---- curves: the values of a run over its steps ------------------------------------------------------------------------------------
+ *
+ *     GT_TRY(gt_run_curves_open("runs/fast", 0.9, &curves, err));
+ *     GT_TRY(gt_run_curves_update(curves, err));     again later: reads what the run has written since
+ *     const struct gt_run_series *s = gt_run_curves_find(curves, GT_SERIES_VALID, GT_SCORE_loss);
+ */
+struct gt_run_point {
+	int64_t step;
+	double epoch;  /* epochs done after the step, with fractions; NAN: the length of an epoch is not known yet */
+	double value;  /* finite */
+	double smooth; /* exponential moving average of the values up to this one, without the bias to its start; finite */
+	bool gap;      /* a value between the point before and this one was not finite */
+};
+
+enum gt_series_source { /* which lines of metrics.jsonl the values come from */
+	GT_SERIES_STEP,  /* training steps, each the mean of a batch */
+	GT_SERIES_TRAIN, /* epochs: the mean of the training steps of each epoch */
+	GT_SERIES_VALID, /* evaluations of the splits valid and test */
+	GT_SERIES_TEST,
+	GT_SERIES_SOURCES
+};
+#define GT_SERIES_LR GT_SCORE_COUNT /* in place of a score: the learning rate, of the source GT_SERIES_STEP */
+
+/* A long series is reduced: of each group of neighbouring values, the least and the greatest remain, with their own steps. */
+struct gt_run_series {
+	struct gt_run_point *point; /* [n] in the order of the steps */
+	int n;                      /* at most GT_SERIES_POINTS */
+	int64_t values, missing;    /* number of values in the file that are finite, and of those that are not */
+};
+#define GT_SERIES_POINTS 2048
+
+struct gt_run_curves {
+	const char *dir;     /* run directory */
+	const char *state;   /* as in struct gt_run_record, at the last update */
+	bool epochs;         /* the epoch of every point is known */
+	bool changed;        /* the last update has read new values */
+	struct gt_run_series series[GT_SERIES_SOURCES][GT_SCORE_COUNT + 1];
+	int64_t damaged;     /* lines that cannot be read and were left out */
+};
+
+/* Opens the curves of a run for reading. path: as for gt_run_read. smooth: weight of the past in the moving average, 0 <= smooth < 1; 0:
+ * `smooth` of each point is its value. No values are read before the first update. The caller closes *out. */
+enum gt_code gt_run_curves_open(const char *path, double smooth, struct gt_run_curves **out, struct gt_err *err);
+/* Reads the lines that were appended since the last update; all lines if the run was resumed meanwhile, which replaces the file. */
+enum gt_code gt_run_curves_update(struct gt_run_curves *c, struct gt_err *err);
+void gt_run_curves_close(struct gt_run_curves *c);
+/* Returns the series of a source and a score; NULL: it has no values. */
+const struct gt_run_series *gt_run_curves_find(const struct gt_run_curves *c, enum gt_series_source source, int score);
 
 #endif

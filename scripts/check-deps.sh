@@ -29,6 +29,7 @@ engine/report:base kernels datasets image table text ir conf plan store launch e
 engine/use:base kernels datasets image table text ir conf store exec session score train use gtrain
 engine/setup:base kernels datasets image table text ir conf store exec session train setup gtrain
 engine/view:base kernels datasets conf store view gtrain
+engine/view/draw:base view gtrain draw
 engine/export:base kernels datasets image table text ir conf plan store session train export gtrain
 engine/sweep:base conf store view sweep gtrain
 cli:base gtrain cli
@@ -71,6 +72,7 @@ vendor 'gloo' kernels/gloo
 vendor 'zlib|libdeflate|curl' datasets
 vendor 'png|jpeglib|jerror|webp' datasets/image
 vendor 'utf8proc' datasets/text
+vendor 'cairo' engine/view/draw
 # Includes between files have no cycle. A node is a file without its extension, so that x.c and x.h are one; every edge that closes a cycle
 # is reported with the whole way.
 sources=$(find engine kernels cli datasets -regex '.*\.\(c\|h\|cu\|cuh\|cc\|hh\|inc\)')

@@ -32,6 +32,11 @@ static bool is_locked(const char *dir)
 	return held;
 }
 
+const char *gt_run_state(const char *dir, const char *ended)
+{
+	return is_locked(dir) ? "running" : ended ? ended : "interrupted";
+}
+
 /* Adds the sizes of the files below a directory to *bytes. Files that disappear meanwhile do not count. */
 static void add_sizes(int at, const char *name, int depth, uint64_t *bytes)
 {
@@ -95,10 +100,7 @@ static enum gt_code read_dir(const char *dir, struct gt_arena *a, struct gt_run_
 	struct gt_ckpt *c;
 	*r = (struct gt_run_record){.dir = dir, .best_epoch = -1};
 	GT_TRY(gt_run_log_read(dir, a, r, err));
-	if (is_locked(dir))
-		r->state = "running";
-	else if (!r->state)
-		r->state = "interrupted";
+	r->state = gt_run_state(dir, r->state);
 	add_sizes(AT_FDCWD, dir, 0, &r->bytes);
 	enum gt_code code = gt_ckpt_open(dir, "latest", false, NULL, NULL, &c, err);
 	if (code == GT_ENOINPUT)

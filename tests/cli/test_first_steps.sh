@@ -28,7 +28,7 @@ hint report '`gtrain eval RUN --report`'
 hint info '`gtrain devices` shows this machine'
 # shellcheck disable=SC2016
 hint version '`gtrain --version` prints it'
-hint plot 'RUN/metrics.jsonl has the curves'
+hint visualize "did you mean 'plot'?"
 # shellcheck disable=SC2016
 hint list '`gtrain configs` lists'
 # A verb of other programs that has become a command has no advice any more.

@@ -75,6 +75,7 @@ write inspect 1 net
 write eval 1 net --report
 write runs 1 net
 write compare 1 net net
+write plot 1 net
 
 # ---- tables and texts ------------------------------------------------------------------------------------------------------------------
 awk 'BEGIN { print "a,b,c,y,level,p,q"

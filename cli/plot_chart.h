@@ -1,0 +1,30 @@
+/* Shows a chart (gtrain_chart.h) as text: with Braille dots (2 by 4 per character) if the character set is UTF-8, else with letters. With
+ * colours, each line has one; without, the letter of its key in the legend is on the line. There is no cursor movement, so that the text
+ * can be printed to a file.
+ *
+ *     loss by step
+ *       2     |aaaaa
+ *             |     aaab bb
+ *       0     |        aaabb bbbb
+ *             +---+-------+------
+ *                 0      500 */
+#ifndef GT_CLI_PLOT_CHART_H
+#define GT_CLI_PLOT_CHART_H
+
+#include "cli.h"
+
+struct gt_chart;
+
+struct gt_plot_size {
+	int columns; /* of the text */
+	int rows;    /* of a panel, without its title and the two rows of its axis; at least 3 */
+	int panels;  /* panels that are shown, from the first one on */
+};
+#define GT_PLOT_WIDEST 100 /* columns on a wide terminal */
+
+/* Prints the legend and the panels. Uses memory of the arena while it runs. *lines is increased by the number of lines. */
+enum gt_code gt_plot_chart(struct gt_cli *cli, const struct gt_chart *c, struct gt_plot_size size, struct gt_arena *a, int *lines,
+                           struct gt_err *err);
+int gt_plot_legend_rows(struct gt_cli *cli, const struct gt_chart *c, int columns); /* returns the number of lines of the legend */
+
+#endif

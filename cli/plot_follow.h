@@ -1,0 +1,21 @@
+/* Redraws the curves of runs on the terminal while they train. */
+#ifndef GT_CLI_PLOT_FOLLOW_H
+#define GT_CLI_PLOT_FOLLOW_H
+
+#include "gtrain_chart.h"
+#include "plot_chart.h"
+
+struct gt_run_curves;
+
+struct gt_plot_runs {
+	struct gt_run_curves **run; /* [n] */
+	int n;
+	struct gt_run_chart_spec spec;
+};
+
+/* Describes the curves of the runs as they are after the last update. */
+enum gt_code gt_plot_runs_chart(const struct gt_plot_runs *runs, struct gt_arena *a, struct gt_chart **out, struct gt_err *err);
+/* Draws the curves whenever they have changed, as high as the terminal, and returns when no run is trained any more. */
+enum gt_code gt_plot_follow(struct gt_cli *cli, const struct gt_plot_runs *runs, struct gt_err *err);
+
+#endif

@@ -1,0 +1,110 @@
+/* A part of the public interface of the engine (gtrain.h): charts, described without regard to how they are shown. cli/ shows a chart on
+ * the terminal; gt_chart_write draws it as a file.
+ *
+ *     struct gt_chart *chart;
+ *     GT_TRY(gt_run_chart(curves, n, &spec, arena, &chart, err));
+ *     GT_TRY(gt_chart_write(chart, "curves.svg", err));
+ */
+#ifndef GT_GTRAIN_CHART_H
+#define GT_GTRAIN_CHART_H
+
+#include "base/err.h"
+#include "base/scores.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct gt_arena;
+struct gt_run_curves;
+
+#define GT_CHART_COLORS 7 /* colours that lines can have; they are distinguishable with each kind of colour blindness */
+
+enum gt_chart_dash { GT_DASH_SOLID, GT_DASH_LONG, GT_DASH_DOTTED };
+
+struct gt_chart_line {
+	const char *name;    /* for readers of the file that show it at the line, such as "runs/fast, valid" */
+	const double *x, *y; /* [n] x ascending; NAN in y: the line is interrupted. Values <= 0 are not drawn on a logarithmic axis */
+	int n;
+	int color;           /* 0 ... GT_CHART_COLORS - 1 */
+	enum gt_chart_dash dash;
+	bool faint;          /* drawn thin and pale, below the other lines: raw values of which another line is the average */
+	bool points;         /* each value has a dot, too */
+};
+
+struct gt_chart_mark { /* a vertical line with a text */
+	double x;            /* NAN: no mark */
+	char letter;         /* its text on a terminal */
+	const char *text;    /* its text in a file */
+};
+
+struct gt_chart_panel { /* a coordinate system */
+	const char *title;
+	const char *score;   /* word of the score in a config, or "lr" */
+	bool log_y;
+	double low, high;    /* range of y; NAN: that of the lines */
+	struct gt_chart_line *line; /* [nlines] */
+	int nlines;
+	const struct gt_chart_mark *mark; /* [nmarks] */
+	int nmarks;
+};
+
+struct gt_chart_key { /* a row of the legend */
+	const char *text;
+	int color;           /* -1: the colour of texts, for a key that explains a dash */
+	enum gt_chart_dash dash;
+};
+
+struct gt_chart {
+	const char *title;
+	const char *x_title; /* "epoch", "step" */
+	bool log_x;
+	struct gt_chart_panel *panel; /* [npanels] all with the same axis of x */
+	int npanels;
+	const struct gt_chart_key *key; /* [nkeys] the legend */
+	int nkeys;
+};
+
+/* Writes a chart as the format of the file's ending says: .svg or .png. Replaces the file atomically. GT_EUSAGE: another ending.
+ * GT_EUNAVAILABLE: the plugin that draws PNG files, or its library, is not installed. */
+enum gt_code gt_chart_write(const struct gt_chart *c, const char *path, struct gt_err *err);
+/* Returns GT_EUSAGE unless gt_chart_write knows the ending of path. option: the name of the option, for the message. */
+enum gt_code gt_chart_check_path(const char *path, const char *option, struct gt_err *err);
+/* Sets *text to the chart as an SVG document of *n bytes, from malloc. */
+enum gt_code gt_chart_svg(const struct gt_chart *c, char **text, size_t *n, struct gt_err *err);
+
+/* ---- axes ------------------------------------------------------------------------------------------------------------------------ */
+#define GT_AXIS_TICKS 24
+struct gt_axis {
+	double low, high;    /* low < high; > 0 if log */
+	bool log;
+	double tick[GT_AXIS_TICKS]; /* [n] round numbers from low to high */
+	int n;
+	int decimals;        /* of the ticks' labels; -1: as many as a label needs, or a power of ten */
+	int digits;          /* most significant digits of such a label */
+};
+/* Sets an axis from low to high, which can be equal, with at most `most` ticks (2 ... GT_AXIS_TICKS); more, if there
+ * would be less than two on a linear axis. */
+void gt_axis_set(struct gt_axis *a, double low, double high, bool log, int most);
+double gt_axis_share(const struct gt_axis *a, double value); /* returns where a value is on the axis: 0 at low, 1 at high */
+#define GT_AXIS_LABEL 32
+const char *gt_axis_label(const struct gt_axis *a, double value, char buf[GT_AXIS_LABEL]); /* writes the label of a tick, returns buf */
+/* Sets the axes of a panel. Their ranges are those of its values; faint lines count without their outliers. */
+void gt_chart_axes(const struct gt_chart *c, const struct gt_chart_panel *p, int most_x, int most_y, struct gt_axis *x, struct gt_axis *y);
+
+/* ---- runs ------------------------------------------------------------------------------------------------------------------------ */
+enum gt_run_chart_x { GT_X_AUTO, GT_X_STEP, GT_X_EPOCH }; /* AUTO: epochs if those of all runs are known */
+
+struct gt_run_chart_spec {
+	enum gt_run_chart_x x;
+	bool log;             /* logarithmic axes for scores that fall and for the learning rate */
+	bool smooth;          /* draws moving averages of the training steps, and their values pale */
+	const char *const *score; /* [nscores] words of the scores to draw: "loss", "lr"; none: all that the runs have */
+	int nscores;
+	bool partial;         /* a score that no run has so far is no error, but left out */
+};
+/* Describes the curves of runs: one panel for each score, with the training, validation and test values of each run. Lasts as long as the
+ * arena. GT_EUSAGE: a score that does not exist, or that no run has; epochs are asked for, but not known. */
+enum gt_code gt_run_chart(const struct gt_run_curves *const *runs, int n, const struct gt_run_chart_spec *spec, struct gt_arena *a,
+                          struct gt_chart **out, struct gt_err *err);
+
+#endif

@@ -1,0 +1,60 @@
+/* gt_chart_write of gtrain_chart.h: the ending of a file chooses its format. */
+#include "base/fileio.h"
+#include "base/plugin.h"
+#include "view/canvas.h"
+#include <stdlib.h>
+#include <string.h>
+
+#define PNG_SCALE 2 /* for screens with many pixels */
+
+static void draw_chart(const void *what, const struct gt_canvas *to)
+{
+	gt_chart_draw(what, to);
+}
+
+static enum gt_code make_png(const struct gt_chart *c, char **data, size_t *n, struct gt_err *err)
+{
+	void *symbol;
+	double w, h;
+	if (gt_plugin_open("draw", GT_DRAW_SYMBOL, &symbol, err))
+		return gt_fail_prefix(err, "a PNG file needs the plugin draw and its library, Debian's package libcairo2 (an SVG file needs "
+		                      "neither)");
+	const struct gt_draw_plugin *plugin = symbol;
+	if (plugin->abi != GT_DRAW_ABI)
+		return gt_fail(err, GT_EUNAVAILABLE, "the plugin draw has version %u, but this gtrain needs %u: install both from one build",
+		               plugin->abi, (unsigned)GT_DRAW_ABI);
+	gt_chart_size(c, &w, &h);
+	return plugin->png(w, h, PNG_SCALE, draw_chart, c, data, n, err);
+}
+
+static const struct {
+	const char *ending;
+	enum gt_code (*make)(const struct gt_chart *c, char **data, size_t *n, struct gt_err *err);
+} formats[] = {{".svg", gt_chart_svg}, {".png", make_png}};
+
+/* Returns the index of the format of a file; -1: its ending is none of them. */
+static int find_format(const char *path)
+{
+	const char *name = strrchr(path, '/'), *ending = strrchr(name ? name : path, '.');
+	for (int i = 0; ending && i < (int)(sizeof formats / sizeof *formats); i++)
+		if (!strcasecmp(ending, formats[i].ending))
+			return i;
+	return -1;
+}
+
+enum gt_code gt_chart_check_path(const char *path, const char *option, struct gt_err *err)
+{
+	return find_format(path) >= 0 ? GT_OK
+	                              : gt_fail(err, GT_EUSAGE, "%s: expected a file that ends in .svg or .png, got '%.500s'", option, path);
+}
+
+enum gt_code gt_chart_write(const struct gt_chart *c, const char *path, struct gt_err *err)
+{
+	char *data;
+	size_t n;
+	GT_TRY(gt_chart_check_path(path, "the chart", err));
+	GT_TRY(formats[find_format(path)].make(c, &data, &n, err));
+	enum gt_code code = gt_file_replace(path, 0666, data, n, err);
+	free(data);
+	return code;
+}

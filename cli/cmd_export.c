@@ -36,7 +36,7 @@ static const struct gt_option options[] = {
 	{"format", 0, GT_OPTION_CHOICE, OFFSET(format), "FORMAT", GT_COMPLETE_CHOICE, "safetensors|onnx",
 	 .help = "the format; default: that of the ending of FILE"},
 	{"preprocess", 0, GT_OPTION_FLAG, OFFSET(preprocess),
-	 .help = "onnx: the model takes pixels 0 to 255, and includes their normalisation"},
+	 .help = "onnx: the model takes pixels 0 to 255, or the values of a table, and normalises them"},
 	{0},
 };
 
@@ -121,8 +121,8 @@ const struct gt_command gt_cmd_export = {
 	.summary = "write a checkpoint's model for other programs: safetensors, ONNX",
 	.about = "Writes the model of a checkpoint for other programs. The ending of FILE selects the\n"
 	         "format:\n"
-	         "  .safetensors  the weights, with PyTorch's names and layouts, for load_state_dict; also\n"
-	         "                without an ending, and with -o - to standard output\n"
+	         "  .safetensors  the weights, with PyTorch's names and layouts, for load_state_dict;\n"
+	         "                also without an ending, and with -o - to standard output\n"
 	         "  .onnx         the model, for ONNX Runtime and other runtimes\n"
 	         "The file appears only when it is complete.",
 	.example = "gtrain export runs/fmnist-mlp -o fmnist.onnx",

@@ -12,7 +12,7 @@
 struct gt_export_spec {
 	const char *ckpt; /* a run directory (selects its best checkpoint, else the latest) or a step-... directory */
 	const char *out;  /* file or directory to write, which appears only when it is complete */
-	bool preprocess;  /* ONNX: the input is what the data has, u8 pixels of images or values of a table before their normalisation */
+	bool preprocess;  /* ONNX: images are u8 pixels, values those of the columns of a table; the model normalises them */
 	void (*note)(void *user, const char *text); /* what the user should know of the result; NULL: notes are dropped */
 	void *user;
 };

@@ -1,50 +1,11 @@
 /* gt_export_onnx: the inputs, the graph, the output and the metadata of an ONNX model. */
 #include "base/json.h"
+#include "export/onnx_inputs.h"
 #include "export/onnx_ops.h"
 #include "gtrain_export.h"
-#include "session/session_data.h"
+#include "store/data_facts.h"
 #include <stdio.h>
 #include <string.h>
-
-static const char *declare_input(struct gt_onnx *m, int i)
-{
-	const struct gt_value *v = &m->source->graph->values[m->source->graph->input[i]];
-	gt_onnx_input(m, v->name, v->desc.dtype == GT_I32 ? GT_ONNX_INT64 : GT_ONNX_FLOAT, &v->desc);
-	return v->name;
-}
-
-/* Declares images as u8 pixels, and adds their normalisation. */
-static const char *declare_pixels(struct gt_onnx *m, int i, const struct gt_attr_gather *a)
-{
-	const struct gt_value *v = &m->source->graph->values[m->source->graph->input[i]];
-	int64_t dim[3] = {v->desc.dim[1], 1, 1};
-	int rank = v->desc.rank - 1;
-	m->layer = v->name;
-	gt_onnx_input(m, v->name, GT_ONNX_UINT8, &v->desc);
-	const char *x = gt_onnx_cast(m, v->name, GT_ONNX_FLOAT);
-	x = GT_ONNX(m, "Mul", GT_IN(x, gt_onnx_floats(m, rank, dim, a->scale)));
-	return GT_ONNX(m, "Add", GT_IN(x, gt_onnx_floats(m, rank, dim, a->shift)));
-}
-
-static bool is_image(const struct gt_export_source *s, int i)
-{
-	return !s->conf->model.ninputs || s->conf->model.inputs[i].type == GT_INPUT_IMAGE;
-}
-
-static enum gt_code declare_inputs(struct gt_onnx *m, bool preprocess, const char **name, struct gt_err *err)
-{
-	const struct gt_export_source *s = m->source;
-	for (int i = 0; i < s->graph->ninputs; i++) {
-		struct gt_attr_gather a;
-		if (!preprocess || !is_image(s, i)) {
-			name[i] = declare_input(m, i);
-			continue;
-		}
-		GT_TRY(gt_session_gather_attr(s->conf, (struct gt_transform_list){0}, &a, err));
-		name[i] = declare_pixels(m, i, &a);
-	}
-	return GT_OK;
-}
 
 /* ---- metadata --------------------------------------------------------------------------------------------------------------------- */
 static enum gt_code add_json(struct gt_onnx *m, const char *key, struct gt_json *j, struct gt_err *err)
@@ -105,6 +66,18 @@ static enum gt_code add_normalization(struct gt_onnx *m, bool inside, struct gt_
 	return add_json(m, "normalization", &j, err);
 }
 
+/* The words of categories, the vocabulary of texts and the names of columns, as in data.json of a checkpoint (gtrain-checkpoint(5)). */
+static enum gt_code add_facts(struct gt_onnx *m, struct gt_err *err)
+{
+	struct gt_data_facts facts = m->source->session->data.facts;
+	const char *text;
+	facts.samples = NULL;
+	GT_TRY(gt_data_facts_print(&facts, m->arena, &text, err));
+	if (text)
+		gt_onnx_metadata(m, "data", text);
+	return GT_OK;
+}
+
 static enum gt_code add_metadata(struct gt_onnx *m, bool preprocess, struct gt_err *err)
 {
 	const struct gt_ckpt_meta *meta = gt_ckpt_meta(m->source->ckpt);
@@ -114,6 +87,8 @@ static enum gt_code add_metadata(struct gt_onnx *m, bool preprocess, struct gt_e
 	gt_onnx_metadata(m, "step", step);
 	GT_TRY(add_classes(m, err));
 	GT_TRY(add_values(m, err));
+	if (preprocess)
+		GT_TRY(add_facts(m, err));
 	return add_normalization(m, preprocess, err);
 }
 
@@ -131,7 +106,7 @@ static enum gt_code build_model(struct gt_onnx *m, bool preprocess, struct gt_er
 {
 	const struct gt_graph *g = m->source->graph;
 	const char *input[GT_MAX_INPUTS], *y;
-	GT_TRY(declare_inputs(m, preprocess, input, err));
+	GT_TRY(gt_onnx_inputs(m, preprocess, input, err));
 	GT_TRY(gt_onnx_graph(m, input, &y, err));
 	gt_onnx_output(m, y, name_output(g), gt_graph_desc(g, g->output));
 	return add_metadata(m, preprocess, err);

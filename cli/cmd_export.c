@@ -1,30 +1,70 @@
 #include "commands.h"
+#include "gtrain_export.h"
 #include "gtrain_use.h"
 #include <ctype.h>
 #include <string.h>
 #include <unistd.h>
 
 struct export_args {
-	const char *out;
+	const char *out, *format;
+	bool preprocess;
 };
 #define OFFSET(member) offsetof(struct export_args, member)
 
+/* The formats: X(word, ending of --out, NULL for a directory, article and noun for messages). */
+#define FORMATS(X)                                     \
+	X(SAFETENSORS, "safetensors", ".safetensors")      \
+	X(ONNX, "onnx", ".onnx")
+
+enum format {
+#define GT_X(id, ...) FORMAT_##id,
+	FORMATS(GT_X)
+#undef GT_X
+	NFORMATS
+};
+
+static const struct {
+	const char *word, *ending;
+} formats[NFORMATS] = {
+#define GT_X(id, ...) {__VA_ARGS__},
+    FORMATS(GT_X)
+#undef GT_X
+};
+
 static const struct gt_option options[] = {
 	{"out", 'o', GT_OPTION_STRING, OFFSET(out), "FILE", GT_COMPLETE_FILE, .help = "the file to write; -: standard output", true},
+	{"format", 0, GT_OPTION_CHOICE, OFFSET(format), "FORMAT", GT_COMPLETE_CHOICE, "safetensors|onnx",
+	 .help = "the format; default: that of the ending of FILE"},
+	{"preprocess", 0, GT_OPTION_FLAG, OFFSET(preprocess),
+	 .help = "onnx: the model takes pixels 0 to 255, or the values of a table, and normalises them"},
 	{0},
 };
 
-/* Rejects names with the extension of another format. */
-static enum gt_code check_name(const char *path, struct gt_err *err)
+/* Returns the ending of a file's name, with its dot; "": it has none. */
+static const char *find_ending(const char *path)
 {
 	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *dot = strrchr(name, '.');
-	if (!dot || dot == name || !isalpha((unsigned char)dot[1]) || !strcmp(dot, ".safetensors"))
-		return GT_OK;
-	return gt_fail(
-	    err, GT_EUSAGE,
-	    "--out %.500s: expected a name that ends with .safetensors, the only format that gtrain writes, got %.20s; write -o "
-	    "%.*s.safetensors",
-	    path, dot, (int)(dot - path > 400 ? 400 : dot - path), path);
+	return !dot || dot == name || !isalpha((unsigned char)dot[1]) ? "" : dot;
+}
+
+static enum gt_code find_format(const struct export_args *a, enum format *out, struct gt_err *err)
+{
+	const char *ending = find_ending(a->out);
+	int named = NFORMATS, given = NFORMATS;
+	for (int i = 0; i < NFORMATS; i++) {
+		named = strcmp(ending, formats[i].ending) ? named : i;
+		given = a->format && !strcmp(a->format, formats[i].word) ? i : given;
+	}
+	if (*ending && named == NFORMATS)
+		return gt_fail(err, GT_EUSAGE, "--out %.500s: expected a name that ends with .safetensors or .onnx, the formats that gtrain "
+		               "writes, got %.20s", a->out, ending);
+	if (named < NFORMATS && given < NFORMATS && named != given)
+		return gt_fail(err, GT_EUSAGE, "--out %.500s: expected a name that ends with %s, because of --format %s, got %s", a->out,
+		               formats[given].ending, formats[given].word, ending);
+	*out = given < NFORMATS ? given : named < NFORMATS ? named : FORMAT_SAFETENSORS;
+	if (a->preprocess && *out != FORMAT_ONNX)
+		return gt_fail(err, GT_EUSAGE, "--preprocess: expected --format onnx, got %s, which has weights only", formats[*out].word);
+	return GT_OK;
 }
 
 static bool write_piece(void *user, const void *data, size_t n)
@@ -34,22 +74,40 @@ static bool write_piece(void *user, const void *data, size_t n)
 
 static enum gt_code export_to_stdout(struct gt_cli *cli, struct gt_err *err)
 {
+	const struct export_args *a = cli->options;
 	if (cli->args.json)
 		return gt_fail(err, GT_EUSAGE, "--out - and --json do not go together, because both write to standard output");
+	if (a->preprocess || (a->format && strcmp(a->format, formats[FORMAT_SAFETENSORS].word) != 0))
+		return gt_fail(err, GT_EUSAGE, "--out -: expected a file, because only the format safetensors can be written to standard output");
 	if (isatty(STDOUT_FILENO))
 		return gt_fail(err, GT_EUSAGE, "--out -: expected a pipe or a file as standard output, got a terminal, which cannot show weights");
 	return gt_export_pieces(cli->args.operands.v[0], write_piece, cli, err);
 }
 
+static void print_note(void *user, const char *text)
+{
+	gt_cli_warn(user, text);
+}
+
+static enum gt_code write_format(struct gt_cli *cli, enum format format, struct gt_err *err)
+{
+	const struct export_args *a = cli->options;
+	struct gt_export_spec spec = {
+	    .ckpt = cli->args.operands.v[0], .out = a->out, .preprocess = a->preprocess, .note = print_note, .user = cli};
+	return format == FORMAT_ONNX ? gt_export_onnx(&spec, err) : gt_export(spec.ckpt, spec.out, err);
+}
+
 static enum gt_code run_export(struct gt_cli *cli, struct gt_err *err)
 {
 	const struct export_args *a = cli->options;
+	enum format format;
 	if (!strcmp(a->out, "-"))
 		return export_to_stdout(cli, err);
-	GT_TRY(check_name(a->out, err));
-	GT_TRY(gt_export(cli->args.operands.v[0], a->out, err));
+	GT_TRY(find_format(a, &format, err));
+	GT_TRY(write_format(cli, format, err));
 	if (cli->args.json) {
-		gt_json_row(&cli->json, NULL, GT_STR("checkpoint", cli->args.operands.v[0]), GT_STR("path", a->out));
+		gt_json_row(&cli->json, NULL, GT_STR("checkpoint", cli->args.operands.v[0]), GT_STR("path", a->out),
+		            GT_STR("format", formats[format].word));
 		return gt_out_json(cli, err);
 	}
 	if (!cli->args.quiet)
@@ -60,11 +118,14 @@ static enum gt_code run_export(struct gt_cli *cli, struct gt_err *err)
 const struct gt_command gt_cmd_export = {
 	.name = "export",
 	.operands = "CKPT",
-	.summary = "write a checkpoint's weights as one safetensors file",
-	.about = "Writes the weights of a checkpoint as one safetensors file, with PyTorch's names and\n"
-	         "layouts, for safetensors.torch.load_file and load_state_dict. The file appears only\n"
-	         "when it is complete. With -o -, standard output receives the bytes of the file.",
-	.example = "gtrain export runs/fmnist-mlp -o fmnist.safetensors",
+	.summary = "write a checkpoint's model for other programs: safetensors, ONNX",
+	.about = "Writes the model of a checkpoint for other programs. The ending of FILE selects the\n"
+	         "format:\n"
+	         "  .safetensors  the weights, with PyTorch's names and layouts, for load_state_dict;\n"
+	         "                also without an ending, and with -o - to standard output\n"
+	         "  .onnx         the model, for ONNX Runtime and other runtimes\n"
+	         "The file appears only when it is complete.",
+	.example = "gtrain export runs/fmnist-mlp -o fmnist.onnx",
 	.min_operands = 1,
 	.max_operands = 1,
 	.first = GT_COMPLETE_CHECKPOINT,

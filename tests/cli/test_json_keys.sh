@@ -69,7 +69,7 @@ write bench 2 net.cfg --steps 2 --nproc 2 -s 'parallel.mode="pipe"' -s 'train.gr
 write lr-find 1 net.cfg --steps 50
 write lr-find 2 net.cfg --steps 50 -s 'train.groups=({match="a.*";lr_mul=0.5;})'
 "$gtrain" run net.cfg -o net -q --no-progress 2>err || fail json_keys_run "$(tail -n 1 err)"
-"$gtrain" export net -o net.safetensors -q
+write export 1 net -o net.safetensors
 write check 6 net.cfg -s 'model.pretrained.file="net.safetensors"'
 write inspect 1 net
 write eval 1 net --report

@@ -215,8 +215,8 @@ done
 (cd sub && "$gtrain" run -q c.cfg -s data.root=data -o ../rel 2>"$tmp/err") && pass relative_set || fail relative_set "$(cat err)"
 rm -rf rel
 
-# ---- export writes one format ------------------------------------------------------------------------------------------------------------
-for name in x.onnx x.pt dir/x.pth x.h5; do
+# ---- export by the ending of the file ----------------------------------------------------------------------------------------------------
+for name in x.tflite x.pt dir/x.pth x.h5; do
 	run export taken/run -o "$name"
 	[ "$rc" = 64 ] && grep -qF 'expected a name that ends with .safetensors' err && [ ! -e "$name" ] && pass "export_$name" ||
 		fail "export_$name" "status $rc: $(cat err)"

@@ -1,0 +1,36 @@
+/* A writer of messages in the binary format of Protocol Buffers (protobuf.dev/programming-guides/encoding), for ONNX files.
+ *
+ *     struct gt_pb type = {0}, value = {0};
+ *     gt_pb_int(&type, 1, 1);                  field 1: a varint
+ *     gt_pb_string(&value, 1, "input");        field 1: a length and bytes
+ *     gt_pb_message(&value, 2, &type);         field 2: a message, which is freed
+ *     ... value.data, value.n ...
+ *     gt_pb_free(&value);
+ *
+ * A failure (out of memory) is kept in no_memory, and passed on to the message that contains this one. */
+#ifndef GT_EXPORT_PROTOBUF_H
+#define GT_EXPORT_PROTOBUF_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct gt_pb {
+	uint8_t *data; /* malloc'ed */
+	size_t n;      /* bytes of data */
+	int64_t cap;
+	bool no_memory;
+};
+
+void gt_pb_int(struct gt_pb *m, int field, int64_t value); /* also for enumerations and bool */
+void gt_pb_float(struct gt_pb *m, int field, float value);
+void gt_pb_string(struct gt_pb *m, int field, const char *value);
+void gt_pb_bytes(struct gt_pb *m, int field, const void *data, size_t n);
+void gt_pb_message(struct gt_pb *m, int field, struct gt_pb *part);
+/* Appends the fields of part, which is freed, to m. */
+void gt_pb_join(struct gt_pb *m, struct gt_pb *part);
+/* Writes the head of a field of n bytes, which the caller writes after m. */
+void gt_pb_head(struct gt_pb *m, int field, uint64_t n);
+void gt_pb_free(struct gt_pb *m); /* m is then an empty message */
+
+#endif

@@ -1,0 +1,25 @@
+/* A part of the public interface of the engine (gtrain.h): writes the model of a checkpoint in formats of other programs.
+ *
+ *     struct gt_export_spec spec = {.ckpt = "runs/demo", .out = "model.onnx", .note = print_note, .user = cli};
+ *     GT_TRY(gt_export_onnx(&spec, err));
+ */
+#ifndef GT_GTRAIN_EXPORT_H
+#define GT_GTRAIN_EXPORT_H
+
+#include "base/err.h"
+#include <stdbool.h>
+
+struct gt_export_spec {
+	const char *ckpt; /* a run directory (selects its best checkpoint, else the latest) or a step-... directory */
+	const char *out;  /* file or directory to write, which appears only when it is complete */
+	bool preprocess;  /* ONNX: images are u8 pixels, values those of the columns of a table; the model normalises them */
+	void (*note)(void *user, const char *text); /* what the user should know of the result; NULL: notes are dropped */
+	void *user;
+};
+
+/* Writes the model as an ONNX file. The weights and the arithmetic are f32, whatever the precision of the run was. Dimension 0 of inputs
+ * and output is symbolic ("batch"); sequences have the longest length. Metadata: the name of the run, its step, the names of the classes,
+ * and how inputs are prepared. GT_EFAIL: a layer has no equivalent in ONNX, or the file would be too large. */
+enum gt_code gt_export_onnx(const struct gt_export_spec *spec, struct gt_err *err);
+
+#endif

@@ -1,0 +1,74 @@
+#!/bin/bash
+# Exported models beside gtrain: outputs of ONNX Runtime (onnx_outputs.py, onnx_table.py) for every type of layer and for configs of
+# configs/. $ONNX_PYTHON: a Python with onnx, onnxruntime and numpy (python3). EXPORT=full: all of configs/, which takes ten minutes.
+# tests/run: beside others
+set -u
+onnx=${ONNX_PYTHON:-python3}
+here=$GTRAIN_SRC/tests/parity
+export OMP_WAIT_POLICY=passive # see test_parity.sh
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+export TMPDIR=$tmp
+has_onnx=true
+if ! "$onnx" -c 'import onnx, onnxruntime, numpy' 2>/dev/null; then
+	echo "skip export_onnx: $onnx has no onnx, onnxruntime and numpy (set ONNX_PYTHON)"
+	has_onnx=false
+fi
+
+# fails NAME: reports the first line of $tmp/err
+fails() { echo "not ok $1: $(head -n 1 "$tmp/err")"; }
+
+# outputs NAME RUN [--pixels]: the outputs of gtrain for random inputs, in $tmp/NAME.out
+outputs() {
+	mkdir -p "$tmp/$1.out"
+	"$GTRAIN_BUILD/tests/parity/tool_outputs" ${3:+"$3"} "$2" "$tmp/$1.out" 2>"$tmp/err" || fails "outputs_$1"
+}
+
+# compare_onnx NAME RUN [EXPORT OPTIONS]: exports the model of a run, and compares the outputs in $tmp/NAME.out
+compare_onnx() {
+	local name=$1 run=$2
+	shift 2
+	$has_onnx || return
+	if "$GTRAIN" export "$run" -o "$tmp/$name.onnx" -q "$@" 2>"$tmp/err"; then
+		"$onnx" "$here/onnx_outputs.py" "$tmp/$name.onnx" "$tmp/$name.out" "onnx_$name"
+	else
+		fails "onnx_$name"
+	fi
+	rm -f "$tmp/$name.onnx"
+}
+
+# ---- every type of layer -----------------------------------------------------------------------------------------------------
+for kind in images sequences tables; do
+	if "$GTRAIN" run "$here/export_$kind.conf" -q --no-progress --device cpu -o "$tmp/run" >"$tmp/log" 2>"$tmp/err"; then
+		outputs "$kind" "$tmp/run"
+		compare_onnx "$kind" "$tmp/run"
+	else
+		fails "run_$kind"
+	fi
+	if [ $kind = images ]; then
+		outputs pixels "$tmp/run" --pixels
+		compare_onnx pixels "$tmp/run" --preprocess
+	fi
+	rm -rf "$tmp/run"
+done
+missing=$(comm -23 <(sed -n '/^\.Ss Layer types/,/^\.Ss model.pretrained/s/^\.It Cm //p' "$GTRAIN_SRC/man/gtrain.cfg.5" | sort -u) \
+	<(sed -n 's/.*{.* type = "\([a-z0-9_]*\)".*/\1/p' "$here"/export_*.conf | sort -u))
+if [ -z "$missing" ]; then echo 'ok every_layer_type'; else echo "not ok every_layer_type: no config has" $missing; fi
+if $has_onnx; then
+	mkdir "$tmp/table"
+	"$onnx" "$here/onnx_table.py" "$GTRAIN" "$tmp/table"
+fi
+
+# ---- configs -------------------------------------------------------------------------------------------------------------------
+short=' fmnist_mlp fmnist_cnn adult_tabular imdb_bag '
+for cfg in "$GTRAIN_SRC"/configs/*.cfg; do
+	name=$(basename "$cfg" .cfg)
+	[ "${EXPORT:-}" = full ] || [[ $short = *" $name "* ]] || continue
+	if "$GTRAIN" run "$cfg" --smoke -q --device cpu -o "$tmp/$name" >"$tmp/log" 2>"$tmp/err" </dev/null; then
+		outputs "$name" "$tmp/$name/run"
+		compare_onnx "$name" "$tmp/$name/run"
+	else
+		fails "run_$name"
+	fi
+	rm -rf "${tmp:?}/$name" "$tmp/$name.out"
+done

@@ -68,13 +68,13 @@ if "$gtrain" predict bare bare.jsonl 2>err | predicted | cmp -s - <("$gtrain" pr
 # ---- texts, with escapes --------------------------------------------------------------------------------------------------------------
 awk 'BEGIN {
 	for (i = 1; i <= 120; i++)
-		printf "{\"label\": \"%s\", \"text\": \"a %s \\u0066ilm,\\nsaid \\\"w%d\\\" of it\", \"meta\": {\"id\": %d, \"tags\": [1]}}\n",
-			i % 2 ? "pos" : "neg", i % 2 ? "good" : "terrible", i * i, i
+		printf "{\"label\": \"%s\", \"text\": \"a %s \\u0066ilm,\\nsaid \\\"w%d\\\" %s\", \"meta\": {\"id\": %d, \"tags\": [1]}}\n",
+			i % 2 ? "pos" : "neg", i % 2 ? "good" : "terrible", i * i, "about the story, in which nobody knows the end of it", i
 }' >texts.jsonl
 gives texts_init 0 err 'wrote' init texts.jsonl --target label -o texts.cfg
 gives texts_columns 0 out 'meta.tags' check texts.cfg
-run run texts.cfg -o texts -q -s train.epochs=4
-if grep -q 'valid accuracy 1.0000' out; then pass texts; else fail texts "$(head -n 1 out err)"; fi
+run run texts.cfg -o texts -q -s train.epochs=20
+if grep -q "valid accuracy 1.0000" out; then pass texts; else fail texts "$(cat out err)"; fi
 
 # ---- lists of images ------------------------------------------------------------------------------------------------------------------
 image=iVBORw0KGgoAAAANSUhEUgAAAAgAAAAICAAAAADhZOFXAAAADklEQVR42mOQgwIGyhgADlcHgX3rLBkAAAAASUVORK5CYII=

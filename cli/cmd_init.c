@@ -118,6 +118,9 @@ const struct gt_command gt_cmd_init = {
 	         "files gets a config that classifies texts by their words. For a CSV file and the\n"
 	         "column to predict, writes a config with the types of its columns. --list shows what\n"
 	         "there is a recipe for.",
+	         "files gets a config that classifies texts by their words. For a table (CSV, TSV\n"
+	         "or JSON Lines, also with .gz) and the column to predict, writes a config with the\n"
+	         "types of its columns.",
 	.example = "gtrain init flowers -o flowers.cfg",
 	.max_operands = 1,
 	.first = GT_COMPLETE_FILE,

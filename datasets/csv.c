@@ -8,6 +8,7 @@
 #include "base/fileio.h"
 #include "format.h"
 #include "gzfile.h"
+#include "json_rows.h"
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +16,8 @@
 #include <emmintrin.h>
 #endif
 
-enum { WINDOW = 1 << 20, PAD = 16 }; /* PAD: bytes that are compared at a time; size of the padding after the window */
+/* PAD: bytes that are compared at a time; size of the padding after the window. DETECT: bytes that tell JSON Lines from CSV */
+enum { WINDOW = 1 << 20, PAD = 16, DETECT = 64 };
 
 struct gt_csv {
 	struct gt_gzfile file; /* closed once the window has the end of the file */
@@ -29,6 +31,8 @@ struct gt_csv {
 	char **field;          /* [field_cap] */
 	uint32_t *len;         /* [len_cap]; while a record is scanned, DOUBLED is added if the field has doubled quotes */
 	int64_t field_cap, len_cap;
+	struct gt_json_rows *json; /* the parser of JSON Lines; NULL: the file is CSV */
+	bool named;            /* JSON Lines: gt_csv_next has returned the names of the columns */
 };
 #define DOUBLED (1u << 31)
 _Static_assert(GT_CSV_MAX_FIELD < DOUBLED, "the bytes of a field and the mark DOUBLED share 32 bits");
@@ -116,6 +120,90 @@ static enum gt_code convert_to_utf8(struct gt_csv *c, enum gt_encoding encoding,
 	return code;
 }
 
+/* Moves c->at to the first record that is not an empty line. */
+static enum gt_code skip_empty_lines(struct gt_csv *c, struct gt_err *err)
+{
+	for (;;) {
+		while (c->at < c->end && (*c->at == '\n' || (*c->at == '\r' && c->at + 1 < c->end && c->at[1] == '\n'))) {
+			c->line += *c->at == '\n';
+			c->at++;
+		}
+		if (c->whole || c->at + 1 < c->end || (c->at < c->end && *c->at != '\r'))
+			return GT_OK;
+		GT_TRY(refill_window(c, err));
+	}
+}
+
+/* ---- JSON Lines ----------------------------------------------------------------------------------------------------------------- */
+/* Finds the next line that is not empty, and moves c->at behind it. *line is NULL at the end of the file. */
+static enum gt_code next_line(struct gt_csv *c, char **line, size_t *n, struct gt_err *err)
+{
+	char *lf;
+	*line = NULL;
+	GT_TRY(skip_empty_lines(c, err));
+	while (!(lf = memchr(c->at, '\n', (size_t)(c->end - c->at))) && !c->whole)
+		GT_TRY(refill_window(c, err));
+	if (c->at == c->end)
+		return GT_OK;
+	*line = c->at;
+	*n = (size_t)((lf ? lf : c->end) - c->at);
+	c->at += *n + (lf != NULL);
+	return GT_OK;
+}
+
+static bool has_utf8_mark(const struct gt_csv *c)
+{
+	return c->end - c->at >= 3 && !memcmp(c->at, "\xef\xbb\xbf", 3);
+}
+
+/* Goes back to the begin of the content. begin: its offset in the window, if the window has the whole file. */
+static enum gt_code rewind_file(struct gt_csv *c, bool whole, size_t begin, struct gt_err *err)
+{
+	c->line = 1;
+	c->at = c->text + (whole ? begin : 0);
+	if (whole)
+		return GT_OK;
+	c->end = c->at;
+	c->done = 0;
+	GT_TRY(refill_window(c, err));
+	c->at += has_utf8_mark(c) ? 3 : 0;
+	return GT_OK;
+}
+
+/* Collects the keys of all lines, if the file is JSON Lines, and goes back to its begin. */
+static enum gt_code learn_json_keys(struct gt_csv *c, struct gt_err *err)
+{
+	bool whole = c->whole;
+	size_t begin = (size_t)(c->at - c->text), n;
+	char *line;
+	GT_TRY(skip_empty_lines(c, err));
+	while (!c->whole && c->end - c->at < DETECT)
+		GT_TRY(refill_window(c, err));
+	n = (size_t)(c->end - c->at);
+	if (!gt_json_rows_detect(c->at, n < DETECT ? n : DETECT))
+		return GT_OK;
+	GT_TRY(gt_json_rows_open(&c->json, err));
+	for (;;) {
+		GT_TRY(next_line(c, &line, &n, err));
+		if (!line)
+			return rewind_file(c, whole, begin, err);
+		GT_TRY(gt_json_rows_learn(c->json, line, n, c->file.shown, c->line++, err));
+	}
+}
+
+static enum gt_code next_object(struct gt_csv *c, struct gt_csv_record *out, struct gt_err *err)
+{
+	char *line;
+	size_t n;
+	if (!c->named) {
+		c->named = true;
+		return gt_json_rows_names(c->json, c->line, out, err);
+	}
+	GT_TRY(next_line(c, &line, &n, err));
+	return line ? gt_json_rows_read(c->json, line, n, c->file.shown, c->line++, out, err) : GT_OK;
+}
+
+/* ---- CSV ------------------------------------------------------------------------------------------------------------------------ */
 enum gt_code gt_csv_open(const char *path, char delimiter, enum gt_encoding encoding, size_t window, struct gt_csv **out,
                          struct gt_err *err)
 {
@@ -129,11 +217,13 @@ enum gt_code gt_csv_open(const char *path, char delimiter, enum gt_encoding enco
 	if (code == GT_OK)
 		code = load_first_window(c, !window ? WINDOW : window < 3 ? 3 : window, err);
 	size_t n = code == GT_OK ? (size_t)(c->end - c->at) : 0;
-	bool is_utf8 = n >= 3 && !memcmp(c->at, "\xef\xbb\xbf", 3); /* a UTF-8 byte order mark overrides the given encoding */
+	bool is_utf8 = code == GT_OK && has_utf8_mark(c); /* a UTF-8 byte order mark overrides the given encoding */
 	if (code == GT_OK && !is_utf8 && (encoding != GT_UTF_8 || gt_encoding_is_utf16(c->at, n)))
 		code = convert_to_utf8(c, encoding, err);
 	else if (is_utf8)
 		c->at += 3;
+	if (code == GT_OK)
+		code = learn_json_keys(c, err);
 	if (code != GT_OK) {
 		gt_csv_close(c);
 		return code;
@@ -150,6 +240,7 @@ void gt_csv_close(struct gt_csv *c)
 	free(c->text);
 	free(c->field);
 	free(c->len);
+	gt_json_rows_close(c->json);
 	free(c);
 }
 
@@ -343,20 +434,6 @@ static enum scan scan_record(struct gt_csv *c, char **at, int64_t *line, int *n,
 	}
 }
 
-/* Moves c->at to the first record that is not an empty line. */
-static enum gt_code skip_empty_lines(struct gt_csv *c, struct gt_err *err)
-{
-	for (;;) {
-		while (c->at < c->end && (*c->at == '\n' || (*c->at == '\r' && c->at + 1 < c->end && c->at[1] == '\n'))) {
-			c->line += *c->at == '\n';
-			c->at++;
-		}
-		if (c->whole || c->at + 1 < c->end || (c->at < c->end && *c->at != '\r'))
-			return GT_OK;
-		GT_TRY(refill_window(c, err));
-	}
-}
-
 /* Removes the first of each pair of quotes. len: bytes of the result. */
 static void unescape_quotes(char *field, size_t len)
 {
@@ -371,6 +448,8 @@ enum gt_code gt_csv_next(struct gt_csv *c, struct gt_csv_record *out, struct gt_
 {
 	struct gt_err why; /* written for every failure: `err` may be NULL */
 	*out = (struct gt_csv_record){0};
+	if (c->json)
+		return next_object(c, out, err);
 	GT_TRY(skip_empty_lines(c, err));
 	for (;;) {
 		char *at = c->at;
@@ -390,7 +469,7 @@ enum gt_code gt_csv_next(struct gt_csv *c, struct gt_csv_record *out, struct gt_
 				unescape_quotes(c->field[i], c->len[i] &= ~DOUBLED);
 			c->field[i][c->len[i]] = 0;
 		}
-		*out = (struct gt_csv_record){n, c->field, c->len, c->line};
+		*out = (struct gt_csv_record){.n = n, .field = c->field, .len = c->len, .line = c->line};
 		c->at = at;
 		c->line = line;
 		return GT_OK;

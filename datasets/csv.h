@@ -3,6 +3,8 @@
  * compressed with gzip. A plain file is read in pieces: the buffer has 1 MiB, or up to twice the longest record if this is more. A gzip
  * file is decompressed whole, and text that is not UTF-8 is converted whole.
  *
+ * A file of JSON Lines is recognised by its first bytes, and read as records, too (json_rows.h); its first record has the column names.
+ *
  *     struct gt_csv *csv;
  *     GT_TRY(gt_csv_open("train.csv", ',', GT_UTF_8, 0, &csv, err));
  *     while ((code = gt_csv_next(csv, &rec, err)) == GT_OK && rec.n)
@@ -13,20 +15,10 @@
 #define GT_DATASETS_CSV_H
 
 #include "base/err.h"
+#include "csv_record.h"
 #include "table/encoding.h"
 #include <stddef.h>
 #include <stdint.h>
-
-#define GT_CSV_MAX_FIELD (1 << 20)   /* maximum bytes of a field */
-#define GT_CSV_MAX_FIELDS 65536      /* maximum number of fields of a record */
-#define GT_CSV_MAX_RECORD (64 << 20) /* maximum bytes of a record in the file */
-
-struct gt_csv_record {
-	int n;               /* number of fields; 0: the file has no more records */
-	char *const *field;  /* [n] UTF-8 as in the file, each ended by a NUL; valid until the next call */
-	const uint32_t *len; /* [n] bytes of each field, without the NUL */
-	int64_t line;        /* line of the file at which the record begins, from 1 */
-};
 
 struct gt_csv;
 
@@ -40,7 +32,8 @@ void gt_csv_close(struct gt_csv *c); /* does nothing if c is NULL */
 const char *gt_csv_path(const struct gt_csv *c);
 
 /* Detects the delimiter of a file: which of , ; tab | occurs most often outside of quotes in the first non-empty line; a comma if none
- * occurs. If every comma is between two digits and another of these characters occurs, commas are decimal commas. */
+ * occurs. If every comma is between two digits and another of these characters occurs, commas are decimal commas. JSON Lines do
+ * not use it. */
 enum gt_code gt_csv_delimiter(const char *path, char *out, struct gt_err *err);
 
 /* Reads the next record. GT_EDATA names file and line: a quoted field does not end, text follows a closing quote, a quote is in a field

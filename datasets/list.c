@@ -1,4 +1,5 @@
-/* Images that a CSV file lists: a column of paths, and either a column of class names or numeric target columns.
+/* Images that a CSV file, a TSV file (.tsv) or JSON Lines list: a column of paths, and either a column of class names or numeric target
+ * columns.
  *
  *     file,label                file,labels                 file,age,weight
  *     cats/1.jpg,cat            1.jpg,sea sky               1.jpg,3.5,80
@@ -27,6 +28,7 @@
 
 static const char *const path_names[] = {"path", "file", "filename", "file_name", "fname", "image", NULL};
 static const char *const label_names[] = {"label", "labels", "class", "target", "category", NULL};
+static const struct gt_folder_kind tab_separated = {"tables with tabs", {".tsv", ".tsv.gz"}};
 
 #define MAX_TARGETS 256
 
@@ -159,9 +161,9 @@ static enum gt_code read_list(const struct gt_dataset_spec *spec, const char *pa
 	int at[1 + MAX_TARGETS] = {0, 1};
 	if (spec->ntargets > MAX_TARGETS)
 		return gt_fail(err, GT_ECONFIG, "data.target_columns: expected at most %d columns, got %d", MAX_TARGETS, spec->ntargets);
-	GT_TRY(gt_csv_open(path, ',', GT_UTF_8, 0, &csv, err));
+	GT_TRY(gt_csv_open(path, gt_folder_wants(&tab_separated, path) ? '\t' : ',', GT_UTF_8, 0, &csv, err));
 	enum gt_code code = gt_csv_next(csv, &r, err);
-	if (code == GT_OK && r.n && !gt_folder_wants(&gt_folder_images, r.field[0])) {
+	if (code == GT_OK && r.n && (r.names || !gt_folder_wants(&gt_folder_images, r.field[0]))) {
 		code = find_columns(spec, path, &r, at, err);
 		if (code == GT_OK)
 			code = gt_csv_next(csv, &r, err);

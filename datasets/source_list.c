@@ -16,7 +16,8 @@ enum { MAX_DEPTH = 32 };
 
 const struct gt_folder_kind gt_folder_images = {"images (.jpg, .jpeg, .png or .webp)", {".jpg", ".jpeg", ".png", ".webp"}};
 const struct gt_folder_kind gt_folder_texts = {"texts (.txt)", {".txt"}};
-const struct gt_folder_kind gt_folder_tables = {"tables (.csv, .tsv, or these with .gz)", {".csv", ".tsv", ".csv.gz", ".tsv.gz"}};
+const struct gt_folder_kind gt_folder_tables = {"tables (.csv, .tsv, .jsonl, or these with .gz)",
+                                                {".csv", ".tsv", ".jsonl", ".ndjson", ".csv.gz", ".tsv.gz", ".jsonl.gz", ".ndjson.gz"}};
 
 bool gt_folder_wants(const struct gt_folder_kind *kind, const char *path)
 {

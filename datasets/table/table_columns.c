@@ -318,7 +318,9 @@ enum gt_code gt_table_map_columns(struct gt_table_reader *r, const struct gt_csv
 		return gt_fail_memory(err, (size_t)rec->n * sizeof *to);
 	r->to = to;
 	*is_header = r->facts ? r->facts->header : first ? r->spec->header == GT_HEADER_YES : t->header;
-	if (first && !r->facts && r->spec->header == GT_HEADER_AUTO)
+	if (rec->names)
+		*is_header = true;
+	else if (first && !r->facts && r->spec->header == GT_HEADER_AUTO)
 		GT_TRY(looks_like_header(rec, is_header, err));
 	if (first)
 		GT_TRY(r->facts ? make_fitted_columns(r, *is_header, err) : make_columns(r, *is_header ? rec : NULL, err));

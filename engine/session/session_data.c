@@ -2,6 +2,7 @@
 #include "exec/epoch_order.h"
 #include "exec/split_samples.h"
 #include "fitted.h"
+#include "folder.h"
 #include "formats.h"
 #include "skipped.h"
 #include "source.h"
@@ -10,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <unistd.h>
 
 struct job {
@@ -89,19 +89,13 @@ static void append_change(struct gt_session_files *out, const char *format, ...)
 	va_end(args);
 }
 
-static bool ends_with(const char *path, const char *end)
-{
-	size_t n = strlen(path), m = strlen(end);
-	return n > m && !strcasecmp(path + n - m, end);
-}
-
 /* Changes ds so that its split "test" has all samples of the file or folder spec->measure. files: the run's images were files. */
 static enum gt_code measure_all_samples(const struct gt_session_spec *spec, bool files, struct gt_arena *a, struct gt_dataset_spec *ds,
                                         struct gt_err *err)
 {
 	const char *path = spec->measure, **test;
 	bool learns = gt_dataset_fitting(ds), rows = gt_format_content(ds->format) == GT_CONTENT_TABLE;
-	bool list = ends_with(path, ".csv") || ends_with(path, ".csv.gz");
+	bool list = gt_folder_wants(&gt_folder_tables, path);
 	ds->limit = 0;
 	ds->all = true;
 	ds->train = NULL;

@@ -366,8 +366,9 @@ static enum gt_code check_file(const char *path, struct gt_err *err)
 	    {".jpg", "put images into a folder for each class"}, {".jpeg", "put images into a folder for each class"},
 	    {".png", "put images into a folder for each class"}, {".webp", "put images into a folder for each class"},
 	    {".xlsx", "export the table as CSV"}, {".xls", "export the table as CSV"}, {".ods", "export the table as CSV"},
-	    {".parquet", "export the table as CSV"}, {".feather", "export the table as CSV"}, {".json", "export the table as CSV"},
-	    {".jsonl", "export the table as CSV"}, {".cfg", "this one seems to be a config already"}};
+	    {".parquet", "export the table as CSV"}, {".feather", "export the table as CSV"},
+	    {".json", "write one JSON object on each line (.jsonl), for example with `jq -c '.[]'`"},
+	    {".cfg", "this one seems to be a config already"}};
 	size_t n = strlen(path);
 	for (size_t i = 0; i < sizeof other / sizeof *other; i++) {
 		size_t end = strlen(other[i].end);

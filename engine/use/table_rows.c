@@ -42,7 +42,7 @@ void gt_table_rows_close(struct gt_table_rows *r)
 static enum gt_code copy_column_names(struct gt_table_rows *r, const char ***out, struct gt_err *err)
 {
 	const struct gt_table_facts *f = r->spec.facts;
-	bool without = !f->header && r->rec.n == f->ncolumns - f->ntargets;
+	bool header = f->header || r->rec.names, without = !header && r->rec.n == f->ncolumns - f->ntargets;
 	const char **name;
 	GT_NEW(name, r->arena, r->rec.n + 1, err);
 	for (int i = 0, k = 0; i < r->rec.n; i++) {
@@ -51,7 +51,7 @@ static enum gt_code copy_column_names(struct gt_table_rows *r, const char ***out
 		snprintf(buf, sizeof buf, "c%d", i + 1);
 		while (without && k < f->ncolumns && f->column[k].type == GT_COLUMN_TARGET)
 			k++;
-		const char *text = f->header ? gt_cell_trim(r->rec.field[i], &len) : k < f->ncolumns ? f->column[k++].name : buf;
+		const char *text = header ? gt_cell_trim(r->rec.field[i], &len) : k < f->ncolumns ? f->column[k++].name : buf;
 		GT_NEW_STR(name[i], gt_arena_strdup(r->arena, *text ? text : buf), err);
 	}
 	*out = name;
@@ -128,7 +128,7 @@ enum gt_code gt_table_rows_file(struct gt_table_rows *r, const char *path, struc
 	GT_TRY(gt_csv_next(r->csv, &r->rec, err));
 	GT_TRY(copy_column_names(r, &names, err));
 	GT_TRY(select_columns(r, names, gt_csv_path(r->csv), err));
-	r->used = r->spec.facts->header;
+	r->used = r->spec.facts->header || r->rec.names;
 	for (int i = 0; r->first && (i < r->n || i < nbefore); i++)
 		if (i >= r->n || i >= nbefore || strcmp(before[i], r->column_name[i]))
 			return gt_fail(err, GT_EUSAGE, "--append: expected the columns of %.300s in %.300s, because the output is one table, got "

@@ -1,5 +1,5 @@
-/* A CSV file. Fields are text without NUL bytes; written out with quotes and read again, every record is the same. Read a few bytes at a
- * time, it gives the same records and the same error. */
+/* A CSV file, or JSON Lines. Fields are text without NUL bytes; written out with quotes and read again, every record is the same. Read a
+ * few bytes at a time, it gives the same records and the same error. */
 #include "csv.h"
 #include "fuzz_file.h"
 #include <string.h>
@@ -52,10 +52,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		FUZZ_ASSERT(rc == GT_EDATA && e.msg[0]);
 		return 0;
 	}
-	int64_t line = 0;
+	int64_t line = -1;
 	while ((rc = gt_csv_next(csv, &r, &e)) == GT_OK && r.n) {
 		FUZZ_ASSERT(r.line > line);
-		line = r.line;
+		line = r.names ? r.line - 1 : r.line; /* the names of JSON Lines are in the line of the first object */
 		size_t room = 1;
 		for (int i = 0; i < r.n; i++)
 			room += 2 * strlen(r.field[i]) + 3;

@@ -115,12 +115,9 @@ const struct gt_command gt_cmd_init = {
 	         "them: input size, classes, split, batch, augmentation, network and schedule, with\n"
 	         "comments. The folder has a folder for each class, or train/, valid/ and test/ with\n"
 	         "folders for each class; IDX and CIFAR files are recognised too. A folder of .txt\n"
-	         "files gets a config that classifies texts by their words. For a CSV file and the\n"
-	         "column to predict, writes a config with the types of its columns. --list shows what\n"
-	         "there is a recipe for.",
 	         "files gets a config that classifies texts by their words. For a table (CSV, TSV\n"
 	         "or JSON Lines, also with .gz) and the column to predict, writes a config with the\n"
-	         "types of its columns.",
+	         "types of its columns. --list shows what there is a recipe for.",
 	.example = "gtrain init flowers -o flowers.cfg",
 	.max_operands = 1,
 	.first = GT_COMPLETE_FILE,

@@ -118,6 +118,20 @@ bool gt_tdesc_same_shape(const struct gt_tdesc *a, const struct gt_tdesc *b)
 	return true;
 }
 
+bool gt_tdesc_same_but_ones(const struct gt_tdesc *a, const struct gt_tdesc *b)
+{
+	for (int i = 0, k = 0;; i++, k++) {
+		while (i < a->rank && a->dim[i] == 1)
+			i++;
+		while (k < b->rank && b->dim[k] == 1)
+			k++;
+		if (i == a->rank || k == b->rank)
+			return i == a->rank && k == b->rank;
+		if (a->dim[i] != b->dim[k])
+			return false;
+	}
+}
+
 bool gt_tdesc_equal(const struct gt_tdesc *a, const struct gt_tdesc *b)
 {
 	if (!gt_tdesc_same_shape(a, b) || a->dtype != b->dtype || a->any != b->any || a->layout.nblk != b->layout.nblk)

@@ -74,6 +74,8 @@ size_t gt_tdesc_bytes(const struct gt_tdesc *d);   /* size in memory, with paddi
 bool gt_tdesc_plain(const struct gt_tdesc *d);     /* whether the physical order is the logical one, without blocks */
 bool gt_tdesc_equal(const struct gt_tdesc *a, const struct gt_tdesc *b);
 bool gt_tdesc_same_shape(const struct gt_tdesc *a, const struct gt_tdesc *b);
+/* Returns whether the shapes are the same without their dimensions of 1: [96, 1, 1] and [96], [1, 197, 768] and [197, 768]. */
+bool gt_tdesc_same_but_ones(const struct gt_tdesc *a, const struct gt_tdesc *b);
 
 /* Returns the physical index of the element with logical index idx, which has one entry per dimension. */
 int64_t gt_tdesc_offset(const struct gt_tdesc *d, const int64_t *idx);

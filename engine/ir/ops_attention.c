@@ -1,4 +1,4 @@
-/* Operations on sequences of vectors: positional, pool_tokens, and self-attention (torch.nn.MultiheadAttention). */
+/* Operations on sequences of vectors: positional, class_token, pool_tokens, and self-attention (torch.nn.MultiheadAttention). */
 #include "ir/rows.h"
 
 static enum gt_code expect_tokens(const struct gt_graph *g, const struct gt_node *n, struct gt_err *err)
@@ -48,6 +48,45 @@ static const struct gt_attr_def positional_attrs[] = {
            .help = "rows of the table of the kinds learned and same"),
     GT_KEYS_END,
 };
+
+/* ---- class_token ----------------------------------------------------------------------------------------------------------------- */
+/* A learned vector for each sample of x, [N, 1, C], which is 0: `positional` of the kind `same` adds the vector to it. */
+static enum gt_code token_infer(struct gt_graph *g, struct gt_node *n, struct gt_err *err)
+{
+	struct gt_tdesc x = *gt_graph_desc(g, n->in[0]);
+	GT_TRY(gt_graph_param(g, n, "weight", GT_PARAM_TABLE, 2, (int64_t[]){1, x.dim[2]}, (struct gt_init){GT_INIT_CONST, 0}, x.dim[2], 1,
+	                      err));
+	return gt_infer_same(g, n, err);
+}
+
+/* Zeros of the shape of x, whatever x is: no gradient goes back to x. */
+static enum gt_code no_gradient(GT_GRADIENT_ARGS)
+{
+	(void)g, (void)n, (void)dy, (void)want, (void)dx, (void)err;
+	return GT_OK;
+}
+
+static const struct gt_op token_op = {
+    .code = GT_OP_POSITIONAL, .infer = token_infer, .gradient = positional_gradient};
+static const struct gt_op zeros_op = {.code = GT_OP_SCALE, .infer = gt_infer_same, .gradient = no_gradient};
+
+static enum gt_code class_token_expand(struct gt_graph *g, const struct gt_layer_spec *s, const gt_vid *in, int nin, gt_vid *y,
+                                       struct gt_err *err)
+{
+	struct gt_node look = {.in = {in[0]}};
+	struct gt_attr_positional same = {.kind = GT_POSITIONAL_SAME, .max = 1};
+	gt_vid parts[2] = {-1, in[0]};
+	(void)nin;
+	GT_TRY(expect_tokens(g, &look, err));
+	if (g->length)
+		return gt_fail(err, GT_ECONFIG, "expected tokens of an image or of a table, because the lengths of texts would not count this one");
+	struct gt_tdesc x = *gt_graph_desc(g, in[0]);
+	GT_TRY(gt_graph_apply(g, gt_op_get(GT_OP_SELECT), s->name, &(struct gt_attr_select){.dim = 1, .index = 0}, 1, in, &parts[0], err));
+	GT_TRY(gt_graph_apply(g, &zeros_op, s->name, &(struct gt_attr_scale){.factor = 0}, 1, parts, &parts[0], err));
+	GT_TRY(gt_graph_view(g, s->name, parts[0], 3, (int64_t[]){x.dim[0], 1, x.dim[2]}, &parts[0], err));
+	GT_TRY(gt_graph_apply(g, &token_op, s->name, &same, 1, parts, &parts[0], err));
+	return gt_graph_apply(g, gt_op_get(GT_OP_CONCAT), s->name, NULL, 2, parts, y, err);
+}
 
 /* ---- pool_tokens ----------------------------------------------------------------------------------------------------------------- */
 static enum gt_code pool_infer(struct gt_graph *g, struct gt_node *n, struct gt_err *err)
@@ -168,6 +207,16 @@ const struct gt_op gt_ops_attention[] = {
         .attrs = positional_attrs,
         .infer = positional_infer,
         .gradient = positional_gradient,
+    },
+    {
+        .code = GT_OP_COUNT,
+        .name = "class_token",
+        .help = "puts a learned token, at first 0, before the tokens of [batch, tokens, features], as vision transformers do",
+        .also = "cls_token|cls",
+        .flags = GT_OPF_LAYER | GT_OPF_TOKENS,
+        .min_in = 1,
+        .max_in = 1,
+        .expand = class_token_expand,
     },
     {
         .code = GT_OP_COUNT,

@@ -1,4 +1,4 @@
-/* conv2d: x [N, I, H, W], w [O, I/groups, kh, kw] (torch.nn.Conv2d, cross-correlation). */
+/* conv2d: x [N, I, H, W], w [O, I/groups, kh, kw] (torch.nn.Conv2d, cross-correlation); layer_scale. */
 #include "ir/rows.h"
 
 /* Checks groups, window sizes and the init methods that are for convolutions only; then declares weight and bias and the output. */
@@ -88,6 +88,55 @@ static const struct gt_attr_def conv_attrs[] = {
     GT_KEYS_END,
 };
 
+/* ---- layer_scale --------------------------------------------------------------------------------------------------------- */
+struct attr_layer_scale {
+	double value; /* initial value of all factors */
+};
+
+/* A depthwise convolution of 1x1 pixels whose filters begin with one value. */
+static enum gt_code factors_infer(struct gt_graph *g, struct gt_node *n, struct gt_err *err)
+{
+	const struct attr_layer_scale *a = g->spec->attr;
+	struct gt_tdesc x = *gt_graph_desc(g, n->in[0]);
+	gt_vid y;
+	GT_TRY(gt_graph_param(g, n, "weight", GT_PARAM_WEIGHT, 4, (int64_t[]){x.dim[1], 1, 1, 1}, (struct gt_init){GT_INIT_CONST, a->value}, 1,
+	                      1, err));
+	gt_node_input(n, -1);
+	return gt_graph_output(g, n, NULL, &x, &y, err);
+}
+
+static const struct gt_op factors_op = {
+    .code = GT_OP_CONV2D, .infer = factors_infer, .gradient = conv_gradient, .flops = conv_flops};
+
+/* The features of a sample or of a token are the channels of an image of one pixel. */
+static enum gt_code layer_scale_expand(struct gt_graph *g, const struct gt_layer_spec *s, const gt_vid *in, int nin, gt_vid *y,
+                                       struct gt_err *err)
+{
+	struct gt_tdesc x = *gt_graph_desc(g, in[0]);
+	int64_t channels = x.dim[x.rank == 4 ? 1 : x.rank - 1], rows = gt_tdesc_count(&x) / channels;
+	struct gt_attr_conv2d c;
+	(void)nin;
+	gt_op_defaults(gt_op_get(GT_OP_CONV2D), &c);
+	c.out = c.groups = channels;
+	c.kernel[0] = c.kernel[1] = 1;
+	c.bias = false;
+	*y = in[0];
+	if (x.rank == 4)
+		return gt_graph_apply(g, &factors_op, s->name, &c, 1, in, y, err);
+	if (x.rank == 3)
+		GT_TRY(gt_graph_view(g, s->name, *y, 2, (int64_t[]){rows, channels}, y, err));
+	GT_TRY(gt_graph_unflatten(g, s->name, *y, (int64_t[]){rows, channels, 1, 1}, y, err));
+	GT_TRY(gt_graph_apply(g, &factors_op, s->name, &c, 1, y, y, err));
+	GT_TRY(gt_graph_apply(g, gt_op_get(GT_OP_FLATTEN), s->name, NULL, 1, y, y, err));
+	return x.rank == 3 ? gt_graph_view(g, s->name, *y, 3, x.dim, y, err) : GT_OK;
+}
+
+static const struct gt_attr_def layer_scale_attrs[] = {
+    GT_KEY(attr_layer_scale, "init_value", value, GT_ATTR_FLOAT, .def = 1e-6, .min = -1e6, .max = 1e6,
+           .help = "initial value of the factors"),
+    GT_KEYS_END,
+};
+
 const struct gt_op gt_ops_conv[] = {
     {
         .code = GT_OP_CONV2D,
@@ -100,6 +149,18 @@ const struct gt_op gt_ops_conv[] = {
         .infer = conv_infer,
         .gradient = conv_gradient,
         .flops = conv_flops,
+    },
+    {
+        .code = GT_OP_COUNT,
+        .name = "layer_scale",
+        .help = "multiplies each channel, or feature, by a learned factor (LayerScale of CaiT and ConvNeXt; weight: [channels, 1, 1, 1])",
+        .also = "layerscale",
+        .flags = GT_OPF_LAYER | GT_OPF_TOKENS,
+        .min_in = 1,
+        .max_in = 1,
+        .attrs = layer_scale_attrs,
+        .attr_size = sizeof(struct attr_layer_scale),
+        .expand = layer_scale_expand,
     },
     {.code = GT_OP_CONV2D_DX, .flops = conv_dx_flops},
     {.code = GT_OP_CONV2D_DW, .flops = conv_dw_flops},

@@ -81,8 +81,8 @@ static bool can_load(const struct gt_param *p, const struct gt_st_tensor *t, int
 	struct gt_tdesc whole = t->desc;
 	if (n > 1)
 		whole.dim[0] = whole.dim[0] <= p->desc.dim[0] ? whole.dim[0] * n : 0;
-	return (t->desc.dtype == p->desc.dtype || (p->desc.dtype == GT_F32 && gt_converts_f32(t->desc.dtype))) && whole.rank == p->desc.rank &&
-	       (n == 1 || whole.rank > 0) && gt_tdesc_same_shape(&whole, &p->desc);
+	return (t->desc.dtype == p->desc.dtype || (p->desc.dtype == GT_F32 && gt_converts_f32(t->desc.dtype))) &&
+	       (n == 1 ? gt_tdesc_same_but_ones(&whole, &p->desc) : whole.rank > 0 && gt_tdesc_same_shape(&whole, &p->desc));
 }
 
 /* Fails with all tensors whose shapes differ, and a map entry that would skip the first one. */

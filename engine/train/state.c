@@ -242,7 +242,7 @@ enum gt_code gt_state_import_tensor(struct gt_session *s, const char *path, int 
 	const void *data = t->data;
 	char want[96], got[96];
 	float *buf = NULL;
-	if ((t->desc.dtype != d.dtype && !(d.dtype == GT_F32 && gt_converts_f32(t->desc.dtype))) || !gt_tdesc_same_shape(&t->desc, &d))
+	if ((t->desc.dtype != d.dtype && !(d.dtype == GT_F32 && gt_converts_f32(t->desc.dtype))) || !gt_tdesc_same_but_ones(&t->desc, &d))
 		return gt_fail(err, GT_EDATA, "%s: %s: expected %s %s, got %s %s", path, t->name, gt_dtype_name(d.dtype),
 		               gt_tdesc_text(&d, want, sizeof want), gt_dtype_name(t->desc.dtype), gt_tdesc_text(&t->desc, got, sizeof got));
 	if (t->desc.dtype != d.dtype) {

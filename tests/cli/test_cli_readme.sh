@@ -92,7 +92,7 @@ before() {
 	case $1 in
 	*pool_tokens*) echo '{ name = "x"; type = "embedding"; in = "tokens"; embedding_dim = 8; },' ;;
 	*reshape*) echo '{ type = "linear"; in = "values"; out = 512; },' ;;
-	*permute* | *select*) echo '{ type = "linear"; in = "values"; out = 512; }, { type = "reshape"; shape = [8, 64]; },' ;;
+	*permute* | *select* | *class_token*) echo '{ type = "linear"; in = "values"; out = 512; }, { type = "reshape"; shape = [8, 64]; },' ;;
 	esac
 }
 # sequences FILE LINE: a config whose inputs are tokens with their lengths, or numbers, with the layer LINE

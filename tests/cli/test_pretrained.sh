@@ -15,12 +15,15 @@ model = { input = [1, 6, 6]; layers = (
 train = { epochs = 1; optimizer = { type = "sgd"; lr = 0.1; momentum = 0.9; }; };
 checkpoint = { dir = ""; };
 CFG
-# st.py OUT PREFIX DTYPE CLASSES: a file as PyTorch would write it from such a net, with another number of classes and one tensor more.
+# st.py OUT PREFIX DTYPE CLASSES [ones]: a file as PyTorch would write it from such a net, with another number of classes and one tensor
+# more; with `ones`, some shapes have dimensions of 1 that those of the net do not have.
 cat >"$tmp/st.py" <<'PY'
 import json, math, struct, sys
 out, prefix, dtype, classes = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4])
 shapes = {"conv.weight": [8, 1, 3, 3], "conv.bias": [8], "bn.weight": [8], "bn.bias": [8], "bn.running_mean": [8], "bn.running_var": [8],
           "bn.num_batches_tracked": [], "fc.weight": [classes, 128], "fc.bias": [classes], "proj.weight": [3]}
+if sys.argv[5:] == ["ones"]:
+    shapes |= {"conv.bias": [1, 8, 1], "fc.weight": [classes, 128, 1, 1]}
 head, data = {}, b""
 for name, shape in sorted(shapes.items(), key=lambda t: t[0] != "bn.num_batches_tracked"):
     n = math.prod(shape)
@@ -116,6 +119,13 @@ run resume "$tmp/half" -s train.steps=0
 expect pretrained_resume "$(tail -n 1 "$tmp/err")" "$rc $(digest half)" "0 $(digest whole)"
 if grep -q '"event":"pretrained"' "$tmp/half/metrics.jsonl" && ! grep -q pretrained: "$tmp/err"; then pass pretrained_once; else
 	fail pretrained_once "$(cat "$tmp/err")"; fi
+
+python3 "$tmp/st.py" "$tmp/plain.safetensors" "" f32 4
+python3 "$tmp/st.py" "$tmp/ones.safetensors" "" f32 4 ones
+load plain plain.safetensors "${still[@]}"
+want=$(values plain)
+load ones ones.safetensors "${still[@]}"
+expect pretrained_ones "shapes that differ in dimensions of 1" "$rc: $(values ones)" "0: $want"
 
 refuses() { # NAME STATUS TEXT FILE ARGS...
 	local name=$1 status=$2 text=$3 file=$4

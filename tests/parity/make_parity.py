@@ -130,6 +130,44 @@ def vgg11():
     return seq(*layers, ("flatten", nn.Flatten()), ("fc", nn.Linear(512, 10)))
 
 
+class Factors(nn.Module):
+    """A parameter of this shape that begins with one value."""
+
+    def __init__(self, value, *shape):
+        super().__init__()
+        self.weight = nn.Parameter(torch.full(shape, value))
+
+
+class Vision(nn.Module):
+    """A block of ConvNeXt, then a block of a vision transformer over its pixels."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem = nn.Conv2d(1, 32, 4, 4)
+        self.depth = nn.Conv2d(32, 32, 7, padding=3, groups=32)
+        self.norm1 = nn.LayerNorm(32, eps=1e-6)
+        self.up = nn.Conv2d(32, 64, 1)
+        self.down = nn.Conv2d(64, 32, 1)
+        self.scale1 = Factors(0.5, 32, 1, 1, 1)
+        self.token = Factors(0.0, 1, 32)
+        self.pos = nn.Embedding(50, 32)
+        self.norm2 = nn.LayerNorm(32, eps=1e-6)
+        self.attn = nn.MultiheadAttention(32, 4, batch_first=True)
+        self.scale2 = Factors(0.25, 32, 1, 1, 1)
+        self.norm3 = nn.LayerNorm(32, eps=1e-6)
+        self.fc = nn.Linear(32, 10)
+
+    def forward(self, x):
+        x = self.stem(x)
+        y = self.norm1(self.depth(x).permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
+        x = x + self.scale1.weight[:, 0] * self.down(F.gelu(self.up(y)))
+        x = x.flatten(2).transpose(1, 2)
+        x = torch.cat((self.token.weight.expand(len(x), 1, 32), x), 1) + self.pos.weight
+        y = self.norm2(x)
+        x = x + self.scale2.weight.flatten() * self.attn(y, y, y, need_weights=False)[0]
+        return self.fc(self.norm3(x)[:, 0])
+
+
 # ---- a small network with all that configs/cifar10_airbench94.cfg uses; Muon, dirac and whitening written down from their papers
 class Group(nn.Module):
     def __init__(self, cin, ch):
@@ -262,6 +300,7 @@ RUNS = {
                           batch=32, marks=(40,)),
     "recipe": dict(data=fashion, limit=1000, norm=FM, model=Recipe, prepare=recipe_prepare, opt_of=RecipeOptimizer, batch=50, smoothing=0.2,
                    views=six_views, steps=60),
+    "vision": dict(data=fashion, norm=FM, model=Vision, opt=lambda p: ADAMW(p, lr=1e-3, weight_decay=0.05), batch=64, marks=(40,)),
     "vgg11": dict(data=cifar, norm=CF, model=vgg11, opt=lambda p: SGD(p, lr=1e-4, momentum=0.9, weight_decay=5e-4), batch=32, marks=(12,)),
 }
 

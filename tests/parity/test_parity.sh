@@ -26,7 +26,7 @@ for cfg in "$here"/*.cfg; do
 	set -- -s "checkpoint.every_epochs=0"
 	case $name in
 	mlp_adam) steps=100 ;; # past which PyTorch's own two runs part by percents
-	cnn_bn | resnet20*) steps=40 ;;
+	cnn_bn | resnet20* | vision) steps=40 ;;
 	vgg11) steps=12 ;;
 	recipe) steps=60 ;;
 	seq_*) steps=100 ;;

@@ -37,7 +37,11 @@ def resnet50d(num_classes):
 
 MODELS = {"resnet18": (tv.resnet18, 224), "resnet34": (tv.resnet34, 224), "resnet50": (tv.resnet50, 224),
           "imagenette_resnet50d": (resnet50d, 128), "mobilenet_v2": (tv.mobilenet_v2, 224),
-          "mobilenet_v3": (tv.mobilenet_v3_small, 224), "efficientnet_b0": (tv.efficientnet_b0, 224)}
+          "mobilenet_v3": (tv.mobilenet_v3_small, 224), "efficientnet_b0": (tv.efficientnet_b0, 224),
+          "vit_b16": (tv.vit_b_16, 224), "convnext_tiny": (tv.convnext_tiny, 224)}
+# Names that differ, in the file and in the config: entries of model.pretrained.map.
+MAPS = {"vit_b16": (("class_token", "class_token.weight"), ("encoder.pos_embedding", "encoder.pos_embedding.weight")),
+        "convnext_tiny": (("*.layer_scale", "*.layer_scale.weight"),)}
 
 
 def randomize(model, seed):
@@ -84,11 +88,14 @@ def check(binary, configs, work, name):
     text = re.sub(r"(?ms)^data = \{.*?^\};", DATA, text)
     text = re.sub(r'(type = "linear"; out = )1000\b', rf"\g<1>{CLASSES}", text)
     open(cfg, "w", encoding="utf-8").write(text)
+    entries = "".join(f'{{from="{a}";to="{b}";}},' for a, b in MAPS.get(name, ()))
+    load = ["-s", f'model.pretrained={{file="{os.path.abspath(state)}";map=({entries});}}'] if entries else ["--init", state]
     # A step at rate 0 that keeps the running statistics: the checkpoint has the weights of the file.
-    subprocess.run([binary, "run", cfg, "-q", "--no-progress", "--device", "cpu", "-o", run, "--init", state, "-s", 'precision="fp32"',
+    subprocess.run([binary, "run", cfg, "-q", "--no-progress", "--device", "cpu", "-o", run, *load, "-s", 'precision="fp32"',
                     "-s", "train.steps=1", "-s", "train.eval_every_epochs=0", "-s", "checkpoint.best.metric=", "-s",
                     'train.optimizer={type="sgd";lr=0.0;}', "-s", 'train.schedule={type="constant";}',
-                    "-s", 'train.groups=({match=["*"];frozen_stats=true;})'], check=True)
+                    *(["-s", 'train.groups=({match=["*"];frozen_stats=true;})'] if any("running_var" in k for k in before) else [])],
+                   check=True)
     out = subprocess.run([binary, "predict", run, "--top", str(CLASSES), "--json", "--device", "cpu", *paths], check=True,
                          stdout=subprocess.PIPE, text=True).stdout
     worst = 0
@@ -96,6 +103,10 @@ def check(binary, configs, work, name):
         for top in json.loads(line)["top"]:
             worst = max(worst, abs(np.log(top["probability"]) - float(w[int(top["class"])])))
     after = load_file(os.path.join(run, "latest", "model.safetensors"))
+    for a, b in MAPS.get(name, ()):
+        for key in [k for k in after if re.fullmatch(re.escape(b).replace(r"\*", ".*"), k)]:
+            after[key[:len(key) - len(b.lstrip("*")) + len(a.lstrip("*"))]] = after.pop(key)
+    after = {k: v.view(before[k].shape) if k in before and v.numel() == before[k].numel() else v for k, v in after.items()}
     model.load_state_dict(after, strict=True)
     differ = [k for k in before if not torch.equal(before[k], after[k])]
     # 1e-5: a logit near 1 is a sum of a thousand rounded products after fifty layers.

@@ -42,8 +42,9 @@ static const struct {
      "Each entry of the list is a group with the keys below. A network that PyTorch trained on 1,000 classes, for a model with a head of "
      "its own: pretrained = { file = \"resnet18.safetensors\"; map = ( { from = \"fc.*\"; to = \"\"; } ); }; names that all begin "
      "with backbone: map = ( { from = \"backbone.*\"; to = \"*\"; } ). If all names in the file begin with module., as those of "
-     "torch.nn.DataParallel do, this is removed first. It is an error if a shape differs, if an entry matches no name, or if nothing is "
-     "loaded. Values in f16, bf16 and f64 are converted to f32. run and check print what is loaded and what is not."},
+     "torch.nn.DataParallel do, this is removed first. It is an error if a shape differs other than in dimensions of 1, if an entry "
+     "matches no name, or if nothing is loaded. Values in f16, bf16 and f64 are converted to f32. run and check print what is loaded and "
+     "what is not."},
     {"train.", "train", NULL},
     {"train.groups[].", "train.groups",
      "Each entry of the list is a group with the keys below. Parameters that no group matches use train.optimizer and train.schedule."},

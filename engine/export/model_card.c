@@ -200,8 +200,8 @@ static void write_scores(FILE *f, const struct facts *a, int64_t step)
 static void write_training(FILE *f, const struct gt_export_source *s, const struct facts *a)
 {
 	const struct gt_ckpt_meta *m = gt_ckpt_meta(s->ckpt);
-	fprintf(f, "\n## Training\n\nIt took %.0f seconds on %" PRId64 " rank%s, with the seed %" PRIu64 ".", m->seconds, m->world,
-	        m->world == 1 ? "" : "s", m->seed);
+	fprintf(f, "\n## Training\n\nIt took %.*f seconds on %" PRId64 " rank%s, with the seed %" PRIu64 ".", m->seconds < 10 ? 2 : 0,
+	        m->seconds, m->world, m->world == 1 ? "" : "s", m->seed);
 	if (a->start) {
 		fprintf(f, " The run began as\n\n> ");
 		put_text(f, a->start);

@@ -71,7 +71,7 @@ for kind in images sequences tables; do
 done
 missing=$(comm -23 <(sed -n '/^\.Ss Layer types/,/^\.Ss model.pretrained/s/^\.It Cm //p' "$GTRAIN_SRC/man/gtrain.cfg.5" | sort -u) \
 	<(sed -n 's/.*{.* type = "\([a-z0-9_]*\)".*/\1/p' "$here"/export_*.conf | sort -u))
-if [ -z "$missing" ]; then echo 'ok every_layer_type'; else echo "not ok every_layer_type: no config has" $missing; fi
+if [ -z "$missing" ]; then echo 'ok every_layer_type'; else echo "not ok every_layer_type: no config has ${missing//$'\n'/ }"; fi
 if $has_onnx; then
 	mkdir "$tmp/table"
 	"$onnx" "$here/onnx_table.py" "$GTRAIN" "$tmp/table"

@@ -165,19 +165,8 @@ static void write_classes(FILE *f, const struct gt_export_source *s)
 	fputc('\n', f);
 }
 
-/* A column for each score that any split has. */
-static void write_scores(FILE *f, const struct facts *a, int64_t step)
+static void write_head(FILE *f, const bool *has)
 {
-	bool has[GT_SCORE_COUNT] = {false}, measured[SPLITS] = {false}, some = false;
-	for (int i = 0; i < SPLITS; i++)
-		for (int k = 0; k < GT_SCORE_COUNT; k++)
-			if (!isnan(a->score[i][k]))
-				has[k] = measured[i] = some = true;
-	if (!some) {
-		fprintf(f, "\n## Scores\n\nThe run has measured none at step %" PRId64 ".\n", step);
-		return;
-	}
-	fprintf(f, "\n## Scores\n\nMeasured by the run at step %" PRId64 "; \"train\": over the last epoch, during training.\n\n", step);
 	fprintf(f, "| split | samples |");
 	for (int k = 0; k < GT_SCORE_COUNT; k++)
 		if (has[k])
@@ -186,15 +175,35 @@ static void write_scores(FILE *f, const struct facts *a, int64_t step)
 	for (int k = 0; k < GT_SCORE_COUNT; k++)
 		fprintf(f, "%s", has[k] ? "---|" : "");
 	fputc('\n', f);
-	for (int i = 0; i < SPLITS; i++) {
-		if (!measured[i])
-			continue;
-		fprintf(f, isnan(a->samples[i]) ? "| %s | |" : "| %s | %.0f |", split_name[i], a->samples[i]);
+}
+
+static void write_row(FILE *f, const struct facts *a, int split, const bool *has)
+{
+	fprintf(f, isnan(a->samples[split]) ? "| %s | |" : "| %s | %.0f |", split_name[split], a->samples[split]);
+	for (int k = 0; k < GT_SCORE_COUNT; k++)
+		if (has[k])
+			fprintf(f, isnan(a->score[split][k]) ? " |" : " %.4g |", a->score[split][k]);
+	fputc('\n', f);
+}
+
+/* A column for each score that any split has. */
+static void write_scores(FILE *f, const struct facts *a, int64_t step)
+{
+	bool has[GT_SCORE_COUNT] = {false}, measured[SPLITS] = {false}, some = false;
+	for (int i = 0; i < SPLITS; i++)
 		for (int k = 0; k < GT_SCORE_COUNT; k++)
-			if (has[k])
-				fprintf(f, isnan(a->score[i][k]) ? " |" : " %.4g |", a->score[i][k]);
-		fputc('\n', f);
+			if (!isnan(a->score[i][k]))
+				has[k] = measured[i] = some = true;
+	fprintf(f, "\n## Scores\n\n");
+	if (!some) {
+		fprintf(f, "The run has measured none at step %" PRId64 ".\n", step);
+		return;
 	}
+	fprintf(f, "Measured by the run at step %" PRId64 "; \"train\": over the last epoch, during training.\n\n", step);
+	write_head(f, has);
+	for (int i = 0; i < SPLITS; i++)
+		if (measured[i])
+			write_row(f, a, i, has);
 }
 
 static void write_training(FILE *f, const struct gt_export_source *s, const struct facts *a)

@@ -11,10 +11,11 @@ struct export_args {
 };
 #define OFFSET(member) offsetof(struct export_args, member)
 
-/* The formats: X(word, ending of --out, NULL for a directory, article and noun for messages). */
-#define FORMATS(X)                                     \
-	X(SAFETENSORS, "safetensors", ".safetensors")      \
-	X(ONNX, "onnx", ".onnx")
+/* The formats: X(word, ending of --out). A directory has no ending. */
+#define FORMATS(X)                                \
+	X(SAFETENSORS, "safetensors", ".safetensors") \
+	X(ONNX, "onnx", ".onnx")                      \
+	X(PYTORCH, "pytorch", "")
 
 enum format {
 #define GT_X(id, ...) FORMAT_##id,
@@ -33,7 +34,7 @@ static const struct {
 
 static const struct gt_option options[] = {
 	{"out", 'o', GT_OPTION_STRING, OFFSET(out), "FILE", GT_COMPLETE_FILE, .help = "the file to write; -: standard output", true},
-	{"format", 0, GT_OPTION_CHOICE, OFFSET(format), "FORMAT", GT_COMPLETE_CHOICE, "safetensors|onnx",
+	{"format", 0, GT_OPTION_CHOICE, OFFSET(format), "FORMAT", GT_COMPLETE_CHOICE, "safetensors|onnx|pytorch",
 	 .help = "the format; default: that of the ending of FILE"},
 	{"preprocess", 0, GT_OPTION_FLAG, OFFSET(preprocess),
 	 .help = "onnx: the model takes pixels 0 to 255, or the values of a table, and normalises them"},
@@ -52,18 +53,19 @@ static enum gt_code find_format(const struct export_args *a, enum format *out, s
 	const char *ending = find_ending(a->out);
 	int named = NFORMATS, given = NFORMATS;
 	for (int i = 0; i < NFORMATS; i++) {
-		named = strcmp(ending, formats[i].ending) ? named : i;
+		named = !*ending || strcmp(ending, formats[i].ending) ? named : i;
 		given = a->format && !strcmp(a->format, formats[i].word) ? i : given;
 	}
 	if (*ending && named == NFORMATS)
 		return gt_fail(err, GT_EUSAGE, "--out %.500s: expected a name that ends with .safetensors or .onnx, the formats that gtrain "
 		               "writes, got %.20s", a->out, ending);
 	if (named < NFORMATS && given < NFORMATS && named != given)
-		return gt_fail(err, GT_EUSAGE, "--out %.500s: expected a name that ends with %s, because of --format %s, got %s", a->out,
-		               formats[given].ending, formats[given].word, ending);
+		return gt_fail(err, GT_EUSAGE, "--out %.500s: expected a name %s%s, because of --format %s, got %s", a->out,
+		               *formats[given].ending ? "that ends with " : "without an ending", formats[given].ending, formats[given].word,
+		               ending);
 	*out = given < NFORMATS ? given : named < NFORMATS ? named : FORMAT_SAFETENSORS;
 	if (a->preprocess && *out != FORMAT_ONNX)
-		return gt_fail(err, GT_EUSAGE, "--preprocess: expected --format onnx, got %s, which has weights only", formats[*out].word);
+		return gt_fail(err, GT_EUSAGE, "--preprocess: expected --format onnx, got %s", formats[*out].word);
 	return GT_OK;
 }
 
@@ -94,13 +96,17 @@ static enum gt_code write_format(struct gt_cli *cli, enum format format, struct 
 	const struct export_args *a = cli->options;
 	struct gt_export_spec spec = {
 	    .ckpt = cli->args.operands.v[0], .out = a->out, .preprocess = a->preprocess, .note = print_note, .user = cli};
-	return format == FORMAT_ONNX ? gt_export_onnx(&spec, err) : gt_export(spec.ckpt, spec.out, err);
+	switch (format) {
+	case FORMAT_ONNX: return gt_export_onnx(&spec, err);
+	case FORMAT_PYTORCH: return gt_export_torch(&spec, err);
+	default: return gt_export(spec.ckpt, spec.out, err);
+	}
 }
 
 static enum gt_code run_export(struct gt_cli *cli, struct gt_err *err)
 {
 	const struct export_args *a = cli->options;
-	enum format format;
+	enum format format = FORMAT_SAFETENSORS;
 	if (!strcmp(a->out, "-"))
 		return export_to_stdout(cli, err);
 	GT_TRY(find_format(a, &format, err));
@@ -118,13 +124,15 @@ static enum gt_code run_export(struct gt_cli *cli, struct gt_err *err)
 const struct gt_command gt_cmd_export = {
 	.name = "export",
 	.operands = "CKPT",
-	.summary = "write a checkpoint's model for other programs: safetensors, ONNX",
+	.summary = "write a checkpoint's model for other programs: safetensors, ONNX, PyTorch",
 	.about = "Writes the model of a checkpoint for other programs. The ending of FILE selects the\n"
 	         "format:\n"
 	         "  .safetensors  the weights, with PyTorch's names and layouts, for load_state_dict;\n"
 	         "                also without an ending, and with -o - to standard output\n"
 	         "  .onnx         the model, for ONNX Runtime and other runtimes\n"
-	         "The file appears only when it is complete.",
+	         "With --format pytorch, FILE is a new directory with the model as a module of PyTorch\n"
+	         "(model.py), its weights and a model card (README.md). What is written appears only\n"
+	         "when it is complete.",
 	.example = "gtrain export runs/fmnist-mlp -o fmnist.onnx",
 	.min_operands = 1,
 	.max_operands = 1,

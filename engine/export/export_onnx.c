@@ -59,8 +59,8 @@ static enum gt_code add_normalization(struct gt_onnx *m, bool inside, struct gt_
 	if (!m->source->conf->model.input[0])
 		return GT_OK;
 	gt_json_object(&j, NULL);
-	gt_json_numbers(&j, "mean", d->mean.v, d->mean.n, 9);
-	gt_json_numbers(&j, "std", d->std.v, d->std.n, 9);
+	gt_json_numbers(&j, "mean", d->mean.n ? d->mean.v : (double[]){0}, d->mean.n ? d->mean.n : 1, 9);
+	gt_json_numbers(&j, "std", d->std.n ? d->std.v : (double[]){1}, d->std.n ? d->std.n : 1, 9);
 	gt_json_bool(&j, "inside", inside);
 	gt_json_end(&j);
 	return add_json(m, "normalization", &j, err);

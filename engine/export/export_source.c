@@ -12,6 +12,8 @@ static enum gt_code open_config(struct gt_export_source *s, struct gt_err *err)
 	const char *text = gt_ckpt_meta(s->ckpt)->config;
 	GT_TRY(gt_conf_load_resolved(cfg, text, strlen(text), NULL, 0, &s->conf, err)); /* without @include */
 	gt_ranks_use_one(s->conf);
+	s->precision = s->conf->precision;
+	s->conf->precision = GT_PREC_FP32;
 	return GT_OK;
 }
 
@@ -86,9 +88,9 @@ void gt_export_notes(const struct gt_export_source *s, const struct gt_export_sp
 	char text[256];
 	if (!spec->note)
 		return;
-	if (c->precision == GT_PREC_BF16 || c->precision == GT_PREC_FP16) {
+	if (s->precision == GT_PREC_BF16 || s->precision == GT_PREC_FP16) {
 		snprintf(text, sizeof text, "the run has computed in %s; the exported weights are its f32 weights, and the model computes in f32",
-		         gt_precision_names[c->precision]);
+		         gt_precision_names[s->precision]);
 		spec->note(spec->user, text);
 	}
 	if (c->eval.tta != GT_TTA_NONE)

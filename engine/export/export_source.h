@@ -18,7 +18,8 @@
 
 struct gt_export_source {
 	struct gt_ckpt *ckpt;
-	struct gt_conf *conf;
+	struct gt_conf *conf;       /* its precision is fp32: no device of this machine needs to have the run's */
+	int precision;              /* the run's, enum gt_precision */
 	struct gt_session *session; /* without a device: it has the inputs of the model and the facts of the data */
 	struct gt_graph *graph;     /* not fused, without a loss; sequences have the longest length */
 	struct gt_arena *arena;     /* the session's */

@@ -128,7 +128,8 @@ enum gt_code gt_onnx_write(struct gt_onnx *m, const char *path, struct gt_err *e
 {
 	struct parts p = {0};
 	if (m->code != GT_OK) {
-		*err = m->err;
+		if (err)
+			*err = m->err;
 		return m->code;
 	}
 	GT_CALLOC(p.tensor, m->ntensors, err);

@@ -1,18 +1,23 @@
 #!/bin/bash
-# Exported models beside gtrain: outputs of ONNX Runtime (onnx_outputs.py, onnx_table.py) for every type of layer and for configs of
-# configs/. $ONNX_PYTHON: a Python with onnx, onnxruntime and numpy (python3). EXPORT=full: all of configs/, which takes ten minutes.
+# Exported models beside gtrain: outputs of ONNX Runtime (onnx_outputs.py, onnx_table.py) and of PyTorch (torch_outputs.py) for every type
+# of layer and for configs of configs/. $ONNX_PYTHON: a Python with onnx, onnxruntime and numpy (python3). $TORCH_PYTHON: one with torch and
+# numpy (python3). EXPORT=full: all of configs/, which takes ten minutes.
 # tests/run: beside others
 set -u
-onnx=${ONNX_PYTHON:-python3}
+onnx=${ONNX_PYTHON:-python3} torch=${TORCH_PYTHON:-python3}
 here=$GTRAIN_SRC/tests/parity
 export OMP_WAIT_POLICY=passive # see test_parity.sh
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 export TMPDIR=$tmp
-has_onnx=true
+has_onnx=true has_torch=true
 if ! "$onnx" -c 'import onnx, onnxruntime, numpy' 2>/dev/null; then
 	echo "skip export_onnx: $onnx has no onnx, onnxruntime and numpy (set ONNX_PYTHON)"
 	has_onnx=false
+fi
+if ! "$torch" -c 'import torch, numpy' 2>/dev/null; then
+	echo "skip export_torch: $torch has no torch and numpy (set TORCH_PYTHON)"
+	has_torch=false
 fi
 
 # fails NAME: reports the first line of $tmp/err
@@ -37,11 +42,24 @@ compare_onnx() {
 	rm -f "$tmp/$name.onnx"
 }
 
+# compare_torch NAME RUN: the same for a directory with a PyTorch model
+compare_torch() {
+	local name=$1 run=$2
+	$has_torch || return
+	if "$GTRAIN" export "$run" -o "$tmp/$name-torch" --format pytorch -q 2>"$tmp/err"; then
+		"$torch" "$here/torch_outputs.py" "$tmp/$name-torch" "$tmp/$name.out" "torch_$name"
+	else
+		fails "torch_$name"
+	fi
+	rm -rf "${tmp:?}/$name-torch"
+}
+
 # ---- every type of layer -----------------------------------------------------------------------------------------------------
 for kind in images sequences tables; do
 	if "$GTRAIN" run "$here/export_$kind.conf" -q --no-progress --device cpu -o "$tmp/run" >"$tmp/log" 2>"$tmp/err"; then
 		outputs "$kind" "$tmp/run"
 		compare_onnx "$kind" "$tmp/run"
+		compare_torch "$kind" "$tmp/run"
 	else
 		fails "run_$kind"
 	fi
@@ -53,7 +71,7 @@ for kind in images sequences tables; do
 done
 missing=$(comm -23 <(sed -n '/^\.Ss Layer types/,/^\.Ss model.pretrained/s/^\.It Cm //p' "$GTRAIN_SRC/man/gtrain.cfg.5" | sort -u) \
 	<(sed -n 's/.*{.* type = "\([a-z0-9_]*\)".*/\1/p' "$here"/export_*.conf | sort -u))
-if [ -z "$missing" ]; then echo 'ok every_layer_type'; else echo "not ok every_layer_type: no config has" $missing; fi
+if [ -z "$missing" ]; then echo 'ok every_layer_type'; else echo "not ok every_layer_type: no config has ${missing//$'\n'/ }"; fi
 if $has_onnx; then
 	mkdir "$tmp/table"
 	"$onnx" "$here/onnx_table.py" "$GTRAIN" "$tmp/table"
@@ -67,6 +85,7 @@ for cfg in "$GTRAIN_SRC"/configs/*.cfg; do
 	if "$GTRAIN" run "$cfg" --smoke -q --device cpu -o "$tmp/$name" >"$tmp/log" 2>"$tmp/err" </dev/null; then
 		outputs "$name" "$tmp/$name/run"
 		compare_onnx "$name" "$tmp/$name/run"
+		compare_torch "$name" "$tmp/$name/run"
 	else
 		fails "run_$name"
 	fi

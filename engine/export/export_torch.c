@@ -1,0 +1,134 @@
+/* gt_export_torch: a directory with model.py, model.safetensors, README.md and, for tables and texts, data.json. It is written under a
+ * temporary name, and renamed when it is complete. */
+#include "base/fileio.h"
+#include "export/model_card.h"
+#include "export/torch_model.h"
+#include "store/ckpt_scan.h"
+#include "store/data_facts.h"
+#include "store/safetensors_file.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct copy {
+	int fd;
+	const char *path;
+};
+
+static enum gt_code copy_piece(void *user, const void *data, size_t n, struct gt_err *err)
+{
+	const struct copy *c = user;
+	return gt_file_write(c->fd, c->path, data, n, err);
+}
+
+static enum gt_code copy_weights(const struct gt_export_source *s, const char *dir, struct gt_err *err)
+{
+	char path[GT_PATH_SIZE];
+	struct copy to = {.path = path};
+	GT_TRY(gt_path_join(path, dir, "model.safetensors", err));
+	GT_TRY(gt_file_create(path, 0666, &to.fd, err));
+	enum gt_code code = gt_st_each(gt_ckpt_file(s->ckpt, GT_CKPT_MODEL), copy_piece, &to, err);
+	if (code == GT_OK)
+		return gt_file_sync_close(to.fd, path, err);
+	close(to.fd);
+	return code;
+}
+
+/* Writes a text as a file of the directory; frees it. */
+static enum gt_code write_text(const char *dir, const char *name, char *text, struct gt_err *err)
+{
+	char path[GT_PATH_SIZE];
+	int fd;
+	enum gt_code code = gt_path_join(path, dir, name, err);
+	if (code == GT_OK)
+		code = gt_file_create(path, 0666, &fd, err);
+	if (code == GT_OK) {
+		code = gt_file_write(fd, path, text, strlen(text), err);
+		if (code == GT_OK)
+			code = gt_file_sync_close(fd, path, err);
+		else
+			close(fd);
+	}
+	free(text);
+	return code;
+}
+
+/* The facts of a table or of texts, as a checkpoint has them, without the samples of the run. */
+static enum gt_code write_facts(const struct gt_export_source *s, const char *dir, struct gt_err *err)
+{
+	struct gt_data_facts facts = s->session->data.facts;
+	const char *text;
+	facts.samples = NULL;
+	if (!facts.learned)
+		return GT_OK;
+	GT_TRY(gt_data_facts_print(&facts, s->arena, &text, err));
+	char *copy = text ? strdup(text) : NULL;
+	return !text ? GT_OK : copy ? write_text(dir, "data.json", copy, err) : gt_fail_memory(err, strlen(text));
+}
+
+static enum gt_code write_files(const struct gt_export_source *s, const char *dir, char *model, struct gt_err *err)
+{
+	char *card;
+	GT_TRY(write_text(dir, "model.py", model, err));
+	GT_TRY(gt_model_card(s, &card, err));
+	GT_TRY(write_text(dir, "README.md", card, err));
+	GT_TRY(write_facts(s, dir, err));
+	GT_TRY(copy_weights(s, dir, err));
+	return gt_dir_sync(dir, err);
+}
+
+/* Gives the complete directory its name, which may be that of an empty directory. */
+static enum gt_code rename_directory(const char *tmp, const char *path, struct gt_err *err)
+{
+	char parent[GT_PATH_SIZE];
+	if (!rename(tmp, path))
+		return gt_path_parent(parent, path, err) == GT_OK ? gt_dir_sync(parent, err) : GT_ECANTCREAT;
+	if (errno == ENOTEMPTY || errno == EEXIST || errno == ENOTDIR)
+		return gt_fail(err, GT_ECANTCREAT, "%s: expected the name of a new or empty directory, got one that exists; remove it first", path);
+	return gt_fail(err, GT_ECANTCREAT, "%s: cannot create: %s", path, strerror(errno));
+}
+
+/* Returns the path without slashes at its end. */
+static enum gt_code trim_path(const char *path, char *buf, struct gt_err *err)
+{
+	size_t n = strlen(path);
+	while (n > 1 && path[n - 1] == '/')
+		n--;
+	if (n >= GT_PATH_SIZE)
+		return gt_fail(err, GT_ECANTCREAT, "%.100s...: the path is too long", path);
+	memcpy(buf, path, n);
+	buf[n] = '\0';
+	return GT_OK;
+}
+
+static enum gt_code write_directory(const struct gt_export_source *s, const char *out, struct gt_err *err)
+{
+	char path[GT_PATH_SIZE], tmp[GT_PATH_SIZE], *model = NULL;
+	GT_TRY(trim_path(out, path, err));
+	GT_TRY(gt_file_temporary(tmp, path, err));
+	GT_TRY(gt_torch_model(s, &model, err));
+	if (mkdir(tmp, 0777)) {
+		free(model);
+		return gt_fail(err, GT_ECANTCREAT, "%s: cannot create: %s", path, strerror(errno));
+	}
+	enum gt_code code = write_files(s, tmp, model, err);
+	if (code == GT_OK)
+		code = rename_directory(tmp, path, err);
+	if (code != GT_OK)
+		gt_tree_remove(tmp, NULL);
+	return code;
+}
+
+enum gt_code gt_export_torch(const struct gt_export_spec *spec, struct gt_err *err)
+{
+	struct gt_export_source s = {0};
+	enum gt_code code = gt_export_source_open(&s, spec->ckpt, err);
+	if (code == GT_OK)
+		code = write_directory(&s, spec->out, err);
+	if (code == GT_OK)
+		gt_export_notes(&s, spec);
+	gt_export_source_close(&s);
+	return code;
+}

@@ -1,0 +1,245 @@
+#include "export/model_card.h"
+#include "base/fileio.h"
+#include "base/json_read.h"
+#include "base/memstream.h"
+#include "base/public.h"
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { TRAIN, VALID, TEST, SPLITS };
+static const char *const split_name[SPLITS] = {"train", "valid", "test"};
+
+/* What metrics.jsonl says of the checkpoint. */
+struct facts {
+	double score[SPLITS][GT_SCORE_COUNT]; /* NAN: not measured at the step of the checkpoint */
+	double samples[SPLITS];               /* NAN: not known */
+	char *start;                          /* what the run has printed when it started; malloc'ed; NULL: not known */
+};
+
+/* ---- text of Markdown ------------------------------------------------------------------------------------------------------------- */
+/* Writes a text in which no character has a meaning for Markdown, and no control character is left. */
+static void put_text(FILE *f, const char *s)
+{
+	for (; *s; s++) {
+		if (strchr("\\`*_{}[]<>()#|~&", *s))
+			fputc('\\', f);
+		fputc((unsigned char)*s < ' ' || *s == 127 ? '?' : *s, f);
+	}
+}
+
+/* Writes a text as a block of code: each line indented. */
+static void put_code(FILE *f, const char *s)
+{
+	bool begin = true;
+	for (; *s; s++) {
+		if (begin && *s != '\n')
+			fputs("    ", f);
+		fputc(*s != '\n' && *s != '\t' && ((unsigned char)*s < ' ' || *s == 127) ? '?' : *s, f);
+		begin = *s == '\n';
+	}
+	if (!begin)
+		fputc('\n', f);
+}
+
+/* ---- metrics.jsonl ---------------------------------------------------------------------------------------------------------------- */
+static void take_scores(struct facts *a, int split, const struct gt_json_value *o)
+{
+	for (int i = 0; i < GT_SCORE_COUNT; i++)
+		a->score[split][i] = gt_json_num(o, gt_score_rows[i].word);
+	a->samples[split] = gt_json_num(o, "samples");
+}
+
+static void take_line(struct facts *a, const struct gt_json_value *o, int64_t step)
+{
+	const char *event = gt_json_str(o, "event"), *split = gt_json_str(o, "split");
+	if (!strcmp(event, "start") && gt_json_count(o, "step") <= step) {
+		free(a->start);
+		a->start = strdup(gt_json_str(o, "text"));
+	}
+	if (gt_json_count(o, "step") != step)
+		return;
+	if (!strcmp(event, "epoch"))
+		take_scores(a, TRAIN, o);
+	for (int i = 0; !strcmp(event, "eval") && i < SPLITS; i++)
+		if (!strcmp(split, split_name[i]))
+			take_scores(a, i, o);
+}
+
+/* Reads the lines; one that cannot be read is left out, as in `gtrain runs`. */
+static enum gt_code read_lines(FILE *f, struct facts *a, int64_t step, struct gt_err *err)
+{
+	char *line = NULL;
+	size_t cap = 0;
+	enum gt_code code = GT_OK;
+	for (ssize_t n; code == GT_OK && (n = getline(&line, &cap, f)) > 0;) {
+		const struct gt_json_value *o;
+		struct gt_arena *arena;
+		if (!strstr(line, "\"event\":\"eval\"") && !strstr(line, "\"event\":\"epoch\"") && !strstr(line, "\"event\":\"start\""))
+			continue;
+		code = gt_arena_open(&arena, err);
+		if (code == GT_OK && gt_json_parse(line, (size_t)n, "metrics.jsonl", 4, 4096, arena, &o, NULL) == GT_OK)
+			take_line(a, o, step);
+		if (code == GT_OK)
+			gt_arena_close(arena);
+	}
+	free(line);
+	return code;
+}
+
+static enum gt_code read_facts(const struct gt_export_source *s, struct facts *a, struct gt_err *err)
+{
+	char dir[GT_PATH_SIZE], path[GT_PATH_SIZE];
+	int64_t step;
+	uint64_t bytes;
+	int fd;
+	for (int i = 0; i < SPLITS; i++) {
+		a->samples[i] = NAN;
+		for (int k = 0; k < GT_SCORE_COUNT; k++)
+			a->score[i][k] = NAN;
+	}
+	if (gt_ckpt_run_dir(gt_ckpt_path(s->ckpt), dir, &step, NULL) != GT_OK || gt_path_join(path, dir, "metrics.jsonl", NULL) != GT_OK ||
+	    gt_file_open(path, &fd, &bytes, NULL) != GT_OK)
+		return GT_OK;
+	FILE *f = fdopen(fd, "r");
+	if (!f) {
+		close(fd);
+		return gt_fail_memory(err, 0);
+	}
+	enum gt_code code = read_lines(f, a, gt_ckpt_meta(s->ckpt)->step, err);
+	fclose(f);
+	return code;
+}
+
+/* ---- sections --------------------------------------------------------------------------------------------------------------------- */
+static void write_summary(FILE *f, const struct gt_export_source *s)
+{
+	const struct gt_conf *c = s->conf;
+	const char *data = *c->data.name ? c->data.name : *c->data.root ? c->data.root : c->data.train.n ? c->data.train.v[0] : "";
+	const char *slash = strrchr(data, '/');
+	int64_t classes = gt_export_classes(s);
+	fprintf(f, "---\nlibrary_name: pytorch\ntags:\n- gtrain\n---\n\n# ");
+	put_text(f, c->name);
+	fprintf(f, "\n\nA network that gtrain %s has trained on the data \"", GT_VERSION);
+	put_text(f, slash && slash[1] ? slash + 1 : data);
+	if (s->session->data.nvalues)
+		fprintf(f, "\". It predicts %d number%s.\n", s->session->data.nvalues, s->session->data.nvalues > 1 ? "s" : "");
+	else
+		fprintf(f, "\". It has %" PRId64 " outputs.\n", classes ? classes : gt_graph_desc(s->graph, s->graph->output)->dim[1]);
+	fprintf(f, "It has %" PRId64 " parameters, and its weights are those after %" PRId64 " optimizer steps.\n",
+	        gt_graph_num_params(s->graph), gt_ckpt_meta(s->ckpt)->step);
+}
+
+static void write_use(FILE *f, const struct gt_export_source *s)
+{
+	const struct gt_conf_data *d = &s->conf->data;
+	fprintf(f, "\n## Use\n\n```python\nfrom model import load\n\nmodel = load()  # model.safetensors, for evaluation\n```\n\n"
+	           "`model.py` needs torch only; its first lines show the inputs.");
+	if (s->conf->model.input[0]) {
+		fprintf(f, " Images are normalised: (pixel / 255 - mean) / std, with the mean");
+		for (int i = 0; i < d->mean.n; i++)
+			fprintf(f, "%s %.9g", i ? "," : "", d->mean.v[i]);
+		fprintf(f, "%s and the std", d->mean.n ? "" : " 0");
+		for (int i = 0; i < d->std.n; i++)
+			fprintf(f, "%s %.9g", i ? "," : "", d->std.v[i]);
+		fprintf(f, "%s.", d->std.n ? "" : " 1");
+	}
+	if (s->session->data.facts.learned)
+		fprintf(f, " `data.json` has the statistics of columns, the words of categories and the vocabulary.");
+	fputc('\n', f);
+}
+
+/* Class i is output i. */
+static void write_classes(FILE *f, const struct gt_export_source *s)
+{
+	int64_t n = gt_export_classes(s);
+	if (!n || !gt_export_class_name(s, 0))
+		return;
+	fprintf(f, "\n## Classes\n\n");
+	for (int64_t i = 0; i < n; i++) {
+		fprintf(f, "%s%" PRId64 " ", i ? ", " : "", i);
+		put_text(f, gt_export_class_name(s, i) ? gt_export_class_name(s, i) : "?");
+	}
+	fputc('\n', f);
+}
+
+static void write_head(FILE *f, const bool *has)
+{
+	fprintf(f, "| split | samples |");
+	for (int k = 0; k < GT_SCORE_COUNT; k++)
+		if (has[k])
+			fprintf(f, " %s |", gt_score_rows[k].label);
+	fprintf(f, "\n|---|---|");
+	for (int k = 0; k < GT_SCORE_COUNT; k++)
+		fprintf(f, "%s", has[k] ? "---|" : "");
+	fputc('\n', f);
+}
+
+static void write_row(FILE *f, const struct facts *a, int split, const bool *has)
+{
+	fprintf(f, isnan(a->samples[split]) ? "| %s | |" : "| %s | %.0f |", split_name[split], a->samples[split]);
+	for (int k = 0; k < GT_SCORE_COUNT; k++)
+		if (has[k])
+			fprintf(f, isnan(a->score[split][k]) ? " |" : " %.4g |", a->score[split][k]);
+	fputc('\n', f);
+}
+
+/* A column for each score that any split has. */
+static void write_scores(FILE *f, const struct facts *a, int64_t step)
+{
+	bool has[GT_SCORE_COUNT] = {false}, measured[SPLITS] = {false}, some = false;
+	for (int i = 0; i < SPLITS; i++)
+		for (int k = 0; k < GT_SCORE_COUNT; k++)
+			if (!isnan(a->score[i][k]))
+				has[k] = measured[i] = some = true;
+	fprintf(f, "\n## Scores\n\n");
+	if (!some) {
+		fprintf(f, "The run has measured none at step %" PRId64 ".\n", step);
+		return;
+	}
+	fprintf(f, "Measured by the run at step %" PRId64 "; \"train\": over the last epoch, during training.\n\n", step);
+	write_head(f, has);
+	for (int i = 0; i < SPLITS; i++)
+		if (measured[i])
+			write_row(f, a, i, has);
+}
+
+static void write_training(FILE *f, const struct gt_export_source *s, const struct facts *a)
+{
+	const struct gt_ckpt_meta *m = gt_ckpt_meta(s->ckpt);
+	fprintf(f, "\n## Training\n\nIt took %.*f seconds on %" PRId64 " rank%s, with the seed %" PRIu64 ".", m->seconds < 10 ? 2 : 0,
+	        m->seconds, m->world, m->world == 1 ? "" : "s", m->seed);
+	if (a->start) {
+		fprintf(f, " The run began as\n\n> ");
+		put_text(f, a->start);
+	}
+	fprintf(f, "\n\nThe config, with all defaults; `gtrain run FILE` repeats the run:\n\n");
+	put_code(f, m->config);
+}
+
+static void write_card(FILE *f, const struct gt_export_source *s, const struct facts *a)
+{
+	write_summary(f, s);
+	write_use(f, s);
+	write_scores(f, a, gt_ckpt_meta(s->ckpt)->step);
+	write_classes(f, s);
+	write_training(f, s, a);
+}
+
+enum gt_code gt_model_card(const struct gt_export_source *s, char **out, struct gt_err *err)
+{
+	struct gt_memstream m;
+	struct facts a = {0};
+	enum gt_code code = read_facts(s, &a, err);
+	FILE *f = code == GT_OK ? gt_memstream_open(&m) : NULL;
+	if (f) {
+		write_card(f, s, &a);
+		code = gt_memstream_close(f, &m, out, NULL, err);
+	} else if (code == GT_OK) {
+		code = gt_fail_memory(err, 0);
+	}
+	free(a.start);
+	return code;
+}

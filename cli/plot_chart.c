@@ -20,14 +20,20 @@ struct plot {
 	char *letter;         /* [w * h] a letter in place of the dots; 0: no letter */
 };
 
+/* Returns the share of an axis at which a value is; values far outside are moved closer. */
+static double find_share(const struct gt_axis *a, double value)
+{
+	return fmin(fmax(gt_axis_share(a, value), -4), 4);
+}
+
 static double column_of(const struct plot *p, double x, int columns)
 {
-	return gt_axis_share(&p->x, x) * (columns - 1);
+	return find_share(&p->x, x) * (columns - 1);
 }
 
 static double row_of(const struct plot *p, double y, int rows)
 {
-	return (1 - gt_axis_share(&p->y, y)) * (rows - 1);
+	return (1 - find_share(&p->y, y)) * (rows - 1);
 }
 
 /* ---- colours and letters of lines ------------------------------------------------------------------------------------------------ */
@@ -84,9 +90,7 @@ static bool is_drawable(const struct plot *p, const struct gt_chart_line *l, int
 static void draw_segment(struct plot *p, const struct gt_chart_line *l, int i, int k, int *at)
 {
 	double x0 = column_of(p, l->x[i], p->w * p->across), x1 = column_of(p, l->x[k], p->w * p->across);
-	double most = 4.0 * p->h * p->down; /* points outside the plot are clipped to this distance */
-	double y0 = fmin(fmax(row_of(p, l->y[i], p->h * p->down), -most), most);
-	double y1 = fmin(fmax(row_of(p, l->y[k], p->h * p->down), -most), most);
+	double y0 = row_of(p, l->y[i], p->h * p->down), y1 = row_of(p, l->y[k], p->h * p->down);
 	int steps = (int)ceil(fmax(fabs(x1 - x0), fabs(y1 - y0)));
 	for (int s = 0; s <= steps; s++) {
 		double t = steps ? (double)s / steps : 0;

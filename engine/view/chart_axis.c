@@ -3,6 +3,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+/* The range of axes is limited, so that their lengths and logarithms are finite. */
+#define MOST 1e300
+#define LEAST 1e-300
+
 /* Returns the least of 1, 2 and 5 times a power of ten that divides `span` into at most `most` parts. */
 static double round_distance(double span, int most)
 {
@@ -59,6 +63,8 @@ static void set_log_ticks(struct gt_axis *a, int most)
 void gt_axis_set(struct gt_axis *a, double low, double high, bool log, int most)
 {
 	most = most < 2 ? 2 : most > GT_AXIS_TICKS ? GT_AXIS_TICKS : most;
+	low = fmax(low, log ? LEAST : -MOST);
+	high = fmin(fmax(high, low), MOST);
 	*a = (struct gt_axis){.low = low, .high = high, .log = log};
 	if (!(high - low > 1e-12 * fmax(fabs(low), fabs(high)))) { /* a constant is in the middle */
 		a->low = log ? low / 10 : low > 0 ? 0 : low < 0 ? 2 * low : -1;

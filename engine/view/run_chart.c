@@ -2,8 +2,10 @@
 #include "base/arena.h"
 #include "gtrain_chart.h"
 #include "gtrain_view.h"
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define MANY_RUNS 4   /* from this number of runs on, raw values are not drawn below their averages */
@@ -143,6 +145,13 @@ static enum gt_code add_panels(struct building *b, struct gt_err *err)
 }
 
 /* ---- names and the legend -------------------------------------------------------------------------------------------------------- */
+/* Returns the path of a run; "." and ".." name nothing, so that their full paths stand for them. buf: PATH_MAX bytes. */
+static const char *path_of(const struct gt_run_curves *r, char *buf)
+{
+	bool dots = !strcmp(r->dir, ".") || !strcmp(r->dir, "..");
+	return dots && realpath(r->dir, buf) ? buf : r->dir;
+}
+
 /* Returns the length of the directories that the paths of all runs begin with. */
 static size_t common_length(const struct building *b)
 {
@@ -162,7 +171,8 @@ static enum gt_code name_runs(struct building *b, struct gt_err *err)
 	size_t from = b->n > 1 ? common_length(b) : 0;
 	GT_NEW(b->name, b->arena, b->n, err);
 	for (int i = 0; i < b->n; i++) {
-		const char *name = b->run[i]->dir + from;
+		char full[PATH_MAX];
+		const char *name = path_of(b->run[i], full) + from;
 		size_t len = strlen(name);
 		GT_NEW_STR(b->name[i], len <= WIDEST_NAME ? gt_arena_strdup(b->arena, name)
 		                                          : gt_arena_printf(b->arena, "...%s", name + len - WIDEST_NAME), err);

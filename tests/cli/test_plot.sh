@@ -70,6 +70,9 @@ mkdir -p alone/bin alone/lib/gtrain
 cp "$gtrain" alone/bin
 alone/bin/gtrain plot runs/a -o alone.png 2>err
 if [ $? = 69 ] && grep -q "Debian's package libcairo2" err && [ ! -e alone.png ]; then pass no_plugin; else fail no_plugin "$(cat err)"; fi
+echo damaged >alone/lib/gtrain/draw.so
+alone/bin/gtrain plot runs/a -o alone.png 2>err
+if [ $? = 69 ] && grep -q "libcairo2.*draw cannot be loaded" err; then pass damaged_plugin; else fail damaged_plugin "$(cat err)"; fi
 if alone/bin/gtrain plot runs/a -o alone.svg -q && cmp -s a.svg alone.svg; then pass svg_without_plugin
 else fail svg_without_plugin 'differs'; fi
 name=$'<b>&"\e[31m\xff'
@@ -78,6 +81,27 @@ run plot "$name" runs/a -o hostile.svg
 gives hostile_name_on_terminal 0 out '<b>&"?[31m?' plot "$name" runs/a --color never
 if grep -q $'\e' "$tmp/out"; then fail no_control_characters 'an escape sequence'; else pass no_control_characters; fi
 
+(cd runs/a && "$gtrain" plot . -o "$tmp/here.svg" -q) && grep -q ">$tmp/runs/a<" here.svg && pass title_of_the_working_directory ||
+	fail title_of_the_working_directory "$(grep -o 'font-size="16"[^/]*' here.svg)"
+# values and steps at the limits of doubles, epochs that go back, members of other types
+mkdir wild
+{
+	echo '{"event":"start","step":0,"steps":9007199254740992,"epochs":1e15,"time":1}'
+	echo '{"event":"train","step":1,"epoch":1,"loss":1.7e308,"acc":5e-324,"lr":0,"time":1}'
+	echo '{"event":"train","step":2,"epoch":9e15,"loss":-1.7e308,"acc":-1,"top5":"x","lr":[1],"time":1}'
+	echo '{"event":"epoch","step":3,"epoch":900719925474099,"loss":0,"acc":1e-310,"time":1}'
+	echo '{"event":"epoch","step":4,"epoch":1,"loss":{},"acc":1e-300,"time":1}'
+	echo '{"event":"eval","step":9007199254740992,"epoch":-1,"split":"test","loss":1e999,"acc":2,"time":1}'
+	echo '{"event":"eval","step":5,"split":7,"loss":1,"time":1}'
+	echo '{"event":"train","step":6,"epoch":1,"loss":1e-300,"lr":1e300,"time":1}'
+} >wild/metrics.jsonl
+for options in '' '--log' '--x step' '--log --x step --smooth 0.99'; do
+	for out in '--color never' '--color always' '-o wild.svg' '-o wild.png' --json; do
+		# shellcheck disable=SC2086
+		timeout 20 "$gtrain" plot wild runs/a $options $out >out 2>err || bad="$options $out: status $?: $(cat err)"
+	done
+done
+if [ -z "${bad-}" ]; then pass wild_values; else fail wild_values "$bad"; fi
 if ! command -v python3 >/dev/null; then
 	skip plot_values 'python3 is not installed'
 	exit 0

@@ -326,6 +326,9 @@ wait $pid
 
 # ---- the learning-rate finder ------------------------------------------------------------------------------------------------------------
 gives lr_find_wrong_ending 64 err '--out: expected a file that ends in .svg or .png' lr-find tiny.cfg -o lr.pdf
+gives lr_find_no_directory 73 err 'none/lr.svg: No such file or directory' lr-find tiny.cfg -o none/lr.svg
+run lr-find tiny.cfg --device cpu --steps 60 --nproc 2 -s 'parallel.mode="ddp"' -o lr2.svg -q
+if [ "$rc" = 0 ] && [ -s lr2.svg ]; then pass lr_find_on_two_ranks; else fail lr_find_on_two_ranks "$(cat "$tmp/err")"; fi
 run lr-find tiny.cfg --device cpu --steps 60 -o lr.svg --json
 cp "$tmp/out" lr.json
 python lr_find_marks '

@@ -141,9 +141,9 @@ const struct gt_command gt_cmd_plot = {
 	.name = "plot",
 	.operands = "RUN...",
 	.summary = "draw the loss, scores and learning rate of runs",
-	.about = "Draws the curves of one or several runs on the terminal, or with -o into an SVG or PNG\n"
-	         "file: the training, validation and test values of each score, and the learning rate.\n"
-	         "The values of single training steps are pale, their means are not.",
+	.about = "Draws the curves of one or several runs on the terminal, or with -o into an SVG or\n"
+	         "PNG file: the training, validation and test values of each score, and the learning\n"
+	         "rate. The values of single training steps are pale, their means are not.",
 	.example = "gtrain plot runs/slow runs/fast -o curves.svg",
 	.min_operands = 1,
 	.max_operands = -1,

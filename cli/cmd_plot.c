@@ -110,6 +110,8 @@ static enum gt_code plot_once(struct gt_cli *cli, const struct gt_plot_runs *run
 		warn_missing(cli, runs->run[i]);
 	if (!chart->npanels)
 		return gt_fail(err, GT_ENOINPUT, "%s: no values have been logged yet", runs->run[0]->dir);
+	if (a->out && runs->n > GT_CHART_COLORS)
+		gt_cli_warn(cli, "there are more runs than colours, so that some runs share one");
 	if (!a->out)
 		return gt_plot_chart(cli, chart, size, cli->arena, &lines, err);
 	GT_TRY(gt_chart_write(chart, a->out, err));

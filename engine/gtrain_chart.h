@@ -27,6 +27,7 @@ struct gt_chart_line {
 	int n;
 	int color;           /* 0 ... GT_CHART_COLORS - 1 */
 	enum gt_chart_dash dash;
+	char letter;         /* the letter of its key in the legend */
 	bool faint;          /* drawn thin and pale, below the other lines: raw values of which another line is the average */
 	bool points;         /* each value has a dot, too */
 };
@@ -52,6 +53,7 @@ struct gt_chart_key { /* a row of the legend */
 	const char *text;
 	int color;           /* -1: the colour of texts, for a key that explains a dash */
 	enum gt_chart_dash dash;
+	char letter;         /* stands for the colour where there is none, or where several keys have it; 0: the key has no colour */
 };
 
 struct gt_chart {

@@ -18,16 +18,26 @@ static double round_distance(double span, int most)
 	return unit * 10;
 }
 
-/* Sets the multiples of a round distance. Where only one of them would be inside, the distance is smaller. */
+/* Sets the ticks to the multiples of a distance. Returns their number, of which GT_AXIS_TICKS are set at most. */
+static int set_multiples(struct gt_axis *a, double distance)
+{
+	double first = ceil(a->low / distance - 1e-9);
+	int n = 0;
+	for (; n <= GT_AXIS_TICKS && (first + n) * distance <= a->high + 1e-9 * distance; n++)
+		if (n < GT_AXIS_TICKS)
+			a->tick[n] = (first + n) * distance;
+	a->n = n < GT_AXIS_TICKS ? n : GT_AXIS_TICKS;
+	return n;
+}
+
+/* Where only one tick would be inside, the distance is smaller. */
 static void set_linear_ticks(struct gt_axis *a, int most)
 {
-	double distance, largest = fmax(fabs(a->low), fabs(a->high));
-	do {
-		distance = round_distance(a->high - a->low, most > 1 ? most - 1 : 1);
-		double first = ceil(a->low / distance - 1e-9);
-		for (a->n = 0; a->n < most && (first + a->n) * distance <= a->high + 1e-9 * distance; a->n++)
-			a->tick[a->n] = (first + a->n) * distance;
-	} while (a->n < 2 && most++ < GT_AXIS_TICKS);
+	double distance = round_distance(a->high - a->low, most), largest = fmax(fabs(a->low), fabs(a->high));
+	if (set_multiples(a, distance) > most)
+		set_multiples(a, distance = round_distance(a->high - a->low, most - 1));
+	for (int parts = most; a->n < 2 && parts < GT_AXIS_TICKS; parts++)
+		set_multiples(a, distance = round_distance(a->high - a->low, parts));
 	int decimals = (int)-floor(log10(distance) + 1e-9), digits = (int)ceil(log10(largest / distance) + 1);
 	a->decimals = decimals > 6 || largest < 1e-4 || largest >= 1e7 ? -1 : decimals > 0 ? decimals : 0;
 	a->digits = digits < 6 ? 6 : digits > 15 ? 15 : digits;

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #define MANY_RUNS 4   /* from this number of runs on, raw values are not drawn below their averages */
-#define FEW_POINTS 40 /* a line with at most so many values has a dot at each */
+#define FEW_POINTS 25 /* a line with at most so many values has a dot at each */
 #define WIDEST_NAME 60 /* bytes of a run's name, of which the end is kept */
 
 struct building {
@@ -46,6 +46,12 @@ static enum gt_chart_dash line_dash(const struct building *b, int split)
 	return b->n > 1 ? dash[split] : GT_DASH_SOLID;
 }
 
+static char line_letter(const struct building *b, int run, int split)
+{
+	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+	return letters[(b->n > 1 ? run : split) % (int)(sizeof letters - 1)];
+}
+
 /* Copies points to a line; a gap becomes a value that is not a number. */
 static enum gt_code copy_points(const struct building *b, const struct gt_run_series *s, bool smooth, struct gt_chart_line *l,
                                 struct gt_err *err)
@@ -76,6 +82,7 @@ static enum gt_code add_line(struct building *b, struct gt_chart_panel *p, const
 	GT_TRY(copy_points(b, s, smooth, l, err));
 	l->color = line_color(b, run, split);
 	l->dash = line_dash(b, split);
+	l->letter = line_letter(b, run, split);
 	l->faint = faint;
 	l->points = !faint && source != GT_SERIES_STEP && s->n <= FEW_POINTS;
 	GT_NEW_STR(l->name, b->n > 1 ? gt_arena_printf(b->arena, "%s, %s", b->name[run], gt_run_splits[split])
@@ -209,10 +216,10 @@ static enum gt_code add_keys(struct building *b, struct gt_err *err)
 	int n = 0;
 	GT_NEW(key, b->arena, b->n + 3, err);
 	for (int i = 0; i < b->n && b->n > 1; i++)
-		key[n++] = (struct gt_chart_key){b->name[i], line_color(b, i, 0), GT_DASH_SOLID};
+		key[n++] = (struct gt_chart_key){b->name[i], line_color(b, i, 0), GT_DASH_SOLID, line_letter(b, i, 0)};
 	for (int i = 0; i < 3; i++)
 		if (b->has[i])
-			key[n++] = (struct gt_chart_key){gt_run_splits[i], b->n > 1 ? -1 : i, line_dash(b, i)};
+			key[n++] = (struct gt_chart_key){gt_run_splits[i], b->n > 1 ? -1 : i, line_dash(b, i), b->n > 1 ? 0 : line_letter(b, 0, i)};
 	b->chart->key = key;
 	b->chart->nkeys = n;
 	return GT_OK;

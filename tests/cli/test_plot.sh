@@ -47,6 +47,9 @@ for columns in 30 40 80 200; do
 	done
 	on_screen "two_runs_$columns" $columns C.UTF-8 runs/a runs/b --color always
 done
+on_screen nine_runs 80 C.UTF-8 runs/a runs/b runs/a runs/b runs/a runs/b runs/a runs/b runs/a --color always
+if grep -q '^.*a a.*b b.*c a' plain; then pass nine_letters; else fail nine_letters "$(head -n 2 plain)"; fi
+gives nine_runs_in_a_file 0 err 'more runs than colours' plot runs/a runs/b runs/a runs/b runs/a runs/b runs/a runs/b runs/a -o nine.svg
 gives legend 0 out 'a train  b valid  c test' plot runs/a --color never
 run plot runs/a --color never --score acc
 if [ "$(grep -c ' by epoch$' "$tmp/out")" = 1 ] && grep -q '│.*a.*b' "$tmp/out"; then pass letters_of_lines

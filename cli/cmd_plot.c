@@ -4,6 +4,7 @@
 #include "plot_follow.h"
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define ROWS 12 /* lines of a panel above its axis */
@@ -16,11 +17,12 @@ struct plot_args {
 };
 #define OFFSET(member) offsetof(struct plot_args, member)
 
+#define SCORE_WORD(word, ...) #word "|"
 static const struct gt_option options[] = {
 	{"out", 'o', GT_OPTION_STRING, OFFSET(out), "FILE", GT_COMPLETE_FILE,
 	 .help = "draw into a file that ends in .svg or .png, instead of the terminal"},
 	{"follow", 'f', GT_OPTION_FLAG, OFFSET(follow), .help = "redraw on the terminal until all runs have ended"},
-	{"score", 0, GT_OPTION_LIST, OFFSET(scores), "NAME",
+	{"score", 0, GT_OPTION_LIST, OFFSET(scores), "NAME", GT_COMPLETE_CHOICE, GT_SCORES(SCORE_WORD) "lr",
 	 .help = "draw this score only, for example loss, acc or lr; can be repeated"},
 	{"smooth", 0, GT_OPTION_NUMBER, OFFSET(smooth), "WEIGHT",
 	 .help = "average the values of training steps with this weight of the past (0 to 1), for example 0.9"},
@@ -85,8 +87,9 @@ static enum gt_code check_options(const struct gt_cli *cli, const struct plot_ar
 	if (a->follow && (a->out || cli->args.json))
 		return gt_fail(err, GT_EUSAGE, "--follow and %s do not go together, because --follow draws on the terminal",
 		               a->out ? "--out" : "--json");
-	if (a->follow && !cli->terminal_out)
-		return gt_fail(err, GT_EUSAGE, "--follow: expected a terminal as standard output, which can be redrawn");
+	const char *term = getenv("TERM");
+	if (a->follow && (!cli->terminal_out || !term || !*term || !strcmp(term, "dumb")))
+		return gt_fail(err, GT_EUSAGE, "--follow: expected a terminal as standard output, whose lines can be redrawn");
 	return GT_OK;
 }
 
@@ -107,6 +110,8 @@ static enum gt_code plot_once(struct gt_cli *cli, const struct gt_plot_runs *run
 		warn_missing(cli, runs->run[i]);
 	if (!chart->npanels)
 		return gt_fail(err, GT_ENOINPUT, "%s: no values have been logged yet", runs->run[0]->dir);
+	if (a->out && runs->n > GT_CHART_COLORS)
+		gt_cli_warn(cli, "there are more runs than colours, so that some runs share one");
 	if (!a->out)
 		return gt_plot_chart(cli, chart, size, cli->arena, &lines, err);
 	GT_TRY(gt_chart_write(chart, a->out, err));
@@ -138,9 +143,9 @@ const struct gt_command gt_cmd_plot = {
 	.name = "plot",
 	.operands = "RUN...",
 	.summary = "draw the loss, scores and learning rate of runs",
-	.about = "Draws the curves of one or several runs on the terminal, or with -o into an SVG or PNG\n"
-	         "file: the training, validation and test values of each score, and the learning rate.\n"
-	         "The values of single training steps are pale, their means are not.",
+	.about = "Draws the curves of one or several runs on the terminal, or with -o into an SVG or\n"
+	         "PNG file: the training, validation and test values of each score, and the learning\n"
+	         "rate. The values of single training steps are pale, their means are not.",
 	.example = "gtrain plot runs/slow runs/fast -o curves.svg",
 	.min_operands = 1,
 	.max_operands = -1,

@@ -17,17 +17,24 @@ struct plot {
 	int across, down;     /* dots per character, horizontally and vertically */
 	unsigned char *dots;  /* [w * h] one bit per dot, as in `braille`; 1 without Braille */
 	unsigned char *color; /* [w * h] 1 + the colour of the line, with FAINT if it is faint; 0: no line */
+	bool letters;         /* the letters of lines are on the lines */
 	char *letter;         /* [w * h] a letter in place of the dots; 0: no letter */
 };
 
+/* Returns the share of an axis at which a value is; values far outside are moved closer. */
+static double find_share(const struct gt_axis *a, double value)
+{
+	return fmin(fmax(gt_axis_share(a, value), -4), 4);
+}
+
 static double column_of(const struct plot *p, double x, int columns)
 {
-	return gt_axis_share(&p->x, x) * (columns - 1);
+	return find_share(&p->x, x) * (columns - 1);
 }
 
 static double row_of(const struct plot *p, double y, int rows)
 {
-	return (1 - gt_axis_share(&p->y, y)) * (rows - 1);
+	return (1 - find_share(&p->y, y)) * (rows - 1);
 }
 
 /* ---- colours and letters of lines ------------------------------------------------------------------------------------------------ */
@@ -43,10 +50,13 @@ static void print_color(struct gt_cli *cli, int line)
 		gt_out(cli, line & FAINT ? "\033[0;2;%dm" : "\033[0;%dm", number[((line & ~FAINT) - 1) % GT_CHART_COLORS]);
 }
 
-/* Returns the letter of lines of a colour without colours; 0: there is one line only, or lines have colours. */
-static char letter_of(const struct plot *p, int color)
+/* Returns whether lines are known by letters: there are no colours, or more lines than colours. */
+static bool has_letters(const struct gt_cli *cli, const struct gt_chart *c)
 {
-	return p->cli->color_out || p->chart->nkeys < 2 ? 0 : (char)('a' + color);
+	int n = 0;
+	for (int i = 0; i < c->nkeys; i++)
+		n += c->key[i].letter != 0;
+	return n > 1 && (!cli->color_out || n > GT_CHART_COLORS);
 }
 
 /* ---- drawing --------------------------------------------------------------------------------------------------------------------- */
@@ -63,8 +73,8 @@ static void set_dot(struct plot *p, int x, int y, const struct gt_chart_line *l)
 		p->dots[at] = 0;
 	p->dots[at] |= p->down == 1 ? 1 : braille[x % p->across][y % p->down];
 	p->color[at] = (unsigned char)((1 + l->color) | (l->faint ? FAINT : 0));
-	if (!p->cli->utf8)
-		p->letter[at] = letter_of(p, l->color);
+	if (!p->cli->utf8 && p->letters && !l->faint)
+		p->letter[at] = l->letter;
 }
 
 /* Returns whether the dash pattern of a line has a dot, `at` dots from the beginning of the line. */
@@ -84,9 +94,7 @@ static bool is_drawable(const struct plot *p, const struct gt_chart_line *l, int
 static void draw_segment(struct plot *p, const struct gt_chart_line *l, int i, int k, int *at)
 {
 	double x0 = column_of(p, l->x[i], p->w * p->across), x1 = column_of(p, l->x[k], p->w * p->across);
-	double most = 4.0 * p->h * p->down; /* points outside the plot are clipped to this distance */
-	double y0 = fmin(fmax(row_of(p, l->y[i], p->h * p->down), -most), most);
-	double y1 = fmin(fmax(row_of(p, l->y[k], p->h * p->down), -most), most);
+	double y0 = row_of(p, l->y[i], p->h * p->down), y1 = row_of(p, l->y[k], p->h * p->down);
 	int steps = (int)ceil(fmax(fabs(x1 - x0), fabs(y1 - y0)));
 	for (int s = 0; s <= steps; s++) {
 		double t = steps ? (double)s / steps : 0;
@@ -117,22 +125,22 @@ static double value_at(const struct gt_chart_line *l, double x)
 }
 
 /* Puts a letter on a line, or where the line leaves the plot. */
-static void put_letter(struct plot *p, const struct gt_chart_line *l, double x, char letter)
+static void put_letter(struct plot *p, const struct gt_chart_line *l, double x, char letter, int color)
 {
 	double y = value_at(l, x);
 	if (!(x >= p->x.low && x <= p->x.high) || !isfinite(y) || (p->y.log && !(y > 0)))
 		return;
 	int col = (int)lround(column_of(p, x, p->w)), row = (int)lround(row_of(p, fmin(fmax(y, p->y.low), p->y.high), p->h));
 	p->letter[row * p->w + col] = letter;
-	p->color[row * p->w + col] = 0;
+	p->color[row * p->w + col] = (unsigned char)color;
 }
 
-/* Without colours, lines of dots have their letter at some of their places; each line at other ones. */
+/* Lines of dots have their letter at some of their places; each line at other ones. */
 static void put_letters(struct plot *p, const struct gt_chart_line *l)
 {
-	for (int i = 0; i < 4 && l->n && letter_of(p, l->color) && p->cli->utf8 && !l->faint; i++) {
-		double share = (i + 0.1 + 0.1 * l->color + 0.25 * l->dash) / 4;
-		put_letter(p, l, l->x[0] + share * (l->x[l->n - 1] - l->x[0]), letter_of(p, l->color));
+	for (int i = 0; i < 4 && l->n && p->letters && p->cli->utf8 && !l->faint; i++) {
+		double share = fmod(i + 0.1 + 0.11 * (l->letter - 'a') + 0.25 * l->dash, 4) / 4;
+		put_letter(p, l, l->x[0] + share * (l->x[l->n - 1] - l->x[0]), l->letter, 1 + l->color);
 	}
 }
 
@@ -143,7 +151,7 @@ static void put_marks(struct plot *p)
 		l = p->panel->line[i].faint ? l : &p->panel->line[i];
 	for (int i = p->panel->nmarks - 1; i >= 0 && l; i--) /* the first mark is on top */
 		if (!isnan(p->panel->mark[i].x))
-			put_letter(p, l, p->panel->mark[i].x, p->panel->mark[i].letter);
+			put_letter(p, l, p->panel->mark[i].x, p->panel->mark[i].letter, 0);
 }
 
 /* ---- printing -------------------------------------------------------------------------------------------------------------------- */
@@ -265,8 +273,8 @@ static void print_key(struct gt_cli *cli, const struct gt_chart_key *k, bool let
 {
 	static const char *const sample[2][3] = {{"--", "- ", ".."}, {"──", "╌╌", "┈┈"}};
 	print_color(cli, k->color + 1);
-	if (letters && !cli->color_out && k->color >= 0)
-		gt_out(cli, "%c", 'a' + k->color);
+	if (letters && k->letter)
+		gt_out(cli, "%c", k->letter);
 	else
 		gt_out(cli, "%s", sample[cli->utf8][k->dash]);
 	print_color(cli, 0);
@@ -276,17 +284,18 @@ static void print_key(struct gt_cli *cli, const struct gt_chart_key *k, bool let
 /* Prints the legend, or only counts its lines. */
 static int fill_legend(struct gt_cli *cli, const struct gt_chart *c, int columns, bool print)
 {
+	bool letters = has_letters(cli, c);
 	int lines = c->nkeys > 0, col = 0;
 	for (int i = 0; i < c->nkeys; i++) {
 		char text[256];
 		gt_text_fit(cli, c->key[i].text, columns - 3, text, sizeof text);
-		int wide = gt_text_width(text) + (cli->color_out || c->key[i].color < 0 ? 3 : 2);
+		int wide = gt_text_width(text) + (letters && c->key[i].letter ? 2 : 3);
 		bool breaks = col && col + 2 + wide > columns;
 		lines += breaks;
 		if (print && col)
 			gt_out(cli, breaks ? "\n" : "  ");
 		if (print)
-			print_key(cli, &c->key[i], c->nkeys > 1, text);
+			print_key(cli, &c->key[i], letters, text);
 		col = breaks || !col ? wide : col + 2 + wide;
 	}
 	if (print && lines)
@@ -304,7 +313,8 @@ enum gt_code gt_plot_chart(struct gt_cli *cli, const struct gt_chart *c, struct 
 {
 	*lines += fill_legend(cli, c, size.columns, true);
 	for (int i = 0; i < c->npanels && i < size.panels; i++) {
-		struct plot p = {.cli = cli, .chart = c, .panel = &c->panel[i], .w = size.columns - LABEL - 1, .h = size.rows,
+		struct plot p = {.cli = cli, .chart = c, .panel = &c->panel[i], .letters = has_letters(cli, c),
+		                 .w = size.columns - LABEL - 1, .h = size.rows,
 		                 .across = cli->utf8 ? 2 : 1, .down = cli->utf8 ? 4 : 1};
 		p.w = p.w < LEAST ? LEAST : p.w;
 		p.h = p.h < 3 ? 3 : p.h;

@@ -1,6 +1,6 @@
 /* Shows a chart (gtrain_chart.h) as text: with Braille dots (2 by 4 per character) if the character set is UTF-8, else with letters. With
- * colours, each line has one; without, the letter of its key in the legend is on the line. There is no cursor movement, so that the text
- * can be printed to a file.
+ * colours, each line has one; without, or if colours repeat, the letter of its key in the legend is on the line. There is no cursor
+ * movement, so that the text can be printed to a file.
  *
  *     loss by step
  *       2     |aaaaa

@@ -27,6 +27,7 @@ struct gt_chart_line {
 	int n;
 	int color;           /* 0 ... GT_CHART_COLORS - 1 */
 	enum gt_chart_dash dash;
+	char letter;         /* the letter of its key in the legend */
 	bool faint;          /* drawn thin and pale, below the other lines: raw values of which another line is the average */
 	bool points;         /* each value has a dot, too */
 };
@@ -52,6 +53,7 @@ struct gt_chart_key { /* a row of the legend */
 	const char *text;
 	int color;           /* -1: the colour of texts, for a key that explains a dash */
 	enum gt_chart_dash dash;
+	char letter;         /* stands for the colour where there is none, or where several keys have it; 0: the key has no colour */
 };
 
 struct gt_chart {
@@ -67,7 +69,8 @@ struct gt_chart {
 /* Writes a chart as the format of the file's ending says: .svg or .png. Replaces the file atomically. GT_EUSAGE: another ending.
  * GT_EUNAVAILABLE: the plugin that draws PNG files, or its library, is not installed. */
 enum gt_code gt_chart_write(const struct gt_chart *c, const char *path, struct gt_err *err);
-/* Returns GT_EUSAGE unless gt_chart_write knows the ending of path. option: the name of the option, for the message. */
+/* Checks, before the work that gives a chart, what gt_chart_write needs: the ending, the directory and the plugin. option: the name of the
+ * option, for the message. GT_ECANTCREAT: no file can be created in the directory. Other codes: see gt_chart_write. */
 enum gt_code gt_chart_check_path(const char *path, const char *option, struct gt_err *err);
 /* Sets *text to the chart as an SVG document of *n bytes, from malloc. */
 enum gt_code gt_chart_svg(const struct gt_chart *c, char **text, size_t *n, struct gt_err *err);

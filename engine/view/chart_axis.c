@@ -3,6 +3,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+/* The range of axes is limited, so that their lengths and logarithms are finite. */
+#define MOST 1e300
+#define LEAST 1e-300
+
 /* Returns the least of 1, 2 and 5 times a power of ten that divides `span` into at most `most` parts. */
 static double round_distance(double span, int most)
 {
@@ -14,16 +18,26 @@ static double round_distance(double span, int most)
 	return unit * 10;
 }
 
-/* Sets the multiples of a round distance. Where only one of them would be inside, the distance is smaller. */
+/* Sets the ticks to the multiples of a distance. Returns their number, of which GT_AXIS_TICKS are set at most. */
+static int set_multiples(struct gt_axis *a, double distance)
+{
+	double first = ceil(a->low / distance - 1e-9);
+	int n = 0;
+	for (; n <= GT_AXIS_TICKS && (first + n) * distance <= a->high + 1e-9 * distance; n++)
+		if (n < GT_AXIS_TICKS)
+			a->tick[n] = (first + n) * distance;
+	a->n = n < GT_AXIS_TICKS ? n : GT_AXIS_TICKS;
+	return n;
+}
+
+/* Where only one tick would be inside, the distance is smaller. */
 static void set_linear_ticks(struct gt_axis *a, int most)
 {
-	double distance, largest = fmax(fabs(a->low), fabs(a->high));
-	do {
-		distance = round_distance(a->high - a->low, most > 1 ? most - 1 : 1);
-		double first = ceil(a->low / distance - 1e-9);
-		for (a->n = 0; a->n < most && (first + a->n) * distance <= a->high + 1e-9 * distance; a->n++)
-			a->tick[a->n] = (first + a->n) * distance;
-	} while (a->n < 2 && most++ < GT_AXIS_TICKS);
+	double distance = round_distance(a->high - a->low, most), largest = fmax(fabs(a->low), fabs(a->high));
+	if (set_multiples(a, distance) > most)
+		set_multiples(a, distance = round_distance(a->high - a->low, most - 1));
+	for (int parts = most; a->n < 2 && parts < GT_AXIS_TICKS; parts++)
+		set_multiples(a, distance = round_distance(a->high - a->low, parts));
 	int decimals = (int)-floor(log10(distance) + 1e-9), digits = (int)ceil(log10(largest / distance) + 1);
 	a->decimals = decimals > 6 || largest < 1e-4 || largest >= 1e7 ? -1 : decimals > 0 ? decimals : 0;
 	a->digits = digits < 6 ? 6 : digits > 15 ? 15 : digits;
@@ -59,6 +73,8 @@ static void set_log_ticks(struct gt_axis *a, int most)
 void gt_axis_set(struct gt_axis *a, double low, double high, bool log, int most)
 {
 	most = most < 2 ? 2 : most > GT_AXIS_TICKS ? GT_AXIS_TICKS : most;
+	low = fmax(low, log ? LEAST : -MOST);
+	high = fmin(fmax(high, low), MOST);
 	*a = (struct gt_axis){.low = low, .high = high, .log = log};
 	if (!(high - low > 1e-12 * fmax(fabs(low), fabs(high)))) { /* a constant is in the middle */
 		a->low = log ? low / 10 : low > 0 ? 0 : low < 0 ? 2 * low : -1;

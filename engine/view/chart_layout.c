@@ -199,7 +199,7 @@ static void draw_panel(const struct gt_chart *c, const struct gt_chart_panel *p,
 {
 	struct frame f = {.to = to, .at = {cell.x + LEFT, cell.y + TOP, cell.w - LEFT - RIGHT, cell.h - TOP - BOTTOM}};
 	char title[LONGEST];
-	gt_chart_axes(c, p, (int)(f.at.w / 60), (int)(f.at.h / 34), &f.x, &f.y);
+	gt_chart_axes(c, p, (int)(f.at.w / 60), (int)(f.at.h / 32), &f.x, &f.y);
 	snprintf(title, sizeof title, "%s%s", p->title, p->log_y ? " (logarithmic)" : "");
 	put_text(to, f.at.x, cell.y + TOP - 10, (struct gt_lettering){GT_INK_TEXT, 13, 'l', true}, title);
 	draw_grid(&f, c->x_title);

@@ -2,13 +2,15 @@
 #include "base/arena.h"
 #include "gtrain_chart.h"
 #include "gtrain_view.h"
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define MANY_RUNS 4   /* from this number of runs on, raw values are not drawn below their averages */
-#define FEW_POINTS 40 /* a line with at most so many values has a dot at each */
-#define WIDEST_NAME 60
+#define FEW_POINTS 25 /* a line with at most so many values has a dot at each */
+#define WIDEST_NAME 60 /* bytes of a run's name, of which the end is kept */
 
 struct building {
 	const struct gt_run_curves *const *run;
@@ -18,46 +20,74 @@ struct building {
 	bool by_epoch;
 	struct gt_arena *arena;
 	struct gt_chart *chart;
-	bool has[GT_SERIES_SOURCES]; /* whether some line shows this source */
+	bool has[3]; /* whether a line shows the split */
 };
-
-static const char *const source_names[GT_SERIES_SOURCES] = {"train", "train", "valid", "test"};
 
 static const char *score_word(int score)
 {
 	return score == GT_SERIES_LR ? "lr" : gt_score_rows[score].word;
 }
 
+/* Returns the split of a source: 0 train, 1 valid, 2 test. */
+static int split_of(int source)
+{
+	return source > GT_SERIES_TRAIN ? source - GT_SERIES_TRAIN : 0;
+}
+
+/* One run: each split has a colour. Several runs: each run has a colour, and each split a dash. */
+static int line_color(const struct building *b, int run, int split)
+{
+	return b->n > 1 ? run % GT_CHART_COLORS : split;
+}
+
+static enum gt_chart_dash line_dash(const struct building *b, int split)
+{
+	static const enum gt_chart_dash dash[] = {GT_DASH_SOLID, GT_DASH_LONG, GT_DASH_DOTTED};
+	return b->n > 1 ? dash[split] : GT_DASH_SOLID;
+}
+
+static char line_letter(const struct building *b, int run, int split)
+{
+	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+	return letters[(b->n > 1 ? run : split) % (int)(sizeof letters - 1)];
+}
+
 /* Copies points to a line; a gap becomes a value that is not a number. */
+static enum gt_code copy_points(const struct building *b, const struct gt_run_series *s, bool smooth, struct gt_chart_line *l,
+                                struct gt_err *err)
+{
+	double *x, *y;
+	int n = 0;
+	GT_NEW(x, b->arena, 2 * s->n, err); /* room for a gap before each point */
+	GT_NEW(y, b->arena, 2 * s->n, err);
+	for (int i = 0; i < s->n; i++) {
+		const struct gt_run_point *p = &s->point[i];
+		double at = b->by_epoch ? p->epoch : (double)p->step;
+		if (i && p->gap) {
+			x[n] = at;
+			y[n++] = NAN;
+		}
+		x[n] = at;
+		y[n++] = smooth ? p->smooth : p->value;
+	}
+	*l = (struct gt_chart_line){.x = x, .y = y, .n = n};
+	return GT_OK;
+}
+
 static enum gt_code add_line(struct building *b, struct gt_chart_panel *p, const struct gt_run_series *s, int run, int source, bool smooth,
                              bool faint, struct gt_err *err)
 {
 	struct gt_chart_line *l = &p->line[p->nlines++];
-	double *x, *y;
-	int gaps = 0;
-	for (int i = 1; i < s->n; i++)
-		gaps += s->point[i].gap;
-	GT_NEW(x, b->arena, s->n + gaps, err);
-	GT_NEW(y, b->arena, s->n + gaps, err);
-	for (int i = 0; i < s->n; i++) {
-		const struct gt_run_point *q = &s->point[i];
-		double at = b->by_epoch ? q->epoch : (double)q->step;
-		if (i && q->gap) {
-			x[l->n] = at;
-			y[l->n++] = NAN;
-		}
-		x[l->n] = at;
-		y[l->n++] = smooth ? q->smooth : q->value;
-	}
-	l->x = x;
-	l->y = y;
-	l->color = b->n > 1 ? run % GT_CHART_COLORS : source ? source - GT_SERIES_TRAIN : 0;
-	l->dash = b->n > 1 ? (enum gt_chart_dash)(source ? source - GT_SERIES_TRAIN : 0) : GT_DASH_SOLID;
+	int split = split_of(source);
+	GT_TRY(copy_points(b, s, smooth, l, err));
+	l->color = line_color(b, run, split);
+	l->dash = line_dash(b, split);
+	l->letter = line_letter(b, run, split);
 	l->faint = faint;
 	l->points = !faint && source != GT_SERIES_STEP && s->n <= FEW_POINTS;
-	b->has[source] = true;
-	const char *split = source_names[source];
-	GT_NEW_STR(l->name, b->n > 1 ? gt_arena_printf(b->arena, "%s, %s", b->name[run], split) : gt_arena_strdup(b->arena, split), err);
+	GT_NEW_STR(l->name, b->n > 1 ? gt_arena_printf(b->arena, "%s, %s", b->name[run], gt_run_splits[split])
+	                             : gt_arena_strdup(b->arena, gt_run_splits[split]), err);
+	b->has[split] = true;
 	return GT_OK;
 }
 
@@ -143,6 +173,13 @@ static enum gt_code add_panels(struct building *b, struct gt_err *err)
 }
 
 /* ---- names and the legend -------------------------------------------------------------------------------------------------------- */
+/* Returns the path of a run; "." and ".." name nothing, so that their full paths stand for them. buf: PATH_MAX bytes. */
+static const char *path_of(const struct gt_run_curves *r, char *buf)
+{
+	bool dots = !strcmp(r->dir, ".") || !strcmp(r->dir, "..");
+	return dots && realpath(r->dir, buf) ? buf : r->dir;
+}
+
 /* Returns the length of the directories that the paths of all runs begin with. */
 static size_t common_length(const struct building *b)
 {
@@ -162,27 +199,27 @@ static enum gt_code name_runs(struct building *b, struct gt_err *err)
 	size_t from = b->n > 1 ? common_length(b) : 0;
 	GT_NEW(b->name, b->arena, b->n, err);
 	for (int i = 0; i < b->n; i++) {
-		const char *name = b->run[i]->dir + from;
-		size_t len = strlen(name);
-		GT_NEW_STR(b->name[i], len <= WIDEST_NAME ? gt_arena_strdup(b->arena, name)
-		                                          : gt_arena_printf(b->arena, "...%s", name + len - WIDEST_NAME), err);
+		char full[PATH_MAX];
+		const char *name = path_of(b->run[i], full) + from, *end = name + strlen(name);
+		const char *tail = end - name > WIDEST_NAME ? end - WIDEST_NAME : name;
+		while (tail > name && (*tail & 0xc0) == 0x80) /* not inside a character */
+			tail++;
+		GT_NEW_STR(b->name[i], gt_arena_printf(b->arena, "%s%s", tail > name ? "..." : "", tail), err);
 	}
 	return GT_OK;
 }
 
+/* The legend: the runs, if there are several, and the splits. */
 static enum gt_code add_keys(struct building *b, struct gt_err *err)
 {
 	struct gt_chart_key *key;
 	int n = 0;
-	bool train = b->has[GT_SERIES_STEP] || b->has[GT_SERIES_TRAIN];
 	GT_NEW(key, b->arena, b->n + 3, err);
 	for (int i = 0; i < b->n && b->n > 1; i++)
-		key[n++] = (struct gt_chart_key){b->name[i], i % GT_CHART_COLORS, GT_DASH_SOLID};
-	for (int i = GT_SERIES_TRAIN; i < GT_SERIES_SOURCES; i++) {
-		int k = i - GT_SERIES_TRAIN;
-		if (k ? b->has[i] : train)
-			key[n++] = (struct gt_chart_key){source_names[i], b->n > 1 ? -1 : k, b->n > 1 ? (enum gt_chart_dash)k : GT_DASH_SOLID};
-	}
+		key[n++] = (struct gt_chart_key){b->name[i], line_color(b, i, 0), GT_DASH_SOLID, line_letter(b, i, 0)};
+	for (int i = 0; i < 3; i++)
+		if (b->has[i])
+			key[n++] = (struct gt_chart_key){gt_run_splits[i], b->n > 1 ? -1 : i, line_dash(b, i), b->n > 1 ? 0 : line_letter(b, 0, i)};
 	b->chart->key = key;
 	b->chart->nkeys = n;
 	return GT_OK;

@@ -47,6 +47,9 @@ for columns in 30 40 80 200; do
 	done
 	on_screen "two_runs_$columns" $columns C.UTF-8 runs/a runs/b --color always
 done
+on_screen nine_runs 80 C.UTF-8 runs/a runs/b runs/a runs/b runs/a runs/b runs/a runs/b runs/a --color always
+if grep -q '^.*a a.*b b.*c a' plain; then pass nine_letters; else fail nine_letters "$(head -n 2 plain)"; fi
+gives nine_runs_in_a_file 0 err 'more runs than colours' plot runs/a runs/b runs/a runs/b runs/a runs/b runs/a runs/b runs/a -o nine.svg
 gives legend 0 out 'a train  b valid  c test' plot runs/a --color never
 run plot runs/a --color never --score acc
 if [ "$(grep -c ' by epoch$' "$tmp/out")" = 1 ] && grep -q '│.*a.*b' "$tmp/out"; then pass letters_of_lines
@@ -70,6 +73,9 @@ mkdir -p alone/bin alone/lib/gtrain
 cp "$gtrain" alone/bin
 alone/bin/gtrain plot runs/a -o alone.png 2>err
 if [ $? = 69 ] && grep -q "Debian's package libcairo2" err && [ ! -e alone.png ]; then pass no_plugin; else fail no_plugin "$(cat err)"; fi
+echo damaged >alone/lib/gtrain/draw.so
+alone/bin/gtrain plot runs/a -o alone.png 2>err
+if [ $? = 69 ] && grep -q "libcairo2.*draw cannot be loaded" err; then pass damaged_plugin; else fail damaged_plugin "$(cat err)"; fi
 if alone/bin/gtrain plot runs/a -o alone.svg -q && cmp -s a.svg alone.svg; then pass svg_without_plugin
 else fail svg_without_plugin 'differs'; fi
 name=$'<b>&"\e[31m\xff'
@@ -78,6 +84,27 @@ run plot "$name" runs/a -o hostile.svg
 gives hostile_name_on_terminal 0 out '<b>&"?[31m?' plot "$name" runs/a --color never
 if grep -q $'\e' "$tmp/out"; then fail no_control_characters 'an escape sequence'; else pass no_control_characters; fi
 
+(cd runs/a && "$gtrain" plot . -o "$tmp/here.svg" -q) && grep -q ">$tmp/runs/a<" here.svg && pass title_of_the_working_directory ||
+	fail title_of_the_working_directory "$(grep -o 'font-size="16"[^/]*' here.svg)"
+# values and steps at the limits of doubles, epochs that go back, members of other types
+mkdir wild
+{
+	echo '{"event":"start","step":0,"steps":9007199254740992,"epochs":1e15,"time":1}'
+	echo '{"event":"train","step":1,"epoch":1,"loss":1.7e308,"acc":5e-324,"lr":0,"time":1}'
+	echo '{"event":"train","step":2,"epoch":9e15,"loss":-1.7e308,"acc":-1,"top5":"x","lr":[1],"time":1}'
+	echo '{"event":"epoch","step":3,"epoch":900719925474099,"loss":0,"acc":1e-310,"time":1}'
+	echo '{"event":"epoch","step":4,"epoch":1,"loss":{},"acc":1e-300,"time":1}'
+	echo '{"event":"eval","step":9007199254740992,"epoch":-1,"split":"test","loss":1e999,"acc":2,"time":1}'
+	echo '{"event":"eval","step":5,"split":7,"loss":1,"time":1}'
+	echo '{"event":"train","step":6,"epoch":1,"loss":1e-300,"lr":1e300,"time":1}'
+} >wild/metrics.jsonl
+for options in '' '--log' '--x step' '--log --x step --smooth 0.99'; do
+	for out in '--color never' '--color always' '-o wild.svg' '-o wild.png' --json; do
+		# shellcheck disable=SC2086
+		timeout 20 "$gtrain" plot wild runs/a $options $out >out 2>err || bad="$options $out: status $?: $(cat err)"
+	done
+done
+if [ -z "${bad-}" ]; then pass wild_values; else fail wild_values "$bad"; fi
 if ! command -v python3 >/dev/null; then
 	skip plot_values 'python3 is not installed'
 	exit 0
@@ -302,6 +329,9 @@ wait $pid
 
 # ---- the learning-rate finder ------------------------------------------------------------------------------------------------------------
 gives lr_find_wrong_ending 64 err '--out: expected a file that ends in .svg or .png' lr-find tiny.cfg -o lr.pdf
+gives lr_find_no_directory 73 err 'none/lr.svg: No such file or directory' lr-find tiny.cfg -o none/lr.svg
+run lr-find tiny.cfg --device cpu --steps 60 --nproc 2 -s 'parallel.mode="ddp"' -o lr2.svg -q
+if [ "$rc" = 0 ] && [ -s lr2.svg ]; then pass lr_find_on_two_ranks; else fail lr_find_on_two_ranks "$(cat "$tmp/err")"; fi
 run lr-find tiny.cfg --device cpu --steps 60 -o lr.svg --json
 cp "$tmp/out" lr.json
 python lr_find_marks '

@@ -44,6 +44,7 @@ CLI_SRC    := $(wildcard cli/*.c)
 NULL_SRC   := $(wildcard kernels/null/*.c)
 CPU_SRC    := $(wildcard kernels/cpu/*.c)
 FETCH_SRC  := $(wildcard datasets/fetch/*.c)
+PACKED_SRC := $(wildcard datasets/archive/*.c)
 REF_SRC    := $(wildcard tests/ops/ref/*.c)
 TEST_SRC   := $(wildcard tests/*/test_*.c)
 TEST_SH    := $(wildcard tests/*/test_*.sh)
@@ -62,6 +63,7 @@ PLUGINS  := $(BUILD)/lib/gtrain/null.so $(BUILD)/lib/gtrain/cpu.so
 ifneq ($(FETCH_SRC),)
 PLUGINS  += $(BUILD)/lib/gtrain/fetch.so
 endif
+PLUGINS  += $(BUILD)/lib/gtrain/archive.so
 TESTS    := $(patsubst tests/%.c,$(BUILD)/tests/%,$(TEST_SRC))
 QUICK    := $(patsubst tests/%.c,$(BUILD)/tests/%,$(QUICK_SRC)) $(QUICK_SH)
 REF      := $(BUILD)/lib/gtrain/ref.so
@@ -149,6 +151,11 @@ $(BUILD)/lib/gtrain/fetch.so: $(call obj,$(FETCH_SRC) datasets/tar_reader.c) $(B
 	@mkdir -p $(@D)
 	$(call said,LINK,$@)
 	$(Q)$(CC) $(ALLFLAGS) -shared $^ -o $@ $(HARDEN_LD) $(LDFLAGS) -lcurl -lcrypto -lz -lm
+
+$(BUILD)/lib/gtrain/archive.so: $(call obj,$(PACKED_SRC)) $(BASE_OBJ)
+	@mkdir -p $(@D)
+	$(call said,LINK,$@)
+	$(Q)$(CC) $(ALLFLAGS) -shared $^ -o $@ $(HARDEN_LD) $(LDFLAGS) -larchive -lm
 
 $(BUILD)/tests/%: tests/%.c $(call obj,$(TEST_LIB)) $(BUILD)/libgtrain.a
 	@mkdir -p $(@D)

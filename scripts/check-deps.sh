@@ -69,6 +69,7 @@ vendor '(oneapi/)?dnnl' kernels/cpu
 vendor 'cuda|cudnn|cublas|nccl' kernels/cuda
 vendor 'gloo' kernels/gloo
 vendor 'zlib|libdeflate|curl' datasets
+vendor 'archive' datasets/archive
 vendor 'png|jpeglib|jerror|webp' datasets/image
 vendor 'utf8proc' datasets/text
 # Includes between files have no cycle. A node is a file without its extension, so that x.c and x.h are one; every edge that closes a cycle

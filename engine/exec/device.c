@@ -223,4 +223,5 @@ void gt_build_info(struct gt_build_info *out)
 	out->cuda = is_built("cuda");
 	out->gloo = is_built("gloo");
 	out->fetch = is_built("fetch");
+	out->archive = is_built("archive");
 }

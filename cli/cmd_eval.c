@@ -384,8 +384,9 @@ const struct gt_command gt_cmd_eval = {
 	.about = "Measures the loss and accuracy of a checkpoint. CKPT is a step-... directory or the\n"
 	         "directory of a run, of which the best checkpoint is used, or else the newest.\n"
 	         "DATA is data with labels, all of which is measured in place of a split of the\n"
-	         "run's data: a folder or .tar archive with a folder of images or texts for each\n"
-	         "class, a CSV table, a CSV list of images, or an IDX file of images.",
+	         "run's data: a folder or archive (.zip, .tar, .tar.gz, .tar.zst, .tar.xz) with a\n"
+	         "folder of images or texts for each class, a table or list of images (CSV, TSV, JSON\n"
+	         "Lines), or an IDX file of images.",
 	.example = "gtrain eval runs/fmnist-mlp --report",
 	.min_operands = 1,
 	.max_operands = 2,

@@ -118,6 +118,13 @@ const struct gt_command gt_cmd_init = {
 	         "files gets a config that classifies texts by their words. For a table (CSV, TSV\n"
 	         "or JSON Lines, also with .gz) and the column to predict, writes a config with the\n"
 	         "types of its columns. --list shows what there is a recipe for.",
+	.about = "Looks at the images of a folder or archive (.zip, .tar, .tar.gz, .tar.zst, .tar.xz)\n"
+	         "and writes a config that trains on them: input size, classes, split, batch,\n"
+	         "augmentation, network and schedule, with comments. The folder has a folder for\n"
+	         "each class, or train/, valid/ and test/ with folders for each class; IDX and CIFAR\n"
+	         "files are recognised too. A folder of .txt files gets a config that classifies texts\n"
+	         "by their words. For a table (CSV, TSV or JSON Lines, also with .gz) and the column\n"
+	         "to predict, writes a config with the types of its columns.",
 	.example = "gtrain init flowers -o flowers.cfg",
 	.max_operands = 1,
 	.first = GT_COMPLETE_FILE,

@@ -1,4 +1,5 @@
-/* Directories and .tar archives as lists of the files in them (source_list.c), and as splits and classes (folder.c). */
+/* Directories and archives (.tar, and packed ones: archive_cache.h) as lists of the files in them (source_list.c), and as splits and
+ * classes (folder.c). */
 #ifndef GT_DATASETS_FOLDER_H
 #define GT_DATASETS_FOLDER_H
 
@@ -16,7 +17,7 @@ extern const struct gt_folder_kind gt_folder_images, gt_folder_texts, gt_folder_
 /* Returns whether a file name has an extension of the kind and is not hidden. */
 bool gt_folder_wants(const struct gt_folder_kind *kind, const char *path);
 
-/* Opens a directory, or a .tar archive, as a source without files. GT_ENOINPUT: it does not exist or cannot be read. */
+/* Opens a directory, or an archive, as a source without files. GT_ENOINPUT: it does not exist or cannot be read. */
 enum gt_code gt_folder_open(const char *root, struct gt_source **out, struct gt_err *err);
 /* Adds all files of a kind in the source, at any depth, with label 0, sorted by path. If archive members have the same path, the last
  * member counts, as with tar. GT_EDATA: the archive is damaged or truncated, or a member of the kind is a link or sparse, or its path is
@@ -29,7 +30,7 @@ enum gt_code gt_folder_list(struct gt_source *s, const struct gt_folder_kind *ki
  * frees *classes, which are empty after an error. */
 enum gt_code gt_folder_split(const char *root, const struct gt_folder_kind *kind, enum gt_split split, const struct gt_dataset_spec *spec,
                              struct gt_source **out, struct gt_class_list *classes, struct gt_err *err);
-/* Returns whether path is a directory or a file whose name ends with ".tar". */
+/* Returns whether path is a directory, or a file with the name of an archive. */
 bool gt_folder_is_source(const char *path);
 struct gt_paths;
 /* Implements gt_format.find: adds dir if gt_folder_is_source accepts it. */

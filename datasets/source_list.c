@@ -1,3 +1,4 @@
+#include "archive_cache.h"
 #include "base/arena.h"
 #include "base/fileio.h"
 #include "folder.h"
@@ -148,23 +149,12 @@ static enum gt_code read_archive(void *user, uint64_t offset, void *buf, size_t 
 	return gt_file_pread(a->fd, a->reader.name, buf, *got, offset, err);
 }
 
-static bool leaves_archive(const char *path)
-{
-	if (*path == '/')
-		return true;
-	for (const char *p = path; p; p = strchr(p, '/') ? strchr(p, '/') + 1 : NULL)
-		if (!strncmp(p, "..", 2) && (p[2] == '/' || !p[2]))
-			return true;
-	return false;
-}
-
 static enum gt_code add_member(struct gt_source *s, const struct gt_tar_member *m, struct gt_err *err)
 {
-	if (leaves_archive(m->path))
+	if (gt_tar_path_leaves(m->path))
 		return gt_fail(err, GT_EDATA, "%s: the path of member %.300s leads out of the archive", s->root, m->path);
 	if (m->type == '1' || m->type == '2')
-		return gt_fail(err, GT_EDATA, "%s: member %.300s is a link; expected a regular file, because the archive is read in place", s->root,
-		               m->path);
+		return gt_fail(err, GT_EDATA, "%s: member %.300s is a link; expected a regular file", s->root, m->path);
 	if (m->sparse)
 		return gt_fail(err, GT_EDATA, "%s: member %.300s is a sparse file; expected a regular file, because the archive is read in place",
 		               s->root, m->path);
@@ -216,7 +206,12 @@ static enum gt_code list_members(struct gt_source *s, const struct gt_folder_kin
 enum gt_code gt_folder_open(const char *root, struct gt_source **out, struct gt_err *err)
 {
 	struct stat st;
-	int fd = open(root, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	int fd;
+	if (gt_archive_is_packed(root)) {
+		GT_TRY(gt_archive_cache_open(root, &fd, err));
+		return gt_source_open(root, fd, true, out, err);
+	}
+	fd = open(root, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (fd < 0 || fstat(fd, &st)) {
 		int why = errno;
 		if (fd >= 0)
@@ -248,5 +243,6 @@ bool gt_folder_is_source(const char *path)
 {
 	struct stat st;
 	size_t n = strlen(path);
-	return !stat(path, &st) && (S_ISDIR(st.st_mode) || (S_ISREG(st.st_mode) && n > 4 && !strcmp(path + n - 4, ".tar")));
+	bool archive = (n > 4 && !strcmp(path + n - 4, ".tar")) || gt_archive_has_name(path);
+	return !stat(path, &st) && (S_ISDIR(st.st_mode) || (S_ISREG(st.st_mode) && archive));
 }

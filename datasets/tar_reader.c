@@ -155,6 +155,16 @@ void gt_tar_clean_path(char *path)
 	*to = 0;
 }
 
+bool gt_tar_path_leaves(const char *path)
+{
+	if (*path == '/')
+		return true;
+	for (const char *p = path; p; p = strchr(p, '/') ? strchr(p, '/') + 1 : NULL)
+		if (!strncmp(p, "..", 2) && (p[2] == '/' || !p[2]))
+			return true;
+	return false;
+}
+
 enum gt_code gt_tar_next(struct gt_tar_reader *t, struct gt_tar_member *out, struct gt_err *err)
 {
 	struct announced next = {.size = UINT64_MAX};

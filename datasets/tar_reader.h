@@ -44,6 +44,8 @@ enum gt_code gt_tar_next(struct gt_tar_reader *t, struct gt_tar_member *out, str
 
 /* Removes redundant parts of a path: "./a//b" becomes "a/b". */
 void gt_tar_clean_path(char *path);
+/* Returns whether a path is absolute or has a part "..". */
+bool gt_tar_path_leaves(const char *path);
 
 /* Returns whether the content of m in the archive is the content of a regular file. */
 bool gt_tar_is_file(const struct gt_tar_member *m);

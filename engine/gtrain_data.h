@@ -64,7 +64,7 @@ enum gt_code gt_check_data(const struct gt_conf *c, bool whole, void (*found)(vo
 
 /* ---- from data to a config -------------------------------------------------------------------------------------------------- */
 struct gt_init_spec {
-	const char *path;           /* a folder of images, a .tar archive of one, or a CSV file */
+	const char *path;           /* a folder of images or texts, an archive of one, or a table */
 	const char *pretrained;     /* safetensors file with the weights of a ResNet of torchvision, from which the run starts; NULL: from
 	                               scratch */
 	const char *const *targets; /* [ntargets]: of a CSV file, the columns to predict */

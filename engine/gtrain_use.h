@@ -77,7 +77,7 @@ struct gt_eval_result {
 };
 /* Evaluates a checkpoint on a split, or on all samples of a file or folder. ckpt: a run directory (selects its best checkpoint, else the
  * latest) or a step-... directory.
- * data: a folder of classes, a .tar archive, a CSV file or an IDX file of images, all of whose samples are evaluated; split is then NULL.
+ * data: a folder of classes, an archive, a table, a list or an IDX file of images, all of whose samples are evaluated; split is then NULL.
  * NULL: a split is evaluated.
  * split: train, valid or test; NULL: test, or valid if the data has no split test.
  * report: also make a report by class, from the outputs of all samples. It uses these fields of o: device, nproc (0: one rank, whatever the

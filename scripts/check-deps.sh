@@ -70,6 +70,7 @@ vendor '(oneapi/)?dnnl' kernels/cpu
 vendor 'cuda|cudnn|cublas|nccl' kernels/cuda
 vendor 'gloo' kernels/gloo
 vendor 'zlib|libdeflate|curl' datasets
+vendor 'archive' datasets/archive
 vendor 'png|jpeglib|jerror|webp' datasets/image
 vendor 'utf8proc' datasets/text
 vendor 'cairo' engine/view/draw

@@ -46,6 +46,8 @@ struct gt_build_info {
 	char processor[128];  /* the processor as gt_devices names it */
 	/* Whether the plugin of a backend, of communication between hosts, of downloads, of PNG files is installed. */
 	bool cpu, cuda, gloo, fetch, draw;
+	/* whether the plugin of a backend, of communication between hosts, of downloads, of packed archives is installed */
+	bool cpu, cuda, gloo, fetch, archive;
 };
 
 #endif

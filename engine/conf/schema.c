@@ -130,12 +130,13 @@ const struct gt_row gt_rows[] = {
              "/usr/share/datasets/NAME that exists"},
     {"data.format", GT_T_CHOICE, AT(data.format), "\"auto\"", .values = "auto" GT_FORMAT_VALUES,
      .help = "format of the files; auto: recognised by their names or their content; folder: images in folders train/CLASS, valid/CLASS "
-             "(or val) and test/CLASS, or in CLASS, or the same in a .tar archive, where hidden folders and folders without images are no "
-             "classes; beside train or, where all folders have such names, in its place also Train, training, validation, dev, eval, Test, "
-             "testing, in upper or lower case; list: train and test are CSV files (or .tsv, or JSON Lines) with a column of "
-             "paths and one of labels; pattern: the names of the images of one folder have their class; csv: train and test are CSV files "
-             "with any delimiter, or JSON Lines, plain or gzip, whose columns are the inputs and targets of a model, the fields "
-             "\"values\", \"codes\", \"tokens\" and \"lengths\" of model.inputs; text: texts (.txt) in folders like those of images"},
+             "(or val) and test/CLASS, or in CLASS, or the same in an archive (.tar, .zip, .tar.gz, .tar.zst, .tar.xz, .tar.bz2), where "
+             "hidden folders and folders without images are no classes; beside train or, where all folders have such names, in its place "
+             "also Train, training, validation, dev, eval, Test, testing, in upper or lower case; list: train and test are CSV files (or "
+             ".tsv, or JSON Lines) with a column of paths and one of labels; pattern: the names of the images of one folder have their "
+             "class; csv: train and test are CSV files with any delimiter, or JSON Lines, plain or gzip, whose columns are the inputs "
+             "and targets of a model, the fields \"values\", \"codes\", \"tokens\" and \"lengths\" of model.inputs; text: texts (.txt) "
+             "in folders or archives like those of images"},
     {"data.train", GT_T_STRINGS, AT(data.train), "[]",
      .help = "files of the training split, relative to root or, without root, to the "
              "directory of the config; []: the usual file names of the format"},

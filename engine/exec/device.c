@@ -224,4 +224,5 @@ void gt_build_info(struct gt_build_info *out)
 	out->gloo = is_built("gloo");
 	out->fetch = is_built("fetch");
 	out->draw = is_built("draw");
+	out->archive = is_built("archive");
 }

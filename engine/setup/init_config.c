@@ -323,12 +323,10 @@ static enum gt_code check_path(const char *path, struct gt_err *err)
 	                        "rename it", path, fault);
 }
 
-/* Returns whether a path is a file other than a .tar archive: a table. */
+/* Returns whether a path is a file other than an archive: a table. */
 static bool is_table(const char *path)
 {
-	struct stat st;
-	size_t n = strlen(path);
-	return !stat(path, &st) && !S_ISDIR(st.st_mode) && !(n > 4 && !strcmp(path + n - 4, ".tar"));
+	return !gt_folder_is_source(path);
 }
 
 /* Writes a remedy; for an archive, the commands that unpack it into a folder next to it and start again. stem: length of the path without
@@ -357,12 +355,10 @@ static void unpack_text(const char *path, size_t stem, const char *remedy, char 
 /* Refuses files, by extension, that no format reads and that would be treated as tables. */
 static enum gt_code check_file(const char *path, struct gt_err *err)
 {
-#define TAR "mkdir DIR && tar -xf FILE -C DIR"
 	static const struct {
 		const char *end, *remedy; /* of an archive: the command to unpack it, with the words FILE and DIR */
 	} other[] = {
-	    {".tgz", TAR}, {".tar.gz", TAR}, {".tar.bz2", TAR}, {".tar.xz", TAR}, {".tar.zst", TAR},
-	    {".zip", "unzip FILE -d DIR"}, {".7z", "7z x FILE -oDIR"}, {".rar", "unrar x FILE DIR/"},
+	    {".7z", "7z x FILE -oDIR"}, {".rar", "unrar x FILE DIR/"},
 	    {".jpg", "put images into a folder for each class"}, {".jpeg", "put images into a folder for each class"},
 	    {".png", "put images into a folder for each class"}, {".webp", "put images into a folder for each class"},
 	    {".xlsx", "export the table as CSV"}, {".xls", "export the table as CSV"}, {".ods", "export the table as CSV"},
@@ -376,7 +372,7 @@ static enum gt_code check_file(const char *path, struct gt_err *err)
 		if (n <= end || strcasecmp(path + n - end, other[i].end))
 			continue;
 		unpack_text(path, n - end, other[i].remedy, text, sizeof text);
-		return gt_fail(err, GT_EDATA, "%.300s: expected a folder, a .tar archive or a CSV file; %s", path, text);
+		return gt_fail(err, GT_EDATA, "%.300s: expected a folder, an archive (.zip, .tar.gz, .tar.zst, .tar) or a table; %s", path, text);
 	}
 	return GT_OK;
 }

@@ -14,7 +14,8 @@ static void make_run_name(const char *root, char *out, size_t size)
 	for (const char *p = slash && slash[1] ? slash + 1 : root; *p && n + 1 < size; p++)
 		out[n++] = strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_", *p) ? *p : '-';
 	out[n] = 0;
-	static const char *const ends[] = {"-gz", "-csv", "-tsv", "-jsonl", "-ndjson", "-tar"}; /* of a file's name */
+	/* of a file's name */
+	static const char *const ends[] = {"-gz", "-csv", "-tsv", "-jsonl", "-ndjson", "-zip", "-tgz", "-zst", "-xz", "-bz2", "-tar"};
 	for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
 		if (n > strlen(ends[i]) && !strcmp(out + n - strlen(ends[i]), ends[i]))
 			out[n -= strlen(ends[i])] = 0;

@@ -212,8 +212,11 @@ good archive_with_cut_files cut.tar '2 images cannot be read'
 good archive_with_hidden_files hidden.tar '24 training samples of 2 classes'
 says archive_flat 65 'expected at least two classes, got only "flat"' flat.tar
 says archive_broken 65 'damaged tar archive' broken.tar
-says compressed 65 'mkdir plain && tar -xf plain.tar.gz -C plain; then `gtrain init plain`' plain.tar.gz
-says zip 65 'unpack the archive: unzip a.zip -d a; then `gtrain init a`' a.zip
+export XDG_CACHE_HOME=$tmp/cache
+good compressed plain.tar.gz
+says zip 65 'a.zip: the file is empty' a.zip
+touch a.7z
+says seven 65 'unpack the archive: 7z x a.7z -oa; then `gtrain init a`' a.7z
 
 # ---- texts ----------------------------------------------------------------------------------------------------------------------------
 texts words neg pos

@@ -182,7 +182,7 @@ gives init_valid_given 0 out '(80 samples' eval own_run --split valid
 gives best_without_valid 78 err 'expected a metric of an evaluated split, got "valid/acc"' run own.cfg -q -o x -s data.root=data
 gives init_no_classes 66 err 'neg: expected a folder of images or of texts (.txt) for each of several classes' init data/train/neg
 tar czf data.tar.gz data
-gives init_compressed 65 err 'data.tar.gz: expected a folder, a .tar archive or a CSV file; unpack the archive' init data.tar.gz
+XDG_CACHE_HOME=$tmp/cache gives init_compressed 0 out 'root = "'"$tmp"'/data.tar.gz"' init data.tar.gz
 gives init_archive 0 out 'root = "'"$tmp"'/data.tar"' init data.tar
 gives init_pretrained 64 err '--pretrained: expected a folder of images' init data --pretrained x.safetensors
 

@@ -64,6 +64,7 @@ PLUGINS  := $(BUILD)/lib/gtrain/null.so $(BUILD)/lib/gtrain/cpu.so
 ifneq ($(FETCH_SRC),)
 PLUGINS  += $(BUILD)/lib/gtrain/fetch.so
 endif
+PLUGINS  += $(BUILD)/lib/gtrain/archive.so
 ifneq ($(DRAW_SRC),)
 PLUGINS  += $(BUILD)/lib/gtrain/draw.so
 endif
@@ -159,7 +160,10 @@ $(BUILD)/lib/gtrain/draw.so: $(call obj,$(DRAW_SRC)) $(BASE_OBJ)
 	@mkdir -p $(@D)
 	$(call said,LINK,$@)
 	$(Q)$(CC) $(ALLFLAGS) -shared $^ -o $@ $(HARDEN_LD) $(LDFLAGS) -lcairo -lm
+
 $(BUILD)/lib/gtrain/archive.so: $(call obj,$(PACKED_SRC)) $(BASE_OBJ)
+	@mkdir -p $(@D)
+	$(call said,LINK,$@)
 	$(Q)$(CC) $(ALLFLAGS) -shared $^ -o $@ $(HARDEN_LD) $(LDFLAGS) -larchive -lm
 
 $(BUILD)/tests/%: tests/%.c $(call obj,$(TEST_LIB)) $(BUILD)/libgtrain.a

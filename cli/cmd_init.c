@@ -111,20 +111,14 @@ const struct gt_command gt_cmd_init = {
 	.name = "init",
 	.operands = "PATH",
 	.summary = "write a config for a folder of images or texts, or for a table",
-	.about = "Looks at the images of a folder (or .tar archive) and writes a config that trains on\n"
-	         "them: input size, classes, split, batch, augmentation, network and schedule, with\n"
-	         "comments. The folder has a folder for each class, or train/, valid/ and test/ with\n"
-	         "folders for each class; IDX and CIFAR files are recognised too. A folder of .txt\n"
-	         "files gets a config that classifies texts by their words. For a table (CSV, TSV\n"
-	         "or JSON Lines, also with .gz) and the column to predict, writes a config with the\n"
-	         "types of its columns. --list shows what there is a recipe for.",
 	.about = "Looks at the images of a folder or archive (.zip, .tar, .tar.gz, .tar.zst, .tar.xz)\n"
 	         "and writes a config that trains on them: input size, classes, split, batch,\n"
 	         "augmentation, network and schedule, with comments. The folder has a folder for\n"
 	         "each class, or train/, valid/ and test/ with folders for each class; IDX and CIFAR\n"
 	         "files are recognised too. A folder of .txt files gets a config that classifies texts\n"
 	         "by their words. For a table (CSV, TSV or JSON Lines, also with .gz) and the column\n"
-	         "to predict, writes a config with the types of its columns.",
+	         "to predict, writes a config with the types of its columns. --list shows what there\n"
+	         "is a recipe for.",
 	.example = "gtrain init flowers -o flowers.cfg",
 	.max_operands = 1,
 	.first = GT_COMPLETE_FILE,

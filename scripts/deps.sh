@@ -4,7 +4,7 @@
 # and ends with 77; on other systems with 69.
 set -eu
 pkgs="gcc libc6-dev make libconfig-dev libxxhash-dev libdeflate-dev zlib1g-dev libpng-dev libjpeg62-turbo-dev libwebp-dev
-libutf8proc-dev libdnnl-dev libcairo2-dev libcurl4-openssl-dev libssl-dev dataset-fashion-mnist"
+libutf8proc-dev libdnnl-dev libarchive-dev libcairo2-dev libcurl4-openssl-dev libssl-dev dataset-fashion-mnist"
 if [ -x /usr/local/cuda/bin/nvcc ]; then
 	pkgs="$pkgs g++" # nvcc's host compiler
 fi

@@ -44,10 +44,8 @@ struct gt_device_row {
 struct gt_build_info {
 	char libraries[320];  /* libraries and their versions: "oneDNN 2.6.3, zlib 1.2.13, …" */
 	char processor[128];  /* the processor as gt_devices names it */
-	/* Whether the plugin of a backend, of communication between hosts, of downloads, of PNG files is installed. */
-	bool cpu, cuda, gloo, fetch, draw;
-	/* whether the plugin of a backend, of communication between hosts, of downloads, of packed archives is installed */
-	bool cpu, cuda, gloo, fetch, archive;
+	/* Whether the plugin of a backend, of communication between hosts, of downloads, of packed archives, of PNG files is installed. */
+	bool cpu, cuda, gloo, fetch, archive, draw;
 };
 
 #endif

@@ -105,6 +105,8 @@ typedef void gt_torch_fn(const struct gt_torch_layer *l);
 	X(embeddings, embeddings)                 \
 	X(embedding_bag, embedding_bag)           \
 	X(positional, positional)                 \
+	X(class_token, class_token)               \
+	X(layer_scale, layer_scale)               \
 	X(pool_tokens, pool_tokens)               \
 	X(attention, attention)                   \
 	X(lstm, recurrent)                        \

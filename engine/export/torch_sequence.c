@@ -1,4 +1,4 @@
-/* Embeddings, attention and recurrent layers as modules of torch.nn. */
+/* Embeddings, attention, recurrent layers and the layers of vision transformers as modules of torch.nn. */
 #include "export/torch_model.h"
 #include <string.h>
 
@@ -60,6 +60,24 @@ void gt_torch_positional(const struct gt_torch_layer *l)
 	}
 	gt_torch_register(l, "nn.Embedding(%lld, %lld)", (long long)a->max, (long long)l->dx[0]->dim[2]);
 	gt_torch_line(l, "%s + self[\"%s\"].weight[:%lld]", l->x[0], l->spec->name, tokens);
+}
+
+void gt_torch_class_token(const struct gt_torch_layer *l)
+{
+	gt_torch_register(l, "nn.Embedding(1, %lld)", (long long)l->dx[0]->dim[2]);
+	gt_torch_line(l, "torch.cat((self[\"%s\"].weight.expand(len(%s), 1, -1), %s), 1)", l->spec->name, l->x[0], l->x[0]);
+}
+
+/* The factors are the filters of a depthwise convolution. */
+void gt_torch_layer_scale(const struct gt_torch_layer *l)
+{
+	long long channels = (long long)l->dx[0]->dim[l->dx[0]->rank == 4 ? 1 : l->dx[0]->rank - 1];
+	if (l->dx[0]->rank == 4) {
+		gt_torch_module(l, "nn.Conv2d(%lld, %lld, 1, groups=%lld, bias=False)", channels, channels, channels);
+		return;
+	}
+	gt_torch_register(l, "nn.Conv2d(%lld, %lld, 1, groups=%lld, bias=False)", channels, channels, channels);
+	gt_torch_line(l, "%s * self[\"%s\"].weight.flatten()", l->x[0], l->spec->name);
 }
 
 void gt_torch_pool_tokens(const struct gt_torch_layer *l)

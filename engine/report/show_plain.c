@@ -97,15 +97,28 @@ static enum gt_code read_cell(struct gt_show_job *j, const struct gt_data_table 
 	return GT_OK;
 }
 
+/* Adds the cell of a column of texts to out->text. */
+static enum gt_code add_text(struct gt_show_job *j, const struct gt_data_table *t, int k, struct gt_shown_sample *out, struct gt_err *err)
+{
+	size_t n = 0;
+	const char *text = gt_table_text(t, k, out->index, &n);
+	GT_NEW_STR(out->text, gt_arena_printf(j->a, "%s%s%.*s", out->text ? out->text : "", out->text ? "\n" : "", (int)n, text), err);
+	return GT_OK;
+}
+
 /* Fills in the cells of a row. The columns of targets are not repeated. */
 static enum gt_code read_cells(struct gt_show_job *j, struct gt_shown_sample *out, struct gt_err *err)
 {
 	const struct gt_data_table *t = j->raw.raw;
 	const struct gt_table_facts *f = &j->s->data.files->learned->table;
 	GT_NEW(out->value, j->a, t->ncolumns + 1, err);
-	for (int k = 0; k < t->ncolumns; k++)
-		if (t->column[k].store != GT_STORE_SKIP && (k >= f->ncolumns || f->column[k].type != GT_COLUMN_TARGET))
+	for (int k = 0; k < t->ncolumns; k++) {
+		enum gt_column_type type = k < f->ncolumns ? f->column[k].type : GT_COLUMN_IGNORE;
+		if (type == GT_COLUMN_TEXT && t->column[k].store != GT_STORE_NUMBERS)
+			GT_TRY(add_text(j, t, k, out, err));
+		else if (t->column[k].store != GT_STORE_SKIP && type != GT_COLUMN_TARGET)
 			GT_TRY(read_cell(j, t, k, out->index, &out->value[out->nvalues++], err));
+	}
 	return GT_OK;
 }
 

@@ -225,13 +225,13 @@ if [ $? = 74 ]; then pass full_disk; else fail full_disk "$(cat err)"; fi
 
 # ---- hostile names ---------------------------------------------------------------------------------------------------------------------
 run show colors.cfg -s data.root=hostile -s data.limit=2 --color never
-if [ $rc = 0 ] && ! LC_ALL=C grep -q $'[\x01-\x08\x0b-\x1f]' out && ! grep -q $'\u202e' "$tmp/out" && grep -q '?\[31mfoo?' "$tmp/out"; then
+if [ "$rc" = 0 ] && ! LC_ALL=C grep -q $'[\x01-\x08\x0b-\x1f]' out && ! grep -q $'\u202e' "$tmp/out" && grep -q '?\[31mfoo?' "$tmp/out"; then
 	pass hostile_names
 else
 	fail hostile_names "status $rc: $(cat -v "$tmp/out" "$tmp/err" | tail -n 3)"
 fi
 run show colors.cfg -s data.root=hostile -o hostile.png --json
-if [ $rc = 0 ] && python3 -c 'import json, sys; json.load(open(sys.argv[1]))' "$tmp/out" && [ -s hostile.png ]; then pass hostile_json
+if [ "$rc" = 0 ] && python3 -c 'import json, sys; json.load(open(sys.argv[1]))' "$tmp/out" && [ -s hostile.png ]; then pass hostile_json
 else fail hostile_json "$(cat -v "$tmp/err")"; fi
 
 # ---- files -----------------------------------------------------------------------------------------------------------------------------
@@ -246,7 +246,7 @@ gives step_after_the_run 64 err '--step: expected at most 15, the number of step
 gives batch_after_the_split 64 err '--step: expected at most 2, the number of batches of an evaluation, got 3' \
 	show grey.cfg --split test --step 3
 gives wrong_split 64 err '--split' show grey.cfg --split all
-gives wrong_key 78 err 'data.mean: expected 1 number' show grey.cfg -s data.mean=[1,2,3,4]
+gives wrong_key 78 err 'data.mean: expected 1 number' show grey.cfg -s 'data.mean=[1,2,3,4]'
 gives no_data 66 err 'missing' show grey.cfg -s data.root=missing
 
 # ---- a damaged image, and a run as the operand -----------------------------------------------------------------------------------------
@@ -255,7 +255,7 @@ head -c 60 colors/red/1.png >damaged/red/1.png
 gives damaged 65 err 'damaged/red/1.png' show colors.cfg -s data.root=damaged
 for plain in '' --plain; do
 	run show colors.cfg -s data.root=damaged -s data.on_error=skip --color never $plain
-	if [ $rc = 0 ] && grep -q 'skipped .*damaged/red/1.png' "$tmp/err" && [ "$(grep -o '(not readable)' "$tmp/out" | wc -l)" = 1 ]; then
+	if [ "$rc" = 0 ] && grep -q 'skipped .*damaged/red/1.png' "$tmp/err" && [ "$(grep -o '(not readable)' "$tmp/out" | wc -l)" = 1 ]; then
 		pass "skipped$plain"
 	else
 		fail "skipped$plain" "status $rc: $(cat "$tmp/err" "$tmp/out" | tail -n 5)"
@@ -354,3 +354,92 @@ gives table_printed 0 out 'clerk' show table.cfg --color never
 run show table.cfg --split test --color always
 if grep -q $'\e\[[0-9;]*31m<unknown>' "$tmp/out"; then pass unknown_category; else fail unknown_category "$(cat -v "$tmp/out")"; fi
 for columns in 40 80; do on_screen table_$columns $columns C table.cfg --color never; done
+
+# ---- columns of texts, several labels, numeric targets of images -----------------------------------------------------------------------
+awk 'BEGIN { print "review,stars,label"; for (i = 0; i < 20; i++)
+	printf "\"a %s film, which I saw %d times that year\",%d,%s\n", i % 2 ? "good" : "bad", i % 3, i % 5, i % 2 ? "pos" : "neg"
+	}' >reviews.csv
+cat >reviews.cfg <<'CFG'
+schema = 1; name = "reviews";
+data = { format = "csv"; train = ["reviews.csv"]; target = "label"; batch = 20; columns = ( { name = "review"; type = "text"; } ); };
+model = { inputs = ( { name = "tokens"; } ); layers = ( { type = "embedding_bag"; embedding_dim = 4; }, { type = "linear"; out = 2; } ); };
+train = { epochs = 1; optimizer = { type = "sgd"; lr = 0.01; }; };
+CFG
+cat >list.csv <<'CSV'
+path,labels,weight
+colors/red/1.png,a|b,1.5
+colors/red/2.png,a,2.5
+colors/green/2.png,c,3.5
+colors/blue/2.png,b|c,0.5
+CSV
+cat >list.cfg <<'CFG'
+schema = 1; name = "list";
+data = { format = "list"; train = ["list.csv"]; label_column = "labels"; label_separator = "|"; batch = 4; };
+eval = { transforms = ( { type = "resize"; size = [8, 8]; } ); };
+model = { input = [3, 8, 8]; layers = ( { type = "flatten"; }, { type = "linear"; out = 3; } ); };
+train = { epochs = 1; loss = "bce"; optimizer = { type = "sgd"; lr = 0.01; }; };
+CFG
+sed 's/label_column = "labels"; label_separator = "|"/target_columns = ["weight"]/
+	s/"bce"/"mse"/; s/out = 3/out = 1/' list.cfg >numbers.cfg
+cat >targets.py <<'PY'
+from tile import *
+import csv
+rows = list(csv.DictReader(open("reviews.csv")))
+plain = show("reviews.cfg", "--plain", "-n", "20")["samples"]
+wrong = [s for s in plain if s["text"] != rows[s["index"]]["review"] or [v["name"] for v in s["values"]] != ["stars"]]
+check("plain_text_of_column", len(plain) == 20 and not wrong, wrong[:1])
+got = show("reviews.cfg", "-n", "20")["samples"]
+wrong = [s for s in got if [t["text"] for t in s["tokens"]][1] != rows[s["index"]]["review"].split()[1]]
+check("tokens_of_column", len(got) == 20 and not wrong, wrong[:1])
+rows = list(csv.DictReader(open("list.csv")))
+got = show("list.cfg")["samples"]
+wrong = [s for s in got if [(c["name"], c["share"]) for c in s["classes"]] != [(n, 1) for n in rows[s["index"]]["labels"].split("|")]]
+check("several_labels", len(got) == 4 and not wrong, wrong)
+got = show("numbers.cfg")["samples"]
+want = [float(r["weight"]) for r in rows]
+wrong = [s for s in got if [(v["name"], v["value"]) for v in s["targets"]] != [("weight", want[s["index"]])]]
+check("numeric_targets", len(got) == 4 and not wrong, wrong)
+PY
+python3 targets.py "$gtrain" || fail targets 'a check has failed to run'
+gives caption_of_labels 0 out 'a, b' show list.cfg --color never
+gives caption_of_numbers 0 out 'weight 2.5' show numbers.cfg --color never
+tiny_config
+gives channels 0 out 'of 5 channels, the first three are shown' show tiny.cfg -s 'model.input=[5,8,8]'
+
+# ---- the samples of a step are those of the run ----------------------------------------------------------------------------------------
+# Of a model whose outputs are 0, the loss of a step is the mean of the squared targets of its samples.
+awk 'BEGIN { print "x,y"; for (i = 0; i < 44; i++) printf "%.2f,%.3f\n", i * 7 % 44 + 0.5, 1.37 ^ (i / 4) }' >fp.csv
+cat >fp.cfg <<'CFG'
+schema = 1; name = "fp"; device = "cpu"; threads = 1;
+data = { format = "csv"; train = ["fp.csv"]; target = "y"; batch = 8; };
+model = { inputs = ( { name = "values"; } ); layers = ( { type = "linear"; out = 1; bias = false; init = "zeros"; } ); };
+train = { epochs = 3; loss = "mse"; optimizer = { type = "sgd"; lr = 0.0; }; };
+log = { every_steps = 1; };
+CFG
+cat >steps.py <<'PY'
+from tile import *
+args = sys.argv[3:]
+wrong, steps = [], [json.loads(line) for line in open(sys.argv[2] + "/metrics.jsonl")]
+steps = {e["step"]: e["loss"] for e in steps if e["event"] == "train"}
+samples = show("fp.cfg", "-n", "1000", *args)["samples"]
+for step, loss in steps.items():
+    got = [s["targets"][0]["value"] for s in samples if s["step"] == step]
+    mean = sum(v * v for v in got) / max(len(got), 1)
+    if abs(mean - loss) > 1e-5 * loss:
+        wrong.append((step, loss, mean))
+check("steps_of_" + sys.argv[2].split("/")[1], len(steps) == 18 - 3 * ("data.drop_last=true" in args) and not wrong, wrong)
+PY
+# steps_of NAME ARGS...: compares all steps of a run with its samples
+steps_of() {
+	local name=$1
+	shift
+	"$gtrain" run fp.cfg -o "runs/$name" -q --no-progress "$@" >out 2>err || fail "steps_of_$name" "$(tail -n 1 err)"
+	python3 steps.py "$gtrain" "runs/$name" "$@" || fail "steps_of_$name" 'the check has failed to run'
+}
+steps_of one
+steps_of dropped -s data.drop_last=true
+steps_of accumulated -s train.accumulate=2
+steps_of unshuffled -s data.shuffle=false
+steps_of ranks -s 'parallel={mode="ddp";nproc=2;}'
+steps_of torch -s 'data.sampler="torch"'
+steps_of threads -s data.prefetch=3

@@ -53,7 +53,6 @@ static const struct {
 	{"profile", "bench", NULL},
 	{"convert", "export", NULL},
 	{"save", "export", NULL},
-	{"show", "inspect", NULL},
 	{"gpus", "devices", NULL},
 	{"doctor", "devices", NULL},
 	{"tune", "lr-find", NULL},

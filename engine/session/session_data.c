@@ -29,7 +29,7 @@ static void *read_split(void *arg)
 	return NULL;
 }
 
-static struct gt_dataset_spec dataset_spec(const struct gt_conf *c)
+struct gt_dataset_spec gt_session_dataset_spec(const struct gt_conf *c)
 {
 	const struct gt_conf_data *d = &c->data;
 	struct gt_dataset_spec spec = {.name = d->name,
@@ -229,7 +229,7 @@ static enum gt_code read_known(const struct gt_session_spec *spec, struct gt_dat
 static void hash_contents(const struct gt_session_spec *spec, struct gt_session_files *out)
 {
 	for (int i = 0; i < GT_SPLITS; i++)
-		if (out->set[i].source && out->set[i].mark && (spec->train || out->was.listed))
+		if (out->set[i].source && out->set[i].mark && ((spec->train && !spec->samples_only) || out->was.listed))
 			gt_source_contents(out->set[i].source, out->set[i].mark, out->set[i].n);
 }
 
@@ -464,7 +464,7 @@ static bool note_missing_split(const struct gt_session_spec *spec, enum gt_split
 
 static enum gt_code read_splits(const struct gt_session_spec *spec, struct gt_session_files *out, struct gt_err *err)
 {
-	struct gt_dataset_spec ds = dataset_spec(spec->conf);
+	struct gt_dataset_spec ds = gt_session_dataset_spec(spec->conf);
 	ds.skipped = out->skipped;
 	GT_TRY(read_known(spec, &ds, out, err));
 	struct job job[GT_SPLITS] = {0};
@@ -551,7 +551,7 @@ void gt_session_free_data(struct gt_session_files *f)
 
 enum gt_code gt_session_read_inputs(const struct gt_session *s, const char *path, struct gt_dataset *out, struct gt_err *err)
 {
-	struct gt_dataset_spec ds = dataset_spec(s->conf);
+	struct gt_dataset_spec ds = gt_session_dataset_spec(s->conf);
 	*out = (struct gt_dataset){0};
 	ds.fitted = s->data.files->learned;
 	ds.limit = 0;
@@ -565,7 +565,7 @@ enum gt_code gt_session_read_inputs(const struct gt_session *s, const char *path
 enum gt_code gt_session_read_text(const struct gt_session *s, const char *name, const char *text, size_t n, struct gt_dataset *out,
                                   struct gt_err *err)
 {
-	struct gt_dataset_spec ds = dataset_spec(s->conf);
+	struct gt_dataset_spec ds = gt_session_dataset_spec(s->conf);
 	*out = (struct gt_dataset){0};
 	ds.fitted = s->data.files->learned;
 	enum gt_code code = ds.fitted->by->text(&ds, name, text, n, out, err);

@@ -78,6 +78,14 @@ const char *gt_session_class_name(const struct gt_session *s, int64_t label);
 enum gt_code gt_session_skipped(struct gt_session *s, void (*fn)(void *user, const char *why), void (*each)(void *user, const char *why),
                                 void *user, struct gt_err *err);
 
+/* Opens a loader of a split, as a run uses it: batches of `batch` samples over all ranks, in micro-batches of `micro`; train: with the
+ * transforms and the order of training. For a session with samples_only, whose images are then f32 without padded channels. The caller
+ * closes *out before the session. */
+enum gt_code gt_session_loader_open(const struct gt_session *s, enum gt_split split, int64_t batch, int64_t micro, bool train,
+                                    struct gt_loader **out, struct gt_err *err);
+/* Returns how the data of a config is read, without facts of fitted formats. */
+struct gt_dataset_spec gt_session_dataset_spec(const struct gt_conf *c);
+
 /* Calls fn with the pixels (h*w*c bytes) of the first n samples of a split, in its order, transformed as for evaluation. */
 enum gt_code gt_session_each_sample(const struct gt_session *s, enum gt_split split, int64_t n,
                                     void (*fn)(void *user, const uint8_t *pixels), void *user, struct gt_err *err);

@@ -133,11 +133,26 @@ enum gt_code gt_session_match_inputs(struct gt_session *s, const struct gt_datas
 	return GT_OK;
 }
 
+/* Describes the inputs of a session without plans: images and values are f32. */
+static void describe_inputs(const struct gt_session *s, struct gt_loader_spec *spec)
+{
+	const int64_t *in = s->conf->model.input;
+	spec->x = gt_tdesc_make(GT_F32, 4, (int64_t[]){spec->micro, in[0], in[1], in[2]}, true);
+	for (int i = 0; i < spec->ninputs; i++) {
+		spec->input_column[i] = s->data.input_column[i];
+		spec->input_type[i] = s->data.input[i].type == GT_INPUT_VALUES ? GT_F32 : GT_I32;
+	}
+}
+
 void gt_session_loader_inputs(const struct gt_session *s, struct gt_loader_spec *spec)
 {
 	const struct gt_graph *g = gt_session_graph_of_samples(s);
 	spec->ninputs = s->conf->model.ninputs;
 	spec->lengths = s->data.lengths;
+	if (!g) {
+		describe_inputs(s, spec);
+		return;
+	}
 	for (int i = 0; i < g->ninputs; i++) {
 		const struct gt_tdesc *d = gt_graph_desc(g, g->input[i]);
 		spec->input_column[i] = s->data.input_column[i];

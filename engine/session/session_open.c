@@ -102,6 +102,8 @@ static enum gt_code open_parts(struct gt_session *s, const struct gt_session_spe
 	GT_TRY(open_space(s, err));
 	GT_TRY(gt_batch_partition_open(s, spec->train, err));
 	s->optim.per_epoch = s->batch.steps_per_epoch;
+	if (spec->samples_only)
+		return GT_OK;
 	GT_TRY(gt_session_pipe_open(s, spec->train, err));
 	GT_TRY(shard_arenas(s, spec, err));
 	GT_TRY(gt_session_programs_open(s, spec, err));

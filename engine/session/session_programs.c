@@ -101,8 +101,8 @@ static enum gt_code fill_loader_spec(const struct gt_session *s, enum gt_split s
 	return GT_OK;
 }
 
-static enum gt_code open_loader(const struct gt_session *s, enum gt_split split, int64_t batch, int64_t micro, bool train,
-                                struct gt_loader **out, struct gt_err *err)
+enum gt_code gt_session_loader_open(const struct gt_session *s, enum gt_split split, int64_t batch, int64_t micro, bool train,
+                                    struct gt_loader **out, struct gt_err *err)
 {
 	struct gt_loader_spec spec;
 	GT_TRY(fill_loader_spec(s, split, batch, micro, train, &spec, err));
@@ -360,12 +360,12 @@ enum gt_code gt_session_programs_start(struct gt_session *s, bool train, struct 
 	bind_all(s);
 	if (train) {
 		gt_optim_bind(&s->optim, s->space);
-		GT_TRY(open_loader(s, GT_TRAIN, s->batch.size, s->batch.micro, true, &s->prog.loader, err));
+		GT_TRY(gt_session_loader_open(s, GT_TRAIN, s->batch.size, s->batch.micro, true, &s->prog.loader, err));
 	}
 	for (int i = 0; i < GT_SPLITS; i++) {
 		struct gt_eval_prog *e = &s->prog.eval[i];
 		if (e->nfull)
-			GT_TRY(open_loader(s, (enum gt_split)i, e->batch, e->batch, false, &e->loader, err));
+			GT_TRY(gt_session_loader_open(s, (enum gt_split)i, e->batch, e->batch, false, &e->loader, err));
 	}
 	return GT_OK;
 }

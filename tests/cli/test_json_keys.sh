@@ -64,6 +64,8 @@ write check 4 net.cfg -s data.samples=8 --time --device cpu -s data.batch=2
 write check 5 fmnist_mlp -s data.root=missing -s 'parallel={mode="ddp";nproc="auto";}'
 write plan 1 net.cfg --world 4 --mode pipe -s parallel.chunks=2 -s parallel.replicas=2 -s 'train.groups=()'
 write plan 2 net.cfg --world 2 --mode zero
+write show 1 net.cfg -n 2
+write show 2 net.cfg -n 2 -s 'data.augment=({type="mixup";p=1.0;})'
 write bench 1 net.cfg --steps 2
 write bench 2 net.cfg --steps 2 --nproc 2 -s 'parallel.mode="pipe"' -s 'train.groups=()'
 write lr-find 1 net.cfg --steps 50
@@ -95,6 +97,7 @@ for name in values classes labels; do
 	"$gtrain" run $name.cfg -o $name -q --no-progress 2>err || fail json_keys_run "$(tail -n 1 err)"
 	write check $name $name.cfg
 	write eval $name $name --report
+	write show $name $name.cfg -n 2
 	write predict $name $name all.csv --append
 done
 write inspect classes classes

@@ -1,0 +1,36 @@
+/* The parts of gt_show (gtrain_show.h) that its files share.
+ *
+ *     show_batch.c     opens the data and a loader, and takes the batches
+ *     show_fields.c    targets, numbers, codes and tokens of a batch as words
+ *     show_plain.c     the same samples as they are in the data
+ *     show_mosaic.c    the images with captions as one PNG image */
+#ifndef GT_REPORT_SHOW_PARTS_H
+#define GT_REPORT_SHOW_PARTS_H
+
+#include "gtrain_show.h"
+#include "session/session_data.h"
+
+struct gt_show_job {
+	const struct gt_show_spec *spec;
+	struct gt_session *s;
+	const struct gt_dataset *data; /* the dataset of the samples */
+	struct gt_shown *out;
+	struct gt_arena *a;            /* out->arena */
+	const char **value_name;       /* [columns of the input "values"]; NULL: no names */
+	int nvalue_names;
+	struct gt_dataset raw;         /* plain, of a table: the table as it was read; else empty */
+	struct gt_skipped *raw_skipped;
+};
+
+/* Fills in the targets of a sample in row i of a batch, as the network gets them. */
+enum gt_code gt_show_targets(struct gt_show_job *j, const struct gt_batch *b, int64_t i, struct gt_shown_sample *out, struct gt_err *err);
+/* Fills in the inputs in row i of a batch that are no images: numbers, codes, tokens. */
+enum gt_code gt_show_inputs(struct gt_show_job *j, const struct gt_batch *b, int64_t i, struct gt_shown_sample *out, struct gt_err *err);
+
+/* Opens what gt_show_plain needs, and closes it; closing also works after a failure. */
+enum gt_code gt_show_plain_open(struct gt_show_job *j, struct gt_err *err);
+void gt_show_plain_close(struct gt_show_job *j);
+/* Fills in the image, text, cells and targets of sample out->index from the data. */
+enum gt_code gt_show_plain(struct gt_show_job *j, struct gt_shown_sample *out, struct gt_err *err);
+
+#endif

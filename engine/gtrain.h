@@ -1,4 +1,4 @@
-/* The public interface of the engine: configs, and training. Five further headers declare the rest; cli/ includes no other header of
+/* The public interface of the engine: configs, and training. The headers below declare the rest; cli/ includes no other header of
  * engine/. No function prints or exits; long calls report their progress to an observer. Every function that can fail returns an exit code
  * (base/err.h) and fills err with one sentence.
  *

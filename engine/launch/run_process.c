@@ -44,8 +44,8 @@ static _Noreturn void exec_program(const struct gt_run_process_spec *s, const st
 	dup2(a->log, STDOUT_FILENO);
 	dup2(a->log, STDERR_FILENO);
 	use_share(s, a);
-	if (s->gpu)
-		setenv("CUDA_VISIBLE_DEVICES", s->gpu, 1);
+	if (s->gpus)
+		setenv("CUDA_VISIBLE_DEVICES", s->gpus, 1);
 	execv("/proc/self/exe", s->argv); /* /proc/self/exe is the running program, even if its file was replaced */
 	fprintf(stderr, "gtrain: cannot execute the program again: %s\n", strerror(errno));
 	_exit(GT_EFAIL);

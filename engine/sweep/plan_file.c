@@ -55,7 +55,8 @@ static void put_plan(struct gt_json *j, const struct gt_sweep_plan *p)
 {
 	gt_json_object(j, NULL);
 	gt_json_add(j, GT_INT("format", FORMAT), GT_STR("kind", p->kind), GT_STR("config", p->config), GT_STR("name", p->name),
-	            GT_INT("seed", p->seed), GT_STR("metric", p->metric), GT_BOOL("best", p->best), GT_BOOL("falls", p->falls));
+	            GT_INT("seed", p->seed), GT_STR("metric", p->metric), GT_BOOL("best", p->best), GT_BOOL("falls", p->falls),
+	            GT_BOOL("one_gpu", p->one_gpu));
 	put_strings(j, "keys", p->key, p->naxes);
 	put_strings(j, "values", p->text, p->naxes);
 	put_strings(j, "settings", p->fixed, p->nfixed);
@@ -158,7 +159,8 @@ static bool take_plan(const struct gt_json_value *o, struct gt_arena *a, struct 
 {
 	int n;
 	*p = (struct gt_sweep_plan){.kind = gt_json_str(o, "kind"), .config = gt_json_str(o, "config"), .name = gt_json_str(o, "name"),
-	                            .metric = gt_json_str(o, "metric"), .best = gt_json_true(o, "best"), .falls = gt_json_true(o, "falls")};
+	                            .metric = gt_json_str(o, "metric"), .best = gt_json_true(o, "best"), .falls = gt_json_true(o, "falls"),
+	                            .one_gpu = gt_json_true(o, "one_gpu")};
 	return gt_json_count(o, "format") == FORMAT && gt_json_whole(gt_json_member(o, "seed"), &p->seed) &&
 	       read_strings(o, "keys", -1, a, &p->key, &p->naxes) && read_strings(o, "values", p->naxes, a, &p->text, &n) &&
 	       read_strings(o, "settings", -1, a, &p->fixed, &p->nfixed) && read_rungs(o, p) && read_trials(o, a, p);

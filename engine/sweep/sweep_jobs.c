@@ -1,6 +1,7 @@
 #include "sweep/sweep_jobs.h"
 #include "base/clock.h"
 #include "base/fileio.h"
+#include "launch/signals.h"
 #include "sweep/trial_results.h"
 #include <dirent.h>
 #include <inttypes.h>
@@ -25,6 +26,7 @@ static int count_gpus(void)
 	return n;
 }
 
+/* Appends a name of a GPU to the list. */
 static enum gt_code add_gpu(struct gt_sweep_jobs *jobs, int *cap, const char *name, int n, struct gt_err *err)
 {
 	GT_TRY(gt_arena_grow(jobs->arena, &jobs->gpu, jobs->ngpus, cap, sizeof *jobs->gpu, err));
@@ -52,13 +54,23 @@ static enum gt_code list_gpus(struct gt_sweep_jobs *jobs, struct gt_err *err)
 	return GT_OK;
 }
 
+/* Writes the GPUs of a slot to buf, as "0,1": its share of them, at least one. Returns NULL if the slot has all GPUs of this process. */
+static const char *slot_gpus(const struct gt_sweep_jobs *jobs, int slot, char *buf, size_t size)
+{
+	int share = jobs->ngpus / jobs->slots > 1 ? jobs->ngpus / jobs->slots : 1;
+	size_t n = 0;
+	for (int i = 0; jobs->ngpus && i < share && n < size; i++)
+		n += (size_t)snprintf(buf + n, size - n, "%s%s", i ? "," : "", jobs->gpu[(slot * share + i) % jobs->ngpus]);
+	return jobs->ngpus && n < size ? buf : NULL;
+}
+
 enum gt_code gt_jobs_open(struct gt_sweep_jobs *jobs, int slots, struct gt_err *err)
 {
 	char path[GT_PATH_SIZE];
 	jobs->slots = slots < 1 ? 1 : slots < GT_JOBS_MAX ? slots : GT_JOBS_MAX;
 	for (int i = 0; i < GT_JOBS_MAX; i++)
 		jobs->job[i].trial = -1;
-	if (jobs->slots > 1)
+	if (jobs->slots > 1 && !jobs->plan->one_gpu)
 		GT_TRY(list_gpus(jobs, err));
 	GT_TRY(gt_path_join(path, jobs->dir, "logs", err));
 	return gt_dir_make(path, NULL, err);
@@ -80,7 +92,7 @@ static enum gt_code wait_for_lock(const char *run_dir, struct gt_err *err)
 		gt_lock_drop(fd);
 		if (!held)
 			return GT_OK;
-		if (gt_clock_since(start) > RELEASE_S)
+		if (gt_clock_since(start) > RELEASE_S || gt_signals_pending())
 			return gt_fail(err, GT_ECANTCREAT, "%s: process %ld uses the directory", run_dir, holder);
 		usleep(20000);
 	}
@@ -137,8 +149,9 @@ enum gt_code gt_jobs_start(struct gt_sweep_jobs *jobs, int index, const struct g
 {
 	struct command c;
 	int slot = find_slot(jobs);
+	char gpus[4096];
 	struct gt_run_process_spec spec = {.argv = c.word, .log = c.log, .slot = slot, .slots = jobs->slots,
-	                                   .gpu = jobs->ngpus ? jobs->gpu[slot % jobs->ngpus] : NULL};
+	                                   .gpus = slot_gpus(jobs, slot, gpus, sizeof gpus)};
 	if (slot < 0)
 		return gt_fail(err, GT_EINTERNAL, "no slot of the sweep is free");
 	GT_TRY(make_paths(jobs, index + 1, &c, err));

@@ -1,5 +1,5 @@
-/* The processes of a sweep: up to `slots` trials at the same time, one a slot. A slot has its share of the processors and, if this machine
- * has several GPUs, one of these. */
+/* The processes of a sweep: up to `slots` trials at the same time, one a slot. A slot has its share of the processors and of the
+ * GPUs, at least one GPU. */
 #ifndef GT_SWEEP_SWEEP_JOBS_H
 #define GT_SWEEP_SWEEP_JOBS_H
 
@@ -20,7 +20,7 @@ struct gt_sweep_jobs {
 	struct gt_arena *arena;
 	int slots;
 	struct gt_sweep_job job[GT_JOBS_MAX];
-	const char **gpu;         /* [ngpus] values of CUDA_VISIBLE_DEVICES; ngpus 0: trials get the GPUs of this process */
+	const char **gpu;         /* [ngpus] names for CUDA_VISIBLE_DEVICES; ngpus 0: trials get the GPUs of this process */
 	int ngpus;
 };
 

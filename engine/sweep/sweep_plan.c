@@ -163,6 +163,7 @@ static enum gt_code check_configs(const struct gt_sweep_spec *spec, const struct
 		enum gt_code code = spec->halving ? check_halving(c, err) : GT_OK;
 		if (code == GT_OK && !(texts[i] = gt_arena_strdup(a, c->text)))
 			code = gt_fail_memory(err, 0);
+		p->one_gpu |= strchr(c->device, ':') != NULL;
 		gt_conf_free(c);
 		GT_TRY(code);
 		gt_digest_bytes(texts[i], strlen(texts[i]), p->trial[i].digest);

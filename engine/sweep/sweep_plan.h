@@ -19,6 +19,7 @@ struct gt_sweep_plan {
 	const char *kind;           /* "grid", "random" or "halving" */
 	int64_t seed;
 	const char *metric;         /* as in struct gt_sweep */
+	bool one_gpu;               /* a trial names a GPU ("cuda:1"), so that the sweep must not choose GPUs */
 	bool best, falls;           /* best: the best value of the metric counts, else the last one */
 	const char **key, **text;   /* [naxes] the axes: key and values as given */
 	int naxes;

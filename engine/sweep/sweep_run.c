@@ -158,9 +158,19 @@ static enum gt_code open_old(struct sweep *s, const char **dir, struct gt_err *e
 	return code ? code : lock_dir(s, *dir, err);
 }
 
+/* Another launcher would start several sweeps, whose trials would take its variables for their own. */
+static enum gt_code check_alone(struct gt_err *err)
+{
+	struct gt_world w;
+	GT_TRY(gt_world_from_environment(NULL, NULL, &w, err));
+	return w.world < 2 ? GT_OK : gt_fail(err, GT_EUSAGE, "expected one process, got %d ranks that another program has started; run the "
+	                                     "sweep without that program, with --jobs", w.world);
+}
+
 static enum gt_code open_sweep(struct sweep *s, struct gt_err *err)
 {
 	const char *dir;
+	GT_TRY(check_alone(err));
 	GT_TRY(s->spec->config ? open_new(s, &dir, err) : open_old(s, &dir, err));
 	GT_NEW(s->run, s->arena, s->plan.ntrials, err);
 	GT_TRY(make_view(s, dir, err));

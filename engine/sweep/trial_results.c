@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define RESULTS_BYTES ((size_t)16 << 20)
@@ -88,8 +89,11 @@ static enum gt_code read_results(const char *dir, const struct gt_sweep_plan *p,
 static double run_score(const struct gt_run_record *r, const struct gt_sweep_plan *p)
 {
 	struct gt_metric m;
+	int64_t saved;
 	if (p->best)
 		return r->best_metric && !strcmp(r->best_metric, p->metric) ? r->best : NAN;
+	if (gt_ckpt_link_step(r->dir, "latest", &saved, NULL) == GT_OK && saved > r->step)
+		return NAN; /* the disk was full, and metrics.jsonl lacks the last lines */
 	return gt_metric_parse(p->metric, &m) ? r->last[m.split][m.score] : NAN;
 }
 
@@ -99,12 +103,21 @@ static void push_score(struct gt_trial_run *t, double score)
 	t->started = false;
 }
 
+static bool has_log(const char *run_dir)
+{
+	char path[GT_PATH_SIZE];
+	struct stat st;
+	return !gt_path_join(path, run_dir, "metrics.jsonl", NULL) && !lstat(path, &st);
+}
+
 /* Takes over what a run directory shows and results.json does not, because the process that wrote it was killed in between. */
 static enum gt_code read_run(const char *run_dir, const struct gt_sweep_plan *p, struct gt_arena *a, struct gt_trial_run *t,
                              struct gt_err *err)
 {
 	struct gt_run_record r;
 	struct gt_err why;
+	if (t->code && !has_log(run_dir)) /* its data or another file was missing, or the user has removed the directory */
+		t->code = 0;
 	if (t->code || t->done == p->nrungs)
 		return GT_OK;
 	enum gt_code code = gt_run_read(run_dir, a, &r, &why);
@@ -122,13 +135,16 @@ static enum gt_code read_run(const char *run_dir, const struct gt_sweep_plan *p,
 enum gt_code gt_results_read(const char *dir, const struct gt_sweep_plan *p, struct gt_arena *a, struct gt_trial_run *t, struct gt_err *err)
 {
 	char path[GT_PATH_SIZE], name[16];
+	bool newer = false;
 	GT_TRY(read_results(dir, p, a, t, err));
 	for (int i = 0; i < p->ntrials; i++) {
+		int done = t[i].done;
 		snprintf(name, sizeof name, "%d", i + 1);
 		GT_TRY(gt_path_join(path, dir, name, err));
 		GT_TRY(read_run(path, p, a, &t[i], err));
+		newer |= t[i].done > done;
 	}
-	return GT_OK;
+	return newer ? gt_results_write(dir, p, t, err) : GT_OK; /* before a promotion changes the run directory */
 }
 
 enum gt_code gt_trial_end_rung(const char *run_dir, const struct gt_sweep_plan *p, struct gt_arena *a, struct gt_trial_run *t,

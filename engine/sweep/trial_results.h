@@ -5,8 +5,9 @@
 #include "gtrain_view.h"
 #include "sweep/trial_rungs.h"
 
-/* Fills t[ntrials] from results.json, if there is one, and from the run directories. Failures that may have passed, such as a full disk,
- * are forgotten, so that these trials run again. */
+/* Fills t[ntrials] from results.json, if there is one, and from the run directories, whose newer results are added to the file. A failure
+ * whose cause may have passed is forgotten, so that the trial runs again: a signal or a full disk, or an error before the first step, such
+ * as missing data. */
 enum gt_code gt_results_read(const char *dir, const struct gt_sweep_plan *p, struct gt_arena *a, struct gt_trial_run *t,
                              struct gt_err *err);
 /* Replaces results.json. */

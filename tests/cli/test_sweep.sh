@@ -170,6 +170,9 @@ gives failure_is_shown 0 err 'trial 2 has failed with status 3: diverged' sweep 
 if [ "$size" = "$(stat -c %s bad/logs/2.log)" ]; then pass failure_is_kept; else fail failure_is_kept 'the trial ran again'; fi
 run sweep tiny.cfg -s 'model.pretrained.file=nix.safetensors,""' -o unfit --json
 facts wrong_at_start "assert $rc == 0 and rows[1]['trial'] == 1 and rows[1]['code'] == 66 and 'nix.safetensors' in rows[1]['error'], rows"
+cp alone/latest/model.safetensors nix.safetensors
+gives error_at_start_is_repeated 0 out '  1  nix.safetensors' sweep unfit
+[ "$(grep -c complete "$tmp/out")" = 2 ] || fail error_at_start_is_repeated "$(cat "$tmp/out" "$tmp/err")"
 gives all_failed 3 err 'no trial has ended well; ' sweep tiny.cfg -s train.optimizer.lr=2e38,3e38 -s train.epochs=8 -o worse
 endless=(-s train.epochs=100000 -s train.eval_every_epochs=0 -s checkpoint.every_epochs=100000)
 "$gtrain" sweep tiny.cfg -s seed=1,2 "${endless[@]}" -o lost -q >out 2>err &
@@ -226,6 +229,27 @@ CUDA_VISIBLE_DEVICES=3,5 "$gtrain" sweep tiny.cfg -s seed=1,2,3,4 -o jobs --jobs
 cores=$(($(nproc) / 2))
 if [ "$(sort -u seen | tr '\n' ' ')" = "3 $((cores > 0 ? cores : 1)) 5 $((cores > 0 ? cores : 1)) " ]; then pass jobs
 else fail jobs "GPUs and processors of the trials: $(sort -u seen | tr '\n' ' ')"; fi
+rm seen
+# shellcheck disable=SC2016
+CUDA_VISIBLE_DEVICES=0,1,2,3,4 "$gtrain" sweep tiny.cfg -s seed=1,2,3 -o share --jobs 2 -q \
+	-s 'log.command="echo $CUDA_VISIBLE_DEVICES >>seen; cat >/dev/null"' >out 2>err || fail share "$(cat err)"
+if [ "$(sort -u seen | tr '\n' ' ')" = "0,1 2,3 " ]; then pass share_of_gpus; else fail share_of_gpus "$(sort -u seen | tr '\n' ' ')"; fi
+RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 gives other_launcher 64 err \
+	'expected one process, got 2 ranks' sweep tiny.cfg -s seed=1,2 -o ranks
+for size in 80 30; do
+	python3 "$src/tests/cli/on_terminal.py" $size "$gtrain" sweep tiny.cfg -s seed=1,2,3 -s train.epochs=30 -o "screen-$size" >r.json
+	if why=$(python3 -c "
+import json
+r = json.load(open('r.json'))
+texts = [p[0] for p in r['paints']]
+assert r['status'] == 0 and r['rows'] == 1 and all(len(t) < $size and t.startswith('sweep') for t in texts), texts
+assert any('2/3' in t for t in texts) and ($size < 80 or any('best valid/loss 1.' in t for t in texts)), texts
+assert not any(l.startswith('sweep') for l in r['shown']) and any('complete' in l for l in r['shown']), r['shown']" 2>&1); then
+		pass "terminal_$size"
+	else
+		fail "terminal_$size" "$(tail -n 1 <<<"$why")"
+	fi
+done
 (cd / && "$gtrain" sweep "$tmp/tiny.cfg" -s seed=1,2 -s train.epochs=1 -o "$tmp/else where" --json) >out 2>err
 rc=$?
 facts other_directory "assert $rc == 0 and rows[0]['state'] == 'complete' and os.path.isdir(rows[0]['path'] + '/latest'), rows"

@@ -216,6 +216,9 @@ const char *gt_units_scores(char *buf, const struct gt_scores *s, const char *be
 /* ---- shared by commands --------------------------------------------------------------------------------------------------- */
 /* Loads the config that the first operand names, and applies options such as --set and --nproc to it. */
 enum gt_code gt_cli_conf(struct gt_cli *cli, const struct gt_job_args *job, struct gt_conf **out, struct gt_err *err);
+/* Finds the file of an operand CFG: the file with this name or, for a name without a slash and without .cfg, the config of this name that
+ * comes with gtrain. Prints the path of a bundled config. */
+enum gt_code gt_cli_config_path(struct gt_cli *cli, const char *name, const char **path, struct gt_err *err);
 /* Returns GT_ENOINPUT for a name that is neither a file nor a config that comes with gtrain, and suggests a similar name. */
 enum gt_code gt_cli_no_config(struct gt_cli *cli, const char *name, struct gt_err *err);
 /* Copies the options about ranks to *o, with the command lines that start and restart ranks. */

@@ -90,9 +90,7 @@ enum gt_code gt_cli_no_config(struct gt_cli *cli, const char *name, struct gt_er
 	               near ? "did you mean " : "`gtrain configs` lists its configs", near ? near : "", near ? "?" : "");
 }
 
-/* Finds the file of an operand: the file with this name or, for a name without a slash and without .cfg, the config of this name that comes
- * with gtrain. Prints the path of a bundled config. */
-static enum gt_code find_path(struct gt_cli *cli, const char *name, const char **path, struct gt_err *err)
+enum gt_code gt_cli_config_path(struct gt_cli *cli, const char *name, const char **path, struct gt_err *err)
 {
 	*path = name;
 	if (!access(name, F_OK) || errno != ENOENT)
@@ -149,7 +147,7 @@ enum gt_code gt_cli_conf(struct gt_cli *cli, const struct gt_job_args *job, stru
 	int fd;
 	GT_TRY(open_stream(cli, operand, &fd, err));
 	if (fd < 0)
-		GT_TRY(find_path(cli, operand, &path, err));
+		GT_TRY(gt_cli_config_path(cli, operand, &path, err));
 	enum gt_code code = fd < 0 ? gt_conf_load_all(path, sets, n, &errors, out, err) : gt_conf_load_fd(fd, "-", sets, n, &errors, out, err);
 	/* main() reports the last error. If this process is a rank, the launcher has reported the earlier errors. */
 	for (int i = 0; code == GT_ECONFIG && i + 1 < errors.n && !cli->link; i++)

@@ -55,7 +55,7 @@ static const struct {
 	{"save", "export", NULL},
 	{"gpus", "devices", NULL},
 	{"doctor", "devices", NULL},
-	{"tune", "lr-find", NULL},
+	{"tune", NULL, "`gtrain sweep CFG` tries values of keys, `gtrain lr-find CFG` suggests a learning rate"},
 	{"summary", "check", NULL},
 	{"lint", "check", NULL},
 	{"report", NULL, "`gtrain eval RUN --report` scores each class"},
@@ -64,8 +64,6 @@ static const struct {
 	{"version", NULL, "`gtrain --version` prints it"},
 	{"list", NULL, "`gtrain configs` lists the configs that come with gtrain, `gtrain runs` the runs of a directory"},
 	{"ls", NULL, "`gtrain configs` lists the configs that come with gtrain, `gtrain runs` the runs of a directory"},
-	{"sweep", NULL, "start a run for each value, as in: for lr in 1e-3 3e-3; do gtrain run CFG -s train.optimizer.lr=$lr -o runs/lr-$lr; "
-	                "done"},
 	{"serve", NULL, "gtrain has no server; `gtrain predict RUN FILE... --json` prints predictions"},
 	{"finetune", NULL, "`gtrain init PATH --pretrained FILE` writes a config for it; `gtrain run CFG --init FILE` starts from weights"},
 };

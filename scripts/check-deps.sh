@@ -31,7 +31,7 @@ engine/setup:base kernels datasets image table text ir conf store exec session t
 engine/view:base kernels datasets conf store view gtrain
 engine/view/draw:base view gtrain draw
 engine/export:base kernels datasets image table text ir conf plan store session train export gtrain
-engine/sweep:base conf store view sweep gtrain
+engine/sweep:base conf store launch sweep gtrain
 cli:base gtrain cli
 '
 room_of() { # the room an include names

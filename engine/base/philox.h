@@ -21,7 +21,8 @@ enum gt_rng_purpose {
 	GT_RNG_SYNTH = 5,   /* counters: split, sample, element / 4 */
 	GT_RNG_SPLIT = 6,   /* counters: position */
 	GT_RNG_TRANSFORM = 7, /* stream: index in the list of transforms; counters: epoch, sample index in the dataset, draw / 4 */
-	GT_RNG_MIX = 8        /* counters: epoch, number of the batch in the epoch, draw */
+	GT_RNG_MIX = 8,       /* counters: epoch, number of the batch in the epoch, draw */
+	GT_RNG_SWEEP = 9      /* stream: index of the axis; counters: trial, attempt */
 };
 
 struct gt_philox {

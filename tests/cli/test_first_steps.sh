@@ -35,7 +35,6 @@ hint list '`gtrain configs` lists'
 words=$(sed -n 's/^\t{"\([a-z]*\)", .*/\1/p' "$src/cli/main.c")
 both=$(sed -n 's/^X(\([a-z]*\)).*/\1/p' "$src/cli/commands.inc" | grep -Fx "$words")
 [ -n "$words" ] && [ -z "$both" ] && pass no_advice_for_commands || fail no_advice_for_commands "$both"
-hint sweep 'start a run for each value'
 hint serve 'gtrain has no server'
 # shellcheck disable=SC2016
 hint list '`gtrain configs`'

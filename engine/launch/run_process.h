@@ -1,0 +1,36 @@
+/* A run of this program as a child process, for a command that trains several runs at once.
+ *
+ *     struct gt_run_process p;
+ *     GT_TRY(gt_run_process_start(&spec, &p, err));
+ *     while (!gt_run_process_ended(&p))
+ *         …                              gt_run_process_signal(&p, SIGTERM) asks it for a checkpoint and its end
+ *
+ * The process has a process group of its own, so that Ctrl-C on the terminal reaches only the parent, which forwards it. The kernel kills
+ * the process if the parent dies. */
+#ifndef GT_LAUNCH_RUN_PROCESS_H
+#define GT_LAUNCH_RUN_PROCESS_H
+
+#include "base/err.h"
+#include <stdbool.h>
+#include <sys/types.h>
+
+struct gt_run_process_spec {
+	char *const *argv; /* arguments of this program, NULL-terminated */
+	const char *log;   /* file to which its output and its messages are appended */
+	int slot, slots;   /* the process gets share `slot` of the processors, divided by `slots` */
+	const char *gpus;  /* value of CUDA_VISIBLE_DEVICES; NULL: that of this process */
+};
+
+struct gt_run_process {
+	pid_t pid;
+	bool ended;
+	int status; /* if ended: the exit code, or 128 + the number of the signal that killed it */
+	int signal; /* if ended: the signal that killed it; 0: none */
+};
+
+/* Call it while this process has one thread. GT_ECANTCREAT: the log cannot be opened. GT_EFAIL: no process can be started. */
+enum gt_code gt_run_process_start(const struct gt_run_process_spec *spec, struct gt_run_process *out, struct gt_err *err);
+bool gt_run_process_ended(struct gt_run_process *p);             /* returns at once */
+void gt_run_process_signal(const struct gt_run_process *p, int sig); /* does nothing after its end */
+
+#endif

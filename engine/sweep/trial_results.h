@@ -1,0 +1,24 @@
+/* results.json of a sweep, and the run directories of its trials. */
+#ifndef GT_SWEEP_TRIAL_RESULTS_H
+#define GT_SWEEP_TRIAL_RESULTS_H
+
+#include "gtrain_view.h"
+#include "sweep/trial_rungs.h"
+
+/* Fills t[ntrials] from results.json, if there is one, and from the run directories, whose newer results are added to the file. A failure
+ * whose cause may have passed is forgotten, so that the trial runs again: a signal or a full disk, or an error before the first step, such
+ * as missing data. */
+enum gt_code gt_results_read(const char *dir, const struct gt_sweep_plan *p, struct gt_arena *a, struct gt_trial_run *t,
+                             struct gt_err *err);
+/* Replaces results.json. */
+enum gt_code gt_results_write(const char *dir, const struct gt_sweep_plan *p, const struct gt_trial_run *t, struct gt_err *err);
+
+/* Ends rung t->done of a trial whose process has ended well, with the score in its run directory. */
+enum gt_code gt_trial_end_rung(const char *run_dir, const struct gt_sweep_plan *p, struct gt_arena *a, struct gt_trial_run *t,
+                               struct gt_err *err);
+/* Returns whether the run directory has a checkpoint, from which the trial can resume. */
+bool gt_trial_has_checkpoint(const char *run_dir);
+/* Sets *why to the last error that the trial has printed, in the arena; "" if there is none. */
+enum gt_code gt_trial_log_error(const char *log, struct gt_arena *a, const char **why, struct gt_err *err);
+
+#endif

@@ -13,6 +13,7 @@
  *     gtrain_use.h      gt_eval, gt_predict, gt_inspect, gt_export   use of a checkpoint
  *     gtrain_data.h     gt_init_config, gt_fetch, gt_lr_find         from data to a config
  *     gtrain_view.h     gt_runs_find, gt_run_read, gt_runs_compare   what the directories of runs say
+ *     gtrain_page.h     gt_page_write                                a page about a run
  */
 #ifndef GT_GTRAIN_H
 #define GT_GTRAIN_H
@@ -143,6 +144,7 @@ struct gt_run_opts {
 	const char *init;      /* safetensors file with the initial weights; NULL: none */
 	bool dry;              /* make all checks that a run makes before its first step, then end; create or change no file */
 	const char *predictions; /* gt_eval: rank 0 writes the prediction and the loss of each sample to this CSV file; NULL: it does not */
+	int mistakes;          /* gt_eval with a report: number of the worst predictions to return with their samples; 0: none */
 	double time_limit_s;   /* save a checkpoint and end after this number of seconds; 0: no limit */
 	int nproc;             /* number of ranks on each host; 0: the config decides */
 	int nnodes, node_rank; /* number of hosts (0 means 1), and number of this host, from 0; each host has nproc ranks */

@@ -78,8 +78,8 @@ const char *gt_session_class_name(const struct gt_session *s, int64_t label);
 enum gt_code gt_session_skipped(struct gt_session *s, void (*fn)(void *user, const char *why), void (*each)(void *user, const char *why),
                                 void *user, struct gt_err *err);
 
-/* Calls fn with the pixels (h*w*c bytes) of the first n samples of a split, in its order, transformed as for evaluation. */
-enum gt_code gt_session_each_sample(const struct gt_session *s, enum gt_split split, int64_t n,
+/* Calls fn with the pixels (h*w*c bytes) of n samples of a split from position `first` on, in its order, transformed as for evaluation. */
+enum gt_code gt_session_each_sample(const struct gt_session *s, enum gt_split split, int64_t first, int64_t n,
                                     void (*fn)(void *user, const uint8_t *pixels), void *user, struct gt_err *err);
 
 #endif

@@ -76,6 +76,8 @@ write eval 1 net --report
 write runs 1 net
 write compare 1 net net
 write plot 1 net
+write report 1 net -o net.html
+write report 2 net -o net.html -s 'data.name="none"'
 
 # ---- tables and texts ------------------------------------------------------------------------------------------------------------------
 awk 'BEGIN { print "a,b,c,y,level,p,q"

@@ -1,6 +1,8 @@
 #include "commands.h"
 #include "gtrain_page.h"
-#include <inttypes.h>
+#include "gtrain_view.h"
+#include <stdio.h>
+#include <string.h>
 
 struct report_args {
 	struct gt_job_args job;
@@ -50,6 +52,30 @@ static enum gt_code run_report(struct gt_cli *cli, struct gt_err *err)
 	if (!cli->args.quiet)
 		gt_cli_note(cli, "wrote %s (%s)", page.path, gt_units_bytes(bytes, page.bytes));
 	return GT_OK;
+}
+
+/* Whether the run has done all its steps: a run that a time limit has ended goes on later, and writes its page then. */
+static bool is_complete(struct gt_cli *cli, const char *dir)
+{
+	struct gt_run_record run;
+	struct gt_err err;
+	return !gt_run_read(dir, cli->arena, &run, &err) && (!strcmp(run.state, "complete") || !strcmp(run.state, "early stop"));
+}
+
+void gt_cli_page_of_run(struct gt_cli *cli, const char *dir, const struct gt_job_args *job)
+{
+	struct gt_page_spec spec = {.run = dir, .device = job->device, .warn = print_warning, .user = cli};
+	struct gt_page page;
+	struct gt_err err = {0};
+	char text[sizeof err.msg + 64], bytes[GT_UNITS];
+	if (!is_complete(cli, dir))
+		return;
+	if (gt_page_write(&spec, cli->arena, &page, &err)) {
+		snprintf(text, sizeof text, "log.report: the page of the run is not written: %s", err.msg);
+		gt_cli_warn(cli, text);
+	} else if (!cli->args.quiet && !cli->args.json) {
+		gt_cli_note(cli, "wrote %s (%s)", page.path, gt_units_bytes(bytes, page.bytes));
+	}
 }
 
 const struct gt_command gt_cmd_report = {

@@ -164,7 +164,10 @@ struct gt_run_opts {
 	/* Receives each line that a rank wrote and each message about a restart. It is called in the process that supervises the ranks.
 	 * NULL: it is not called. */
 	void (*say)(void *user, const char *line);
-	void *user;            /* first argument of observe and say */
+	/* Called after a run with log.report = true has ended without an error, when all ranks have ended, in one process: the launcher, or
+	 * rank 0 without a launcher. dir: the run directory. NULL: it is not called. */
+	void (*want_page)(void *user, const char *dir);
+	void *user;            /* first argument of observe, say and want_page */
 };
 /* gt_run trains a config; gt_resume continues a run. If the config or the options request several ranks and nothing else has started them,
  * both execute the program again once for each rank and supervise these processes (launch/launcher.h). A signal ends both with code 128+n

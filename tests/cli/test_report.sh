@@ -25,6 +25,33 @@ else fail no_space_keeps_the_file "$(cat err; ls)"; fi
 (cd runs && "$gtrain" report tiny -q) && [ -s runs/tiny/report.html ] && pass other_directory || fail other_directory 'no page'
 gives runs_ignore_the_page 0 out complete runs runs
 
+# ---- log.report -------------------------------------------------------------------------------------------------------------------------
+# writes NAME RUN ARGS...: the command ends with 0 and says that it wrote the page, which is about all steps of the run
+writes() {
+	local name=$1 run=$2
+	shift 2
+	run "$@" --device cpu --no-progress
+	if [ "$rc" = 0 ] && grep -q "^wrote $run/report.html" err && grep -q '<span class="badge">complete<' "$run/report.html" 2>err2; then
+		pass "$name"
+	else
+		fail "$name" "$rc $(tail -n 3 err err2)"
+	fi
+}
+writes at_the_end_of_a_run runs/r1 run tiny.cfg -o runs/r1 -s log.report=true
+rm runs/r1/report.html
+writes at_the_end_of_a_resume runs/r1 resume runs/r1 -s train.epochs=4
+writes of_two_ranks runs/r2 run tiny.cfg -o runs/r2 -s log.report=true -s 'parallel.mode="ddp"' --nproc 2
+writes of_threads runs/r3 run tiny.cfg -o runs/r3 -s log.report=true -s 'parallel.mode="dp"' --nproc 2
+run run tiny.cfg -o runs/r4 --device cpu --no-progress -s log.report=true -s train.epochs=100000 --time-limit 1s
+if [ "$rc" = 0 ] && [ ! -e runs/r4/report.html ]; then pass not_at_a_time_limit; else fail not_at_a_time_limit "$rc $(cat err)"; fi
+[ ! -e runs/tiny-2/report.html ] && train tiny.cfg -o runs/tiny-2 && [ ! -e runs/tiny-2/report.html ] && pass not_by_default ||
+	fail not_by_default 'a page'
+mkdir -p runs/r5/report.html/x
+run run tiny.cfg -o runs/r5 --device cpu --no-progress -s log.report=true
+if grep -q 'warning: log.report: the page of the run is not written: ' err && [ "$rc" = 0 ] && [ -e runs/r5/latest ]; then pass no_page_no_harm
+else fail no_page_no_harm "$rc $(cat err)"; fi
+gives smoke_writes_no_page 0 out ok run tiny.cfg --smoke -s log.report=true --device cpu
+
 # ---- data that is not there, and a run without checkpoints -----------------------------------------------------------------------------
 cat >fm.cfg <<'CFG'
 schema = 1; name = "images"; device = "cpu"; threads = 1;

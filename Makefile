@@ -38,7 +38,7 @@ COMM_SRC   := kernels/comm_call.c kernels/comm_reduce.c# only for the plugins th
 BASE_SRC   := $(filter-out $(COMM_SRC),$(wildcard engine/base/*.c kernels/*.c))
 ENGINE_SRC := $(wildcard engine/ir/*.c engine/conf/*.c engine/plan/*.c engine/store/*.c engine/launch/*.c engine/exec/*.c \
               engine/team/*.c engine/session/*.c engine/score/*.c engine/train/*.c engine/report/*.c engine/use/*.c engine/setup/*.c \
-              engine/view/*.c engine/export/*.c engine/track/*.c engine/sweep/*.c)
+              engine/view/*.c engine/export/*.c engine/track/*.c engine/sweep/*.c engine/page/*.c)
 DATA_SRC   := $(wildcard datasets/*.c datasets/image/*.c datasets/table/*.c datasets/text/*.c)
 CLI_SRC    := $(wildcard cli/*.c)
 NULL_SRC   := $(wildcard kernels/null/*.c)
@@ -119,6 +119,15 @@ $(BUILD)/init_templates.inc: $(TEMPLATES) Makefile
 	$(Q)for t in $(TEMPLATES); do printf '{"%s",\n' "$$(basename "$$t" .cfg)"; sed 's/[\\"]/\\&/g; s/.*/"&\\n"/' "$$t"; echo '},'; done >$@
 $(BUILD)/obj/engine/setup/init_template.o: XFLAGS += -I$(BUILD)
 $(BUILD)/obj/engine/setup/init_template.o: $(BUILD)/init_templates.inc
+
+# The style sheet and the script of `gtrain report` as strings in C.
+PAGE_INC := $(BUILD)/page.css.inc $(BUILD)/page.js.inc
+$(PAGE_INC): $(BUILD)/%.inc: engine/page/% Makefile
+	@mkdir -p $(@D)
+	$(call said,GEN,$@)
+	$(Q)sed 's/[\\"]/\\&/g; s/.*/"&\\n"/' $< >$@
+$(BUILD)/obj/engine/page/page_assets.o: XFLAGS += -I$(BUILD)
+$(BUILD)/obj/engine/page/page_assets.o: $(PAGE_INC)
 
 $(BUILD)/libgtrain.a: $(LIB_OBJ)
 	@rm -f $@

@@ -38,6 +38,7 @@ static enum gt_code run_resume(struct gt_cli *cli, struct gt_err *err)
 		.time_limit_s = a->job.time_limit,
 		.observe = gt_progress_observe,
 		.say = gt_progress_say,
+		.want_page = gt_progress_want_page,
 		.user = &progress,
 	};
 	GT_TRY(gt_cli_ranks(cli, &a->job, &o, err));

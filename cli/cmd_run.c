@@ -84,6 +84,7 @@ static enum gt_code run_run(struct gt_cli *cli, struct gt_err *err)
 			.time_limit_s = job->time_limit,
 			.observe = gt_progress_observe,
 			.say = gt_progress_say,
+			.want_page = gt_progress_want_page,
 			.user = &progress,
 		};
 		code = gt_cli_ranks(cli, job, &o, err);

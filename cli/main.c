@@ -58,7 +58,6 @@ static const struct {
 	{"tune", NULL, "`gtrain sweep CFG` tries values of keys, `gtrain lr-find CFG` suggests a learning rate"},
 	{"summary", "check", NULL},
 	{"lint", "check", NULL},
-	{"report", NULL, "`gtrain eval RUN --report` scores each class"},
 	{"visualize", "plot", NULL},
 	{"info", NULL, "`gtrain devices` shows this machine, `gtrain inspect RUN` a checkpoint, `gtrain --version` this build"},
 	{"version", NULL, "`gtrain --version` prints it"},

@@ -1,6 +1,7 @@
 #include "progress.h"
 #include "base/clock.h"
 #include "base/shell_word.h"
+#include "commands.h"
 #include "gtrain.h"
 #include "status_line.h"
 #include <errno.h>
@@ -387,7 +388,15 @@ enum gt_code gt_progress_finish(struct gt_progress *p, enum gt_code code)
 		fflush(stdout); /* prints the result before messages on stderr if both are the same terminal */
 		suggest_next(p);
 	}
+	if (code == GT_OK && p->page_dir[0])
+		gt_cli_page_of_run(p->cli, p->page_dir, p->job);
 	return code;
+}
+
+void gt_progress_want_page(void *user, const char *dir)
+{
+	struct gt_progress *p = user;
+	snprintf(p->page_dir, sizeof p->page_dir, "%s", dir);
 }
 
 void gt_progress_say(void *user, const char *line)

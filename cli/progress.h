@@ -43,12 +43,14 @@ struct gt_progress {
 	char checkpoint[1024]; /* path of the last committed checkpoint; "": none */
 	bool complete;         /* the run was already complete, and a message about this was printed in place of a result */
 	bool stopped;          /* train.early_stop ended the run */
+	char page_dir[4096];   /* run directory about which log.report wants a page; "": none */
 	bool early;            /* a signal or the time limit ended the run before its last step */
 };
 
 void gt_progress_init(struct gt_progress *p, struct gt_cli *cli, const struct gt_job_args *job);
 void gt_progress_observe(void *user, const struct gt_event *ev); /* a gt_observer; user: struct gt_progress */
 void gt_progress_say(void *user, const char *line); /* prints a line from another rank or from the launcher */
+void gt_progress_want_page(void *user, const char *dir); /* gt_run_opts.want_page; user: struct gt_progress */
 /* Ends the progress display; `code` is the command's exit code. After a success, prints the result on stdout, the path of the checkpoint,
  * and suggested next commands. Returns code. */
 enum gt_code gt_progress_finish(struct gt_progress *p, enum gt_code code);

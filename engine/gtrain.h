@@ -14,6 +14,7 @@
  *     gtrain_data.h     gt_init_config, gt_fetch, gt_lr_find         from data to a config
  *     gtrain_view.h     gt_runs_find, gt_run_read, gt_runs_compare   what the directories of runs say
  *     gtrain_sweep.h    gt_sweep_run                                 runs with several values of keys
+ *     gtrain_page.h     gt_page_write                                a page about a run
  */
 #ifndef GT_GTRAIN_H
 #define GT_GTRAIN_H
@@ -144,6 +145,7 @@ struct gt_run_opts {
 	const char *init;      /* safetensors file with the initial weights; NULL: none */
 	bool dry;              /* make all checks that a run makes before its first step, then end; create or change no file */
 	const char *predictions; /* gt_eval: rank 0 writes the prediction and the loss of each sample to this CSV file; NULL: it does not */
+	int mistakes;          /* gt_eval with a report: number of the worst predictions to return with their samples; 0: none */
 	double time_limit_s;   /* save a checkpoint and end after this number of seconds; 0: no limit */
 	int nproc;             /* number of ranks on each host; 0: the config decides */
 	int nnodes, node_rank; /* number of hosts (0 means 1), and number of this host, from 0; each host has nproc ranks */
@@ -163,7 +165,10 @@ struct gt_run_opts {
 	/* Receives each line that a rank wrote and each message about a restart. It is called in the process that supervises the ranks.
 	 * NULL: it is not called. */
 	void (*say)(void *user, const char *line);
-	void *user;            /* first argument of observe and say */
+	/* Called after a run with log.report = true has ended without an error, when all ranks have ended, in one process: the launcher, or
+	 * rank 0 without a launcher. dir: the run directory. NULL: it is not called. */
+	void (*want_page)(void *user, const char *dir);
+	void *user;            /* first argument of observe, say and want_page */
 };
 /* gt_run trains a config; gt_resume continues a run. If the config or the options request several ranks and nothing else has started them,
  * both execute the program again once for each rank and supervise these processes (launch/launcher.h). A signal ends both with code 128+n

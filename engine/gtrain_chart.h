@@ -64,6 +64,7 @@ struct gt_chart {
 	int npanels;
 	const struct gt_chart_key *key; /* [nkeys] the legend */
 	int nkeys;
+	double width;        /* of a file, in pixels; 0: as wide as its columns of panels need */
 };
 
 /* Writes a chart as the format of the file's ending says: .svg or .png. Replaces the file atomically. GT_EUSAGE: another ending.
@@ -91,6 +92,15 @@ void gt_axis_set(struct gt_axis *a, double low, double high, bool log, int most)
 double gt_axis_share(const struct gt_axis *a, double value); /* returns where a value is on the axis: 0 at low, 1 at high */
 #define GT_AXIS_LABEL 32
 const char *gt_axis_label(const struct gt_axis *a, double value, char buf[GT_AXIS_LABEL]); /* writes the label of a tick, returns buf */
+/* Where a file has the coordinate system of a panel, in its pixels, and the axes there. */
+struct gt_chart_box {
+	double x, y, w, h;
+};
+struct gt_chart_frame {
+	struct gt_chart_box at;
+	struct gt_axis x, y;
+};
+void gt_chart_place(const struct gt_chart *c, int panel, struct gt_chart_frame *out);
 /* Sets the axes of a panel. Their ranges are those of its values; faint lines count without their outliers. */
 void gt_chart_axes(const struct gt_chart *c, const struct gt_chart_panel *p, int most_x, int most_y, struct gt_axis *x, struct gt_axis *y);
 

@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 struct gt_arena;
+struct gt_conf;
 struct gt_json;
 struct gt_run_opts;
 
@@ -65,6 +66,41 @@ struct gt_value_report {
 	struct gt_value_score *score; /* [values] */
 };
 
+/* How probable the predictions are, and how often they are right (score/calibration.h). */
+#define GT_CALIBRATION_BINS 15
+struct gt_calibration_bin {
+	int64_t n;           /* number of predictions whose probability is in the bin; the bins have the same width */
+	double probability;  /* mean of their probabilities; NAN: there are none */
+	double right;        /* share of them that is right, 0 ... 1; NAN: there are none */
+};
+struct gt_calibration {
+	struct gt_calibration_bin bin[GT_CALIBRATION_BINS];
+	int64_t n;           /* number of predictions; 0: the model predicts numbers */
+	double ece;          /* expected calibration error, 0 ... 1 */
+};
+
+/* A sample with a wrong or an inaccurate prediction (score/mistakes.h). */
+struct gt_mistake {
+	int64_t at;              /* position of the sample in the split, from 0 */
+	const char *sample;      /* path of its file, FILE:LINE of a row, or DIRECTORY[i] of an array */
+	int64_t label, predicted; /* classes; with several labels, both are the label that is wrong; -1: the targets are numbers */
+	double probability;      /* of the prediction; with several labels, of the label; NAN: the targets are numbers */
+	double right;            /* probability of the correct class; NAN with several labels or numbers */
+	bool missing;            /* with several labels: the sample has the label, and the model does not predict it */
+	double error;            /* numbers: largest absolute error of a target, in its standard deviations; else how sure the model is */
+	double *value, *wanted;  /* [nvalues] numbers: predictions and targets in the unit of the targets */
+	int nvalues;
+	/* What the sample is; at most one of the following. */
+	const uint8_t *pixels;   /* [height * width * channels] the image after the transforms of an evaluation; NULL: none */
+	int64_t width, height, channels;
+	const char *text;        /* its text, valid UTF-8 with at most GT_MISTAKE_TEXT bytes; NULL: none */
+	const char *const *column; /* [ncolumns] the names of the columns of its row */
+	const char *const *cell; /* [ncolumns] their texts */
+	int ncolumns;
+	const char *why;         /* why the sample cannot be shown; NULL: it can, or it is of none of these kinds */
+};
+#define GT_MISTAKE_TEXT 1200
+
 struct gt_eval_result {
 	char split[16];                  /* "train", "valid", "test"; "data": a file or folder was evaluated */
 	struct gt_scores scores;
@@ -73,16 +109,23 @@ struct gt_eval_result {
 	int64_t classes;                 /* number of classes between which the model chooses; 0: not known */
 	struct gt_class_report *report;  /* NULL: none was requested, or the targets are columns of numbers */
 	struct gt_value_report *value_report; /* the report if the targets are columns of numbers; else NULL */
-	struct gt_arena *arena;          /* owns this struct and the report */
+	struct gt_mistake *mistake;      /* [nmistakes] the worst predictions, the worst one first: gt_run_opts.mistakes */
+	int nmistakes;
+	struct gt_calibration calibration; /* with gt_run_opts.mistakes */
+	struct gt_arena *arena;          /* owns this struct, the report and the mistakes */
 };
+/* Loads the config of a checkpoint, as gt_eval selects it, with `sets` applied. The caller frees *out with gt_conf_free. */
+enum gt_code gt_ckpt_conf(const char *ckpt, const char *const *sets, int nsets, struct gt_conf **out, struct gt_err *err);
+
 /* Evaluates a checkpoint on a split, or on all samples of a file or folder. ckpt: a run directory (selects its best checkpoint, else the
  * latest) or a step-... directory.
  * data: a folder of classes, an archive, a table, a list or an IDX file of images, all of whose samples are evaluated; split is then NULL.
  * NULL: a split is evaluated.
  * split: train, valid or test; NULL: test, or valid if the data has no split test.
- * report: also make a report by class, from the outputs of all samples. It uses these fields of o: device, nproc (0: one rank, whatever the
- * config says), argv, link, say, and observe for WARN events. Ranks are started as by gt_run, and all of them call it. Only rank 0 gets a
- * result; on the other ranks, and in the process that started them, *out is NULL. The caller frees *out with gt_eval_free. */
+ * report: also make a report by class, from the outputs of all samples. It uses these fields of o: predictions, mistakes, device, nproc
+ * (0: one rank, whatever the config says), argv, link, say, and observe for WARN events. Ranks are started as by gt_run, and all of them
+ * call it. Only rank 0 gets a result; on the other ranks, and in the process that started them, *out is NULL. The caller frees *out with
+ * gt_eval_free. */
 enum gt_code gt_eval(const char *ckpt, const char *data, const char *split, bool report, const char *const *sets, int nsets,
                      const struct gt_run_opts *o, struct gt_eval_result **out, struct gt_err *err);
 void gt_eval_free(struct gt_eval_result *r); /* r may be NULL */

@@ -38,6 +38,7 @@ struct gt_run_record {
 	struct gt_run_setting *setting; /* [nsettings] the resolved config, in its order */
 	int nsettings;
 	int64_t damaged;        /* lines of metrics.jsonl that cannot be read and were left out */
+	const char *started;    /* what the run said when it was started: parameters, device, ranks, data; "": not known */
 };
 extern const char *const gt_run_splits[3]; /* "train", "valid", "test": the rows of `last` */
 
@@ -49,6 +50,16 @@ enum gt_code gt_runs_find(const char *dir, struct gt_arena *a, void (*warn)(void
                           struct gt_run_record **out, int *n, struct gt_err *err);
 /* Returns the value of a key in the resolved config of a run; NULL: the config has no such key. */
 const char *gt_run_setting_find(const struct gt_run_record *r, const char *path);
+
+/* The checkpoints of a run. */
+struct gt_run_checkpoint {
+	const char *path;     /* of its directory */
+	int64_t step;         /* optimizer steps done */
+	uint64_t bytes;       /* size of its files */
+	bool best, latest;    /* the links of the run point to it */
+};
+/* Lists the checkpoints in a run directory by their steps. Verifies nothing. */
+enum gt_code gt_run_checkpoints(const char *dir, struct gt_arena *a, struct gt_run_checkpoint **out, int *n, struct gt_err *err);
 
 /* What differs between runs. Runs are in one group if their configs differ in the seed at most (name and checkpoint.dir do not count). */
 struct gt_run_comparison {

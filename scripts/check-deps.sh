@@ -32,12 +32,13 @@ engine/view:base kernels datasets conf store view gtrain
 engine/view/draw:base view gtrain draw
 engine/export:base kernels datasets image table text ir conf plan store session train export gtrain
 engine/sweep:base conf store launch sweep gtrain
+engine/page:base image page gtrain
 cli:base gtrain cli
 '
 room_of() { # the room an include names
 	case $1 in
 	base/* | ir/* | conf/* | plan/* | store/* | launch/* | exec/* | team/* | session/* | score/* | train/* | report/* | use/* | \
-	setup/* | view/* | export/* | track/* | sweep/*)
+	setup/* | view/* | export/* | track/* | sweep/* | page/*)
 		echo "${1%%/*}" ;;
 	image/* | table/* | text/* | cpu/* | cuda/* | gloo/* | null/*) echo "${1%%/*}" ;;
 	gtrain.h | gtrain_*.h) echo gtrain ;;

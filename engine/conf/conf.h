@@ -183,6 +183,7 @@ struct gt_conf_checkpoint {
 struct gt_conf_log {
 	int64_t every_steps;
 	bool tensorboard;
+	bool report;
 	const char *command; /* shell command that gets the lines of metrics.jsonl; "": none */
 };
 

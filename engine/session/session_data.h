@@ -86,8 +86,8 @@ enum gt_code gt_session_loader_open(const struct gt_session *s, enum gt_split sp
 /* Returns how the data of a config is read, without facts of fitted formats. */
 struct gt_dataset_spec gt_session_dataset_spec(const struct gt_conf *c);
 
-/* Calls fn with the pixels (h*w*c bytes) of the first n samples of a split, in its order, transformed as for evaluation. */
-enum gt_code gt_session_each_sample(const struct gt_session *s, enum gt_split split, int64_t n,
+/* Calls fn with the pixels (h*w*c bytes) of n samples of a split from position `first` on, in its order, transformed as for evaluation. */
+enum gt_code gt_session_each_sample(const struct gt_session *s, enum gt_split split, int64_t first, int64_t n,
                                     void (*fn)(void *user, const uint8_t *pixels), void *user, struct gt_err *err);
 
 #endif

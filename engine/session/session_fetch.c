@@ -292,7 +292,7 @@ enum gt_code gt_session_gather_attr(const struct gt_conf *c, struct gt_transform
 	return GT_OK;
 }
 
-enum gt_code gt_session_each_sample(const struct gt_session *s, enum gt_split split, int64_t n,
+enum gt_code gt_session_each_sample(const struct gt_session *s, enum gt_split split, int64_t first, int64_t n,
                                     void (*fn)(void *user, const uint8_t *pixels), void *user, struct gt_err *err)
 {
 	const struct gt_view *v = &s->data.view[split];
@@ -302,7 +302,7 @@ enum gt_code gt_session_each_sample(const struct gt_session *s, enum gt_split sp
 	size_t bytes = (size_t)(s->conf->model.input[0] * s->conf->model.input[1] * s->conf->model.input[2]);
 	uint8_t *row = spec.fetch.sample ? malloc(bytes) : NULL;
 	enum gt_code code = !spec.fetch.sample || row ? GT_OK : gt_fail_memory(err, bytes);
-	for (int64_t i = 0; i < n && code == GT_OK; i++) {
+	for (int64_t i = first; i < first + n && code == GT_OK; i++) {
 		int64_t at = v->index ? v->index[i] : i;
 		bool absent = false;
 		if (row)

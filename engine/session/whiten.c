@@ -110,7 +110,7 @@ enum gt_code gt_whiten(struct gt_session *s, const struct gt_param *p, void *pla
 		return gt_fail_memory(err, 2 * square * sizeof *moments);
 	m.sum = moments;
 	m.patch = patch;
-	enum gt_code code = gt_session_each_sample(s, GT_TRAIN, samples, add_image, &m, err);
+	enum gt_code code = gt_session_each_sample(s, GT_TRAIN, 0, samples, add_image, &m, err);
 	if (code != GT_OK) {
 		free(moments);
 		return code;

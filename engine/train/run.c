@@ -414,9 +414,8 @@ static enum gt_code dry_run_ranks(const struct job *j, const struct gt_ranks *r,
 	return code;
 }
 
-/* The common part of gt_run and gt_resume. from: the checkpoint from which the run resumes; NULL: the run is new. */
-static enum gt_code run_or_resume(struct gt_conf *c, const char *dir, const struct gt_ckpt *from, const struct gt_run_opts *o,
-                                  struct gt_err *err)
+static enum gt_code run_ranks(struct gt_conf *c, const char *dir, const struct gt_ckpt *from, const struct gt_run_opts *o,
+                              struct gt_err *err)
 {
 	struct gt_ranks r;
 	struct job j = {.c = c, .dir = dir, .from = from, .opts = o};
@@ -436,6 +435,20 @@ static enum gt_code run_or_resume(struct gt_conf *c, const char *dir, const stru
 	if (code != GT_OK && r.world.world > 1 && !o->link && err) /* the error must name the rank */
 		gt_fail_prefix(err, "rank %d", r.world.rank);
 	return code;
+}
+
+/* The common part of gt_run and gt_resume. from: the checkpoint from which the run resumes; NULL: the run is new. */
+static enum gt_code run_or_resume(struct gt_conf *c, const char *dir, const struct gt_ckpt *from, const struct gt_run_opts *o,
+                                  struct gt_err *err)
+{
+	struct gt_world w;
+	GT_TRY(run_ranks(c, dir, from, o, err));
+	if (!c->log.report || !o->want_page || o->link || o->dry || o->node_rank || !*dir)
+		return GT_OK;
+	GT_TRY(gt_team_world(NULL, &w, err));
+	if (!w.rank)
+		o->want_page(o->user, dir);
+	return GT_OK;
 }
 
 enum gt_code gt_run(struct gt_conf *c, const struct gt_run_opts *o, struct gt_err *err)

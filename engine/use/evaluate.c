@@ -4,11 +4,13 @@
 #include "ir/op.h"
 #include "score/class_report.h"
 #include "score/measured_eval.h"
+#include "score/mistakes.h"
 #include "score/value_tally.h"
 #include "session/session_data.h"
 #include "train/rank_session.h"
 #include "train/state.h"
 #include "use/inference.h"
+#include "use/sample_content.h"
 #include "use/sample_table.h"
 #include <stdio.h>
 #include <string.h>
@@ -23,6 +25,7 @@ struct job {
 	struct gt_sample_table *table; /* rank 0, with opts->predictions */
 	struct gt_report_tally tally;  /* rank 0, with report, if targets are labels */
 	struct gt_value_tally *values; /* the same, if targets are columns of numbers; opened for the first outputs */
+	struct gt_mistakes mistakes;   /* rank 0, with report and opts->mistakes */
 	bool numbers;                  /* rank 0: targets are numbers */
 	enum gt_split split;           /* rank 0: the split that is evaluated */
 	struct gt_eval_result *result; /* result of rank 0 */
@@ -36,6 +39,8 @@ static enum gt_code add_outputs(void *user, const struct gt_output_rows *rows, s
 		GT_TRY(gt_sample_table_add(j->table, rows, err));
 	if (!j->report)
 		return GT_OK;
+	if (j->mistakes.most)
+		GT_TRY(gt_mistakes_add(&j->mistakes, rows, err));
 	if (rows->target && j->numbers) {
 		if (!j->values)
 			GT_TRY(gt_value_tally_open(rows->classes, &j->values, err));
@@ -95,6 +100,14 @@ static int64_t count_classes(const struct gt_session *s, enum gt_split split)
 	return s->data.set[split].classes;
 }
 
+static enum gt_code add_mistakes(const struct job *j, const struct gt_session *s, struct gt_eval_result *r, struct gt_err *err)
+{
+	r->calibration = j->mistakes.calibration;
+	gt_calibration_finish(&r->calibration);
+	r->nmistakes = j->mistakes.n;
+	return gt_sample_contents(s, j->split, &j->mistakes, r->arena, &r->mistake, err);
+}
+
 /* Makes the result, on rank 0. */
 static enum gt_code make_result(struct job *j, const struct gt_session *s, const struct gt_scores *scores, double seconds,
                                 struct gt_err *err)
@@ -110,6 +123,8 @@ static enum gt_code make_result(struct job *j, const struct gt_session *s, const
 		double start = gt_clock();
 		if (j->report)
 			code = make_report(j, s, r, err);
+		if (code == GT_OK && j->mistakes.most)
+			code = add_mistakes(j, s, r, err);
 		r->seconds = seconds + gt_clock_since(start);
 	}
 	if (code == GT_OK)
@@ -182,6 +197,7 @@ static enum gt_code evaluate_split(void *user, struct gt_session *s, struct gt_e
 		j->tally.samples = s->data.view[split].n;
 		j->tally.ignore = gt_session_ignored_label(s);
 		j->numbers = s->data.nvalues > 0;
+		j->mistakes = (struct gt_mistakes){.most = j->report ? j->opts->mistakes : 0, .ignore = j->tally.ignore, .numbers = j->numbers};
 		if (j->opts->predictions)
 			GT_TRY(gt_sample_table_open(s, j->split, j->opts->predictions, &j->table, err));
 	}
@@ -230,6 +246,7 @@ enum gt_code gt_eval(const char *path, const char *data, const char *split, bool
 		gt_eval_free(j.result);
 	gt_sample_table_close(j.table);
 	gt_report_tally_free(&j.tally);
+	gt_mistakes_free(&j.mistakes);
 	gt_value_tally_close(j.values);
 	gt_ckpt_close(ckpt);
 	gt_conf_free(j.c);

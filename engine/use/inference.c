@@ -1,4 +1,5 @@
 #include "use/inference.h"
+#include "gtrain_use.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -13,4 +14,12 @@ enum gt_code gt_inference_open(const char *path, const char *const *sets, int ns
 	if (code != GT_OK)
 		gt_ckpt_close(*ckpt);
 	return code;
+}
+
+enum gt_code gt_ckpt_conf(const char *path, const char *const *sets, int nsets, struct gt_conf **out, struct gt_err *err)
+{
+	struct gt_ckpt *ckpt;
+	GT_TRY(gt_inference_open(path, sets, nsets, &ckpt, out, err));
+	gt_ckpt_close(ckpt);
+	return GT_OK;
 }

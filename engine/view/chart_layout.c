@@ -15,13 +15,9 @@
 #define LONGEST 200        /* bytes of a text */
 enum { LEFT = 58, RIGHT = 10, TOP = 30, BOTTOM = 40 }; /* of a panel: around its coordinate system */
 
-struct box {
-	double x, y, w, h;
-};
-
 static double chart_width(const struct gt_chart *c)
 {
-	return c->npanels > 1 ? 1040 : 720;
+	return c->width > 0 ? c->width : c->npanels > 1 ? 1040 : 720;
 }
 
 /* Copies a text without control characters and without bytes that are not UTF-8. */
@@ -97,7 +93,7 @@ void gt_chart_size(const struct gt_chart *c, double *width, double *height)
 struct frame {
 	const struct gt_canvas *to;
 	struct gt_axis x, y;
-	struct box at; /* of the coordinate system */
+	struct gt_chart_box at; /* of the coordinate system */
 };
 
 /* Values far outside are moved closer, because a canvas has a limited range. */
@@ -114,7 +110,7 @@ static double place_y(const struct frame *f, double v)
 static void draw_grid(const struct frame *f, const char *x_title)
 {
 	char label[GT_AXIS_LABEL];
-	const struct box *b = &f->at;
+	const struct gt_chart_box *b = &f->at;
 	struct gt_pen grid = {GT_INK_GRID, 1, 1, GT_DASH_SOLID}, axis = {GT_INK_MUTED, 1, 1, GT_DASH_SOLID};
 	double bottom = b->y + b->h, right = b->x + b->w;
 	for (int i = 0; i < f->y.n; i++) {
@@ -195,11 +191,18 @@ static void draw_marks(const struct frame *f, const struct gt_chart_panel *p)
 			label_mark(f, &p->mark[i], f->at.y + 16 + 17 * i);
 }
 
-static void draw_panel(const struct gt_chart *c, const struct gt_chart_panel *p, struct box cell, const struct gt_canvas *to)
+static struct gt_chart_frame place_panel(const struct gt_chart *c, const struct gt_chart_panel *p, struct gt_chart_box cell)
 {
-	struct frame f = {.to = to, .at = {cell.x + LEFT, cell.y + TOP, cell.w - LEFT - RIGHT, cell.h - TOP - BOTTOM}};
-	char title[LONGEST];
+	struct gt_chart_frame f = {.at = {cell.x + LEFT, cell.y + TOP, cell.w - LEFT - RIGHT, cell.h - TOP - BOTTOM}};
 	gt_chart_axes(c, p, (int)(f.at.w / 60), (int)(f.at.h / 32), &f.x, &f.y);
+	return f;
+}
+
+static void draw_panel(const struct gt_chart *c, const struct gt_chart_panel *p, struct gt_chart_box cell, const struct gt_canvas *to)
+{
+	struct gt_chart_frame place = place_panel(c, p, cell);
+	struct frame f = {to, place.x, place.y, place.at};
+	char title[LONGEST];
 	snprintf(title, sizeof title, "%s%s", p->title, p->log_y ? " (logarithmic)" : "");
 	put_text(to, f.at.x, cell.y + TOP - 10, (struct gt_lettering){GT_INK_TEXT, 13, 'l', true}, title);
 	draw_grid(&f, c->x_title);
@@ -214,15 +217,24 @@ static void draw_panel(const struct gt_chart *c, const struct gt_chart_panel *p,
 	draw_marks(&f, p);
 }
 
-void gt_chart_draw(const struct gt_chart *c, const struct gt_canvas *to)
+/* Returns the place of a panel with its title and the labels of its axes. */
+static struct gt_chart_box find_cell(const struct gt_chart *c, int panel)
 {
 	int columns = c->npanels > 1 ? 2 : 1;
-	double w = (chart_width(c) - 2 * EDGE + 12) / columns;
+	double w = (chart_width(c) - 2 * EDGE + 12) / columns, top = panels_top(c, NULL);
+	return (struct gt_chart_box){EDGE - 6 + panel % columns * w, top + panel / columns * (PANEL_HEIGHT + 8), w - 6, PANEL_HEIGHT};
+}
+
+void gt_chart_place(const struct gt_chart *c, int panel, struct gt_chart_frame *out)
+{
+	*out = place_panel(c, &c->panel[panel], find_cell(c, panel));
+}
+
+void gt_chart_draw(const struct gt_chart *c, const struct gt_canvas *to)
+{
 	if (*c->title)
 		put_text(to, EDGE, 28, (struct gt_lettering){GT_INK_TEXT, 16, 'l', true}, c->title);
-	double top = panels_top(c, to);
-	for (int i = 0; i < c->npanels; i++) {
-		struct box cell = {EDGE - 6 + i % columns * w, top + i / columns * (PANEL_HEIGHT + 8), w - 6, PANEL_HEIGHT};
-		draw_panel(c, &c->panel[i], cell, to);
-	}
+	panels_top(c, to);
+	for (int i = 0; i < c->npanels; i++)
+		draw_panel(c, &c->panel[i], find_cell(c, i), to);
 }

@@ -88,7 +88,7 @@ enum gt_code gt_chart_svg(const struct gt_chart *c, char **text, size_t *n, stru
 	fputs("<style>.gt{font-family:system-ui,-apple-system,\"Segoe UI\",Roboto,\"DejaVu Sans\",sans-serif}"
 	      ".gt path{fill:none;stroke-linejoin:round}", f);
 	put_colors(f, false);
-	fputs("@media(prefers-color-scheme:dark){", f);
+	fputs("@media screen and (prefers-color-scheme:dark){", f);
 	put_colors(f, true);
 	fprintf(f, "}</style>\n<rect class=\"f%d\" width=\"%.0f\" height=\"%.0f\"/>\n", GT_INK_PAPER, w, h);
 	struct gt_canvas to = {f, put_line, put_dot, put_text, begin_clip, end_clip};

@@ -39,6 +39,7 @@ static enum gt_code take_event(void *user, const struct gt_json_value *o, const 
 	if (!strcmp(event, "start")) {
 		r->steps = gt_json_whole(gt_json_member(o, "steps"), &n) ? n : 0;
 		r->epochs = gt_json_whole(gt_json_member(o, "epochs"), &n) ? n : 0;
+		GT_NEW_STR(r->started, gt_arena_strdup(t->keep, gt_json_str(o, "text")), err);
 	} else if (!strcmp(event, "epoch")) {
 		take_scores(r->last[0], o);
 	} else if (!strcmp(event, "eval") && split >= 0) {

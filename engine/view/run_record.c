@@ -98,7 +98,7 @@ static enum gt_code take_config(const char *dir, struct gt_arena *a, struct gt_r
 static enum gt_code read_dir(const char *dir, struct gt_arena *a, struct gt_run_record *r, struct gt_err *err)
 {
 	struct gt_ckpt *c;
-	*r = (struct gt_run_record){.dir = dir, .best_epoch = -1};
+	*r = (struct gt_run_record){.dir = dir, .best_epoch = -1, .started = ""};
 	GT_TRY(gt_run_log_read(dir, a, r, err));
 	r->state = gt_run_state(dir, r->state);
 	add_sizes(AT_FDCWD, dir, 0, &r->bytes);
@@ -123,6 +123,48 @@ enum gt_code gt_run_read(const char *path, struct gt_arena *a, struct gt_run_rec
 	GT_TRY(copy_text(dir, a, &kept, err));
 	enum gt_code code = read_dir(kept, a, out, err);
 	return code == GT_ENOINPUT ? gt_fail(err, code, "%s: expected the directory of a run, with metrics.jsonl", path) : code;
+}
+
+/* ---- checkpoints --------------------------------------------------------------------------------------------------------------- */
+static enum gt_code add_checkpoint(const char *dir, const struct gt_ckpt_entry *e, struct gt_arena *a, struct gt_run_checkpoint *out,
+                                   struct gt_err *err)
+{
+	char path[GT_PATH_SIZE];
+	int64_t best, latest;
+	GT_TRY(gt_path_join(path, dir, e->name, err));
+	GT_TRY(copy_text(path, a, &out->path, err));
+	GT_TRY(gt_ckpt_link_step(dir, "best", &best, err));
+	GT_TRY(gt_ckpt_link_step(dir, "latest", &latest, err));
+	out->step = e->step;
+	out->best = e->step == best;
+	out->latest = e->step == latest;
+	add_sizes(AT_FDCWD, path, 0, &out->bytes);
+	return GT_OK;
+}
+
+static int compare_checkpoints(const void *a, const void *b)
+{
+	const struct gt_run_checkpoint *x = a, *y = b;
+	return (x->step > y->step) - (x->step < y->step);
+}
+
+enum gt_code gt_run_checkpoints(const char *dir, struct gt_arena *a, struct gt_run_checkpoint **out, int *n, struct gt_err *err)
+{
+	struct gt_ckpt_entry *entry;
+	int all;
+	GT_TRY(gt_ckpt_scan(dir, false, &entry, &all, err));
+	enum gt_code code = GT_OK;
+	*n = 0;
+	*out = gt_arena_alloc(a, (size_t)all + 1, sizeof **out);
+	if (!*out)
+		code = gt_fail_memory(err, (size_t)all * sizeof **out);
+	for (int i = 0; i < all && !code; i++)
+		if (entry[i].kind == GT_CKPT_STEP)
+			code = add_checkpoint(dir, &entry[i], a, &(*out)[(*n)++], err);
+	free(entry);
+	if (!code && *n)
+		qsort(*out, (size_t)*n, sizeof **out, compare_checkpoints);
+	return code;
 }
 
 /* ---- search ------------------------------------------------------------------------------------------------------------------- */

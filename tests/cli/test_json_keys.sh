@@ -79,6 +79,8 @@ write runs 1 net
 write compare 1 net net
 write plot 1 net
 write sweep 1 net.cfg -s train.optimizer.lr=0.01,1e38 -s train.epochs=2 -s 'train.groups=()' -o sweep
+write report 1 net -o net.html
+write report 2 net -o net.html -s 'data.name="none"'
 
 # ---- tables and texts ------------------------------------------------------------------------------------------------------------------
 awk 'BEGIN { print "a,b,c,y,level,p,q"

@@ -1,0 +1,59 @@
+/* The facts of a page, and the functions that write its parts, in the order of the page. Each writes nothing if its facts are missing. */
+#ifndef GT_PAGE_PAGE_H
+#define GT_PAGE_PAGE_H
+
+#include "base/arena.h"
+#include "base/json_read.h"
+#include "gtrain_page.h"
+#include "gtrain_report.h"
+#include "gtrain_use.h"
+#include "gtrain_view.h"
+#include <stdio.h>
+
+#define GT_PAGE_MISTAKES 24
+
+struct gt_page_facts {
+	const struct gt_page_spec *spec;
+	struct gt_arena *arena;
+	struct gt_page *page;            /* the result of gt_page_write; its `missing` are the notes of the page */
+	struct gt_run_record run;
+	struct gt_run_curves *curves;
+	struct gt_run_checkpoint *checkpoint; /* [ncheckpoints] */
+	int ncheckpoints;
+	struct gt_eval_result *eval;     /* NULL: the evaluation was not possible */
+	const struct gt_json_value *check; /* the object of gt_check; NULL: there is none */
+	struct gt_bench *bench;          /* NULL: steps were not measured */
+	const char *unmeasured;          /* why bench is NULL, as a sentence */
+	char *config;                    /* the resolved config as text; NULL: it cannot be read; from malloc */
+};
+
+/* page_facts.c. Collects the facts of a run. The caller closes them with gt_page_facts_close, also after a failure. */
+enum gt_code gt_page_facts_open(struct gt_page_facts *p, struct gt_err *err);
+void gt_page_facts_close(struct gt_page_facts *p);
+
+/* page_summary.c */
+void gt_page_summary(const struct gt_page_facts *p, FILE *f);
+/* page_curves.c */
+enum gt_code gt_page_curves(const struct gt_page_facts *p, FILE *f, struct gt_err *err);
+/* page_classes.c */
+void gt_page_classes(const struct gt_page_facts *p, FILE *f);
+/* page_calibration.c */
+enum gt_code gt_page_calibration(const struct gt_page_facts *p, FILE *f, struct gt_err *err);
+/* page_mistakes.c. Writes images of at most `most` bytes together, and counts them in p->page->images. */
+enum gt_code gt_page_mistakes(const struct gt_page_facts *p, FILE *f, size_t most, struct gt_err *err);
+/* page_layers.c */
+void gt_page_layers(const struct gt_page_facts *p, FILE *f);
+/* page_origin.c: the config, versions and machine, checkpoints */
+void gt_page_origin(const struct gt_page_facts *p, FILE *f);
+
+/* page_figure.c. Writes a chart as a picture whose values a script shows under the pointer. caption: trusted markup. */
+struct gt_chart;
+enum gt_code gt_page_figure(const struct gt_chart *c, const char *caption, FILE *f, struct gt_err *err);
+
+/* page_assets.c: the style sheet and the script */
+extern const char gt_page_css[], gt_page_js[];
+
+/* base64.c. Writes n bytes in base64 (RFC 4648). */
+void gt_base64_put(FILE *f, const uint8_t *data, size_t n);
+
+#endif

@@ -1,0 +1,33 @@
+/* The worst predictions of a split, and the calibration of all of them, from the outputs of the model.
+ *
+ *     struct gt_mistakes m = {.most = 24, .ignore = ignore_index};
+ *     gt_mistakes_add(&m, rows, err);                       all outputs, in the order of the split
+ *     m.worst[0 ... m.n - 1]                                the worst ones first
+ *     gt_mistakes_free(&m);
+ *
+ *     classes   wrong predictions with the largest probability
+ *     labels    samples with a wrong label, those with the largest distance between its probability and the truth first
+ *     numbers   samples with the largest absolute errors, in standard deviations of the target; there is no calibration
+ */
+#ifndef GT_SCORE_MISTAKES_H
+#define GT_SCORE_MISTAKES_H
+
+#include "score/calibration.h"
+#include "score/outputs.h"
+
+struct gt_mistakes {
+	int most;                 /* maximum number of mistakes to keep */
+	int64_t ignore;           /* label of samples that do not count */
+	bool numbers;             /* targets are numbers; otherwise targets with one value for each output are labels */
+	struct gt_mistake *worst; /* [n] without their samples; `value` and `wanted` are in the unit of the outputs; owned */
+	int n;
+	double *numbers_of;       /* [most][2 * outputs] predictions and targets of worst[]; owned; NULL: targets are not numbers */
+	double *probability;      /* [outputs] of one sample; owned */
+	int64_t seen;             /* number of samples until now */
+	struct gt_calibration calibration; /* not finished */
+};
+
+enum gt_code gt_mistakes_add(struct gt_mistakes *m, const struct gt_output_rows *rows, struct gt_err *err);
+void gt_mistakes_free(struct gt_mistakes *m);
+
+#endif

@@ -1,6 +1,7 @@
 #!/bin/bash
 # `gtrain export`: the format by ending and --format, what is rejected before anything is written, files that appear whole.
 # tests/parity/test_export.sh compares the outputs of exported models.
+# shellcheck disable=SC2015
 # shellcheck source=tests/cli/cli.sh
 . "$(dirname "$0")/cli.sh"
 cd "$tmp" || exit 1

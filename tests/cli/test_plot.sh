@@ -261,18 +261,19 @@ assert all(abs(p["epoch"] - p["step"] / 6) < 1e-8 for p in series(r, "loss", "tr
 assert [p["epoch"] for p in series(r, "loss", "test", "eval")["points"]] == [1, 2, 3, 4]'
 
 # ---- a run that goes on ----------------------------------------------------------------------------------------------------------------
-# Runs a command on a terminal of 24 rows and 80 columns that shows only what fits, interrupts it after SECONDS (0: not), and prints the
-# status, the number of frames, and what is on the screen in the end.
+# Runs a command on a terminal of 24 rows and COLUMNS that shows only what fits, interrupts it after SECONDS (0: not), kills it after 30
+# seconds, and prints the status, the number of frames, and what is on the screen in the end.
 cat >screen.py <<'PY'
-import os, pty, re, signal, struct, sys, fcntl, termios, time, json
-seconds, command = float(sys.argv[1]), sys.argv[2:]
+import os, pty, re, select, signal, struct, sys, fcntl, termios, time, json
+seconds, columns, command = float(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]
 pid, fd = pty.fork()
 if pid == 0:
-    fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     os.execvp(command[0], command)
 raw, start = b"", time.monotonic()
-import select
 while True:
+    if time.monotonic() - start > 30:
+        os.kill(pid, signal.SIGKILL)
     if seconds and time.monotonic() - start > seconds:
         os.kill(pid, signal.SIGINT)
         seconds = 0
@@ -312,18 +313,18 @@ slow() { # a run that ends after about three seconds
 }
 slow 3 going
 python follow_ends_with_the_run '
-got = json.loads(subprocess.run(["python3", "screen.py", "0", sys.argv[1], "plot", "going", "-f", "--score", "loss", "--score", "acc"],
+got = json.loads(subprocess.run(["python3", "screen.py", "0", "80", sys.argv[1], "plot", "going", "-f", "--score", "loss", "--score", "acc"],
                                 capture_output=True, text=True, check=True).stdout)
-assert got["status"] == 0 and got["frames"] >= 3, got
+assert got["status"] == 0 and got["frames"] >= 2, got
 text = [r for r in got["rows"] if r.strip()]
 assert text[0].startswith("going: time limit") and len(text) <= 23, text
 assert sum("by epoch" in r for r in text) == 2 and got["widest"] <= 80'
 wait $pid
 slow 10 going2
 python follow_ends_by_a_signal '
-got = json.loads(subprocess.run(["python3", "screen.py", "1.2", sys.argv[1], "plot", "going2", "--follow"], capture_output=True, text=True,
+got = json.loads(subprocess.run(["python3", "screen.py", "3", "40", sys.argv[1], "plot", "going2", "--follow"], capture_output=True, text=True,
                                 check=True).stdout)
-assert got["status"] == -2 and got["rows"][0].startswith("going2: running; not shown: "), got'
+assert got["status"] == -2 and got["rows"][0].startswith("going2: running; not shown: ") and got["widest"] <= 40, got'
 kill -TERM $pid
 wait $pid
 

@@ -126,6 +126,8 @@ def svg(path):
     assert root.tag == SVG + "svg", root.tag
     assert not {e.tag for e in root.iter()} - {SVG + t for t in ("svg", "style", "rect", "path", "title", "circle", "text")}
     return root
+def screen(*args):
+    return json.loads(subprocess.run(["python3", "screen.py", *args], capture_output=True, text=True, check=True).stdout)
 def lines(root, name):
     """the points of the paths with this title, one list for each panel"""
     return [[tuple(map(float, p.split())) for p in e.get("d")[1:].split("L")] for e in root.iter(SVG + "path")
@@ -313,8 +315,7 @@ slow() { # a run that ends after about three seconds
 }
 slow 3 going
 python follow_ends_with_the_run '
-got = json.loads(subprocess.run(["python3", "screen.py", "0", "80", sys.argv[1], "plot", "going", "-f", "--score", "loss", "--score", "acc"],
-                                capture_output=True, text=True, check=True).stdout)
+got = screen("0", "80", sys.argv[1], "plot", "going", "-f", "--score", "loss", "--score", "acc")
 assert got["status"] == 0 and got["frames"] >= 2, got
 text = [r for r in got["rows"] if r.strip()]
 assert text[0].startswith("going: time limit") and len(text) <= 23, text
@@ -322,8 +323,7 @@ assert sum("by epoch" in r for r in text) == 2 and got["widest"] <= 80'
 wait $pid
 slow 10 going2
 python follow_ends_by_a_signal '
-got = json.loads(subprocess.run(["python3", "screen.py", "3", "40", sys.argv[1], "plot", "going2", "--follow"], capture_output=True, text=True,
-                                check=True).stdout)
+got = screen("3", "40", sys.argv[1], "plot", "going2", "--follow")
 assert got["status"] == -2 and got["rows"][0].startswith("going2: running; not shown: ") and got["widest"] <= 40, got'
 kill -TERM $pid
 wait $pid
@@ -344,4 +344,6 @@ for name, lr in c["suggestions"].items():
 got = lines(root, "smoothed loss")[0]
 assert proportional([math.log(p["lr"]) for p in c["curve"]], [x for x, y in got])
 marks = [e for e in root.iter(SVG + "path") if e.get("stroke-dasharray")]
-assert len(marks) == 3, len(marks)'
+rates = [c["curve"][0]["lr"], *c["suggestions"].values(), c["curve"][-1]["lr"]]
+places = [got[0][0], *(float(e.get("d")[1:].split()[0]) for e in marks), got[-1][0]]
+assert len(marks) == 3 and proportional([math.log(v) for v in rates], places), places'

@@ -84,8 +84,9 @@ run plot "$name" runs/a -o hostile.svg
 gives hostile_name_on_terminal 0 out '<b>&"?[31m?' plot "$name" runs/a --color never
 if grep -q $'\e' "$tmp/out"; then fail no_control_characters 'an escape sequence'; else pass no_control_characters; fi
 
-(cd runs/a && "$gtrain" plot . -o "$tmp/here.svg" -q) && grep -q ">$tmp/runs/a<" here.svg && pass title_of_the_working_directory ||
-	fail title_of_the_working_directory "$(grep -o 'font-size="16"[^/]*' here.svg)"
+(cd runs/a && "$gtrain" plot . -o "$tmp/here.svg" -q)
+if grep -q ">$tmp/runs/a<" here.svg; then pass title_of_the_working_directory
+else fail title_of_the_working_directory "$(grep -o 'font-size="16"[^/]*' here.svg)"; fi
 # values and steps at the limits of doubles, epochs that go back, members of other types
 mkdir wild
 {
@@ -99,9 +100,11 @@ mkdir wild
 	echo '{"event":"train","step":6,"epoch":1,"loss":1e-300,"lr":1e300,"time":1}'
 } >wild/metrics.jsonl
 for options in '' '--log' '--x step' '--log --x step --smooth 0.99'; do
-	for out in '--color never' '--color always' '-o wild.svg' '-o wild.png' --json; do
+	for where in '--color never' '--color always' '-o wild.svg' '-o wild.png' --json; do
 		# shellcheck disable=SC2086
-		timeout 20 "$gtrain" plot wild runs/a $options $out >out 2>err || bad="$options $out: status $?: $(cat err)"
+		timeout 20 "$gtrain" plot wild runs/a $options $where >out 2>err
+		code=$?
+		if [ $code != 0 ]; then bad="$options $where: status $code: $(cat err)"; fi
 	done
 done
 if [ -z "${bad-}" ]; then pass wild_values; else fail wild_values "$bad"; fi

@@ -84,8 +84,9 @@ run plot "$name" runs/a -o hostile.svg
 gives hostile_name_on_terminal 0 out '<b>&"?[31m?' plot "$name" runs/a --color never
 if grep -q $'\e' "$tmp/out"; then fail no_control_characters 'an escape sequence'; else pass no_control_characters; fi
 
-(cd runs/a && "$gtrain" plot . -o "$tmp/here.svg" -q) && grep -q ">$tmp/runs/a<" here.svg && pass title_of_the_working_directory ||
-	fail title_of_the_working_directory "$(grep -o 'font-size="16"[^/]*' here.svg)"
+(cd runs/a && "$gtrain" plot . -o "$tmp/here.svg" -q)
+if grep -q ">$tmp/runs/a<" here.svg; then pass title_of_the_working_directory
+else fail title_of_the_working_directory "$(grep -o 'font-size="16"[^/]*' here.svg)"; fi
 # values and steps at the limits of doubles, epochs that go back, members of other types
 mkdir wild
 {
@@ -99,9 +100,11 @@ mkdir wild
 	echo '{"event":"train","step":6,"epoch":1,"loss":1e-300,"lr":1e300,"time":1}'
 } >wild/metrics.jsonl
 for options in '' '--log' '--x step' '--log --x step --smooth 0.99'; do
-	for out in '--color never' '--color always' '-o wild.svg' '-o wild.png' --json; do
+	for where in '--color never' '--color always' '-o wild.svg' '-o wild.png' --json; do
 		# shellcheck disable=SC2086
-		timeout 20 "$gtrain" plot wild runs/a $options $out >out 2>err || bad="$options $out: status $?: $(cat err)"
+		timeout 20 "$gtrain" plot wild runs/a $options $where >out 2>err
+		code=$?
+		if [ $code != 0 ]; then bad="$options $where: status $code: $(cat err)"; fi
 	done
 done
 if [ -z "${bad-}" ]; then pass wild_values; else fail wild_values "$bad"; fi
@@ -126,6 +129,8 @@ def svg(path):
     assert root.tag == SVG + "svg", root.tag
     assert not {e.tag for e in root.iter()} - {SVG + t for t in ("svg", "style", "rect", "path", "title", "circle", "text")}
     return root
+def screen(*args):
+    return json.loads(subprocess.run(["python3", "screen.py", *args], capture_output=True, text=True, check=True).stdout)
 def lines(root, name):
     """the points of the paths with this title, one list for each panel"""
     return [[tuple(map(float, p.split())) for p in e.get("d")[1:].split("L")] for e in root.iter(SVG + "path")
@@ -261,18 +266,19 @@ assert all(abs(p["epoch"] - p["step"] / 6) < 1e-8 for p in series(r, "loss", "tr
 assert [p["epoch"] for p in series(r, "loss", "test", "eval")["points"]] == [1, 2, 3, 4]'
 
 # ---- a run that goes on ----------------------------------------------------------------------------------------------------------------
-# Runs a command on a terminal of 24 rows and 80 columns that shows only what fits, interrupts it after SECONDS (0: not), and prints the
-# status, the number of frames, and what is on the screen in the end.
+# Runs a command on a terminal of 24 rows and COLUMNS that shows only what fits, interrupts it after SECONDS (0: not), kills it after 30
+# seconds, and prints the status, the number of frames, and what is on the screen in the end.
 cat >screen.py <<'PY'
-import os, pty, re, signal, struct, sys, fcntl, termios, time, json
-seconds, command = float(sys.argv[1]), sys.argv[2:]
+import os, pty, re, select, signal, struct, sys, fcntl, termios, time, json
+seconds, columns, command = float(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]
 pid, fd = pty.fork()
 if pid == 0:
-    fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     os.execvp(command[0], command)
 raw, start = b"", time.monotonic()
-import select
 while True:
+    if time.monotonic() - start > 30:
+        os.kill(pid, signal.SIGKILL)
     if seconds and time.monotonic() - start > seconds:
         os.kill(pid, signal.SIGINT)
         seconds = 0
@@ -312,18 +318,16 @@ slow() { # a run that ends after about three seconds
 }
 slow 3 going
 python follow_ends_with_the_run '
-got = json.loads(subprocess.run(["python3", "screen.py", "0", sys.argv[1], "plot", "going", "-f", "--score", "loss", "--score", "acc"],
-                                capture_output=True, text=True, check=True).stdout)
-assert got["status"] == 0 and got["frames"] >= 3, got
+got = screen("0", "80", sys.argv[1], "plot", "going", "-f", "--score", "loss", "--score", "acc")
+assert got["status"] == 0 and got["frames"] >= 2, got
 text = [r for r in got["rows"] if r.strip()]
 assert text[0].startswith("going: time limit") and len(text) <= 23, text
 assert sum("by epoch" in r for r in text) == 2 and got["widest"] <= 80'
 wait $pid
 slow 10 going2
 python follow_ends_by_a_signal '
-got = json.loads(subprocess.run(["python3", "screen.py", "1.2", sys.argv[1], "plot", "going2", "--follow"], capture_output=True, text=True,
-                                check=True).stdout)
-assert got["status"] == -2 and got["rows"][0].startswith("going2: running; not shown: "), got'
+got = screen("3", "40", sys.argv[1], "plot", "going2", "--follow")
+assert got["status"] == -2 and got["rows"][0].startswith("going2: running; not shown: ") and got["widest"] <= 40, got'
 kill -TERM $pid
 wait $pid
 
@@ -343,4 +347,6 @@ for name, lr in c["suggestions"].items():
 got = lines(root, "smoothed loss")[0]
 assert proportional([math.log(p["lr"]) for p in c["curve"]], [x for x, y in got])
 marks = [e for e in root.iter(SVG + "path") if e.get("stroke-dasharray")]
-assert len(marks) == 3, len(marks)'
+rates = [c["curve"][0]["lr"], *c["suggestions"].values(), c["curve"][-1]["lr"]]
+places = [got[0][0], *(float(e.get("d")[1:].split()[0]) for e in marks), got[-1][0]]
+assert len(marks) == 3 and proportional([math.log(v) for v in rates], places), places'

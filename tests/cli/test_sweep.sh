@@ -20,7 +20,7 @@ $2" 2>&1); then pass "$1"; else fail "$1" "status $rc: $(tail -n 2 <<<"$why" | t
 }
 
 # ---- grid --------------------------------------------------------------------------------------------------------------------------
-grid=(-s train.optimizer.lr=0.01,0.1,0.5 -s data.batch=16,32)
+grid=(-s 'train.optimizer.lr=0.01,0.1,0.5' -s 'data.batch=16,32')
 run sweep tiny.cfg "${grid[@]}" --json
 facts grid "
 assert $rc == 0 and [r['values'] for n, r in sorted(trial.items())] == [{'train.optimizer.lr': l, 'data.batch': b}
@@ -56,7 +56,7 @@ run sweep tiny.cfg -s 'data.mean=[0.1],[0.2]' -s 'name="a,b"' -s train.epochs=1 
 facts commas_in_brackets "assert $rc == 0 and sorted(r['values']['data.mean'] for r in rows) == ['[0.1]', '[0.2]'], rows"
 
 # ---- random ------------------------------------------------------------------------------------------------------------------------
-draw=(-s train.optimizer.lr=1e-4..1 -s data.batch=8..64 -s train.optimizer.momentum=0.5..0.9 -s seed=1,2 -s train.epochs=1 --trials 40)
+draw=(-s train.optimizer.lr=1e-4..1 -s data.batch=8..64 -s train.optimizer.momentum=0.5..0.9 -s 'seed=1,2' -s train.epochs=1 --trials 40)
 run sweep tiny.cfg "${draw[@]}" -o rnd --json
 facts random "
 v = [trial[n]['values'] for n in sorted(trial)]
@@ -98,7 +98,7 @@ gives halving_epochs 64 err 'expected one value with --halving' sweep tiny.cfg -
 gives halving_short 64 err 'expected at least 3 trials and train.epochs >= 3' sweep tiny.cfg -s seed=1,2,3 --halving -o no
 
 # ---- killed three times --------------------------------------------------------------------------------------------------------------
-long=(-s train.optimizer.lr=0.001,0.01,0.05,0.1,0.2,0.5 -s data.batch=16,32 -s train.epochs=24 --jobs 2)
+long=(-s 'train.optimizer.lr=0.001,0.01,0.05,0.1,0.2,0.5' -s 'data.batch=16,32' -s train.epochs=24 --jobs 2)
 ended() { cat "$1"/*/metrics.jsonl 2>/dev/null | grep -c '"event":"end"'; }
 # kill_at DIR N SIGNAL ARGS...: starts a sweep in a process group, and sends it a signal when N trials have ended and others run
 kill_at() {

@@ -11,10 +11,11 @@
 
 #define MAX_FILE ((uint64_t)256 << 20) /* maximum size of an encoded image */
 
-/* The arguments and the result of gt_image_read. */
+/* The arguments and the result of gt_image_read and gt_image_decode. */
 struct reading {
 	struct gt_gzfile f;
 	struct gt_image_job job; /* without the image */
+	struct gt_transform resize; /* the transform of an empty list */
 	int64_t cap, n;
 	uint8_t *out;
 	bool scaled;
@@ -126,59 +127,89 @@ static enum gt_code read_numpy(struct reading *r, const char *path, struct gt_er
 	return rc;
 }
 
+/* Makes the image of an encoded file in memory. */
+static enum gt_code make_picture(struct reading *r, const uint8_t *bytes, uint64_t size, const char *name, struct gt_err *err)
+{
+	struct gt_image_head head;
+	GT_TRY(gt_decode_head(bytes, size, name, r->job.scratch, &head, err));
+	GT_TRY(prepare_images(r, 1, head.h, head.w, err));
+	r->job.raw = bytes;
+	r->job.size = size;
+	r->job.out = r->out;
+	return gt_image_make(&r->job, err);
+}
+
 static enum gt_code read_picture(struct reading *r, struct gt_err *err)
 {
 	uint8_t *raw;
 	uint64_t size;
-	struct gt_image_head head;
 	GT_TRY(gt_gzfile_load(&r->f, &raw, &size, err));
-	enum gt_code rc = gt_decode_head(raw, size, r->f.shown, r->job.scratch, &head, err);
-	if (rc == GT_OK)
-		rc = prepare_images(r, 1, head.h, head.w, err);
-	r->job.raw = raw;
-	r->job.size = size;
-	r->job.out = r->out;
-	if (rc == GT_OK)
-		rc = gt_image_make(&r->job, err);
+	enum gt_code rc = make_picture(r, raw, size, r->f.shown, err);
 	free(raw);
 	return rc;
+}
+
+/* Sets the transforms and the shape of the result. */
+static enum gt_code begin_reading(struct reading *r, struct gt_transform_list list, int64_t c, int64_t h, int64_t w, int64_t cap,
+                                  struct gt_err *err)
+{
+	*r = (struct reading){.cap = cap, .job = {.list = list, .c = (int)c, .h = h, .w = w}};
+	r->resize = (struct gt_transform){.type = GT_TF_RESIZE, .size = {h, w}, .interpolation = GT_INTERP_BILINEAR};
+	if (!list.n)
+		r->job.list = (struct gt_transform_list){&r->resize, 1};
+	if ((c != 1 && c != 3) || h < 1 || w < 1 || cap < 1)
+		return gt_fail(err, GT_ECONFIG, "the model takes [%lld, %lld, %lld], but image files have 1 or 3 channels", (long long)c,
+		               (long long)h, (long long)w);
+	return gt_image_scratch_open(&r->job.scratch, err);
+}
+
+/* Frees the memory of a reading, and hands over its result. */
+static enum gt_code end_reading(struct reading *r, enum gt_code rc, bool resized, uint8_t **out, bool *scaled)
+{
+	gt_image_scratch_close(r->job.scratch);
+	gt_gzfile_close(&r->f);
+	*out = rc == GT_OK ? r->out : NULL;
+	*scaled = rc == GT_OK && resized && r->scaled;
+	if (rc != GT_OK)
+		free(r->out);
+	return rc;
+}
+
+enum gt_code gt_image_decode(const char *name, const uint8_t *bytes, size_t size, struct gt_transform_list list, int64_t c, int64_t h,
+                             int64_t w, uint8_t **out, bool *scaled, struct gt_err *err)
+{
+	struct reading r;
+	enum gt_code rc = begin_reading(&r, list, c, h, w, 1, err);
+	r.job.name = name;
+	if (rc == GT_OK)
+		rc = make_picture(&r, bytes, size, name, err);
+	return end_reading(&r, rc, !list.n, out, scaled);
+}
+
+/* Reads an open file by the kind that its first bytes tell. */
+static enum gt_code read_by_kind(struct reading *r, const char *path, struct gt_err *err)
+{
+	uint8_t b[12] = {0};
+	size_t got;
+	GT_TRY(gt_gzfile_head(&r->f, b, sizeof b, &got, err));
+	if (gt_image_format_of(b, got) != GT_IMAGE_UNKNOWN)
+		return read_picture(r, err);
+	if (gt_numpy_is_file(path))
+		return read_numpy(r, path, err);
+	return got >= 4 && !b[0] && !b[1] ? read_idx(r, path, err)
+	                                  : gt_fail(err, GT_EDATA, "%s: expected a PNG, JPEG, WebP, IDX or NumPy file", r->f.shown);
 }
 
 enum gt_code gt_image_read(const char *path, struct gt_transform_list list, int64_t c, int64_t h, int64_t w, int64_t cap, uint8_t **out,
                            int64_t *n, bool *scaled, struct gt_err *err)
 {
-	const struct gt_transform resize = {.type = GT_TF_RESIZE, .size = {h, w}, .interpolation = GT_INTERP_BILINEAR};
-	struct reading r = {.cap = cap, .job = {.list = list, .c = (int)c, .h = h, .w = w}};
-	uint8_t b[12] = {0};
-	size_t got;
-	*out = NULL;
-	*n = 0;
-	*scaled = false;
-	if (!list.n)
-		r.job.list = (struct gt_transform_list){&resize, 1};
-	if ((c != 1 && c != 3) || h < 1 || w < 1 || cap < 1)
-		return gt_fail(err, GT_ECONFIG, "the model takes [%lld, %lld, %lld], but image files have 1 or 3 channels", (long long)c,
-		               (long long)h, (long long)w);
-	GT_TRY(gt_gzfile_open(path, MAX_FILE, &r.f, err));
-	r.job.name = r.f.shown;
-	enum gt_code rc = gt_gzfile_head(&r.f, b, sizeof b, &got, err);
+	struct reading r;
+	enum gt_code rc = begin_reading(&r, list, c, h, w, cap, err);
 	if (rc == GT_OK)
-		rc = gt_image_scratch_open(&r.job.scratch, err);
-	if (rc == GT_OK && gt_image_format_of(b, got) != GT_IMAGE_UNKNOWN)
-		rc = read_picture(&r, err);
-	else if (rc == GT_OK && gt_numpy_is_file(path))
-		rc = read_numpy(&r, path, err);
-	else if (rc == GT_OK)
-		rc = got >= 4 && !b[0] && !b[1] ? read_idx(&r, path, err)
-		                                : gt_fail(err, GT_EDATA, "%s: expected a PNG, JPEG, WebP, IDX or NumPy file", r.f.shown);
-	gt_image_scratch_close(r.job.scratch);
-	gt_gzfile_close(&r.f);
-	if (rc != GT_OK) {
-		free(r.out);
-		return rc;
-	}
-	*out = r.out;
-	*n = r.n;
-	*scaled = !list.n && r.scaled;
-	return GT_OK;
+		rc = gt_gzfile_open(path, MAX_FILE, &r.f, err);
+	r.job.name = r.f.shown;
+	if (rc == GT_OK)
+		rc = read_by_kind(&r, path, err);
+	*n = rc == GT_OK ? r.n : 0;
+	return end_reading(&r, rc, !list.n, out, scaled);
 }

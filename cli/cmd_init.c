@@ -33,9 +33,12 @@ static const struct {
 } recipes[] = {
 	{"images, a folder for each class", "gtrain init FOLDER", "ResNet, its size chosen by the images"},
 	{"the same, from published weights", "gtrain init FOLDER --pretrained resnet18.safetensors", "ResNet of torchvision, fine-tuned"},
+	{"the same in an archive (.zip, .tar.gz, …)", "gtrain init FILE.zip", "as for folders of images or texts"},
 	{"IDX or CIFAR files", "gtrain init FOLDER", "ResNet for small images"},
+	{"NumPy arrays of images and labels", "gtrain init FILE.npz", "ResNet for small images"},
 	{"texts (.txt), a folder for each class", "gtrain init FOLDER", "mean of the embeddings of words and word pairs"},
-	{"table, to predict a class or a number", "gtrain init FILE.csv --target COLUMN", "layers with embeddings of categories and texts"},
+	{"table (CSV, TSV, JSON Lines, .npz), to predict a class or a number", "gtrain init FILE.csv --target COLUMN",
+	 "layers with embeddings of categories and texts"},
 	{"table, to predict several numbers", "gtrain init FILE.csv --target A --target B", "the same with an output for each number"},
 };
 

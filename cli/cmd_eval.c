@@ -386,7 +386,7 @@ const struct gt_command gt_cmd_eval = {
 	         "DATA is data with labels, all of which is measured in place of a split of the\n"
 	         "run's data: a folder or archive (.zip, .tar, .tar.gz, .tar.zst, .tar.xz) with a\n"
 	         "folder of images or texts for each class, a table or list of images (CSV, TSV, JSON\n"
-	         "Lines), or an IDX file of images.",
+	         "Lines), an .npz file, or an IDX file of images.",
 	.example = "gtrain eval runs/fmnist-mlp --report",
 	.min_operands = 1,
 	.max_operands = 2,

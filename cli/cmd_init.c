@@ -33,9 +33,12 @@ static const struct {
 } recipes[] = {
 	{"images, a folder for each class", "gtrain init FOLDER", "ResNet, its size chosen by the images"},
 	{"the same, from published weights", "gtrain init FOLDER --pretrained resnet18.safetensors", "ResNet of torchvision, fine-tuned"},
+	{"the same in an archive (.zip, .tar.gz, …)", "gtrain init FILE.zip", "as for folders of images or texts"},
 	{"IDX or CIFAR files", "gtrain init FOLDER", "ResNet for small images"},
+	{"NumPy arrays of images and labels", "gtrain init FILE.npz", "ResNet for small images"},
 	{"texts (.txt), a folder for each class", "gtrain init FOLDER", "mean of the embeddings of words and word pairs"},
-	{"table, to predict a class or a number", "gtrain init FILE.csv --target COLUMN", "layers with embeddings of categories and texts"},
+	{"table (CSV, TSV, JSON Lines, .npz), to predict a class or a number", "gtrain init FILE.csv --target COLUMN",
+	 "layers with embeddings of categories and texts"},
 	{"table, to predict several numbers", "gtrain init FILE.csv --target A --target B", "the same with an output for each number"},
 };
 
@@ -115,10 +118,10 @@ const struct gt_command gt_cmd_init = {
 	         "and writes a config that trains on them: input size, classes, split, batch,\n"
 	         "augmentation, network and schedule, with comments. The folder has a folder for\n"
 	         "each class, or train/, valid/ and test/ with folders for each class; IDX and CIFAR\n"
-	         "files are recognised too. A folder of .txt files gets a config that classifies texts\n"
-	         "by their words. For a table (CSV, TSV or JSON Lines, also with .gz) and the column\n"
-	         "to predict, writes a config with the types of its columns. --list shows what there\n"
-	         "is a recipe for.",
+	         "files and .npz files of images are recognised too. A folder of .txt files gets a\n"
+	         "config that classifies texts by their words. For a table (CSV, TSV or JSON Lines,\n"
+	         "also with .gz, or .npz) and the column to predict, writes a config with the types of\n"
+	         "its columns. --list shows what there is a recipe for.",
 	.example = "gtrain init flowers -o flowers.cfg",
 	.max_operands = 1,
 	.first = GT_COMPLETE_FILE,

@@ -274,17 +274,17 @@ static enum gt_code run_predict(struct gt_cli *cli, struct gt_err *err)
 const struct gt_command gt_cmd_predict = {
 	.name = "predict",
 	.operands = "CKPT [FILE...]",
-	.summary = "predict images (PNG, JPEG, WebP, IDX), rows of tables (CSV) or texts with a checkpoint",
-	.about = "Classifies images with a checkpoint. A FILE is a PNG, JPEG or WebP image, an IDX file\n"
-	         "of images, a folder, which stands for all images below it, or @LIST, which stands for\n"
-	         "the files that LIST names, one on each line; - is such a list on standard input.\n"
-	         "Prints one line per image: the file, then classes and their probabilities, separated\n"
-	         "by tabs. If a file is damaged, names it, classifies the others, and ends with status\n"
-	         "65. For a model of tables, a FILE is a CSV file with the columns of the training\n"
-	         "data, with or without the targets, and - is one on standard input. Prints CSV: file,\n"
-	         "row, the prediction, and for classes the probability of each; with --top only the N\n"
-	         "most likely classes. For a model of texts, a FILE is one text, and - a text on each\n"
-	         "line of standard input.",
+	.summary = "predict images, arrays of images, rows of tables or texts with a checkpoint",
+	.about = "Classifies images with a checkpoint. A FILE is a PNG, JPEG or WebP image, an IDX or\n"
+	         "NumPy file of images, a folder, which stands for all images below it, or @LIST, which\n"
+	         "stands for the files that LIST names, one on each line; - is such a list on\n"
+	         "standard input. Prints one line per image: the file, then classes and their\n"
+	         "probabilities, separated by tabs. If a file is damaged, names it, classifies the\n"
+	         "others, and ends with status 65. For a model of tables, a FILE is a table (CSV, TSV,\n"
+	         "JSON Lines, .npz) with the columns of the training data, with or without the\n"
+	         "targets, and - is one on standard input. Prints CSV: file, row, the prediction, and\n"
+	         "for classes the probability of each; with --top only the N most likely classes. For\n"
+	         "a model of texts, a FILE is one text, and - a text on each line of standard input.",
 	.example = "gtrain predict --top 3 runs/fmnist-mlp shoe.png",
 	.min_operands = 1,
 	.max_operands = -1,

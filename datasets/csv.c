@@ -9,6 +9,8 @@
 #include "format.h"
 #include "gzfile.h"
 #include "json_rows.h"
+#include "numpy_file.h"
+#include "numpy_rows.h"
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,6 +33,7 @@ struct gt_csv {
 	char **field;          /* [field_cap] */
 	uint32_t *len;         /* [len_cap]; while a record is scanned, DOUBLED is added if the field has doubled quotes */
 	int64_t field_cap, len_cap;
+	struct gt_numpy_rows *numpy; /* the arrays of NumPy; NULL: the file is text */
 	struct gt_json_rows *json; /* the parser of JSON Lines; NULL: the file is CSV */
 	bool named;            /* JSON Lines: gt_csv_next has returned the names of the columns */
 };
@@ -204,6 +207,19 @@ static enum gt_code next_object(struct gt_csv *c, struct gt_csv_record *out, str
 }
 
 /* ---- CSV ------------------------------------------------------------------------------------------------------------------------ */
+/* Opens arrays of NumPy in place of text. Always takes ownership of c. */
+static enum gt_code open_arrays(const char *path, struct gt_csv *c, struct gt_csv **out, struct gt_err *err)
+{
+	enum gt_code code = gt_gzfile_open(path, GT_DEFAULT_MAX_BYTES, &c->file, err); /* sets the path for messages */
+	if (code == GT_OK)
+		code = gt_numpy_rows_open(path, &c->numpy, err);
+	if (code != GT_OK)
+		gt_csv_close(c);
+	else
+		*out = c;
+	return code;
+}
+
 enum gt_code gt_csv_open(const char *path, char delimiter, enum gt_encoding encoding, size_t window, struct gt_csv **out,
                          struct gt_err *err)
 {
@@ -213,6 +229,8 @@ enum gt_code gt_csv_open(const char *path, char delimiter, enum gt_encoding enco
 		return gt_fail_memory(err, sizeof *c);
 	c->delimiter = delimiter;
 	c->line = 1;
+	if (gt_numpy_is_file(path))
+		return open_arrays(path, c, out, err);
 	enum gt_code code = gt_gzfile_open(path, GT_DEFAULT_MAX_BYTES, &c->file, err);
 	if (code == GT_OK)
 		code = load_first_window(c, !window ? WINDOW : window < 3 ? 3 : window, err);
@@ -241,6 +259,7 @@ void gt_csv_close(struct gt_csv *c)
 	free(c->field);
 	free(c->len);
 	gt_json_rows_close(c->json);
+	gt_numpy_rows_close(c->numpy);
 	free(c);
 }
 
@@ -448,6 +467,8 @@ enum gt_code gt_csv_next(struct gt_csv *c, struct gt_csv_record *out, struct gt_
 {
 	struct gt_err why; /* written for every failure: `err` may be NULL */
 	*out = (struct gt_csv_record){0};
+	if (c->numpy)
+		return gt_numpy_rows_next(c->numpy, out, err);
 	if (c->json)
 		return next_object(c, out, err);
 	GT_TRY(skip_empty_lines(c, err));

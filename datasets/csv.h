@@ -4,6 +4,7 @@
  * file is decompressed whole, and text that is not UTF-8 is converted whole.
  *
  * A file of JSON Lines is recognised by its first bytes, and read as records, too (json_rows.h); its first record has the column names.
+ * So are arrays of NumPy (numpy_rows.h), except that .npz files are recognised by their name.
  *
  *     struct gt_csv *csv;
  *     GT_TRY(gt_csv_open("train.csv", ',', GT_UTF_8, 0, &csv, err));

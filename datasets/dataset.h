@@ -143,5 +143,8 @@ const char *gt_dataset_class(const char *dataset, int64_t label);
  * another size is scaled with a bilinear filter, which sets *scaled. *out is allocated by malloc; the caller frees it. */
 enum gt_code gt_image_read(const char *path, struct gt_transform_list list, int64_t c, int64_t h, int64_t w, int64_t cap, uint8_t **out,
                            int64_t *n, bool *scaled, struct gt_err *err);
+/* Like gt_image_read, for an encoded image in memory; name: for messages. */
+enum gt_code gt_image_decode(const char *name, const uint8_t *bytes, size_t size, struct gt_transform_list list, int64_t c, int64_t h,
+                             int64_t w, uint8_t **out, bool *scaled, struct gt_err *err);
 
 #endif

@@ -5,6 +5,7 @@
 #include "format.h"
 #include "gzfile.h"
 #include "known.h"
+#include "numpy_file.h"
 #include "fitted.h"
 #include "sample_mark.h"
 #include "source.h"
@@ -40,6 +41,12 @@ enum gt_content gt_format_content(const char *word)
 {
 	const struct gt_format *f = gt_format_find(word);
 	return f ? f->content : GT_CONTENT_UNKNOWN;
+}
+
+bool gt_format_has_valid(const char *word)
+{
+	const struct gt_format *f = gt_format_find(word);
+	return f && f->has_valid;
 }
 
 const struct gt_folder_kind *gt_format_input(const char *word)
@@ -149,19 +156,23 @@ static enum gt_code fail_not_found(const struct gt_dataset_spec *spec, const str
 	               spec->name, where);
 }
 
-/* Finds the format of given files. Only IDX can be recognised by its content; records of CIFAR cannot. */
+/* Finds the format of given files. Only IDX and NumPy can be recognised by their content; records of CIFAR cannot. */
 static enum gt_code detect_format(const char *path, const struct gt_format **out, struct gt_err *err)
 {
 	struct gt_gzfile f;
 	uint8_t b[4] = {1};
 	size_t got;
+	if (gt_numpy_is_file(path)) {
+		*out = &gt_format_numpy;
+		return GT_OK;
+	}
 	GT_TRY(gt_gzfile_open(path, GT_DEFAULT_MAX_BYTES, &f, err));
 	enum gt_code rc = gt_gzfile_head(&f, b, sizeof b, &got, err);
 	if (rc == GT_OK && got == 4 && !b[0] && !b[1] && b[2] >= 8 && b[2] <= 14 && b[3] >= 1 && b[3] <= 4)
 		*out = &gt_format_idx;
 	else if (rc == GT_OK)
-		rc = gt_fail(err, GT_ECONFIG, "%s: expected an IDX file; write data.format = \"cifar10\" or \"cifar100\" if it is one of these",
-		             f.shown);
+		rc = gt_fail(err, GT_ECONFIG, "%s: expected an IDX or NumPy file; write data.format = \"cifar10\" or \"cifar100\" if it is one of "
+		             "these", f.shown);
 	gt_gzfile_close(&f);
 	return rc;
 }
@@ -199,7 +210,8 @@ static enum gt_code use_given_files(const struct gt_dataset_spec *spec, enum gt_
 		GT_TRY(gt_paths_add(paths, spec->root, list[i], err));
 	if (!*format)
 		GT_TRY(detect_format(paths->path[0], format, err));
-	if (n > 1 && *format != &gt_format_idx) /* for IDX, the second file has the labels of the first file */
+	bool pair = n == 2 && (*format == &gt_format_idx || *format == &gt_format_numpy); /* the second file has the labels of the first */
+	if (n > 1 && !pair)
 		snprintf(where, size, "%s and %d more file%s", paths->path[0], n - 1, n == 2 ? "" : "s");
 	else
 		snprintf(where, size, "%s", paths->path[0]);

@@ -11,7 +11,7 @@
 /* The files that a format reads from directories. */
 struct gt_folder_kind {
 	const char *what;        /* for messages: "images (.jpg, .jpeg, .png or .webp)" */
-	const char *const end[9]; /* file name extensions, in lower or upper case; NULL ends the list */
+	const char *const end[11]; /* file name extensions, in lower or upper case; NULL ends the list */
 };
 extern const struct gt_folder_kind gt_folder_images, gt_folder_texts, gt_folder_tables;
 /* Returns whether a file name has an extension of the kind and is not hidden. */

@@ -2,6 +2,7 @@
 #include "format.h"
 #include "base/arena.h"
 #include "class_list.h"
+#include "gzfile.h"
 #include "sample_mark.h"
 #include "source.h"
 #include <limits.h>
@@ -37,6 +38,21 @@ void gt_paths_free(struct gt_paths *p)
 {
 	while (p->n > 0)
 		free(p->path[--p->n]);
+}
+
+enum gt_code gt_dataset_interleave(struct gt_dataset *d, struct gt_err *err)
+{
+	size_t plane = (size_t)(d->h * d->w), c = (size_t)d->c, bytes = (size_t)d->n * plane * c;
+	uint8_t *nhwc = gt_big_alloc(bytes);
+	if (!nhwc)
+		return gt_fail_memory(err, bytes);
+	for (size_t i = 0; i < (size_t)d->n; i++)
+		for (size_t k = 0; k < c; k++)
+			for (size_t j = 0; j < plane; j++)
+				nhwc[(i * plane + j) * c + k] = d->images[(i * c + k) * plane + j];
+	free(d->memory);
+	d->memory = d->images = nhwc;
+	return GT_OK;
 }
 
 bool gt_product4(int64_t a, int64_t b, int64_t c, int64_t d, uint64_t *out)

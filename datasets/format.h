@@ -55,6 +55,9 @@ enum gt_code gt_dataset_mark_files(const struct gt_source *source, struct gt_dat
  * differ. */
 enum gt_code gt_dataset_check_shape(const struct gt_dataset_spec *spec, const struct gt_dataset *d, const char *file, struct gt_err *err);
 
+/* Replaces the images of d, in the order N, C, H, W, by a copy in the order N, H, W, C. */
+enum gt_code gt_dataset_interleave(struct gt_dataset *d, struct gt_err *err);
+
 /* Computes a*b*c*d. Returns false if it overflows or a factor is negative. */
 bool gt_product4(int64_t a, int64_t b, int64_t c, int64_t d, uint64_t *out);
 

@@ -3,10 +3,13 @@
 #ifndef GT_DATASETS_FORMATS_H
 #define GT_DATASETS_FORMATS_H
 
+#include <stdbool.h>
+
 #define GT_FORMATS(X) \
 	X(idx)            \
 	X(cifar10)        \
 	X(cifar100)       \
+	X(numpy)          \
 	X(folder)         \
 	X(list)           \
 	X(pattern)        \
@@ -29,6 +32,9 @@ enum gt_content {
 };
 /* Returns the kind of samples of data.format = word. */
 enum gt_content gt_format_content(const char *word);
+
+/* Returns whether the data of data.format = word can have a split "valid" of its own. */
+bool gt_format_has_valid(const char *word);
 
 struct gt_folder_kind;
 /* Returns the kind of files that predict accepts for a model of data.format = word. */

@@ -163,19 +163,7 @@ static enum gt_code read_images(struct pair *p, struct gt_dataset *out, struct g
 	}
 	out->memory = raw;
 	out->images = raw + h->header; /* one channel: the pixels in the file already are in NHWC order, so they are not copied */
-	if (out->c == 1)
-		return GT_OK;
-	size_t plane = (size_t)(out->h * out->w), c = (size_t)out->c;
-	uint8_t *nhwc = gt_big_alloc(h->count);
-	if (!nhwc)
-		return gt_fail_memory(err, h->count);
-	for (size_t i = 0; i < (size_t)out->n; i++)
-		for (size_t k = 0; k < c; k++)
-			for (size_t j = 0; j < plane; j++)
-				nhwc[(i * plane + j) * c + k] = out->images[(i * c + k) * plane + j];
-	free(raw);
-	out->memory = out->images = nhwc;
-	return GT_OK;
+	return out->c == 1 ? GT_OK : gt_dataset_interleave(out, err);
 }
 
 static enum gt_code load_files(const struct gt_dataset_spec *spec, enum gt_split split, const struct gt_paths *paths, bool headers_only,

@@ -17,8 +17,9 @@ enum { MAX_DEPTH = 32 };
 
 const struct gt_folder_kind gt_folder_images = {"images (.jpg, .jpeg, .png or .webp)", {".jpg", ".jpeg", ".png", ".webp"}};
 const struct gt_folder_kind gt_folder_texts = {"texts (.txt)", {".txt"}};
-const struct gt_folder_kind gt_folder_tables = {"tables (.csv, .tsv, .jsonl, or these with .gz)",
-                                                {".csv", ".tsv", ".jsonl", ".ndjson", ".csv.gz", ".tsv.gz", ".jsonl.gz", ".ndjson.gz"}};
+const struct gt_folder_kind gt_folder_tables = {"tables (.csv, .tsv, .jsonl, these with .gz, .npy or .npz)",
+                                                {".csv", ".tsv", ".jsonl", ".ndjson", ".csv.gz", ".tsv.gz", ".jsonl.gz", ".ndjson.gz",
+                                                 ".npy", ".npz"}};
 
 bool gt_folder_wants(const struct gt_folder_kind *kind, const char *path)
 {

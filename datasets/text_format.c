@@ -193,9 +193,6 @@ static enum gt_code read_inputs(const struct gt_dataset_spec *spec, const char *
 	if (gt_folder_wants(&gt_folder_tables, path))
 		return gt_fail(err, GT_EDATA, "%.400s: expected a text, because the model has learned from files of one text each, got the name of "
 		               "a table; write each text to a file of its own (.txt), or train with data.format = \"csv\"", path);
-	size_t len = strlen(path);
-	if (len > 4 && !strcmp(path + len - 4, ".tar"))
-		return gt_fail(err, GT_EDATA, "%.400s: expected a text or a folder of texts (.txt), got an archive; unpack it", path);
 	GT_TRY(gt_file_read(path, GT_SOURCE_MAX_FILE, &text, &n, err));
 	enum gt_code code = convert_one_text(spec, path, text, n, out, err);
 	free(text);

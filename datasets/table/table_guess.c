@@ -3,6 +3,7 @@
 #include "csv.h"
 #include "format.h"
 #include "gzfile.h"
+#include "numpy_file.h"
 #include "table/table_reader.h"
 #include <stdlib.h>
 #include <string.h>
@@ -88,6 +89,8 @@ enum gt_code gt_table_guess_encoding(const char *path, enum gt_encoding *out, st
 	uint64_t n;
 	bool wrong = false, wide = false, windows_too = true;
 	*out = GT_UTF_8;
+	if (gt_numpy_is_file(path))
+		return GT_OK;
 	GT_TRY(gt_gzfile_open(path, GT_DEFAULT_MAX_BYTES, &f, err));
 	enum gt_code code = gt_gzfile_load(&f, &text, &n, err);
 	gt_gzfile_close(&f);

@@ -129,7 +129,8 @@ const struct gt_row gt_rows[] = {
      .help = "directory of the data files, relative to that of the config; \"\": the first of $GTRAIN_DATA/NAME, the user's cache and "
              "/usr/share/datasets/NAME that exists"},
     {"data.format", GT_T_CHOICE, AT(data.format), "\"auto\"", .values = "auto" GT_FORMAT_VALUES,
-     .help = "format of the files; auto: recognised by their names or their content; folder: images in folders train/CLASS, valid/CLASS "
+     .help = "format of the files; auto: recognised by their names or their content; numpy: images and labels in an .npz file, or in "
+             "two .npy files; folder: images in folders train/CLASS, valid/CLASS "
              "(or val) and test/CLASS, or in CLASS, or the same in an archive (.tar, .zip, .tar.gz, .tar.zst, .tar.xz, .tar.bz2), where "
              "hidden folders and folders without images are no classes; beside train or, where all folders have such names, in its place "
              "also Train, training, validation, dev, eval, Test, testing, in upper or lower case; list: train and test are CSV files (or "

@@ -351,7 +351,7 @@ static enum gt_code check_run(struct gt_reading *rd, struct gt_err *err)
 	for (size_t i = 0; i < sizeof watched / sizeof *watched; i++) {
 		struct gt_metric m;
 		if (gt_metric_parse(watched[i].metric, &m) && m.split == GT_VALID && c->data.valid <= 0 && !may_be_files(&c->data) &&
-		    gt_format_content(c->data.format) != GT_CONTENT_TEXTS)
+		    !gt_format_has_valid(c->data.format))
 			FAIL(rd, watched[i].key, "expected data.valid > 0 beside \"%s\", got 0", watched[i].metric);
 	}
 	if (metric[0] && gt_metric_falls(metric) != c->checkpoint.best_mode)

@@ -4,6 +4,7 @@
 #include "fitted.h"
 #include "folder.h"
 #include "formats.h"
+#include "numpy_file.h"
 #include "skipped.h"
 #include "source.h"
 #include <pthread.h>
@@ -116,6 +117,10 @@ static enum gt_code measure_all_samples(const struct gt_session_spec *spec, bool
 		ds->format = "list";
 	if (files || learns)
 		return GT_OK;
+	if (gt_numpy_is_file(path)) {
+		ds->format = "numpy";
+		return GT_OK;
+	}
 	const char *at = strstr(path, "images-idx3");
 	if (!at)
 		return gt_fail(err, GT_EUSAGE, "%.600s: expected an IDX file of images, whose name has \"images-idx3\", beside the file of its "

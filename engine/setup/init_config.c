@@ -8,6 +8,7 @@
 #include "dataset.h"
 #include "gtrain_data.h"
 #include "image/transform.h"
+#include "numpy_images.h"
 #include "setup/init_found.h"
 #include "setup/init_spec.h"
 #include "setup/init_table.h"
@@ -38,6 +39,7 @@ struct look {
 	int64_t bad;              /* number of files of all splits that cannot be read */
 	int64_t valid, test;      /* number of samples of these splits; 0: there is none */
 	bool files;               /* images are encoded files */
+	bool numpy, numpy_test;   /* the images are arrays of an .npz file; it has a test split */
 	int64_t c, side;          /* channels; median of the shorter sides in pixels */
 	int64_t smallest_class;   /* number of samples of the rarest class */
 	double mean[3], std[3];   /* of the pixels, 0 ... 1; of files: those of ImageNet */
@@ -181,6 +183,8 @@ static void warn_of_left_out(struct look *l)
 static enum gt_code inspect_data(struct look *l, struct gt_err *err)
 {
 	struct gt_dataset_spec data = {.root = l->root};
+	if (l->numpy)
+		data = (struct gt_dataset_spec){.format = "numpy", .train = &l->root, .ntrain = 1, .test = &l->root, .ntest = l->numpy_test};
 	enum gt_code code = gt_dataset_read(&data, GT_TRAIN, &l->train, err);
 	if (code == GT_ENOINPUT)
 		return gt_init_nothing(l->root, err);
@@ -275,6 +279,7 @@ static enum gt_code write_config(const struct look *l, const struct choice *c, c
 	    GT_TEXT("CONFIG", names->config),
 	    GT_TEXT("RUN", names->run),
 	    GT_STRINGS("ROOT", &root, 1),
+	    GT_NUMBER("NUMPY", l->numpy),
 	    GT_NUMBER("SAMPLES", l->train.n),
 	    GT_NUMBER("CLASSES", l->train.classes),
 	    GT_NUMBER("RAREST", l->smallest_class),
@@ -372,7 +377,7 @@ static enum gt_code check_file(const char *path, struct gt_err *err)
 		if (n <= end || strcasecmp(path + n - end, other[i].end))
 			continue;
 		unpack_text(path, n - end, other[i].remedy, text, sizeof text);
-		return gt_fail(err, GT_EDATA, "%.300s: expected a folder, an archive (.zip, .tar.gz, .tar.zst, .tar) or a table; %s", path, text);
+		return gt_fail(err, GT_EDATA, "%.300s: expected a folder, an archive (.zip, .tar.gz, .tar) or a table; %s", path, text);
 	}
 	return GT_OK;
 }
@@ -416,13 +421,14 @@ enum gt_code gt_init_config(const struct gt_init_spec *spec, char **text, struct
 	struct look l = {.spec = spec, .root = path};
 	gt_init_names(spec, root, &l.names);
 	GT_TRY(check_path(l.names.shown, err));
-	if (is_table(root)) {
+	l.numpy = gt_numpy_images_in(root, &l.numpy_test);
+	if (is_table(root) && !l.numpy) {
 		GT_TRY(check_file(path, err));
 		return init_table(root, spec, &l.names, text, err);
 	}
 	if (spec->ntargets)
 		return gt_fail(err, GT_EUSAGE, "--target: expected a table (a CSV file) beside it, got the folder %s", path);
-	if (gt_init_is_text(path)) {
+	if (!l.numpy && gt_init_is_text(path)) {
 		if (spec->pretrained)
 			return gt_fail(err, GT_EUSAGE, "--pretrained: expected a folder of images beside it, got the texts in %s", path);
 		return gt_init_text(path, spec, &l.names, text, err);

@@ -15,7 +15,8 @@ static void make_run_name(const char *root, char *out, size_t size)
 		out[n++] = strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_", *p) ? *p : '-';
 	out[n] = 0;
 	/* of a file's name */
-	static const char *const ends[] = {"-gz", "-csv", "-tsv", "-jsonl", "-ndjson", "-zip", "-tgz", "-zst", "-xz", "-bz2", "-tar"};
+	static const char *const ends[] = {"-gz", "-csv", "-tsv", "-jsonl", "-ndjson", "-npy", "-npz",
+	                                   "-zip", "-tgz", "-zst", "-xz", "-bz2", "-tar"};
 	for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
 		if (n > strlen(ends[i]) && !strcmp(out + n - strlen(ends[i]), ends[i]))
 			out[n -= strlen(ends[i])] = 0;

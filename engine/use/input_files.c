@@ -35,6 +35,10 @@ void gt_inputs_free(struct gt_inputs *in)
 {
 	free(in->v);
 	in->v = NULL;
+	while (in->nsources > 0)
+		gt_source_close(in->source[--in->nsources]);
+	free(in->source);
+	in->source = NULL;
 	in->n = in->cap = 0;
 	if (in->copied)
 		close(in->copy);
@@ -150,6 +154,38 @@ static enum gt_code add_folder(struct gt_inputs *in, const char *path, struct gt
 	return code;
 }
 
+/* ---- archives ------------------------------------------------------------------------------------------------------------------- */
+
+/* Adds the members of a source, which in->source owns. */
+static enum gt_code add_members(struct gt_inputs *in, const struct gt_source *s, struct gt_err *err)
+{
+	char name[720];
+	for (int64_t i = 0; i < s->n; i++) {
+		GT_TRY(append_input(in, gt_source_name(s, i, name, sizeof name), NULL, err));
+		in->v[in->n - 1].source = s;
+		in->v[in->n - 1].member = i;
+	}
+	return GT_OK;
+}
+
+static enum gt_code add_archive(struct gt_inputs *in, const char *path, struct gt_err *err)
+{
+	struct gt_err why = {0};
+	struct gt_source *s = NULL;
+	GT_GROW(in->source, in->source_cap, in->nsources + 1, err);
+	enum gt_code code = gt_folder_open(path, &s, &why);
+	if (code == GT_OK)
+		code = gt_folder_list(s, in->kind, &why);
+	if (code == GT_OK && !s->n)
+		code = gt_fail(&why, GT_ENOINPUT, "%s: expected %s in the archive, found none", path, in->kind->what);
+	if (code != GT_OK) {
+		gt_source_close(s);
+		return append_input(in, path, &why, err);
+	}
+	in->source[in->nsources++] = s;
+	return add_members(in, s, err);
+}
+
 /* Adds a file or a folder. *there becomes true if path exists. */
 static enum gt_code add_path(struct gt_inputs *in, const char *path, bool *there, struct gt_err *err)
 {
@@ -157,7 +193,10 @@ static enum gt_code add_path(struct gt_inputs *in, const char *path, bool *there
 	errno = ENAMETOOLONG;
 	bool found = strlen(path) < GT_PATH_SIZE && !stat(path, &st);
 	*there |= found || (errno != ENOENT && errno != ENOTDIR && errno != ENAMETOOLONG);
-	return found && S_ISDIR(st.st_mode) ? add_folder(in, path, err) : append_input(in, path, NULL, err);
+	if (found && S_ISDIR(st.st_mode))
+		return add_folder(in, path, err);
+	bool archive = found && in->kind != &gt_folder_tables && gt_folder_is_source(path);
+	return archive ? add_archive(in, path, err) : append_input(in, path, NULL, err);
 }
 
 /* ---- lists ---------------------------------------------------------------------------------------------------------------------- */

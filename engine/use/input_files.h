@@ -10,6 +10,8 @@
  * From standard input, "-" reads the rows of a table, or a text on each line, or, for a model of images, a list as "@-" does. The rows
  * are copied to memory, because the file of a table is read more than once.
  *
+ * An archive of images or texts (.tar, .zip, …) stands for its members of the kind, sorted by their paths, with names as "x.zip: a.png".
+ *
  * A folder stands for all files of the kind below it, such as images, sorted by their paths as bytes. Hidden files and folders are left
  * out. Symbolic links are followed; each folder is read once, so that loops of links end. */
 #ifndef GT_USE_INPUT_FILES_H
@@ -25,6 +27,8 @@ struct gt_input {
 	const char *name;  /* its name in results: path, or "-" */
 	const char *text;  /* a text itself; NULL: path is a file */
 	bool lines;        /* each line of standard input is a text */
+	const struct gt_source *source; /* the archive of which this is a member; NULL: path is a file */
+	int64_t member;    /* index in the archive */
 	const char *error; /* why a folder cannot be read or has no image; NULL: path is a file to read */
 	enum gt_code code; /* exit code of the error */
 };
@@ -34,6 +38,8 @@ struct gt_inputs {
 	const struct gt_folder_kind *kind; /* the files in folders that are inputs */
 	struct gt_input *v;
 	int64_t n, cap;
+	struct gt_source **source; /* [nsources] the archives */
+	int64_t nsources, source_cap;
 	int copy;                  /* copied: open file with the copy of standard input */
 	bool copied, stdin_read;   /* standard input was copied; an input or a list reads it */
 };

@@ -16,11 +16,29 @@
 #define THREADS 16            /* maximum number of threads that read files */
 #define FILE_IMAGES 10000000  /* maximum number of images of one file */
 
-/* Reads the images of one file as *n images of the model's input size: a picture, or all images of an IDX file. The caller frees *out.
- * Several threads call it at the same time. */
-static enum gt_code read_file(const struct gt_predictor *p, const char *file, uint8_t **out, int64_t *n, bool *scaled, struct gt_err *err)
+/* Reads the image of a member of an archive. */
+static enum gt_code read_member(const struct gt_predictor *p, const struct gt_input *input, uint8_t **out, int64_t *n, bool *scaled,
+                                struct gt_err *err)
 {
 	const int64_t *in = p->s->conf->model.input;
+	struct gt_bytes_buf buf = {0};
+	enum gt_code code = gt_source_read(input->source, input->member, &buf, err);
+	*n = 1;
+	if (code == GT_OK)
+		code = gt_image_decode(input->path, buf.data, buf.size, p->s->data.eval_list, in[0], in[1], in[2], out, scaled, err);
+	free(buf.data);
+	return code;
+}
+
+/* Reads the images of one file as *n images of the model's input size: a picture, or all images of an IDX file. The caller frees *out.
+ * Several threads call it at the same time. */
+static enum gt_code read_file(const struct gt_predictor *p, const struct gt_input *input, uint8_t **out, int64_t *n, bool *scaled,
+                              struct gt_err *err)
+{
+	const int64_t *in = p->s->conf->model.input;
+	const char *file = input->path;
+	if (input->source)
+		return read_member(p, input, out, n, scaled, err);
 	GT_TRY(gt_image_read(file, p->s->data.eval_list, in[0], in[1], in[2], FILE_IMAGES + 1, out, n, scaled, err));
 	if (*n <= FILE_IMAGES)
 		return GT_OK;
@@ -60,7 +78,7 @@ static void *read_files(void *arg)
 	for (int i; (i = atomic_fetch_add(&r->next, 1)) < r->n;) {
 		const struct gt_input *in = &r->in[i];
 		r->file[i].code = in->error ? gt_fail(&r->file[i].err, in->code, "%s", in->error)
-		                            : read_file(r->p, in->path, &r->file[i].images, &r->file[i].n, &r->file[i].scaled, &r->file[i].err);
+		                            : read_file(r->p, in, &r->file[i].images, &r->file[i].n, &r->file[i].scaled, &r->file[i].err);
 	}
 	return NULL;
 }

@@ -90,6 +90,17 @@ static enum gt_code check_columns(struct gt_predictor *p, const struct gt_inputs
 	return GT_OK;
 }
 
+/* Reads a text that is a member of an archive. */
+static enum gt_code read_member(const struct gt_predictor *p, const struct gt_input *in, struct gt_dataset *d, struct gt_err *err)
+{
+	struct gt_bytes_buf buf = {0};
+	enum gt_code code = gt_source_read(in->source, in->member, &buf, err);
+	if (code == GT_OK)
+		code = gt_session_read_text(p->s, in->name, (const char *)buf.data, buf.size, d, err);
+	free(buf.data);
+	return code;
+}
+
 /* Predicts an input other than lines of standard input. *bad: it cannot be used, and err says why. */
 static enum gt_code predict_input(struct gt_predictor *p, const struct gt_input *in, bool *bad, struct gt_err *err)
 {
@@ -97,7 +108,9 @@ static enum gt_code predict_input(struct gt_predictor *p, const struct gt_input 
 	*bad = false;
 	if (in->text)
 		return add_text(p, in->name, 0, in->name, in->text, strlen(in->text), bad, err);
-	enum gt_code code = in->error ? gt_fail(err, in->code, "%s", in->error) : gt_session_read_inputs(p->s, in->path, &d, err);
+	enum gt_code code = in->error    ? gt_fail(err, in->code, "%s", in->error)
+	                    : in->source ? read_member(p, in, &d, err)
+	                                 : gt_session_read_inputs(p->s, in->path, &d, err);
 	*bad = code != GT_OK;
 	if (code == GT_OK)
 		code = gt_session_skipped(p->s, warn_of_cell, NULL, p, err);

@@ -26,26 +26,39 @@ else
 	fail first_commands "$(tail -n 3 "$tmp/out")"
 fi
 
-# The function that writes IDX files, with arrays of Python instead of NumPy's, and the line of a config that reads them.
+# The line that writes arrays, with a small stand-in for NumPy, the config of gtrain init, and the line of a config that reads other arrays.
 mkdir "$tmp/data"
-awk '/^```/ { on = /python/ } !/^```/ && on' "$readme" >"$tmp/idx.py"
-cat >>"$tmp/idx.py" <<'PY'
-import random, sys
+cat >"$tmp/arrays.py" <<'PY'
+import random, struct, zipfile
+class np:
+    def npy(array):
+        text = "{'descr': '|u1', 'fortran_order': False, 'shape': (%s), }\n" % "".join("%d, " % n for n in array.shape)
+        return b"\x93NUMPY\1\0" + struct.pack("<H", len(text)) + text.encode() + array.tobytes()
+    def savez(name, **arrays):
+        with zipfile.ZipFile(name, "w") as z:
+            for key, array in arrays.items():
+                z.writestr(key + ".npy", np.npy(array))
 def array(n, *shape):
     data = bytes(random.Random(n).randrange(2) for _ in range(n)) if not shape else random.Random(n).randbytes(n * 64)
     return memoryview(data).cast("B", (n, *shape))
-for split, n in ("train", 96), ("test", 32):
-    write_idx(f"{sys.argv[1]}/{split}-images", array(n, 8, 8))
-    write_idx(f"{sys.argv[1]}/{split}-labels", array(n))
+images, labels, test_images, test_labels = array(96, 8, 8), array(96), array(32, 8, 8), array(32)
+for name, a in ("x", images), ("y", labels), ("x-test", test_images), ("y-test", test_labels):
+    open(name + ".npy", "wb").write(np.npy(a))
 PY
-cat >"$tmp/own.cfg" <<CFG
+awk '/^```/ { on = /python/ } !/^```/ && on' "$readme" >>"$tmp/arrays.py"
+cat >"$tmp/data/own.cfg" <<CFG
 schema = 1;
-$(grep '^data = { name = "mine"' "$readme")
+$(grep '^data = { format = "numpy"' "$readme")
 model = { input = [1, 8, 8]; layers = ( { type = "flatten"; }, { type = "linear"; out = 2; } ); };
 train = { epochs = 2; optimizer = { type = "sgd"; lr = 0.01; }; };
 CFG
-if why=$(python3 "$tmp/idx.py" "$tmp/data" 2>&1); then gives own_data 0 out 'test accuracy' run "$tmp/own.cfg" -q
-else fail own_data "$(tail -n 1 <<<"$why")"; fi
+if why=$(cd "$tmp/data" && python3 "$tmp/arrays.py" 2>&1); then
+	gives own_data 0 out 'test accuracy' run "$tmp/data/own.cfg" -q -o "$tmp/own"
+	gives own_init 0 err 'wrote' init "$tmp/data/mine.npz" -o "$tmp/mine.cfg"
+	gives own_run 0 out '96 train, 32 test' check "$tmp/mine.cfg"
+else
+	fail own_data "$(tail -n 1 <<<"$why")"
+fi
 
 # ---- gtrain-pytorch(7): every setting, every layer and the whole config are such as gtrain check takes
 awk '/^schema = /, /^\.Ed/ { if (!/^\.Ed/) print }' "$page" >"$tmp/page.cfg"

@@ -284,7 +284,7 @@ gzip -c strange.csv >tables/b.csv.gz
 cp strange.csv tables/a.csv
 gives predict_folder 0 out 'tables/b.csv.gz,0,' predict classes tables
 if [ "$(wc -l <out)" = 3 ]; then pass predict_folder_rows; else fail predict_folder_rows "$(cat out)"; fi
-gives predict_no_table 66 err 'expected tables (.csv, .tsv, .jsonl, or these with .gz) in the folder or below it, found none' \
+gives predict_no_table 66 err 'expected tables (.csv, .tsv, .jsonl, these with .gz, .npy or .npz) in the folder or below it, found none' \
 	predict classes empty_folder
 gives predict_no_file 66 err 'absent.csv' predict classes absent.csv
 gives predict_some 65 err '1 of 3 files could not be predicted' predict classes test.csv lacking.csv order.csv
@@ -409,7 +409,7 @@ gives check_windows 65 err 'column "c": expected UTF-8; write data.encoding = "w
 for kind in 'photo.JPG put images into a folder' 'book.xlsx export the table as CSV' 'x.cfg this one seems to be a config'; do
 	file=${kind%% *}
 	cp train.csv "$file"
-	gives "init_of_$file" 65 err "$file: expected a folder, a .tar archive or a CSV file; ${kind#* }" init "$file" --target y
+	gives "init_of_$file" 65 err "$file: expected a folder, an archive (.zip, .tar.gz, .tar) or a table; ${kind#* }" init "$file" --target y
 done
 gives init_absent 66 err 'there is no such file or folder' init absent.csv --target y
 gives init_folder_target 64 err '--target: expected a table' init . --target y

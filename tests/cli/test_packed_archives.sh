@@ -52,6 +52,13 @@ done
 gives smoke 0 out 'smoke test passed' run init-images.zip.cfg --smoke --device cpu -s data.workers=1
 (cd images/valid && tar -czf ../../valid.tar.gz .)
 if "$gtrain" eval plain_run valid.tar.gz -q 2>err | scores | cmp -s - scores; then pass eval; else fail eval "$(head -n 1 err)"; fi
+"$gtrain" predict plain_run images/valid 2>err | sed 's|^[^ ]*images/||' | sort >predicted
+[ -s predicted ] || fail predict_plain "$(head -n 1 err)"
+(cd images && tar -czf ../members.tar.gz valid)
+if "$gtrain" predict plain_run members.tar.gz 2>err | sed 's/^members.tar.gz: //' | sort | cmp -s - predicted; then pass predict; else
+	fail predict "$(head -n 1 err)"; fi
+gives predict_csv 0 out 'members.tar.gz: valid/rose/0.png,0' predict plain_run members.tar.gz images/valid/rose/1.png --csv
+gives predict_other 65 out 'images/valid/rose/1.png' predict plain_run absent.zip images/valid/rose/1.png "$src/README.md"
 
 # ---- the cache -----------------------------------------------------------------------------------------------------------------------
 before=$(cached)
@@ -101,6 +108,9 @@ for f in good.zip stored.zip other_files.zip; do
 	if weights run | cmp -s weights; then pass "weights_$f"; else fail "weights_$f" "$(head -n 1 err)"; fi
 	rm -rf run
 done
+"$gtrain" predict texts plain 2>err | sed 's|^plain/||' | sort >predicted
+if "$gtrain" predict texts good.zip 2>err | sed 's/^good.zip: //' | sort | cmp -s - predicted; then pass predict_texts; else
+	fail predict_texts "$(head -n 1 err)"; fi
 gives changed_data 0 out '(24 samples' eval texts good.zip
 gives twice 0 out '21 train, 3 valid' check good.zip.cfg -s 'data.root="twice.zip"'
 gives names 0 out '22 train, 3 valid' check good.zip.cfg -s 'data.root="names.tar.gz"'
@@ -124,6 +134,8 @@ refused noise.zip 'noise.zip: expected a zip file or a compressed tar archive'
 refused words.tar.gz 'words.tar.gz: expected a zip file or a compressed tar archive'
 refused empty.zip 'empty.zip: the file is empty'
 refused nothing.zip 'nothing.zip: expected folders of images'
+gives predict_refused 65 err 'cut.zip: the archive is damaged' predict texts cut.zip
+gives predict_nothing 66 err 'nothing.zip: expected texts (.txt) in the archive, found none' predict texts nothing.zip
 gives missing 66 err 'none.zip' init none.zip
 if [ "$(find "$cache" -name '*.tmp-*' | wc -l)" = 0 ]; then pass no_temporaries; else fail no_temporaries "$(ls "$cache")"; fi
 if [ -e "$tmp/../up.txt" ] || [ -e /tmp/up.txt ]; then fail written_outside 'a member was written outside'; else pass written_outside; fi

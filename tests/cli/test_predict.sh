@@ -48,7 +48,8 @@ if [ "$(cut -f1 "$tmp/out" | tr '\n' ' ')" = '0.png 1.png 2.png ' ]; then
 else
 	fail bad_files_others "$(cat "$tmp/out")"
 fi
-if grep -q '^gtrain: cut.png: PNG: ' "$tmp/err" && grep -q '^gtrain: text.jpg: expected a PNG, JPEG, WebP or IDX file' "$tmp/err"; then
+if grep -q '^gtrain: cut.png: PNG: ' "$tmp/err" &&
+	grep -q '^gtrain: text.jpg: expected a PNG, JPEG, WebP, IDX or NumPy file' "$tmp/err"; then
 	pass bad_files_named
 else
 	fail bad_files_named "$(cat "$tmp/err")"

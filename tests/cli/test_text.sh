@@ -109,7 +109,7 @@ gives predict_empty 65 err 'empty.txt: expected a text with at least one token, 
 mkdir images_none
 printf 'text\na fine film\n' >rows.csv
 gives predict_table 65 err 'rows.csv: expected a text, because the model has learned from files of one text each' predict folder rows.csv
-gives predict_archive 65 err 'data.tar: expected a text or a folder of texts (.txt), got an archive; unpack it' predict folder data.tar
+gives predict_archive 0 out 'data.tar: test/neg/7.txt	neg ' predict folder data.tar
 gives predict_table_beside 65 out 'data/test/neg/7.txt	neg ' predict folder rows.csv data/test/neg/7.txt
 # texts themselves, and a text on each line of standard input
 text=$(cat data/test/neg/7.txt)

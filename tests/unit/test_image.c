@@ -383,7 +383,7 @@ TEST(damaged_pictures)
 		free(b);
 	}
 	put("x", "no picture at all", 17, false);
-	refused("x", "expected a PNG, JPEG, WebP or IDX file");
+	refused("x", "expected a PNG, JPEG, WebP, IDX or NumPy file");
 	put("x", "\x89PNG\r\n\x1a\n", 8, false);
 	refused("x", "truncated");
 	put("x", "", 0, false);

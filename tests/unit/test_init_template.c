@@ -9,7 +9,7 @@
 static const char *const root = "da\"ta", *const targets[] = {"y", "z \"w\""};
 static struct gt_err e;
 
-enum { SPLITS, FILES, BAD, COLOR, PRETRAINED, BOTTLENECK, STEM, IMAGE_BITS };
+enum { SPLITS, FILES, BAD, COLOR, PRETRAINED, BOTTLENECK, STEM, NUMPY, IMAGE_BITS };
 
 static char *fill_images(unsigned bits)
 {
@@ -19,6 +19,7 @@ static char *fill_images(unsigned bits)
 	    GT_TEXT("CONFIG", "images.cfg"),
 	    GT_TEXT("RUN", "images"),
 	    GT_STRINGS("ROOT", &root, 1),
+	    GT_NUMBER("NUMPY", BIT(NUMPY) && !BIT(FILES)),
 	    GT_NUMBER("SAMPLES", 100),
 	    GT_NUMBER("CLASSES", 7),
 	    GT_NUMBER("RAREST", 3),

@@ -1,4 +1,4 @@
-/* The public interface of the engine: configs, and training. Four further headers declare the rest; cli/ includes no other header of
+/* The public interface of the engine: configs, and training. Further headers declare the rest; cli/ includes no other header of
  * engine/. No function prints or exits; long calls report their progress to an observer. Every function that can fail returns an exit code
  * (base/err.h) and fills err with one sentence.
  *
@@ -12,6 +12,7 @@
  *     gtrain_report.h   gt_check, gt_plan_text, gt_bench, gt_devices what a run would do, and how fast
  *     gtrain_use.h      gt_eval, gt_predict, gt_inspect, gt_export   use of a checkpoint
  *     gtrain_data.h     gt_init_config, gt_fetch, gt_lr_find         from data to a config
+ *     gtrain_track.h    gt_track                                      a run to an MLflow server
  *     gtrain_view.h     gt_runs_find, gt_run_read, gt_runs_compare   what the directories of runs say
  */
 #ifndef GT_GTRAIN_H

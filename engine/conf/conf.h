@@ -183,6 +183,7 @@ struct gt_conf_checkpoint {
 struct gt_conf_log {
 	int64_t every_steps;
 	bool tensorboard;
+	int64_t histograms;  /* number of epochs between histograms of the weights for TensorBoard; 0: none */
 	const char *command; /* shell command that gets the lines of metrics.jsonl; "": none */
 	struct {
 		const char *uri; /* address of an MLflow server; "": none */

@@ -396,6 +396,8 @@ const struct gt_row gt_rows[] = {
 
     {"log.every_steps", GT_T_INT, AT(log.every_steps), "50", 1, 1 << 30, .help = "number of steps between training lines in metrics.jsonl"},
     {"log.tensorboard", GT_T_BOOL, AT(log.tensorboard), "false", .help = "write TensorBoard event files too"},
+    {"log.histograms", GT_T_INT, AT(log.histograms), "0", 0, 1 << 30,
+     .help = "number of epochs between histograms of the weights in TensorBoard's event files, with log.tensorboard = true; 0: none"},
     {"log.command", GT_T_STRING, AT(log.command), "\"\"",
      .help = "shell command that gets each line of metrics.jsonl on its standard input while the run trains, such as \"python3 "
              "wandb_offline.py\"; rank 0 starts it when the run starts or resumes, with the directory of the run in GTRAIN_RUN_DIR; a "

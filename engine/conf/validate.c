@@ -336,6 +336,9 @@ static enum gt_code check_pipe(struct gt_reading *rd, struct gt_err *err)
 static enum gt_code check_log(struct gt_reading *rd, struct gt_err *err)
 {
 	const char *uri = rd->conf->log.mlflow.uri;
+	if (rd->conf->log.histograms && !rd->conf->log.tensorboard)
+		FAIL(rd, "log.histograms", "expected 0 without log.tensorboard = true, whose files get the histograms, got %" PRId64,
+		     rd->conf->log.histograms);
 	size_t scheme = !strncmp(uri, "http://", 7) ? 7 : !strncmp(uri, "https://", 8) ? 8 : 0;
 	if (!*uri)
 		return GT_OK;

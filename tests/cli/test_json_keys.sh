@@ -76,6 +76,11 @@ write eval 1 net --report
 write runs 1 net
 write compare 1 net net
 write plot 1 net
+python3 "$src/tests/cli/fake_mlflow.py" . &
+for _ in $(seq 500); do if [ -s port ]; then break; fi; sleep 0.02; done
+write track 1 net -s "log.mlflow.uri=http://127.0.0.1:$(cat port)"
+kill $!
+mv runs.json requests port net
 
 # ---- tables and texts ------------------------------------------------------------------------------------------------------------------
 awk 'BEGIN { print "a,b,c,y,level,p,q"

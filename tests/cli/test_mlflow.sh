@@ -9,7 +9,7 @@ cd "$tmp" || exit 1
 unset MLFLOW_TRACKING_TOKEN MLFLOW_TRACKING_USERNAME MLFLOW_TRACKING_PASSWORD http_proxy https_proxy all_proxy
 tiny_config
 servers=()
-trap 'kill -9 "${servers[@]}" 2>/dev/null; rm -rf "$tmp"' EXIT
+trap 'kill -9 -- "${servers[@]}" "${servers[@]/#/-}" 2>/dev/null; rm -rf "$tmp"' EXIT # servers, and their groups
 
 # serve DIR [PORT]: starts the server with the home DIR; its address in $uri, its process in $server
 serve() {
@@ -149,7 +149,8 @@ done
 # killed in the middle of a run, and back before its end
 serve f
 port=$(cat f/port)
-long=(-s train.epochs=100000 -s train.eval_every_epochs=1000 -s checkpoint.every_epochs=0 -s log.every_steps=1000)
+slowly=(-s train.eval_every_epochs=100 -s checkpoint.every_epochs=0 -s log.every_steps=2000)
+long=(-s data.samples=25600 -s train.epochs=500 "${slowly[@]}")
 train f/run "${long[@]}" &
 training=$!
 for _ in $(seq 500); do if grep -q log-batch f/requests 2>/dev/null; then break; fi; sleep 0.02; done
@@ -220,9 +221,8 @@ stop
 seconds() { tail -n 1 "$1/metrics.jsonl" | sed 's/.*"seconds":\([0-9.e+-]*\).*/\1/'; }
 serve i
 mode i sleep=10
-slow=(-s train.epochs=60000 -s train.eval_every_epochs=1000 -s checkpoint.every_epochs=0 -s log.every_steps=500)
-run run tiny.cfg --device cpu -q --no-progress -o i/alone "${slow[@]}"
-train i/run "${slow[@]}"
+run run tiny.cfg --device cpu -q --no-progress -o i/alone "${long[@]}"
+train i/run "${long[@]}"
 alone=$(seconds i/alone) with=$(seconds i/run)
 echo "# 10 s an answer: training took $with s, $alone s without a server"
 if [ "$rc" = 0 ] && awk -v a="$alone" -v b="$with" 'BEGIN { exit !(b < 1.3 * a + 0.5) }'; then pass slow_server
@@ -264,16 +264,16 @@ assert files == {"model/model.safetensors", "model/config.cfg"}, files
 print(sum(map(len, got.values())))
 PY
 mkdir real
-real() { # PORT: MLflow's server
-	(cd real && exec "$MLFLOW_PYTHON" -m mlflow server --host 127.0.0.1 --port "$1" --backend-store-uri sqlite:///m.db \
+export MLFLOW_SERVER_ENABLE_JOB_EXECUTION=false
+real() { # PORT: MLflow's server, with its workers in a session of their own
+	(cd real && exec setsid "$MLFLOW_PYTHON" -m mlflow server --host 127.0.0.1 --port "$1" --backend-store-uri sqlite:///m.db \
 		--artifacts-destination ./files --workers 1) >>real/log 2>&1 &
 	server=$!
 	servers+=($server)
 	for _ in $(seq 600); do if (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; then break; fi; sleep 0.1; done
 }
-stop_real() { # the server and its workers
-	mapfile -t workers < <(pgrep -P $server)
-	kill -9 $server "${workers[@]}"
+stop_real() {
+	kill -9 -- -$server
 	wait $server 2>/dev/null
 }
 port=$("$python" -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')

@@ -46,6 +46,7 @@ CPU_SRC    := $(wildcard kernels/cpu/*.c)
 FETCH_SRC  := $(wildcard datasets/fetch/*.c)
 DRAW_SRC   := $(wildcard engine/view/draw/*.c)
 PACKED_SRC := $(wildcard datasets/archive/*.c)
+MLFLOW_SRC := $(wildcard engine/track/mlflow/*.c)
 REF_SRC    := $(wildcard tests/ops/ref/*.c)
 TEST_SRC   := $(wildcard tests/*/test_*.c)
 TEST_SH    := $(wildcard tests/*/test_*.sh)
@@ -68,6 +69,7 @@ PLUGINS  += $(BUILD)/lib/gtrain/archive.so
 ifneq ($(DRAW_SRC),)
 PLUGINS  += $(BUILD)/lib/gtrain/draw.so
 endif
+PLUGINS  += $(BUILD)/lib/gtrain/mlflow.so
 TESTS    := $(patsubst tests/%.c,$(BUILD)/tests/%,$(TEST_SRC))
 QUICK    := $(patsubst tests/%.c,$(BUILD)/tests/%,$(QUICK_SRC)) $(QUICK_SH)
 REF      := $(BUILD)/lib/gtrain/ref.so
@@ -174,6 +176,11 @@ $(BUILD)/lib/gtrain/archive.so: $(call obj,$(PACKED_SRC)) $(BASE_OBJ)
 	@mkdir -p $(@D)
 	$(call said,LINK,$@)
 	$(Q)$(CC) $(ALLFLAGS) -shared $^ -o $@ $(HARDEN_LD) $(LDFLAGS) -larchive -lm
+
+$(BUILD)/lib/gtrain/mlflow.so: $(call obj,$(MLFLOW_SRC)) $(BASE_OBJ)
+	@mkdir -p $(@D)
+	$(call said,LINK,$@)
+	$(Q)$(CC) $(ALLFLAGS) -shared $^ -o $@ $(HARDEN_LD) $(LDFLAGS) -lcurl -lm
 
 $(BUILD)/tests/%: tests/%.c $(call obj,$(TEST_LIB)) $(BUILD)/libgtrain.a
 	@mkdir -p $(@D)

@@ -23,8 +23,8 @@ enum gt_code gt_cli_version(struct gt_cli *cli, struct gt_err *err)
 	char parts[64], libraries[sizeof b.libraries + sizeof GT_CUDA_VERSIONS + 2];
 	gt_build_info(&b);
 	snprintf(libraries, sizeof libraries, "%s%s%s", b.libraries, b.cuda && *GT_CUDA_VERSIONS ? ", " : "", b.cuda ? GT_CUDA_VERSIONS : "");
-	snprintf(parts, sizeof parts, "%s%s%s%s%s%s", b.cpu ? ", cpu" : "", b.cuda ? ", cuda" : "", b.gloo ? ", gloo" : "",
-	         b.fetch ? ", fetch" : "", b.archive ? ", archive" : "", b.draw ? ", draw" : "");
+	snprintf(parts, sizeof parts, "%s%s%s%s%s%s%s", b.cpu ? ", cpu" : "", b.cuda ? ", cuda" : "", b.gloo ? ", gloo" : "",
+	         b.fetch ? ", fetch" : "", b.archive ? ", archive" : "", b.draw ? ", draw" : "", b.mlflow ? ", mlflow" : "");
 	const char *has = *parts ? parts + 2 : "none";
 	if (cli->args.json) {
 		struct gt_json *j = &cli->json;

@@ -12,6 +12,7 @@
  *     gtrain_report.h   gt_check, gt_plan_text, gt_bench, gt_devices what a run would do, and how fast
  *     gtrain_use.h      gt_eval, gt_predict, gt_inspect, gt_export   use of a checkpoint
  *     gtrain_data.h     gt_init_config, gt_fetch, gt_lr_find         from data to a config
+ *     gtrain_track.h    gt_track                                      a run to an MLflow server
  *     gtrain_view.h     gt_runs_find, gt_run_read, gt_runs_compare   what the directories of runs say
  *     gtrain_sweep.h    gt_sweep_run                                 runs with several values of keys
  *     gtrain_page.h     gt_page_write                                a page about a run

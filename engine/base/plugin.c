@@ -28,21 +28,30 @@ enum gt_code gt_exe_dir(char *buf, size_t size, struct gt_err *err)
 	return GT_OK;
 }
 
+/* Writes the path of a plugin, which need not exist: in the nearest lib/gtrain, because a directory further up belongs to another build. */
+static void find_plugin(const char *dir, const char *name, char *path, size_t size)
+{
+	snprintf(path, size, "%s/../lib/gtrain", dir);
+	snprintf(path, size, "%s/%s/lib/gtrain/%s.so", dir, access(path, F_OK) ? "../.." : "..", name);
+}
+
+bool gt_plugin_installed(const char *name)
+{
+	char dir[PATH_MAX], path[PATH_MAX + 128];
+	if (gt_exe_dir(dir, sizeof dir, NULL) != GT_OK)
+		return false;
+	find_plugin(dir, name, path, sizeof path);
+	return !access(path, R_OK);
+}
+
 enum gt_code gt_plugin_open(const char *name, const char *symbol, void **out, struct gt_err *err)
 {
-	static const char *const up[] = {"..", "../.."};
 	char dir[PATH_MAX], path[PATH_MAX + 128];
 	*out = NULL;
 	if (!is_valid_name(name))
 		return gt_fail(err, GT_EUNAVAILABLE, "\"%.64s\" is not the name of a plugin", name);
 	GT_TRY(gt_exe_dir(dir, sizeof dir, err));
-	size_t i;
-	for (i = 0; i < sizeof up / sizeof up[0]; i++) { /* takes the nearest directory; a directory further up belongs to another build */
-		snprintf(path, sizeof path, "%s/%s/lib/gtrain", dir, up[i]);
-		if (!access(path, F_OK))
-			break;
-	}
-	snprintf(path, sizeof path, "%s/%s/lib/gtrain/%s.so", dir, i ? "../.." : "..", name);
+	find_plugin(dir, name, path, sizeof path);
 	if (access(path, F_OK) && errno != ENOENT && errno != ENOTDIR)
 		return gt_fail(err, GT_EUNAVAILABLE, "%s cannot be loaded: %.400s: %s", name, path, strerror(errno));
 	if (access(path, F_OK))

@@ -6,12 +6,15 @@
 #define GT_BASE_PLUGIN_H
 
 #include "base/err.h"
+#include <stdbool.h>
 #include <stddef.h>
 
 /* Opens NAME.so ("cpu", "fetch": letters, digits, '-', '_') and sets *out to the address of its `symbol`. It remains open until the process
  * ends; a second call gives the same address. GT_EUNAVAILABLE: it does not exist or cannot be loaded (the message has the reason of the
  * loader, such as a missing library). GT_EINTERNAL: it has no such symbol. */
 enum gt_code gt_plugin_open(const char *name, const char *symbol, void **out, struct gt_err *err);
+/* Returns whether the plugin is installed with the program. Does not load it, because a vendor library may take seconds. */
+bool gt_plugin_installed(const char *name);
 /* Writes the path of the directory of the running program, without a slash at its end. Returns GT_EUNAVAILABLE if it cannot be found. */
 enum gt_code gt_exe_dir(char *buf, size_t size, struct gt_err *err);
 

@@ -44,8 +44,9 @@ struct gt_device_row {
 struct gt_build_info {
 	char libraries[320];  /* libraries and their versions: "oneDNN 2.6.3, zlib 1.2.13, …" */
 	char processor[128];  /* the processor as gt_devices names it */
-	/* Whether the plugin of a backend, of communication between hosts, of downloads, of packed archives, of PNG files is installed. */
-	bool cpu, cuda, gloo, fetch, archive, draw;
+	/* Whether the plugin of a backend, of communication between hosts, of downloads, of packed archives, of PNG files, of MLflow is
+	 * installed. */
+	bool cpu, cuda, gloo, fetch, archive, draw, mlflow;
 };
 
 #endif

@@ -184,7 +184,13 @@ struct gt_conf_log {
 	int64_t every_steps;
 	bool tensorboard;
 	bool report;
+	int64_t histograms;  /* number of epochs between histograms of the weights for TensorBoard; 0: none */
 	const char *command; /* shell command that gets the lines of metrics.jsonl; "": none */
+	struct {
+		const char *uri; /* address of an MLflow server; "": none */
+		const char *experiment;
+		bool artifacts;  /* upload the config and the model */
+	} mlflow;
 };
 
 struct gt_conf {
@@ -260,5 +266,8 @@ struct gt_conf_scalar {
 	const char *text;
 };
 void gt_conf_each_scalar(const struct gt_conf *c, void (*fn)(void *user, const struct gt_conf_scalar *s), void *user);
+/* Calls fn with the same keys, and with those whose value is a list of numbers or words, as text: "0.001", "adam", "[0.9, 0.999]". A text
+ * is valid until fn returns; a path stays valid. */
+void gt_conf_each_value(const struct gt_conf *c, void (*fn)(void *user, const char *path, const char *text), void *user);
 
 #endif

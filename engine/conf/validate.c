@@ -333,6 +333,25 @@ static enum gt_code check_pipe(struct gt_reading *rd, struct gt_err *err)
 	return GT_OK;
 }
 
+static enum gt_code check_log(struct gt_reading *rd, struct gt_err *err)
+{
+	const char *uri = rd->conf->log.mlflow.uri;
+	if (rd->conf->log.histograms && !rd->conf->log.tensorboard)
+		FAIL(rd, "log.histograms", "expected 0 without log.tensorboard = true, whose files get the histograms, got %" PRId64,
+		     rd->conf->log.histograms);
+	size_t scheme = !strncmp(uri, "http://", 7) ? 7 : !strncmp(uri, "https://", 8) ? 8 : 0;
+	if (!*uri)
+		return GT_OK;
+	if (!scheme || !uri[scheme] || uri[strcspn(uri, " \t\r\n?#")] || strlen(uri) > 400)
+		FAIL(rd, "log.mlflow.uri", "expected an address such as \"http://127.0.0.1:5000\", got \"%.80s\"", uri);
+	else if (memchr(uri + scheme, '@', strcspn(uri + scheme, "/")))
+		FAIL(rd, "log.mlflow.uri", "expected an address without user and password, which every checkpoint would contain; set "
+		                           "MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD in the environment");
+	if (!*rd->conf->log.mlflow.experiment || strlen(rd->conf->log.mlflow.experiment) > 400)
+		FAIL(rd, "log.mlflow.experiment", "expected a name of 1 to 400 bytes, got \"%.80s\"", rd->conf->log.mlflow.experiment);
+	return GT_OK;
+}
+
 static enum gt_code check_run(struct gt_reading *rd, struct gt_err *err)
 {
 	const struct gt_conf *c = rd->conf;
@@ -378,5 +397,6 @@ enum gt_code gt_conf_validate(struct gt_reading *rd, struct gt_err *err)
 	GT_TRY(check_batch(rd, err));
 	GT_TRY(check_data(rd, err));
 	GT_TRY(check_train(rd, err));
+	GT_TRY(check_log(rd, err));
 	return check_run(rd, err);
 }

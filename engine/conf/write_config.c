@@ -355,3 +355,24 @@ void gt_conf_each_scalar(const struct gt_conf *c, void (*fn)(void *user, const s
 		fn(user, &s);
 	}
 }
+
+void gt_conf_each_value(const struct gt_conf *c, void (*fn)(void *user, const char *path, const char *text), void *user)
+{
+	for (const struct gt_row *r = gt_rows; r->path; r++) {
+		const void *at = (const char *)c + r->offset;
+		char text[4096] = "", word[48];
+		if (r->type == GT_T_OTHER || !gt_row_applies(gt_rows, r, c) || is_unset(r, c))
+			continue;
+		FILE *f = fmemopen(text, sizeof text, "w"); /* a longer text is cut off */
+		if (!f)
+			return;
+		if (r->type == GT_T_STRING || r->type == GT_T_CHOICE)
+			fputs(*(const char *const *)at, f);
+		else if (r->type == GT_T_ENUM)
+			fputs(gt_values_word(r->values, *(const int *)at, word, sizeof word), f);
+		else
+			put_value(f, r, c);
+		fclose(f);
+		fn(user, r->path, text);
+	}
+}

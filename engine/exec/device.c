@@ -197,16 +197,6 @@ enum gt_code gt_devices(struct gt_device_row *rows, int cap, int *n, struct gt_e
 	return GT_OK;
 }
 
-/* Returns whether the plugin of this name is installed with the program. Does not load it, because a vendor library may take seconds. */
-static bool is_built(const char *name)
-{
-	char dir[4096], path[sizeof dir + 64];
-	if (gt_exe_dir(dir, sizeof dir, NULL) != GT_OK)
-		return false;
-	snprintf(path, sizeof path, "%s/../lib/gtrain/%s.so", dir, name);
-	return !access(path, R_OK);
-}
-
 void gt_build_info(struct gt_build_info *out)
 {
 	struct gt_device_row cpu;
@@ -219,10 +209,11 @@ void gt_build_info(struct gt_build_info *out)
 	         gt_gzfile_libraries(name[0], sizeof *name), gt_image_png_library(name[1], sizeof *name),
 	         gt_image_jpeg_library(name[2], sizeof *name), gt_image_webp_library(name[3], sizeof *name),
 	         gt_text_library(name[4], sizeof *name), gt_ctree_library(name[5], sizeof *name), gt_digest_library(name[6], sizeof *name));
-	out->cpu = is_built("cpu");
-	out->cuda = is_built("cuda");
-	out->gloo = is_built("gloo");
-	out->fetch = is_built("fetch");
-	out->draw = is_built("draw");
-	out->archive = is_built("archive");
+	out->cpu = gt_plugin_installed("cpu");
+	out->cuda = gt_plugin_installed("cuda");
+	out->gloo = gt_plugin_installed("gloo");
+	out->fetch = gt_plugin_installed("fetch");
+	out->draw = gt_plugin_installed("draw");
+	out->archive = gt_plugin_installed("archive");
+	out->mlflow = gt_plugin_installed("mlflow");
 }

@@ -292,6 +292,7 @@ static enum gt_code fill_plan(const struct gt_conf *c, const struct gt_run_opts 
 	GT_TRY(set_text(p, a, err, "log.every_steps", "1"));
 	GT_TRY(set_text(p, a, err, "log.command", "\"\""));
 	GT_TRY(set_text(p, a, err, "log.report", "false"));
+	GT_TRY(set_text(p, a, err, "log.mlflow.uri", "\"\""));
 	if (c->reproducible == GT_REPRO_NONE) /* without it, a GPU can sum in a different order in the second run */
 		GT_TRY(set_text(p, a, err, "reproducible", "run"));
 	return GT_OK;

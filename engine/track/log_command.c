@@ -30,7 +30,7 @@ struct gt_log_command {
 enum gt_code gt_log_command_start(const char *command, const char *dir, struct gt_log_command **out, struct gt_err *err)
 {
 	char variable[GT_PATH_SIZE + 32], path[PATH_MAX];
-	char *argv[] = {"/bin/sh", "-c", (char *)command, NULL};
+	char *argv[] = {"sh", "-c", (char *)command, NULL};
 	struct gt_log_command *c = calloc(1, sizeof *c);
 	*out = NULL;
 	if (!c || !(c->buffer = malloc(BUFFER_BYTES))) {
@@ -38,7 +38,7 @@ enum gt_code gt_log_command_start(const char *command, const char *dir, struct g
 		return gt_fail_memory(err, BUFFER_BYTES);
 	}
 	snprintf(variable, sizeof variable, "GTRAIN_RUN_DIR=%s", *dir && realpath(dir, path) ? path : dir);
-	enum gt_code code = gt_side_start(argv, variable, false, &c->process, err);
+	enum gt_code code = gt_side_start("/bin/sh", argv, variable, false, &c->process, err);
 	if (code) {
 		free(c->buffer);
 		free(c);

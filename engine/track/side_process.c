@@ -47,6 +47,7 @@ static int set_attributes(posix_spawn_file_actions_t *files, posix_spawnattr_t *
 	sigaddset(&defaults, SIGPIPE);
 	int e = posix_spawn_file_actions_adddup2(files, in, STDIN_FILENO);
 	e = e ? e : posix_spawn_file_actions_adddup2(files, out, STDOUT_FILENO);
+	e = e ? e : posix_spawn_file_actions_adddup2(files, STDOUT_FILENO, STDERR_FILENO);
 	e = e ? e : posix_spawn_file_actions_addclosefrom_np(files, STDERR_FILENO + 1);
 	e = e ? e : posix_spawnattr_setsigmask(attr, &none);
 	e = e ? e : posix_spawnattr_setsigdefault(attr, &defaults);
@@ -54,7 +55,7 @@ static int set_attributes(posix_spawn_file_actions_t *files, posix_spawnattr_t *
 }
 
 /* Returns the error number of the call that failed; 0: none did. */
-static int spawn_process(char *const *argv, char *const *env, int in, int out, pid_t *pid)
+static int spawn_process(const char *path, char *const *argv, char *const *env, int in, int out, pid_t *pid)
 {
 	posix_spawn_file_actions_t files;
 	posix_spawnattr_t attr;
@@ -64,14 +65,15 @@ static int spawn_process(char *const *argv, char *const *env, int in, int out, p
 	e = posix_spawnattr_init(&attr);
 	if (!e) {
 		e = set_attributes(&files, &attr, in, out);
-		e = e ? e : posix_spawn(pid, argv[0], &files, &attr, argv, env);
+		e = e ? e : posix_spawn(pid, path, &files, &attr, argv, env);
 		posix_spawnattr_destroy(&attr);
 	}
 	posix_spawn_file_actions_destroy(&files);
 	return e;
 }
 
-enum gt_code gt_side_start(char *const *argv, const char *variable, bool read_output, struct gt_side_process *p, struct gt_err *err)
+enum gt_code gt_side_start(const char *path, char *const *argv, const char *variable, bool read_output, struct gt_side_process *p,
+                           struct gt_err *err)
 {
 	int in[2] = {-1, -1}, out[2] = {-1, -1};
 	char **env = extend_environment(variable);
@@ -80,14 +82,14 @@ enum gt_code gt_side_start(char *const *argv, const char *variable, bool read_ou
 	if (!e && (pipe2(in, O_CLOEXEC) || (read_output && pipe2(out, O_CLOEXEC))))
 		e = errno;
 	if (!e)
-		e = spawn_process(argv, env, in[0], read_output ? out[1] : STDERR_FILENO, &p->pid);
+		e = spawn_process(path, argv, env, in[0], read_output ? out[1] : STDERR_FILENO, &p->pid);
 	free(env);
 	gt_fd_close(&in[0]);
 	gt_fd_close(&out[1]);
 	if (e) {
 		gt_fd_close(&in[1]);
 		gt_fd_close(&out[0]);
-		return gt_fail(err, GT_EFAIL, "cannot start %.200s: %s", argv[0], strerror(e));
+		return gt_fail(err, GT_EFAIL, "cannot start %.200s: %s", path, strerror(e));
 	}
 	p->in = in[1];
 	p->out = out[0];

@@ -11,14 +11,16 @@
 struct gt_side_process {
 	pid_t pid;
 	int in;      /* non-blocking end of the pipe to its standard input; -1: closed */
-	int out;     /* non-blocking end of the pipe from its standard output; -1: none, its output goes to our standard error */
+	int out;     /* non-blocking end of the pipe from its standard output and error; -1: none, its output goes to our standard error */
 	bool ended;
 	int status;  /* if ended: as from waitpid(2) */
 };
 
-/* Starts argv[0], a path, in a process group of its own, so that a Ctrl-C on the terminal reaches the run only. variable: "NAME=value",
- * which is added to the environment; NULL: none. read_output: open p->out. GT_EFAIL: the process cannot be started. */
-enum gt_code gt_side_start(char *const *argv, const char *variable, bool read_output, struct gt_side_process *p, struct gt_err *err);
+/* Starts the program `path` with the arguments argv in a process group of its own, so that a Ctrl-C on the terminal reaches the run only.
+ * variable: "NAME=value", which is added to the environment; NULL: none. read_output: open p->out. GT_EFAIL: the process cannot be
+ * started. */
+enum gt_code gt_side_start(const char *path, char *const *argv, const char *variable, bool read_output, struct gt_side_process *p,
+                           struct gt_err *err);
 
 /* Returns whether the process has ended. */
 bool gt_side_ended(struct gt_side_process *p);

@@ -3,7 +3,7 @@
  *     GT_TRY(gt_tracker_start(c, dir, &t, err));           after metrics.jsonl is open
  *     gt_tracker_event(t, line);                            each line of metrics.jsonl
  *     while ((why = gt_tracker_trouble(t)))  ...            a warning
- *     gt_tracker_end(t, 30, warn, user);                    after the logs are closed
+ *     gt_tracker_end(t, GT_TRACKER_WAIT_S, warn, user);    after the logs are closed
  *
  * No call but gt_tracker_end() waits for a tracker, and no failure of a tracker ends the run. The functions accept NULL, which is the
  * tracker of a run whose config names none. */
@@ -13,6 +13,8 @@
 #include "conf/conf.h"
 
 struct gt_tracker;
+
+#define GT_TRACKER_WAIT_S 30.0 /* seconds that trackers have at the end of a run */
 
 /* dir: directory of the run; "": it has none. *out becomes NULL if the config names no tracker. */
 enum gt_code gt_tracker_start(const struct gt_conf *c, const char *dir, struct gt_tracker **out, struct gt_err *err);

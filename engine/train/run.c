@@ -188,7 +188,7 @@ static enum gt_code train_rank(const struct job *j, struct gt_trainer *t, struct
 	spec.team = t->team;
 	spec.data = j->data;
 	spec.ckpt = from;
-	GT_TRY(gt_check_tensorboard(c, dir, err));
+	GT_TRY(gt_check_logs(c, dir, err));
 	spec.sized = o->dry ? NULL : report_warnings;
 	spec.user = t;
 	if (*dir && !w->rank)
@@ -269,13 +269,12 @@ static enum gt_code train_rank(const struct job *j, struct gt_trainer *t, struct
 	return gt_trainer_run(t, err);
 }
 
-#define TRACKERS_S 30.0      /* seconds that a run waits at its end for its trackers */
-#define TRACKERS_ENDED_S 5.0 /* the same after a signal or an error, because the machine may be about to stop */
+#define TRACKERS_ENDED_S 5.0 /* seconds for trackers after a signal or an error, because the machine may be about to stop */
 
 /* Waits, at the end of a run, for trackers that have not taken all events. */
 static void end_trackers(struct gt_trainer *t, bool failed)
 {
-	double wait_s = failed ? TRACKERS_ENDED_S : TRACKERS_S;
+	double wait_s = failed ? TRACKERS_ENDED_S : GT_TRACKER_WAIT_S;
 	struct gt_event ev = {.kind = GT_EV_PHASE, .step = t->state.step, .text = "waiting for the trackers"};
 	if (!t->tracker)
 		return;

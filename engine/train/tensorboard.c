@@ -231,6 +231,30 @@ void gt_tensorboard_write(struct gt_tensorboard *t, const struct gt_event *ev)
 	write_record(t, &m);
 }
 
+void gt_tensorboard_histogram(struct gt_tensorboard *t, const char *tag, int64_t step, const struct gt_histogram *h)
+{
+	double limit[GT_HISTOGRAM_BUCKETS], count[GT_HISTOGRAM_BUCKETS];
+	struct msg histo, value, summary, m;
+	if (!t || !h->n)
+		return;
+	for (int i = 0; i < GT_HISTOGRAM_BUCKETS; i++) {
+		limit[i] = h->min + (h->max - h->min) * (i + 1) / GT_HISTOGRAM_BUCKETS;
+		count[i] = (double)h->count[i];
+	}
+	limit[GT_HISTOGRAM_BUCKETS - 1] = h->max;
+	reset_msg(&histo), reset_msg(&value), reset_msg(&summary), start_event(&m, step);
+	const double fields[] = {h->min, h->max, (double)h->n, h->sum, h->sum_squares};
+	for (int i = 0; i < 5; i++)
+		put_double(&histo, 1 + i, fields[i]);
+	put_bytes_field(&histo, 6, limit, sizeof limit);
+	put_bytes_field(&histo, 7, count, sizeof count);
+	put_string(&value, 1, tag);
+	put_message(&value, 5, &histo);
+	put_message(&summary, 1, &value);
+	put_message(&m, 5, &summary);
+	write_record(t, &m);
+}
+
 /* Creates the file under a name that no other file has: in containers, two sessions may have the same pid within one second. */
 static enum gt_code create_file(struct gt_tensorboard *t, const char *dir, int64_t next, struct gt_err *err)
 {

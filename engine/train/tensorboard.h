@@ -25,6 +25,14 @@ enum gt_code gt_tensorboard_hparams(struct gt_tensorboard *t, const struct gt_co
  * <split>/loss, acc, top5. END with status "ok" marks the session as successful for the HPARAMS tab. Other events write nothing. */
 void gt_tensorboard_write(struct gt_tensorboard *t, const struct gt_event *ev);
 
+#define GT_HISTOGRAM_BUCKETS 30
+/* Numbers of values in buckets of equal width from min to max (tensorflow/core/framework/summary.proto, HistogramProto). */
+struct gt_histogram {
+	double min, max, sum, sum_squares;
+	int64_t n, count[GT_HISTOGRAM_BUCKETS];
+};
+void gt_tensorboard_histogram(struct gt_tensorboard *t, const char *tag, int64_t step, const struct gt_histogram *h);
+
 uint32_t gt_crc32c(const void *data, size_t n);
 
 #endif

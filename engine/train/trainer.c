@@ -19,6 +19,7 @@
 #include "session/lr_schedule.h"
 #include "session/session_data.h"
 #include "train/ema.h"
+#include "train/histograms.h"
 #include "train/metric_watch.h"
 #include "train/state.h"
 #include <math.h>
@@ -147,6 +148,7 @@ static enum gt_code queue_next_window(struct gt_trainer *t, struct gt_err *err)
 	         is_multiple(c->train.eval_every_steps, t->queued_position.step) ||
 	         is_multiple(c->checkpoint.every_steps, t->queued_position.step) || (boundary && is_best_by_training(c)) ||
 	         (boundary && (is_multiple(c->train.eval_every_epochs, t->queued_position.epoch) ||
+	                       is_multiple(c->log.histograms, t->queued_position.epoch) ||
 	                       is_multiple(c->checkpoint.every_epochs, t->queued_position.epoch)));
 	return GT_OK;
 }
@@ -513,6 +515,8 @@ static enum gt_code evaluate_and_save_if_due(struct gt_trainer *t, int64_t epoch
 		gt_rank_phase(t->s->exec.link, "", 0);
 		restart_speed(t);
 	}
+	if (boundary && is_multiple(c->log.histograms, t->state.epoch))
+		GT_TRY(gt_histograms_write(t->s, t->tensorboard, t->state.step, err));
 	if (boundary || last)
 		GT_TRY(gt_session_skipped(t->s, warn_of_skipped, report_skipped, t, err));
 	if (boundary)

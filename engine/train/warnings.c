@@ -1,5 +1,6 @@
 #include "train/warnings.h"
 #include "base/bytes.h"
+#include "base/plugin.h"
 #include "exec/device.h"
 #include "fitted.h"
 #include "gtrain.h"
@@ -423,12 +424,18 @@ enum gt_code gt_at_directory(const struct gt_conf *c, const char *dir, enum gt_c
 	return err->code = code;
 }
 
-enum gt_code gt_check_tensorboard(const struct gt_conf *c, const char *dir, struct gt_err *err)
+enum gt_code gt_check_logs(const struct gt_conf *c, const char *dir, struct gt_err *err)
 {
-	if (*dir || !c->log.tensorboard)
+	if (!*dir && c->log.tensorboard)
+		return gt_conf_refuse(c, "log.tensorboard", err,
+		                      "expected false without checkpoint.dir, in which its files would be, got true; write a checkpoint.dir");
+	if (!*dir && *c->log.mlflow.uri)
+		return gt_conf_refuse(c, "log.mlflow.uri", err, "expected \"\" without checkpoint.dir, because the run is sent from its files "
+		                      "there; write a checkpoint.dir");
+	if (!*c->log.mlflow.uri || gt_plugin_installed("mlflow"))
 		return GT_OK;
-	return gt_conf_refuse(c, "log.tensorboard", err,
-	                      "expected false without checkpoint.dir, in which its files would be, got true; write a checkpoint.dir");
+	gt_conf_refuse(c, "log.mlflow.uri", err, "the plugin mlflow.so, which sends runs to MLflow, is not installed");
+	return err ? (err->code = GT_EUNAVAILABLE) : GT_EUNAVAILABLE;
 }
 
 enum gt_code gt_machine_lacks(struct gt_conf *c, const char *device, const char *data_note, struct gt_devinfo *info,
@@ -444,7 +451,7 @@ enum gt_code gt_machine_lacks(struct gt_conf *c, const char *device, const char 
 		code = gt_refuse_used(dir, &e);
 	if (gt_at_directory(c, dir, code, &e) != GT_OK)
 		GT_TRY(gt_problems_add(out, &e));
-	if (gt_check_tensorboard(c, dir, &e) != GT_OK)
+	if (gt_check_logs(c, dir, &e) != GT_OK)
 		GT_TRY(gt_problems_add(out, &e));
 	*info = (struct gt_devinfo){0};
 	code = gt_device_for(c, device ? device : c->device, &opts, &dev, &e);

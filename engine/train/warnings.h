@@ -20,8 +20,9 @@ enum gt_code gt_machine_lacks(struct gt_conf *c, const char *device, const char 
 
 /* Adds file and line of checkpoint.dir to an error about the directory of the run if this directory comes from the config. Returns code. */
 enum gt_code gt_at_directory(const struct gt_conf *c, const char *dir, enum gt_code code, struct gt_err *err);
-/* Fails with GT_ECONFIG if log.tensorboard is true and the run has no directory, that is if dir is "". */
-enum gt_code gt_check_tensorboard(const struct gt_conf *c, const char *dir, struct gt_err *err);
+/* Fails if a key of `log` needs the directory of the run, and the run has none (dir is ""): GT_ECONFIG; or if it needs a plugin that is not
+ * installed: GT_EUNAVAILABLE. */
+enum gt_code gt_check_logs(const struct gt_conf *c, const char *dir, struct gt_err *err);
 /* Fails with GT_ECANTCREAT if the directory contains the checkpoints of another run. */
 enum gt_code gt_refuse_used(const char *dir, struct gt_err *err);
 

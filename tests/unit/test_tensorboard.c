@@ -30,6 +30,7 @@ TEST(file_reads_back)
 	    "schema = 1; name = \"t\"; data = { name = \"synthetic\"; batch = 32; samples = 64; samples_test = 64; classes = 10; }; model = { "
 	    "input = [1, 8, 8]; layers = ( { type = \"flatten\"; }, "
 	    "{ type = \"linear\"; out = 10; } ); }; train = { epochs = 2; optimizer = { type = \"adam\"; lr = 0.5; }; };";
+	struct gt_histogram histogram = {.min = -1, .max = 0.5, .n = 3, .sum = -0.5, .sum_squares = 1.25, .count = {1, [29] = 2}};
 	struct gt_conf *conf;
 	uint8_t buf[16384];
 	const uint8_t *rec[8];
@@ -49,6 +50,9 @@ TEST(file_reads_back)
 	gt_conf_free(conf);
 	ev = (struct gt_event){.kind = GT_EV_END, .step = 300, .text = "ok"};
 	gt_tensorboard_write(t, &ev);
+	gt_tensorboard_histogram(t, "weights/fc.weight", 300, &histogram);
+	histogram.n = 0;
+	gt_tensorboard_histogram(t, "weights/empty", 300, &histogram); /* writes nothing */
 	CHECK_OK(gt_tensorboard_close(t, &e), e);
 
 	DIR *d = opendir(test_tmpdir());
@@ -76,8 +80,8 @@ TEST(file_reads_back)
 		at += 16 + length;
 		n++;
 	}
-	CHECK_MSG(at == size && n == 7, "%d records, %zu of %zu bytes", n, at, size);
-	if (n != 7)
+	CHECK_MSG(at == size && n == 8, "%d records, %zu of %zu bytes", n, at, size);
+	if (n != 8)
 		return;
 	CHECK(has(rec[0], len[0], "\x1a\x0d" "brain.Event:2", 15));
 	CHECK(has(rec[1], len[1], "\x10\xab\x02", 3) && has(rec[1], len[1], "\x3a\x02\x08\x01", 4)); /* step 299, START */
@@ -90,6 +94,9 @@ TEST(file_reads_back)
 	CHECK(has(rec[5], len[5], "\x0a\x14train.optimizer.type\x12\x06\x1a\x04" "adam", 30));
 	CHECK(!has(rec[5], len[5], "checkpoint.", 11) && !has(rec[5], len[5], "train.optimizer.momentum", 24));
 	CHECK(has(rec[6], len[6], "_hparams_/session_end_info", 26));
+	CHECK(has(rec[7], len[7], "\x0a\x11weights/fc.weight\x2a", 20));
+	CHECK(has(rec[7], len[7], "\x09\0\0\0\0\0\0\xf0\xbf\x11\0\0\0\0\0\0\xe0\x3f\x19\0\0\0\0\0\0\x08\x40", 27)); /* -1, 0.5, 3 */
+	CHECK(has(rec[7], len[7], "\x32\xf0\x01", 3) && has(rec[7], len[7], "\x3a\xf0\x01\0\0\0\0\0\0\xf0\x3f", 11)); /* 30 limits, 30 counts */
 }
 
 RUN_TESTS()

@@ -23,8 +23,6 @@ hint train "did you mean 'run'?"
 hint new "did you mean 'init'?"
 hint evaluate "did you mean 'eval'?"
 # shellcheck disable=SC2016
-hint report '`gtrain eval RUN --report`'
-# shellcheck disable=SC2016
 hint info '`gtrain devices` shows this machine'
 # shellcheck disable=SC2016
 hint version '`gtrain --version` prints it'

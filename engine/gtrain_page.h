@@ -14,7 +14,7 @@
 
 struct gt_arena;
 
-#define GT_PAGE_BYTES (3 << 20) /* maximum bytes of a page: images of mistakes are left out above it */
+#define GT_PAGE_BYTES 3000000 /* maximum bytes of a page: images of mistakes are left out above it */
 
 struct gt_page_spec {
 	const char *run;          /* run directory, or a checkpoint in one */

@@ -37,7 +37,9 @@ static void put_layer(const struct gt_page_facts *p, const struct gt_json_value 
 	fputs("<tr>", f);
 	gt_html_head_cell(f, gt_json_str(l, "name"));
 	gt_html_cell(f, gt_json_str(l, "type"));
-	gt_html_cell(f, gt_json_str(l, "shape"));
+	fputs("<td class=\"w\">", f);
+	gt_html_text(f, gt_json_str(l, "shape"));
+	fputs("</td>", f);
 	gt_html_count(f, gt_json_count(l, "params"));
 	fprintf(f, "<td class=\"n\">%s</td>", flops_text(flops, gt_json_num(l, "flops") / batch_of(p)));
 	if (p->bench) {

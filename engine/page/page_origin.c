@@ -33,8 +33,9 @@ static void put_checkpoints(const struct gt_page_facts *p, FILE *f)
 		const struct gt_run_checkpoint *c = &p->checkpoint[i];
 		fprintf(f, "<tr><td class=\"n\">%s</td><td class=\"n\">%s</td><td>%s</td>", gt_page_count(step, c->step),
 		        gt_page_bytes(bytes, c->bytes), c->best && c->latest ? "best, latest" : c->best ? "best" : c->latest ? "latest" : "");
-		gt_html_cell(f, c->path);
-		fputs("</tr>\n", f);
+		fputs("<td class=\"w\">", f);
+		gt_html_text(f, c->path);
+		fputs("</td></tr>\n", f);
 	}
 	gt_html_table_end(f);
 	gt_html_section_end(f);

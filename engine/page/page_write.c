@@ -4,8 +4,11 @@
 #include "base/sha256.h"
 #include "page/html.h"
 #include "page/page.h"
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #define FRAME_BYTES 4096 /* at least those of the frame without style sheet and script */
 
@@ -154,10 +157,25 @@ static enum gt_code fill_result(struct gt_page_facts *p, struct gt_err *err)
 	return GT_OK;
 }
 
+/* Finds a file that cannot be written before the evaluation, which can take long. */
+static enum gt_code check_output(const char *path, struct gt_err *err)
+{
+	char parent[GT_PATH_SIZE];
+	struct stat st;
+	GT_TRY(gt_path_parent(parent, path, err));
+	if (access(parent, W_OK | X_OK))
+		return gt_fail(err, GT_ECANTCREAT, "%s: cannot create: %s", path, strerror(errno));
+	if (!stat(path, &st) && !S_ISREG(st.st_mode))
+		return gt_fail(err, GT_ECANTCREAT, "%s: expected a regular file", path);
+	return GT_OK;
+}
+
 enum gt_code gt_page_write(const struct gt_page_spec *spec, struct gt_arena *a, struct gt_page *out, struct gt_err *err)
 {
 	struct gt_page_facts p = {.spec = spec, .arena = a, .page = out};
 	*out = (struct gt_page){0};
+	if (spec->out)
+		GT_TRY(check_output(spec->out, err));
 	enum gt_code code = gt_page_facts_open(&p, err);
 	if (code == GT_OK)
 		code = fill_result(&p, err);

@@ -13,6 +13,7 @@ gives no_run 66 err 'none: No such file or directory' report none
 gives not_a_run 66 err 'runs: expected the directory of a run, with metrics.jsonl' report runs
 gives wrong_split 64 err '--split' report runs/tiny --split best
 gives no_directory 73 err 'none/x.html' report runs/tiny -o none/x.html
+gives not_a_file 73 err '/dev/null: expected a regular file' report runs/tiny -o /dev/null
 gives default_file 0 err 'wrote runs/tiny/report.html' report runs/tiny
 gives checkpoint_of_a_run 0 err 'wrote a.html' report runs/tiny/latest -o a.html
 run report runs/tiny -o b.html -q
@@ -50,7 +51,9 @@ mkdir -p runs/r5/report.html/x
 run run tiny.cfg -o runs/r5 --device cpu --no-progress -s log.report=true
 if grep -q 'warning: log.report: the page of the run is not written: ' err && [ "$rc" = 0 ] && [ -e runs/r5/latest ]; then
 	pass no_page_no_harm
-else fail no_page_no_harm "$rc $(cat err)"; fi
+else
+	fail no_page_no_harm "$rc $(cat err)"
+fi
 gives smoke_writes_no_page 0 out ok run tiny.cfg --smoke -s log.report=true --device cpu
 
 # ---- data that is not there, and a run without checkpoints -----------------------------------------------------------------------------
@@ -96,6 +99,16 @@ gives no_checkpoints 0 err 'The page has no scores' report runs/bare
 cp -r runs/tiny runs/damaged
 for f in runs/damaged/step-*/model.safetensors; do truncate -s 100 "$f"; done
 gives damaged_checkpoints 65 err 'every checkpoint is damaged' report runs/damaged
+
+# ---- images that do not fit --------------------------------------------------------------------------------------------------------------
+train tiny.cfg -o runs/large -s 'model.input=[3,160,160]' -s data.samples_test=400 -s train.optimizer.lr=1e-9
+run report runs/large -o large.html --json
+images=$(grep -o '<img ' large.html | wc -l) left=$(grep -c 'The image is left out' large.html) size=$(wc -c <large.html)
+if [ "$rc" = 0 ] && [ "$images" -gt 5 ] && [ "$left" -gt 0 ] && [ "$size" -lt 3000000 ] && grep -q "\"images\":$images," out; then
+	pass images_that_do_not_fit
+else
+	fail images_that_do_not_fit "$images images, $left left out, $size bytes"
+fi
 
 # ---- texts, tables, numbers, several labels --------------------------------------------------------------------------------------------
 for kind in neg '<b>pos'; do

@@ -32,6 +32,10 @@ int fuzz_source(const uint8_t *data, size_t size);
 int fuzz_csv(const uint8_t *data, size_t size);
 #include "../fuzz/fuzz_csv.c"
 #undef LLVMFuzzerTestOneInput
+#define LLVMFuzzerTestOneInput fuzz_numpy
+int fuzz_numpy(const uint8_t *data, size_t size);
+#include "../fuzz/fuzz_numpy.c"
+#undef LLVMFuzzerTestOneInput
 #define LLVMFuzzerTestOneInput fuzz_table
 int fuzz_table(const uint8_t *data, size_t size);
 #include "../fuzz/fuzz_table.c"
@@ -149,6 +153,11 @@ TEST(fuzz_replay_source)
 TEST(fuzz_replay_csv)
 {
 	replay("csv-", fuzz_csv);
+}
+
+TEST(fuzz_replay_numpy)
+{
+	replay("numpy-", fuzz_numpy);
 }
 
 TEST(fuzz_replay_text)

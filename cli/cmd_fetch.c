@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "gtrain_data.h"
 #include "status_line.h"
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -61,26 +62,28 @@ static enum gt_code run_fetch(struct gt_cli *cli, struct gt_err *err)
 	const struct fetch_args *a = cli->options;
 	const char *name = g->operands.v[0];
 	struct showing s = {.cli = cli};
+	char path[PATH_MAX];
+	GT_TRY(gt_fetch_path(name, a->dir, path, sizeof path, err));
 	enum gt_code code = gt_fetch(name, a->dir, a->url, show_transfer, &s, err);
 	gt_status_erase(cli);
 	if (code != GT_OK)
 		return code;
 	if (g->json) {
-		gt_json_row(&cli->json, NULL, GT_STR("dataset", name), GT_STR("status", "ok"));
+		gt_json_row(&cli->json, NULL, GT_STR("dataset", name), GT_STR("path", path), GT_STR("status", "ok"));
 		return gt_out_json(cli, err);
 	}
 	if (!g->quiet)
-		gt_cli_note(cli, "%s is complete, and its digests match", name);
+		gt_cli_note(cli, "%s is complete, and its digests match: %s", name, path);
 	return GT_OK;
 }
 
 const struct gt_command gt_cmd_fetch = {
 	.name = "fetch",
-	.operands = "DATASET",
-	.summary = "download a dataset and verify its digests",
-	.about = "Downloads a dataset into the user's cache, where runs look for it. An interrupted\n"
-	         "transfer continues where it stopped. A file appears only after its digest has been\n"
-	         "verified.",
+	.operands = "NAME",
+	.summary = "download a dataset or published weights, and verify the digests",
+	.about = "Downloads a dataset, or the published weights of a network such as resnet18, into the\n"
+	         "user's cache, where runs look for them. An interrupted transfer continues where it\n"
+	         "stopped. A file appears only after its digest has been verified.",
 	.example = "gtrain fetch fashion-mnist",
 	.min_operands = 1,
 	.max_operands = 1,

@@ -21,7 +21,7 @@ static const struct gt_option options[] = {
 	{"target", 0, GT_OPTION_LIST, OFFSET(targets), "COLUMN",
 	 .help = "of a table: column to predict; can be repeated for several columns of numbers"},
 	{"pretrained", 0, GT_OPTION_STRING, OFFSET(pretrained), "FILE", GT_COMPLETE_FILE,
-	 .help = "safetensors file with the weights of a ResNet of torchvision to start from"},
+	 .help = "file with the weights of a ResNet of torchvision to start from (safetensors or torch.save)"},
 	{"list", 0, GT_OPTION_FLAG, OFFSET(list), NULL,
 	 .help = "list the kinds of data for which a config can be written, and the configs that come with gtrain for data of one's own"},
 	{0},

@@ -8,8 +8,8 @@
 /* A file to download. */
 struct gt_known_file {
 	const char *name;
-	uint64_t size;
-	const char *sha256; /* SHA-256 digest, as other projects record it, in lower-case hexadecimal digits */
+	uint64_t size;      /* 0: not published */
+	const char *sha256; /* SHA-256 digest in lower-case hexadecimal digits, or its first digits (at least 8) if no more are published */
 };
 
 /* A file to extract from a downloaded .tar.gz; other members are skipped. */
@@ -40,7 +40,7 @@ const struct gt_known_dataset *gt_known_find(const char *name);
 const char *gt_known_near(const char *name);
 
 /* ---- lib/gtrain/fetch.so -------------------------------------------------------------------------------------------------- */
-#define GT_FETCH_ABI 2
+#define GT_FETCH_ABI 3
 #define GT_FETCH_SYMBOL "gt_fetch_plugin"
 
 struct gt_fetch_plugin {

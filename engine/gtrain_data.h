@@ -78,12 +78,14 @@ struct gt_init_spec {
  * gtrain can read. */
 enum gt_code gt_init_config(const struct gt_init_spec *spec, char **text, struct gt_err *err);
 
-/* Downloads a dataset. dir: folder for the files; NULL: the user's cache. base_url: URL of a mirror; NULL: the known mirrors. progress:
- * called with the number of bytes of a file that have arrived and the file's size (0: not known); NULL: not called. GT_EUSAGE: no dataset
- * has this name; the sentence suggests a similar one. */
-enum gt_code gt_fetch(const char *dataset, const char *dir, const char *base_url,
+/* Downloads a dataset, or published weights. dir: folder for the files; NULL: the user's cache. base_url: URL of a mirror; NULL: the known
+ * mirrors. progress: called with the number of bytes of a file that have arrived and the file's size (0: not known); NULL: not called.
+ * GT_EUSAGE: nothing has this name; the sentence suggests a similar one. */
+enum gt_code gt_fetch(const char *name, const char *dir, const char *base_url,
                       void (*progress)(void *user, const char *file, uint64_t done, uint64_t total), void *user, struct gt_err *err);
-/* Returns the name of dataset i, from 0, of those that gt_fetch can download; NULL after the last one. */
+/* Writes the path of what gt_fetch downloads for this name: the directory of a dataset, or the file of weights. dir: as in gt_fetch. */
+enum gt_code gt_fetch_path(const char *name, const char *dir, char *buf, size_t size, struct gt_err *err);
+/* Returns name i, from 0, of the datasets and then the weights that gt_fetch can download; NULL after the last one. */
 const char *gt_fetch_name(int i);
 
 #endif

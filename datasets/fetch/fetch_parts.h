@@ -9,8 +9,8 @@
 
 #define GT_FETCH_PATH 4096
 
-/* Sets *good to whether the file fd has exactly `size` bytes and this digest; sha256 NULL: only the size is checked. Fails if the file is
- * unreadable. */
+/* Sets *good to whether the file fd has exactly `size` bytes (0: any number) and a digest with these first digits; sha256 NULL: only the
+ * size is checked. Fails if the file is unreadable. */
 enum gt_code gt_published_file(int fd, const char *path, uint64_t size, const char *sha256, bool *good, struct gt_err *err);
 
 /* ---- transfer.c ------------------------------------------------------------------------------------------------------------- */
@@ -18,7 +18,7 @@ struct gt_transfer {
 	const char *url, *path; /* path: the partial file, for messages */
 	const char *name;       /* name of the file in progress reports */
 	int fd;                 /* open for writing */
-	uint64_t have, size;    /* number of bytes in the partial file, and in the whole file */
+	uint64_t have, size;    /* number of bytes in the partial file, and in the whole file; size 0: not known */
 	void (*progress)(void *user, const char *file, uint64_t done, uint64_t total);
 	void *user;
 };

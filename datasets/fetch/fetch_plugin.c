@@ -36,18 +36,20 @@ enum gt_code gt_published_file(int fd, const char *path, uint64_t size, const ch
 	*good = false;
 	if (fstat(fd, &st))
 		return gt_fail(err, GT_EIO, "%s: %s", path, strerror(errno));
-	if (!S_ISREG(st.st_mode) || (uint64_t)st.st_size != size || !sha256) {
-		*good = !sha256 && (uint64_t)st.st_size == size;
+	bool fits = S_ISREG(st.st_mode) && (!size || (uint64_t)st.st_size == size);
+	if (!fits || !sha256) {
+		*good = fits;
 		return GT_OK;
 	}
 	EVP_MD_CTX *of = EVP_MD_CTX_new();
-	enum gt_code rc = of && EVP_DigestInit_ex(of, EVP_sha256(), NULL) == 1 ? gt_file_each(fd, path, size, add_to_digest, of, err)
-	                                                                       : gt_fail(err, GT_EFAIL, "libcrypto has no SHA-256");
+	enum gt_code rc = of && EVP_DigestInit_ex(of, EVP_sha256(), NULL) == 1
+	                      ? gt_file_each(fd, path, (uint64_t)st.st_size, add_to_digest, of, err)
+	                      : gt_fail(err, GT_EFAIL, "libcrypto has no SHA-256");
 	if (rc == GT_OK && EVP_DigestFinal_ex(of, digest, &n) == 1)
 		for (unsigned k = 0; k < n; k++)
 			snprintf(hex + 2 * k, 3, "%02x", digest[k]);
 	EVP_MD_CTX_free(of);
-	*good = rc == GT_OK && !strcmp(hex, sha256);
+	*good = rc == GT_OK && !strncmp(hex, sha256, strlen(sha256));
 	return rc;
 }
 
@@ -105,14 +107,14 @@ static enum gt_code from_mirror(const struct fetch *f, const struct gt_known_fil
 		if (fstat(fd, &st))
 			return gt_fail(err, GT_EIO, "%s: %s", part, strerror(errno));
 		uint64_t have = (uint64_t)st.st_size;
-		if (have > file->size && !ftruncate(fd, 0)) /* the partial file is too long, so it belongs to another download */
+		if (file->size && have > file->size && !ftruncate(fd, 0)) /* the partial file is too long, so it belongs to another download */
 			have = 0;
 		if (have >= last + PROGRESS) {
 			last = have;
 			k = 0;
 		}
 		struct gt_transfer t = {url, part, file->name, fd, have, file->size, f->progress, f->user};
-		enum gt_transfer_end end = have == file->size ? GT_TRANSFER_DONE : gt_transfer(&t, err);
+		enum gt_transfer_end end = file->size && have == file->size ? GT_TRANSFER_DONE : gt_transfer(&t, err);
 		if (end == GT_TRANSFER_NEVER)
 			return err->code;
 		if (end == GT_TRANSFER_AGAIN) {

@@ -6,10 +6,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#define UNKNOWN_MAX ((uint64_t)4 << 30) /* maximum size of a file whose size is not published */
+
 struct state {
 	const struct gt_transfer *t;
 	CURL *curl;
 	uint64_t at;          /* offset of the next byte */
+	uint64_t size;        /* number of bytes of the whole file; UNKNOWN_MAX until the server tells, if it is not published */
 	bool placed;          /* `at` has been set from the status of the reply */
 	uint64_t other_size;  /* size of the server's file if it differs from the expected size */
 	struct gt_err disk;   /* write error; code GT_OK: no error */
@@ -49,17 +52,19 @@ static size_t on_body(char *data, size_t size, size_t n, void *user)
 		}
 		curl_off_t rest = -1;
 		curl_easy_getinfo(s->curl, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &rest);
-		if (rest >= 0 && s->at + (uint64_t)rest != t->size) { /* checked before the first byte is written */
-			s->other_size = s->at + (uint64_t)rest;
+		uint64_t told = rest < 0 ? s->size : s->at + (uint64_t)rest;
+		if (t->size ? told != t->size : told > UNKNOWN_MAX) { /* checked before the first byte is written */
+			s->other_size = told;
 			return 0;
 		}
+		s->size = told;
 		if (ftruncate(t->fd, (off_t)s->at) || lseek(t->fd, (off_t)s->at, SEEK_SET) < 0) {
 			gt_fail(&s->disk, GT_EIO, "%s: %s", t->path, strerror(errno));
 			return 0;
 		}
 		s->placed = true;
 	}
-	if (len > t->size - s->at) {
+	if (len > s->size - s->at) {
 		s->too_long = true;
 		return 0;
 	}
@@ -67,7 +72,7 @@ static size_t on_body(char *data, size_t size, size_t n, void *user)
 		return 0;
 	s->at += len;
 	if (t->progress)
-		t->progress(t->user, t->name, s->at, t->size);
+		t->progress(t->user, t->name, s->at, s->size == UNKNOWN_MAX ? 0 : s->size);
 	return len;
 }
 
@@ -94,6 +99,11 @@ static enum gt_transfer_end classify_result(struct state *s, CURLcode rc, const 
 		gt_fail(err, s->disk.code, "%s", s->disk.msg);
 		return GT_TRANSFER_NEVER;
 	}
+	if (s->other_size && !t->size) {
+		gt_fail(err, GT_EDATA, "%s: the file has %llu bytes, which is more than published weights have", t->url,
+		        (unsigned long long)s->other_size);
+		return give_up(t);
+	}
 	if (s->other_size) {
 		gt_fail(err, GT_EDATA, "%s: the file has %llu bytes, but the published %s has %llu",
 		        t->url, (unsigned long long)s->other_size, t->name,
@@ -102,7 +112,7 @@ static enum gt_transfer_end classify_result(struct state *s, CURLcode rc, const 
 	}
 	if (s->too_long) {
 		gt_fail(err, GT_EDATA, "%s: the file is longer than the %llu bytes of the published %s",
-		        t->url, (unsigned long long)t->size, t->name);
+		        t->url, (unsigned long long)s->size, t->name);
 		return give_up(t);
 	}
 	if (s->wrong_range || status == 416) { /* the partial file does not match the server's file: start again */
@@ -117,9 +127,13 @@ static enum gt_transfer_end classify_result(struct state *s, CURLcode rc, const 
 		             rc == CURLE_TOO_MANY_REDIRECTS || rc == CURLE_OUT_OF_MEMORY;
 		return never ? GT_TRANSFER_NEVER : GT_TRANSFER_AGAIN;
 	}
-	if (rc != CURLE_OK || s->at < t->size) {
-		gt_fail(err, GT_EIO, "%s: the transfer ended after %llu of %llu bytes; they are kept: run the command again to continue", t->url,
-		        (unsigned long long)s->at, (unsigned long long)t->size);
+	bool told = s->size != UNKNOWN_MAX;
+	if (rc != CURLE_OK || (told && s->at < s->size)) {
+		char of[40] = "";
+		if (told)
+			snprintf(of, sizeof of, " of %llu", (unsigned long long)s->size);
+		gt_fail(err, GT_EIO, "%s: the transfer ended after %llu%s bytes; they are kept: run the command again to continue", t->url,
+		        (unsigned long long)s->at, of);
 		return GT_TRANSFER_AGAIN;
 	}
 	return GT_TRANSFER_DONE;
@@ -129,7 +143,7 @@ enum gt_transfer_end gt_transfer(const struct gt_transfer *t, struct gt_err *err
 {
 	char detail[CURL_ERROR_SIZE] = "", range[32];
 	CURL *c = curl_easy_init();
-	struct state s = {.t = t, .curl = c, .at = t->have};
+	struct state s = {.t = t, .curl = c, .at = t->have, .size = t->size ? t->size : UNKNOWN_MAX};
 	if (!c) {
 		gt_fail(err, GT_EFAIL, "libcurl: out of memory");
 		return GT_TRANSFER_NEVER;

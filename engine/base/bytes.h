@@ -1,4 +1,4 @@
-/* Memory sizes as text, and u32 integers in network messages. */
+/* Memory sizes as text, and little-endian integers in network messages and files. */
 #ifndef GT_BASE_BYTES_H
 #define GT_BASE_BYTES_H
 
@@ -29,6 +29,15 @@ static inline void gt_put_u32(unsigned char *p, uint32_t v)
 static inline uint32_t gt_get_u32(const unsigned char *p)
 {
 	return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
+}
+
+/* Returns the little-endian unsigned integer of n bytes (0 ... 8) at p. */
+static inline uint64_t gt_get_le(const unsigned char *p, size_t n)
+{
+	uint64_t v = 0;
+	for (size_t i = 0; i < n; i++)
+		v |= (uint64_t)p[i] << 8 * i;
+	return v;
 }
 
 #endif

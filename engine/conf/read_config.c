@@ -1,6 +1,8 @@
 /* Reads the whole config: all sections by their rows, then augmentations, groups and layers, and then checks for contradictions. */
 #include "conf/metric_name.h"
 #include "conf/schema.h"
+#include "known_weights.h"
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -71,6 +73,20 @@ static enum gt_code make_path_absolute(struct gt_reading *rd, const char *key, c
 		return gt_conf_fail(err, n->loc, key, "expected an absolute path, because the working directory is unknown");
 	else
 		GT_NEW_STR(*path, gt_arena_printf(rd->arena, "%s/%.*s%s%s", cwd, len, file, slash ? "/" : "", *path), err);
+	return GT_OK;
+}
+
+/* Makes model.pretrained.file a path. The name of published weights is that of the file that `gtrain fetch` downloads, unless a file has
+ * this name. */
+static enum gt_code pretrained_path(struct gt_reading *rd, struct gt_err *err)
+{
+	const char **path = &rd->conf->pretrained.file;
+	const struct gt_known_weights *w = gt_known_weights_find(*path);
+	char cached[PATH_MAX];
+	GT_TRY(make_path_absolute(rd, "model.pretrained.file", path, err));
+	if (!w || !access(*path, F_OK) || gt_known_weights_path(w, cached, sizeof cached, NULL) != GT_OK)
+		return GT_OK;
+	GT_NEW_STR(*path, gt_arena_strdup(rd->arena, cached), err);
 	return GT_OK;
 }
 
@@ -153,7 +169,7 @@ enum gt_code gt_conf_read(struct gt_reading *rd, struct gt_err *err)
 	if (!gt_conf_given(rd->root, "checkpoint.best.mode"))
 		c->checkpoint.best_mode = gt_metric_falls(c->checkpoint.best_metric);
 	GT_COLLECT(rd, err, data_paths(rd, err));
-	GT_COLLECT(rd, err, make_path_absolute(rd, "model.pretrained.file", &c->pretrained.file, err));
+	GT_COLLECT(rd, err, pretrained_path(rd, err));
 	GT_COLLECT(rd, err, make_path_absolute(rd, "data.vocab", &c->data.text.vocab, err));
 	GT_COLLECT(rd, err, read_transforms(rd, "data.augment", c->data.augment, &c->data.naugment, err));
 	GT_COLLECT(rd, err, read_transforms(rd, "eval.transforms", c->eval.transforms, &c->eval.ntransforms, err));

@@ -261,8 +261,9 @@ const struct gt_row gt_rows[] = {
     {"model.blocks", GT_T_OTHER, .values = "group", .def = "{ }", .help = "templates that entries of model.layers instantiate"},
     {"model.layers", GT_T_OTHER, .values = "list", .flags = GT_R_REQUIRED, .help = "the layers: a list of groups"},
     {"model.pretrained.file", GT_T_STRING, AT(pretrained.file), "\"\"",
-     .help = "safetensors file from which a new run takes every tensor whose name the model has too, relative to the directory of "
-             "the config; all other tensors keep the values of init; a resumed run does not read it; \"\": none"},
+     .help = "safetensors file, file of torch.save with a state dict, or name of weights of gtrain fetch, from which a new run takes "
+             "every tensor whose name the model has too, relative to the directory of the config; all other tensors keep the values of "
+             "init; a resumed run does not read it; \"\": none"},
     {"model.pretrained.map", GT_T_OTHER, .values = "list", .entries = gt_rows_rename, .def = "[]",
      .help = "names that differ between the file and the model: a list of groups, of which the first that matches a name counts; the other "
              "names are the same in both"},

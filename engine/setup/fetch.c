@@ -1,9 +1,11 @@
-/* `gtrain fetch`. The program contains the table of datasets; the downloader is a plugin that only this command opens. */
+/* `gtrain fetch`. The program contains the tables of datasets and of weights; the downloader is a plugin that only this command opens. */
 #include "base/plugin.h"
 #include "dataset.h"
 #include "gtrain_data.h"
 #include "known.h"
+#include "known_weights.h"
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
 
 const char *gt_fetch_name(int i)
@@ -11,25 +13,67 @@ const char *gt_fetch_name(int i)
 	for (const struct gt_known_dataset *k = gt_known_datasets; k->name && i >= 0; k++, i--)
 		if (!i)
 			return k->name;
+	for (const struct gt_known_weights *w = gt_known_weights; w->name && i >= 0; w++, i--)
+		if (!i)
+			return w->name;
 	return NULL;
 }
 
-enum gt_code gt_fetch(const char *dataset, const char *dir, const char *base_url,
+/* Returns the name of the weights that a misspelled name means, or NULL. */
+static const char *find_near_weights(const char *name)
+{
+	int best = 1; /* one typing error: with two, "resnet101" would be a misspelled "resnet18" */
+	const char *found = NULL;
+	for (const struct gt_known_weights *w = gt_known_weights; w->name; w++) {
+		int d = gt_word_distance(name, w->name);
+		if (d < best || (d == best && !found)) {
+			best = d;
+			found = w->name;
+		}
+	}
+	return found;
+}
+
+static enum gt_code fail_unknown(const char *name, struct gt_err *err)
+{
+	const char *near = gt_known_near(name) ? gt_known_near(name) : find_near_weights(name);
+	char names[512] = "";
+	if (near)
+		return gt_fail(err, GT_EUSAGE, "unknown dataset or weights '%.60s'; did you mean '%s'?", name, near);
+	for (int i = 0; gt_fetch_name(i) && strlen(names) < sizeof names - 64; i++)
+		strcat(strcat(names, !i ? "" : gt_fetch_name(i) == gt_known_weights[0].name ? "; known weights: " : ", "), gt_fetch_name(i));
+	return gt_fail(err, GT_EUSAGE, "unknown dataset or weights '%.60s'; known datasets: %s", name, names);
+}
+
+enum gt_code gt_fetch_path(const char *name, const char *dir, char *buf, size_t size, struct gt_err *err)
+{
+	const struct gt_known_weights *w = gt_known_weights_find(name);
+	if (!w && !gt_known_find(name))
+		return fail_unknown(name, err);
+	if (!dir)
+		return w ? gt_known_weights_path(w, buf, size, err) : gt_dataset_cache(name, buf, size, err);
+	if ((size_t)snprintf(buf, size, "%s%s%s", dir, w ? "/" : "", w ? w->file : "") >= size)
+		return gt_fail(err, GT_EUSAGE, "%.200s...: the path is too long", dir);
+	return GT_OK;
+}
+
+enum gt_code gt_fetch(const char *name, const char *dir, const char *base_url,
                       void (*progress)(void *user, const char *file, uint64_t done, uint64_t total), void *user, struct gt_err *err)
 {
-	const struct gt_known_dataset *row = gt_known_find(dataset);
+	const struct gt_known_dataset *row = gt_known_find(name);
+	const struct gt_known_weights *w = gt_known_weights_find(name);
+	struct gt_known_dataset weights = {.name = name};
 	char cache[PATH_MAX];
 	void *symbol;
-	if (!row && gt_known_near(dataset))
-		return gt_fail(err, GT_EUSAGE, "unknown dataset '%.60s'; did you mean '%s'?", dataset, gt_known_near(dataset));
-	if (!row) {
-		char names[512] = "";
-		for (int i = 0; gt_fetch_name(i) && strlen(names) < sizeof names - 64; i++)
-			strcat(strcat(names, i ? ", " : ""), gt_fetch_name(i));
-		return gt_fail(err, GT_EUSAGE, "unknown dataset '%.60s'; known datasets: %s", dataset, names);
+	if (!row && !w)
+		return fail_unknown(name, err);
+	if (w) {
+		weights.mirrors[0] = w->mirror;
+		weights.file[0] = (struct gt_known_file){.name = w->file, .sha256 = w->digest};
+		row = &weights;
 	}
 	if (!dir) {
-		GT_TRY(gt_dataset_cache(row->name, cache, sizeof cache, err));
+		GT_TRY(gt_dataset_cache(w ? "weights" : row->name, cache, sizeof cache, err));
 		dir = cache;
 	}
 	GT_TRY(gt_plugin_open("fetch", GT_FETCH_SYMBOL, &symbol, err));

@@ -1,6 +1,6 @@
 /* Reads and writes safetensors files (huggingface/safetensors, format 0.x): u64le N (at most 100,000,000), then N bytes of JSON that begin
  * with '{' and are padded with spaces to a multiple of 8, then the data. The reader treats the file as untrusted; st_header.c makes the
- * checks of the format.
+ * checks of the format. gt_st_open also reads state dicts of torch.save (torch_file.h), with the same interface.
  *
  *     [ u64 N ][ {"fc1.weight":{"dtype":"F32","shape":[512,784],"data_offsets":[0,1605632]},...}   ][ data ]
  *                 '------------------------- N bytes, padded to a multiple of 8 ---------------'
@@ -29,7 +29,7 @@ struct gt_st_tensor {
 
 struct gt_st_file; /* an open file, mapped read-only */
 
-/* Opens a safetensors file and maps it into memory. The caller closes it with gt_st_close. */
+/* Opens a safetensors file or a file of torch.save, and maps it into memory. The caller closes it with gt_st_close. */
 enum gt_code gt_st_open(const char *path, struct gt_st_file **out, struct gt_err *err);
 void gt_st_close(struct gt_st_file *f);
 int gt_st_count(const struct gt_st_file *f); /* number of tensors */

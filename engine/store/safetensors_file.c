@@ -1,6 +1,7 @@
 #include "store/safetensors_file.h"
 #include "base/descriptors.h"
 #include "base/fileio.h"
+#include "store/torch_file.h"
 #include <errno.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -8,7 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define FIRST 128 /* bytes at the start of a file by which other formats are recognized */
+#define FIRST 512 /* bytes at the start of a file by which other formats are recognized */
 
 struct gt_st_file {
 	struct gt_arena *arena;
@@ -83,20 +84,19 @@ static enum gt_code reject_other_format(const char *path, const unsigned char fi
 	    {"PK\3\4", "a zip archive"},
 	    {"\x1f\x8b", "a gzip file"},
 	};
-	bool zip = !memcmp(first, "PK\3\4", 4), pickle = first[0] == 0x80 && first[1] >= 2 && first[1] <= 5;
 	if (first[8] == '{') /* a safetensors file: the bytes of its header length look like another format */
 		return GT_OK;
-	/* torch.save writes a zip archive whose first member is NAME/data.pkl, before version 1.6 a pickle. */
-	if (pickle || (zip && memmem(first + 30, FIRST - 30, "/data.pkl", 9))) {
-		bool plain = !path[strcspn(path, "'\"\\")] && strlen(path) < 200;
-		const char *shown = plain ? path : "FILE.pth", *dot = strrchr(shown, '.');
-		int stem = (int)(dot && !strchr(dot, '/') ? dot - shown : (ptrdiff_t)strlen(shown));
+	if (first[0] == 0x80 && first[1] >= 2 && first[1] <= 5) { /* a pickle, as torch.save wrote before version 1.6 */
+		bool plain = !path[strcspn(path, "'\"\\")] && strlen(path) < 300;
+		const char *shown = plain ? path : "FILE.pth";
 		return gt_fail(err, GT_EDATA,
-		               "%.200s: expected a safetensors file, got a file of PyTorch (torch.save); convert it: python3 -c 'import torch, "
-		               "safetensors.torch; w = torch.load(\"%s\", map_location=\"cpu\", weights_only=True); "
-		               "safetensors.torch.save_file({k: v.clone().contiguous() for k, v in w.get(\"state_dict\", w).items()}, "
-		               "\"%.*s.safetensors\")'", path, shown, stem, shown);
+		               "%.300s: expected a safetensors file or a zip archive of torch.save, got a file of PyTorch before version 1.6; "
+		               "save it again: python3 -c 'import torch; torch.save(torch.load(\"%s\", map_location=\"cpu\", weights_only=True), "
+		               "\"%s\")'",
+		               path, shown, shown);
 	}
+	if (gt_torch_is_file(first, FIRST)) /* of a checkpoint: gt_st_open reads it */
+		return gt_fail(err, GT_EDATA, "%s: expected a safetensors file, got a file of PyTorch (torch.save)", path);
 	for (size_t i = 0; i < sizeof others / sizeof *others; i++)
 		if (!memcmp(first, others[i].magic, strlen(others[i].magic)))
 			return gt_fail(err, GT_EDATA, "%s: expected a safetensors file, got %s", path, others[i].name);
@@ -105,10 +105,8 @@ static enum gt_code reject_other_format(const char *path, const unsigned char fi
 
 static enum gt_code read_header(struct gt_st_file *f, struct gt_err *err)
 {
-	unsigned char length[8], first[FIRST] = {0};
+	unsigned char length[8];
 	uint64_t n = 0;
-	GT_TRY(gt_file_pread(f->fd, f->path, first, f->bytes < FIRST ? (size_t)f->bytes : FIRST, 0, err));
-	GT_TRY(reject_other_format(f->path, first, err));
 	if (f->bytes < 8)
 		return gt_fail(err, GT_EDATA, "%s: expected a safetensors file, got a file of %llu bytes", f->path, (unsigned long long)f->bytes);
 	GT_TRY(gt_file_pread(f->fd, f->path, length, sizeof length, 0, err));
@@ -128,18 +126,39 @@ static enum gt_code read_header(struct gt_st_file *f, struct gt_err *err)
 	return code;
 }
 
-static enum gt_code open_file(struct gt_st_file *f, const char *path, struct gt_err *err)
+static enum gt_code map_file(struct gt_st_file *f, struct gt_err *err)
+{
+	f->map = mmap(NULL, (size_t)f->bytes, PROT_READ, MAP_PRIVATE, f->fd, 0);
+	return f->map != MAP_FAILED ? GT_OK : gt_fail(err, GT_EIO, "%s: cannot map the file into memory: %s", f->path, strerror(errno));
+}
+
+/* Reads the list of tensors. A file of PyTorch is read only if it is mapped. */
+static enum gt_code read_slots(struct gt_st_file *f, bool map, struct gt_err *err)
+{
+	unsigned char first[FIRST] = {0};
+	GT_TRY(gt_file_pread(f->fd, f->path, first, f->bytes < FIRST ? (size_t)f->bytes : FIRST, 0, err));
+	if (map && gt_torch_is_file(first, FIRST)) {
+		GT_TRY(map_file(f, err));
+		return gt_torch_slots(f->map, f->bytes, f->path, f->arena, &f->slots, &f->count, err);
+	}
+	GT_TRY(reject_other_format(f->path, first, err));
+	GT_TRY(read_header(f, err));
+	return map ? map_file(f, err) : GT_OK;
+}
+
+static enum gt_code open_file(struct gt_st_file *f, const char *path, bool map, struct gt_err *err)
 {
 	GT_NEW_STR(f->path, gt_arena_strdup(f->arena, path), err);
 	GT_TRY(gt_file_open(path, &f->fd, &f->bytes, err));
-	GT_TRY(read_header(f, err));
+	GT_TRY(read_slots(f, map, err));
 	GT_NEW(f->tensors, f->arena, f->count, err);
 	for (int i = 0; i < f->count; i++)
-		f->tensors[i] = (struct gt_st_tensor){.name = f->slots[i].name, .desc = f->slots[i].desc};
+		f->tensors[i] = (struct gt_st_tensor){.name = f->slots[i].name, .desc = f->slots[i].desc,
+		                                      .data = map ? (const char *)f->map + f->data_at + f->slots[i].begin : NULL};
 	return GT_OK;
 }
 
-enum gt_code gt_st_open_unmapped(const char *path, struct gt_st_file **out, struct gt_err *err)
+static enum gt_code open_new(const char *path, bool map, struct gt_st_file **out, struct gt_err *err)
 {
 	struct gt_arena *a;
 	*out = NULL;
@@ -152,7 +171,7 @@ enum gt_code gt_st_open_unmapped(const char *path, struct gt_st_file **out, stru
 	f->arena = a;
 	f->fd = -1;
 	f->map = MAP_FAILED;
-	enum gt_code code = open_file(f, path, err);
+	enum gt_code code = open_file(f, path, map, err);
 	if (code)
 		gt_st_close(f);
 	else
@@ -160,21 +179,14 @@ enum gt_code gt_st_open_unmapped(const char *path, struct gt_st_file **out, stru
 	return code;
 }
 
+enum gt_code gt_st_open_unmapped(const char *path, struct gt_st_file **out, struct gt_err *err)
+{
+	return open_new(path, false, out, err);
+}
+
 enum gt_code gt_st_open(const char *path, struct gt_st_file **out, struct gt_err *err)
 {
-	struct gt_st_file *f;
-	*out = NULL;
-	GT_TRY(gt_st_open_unmapped(path, &f, err));
-	f->map = mmap(NULL, (size_t)f->bytes, PROT_READ, MAP_PRIVATE, f->fd, 0);
-	if (f->map == MAP_FAILED) {
-		int why = errno;
-		gt_st_close(f);
-		return gt_fail(err, GT_EIO, "%s: cannot map the file into memory: %s", path, strerror(why));
-	}
-	for (int i = 0; i < f->count; i++)
-		f->tensors[i].data = (const char *)f->map + f->data_at + f->slots[i].begin;
-	*out = f;
-	return GT_OK;
+	return open_new(path, true, out, err);
 }
 
 void gt_st_close(struct gt_st_file *f)

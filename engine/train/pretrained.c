@@ -1,4 +1,5 @@
 #include "train/pretrained.h"
+#include "known_weights.h"
 #include "store/convert.h"
 #include "train/state.h"
 #include <stdio.h>
@@ -15,6 +16,15 @@ static enum gt_code add_location(const struct gt_conf *c, enum gt_code code, str
 	struct gt_err said = *err;
 	gt_conf_refuse(c, "model.pretrained.file", err, "%s", said.msg);
 	return err->code = code;
+}
+
+enum gt_code gt_pretrained_open(const struct gt_conf *c, struct gt_st_file **f, struct gt_err *err)
+{
+	enum gt_code code = gt_st_open(c->pretrained.file, f, err);
+	const struct gt_known_weights *w = code == GT_ENOINPUT ? gt_known_weights_at(c->pretrained.file) : NULL;
+	if (w)
+		gt_fail(err, code, "%s: the weights %s are not there; `gtrain fetch %s` downloads them", c->pretrained.file, w->name, w->name);
+	return add_location(c, code, err);
 }
 
 /* Returns whether name matches the pattern. part, len: what the '*' matched. */
@@ -223,7 +233,7 @@ enum gt_code gt_pretrained_check(const struct gt_conf *c, const struct gt_graph 
 	if (!*c->pretrained.file)
 		return GT_OK;
 	GT_NEW(p, a, 1, err);
-	GT_TRY(add_location(c, gt_st_open(c->pretrained.file, &f, err), err));
+	GT_TRY(gt_pretrained_open(c, &f, err));
 	enum gt_code code = gt_pretrained_match(c, g, f, a, p, err);
 	gt_st_close(f);
 	if (code == GT_OK)
@@ -269,7 +279,7 @@ enum gt_code gt_pretrained_load(struct gt_session *s, const struct gt_pretrained
 	if (!*s->conf->pretrained.file)
 		return GT_OK;
 	GT_NEW(p, s->arena, 1, err);
-	GT_TRY(add_location(s->conf, gt_st_open(s->conf->pretrained.file, &f, err), err));
+	GT_TRY(gt_pretrained_open(s->conf, &f, err));
 	enum gt_code code = gt_pretrained_match(s->conf, g, f, s->arena, p, err);
 	for (int i = 0; i < g->nparams && code == GT_OK; i++)
 		if (p->source[i].n)

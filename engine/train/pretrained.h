@@ -23,6 +23,9 @@ struct gt_pretrained {
 	struct gt_pretrained_source *source; /* [nparams], of each parameter and buffer */
 };
 
+/* Opens the file that the config names. GT_ENOINPUT: it is missing; for published weights, the sentence says how to download them. */
+enum gt_code gt_pretrained_open(const struct gt_conf *c, struct gt_st_file **f, struct gt_err *err);
+
 /* Finds out which tensors of the open file f, which the config names, parameters and buffers of g are loaded from. Reads
  * values only to compare the tensors of a tied weight.
  * GT_EDATA, with the line of the config: the file does not fit. GT_ECONFIG: the map does not fit. */

@@ -12,6 +12,7 @@
 #include "store/safetensors.h"
 #include "table/parse_cell.h"
 #include "team/team.h"
+#include "train/pretrained.h"
 #include <math.h>
 #include <sched.h>
 #include <stdarg.h>
@@ -463,15 +464,11 @@ enum gt_code gt_machine_lacks(struct gt_conf *c, const char *device, const char 
 	if (code != GT_OK)
 		GT_TRY(gt_problems_add(out, &e));
 	struct gt_st_file *f;
-	code = *c->pretrained.file ? gt_st_open(c->pretrained.file, &f, &e) : GT_OK;
+	code = *c->pretrained.file ? gt_pretrained_open(c, &f, &e) : GT_OK;
 	if (code == GT_OK && *c->pretrained.file)
 		gt_st_close(f);
-	if (code != GT_OK) {
-		struct gt_err said = e;
-		gt_conf_refuse(c, "model.pretrained.file", &e, "%s", said.msg);
-		e.code = code;
+	if (code != GT_OK)
 		GT_TRY(gt_problems_add(out, &e));
-	}
 	if (data_note) {
 		gt_fail(&e, GT_ENOINPUT, "%s", data_note);
 		GT_TRY(gt_problems_add(out, &e));

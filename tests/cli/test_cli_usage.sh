@@ -50,10 +50,12 @@ wrong too_many "unexpected operand 'b'" run a b
 wrong too_many_none "unexpected operand 'x'" devices x
 wrong predict_few 'expected a FILE, --list or --text, got none' predict x
 wrong shell "expected bash, zsh, fish, vim, vscode or json-schema, got 'csh'" completion csh
-wrong dataset "unknown dataset 'cifar11'; did you mean 'cifar10" fetch cifar11
-wrong dataset_abbreviated "unknown dataset 'fmnist'; did you mean 'fashion-mnist'" fetch fmnist
-wrong dataset_other "unknown dataset 'kmnist'; known datasets" fetch kmnist
+wrong dataset "unknown dataset or weights 'cifar11'; did you mean 'cifar10" fetch cifar11
+wrong dataset_abbreviated "unknown dataset or weights 'fmnist'; did you mean 'fashion-mnist'" fetch fmnist
+wrong dataset_other "unknown dataset or weights 'kmnist'; known datasets" fetch kmnist
 wrong dataset_far 'known datasets' fetch imagenet-22k
+wrong weights "did you mean 'resnet18'?" fetch resnet19
+wrong weights_far 'known weights: resnet18, resnet34, ' fetch inception
 wrong after_dashes "unexpected operand '--json'" check "$cfg" -- --json
 
 gives data_name 0 err 'did you mean "fashion-mnist"?' check "$cfg" -s data='{ name = "fashonmnist"; batch = 32; }'

@@ -46,8 +46,9 @@ same commands "$tmp/a" "$tmp/b"
 grep -o 'X(GT_[A-Z]*, [0-9]*' "$src/engine/base/err.h" | sed 's/.*, //' >"$tmp/a"
 sed -n '/^EXIT STATUS/,/^EXAMPLES/s/^     \([0-9]\{1,\}\) .*/\1/p' "$text" >"$tmp/b"
 same exit_codes "$tmp/a" "$tmp/b"
-"$gtrain" fetch nothing-like-it 2>&1 | sed -n 's/.*known datasets: //p' | tr -d ' ' | tr ',' '\n' >"$tmp/a"
-sed -n '/^   gtrain fetch/,/^   gtrain devices/p' "$text" | tr ' ,.' '\n' | grep -x -E "$(paste -sd '|' "$tmp/a")" >"$tmp/b"
+"$gtrain" fetch nothing-like-it 2>&1 | sed -n 's/.*known datasets: //p' | sed 's/; known weights: /,/' | tr -d ' ' |
+	tr ',' '\n' >"$tmp/a"
+sed -n '/^   gtrain fetch/,/^   gtrain devices/p' "$text" | tr ' ,.;' '\n' | grep -x -E "$(paste -sd '|' "$tmp/a")" >"$tmp/b"
 same datasets "$tmp/a" "$tmp/b"
 for s in bash zsh fish; do
 	grep -q "$s" <(sed -n '/^   gtrain completion/,/^   gtrain help/p' "$text") || fail "shell_$s" 'not in the manual'

@@ -127,6 +127,14 @@ want=$(values plain)
 load ones ones.safetensors "${still[@]}"
 expect pretrained_ones "shapes that differ in dimensions of 1" "$rc: $(values ones)" "0: $want"
 
+# A file of torch.save: w is [[0, 1, 2], [3, 4, 5]].
+torch=$GTRAIN_SRC/tests/corpus/checkpoint/torch-good-hand
+run run "$tmp/net.cfg" -o "$tmp/torch" "${still[@]}" -s 'model.input=[1,1,3]' -s data.classes=2 -s model.pretrained.file="$torch" \
+	-s 'model.layers=({type="flatten";},{name="fc";type="linear";out=2;})' -s 'model.pretrained.map=({from="w";to="fc.weight";})'
+got=$(python3 "$tmp/read.py" "$tmp/torch/latest/model.safetensors" fc.weight)
+expect pretrained_torch "fc.weight ($(tail -n 1 "$tmp/err"))" "$rc: $got" "0: 1.000000"
+
+cp "$GTRAIN_SRC/tests/corpus/checkpoint/torch-bad-call" "$tmp/evil.pth"
 refuses() { # NAME STATUS TEXT FILE ARGS...
 	local name=$1 status=$2 text=$3 file=$4
 	shift 4
@@ -136,6 +144,8 @@ refuses() { # NAME STATUS TEXT FILE ARGS...
 }
 refuses pretrained_shapes 65 'fc.weight: expected f32 [4, 128], got f32 [10, 128]; fc.bias: expected f32 [4], got f32 [10]' f32.safetensors
 refuses pretrained_shapes_remedy 65 'add { from = "fc.*"; to = ""; } to model.pretrained.map' f32.safetensors
+refuses pretrained_hostile 65 'got the Python object posix.system; save the weights alone: torch.save(model.state_dict(), ' \
+	evil.pth
 refuses pretrained_nothing 65 'expected tensors of the model, such as conv.weight, got none of them' backbone.safetensors
 refuses pretrained_useless_entry 78 'model.pretrained.map[1].from: expected a pattern that matches' f32.safetensors \
 	-s 'model.pretrained.map=({from="fc.*";to="";},{from="fc.bias";to="";})'

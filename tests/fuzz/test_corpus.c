@@ -1,5 +1,6 @@
-/* Replays what the fuzzers of checkpoints' files found worth keeping, without a fuzzer: each input once, and cut short at every byte. The
- * targets trap on a broken promise, so a failure ends this program. The inputs: tests/corpus/checkpoint/<target>-*. */
+/* Replays what the fuzzers of checkpoints' files found worth keeping, without a fuzzer: each input once, cut short at every byte, and
+ * with bytes changed. The targets trap on a broken promise, so a failure ends this program. The inputs:
+ * tests/corpus/checkpoint/<target>-*. */
 #include "test.h"
 #include "base/fileio.h"
 #include <dirent.h>
@@ -12,6 +13,27 @@
 #define LLVMFuzzerTestOneInput fuzz_manifest
 #include "fuzz_manifest.c"
 #undef LLVMFuzzerTestOneInput
+#define LLVMFuzzerTestOneInput fuzz_torch
+#include "fuzz_torch.c"
+#undef LLVMFuzzerTestOneInput
+
+/* Runs the target on the input with one to four of its bytes changed, the same ones in each run of this program. */
+static int mutate(const char *data, size_t n, int (*target)(const uint8_t *data, size_t size))
+{
+	uint64_t random = 88172645463325252u;
+	int runs = 0;
+	for (; runs < 2000 && n; runs++) {
+		uint8_t *copy = malloc(n);
+		memcpy(copy, data, n);
+		for (int k = 0; k <= runs % 4; k++) {
+			random ^= random << 13, random ^= random >> 7, random ^= random << 17;
+			copy[(random >> 16) % n] = (uint8_t)(random >> 8 & 1 ? random : copy[(random >> 40) % n]);
+		}
+		target(copy, n);
+		free(copy);
+	}
+	return runs;
+}
 
 static void replay(const char *name, int (*target)(const uint8_t *data, size_t size))
 {
@@ -35,6 +57,7 @@ static void replay(const char *name, int (*target)(const uint8_t *data, size_t s
 			target((const uint8_t *)exact, len);
 			free(exact);
 		}
+		runs += mutate(data, n, target);
 		free(data);
 		inputs++;
 	}
@@ -52,6 +75,11 @@ TEST(corpus_safetensors)
 TEST(corpus_manifest)
 {
 	replay("manifest", fuzz_manifest);
+}
+
+TEST(corpus_torch)
+{
+	replay("torch", fuzz_torch);
 }
 
 RUN_TESTS()

@@ -1,5 +1,6 @@
 #!/bin/bash
-# gtrain's ResNet-18 checkpoint in PyTorch (torch_load.py), and a model with tied weights, both ways (torch_tied.py). $TORCH_PYTHON: a
+# gtrain's ResNet-18 checkpoint in PyTorch (torch_load.py), a model with tied weights, both ways (torch_tied.py), and files of
+# torch.save in gtrain (torch_files.py). $TORCH_PYTHON: a
 # Python with torch and safetensors (python3).
 # tests/run: beside others
 set -u
@@ -16,4 +17,7 @@ trap 'rm -rf "$tmp"' EXIT
 mkdir "$tmp/tied"
 "$python" "$GTRAIN_SRC/tests/parity/torch_tied.py" "$GTRAIN" "$tmp/tied" >>"$tmp/log" 2>&1 ||
 	echo "not ok torch_tied: $(tail -n 1 "$tmp/log")"
+mkdir "$tmp/files"
+"$python" "$GTRAIN_SRC/tests/parity/torch_files.py" "$GTRAIN" "$tmp/files" >>"$tmp/log" 2>&1 ||
+	echo "not ok torch_files: $(tail -n 1 "$tmp/log")"
 grep -E '^(ok|# )' "$tmp/log"

@@ -2,6 +2,7 @@
 #include "base/plugin.h"
 #include "gtrain_data.h"
 #include "known.h"
+#include "known_weights.h"
 #include "unit/data_files.h"
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -246,6 +247,51 @@ TEST(fetch_and_again)
 	put("one/two/three/b.gz", a, NB, false); /* right size, wrong bytes */
 	CHECK_OK(fetch("one/two/three", &e), e);
 	CHECK(both("one/two/three") && server.requests == 3);
+}
+
+/* Weights: the size is not published, and of the digest only the first digits. */
+TEST(fetch_weights)
+{
+	static const enum mode modes[] = {NORMAL, NO_RANGE, CUT_ONCE, NO_LENGTH_CUT};
+	struct gt_err e;
+	start(NORMAL);
+	struct gt_known_dataset weights = {.name = "w", .file = {{"a.gz", 0, "00000000"}}};
+	char prefix[9], dir[64], path[1100];
+	snprintf(prefix, sizeof prefix, "%.8s", sha_a);
+	for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
+		start(modes[i]);
+		server.cut = modes[i] == NO_LENGTH_CUT ? NA : 100000;
+		weights.file[0].sha256 = prefix;
+		snprintf(dir, sizeof dir, "weights%zu", i);
+		snprintf(path, sizeof path, "%s", at(dir));
+		if (i % 2)
+			put("weights1/a.gz.part", a, 5000, false);
+		CHECK_OK(plugin->fetch(&weights, path, server_url(), NULL, NULL, &e), e);
+		CHECK_MSG(is(dir, "a.gz", a, NA) && size_of(dir, "a.gz.part") < 0, "mode %d", modes[i]);
+		int requests = server.requests;
+		CHECK_OK(plugin->fetch(&weights, path, server_url(), NULL, NULL, &e), e);
+		CHECK_MSG(server.requests == requests, "what is there is not fetched again");
+	}
+	start(NORMAL);
+	weights.file[0].sha256 = "00000000";
+	snprintf(path, sizeof path, "%s", at("weights_wrong"));
+	CHECK(plugin->fetch(&weights, path, server_url(), NULL, NULL, &e) == GT_EDATA && strstr(e.msg, "digest differs"));
+	CHECK(size_of("weights_wrong", "a.gz") < 0 && size_of("weights_wrong", "a.gz.part") < 0);
+}
+
+/* Each row of the table has the digits that its file's name ends with, and a config. */
+TEST(fetch_weights_table)
+{
+	for (const struct gt_known_weights *w = gt_known_weights; w->name; w++) {
+		char end[32], path[512];
+		snprintf(end, sizeof end, "-%s.pth", w->digest);
+		size_t n = strlen(w->file);
+		CHECK_MSG(strlen(w->digest) == 8 && n > strlen(end) && !strcmp(w->file + n - strlen(end), end), "%s", w->name);
+		CHECK_MSG(!strncmp(w->mirror, "https://", 8) && gt_known_weights_find(w->name) == w, "%s", w->name);
+		snprintf(path, sizeof path, "%s/configs/%s", test_source(), w->config);
+		CHECK_MSG(!access(path, R_OK), "%s", path);
+	}
+	CHECK(!gt_known_weights_find("resnet1"));
 }
 
 TEST(fetch_resumes)
@@ -545,7 +591,10 @@ TEST(fetch_by_name)
 	static const char *const names[] = {"fashion-mnist", "mnist", "cifar10", "cifar100"};
 	for (int i = 0; i < 4; i++)
 		CHECK(gt_fetch_name(i) && !strcmp(gt_fetch_name(i), names[i]));
-	CHECK(!gt_fetch_name(4) && !gt_fetch_name(-1) && !gt_fetch_name(1000));
+	int n = 4;
+	for (const struct gt_known_weights *w = gt_known_weights; w->name; w++, n++)
+		CHECK(gt_fetch_name(n) && !strcmp(gt_fetch_name(n), w->name));
+	CHECK(!gt_fetch_name(n) && !gt_fetch_name(-1) && !gt_fetch_name(1000));
 	CHECK(gt_fetch("no-such", NULL, NULL, NULL, NULL, &e) == GT_EUSAGE);
 	CHECK_MSG(strstr(e.msg, "cifar100"), "%s", e.msg);
 	CHECK(gt_fetch("synthetic", NULL, NULL, NULL, NULL, &e) == GT_EUSAGE);

@@ -1,0 +1,49 @@
+#include "known_weights.h"
+#include "dataset.h"
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#define TORCHVISION "https://download.pytorch.org/models/"
+
+/* The files that torchvision.models takes for weights="DEFAULT" (version 0.29). torchvision checks these digits, too. */
+const struct gt_known_weights gt_known_weights[] = {
+    {"resnet18", TORCHVISION, "resnet18-f37072fd.pth", "f37072fd", "resnet18.cfg", ""},
+    {"resnet34", TORCHVISION, "resnet34-b627a593.pth", "b627a593", "resnet34.cfg", ""},
+    {"resnet50", TORCHVISION, "resnet50-11ad3fa6.pth", "11ad3fa6", "resnet50.cfg", ""},
+    {"mobilenet_v2", TORCHVISION, "mobilenet_v2-7ebf99e0.pth", "7ebf99e0", "mobilenet_v2.cfg", ""},
+    {"mobilenet_v3_small", TORCHVISION, "mobilenet_v3_small-047dcff4.pth", "047dcff4", "mobilenet_v3.cfg", ""},
+    {"efficientnet_b0", TORCHVISION, "efficientnet_b0_rwightman-7f5810bc.pth", "7f5810bc", "efficientnet_b0.cfg", ""},
+    {"vit_b_16", TORCHVISION, "vit_b_16-c867db91.pth", "c867db91", "vit_b16.cfg",
+     "{ from = \"class_token\"; to = \"class_token.weight\"; }, "
+     "{ from = \"encoder.pos_embedding\"; to = \"encoder.pos_embedding.weight\"; }"},
+    {"convnext_tiny", TORCHVISION, "convnext_tiny-983f1562.pth", "983f1562", "convnext_tiny.cfg",
+     "{ from = \"*.layer_scale\"; to = \"*.layer_scale.weight\"; }"},
+    {.name = NULL},
+};
+
+const struct gt_known_weights *gt_known_weights_find(const char *name)
+{
+	for (const struct gt_known_weights *w = gt_known_weights; w->name; w++)
+		if (!strcmp(w->name, name))
+			return w;
+	return NULL;
+}
+
+enum gt_code gt_known_weights_path(const struct gt_known_weights *w, char *buf, size_t size, struct gt_err *err)
+{
+	GT_TRY(gt_dataset_cache("weights", buf, size, err));
+	size_t n = strlen(buf);
+	if ((size_t)snprintf(buf + n, size - n, "/%s", w->file) >= size - n)
+		return gt_fail(err, GT_ENOINPUT, "the path of the user's cache is too long");
+	return GT_OK;
+}
+
+const struct gt_known_weights *gt_known_weights_at(const char *path)
+{
+	char known[PATH_MAX];
+	for (const struct gt_known_weights *w = gt_known_weights; w->name; w++)
+		if (gt_known_weights_path(w, known, sizeof known, NULL) == GT_OK && !strcmp(known, path))
+			return w;
+	return NULL;
+}

@@ -1,0 +1,28 @@
+/* Published weights that gtrain knows by name, for `gtrain fetch NAME`, `gtrain init --pretrained NAME` and model.pretrained.file = NAME.
+ * They are kept in the user's cache, in the directory weights. */
+#ifndef GT_DATASETS_KNOWN_WEIGHTS_H
+#define GT_DATASETS_KNOWN_WEIGHTS_H
+
+#include "base/err.h"
+#include <stdbool.h>
+#include <stddef.h>
+
+struct gt_known_weights {
+	const char *name;   /* torchvision's name of the network */
+	const char *mirror; /* base URL */
+	const char *file;   /* name of the file at the mirror and in the cache */
+	const char *digest; /* first hexadecimal digits of the file's SHA-256, as the publisher gives them in the name of the file */
+	const char *config; /* the config of the network that comes with gtrain */
+	const char *map;    /* entries of model.pretrained.map for it; "": the names are the same */
+};
+
+/* The table. Its last row has the name NULL. */
+extern const struct gt_known_weights gt_known_weights[];
+/* Returns the row with this name, or NULL. */
+const struct gt_known_weights *gt_known_weights_find(const char *name);
+/* Writes the path of the file in the user's cache, whether it exists or not. GT_ENOINPUT: there is no cache. */
+enum gt_code gt_known_weights_path(const struct gt_known_weights *w, char *buf, size_t size, struct gt_err *err);
+/* Returns the row whose file in the cache has this path, or NULL. */
+const struct gt_known_weights *gt_known_weights_at(const char *path);
+
+#endif

@@ -1,0 +1,15 @@
+/* A row of the table of tensors that the readers of safetensors files and of files of torch.save make. */
+#ifndef GT_STORE_ST_SLOT_H
+#define GT_STORE_ST_SLOT_H
+
+#include "base/types.h"
+
+#define GT_ST_TENSORS_MAX 400000 /* maximum number of tensors, by gtrain: bounds the memory that an untrusted header can take */
+
+struct gt_st_slot {
+	const char *name;
+	struct gt_tdesc desc;
+	uint64_t begin, end; /* its bytes [begin, end), counted from the end of the header; in a file of torch.save, from its beginning */
+};
+
+#endif

@@ -1,0 +1,45 @@
+#!/bin/bash
+# Published weights by name: gtrain fetch from a server on the loopback, and model.pretrained.file and --pretrained, which find the file.
+# tests/run: beside others
+# shellcheck source=tests/cli/cli.sh
+. "$(dirname "$0")/cli.sh"
+export XDG_CACHE_HOME=$tmp/cache no_proxy='*'
+mkdir -p "$tmp/www" "$tmp/work"
+cd "$tmp/work" || exit 1
+file=resnet18-f37072fd.pth cached=$tmp/cache/gtrain/weights/resnet18-f37072fd.pth
+torch=$GTRAIN_SRC/tests/corpus/checkpoint/torch-good-hand # w is [[0, 1, 2], [3, 4, 5]]
+cat >net.cfg <<'CFG'
+schema = 1; name = "net"; data = { name = "synthetic"; samples = 64; samples_test = 32; classes = 2; batch = 16; };
+model = { input = [1, 1, 3]; layers = ( { type = "flatten"; }, { name = "fc"; type = "linear"; out = 2; } );
+	pretrained = { file = "resnet18"; map = ( { from = "w"; to = "fc.weight"; } ); }; };
+train = { epochs = 1; optimizer = { type = "sgd"; lr = 0.1; }; };
+CFG
+
+# What the server has is not what torchvision has published.
+cp "$torch" "$tmp/www/$file"
+python3 -u -m http.server -b 127.0.0.1 -d "$tmp/www" 0 >"$tmp/port" 2>/dev/null &
+server=$!
+trap 'kill $server; rm -rf "$tmp"' EXIT
+for _ in $(seq 100); do
+	port=$(sed -n 's/.* port \([0-9]*\) .*/\1/p' "$tmp/port")
+	if [ "$port" ]; then break; fi
+	sleep 0.1
+done
+gives weights_wrong_digest 65 err "the digest differs from that of the published $file" fetch resnet18 --url "http://127.0.0.1:$port"
+gives weights_not_there 66 err "/$(basename efficientnet_b0_rwightman-7f5810bc.pth): the server answered with status 404" \
+	fetch efficientnet_b0 --url "http://127.0.0.1:$port"
+if [ -e "$cached" ] || [ -e "$cached.part" ]; then fail weights_no_trace "$(ls "$(dirname "$cached")")"; else pass weights_no_trace; fi
+
+gives weights_missing 66 err \
+	"model.pretrained.file: $cached: the weights resnet18 are not there; \`gtrain fetch resnet18\` downloads them" run net.cfg -o none
+gives weights_missing_check 66 err "gtrain fetch resnet18" check --strict net.cfg
+gives weights_unknown 66 err "model.pretrained.file: $tmp/work/resnet9: " run net.cfg -o none -s model.pretrained.file=resnet9
+
+mkdir -p "$(dirname "$cached")"
+cp "$torch" "$cached"
+gives weights_loaded 0 err "1 of 2 tensors (6 elements) from $cached" run net.cfg -o found
+if grep -qF "file = \"$cached\"" found/config.cfg; then pass weights_resolved; else
+	fail weights_resolved "$(grep file found/config.cfg)"; fi
+cp "$GTRAIN_SRC/tests/corpus/checkpoint/torch-good-parameter" resnet18
+gives weights_file_first 0 err "1 of 2 tensors (6 elements) from $tmp/work/resnet18" run net.cfg -o own
+rm resnet18

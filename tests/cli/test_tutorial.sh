@@ -28,7 +28,7 @@ gtrain() {
 	local more=()
 	case $1:${2-} in
 	run:fmnist_mlp) more=(-s data.limit=2000 -s train.epochs=2) ;;
-	run:*) more=(-s train.epochs=2 --device cpu) ;;
+	run:* | sweep:*) more=(-s train.epochs=2 --device cpu) ;;
 	lr-find:*) more=(--steps 12 --device cpu) ;;
 	esac
 	"$gtrain" "$@" "${more[@]}"

@@ -20,6 +20,7 @@ struct gt_sample_table {
 	FILE *f;             /* the temporary file; NULL: it is closed */
 	bool renamed;
 	int64_t n;           /* samples until now */
+	int64_t *order;      /* indices in the dataset of the samples, in the order in which they come */
 	double *probability; /* [outputs of the model] */
 };
 
@@ -33,7 +34,9 @@ enum gt_code gt_sample_table_open(const struct gt_session *s, enum gt_split spli
 	t->s = s;
 	t->split = split;
 	t->path = path;
-	enum gt_code code = gt_file_create_temporary(t->temporary, path, 0666, &fd, err);
+	enum gt_code code = gt_session_eval_order(s, split, &t->order, err);
+	if (code == GT_OK)
+		code = gt_file_create_temporary(t->temporary, path, 0666, &fd, err);
 	if (code == GT_OK && !(t->f = fdopen(fd, "w"))) {
 		close(fd);
 		code = gt_fail_memory(err, sizeof *t->f);
@@ -54,6 +57,7 @@ void gt_sample_table_close(struct gt_sample_table *t)
 	if (!t->renamed)
 		unlink(t->temporary);
 	free(t->probability);
+	free(t->order);
 	free(t);
 }
 
@@ -201,7 +205,7 @@ static void put_row(struct gt_sample_table *t, const float *z, int64_t n, int32_
 {
 	const struct gt_view *v = &t->s->data.view[t->split];
 	char name[GT_PATH_SIZE + 32];
-	int64_t sample = v->index ? v->index[t->n] : t->n;
+	int64_t sample = t->order[t->n];
 	t->n++;
 	if (!target && is_absent(t, v->data, sample, label))
 		return;

@@ -1,5 +1,4 @@
-/* The file of `gtrain eval --predictions`: a CSV table with a row for each sample of a split, in the order of the split;
- * sequences of tokens are sorted by their lengths.
+/* The file of `gtrain eval --predictions`: a CSV table with a row for each sample of a split, in the order of the split.
  *
  *     gt_sample_table_open(s, GT_TEST, "wrong.csv", &t, err);        begins a temporary file
  *     gt_sample_table_add(t, rows, err);                             for all outputs

@@ -318,6 +318,7 @@ for e in page.section("mistakes"):  # texts of different lengths are evaluated i
 subprocess.run([sys.argv[1], "eval", "runs/text", "--predictions", "p.csv", "-q"], check=True, capture_output=True)
 table = list(csv.DictReader(open("p.csv")))
 assert len(table) > 7 and all("/train/" + r["label"] + "/" in r["path"] for r in table), table
+assert [r["path"] for r in table] == sorted((r["path"] for r in table), key=lambda p: (p.split("/")[-2] != "<b>pos", p)), table
 assert next(e for e in page.all if e["tag"] == "h1")["text"] == "<i>text"
 names = [r[0] for r in rows(Page("images.html").section("classes"))]
 assert "<script>alert(1)" in names and "\"onload=x\x27 &amp;" in names, names

@@ -81,7 +81,7 @@ struct gt_calibration {
 
 /* A sample with a wrong or an inaccurate prediction (score/mistakes.h). */
 struct gt_mistake {
-	int64_t at;              /* position of the sample in the split, from 0 */
+	int64_t at;              /* position of the sample in the order of the evaluation, from 0 */
 	const char *sample;      /* path of its file, FILE:LINE of a row, or DIRECTORY[i] of an array */
 	int64_t label, predicted; /* classes; with several labels, both are the label that is wrong; -1: the targets are numbers */
 	double probability;      /* of the prediction; with several labels, of the label; NAN: the targets are numbers */

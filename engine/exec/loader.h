@@ -205,6 +205,10 @@ enum gt_code gt_loader_launch(struct gt_loader *l, int64_t n, int64_t length, co
 /* Computes the order of the next epoch and queues its copy to the device, unless that has been done. */
 enum gt_code gt_loader_order_next_epoch(struct gt_loader *l, struct gt_err *err);
 
+/* Sets *out to the indices in the dataset of the samples of an epoch, in the order in which the loader delivers them, for the caller's
+ * thread. Valid until the next call. */
+enum gt_code gt_loader_order(struct gt_loader *l, int64_t epoch, const int64_t **out, struct gt_err *err);
+
 /* Sets *out to the sum of the label weights (0 for ignored labels, else 1) of the n samples from position `cursor` of `epoch` on, over
  * all parts. The loss of a step is divided by this sum. */
 enum gt_code gt_loader_weight(struct gt_loader *l, int64_t epoch, int64_t cursor, int64_t n, double *out, struct gt_err *err);

@@ -97,8 +97,7 @@ enum gt_code gt_loader_make_order(struct gt_loader *l, int64_t epoch, struct gt_
 	return GT_OK;
 }
 
-/* Sets *out to the order of an epoch for the caller's thread. */
-static enum gt_code order_of(struct gt_loader *l, int64_t epoch, const int64_t **out, struct gt_err *err)
+enum gt_code gt_loader_order(struct gt_loader *l, int64_t epoch, const int64_t **out, struct gt_err *err)
 {
 	*out = l->counted.host ? l->counted.host : l->order[epoch & 1].host;
 	if (!l->counted.host)
@@ -133,7 +132,7 @@ enum gt_code gt_loader_length(struct gt_loader *l, int64_t epoch, int64_t cursor
 	*run = 0;
 	if (!l->sequences)
 		return GT_OK;
-	GT_TRY(order_of(l, epoch, &order, err));
+	GT_TRY(gt_loader_order(l, epoch, &order, err));
 	length = gt_loader_length_at(l, order, cursor);
 	*index = gt_lengths_index(&l->spec.lengths, length);
 	do {
@@ -155,7 +154,7 @@ enum gt_code gt_loader_weight(struct gt_loader *l, int64_t epoch, int64_t cursor
 	double sum = (double)n;
 	if (gt_loader_weighs_labels(l)) {
 		const int64_t *order;
-		GT_TRY(order_of(l, epoch, &order, err));
+		GT_TRY(gt_loader_order(l, epoch, &order, err));
 		sum = 0;
 		for (int64_t i = 0; i < n; i++) {
 			int32_t label = d->labels[order[cursor + i]];

@@ -22,6 +22,7 @@ void gt_mistakes_free(struct gt_mistakes *m)
 	free(m->worst);
 	free(m->numbers_of);
 	free(m->probability);
+	free(m->order);
 }
 
 /* Inserts a mistake behind those that are as bad. Returns its entry, whose arrays the caller fills; NULL: it is not among the worst. */

@@ -1,7 +1,8 @@
 /* The worst predictions of a split, and the calibration of all of them, from the outputs of the model.
  *
  *     struct gt_mistakes m = {.most = 24, .ignore = ignore_index};
- *     gt_mistakes_add(&m, rows, err);                       all outputs, in the order of the split
+ *     GT_TRY(gt_session_eval_order(s, GT_TEST, &m.order, err));
+ *     gt_mistakes_add(&m, rows, err);                       all outputs, in the order of the evaluation
  *     m.worst[0 ... m.n - 1]                                the worst ones first
  *     gt_mistakes_free(&m);
  *
@@ -24,6 +25,7 @@ struct gt_mistakes {
 	double *numbers_of;       /* [most][2 * outputs] predictions and targets of worst[]; owned; NULL: targets are not numbers */
 	double *probability;      /* [outputs] of one sample; owned */
 	int64_t seen;             /* number of samples until now */
+	int64_t *order;           /* indices in the dataset of the samples, in the order in which they come; owned */
 	struct gt_calibration calibration; /* not finished */
 };
 

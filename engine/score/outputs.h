@@ -1,7 +1,8 @@
 /* Collects the model's outputs of an evaluation on rank 0.
  *
  *     gt_outputs_open(s, GT_TEST, take, user, &o, err);      all ranks
- *     gt_session_eval(s, GT_TEST, &scores, err);             calls take on rank 0, with each sample once, in the order of the split
+ *     gt_session_eval(s, GT_TEST, &scores, err);             calls take on rank 0, with each sample once, in the order
+ *                                                           of gt_session_eval_order
  *     gt_outputs_close(o);
  *
  *     rank 0   part 0 of a batch --.

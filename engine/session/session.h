@@ -266,6 +266,9 @@ struct gt_tdesc gt_session_desc(const struct gt_session *s, int i);
 /* Evaluates a split on every sample once. GT_EDIVERGED: the loss is NaN or infinite; the message names the first operation whose output is
  * not finite. */
 enum gt_code gt_session_eval(struct gt_session *s, enum gt_split split, struct gt_scores *out, struct gt_err *err);
+/* Sets *out to the indices in the dataset of the samples of a split, in the order in which an evaluation delivers them: sequences of
+ * tokens are sorted by length. Called before the evaluation. The caller frees *out. */
+enum gt_code gt_session_eval_order(const struct gt_session *s, enum gt_split split, int64_t **out, struct gt_err *err);
 /* Returns how many of `samples` evaluated samples are counted in m. If the loss uses no classes, every sample counts. */
 int64_t gt_session_counted(const struct gt_session *s, const struct gt_metrics *m, int64_t samples);
 /* Computes scores from the sums m; m->count must be the result of gt_session_counted. acc and top5 are NAN without a class or samples; the

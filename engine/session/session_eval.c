@@ -6,6 +6,7 @@
 #include "session/session_team.h"
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 bool gt_session_has_classes(const struct gt_session *s)
@@ -197,4 +198,16 @@ enum gt_code gt_session_check_metrics(const struct gt_session *s, struct gt_err 
 	if (c->train.schedule.type == GT_SCHED_PLATEAU)
 		GT_TRY(check_metric(s, "train.schedule.metric", c->train.schedule.metric, err));
 	return check_metric(s, "checkpoint.best.metric", c->checkpoint.best_metric, err);
+}
+
+enum gt_code gt_session_eval_order(const struct gt_session *s, enum gt_split split, int64_t **out, struct gt_err *err)
+{
+	const struct gt_view *v = &s->data.view[split];
+	const int64_t *order = v->index;
+	if (s->prog.eval[split].loader)
+		GT_TRY(gt_loader_order(s->prog.eval[split].loader, 0, &order, err));
+	GT_CALLOC(*out, v->n, err);
+	for (int64_t i = 0; i < v->n; i++)
+		(*out)[i] = order ? order[i] : i;
+	return GT_OK;
 }

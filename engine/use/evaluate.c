@@ -198,6 +198,8 @@ static enum gt_code evaluate_split(void *user, struct gt_session *s, struct gt_e
 		j->tally.ignore = gt_session_ignored_label(s);
 		j->numbers = s->data.nvalues > 0;
 		j->mistakes = (struct gt_mistakes){.most = j->report ? j->opts->mistakes : 0, .ignore = j->tally.ignore, .numbers = j->numbers};
+		if (j->mistakes.most)
+			GT_TRY(gt_session_eval_order(s, j->split, &j->mistakes.order, err));
 		if (j->opts->predictions)
 			GT_TRY(gt_sample_table_open(s, j->split, j->opts->predictions, &j->table, err));
 	}

@@ -16,6 +16,7 @@ struct reading {
 	const struct gt_session *s;
 	enum gt_split split;
 	const struct gt_dataset *d;
+	const int64_t *order;      /* gt_mistakes.order */
 	struct gt_arena *arena;
 	struct gt_csv *csv;        /* the current table */
 	const char *file;          /* its path */
@@ -137,6 +138,7 @@ static void copy_pixels(void *user, const uint8_t *pixels)
 		memcpy(p->pixels, pixels, p->bytes);
 }
 
+/* The evaluation order of images is that of the split, because they are no sequences. */
 static enum gt_code read_image(const struct reading *r, struct gt_mistake *x, struct gt_err *err)
 {
 	const int64_t *in = r->s->conf->model.input;
@@ -155,8 +157,7 @@ static enum gt_code read_image(const struct reading *r, struct gt_mistake *x, st
 
 static enum gt_code add_content(struct reading *r, struct gt_mistake *x, struct gt_err *err)
 {
-	const struct gt_view *v = &r->s->data.view[r->split];
-	int64_t i = v->index ? v->index[x->at] : x->at;
+	int64_t i = r->order[x->at];
 	char name[4200];
 	GT_NEW_STR(x->sample, gt_arena_strdup(r->arena, gt_dataset_sample_name(r->d, i, name, sizeof name)), err);
 	if (r->d->text_files)
@@ -196,7 +197,7 @@ static int compare_positions(const void *a, const void *b)
 enum gt_code gt_sample_contents(const struct gt_session *s, enum gt_split split, const struct gt_mistakes *m, struct gt_arena *a,
                                 struct gt_mistake **out, struct gt_err *err)
 {
-	struct reading r = {.s = s, .split = split, .d = s->data.view[split].data, .arena = a};
+	struct reading r = {.s = s, .split = split, .d = s->data.view[split].data, .order = m->order, .arena = a};
 	struct gt_mistake *list, **order;
 	enum gt_code code = GT_OK;
 	GT_NEW(list, a, m->n + 1, err);

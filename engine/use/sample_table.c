@@ -1,5 +1,6 @@
 #include "use/sample_table.h"
 #include "base/fileio.h"
+#include "base/memstream.h"
 #include "ew.h"
 #include "ir/op.h"
 #include "losses.h"
@@ -12,16 +13,40 @@
 #include <string.h>
 #include <unistd.h>
 
+/* A row in memory: the index of its sample in the dataset, and its bytes. */
+struct sorted_row {
+	int64_t sample;
+	size_t start, end;
+};
+
 struct gt_sample_table {
 	const struct gt_session *s;
 	enum gt_split split;
 	const char *path;
 	char temporary[GT_PATH_SIZE];
-	FILE *f;             /* the temporary file; NULL: it is closed */
+	FILE *f;             /* the temporary file, or, until the end, the rows of sorted sequences in memory; NULL: it is closed */
+	FILE *file;          /* with sorted sequences: the temporary file */
+	struct gt_memstream memory;
+	struct sorted_row *row; /* [samples of the split] with sorted sequences; else NULL */
 	bool renamed;
 	int64_t n;           /* samples until now */
+	int64_t *order;      /* indices in the dataset of the samples, in the order in which they come */
 	double *probability; /* [outputs of the model] */
 };
+
+/* If the samples do not come in the order of the split, collects the rows in memory, to write them in that order. */
+static enum gt_code collect_rows(struct gt_sample_table *t, int64_t n, struct gt_err *err)
+{
+	int64_t i = 1;
+	while (i < n && t->order[i] > t->order[i - 1])
+		i++;
+	if (i >= n)
+		return GT_OK;
+	GT_CALLOC(t->row, n, err);
+	t->file = t->f;
+	t->f = gt_memstream_open(&t->memory);
+	return t->f ? GT_OK : gt_fail_memory(err, sizeof *t->f);
+}
 
 enum gt_code gt_sample_table_open(const struct gt_session *s, enum gt_split split, const char *path, struct gt_sample_table **out,
                                   struct gt_err *err)
@@ -33,11 +58,15 @@ enum gt_code gt_sample_table_open(const struct gt_session *s, enum gt_split spli
 	t->s = s;
 	t->split = split;
 	t->path = path;
-	enum gt_code code = gt_file_create_temporary(t->temporary, path, 0666, &fd, err);
+	enum gt_code code = gt_session_eval_order(s, split, &t->order, err);
+	if (code == GT_OK)
+		code = gt_file_create_temporary(t->temporary, path, 0666, &fd, err);
 	if (code == GT_OK && !(t->f = fdopen(fd, "w"))) {
 		close(fd);
 		code = gt_fail_memory(err, sizeof *t->f);
 	}
+	if (code == GT_OK)
+		code = collect_rows(t, s->data.view[split].n, err);
 	if (code == GT_OK)
 		return GT_OK;
 	gt_sample_table_close(t);
@@ -51,9 +80,14 @@ void gt_sample_table_close(struct gt_sample_table *t)
 		return;
 	if (t->f)
 		fclose(t->f);
+	if (t->file)
+		fclose(t->file);
+	free(t->memory.text);
+	free(t->row);
 	if (!t->renamed)
 		unlink(t->temporary);
 	free(t->probability);
+	free(t->order);
 	free(t);
 }
 
@@ -201,7 +235,7 @@ static void put_row(struct gt_sample_table *t, const float *z, int64_t n, int32_
 {
 	const struct gt_view *v = &t->s->data.view[t->split];
 	char name[GT_PATH_SIZE + 32];
-	int64_t sample = v->index ? v->index[t->n] : t->n;
+	int64_t sample = t->order[t->n];
 	t->n++;
 	if (!target && is_absent(t, v->data, sample, label))
 		return;
@@ -237,13 +271,42 @@ enum gt_code gt_sample_table_add(struct gt_sample_table *t, const struct gt_outp
 			return gt_fail_memory(err, (size_t)n * sizeof *t->probability);
 		put_header(t, n, rows->target != NULL);
 	}
-	for (int64_t i = 0; i < rows->n; i++)
+	for (int64_t i = 0; i < rows->n; i++) {
+		struct sorted_row *r = t->row ? &t->row[t->n] : NULL;
+		if (r && !fflush(t->f))
+			*r = (struct sorted_row){t->order[t->n], t->memory.len, 0};
 		put_row(t, rows->z + i * n, n, rows->label ? rows->label[i] : -1, rows->target ? rows->target + i * n : NULL);
+		if (r && !fflush(t->f))
+			r->end = t->memory.len;
+	}
 	return check_written(t, err);
+}
+
+static int compare_samples(const void *a, const void *b)
+{
+	const struct sorted_row *x = a, *y = b;
+	return (x->sample > y->sample) - (x->sample < y->sample);
+}
+
+/* Writes the rows in memory to the file, in the order of the split. */
+static enum gt_code write_sorted(struct gt_sample_table *t, struct gt_err *err)
+{
+	if (fflush(t->f) || t->memory.lost)
+		return gt_fail_memory(err, t->memory.len);
+	fwrite(t->memory.text, 1, t->n ? t->row[0].start : t->memory.len, t->file); /* the first line */
+	qsort(t->row, (size_t)t->n, sizeof *t->row, compare_samples);
+	for (int64_t i = 0; i < t->n; i++)
+		fwrite(t->memory.text + t->row[i].start, 1, t->row[i].end - t->row[i].start, t->file);
+	fclose(t->f);
+	t->f = t->file;
+	t->file = NULL;
+	return GT_OK;
 }
 
 enum gt_code gt_sample_table_finish(struct gt_sample_table *t, struct gt_err *err)
 {
+	if (t->file)
+		GT_TRY(write_sorted(t, err));
 	errno = 0;
 	if (fflush(t->f))
 		return check_written(t, err);

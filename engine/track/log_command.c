@@ -76,17 +76,24 @@ static void write_buffer(struct gt_log_command *c)
 	}
 }
 
+/* Moves what waits to the beginning of the buffer, if that frees much: moving megabytes for each line would delay the training. */
+static void compact_buffer(struct gt_log_command *c)
+{
+	if (c->from < c->to && c->from < BUFFER_BYTES / 4)
+		return;
+	memmove(c->buffer, c->buffer + c->from, c->to - c->from);
+	c->to -= c->from;
+	c->from = 0;
+}
+
 void gt_log_command_write(struct gt_log_command *c, const char *line)
 {
 	size_t n = strlen(line);
 	c->lines++;
 	if (!c->early)
 		write_buffer(c);
-	if (!c->early && n + 1 > BUFFER_BYTES - c->to) {
-		memmove(c->buffer, c->buffer + c->from, c->to - c->from);
-		c->to -= c->from;
-		c->from = 0;
-	}
+	if (!c->early && n + 1 > BUFFER_BYTES - c->to)
+		compact_buffer(c);
 	if (c->early || n + 1 > BUFFER_BYTES - c->to) {
 		c->dropped++;
 		return;

@@ -8,8 +8,11 @@ python=$(command -v python3) || { skip mlflow 'python3 is not installed'; exit 0
 cd "$tmp" || exit 1
 unset MLFLOW_TRACKING_TOKEN MLFLOW_TRACKING_USERNAME MLFLOW_TRACKING_PASSWORD http_proxy https_proxy all_proxy
 tiny_config
-servers=()
-trap 'kill -9 -- "${servers[@]}" "${servers[@]/#/-}" 2>/dev/null; rm -rf "$tmp"' EXIT # servers, and their groups
+end_servers() { # those that still run
+	local p
+	for p in $(jobs -p); do kill -9 "$p"; done
+} 2>/dev/null
+trap 'end_servers; rm -rf "$tmp"' EXIT
 
 # serve DIR [PORT]: starts the server with the home DIR; its address in $uri, its process in $server
 serve() {
@@ -17,7 +20,6 @@ serve() {
 	rm -f "$1/port"
 	"$python" "$src/tests/cli/fake_mlflow.py" "$@" 2>>"$1/log" &
 	server=$!
-	servers+=("$server")
 	for _ in $(seq 500); do if [ -s "$1/port" ]; then break; fi; sleep 0.02; done
 	uri=http://127.0.0.1:$(cat "$1/port")
 }
@@ -105,7 +107,7 @@ missed='did not get [0-9]* events: .*; .gtrain track [a-z/0-9_=]*. sends them'
 	mkdir hostile && cd hostile || exit 1
 	tmp=$PWD
 	cp ../tiny.cfg ../complete.py .
-	trap - EXIT
+	trap end_servers EXIT
 	for m in status=500 status=503 text=garbage text=list text=deep text=nul text=types text=path text=long text=empty; do
 		name=${m/=/_}
 		serve "b$name"
@@ -269,12 +271,11 @@ real() { # PORT: MLflow's server, with its workers in a session of their own
 	(cd real && exec setsid "$MLFLOW_PYTHON" -m mlflow server --host 127.0.0.1 --port "$1" --backend-store-uri sqlite:///m.db \
 		--artifacts-destination ./files --workers 1) >>real/log 2>&1 &
 	server=$!
-	servers+=($server)
 	for _ in $(seq 600); do if (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; then break; fi; sleep 0.1; done
 }
 stop_real() {
 	kill -9 -- -$server
-	wait $server 2>/dev/null
+	wait $server 2>/dev/null || true # its status is that of the signal
 }
 port=$("$python" -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
 real "$port"

@@ -381,6 +381,9 @@ static enum gt_code init_table(const char *root, const struct gt_init_spec *spec
 static enum gt_code choose_network(const struct look *l, struct choice *c, struct gt_arena *a, struct gt_err *err)
 {
 	const struct gt_init_network *n = &c->network;
+	if (!l->files && l->c != 3) /* files of gray images are decoded to three channels */
+		return gt_fail(err, GT_EDATA, "--pretrained: expected images with 3 channels, which published networks take, got arrays with %lld",
+		               (long long)l->c);
 	GT_TRY(gt_init_network(l->spec->pretrained, l->spec->out, a, &c->network, err));
 	c->pretrained = true;
 	choose_settings(l, c);

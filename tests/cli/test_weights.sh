@@ -63,4 +63,13 @@ mkdir elsewhere
 cp "$tmp/cache/gtrain/weights/mobilenet_v2-7ebf99e0.pth" near.safetensors
 run init photos --pretrained near.safetensors -o elsewhere/far.cfg
 gives init_network_elsewhere 0 out '312 of 314 tensors (2258036 elements)' check elsewhere/far.cfg
+python3 - <<'PY'
+import struct
+for name, shape in (("train-images-idx3-ubyte", (20, 8, 8)), ("train-labels-idx1-ubyte", (20,))):
+    n = 20 * 64 if len(shape) > 1 else 20
+    open(name, "wb").write(struct.pack(">4B%dI" % len(shape), 0, 0, 8, len(shape), *shape) + bytes(i % 2 for i in range(n)))
+PY
+mkdir gray && mv ./*ubyte gray
+gives init_network_gray 65 err '--pretrained: expected images with 3 channels, which published networks take, got arrays with 1' \
+	init gray --pretrained near.safetensors
 gives init_network_other 65 err 'expected the weights of a network of torchvision' init photos --pretrained "$torch"

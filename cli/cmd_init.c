@@ -20,8 +20,8 @@ static const struct gt_option options[] = {
 	{"out", 'o', GT_OPTION_STRING, OFFSET(out), "FILE", GT_COMPLETE_FILE, .help = "file to write; default and -: standard output"},
 	{"target", 0, GT_OPTION_LIST, OFFSET(targets), "COLUMN",
 	 .help = "of a table: column to predict; can be repeated for several columns of numbers"},
-	{"pretrained", 0, GT_OPTION_STRING, OFFSET(pretrained), "FILE", GT_COMPLETE_FILE,
-	 .help = "file with the weights of a ResNet of torchvision to start from (safetensors or torch.save)"},
+	{"pretrained", 0, GT_OPTION_STRING, OFFSET(pretrained), "WEIGHTS", GT_COMPLETE_FILE,
+	 .help = "weights to start from: a file with those of a network of torchvision, or a name such as resnet18 (see `gtrain fetch`)"},
 	{"list", 0, GT_OPTION_FLAG, OFFSET(list), NULL,
 	 .help = "list the kinds of data for which a config can be written, and the configs that come with gtrain for data of one's own"},
 	{0},
@@ -32,7 +32,7 @@ static const struct {
 	const char *data, *command, *network;
 } recipes[] = {
 	{"images, a folder for each class", "gtrain init FOLDER", "ResNet, its size chosen by the images"},
-	{"the same, from published weights", "gtrain init FOLDER --pretrained resnet18.safetensors", "ResNet of torchvision, fine-tuned"},
+	{"the same, from published weights", "gtrain init FOLDER --pretrained resnet18", "that of the weights, from torchvision, fine-tuned"},
 	{"the same in an archive (.zip, .tar.gz, …)", "gtrain init FILE.zip", "as for folders of images or texts"},
 	{"IDX or CIFAR files", "gtrain init FOLDER", "ResNet for small images"},
 	{"NumPy arrays of images and labels", "gtrain init FILE.npz", "ResNet for small images"},

@@ -8,17 +8,18 @@
 
 /* The files that torchvision.models takes for weights="DEFAULT" (version 0.29). torchvision checks these digits, too. */
 const struct gt_known_weights gt_known_weights[] = {
-    {"resnet18", TORCHVISION, "resnet18-f37072fd.pth", "f37072fd", "resnet18.cfg", ""},
-    {"resnet34", TORCHVISION, "resnet34-b627a593.pth", "b627a593", "resnet34.cfg", ""},
-    {"resnet50", TORCHVISION, "resnet50-11ad3fa6.pth", "11ad3fa6", "resnet50.cfg", ""},
-    {"mobilenet_v2", TORCHVISION, "mobilenet_v2-7ebf99e0.pth", "7ebf99e0", "mobilenet_v2.cfg", ""},
-    {"mobilenet_v3_small", TORCHVISION, "mobilenet_v3_small-047dcff4.pth", "047dcff4", "mobilenet_v3.cfg", ""},
-    {"efficientnet_b0", TORCHVISION, "efficientnet_b0_rwightman-7f5810bc.pth", "7f5810bc", "efficientnet_b0.cfg", ""},
+    {"resnet18", TORCHVISION, "resnet18-f37072fd.pth", "f37072fd", "resnet18.cfg", "", "5.0e-4", 0},
+    {"resnet34", TORCHVISION, "resnet34-b627a593.pth", "b627a593", "resnet34.cfg", "", "5.0e-4", 0},
+    {"resnet50", TORCHVISION, "resnet50-11ad3fa6.pth", "11ad3fa6", "resnet50.cfg", "", "5.0e-4", 0},
+    {"mobilenet_v2", TORCHVISION, "mobilenet_v2-7ebf99e0.pth", "7ebf99e0", "mobilenet_v2.cfg", "", "5.0e-4", 0},
+    {"mobilenet_v3_small", TORCHVISION, "mobilenet_v3_small-047dcff4.pth", "047dcff4", "mobilenet_v3.cfg", "", "5.0e-4", 0},
+    {"efficientnet_b0", TORCHVISION, "efficientnet_b0_rwightman-7f5810bc.pth", "7f5810bc", "efficientnet_b0.cfg", "", "5.0e-4", 0},
     {"vit_b_16", TORCHVISION, "vit_b_16-c867db91.pth", "c867db91", "vit_b16.cfg",
      "{ from = \"class_token\"; to = \"class_token.weight\"; }, "
-     "{ from = \"encoder.pos_embedding\"; to = \"encoder.pos_embedding.weight\"; }"},
+     "{ from = \"encoder.pos_embedding\"; to = \"encoder.pos_embedding.weight\"; }",
+     "1.0e-4", 224},
     {"convnext_tiny", TORCHVISION, "convnext_tiny-983f1562.pth", "983f1562", "convnext_tiny.cfg",
-     "{ from = \"*.layer_scale\"; to = \"*.layer_scale.weight\"; }"},
+     "{ from = \"*.layer_scale\"; to = \"*.layer_scale.weight\"; }", "1.0e-4", 0},
     {.name = NULL},
 };
 

@@ -6,6 +6,7 @@
 #include "base/err.h"
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct gt_known_weights {
 	const char *name;   /* torchvision's name of the network */
@@ -14,6 +15,8 @@ struct gt_known_weights {
 	const char *digest; /* first hexadecimal digits of the file's SHA-256, as the publisher gives them in the name of the file */
 	const char *config; /* the config of the network that comes with gtrain */
 	const char *map;    /* entries of model.pretrained.map for it; "": the names are the same */
+	const char *lr;     /* learning rate of adamw that `gtrain init` writes for fine-tuning */
+	int64_t side;       /* height and width of images that the network needs; 0: any */
 };
 
 /* The table. Its last row has the name NULL. */

@@ -10,12 +10,12 @@
 #include "image/transform.h"
 #include "numpy_images.h"
 #include "setup/init_found.h"
+#include "setup/init_pretrained.h"
 #include "setup/init_spec.h"
 #include "setup/init_table.h"
 #include "setup/init_template.h"
 #include "setup/init_text.h"
 #include "source.h"
-#include "store/safetensors.h"
 #include "verify_files.h"
 #include <errno.h>
 #include <limits.h>
@@ -50,7 +50,9 @@ struct choice {
 	int64_t input[3], batch, epochs, width; /* width: channels of the first stage */
 	int blocks[4];
 	bool bottleneck, imagenet_stem;
-	const char *pretrained; /* NULL: from scratch */
+	bool pretrained;        /* else from scratch, and `network` is empty */
+	struct gt_init_network network;
+	const char *model;      /* text of the model, of a network other than a ResNet; "": a ResNet */
 };
 
 /* Leaves out the files of a split that cannot be read. */
@@ -204,34 +206,6 @@ static enum gt_code inspect_data(struct look *l, struct gt_err *err)
 	return count_classes(l, err);
 }
 
-/* Recognises a ResNet of torchvision by the names and shapes of its tensors. */
-static enum gt_code read_pretrained(const char *path, struct choice *c, struct gt_err *err)
-{
-	struct gt_st_file *f;
-	const struct gt_st_tensor *t;
-	bool stem = false;
-	GT_TRY(gt_st_open(path, &f, err));
-	for (int i = 0; (t = gt_st_at(f, i)) != NULL; i++) {
-		const char *name = !strncmp(t->name, "module.", 7) ? t->name + 7 : t->name;
-		int stage, block, end = 0;
-		stem |= !strcmp(name, "conv1.weight") && t->desc.rank == 4 && t->desc.dim[1] == 3 && t->desc.dim[2] == 7 && t->desc.dim[0] == 64;
-		if (sscanf(name, "layer%d.%d.conv%n", &stage, &block, &end) == 2 && end && stage >= 1 && stage <= 4 && block >= 0 && block < 200) {
-			if (block + 1 > c->blocks[stage - 1])
-				c->blocks[stage - 1] = block + 1;
-			c->bottleneck |= !strcmp(name + end, "3.weight");
-		}
-	}
-	gt_st_close(f);
-	if (!stem || !c->blocks[0] || !c->blocks[1] || !c->blocks[2] || !c->blocks[3])
-		return gt_fail(err, GT_EDATA,
-		               "%s: expected the weights of a ResNet of torchvision (conv1.weight, layer1.0.conv1.weight, …); write the model of "
-		               "other weights by hand, and use model.pretrained",
-		               path);
-	c->pretrained = path;
-	c->width = 64;
-	return GT_OK;
-}
-
 static void choose_settings(const struct look *l, struct choice *c)
 {
 	static const int64_t sides[] = {224, 192, 160, 128, 96, 64, 48, 32};
@@ -245,6 +219,8 @@ static void choose_settings(const struct look *l, struct choice *c)
 		if (!c->pretrained && n < 20000 && side > 128)
 			side = 128;
 	}
+	if (l->files && c->network.side)
+		side = c->network.side;
 	c->input[0] = c->pretrained ? 3 : l->c;
 	c->input[1] = l->files ? side : l->train.h;
 	c->input[2] = l->files ? side : l->train.w;
@@ -253,6 +229,10 @@ static void choose_settings(const struct look *l, struct choice *c)
 		int resnet18[4] = {2, 2, 2, 2};
 		memcpy(c->blocks, resnet18, sizeof resnet18);
 		c->width = n < 5000 || !c->imagenet_stem ? 32 : 64;
+	} else {
+		memcpy(c->blocks, c->network.blocks, sizeof c->blocks);
+		c->bottleneck = c->network.bottleneck;
+		c->width = 64;
 	}
 	c->batch = n < 8 ? n : n < 40 ? 8 : n < 1000 ? 16 : n < 20000 ? 64 : 128;
 	/* Number of training samples over all epochs. A pretrained network needs fewer. */
@@ -296,7 +276,10 @@ static enum gt_code write_config(const struct look *l, const struct choice *c, c
 	    GT_NUMBER("CHANNELS", c->input[0]),
 	    GT_NUMBER("HEIGHT", c->input[1]),
 	    GT_NUMBER("WIDTH", c->input[2]),
-	    GT_STRINGS("PRETRAINED", &c->pretrained, c->pretrained != NULL),
+	    GT_STRINGS("PRETRAINED", &c->network.file, c->pretrained),
+	    GT_TEXT("MODEL", c->model),
+	    GT_TEXT("NETWORK", c->network.name ? c->network.name : ""),
+	    GT_TEXT("NETWORK_CONFIG", c->network.config ? c->network.config : ""),
 	    GT_NUMBER("BOTTLENECK", c->bottleneck),
 	    GT_NUMBER("IMAGENET_STEM", c->imagenet_stem),
 	    GT_NUMBER("BLOCKS1", c->blocks[0]),
@@ -312,7 +295,7 @@ static enum gt_code write_config(const struct look *l, const struct choice *c, c
 	    GT_NUMBER("OUT3", 4 * out),
 	    GT_NUMBER("OUT4", 8 * out),
 	    GT_NUMBER("EPOCHS", c->epochs),
-	    GT_TEXT("LR", c->pretrained ? "5.0e-4" : "2.0e-3"),
+	    GT_TEXT("LR", c->pretrained ? c->network.lr : "2.0e-3"),
 	    GT_TEXT("SPLIT", l->valid || !l->test ? "valid" : "test"),
 	    GT_NUMBER("LOSS", 0),
 	    {NULL}};
@@ -394,17 +377,42 @@ static enum gt_code init_table(const char *root, const struct gt_init_spec *spec
 	return gt_init_table(root, names, spec, text, err);
 }
 
+/* Recognises the network of --pretrained, and takes its model if it is no ResNet. */
+static enum gt_code choose_network(const struct look *l, struct choice *c, struct gt_arena *a, struct gt_err *err)
+{
+	const struct gt_init_network *n = &c->network;
+	if (!l->files && l->c != 3) /* files of gray images are decoded to three channels */
+		return gt_fail(err, GT_EDATA, "--pretrained: expected images with 3 channels, which published networks take, got arrays with %lld",
+		               (long long)l->c);
+	GT_TRY(gt_init_network(l->spec->pretrained, l->spec->out, a, &c->network, err));
+	c->pretrained = true;
+	choose_settings(l, c);
+	if (n->side && (c->input[1] != n->side || c->input[2] != n->side))
+		return gt_fail(err, GT_EDATA, "--pretrained: %s needs images of %lld x %lld, got arrays of %lld x %lld", n->name,
+		               (long long)n->side, (long long)n->side, (long long)c->input[1], (long long)c->input[2]);
+	return n->name ? gt_init_network_model(n, c->input[1], c->input[2], l->train.classes, a, &c->model, err) : GT_OK;
+}
+
+static enum gt_code choose_and_write(const struct look *l, struct gt_arena *a, char **text, struct gt_err *err)
+{
+	struct choice c = {.model = ""};
+	if (l->spec->pretrained)
+		GT_TRY(choose_network(l, &c, a, err));
+	else
+		choose_settings(l, &c);
+	return write_config(l, &c, text, err);
+}
+
 static enum gt_code init_images(struct look *l, char **text, struct gt_err *err)
 {
-	struct choice c = {0};
-	const char *pretrained = l->spec->pretrained;
-	if (pretrained)
-		GT_TRY(check_path(pretrained, err));
+	struct gt_arena *a;
+	if (l->spec->pretrained)
+		GT_TRY(check_path(l->spec->pretrained, err));
 	GT_TRY(inspect_data(l, err));
-	if (pretrained)
-		GT_TRY(read_pretrained(pretrained, &c, err));
-	choose_settings(l, &c);
-	return write_config(l, &c, text, err);
+	GT_TRY(gt_arena_open(&a, err));
+	enum gt_code code = choose_and_write(l, a, text, err);
+	gt_arena_close(a);
+	return code;
 }
 
 enum gt_code gt_init_config(const struct gt_init_spec *spec, char **text, struct gt_err *err)

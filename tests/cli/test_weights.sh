@@ -43,3 +43,33 @@ if grep -qF "file = \"$cached\"" found/config.cfg; then pass weights_resolved; e
 cp "$GTRAIN_SRC/tests/corpus/checkpoint/torch-good-parameter" resnet18
 gives weights_file_first 0 err "1 of 2 tensors (6 elements) from $tmp/work/resnet18" run net.cfg -o own
 rm resnet18
+
+# gtrain init recognises a network by the names and shapes of its tensors, and takes it with another classifier.
+images=(-s data.batch=2 -s data.samples=2 -s data.samples_test=2)
+python3 "$GTRAIN_SRC/tests/cli/make_images.py" photos 12 40 rose tulip
+run run mobilenet_v2 -q -o mobile "${images[@]}" -s train.epochs=0 -s train.steps=1 -s 'model.input=[3,32,32]'
+cp mobile/latest/model.safetensors mobile.safetensors
+run init photos --pretrained mobile.safetensors -o mobile.cfg
+gives init_network 0 out '312 of 314 tensors (2258036 elements)' check mobile.cfg
+gives init_network_trains 0 err 'at their initial values: classifier.1.weight, classifier.1.bias' \
+	run mobile.cfg -o tuned -s train.epochs=0 -s train.steps=1
+gives init_network_missing 66 err '`gtrain fetch mobilenet_v2` downloads them' init photos --pretrained mobilenet_v2
+mv mobile.safetensors "$tmp/cache/gtrain/weights/mobilenet_v2-7ebf99e0.pth"
+run init photos --pretrained mobilenet_v2 -o named.cfg
+if grep -qF 'pretrained = { file = "mobilenet_v2"; map = ( { from = "classifier.1.*"; to = ""; } ); };' named.cfg; then
+	pass init_network_named; else fail init_network_named "$(grep file named.cfg)"; fi
+gives init_network_named_check 0 out '312 of 314 tensors (2258036 elements)' check named.cfg
+mkdir elsewhere
+cp "$tmp/cache/gtrain/weights/mobilenet_v2-7ebf99e0.pth" near.safetensors
+run init photos --pretrained near.safetensors -o elsewhere/far.cfg
+gives init_network_elsewhere 0 out '312 of 314 tensors (2258036 elements)' check elsewhere/far.cfg
+python3 - <<'PY'
+import struct
+for name, shape in (("train-images-idx3-ubyte", (20, 8, 8)), ("train-labels-idx1-ubyte", (20,))):
+    n = 20 * 64 if len(shape) > 1 else 20
+    open(name, "wb").write(struct.pack(">4B%dI" % len(shape), 0, 0, 8, len(shape), *shape) + bytes(i % 2 for i in range(n)))
+PY
+mkdir gray && mv ./*ubyte gray
+gives init_network_gray 65 err '--pretrained: expected images with 3 channels, which published networks take, got arrays with 1' \
+	init gray --pretrained near.safetensors
+gives init_network_other 65 err 'expected the weights of a network of torchvision' init photos --pretrained "$torch"

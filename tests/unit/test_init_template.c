@@ -9,7 +9,9 @@
 static const char *const root = "da\"ta", *const targets[] = {"y", "z \"w\""};
 static struct gt_err e;
 
-enum { SPLITS, FILES, BAD, COLOR, PRETRAINED, BOTTLENECK, STEM, NUMPY, IMAGE_BITS };
+enum { SPLITS, FILES, BAD, COLOR, PRETRAINED, BOTTLENECK, STEM, NUMPY, MODEL, IMAGE_BITS };
+
+static const char model[] = "model = { input = [3, 64, 64]; layers = ( { type = \"flatten\"; }, { type = \"linear\"; out = 7; } ); };";
 
 static char *fill_images(unsigned bits)
 {
@@ -37,6 +39,9 @@ static char *fill_images(unsigned bits)
 	    GT_NUMBER("HEIGHT", 64),
 	    GT_NUMBER("WIDTH", 64),
 	    GT_STRINGS("PRETRAINED", &root, BIT(PRETRAINED)),
+	    GT_TEXT("MODEL", BIT(MODEL) ? model : ""),
+	    GT_TEXT("NETWORK", "net"),
+	    GT_TEXT("NETWORK_CONFIG", "net.cfg"),
 	    GT_NUMBER("BOTTLENECK", BIT(BOTTLENECK)),
 	    GT_NUMBER("IMAGENET_STEM", BIT(STEM)),
 	    GT_NUMBER("BLOCKS1", 2),

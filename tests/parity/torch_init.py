@@ -1,0 +1,42 @@
+#!/usr/bin/env python3
+"""Published networks of torchvision through `gtrain init --pretrained`: every tensor of the file but those of the classifier is loaded, and
+none is left over; other networks are refused.
+
+Usage: torch_init.py GTRAIN WORK_DIR      (needs torch, torchvision and PIL; test_torchvision.sh runs it where they are)"""
+import json
+import os
+import subprocess
+import sys
+
+import torch
+import torchvision.models as tv
+from PIL import Image
+
+KNOWN = ["resnet18", "resnet34", "resnet50", "mobilenet_v2", "mobilenet_v3_small", "efficientnet_b0", "vit_b_16", "convnext_tiny"]
+OTHER = ["alexnet", "convnext_small", "mobilenet_v3_large", "efficientnet_b1"]
+
+
+def main(binary, work):
+    for k in range(2):
+        os.makedirs(os.path.join(work, "photos", str(k)))
+        for i in range(8):
+            Image.new("RGB", (64, 64), (40 * i, 100 * k, 90)).save(os.path.join(work, "photos", str(k), f"{i}.png"))
+    for name in KNOWN + OTHER:
+        weights = getattr(tv, name)().state_dict()
+        torch.save(weights, os.path.join(work, "weights.pth"))
+        done = subprocess.run([binary, "init", "photos", "--pretrained", "weights.pth"], cwd=work, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, text=True)
+        if name in OTHER:
+            good, why = done.returncode == 65 and "expected the weights of a network of torchvision" in done.stderr, done.stderr.strip()
+        else:
+            with open(os.path.join(work, "net.cfg"), "w") as f:
+                f.write(done.stdout)
+            told = subprocess.run([binary, "check", "net.cfg", "--json"], cwd=work, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                  text=True)
+            why = done.stderr.strip() or told.stderr.strip()
+            p = json.loads(told.stdout.splitlines()[0])["pretrained"] if told.returncode == 0 else {}
+            good = p and p["loaded"] == len(weights) - 2 == p["tensors"] - 2 and not p["unused"] and len(p["dropped"]) == 2
+        print(f"ok torch_init {name}" if good else f"not ok torch_init {name}: {why}")
+
+
+main(*sys.argv[1:])

@@ -39,7 +39,8 @@ MODELS = {"resnet18": (tv.resnet18, 224), "resnet34": (tv.resnet34, 224), "resne
           "imagenette_resnet50d": (resnet50d, 128), "mobilenet_v2": (tv.mobilenet_v2, 224),
           "mobilenet_v3": (tv.mobilenet_v3_small, 224), "efficientnet_b0": (tv.efficientnet_b0, 224),
           "vit_b16": (tv.vit_b_16, 224), "convnext_tiny": (tv.convnext_tiny, 224), "squeezenet1_1": (tv.squeezenet1_1, 224),
-          "densenet121": (tv.densenet121, 224), "regnet_y_400mf": (tv.regnet_y_400mf, 224)}
+          "densenet121": (tv.densenet121, 224), "regnet_y_400mf": (tv.regnet_y_400mf, 224),
+          "shufflenet_v2_x1_0": (tv.shufflenet_v2_x1_0, 224)}
 # Names that differ, in the file and in the config: entries of model.pretrained.map.
 MAPS = {"vit_b16": (("class_token", "class_token.weight"), ("encoder.pos_embedding", "encoder.pos_embedding.weight")),
         "convnext_tiny": (("*.layer_scale", "*.layer_scale.weight"),)}

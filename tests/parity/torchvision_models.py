@@ -38,7 +38,9 @@ def resnet50d(num_classes):
 MODELS = {"resnet18": (tv.resnet18, 224), "resnet34": (tv.resnet34, 224), "resnet50": (tv.resnet50, 224),
           "imagenette_resnet50d": (resnet50d, 128), "mobilenet_v2": (tv.mobilenet_v2, 224),
           "mobilenet_v3": (tv.mobilenet_v3_small, 224), "efficientnet_b0": (tv.efficientnet_b0, 224),
-          "vit_b16": (tv.vit_b_16, 224), "convnext_tiny": (tv.convnext_tiny, 224)}
+          "vit_b16": (tv.vit_b_16, 224), "convnext_tiny": (tv.convnext_tiny, 224), "squeezenet1_1": (tv.squeezenet1_1, 224),
+          "densenet121": (tv.densenet121, 224), "regnet_y_400mf": (tv.regnet_y_400mf, 224),
+          "shufflenet_v2_x1_0": (tv.shufflenet_v2_x1_0, 224)}
 # Names that differ, in the file and in the config: entries of model.pretrained.map.
 MAPS = {"vit_b16": (("class_token", "class_token.weight"), ("encoder.pos_embedding", "encoder.pos_embedding.weight")),
         "convnext_tiny": (("*.layer_scale", "*.layer_scale.weight"),)}
@@ -61,8 +63,9 @@ def randomize(model, seed):
 
 
 def logits_scale(model, x):
-    """Scales the last layer so that the logits spread by about 1, and returns the log probabilities in double."""
-    head = [m for m in model.modules() if isinstance(m, nn.Linear)][-1]
+    """Scales the last layer, a linear one or else a convolution, so that the logits spread by about 1; the log probabilities in double."""
+    layers = list(model.modules())
+    head = ([m for m in layers if isinstance(m, nn.Linear)] or [m for m in layers if isinstance(m, nn.Conv2d)])[-1]
     with torch.no_grad():
         head.weight /= model(x).std()
         return torch.log_softmax(model.double()(x.double()), 1).float()
@@ -86,7 +89,7 @@ def check(binary, configs, work, name):
     save_file(before, state)
     text = open(os.path.join(configs, name + ".cfg"), encoding="utf-8").read()
     text = re.sub(r"(?ms)^data = \{.*?^\};", DATA, text)
-    text = re.sub(r'(type = "linear"; out = )1000\b', rf"\g<1>{CLASSES}", text)
+    text = re.sub(r'(type = "(?:linear|conv2d)"; out = )1000\b', rf"\g<1>{CLASSES}", text)
     open(cfg, "w", encoding="utf-8").write(text)
     entries = "".join(f'{{from="{a}";to="{b}";}},' for a, b in MAPS.get(name, ()))
     load = ["-s", f'model.pretrained={{file="{os.path.abspath(state)}";map=({entries});}}'] if entries else ["--init", state]

@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+from functools import partial
 
 import numpy as np
 import torch
@@ -40,10 +41,14 @@ MODELS = {"resnet18": (tv.resnet18, 224), "resnet34": (tv.resnet34, 224), "resne
           "mobilenet_v3": (tv.mobilenet_v3_small, 224), "efficientnet_b0": (tv.efficientnet_b0, 224),
           "vit_b16": (tv.vit_b_16, 224), "convnext_tiny": (tv.convnext_tiny, 224), "squeezenet1_1": (tv.squeezenet1_1, 224),
           "densenet121": (tv.densenet121, 224), "regnet_y_400mf": (tv.regnet_y_400mf, 224),
-          "shufflenet_v2_x1_0": (tv.shufflenet_v2_x1_0, 224)}
-# Names that differ, in the file and in the config: entries of model.pretrained.map.
+          "shufflenet_v2_x1_0": (tv.shufflenet_v2_x1_0, 224), "googlenet": (partial(tv.googlenet, init_weights=False), 224)}
+# Names that differ, in the file and in the config, where "" means no such tensor: entries of model.pretrained.map.
 MAPS = {"vit_b16": (("class_token", "class_token.weight"), ("encoder.pos_embedding", "encoder.pos_embedding.weight")),
-        "convnext_tiny": (("*.layer_scale", "*.layer_scale.weight"),)}
+        "convnext_tiny": (("*.layer_scale", "*.layer_scale.weight"),), "googlenet": (("aux1.*", ""), ("aux2.*", ""))}
+
+
+def matches(pattern, name):
+    return re.fullmatch(re.escape(pattern).replace(r"\*", ".*"), name)
 
 
 def randomize(model, seed):
@@ -107,7 +112,8 @@ def check(binary, configs, work, name):
             worst = max(worst, abs(np.log(top["probability"]) - float(w[int(top["class"])])))
     after = load_file(os.path.join(run, "latest", "model.safetensors"))
     for a, b in MAPS.get(name, ()):
-        for key in [k for k in after if re.fullmatch(re.escape(b).replace(r"\*", ".*"), k)]:
+        after.update({k: v for k, v in before.items() if not b and matches(a, k)})
+        for key in [k for k in after if matches(b, k)]:
             after[key[:len(key) - len(b.lstrip("*")) + len(a.lstrip("*"))]] = after.pop(key)
     after = {k: v.view(before[k].shape) if k in before and v.numel() == before[k].numel() else v for k, v in after.items()}
     model.load_state_dict(after, strict=True)

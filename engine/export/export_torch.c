@@ -12,27 +12,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-struct copy {
-	int fd;
-	const char *path;
-};
-
-static enum gt_code copy_piece(void *user, const void *data, size_t n, struct gt_err *err)
-{
-	const struct copy *c = user;
-	return gt_file_write(c->fd, c->path, data, n, err);
-}
-
 static enum gt_code copy_weights(const struct gt_export_source *s, const char *dir, struct gt_err *err)
 {
 	char path[GT_PATH_SIZE];
-	struct copy to = {.path = path};
+	int fd;
 	GT_TRY(gt_path_join(path, dir, "model.safetensors", err));
-	GT_TRY(gt_file_create(path, 0666, &to.fd, err));
-	enum gt_code code = gt_st_each(gt_ckpt_file(s->ckpt, GT_CKPT_MODEL), copy_piece, &to, err);
+	GT_TRY(gt_file_create(path, 0666, &fd, err));
+	enum gt_code code = gt_st_copy(gt_ckpt_file(s->ckpt, GT_CKPT_MODEL), fd, path, err);
 	if (code == GT_OK)
-		return gt_file_sync_close(to.fd, path, err);
-	close(to.fd);
+		return gt_file_sync_close(fd, path, err);
+	close(fd);
 	return code;
 }
 

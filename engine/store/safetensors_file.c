@@ -235,3 +235,19 @@ enum gt_code gt_st_each(const struct gt_st_file *f, enum gt_code (*fn)(void *use
 {
 	return gt_file_each(f->fd, f->path, f->bytes, fn, user, err);
 }
+
+struct copy {
+	int fd;
+	const char *path;
+};
+
+static enum gt_code copy_piece(void *user, const void *data, size_t n, struct gt_err *err)
+{
+	const struct copy *c = user;
+	return gt_file_write(c->fd, c->path, data, n, err);
+}
+
+enum gt_code gt_st_copy(const struct gt_st_file *f, int fd, const char *path, struct gt_err *err)
+{
+	return gt_st_each(f, copy_piece, &(struct copy){fd, path}, err);
+}

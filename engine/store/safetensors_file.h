@@ -22,6 +22,8 @@ uint64_t gt_st_bytes(const struct gt_st_file *f); /* size of the file */
 /* Calls fn with consecutive blocks of the whole file, for digests and copies. Stops at the first error and returns it. */
 enum gt_code gt_st_each(const struct gt_st_file *f, enum gt_code (*fn)(void *user, const void *data, size_t n, struct gt_err *err),
                         void *user, struct gt_err *err);
+/* Writes the whole file to the descriptor fd, whose file is called `path` in errors. */
+enum gt_code gt_st_copy(const struct gt_st_file *f, int fd, const char *path, struct gt_err *err);
 
 /* ---- st_header.c: the JSON header in memory, without file access, so that a fuzzer can test it ---------------------------- */
 #define GT_ST_HEADER_MAX 100000000u /* maximum bytes of JSON, by the format */

@@ -77,31 +77,20 @@ enum gt_code gt_inspect(const char *ckpt, bool verify, struct gt_json *j, struct
 	return code;
 }
 
-struct copy {
-	int fd;
-	const char *path;
-};
-
-static enum gt_code copy_piece(void *user, const void *data, size_t n, struct gt_err *err)
-{
-	const struct copy *c = user;
-	return gt_file_write(c->fd, c->path, data, n, err);
-}
-
 static enum gt_code copy_model(const struct gt_ckpt *c, const char *path, struct gt_err *err)
 {
 	char tmp[GT_PATH_SIZE];
-	struct copy to = {.path = tmp};
+	int fd;
 	struct stat st;
 	if (!stat(path, &st) && !S_ISREG(st.st_mode))
 		return gt_fail(err, GT_ECANTCREAT, "%s: expected a regular file", path);
 	/* an export is meant for other users too, so the umask decides its mode */
-	GT_TRY(gt_file_create_temporary(tmp, path, 0666, &to.fd, err));
-	enum gt_code code = gt_st_each(gt_ckpt_file(c, GT_CKPT_MODEL), copy_piece, &to, err);
+	GT_TRY(gt_file_create_temporary(tmp, path, 0666, &fd, err));
+	enum gt_code code = gt_st_copy(gt_ckpt_file(c, GT_CKPT_MODEL), fd, tmp, err);
 	if (code)
-		close(to.fd);
+		close(fd);
 	else
-		code = gt_file_sync_close(to.fd, tmp, err);
+		code = gt_file_sync_close(fd, tmp, err);
 	if (!code)
 		code = gt_file_rename(tmp, path, err);
 	if (code)

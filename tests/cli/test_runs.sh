@@ -95,6 +95,9 @@ else
 	skip statistics 'python3 is not installed'
 fi
 gives seeds 0 out '(2 seeds)' compare all/a all/b
+cp -r all/b again
+gives equal_seeds 0 out '(3 runs)' compare all/a all/b again
+rm -r again
 gives checkpoint_of_a_run 0 out 'last test/acc' compare all/a/latest all/b/step-00000008
 gives no_such_run 66 err 'empty: expected the directory of a run, with metrics.jsonl' compare empty
 

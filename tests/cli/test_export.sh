@@ -10,6 +10,7 @@ tiny_config
 
 # ---- formats -----------------------------------------------------------------------------------------------------------------
 gives ending_unknown 64 err 'expected a name that ends with .safetensors or .onnx' export run -o x.h5
+gives ending_unknown_names_pytorch 64 err '--format pytorch' export run -o x.pt
 gives ending_of_directory 64 err 'got .pth' export run -o d.onnx/x.pth
 gives ending_contradicts 64 err 'expected a name that ends with .onnx, because of --format onnx, got .safetensors' \
 	export run -o x.safetensors --format onnx

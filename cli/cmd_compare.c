@@ -97,6 +97,18 @@ static enum gt_code open_sheet(struct sheet *s, struct gt_err *err)
 	return GT_OK;
 }
 
+/* Whether two runs of a group have the same seed: their values are no independent samples of the result. */
+static bool repeats_seed(const struct comparison *x, int group)
+{
+	for (int i = 0; i < x->n; i++)
+		for (int j = 0; j < i && x->c.group[i] == group; j++) {
+			const char *a = gt_run_setting_find(&x->run[i], "seed"), *b = gt_run_setting_find(&x->run[j], "seed");
+			if (x->c.group[j] == group && a && b && !strcmp(a, b))
+				return true;
+		}
+	return false;
+}
+
 static void add_names(struct sheet *s)
 {
 	int n;
@@ -105,7 +117,7 @@ static void add_names(struct sheet *s)
 		const struct gt_run_record *r = first_run(s->x, g, &n);
 		char name[200];
 		gt_text_fit(s->cli, r->dir, WIDEST, name, sizeof name);
-		snprintf(s->text[g], sizeof s->text[g], n > 1 ? "%s (%d seeds)" : "%s", name, n);
+		snprintf(s->text[g], sizeof s->text[g], n < 2 ? "%s" : repeats_seed(s->x, g) ? "%s (%d runs)" : "%s (%d seeds)", name, n);
 	}
 	gt_table_add_cells(&s->table, true, s->cell);
 }

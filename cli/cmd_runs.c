@@ -22,11 +22,12 @@ static enum gt_code print_json(struct gt_cli *cli, const struct gt_run_record *r
 	return gt_out_json(cli, err);
 }
 
-/* Writes "3/5 epochs", with the epoch of the last step; for a run of train.steps "100/400 steps". */
+/* Writes "3/5 epochs", with the number of complete epochs; for a run of train.steps "100/400 steps". */
 static const char *format_progress(const struct gt_run_record *r, char *buf, size_t size)
 {
+	int64_t per_epoch = r->epochs ? r->steps / r->epochs : 0;
 	if (r->epochs)
-		snprintf(buf, size, "%" PRId64 "/%" PRId64 " epochs", r->epoch, r->epochs);
+		snprintf(buf, size, "%" PRId64 "/%" PRId64 " epochs", per_epoch ? r->step / per_epoch : r->epoch, r->epochs);
 	else
 		snprintf(buf, size, "%" PRId64 "/%" PRId64 " steps", r->step, r->steps);
 	return buf;

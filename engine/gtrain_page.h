@@ -19,7 +19,8 @@ struct gt_arena;
 struct gt_page_spec {
 	const char *run;          /* run directory, or a checkpoint in one */
 	const char *out;          /* the file to write; NULL: report.html in the run directory */
-	const char *split;        /* split to evaluate, as for gt_eval; NULL: test, or valid if the data has no split test */
+	/* split to evaluate, as for gt_eval; if that is not possible, nothing is written. NULL: test, or valid if the data has no split test */
+	const char *split;
 	const char *const *sets;  /* [nsets] keys of the config that are set for the evaluation, such as data.root of data that has moved */
 	int nsets;
 	const char *device;       /* device of the evaluation, instead of the config's; NULL: the config decides */

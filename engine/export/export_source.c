@@ -17,14 +17,14 @@ static enum gt_code open_config(struct gt_export_source *s, struct gt_err *err)
 	return GT_OK;
 }
 
-/* The names of the classes are those of the checkpoint, as in a prediction. */
+/* The names of the classes and the transforms of images are those of a prediction. */
 static enum gt_code load_facts(struct gt_export_source *s, struct gt_err *err)
 {
 	struct gt_data_facts facts;
 	GT_TRY(gt_data_facts_read(s->ckpt, s->arena, &facts, err));
 	facts.learned = s->session->data.facts.learned;
 	s->session->data.facts = facts;
-	return GT_OK;
+	return gt_session_set_eval_list(s->session, facts.files, err);
 }
 
 static enum gt_code build_graph(struct gt_export_source *s, struct gt_err *err)

@@ -132,6 +132,22 @@ static void write_summary(FILE *f, const struct gt_export_source *s)
 	        gt_graph_num_params(s->graph), gt_ckpt_meta(s->ckpt)->step);
 }
 
+/* The transforms of an evaluation, without which an image of another size does not fit the input. */
+static void write_transforms(FILE *f, struct gt_transform_list list)
+{
+	char word[32];
+	for (int i = 0; i < list.n; i++) {
+		const struct gt_transform *t = &list.t[i];
+		fprintf(f, "%s%s", i ? ", then " : " Before that, an image passes through ", gt_transform_word(t->type, word));
+		if (t->size[1])
+			fprintf(f, " to %" PRId64 " x %" PRId64, t->size[0], t->size[1]);
+		else if (t->size[0])
+			fprintf(f, " to %" PRId64, t->size[0]);
+	}
+	if (list.n)
+		fputc('.', f);
+}
+
 static void write_use(FILE *f, const struct gt_export_source *s)
 {
 	const struct gt_conf_data *d = &s->conf->data;
@@ -145,6 +161,7 @@ static void write_use(FILE *f, const struct gt_export_source *s)
 		for (int i = 0; i < d->std.n; i++)
 			fprintf(f, "%s %.9g", i ? "," : "", d->std.v[i]);
 		fprintf(f, "%s.", d->std.n ? "" : " 1");
+		write_transforms(f, s->session->data.eval_list);
 	}
 	if (s->session->data.facts.learned)
 		fprintf(f, " `data.json` has the statistics of columns, the words of categories and the vocabulary.");

@@ -38,13 +38,15 @@ static void note_event(void *user, const struct gt_event *ev)
 		add_note(user, ev->text, &err);
 }
 
-/* Evaluates the best checkpoint. If that is not possible, the page says why. */
+/* Evaluates the best checkpoint. If that is not possible, the page says why; it is an error only if the caller has named the split. */
 static enum gt_code evaluate_run(struct gt_page_facts *p, struct gt_err *err)
 {
 	const struct gt_page_spec *s = p->spec;
 	struct gt_run_opts o = {.device = s->device, .mistakes = GT_PAGE_MISTAKES, .observe = note_event, .user = p};
 	struct gt_err why = {0};
-	if (!gt_eval(s->run, NULL, s->split, true, s->sets, s->nsets, &o, &p->eval, &why))
+	if (s->split)
+		return gt_eval(s->run, NULL, s->split, true, s->sets, s->nsets, &o, &p->eval, err);
+	if (!gt_eval(s->run, NULL, NULL, true, s->sets, s->nsets, &o, &p->eval, &why))
 		return GT_OK;
 	return note_missing(p, "The page has no scores, no calibration and no mistakes", &why, err);
 }

@@ -1,6 +1,7 @@
-/* A font of 5 x 7 pixels for captions in images: the printable ASCII characters; a box for any other character.
+/* A font of 5 x 8 pixels for captions in images: the printable ASCII characters, letters of Latin-1 without their accents, and a box for
+ * any other character. The last row of pixels is below the base line.
  *
- *     gt_pixel_text(&picture, x, y, 2, "cat", 0x000000);       14 pixels high
+ *     gt_pixel_text(&picture, x, y, 2, "cat", 0x000000);       16 pixels high
  */
 #ifndef GT_REPORT_PIXEL_FONT_H
 #define GT_REPORT_PIXEL_FONT_H
@@ -13,7 +14,7 @@ struct gt_picture {
 };
 
 #define GT_FONT_STEP 6  /* pixels from one character to the next, at scale 1 */
-#define GT_FONT_HEIGHT 7
+#define GT_FONT_HEIGHT 8
 
 /* Returns the number of characters of a text (UTF-8). */
 int gt_pixel_text_length(const char *text);

@@ -126,7 +126,7 @@ static enum gt_code draw_image(struct gt_picture *to, int64_t x, int64_t y, cons
 
 static int64_t line_height(const struct layout *l)
 {
-	return (int64_t)l->scale * (GT_FONT_HEIGHT + 2);
+	return (int64_t)l->scale * (GT_FONT_HEIGHT + 1);
 }
 
 static enum gt_code draw_tile(struct gt_picture *to, int64_t x, int64_t y, const struct layout *l, const struct gt_shown_sample *s,

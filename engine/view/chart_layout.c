@@ -166,13 +166,30 @@ static void draw_dots(const struct frame *f, const struct gt_chart_line *l)
 			f->to->dot(f->to->user, place_x(f, l->x[i]), place_y(f, l->y[i]), 3, GT_INK_LINE + l->color);
 }
 
+/* Whether the text of a mark is on its left: where it fits into the panel and crosses fewer of the other marks. */
+static bool is_label_left(const struct frame *f, const struct gt_chart_panel *p, double x, double w)
+{
+	bool fits_left = x - 6 - w >= f->at.x, fits_right = x + 6 + w <= f->at.x + f->at.w;
+	int crossed_left = 0, crossed_right = 0;
+	for (int i = 0; i < p->nmarks; i++) {
+		double other = place_x(f, p->mark[i].x);
+		crossed_left += other < x && other > x - 6 - w;
+		crossed_right += other > x && other < x + 6 + w;
+	}
+	if (fits_left != fits_right)
+		return fits_left;
+	if (crossed_left != crossed_right)
+		return crossed_left < crossed_right;
+	return x > f->at.x + 0.6 * f->at.w;
+}
+
 /* Draws the text of a mark beside it, on a ground that hides what is below. */
-static void label_mark(const struct frame *f, const struct gt_chart_mark *m, double y)
+static void label_mark(const struct frame *f, const struct gt_chart_panel *p, const struct gt_chart_mark *m, double y)
 {
 	char text[LONGEST];
 	struct gt_pen ground = {GT_INK_PAPER, 15, 0.85, GT_DASH_SOLID};
 	double x = place_x(f, m->x), w = LETTER * count_letters(clean_text(m->text, text));
-	bool left = x > f->at.x + 0.6 * f->at.w;
+	bool left = is_label_left(f, p, x, w);
 	double from = left ? x - 5 - w : x + 5;
 	f->to->line(f->to->user, (double[]){from, y - 4, from + w, y - 4}, 2, &ground, NULL);
 	put_text(f->to, left ? x - 6 : x + 6, y, (struct gt_lettering){GT_INK_TEXT, 11, left ? 'r' : 'l', false}, text);
@@ -188,7 +205,7 @@ static void draw_marks(const struct frame *f, const struct gt_chart_panel *p)
 	}
 	for (int i = 0; i < p->nmarks; i++)
 		if (!isnan(p->mark[i].x))
-			label_mark(f, &p->mark[i], f->at.y + 16 + 17 * i);
+			label_mark(f, p, &p->mark[i], f->at.y + 16 + 17 * i);
 }
 
 static struct gt_chart_frame place_panel(const struct gt_chart *c, const struct gt_chart_panel *p, struct gt_chart_box cell)

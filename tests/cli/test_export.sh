@@ -10,6 +10,7 @@ tiny_config
 
 # ---- formats -----------------------------------------------------------------------------------------------------------------
 gives ending_unknown 64 err 'expected a name that ends with .safetensors or .onnx' export run -o x.h5
+gives ending_unknown_names_pytorch 64 err '--format pytorch' export run -o x.pt
 gives ending_of_directory 64 err 'got .pth' export run -o d.onnx/x.pth
 gives ending_contradicts 64 err 'expected a name that ends with .onnx, because of --format onnx, got .safetensors' \
 	export run -o x.safetensors --format onnx
@@ -36,6 +37,10 @@ for text in '# tiny' 'those after 16 optimizer steps' '| split | samples | loss 
 	name=card_${text//[^a-z]/}
 	grep -qF -- "$text" m/README.md && pass "$name" || fail "$name" "no '$text': $(head -n 40 m/README.md)"
 done
+"$gtrain" run tiny.cfg -q -o cropped -s 'eval.transforms=({type="center_crop";size=4;},{type="resize";size=[8,8];})' >/dev/null 2>&1
+run export cropped -o cropped-card --format pytorch
+if grep -qF 'passes through center_crop to 4, then resize to 8 x 8.' cropped-card/README.md; then pass card_transforms
+else fail card_transforms "$(cat "$tmp/err") $(head -n 25 cropped-card/README.md)"; fi
 gives directory_again 73 err 'expected the name of a new or empty directory' export run -o m --format pytorch
 gives directory_of_ending 64 err 'expected a name without an ending, because of --format pytorch, got .onnx' \
 	export run -o m.onnx --format pytorch

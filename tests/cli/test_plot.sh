@@ -349,4 +349,15 @@ assert proportional([math.log(p["lr"]) for p in c["curve"]], [x for x, y in got]
 marks = [e for e in root.iter(SVG + "path") if e.get("stroke-dasharray")]
 rates = [c["curve"][0]["lr"], *c["suggestions"].values(), c["curve"][-1]["lr"]]
 places = [got[0][0], *(float(e.get("d")[1:].split()[0]) for e in marks), got[-1][0]]
-assert len(marks) == 3 and proportional([math.log(v) for v in rates], places), places'
+assert len(marks) == 3 and proportional([math.log(v) for v in rates], places), places
+# a text is on the side where it crosses fewer of the other marks, if it fits on both sides
+at = dict(zip(c["suggestions"], places[1:-1]))
+def crossed(name, left, w):
+    low, high = (at[name] - 6 - w, at[name]) if left else (at[name], at[name] + 6 + w)
+    return sum(low < x < high for other, x in at.items() if other != name)
+for e in root.iter(SVG + "text"):
+    name = e.text.split()[0]
+    if name not in at or not places[0] < at[name] - 100 or not at[name] + 100 < places[-1]:
+        continue
+    left, w = e.get("text-anchor") == "end", 6 * len(e.text)
+    assert crossed(name, left, w) <= crossed(name, not left, w), (e.text, left, at)'

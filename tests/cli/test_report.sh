@@ -12,6 +12,9 @@ train tiny.cfg -o runs/tiny -s train.epochs=3
 gives no_run 66 err 'none: No such file or directory' report none
 gives not_a_run 66 err 'runs: expected the directory of a run, with metrics.jsonl' report runs
 gives wrong_split 64 err '--split' report runs/tiny --split best
+gives empty_split 66 err 'has no samples' report runs/tiny --split valid -o empty.html
+[ -e empty.html ] && fail empty_split_writes_nothing 'a page' || pass empty_split_writes_nothing
+gives standard_output 64 err "expected the name of a file, got '-'" report runs/tiny -o -
 gives no_directory 73 err 'none/x.html' report runs/tiny -o none/x.html
 gives not_a_file 73 err '/dev/null: expected a regular file' report runs/tiny -o /dev/null
 gives default_file 0 err 'wrote runs/tiny/report.html' report runs/tiny

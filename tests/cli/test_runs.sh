@@ -55,6 +55,13 @@ run compare all/a all/deep/c
 if [ "$before" = "$(find all -type f -printf '%p %s %T@\n' | sort | sha256sum)" ]; then pass changes_nothing
 else fail changes_nothing 'files differ'; fi
 
+# killed in the second of two epochs: one is done
+cp -r all/b cut
+rm -rf cut/step-00000016 cut/latest cut/best
+sed -i '/"step":13/,$d' cut/metrics.jsonl
+gives complete_epochs 0 out 'interrupted  1/2 epochs' runs cut
+rm -r cut
+
 # a run that goes on after an end is not complete any more
 "$gtrain" resume all/a -s train.epochs=4 -q --no-progress >train.out 2>&1 || fail resume "$(tail -n 1 train.out)"
 gives resumed 0 out '"step":32,"steps":32,"epoch":4,"epochs":4' runs all/a --json
@@ -95,6 +102,9 @@ else
 	skip statistics 'python3 is not installed'
 fi
 gives seeds 0 out '(2 seeds)' compare all/a all/b
+cp -r all/b again
+gives equal_seeds 0 out '(3 runs)' compare all/a all/b again
+rm -r again
 gives checkpoint_of_a_run 0 out 'last test/acc' compare all/a/latest all/b/step-00000008
 gives no_such_run 66 err 'empty: expected the directory of a run, with metrics.jsonl' compare empty
 

@@ -218,6 +218,12 @@ gives summary 0 out 'colors: split train, step 1 (epoch 1); 12 samples, 12 in a 
 gives named_transforms 0 out 'transforms: resize' show colors.cfg
 gives mix_line 0 out 'step 1: mixup, 0.' show grey.cfg -s 'data.augment=({type="mixup";alpha=1.0;p=1.0;})'
 gives captions 0 out 'red' show colors.cfg -q
+cp -r colors accents
+mv accents/red "accents/$(printf 'r\303\251d')"
+run show colors.cfg -o plain.png -q
+run show colors.cfg -s data.root=accents -o accents.png -q
+cmp -s plain.png accents.png && pass caption_without_accent || fail caption_without_accent "$(cat err)"
+rm -r accents
 "$gtrain" show colors.cfg 2>err | head -n 1 >/dev/null
 if [ "${PIPESTATUS[0]}" -le 141 ] && [ ! -s err ]; then pass closed_pipe; else fail closed_pipe "$(cat err)"; fi
 "$gtrain" show colors.cfg >/dev/full 2>err

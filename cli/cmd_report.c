@@ -46,6 +46,8 @@ static enum gt_code run_report(struct gt_cli *cli, struct gt_err *err)
 	struct gt_page_spec spec = {.run = cli->args.operands.v[0], .out = a->out, .split = a->split, .sets = a->job.sets.v,
 	                            .nsets = a->job.sets.n, .device = a->job.device, .warn = print_warning, .user = cli};
 	struct gt_page page;
+	if (a->out && !strcmp(a->out, "-"))
+		return gt_fail(err, GT_EUSAGE, "--out: expected the name of a file, got -");
 	GT_TRY(gt_page_write(&spec, cli->arena, &page, err));
 	if (cli->args.json)
 		return print_json(cli, &page, err);

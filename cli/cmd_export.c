@@ -57,8 +57,8 @@ static enum gt_code find_format(const struct export_args *a, enum format *out, s
 		given = a->format && !strcmp(a->format, formats[i].word) ? i : given;
 	}
 	if (*ending && named == NFORMATS)
-		return gt_fail(err, GT_EUSAGE, "--out %.500s: expected a name that ends with .safetensors or .onnx, the formats that gtrain "
-		               "writes, got %.20s", a->out, ending);
+		return gt_fail(err, GT_EUSAGE, "--out %.500s: expected a name that ends with .safetensors or .onnx, or, with --format pytorch, has "
+		               "no ending, got %.20s", a->out, ending);
 	if (named < NFORMATS && given < NFORMATS && named != given)
 		return gt_fail(err, GT_EUSAGE, "--out %.500s: expected a name %s%s, because of --format %s, got %s", a->out,
 		               *formats[given].ending ? "that ends with " : "without an ending", formats[given].ending, formats[given].word,

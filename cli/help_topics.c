@@ -277,10 +277,21 @@ static void write_word(struct gt_json *j, const struct gt_schema_word *w)
 	gt_json_row(j, NULL, GT_STR("key", w->key), GT_STR("word", w->word), GT_STR("also", w->also), GT_STR("about", w->help));
 }
 
+/* Returns the name behind a module of PyTorch whose names are words of the config, such as "torch.optim.SGD" and "F.relu"; otherwise the
+ * topic. */
+static const char *without_module(const char *topic)
+{
+	static const char *const modules[] = {"torch.optim.", "optim.", "torch.nn.functional.", "nn.functional.", "F."};
+	for (size_t i = 0; i < sizeof modules / sizeof *modules; i++)
+		if (!strncmp(topic, modules[i], strlen(modules[i])))
+			return topic + strlen(modules[i]);
+	return topic;
+}
+
 static void explain_word(void *user, const struct gt_schema_word *w)
 {
 	struct search *s = user;
-	if (strcasecmp(w->word, s->topic) != 0 && !is_among(w->also, s->topic))
+	if (strcasecmp(w->word, without_module(s->topic)) != 0 && !is_among(w->also, s->topic))
 		return;
 	if (s->cli->args.json) {
 		write_word(&s->cli->json, w);

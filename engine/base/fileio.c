@@ -125,6 +125,11 @@ enum gt_code gt_file_open(const char *path, int *fd, uint64_t *bytes, struct gt_
 	return code;
 }
 
+static const char *kind_of_file(mode_t mode)
+{
+	return S_ISLNK(mode) ? "symbolic link" : S_ISFIFO(mode) ? "FIFO" : S_ISDIR(mode) ? "directory" : "special file";
+}
+
 enum gt_code gt_file_open_own(const char *path, int *fd, uint64_t *bytes, struct gt_err *err)
 {
 	struct stat st;
@@ -132,11 +137,7 @@ enum gt_code gt_file_open_own(const char *path, int *fd, uint64_t *bytes, struct
 	if (lstat(path, &st))
 		return errno == ENOENT ? GT_OK : gt_fail(err, GT_EIO, "%s: cannot stat: %s", path, strerror(errno));
 	if (!S_ISREG(st.st_mode))
-		return gt_fail(err, GT_ECANTCREAT, "%s: expected a regular file, got a %s; remove or rename it", path,
-		               S_ISLNK(st.st_mode)    ? "symbolic link"
-		               : S_ISFIFO(st.st_mode) ? "FIFO"
-		               : S_ISDIR(st.st_mode)  ? "directory"
-		                                      : "special file");
+		return gt_fail(err, GT_ECANTCREAT, "%s: expected a regular file, got a %s; remove or rename it", path, kind_of_file(st.st_mode));
 	*fd = open_retrying(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW, 0);
 	if (*fd < 0 || fstat(*fd, &st) || !S_ISREG(st.st_mode)) { /* the file has changed meanwhile, or cannot be read */
 		enum gt_code code =
@@ -232,9 +233,24 @@ enum gt_code gt_file_rename(const char *from, const char *to, struct gt_err *err
 	return gt_dir_sync(parent, err);
 }
 
+/* Fails if a rename to path would replace a device such as /dev/null or a link such as /dev/stdout, which root could do, for all programs
+ * of the machine. */
+static enum gt_code check_replaceable(const char *path, struct gt_err *err)
+{
+	static const char descriptors[] = "/proc/";
+	char target[sizeof descriptors - 1];
+	struct stat st;
+	if (!stat(path, &st) && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
+		return gt_fail(err, GT_ECANTCREAT, "%s: expected a regular file, got a %s", path, kind_of_file(st.st_mode));
+	if (readlink(path, target, sizeof target) == sizeof target && !memcmp(target, descriptors, sizeof target))
+		return gt_fail(err, GT_ECANTCREAT, "%s: expected a regular file, got a symbolic link to an open file", path);
+	return GT_OK;
+}
+
 enum gt_code gt_file_temporary(char *buf, const char *path, struct gt_err *err)
 {
 	char nonce[GT_NONCE_SIZE];
+	GT_TRY(check_replaceable(path, err));
 	gt_nonce(nonce);
 	if ((size_t)snprintf(buf, GT_PATH_SIZE, "%s.tmp-%s", path, nonce) >= GT_PATH_SIZE)
 		return gt_fail(err, GT_ECANTCREAT, "%.200s…: path is too long", path);

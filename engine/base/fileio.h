@@ -26,7 +26,8 @@ enum gt_code gt_path_parent(char *buf, const char *path, struct gt_err *err);
 /* Writes 16 random hexadecimal digits, for the names of temporary files. */
 void gt_nonce(char buf[GT_NONCE_SIZE]);
 
-/* Writes "path.tmp-<nonce>" into buf (GT_PATH_SIZE bytes). */
+/* Writes "path.tmp-<nonce>" into buf (GT_PATH_SIZE bytes). Returns GT_ECANTCREAT if path is a device, FIFO or socket, or a link to one
+ * or into /proc, such as /dev/stdout: a rename would replace it. */
 enum gt_code gt_file_temporary(char *buf, const char *path, struct gt_err *err);
 
 /* Writes "path.tmp-<nonce>" into buf (GT_PATH_SIZE bytes) and creates that file as gt_file_create does. An error names path. */

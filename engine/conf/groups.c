@@ -18,6 +18,8 @@ enum gt_code gt_conf_type_defaults(struct gt_reading *rd, const struct gt_row *r
 
 bool gt_conf_has_momentum(const struct gt_conf_optimizer *o)
 {
+	if (o->type < 0) /* an unknown word, which is already an error: no second one about the momentum */
+		return true;
 	const struct gt_type_key *keys = gt_optimizer_rows[o->type].key;
 	return gt_type_key_find(keys, "betas") || (gt_type_key_find(keys, "momentum") && o->momentum > 0);
 }

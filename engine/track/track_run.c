@@ -7,6 +7,7 @@
 #include "track/mlflow.h"
 #include "track/tracker.h"
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -65,16 +66,26 @@ static void stand_beside_run(void)
 	setpriority(PRIO_PROCESS, 0, NICENESS);
 }
 
-/* Adds to the error of the server what is left, and what sends it. */
-static enum gt_code explain_rest(const char *dir, const struct gt_mlflow_result *r, enum gt_code code, struct gt_err *err)
+/* Writes the arguments of gtrain track that send a run to the same server: its directory and the settings of this call. */
+static void write_arguments(const char *dir, const struct gt_track_opts *o, char *buf, size_t size)
 {
-	char word[512], reason[sizeof err->msg];
+	char word[512];
+	size_t n = (size_t)snprintf(buf, size, "%s", gt_shell_word(dir, word, sizeof word));
+	for (int i = 0; i < o->nsets && n < size; i++)
+		n += (size_t)snprintf(buf + n, size - n, " -s %s", gt_shell_word(o->sets[i], word, sizeof word));
+}
+
+/* Adds to the error of the server what is left, and what sends it. */
+static enum gt_code explain_rest(const char *dir, const struct gt_track_opts *o, const struct gt_mlflow_result *r, enum gt_code code,
+                                 struct gt_err *err)
+{
+	char args[1024], reason[sizeof err->msg];
 	memcpy(reason, err->msg, sizeof reason);
-	gt_shell_word(dir, word, sizeof word);
+	write_arguments(dir, o, args, sizeof args);
 	if (code == GT_EIO && r->left)
-		gt_fail(err, code, "MLflow did not get %lld events: %.900s; `gtrain track %s` sends them", (long long)r->left, reason, word);
+		gt_fail(err, code, "MLflow did not get %lld events: %.900s; `gtrain track %s` sends them", (long long)r->left, reason, args);
 	else if (code == GT_EIO)
-		gt_fail(err, code, "MLflow has all events, but not the rest: %.900s; `gtrain track %s` sends it", reason, word);
+		gt_fail(err, code, "MLflow has all events, but not the rest: %.900s; `gtrain track %s` sends it", reason, args);
 	return code;
 }
 
@@ -94,7 +105,7 @@ static enum gt_code send_run(const struct gt_conf *c, const char *dir, const str
 	struct gt_mlflow_job job = {.dir = dir, .uri = c->log.mlflow.uri, .experiment = c->log.mlflow.experiment, .name = c->name,
 	                            .artifacts = c->log.mlflow.artifacts, .param = params.v, .nparams = params.n,
 	                            .until = o->follow ? STDIN_FILENO : -1, .wait_s = GT_TRACKER_WAIT_S, .say = o->say, .user = o->user};
-	return explain_rest(dir, r, plugin->send(&job, r, err), err);
+	return explain_rest(dir, o, r, plugin->send(&job, r, err), err);
 }
 
 enum gt_code gt_track(const char *dir, const struct gt_track_opts *o, struct gt_track_result *out, struct gt_err *err)

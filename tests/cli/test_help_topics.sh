@@ -30,6 +30,8 @@ for name in Conv2d nn.Conv2d torch.nn.Conv2d CONV; do
 done
 has word step ' example train = { schedule = { type = "step"; step_size = 30; }; };' 'step, a value of train.schedule.unit'
 has word_default muon ' keys momentum factor of the previous direction in the momentum' ' (float, [0, 1]; default 0.95)'
+for name in torch.optim.SGD optim.sgd; do has "word_by_$name" "$name" 'sgd, a value of train.optimizer.type'; done
+has word_by_function F.relu 'relu, a value of model.layers[].type'
 has word_elsewhere OneCycleLR 'onecycle, a value of train.schedule.type'
 has word_and_key dropout 'dropout, a value of model.layers[].type' 'model.layers[].lstm.dropout'
 for list in layers:conv2d losses:huber optimizers:lamb schedules:cyclic transforms:mixup metrics:valid/f1 modes:zero formats:idx; do

@@ -62,6 +62,12 @@ TEST(fileio_replace)
 	CHECK(!mkdir(at("dir"), 0700) && !mkdir(at("dir/full"), 0700));
 	CHECK(gt_file_replace(at("dir"), 0600, "x", 1, &e) == GT_EIO && strstr(e.msg, "dir"));
 	CHECK(gt_file_replace(at("none/x"), 0600, "x", 1, &e) == GT_ECANTCREAT);
+	/* Devices and FIFOs are not replaced, and not through a link. */
+	CHECK(!mkfifo(at("fifo"), 0600) && !symlink("fifo", at("to_fifo")));
+	CHECK(gt_file_replace(at("fifo"), 0600, "x", 1, &e) == GT_ECANTCREAT && strstr(e.msg, "expected a regular file, got a FIFO"));
+	CHECK(gt_file_replace(at("to_fifo"), 0600, "x", 1, &e) == GT_ECANTCREAT && !lstat(at("to_fifo"), &st) && S_ISLNK(st.st_mode));
+	CHECK(!symlink("/proc/self/fd/1", at("stdout")));
+	CHECK(gt_file_replace(at("stdout"), 0600, "x", 1, &e) == GT_ECANTCREAT && !lstat(at("stdout"), &st) && S_ISLNK(st.st_mode));
 	char cmd[600];
 	snprintf(cmd, sizeof cmd, "ls '%s' | grep -q tmp-", test_tmpdir());
 	CHECK(system(cmd));

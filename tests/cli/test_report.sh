@@ -17,7 +17,6 @@ gives empty_split 66 err 'has no samples' report runs/tiny --split valid -o empt
 gives standard_output 64 err "expected the name of a file, got '-'" report runs/tiny -o -
 gives no_directory 73 err 'none/x.html' report runs/tiny -o none/x.html
 gives not_a_file 73 err '/dev/null: expected a regular file' report runs/tiny -o /dev/null
-gives no_standard_output 64 err 'expected the name of a file, got -' report runs/tiny -o -
 gives default_file 0 err 'wrote runs/tiny/report.html' report runs/tiny
 gives checkpoint_of_a_run 0 err 'wrote a.html' report runs/tiny/latest -o a.html
 run report runs/tiny -o b.html -q

@@ -28,7 +28,8 @@ static const struct {
 struct search {
 	struct gt_cli *cli;
 	const char *topic;
-	enum { WHOLE, BELOW, LAST, ELSEWHERE } match; /* how a key's path matches the topic; ELSEWHERE: one of gt_schema_key.also does */
+	enum { WHOLE, BELOW, LAST, INSIDE, ELSEWHERE } match; /* how a key's path matches the topic. INSIDE: a group has this name; ELSEWHERE:
+	                                                         one of gt_schema_key.also is the topic */
 	const struct gt_schema_word *of;              /* the word whose keys are printed */
 	char settings[512];                           /* an example of the word, with the keys that it requires */
 	int found;
@@ -107,11 +108,23 @@ static size_t match_path(const char *path, const char *topic)
 	return (size_t)(p - path);
 }
 
+/* Returns whether a group in the path has this name: "log.mlflow.uri" has "mlflow". */
+static bool has_group(const char *path, const char *name)
+{
+	size_t n = strlen(name);
+	for (const char *dot = path; (dot = strchr(dot, '.')); dot++)
+		if (!strncmp(dot + 1, name, n) && n && strchr(".[", dot[1 + n]) && dot[1 + n])
+			return true;
+	return false;
+}
+
 static bool matches_topic(const struct search *s, const struct gt_schema_key *key)
 {
 	size_t n = match_path(key->path, s->topic);
 	if (s->match == ELSEWHERE)
 		return is_among(key->also, s->topic);
+	if (s->match == INSIDE)
+		return has_group(key->path, s->topic);
 	if (s->match == LAST)
 		return strcmp(last_name(key->path), s->topic) == 0;
 	return n && (s->match == WHOLE ? !key->path[n] : strchr(".[", key->path[n]) != NULL);
@@ -201,7 +214,8 @@ static void explain_keys(struct search *s)
 {
 	int before = s->found;
 	for (s->match = WHOLE; s->match <= ELSEWHERE && s->found == before; s->match++)
-		gt_schema_each(explain_key, s);
+		if (s->match != INSIDE || !before) /* the keys of a layer type are printed with it */
+			gt_schema_each(explain_key, s);
 }
 
 /* ---- words -------------------------------------------------------------------------------------------------------------- */

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Logs a run of gtrain to Weights & Biases: log.command = "python3 wandb_offline.py". `wandb sync RUN/wandb/offline-*` uploads it later."""
 import json, os, sys
 import wandb

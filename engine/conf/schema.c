@@ -405,11 +405,12 @@ const struct gt_row gt_rows[] = {
     {"log.command", GT_T_STRING, AT(log.command), "\"\"",
      .help = "shell command that gets each line of metrics.jsonl on its standard input while the run trains, such as \"python3 "
              "wandb_offline.py\"; rank 0 starts it when the run starts or resumes, with the directory of the run in GTRAIN_RUN_DIR; a "
-             "command that is slow or fails does not delay the run; \"\": none"},
+             "command that is slow or fails does not delay the training, and the end of the run waits for it for at most 30 s; \"\": none"},
     {"log.mlflow.uri", GT_T_STRING, AT(log.mlflow.uri), "\"\"",
      .help = "address of an MLflow server, such as \"http://127.0.0.1:5000\": the run is sent to it while it trains; "
              "MLFLOW_TRACKING_TOKEN, or MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD, in the environment are its credentials; "
-             "a server that is slow or does not answer does not delay the run, and `gtrain track` sends the rest later; \"\": none"},
+             "a server that is slow or does not answer does not delay the training; the end of the run waits for it for at most 30 s, and "
+             "`gtrain track` sends the rest later; \"\": none"},
     {"log.mlflow.experiment", GT_T_STRING, AT(log.mlflow.experiment), "\"Default\"",
      .help = "experiment of MLflow to which the run belongs; it is created if the server does not have it"},
     {"log.mlflow.artifacts", GT_T_BOOL, AT(log.mlflow.artifacts), "true",

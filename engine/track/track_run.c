@@ -6,6 +6,7 @@
 #include "gtrain_track.h"
 #include "track/mlflow.h"
 #include "track/tracker.h"
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -89,10 +90,22 @@ static enum gt_code explain_rest(const char *dir, const struct gt_track_opts *o,
 	return code;
 }
 
+/* Writes the name of the run for the server: that of its config, and the name of its directory if it differs, as the trials of a sweep and
+ * repeated runs have it. Returns buf. */
+static const char *name_run(const struct gt_conf *c, const char *dir, char *buf, size_t size)
+{
+	char path[PATH_MAX];
+	const char *last = realpath(dir, path) ? strrchr(path, '/') : NULL;
+	bool same = !last || !strcmp(last + 1, c->name);
+	snprintf(buf, size, same ? "%s" : "%s (%s)", c->name, same ? "" : last + 1);
+	return buf;
+}
+
 static enum gt_code send_run(const struct gt_conf *c, const char *dir, const struct gt_track_opts *o, struct gt_mlflow_result *r,
                              struct gt_err *err)
 {
 	struct params params = {.arena = c->arena};
+	char name[PATH_MAX];
 	void *symbol;
 	gt_conf_each_value(c, add_param, &params);
 	if (params.code)
@@ -102,9 +115,17 @@ static enum gt_code send_run(const struct gt_conf *c, const char *dir, const str
 	if (plugin->abi != GT_MLFLOW_ABI)
 		return gt_fail(err, GT_EUNAVAILABLE, "the mlflow plugin has version %u, but this gtrain needs %u: install both from one build",
 		               plugin->abi, GT_MLFLOW_ABI);
-	struct gt_mlflow_job job = {.dir = dir, .uri = c->log.mlflow.uri, .experiment = c->log.mlflow.experiment, .name = c->name,
-	                            .artifacts = c->log.mlflow.artifacts, .param = params.v, .nparams = params.n,
-	                            .until = o->follow ? STDIN_FILENO : -1, .wait_s = GT_TRACKER_WAIT_S, .say = o->say, .user = o->user};
+	struct gt_mlflow_job job = {.dir = dir,
+	                            .uri = c->log.mlflow.uri,
+	                            .experiment = c->log.mlflow.experiment,
+	                            .name = name_run(c, dir, name, sizeof name),
+	                            .artifacts = c->log.mlflow.artifacts,
+	                            .param = params.v,
+	                            .nparams = params.n,
+	                            .until = o->follow ? STDIN_FILENO : -1,
+	                            .wait_s = GT_TRACKER_WAIT_S,
+	                            .say = o->say,
+	                            .user = o->user};
 	return explain_rest(dir, o, r, plugin->send(&job, r, err), err);
 }
 

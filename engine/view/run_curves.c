@@ -2,6 +2,7 @@
 #include "base/arena.h"
 #include "base/fileio.h"
 #include "store/ckpt.h"
+#include "store/ckpt_scan.h"
 #include "view/run_lines.h"
 #include "view/run_log.h"
 #include "view/series_builder.h"
@@ -129,8 +130,11 @@ enum gt_code gt_run_curves_open(const char *path, double smooth, struct gt_run_c
 	if (!code)
 		code = gt_run_lines_open(r->dir, &r->lines, err);
 	if (code) {
+		char near[512];
 		free(r);
-		return code == GT_ENOINPUT ? gt_fail(err, code, "%s: expected the directory of a run, with metrics.jsonl", path) : code;
+		return code != GT_ENOINPUT ? code
+		                           : gt_fail(err, code, "%s: expected the directory of a run, with metrics.jsonl%s", path,
+		                                     gt_ckpt_near(path, near, sizeof near));
 	}
 	*out = &r->shown;
 	return GT_OK;

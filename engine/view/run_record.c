@@ -122,7 +122,10 @@ enum gt_code gt_run_read(const char *path, struct gt_arena *a, struct gt_run_rec
 	GT_TRY(gt_ckpt_run_dir(path, dir, &step, err));
 	GT_TRY(copy_text(dir, a, &kept, err));
 	enum gt_code code = read_dir(kept, a, out, err);
-	return code == GT_ENOINPUT ? gt_fail(err, code, "%s: expected the directory of a run, with metrics.jsonl", path) : code;
+	char near[512];
+	return code != GT_ENOINPUT ? code
+	                           : gt_fail(err, code, "%s: expected the directory of a run, with metrics.jsonl%s", path,
+	                                     gt_ckpt_near(path, near, sizeof near));
 }
 
 /* ---- checkpoints --------------------------------------------------------------------------------------------------------------- */

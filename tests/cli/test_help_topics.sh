@@ -21,6 +21,7 @@ has key train.optimizer.lr ' value float' ' range 0..' ' default none: it is req
 	' example train = { optimizer = { lr = 0.001; }; };'
 has key_of_entry 'data.augment[].pad' ' with data.augment[].type = pad_crop' ' example { pad = 4; }'
 has key_without_brackets data.augment.pad 'data.augment[].pad'
+has key_group mlflow log.mlflow.uri log.mlflow.experiment
 has key_elsewhere batch_size data.batch ' example data = { batch = 128; };'
 has key_values eval.tta ' values none' ' mirror: average the logits of an image and its mirror image'
 has layer conv2d 'conv2d, a value of model.layers[].type' ' also nn.Conv2d, conv, convolution' \

@@ -75,7 +75,7 @@ serve a
 train a/run -s 'checkpoint.best.metric="test/acc"' -s 'log.mlflow.experiment="my first & last/experiment"'
 complete run a a/run
 check silent "$(cat err)" ''
-check name "$(ask a 'r["info"]["run_name"], r["tags"]["mlflow.note.content"][:5]')" "('tiny', 'tiny:')"
+check name "$(ask a 'r["info"]["run_name"], r["tags"]["mlflow.note.content"][:5]')" "('tiny (run)', 'tiny:')"
 check files "$(ask a 'sorted(r["files"])')" "['config.cfg', 'model/config.cfg', 'model/model.safetensors']"
 check model_bytes "$(ask a 'r["files"]["model/model.safetensors"]')" "$(stat -c %s a/run/best/model.safetensors)"
 run resume a/run -q --no-progress -s train.epochs=4
@@ -247,7 +247,7 @@ state = json.load(open(run + "/mlflow.json"))
 def get(call, **query):
     return json.load(urllib.request.urlopen(f"{uri}/api/2.0/mlflow/{call}?{urllib.parse.urlencode(query)}"))
 r = get("runs/get", run_id=state["run_id"])["run"]
-assert r["info"]["status"] == "FINISHED" and r["info"]["run_name"] == "tiny", r["info"]
+assert r["info"]["status"] == "FINISHED" and r["info"]["run_name"].startswith("tiny ("), r["info"]
 assert {"key": "train.optimizer.lr", "value": "0.01"} in r["data"]["params"]
 expected, got = {}, {}
 for e in map(json.loads, open(run + "/metrics.jsonl")):

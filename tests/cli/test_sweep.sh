@@ -126,7 +126,7 @@ no_trial_lost() {
 	if [ -z "$why" ]; then pass "$1"; else fail "$1" "$why"; fi
 }
 run sweep tiny.cfg "${long[@]}" -o calm
-for n in 1 4 8; do kill_at killed $n KILL tiny.cfg "${long[@]}" -o killed; done
+for n in 1 3 6; do kill_at killed $n KILL tiny.cfg "${long[@]}" -o killed; done
 [ "$(ended killed)" -lt 12 ] || fail killed 'all trials had ended before the last kill'
 run sweep tiny.cfg "${long[@]}" -o killed --json
 facts killed "assert $rc == 0 and len(rows) == 12 and all(r['state'] == 'complete' for r in rows), rows"
@@ -136,7 +136,7 @@ if [ -z "$(find killed -name '*.tmp-*')" ]; then pass nothing_left; else fail no
 # halving with one job: the same promotions, too
 long_halving=(-s train.optimizer.lr=1e-3..1 -s train.epochs=45 --halving --trials 12)
 run sweep tiny.cfg "${long_halving[@]}" -o calm_half
-for n in 1 4 8; do kill_at killed_half $n KILL tiny.cfg "${long_halving[@]}" -o killed_half; done
+for n in 1 3 6; do kill_at killed_half $n KILL tiny.cfg "${long_halving[@]}" -o killed_half; done
 run sweep killed_half
 [ "$rc" = 0 ] || fail killed_halving "status $rc: $(head -n 1 err)"
 why=

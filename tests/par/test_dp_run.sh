@@ -120,9 +120,9 @@ gives() {
 dp=("$gtrain" run -q --no-progress "$cfg" -o "$tmp/no" -s parallel.mode=dp --nproc 3)
 gives dp_diverges 3 '.*diverged at step [0-9]*: .*is not finite' "${dp[@]}" -s train.optimizer.lr=1e30
 # a small file system of its own
-if unshare -rm mount -t tmpfs -o size=64k none /mnt 2>"$tmp/err"; then
+if unshare -rm mount -t tmpfs -o size=128k none /mnt 2>"$tmp/err"; then
 	gives dp_disk_full 74 '/mnt/run/step-.*No space left' unshare -rm sh \
-		-c 'mount -t tmpfs -o size=64k none /mnt && exec "$@" -o /mnt/run' sh "${dp[@]}"
+		-c 'mount -t tmpfs -o size=128k none /mnt && exec "$@" -o /mnt/run' sh "${dp[@]}" -s checkpoint.every_steps=1
 else echo "skip dp_disk_full: mounting a tmpfs is not permitted here: $(tail -n 1 "$tmp/err")"; fi
 gives dp_bad_config 78 '.*data.batch: expected at least 1 .train.accumulate. times 3 .ranks., got 2' "${dp[@]}" -s data.batch=2
 sed 's/name = "synthetic"; batch = 24; .* samples_test = 50;/name = "fashion-mnist"; root = "nowhere"; batch = 24;/' \

@@ -1,6 +1,6 @@
 /* sweep.json, the plan of a sweep on disk, and its comparison with the plan of a later call. */
 #include "base/fileio.h"
-#include "base/json.h"
+#include "base/json_file.h"
 #include "base/json_read.h"
 #include "sweep/sweep_plan.h"
 #include <dirent.h>
@@ -97,7 +97,6 @@ static enum gt_code write_config(const char *dir, int number, const char *text, 
 enum gt_code gt_sweep_plan_write(const char *dir, const struct gt_sweep_plan *p, const char *const *texts, struct gt_err *err)
 {
 	char path[GT_PATH_SIZE];
-	const char *text;
 	struct gt_json j = {0};
 	for (int i = 0; i < p->ntrials; i++)
 		GT_TRY(check_name_free(dir, i + 1, err));
@@ -105,15 +104,8 @@ enum gt_code gt_sweep_plan_write(const char *dir, const struct gt_sweep_plan *p,
 	GT_TRY(gt_dir_make(path, NULL, err));
 	for (int i = 0; i < p->ntrials; i++)
 		GT_TRY(write_config(dir, i + 1, texts[i], err));
-	GT_TRY(gt_path_join(path, dir, "sweep.json", err));
 	put_plan(&j, p);
-	enum gt_code code = gt_json_finish(&j, &text, err);
-	if (code == GT_OK) {
-		gt_json_line(&j);
-		code = gt_file_replace(path, 0666, j.text, j.len, err);
-	}
-	gt_json_free(&j);
-	return code;
+	return gt_json_save(&j, dir, "sweep.json", err);
 }
 
 /* ---- read ------------------------------------------------------------------------------------------------------------------------- */

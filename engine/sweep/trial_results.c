@@ -1,6 +1,6 @@
 #include "sweep/trial_results.h"
 #include "base/fileio.h"
-#include "base/json.h"
+#include "base/json_file.h"
 #include "base/json_read.h"
 #include "conf/metric_name.h"
 #include "launch/launcher.h"
@@ -35,18 +35,9 @@ static void put_results(struct gt_json *j, const struct gt_sweep_plan *p, const 
 
 enum gt_code gt_results_write(const char *dir, const struct gt_sweep_plan *p, const struct gt_trial_run *t, struct gt_err *err)
 {
-	char path[GT_PATH_SIZE];
-	const char *text;
 	struct gt_json j = {0};
-	GT_TRY(gt_path_join(path, dir, "results.json", err));
 	put_results(&j, p, t);
-	enum gt_code code = gt_json_finish(&j, &text, err);
-	if (code == GT_OK) {
-		gt_json_line(&j);
-		code = gt_file_replace(path, 0666, j.text, j.len, err);
-	}
-	gt_json_free(&j);
-	return code;
+	return gt_json_save(&j, dir, "results.json", err);
 }
 
 static bool take_result(const struct gt_json_value *o, const struct gt_sweep_plan *p, struct gt_trial_run *t)

@@ -1,4 +1,5 @@
 #include "track/mlflow/mlflow_parts.h"
+#include "base/json_file.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -76,9 +77,7 @@ enum gt_code gt_mlflow_state_read(const struct gt_mlflow_job *job, struct gt_mlf
 
 enum gt_code gt_mlflow_state_write(const char *dir, const struct gt_mlflow_state *s, struct gt_err *err)
 {
-	char path[GT_PATH_SIZE];
 	struct gt_json j = {0};
-	const char *text;
 	gt_json_object(&j, NULL);
 #define X(member) gt_json_string(&j, #member, s->member);
 	TEXTS(X)
@@ -86,12 +85,5 @@ enum gt_code gt_mlflow_state_write(const char *dir, const struct gt_mlflow_state
 	gt_json_add(&j, GT_BOOL("creating", s->creating), GT_BOOL("described", s->described), GT_INT("offset", s->offset),
 	            GT_NUM("time", s->time, 17));
 	gt_json_end(&j);
-	enum gt_code code = gt_json_finish(&j, &text, err);
-	gt_json_line(&j);
-	if (code == GT_OK)
-		code = gt_path_join(path, dir, NAME, err);
-	if (code == GT_OK)
-		code = gt_file_replace(path, 0666, j.text, j.len, err);
-	gt_json_free(&j);
-	return code;
+	return gt_json_save(&j, dir, NAME, err);
 }

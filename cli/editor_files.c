@@ -9,6 +9,7 @@ struct names {
 	struct gt_arena *arena;
 	const char **v;
 	int n, cap;
+	bool no_memory;
 };
 
 static enum gt_code open_names(struct names *s, struct gt_cli *cli, struct gt_err *err)
@@ -18,15 +19,17 @@ static enum gt_code open_names(struct names *s, struct gt_cli *cli, struct gt_er
 	return GT_OK;
 }
 
-/* Adds a name of len bytes that the set does not have. Without memory the name is left out, as from a set that is full. */
+/* Adds a name of len bytes that the set does not have. */
 static void add_name(struct names *s, const char *name, size_t len)
 {
 	for (int i = 0; i < s->n; i++)
 		if (strlen(s->v[i]) == len && !memcmp(s->v[i], name, len))
 			return;
-	char *copy = len && s->n < s->cap ? gt_arena_printf(s->arena, "%.*s", (int)len, name) : NULL;
+	char *copy = s->n < s->cap ? gt_arena_printf(s->arena, "%.*s", (int)len, name) : NULL;
 	if (copy)
 		s->v[s->n++] = copy;
+	else
+		s->no_memory = true;
 }
 
 /* Adds the parts of a path: "data", "augment" and "pad" of "data.augment[].pad". A layer type in a path is no key. */
@@ -47,6 +50,16 @@ static void add_word(void *user, const struct gt_schema_word *word)
 	add_name(user, word->word, strlen(word->word));
 }
 
+/* Fills the sets of all names of keys and of all words that are values. */
+static enum gt_code collect_names(struct names *keys, struct names *words, struct gt_cli *cli, struct gt_err *err)
+{
+	GT_TRY(open_names(keys, cli, err));
+	GT_TRY(open_names(words, cli, err));
+	gt_schema_each(add_keys, keys);
+	gt_schema_words(add_word, words);
+	return keys->no_memory || words->no_memory ? gt_fail_memory(err, 0) : GT_OK;
+}
+
 /* ---- Vim ---------------------------------------------------------------------------------------------------------------- */
 static void print_keywords(struct gt_cli *cli, const char *group, const struct names *s)
 {
@@ -58,10 +71,7 @@ static void print_keywords(struct gt_cli *cli, const char *group, const struct n
 enum gt_code gt_print_vim(struct gt_cli *cli, struct gt_err *err)
 {
 	struct names keys, words;
-	GT_TRY(open_names(&keys, cli, err));
-	GT_TRY(open_names(&words, cli, err));
-	gt_schema_each(add_keys, &keys);
-	gt_schema_words(add_word, &words);
+	GT_TRY(collect_names(&keys, &words, cli, err));
 	gt_out(cli, "\" Vim syntax file for configs of gtrain, printed by `gtrain completion vim`.\n"
 	            "if exists(\"b:current_syntax\")\n"
 	            "  finish\n"
@@ -151,10 +161,7 @@ enum gt_code gt_print_vscode(struct gt_cli *cli, struct gt_err *err)
 {
 	struct gt_json *j = &cli->json;
 	struct names keys, words;
-	GT_TRY(open_names(&keys, cli, err));
-	GT_TRY(open_names(&words, cli, err));
-	gt_schema_each(add_keys, &keys);
-	gt_schema_words(add_word, &words);
+	GT_TRY(collect_names(&keys, &words, cli, err));
 	gt_json_object(j, NULL);
 	gt_json_add(j, GT_STR("name", "gtrain config"), GT_STR("scopeName", "source.gtrain"));
 	gt_json_array(j, "patterns");

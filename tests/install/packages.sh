@@ -22,7 +22,7 @@ stage() {
 }
 files() { # the files of a root, without those that apt and dpkg keep about themselves
 	echo 'find / -xdev \( -path /root -o -path /tmp -o -path /var/lib/apt -o -path /var/lib/dpkg -o -path /var/cache -o -path /var/log' \
-		'-o -path /mnt -o -path /work -o -path /packages -o -path /proc -o -path /dev \) -prune -o -print | sort'
+		'-o -path /mnt -o -path /data -o -path /packages -o -path /proc -o -path /dev \) -prune -o -print | sort'
 }
 cat >"$BARE_SHARE/build.sh" <<SH
 set -e

@@ -182,6 +182,16 @@ static enum gt_code tied_param(struct gt_graph *g, struct gt_node *n, const int6
 	return GT_OK;
 }
 
+/* Refuses keys that would change how the weight of a layer is drawn, if it begins with one value. */
+static enum gt_code check_constant(const struct gt_layer_spec *s, enum gt_init_method then, struct gt_err *err)
+{
+	if (s->init_std > 0)
+		return gt_fail(err, GT_ECONFIG, "init_std: expected a layer with a random weight, got one whose weight begins with one value");
+	if (then == GT_INIT_DIRAC || then == GT_INIT_WHITENING)
+		return gt_fail(err, GT_ECONFIG, "init: \"%s\" is for convolutions only", then == GT_INIT_DIRAC ? "dirac" : "whitening");
+	return GT_OK;
+}
+
 /* Steps: fill in the settings from the layer spec; name the parameter and find its group; describe its tensor; add its value and, for
  * 16-bit weights, its work copy; append the input to the node. */
 enum gt_code gt_graph_param(struct gt_graph *g, struct gt_node *n, const char *suffix, enum gt_param_class cls, int rank,
@@ -218,6 +228,8 @@ enum gt_code gt_graph_param(struct gt_graph *g, struct gt_node *n, const char *s
 		p->init_std = s->init_std;
 		p->init_eps = s->init_eps;
 		p->init_samples = s->init_samples;
+		if (init.kind == GT_INIT_CONST)
+			GT_TRY(check_constant(s, p->then, err));
 		if ((p->then == GT_INIT_DIRAC || p->then == GT_INIT_WHITENING) && rank != 4)
 			return gt_fail(err, GT_ECONFIG, "init: \"%s\" is for convolutions only", p->then == GT_INIT_DIRAC ? "dirac" : "whitening");
 	} else if (p->then != GT_INIT_ZEROS || cls != GT_PARAM_NORM || strcmp(suffix, "weight") != 0) {

@@ -132,6 +132,7 @@ struct gt_graph {
 	bool train;             /* true: a training graph, with batch statistics, dropout and saved tensors; false: an evaluation graph */
 	int64_t batch;          /* number of rows of the input: samples of one execution, multiplied by views */
 	int64_t length;         /* length to which the sequences of an input are padded; 0: no input has sequences of different lengths */
+	bool extended;          /* a class_token has made sequences longer than the lengths of the samples say */
 	int views;              /* number of augmented copies of each sample in the input, whose outputs are averaged before the loss
 	                           (test-time augmentation); 1: only the sample itself */
 	bool sync_bn;           /* batch statistics cover the samples of several ranks, so this rank may have a single value in a channel

@@ -78,13 +78,12 @@ static enum gt_code class_token_expand(struct gt_graph *g, const struct gt_layer
 	gt_vid parts[2] = {-1, in[0]};
 	(void)nin;
 	GT_TRY(expect_tokens(g, &look, err));
-	if (g->length)
-		return gt_fail(err, GT_ECONFIG, "expected tokens of an image or of a table, because the lengths of texts would not count this one");
 	struct gt_tdesc x = *gt_graph_desc(g, in[0]);
 	GT_TRY(gt_graph_apply(g, gt_op_get(GT_OP_SELECT), s->name, &(struct gt_attr_select){.dim = 1, .index = 0}, 1, in, &parts[0], err));
 	GT_TRY(gt_graph_apply(g, &zeros_op, s->name, &(struct gt_attr_scale){.factor = 0}, 1, parts, &parts[0], err));
 	GT_TRY(gt_graph_view(g, s->name, parts[0], 3, (int64_t[]){x.dim[0], 1, x.dim[2]}, &parts[0], err));
 	GT_TRY(gt_graph_apply(g, &token_op, s->name, &same, 1, parts, &parts[0], err));
+	g->extended = true;
 	return gt_graph_apply(g, gt_op_get(GT_OP_CONCAT), s->name, NULL, 2, parts, y, err);
 }
 

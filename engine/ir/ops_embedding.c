@@ -185,6 +185,8 @@ enum gt_code gt_expect_lengths(struct gt_graph *g, struct gt_node *n, int input,
 		return GT_OK;
 	}
 	GT_TRY(gt_expect_integers(g, n, input, 1, "the lengths of the samples, integers of [batch], as the second input", err));
+	if (g->extended && gt_graph_desc(g, n->in[0])->dtype != GT_I32)
+		return gt_fail(err, GT_ECONFIG, "expected no lengths behind a class_token, which the lengths of the samples do not count");
 	if (gt_graph_desc(g, n->in[input])->dim[0] == gt_graph_desc(g, n->in[0])->dim[0])
 		return GT_OK;
 	return gt_fail(err, GT_ECONFIG, "in: expected a length for each sample");

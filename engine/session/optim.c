@@ -193,6 +193,12 @@ static enum gt_code check_tied(const struct gt_conf *c, const struct gt_graph *g
 	return GT_OK;
 }
 
+/* Returns whether p is a weight whose update may be computed for a whole matrix: factors, which begin with one value, are none. */
+static bool is_matrix(const struct gt_param *p)
+{
+	return p->cls == GT_PARAM_WEIGHT && p->init.kind != GT_INIT_CONST;
+}
+
 enum gt_code gt_optim_check(const struct gt_optim *o, const struct gt_conf *c, const struct gt_graph *g, struct gt_err *err)
 {
 	const struct gt_conf_train *t = o->conf;
@@ -214,7 +220,7 @@ enum gt_code gt_optim_check(const struct gt_optim *o, const struct gt_conf *c, c
 	}
 	for (int i = 0; i < g->nparams; i++) {
 		const struct gt_param *p = &g->params[i];
-		if (p->cls == GT_PARAM_BUFFER || p->frozen || p->cls == GT_PARAM_WEIGHT || !gt_optim_of(o, p)->row->matrix)
+		if (p->cls == GT_PARAM_BUFFER || p->frozen || is_matrix(p) || !gt_optim_of(o, p)->row->matrix)
 			continue;
 		const struct gt_conf_optimizer *of = p->group < 0 ? &t->optimizer : &t->group[p->group].optimizer;
 		snprintf(path, sizeof path, "train.groups[%d].optimizer.type", p->group);

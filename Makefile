@@ -1,12 +1,16 @@
 # gtrain. `make list` prints the targets; README.md tells the rest.
-# Variables: BUILD (output folder), CC, CFLAGS, prefix, DESTDIR, CUDA (toolkit folder; empty: build without), GLOO (the same),
-# HARDEN (empty: without protection of stack, buffers and relocations), V=1 (show every command).
+# Variables: BUILD (output directory), CC, CFLAGS, CCACHE, prefix, DESTDIR, CUDA (toolkit directory; empty: build without), GLOO
+# (the same), HARDEN (empty: without protection of stack, buffers and relocations), V=1 (show every command).
 
 .DEFAULT_GOAL := all
 BUILD   ?= build
 prefix  ?= /usr/local
 CC      ?= gcc
 CFLAGS  ?= -O2 -g
+# Compiles again only what differs from all earlier builds, where ccache is installed and can write its directory; empty: without it.
+ifeq ($(origin CCACHE),undefined)
+CCACHE  := $(shell command -v ccache >/dev/null && mkdir -p "$$(ccache -k temporary_dir)" 2>/dev/null && echo ccache)
+endif
 WARN    := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wundef -Wno-missing-field-initializers
 INC     := -Iengine -Ikernels -Idatasets
 # -ffp-contract=off: a fused multiply-add must be asked for, or results would depend on the instruction set of the clone that runs.
@@ -89,7 +93,7 @@ all: $(BUILD)/bin/gtrain $(PLUGINS) $(COMPLETIONS)
 $(BUILD)/obj/%.o: %.c Makefile
 	@mkdir -p $(@D)
 	$(call said,CC,$@)
-	$(Q)$(CC) $(ALLFLAGS) -MMD -MP -c $< -o $@
+	$(Q)$(CCACHE) $(CC) $(ALLFLAGS) -MMD -MP -c $< -o $@
 
 # The hot loops: OpenMP shares its threads with oneDNN. No result depends on floating-point traps; without them a select vectorises.
 $(BUILD)/obj/kernels/cpu/%.o: XFLAGS += -fopenmp -O3 -fno-trapping-math

@@ -299,29 +299,41 @@ static bool is_operand_name(const char *name)
 	return false;
 }
 
-/* Returns the index of the operand `name` in the list at s, or -1 if it is absent. */
-static int find_name(const char *s, struct gt_tdesc *const *d, int nd, const char *name)
+/* Returns the index of the operand `name` in the list at s, or -1. */
+static int find_name(const char *s, const char *name)
 {
 	size_t n = strlen(name);
-	for (int i = 0; i < nd && *s && *s != '-'; i++) {
+	for (int i = 0; *s && *s != '-'; i++) {
 		s += *s == '[';
 		if (!strncmp(s, name, n) && strchr(":(]!+*~ ", s[n]))
-			return d[i] ? i : -1;
+			return i;
 		s += strcspn(s, " ");
 		s += strspn(s, " ");
 	}
 	return -1;
 }
 
+int gt_opsig_find_input(enum gt_opcode code, const char *name)
+{
+	return find_name(rows[code].text, name);
+}
+
+int gt_opsig_find_output(enum gt_opcode code, const char *name)
+{
+	const char *outputs = strstr(rows[code].text, "->") + 2;
+	return find_name(outputs + strspn(outputs, " "), name);
+}
+
 static int find_input(const struct gt_opcall *call, const char *name)
 {
-	return find_name(rows[call->code].text, call->in, call->nin, name);
+	int i = gt_opsig_find_input(call->code, name);
+	return i >= 0 && i < call->nin && call->in[i] ? i : -1;
 }
 
 static int find_output(const struct gt_opcall *call, const char *name)
 {
-	const char *outputs = strstr(rows[call->code].text, "->") + 2;
-	return find_name(outputs + strspn(outputs, " "), call->out, call->nout, name);
+	int i = gt_opsig_find_output(call->code, name);
+	return i >= 0 && i < call->nout && call->out[i] ? i : -1;
 }
 
 struct gt_tdesc *gt_opcall_operand(const struct gt_opcall *call, const char *name)

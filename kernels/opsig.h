@@ -38,6 +38,10 @@ struct gt_opsig {
 
 void gt_opsig_read(enum gt_opcode code, struct gt_opsig *out);
 
+/* Return the index of the operand with this name among the inputs, or the outputs, of an operation; -1: the operation has none. */
+int gt_opsig_find_input(enum gt_opcode code, const char *name);
+int gt_opsig_find_output(enum gt_opcode code, const char *name);
+
 /* Both functions return the operand with index i of a call, or NULL if the operation has no such operand. */
 const struct gt_operand *gt_opsig_input(const struct gt_opsig *sig, int i);
 const struct gt_operand *gt_opsig_output(const struct gt_opsig *sig, int i);

@@ -45,8 +45,8 @@ static enum gt_code exchange_transfers(const struct gt_prog *p, int i, struct gt
 		list[n++] = (struct gt_p2p){.what = s->call->layer,
 		                            .sends = a->kind == GT_COMM_SEND,
 		                            .peer = a->peer,
-		                            .send = s->call->in[0],
-		                            .recv = s->call->out[0],
+		                            .send = *s->call->in,
+		                            .recv = *s->call->out,
 		                            .count = s->call->count,
 		                            .dtype = s->call->dtype};
 	}
@@ -61,7 +61,7 @@ enum gt_code gt_exec_comm(struct gt_exec *x, const struct gt_prog *p, int i, int
 	enum gt_code code;
 	if (s->end) { /* sender and receiver are both on this rank, so the transfer is a copy */
 		const struct gt_call *from = a->kind == GT_COMM_SEND ? s->call : s->end, *to = a->kind == GT_COMM_SEND ? s->end : s->call;
-		return x->be->copy(x->dev, to->out[0], from->in[0], s->call->count * gt_dtype_size(s->call->dtype), GT_COPY_D2D, s->stream, err);
+		return x->be->copy(x->dev, *to->out, *from->in, s->call->count * gt_dtype_size(s->call->dtype), GT_COPY_D2D, s->stream, err);
 	}
 	if (!c)
 		return gt_fail(err, GT_EINTERNAL, "%s of %s: the communicator is not open", s->call->op, s->call->layer);
@@ -73,8 +73,8 @@ enum gt_code gt_exec_comm(struct gt_exec *x, const struct gt_prog *p, int i, int
 		code = c->api->barrier(c, s->stream, err);
 	} else {
 		struct gt_coll coll = {.what = s->call->layer,
-		                       .in = gt_exec_slot_address(x, s->call->in[0], slot),
-		                       .out = gt_exec_slot_address(x, s->call->out[0], slot),
+		                       .in = gt_exec_slot_address(x, *s->call->in, slot),
+		                       .out = gt_exec_slot_address(x, *s->call->out, slot),
 		                       .count = s->call->count,
 		                       .dtype = s->call->dtype,
 		                       .op = (enum gt_reduction)a->op,

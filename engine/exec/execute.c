@@ -87,8 +87,8 @@ static enum gt_code launch_kernel(struct gt_exec *x, const struct gt_prog *p, co
 	struct gt_step_args *step_args = step_args_at(x, p, slot, s->micro);
 	struct gt_launch a = {.in = c->in, .out = c->out, .scratch = c->work, .step_args = step_args, .stream = s->stream};
 	void *in[GT_MAX_IO], *out[GT_MAX_IO];
-	if (s->kind == GT_STEP_CHECK && c->nin > 2)
-		c->in[2] = step_args;
+	if (s->kind == GT_STEP_CHECK && c->nin > gt_opsig_find_input(GT_OP_CHECK, "numbers"))
+		c->in[gt_opsig_find_input(GT_OP_CHECK, "numbers")] = step_args;
 	if (slot && prog_of(x, p)->train) {
 		for (int i = 0; i < c->nin; i++)
 			in[i] = gt_exec_slot_address(x, c->in[i], slot);

@@ -5,8 +5,8 @@ const char *gt_onnx_op_conv(const struct gt_onnx_op *op)
 {
 	const struct gt_attr_conv2d *a = op->attr;
 	const int64_t *p = a->padding;
-	const char *w = gt_onnx_param(op->m, gt_onnx_operand_param(op, 1));
-	const char *bias = a->bias ? gt_onnx_param(op->m, gt_onnx_operand_param(op, 2)) : NULL;
+	const char *w = gt_onnx_param(op->m, gt_onnx_operand_param(op, "w"));
+	const char *bias = a->bias ? gt_onnx_param(op->m, gt_onnx_operand_param(op, "b")) : NULL;
 	return GT_ONNX(op->m, "Conv", GT_IN(op->x, w, bias), GT_ONNX_SHAPE("kernel_shape", 2, a->kernel),
 	               GT_ONNX_SHAPE("strides", 2, a->stride), GT_ONNX_INTS("pads", p[0], p[1], p[0], p[1]),
 	               GT_ONNX_SHAPE("dilations", 2, a->dilation), GT_ONNX_INT("group", a->groups));
@@ -127,11 +127,11 @@ static const char *scale_channels(const struct gt_onnx_op *op, const char *x)
 {
 	int64_t shape[3] = {op->dx->dim[1], 1, 1};
 	const char *dims;
-	if (gt_onnx_operand_param(op, 1) < 0)
+	if (gt_onnx_operand_param(op, "gamma") < 0)
 		return x;
 	dims = gt_onnx_ints(op->m, op->dx->rank - 1, shape);
-	const char *gamma = GT_ONNX(op->m, "Reshape", GT_IN(gt_onnx_operand(op, 1, shape[0], 1), dims));
-	const char *beta = GT_ONNX(op->m, "Reshape", GT_IN(gt_onnx_operand(op, 2, shape[0], 0), dims));
+	const char *gamma = GT_ONNX(op->m, "Reshape", GT_IN(gt_onnx_operand(op, "gamma", shape[0], 1), dims));
+	const char *beta = GT_ONNX(op->m, "Reshape", GT_IN(gt_onnx_operand(op, "beta", shape[0], 0), dims));
 	return GT_ONNX(op->m, "Add", GT_IN(GT_ONNX(op->m, "Mul", GT_IN(x, gamma)), beta));
 }
 
@@ -157,9 +157,9 @@ const char *gt_onnx_op_batchnorm(const struct gt_onnx_op *op)
 	int64_t channels = op->dx->dim[1];
 	if (!a->track)
 		return normalize_batch(op, a->eps);
-	const char *gamma = gt_onnx_operand(op, 1, channels, 1), *beta = gt_onnx_operand(op, 2, channels, 0);
+	const char *gamma = gt_onnx_operand(op, "gamma", channels, 1), *beta = gt_onnx_operand(op, "beta", channels, 0);
 	return GT_ONNX(op->m, "BatchNormalization",
-	               GT_IN(op->x, gamma, beta, gt_onnx_operand(op, 3, channels, 0), gt_onnx_operand(op, 4, channels, 1)),
+	               GT_IN(op->x, gamma, beta, gt_onnx_operand(op, "rmean", channels, 0), gt_onnx_operand(op, "rvar", channels, 1)),
 	               GT_ONNX_NUMBER("epsilon", a->eps));
 }
 
@@ -168,7 +168,8 @@ const char *gt_onnx_op_layernorm(const struct gt_onnx_op *op)
 {
 	const struct gt_attr_norm *a = op->attr;
 	int64_t n = gt_tdesc_count(op->dx) / op->dx->dim[0];
-	const char *gamma = gt_onnx_operand(op, 1, n, 1), *beta = gt_onnx_operand_param(op, 2) < 0 ? NULL : gt_onnx_operand(op, 2, n, 0);
+	const char *gamma = gt_onnx_operand(op, "gamma", n, 1);
+	const char *beta = gt_onnx_operand_param(op, "beta") < 0 ? NULL : gt_onnx_operand(op, "beta", n, 0);
 	if (!beta && op->dx->rank > 2)
 		gamma = GT_ONNX(op->m, "Reshape", GT_IN(gamma, gt_onnx_ints(op->m, op->dx->rank - 1, op->dx->dim + 1)));
 	return GT_ONNX(op->m, "LayerNormalization", GT_IN(op->x, gamma, beta), GT_ONNX_INT("axis", 1), GT_ONNX_NUMBER("epsilon", a->eps));

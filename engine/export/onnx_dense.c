@@ -5,8 +5,8 @@
 const char *gt_onnx_op_linear(const struct gt_onnx_op *op)
 {
 	const struct gt_attr_linear *a = op->attr;
-	const char *w = gt_onnx_param(op->m, gt_onnx_operand_param(op, 1));
-	const char *bias = a->bias ? gt_onnx_param(op->m, gt_onnx_operand_param(op, 2)) : NULL;
+	const char *w = gt_onnx_param(op->m, gt_onnx_operand_param(op, "w"));
+	const char *bias = a->bias ? gt_onnx_param(op->m, gt_onnx_operand_param(op, "b")) : NULL;
 	return GT_ONNX(op->m, "Gemm", GT_IN(op->x, w, bias), GT_ONNX_INT("transB", 1));
 }
 
@@ -78,7 +78,7 @@ const char *gt_onnx_op_softplus(const struct gt_onnx_op *op)
 const char *gt_onnx_op_prelu(const struct gt_onnx_op *op)
 {
 	const struct gt_attr_prelu *a = op->attr;
-	const char *slope = gt_onnx_param(op->m, gt_onnx_operand_param(op, 1));
+	const char *slope = gt_onnx_param(op->m, gt_onnx_operand_param(op, "w"));
 	if (op->dx->rank == 4)
 		slope = GT_ONNX(op->m, "Reshape", GT_IN(slope, gt_onnx_ints(op->m, 3, (int64_t[]){a->num, 1, 1})));
 	return GT_ONNX(op->m, "PRelu", GT_IN(op->x, slope));

@@ -8,15 +8,15 @@ static gt_onnx_fn *const function_of[GT_OP_COUNT] = {
 #undef GT_X
 };
 
-int gt_onnx_operand_param(const struct gt_onnx_op *op, int i)
+int gt_onnx_operand_param(const struct gt_onnx_op *op, const char *name)
 {
-	gt_vid v = i < op->n->nin ? op->n->in[i] : -1;
+	gt_vid v = gt_node_operand(op->n, name);
 	return v < 0 ? -1 : op->g->values[v].param;
 }
 
-const char *gt_onnx_operand(const struct gt_onnx_op *op, int i, int64_t n, float otherwise)
+const char *gt_onnx_operand(const struct gt_onnx_op *op, const char *name, int64_t n, float otherwise)
 {
-	int param = gt_onnx_operand_param(op, i);
+	int param = gt_onnx_operand_param(op, name);
 	if (param >= 0)
 		return gt_onnx_param(op->m, param);
 	float *v = gt_onnx_room(op->m, n);
@@ -29,15 +29,15 @@ const char *gt_onnx_operand(const struct gt_onnx_op *op, int i, int64_t n, float
  * linear node that makes it: the steps read a view of its output. */
 static int find_absorbed(const struct gt_graph *g, const struct gt_node *steps)
 {
-	const struct gt_node *view = &g->nodes[g->values[steps->in[0]].producer];
-	return g->values[view->in[0]].producer;
+	const struct gt_node *view = &g->nodes[g->values[gt_node_operand(steps, "x")].producer];
+	return g->values[gt_node_first_input(view)].producer;
 }
 
 static void mark_absorbed(const struct gt_graph *g, bool *absorbed)
 {
 	for (int i = 0; i < g->nnodes; i++)
 		if (g->nodes[i].op->code == GT_OP_LSTM_STEPS || g->nodes[i].op->code == GT_OP_GRU_STEPS) {
-			absorbed[g->values[g->nodes[i].in[0]].producer] = true;
+			absorbed[g->values[gt_node_operand(&g->nodes[i], "x")].producer] = true;
 			absorbed[find_absorbed(g, &g->nodes[i])] = true;
 		}
 }
@@ -45,9 +45,9 @@ static void mark_absorbed(const struct gt_graph *g, bool *absorbed)
 static struct gt_onnx_op describe_node(struct gt_onnx *m, const struct gt_graph *g, const struct gt_node *n, const char *const *value)
 {
 	struct gt_onnx_op op = {.m = m, .g = g, .n = n, .attr = n->attr, .value = value};
-	op.dx = gt_graph_desc(g, n->in[0]);
-	op.dy = gt_graph_desc(g, n->out[0]);
-	op.x = value[n->in[0]];
+	op.dx = gt_graph_desc(g, gt_node_first_input(n));
+	op.dy = gt_graph_desc(g, gt_node_first_output(n));
+	op.x = value[gt_node_first_input(n)];
 	op.x2 = n->ndata > 1 && n->in[1] >= 0 ? value[n->in[1]] : NULL;
 	return op;
 }
@@ -80,7 +80,7 @@ enum gt_code gt_onnx_graph(struct gt_onnx *m, const char *const *input, const ch
 		struct gt_onnx_op op = describe_node(m, g, n, value);
 		m->layer = n->name;
 		if (!absorbed[i])
-			value[n->out[0]] = function_of[n->op->code](&op);
+			value[gt_node_first_output(n)] = function_of[n->op->code](&op);
 	}
 	*output = value[g->output];
 	return GT_OK;

@@ -15,10 +15,10 @@ struct gt_onnx_op {
 	const struct gt_tdesc *dx, *dy; /* descriptions of the first input and of the first output */
 };
 
-/* Returns the name of parameter operand i, or of a constant with `n` times the value `otherwise` if it is absent. */
-const char *gt_onnx_operand(const struct gt_onnx_op *op, int i, int64_t n, float otherwise);
-/* Returns the index of the parameter that operand i is, -1: it is absent. */
-int gt_onnx_operand_param(const struct gt_onnx_op *op, int i);
+/* Returns the name of the parameter operand `name`, or of a constant with `n` times the value `otherwise` if it is absent. */
+const char *gt_onnx_operand(const struct gt_onnx_op *op, const char *name, int64_t n, float otherwise);
+/* Returns the index of the parameter that is the operand `name`; -1: it is absent. */
+int gt_onnx_operand_param(const struct gt_onnx_op *op, const char *name);
 
 /* Adds the nodes of one operation and returns the name of its first output. */
 typedef const char *gt_onnx_fn(const struct gt_onnx_op *op);

@@ -12,7 +12,7 @@ static const char *select_index(struct gt_onnx *m, const char *x, int axis, int6
 const char *gt_onnx_op_embedding(const struct gt_onnx_op *op)
 {
 	const struct gt_attr_embedding *a = op->attr;
-	const char *table = gt_onnx_param(op->m, gt_onnx_operand_param(op, 1));
+	const char *table = gt_onnx_param(op->m, gt_onnx_operand_param(op, "w"));
 	const char *tokens = a->column < 0 ? op->x : select_index(op->m, op->x, 1, a->column);
 	const char *rows = GT_ONNX(op->m, "Gather", GT_IN(table, tokens), GT_ONNX_INT("axis", 0));
 	return a->column < 0 && op->dx->rank > 1 ? gt_onnx_reshape(op->m, rows, 2, op->dy->dim) : rows;
@@ -66,7 +66,7 @@ const char *gt_onnx_op_embedding_bag(const struct gt_onnx_op *op)
 {
 	const struct gt_attr_embedding *a = op->attr;
 	struct gt_onnx *m = op->m;
-	const char *table = gt_onnx_param(m, gt_onnx_operand_param(op, 2));
+	const char *table = gt_onnx_param(m, gt_onnx_operand_param(op, "w"));
 	const char *rows = GT_ONNX(m, "Gather", GT_IN(table, op->x), GT_ONNX_INT("axis", 0));
 	const char *mask = op->x2 ? length_mask(m, op->x2, op->dx->dim[1]) : NULL;
 	if (a->padding >= 0) {
@@ -115,7 +115,7 @@ const char *gt_onnx_op_positional(const struct gt_onnx_op *op)
 	if (a->kind == GT_POSITIONAL_SINUSOIDAL)
 		return GT_ONNX(m, "Add", GT_IN(op->x, make_sinusoids(m, tokens, op->dx->dim[2])));
 	const char *first = gt_onnx_ints(m, 1, &zero);
-	const char *table = gt_onnx_param(m, gt_onnx_operand_param(op, 1));
+	const char *table = gt_onnx_param(m, gt_onnx_operand_param(op, "w"));
 	const char *rows = GT_ONNX(m, "Slice", GT_IN(table, first, gt_onnx_ints(m, 1, &tokens), first));
 	return GT_ONNX(m, "Add", GT_IN(op->x, rows));
 }
@@ -216,14 +216,15 @@ static const char *add_recurrence(const struct gt_onnx_op *op, const struct cell
 	const struct gt_attr_rnn *a = op->attr;
 	const struct gt_graph *g = op->g;
 	struct gt_onnx *m = op->m;
-	const struct gt_node *view = &g->nodes[g->values[op->n->in[0]].producer], *linear = &g->nodes[g->values[view->in[0]].producer];
-	int64_t tokens = op->dy->dim[1], hidden = op->dy->dim[2], features = gt_graph_desc(g, linear->in[0])->dim[1];
-	int bias = gt_onnx_operand_param(op, 3);
-	const char *x = gt_onnx_reshape(m, op->value[linear->in[0]], 3, (int64_t[]){0, tokens, features});
+	const struct gt_node *view = &g->nodes[g->values[gt_node_operand(op->n, "x")].producer];
+	const struct gt_node *linear = &g->nodes[g->values[gt_node_first_input(view)].producer];
+	int64_t tokens = op->dy->dim[1], hidden = op->dy->dim[2], features = gt_node_desc(g, linear, "x")->dim[1];
+	int bias = gt_onnx_operand_param(op, "b");
+	const char *x = gt_onnx_reshape(m, op->value[gt_node_operand(linear, "x")], 3, (int64_t[]){0, tokens, features});
 	const char *in[] = {GT_ONNX(m, "Transpose", GT_IN(x), GT_ONNX_INTS("perm", 1, 0, 2)),
-	                    gate_weights(m, c, g->values[linear->in[1]].param),
-	                    gate_weights(m, c, gt_onnx_operand_param(op, 2)),
-	                    bias < 0 ? "" : gate_biases(m, c, g->values[linear->in[2]].param, bias, c->gates * hidden),
+	                    gate_weights(m, c, g->values[gt_node_operand(linear, "w")].param),
+	                    gate_weights(m, c, gt_onnx_operand_param(op, "w")),
+	                    bias < 0 ? "" : gate_biases(m, c, g->values[gt_node_operand(linear, "b")].param, bias, c->gates * hidden),
 	                    op->x2 ? clip_lengths(m, op->x2, tokens) : NULL,
 	                    NULL};
 	const char *direction = a->reverse ? "reverse" : "forward";

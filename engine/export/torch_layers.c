@@ -94,7 +94,7 @@ void gt_torch_batchnorm(const struct gt_torch_layer *l)
 void gt_torch_layernorm(const struct gt_torch_layer *l)
 {
 	const struct gt_attr_norm *a = l->attr;
-	const struct gt_tdesc *x = gt_graph_desc(l->g, l->node->in[0]);
+	const struct gt_tdesc *x = gt_node_desc(l->g, l->node, "x");
 	char shape[96] = "", eps[32];
 	for (int i = 1; i < x->rank; i++)
 		snprintf(shape + strlen(shape), sizeof shape - strlen(shape), "%s%lld", i > 1 ? ", " : "", (long long)x->dim[i]);

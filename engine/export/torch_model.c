@@ -112,7 +112,7 @@ static void set_input(struct gt_torch_layer *l, const struct gt_model_spec *m, c
 	while (name && strcmp(m->layers[from].name, name))
 		from--;
 	snprintf(l->x[k], sizeof l->x[k], "x%d", from);
-	l->dx[k] = gt_graph_desc(l->g, find_last_node(l->g, from)->out[0]);
+	l->dx[k] = gt_graph_desc(l->g, gt_node_first_output(find_last_node(l->g, from)));
 }
 
 static void describe_layer(struct gt_torch_layer *l, const struct gt_model_spec *m)
@@ -124,7 +124,7 @@ static void describe_layer(struct gt_torch_layer *l, const struct gt_model_spec 
 	if (!l->node) /* a composite, or add and mul of channels, which have no attributes */
 		l->node = last;
 	l->attr = composite ? s->attr : l->node->attr;
-	l->dy = gt_graph_desc(l->g, last->out[0]);
+	l->dy = gt_graph_desc(l->g, gt_node_first_output(last));
 	l->nin = s->nin ? s->nin : 1;
 	for (int k = 0; k < l->nin; k++)
 		set_input(l, m, s->nin ? s->in[k] : NULL, k);

@@ -116,8 +116,9 @@ void gt_torch_recurrent(const struct gt_torch_layer *l)
 	}
 	l->helper[GT_TORCH_RECUR] = true;
 	gt_torch_register(l, "nn.%s(%lld, %lld, num_layers=%d%s, batch_first=True, dropout=%s%s)", lstm ? "LSTM" : "GRU",
-	                  (long long)l->dx[0]->dim[2], (long long)gt_graph_desc(l->g, first->out[0])->dim[2], steps / (1 + reverse),
-	                  first->in[3] >= 0 ? "" : ", bias=False", gt_torch_number(dropout, p), reverse ? ", bidirectional=True" : "");
+	                  (long long)l->dx[0]->dim[2], (long long)gt_node_desc(l->g, first, "y")->dim[2], steps / (1 + reverse),
+	                  gt_node_operand(first, "b") >= 0 ? "" : ", bias=False", gt_torch_number(dropout, p),
+	                  reverse ? ", bidirectional=True" : "");
 	gt_torch_line(l, "recur(self[\"%s\"], %s%s%s)", l->spec->name, l->x[0], lengths_argument(l, lengths),
 	              l->dy->rank == 2 ? ", last=True" : "");
 }

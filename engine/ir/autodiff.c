@@ -56,10 +56,10 @@ static enum gt_code add_backward_nodes(struct walk *w, int i, struct gt_err *err
 	struct gt_node n = g->nodes[i]; /* a copy, because the array may move when nodes are appended */
 	bool want[GT_MAX_IO] = {0};
 	gt_vid dx[GT_MAX_IO], dy;
-	if (!n.nout || !w->need[n.out[0]])
+	if (!n.nout || !w->need[gt_node_first_output(&n)])
 		return GT_OK;
 	g->layer = n.layer;
-	GT_TRY(sum_gradients(w, n.out[0], n.name, &dy, err));
+	GT_TRY(sum_gradients(w, gt_node_first_output(&n), n.name, &dy, err));
 	if (dy < 0)
 		return GT_OK;
 	if (!n.op->gradient)
@@ -85,7 +85,7 @@ static enum gt_code join_tied_gradients(struct gt_graph *g, gt_vid grad, struct 
 	GT_NEW(early, g->arena, last + 1, err);
 	for (int i = 0; i < last; i++) {
 		struct gt_node *from = &g->nodes[i];
-		if (from->nout && from->out[0] == grad) {
+		if (from->nout && gt_node_first_output(from) == grad) {
 			early[moved] = *from;
 			early[moved++].layer = g->nodes[last].layer;
 		} else {
@@ -117,11 +117,11 @@ enum gt_code gt_graph_differentiate(struct gt_graph *g, struct gt_err *err)
 		bool need = false;
 		for (int k = 0; k < n->nin; k++)
 			need |= n->in[k] >= 0 && w.need[n->in[k]];
-		w.need[n->out[0]] = need; /* further outputs are saved tensors, which have no gradient */
+		w.need[gt_node_first_output(n)] = need; /* further outputs are saved tensors, which have no gradient */
 	}
 	if (!w.need[g->output])
 		return gt_fail(err, GT_ECONFIG, "model.layers: expected at least one layer with parameters that are not frozen, got none");
-	GT_TRY(push_gradient(&w, g->output, loss->out[1], err));
+	GT_TRY(push_gradient(&w, g->output, gt_node_operand(loss, "dx"), err));
 	g->backward = true;
 	enum gt_code code = GT_OK;
 	for (int i = nforward - 2; i >= 0 && code == GT_OK; i--)

@@ -55,7 +55,7 @@ enum gt_code gt_graph_apply(struct gt_graph *g, const struct gt_op *op, const ch
 		gt_node_input(n, in[i]);
 	n->ndata = nin;
 	GT_TRY(op->infer(g, n, err));
-	*out = n->out[0];
+	*out = gt_node_first_output(n);
 	return GT_OK;
 }
 
@@ -105,11 +105,11 @@ enum gt_code gt_graph_layer(struct gt_graph *g, const struct gt_layer_spec *s, i
 	g->spec = s;
 	if (s->op->expand)
 		return s->op->expand(g, s, in, nin, out, err);
-	struct gt_tdesc x = *gt_graph_desc(g, in[0]);
+	struct gt_tdesc x = *gt_graph_desc(g, *in);
 	if (x.rank != 3 || !s->op->per_token || !s->op->per_token(s->attr))
 		return gt_graph_apply(g, s->op, s->name, s->attr, nin, in, out, err);
 	gt_vid v;
-	GT_TRY(gt_graph_view(g, s->name, in[0], 2, (int64_t[]){x.dim[0] * x.dim[1], x.dim[2]}, &v, err));
+	GT_TRY(gt_graph_view(g, s->name, *in, 2, (int64_t[]){x.dim[0] * x.dim[1], x.dim[2]}, &v, err));
 	GT_TRY(gt_graph_apply(g, s->op, s->name, s->attr, 1, &v, out, err));
 	return gt_graph_view(g, s->name, *out, 3, (int64_t[]){x.dim[0], x.dim[1], gt_graph_desc(g, *out)->dim[1]}, out, err);
 }
@@ -272,12 +272,11 @@ enum gt_code gt_graph_loss(struct gt_graph *g, const struct gt_loss_spec *loss, 
 {
 	const struct gt_tdesc *output = gt_graph_desc(g, g->output);
 	struct gt_tdesc d;
-	gt_vid in[2] = {g->output};
 	g->layer = -1;
 	if (gt_loss_target(loss, g->batch / g->views, output->rank > 1 ? output->dim[1] : 1, &d, err) != GT_OK)
 		return prefix_loss_key(err), GT_ECONFIG;
 	GT_TRY(gt_graph_value(g, "target", GT_V_TARGET, &d, &g->target, err));
-	in[1] = g->target;
+	const gt_vid in[2] = {g->output, g->target};
 	enum gt_code code = gt_graph_apply(g, loss->op, "loss", &loss->attr, 2, in, &g->metrics, err);
 	if (code == GT_ECONFIG)
 		prefix_loss_key(err);

@@ -1,5 +1,6 @@
 /* Adds values, nodes and parameters to a graph. */
 #include "ir/graph.h"
+#include "opsig.h"
 #include <assert.h>
 #include <fnmatch.h>
 #include <string.h>
@@ -92,6 +93,33 @@ enum gt_code gt_graph_output(struct gt_graph *g, struct gt_node *n, const char *
 const struct gt_tdesc *gt_graph_desc(const struct gt_graph *g, gt_vid v)
 {
 	return &g->values[v].desc;
+}
+
+/* Returns the place of an operand in the node, or NULL. */
+static gt_vid *find_operand(struct gt_node *n, const char *name)
+{
+	int in = gt_opsig_find_input(n->op->code, name), out = in < 0 ? gt_opsig_find_output(n->op->code, name) : -1;
+	assert(in >= 0 || out >= 0);
+	return in >= 0 && in < n->nin ? &n->in[in] : out >= 0 && out < n->nout ? &n->out[out] : NULL;
+}
+
+gt_vid gt_node_operand(const struct gt_node *n, const char *name)
+{
+	const gt_vid *v = find_operand((struct gt_node *)n, name);
+	return v ? *v : -1;
+}
+
+const struct gt_tdesc *gt_node_desc(const struct gt_graph *g, const struct gt_node *n, const char *name)
+{
+	gt_vid v = gt_node_operand(n, name);
+	return v < 0 ? NULL : gt_graph_desc(g, v);
+}
+
+void gt_node_replace(struct gt_node *n, const char *name, gt_vid v)
+{
+	gt_vid *at = find_operand(n, name);
+	assert(at);
+	*at = v;
 }
 
 enum gt_dtype gt_graph_stat_dtype(const struct gt_graph *g)
@@ -305,7 +333,7 @@ bool gt_node_alias(const struct gt_graph *g, const struct gt_node *n)
 gt_vid gt_graph_source(const struct gt_graph *g, gt_vid v)
 {
 	for (int i = v < 0 ? -1 : g->values[v].producer; i >= 0 && gt_node_alias(g, &g->nodes[i]); i = g->values[v].producer)
-		v = g->nodes[i].in[0];
+		v = gt_node_first_input(&g->nodes[i]);
 	return v;
 }
 
@@ -315,7 +343,7 @@ double gt_node_flops(const struct gt_graph *g, const struct gt_node *n)
 		return 0;
 	if (n->op->flops)
 		return n->op->flops(g, n);
-	return n->nout && n->out[0] >= 0 ? (double)gt_tdesc_count(gt_graph_desc(g, n->out[0])) : 0;
+	return n->nout && gt_node_first_output(n) >= 0 ? (double)gt_tdesc_count(gt_graph_desc(g, gt_node_first_output(n))) : 0;
 }
 
 int64_t gt_graph_num_params(const struct gt_graph *g)

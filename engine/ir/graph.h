@@ -303,6 +303,21 @@ bool gt_graph_borrows(const struct gt_graph *g, const struct gt_node *n, gt_vid 
 /* Returns whether node i, which makes gradient v, adds to v, because an earlier node makes v too. */
 bool gt_graph_grad_adds(const struct gt_graph *g, int i, gt_vid v);
 void gt_node_input(struct gt_node *n, gt_vid v); /* appends an input to n; v = -1: the input is absent */
+/* Return the value, or its description, of the operand of n that the signature of its operation (kernels/opcall.h) calls `name`:
+ * gt_node_operand(n, "gamma"). -1, or NULL: n does not have the operand, which the
+ * signature must name. */
+gt_vid gt_node_operand(const struct gt_node *n, const char *name);
+const struct gt_tdesc *gt_node_desc(const struct gt_graph *g, const struct gt_node *n, const char *name);
+void gt_node_replace(struct gt_node *n, const char *name, gt_vid v); /* replaces an operand of n, which n must have */
+/* Return the first operands of n, whatever its operation is: x and y of most operations. */
+static inline gt_vid gt_node_first_input(const struct gt_node *n)
+{
+	return n->in[0];
+}
+static inline gt_vid gt_node_first_output(const struct gt_node *n)
+{
+	return n->out[0];
+}
 const struct gt_tdesc *gt_graph_desc(const struct gt_graph *g, gt_vid v);
 enum gt_dtype gt_graph_stat_dtype(const struct gt_graph *g); /* dtype of statistics: f32, or f64 in an f64 graph */
 

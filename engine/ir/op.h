@@ -22,8 +22,8 @@ enum gt_opflag {
 	GT_OPF_LAYER = 1 << 0,   /* is a layer type of model.layers in the config */
 	GT_OPF_LOSS = 1 << 1,    /* is a loss of train.loss in the config */
 	GT_OPF_INPLACE = 1 << 2, /* an output may overwrite an input if no later node reads the input: gt_op.inplace */
-	GT_OPF_ALIAS = 1 << 3,   /* if alias() returns true, out[0] is the memory of in[0] with another description; the node is not lowered */
-	GT_OPF_CHEAP = 1 << 4,   /* computing out[0] again costs about as much as reading the operands (plan/recompute.h) */
+	GT_OPF_ALIAS = 1 << 3,   /* if alias() returns true, the output is the memory of the input with another description; no call is made */
+	GT_OPF_CHEAP = 1 << 4,   /* computing the output again costs about as much as reading the operands (plan/recompute.h) */
 	GT_OPF_ONCE = 1 << 5,    /* must not be recomputed, because it changes state or communicates with other ranks */
 	GT_OPF_TOKENS = 1 << 8,  /* a layer whose inputs may have rank 3: [batch, tokens, features] */
 	GT_OPF_CODES = 1 << 9,   /* a layer that has an input of integers (i32): codes, tokens or lengths */
@@ -56,7 +56,7 @@ struct gt_op {
 	size_t attr_size;       /* of a composite: bytes of its attribute struct; else 0 (gt_op_attr_size works for all) */
 	struct {
 		uint8_t out, in;
-	} inplace;              /* with GT_OPF_INPLACE: the output that may overwrite an input; both 0: out[0] may overwrite in[0] */
+	} inplace;              /* with GT_OPF_INPLACE: the output that may overwrite an input; both 0: the first ones */
 
 	/* Returns whether a layer with these attributes processes each token of an input [N, T, C] separately. Its node then gets the input as
 	 * a view [N * T, C]. NULL: never. */
@@ -66,15 +66,15 @@ struct gt_op {
 	 * expected and the actual value; the caller prepends the layer and its source location. */
 	enum gt_code (*infer)(struct gt_graph *g, struct gt_node *n, struct gt_err *err);
 
-	/* Appends the backward nodes of n. dy: gradient of out[0]. Sets dx[i] to the gradient of data input i where want[i] is true. Gradients
-	 * of parameters are written to gt_param.grad through gt_graph_grad(). NULL: the operation is not differentiable. */
+	/* Appends the backward nodes of n. dy: gradient of its first output. Sets dx[i] to the gradient of data input i where want[i] is true.
+	 * Gradients of parameters are written to gt_param.grad through gt_graph_grad(). NULL: the operation is not differentiable. */
 	enum gt_code (*gradient)(struct gt_graph *g, struct gt_node *n, gt_vid dy, const bool *want, gt_vid *dx, struct gt_err *err);
 
-	/* For recomputation: appends a node that computes out[0] of n again in the backward pass, from the inputs of n, which are available
-	 * there, and from the other outputs of n. NULL: a copy of n computes out[0]. */
+	/* For recomputation: appends a node that computes the first output of n again in the backward pass, from the inputs of n, which are
+	 * available there, and from the other outputs of n. NULL: a copy of n computes it. */
 	enum gt_code (*again)(struct gt_graph *g, const struct gt_node *n, struct gt_node **out, struct gt_err *err);
 
-	/* With GT_OPF_ALIAS: returns whether out[0] of node n is an alias of in[0]. */
+	/* With GT_OPF_ALIAS: returns whether the output of node n is an alias of its input. */
 	bool (*alias)(const struct gt_graph *g, const struct gt_node *n);
 
 	/* Adds the nodes of one layer (gt_graph_apply) and returns its output in *y. Set for composites, and for operations that need further

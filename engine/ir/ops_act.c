@@ -8,13 +8,13 @@
 		return gt_gradient_unary(g, n, dy, want, dx, err, code_dx, other);                                                                 \
 	}
 
-#define SAVED_x n->in[0]
-#define SAVED_y n->out[0]
+#define SAVED_x gt_node_operand(n, "x")
+#define SAVED_y gt_node_operand(n, "y")
 #define GT_X(arg, CODE, name, saved, ...) UNARY_GRADIENT(name##_gradient, GT_OP_##CODE##_DX, SAVED_##saved)
 GT_ACTIVATIONS(GT_X)
 #undef GT_X
-UNARY_GRADIENT(softmax_gradient, GT_OP_SOFTMAX_DX, n->out[0])
-UNARY_GRADIENT(log_softmax_gradient, GT_OP_LOG_SOFTMAX_DX, n->out[0])
+UNARY_GRADIENT(softmax_gradient, GT_OP_SOFTMAX_DX, gt_node_operand(n, "y"))
+UNARY_GRADIENT(log_softmax_gradient, GT_OP_LOG_SOFTMAX_DX, gt_node_operand(n, "y"))
 UNARY_GRADIENT(scale_gradient, GT_OP_SCALE, -1)
 UNARY_GRADIENT(dropout_gradient, GT_OP_DROPOUT, -1) /* the gradient node draws the same mask again */
 
@@ -44,7 +44,7 @@ static const struct gt_attr_def scale_attrs[] = {
 /* Counts four operations for each element in the forward pass (maximum, exponential, sum, scale), and three in the backward pass. */
 static double softmax_flops(const struct gt_graph *g, const struct gt_node *n)
 {
-	return (n->backward ? 3.0 : 4.0) * (double)gt_tdesc_count(gt_graph_desc(g, n->out[0]));
+	return (n->backward ? 3.0 : 4.0) * (double)gt_tdesc_count(gt_graph_desc(g, gt_node_first_output(n)));
 }
 
 static enum gt_code dropout_infer(struct gt_graph *g, struct gt_node *n, struct gt_err *err)
@@ -83,7 +83,7 @@ static const struct gt_attr_def dropout_attrs[] = {
 static enum gt_code prelu_infer(struct gt_graph *g, struct gt_node *n, struct gt_err *err)
 {
 	const struct gt_attr_prelu *a = n->attr;
-	int64_t channels = gt_graph_desc(g, n->in[0])->dim[1];
+	int64_t channels = gt_node_desc(g, n, "x")->dim[1];
 	if (a->num != 1 && a->num != channels)
 		return gt_fail(err, GT_ECONFIG, "num_parameters: expected 1 or the %lld channels of its input, got %lld", (long long)channels,
 		               (long long)a->num);
@@ -95,15 +95,15 @@ static enum gt_code prelu_infer(struct gt_graph *g, struct gt_node *n, struct gt
 static enum gt_code prelu_gradient(GT_GRADIENT_ARGS)
 {
 	struct gt_node *b;
-	struct gt_tdesc d = *gt_graph_desc(g, n->in[0]);
-	if (!want[0] && !gt_graph_learns(g, n->in[1]))
+	struct gt_tdesc d = *gt_node_desc(g, n, "x");
+	if (!want[0] && !gt_graph_learns(g, gt_node_operand(n, "w")))
 		return GT_OK;
 	GT_TRY(gt_backward_node(g, n, GT_OP_PRELU_DX, dy, &b, err));
-	gt_node_input(b, n->in[0]);
+	gt_node_input(b, gt_node_operand(n, "x"));
 	b->ndata = 2;
-	gt_node_input(b, n->in[1]);
+	gt_node_input(b, gt_node_operand(n, "w"));
 	GT_TRY(gt_graph_output(g, b, "dx", &d, &dx[0], err));
-	return gt_graph_grad(g, b, n->in[1], err);
+	return gt_graph_grad(g, b, gt_node_operand(n, "w"), err);
 }
 
 static const struct gt_attr_def drop_path_attrs[] = {

@@ -3,7 +3,7 @@
 
 static enum gt_code expect_tokens(const struct gt_graph *g, const struct gt_node *n, struct gt_err *err)
 {
-	const struct gt_tdesc *d = gt_graph_desc(g, n->in[0]);
+	const struct gt_tdesc *d = gt_graph_desc(g, gt_node_first_input(n));
 	char buf[96];
 	if (d->rank == 3 && d->dtype != GT_I32)
 		return GT_OK;
@@ -16,7 +16,7 @@ static enum gt_code positional_infer(struct gt_graph *g, struct gt_node *n, stru
 {
 	const struct gt_attr_positional *a = n->attr;
 	GT_TRY(expect_tokens(g, n, err));
-	struct gt_tdesc x = *gt_graph_desc(g, n->in[0]);
+	struct gt_tdesc x = *gt_node_desc(g, n, "x");
 	if (a->kind == GT_POSITIONAL_SINUSOIDAL) {
 		gt_node_input(n, -1);
 		return gt_infer_same(g, n, err);
@@ -34,10 +34,10 @@ static enum gt_code positional_gradient(GT_GRADIENT_ARGS)
 	struct gt_node *b;
 	if (want[0])
 		dx[0] = dy;
-	if (!gt_graph_learns(g, n->in[1]))
+	if (!gt_graph_learns(g, gt_node_operand(n, "w")))
 		return GT_OK;
 	GT_TRY(gt_backward_node(g, n, GT_OP_POSITIONAL_DW, dy, &b, err));
-	return gt_graph_grad(g, b, n->in[1], err);
+	return gt_graph_grad(g, b, gt_node_operand(n, "w"), err);
 }
 
 static const struct gt_attr_def positional_attrs[] = {
@@ -53,7 +53,7 @@ static const struct gt_attr_def positional_attrs[] = {
 /* A learned vector for each sample of x, [N, 1, C], which is 0: `positional` of the kind `same` adds the vector to it. */
 static enum gt_code token_infer(struct gt_graph *g, struct gt_node *n, struct gt_err *err)
 {
-	struct gt_tdesc x = *gt_graph_desc(g, n->in[0]);
+	struct gt_tdesc x = *gt_node_desc(g, n, "x");
 	GT_TRY(gt_graph_param(g, n, "weight", GT_PARAM_TABLE, 2, (int64_t[]){1, x.dim[2]}, (struct gt_init){GT_INIT_CONST, 0}, x.dim[2], 1,
 	                      err));
 	return gt_infer_same(g, n, err);
@@ -73,12 +73,12 @@ static const struct gt_op zeros_op = {.code = GT_OP_SCALE, .infer = gt_infer_sam
 static enum gt_code class_token_expand(struct gt_graph *g, const struct gt_layer_spec *s, const gt_vid *in, int nin, gt_vid *y,
                                        struct gt_err *err)
 {
-	struct gt_node look = {.in = {in[0]}};
+	struct gt_node look = {.in = {*in}};
 	struct gt_attr_positional same = {.kind = GT_POSITIONAL_SAME, .max = 1};
-	gt_vid parts[2] = {-1, in[0]};
+	gt_vid parts[2] = {-1, *in};
 	(void)nin;
 	GT_TRY(expect_tokens(g, &look, err));
-	struct gt_tdesc x = *gt_graph_desc(g, in[0]);
+	struct gt_tdesc x = *gt_graph_desc(g, *in);
 	GT_TRY(gt_graph_apply(g, gt_op_get(GT_OP_SELECT), s->name, &(struct gt_attr_select){.dim = 1, .index = 0}, 1, in, &parts[0], err));
 	GT_TRY(gt_graph_apply(g, &zeros_op, s->name, &(struct gt_attr_scale){.factor = 0}, 1, parts, &parts[0], err));
 	GT_TRY(gt_graph_view(g, s->name, parts[0], 3, (int64_t[]){x.dim[0], 1, x.dim[2]}, &parts[0], err));
@@ -94,7 +94,7 @@ static enum gt_code pool_infer(struct gt_graph *g, struct gt_node *n, struct gt_
 	gt_vid y, idx;
 	GT_TRY(expect_tokens(g, n, err));
 	GT_TRY(gt_expect_lengths(g, n, 1, err));
-	struct gt_tdesc x = *gt_graph_desc(g, n->in[0]), d = gt_tdesc_make(x.dtype, 2, (int64_t[]){x.dim[0], x.dim[2]}, true), i = d;
+	struct gt_tdesc x = *gt_node_desc(g, n, "x"), d = gt_tdesc_make(x.dtype, 2, (int64_t[]){x.dim[0], x.dim[2]}, true), i = d;
 	GT_TRY(gt_graph_output(g, n, NULL, &d, &y, err));
 	i.dtype = GT_I32;
 	return a->mode == GT_POOL_MAX ? gt_graph_output(g, n, "idx", &i, &idx, err) : GT_OK;
@@ -103,18 +103,18 @@ static enum gt_code pool_infer(struct gt_graph *g, struct gt_node *n, struct gt_
 static enum gt_code pool_gradient(GT_GRADIENT_ARGS)
 {
 	struct gt_node *b;
-	struct gt_tdesc x = *gt_graph_desc(g, n->in[0]);
+	struct gt_tdesc x = *gt_node_desc(g, n, "x");
 	if (!want[0])
 		return GT_OK;
 	GT_TRY(gt_backward_node(g, n, GT_OP_POOL_TOKENS_DX, dy, &b, err));
 	gt_pass_lengths(n, 1, b);
-	gt_node_input(b, n->nout > 1 ? n->out[1] : -1);
+	gt_node_input(b, gt_node_operand(n, "idx"));
 	return gt_graph_output(g, b, "dx", &x, &dx[0], err);
 }
 
 static double pool_flops(const struct gt_graph *g, const struct gt_node *n)
 {
-	return (double)gt_tdesc_count(gt_graph_desc(g, n->backward ? n->out[0] : n->in[0]));
+	return (double)gt_tdesc_count(gt_graph_desc(g, n->backward ? gt_node_first_output(n) : gt_node_first_input(n)));
 }
 
 static const struct gt_attr_def pool_attrs[] = {
@@ -128,7 +128,7 @@ static const struct gt_attr_def pool_attrs[] = {
 static enum gt_code attention_infer(struct gt_graph *g, struct gt_node *n, struct gt_err *err)
 {
 	const struct gt_attr_attention *a = n->attr;
-	struct gt_tdesc x = *gt_graph_desc(g, n->in[0]);
+	struct gt_tdesc x = *gt_node_desc(g, n, "qkv");
 	gt_vid y, lse;
 	GT_TRY(gt_expect_lengths(g, n, 1, err));
 	struct gt_tdesc d = gt_tdesc_make(x.dtype, 3, (int64_t[]){x.dim[0], x.dim[1], x.dim[2] / 3}, true);
@@ -140,15 +140,15 @@ static enum gt_code attention_infer(struct gt_graph *g, struct gt_node *n, struc
 static enum gt_code attention_gradient(GT_GRADIENT_ARGS)
 {
 	struct gt_node *b;
-	struct gt_tdesc x = *gt_graph_desc(g, n->in[0]);
+	struct gt_tdesc x = *gt_node_desc(g, n, "qkv");
 	if (!want[0])
 		return GT_OK;
 	GT_TRY(gt_backward_node(g, n, GT_OP_ATTENTION_DX, dy, &b, err));
-	gt_node_input(b, n->in[0]);
-	gt_node_input(b, n->out[0]);
+	gt_node_input(b, gt_node_operand(n, "qkv"));
+	gt_node_input(b, gt_node_operand(n, "y"));
 	b->ndata = 3;
 	gt_pass_lengths(n, 1, b);
-	gt_node_input(b, n->out[1]);
+	gt_node_input(b, gt_node_operand(n, "lse"));
 	return gt_graph_output(g, b, "dx", &x, &dx[0], err);
 }
 
@@ -156,7 +156,7 @@ static enum gt_code attention_gradient(GT_GRADIENT_ARGS)
 static double attention_flops(const struct gt_graph *g, const struct gt_node *n)
 {
 	const struct gt_attr_attention *a = n->attr;
-	const struct gt_tdesc *y = gt_graph_desc(g, n->backward ? n->in[0] : n->out[0]);
+	const struct gt_tdesc *y = gt_node_desc(g, n, n->backward ? "dy" : "y");
 	return (n->backward ? 10.0 : 4.0) / (a->causal ? 2 : 1) * (double)gt_tdesc_count(y) * (double)y->dim[1];
 }
 
@@ -164,8 +164,8 @@ static enum gt_code attention_expand(struct gt_graph *g, const struct gt_layer_s
                                      struct gt_err *err)
 {
 	const struct gt_attr_attention *a = s->attr;
-	struct gt_tdesc x = *gt_graph_desc(g, in[0]);
-	struct gt_node look = {.in = {in[0]}};
+	struct gt_tdesc x = *gt_graph_desc(g, *in);
+	struct gt_node look = {.in = {*in}};
 	int64_t rows = x.dim[0] * x.dim[1], c = x.dim[2];
 	const char *out_name;
 	GT_TRY(expect_tokens(g, &look, err));
@@ -176,7 +176,7 @@ static enum gt_code attention_expand(struct gt_graph *g, const struct gt_layer_s
 	struct gt_attr_linear lin = {.out = 3 * c, .bias = a->bias};
 	gt_vid core[2] = {-1, nin > 1 ? in[1] : -1}, v;
 	GT_NEW_STR(out_name, gt_arena_printf(g->arena, "%s.out_proj", s->name), err);
-	GT_TRY(gt_graph_view(g, s->name, in[0], 2, (int64_t[]){rows, c}, &v, err));
+	GT_TRY(gt_graph_view(g, s->name, *in, 2, (int64_t[]){rows, c}, &v, err));
 	GT_TRY(gt_graph_apply(g, &gt_op_in_proj, s->name, &lin, 1, &v, &v, err));
 	GT_TRY(gt_graph_view(g, s->name, v, 3, (int64_t[]){x.dim[0], x.dim[1], 3 * c}, &core[0], err));
 	GT_TRY(gt_graph_apply(g, gt_op_get(GT_OP_ATTENTION), s->name, a, nin, core, &v, err));

@@ -11,7 +11,7 @@ static enum gt_code shortcut_expand(struct gt_graph *g, const struct gt_layer_sp
                                     struct gt_err *err)
 {
 	const struct attr_shortcut *a = s->attr;
-	const struct gt_tdesc *x = gt_graph_desc(g, in[0]);
+	const struct gt_tdesc *x = gt_graph_desc(g, *in);
 	const struct gt_op *conv2d = gt_op_find_layer("conv2d");
 	const char *conv, *norm;
 	char buf[96];

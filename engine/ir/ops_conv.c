@@ -6,7 +6,7 @@ static enum gt_code conv_infer(struct gt_graph *g, struct gt_node *n, struct gt_
 {
 	const struct gt_attr_conv2d *a = n->attr;
 	GT_TRY(gt_expect_rank(g, n, 4, err));
-	struct gt_tdesc x = *gt_graph_desc(g, n->in[0]);
+	struct gt_tdesc x = *gt_node_desc(g, n, "x");
 	int64_t y[4] = {x.dim[0], a->out};
 	gt_vid out;
 	if (x.dim[1] % a->groups || a->out % a->groups)
@@ -25,7 +25,7 @@ static enum gt_code conv_infer(struct gt_graph *g, struct gt_node *n, struct gt_
 		               (long long)a->groups);
 	if (init == GT_INIT_WHITENING) {
 		int64_t patch = x.dim[1] * a->kernel[0] * a->kernel[1];
-		if (g->values[n->in[0]].kind != GT_V_INPUT || a->dilation[0] != 1 || a->dilation[1] != 1)
+		if (g->values[gt_node_operand(n, "x")].kind != GT_V_INPUT || a->dilation[0] != 1 || a->dilation[1] != 1)
 			return gt_fail(err, GT_ECONFIG, "init: expected a convolution of the model's input without dilation beside \"whitening\"");
 		if (a->out % 2 || a->out / 2 > patch || patch > 1024)
 			return gt_fail(err, GT_ECONFIG,
@@ -58,17 +58,17 @@ static double conv_flops_of(const struct gt_graph *g, gt_vid y, gt_vid w)
 
 static double conv_flops(const struct gt_graph *g, const struct gt_node *n)
 {
-	return conv_flops_of(g, n->out[0], n->in[1]);
+	return conv_flops_of(g, gt_node_operand(n, "y"), gt_node_operand(n, "w"));
 }
 
 static double conv_dx_flops(const struct gt_graph *g, const struct gt_node *n)
 {
-	return conv_flops_of(g, n->in[0], n->in[1]);
+	return conv_flops_of(g, gt_node_operand(n, "dy"), gt_node_operand(n, "w"));
 }
 
 static double conv_dw_flops(const struct gt_graph *g, const struct gt_node *n)
 {
-	return conv_flops_of(g, n->in[0], n->out[0]);
+	return conv_flops_of(g, gt_node_operand(n, "dy"), gt_node_first_output(n));
 }
 
 #define CELLS 65536 /* this upper bound keeps products of these sizes far from overflow */
@@ -97,7 +97,7 @@ struct attr_layer_scale {
 static enum gt_code factors_infer(struct gt_graph *g, struct gt_node *n, struct gt_err *err)
 {
 	const struct attr_layer_scale *a = g->spec->attr;
-	struct gt_tdesc x = *gt_graph_desc(g, n->in[0]);
+	struct gt_tdesc x = *gt_node_desc(g, n, "x");
 	gt_vid y;
 	GT_TRY(gt_graph_param(g, n, "weight", GT_PARAM_WEIGHT, 4, (int64_t[]){x.dim[1], 1, 1, 1}, (struct gt_init){GT_INIT_CONST, a->value}, 1,
 	                      1, err));
@@ -112,7 +112,7 @@ static const struct gt_op factors_op = {
 static enum gt_code layer_scale_expand(struct gt_graph *g, const struct gt_layer_spec *s, const gt_vid *in, int nin, gt_vid *y,
                                        struct gt_err *err)
 {
-	struct gt_tdesc x = *gt_graph_desc(g, in[0]);
+	struct gt_tdesc x = *gt_graph_desc(g, *in);
 	int64_t channels = x.dim[x.rank == 4 ? 1 : x.rank - 1], rows = gt_tdesc_count(&x) / channels;
 	struct gt_attr_conv2d c;
 	(void)nin;
@@ -120,7 +120,7 @@ static enum gt_code layer_scale_expand(struct gt_graph *g, const struct gt_layer
 	c.out = c.groups = channels;
 	c.kernel[0] = c.kernel[1] = 1;
 	c.bias = false;
-	*y = in[0];
+	*y = *in;
 	if (x.rank == 4)
 		return gt_graph_apply(g, &factors_op, s->name, &c, 1, in, y, err);
 	if (x.rank == 3)

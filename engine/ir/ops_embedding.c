@@ -34,7 +34,7 @@ static enum gt_code table_rows(const struct gt_graph *g, gt_vid v, int64_t colum
 static enum gt_code table_param(struct gt_graph *g, struct gt_node *n, struct gt_err *err)
 {
 	struct gt_attr_embedding *a = n->attr;
-	GT_TRY(table_rows(g, n->in[0], a->column, a->num, &a->num, err));
+	GT_TRY(table_rows(g, gt_node_operand(n, "tokens"), a->column, a->num, &a->num, err));
 	if (a->padding >= a->num)
 		return gt_fail(err, GT_ECONFIG, "padding_idx: expected a number below num_embeddings (%lld), got %lld", (long long)a->num,
 		               (long long)a->padding);
@@ -50,7 +50,7 @@ static enum gt_code table_param(struct gt_graph *g, struct gt_node *n, struct gt
 static enum gt_code embedding_infer(struct gt_graph *g, struct gt_node *n, struct gt_err *err)
 {
 	const struct gt_attr_embedding *a = n->attr;
-	struct gt_tdesc t = *gt_graph_desc(g, n->in[0]);
+	struct gt_tdesc t = *gt_node_desc(g, n, "tokens");
 	int64_t tokens = gt_tdesc_count(&t);
 	gt_vid y;
 	if (a->column >= 0)
@@ -63,12 +63,12 @@ static enum gt_code embedding_infer(struct gt_graph *g, struct gt_node *n, struc
 static enum gt_code embedding_gradient(GT_GRADIENT_ARGS)
 {
 	struct gt_node *b;
-	gt_vid w = n->in[1];
+	gt_vid w = gt_node_operand(n, "w");
 	(void)want, (void)dx;
 	if (!gt_graph_learns(g, w))
 		return GT_OK;
 	GT_TRY(gt_backward_node(g, n, GT_OP_EMBEDDING_DW, dy, &b, err));
-	gt_node_input(b, n->in[0]);
+	gt_node_input(b, gt_node_operand(n, "tokens"));
 	b->ndata = 2;
 	return gt_graph_grad(g, b, w, err);
 }
@@ -77,8 +77,8 @@ static enum gt_code embedding_expand(struct gt_graph *g, const struct gt_layer_s
                                      struct gt_err *err)
 {
 	struct gt_attr_embedding a = *(const struct gt_attr_embedding *)s->attr;
-	struct gt_tdesc t = *gt_graph_desc(g, in[0]);
-	struct gt_node look = {.in = {in[0]}};
+	struct gt_tdesc t = *gt_graph_desc(g, *in);
+	struct gt_node look = {.in = {*in}};
 	(void)nin;
 	a.column = -1;
 	if (t.rank != 1)
@@ -132,8 +132,8 @@ static enum gt_code embeddings_expand(struct gt_graph *g, const struct gt_layer_
                                       struct gt_err *err)
 {
 	const struct attr_embeddings *a = s->attr;
-	struct gt_tdesc t = *gt_graph_desc(g, in[0]);
-	struct gt_node look = {.in = {in[0]}};
+	struct gt_tdesc t = *gt_graph_desc(g, *in);
+	struct gt_node look = {.in = {*in}};
 	gt_vid *v;
 	(void)nin;
 	GT_TRY(gt_expect_integers(g, &look, 0, 2, "codes of [batch, columns]", err));
@@ -146,7 +146,7 @@ static enum gt_code embeddings_expand(struct gt_graph *g, const struct gt_layer_
 	for (int64_t c = 0; c < columns; c++) {
 		struct gt_attr_embedding e = {.padding = -1, .column = c};
 		const char *name;
-		GT_TRY(table_rows(g, in[0], c, a->num.n ? a->num.v[c] : 0, &e.num, err));
+		GT_TRY(table_rows(g, *in, c, a->num.n ? a->num.v[c] : 0, &e.num, err));
 		e.dim = a->dim.n ? a->dim.v[a->dim.n > 1 ? c : 0] : width_of(e.num);
 		GT_NEW_STR(name, gt_arena_printf(g->arena, "%s.%lld", s->name, (long long)c), err);
 		GT_TRY(gt_graph_apply(g, gt_op_get(GT_OP_EMBEDDING), name, &e, 1, in, &v[c], err));
@@ -166,7 +166,7 @@ static const struct gt_attr_def embeddings_attrs[] = {
 static enum gt_code bag_infer(struct gt_graph *g, struct gt_node *n, struct gt_err *err)
 {
 	struct gt_attr_embedding *a = n->attr;
-	struct gt_tdesc t = *gt_graph_desc(g, n->in[0]);
+	struct gt_tdesc t = *gt_node_desc(g, n, "tokens");
 	gt_vid y, idx;
 	a->column = -1;
 	GT_TRY(gt_expect_integers(g, n, 0, 2, "tokens of [batch, tokens]", err));
@@ -185,9 +185,9 @@ enum gt_code gt_expect_lengths(struct gt_graph *g, struct gt_node *n, int input,
 		return GT_OK;
 	}
 	GT_TRY(gt_expect_integers(g, n, input, 1, "the lengths of the samples, integers of [batch], as the second input", err));
-	if (g->extended && gt_graph_desc(g, n->in[0])->dtype != GT_I32)
+	if (g->extended && gt_graph_desc(g, gt_node_first_input(n))->dtype != GT_I32)
 		return gt_fail(err, GT_ECONFIG, "expected no lengths behind a class_token, which the lengths of the samples do not count");
-	if (gt_graph_desc(g, n->in[input])->dim[0] == gt_graph_desc(g, n->in[0])->dim[0])
+	if (gt_graph_desc(g, n->in[input])->dim[0] == gt_graph_desc(g, gt_node_first_input(n))->dim[0])
 		return GT_OK;
 	return gt_fail(err, GT_ECONFIG, "in: expected a length for each sample");
 }
@@ -202,15 +202,15 @@ void gt_pass_lengths(const struct gt_node *n, int input, struct gt_node *b)
 static enum gt_code bag_gradient(GT_GRADIENT_ARGS)
 {
 	struct gt_node *b;
-	gt_vid w = n->in[2];
+	gt_vid w = gt_node_operand(n, "w");
 	(void)want, (void)dx;
 	if (!gt_graph_learns(g, w))
 		return GT_OK;
 	GT_TRY(gt_backward_node(g, n, GT_OP_EMBEDDING_BAG_DW, dy, &b, err));
-	gt_node_input(b, n->in[0]);
+	gt_node_input(b, gt_node_operand(n, "tokens"));
 	b->ndata = 2;
 	gt_pass_lengths(n, 1, b);
-	gt_node_input(b, n->nout > 1 ? n->out[1] : -1);
+	gt_node_input(b, gt_node_operand(n, "idx"));
 	return gt_graph_grad(g, b, w, err);
 }
 
@@ -218,12 +218,12 @@ static enum gt_code bag_gradient(GT_GRADIENT_ARGS)
 static double bag_flops(const struct gt_graph *g, const struct gt_node *n)
 {
 	const struct gt_attr_embedding *a = n->attr;
-	return (double)gt_tdesc_count(gt_graph_desc(g, n->in[n->backward ? 1 : 0])) * (double)a->dim;
+	return (double)gt_tdesc_count(gt_node_desc(g, n, "tokens")) * (double)a->dim;
 }
 
 static double table_dw_flops(const struct gt_graph *g, const struct gt_node *n)
 {
-	return (double)gt_tdesc_count(gt_graph_desc(g, n->in[0]));
+	return (double)gt_tdesc_count(gt_graph_desc(g, gt_node_first_input(n)));
 }
 
 static const struct gt_attr_def bag_attrs[] = {

@@ -5,19 +5,19 @@
 /* Counts a multiply-add for each element of the first operand. */
 static double in0_flops(const struct gt_graph *g, const struct gt_node *n)
 {
-	return 2.0 * (double)gt_tdesc_count(gt_graph_desc(g, n->in[0]));
+	return 2.0 * (double)gt_tdesc_count(gt_graph_desc(g, gt_node_first_input(n)));
 }
 
 /* Counts an addition for each element of the first operand. */
 static double in0_half_flops(const struct gt_graph *g, const struct gt_node *n)
 {
-	return (double)gt_tdesc_count(gt_graph_desc(g, n->in[0]));
+	return (double)gt_tdesc_count(gt_graph_desc(g, gt_node_first_input(n)));
 }
 
 static double dw_flops(const struct gt_graph *g, const struct gt_node *n)
 {
 	const struct gt_attr_dw_update *a = n->attr;
-	double all = 2.0 * (double)gt_tdesc_count(gt_graph_desc(g, n->in[0])) * (double)gt_graph_desc(g, n->in[1])->dim[1];
+	double all = 2.0 * (double)gt_tdesc_count(gt_graph_desc(g, gt_node_first_input(n))) * (double)gt_node_desc(g, n, "x")->dim[1];
 	return a && a->parts ? all / a->parts : all;
 }
 

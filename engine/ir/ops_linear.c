@@ -5,7 +5,7 @@ static enum gt_code linear_infer(struct gt_graph *g, struct gt_node *n, struct g
 {
 	const struct gt_attr_linear *a = n->attr;
 	GT_TRY(gt_expect_rank(g, n, 2, err));
-	struct gt_tdesc x = *gt_graph_desc(g, n->in[0]);
+	struct gt_tdesc x = *gt_node_desc(g, n, "x");
 	int64_t in = x.dim[1];
 	gt_vid y;
 	GT_TRY(gt_graph_param(g, n, "weight", GT_PARAM_WEIGHT, 2, (int64_t[]){a->out, in}, gt_init_weight_default(in), in, a->out, err));
@@ -32,13 +32,13 @@ static enum gt_code linear_gradient(GT_GRADIENT_ARGS)
 /* Counts one multiply-add for each pair of an output element and an input feature, in the forward pass and for each gradient. */
 static double linear_flops(const struct gt_graph *g, const struct gt_node *n)
 {
-	const struct gt_tdesc *x = gt_graph_desc(g, n->in[0]), *w = gt_graph_desc(g, n->in[1]);
+	const struct gt_tdesc *x = gt_graph_desc(g, gt_node_first_input(n)), *w = gt_node_desc(g, n, "w");
 	return 2.0 * (double)x->dim[0] * (double)gt_tdesc_count(w);
 }
 
 static double linear_dw_flops(const struct gt_graph *g, const struct gt_node *n)
 {
-	const struct gt_tdesc *dy = gt_graph_desc(g, n->in[0]), *x = gt_graph_desc(g, n->in[1]);
+	const struct gt_tdesc *dy = gt_node_desc(g, n, "dy"), *x = gt_node_desc(g, n, "x");
 	return 2.0 * (double)dy->dim[0] * (double)dy->dim[1] * (double)x->dim[1];
 }
 
@@ -53,7 +53,7 @@ static enum gt_code infer_projection(struct gt_graph *g, struct gt_node *n, cons
                                      struct gt_err *err)
 {
 	const struct gt_attr_linear *a = n->attr;
-	struct gt_tdesc x = *gt_graph_desc(g, n->in[0]), d = gt_tdesc_make(g->compute, 2, (int64_t[]){x.dim[0], a->out}, true);
+	struct gt_tdesc x = *gt_node_desc(g, n, "x"), d = gt_tdesc_make(g->compute, 2, (int64_t[]){x.dim[0], a->out}, true);
 	gt_vid y;
 	GT_TRY(gt_graph_param(g, n, weight, GT_PARAM_WEIGHT, 2, (int64_t[]){a->out, x.dim[1]}, init, x.dim[1], a->out, err));
 	if (a->bias)
@@ -65,7 +65,7 @@ static enum gt_code infer_projection(struct gt_graph *g, struct gt_node *n, cons
 
 static enum gt_code in_proj_infer(struct gt_graph *g, struct gt_node *n, struct gt_err *err)
 {
-	int64_t in = gt_graph_desc(g, n->in[0])->dim[1], out = ((const struct gt_attr_linear *)n->attr)->out;
+	int64_t in = gt_node_desc(g, n, "x")->dim[1], out = ((const struct gt_attr_linear *)n->attr)->out;
 	bool bias = ((const struct gt_attr_linear *)n->attr)->bias;
 	struct gt_init xavier = {GT_INIT_UNIFORM, sqrt(6.0 / (double)(in + out))};
 	int first = g->nparams;
@@ -77,7 +77,7 @@ static enum gt_code in_proj_infer(struct gt_graph *g, struct gt_node *n, struct 
 static enum gt_code out_proj_infer(struct gt_graph *g, struct gt_node *n, struct gt_err *err)
 {
 	int first = g->nparams;
-	GT_TRY(infer_projection(g, n, "weight", gt_init_weight_default(gt_graph_desc(g, n->in[0])->dim[1]), "bias", err));
+	GT_TRY(infer_projection(g, n, "weight", gt_init_weight_default(gt_node_desc(g, n, "x")->dim[1]), "bias", err));
 	g->params[first].torch_skip = -1;
 	return GT_OK;
 }
@@ -88,7 +88,7 @@ const struct gt_op gt_op_out_proj = {.code = GT_OP_LINEAR, .infer = out_proj_inf
 /* Counts the operations of the linear layer and of the loss (ops_loss.c). */
 static double linear_loss_flops(const struct gt_graph *g, const struct gt_node *n)
 {
-	return linear_flops(g, n) + 5.0 * (double)gt_tdesc_count(gt_graph_desc(g, n->out[0]));
+	return linear_flops(g, n) + 5.0 * (double)gt_tdesc_count(gt_node_desc(g, n, "y"));
 }
 
 static double linear_back_flops(const struct gt_graph *g, const struct gt_node *n)

@@ -4,7 +4,7 @@
 
 static enum gt_code loss_infer(struct gt_graph *g, struct gt_node *n, struct gt_err *err)
 {
-	struct gt_tdesc x = *gt_graph_desc(g, n->in[0]);
+	struct gt_tdesc x = *gt_graph_desc(g, gt_node_first_input(n));
 	int64_t bytes = sizeof(struct gt_metrics);
 	gt_vid metrics, dx;
 	const struct gt_attr_loss *a = n->attr;
@@ -45,7 +45,7 @@ const double *gt_loss_class_weights(const struct gt_loss_spec *loss)
 /* Counts five operations for each class: maximum, exponential, sum, difference and scale. */
 static double loss_flops(const struct gt_graph *g, const struct gt_node *n)
 {
-	return 5.0 * (double)gt_tdesc_count(gt_graph_desc(g, n->in[0]));
+	return 5.0 * (double)gt_tdesc_count(gt_graph_desc(g, gt_node_first_input(n)));
 }
 
 const struct gt_op gt_ops_loss[] = {

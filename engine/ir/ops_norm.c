@@ -56,7 +56,7 @@ static enum gt_code find_frozen_stats_group(struct gt_graph *g, const struct gt_
 static enum gt_code batchnorm_infer(struct gt_graph *g, struct gt_node *n, struct gt_err *err)
 {
 	struct gt_attr_norm *a = n->attr;
-	struct gt_tdesc x = *gt_graph_desc(g, n->in[0]);
+	struct gt_tdesc x = *gt_node_desc(g, n, "x");
 	int64_t channels = x.dim[1];
 	int still; /* the group that freezes the running statistics; -1: none */
 	GT_TRY(find_frozen_stats_group(g, n, a->track, &still, err));
@@ -99,7 +99,7 @@ static enum gt_code batchnorm2d_infer(struct gt_graph *g, struct gt_node *n, str
 static enum gt_code layernorm_infer(struct gt_graph *g, struct gt_node *n, struct gt_err *err)
 {
 	const struct gt_attr_norm *a = n->attr;
-	struct gt_tdesc x = *gt_graph_desc(g, n->in[0]);
+	struct gt_tdesc x = *gt_node_desc(g, n, "x");
 	GT_TRY(affine_params(g, n, a->affine, x.rank - 1, x.dim + 1, err));
 	return norm_outputs(g, n, 1, x.dim, err);
 }
@@ -110,7 +110,7 @@ static enum gt_code layernorm_expand(struct gt_graph *g, const struct gt_layer_s
                                      struct gt_err *err)
 {
 	const struct gt_attr_norm *a = s->attr;
-	struct gt_tdesc x = *gt_graph_desc(g, in[0]);
+	struct gt_tdesc x = *gt_graph_desc(g, *in);
 	int dims = a->dims ? (int)a->dims : x.rank == 3 ? 1 : x.rank - 1, first = x.rank - dims;
 	int64_t dim[GT_MAX_RANK] = {1};
 	char buf[96];
@@ -123,7 +123,7 @@ static enum gt_code layernorm_expand(struct gt_graph *g, const struct gt_layer_s
 		dim[0] *= x.dim[i];
 	for (int i = 0; i < dims; i++)
 		dim[1 + i] = x.dim[first + i];
-	*y = in[0];
+	*y = *in;
 	if (x.rank == 4)
 		GT_TRY(gt_graph_apply(g, gt_op_get(GT_OP_FLATTEN), s->name, NULL, 1, in, y, err));
 	GT_TRY(gt_graph_view(g, s->name, *y, 1 + dims, dim, y, err));
@@ -144,7 +144,7 @@ static bool layernorm_per_token(const void *attr)
 static enum gt_code groupnorm_infer(struct gt_graph *g, struct gt_node *n, struct gt_err *err)
 {
 	const struct gt_attr_norm *a = n->attr;
-	struct gt_tdesc x = *gt_graph_desc(g, n->in[0]);
+	struct gt_tdesc x = *gt_node_desc(g, n, "x");
 	if (x.dim[1] % a->groups)
 		return gt_fail(err, GT_ECONFIG, "num_groups: expected a divisor of the %lld channels of its input, got %lld", (long long)x.dim[1],
 		               (long long)a->groups);
@@ -158,16 +158,16 @@ static enum gt_code norm_gradient(struct gt_graph *g, struct gt_node *n, gt_vid 
                                   struct gt_err *err)
 {
 	struct gt_node *b;
-	gt_vid gamma = n->in[1], beta = n->in[2];
+	gt_vid gamma = gt_node_operand(n, "gamma"), beta = gt_node_operand(n, "beta");
 	if (!want[0] && !gt_graph_learns(g, gamma) && !gt_graph_learns(g, beta))
 		return GT_OK;
-	struct gt_tdesc d = *gt_graph_desc(g, n->in[0]);
+	struct gt_tdesc d = *gt_node_desc(g, n, "x");
 	GT_TRY(gt_backward_node(g, n, code, dy, &b, err));
-	gt_node_input(b, n->in[0]);
+	gt_node_input(b, gt_node_operand(n, "x"));
 	b->ndata = 2;
 	gt_node_input(b, gamma);
-	gt_node_input(b, n->out[1]);
-	gt_node_input(b, n->out[2]);
+	gt_node_input(b, gt_node_operand(n, "mean"));
+	gt_node_input(b, gt_node_operand(n, "rstd"));
 	GT_TRY(gt_graph_output(g, b, "dx", &d, &dx[0], err));
 	GT_TRY(gt_graph_grad(g, b, gamma, err));
 	return gt_graph_grad(g, b, beta, err);
@@ -182,15 +182,15 @@ static enum gt_code batchnorm_gradient(GT_GRADIENT_ARGS)
 static enum gt_code recompute_batchnorm(struct gt_graph *g, const struct gt_node *n, struct gt_node **out, struct gt_err *err)
 {
 	gt_vid y;
-	struct gt_tdesc d = *gt_graph_desc(g, n->out[0]);
+	struct gt_tdesc d = *gt_node_desc(g, n, "y");
 	GT_TRY(gt_graph_node(g, GT_OP_BATCHNORM_Y, n->name, n->attr, out, err));
 	struct gt_node *c = *out;
 	for (int k = 0; k < 3; k++)
 		gt_node_input(c, n->in[k]);
-	gt_node_input(c, n->out[1]);
-	gt_node_input(c, n->out[2]);
+	gt_node_input(c, gt_node_operand(n, "mean"));
+	gt_node_input(c, gt_node_operand(n, "rstd"));
 	if (n->nin > 6)
-		gt_node_input(c, n->in[6]);
+		gt_node_input(c, gt_node_operand(n, "res"));
 	c->ndata = 1;
 	return gt_graph_output(g, c, "again", &d, &y, err);
 }
@@ -209,18 +209,18 @@ static enum gt_code groupnorm_gradient(GT_GRADIENT_ARGS)
 static double norm_flops(const struct gt_graph *g, const struct gt_node *n)
 {
 	const struct gt_attr_norm *a = n->attr;
-	return (a->train ? 4.0 : 2.0) * (double)gt_tdesc_count(gt_graph_desc(g, n->in[0]));
+	return (a->train ? 4.0 : 2.0) * (double)gt_tdesc_count(gt_node_desc(g, n, "x"));
 }
 
 static double layernorm_flops(const struct gt_graph *g, const struct gt_node *n)
 {
-	return 4.0 * (double)gt_tdesc_count(gt_graph_desc(g, n->in[0]));
+	return 4.0 * (double)gt_tdesc_count(gt_node_desc(g, n, "x"));
 }
 
 /* Counts the operations of two sums over dy and x, and of dx, which is computed from these sums. */
 static double norm_dx_flops(const struct gt_graph *g, const struct gt_node *n)
 {
-	return 8.0 * (double)gt_tdesc_count(gt_graph_desc(g, n->in[0]));
+	return 8.0 * (double)gt_tdesc_count(gt_graph_desc(g, gt_node_first_input(n)));
 }
 
 static double batchnorm_dx_flops(const struct gt_graph *g, const struct gt_node *n)
@@ -278,7 +278,7 @@ static const struct gt_attr_def groupnorm_attrs[] = {
 
 static double batchnorm_y_flops(const struct gt_graph *g, const struct gt_node *n)
 {
-	return 2.0 * (double)gt_tdesc_count(gt_graph_desc(g, n->in[0]));
+	return 2.0 * (double)gt_tdesc_count(gt_node_desc(g, n, "x"));
 }
 
 static double batchnorm_stats_flops(const struct gt_graph *g, const struct gt_node *n)

@@ -5,7 +5,7 @@ static enum gt_code pool_shape(struct gt_graph *g, struct gt_node *n, struct gt_
 {
 	struct gt_attr_pool2d *a = n->attr;
 	GT_TRY(gt_expect_rank(g, n, 4, err));
-	*y = *gt_graph_desc(g, n->in[0]);
+	*y = *gt_node_desc(g, n, "x");
 	for (int i = 0; i < 2; i++) {
 		int64_t in = y->dim[2 + i];
 		if (!a->stride[i])
@@ -26,7 +26,7 @@ static enum gt_code adaptive_shape(struct gt_graph *g, struct gt_node *n, struct
 {
 	const struct gt_attr_adaptive *a = n->attr;
 	GT_TRY(gt_expect_rank(g, n, 4, err));
-	*y = *gt_graph_desc(g, n->in[0]);
+	*y = *gt_node_desc(g, n, "x");
 	y->dim[2] = a->out[0];
 	y->dim[3] = a->out[1];
 	return GT_OK;
@@ -79,7 +79,7 @@ static enum gt_code global_avg_infer(struct gt_graph *g, struct gt_node *n, stru
 
 static enum gt_code maxpool_gradient(GT_GRADIENT_ARGS)
 {
-	return gt_gradient_unary(g, n, dy, want, dx, err, GT_OP_MAXPOOL2D_DX, n->out[1]);
+	return gt_gradient_unary(g, n, dy, want, dx, err, GT_OP_MAXPOOL2D_DX, gt_node_operand(n, "idx"));
 }
 
 /* Uses maxpool2d.dx with kernel 0, 0: then only idx determines the windows. */
@@ -89,7 +89,7 @@ static enum gt_code adaptive_max_gradient(GT_GRADIENT_ARGS)
 	struct gt_node m = *n;
 	GT_NEW(a, g->arena, 1, err);
 	m.attr = a;
-	return gt_gradient_unary(g, &m, dy, want, dx, err, GT_OP_MAXPOOL2D_DX, n->out[1]);
+	return gt_gradient_unary(g, &m, dy, want, dx, err, GT_OP_MAXPOOL2D_DX, gt_node_operand(n, "idx"));
 }
 
 static enum gt_code avgpool_gradient(GT_GRADIENT_ARGS)
@@ -102,22 +102,22 @@ static enum gt_code adaptive_avg_gradient(GT_GRADIENT_ARGS)
 	return gt_gradient_unary(g, n, dy, want, dx, err, GT_OP_ADAPTIVE_AVGPOOL2D_DX, -1);
 }
 
-/* Counts one comparison or addition for each element of each window. In the backward pass each element of dy (in[0]) has one window. */
+/* Counts one comparison or addition for each element of each window. In the backward pass each element of dy has one window. */
 static double pool_flops(const struct gt_graph *g, const struct gt_node *n)
 {
 	const struct gt_attr_pool2d *a = n->attr;
-	return (double)gt_tdesc_count(gt_graph_desc(g, n->backward ? n->in[0] : n->out[0])) * (double)(a->kernel[0] * a->kernel[1]);
+	return (double)gt_tdesc_count(gt_node_desc(g, n, n->backward ? "dy" : "y")) * (double)(a->kernel[0] * a->kernel[1]);
 }
 
 static double maxpool_dx_flops(const struct gt_graph *g, const struct gt_node *n)
 {
-	return (double)gt_tdesc_count(gt_graph_desc(g, n->in[0]));
+	return (double)gt_tdesc_count(gt_node_desc(g, n, "dy"));
 }
 
 /* Counts one operation for each input element, because almost every element is in one window only. */
 static double adaptive_flops(const struct gt_graph *g, const struct gt_node *n)
 {
-	return (double)gt_tdesc_count(gt_graph_desc(g, n->backward ? n->out[0] : n->in[0]));
+	return (double)gt_tdesc_count(gt_graph_desc(g, n->backward ? gt_node_first_output(n) : gt_node_first_input(n)));
 }
 
 #define CELLS 65536

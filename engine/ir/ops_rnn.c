@@ -27,7 +27,7 @@ static const struct kind lstm = {GT_OP_LSTM_STEPS, GT_OP_LSTM_STEPS_DX, 4}, gru 
 /* ---- the steps ------------------------------------------------------------------------------------------------------------------- */
 static enum gt_code steps_infer(struct gt_graph *g, struct gt_node *n, struct gt_err *err)
 {
-	struct gt_tdesc x = *gt_graph_desc(g, n->in[0]), w = *gt_graph_desc(g, n->in[2]);
+	struct gt_tdesc x = *gt_node_desc(g, n, "x"), w = *gt_node_desc(g, n, "w");
 	enum gt_dtype stat = gt_graph_stat_dtype(g);
 	int64_t dim[3] = {x.dim[0], x.dim[1], w.dim[1]};
 	struct gt_tdesc y = gt_tdesc_make(x.dtype, 3, dim, true), cells = gt_tdesc_make(stat, 3, dim, true),
@@ -42,9 +42,9 @@ static enum gt_code steps_infer(struct gt_graph *g, struct gt_node *n, struct gt
 
 static enum gt_code steps_gradient(const struct kind *kind, GT_GRADIENT_ARGS)
 {
-	gt_vid w = n->in[2], bias = n->in[3], before, dh;
+	gt_vid w = gt_node_operand(n, "w"), bias = gt_node_operand(n, "b"), before, dh;
 	bool learns = gt_graph_learns(g, w) || gt_graph_learns(g, bias);
-	struct gt_tdesc x = *gt_graph_desc(g, n->in[0]), y = *gt_graph_desc(g, n->out[0]);
+	struct gt_tdesc x = *gt_node_desc(g, n, "x"), y = *gt_node_desc(g, n, "y");
 	struct gt_node *b;
 	(void)want;
 	GT_TRY(gt_backward_node(g, n, kind->steps_dx, dy, &b, err));
@@ -67,7 +67,7 @@ static enum gt_code steps_gradient(const struct kind *kind, GT_GRADIENT_ARGS)
 	*attr = (struct gt_attr_linear){.out = x.dim[2], .bias = bias >= 0};
 	GT_TRY(gt_graph_view(g, n->name, before, 2, (int64_t[]){rows, y.dim[2]}, &before, err));
 	GT_TRY(gt_graph_view(g, n->name, dh, 2, (int64_t[]){rows, x.dim[2]}, &dh, err));
-	struct gt_node linear = {.name = n->name, .attr = attr, .in = {before, w, bias}};
+	struct gt_node linear = {.op = gt_op_get(GT_OP_LINEAR), .name = n->name, .attr = attr, .nin = 3, .in = {before, w, bias}};
 	return gt_gradient_weighted(g, &linear, dh, (bool[]){false}, dx, err, GT_OP_LINEAR_DX, GT_OP_LINEAR_DW);
 }
 
@@ -84,8 +84,7 @@ static enum gt_code gru_gradient(GT_GRADIENT_ARGS)
 /* Counts the products with weight_hh and, for each gate, ten operations of its activation. */
 static double steps_flops(const struct gt_graph *g, const struct gt_node *n)
 {
-	const struct gt_tdesc *x = gt_graph_desc(g, n->backward ? n->out[0] : n->in[0]);
-	const struct gt_tdesc *w = gt_graph_desc(g, n->backward ? n->in[5] : n->in[2]);
+	const struct gt_tdesc *x = gt_node_desc(g, n, n->backward ? "dx" : "x"), *w = gt_node_desc(g, n, "w");
 	return (double)gt_tdesc_count(x) * (2.0 * (double)w->dim[1] + 10.0);
 }
 
@@ -103,6 +102,7 @@ static void require_plain_layout(struct gt_graph *g, gt_vid v)
 static enum gt_code add_direction(struct gt_graph *g, const struct kind *kind, const struct attr_rnn_layer *a, const char *name, int layer,
                                   bool reverse, gt_vid in, gt_vid lengths, const int64_t *dim, gt_vid *y, struct gt_err *err)
 {
+	enum { WEIGHT_IH, WEIGHT_HH, BIAS_IH, BIAS_HH };
 	static const char *const parts[4] = {"weight_ih", "weight_hh", "bias_ih", "bias_hh"};
 	struct gt_tdesc x = *gt_graph_desc(g, in);
 	int64_t out = kind->gates * a->hidden;
@@ -119,7 +119,7 @@ static enum gt_code add_direction(struct gt_graph *g, const struct kind *kind, c
 		GT_TRY(gt_graph_param(g, &params, suffix, i < 2 ? GT_PARAM_WEIGHT : GT_PARAM_BIAS, i < 2 ? 2 : 1, (int64_t[]){out, fan_in}, init,
 		                      fan_in, out, err));
 	}
-	require_plain_layout(g, params.in[1]);
+	require_plain_layout(g, params.in[WEIGHT_HH]);
 	struct gt_attr_linear *linear;
 	struct gt_attr_rnn *steps;
 	gt_vid v;
@@ -130,8 +130,8 @@ static enum gt_code add_direction(struct gt_graph *g, const struct kind *kind, c
 	GT_TRY(gt_graph_node(g, GT_OP_LINEAR, name, linear, &n, err));
 	gt_node_input(n, in);
 	n->ndata = 1;
-	gt_node_input(n, params.in[0]);
-	gt_node_input(n, params.in[2]);
+	gt_node_input(n, params.in[WEIGHT_IH]);
+	gt_node_input(n, params.in[BIAS_IH]);
 	struct gt_tdesc d = gt_tdesc_make(g->compute, 2, (int64_t[]){x.dim[0], out}, true);
 	GT_TRY(gt_graph_output(g, n, NULL, &d, &v, err));
 	GT_TRY(gt_graph_view(g, name, v, 3, (int64_t[]){dim[0], dim[1], out}, &v, err));
@@ -139,10 +139,10 @@ static enum gt_code add_direction(struct gt_graph *g, const struct kind *kind, c
 	gt_node_input(n, v);
 	gt_node_input(n, lengths);
 	n->ndata = lengths < 0 ? 1 : 2;
-	gt_node_input(n, params.in[1]);
-	gt_node_input(n, params.in[3]);
+	gt_node_input(n, params.in[WEIGHT_HH]);
+	gt_node_input(n, params.in[BIAS_HH]);
 	GT_TRY(n->op->infer(g, n, err));
-	*y = n->out[0];
+	*y = gt_node_operand(n, "y");
 	return GT_OK;
 }
 
@@ -177,20 +177,20 @@ static enum gt_code rnn_expand(struct gt_graph *g, const struct kind *kind, cons
                                gt_vid *y, struct gt_err *err)
 {
 	const struct attr_rnn_layer *a = s->attr;
-	struct gt_tdesc x = *gt_graph_desc(g, in[0]);
+	struct gt_tdesc x = *gt_graph_desc(g, *in);
 	const int64_t *dim = x.dim;
 	int64_t rows = dim[0] * dim[1], directions = a->bidirectional ? 2 : 1;
 	char buf[96];
 	gt_vid v, side[2], lengths = nin > 1 ? in[1] : -1;
 	if (x.rank != 3 || x.dtype == GT_I32)
 		return gt_fail(err, GT_ECONFIG, "in: expected an input of [batch, tokens, features], got %s", gt_tdesc_text(&x, buf, sizeof buf));
-	struct gt_node look = {.in = {in[0], lengths}, .nin = nin, .ndata = nin};
+	struct gt_node look = {.in = {*in, lengths}, .nin = nin, .ndata = nin};
 	GT_TRY(gt_expect_lengths(g, &look, 1, err));
 	if (a->dropout > 0 && a->layers == 1)
 		return gt_fail(err, GT_ECONFIG,
 		               "dropout: expected num_layers of at least 2, because dropout is between layers, got 1: put a layer of type "
 		               "\"dropout\" after this one");
-	GT_TRY(gt_graph_view(g, s->name, in[0], 2, (int64_t[]){rows, dim[2]}, &v, err));
+	GT_TRY(gt_graph_view(g, s->name, *in, 2, (int64_t[]){rows, dim[2]}, &v, err));
 	for (int layer = 0; layer < a->layers; layer++) {
 		for (int d = 0; d < directions; d++) {
 			GT_TRY(add_direction(g, kind, a, s->name, layer, d > 0, v, lengths, dim, &side[d], err));

@@ -3,7 +3,7 @@
 
 static enum gt_code flatten_infer(struct gt_graph *g, struct gt_node *n, struct gt_err *err)
 {
-	struct gt_tdesc x = *gt_graph_desc(g, n->in[0]);
+	struct gt_tdesc x = *gt_node_desc(g, n, "x");
 	gt_vid y;
 	int64_t rest = gt_tdesc_count(&x) / x.dim[0];
 	struct gt_tdesc d = gt_tdesc_make(x.dtype, 2, (int64_t[]){x.dim[0], rest}, true);
@@ -29,12 +29,12 @@ static bool has_pytorch_order(const struct gt_tdesc *d)
 
 static bool flatten_alias(const struct gt_graph *g, const struct gt_node *n)
 {
-	return has_pytorch_order(gt_graph_desc(g, n->in[0]));
+	return has_pytorch_order(gt_node_desc(g, n, "x"));
 }
 
 static bool flatten_dx_alias(const struct gt_graph *g, const struct gt_node *n)
 {
-	return has_pytorch_order(gt_graph_desc(g, n->out[0]));
+	return has_pytorch_order(gt_node_desc(g, n, "dx"));
 }
 
 /* The gradient of each input is dy itself. */
@@ -49,13 +49,13 @@ static enum gt_code identity_gradient(GT_GRADIENT_ARGS)
 
 static enum gt_code same_shapes_infer(struct gt_graph *g, struct gt_node *n, struct gt_err *err)
 {
-	const struct gt_tdesc *first = gt_graph_desc(g, n->in[0]);
+	const struct gt_tdesc *first = gt_graph_desc(g, gt_node_first_input(n));
 	for (int i = 1; i < n->ndata; i++) {
 		const struct gt_tdesc *x = gt_graph_desc(g, n->in[i]);
 		char a[96], b[96];
 		if (!gt_tdesc_same_shape(x, first))
 			return gt_fail(err, GT_ECONFIG, "expected inputs of one shape, got %s from \"%s\" and %s from \"%s\"",
-			               gt_tdesc_text(first, a, sizeof a), g->values[n->in[0]].name, gt_tdesc_text(x, b, sizeof b),
+			               gt_tdesc_text(first, a, sizeof a), g->values[gt_node_first_input(n)].name, gt_tdesc_text(x, b, sizeof b),
 			               g->values[n->in[i]].name);
 	}
 	return gt_infer_same(g, n, err);
@@ -72,13 +72,13 @@ static bool is_per_channel(const struct gt_tdesc *x, const struct gt_tdesc *v)
  * the larger input first. */
 static enum gt_code broadcast_infer(struct gt_graph *g, struct gt_node *n, enum gt_opcode code, struct gt_err *err)
 {
-	const struct gt_tdesc *a = gt_graph_desc(g, n->in[0]), *b = gt_graph_desc(g, n->in[1]);
+	const struct gt_tdesc *a = gt_node_desc(g, n, "a"), *b = gt_node_desc(g, n, "b");
 	if (n->ndata != 2 || gt_tdesc_same_shape(a, b) || (!is_per_channel(a, b) && !is_per_channel(b, a)))
 		return same_shapes_infer(g, n, err);
 	if (!is_per_channel(a, b)) {
-		gt_vid first = n->in[0];
-		n->in[0] = n->in[1];
-		n->in[1] = first;
+		gt_vid first = gt_node_operand(n, "a");
+		gt_node_replace(n, "a", gt_node_operand(n, "b"));
+		gt_node_replace(n, "b", first);
 	}
 	n->op = gt_op_get(code);
 	return gt_infer_same(g, n, err);
@@ -96,7 +96,7 @@ static enum gt_code mul_infer(struct gt_graph *g, struct gt_node *n, struct gt_e
 
 static double add_flops(const struct gt_graph *g, const struct gt_node *n)
 {
-	return (double)gt_tdesc_count(gt_graph_desc(g, n->out[0])) * (n->nin - 1);
+	return (double)gt_tdesc_count(gt_graph_desc(g, gt_node_first_output(n))) * (n->nin - 1);
 }
 
 /* d(ab)/da = b dy. If a and b are the same value, its gradient is the sum of both terms. */
@@ -119,16 +119,16 @@ static enum gt_code mul_gradient(GT_GRADIENT_ARGS)
 static enum gt_code mul_channels_gradient(GT_GRADIENT_ARGS)
 {
 	struct gt_node *b;
-	struct gt_tdesc x = *gt_graph_desc(g, n->in[0]), v = *gt_graph_desc(g, n->in[1]);
+	struct gt_tdesc x = *gt_node_desc(g, n, "x"), v = *gt_node_desc(g, n, "v");
 	if (want[1]) {
 		GT_TRY(gt_backward_node(g, n, GT_OP_MUL_CHANNELS_DV, dy, &b, err));
-		gt_node_input(b, n->in[0]);
+		gt_node_input(b, gt_node_operand(n, "x"));
 		b->ndata = 2;
 		GT_TRY(gt_graph_output(g, b, "dv", &v, &dx[1], err));
 	}
 	if (want[0]) {
 		GT_TRY(gt_backward_node(g, n, GT_OP_MUL_CHANNELS, dy, &b, err));
-		gt_node_input(b, n->in[1]);
+		gt_node_input(b, gt_node_operand(n, "v"));
 		b->ndata = 2;
 		GT_TRY(gt_graph_output(g, b, "dx", &x, &dx[0], err));
 	}
@@ -138,7 +138,7 @@ static enum gt_code mul_channels_gradient(GT_GRADIENT_ARGS)
 static enum gt_code add_channels_gradient(GT_GRADIENT_ARGS)
 {
 	struct gt_node *b;
-	struct gt_tdesc v = *gt_graph_desc(g, n->in[1]);
+	struct gt_tdesc v = *gt_node_desc(g, n, "v");
 	dx[0] = want[0] ? dy : -1;
 	if (!want[1])
 		return GT_OK;
@@ -149,17 +149,18 @@ static enum gt_code add_channels_gradient(GT_GRADIENT_ARGS)
 /* Counts the operations of a sum over the pixels. */
 static double mul_dv_flops(const struct gt_graph *g, const struct gt_node *n)
 {
-	return 2.0 * (double)gt_tdesc_count(gt_graph_desc(g, n->in[0]));
+	return 2.0 * (double)gt_tdesc_count(gt_node_desc(g, n, "dy"));
 }
 
 static double add_dv_flops(const struct gt_graph *g, const struct gt_node *n)
 {
-	return (double)gt_tdesc_count(gt_graph_desc(g, n->in[0]));
+	return (double)gt_tdesc_count(gt_node_desc(g, n, "dy"));
 }
 
 static enum gt_code concat_infer(struct gt_graph *g, struct gt_node *n, struct gt_err *err)
 {
-	struct gt_tdesc d = *gt_graph_desc(g, n->in[0]);
+	const struct gt_tdesc *first = gt_graph_desc(g, gt_node_first_input(n));
+	struct gt_tdesc d = *first;
 	gt_vid y;
 	for (int i = 1; i < n->ndata; i++) {
 		struct gt_tdesc x = *gt_graph_desc(g, n->in[i]), same = x;
@@ -167,7 +168,7 @@ static enum gt_code concat_infer(struct gt_graph *g, struct gt_node *n, struct g
 		same.dim[1] = d.dim[1];
 		if (!gt_tdesc_same_shape(&same, &d))
 			return gt_fail(err, GT_ECONFIG, "expected inputs that differ in dimension 1 only, got %s from \"%s\" and %s from \"%s\"",
-			               gt_tdesc_text(gt_graph_desc(g, n->in[0]), a, sizeof a), g->values[n->in[0]].name, gt_tdesc_text(&x, b, sizeof b),
+			               gt_tdesc_text(first, a, sizeof a), g->values[gt_node_first_input(n)].name, gt_tdesc_text(&x, b, sizeof b),
 			               g->values[n->in[i]].name);
 		d.dim[1] += x.dim[1];
 	}

@@ -62,10 +62,10 @@ static enum gt_code reshape_expand(struct gt_graph *g, const struct gt_layer_spe
                                    struct gt_err *err)
 {
 	const struct attr_reshape *a = s->attr;
-	struct gt_tdesc x = *gt_graph_desc(g, in[0]);
+	struct gt_tdesc x = *gt_graph_desc(g, *in);
 	int64_t dim[4];
 	(void)nin;
-	*y = in[0];
+	*y = *in;
 	GT_TRY(new_shape(&x, &a->shape, dim, err));
 	if (x.rank == 4)
 		GT_TRY(gt_graph_apply(g, gt_op_get(GT_OP_FLATTEN), s->name, NULL, 1, in, y, err));
@@ -86,7 +86,7 @@ static const struct gt_attr_def reshape_attrs[] = {
 static enum gt_code permute_infer(struct gt_graph *g, struct gt_node *n, struct gt_err *err)
 {
 	struct gt_attr_permute *a = n->attr;
-	struct gt_tdesc x = *gt_graph_desc(g, n->in[0]);
+	struct gt_tdesc x = *gt_node_desc(g, n, "x");
 	int64_t dim[GT_MAX_RANK] = {0};
 	unsigned seen = 0;
 	gt_vid y;
@@ -127,7 +127,7 @@ static const struct gt_attr_def permute_attrs[] = {
 static enum gt_code select_infer(struct gt_graph *g, struct gt_node *n, struct gt_err *err)
 {
 	struct gt_attr_select *a = n->attr;
-	struct gt_tdesc x = *gt_graph_desc(g, n->in[0]);
+	struct gt_tdesc x = *gt_node_desc(g, n, "x");
 	int64_t dim[GT_MAX_RANK];
 	char buf[96];
 	gt_vid y;

@@ -3,7 +3,7 @@
 
 enum gt_code gt_expect_rank(const struct gt_graph *g, const struct gt_node *n, int rank, struct gt_err *err)
 {
-	const struct gt_tdesc *x = gt_graph_desc(g, n->in[0]);
+	const struct gt_tdesc *x = gt_graph_desc(g, gt_node_first_input(n));
 	char buf[96];
 	if (x->rank == rank)
 		return GT_OK;
@@ -16,7 +16,7 @@ enum gt_code gt_expect_rank(const struct gt_graph *g, const struct gt_node *n, i
 enum gt_code gt_infer_same(struct gt_graph *g, struct gt_node *n, struct gt_err *err)
 {
 	gt_vid y;
-	struct gt_tdesc d = *gt_graph_desc(g, n->in[0]);
+	struct gt_tdesc d = *gt_graph_desc(g, gt_node_first_input(n));
 	return gt_graph_output(g, n, NULL, &d, &y, err);
 }
 
@@ -39,7 +39,7 @@ enum gt_code gt_gradient_unary(GT_GRADIENT_ARGS, enum gt_opcode code, gt_vid oth
 		gt_node_input(b, other);
 		b->ndata = 2;
 	}
-	struct gt_tdesc d = *gt_graph_desc(g, n->in[0]);
+	struct gt_tdesc d = *gt_graph_desc(g, gt_node_first_input(n));
 	return gt_graph_output(g, b, "dx", &d, &dx[0], err);
 }
 
@@ -60,7 +60,7 @@ struct gt_init gt_init_bias_default(int64_t fan_in)
 enum gt_code gt_gradient_weighted(GT_GRADIENT_ARGS, enum gt_opcode code_dx, enum gt_opcode code_dw)
 {
 	struct gt_node *b;
-	gt_vid x = n->in[0], w = n->in[1], bias = n->in[2];
+	gt_vid x = gt_node_operand(n, "x"), w = gt_node_operand(n, "w"), bias = gt_node_operand(n, "b");
 	if (gt_graph_learns(g, w)) {
 		GT_TRY(gt_backward_node(g, n, code_dw, dy, &b, err));
 		gt_node_input(b, x);

@@ -71,22 +71,24 @@ static enum gt_code both_gradients(struct gt_fusion *f, int i, struct gt_err *er
 	const struct gt_node *dx = &g->nodes[i];
 	int dw = i - 1;
 	(void)err;
-	while (dw >= 0 && !(g->nodes[dw].op->code == GT_OP_LINEAR_DW && g->nodes[dw].in[0] == dx->in[0]))
+	while (dw >= 0 && !(g->nodes[dw].op->code == GT_OP_LINEAR_DW && gt_node_operand(&g->nodes[dw], "dy") == gt_node_operand(dx, "dy")))
 		dw--;
-	if (dw < 0 || g->nodes[dw].layer != dx->layer || g->nodes[dw].deferred != dx->deferred || g->nodes[dw].out[0] < 0)
+	if (dw < 0 || g->nodes[dw].layer != dx->layer || g->nodes[dw].deferred != dx->deferred ||
+	    gt_node_operand(&g->nodes[dw], "dw") < 0)
 		return GT_OK;
-	if (g->params[g->values[g->nodes[dw].out[0]].param].tied) /* several adjacent nodes make the gradient of a tied parameter */
+	/* several adjacent nodes make the gradient of a tied parameter */
+	if (g->params[g->values[gt_node_operand(&g->nodes[dw], "dw")].param].tied)
 		return GT_OK;
 	struct gt_node n = *dx;
 	n.op = gt_op_get(GT_OP_LINEAR_BACK);
 	n.nin = n.nout = n.ndata = 0;
-	gt_node_input(&n, dx->in[0]);
-	gt_node_input(&n, g->nodes[dw].in[1]);
+	gt_node_input(&n, gt_node_operand(dx, "dy"));
+	gt_node_input(&n, gt_node_operand(&g->nodes[dw], "x"));
 	n.ndata = 2;
-	gt_node_input(&n, dx->in[1]);
-	if (dx->nin > 2)
-		gt_node_input(&n, dx->in[2]);
-	n.out[n.nout++] = dx->out[0];
+	gt_node_input(&n, gt_node_operand(dx, "w"));
+	if (gt_node_operand(dx, "y") >= 0)
+		gt_node_input(&n, gt_node_operand(dx, "y"));
+	n.out[n.nout++] = gt_node_operand(dx, "dx");
 	for (int k = 0; k < g->nodes[dw].nout; k++)
 		n.out[n.nout++] = g->nodes[dw].out[k];
 	bool yes;
@@ -103,14 +105,14 @@ static enum gt_code both_gradients(struct gt_fusion *f, int i, struct gt_err *er
 static enum gt_code mask_of_bits(struct gt_fusion *f, int i, struct gt_err *err)
 {
 	struct gt_graph *g = f->g;
-	gt_vid y = gt_graph_source(g, gt_fusion_operand(&g->nodes[i], 2)), mask;
+	gt_vid y = gt_graph_source(g, gt_node_operand(&g->nodes[i], "y")), mask;
 	int p = y < 0 ? -1 : g->values[y].producer;
 	if (p < 0 || g->nodes[p].op->code != GT_OP_LINEAR || ((const struct gt_attr_linear *)g->nodes[p].attr)->act != GT_ACT_RELU)
 		return GT_OK;
 	struct gt_node linear = g->nodes[p], dx = g->nodes[i]; /* copies of the two nodes, because the backend may refuse the changed nodes */
 	const struct gt_tdesc *d = gt_graph_desc(g, y);
 	if (linear.nout > 1) {
-		mask = linear.out[1];
+		mask = gt_node_operand(&linear, "mask");
 	} else {
 		const char *name;
 		struct gt_tdesc bits = gt_tdesc_make(GT_U8, 2, (int64_t[]){d->dim[0], gt_mask_bytes(d->dim[1])}, false);
@@ -118,7 +120,7 @@ static enum gt_code mask_of_bits(struct gt_fusion *f, int i, struct gt_err *err)
 		GT_TRY(gt_graph_value(g, name, GT_V_ACT, &bits, &mask, err));
 		linear.out[linear.nout++] = mask;
 	}
-	dx.in[2] = mask;
+	gt_node_replace(&dx, "y", mask);
 	bool yes;
 	GT_TRY(gt_fusion_offered(f, &linear, &yes, err));
 	if (yes)
@@ -136,12 +138,12 @@ static enum gt_code layer_and_loss(struct gt_fusion *f, int i, struct gt_err *er
 {
 	struct gt_graph *g = f->g;
 	const struct gt_node *loss = &g->nodes[i];
-	gt_vid y = gt_graph_source(g, loss->in[0]);
+	gt_vid y = gt_graph_source(g, gt_node_operand(loss, "x"));
 	int p = y < 0 ? -1 : g->values[y].producer;
 	struct gt_attr_linear_loss *attr;
 	if (p < 0 || g->nodes[p].op->code != GT_OP_LINEAR || g->nodes[p].nout > 1 || ((const struct gt_attr_linear *)g->nodes[p].attr)->act)
 		return GT_OK;
-	if (((const struct gt_attr_loss *)loss->attr)->nweights || gt_graph_desc(g, loss->in[1])->dtype != GT_I32)
+	if (((const struct gt_attr_loss *)loss->attr)->nweights || gt_node_desc(g, loss, "target")->dtype != GT_I32)
 		return GT_OK;
 	for (int k = p + 1; k < i; k++) /* no node between the two, except aliases, may read y */
 		if (!gt_node_alias(g, &g->nodes[k]))
@@ -156,10 +158,10 @@ static enum gt_code layer_and_loss(struct gt_fusion *f, int i, struct gt_err *er
 	n.op = gt_op_get(GT_OP_LINEAR_LOSS);
 	n.attr = attr;
 	n.nin = 2;
-	gt_node_input(&n, gt_fusion_operand(&g->nodes[p], 2));
-	gt_node_input(&n, loss->in[1]);
-	if (loss->nin > 2)
-		gt_node_input(&n, loss->in[2]);
+	gt_node_input(&n, gt_node_operand(&g->nodes[p], "b"));
+	gt_node_input(&n, gt_node_operand(loss, "target"));
+	if (gt_node_operand(loss, "scale") >= 0)
+		gt_node_input(&n, gt_node_operand(loss, "scale"));
 	for (int k = 0; k < loss->nout; k++)
 		n.out[n.nout++] = loss->out[k];
 	bool yes;

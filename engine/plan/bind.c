@@ -79,7 +79,7 @@ void gt_plan_bind(struct gt_plan *p)
 		if (c->fused_update) { /* operands that lower_node appended to a fused update: the scalars, then the optimizer states */
 			c->in[n->nin] = gt_space_scalars(p->space, 0);
 			for (int k = n->nin + 1; k < c->nin; k++)
-				c->in[k] = gt_space_param(p->space, p->graph->values[n->in[2]].param, GT_A_STATE, k - n->nin - 1);
+				c->in[k] = gt_space_param(p->space, p->graph->values[gt_node_operand(n, "w")].param, GT_A_STATE, k - n->nin - 1);
 		}
 		for (int k = 0; k < n->nout; k++)
 			c->out[k] = operand_address(p, i, n->out[k]);

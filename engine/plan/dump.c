@@ -88,7 +88,7 @@ enum gt_code gt_prog_text(const struct gt_prog *prog, const char *title, bool js
 			fprintf(f, " ->");
 			for (int k = 0; k < n->nout; k++)
 				print_operand(f, s->plan, n->out[k]);
-			gt_vid first = n->nout ? n->out[0] : -1;
+			gt_vid first = n->nout ? gt_node_first_output(n) : -1;
 			if (n->backward && (s->plan->accumulate || (first >= 0 && gt_graph_grad_adds(s->plan->graph, s->call->node, first))))
 				fprintf(f, " (gradients added)");
 		}

@@ -31,7 +31,7 @@ static void make_identity(struct gt_node *n)
 static enum gt_code act_epilogue(struct gt_graph *g, int i, struct gt_err *err)
 {
 	struct gt_node *n = &g->nodes[i];
-	int r = sole_reader(g, n->out[0]);
+	int r = sole_reader(g, gt_node_first_output(n));
 	(void)err;
 	if (r < 0 || g->nodes[r].op->code != GT_OP_RELU)
 		return GT_OK;
@@ -47,11 +47,11 @@ static enum gt_code act_epilogue(struct gt_graph *g, int i, struct gt_err *err)
 static enum gt_code mask_epilogue(struct gt_graph *g, int i, struct gt_err *err)
 {
 	struct gt_node *n = &g->nodes[i];
-	int r = sole_reader(g, n->out[0]);
+	int r = sole_reader(g, gt_node_first_output(n));
 	(void)err;
-	if (n->nin != 2 || r < 0 || g->nodes[r].op->code != GT_OP_RELU_DX || g->nodes[r].in[0] != n->out[0])
+	if (n->nin != 2 || r < 0 || g->nodes[r].op->code != GT_OP_RELU_DX || gt_node_operand(&g->nodes[r], "dy") != gt_node_operand(n, "dx"))
 		return GT_OK;
-	gt_node_input(n, g->nodes[r].in[1]);
+	gt_node_input(n, gt_node_operand(&g->nodes[r], "y"));
 	make_identity(&g->nodes[r]);
 	return GT_OK;
 }
@@ -60,7 +60,7 @@ static enum gt_code mask_epilogue(struct gt_graph *g, int i, struct gt_err *err)
 static int relu_gradient(const struct gt_graph *g, gt_vid y)
 {
 	for (int i = 0; i < g->nnodes; i++)
-		if (g->nodes[i].op->code == GT_OP_RELU_DX && g->nodes[i].in[1] == y)
+		if (g->nodes[i].op->code == GT_OP_RELU_DX && gt_node_operand(&g->nodes[i], "y") == y)
 			return i;
 	return -1;
 }
@@ -69,11 +69,13 @@ static int relu_gradient(const struct gt_graph *g, gt_vid y)
  * also read the masked gradient, so batchnorm.dx also writes it. */
 static enum gt_code batchnorm_mask(struct gt_graph *g, const struct gt_node *bn, int r, bool residual, struct gt_err *err)
 {
-	gt_vid masked = g->nodes[r].out[0], dy = g->nodes[r].in[0], y = g->nodes[r].in[1], unused;
+	struct gt_node *relu = &g->nodes[r];
+	gt_vid masked = gt_node_operand(relu, "dx"), dy = gt_node_operand(relu, "dy"), y = gt_node_operand(relu, "y"), unused;
 	int dx = r + 1;
-	while (dx < g->nnodes && g->nodes[dx].in[0] != masked)
+	while (dx < g->nnodes && gt_node_first_input(&g->nodes[dx]) != masked)
 		dx++;
-	if (dx == g->nnodes || g->nodes[dx].op->code != GT_OP_BATCHNORM_DX || g->nodes[dx].in[1] != bn->in[0] || g->nodes[dx].nin != 5)
+	if (dx == g->nnodes || g->nodes[dx].op->code != GT_OP_BATCHNORM_DX || g->nodes[dx].nin != 5 ||
+	    gt_node_operand(&g->nodes[dx], "x") != gt_node_operand(bn, "x"))
 		return GT_OK;
 	bool sole = sole_reader(g, masked) == dx;
 	if (!sole && !residual)
@@ -82,19 +84,19 @@ static enum gt_code batchnorm_mask(struct gt_graph *g, const struct gt_node *bn,
 		for (int k = 0; k < g->nodes[i].nin; k++)
 			if (g->nodes[i].in[k] == masked)
 				return GT_OK;
-	gt_node_input(&g->nodes[dx], bn->in[2]);
+	gt_node_input(&g->nodes[dx], gt_node_operand(bn, "beta"));
 	if (residual)
 		gt_node_input(&g->nodes[dx], y);
 	if (!sole) {
 		struct gt_tdesc d = g->values[masked].desc;
 		GT_TRY(gt_graph_value(g, "unmasked", GT_V_ACT, &d, &unused, err));
 		g->values[unused].producer = r;
-		g->nodes[r].out[0] = unused;
-		g->nodes[dx].in[0] = dy;
+		gt_node_replace(relu, "dx", unused);
+		gt_node_replace(&g->nodes[dx], "dy", dy);
 		g->nodes[dx].out[g->nodes[dx].nout++] = masked;
 		g->values[masked].producer = dx;
 	}
-	make_identity(&g->nodes[r]);
+	make_identity(relu);
 	return GT_OK;
 }
 
@@ -102,19 +104,19 @@ static enum gt_code batchnorm_mask(struct gt_graph *g, const struct gt_node *bn,
 static enum gt_code batchnorm_epilogue(struct gt_graph *g, int i, struct gt_err *err)
 {
 	struct gt_node *n = &g->nodes[i];
-	gt_vid y = n->out[0];
+	gt_vid y = gt_node_operand(n, "y");
 	int r = sole_reader(g, y);
 	bool residual = false;
 	if (r >= 0 && g->nodes[r].op->code == GT_OP_ADD && g->nodes[r].nin == 2) {
 		struct gt_node *add = &g->nodes[r];
-		gt_vid other = gt_graph_source(g, add->in[0] == y ? add->in[1] : add->in[0]);
+		gt_vid other = gt_graph_source(g, gt_node_operand(add, gt_node_operand(add, "a") == y ? "b" : "a"));
 		if (other == y || g->values[other].producer >= i || n->nin != 6)
 			return GT_OK;
 		gt_node_input(n, other);
-		add->in[0] = y;
+		gt_node_replace(add, "a", y);
 		make_identity(add);
 		residual = true;
-		y = add->out[0];
+		y = gt_node_first_output(add);
 		r = sole_reader(g, y);
 		if (g->train && r < 0) /* y has no sole reader: only the add is fused */
 			return GT_OK;
@@ -123,7 +125,7 @@ static enum gt_code batchnorm_epilogue(struct gt_graph *g, int i, struct gt_err 
 		return GT_OK;
 	((struct gt_attr_norm *)n->attr)->act = GT_ACT_RELU;
 	make_identity(&g->nodes[r]);
-	int gradient = relu_gradient(g, g->nodes[r].out[0]);
+	int gradient = relu_gradient(g, gt_node_first_output(&g->nodes[r]));
 	return gradient < 0 ? GT_OK : batchnorm_mask(g, &g->nodes[i], gradient, residual, err);
 }
 

@@ -13,9 +13,9 @@
 static enum gt_code check_offer(struct gt_space *s, const struct gt_graph *g, const struct gt_node *dw, int ranks,
                                 const struct gt_attr_dw_update *attr, bool *yes, struct gt_err *err)
 {
-	const struct gt_param_slot *place = s->layout.param ? &s->layout.param[g->values[dw->out[0]].param] : NULL;
+	const struct gt_param_slot *place = s->layout.param ? &s->layout.param[g->values[gt_node_operand(dw, "dw")].param] : NULL;
 	int64_t words = GT_SCALARS_WORDS;
-	struct gt_tdesc dy = g->values[dw->in[0]].desc, x = g->values[dw->in[1]].desc, w = g->values[dw->out[0]].desc, db = {0},
+	struct gt_tdesc dy = *gt_node_desc(g, dw, "dy"), x = *gt_node_desc(g, dw, "x"), w = *gt_node_desc(g, dw, "dw"), db = {0},
 	                scalars = gt_tdesc_make(GT_F64, 1, &words, false);
 	struct gt_opcall oc = {.code = GT_OP_LINEAR_DW_UPDATE,
 	                       .name = dw->name,
@@ -31,9 +31,9 @@ static enum gt_code check_offer(struct gt_space *s, const struct gt_graph *g, co
 			return GT_OK;
 		w = place->desc;
 	}
-	if (dw->nout > 1 && dw->out[1] >= 0 && ranks == 1) {
-		db = g->values[dw->out[1]].desc;
-		oc.out[0] = &db;
+	if (gt_node_operand(dw, "db") >= 0 && ranks == 1) {
+		db = *gt_node_desc(g, dw, "db");
+		*oc.out = &db;
 	}
 	for (int i = 0; i < s->layout.nstates; i++)
 		oc.in[oc.nin++] = &w;
@@ -42,12 +42,12 @@ static enum gt_code check_offer(struct gt_space *s, const struct gt_graph *g, co
 
 static bool is_tied(const struct gt_graph *g, const struct gt_node *dw)
 {
-	return dw->out[0] >= 0 && g->params[g->values[dw->out[0]].param].tied;
+	return gt_node_first_output(dw) >= 0 && g->params[g->values[gt_node_first_output(dw)].param].tied;
 }
 
 static bool is_dw(const struct gt_graph *g, const struct gt_node *n)
 {
-	return n->op->code == GT_OP_LINEAR_DW && n->out[0] >= 0 && !is_tied(g, n);
+	return n->op->code == GT_OP_LINEAR_DW && gt_node_operand(n, "dw") >= 0 && !is_tied(g, n);
 }
 
 /* Returns the operation that combines node n with the update of its table; GT_OP_COUNT: n computes no gradient of a table. */
@@ -60,14 +60,14 @@ static enum gt_opcode table_update(const struct gt_node *n)
 
 static bool is_table_dw(const struct gt_graph *g, const struct gt_node *n)
 {
-	return table_update(n) != GT_OP_COUNT && n->out[0] >= 0 && !is_tied(g, n);
+	return table_update(n) != GT_OP_COUNT && gt_node_operand(n, "dw") >= 0 && !is_tied(g, n);
 }
 
 /* Makes the attributes of the fused update that replaces linear.dw node i. It updates part `part` (0 … parts - 1) of the weights. */
 static enum gt_code make_attributes(struct gt_graph *g, int i, const struct gt_update_spec *apply, int part, int parts,
                                     struct gt_attr_dw_update **out, struct gt_err *err)
 {
-	const struct gt_update_spec *own = &apply[g->values[g->nodes[i].out[0]].param];
+	const struct gt_update_spec *own = &apply[g->values[gt_node_operand(&g->nodes[i], "dw")].param];
 	struct gt_attr_dw_update *attr;
 	struct gt_seg *seg;
 	GT_NEW(attr, g->arena, 1, err);
@@ -108,8 +108,8 @@ static enum gt_code make_bound(struct gt_graph *g, struct gt_node *dw, int64_t f
 	dw->op = gt_op_get(GT_OP_BOUND);
 	dw->attr = attr;
 	dw->nin = dw->ndata = 2;
-	dw->out[0] = bound;
 	dw->nout = 1;
+	gt_node_replace(dw, "scalar", bound);
 	return GT_OK;
 }
 
@@ -119,10 +119,10 @@ static enum gt_code replace_dw(struct gt_graph *g, int i, struct gt_attr_dw_upda
 {
 	struct gt_node *dw = &g->nodes[i];
 	*out = (struct fused){.node = i,
-	                      .dy = dw->in[0],
-	                      .x = dw->in[1],
-	                      .w = g->params[g->values[dw->out[0]].param].value,
-	                      .db = dw->nout > 1 ? dw->out[1] : -1,
+	                      .dy = gt_node_operand(dw, "dy"),
+	                      .x = gt_node_operand(dw, "x"),
+	                      .w = g->params[g->values[gt_node_operand(dw, "dw")].param].value,
+	                      .db = gt_node_operand(dw, "db"),
 	                      .attr = attr};
 	return make_bound(g, dw, 1, bound, err);
 }
@@ -156,17 +156,17 @@ static enum gt_code new_bound(struct gt_graph *g, gt_vid *bound, struct gt_err *
 static enum gt_code offers_table(struct gt_space *s, const struct gt_graph *g, const struct gt_node *dw, int ranks,
                                  const struct gt_attr_embedding_update *attr, bool *yes, struct gt_err *err)
 {
-	int param = g->values[dw->out[0]].param, n = 0;
+	int param = g->values[gt_node_operand(dw, "dw")].param, n = 0;
 	int64_t words = GT_SCALARS_WORDS;
 	struct gt_tdesc in[GT_MAX_IO], scalars = gt_tdesc_make(GT_F64, 1, &words, false), none = gt_tdesc_make(GT_F64, 0, NULL, false);
 	struct gt_opcall oc = {.code = table_update(dw), .name = dw->name, .attr = attr},
 	                 bound = {.code = GT_OP_BOUND, .name = dw->name, .attr = &(struct gt_attr_scale){1}, .nin = 2, .nout = 1,
-	                          .in = {&in[0], &in[0]}, .out = {&none}};
+	                          .in = {in, in}, .out = {&none}};
 	*yes = false;
 	if (s->layout.param && !s->layout.param[param].fused_update) /* the first plan of the space decides for all plans */
 		return GT_OK;
 	for (int k = 0; k < dw->nin + 1; k++, n++) {
-		gt_vid v = k < 2 ? dw->in[k] : k == 2 ? dw->out[0] : dw->in[k - 1]; /* dy tokens w ... */
+		gt_vid v = k < 2 ? dw->in[k] : k == 2 ? gt_node_operand(dw, "dw") : dw->in[k - 1]; /* dy tokens w ... */
 		if (v < 0)
 			continue;
 		in[n] = g->values[v].desc;
@@ -183,7 +183,7 @@ static enum gt_code offers_table(struct gt_space *s, const struct gt_graph *g, c
 static enum gt_code table_attributes(const struct gt_graph *g, const struct gt_node *dw, const struct gt_update_spec *apply, int part,
                                      int parts, struct gt_attr_embedding_update **out, struct gt_err *err)
 {
-	const struct gt_update_spec *own = &apply[g->values[dw->out[0]].param];
+	const struct gt_update_spec *own = &apply[g->values[gt_node_operand(dw, "dw")].param];
 	const struct gt_attr_embedding *table = dw->attr;
 	struct gt_attr_embedding_update *attr;
 	struct gt_seg *seg;
@@ -203,8 +203,8 @@ static enum gt_code table_attributes(const struct gt_graph *g, const struct gt_n
 static enum gt_code bound_of_table(struct gt_graph *g, int i, gt_vid bound, struct gt_err *err)
 {
 	struct gt_node *dw = &g->nodes[i];
-	int64_t factor = dw->op->code == GT_OP_EMBEDDING_BAG_DW ? gt_graph_desc(g, dw->in[1])->dim[1] : 1;
-	dw->in[1] = dw->in[0];
+	int64_t factor = dw->op->code == GT_OP_EMBEDDING_BAG_DW ? gt_node_desc(g, dw, "tokens")->dim[1] : 1;
+	gt_node_replace(dw, "tokens", gt_node_operand(dw, "dy"));
 	return make_bound(g, dw, factor, bound, err);
 }
 
@@ -214,9 +214,9 @@ static enum gt_code update_table(struct gt_graph *g, int i, const struct gt_node
 {
 	struct gt_node *n;
 	GT_TRY(append_node(g, table_update(dw), attr, i, &n, err));
-	gt_node_input(n, dw->in[0]);
-	gt_node_input(n, dw->in[1]);
-	gt_node_input(n, g->params[g->values[dw->out[0]].param].value);
+	gt_node_input(n, gt_node_operand(dw, "dy"));
+	gt_node_input(n, gt_node_operand(dw, "tokens"));
+	gt_node_input(n, g->params[g->values[gt_node_operand(dw, "dw")].param].value);
 	n->ndata = 2;
 	for (int k = 2; k < dw->nin; k++)
 		gt_node_input(n, dw->in[k]);
@@ -308,7 +308,7 @@ enum gt_code gt_plan_factors_pay(struct gt_space *s, struct gt_graph *g, const s
 		}
 		if (!yes)
 			return GT_OK;
-		made += gt_tdesc_count(&g->values[n->out[0]].desc);
+		made += gt_tdesc_count(gt_node_desc(g, n, "dw"));
 		for (int k = 0; k < n->nin; k++)
 			moved += n->in[k] < 0 ? 0 : ranks * gt_tdesc_count(gt_graph_desc(g, n->in[k]));
 	}
@@ -330,7 +330,7 @@ static bool from_input(const struct gt_graph *g, gt_vid v)
 {
 	int at = g->values[v].producer;
 	while (at >= 0 && g->nodes[at].op->flags & GT_OPF_ALIAS) {
-		v = g->nodes[at].in[0];
+		v = gt_node_first_input(&g->nodes[at]);
 		at = g->values[v].producer;
 	}
 	return g->values[v].kind == GT_V_INPUT;
@@ -342,8 +342,8 @@ static enum gt_code copy_operand(struct gt_graph *g, const struct sharing *how, 
 	struct gt_tdesc d = *gt_graph_desc(g, *v);
 	struct gt_node *n;
 	for (int i = how->first; i < g->nnodes; i++)
-		if (g->nodes[i].op->code == GT_OP_CAST && g->nodes[i].in[0] == *v) {
-			*v = g->nodes[i].out[0];
+		if (g->nodes[i].op->code == GT_OP_CAST && gt_node_operand(&g->nodes[i], "x") == *v) {
+			*v = gt_node_operand(&g->nodes[i], "y");
 			return GT_OK;
 		}
 	GT_TRY(append_node(g, GT_OP_CAST, NULL, node, &n, err));

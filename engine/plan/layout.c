@@ -120,6 +120,6 @@ enum gt_code gt_layout_start(struct gt_space *s, struct gt_graph *g, struct gt_e
 	}
 	for (int i = 0; i < g->nnodes; i++)
 		if (g->nodes[i].op->flags & GT_OPF_UPDATES)
-			s->layout.param[g->values[g->nodes[i].in[2]].param].fused_update = true;
+			s->layout.param[g->values[gt_node_operand(&g->nodes[i], "w")].param].fused_update = true;
 	return GT_OK;
 }

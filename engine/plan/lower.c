@@ -1,6 +1,7 @@
 /* Lowers a graph onto a device: prepares a kernel for every node and makes the plan. */
 #include "plan/plan_parts.h"
 #include "ir/op.h"
+#include "opsig.h"
 #include <string.h>
 
 static bool in_space(enum gt_vkind k)
@@ -89,7 +90,7 @@ static enum gt_code lower_node(struct gt_plan *p, int i, bool deterministic, str
 	if (n->op->flags & GT_OPF_UPDATES) {
 		oc.in[oc.nin++] = &scalars;
 		for (int k = 0; k < s->layout.nstates; k++) /* the optimizer states have the layout of the weights */
-			oc.in[oc.nin++] = &in[2];
+			oc.in[oc.nin++] = gt_opcall_operand(&oc, "w");
 	}
 	GT_TRY(gt_kernel_prepare(s, &oc, c, err));
 	p->ncalls++;

@@ -85,9 +85,9 @@ static enum gt_code find_shared_blocks(struct gt_plan *p, const int *first, cons
 		if (n->op->code != GT_OP_ROWS)
 			continue;
 		const struct gt_attr_rows *attr = n->attr;
-		gt_vid r = p->slot[n->in[0]].root;
-		size_t bytes = gt_tdesc_bytes(&g->values[n->in[0]].desc);
-		p->slot[n->out[0]].shift = -(ptrdiff_t)bytes * attr->part;
+		gt_vid r = p->slot[gt_node_first_input(n)].root;
+		size_t bytes = gt_tdesc_bytes(gt_graph_desc(g, gt_node_first_input(n)));
+		p->slot[gt_node_first_output(n)].shift = -(ptrdiff_t)bytes * attr->part;
 		/* the batch gets no block, because the loader owns its memory; a value that two layers read gets one block */
 		if (g->values[r].kind != GT_V_ACT || p->slot[r].arena == GT_A_SHARED_ACT)
 			continue;
@@ -123,7 +123,7 @@ enum gt_code gt_memory_plan(struct gt_plan *p, struct gt_err *err)
 	}
 	for (int i = 0; i < g->nnodes; i++)
 		if (gt_node_alias(g, &g->nodes[i]))
-			slot[g->nodes[i].out[0]].root = slot[g->nodes[i].in[0]].root;
+			slot[gt_node_first_output(&g->nodes[i])].root = slot[gt_node_first_input(&g->nodes[i])].root;
 	for (int i = 0; i < g->nnodes; i++) {
 		const struct gt_node *n = &g->nodes[i];
 		for (int k = 0; k < n->nin; k++)

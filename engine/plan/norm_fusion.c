@@ -47,10 +47,10 @@ static int gelu_gradient(const struct gt_graph *g, gt_vid y, int gelu)
 enum gt_code gt_fuse_gelu_of_norm(struct gt_fusion *f, int i, struct gt_err *err)
 {
 	struct gt_graph *g = f->g;
-	gt_vid y = g->nodes[i].in[0];
+	gt_vid y = gt_node_operand(&g->nodes[i], "x");
 	int p = g->values[y].producer, act = ((const struct gt_attr_gelu *)g->nodes[i].attr)->approximate ? GT_ACT_GELU_TANH : GT_ACT_GELU;
 	bool again = p >= 0 && g->nodes[p].op->code == GT_OP_BATCHNORM_Y, yes;
-	if (p < 0 || (!again && g->nodes[p].op->code != GT_OP_BATCHNORM) || gt_fusion_operand(&g->nodes[p], again ? 5 : 6) >= 0 ||
+	if (p < 0 || (!again && g->nodes[p].op->code != GT_OP_BATCHNORM) || gt_node_operand(&g->nodes[p], "res") >= 0 ||
 	    ((const struct gt_attr_norm *)g->nodes[p].attr)->act != GT_ACT_NONE)
 		return GT_OK;
 	int mask = gelu_gradient(g, y, i), dx = -1;
@@ -58,16 +58,17 @@ enum gt_code gt_fuse_gelu_of_norm(struct gt_fusion *f, int i, struct gt_err *err
 		return GT_OK;
 	struct gt_node norm = g->nodes[p], back;
 	GT_TRY(norm_with(g, &norm, act, err));
-	norm.out[0] = g->nodes[i].out[0];
+	gt_node_replace(&norm, "y", gt_node_operand(&g->nodes[i], "y"));
 	GT_TRY(gt_fusion_offered(f, &norm, &yes, err));
 	if (yes && mask >= 0) {
-		if (count_readers(g, g->nodes[mask].out[0], &dx) != 1 || g->nodes[dx].op->code != GT_OP_BATCHNORM_DX || g->nodes[dx].nin != 5 ||
-		    g->nodes[dx].in[0] != g->nodes[mask].out[0] || g->nodes[dx].in[1] != norm.in[0])
+		gt_vid masked = gt_node_operand(&g->nodes[mask], "dx");
+		if (count_readers(g, masked, &dx) != 1 || g->nodes[dx].op->code != GT_OP_BATCHNORM_DX || g->nodes[dx].nin != 5 ||
+		    gt_node_operand(&g->nodes[dx], "dy") != masked || gt_node_operand(&g->nodes[dx], "x") != gt_node_operand(&norm, "x"))
 			return GT_OK;
 		back = g->nodes[dx];
 		GT_TRY(norm_with(g, &back, act, err));
-		back.in[0] = g->nodes[mask].in[0];
-		gt_node_input(&back, norm.in[2]);
+		gt_node_replace(&back, "dy", gt_node_operand(&g->nodes[mask], "dy"));
+		gt_node_input(&back, gt_node_operand(&norm, "beta"));
 		GT_TRY(gt_fusion_offered(f, &back, &yes, err));
 	}
 	if (!yes)
@@ -87,22 +88,22 @@ enum gt_code gt_fuse_sum_of_gradients(struct gt_fusion *f, int i, struct gt_err 
 {
 	struct gt_graph *g = f->g;
 	const struct gt_node *add = &g->nodes[i];
-	gt_vid sum = add->out[0];
+	gt_vid sum = gt_node_first_output(add);
 	int at, n = count_readers(g, sum, &at);
-	if (add->nin != 2 || at < 0 || gt_graph_source(g, g->nodes[at].in[0]) != sum)
+	if (add->nin != 2 || at < 0 || gt_graph_source(g, gt_node_first_input(&g->nodes[at])) != sum)
 		return GT_OK;
 	struct gt_node dx = g->nodes[at];
 	bool sums = dx.op->code == GT_OP_BATCHNORM_SUMS, masked = dx.nin > 5, yes;
-	if ((!sums && dx.op->code != GT_OP_BATCHNORM_DX) || gt_fusion_operand(&dx, 7) >= 0)
+	if ((!sums && dx.op->code != GT_OP_BATCHNORM_DX) || gt_node_operand(&dx, sums ? "more" : "sums") >= 0)
 		return GT_OK;
 	if (n > 1 && (masked || sums || dx.nout > 3))
 		return GT_OK;
 	int more = sums ? 7 : 8, act = ((const struct gt_attr_norm *)dx.attr)->act;
 	GT_TRY(norm_with(g, &dx, !masked ? GT_ACT_NONE : act ? act : GT_ACT_RELU, err));
-	dx.in[0] = add->in[0];
+	gt_node_replace(&dx, "dy", gt_node_operand(add, "a"));
 	while (dx.nin < more)
 		gt_node_input(&dx, -1);
-	gt_node_input(&dx, add->in[1]);
+	gt_node_input(&dx, gt_node_operand(add, "b"));
 	if (n > 1) {
 		while (dx.nout < 3)
 			dx.out[dx.nout++] = -1;
@@ -113,7 +114,7 @@ enum gt_code gt_fuse_sum_of_gradients(struct gt_fusion *f, int i, struct gt_err 
 		return GT_OK;
 	gt_fusion_put(g, at, &dx);
 	for (int k = g->nnodes - 1; n == 1 && k > i; k--) /* aliases of the sum, which no longer exists */
-		if (gt_node_alias(g, &g->nodes[k]) && gt_graph_source(g, g->nodes[k].in[0]) == sum)
+		if (gt_node_alias(g, &g->nodes[k]) && gt_graph_source(g, gt_node_first_input(&g->nodes[k])) == sum)
 			gt_fusion_drop(g, k);
 	gt_fusion_drop(g, i);
 	return GT_OK;
@@ -124,7 +125,7 @@ enum gt_code gt_fuse_sum_of_gradients(struct gt_fusion *f, int i, struct gt_err 
 enum gt_code gt_fuse_pool_indices(struct gt_fusion *f, int i, struct gt_err *err)
 {
 	struct gt_graph *g = f->g;
-	gt_vid v = g->nodes[i].in[1];
+	gt_vid v = gt_node_operand(&g->nodes[i], "idx");
 	int p = g->values[v].producer, first;
 	struct gt_tdesc *d = &g->values[v].desc, wide = *d;
 	bool yes;
@@ -145,7 +146,8 @@ enum gt_code gt_fuse_pool_without_indices(struct gt_fusion *f, int i, struct gt_
 	struct gt_node n = f->g->nodes[i];
 	int first;
 	bool yes;
-	if (n.nout < 2 || n.out[1] < 0 || count_readers(f->g, n.out[1], &first))
+	gt_vid idx = gt_node_operand(&n, "idx");
+	if (idx < 0 || count_readers(f->g, idx, &first))
 		return GT_OK;
 	n.nout = 1;
 	GT_TRY(gt_fusion_offered(f, &n, &yes, err));

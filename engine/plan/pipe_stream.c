@@ -31,7 +31,7 @@ static struct range range_of(const struct gt_plan *p, gt_vid v)
 static struct range range_of_step(const struct gt_step *s)
 {
 	const struct gt_node *n = &s->plan->graph->nodes[s->call->node];
-	return range_of(s->plan, s->call->comm->kind == GT_COMM_SEND ? n->in[0] : n->out[0]);
+	return range_of(s->plan, s->call->comm->kind == GT_COMM_SEND ? gt_node_first_input(n) : gt_node_first_output(n));
 }
 
 static bool ranges_overlap(const struct range *a, const struct range *b)

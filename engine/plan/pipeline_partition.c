@@ -15,7 +15,7 @@ static gt_vid resolve_source(const struct gt_partition *c, gt_vid v, int t)
 		if (p < 0)
 			return v;
 		if (gt_node_alias(g, &g->nodes[p]))
-			v = g->nodes[p].in[0];
+			v = gt_node_first_input(&g->nodes[p]);
 		else if (g->values[v].again >= 0 && c->stage[p] != t)
 			v = g->values[v].again;
 		else
@@ -389,7 +389,7 @@ static bool has_reader(const struct gt_graph *g, gt_vid v)
 	for (int i = 0; v >= 0 && i < g->nnodes; i++) {
 		const struct gt_node *n = &g->nodes[i];
 		for (int k = 0; k < n->nin; k++)
-			if (n->in[k] == v && (!gt_node_alias(g, n) || has_reader(g, n->out[0])))
+			if (n->in[k] == v && (!gt_node_alias(g, n) || has_reader(g, gt_node_first_output(n))))
 				return true;
 	}
 	return false;

@@ -173,7 +173,7 @@ struct gt_call {
 	const struct gt_attr_comm *comm; /* attributes of the communication; NULL: the call is a kernel */
 	size_t count;                    /* of a communication: number of elements, counted as in gt_coll.count */
 	enum gt_dtype dtype;             /* of a communication: type of the elements */
-	struct gt_range from, to;        /* of a communication outside a graph: positions of the input in[0] and the output out[0] */
+	struct gt_range from, to;        /* of a communication outside a graph: positions of the input and the output */
 	bool fused_update;               /* the kernel changes weights, so it must run after the CHECK step */
 	const char *op, *layer;          /* names of the operation and the layer, for dumps and messages */
 	int node;                        /* index of the call's node in the graph; -1: the call belongs to no graph */

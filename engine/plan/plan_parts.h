@@ -31,10 +31,6 @@ struct gt_fusion {
 enum gt_code gt_fusion_offered(const struct gt_fusion *f, const struct gt_node *n, bool *yes, struct gt_err *err);
 void gt_fusion_put(struct gt_graph *g, int i, const struct gt_node *n); /* replaces node i by node n */
 void gt_fusion_drop(struct gt_graph *g, int gone);                     /* removes node `gone` from the list */
-static inline gt_vid gt_fusion_operand(const struct gt_node *n, int i) /* input i; -1: it is absent */
-{
-	return i < n->nin ? n->in[i] : -1;
-}
 
 /* norm_fusion.c: patterns, each of which tries to rewrite node i */
 enum gt_code gt_fuse_gelu_of_norm(struct gt_fusion *f, int i, struct gt_err *err);         /* i: gelu */

@@ -23,7 +23,7 @@ void gt_prog_bind(struct gt_prog *p, const struct gt_space *s)
 		}
 		if (!c || !c->comm || c->node >= 0)
 			continue;
-		c->in[0] = gt_space_at(s, c->from);
-		c->out[0] = gt_space_at(s, c->to);
+		*c->in = gt_space_at(s, c->from);
+		*c->out = gt_space_at(s, c->to);
 	}
 }

@@ -26,7 +26,7 @@ static void find_roots(struct pass *p, int nforward)
 		p->root[v] = v;
 	for (int i = 0; i < nforward; i++)
 		if (gt_node_alias(g, &g->nodes[i]))
-			p->root[g->nodes[i].out[0]] = p->root[g->nodes[i].in[0]];
+			p->root[gt_node_first_output(&g->nodes[i])] = p->root[gt_node_first_input(&g->nodes[i])];
 }
 
 /* Sets saved[root] to whether the backward pass reads a forward value with this root, before any value is dropped. */
@@ -67,11 +67,11 @@ static enum gt_code choose_drops(struct pass *p, const struct gt_layer_spec *lay
 	find_saved(p, nforward, saved);
 	for (int i = 0; i < nforward; i++)
 		if (gt_node_alias(g, &g->nodes[i]) && !asks_recompute(layers, &g->nodes[i]))
-			kept[p->root[g->nodes[i].out[0]]] = true;
+			kept[p->root[gt_node_first_output(&g->nodes[i])]] = true;
 	kept[p->root[g->output]] = true;
 	for (int i = 0; i < nforward - 1; i++) {
 		const struct gt_node *n = &g->nodes[i];
-		gt_vid y = n->out[0];
+		gt_vid y = gt_node_first_output(n);
 		if (gt_node_alias(g, n) || n->op->flags & GT_OPF_ONCE || y < 0 || g->values[y].kind != GT_V_ACT || y == p->root[g->output])
 			continue;
 		p->drop[y] = (asks_recompute(layers, n) && !kept[y]) ||

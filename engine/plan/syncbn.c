@@ -1,10 +1,8 @@
 /* Rewrites batch normalisations so that their statistics cover several ranks. */
 #include "plan/syncbn.h"
 #include "ir/op.h"
+#include "opsig.h"
 #include <string.h>
-
-/* Indices of inputs and outputs of batchnorm (BN_…) and batchnorm.dx (DX_…), see opcall.h. */
-enum { BN_RMEAN = 3, BN_RES = 6, DX_BETA = 5, DX_G = 3 };
 
 struct pass {
 	struct gt_graph *g;
@@ -31,6 +29,13 @@ static void take_output(struct gt_graph *g, struct gt_node *n, gt_vid v)
 	n->out[n->nout++] = v;
 	if (v >= 0)
 		g->values[v].producer = g->nnodes - 1;
+}
+
+/* Appends operands of `from` to the inputs of n. names ends with NULL. */
+static void copy_inputs(struct gt_node *n, const struct gt_node *from, const char *const *names)
+{
+	for (; *names; names++)
+		gt_node_input(n, gt_node_operand(from, *names));
 }
 
 /* Appends a node unchanged. */
@@ -64,7 +69,7 @@ static enum gt_code rewrite_forward(struct pass *p, struct gt_err *err)
 {
 	const struct gt_node *o = &p->old;
 	struct gt_graph *g = p->g;
-	struct gt_tdesc x = g->values[o->in[0]].desc;
+	struct gt_tdesc x = *gt_node_desc(g, o, "x");
 	int64_t dims[3] = {p->world, 3, x.dim[1]}, values = p->samples * (gt_tdesc_count(&x) / x.dim[0] / x.dim[1]);
 	struct gt_tdesc part = gt_tdesc_make(GT_F64, 2, dims + 1, false), parts = gt_tdesc_make(GT_F64, 3, dims, false);
 	struct gt_node *n;
@@ -73,26 +78,22 @@ static enum gt_code rewrite_forward(struct pass *p, struct gt_err *err)
 		return gt_fail(err, GT_ECONFIG,
 		               "%s: expected more than one value per channel in training, got a batch of 1: choose another batch size", o->name);
 	GT_TRY(gt_graph_node(g, GT_OP_BATCHNORM_STATS, o->name, o->attr, &n, err));
-	gt_node_input(n, o->in[0]);
+	gt_node_input(n, gt_node_operand(o, "x"));
 	n->ndata = 1;
 	GT_TRY(gt_graph_output(g, n, "part", &part, &v, err));
 	GT_TRY(append_collective(p, GT_COLL_ALL_GATHER, v, "parts", &parts, &v, err));
 	GT_TRY(gt_graph_node(g, GT_OP_BATCHNORM_MERGE, o->name, o->attr, &n, err));
 	gt_node_input(n, v);
 	n->ndata = 1;
-	for (int k = 0; k < 3; k++)
-		gt_node_input(n, o->in[BN_RMEAN + k]);
-	take_output(g, n, o->out[1]);
-	take_output(g, n, o->out[2]);
+	copy_inputs(n, o, (const char *[]){"rmean", "rvar", "nbt", NULL});
+	take_output(g, n, gt_node_operand(o, "mean"));
+	take_output(g, n, gt_node_operand(o, "rstd"));
 	GT_TRY(gt_graph_node(g, GT_OP_BATCHNORM_Y, o->name, o->attr, &n, err));
-	for (int k = 0; k < 3; k++)
-		gt_node_input(n, o->in[k]);
+	copy_inputs(n, o, (const char *[]){"x", "gamma", "beta", "mean", "rstd", NULL});
 	n->ndata = 1;
-	gt_node_input(n, o->out[1]);
-	gt_node_input(n, o->out[2]);
-	if (o->nin > BN_RES)
-		gt_node_input(n, o->in[BN_RES]);
-	take_output(g, n, o->out[0]);
+	if (gt_node_operand(o, "res") >= 0)
+		gt_node_input(n, gt_node_operand(o, "res"));
+	take_output(g, n, gt_node_operand(o, "y"));
 	return GT_OK;
 }
 
@@ -101,32 +102,31 @@ static enum gt_code rewrite_backward(struct pass *p, struct gt_err *err)
 {
 	const struct gt_node *o = &p->old;
 	struct gt_graph *g = p->g;
-	struct gt_tdesc x = g->values[o->in[1]].desc;
+	struct gt_tdesc x = *gt_node_desc(g, o, "x");
 	int64_t dims[2] = {3, x.dim[1]};
 	struct gt_tdesc part = gt_tdesc_make(GT_F64, 2, dims, false);
 	struct gt_node *n;
-	gt_vid sums, all, masked = o->nout > DX_G ? o->out[DX_G] : -1;
+	gt_vid sums, all, masked = gt_node_operand(o, "g");
 	GT_TRY(gt_graph_node(g, GT_OP_BATCHNORM_SUMS, o->name, o->attr, &n, err));
 	for (int k = 0; k < o->nin; k++)
 		gt_node_input(n, o->in[k]);
 	n->ndata = o->ndata;
 	GT_TRY(gt_graph_output(g, n, "sums", &part, &sums, err));
-	take_output(g, n, o->out[1]);
-	take_output(g, n, o->out[2]);
+	take_output(g, n, gt_node_operand(o, "dgamma"));
+	take_output(g, n, gt_node_operand(o, "dbeta"));
 	if (masked >= 0)
 		take_output(g, n, masked);
-	else if (o->nin > DX_BETA) /* so that batchnorm.dx does not have to mask dy again */
+	else if (o->nin > gt_opsig_find_input(GT_OP_BATCHNORM_DX, "beta")) /* so that batchnorm.dx does not have to mask dy again */
 		GT_TRY(gt_graph_output(g, n, "masked", &x, &masked, err));
 	GT_TRY(append_collective(p, GT_COLL_ALL_REDUCE, sums, "all", &part, &all, err));
 	GT_TRY(gt_graph_node(g, GT_OP_BATCHNORM_DX, o->name, o->attr, &n, err));
-	gt_node_input(n, masked >= 0 ? masked : o->in[0]);
-	for (int k = 1; k < 5; k++)
-		gt_node_input(n, o->in[k]);
+	gt_node_input(n, masked >= 0 ? masked : gt_node_operand(o, "dy"));
+	copy_inputs(n, o, (const char *[]){"x", "gamma", "mean", "rstd", NULL});
 	n->ndata = o->ndata;
 	gt_node_input(n, -1);
 	gt_node_input(n, -1);
 	gt_node_input(n, all);
-	take_output(g, n, o->out[0]);
+	take_output(g, n, gt_node_operand(o, "dx"));
 	take_output(g, n, -1);
 	take_output(g, n, -1);
 	return GT_OK;
@@ -174,7 +174,7 @@ enum gt_code gt_graph_sync_bn_idle(struct gt_graph *g, struct gt_err *err)
 		if (code == GT_OP_BATCHNORM_STATS || code == GT_OP_BATCHNORM_SUMS) {
 			at->op = gt_op_get(GT_OP_BATCHNORM_STATS);
 			at->attr = empty;
-			at->in[0] = any;
+			*at->in = any;
 			at->nin = at->ndata = at->nout = 1;
 		} else if (code != GT_OP_COMM && code != GT_OP_BATCHNORM_MERGE) {
 			continue;

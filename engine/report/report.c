@@ -46,7 +46,7 @@ static void add_graph(struct gt_report *r, const struct gt_graph *g, struct laye
 		if (n->backward || n->layer < 0 || n->layer >= nlayers || n->op->code == GT_OP_COMM || n->op->code == GT_OP_CAST)
 			continue;
 		struct layer *l = &layer[n->layer];
-		gt_tdesc_text(gt_graph_desc(g, n->out[0]), l->shape, sizeof l->shape);
+		gt_tdesc_text(gt_graph_desc(g, gt_node_first_output(n)), l->shape, sizeof l->shape);
 		l->flops += flops;
 		for (int k = n->ndata; k < n->nin; k++)
 			if (is_own_param(g, n->in[k]) && !gt_graph_borrows(g, n, n->in[k]))

@@ -295,8 +295,8 @@ static enum gt_code prepare_check(struct gt_optim *o, struct gt_space *s, struct
 	if (o->nsumsq == 1 && !several) { /* a device may sum the squares and check the sum in one kernel */
 		struct gt_tdesc flat = describe_flat(s, s->layout.checked);
 		struct gt_opcall joined = check;
-		joined.nin = 5;
-		joined.in[4] = &flat;
+		joined.in[gt_opsig_find_input(GT_OP_CHECK, "g")] = &flat;
+		joined.nin = gt_opsig_find_input(GT_OP_CHECK, "g") + 1;
 		if (gt_call_prepare(s, &joined, &o->check, NULL) == GT_OK) {
 			o->steps[0].nsumsq = 0;
 			return GT_OK;
@@ -364,30 +364,35 @@ static void bind_update(const struct gt_optim_call *c, struct gt_optim_part *p, 
 		                                             : part_of(s, x[i].arena, p->bucket, x[i].state);
 }
 
+static void bind_input(struct gt_call *c, enum gt_opcode code, const char *name, void *address)
+{
+	c->in[gt_opsig_find_input(code, name)] = address;
+}
+
 void gt_optim_bind(struct gt_optim *o, struct gt_space *s)
 {
 	struct gt_scalars *scalars = gt_space_scalars(s, 0);
 	size_t level = s->memory.bytes[GT_A_GRAD] / (size_t)(s->memory.levels ? s->memory.levels : 1);
 	for (int b = 0; b < o->nsumsq; b++) {
 		o->sumsq[b].work = s->memory.base[GT_A_SCRATCH];
-		o->sumsq[b].in[0] = part_of(s, GT_A_GRAD, gt_space_sharded(s, GT_A_STATE) ? o->summed[b] : -1, 0);
-		o->sumsq[b].out[0] = &scalars->sumsq;
+		*o->sumsq[b].in = part_of(s, GT_A_GRAD, gt_space_sharded(s, GT_A_STATE) ? o->summed[b] : -1, 0);
+		*o->sumsq[b].out = &scalars->sumsq;
 	}
 	for (int i = 0; i < o->nmerge; i++) {
-		o->merge[i].out[0] = o->merge[i].in[0] = (char *)s->memory.base[GT_A_GRAD] + (size_t)i * level;
-		o->merge[i].in[1] = (char *)s->memory.base[GT_A_GRAD] + (size_t)(i + 1) * level;
+		*o->merge[i].out = *o->merge[i].in = (char *)s->memory.base[GT_A_GRAD] + (size_t)i * level;
+		bind_input(&o->merge[i], GT_OP_ADD, "b", (char *)s->memory.base[GT_A_GRAD] + (size_t)(i + 1) * level);
 	}
 	for (int b = 0; b < o->nadd; b++) {
 		struct gt_range whole = gt_space_bucket(s, GT_A_GRAD, b, 0);
 		whole.offset += gt_space_element(s, GT_A_GRAD, s->shards.spec.rank * gt_space_shard(s, b)).offset;
-		o->add[b].out[0] = o->add[b].in[0] = part_of(s, GT_A_GRAD, b, 0);
-		o->add[b].in[1] = gt_space_at(s, whole);
+		*o->add[b].out = *o->add[b].in = part_of(s, GT_A_GRAD, b, 0);
+		bind_input(&o->add[b], GT_OP_ADD, "b", gt_space_at(s, whole));
 	}
 	o->check.work = s->memory.base[GT_A_SCRATCH];
-	o->check.in[0] = scalars;
-	o->check.in[1] = gt_space_scaler(s);
-	o->check.in[3] = gt_space_at(s, gt_space_all_scalars(s));
-	o->check.in[4] = s->memory.base[GT_A_GRAD];
+	bind_input(&o->check, GT_OP_CHECK, "scalars", scalars);
+	bind_input(&o->check, GT_OP_CHECK, "scaler", gt_space_scaler(s));
+	bind_input(&o->check, GT_OP_CHECK, "parts", gt_space_at(s, gt_space_all_scalars(s)));
+	bind_input(&o->check, GT_OP_CHECK, "g", s->memory.base[GT_A_GRAD]);
 	for (int i = 0; i < o->nparts; i++) {
 		struct gt_optim_part *p = &o->part[i];
 		p->call.work = s->memory.base[GT_A_SCRATCH];
@@ -395,9 +400,9 @@ void gt_optim_bind(struct gt_optim *o, struct gt_space *s)
 			bind_update(&o->call[p->of], p, s);
 			continue;
 		}
-		p->call.in[0] = part_of(s, GT_A_STATE, p->bucket, o->nstates);
-		p->call.in[1] = part_of(s, GT_A_PARAM, p->bucket, 0);
-		p->call.in[2] = scalars;
+		bind_input(&p->call, GT_OP_EMA, "p", part_of(s, GT_A_STATE, p->bucket, o->nstates));
+		bind_input(&p->call, GT_OP_EMA, "g", part_of(s, GT_A_PARAM, p->bucket, 0));
+		bind_input(&p->call, GT_OP_EMA, "scalars", scalars);
 	}
 }
 

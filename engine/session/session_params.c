@@ -183,8 +183,8 @@ static enum gt_code cast_weights(struct gt_session *s, struct gt_err *err)
 	struct gt_opcall oc = {.code = GT_OP_CAST, .name = "weights", .nin = 1, .nout = 1, .in = {&from}, .out = {&to}};
 	struct gt_step_args step_args = {0};
 	GT_TRY(gt_call_prepare(sp, &oc, &cast, err));
-	cast.in[0] = sp->memory.base[GT_A_PARAM];
-	cast.out[0] = sp->memory.base[GT_A_WORK];
+	*cast.in = sp->memory.base[GT_A_PARAM];
+	*cast.out = sp->memory.base[GT_A_WORK];
 	struct gt_launch a = {.in = cast.in, .out = cast.out, .step_args = &step_args};
 	enum gt_code code = sp->be->launch(sp->dev, cast.kernel, &a, err);
 	if (code == GT_OK)
@@ -216,8 +216,8 @@ static enum gt_code sum_of_squares(struct gt_session *s, double *sum, struct gt_
 	if (s->device.be->host_memory || !sp->memory.base[GT_A_PARAM] || !scalars || !n)
 		return GT_OK;
 	GT_TRY(gt_kernel_prepare(sp, &oc, &c, err));
-	c.in[0] = sp->memory.base[GT_A_PARAM];
-	c.out[0] = &scalars->sumsq;
+	*c.in = sp->memory.base[GT_A_PARAM];
+	*c.out = &scalars->sumsq;
 	struct gt_launch a = {.in = c.in, .out = c.out, .scratch = sp->memory.base[GT_A_SCRATCH], .step_args = &step_args};
 	enum gt_code code = GT_OK;
 	if (c.scratch <= sp->memory.bytes[GT_A_SCRATCH]) {

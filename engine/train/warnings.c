@@ -237,10 +237,10 @@ static enum gt_code warn_whole_tables(const struct list *l)
 	const struct gt_graph *g = s->space->layout.first;
 	for (int i = 0; g && i < g->nnodes && s->at.ndata > 1 && !gt_space_factored(s->space); i++) {
 		const struct gt_node *n = &g->nodes[i];
-		if ((n->op->code != GT_OP_EMBEDDING_DW && n->op->code != GT_OP_EMBEDDING_BAG_DW) || n->out[0] < 0)
+		if ((n->op->code != GT_OP_EMBEDDING_DW && n->op->code != GT_OP_EMBEDDING_BAG_DW) || gt_node_operand(n, "dw") < 0)
 			continue;
-		const struct gt_param *w = &g->params[g->values[n->out[0]].param];
-		int64_t rows = g->values[n->out[0]].desc.dim[0], named = s->at.ndata * gt_tdesc_count(gt_graph_desc(g, n->in[1]));
+		const struct gt_param *w = &g->params[g->values[gt_node_operand(n, "dw")].param];
+		int64_t rows = gt_node_desc(g, n, "dw")->dim[0], named = s->at.ndata * gt_tdesc_count(gt_node_desc(g, n, "tokens"));
 		if (rows > 4 * named && updates_rows(&l->c->train, w))
 			return add_warning(
 			    l, "parallel.mode",

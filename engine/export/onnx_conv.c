@@ -33,8 +33,7 @@ const char *gt_onnx_op_maxpool(const struct gt_onnx_op *op)
 	               GT_ONNX_INTS("pads", a->padding[0], a->padding[1], end[0], end[1]));
 }
 
-/* Returns the length of a window along dimension i, with its padding, but, as in PyTorch, without the positions that ceil_mode has
- * added. */
+/* Returns the length of a window along dimension i with padding, but, as in PyTorch, without positions that only ceil_mode adds. */
 static int64_t count_positions(const struct gt_attr_pool2d *a, int i, int64_t window, int64_t size)
 {
 	int64_t begin = window * a->stride[i] - a->padding[i], end = begin + a->kernel[i], last = size + a->padding[i];

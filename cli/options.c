@@ -105,7 +105,7 @@ static bool takes_sets(const struct gt_command *c)
 	return false;
 }
 
-/* Fails for an unknown option and suggests a similar one, or the config key of that name. */
+/* Fails for an unknown option and suggests a similar option, or the config key with this name. */
 static enum gt_code fail_unknown_option(const struct gt_command *c, const char *name, struct gt_err *err)
 {
 	const char *candidate[64];

@@ -6,7 +6,7 @@
 #include "gtrain_show.h"
 
 /* show_images.c. Prints images in rows of tiles with their captions: with colours as half blocks (two pixels per character), without
- * colours as characters from ' ' (black) to '@' (white). Small images are shown pixel by pixel, larger ones are reduced. */
+ * colours as characters from ' ' (black) to '@' (white). Small images are shown pixel by pixel, larger images are reduced. */
 enum gt_code gt_show_print_images(struct gt_cli *cli, const struct gt_shown *b, struct gt_err *err);
 /* show_rows.c. Print the tokens or the text of each sample, and the other inputs as a table with a column for each sample. */
 enum gt_code gt_show_print_texts(struct gt_cli *cli, const struct gt_shown *b, struct gt_err *err);

@@ -265,8 +265,8 @@ struct gt_conf_scalar {
 	const char *text;
 };
 void gt_conf_each_scalar(const struct gt_conf *c, void (*fn)(void *user, const struct gt_conf_scalar *s), void *user);
-/* Calls fn with the same keys, and with those whose value is a list of numbers or words, as text: "0.001", "adam", "[0.9, 0.999]". A text
- * is valid until fn returns; a path stays valid. */
+/* Calls fn with the same keys, and with keys whose value is a list of numbers or words. The value is passed as text: "0.001", "adam",
+ * "[0.9, 0.999]". A text is valid until fn returns; a path stays valid. */
 void gt_conf_each_value(const struct gt_conf *c, void (*fn)(void *user, const char *path, const char *text), void *user);
 
 #endif

@@ -147,7 +147,7 @@ void gt_guess_try(struct gt_guess *g, const char *candidate)
 	size_t n = strlen(g->word);
 	int d = gt_word_distance(g->word, candidate);
 	size_t nc = strlen(candidate);
-	/* a prefix ("bat" for "batch", "kernel_size" for "kernel") counts as one error */
+	/* a prefix ("bat" for "batch", "kernel_size" for "kernel") counts as one typing error */
 	if (d > 1 && ((n >= 2 && !strncmp(g->word, candidate, n)) || (nc >= 3 && !strncmp(g->word, candidate, nc))))
 		d = 1;
 	if (d < g->distance || (d == g->distance && !g->best)) {

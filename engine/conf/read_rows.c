@@ -100,7 +100,7 @@ static int count_elements(const struct gt_cnode *n)
 	return n->type == GT_C_ARRAY || n->type == GT_C_LIST ? n->nkids : 1;
 }
 
-/* Writes the value of n to `to`. Returns false if its type is not that of the row. */
+/* Writes the value of n to `to`. Returns false if n has a type other than the row. */
 static bool read_value(const struct gt_row *r, const struct gt_cnode *n, void *to)
 {
 	int len = count_elements(n), i = 0;

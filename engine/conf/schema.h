@@ -46,8 +46,8 @@ struct gt_row {
 	const char *values; /* ENUM, CHOICE: the allowed words, "a|b"; OTHER: the type, for the manual */
 	const char *when;   /* path of another key, an ENUM, whose value determines whether this key applies; NULL: it always applies */
 	const char *is;     /* with `when`: values "a|b" of the other key for which this key applies */
-	/* key of an optimizer or of a schedule: the rows of optimizer_rows.h or schedule_rows.h say, instead of `is`, which types have the key,
-	   and with which defaults */
+	/* key of an optimizer or schedule: instead of `is`, the rows of optimizer_rows.h or schedule_rows.h list the types that have the key,
+	 * and their defaults */
 	enum gt_row_types { GT_TYPES_ANY, GT_TYPES_OPTIMIZER, GT_TYPES_SCHEDULE } types;
 	const char *beside; /* text about other keys, added to the error if this key does not apply; NULL: none */
 	bool (*loss_uses)(const struct gt_loss_row *row); /* key of a loss: instead of `is`, returns whether a loss has the key; else NULL */

@@ -51,7 +51,7 @@ static enum gt_code evaluate_run(struct gt_page_facts *p, struct gt_err *err)
 	return note_missing(p, "The page has no scores, no calibration and no mistakes", &why, err);
 }
 
-/* Plans the run for its layers. */
+/* Plans the run to get the facts about its layers. */
 static enum gt_code check_layers(struct gt_page_facts *p, struct gt_conf *c, struct gt_err *err)
 {
 	struct gt_json j = {0};

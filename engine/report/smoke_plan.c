@@ -273,8 +273,8 @@ static enum gt_code fill_plan(const struct gt_conf *c, const struct gt_run_opts 
 		GT_TRY(set_int(p, a, err, "data.limit", shown->samples));
 	if (c->data.valid > 0) {
 		int64_t n = r->train_samples + (r->valid_samples > 0 ? r->valid_samples : 0);
-		/* With many classes, each class has only one sample, and "valid" has none of it. A table needs a training sample of each class,
-		 * because its classes come from the training split. */
+		/* With many classes, each class has only one sample, and "valid" has no sample of it. A table needs a training sample of each
+		 * class, because its classes come from the training split. */
 		if (gt_format_content(c->data.format) != GT_CONTENT_TABLE)
 			GT_TRY(set_text(p, a, err, "data.stratify", "false"));
 		if (leaves_full_batch(c, !absent && n < shown->samples ? n : shown->samples, shown->batch))

@@ -3,11 +3,11 @@
  *     struct gt_mistakes m = {.most = 24, .ignore = ignore_index};
  *     GT_TRY(gt_session_eval_order(s, GT_TEST, &m.order, err));
  *     gt_mistakes_add(&m, rows, err);                       all outputs, in the order of the evaluation
- *     m.worst[0 ... m.n - 1]                                the worst ones first
+ *     m.worst[0 ... m.n - 1]                                the worst mistake first
  *     gt_mistakes_free(&m);
  *
  *     classes   wrong predictions with the largest probability
- *     labels    samples with a wrong label, those with the largest distance between its probability and the truth first
+ *     labels    samples with a wrong label, ordered by the difference between its probability and the target, largest first
  *     numbers   samples with the largest absolute errors, in standard deviations of the target; there is no calibration
  * */
 #ifndef GT_SCORE_MISTAKES_H

@@ -20,7 +20,7 @@ struct building {
 	bool by_epoch;
 	struct gt_arena *arena;
 	struct gt_chart *chart;
-	bool has[3]; /* whether a line shows the split */
+	bool has[3]; /* whether the chart has a line of the split */
 };
 
 static const char *score_word(int score)

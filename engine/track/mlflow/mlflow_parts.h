@@ -83,7 +83,7 @@ struct gt_mlflow_batch {
  * damaged lines, the log is read from its beginning, and lines up to the time of the last sent line are skipped. */
 enum gt_code gt_mlflow_batch_read(const char *dir, const struct gt_mlflow_state *s, struct gt_json *j, struct gt_mlflow_batch *out,
                                   struct gt_err *err);
-/* Returns "time" of the first line of the log; NAN: there is none. */
+/* Returns the member "time" of the first line of the log; NAN: the log is empty. */
 double gt_mlflow_first_time(const char *dir);
 /* Returns the number of events of the log that are not sent. */
 int64_t gt_mlflow_lines_left(const char *dir, const struct gt_mlflow_state *s);

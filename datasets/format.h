@@ -29,8 +29,8 @@ struct gt_format {
 	/* Reads the files of a split or, if headers_only is set, only their headers. The caller has replaced spec->max_bytes = 0. */
 	enum gt_code (*load)(const struct gt_dataset_spec *spec, enum gt_split split, const struct gt_paths *paths, bool headers_only,
 	                     struct gt_dataset *out, struct gt_err *err);
-	bool by_name;   /* the format is used only if data.format names it, because it cannot be detected from the files */
-	bool has_valid; /* the format supports a split "valid"; if false, this split is never requested */
+	bool by_name;   /* data.format must name the format, because it cannot be detected from the files */
+	bool has_valid; /* the format has a split "valid"; false: this split is never requested */
 	const struct gt_folder_kind *input;   /* kind of files that predict accepts; NULL: images */
 	const struct gt_fitting *fitting;   /* NULL: the format is not fitted (fitted.h) */
 };

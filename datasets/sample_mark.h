@@ -3,8 +3,7 @@
  *     gt_dataset_read(&spec, GT_TRAIN, &d, err);     d.mark[i].id: what identifies sample i
  *     gt_source_contents(d.source, d.mark, d.n);     d.mark[i].content, for images; for texts and rows it is already set
  *
- * What the hashes cover:
- *     image or text in a file   id: its path in the split (class folder and name, or the path in the list)
+ * zzz (class folder and name, or the path in the list)
  *                               content: of an image, the size and the last 4 KiB of its file; of a text, the whole text
  *     row of a table            id: the texts of all columns, whatever their types; equal rows have the same id
  *                               content: the values of the columns that the model uses
@@ -19,7 +18,7 @@
 struct gt_sample_mark {
 	uint64_t id;      /* hash of 48 bits */
 	uint64_t content; /* hash of 48 bits; 0: not known */
-	uint32_t label;   /* 24-bit hash of the labels or targets in a list file; 0: the data has no list file */
+	uint32_t label;   /* 24-bit hash of the sample's labels or targets in a list file; 0: there is no list file */
 	int32_t stratum;  /* class of the sample, for a stratified split; 0 if there are no classes */
 };
 

@@ -26,7 +26,7 @@ typedef const char *gt_text_name(const void *user, int64_t i, char *buf, size_t 
 enum gt_code gt_texts_fit(const struct gt_texts *t, const struct gt_text_spec *spec, const int64_t *row, int64_t nrows,
                           struct gt_text_facts *out, struct gt_err *err);
 
-/* Sets the names, types and widths of the fields. tokens->codes points to facts->ids. GT_ECONFIG: the keys of the spec do not fit the
+/* Sets the names, types and widths of the fields. tokens->codes points to facts->ids. GT_ECONFIG: the keys of the spec contradict the
  * facts. */
 enum gt_code gt_texts_describe(const struct gt_text_spec *spec, const struct gt_text_facts *facts, struct gt_field *tokens,
                                struct gt_field *lengths, struct gt_err *err);

@@ -1,4 +1,4 @@
-/* Code that the transports on host memory (shm, gloo) share: the signatures by which ranks detect different calls, the messages about a
+/* Code shared by the transports on host memory (shm, gloo): the signatures by which ranks detect different calls, the messages about a
  * call, the memory that each rank reads and writes in a collective, and the functions of gt_comm_api for the collectives. */
 #ifndef GT_KERNELS_COMM_CALL_H
 #define GT_KERNELS_COMM_CALL_H
@@ -6,13 +6,13 @@
 #include "comm.h"
 
 /* The signature of a collective call. Each rank publishes its signature and compares it with those of all ranks. Fields that the kind does
- * not use are 0 and the struct has no padding, so that equal calls are equal byte for byte. */
+ * not use are 0, and the struct has no padding, so that equal calls have equal bytes. */
 #define GT_COLL_WHAT 32
 struct gt_coll_call {
 	uint64_t count; /* elements */
 	uint32_t seq;   /* sequence number among the group's collectives */
 	uint8_t kind, dtype, op, root; /* enum gt_coll_kind, enum gt_dtype, enum gt_reduction, rank of the root */
-	char what[GT_COLL_WHAT]; /* gt_coll.what, cut to 31 characters; empty: no name */
+	char what[GT_COLL_WHAT]; /* gt_coll.what, truncated to 31 characters; empty: no name */
 };
 
 /* One collective call of this rank. */
@@ -23,7 +23,7 @@ struct gt_comm_call {
 	struct gt_coll_call sign;
 	enum gt_coll_kind kind;
 	size_t size, bytes; /* size: bytes of one element; bytes: bytes of `count` elements */
-	size_t staged;      /* bytes that one rank passes to the other ranks; an operand with blocks passes one block for every rank */
+	size_t staged;      /* bytes that one rank passes to the other ranks; if the operand has blocks, one block for every rank */
 	bool blocked;       /* the operand has one block for every rank (reduce_scatter, scatter) */
 	bool done;          /* true: this rank waits for other ranks to finish the call; false: to begin the call */
 };

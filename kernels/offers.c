@@ -2,7 +2,7 @@
 #include "opsig.h"
 #include "optimizer.h"
 
-/* Limits of the fused operations of a last layer with few outputs, for which most of a library kernel's cost would be its launch. Before
+/* Limits of the fused operations of a last layer with few outputs, where most of the time of a library kernel would be its launch. Before
  * you change these limits, measure on a GPU against separate calls at N = 32, 128, 512 and 1024. */
 #define ROWS 1024         /* maximum number of rows of linear+loss: each row has a block, which reads all weights */
 #define WEIGHTS (1 << 15) /* maximum number of elements of the weights, so that they fit into a cache beside the rows */

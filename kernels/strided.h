@@ -1,4 +1,4 @@
-/* Copies of a tensor with its dimensions in another order or with one dimension less: permute, select and select.dx.
+/* Copies of a tensor with dimensions in another order, or with one dimension removed or added: permute, select and select.dx.
  *
  * Such a copy writes the output in the order of its memory. With indices i[0] ... i[3] of the output's dimensions, the slowest one in
  * memory first, it reads the input at the element first + i[0] * step[0] + ... + i[3] * step[3]. */

@@ -1,5 +1,5 @@
-/* The operation bound: from the two factors of a weight gradient it computes an upper limit of the magnitude of its elements and of those
- * of the bias gradient. */
+/* The operation bound: from the two factors of a weight gradient it computes an upper limit for the magnitude of all elements of the weight
+ * and bias gradients. */
 #include "cpu/loops.h"
 
 struct bound {

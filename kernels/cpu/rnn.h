@@ -32,10 +32,10 @@ struct gt_rnn {
 	int64_t state_size;
 };
 
-/* Each function does the work of the panels, or the groups, [begin, end); the context is a struct gt_rnn (gt_range_fn). */
+/* Each function processes the panels, or the groups, [begin, end); the context is a struct gt_rnn (gt_range_fn). */
 struct gt_rnn_isa {
 	const char *name;
-	int width; /* VW: units of a panel of the forward pass */
+	int width; /* VW: number of units in a panel of the forward pass */
 	gt_range_fn *pack_forward, *pack_backward, *forward, *backward;
 };
 

@@ -1,4 +1,4 @@
-/* permute, select and select.dx: copies by element size, in the order of the output's memory (strided.h). */
+/* permute, select and select.dx: copies of elements of any size, in the order of the output's memory (strided.h). */
 #include "cpu/loops.h"
 #include "strided.h"
 #include <string.h>

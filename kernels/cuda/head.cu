@@ -1,6 +1,6 @@
-/* The last layer of a classifier. It has so few outputs that most of a library product's cost would be its launch. linear+loss computes a
- * row and its loss in one kernel, linear.dx+dw computes both gradients. Sums are f32, in an order that depends on the shape only.
- * The limits of both are in offers.c. */
+/* The last layer of a classifier. It has so few outputs that most of a library product's cost would be its launch. linear+loss computes
+ * rows and their losses in one kernel, linear.dx+dw both gradients. Sums are f32, in an order that depends on the shape only. offers.c has
+ * the limits of both operations. */
 #include "cuda/loss.cuh"
 
 #define WARPS (TEAM_BLOCK / 32)

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #define BLOCK 256
-#define TREE 2048 /* number of partial sums that fit into the shared memory of a chunk */
+#define TREE 2048 /* number of partial sums that fit into shared memory */
 
 struct update_args {
 	float *p, *state[GT_MAX_STATES];
@@ -23,8 +23,8 @@ struct update_args {
 	struct gt_cu_step_args step_args;
 };
 
-/* Raises *out to rows * max|dy| * max(1, max|x|), with a NaN above all (the operation bound). dy and x are of the same type, and may be the
- * same memory. part is workspace of BOUND_PARTS pairs; counter as above. */
+/* The operation bound: raises *out to rows * max|dy| * max(1, max|x|); NaN is larger than all values. dy and x are of the same type, and
+ * may be the same memory. part is workspace of BOUND_PARTS pairs; counter as above. */
 #define BOUND_PARTS 1024
 struct bound_args {
 	const void *dy, *x;

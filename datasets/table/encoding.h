@@ -1,5 +1,5 @@
-/* Converts text in other encodings to UTF-8. A file that begins with a UTF-16 byte order mark, as spreadsheets save "Unicode text", is
- * always converted; a file with a UTF-8 byte order mark never is. Other encodings cannot be detected reliably, so the user names them. */
+/* Converts text in other encodings to UTF-8. A file with a UTF-16 byte order mark (spreadsheets call it "Unicode text") is always
+ * converted; a file with a UTF-8 byte order mark is not. Other encodings cannot be detected reliably, so the user names them. */
 #ifndef GT_DATASETS_TABLE_ENCODING_H
 #define GT_DATASETS_TABLE_ENCODING_H
 

@@ -38,7 +38,7 @@ struct gt_table_column {
 	int32_t *code;         /* [n] for GT_STORE_WORDS: index in words, or GT_CODE_MISSING or GT_CODE_OTHER */
 	struct gt_words words; /* UTF-8 */
 	struct gt_texts text;  /* [n] for GT_STORE_TEXT: UTF-8; a missing value is empty */
-	unsigned orders;       /* for columns of dates: orders in which all dates can be read, 1 << enum gt_date_order each; else 0 */
+	unsigned orders;       /* columns of dates: orders in which all dates are valid, as bits 1 << enum gt_date_order; else 0 */
 };
 
 /* The line at which a row begins in its file. Until the next entry, each row begins one line after the previous row. */

@@ -84,7 +84,7 @@ const char *gt_cuda_refuses(const struct gt_opcall *call)
 {
 	const struct gt_tdesc *padded = gt_opcall_padded(call);
 	const char *why = padded ? refuse_padded_channels(call, padded) : NULL;
-	bool any = call->code == GT_OP_CHECK || call->code == GT_OP_BATCHNORM_MERGE; /* the operands of these two are f64 in every graph */
+	bool any = call->code == GT_OP_CHECK || call->code == GT_OP_BATCHNORM_MERGE; /* both operations have f64 operands in every graph */
 	if (!any && gt_opcall_input(call) && gt_opcall_input(call)->dtype == GT_F64)
 		return "f64 is not supported by the cuda backend";
 	if (why)

@@ -10,7 +10,7 @@
 struct gt_strided {
 	int64_t dim[4], step[4]; /* sizes of the output; distances in the input, in elements. Missing dimensions have size 1 */
 	int64_t first;           /* offset in the input, in elements */
-	int guard;               /* dimension of the output, 0 ... 3: elements whose index there is not `index` become 0; -1: none */
+	int guard;               /* dimension of the output, 0 ... 3, in which only elements at `index` are copied (others: 0); -1: none */
 	int64_t index;
 };
 

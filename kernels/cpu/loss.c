@@ -35,7 +35,7 @@ static gt_range_fn *const loops[GT_OP_COUNT][GT_T_COUNT] = {
 	GT_LOSS_POINTWISE(GT_X)
 #undef GT_X
 };
-/* Loops for cross_entropy and mse with targets or weights that need them. */
+/* Loops for cross_entropy with weights or dense targets, and for mse with labels. */
 static gt_range_fn *const shares[GT_T_COUNT] = GT_TYPES(cross_entropy_shares), *const mse_labels[GT_T_COUNT] = GT_TYPES(mse_labels);
 
 static enum gt_code launch_loss(struct gt_dev *dev, struct gt_kernel *head, const struct gt_launch *a, struct gt_err *err)

@@ -4,8 +4,8 @@
  *
  * All teams of a warp read the same row of the tile at the same time, four features at once. So a thread with many features of its query
  * computes many products for each read, and a team of one thread needs no shuffle for a score. Registers are the limit: attention_forward()
- * keeps 2 vectors of a query, backward_q() 3, and backward_kv() 4 of a key. A group of rows is scored before the first of them is added up,
- * because a score waits for its products and for the exponential function; the gradient keeps the values that it has read of these rows. */
+ * keeps 2 vectors of a query, backward_q() 3, and backward_kv() 4 of a key. A group of rows is scored before its first row is added,
+ * because a score waits for products and the exponential function; the gradient keeps the values that it has read of these rows. */
 #include "cuda/device.cuh"
 
 #define BLOCK 128
@@ -35,7 +35,7 @@ template <int D> using back = division<D, 16, 2>;                 /* of the grad
 /* The work of a team: head h of a sample, and a token, which may be past the last token. */
 struct spot {
 	int64_t sample, h, row, first, length; /* first: token of the block's first team */
-	int lane;                              /* index in the team; the thread has every lanes-th group of four features, from here on */
+	int lane;                              /* index in the team; the thread has every lanes-th group of four features, from `lane` on */
 };
 
 template <class T> __device__ static inline spot spot_of(const attention_args &a)

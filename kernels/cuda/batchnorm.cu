@@ -1,6 +1,6 @@
 /* Batch normalisation over [rows, c] with the reductions of columns.cuh: the forward pass, which reads the data once for the statistics and
- * once to normalise. The second reading goes backwards, from the rows that the first reading has left in the L2 cache. The last block of
- * each tile computes the final statistics of its channels, so that the pass takes two launches. batchnorm_dx.cu has the backward pass.
+ * once to normalise. The second pass reads backwards, from rows that the first has left in the L2 cache. The last block of each tile
+ * computes the final statistics of its channels, so that the pass takes two launches. batchnorm_dx.cu has the backward pass.
  *
  * Statistics: a thread computes mean and squared distances of COL_AHEAD rows that it holds in registers. Such groups are combined, then
  * threads, then pieces (Chan, Golub, LeVeque, "Updating formulae and a pairwise algorithm for computing sample variances", 1979). So a

@@ -1,4 +1,4 @@
-/* Dropout, forward and gradient. Both draw the mask (ew.h), so the mask is not stored. A thread makes one draw for four elements of one
+/* Dropout, forward and gradient. Both draw the same mask (ew.h), so it is not stored. A thread makes one draw for four elements of one
  * sample; blocks in y iterate over the samples. */
 #include "cuda/device.cuh"
 

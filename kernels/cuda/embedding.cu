@@ -26,7 +26,7 @@ struct embedding_args {
 	int64_t rows, cols, padding;     /* size of the table; padding: token without a gradient that bags skip, -1: none */
 	int64_t begin, end;              /* the range of rows that a gradient covers */
 	int mode;                        /* enum gt_bag; GT_BAG_SUM without bags */
-	bool zero, update;               /* dw is set to 0 first; dw is the table, to which sgd without momentum applies the gradient */
+	bool zero, update;               /* zero: dw is set to 0 first; update: dw is the table, which sgd without momentum updates */
 	struct gt_attr_update attr;      /* of the update, without seg */
 	struct gt_seg seg;
 	const struct gt_scalars *scalars; /* NULL: no clipping, no loss scale, and the step is never skipped */

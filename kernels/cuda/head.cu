@@ -28,7 +28,7 @@ struct head_back_args {
 };
 
 /* ---- kernels --------------------------------------------------------------------------------------------------------------------- */
-/* Adds the products of a row with all weights in the columns from x, w on: V of them, which are read at once, or up to V before `end`. */
+/* Adds the products of a row with all weights in the columns from x, w on: V columns, which are read at once, or up to V before `end`. */
 template <class S, bool VECTOR>
 __device__ static inline void add_products(float (&sum)[GT_CU_HEAD_COLS], const head_args &a, const S *x, const S *end, const S *w)
 {

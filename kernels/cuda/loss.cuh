@@ -46,7 +46,7 @@ template <class S> __device__ static inline double row_mse(const S *x, int64_t n
 	return team_sum(sum, team) / (double)n;
 }
 
-/* The losses that loss_row computes, as template arguments; an operation code in a kernel's name would change with other operations. */
+/* The losses that loss_row computes, as template arguments; with operation codes, names of kernels would change with other operations. */
 struct loss_cross_entropy {
 	static constexpr int code = GT_OP_CROSS_ENTROPY;
 };

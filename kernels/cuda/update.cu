@@ -286,7 +286,7 @@ template <class S> __device__ static inline uint32_t largest_bits(const S *x, in
 	return block_max(v);
 }
 
-/* Each block finds the largest magnitudes of its elements of dy and, if it is another operand, x; the last block those of all blocks. */
+/* Each block finds the largest magnitudes of its elements of dy and, if it is another operand, x; the last block, of all blocks. */
 template <class S> __global__ void __launch_bounds__(BLOCK) bound(const bound_args a)
 {
 	after_previous();

@@ -4,7 +4,7 @@
 
 #include "base/types.h"
 
-#define GT_ST_TENSORS_MAX 400000 /* maximum number of tensors, by gtrain: bounds the memory that an untrusted header can take */
+#define GT_ST_TENSORS_MAX 400000 /* gtrain's maximum number of tensors, which limits the memory for an untrusted header */
 
 struct gt_st_slot {
 	const char *name;

@@ -2,8 +2,8 @@
  * rates.
  *
  * The formulas are the closed forms in PyTorch's torch/optim/lr_scheduler.py. Warm-up is LinearLR, followed by the schedule from its own
- * step 0, as in SequentialLR. With unit = "epoch", step, multistep and exponential change at epoch boundaries, as PyTorch's do; the smooth
- * schedules (cosine, polynomial, cycles) change at every step; only their lengths are given in epochs. */
+ * step 0, as in SequentialLR. With unit = "epoch", step, multistep and exponential change at epoch boundaries, as in PyTorch. The smooth
+ * schedules (cosine, polynomial, cycles) change at every step; only their lengths are in epochs. */
 #ifndef GT_SESSION_LR_SCHEDULE_H
 #define GT_SESSION_LR_SCHEDULE_H
 

@@ -22,7 +22,7 @@
 enum gt_archive_type { GT_ARCHIVE_FILE, GT_ARCHIVE_FOLDER, GT_ARCHIVE_LINK, GT_ARCHIVE_SPECIAL };
 
 struct gt_archive_member {
-	const char *path;      /* as in the archive, in UTF-8 or other bytes; valid until the next call of `next`; NULL: end of the archive */
+	const char *path;      /* path in the archive, in UTF-8 or other bytes; valid until the next call of `next`; NULL: end of the archive */
 	enum gt_archive_type type;
 	bool encrypted;        /* the content cannot be read without a password */
 };

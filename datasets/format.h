@@ -22,7 +22,7 @@ struct gt_fitting;
 struct gt_format {
 	const char *name;
 	enum gt_content content;
-	/* Searches a folder for files with the usual names of the format. If there are none, it returns GT_OK with paths->n == 0. If it finds
+	/* Searches a folder for files with the usual names of the format. Without such files, it returns GT_OK with paths->n == 0. If it finds
 	 * unusable files, for example another edition of the dataset, it returns an error, which ends the search. NULL: the format has no
 	 * files. */
 	enum gt_code (*find)(const char *dir, enum gt_split split, struct gt_paths *paths, struct gt_err *err);

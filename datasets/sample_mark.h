@@ -3,7 +3,8 @@
  *     gt_dataset_read(&spec, GT_TRAIN, &d, err);     d.mark[i].id: what identifies sample i
  *     gt_source_contents(d.source, d.mark, d.n);     d.mark[i].content, for images; for texts and rows it is already set
  *
- * zzz (class folder and name, or the path in the list)
+ * What the hashes cover:
+ *     image or text in a file   id: its path in the split (class folder and name, or the path in the list)
  *                               content: of an image, the size and the last 4 KiB of its file; of a text, the whole text
  *     row of a table            id: the texts of all columns, whatever their types; equal rows have the same id
  *                               content: the values of the columns that the model uses

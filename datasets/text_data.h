@@ -6,8 +6,8 @@
  *     GT_TRY(gt_texts_fields(&t, &spec, facts.vocab, name_of, files, &tokens, &lengths, &counts, err));
  *     gt_texts_free(&t);
  *
- * With n-grams, the sequence of a text has its tokens and then its hashed n-grams (datasets/text/tokenizer.h), whose ids follow those of
- * the vocabulary. */
+ * With n-grams, the sequence of a text has its tokens and then its hashed n-grams (datasets/text/tokenizer.h), whose ids follow the
+ * vocabulary's ids. */
 #ifndef GT_DATASETS_TEXT_DATA_H
 #define GT_DATASETS_TEXT_DATA_H
 

@@ -62,7 +62,7 @@ void gt_pixels_convert(const uint8_t *in, int from, uint8_t *out, size_t pixels)
 
 /* ---- for the decoders ----------------------------------------------------------------------------------------------------- */
 /* Returns the Exif orientation, 1 to 8, from the body of segment APP1 of a JPEG, chunk eXIf of a PNG or chunk EXIF of a WebP; 1 (upright)
- * if the body has none or is damaged. */
+ * if the body lacks the orientation or is damaged. */
 int gt_exif_orientation(const uint8_t *p, size_t n);
 /* Sets *x and *y to whether the columns and rows of the upright image have the reverse order of their axis in the stored image. */
 void gt_orientation_mirrors(int orientation, bool *x, bool *y);

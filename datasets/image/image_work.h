@@ -10,7 +10,7 @@ struct gt_image_work {
 	struct gt_image_scratch *s;
 	struct gt_transform_list list;
 	const struct gt_sample_key *key;
-	const char *name;    /* of the image, in messages */
+	const char *name;    /* name of the image in messages */
 	struct gt_pixels px; /* the current image, with the channel count of the result */
 	bool owned;          /* px.data may be changed */
 	uint8_t *out;        /* the result, h * w * c bytes; may also hold intermediate images of this size */

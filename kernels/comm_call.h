@@ -5,8 +5,8 @@
 
 #include "comm.h"
 
-/* The signature of a collective call. Each rank publishes its signature and compares it with those of all ranks. Fields that the kind does
- * not use are 0, and the struct has no padding, so that equal calls have equal bytes. */
+/* The signature of a collective call. Each rank publishes its signature and compares it with the signatures of all ranks. Fields that the
+ * kind does not use are 0, and the struct has no padding, so that equal calls have equal bytes. */
 #define GT_COLL_WHAT 32
 struct gt_coll_call {
 	uint64_t count; /* elements */
@@ -28,7 +28,7 @@ struct gt_comm_call {
 	bool done;          /* true: this rank waits for other ranks to finish the call; false: to begin the call */
 };
 struct gt_comm_call gt_comm_call_make(struct gt_comm *c, const int *member, enum gt_coll_kind kind, uint32_t seq, const struct gt_coll *x);
-/* Writes what a late rank has not done: "has not reached all_reduce #17 of gradients (world)". */
+/* Writes the clause about a late rank: "has not reached all_reduce #17 of gradients (world)". */
 void gt_comm_call_text(const struct gt_comm_call *k, char *buf, size_t size);
 /* Compares the calls of all ranks. Returns the first rank whose call differs from rank 0's call, with a message in buf; -1: none. */
 int gt_comm_call_compare(const struct gt_comm_call *k, const struct gt_coll_call *const *sign, char *buf, size_t size);

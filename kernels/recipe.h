@@ -28,7 +28,7 @@
 
 enum gt_recipe_kind {
 	GT_RECIPE_CROP,         /* the image shifted by (-top, -left) pixels, with a black edge */
-	GT_RECIPE_CROP_REFLECT, /* as CROP, with an edge that mirrors the image; the shift is smaller than the image */
+	GT_RECIPE_CROP_REFLECT, /* like CROP, with an edge that mirrors the image; the shift is smaller than the image */
 	GT_RECIPE_FLIP_X,       /* left to right */
 	GT_RECIPE_FLIP_Y,
 	GT_RECIPE_BRIGHTNESS,   /* these three use `factor` */
@@ -45,7 +45,7 @@ struct gt_recipe_op {
 	int32_t kind;                     /* enum gt_recipe_kind */
 	float factor;
 	int32_t top, left, height, width; /* the box, in pixels */
-	int32_t shift;                    /* of the hue, in 1/255 of a full turn, modulo 256 */
+	int32_t shift;                    /* shift of the hue, in 1/255 of a full turn, modulo 256 */
 	uint8_t fill[4];                  /* colour: a byte for each channel */
 };
 

@@ -164,7 +164,7 @@ GT_CLONES static void merge_stats(const void *ctx, int64_t begin, int64_t end)
 	}
 }
 
-/* Combines the statistics of the c folded channels into those of the c / fold channels of the tensor. */
+/* Combines the statistics of the c folded channels into statistics of the c / fold channels of the tensor. */
 static void unfold_stats(const struct parts *p)
 {
 	const struct bn *k = p->k;

@@ -23,7 +23,7 @@ struct span {
 #define LANES 32
 
 /* Computes the largest magnitude of each chunk, as an integer: without their sign, the bits of floats have the order of the values, with
- * infinity and then NaN above all others. shift: left shift from the bits of T to those of an f32. */
+ * infinity and then NaN above all others. shift: left shift from the bits of T to the bits of an f32. */
 #define GT_CHUNK_MAX(name, T, sign, shift)                                                                                                 \
 	GT_CLONES static void name(const void *ctx, int64_t begin, int64_t end)                                                                \
 	{                                                                                                                                      \

@@ -13,7 +13,7 @@
 enum term { DY, DY_X, PRELU };
 
 struct channels {
-	struct gt_cpu_loop loop; /* over rows; for dv, over units; fn NULL: only dw is computed */
+	struct gt_cpu_loop loop; /* loop over rows; for dv, over units; fn NULL: only dw is computed */
 	const void *x, *dy, *v;
 	void *y; /* y, dx or dv */
 	void *dw;

@@ -2,8 +2,7 @@
  * descriptions of all ranks:
  *   small   The data go through the staging memory in the first phase, and every rank reduces or copies for itself. One phase.
  *   direct  The operands are in the segment and every rank reads the others' operands. In an all-reduce a rank reduces its part and stores
- * it in all results. So each part of a buffer is read and written by only one rank, and in-place calls need no copy. Two
- *           phases.
+ *           it in all results. So each part of a buffer is read and written by only one rank, and in-place calls need no copy. Two phases.
  *   staged  For operands outside the segment: pieces go through the staging memory, one phase each. */
 #include "cpu/comm_shm.h"
 #include <stdio.h>

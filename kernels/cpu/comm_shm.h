@@ -108,8 +108,8 @@ static inline uint64_t gt_shm_offset(const struct shm_root *r, const void *p, si
 /* Allocates zeroed memory in the segment and sets *off to its offset. The memory exists until the group is closed. */
 enum gt_code gt_shm_alloc(struct shm_root *r, size_t bytes, uint64_t *off, struct gt_err *err);
 
-/* The functions of comm_wait.c follow. A gt_shm_doing is a callback that writes what a late rank has not done, for messages: "has not
- * reached all_reduce #17 of gradients (world)". */
+/* The functions of comm_wait.c follow. A gt_shm_doing is a callback that writes the clause about a late rank for messages: "has not reached
+ * all_reduce #17 of gradients (world)". */
 typedef void gt_shm_doing(const struct shm_comm *c, const void *ctx, char *buf, size_t size);
 bool gt_shm_is_broken(const struct shm_comm *c);
 /* Returns GT_EPEER with the sentence of the failure. Call it only if the group is broken. */

@@ -122,7 +122,7 @@ static const char *cpu_describe(const struct gt_kernel *k)
 
 static enum gt_code cpu_launch(struct gt_dev *dev, struct gt_kernel *k, const struct gt_launch *a, struct gt_err *err)
 {
-	/* OpenMP keeps this setting for each host thread, and the thread that launches may not be the one that called prepare() */
+	/* OpenMP keeps this setting for each host thread, and prepare() may have been called by another thread than the launch */
 	if (omp_get_max_threads() != dev->threads)
 		omp_set_num_threads(dev->threads);
 	return k->launch(dev, k, a, err);

@@ -17,7 +17,7 @@ struct matrix {
 };
 
 struct muon {
-	struct gt_cpu_loop loop; /* over the elements of one matrix at a time */
+	struct gt_cpu_loop loop; /* loop over the elements of one matrix at a time */
 	char *p, *buf;
 	const char *g;
 	const struct gt_scalars *scalars;

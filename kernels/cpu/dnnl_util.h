@@ -74,7 +74,7 @@ struct gt_dnnl_kernel {
 enum gt_code gt_dnnl_kernel_make(struct gt_dnnl_kernel **out, struct gt_err *err);
 void gt_dnnl_kernel_release(struct gt_kernel *k);
 /* Adds a tensor and returns its memory object in *mem, for the arguments of steps. where is GT_DNNL_IN, GT_DNNL_OUT or GT_DNNL_SCRATCH.
- * index is that of the input or output; a scratch tensor gets an offset in the workspace instead. */
+ * index: number of the input or output; a scratch tensor gets an offset in the workspace instead. */
 enum gt_code gt_dnnl_tensor_add(struct gt_dev *dev, struct gt_dnnl_kernel *k, const struct gt_dnnl_md *md, int where, int index,
                                 dnnl_memory_t *mem, struct gt_err *err);
 /* Adds a scratch tensor with a descriptor of oneDNN. */

@@ -37,7 +37,7 @@ struct embedding {
 	/* set by each launch of a gradient */
 	const int32_t *token, *place; /* the sorted entries */
 	int64_t sorted;               /* number of sorted entries */
-	const double *share;          /* for each sample, 1 / number of its tokens that count; NULL: all 1 */
+	const double *share;          /* for each sample, 1 / number of its tokens in the mean; NULL: all 1 */
 	const struct gt_cpu_apply *apply;
 };
 

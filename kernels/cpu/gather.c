@@ -21,7 +21,7 @@ struct lookup {
 };
 
 struct gather {
-	struct gt_cpu_loop loop; /* over the rows of the result */
+	struct gt_cpu_loop loop; /* loop over the rows of the result */
 	const uint8_t *images;
 	const int32_t *labels;
 	const int64_t *index; /* after find_first_index, points to the entry of the batch's first sample */

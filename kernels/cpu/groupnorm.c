@@ -10,7 +10,7 @@
 #define GT_LANE static inline __attribute__((always_inline))
 
 struct groupnorm {
-	struct gt_cpu_loop loop; /* over the units of all samples */
+	struct gt_cpu_loop loop; /* loop over the units of all samples */
 	const void *x, *dy;
 	const float *gamma, *beta; /* NULL: not affine */
 	float *mean, *rstd;        /* statistics of each group, [samples, groups]; in the forward pass, NULL if they are not stored */

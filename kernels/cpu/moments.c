@@ -1,4 +1,4 @@
-/* batchnorm.merge: combines the statistics of several ranks into those of a batch. One thread computes the few thousand values, in
+/* batchnorm.merge: combines the statistics of several ranks into the statistics of a batch. One thread computes the few thousand values, in
  * double. */
 #include "moments.h"
 #include "cpu/loops.h"

@@ -14,7 +14,7 @@ struct range {
 };
 
 struct pool {
-	struct gt_cpu_loop loop; /* over the rows of the output; a gradient: over images */
+	struct gt_cpu_loop loop; /* loop over the rows of the output; a gradient: over images */
 	const void *x;           /* or dy */
 	void *y;                 /* or dx */
 	int32_t *idx;

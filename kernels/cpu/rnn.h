@@ -27,8 +27,8 @@ struct gt_rnn {
 	void *dx, *before, *dh;
 	/* workspace */
 	float *packed;    /* the weights in panels */
-	int32_t *order, *length; /* samples sorted by length, and the length of each of them, in 0 ... t */
-	float *state;     /* of all groups, state_size floats each */
+	int32_t *order, *length; /* samples sorted by length, and the length of each sample, 0 ... t */
+	float *state;     /* states of all groups, state_size floats each */
 	int64_t state_size;
 };
 

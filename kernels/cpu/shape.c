@@ -4,7 +4,7 @@
 #include <string.h>
 
 struct shape {
-	struct gt_cpu_loop loop; /* over samples, or over rows of a concatenation */
+	struct gt_cpu_loop loop; /* loop over samples, or over rows of a concatenation */
 	const void *in;
 	void *out;
 	void *const *parts; /* concatenation: the operands that repeat (the parts) */

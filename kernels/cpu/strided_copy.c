@@ -4,7 +4,7 @@
 #include <string.h>
 
 struct strided {
-	struct gt_cpu_loop loop; /* over rows: the elements of the output's last dimension */
+	struct gt_cpu_loop loop; /* loop over rows (elements of the output's last dimension) */
 	const void *in;
 	void *out;
 	struct gt_strided s;

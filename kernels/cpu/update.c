@@ -28,7 +28,7 @@ struct chunk {
 };
 
 struct update {
-	struct gt_cpu_loop loop; /* over the elements of all segments */
+	struct gt_cpu_loop loop; /* loop over the elements of all segments */
 	struct args args;
 	const struct gt_scalars *scalars;
 	enum gt_opcode code;

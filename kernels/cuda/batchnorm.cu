@@ -24,7 +24,7 @@ struct batchnorm_args {
 	int act;
 	double *part;
 	float *scratch;
-	uint32_t *counter; /* one for each tile; one call at a time may use them */
+	uint32_t *counter; /* one counter for each tile; one call at a time may use them */
 };
 
 /* Merges n parts of [3, c], n < GT_MOMENTS_PARTS. Outputs that do not exist are NULL. rmean and rvar are either both NULL or both not
@@ -68,8 +68,8 @@ __device__ static inline void finish_channel(const batchnorm_args &a, float *coe
 }
 
 /* Computes the statistics of a tile, which is a range of channels. Several blocks share a tile, and each has some of the rows. Each thread
- * makes partial statistics of four rows at a time. The block merges the statistics of its threads. The block that finishes last merges
- * those of all blocks of the tile, and stores the mean and the scale of the tile's channels. */
+ * makes partial statistics of four rows at a time. The block merges the statistics of its threads. The block that finishes last merges the
+ * statistics of all blocks of the tile, and stores the mean and the scale of the tile's channels. */
 template <class S, int V>
 __global__ void __launch_bounds__(COL_BLOCK, COL_RESIDENT) bn_stats(const batchnorm_args a, float *coef, float *part, const tiling t)
 {

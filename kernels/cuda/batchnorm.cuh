@@ -35,7 +35,7 @@ struct batchnorm_dx_args {
 	double *sums;
 	const double *given;
 	float *scratch;
-	uint32_t *counter; /* one for each tile; one call at a time may use them */
+	uint32_t *counter; /* one counter for each tile; one call at a time may use them */
 };
 cudaError_t gt_cu_batchnorm_dx_start(int type, const batchnorm_dx_args &a, cudaStream_t s);
 

@@ -20,7 +20,7 @@ struct linear {
 	bool own_act;        /* kernels before and after the forward product apply bias and relu instead of its epilogue */
 	bool own_db, add_db; /* own_db: colsum computes db, because the product cannot; add_db: db is added to the existing values */
 	bool no_dw, relu;
-	bool mask; /* in dx, a kernel after the product applies the gradient of the preceding relu, using the relu's output */
+	bool mask; /* dx: a kernel after the product applies the gradient of the preceding relu, using the relu's output */
 	bool bits; /* the forward product writes a mask of bits, and the epilogue of the dx product reads it */
 	size_t bias16, colsum; /* offsets in the scratch memory in bytes. bias16: of the rounded bias; colsum: of the partial sums of colsum */
 	char text[48];

@@ -10,11 +10,11 @@
  * Graphs for which cuDNN 9.19 and 9.26 have precompiled engines for compute capability 9.0 (queried from the libraries;
  * tests/cuda/dnn_plans.c repeats the query):
  * - The forward pass alone; and conv -> add -> [relu] (bias and optional relu) if w, y and the bias have the dtype of x and the values
- * between the operations are f32. For a bias of another dtype, a relu without a bias, or 16-bit values between the operations, all engines
- * are compiled when a plan is made, about a second each. Therefore the bias is rounded to the dtype of x first, and a
- *   relu without a bias gets a bias of zeros.
+ *   between the operations are f32. For a bias of another dtype, a relu without a bias, or 16-bit values between the operations, all
+ *   engines are compiled when a plan is made, about a second each. Therefore the bias is rounded to the dtype of x first, and a relu
+ *   without a bias gets a bias of zeros.
  * - The gradients by data and by weights if every tensor has the same dtype. For dw in f32 with 16-bit activations there is at most one
- * engine, a compiled one. Therefore dw is computed in the dtype of x and widened by conv_tail.cu; cuDNN sums in f32 before it rounds.
+ *   engine, a compiled one. Therefore dw is computed in the dtype of x and widened by conv_tail.cu; cuDNN sums in f32 before it rounds.
  * - beta = 1 in the gradient by weights: dw is added to the existing values.
  * Graphs of a convolution and a batch normalisation are not used, although there are engines for f16 (tests/cuda/dnn_fusions.c; reasons:
  * tests/bench/RESULTS.md). */
@@ -59,8 +59,8 @@ struct gt_dnn_plan {
 enum gt_code gt_dnn_plan_make(struct gt_dev *dev, const struct gt_dnn_conv *c, struct gt_dnn_plan *out, struct gt_err *err);
 void gt_dnn_plan_drop(struct gt_dnn_plan *p); /* p may be zeroed */
 
-/* Queues the plan on a stream. Pointers are aligned to 16 bytes, the workspace to 256. Allocates only if the pointers differ from those of
- * the previous run. */
+/* Queues the plan on a stream. Pointers are aligned to 16 bytes, the workspace to 256. Allocates only if the pointers differ from the
+ * previous run. */
 enum gt_code gt_dnn_plan_run(struct gt_dev *dev, struct gt_dnn_plan *p, void *const at[GT_DNN_TENSORS], void *workspace, cudaStream_t s,
                              struct gt_err *err);
 

@@ -2,8 +2,8 @@
  *
  * Rules of the library on which this code relies (cuDNN documentation, "Graph API" and "cudnn_graph Library"):
  * - A descriptor is created, given attributes and finalized; afterwards it is read only. A descriptor is destroyed before the descriptors
- * to which it refers (struct gt_dnn_set keeps the order). cudnnBackendSetAttribute takes an attribute, its one valid type, a count and
- *   an array.
+ *   to which it refers (struct gt_dnn_set keeps the order). cudnnBackendSetAttribute takes an attribute, its one valid type, a count and an
+ *   array.
  * - cudnnBackendGetAttribute for an array of descriptors fills descriptors that the caller has created.
  * - An engine is identified by (operation graph, global index). An engine configuration adds knob choices. Both reproduce the same plan
  *   with the same library version and card ("CUDNN_BACKEND_ENGINECFG_DESCRIPTOR").

@@ -27,7 +27,7 @@ struct embedding_args {
 	int64_t begin, end;              /* the range of rows that a gradient covers */
 	int mode;                        /* enum gt_bag; GT_BAG_SUM without bags */
 	bool zero, update;               /* zero: dw is set to 0 first; update: dw is the table, which sgd without momentum updates */
-	struct gt_attr_update attr;      /* of the update, without seg */
+	struct gt_attr_update attr;      /* attributes of the update, without seg */
 	struct gt_seg seg;
 	const struct gt_scalars *scalars; /* NULL: no clipping, no loss scale, and the step is never skipped */
 	struct gt_cu_step_args step_args;

@@ -52,7 +52,7 @@ struct gt_cu_call {
 	const struct gt_opcall *op; /* a copy of the call that was prepared, which has the signature of its operation (opsig.h) */
 	int type;                   /* dtype of input 0: GT_CU_F32, ...; -1: it is not a dtype of activations */
 	void *const *in, *const *out, *scratch;
-	struct gt_binding *binding;       /* for GT_CU_BIND, which fills it at the first launch */
+	struct gt_binding *binding;       /* used by GT_CU_BIND, which fills it at the first launch */
 	uint32_t *counter;                /* as many counters as gt_cu_family.counters returned */
 	const struct gt_cu_table *table;  /* tables that gt_cu_family.tables has uploaded */
 	struct gt_cu_step_args step_args; /* set if gt_cu_family.reads_step_args returned true */

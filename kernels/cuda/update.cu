@@ -36,7 +36,7 @@ struct bound_args {
 };
 
 /* ---- kernels --------------------------------------------------------------------------------------------------------------------- */
-/* Updates the elements i .. i + 3, or only the first n of them if n < 4. */
+/* Updates the elements i .. i + 3, or only the first n elements if n < 4. */
 template <class Step>
 __device__ static inline void update_quad(const update_args &a, const gt_opt_f32 &h, int64_t i, int n, bool vector)
 {

@@ -139,7 +139,7 @@ static enum gt_code compare_peer_info(const struct gloo_comm *c, const struct pe
 	return GT_OK;
 }
 
-/* Opens one connection to every other rank. All ranks learn whether all of them have succeeded. */
+/* Opens one connection to every other rank. Afterwards every rank knows whether all ranks have succeeded. */
 static enum gt_code connect_all(struct gloo_comm *c, const struct gt_comm_spec *spec, int listener, const struct peer_info *all,
                                 struct gt_err *err)
 {

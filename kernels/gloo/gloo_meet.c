@@ -1,5 +1,5 @@
 /* Opens and authenticates the connections between the ranks of a group before gloo gets them. Each rank listens on one socket. Of two
- * ranks, the higher connects to the lower. The handshake is that of base/peer_auth.h with the group's random number as the secret, and the
+ * ranks, the higher connects to the lower. The handshake of base/peer_auth.h is used, with the group's random number as the secret, and the
  * connector's rank and the acceptor's rank as the claims. All connections are opened at the same time. The bytes of an unauthenticated
  * connection never reach gloo. */
 #include "base/clock.h"

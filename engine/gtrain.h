@@ -67,7 +67,7 @@ enum gt_code gt_bundled_find(struct gt_arena *a, const char *name, const char **
 void gt_schema_each(void (*fn)(void *user, const struct gt_schema_key *key), void *user);
 /* Calls fn for every layer type, then for every word that is a value of another key. */
 void gt_schema_words(void (*fn)(void *user, const struct gt_schema_word *word), void *user);
-/* Copies the description of a key without those of its words into buf, or that of one word, "" if it has none. Both return buf. */
+/* Copies the description of a key without its words, or the description of one word ("": none), into buf. Both return buf. */
 const char *gt_schema_about(const struct gt_schema_key *key, char *buf, size_t size);
 const char *gt_schema_word_text(const struct gt_schema_key *key, const char *word, char *buf, size_t size);
 

@@ -94,9 +94,9 @@ struct gt_shown {
 	struct gt_arena *arena;
 };
 
-/* Reads samples with the loader of a run, as one rank on the CPU; neither the ranks nor the device change what the network gets. Plans and
- * trains nothing. GT_EUSAGE: the run or the split has fewer steps than spec->step. GT_ENOINPUT: the split has no samples. The caller frees
- * *out with gt_shown_free. */
+/* Reads samples with the loader of a run, as one rank on the CPU; the network's input does not depend on ranks and device. Plans and trains
+ * nothing. GT_EUSAGE: the run or the split has fewer steps than spec->step. GT_ENOINPUT: the split has no samples. The caller frees *out
+ * with gt_shown_free. */
 enum gt_code gt_show(const struct gt_conf *c, const struct gt_show_spec *spec, struct gt_shown **out, struct gt_err *err);
 void gt_shown_free(struct gt_shown *b); /* does nothing if b is NULL */
 

@@ -71,7 +71,7 @@ struct gt_sweep_spec {
 	const char *dir;         /* directory of the sweep; NULL: runs/<name of the config>-sweep */
 	int64_t trials;          /* number of trials of a sweep with a range; 0: GT_SWEEP_RANDOM */
 	int jobs;                /* trials that run at the same time, at least 1; may differ from call to call */
-	int64_t seed;            /* of the random values; -1: the config's seed */
+	int64_t seed;            /* seed of the random values; -1: the config's seed */
 	bool halving;
 	char *program;           /* argv[0] of the trials */
 	/* Called when trial `index` starts or ends, and several times a second with index -1. */

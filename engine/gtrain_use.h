@@ -84,7 +84,7 @@ struct gt_mistake {
 	int64_t at;              /* position of the sample in the order of the evaluation, from 0 */
 	const char *sample;      /* path of its file, FILE:LINE of a row, or DIRECTORY[i] of an array */
 	int64_t label, predicted; /* classes; with several labels, both are the label that is wrong; -1: the targets are numbers */
-	double probability;      /* of the prediction; with several labels, of the label; NAN: the targets are numbers */
+	double probability;      /* probability of the prediction (several labels: of the label); NAN: the targets are numbers */
 	double right;            /* probability of the correct class; NAN with several labels or numbers */
 	bool missing;            /* with several labels: the sample has the label, and the model does not predict it */
 	double error;            /* numbers: largest absolute error of a target, in its standard deviations; else the model's confidence */
@@ -175,7 +175,7 @@ struct gt_predict_spec {
 enum gt_code gt_predict(const struct gt_predict_spec *spec, bool (*fn)(void *user, const struct gt_prediction *p), void *user,
                         struct gt_err *err);
 
-/* Describes a checkpoint, and writes what it contains to *j as an object. If verify is true, recomputes and compares all digests. */
+/* Describes a checkpoint and its contents, as an object in *j. If verify is true, recomputes and compares all digests. */
 enum gt_code gt_inspect(const char *ckpt, bool verify, struct gt_json *j, struct gt_err *err);
 
 /* Copies model.safetensors of a checkpoint to path, atomically. */

@@ -66,7 +66,7 @@ struct gt_auth {
 	size_t bytes;
 	struct gt_peer_auth pending[GT_AUTH_PENDING];
 	struct epoll_event event[GT_AUTH_PENDING];
-	int events, next; /* number of entries of event; index of the one that gt_auth_next() handles next */
+	int events, next; /* number of entries of event; index of the entry that gt_auth_next() handles next */
 };
 
 /* Returns a socket that listens on an address and a port; port 0: the kernel selects one. Writes the socket's name to *at, unless at is

@@ -5,7 +5,7 @@
  * samples is only close to share * n. Two more rules apply:
  *     Of each class, at least one sample is in "train" and, if share * (samples of the class) is 0.5 or more, at least one in "valid": the
  *     sample with the largest or the smallest draw. The same holds for all samples together.
- * Samples that a run has used keep their split (gt_used_part); only samples that are new to the run are divided by their draws. */
+ *     Samples that a run has used keep their split (gt_used_part); only samples that are new to the run are divided by their draws. */
 #ifndef GT_EXEC_SPLIT_SAMPLES_H
 #define GT_EXEC_SPLIT_SAMPLES_H
 

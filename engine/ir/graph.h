@@ -250,7 +250,8 @@ enum gt_code gt_graph_verify(const struct gt_graph *g, struct gt_err *err);
 
 /* layer_depth.c. A block is a sequence of parameters whose layers' names have the same part before the first dot ("layer1" of
  * "layer1.0.conv1"); a sequence of only normalisation parameters belongs to the preceding block. gt_graph_depth returns the number of
- * blocks after the block of a parameter: 0 for the last block, the head. gt_graph_block returns the name of a parameter's block, zzz. */
+ * blocks after the block of a parameter: 0 for the last block, the head. gt_graph_block returns the name of a parameter's block, and
+ * its length in *length. */
 int gt_graph_depth(const struct gt_graph *g, int param);
 const char *gt_graph_block(const struct gt_graph *g, int param, int *length);
 

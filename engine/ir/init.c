@@ -58,8 +58,8 @@ static void skip_torch_draws(struct gt_mt19937 *m, enum gt_dtype t, int64_t n)
 		t == GT_F64 ? gt_mt19937_u64(m) : gt_mt19937_u32(m);
 }
 
-/* Draws the values of p as PyTorch does. torch.nn.MultiheadAttention draws the parameters of its output projection before those of its
- * input projection: in_proj_weight skips these draws, and out_proj.weight uses them. */
+/* Draws the values of p as PyTorch does. torch.nn.MultiheadAttention draws the parameters of its output projection before the input
+ * projection: in_proj_weight skips these draws, and out_proj.weight uses them. */
 static void draw_as_torch(struct gt_init_stream *s, const struct gt_param *p, struct gt_init d, void *out, int64_t n)
 {
 	struct gt_mt19937 *m = &s->torch;

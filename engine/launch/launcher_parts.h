@@ -12,12 +12,12 @@
 #define GT_BOARD_MAGIC 0x67746264u /* "gtbd" */
 #define GT_BOARD_VERSION 2
 
-struct gt_board_slot { /* one for each rank of this host; zzz */
+struct gt_board_slot { /* one slot for each rank of this host; only that rank writes to it */
 	_Alignas(128) _Atomic uint64_t beats; /* number of progress reports */
 	_Atomic int64_t step;     /* optimizer steps done; -1: none yet */
 	_Atomic uint32_t waits;   /* 1: the rank waits in a collective */
 	_Atomic uint32_t allow_ms; /* milliseconds that may pass before the next report; 0: the launcher's timeout */
-	char phase[GT_PHASE_SIZE]; /* for messages; a reader may see a half-written text */
+	char phase[GT_PHASE_SIZE]; /* name of the phase, for messages; a reader may see a half-written text */
 };
 
 struct gt_board {

@@ -1,11 +1,12 @@
 /* Plans the memory of activations, in three passes over the list of nodes:
  * 1. An output that is its input under another description (flatten of NHWC, dropout in evaluation) shares the input's memory.
  * 2. An element-wise node overwrites its input if no later node reads it.
- * 3. The remaining blocks get offsets. The workspace of each call is also a block, whose lifetime is the call. Blocks are placed in
- * order of size, the largest first, each at the lowest offset that is free during its lifetime. Blocks that other ranks read are placed in
- * an arena of their own, where offsets must be equal on all ranks; this holds because the graph that gives their lifetimes is the same on
- * every rank. Largest-first placement is within a few per cent of the lower bound for networks (Pisarchyk & Lee, "Efficient memory
- * management for deep neural net inference", 2020, greedy by size). */
+ * 3. The remaining blocks get offsets. The workspace of each call is also a block, whose lifetime is the call. Blocks are placed in order
+ *    of size, the largest first, each at the lowest offset that is free during its lifetime. Blocks that other ranks read are placed in an
+ *    arena of their own, where offsets must be equal on all ranks; this holds because the graph that gives their lifetimes is the same on
+ *    every rank.
+ * Largest-first placement is within a few per cent of the lower bound for networks (Pisarchyk & Lee, "Efficient memory management for deep
+ * neural net inference", 2020, greedy by size). */
 #include "plan/plan.h"
 #include "ir/op.h"
 #include <stdlib.h>

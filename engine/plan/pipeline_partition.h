@@ -14,21 +14,21 @@
  *	stage 1                 RECV a  fc  loss  fc.dx      SEND da  fc.dw
  *
  * - Stage s runs on rank s % ranks of the pipeline. If both stages of a transfer are on one rank, the peer is the rank itself and the
- * transfer is one copy. In the forward pass the copy is made when the receiving stage begins. Until then the value stays in memory, because
- * its SEND node is at the start of the sending stage's backward pass. In the backward pass the copy is made as soon as the value is made,
- *   because the receiving stage's memory is reserved from its own forward pass on.
+ *   transfer is one copy. In the forward pass the copy is made when the receiving stage begins. Until then the value stays in memory,
+ *   because its SEND node is at the start of the sending stage's backward pass. In the backward pass the copy is made as soon as the value
+ *   is made, because the receiving stage's memory is reserved from its own forward pass on.
  * - Parameters keep their indices: parameter i is the same tensor in the whole graph and in the graph of every stage. Only the stage that
- * uses a parameter has its values and memory for them.
+ *   uses a parameter has its values and memory for them.
  * - A tied parameter (gt_param.tied) belongs to the stage of the layer that owns it. gt_graph_send_tied, before the partition, gives layers
  *   of other stages a copy of the parameter, which is sent like an activation; the nodes that make its gradient are all on the owner's
  *   stage (ir/autodiff.c), which receives their operands. So the sums have the same order as without a pipeline.
  * - Images and labels are never sent: a stage that reads them loads them. Metrics stay on the last stage.
  * - A value that shares another value's memory (gt_node_alias) is not sent. Instead the value that owns the memory is sent, and the
- * receiving stage makes the alias.
+ *   receiving stage makes the alias.
  * - A value that is recomputed for the backward pass (recompute.h) is recomputed on its own stage only. A stage that receives the value
  *   keeps it.
  * - Both ends order their transfers in the same way: within one phase of a micro-batch, in the order of gt_partition.cross. A stage
- * receives the values for a phase at the start of the phase; their memory has no earlier use, so that data may arrive early. In the
+ *   receives the values for a phase at the start of the phase; their memory has no earlier use, so that data may arrive early. In the
  *   forward pass a stage sends at the end, together with its next receives; in the backward pass it sends a value right after the node that
  *   makes the value.
  * - The nodes of a stage are in the order of the phases: forward, backward, and with `split` the nodes that make only gradients of

@@ -112,7 +112,7 @@ struct gt_gather_span {
 /* Where the parameters of a model are in the flat arenas. The first plan of a space decides it. */
 struct gt_param_layout {
 	struct gt_graph *first;      /* the first graph that was planned; its parameters are the model's. NULL before the first plan */
-	struct gt_param_slot *param; /* one for each parameter of `first` */
+	struct gt_param_slot *param; /* one slot for each parameter of `first` */
 	enum gt_dtype master;        /* dtype of parameters, gradients and state: f32 or f64 */
 	enum gt_dtype work;          /* dtype of the copies in WORK: bf16 or f16; equal to master if there are no copies */
 	int nstates;                 /* number of optimizer state tensors of each parameter, 0 … 3; each is one slot of STATE */
@@ -171,9 +171,9 @@ struct gt_range {
 struct gt_call {
 	struct gt_kernel *kernel;        /* the prepared kernel; NULL: the call is a communication */
 	const struct gt_attr_comm *comm; /* attributes of the communication; NULL: the call is a kernel */
-	size_t count;                    /* of a communication: number of elements, counted as in gt_coll.count */
-	enum gt_dtype dtype;             /* of a communication: type of the elements */
-	struct gt_range from, to;        /* of a communication outside a graph: positions of the input and the output */
+	size_t count;                    /* number of elements of a communication, counted as in gt_coll.count */
+	enum gt_dtype dtype;             /* type of the elements of a communication */
+	struct gt_range from, to;        /* positions of input and output of a communication outside a graph */
 	bool fused_update;               /* the kernel changes weights, so it must run after the CHECK step */
 	const char *op, *layer;          /* names of the operation and the layer, for dumps and messages */
 	int node;                        /* index of the call's node in the graph; -1: the call belongs to no graph */

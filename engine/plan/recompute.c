@@ -10,7 +10,7 @@ struct pass {
 	gt_vid *again; /* [value]: for a dropped value, the value that recomputes it; -1: not made yet */
 };
 
-/* Returns the index of the first backward node. The nodes before it are the forward pass; the last of them is the loss. */
+/* Returns the index of the first backward node. The nodes before it are the forward pass; the last node of it is the loss. */
 static int first_backward(const struct gt_graph *g)
 {
 	int i = 0;

@@ -13,7 +13,7 @@ static struct gt_optim_call call_of(const struct gt_conf_optimizer *c, const str
 {
 	const struct gt_optimizer_row *row = &gt_optimizer_rows[c->type];
 	struct gt_optim_call o;
-	memset(&o, 0, sizeof o); /* also clears the padding, because calls are compared byte by byte */
+	memset(&o, 0, sizeof o); /* also sets padding to 0, because calls are compared byte by byte */
 	o.row = gt_update_row(row->update);
 #define GT_X(P, A, KIND, key, ...) COPY_##KIND(&o.attr.update, c, key)
 	GT_OPTIMIZER_KEYS(GT_X, , )

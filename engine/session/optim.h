@@ -99,8 +99,8 @@ const char *gt_optim_phase_text(const struct gt_optim *o, int phase, char *buf, 
  * epoch. */
 void gt_optim_rates(const struct gt_optim *o, int64_t step, int64_t total, int64_t per_epoch, double lr[GT_MAX_LR]);
 
-/* Fills momentum with gt_step_args.momentum of an optimizer step: the momentum, or beta1, of a schedule that changes it, else 0. The other
- * arguments are those of gt_optim_rates. */
+/* Fills momentum with gt_step_args.momentum of an optimizer step: the momentum, or beta1, of a schedule that changes it, else 0. Other
+ * arguments: as for gt_optim_rates. */
 void gt_optim_momenta(const struct gt_optim *o, int64_t step, int64_t total, int64_t per_epoch, double momentum[GT_MAX_LR]);
 
 /* Computes the learning rates of the entries of train.groups for display, from the rates lr of gt_optim_rates: the entry's rate times its

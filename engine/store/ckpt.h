@@ -133,15 +133,15 @@ enum gt_code gt_ckpt_retain(struct gt_ckpt_dir *d, int64_t keep, struct gt_err *
  * another name, which belongs to no run directory. */
 enum gt_code gt_ckpt_run_dir(const char *path, char *dir, int64_t *step, struct gt_err *err);
 
-/* Returns the serial of the newest checkpoint of a run directory in *serial; 0 if there is none. */
+/* Sets *serial to the serial of the newest checkpoint of a run directory; 0: no checkpoint. */
 enum gt_code gt_ckpt_newest_serial(const char *dir, int64_t *serial, struct gt_err *err);
 
 /* Opens a checkpoint and verifies its files; its tensors are then readable by name. path is a run directory or a step directory. In a run
  * directory, `which` selects the checkpoint: "latest", "best", a decimal step, or NULL for the best one, or the latest if none is marked as
  * the best. "latest" opens the newest checkpoint that is not damaged, and reports each newer, damaged checkpoint through warn. The other
- * words never open another checkpoint instead of a damaged one. The newest checkpoint is the one that was committed last; after a resume
- * from an earlier step it does not have the highest step. If `verify` is true, all digests are recomputed, otherwise only lengths and
- * headers are checked. GT_ENOINPUT: there is no checkpoint. GT_EDATA: it is damaged. GT_EFAIL: memory, descriptors or permissions were
+ * words never open another checkpoint instead of a damaged one. The newest checkpoint is the checkpoint that was committed last; after a
+ * resume from an earlier step it does not have the highest step. If `verify` is true, all digests are recomputed, otherwise only lengths
+ * and headers are checked. GT_ENOINPUT: there is no checkpoint. GT_EDATA: it is damaged. GT_EFAIL: memory, descriptors or permissions were
  * lacking; the checkpoint may be good. */
 enum gt_code gt_ckpt_open(const char *path, const char *which, bool verify, void (*warn)(void *user, const char *text), void *user,
                           struct gt_ckpt **out, struct gt_err *err);

@@ -32,9 +32,9 @@ struct gt_ckpt_dir {
 	char path[4096];
 	size_t existed; /* length of the part of path that existed before it was opened */
 	int lock;       /* descriptor of the locked file .lock */
-	int64_t serial; /* serial of the last committed checkpoint, the highest in the directory; 0: there is none */
+	int64_t serial; /* serial of the last committed checkpoint, the highest in the directory; 0: no checkpoint */
 	int64_t parent; /* serial of the checkpoint that the next commit continues */
-	int64_t step;   /* step of the checkpoint with the serial `parent`; -1: there is none */
+	int64_t step;   /* step of the checkpoint with the serial `parent`; -1: no such checkpoint */
 	bool back;      /* the run has gone back: later checkpoints move to history-<serial + 1> with the next commit */
 };
 

@@ -9,7 +9,7 @@
 struct gt_st_slot {
 	const char *name;
 	struct gt_tdesc desc;
-	uint64_t begin, end; /* its bytes [begin, end), counted from the end of the header; in a file of torch.save, from its beginning */
+	uint64_t begin, end; /* the tensor's bytes [begin, end), from the end of the header; in a file of torch.save, from its beginning */
 };
 
 #endif

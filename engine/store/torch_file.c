@@ -7,7 +7,7 @@
 
 enum {
 	PICKLE_MAX = 64 << 20, /* bytes of data.pkl. A tensor takes about 150. */
-	NAME_MAX_BYTES = 400   /* of a member of the archive */
+	NAME_MAX_BYTES = 400   /* maximum length of a member's name */
 };
 
 /* A file that is being read. */
@@ -24,7 +24,7 @@ bool gt_torch_is_file(const unsigned char *first, size_t n)
 	return n > 30 && !memcmp(first, "PK\3\4", 4) && memmem(first + 30, n - 30, "/data.pkl", 9);
 }
 
-/* Finds the member NAME/<name>. NULL: there is none. */
+/* Finds the member NAME/<name>. NULL: no such member. */
 static const struct gt_zip_member *find_member(const struct source *s, const char *name)
 {
 	char full[NAME_MAX_BYTES];

@@ -4,7 +4,7 @@
 
 enum {
 	VALUES_MAX = 6000000, /* maximum number of values of a pickle, to limit the memory for an untrusted file. A tensor has about 12. */
-	NAME_MAX_BYTES = 200  /* of a module or a class */
+	NAME_MAX_BYTES = 200  /* maximum length of the name of a module or class */
 };
 
 static const struct gt_torch_global known[] = {

@@ -342,7 +342,7 @@ static enum gt_code run_one_process(struct job *j, const struct gt_ranks *r, str
 	return code;
 }
 
-/* Trains n ranks that are threads. The data is read once for all of them. */
+/* Trains n ranks that are threads. The data is read once for all ranks. */
 static enum gt_code run_threads(struct job *j, int n, struct gt_err *err)
 {
 	struct gt_session_spec spec = session_spec(j->c);
@@ -455,7 +455,7 @@ enum gt_code gt_run(struct gt_conf *c, const struct gt_run_opts *o, struct gt_er
 	return run_or_resume(c, o->out ? o->out : c->checkpoint.dir, NULL, o, err);
 }
 
-/* Completes or removes what a killed run left incomplete in its directory, before a checkpoint is chosen. With several ranks, the launcher
+/* Completes or removes incomplete files of a killed run in its directory, before a checkpoint is chosen. With several ranks, the launcher
  * does this before it starts them, otherwise rank 0 when it opens the directory. */
 static enum gt_code finish_interrupted_commit(const char *dir, const struct gt_run_opts *o, struct gt_err *err)
 {

@@ -18,7 +18,7 @@ enum gt_code gt_state_check_optimizers(const struct gt_session *s, const struct 
 
 /* Loads parameters and buffers from a checkpoint into the session and, with optim, the optimizer states. GT_ECONFIG: with optim, see
  * gt_state_check_optimizers. GT_EDATA: the data of the session
- * has other classes than the checkpoint; the names of the classes are those of the checkpoint from then on. */
+ * has other classes than the checkpoint; from then on, the class names of the checkpoint are used. */
 enum gt_code gt_state_load(struct gt_session *s, const struct gt_ckpt *c, bool optim, struct gt_err *err);
 
 /* Returns the bytes of a checkpoint of the session, rounded up. */

@@ -110,7 +110,7 @@ static enum gt_code warn_last_layer(const struct list *l)
 
 /* The columns of a table that the model does not read. */
 struct unread {
-	char columns[400], inputs[128]; /* their names, and the inputs that a model needs to read them */
+	char columns[400], inputs[128]; /* names of the columns, and of the inputs that a model needs to read them */
 	int n;
 };
 

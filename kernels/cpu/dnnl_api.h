@@ -49,7 +49,6 @@ dnnl_status_t gt_dnnl_memory(dnnl_engine_t engine, const struct gt_dnnl_md *md, 
 enum gt_dnnl_pass { GT_DNNL_FWD, GT_DNNL_DX, GT_DNNL_DW };
 
 struct gt_dnnl_window {
-	dnnl_alg_kind_t algorithm;             /* dnnl_convolution_direct, dnnl_convolution_winograd */
 	dnnl_dims_t stride, padding, dilation; /* dilation: 0 if the entries of the kernel are adjacent */
 };
 

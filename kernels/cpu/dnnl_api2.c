@@ -68,13 +68,14 @@ static dnnl_status_t init_op_desc(const struct gt_dnnl_request *r, const dnnl_me
 		return r->pass == GT_DNNL_DX ? dnnl_inner_product_backward_data_desc_init(&op->linear, x, w, y)
 		                             : dnnl_inner_product_backward_weights_desc_init(&op->linear, x, w, b, y);
 	}
+	const dnnl_alg_kind_t direct = dnnl_convolution_direct;
 	if (r->pass == GT_DNNL_FWD)
-		return dnnl_dilated_convolution_forward_desc_init(&op->conv, dnnl_forward_training, c->algorithm, x, w, b, y, c->stride,
-		                                                  c->dilation, c->padding, c->padding);
+		return dnnl_dilated_convolution_forward_desc_init(&op->conv, dnnl_forward_training, direct, x, w, b, y, c->stride, c->dilation,
+		                                                  c->padding, c->padding);
 	if (r->pass == GT_DNNL_DX)
-		return dnnl_dilated_convolution_backward_data_desc_init(&op->conv, c->algorithm, x, w, y, c->stride, c->dilation, c->padding,
+		return dnnl_dilated_convolution_backward_data_desc_init(&op->conv, direct, x, w, y, c->stride, c->dilation, c->padding,
 		                                                        c->padding);
-	return dnnl_dilated_convolution_backward_weights_desc_init(&op->conv, c->algorithm, x, w, b, y, c->stride, c->dilation, c->padding,
+	return dnnl_dilated_convolution_backward_weights_desc_init(&op->conv, direct, x, w, b, y, c->stride, c->dilation, c->padding,
 	                                                           c->padding);
 }
 

@@ -62,8 +62,7 @@ static enum gt_code make_pd(const struct job *j, enum gt_dnnl_pass pass, const s
 	dnnl_status_t st;
 	*pd = NULL;
 	if (c) {
-		window = (struct gt_dnnl_window){.algorithm = dnnl_convolution_direct,
-		                                 .stride = {c->stride[0], c->stride[1]},
+		window = (struct gt_dnnl_window){.stride = {c->stride[0], c->stride[1]},
 		                                 .padding = {c->padding[0], c->padding[1]},
 		                                 .dilation = {c->dilation[0] - 1, c->dilation[1] - 1}};
 		r.window = &window;
@@ -355,7 +354,7 @@ enum gt_code gt_cpu_conv(struct gt_dev *dev, const struct gt_opcall *call, struc
 	struct job j = {.dev = dev, .call = call, .conv = a, .groups = a->groups > 1 ? a->groups : 1, .act = a->act};
 	j.pass = call->code == GT_OP_CONV2D ? GT_DNNL_FWD : call->code == GT_OP_CONV2D_DX ? GT_DNNL_DX : GT_DNNL_DW;
 	if (gt_cpu_winograd(dev)) {
-		GT_TRY(gt_dnnl_wino(dev, call, out, err));
+		GT_TRY(gt_cpu_winograd_conv(dev, call, out, err));
 		if (*out)
 			return GT_OK;
 	}

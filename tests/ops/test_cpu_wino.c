@@ -71,6 +71,7 @@ static void compare(enum gt_opcode code, const struct shape *s, bool add)
 static const struct shape shapes[] = {
 	{32, 64, 32, 32, 64, true},   /* several chunks of tiles */
 	{16, 128, 24, 20, 96, false},
+	{50, 16, 14, 14, 16, false},
 	{3, 16, 19, 22, 16, true},    /* one panel of columns; tiles that overhang */
 	{7, 48, 9, 7, 80, true},      /* a last panel of half the width */
 	{32, 512, 4, 4, 512, true},   /* more transformed weights than caches hold */

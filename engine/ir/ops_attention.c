@@ -156,8 +156,9 @@ static enum gt_code attention_gradient(GT_GRADIENT_ARGS)
 static double attention_flops(const struct gt_graph *g, const struct gt_node *n)
 {
 	const struct gt_attr_attention *a = n->attr;
-	const struct gt_tdesc *y = gt_node_desc(g, n, n->backward ? "dy" : "y");
-	return (n->backward ? 10.0 : 4.0) / (a->causal ? 2 : 1) * (double)gt_tdesc_count(y) * (double)y->dim[1];
+	bool gradient = n->op->code == GT_OP_ATTENTION_DX;
+	const struct gt_tdesc *y = gt_node_desc(g, n, gradient ? "dy" : "y");
+	return (gradient ? 10.0 : 4.0) / (a->causal ? 2 : 1) * (double)gt_tdesc_count(y) * (double)y->dim[1];
 }
 
 static enum gt_code attention_expand(struct gt_graph *g, const struct gt_layer_spec *s, const gt_vid *in, int nin, gt_vid *y,

@@ -84,7 +84,8 @@ static enum gt_code gru_gradient(GT_GRADIENT_ARGS)
 /* Counts the products with weight_hh and, for each gate, ten operations of its activation. */
 static double steps_flops(const struct gt_graph *g, const struct gt_node *n)
 {
-	const struct gt_tdesc *x = gt_node_desc(g, n, n->backward ? "dx" : "x"), *w = gt_node_desc(g, n, "w");
+	bool gradient = n->op->code == GT_OP_LSTM_STEPS_DX || n->op->code == GT_OP_GRU_STEPS_DX;
+	const struct gt_tdesc *x = gt_node_desc(g, n, gradient ? "dx" : "x"), *w = gt_node_desc(g, n, "w");
 	return (double)gt_tdesc_count(x) * (2.0 * (double)w->dim[1] + 10.0);
 }
 

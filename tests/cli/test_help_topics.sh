@@ -25,7 +25,7 @@ has key_group mlflow log.mlflow.uri log.mlflow.experiment
 has key_elsewhere batch_size data.batch ' example data = { batch = 128; };'
 has key_values eval.tta ' values none' ' mirror: average the logits of an image and its mirror image'
 has layer conv2d 'conv2d, a value of model.layers[].type' ' also nn.Conv2d, conv, convolution' \
-	' example { type = "conv2d"; out = 64; kernel = 3; }' ' padding zeros added on both sides (int|int[2], 0..65536;'
+	' example { type = "conv2d"; out = 64; kernel = 3; }' ' padding zeros added on each side (int|int[2], 0..65536;'
 for name in Conv2d nn.Conv2d torch.nn.Conv2d CONV; do
 	has "layer_by_$name" "$name" 'conv2d, a value of model.layers[].type'
 done

@@ -140,14 +140,14 @@ gives arrays_folder 64 err 'expected an IDX file of images' eval run-arrays new
 # a damaged file: the message names the remedy; a run that skips it proposes an evaluation that skips it too
 for i in $(seq 10 39); do truncate -s 60 "old/dark/$i.png"; done
 truncate -s 0 old-texts/dark/20.txt
-gives damaged_remedy 65 err '; to leave out such files, write data.on_error = "skip"' run images.cfg -q -o stopped
+gives damaged_remedy 65 err '; to skip such files, write data.on_error = "skip"' run images.cfg -q -o stopped
 gives damaged_text_remedy 65 err \
-	'old-texts/dark/20.txt: expected 1 byte to 256 MiB, got 0 bytes; to leave out such files, write data.on_error' \
+	'old-texts/dark/20.txt: expected 1 byte to 256 MiB, got 0 bytes; to skip such files, write data.on_error' \
 	run texts.cfg -q -o stopped-texts
 run run images.cfg -o skipped -s data.on_error=skip
 next=$(sed -n 's/^next: .*gtrain //p' err)
 for f in old/*/*.png; do cp "$f" "$f.kept" && echo damaged >"$f"; done
-gives damaged_all 65 err 'samples could be measured: they cannot be read' eval skipped
+gives damaged_all 65 err 'samples could be evaluated: they cannot be read' eval skipped
 for f in old/*/*.png; do mv "$f.kept" "$f"; done
 # shellcheck disable=SC2086
 gives damaged_next 0 out ' samples' ${next:-none}

@@ -157,7 +157,7 @@ else
 	fail folder_skips_exact 'the weights depend on the number of threads'
 fi
 gives folder_eval_skips 0 err 'bad/train/rose/7.png: PNG: the file is truncated' eval skips --split train
-gives folder_eval_stops 65 err 'to leave out such files, write data.on_error = "skip"' eval skips --split train -s data.on_error=stop
+gives folder_eval_stops 65 err 'to skip such files, write data.on_error = "skip"' eval skips --split train -s data.on_error=stop
 gives folder_skip_mse 78 err 'do not go together' check net.cfg -s 'data.on_error="skip"' -s 'train.loss="mse"'
 gives folder_valid_twice 78 err 'data.valid' check net.cfg -s data.valid=0.2
 gives folder_size 78 err 'data.augment' check net.cfg -s 'data.augment=({ type = "random_resized_crop"; size = 20; })'

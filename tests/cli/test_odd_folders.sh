@@ -292,7 +292,7 @@ fi
 "$gtrain" init texts_binary -o binary.cfg -q 2>/dev/null
 sed -i '/on_error/d' binary.cfg
 gives data_texts 65 err '2 of 18 samples cannot be read' check binary.cfg --data
-gives run_of_texts 65 err 'to leave out such files, write data.on_error = "skip"' check binary.cfg
+gives run_of_texts 65 err 'to skip such files, write data.on_error = "skip"' check binary.cfg
 printf 'x,y,t\n' >rows.csv
 for i in $(seq 40); do echo "$i.5,$((i % 7)).25,$((i % 2))" >>rows.csv; done
 "$gtrain" init rows.csv --target t -o configs/rows.cfg -q

@@ -164,7 +164,7 @@ for mode in 'ddp 2' 'dp 2' 'zero 4' 'pipe 2'; do
 done
 "$gtrain" run bag.cfg -q -o changed -s train.steps=7 >/dev/null 2>&1
 echo 'film film filmic filmic filmic filmic' >data/train/pos/more.txt
-gives changed_texts 0 err 'the data has changed since the run read it: of its 320 samples, 0 are missing and 0 have changed; 1 is new' \
+gives changed_texts 0 err "of the run's 320 samples, 0 are missing and 0 have changed; 1 is new" \
 	resume changed -q -s train.steps=0
 rm data/train/pos/more.txt
 

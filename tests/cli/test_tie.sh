@@ -31,8 +31,8 @@ refuses type 's/"silu"; }/"silu"; tie = "fc1"; }/' \
 	'tie: only layers of type "linear" and "embedding" can share a layer'\''s weight, got "silu"'
 groups() { echo "s/^  optimizer = /  groups = ( { match = $1; frozen = true; } ); optimizer = /"; }
 refuses group_alias "$(groups '["out.bias", "out.weight"]')" \
-	'train.groups[0].match: expected the name of a parameter, got "out.weight", but out.weight is tied to word.weight; write "word.weight"'
-refuses group_pattern "$(groups '"agai*"')" 'got "agai*", but again.weight is tied to word.weight'
+	'groups[0].match: expected the name of a parameter, got "out.weight": out.weight is an alias of word.weight (tie); write "word.weight"'
+refuses group_pattern "$(groups '"agai*"')" 'got "agai*": again.weight is an alias of word.weight (tie)'
 for match in '["word.weight", "out.weight"]' '"*.weight"' '"out.*"'; do
 	sed "$(groups "$match")" "$cfg" >"$tmp/good.cfg"
 	if "$GTRAIN" check "$tmp/good.cfg" >/dev/null 2>"$tmp/err"; then

@@ -126,8 +126,8 @@ wrong_configs() {
 	wrong "top5 misspelt" 37 78 'expected' '"test/top5"' '37s/keep = 3;/best = { metric = "test\/top"; };/'
 	wrong "muon for biases" 31 78 'expected an optimizer that can update conv.bias' 'add a group to train.groups' '31s/sgd/muon/'
 	wrong "muon for the biases of a group" 27 78 'train.groups[0].optimizer.type: expected an optimizer that can update fc.bias' \
-		'before this one' '27s/$/ groups = ({ match = "fc.*"; optimizer = { type = "muon"; lr = 0.1; }; });/'
-	wrong "group that matches nothing" 27 78 'train.groups[0].match: expected patterns of parameter names' 'got none that match' \
+		'before this group' '27s/$/ groups = ({ match = "fc.*"; optimizer = { type = "muon"; lr = 0.1; }; });/'
+	wrong "group that matches nothing" 27 78 'train.groups[0].match: expected patterns that match a parameter' 'got no match' \
 		'27s/$/ groups = ({ match = "fd.*"; lr_mul = 0.1; });/'
 	# warnings: the run goes on, or another machine could run it; --strict makes them errors
 	wrong "no directory" 37 78 'the trained weights are discarded' 'write checkpoint = { dir = "runs/tiny"; }' '37s/dir = "RUN"; //' \
@@ -180,7 +180,7 @@ wrong_configs() {
 		'5s/$/ reproducible = "world";/; 36s/"single";/"ddp"; shards = 1;/' check --world 2 %
 	wrong "batch smaller than the pieces" 9 78 'expected at least 8 (parallel.shards) times 8 (train.accumulate) samples' 'got 32' \
 		'5s/$/ reproducible = "world";/; 28s/$/ accumulate = 8;/; 36s/"single";/"ddp"; shards = 8;/' check --world 2 %
-	wrong "validation takes all" 15 78 'expected a share that leaves training samples' 'of 256' '15s/$/ valid = 0.999;/' run -n %
+	wrong "validation takes all" 15 78 'expected a fraction that leaves training samples' 'of 256' '15s/$/ valid = 0.999;/' run -n %
 	wrong "metric of a split without samples" 37 78 'expected a metric of an evaluated split, got "valid/acc"' \
 		'the split "valid" has no samples' '15s/$/ valid = 0.001;/; 37s/keep = 3;/keep = 3; best = { metric = "valid\/acc"; };/' run -n %
 	wrong "synthetic split without samples" 13 78 'expected 1 to 2147483647 samples' 'got 0' '13s/64/0/' run -n %

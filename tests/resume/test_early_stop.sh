@@ -115,7 +115,7 @@ gives early_stop_empty_split 78 err 'train.early_stop.metric: expected a metric 
 gives early_stop_no_numbers 78 err '"test/mae" does not go together with train.loss = "cross_entropy"' check "$tmp/tiny.cfg" \
 	-s train.early_stop.metric=test/mae
 scores='"test/loss", "test/acc", "test/top5", "test/f1", "test/mcc", "test/balanced_acc" or "test/auc"'
-gives plateau_no_numbers 78 err "it needs columns of numbers; write $scores" \
+gives plateau_no_numbers 78 err "the metric needs columns of numbers; write $scores" \
 	check "$tmp/tiny.cfg" -s train.schedule.type=plateau -s train.schedule.metric=test/r2
 gives plateau_in_group 78 err 'expected a type whose rates are known before the run' check "$tmp/tiny.cfg" \
 	-s 'train.groups=({match="fc.*";schedule={type="plateau";};})'

@@ -144,7 +144,7 @@ refuses() { # NAME STATUS TEXT FILE ARGS...
 }
 refuses pretrained_shapes 65 'fc.weight: expected f32 [4, 128], got f32 [10, 128]; fc.bias: expected f32 [4], got f32 [10]' f32.safetensors
 refuses pretrained_shapes_remedy 65 'add { from = "fc.*"; to = ""; } to model.pretrained.map' f32.safetensors
-refuses pretrained_hostile 65 'got the Python object posix.system; save the weights alone: torch.save(model.state_dict(), ' \
+refuses pretrained_hostile 65 'got the Python object posix.system; save only the weights: torch.save(model.state_dict(), ' \
 	evil.pth
 refuses pretrained_nothing 65 'expected tensors of the model, such as conv.weight, got none of them' backbone.safetensors
 refuses pretrained_useless_entry 78 'model.pretrained.map[1].from: expected a pattern that matches' f32.safetensors \

@@ -284,7 +284,7 @@ gzip -c strange.csv >tables/b.csv.gz
 cp strange.csv tables/a.csv
 gives predict_folder 0 out 'tables/b.csv.gz,0,' predict classes tables
 if [ "$(wc -l <out)" = 3 ]; then pass predict_folder_rows; else fail predict_folder_rows "$(cat out)"; fi
-gives predict_no_table 66 err 'expected tables (.csv, .tsv, .jsonl, these with .gz, .npy or .npz) in the folder or below it, found none' \
+gives predict_no_table 66 err 'expected tables (.csv, .tsv or .jsonl, also with .gz, .npy or .npz) in the folder or below it, found none' \
 	predict classes empty_folder
 gives predict_no_file 66 err 'absent.csv' predict classes absent.csv
 gives predict_some 65 err '1 of 3 files could not be predicted' predict classes test.csv lacking.csv order.csv

@@ -116,7 +116,7 @@ fi
 gives folder_predicts 0 out 'tulip' predict first data/valid/tulip/3.png
 gives folder_eval_report 0 out 'tulip' eval first --split valid --report
 mkdir -p other && cp -r data/train other/ && mv other/train/rose other/train/zinnia
-gives folder_other_classes 65 err 'the data has the class "zinnia", which the checkpoint does not know: it knows aster, rose, tulip' \
+gives folder_other_classes 65 err 'the data has the class "zinnia", which is unknown to the checkpoint: its classes are aster, rose' \
 	eval first --split train -s data.root=other
 gives folder_check 0 out 'decoded batches' check net.cfg
 gives folder_check_threads 0 out 'image decoding threads: at most' check net.cfg
@@ -176,7 +176,7 @@ gives folder_pattern_of_none 65 err 'expected a name that matches data.pattern' 
 	-s data.format=pattern -s data.root=flat \
 	-s 'data.pattern="^(x)_"'
 gives folder_pattern_missing 78 err 'data.pattern' check net.cfg -s data.valid=0.25 -s data.format=pattern -s data.root=flat
-gives folder_pattern_large 78 err 'when repetitions are written out' \
+gives folder_pattern_large 78 err 'with repetitions expanded' \
 	check net.cfg -s data.valid=0.25 -s data.format=pattern -s data.root=flat -s 'data.pattern="^((((.+)+)+)+){20}_"'
 gives folder_pattern_reference 78 err 'expected no reference to a group' \
 	check net.cfg -s data.valid=0.25 -s data.format=pattern -s data.root=flat -s 'data.pattern="^([a-z]+)\\1_"'

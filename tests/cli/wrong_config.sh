@@ -119,7 +119,7 @@ wrong_configs() {
 	wrong "too few outputs" 24 78 'expected at least 4 outputs' 'write out = 4' '24s/out = 4/out = 3/'
 	wrong "kernel larger than the image" 20 78 'model.layers[0] (conv)' 'expected' '20s/kernel = 3; padding = 1/kernel = 9/'
 	wrong "flat input for a convolution" 20 78 'expected an input of [batch, channels, height, width]' 'got [32, 64]' '18s/1, 8, 8/64/'
-	wrong "height, width, channels" 18 78 'expected [1, 28, 28]' 'channels come first' \
+	wrong "height, width, channels" 18 78 'expected [1, 28, 28]' 'the channels come first' \
 		'7s/synthetic/fashion-mnist/; 12,13s/.*//; 18s/1, 8, 8/28, 28, 1/; 11s/4/10/; 20,21s/.*//; 24s/4/10/'
 	wrong "statistics of one sample" 22 78 'more than one value per channel' 'data.eval_batch' \
 		'10s/0/1/; 21s/, *$/,/; 22s/.*/{ name = "f"; type = "flatten"; }, { type = "batchnorm1d"; track_running_stats = false; },/; 23d'
@@ -155,7 +155,7 @@ wrong_configs() {
 		'9s/32/16777216/; 12s/256/16777216/; 20s/out = 4/out = 512/' check --strict %
 	wrong "fp16 on a CPU" 4 78 'fp16" and device "cpu" do not go together' 'use "bf16"' '4s/fp32/fp16/' check --strict %
 	wrong "tf32 on a CPU" 4 78 'tf32" and device "cpu" do not go together' 'use "fp32"' '4s/fp32/tf32/' run -n %
-	wrong "root that is not there" 8 66 'expected the folder of the data' 'gtrain fetch mnist' \
+	wrong "root that is not there" 8 66 'expected the directory of the data' 'gtrain fetch mnist' \
 		'7s/synthetic/mnist/; 8s/""/"nowhere"/; 12,13d' run -n %
 	[ -e /usr/share/datasets/cifar100 ] || [ -e /usr/share/datasets/cifar-100 ] ||
 		wrong "data that is not here" 7 66 'was not found' 'gtrain fetch cifar100' \

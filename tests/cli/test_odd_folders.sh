@@ -280,7 +280,7 @@ gives data_skips 0 out '2 cannot be read, and a run leaves them out' check data.
 gives run_names_remedy 65 err 'write data.on_error = "skip"; `gtrain check CFG --data --verify` lists them' run data.cfg -q
 mkdir -p junk/a junk/b
 for i in 1 2 3 4; do echo "junk $i" | tee "junk/a/$i.png" >"junk/b/$i.png"; done
-gives run_of_junk 65 err 'epoch 1: none of its 8 samples could be trained on: they cannot be read' run data.cfg -q -s data.root=junk \
+gives run_of_junk 65 err 'epoch 1: none of its 8 samples could be used for training: they' run data.cfg -q -s data.root=junk \
 	-s data.on_error=skip -s data.valid=0.0
 for i in $(seq 30); do : >"cut/a/empty$i.png"; done
 run check data.cfg --data

@@ -31,7 +31,7 @@ gives weights_not_there 66 err "/$(basename efficientnet_b0_rwightman-7f5810bc.p
 if [ -e "$cached" ] || [ -e "$cached.part" ]; then fail weights_no_trace "$(ls "$(dirname "$cached")")"; else pass weights_no_trace; fi
 
 gives weights_missing 66 err \
-	"model.pretrained.file: $cached: the weights resnet18 are not there; \`gtrain fetch resnet18\` downloads them" run net.cfg -o none
+	"model.pretrained.file: $cached: the weights resnet18 are missing; \`gtrain fetch resnet18\` downloads them" run net.cfg -o none
 gives weights_missing_check 66 err "gtrain fetch resnet18" check --strict net.cfg
 gives weights_unknown 66 err "model.pretrained.file: $tmp/work/resnet9: " run net.cfg -o none -s model.pretrained.file=resnet9
 

@@ -157,7 +157,7 @@ else
 fi
 
 # ---- warnings: once, on stderr, and as events --------------------------------------------------------------------------------------------
-warned='wrong.cfg:14: data.mean: expected numbers for pixels in 0..1'
+warned='wrong.cfg:14: data.mean: expected a value for pixels in 0..1'
 sed '14s/0.5/125.0/; s/RUN/run/; 28s/2/1/' base.cfg >wrong.cfg
 run run wrong.cfg
 [ "$rc" = 0 ] && [ "$(grep -c "warning: $warned" err)" = 1 ] && [ "$(grep -c warning err)" = 1 ] && pass warned_run ||

@@ -130,12 +130,12 @@ wrong_configs() {
 	wrong "group that matches nothing" 27 78 'train.groups[0].match: expected patterns that match a parameter' 'got no match' \
 		'27s/$/ groups = ({ match = "fd.*"; lr_mul = 0.1; });/'
 	# warnings: the run goes on, or another machine could run it; --strict makes them errors
-	wrong "no directory" 37 78 'the trained weights are discarded' 'write checkpoint = { dir = "runs/tiny"; }' '37s/dir = "RUN"; //' \
+	wrong "no directory" 37 78 'the trained weights are lost' 'write checkpoint = { dir = "runs/tiny"; }' '37s/dir = "RUN"; //' \
 		check --strict %
 	wrong "batch larger than the data" 9 78 'the training split has 256' 'write a smaller batch' '9s/32/512/' check --strict %
-	wrong "mean of bytes" 14 78 'expected numbers for pixels in 0..1' 'write 0.4902' '14s/0.5/125.0/' check --strict %
-	wrong "std of bytes" 15 78 'expected numbers for pixels in 0..1' 'write 0.2471' '15s/0.25/63.0/' check --strict %
-	wrong "softmax before cross_entropy" 25 78 'which applies it itself' 'remove this layer' '24s/$/,/; 25s/^/{ type = "softmax"; }/' \
+	wrong "mean of bytes" 14 78 'expected a value for pixels in 0..1' 'write 0.4902' '14s/0.5/125.0/' check --strict %
+	wrong "std of bytes" 15 78 'expected a value for pixels in 0..1' 'write 0.2471' '15s/0.25/63.0/' check --strict %
+	wrong "softmax before cross_entropy" 25 78 'already includes it' 'remove this layer' '24s/$/,/; 25s/^/{ type = "softmax"; }/' \
 		check --strict %
 	wrong "nll without log_softmax" 24 78 'expects the output of log_softmax' 'train.loss = "cross_entropy"' '29s/cross_entropy/nll/' \
 		check --strict %

@@ -51,9 +51,9 @@ says files_20 1 '^gtrain: rank [01]: rank [01] of 2: expected a hard limit of at
 
 # ---- the size of files ----
 limited size_0 -f 0 --nproc 2 # the launcher's
-says size_0 74 '^gtrain: cannot get shared memory of [0-9]* bytes: File too large: the limit on the size of files (ulimit -f)'
+says size_0 74 '^gtrain: cannot get shared memory of [0-9]* bytes: File too large: the limit on file sizes (ulimit -f)'
 limited size_4 -f 4 --nproc 2 # a rank's
-says size_4 74 '^gtrain: rank [01]: cannot get shared memory of [0-9]* bytes: File too large: the limit on the size of files (ulimit -f)'
+says size_4 74 '^gtrain: rank [01]: cannot get shared memory of [0-9]* bytes: File too large: the limit on file sizes (ulimit -f)'
 limited size_file -f 4 -s parallel.mode=single
 says size_file 74 '^gtrain: size_file/.*: cannot write: File too large'
 

@@ -30,7 +30,7 @@ for name in Conv2d nn.Conv2d torch.nn.Conv2d CONV; do
 	has "layer_by_$name" "$name" 'conv2d, a value of model.layers[].type'
 done
 has word step ' example train = { schedule = { type = "step"; step_size = 30; }; };' 'step, a value of train.schedule.unit'
-has word_default muon ' keys momentum factor of the previous direction in the momentum' ' (float, [0, 1]; default 0.95)'
+has word_default muon ' keys momentum factor of the previous momentum in the new momentum' ' (float, [0, 1]; default 0.95)'
 for name in torch.optim.SGD optim.sgd; do has "word_by_$name" "$name" 'sgd, a value of train.optimizer.type'; done
 has word_by_function F.relu 'relu, a value of model.layers[].type'
 has word_elsewhere OneCycleLR 'onecycle, a value of train.schedule.type'

@@ -25,7 +25,7 @@ for _ in $(seq 100); do
 	if [ "$port" ]; then break; fi
 	sleep 0.1
 done
-gives weights_wrong_digest 65 err "the digest differs from that of the published $file" fetch resnet18 --url "http://127.0.0.1:$port"
+gives weights_wrong_digest 65 err "the digest differs from the digest of the published $file" fetch resnet18 --url "http://127.0.0.1:$port"
 gives weights_not_there 66 err "/$(basename efficientnet_b0_rwightman-7f5810bc.pth): the server answered with status 404" \
 	fetch efficientnet_b0 --url "http://127.0.0.1:$port"
 if [ -e "$cached" ] || [ -e "$cached.part" ]; then fail weights_no_trace "$(ls "$(dirname "$cached")")"; else pass weights_no_trace; fi

@@ -70,8 +70,8 @@ struct conversion {
 
 static enum gt_code fail_bomb(const struct conversion *c, struct gt_err *err)
 {
-	return gt_fail(err, GT_EDATA, "%s: it expands to more than the %llu MiB allowed (64 MiB, or 64 times its size); it may be a "
-	               "decompression bomb; if it is not, unpack it", c->path, (unsigned long long)(c->limit / MIB));
+	return gt_fail(err, GT_EDATA, "%s: the archive expands to more than the %llu MiB allowed (64 MiB, or 64 times its size); it may be a "
+	               "decompression bomb; if not, unpack it", c->path, (unsigned long long)(c->limit / MIB));
 }
 
 /* Checks that the disk has room for n more bytes and for the next pieces, so that it is not asked for every piece. */
@@ -84,8 +84,8 @@ static enum gt_code check_disk(struct conversion *c, uint64_t n, struct gt_err *
 	c->checked = c->tar.bytes + want;
 	if (room >= n + DISK_RESERVE)
 		return GT_OK;
-	return gt_fail(err, GT_EIO, "%s: unpacking it into %s would leave less than 128 MiB of the disk free (%llu MiB are free); set "
-	               "XDG_CACHE_HOME to a folder on a larger disk, or unpack the archive", c->path, c->tar.name,
+	return gt_fail(err, GT_EIO, "%s: unpacking the archive into %s would leave less than 128 MiB of the disk free (%llu MiB are free); set "
+	               "XDG_CACHE_HOME to a directory on a larger disk, or unpack the archive", c->path, c->tar.name,
 	               (unsigned long long)(room / MIB));
 }
 
@@ -114,7 +114,7 @@ static enum gt_code copy_member(struct conversion *c, const struct gt_archive_me
 		return gt_fail(err, GT_EDATA, "%s: member %.300s is a %s; expected a regular file", c->path, m->path,
 		               m->type == GT_ARCHIVE_LINK ? "link" : "special file");
 	if (strlen(m->path) >= PATH_MAX)
-		return gt_fail(err, GT_EDATA, "%s: expected paths of at most %d bytes, got a longer one", c->path, PATH_MAX - 1);
+		return gt_fail(err, GT_EDATA, "%s: expected paths of at most %d bytes, got a longer path", c->path, PATH_MAX - 1);
 	if (m->encrypted)
 		return gt_fail(err, GT_EDATA, "%s: %.300s is encrypted; unpack the archive with its password", c->path, m->path);
 	GT_TRY(gt_tar_begin(&c->tar, m->path, '0', err));
@@ -183,7 +183,7 @@ static enum gt_code find_entry(const char *path, struct entry *e, struct gt_err 
 	snprintf(e->name, sizeof e->name, "%s-%s.tar", hash[0], hash[1]);
 	e->bytes = (uint64_t)st.st_size;
 	if (gt_dataset_cache("archives", e->dir, sizeof e->dir, NULL) != GT_OK)
-		return gt_fail(err, GT_ECANTCREAT, "%s: expected a folder for the unpacked archive, but neither XDG_CACHE_HOME nor HOME is set",
+		return gt_fail(err, GT_ECANTCREAT, "%s: expected a directory for the unpacked archive, but neither XDG_CACHE_HOME nor HOME is set",
 		               path);
 	return gt_path_join(e->path, e->dir, e->name, err);
 }

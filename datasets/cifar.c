@@ -33,7 +33,7 @@ static enum gt_code check_size(const struct job *j, int label_bytes, struct gt_e
 {
 	uint64_t record = (uint64_t)label_bytes + PIXELS;
 	if (!j->size || j->size % record)
-		return gt_fail(err, GT_EDATA, "%s: its %llu bytes are not a multiple of the %llu bytes of a CIFAR-%d record", j->file.shown,
+		return gt_fail(err, GT_EDATA, "%s: the file's %llu bytes are not a multiple of the %llu bytes of a CIFAR-%d record", j->file.shown,
 		               (unsigned long long)j->size, (unsigned long long)record, label_bytes == 1 ? 10 : 100);
 	return GT_OK;
 }

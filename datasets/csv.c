@@ -56,7 +56,7 @@ static enum gt_code refill_window(struct gt_csv *c, struct gt_err *err)
 	if (kept == c->cap) {
 		size_t cap = 2 * c->cap;
 		if (cap > GT_CSV_MAX_RECORD)
-			return fail_at_line(c, c->line, "expected records of at most 64 MiB, got a longer one", err);
+			return fail_at_line(c, c->line, "expected records of at most 64 MiB, got a longer record", err);
 		char *grown = realloc(c->text, cap + PAD);
 		if (!grown)
 			return gt_fail_memory(err, cap + PAD);
@@ -320,7 +320,7 @@ enum gt_code gt_csv_delimiter(const char *path, char *out, struct gt_err *err)
 static __attribute__((noinline)) enum gt_code make_room(struct gt_csv *c, int n, size_t len, struct gt_err *err)
 {
 	if (len > GT_CSV_MAX_FIELD)
-		return fail_at_line(c, c->line, "expected fields of at most 1 MiB, got a longer one; a closing quote may be missing", err);
+		return fail_at_line(c, c->line, "expected fields of at most 1 MiB, got a longer field; a closing quote may be missing", err);
 	if (n == GT_CSV_MAX_FIELDS)
 		return fail_at_line(c, c->line, "expected at most 65536 fields in a record, got more", err);
 	GT_GROW(c->field, c->field_cap, n + 1, err);
@@ -344,7 +344,8 @@ static enum scan classify_nul(struct gt_csv *c, const char *p, const char *begin
 	if (p < c->end)
 		return fail_at_line(c, line, "expected text, got a NUL byte", err), SCAN_WRONG;
 	if (p - begin > 2 * GT_CSV_MAX_FIELD)
-		return fail_at_line(c, line, "expected fields of at most 1 MiB, got a longer one; a closing quote may be missing", err), SCAN_WRONG;
+		return fail_at_line(c, line, "expected fields of at most 1 MiB, got a longer field; a closing quote may be missing", err),
+		                    SCAN_WRONG;
 	return c->whole ? SCAN_END : SCAN_MORE;
 }
 
@@ -382,7 +383,7 @@ static enum scan scan_quoted(struct gt_csv *c, char **at, int64_t *line, int *n,
 		} else if (!*p) {
 			enum scan s = classify_nul(c, p, begin, p < c->end ? *line : first, err);
 			if (s == SCAN_END)
-				return fail_at_line(c, first, "a quoted field that begins here does not end", err), SCAN_WRONG;
+				return fail_at_line(c, first, "a quoted field that begins here has no closing quote", err), SCAN_WRONG;
 			return s;
 		} else if (*p == '"') {
 			if (p[1] == '"') {
@@ -398,7 +399,7 @@ static enum scan scan_quoted(struct gt_csv *c, char **at, int64_t *line, int *n,
 	*at = p + 1;
 	size_t len = (size_t)(p - begin);
 	if (len - doubled > GT_CSV_MAX_FIELD) /* checked again without doubled quotes, which the scan counts twice */
-		return fail_at_line(c, first, "expected fields of at most 1 MiB, got a longer one; a closing quote may be missing", err),
+		return fail_at_line(c, first, "expected fields of at most 1 MiB, got a longer field; a closing quote may be missing", err),
 		       SCAN_WRONG;
 	return add_field(c, n, begin, len - doubled, doubled ? DOUBLED : 0, err) == GT_OK ? SCAN_END : SCAN_WRONG;
 }
@@ -419,8 +420,7 @@ static enum scan scan_record(struct gt_csv *c, char **at, int64_t *line, int *n,
 			char *begin = p;
 			p = find_special(c, p);
 			if (*p == '"' && *p != c->delimiter) {
-				fail_at_line(c, *line, "expected a quote only around a whole field; put the field in quotes and double the quotes in it",
-				             err);
+				fail_at_line(c, *line, "expected quotes only around a whole field; put the field in quotes and double its quotes", err);
 				return SCAN_WRONG;
 			}
 			if (!*p) {

@@ -259,7 +259,7 @@ static enum gt_code label_files(struct gt_source *s, const struct layout *l, enu
 		if (k < 0 && spec->known)
 			return gt_class_list_unknown(classes, name, len, s->root, err);
 		if (k < 0)
-			return gt_fail(err, GT_EDATA, "%.400s%s%.300s: the class \"%.*s\" has no folder with files in the training split", s->root,
+			return gt_fail(err, GT_EDATA, "%.400s%s%.300s: the training split has no folder with files for the class \"%.*s\"", s->root,
 			               s->archive ? ": " : "/", p, (int)(len > 100 ? 100 : len), name);
 		s->file[kept] = s->file[i];
 		s->file[kept].id = gt_mark_path(name);
@@ -277,11 +277,11 @@ static enum gt_code reject_splits(const struct gt_source *s, const struct layout
 	for (int k = GT_SPLITS - 1; k >= 0; k--) {
 		int len = (int)strlen(l->base[k]) - 1; /* without the slash */
 		if (l->rank[k] >= 0 && s->archive)
-			return gt_fail(err, GT_EDATA, "%.600s: expected a folder for each class, got the split \"%.*s\"; unpack the archive, and name "
+			return gt_fail(err, GT_EDATA, "%.600s: expected a folder for each class, got the split \"%.*s\"; unpack the archive, and give "
 			               "the folder of one split", s->root, len, l->base[k]);
 		if (l->rank[k] >= 0)
-			return gt_fail(err, GT_EDATA, "%.600s: expected a folder for each class, got the split \"%.*s\"; name the folder of one "
-			               "split, such as %.600s/%.*s", s->root, len, l->base[k], s->root, len, l->base[k]);
+			return gt_fail(err, GT_EDATA, "%.600s: expected a folder for each class, got the split \"%.*s\"; give the folder of one split, "
+			               "such as %.600s/%.*s", s->root, len, l->base[k], s->root, len, l->base[k]);
 	}
 	return GT_OK;
 }

@@ -76,7 +76,7 @@ enum gt_code gt_dataset_check_shape(const struct gt_dataset_spec *spec, const st
 	bool last = s[0] == d->h && s[1] == d->w && s[2] == d->c; /* channels last, as in TensorFlow */
 	return gt_fail(err, GT_ECONFIG, "model.input: expected [%lld, %lld, %lld], the shape of the images in %.500s, got [%lld, %lld, %lld]%s",
 	               (long long)d->c, (long long)d->h, (long long)d->w, file, (long long)s[0], (long long)s[1], (long long)s[2],
-	               last ? "; channels come first" : "");
+	               last ? "; the channels come first" : "");
 }
 
 enum gt_code gt_dataset_take_source(const struct gt_dataset_spec *spec, struct gt_source *source, struct gt_class_list *classes,

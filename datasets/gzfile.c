@@ -180,18 +180,17 @@ enum gt_code gt_gzfile_expect(const struct gt_gzfile *f, uint64_t size, struct g
 {
 	unsigned long long want = size, have = f->size;
 	if (!f->gz && size != f->size)
-		return gt_fail(err, GT_EDATA, "%s: the file has %llu bytes, but its header announces %llu: %s", f->shown, have, want,
-		               size > f->size ? "truncated" : "there are too many bytes at its end");
+		return gt_fail(err, GT_EDATA, "%s: the file has %llu bytes, but its header declares %llu: %s", f->shown, have, want,
+		               size > f->size ? "truncated" : "there are too many bytes at the end");
 	if (f->gz && size / DEFLATE_RATIO > f->size)
-		return gt_fail(err, GT_EDATA, "%s: its header announces %llu bytes, which is more than %llu compressed bytes can hold; the file "
-		               "may be truncated",
-		               f->shown,
+		return gt_fail(err, GT_EDATA, "%s: the file's header declares %llu bytes, which is more than %llu compressed bytes can hold; the "
+		               "file may be truncated", f->shown,
 		               want, have);
 	if (size <= f->limit)
 		return GT_OK;
-	return gt_fail(err, GT_EDATA, "%s: %s to %llu bytes, more than the %llu allowed%s", f->shown, f->gz ? "it would expand" : "it amounts",
-	               want, (unsigned long long)f->limit,
-	               f->gz ? "; it may be a decompression bomb; if it is not, decompress it with gunzip" : "");
+	return gt_fail(err, GT_EDATA, "%s: %s to %llu bytes, more than the %llu bytes allowed%s", f->shown,
+	               f->gz ? "the file would expand" : "the file amounts", want, (unsigned long long)f->limit,
+	               f->gz ? "; it may be a decompression bomb; if not, decompress it with gunzip" : "");
 }
 
 /* Decompresses the gzip members of raw from offset *in to offset *out of dst, and advances both offsets. Stops at the end, at an error, or
@@ -247,10 +246,10 @@ enum gt_code gt_gzfile_read(const struct gt_gzfile *f, uint8_t *dst, uint64_t si
 	bool full;
 	enum gt_code rc = decompress_members(f, d, raw, &in, dst, &out, size, &full, err);
 	if (rc == GT_OK && full)
-		rc = gt_fail(err, GT_EDATA, "%s: gzip: it contains more than the %llu bytes that its header announces", f->shown,
+		rc = gt_fail(err, GT_EDATA, "%s: gzip: the file contains more than the %llu bytes that its header declares", f->shown,
 		             (unsigned long long)size);
 	else if (rc == GT_OK && out < size)
-		rc = gt_fail(err, GT_EDATA, "%s: gzip: it contains only %llu of the %llu bytes that its header announces", f->shown,
+		rc = gt_fail(err, GT_EDATA, "%s: gzip: the file contains only %llu of the %llu bytes that its header declares", f->shown,
 		             (unsigned long long)out, (unsigned long long)size);
 	libdeflate_free_decompressor(d);
 	free(raw);
@@ -283,9 +282,8 @@ enum gt_code gt_gzfile_load(const struct gt_gzfile *f, uint8_t **out, uint64_t *
 		if (cap >= f->limit) {
 			rc = gt_fail(
 			    err, GT_EDATA,
-			    "%s: gzip: it expands to more than the %llu bytes allowed; it may be a decompression bomb; if it is not, decompress "
-			    "it with gunzip",
-			    f->shown, (unsigned long long)f->limit);
+			    "%s: gzip: the file expands to more than the %llu bytes allowed; it may be a decompression bomb; if not, decompress it "
+			    "with gunzip", f->shown, (unsigned long long)f->limit);
 		} else if (!wider) {
 			rc = gt_fail_memory(err, more);
 		} else {

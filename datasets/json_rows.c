@@ -136,7 +136,7 @@ static enum gt_code scan_string(struct scan *s, struct field *out)
 	*out = (struct field){.begin = begin};
 	while (s->p < s->end && *s->p != '"') {
 		if ((unsigned char)*s->p < ' ')
-			return fail_at(s, *s->p ? "expected no control character in a string, got one" : "expected text, got a NUL byte");
+			return fail_at(s, *s->p ? "expected a string without control characters" : "expected text, got a NUL byte");
 		if (*s->p != '\\') {
 			s->p++;
 			continue;
@@ -145,13 +145,13 @@ static enum gt_code scan_string(struct scan *s, struct field *out)
 		char c = s->p + 1 < s->end ? s->p[1] : 0;
 		out->escaped = true;
 		if (c == 'u' ? read_unicode(&p, s->end) < 0 : !plain_escape(c))
-			return fail_at(s, "expected an escape such as \\n or \\u00e9, got another one");
+			return fail_at(s, "expected an escape such as \\n or \\u00e9, got another escape");
 		s->p += c == 'u' ? p - s->p : 2;
 	}
 	if (s->p == s->end)
-		return fail_at(s, "expected a closing quote, got the end");
+		return fail_at(s, "expected a closing quote, got the end of the line");
 	if (s->p - begin > GT_CSV_MAX_FIELD)
-		return fail_at(s, "expected strings of at most 1 MiB, got a longer one");
+		return fail_at(s, "expected strings of at most 1 MiB, got a longer string");
 	out->len = (uint32_t)(s->p++ - begin);
 	return GT_OK;
 }
@@ -205,7 +205,7 @@ static enum gt_code scan_number(struct scan *s, struct field *out)
 		p += n;
 	}
 	if (p - s->p > GT_CSV_MAX_FIELD)
-		return fail_at(s, "expected numbers of at most 1 MiB, got a longer one");
+		return fail_at(s, "expected numbers of at most 1 MiB, got a longer number");
 	*out = (struct field){.begin = s->p, .len = (uint32_t)(p - s->p)};
 	s->p = p;
 	return GT_OK;
@@ -256,7 +256,7 @@ static enum gt_code scan_nested(struct scan *s, int depth, struct field *out)
 		s->p++;
 	}
 	if (s->p - begin > GT_CSV_MAX_FIELD)
-		return fail_at(s, "expected arrays of at most 1 MiB of text, got a longer one");
+		return fail_at(s, "expected arrays of at most 1 MiB of text, got a longer array");
 	*out = (struct field){.begin = begin, .len = (uint32_t)(s->p - begin)};
 	return GT_OK;
 }
@@ -277,7 +277,7 @@ static enum gt_code scan_key(struct scan *s)
 		return fail_at(s, "expected a key in quotes");
 	GT_TRY(scan_string(s, &f));
 	if (f.len + s->key_len >= MAX_KEY)
-		return fail_at(s, "expected keys of at most 1023 bytes, got a longer one");
+		return fail_at(s, "expected keys of at most 1023 bytes, got a longer key");
 	memcpy(s->key + s->key_len, f.begin, f.len);
 	if (f.escaped)
 		f.len = unescape_string(s->key + s->key_len, f.len);
@@ -318,7 +318,7 @@ static enum gt_code scan_member(struct scan *s, int depth)
 	skip_space(s);
 	if (s->p < s->end && *s->p == '{') {
 		if (s->key_len + 1 >= MAX_KEY)
-			return fail_at(s, "expected keys of at most 1023 bytes, got a longer one");
+			return fail_at(s, "expected keys of at most 1023 bytes, got a longer key");
 		s->key[s->key_len++] = '.';
 		return scan_object(s, depth + 1);
 	}
@@ -363,7 +363,7 @@ static enum gt_code scan_line(struct scan *s)
 		return fail_at(s, "expected an object, as in {\"a\": 1}, because the file is JSON Lines, got something else");
 	GT_TRY(scan_object(s, 0));
 	skip_space(s);
-	return s->p == s->end ? GT_OK : fail_at(s, "expected the end of the line after the object, got more");
+	return s->p == s->end ? GT_OK : fail_at(s, "expected the end of the line after the object, got more text");
 }
 
 /* ---- records -------------------------------------------------------------------------------------------------------------------- */

@@ -144,8 +144,8 @@ static enum gt_code count_columns(const char *path, struct gt_numpy_rows *r, str
 		const struct gt_numpy_array *a = &r->file.array[i];
 		const char *name = *a->name ? a->name : "the array";
 		if (a->rank < 1 || a->rank > 2 || !a->count)
-			return gt_fail(err, GT_EDATA, "%.400s: %.100s: expected rows of one or two dimensions for a table, got %s; images are arrays "
-			               "of uint8 named x beside their labels y", path, name, gt_numpy_text(a, text, sizeof text));
+			return gt_fail(err, GT_EDATA, "%.400s: %.100s: expected rows of one or two dimensions for a table, got %s; images are uint8 "
+			               "arrays named x, with labels named y", path, name, gt_numpy_text(a, text, sizeof text));
 		if (a->dim[0] != r->file.array[0].dim[0])
 			return gt_fail(err, GT_EDATA, "%.400s: expected arrays of the same length for a table, got %llu rows of %.100s and %llu of "
 			               "%.100s", path, (unsigned long long)r->file.array[0].dim[0], r->file.array[0].name,

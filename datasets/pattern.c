@@ -88,7 +88,7 @@ static enum gt_code compile_pattern(const struct gt_dataset_spec *spec, regex_t 
 {
 	char why[200];
 	if (strlen(spec->pattern) > MAX_PATTERN || expanded_length(spec->pattern) > MAX_PARTS)
-		return gt_fail(err, GT_ECONFIG, "data.pattern: expected at most %d characters, and %d when repetitions are written out, got "
+		return gt_fail(err, GT_ECONFIG, "data.pattern: expected at most %d characters, and at most %d with repetitions expanded, got "
 		               "\"%.200s\"", MAX_PATTERN, MAX_PARTS, spec->pattern);
 	if (find_costly_construct(spec->pattern))
 		return gt_fail(err, GT_ECONFIG, "data.pattern: expected no %s, got \"%.200s\"", find_costly_construct(spec->pattern),

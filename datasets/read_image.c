@@ -29,7 +29,7 @@ static enum gt_code prepare_images(struct reading *r, int64_t n, int64_t h, int6
 	r->n = n;
 	r->scaled = h != j->h || w != j->w;
 	if (!gt_product4(n, j->c, j->h, j->w, &bytes) || bytes > GT_DEFAULT_MAX_BYTES)
-		return gt_fail(err, GT_ECONFIG, "%lld images of [%d, %lld, %lld] are too large", (long long)n, j->c, (long long)j->h,
+		return gt_fail(err, GT_ECONFIG, "%lld images of [%d, %lld, %lld] need too much memory", (long long)n, j->c, (long long)j->h,
 		               (long long)j->w);
 	r->out = malloc(bytes);
 	return r->out ? GT_OK : gt_fail_memory(err, bytes);

@@ -163,9 +163,9 @@ static enum gt_code make_split(const struct gt_dataset_spec *spec, enum gt_split
 	for (int i = 0; i < spec->nwanted; i++) {
 		const struct gt_field *f = &spec->wanted[i];
 		if (!f->width && strcmp(f->name, "lengths"))
-			return gt_fail(err, GT_ECONFIG, "model.inputs: expected a shape of \"%.64s\", which synthetic data needs, got none", f->name);
+			return gt_fail(err, GT_ECONFIG, "model.inputs: expected a shape for \"%.64s\" in synthetic data, got none", f->name);
 		if (f->width > 65536 || out->n > (int64_t)(spec->max_bytes / 4) / (f->width + 1))
-			return gt_fail(err, GT_ECONFIG, "model.inputs: %lld samples of %lld numbers are more than the %zu bytes allowed",
+			return gt_fail(err, GT_ECONFIG, "model.inputs: %lld samples of %lld values need more than the %zu bytes allowed",
 			               (long long)out->n, (long long)f->width, spec->max_bytes);
 		out->field[out->nfields] = *f;
 		if (f->ncodes && !f->codes[0])
@@ -175,11 +175,11 @@ static enum gt_code make_split(const struct gt_dataset_spec *spec, enum gt_split
 	if (!spec->shape[0] && spec->nwanted)
 		out->h = out->w = 0;
 	else if (out->c < 1 || out->h < 1 || out->w < 1)
-		return gt_fail(err, GT_ECONFIG, "model.input: expected three numbers from 1 for synthetic data, got [%lld, %lld, %lld]",
+		return gt_fail(err, GT_ECONFIG, "model.input: expected three sizes of at least 1 for synthetic data, got [%lld, %lld, %lld]",
 		               (long long)out->c, (long long)out->h, (long long)out->w);
 	if (!gt_product4(1, out->c, out->h, out->w, &bytes) || bytes > INT32_MAX || !gt_product4(out->n, out->c, out->h, out->w, &all) ||
 	    !gt_product4(out->classes, out->c, out->h, out->w, &patterns) || all > spec->max_bytes || patterns > spec->max_bytes)
-		return gt_fail(err, GT_ECONFIG, "data.%s: %lld images of [%lld, %lld, %lld] are more than the %zu bytes allowed",
+		return gt_fail(err, GT_ECONFIG, "data.%s: %lld images of [%lld, %lld, %lld] need more than the %zu bytes allowed",
 		               split == GT_TEST ? "samples_test" : "samples", (long long)out->n, (long long)out->c, (long long)out->h,
 		               (long long)out->w, spec->max_bytes);
 	if (headers_only)

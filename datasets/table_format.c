@@ -127,11 +127,10 @@ static enum gt_code check_columns(const struct gt_data_table *t, const struct gt
 {
 	char shown[2][GT_CELL_SHOWN];
 	if (t->ncolumns != f->ncolumns)
-		return gt_fail(err, GT_EDATA, "%.400s: expected %d columns, from which the model learned, got %d", t->path[0], f->ncolumns,
-		               t->ncolumns);
+		return gt_fail(err, GT_EDATA, "%.400s: expected %d columns, as in the training data, got %d", t->path[0], f->ncolumns, t->ncolumns);
 	for (int k = 0; k < t->ncolumns; k++)
 		if (strcmp(t->column[k].name, f->column[k].name))
-			return gt_fail(err, GT_EDATA, "%.400s: expected column %d to be \"%s\", from which the model learned, got \"%s\"", t->path[0],
+			return gt_fail(err, GT_EDATA, "%.400s: expected column %d to be \"%s\", as in the training data, got \"%s\"", t->path[0],
 			               k + 1, gt_cell_shown(f->column[k].name, shown[0]), gt_cell_shown(t->column[k].name, shown[1]));
 	return GT_OK;
 }

@@ -24,7 +24,7 @@ static enum gt_code read_content(const struct gt_tar_reader *t, void *buf, size_
 {
 	size_t got;
 	GT_TRY(t->read(t->user, t->at + BLOCK, buf, n, &got, err));
-	return got == n ? GT_OK : refuse_damaged(t, "it ends inside a member", err);
+	return got == n ? GT_OK : refuse_damaged(t, "the archive ends inside a member", err);
 }
 
 /* Parses a number: octal digits ended by a space or NUL, or GNU's big-endian binary form, whose first byte is 0x80. */
@@ -101,7 +101,7 @@ static enum gt_code read_pax(struct gt_tar_reader *t, uint64_t size, struct anno
 				strcpy(t->path, value);
 		} else if (!strcmp(key, "size")) {
 			if (!parse_decimal(value, len, &next->size))
-				code = refuse_damaged(t, "a size that is no number of bytes", err);
+				code = refuse_damaged(t, "a size that is not a number", err);
 		} else if (!strncmp(key, "GNU.sparse.", 11)) {
 			next->sparse = true;
 		}
@@ -177,7 +177,7 @@ enum gt_code gt_tar_next(struct gt_tar_reader *t, struct gt_tar_member *out, str
 		if (!got || (got == BLOCK && !*h && !memcmp(h, h + 1, BLOCK - 1)) /* all bytes are 0 */)
 			return GT_OK;
 		if (got < BLOCK)
-			return refuse_damaged(t, "it ends inside a member", err);
+			return refuse_damaged(t, "the archive ends inside a member", err);
 		if (!checksum_is_right(h) || !parse_number(h + SIZE, 12, &size))
 			return t->headers ? refuse_damaged(t, "a header with a wrong checksum", err)
 			                  : gt_fail(err, GT_EDATA, "%s: expected a tar archive", t->name);

@@ -252,7 +252,7 @@ static enum gt_code check_operand(const struct gt_operand *o, struct gt_tdesc *d
 		return o->optional ? GT_OK : fail_operand(b, o, "it is required", err);
 	bool type = fits_type(o, d->dtype, b);
 	if (type && fits_shape(o, d, b))
-		return fits_layout(o, d) ? GT_OK : fail_operand(b, o, "expected the standard layout: channels last if of rank 4, else plain", err);
+		return fits_layout(o, d) ? GT_OK : fail_operand(b, o, "expected the standard layout: channels last for rank 4, else plain", err);
 	int known = o->type >= GT_OPERAND_DTYPE ? o->type - GT_OPERAND_DTYPE : o->type == GT_OPERAND_PARAM ? b->param : b->compute;
 	expected_shape(o, b, want, sizeof want);
 	snprintf(text, sizeof text, "expected %s %s, got %s %s",
@@ -283,7 +283,7 @@ enum gt_code gt_opcall_check(const struct gt_opcall *call, struct gt_err *err)
 	GT_TRY(check_list(sig.out, sig.nout, call->out, call->nout, &b, err));
 	for (int i = 0; i < call->nout; i++)
 		if (call->accumulate & 1u << i && !gt_opsig_output(&sig, i)->added)
-			return fail_operand(&b, gt_opsig_output(&sig, i), "it cannot be accumulated", err);
+			return fail_operand(&b, gt_opsig_output(&sig, i), "this operand cannot be accumulated", err);
 	return GT_OK;
 }
 

@@ -24,7 +24,7 @@ struct gt_operand {
 	bool updated;    /* the operation changes the operand in place */
 	bool added;      /* the operation may add to the operand (gt_opcall.accumulate) */
 	bool padded;     /* its channels may be padded */
-	bool repeated;   /* this entry stands for one or more operands; it is the last of the inputs or outputs */
+	bool repeated;   /* this entry describes one or more operands; it is the last input or output */
 	bool shaped;     /* the members below describe the shape; false: any shape */
 	bool rest;       /* further sizes follow the sizes in dim */
 	int ndim;        /* number of entries in dim; 0 without rest: a tensor of one element, of any rank */

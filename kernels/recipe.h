@@ -84,15 +84,15 @@ GT_HD int64_t gt_recipe_row(int ops, int64_t pixels)
 static inline const char *gt_recipe_refuses(const struct gt_attr_recipes *a, const struct gt_tdesc *rows, const struct gt_tdesc *x)
 {
 	if (x->dim[1] != 1 && x->dim[1] != 3)
-		return "images have 1 or 3 channels";
+		return "images must have 1 or 3 channels";
 	if (x->dim[2] * x->dim[3] > INT32_MAX / GT_MAX_CHANNELS)
-		return "images have at most 2^27 pixels";
+		return "images must have at most 2^27 pixels";
 	if (a->ops < 0 || a->ops > GT_RECIPE_MAX_OPS || rows->dim[1] < gt_recipe_row(a->ops, x->dim[1] * x->dim[2] * x->dim[3]) ||
 	    rows->dim[1] % 16)
-		return "a row has a recipe and the pixels of an image";
+		return "a row must have space for a recipe and the pixels of an image";
 	if (a->resize && x->dim[2] + x->dim[3] > GT_RECIPE_SIDES)
-		return "it resizes only images whose height plus width is at most 1024";
-	return a->gather.views > 2 && (x->dim[2] < 2 || x->dim[3] < 2) ? "the padding reaches past the mirrored image" : NULL;
+		return "only images whose height plus width is at most 1024 can be resized";
+	return a->gather.views > 2 && (x->dim[2] < 2 || x->dim[3] < 2) ? "the padding is larger than the mirrored image" : NULL;
 }
 
 /* Traces pixel (*y, *x) of the result back through the operations to its source pixel in the (resized) image. Returns 0 if there is a

@@ -60,9 +60,8 @@ static enum gt_code lock_dir(struct fetch *f, struct gt_err *err)
 	if (f->dirfd < 0)
 		return gt_fail(err, GT_ECANTCREAT, "%.500s: %s", f->dir, strerror(errno));
 	if (flock(f->dirfd, LOCK_EX | LOCK_NB)) {
-		enum gt_code rc = errno == EWOULDBLOCK ? gt_fail(err, GT_EFAIL, "%.500s: another gtrain process downloads into this folder; wait "
-		                                                 "until it has ended",
-		                                                 f->dir)
+		enum gt_code rc = errno == EWOULDBLOCK ? gt_fail(err, GT_EFAIL, "%.500s: another gtrain process downloads into this directory; "
+		                                                 "wait until that process has ended", f->dir)
 		                                       : gt_fail(err, GT_EIO, "%.500s: %s", f->dir, strerror(errno));
 		close(f->dirfd);
 		return rc;
@@ -127,7 +126,7 @@ static enum gt_code from_mirror(const struct fetch *f, const struct gt_known_fil
 		*stop = rc != GT_OK;
 		if (rc != GT_OK || good)
 			return rc;
-		gt_fail(err, GT_EDATA, "%s: the digest differs from that of the published %s; the file was removed", url, file->name);
+		gt_fail(err, GT_EDATA, "%s: the digest differs from the digest of the published %s; the file was removed", url, file->name);
 		if (ftruncate(fd, 0) || !have) /* the partial file may be from another source: download again from the beginning */
 			return GT_EDATA;
 	}
@@ -163,7 +162,7 @@ static enum gt_code from_mirrors(const struct fetch *f, const struct gt_known_fi
 		if (n < sizeof all)
 			n += (size_t)snprintf(all + n, sizeof all - n, "%s%.280s", tried ? "; " : "", err->msg);
 	}
-	return tried > 1 ? gt_fail(err, rc, "%s: none of the %d mirrors has it: %s", file->name, tried, all) : rc;
+	return tried > 1 ? gt_fail(err, rc, "%s: the download failed from all %d mirrors: %s", file->name, tried, all) : rc;
 }
 
 static enum gt_code fetch_file(const struct fetch *f, const struct gt_known_file *file, struct gt_err *err)

@@ -106,7 +106,7 @@ static enum gt_code read_head(struct gt_jpeg *p, const char *name, struct gt_ima
 	GT_TRY(gt_image_check_size(name, j->image_width, j->image_height, err));
 	/* In a sequential Huffman image, a block of 8 x 8 takes at least two bits; a quarter of that leaves room for subsampling. */
 	if (!j->progressive_mode && !j->arith_code && (uint64_t)j->image_width * j->image_height / 1024 > p->size)
-		return gt_fail(err, GT_EDATA, "%s: JPEG: the header announces %u x %u pixels, which is more than the file can hold",
+		return gt_fail(err, GT_EDATA, "%s: JPEG: the header declares %u x %u pixels, which is more than the file can hold",
 		               name, j->image_width,
 		               j->image_height);
 	if (j->num_components != 1 && j->num_components != 3 && j->num_components != 4)

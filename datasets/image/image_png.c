@@ -80,7 +80,7 @@ static enum gt_code decode_pixels(png_structp png, png_infop info, struct source
 	GT_TRY(gt_image_check_size(name, w, h, err));
 	/* Deflate expands data by at most the factor 1,032: a tiny file that announces a huge image is rejected before memory is allocated. */
 	if ((uint64_t)png_get_rowbytes(png, info) * h / 1032 > src->size)
-		return gt_fail(err, GT_EDATA, "%s: PNG: the header announces %u x %u pixels, which is more than the file can hold", name, w, h);
+		return gt_fail(err, GT_EDATA, "%s: PNG: the header declares %u x %u pixels, which is more than the file can hold", name, w, h);
 	if (type == PNG_COLOR_TYPE_PALETTE)
 		png_set_palette_to_rgb(png);
 	if (type == PNG_COLOR_TYPE_GRAY && depth < 8)

@@ -132,8 +132,8 @@ enum gt_code gt_table_facts_finish(struct gt_table_facts *f, const char *where, 
 		return fail_no_inputs(f, where, err);
 	if (bytes > GT_TABLE_MAX_TEXT)
 		return gt_fail(err, GT_EDATA,
-		               "%.400s: the different words of its columns need %llu bytes in a checkpoint, more than the %llu "
-		               "allowed; give columns of many words the type \"ignore\"", where, (unsigned long long)bytes,
+		               "%.400s: the different words of the table's columns need %llu bytes in a checkpoint, more than the %llu allowed; "
+		               "give columns of many words the type \"ignore\"", where, (unsigned long long)bytes,
 		               (unsigned long long)GT_TABLE_MAX_TEXT);
 	return GT_OK;
 }

@@ -151,7 +151,7 @@ const char *gt_table_no_number(const struct gt_notation *n, const char *text, si
 	           ? "expected a number with a decimal point and without commas"
 	           : n->decimal != ',' ? "expected a number with a decimal point and the separator data.thousands"
 	                               : n->thousands ? "expected a number with a decimal comma and the separator data.thousands"
-	                                              : "expected a number with a decimal comma and without a separator of thousands";
+	                                              : "expected a number with a decimal comma and without a thousands separator";
 }
 
 /* Returns advice for the user about odd cells; the text begins with a comma. */
@@ -185,10 +185,10 @@ static const char *suggest_remedy(const struct gt_table_reader *r, int k, const 
 		            : "; correct it, or write data.on_error = \"skip\"";
 	if (!how->tolerant)
 		return "; correct them, or give the column the type \"categorical\" or \"ignore\" in data.columns";
-	return word ? "; correct it, add the word to data.na if it stands for a missing value, write data.on_error = \"skip\" to take such "
+	return word ? "; correct it, add the word to data.na if it stands for a missing value, write data.on_error = \"skip\" to treat such "
 	              "cells as missing, or give the column the type \"categorical\" or \"ignore\" in data.columns"
-	            : "; correct it, write data.on_error = \"skip\" to take such cells as missing, or give the column the type \"categorical\" "
-	              "or \"ignore\" in data.columns";
+	            : "; correct it, write data.on_error = \"skip\" to treat such cells as missing, or give the column the type "
+	              "\"categorical\" or \"ignore\" in data.columns";
 }
 
 /* Records an odd cell for an error that names several cells. */

@@ -352,7 +352,7 @@ static enum gt_code read_files(struct gt_table_reader *r, const char *const *pat
 		if (r->reading[k].open || r->reading[k].date)
 			GT_TRY(gt_table_settle_column(r, k, err));
 	if (!r->table->n && *r->skipped)
-		return gt_fail(err, GT_EDATA, "%.300s: expected rows that can be used, got none of %lld; the first: %s", r->table->path[0],
+		return gt_fail(err, GT_EDATA, "%.300s: expected usable rows, got none in %lld rows; the first error: %s", r->table->path[0],
 		               (long long)r->records, r->skipped);
 	if (!r->table->n)
 		return gt_fail(err, GT_EDATA, "%.400s: expected rows after the header, got none", r->table->path[0]);

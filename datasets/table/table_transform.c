@@ -21,7 +21,7 @@ static enum gt_code put_numbers(const struct gt_data_table *t, int k, const stru
 			return gt_table_fail(t, k, i, GT_TARGET_MISSING, err);
 		float x = (float)(((missing ? f->median : v[i]) - mean) / scale);
 		if (!isfinite(x))
-			return gt_table_fail(t, k, i, "the number is too far from those of the training data", err);
+			return gt_table_fail(t, k, i, "the number is too far from the numbers of the training data", err);
 		out[i * stride] = x;
 		if (na)
 			na[i * stride] = missing;
@@ -88,8 +88,7 @@ static enum gt_code put_codes(const struct gt_data_table *t, int k, const struct
 		}
 		int32_t result = at >= 0 ? at + first : absent ? missing : unknown;
 		if (result < 0)
-			code = gt_table_fail(t, k, i, absent ? GT_TARGET_MISSING : "the class does not occur in the training split",
-			                 err);
+			code = gt_table_fail(t, k, i, absent ? GT_TARGET_MISSING : "the training split does not have this class", err);
 		out[i * stride] = result;
 	}
 	free(map);

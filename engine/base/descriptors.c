@@ -74,7 +74,7 @@ bool gt_descriptors_exhausted(int error)
 enum gt_code gt_fail_shared(struct gt_err *err, size_t bytes, int error)
 {
 	if (error == EFBIG)
-		return gt_fail(err, GT_EIO, "cannot get shared memory of %zu bytes: %s: the limit on the size of files (ulimit -f) "
-		               "applies to it too; raise it", bytes, strerror(error));
+		return gt_fail(err, GT_EIO, "cannot get shared memory of %zu bytes: %s: the limit on file sizes (ulimit -f) also applies to shared "
+		               "memory; raise it", bytes, strerror(error));
 	return gt_fail(err, GT_EFAIL, "cannot get shared memory of %zu bytes: %s", bytes, strerror(error));
 }

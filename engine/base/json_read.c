@@ -102,7 +102,7 @@ static bool parse_escape(struct scan *s, char **to)
 	}
 	int v = parse_hex4(s, s->p + 1);
 	if (v <= 0) /* a NUL in a string would end it early */
-		return set_error(s, "malformed escape sequence, or one of NUL, in a string");
+		return set_error(s, "malformed escape sequence, or an escaped NUL, in a string");
 	s->p += 5;
 	if (v >= 0xD800 && v <= 0xDFFF) {
 		int low = v <= 0xDBFF && s->end - s->p >= 6 && s->p[0] == '\\' && s->p[1] == 'u' ? parse_hex4(s, s->p + 2) : -1;

@@ -62,6 +62,6 @@ enum gt_code gt_plugin_open(const char *name, const char *symbol, void **out, st
 		return gt_fail(err, GT_EUNAVAILABLE, "%s cannot be loaded: %s", name, dlerror());
 	*out = dlsym(so, symbol);
 	if (!*out)
-		return gt_fail(err, GT_EINTERNAL, "%s: it has no symbol %s; install gtrain and its plugins from one build", path, symbol);
+		return gt_fail(err, GT_EINTERNAL, "%s: the plugin has no symbol %s; install gtrain and its plugins from one build", path, symbol);
 	return GT_OK;
 }

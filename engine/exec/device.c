@@ -41,8 +41,8 @@ static enum gt_code backend_open(const char *name, const struct gt_backend **out
 	uint32_t abi = (*out)->abi;
 	if (abi != GT_BACKEND_ABI)
 		return gt_fail(err, GT_EUNAVAILABLE,
-		               "backend %s has interface version %u.%u, but this gtrain needs %u.%u: install both from one build", name, abi >> 16,
-		               abi & 0xffff, GT_BACKEND_ABI >> 16, GT_BACKEND_ABI & 0xffff);
+		               "backend %s has interface version %u.%u, but this gtrain needs %u.%u: install both from the same build", name,
+		               abi >> 16, abi & 0xffff, GT_BACKEND_ABI >> 16, GT_BACKEND_ABI & 0xffff);
 	return GT_OK;
 }
 

@@ -120,7 +120,7 @@ enum gt_code gt_graph_differentiate(struct gt_graph *g, struct gt_err *err)
 		w.need[gt_node_first_output(n)] = need; /* further outputs are saved tensors, which have no gradient */
 	}
 	if (!w.need[g->output])
-		return gt_fail(err, GT_ECONFIG, "model.layers: expected at least one layer with parameters that are not frozen, got none");
+		return gt_fail(err, GT_ECONFIG, "model.layers: expected at least one layer with trainable parameters, got none");
 	GT_TRY(push_gradient(&w, g->output, gt_node_operand(loss, "dx"), err));
 	g->backward = true;
 	enum gt_code code = GT_OK;

@@ -193,10 +193,10 @@ static enum gt_code tied_param(struct gt_graph *g, struct gt_node *n, const int6
 		               "or a linear layer, got \"%s\"", s->tie);
 	struct gt_param *p = &g->params[index];
 	if (p->desc.dim[0] != dim[0] || p->desc.dim[1] != dim[1])
-		return gt_fail(err, GT_ECONFIG, "tie: expected a layer whose weight is [%lld, %lld], as this layer's would be, got \"%s\" with "
+		return gt_fail(err, GT_ECONFIG, "tie: expected a layer with a weight of shape [%lld, %lld], as this layer needs, got \"%s\" with "
 		               "[%lld, %lld]", (long long)dim[0], (long long)dim[1], s->tie, (long long)p->desc.dim[0], (long long)p->desc.dim[1]);
 	if (s->init >= 0 || s->init_std > 0)
-		return gt_fail(err, GT_ECONFIG, "%s: expected this key in the layer \"%s\", whose weight this layer has (tie), got it here",
+		return gt_fail(err, GT_ECONFIG, "%s: expected this key in the layer \"%s\", whose weight this layer shares (tie), not here",
 		               s->init >= 0 ? "init" : "init_std", s->tie);
 	GT_TRY(add_alias(g, p, n->name, err));
 	p->tied = true;
@@ -214,7 +214,7 @@ static enum gt_code tied_param(struct gt_graph *g, struct gt_node *n, const int6
 static enum gt_code check_constant(const struct gt_layer_spec *s, enum gt_init_method then, struct gt_err *err)
 {
 	if (s->init_std > 0)
-		return gt_fail(err, GT_ECONFIG, "init_std: expected a layer with a random weight, got one whose weight begins with one value");
+		return gt_fail(err, GT_ECONFIG, "init_std: expected a layer with random initial weights, got constant initial weights");
 	if (then == GT_INIT_DIRAC || then == GT_INIT_WHITENING)
 		return gt_fail(err, GT_ECONFIG, "init: \"%s\" is for convolutions only", then == GT_INIT_DIRAC ? "dirac" : "whitening");
 	return GT_OK;

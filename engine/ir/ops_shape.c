@@ -54,7 +54,7 @@ static enum gt_code same_shapes_infer(struct gt_graph *g, struct gt_node *n, str
 		const struct gt_tdesc *x = gt_graph_desc(g, n->in[i]);
 		char a[96], b[96];
 		if (!gt_tdesc_same_shape(x, first))
-			return gt_fail(err, GT_ECONFIG, "expected inputs of one shape, got %s from \"%s\" and %s from \"%s\"",
+			return gt_fail(err, GT_ECONFIG, "expected inputs of the same shape, got %s from \"%s\" and %s from \"%s\"",
 			               gt_tdesc_text(first, a, sizeof a), g->values[gt_node_first_input(n)].name, gt_tdesc_text(x, b, sizeof b),
 			               g->values[n->in[i]].name);
 	}
@@ -192,7 +192,7 @@ static enum gt_code concat_gradient(GT_GRADIENT_ARGS)
 const struct gt_op gt_ops_shape[] = {
     {
         .code = GT_OP_FLATTEN,
-        .help = "[batch, channels, height, width] or [batch, tokens, features] to [batch, features], in PyTorch's order",
+        .help = "reshapes [batch, channels, height, width] or [batch, tokens, features] to [batch, features], in PyTorch's order",
         .also = "nn.Flatten",
         .flags = GT_OPF_LAYER | GT_OPF_ALIAS | GT_OPF_TOKENS,
         .min_in = 1,
@@ -204,7 +204,7 @@ const struct gt_op gt_ops_shape[] = {
     },
     {
         .code = GT_OP_ADD,
-        .help = "sum of two to eight inputs of one shape, or of [N, C, H, W] and [N, C] or [N, C, 1, 1]",
+        .help = "sum of two to eight inputs of the same shape, or of [N, C, H, W] and [N, C] or [N, C, 1, 1]",
         .also = "torch.add|residual|sum",
         .flags = GT_OPF_LAYER | GT_OPF_INPLACE | GT_OPF_CHEAP | GT_OPF_TOKENS,
         .min_in = 2,
@@ -215,7 +215,7 @@ const struct gt_op gt_ops_shape[] = {
     },
     {
         .code = GT_OP_MUL,
-        .help = "product of two inputs of one shape, element by element, or of [N, C, H, W] and [N, C] or [N, C, 1, 1] "
+        .help = "element-wise product of two inputs of the same shape, or of [N, C, H, W] and [N, C] or [N, C, 1, 1] "
                 "(squeeze-and-excitation)",
         .flags = GT_OPF_LAYER | GT_OPF_INPLACE | GT_OPF_CHEAP | GT_OPF_TOKENS,
         .min_in = 2,
@@ -236,7 +236,7 @@ const struct gt_op gt_ops_shape[] = {
     },
     {
         .code = GT_OP_IDENTITY,
-        .help = "passes its input through",
+        .help = "returns its input unchanged",
         .also = "nn.Identity",
         .flags = GT_OPF_LAYER | GT_OPF_ALIAS | GT_OPF_TOKENS,
         .min_in = 1,

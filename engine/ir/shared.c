@@ -9,7 +9,7 @@ enum gt_code gt_expect_rank(const struct gt_graph *g, const struct gt_node *n, i
 		return GT_OK;
 	gt_tdesc_text(x, buf, sizeof buf);
 	if (rank == 2)
-		return gt_fail(err, GT_ECONFIG, "expected an input of [batch, features], got %s: put a layer of type \"flatten\" before it", buf);
+		return gt_fail(err, GT_ECONFIG, "expected an input of [batch, features], got %s: put a \"flatten\" layer before this layer", buf);
 	return gt_fail(err, GT_ECONFIG, "expected an input of [batch, channels, height, width], got %s", buf);
 }
 

@@ -102,7 +102,7 @@ const unsigned char *gt_rank_token(const struct gt_rank_link *l); /* returns the
  * descriptor. Returns -1 if l is NULL. */
 int gt_rank_end_fd(const struct gt_rank_link *l);
 /* Call it after the descriptor of gt_rank_end_fd has become readable: writes the launcher's reason for the end of the run to out (size
- * bytes), or "the run is being ended" if the launcher sent no reason. One thread at a time may call it. */
+ * bytes), or "the run is ending" if the launcher sent no reason. One thread at a time may call it. */
 void gt_rank_end_reason(const struct gt_rank_link *l, char *out, size_t size);
 
 /* Reports to the launcher that `step` optimizer steps are done. */

@@ -25,7 +25,7 @@ static enum gt_code check_spec(const struct gt_launch_spec *s, struct gt_err *er
 	if (s->nnodes > 1 && (!s->addr || !*s->addr || strlen(s->addr) >= GT_ADDR_SIZE || s->port < 1 || s->port > 65535))
 		return gt_fail(err, GT_EUSAGE, "a run on %d hosts needs the address and port of rank 0", s->nnodes);
 	if (s->nnodes > 1 && !s->token)
-		return gt_fail(err, GT_EUSAGE, "a run on %d hosts needs a token that all hosts have in common", s->nnodes);
+		return gt_fail(err, GT_EUSAGE, "a run on %d hosts needs a token that is the same on all hosts", s->nnodes);
 	return GT_OK;
 }
 

@@ -51,8 +51,8 @@ static enum gt_code map_board(struct gt_rank_link *l, int fd, struct gt_err *err
 	const struct gt_world *w = &l->world;
 	size_t want = sizeof *l->board + (size_t)w->local_world * sizeof *l->board->slot;
 	if (fstat(fd, &st) || (size_t)st.st_size != want)
-		return gt_fail(err, GT_EUSAGE, "the launcher's shared memory has a different size than this program expects: use one version of "
-		               "gtrain");
+		return gt_fail(err, GT_EUSAGE, "the launcher's shared memory has a different size than this program expects: use the same version "
+		               "of gtrain");
 	void *m = mmap(NULL, want, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (m == MAP_FAILED)
 		return gt_fail(err, GT_EFAIL, "cannot map the launcher's shared memory: %s", strerror(errno));
@@ -150,7 +150,7 @@ void gt_rank_end_reason(const struct gt_rank_link *l, char *out, size_t size)
 	if (n > 0)
 		out[n] = 0;
 	else
-		snprintf(out, size, "the run is being ended");
+		snprintf(out, size, "the run is ending");
 }
 
 void gt_rank_report_progress(struct gt_rank_link *l, int64_t step)

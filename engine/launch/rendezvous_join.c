@@ -67,7 +67,7 @@ static void report_wrong_token(struct gt_rendezvous *r, int fd, uint32_t rank)
 		return;
 	if (!getpeername(fd, (struct sockaddr *)&from, &n))
 		getnameinfo((struct sockaddr *)&from, n, host, sizeof host, NULL, 0, NI_NUMERICHOST);
-	snprintf(r->rejected, sizeof r->rejected, "a process at %s that claims to be rank %u has another token", host, rank);
+	snprintf(r->rejected, sizeof r->rejected, "a process at %s that claims to be rank %u has a different token", host, rank);
 	snprintf(text, sizeof text, "%s and was rejected; waiting up to %.3g s for the ranks of this run", r->rejected, r->timeout);
 	report_warning(r, text);
 }
@@ -204,7 +204,7 @@ static enum gt_code connect_to_address(struct gt_rendezvous *r, const unsigned c
 			record_refusal(why, NOT_OURS, port, "the process that listens on this port is not gtrain");
 		break;
 	default:
-		record_refusal(why, OTHER_TOKEN, port, "rank 0 on this port has another token");
+		record_refusal(why, OTHER_TOKEN, port, "rank 0 on this port has a different token");
 	}
 	gt_auth_close(&p);
 	gt_auth_shut(&auth);

@@ -118,7 +118,7 @@ enum gt_code gt_plan_make(struct gt_space *s, struct gt_graph *g, bool accumulat
 	if (first)
 		GT_TRY(gt_layout_start(s, g, err));
 	if (g->nparams != s->layout.first->nparams)
-		return gt_fail(err, GT_EINTERNAL, "a graph with %d parameters cannot use parameter memory that was planned for %d",
+		return gt_fail(err, GT_EINTERNAL, "a graph with %d parameters cannot use the memory that was planned for %d parameters",
 		               g->nparams, s->layout.first->nparams);
 	GT_NEW(p, s->arena, 1, err);
 	p->space = s;

@@ -92,7 +92,7 @@ static enum gt_code find_shared_blocks(struct gt_plan *p, const int *first, cons
 		if (g->values[r].kind != GT_V_ACT || p->slot[r].arena == GT_A_SHARED_ACT)
 			continue;
 		if (gt_tdesc_bytes(&g->values[r].desc) != bytes)
-			return gt_fail(err, GT_EINTERNAL, "%s: a tensor that other ranks read shares its memory with another tensor", n->name);
+			return gt_fail(err, GT_EINTERNAL, "%s: a tensor that other ranks read must not share memory with another tensor", n->name);
 		p->slot[r].arena = GT_A_SHARED_ACT;
 		rows[(*nrows)++] = (struct block){.root = r,
 		                                  .bytes = bytes * (size_t)attr->parts,

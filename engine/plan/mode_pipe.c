@@ -40,7 +40,7 @@ static enum gt_code find_position(const struct gt_conf *c, int rank, int world, 
 	if (c->parallel.across == GT_ACROSS_ZERO && copies > 1 && gt_replicas_whole_optimizer(c))
 		return gt_conf_refuse(c, "parallel.across", err,
 		                      "parallel.across = \"zero\" and the optimizer \"%s\" do not go together: this optimizer needs whole "
-		                      "parameters, but each copy of the pipeline would have a part of them; use parallel.across = \"ddp\"",
+		                      "parameters, but each copy of the pipeline would have only a part of them; use parallel.across = \"ddp\"",
 		                      gt_replicas_whole_optimizer(c));
 	struct gt_rank_coords s = gt_rank_coords_of(rank, world, world / copies);
 	*out = (struct gt_rank_position){.rank = rank,
@@ -172,7 +172,7 @@ static void append_transfer(struct pipe *p, const struct gt_cell *cell, struct g
 			return;
 		if (!(end = other_end(p, cell->micro, q, c))) {
 			if (p->e.code == GT_OK)
-				p->e.code = gt_fail(p->e.err, GT_EINTERNAL, "%s of %s within one rank has no counterpart", c->op, c->layer);
+				p->e.code = gt_fail(p->e.err, GT_EINTERNAL, "%s of %s within one rank has no matching send or receive", c->op, c->layer);
 			return;
 		}
 		if (!receives && end->phase == GT_PHASE_F)

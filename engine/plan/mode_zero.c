@@ -15,8 +15,7 @@ static enum gt_code find_position(const struct gt_conf *c, int rank, int world, 
 	if (world > 1 && whole)
 		return gt_conf_refuse(c, "parallel.mode", err,
 		                      "parallel.mode = \"zero\" and the optimizer \"%s\" do not go together: this optimizer needs whole "
-		                      "parameters, but each rank would have a part of them; use parallel.mode = \"ddp\"",
-		                      whole);
+		                      "parameters, but each rank would have only a part of them; use parallel.mode = \"ddp\"", whole);
 	return gt_replicas_position(c, rank, world, out, err);
 }
 

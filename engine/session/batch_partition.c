@@ -19,7 +19,7 @@ static enum gt_code partition_by_shards(struct gt_session *s, bool train, struct
 	int64_t v = c->parallel.shards, pieces = c->train.accumulate;
 	if (v % s->at.ndata)
 		return gt_conf_refuse(c, "parallel.shards", err,
-		                      "expected a multiple of the number of ranks, %d, beside reproducible = \"world\", got %lld", s->at.ndata,
+		                      "expected a multiple of the number of ranks, %d, with reproducible = \"world\", got %lld", s->at.ndata,
 		                      (long long)v);
 	if (s->batch.size < v * pieces)
 		return gt_conf_refuse(c, "data.batch", err,

@@ -187,7 +187,7 @@ static enum gt_code check_tied(const struct gt_conf *c, const struct gt_graph *g
 			}
 		}
 		if (tied && !matches)
-			return gt_conf_refuse(c, path, err, "expected the name of a parameter, got \"%s\", but %s is tied to %s; write \"%s\"",
+			return gt_conf_refuse(c, path, err, "expected the name of a parameter, got \"%s\": %s is an alias of %s (tie); write \"%s\"",
 			                      match->v[m], alias, tied->name, tied->name);
 	}
 	return GT_OK;
@@ -213,10 +213,10 @@ enum gt_code gt_optim_check(const struct gt_optim *o, const struct gt_conf *c, c
 		snprintf(path, sizeof path, "train.groups[%d].%s", i, n ? "frozen_stats" : "match");
 		if (!n)
 			return gt_conf_refuse(c, path, err,
-			                      "expected patterns of parameter names that no earlier group matches, such as \"%s\", got none that match",
+			                      "expected patterns that match a parameter which no earlier group matches, such as \"%s\", got no match",
 			                      g->nparams ? g->params[0].name : "fc.weight");
 		if (t->group[i].frozen_stats && !stats)
-			return gt_conf_refuse(c, path, err, "expected a match of the weight and the bias of a batch normalisation, got none");
+			return gt_conf_refuse(c, path, err, "expected match to name the weight and the bias of a batch normalisation, got none");
 	}
 	for (int i = 0; i < g->nparams; i++) {
 		const struct gt_param *p = &g->params[i];
@@ -228,7 +228,7 @@ enum gt_code gt_optim_check(const struct gt_optim *o, const struct gt_conf *c, c
 		                      "expected an optimizer that can update %s, got \"%s\", which only updates weights of linear and convolution "
 		                      "layers; add a group to train.groups%s that gives this parameter another optimizer",
 		                      p->name, gt_optimizer_rows[of->type].word,
-		                      p->group < 0 ? "" : ", before this one,");
+		                      p->group < 0 ? "" : ", before this group,");
 	}
 	return GT_OK;
 }

@@ -160,8 +160,8 @@ static enum gt_code fetch_sample(void *user, int thread, int64_t sample, uint64_
 		return gt_skipped_add(f->skipped, f->set, sample, "sample", NULL, why.msg, err);
 	}
 	if (code == GT_EDATA && f->may_skip)
-		return gt_fail(err, code, "%.800s; to leave out such files, write data.on_error = \"skip\"; `gtrain check CFG --data --verify` "
-		               "lists them", why.msg);
+		return gt_fail(err, code, "%.800s; to skip such files, write data.on_error = \"skip\"; `gtrain check CFG --data --verify` lists "
+		               "them", why.msg);
 	if (code != GT_OK && err)
 		*err = why;
 	return code;
@@ -271,7 +271,7 @@ enum gt_code gt_session_gather_attr(const struct gt_conf *c, struct gt_transform
 		return gt_conf_refuse(c, "model.input", err, "expected at most %d channels for image data, got %lld", GT_MAX_CHANNELS,
 		                      (long long)channels);
 	if ((d->mean.n > 1 && d->mean.n != channels) || (d->std.n > 1 && d->std.n != channels))
-		return gt_conf_refuse(c, "data.mean", err, "expected 1 or %lld values (model.input's channels) here and in data.std, got %d and %d",
+		return gt_conf_refuse(c, "data.mean", err, "expected 1 or %lld values (model.input channels) here and in data.std, got %d and %d",
 		                      (long long)channels, d->mean.n, d->std.n);
 	for (int64_t i = 0; i < channels; i++) { /* as torchvision: ToTensor divides by 255, Normalize subtracts and divides */
 		double std = channel_value(&d->std, i, 1);

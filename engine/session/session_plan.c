@@ -75,8 +75,8 @@ static enum gt_code balanced_weights(struct gt_session *s, int64_t classes, doub
 	for (int64_t i = 0; i < classes; i++) {
 		const char *name = gt_session_class_name(s, i);
 		if (!count[i] && i != ignored)
-			return gt_conf_refuse(s->conf, "train.class_weights", err, "\"auto\" needs samples of each of the model's %lld outputs in the "
-			                      "training split, got none of class %lld%s%.100s%s; write the weights as numbers", (long long)classes,
+			return gt_conf_refuse(s->conf, "train.class_weights", err, "\"auto\" needs training samples for each of the model's %lld "
+			                      "outputs, got no sample of class %lld%s%.100s%s; write the weights as numbers", (long long)classes,
 			                      (long long)i, name ? " (" : "", name ? name : "", name ? ")" : "");
 		w[i] = i == ignored ? 0 : (double)all / ((double)k * (double)count[i]);
 	}
@@ -92,7 +92,7 @@ static enum gt_code saved_weights(struct gt_session *s, const struct gt_ckpt *c,
 		return GT_OK;
 	GT_TRY(gt_data_facts_read(c, s->arena, &facts, err));
 	if (facts.nweights && facts.nweights != classes)
-		return gt_fail(err, GT_EDATA, "%s/data.json: expected %lld weights of classes, one for each output of the model, got %lld",
+		return gt_fail(err, GT_EDATA, "%s/data.json: expected %lld class weights, one for each output of the model, got %lld",
 		               gt_ckpt_path(c), (long long)classes, (long long)facts.nweights);
 	*w = facts.weights;
 	return GT_OK;
@@ -211,7 +211,7 @@ static enum gt_code check_same_images(const struct gt_session *s, const struct g
 	const struct gt_graph *first = gt_session_graph_of_samples(s);
 	for (int i = 0; !w->idle && first && first->batch && i < g->ninputs; i++)
 		if (gt_graph_desc(g, g->input[i])->layout.nblk != gt_graph_desc(first, first->input[i])->layout.nblk)
-			return gt_fail(err, GT_EINTERNAL, "%s has padded channels in one plan of the run, and none in another",
+			return gt_fail(err, GT_EINTERNAL, "%s has padded channels in one plan of the run, but not in another plan",
 			               g->values[g->input[i]].name);
 	return GT_OK;
 }

@@ -209,7 +209,7 @@ static enum gt_code check_classes(const struct gt_session *s, struct gt_err *err
 			classes--;
 		bool given = gt_loss_class_weights(&s->loss) && s->conf->train.class_weights.n != GT_FLOATS_AUTO;
 		if (given && classes > s->loss.attr.nweights)
-			return gt_conf_refuse(s->conf, "train.class_weights", err, "expected %lld numbers, one for each class of the data, got %lld",
+			return gt_conf_refuse(s->conf, "train.class_weights", err, "expected %lld weights, one for each class of the data, got %lld",
 			                      (long long)classes, (long long)s->loss.attr.nweights);
 		if (out && out->rank == 2 && classes > out->dim[1]) {
 			gt_fail(err, GT_ECONFIG, "expected at least %lld outputs, one for each class of %s, got %lld; write out = %lld",
@@ -290,8 +290,7 @@ enum gt_code gt_session_next_prog(struct gt_session *s, int64_t step, int64_t ep
 	int64_t full = (s->batch.samples - cursor) / s->batch.size;
 	int at;
 	if (p && !p->full.n && !p->tail.n)
-		return gt_conf_refuse(s->conf, "train.groups", err, "expected parameters that are not frozen after %lld steps, got none",
-		                      (long long)step);
+		return gt_conf_refuse(s->conf, "train.groups", err, "expected trainable parameters after %lld steps, got none", (long long)step);
 	*out = gt_session_step_prog(s, step, !full, &end);
 	*n = full ? full : 1;
 	*n = *n < most ? *n : most;

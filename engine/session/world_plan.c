@@ -116,7 +116,7 @@ static enum gt_code check_same_layout(const struct gt_world_plan *c, int r, stru
 			               a->layout.first->params[i].name, r,
 			               like);
 	}
-	return same ? GT_OK : gt_fail(err, GT_EINTERNAL, "the parameter memory of rank %d differs from that of rank %d", r, like);
+	return same ? GT_OK : gt_fail(err, GT_EINTERNAL, "the parameter memory of rank %d differs from rank %d", r, like);
 }
 
 enum gt_code gt_world_plan_verify(const struct gt_world_plan *c, struct gt_world_report *out, struct gt_err *err)
@@ -141,7 +141,7 @@ enum gt_code gt_world_plan_verify(const struct gt_world_plan *c, struct gt_world
 		GT_TRY(gt_verify_comm(c->arena, prog, coords, c->world, &proof, err));
 		out->ahead = proof.ahead > out->ahead ? proof.ahead : out->ahead;
 		if (proof.need > room) /* session_pipe.c has computed `room` from transfers alone, without collectives */
-			return gt_fail(err, GT_EINTERNAL, "two ranks need a send buffer of %zu bytes, but the buffers have %zu", proof.need, room);
+			return gt_fail(err, GT_EINTERNAL, "two ranks need a send buffer of %zu bytes, but the buffers have only %zu", proof.need, room);
 		if (k)
 			continue;
 		out->transfers = proof.transfers;

@@ -103,7 +103,7 @@ static enum gt_code check_writable(const char *dir, struct gt_err *err)
 	strcat(name, nonce);
 	GT_TRY(gt_path_join(path, dir, name, err));
 	if (mkdir(path, 0777) || rmdir(path))
-		return gt_fail(err, GT_ECANTCREAT, "%s: cannot write here: %s", dir, strerror(errno));
+		return gt_fail(err, GT_ECANTCREAT, "%s: cannot write in this directory: %s", dir, strerror(errno));
 	return GT_OK;
 }
 
@@ -113,7 +113,7 @@ static enum gt_code check_outside_checkpoints(const char *path, struct gt_err *e
 	char at[GT_PATH_SIZE], up[GT_PATH_SIZE], real[PATH_MAX];
 	struct stat st;
 	if (gt_ckpt_is_step_dir(path))
-		return gt_fail(err, GT_ECANTCREAT, "%s: expected the directory of a run, got one with the name or the manifest of a checkpoint",
+		return gt_fail(err, GT_ECANTCREAT, "%s: expected a run directory, got a directory with the name or the manifest of a checkpoint",
 		               path);
 	GT_TRY(gt_path_parent(at, path, err));
 	while (!realpath(at, real)) {
@@ -127,7 +127,7 @@ static enum gt_code check_outside_checkpoints(const char *path, struct gt_err *e
 		char manifest[GT_PATH_SIZE];
 		if (gt_ckpt_name_parse(slash + 1, &step) == GT_CKPT_STEP && !gt_path_join(manifest, real, GT_CKPT_MANIFEST, NULL) &&
 		    !lstat(manifest, &st))
-			return gt_fail(err, GT_ECANTCREAT, "%s: expected a directory outside of any checkpoint, got one inside of the checkpoint %s",
+			return gt_fail(err, GT_ECANTCREAT, "%s: expected a directory outside of all checkpoints, got a directory in the checkpoint %s",
 			               path, real);
 	}
 	return GT_OK;

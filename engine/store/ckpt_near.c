@@ -78,7 +78,7 @@ const char *gt_ckpt_near(const char *path, char *buf, size_t size)
 		for (int k = 0; k < f->n; k++)
 			if (*f->path[k] && (next < 0 || is_newer(f, k, next)))
 				next = k;
-		n += (size_t)snprintf(buf + n, size - n, "%s%s", i ? ", " : "; runs near here: ", f->path[next]);
+		n += (size_t)snprintf(buf + n, size - n, "%s%s", i ? ", " : "; runs in nearby directories: ", f->path[next]);
 		*f->path[next] = 0;
 	}
 	if (f->n > SHOWN && n < size)

@@ -21,7 +21,7 @@ struct gt_ckpt {
 static enum gt_code check_length(const struct gt_ckpt *c, int file, uint64_t bytes, const char *path, struct gt_err *err)
 {
 	if (bytes != (uint64_t)c->manifest.file[file].bytes)
-		return gt_fail(err, GT_EDATA, "%s: damaged: it has %llu bytes, but the manifest says %lld", path, (unsigned long long)bytes,
+		return gt_fail(err, GT_EDATA, "%s: damaged: the file has %llu bytes, but the manifest says %lld", path, (unsigned long long)bytes,
 		               (long long)c->manifest.file[file].bytes);
 	return GT_OK;
 }
@@ -129,7 +129,7 @@ static enum gt_code open_entry(const char *dir, const struct gt_ckpt_entry *e, b
 	GT_TRY(open_step_dir(path, verify, out, err));
 	if ((*out)->manifest.meta.step == e->step)
 		return GT_OK;
-	enum gt_code code = gt_fail(err, GT_EDATA, "%s: the manifest in it belongs to step %lld", path, (long long)(*out)->manifest.meta.step);
+	enum gt_code code = gt_fail(err, GT_EDATA, "%s: its manifest belongs to step %lld", path, (long long)(*out)->manifest.meta.step);
 	gt_ckpt_close(*out);
 	*out = NULL;
 	return code;
@@ -263,7 +263,7 @@ static enum gt_code open_run_dir(struct search *s, const char *which, struct gt_
 	errno = 0;
 	step = strtoll(which, &end, 10);
 	if (errno || *end || end == which || which[0] < '0' || which[0] > '9')
-		return gt_fail(err, GT_EUSAGE, "--from: expected latest, best or the number of a step, got \"%s\"", which);
+		return gt_fail(err, GT_EUSAGE, "--from: expected latest, best or a step number, got \"%s\"", which);
 	return open_step(s, step, out, err);
 }
 
@@ -302,7 +302,7 @@ static enum gt_code fail_absent_step(const char *path, struct gt_err *err)
 	gt_ckpt_name_parse(name, &step);
 	char near[512];
 	if (gt_path_parent(dir, path, NULL) || gt_ckpt_scan(dir, false, &e, &n, NULL))
-		return gt_fail(err, GT_ENOINPUT, "%s: expected a checkpoint, but this does not exist%s", path,
+		return gt_fail(err, GT_ENOINPUT, "%s: expected a checkpoint, but this path does not exist%s", path,
 		               gt_ckpt_near(dir, near, sizeof near));
 	enum gt_code code = fail_no_step(dir, step, e, n, err);
 	free(e);
@@ -338,8 +338,8 @@ enum gt_code gt_ckpt_run_dir(const char *path, char *dir, int64_t *step, struct 
 	if (gt_ckpt_name_parse(name, step) == GT_CKPT_STEP)
 		return gt_path_parent(dir, real, err);
 	*step = -1;
-	return gt_fail(err, GT_EUSAGE, "%s: expected a checkpoint in the directory of a run: copy it to an empty directory under the name "
-	               "step-<its step> (8 digits) and resume that directory", path);
+	return gt_fail(err, GT_EUSAGE, "%s: expected a checkpoint in a run directory: copy the checkpoint to an empty directory under the name "
+	               "step-<its step> (8 digits) and resume the new directory", path);
 }
 
 enum gt_code gt_ckpt_open(const char *path, const char *which, bool verify, void (*warn)(void *user, const char *text), void *user,
@@ -352,12 +352,12 @@ enum gt_code gt_ckpt_open(const char *path, const char *which, bool verify, void
 		return fail_absent_step(path, err);
 	char near[512];
 	if (stat(path, &st) && errno == ENOENT)
-		return gt_fail(err, GT_ENOINPUT, "%s: expected the directory of a run or a checkpoint, but this does not exist%s", path,
+		return gt_fail(err, GT_ENOINPUT, "%s: expected a run directory or a checkpoint, but this path does not exist%s", path,
 		               gt_ckpt_near(path, near, sizeof near));
 	if (stat(path, &st))
 		return gt_fail(err, errno == ENOENT || errno == ENOTDIR ? GT_ENOINPUT : GT_EIO, "%s: cannot open: %s", path, strerror(errno));
 	if (!S_ISDIR(st.st_mode))
-		return gt_fail(err, GT_EDATA, "%s: expected the directory of a run or a checkpoint, got a file%s", path,
+		return gt_fail(err, GT_EDATA, "%s: expected a run directory or a checkpoint, got a file%s", path,
 		               gt_ckpt_near(path, near, sizeof near));
 	return gt_ckpt_is_step_dir(path) ? open_step_dir(path, verify, out, err) : open_run_dir(&s, which, out, err);
 }

@@ -214,7 +214,7 @@ enum gt_code gt_ckpt_save(struct gt_ckpt_dir *d, const struct gt_ckpt_meta *m, c
 	    !is_in_range(m->epoch_steps) || !is_in_range(m->world) || !is_in_range(m->good_steps) ||
 	    (m->has_best && (!is_in_range(m->best_step) || m->best_epoch > (int64_t)1 << 53)) || !is_in_range(m->peak_epoch) || !m->name ||
 	    !m->config || strlen(m->config) > GT_CKPT_TEXT_MAX)
-		return gt_fail(err, GT_EINTERNAL, "a checkpoint's state is out of range");
+		return gt_fail(err, GT_EINTERNAL, "a value of the training state is out of range for a checkpoint");
 	struct save *s = calloc(1, sizeof *s);
 	if (!s)
 		return gt_fail_memory(err, sizeof *s);

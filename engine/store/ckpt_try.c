@@ -78,5 +78,5 @@ enum gt_code gt_ckpt_dir_check(const char *path, struct gt_err *err)
 		return gt_fail(err, GT_ECANTCREAT, "%s: cannot create directory: %s", path, strerror(ENOTDIR));
 	GT_TRY(check_lock(path, err));
 	int why = get_write_error(path);
-	return why ? gt_fail(err, GT_ECANTCREAT, "%s: cannot write here: %s", path, strerror(why)) : GT_OK;
+	return why ? gt_fail(err, GT_ECANTCREAT, "%s: cannot write in this directory: %s", path, strerror(why)) : GT_OK;
 }

@@ -113,8 +113,8 @@ static enum gt_code read_header(struct gt_st_file *f, struct gt_err *err)
 	for (int i = 0; i < 8; i++)
 		n |= (uint64_t)length[i] << 8 * i;
 	if (n > GT_ST_HEADER_MAX || n > f->bytes - 8)
-		return gt_fail(err, GT_EDATA, "%s: expected a complete safetensors file, got one whose header announces %llu bytes in a file of "
-		               "%llu", f->path, (unsigned long long)n, (unsigned long long)f->bytes);
+		return gt_fail(err, GT_EDATA, "%s: expected a complete safetensors file, got a header that announces %llu bytes in a file of %llu",
+		               f->path, (unsigned long long)n, (unsigned long long)f->bytes);
 	char *json = malloc((size_t)n + 1);
 	if (!json)
 		return gt_fail_memory(err, (size_t)n + 1);

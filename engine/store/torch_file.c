@@ -98,9 +98,8 @@ static enum gt_code read_shape(const struct source *s, const struct gt_pickle_va
 	}
 	if (!contiguous && *count > 1)
 		return gt_fail(err, GT_EDATA,
-		               "%s: tensor \"%.200s\": expected contiguous values, got other strides; save it contiguous: "
-		               "torch.save({k: v.contiguous() for k, v in model.state_dict().items()}, \"weights.pth\")",
-		               s->path, slot->name);
+		               "%s: tensor \"%.200s\": expected contiguous values, got other strides; save contiguous tensors: torch.save({k: "
+		               "v.contiguous() for k, v in model.state_dict().items()}, \"weights.pth\")", s->path, slot->name);
 	slot->desc = gt_tdesc_make(slot->desc.dtype, rank, dim, false);
 	return GT_OK;
 }
@@ -112,15 +111,14 @@ static enum gt_code place_values(const struct source *s, const struct gt_pickle_
 	uint64_t size = gt_dtype_size(slot->desc.dtype), have = storage->size / size;
 	uint64_t offset = (uint64_t)t->tensor.offset, n = (uint64_t)count;
 	if (t->tensor.offset < 0 || offset > have || n > have - offset)
-		return gt_fail(err, GT_EDATA, "%s: tensor \"%.200s\": expected %lld values from value %lld of its storage, which has %llu", s->path,
+		return gt_fail(err, GT_EDATA, "%s: tensor \"%.200s\": expected %lld values from index %lld of its storage, which has %llu", s->path,
 		               slot->name, (long long)count, (long long)t->tensor.offset, (unsigned long long)have);
 	slot->begin = storage->begin + offset * size;
 	slot->end = slot->begin + n * size;
 	if (slot->begin % size)
 		return gt_fail(err, GT_EDATA,
-		               "%s: tensor \"%.200s\": its values are not aligned to %llu bytes, as torch.save aligns them; was the "
-		               "archive packed again?",
-		               s->path, slot->name, (unsigned long long)size);
+		               "%s: tensor \"%.200s\": its values are not aligned to %llu bytes, as torch.save aligns them; the archive may have "
+		               "been repacked", s->path, slot->name, (unsigned long long)size);
 	return GT_OK;
 }
 
@@ -140,7 +138,7 @@ static enum gt_code read_tensor(const struct source *s, const struct gt_pickle_v
 	strncat(name, storage->storage.key, sizeof name - 6);
 	const struct gt_zip_member *m = find_member(s, name);
 	if (!m || storage->storage.count < 0 || m->size / gt_dtype_size(slot->desc.dtype) != (uint64_t)storage->storage.count)
-		return gt_fail(err, GT_EDATA, "%s: tensor \"%.200s\": its storage is missing or has another size than the file says", s->path,
+		return gt_fail(err, GT_EDATA, "%s: tensor \"%.200s\": its storage is missing or has another size than the file declares", s->path,
 		               slot->name);
 	return place_values(s, t, m, count, slot, err);
 }

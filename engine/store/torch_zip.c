@@ -92,7 +92,7 @@ static enum gt_code read_local(const struct archive *z, uint64_t local, struct g
 		return fail_damaged(z, "a member has no header", err);
 	m->begin = local + LOCAL + gt_get_le(z->file + local + 26, 2) + gt_get_le(z->file + local + 28, 2);
 	if (m->begin > z->bytes || m->size > z->bytes - m->begin)
-		return fail_damaged(z, "a member exceeds the file", err);
+		return fail_damaged(z, "a member extends beyond the end of the file", err);
 	return GT_OK;
 }
 
@@ -100,17 +100,16 @@ static enum gt_code read_local(const struct archive *z, uint64_t local, struct g
 static enum gt_code read_entry(const struct archive *z, uint64_t *at, struct gt_zip_member *m, struct gt_err *err)
 {
 	if (*at > z->bytes || z->bytes - *at < ENTRY || memcmp(z->file + *at, "PK\1\2", 4) != 0)
-		return fail_damaged(z, "its directory is cut", err);
+		return fail_damaged(z, "its directory is truncated", err);
 	const unsigned char *p = z->file + *at;
 	size_t name = gt_get_le(p + 28, 2), extra = gt_get_le(p + 30, 2), rest = name + extra + gt_get_le(p + 32, 2);
 	uint64_t packed = gt_get_le(p + 20, 4), size = gt_get_le(p + 24, 4), local = gt_get_le(p + 42, 4);
 	if (z->bytes - *at - ENTRY < rest || !read_extra(p + ENTRY + name, extra, (uint64_t *const[]){&size, &packed, &local}))
-		return fail_damaged(z, "its directory is cut", err);
+		return fail_damaged(z, "its directory is truncated", err);
 	if (gt_get_le(p + 10, 2) != 0 || packed != size || gt_get_le(p + 8, 2) & 1)
 		return gt_fail(err, GT_EDATA,
-		               "%s: expected an archive as torch.save writes it, without compression, got one with compressed or "
-		               "encrypted members",
-		               z->path);
+		               "%s: expected an archive as torch.save writes it, without compression, got an archive with compressed or encrypted "
+		               "members", z->path);
 	*m = (struct gt_zip_member){.name = (const char *)p + ENTRY, .len = name, .size = size};
 	*at += ENTRY + rest;
 	return read_local(z, local, m, err);
@@ -134,7 +133,7 @@ enum gt_code gt_zip_read(const unsigned char *file, uint64_t bytes, const char *
 	struct archive z = {.file = file, .bytes = bytes, .path = path};
 	GT_TRY(find_directory(&z, err));
 	if (z.count > bytes / ENTRY)
-		return fail_damaged(&z, "its directory is cut", err);
+		return fail_damaged(&z, "its directory is truncated", err);
 	out->n = (int)z.count;
 	GT_NEW(out->member, a, out->n + 1, err);
 	for (int i = 0; i < out->n; i++)

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-_Static_assert(sizeof(cpu_set_t) == sizeof ((struct gt_peer_info *)0)->cpus, "a bit a processor");
+_Static_assert(sizeof(cpu_set_t) == sizeof ((struct gt_peer_info *)0)->cpus, "one bit per processor");
 
 static void describe_host(char *out, size_t size)
 {

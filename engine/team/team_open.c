@@ -23,7 +23,7 @@ struct opened {
 	struct gt_team pub;
 	pthread_t listens;
 	bool listening;
-	int closing; /* eventfd that tells the listener to end */
+	int closing; /* eventfd that makes the listener end */
 };
 
 /* ---- communicator ------------------------------------------------------------------------------------------------------------------- */
@@ -154,7 +154,7 @@ static enum gt_code join_rendezvous(struct gt_team *t, const struct gt_team_spec
 	                                  .user = &m,
 	                                  .warn = s->warn,
 	                                  .warn_user = s->warn_user};
-	gt_rank_phase(t->link, "meeting the other ranks", 2 * timeout);
+	gt_rank_phase(t->link, "connecting to the other ranks", 2 * timeout);
 	GT_TRY(reserve_descriptors(w, one_host, err));
 	if (t->link) {
 		memcpy(token, gt_rank_token(t->link), sizeof token);
@@ -168,7 +168,7 @@ static enum gt_code join_rendezvous(struct gt_team *t, const struct gt_team_spec
 	} else if (one_host) {
 		GT_TRY(gt_team_token(w, timeout, token, &spec.listen_fd, err));
 	} else {
-		return gt_fail(err, GT_EUSAGE, "%s started %d ranks, %d of them on this host, and ranks on several hosts need a common token: "
+		return gt_fail(err, GT_EUSAGE, "%s started %d ranks, %d of them on this host, and ranks on several hosts need the same token: "
 		               "expected --token-file FILE or GTRAIN_TOKEN_FILE, a file of 64 hexadecimal digits that no other user can read",
 		               w->how, w->world, w->local_world);
 	}

@@ -40,8 +40,8 @@ enum gt_code gt_team_comm_api(const char *plugin, const char *symbol, const stru
 	*out = p;
 	if ((*out)->abi == GT_COMM_ABI)
 		return GT_OK;
-	return gt_fail(err, GT_EUNAVAILABLE, "the communicator %s has interface version %u, but this gtrain needs %u: install both from one "
-	               "build", (*out)->name, (*out)->abi, GT_COMM_ABI);
+	return gt_fail(err, GT_EUNAVAILABLE, "the communicator %s has interface version %u, but this gtrain needs %u: install both from the "
+	               "same build", (*out)->name, (*out)->abi, GT_COMM_ABI);
 }
 
 int gt_team_thread(pthread_t *thread, void *(*fn)(void *), void *arg)

@@ -125,9 +125,8 @@ static bool is_same_user(int fd, struct ucred *peer)
 /* Reports that a process of another user holds the name of the socket, so that the ranks cannot connect to each other. */
 static enum gt_code fail_foreign_owner(const struct gt_world *w, const struct ucred *by, struct gt_err *err)
 {
-	return gt_fail(err, GT_EPEER, "rank %d: process %d of user %u occupies the socket name through which the ranks that %s started find "
-	               "each other: end that process, or let gtrain start the ranks (--nproc)",
-	               w->rank, (int)by->pid, (unsigned)by->uid, w->how);
+	return gt_fail(err, GT_EPEER, "rank %d: process %d of user %u occupies the socket name with which the ranks that %s started find each "
+	               "other: end the process, or let gtrain start the ranks (--nproc)", w->rank, (int)by->pid, (unsigned)by->uid, w->how);
 }
 
 /* Reports which process holds the name if rank 0 could not take it. */
@@ -140,9 +139,9 @@ static enum gt_code fail_name_taken(const struct gt_world *w, const struct socka
 	if (reached && !ours)
 		return fail_foreign_owner(w, &by, err);
 	if (!reached)
-		return gt_fail(err, GT_EPEER, "rank 0: a process that does not answer occupies the socket name through which the ranks that %s "
+		return gt_fail(err, GT_EPEER, "rank 0: a process that does not answer occupies the socket name with which the ranks that %s "
 		               "started find each other: let gtrain start the ranks (--nproc)", w->how);
-	return gt_fail(err, GT_EUSAGE, "two processes claim to be rank 0 of the ranks that %s started; the other one is process %d",
+	return gt_fail(err, GT_EUSAGE, "two processes claim to be rank 0 of the ranks that %s started; the other process is %d",
 	               w->how, (int)by.pid);
 }
 
@@ -188,7 +187,7 @@ static enum gt_code send_tokens(int fd, const struct gt_world *w, const struct a
 	if (!left)
 		return GT_OK;
 	if (left > 1)
-		return gt_fail(err, GT_EPEER, "%d of the %d ranks that %s started did not reach rank 0 in time, rank %d among them",
+		return gt_fail(err, GT_EPEER, "%d of the %d ranks that %s started did not reach rank 0 in time, for example rank %d",
 		               left, w->world, w->how, absent);
 	return gt_fail(err, GT_EPEER, "rank %d of the %d ranks that %s started did not reach rank 0 in time", absent, w->world, w->how);
 }
@@ -219,7 +218,7 @@ static enum gt_code request_token(struct gt_world *w, const struct sockaddr_un *
 {
 	const struct hello h = {(uint32_t)w->rank, (uint32_t)w->world};
 	struct answer a;
-	const char *why = "it does not listen";
+	const char *why = "rank 0 does not listen";
 	for (; gt_clock() < until; poll(NULL, 0, 5)) {
 		int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 		if (fd < 0)
@@ -242,7 +241,7 @@ static enum gt_code request_token(struct gt_world *w, const struct sockaddr_un *
 			explicit_bzero(&a, sizeof a);
 			return GT_OK;
 		}
-		why = "it did not answer";
+		why = "rank 0 did not answer";
 	}
 	return gt_fail(err, GT_EPEER, "rank %d did not reach rank 0 of the %d ranks that %s started: %s", w->rank, w->world, w->how, why);
 }

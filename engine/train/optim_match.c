@@ -62,7 +62,7 @@ static enum gt_code reject_optimizer(const struct gt_conf *c, const struct gt_ck
 	if (was->call && strcmp(was->type, now->type))
 		strcat(key, ".type");
 	return gt_conf_refuse(c, key, err,
-	                      "the optimizer of %.100s was %s in %.300s and is now %s, which cannot continue from that state; keep the "
+	                      "the optimizer of %.100s was %s in %.300s and is now %s, which cannot continue from the old state; keep the "
 	                      "optimizer, or start a new run from the weights: `gtrain run CFG --init %.300s/model.safetensors`",
 	                      p->name, describe_optimizer(was, before, sizeof before), gt_ckpt_path(from),
 	                      describe_optimizer(now, after, sizeof after), gt_ckpt_path(from));

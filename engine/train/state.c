@@ -263,8 +263,8 @@ enum gt_code gt_state_same_tensors(const char *path, const struct gt_st_tensor *
 {
 	if (gt_tdesc_equal(&a->desc, &b->desc) && !memcmp(a->data, b->data, gt_tdesc_bytes(&a->desc)))
 		return GT_OK;
-	return gt_fail(err, GT_EDATA, "%s: expected equal tensors %s and %s, which are one weight of this model (tie), got different ones; "
-	               "remove one of them from the file", path, a->name, b->name);
+	return gt_fail(err, GT_EDATA, "%s: expected equal tensors %s and %s, which are one weight of this model (tie), got different tensors; "
+	               "remove one of the two from the file", path, a->name, b->name);
 }
 
 /* Finds the tensor of parameter p, by its name or the names of layers tied to it, and counts the file's tensors with these names. */

@@ -199,7 +199,7 @@ enum gt_code gt_tensorboard_hparams(struct gt_tensorboard *t, const struct gt_co
 	put_hparams_value(&summary, "_hparams_/session_start_info", SESSION_START, &info);
 	put_message(&m, 5, &summary);
 	if (m.full)
-		return gt_fail(err, GT_EINTERNAL, "the event of the hyper-parameters is larger than %zu bytes", sizeof m.b);
+		return gt_fail(err, GT_EINTERNAL, "the TensorBoard event with the hyper-parameters is larger than %zu bytes", sizeof m.b);
 	write_record(t, &m);
 	return GT_OK;
 }

@@ -114,8 +114,8 @@ static enum gt_code queue_next_window(struct gt_trainer *t, struct gt_err *err)
 	GT_TRY(next_window(t, &p, &want, err));
 	if (!p->n) /* the session has no program for these steps (gt_session_open) */
 		return gt_conf_refuse(c, "train.steps", err,
-		                      "expected the data.batch of the checkpoint in a run that ends before the short last batch of its first "
-		                      "epoch, got another one");
+		                      "expected the data.batch of the checkpoint, because the run ends before the short last batch of its first "
+		                      "epoch, got a different value");
 	int n = gt_exec_window_size(&s->exec, p, want), all = n * p->nmicro;
 	GT_TRY(gt_exec_step_args(&s->exec, &step_args, err));
 	for (int i = 0; i < n; i++) {
@@ -165,8 +165,7 @@ static enum gt_code fail_diverged(struct gt_trainer *t, const struct gt_window *
 	GT_TRY(gt_loader_start(s->prog.loader, t->state.epoch, t->state.cursor, err));
 	enum gt_code code = gt_exec_diagnose(&s->exec, p, s->prog.loader, own, t->state.step + 1, err);
 	if (gt_session_scales_loss(s))
-		gt_fail_prefix(err, "%d steps in a row overflowed in fp16, the last one with the loss scale %g",
-		               GT_SKIPS, t->state.loss_scale);
+		gt_fail_prefix(err, "%d steps in a row overflowed in fp16, the last step with the loss scale %g", GT_SKIPS, t->state.loss_scale);
 	return code;
 }
 
@@ -226,8 +225,8 @@ static enum gt_code report_epoch(struct gt_trainer *t, struct gt_err *err)
 {
 	double now = gt_clock();
 	if (t->epoch_steps && !(t->state.epoch_sums.weight > 0))
-		return gt_fail(err, GT_EDATA, "epoch %lld: none of its %lld samples could be trained on: they cannot be read (`gtrain check CFG "
-		               "--data --verify` lists them), or have no label that counts", (long long)last_epoch(t),
+		return gt_fail(err, GT_EDATA, "epoch %lld: none of its %lld samples could be used for training: they cannot be read (`gtrain check "
+		               "CFG --data --verify` lists them), or have only ignored labels", (long long)last_epoch(t),
 		               (long long)t->s->batch.samples);
 	t->epoch_steps = 0;
 	struct gt_event ev = {.kind = GT_EV_EPOCH, .scores = gt_session_scores(t->s, &t->state.epoch_sums), .samples_per_s = t->samples_per_s};

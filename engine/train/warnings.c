@@ -53,7 +53,7 @@ static enum gt_code warn_no_directory(const struct list *l)
 		return GT_OK;
 	return add_warning(
 	    l, "checkpoint.dir",
-	    "no directory is set, so the trained weights are discarded at the end; write checkpoint = { dir = \"runs/%.60s\"; }; or use -o "
+	    "no directory is set, so the trained weights are lost at the end; write checkpoint = { dir = \"runs/%.60s\"; }; or use -o "
 	    "runs/%.60s",
 	    l->c->name, l->c->name);
 }
@@ -74,7 +74,7 @@ static enum gt_code warn_above_one(const struct list *l, const char *key, const 
 {
 	for (int i = 0; i < f->n; i++)
 		if (fabs(f->v[i]) > 1)
-			return add_warning(l, key, "expected numbers for pixels in 0..1, because pixels are divided by 255 first, got %g; write %.4g",
+			return add_warning(l, key, "expected a value for pixels in 0..1, because pixels are divided by 255 first, got %g; write %.4g",
 			                   f->v[i], f->v[i] / 255);
 	return GT_OK;
 }
@@ -102,7 +102,7 @@ static enum gt_code warn_last_layer(const struct list *l)
 		        "write train.loss = \"cross_entropy\"",
 		        loss, type);
 	else
-		gt_fail(&e, GT_OK, "%s before train.loss = \"%s\", which applies it itself; remove this layer%s", type, loss,
+		gt_fail(&e, GT_OK, "%s before train.loss = \"%s\", but this loss already includes it; remove this layer%s", type, loss,
 		        log_soft ? ", or write train.loss = \"nll\"" : "");
 	gt_conf_at_layer(l->c, m->nlayers - 1, &e);
 	return gt_problems_add(l->out, &e) == GT_OK ? GT_OK : gt_fail_memory(l->err, 0);
@@ -244,8 +244,8 @@ static enum gt_code warn_whole_tables(const struct list *l)
 		if (rows > 4 * named && updates_rows(&l->c->train, w))
 			return add_warning(
 			    l, "parallel.mode",
-			    "at each step, %d ranks add up the gradient of all %lld rows of %s, of which a batch names at most %lld; one rank "
-			    "updates only these rows, and is probably faster; write parallel.mode = \"single\"",
+			    "at each step, %d ranks add up the gradient of all %lld rows of %s, of which a batch uses at most %lld; one rank updates "
+			    "only the used rows, and is probably faster; write parallel.mode = \"single\"",
 			    s->at.ndata, (long long)rows, w->name, (long long)named);
 	}
 	return GT_OK;
@@ -270,9 +270,8 @@ static enum gt_code warn_too_many_threads(const struct list *l)
 		return GT_OK;
 	if (!n)
 		return add_warning(l, "threads",
-		                   "expected a number from 1 to %d in the variable OMP_NUM_THREADS, got \"%.40s\", which is not followed; "
-		                   "unset it",
-		                   GT_MAX_THREADS, variable);
+		                   "expected a number from 1 to %d in the variable OMP_NUM_THREADS, got \"%.40s\", which is ignored; unset the "
+		                   "variable", GT_MAX_THREADS, variable);
 	snprintf(source, sizeof source, "%s%s%.40s", l->c->threads > 0 ? "" : "OMP_NUM_THREADS", l->c->threads > 0 ? "" : "=",
 	         l->c->threads > 0 ? "threads" : variable);
 	if (n <= have || have < 1)
@@ -335,15 +334,15 @@ static enum gt_code warn_no_graphs_in_dp(const struct list *l)
 	    l->c->parallel.host_staged)
 		return GT_OK;
 	return add_warning(l, "parallel.mode",
-	                   "dp runs on several GPUs without CUDA graphs, because those of several GPUs in one process can wait "
-	                   "for each other for ever; use parallel.mode = \"ddp\", or set cuda_graphs = false");
+	                   "dp runs on several GPUs without CUDA graphs, because CUDA graphs of several GPUs in one process can deadlock; use "
+	                   "parallel.mode = \"ddp\", or set cuda_graphs = false");
 }
 
 /* Names folders of the training split that are no classes because they have no files. */
 static enum gt_code warn_left_out(const struct list *l)
 {
 	const struct gt_dataset *d = &l->s->data.files->set[GT_TRAIN];
-	return !*d->left_out ? GT_OK : add_warning(l, "data.root", "these folders of the training split have no %s and are no classes: %s",
+	return !*d->left_out ? GT_OK : add_warning(l, "data.root", "these folders of the training split have no %s and are not classes: %s",
 	                                           d->encoded ? "images" : "texts", d->left_out);
 }
 
@@ -403,7 +402,7 @@ enum gt_code gt_run_new_dir(const struct gt_conf *c, const char *out, int nnodes
 	struct stat st;
 	GT_TRY(gt_team_world(NULL, &w, err));
 	if (nnodes > 1 || w.world > 1)
-		return gt_fail(err, GT_EUSAGE, "--new: expected one process that chooses the directory, got %s; write --out DIR",
+		return gt_fail(err, GT_EUSAGE, "--new: expected a single process, which chooses the directory, got %s; write --out DIR",
 		               nnodes > 1 ? "several hosts" : "ranks that another program started");
 	if (!*base)
 		return gt_fail(err, GT_EUSAGE, "--new: expected a directory in checkpoint.dir or --out, got none");
@@ -429,10 +428,10 @@ enum gt_code gt_check_logs(const struct gt_conf *c, const char *dir, struct gt_e
 {
 	if (!*dir && c->log.tensorboard)
 		return gt_conf_refuse(c, "log.tensorboard", err,
-		                      "expected false without checkpoint.dir, in which its files would be, got true; write a checkpoint.dir");
+		                      "expected false without checkpoint.dir, which would contain its files, got true; write a checkpoint.dir");
 	if (!*dir && *c->log.mlflow.uri)
-		return gt_conf_refuse(c, "log.mlflow.uri", err, "expected \"\" without checkpoint.dir, because the run is sent from its files "
-		                      "there; write a checkpoint.dir");
+		return gt_conf_refuse(c, "log.mlflow.uri", err, "expected \"\" without checkpoint.dir, because MLflow gets the run from the files "
+		                      "in this directory; write a checkpoint.dir");
 	if (!*c->log.mlflow.uri || gt_plugin_installed("mlflow"))
 		return GT_OK;
 	gt_conf_refuse(c, "log.mlflow.uri", err, "the plugin mlflow.so, which sends runs to MLflow, is not installed");

@@ -56,9 +56,9 @@ enum gt_code gt_cpu_attention(struct gt_dev *dev, const struct gt_opcall *call, 
 	struct attention *k;
 	(void)dev;
 	if (qkv->dim[2] != 3 * y->dim[2] || a->heads < 1 || y->dim[2] % a->heads || y->dim[2] / a->heads > MAX_D)
-		return gt_opcall_refuse(call, err, "expected heads of the same size, of at most 256 features");
+		return gt_opcall_refuse(call, err, "expected heads of equal size, with at most 256 features");
 	if (!gt_opcall_operand(call, "lse"))
-		return gt_opcall_refuse(call, err, "expected the output lse");
+		return gt_opcall_refuse(call, err, "the output lse is required");
 	GT_LOOP_NEW(k, slots, call, "tiles", err);
 	k->samples = y->dim[0];
 	k->tokens = y->dim[1];

@@ -430,7 +430,7 @@ enum gt_code gt_cpu_batchnorm(struct gt_dev *dev, const struct gt_opcall *call, 
 	int i = 0;
 	(void)dev;
 	if (attr->act > GT_ACT_RELU || (backward && gt_opcall_operand(call, "more")))
-		return gt_opcall_refuse(call, err, "a gelu and the sum of two gradients are calls of their own");
+		return gt_opcall_refuse(call, err, "a gelu and the sum of two gradients must be separate calls");
 	while (ops[i].code != call->code)
 		i++;
 	if (call->code == GT_OP_BATCHNORM_STATS && attr->empty) {
@@ -460,7 +460,7 @@ enum gt_code gt_cpu_batchnorm(struct gt_dev *dev, const struct gt_opcall *call, 
 	    (size_t)k->c * 2 * sizeof(double) + (size_t)k->c * 6 * sizeof(float) + (size_t)(k->npieces * k->c) * 2 * sizeof(float);
 	if (forward && k->attr.train && k->count == 1) {
 		free(k);
-		return gt_opcall_refuse(call, err, "batch statistics need more than one value per channel");
+		return gt_opcall_refuse(call, err, "batch statistics need at least two values per channel");
 	}
 	*out = &k->loop.head;
 	return GT_OK;

@@ -80,7 +80,7 @@ enum gt_code gt_cpu_bound(struct gt_dev *dev, const struct gt_opcall *call, stru
 	struct bound *k;
 	(void)dev;
 	if ((dy->dtype != GT_F32 && dy->dtype != GT_BF16) || x->dtype != dy->dtype)
-		return gt_opcall_refuse(call, err, "it takes f32 and bf16 gradients");
+		return gt_opcall_refuse(call, err, "only f32 and bf16 gradients are supported");
 	GT_LOOP_NEW(k, slots, call, "bound", err);
 	k->loop.head.launch = launch_bound;
 	k->ndy = gt_tdesc_padded(dy);

@@ -79,7 +79,7 @@ enum gt_code gt_cpu_channels(struct gt_dev *dev, const struct gt_opcall *call, s
 	struct channels *k;
 	(void)dev;
 	if (w ? count != 1 && count != cols : count != x->dim[0] * cols)
-		return gt_opcall_refuse(call, err, "expected one number for each channel");
+		return gt_opcall_refuse(call, err, "expected one value for each channel");
 	GT_LOOP_NEW(k, slots, call, "loop", err);
 	k->loop.head.launch = launch_channels;
 	k->cols = cols;

@@ -252,7 +252,7 @@ static enum gt_code open_root(struct shm_comm *c, const struct gt_comm_spec *spe
 	GT_TRY(gt_shm_coll(&c->pub, GT_COLL_ALL_GATHER, &x, err));
 	for (int i = 1; i < r->world; i++) {
 		if (pair[i] != pair[0])
-			return gt_shm_break(c, err, "rank %d opens the group %s with send buffers of %llu bytes, but rank 0 with %llu", i, c->pub.name,
+			return gt_shm_break(c, err, "rank %d opens the group %s with send buffers of %llu bytes, but rank 0 uses %llu", i, c->pub.name,
 			                    (unsigned long long)pair[i], (unsigned long long)pair[0]);
 	}
 	return GT_OK;

@@ -151,7 +151,7 @@ static enum gt_code tell_late(struct shm_comm *c, int r, gt_shm_doing *doing, co
 		return gt_shm_break(c, err, "rank %d has not answered rank %d, which in turn %s after %g s", gt_shm_culprit(c->root, c->member[r]),
 		                    c->member[r], text, c->root->timeout_s);
 	if (missing > 1)
-		snprintf(others, sizeof others, ", and neither have %d other ranks", missing - 1);
+		snprintf(others, sizeof others, "; the same is true for %d other ranks", missing - 1);
 	return gt_shm_break(c, err, "rank %d %s after %g s%s", c->member[late < 0 ? r : late], text, c->root->timeout_s, others);
 }
 

@@ -158,11 +158,11 @@ static enum gt_code cpu_alloc(struct gt_dev *dev, size_t bytes, void **out, stru
 	char text[GT_BYTES_TEXT];
 	*out = NULL;
 	if (bytes > SIZE_MAX - align || bytes > PTRDIFF_MAX - HUGE_PAGE)
-		return gt_fail(err, GT_EFAIL, "out of memory: %s wanted", gt_bytes_text(text, sizeof text, bytes));
+		return gt_fail(err, GT_EFAIL, "out of memory: cannot get %s", gt_bytes_text(text, sizeof text, bytes));
 	size = bytes ? (bytes + 63) & ~(size_t)63 : 64;
 	if (posix_memalign(out, align, size)) {
 		*out = NULL;
-		return gt_fail(err, GT_EFAIL, "out of memory: %s wanted", gt_bytes_text(text, sizeof text, bytes));
+		return gt_fail(err, GT_EFAIL, "out of memory: cannot get %s", gt_bytes_text(text, sizeof text, bytes));
 	}
 	if (align == HUGE_PAGE)
 		madvise(*out, size & ~(size_t)4095, MADV_HUGEPAGE); /* if it fails, the run is only slower */

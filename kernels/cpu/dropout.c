@@ -49,7 +49,7 @@ enum gt_code gt_cpu_dropout(struct gt_dev *dev, const struct gt_opcall *call, st
 	struct dropout *k;
 	(void)dev;
 	if (n < 1 || n / 4 > UINT32_MAX)
-		return gt_opcall_refuse(call, err, "a sample is too big");
+		return gt_opcall_refuse(call, err, "a sample has too many elements");
 	GT_LOOP_NEW(k, slots, call, "philox", err);
 	k->loop.head.launch = launch_dropout;
 	k->n = n;

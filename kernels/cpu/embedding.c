@@ -66,7 +66,7 @@ static enum gt_code check_tokens(const struct embedding *k, struct gt_err *err)
 		return GT_OK;
 	for (int64_t e = 0; e < k->entries; e++)
 		if ((uint32_t)k->tokens[e * k->step + k->first] == most)
-			return gt_fail(err, GT_EDATA, "%s: token %d of sample %lld in its batch: the table has rows 0..%lld", k->name,
+			return gt_fail(err, GT_EDATA, "%s: token %d of sample %lld in the batch: the table has rows 0..%lld", k->name,
 			               (int)(int32_t)most,
 			               (long long)(e / k->bag), (long long)k->rows - 1);
 	return GT_OK;
@@ -170,7 +170,7 @@ static const char *init_common(struct embedding *k, const struct gt_opcall *call
 	bool bag = is_bag(call);
 	int64_t n = gt_tdesc_count(tokens), width = tokens->dim[tokens->rank - 1];
 	if (a->column >= 0 && (bag || a->column >= width))
-		return "the tokens have no such column";
+		return "the requested column of the tokens does not exist";
 	k->step = a->column >= 0 ? width : 1;
 	k->first = a->column >= 0 ? a->column : 0;
 	k->entries = n / k->step;
@@ -180,7 +180,7 @@ static const char *init_common(struct embedding *k, const struct gt_opcall *call
 	k->padding = a->padding;
 	k->mode = bag ? a->mode : GT_BAG_SUM;
 	if (of->dim[0] * k->bag != k->entries)
-		return "there is not one row for each token, or for each bag";
+		return "expected one row for each token, or for each bag";
 	if (n > INT32_MAX / 2)
 		return "there are too many tokens in a batch";
 	if (gt_opcall_operand(call, "dy") && k->mode == GT_BAG_MAX && !gt_opcall_operand(call, "idx"))
@@ -230,7 +230,7 @@ enum gt_code gt_cpu_embedding_update(struct gt_dev *dev, const struct gt_opcall 
 	if (why)
 		return gt_opcall_refuse(call, err, why);
 	if (dy->dtype == GT_F64 || !gt_tdesc_plain(table))
-		return gt_opcall_refuse(call, err, "it supports plain tables in f32 only");
+		return gt_opcall_refuse(call, err, "only plain tables in f32 are supported");
 	GT_LOOP_NEW(k, slots, call, "rows", err);
 	if ((why = init_common(k, call, &a->table, dy, table))) {
 		free(k);

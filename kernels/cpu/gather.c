@@ -214,7 +214,7 @@ enum gt_code gt_cpu_gather(struct gt_dev *dev, const struct gt_opcall *call, str
 	if (k->move && (row > MAX_ROW || (k->reflect && (pad >= k->h || pad >= k->w)))) {
 		gather_release(&k->loop.head);
 		return gt_opcall_refuse(call, err, row > MAX_ROW ? "augmentation supports image "
-		                     "rows of at most 4096 values" : "the padding reaches past the mirrored image");
+		                     "rows of at most 4096 values" : "the padding is larger than the mirrored image");
 	}
 	*out = &k->loop.head;
 	return GT_OK;
@@ -366,7 +366,7 @@ enum gt_code gt_cpu_gather_rows(struct gt_dev *dev, const struct gt_opcall *call
 	                               : d->dtype == GT_F32 && (y->dtype == GT_F32 || y->dtype == GT_BF16 || y->dtype == GT_F64);
 	(void)dev;
 	if (!fits)
-		return gt_opcall_refuse(call, err, "rows of i32 stay i32, and rows of f32 become f32, bf16 or f64");
+		return gt_opcall_refuse(call, err, "rows of i32 must stay i32, and rows of f32 must become f32, bf16 or f64");
 	GT_LOOP_NEW(k, slots, call, "loops:gather", err);
 	k->loop.head.launch = gather_rows_launch;
 	k->width = gt_tdesc_count(d) / d->dim[0];
@@ -402,7 +402,7 @@ static enum gt_code gather_ragged_launch(struct gt_dev *dev, struct gt_kernel *h
 			return fail_outside(at, err);
 		int64_t from = k->start[at], n = k->start[at + 1] - from;
 		if (from < 0 || n < 0 || n > k->width || from + n > k->total)
-			return gt_fail(err, GT_EINTERNAL, "gather: sample %lld has %lld numbers, but a row has %lld", (long long)at, (long long)n,
+			return gt_fail(err, GT_EINTERNAL, "gather: sample %lld has %lld values, but a row has only %lld", (long long)at, (long long)n,
 			               (long long)k->width);
 		memcpy(y, k->rows + from, (size_t)n * sizeof *y);
 		for (int64_t e = n; e < k->width; e++)

@@ -101,7 +101,7 @@ enum gt_code gt_cpu_linear_dw_update(struct gt_dev *dev, const struct gt_opcall 
 	if (why)
 		return gt_opcall_refuse(call, err, why);
 	if (!isa || x->dtype != GT_F32 || x->dim[0] > GT_GEMM_APPLY_M || !(w->any || in_tiles(w)))
-		return gt_opcall_refuse(call, err, "it supports f32, small batches and weights in tiles only");
+		return gt_opcall_refuse(call, err, "only f32, small batches and tiled weights are supported");
 	w->layout = tiles;
 	w->any = false;
 	GT_KERNEL_NEW(k, err);
@@ -192,7 +192,7 @@ enum gt_code gt_cpu_linear(struct gt_dev *dev, const struct gt_opcall *call, str
 	struct gt_tdesc *w = gt_opcall_operand(call, dw ? "dw" : "w");
 	struct linear *k;
 	if (fwd && call->nout > 1) /* the output of relu is used as the mask; reading it costs nothing, because it is in the cache */
-		return gt_opcall_refuse(call, err, "this backend does not write masks of bits");
+		return gt_opcall_refuse(call, err, "this backend does not write bit masks");
 	if (!isa || x->dtype != GT_F32 || (w->any ? x->dim[0] > SMALL_BATCH : !in_tiles(w)))
 		return mask ? prepare_masked(dev, call, out, err) : gt_dnnl_linear(dev, call, out, err);
 	if (w->any) {

@@ -50,7 +50,7 @@ static enum gt_code launch_loss(struct gt_dev *dev, struct gt_kernel *head, cons
 	/* Labels are checked when a dataset is opened, but not against the number of outputs of this model. */
 	for (int64_t r = 0; target && r < rows; r++)
 		if ((target[r] < 0 || target[r] >= c->cols) && !(c->may_ignore && target[r] == c->ignore))
-			return gt_fail(err, GT_EDATA, "label %d of sample %lld in its batch: the model has classes 0..%lld", (int)target[r],
+			return gt_fail(err, GT_EDATA, "label %d of sample %lld in the batch: the model has classes 0..%lld", (int)target[r],
 			               (long long)r, (long long)c->cols - 1);
 	gt_cpu_for(dev, rows, c->loop.grain, 1, c->loop.fn, c);
 	double sum = 0, weight = 0;

@@ -135,7 +135,7 @@ enum gt_code gt_cpu_pool(struct gt_dev *dev, const struct gt_opcall *call, struc
 	const struct gt_tdesc *y = gt_opcall_operand(call, dx ? "dy" : "y"), *idx = gt_opcall_operand(call, "idx");
 	struct pool *k;
 	if (max && (!idx || idx->dtype != GT_I32))
-		return gt_opcall_refuse(call, err, "indices are i32 and always written");
+		return gt_opcall_refuse(call, err, "the output of indices is required and must be i32");
 	if (x->dim[2] * x->dim[3] > INT32_MAX)
 		return gt_opcall_refuse(call, err, "the image has more than 2^31 pixels");
 	GT_LOOP_NEW(k, slots, call, dx ? "loops:pool.dx" : "loops:pool", err);
@@ -154,7 +154,7 @@ enum gt_code gt_cpu_pool(struct gt_dev *dev, const struct gt_opcall *call, struc
 	for (int64_t o = 0; (!dx || !max) && o < k->oh + k->ow; o++)
 		if (k->rows[o].begin >= k->rows[o].end) {
 			release_pool(&k->loop.head);
-			return gt_opcall_refuse(call, err, "a window has no pixel of the image");
+			return gt_opcall_refuse(call, err, "a window contains no pixel of the image");
 		}
 	if (dx) {
 		k->loop.head.launch = launch_backward;

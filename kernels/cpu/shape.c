@@ -90,7 +90,7 @@ static enum gt_code prepare_flatten(const struct gt_opcall *call, struct shape *
 	for (int i = 2; i < x->rank; i++)
 		pixels *= x->dim[i];
 	if (gt_tdesc_count(x) != gt_tdesc_count(y))
-		return gt_opcall_refuse(call, err, "the output has another number of elements");
+		return gt_opcall_refuse(call, err, "the number of output elements differs");
 	k->loop.n = x->dim[0];
 	k->rows = back ? x->dim[1] : pixels;
 	k->cols = back ? pixels : x->dim[1];
@@ -127,7 +127,7 @@ static enum gt_code prepare_concat(const struct gt_opcall *call, struct shape *k
 	if (unknown >= 0 && back && sum < k->row)
 		k->part[unknown] = k->row - sum;
 	else if (unknown >= 0 || sum != k->row)
-		return gt_opcall_refuse(call, err, "the widths of the parts do not add up to that of the whole");
+		return gt_opcall_refuse(call, err, "the widths of the parts do not add up to the whole width");
 	k->loop.fn = back ? split_rows : concat_rows;
 	return GT_OK;
 }

@@ -69,7 +69,7 @@ static enum gt_code prepare_positional(const struct gt_opcall *call, struct toke
 		return k->rows < k->period ? gt_opcall_refuse(call, err, "the table has fewer rows than there are tokens") : GT_OK;
 	}
 	if (!w != (a->kind == GT_POSITIONAL_SINUSOIDAL) || (w && (w->dim[0] < k->period || !gt_tdesc_plain(w))))
-		return gt_opcall_refuse(call, err, "expected a plain table with a row for each token, or none for a sinusoidal one");
+		return gt_opcall_refuse(call, err, "expected a plain table with a row for each token, or no table if sinusoidal");
 	gt_cpu_loop_over(&k->loop, w ? learned[type] : wave[type], x->dim[0] * x->dim[1], 32768 / k->cols + 1);
 	if (w)
 		return GT_OK;

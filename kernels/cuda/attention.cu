@@ -294,8 +294,8 @@ static const char *refuse_call(const struct gt_opcall *op)
 {
 	const struct gt_tdesc *y = gt_opcall_operand(op, "y"), *qkv = gt_opcall_operand(op, "qkv");
 	if (qkv->dim[2] != 3 * y->dim[2])
-		return "expected queries, keys and values of as many features as y";
-	return gt_opcall_operand(op, "lse") ? NULL : "expected the output lse";
+		return "expected as many features in queries, keys and values as in y";
+	return gt_opcall_operand(op, "lse") ? NULL : "the output lse is required";
 }
 
 static size_t scratch_bytes(const struct gt_opcall *op)

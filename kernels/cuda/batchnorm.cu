@@ -315,12 +315,12 @@ static const char *refuse_batchnorm(const struct gt_opcall *op)
 	if (op->code == GT_OP_BATCHNORM_STATS && !attr->empty && channels_of(op) != x->dim[1])
 		return "a partial sum must be [3, C]";
 	if (op->code == GT_OP_BATCHNORM_DX && gt_opcall_operand(op, "sums") && gt_opcall_operand(op, "more"))
-		return "sums that are given cover the whole gradient";
+		return "the inputs sums and more cannot be combined";
 	if (op->code != GT_OP_BATCHNORM)
 		return NULL;
 	if (!uses_batch(attr) && (!gt_opcall_operand(op, "rmean") || !gt_opcall_operand(op, "rvar")))
 		return "evaluation needs the running statistics";
-	return attr->train && gt_tdesc_count(x) == x->dim[1] ? "batch statistics need more than one value per channel" : NULL;
+	return attr->train && gt_tdesc_count(x) == x->dim[1] ? "batch statistics need at least two values per channel" : NULL;
 }
 
 static size_t scratch_bytes(const struct gt_opcall *op)
@@ -402,10 +402,10 @@ static const char *refuse_merge(const struct gt_opcall *op)
 	const struct gt_tdesc *p = gt_opcall_operand(op, "parts"), *rmean = gt_opcall_operand(op, "rmean");
 	int64_t c = p->rank < 2 ? 0 : p->dim[p->rank - 1], n = c ? gt_tdesc_count(p) / (3 * c) : 0;
 	if (n < 1 || n >= GT_MOMENTS_PARTS || p->dim[p->rank - 2] != 3)
-		return "parts are [k, 3, C], k from 1 to 1023";
+		return "parts must be [k, 3, C] with k from 1 to 1023";
 	if (!table_fits(rmean, c) || !rmean != !gt_opcall_operand(op, "rvar") || !table_fits(gt_opcall_operand(op, "mean"), c) ||
 	    !table_fits(gt_opcall_operand(op, "rstd"), c))
-		return "statistics are [C], both running ones or none";
+		return "statistics must be [C], with both running statistics or neither";
 	return NULL;
 }
 

@@ -192,7 +192,7 @@ static const char *refuse_call(const struct gt_opcall *op)
 	const struct gt_tdesc *x = gt_opcall_input(op);
 	int64_t count = gt_tdesc_count(vector_of(op)), cols = x->dim[1];
 	bool learned = op->code == GT_OP_PRELU || op->code == GT_OP_PRELU_DX;
-	return (learned ? count == 1 || count == cols : count == x->dim[0] * cols) ? NULL : "expected one number for each channel";
+	return (learned ? count == 1 || count == cols : count == x->dim[0] * cols) ? NULL : "expected one value for each channel";
 }
 
 static size_t scratch_bytes(const struct gt_opcall *op)

@@ -25,7 +25,7 @@ static const char *refuse_call(const struct gt_opcall *op)
 	if (attr->scaling && !gt_opcall_operand(op, "numbers"))
 		return "a loss scale needs the arguments of the following steps";
 	if (attr->ranks > 1 && (!parts || parts->dim[0] != attr->ranks))
-		return "with several ranks it needs the scalars of every rank";
+		return "with several ranks, the scalars of every rank are required";
 	return NULL;
 }
 

@@ -151,7 +151,7 @@ static enum gt_code check_queued_work(void *user, double waited_s, struct gt_err
 	}
 	if (!atomic_load(&r->broken) && waited_s > r->timeout_s) {
 		snprintf(why.msg, sizeof why.msg,
-		         "queued work is not finished after %g s: a rank that takes part in it has ended or has not reached it", r->timeout_s);
+		         "queued work is not finished after %g s: a rank of this group has ended or has not reached this work", r->timeout_s);
 		record_failure(r, why.msg);
 	}
 	if (!atomic_load(&r->broken))

@@ -112,10 +112,10 @@ static enum gt_code check_shapes(const struct gt_opcall *call, const struct gt_t
 	if (w && w->any)
 		*w = gt_tdesc_make(w->dtype, w->rank, w->dim, true);
 	if (y->dim[1] != a->out || x->dim[1] % a->groups)
-		return gt_opcall_refuse(call, err, "the groups divide the channels");
+		return gt_opcall_refuse(call, err, "the groups must divide the channels");
 	if (w && (!is_nhwc(w) || w->dim[0] != a->out || w->dim[1] != x->dim[1] / a->groups || w->dim[2] != a->kernel[0] ||
 	          w->dim[3] != a->kernel[1]))
-		return gt_opcall_refuse(call, err, "weights are [out, in/groups, kh, kw], channels last");
+		return gt_opcall_refuse(call, err, "weights must be [out, in/groups, kh, kw], channels last");
 	return GT_OK;
 }
 

@@ -138,7 +138,7 @@ enum gt_code gt_cuda_library(const char *file, const char *product, const char *
 		return gt_fail(err, GT_EUNAVAILABLE, "%s cannot be loaded: %s", product, dlerror());
 	for (int i = 0; i < n; i++)
 		if (!(*slot[i] = dlsym(*so, names[i])))
-			return gt_fail(err, GT_EUNAVAILABLE, "%s has no function %s: expected another version of the library", file, names[i]);
+			return gt_fail(err, GT_EUNAVAILABLE, "%s has no function %s: expected a different version of the library", file, names[i]);
 	return GT_OK;
 }
 
@@ -187,8 +187,8 @@ static enum gt_code open_parts(struct gt_dev *dev, struct gt_err *err)
 	GT_CUDA(dev, cudaDriverGetVersion(&driver), "cudaDriverGetVersion", err);
 	GT_CUDA(dev, cudaRuntimeGetVersion(&runtime), "cudaRuntimeGetVersion", err);
 	if (!has_code(cc) && driver < runtime) /* an older driver cannot compile PTX (CUDA Compatibility, "Minor Version Compatibility") */
-		return gt_fail(err, GT_EUNAVAILABLE, "%s: compute capability %d.%d needs kernels that the driver compiles, and for those a driver "
-		               "that supports CUDA %d.%d, but it supports %d.%d: update the NVIDIA driver, or build with CUDA_ARCH=%d",
+		return gt_fail(err, GT_EUNAVAILABLE, "%s: compute capability %d.%d needs kernels that the driver compiles, and therefore a driver "
+		               "that supports CUDA %d.%d, but the driver supports %d.%d: update the NVIDIA driver, or build with CUDA_ARCH=%d",
 		               dev->id, p.major, p.minor, runtime / 1000, runtime % 1000 / 10, driver / 1000, driver % 1000 / 10, cc);
 	GT_CUDA(dev, cudaHostAlloc(&host, sizeof *dev->fault, cudaHostAllocMapped), "cudaHostAlloc", err);
 	dev->fault = host;
@@ -243,10 +243,10 @@ static enum gt_code check_fault(struct gt_dev *dev, struct gt_err *err)
 		return GT_OK;
 	*dev->fault = (struct gt_cu_fault){0};
 	if (f.code == GT_CU_FAULT_LABEL)
-		return gt_fail(err, GT_EDATA, "label %lld of sample %lld in its batch: the model has classes 0..%lld", (long long)f.value,
+		return gt_fail(err, GT_EDATA, "label %lld of sample %lld in the batch: the model has classes 0..%lld", (long long)f.value,
 		               (long long)f.at, (long long)f.limit - 1);
 	if (f.code == GT_CU_FAULT_TOKEN)
-		return gt_fail(err, GT_EDATA, "token %lld of sample %lld in its batch: the table has rows 0..%lld", (long long)f.value,
+		return gt_fail(err, GT_EDATA, "token %lld of sample %lld in the batch: the table has rows 0..%lld", (long long)f.value,
 		               (long long)f.at, (long long)f.limit - 1);
 	if (f.code == GT_CU_FAULT_PLACE)
 		return gt_fail(err, GT_EINTERNAL, "gather: position %lld is outside of the order of %lld samples",

@@ -130,14 +130,14 @@ static enum gt_code make_gemm(struct gt_dev *dev, const struct gt_opcall *call, 
 	bool found;
 	GT_TRY(gt_lt_make(dev, &s, &k->gemm, &found, err));
 	if (!found && k->bits) /* refuse: the planner then uses y itself as the mask (engine/plan/backend_fusion.c) */
-		return gt_opcall_refuse(call, err, "cuBLASLt has no algorithm with a mask of bits for it");
+		return gt_opcall_refuse(call, err, "cuBLASLt has no algorithm with a bit mask for this call");
 	if (!found && s.epilogue != CUBLASLT_EPILOGUE_DEFAULT) {
 		k->own_act = k->code == GT_OP_LINEAR;
 		k->own_db = k->code == GT_OP_LINEAR_DW;
 		s = spec_of(k, call);
 		GT_TRY(gt_lt_make(dev, &s, &k->gemm, &found, err));
 	}
-	return found ? GT_OK : gt_opcall_refuse(call, err, "cuBLASLt has no algorithm for it");
+	return found ? GT_OK : gt_opcall_refuse(call, err, "cuBLASLt has no algorithm for this call");
 }
 
 /* Checks the operands; weights must be plain. The epilogue overwrites db, so it cannot compute a bias gradient that accumulates. */
@@ -145,7 +145,7 @@ static enum gt_code check_weights(const struct gt_opcall *call, struct gt_tdesc 
 {
 	if (w && w->any)
 		*w = gt_tdesc_make(w->dtype, w->rank, w->dim, false);
-	return !w || gt_tdesc_plain(w) ? GT_OK : gt_opcall_refuse(call, err, "weights are plain [out, in]");
+	return !w || gt_tdesc_plain(w) ? GT_OK : gt_opcall_refuse(call, err, "weights must be [out, in] in the plain layout");
 }
 
 /* Prepares a linear operation: checks bias and mask, selects the product and its epilogue, and selects own kernels for everything that the
@@ -163,7 +163,7 @@ enum gt_code gt_cuda_linear(struct gt_dev *dev, const struct gt_opcall *call, st
 	if (bits ? gt_tdesc_count(mask) != like->dim[0] * gt_mask_bytes(like->dim[1]) : mask && (fwd || !gt_tdesc_equal(mask, x)))
 		return gt_opcall_refuse(call, err, "the mask must have the shape of the gradient, or one bit per element");
 	if (bits && fwd && ((const struct gt_attr_linear *)call->attr)->act != GT_ACT_RELU)
-		return gt_opcall_refuse(call, err, "a mask of bits belongs to a relu");
+		return gt_opcall_refuse(call, err, "a bit mask is only allowed for relu");
 	GT_CUDA_NEW(k, fwd ? launch_fwd : dw ? launch_dw : launch_dx, NULL, err);
 	k->head.release = release_linear;
 	k->code = call->code;

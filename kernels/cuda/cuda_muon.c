@@ -130,7 +130,7 @@ static enum gt_code check_call(const struct gt_opcall *call, struct gt_err *err)
 	if (why)
 		return gt_opcall_refuse(call, err, why);
 	if (work && ((work->dtype != GT_BF16 && work->dtype != GT_F16) || work->dtype != attr->update.work_dtype))
-		return gt_opcall_refuse(call, err, "the work copy must be bf16 or f16, as its attribute says");
+		return gt_opcall_refuse(call, err, "the work copy must be bf16 or f16, as in the attribute");
 	for (int i = 0; i < attr->update.nseg; i++)
 		if (attr->desc[i]->layout.nblk || attr->desc[i]->layout.order[0] != 0 || gt_tdesc_padded(attr->desc[i]) > INT32_MAX)
 			return gt_opcall_refuse(call, err, "a matrix must be stored row by row and have less than 2^31 elements");
@@ -182,7 +182,7 @@ static enum gt_code make_gemms(struct gt_dev *dev, const struct gt_opcall *call,
 				s.m = c, s.n = r, s.alpha = 1, s.beta = (float)ns[0];
 			GT_TRY(gt_lt_make(dev, &s, gemm[i], &found, err));
 			if (!found)
-				return gt_opcall_refuse(call, err, "cuBLASLt has no algorithm for a batch of its products");
+				return gt_opcall_refuse(call, err, "cuBLASLt has no algorithm for these batched products");
 			*workspace = gemm[i]->workspace > *workspace ? gemm[i]->workspace : *workspace;
 		}
 	}

@@ -57,7 +57,7 @@ static enum gt_code run_all(struct trial *w, const struct gt_dnn_conv *c, struct
 		/* A fault of the device persists and would be reported by an unrelated call later, so it is reported here. */
 		cudaError_t e = cudaStreamSynchronize(w->stream);
 		gt_dnn_plan_drop(&p);
-		GT_CUDA(w->dev, e, "a trial of a convolution", err);
+		GT_CUDA(w->dev, e, "timing a convolution plan", err);
 		if (!ran)
 			continue;
 		choice[kept] = choice[i];
@@ -121,8 +121,7 @@ enum gt_code gt_dnn_try(struct gt_dev *dev, const struct gt_dnn_conv *c, struct 
 	for (int i = 0; i < 2 && timed && e == cudaSuccess; i++)
 		e = cudaEventCreateWithFlags(&w.event[i], cudaEventDefault);
 	enum gt_code code = e == cudaSuccess ? run_all(&w, c, choice, n, timed, err) : gt_cuda_fail(dev, e, "preparing the operands or the "
-	                                                                                            "clock of a trial",
-	                                                                                            err);
+	                                                                                            "clock to time a plan", err);
 	for (int i = 0; i < 2; i++)
 		if (w.event[i])
 			cudaEventDestroy(w.event[i]);

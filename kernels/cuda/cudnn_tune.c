@@ -10,7 +10,7 @@
 /* ---- permission --------------------------------------------------------------------------------------------------------------------- */
 static const char *const verdict_text[GT_DNN_VERDICTS] = {
     [GT_DNN_NO_TF32] = "round to tf32",
-    [GT_DNN_NO_ORDER] = "add in no fixed order",
+    [GT_DNN_NO_ORDER] = "do not add in a fixed order",
     [GT_DNN_NO_PRECISION] = "compute in lower precision or by FFT or Winograd",
     [GT_DNN_NO_COMPILED] = "are compiled first",
     [GT_DNN_NO_WORKSPACE] = "take more than 256 MiB of workspace",
@@ -207,7 +207,7 @@ static enum gt_code refuse_engines(const struct gt_dnn *dnn, const struct offer 
 	for (int v = GT_DNN_FINE + 1; v < GT_DNN_VERDICTS; v++)
 		if (o->refused[v] && n < sizeof text)
 			n += (size_t)snprintf(text + n, sizeof text - n, "%s%d %s", n ? ", " : ": ", o->refused[v], verdict_text[v]);
-	return gt_fail(err, GT_EUNAVAILABLE, "cuDNN %zu.%zu.%zu offers %d engines, none of which can be used%s%s%s", dnn->version / 10000,
+	return gt_fail(err, GT_EUNAVAILABLE, "cuDNN %zu.%zu.%zu offers %d engines, but none can be used%s%s%s", dnn->version / 10000,
 	               dnn->version / 100 % 100, dnn->version % 100, o->all, text, o->last[0] ? "; " : "", o->last);
 }
 

@@ -95,7 +95,7 @@ static int64_t sample_size(const struct gt_tdesc *x)
 static const char *refuse_call(const struct gt_opcall *op)
 {
 	int64_t n = sample_size(gt_opcall_operand(op, "x"));
-	return n < 1 || n / 4 > UINT32_MAX ? "a sample is too big" : NULL;
+	return n < 1 || n / 4 > UINT32_MAX ? "a sample has too many elements" : NULL;
 }
 
 static bool reads_step_args(const struct gt_opcall *op)

@@ -376,10 +376,10 @@ static const char *refuse_call(const struct gt_opcall *op)
 	if (rows->dtype == GT_F64)
 		return "f64 is not supported by the cuda backend (the cpu backend has it)";
 	if (column >= 0 && (bags || column >= tokens->dim[tokens->rank - 1]))
-		return "the tokens have no such column";
+		return "the requested column of the tokens does not exist";
 	const embedding_args a = shape_args(op);
 	if (rows->dim[0] * a.bag != a.entries)
-		return "there is not one row for each token, or for each bag";
+		return "expected one row for each token, or for each bag";
 	if (a.rows >= INT32_MAX || a.entries >= INT32_MAX / 2)
 		return "there are too many rows, or tokens in a batch";
 	if (!forward && a.mode == GT_BAG_MAX && !gt_opcall_operand(op, "idx"))

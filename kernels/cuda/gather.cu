@@ -128,11 +128,11 @@ static const char *refuse_gather(const struct gt_opcall *op)
 	const struct gt_tdesc *d = gt_opcall_operand(op, "images");
 	int pad = attr->views > 2 ? 1 : draws_augmentation(attr) && attr->pad_reflect ? attr->pad : 0;
 	if (d->dim[1] > GT_MAX_CHANNELS || d->dim[2] * d->dim[3] > INT32_MAX / GT_MAX_CHANNELS)
-		return "images have at most 16 channels and 2^27 pixels";
+		return "images must have at most 16 channels and 2^27 pixels";
 	if (gt_cuda_type(gt_opcall_operand(op, "x")->dtype) < 0)
 		return "the output of images must be f32, bf16 or f16";
 	if (pad > 0 && (pad >= d->dim[2] || pad >= d->dim[3]))
-		return "the padding reaches past the mirrored image";
+		return "the padding is larger than the mirrored image";
 	return NULL;
 }
 
@@ -177,7 +177,7 @@ static const char *refuse_rows(const struct gt_opcall *op)
 {
 	const struct gt_tdesc *d = gt_opcall_operand(op, "rows"), *y = gt_opcall_operand(op, "y");
 	bool refused = d->dtype == GT_I32 ? y->dtype != GT_I32 : d->dtype != GT_F32 || gt_cuda_type(y->dtype) < 0;
-	return refused ? "rows of i32 stay i32, and rows of f32 become f32, bf16 or f16" : NULL;
+	return refused ? "rows of i32 must stay i32, and rows of f32 must become f32, bf16 or f16" : NULL;
 }
 
 static cudaError_t start_rows(const struct gt_cu_call *c, cudaStream_t s)

@@ -186,7 +186,7 @@ static const char *refuse_head(const struct gt_opcall *op)
 {
 	struct gt_tdesc *w = gt_opcall_operand(op, "w");
 	set_open_layout(w);
-	return gt_tdesc_plain(w) ? NULL : "its weights are plain";
+	return gt_tdesc_plain(w) ? NULL : "weights must have the plain layout";
 }
 
 /* Returns the bytes for loss and rank of each row; see loss_args. */
@@ -230,7 +230,7 @@ static const char *refuse_head_back(const struct gt_opcall *op)
 	struct gt_tdesc *w = gt_opcall_operand(op, "w"), *dw = gt_opcall_operand(op, "dw");
 	set_open_layout(w);
 	set_open_layout(dw);
-	return gt_tdesc_plain(w) && gt_tdesc_plain(dw) ? NULL : "weights and their gradients are plain";
+	return gt_tdesc_plain(w) && gt_tdesc_plain(dw) ? NULL : "weights and their gradients must have the plain layout";
 }
 
 static cudaError_t start_head_back(const struct gt_cu_call *c, cudaStream_t s)

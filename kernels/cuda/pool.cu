@@ -283,10 +283,10 @@ static const char *refuse_call(const struct gt_opcall *op)
 	const struct gt_tdesc *x = gt_cu_operand(op, "x", "dx"), *y = gt_cu_operand(op, "y", "dy");
 	const struct gt_attr_pool2d *attr = windows_attr(op);
 	if (!windows_fit(attr, 0, x->dim[2], y->dim[2]) || !windows_fit(attr, 1, x->dim[3], y->dim[3]))
-		return "a window has no pixel of the image, or the image is too big";
+		return "a window contains no pixel of the image, or the image is too large";
 	int64_t rows = x->dim[0] * (x->dim[2] > y->dim[2] ? x->dim[2] : y->dim[2]), width = x->dim[3] > y->dim[3] ? x->dim[3] : y->dim[3];
 	if (rows > UINT32_MAX || width * x->dim[1] > INT32_MAX || x->dim[2] * x->dim[3] > INT32_MAX)
-		return "the images are too big";
+		return "the images are too large";
 	return NULL;
 }
 

@@ -240,8 +240,8 @@ static const char *refuse_call(const struct gt_opcall *op)
 	if (w->any)
 		*w = gt_tdesc_make(w->dtype, w->rank, w->dim, false);
 	if (!gt_tdesc_plain(w))
-		return "it supports weights in the plain layout only";
-	return w->dim[0] == w->dim[1] * (lstm ? 4 : 3) ? NULL : "the weights do not have the rows of all gates";
+		return "weights must have the plain layout";
+	return w->dim[0] == w->dim[1] * (lstm ? 4 : 3) ? NULL : "the weights must have rows for all gates";
 }
 
 static cudaError_t start_call(const struct gt_cu_call *c, cudaStream_t s)

@@ -117,7 +117,7 @@ static const char *refuse_call(const struct gt_opcall *op)
 	if (op->code == GT_OP_POSITIONAL) {
 		int kind = ((const struct gt_attr_positional *)op->attr)->kind;
 		return !w != (kind == GT_POSITIONAL_SINUSOIDAL) || (kind == GT_POSITIONAL_LEARNED && w->dim[0] < x->dim[1])
-		           ? "expected a plain table with a row for each token, or none for a sinusoidal one"
+		           ? "expected a plain table with a row for each token, or no table if sinusoidal"
 		           : NULL;
 	}
 	if (op->code == GT_OP_POSITIONAL_DW)

@@ -363,7 +363,7 @@ static const char *refuse_update(const struct gt_opcall *op)
 	const char *why = gt_update_check(op);
 	bool half = !work || ((work->dtype == GT_BF16 || work->dtype == GT_F16) &&
 	                      (int)work->dtype == (int)((const struct gt_attr_update *)op->attr)->work_dtype);
-	return why || half ? why : "the work copy must be bf16 or f16, as its attribute says";
+	return why || half ? why : "the work copy must be bf16 or f16, as in the attribute";
 }
 
 /* Returns the number of chunks of the first nseg segments. */
@@ -469,7 +469,7 @@ GT_CU_FAMILY(sumsq, start_sumsq, sumsq_scratch, NULL, "sumsq", gt_cu_one_counter
 static const char *refuse_bound(const struct gt_opcall *op)
 {
 	const struct gt_tdesc *dy = gt_opcall_operand(op, "dy"), *x = gt_opcall_operand(op, "x");
-	return dy->dtype != x->dtype || gt_cuda_type(dy->dtype) < 0 ? "it takes two operands of one type of activations" : NULL;
+	return dy->dtype != x->dtype || gt_cuda_type(dy->dtype) < 0 ? "the two operands must have the same activation type" : NULL;
 }
 
 static size_t bound_scratch(const struct gt_opcall *)

@@ -40,7 +40,7 @@ static enum gt_code report_failure(const struct gt_comm_call *j, int peer, enum 
 	for (int i = 0; i < c->pub.world && !j->done; i++)
 		more += i != c->pub.rank && i != peer && __atomic_load_n(&call_of(j, i)->call.seq, __ATOMIC_RELAXED) != j->sign.seq;
 	if (more)
-		snprintf(others, sizeof others, ", and neither have %d other ranks", more);
+		snprintf(others, sizeof others, "; the same is true for %d other ranks", more);
 	return gt_gloo_break(r, GLOO_LATE, c->member[peer], err, "rank %d %s after %g s%s", c->member[peer], text, r->limit_s, others);
 }
 

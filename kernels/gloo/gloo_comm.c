@@ -101,7 +101,7 @@ static enum gt_code create_boot_record(int world, struct gt_comm_boot *out, stru
 {
 	*out = (struct gt_comm_boot){.fd = -1};
 	if (world < 1 || world > GT_COMM_RANKS)
-		return gt_fail(err, GT_EUNAVAILABLE, "communication by gloo: expected 1 to %d ranks, got %d", GT_COMM_RANKS, world);
+		return gt_fail(err, GT_EUNAVAILABLE, "communication with gloo: expected 1 to %d ranks, got %d", GT_COMM_RANKS, world);
 	unsigned char token[16];
 	if (getrandom(token, sizeof token, 0) != sizeof token)
 		return gt_fail(err, GT_EFAIL, "getrandom: %s", strerror(errno));
@@ -132,7 +132,7 @@ static enum gt_code compare_peer_info(const struct gloo_comm *c, const struct pe
 		if (strncmp(k->id, first->id, sizeof k->id) != 0)
 			return gt_fail(err, GT_EPEER, "rank %d has a different boot record of the group %s than rank 0", i, c->pub.name);
 		if (k->pair_bytes != first->pair_bytes)
-			return gt_fail(err, GT_EPEER, "rank %d opens the group %s with send buffers of %llu bytes, but rank 0 with %llu",
+			return gt_fail(err, GT_EPEER, "rank %d opens the group %s with send buffers of %llu bytes, but rank 0 uses %llu",
 			               i, c->pub.name,
 			               (unsigned long long)k->pair_bytes, (unsigned long long)first->pair_bytes);
 	}

@@ -77,7 +77,7 @@ const struct gt_command gt_cmd_runs = {
 	.operands = "[DIR]",
 	.summary = "list the runs in a directory, newest first",
 	.about = "Lists the runs in and below DIR (default: the working directory), the one that has\n"
-	         "changed last first: its state (running, complete, ended by a signal, interrupted),\n"
+	         "changed last first: its state (running, complete, diverged, interrupted and others),\n"
 	         "how much of the training is done, the best result, and the size on disk.",
 	.example = "gtrain runs runs",
 	.max_operands = 1,

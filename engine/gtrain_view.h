@@ -24,7 +24,8 @@ struct gt_run_record {
 	const char *dir;        /* run directory */
 	const char *name;       /* name of the run in its config */
 	/* "running": a process has locked the directory. "complete": the run has done all steps of its config. "early stop", "signal 15",
-	 * "time limit": how it ended. "interrupted": it has neither ended nor is it running, so its process was killed or has failed. */
+	 * "time limit": how it ended. "diverged", "error 65": the error that ended it, by its exit status. "interrupted": it has neither ended
+	 * nor is it running, so its process was killed. */
 	const char *state;
 	int64_t step, steps;    /* optimizer steps done; steps of the whole run, 0: not known */
 	int64_t epoch, epochs;  /* epoch of the last step, from 1; epochs of the run, 0: train.steps is set, or not known */

@@ -254,6 +254,10 @@ static void format_event(struct gt_json *j, const struct gt_event *e)
 	case GT_EV_END:
 		gt_json_int(j, "epoch", e->epoch);
 		gt_json_string(j, "status", e->text);
+		if (e->code) {
+			gt_json_int(j, "code", e->code);
+			gt_json_string(j, "error", e->why);
+		}
 		if (e->result)
 			put_result(j, e->result);
 		break;

@@ -12,6 +12,7 @@
 #include "train/metric_watch.h"
 #include "train/pretrained.h"
 #include "train/resume.h"
+#include "train/run_end.h"
 #include "train/run_ranks.h"
 #include "train/state.h"
 #include "train/trainer.h"
@@ -69,6 +70,7 @@ static enum gt_code report_start(struct gt_trainer *t, struct gt_err *err)
 	         s->device.info.name, ranks, (long long)s->batch.size, micro, (long long)s->batch.steps_per_epoch, samples,
 	         s->data.set[0].where, (long long)s->conf->seed, ema);
 	struct gt_event ev = {.kind = GT_EV_START, .text = text};
+	t->started = true;
 	return gt_trainer_send_event(t, &ev, true, err);
 }
 
@@ -292,15 +294,19 @@ static enum gt_code run_rank(void *user, const struct gt_team *team, struct gt_e
 	if (team->world.rank) /* rank 0 prints the warnings */
 		o.observe = NULL;
 	struct gt_trainer t = {.opts = &o, .team = team};
+	struct gt_err own = {0};
+	err = err ? err : &own;
 	enum gt_code code = train_rank(j, &t, err);
+	if (code != GT_OK)
+		gt_run_end_failed(&t, code, err->msg);
 	/* The launcher gets the error now, because closing the session of a broken device or group may take longer than a rank is given. If
 	 * ranks are threads, the error of the run may be that of another thread. */
-	if (code != GT_OK && code < 128 && err && gt_strategy_of(j->c->parallel.mode)->ranks != GT_RANKS_THREADS)
+	if (code != GT_OK && code < 128 && gt_strategy_of(j->c->parallel.mode)->ranks != GT_RANKS_THREADS)
 		gt_rank_report_error(team->link, code, err->msg);
 	struct gt_err why[2] = {0};
 	enum gt_code logs[2] = {gt_metrics_close(t.metrics, &why[0]), gt_tensorboard_close(t.tensorboard, &why[1])};
 	for (int i = 0; i < 2; i++) { /* the error that ended the training takes precedence */
-		if (code == GT_OK && logs[i] && err)
+		if (code == GT_OK && logs[i])
 			*err = why[i];
 		code = code ? code : logs[i];
 	}
@@ -347,6 +353,7 @@ static enum gt_code run_threads(struct job *j, int n, struct gt_err *err)
 {
 	struct gt_session_spec spec = session_spec(j->c);
 	struct gt_session_files data;
+	ino_t log = gt_run_log_inode(j->dir);
 	spec.ckpt = j->from;
 	gt_rank_phase(j->opts->link, "reading data", GT_PATIENCE * j->c->parallel.timeout);
 	gt_signals_install();
@@ -355,6 +362,8 @@ static enum gt_code run_threads(struct job *j, int n, struct gt_err *err)
 		j->data = &data;
 		code = gt_team_threads(n, j->opts->link, run_rank, j, err);
 		gt_session_free_data(&data);
+		if (code != GT_OK && err)
+			gt_run_end_add(j->dir, log, code, err->msg);
 	}
 	gt_signals_restore();
 	return code;

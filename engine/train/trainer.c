@@ -463,9 +463,9 @@ static bool is_save_due(const struct gt_trainer *t, bool boundary, bool advanced
 	       t->minutes_due;
 }
 
-static enum gt_code report_end(struct gt_trainer *t, const char *status, struct gt_err *err)
+enum gt_code gt_trainer_end(struct gt_trainer *t, struct gt_event *ev, struct gt_err *err)
 {
-	double session_s = gt_clock_since(t->start);
+	double session_s = t->start > 0 ? gt_clock_since(t->start) : 0;
 	/* If the last step has a checkpoint, reports the training time in it, because the next session continues from that time. */
 	double seconds = t->saved_step == t->state.step ? t->saved_seconds : t->state.seconds + session_s;
 	struct gt_run_result r = {.seconds = seconds,
@@ -482,8 +482,15 @@ static enum gt_code report_end(struct gt_trainer *t, const char *status, struct 
 		r.best_step = t->state.best_step;
 		r.best_epoch = t->state.best_epoch;
 	}
-	struct gt_event ev = {.kind = GT_EV_END, .text = status, .result = &r};
-	return gt_trainer_send_event(t, &ev, true, err);
+	ev->kind = GT_EV_END;
+	ev->result = &r;
+	t->started = false;
+	return gt_trainer_send_event(t, ev, true, err);
+}
+
+static enum gt_code report_end(struct gt_trainer *t, const char *status, struct gt_err *err)
+{
+	return gt_trainer_end(t, &(struct gt_event){.text = status}, err);
 }
 
 /* Warns of a sample that could not be read. Rank 0 writes the warning to metrics.jsonl too. */

@@ -19,6 +19,7 @@ struct gt_trainer {
 	const struct gt_team *team;
 	bool saves;                       /* the run writes checkpoints */
 	bool resumes;                     /* the run resumes from a checkpoint */
+	bool started;                     /* the event START was sent, and END was not */
 	struct gt_ckpt_dir *dir;          /* directory of the checkpoints, on rank 0 */
 	struct gt_metrics_file *metrics;  /* NULL: no file */
 	struct gt_tensorboard *tensorboard; /* NULL: log.tensorboard = false */
@@ -60,5 +61,8 @@ const char *gt_best_mode_name(const struct gt_conf_checkpoint *c);
 
 /* Passes an event to the observer and, if `line` is set, writes it to metrics.jsonl. */
 enum gt_code gt_trainer_send_event(struct gt_trainer *t, struct gt_event *ev, bool line, struct gt_err *err);
+
+/* Sends the event END, whose text, code and why are set, with the results of the run. */
+enum gt_code gt_trainer_end(struct gt_trainer *t, struct gt_event *ev, struct gt_err *err);
 
 #endif

@@ -48,6 +48,36 @@ start all/k
 kill -KILL $pid
 wait $pid 2>/dev/null
 gives killed 0 out '"state":"interrupted"' runs all/k --json
+# ended by an error: its exit status, in every mode; the event END has the message
+ends() { # NAME RUN CODE STATUS TEXT: the run ended with CODE, and its log and the list of runs say so
+	local last
+	last=$(tail -n 1 "$2/metrics.jsonl")
+	if [ "$rc" = "$3" ] && [[ $last = *'"event":"end"'*"\"status\":\"$4\",\"code\":$3,\"error\":\""*"$5"* ]] &&
+		"$gtrain" runs "$2" --json | grep -q "\"state\":\"$4\""; then pass "$1"
+	else fail "$1" "status $rc: $last"; fi
+}
+for mode in single ddp dp; do
+	ranks=(--nproc 2)
+	[ $mode != single ] || ranks=()
+	run run tiny.cfg --device cpu -q --no-progress -o end/$mode -s train.optimizer.lr=1e38 -s train.epochs=50 -s "parallel.mode=$mode" \
+		"${ranks[@]}"
+	ends diverged_$mode end/$mode 3 diverged 'is not finite'
+done
+run compare end/single
+if grep -q '^steps .* of 400, diverged$' "$tmp/out"; then pass compare_diverged; else fail compare_diverged "$(cat "$tmp/out")"; fi
+(ulimit -f 8; "$gtrain" run tiny.cfg --device cpu -q --no-progress -o end/full -s 'model.input=[1,64,64]' 2>err)
+rc=$?
+ends error_of_a_checkpoint end/full 74 'error 74' 'File too large'
+for which in 0 1; do # the launcher adds what the ranks cannot write
+	"$gtrain" run tiny.cfg --device cpu -q --no-progress "${slow[@]}" -o end/lost$which --nproc 2 -s parallel.mode=ddp 2>err &
+	pid=$!
+	for _ in $(seq 200); do if [ "$(wc -l <end/lost$which/metrics.jsonl 2>/dev/null || echo 0)" -gt 3 ]; then break; fi; sleep 0.02; done
+	kill -KILL "$(pgrep -P $pid | sed -n $((which + 1))p)"
+	wait $pid
+	rc=$?
+	ends killed_rank_$which end/lost$which 137 'signal 9' "rank $which was killed by signal 9"
+done
+rm -r end
 run runs all/k --json
 before=$(find all -type f -printf '%p %s %T@\n' | sort | sha256sum)
 run runs all

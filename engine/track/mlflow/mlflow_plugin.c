@@ -24,7 +24,9 @@ static const char *status_word(const char *status)
 {
 	if (!strcmp(status, "ok") || !strcmp(status, "early stop"))
 		return "FINISHED";
-	return *status ? "KILLED" : "FAILED"; /* without a line `end`, an error has ended the run, or it was killed */
+	if (!strcmp(status, "time limit") || !strncmp(status, "signal ", 7))
+		return "KILLED";
+	return "FAILED"; /* by an error or, without a line `end`, by SIGKILL */
 }
 
 /* Calls a function that uploads files, if the config wants it and the server takes them. Files that it refuses do not stop the rest. */

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <time.h>
 
+#define NARROWEST 14 /* columns of a path, so that other columns fit, too */
+
 static void print_warning(void *user, const char *text)
 {
 	gt_cli_warn(user, text);
@@ -69,7 +71,11 @@ static enum gt_code run_runs(struct gt_cli *cli, struct gt_err *err)
 		else
 			add_row(&t, &runs[i]);
 	}
-	return cli->args.json || !n ? GT_OK : gt_table_print(cli, &t, err);
+	if (cli->args.json || !n)
+		return GT_OK;
+	gt_table_leave_out(&t, gt_out_columns(), 0, NARROWEST, "453"); /* size, changed, best */
+	gt_table_shorten(cli, &t, gt_out_columns(), 0);
+	return gt_table_print(cli, &t, err);
 }
 
 const struct gt_command gt_cmd_runs = {

@@ -64,7 +64,7 @@ for mode in single ddp dp; do
 	ends diverged_$mode end/$mode 3 diverged 'is not finite'
 done
 run compare end/single
-if grep -q '^steps .* of 400, diverged$' "$tmp/out"; then pass compare_diverged; else fail compare_diverged "$(cat "$tmp/out")"; fi
+if grep -q '^state  *diverged$' "$tmp/out"; then pass compare_diverged; else fail compare_diverged "$(cat "$tmp/out")"; fi
 (ulimit -f 8; "$gtrain" run tiny.cfg --device cpu -q --no-progress -o end/full -s 'model.input=[1,64,64]' 2>err)
 rc=$?
 ends error_of_a_checkpoint end/full 74 'error 74' 'File too large'
@@ -137,6 +137,59 @@ gives equal_seeds 0 out '(3 runs)' compare all/a all/b again
 rm -r again
 gives checkpoint_of_a_run 0 out 'last test/acc' compare all/a/latest all/b/step-00000008
 gives no_such_run 66 err 'empty: expected the directory of a run, with metrics.jsonl' compare empty
+
+# two networks: the list of layers is one row; few keys that differ have a row each
+layers='{ type = "flatten"; }, { name = "a"; type = "linear"; out = 8; }, { type = "relu"; }'
+sed "s/layers = .*/layers = ( $layers, { name = \"b\"; type = \"linear\"; out = 4; } ); };/" tiny.cfg >deep.cfg
+"$gtrain" run deep.cfg --device cpu -q -o all/deeper >train.out 2>&1 || fail train "$(cat train.out)"
+run compare all/a all/deeper
+if grep -q '^model.layers: 3 differ *2: flatten, linear *4: flatten, 2 linear, relu$' "$tmp/out" &&
+	[ "$(grep -c '^model' "$tmp/out")" = 1 ] && grep -q '^[0-9]* keys of lists differ; --all shows each$' "$tmp/err"; then
+	pass folded_layers
+else
+	fail folded_layers "$(cat "$tmp/out" "$tmp/err")"
+fi
+folded=$(sed -n 's/ keys of lists.*//p' "$tmp/err")
+run compare all/a all/deeper --all
+if [ "$(grep -c '^model.layers\[' "$tmp/out")" = "$folded" ] && [ ! -s "$tmp/err" ]; then pass all_keys
+else fail all_keys "$(cat "$tmp/out" "$tmp/err")"; fi
+run compare all/a all/deeper --json
+if grep -q '"model.layers\[3\].type":"\\"linear\\""' "$tmp/out"; then pass all_keys_in_json
+else fail all_keys_in_json "$(cat "$tmp/out")"; fi
+
+# the width of the output: from 60 columns on, and 80 in a pipe
+long=all/$(printf 'long%.0s' $(seq 20))
+mkdir -p "$long"
+for i in $(seq 14); do # more runs than a table has columns
+	cp -r all/b "$long/r$i"
+	rm -r "$long/r$i"/step-* "$long/r$i/latest" "$long/r$i/best" # so that config.cfg counts
+	sed -i "s/lr = 0.01/lr = 0.0$((10 + i))/" "$long/r$i/config.cfg"
+done
+for columns in 60 70 80 97 200 ''; do
+	for words in "runs all" "compare all/a all/deep/c all/deeper" "compare all/a $long/r1 $long/r2 all/b"; do
+		# shellcheck disable=SC2086
+		widest=$(if [ "$columns" ]; then export COLUMNS=$columns; fi; "$gtrain" $words 2>/dev/null | wc -L)
+		if [ "$widest" -gt "${columns:-80}" ] || [ "$widest" -lt 30 ]; then bad="$words at ${columns:-no} columns: $widest"; fi
+	done
+done
+if [ -z "${bad-}" ]; then pass width; else fail width "$bad"; fi
+heads=$(for columns in 40 50 60 200; do COLUMNS=$columns "$gtrain" runs "$long" | head -n 1 | tr -s ' '; done | tr '\n' ';')
+if [ "$heads" = 'run state done;run state done best;run state done best changed;run state done best size changed;' ]; then
+	pass columns_left_out
+else
+	fail columns_left_out "$heads"
+fi
+if COLUMNS=60 "$gtrain" runs all | grep -q '^…[a-z/]*/r14 '; then pass end_of_a_path
+else fail end_of_a_path "$(COLUMNS=60 "$gtrain" runs all)"; fi
+if [ "$(COLUMNS=60 "$gtrain" configs | wc -L)" -le 60 ]; then pass configs_width
+else fail configs_width "$(COLUMNS=60 "$gtrain" configs)"; fi
+run compare "$long"/r*
+if [ "$(grep -o '…[a-z/]*/r[0-9]*' "$tmp/out" | sort -u | wc -l)" = 14 ] && [ "$(grep -c '^state' "$tmp/out")" -gt 3 ]; then
+	pass many_runs
+else
+	fail many_runs "$(cat "$tmp/out" "$tmp/err")"
+fi
+rm -r "$long" all/deeper
 
 # damaged files: a cut line, a line that is no JSON, a checkpoint without manifest, a config that is none
 cp -r all/b bad

@@ -189,7 +189,10 @@ static double estimate_time_left(const struct gt_trainer *t)
 static enum gt_code report_step(struct gt_trainer *t, const struct gt_metrics *m, const double *lr, struct gt_err *err)
 {
 	const struct gt_session *s = t->s;
-	bool line = s->conf->log.every_steps > 0 && (t->state.step % s->conf->log.every_steps == 0 || is_finished(t));
+	double next[GT_MAX_LR];
+	bool line = t->state.step % s->conf->log.every_steps == 0 || is_finished(t);
+	gt_optim_rates(&s->optim, t->shift + t->state.step, s->batch.steps, s->batch.steps_per_epoch, next);
+	line = gt_rate_bends_take(&t->bends, t->state.step, lr[0], next[0], line);
 	struct gt_scores r = gt_session_scores(s, m);
 	struct gt_event ev = {.kind = GT_EV_TRAIN, .loss = r.loss, .acc = r.acc, .top5 = r.top5, .lr = lr[0]};
 	ev.samples_per_s = t->samples_per_s;

@@ -7,6 +7,7 @@
 #include "store/ckpt.h"
 #include "track/tracker.h"
 #include "train/metrics.h"
+#include "train/rate_bends.h"
 #include "train/tensorboard.h"
 
 struct gt_run_position {
@@ -29,6 +30,7 @@ struct gt_trainer {
 	struct gt_run_position queued_position; /* position after all steps that are queued on the device */
 	struct gt_scores scores[GT_SPLITS]; /* train: scores of the last complete epoch; others: of the last evaluation */
 	double epoch_start;               /* time at which this session began the epoch */
+	struct gt_rate_bends bends;       /* the steps at which the learning rate bends have a line in metrics.jsonl */
 	int64_t shift;                    /* gt_ckpt_meta.schedule_step - step; constant in a session */
 	bool due;                         /* an evaluation, a checkpoint or the end of the run follows the steps that are queued */
 	int64_t skips;                    /* number of consecutive steps that were skipped, up to the last one */

@@ -265,6 +265,19 @@ r = plot("resumed")[0]
 assert all(abs(p["epoch"] - p["step"] / 6) < 1e-8 for p in series(r, "loss", "train", "train")["points"])
 assert [p["epoch"] for p in series(r, "loss", "test", "eval")["points"]] == [1, 2, 3, 4]'
 
+# the curve of a schedule, although few steps are logged
+train -o stairs -s train.epochs=9 -s log.every_steps=1000 -s 'train.schedule={ type = "step"; step_size = 3; gamma = 0.1; }'
+python curve_of_a_schedule '
+points = [(p["step"], p["value"]) for p in series(plot("stairs")[0], "lr", "train", "train")["points"]]
+per_epoch = [e for e in log("stairs") if e["event"] == "epoch"][0]["step"]
+def drawn(step):
+    (a, u), (b, v) = next((p, q) for p, q in zip(points, points[1:]) if p[0] <= step <= q[0])
+    return u + (v - u) * (step - a) / (b - a)
+for step in range(1, 9 * per_epoch + 1):
+    rate = 0.01 * 0.1 ** ((step - 1) // per_epoch // 3)
+    assert abs(drawn(step) - rate) <= 0.0001, (step, drawn(step), rate)
+assert len(points) <= 7, points'
+
 # ---- a run that goes on ----------------------------------------------------------------------------------------------------------------
 # Runs a command on a terminal of 24 rows and COLUMNS that shows only what fits, interrupts it after SECONDS (0: not), kills it after 30
 # seconds, and prints the status, the number of frames, and what is on the screen in the end.

@@ -59,10 +59,12 @@ static enum gt_code print_json(struct gt_cli *cli, const struct gt_compared *x, 
 static enum gt_code run_compare(struct gt_cli *cli, struct gt_err *err)
 {
 	const struct compare_args *a = cli->options;
-	struct gt_compared x = {.n = cli->args.operands.n};
+	struct gt_compared x = {0};
+	const char *const *path;
+	GT_TRY(gt_runs_expand(cli->args.operands.v, cli->args.operands.n, cli->arena, &path, &x.n, err));
 	GT_NEW(x.run, cli->arena, x.n, err);
 	for (int i = 0; i < x.n; i++)
-		GT_TRY(gt_run_read(cli->args.operands.v[i], cli->arena, &x.run[i], err));
+		GT_TRY(gt_run_read(path[i], cli->arena, &x.run[i], err));
 	GT_TRY(gt_runs_compare(x.run, x.n, cli->arena, &x.c, err));
 	return cli->args.json ? print_json(cli, &x, err) : gt_compare_print(cli, &x, a->all, err);
 }

@@ -126,10 +126,13 @@ static enum gt_code run_plot(struct gt_cli *cli, struct gt_err *err)
 	struct gt_plot_runs runs = {.spec = {.log = a->log, .smooth = a->smooth > 0, .score = a->scores.v, .nscores = a->scores.n,
 	                                     .partial = a->follow, .x = !a->x ? GT_X_AUTO : !strcmp(a->x, "step") ? GT_X_STEP : GT_X_EPOCH}};
 	enum gt_code code = GT_OK;
+	const char *const *path;
+	int n;
 	GT_TRY(check_options(cli, a, err));
-	GT_NEW(runs.run, cli->arena, cli->args.operands.n, err);
-	for (int i = 0; i < cli->args.operands.n && !code; i++) {
-		code = gt_run_curves_open(cli->args.operands.v[i], a->smooth, &runs.run[i], err);
+	GT_TRY(gt_runs_expand(cli->args.operands.v, cli->args.operands.n, cli->arena, &path, &n, err));
+	GT_NEW(runs.run, cli->arena, n, err);
+	for (int i = 0; i < n && !code; i++) {
+		code = gt_run_curves_open(path[i], a->smooth, &runs.run[i], err);
 		runs.n += !code;
 	}
 	if (!code)

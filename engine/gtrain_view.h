@@ -49,6 +49,11 @@ enum gt_code gt_run_read(const char *path, struct gt_arena *a, struct gt_run_rec
  * runs. warn: receives a sentence for each run that cannot be read. */
 enum gt_code gt_runs_find(const char *dir, struct gt_arena *a, void (*warn)(void *user, const char *text), void *user,
                           struct gt_run_record **out, int *n, struct gt_err *err);
+/* Replaces the directory of each sweep among n paths by the run directories of its trials that have been started, in their order. *out, in
+ * the arena: [*nout]. GT_ENOINPUT: no trial of a sweep has been started. */
+enum gt_code gt_runs_expand(const char *const *path, int n, struct gt_arena *a, const char *const **out, int *nout, struct gt_err *err);
+/* GT_ENOINPUT: path is the directory of a sweep. The message names its best trial. */
+enum gt_code gt_run_refuse_sweep(const char *path, struct gt_arena *a, struct gt_err *err);
 /* Returns the value of a key in the resolved config of a run; NULL: the config has no such key. */
 const char *gt_run_setting_find(const struct gt_run_record *r, const char *path);
 

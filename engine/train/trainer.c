@@ -48,6 +48,16 @@ static int64_t last_epoch(const struct gt_trainer *t)
 	return t->state.epoch + (t->state.cursor > 0);
 }
 
+#define TOP 5 /* outputs among which the label must be for the score top5 */
+
+/* Top-5 accuracy is always 1 if there are at most five classes; the events lack it then. */
+static void clear_top5(const struct gt_trainer *t, struct gt_scores *s)
+{
+	int64_t classes = t->s->data.set[GT_TRAIN].classes;
+	if (classes > 0 && classes <= TOP)
+		s->top5 = NAN;
+}
+
 enum gt_code gt_trainer_send_event(struct gt_trainer *t, struct gt_event *ev, bool line, struct gt_err *err)
 {
 	const struct gt_session *s = t->s;
@@ -55,6 +65,7 @@ enum gt_code gt_trainer_send_event(struct gt_trainer *t, struct gt_event *ev, bo
 	ev->epoch = last_epoch(t);
 	ev->steps = s->batch.steps - t->shift;
 	ev->epochs = s->conf->train.steps > 0 ? 0 : s->conf->train.epochs;
+	clear_top5(t, &ev->scores);
 	if (line) {
 		GT_TRY(gt_metrics_write(t->metrics, &t->json, ev, err));
 		gt_tensorboard_write(t->tensorboard, ev);
@@ -194,6 +205,7 @@ static enum gt_code report_step(struct gt_trainer *t, const struct gt_metrics *m
 	gt_optim_rates(&s->optim, t->shift + t->state.step, s->batch.steps, s->batch.steps_per_epoch, next);
 	line = gt_rate_bends_take(&t->bends, t->state.step, lr[0], next[0], line);
 	struct gt_scores r = gt_session_scores(s, m);
+	clear_top5(t, &r);
 	struct gt_event ev = {.kind = GT_EV_TRAIN, .loss = r.loss, .acc = r.acc, .top5 = r.top5, .lr = lr[0]};
 	ev.samples_per_s = t->samples_per_s;
 	ev.loss_scale = t->state.loss_scale;
@@ -477,6 +489,7 @@ enum gt_code gt_trainer_end(struct gt_trainer *t, struct gt_event *ev, struct gt
 	                          .valid = t->scores[GT_VALID],
 	                          .test = t->scores[GT_TEST]};
 	r.train = t->state.epoch_sums.count ? gt_session_scores(t->s, &t->state.epoch_sums) : t->scores[GT_TRAIN];
+	clear_top5(t, &r.train), clear_top5(t, &r.valid), clear_top5(t, &r.test);
 	if (session_s > t->pause_s)
 		r.samples_per_s = (double)t->session_samples / (session_s - t->pause_s);
 	if (t->state.has_best && t->s->conf->checkpoint.best_metric[0]) {

@@ -131,6 +131,13 @@ PY
 else
 	skip statistics 'python3 is not installed'
 fi
+# top-5 accuracy is nowhere, if it is always 1
+run compare all/a all/deep/c
+if ! grep -q top5 "$tmp/out" && grep -q '"acc":0.*"top5":null' all/a/metrics.jsonl && ! "$gtrain" plot all/a | grep -q top-5; then
+	pass top5_of_four_classes
+else
+	fail top5_of_four_classes "$(cat "$tmp/out")"
+fi
 gives seeds 0 out '(2 seeds)' compare all/a all/b
 cp -r all/b again
 gives equal_seeds 0 out '(3 runs)' compare all/a all/b again

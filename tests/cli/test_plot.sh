@@ -337,6 +337,19 @@ text = [r for r in got["rows"] if r.strip()]
 assert text[0].startswith("going: time limit") and len(text) <= 23, text
 assert sum("by epoch" in r for r in text) == 2 and got["widest"] <= 80'
 wait $pid
+(sleep 2; "$gtrain" run tiny.cfg --device cpu -q --no-progress -s train.epochs=3 -o later >train.out 2>&1) &
+pid=$!
+python follow_waits_for_the_run '
+got = screen("0", "80", sys.argv[1], "plot", "later", "-f", "--score", "loss")
+text = [r for r in got["rows"] if r.strip()]
+assert got["status"] == 0 and text[0] == "waiting until a run starts in later; Ctrl-C ends this", got
+assert text[1].startswith("later: complete") and any("by epoch" in r for r in text), text'
+wait $pid
+python follow_waits_until_ctrl_c '
+got = screen("1", "80", sys.argv[1], "plot", "never", "-f")
+assert got["status"] == -2 and [r for r in got["rows"] if r.strip()] == ["waiting until a run starts in never; Ctrl-C ends this"], got
+got = screen("0", "80", sys.argv[1], "plot", "tiny.cfg", "-f")
+assert got["status"] == 66, got'
 slow 10 going2
 python follow_ends_by_a_signal '
 got = screen("3", "40", sys.argv[1], "plot", "going2", "--follow")

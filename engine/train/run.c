@@ -491,9 +491,11 @@ static bool stopped_early(const struct gt_conf *c, const struct gt_ckpt_meta *at
 }
 
 /* Reports that a run is complete, and which settings to change to train longer. */
-static enum gt_code report_complete(const char *dir, const struct gt_conf *c, const struct gt_ckpt_meta *at, const struct gt_run_opts *o,
+static enum gt_code report_complete(const char *dir, const struct gt_conf *c, const struct gt_ckpt *ckpt, const struct gt_run_opts *o,
                                     struct gt_err *err)
 {
+	const struct gt_ckpt_meta *at = gt_ckpt_meta(ckpt);
+	bool stopped = !gt_trainer_complete(c, at->step, at->epoch);
 	char text[GT_PATH_SIZE + 256], epochs[32], steps[32];
 	struct gt_event ev = {
 	    .kind = GT_EV_COMPLETE, .step = at->step, .steps = at->step, .epoch = at->epoch, .epochs = at->epoch, .text = text};
@@ -503,13 +505,15 @@ static enum gt_code report_complete(const char *dir, const struct gt_conf *c, co
 	snprintf(text, sizeof text, "%s is complete: %s epoch%s, %s steps; to train longer, add -s train.%s=N with N above %lld", dir,
 	         format_grouped(at->epoch, epochs, sizeof epochs), at->epoch == 1 ? "" : "s", format_grouped(at->step, steps, sizeof steps),
 	         by_steps ? "steps" : "epochs", (long long)(by_steps ? at->step : at->epoch));
-	if (!gt_trainer_complete(c, at->step, at->epoch))
+	if (stopped)
 		snprintf(text, sizeof text, "%s was ended by train.early_stop after %s epoch%s, %s steps; to train longer, add "
 		         "-s train.early_stop.patience=N with N above %lld, or -s train.early_stop.metric=\"\"", dir, epochs,
 		         at->epoch == 1 ? "" : "s", steps, (long long)at->early_stop.bad);
 	enum gt_code code = gt_metrics_write(NULL, &j, &ev, err);
 	if (!code)
 		code = gt_team_world(o->link, &w, err);
+	if (!code && !w.rank && !o->dry)
+		code = gt_run_end_record(dir, c, ckpt, stopped ? "early stop" : "ok", err);
 	if (!code && o->observe && !w.rank)
 		o->observe(o->user, &ev);
 	gt_json_free(&j);
@@ -557,7 +561,7 @@ enum gt_code gt_resume(const char *path, const char *from, const char *const *se
 		code = gt_conf_load_resolved(config, text, strlen(text), sets, nsets, &c, err);
 	const struct gt_ckpt_meta *at = gt_ckpt_meta(ckpt);
 	if (code == GT_OK && (gt_trainer_complete(c, at->step, at->epoch) || stopped_early(c, at)))
-		code = report_complete(dir, c, gt_ckpt_meta(ckpt), o, err);
+		code = report_complete(dir, c, ckpt, o, err);
 	else if (code == GT_OK)
 		code = run_or_resume(c, o->out ? o->out : dir, ckpt, o, err);
 	gt_ckpt_close(ckpt);

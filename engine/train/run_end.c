@@ -92,3 +92,61 @@ void gt_run_end_add(const char *dir, ino_t before, enum gt_code code, const char
 		close(fd);
 	gt_arena_close(a);
 }
+
+/* ---- a run that needs no session ------------------------------------------------------------------------------------------------ */
+/* Returns whether the last line says that the run is complete. */
+static bool says_complete(const char *dir)
+{
+	char path[GT_PATH_SIZE];
+	struct gt_arena *a = NULL;
+	const struct gt_json_value *last = NULL;
+	bool ready = !gt_path_join(path, dir, NAME, NULL) && !gt_arena_open(&a, NULL);
+	int fd = ready ? open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC) : -1;
+	if (fd >= 0) {
+		last = read_last_event(fd, path, a);
+		close(fd);
+	}
+	const char *status = last && !strcmp(gt_json_str(last, "event"), "end") ? gt_json_str(last, "status") : "";
+	bool complete = !strcmp(status, "ok") || !strcmp(status, "early stop");
+	gt_arena_close(a);
+	return complete;
+}
+
+static enum gt_code write_end(struct gt_metrics_file *m, const struct gt_conf *c, const struct gt_ckpt_meta *at, const char *status,
+                              struct gt_err *err)
+{
+	struct gt_json j = {0};
+	struct gt_event ev = {.kind = GT_EV_END, .step = at->step, .steps = at->step, .epoch = at->epoch + (at->cursor > 0), .text = status};
+	ev.epochs = c->train.steps > 0 ? 0 : c->train.epochs;
+	enum gt_code code = gt_metrics_write(m, &j, &ev, err);
+	gt_json_free(&j);
+	return code;
+}
+
+static enum gt_code record_in_dir(struct gt_ckpt_dir *d, const char *dir, const struct gt_conf *c, const struct gt_ckpt *from,
+                                  const char *status, struct gt_err *err)
+{
+	char back[GT_PATH_SIZE + 512], config[GT_PATH_SIZE];
+	struct gt_metrics_file *m;
+	int64_t next, damaged;
+	GT_TRY(gt_ckpt_dir_continue(d, from, &next, back, sizeof back, err));
+	if (next) /* the later checkpoints belong to the log as it is */
+		return GT_OK;
+	GT_TRY(gt_path_join(config, dir, "config.cfg", err));
+	GT_TRY(gt_metrics_open(&(struct gt_metrics_spec){.dir = dir, .resume_step = gt_ckpt_meta(from)->step}, &m, &damaged, err));
+	enum gt_code code = write_end(m, c, gt_ckpt_meta(from), status, err), closed = gt_metrics_close(m, code == GT_OK ? err : NULL);
+	GT_TRY(code == GT_OK ? closed : code);
+	return gt_file_replace(config, 0666, c->text, strlen(c->text), err);
+}
+
+enum gt_code gt_run_end_record(const char *dir, const struct gt_conf *c, const struct gt_ckpt *from, const char *status,
+                               struct gt_err *err)
+{
+	struct gt_ckpt_dir *d;
+	if (says_complete(dir))
+		return GT_OK;
+	GT_TRY(gt_ckpt_dir_open(dir, &d, err));
+	enum gt_code code = record_in_dir(d, dir, c, from, status, err);
+	gt_ckpt_dir_close(d);
+	return code;
+}

@@ -10,6 +10,7 @@
 #ifndef GT_TRAIN_RUN_END_H
 #define GT_TRAIN_RUN_END_H
 
+#include "store/ckpt.h"
 #include "train/trainer.h"
 #include <sys/types.h>
 
@@ -26,5 +27,11 @@ void gt_run_end_failed(struct gt_trainer *t, enum gt_code code, const char *why)
  * the run ends with an error in any case. */
 ino_t gt_run_log_inode(const char *dir);
 void gt_run_end_add(const char *dir, ino_t before, enum gt_code code, const char *why);
+
+/* Writes END to metrics.jsonl, and config.cfg, for a run in dir that is complete with the checkpoint `from` by the config c, so
+ * that no session trains: it was killed before END, or the config has fewer epochs now. Lines of later steps are dropped, as in a resumed
+ * run. Changes nothing if the last line is such an END already, or if the directory has later checkpoints. status: "ok" or "early stop". */
+enum gt_code gt_run_end_record(const char *dir, const struct gt_conf *c, const struct gt_ckpt *from, const char *status,
+                               struct gt_err *err);
 
 #endif

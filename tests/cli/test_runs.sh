@@ -98,6 +98,28 @@ gives resumed 0 out '"step":32,"steps":32,"epoch":4,"epochs":4' runs all/a --jso
 rm -rf all/a
 train -o all/a -s seed=1
 
+# a killed run that is complete by its new number of epochs, and one that was killed before its last line: resume and runs agree
+cp -r all/deep/c all/short
+rm -r all/short/step-00000024
+ln -sfn step-00000016 all/short/latest
+sed -i '/"event":"end"/d' all/short/metrics.jsonl
+gives cut_short 0 out 'is complete: 2 epochs, 16 steps' resume all/short -s train.epochs=2
+gives cut_short_is_listed 0 out '"state":"complete","step":16,"steps":16,"epoch":2,"epochs":2' runs all/short --json
+last=$(sha256sum all/short/metrics.jsonl all/short/config.cfg)
+gives cut_short_twice 0 out 'is complete' resume all/short -s train.epochs=2
+if grep -q '"step":17' all/short/metrics.jsonl || [ "$last" != "$(sha256sum all/short/metrics.jsonl all/short/config.cfg)" ] ||
+	! grep -q 'epochs = 2;' all/short/config.cfg; then
+	fail cut_short_log "$(tail -n 3 all/short/metrics.jsonl)"
+else
+	pass cut_short_log
+fi
+sed -i '$d' all/short/metrics.jsonl
+gives lost_end 0 out 'interrupted' runs all/short
+gives lost_end_resumed 0 out 'is complete: 2 epochs' resume all/short -s train.epochs=2
+gives lost_end_is_listed 0 out '"state":"complete"' runs all/short --json
+gives goes_on 0 out '(3 epochs' resume all/short -s train.epochs=3
+rm -r all/short
+
 # compare: what differs, and the seeds as one column
 run compare all/a all/deep/c
 if [ "$rc" = 0 ] && grep -q 'train.optimizer.lr *0.01 *0.1$' "$tmp/out" && grep -q 'train.epochs *2 *3$' "$tmp/out" &&

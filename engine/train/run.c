@@ -343,6 +343,8 @@ static enum gt_code run_one_process(struct job *j, const struct gt_ranks *r, str
 	GT_TRY(gt_team_open(&spec, &team, err));
 	gt_signals_install();
 	enum gt_code code = run_rank(j, team, err);
+	if (code != GT_OK && code < 128 && code != GT_EPEER && team->comm && err) /* the other ranks say why, too */
+		team->comm->api->abort(team->comm, err->msg);
 	gt_team_close(team);
 	gt_signals_restore();
 	return code;

@@ -1,4 +1,4 @@
-/* The table of keys. Its order is that of the manual and of the resolved config. */
+/* The table of keys, in the order of the manual and of the resolved config. */
 #include "conf/schema.h"
 #include "conf/metric_name.h"
 #include "formats.h"

@@ -1,7 +1,7 @@
 /* 3x3 convolutions in f32 by Winograd's F(4x4, 3x3) (Lavin & Gray, "Fast algorithms for convolutional neural networks", 2016), which needs
- * 2.25 times fewer multiplications. oneDNN 2.6 has it only for AVX-512 and in its own blocked layout, so activations are reordered before
- * and after it; this costs a tenth of the time that Winograd saves. Compared with direct convolution the results differ by about 1e-6 of
- * their rms (f32 itself: 2e-7 to 5e-7). `winograd = false` in the config disables it. */
+ * 2.25 times fewer multiplications. oneDNN 2.6 has Winograd only for AVX-512 and in oneDNN's blocked layout, so activations are reordered
+ * before and after it; this costs a tenth of the time that Winograd saves. Compared with direct convolution the results differ by about
+ * 1e-6 of their rms (f32 itself: 2e-7 to 5e-7). `winograd = false` in the config disables it. */
 #include "cpu/dnnl_util.h"
 #include "opsig.h"
 #include <stdio.h>
@@ -20,8 +20,8 @@ static bool is_winograd_faster(const struct gt_attr_conv2d *a, const struct gt_t
 	       x->dim[1] % 16 == 0 && y->dim[1] % 16 == 0 && y->dim[2] >= 4 && y->dim[3] >= 4 && tiles >= 32;
 }
 
-/* A call is divided into parts that are executed one after the other. The transformed tiles of a whole batch are several times its
- * activations and fit no cache, and the transformed weights are four times the weights (in a gradient: once per thread). */
+/* A call is divided into parts that are executed one after the other. The transformed tiles of a whole batch are several times as large as
+ * its activations and fit into no cache; the transformed weights are four times as large as the weights (in a gradient: in each thread). */
 enum axis { BATCH, OUT, IN };
 
 struct cut {
@@ -48,8 +48,8 @@ static struct cut choose_cut(enum gt_dnnl_pass pass, const struct gt_tdesc *x, c
 
 struct part {
 	struct gt_dnnl_md ours;
-	gt_dnnl_ref theirs; /* oneDNN's layout of the operand; NULL: it is the same as ours */
-	dnnl_memory_t a, b; /* a: memory in our layout; b: memory in oneDNN's layout */
+	gt_dnnl_ref theirs; /* oneDNN's layout of the operand; NULL: the same as gtrain's layout */
+	dnnl_memory_t a, b; /* a: memory in gtrain's layout; b: memory in oneDNN's layout */
 	size_t stride;      /* bytes between the parts of a divided call; 0: every part uses the whole operand */
 };
 
@@ -63,14 +63,14 @@ struct job {
 	struct gt_dnnl_kernel *k;
 };
 
-/* Describes one part of an operand in our layout. The operand is divided along dimension `dim` (-1: it is not divided). */
+/* Describes one part of an operand in gtrain's layout. The operand is divided along dimension `dim` (-1: it is not divided). */
 static enum gt_code describe_part(const struct job *j, const struct gt_tdesc *t, int dim, struct part *p, struct gt_err *err)
 {
 	if (dim < 0 || j->cut.parts == 1)
 		return gt_dnnl_md(t, 1, &p->ours, err);
 	int64_t n = t->dim[dim] / j->cut.parts, stride = 4 * n;
 	GT_TRY(gt_dnnl_md_part(t, dim, n, &p->ours, err));
-	for (int i = t->rank - 1; t->layout.order[i] != dim; i--) /* the stride counts the dimensions inside one step of dimension `dim` */
+	for (int i = t->rank - 1; t->layout.order[i] != dim; i--) /* multiply the sizes of the dimensions inside of dimension `dim` */
 		stride *= t->dim[t->layout.order[i]];
 	p->stride = (size_t)stride;
 	return GT_OK;
@@ -124,7 +124,7 @@ static enum gt_code choose_primitive(const struct job *j, dnnl_primitive_desc_t 
 	return st == dnnl_unimplemented ? GT_OK : gt_dnnl_check(st, j->call, "winograd convolution", err);
 }
 
-/* Adds the memory of an operand in our layout and in oneDNN's. They are the same memory if the layouts are equal. */
+/* Adds the memory of an operand in gtrain's and in oneDNN's layout. If the layouts are equal, both are the same memory. */
 static enum gt_code add_operand(struct job *j, struct part *p, int where, int index, struct gt_err *err)
 {
 	GT_TRY(gt_dnnl_tensor_add(j->dev, j->k, &p->ours, where, index, &p->a, err));

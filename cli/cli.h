@@ -180,6 +180,7 @@ const char *gt_cli_program(const struct gt_cli *cli, char *buf, size_t size);
 const char *gt_cli_printable(const char *s, char *buf, size_t size);
 
 /* ---- text_table.c: aligned columns on stdout ------------------------------------------------------------------------------ */
+#define GT_TABLE_COLUMNS 12 /* of a table, at most */
 struct gt_table {
 	struct gt_arena *arena; /* not owned */
 	const char *align;      /* one letter for each column: l is aligned to the left, r to the right */
@@ -193,11 +194,18 @@ void gt_table_init(struct gt_table *t, struct gt_arena *arena, const char *align
 #define gt_table_add(t, ...) gt_table_add_cells((t), false, (const char *[]){__VA_ARGS__})
 void gt_table_add_cells(struct gt_table *t, bool head, const char *const *cell);
 void gt_table_rule(struct gt_table *t);
+/* Leaves out columns, so that the table fits `width` columns while its column `flexible` has at least `least`, or its whole width: the
+ * columns of `drop`, in this order, each by its number as a digit, until it fits. */
+void gt_table_leave_out(struct gt_table *t, int width, int flexible, int least, const char *drop);
+/* Shortens the texts of a column, at their beginning, so that the table fits `width` columns. */
+void gt_table_shorten(const struct gt_cli *cli, struct gt_table *t, int width, int column);
 enum gt_code gt_table_print(struct gt_cli *cli, const struct gt_table *t, struct gt_err *err);
 int gt_text_width(const char *s); /* returns the width of s on a terminal: its number of code points */
 /* Copies at most `width` code points of s to buf and replaces control characters by '?'. If s is longer, the last code point is an
  * ellipsis. Returns buf. */
 const char *gt_text_fit(const struct gt_cli *cli, const char *s, int width, char *buf, size_t size);
+/* Like gt_text_fit, for paths: keeps the end of a longer text, so that the first code point is an ellipsis. */
+const char *gt_text_tail(const struct gt_cli *cli, const char *s, int width, char *buf, size_t size);
 
 /* ---- units.c: numbers as text. Each function writes into buf (GT_UNITS bytes suffice) and returns it ------------------------- */
 #define GT_UNITS 48

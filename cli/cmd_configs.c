@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define NARROWEST 30 /* columns of a description on a terminal, where it is broken into lines */
+
 /* Prints a config with its comments, as a template for a new config. */
 static enum gt_code print_file(struct gt_cli *cli, const char *name, struct gt_err *err)
 {
@@ -43,7 +45,11 @@ static enum gt_code run_configs(struct gt_cli *cli, struct gt_err *err)
 		            GT_STR("path", r->path));
 		GT_TRY(gt_out_json(cli, err));
 	}
-	return cli->args.json ? GT_OK : gt_table_print(cli, &t, err);
+	if (cli->args.json)
+		return GT_OK;
+	if (gt_out_terminal())
+		gt_table_leave_out(&t, gt_out_columns(), 2, NARROWEST, "1"); /* the dataset */
+	return gt_table_print(cli, &t, err);
 }
 
 const struct gt_command gt_cmd_configs = {

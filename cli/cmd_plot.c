@@ -1,3 +1,4 @@
+#include "base/arena.h"
 #include "commands.h"
 #include "gtrain_chart.h"
 #include "gtrain_view.h"
@@ -120,18 +121,44 @@ static enum gt_code plot_once(struct gt_cli *cli, const struct gt_plot_runs *run
 	return GT_OK;
 }
 
+/* Opens the runs that an operand names. */
+static enum gt_code open_operand(struct gt_plot_runs *runs, const char *operand, double smooth, struct gt_arena *arena, struct gt_err *err)
+{
+	const char *const *path;
+	int n;
+	GT_TRY(gt_runs_expand(&operand, 1, arena, &path, &n, err));
+	struct gt_run_curves **run = gt_arena_alloc(arena, (size_t)(runs->n + n), sizeof *run);
+	if (!run)
+		return gt_fail_memory(err, 0);
+	for (int i = 0; i < runs->n; i++)
+		run[i] = runs->run[i];
+	runs->run = run;
+	for (int i = 0; i < n; i++) {
+		GT_TRY(gt_run_curves_open(path[i], smooth, &runs->run[runs->n], err));
+		runs->n++;
+	}
+	return GT_OK;
+}
+
+/* Opens the runs of all operands, with memory of cli->arena. With --follow, waits for a run that does not exist yet. */
+static enum gt_code open_runs(struct gt_cli *cli, const struct plot_args *a, struct gt_plot_runs *runs, struct gt_err *err)
+{
+	for (int i = 0; i < cli->args.operands.n; i++) {
+		const char *operand = cli->args.operands.v[i];
+		if (a->follow)
+			gt_plot_wait(cli, operand);
+		GT_TRY(open_operand(runs, operand, a->smooth, cli->arena, err));
+	}
+	return GT_OK;
+}
+
 static enum gt_code run_plot(struct gt_cli *cli, struct gt_err *err)
 {
 	const struct plot_args *a = cli->options;
 	struct gt_plot_runs runs = {.spec = {.log = a->log, .smooth = a->smooth > 0, .score = a->scores.v, .nscores = a->scores.n,
 	                                     .partial = a->follow, .x = !a->x ? GT_X_AUTO : !strcmp(a->x, "step") ? GT_X_STEP : GT_X_EPOCH}};
-	enum gt_code code = GT_OK;
 	GT_TRY(check_options(cli, a, err));
-	GT_NEW(runs.run, cli->arena, cli->args.operands.n, err);
-	for (int i = 0; i < cli->args.operands.n && !code; i++) {
-		code = gt_run_curves_open(cli->args.operands.v[i], a->smooth, &runs.run[i], err);
-		runs.n += !code;
-	}
+	enum gt_code code = open_runs(cli, a, &runs, err);
 	if (!code)
 		code = a->follow ? gt_plot_follow(cli, &runs, err) : plot_once(cli, &runs, err);
 	for (int i = 0; i < runs.n; i++)

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <time.h>
 
+#define NARROWEST 14 /* columns of a path, so that other columns fit, too */
+
 static void print_warning(void *user, const char *text)
 {
 	gt_cli_warn(user, text);
@@ -69,7 +71,11 @@ static enum gt_code run_runs(struct gt_cli *cli, struct gt_err *err)
 		else
 			add_row(&t, &runs[i]);
 	}
-	return cli->args.json || !n ? GT_OK : gt_table_print(cli, &t, err);
+	if (cli->args.json || !n)
+		return GT_OK;
+	gt_table_leave_out(&t, gt_out_columns(), 0, NARROWEST, "453"); /* size, changed, best */
+	gt_table_shorten(cli, &t, gt_out_columns(), 0);
+	return gt_table_print(cli, &t, err);
 }
 
 const struct gt_command gt_cmd_runs = {
@@ -77,7 +83,7 @@ const struct gt_command gt_cmd_runs = {
 	.operands = "[DIR]",
 	.summary = "list the runs in a directory, newest first",
 	.about = "Lists the runs in and below DIR (default: the working directory), the one that has\n"
-	         "changed last first: its state (running, complete, ended by a signal, interrupted),\n"
+	         "changed last first: its state (running, complete, diverged, interrupted and others),\n"
 	         "how much of the training is done, the best result, and the size on disk.",
 	.example = "gtrain runs runs",
 	.max_operands = 1,

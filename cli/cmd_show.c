@@ -1,12 +1,14 @@
 #include "commands.h"
 #include "gtrain.h"
 #include "show_print.h"
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <unistd.h>
 
 #define SAMPLES_PRINTED 12
 #define SAMPLES_DRAWN 40
+#define NUMBERED 12 /* classes whose names are listed, because the image has their numbers */
 
 struct show_args {
 	struct gt_job_args job;
@@ -35,12 +37,13 @@ static void pass_warning(void *user, const char *text)
 	gt_cli_warn(user, text);
 }
 
-/* If the operand is the directory of a run or a checkpoint, replaces the operand by the config in it. */
-static enum gt_code find_run_config(struct gt_cli *cli, struct gt_err *err)
+/* If the operand is the directory of a run or a checkpoint, replaces the operand by the config in it, and sets *found. */
+static enum gt_code find_run_config(struct gt_cli *cli, bool *found, struct gt_err *err)
 {
 	char *path;
 	GT_NEW_STR(path, gt_arena_printf(cli->arena, "%s/config.cfg", cli->args.operands.v[0]), err);
-	if (!access(path, F_OK))
+	*found = !access(path, F_OK);
+	if (*found)
 		cli->args.operands.v[0] = path;
 	return GT_OK;
 }
@@ -90,6 +93,27 @@ static enum gt_code print_samples(struct gt_cli *cli, const struct gt_shown *b, 
 	return gt_show_print_rows(cli, b, err);
 }
 
+/* Names the classes that are numbers in the image, because its font lacks a character of their names. */
+static void print_numbered(struct gt_cli *cli, const struct gt_shown *b)
+{
+	char text[1024] = "";
+	int64_t seen[NUMBERED];
+	int n = 0, at = 0;
+	for (int i = 0; i < b->n; i++)
+		for (int k = 0; k < b->sample[i].nshares; k++) {
+			const struct gt_shown_share *c = &b->sample[i].share[k];
+			bool known = !c->name || gt_shown_is_drawn(c->name);
+			for (int j = 0; j < n; j++)
+				known |= seen[j] == c->class;
+			if (known || n == NUMBERED || at >= (int)sizeof text)
+				continue;
+			seen[n] = c->class;
+			at += snprintf(text + at, sizeof text - (size_t)at, "%s class %" PRId64 " is %.60s", n++ ? "," : "", c->class, c->name);
+		}
+	if (n)
+		gt_cli_note(cli, "the font of the image lacks characters of names:%s", text);
+}
+
 static enum gt_code show_batch(struct gt_cli *cli, const struct gt_shown *b, struct gt_err *err)
 {
 	const struct show_args *a = cli->options;
@@ -100,8 +124,10 @@ static enum gt_code show_batch(struct gt_cli *cli, const struct gt_shown *b, str
 	if (!cli->args.quiet)
 		print_summary(cli, b);
 	GT_TRY(print_samples(cli, b, err));
-	if (a->out && !cli->args.quiet)
+	if (a->out && !cli->args.quiet) {
 		gt_cli_note(cli, "wrote %s", a->out);
+		print_numbered(cli, b);
+	}
 	return GT_OK;
 }
 
@@ -115,7 +141,7 @@ static enum gt_code run_show(struct gt_cli *cli, struct gt_err *err)
 	struct gt_shown *b;
 	if (a->out)
 		GT_TRY(gt_shown_check_path(a->out, "--out", err));
-	GT_TRY(find_run_config(cli, err));
+	GT_TRY(find_run_config(cli, &spec.of_run, err));
 	GT_TRY(gt_cli_conf(cli, &a->job, &conf, err));
 	enum gt_code code = gt_show(conf, &spec, &b, err);
 	if (code == GT_OK)

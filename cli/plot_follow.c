@@ -1,8 +1,10 @@
 #include "plot_follow.h"
+#include "base/arena.h"
 #include "gtrain_view.h"
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -31,6 +33,37 @@ static enum gt_code update_runs(const struct gt_plot_runs *runs, bool *running, 
 		*changed |= runs->run[i]->changed;
 	}
 	return GT_OK;
+}
+
+static bool exists_run(const char *path)
+{
+	struct gt_arena *arena;
+	struct gt_run_curves *run;
+	struct gt_err why;
+	const char *const *trial;
+	int n;
+	if (gt_arena_open(&arena, &why))
+		return true; /* opening the run reports the error */
+	enum gt_code code = gt_runs_expand(&path, 1, arena, &trial, &n, &why);
+	if (!code && !(code = gt_run_curves_open(trial[0], 0, &run, &why)))
+		gt_run_curves_close(run);
+	gt_arena_close(arena);
+	return code != GT_ENOINPUT;
+}
+
+static bool is_file(const char *path)
+{
+	struct stat st;
+	return !stat(path, &st) && !S_ISDIR(st.st_mode);
+}
+
+void gt_plot_wait(struct gt_cli *cli, const char *path)
+{
+	for (bool first = true; !is_file(path) && !exists_run(path); first = false) {
+		if (first && !cli->args.quiet)
+			gt_cli_note(cli, "waiting until a run starts in %s; Ctrl-C ends this", path);
+		nanosleep(&(struct timespec){.tv_nsec = PERIOD_NS}, NULL);
+	}
 }
 
 static bool measure_screen(struct follow *f)

@@ -255,7 +255,7 @@ void gt_progress_observe(void *user, const struct gt_event *ev)
 		break;
 	case GT_EV_END:
 		p->stopped = ev->text && !strcmp(ev->text, "early stop");
-		p->early = ev->text && strcmp(ev->text, "ok") != 0 && !p->stopped;
+		p->early = ev->text && strcmp(ev->text, "ok") != 0 && !p->stopped && !ev->code;
 		if (p->stopped && !a->quiet && !a->json)
 			gt_cli_note(p->cli, "train.early_stop ended the run: its metric did not improve any more");
 		if (ev->result) {

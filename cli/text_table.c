@@ -3,11 +3,10 @@
 #include <string.h>
 
 #define GAP 2
-#define MAX_COLS 12
 #define MIN_ROOM 20 /* texts are not broken into lines of fewer columns than this */
 
 struct gt_table_row {
-	const char *cell[MAX_COLS]; /* texts of the cells of a row; if all are NULL, the row is a horizontal rule */
+	const char *cell[GT_TABLE_COLUMNS]; /* texts of the cells of a row; if all are NULL, the row is a horizontal rule */
 	bool head;
 };
 
@@ -30,6 +29,23 @@ const char *gt_text_fit(const struct gt_cli *cli, const char *s, int width, char
 		end++;
 	*end = '\0';
 	strcat(buf, dots);
+	return buf;
+}
+
+const char *gt_text_tail(const struct gt_cli *cli, const char *s, int width, char *buf, size_t size)
+{
+	int skip = gt_text_width(s) - width;
+	const char *from = s;
+	size_t room = size - 4;
+	if (skip > 0)
+		for (skip++; *from && (skip -= ((unsigned char)*from & 0xc0) != 0x80) >= 0;)
+			from++;
+	for (size_t n = strlen(from); n >= room || ((unsigned char)*from & 0xc0) == 0x80; n--)
+		from++;
+	if (from == s)
+		return gt_cli_printable(s, buf, size);
+	int n = snprintf(buf, size, "%s", cli->utf8 ? "…" : "~");
+	gt_cli_printable(from, buf + n, size - (size_t)n);
 	return buf;
 }
 
@@ -82,6 +98,69 @@ void gt_table_rule(struct gt_table *t)
 	append_row(t);
 }
 
+/* ---- tables that fit ------------------------------------------------------------------------------------------------------------ */
+static int cell_width(const struct gt_table *t, int column)
+{
+	int widest = 0;
+	for (int i = 0; i < t->rows; i++) {
+		int w = t->row[i].cell[0] ? gt_text_width(t->row[i].cell[column]) : 0;
+		widest = w > widest ? w : widest;
+	}
+	return widest;
+}
+
+/* Returns the width of all columns but one, with the gaps between all. */
+static int others_width(const struct gt_table *t, int column)
+{
+	int sum = GAP * (t->cols - 1);
+	for (int c = 0; c < t->cols; c++)
+		sum += c == column ? 0 : cell_width(t, c);
+	return sum;
+}
+
+static void remove_column(struct gt_table *t, int column)
+{
+	char *align = gt_arena_strdup(t->arena, t->align);
+	size_t after = (size_t)(t->cols - column - 1);
+	if (!align) {
+		t->no_memory = true;
+		return;
+	}
+	memmove(align + column, align + column + 1, after + 1);
+	for (int i = 0; i < t->rows; i++)
+		memmove(&t->row[i].cell[column], &t->row[i].cell[column + 1], after * sizeof *t->row[i].cell);
+	t->align = align;
+	t->cols--;
+}
+
+void gt_table_leave_out(struct gt_table *t, int width, int flexible, int least, const char *drop)
+{
+	int whole = cell_width(t, flexible);
+	least = whole < least ? whole : least;
+	for (const char *d = drop; *d && others_width(t, flexible) + least > width; d++) {
+		int column = *d - '0';
+		for (const char *before = drop; before < d; before++)
+			column -= *before < *d;
+		remove_column(t, column);
+		flexible -= column < flexible;
+	}
+}
+
+void gt_table_shorten(const struct gt_cli *cli, struct gt_table *t, int width, int column)
+{
+	char buf[1024];
+	int room = width - others_width(t, column);
+	room = room < 4 ? 4 : room;
+	for (int i = 0; i < t->rows; i++) {
+		if (!t->row[i].cell[0] || gt_text_width(t->row[i].cell[column]) <= room)
+			continue;
+		const char *copy = gt_arena_strdup(t->arena, gt_text_tail(cli, t->row[i].cell[column], room, buf, sizeof buf));
+		t->no_memory |= !copy;
+		t->row[i].cell[column] = copy ? copy : "";
+	}
+}
+
+/* ---- output --------------------------------------------------------------------------------------------------------------------- */
 void gt_out_words(struct gt_cli *cli, const char *text, int indent, int width)
 {
 	int col = indent;
@@ -106,7 +185,7 @@ void gt_out_words(struct gt_cli *cli, const char *text, int indent, int width)
 
 enum gt_code gt_table_print(struct gt_cli *cli, const struct gt_table *t, struct gt_err *err)
 {
-	int w[MAX_COLS] = {0}, total = -GAP, last = t->cols - 1;
+	int w[GT_TABLE_COLUMNS] = {0}, total = -GAP, last = t->cols - 1;
 	if (t->no_memory)
 		return gt_fail_memory(err, 0);
 	for (int i = 0; i < t->rows; i++)

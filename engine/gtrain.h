@@ -117,7 +117,9 @@ struct gt_event {
 	double loss, lr;       /* TRAIN: loss: mean loss of the batch; lr: learning rate */
 	double acc, top5;      /* TRAIN: scores of the batch, as in struct gt_scores; NAN if all samples are ignored */
 	struct gt_scores scores; /* EVAL: scores of the evaluation; EPOCH: scores on the training batches of the epoch */
-	const struct gt_run_result *result; /* END: results of the run */
+	const struct gt_run_result *result; /* END: results of the run; NULL: not known */
+	enum gt_code code;     /* END: exit status if an error has ended the run; else GT_OK */
+	const char *why;       /* END: the message of that error */
 	const struct gt_pretrained_report *pretrained; /* PRETRAINED: what was loaded; text is gt_pretrained_text of it */
 	double share;          /* PHASE: share of the evaluation or save that is done, 0 ... 1 */
 	const double *lr_groups; /* TRAIN: learning rate of each entry of train.groups, in their order; 0 for frozen groups */
@@ -129,8 +131,8 @@ struct gt_event {
 	double loss_scale;     /* TRAIN, SKIP: the loss scale of fp16 after the step; 0: none */
 	const char *split;     /* EVAL, PHASE: name of the split */
 	/* START: one line with the model's parameters, the device and the ranks. WARN: the warning. RESUME, CHECKPOINT: path of the
-	 * checkpoint. END: how the run ended: "ok", "signal", ... PHASE: what is in progress: "evaluating" (the field split names the split)
-	 * or "saving a checkpoint". */
+	 * checkpoint. END: how the run ended: "ok", "signal 15", ... (train/run_end.h). PHASE: what is in progress: "evaluating" (the field
+	 * split names the split) or "saving a checkpoint". */
 	const char *text;
 	/* The line of metrics.jsonl that this event wrote. NULL: the event wrote no line; every step is a TRAIN event, but not every step
 	 * writes a line. */

@@ -23,6 +23,7 @@ struct gt_show_spec {
 	bool plain;        /* the samples as they are in the data, before transforms, scaling and tokenizing */
 	int64_t step;      /* first step to show, from 1: an optimizer step of the run or, of another split, a batch of an evaluation */
 	int64_t samples;   /* number of samples; if a batch has fewer: samples of the following steps, too */
+	bool of_run;       /* the config is that of a run: an error about missing data says how to name the place of data that has moved */
 	bool one_step;     /* never show samples of the following steps */
 	void (*warn)(void *user, const char *text); /* receives a sentence for each sample that cannot be read and is skipped */
 	void *user;
@@ -109,6 +110,8 @@ void gt_shown_scale(const struct gt_shown_image *image, int64_t w, int64_t h, ui
 
 /* GT_EUSAGE: the name does not end in .png. option: for the message, "--out". */
 enum gt_code gt_shown_check_path(const char *path, const char *option, struct gt_err *err);
+/* Returns whether the image has this class name. Its font has ASCII and the letters of Latin-1; for other names, "class 3" is drawn. */
+bool gt_shown_is_drawn(const char *name);
 /* Replaces a file by a PNG image: a mosaic of all images with their captions. GT_EUSAGE: the samples have no images. */
 enum gt_code gt_shown_write(const struct gt_shown *b, const char *path, struct gt_err *err);
 

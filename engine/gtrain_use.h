@@ -94,6 +94,7 @@ struct gt_mistake {
 	const uint8_t *pixels;   /* [height * width * channels] the image after the transforms of an evaluation; NULL: none */
 	int64_t width, height, channels;
 	const char *text;        /* its text, valid UTF-8 with at most GT_MISTAKE_TEXT bytes; NULL: none */
+	bool cut;                /* the text is longer, and only its beginning is here */
 	const char *const *column; /* [ncolumns] the names of the columns of its row */
 	const char *const *cell; /* [ncolumns] their texts */
 	int ncolumns;

@@ -24,7 +24,8 @@ struct gt_run_record {
 	const char *dir;        /* run directory */
 	const char *name;       /* name of the run in its config */
 	/* "running": a process has locked the directory. "complete": the run has done all steps of its config. "early stop", "signal 15",
-	 * "time limit": how it ended. "interrupted": the run has not ended, but is not running: its process was killed or has failed. */
+	 * "time limit": how it ended. "diverged", "error 65": the error that ended it, by its exit status. "interrupted": the run has
+	 * not ended, but is not running: its process was killed. */
 	const char *state;
 	int64_t step, steps;    /* optimizer steps done; steps of the whole run, 0: not known */
 	int64_t epoch, epochs;  /* epoch of the last step, from 1; epochs of the run, 0: train.steps is set, or not known */
@@ -48,6 +49,11 @@ enum gt_code gt_run_read(const char *path, struct gt_arena *a, struct gt_run_rec
  * of runs. warn: receives a sentence for each run that cannot be read. */
 enum gt_code gt_runs_find(const char *dir, struct gt_arena *a, void (*warn)(void *user, const char *text), void *user,
                           struct gt_run_record **out, int *n, struct gt_err *err);
+/* Replaces the directory of each sweep among n paths by the run directories of its trials that have been started, in their order. *out, in
+ * the arena: [*nout]. GT_ENOINPUT: no trial of a sweep has been started. */
+enum gt_code gt_runs_expand(const char *const *path, int n, struct gt_arena *a, const char *const **out, int *nout, struct gt_err *err);
+/* GT_ENOINPUT: path is the directory of a sweep. The message names its best trial. */
+enum gt_code gt_run_refuse_sweep(const char *path, struct gt_arena *a, struct gt_err *err);
 /* Returns the value of a key in the resolved config of a run; NULL: the config has no such key. */
 const char *gt_run_setting_find(const struct gt_run_record *r, const char *path);
 

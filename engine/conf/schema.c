@@ -396,7 +396,8 @@ const struct gt_row gt_rows[] = {
     {"checkpoint.on_signal", GT_T_BOOL, AT(checkpoint.on_signal), "true",
      .help = "save a checkpoint when SIGTERM, SIGINT or SIGUSR1 ends the run"},
 
-    {"log.every_steps", GT_T_INT, AT(log.every_steps), "50", 1, 1 << 30, .help = "number of steps between training lines in metrics.jsonl"},
+    {"log.every_steps", GT_T_INT, AT(log.every_steps), "50", 1, 1 << 30, 
+	 .help = "number of steps between training lines in metrics.jsonl; the steps at which the learning rate bends have lines, too"},
     {"log.tensorboard", GT_T_BOOL, AT(log.tensorboard), "false", .help = "write TensorBoard event files too"},
     {"log.report", GT_T_BOOL, AT(log.report), "false",
      .help = "write a page about the run, report.html in its directory, when it is complete, as gtrain report does"},

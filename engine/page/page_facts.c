@@ -48,7 +48,7 @@ static enum gt_code evaluate_run(struct gt_page_facts *p, struct gt_err *err)
 		return gt_eval(s->run, NULL, s->split, true, s->sets, s->nsets, &o, &p->eval, err);
 	if (!gt_eval(s->run, NULL, NULL, true, s->sets, s->nsets, &o, &p->eval, &why))
 		return GT_OK;
-	return note_missing(p, "The page has no scores, no calibration and no mistakes", &why, err);
+	return note_missing(p, "the page has no scores, no calibration and no mistakes", &why, err);
 }
 
 /* Plans the run to get the facts about its layers. */
@@ -90,8 +90,8 @@ static enum gt_code plan_layers(struct gt_page_facts *p, struct gt_err *err)
 	struct gt_conf *c;
 	struct gt_err why = {0};
 	if (gt_ckpt_conf(p->spec->run, p->spec->sets, p->spec->nsets, &c, &why))
-		return note_missing(p, "The page has no layers", &why, err);
-	enum gt_code code = check_layers(p, c, &why) ? note_missing(p, "The page has no layers", &why, err) : GT_OK;
+		return note_missing(p, "the page has no layers", &why, err);
+	enum gt_code code = check_layers(p, c, &why) ? note_missing(p, "the page has no layers", &why, err) : GT_OK;
 	if (code == GT_OK && p->check)
 		measure_steps(p, c);
 	gt_conf_free(c);
@@ -114,7 +114,7 @@ enum gt_code gt_page_facts_open(struct gt_page_facts *p, struct gt_err *err)
 	GT_TRY(gt_run_curves_open(p->spec->run, 0.9, &p->curves, err));
 	GT_TRY(gt_run_curves_update(p->curves, err));
 	if (gt_run_checkpoints(p->run.dir, p->arena, &p->checkpoint, &p->ncheckpoints, &why))
-		GT_TRY(note_missing(p, "The page has no checkpoints", &why, err));
+		GT_TRY(note_missing(p, "the page has no checkpoints", &why, err));
 	read_config(p);
 	GT_TRY(evaluate_run(p, err));
 	return plan_layers(p, err);

@@ -49,6 +49,22 @@ static void put_layer(const struct gt_page_facts *p, const struct gt_json_value 
 	fputs("</tr>\n", f);
 }
 
+/* The time of a step that belongs to no layer, so that the shares sum up to 100 %. */
+static void put_rest(const struct gt_page_facts *p, FILE *f)
+{
+	double rest = p->bench ? p->bench->step_ms : 0;
+	for (const struct gt_json_value *l = gt_json_first(p->check, "layers"); l && p->bench; l = l->next)
+		rest -= layer_ms(p->bench, gt_json_str(l, "name"));
+	if (!(rest > 0))
+		return;
+	fputs("<tr class=\"mean\">", f);
+	gt_html_head_cell(f, "other");
+	gt_html_cell(f, "loss, samples, waiting");
+	fputs("<td></td><td></td><td></td>", f);
+	gt_html_number(f, rest, 3);
+	fprintf(f, "<td class=\"n\">%.1f %%</td></tr>\n", 100 * rest / p->bench->step_ms);
+}
+
 static void put_totals(const struct gt_page_facts *p, FILE *f)
 {
 	char a[GT_HTML_NUMBER], b[GT_HTML_NUMBER];
@@ -78,6 +94,7 @@ void gt_page_layers(const struct gt_page_facts *p, FILE *f)
 	                                    : "Layer|Type|Output|#Parameters|#FLOP per sample");
 	for (const struct gt_json_value *l = gt_json_first(p->check, "layers"); l; l = l->next)
 		put_layer(p, l, f);
+	put_rest(p, f);
 	gt_html_table_end(f);
 	gt_html_section_end(f);
 }

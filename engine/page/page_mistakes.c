@@ -68,7 +68,7 @@ static void put_text(const struct gt_mistake *x, FILE *f)
 {
 	fputs("<blockquote>", f);
 	gt_html_text(f, x->text);
-	fputs(strlen(x->text) + 8 > GT_MISTAKE_TEXT ? "…</blockquote>\n" : "</blockquote>\n", f);
+	fputs(x->cut ? "…</blockquote>\n" : "</blockquote>\n", f);
 }
 
 static enum gt_code put_sample(const struct gt_page_facts *p, const struct gt_mistake *x, size_t *most, FILE *f, struct gt_err *err)

@@ -176,6 +176,7 @@ enum gt_code gt_page_write(const struct gt_page_spec *spec, struct gt_arena *a, 
 	*out = (struct gt_page){0};
 	if (spec->out)
 		GT_TRY(check_output(spec->out, err));
+	GT_TRY(gt_run_refuse_sweep(spec->run, a, err));
 	enum gt_code code = gt_page_facts_open(&p, err);
 	if (code == GT_OK)
 		code = fill_result(&p, err);

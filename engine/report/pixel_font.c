@@ -35,8 +35,6 @@ static const uint8_t glyphs[95][5] = {
     {0x44, 0x64, 0x54, 0x4c, 0x44}, {0x00, 0x08, 0x36, 0x41, 0x00}, {0x00, 0x00, 0x7f, 0x00, 0x00}, /* z{| */
     {0x00, 0x41, 0x36, 0x08, 0x00}, {0x10, 0x08, 0x08, 0x10, 0x08},                                 /* }~ */
 };
-static const uint8_t box[5] = {0x7f, 0x41, 0x41, 0x41, 0x7f};
-
 static int is_start(char c)
 {
 	return ((unsigned char)c & 0xc0) != 0x80;
@@ -69,14 +67,22 @@ static void draw_glyph(struct gt_picture *to, int64_t x, int64_t y, int scale, c
 			fill_square(to, x + i / GT_FONT_HEIGHT * scale, y + i % GT_FONT_HEIGHT * scale, scale, color);
 }
 
-/* Returns the glyph of the character at s; for a Latin-1 letter with an accent, the glyph of the letter without accent. */
-static const uint8_t *find_glyph(const char *s)
+/* Returns the ASCII character that is drawn for the character at s: itself or, for an accented letter of Latin-1, the letter; 0: none. */
+static char find_letter(const char *s)
 {
 	static const char plain[] = "AAAAAAACEEEEIIIIDNOOOOOxOUUUUYTsaaaaaaaceeeeiiiidnooooo/ouuuuyty"; /* of U+00C0 to U+00FF */
 	char c = *s;
 	if (c == '\xc3' && !is_start(s[1]))
 		c = plain[s[1] & 0x3f];
-	return c >= ' ' && c <= '~' ? glyphs[c - ' '] : box;
+	return c >= ' ' && c <= '~' ? c : 0;
+}
+
+bool gt_pixel_text_complete(const char *text)
+{
+	for (; *text; text++)
+		if (is_start(*text) && !find_letter(text))
+			return false;
+	return true;
 }
 
 void gt_pixel_text(struct gt_picture *to, int64_t x, int64_t y, int scale, const char *text, uint32_t color)
@@ -84,7 +90,8 @@ void gt_pixel_text(struct gt_picture *to, int64_t x, int64_t y, int scale, const
 	for (; *text; text++) {
 		if (!is_start(*text))
 			continue;
-		draw_glyph(to, x, y, scale, find_glyph(text), color);
+		char c = find_letter(text);
+		draw_glyph(to, x, y, scale, glyphs[(c ? c : '?') - ' '], color);
 		x += (int64_t)GT_FONT_STEP * scale;
 	}
 }

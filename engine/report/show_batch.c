@@ -241,6 +241,8 @@ enum gt_code gt_show(const struct gt_conf *given, const struct gt_show_spec *spe
 	struct gt_session_spec open = {.conf = &c, .device = "cpu", .train = true, .samples_only = true};
 	open.eval[split] = split != GT_TRAIN;
 	enum gt_code code = j.out ? gt_session_open(&open, &j.s, err) : gt_fail_memory(err, sizeof *j.out);
+	if (code == GT_ENOINPUT && spec->of_run)
+		gt_session_explain_moved(&c, err);
 	if (j.out)
 		*j.out = (struct gt_shown){.split = gt_split_names[split], .plain = spec->plain, .arena = a, .least = INFINITY, .most = -INFINITY};
 	if (code == GT_OK)

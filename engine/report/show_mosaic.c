@@ -60,6 +60,28 @@ void gt_shown_scale(const struct gt_shown_image *m, int64_t w, int64_t h, uint8_
 }
 
 /* ---- the picture ----------------------------------------------------------------------------------------------------------------- */
+enum { MOST_NAMES = 32 }; /* in a caption */
+
+bool gt_shown_is_drawn(const char *name)
+{
+	return gt_pixel_text_complete(name);
+}
+
+/* Writes a caption with the numbers of classes whose names the font lacks. */
+static const char *drawn_caption(const struct gt_shown_sample *s, int line, char *buf, size_t size)
+{
+	struct gt_shown_share share[MOST_NAMES];
+	struct gt_shown_sample drawn = *s;
+	drawn.nshares = s->nshares < MOST_NAMES ? s->nshares : MOST_NAMES;
+	drawn.share = share;
+	for (int i = 0; i < drawn.nshares; i++) {
+		share[i] = s->share[i];
+		if (share[i].name && !gt_shown_is_drawn(share[i].name))
+			share[i].name = NULL;
+	}
+	return gt_shown_caption(&drawn, line, buf, size);
+}
+
 /* Sets number of lines and font scale of the captions. */
 static void measure_captions(const struct gt_shown *b, struct layout *l)
 {
@@ -67,7 +89,7 @@ static void measure_captions(const struct gt_shown *b, struct layout *l)
 	l->lines = 1;
 	l->scale = 2;
 	for (int i = 0; i < 2 * b->n; i++) {
-		gt_shown_caption(&b->sample[i / 2], i % 2, text, sizeof text);
+		drawn_caption(&b->sample[i / 2], i % 2, text, sizeof text);
 		if (i % 2 && *text)
 			l->lines = 2;
 		if (2 * (int64_t)GT_FONT_STEP * gt_pixel_text_length(text) > l->side_w)
@@ -136,7 +158,7 @@ static enum gt_code draw_tile(struct gt_picture *to, int64_t x, int64_t y, const
 	if (s->image.c)
 		GT_TRY(draw_image(to, x, y, l, &s->image, err));
 	for (int line = 0; line < l->lines; line++)
-		draw_line(to, x, y + l->side_h + 5 + line * line_height(l), l->side_w, l->scale, gt_shown_caption(s, line, text, sizeof text),
+		draw_line(to, x, y + l->side_h + 5 + line * line_height(l), l->side_w, l->scale, drawn_caption(s, line, text, sizeof text),
 		          line ? FAINT : INK);
 	return GT_OK;
 }

@@ -507,8 +507,7 @@ static enum gt_code read_splits(const struct gt_session_spec *spec, struct gt_se
 	return list_used(spec, out, err);
 }
 
-/* Adds advice to the error if the data of a checkpoint is no longer at the path in its config. */
-static void explain_moved_data(const struct gt_conf *c, struct gt_err *err)
+void gt_session_explain_moved(const struct gt_conf *c, struct gt_err *err)
 {
 	const char *vocab = c->data.text.vocab;
 	if (!err)
@@ -529,7 +528,7 @@ enum gt_code gt_session_read_data(const struct gt_session_spec *spec, struct gt_
 		GT_TRY(gt_skipped_open(&out->skipped, err));
 	enum gt_code code = read_splits(spec, out, err);
 	if (code == GT_ENOINPUT && spec->ckpt)
-		explain_moved_data(spec->conf, err);
+		gt_session_explain_moved(spec->conf, err);
 	bool again = code == GT_OK && spec->or_valid && !out->wanted[GT_VALID] && !out->set[GT_TEST].n;
 	if (code != GT_OK || again)
 		gt_session_free_data(out);

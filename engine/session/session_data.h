@@ -14,6 +14,8 @@
  * after the sessions are closed. On failure it is empty. */
 enum gt_code gt_session_read_data(const struct gt_session_spec *spec, struct gt_session_files *out, struct gt_err *err);
 void gt_session_free_data(struct gt_session_files *f);
+/* Adds advice to the error if the data of a checkpoint is no longer at the path in its config. */
+void gt_session_explain_moved(const struct gt_conf *c, struct gt_err *err);
 
 /* Reads a file for prediction, with the facts learned from the training split: fields without targets. The caller frees *out. */
 enum gt_code gt_session_read_inputs(const struct gt_session *s, const char *path, struct gt_dataset *out, struct gt_err *err);

@@ -38,8 +38,12 @@ static enum gt_code check_same_layout(struct gt_session *s, struct gt_err *err)
 		fprintf(f, "\n");
 	}
 	GT_TRY(gt_memstream_close(f, &m, &text, NULL, err));
-	enum gt_code code = gt_team_compare(s->team, "layout of parameters (another processor, or another version of a library)", text, err);
+	enum gt_code code = gt_team_compare(s->team, "layout of parameters", text, err);
 	free(text);
+	if (code == GT_ECONFIG && err) {
+		struct gt_err why = *err;
+		gt_fail(err, code, "%s (another processor, or another version of a library)", why.msg);
+	}
 	return code;
 }
 

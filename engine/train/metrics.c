@@ -253,7 +253,15 @@ static void format_event(struct gt_json *j, const struct gt_event *e)
 		break;
 	case GT_EV_END:
 		gt_json_int(j, "epoch", e->epoch);
+		if (e->steps > 0) {
+			gt_json_int(j, "steps", e->steps);
+			gt_json_int(j, "epochs", e->epochs);
+		}
 		gt_json_string(j, "status", e->text);
+		if (e->code) {
+			gt_json_int(j, "code", e->code);
+			gt_json_string(j, "error", e->why);
+		}
 		if (e->result)
 			put_result(j, e->result);
 		break;

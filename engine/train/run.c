@@ -12,6 +12,7 @@
 #include "train/metric_watch.h"
 #include "train/pretrained.h"
 #include "train/resume.h"
+#include "train/run_end.h"
 #include "train/run_ranks.h"
 #include "train/state.h"
 #include "train/trainer.h"
@@ -69,6 +70,7 @@ static enum gt_code report_start(struct gt_trainer *t, struct gt_err *err)
 	         s->device.info.name, ranks, (long long)s->batch.size, micro, (long long)s->batch.steps_per_epoch, samples,
 	         s->data.set[0].where, (long long)s->conf->seed, ema);
 	struct gt_event ev = {.kind = GT_EV_START, .text = text};
+	t->started = true;
 	return gt_trainer_send_event(t, &ev, true, err);
 }
 
@@ -292,15 +294,19 @@ static enum gt_code run_rank(void *user, const struct gt_team *team, struct gt_e
 	if (team->world.rank) /* rank 0 prints the warnings */
 		o.observe = NULL;
 	struct gt_trainer t = {.opts = &o, .team = team};
+	struct gt_err own = {0};
+	err = err ? err : &own;
 	enum gt_code code = train_rank(j, &t, err);
-	/* The launcher gets the error now, because closing the session of a broken device or group may take longer than the launcher allows.
+	if (code != GT_OK)
+		gt_run_end_failed(&t, code, err->msg);
+	/* The launcher gets the error now, because closing the session of a broken device or group may take longer than the launcher allows. If
 	 * ranks are threads, another thread may have caused the error of the run. */
-	if (code != GT_OK && code < 128 && err && gt_strategy_of(j->c->parallel.mode)->ranks != GT_RANKS_THREADS)
+	if (code != GT_OK && code < 128 && gt_strategy_of(j->c->parallel.mode)->ranks != GT_RANKS_THREADS)
 		gt_rank_report_error(team->link, code, err->msg);
 	struct gt_err why[2] = {0};
 	enum gt_code logs[2] = {gt_metrics_close(t.metrics, &why[0]), gt_tensorboard_close(t.tensorboard, &why[1])};
 	for (int i = 0; i < 2; i++) { /* the error that ended the training takes precedence */
-		if (code == GT_OK && logs[i] && err)
+		if (code == GT_OK && logs[i])
 			*err = why[i];
 		code = code ? code : logs[i];
 	}
@@ -337,6 +343,8 @@ static enum gt_code run_one_process(struct job *j, const struct gt_ranks *r, str
 	GT_TRY(gt_team_open(&spec, &team, err));
 	gt_signals_install();
 	enum gt_code code = run_rank(j, team, err);
+	if (code != GT_OK && code < 128 && code != GT_EPEER && team->comm && err) /* the other ranks say why, too */
+		team->comm->api->abort(team->comm, err->msg);
 	gt_team_close(team);
 	gt_signals_restore();
 	return code;
@@ -347,6 +355,7 @@ static enum gt_code run_threads(struct job *j, int n, struct gt_err *err)
 {
 	struct gt_session_spec spec = session_spec(j->c);
 	struct gt_session_files data;
+	ino_t log = gt_run_log_inode(j->dir);
 	spec.ckpt = j->from;
 	gt_rank_phase(j->opts->link, "reading data", GT_PATIENCE * j->c->parallel.timeout);
 	gt_signals_install();
@@ -355,6 +364,8 @@ static enum gt_code run_threads(struct job *j, int n, struct gt_err *err)
 		j->data = &data;
 		code = gt_team_threads(n, j->opts->link, run_rank, j, err);
 		gt_session_free_data(&data);
+		if (code != GT_OK && err)
+			gt_run_end_add(j->dir, log, code, err->msg);
 	}
 	gt_signals_restore();
 	return code;
@@ -482,9 +493,11 @@ static bool stopped_early(const struct gt_conf *c, const struct gt_ckpt_meta *at
 }
 
 /* Reports that a run is complete, and which settings to change to train longer. */
-static enum gt_code report_complete(const char *dir, const struct gt_conf *c, const struct gt_ckpt_meta *at, const struct gt_run_opts *o,
+static enum gt_code report_complete(const char *dir, const struct gt_conf *c, const struct gt_ckpt *ckpt, const struct gt_run_opts *o,
                                     struct gt_err *err)
 {
+	const struct gt_ckpt_meta *at = gt_ckpt_meta(ckpt);
+	bool stopped = !gt_trainer_complete(c, at->step, at->epoch);
 	char text[GT_PATH_SIZE + 256], epochs[32], steps[32];
 	struct gt_event ev = {
 	    .kind = GT_EV_COMPLETE, .step = at->step, .steps = at->step, .epoch = at->epoch, .epochs = at->epoch, .text = text};
@@ -494,13 +507,15 @@ static enum gt_code report_complete(const char *dir, const struct gt_conf *c, co
 	snprintf(text, sizeof text, "%s is complete: %s epoch%s, %s steps; to train longer, add -s train.%s=N with N above %lld", dir,
 	         format_grouped(at->epoch, epochs, sizeof epochs), at->epoch == 1 ? "" : "s", format_grouped(at->step, steps, sizeof steps),
 	         by_steps ? "steps" : "epochs", (long long)(by_steps ? at->step : at->epoch));
-	if (!gt_trainer_complete(c, at->step, at->epoch))
+	if (stopped)
 		snprintf(text, sizeof text, "%s was stopped early (train.early_stop) after %s epoch%s, %s steps; to train longer, add -s "
 		         "train.early_stop.patience=N with N above %lld, or -s train.early_stop.metric=\"\"", dir, epochs,
 		         at->epoch == 1 ? "" : "s", steps, (long long)at->early_stop.bad);
 	enum gt_code code = gt_metrics_write(NULL, &j, &ev, err);
 	if (!code)
 		code = gt_team_world(o->link, &w, err);
+	if (!code && !w.rank && !o->dry)
+		code = gt_run_end_record(dir, c, ckpt, stopped ? "early stop" : "ok", err);
 	if (!code && o->observe && !w.rank)
 		o->observe(o->user, &ev);
 	gt_json_free(&j);
@@ -547,7 +562,7 @@ enum gt_code gt_resume(const char *path, const char *from, const char *const *se
 		code = gt_conf_load_resolved(config, text, strlen(text), sets, nsets, &c, err);
 	const struct gt_ckpt_meta *at = gt_ckpt_meta(ckpt);
 	if (code == GT_OK && (gt_trainer_complete(c, at->step, at->epoch) || stopped_early(c, at)))
-		code = report_complete(dir, c, gt_ckpt_meta(ckpt), o, err);
+		code = report_complete(dir, c, ckpt, o, err);
 	else if (code == GT_OK)
 		code = run_or_resume(c, o->out ? o->out : dir, ckpt, o, err);
 	gt_ckpt_close(ckpt);

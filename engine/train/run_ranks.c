@@ -6,6 +6,7 @@
 #include "plan/strategy.h"
 #include "store/ckpt.h"
 #include "team/team.h"
+#include "train/run_end.h"
 #include "train/trainer.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -202,7 +203,10 @@ enum gt_code gt_ranks_launch(const struct gt_ranks *r, const struct gt_conf *c, 
 	if (from)
 		GT_TRY(gt_ckpt_newest_serial(dir, &l.serial, err));
 	size_t existed = *dir ? gt_ckpt_dir_existing(dir) : 0;
+	ino_t log = gt_run_log_inode(dir);
 	enum gt_code code = gt_launch_run(&spec, &end, err);
+	if (code != GT_OK && *dir && !o->node_rank)
+		gt_run_end_add(dir, log, code, end.why);
 	if (code != GT_OK && *dir && !from && !o->node_rank)
 		gt_ckpt_dir_clean(dir, existed);
 	explicit_bzero(token, sizeof token);

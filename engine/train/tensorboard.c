@@ -168,7 +168,8 @@ static void put_hparams_value(struct msg *summary, const char *name, int field, 
 	put_message(summary, 1, &value);
 }
 
-enum { SESSION_START = 3, SESSION_END = 4, STATUS_SUCCESS = 1 }; /* two fields of HParamsPluginData, and a value of Status */
+/* two fields of HParamsPluginData, and two values of Status */
+enum { SESSION_START = 3, SESSION_END = 4, STATUS_SUCCESS = 1, STATUS_FAILURE = 2 };
 
 /* Adds an entry to SessionStartInfo.hparams, a map from string to google.protobuf.Value. */
 static void put_hparam(void *user, const struct gt_conf_scalar *s)
@@ -204,6 +205,14 @@ enum gt_code gt_tensorboard_hparams(struct gt_tensorboard *t, const struct gt_co
 	return GT_OK;
 }
 
+/* Returns the status of a session by its event END; 0: it has none, because the run can go on after a signal or a time limit. */
+static int end_status(const struct gt_event *ev)
+{
+	if (ev->code)
+		return STATUS_FAILURE;
+	return !strcmp(ev->text, "ok") || !strcmp(ev->text, "early stop") ? STATUS_SUCCESS : 0;
+}
+
 void gt_tensorboard_write(struct gt_tensorboard *t, const struct gt_event *ev)
 {
 	struct msg summary, m, info;
@@ -220,8 +229,8 @@ void gt_tensorboard_write(struct gt_tensorboard *t, const struct gt_event *ev)
 		put_scores(&summary, "train_epoch", &ev->scores);
 	} else if (ev->kind == GT_EV_EVAL) {
 		put_scores(&summary, ev->split, &ev->scores);
-	} else if (ev->kind == GT_EV_END && !strcmp(ev->text, "ok")) {
-		put_integer(&info, 1, STATUS_SUCCESS);
+	} else if (ev->kind == GT_EV_END && end_status(ev)) {
+		put_integer(&info, 1, end_status(ev));
 		put_double(&info, 2, wall_time());
 		put_hparams_value(&summary, "_hparams_/session_end_info", SESSION_END, &info);
 	} else {

@@ -22,7 +22,8 @@ enum gt_code gt_tensorboard_close(struct gt_tensorboard *t, struct gt_err *err);
 enum gt_code gt_tensorboard_hparams(struct gt_tensorboard *t, const struct gt_conf *c, struct gt_err *err);
 
 /* Writes the scalars of an event. TRAIN: train/loss, train/acc, train/lr, train/samples_per_s. EPOCH: train_epoch/loss, acc, top5. EVAL:
- * <split>/loss, acc, top5. END with status "ok" marks the session as successful for the HPARAMS tab. Other events write nothing. */
+ * <split>/loss, acc, top5. END of a complete run marks the session as successful for the HPARAMS tab, END after an error as failed. Other
+ * events write nothing. */
 void gt_tensorboard_write(struct gt_tensorboard *t, const struct gt_event *ev);
 
 #define GT_HISTOGRAM_BUCKETS 30

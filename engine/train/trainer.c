@@ -48,6 +48,16 @@ static int64_t last_epoch(const struct gt_trainer *t)
 	return t->state.epoch + (t->state.cursor > 0);
 }
 
+#define TOP 5 /* outputs among which the label must be for the score top5 */
+
+/* Top-5 accuracy is always 1 if there are at most five classes; the events lack it then. */
+static void clear_top5(const struct gt_trainer *t, struct gt_scores *s)
+{
+	int64_t classes = t->s->data.set[GT_TRAIN].classes;
+	if (classes > 0 && classes <= TOP)
+		s->top5 = NAN;
+}
+
 enum gt_code gt_trainer_send_event(struct gt_trainer *t, struct gt_event *ev, bool line, struct gt_err *err)
 {
 	const struct gt_session *s = t->s;
@@ -55,6 +65,7 @@ enum gt_code gt_trainer_send_event(struct gt_trainer *t, struct gt_event *ev, bo
 	ev->epoch = last_epoch(t);
 	ev->steps = s->batch.steps - t->shift;
 	ev->epochs = s->conf->train.steps > 0 ? 0 : s->conf->train.epochs;
+	clear_top5(t, &ev->scores);
 	if (line) {
 		GT_TRY(gt_metrics_write(t->metrics, &t->json, ev, err));
 		gt_tensorboard_write(t->tensorboard, ev);
@@ -188,8 +199,12 @@ static double estimate_time_left(const struct gt_trainer *t)
 static enum gt_code report_step(struct gt_trainer *t, const struct gt_metrics *m, const double *lr, struct gt_err *err)
 {
 	const struct gt_session *s = t->s;
-	bool line = s->conf->log.every_steps > 0 && (t->state.step % s->conf->log.every_steps == 0 || is_finished(t));
+	double next[GT_MAX_LR];
+	bool line = t->state.step % s->conf->log.every_steps == 0 || is_finished(t);
+	gt_optim_rates(&s->optim, t->shift + t->state.step, s->batch.steps, s->batch.steps_per_epoch, next);
+	line = gt_rate_bends_take(&t->bends, t->state.step, lr[0], next[0], line);
 	struct gt_scores r = gt_session_scores(s, m);
+	clear_top5(t, &r);
 	struct gt_event ev = {.kind = GT_EV_TRAIN, .loss = r.loss, .acc = r.acc, .top5 = r.top5, .lr = lr[0]};
 	ev.samples_per_s = t->samples_per_s;
 	ev.loss_scale = t->state.loss_scale;
@@ -462,9 +477,9 @@ static bool is_save_due(const struct gt_trainer *t, bool boundary, bool advanced
 	       t->minutes_due;
 }
 
-static enum gt_code report_end(struct gt_trainer *t, const char *status, struct gt_err *err)
+enum gt_code gt_trainer_end(struct gt_trainer *t, struct gt_event *ev, struct gt_err *err)
 {
-	double session_s = gt_clock_since(t->start);
+	double session_s = t->start > 0 ? gt_clock_since(t->start) : 0;
 	/* If the last step has a checkpoint, reports the training time in it, because a resumed session continues from that time. */
 	double seconds = t->saved_step == t->state.step ? t->saved_seconds : t->state.seconds + session_s;
 	struct gt_run_result r = {.seconds = seconds,
@@ -473,6 +488,7 @@ static enum gt_code report_end(struct gt_trainer *t, const char *status, struct 
 	                          .valid = t->scores[GT_VALID],
 	                          .test = t->scores[GT_TEST]};
 	r.train = t->state.epoch_sums.count ? gt_session_scores(t->s, &t->state.epoch_sums) : t->scores[GT_TRAIN];
+	clear_top5(t, &r.train), clear_top5(t, &r.valid), clear_top5(t, &r.test);
 	if (session_s > t->pause_s)
 		r.samples_per_s = (double)t->session_samples / (session_s - t->pause_s);
 	if (t->state.has_best && t->s->conf->checkpoint.best_metric[0]) {
@@ -481,8 +497,15 @@ static enum gt_code report_end(struct gt_trainer *t, const char *status, struct 
 		r.best_step = t->state.best_step;
 		r.best_epoch = t->state.best_epoch;
 	}
-	struct gt_event ev = {.kind = GT_EV_END, .text = status, .result = &r};
-	return gt_trainer_send_event(t, &ev, true, err);
+	ev->kind = GT_EV_END;
+	ev->result = &r;
+	t->started = false;
+	return gt_trainer_send_event(t, ev, true, err);
+}
+
+static enum gt_code report_end(struct gt_trainer *t, const char *status, struct gt_err *err)
+{
+	return gt_trainer_end(t, &(struct gt_event){.text = status}, err);
 }
 
 /* Warns of a sample that could not be read. Rank 0 writes the warning to metrics.jsonl too. */

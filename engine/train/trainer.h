@@ -7,6 +7,7 @@
 #include "store/ckpt.h"
 #include "track/tracker.h"
 #include "train/metrics.h"
+#include "train/rate_bends.h"
 #include "train/tensorboard.h"
 
 struct gt_run_position {
@@ -19,6 +20,7 @@ struct gt_trainer {
 	const struct gt_team *team;
 	bool saves;                       /* the run writes checkpoints */
 	bool resumes;                     /* the run resumes from a checkpoint */
+	bool started;                     /* the event START was sent, and END was not */
 	struct gt_ckpt_dir *dir;          /* directory of the checkpoints, on rank 0 */
 	struct gt_metrics_file *metrics;  /* NULL: no file */
 	struct gt_tensorboard *tensorboard; /* NULL: log.tensorboard = false */
@@ -28,6 +30,7 @@ struct gt_trainer {
 	struct gt_run_position queued_position; /* position after all steps that are queued on the device */
 	struct gt_scores scores[GT_SPLITS]; /* train: scores of the last complete epoch; other splits: of the last evaluation */
 	double epoch_start;               /* time at which this session began the epoch */
+	struct gt_rate_bends bends;       /* the steps at which the learning rate bends have a line in metrics.jsonl */
 	int64_t shift;                    /* gt_ckpt_meta.schedule_step - step; constant in a session */
 	bool due;                         /* an evaluation, a checkpoint or the end of the run follows the steps that are queued */
 	int64_t skips;                    /* number of consecutive steps that were skipped, up to the last one */
@@ -60,5 +63,8 @@ const char *gt_best_mode_name(const struct gt_conf_checkpoint *c);
 
 /* Passes an event to the observer and, if `line` is set, writes it to metrics.jsonl. */
 enum gt_code gt_trainer_send_event(struct gt_trainer *t, struct gt_event *ev, bool line, struct gt_err *err);
+
+/* Sends the event END, whose text, code and why are set, with the results of the run. */
+enum gt_code gt_trainer_end(struct gt_trainer *t, struct gt_event *ev, struct gt_err *err);
 
 #endif

@@ -54,6 +54,8 @@ static enum gt_code read_text(const struct reading *r, int64_t i, struct gt_mist
 		code = give_reason(r, x, &reason, err);
 	else if (!(x->text = copy_text(r->arena, (const char *)buf.data, buf.size, GT_MISTAKE_TEXT)))
 		code = gt_fail_memory(err, GT_MISTAKE_TEXT);
+	else
+		x->cut = buf.size > GT_MISTAKE_TEXT;
 	free(buf.data);
 	return code;
 }

@@ -36,9 +36,11 @@ static enum gt_code take_event(void *user, const struct gt_json_value *o, const 
 		r->epoch = n;
 	if (!isnan(gt_json_num(o, "time")))
 		r->changed = gt_json_num(o, "time");
-	if (!strcmp(event, "start")) {
-		r->steps = gt_json_whole(gt_json_member(o, "steps"), &n) ? n : 0;
+	if (gt_json_whole(gt_json_member(o, "steps"), &n)) { /* in lines `start` and `end` */
+		r->steps = n;
 		r->epochs = gt_json_whole(gt_json_member(o, "epochs"), &n) ? n : 0;
+	}
+	if (!strcmp(event, "start")) {
 		GT_NEW_STR(r->started, gt_arena_strdup(t->keep, gt_json_str(o, "text")), err);
 	} else if (!strcmp(event, "epoch")) {
 		take_scores(r->last[0], o);

@@ -45,9 +45,9 @@ write() {
 # ---- images: groups, phases, factors by layer, ranks, weights from a file --------------------------------------------------------------
 cat >net.cfg <<'CFG'
 schema = 1; name = "net"; device = "cpu"; threads = 1;
-data = { name = "synthetic"; samples = 96; samples_test = 30; classes = 4; batch = 16; valid = 0.25; };
+data = { name = "synthetic"; samples = 96; samples_test = 30; classes = 6; batch = 16; valid = 0.25; };
 model = { input = [1, 8, 8]; layers = ( { type = "flatten"; }, { name = "a"; type = "linear"; out = 8; }, { type = "relu"; },
-	{ name = "bn"; type = "batchnorm1d"; }, { name = "b"; type = "linear"; out = 4; } ); };
+	{ name = "bn"; type = "batchnorm1d"; }, { name = "b"; type = "linear"; out = 6; } ); };
 train = { epochs = 4; optimizer = { type = "sgd"; lr = 0.01; momentum = 0.9; }; schedule = { type = "onecycle"; };
 	groups = ( { match = "a.*"; frozen_until = 1.0; }, { match = "bn.*"; frozen = true; } ); };
 checkpoint = { best = { metric = "valid/acc"; }; };

@@ -62,6 +62,11 @@ warned killed 'log.command was killed by signal 9 (Killed) and gets no further e
 train status -s 'log.command="cat >/dev/null; exit 3"'
 warned status 'log.command ended with status 3$'
 
+# a run that an error ends: the command gets the end
+run run tiny.cfg --device cpu -q --no-progress -o nan -s train.optimizer.lr=1e38 -s train.epochs=50 -s 'log.command="cat >nan.jsonl"'
+if [ "$rc" = 3 ] && cmp -s nan.jsonl nan/metrics.jsonl && tail -n 1 nan.jsonl | grep -q '"status":"diverged","code":3'; then pass diverged
+else fail diverged "status $rc: $(tail -n 1 nan.jsonl)"; fi
+
 # a command that never reads: more lines than the pipe and the buffer take. The time of training is that of a run without it.
 long=(-s train.epochs=2500 -s train.eval_every_epochs=0 -s checkpoint.every_epochs=0 -s data.samples=512)
 seconds() { tail -n 1 "$1/metrics.jsonl" | sed 's/.*"seconds":\([0-9.e+-]*\).*/\1/'; }

@@ -4,7 +4,7 @@
 . "$(dirname "$0")/cli.sh"
 cd "$tmp" || exit 1
 tiny_config
-sed -i 's/samples = 256/samples = 256; valid = 0.25/' tiny.cfg
+sed -i 's/samples = 256/samples = 256; valid = 0.25/; s/classes = 4/classes = 8/; s/out = 4/out = 8/' tiny.cfg # more than five: top5
 train() { "$gtrain" run tiny.cfg --device cpu -q --no-progress "$@" >train.out 2>&1 || fail train "$(tail -n 1 train.out)"; }
 mkdir runs
 train -o runs/a -s train.epochs=5
@@ -265,6 +265,19 @@ r = plot("resumed")[0]
 assert all(abs(p["epoch"] - p["step"] / 6) < 1e-8 for p in series(r, "loss", "train", "train")["points"])
 assert [p["epoch"] for p in series(r, "loss", "test", "eval")["points"]] == [1, 2, 3, 4]'
 
+# the curve of a schedule, although few steps are logged
+train -o stairs -s train.epochs=9 -s log.every_steps=1000 -s 'train.schedule={ type = "step"; step_size = 3; gamma = 0.1; }'
+python curve_of_a_schedule '
+points = [(p["step"], p["value"]) for p in series(plot("stairs")[0], "lr", "train", "train")["points"]]
+per_epoch = [e for e in log("stairs") if e["event"] == "epoch"][0]["step"]
+def drawn(step):
+    (a, u), (b, v) = next((p, q) for p, q in zip(points, points[1:]) if p[0] <= step <= q[0])
+    return u + (v - u) * (step - a) / (b - a)
+for step in range(1, 9 * per_epoch + 1):
+    rate = 0.01 * 0.1 ** ((step - 1) // per_epoch // 3)
+    assert abs(drawn(step) - rate) <= 0.0001, (step, drawn(step), rate)
+assert len(points) <= 7, points'
+
 # ---- a run that goes on ----------------------------------------------------------------------------------------------------------------
 # Runs a command on a terminal of 24 rows and COLUMNS that shows only what fits, interrupts it after SECONDS (0: not), kills it after 30
 # seconds, and prints the status, the number of frames, and what is on the screen in the end.
@@ -324,6 +337,19 @@ text = [r for r in got["rows"] if r.strip()]
 assert text[0].startswith("going: time limit") and len(text) <= 23, text
 assert sum("by epoch" in r for r in text) == 2 and got["widest"] <= 80'
 wait $pid
+(sleep 2; "$gtrain" run tiny.cfg --device cpu -q --no-progress -s train.epochs=3 -o later >train.out 2>&1) &
+pid=$!
+python follow_waits_for_the_run '
+got = screen("0", "80", sys.argv[1], "plot", "later", "-f", "--score", "loss")
+text = [r for r in got["rows"] if r.strip()]
+assert got["status"] == 0 and text[0] == "waiting until a run starts in later; Ctrl-C ends this", got
+assert text[1].startswith("later: complete") and any("by epoch" in r for r in text), text'
+wait $pid
+python follow_waits_until_ctrl_c '
+got = screen("1", "80", sys.argv[1], "plot", "never", "-f")
+assert got["status"] == -2 and [r for r in got["rows"] if r.strip()] == ["waiting until a run starts in never; Ctrl-C ends this"], got
+got = screen("0", "80", sys.argv[1], "plot", "tiny.cfg", "-f")
+assert got["status"] == 66, got'
 slow 10 going2
 python follow_ends_by_a_signal '
 got = screen("3", "40", sys.argv[1], "plot", "going2", "--follow")

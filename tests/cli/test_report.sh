@@ -88,8 +88,8 @@ train fm.cfg -o runs/images
 gives images 0 err wrote report runs/images -o images.html
 mv pictures moved
 run report runs/images -o missing.html --json
-if [ "$rc" = 0 ] && grep -q 'warning: The page has no scores, no calibration and no mistakes: ' err &&
-	grep -q '"split":null.*"missing":\["The page has no scores' out && grep -q 'The page has no scores' missing.html &&
+if [ "$rc" = 0 ] && grep -q 'warning: the page has no scores, no calibration and no mistakes: ' err &&
+	grep -q '"split":null.*"missing":\["the page has no scores' out && grep -q 'the page has no scores' missing.html &&
 	grep -q 'id="curves"' missing.html && grep -q 'id="layers"' missing.html && ! grep -q 'id="mistakes"' missing.html; then
 	pass missing_data
 else fail missing_data "$rc $(cat err)"; fi
@@ -98,7 +98,7 @@ grep -q 'id="mistakes"' moved.html && pass moved_data_is_evaluated || fail moved
 mv moved pictures
 cp -r runs/tiny runs/bare
 rm -rf runs/bare/step-* runs/bare/latest runs/bare/best
-gives no_checkpoints 0 err 'The page has no scores' report runs/bare
+gives no_checkpoints 0 err 'the page has no scores' report runs/bare
 cp -r runs/tiny runs/damaged
 for f in runs/damaged/step-*/model.safetensors; do truncate -s 100 "$f"; done
 gives damaged_checkpoints 65 err 'every checkpoint is damaged' report runs/damaged
@@ -118,6 +118,8 @@ for kind in neg '<b>pos'; do
 	mkdir -p "texts/train/$kind"
 	for i in 1 2 3 4 5 6 7 8; do printf '<script>alert(%d)</script> a film\x07 & more "%s" %s\n' \
 		$i "$kind" "$(printf 'so %.0s' $(seq $((i * 37 % 11 + 1))))" >"texts/train/$kind/$i.txt"; done
+	truncate -s 1198 "texts/train/$kind/"[234].txt && sed -i 's/\x00/./g' "texts/train/$kind/"[234].txt # all of it is shown
+	truncate -s 1300 "texts/train/$kind/"[567].txt && sed -i 's/\x00/./g' "texts/train/$kind/"[567].txt # 1200 bytes are
 done
 cat >text.cfg <<'CFG'
 schema = 1; name = "<i>text"; device = "cpu"; threads = 1;
@@ -318,6 +320,8 @@ for e in page.section("mistakes"):  # texts of different lengths are evaluated i
     if e["tag"] == "li":
         true = re.search(r"true (neg|<b>pos) ", e["text"])[1]
         assert f"train/{true}/" in e["text"] and f"\"{true}\"" in e["text"], e["text"]
+        long = os.path.getsize(re.search(r"texts/train/.*/\d\.txt", e["text"])[0]) > 1200
+        assert long == ("\u2026" in e["text"]), (long, e["text"])
 subprocess.run([sys.argv[1], "eval", "runs/text", "--predictions", "p.csv", "-q"], check=True, capture_output=True)
 table = list(csv.DictReader(open("p.csv")))
 assert len(table) > 7 and all("/train/" + r["label"] + "/" in r["path"] for r in table), table
@@ -343,6 +347,9 @@ python layers_config_and_checkpoints '
 page = Page("tiny.html")
 check = gtrain_json("check", "tiny.cfg")
 table = rows(page.section("layers"))[1:]
+assert abs(sum(float(r[6].split()[0]) for r in table) - 100) < 0.05 * len(table), table
+if table[-1][0] == "other":
+    table.pop()
 assert [(r[0], r[1], r[3]) for r in table] == [(l["name"], l["type"], str(l["params"])) for l in check["layers"]], table
 assert float(table[1][5]) > 0, "no time of the layer"
 assert open("runs/tiny/config.cfg").read() in next(e for e in page.section("config") if e["tag"] == "code")["text"]

@@ -48,6 +48,36 @@ start all/k
 kill -KILL $pid
 wait $pid 2>/dev/null
 gives killed 0 out '"state":"interrupted"' runs all/k --json
+# ended by an error: its exit status, in every mode; the event END has the message
+ends() { # NAME RUN CODE STATUS TEXT: the run ended with CODE, and its log and the list of runs say so
+	local last
+	last=$(tail -n 1 "$2/metrics.jsonl")
+	if [ "$rc" = "$3" ] && [[ $last = *'"event":"end"'*"\"status\":\"$4\",\"code\":$3,\"error\":\""*"$5"* ]] &&
+		"$gtrain" runs "$2" --json | grep -q "\"state\":\"$4\""; then pass "$1"
+	else fail "$1" "status $rc: $last"; fi
+}
+for mode in single ddp dp; do
+	ranks=(--nproc 2)
+	[ $mode != single ] || ranks=()
+	run run tiny.cfg --device cpu -q --no-progress -o end/$mode -s train.optimizer.lr=1e38 -s train.epochs=50 -s "parallel.mode=$mode" \
+		"${ranks[@]}"
+	ends diverged_$mode end/$mode 3 diverged 'is not finite'
+done
+run compare end/single
+if grep -q '^state  *diverged$' "$tmp/out"; then pass compare_diverged; else fail compare_diverged "$(cat "$tmp/out")"; fi
+(ulimit -f 8; "$gtrain" run tiny.cfg --device cpu -q --no-progress -o end/full -s 'model.input=[1,64,64]' 2>err)
+rc=$?
+ends error_of_a_checkpoint end/full 74 'error 74' 'File too large'
+for which in 0 1; do # the launcher adds what the ranks cannot write
+	"$gtrain" run tiny.cfg --device cpu -q --no-progress "${slow[@]}" -o end/lost$which --nproc 2 -s parallel.mode=ddp 2>err &
+	pid=$!
+	for _ in $(seq 200); do if [ "$(wc -l <end/lost$which/metrics.jsonl 2>/dev/null || echo 0)" -gt 3 ]; then break; fi; sleep 0.02; done
+	kill -KILL "$(pgrep -P $pid | sed -n $((which + 1))p)"
+	wait $pid
+	rc=$?
+	ends killed_rank_$which end/lost$which 137 'signal 9' "rank $which was killed by signal 9"
+done
+rm -r end
 run runs all/k --json
 before=$(find all -type f -printf '%p %s %T@\n' | sort | sha256sum)
 run runs all
@@ -67,6 +97,28 @@ rm -r cut
 gives resumed 0 out '"step":32,"steps":32,"epoch":4,"epochs":4' runs all/a --json
 rm -rf all/a
 train -o all/a -s seed=1
+
+# a killed run that is complete by its new number of epochs, and one that was killed before its last line: resume and runs agree
+cp -r all/deep/c all/short
+rm -r all/short/step-00000024
+ln -sfn step-00000016 all/short/latest
+sed -i '/"event":"end"/d' all/short/metrics.jsonl
+gives cut_short 0 out 'is complete: 2 epochs, 16 steps' resume all/short -s train.epochs=2
+gives cut_short_is_listed 0 out '"state":"complete","step":16,"steps":16,"epoch":2,"epochs":2' runs all/short --json
+last=$(sha256sum all/short/metrics.jsonl all/short/config.cfg)
+gives cut_short_twice 0 out 'is complete' resume all/short -s train.epochs=2
+if grep -q '"step":17' all/short/metrics.jsonl || [ "$last" != "$(sha256sum all/short/metrics.jsonl all/short/config.cfg)" ] ||
+	! grep -q 'epochs = 2;' all/short/config.cfg; then
+	fail cut_short_log "$(tail -n 3 all/short/metrics.jsonl)"
+else
+	pass cut_short_log
+fi
+sed -i '$d' all/short/metrics.jsonl
+gives lost_end 0 out 'interrupted' runs all/short
+gives lost_end_resumed 0 out 'is complete: 2 epochs' resume all/short -s train.epochs=2
+gives lost_end_is_listed 0 out '"state":"complete"' runs all/short --json
+gives goes_on 0 out '(3 epochs' resume all/short -s train.epochs=3
+rm -r all/short
 
 # compare: what differs, and the seeds as one column
 run compare all/a all/deep/c
@@ -101,12 +153,72 @@ PY
 else
 	skip statistics 'python3 is not installed'
 fi
+# top-5 accuracy is nowhere, if it is always 1
+run compare all/a all/deep/c
+if ! grep -q top5 "$tmp/out" && grep -q '"acc":0.*"top5":null' all/a/metrics.jsonl && ! "$gtrain" plot all/a | grep -q top-5; then
+	pass top5_of_four_classes
+else
+	fail top5_of_four_classes "$(cat "$tmp/out")"
+fi
 gives seeds 0 out '(2 seeds)' compare all/a all/b
 cp -r all/b again
 gives equal_seeds 0 out '(3 runs)' compare all/a all/b again
 rm -r again
 gives checkpoint_of_a_run 0 out 'last test/acc' compare all/a/latest all/b/step-00000008
 gives no_such_run 66 err 'empty: expected the directory of a run, with metrics.jsonl' compare empty
+
+# two networks: the list of layers is one row; few keys that differ have a row each
+layers='{ type = "flatten"; }, { name = "a"; type = "linear"; out = 8; }, { type = "relu"; }'
+sed "s/layers = .*/layers = ( $layers, { name = \"b\"; type = \"linear\"; out = 4; } ); };/" tiny.cfg >deep.cfg
+"$gtrain" run deep.cfg --device cpu -q -o all/deeper >train.out 2>&1 || fail train "$(cat train.out)"
+run compare all/a all/deeper
+if grep -q '^model.layers: 3 differ *2: flatten, linear *4: flatten, 2 linear, relu$' "$tmp/out" &&
+	[ "$(grep -c '^model' "$tmp/out")" = 1 ] && grep -q '^[0-9]* keys of lists differ; --all shows each$' "$tmp/err"; then
+	pass folded_layers
+else
+	fail folded_layers "$(cat "$tmp/out" "$tmp/err")"
+fi
+folded=$(sed -n 's/ keys of lists.*//p' "$tmp/err")
+run compare all/a all/deeper --all
+if [ "$(grep -c '^model.layers\[' "$tmp/out")" = "$folded" ] && [ ! -s "$tmp/err" ]; then pass all_keys
+else fail all_keys "$(cat "$tmp/out" "$tmp/err")"; fi
+run compare all/a all/deeper --json
+if grep -q '"model.layers\[3\].type":"\\"linear\\""' "$tmp/out"; then pass all_keys_in_json
+else fail all_keys_in_json "$(cat "$tmp/out")"; fi
+
+# the width of the output: from 60 columns on, and 80 in a pipe
+long=all/$(printf 'long%.0s' $(seq 20))
+mkdir -p "$long"
+for i in $(seq 14); do # more runs than a table has columns
+	cp -r all/b "$long/r$i"
+	rm -r "$long/r$i"/step-* "$long/r$i/latest" "$long/r$i/best" # so that config.cfg counts
+	sed -i "s/lr = 0.01/lr = 0.0$((10 + i))/" "$long/r$i/config.cfg"
+done
+for columns in 60 70 80 97 200 ''; do
+	for words in "runs all" "compare all/a all/deep/c all/deeper" "compare all/a $long/r1 $long/r2 all/b"; do
+		# shellcheck disable=SC2086
+		widest=$(if [ "$columns" ]; then export COLUMNS=$columns; fi; "$gtrain" $words 2>/dev/null | wc -L)
+		if [ "$widest" -gt "${columns:-80}" ] || [ "$widest" -lt 30 ]; then bad="$words at ${columns:-no} columns: $widest"; fi
+	done
+done
+if [ -z "${bad-}" ]; then pass width; else fail width "$bad"; fi
+heads=$(for columns in 40 50 60 200; do COLUMNS=$columns "$gtrain" runs "$long" | head -n 1 | tr -s ' '; done | tr '\n' ';')
+if [ "$heads" = 'run state done;run state done best;run state done best changed;run state done best size changed;' ]; then
+	pass columns_left_out
+else
+	fail columns_left_out "$heads"
+fi
+if COLUMNS=60 "$gtrain" runs all | grep -q '^…[a-z/]*/r14 '; then pass end_of_a_path
+else fail end_of_a_path "$(COLUMNS=60 "$gtrain" runs all)"; fi
+if [ "$(COLUMNS=60 "$gtrain" configs | wc -L)" -le 60 ]; then pass configs_width
+else fail configs_width "$(COLUMNS=60 "$gtrain" configs)"; fi
+run compare "$long"/r*
+if [ "$(grep -o '…[a-z/]*/r[0-9]*' "$tmp/out" | sort -u | wc -l)" = 14 ] && [ "$(grep -c '^state' "$tmp/out")" -gt 3 ]; then
+	pass many_runs
+else
+	fail many_runs "$(cat "$tmp/out" "$tmp/err")"
+fi
+rm -r "$long" all/deeper
 
 # damaged files: a cut line, a line that is no JSON, a checkpoint without manifest, a config that is none
 cp -r all/b bad

@@ -224,6 +224,26 @@ run show colors.cfg -o plain.png -q
 run show colors.cfg -s data.root=accents -o accents.png -q
 cmp -s plain.png accents.png && pass caption_without_accent || fail caption_without_accent "$(cat err)"
 rm -r accents
+# names that the font lacks: the numbers of the classes, and a line that says which they are
+cp -r colors chinese
+cp -r colors numbered
+i=0
+for name in 一 丁 七; do
+	color=$(cd colors && printf '%s\n' */ | sed -n "$((i + 1))s|/||p")
+	mv "chinese/$color" "chinese/$name"
+	mv "numbered/$color" "numbered/class $((i++))"
+done
+run show colors.cfg -s data.root=numbered -o numbered.png -q
+run show colors.cfg -s data.root=chinese -o chinese.png --color never
+if cmp -s numbered.png chinese.png && grep -q 'lacks characters of names:.* class 1 is 丁' err; then pass caption_by_number
+else fail caption_by_number "$(cat err)"; fi
+rm -r chinese numbered
+# a run whose data has moved
+run run colors.cfg --device cpu -q -o moved -s train.epochs=1 -s data.root="$tmp/colors"
+mv colors elsewhere
+gives moved_data 66 err 'if the data has moved, add -s data.root=DIR' show moved
+gives moved_data_named 0 out 'red' show moved -s data.root="$tmp/elsewhere" --color never
+mv elsewhere colors
 "$gtrain" show colors.cfg 2>err | head -n 1 >/dev/null
 if [ "${PIPESTATUS[0]}" -le 141 ] && [ ! -s err ]; then pass closed_pipe; else fail closed_pipe "$(cat err)"; fi
 "$gtrain" show colors.cfg >/dev/full 2>err

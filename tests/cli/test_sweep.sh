@@ -48,6 +48,25 @@ if head -n 1 first | grep -q '^trial  lr *batch  valid/loss  state *time$' && se
 else
 	fail table "$(cat first err)"
 fi
+# the sweep in place of its trials: compare and plot take all that have been started, report names the best
+run compare runs/tiny-sweep --json
+if [ "$rc" = 0 ] && [ "$(grep -o '"path":"[^"]*"' out | tr -dc '0-9\n' | tr '\n' ' ')" = '1 2 3 4 5 6 ' ]; then pass compare_a_sweep
+else fail compare_a_sweep "status $rc: $(cat out err)"; fi
+rm -rf waits
+cp -r runs/tiny-sweep waits
+rm -r waits/2
+run plot waits/ alone --json
+if [ "$rc" = 0 ] && [ "$(grep -o '"path":"[^"]*"' out | tr '\n' ' ')" = "$(printf '"path":"%s" ' waits/{1,3,4,5,6} alone)" ]; then
+	pass plot_a_sweep
+else
+	fail plot_a_sweep "status $rc: $(cut -c1-80 out) $(cat err)"
+fi
+rm -r waits/[1-6]
+gives nothing_started 66 err 'waits: no trial of this sweep has been started' compare waits
+named="its best trial is the run runs/tiny-sweep/$best"
+gives report_of_a_sweep 66 err "runs/tiny-sweep: expected the directory of a run, got that of a sweep; $named" report runs/tiny-sweep
+rm waits/results.json
+gives report_without_results 66 err 'got that of a sweep; name one of its trials' report waits
 gives best_metric 0 out '"metric":"test/acc","score":0.' sweep tiny.cfg -s seed=1,2 -s checkpoint.best.metric=test/acc -o best --json
 facts best_first "
 assert rows[0]['score'] >= rows[1]['score'], rows

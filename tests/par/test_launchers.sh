@@ -195,6 +195,20 @@ RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 gives 
 RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 gives joined_restarts 64 err \
 	"but torchrun started the ranks and must restart them" run ddp.cfg --max-restarts 3 -o x
 
+# A directory that another run uses: rank 1 names the reason of rank 0, complete
+"$gtrain" run ddp.cfg --nproc 2 -q -o used -s train.epochs=1000000 >used.out 2>&1 &
+user=$!
+for _ in $(seq 300); do if [ -s used/metrics.jsonl ]; then break; fi; sleep 0.02; done
+PROGRAM=$gtrain join torchrun 2 run ddp.cfg -o used
+kill -TERM $user
+wait $user
+if [ "$codes" = '73 75 ' ] && grep -q '^gtrain: rank 0: another run (pid [0-9]*) uses used$' rank.0 &&
+	grep -q '^gtrain: rank 1: rank 0 gave up: another run (pid [0-9]*) uses used$' rank.1; then
+	pass used_directory
+else
+	fail used_directory "statuses $codes: $(cat rank.0 rank.1)"
+fi
+
 # ---- SIGTERM to the launcher: one checkpoint, 143, and the sentence of one rank ----
 # shellcheck disable=SC2086
 GTRAIN_TEST_MARK=$mark "$gtrain" run ddp.cfg --nproc 3 -o term $long -s train.epochs=1000000 >term.out 2>&1 &

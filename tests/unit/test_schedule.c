@@ -5,6 +5,7 @@
 #include "session/lr_schedule.h"
 #include "test.h"
 #include "train/metric_watch.h"
+#include "train/rate_bends.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -105,6 +106,59 @@ TEST(metrics_have_directions)
 			gt_watch_plateau(&s, &plateau, want[i].value + (k == 1 ? -0.001 : 0.001) * better * k);
 		CHECK_MSG(plateau.drops == 1, "%s: %d reductions", want[i].name, (int)plateau.drops);
 	}
+}
+
+enum { BENT_STEPS = 2000, BENT_EPOCH = 100 };
+
+/* Takes a line for each step that needs one, and every 100th. Returns the number of lines; *worst: the largest distance of a rate from the
+ * straight lines between them, in units of the largest rate. */
+static int log_rates(const double *rate, double *worst)
+{
+	struct gt_rate_bends b = {0};
+	double most = 0;
+	int lines = 0, before = 0;
+	*worst = 0;
+	for (int step = 1; step <= BENT_STEPS; step++) {
+		most = fmax(most, rate[step]);
+		if (!gt_rate_bends_take(&b, step, rate[step], rate[step == BENT_STEPS ? step : step + 1], step % 100 == 0))
+			continue;
+		for (int i = before + 1; before && i < step; i++) {
+			double share = (double)(i - before) / (step - before);
+			*worst = fmax(*worst, fabs(rate[before] + share * (rate[step] - rate[before]) - rate[i]));
+		}
+		before = step;
+		lines++;
+	}
+	*worst /= most;
+	return lines;
+}
+
+/* Straight lines between the training lines of metrics.jsonl are the curve of every schedule. */
+TEST(bends_are_logged)
+{
+	double rate[BENT_STEPS + 1], worst;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct gt_conf_train t = {.optimizer = {.lr = 0.1}, .schedule = cases[i].s};
+		if (!strncmp(cases[i].name, "momentum:", 9))
+			continue;
+		for (int step = 1; step <= BENT_STEPS; step++)
+			rate[step] = gt_schedule_lr(&t, step - 1, BENT_STEPS, BENT_EPOCH);
+		bool often = t.schedule.type == GT_SCHED_CYCLIC || t.schedule.type == GT_SCHED_COSINE_RESTARTS;
+		int lines = log_rates(rate, &worst), most = often ? 1900 : 80;
+		CHECK_MSG(worst <= 0.0101 && lines <= most, "%s: %g of the largest rate in %d lines", cases[i].name, worst, lines);
+	}
+	for (int step = 1; step <= BENT_STEPS; step++)
+		rate[step] = 0.1;
+	int lines = log_rates(rate, &worst);
+	CHECK_MSG(worst == 0 && lines == 21, "a constant has %d lines", lines);
+	struct gt_rate_bends b = {0};
+	lines = 0;
+	for (int step = 1; step <= 100000; step++)
+		lines += gt_rate_bends_take(&b, step, step % 2, (step + 1) % 2, false);
+	CHECK_MSG(lines == 2000, "a rate that bends at every step has %d lines", lines);
+	b = (struct gt_rate_bends){0};
+	CHECK(!gt_rate_bends_take(&b, 501, 0.1, 0.1, false)); /* a resumed run has lines before its first step */
+	CHECK(gt_rate_bends_take(&b, 502, 0.05, 0.05, false)); /* a drop that was not known a step before */
 }
 
 TEST(curves_are_pytorchs)

@@ -33,8 +33,8 @@ TEST(file_reads_back)
 	struct gt_histogram histogram = {.min = -1, .max = 0.5, .n = 3, .sum = -0.5, .sum_squares = 1.25, .count = {1, [29] = 2}};
 	struct gt_conf *conf;
 	uint8_t buf[16384];
-	const uint8_t *rec[8];
-	size_t len[8];
+	const uint8_t *rec[9];
+	size_t len[9];
 	int n = 0;
 	float half = 0.5f;
 	CHECK_OK(gt_tensorboard_open(test_tmpdir(), 299, 0, &t, &e), e);
@@ -50,6 +50,10 @@ TEST(file_reads_back)
 	gt_conf_free(conf);
 	ev = (struct gt_event){.kind = GT_EV_END, .step = 300, .text = "ok"};
 	gt_tensorboard_write(t, &ev);
+	ev = (struct gt_event){.kind = GT_EV_END, .step = 300, .text = "diverged", .code = GT_EDIVERGED, .why = "diverged at step 301"};
+	gt_tensorboard_write(t, &ev);
+	ev = (struct gt_event){.kind = GT_EV_END, .step = 300, .text = "time limit"};
+	gt_tensorboard_write(t, &ev); /* writes nothing, because the run can go on */
 	gt_tensorboard_histogram(t, "weights/fc.weight", 300, &histogram);
 	histogram.n = 0;
 	gt_tensorboard_histogram(t, "weights/empty", 300, &histogram); /* writes nothing */
@@ -67,7 +71,7 @@ TEST(file_reads_back)
 	size_t size = f ? fread(buf, 1, sizeof buf, f) : 0, at = 0;
 	if (f)
 		fclose(f);
-	while (at + 16 <= size && n < 8) {
+	while (at + 16 <= size && n < 9) {
 		uint64_t length;
 		uint32_t crc;
 		memcpy(&length, buf + at, 8);
@@ -80,8 +84,8 @@ TEST(file_reads_back)
 		at += 16 + length;
 		n++;
 	}
-	CHECK_MSG(at == size && n == 8, "%d records, %zu of %zu bytes", n, at, size);
-	if (n != 8)
+	CHECK_MSG(at == size && n == 9, "%d records, %zu of %zu bytes", n, at, size);
+	if (n != 9)
 		return;
 	CHECK(has(rec[0], len[0], "\x1a\x0d" "brain.Event:2", 15));
 	CHECK(has(rec[1], len[1], "\x10\xab\x02", 3) && has(rec[1], len[1], "\x3a\x02\x08\x01", 4)); /* step 299, START */
@@ -93,10 +97,11 @@ TEST(file_reads_back)
 	CHECK(has(rec[5], len[5], "\x0a\x12train.optimizer.lr\x12\x09\x11\0\0\0\0\0\0\xe0\x3f", 31));
 	CHECK(has(rec[5], len[5], "\x0a\x14train.optimizer.type\x12\x06\x1a\x04" "adam", 30));
 	CHECK(!has(rec[5], len[5], "checkpoint.", 11) && !has(rec[5], len[5], "train.optimizer.momentum", 24));
-	CHECK(has(rec[6], len[6], "_hparams_/session_end_info", 26));
-	CHECK(has(rec[7], len[7], "\x0a\x11weights/fc.weight\x2a", 20));
-	CHECK(has(rec[7], len[7], "\x09\0\0\0\0\0\0\xf0\xbf\x11\0\0\0\0\0\0\xe0\x3f\x19\0\0\0\0\0\0\x08\x40", 27)); /* -1, 0.5, 3 */
-	CHECK(has(rec[7], len[7], "\x32\xf0\x01", 3) && has(rec[7], len[7], "\x3a\xf0\x01\0\0\0\0\0\0\xf0\x3f", 11)); /* 30 limits, 30 counts */
+	CHECK(has(rec[6], len[6], "_hparams_/session_end_info", 26) && has(rec[6], len[6], "\x08\x01\x11", 3)); /* STATUS_SUCCESS, end time */
+	CHECK(has(rec[7], len[7], "_hparams_/session_end_info", 26) && has(rec[7], len[7], "\x08\x02\x11", 3)); /* STATUS_FAILURE */
+	CHECK(has(rec[8], len[8], "\x0a\x11weights/fc.weight\x2a", 20));
+	CHECK(has(rec[8], len[8], "\x09\0\0\0\0\0\0\xf0\xbf\x11\0\0\0\0\0\0\xe0\x3f\x19\0\0\0\0\0\0\x08\x40", 27)); /* -1, 0.5, 3 */
+	CHECK(has(rec[8], len[8], "\x32\xf0\x01", 3) && has(rec[8], len[8], "\x3a\xf0\x01\0\0\0\0\0\0\xf0\x3f", 11)); /* 30 limits, 30 counts */
 }
 
 RUN_TESTS()

@@ -24,7 +24,9 @@ static const char *status_word(const char *status)
 {
 	if (!strcmp(status, "ok") || !strcmp(status, "early stop"))
 		return "FINISHED";
-	return *status ? "KILLED" : "FAILED"; /* without an event `end`, the run was killed or has failed */
+	if (!strcmp(status, "time limit") || !strncmp(status, "signal ", 7))
+		return "KILLED";
+	return "FAILED"; /* by an error or, without a line `end`, by SIGKILL */
 }
 
 /* Calls a function that uploads files, if the config and the server allow it. If the server refuses files, other data is still sent. */

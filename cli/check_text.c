@@ -48,10 +48,10 @@ void gt_cli_texts_facts(struct gt_table *table, const struct gt_json_value *f)
 		int64_t vocabulary = gt_json_count(t, "vocabulary"), tokens = gt_json_count(t, "tokens");
 		bool grams = vocabulary && tokens > vocabulary;
 		snprintf(text, sizeof text, "%s; %s tokens in the vocabulary%s%s", gt_json_str(t, "tokenizer"),
-		         gt_units_count(a, vocabulary ? vocabulary : tokens), grams ? ", and those of n-grams: " : "",
+		         gt_units_count(a, vocabulary ? vocabulary : tokens), grams ? ", and tokens of n-grams: " : "",
 		         grams ? gt_units_count(b, tokens - vocabulary) : "");
 		gt_table_add(table, "tokens", text);
-		snprintf(text, sizeof text, "%s tokens on average; %s%% of the tokens are unknown, %s%% of the texts are cut off at %" PRId64,
+		snprintf(text, sizeof text, "%s tokens on average; %s%% of the tokens are unknown, %s%% of the texts are truncated to %" PRId64,
 		         gt_units_number(a, gt_json_num(t, "mean_tokens")), gt_units_number(b, 100 * gt_json_num(t, "unknown")),
 		         gt_units_number(c, 100 * gt_json_num(t, "truncated")), gt_json_count(t, "max_tokens"));
 		gt_table_add(table, "texts", text);
@@ -126,7 +126,8 @@ static const char *sync_sentence(const char *sync)
 		{"all_reduce", "all_reduce: gradients are summed on every rank, and every rank updates all parameters"},
 		{"rank0_update", "rank0_update: gradients are summed, and rank 0 updates all parameters"},
 		{"sharded_update", "sharded_update: every rank sums one shard of the gradients and updates one shard of the parameters"},
-		{"factored_update", "factored_update: ranks share the factors of weight gradients, and each makes and applies a part of them"},
+		{"factored_update", "factored_update: ranks share the factors of weight gradients; every rank computes and applies a part of the "
+		                    "gradients"},
 	};
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++)
 		if (!strcmp(sync, row[i].method))
@@ -163,7 +164,7 @@ static enum gt_code print_buckets(struct gt_cli *cli, const struct gt_json_value
 	GT_TRY(gt_table_print(cli, &t, err));
 	gt_out(cli, "%s\n", sync_sentence(gt_json_str(f, "sync")));
 	if (*sharded)
-		gt_out(cli, "every bucket is divided into %" PRId64 " equal shards, of which rank r has the r-th: %s\n", copies, sharded);
+		gt_out(cli, "every bucket is divided into %" PRId64 " equal shards, and rank r has shard r: %s\n", copies, sharded);
 	return GT_OK;
 }
 
@@ -225,8 +226,8 @@ static enum gt_code print_stages(struct gt_cli *cli, const struct gt_json_value 
 	gt_out(cli, "\n");
 	GT_TRY(gt_table_print(cli, &t, err));
 	gt_out(cli, "\n%s", gt_json_str(f, "grid"));
-	gt_out(cli, "idle time of the pipeline: %.1f%% if stages take a time proportional to their FLOP, %.1f%% if all take the same time\n",
-	       100 * gt_json_num(f, "bubble"), 100 * gt_json_num(f, "bubble_even"));
+	gt_out(cli, "idle time of the pipeline: %.1f%% if the time of a stage is proportional to its FLOP, %.1f%% if all stages take the same "
+	       "time\n", 100 * gt_json_num(f, "bubble"), 100 * gt_json_num(f, "bubble_even"));
 	return GT_OK;
 }
 
@@ -251,8 +252,7 @@ void gt_cli_ranks_line(const struct gt_json_value *f, char *buf, size_t size)
 		most = n > most ? n : most;
 	}
 	snprintf(steps, sizeof steps, least == most ? "%" PRId64 : "%" PRId64 " to %" PRId64, least, most);
-	snprintf(buf, size, "%" PRId64 ": %s steps in the list of each, %s collectives and %s transfers in a training step; all of them match "
-	         "between ranks",
-	         gt_json_count(f, "world"), steps, gt_units_count(a, gt_json_count(f, "collectives")),
+	snprintf(buf, size, "%" PRId64 ": %s steps per rank, %s collectives and %s transfers in a training step; all collectives and transfers "
+	         "match between ranks", gt_json_count(f, "world"), steps, gt_units_count(a, gt_json_count(f, "collectives")),
 	         gt_units_count(b, gt_json_count(f, "transfers")));
 }

@@ -259,13 +259,13 @@ void gt_cli_run_results(struct gt_json *j, const struct gt_run_record *r);
 	 "set a key of the config, for example train.epochs=3; can be repeated"}
 #define GT_OPT_DEVICE(type)                                                                                            \
 	{"device", 0, GT_OPTION_STRING, offsetof(type, job.device), "DEVICE", GT_COMPLETE_DEVICE, NULL, 0, 0,              \
-	 "cpu, cuda or cuda:N, instead of the config's device"}
+	 "use cpu, cuda or cuda:N instead of the config's device"}
 #define GT_OPT_INIT(type)                                                                                              \
 	{"init", 0, GT_OPTION_STRING, offsetof(type, job.init), "FILE", GT_COMPLETE_FILE, NULL, 0, 0,                      \
 	 "read the initial weights from a safetensors file"}
 #define GT_OPT_NPROC(type)                                                                                             \
 	{"nproc", 0, GT_OPTION_NPROC, offsetof(type, job.nproc), "N", GT_COMPLETE_CHOICE, "auto", 1, 65536,                \
-	 "number of ranks, or auto, instead of parallel.nproc"}
+	 "use this number of ranks, or auto, instead of parallel.nproc"}
 #define GT_OPT_RANKS(type)                                                                                             \
 	GT_OPT_NPROC(type),                                                                                                \
 	{"nnodes", 0, GT_OPTION_INT, offsetof(type, job.nnodes), "N", GT_COMPLETE_NONE, NULL, 1, 65536,                    \
@@ -273,16 +273,16 @@ void gt_cli_run_results(struct gt_json *j, const struct gt_run_record *r);
 	{"node-rank", 0, GT_OPTION_INT, offsetof(type, job.node_rank), "R", GT_COMPLETE_NONE, NULL, 0, 65535,              \
 	 "index of this host, from 0"},                                                                                    \
 	{"master-addr", 0, GT_OPTION_STRING, offsetof(type, job.master_addr), "HOST", GT_COMPLETE_NONE, NULL, 0, 0,        \
-	 "address at which the other hosts reach the first one"},                                                          \
+	 "address at which the other hosts reach the first host"}, \
 	{"master-port", 0, GT_OPTION_INT, offsetof(type, job.master_port), "PORT", GT_COMPLETE_NONE, NULL, 1, 65535,       \
 	 "port on the first host; default: 29500"},                                                                        \
 	{"token-file", 0, GT_OPTION_STRING, offsetof(type, job.token_file), "FILE", GT_COMPLETE_FILE, NULL, 0, 0,          \
-	 "file of 64 hexadecimal digits that authenticates ranks on several hosts; no other user may be able to read it"}, \
+	 "file of 64 hexadecimal digits that authenticates ranks on several hosts; other users must not be able to read the file"}, \
 	{"max-restarts", 0, GT_OPTION_INT, offsetof(type, job.max_restarts), "N", GT_COMPLETE_NONE, NULL, 0, 1000000,      \
 	 "after a rank is lost, continue from the newest checkpoint, at most N times"}
 #define GT_OPT_TIME_LIMIT(type)                                                                                        \
 	{"time-limit", 0, GT_OPTION_DURATION, offsetof(type, job.time_limit), "DURATION", GT_COMPLETE_NONE, NULL, 0, 0,    \
-	 "write a checkpoint and end after this time, for example 90s, 15m or 1h30m"}
+	 "write a checkpoint and end the run after this time, for example 90s, 15m or 1h30m"}
 #define GT_OPT_WORLD(type)                                                                                             \
 	{"world", 0, GT_OPTION_INT, offsetof(type, job.world), "N", GT_COMPLETE_NONE, NULL, 1, 65536,                      \
 	 "plan for N ranks, instead of parallel.nproc"}

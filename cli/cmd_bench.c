@@ -74,7 +74,7 @@ static enum gt_code print_stages(struct gt_cli *cli, const struct gt_bench *b, s
 	}
 	gt_out(cli, "\n");
 	GT_TRY(gt_table_print(cli, &t, err));
-	gt_out(cli, "times of one micro-batch; a step has %d of them\n", b->micros);
+	gt_out(cli, "times of one micro-batch; a step has %d micro-batches\n", b->micros);
 	return GT_OK;
 }
 
@@ -94,9 +94,9 @@ static enum gt_code print_ranks(struct gt_cli *cli, const struct gt_bench *b, st
 	GT_TRY(gt_table_print(cli, &t, err));
 	if (b->nstages)
 		GT_TRY(print_stages(cli, b, err));
-	gt_out(cli, "\nwaiting for other ranks and communication: %.1f%% of the ranks' time", 100 * b->wait);
+	gt_out(cli, "\nwaiting for other ranks and for communication: %.1f%% of the ranks' time", 100 * b->wait);
 	if (b->nstages)
-		gt_out(cli, "; idle by the schedule: %.1f%% with the measured times of the stages, %.1f%% with equal times",
+		gt_out(cli, "; idle time of the schedule: %.1f%% with the measured times of the stages, %.1f%% with equal times",
 		       100 * b->bubble, 100 * b->even);
 	gt_out(cli, "\n");
 	return GT_OK;
@@ -126,7 +126,7 @@ static enum gt_code print_text(struct gt_cli *cli, const struct gt_bench *b, str
 	if (b->nranks)
 		GT_TRY(print_ranks(cli, b, err));
 	gt_out(cli, "\n%s samples/s on %s, at most %.0f MB of memory%s\n", gt_units_si(a, b->samples_per_s, ""), b->device, b->peak_mb,
-	       b->nranks ? " on rank 0, which these kernels belong to" : "");
+	       b->nranks ? " on rank 0, whose kernels are listed" : "");
 	return GT_OK;
 }
 
@@ -157,7 +157,7 @@ const struct gt_command gt_cmd_bench = {
 	.operands = "CFG",
 	.summary = "measure the time of the training step, kernel by kernel",
 	.about = "Measures the time of a training step of CFG and shows it kernel by kernel. With\n"
-	         "several ranks, also shows how long each rank waits for the others.",
+	         "several ranks, also shows how long each rank waits for the other ranks.",
 	.example = "gtrain bench configs/fmnist_mlp.cfg --steps 500",
 	.min_operands = 1,
 	.max_operands = 1,

@@ -21,11 +21,12 @@ static const struct gt_option options[] = {
 	GT_OPT_WORLD(struct check_args),
 	GT_OPT_MODE(struct check_args),
 	{"data", 0, GT_OPTION_FLAG, OFFSET(data),
-	 .help = "read all texts or rows, or the headers of all images, and list those that cannot be read"},
-	{"verify", 0, GT_OPTION_FLAG, OFFSET(verify), .help = "as --data, but decode every image completely"},
-	{"time", 0, GT_OPTION_FLAG, OFFSET(time), .help = "measure some steps on this machine, and show how long an epoch and the run take"},
+	 .help = "read all texts or rows, or the headers of all images, and list all that cannot be read"},
+	{"verify", 0, GT_OPTION_FLAG, OFFSET(verify), .help = "do the same as --data, but decode every image completely"},
+	{"time", 0, GT_OPTION_FLAG, OFFSET(time), .help = "measure some steps on this machine, and estimate the time of an epoch and of the "
+	                                                  "run"},
 	{"strict", 0, GT_OPTION_FLAG, OFFSET(strict),
-	 .help = "fail if there is a warning, for example about data or a device that this machine does not have"},
+	 .help = "fail if there is a warning, for example if this machine does not have the data or the device"},
 	{0},
 };
 
@@ -116,7 +117,7 @@ static void add_data(struct gt_table *t, const struct gt_json_value *f, const st
 		gt_table_add(t, "precision", text);
 	}
 	if (r->reading) {
-		snprintf(text, sizeof text, "%s of host memory before training, while the training split is converted",
+		snprintf(text, sizeof text, "%s of host memory before training, to convert the training split",
 		         gt_units_bytes(a, r->reading));
 		gt_table_add(t, "reading", text);
 	}
@@ -146,7 +147,7 @@ static void add_steps(struct gt_table *t, const struct gt_json_value *f, const s
 		gt_table_add(t, "ranks", text);
 	}
 	if (gt_json_member(f, "world_is_auto")) {
-		snprintf(text, sizeof text, "1 here; a run has as many as its machine decides (parallel.nproc = \"auto\"); %s shows N ranks",
+		snprintf(text, sizeof text, "1 here; a run chooses the number for its machine (parallel.nproc = \"auto\"); %s shows N ranks",
 		         o->dry_run ? "--nproc N" : "--world N");
 		gt_table_add(t, "ranks", text);
 	}
@@ -231,14 +232,14 @@ static enum gt_code measure_steps(struct gt_cli *cli, struct gt_conf *c, const s
 	struct gt_run_opts o = {.device = opts->device};
 	struct gt_bench *b = NULL;
 	if (elsewhere)
-		return gt_fail(err, GT_EUSAGE, "--time measures this machine, so it does not go together with %s",
+		return gt_fail(err, GT_EUSAGE, "--time cannot be combined with %s, because it measures this machine",
 		               opts->dry_run ? "--dry-run" : "--device null");
 	if (r->world > 1)
 		return gt_fail(err, GT_EUSAGE,
-		               "--time measures one rank, and this plan has %d; to measure them, write gtrain bench %s --nproc %d", r->world,
-		               cli->args.operands.v[0], r->world);
+		               "--time measures one rank, and this plan has %d ranks; to measure all ranks, write gtrain bench %s --nproc %d",
+		               r->world, cli->args.operands.v[0], r->world);
 	if (r->steps <= 0)
-		return gt_fail(err, GT_ENOINPUT, "--time: the number of steps is not known without the data: %.800s", r->data ? r->data : "");
+		return gt_fail(err, GT_ENOINPUT, "--time: gtrain cannot know the number of steps without the data: %.800s", r->data ? r->data : "");
 	enum gt_code code = gt_bench(c, &o, MEASURED, &b, err);
 	if (code == GT_OK && b->step_ms > 0)
 		gt_json_row(j, "time", GT_NUM("step_s", b->step_ms * 1e-3, 6), GT_NUM("epoch_s", b->step_ms * 1e-3 * (double)r->steps_per_epoch, 6),
@@ -339,13 +340,13 @@ static enum gt_code check_data(struct gt_cli *cli, struct gt_conf *conf, bool wh
 			gt_cli_warn(cli, text);
 		}
 		gt_out(cli, "%s %s; %s%s%s%s%s%s\n\n", n, how, d.bad ? bad : "all", d.bad ? " cannot be read" : " can be read",
-		       d.bad && d.skips ? ", and a run leaves them out" : "", d.cells ? "; " : "", d.cells ? cells : "",
+		       d.bad && d.skips ? ", and a run skips these samples" : "", d.cells ? "; " : "", d.cells ? cells : "",
 		       d.cells == 1 ? " cell counts as missing" : d.cells ? " cells count as missing" : "");
 	}
 	if (!d.bad || d.skips)
 		return GT_OK;
-	return gt_fail(err, GT_EDATA, "data: %s of %s samples cannot be read; remove them, or write data.on_error = \"skip\" to leave them out",
-	               bad, n);
+	return gt_fail(err, GT_EDATA, "data: %s of %s samples cannot be read; remove these samples, or write data.on_error = \"skip\" to skip "
+	               "them", bad, n);
 }
 
 static enum gt_code run_check(struct gt_cli *cli, struct gt_err *err)
@@ -368,7 +369,7 @@ const struct gt_command gt_cmd_check = {
 	.about = "Does everything that gtrain run does before the first step, and shows the result:\n"
 	         "shapes, parameters, FLOPs, exact bytes, steps and learning rates. For several ranks,\n"
 	         "shows what each rank stores and sends, and verifies that their lists of steps match.\n"
-	         "Needs no GPU. With --data, reads all samples, and fails if a run would end at one.",
+	         "Needs no GPU. With --data, reads all samples, and fails if a sample would end a run.",
 	.example = "gtrain check configs/resnet18_cifar.cfg --mode ddp --world 8",
 	.min_operands = 1,
 	.max_operands = 1,

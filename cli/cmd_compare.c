@@ -74,8 +74,8 @@ const struct gt_command gt_cmd_compare = {
 	.operands = "RUN...",
 	.summary = "compare the configs and the results of runs",
 	.about = "Prints a table with a column for each run: the keys of the config in which the runs\n"
-	         "differ, the best result, and the last scores. Runs whose configs differ in the seed\n"
-	         "only share a column with the mean and the standard deviation of their scores.",
+	         "differ, the best result, and the last scores. Runs whose configs differ only in the\n"
+	         "seed share a column with the mean and the standard deviation of their scores.",
 	.example = "gtrain compare runs/slow runs/fast",
 	.min_operands = 1,
 	.max_operands = -1,

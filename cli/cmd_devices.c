@@ -36,8 +36,8 @@ const struct gt_command gt_cmd_devices = {
 	.name = "devices",
 	.operands = "",
 	.summary = "list the devices on which this machine can train",
-	.about = "Lists the devices on which this machine can train, and the types for which they have\n"
-	         "arithmetic. For a backend without a device, shows the reason.",
+	.about = "Lists the devices on which this machine can train, and the number formats for which\n"
+	         "they have arithmetic. For a backend without a device, shows the reason.",
 	.example = "gtrain devices --json",
 	.run = run_devices,
 };

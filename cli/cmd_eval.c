@@ -21,17 +21,16 @@ struct eval_args {
 
 static const struct gt_option options[] = {
 	{"split", 0, GT_OPTION_CHOICE, OFFSET(split), "SPLIT", GT_COMPLETE_CHOICE, "train|valid|test",
-	 .help = "split to use: train, valid or test; default: test, or valid if the data has no split test"},
+	 .help = "split to evaluate: train, valid or test; default: test, or valid if the data has no split test"},
 	{"report", 0, GT_OPTION_FLAG, OFFSET(report),
-	 .help = "also show precision, recall, F1 and ROC AUC of each class, and which classes are confused; for columns of numbers, their "
-	 "errors"},
-	{"csv", 0, GT_OPTION_FLAG, OFFSET(csv), .help = "with --report, print only the scores of the classes, as CSV"},
+	 .help = "also show precision, recall, F1 and ROC AUC of each class, and the confused classes; for numeric targets, show their errors"},
+	{"csv", 0, GT_OPTION_FLAG, OFFSET(csv), .help = "with --report, print only the scores of the classes, in CSV format"},
 	{"predictions", 0, GT_OPTION_STRING, OFFSET(predictions), "FILE", GT_COMPLETE_FILE,
-	 .help = "write the path, label, prediction, probabilities and loss of each sample to this CSV file"},
+	 .help = "write path, label, prediction, probabilities and loss of each sample to this CSV file"},
 	GT_OPT_SET(struct eval_args),
 	GT_OPT_DEVICE(struct eval_args),
 	{"nproc", 0, GT_OPTION_INT, OFFSET(job.nproc), "N", GT_COMPLETE_NONE, NULL, 1, 65536,
-	 "number of ranks that share the samples; default: 1"},
+	 "number of ranks that share the samples of the split; default: 1"},
 	{0},
 };
 
@@ -354,9 +353,9 @@ static enum gt_code run_eval(struct gt_cli *cli, struct gt_err *err)
 	struct gt_run_opts o = {.device = a->job.device, .observe = observe_event, .say = print_note, .user = cli};
 	enum gt_code code = GT_OK;
 	if (a->csv && (!a->report || g->json))
-		return gt_fail(err, GT_EUSAGE, g->json ? "--csv and --json do not go together" : "--csv: expected --report beside it");
+		return gt_fail(err, GT_EUSAGE, g->json ? "--csv and --json cannot be combined" : "--csv: expected --report too, got only --csv");
 	if (a->predictions && !strcmp(a->predictions, "-"))
-		return gt_fail(err, GT_EUSAGE, "--predictions: expected the name of a file, got -, which has the scores");
+		return gt_fail(err, GT_EUSAGE, "--predictions: expected the name of a file, got -, but standard output shows the scores");
 	o.predictions = a->predictions;
 	GT_TRY(gt_cli_ranks(cli, &a->job, &o, err));
 	GT_TRY(gt_eval(g->operands.v[0], g->operands.n > 1 ? g->operands.v[1] : NULL, a->split, a->report, a->job.sets.v, a->job.sets.n, &o, &r,
@@ -382,8 +381,8 @@ const struct gt_command gt_cmd_eval = {
 	.operands = "CKPT [DATA]",
 	.summary = "measure the loss and accuracy of a checkpoint",
 	.about = "Measures the loss and accuracy of a checkpoint. CKPT is a step-... directory or the\n"
-	         "directory of a run, of which the best checkpoint is used, or else the newest.\n"
-	         "DATA is data with labels, all of which is measured in place of a split of the\n"
+	         "directory of a run, whose best checkpoint is used, or else the newest.\n"
+	         "DATA is data with labels, all of which is evaluated instead of a split of the\n"
 	         "run's data: a folder or archive (.zip, .tar, .tar.gz, .tar.zst, .tar.xz) with a\n"
 	         "folder of images or texts for each class, a table or list of images (CSV, TSV, JSON\n"
 	         "Lines), an .npz file, or an IDX file of images.",

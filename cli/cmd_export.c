@@ -33,11 +33,11 @@ static const struct {
 };
 
 static const struct gt_option options[] = {
-	{"out", 'o', GT_OPTION_STRING, OFFSET(out), "FILE", GT_COMPLETE_FILE, .help = "the file to write; -: standard output", true},
+	{"out", 'o', GT_OPTION_STRING, OFFSET(out), "FILE", GT_COMPLETE_FILE, .help = "name of the file to write; -: standard output", true},
 	{"format", 0, GT_OPTION_CHOICE, OFFSET(format), "FORMAT", GT_COMPLETE_CHOICE, "safetensors|onnx|pytorch",
-	 .help = "the format; default: that of the ending of FILE"},
+	 .help = "format of the file; default: the ending of FILE selects it"},
 	{"preprocess", 0, GT_OPTION_FLAG, OFFSET(preprocess),
-	 .help = "onnx: the model takes pixels 0 to 255, or the values of a table, and normalises them"},
+	 .help = "onnx: the exported model takes pixels 0 to 255, or the values of a table, and normalises them"},
 	{0},
 };
 
@@ -78,7 +78,7 @@ static enum gt_code export_to_stdout(struct gt_cli *cli, struct gt_err *err)
 {
 	const struct export_args *a = cli->options;
 	if (cli->args.json)
-		return gt_fail(err, GT_EUSAGE, "--out - and --json do not go together, because both write to standard output");
+		return gt_fail(err, GT_EUSAGE, "--out - and --json cannot be combined, because both write to standard output");
 	if (a->preprocess || (a->format && strcmp(a->format, formats[FORMAT_SAFETENSORS].word) != 0))
 		return gt_fail(err, GT_EUSAGE, "--out -: expected a file, because only the format safetensors can be written to standard output");
 	if (isatty(STDOUT_FILENO))
@@ -131,8 +131,8 @@ const struct gt_command gt_cmd_export = {
 	         "                also without an ending, and with -o - to standard output\n"
 	         "  .onnx         the model, for ONNX Runtime and other runtimes\n"
 	         "With --format pytorch, FILE is a new directory with the model as a module of PyTorch\n"
-	         "(model.py), its weights and a model card (README.md). What is written appears only\n"
-	         "when it is complete.",
+	         "(model.py), its weights and a model card (README.md). The file or directory appears\n"
+	         "only when it is complete.",
 	.example = "gtrain export runs/fmnist-mlp -o fmnist.onnx",
 	.min_operands = 1,
 	.max_operands = 1,

@@ -14,8 +14,8 @@ struct fetch_args {
 #define OFFSET(member) offsetof(struct fetch_args, member)
 
 static const struct gt_option options[] = {
-	{"dir", 0, GT_OPTION_STRING, OFFSET(dir), "DIR", GT_COMPLETE_DIR, .help = "folder to download to; default: the user's cache"},
-	{"url", 0, GT_OPTION_STRING, OFFSET(url), "URL", .help = "address to download from, instead of the known mirrors"},
+	{"dir", 0, GT_OPTION_STRING, OFFSET(dir), "DIR", GT_COMPLETE_DIR, .help = "directory to download to; default: the user's cache"},
+	{"url", 0, GT_OPTION_STRING, OFFSET(url), "URL", .help = "download from this address instead of the known mirrors"},
 	{0},
 };
 

@@ -9,8 +9,8 @@ static enum gt_code fail_topic(struct gt_cli *cli, const char *topic, struct gt_
 	if (near)
 		return gt_fail(err, GT_EUSAGE, "unknown %s '%.60s'; did you mean '%s'?", key ? "key" : "topic", topic, near);
 	if (key)
-		return gt_fail(err, GT_EUSAGE, "unknown key '%.60s'; `gtrain help train` explains all keys of a group, and gtrain.cfg(5) all keys",
-		               topic);
+		return gt_fail(err, GT_EUSAGE, "unknown key '%.60s'; `gtrain help train` explains all keys of the group train, and gtrain.cfg(5) "
+		               "all keys", topic);
 	return gt_command_unknown(topic, err);
 }
 
@@ -37,9 +37,9 @@ const struct gt_command gt_cmd_help = {
 	.summary = "explain a command, a key of a config or a layer type",
 	.about = "Explains a command, as 'gtrain COMMAND -h' does; keys of a config: one key by its\n"
 	         "path, all keys of a group, or all keys with this last word; a layer type, a loss or\n"
-	         "another word that is a value of a key, with its keys; or one of these by its name in\n"
-	         "PyTorch. The topics layers, losses, optimizers, schedules, transforms, metrics, modes\n"
-	         "and formats list these words.",
+	         "another word that is a value of a key, with its keys. PyTorch's names of these words\n"
+	         "are accepted. The topics layers, losses, optimizers, schedules, transforms, metrics,\n"
+	         "modes and formats list these words.",
 	.example = "gtrain help conv2d",
 	.max_operands = 1,
 	.first = GT_COMPLETE_TOPIC,

@@ -17,13 +17,14 @@ struct init_args {
 #define OFFSET(member) offsetof(struct init_args, member)
 
 static const struct gt_option options[] = {
-	{"out", 'o', GT_OPTION_STRING, OFFSET(out), "FILE", GT_COMPLETE_FILE, .help = "file to write; default and -: standard output"},
+	{"out", 'o', GT_OPTION_STRING, OFFSET(out), "FILE", GT_COMPLETE_FILE, .help = "name of the file to write; default and -: standard "
+	                                                                              "output"},
 	{"target", 0, GT_OPTION_LIST, OFFSET(targets), "COLUMN",
-	 .help = "of a table: column to predict; can be repeated for several columns of numbers"},
+	 .help = "column of the table to predict; can be repeated for several numeric columns"},
 	{"pretrained", 0, GT_OPTION_STRING, OFFSET(pretrained), "WEIGHTS", GT_COMPLETE_FILE,
-	 .help = "weights to start from: a file with those of a network of torchvision, or a name such as resnet18 (see `gtrain fetch`)"},
+	 .help = "weights to start from: a file with the weights of a torchvision network, or a name such as resnet18 (see `gtrain fetch`)"},
 	{"list", 0, GT_OPTION_FLAG, OFFSET(list), NULL,
-	 .help = "list the kinds of data for which a config can be written, and the configs that come with gtrain for data of one's own"},
+	 .help = "list the kinds of data for which gtrain can write a config, and the configs of gtrain that suit your own data"},
 	{0},
 };
 
@@ -31,15 +32,16 @@ static const struct gt_option options[] = {
 static const struct {
 	const char *data, *command, *network;
 } recipes[] = {
-	{"images, a folder for each class", "gtrain init FOLDER", "ResNet, its size chosen by the images"},
-	{"the same, from published weights", "gtrain init FOLDER --pretrained resnet18", "that of the weights, from torchvision, fine-tuned"},
+	{"images, a folder for each class", "gtrain init FOLDER", "ResNet, whose size depends on the images"},
+	{"the same, starting from published weights", "gtrain init FOLDER --pretrained resnet18",
+	 "torchvision's network of the weights, fine-tuned"},
 	{"the same in an archive (.zip, .tar.gz, …)", "gtrain init FILE.zip", "as for folders of images or texts"},
 	{"IDX or CIFAR files", "gtrain init FOLDER", "ResNet for small images"},
 	{"NumPy arrays of images and labels", "gtrain init FILE.npz", "ResNet for small images"},
 	{"texts (.txt), a folder for each class", "gtrain init FOLDER", "mean of the embeddings of words and word pairs"},
-	{"table (CSV, TSV, JSON Lines, .npz), to predict a class or a number", "gtrain init FILE.csv --target COLUMN",
+	{"table (CSV, TSV, JSON Lines, .npz), to predict a class or a value", "gtrain init FILE.csv --target COLUMN",
 	 "layers with embeddings of categories and texts"},
-	{"table, to predict several numbers", "gtrain init FILE.csv --target A --target B", "the same with an output for each number"},
+	{"table, to predict several values", "gtrain init FILE.csv --target A --target B", "the same with an output for each value"},
 };
 
 /* Returns whether a config is for the user's own data: its dataset is not a known dataset, but "images", "texts" or similar. */
@@ -92,7 +94,7 @@ static enum gt_code run_init(struct gt_cli *cli, struct gt_err *err)
 	if (!cli->args.operands.n)
 		return gt_fail(err, GT_EUSAGE, "too few operands; usage: gtrain %s %s", cli->command->name, cli->command->operands);
 	if (out && !access(out, F_OK))
-		return gt_fail(err, GT_ECANTCREAT, "%s: the file exists; remove it or choose another name", out);
+		return gt_fail(err, GT_ECANTCREAT, "%s: expected a new file, but this file exists; remove it or choose another name", out);
 	struct gt_init_spec spec = {.path = cli->args.operands.v[0], .pretrained = a->pretrained, .targets = a->targets.v,
 	                            .ntargets = a->targets.n, .out = out, .warn = print_warning, .user = cli};
 	GT_TRY(gt_init_config(&spec, &text, err));
@@ -114,14 +116,14 @@ const struct gt_command gt_cmd_init = {
 	.name = "init",
 	.operands = "PATH",
 	.summary = "write a config for a folder of images or texts, or for a table",
-	.about = "Looks at the images of a folder or archive (.zip, .tar, .tar.gz, .tar.zst, .tar.xz)\n"
-	         "and writes a config that trains on them: input size, classes, split, batch,\n"
+	.about = "Reads the images of a folder or archive (.zip, .tar, .tar.gz, .tar.zst, .tar.xz)\n"
+	         "and writes a config that trains on these images: input size, classes, split, batch,\n"
 	         "augmentation, network and schedule, with comments. The folder has a folder for\n"
 	         "each class, or train/, valid/ and test/ with folders for each class; IDX and CIFAR\n"
 	         "files and .npz files of images are recognised too. A folder of .txt files gets a\n"
 	         "config that classifies texts by their words. For a table (CSV, TSV or JSON Lines,\n"
 	         "also with .gz, or .npz) and the column to predict, writes a config with the types of\n"
-	         "its columns. --list shows what there is a recipe for.",
+	         "its columns. --list shows which data has a recipe.",
 	.example = "gtrain init flowers -o flowers.cfg",
 	.max_operands = 1,
 	.first = GT_COMPLETE_FILE,

@@ -89,7 +89,7 @@ const struct gt_command gt_cmd_inspect = {
 	.operands = "CKPT",
 	.summary = "show the contents of a checkpoint, and verify it",
 	.about = "Shows the contents of a checkpoint: step, epoch, training time, the best result so\n"
-	         "far, and every tensor. Fails with status 65 if the checkpoint is damaged; --verify\n"
+	         "far, and every tensor. Ends with status 65 if the checkpoint is damaged; --verify\n"
 	         "reads all files to find damage.",
 	.example = "gtrain inspect --verify runs/fmnist-mlp",
 	.min_operands = 1,

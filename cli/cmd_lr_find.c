@@ -29,7 +29,7 @@ static const struct gt_option options[] = {
 	{"to", 0, GT_OPTION_NUMBER, OFFSET(to), "LR", .help = "learning rate of the last step; default: 10"},
 	{"steps", 0, GT_OPTION_INT, OFFSET(steps), "N", GT_COMPLETE_NONE, NULL, 10, 100000, "number of training steps; default: 100"},
 	{"out", 'o', GT_OPTION_STRING, OFFSET(out), "FILE", GT_COMPLETE_FILE,
-	 .help = "also draw the curve into a file that ends in .svg or .png"},
+	 .help = "also draw the curve into a file whose name ends in .svg or .png"},
 	GT_OPT_DEVICE(struct lr_find_args),
 	GT_OPT_INIT(struct lr_find_args),
 	GT_OPT_NPROC(struct lr_find_args),
@@ -233,9 +233,9 @@ static enum gt_code run_lr_find(struct gt_cli *cli, struct gt_err *err)
 const struct gt_command gt_cmd_lr_find = {
 	.name = "lr-find",
 	.operands = "CFG",
-	.summary = "train with growing learning rates and suggest one",
+	.summary = "train with growing learning rates and suggest a rate",
 	.about = "Trains the model of CFG for 100 steps with a learning rate that grows from step to\n"
-	         "step, plots the loss, and suggests a learning rate. Writes no files but that of -o.",
+	         "step, plots the loss, and suggests a learning rate. Writes no file except that of -o.",
 	.example = "gtrain lr-find configs/fmnist_cnn.cfg",
 	.min_operands = 1,
 	.max_operands = 1,

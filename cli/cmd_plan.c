@@ -39,8 +39,8 @@ const struct gt_command gt_cmd_plan = {
 	.name = "plan",
 	.operands = "CFG",
 	.summary = "print the list of steps that a rank executes",
-	.about = "Prints what a rank executes in every step, in order: kernels with the memory that\n"
-	         "they read and write, and transfers.",
+	.about = "Prints the operations that a rank executes in every step, in order: kernels with the\n"
+	         "memory that they read and write, and transfers.",
 	.example = "gtrain plan configs/fmnist_mlp.cfg --mode zero --world 8 --rank 3",
 	.min_operands = 1,
 	.max_operands = 1,

@@ -21,15 +21,15 @@ struct plot_args {
 #define SCORE_WORD(word, ...) #word "|"
 static const struct gt_option options[] = {
 	{"out", 'o', GT_OPTION_STRING, OFFSET(out), "FILE", GT_COMPLETE_FILE,
-	 .help = "draw into a file that ends in .svg or .png, instead of the terminal"},
-	{"follow", 'f', GT_OPTION_FLAG, OFFSET(follow), .help = "redraw on the terminal until all runs have ended"},
+	 .help = "draw into a file whose name ends in .svg or .png, instead of the terminal"},
+	{"follow", 'f', GT_OPTION_FLAG, OFFSET(follow), .help = "redraw the plot on the terminal until all runs have ended"},
 	{"score", 0, GT_OPTION_LIST, OFFSET(scores), "NAME", GT_COMPLETE_CHOICE, GT_SCORES(SCORE_WORD) "lr",
-	 .help = "draw this score only, for example loss, acc or lr; can be repeated"},
+	 .help = "draw only this score, for example loss, acc or lr; can be repeated"},
 	{"smooth", 0, GT_OPTION_NUMBER, OFFSET(smooth), "WEIGHT",
-	 .help = "average the values of training steps with this weight of the past (0 to 1), for example 0.9"},
-	{"log", 0, GT_OPTION_FLAG, OFFSET(log), .help = "logarithmic axes for the loss, for errors and for the learning rate"},
+	 .help = "smooth the values of training steps: average with this weight of earlier steps (0 to 1), for example 0.9"},
+	{"log", 0, GT_OPTION_FLAG, OFFSET(log), .help = "use logarithmic axes for the loss, for errors and for the learning rate"},
 	{"x", 0, GT_OPTION_CHOICE, OFFSET(x), "UNIT", GT_COMPLETE_CHOICE, "step|epoch",
-	 .help = "the horizontal axis: step or epoch; default: epoch, if the lengths of the runs' epochs are known"},
+	 .help = "unit of the horizontal axis: step or epoch; default: epoch, if the lengths of the runs' epochs are known"},
 	{0},
 };
 
@@ -68,7 +68,7 @@ static void warn_missing(struct gt_cli *cli, const struct gt_run_curves *c)
 	for (int source = 0; source < GT_SERIES_SOURCES; source++)
 		missing += c->series[source][GT_SCORE_loss].missing;
 	if (missing) {
-		snprintf(text, sizeof text, "%s: %" PRId64 " loss%s not finite; the lines are interrupted there", c->dir, missing,
+		snprintf(text, sizeof text, "%s: %" PRId64 " loss%s not finite; the plot leaves gaps there", c->dir, missing,
 		         missing > 1 ? "es are" : " is");
 		gt_cli_warn(cli, text);
 	}
@@ -86,11 +86,11 @@ static enum gt_code check_options(const struct gt_cli *cli, const struct plot_ar
 	if (a->smooth >= 1)
 		return gt_fail(err, GT_EUSAGE, "--smooth: expected a number > 0 and < 1, got %g", a->smooth);
 	if (a->follow && (a->out || cli->args.json))
-		return gt_fail(err, GT_EUSAGE, "--follow and %s do not go together, because --follow draws on the terminal",
+		return gt_fail(err, GT_EUSAGE, "--follow and %s cannot be combined, because --follow draws on the terminal",
 		               a->out ? "--out" : "--json");
 	const char *term = getenv("TERM");
 	if (a->follow && (!cli->terminal_out || !term || !*term || !strcmp(term, "dumb")))
-		return gt_fail(err, GT_EUSAGE, "--follow: expected a terminal as standard output, whose lines can be redrawn");
+		return gt_fail(err, GT_EUSAGE, "--follow: expected a terminal as standard output, because --follow redraws its lines");
 	return GT_OK;
 }
 
@@ -112,7 +112,7 @@ static enum gt_code plot_once(struct gt_cli *cli, const struct gt_plot_runs *run
 	if (!chart->npanels)
 		return gt_fail(err, GT_ENOINPUT, "%s: no values have been logged yet", runs->run[0]->dir);
 	if (a->out && runs->n > GT_CHART_COLORS)
-		gt_cli_warn(cli, "there are more runs than colours, so that some runs share one");
+		gt_cli_warn(cli, "some runs share a colour, because there are more runs than colours");
 	if (!a->out)
 		return gt_plot_chart(cli, chart, size, cli->arena, &lines, err);
 	GT_TRY(gt_chart_write(chart, a->out, err));
@@ -172,7 +172,7 @@ const struct gt_command gt_cmd_plot = {
 	.summary = "draw the loss, scores and learning rate of runs",
 	.about = "Draws the curves of one or several runs on the terminal, or with -o into an SVG or\n"
 	         "PNG file: the training, validation and test values of each score, and the learning\n"
-	         "rate. The values of single training steps are pale, their means are not.",
+	         "rate. Values of single training steps are pale, means of steps are not.",
 	.example = "gtrain plot runs/slow runs/fast -o curves.svg",
 	.min_operands = 1,
 	.max_operands = -1,

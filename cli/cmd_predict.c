@@ -16,12 +16,12 @@ static const struct gt_option options[] = {
 	{"top", 0, GT_OPTION_INT, OFFSET(top), "N", GT_COMPLETE_NONE, NULL, 1, GT_TOP, "number of most likely classes to show, 1 to 10; "
 	 "default: 1"},
 	{"list", 0, GT_OPTION_LIST, OFFSET(lists), "FILE", GT_COMPLETE_FILE,
-	 .help = "also classify the files that FILE lists, one path on each line; -: standard input; can be repeated"},
-	{"text", 0, GT_OPTION_LIST, OFFSET(texts), "TEXT", .help = "classify this text with a model of texts; can be repeated"},
+	 .help = "also predict the files that FILE lists, one path on each line; -: standard input; can be repeated"},
+	{"text", 0, GT_OPTION_LIST, OFFSET(texts), "TEXT", .help = "predict this text with a model of texts; can be repeated"},
 	{"append", 0, GT_OPTION_FLAG, OFFSET(append),
 	 .help = "with a model of tables, print all columns of the input, and then the prediction"},
 	{"keep", 0, GT_OPTION_LIST, OFFSET(keep), "COLUMNS",
-	 .help = "the same with these columns only, names with commas between them; can be repeated"},
+	 .help = "do the same with only these columns, whose names are separated by commas; can be repeated"},
 	{"csv", 0, GT_OPTION_FLAG, OFFSET(csv), .help = "print CSV with a header line"},
 	GT_OPT_DEVICE(struct predict_args),
 	{0},
@@ -147,8 +147,8 @@ static enum gt_code csv_header(struct gt_cli *cli, const struct gt_prediction *p
 	for (int i = 0; i < c.n; i++)
 		for (int k = 0; k < p->ncolumns; k++)
 			if (!strcmp(p->column_name[k], c.name[i]))
-				return gt_fail(err, GT_EUSAGE, "--append: the input has a column \"%.200s\", which the prediction has, too; name the "
-				               "columns to print with --keep", c.name[i]);
+				return gt_fail(err, GT_EUSAGE, "--append: the input and the prediction both have a column \"%.200s\"; select the columns "
+				               "to print with --keep", c.name[i]);
 	for (int i = 0; i < p->ncolumns; i++) {
 		gt_out(cli, i ? "," : "");
 		gt_out_csv(cli, p->column_name[i]);
@@ -241,7 +241,7 @@ static void warn_scaled(struct printing *s)
 	if (s->images == 1)
 		snprintf(text, sizeof text, "%s: the image was scaled to the input size of the model", s->name);
 	else
-		snprintf(text, sizeof text, "%s of %s images were scaled to the input size of the model; the first one is %s",
+		snprintf(text, sizeof text, "%s of %s images were scaled to the input size of the model; the first image is %s",
 		         gt_units_count(scaled, s->scaled), gt_units_count(images, s->images), s->name);
 	gt_cli_warn(s->cli, text);
 }
@@ -263,9 +263,9 @@ static enum gt_code run_predict(struct gt_cli *cli, struct gt_err *err)
 	if (!spec.ninputs && !spec.nlists && !spec.ntexts)
 		return gt_fail(err, GT_EUSAGE, "expected a FILE, --list or --text, got none");
 	if (a->append && a->keep.n)
-		return gt_fail(err, GT_EUSAGE, "--append and --keep do not go together");
+		return gt_fail(err, GT_EUSAGE, "--append and --keep cannot be combined");
 	if (a->csv && g->json)
-		return gt_fail(err, GT_EUSAGE, "--csv and --json do not go together");
+		return gt_fail(err, GT_EUSAGE, "--csv and --json cannot be combined");
 	enum gt_code code = gt_predict(&spec, print_prediction, &s, err);
 	warn_scaled(&s);
 	return s.code != GT_OK ? s.code : code;
@@ -276,13 +276,13 @@ const struct gt_command gt_cmd_predict = {
 	.operands = "CKPT [FILE...]",
 	.summary = "predict images, arrays of images, rows of tables or texts with a checkpoint",
 	.about = "Classifies images with a checkpoint. A FILE is a PNG, JPEG or WebP image, an IDX or\n"
-	         "NumPy file of images, a folder, which stands for all images below it, or @LIST, which\n"
-	         "stands for the files that LIST names, one on each line; - is such a list on\n"
+	         "NumPy file of images, a directory, which means all images below it, or @LIST, which\n"
+	         "means the files that LIST names, one on each line; - is such a list on\n"
 	         "standard input. Prints one line per image: the file, then classes and their\n"
-	         "probabilities, separated by tabs. If a file is damaged, names it, classifies the\n"
+	         "probabilities, separated by tabs. If a file is damaged, reports it, classifies the\n"
 	         "others, and ends with status 65. For a model of tables, a FILE is a table (CSV, TSV,\n"
 	         "JSON Lines, .npz) with the columns of the training data, with or without the\n"
-	         "targets, and - is one on standard input. Prints CSV: file, row, the prediction, and\n"
+	         "targets, and - is standard input. Prints CSV: file, row, the prediction, and\n"
 	         "for classes the probability of each; with --top only the N most likely classes. For\n"
 	         "a model of texts, a FILE is one text, and - a text on each line of standard input.",
 	.example = "gtrain predict --top 3 runs/fmnist-mlp shoe.png",

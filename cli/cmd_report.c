@@ -12,7 +12,7 @@ struct report_args {
 
 static const struct gt_option options[] = {
 	{"out", 'o', GT_OPTION_STRING, OFFSET(out), "FILE", GT_COMPLETE_FILE,
-	 .help = "file to write; default: report.html in the run directory"},
+	 .help = "name of the file to write; default: report.html in the directory of the run"},
 	{"split", 0, GT_OPTION_CHOICE, OFFSET(split), "SPLIT", GT_COMPLETE_CHOICE, "train|valid|test",
 	 .help = "split to evaluate: train, valid or test; default: test, or valid if the data has no split test"},
 	GT_OPT_SET(struct report_args),
@@ -73,7 +73,7 @@ void gt_cli_page_of_run(struct gt_cli *cli, const char *dir, const struct gt_job
 	if (!is_complete(cli, dir))
 		return;
 	if (gt_page_write(&spec, cli->arena, &page, &err)) {
-		snprintf(text, sizeof text, "log.report: the page of the run is not written: %s", err.msg);
+		snprintf(text, sizeof text, "log.report: cannot write the page of the run: %s", err.msg);
 		gt_cli_warn(cli, text);
 	} else if (!cli->args.quiet && !cli->args.json) {
 		gt_cli_note(cli, "wrote %s (%s)", page.path, gt_units_bytes(bytes, page.bytes));

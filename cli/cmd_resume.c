@@ -11,7 +11,7 @@ struct resume_args {
 
 static const struct gt_option options[] = {
 	{"from", 0, GT_OPTION_STRING, OFFSET(from), "WHICH", GT_COMPLETE_CHOICE, "latest|best",
-	 .help = "checkpoint to continue from: latest (the newest one that is not damaged), best, or the number of a step"},
+	 .help = "checkpoint to continue from: latest (the newest undamaged checkpoint), best, or the number of a step"},
 	GT_OPT_SET(struct resume_args),
 	GT_OPT_DEVICE(struct resume_args),
 	GT_OPT_TIME_LIMIT(struct resume_args),
@@ -50,10 +50,10 @@ const struct gt_command gt_cmd_resume = {
 	.operands = "DIR",
 	.summary = "continue a run from its newest checkpoint",
 	.about = "Continues the run in DIR exactly from the state of a checkpoint: with the same order\n"
-	         "of samples, random numbers and schedule. DIR can also be one of the run's\n"
-	         "checkpoints, with the same effect as --from. Damaged checkpoints are skipped with a\n"
+	         "of samples, random numbers and schedule. DIR can also be a checkpoint of the run,\n"
+	         "with the same effect as --from. Damaged checkpoints are skipped with a\n"
 	         "warning. Going back to an earlier checkpoint deletes nothing: when the first new\n"
-	         "checkpoint is committed, the later ones move to DIR/history-N.",
+	         "checkpoint is complete, the later checkpoints move to DIR/history-N.",
 	.example = "gtrain resume runs/fmnist-mlp -s train.epochs=10",
 	.min_operands = 1,
 	.max_operands = 1,

@@ -12,11 +12,11 @@ struct run_args {
 static const struct gt_option options[] = {
 	GT_OPT_SET(struct run_args),
 	{"dry-run", 'n', GT_OPTION_FLAG, OFFSET(job.dry_run),
-	 .help = "do all that a run does before its first step, fail where it would fail, and report as 'gtrain check' does; train nothing"},
-	{"out", 'o', GT_OPTION_STRING, OFFSET(job.out), "DIR", GT_COMPLETE_DIR, .help = "directory of the run, instead of checkpoint.dir"},
-	{"new", 0, GT_OPTION_FLAG, OFFSET(fresh), .help = "if the directory of the run exists, write a new one beside it: DIR-2, DIR-3, ..."},
+	 .help = "do everything that a run does before its first step, with the same errors, and report like 'gtrain check'; do not train"},
+	{"out", 'o', GT_OPTION_STRING, OFFSET(job.out), "DIR", GT_COMPLETE_DIR, .help = "directory of the run; replaces checkpoint.dir"},
+	{"new", 0, GT_OPTION_FLAG, OFFSET(fresh), .help = "if the directory of the run exists, use a new name: DIR-2, DIR-3, ..."},
 	{"smoke", 0, GT_OPTION_FLAG, OFFSET(job.smoke),
-	 .help = "test the config: run a few steps, an evaluation, a checkpoint, and a resume that must give the same bits"},
+	 .help = "test the config: run a few steps, an evaluation, a checkpoint, and a resume that must give bit-identical results"},
 	GT_OPT_DEVICE(struct run_args),
 	GT_OPT_INIT(struct run_args),
 	GT_OPT_TIME_LIMIT(struct run_args),
@@ -44,7 +44,7 @@ static enum gt_code choose_new_dir(struct gt_cli *cli, struct gt_conf *conf, str
 	char **argv;
 	int n = 0, k = 0;
 	if (a->smoke)
-		return gt_fail(err, GT_EUSAGE, "--new and --smoke do not go together, because a smoke test keeps no run");
+		return gt_fail(err, GT_EUSAGE, "--new and --smoke cannot be combined, because a smoke test keeps no run");
 	if (cli->link)
 		return GT_OK;
 	GT_TRY(gt_run_new_dir(conf, a->out, (int)a->nnodes, cli->arena, &a->out, err));
@@ -67,7 +67,7 @@ static enum gt_code run_run(struct gt_cli *cli, struct gt_err *err)
 	struct gt_conf *conf;
 	gt_progress_init(&progress, cli, job);
 	if (job->dry_run && job->smoke)
-		return gt_fail(err, GT_EUSAGE, "--smoke and --dry-run do not go together, because a smoke test trains");
+		return gt_fail(err, GT_EUSAGE, "--smoke and --dry-run cannot be combined, because a smoke test trains");
 	GT_TRY(gt_cli_conf(cli, job, &conf, err));
 	enum gt_code code = a->fresh ? choose_new_dir(cli, conf, err) : GT_OK;
 	if (code != GT_OK) {
@@ -100,7 +100,7 @@ const struct gt_command gt_cmd_run = {
 	.operands = "CFG",
 	.summary = "train the model that a config file describes",
 	.about = "Trains the model that CFG describes, and writes checkpoints and metrics.jsonl into\n"
-	         "the directory of the run. SIGINT and SIGTERM end it with a checkpoint, from which\n"
+	         "the run's directory. SIGINT and SIGTERM end the run with a checkpoint, from which\n"
 	         "gtrain resume continues. The last line of standard output is the result.",
 	.example = "gtrain run configs/fmnist_mlp.cfg -s train.epochs=3 -o runs/short",
 	.min_operands = 1,

@@ -62,7 +62,7 @@ static enum gt_code run_runs(struct gt_cli *cli, struct gt_err *err)
 	int n;
 	GT_TRY(gt_runs_find(dir, cli->arena, print_warning, cli, &runs, &n, err));
 	if (!n && !cli->args.json && !cli->args.quiet)
-		gt_cli_note(cli, "no run in %s", dir);
+		gt_cli_note(cli, "there is no run in %s", dir);
 	gt_table_init(&t, cli->arena, "lllllr");
 	gt_table_head(&t, "run", "state", "done", "best", "size", "changed");
 	for (int i = 0; i < n; i++) {
@@ -82,9 +82,9 @@ const struct gt_command gt_cmd_runs = {
 	.name = "runs",
 	.operands = "[DIR]",
 	.summary = "list the runs in a directory, newest first",
-	.about = "Lists the runs in and below DIR (default: the working directory), the one that has\n"
-	         "changed last first: its state (running, complete, diverged, interrupted and others),\n"
-	         "how much of the training is done, the best result, and the size on disk.",
+	.about = "Lists the runs in and below DIR (default: the working directory), the last changed\n"
+	         "run first: state (running, complete, diverged, interrupted and others), completed\n"
+	         "part of the training, best result, and size on disk.",
 	.example = "gtrain runs runs",
 	.max_operands = 1,
 	.first = GT_COMPLETE_DIR,

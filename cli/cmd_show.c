@@ -21,12 +21,12 @@ struct show_args {
 static const struct gt_option options[] = {
 	GT_OPT_SET(struct show_args),
 	{"out", 'o', GT_OPTION_STRING, OFFSET(out), "FILE", GT_COMPLETE_FILE,
-	 .help = "draw the images into a file that ends in .png, instead of the terminal"},
+	 .help = "draw the images into a file whose name ends in .png, instead of the terminal"},
 	{"split", 0, GT_OPTION_CHOICE, OFFSET(split), "SPLIT", GT_COMPLETE_CHOICE, "train|valid|test",
-	 .help = "the split to show; default: train"},
-	{"plain", 0, GT_OPTION_FLAG, OFFSET(plain), .help = "show the samples as they are in the data, before transforms and scaling"},
+	 .help = "split whose samples are shown; default: train"},
+	{"plain", 0, GT_OPTION_FLAG, OFFSET(plain), .help = "show the samples of the data as they are before transforms and scaling"},
 	{"samples", 'n', GT_OPTION_INT, OFFSET(samples), "COUNT", GT_COMPLETE_NONE, NULL, 1, 1000,
-	 "number of samples; default: 12, or 40 with --out, but at most a batch"},
+	 "number of samples to show; default: 12, or 40 with --out, but at most a batch"},
 	{"step", 0, GT_OPTION_INT, OFFSET(step), "N", GT_COMPLETE_NONE, NULL, 1, INT64_MAX,
 	 "show the samples of training step N, or of batch N of an evaluation; default: 1"},
 	{0},
@@ -154,11 +154,11 @@ static enum gt_code run_show(struct gt_cli *cli, struct gt_err *err)
 const struct gt_command gt_cmd_show = {
 	.name = "show",
 	.operands = "CFG",
-	.summary = "show what the network sees: samples of a batch",
+	.summary = "show samples of a batch as the network gets them",
 	.about = "Shows samples of a training batch as the network gets them: images after the\n"
-	         "transforms, with their classes, and with their shares if they are mixed; tokens of\n"
-	         "texts; scaled numbers and categories of tables. Images are blocks of colour, or with\n"
-	         "-o one PNG image. CFG can be the directory of a run. Trains nothing.",
+	         "transforms, with their classes, and with the weights of mixed images; tokens of\n"
+	         "texts; scaled values and categories of tables. Images are blocks of colour, or with\n"
+	         "-o one PNG image. CFG can be the directory of a run. Does not train.",
 	.example = "gtrain show configs/fmnist_cnn.cfg -o batch.png",
 	.min_operands = 1,
 	.max_operands = 1,

@@ -26,11 +26,11 @@ static const struct gt_option options[] = {
 	{"trials", 0, GT_OPTION_INT, OFFSET(trials), "N", GT_COMPLETE_NONE, NULL, 1, GT_SWEEP_TRIALS,
 	 "number of trials, if a key has a range; default: 16"},
 	{"halving", 0, GT_OPTION_FLAG, OFFSET(halving),
-	 .help = "train all trials for few epochs, the best third of them for three times as many, and so on (successive halving)"},
+	 .help = "train all trials for few epochs, the best third of the trials for three times as many, and so on (successive halving)"},
 	{"jobs", 0, GT_OPTION_INT, OFFSET(jobs), "N", GT_COMPLETE_NONE, NULL, 1, 64,
-	 "number of trials that run at the same time; they share the processors; default: 1"},
+	 "number of trials that run at the same time and share the processors; default: 1"},
 	{"seed", 0, GT_OPTION_INT, OFFSET(seed), "N", GT_COMPLETE_NONE, NULL, 1, (int64_t)1 << 53,
-	 "seed of the values that are drawn from ranges; default: that of the config"},
+	 "seed of the values that are drawn from ranges; default: the config's seed"},
 	GT_OPT_DEVICE(struct sweep_args),
 	{0},
 };
@@ -222,7 +222,7 @@ static enum gt_code print_next(struct gt_cli *cli, const struct gt_sweep *s, str
 	if (!ended)
 		gt_cli_note(cli, "`%s sweep %s` continues the sweep", program, quoted);
 	else if (isnan(best->score) && s->failed < s->ntrials)
-		gt_cli_note(cli, "no trial has a %s; set checkpoint.best.metric to a metric that the runs measure", s->metric);
+		gt_cli_note(cli, "no trial has measured %s; set checkpoint.best.metric to a metric that the runs measure", s->metric);
 	else if (!isnan(best->score))
 		gt_cli_note(cli, "best: trial %d; next: %s eval %s", best->number, program, quoted);
 	return GT_OK;
@@ -257,14 +257,15 @@ static enum gt_code take_config(struct gt_cli *cli, const char *name, struct gt_
 	if (strcmp(name, "-"))
 		GT_TRY(gt_cli_config_path(cli, name, &spec->config, err));
 	if (!spec->config || (!stat(spec->config, &st) && !S_ISREG(st.st_mode)))
-		return gt_fail(err, GT_EUSAGE, "%.300s: expected a file, because the config is read for each trial", name);
+		return gt_fail(err, GT_EUSAGE, "%.300s: expected a regular file, because each trial reads the config", name);
 	return GT_OK;
 }
 
 static enum gt_code take_directory(const struct sweep_args *a, const char *dir, struct gt_sweep_spec *spec, struct gt_err *err)
 {
 	if (a->job.sets.n || a->job.out || a->job.device || a->trials || a->seed || a->halving)
-		return gt_fail(err, GT_EUSAGE, "%.300s: expected only --jobs with the directory of a sweep, because its plan is fixed", dir);
+		return gt_fail(err, GT_EUSAGE, "%.300s: expected no option except --jobs with the directory of a sweep, because the plan of the "
+		               "sweep is fixed", dir);
 	spec->dir = dir;
 	return GT_OK;
 }
@@ -293,7 +294,7 @@ const struct gt_command gt_cmd_sweep = {
 	.summary = "train a config with several values of its keys and compare the runs",
 	.about = "Trains CFG once for each combination of the values that -s gives to its keys, or with\n"
 	         "values drawn from ranges. Each trial is a run in DIR/1, DIR/2, ... The same command,\n"
-	         "or gtrain sweep DIR, continues a sweep that was interrupted. At the end a table lists\n"
+	         "or gtrain sweep DIR, continues an interrupted sweep. At the end a table lists\n"
 	         "the trials, best first.",
 	.example = "gtrain sweep configs/fmnist_mlp.cfg -s train.optimizer.lr=1e-4..1e-2 --trials 8",
 	.min_operands = 1,

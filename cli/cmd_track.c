@@ -11,7 +11,7 @@ struct track_args {
 static const struct gt_option options[] = {
 	GT_OPT_SET(struct track_args),
 	{"follow", 0, GT_OPTION_FLAG, OFFSET(follow),
-	 .help = "go on until standard input ends, and for 30 seconds after that; 'gtrain run' starts such a process"},
+	 .help = "continue until 30 seconds after the end of standard input; 'gtrain run' starts such a process"},
 	{0},
 };
 
@@ -59,9 +59,9 @@ const struct gt_command gt_cmd_track = {
 	.name = "track",
 	.operands = "RUN...",
 	.summary = "send runs to the MLflow server that their configs name",
-	.about = "Sends what the MLflow server of log.mlflow.uri does not have yet: events, config,\n"
-	         "model. 'gtrain run' and 'gtrain resume' do this while they train; this command sends\n"
-	         "the rest if the server did not answer then, or a run whose config names no server.",
+	.about = "Sends the events, the config and the model that the MLflow server of log.mlflow.uri\n"
+	         "does not have yet. 'gtrain run' and 'gtrain resume' send them during training; this\n"
+	         "command is for runs whose server did not answer, or whose config names no server.",
 	.example = "gtrain track runs/* -s log.mlflow.uri=http://127.0.0.1:5000",
 	.min_operands = 1,
 	.max_operands = -1,

@@ -87,7 +87,7 @@ enum gt_code gt_cli_no_config(struct gt_cli *cli, const char *name, struct gt_er
 		return gt_fail(err, GT_ENOINPUT, "%.200s: there is no such file; did you mean %.200s?", name, file);
 	GT_TRY(similar_bundled(cli, name, (int)strlen(name) - (is_file_name(name) && !strchr(name, '/') ? 4 : 0), &near, err));
 	return gt_fail(err, GT_ENOINPUT, "%.200s: there is no such file, and gtrain has no config of this name; %s%s%s", name,
-	               near ? "did you mean " : "`gtrain configs` lists its configs", near ? near : "", near ? "?" : "");
+	               near ? "did you mean " : "`gtrain configs` lists the configs of gtrain", near ? near : "", near ? "?" : "");
 }
 
 enum gt_code gt_cli_config_path(struct gt_cli *cli, const char *name, const char **path, struct gt_err *err)
@@ -101,7 +101,7 @@ enum gt_code gt_cli_config_path(struct gt_cli *cli, const char *name, const char
 	if (!*path)
 		return gt_cli_no_config(cli, name, err);
 	if (!cli->link && !cli->args.quiet)
-		gt_cli_note(cli, "there is no file %s; using %s", name, *path);
+		gt_cli_note(cli, "there is no file %s; gtrain uses %s instead", name, *path);
 	return GT_OK;
 }
 
@@ -118,7 +118,7 @@ static enum gt_code open_stream(struct gt_cli *cli, const char *name, int *fd, s
 		*fd = (int)strtol(given, NULL, 10);
 		if (*fd > 2 && fstat(*fd, &st) == 0 && S_ISREG(st.st_mode))
 			return GT_OK;
-		return gt_fail(err, GT_EUSAGE, STREAM_FD "=%.20s in the environment is not the file that gtrain passes on; unset the variable",
+		return gt_fail(err, GT_EUSAGE, STREAM_FD "=%.20s in the environment is not the descriptor of gtrain's config; unset the variable",
 		               given);
 	}
 	if (!stream)

@@ -177,7 +177,7 @@ static void print_key(struct gt_cli *cli, const struct gt_schema_key *key)
 	else
 		print_fact(cli, "value", key->type);
 	print_fact(cli, "range", key->range);
-	print_fact(cli, "default", *key->def ? key->def : "none: it is required");
+	print_fact(cli, "default", *key->def ? key->def : "none: the key is required");
 	if (*key->when)
 		snprintf(only, sizeof only, "%s = %s", key->when, list_words(key->is, list, sizeof list));
 	print_fact(cli, "with", only);

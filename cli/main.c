@@ -64,7 +64,8 @@ static const struct {
 	{"list", NULL, "`gtrain configs` lists the configs that come with gtrain, `gtrain runs` the runs of a directory"},
 	{"ls", NULL, "`gtrain configs` lists the configs that come with gtrain, `gtrain runs` the runs of a directory"},
 	{"serve", NULL, "gtrain has no server; `gtrain predict RUN FILE... --json` prints predictions"},
-	{"finetune", NULL, "`gtrain init PATH --pretrained FILE` writes a config for it; `gtrain run CFG --init FILE` starts from weights"},
+	{"finetune", NULL, "`gtrain init PATH --pretrained FILE` writes a config for fine-tuning; `gtrain run CFG --init FILE` starts from "
+	                   "weights"},
 };
 
 enum gt_code gt_command_unknown(const char *name, struct gt_err *err)

@@ -16,7 +16,7 @@ const struct gt_option gt_global_options[] = {
 	{"quiet", 'q', GT_OPTION_FLAG, GLOBAL(quiet), .help = "print only results, warnings and errors"},
 	{"verbose", 'v', GT_OPTION_FLAG, GLOBAL(verbose), .help = "report more details"},
 	{"color", 0, GT_OPTION_CHOICE, GLOBAL(color), "WHEN", GT_COMPLETE_CHOICE, "auto|always|never",
-	 .help = "use of colours: auto, always or never"},
+	 .help = "use colours: auto, always or never"},
 	{"no-progress", 0, GT_OPTION_FLAG, GLOBAL(no_progress), .help = "print no progress line and no periodic lines"},
 	{"help", 'h', GT_OPTION_FLAG, GLOBAL(help), .help = "print this help"},
 	{"version", 0, GT_OPTION_FLAG, GLOBAL(version), .help = "print the version, and how gtrain was built"},
@@ -239,7 +239,7 @@ static enum gt_code parse_long(struct gt_cli *cli, const struct gt_command *c, c
 		return fail_unknown_option(c, shown + 2, err);
 	if (o->kind == GT_OPTION_FLAG) {
 		if (eq)
-			return gt_fail(err, GT_EUSAGE, "%s takes no value", shown);
+			return gt_fail(err, GT_EUSAGE, "option %s takes no value", shown);
 		return store_value(cli, o, shown, "", err);
 	}
 	if (eq)

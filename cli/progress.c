@@ -257,7 +257,7 @@ void gt_progress_observe(void *user, const struct gt_event *ev)
 		p->stopped = ev->text && !strcmp(ev->text, "early stop");
 		p->early = ev->text && strcmp(ev->text, "ok") != 0 && !p->stopped && !ev->code;
 		if (p->stopped && !a->quiet && !a->json)
-			gt_cli_note(p->cli, "train.early_stop ended the run: its metric did not improve any more");
+			gt_cli_note(p->cli, "train.early_stop ended the run: the metric did not improve any more");
 		if (ev->result) {
 			p->ended = true;
 			p->result = *ev->result;
@@ -273,7 +273,7 @@ void gt_progress_observe(void *user, const struct gt_event *ev)
 	}
 	case GT_EV_SKIP:
 		if (a->verbose && !a->json)
-			gt_cli_note(p->cli, "step %" PRId64 ": skipped, because gradients overflow; the loss scale is now %g",
+			gt_cli_note(p->cli, "step %" PRId64 ": skipped, because gradients overflowed; the loss scale is now %g",
 			            ev->step, ev->loss_scale);
 		break;
 	}

@@ -36,7 +36,7 @@ static void phase_text(const struct gt_smoke *s, char *buf, size_t size)
 		snprintf(buf, size, "steps 1 to %" PRId64 ", loss %s to %s", s->steps, gt_units_loss(a, s->first_loss),
 		         gt_units_loss(b, s->last_loss));
 	else if (!strcmp(s->phase, "evaluate") && !s->split[0])
-		snprintf(buf, size, "nothing: there is no split \"valid\" or \"test\"");
+		snprintf(buf, size, "no evaluation: the data has no split \"valid\" or \"test\"");
 	else if (!strcmp(s->phase, "evaluate") && isnan(s->acc))
 		snprintf(buf, size, "%s loss %s", s->split, gt_units_loss(a, s->loss));
 	else if (!strcmp(s->phase, "evaluate"))

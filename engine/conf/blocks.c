@@ -53,7 +53,7 @@ static enum gt_code find_template(struct gt_expand *x, const struct gt_scope *s,
 	}
 	for (const struct gt_scope *k = s; k; k = k->parent, depth++)
 		if (k->tmpl == *out)
-			return gt_conf_fail(err, n->loc, path, "expected a block that does not contain itself, got \"%.64s\"", name);
+			return gt_conf_fail(err, n->loc, path, "expected a block that does not contain itself, got \"%.64s\", which does", name);
 	if (depth >= GT_CONF_MAX_BLOCK_DEPTH)
 		return gt_conf_fail(err, n->loc, path, "expected blocks that are nested at most %d deep, got more", GT_CONF_MAX_BLOCK_DEPTH);
 	return GT_OK;
@@ -127,7 +127,7 @@ static enum gt_code expand_list(struct gt_expand *x, const struct gt_scope *s, c
 {
 	char at[256];
 	if (list->type != GT_C_LIST || !list->nkids)
-		return gt_conf_expect(err, list, path, "a list ( ) of one or more layers");
+		return gt_conf_expect(err, list, path, "a list ( ) of at least one layer");
 	for (int i = 0; i < list->nkids; i++) {
 		const struct gt_cnode *e = list->kid[i];
 		snprintf(at, sizeof at, "%.200s[%d]", path, i);

@@ -189,7 +189,8 @@ enum gt_code gt_ctree_parse(struct gt_arena *a, const struct gt_clean *c, struct
 			line = strchr(line, '\n') + 1;
 		bool twice = why && strstr(why, "duplicate");
 		code = gt_conf_fail(err, loc_of_line(c, (unsigned)config_error_line(&cfg)), NULL, "\"%.*s\": %s", (int)strcspn(line, "=\n"), line,
-		                    twice ? "expected each key of a group once, got it twice; remove one of them" : why ? why : "not readable");
+		                    twice ? "expected each key of a group once, got this key twice; remove one of the "
+		                            "two" : why ? why : "not readable");
 	}
 	config_destroy(&cfg);
 	return code;

@@ -70,14 +70,14 @@ static enum gt_code read_group(struct gt_reading *rd, const struct gt_cnode *ent
 		snprintf(path, sizeof path, "%s%s", shown, trains[i]);
 		if (gt_cnode_find(entry, trains[i]))
 			return gt_conf_fail(err, gt_conf_location(entry, trains[i]), path,
-			                    "parameters with frozen = true do not use this key; remove it");
+			                    "parameters with frozen = true do not use this key; remove the key");
 	}
 	if (g->frozen_stats && g->freeze_after > 0) {
 		snprintf(path, sizeof path, "%sfrozen_stats", shown);
 		return gt_conf_fail(
 		    err, gt_conf_location(entry, "frozen_stats"), path,
-		    "frozen_stats = true and freeze_after = %g do not go together, because statistics are frozen for the whole run; remove one of "
-		    "them", g->freeze_after);
+		    "frozen_stats = true and freeze_after = %g cannot be combined, because frozen_stats freezes statistics for the whole run; "
+		    "remove a key", g->freeze_after);
 	}
 	if (g->freeze_after > 0 && g->freeze_after <= g->frozen_until) {
 		snprintf(path, sizeof path, "%sfreeze_after", shown);
@@ -96,8 +96,8 @@ static enum gt_code read_group(struct gt_reading *rd, const struct gt_cnode *ent
 		GT_TRY(gt_conf_schedule_defaults(rd, sched, &g->optimizer, &g->schedule, err));
 		if (g->schedule.type == GT_SCHED_PLATEAU)
 			return gt_conf_fail(err, gt_conf_location(sched, "type"), path,
-			                    "expected a type whose rates are known before the run, got \"plateau\"; write it in train.schedule, which "
-			                    "all groups without a schedule of their own have");
+			                    "expected a type whose learning rates are known before the run, got \"plateau\"; write \"plateau\" in "
+			                    "train.schedule, which all groups without their own schedule use");
 	}
 	return gt_conf_check_optimizer(rd, shown, entry, "optimizer", "schedule", &g->optimizer, &g->schedule, err);
 }

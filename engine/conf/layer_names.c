@@ -24,7 +24,7 @@ enum gt_code gt_layer_declare(struct gt_expand *x, const char *name, const char 
 {
 	struct gt_layer_name *s = slot_of(x, name);
 	if (s->name)
-		return gt_conf_fail(err, at, path, "expected a name that no other layer has, got \"%s\" again", name);
+		return gt_conf_fail(err, at, path, "expected a name that no other layer has, got \"%s\" for a second layer", name);
 	*s = (struct gt_layer_name){name, layer};
 	if (2 * ++x->nnames <= x->mask)
 		return GT_OK;

@@ -19,8 +19,8 @@ enum gt_code gt_layer_fullname(struct gt_expand *x, const struct gt_scope *s, co
 	else
 		GT_NEW_STR(*out, gt_arena_printf(x->rd->arena, "%s%d", s ? s->prefix : "", index), err);
 	if (strlen(*out) > GT_CONF_MAX_NAME)
-		return gt_conf_fail(err, n ? n->loc : entry->loc, path, "expected at most %d bytes for this name with the names of its blocks "
-		                    "before it, got %zu", GT_CONF_MAX_NAME, strlen(*out));
+		return gt_conf_fail(err, n ? n->loc : entry->loc, path, "expected at most %d bytes for this name together with the names of the "
+		                    "layer's blocks, got %zu", GT_CONF_MAX_NAME, strlen(*out));
 	return GT_OK;
 }
 
@@ -156,7 +156,7 @@ enum gt_code gt_layer_add(struct gt_expand *x, const struct gt_scope *s, const s
 			{
 			char key[400];
 			snprintf(key, sizeof key, "%s.%.64s", at, entry->kid[i]->name);
-			return gt_conf_fail(err, entry->kid[i]->loc, key, "only init = \"whitening\" uses this key; remove it");
+			return gt_conf_fail(err, entry->kid[i]->loc, key, "only init = \"whitening\" uses this key; remove the key");
 		}
 	snprintf(path, sizeof path, "%s.name", at);
 	GT_TRY(gt_layer_fullname(x, s, entry, path, index, &l.name, err));

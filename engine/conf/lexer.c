@@ -98,7 +98,7 @@ static enum gt_code begin_value(struct gt_lexer *lx, enum gt_ctype kind, const c
 			                    "values");
 		if (f->count && kind != f->kind)
 			return gt_conf_fail(err, lx->at, NULL, "expected values of one type in an array [ ]%s",
-			                    kind + f->kind == GT_C_INT + GT_C_FLOAT ? ", but these are integers and floats; write 1.0 instead of 1"
+			                    kind + f->kind == GT_C_INT + GT_C_FLOAT ? ", got integers and floats; write 1.0 instead of 1"
 			                                                            : "; write a list ( ) for values of several types");
 		f->kind = kind;
 	}
@@ -218,7 +218,7 @@ static enum gt_code read_number(struct gt_lexer *lx, struct gt_err *err)
 		double v = strtod(buf, NULL);
 		bool zero = strspn(first, "0.") >= strcspn(first, "eE");
 		if (!isfinite(v) || (v == 0 && !zero))
-			return gt_conf_fail(err, lx->at, NULL, "expected a number in the range of a 64-bit float, got %s, which is %s",
+			return gt_conf_fail(err, lx->at, NULL, "expected a number that a 64-bit float can represent, got %s, which is %s",
 			                    buf, v ? "too large" : "too small");
 		snprintf(out, sizeof out - 2, "%.17g", v);
 		if (!strpbrk(out, ".e"))
@@ -250,7 +250,7 @@ static enum gt_code read_string(struct gt_lexer *lx, struct gt_err *err)
 	for (;; p++) {
 		if (p >= lx->end || *p == '\n' || *p == '\r')
 			return gt_conf_fail(err, lx->at, NULL,
-			                    "a string that begins here does not end on its line; expected a closing \" before the end of the line");
+			                    "expected a closing \" for the string that begins here before the end of the line");
 		if (*p == '"')
 			break;
 		if (*p != '\\') {
@@ -265,14 +265,14 @@ static enum gt_code read_string(struct gt_lexer *lx, struct gt_err *err)
 			GT_TRY(keep_char(lx, (char)strtol(hex, NULL, 16), err));
 			p += 2;
 		} else if (p < lx->end && *p && strchr("nrtfabv", *p)) {
-			return gt_conf_fail(err, lx->at, NULL, "expected a string without control characters, got \\%c in it", *p);
+			return gt_conf_fail(err, lx->at, NULL, "expected a string without control characters, got a string with \\%c", *p);
 		} else {
-			return gt_conf_fail(err, lx->at, NULL, "unknown escape sequence in a string; write \\\\ for a backslash");
+			return gt_conf_fail(err, lx->at, NULL, "this string contains an unknown escape sequence; write \\\\ for a backslash");
 		}
 	}
 	const char *fault = lx->nstr > from ? gt_string_fault(lx->str + from, lx->nstr - from) : NULL;
 	if (fault)
-		return gt_conf_fail(err, lx->at, NULL, "expected a string of UTF-8 text without control characters, got %s in it", fault);
+		return gt_conf_fail(err, lx->at, NULL, "expected a string of UTF-8 text without control characters, got a string with %s", fault);
 	lx->p = p + 1;
 	return GT_OK;
 }
@@ -321,7 +321,7 @@ static enum gt_code skip_blank(struct gt_lexer *lx, struct gt_err *err)
 				}
 			}
 			if (lx->end - p < 2)
-				return gt_conf_fail(err, from, NULL, "the comment that begins here is not closed; expected */ before the end of the file");
+				return gt_conf_fail(err, from, NULL, "expected */ before the end of the file, because a comment begins here");
 			lx->p = p + 2;
 		} else {
 			break;
@@ -337,10 +337,10 @@ static enum gt_code at_include(struct gt_lexer *lx, struct gt_err *err)
 	if (lx->end - p < 8 || memcmp(p, "@include", 8))
 		return refuse_token(lx, p, err);
 	if (!lx->include)
-		return gt_conf_fail(err, lx->at, NULL, "@include is not possible here, because this text is not read from a file");
+		return gt_conf_fail(err, lx->at, NULL, "expected no @include, because this text is not read from a file");
 	for (const char *q = lx->bol; q < p; q++)
 		if (*q != ' ' && *q != '\t')
-			return gt_conf_fail(err, lx->at, NULL, "expected @include on a line of its own");
+			return gt_conf_fail(err, lx->at, NULL, "expected only @include \"file\" on this line");
 	if (state == EQUALS || state == VALUE)
 		return gt_conf_fail(err, lx->at, NULL, "expected a value, got @include; write @include before a key or between the values of a "
 		                    "list");
@@ -357,7 +357,7 @@ static enum gt_code at_include(struct gt_lexer *lx, struct gt_err *err)
 	for (p = lx->p; p < lx->end && (*p == ' ' || *p == '\t' || *p == '\r'); p++)
 		;
 	if (p < lx->end && *p != '\n' && *p != '#' && *p != '/')
-		return gt_conf_fail(err, lx->at, NULL, "expected @include \"file\" on a line of its own, without `;`");
+		return gt_conf_fail(err, lx->at, NULL, "expected only @include \"file\" on this line, without `;`");
 	if (!name[0])
 		return gt_conf_fail(err, lx->at, NULL, "expected @include \"file\"");
 	return lx->include(lx, name, err);
@@ -402,7 +402,7 @@ enum gt_code gt_lex(struct gt_lexer *lx, struct gt_err *err)
 		}
 	}
 	if (lx->depth > base)
-		return gt_conf_fail(err, top_frame(lx)->loc, NULL, "`%c` is never closed; expected a `%c`", top_frame(lx)->open,
+		return gt_conf_fail(err, top_frame(lx)->loc, NULL, "the bracket `%c` is not closed; expected a `%c`", top_frame(lx)->open,
 		                    top_frame(lx)->open == '{'   ? '}'
 		                    : top_frame(lx)->open == '(' ? ')'
 		                                             : ']');

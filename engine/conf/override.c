@@ -52,7 +52,7 @@ static enum gt_code make_value(struct gt_arena *a, const char *label, const char
 	}
 	const char *fault = gt_string_fault(value, strlen(value));
 	if (fault)
-		return gt_conf_fail(err, at, NULL, "expected a value of UTF-8 text without control characters, got %s in it", fault);
+		return gt_conf_fail(err, at, NULL, "expected a value of UTF-8 text without control characters, got a value with %s", fault);
 	GT_TRY(gt_cnode_new(a, GT_C_STRING, "v", at, out, err));
 	GT_NEW_STR((*out)->s, gt_arena_strdup(a, value), err);
 	return GT_OK;

@@ -21,16 +21,16 @@ static enum gt_code read_entry(struct gt_reading *rd, const struct gt_cnode *ent
 		return GT_OK;
 	snprintf(path, sizeof path, "%sfrom", shown);
 	if (!*r->from || count_stars(r->from) > 1)
-		return gt_conf_fail(err, gt_conf_location(entry, "from"), path, "expected a name, or a pattern with one *, got \"%.100s\"",
+		return gt_conf_fail(err, gt_conf_location(entry, "from"), path, "expected a name, or a pattern with a single *, got \"%.100s\"",
 		                    r->from);
 	snprintf(path, sizeof path, "%spart", shown);
 	if (r->part.n && (r->part.n != 2 || r->part.v[1] < 2 || r->part.v[1] > GT_MAX_PARTS || r->part.v[0] >= r->part.v[1] || !*r->to))
-		return gt_conf_fail(err, gt_conf_location(entry, "part"), path, "expected [i, n] with i below n and n from 2 to %d, beside the "
-		                    "name of a tensor of the model in `to`", GT_MAX_PARTS);
+		return gt_conf_fail(err, gt_conf_location(entry, "part"), path, "expected [i, n] with i below n and n from 2 to %d, and the name "
+		                    "of a tensor of the model in the key `to`", GT_MAX_PARTS);
 	snprintf(path, sizeof path, "%sto", shown);
 	if (count_stars(r->to) > count_stars(r->from))
 		return gt_conf_fail(err, gt_conf_location(entry, "to"), path,
-		                    "expected at most as many * as from = \"%.100s\" has, got \"%.100s\"", r->from, r->to);
+		                    "expected at most as many * as in from = \"%.100s\", got \"%.100s\"", r->from, r->to);
 	return GT_OK;
 }
 
@@ -40,7 +40,8 @@ enum gt_code gt_conf_pretrained_map(struct gt_reading *rd, struct gt_err *err)
 	struct gt_conf_pretrained *p = &rd->conf->pretrained;
 	void *map = NULL;
 	if (list && list->type == GT_C_LIST && list->nkids && !*p->file && !gt_conf_refused(rd->root, "model.pretrained.file"))
-		return gt_conf_fail(err, list->loc, "model.pretrained.map", "expected model.pretrained.file, whose names this key maps, got none");
+		return gt_conf_fail(err, list->loc, "model.pretrained.map", "expected model.pretrained.file, because this key maps the names in "
+		                    "that file, got nothing");
 	GT_TRY(gt_list_read(rd, "model.pretrained.map", GT_MAX_RENAMES, sizeof *p->map, read_entry, &map, &p->nmap, err));
 	p->map = map;
 	return GT_OK;

@@ -43,7 +43,7 @@ static enum gt_code read_transform(struct gt_reading *rd, const struct gt_cnode 
 	if (t->type < GT_TF_MIXUP || !strncmp(shown, "data.augment", 12))
 		return GT_OK;
 	snprintf(path, sizeof path, "%stype", shown);
-	return gt_conf_fail(err, entry->loc, path, "expected a transform of single images, got \"%s\", which is for data.augment",
+	return gt_conf_fail(err, entry->loc, path, "expected a transform of single images, got \"%s\", which only data.augment can use",
 	                    gt_transform_word(t->type, got));
 }
 
@@ -70,7 +70,7 @@ static enum gt_code make_path_absolute(struct gt_reading *rd, const char *key, c
 	if (slash && *file == '/')
 		GT_NEW_STR(*path, gt_arena_printf(rd->arena, "%.*s/%s", len, file, *path), err);
 	else if (!getcwd(cwd, sizeof cwd))
-		return gt_conf_fail(err, n->loc, key, "expected an absolute path, because the working directory is unknown");
+		return gt_conf_fail(err, n->loc, key, "expected an absolute path, because gtrain cannot determine the working directory");
 	else
 		GT_NEW_STR(*path, gt_arena_printf(rd->arena, "%s/%.*s%s%s", cwd, len, file, slash ? "/" : "", *path), err);
 	return GT_OK;
@@ -115,8 +115,8 @@ static enum gt_code read_inputs(struct gt_reading *rd, struct gt_err *err)
 	if (none)
 		return GT_OK;
 	if (one)
-		return gt_conf_fail(err, list->loc, "model.inputs", "does not go together with model.input; write the images as "
-		                    "{ name = \"image\"; shape = [channels, height, width]; }");
+		return gt_conf_fail(err, list->loc, "model.inputs", "cannot be combined with model.input; write the images as { name = \"image\"; "
+		                    "shape = [channels, height, width]; }");
 	if (list->type != GT_C_LIST || list->nkids > GT_MAX_INPUTS)
 		return gt_conf_fail(err, list->loc, "model.inputs", "expected a list ( ) of at most %d groups, got %s", GT_MAX_INPUTS,
 		                    gt_cnode_text(list, got, sizeof got));
@@ -133,19 +133,19 @@ static enum gt_code read_inputs(struct gt_reading *rd, struct gt_err *err)
 		int type = gt_values_index(GT_INPUT_WORDS, in[i].name);
 		strcat(shown, "type");
 		if (!gt_conf_given(e, "type") && type < 0)
-			return gt_conf_fail(err, e->loc, shown, "expected one of " GT_INPUT_WORDS ", because the name \"%.64s\" is none of them, got "
+			return gt_conf_fail(err, e->loc, shown, "expected one of " GT_INPUT_WORDS ", because the name \"%.64s\" is not a type, got "
 			                    "nothing", in[i].name);
 		if (!gt_conf_given(e, "type"))
 			in[i].type = type;
 		if (in[i].type == GT_INPUT_IMAGE && !gt_conf_given(e, "shape"))
-			return gt_conf_fail(err, e->loc, shown, "expected shape = [channels, height, width] beside an image, got nothing");
+			return gt_conf_fail(err, e->loc, shown, "expected shape = [channels, height, width] for an image, got nothing");
 		if (in[i].type != GT_INPUT_IMAGE && in[i].shape[1] * in[i].shape[2] > 1)
-			return gt_conf_fail(err, e->loc, shown, "expected shape = [numbers] beside %.64s, got three numbers", in[i].name);
+			return gt_conf_fail(err, e->loc, shown, "expected a single size in shape for the input %.64s, got three sizes", in[i].name);
 		if (in[i].vocabulary && in[i].type != GT_INPUT_CODES && in[i].type != GT_INPUT_TOKENS)
-			return gt_conf_fail(err, e->loc, shown, "expected codes or tokens beside vocabulary, got %s",
+			return gt_conf_fail(err, e->loc, shown, "expected \"codes\" or \"tokens\", because the key vocabulary is set, got %s",
 			                    gt_values_word(GT_INPUT_WORDS, in[i].type, got, sizeof got));
 		if (in[i].type == GT_INPUT_IMAGE && m->input[0])
-			return gt_conf_fail(err, e->loc, shown, "expected at most one image, got a second one");
+			return gt_conf_fail(err, e->loc, shown, "expected at most one input of type image, got another image");
 		if (in[i].type == GT_INPUT_IMAGE)
 			memcpy(m->input, in[i].shape, sizeof m->input);
 	}

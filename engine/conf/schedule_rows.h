@@ -26,16 +26,18 @@
 	X(POLYNOMIAL, polynomial, false, "PolynomialLR|linear", "PolynomialLR", {"t_max"}, {"min_lr"}, {"power"}, GT_SCHED_WARMUP)             \
 	X(ONECYCLE, onecycle, false, "OneCycleLR", "OneCycleLR", {"t_max"}, {"pct_start"}, {"div_factor"}, {"final_div_factor"},               \
 	  {"three_phase"}, {"anneal_strategy"}, {"cycle_momentum"}, {"base_momentum"}, {"max_momentum"})                                       \
-	X(FLAT_COSINE, flat_cosine, false, "", "constant, then a half cosine", {"t_max"}, {"min_lr"}, {"pct_flat"}, GT_SCHED_WARMUP)           \
+	X(FLAT_COSINE, flat_cosine, false, "", "constant, then half a cosine down", {"t_max"}, {"min_lr"}, {"pct_flat"}, GT_SCHED_WARMUP)      \
 	X(PLATEAU, plateau, false, "ReduceLROnPlateau|reduce_lr_on_plateau|reduce_on_plateau",                                                 \
-	  "ReduceLROnPlateau, the only type whose rates depend on results of the run", {"min_lr"}, {"metric"}, {"factor"}, {"patience"},       \
+	  "ReduceLROnPlateau, the only type whose learning rates depend on the results of the run", {"min_lr"}, {"metric"}, {"factor"},        \
+	  {"patience"},                                                                                                                        \
 	  {"threshold"}, {"cooldown"}, GT_SCHED_WARMUP)                                                                                        \
 	X(COSINE_RESTARTS, cosine_restarts, true, "CosineAnnealingWarmRestarts|cosine_annealing_warm_restarts|cosine_with_restarts",           \
-	  "CosineAnnealingWarmRestarts, half cosines one after the other, each from lr", {"t_0"}, {"t_mult"}, {"min_lr"}, GT_SCHED_WARMUP)     \
-	X(CYCLIC, cyclic, true, "CyclicLR", "CyclicLR, again and again from base_lr up to lr and back", {"gamma"}, {"base_lr"},                \
+	  "CosineAnnealingWarmRestarts, consecutive half cosines that each start at lr", {"t_0"}, {"t_mult"}, {"min_lr"}, GT_SCHED_WARMUP)     \
+	X(CYCLIC, cyclic, true, "CyclicLR", "CyclicLR, repeated cycles from base_lr up to lr and back", {"gamma"}, {"base_lr"},                \
 	  {"step_size_up"}, {"step_size_down"}, {"mode"}, {"cycle_momentum"}, {"base_momentum", "0.8"}, {"max_momentum", "0.9"})               \
 	X(INVERSE_SQRT, inverse_sqrt, true, "inverse_square_root|inv_sqrt|get_inverse_sqrt_schedule",                                          \
-	  "get_inverse_sqrt_schedule of transformers, lr * sqrt(timescale / (timescale + t)), t after the warm-up", {"timescale"},             \
+	  "get_inverse_sqrt_schedule of transformers, lr * sqrt(timescale / (timescale + t)), where t starts after the warm-up",               \
+	  {"timescale"},                                                                                                                       \
 	  GT_SCHED_WARMUP)
 
 enum gt_cyclic_mode { GT_CYCLIC_TRIANGULAR, GT_CYCLIC_TRIANGULAR2, GT_CYCLIC_EXP_RANGE };
@@ -45,47 +47,49 @@ enum gt_anneal { GT_ANNEAL_COS, GT_ANNEAL_LINEAR };
  * GT_T_TYPE, and values are the words of an ENUM or a CHOICE. The member of struct gt_conf_schedule has the name of the key. P and A are
  * passed to X. A key exists for the types whose row in GT_SCHEDULES names it. */
 #define GT_SCHEDULE_KEYS(X, P, A)                                                                                                          \
-	X(P, A, FLOAT, warmup, NULL, "0.0", 0, INFINITY, 0, "length of a linear warm-up before the schedule")                                  \
-	X(P, A, FLOAT, warmup_start, NULL, "0.0", 0, 1, 0, "learning rate at the first step of the warm-up, as a factor of lr")                \
+	X(P, A, FLOAT, warmup, NULL, "0.0", 0, INFINITY, 0, "length of a linear warm-up of the learning rate before the schedule")             \
+	X(P, A, FLOAT, warmup_start, NULL, "0.0", 0, 1, 0, "learning rate at the first step of the warm-up, divided by lr")                    \
 	X(P, A, FLOAT, step_size, NULL, NULL, 0, INFINITY, GT_R_ABOVE | GT_R_REQUIRED,                                                         \
 	  "interval after which the learning rate is multiplied by gamma")                                                                     \
 	X(P, A, FLOATS, milestones, NULL, NULL, 0, INFINITY, GT_R_ABOVE | GT_R_REQUIRED,                                                       \
-	  "ascending times at which the learning rate is multiplied by gamma")                                                                 \
+	  "times, in ascending order, at which the learning rate is multiplied by gamma")                                                      \
 	X(P, A, FLOAT, gamma, NULL, "0.1", 0, INFINITY, 0,                                                                                     \
-	  "factor of the learning rate; exponential applies it once per unit and requires this key, as mode exp_range of cyclic does")         \
-	X(P, A, FLOAT, t_max, NULL, "0.0", 0, INFINITY, 0, "length of the decay; 0: until the end of the run")                                 \
-	X(P, A, FLOAT, t_0, NULL, NULL, 0, INFINITY, GT_R_ABOVE | GT_R_REQUIRED, "length of the first half cosine")                            \
-	X(P, A, INT, t_mult, NULL, "1", 1, 1 << 20, 0, "factor by which each half cosine is longer than the one before it")                    \
+	  "factor by which the learning rate is multiplied; exponential applies it once per unit; exponential, and cyclic with mode "          \
+	  "exp_range, require this key")                                                                                                       \
+	X(P, A, FLOAT, t_max, NULL, "0.0", 0, INFINITY, 0, "length of the learning rate's decay; 0: until the end of the run")                 \
+	X(P, A, FLOAT, t_0, NULL, NULL, 0, INFINITY, GT_R_ABOVE | GT_R_REQUIRED, "length of the schedule's first half cosine")                 \
+	X(P, A, INT, t_mult, NULL, "1", 1, 1 << 20, 0, "factor by which each half cosine is longer than the previous half cosine")             \
 	X(P, A, FLOAT, min_lr, NULL, "0.0", 0, INFINITY, 0, "learning rate at the end of the decay; plateau: lowest learning rate")            \
 	X(P, A, FLOAT, pct_flat, NULL, "0.75", 0, 1, GT_R_BELOW,                                                                               \
-	  "share of the schedule in which the learning rate is constant, as pct_start of fastai's fit_flat_cos")                               \
+	  "fraction of the schedule in which the learning rate is constant, like pct_start of fastai's fit_flat_cos")                          \
 	X(P, A, CHOICE, metric, &(GT_METRICS_EVALUATED)[1], "\"valid/loss\"", 0, 0, 0, "metric that must improve; " GT_METRICS_DIRECTION)      \
-	X(P, A, FLOAT, factor, NULL, "0.1", 0, 1, GT_R_ABOVE | GT_R_BELOW, "factor of the learning rate at a reduction")                       \
+	X(P, A, FLOAT, factor, NULL, "0.1", 0, 1, GT_R_ABOVE | GT_R_BELOW, "factor by which a reduction multiplies the learning rate")         \
 	X(P, A, INT, patience, NULL, "10", 0, 1 << 30, 0,                                                                                      \
-	  "number of evaluations without an improvement that are tolerated before a reduction")                                                \
-	X(P, A, FLOAT, threshold, NULL, "1.0e-4", 0, INFINITY, 0, "smallest relative change of the metric that is an improvement")             \
-	X(P, A, INT, cooldown, NULL, "0", 0, 1 << 30, 0, "number of evaluations after a reduction that do not count")                          \
+	  "number of evaluations without an improvement before the learning rate is reduced")                                                  \
+	X(P, A, FLOAT, threshold, NULL, "1.0e-4", 0, INFINITY, 0, "smallest relative change of the metric that counts as an improvement")      \
+	X(P, A, INT, cooldown, NULL, "0", 0, 1 << 30, 0, "number of evaluations that are ignored after a reduction of the learning rate")      \
 	X(P, A, FLOAT, power, NULL, "1.0", 0, INFINITY, GT_R_ABOVE, "exponent of the decay; 1: linear decay")                                  \
 	X(P, A, FLOAT, timescale, NULL, "0.0", 0, INFINITY, 0,                                                                                 \
-	  "time after which the learning rate has fallen to 0.71 lr; 0: as long as warmup, or 10000 steps without a warm-up")                  \
-	X(P, A, FLOAT, pct_start, NULL, "0.3", 0, 1, 0, "share of the cycle in which the learning rate rises to lr")                           \
+	  "time after which the learning rate has fallen to 0.71 lr; 0: the value of warmup, or 10000 steps without a warm-up")                \
+	X(P, A, FLOAT, pct_start, NULL, "0.3", 0, 1, 0, "fraction of the cycle in which the learning rate rises to lr")                        \
 	X(P, A, FLOAT, div_factor, NULL, "25.0", 0, INFINITY, GT_R_ABOVE, "the cycle begins at a learning rate of lr / div_factor")            \
 	X(P, A, FLOAT, final_div_factor, NULL, "10000.0", 0, INFINITY, GT_R_ABOVE,                                                             \
 	  "the cycle ends at a learning rate of lr / div_factor / final_div_factor")                                                           \
 	X(P, A, BOOL, three_phase, NULL, "false", 0, 0, 0,                                                                                     \
-	  "fall to lr / div_factor as fast as the learning rate rose, then to the end of the cycle")                                           \
-	X(P, A, ENUM, anneal_strategy, "cos|linear", "\"cos\"", 0, 0, 0, "shape of each part of the cycle")                                    \
+	  "let the learning rate fall to lr / div_factor in as many steps as it rose, then fall until the cycle ends")                         \
+	X(P, A, ENUM, anneal_strategy, "cos|linear", "\"cos\"", 0, 0, 0, "shape of the learning rate in each part of the cycle")               \
 	X(P, A, FLOAT, base_lr, NULL, NULL, 0, INFINITY, GT_R_REQUIRED,                                                                        \
-	  "learning rate at the beginning of each cycle, whose highest one is lr")                                                             \
+	  "learning rate at the beginning of each cycle; the highest learning rate is lr")                                                     \
 	X(P, A, FLOAT, step_size_up, NULL, NULL, 0, INFINITY, GT_R_ABOVE | GT_R_REQUIRED,                                                      \
 	  "length of the part of a cycle in which the learning rate rises")                                                                    \
-	X(P, A, FLOAT, step_size_down, NULL, "0.0", 0, INFINITY, 0, "length of the part in which it falls; 0: that of step_size_up")           \
+	X(P, A, FLOAT, step_size_down, NULL, "0.0", 0, INFINITY, 0, "length of the part of a cycle in which the learning rate falls; 0: the "  \
+	  "value of step_size_up")                                                                                                             \
 	X(P, A, ENUM, mode, "triangular|triangular2|exp_range", "\"triangular\"", 0, 0, 0,                                                     \
-	  "triangular: all cycles are equal; triangular2: each rises half as far as the one before it; exp_range: how far it rises is "        \
+	  "triangular: all cycles are equal; triangular2: each cycle rises half as far as the previous cycle; exp_range: the rise is "         \
 	  "multiplied by gamma once per unit")                                                                                                 \
-	X(P, A, BOOL, cycle_momentum, NULL, "(true, if the optimizer has betas or a momentum)", 0, 0, 0,                                       \
-	  "let the momentum, or the first of betas, go from max_momentum to base_momentum while the learning rate rises, and back while it "   \
-	  "falls; the optimizer's own value then has no effect. The config of a checkpoint from before gtrain had this key means false")       \
+	X(P, A, BOOL, cycle_momentum, NULL, "(true if the optimizer has betas or a momentum)", 0, 0, 0,                                        \
+	  "change the momentum, or the first of betas, from max_momentum to base_momentum while the learning rate rises, and back while it "   \
+	  "falls; the optimizer's own value then has no effect; in the config of a checkpoint from a gtrain without this key: false")          \
 	X(P, A, FLOAT, base_momentum, NULL, "0.85", 0, 1, GT_R_ABOVE | GT_R_BELOW, "momentum at the highest learning rate")                    \
 	X(P, A, FLOAT, max_momentum, NULL, "0.95", 0, 1, GT_R_ABOVE | GT_R_BELOW, "momentum at the beginning and at the end of the cycle")
 

@@ -6,14 +6,14 @@
 #include <strings.h>
 
 #define NOT_HERE(what) "gtrain does not have this " what
-#define RMSE "write \"mse\", whose minimum over all data is the same; a root is not a mean over samples, so batches would not add up"
+#define RMSE "write \"mse\", which has the same minimum over all data; a root is not a mean over samples, so batches cannot be averaged"
 #define A_LOSS(word) "a loss is not a layer; write train.loss = \"" word "\""
 
 /* Other names of existing layer types are in the rows of the operations (gt_op.also). */
 static const struct gt_synonym synonyms[] = {
 	{GT_SYN_LAYER_KEY, "in_features|in_channels|num_features|normalized_shape", NULL,
-	 "the size of a layer's input is inferred; leave the key out"},
-	{GT_SYN_LAYER_KEY, "inplace", NULL, "the planner decides what is computed in place; leave the key out"},
+	 "gtrain infers the size of a layer's input; leave the key out"},
+	{GT_SYN_LAYER_KEY, "inplace", NULL, "the planner decides which layers compute in place; leave the key out"},
 	{GT_SYN_LAYER_KEY, "device", NULL, "all layers use one device; write device at the top of the config"},
 	{GT_SYN_LAYER_KEY, "dtype", NULL, "all layers use one data type; write precision at the top of the config"},
 	{GT_SYN_LAYER_KEY, "out_features|out_channels|units|filters", "out"},
@@ -64,7 +64,7 @@ static const struct gt_synonym synonyms[] = {
 	{"precision", "bfloat16|amp|mixed", "bf16"},
 	{"train.loss", "rmse|root_mean_squared_error", NULL, RMSE},
 	{"train.loss", "BCELoss|bce_loss|binary_crossentropy|binary_cross_entropy", NULL,
-	 "write \"bce\", which takes logits, and leave out a sigmoid at the end of the model"},
+	 "write \"bce\", which takes logits, and remove the sigmoid at the end of the model"},
 	{"train.loss", "hinge|hinge_loss|ctc|dice|mape|msle", NULL, NOT_HERE("loss")},
 	{"train.optimizer.type", "momentum", NULL, "write type = \"sgd\" and the key momentum"},
 	{"train.optimizer.type", "nesterov", NULL, "write type = \"sgd\" and the keys momentum and nesterov"},
@@ -88,8 +88,8 @@ static const struct gt_synonym synonyms[] = {
 	{"data.augment.type", "RandAugment", "rand_augment"},
 	{"data.augment.type", "MixUp", "mixup"},
 	{"data.augment.type", "CutMix", "cutmix"},
-	{"data.augment.type", "Normalize", NULL, "data.mean and data.std normalise the pixels"},
-	{"data.augment.type", "ToTensor", NULL, "pixels always become numbers from 0 to 1; leave the entry out"},
+	{"data.augment.type", "Normalize", NULL, "write data.mean and data.std to normalise the pixels"},
+	{"data.augment.type", "ToTensor", NULL, "gtrain always scales pixels to 0..1; leave the entry out"},
 	{"train.class_weights", "balanced", "auto"},
 #define GT_X(arg, CODE, name, kind, output, target, weight, numbers, also, help) {"train.loss", also, #name},
 	GT_LOSSES(GT_X)
@@ -100,10 +100,10 @@ static const struct gt_synonym synonyms[] = {
 };
 
 const struct gt_removed_key gt_removed_keys[] = {
-	{"parallel.deferred_bn", NULL, "this key was removed, delete it: every chunk updates the running statistics", "false"},
-	{"parallel.balance", NULL, "this key was removed, delete it: stages are chosen by computed costs, or by parallel.cuts", ""},
-	{"window_kernel", NULL, "this key was removed; delete it: a GPU runs each step of a window as a list of kernels", ""},
-	{"update_stream", NULL, "this key was removed; delete it: muon is one update after the backward pass, with the same results", ""},
+	{"parallel.deferred_bn", NULL, "this key was removed; delete it: every micro-batch updates the running statistics", "false"},
+	{"parallel.balance", NULL, "this key was removed; delete it: computed costs or parallel.cuts determine the stages", ""},
+	{"window_kernel", NULL, "this key was removed; delete it: a GPU runs each queued step as a list of kernels", ""},
+	{"update_stream", NULL, "this key was removed; delete it: muon updates all weights after the backward pass, with the same results", ""},
 	{0},
 };
 

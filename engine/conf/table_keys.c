@@ -39,14 +39,14 @@ enum gt_code gt_conf_table(struct gt_reading *rd, struct gt_err *err)
 	if (*d->thousands && (d->thousands[1] || !strchr(",. '", *d->thousands)))
 		GT_REFUSE_KEY(rd, "data.thousands", "expected \"\", \",\", \".\", \" \" or \"'\", got \"%.40s\"", d->thousands);
 	else if (*d->thousands && !strcmp(d->thousands, d->decimal))
-		GT_REFUSE_KEY(rd, "data.thousands", "expected another character than data.decimal, got \"%s\" for both; write %s", d->thousands,
-		              *d->decimal == ',' ? "thousands = \".\"" : "decimal = \",\"");
+		GT_REFUSE_KEY(rd, "data.thousands", "expected a character that differs from data.decimal, got \"%s\" for both keys; write %s",
+		              d->thousands, *d->decimal == ',' ? "thousands = \".\"" : "decimal = \",\"");
 	if (known && d->normalize_target && d->targets != GT_TARGETS_NUMBERS)
-		GT_REFUSE_KEY(rd, "data.normalize_target", "does not go together with train.loss = \"%s\", whose targets are %s; remove it",
+		GT_REFUSE_KEY(rd, "data.normalize_target", "cannot be combined with train.loss = \"%s\", whose targets are %s; remove this key",
 		              rd->conf->train.loss, d->targets == GT_TARGETS_CLASS ? "classes" : "labels");
 	if (known && d->stratify && d->targets != GT_TARGETS_CLASS)
-		GT_REFUSE_KEY(rd, "data.stratify", "does not go together with train.loss = \"%s\", for which a target is a number and no class; "
-		              "remove it", rd->conf->train.loss);
+		GT_REFUSE_KEY(rd, "data.stratify", "cannot be combined with train.loss = \"%s\", whose targets are values, not classes; remove "
+		              "this key", rd->conf->train.loss);
 	GT_TRY(gt_list_read(rd, "data.columns", 0, sizeof *d->columns, read_column, &columns, &d->ncolumns, err));
 	d->columns = columns;
 	return GT_OK;

@@ -66,7 +66,8 @@ static enum gt_code check_params(const struct gt_cnode *tmpl, const char *at, st
 		if (!n || name[n] || n > 40 || strchr("0123456789_-", name[0]))
 			return gt_conf_expect(err, p, path, "a name of letters, digits, _ and -");
 		if (is_reserved(name))
-			return gt_conf_fail(err, p->loc, path, "expected another name, got \"%s\", which is a key of every layer", name);
+			return gt_conf_fail(err, p->loc, path, "expected a name that is not a layer's key, got \"%s\", which is a key of every layer",
+			                    name);
 		for (int k = 0; k < i; k++)
 			if (!strcmp(name, gt_cnode_string(params->kid[k])))
 				return gt_conf_fail(err, p->loc, path, "expected each parameter once, got \"%s\" twice", name);
@@ -98,8 +99,8 @@ static enum gt_code check_template(const struct gt_cnode *tmpl, struct gt_err *e
 		uses = 0;
 		GT_TRY(check_uses(tmpl, layers, path, gt_cnode_string(params->kid[i]), &uses, err));
 		if (!uses)
-			return gt_conf_fail(err, params->kid[i]->loc, at, "the parameter \"%s\" is not used by any layer of the block; remove it "
-			                    "from params", gt_cnode_string(params->kid[i]));
+			return gt_conf_fail(err, params->kid[i]->loc, at, "no layer of the block uses the parameter \"%s\"; remove it from params",
+			                    gt_cnode_string(params->kid[i]));
 	}
 	snprintf(path, sizeof path, "%s.defaults", at);
 	if (defaults && defaults->type != GT_C_GROUP)
@@ -169,7 +170,7 @@ enum gt_code gt_scope_value(struct gt_expand *x, const struct gt_scope *s, const
 			return gt_conf_fail(err, s->inst->loc, path, "expected a value for \"%s\", which the block \"%.64s\" needs, got nothing",
 			                    word + 1, s->tmpl->name);
 		if (own && gt_cnode_string(v) && gt_cnode_string(v)[0] == '$')
-			return gt_conf_fail(err, v->loc, path, "expected a value as the default, got another parameter");
+			return gt_conf_fail(err, v->loc, path, "expected a value as the default, got the name of a parameter");
 		n = v;
 		if (!own)
 			s = s->parent;
@@ -187,7 +188,7 @@ enum gt_code gt_block_check_keys(const struct gt_cnode *inst, const struct gt_cn
 		if (has_param(tmpl, key) || (!first && is_reserved(key) && strcmp(key, "type")))
 			continue;
 		if (!strcmp(key, "type"))
-			return gt_conf_fail(err, inst->kid[i]->loc, path, "expected a type or a block, got both; remove one of them");
+			return gt_conf_fail(err, inst->kid[i]->loc, path, "expected either type or block, got both keys; remove one key");
 		return refuse_unknown_param(inst->kid[i], tmpl, path, key, err);
 	}
 	return GT_OK;

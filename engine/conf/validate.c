@@ -21,7 +21,7 @@ static enum gt_code check_batch(struct gt_reading *rd, struct gt_err *err)
 			d->batch = 0;
 	}
 	if (d->batch && d->batch_per_rank)
-		FAIL(rd, "data.batch_per_rank", "expected either data.batch_per_rank or data.batch, got both; remove one of them");
+		FAIL(rd, "data.batch_per_rank", "expected either data.batch_per_rank or data.batch, got both; remove one key");
 	if (!d->batch && !d->batch_per_rank)
 		FAIL(rd, "data.batch", "expected data.batch or data.batch_per_rank > 0, got neither");
 	int64_t n = d->batch ? d->batch : d->batch_per_rank, parts = rd->conf->train.accumulate;
@@ -78,7 +78,7 @@ static enum gt_code check_no_images(struct gt_reading *rd, struct gt_err *err)
 	            {"eval.tta", c->eval.tta != GT_TTA_NONE}};
 	for (size_t i = 0; i < sizeof keys / sizeof *keys && c->model.ninputs && !c->model.input[0]; i++)
 		if (keys[i].set)
-			FAIL(rd, keys[i].key, "only images use this key, and model.inputs has none; remove it");
+			FAIL(rd, keys[i].key, "only images use this key, and model.inputs has no image; remove the key");
 	return GT_OK;
 }
 
@@ -91,19 +91,20 @@ static enum gt_code check_sequences(struct gt_reading *rd, struct gt_err *err)
 	for (int i = 0; i < c->model.ninputs; i++)
 		tokens |= c->model.inputs[i].type == GT_INPUT_TOKENS;
 	if (!tokens && l->n)
-		FAIL(rd, "data.lengths", "only sequences of tokens use this key, and model.inputs has none; remove it");
+		FAIL(rd, "data.lengths", "only sequences of tokens use this key, and model.inputs has no tokens; remove the key");
 	if (!tokens && c->data.buckets >= 0)
-		FAIL(rd, "data.buckets", "only sequences of tokens use this key, and model.inputs has none; remove it");
+		FAIL(rd, "data.buckets", "only sequences of tokens use this key, and model.inputs has no tokens; remove the key");
 	if (l->n > GT_MAX_LENGTHS)
-		FAIL(rd, "data.lengths", "expected at most %d lengths, each of which is a plan, got %d", GT_MAX_LENGTHS, l->n);
+		FAIL(rd, "data.lengths", "expected at most %d lengths, because each length needs a plan, got %d", GT_MAX_LENGTHS, l->n);
 	for (int i = 0; i < l->n; i++)
 		if (l->v[i] != (double)(int64_t)l->v[i] || (i && l->v[i] <= l->v[i - 1]))
-			FAIL(rd, "data.lengths", "expected ascending whole numbers, got %g%s", l->v[i], i ? " after smaller or equal ones" : "");
+			FAIL(rd, "data.lengths", "expected integers in ascending order, got %g%s", l->v[i], i ? " after an equal or larger "
+			     "length" : "");
 	if (c->data.buckets > 0 && c->data.sampler != GT_SAMPLER_GTRAIN)
-		FAIL(rd, "data.buckets", "does not go together with data.sampler = \"%s\", whose order is that of PyTorch; write buckets = 0",
+		FAIL(rd, "data.buckets", "cannot be combined with data.sampler = \"%s\", which uses the order of PyTorch; write buckets = 0",
 		     c->data.sampler == GT_SAMPLER_TORCH ? "torch" : "torch-random");
 	if (c->data.buckets > 0 && !c->data.shuffle)
-		FAIL(rd, "data.buckets", "does not go together with data.shuffle = false, which keeps the order of the data; write buckets = 0");
+		FAIL(rd, "data.buckets", "cannot be combined with data.shuffle = false, which keeps the order of the data; write buckets = 0");
 	return GT_OK;
 }
 
@@ -135,11 +136,11 @@ static enum gt_code check_texts(struct gt_reading *rd, struct gt_err *err)
 		return GT_OK;
 	GT_TRY(find_text_key(rd, &rd->conf->data.text_key, err));
 	if (t->tokenizer == GT_TOK_WORDPIECE && !*t->vocab)
-		FAIL(rd, "data.vocab", "expected the vocab.txt of a model with data.tokenizer = \"wordpiece\", got nothing");
+		FAIL(rd, "data.vocab", "expected the path of a model's vocab.txt, which data.tokenizer = \"wordpiece\" needs, got nothing");
 	if (t->tokenizer != GT_TOK_WORDS)
 		t->ngrams = 1;
 	if (t->hash_buckets && t->ngrams < 2)
-		FAIL(rd, "data.hash_buckets", "only n-grams use this key; write data.ngrams = 2 too, or remove it");
+		FAIL(rd, "data.hash_buckets", "only n-grams use this key; write data.ngrams = 2 too, or remove the key");
 	if (!t->hash_buckets && t->ngrams > 1)
 		t->hash_buckets = 1 << 20;
 	return GT_OK;
@@ -154,20 +155,20 @@ static enum gt_code check_targets(struct gt_reading *rd, struct gt_err *err)
 	if (!d->target_columns.n && !*d->label_separator)
 		return GT_OK;
 	if (d->target_columns.n && *d->label_separator)
-		FAIL(rd, "data.target_columns", "does not go together with data.label_separator: a target is either numbers or labels");
+		FAIL(rd, "data.target_columns", "cannot be combined with data.label_separator: targets are either values or labels");
 	if (d->target_columns.n && *d->label_column)
-		FAIL(rd, "data.target_columns", "does not go together with data.label_column: a target is either numbers or a label");
+		FAIL(rd, "data.target_columns", "cannot be combined with data.label_column: targets are either values or a label");
 	if (strlen(d->label_separator) > 1)
 		FAIL(rd, "data.label_separator", "expected one character, got \"%s\"", d->label_separator);
 	const struct gt_loss_row *loss = gt_loss_find(c->train.loss);
 	if (loss && (loss->labels_only || (*d->label_separator && gt_loss_has_classes(loss))))
-		FAIL(rd, key, "does not go together with train.loss = \"%s\", which needs one label for each sample; write \"%s\"", c->train.loss,
+		FAIL(rd, key, "cannot be combined with train.loss = \"%s\", which needs one label for each sample; write \"%s\"", c->train.loss,
 		     *d->label_separator ? "bce" : "mse");
 	if (d->stratify)
-		FAIL(rd, "data.stratify", "does not go together with %s, because samples then have no single class; remove it", key);
+		FAIL(rd, "data.stratify", "cannot be combined with %s, because samples then have no single class; remove the key", key);
 	if (d->on_error == GT_ON_ERROR_SKIP)
-		FAIL(rd, "data.on_error", "\"skip\" does not go together with %s, because a sample without a label cannot be left out of the loss; "
-		     "write \"stop\"", key);
+		FAIL(rd, "data.on_error", "\"skip\" cannot be combined with %s, because the loss cannot leave out a sample without a label; write "
+		     "\"stop\"", key);
 	return GT_OK;
 }
 
@@ -179,7 +180,7 @@ static enum gt_code check_data(struct gt_reading *rd, struct gt_err *err)
 	bool synthetic = !strcmp(d->name, "synthetic") || gt_format_content(d->format) == GT_CONTENT_MADE;
 	bool known = in[0] > 0, image = in[1] * in[2] > 1;
 	if (!d->name[0] && !d->root[0] && !d->train.n && !synthetic)
-		FAIL(rd, "data.name", "expected the name of a dataset, a folder in data.root, or files in data.train, got none of them");
+		FAIL(rd, "data.name", "expected the name of a dataset, a directory in data.root, or files in data.train, got nothing");
 	if (known && in[0] * in[1] > ((int64_t)1 << 31) / in[2])
 		FAIL(rd, "model.input", "expected at most 2^31 elements, got %" PRId64 " x %" PRId64 " x %" PRId64, in[0], in[1], in[2]);
 	if (synthetic && d->samples < 1)
@@ -187,10 +188,10 @@ static enum gt_code check_data(struct gt_reading *rd, struct gt_err *err)
 	if (synthetic && d->classes < 2)
 		FAIL(rd, "data.classes", "expected an integer ≥ 2, which synthetic data needs");
 	if (!synthetic && (d->samples || d->samples_test))
-		FAIL(rd, d->samples ? "data.samples" : "data.samples_test", "only data.name = \"synthetic\" uses this key; remove it");
+		FAIL(rd, d->samples ? "data.samples" : "data.samples_test", "only data.name = \"synthetic\" uses this key; remove the key");
 	const struct gt_loss_row *loss = gt_loss_find(c->train.loss);
 	if (d->on_error == GT_ON_ERROR_SKIP && !reads_texts(d) && loss && !gt_loss_has_classes(loss))
-		FAIL(rd, "data.on_error", "\"skip\" and train.loss = \"%s\" do not go together, because only losses over classes, such as "
+		FAIL(rd, "data.on_error", "\"skip\" and train.loss = \"%s\" cannot be combined, because only losses over classes, such as "
 		     "cross_entropy, can leave out a sample; write \"stop\"", c->train.loss);
 	GT_TRY(check_targets(rd, err));
 	GT_TRY(check_no_images(rd, err));
@@ -198,13 +199,13 @@ static enum gt_code check_data(struct gt_reading *rd, struct gt_err *err)
 	GT_TRY(check_texts(rd, err));
 	if (d->naugment && d->augment[d->naugment - 1].type >= GT_TF_MIXUP && loss && loss->labels_only) {
 		char word[32];
-		FAIL(rd, "data.augment", "\"%s\" and train.loss = \"%s\" do not go together, because mixed targets are no labels; write "
+		FAIL(rd, "data.augment", "\"%s\" and train.loss = \"%s\" cannot be combined, because mixed targets are not labels; write "
 		     "\"cross_entropy\"", gt_transform_word(d->augment[d->naugment - 1].type, word), loss->word);
 	}
 	for (int i = 0; i < 2; i++) {
 		int n = i ? d->std.n : d->mean.n;
 		if (n > GT_MAX_CH || (n > 1 && image && known && n != in[0]))
-			FAIL(rd, i ? "data.std" : "data.mean", "expected 1 number, or one for each of %" PRId64 " channels, got %d", in[0], n);
+			FAIL(rd, i ? "data.std" : "data.mean", "expected one value, or one value for each of %" PRId64 " channels, got %d", in[0], n);
 	}
 	if (known && c->eval.tta != GT_TTA_NONE && (in[1] < 2 || in[2] < 2))
 		FAIL(rd, "eval.tta", "expected images of at least 2 x 2 pixels, but model.input is %" PRId64 " x %" PRId64 " x %" PRId64, in[0],
@@ -233,16 +234,16 @@ enum gt_code gt_conf_check_optimizer(struct gt_reading *rd, const char *shown, c
 	char gamma[64], cycle[64];
 	snprintf(gamma, sizeof gamma, "%s.gamma", sched);
 	if (o->nesterov && (o->momentum <= 0 || o->dampening != 0))
-		FAIL_AT(opt, "nesterov", "expected momentum > 0 and dampening = 0 beside nesterov = true, got %g and %g",
+		FAIL_AT(opt, "nesterov", "expected momentum > 0 and dampening = 0 with nesterov = true, got momentum %g and dampening %g",
 		        o->momentum, o->dampening);
 	if (o->ns.n != 3)
-		FAIL_AT(opt, "ns_coefficients", "expected 3 numbers, got %d", o->ns.n);
+		FAIL_AT(opt, "ns_coefficients", "expected 3 coefficients, got %d", o->ns.n);
 	snprintf(cycle, sizeof cycle, "%s.cycle_momentum", sched);
 	if (s->cycle_momentum && gt_conf_given(root, cycle) && !gt_conf_has_momentum(o))
-		FAIL_AT(sched, "cycle_momentum", "expected an optimizer with betas or with momentum > 0 beside cycle_momentum = true, got %s; "
-		        "write momentum = 0.9 in the optimizer, or remove cycle_momentum", gt_optimizer_rows[o->type].word);
+		FAIL_AT(sched, "cycle_momentum", "expected an optimizer with betas or with momentum > 0 for cycle_momentum = true, got %s; write "
+		        "momentum = 0.9 in the optimizer, or remove cycle_momentum", gt_optimizer_rows[o->type].word);
 	if (s->cycle_momentum && o->type == GT_OPT_NADAM)
-		FAIL_AT(sched, "cycle_momentum", "cycle_momentum = true and the optimizer \"nadam\" do not go together, because its bias "
+		FAIL_AT(sched, "cycle_momentum", "cycle_momentum = true and the optimizer \"nadam\" cannot be combined, because nadam's bias "
 		        "correction would depend on the momenta of all earlier steps; write cycle_momentum = false");
 	if (s->type == GT_SCHED_EXPONENTIAL && !gt_conf_given(root, gamma) && gt_conf_given(root, sched))
 		FAIL_AT(sched, "gamma", "expected a number ≥ 0, which an exponential schedule needs, got nothing");
@@ -250,7 +251,7 @@ enum gt_code gt_conf_check_optimizer(struct gt_reading *rd, const char *shown, c
 		FAIL_AT(sched, "gamma", "expected a number ≥ 0, which mode = \"exp_range\" needs, got nothing");
 	for (int i = 1; i < s->milestones.n; i++)
 		if (s->milestones.v[i] <= s->milestones.v[i - 1])
-			FAIL_AT(sched, "milestones", "expected ascending numbers, got %g after %g", s->milestones.v[i], s->milestones.v[i - 1]);
+			FAIL_AT(sched, "milestones", "expected times in ascending order, got %g after %g", s->milestones.v[i], s->milestones.v[i - 1]);
 	if (s->type == GT_SCHED_MULTISTEP && !s->milestones.n)
 		FAIL_AT(sched, "milestones", "expected at least one number, got none");
 	return GT_OK;
@@ -269,7 +270,7 @@ static enum gt_code check_train(struct gt_reading *rd, struct gt_err *err)
 	if (t->class_weights.n > 0 && !(sum > 0))
 		FAIL(rd, "train.class_weights", "expected at least one number > 0, got none");
 	if (t->clip_norm > 0 && t->clip_value > 0)
-		FAIL(rd, "train.clip_value", "train.clip_value and train.clip_norm do not go together, got %g and %g; remove one of them",
+		FAIL(rd, "train.clip_value", "expected either train.clip_value or train.clip_norm, got %g and %g; remove one key",
 		     t->clip_value, t->clip_norm);
 	return gt_conf_check_optimizer(rd, "", rd->root, "train.optimizer", "train.schedule", o, s, err);
 }
@@ -308,8 +309,8 @@ static enum gt_code check_cuts(struct gt_reading *rd, struct gt_err *err)
 			return CUT_FAIL("expected names of layers, got \"%.60s\"%s%s%s", p->cuts.v[k], g.best ? "; did you mean \"" : "",
 			                g.best ? g.best : "", g.best ? "\"?" : "");
 		if (i == 0)
-			return CUT_FAIL("expected layers that begin the second and later stages, got \"%.60s\", which is the first layer of the model",
-			                p->cuts.v[k]);
+			return CUT_FAIL("expected the first layers of the second and later stages, got \"%.60s\", which is the first layer of the "
+			                "model", p->cuts.v[k]);
 		if (k && i <= p->cut[k - 1])
 			return CUT_FAIL("expected layers in the order of the model, got \"%.60s\" after \"%.60s\"", p->cuts.v[k], p->cuts.v[k - 1]);
 		p->cut[k] = i;
@@ -325,8 +326,8 @@ static enum gt_code check_pipe(struct gt_reading *rd, struct gt_err *err)
 	const struct gt_conf_parallel *p = &c->parallel;
 	if (c->reproducible == GT_REPRO_WORLD && c->train.clip_norm > 0)
 		FAIL(rd, "train.clip_norm",
-		     "expected 0 beside reproducible = \"world\" and parallel.mode = \"pipe\", because the last bits of a norm depend on where "
-		     "the model is cut");
+		     "expected 0 with reproducible = \"world\" and parallel.mode = \"pipe\", because the last bits of a norm depend on the "
+		     "division into stages");
 	if (p->nproc % p->replicas)
 		FAIL(rd, "parallel.replicas", "expected a divisor of parallel.nproc = %" PRId64 ", got %" PRId64, p->nproc, p->replicas);
 	GT_COLLECT(rd, err, check_cuts(rd, err));
@@ -337,7 +338,7 @@ static enum gt_code check_log(struct gt_reading *rd, struct gt_err *err)
 {
 	const char *uri = rd->conf->log.mlflow.uri;
 	if (rd->conf->log.histograms && !rd->conf->log.tensorboard)
-		FAIL(rd, "log.histograms", "expected 0 without log.tensorboard = true, whose files get the histograms, got %" PRId64,
+		FAIL(rd, "log.histograms", "expected 0, because histograms need log.tensorboard = true, got %" PRId64,
 		     rd->conf->log.histograms);
 	size_t scheme = !strncmp(uri, "http://", 7) ? 7 : !strncmp(uri, "https://", 8) ? 8 : 0;
 	if (!*uri)
@@ -345,7 +346,7 @@ static enum gt_code check_log(struct gt_reading *rd, struct gt_err *err)
 	if (!scheme || !uri[scheme] || uri[strcspn(uri, " \t\r\n?#")] || strlen(uri) > 400)
 		FAIL(rd, "log.mlflow.uri", "expected an address such as \"http://127.0.0.1:5000\", got \"%.80s\"", uri);
 	else if (memchr(uri + scheme, '@', strcspn(uri + scheme, "/")))
-		FAIL(rd, "log.mlflow.uri", "expected an address without user and password, which every checkpoint would contain; set "
+		FAIL(rd, "log.mlflow.uri", "expected an address without user and password, because every checkpoint contains the address; set "
 		                           "MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD in the environment");
 	if (!*rd->conf->log.mlflow.experiment || strlen(rd->conf->log.mlflow.experiment) > 400)
 		FAIL(rd, "log.mlflow.experiment", "expected a name of 1 to 400 bytes, got \"%.80s\"", rd->conf->log.mlflow.experiment);
@@ -371,7 +372,7 @@ static enum gt_code check_run(struct gt_reading *rd, struct gt_err *err)
 		struct gt_metric m;
 		if (gt_metric_parse(watched[i].metric, &m) && m.split == GT_VALID && c->data.valid <= 0 && !may_be_files(&c->data) &&
 		    !gt_format_has_valid(c->data.format))
-			FAIL(rd, watched[i].key, "expected data.valid > 0 beside \"%s\", got 0", watched[i].metric);
+			FAIL(rd, watched[i].key, "expected data.valid > 0, which the metric \"%s\" needs, got 0", watched[i].metric);
 	}
 	if (metric[0] && gt_metric_falls(metric) != c->checkpoint.best_mode)
 		FAIL(rd, "checkpoint.best.mode", "expected \"%s\" for %s, got \"%s\"", gt_metric_falls(metric) ? "min" : "max", metric,
@@ -380,15 +381,15 @@ static enum gt_code check_run(struct gt_reading *rd, struct gt_err *err)
 		FAIL(rd, "parallel.shards", "expected a power of two, got %" PRId64, p->shards);
 	if (c->reproducible == GT_REPRO_WORLD && c->data.sampler == GT_SAMPLER_TORCH)
 		FAIL(rd, "data.sampler",
-		     "expected \"gtrain\" beside reproducible = \"world\", because the samples that torch's sampler selects depend on the number "
-		     "of ranks");
+		     "expected \"gtrain\" with reproducible = \"world\", because the samples that torch's sampler selects depend on the number of "
+		     "ranks");
 	if (c->reproducible == GT_REPRO_WORLD && p->sync_bn)
 		FAIL(rd, "parallel.sync_bn",
-		     "expected false beside reproducible = \"world\", where each virtual shard of a batch has statistics of its own");
+		     "expected false with reproducible = \"world\", where each virtual shard of a batch has its own statistics");
 	if (c->reproducible == GT_REPRO_WORLD && p->mode == GT_MODE_ZERO && c->train.clip_norm > 0)
 		FAIL(rd, "train.clip_norm",
-		     "expected 0 beside reproducible = \"world\" and parallel.mode = \"zero\", because the norm of sharded gradients depends on "
-		     "the number of ranks");
+		     "expected 0 with reproducible = \"world\" and parallel.mode = \"zero\", because the norm of sharded gradients depends on the "
+		     "number of ranks");
 	return p->mode == GT_MODE_PIPE ? check_pipe(rd, err) : GT_OK;
 }
 

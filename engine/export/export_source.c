@@ -68,7 +68,7 @@ enum gt_code gt_export_param_read(const struct gt_export_source *s, int param, v
 	GT_TRY(gt_ckpt_read(s->ckpt, 0, name, &d, out, err));
 	if (gt_first_nonfinite(out, d.dtype, gt_tdesc_count(&d)) < 0)
 		return GT_OK;
-	return gt_fail(err, GT_EDATA, "%s: %s is not finite; choose an older checkpoint", gt_ckpt_path(s->ckpt), name);
+	return gt_fail(err, GT_EDATA, "%s: %s has values that are not finite; choose an older checkpoint", gt_ckpt_path(s->ckpt), name);
 }
 
 const char *gt_export_class_name(const struct gt_export_source *s, int64_t i)
@@ -89,11 +89,11 @@ void gt_export_notes(const struct gt_export_source *s, const struct gt_export_sp
 	if (!spec->note)
 		return;
 	if (s->precision == GT_PREC_BF16 || s->precision == GT_PREC_FP16) {
-		snprintf(text, sizeof text, "the run has computed in %s; the exported weights are its f32 weights, and the model computes in f32",
-		         gt_precision_names[s->precision]);
+		snprintf(text, sizeof text, "the run computed in %s; the exported weights are the run's f32 weights, and the exported model "
+		         "computes in f32", gt_precision_names[s->precision]);
 		spec->note(spec->user, text);
 	}
 	if (c->eval.tta != GT_TTA_NONE)
-		spec->note(spec->user, "eval.tta is not part of the exported model: an evaluation of the run averages several views of each image, "
-		                       "the model sees one");
+		spec->note(spec->user, "the exported model does not include eval.tta: evaluations of the run average several views of each image, "
+		                       "the exported model uses one view");
 }

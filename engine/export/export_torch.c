@@ -75,7 +75,8 @@ static enum gt_code rename_directory(const char *tmp, const char *path, struct g
 	if (!rename(tmp, path))
 		return gt_path_parent(parent, path, err) == GT_OK ? gt_dir_sync(parent, err) : GT_ECANTCREAT;
 	if (errno == ENOTEMPTY || errno == EEXIST || errno == ENOTDIR)
-		return gt_fail(err, GT_ECANTCREAT, "%s: expected the name of a new or empty directory, got one that exists; remove it first", path);
+		return gt_fail(err, GT_ECANTCREAT, "%s: expected the name of a new or empty directory, got an existing file or directory; remove "
+		               "it first", path);
 	return gt_fail(err, GT_ECANTCREAT, "%s: cannot create: %s", path, strerror(errno));
 }
 
@@ -86,7 +87,7 @@ static enum gt_code trim_path(const char *path, char *buf, struct gt_err *err)
 	while (n > 1 && path[n - 1] == '/')
 		n--;
 	if (n >= GT_PATH_SIZE)
-		return gt_fail(err, GT_ECANTCREAT, "%.100s...: the path is too long", path);
+		return gt_fail(err, GT_ECANTCREAT, "%.100s...: this path is too long", path);
 	memcpy(buf, path, n);
 	buf[n] = '\0';
 	return GT_OK;

@@ -128,7 +128,7 @@ static void write_summary(FILE *f, const struct gt_export_source *s)
 		fprintf(f, "\". It predicts %d number%s.\n", s->session->data.nvalues, s->session->data.nvalues > 1 ? "s" : "");
 	else
 		fprintf(f, "\". It has %" PRId64 " outputs.\n", classes ? classes : gt_graph_desc(s->graph, s->graph->output)->dim[1]);
-	fprintf(f, "It has %" PRId64 " parameters, and its weights are those after %" PRId64 " optimizer steps.\n",
+	fprintf(f, "It has %" PRId64 " parameters, and its weights are the weights after %" PRId64 " optimizer steps.\n",
 	        gt_graph_num_params(s->graph), gt_ckpt_meta(s->ckpt)->step);
 }
 
@@ -151,8 +151,15 @@ static void write_transforms(FILE *f, struct gt_transform_list list)
 static void write_use(FILE *f, const struct gt_export_source *s)
 {
 	const struct gt_conf_data *d = &s->conf->data;
-	fprintf(f, "\n## Use\n\n```python\nfrom model import load\n\nmodel = load()  # model.safetensors, for evaluation\n```\n\n"
-	           "`model.py` needs torch only; its first lines show the inputs.");
+	fprintf(f, "\n## Use\n"
+	           "\n"
+	           "```python\n"
+	           "from model import load\n"
+	           "\n"
+	           "model = load()  # model.safetensors, for evaluation\n"
+	           "```\n"
+	           "\n"
+	           "`model.py` needs only torch; its first lines describe the inputs.");
 	if (s->conf->model.input[0]) {
 		fprintf(f, " Images are normalised: (pixel / 255 - mean) / std, with the mean");
 		for (int i = 0; i < d->mean.n; i++)
@@ -213,7 +220,7 @@ static void write_scores(FILE *f, const struct facts *a, int64_t step)
 				has[k] = measured[i] = some = true;
 	fprintf(f, "\n## Scores\n\n");
 	if (!some) {
-		fprintf(f, "The run has measured none at step %" PRId64 ".\n", step);
+		fprintf(f, "The run has measured no scores at step %" PRId64 ".\n", step);
 		return;
 	}
 	fprintf(f, "Measured by the run at step %" PRId64 "; \"train\": over the last epoch, during training.\n\n", step);

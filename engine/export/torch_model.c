@@ -160,7 +160,7 @@ static void write_tied(FILE *f, const struct gt_graph *g)
 			fprintf(f, "%s\"%s\": \"%s\"", comma, g->params[i].alias[k], g->params[i].name);
 			comma = ", ";
 		}
-	fprintf(f, "}  # weights that the file has under the name of another layer\n");
+	fprintf(f, "}  # weights that the file stores under the name of another layer\n");
 }
 
 /* A JSON string is also a Python string. */
@@ -187,7 +187,10 @@ static void write_docstring(FILE *f, const struct gt_export_source *s)
 {
 	const struct gt_graph *g = s->graph;
 	char name[16], shape[96];
-	fprintf(f, "\"\"\"A network that gtrain %s has trained. This file needs torch only.\n\n    from model import load\n    model = load()\n"
+	fprintf(f, "\"\"\"A network that gtrain %s has trained. This file needs only torch.\n"
+	        "\n"
+	        "    from model import load\n"
+	        "    model = load()\n"
 	        "    output = model(", GT_VERSION);
 	for (int i = 0; i < g->ninputs; i++)
 		fprintf(f, "%s%s", i ? ", " : "", input_variable(g, i, name));

@@ -36,7 +36,7 @@ const char gt_torch_class[] =
 const char gt_torch_load[] =
     "\n\n"
     "def read_safetensors(path):\n"
-    "    \"\"\"The tensors of a file of 32-bit floats and 64-bit integers; safetensors.torch.load_file does the same.\"\"\"\n"
+    "    \"\"\"Reads the tensors of a file of 32-bit floats and 64-bit integers, like safetensors.torch.load_file.\"\"\"\n"
     "    types = {\"F32\": torch.float32, \"I64\": torch.int64}\n"
     "    with open(path, \"rb\") as f:\n"
     "        (n,) = struct.unpack(\"<Q\", f.read(8))\n"
@@ -48,9 +48,10 @@ const char gt_torch_load[] =
     "        values = torch.frombuffer(data, dtype=torch.uint8, count=end - begin, offset=begin).clone()\n"
     "        state[name] = values.view(types[t[\"dtype\"]]).reshape(t[\"shape\"])\n"
     "    return state\n"
-    "\n\n"
+    "\n"
+    "\n"
     "def load(path=None):\n"
-    "    \"\"\"The model with the weights of a file (default: model.safetensors beside this one), for evaluation.\"\"\"\n"
+    "    \"\"\"Returns the model with the weights of a file, for evaluation; default: model.safetensors beside this file.\"\"\"\n"
     "    model = Model()\n"
     "    state = read_safetensors(path or os.path.join(os.path.dirname(os.path.abspath(__file__)), \"model.safetensors\"))\n"
     "    for name, owner in TIED.items():\n"
@@ -62,7 +63,7 @@ const char *const gt_torch_helper_text[GT_TORCH_HELPERS] = {
     [GT_TORCH_DROP_PATH] =
         "\n\n"
         "class DropPath(nn.Module):\n"
-        "    \"\"\"Stochastic depth: in training, zeroes whole samples at random and scales the others.\"\"\"\n"
+        "    \"\"\"Stochastic depth: in training, sets random samples to 0 and scales the other samples.\"\"\"\n"
         "\n"
         "    def __init__(self, p):\n"
         "        super().__init__()\n"
@@ -76,7 +77,7 @@ const char *const gt_torch_helper_text[GT_TORCH_HELPERS] = {
     [GT_TORCH_BAG] =
         "\n\n"
         "def bag(table, tokens, lengths):\n"
-        "    \"\"\"An nn.EmbeddingBag of the first tokens of each sample.\"\"\"\n"
+        "    \"\"\"Applies an nn.EmbeddingBag to the first lengths[i] tokens of each sample i.\"\"\"\n"
         "    lengths = lengths.clamp(0, tokens.shape[1])\n"
         "    inside = torch.arange(tokens.shape[1], device=tokens.device) < lengths[:, None]\n"
         "    return table(tokens[inside], lengths.cumsum(0) - lengths)\n",
@@ -91,7 +92,7 @@ const char *const gt_torch_helper_text[GT_TORCH_HELPERS] = {
     [GT_TORCH_POOL] =
         "\n\n"
         "def pool_tokens(x, mode, lengths=None):\n"
-        "    \"\"\"[batch, tokens, features] to [batch, features], of the tokens within the lengths; 0 without a token.\"\"\"\n"
+        "    \"\"\"Pools the tokens within the lengths: [batch, tokens, features] to [batch, features]; 0 without tokens.\"\"\"\n"
         "    if lengths is None:\n"
         "        lengths = torch.full((len(x),), x.shape[1], device=x.device)\n"
         "    lengths = lengths.clamp(0, x.shape[1])\n"
@@ -106,7 +107,7 @@ const char *const gt_torch_helper_text[GT_TORCH_HELPERS] = {
     [GT_TORCH_ATTEND] =
         "\n\n"
         "def attend(attention, x, lengths=None, causal=False):\n"
-        "    \"\"\"An nn.MultiheadAttention of a sequence to itself, within the lengths.\"\"\"\n"
+        "    \"\"\"Applies an nn.MultiheadAttention as self-attention within the lengths.\"\"\"\n"
         "    hidden = later = None\n"
         "    if causal:\n"
         "        later = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool, device=x.device).triu(1)\n"
@@ -120,7 +121,7 @@ const char *const gt_torch_helper_text[GT_TORCH_HELPERS] = {
     [GT_TORCH_RECUR] =
         "\n\n"
         "def recur(rnn, x, lengths=None, last=False):\n"
-        "    \"\"\"The outputs of an nn.LSTM or nn.GRU, 0 beyond the lengths; last: its last state in each direction.\"\"\"\n"
+        "    \"\"\"Returns the outputs of an nn.LSTM or nn.GRU, 0 beyond the lengths; last: the last state in each direction.\"\"\"\n"
         "    if lengths is None:\n"
         "        y, state = rnn(x)\n"
         "    else:\n"

@@ -74,8 +74,8 @@ static void put_matrix_cell(FILE *f, int64_t n, int64_t row, bool diagonal)
 
 static void put_matrix(const struct gt_class_report *r, FILE *f)
 {
-	fputs("<h3>Confusion matrix</h3>\n<p class=\"hint\">A row is a class, a column a prediction. The shade of a cell is its share of the "
-	      "row; right predictions have a frame.</p>\n", f);
+	fputs("<h3>Confusion matrix</h3>\n<p class=\"hint\">A row is a class, a column a prediction. The shade of a cell is its fraction of "
+	      "the row; correct predictions have a frame.</p>\n", f);
 	fputs("<div class=\"wide\" role=\"region\" aria-label=\"Confusion matrix\" tabindex=\"0\"><table class=\"matrix\" id=\"matrix\">\n"
 	      "<thead><tr><td></td>", f);
 	for (int64_t c = 0; c < r->classes; c++) {

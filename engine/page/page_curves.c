@@ -100,7 +100,7 @@ enum gt_code gt_page_curves(const struct gt_page_facts *p, FILE *f, struct gt_er
 	if (!c->npanels)
 		return GT_OK;
 	gt_html_section(f, "curves", "Curves");
-	fputs("<p class=\"hint\">Pale lines are single training steps. Point at a curve for its values, or focus it and use the arrow "
+	fputs("<p class=\"hint\">Pale lines show single training steps. Point at a curve to see values, or focus the curve and use the arrow "
 	      "keys.</p>\n<div class=\"charts curves\">\n", f);
 	bool few = p->eval && p->eval->classes && p->eval->classes <= 5; /* top-5 accuracy is then always 1 */
 	for (int i = 0; i < c->npanels; i++)

@@ -76,13 +76,13 @@ static void measure_steps(struct gt_page_facts *p, struct gt_conf *c)
 	struct gt_err why = {0};
 	double step = p->run.step ? p->run.seconds / (double)p->run.step : 0;
 	if (!p->eval)
-		p->unmeasured = "The time of a layer was not measured, because the data was not found.";
+		p->unmeasured = "The times of layers were not measured, because the data was not found.";
 	else if (!strcmp(p->run.state, "running"))
-		p->unmeasured = "The time of a layer was not measured, because the run is going on.";
+		p->unmeasured = "The times of layers were not measured, because the run still trains.";
 	else if (step * BENCH_STEPS * 4 > BENCH_SECONDS)
-		p->unmeasured = "The time of a layer was not measured, because the steps of this run are long; gtrain bench measures it.";
+		p->unmeasured = "The times of layers were not measured, because steps of this run are long; gtrain bench measures them.";
 	else if (gt_bench(c, &o, BENCH_STEPS, &p->bench, &why))
-		p->unmeasured = gt_arena_printf(p->arena, "The time of a layer was not measured: %s", why.msg);
+		p->unmeasured = gt_arena_printf(p->arena, "The times of layers were not measured: %s", why.msg);
 }
 
 static enum gt_code plan_layers(struct gt_page_facts *p, struct gt_err *err)

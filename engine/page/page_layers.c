@@ -73,7 +73,7 @@ static void put_totals(const struct gt_page_facts *p, FILE *f)
 	if (p->bench) {
 		fprintf(f, " A training step of one rank takes %.3f ms on ", p->bench->step_ms);
 		gt_html_text(f, p->bench->device);
-		fprintf(f, ": %.0f samples/s. The time of a layer is that of its forward and backward pass and its update.",
+		fprintf(f, ": %.0f samples/s. The time of a layer includes its forward pass, backward pass and update.",
 		        p->bench->samples_per_s);
 	}
 	fputs("</p>\n", f);

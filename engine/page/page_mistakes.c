@@ -37,7 +37,7 @@ static enum gt_code put_image(const struct gt_page_facts *p, const struct gt_mis
 	GT_TRY(gt_png_encode(small, w, h, (int)x->channels, &png, &n, err));
 	size_t bytes = (n + 2) / 3 * 4;
 	if (bytes > *most) {
-		fputs("<p class=\"hint\">The image is left out, because the page would be too large.</p>\n", f);
+		fputs("<p class=\"hint\">The image is left out, because the page would be too large with it.</p>\n", f);
 		free(png);
 		return GT_OK;
 	}

@@ -57,7 +57,7 @@ static void put_last_scores(const struct gt_page_facts *p, FILE *f)
 		for (int i = 0; i < GT_SCORE_COUNT; i++)
 			if (!isnan(p->run.last[split][i]))
 				put_fact(f, gt_score_rows[i].label, gt_page_value(value, p->run.last[split][i]),
-				         split == 1 ? "valid, the last in the log" : "test, the last in the log");
+				         split == 1 ? "valid, last value in the log" : "test, last value in the log");
 }
 
 static void put_progress(const struct gt_page_facts *p, FILE *f)
@@ -101,7 +101,7 @@ static void put_commands(const struct gt_page_facts *p, FILE *f)
 	char path[4300], word[4500];
 	const char *dir = p->run.dir;
 	gt_html_section(f, "repeat", "Repeat this run");
-	fputs("<p>The resolved config of the run has all of its settings, the seed included.</p>\n<pre tabindex=\"0\"><code>gtrain run ", f);
+	fputs("<p>The resolved config of the run has all its settings, including the seed.</p>\n<pre tabindex=\"0\"><code>gtrain run ", f);
 	gt_html_text(f, quote_path(dir, "/config.cfg", path, sizeof path, word, sizeof word));
 	fputs(" -o ", f);
 	gt_html_text(f, quote_path(dir, "-again", path, sizeof path, word, sizeof word));

@@ -34,7 +34,8 @@ static enum gt_code collect_oldest_window(struct gt_session *s, struct gt_err *e
 	GT_TRY(gt_exec_collect(&s->exec, &w, err));
 	for (int i = 0; i < w->n; i++)
 		if (w->scalars[i].skip)
-			return gt_fail(err, GT_EDIVERGED, "diverged at step %lld of the benchmark", (long long)w->step_args[i * w->prog->nmicro].step);
+			return gt_fail(err, GT_EDIVERGED, "training diverged at step %lld of the benchmark",
+			               (long long)w->step_args[i * w->prog->nmicro].step);
 	return GT_OK;
 }
 

@@ -213,7 +213,7 @@ static const char *explain_type(const struct gt_table_fact *f, char *buf, size_t
 	if (f->type != GT_COLUMN_TARGET && f->inferred == f->type && f->why)
 		snprintf(buf, size, "given; %s", f->why);
 	else if (f->type != GT_COLUMN_TARGET && f->why)
-		snprintf(buf, size, "given; else %s: %s", gt_column_type_names[f->inferred], f->why);
+		snprintf(buf, size, "given; without the entry, %s: %s", gt_column_type_names[f->inferred], f->why);
 	return buf;
 }
 

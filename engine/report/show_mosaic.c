@@ -193,7 +193,7 @@ enum gt_code gt_shown_check_path(const char *path, const char *option, struct gt
 	size_t n = strlen(path);
 	return n > 4 && !strcmp(path + n - 4, ".png") && path[n - 5] != '/'
 	           ? GT_OK
-	           : gt_fail(err, GT_EUSAGE, "%s: expected a file that ends in .png, got '%.500s'", option, path);
+	           : gt_fail(err, GT_EUSAGE, "%s: expected a file name that ends in .png, got '%.500s'", option, path);
 }
 
 enum gt_code gt_shown_write(const struct gt_shown *b, const char *path, struct gt_err *err)
@@ -205,7 +205,7 @@ enum gt_code gt_shown_write(const struct gt_shown *b, const char *path, struct g
 	for (int i = 0; i < b->n; i++)
 		some |= b->sample[i].image.c > 0;
 	if (!some)
-		return gt_fail(err, GT_EUSAGE, "--out: expected data with images, got %s; without --out, its samples are printed", b->where);
+		return gt_fail(err, GT_EUSAGE, "--out: expected data with images, got %s; leave --out out to print the samples", b->where);
 	enum gt_code code = draw_mosaic(b, &picture, err);
 	if (code == GT_OK)
 		code = gt_png_encode(picture.rgb, picture.w, picture.h, 3, &data, &n, err);

@@ -148,7 +148,7 @@ static enum gt_code read_table(struct gt_show_job *j, struct gt_err *err)
 	GT_TRY(gt_dataset_read(&spec, split, &j->raw, err));
 	if (j->raw.n == j->data->n)
 		return GT_OK;
-	return gt_fail(err, GT_EDATA, "%.400s: expected %lld rows, as when the table was read before, got %lld", j->data->where,
+	return gt_fail(err, GT_EDATA, "%.400s: expected %lld rows, as in the first reading of the table, got %lld", j->data->where,
 	               (long long)j->data->n, (long long)j->raw.n);
 }
 

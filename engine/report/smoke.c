@@ -137,7 +137,7 @@ static enum gt_code open_last_checkpoint(const char *path, const char *which, st
 	GT_TRY(gt_ckpt_open(path, which, true, NULL, NULL, out, err));
 	if (gt_ckpt_meta(*out)->step == GT_SMOKE_STEPS)
 		return GT_OK;
-	enum gt_code code = gt_fail(err, GT_EINTERNAL, "%s: the last checkpoint is that of step %lld, expected step %d", path,
+	enum gt_code code = gt_fail(err, GT_EINTERNAL, "%s: the last checkpoint has step %lld, expected step %d", path,
 	                            (long long)gt_ckpt_meta(*out)->step, GT_SMOKE_STEPS);
 	gt_ckpt_close(*out);
 	return code;
@@ -215,10 +215,8 @@ static enum gt_code report_tensor_diff(const struct gt_ckpt *a, const struct gt_
 		n += !same;
 	}
 	return gt_fail(err, GT_EFAIL,
-	               "the resumed run and the uninterrupted one end with different bits: %d of %d tensors of %s differ, the first of them "
-	               "is %s",
-	               n,
-	               all, gt_ckpt_file_name(file), first ? first : "none (only the files differ)");
+	               "the resumed run and the uninterrupted run end with different bits: %d of %d tensors of %s differ, the first of them is "
+	               "%s", n, all, gt_ckpt_file_name(file), first ? first : "none (only the headers of the files differ)");
 }
 
 static enum gt_code compare_state(const struct gt_ckpt_meta *a, const struct gt_ckpt_meta *b, struct gt_err *err)
@@ -228,7 +226,7 @@ static enum gt_code compare_state(const struct gt_ckpt_meta *a, const struct gt_
 		double a, b;
 	} v[] = {
 		{"epoch", (double)a->epoch, (double)b->epoch},
-		{"sample of the epoch", (double)a->cursor, (double)b->cursor},
+		{"next sample of the epoch", (double)a->cursor, (double)b->cursor},
 		{"loss scale", a->loss_scale, b->loss_scale},
 		{"steps since the loss scale changed", (double)a->good_steps, (double)b->good_steps},
 		{"best step", a->has_best ? (double)a->best_step : -1, b->has_best ? (double)b->best_step : -1},
@@ -236,7 +234,7 @@ static enum gt_code compare_state(const struct gt_ckpt_meta *a, const struct gt_
 	};
 	for (size_t i = 0; i < sizeof v / sizeof *v; i++)
 		if (v[i].a != v[i].b)
-			return gt_fail(err, GT_EFAIL, "the resumed run and the uninterrupted one end in different states: %s is %.17g, expected %.17g",
+			return gt_fail(err, GT_EFAIL, "the resumed run and the uninterrupted run end in different states: %s is %.17g, expected %.17g",
 			               v[i].name, v[i].b, v[i].a);
 	return GT_OK;
 }
@@ -248,7 +246,7 @@ static enum gt_code compare_checkpoints(struct smoke *s, const struct gt_ckpt *a
 	GT_TRY(gt_ckpt_manifest_read(gt_ckpt_path(b), s->arena, &m[1], err));
 	for (int i = GT_CKPT_MODEL; i <= GT_CKPT_OPTIMIZER; i++) {
 		if (m[0].file[i].there != m[1].file[i].there)
-			return gt_fail(err, GT_EFAIL, "the resumed run and the uninterrupted one end in different states: only one of them has %s",
+			return gt_fail(err, GT_EFAIL, "the resumed run and the uninterrupted run end in different states: only one run has %s",
 			               gt_ckpt_file_name(i));
 		if (!m[0].file[i].there)
 			continue;
@@ -289,7 +287,7 @@ static enum gt_code make_directories(struct smoke *s, struct gt_err *err)
 		GT_NEW_STR(dir, gt_arena_printf(s->arena, "%s/gtrain-smoke-XXXXXX", base && *base ? base : "/tmp"), err);
 		if (!mkdtemp(dir))
 			return gt_fail(err, GT_ECANTCREAT,
-			               "%s: cannot create a temporary directory: %s; name another one with --out DIR or the variable TMPDIR", dir,
+			               "%s: cannot create a temporary directory: %s; name another directory with --out DIR or the variable TMPDIR", dir,
 			               strerror(errno));
 		s->dir = dir;
 	}
@@ -297,7 +295,7 @@ static enum gt_code make_directories(struct smoke *s, struct gt_err *err)
 	GT_NEW_STR(s->whole, gt_arena_printf(s->arena, "%s/uninterrupted", s->dir), err);
 	GT_NEW_STR(s->made, gt_arena_printf(s->arena, "%s/made-up", s->dir), err);
 	if (!lstat(s->run, &st) || !lstat(s->whole, &st) || !lstat(s->made, &st))
-		return gt_fail(err, GT_ECANTCREAT, "%s: the directory contains an earlier smoke test; remove it, or name another directory with "
+		return gt_fail(err, GT_ECANTCREAT, "%s: this directory contains an earlier smoke test; remove it, or name another directory with "
 		               "--out",
 		               s->dir);
 	return GT_OK;

@@ -151,7 +151,7 @@ static enum gt_code make_table(const struct gt_conf *c, const char *dir, int64_t
 	GT_TRY(gt_stand_in_table(path, &spec, classes ? GT_STAND_IN_WORDS : d->targets == GT_TARGETS_LABELS ? GT_STAND_IN_BITS
 	                                                                                                    : GT_STAND_IN_NUMBERS,
 	                         d->classes > 0 ? d->classes : 2, n, err));
-	GT_NEW_STR(shown->data, gt_arena_printf(a, "made-up rows of the %d columns", d->ncolumns), err);
+	GT_NEW_STR(shown->data, gt_arena_printf(a, "generated rows of the %d columns", d->ncolumns), err);
 	GT_TRY(set_path(p, a, err, "data.train", path, true));
 	GT_TRY(set_text(p, a, err, "data.encoding", "utf-8"));
 	return d->test.n ? set_path(p, a, err, "data.test", path, true) : GT_OK;
@@ -166,7 +166,7 @@ static enum gt_code make_texts(const struct gt_conf *c, const char *dir, int64_t
 	GT_TRY(gt_stand_in_texts(path, classes, n, err));
 	GT_TRY(gt_path_join(path, dir, "test", err));
 	GT_TRY(gt_stand_in_texts(path, classes, n, err));
-	GT_NEW_STR(shown->data, gt_arena_printf(a, "made-up texts of %lld classes", (long long)classes), err);
+	GT_NEW_STR(shown->data, gt_arena_printf(a, "generated texts of %lld classes", (long long)classes), err);
 	return set_path(p, a, err, "data.root", dir, false);
 }
 
@@ -200,7 +200,8 @@ static enum gt_code report_or_make_data(struct gt_conf *c, const char *dir, stru
 	enum gt_code code = gt_check(c, NULL, p->ranks, false, json, r, &why);
 	if (code == GT_ENOINPUT && table && !c->data.ncolumns) {
 		struct gt_err said = why;
-		gt_fail(&why, code, "%.700s; a smoke test makes rows if data.columns lists the columns, as `gtrain init` writes them", said.msg);
+		gt_fail(&why, code, "%.700s; a smoke test generates rows if data.columns lists the columns, as in configs that `gtrain init` "
+		        "writes", said.msg);
 	}
 	if (code != GT_ENOINPUT || (!text && (!table || !c->data.ncolumns))) {
 		if (err && code != GT_OK)
@@ -217,7 +218,7 @@ static enum gt_code replace_missing_weights(const struct gt_conf *c, const struc
 {
 	if (o->init || !*c->pretrained.file || !access(c->pretrained.file, F_OK) || errno != ENOENT)
 		return GT_OK;
-	GT_NEW_STR(shown->weights, gt_arena_printf(a, "initial ones: %s does not exist", c->pretrained.file), err);
+	GT_NEW_STR(shown->weights, gt_arena_printf(a, "initial values, because %s does not exist", c->pretrained.file), err);
 	GT_TRY(set_text(p, a, err, "model.pretrained.file", "\"\""));
 	return set_text(p, a, err, "model.pretrained.map", "()");
 }
@@ -303,11 +304,11 @@ enum gt_code gt_smoke_check(const struct gt_run_opts *o, struct gt_err *err)
 {
 	struct gt_world w;
 	if (o->nnodes > 1)
-		return gt_fail(err, GT_EUSAGE, "--smoke and --nnodes %d do not go together, because a smoke test runs on one host", o->nnodes);
+		return gt_fail(err, GT_EUSAGE, "--smoke and --nnodes %d cannot be combined, because a smoke test runs on one host", o->nnodes);
 	if (o->max_restarts)
-		return gt_fail(err, GT_EUSAGE, "--smoke and --max-restarts do not go together, because a smoke test ends with the first failure");
+		return gt_fail(err, GT_EUSAGE, "--smoke and --max-restarts cannot be combined, because a smoke test ends with the first failure");
 	if (o->time_limit_s > 0)
-		return gt_fail(err, GT_EUSAGE, "--smoke and --time-limit do not go together, because the uninterrupted run must reach its end");
+		return gt_fail(err, GT_EUSAGE, "--smoke and --time-limit cannot be combined, because the uninterrupted run must reach its end");
 	if (o->link)
 		return gt_fail(err, GT_EUSAGE, "--smoke: a launcher started this process as a rank, but a smoke test starts its ranks itself");
 	GT_TRY(gt_team_world(NULL, &w, err));

@@ -142,8 +142,8 @@ static enum gt_code add_sample(struct gt_class_tally *t, const float *z, int32_t
 		before += c < label ? z[c] >= z[label] : z[c] > z[label];
 	}
 	if (nan || isinf(z[best]))
-		return gt_fail(err, GT_EDIVERGED, "sample %lld of the split: an output of the model is not a finite number, so its classes have no "
-		               "order", (long long)t->added);
+		return gt_fail(err, GT_EDIVERGED, "sample %lld of the split: an output of the model is not finite, so the classes cannot be ranked",
+		               (long long)t->added);
 	for (int64_t c = 0; c < t->classes; c++) {
 		own[c] = z[c] - z[best];
 		sum += exp((double)own[c]);
@@ -160,7 +160,7 @@ static enum gt_code add_sample(struct gt_class_tally *t, const float *z, int32_t
 enum gt_code gt_class_tally_add(struct gt_class_tally *t, const float *z, const int32_t *label, int64_t n, struct gt_err *err)
 {
 	if (t->added + n > t->cap)
-		return gt_fail(err, GT_EINTERNAL, "an evaluation of %lld samples returned more outputs", (long long)t->cap);
+		return gt_fail(err, GT_EINTERNAL, "expected outputs for %lld samples, got outputs for more samples", (long long)t->cap);
 	for (int64_t i = 0; i < n; i++, t->added++) {
 		if (label[i] == t->ignore)
 			continue;
@@ -323,10 +323,10 @@ enum gt_code gt_target_tally_add(struct gt_target_tally *t, const float *z, cons
 {
 	size_t count = (size_t)(n * t->width);
 	if (t->n + n > t->cap)
-		return gt_fail(err, GT_EINTERNAL, "an evaluation of %lld samples returned more outputs", (long long)t->cap);
+		return gt_fail(err, GT_EINTERNAL, "expected outputs for %lld samples, got outputs for more samples", (long long)t->cap);
 	for (size_t i = 0; i < count; i++)
 		if (!isfinite(z[i]))
-			return gt_fail(err, GT_EDIVERGED, "sample %lld of the split: an output of the model is not a finite number",
+			return gt_fail(err, GT_EDIVERGED, "sample %lld of the split: an output of the model is not finite",
 			               (long long)t->n + (long long)i / (long long)t->width);
 	memcpy(t->z + t->n * t->width, z, count * sizeof *z);
 	memcpy(t->target + t->n * t->width, target, count * sizeof *target);

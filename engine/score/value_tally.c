@@ -56,7 +56,7 @@ enum gt_code gt_value_tally_report(const struct gt_value_tally *t, struct gt_are
 {
 	struct gt_value_report *r;
 	if (t->bad)
-		return gt_fail(err, GT_EDIVERGED, "sample %lld of the split: an output of the model is not a finite number",
+		return gt_fail(err, GT_EDIVERGED, "sample %lld of the split: an output of the model is not finite",
 		               (long long)t->bad - 1);
 	GT_NEW(r, a, 1, err);
 	GT_NEW(r->score, a, t->width, err);

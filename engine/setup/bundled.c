@@ -29,7 +29,7 @@ static enum gt_code find_folder(char *buf, struct gt_err *err)
 		free(real);
 		return GT_OK;
 	}
-	return gt_fail(err, GT_ENOINPUT, "the configs of gtrain are not installed: there is no %s/%s", exe, from[0]);
+	return gt_fail(err, GT_ENOINPUT, "the configs of gtrain are not installed: %s/%s does not exist", exe, from[0]);
 }
 
 static bool is_config(const char *name)

@@ -53,7 +53,7 @@ enum gt_code gt_fetch_path(const char *name, const char *dir, char *buf, size_t 
 	if (!dir)
 		return w ? gt_known_weights_path(w, buf, size, err) : gt_dataset_cache(name, buf, size, err);
 	if ((size_t)snprintf(buf, size, "%s%s%s", dir, w ? "/" : "", w ? w->file : "") >= size)
-		return gt_fail(err, GT_EUSAGE, "%.200s...: the path is too long", dir);
+		return gt_fail(err, GT_EUSAGE, "%.200s...: this path is too long", dir);
 	return GT_OK;
 }
 

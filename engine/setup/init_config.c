@@ -172,7 +172,7 @@ static void warn_of_left_out(struct look *l)
 	char text[1000];
 	gt_init_warn_of_more(l->spec, l->bad, "image");
 	if (*l->train.left_out) {
-		snprintf(text, sizeof text, "%.300s: these folders have no images and are no classes: %s", l->root, l->train.left_out);
+		snprintf(text, sizeof text, "%.300s: these folders have no images and are not used as classes: %s", l->root, l->train.left_out);
 		gt_init_warn(l->spec, text);
 	}
 	gt_init_find(l->root, &found);
@@ -307,8 +307,8 @@ static enum gt_code check_path(const char *path, struct gt_err *err)
 {
 	const char *fault = gt_string_fault(path, strlen(path));
 	return !fault ? GT_OK
-	              : gt_fail(err, GT_EDATA, "%s: expected a path of UTF-8 text without control characters, which a config can have, got %s; "
-	                        "rename it", path, fault);
+	              : gt_fail(err, GT_EDATA, "%s: expected a path that a config can contain (UTF-8 text without control characters), got %s; "
+	                        "rename the path", path, fault);
 }
 
 /* Returns whether a path is a file other than an archive: a table. */
@@ -347,12 +347,12 @@ static enum gt_code check_file(const char *path, struct gt_err *err)
 		const char *end, *remedy; /* of an archive: the command to unpack it, with the words FILE and DIR */
 	} other[] = {
 	    {".7z", "7z x FILE -oDIR"}, {".rar", "unrar x FILE DIR/"},
-	    {".jpg", "put images into a folder for each class"}, {".jpeg", "put images into a folder for each class"},
-	    {".png", "put images into a folder for each class"}, {".webp", "put images into a folder for each class"},
+	    {".jpg", "put the images of each class into a folder"}, {".jpeg", "put the images of each class into a folder"},
+	    {".png", "put the images of each class into a folder"}, {".webp", "put the images of each class into a folder"},
 	    {".xlsx", "export the table as CSV"}, {".xls", "export the table as CSV"}, {".ods", "export the table as CSV"},
 	    {".parquet", "export the table as CSV"}, {".feather", "export the table as CSV"},
 	    {".json", "write one JSON object on each line (.jsonl), for example with `jq -c '.[]'`"},
-	    {".cfg", "this one seems to be a config already"}};
+	    {".cfg", "this file seems to be a config already"}};
 	size_t n = strlen(path);
 	for (size_t i = 0; i < sizeof other / sizeof *other; i++) {
 		size_t end = strlen(other[i].end);
@@ -369,7 +369,7 @@ static enum gt_code init_table(const char *root, const struct gt_init_spec *spec
                                struct gt_err *err)
 {
 	if (spec->pretrained)
-		return gt_fail(err, GT_EUSAGE, "--pretrained: expected a folder of images beside it, got the file %s", spec->path);
+		return gt_fail(err, GT_EUSAGE, "--pretrained: expected a folder of images as data, got the file %s", spec->path);
 	for (int i = 0; i < spec->ntargets; i++)
 		if (gt_string_fault(spec->targets[i], strlen(spec->targets[i])))
 			return gt_fail(err, GT_EUSAGE, "--target: expected the name of a column, got %s",
@@ -382,8 +382,8 @@ static enum gt_code choose_network(const struct look *l, struct choice *c, struc
 {
 	const struct gt_init_network *n = &c->network;
 	if (!l->files && l->c != 3) /* files of gray images are decoded to three channels */
-		return gt_fail(err, GT_EDATA, "--pretrained: expected images with 3 channels, which published networks take, got arrays with %lld",
-		               (long long)l->c);
+		return gt_fail(err, GT_EDATA, "--pretrained: expected images with 3 channels, because published networks need them, got arrays "
+		               "with %lld", (long long)l->c);
 	GT_TRY(gt_init_network(l->spec->pretrained, l->spec->out, a, &c->network, err));
 	c->pretrained = true;
 	choose_settings(l, c);
@@ -435,10 +435,10 @@ enum gt_code gt_init_config(const struct gt_init_spec *spec, char **text, struct
 		return init_table(root, spec, &l.names, text, err);
 	}
 	if (spec->ntargets)
-		return gt_fail(err, GT_EUSAGE, "--target: expected a table (a CSV file) beside it, got the folder %s", path);
+		return gt_fail(err, GT_EUSAGE, "--target: expected a table (a CSV file) as data, got the folder %s", path);
 	if (!l.numpy && gt_init_is_text(path)) {
 		if (spec->pretrained)
-			return gt_fail(err, GT_EUSAGE, "--pretrained: expected a folder of images beside it, got the texts in %s", path);
+			return gt_fail(err, GT_EUSAGE, "--pretrained: expected a folder of images as data, got the texts in %s", path);
 		return gt_init_text(path, spec, &l.names, text, err);
 	}
 	enum gt_code code = init_images(&l, text, err);

@@ -121,8 +121,8 @@ enum gt_code gt_init_nothing(const char *path, struct gt_err *err)
 	const char *what = f.images || !f.texts ? "images" : "texts";
 	snprintf(below, sizeof below, "%s", path);
 	if ((f.images || f.texts) && find_below(below, kind, 3, &tried, &n))
-		return gt_fail(err, GT_ENOINPUT, "%.250s: found %lld %s in folders of classes below %.300s; try `gtrain init %.300s`", path,
-		               (long long)n, what, below, gt_shell_word(below, word, sizeof word));
+		return gt_fail(err, GT_ENOINPUT, "%.250s: expected folders of classes, found %lld %s in such folders below %.300s; try `gtrain "
+		               "init %.300s`", path, (long long)n, what, below, gt_shell_word(below, word, sizeof word));
 	if (f.foreign)
 		gt_init_foreign_text(path, &f, text, sizeof text);
 	if (!f.images && !f.texts && f.foreign)
@@ -130,8 +130,8 @@ enum gt_code gt_init_nothing(const char *path, struct gt_err *err)
 	int64_t nested = f.images + f.texts - f.direct;
 	if (!gt_init_count_files(path, kind, &why) && (nested || why.code == GT_EFAIL || why.code == GT_ENOINPUT))
 		return gt_fail(err, why.code, "%s", why.msg);
-	snprintf(text, sizeof text, "; found %lld %s in the folder itself: put those of each class into a folder of their own",
+	snprintf(text, sizeof text, "; found %lld %s outside folders of classes: make a folder for each class",
 	         (long long)f.direct, what);
-	return gt_fail(err, GT_ENOINPUT, "%.400s: expected a folder of images or of texts (.txt) for each of several classes, CLASS/x.jpg or "
+	return gt_fail(err, GT_ENOINPUT, "%.400s: expected a folder of images or of texts (.txt) for each class, CLASS/x.jpg or "
 	               "train/CLASS/x.jpg, or IDX or CIFAR files with their usual names%s", path, f.direct ? text : "");
 }

@@ -62,7 +62,7 @@ static enum gt_code read_config(const struct gt_known_weights *w, struct gt_aren
 		line--;
 	char *layer = line ? strstr(line, name) : NULL;
 	if (!layer || layer > last || !strstr(copy, INPUT))
-		return gt_fail(err, GT_EINTERNAL, "%s: no classifier of 1000 classes and images of 224 x 224", *path);
+		return gt_fail(err, GT_EINTERNAL, "%s: expected a classifier of 1000 classes and images of 224 x 224", *path);
 	layer += strlen(name);
 	GT_NEW_STR(out->map, gt_arena_printf(a, "%s%s{ from = \"%.*s.*\"; to = \"\"; }", w->map, *w->map ? ", " : "", (int)strcspn(layer, "\""),
 	                                     layer), err);
@@ -118,8 +118,8 @@ static enum gt_code recognise_network(const char *path, const struct gt_st_file 
 		size_t n = strlen(names);
 		snprintf(names + n, sizeof names - n, ", %s", w->name);
 	}
-	return same ? GT_OK : gt_fail(err, GT_EDATA, "%s: expected the weights of a network of torchvision: a ResNet (conv1.weight, "
-	                              "layer1.0.conv1.weight, …)%s; write the model of other weights by hand, and use model.pretrained",
+	return same ? GT_OK : gt_fail(err, GT_EDATA, "%s: expected the weights of a torchvision network: a ResNet (conv1.weight, "
+	                              "layer1.0.conv1.weight, …)%s; for other weights, write the model by hand and use model.pretrained",
 	                              path, names);
 }
 
@@ -174,11 +174,11 @@ enum gt_code gt_init_network_model(const struct gt_init_network *n, int64_t heig
 	char *model = strstr(copy, "\nmodel = {"), *end = model ? strstr(model, "\n};\n") : NULL, *input = strstr(copy, INPUT),
 	     *out = find_last(copy, CLASSIFIER);
 	if (!end || !input || !out || input < model || out < input || end < out)
-		return gt_fail(err, GT_EINTERNAL, "%s: no model of 1000 classes and images of 224 x 224", n->config);
+		return gt_fail(err, GT_EINTERNAL, "%s: expected a model of 1000 classes and images of 224 x 224", n->config);
 	*input = *out = '\0';
 	end[strlen("\n};")] = '\0';
 	GT_NEW_STR(*text, gt_arena_printf(a, "%sinput = [3, %lld, %lld];\n"
-	                                  "\t# All weights but those of the last layer, which has other classes.\n"
+	                                  "\t# All weights except the last layer's, which has other classes.\n"
 	                                  "\tpretrained = { file = %s; map = ( %s ); };%sout = %lld;%s",
 	                                  model + 1, (long long)height, (long long)width, file, n->map, input + strlen(INPUT),
 	                                  (long long)classes, out + strlen(CLASSIFIER)), err);

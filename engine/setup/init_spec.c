@@ -99,12 +99,12 @@ void gt_init_sort(int64_t *v, int64_t n)
 
 enum gt_code gt_init_too_few(const char *root, int64_t n, const char *what, struct gt_err *err)
 {
-	return gt_fail(err, GT_EDATA, "%.600s: expected at least %d %ss, of which a fifth is kept for evaluation, or a folder \"valid\" or "
+	return gt_fail(err, GT_EDATA, "%.600s: expected at least %d %ss, because a fifth is kept for evaluation, or a folder \"valid\" or "
 	               "\"test\" beside \"train\", got %lld %s%s", root, GT_INIT_LEAST, what, (long long)n, what, n == 1 ? "" : "s");
 }
 
 enum gt_code gt_init_one_each(const char *root, int64_t classes, const char *what, struct gt_err *err)
 {
-	return gt_fail(err, GT_EDATA, "%.600s: expected a class with two %ss or more, of which some are kept for evaluation, or a folder "
+	return gt_fail(err, GT_EDATA, "%.600s: expected a class with at least two %ss, because some are kept for evaluation, or a folder "
 	               "\"valid\" or \"test\" beside \"train\", got one %s in each of %lld classes", root, what, what, (long long)classes);
 }

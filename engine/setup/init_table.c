@@ -84,8 +84,8 @@ static enum gt_code check_classes(const struct look *l, int64_t groups, struct g
 	char shown[GT_CELL_SHOWN];
 	if (groups < l->rows)
 		return GT_OK;
-	return gt_fail(err, GT_EUSAGE, "--target %s: expected a column of classes or of numbers, got words that are different in each of "
-	               "the %lld rows, such as identifiers; choose another column", gt_cell_shown(l->target[0], shown), (long long)groups);
+	return gt_fail(err, GT_EUSAGE, "--target %s: expected a column of classes or numbers, got a different word in each of %lld rows, such "
+	               "as an identifier; choose another column", gt_cell_shown(l->target[0], shown), (long long)groups);
 }
 
 /* Writes the training rows of the config to train, and their number to l->ntrain. group: the class of each row. */
@@ -180,7 +180,7 @@ static enum gt_code read_rows(struct look *l, struct gt_table_spec *spec, struct
 	GT_TRY(gt_table_guess_encoding(l->path, &spec->encoding, err));
 	l->encoding = spec->encoding;
 	if (l->encoding != GT_UTF_8)
-		gt_init_warn(l->init, "the table is not UTF-8; it is read as Windows-1252 (encoding)");
+		gt_init_warn(l->init, "the table is not UTF-8; gtrain reads it as Windows-1252 (encoding)");
 	GT_TRY(gt_table_guess_notation(l->path, spec, &spec->notation, &l->ambiguous, err));
 	l->notation = spec->notation;
 	GT_TRY(gt_skipped_open(&spec->skipped, err));
@@ -199,10 +199,10 @@ static void warn_of_notation(const struct look *l)
 {
 	if (l->ambiguous)
 		gt_init_warn(l->init, l->notation.thousands
-		              ? "all commas in numbers are before three digits: they are taken for separators of thousands; write "
-		                "decimal = \",\" in place of thousands = \",\" if they are decimal commas"
-		              : "all commas in numbers are before three digits: they are taken for decimal commas; write thousands = \",\" in "
-		                "place of decimal = \",\" if they are separators of thousands");
+		              ? "all commas in numbers are before three digits: gtrain reads them as thousands separators; if they are decimal "
+		                "commas, write decimal = \",\" instead of thousands = \",\""
+		              : "all commas in numbers are before three digits: gtrain reads them as decimal commas; if they are thousands "
+		                "separators, write thousands = \",\" instead of decimal = \",\"");
 }
 
 static void warn_of_dates(const struct look *l)
@@ -212,7 +212,7 @@ static void warn_of_dates(const struct look *l)
 		const struct gt_table_fact *f = &l->facts.column[k];
 		if (f->type != GT_COLUMN_IGNORE || !f->why || strcmp(f->why, GT_AMBIGUOUS_DATES))
 			continue;
-		snprintf(text, sizeof text, "column \"%s\" is ignored: %s", gt_cell_shown(f->name, shown), f->why);
+		snprintf(text, sizeof text, "the column \"%s\" is ignored: %s", gt_cell_shown(f->name, shown), f->why);
 		gt_init_warn(l->init, text);
 	}
 }

@@ -147,5 +147,5 @@ enum gt_code gt_init_template(const char *name, const struct gt_init_value *valu
 		return GT_OK;
 	free(*text);
 	*text = NULL;
-	return gt_fail(err, GT_EINTERNAL, "the template %s: there is no value or template %s", name, o.missing);
+	return gt_fail(err, GT_EINTERNAL, "the template %s uses the value or template %s, which does not exist", name, o.missing);
 }

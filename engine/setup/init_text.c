@@ -100,7 +100,7 @@ static enum gt_code count_texts(struct look *l, enum gt_split split, struct gt_s
 	GT_TRY(gt_dataset_read(&data, split, &d, err));
 	*n = d.n;
 	if (split == GT_TRAIN && *d.left_out) {
-		snprintf(text, sizeof text, "%.300s: these folders have no texts and are no classes: %s", l->root, d.left_out);
+		snprintf(text, sizeof text, "%.300s: these folders have no texts and are not used as classes: %s", l->root, d.left_out);
 		gt_init_warn(l->spec, text);
 	}
 	enum gt_code code = split == GT_TRAIN ? find_pairs(l, &data, &d, err) : GT_OK;

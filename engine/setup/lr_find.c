@@ -245,7 +245,7 @@ static enum gt_code find_rate(void *user, struct gt_session *s, struct gt_err *e
 	if (observe && j->spec->steps < ENOUGH) {
 		char text[200];
 		snprintf(text, sizeof text, "the suggestion after %d steps may be wrong by a factor of 10, because the learning rate grows too "
-		         "fast for the loss to follow; take at least %d steps", j->spec->steps, ENOUGH);
+		         "fast for the loss; use at least %d steps", j->spec->steps, ENOUGH);
 		emit_warning((void *)j->opts, text);
 	}
 	GT_TRY(set_first_weights(j, s, observe, err));
@@ -272,8 +272,8 @@ static enum gt_code check_groups(const struct gt_conf *c, struct gt_err *err)
 {
 	for (int i = 0; i < c->train.ngroups && c->train.optimizer.lr == 0; i++)
 		if (c->train.group[i].own_optimizer)
-			return gt_conf_refuse(c, "train.optimizer.lr", err, "expected a number > 0 beside train.groups[%d].optimizer.lr, because "
-			                      "gtrain lr-find changes both by the same factor, got 0", i);
+			return gt_conf_refuse(c, "train.optimizer.lr", err, "expected a number > 0, because gtrain lr-find multiplies it and "
+			                      "train.groups[%d].optimizer.lr by the same factor, got 0", i);
 	return GT_OK;
 }
 

@@ -82,8 +82,8 @@ static enum gt_code check_name_free(const char *dir, int number, struct gt_err *
 	snprintf(name, sizeof name, "%d", number);
 	GT_TRY(gt_path_join(path, dir, name, err));
 	return lstat(path, &st) ? GT_OK
-	                        : gt_fail(err, GT_ECANTCREAT, "%s: the name belongs to a trial, but the directory has no sweep.json; choose "
-	                                  "another directory with -o DIR", path);
+	                        : gt_fail(err, GT_ECANTCREAT, "%s: a trial needs this name, but the name exists and the directory has no "
+	                                  "sweep.json; choose another directory with -o DIR", path);
 }
 
 static enum gt_code write_config(const char *dir, int number, const char *text, struct gt_err *err)
@@ -169,14 +169,14 @@ enum gt_code gt_sweep_plan_read(const char *dir, struct gt_arena *a, struct gt_s
 	enum gt_code code = kept ? gt_json_parse(text, n, kept, 5, PLAN_NODES, a, &o, err) : gt_fail_memory(err, 0);
 	free(text);
 	GT_TRY(code);
-	return take_plan(o, a, out) ? GT_OK : gt_fail(err, GT_EDATA, "%s: expected the plan of a sweep, written by gtrain sweep", path);
+	return take_plan(o, a, out) ? GT_OK : gt_fail(err, GT_EDATA, "%s: expected the plan of a sweep, which gtrain sweep writes", path);
 }
 
 /* ---- comparison ------------------------------------------------------------------------------------------------------------------- */
 static enum gt_code fail_other(const char *dir, const char *what, const char *old, const char *now, struct gt_err *err)
 {
-	return gt_fail(err, GT_ECANTCREAT, "%.300s: the directory has a sweep with %.100s = %.150s, got %.150s; use another directory "
-	               "with -o DIR, or continue that sweep with `gtrain sweep %.300s`", dir, what, old, now, dir);
+	return gt_fail(err, GT_ECANTCREAT, "%.300s: this directory has a sweep with %.100s = %.150s, got %.150s; use another directory with -o "
+	               "DIR, or continue that sweep with `gtrain sweep %.300s`", dir, what, old, now, dir);
 }
 
 static bool differs_text(const char *const *x, const char *const *y, int n, int *at)
@@ -199,7 +199,7 @@ static enum gt_code compare_configs(const char *dir, const struct gt_sweep_plan 
 {
 	for (int i = 0; i < now->ntrials; i++)
 		if (strcmp(old->trial[i].digest, now->trial[i].digest))
-			return gt_fail(err, GT_ECANTCREAT, "%.250s: the directory has a sweep of another config: %.200s differs from "
+			return gt_fail(err, GT_ECANTCREAT, "%.250s: this directory has a sweep of another config: %.200s differs from "
 			               "%.250s/configs/%d.cfg; use another directory with -o DIR, or continue that sweep with `gtrain sweep %.250s`",
 			               dir, now->config, dir, i + 1, dir);
 	return GT_OK;

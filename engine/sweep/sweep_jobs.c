@@ -93,7 +93,7 @@ static enum gt_code wait_for_lock(const char *run_dir, struct gt_err *err)
 		if (!held)
 			return GT_OK;
 		if (gt_clock_since(start) > RELEASE_S || gt_signals_pending())
-			return gt_fail(err, GT_ECANTCREAT, "%s: process %ld uses the directory", run_dir, holder);
+			return gt_fail(err, GT_ECANTCREAT, "%s: process %ld uses this directory", run_dir, holder);
 		usleep(20000);
 	}
 	return GT_OK;
@@ -153,7 +153,7 @@ enum gt_code gt_jobs_start(struct gt_sweep_jobs *jobs, int index, const struct g
 	struct gt_run_process_spec spec = {.argv = c.word, .log = c.log, .slot = slot, .slots = jobs->slots,
 	                                   .gpus = slot_gpus(jobs, slot, gpus, sizeof gpus)};
 	if (slot < 0)
-		return gt_fail(err, GT_EINTERNAL, "no slot of the sweep is free");
+		return gt_fail(err, GT_EINTERNAL, "all slots of the sweep are in use");
 	GT_TRY(make_paths(jobs, index + 1, &c, err));
 	GT_TRY(wait_for_lock(c.run_dir, err));
 	make_command(jobs, t, &c);

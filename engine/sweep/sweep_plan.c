@@ -16,8 +16,8 @@ static enum gt_code count_grid(const struct gt_sweep_axes *x, int *n, struct gt_
 	int64_t product = 1;
 	for (int i = 0; i < x->n; i++)
 		if ((product *= x->axis[i].nvalues) > GT_SWEEP_TRIALS)
-			return gt_fail(err, GT_EUSAGE, "the lists have more than %d combinations, the largest number of trials; give shorter lists, "
-			               "or a range and --trials", GT_SWEEP_TRIALS);
+			return gt_fail(err, GT_EUSAGE, "the lists have more than %d combinations, which is the maximum number of trials; write shorter "
+			               "lists, or a range and --trials", GT_SWEEP_TRIALS);
 	*n = (int)product;
 	return GT_OK;
 }
@@ -63,7 +63,7 @@ static enum gt_code draw_trial(const struct gt_sweep_axes *x, struct gt_sweep_pl
 		if (k == index)
 			return GT_OK;
 	}
-	return gt_fail(err, GT_EUSAGE, "--trials %d: the settings do not have so many different values; %d trials are possible", p->ntrials,
+	return gt_fail(err, GT_EUSAGE, "--trials %d: the settings have too few different values; at most %d trials are possible", p->ntrials,
 	               index);
 }
 
@@ -74,8 +74,8 @@ static enum gt_code plan_trials(const struct gt_sweep_spec *spec, const struct g
 	if (!x->ranges)
 		GT_TRY(count_grid(x, &p->ntrials, err));
 	if (!x->ranges && spec->trials)
-		return gt_fail(err, GT_EUSAGE, "--trials %" PRId64 ": all values are lists, so that there is a trial for each of the %d "
-		               "combinations; remove --trials, or give a range LOW..HIGH, from which values are drawn", spec->trials, p->ntrials);
+		return gt_fail(err, GT_EUSAGE, "--trials %" PRId64 ": all settings are lists, so each of the %d combinations is a trial; remove "
+		               "--trials, or write a range LOW..HIGH, from which values are drawn", spec->trials, p->ntrials);
 	GT_NEW(p->trial, a, p->ntrials, err);
 	for (int i = 0; i < p->ntrials; i++) {
 		GT_NEW(p->trial[i].value, a, x->n, err);
@@ -113,17 +113,17 @@ static enum gt_code check_halving(const struct gt_conf *c, struct gt_err *err)
 	char path[64] = "train.schedule";
 	const struct gt_conf_schedule *s = &c->train.schedule;
 	if (c->train.steps > 0)
-		return gt_conf_refuse(c, "train.steps", err, "expected 0 with --halving, which promotes a trial by more train.epochs");
+		return gt_conf_refuse(c, "train.steps", err, "expected 0 with --halving, which trains promoted trials for more train.epochs");
 	if (*c->train.early_stop.metric)
-		return gt_conf_refuse(c, "train.early_stop.metric", err, "expected no early stop with --halving, which stops trials itself");
+		return gt_conf_refuse(c, "train.early_stop.metric", err, "expected no early stop with --halving, because --halving stops trials "
+		                      "itself");
 	for (int i = 0; i < c->train.ngroups && !needs_length(s); i++) {
 		s = &c->train.group[i].schedule;
 		snprintf(path, sizeof path, "train.groups[%d].schedule", i);
 	}
 	return !needs_length(s) ? GT_OK
-	                        : gt_conf_refuse(c, path, err, "expected t_max > 0 with --halving, because the schedule \"%s\" would end "
-	                                         "with the epochs of each rung and begin again when a trial is promoted",
-	                                         gt_schedule_rows[s->type].word);
+	                        : gt_conf_refuse(c, path, err, "expected t_max > 0 with --halving, because the schedule \"%s\" would end in "
+	                                         "each rung and start again when a trial is promoted", gt_schedule_rows[s->type].word);
 }
 
 /* ---- configs -------------------------------------------------------------------------------------------------------------------- */
@@ -150,7 +150,7 @@ static enum gt_code check_default_metric(const struct gt_sweep_spec *spec, const
 	enum gt_code code = load_trial(spec, x, value, "checkpoint.best.metric=" DEFAULT_METRIC, a, &c, err);
 	if (code == GT_OK)
 		gt_conf_free(c);
-	return code ? gt_fail_prefix(err, "a sweep compares trials by checkpoint.best.metric or, without it, by " DEFAULT_METRIC) : GT_OK;
+	return code ? gt_fail_prefix(err, "a sweep compares trials by checkpoint.best.metric or, if it is not set, by " DEFAULT_METRIC) : GT_OK;
 }
 
 /* Loads and checks the config of each trial, and keeps its text. */
@@ -178,7 +178,7 @@ static enum gt_code check_keys(const struct gt_sweep_axes *x, bool halving, stru
 	for (int i = 0; i < x->n; i++) {
 		for (size_t k = 0; k < sizeof own / sizeof *own; k++)
 			if (!strcmp(x->axis[i].key, own[k]))
-				return gt_fail(err, GT_EUSAGE, "--set %s=%.200s: expected one value, because all trials of a sweep have the same", own[k],
+				return gt_fail(err, GT_EUSAGE, "--set %s=%.200s: expected one value, because all trials of a sweep share this key", own[k],
 				               x->axis[i].text);
 		if (halving && !strcmp(x->axis[i].key, "train.epochs"))
 			return gt_fail(err, GT_EUSAGE, "--set train.epochs=%.200s: expected one value with --halving, which chooses the epochs of each "

@@ -118,7 +118,7 @@ static enum gt_code choose_dir(const struct sweep *s, const char **dir, struct g
 	if (*dir)
 		return GT_OK;
 	if (!*name || *name == '.' || strchr(name, '/'))
-		return gt_fail(err, GT_EUSAGE, "the name of the config, \"%.100s\", is no name of a directory; choose one with -o DIR", name);
+		return gt_fail(err, GT_EUSAGE, "the name of the config, \"%.100s\", cannot name a directory; choose a directory with -o DIR", name);
 	GT_NEW_STR(*dir, gt_arena_printf(s->arena, "runs/%s-sweep", name), err);
 	return GT_OK;
 }
@@ -131,7 +131,7 @@ static enum gt_code lock_dir(struct sweep *s, const char *dir, struct gt_err *er
 	GT_TRY(gt_path_join(path, dir, ".lock", err));
 	GT_TRY(gt_lock_take(path, &s->lock, &held, &holder, err));
 	return !held ? gt_sweep_clean(dir, err)
-	             : gt_fail(err, GT_ECANTCREAT, "%s: another sweep, process %ld, uses the directory", dir, holder);
+	             : gt_fail(err, GT_ECANTCREAT, "%s: another sweep, process %ld, uses this directory", dir, holder);
 }
 
 /* Makes the plan, or compares it with the plan in the directory. */
@@ -163,8 +163,8 @@ static enum gt_code check_alone(struct gt_err *err)
 {
 	struct gt_world w;
 	GT_TRY(gt_world_from_environment(NULL, NULL, &w, err));
-	return w.world < 2 ? GT_OK : gt_fail(err, GT_EUSAGE, "expected one process, got %d ranks that another program has started; run the "
-	                                     "sweep without that program, with --jobs", w.world);
+	return w.world < 2 ? GT_OK : gt_fail(err, GT_EUSAGE, "expected one process, got %d ranks that another program started; run the sweep "
+	                                     "without that program, and use --jobs", w.world);
 }
 
 static enum gt_code open_sweep(struct sweep *s, struct gt_err *err)
@@ -298,7 +298,7 @@ static enum gt_code judge_results(const struct sweep *s, struct gt_err *err)
 			return GT_OK;
 		failed = failed || !s->run[i].code ? failed : &s->run[i];
 	}
-	return failed ? gt_fail(err, (enum gt_code)failed->code, "no trial has ended well; %.700s", failed->error) : GT_OK;
+	return failed ? gt_fail(err, (enum gt_code)failed->code, "no trial has succeeded; %.700s", failed->error) : GT_OK;
 }
 
 static enum gt_code run_open_sweep(struct sweep *s, struct gt_err *err)

@@ -145,8 +145,8 @@ enum gt_code gt_trial_end_rung(const char *run_dir, const struct gt_sweep_plan *
 	GT_TRY(gt_run_read(run_dir, a, &r, err));
 	double score = run_score(&r, p);
 	if (isnan(score) && p->nrungs > 1)
-		return gt_fail(err, GT_ECONFIG, "%s: the run has no %s, by which --halving compares trials; set checkpoint.best.metric", run_dir,
-		               p->metric);
+		return gt_fail(err, GT_ECONFIG, "%s: the run has no value of %s, by which --halving compares trials; set checkpoint.best.metric",
+		               run_dir, p->metric);
 	push_score(t, score);
 	return GT_OK;
 }

@@ -58,7 +58,7 @@ static void note_early_end(struct gt_log_command *c)
 		gt_side_end_text(&c->process, how, sizeof how);
 	else
 		snprintf(how, sizeof how, "closed its standard input");
-	snprintf(c->trouble, sizeof c->trouble, "log.command %s and gets no further events", how);
+	snprintf(c->trouble, sizeof c->trouble, "log.command %s; it gets no further events", how);
 }
 
 /* Writes as much of the buffer as the pipe takes. */

@@ -88,7 +88,7 @@ void gt_mlflow_sender_end(struct gt_mlflow_sender *s, double wait_s, void (*warn
 		while ((line = gt_mlflow_sender_trouble(s)))
 			warn(user, line);
 	}
-	snprintf(text, sizeof text, "process %ld still sends events to MLflow; `gtrain track %s` sends what is left after it",
+	snprintf(text, sizeof text, "process %ld still sends events to MLflow; `gtrain track %s` sends the rest after this process has ended",
 	         (long)s->process.pid, gt_shell_word(s->dir, word, sizeof word));
 	if (s->process.out >= 0)
 		warn(user, text);

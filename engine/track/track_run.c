@@ -84,9 +84,10 @@ static enum gt_code explain_rest(const char *dir, const struct gt_track_opts *o,
 	memcpy(reason, err->msg, sizeof reason);
 	write_arguments(dir, o, args, sizeof args);
 	if (code == GT_EIO && r->left)
-		gt_fail(err, code, "MLflow did not get %lld events: %.900s; `gtrain track %s` sends them", (long long)r->left, reason, args);
+		gt_fail(err, code, "MLflow did not get %lld events: %.900s; `gtrain track %s` sends these events", (long long)r->left, reason,
+		        args);
 	else if (code == GT_EIO)
-		gt_fail(err, code, "MLflow has all events, but not the rest: %.900s; `gtrain track %s` sends it", reason, args);
+		gt_fail(err, code, "MLflow has all events, but not the rest of the run: %.900s; `gtrain track %s` sends the rest", reason, args);
 	return code;
 }
 

@@ -62,7 +62,7 @@ static enum gt_code check_report(const struct job *j, const struct gt_session *s
 {
 	if (j->report && !s->loss.dense && gt_loss_row(s->loss.op->code)->output == GT_OUTPUT_LABELS)
 		return gt_conf_refuse(j->c, "train.loss", err,
-		                      "--report and the loss %s do not go together beside one label for each sample; leave --report out, or write "
+		                      "--report and the loss %s cannot be combined if each sample has one label; remove --report, or write "
 		                      "data.label_separator for several labels", j->c->train.loss);
 	return GT_OK;
 }
@@ -162,10 +162,10 @@ static void warn_of_data_changes(const struct job *j, const struct gt_session *s
 		emit_warning(j, text);
 	}
 	if (!f->was.listed && f->was.by_number && f->set[GT_TRAIN].mark && f->index[GT_VALID] && j->split != GT_TEST)
-		emit_warning(j, "the checkpoint is of an earlier version, which divided samples by their numbers: if files or rows were added or "
+		emit_warning(j, "an earlier gtrain, which divided samples by their index, wrote this checkpoint: if files or rows were added or "
 		                "removed since, the split \"valid\" may have samples that the run trained on");
 	if (j->moved && j->split == GT_VALID && j->c->data.valid > 0) {
-		snprintf(text, sizeof text, "%lld of the %lld samples are measured, because data.valid is %g; to measure all of them, name the "
+		snprintf(text, sizeof text, "%lld of the %lld samples are evaluated, because data.valid is %g; to evaluate all samples, name the "
 		         "data after the checkpoint: gtrain eval CKPT DATA", (long long)s->data.view[GT_VALID].n, (long long)f->set[GT_TRAIN].n,
 		         j->c->data.valid);
 		emit_warning(j, text);
@@ -189,7 +189,7 @@ static enum gt_code evaluate_split(void *user, struct gt_session *s, struct gt_e
 	while (split < GT_SPLITS && !s->prog.eval[split].nfull)
 		split++;
 	if (split == GT_SPLITS)
-		return gt_fail(err, GT_EINTERNAL, "there is no split to evaluate");
+		return gt_fail(err, GT_EINTERNAL, "the data has no split to evaluate");
 	GT_TRY(check_report(j, s, err));
 	GT_TRY(gt_state_load(s, j->ckpt, false, err));
 	if (s->at.rank == 0) {
@@ -224,7 +224,8 @@ enum gt_code gt_eval(const char *path, const char *data, const char *split, bool
 	int id = split ? 0 : GT_TEST;
 	*out = NULL;
 	if (data && split)
-		return gt_fail(err, GT_EUSAGE, "--split: expected no split beside %.600s, all of which is measured, got \"%s\"", data, split);
+		return gt_fail(err, GT_EUSAGE, "--split: expected no split with %.600s, because all its samples are evaluated, got \"%s\"", data,
+		               split);
 	for (int i = 0; i < nsets; i++)
 		j.moved |= !strncmp(sets[i], "data.root=", 10) || !strncmp(sets[i], "data.train=", 11);
 	while (split && id < GT_SPLITS && strcmp(split, gt_split_names[id]))

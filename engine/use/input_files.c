@@ -94,7 +94,7 @@ static enum gt_code walk_entry(struct walk *w, size_t len, const char *name, str
 	const char *slash = len && w->path[len - 1] == '/' ? "" : "/";
 	if ((size_t)snprintf(w->path + len, sizeof w->path - len, "%s%s", slash, name) >= sizeof w->path - len) {
 		w->path[len] = 0;
-		return append_bad_folder(w, GT_EDATA, "a path in this folder is too long", err);
+		return append_bad_folder(w, GT_EDATA, "a path in this directory is too long", err);
 	}
 	/* the reader reports a link to a missing file */
 	if (!stat(w->path, &st) && S_ISDIR(st.st_mode))
@@ -114,7 +114,7 @@ static enum gt_code walk_folder(struct walk *w, struct gt_err *err)
 		n = scandir(w->path, &list, is_visible, by_name);
 	if (n < 0 && first && code == GT_OK)
 		code = errno == ENOMEM || errno == EMFILE || errno == ENFILE
-		           ? gt_fail(err, GT_EFAIL, "%s: cannot read the folder: %s", w->path, strerror(errno))
+		           ? gt_fail(err, GT_EFAIL, "%s: cannot read the directory: %s", w->path, strerror(errno))
 		           : append_bad_folder(w, GT_ENOINPUT, strerror(errno), err);
 	if (fd >= 0)
 		close(fd);
@@ -177,7 +177,7 @@ static enum gt_code add_archive(struct gt_inputs *in, const char *path, struct g
 	if (code == GT_OK)
 		code = gt_folder_list(s, in->kind, &why);
 	if (code == GT_OK && !s->n)
-		code = gt_fail(&why, GT_ENOINPUT, "%s: expected %s in the archive, found none", path, in->kind->what);
+		code = gt_fail(&why, GT_ENOINPUT, "%s: expected %s in this archive, found none", path, in->kind->what);
 	if (code != GT_OK) {
 		gt_source_close(s);
 		return append_input(in, path, &why, err);
@@ -205,8 +205,8 @@ static enum gt_code add_path(struct gt_inputs *in, const char *path, bool *there
 static const char *suggest_remedy(const struct gt_inputs *in, FILE *f)
 {
 	if (f != stdin)
-		return "an image, a table or a text is given as FILE, without @ or --list";
-	return in->kind == &gt_folder_images ? "images cannot be read from standard input, so give the names of their files instead"
+		return "write the name of an image, table or text as FILE, without @ or --list";
+	return in->kind == &gt_folder_images ? "gtrain cannot read images from standard input; write the names of their files instead"
 	                                     : "to read rows or texts from standard input, write - without @ or --list";
 }
 
@@ -216,7 +216,7 @@ static enum gt_code fail_not_list(const struct gt_inputs *in, FILE *f, const cha
 {
 	char shown[GT_CELL_SHOWN];
 	return gt_fail(err, GT_ENOINPUT,
-	               "%s: expected a list of paths, one on each line, got %lld line%s that name%s no file, such as \"%s\"%s; %s", name,
+	               "%s: expected a list with a path on each line, got %lld line%s that name%s no file, such as \"%s\"%s; %s", name,
 	               (long long)lines, lines == 1 ? "" : "s", lines == 1 ? "s" : "", gt_cell_shown(first, shown),
 	               *first == '/' ? "" : " in the working directory", suggest_remedy(in, f));
 }
@@ -246,7 +246,7 @@ static enum gt_code read_list(struct gt_inputs *in, FILE *f, const char *name, s
 	if (code == GT_OK && ferror(f))
 		code = gt_fail(err, GT_EIO, "%s: cannot read the list: %s", name, strerror(errno));
 	if (code == GT_OK && in->n == begin)
-		code = gt_fail(err, GT_ENOINPUT, "%s: expected a list of paths, one on each line, got none", name);
+		code = gt_fail(err, GT_ENOINPUT, "%s: expected a list with a path on each line, got no path", name);
 	if (code == GT_OK && !there)
 		code = fail_not_list(in, f, name, in->v[begin].path, in->n - begin, err);
 	free(line);
@@ -257,7 +257,7 @@ static enum gt_code read_list(struct gt_inputs *in, FILE *f, const char *name, s
 static enum gt_code take_stdin(struct gt_inputs *in, struct gt_err *err)
 {
 	if (in->stdin_read)
-		return gt_fail(err, GT_EUSAGE, "-: expected standard input once, got it twice");
+		return gt_fail(err, GT_EUSAGE, "-: expected standard input at most once, got it twice");
 	in->stdin_read = true;
 	return GT_OK;
 }
@@ -303,7 +303,7 @@ static enum gt_code copy_stdin(struct gt_inputs *in, struct gt_err *err)
 				code = gt_fail(err, GT_EFAIL, "standard input: cannot copy it to memory: %s", strerror(errno));
 		all += n > 0 ? (uint64_t)n : 0;
 		if (code == GT_OK && all > GT_DEFAULT_MAX_BYTES)
-			code = gt_fail(err, GT_EDATA, "standard input: expected at most 16 GiB, got more; divide it");
+			code = gt_fail(err, GT_EDATA, "standard input: expected at most 16 GiB, got more; divide the input");
 	}
 	free(buf);
 	return code == GT_OK && !all ? gt_fail(err, GT_ENOINPUT, "standard input: expected the rows of a table, got nothing") : code;

@@ -44,7 +44,7 @@ static enum gt_code read_file(const struct gt_predictor *p, const struct gt_inpu
 		return GT_OK;
 	free(*out);
 	*out = NULL;
-	return gt_fail(err, GT_EDATA, "%s: expected at most %d images in a file; divide it", file, FILE_IMAGES);
+	return gt_fail(err, GT_EDATA, "%s: expected at most %d images in a file; divide the file", file, FILE_IMAGES);
 }
 
 /* ---- files ---------------------------------------------------------------------------------------------------------------------- */
@@ -151,7 +151,7 @@ static enum gt_code predict_all(struct gt_predictor *p, const struct gt_inputs *
 	GT_TRY(tables ? gt_predict_tables(p, in, &failed, &all, err) : predict_images(p, in, &failed, err));
 	GT_TRY(gt_predictor_flush(p, err));
 	if (p->nonfinite && !p->ended)
-		return gt_fail(err, GT_EDIVERGED, "%lld of the predictions are not finite numbers; the first one is of %s",
+		return gt_fail(err, GT_EDIVERGED, "%lld of the predictions are not finite; the first of these predictions is for %s",
 		               (long long)p->nonfinite, p->why);
 	return failed && !p->ended ? gt_fail(err, GT_EDATA, "%lld of %lld %s could not be %s", (long long)failed,
 	                                     (long long)(tables ? all : in->n), all > in->n ? "texts" : "files",
@@ -174,10 +174,10 @@ static enum gt_code find_inputs(const struct gt_predict_spec *spec, struct gt_in
 static enum gt_code check_options(const struct gt_predict_spec *spec, const struct gt_folder_kind *kind, struct gt_err *err)
 {
 	if (spec->ntexts && kind != &gt_folder_texts)
-		return gt_fail(err, GT_EUSAGE, "--text: expected a model of texts (data.format = \"text\"), got %.400s, which is one of %s",
-		               spec->ckpt, kind == &gt_folder_tables ? "tables; write the text into a row of its columns" : "images");
+		return gt_fail(err, GT_EUSAGE, "--text: expected a model of texts (data.format = \"text\"), got %.400s, which is a model of %s",
+		               spec->ckpt, kind == &gt_folder_tables ? "tables; write the text into a row of a table" : "images");
 	if ((spec->append || spec->nkeep) && kind != &gt_folder_tables)
-		return gt_fail(err, GT_EUSAGE, "%s: expected a model of tables (data.format = \"csv\"), got %.400s, which is one of %s",
+		return gt_fail(err, GT_EUSAGE, "%s: expected a model of tables (data.format = \"csv\"), got %.400s, which is a model of %s",
 		               spec->append ? "--append" : "--keep", spec->ckpt, kind == &gt_folder_texts ? "texts" : "images");
 	return GT_OK;
 }
@@ -207,7 +207,7 @@ static enum gt_code predict_with_checkpoint(struct gt_predictor *p, const struct
 	if (code == GT_OK)
 		code = gt_session_open(&session, &p->s, err);
 	if (code == GT_OK && spec->top && p->s->data.nvalues)
-		code = gt_fail(err, GT_EUSAGE, "--top %d: expected a model that predicts classes, got %.400s, which predicts numbers (\"%.100s\"); "
+		code = gt_fail(err, GT_EUSAGE, "--top %d: expected a model that predicts classes, got %.400s, which predicts values (\"%.100s\"); "
 		               "remove --top", spec->top, spec->ckpt, p->s->data.value_name[0]);
 	if (code == GT_OK && p->s->data.files->learned)
 		code = open_rows(p, spec, err);

@@ -39,8 +39,8 @@ static enum gt_code predict_lines(struct gt_predictor *p, int64_t *failed, int64
 			line[--n] = 0;
 		snprintf(name, sizeof name, "standard input:%lld", (long long)i + 1);
 		if (i == 0 && strchr(line, '/') && !access(line, F_OK))
-			code = gt_fail(err, GT_EUSAGE, "%s: expected a text on each line, got the name of a file, \"%.300s\"; write @- for a list of "
-			               "files", name, line);
+			code = gt_fail(err, GT_EUSAGE, "%s: expected a text on each line, got the file name \"%.300s\"; write @- for a list of files",
+			               name, line);
 		else if ((code = add_text(p, "-", i, name, line, (size_t)n, &bad, &why)) != GT_OK && bad) {
 			(*failed)++;
 			code = gt_predictor_add_error(p, "-", why.msg, err);

@@ -105,8 +105,8 @@ enum gt_code gt_predictor_open(struct gt_predictor *p, struct gt_err *err)
 		               d->rank);
 	for (int i = 0; i < s->conf->model.ninputs && !s->data.files->learned; i++)
 		if (s->conf->model.inputs[i].type != GT_INPUT_IMAGE)
-			return gt_conf_refuse(s->conf, "model.inputs", err, "expected a model that reads images only, which files can have, got one "
-			                      "that reads \"%s\"", s->conf->model.inputs[i].name);
+			return gt_conf_refuse(s->conf, "model.inputs", err, "expected a model that reads only images, because the files have only "
+			                      "images, got a model that reads \"%s\"", s->conf->model.inputs[i].name);
 	p->classes = d->dim[1];
 	p->logits = malloc((size_t)gt_tdesc_count(d) * sizeof *p->logits);
 	p->raw = malloc(gt_tdesc_bytes(d));
@@ -200,7 +200,7 @@ static enum gt_code find_nonfinite(struct gt_predictor *p, struct gt_err *err)
 			continue;
 		GT_TRY(run_batch(p, &call, err));
 		const struct gt_call *c = call >= 0 ? &p->s->prog.predict->call[call] : NULL;
-		snprintf(p->why, sizeof p->why, "%.1000s, number %lld: the output of %s%s%s%s is not finite", e->file, (long long)e->index,
+		snprintf(p->why, sizeof p->why, "%.1000s, sample %lld: the output of %s%s%s%s is not finite", e->file, (long long)e->index,
 		         c ? c->layer : "the model", c ? " (" : "", c ? c->op : "", c ? ")" : "");
 	}
 	return GT_OK;

@@ -81,7 +81,7 @@ static enum gt_code add_column(struct gt_table_rows *r, const char *const *name,
 		size_t len = strlen(list);
 		snprintf(list + len, sizeof list - len, i == 8 ? " and more" : "%s\"%s\"", i ? ", " : "", gt_cell_shown(name[i], shown));
 	}
-	return gt_fail(err, GT_EUSAGE, "--keep: expected a column of %.300s, got \"%s\"; its columns are %s", file,
+	return gt_fail(err, GT_EUSAGE, "--keep: expected a column of %.300s, got \"%s\"; the columns are %s", file,
 	               gt_cell_shown(wanted, shown), list);
 }
 
@@ -132,7 +132,7 @@ enum gt_code gt_table_rows_file(struct gt_table_rows *r, const char *path, struc
 	for (int i = 0; r->first && (i < r->n || i < nbefore); i++)
 		if (i >= r->n || i >= nbefore || strcmp(before[i], r->column_name[i]))
 			return gt_fail(err, GT_EUSAGE, "--append: expected the columns of %.300s in %.300s, because the output is one table, got "
-			               "%s\"%s\" as column %d; name the columns with --keep", r->first, gt_csv_path(r->csv), i < r->n ? "" : "no ",
+			               "%s\"%s\" as column %d; select columns with --keep", r->first, gt_csv_path(r->csv), i < r->n ? "" : "no ",
 			               gt_cell_shown(i < r->n ? r->column_name[i] : before[i], shown), i + 1);
 	if (!r->first)
 		GT_NEW_STR(r->first, gt_arena_strdup(r->arena, gt_csv_path(r->csv)), err);

@@ -18,8 +18,8 @@ static enum gt_code open_plugin(const struct gt_draw_plugin **out, struct gt_err
 {
 	void *symbol;
 	if (gt_plugin_open("draw", GT_DRAW_SYMBOL, &symbol, err))
-		return gt_fail_prefix(err, "a PNG file needs the plugin draw and its library, Debian's package libcairo2 (an SVG file needs "
-		                      "neither)");
+		return gt_fail_prefix(err, "a PNG file needs the plugin draw and the library of Debian's package libcairo2; an SVG file needs "
+		                      "neither");
 	*out = symbol;
 	if ((*out)->abi != GT_DRAW_ABI)
 		return gt_fail(err, GT_EUNAVAILABLE, "the plugin draw has version %u, but this gtrain needs %u: install both from one build",
@@ -57,7 +57,7 @@ enum gt_code gt_chart_check_path(const char *path, const char *option, struct gt
 	const struct gt_draw_plugin *plugin;
 	int format = find_format(path);
 	if (format < 0)
-		return gt_fail(err, GT_EUSAGE, "%s: expected a file that ends in .svg or .png, got '%.500s'", option, path);
+		return gt_fail(err, GT_EUSAGE, "%s: expected a file name that ends in .svg or .png, got '%.500s'", option, path);
 	GT_TRY(gt_path_parent(parent, path, err));
 	if (access(parent, W_OK | X_OK))
 		return gt_fail(err, GT_ECANTCREAT, "%s: %s", path, strerror(errno));

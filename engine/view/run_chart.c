@@ -167,7 +167,7 @@ static enum gt_code add_panels(struct building *b, struct gt_err *err)
 			return refuse_score(spec->score[i], err);
 		GT_TRY(add_panel(b, score, err));
 		if (b->chart->npanels == before && !spec->partial)
-			return gt_fail(err, GT_EUSAGE, "no run has logged values of %s", spec->score[i]);
+			return gt_fail(err, GT_EUSAGE, "no run has logged any value of %s", spec->score[i]);
 	}
 	return GT_OK;
 }
@@ -233,7 +233,7 @@ static enum gt_code choose_x(struct building *b, struct gt_err *err)
 		if (b->run[i]->epochs)
 			continue;
 		if (b->spec->x == GT_X_EPOCH)
-			return gt_fail(err, GT_EUSAGE, "%s: the length of an epoch is not known before the first epoch has ended; draw steps instead",
+			return gt_fail(err, GT_EUSAGE, "%s: the length of an epoch is unknown before the first epoch ends; use --x step instead",
 			               b->run[i]->dir);
 		b->by_epoch = false;
 	}

@@ -109,7 +109,7 @@ enum gt_code gt_run_lines_read(struct gt_run_lines *l, gt_run_event_fn *fn, void
 {
 	struct stat st;
 	if (fstat(l->fd, &st))
-		return gt_fail(err, GT_EIO, "%s: its size cannot be read", l->path);
+		return gt_fail(err, GT_EIO, "%s: cannot read the size of this file", l->path);
 	for (uint64_t end = (uint64_t)st.st_size; l->at < end;) {
 		size_t n = end - l->at < PIECE_BYTES ? (size_t)(end - l->at) : PIECE_BYTES;
 		GT_TRY(gt_file_pread(l->fd, l->path, l->piece, n, l->at, err));

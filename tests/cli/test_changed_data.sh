@@ -227,7 +227,7 @@ open(to + "/manifest.json", "w", encoding="ascii").write(f'{body},"xxh3":"{diges
 PY
 if [ -d old ]; then
 	measure old/step-* --split valid
-	expect earlier_version "$n" 20 "$said" 'the checkpoint is of an earlier version, which divided samples by their numbers'
+	expect earlier_version "$n" 20 "$said" 'an earlier gtrain, which divided samples by their index, wrote this checkpoint'
 	run resume old -q -s train.epochs=3
 	if [ "$rc" = 0 ]; then pass earlier_resumes; else fail earlier_resumes "$(head -n 1 "$tmp/err")"; fi
 	measure old/latest --split valid

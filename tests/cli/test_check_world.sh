@@ -36,12 +36,12 @@ equal() { # name, expected, got
 "$gtrain" run net.cfg -n --json --nproc 2 --nnodes 3 --master-addr 127.0.0.1 --token-file token >dry.json
 equal world_auto '1 1' "$(number 'd["world"], len(d["ranks"])' auto.json | tr -d '(),')"
 equal world_is_auto 'True False False' "$(for f in auto own given; do number 'd.get("world_is_auto", False)' $f.json; done | paste -sd' ')"
-gives world_auto_said 0 out 'ranks       1 here; a run has as many as its machine decides (parallel.nproc = "auto"); --world N shows' \
+gives world_auto_said 0 out 'ranks       1 here; a run chooses the number for its machine (parallel.nproc = "auto"); --world N shows' \
 	check net.cfg
 for args in '--world 2' '-s parallel.nproc=1' '-s parallel.mode=single'; do
 	# shellcheck disable=SC2086 # two words
 	run check net.cfg $args
-	if [ "$rc" = 0 ] && ! grep -q 'as its machine decides' "$tmp/out"; then pass "world_said_$args"; else fail "world_said_$args" "$rc"; fi
+	if [ "$rc" = 0 ] && ! grep -q 'number for its machine' "$tmp/out"; then pass "world_said_$args"; else fail "world_said_$args" "$rc"; fi
 done
 equal world_own '3 3' "$(number 'd["world"], len(d["ranks"])' own.json | tr -d '(),')"
 equal world_given '4 4' "$(number 'd["world"], len(d["ranks"])' given.json | tr -d '(),')"

@@ -31,7 +31,7 @@ wrong short "unknown option '-z'" run "$cfg" -z
 wrong no_argument '--set: expected KEY=VALUE after it' run "$cfg" --set
 wrong no_argument_short '-s: expected KEY=VALUE after it' run "$cfg" -s
 wrong empty_argument '--out: expected DIR, got nothing' run "$cfg" --out=
-wrong flag_argument '--dry-run takes no value' run "$cfg" --dry-run=yes
+option wrong flag_argument '--dry-run takes no value' run "$cfg" --dry-run=yes
 wrong choice '--color: expected auto|always|never' --color=green devices
 wrong choice_split "--split: expected train|valid|test, got 'tset'" eval x --split tset
 wrong number '--rank: expected an integer from 0' plan "$cfg" --rank -1

@@ -23,7 +23,7 @@ check_tree() { # NAME: the binary $gtrain finds the configs
 	run configs mnist_ddp
 	[ "$rc" = 0 ] && cmp -s out "$src/configs/mnist_ddp.cfg" && pass "$1_print" || fail "$1_print" "status $rc: $(cat err)"
 	run check mnist_ddp
-	[ "$rc" = 0 ] && grep -qx "there is no file mnist_ddp; using /.*/configs/mnist_ddp.cfg" err && pass "$1_name" ||
+	[ "$rc" = 0 ] && grep -qx "there is no file mnist_ddp; gtrain uses /.*/configs/mnist_ddp.cfg instead" err && pass "$1_name" ||
 		fail "$1_name" "status $rc: $(cat err)"
 	# A name with .cfg or a slash is a file: another network and other data must not take the place of one that is missing.
 	for name in mnist_ddp.cfg ./mnist_ddp.cfg configs/mnist_ddp.cfg; do
@@ -37,12 +37,12 @@ check_tree source_tree
 # A file here comes first, and nothing is said of it.
 tiny_config
 mkdir here && cp tiny.cfg here/mnist_ddp.cfg
-(cd here && "$gtrain" check mnist_ddp.cfg >out 2>err) && grep -q '^tiny: ' here/out && ! grep -q using here/err && pass file_first ||
+(cd here && "$gtrain" check mnist_ddp.cfg >out 2>err) && grep -q '^tiny: ' here/out && ! grep -q uses here/err && pass file_first ||
 	fail file_first "$(cat here/err)"
 # A path is taken as it is.
 (cd here && "$gtrain" check mnist_dpd.cfg >out 2>err)
 grep -qF 'mnist_dpd.cfg: there is no such file; did you mean mnist_ddp.cfg?' here/err && pass near_file || fail near_file "$(cat here/err)"
-(cd here && "$gtrain" check mnist_ddp >out 2>err) && grep -q 'using' here/err && pass name_is_no_file ||
+(cd here && "$gtrain" check mnist_ddp >out 2>err) && grep -q 'gtrain uses' here/err && pass name_is_no_file ||
 	fail name_is_no_file "$(cat here/err)"
 (cd here && mv mnist_ddp.cfg mine.cfg && "$gtrain" check mine >out 2>err)
 grep -qF 'mine: there is no such file; did you mean mine.cfg?' here/err && pass name_of_file || fail name_of_file "$(cat here/err)"
@@ -74,7 +74,7 @@ cp "$gtrain" root/bin/ && cp -r "$src/configs" root/share/gtrain/ && ln -s "$(di
 gtrain=$tmp/root/bin/gtrain
 check_tree installed
 run check fmnist_mlp
-grep -q "using $tmp/root/share/gtrain/configs/fmnist_mlp.cfg" err && pass installed_path || fail installed_path "$(cat err)"
+grep -q "gtrain uses $tmp/root/share/gtrain/configs/fmnist_mlp.cfg" err && pass installed_path || fail installed_path "$(cat err)"
 run completion words -- check ''
 [ "$rc" = 0 ] && grep -q "^mnist_ddp	" out && pass completion_words || fail completion_words "status $rc: $(cat err)"
 rm -r root/share

@@ -188,7 +188,7 @@ if [ "$(head -n 1 out)" = path,index,class,name,probability,class_2,name_2,proba
 else
 	fail predict_top_3 "$(head -n 2 out)"
 fi
-gives predict_top_numbers 64 err '--top 2: expected a model that predicts classes, got numbers, which predicts numbers ("y")' \
+gives predict_top_numbers 64 err '--top 2: expected a model that predicts classes, got numbers, which predicts values ("y")' \
 	predict numbers test.csv --top 2
 # rows on standard input are those of a file, also compressed ones
 from_stdin() { "$gtrain" predict classes "$@" >out 2>err; rc=$?; }
@@ -210,7 +210,7 @@ stdin_refused predict_stdin_line 65 'standard input:4: expected 6 fields, as in 
 : >rows
 stdin_refused predict_stdin_empty 66 'standard input: expected the rows of a table, got nothing' -
 echo "$PWD/test.csv" >rows
-stdin_refused predict_stdin_twice 64 'expected standard input once, got it twice' - -
+stdin_refused predict_stdin_twice 64 'expected standard input at most once, got it twice' - -
 stdin_refused predict_stdin_paths 65 'standard input:1: expected the columns of the training data; ' -
 from_stdin @- <rows
 if [ $rc = 0 ] && cmp -s all.out <(sed "s|$PWD/||" out); then pass predict_stdin_list; else fail predict_stdin_list "$(cat err)"; fi
@@ -234,7 +234,7 @@ else
 fi
 gives keep_json 0 out '"row":{"level":"' predict classes test.csv --keep level --json
 gives keep_numbers 0 out 'y,predicted_y' predict numbers test.csv --keep y
-gives keep_absent 64 err '--keep: expected a column of test.csv, got "none"; its columns are "id", ' predict classes test.csv --keep a,none
+gives keep_absent 64 err '--keep: expected a column of test.csv, got "none"; the columns are "id", ' predict classes test.csv --keep a,none
 gives keep_top 0 out 'a,predicted_class,predicted_name,predicted_probability' predict classes test.csv --keep a --top 1
 cut -d, -f1-4 test.csv >fewer.csv
 gives append_other_columns 64 err '--append: expected the columns of test.csv in fewer.csv, because the output is one table' \
@@ -243,11 +243,11 @@ gives append_other_columns 64 err '--append: expected the columns of test.csv in
 gives keep_second_file 64 err '--keep: expected a column of fewer.csv, got "level"' predict classes test.csv fewer.csv --keep level
 if [ -s out ]; then fail keep_second_file_silent "$(head -n 1 out)"; else pass keep_second_file_silent; fi
 "$gtrain" predict classes test.csv --append >twice.csv 2>err
-gives append_twice 64 err 'the input has a column "predicted_level", which the prediction has, too; name the columns' \
+gives append_twice 64 err 'the input and the prediction both have a column "predicted_level"; select the columns' \
 	predict classes twice.csv --append
 if [ -s out ]; then fail append_twice_silent "$(head -n 1 out)"; else pass append_twice_silent; fi
-gives append_and_keep 64 err '--append and --keep do not go together' predict classes test.csv --append --keep a
-gives text_of_tables 64 err 'which is one of tables; write the text into a row of its columns' predict classes --text 'a text'
+gives append_and_keep 64 err '--append and --keep cannot be combined' predict classes test.csv --append --keep a
+gives text_of_tables 64 err 'which is a model of tables; write the text into a row of a table' predict classes --text 'a text'
 # what is counted in its predictions is what an evaluation measures
 acc=$(paste -d, <(tail -n +2 all.out | cut -d, -f3) <(tail -n +2 test.csv | cut -d, -f6) |
 	awk -F, '{ n += $1 == $2 } END { printf "%.4f\n", n / NR }')
@@ -312,14 +312,14 @@ for mode in 'ddp 2' 'zero 4'; do
 	"$gtrain" run mixed.cfg -q -o "mixed-$m$n" -s "parallel.mode=$m" -s "parallel.nproc=$n" >/dev/null 2>err
 	if [ "$(weights "mixed-$m$n")" = "$want" ]; then pass "mixed_$m$n"; else fail "mixed_$m$n" "other weights: $(head -n 1 err)"; fi
 done
-gives normalised_classes 78 err 'does not go together with train.loss = "cross_entropy", whose targets are classes' \
+gives normalised_classes 78 err 'cannot be combined with train.loss = "cross_entropy", whose targets are classes' \
 	check classes.cfg -s data.normalize_target=true
 for target in y level; do
 	gives "init_$target" 0 err 'gtrain check' init train.csv --target $target -o "init-$target.cfg"
 	run check "init-$target.cfg" --strict # without a warning that the config has no directory
 	if [ "$rc" = 0 ]; then pass "init_${target}_check"; else fail "init_${target}_check" "$(head -n 1 err)"; fi
 	gives "init_${target}_why" 0 out 'given; numbers' check "init-$target.cfg"
-	gives "init_${target}_why_else" 0 out 'given; else continuous: numbers' check "init-$target.cfg" \
+	gives "init_${target}_why_else" 0 out 'given; without the entry, continuous: numbers' check "init-$target.cfg" \
 		-s 'data.columns=({name="a";type="categorical";})'
 	# rows without a target are left out, and the config says so; another bad row is an error
 	awk -F, -v t=$target 'BEGIN { OFS = "," } NR == 3 || NR == 9 { $(t == "y" ? 5 : 6) = "" } 1' train.csv >untargeted.csv
@@ -358,7 +358,7 @@ gives init_many 0 out '{ name = "id"; type = "ignore"; }, // more than 1048576 d
 gives init_many_names 0 out '{ name = "name"; type = "ignore"; }, // more than 1048576 different words' init many.csv --target y
 rm many.csv
 awk -F, 'BEGIN { OFS = "," } { print (NR > 1 ? "n" NR : "name"), $0 }' train.csv >named.csv
-gives init_identifiers 64 err '--target name: expected a column of classes or of numbers, got words that are different in each of the' \
+gives init_identifiers 64 err '--target name: expected a column of classes or numbers, got a different word in each of' \
 	init named.csv --target name -o named.cfg
 if [ -e named.cfg ]; then fail init_identifiers_file 'named.cfg exists'; else pass init_identifiers_file; fi
 awk -F, 'BEGIN { OFS = "," } NR > 470 { $6 = "rare" NR } 1' train.csv >rare.csv
@@ -390,7 +390,7 @@ gives predict_points 65 err 'some_points.csv:2: column "a": expected a number wi
 # a table in Windows-1252
 sed 's/green/gr\xfcn/' train.csv >windows.csv
 gives init_windows 0 out 'encoding = "windows-1252";' init windows.csv --target y
-gives init_windows_warns 0 err 'it is read as Windows-1252' init windows.csv --target y -o windows.cfg
+gives init_windows_warns 0 err 'gtrain reads it as Windows-1252' init windows.csv --target y -o windows.cfg
 "$gtrain" run windows.cfg -q -o windows -s train.steps=3 >out 2>err || fail windows "$(head -n 1 err)"
 has windows_words windows/latest/data.json 'grün'
 gives predict_windows 0 out 'windows.csv,479,' predict windows windows.csv
@@ -406,7 +406,7 @@ gives predict_windows_append 0 out ',grün,' predict windows windows.csv --appen
 gives run_other_encoding 78 err 'remove data.encoding if the file is UTF-8 now' check named.cfg -s 'data.train=["named.utf8.csv"]' \
 	-s 'data.columns=({name="größe";type="continuous";})'
 gives check_windows 65 err 'column "c": expected UTF-8; write data.encoding = "windows-1252" if' check windows.cfg -s data.encoding=utf-8
-for kind in 'photo.JPG put images into a folder' 'book.xlsx export the table as CSV' 'x.cfg this one seems to be a config'; do
+for kind in 'photo.JPG put the images of each class' 'book.xlsx export the table as CSV' 'x.cfg this file seems to be a config'; do
 	file=${kind%% *}
 	cp train.csv "$file"
 	gives "init_of_$file" 65 err "$file: expected a folder, an archive (.zip, .tar.gz, .tar) or a table; ${kind#* }" init "$file" --target y
@@ -496,9 +496,9 @@ bad word_target 65 'column "level"' -s 'data.target="level"' -s 'data.ignore=["y
 bad delimiter 78 'data.delimiter: expected one character' -s 'data.delimiter=", "'
 bad decimal 78 'data.decimal: expected "." or ",", got ";"' -s 'data.decimal=";"'
 bad thousands 78 'data.thousands: expected "", ",", ".", " " or "' -s 'data.thousands="_"'
-bad same_separators 78 'data.thousands: expected another character than data.decimal, got "," for both' \
+bad same_separators 78 'data.thousands: expected a character that differs from data.decimal, got "," for both' \
 	-s data.decimal=, -s data.thousands=,
-bad stratified_numbers 78 'data.stratify: does not go together with train.loss = "mse"' -s data.stratify=true
+bad stratified_numbers 78 'data.stratify: cannot be combined with train.loss = "mse"' -s data.stratify=true
 bad no_input 78 'expected the name of a field that the data has (values, codes), got "image"' -s \
 	'model.inputs=( { name = "image"; shape = [1, 2, 2]; } )'
 bad input_type 78 'expected type = "values" for "values"' -s 'model.inputs=( { name = "values"; type = "codes"; } )'

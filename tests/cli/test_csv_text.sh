@@ -267,7 +267,7 @@ awk 'BEGIN { print "review,class"; for (i = 0; i < 50; i++) print "," i % 2 }' >
 gives all_missing 65 err 'column "review": expected texts, got no value in the training split' \
 	check words.cfg -s "data.train=[\"$PWD/bad.csv\"]" -s 'data.columns=({name="review";type="text";})'
 gives no_vocabulary 65 err 'expected a word that occurs at least 10000 times' run words.cfg -q -o x -s data.min_freq=10000
-gives wordpiece_vocab 78 err 'data.vocab: expected the vocab.txt of a model' check lstm.cfg -s data.tokenizer=wordpiece
+gives wordpiece_vocab 78 err 'data.vocab: expected the path of a model'\''s vocab.txt' check lstm.cfg -s data.tokenizer=wordpiece
 
 # ---- data.on_error = "skip": the same run as without the bad rows, and a warning for each kind ------------------------------------------
 awk 'NR == 5 { print "1.5,Ely,a fine \377 film,good" } NR == 10 { print "1.5,Ely,good" }

@@ -111,14 +111,14 @@ gives empty_class 0 out '(12 samples' eval run-images spare
 rm spare/dark/*
 gives no_files 66 err 'spare has no image folders' eval run-images spare
 gives absent 66 err 'nowhere' eval run-images nowhere
-gives split_too 64 err '--split: expected no split beside new' eval run-images new --split test
+gives split_too 64 err '--split: expected no split with new' eval run-images new --split test
 # a class that was added to the data of the run
 mkdir old/grey && image light 1 >old/grey/1.png
 gives unknown_in_run 65 err 'old: the data has the class "grey", which is unknown to the checkpoint' eval run-images --split valid
 gives unknown_resumed 65 err 'old: the data has the class "grey", which is unknown to the checkpoint' resume run-images -s train.epochs=9
 rm -r old/grey
 # other data by -s: a part of it, and the run says so
-gives moved_part 0 err 'of the 24 samples are measured, because data.valid is 0.25; to measure all of them' \
+gives moved_part 0 err 'of the 24 samples are evaluated, because data.valid is 0.25; to evaluate all samples' \
 	eval run-images --split valid -s "data.root=$PWD/new"
 
 # arrays: an IDX file of images and its labels

@@ -32,7 +32,7 @@ gives directory 0 err 'wrote m' export run -o m --format pytorch
 cmp -s m/model.safetensors run/latest/model.safetensors && pass directory_weights || fail directory_weights 'other weights'
 python3 -m py_compile m/model.py 2>"$tmp/err" && pass directory_compiles || fail directory_compiles "$(tail -n 1 "$tmp/err")"
 rm -rf m/__pycache__
-for text in '# tiny' 'those after 16 optimizer steps' '| split | samples | loss | accuracy |' '| test | 64 |' 'on 1 rank, with the seed' \
+for text in '# tiny' 'weights after 16 optimizer steps' '| split | samples | loss | accuracy |' '| test | 64 |' 'on 1 rank, with the seed' \
 	'    name = "tiny";' 'layers'; do
 	name=card_${text//[^a-z]/}
 	grep -qF -- "$text" m/README.md && pass "$name" || fail "$name" "no '$text': $(head -n 40 m/README.md)"
@@ -51,7 +51,7 @@ gives directory_empty 0 err 'wrote empty/' export run -o empty/ --format pytorch
 gives directory_nowhere 73 err 'absent/n: cannot create: No such file' export run -o absent/n --format pytorch
 cp -r run/latest/ alone
 gives card_without_run 0 err 'wrote lone' export alone -o lone --format pytorch
-grep -q 'The run has measured none at step' lone/README.md && pass card_without_scores || fail card_without_scores "$(cat lone/README.md)"
+grep -q 'has measured no scores at step' lone/README.md && pass card_without_scores || fail card_without_scores "$(cat lone/README.md)"
 (
 	ulimit -f 2
 	trap "" XFSZ

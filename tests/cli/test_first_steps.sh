@@ -132,7 +132,7 @@ run run tiny.cfg "${quick[@]}" -o mine/ --new --nproc 2 -s parallel.mode=ddp --m
 	fail new "$(ls) $(cat err)"
 run run tiny.cfg "${quick[@]}" -o mine
 [ "$rc" = 73 ] && grep -q 'use another directory with --new or --out DIR' err && pass new_named || fail new_named "$rc $(cat err)"
-gives new_smoke 64 err '--new and --smoke do not go together' run tiny.cfg --new --smoke
+gives new_smoke 64 err '--new and --smoke cannot be combined' run tiny.cfg --new --smoke
 
 # A run that diverges says what to do.
 run run tiny.cfg -q -o away -s train.optimizer.lr=1e38

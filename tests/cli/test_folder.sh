@@ -103,7 +103,7 @@ for mode in 'ddp 2 1' 'ddp 4 2' 'dp 2 8' 'zero 2 2' 'pipe 2 1'; do
 	read -r m n w <<<"$mode"
 	mixed "folder_mix_$m$n" -s 'reproducible="world"' -s "parallel.mode=$m" -s "parallel.nproc=$n" -s "data.workers=$w"
 done
-gives folder_mix_nll 78 err '"cutmix" and train.loss = "nll" do not go together' check mix.cfg -s 'train.loss="nll"'
+gives folder_mix_nll 78 err '"cutmix" and train.loss = "nll" cannot be combined' check mix.cfg -s 'train.loss="nll"'
 gives folder_mix_last 78 err 'data.augment[1]: expected mixup and cutmix at the end of the list' \
 	check mix.cfg -s 'data.augment=( { type = "mixup"; }, { type = "hflip"; } )'
 
@@ -120,7 +120,7 @@ gives folder_other_classes 65 err 'the data has the class "zinnia", which is unk
 	eval first --split train -s data.root=other
 gives folder_check 0 out 'decoded batches' check net.cfg
 gives folder_check_threads 0 out 'image decoding threads: at most' check net.cfg
-gives folder_smoke 0 out 'nothing: there is no split' run net.cfg --smoke -s data.root=data/train -s checkpoint.best.metric=train/loss
+gives folder_smoke 0 out 'no evaluation: the data has' run net.cfg --smoke -s data.root=data/train -s checkpoint.best.metric=train/loss
 gives folder_no_test 66 err 'the split "test" has no samples; choose another split with --split' eval first --split test
 gives folder_valid_for_test 0 err 'the data has no split "test"; evaluating "valid"' eval first
 
@@ -158,7 +158,7 @@ else
 fi
 gives folder_eval_skips 0 err 'bad/train/rose/7.png: PNG: the file is truncated' eval skips --split train
 gives folder_eval_stops 65 err 'to skip such files, write data.on_error = "skip"' eval skips --split train -s data.on_error=stop
-gives folder_skip_mse 78 err 'do not go together' check net.cfg -s 'data.on_error="skip"' -s 'train.loss="mse"'
+gives folder_skip_mse 78 err 'cannot be combined' check net.cfg -s 'data.on_error="skip"' -s 'train.loss="mse"'
 gives folder_valid_twice 78 err 'data.valid' check net.cfg -s data.valid=0.2
 gives folder_size 78 err 'data.augment' check net.cfg -s 'data.augment=({ type = "random_resized_crop"; size = 20; })'
 
@@ -195,4 +195,4 @@ gives folder_init 0 err 'wrote mine.cfg' init data -o mine.cfg
 gives folder_init_again 73 err 'exists' init data -o mine.cfg
 gives folder_init_check 0 out 'steps' check mine.cfg
 gives folder_init_runs 0 out 'valid accuracy' run mine.cfg -q -o mine -s train.epochs=1
-gives folder_init_nothing 66 err 'flat: expected a folder of images or of texts (.txt) for each of several classes' init flat
+gives folder_init_nothing 66 err 'flat: expected a folder of images or of texts (.txt) for each class' init flat

@@ -136,7 +136,7 @@ refused frozen_stats_half 78 \
 	-s 'train.groups[0].frozen_stats=true'
 refused frozen_stats_untracked 78 'got bn with track_running_stats = false' -s 'train.groups[3]={ match = "bn.*"; frozen_stats = true; }' \
 	-s 'train.groups[0].match="whiten.weight"' -s 'model.layers[3].track_running_stats=false'
-refused frozen_stats_later 78 'frozen_stats: frozen_stats = true and freeze_after = 1 do not go together' \
+refused frozen_stats_later 78 'frozen_stats: frozen_stats = true and freeze_after = 1 cannot be combined' \
 	-s 'train.groups[3]={ match = "bn.*"; frozen_stats = true; freeze_after = 1.0; }' \
 	-s 'train.groups[0].match="whiten.weight"'
 # A normalisation without parameters is matched by the names that they would have.

@@ -17,7 +17,7 @@ has() {
 	pass "$name"
 }
 
-has key train.optimizer.lr ' value float' ' range 0..' ' default none: it is required' ' also learning_rate, base_lr' \
+has key train.optimizer.lr ' value float' ' range 0..' ' default none: the key is required' ' also learning_rate, base_lr' \
 	' example train = { optimizer = { lr = 0.001; }; };'
 has key_of_entry 'data.augment[].pad' ' with data.augment[].type = pad_crop' ' example { pad = 4; }'
 has key_without_brackets data.augment.pad 'data.augment[].pad'

@@ -53,7 +53,7 @@ for cfg in both alone; do
 	gives "${cfg}_bf16" 0 out 'test accuracy' run $cfg.cfg -q -o $cfg-bf16 -s precision=bf16
 	gives "${cfg}_eval" 0 out 'accuracy' eval $cfg
 	gives "${cfg}_check" 0 out 'one batch' check $cfg.cfg
-	gives "${cfg}_no_files" 78 err 'expected a model that reads images only' predict $cfg both.cfg
+	gives "${cfg}_no_files" 78 err 'expected a model that reads only images' predict $cfg both.cfg
 done
 gives augmented 0 out 'accuracy' run both.cfg -q -o augmented -s 'data.augment=( { type = "hflip"; }, { type = "mixup"; } )'
 
@@ -64,7 +64,7 @@ gives large 0 out 'accuracy' run alone.cfg -q -o large -s reproducible=none -s t
 
 # what is refused
 gives neither 78 err 'or model.inputs, got nothing' check both.cfg -s 'model.inputs=[]'
-gives two_ways 78 err 'does not go together with model.input' check both.cfg -s 'model.input=[1, 6, 6]'
+gives two_ways 78 err 'cannot be combined with model.input' check both.cfg -s 'model.input=[1, 6, 6]'
 gives no_reader 78 err 'expected a layer that reads "values"' check alone.cfg \
 	-s 'model.layers=( { type = "linear"; in = "more"; out = 4; } )' \
 	-s 'model.inputs=( { name = "more"; type = "values"; shape = [3]; }, { name = "values"; shape = [5]; } )'
@@ -75,9 +75,9 @@ sed -e 's/data = .*/data = { name = "fashion-mnist"; batch = 32; limit = 64; };/
 for key in 'data.augment=( { type = "mixup"; } )' 'data.augment=( { type = "hflip"; } )' 'data.mean=[0.5]' 'data.std=[0.5]' \
 	'eval.transforms=( { type = "resize"; size = 5; } )' 'eval.tta="mirror"' 'data.on_error="skip"'; do
 	name=${key%%=*}
-	gives "no_images_${name/./_}" 78 err "$name: only images use this key, and model.inputs has none" check alone.cfg -s "$key"
+	gives "no_images_${name/./_}" 78 err "$name: only images use this key, and model.inputs has no image" check alone.cfg -s "$key"
 done
-gives no_type 78 err 'is none of them' check both.cfg -s 'model.inputs=( { name = "age"; shape = [3]; } )'
+gives no_type 78 err 'is not a type' check both.cfg -s 'model.inputs=( { name = "age"; shape = [3]; } )'
 gives no_shape 78 err 'in synthetic data, got none' check alone.cfg -s 'model.inputs=( { name = "values"; } )'
 gives unknown_input 78 err 'did you mean "values"' check alone.cfg -s 'model.layers[0].in="valuse"'
 gives name_taken 78 err 'values' check alone.cfg -s 'model.layers[0].name="values"'

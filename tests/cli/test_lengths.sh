@@ -66,12 +66,12 @@ gives lr_find 0 out 'lr' lr-find bag.cfg
 # what is refused
 gives too_short 78 err 'expected the last length to be 40, the longest sequence that the model reads, got 24' \
 	run bag.cfg -q -o x -s 'data.lengths=[8, 24]'
-gives not_ascending 78 err 'data.lengths: expected ascending whole numbers, got 8 after' check bag.cfg -s 'data.lengths=[24, 8, 40]'
-gives not_whole 78 err 'data.lengths: expected ascending whole numbers, got 8.5' check bag.cfg -s 'data.lengths=[8.5, 40.0]'
+gives not_ascending 78 err 'data.lengths: expected integers in ascending order, got 8 after' check bag.cfg -s 'data.lengths=[24, 8, 40]'
+gives not_whole 78 err 'data.lengths: expected integers in ascending order, got 8.5' check bag.cfg -s 'data.lengths=[8.5, 40.0]'
 gives too_many 78 err 'expected at most 8 lengths' check bag.cfg -s 'data.lengths=[1, 2, 3, 4, 5, 6, 7, 8, 40]'
-gives torch_buckets 78 err 'data.buckets: does not go together with data.sampler = "torch"' \
+gives torch_buckets 78 err 'data.buckets: cannot be combined with data.sampler = "torch"' \
 	check bag.cfg -s data.sampler=torch -s data.buckets=4
-gives order_buckets 78 err 'data.buckets: does not go together with data.shuffle = false' \
+gives order_buckets 78 err 'data.buckets: cannot be combined with data.shuffle = false' \
 	check bag.cfg -s data.shuffle=false -s data.buckets=4
 gives no_tokens 78 err 'data.lengths: only sequences of tokens use this key' check bag.cfg -s 'data.lengths=[40]' \
 	-s 'model.inputs=( { name = "codes"; shape = [40]; } )' \

@@ -83,11 +83,11 @@ for cfg in net numbers; do
 done
 
 # what is refused
-gives one_of_both 78 err 'a target is either numbers or labels' check net.cfg -s 'data.target_columns=["red"]'
+gives one_of_both 78 err 'targets are either values or labels' check net.cfg -s 'data.target_columns=["red"]'
 gives no_softmax 78 err 'write "bce"' check net.cfg -s 'train.loss="cross_entropy"'
 gives no_nll 78 err 'write "mse"' check numbers.cfg -s 'train.loss="nll"'
 gives no_stratify 78 err 'samples then have no single class' check net.cfg -s data.stratify=true
-gives no_skip 78 err 'cannot be left out of the loss' check numbers.cfg -s 'data.on_error="skip"' -s 'train.loss="cross_entropy"'
+gives no_skip 78 err 'the loss cannot leave out a sample' check numbers.cfg -s 'data.on_error="skip"' -s 'train.loss="cross_entropy"'
 gives one_character 78 err 'expected one character' check net.cfg -s 'data.label_separator=", "'
 gives outputs 78 err 'expected 2 outputs, one for each target' check net.cfg -s 'model.layers[4].out=3'
 gives best_accuracy 78 err 'valid/loss' check net.cfg -s 'checkpoint.best.metric="valid/acc"'

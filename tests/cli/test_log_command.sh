@@ -54,11 +54,11 @@ done
 
 # commands that fail
 train missing -s 'log.command="no_such_program_at_all"'
-warned missing 'log.command ended with status 127 (command not found) and gets no further events; training continues' 2
+warned missing 'log.command ended with status 127 (command not found); it gets no further events; training continues' 2
 train dead -s 'log.command="head -n 3 >/dev/null"'
 warned dead 'log.command ended early and did not get [0-9]* of 2[0-9] events' 2
 train killed -s 'log.command="kill -9 $$"'
-warned killed 'log.command was killed by signal 9 (Killed) and gets no further events; training continues' 2
+warned killed 'log.command was killed by signal 9 (Killed); it gets no further events; training continues' 2
 train status -s 'log.command="cat >/dev/null; exit 3"'
 warned status 'log.command ended with status 3$'
 

@@ -113,7 +113,7 @@ gives from_above_to 64 err '0 < from < to, got 1 and 0.1' lr-find "$tmp/net.cfg"
 gives from_zero 64 err "--from: expected a number > 0, got '0'" lr-find "$tmp/net.cfg" --from 0
 gives from_nan 64 err "--from: expected a number > 0, got 'nan'" lr-find "$tmp/net.cfg" --from nan
 gives few_steps 64 err '--steps: expected an integer from 10' lr-find "$tmp/net.cfg" --steps 9
-gives no_ratio 78 err 'train.optimizer.lr: expected a number > 0 beside train.groups[0].optimizer.lr' lr-find "$tmp/net.cfg" \
+gives no_ratio 78 err 'expected a number > 0, because gtrain lr-find multiplies it and train.groups' lr-find "$tmp/net.cfg" \
 	-s train.optimizer.lr=0.0 -s 'train.groups=({match=["fc.*"];optimizer={type="adam";lr=0.002;};})'
 
 # Images from files.
@@ -149,7 +149,7 @@ assert sum(l.count("V") for l in plot) == 1, "no mark of the valley"
 	done
 done
 run lr-find "$tmp/net.cfg" -s seed=5 -s 'name="two words"'
-if [ "$rc" != 0 ] || grep -q 'take at least' "$tmp/err"; then
+if [ "$rc" != 0 ] || grep -q 'use at least' "$tmp/err"; then
 	fail enough_steps "rc $rc: $(head -n 1 "$tmp/err")"
 else
 	pass enough_steps
@@ -166,7 +166,7 @@ if (cd "$tmp/work" && eval "$line -q -o '$tmp/pasted'" >"$tmp/log" 2>&1); then
 else
 	fail command_runs "$(tail -n 1 "$tmp/log")"
 fi
-gives warns_of_few_steps 0 err 'take at least 100 steps' lr-find "$tmp/net.cfg" --steps 60
+gives warns_of_few_steps 0 err 'use at least 100 steps' lr-find "$tmp/net.cfg" --steps 60
 gives suggestion_of_group 0 out " -s 'train.groups[0].optimizer.lr=" lr-find "$tmp/net.cfg" \
 	-s 'train.groups=({match=["fc.*"];optimizer={type="sgd";lr=0.5;};})'
 run lr-find "$tmp/net.cfg" -q

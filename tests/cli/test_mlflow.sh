@@ -103,7 +103,7 @@ run run tiny.cfg --smoke --device cpu -s "log.mlflow.uri=$uri"
 check not_by_smoke "$rc $(ask a 'len(runs)')" '0 5'
 
 # ---- servers that are away, slow, or wrong ----------------------------------------------------------------------------------------------
-missed='did not get [0-9]* events: .*; .gtrain track [a-z/0-9_=]*\( -s log.mlflow.uri=[^ ]*\)*. sends them'
+missed='did not get [0-9]* events: .*; .gtrain track [a-z/0-9_=]*\( -s log.mlflow.uri=[^ ]*\)*. sends these events'
 ( # beside the next tests, because an attempt waits some seconds for the next
 	mkdir hostile && cd hostile || exit 1
 	tmp=$PWD
@@ -179,7 +179,8 @@ else fail secrets "$(grep -rl sesame g err) $(cat err)"; fi
 mode g 'artifacts=s3://bucket'
 train g/s3
 complete other_store g g/s3 2
-if grep -q 'MLflow keeps the files of this run at s3://bucket/' err; then pass other_store_said; else fail other_store_said "$(cat err)"; fi
+if grep -q 'MLflow stores the files of this run at s3://bucket/' err; then pass other_store_said
+else fail other_store_said "$(cat err)"; fi
 
 # hostile files in the run directory, and a run that the server no longer has
 train g/state

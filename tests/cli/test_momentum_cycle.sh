@@ -76,7 +76,7 @@ if [ "$rc" = 0 ] && ! grep -q momentum "$tmp/out"; then
 else
 	fail no_momentum_no_cycle "$(grep momentum "$tmp/out" "$tmp/err")"
 fi
-gives refused_of_nadam 78 err 'cycle_momentum = true and the optimizer "nadam" do not go together' \
+gives refused_of_nadam 78 err 'cycle_momentum = true and the optimizer "nadam" cannot be combined' \
 	check "$tmp/net.cfg" -s 'train.optimizer={type="nadam";lr=0.001;}'
 gives cyclic_momentum 0 out 'momentum  ' check "$tmp/net.cfg" \
 	-s 'train.schedule={type="cyclic";base_lr=0.001;step_size_up=1.0;}'

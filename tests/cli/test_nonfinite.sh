@@ -42,7 +42,7 @@ gives eval_of_two_stages 3 err "$why" eval good --nproc 2 -s parallel.mode=pipe 
 gives eval_of_two_ranks 3 err "$why" eval good --nproc 2 -s parallel.mode=ddp -s 'data.test=["huge.csv"]'
 
 gives predict_names_row_and_operation 3 err \
-	'1 of the predictions are not finite numbers; the first one is of huge.csv, number 30: the output of first (linear) is not finite' \
+	'1 of the predictions are not finite; the first of these predictions is for huge.csv, sample 30: the output of first (linear) is' \
 	predict good huge.csv
 if [ "$(wc -l <out)" = 33 ] && [ "$(sed -n 32p out)" = huge.csv,30,,nan,nan ] && ! sed 32d out | grep -q nan; then
 	pass predict_writes_all_rows

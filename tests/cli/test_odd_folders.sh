@@ -107,7 +107,7 @@ done
 good mixed_kinds mixed
 
 classes empty a b && mkdir empty/c
-good empty_class empty 'no classes: c'
+good empty_class empty 'not used as classes: c'
 classes hidden a b && cp -r hidden/a hidden/.cache && cp -r hidden/a hidden/b/.ipynb_checkpoints && cp -r hidden/a hidden/__MACOSX
 touch hidden/Thumbs.db hidden/a/desktop.ini hidden/a/.DS_Store hidden/a/._0.png hidden/readme.txt
 good hidden_files hidden '24 training samples of 2 classes'
@@ -160,7 +160,7 @@ says class_not_utf8 65 'expected class names in UTF-8' latin
 classes latin_file a b && cp img/rgb/0.png latin_file/a/$'caf\xe9.png' && cp img/rgb/0.png latin_file/a/$'new\nline.png'
 good file_not_utf8 latin_file
 classes $'root\nline' a b
-says root_newline 65 'got a control character; rename it' $'root\nline'
+says root_newline 65 'got a control character; rename the path' $'root\nline'
 classes 'a "root" of images' a b
 good root_quoted 'a "root" of images'
 classes loop a b && ln -s .. loop/b/up
@@ -171,9 +171,9 @@ classes deep a/x/y/z b/x
 cp img/rgb/0.png deep/a && cp img/rgb/0.png deep/b
 good deeper_folders deep '26 training samples'
 classes nest/x a b
-says one_folder_too_many 66 'found 24 images in folders of classes below nest/x; try `gtrain init nest/x`' nest
+says one_folder_too_many 66 'found 24 images in such folders below nest/x; try `gtrain init nest/x`' nest
 cp -r img/rgb flat
-says flat 66 'found 12 images in the folder itself' flat
+says flat 66 'found 12 images outside folders of classes' flat
 mkdir bmp bmp/a bmp/b && touch bmp/a/1.bmp bmp/a/2.BMP bmp/b/3.bmp
 says other_format 65 'bmp has 3 .bmp files, which gtrain does not read; convert them' bmp
 classes some_tif a b && touch some_tif/a/1.tif
@@ -228,7 +228,7 @@ good texts_bom texts_bom
 texts texts_binary neg pos && head -c 3000 "$gtrain" >texts_binary/neg/0.txt && printf 'caf\xe9' >texts_binary/pos/0.txt
 good texts_binary texts_binary '# 2 texts cannot be read'
 texts texts_none neg pos && mkdir texts_none/other
-good texts_empty_class texts_none 'have no texts and are no classes: other'
+good texts_empty_class texts_none 'have no texts and are not used as classes: other'
 texts texts_splits/train neg pos && texts texts_splits/Test neg pos
 good texts_splits texts_splits '16 of a split "test"'
 texts texts_loop neg pos && ln -s . texts_loop/pos/loop
@@ -238,7 +238,7 @@ says texts_class_not_utf8 65 'expected class names in UTF-8' texts_latin
 mkdir -p texts_few/neg texts_few/pos && echo x | tee texts_few/neg/1.txt >texts_few/pos/1.txt
 says texts_few 65 'expected at least 10 texts' texts_few
 texts texts_nested/reviews neg pos
-says texts_nested 66 'found 16 texts in folders of classes below texts_nested/reviews' texts_nested
+says texts_nested 66 'found 16 texts in such folders below texts_nested/reviews' texts_nested
 tar -cf words.tar words
 good texts_archive words.tar
 
@@ -261,7 +261,7 @@ faulty() {
 		rc=$?
 		if { [ "$want" = 0 ] && [ $rc = 0 ] && grep -q "^$samples samples.*all can be read" out; } ||
 			{ [ "$want" != 0 ] && [ $rc = 65 ] && grep -q "^$samples samples.* $want cannot be read" out &&
-				[ "$(grep -c warning: err)" = "$want" ] && grep -q 'data.on_error = "skip" to leave them out' err; }; then
+				[ "$(grep -c warning: err)" = "$want" ] && grep -q 'data.on_error = "skip" to skip them' err; }; then
 			pass "data_of_$name${how% *}"
 		else
 			fail "data_of_$name${how% *}" "status $rc: $(head -n 1 out) $(tail -n 2 err)"
@@ -276,7 +276,7 @@ faulty pattern 10 0 1 'root = "by_name"; format = "pattern"; pattern = "^([ab])_
 faulty list 4 1 2 "format = \"list\"; train = [\"list.csv\"]; root = \"$tmp\";"
 echo "$net data = { batch = 4; root = \"cut\"; }; $train checkpoint = { dir = \"run\"; };" >data.cfg
 gives data_json 65 out '"checked":25,"bad":2}' check data.cfg --verify --json
-gives data_skips 0 out '2 cannot be read, and a run leaves them out' check data.cfg --verify -s data.on_error=skip
+gives data_skips 0 out '2 cannot be read, and a run skips these samples' check data.cfg --verify -s data.on_error=skip
 gives run_names_remedy 65 err 'write data.on_error = "skip"; `gtrain check CFG --data --verify` lists them' run data.cfg -q
 mkdir -p junk/a junk/b
 for i in 1 2 3 4; do echo "junk $i" | tee "junk/a/$i.png" >"junk/b/$i.png"; done

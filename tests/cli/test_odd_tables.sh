@@ -190,7 +190,7 @@ gives made_up_dates 0 out 'smoke test passed' run odd.cfg --smoke -s 'data.train
 sed 's/18\./18-/; s/\.2023/-2023/' dates.csv >dashes.csv
 good dashes class 'type = "date"; order = "dmy"'
 sed 's/18\.\([0-9]*\)\.2023/04\/\1\/2023/' dates.csv >either_date.csv
-good either_date class 'column "day" is ignored: dates whose day and month cannot be told apart'
+good either_date class 'the column "day" is ignored: dates whose day and month cannot be told apart'
 sed '30s/18\.[0-9]*\.2023/soon/; 40s/18\.[0-9]*\.2023//' dates.csv >odd_date.csv
 good odd_date class 'expected a date such as 18.05.2023 or 18/05/2023, got "soon"; the cell counts as missing'
 tail -n +2 dates.csv | cut -d, -f4- >bare_dates.csv
@@ -210,7 +210,7 @@ says one_class class 65 'column "class": the target is the same in every row'
 sed '2,$s/,[a-z]*$/,7.5/' plain.csv >one_number.csv
 says one_number class 65 'column "class": the target is the same in every row'
 awk -F, 'BEGIN { OFS = "," } NR > 1 { $5 = "u" NR } 1' plain.csv >unique.csv
-says unique class 64 'words that are different in each of the 60 rows'
+says unique class 64 'a different word in each of 60 rows'
 awk -F, 'BEGIN { OFS = "," } NR > 1 && NR < 60 { $5 = "u" NR } 1' plain.csv >nearly_unique.csv
 good nearly_unique class
 awk -F, 'BEGIN { OFS = "," } NR > 1 { $5 = "k" int(NR / 3) } 1' plain.csv >many_classes.csv

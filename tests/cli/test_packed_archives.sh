@@ -135,7 +135,7 @@ refused words.tar.gz 'words.tar.gz: expected a zip file or a compressed tar arch
 refused empty.zip 'empty.zip: the file is empty'
 refused nothing.zip 'nothing.zip: expected folders of images'
 gives predict_refused 65 err 'cut.zip: the archive is damaged' predict texts cut.zip
-gives predict_nothing 66 err 'nothing.zip: expected texts (.txt) in the archive, found none' predict texts nothing.zip
+gives predict_nothing 66 err 'nothing.zip: expected texts (.txt) in this archive, found none' predict texts nothing.zip
 gives missing 66 err 'none.zip' init none.zip
 if [ "$(find "$cache" -name '*.tmp-*' | wc -l)" = 0 ]; then pass no_temporaries; else fail no_temporaries "$(ls "$cache")"; fi
 if [ -e "$tmp/../up.txt" ] || [ -e /tmp/up.txt ]; then fail written_outside 'a member was written outside'; else pass written_outside; fi

@@ -14,14 +14,14 @@ before=$(find runs -type f -printf '%p %s %T@\n' | sort | sha256sum)
 # ---- usage and missing files -----------------------------------------------------------------------------------------------------------
 gives no_run 66 err 'none: No such file or directory' plot none
 gives not_a_run 66 err 'runs: expected the directory of a run, with metrics.jsonl' plot runs
-gives wrong_ending 64 err "--out: expected a file that ends in .svg or .png, got 'x.pdf'" plot runs/a -o x.pdf
+gives wrong_ending 64 err "--out: expected a file name that ends in .svg or .png, got 'x.pdf'" plot runs/a -o x.pdf
 gives no_ending 64 err 'ends in .svg or .png' plot runs/a -o svg
 gives ending_of_directory 64 err 'ends in .svg or .png' plot runs/a -o x.svg/y
 gives wrong_score 64 err "unknown score 'los'; expected one of: loss, acc, " plot runs/a --score los
-gives score_of_no_run 64 err 'no run has logged values of mae' plot runs/a --score mae
+gives score_of_no_run 64 err 'no run has logged any value of mae' plot runs/a --score mae
 gives smooth_one 64 err '--smooth: expected a number > 0 and < 1, got 1' plot runs/a --smooth 1
 gives wrong_x 64 err '--x' plot runs/a --x time
-gives follow_a_file 64 err '--follow and --out do not go together' plot runs/a --follow -o x.svg
+gives follow_a_file 64 err '--follow and --out cannot be combined' plot runs/a --follow -o x.svg
 gives follow_a_pipe 64 err '--follow: expected a terminal as standard output' plot runs/a --follow
 gives no_directory 73 err 'none/x.svg' plot runs/a -o none/x.svg
 gives checkpoint_of_a_run 0 out 'loss by epoch' plot runs/a/latest
@@ -239,7 +239,7 @@ value = {p["step"]: p["value"] for p in s["points"]}
 assert value[123457] == 1e3 and value[200001] == 1e-3
 assert all(p["epoch"] is None for p in s["points"])'
 gives steps_without_epochs 0 out 'loss by step' plot long --color never
-gives epochs_not_known 64 err 'long: the length of an epoch is not known before the first epoch has ended' plot long --x epoch
+gives epochs_not_known 64 err 'long: the length of an epoch is unknown before the first epoch ends' plot long --x epoch
 if /usr/bin/time -v true 2>/dev/null; then
 	/usr/bin/time -f %M "$gtrain" plot long -o long.svg -q 2>memory
 	if [ "$(tail -n 1 memory)" -lt 30000 ]; then pass bounded_memory; else fail bounded_memory "$(cat memory) KiB"; fi
@@ -250,7 +250,7 @@ cp -r runs/a bad
 sed -i '3s/.*/nonsense/; 5s/"loss":[^,]*/"loss":null/; 6s/"loss":[^,]*/"loss":null/' bad/metrics.jsonl
 printf '{"event":"tra' >>bad/metrics.jsonl
 gives damaged_lines 0 err 'bad/metrics.jsonl: 1 line cannot be read and is left out' plot bad -o bad.svg
-gives losses_not_finite 0 err 'bad: 2 losses are not finite; the lines are interrupted there' plot bad -o bad.svg --smooth 0.5 --x step
+gives losses_not_finite 0 err 'bad: 2 losses are not finite; the plot leaves gaps there' plot bad -o bad.svg --smooth 0.5 --x step
 python line_is_interrupted '
 got = lines(svg("bad.svg"), "train")
 assert [len(l) for l in got[:2]] == [2, 25], [len(l) for l in got]'
@@ -358,7 +358,7 @@ kill -TERM $pid
 wait $pid
 
 # ---- the learning-rate finder ------------------------------------------------------------------------------------------------------------
-gives lr_find_wrong_ending 64 err '--out: expected a file that ends in .svg or .png' lr-find tiny.cfg -o lr.pdf
+gives lr_find_wrong_ending 64 err '--out: expected a file name that ends in .svg or .png' lr-find tiny.cfg -o lr.pdf
 gives lr_find_no_directory 73 err 'none/lr.svg: No such file or directory' lr-find tiny.cfg -o none/lr.svg
 run lr-find tiny.cfg --device cpu --steps 60 --nproc 2 -s 'parallel.mode="ddp"' -o lr2.svg -q
 if [ "$rc" = 0 ] && [ -s lr2.svg ]; then pass lr_find_on_two_ranks; else fail lr_find_on_two_ranks "$(cat "$tmp/err")"; fi

@@ -167,27 +167,27 @@ done
 printf 'tree/a.png\ntree/\0b\n' >nul
 : >nothing
 gives list_nul 65 err 'nul:2: expected the path of a file, got a line with a NUL byte' predict small --list nul
-gives list_empty 66 err 'nothing: expected a list of paths' predict small @nothing
+gives list_empty 66 err 'nothing: expected a list with a path on each line' predict small @nothing
 gives list_absent 66 err 'gone: cannot open the list: No such file' predict small @gone
 gives list_folder 74 err 'tree: cannot read the list' predict small @tree
 printf '%05000d\n' 1 >long
 gives list_long 65 err 'long:1: expected a path of at most 4095 bytes' predict small @long
 printf 'b1.png\nb2.png\n' >wrong
-gives list_of_none 66 err 'wrong: expected a list of paths, one on each line, got 2 lines that name no file, such as "b1.png" in the' \
+gives list_of_none 66 err 'wrong: expected a list with a path on each line, got 2 lines that name no file, such as "b1.png" in the' \
 	predict small @wrong 0.png
 if [ -s "$tmp/out" ]; then fail list_of_none_only "$(head -n 1 "$tmp/out")"; else pass list_of_none_only; fi
 head -c 3000 /dev/zero | "$gtrain" predict small - >"$tmp/out" 2>"$tmp/err"
 rc=$?
-if [ $rc = 65 ] && grep -q 'got a line with a NUL byte; images cannot be read from standard input' "$tmp/err"; then
+if [ $rc = 65 ] && grep -q 'got a line with a NUL byte; gtrain cannot read images from standard input' "$tmp/err"; then
 	pass stdin_image
 else
 	fail stdin_image "status $rc: $(cat "$tmp/err")"
 fi
 gives no_files 64 err 'expected a FILE, --list or --text, got none' predict small
-gives text_of_images 64 err '--text: expected a model of texts (data.format = "text"), got small, which is one of images' \
+gives text_of_images 64 err '--text: expected a model of texts (data.format = "text"), got small, which is a model of images' \
 	predict small --text 'a text'
 gives append_images 64 err '--append: expected a model of tables (data.format = "csv"), got small' predict small 0.png --append
-gives csv_and_json 64 err '--csv and --json do not go together' predict small 0.png --csv --json
+gives csv_and_json 64 err '--csv and --json cannot be combined' predict small 0.png --csv --json
 
 # ---- CSV, IDX files among others, results that nobody reads ----
 run predict small --csv --top 2 tree/b many.idx tree/a.png
@@ -228,4 +228,4 @@ if cut -f2- out | grep -o '[01]\.[0-9]*' | awk '{ s += $1 } END { exit !(s > 1.0
 else
 	fail bce_sigmoids "$(cat out err)"
 fi
-gives bce_report 78 err 'the loss bce do not go together' eval bce --report
+gives bce_report 78 err 'the loss bce cannot be combined' eval bce --report

@@ -60,6 +60,6 @@ gives no_lengths 78 err 'the lengths of the samples' check all.cfg -s 'model.lay
 gives layernorm_of_more_dimensions 78 err 'dims: expected at most 2 (all dimensions of the input' check all.cfg \
 	-s 'model.layers[6].type="layernorm"' -s 'model.layers[6].dims=3'
 gives rank_3 78 err '[batch, tokens, features]' check all.cfg -s 'model.layers[6].type="groupnorm"' -s 'model.layers[6].num_groups=2'
-gives vocabulary_of_values 78 err 'expected codes or tokens beside vocabulary' check all.cfg \
+gives vocabulary_of_values 78 err 'expected "codes" or "tokens", because the key vocabulary is set' check all.cfg \
 	-s 'model.inputs=( { name = "values"; shape = [3]; vocabulary = 7; } )'
 gives columns 78 err 'one for each column' check all.cfg -s 'model.layers[17].embedding_dim=[3, 4]'

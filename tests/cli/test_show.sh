@@ -261,7 +261,7 @@ if [ "$rc" = 0 ] && python3 -c 'import json, sys; json.load(open(sys.argv[1]))' 
 else fail hostile_json "$(cat -v "$tmp/err")"; fi
 
 # ---- files -----------------------------------------------------------------------------------------------------------------------------
-gives wrong_ending 64 err "--out: expected a file that ends in .png, got 'x.jpg'" show grey.cfg -o x.jpg
+gives wrong_ending 64 err "--out: expected a file name that ends in .png, got 'x.jpg'" show grey.cfg -o x.jpg
 gives only_an_ending 64 err 'ends in .png' show grey.cfg -o .png
 gives no_directory 73 err 'none/x.png' show grey.cfg -o none/x.png
 rm -f x.png
@@ -272,7 +272,7 @@ gives step_after_the_run 64 err '--step: expected at most 15, the number of step
 gives batch_after_the_split 64 err '--step: expected at most 2, the number of batches of an evaluation, got 3' \
 	show grey.cfg --split test --step 3
 gives wrong_split 64 err '--split' show grey.cfg --split all
-gives wrong_key 78 err 'data.mean: expected 1 number' show grey.cfg -s 'data.mean=[1,2,3,4]'
+gives wrong_key 78 err 'data.mean: expected one value' show grey.cfg -s 'data.mean=[1,2,3,4]'
 gives no_data 66 err 'missing' show grey.cfg -s data.root=missing
 
 # ---- a damaged image, and a run as the operand -----------------------------------------------------------------------------------------

@@ -48,10 +48,10 @@ model = { inputs = ( { name = "values"; }, { name = "codes"; }, { name = "tokens
 train = { epochs = 3; optimizer = { type = "adam"; lr = 0.01; }; };
 checkpoint = { dir = "unused"; };
 CFG
-gives made_up_rows 0 out 'made-up rows of the 4 columns: ' run "$tmp/table.cfg" --smoke
+gives made_up_rows 0 out 'generated rows of the 4 columns: ' run "$tmp/table.cfg" --smoke
 gives made_up_numbers 0 out 'smoke test passed' run "$tmp/table.cfg" --smoke -s train.loss=mse -s 'model.layers[4].out=1'
 gives made_up_rows_json 0 out '"synthetic":true' run "$tmp/table.cfg" --smoke --json
-gives rows_of_no_columns 66 err 'a smoke test makes rows if data.columns lists the columns' run "$tmp/table.cfg" --smoke \
+gives rows_of_no_columns 66 err 'a smoke test generates rows if data.columns lists the columns' run "$tmp/table.cfg" --smoke \
 	-s 'data.columns=()' -s 'model.inputs=({name="values";})' -s 'model.layers=({type="linear";out=2;})'
 mkdir -p "$tmp/taken/made-up"
 : >"$tmp/taken/made-up/mine"
@@ -68,8 +68,8 @@ model = { inputs = ( { name = "tokens"; }, { name = "lengths"; } ); pretrained =
 train = { epochs = 3; optimizer = { type = "adam"; lr = 0.01; }; };
 checkpoint = { dir = "unused"; };
 CFG
-gives made_up_texts 0 out 'made-up texts of 2 classes: ' run "$tmp/text.cfg" --smoke
-gives initial_weights 0 out 'initial ones: ' run "$tmp/text.cfg" --smoke
+gives made_up_texts 0 out 'generated texts of 2 classes: ' run "$tmp/text.cfg" --smoke
+gives initial_weights 0 out 'initial values, because ' run "$tmp/text.cfg" --smoke
 gives weights_json 0 out 'nothing.safetensors does not exist"' run "$tmp/text.cfg" --smoke --json
 gives run_needs_the_data 66 err 'nowhere' run "$tmp/text.cfg" -o "$tmp/r"
 if [ -n "$(left)" ]; then fail made_up_left "$(left)"; else pass made_up_left; fi
@@ -128,10 +128,10 @@ gives synthetic 0 out 'synthetic: made from the seed' run "$tmp/net.cfg" --smoke
 	-s data.samples_test=50 -s data.classes=10
 
 # ---- what it refuses ----------------------------------------------------------------------------------------------------------
-gives no_hosts 64 err '--smoke and --nnodes 2 do not go together' run "$tmp/net.cfg" --smoke --nnodes 2
-gives no_restarts 64 err '--smoke and --max-restarts do not go together' run "$tmp/net.cfg" --smoke --max-restarts 1
-gives no_limit 64 err '--smoke and --time-limit do not go together' run "$tmp/net.cfg" --smoke --time-limit 1m
-gives no_dry_run 64 err '--smoke and --dry-run do not go together' run "$tmp/net.cfg" --smoke --dry-run
+gives no_hosts 64 err '--smoke and --nnodes 2 cannot be combined' run "$tmp/net.cfg" --smoke --nnodes 2
+gives no_restarts 64 err '--smoke and --max-restarts cannot be combined' run "$tmp/net.cfg" --smoke --max-restarts 1
+gives no_limit 64 err '--smoke and --time-limit cannot be combined' run "$tmp/net.cfg" --smoke --time-limit 1m
+gives no_dry_run 64 err '--smoke and --dry-run cannot be combined' run "$tmp/net.cfg" --smoke --dry-run
 RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=1 gives no_ranks 64 err \
 	'a smoke test starts its ranks itself' \
 	run "$tmp/net.cfg" --smoke
@@ -158,13 +158,13 @@ if ${CC:-gcc} -O1 -shared -fPIC -o "$tmp/fault.so" "$src/tests/cli/smoke_fault.c
 		SMOKE_FAULT=$4 LD_PRELOAD=$preload gives "$1" "$2" err "$3" run "$tmp/net.cfg" --smoke "${@:5}"
 		[ -z "$(left)" ] || fail "$1" "left $(left)"
 	}
-	fault other_bits 1 'the uninterrupted one end with different bits: ' bits
+	fault other_bits 1 'the uninterrupted run end with different bits: ' bits
 	if grep -qE '[1-9][0-9]* of [0-9]+ tensors of model.safetensors differ, the first of them is ' "$tmp/err"; then
 		pass other_bits_named
 	else
 		fail other_bits_named "$(cat "$tmp/err")"
 	fi
-	fault other_bits_ranks 1 'the uninterrupted one end with different bits: ' bits -s parallel.mode=ddp --nproc 2
+	fault other_bits_ranks 1 'the uninterrupted run end with different bits: ' bits -s parallel.mode=ddp --nproc 2
 	fault damaged 65 'step-00000004' damage
 	fault killed 137 'was killed by signal 9' die
 	SMOKE_FAULT=none LD_PRELOAD=$preload gives no_fault 0 out equal run "$tmp/net.cfg" --smoke

@@ -36,9 +36,9 @@ gives init_out_quoted 0 err " check 'the k.cfg'" init "it's a café, 100% #1; \$
 gives init_out_folder 73 err 'gtrain: absent/k.cfg: cannot create: No such file or directory' init 'a "quoted" name' -o absent/k.cfg
 gives export_out_folder 73 err 'gtrain: absent/k.safetensors: cannot create: No such file' export r1 -o absent/k.safetensors
 tree $'new\nline' rose aster
-gives init_root_newline 65 err 'got a control character; rename it' init $'new\nline' -o x.cfg
+gives init_root_newline 65 err 'got a control character; rename the path' init $'new\nline' -o x.cfg
 tree "$latin" rose aster
-gives init_root_latin 65 err 'got bytes that are not UTF-8; rename it' init "$latin" -o x.cfg
+gives init_root_latin 65 err 'got bytes that are not UTF-8; rename the path' init "$latin" -o x.cfg
 if [ -e x.cfg ]; then fail init_root_nothing_written 'a config was written'; else pass init_root_nothing_written; fi
 
 # classes

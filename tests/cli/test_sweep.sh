@@ -192,7 +192,7 @@ facts wrong_at_start "assert $rc == 0 and rows[1]['trial'] == 1 and rows[1]['cod
 cp alone/latest/model.safetensors nix.safetensors
 gives error_at_start_is_repeated 0 out '  1  nix.safetensors' sweep unfit
 [ "$(grep -c complete "$tmp/out")" = 2 ] || fail error_at_start_is_repeated "$(cat "$tmp/out" "$tmp/err")"
-gives all_failed 3 err 'no trial has ended well; ' sweep tiny.cfg -s train.optimizer.lr=2e38,3e38 -s train.epochs=8 -o worse
+gives all_failed 3 err 'no trial has succeeded; ' sweep tiny.cfg -s train.optimizer.lr=2e38,3e38 -s train.epochs=8 -o worse
 endless=(-s train.epochs=100000 -s train.eval_every_epochs=0 -s checkpoint.every_epochs=100000)
 "$gtrain" sweep tiny.cfg -s seed=1,2 "${endless[@]}" -o lost -q >out 2>err &
 for _ in $(seq 500); do [ -s lost/1/metrics.jsonl ] && break; sleep 0.02; done
@@ -210,18 +210,18 @@ gives wrong_key 78 err 'train.optimizr: unknown key; did you mean train.optimize
 gives wrong_range 64 err 'expected a range LOW..HIGH with LOW < HIGH' sweep tiny.cfg -s train.optimizer.lr=1..0.1 -o no
 gives half_range 64 err 'expected a number after the two dots' sweep tiny.cfg -s train.optimizer.lr=0.1..x -o no
 gives three_dots 64 err 'expected a number after the two dots' sweep tiny.cfg -s train.optimizer.lr=0.1...1 -o no
-gives huge_range 64 err 'numbers that can be represented' sweep tiny.cfg -s train.optimizer.lr=1..1e999 -o no
+gives huge_range 64 err 'whose bounds 64-bit floats can represent' sweep tiny.cfg -s train.optimizer.lr=1..1e999 -o no
 gives range_in_list 64 err 'values or one range, got a range in a list' sweep tiny.cfg -s train.optimizer.lr=0.1,0.2..0.3 -o no
 gives empty_value 64 err 'a value before and after each comma' sweep tiny.cfg -s data.batch=16,,32 -o no
 gives value_twice 64 err 'has the value 16 twice' sweep tiny.cfg -s data.batch=16,32,16 -o no
 gives key_twice 64 err 'the key is set twice' sweep tiny.cfg -s data.batch=16,32 -s data.batch=8 -o no
 gives control_characters 78 err 'expected a value of UTF-8 text' sweep tiny.cfg -s $'data.root=a\x01,b' -o no
-gives no_metric 78 err 'expected data.valid > 0 beside "valid/loss"' sweep tiny.cfg -s seed=1,2 -s data.valid=0.0 -o no
-gives own_key 64 err 'all trials of a sweep have the same' sweep tiny.cfg -s checkpoint.dir=a,b -o no
+gives no_metric 78 err 'expected data.valid > 0, which the metric "valid/loss" needs' sweep tiny.cfg -s seed=1,2 -s data.valid=0.0 -o no
+gives own_key 64 err 'all trials of a sweep share this key' sweep tiny.cfg -s checkpoint.dir=a,b -o no
 gives too_many 64 err 'more than 1000 combinations' sweep tiny.cfg -s "seed=$(seq -s , 40)" -s "data.batch=$(seq -s , 40)" -o no
-gives trials_of_lists 64 err 'a trial for each of the 2 combinations' sweep tiny.cfg -s seed=1,2 --trials 5 -o no
+gives trials_of_lists 64 err 'each of the 2 combinations is a trial' sweep tiny.cfg -s seed=1,2 --trials 5 -o no
 gives too_few_values 64 err '3 trials are possible' sweep tiny.cfg -s data.batch=8..10 --trials 4 -o no
-gives standard_input 64 err 'expected a file' sweep - -s seed=1,2 -o no
+gives standard_input 64 err 'expected a regular file' sweep - -s seed=1,2 -o no
 gives no_file 66 err 'did you mean tiny.cfg?' sweep tin.cfg -s seed=1,2 -o no
 if [ -e no ]; then fail nothing_written 'a wrong setting left the directory no'; else pass nothing_written; fi
 
@@ -230,10 +230,10 @@ gives other_values 73 err 'a sweep with data.batch = 16,32, got 16,64' sweep tin
 gives other_method 73 err 'a sweep with method = grid, got random' sweep tiny.cfg -s seed=1..9 --trials 2
 sed 's/samples = 256/samples = 288/' tiny.cfg >other.cfg
 gives other_config 73 err 'a sweep of another config: other.cfg differs' sweep other.cfg "${grid[@]}"
-gives fixed_plan 64 err 'expected only --jobs' sweep runs/tiny-sweep -s seed=1,2
+gives fixed_plan 64 err 'expected no option except --jobs' sweep runs/tiny-sweep -s seed=1,2
 gives no_sweep 66 err 'the directory of a sweep, with sweep.json' sweep alone
 mkdir -p used/2
-gives used_names 73 err 'used/2: the name belongs to a trial' sweep tiny.cfg -s seed=1,2 -o used
+gives used_names 73 err 'used/2: a trial needs this name' sweep tiny.cfg -s seed=1,2 -o used
 cp -r best torn && truncate -s 50 torn/sweep.json
 gives torn_plan 65 err 'torn/sweep.json' sweep torn
 cp -r best torn2 && echo '{"trials":[{}]}' >torn2/results.json

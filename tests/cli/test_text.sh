@@ -86,7 +86,7 @@ r = json.load(open(sys.argv[1]))
 ok = r["texts"]["vocabulary"] == 2 + 15 + 10 + 1 + int(open("count").read().split()[0])
 print("ok valid_is_not_learned" if ok else f"not ok valid_is_not_learned: {r['texts']}")
 PY
-gives check 0 out 'are cut off at 48' check bag.cfg
+gives check 0 out 'are truncated to 48' check bag.cfg
 gives check_lengths 0 out 'batches are padded to' check bag.cfg
 gives eval 0 out 'accuracy' eval folder
 # predictions are those of eval, and do not depend on the other files
@@ -136,7 +136,7 @@ else
 fi
 echo data/test/neg/7.txt | "$gtrain" predict folder - >out 2>err
 rc=$?
-if [ $rc = 64 ] && grep -q 'got the name of a file, "data/test/neg/7.txt"; write @- for a list of files' err; then
+if [ $rc = 64 ] && grep -q 'got the file name "data/test/neg/7.txt"; write @- for a list of files' err; then
 	pass predict_paths_as_texts
 else
 	fail predict_paths_as_texts "status $rc: $(cat err)"
@@ -180,7 +180,7 @@ gives init_valid_run 0 out 'valid accuracy' run own.cfg -q -o own_run -s train.e
 gives init_valid_eval 0 out 'valid accuracy' eval own_run
 gives init_valid_given 0 out '(80 samples' eval own_run --split valid
 gives best_without_valid 78 err 'expected a metric of an evaluated split, got "valid/acc"' run own.cfg -q -o x -s data.root=data
-gives init_no_classes 66 err 'neg: expected a folder of images or of texts (.txt) for each of several classes' init data/train/neg
+gives init_no_classes 66 err 'neg: expected a folder of images or of texts (.txt) for each class' init data/train/neg
 tar czf data.tar.gz data
 XDG_CACHE_HOME=$tmp/cache gives init_compressed 0 out 'root = "'"$tmp"'/data.tar.gz"' init data.tar.gz
 gives init_archive 0 out 'root = "'"$tmp"'/data.tar"' init data.tar
@@ -243,7 +243,7 @@ gives no_folder 66 err 'does not exist' run bag.cfg -q -o x -s data.root=nowhere
 mkdir -p images/train/a images/train/b
 touch images/train/a/1.jpg
 gives no_texts 65 err 'expected folders of texts (.txt), one for each class, got none' run bag.cfg -q -o x -s data.root=images
-gives vocab_missing 78 err 'data.vocab: expected the vocab.txt of a model' check bag.cfg -s data.tokenizer=wordpiece -s data.min_freq=2
+gives vocab_missing 78 err 'data.vocab: expected the path of a model' check bag.cfg -s data.tokenizer=wordpiece -s data.min_freq=2
 printf '[PAD]\n[UNK]\nfilm\n' >vocab.txt
 vocab() { gives "$1" 65 err "vocab.txt$2" check piece.cfg -s data.tokenizer=wordpiece -s data.vocab=vocab.txt; }
 vocab vocab_special ': expected the special token [CLS] in the vocabulary'

@@ -70,6 +70,6 @@ for name, shape in (("train-images-idx3-ubyte", (20, 8, 8)), ("train-labels-idx1
     open(name, "wb").write(struct.pack(">4B%dI" % len(shape), 0, 0, 8, len(shape), *shape) + bytes(i % 2 for i in range(n)))
 PY
 mkdir gray && mv ./*ubyte gray
-gives init_network_gray 65 err '--pretrained: expected images with 3 channels, which published networks take, got arrays with 1' \
+gives init_network_gray 65 err '--pretrained: expected images with 3 channels, because published networks need them, got arrays with 1' \
 	init gray --pretrained near.safetensors
-gives init_network_other 65 err 'expected the weights of a network of torchvision' init photos --pretrained "$torch"
+gives init_network_other 65 err 'expected the weights of a torchvision network' init photos --pretrained "$torch"

@@ -230,7 +230,7 @@ done
 run export taken/run -o -
 [ "$rc" = 0 ] && cmp -s "$tmp/out" x.safetensors && [ ! -s "$tmp/err" ] && [ ! -e - ] && pass export_stdout ||
 	fail export_stdout "status $rc: $(cat err)"
-gives export_stdout_json 64 err '--out - and --json do not go together' export taken/run -o - --json
+gives export_stdout_json 64 err '--out - and --json cannot be combined' export taken/run -o - --json
 "$gtrain" export taken/run -o - 2>err >/dev/full
 [ $? = 74 ] && grep -q 'cannot write standard output: No space left' err && pass export_stdout_full || fail export_stdout_full "$(cat err)"
 python3 "$src/tests/cli/on_terminal.py" 200 "$gtrain" export taken/run -o - >out 2>&1

@@ -53,10 +53,10 @@ CFG
 wrong_configs() {
 	# the text
 	wrong "no equals sign" 5 78 'expected `=`' 'got 1' '5s/=//'
-	wrong "bracket left open" 37 78 'never closed' 'expected a `}`' '37s/ };//'
+	wrong "bracket left open" 37 78 'is not closed' 'expected a `}`' '37s/ };//'
 	wrong "string left open" 2 78 'expected a closing "' 'before the end of the line' '2s/";/;/'
 	wrong "word without quotes" 2 78 'expected a value, got tiny' 'write a string in "quotes"' '2s/"//g'
-	wrong "key twice" 5 78 'expected each key of a group once' 'remove one of them' '5s/$/ seed = 2;/'
+	wrong "key twice" 5 78 'expected each key of a group once' 'remove one of the two' '5s/$/ seed = 2;/'
 	wrong "number too large" 5 78 'expected an integer' 'to 9223372036854775807' '5s/1/99999999999999999999/'
 	wrong "include of nothing" 5 78 '@include' 'No such file' '5s/.*/@include "nothing.cfg"/'
 	# devices and words of other programs
@@ -94,20 +94,20 @@ wrong_configs() {
 	wrong "misspelt key" 20 78 'unknown key' 'did you mean model.layers[0].padding?' '20s/padding/pading/'
 	wrong "linear without out" 24 78 'expected "out"' 'output features' '24s/ out = 4;//'
 	wrong "unknown input of a layer" 22 78 'expected the name of an earlier layer' 'did you mean "conv"' '22s/; }/; in = "convv"; }/'
-	wrong "layer's name twice" 22 78 'expected a name that no other layer has' 'again' '22s/"act"/"conv"/'
+	wrong "layer's name twice" 22 78 'expected a name that no other layer has' 'for a second layer' '22s/"act"/"conv"/'
 	wrong "negative out" 24 78 'expected an integer ≥ 1' '-4' '24s/out = 4/out = -4/'
 	wrong "text for a number" 24 78 'expected an integer' '"ten"' '24s/out = 4/out = "ten"/'
 	# values
 	wrong "no batch" 6 78 'expected data.batch or data.batch_per_rank > 0' 'got neither' '9d'
 	wrong "batch of 0" 9 78 'expected data.batch or data.batch_per_rank > 0' 'got neither' '9s/32/0/'
-	wrong "two batches" 10 78 'expected either data.batch_per_rank or data.batch' 'remove one of them' \
+	wrong "two batches" 10 78 'expected either data.batch_per_rank or data.batch' 'remove one key' \
 		'10s/eval_batch = 0/batch_per_rank = 8/'
 	wrong "accumulate no divisor" 28 78 'expected a divisor of data.batch = 32' 'got 5' '28s/$/ accumulate = 5;/'
 	wrong "std of 0" 15 78 'expected an array of numbers > 0' 'got 0' '15s/0.25/0/'
-	wrong "three means for one channel" 14 78 'expected 1 number, or one for each of 1 channels' 'got 3' '14s/0.5/0.5, 0.4, 0.3/'
+	wrong "three means for one channel" 14 78 'expected one value, or one value for each of 1 channels' 'got 3' '14s/0.5/0.5, 0.4, 0.3/'
 	wrong "optimizer without lr" 30 78 'expected a number ≥ 0' 'got nothing' '32d'
 	wrong "betas for sgd" 32 78 'train.optimizer.type = "sgd" does not use this key' '; adam' '32s/$/ betas = [0.9, 0.99];/'
-	wrong "nesterov without momentum" 32 78 'expected momentum > 0' 'got 0' '32s/$/ nesterov = true;/'
+	wrong "nesterov without momentum" 32 78 'expected momentum > 0' 'got momentum 0' '32s/$/ nesterov = true;/'
 	wrong "neither epochs nor steps" 27 78 'expected train.epochs or train.steps > 0' 'got neither' '28d'
 	wrong "unknown optimizer" 31 78 'expected "sgd", "adam"' 'got "lbfgs"' '31s/sgd/lbfgs/'
 	wrong "step schedule without a length" 34 78 'train.schedule.step_size: expected a number > 0' 'got nothing' '34s/constant/step/'

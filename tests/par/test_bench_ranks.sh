@@ -53,7 +53,7 @@ bench replicas 4 'len(b["stages"]) == 2 and [(r["place"], r["copy"]) for r in b[
 	-s parallel.mode=pipe -s parallel.chunks=2 -s parallel.replicas=2
 # people's table, and one rank alone, which waits for nobody
 if "$gtrain" bench "$tmp/c.cfg" --steps 2 --nproc 2 -s parallel.mode=pipe >"$tmp/out" 2>&1 &&
-	grep -q '^waiting for other ranks and communication: .*; idle by the schedule: ' "$tmp/out"; then
+	grep -q '^waiting for other ranks and for communication: .*; idle time of the schedule: ' "$tmp/out"; then
 	echo 'ok bench_text'
 else
 	echo "not ok bench_text: $(tail -n 1 "$tmp/out")"

@@ -143,6 +143,6 @@ refused_with() { # NAME STATUS TEXT ARGS...
 	rc=$?
 	if [ $rc = "$status" ] && grep -qF -- "$text" err; then echo "ok $name"; else echo "not ok $name: $rc: $(head -n 1 err)"; fi
 }
-refused_with csv_alone 64 '--csv: expected --report beside it' --csv
-refused_with csv_and_json 64 '--csv and --json do not go together' --report --csv --json
+refused_with csv_alone 64 '--csv: expected --report too, got only --csv' --csv
+refused_with csv_and_json 64 '--csv and --json cannot be combined' --report --csv --json
 refused_with ranks_single 78 'parallel.mode' --nproc 2

@@ -27,7 +27,7 @@ def main(binary, work):
         done = subprocess.run([binary, "init", "photos", "--pretrained", "weights.pth"], cwd=work, stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, text=True)
         if name in OTHER:
-            good, why = done.returncode == 65 and "expected the weights of a network of torchvision" in done.stderr, done.stderr.strip()
+            good, why = done.returncode == 65 and "expected the weights of a torchvision network" in done.stderr, done.stderr.strip()
         else:
             with open(os.path.join(work, "net.cfg"), "w") as f:
                 f.write(done.stdout)

@@ -106,9 +106,9 @@ END
 go ranks "${stop[@]}" "${plateau[@]}" -s 'reproducible="world"' -s parallel.shards=2
 go ranks2 "${stop[@]}" "${plateau[@]}" -s 'reproducible="world"' -s parallel.shards=2 -s parallel.mode=ddp --nproc 2
 if [ "$(digest ranks)" = "$(digest ranks2)" ]; then pass early_stop_ranks; else fail early_stop_ranks 'other bits on two ranks'; fi
-gives early_stop_no_split 78 err 'train.early_stop.metric: expected data.valid > 0 beside "valid/loss"' check "$tmp/tiny.cfg" \
-	-s train.early_stop.metric=valid/loss
-gives plateau_no_split 78 err 'train.schedule.metric: expected data.valid > 0 beside "valid/loss"' check "$tmp/tiny.cfg" \
+gives early_stop_no_split 78 err 'train.early_stop.metric: expected data.valid > 0, which the metric "valid/loss" needs' \
+	check "$tmp/tiny.cfg" -s train.early_stop.metric=valid/loss
+gives plateau_no_split 78 err 'train.schedule.metric: expected data.valid > 0, which the metric "valid/loss" needs' check "$tmp/tiny.cfg" \
 	-s train.schedule.type=plateau
 gives early_stop_empty_split 78 err 'train.early_stop.metric: expected a metric of an evaluated split, got "valid/f1", but the split' \
 	check "$tmp/tiny.cfg" -s train.early_stop.metric=valid/f1 -s data.valid=0.001
@@ -117,5 +117,5 @@ gives early_stop_no_numbers 78 err '"test/mae" does not go together with train.l
 scores='"test/loss", "test/acc", "test/top5", "test/f1", "test/mcc", "test/balanced_acc" or "test/auc"'
 gives plateau_no_numbers 78 err "the metric needs columns of numbers; write $scores" \
 	check "$tmp/tiny.cfg" -s train.schedule.type=plateau -s train.schedule.metric=test/r2
-gives plateau_in_group 78 err 'expected a type whose rates are known before the run' check "$tmp/tiny.cfg" \
+gives plateau_in_group 78 err 'expected a type whose learning rates are known before the run' check "$tmp/tiny.cfg" \
 	-s 'train.groups=({match="fc.*";schedule={type="plateau";};})'

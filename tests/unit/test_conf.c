@@ -274,17 +274,17 @@ TEST(conf_set_errors)
 	    {"model.layers[1]out=5", "--set model.layers[1]out=5: expected KEY=VALUE, with a key as in data.mean or model.layers[0].out"},
 	    {"model.layers[1].out=ten", "--set model.layers[1].out=ten: model.layers[1].out: expected an integer ≥ 1, got \"ten\""},
 	    {"model[0]=5", "--set model[0]=5: model: expected a list ( ) or array [ ], got a group { }"},
-	    {"data.mean=[0.5", "--set data.mean=[0.5: `[` is never closed; expected a `]`"},
-	    {"data.mean=[0, 0.5]", "--set data.mean=[0, 0.5]: expected values of one type in an array [ ], but these are integers and floats; "
+	    {"data.mean=[0.5", "--set data.mean=[0.5: the bracket `[` is not closed; expected a `]`"},
+	    {"data.mean=[0, 0.5]", "--set data.mean=[0, 0.5]: expected values of one type in an array [ ], got integers and floats; "
 	                           "write 1.0 instead of 1"},
 	    {"data.mean=[1]; seed = 5", "--set data.mean=[1]; seed = 5: expected one value after ="},
-	    {"name=a\nb", "--set …: expected a value of UTF-8 text without control characters, got a control character in it"},
+	    {"name=a\nb", "--set …: expected a value of UTF-8 text without control characters, got a value with a control character"},
 	    {"name=\"a\\x00b\"",
-	     "--set name=\"a\\x00b\": expected a string of UTF-8 text without control characters, got a control character in it"},
+	     "--set name=\"a\\x00b\": expected a string of UTF-8 text without control characters, got a string with a control character"},
 	    {"data.augment=({ type = \"hflip\"; p = 2; })",
 	     "--set data.augment=({ type = \"hflip\"; p = 2; }): data.augment[0].p: expected a number ≥ 0 and ≤ 1, got 2"},
 	    {"name={ @include \"x\" }",
-	     "--set name={ @include \"x\" }: @include is not possible here, because this text is not read from a file"},
+	     "--set name={ @include \"x\" }: expected no @include, because this text is not read from a file"},
 	    {"train.optimizer.alpha=0.9", "--set train.optimizer.alpha=0.9: train.optimizer.alpha: train.optimizer.type = "
 	                                  "\"sgd\" does not use this key; rmsprop does"},
 	};
@@ -309,9 +309,9 @@ TEST(conf_synonyms)
 	    {"train.loss=ce", "; did you mean \"cross_entropy\"?"},
 	    {"train.loss=categorical_crossentropy", "; did you mean \"cross_entropy\"?"},
 	    {"train.loss=bce_with_logits", "; did you mean \"bce\"?"},
-	    {"train.loss=BCELoss", "; write \"bce\", which takes logits, and leave out a sigmoid at the end of the model"},
-	    {"train.loss=rmse", "; write \"mse\", whose minimum over all data is the same; a root is not a mean over samples, so batches would "
-	                        "not add up"},
+	    {"train.loss=BCELoss", "; write \"bce\", which takes logits, and remove the sigmoid at the end of the model"},
+	    {"train.loss=rmse", "; write \"mse\", which has the same minimum over all data; a root is not a mean over samples, so batches "
+	                        "cannot be averaged"},
 	    {"train.loss=dice", "; gtrain does not have this loss"},
 	    {"train.loss=mxe", ", got \"mxe\"; did you mean \"mse\"?"},
 	    {"train.loss=dyce", ", got \"dyce\""},
@@ -410,7 +410,7 @@ TEST(conf_includes)
 	/* A checkpoint's config includes nothing. */
 	static const char text[] = "@include \"main.cfg\"\n";
 	CHECK(gt_conf_load_text("t.cfg", text, strlen(text), NULL, 0, &c, &e) == GT_ECONFIG &&
-	      !strcmp(e.msg, "t.cfg:1: @include is not possible here, because this text is not read from a file"));
+	      !strcmp(e.msg, "t.cfg:1: expected no @include, because this text is not read from a file"));
 }
 
 static void expect_bad(const char *path, enum gt_code code, const char *part)

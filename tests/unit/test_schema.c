@@ -105,11 +105,11 @@ TEST(texts_of_words)
 {
 	check_texts("data.header", "no", "whether the first line has the names of the columns", "");
 	check_texts("eval.tta", "mirror", "test-time augmentation", "average the logits of an image and its mirror image");
-	check_texts("eval.tta", "mirror_translate", "test-time augmentation", "average those of copies shifted by one pixel as well");
-	check_texts("reproducible", "world", "", "any number of ranks and any parallel mode give the same bits");
+	check_texts("eval.tta", "mirror_translate", "test-time augmentation", "average also the logits of copies shifted by one pixel");
+	check_texts("reproducible", "world", "", "any number of ranks and any parallel mode give bit-identical results");
 	check_texts("train.optimizer.type", "sgd", "update rule", "torch.optim.SGD");
 	check_texts("train.clip_norm", "no such word",
-	            "maximum global norm of the gradient, to which larger gradients are scaled down; 0: no clipping", "");
+	            "maximum global norm of the gradient; larger gradients are scaled down to this norm; 0: no clipping", "");
 }
 
 static void check_word(void *user, const struct gt_schema_word *w)

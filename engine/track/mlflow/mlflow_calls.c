@@ -87,7 +87,7 @@ static bool take_id(const char *text, char *buf, size_t size)
 
 static enum gt_mlflow_end refuse_reply(const struct gt_mlflow *m, const char *what, struct gt_err *err)
 {
-	gt_fail(err, GT_EIO, "%.300s: the reply has no valid %s; is this the address of an MLflow server?", m->job->uri, what);
+	gt_fail(err, GT_EIO, "%.300s: the reply has no valid %s; check that this is the address of an MLflow server", m->job->uri, what);
 	return GT_MLFLOW_AGAIN;
 }
 
@@ -266,8 +266,8 @@ static enum gt_mlflow_end compare_run(struct gt_mlflow *m, struct gt_arena *a, s
 	const struct gt_json_value *run = gt_json_member(reply.json, "run");
 	bool deleted = end == GT_MLFLOW_DONE && !strcmp(gt_json_str(gt_json_member(run, "info"), "lifecycle_stage"), "deleted");
 	if (deleted || !strcmp(reply.error, "RESOURCE_DOES_NOT_EXIST")) {
-		gt_fail(err, GT_EIO, "%.300s: the server no longer has the run %s; remove %.300s/mlflow.json to send it as a new one", m->job->uri,
-		        m->state.run_id, m->job->dir);
+		gt_fail(err, GT_EIO, "%.300s: the server no longer has the run %s; remove %.300s/mlflow.json to send the run as a new run",
+		        m->job->uri, m->state.run_id, m->job->dir);
 		return GT_MLFLOW_NEVER;
 	}
 	TRY_DONE(end);

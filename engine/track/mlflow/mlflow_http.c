@@ -153,7 +153,7 @@ static enum gt_mlflow_end classify_failure(struct gt_mlflow_http *h, CURLcode rc
 	if (h->too_long)
 		gt_fail(err, GT_EIO, "%.300s: the reply is longer than %zu MiB", h->uri, REPLY_BYTES >> 20);
 	else if (rc == CURLE_ABORTED_BY_CALLBACK)
-		gt_fail(err, GT_EIO, "%.300s: no reply until the time for sending was over", h->uri);
+		gt_fail(err, GT_EIO, "%.300s: the server did not reply in the time for sending", h->uri);
 	else
 		gt_fail(err, GT_EIO, "%.300s: %.300s", h->uri, *h->detail ? h->detail : curl_easy_strerror(rc));
 	bool never = rc == CURLE_UNSUPPORTED_PROTOCOL || rc == CURLE_URL_MALFORMAT || rc == CURLE_PEER_FAILED_VERIFICATION ||
@@ -163,10 +163,11 @@ static enum gt_mlflow_end classify_failure(struct gt_mlflow_http *h, CURLcode rc
 
 static const char *explain_status(long status)
 {
-	return status == 401 ? " (MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD, or MLFLOW_TRACKING_TOKEN, must be what it accepts)"
-	     : status == 403 ? " (this user may not do that)"
+	return status == 401 ? " (MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD, or MLFLOW_TRACKING_TOKEN, must have credentials that "
+	                       "the server accepts)"
+	     : status == 403 ? " (this user does not have the permission)"
 	     : status == 404 ? " (is this the address of an MLflow server?)"
-	     : status / 100 == 3 ? " (a redirect, which is not followed; log.mlflow.uri must be the final address)"
+	     : status / 100 == 3 ? " (the reply is a redirect; log.mlflow.uri must be the final address)"
 	                         : "";
 }
 
@@ -175,8 +176,8 @@ static enum gt_mlflow_end refuse_status(const struct gt_mlflow_http *h, const ch
                                         struct gt_err *err)
 {
 	bool again = status >= 500 || status == 429 || status == 408 || status == 425;
-	gt_fail(err, GT_EIO, "%.300s: %.80s was answered with status %ld%s%s%.300s", h->uri, path, status, known ? "" : explain_status(status),
-	        *message ? ": " : "", message);
+	gt_fail(err, GT_EIO, "%.300s: the server answered %.80s with status %ld%s%s%.300s", h->uri, path, status,
+	        known ? "" : explain_status(status), *message ? ": " : "", message);
 	return again ? GT_MLFLOW_AGAIN : GT_MLFLOW_NEVER;
 }
 
@@ -204,7 +205,8 @@ enum gt_mlflow_end gt_mlflow_call(struct gt_mlflow_http *h, const char *path, co
 		return refuse_status(h, name, code ? "" : gt_json_str(out->json, "message"), out->status, *out->error, err);
 	}
 	if (code || !gt_json_is(out->json, GT_JSON_OBJECT)) {
-		gt_fail(err, GT_EIO, "%.300s: the reply to %.80s is no JSON object; is this the address of an MLflow server?", h->uri, name);
+		gt_fail(err, GT_EIO, "%.300s: the reply to %.80s is not a JSON object; check that this is the address of an MLflow server", h->uri,
+		        name);
 		return GT_MLFLOW_AGAIN; /* the reply may come from a proxy in front of the server */
 	}
 	return GT_MLFLOW_DONE;

@@ -38,10 +38,10 @@ static enum gt_mlflow_end upload_files(struct gt_mlflow *m, enum gt_mlflow_end (
 	if (!m->job->artifacts)
 		return end;
 	if (!gt_mlflow_takes_files(m))
-		snprintf(text, sizeof text, "MLflow keeps the files of this run at %.200s, not behind its proxy, so no files are uploaded; set "
+		snprintf(text, sizeof text, "MLflow stores the files of this run at %.200s, not behind its proxy, so gtrain uploads no files; set "
 		         "log.mlflow.artifacts = false", m->state.artifact_uri);
 	else if ((end = send(m, err)) == GT_MLFLOW_NEVER)
-		snprintf(text, sizeof text, "MLflow does not take the files of this run: %s", err->msg);
+		snprintf(text, sizeof text, "MLflow does not accept the files of this run: %s", err->msg);
 	if (*text && !m->said_files && m->job->say)
 		m->job->say(m->job->user, text);
 	m->said_files |= *text;
@@ -95,7 +95,7 @@ static void say_trouble(struct gt_mlflow *m, enum gt_mlflow_end end, const struc
 		return;
 	m->said_trouble = true;
 	snprintf(text, sizeof text, "MLflow at %.700s; events wait in metrics.jsonl%s", err->msg,
-	         end == GT_MLFLOW_AGAIN ? " until it answers" : "");
+	         end == GT_MLFLOW_AGAIN ? " until the server answers" : "");
 	if (m->job->say)
 		m->job->say(m->job->user, text);
 }
@@ -133,7 +133,7 @@ static enum gt_code lock_run(struct gt_mlflow *m, int *fd, struct gt_err *err)
 		if (errno != EWOULDBLOCK && errno != EINTR)
 			return gt_fail(err, GT_EIO, "%.500s: %s", m->job->dir, strerror(errno));
 		if (m->job->until < 0 || gt_mlflow_over(&m->clock))
-			return gt_fail(err, GT_EFAIL, "%.500s: another process sends this run to MLflow; its run may still train", m->job->dir);
+			return gt_fail(err, GT_EFAIL, "%.500s: another process sends this run to MLflow; the run may still train", m->job->dir);
 		gt_mlflow_pause(&m->clock, 0.2);
 	}
 	return GT_OK;

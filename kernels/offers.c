@@ -77,7 +77,7 @@ static const char *refuse_padded_channels(const struct gt_opcall *call, const st
 		return "padded channels are for 16-bit types only: in f32, tensor cores do not need padding";
 	bool gathers = call->code == GT_OP_GATHER || call->code == GT_OP_GATHER_RECIPES;
 	return !gathers && ((const struct gt_attr_conv2d *)call->attr)->groups != 1
-	           ? "padded channels and groups do not go together" : NULL;
+	           ? "padded channels and groups cannot be combined" : NULL;
 }
 
 const char *gt_cuda_refuses(const struct gt_opcall *call)

@@ -22,7 +22,7 @@ int gt_pipe_stages(const struct gt_conf *c, int npipe)
 
 static enum gt_code refuse_setting(const struct gt_conf *c, const char *what, struct gt_err *err)
 {
-	return gt_conf_refuse(c, "parallel.mode", err, "%s and parallel.mode = \"pipe\" do not go together", what);
+	return gt_conf_refuse(c, "parallel.mode", err, "%s and parallel.mode = \"pipe\" cannot be combined", what);
 }
 
 static enum gt_code find_position(const struct gt_conf *c, int rank, int world, struct gt_rank_position *out, struct gt_err *err)
@@ -34,12 +34,12 @@ static enum gt_code find_position(const struct gt_conf *c, int rank, int world, 
 		return refuse_setting(c, "parallel.sync_bn = true", err);
 	if (c->reproducible == GT_REPRO_WORLD && (c->parallel.schedule == GT_PIPE_INTERLEAVED || c->parallel.schedule == GT_PIPE_ZERO_BUBBLE))
 		return gt_conf_refuse(c, "reproducible", err,
-		                      "reproducible = \"world\" and parallel.schedule = \"%s\" do not go together: this schedule computes the "
+		                      "reproducible = \"world\" and parallel.schedule = \"%s\" cannot be combined: this schedule computes the "
 		                      "gradients of several micro-batches at once; use \"1f1b\"",
 		                      c->parallel.schedule == GT_PIPE_INTERLEAVED ? "interleaved" : "zero-bubble");
 	if (c->parallel.across == GT_ACROSS_ZERO && copies > 1 && gt_replicas_whole_optimizer(c))
 		return gt_conf_refuse(c, "parallel.across", err,
-		                      "parallel.across = \"zero\" and the optimizer \"%s\" do not go together: this optimizer needs whole "
+		                      "parallel.across = \"zero\" and the optimizer \"%s\" cannot be combined: this optimizer needs whole "
 		                      "parameters, but each copy of the pipeline would have only a part of them; use parallel.across = \"ddp\"",
 		                      gt_replicas_whole_optimizer(c));
 	struct gt_rank_coords s = gt_rank_coords_of(rank, world, world / copies);

@@ -6,7 +6,7 @@
 static enum gt_code find_position(const struct gt_conf *c, int rank, int world, struct gt_rank_position *out, struct gt_err *err)
 {
 	if (world != 1)
-		return gt_conf_refuse(c, "parallel.mode", err, "parallel.mode = \"single\" and %d ranks do not go together; write parallel.mode = "
+		return gt_conf_refuse(c, "parallel.mode", err, "parallel.mode = \"single\" and %d ranks cannot be combined; write parallel.mode = "
 		                      "\"ddp\"",
 		                      world);
 	*out = (struct gt_rank_position){.rank = rank, .world = 1, .ndata = 1, .npipe = 1};

@@ -14,7 +14,7 @@ static enum gt_code find_position(const struct gt_conf *c, int rank, int world, 
 	const char *whole = gt_replicas_whole_optimizer(c);
 	if (world > 1 && whole)
 		return gt_conf_refuse(c, "parallel.mode", err,
-		                      "parallel.mode = \"zero\" and the optimizer \"%s\" do not go together: this optimizer needs whole "
+		                      "parallel.mode = \"zero\" and the optimizer \"%s\" cannot be combined: this optimizer needs whole "
 		                      "parameters, but each rank would have only a part of them; use parallel.mode = \"ddp\"", whole);
 	return gt_replicas_position(c, rank, world, out, err);
 }

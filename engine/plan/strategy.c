@@ -16,8 +16,8 @@ enum gt_code gt_strategy_check_nproc(const struct gt_conf *c, int nproc, struct 
 		return GT_OK;
 	if (nproc)
 		return gt_conf_refuse(c, "parallel.mode", err,
-		                      "--nproc %d and parallel.mode = \"%s\" do not go together; add -s parallel.mode=ddp", nproc, s->name);
+		                      "--nproc %d and parallel.mode = \"%s\" cannot be combined; add -s parallel.mode=ddp", nproc, s->name);
 	return gt_conf_refuse(c, "parallel.nproc", err,
-	                      "parallel.nproc = %lld and parallel.mode = \"%s\" do not go together; write parallel.mode = \"ddp\"",
+	                      "parallel.nproc = %lld and parallel.mode = \"%s\" cannot be combined; write parallel.mode = \"ddp\"",
 	                      (long long)c->parallel.nproc, s->name);
 }

@@ -18,7 +18,7 @@ enum gt_code gt_compute_dtype(const struct gt_conf *c, const char *backend, enum
 		*out = GT_F32;
 		if (cuda || null)
 			return GT_OK;
-		return gt_conf_refuse(c, "precision", err, "precision = \"tf32\" and device \"%s\" do not go together: only NVIDIA GPUs have "
+		return gt_conf_refuse(c, "precision", err, "precision = \"tf32\" and device \"%s\" cannot be combined: only NVIDIA GPUs have "
 		                      "tf32; use \"fp32\"",
 		                      backend);
 	case GT_PREC_FP16:
@@ -27,7 +27,7 @@ enum gt_code gt_compute_dtype(const struct gt_conf *c, const char *backend, enum
 			return GT_OK;
 		break;
 	}
-	return gt_conf_refuse(c, "precision", err, "precision = \"fp16\" and device \"%s\" do not go together: this device has no f16 "
+	return gt_conf_refuse(c, "precision", err, "precision = \"fp16\" and device \"%s\" cannot be combined: this device has no f16 "
 	                      "arithmetic; use \"bf16\"",
 	                      backend);
 }

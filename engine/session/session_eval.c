@@ -182,7 +182,7 @@ static enum gt_code check_metric(const struct gt_session *s, const char *key, co
 		                      m.split == GT_VALID ? "; raise data.valid, or name another split" : "");
 	unsigned needs = gt_score_rows[m.score].kinds;
 	if (needs != GT_KIND_ANY && !(needs & kinds))
-		return gt_conf_refuse(s->conf, key, err, "\"%s\" does not go together with train.loss = \"%s\" on this data, whose targets are %s: "
+		return gt_conf_refuse(s->conf, key, err, "\"%s\" cannot be combined with train.loss = \"%s\" on this data, whose targets are %s: "
 		                      "the metric needs %s; write %s", metric, s->conf->train.loss,
 		                      kinds & GT_KIND_LABELS  ? "labels, possibly several per sample"
 		                      : kinds & GT_KIND_CLASS ? "classes"

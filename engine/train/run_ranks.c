@@ -52,10 +52,10 @@ static enum gt_code check_rank_options(const struct gt_conf *c, const struct gt_
 	GT_TRY(gt_strategy_check_nproc(c, o->nproc, err));
 	if (!processes && o->nnodes > 1)
 		return gt_conf_refuse(c, "parallel.mode", err,
-		                      "--nnodes %d and parallel.mode = \"%s\" do not go together; add -s parallel.mode=ddp", o->nnodes, s->name);
+		                      "--nnodes %d and parallel.mode = \"%s\" cannot be combined; add -s parallel.mode=ddp", o->nnodes, s->name);
 	if (!processes && w->world > 1)
 		return gt_conf_refuse(c, "parallel.mode", err,
-		                      "%s started %d ranks, which does not go together with parallel.mode = \"%s\"; add -s parallel.mode=ddp",
+		                      "%s started %d ranks, which cannot be combined with parallel.mode = \"%s\"; add -s parallel.mode=ddp",
 		                      w->how, w->world, s->name);
 	if (o->link)
 		return GT_OK;

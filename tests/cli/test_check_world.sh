@@ -99,12 +99,12 @@ same() {
 	fi
 }
 same outputs 'expected at least 12 outputs' 78 -s data.classes=12
-same fp16_on_cpu 'precision = "fp16" and device "cpu" do not go together' 78 -s precision=fp16
+same fp16_on_cpu 'precision = "fp16" and device "cpu" cannot be combined' 78 -s precision=fp16
 same batch_too_small 'data.batch: expected at least' 78 -s data.batch=1
 same strided 'because data.sampler = "torch" gives every rank the same number of samples' 78 -s data.batch=25 -s data.sampler=torch
-same muon 'parallel.mode = "zero" and the optimizer "muon" do not go together' 78 -s parallel.mode=zero -s train.optimizer.type=muon
+same muon 'parallel.mode = "zero" and the optimizer "muon" cannot be combined' 78 -s parallel.mode=zero -s train.optimizer.type=muon
 pipe=(-s parallel.mode=pipe -s parallel.replicas=2)
-same muon_across 'parallel.across = "zero" and the optimizer "muon" do not go together' 78 "${pipe[@]}" -s parallel.across=zero \
+same muon_across 'parallel.across = "zero" and the optimizer "muon" cannot be combined' 78 "${pipe[@]}" -s parallel.across=zero \
 	-s train.optimizer.type=muon
 same across_stage 'parallel.stage: parallel.mode = "pipe" does not use this key; zero does' 78 "${pipe[@]}" -s parallel.across=zero \
 	-s parallel.stage=2
@@ -131,7 +131,7 @@ expect_mode() { # name, sentence, options...
 	fi
 }
 expect_mode mode_checks_keys 'parallel.stage' -s parallel.mode=zero -s parallel.stage=2 --mode ddp
-expect_mode mode_single 'parallel.mode = "single" and 2 ranks do not go together' --mode single --world 2
+expect_mode mode_single 'parallel.mode = "single" and 2 ranks cannot be combined' --mode single --world 2
 expect_mode too_many 'expected at most 4096 ranks in a plan, got 5000' --world 5000
 "$gtrain" check net.cfg --mode zero --world 2 --json >mode.json && equal mode_by_option zero "$(number 'd["mode"]' mode.json)"
 # The file's stage is zero's: --mode takes it with it, and a run that goes back has it again.

@@ -153,14 +153,14 @@ wrong_configs() {
 		'27s/$/ groups = ({ match = "fc.*"; schedule = { type = "polynomial"; t_max = 9.0; }; });/' check --strict %
 	wrong "more memory than there is" 9 78 'training needs' 'lower data.batch, or raise train.accumulate' \
 		'9s/32/16777216/; 12s/256/16777216/; 20s/out = 4/out = 512/' check --strict %
-	wrong "fp16 on a CPU" 4 78 'fp16" and device "cpu" do not go together' 'use "bf16"' '4s/fp32/fp16/' check --strict %
-	wrong "tf32 on a CPU" 4 78 'tf32" and device "cpu" do not go together' 'use "fp32"' '4s/fp32/tf32/' run -n %
+	wrong "fp16 on a CPU" 4 78 'fp16" and device "cpu" cannot be combined' 'use "bf16"' '4s/fp32/fp16/' check --strict %
+	wrong "tf32 on a CPU" 4 78 'tf32" and device "cpu" cannot be combined' 'use "fp32"' '4s/fp32/tf32/' run -n %
 	wrong "root that is not there" 8 66 'expected the directory of the data' 'gtrain fetch mnist' \
 		'7s/synthetic/mnist/; 8s/""/"nowhere"/; 12,13d' run -n %
 	[ -e /usr/share/datasets/cifar100 ] || [ -e /usr/share/datasets/cifar-100 ] ||
 		wrong "data that is not here" 7 66 'was not found' 'gtrain fetch cifar100' \
 		'7s/synthetic/cifar100/; 12,13s/.*//; 11s/4/100/; 18s/1, 8, 8/3, 32, 32/; 24s/4/100/' run -n %
-	wrong "nproc beside single, as an option" 36 78 'parallel.mode = "single" do not go together' 'add -s parallel.mode=ddp' '1s/^//' run \
+	wrong "nproc beside single, as an option" 36 78 'parallel.mode = "single" cannot be combined' 'add -s parallel.mode=ddp' '1s/^//' run \
 		-n % --nproc 2
 	wrong "directory that cannot be" 37 73 'cannot create directory' 'Not a directory' '37s/RUN/base.cfg\/run/' run -n %
 	wrong "device that is absent" 3 69 'expected "auto" or "cpu" on this machine' 'got "cuda"' '3s/cpu/cuda/' run -n %
@@ -168,11 +168,11 @@ wrong_configs() {
 		'37s/dir = "RUN"; //; 37s/$/\nlog = { tensorboard = true; };/' run -n %
 	wrong "synthetic without samples" 6 78 'expected an integer ≥ 1' 'which synthetic data needs' '12d'
 	# what only the plan of all ranks or the data shows
-	wrong "zero with muon" 36 78 'parallel.mode = "zero" and the optimizer "muon" do not go together' 'needs whole parameters' \
+	wrong "zero with muon" 36 78 'parallel.mode = "zero" and the optimizer "muon" cannot be combined' 'needs whole parameters' \
 		'36s/single/zero/; 31s/sgd/muon/' check --world 2 %
-	wrong "zero with lamb" 36 78 'parallel.mode = "zero" and the optimizer "lamb" do not go together' 'needs whole parameters' \
+	wrong "zero with lamb" 36 78 'parallel.mode = "zero" and the optimizer "lamb" cannot be combined' 'needs whole parameters' \
 		'36s/single/zero/; 31s/sgd/lamb/' check --world 2 %
-	wrong "sync_bn in a pipeline" 36 78 'parallel.sync_bn = true and parallel.mode = "pipe" do not go together' 'parallel.mode' \
+	wrong "sync_bn in a pipeline" 36 78 'parallel.sync_bn = true and parallel.mode = "pipe" cannot be combined' 'parallel.mode' \
 		'36s/"single";/"pipe"; sync_bn = true;/' check --world 2 %
 	wrong "replicas no divisor" 36 78 'expected a divisor of the number of ranks, 3' 'got 2' '36s/"single";/"pipe"; replicas = 2;/' check \
 		--world 3 %

@@ -7,7 +7,7 @@ sim_absent() {
 	if [ ! -e "$sim/lib/gtrain/cuda.so" ]; then
 		echo 'built without a C++ compiler'
 	elif grep -q __asan_init "$sim/lib/gtrain/cuda.so"; then
-		echo 'the coroutines of cudasim and AddressSanitizer do not go together (it has guard pages of its own)'
+		echo 'the coroutines of cudasim and AddressSanitizer cannot be combined (it has guard pages of its own)'
 	fi
 }
 # sim_needed NAME: ends the test with a skip where there is none

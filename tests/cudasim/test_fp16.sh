@@ -114,7 +114,7 @@ ok fp16_diverges "$why"
 
 "$sim/bin/gtrain" run "$tmp/net.cfg" --device cpu -s reproducible=none -o "$tmp/cpu" >"$tmp/out" 2>&1
 rc=$? why=
-[ $rc = 78 ] && grep -q 'precision = "fp16" and device "cpu" do not go together' "$tmp/out" || why="status $rc: $(tail -n 1 "$tmp/out")"
+[ $rc = 78 ] && grep -q 'precision = "fp16" and device "cpu" cannot be combined' "$tmp/out" || why="status $rc: $(tail -n 1 "$tmp/out")"
 ok fp16_not_on_the_cpu "$why"
 
 # predict reads the outputs in their own type: half-precision outputs give the probabilities of fp32, rounded

@@ -16,7 +16,7 @@ sim=$GTRAIN_BUILD/cudasim
 if [ ! -e "$sim/lib/gtrain/cuda.so" ]; then
 	echo 'skip check_dry_run: built without a C++ compiler'
 elif grep -q __asan_init "$sim/lib/gtrain/cuda.so"; then
-	echo 'skip check_dry_run: the coroutines of cudasim and AddressSanitizer do not go together'
+	echo 'skip check_dry_run: the coroutines of cudasim and AddressSanitizer cannot be combined'
 else
 	# The folder of the simulated build, in a root that has the machine's programs and libraries, and nothing of this tree: no sources, no
 	# build, no home, no toolkit. Without the right to make such a root: in an empty environment.

@@ -38,7 +38,7 @@ mode_args() {
 # refusal WORD NET FEATURE: what gtrain is known to refuse, as a regular expression that its sentence matches and that names both sides;
 # empty: nothing. A combination that is refused counts as that, never as passed; one that is refused and not listed here has failed.
 refusal() {
-	case $1-${3-} in zero?-muon | zero?-lamb) echo "parallel.mode = \"zero\" and the optimizer \"$3\" do not go together" ;; esac
+	case $1-${3-} in zero?-muon | zero?-lamb) echo "parallel.mode = \"zero\" and the optimizer \"$3\" cannot be combined" ;; esac
 }
 
 # refused TEST WORD: counts what train() left in why; tell_refused TEST prints the counts

@@ -65,7 +65,7 @@ else
 fi
 if "$gtrain" bench "$tmp/c.cfg" --nproc 2 >"$tmp/out" 2>&1; then
 	echo 'not ok bench_refused: status 0'
-elif grep -q 'nproc 2 and parallel.mode = "single" do not go together' "$tmp/out"; then
+elif grep -q 'nproc 2 and parallel.mode = "single" cannot be combined' "$tmp/out"; then
 	echo 'ok bench_refused'
 else
 	echo "not ok bench_refused: $(tail -n 1 "$tmp/out")"

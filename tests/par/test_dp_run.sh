@@ -1,5 +1,5 @@
 #!/bin/bash
-# parallel.mode = "dp" as a run: the bytes of its checkpoints, signals, failures, restarts, and what does not go together with it.
+# parallel.mode = "dp" as a run: the bytes of its checkpoints, signals, failures, restarts, and what cannot be combined with it.
 # shellcheck source=tests/par/par.sh
 . "$(dirname "$0")/par.sh"
 cfg=$nets/cnn.cfg # batches are normalised by each replica's part
@@ -128,8 +128,8 @@ gives dp_bad_config 78 '.*data.batch: expected at least 1 .train.accumulate. tim
 sed 's/name = "synthetic"; batch = 24; .* samples_test = 50;/name = "fashion-mnist"; root = "nowhere"; batch = 24;/' \
 	"$cfg" >"$tmp/no.cfg"
 gives dp_no_data 66 '.*nowhere' "$gtrain" run -q --no-progress "$tmp/no.cfg" -o "$tmp/no" -s parallel.mode=dp --nproc 3
-gives dp_under_torchrun 78 '.*torchrun started 2 ranks, which does not go together with parallel.mode = "dp"' env RANK=0 WORLD_SIZE=2 \
+gives dp_under_torchrun 78 '.*torchrun started 2 ranks, which cannot be combined with parallel.mode = "dp"' env RANK=0 WORLD_SIZE=2 \
 	LOCAL_RANK=0 LOCAL_WORLD_SIZE=2 \
 	MASTER_ADDR=127.0.0.1 MASTER_PORT=1 "$gtrain" run -q "$cfg" -o "$tmp/no" -s parallel.mode=dp
-gives dp_on_hosts 78 '.*--nnodes 2 and parallel.mode = "dp" do not go together' "${dp[@]}" --nnodes 2 --master-addr 127.0.0.1
+gives dp_on_hosts 78 '.*--nnodes 2 and parallel.mode = "dp" cannot be combined' "${dp[@]}" --nnodes 2 --master-addr 127.0.0.1
 gives dp_sync_bn 78 '.*sync_bn.*' "${dp[@]}" -s parallel.sync_bn=true

@@ -187,9 +187,9 @@ gives no_address 64 err "expected also --master-addr" run ddp.cfg --nproc 2 --nn
 gives one_host 64 err "--node-rank: expected also --nnodes" run ddp.cfg --nproc 2 --node-rank 1 -o x
 gives no_such_node 64 err "--node-rank 2: expected a number below --nnodes 2" run ddp.cfg --nnodes 2 --node-rank 2 \
 	--master-addr 192.0.2.1 -o x
-gives single_nproc 78 err "--nproc 2 and parallel.mode = \"single\" do not go together" run ddp.cfg -s parallel.mode=single --nproc 2 -o x
+gives single_nproc 78 err "--nproc 2 and parallel.mode = \"single\" cannot be combined" run ddp.cfg -s parallel.mode=single --nproc 2 -o x
 RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 gives single_joins 78 err \
-	"torchrun started 2 ranks, which does not go together with parallel.mode = \"single\"" run ddp.cfg -s parallel.mode=single -o x
+	"torchrun started 2 ranks, which cannot be combined with parallel.mode = \"single\"" run ddp.cfg -s parallel.mode=single -o x
 RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 gives joined_nproc 64 err \
 	"torchrun started 2 ranks, 2 of them on this host, but --nproc gives a different number" run ddp.cfg --nproc 3 -o x
 RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 gives joined_restarts 64 err \

@@ -16,7 +16,7 @@ digest() { cat "$1/latest/model.safetensors" "$1/latest/optimizer.safetensors" |
 world() {
 	local seed=$1 m want exact=(-s reproducible=world -s parallel.shards=4)
 	shift
-	expect='cannot be combined\|do not go together\|at most as many stages as the model has layers\|\(beside\|with\) reproducible = "world"'
+	expect='cannot be combined\|cannot be combined\|at most as many stages as the model has layers\|\(beside\|with\) reproducible = "world"'
 	train exact "$cfg" "${exact[@]}" || return
 	want=$(digest "$tmp/exact")
 	for m in "$@"; do
@@ -54,7 +54,7 @@ for ((seed = from; seed < from + nets; seed++)); do
 		mode_args "${m%:*}" "${m#*:}"
 		case $m in dp:*) ;; *) mode+=(-s "parallel.bucket_mb=$bucket") ;; esac
 		case $sync$m in 1ddp* | 1zero*) mode+=(-s parallel.sync_bn=true) ;; esac
-		expect='cannot be combined\|do not go together\|expected at most as many stages as the model has layers'
+		expect='cannot be combined\|cannot be combined\|expected at most as many stages as the model has layers'
 		train run "$cfg" "${mode[@]}"
 		case $? in
 		0)

@@ -14,7 +14,7 @@ one() {
 	shift 4
 	mode_args "$word" "$ranks"
 	expect=$(refusal "$word" "$net")
-	[ "$word" != zero-bubble ] || expect='reproducible = "world" and parallel.schedule = "zero-bubble" do not go together'
+	[ "$word" != zero-bubble ] || expect='reproducible = "world" and parallel.schedule = "zero-bubble" cannot be combined'
 	train run "$tmp/$net.cfg" -s "train.accumulate=$acc" ${mode[0]+"${mode[@]}"} "$@"
 	case $? in
 	0) if [ "$(digest "$tmp/run")" = "$want" ]; then equal=$((equal + 1)); else

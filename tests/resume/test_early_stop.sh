@@ -112,7 +112,7 @@ gives plateau_no_split 78 err 'train.schedule.metric: expected data.valid > 0, w
 	-s train.schedule.type=plateau
 gives early_stop_empty_split 78 err 'train.early_stop.metric: expected a metric of an evaluated split, got "valid/f1", but the split' \
 	check "$tmp/tiny.cfg" -s train.early_stop.metric=valid/f1 -s data.valid=0.001
-gives early_stop_no_numbers 78 err '"test/mae" does not go together with train.loss = "cross_entropy"' check "$tmp/tiny.cfg" \
+gives early_stop_no_numbers 78 err '"test/mae" cannot be combined with train.loss = "cross_entropy"' check "$tmp/tiny.cfg" \
 	-s train.early_stop.metric=test/mae
 scores='"test/loss", "test/acc", "test/top5", "test/f1", "test/mcc", "test/balanced_acc" or "test/auc"'
 gives plateau_no_numbers 78 err "the metric needs columns of numbers; write $scores" \

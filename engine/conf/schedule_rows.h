@@ -44,17 +44,20 @@ enum gt_anneal { GT_ANNEAL_COS, GT_ANNEAL_LINEAR };
 /* Keys of train.schedule: X(P, A, TYPE, key, values, default, min, max, flags, help), columns of struct gt_row (conf/schema.h): TYPE is
  * GT_T_TYPE, and values are the words of an ENUM or a CHOICE. The member of struct gt_conf_schedule has the name of the key. P and A are
  * passed to X. A key exists for the types whose row in GT_SCHEDULES names it. */
+#define GT_SCHED_IN_UNITS ", in epochs (unit = \"step\": in steps)"
 #define GT_SCHEDULE_KEYS(X, P, A)                                                                                                          \
-	X(P, A, FLOAT, warmup, NULL, "0.0", 0, INFINITY, 0, "length of a linear warm-up before the schedule")                                  \
+	X(P, A, FLOAT, warmup, NULL, "0.0", 0, INFINITY, 0,                                                                                    \
+	  "length of a linear warm-up before the schedule" GT_SCHED_IN_UNITS)                                                                  \
 	X(P, A, FLOAT, warmup_start, NULL, "0.0", 0, 1, 0, "learning rate at the first step of the warm-up, as a factor of lr")                \
 	X(P, A, FLOAT, step_size, NULL, NULL, 0, INFINITY, GT_R_ABOVE | GT_R_REQUIRED,                                                         \
-	  "interval after which the learning rate is multiplied by gamma")                                                                     \
+	  "interval after which the learning rate is multiplied by gamma" GT_SCHED_IN_UNITS)                                                   \
 	X(P, A, FLOATS, milestones, NULL, NULL, 0, INFINITY, GT_R_ABOVE | GT_R_REQUIRED,                                                       \
-	  "ascending times at which the learning rate is multiplied by gamma")                                                                 \
+	  "ascending times at which the learning rate is multiplied by gamma" GT_SCHED_IN_UNITS)                                               \
 	X(P, A, FLOAT, gamma, NULL, "0.1", 0, INFINITY, 0,                                                                                     \
 	  "factor of the learning rate; exponential applies it once per unit and requires this key, as mode exp_range of cyclic does")         \
-	X(P, A, FLOAT, t_max, NULL, "0.0", 0, INFINITY, 0, "length of the decay; 0: until the end of the run")                                 \
-	X(P, A, FLOAT, t_0, NULL, NULL, 0, INFINITY, GT_R_ABOVE | GT_R_REQUIRED, "length of the first half cosine")                            \
+	X(P, A, FLOAT, t_max, NULL, "0.0", 0, INFINITY, 0,                                                                                     \
+	  "length of the schedule after the warm-up" GT_SCHED_IN_UNITS "; 0: until the end of the run")                                        \
+	X(P, A, FLOAT, t_0, NULL, NULL, 0, INFINITY, GT_R_ABOVE | GT_R_REQUIRED, "length of the first half cosine" GT_SCHED_IN_UNITS)          \
 	X(P, A, INT, t_mult, NULL, "1", 1, 1 << 20, 0, "factor by which each half cosine is longer than the one before it")                    \
 	X(P, A, FLOAT, min_lr, NULL, "0.0", 0, INFINITY, 0, "learning rate at the end of the decay; plateau: lowest learning rate")            \
 	X(P, A, FLOAT, pct_flat, NULL, "0.75", 0, 1, GT_R_BELOW,                                                                               \
@@ -78,7 +81,7 @@ enum gt_anneal { GT_ANNEAL_COS, GT_ANNEAL_LINEAR };
 	X(P, A, FLOAT, base_lr, NULL, NULL, 0, INFINITY, GT_R_REQUIRED,                                                                        \
 	  "learning rate at the beginning of each cycle, whose highest one is lr")                                                             \
 	X(P, A, FLOAT, step_size_up, NULL, NULL, 0, INFINITY, GT_R_ABOVE | GT_R_REQUIRED,                                                      \
-	  "length of the part of a cycle in which the learning rate rises")                                                                    \
+	  "length of the part of a cycle in which the learning rate rises" GT_SCHED_IN_UNITS)                                                  \
 	X(P, A, FLOAT, step_size_down, NULL, "0.0", 0, INFINITY, 0, "length of the part in which it falls; 0: that of step_size_up")           \
 	X(P, A, ENUM, mode, "triangular|triangular2|exp_range", "\"triangular\"", 0, 0, 0,                                                     \
 	  "triangular: all cycles are equal; triangular2: each rises half as far as the one before it; exp_range: how far it rises is "        \

@@ -102,55 +102,89 @@ static void plan_rungs(int64_t epochs, struct gt_sweep_plan *p)
 		p->rung[k] = epochs;
 }
 
-static bool needs_length(const struct gt_conf_schedule *s)
+static bool ends_with_run(const struct gt_conf_schedule *s)
 {
 	return gt_schedule_has(s->type, "t_max") && !(s->t_max > 0);
 }
 
-/* A promoted trial resumes with more epochs. Rejects configs in which this differs from a run that had these epochs from its beginning. */
-static enum gt_code check_halving(const struct gt_conf *c, struct gt_err *err)
+/* Appends a setting to sets that ends the schedule `path` with the last epoch of the last rung, unless the schedule has a length. A
+ * promoted trial resumes with more epochs, and a schedule that ended with the epochs of each rung would begin again. */
+static enum gt_code fix_length(const struct gt_conf *c, const char *path, const struct gt_conf_schedule *s, struct gt_arena *a,
+                               const char **sets, int *n, struct gt_err *err)
 {
-	char path[64] = "train.schedule";
-	const struct gt_conf_schedule *s = &c->train.schedule;
+	double length = (double)c->train.epochs - s->warmup;
+	if (!ends_with_run(s) || (s->unit == GT_UNIT_EPOCH && length <= 0)) /* a run that ends in its warm-up */
+		return GT_OK;
+	if (s->unit != GT_UNIT_EPOCH)
+		return gt_conf_refuse(c, path, err, "expected unit = \"epoch\", or t_max > 0, with --halving: the schedule \"%s\" lasts until the "
+		                      "end of the run, whose number of steps is unknown before the data is read", gt_schedule_rows[s->type].word);
+	GT_NEW_STR(sets[(*n)++], gt_arena_printf(a, "%s.t_max=%.17g", path, length), err);
+	return GT_OK;
+}
+
+/* Sets sets[*n] to settings that give the schedules of a trial the length of the whole trial. Rejects configs in which a promoted trial
+ * differs from a run that had the epochs of the last rung from its beginning. */
+static enum gt_code fix_lengths(const struct gt_conf *c, struct gt_arena *a, const char ***sets, int *n, struct gt_err *err)
+{
+	char path[64];
 	if (c->train.steps > 0)
 		return gt_conf_refuse(c, "train.steps", err, "expected 0 with --halving, which promotes a trial by more train.epochs");
 	if (*c->train.early_stop.metric)
 		return gt_conf_refuse(c, "train.early_stop.metric", err, "expected no early stop with --halving, which stops trials itself");
-	for (int i = 0; i < c->train.ngroups && !needs_length(s); i++) {
-		s = &c->train.group[i].schedule;
+	GT_NEW(*sets, a, c->train.ngroups + 1, err);
+	GT_TRY(fix_length(c, "train.schedule", &c->train.schedule, a, *sets, n, err));
+	for (int i = 0; i < c->train.ngroups; i++) {
 		snprintf(path, sizeof path, "train.groups[%d].schedule", i);
+		if (c->train.group[i].own_schedule)
+			GT_TRY(fix_length(c, path, &c->train.group[i].schedule, a, *sets, n, err));
 	}
-	return !needs_length(s) ? GT_OK
-	                        : gt_conf_refuse(c, path, err, "expected t_max > 0 with --halving, because the schedule \"%s\" would end "
-	                                         "with the epochs of each rung and begin again when a trial is promoted",
-	                                         gt_schedule_rows[s->type].word);
+	return GT_OK;
 }
 
 /* ---- configs -------------------------------------------------------------------------------------------------------------------- */
-/* last: a further setting; NULL: none. */
-static enum gt_code load_trial(const struct gt_sweep_spec *spec, const struct gt_sweep_axes *x, const char *const *value, const char *last,
-                               struct gt_arena *a, struct gt_conf **out, struct gt_err *err)
+/* more: [nmore] further settings. */
+static enum gt_code load_trial(const struct gt_sweep_spec *spec, const struct gt_sweep_axes *x, const char *const *value,
+                               const char *const *more, int nmore, struct gt_arena *a, struct gt_conf **out, struct gt_err *err)
 {
 	const char **sets;
 	int n = x->nfixed + x->n;
-	GT_NEW(sets, a, n + 1, err);
+	GT_NEW(sets, a, n + nmore, err);
 	if (x->nfixed)
 		memcpy(sets, x->fixed, (size_t)x->nfixed * sizeof *sets);
 	for (int i = 0; i < x->n; i++)
 		GT_NEW_STR(sets[x->nfixed + i], gt_arena_printf(a, "%s=%s", x->axis[i].key, value[i]), err);
-	sets[n] = last;
-	return gt_conf_load(spec->config, sets, n + !!last, out, err);
+	if (nmore)
+		memcpy(sets + n, more, (size_t)nmore * sizeof *sets);
+	return gt_conf_load(spec->config, sets, n + nmore, out, err);
 }
 
 /* Fails if the config can have no validation loss, by which trials are compared unless checkpoint.best.metric names another metric. */
 static enum gt_code check_default_metric(const struct gt_sweep_spec *spec, const struct gt_sweep_axes *x, const char *const *value,
                                          struct gt_arena *a, struct gt_err *err)
 {
+	static const char *const metric = "checkpoint.best.metric=" DEFAULT_METRIC;
 	struct gt_conf *c;
-	enum gt_code code = load_trial(spec, x, value, "checkpoint.best.metric=" DEFAULT_METRIC, a, &c, err);
+	enum gt_code code = load_trial(spec, x, value, &metric, 1, a, &c, err);
 	if (code == GT_OK)
 		gt_conf_free(c);
 	return code ? gt_fail_prefix(err, "a sweep compares trials by checkpoint.best.metric or, without it, by " DEFAULT_METRIC) : GT_OK;
+}
+
+/* Replaces the config *c of a trial of successive halving by one whose schedules have the length of the whole trial. */
+static enum gt_code reload_for_halving(const struct gt_sweep_spec *spec, const struct gt_sweep_axes *x, const char *const *value,
+                                       struct gt_arena *a, struct gt_conf **c, struct gt_err *err)
+{
+	const char **sets;
+	struct gt_conf *whole = *c;
+	int n = 0;
+	enum gt_code code = fix_lengths(*c, a, &sets, &n, err);
+	if (code == GT_OK && n)
+		code = load_trial(spec, x, value, sets, n, a, &whole, err);
+	if (code == GT_OK && n) {
+		gt_conf_free(*c);
+		*c = whole;
+	}
+	return code;
 }
 
 /* Loads and checks the config of each trial, and keeps its text. */
@@ -159,8 +193,8 @@ static enum gt_code check_configs(const struct gt_sweep_spec *spec, const struct
 {
 	for (int i = 0; i < p->ntrials; i++) {
 		struct gt_conf *c;
-		GT_TRY(load_trial(spec, x, p->trial[i].value, NULL, a, &c, err));
-		enum gt_code code = spec->halving ? check_halving(c, err) : GT_OK;
+		GT_TRY(load_trial(spec, x, p->trial[i].value, NULL, 0, a, &c, err));
+		enum gt_code code = spec->halving ? reload_for_halving(spec, x, p->trial[i].value, a, &c, err) : GT_OK;
 		if (code == GT_OK && !(texts[i] = gt_arena_strdup(a, c->text)))
 			code = gt_fail_memory(err, 0);
 		p->one_gpu |= strchr(c->device, ':') != NULL;
@@ -209,7 +243,7 @@ static enum gt_code copy_common(const struct gt_sweep_spec *spec, const struct g
 	struct gt_conf *c;
 	GT_NEW(value, a, x->n, err);
 	GT_TRY(draw_values(x, 0, 0, 0, a, value, err));
-	GT_TRY(load_trial(spec, x, value, NULL, a, &c, err));
+	GT_TRY(load_trial(spec, x, value, NULL, 0, a, &c, err));
 	p->best = *c->checkpoint.best_metric;
 	p->falls = p->best ? c->checkpoint.best_mode == 1 : true;
 	p->seed = (spec->seed < 0 ? c->seed : spec->seed) & SEED_MASK;

@@ -90,9 +90,24 @@ lr=$(sed -n 's/.*"train.optimizer.lr":"\([^"]*\)".*"epochs":9,.*/\1/p' out)
 "$gtrain" run tiny.cfg -s "train.optimizer.lr=$lr" -s train.epochs=9 -o whole -q --no-progress 2>err || fail run "$(cat err)"
 if cmp -s whole/latest/model.safetensors "$best/latest/model.safetensors"; then pass promoted_as_one_run
 else fail promoted_as_one_run "the weights of $best differ from those of a run of 9 epochs"; fi
-gives halving_schedule 78 err 'train.schedule: expected t_max > 0 with --halving, because the schedule "cosine"' \
-	sweep tiny.cfg "${halving[@]}" -s train.schedule.type=cosine -o no
+# the schedule of gtrain init, which lasts until the end of the run (t_max = 0), has the length of the whole trial in every rung
+run sweep tiny.cfg "${halving[@]}" -s 'train.schedule={type="onecycle";pct_start=0.25;}' -o cycle --json
+lr=$(sed -n 's/.*"train.optimizer.lr":"\([^"]*\)".*"epochs":9,.*/\1/p' out)
+"$gtrain" run tiny.cfg -s "train.optimizer.lr=$lr" -s train.epochs=9 -s 'train.schedule={type="onecycle";pct_start=0.25;}' -o onecycle -q \
+	--no-progress 2>err || fail halving_schedule "$(cat err)"
+facts halving_schedule "
+rate = lambda path: {e['step']: e['lr'] for e in events(path) if e['event'] == 'train'}
+whole, best = rate('onecycle'), [r for r in rows if r['epochs'] == 9][0]
+assert $rc == 0 and rate(best['path']) == whole, rows
+assert all(math.isclose(x / float(r['values']['train.optimizer.lr']), whole[s] / float('$lr'), rel_tol=1e-6)  # logged with 9 digits
+    for r in rows for s, x in rate(r['path']).items()), rows"
+gives halving_types 0 out '"epochs":9' sweep tiny.cfg "${halving[@]}" -s train.schedule.type=cosine,constant -s train.schedule.warmup=2.5 \
+	-o types --json
+if [ "$(cat types/configs/*.cfg | grep -c 't_max = 6.5')" = "$(cat types/configs/*.cfg | grep -c '"cosine"')" ]; then pass halving_warmup
+else fail halving_warmup "$(grep -h -B 9 -A 9 cosine types/configs/*.cfg | head -n 30)"; fi
 gives halving_t_max 0 out '"epochs":9' sweep tiny.cfg "${halving[@]}" -s 'train.schedule={type="cosine";t_max=9.0;}' -o half2 --json
+gives halving_unit 78 err 'train.schedule: expected unit = "epoch", or t_max > 0, with --halving' \
+	sweep tiny.cfg "${halving[@]}" -s 'train.schedule={type="cosine";unit="step";}' -o no
 gives halving_steps 78 err 'expected 0 with --halving' sweep tiny.cfg "${halving[@]}" -s train.steps=5 -o no
 gives halving_epochs 64 err 'expected one value with --halving' sweep tiny.cfg -s train.epochs=3,9 --halving -o no
 gives halving_short 64 err 'expected at least 3 trials and train.epochs >= 3' sweep tiny.cfg -s seed=1,2,3 --halving -o no

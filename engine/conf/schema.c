@@ -193,11 +193,11 @@ const struct gt_row gt_rows[] = {
              "of DataLoader(shuffle=True, generator=torch.Generator().manual_seed(seed))"},
     {"data.valid", GT_T_FLOAT, AT(data.valid), "0.0", 0, 1, GT_R_BELOW,
      .help = "share of the training split that is removed from it and used as the split \"valid\"; the name of a file, or the texts of a "
-             "row, and the seed decide on each sample, so that the share is met closely but not exactly; of arrays, the seed and the "
-             "number of samples decide, and it is met exactly"},
+             "row, and the seed decide on each sample, so that the share is met closely, with stratify exactly; of arrays, the seed and "
+             "the number of samples decide, and it is met exactly"},
     {"data.stratify", GT_T_BOOL, AT(data.stratify), "false",
-     .help = "a class of which the share `valid` is half a sample or more has a sample in valid, and every class one in train; of arrays, "
-             "take the share `valid` of every class"},
+     .help = "take the share `valid` of every class, within one sample; a class of which the share is half a sample or more has a sample "
+             "in valid, and every class one in train; a resumed run keeps its split, and divides new samples without regard to classes"},
     {"data.mean", GT_T_FLOATS, AT(data.mean), "[]",
      .help = "mean that is subtracted from the pixels, whose values are 0..1; one number, or one per channel; []: 0"},
     {"data.std", GT_T_FLOATS, AT(data.std), "[]", 0, INFINITY, GT_R_ABOVE,

@@ -153,6 +153,7 @@ static enum gt_code divide_marks(const struct gt_conf *c, const int32_t *group, 
                                  struct gt_err *err)
 {
 	const struct gt_dataset *d = &out->set[GT_TRAIN];
+	const struct gt_used_samples rule = {.by_draw = out->was.by_draw};
 	char *part = malloc((size_t)d->n), *own = malloc((size_t)d->n);
 	int64_t *index[2] = {malloc((size_t)d->n * sizeof **index), malloc((size_t)d->n * sizeof **index)}, n[2] = {0, 0};
 	bool some = part && own && index[0] && index[1];
@@ -160,7 +161,7 @@ static enum gt_code divide_marks(const struct gt_conf *c, const int32_t *group, 
 	if (code == GT_OK)
 		code = gt_split_samples((uint64_t)c->seed, c->data.valid, d->mark, d->n, group, groups, &out->was, part, err);
 	if (code == GT_OK && out->was.listed)
-		code = gt_split_samples((uint64_t)c->seed, c->data.valid, d->mark, d->n, group, groups, NULL, own, err);
+		code = gt_split_samples((uint64_t)c->seed, c->data.valid, d->mark, d->n, group, groups, &rule, own, err);
 	for (int64_t i = 0; i < d->n && code == GT_OK; i++) {
 		int k = part[i];
 		index[k][n[k]++] = i;
@@ -325,6 +326,7 @@ static enum gt_code list_used(const struct gt_session_spec *spec, struct gt_sess
 		return GT_OK;
 	u->listed = true;
 	u->by_number = out->was.by_number && spec->ckpt;
+	u->by_draw = spec->ckpt ? out->was.by_draw : !spec->conf->data.stratify;
 	u->changed = out->was.changed || out->differs || out->stayed;
 	if (out->index[GT_TRAIN])
 		GT_TRY(list_part(train, out->index[GT_VALID], out->count[GT_VALID], &u->list[GT_VALID], err));

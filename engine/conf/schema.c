@@ -195,6 +195,8 @@ const struct gt_row gt_rows[] = {
      .help = "share of the training split that is removed from it and used as the split \"valid\"; the name of a file, or the texts of a "
              "row, and the seed decide on each sample, so that the share is met closely, with stratify exactly; of arrays, the seed and "
              "the number of samples decide, and it is met exactly"},
+    {"data.valid_seed", GT_T_INT, AT(data.valid_seed), "-1", -1, INFINITY,
+     .help = "seed that decides which samples are in the split \"valid\"; -1: seed. Runs with several seeds compare only if it is set"},
     {"data.stratify", GT_T_BOOL, AT(data.stratify), "false",
      .help = "take the share `valid` of every class, within one sample; a class of which the share is half a sample or more has a sample "
              "in valid, and every class one in train; a resumed run keeps its split, and divides new samples without regard to classes"},

@@ -132,6 +132,11 @@ static enum gt_code measure_all_samples(const struct gt_session_spec *spec, bool
 }
 
 /* ---- splits ------------------------------------------------------------------------------------------------------------------- */
+static uint64_t split_seed(const struct gt_conf *c)
+{
+	return (uint64_t)(c->data.valid_seed < 0 ? c->seed : c->data.valid_seed);
+}
+
 /* Divides the training samples by their indices, stratified by group[n], 0 ... groups - 1; groups 0: not stratified. */
 static enum gt_code divide_numbers(const struct gt_conf *c, int64_t nvalid, const int32_t *group, int64_t groups,
                                    struct gt_session_files *out, struct gt_err *err)
@@ -144,8 +149,8 @@ static enum gt_code divide_numbers(const struct gt_conf *c, int64_t nvalid, cons
 	out->count[GT_TRAIN] = n - nvalid;
 	out->count[GT_VALID] = nvalid;
 	if (groups)
-		return gt_permute_split_classes((uint64_t)c->seed, group, n, groups, nvalid, train, valid, err);
-	return gt_permute_split((uint64_t)c->seed, n, nvalid, train, valid, err);
+		return gt_permute_split_classes(split_seed(c), group, n, groups, nvalid, train, valid, err);
+	return gt_permute_split(split_seed(c), n, nvalid, train, valid, err);
 }
 
 /* Divides the training samples by their ids. */
@@ -159,9 +164,9 @@ static enum gt_code divide_marks(const struct gt_conf *c, const int32_t *group, 
 	bool some = part && own && index[0] && index[1];
 	enum gt_code code = some ? GT_OK : gt_fail_memory(err, (size_t)d->n * sizeof **index);
 	if (code == GT_OK)
-		code = gt_split_samples((uint64_t)c->seed, c->data.valid, d->mark, d->n, group, groups, &out->was, part, err);
+		code = gt_split_samples(split_seed(c), c->data.valid, d->mark, d->n, group, groups, &out->was, part, err);
 	if (code == GT_OK && out->was.listed)
-		code = gt_split_samples((uint64_t)c->seed, c->data.valid, d->mark, d->n, group, groups, &rule, own, err);
+		code = gt_split_samples(split_seed(c), c->data.valid, d->mark, d->n, group, groups, &rule, own, err);
 	for (int64_t i = 0; i < d->n && code == GT_OK; i++) {
 		int k = part[i];
 		index[k][n[k]++] = i;

@@ -235,6 +235,17 @@ static enum gt_code copy_axes(const struct gt_sweep_axes *x, struct gt_arena *a,
 	return GT_OK;
 }
 
+/* Warns of trials that are measured on different samples. c: the config of a trial. */
+static void warn_of_splits(const struct gt_sweep_spec *spec, const struct gt_sweep_axes *x, const struct gt_conf *c)
+{
+	bool seeds = false;
+	for (int i = 0; i < x->n; i++)
+		seeds |= !strcmp(x->axis[i].key, "seed");
+	if (seeds && c->data.valid > 0 && c->data.valid_seed < 0 && spec->warn)
+		spec->warn(spec->user, "seed also decides which samples data.valid keeps for the evaluation, so the trials are measured on "
+		           "different samples and do not compare; add -s data.valid_seed=1 for the same samples in all trials");
+}
+
 /* Takes what all trials share from a config with values of the axes, which need not be those of a trial. */
 static enum gt_code copy_common(const struct gt_sweep_spec *spec, const struct gt_sweep_axes *x, struct gt_arena *a,
                                 struct gt_sweep_plan *p, int64_t *epochs, struct gt_err *err)
@@ -250,6 +261,7 @@ static enum gt_code copy_common(const struct gt_sweep_spec *spec, const struct g
 	p->name = gt_arena_strdup(a, c->name);
 	p->metric = p->best ? gt_arena_strdup(a, c->checkpoint.best_metric) : DEFAULT_METRIC;
 	*epochs = c->train.epochs;
+	warn_of_splits(spec, x, c);
 	gt_conf_free(c);
 	if (!p->name || !p->metric)
 		return gt_fail_memory(err, 0);
@@ -276,4 +288,12 @@ enum gt_code gt_sweep_plan_make(const struct gt_sweep_spec *spec, struct gt_aren
 		               GT_SWEEP_ETA, GT_SWEEP_ETA, out->ntrials, epochs);
 	GT_NEW(*texts, a, out->ntrials, err);
 	return check_configs(spec, &x, a, out, *texts, err);
+}
+
+enum gt_code gt_sweep_plan_config(const struct gt_sweep_spec *spec, const struct gt_sweep_plan *p, int i, struct gt_arena *a,
+                                  struct gt_conf **out, struct gt_err *err)
+{
+	struct gt_sweep_axes x;
+	GT_TRY(gt_sweep_axes_parse(spec->sets, spec->nsets, a, &x, err));
+	return load_trial(spec, &x, p->trial[i].value, NULL, 0, a, out, err);
 }

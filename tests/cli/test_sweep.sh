@@ -188,6 +188,25 @@ facts wrong_at_start "assert $rc == 0 and rows[1]['trial'] == 1 and rows[1]['cod
 cp alone/latest/model.safetensors nix.safetensors
 gives error_at_start_is_repeated 0 out '  1  nix.safetensors' sweep unfit
 [ "$(grep -c complete "$tmp/out")" = 2 ] || fail error_at_start_is_repeated "$(cat "$tmp/out" "$tmp/err")"
+sed -e 's|name = "synthetic".*samples_test = 64;|root = "absent"; format = "folder"; batch = 16;|' tiny.cfg >absent.cfg
+gives no_data 66 err 'absent.cfg:3: data.root: expected the folder of the data, but' sweep absent.cfg -s data.batch=16,32 -o no
+if [ "$(wc -l <err)" = 1 ] && [ ! -e no ]; then pass no_data_is_said_once; else fail no_data_is_said_once "$(cat err)"; fi
+mkdir -p there/a there/b
+dark=iVBORw0KGgoAAAANSUhEUgAAAAgAAAAICAAAAADhZOFXAAAADklEQVR42mOQgwIGyhgADlcHgX3rLBkAAAAASUVORK5CYII=
+for i in $(seq 40); do { base64 -d <<<$dark; echo "$i"; } >"there/$([ "$i" -gt 20 ] && echo a || echo b)/$i.png"; done
+gives one_has_data 0 out 'complete' sweep absent.cfg -s data.root=absent,there -s train.epochs=1 -o one
+[ "$(grep -c complete out)" = 1 ] || fail one_has_data "$(cat out)"
+mv there gone
+gives no_data_continued 66 err 'data.root: expected the folder' sweep one
+if [ "$(wc -l <err)" = 1 ]; then pass no_data_continued_once; else fail no_data_continued_once "$(cat err)"; fi
+mv gone there
+# a sweep over seed: the samples of valid differ, unless data.valid_seed is set
+held() { for i in 1 2 3; do grep -o '"valid":{"id":"[^"]*"' "$1/$i/latest/data.json"; done | sort -u | wc -l; }
+split=(sweep absent.cfg -s data.root=there -s seed=1,2,3 -s train.epochs=1)
+gives seeds_are_warned 0 err 'add -s data.valid_seed=1 for the same samples' "${split[@]}" -o seeds
+run "${split[@]}" -s data.valid_seed=1 -o seed
+if [ "$rc" = 0 ] && ! grep -q warning err && [ "$(held seeds)" = 3 ] && [ "$(held seed)" = 1 ]; then pass valid_seed
+else fail valid_seed "splits: $(held seeds), $(held seed): $(cat err)"; fi
 gives all_failed 3 err 'no trial has ended well; ' sweep tiny.cfg -s train.optimizer.lr=2e38,3e38 -s train.epochs=8 -o worse
 endless=(-s train.epochs=100000 -s train.eval_every_epochs=0 -s checkpoint.every_epochs=100000)
 "$gtrain" sweep tiny.cfg -s seed=1,2 "${endless[@]}" -o lost -q >out 2>err &

@@ -470,7 +470,8 @@ static bool note_missing_split(const struct gt_session_spec *spec, enum gt_split
 	if (!spec->dry || why->code != GT_ENOINPUT)
 		return false;
 	out->missing[split] = true;
-	snprintf(out->note, sizeof out->note, "%s", why->msg);
+	if (!*out->note) /* the first split is the most important one */
+		snprintf(out->note, sizeof out->note, "%s", why->msg);
 	return true;
 }
 

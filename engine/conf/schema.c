@@ -405,9 +405,11 @@ const struct gt_row gt_rows[] = {
     {"log.histograms", GT_T_INT, AT(log.histograms), "0", 0, 1 << 30,
      .help = "number of epochs between histograms of the weights in TensorBoard's event files, with log.tensorboard = true; 0: none"},
     {"log.command", GT_T_STRING, AT(log.command), "\"\"",
-     .help = "shell command that gets each line of metrics.jsonl on its standard input while the run trains, such as \"python3 "
-             "wandb_offline.py\"; rank 0 starts it when the run starts or resumes, with the directory of the run in GTRAIN_RUN_DIR; a "
-             "command that is slow or fails does not delay the training, and the end of the run waits for it for at most 30 s; \"\": none"},
+     .help = "shell command that gets each line of metrics.jsonl on its standard input while the run trains, such as \"./log.sh\"; a "
+             "program with a relative path is relative to the directory of the config, and everything else in the command, such as "
+             "the files that it names, to the current directory; rank 0 starts it when the run starts or resumes, with the directory "
+             "of the run in GTRAIN_RUN_DIR; a command that is slow or fails does not delay the training, and the end of the run "
+             "waits for it for at most 30 s; \"\": none"},
     {"log.mlflow.uri", GT_T_STRING, AT(log.mlflow.uri), "\"\"",
      .help = "address of an MLflow server, such as \"http://127.0.0.1:5000\": the run is sent to it while it trains; "
              "MLFLOW_TRACKING_TOKEN, or MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD, in the environment are its credentials; "

@@ -19,13 +19,19 @@
 #define GT_SCHED_WARMUP {"warmup"}, {"warmup_start"}
 #define GT_SCHEDULES(X)                                                                                                                    \
 	X(CONSTANT, constant, false, "none", "lr", GT_SCHED_WARMUP)                                                                            \
-	X(STEP, step, true, "StepLR", "StepLR", {"step_size"}, {"gamma"}, GT_SCHED_WARMUP)                                                     \
-	X(MULTISTEP, multistep, true, "MultiStepLR", "MultiStepLR", {"milestones"}, {"gamma"}, GT_SCHED_WARMUP)                                \
-	X(EXPONENTIAL, exponential, true, "ExponentialLR", "ExponentialLR", {"gamma"}, GT_SCHED_WARMUP)                                        \
-	X(COSINE, cosine, false, "CosineAnnealingLR|cosine_annealing", "CosineAnnealingLR", {"t_max"}, {"min_lr"}, GT_SCHED_WARMUP)            \
-	X(POLYNOMIAL, polynomial, false, "PolynomialLR|linear", "PolynomialLR", {"t_max"}, {"min_lr"}, {"power"}, GT_SCHED_WARMUP)             \
-	X(ONECYCLE, onecycle, false, "OneCycleLR", "OneCycleLR", {"t_max"}, {"pct_start"}, {"div_factor"}, {"final_div_factor"},               \
-	  {"three_phase"}, {"anneal_strategy"}, {"cycle_momentum"}, {"base_momentum"}, {"max_momentum"})                                       \
+	X(STEP, step, true, "StepLR", "StepLR, lr is multiplied by gamma after every step_size", {"step_size"}, {"gamma"}, GT_SCHED_WARMUP)    \
+	X(MULTISTEP, multistep, true, "MultiStepLR", "MultiStepLR, lr is multiplied by gamma at each of the milestones", {"milestones"},       \
+	  {"gamma"}, GT_SCHED_WARMUP)                                                                                                          \
+	X(EXPONENTIAL, exponential, true, "ExponentialLR", "ExponentialLR, lr is multiplied by gamma once per unit", {"gamma"},                \
+	  GT_SCHED_WARMUP)                                                                                                                     \
+	X(COSINE, cosine, false, "CosineAnnealingLR|cosine_annealing", "CosineAnnealingLR, half a cosine from lr to min_lr", {"t_max"},        \
+	  {"min_lr"}, GT_SCHED_WARMUP)                                                                                                         \
+	X(POLYNOMIAL, polynomial, false, "PolynomialLR|linear", "PolynomialLR, from lr to min_lr, with power = 1 in a line", {"t_max"},        \
+	  {"min_lr"}, {"power"}, GT_SCHED_WARMUP)                                                                                              \
+	X(ONECYCLE, onecycle, false, "OneCycleLR",                                                                                             \
+	  "OneCycleLR, in the share pct_start of the run up from lr / div_factor to lr, then down to lr / div_factor / final_div_factor, "     \
+	  "while the momentum goes the other way", {"t_max"}, {"pct_start"}, {"div_factor"}, {"final_div_factor"}, {"three_phase"},            \
+	  {"anneal_strategy"}, {"cycle_momentum"}, {"base_momentum"}, {"max_momentum"})                                                        \
 	X(FLAT_COSINE, flat_cosine, false, "", "constant, then a half cosine", {"t_max"}, {"min_lr"}, {"pct_flat"}, GT_SCHED_WARMUP)           \
 	X(PLATEAU, plateau, false, "ReduceLROnPlateau|reduce_lr_on_plateau|reduce_on_plateau",                                                 \
 	  "ReduceLROnPlateau, the only type whose rates depend on results of the run", {"min_lr"}, {"metric"}, {"factor"}, {"patience"},       \
@@ -41,10 +47,11 @@
 enum gt_cyclic_mode { GT_CYCLIC_TRIANGULAR, GT_CYCLIC_TRIANGULAR2, GT_CYCLIC_EXP_RANGE };
 enum gt_anneal { GT_ANNEAL_COS, GT_ANNEAL_LINEAR };
 
+#define GT_SCHED_IN_UNITS ", in epochs (unit = \"step\": in steps)"
+
 /* Keys of train.schedule: X(P, A, TYPE, key, values, default, min, max, flags, help), columns of struct gt_row (conf/schema.h): TYPE is
  * GT_T_TYPE, and values are the words of an ENUM or a CHOICE. The member of struct gt_conf_schedule has the name of the key. P and A are
  * passed to X. A key exists for the types whose row in GT_SCHEDULES names it. */
-#define GT_SCHED_IN_UNITS ", in epochs (unit = \"step\": in steps)"
 #define GT_SCHEDULE_KEYS(X, P, A)                                                                                                          \
 	X(P, A, FLOAT, warmup, NULL, "0.0", 0, INFINITY, 0,                                                                                    \
 	  "length of a linear warm-up before the schedule" GT_SCHED_IN_UNITS)                                                                  \

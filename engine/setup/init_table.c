@@ -316,7 +316,7 @@ static enum gt_code name_option(enum gt_code code, struct gt_err *err)
 	if (!err || strncmp(err->msg, key, strlen(key)))
 		return code;
 	struct gt_err why = *err;
-	return gt_fail(err, GT_EUSAGE, "--target: %s", why.msg + strlen(key));
+	return gt_fail(err, code, "--target: %s", why.msg + strlen(key));
 }
 
 enum gt_code gt_init_table(const char *path, const struct gt_init_names *names, const struct gt_init_spec *spec, char **text,

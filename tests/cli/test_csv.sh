@@ -348,11 +348,11 @@ done
 tail -n +2 train.csv | cut -d, -f2- >bare.csv
 gives init_no_header 0 out 'header = "no";' init bare.csv --target c5
 gives init_which_target 64 err 'one of: id, a, b, c, y, level' init train.csv
-gives init_wrong_target 64 err '--target: expected a column of' init train.csv --target why
-gives init_wrong_target_columns 64 err 'got "why"; its columns are' init train.csv --target why
-gives init_target_twice 64 err '--target: ' init train.csv --target y --target y
+gives init_wrong_target 78 err '--target: expected a column of' init train.csv --target why
+gives init_wrong_target_columns 78 err 'got "why"; its columns are' init train.csv --target why
+gives init_target_twice 78 err '--target: ' init train.csv --target y --target y
 sed '1s/.*/x,x,b,c,y,level/' train.csv >twice.csv
-gives init_header_twice 64 err '"c5", "c6", because the first line has a number, a date, a long text or a text twice, so ' \
+gives init_header_twice 78 err '"c5", "c6", because the first line has a number, a date, a long text or a text twice, so ' \
 	init twice.csv --target y
 # identifiers of more than 2^20 different values, the first of which are numbers
 awk 'BEGIN { print "id,name,x,y"
